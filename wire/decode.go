@@ -1,0 +1,281 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Decode reads a message as it lies on disk: everything that delivery fills
+// in must be there. The error is a *DecodeError or ErrNotObject.
+func Decode(data []byte) (*Message, error) {
+	fields, err := Object(data)
+	if err != nil {
+		return nil, err
+	}
+	m, err := FromFields(data, fields, "")
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case m.ID == "":
+		return nil, decodeError(data, 0, false, "the message has no id")
+	case m.From == Address{}:
+		return nil, decodeError(data, 0, false, "the message has no sender")
+	}
+	return m, nil
+}
+
+// FromFields reads a message that may be incomplete, as people drop it: bare
+// names are completed with team, "to" may be one string. data is the text that
+// the fields were taken from, for the position of errors (may be nil). The
+// error is a *DecodeError. A null counts as absent.
+func FromFields(data []byte, fields []Field, team Name) (*Message, error) {
+	m := &Message{}
+	for _, f := range fields {
+		if string(f.Raw) == "null" {
+			continue
+		}
+		if err := m.set(f, team); err != nil {
+			return nil, decodeError(data, f.at, false, "%s: %s", f.Key, err)
+		}
+	}
+	return m, nil
+}
+
+func (m *Message) set(f Field, team Name) (err error) {
+	switch f.Key {
+	case "id":
+		m.ID, err = decodeID(f.Raw)
+	case "type":
+		m.Type, err = decodeString(f.Raw)
+		if m.Type == TypeMessage {
+			m.Type = ""
+		}
+	case "from":
+		m.From, err = decodeAddress(f.Raw, team)
+	case "to":
+		m.To, err = decodeAddresses(f.Raw, team)
+	case "thread":
+		m.Thread, err = decodeID(f.Raw)
+	case "in_reply_to":
+		m.InReplyTo, err = decodeID(f.Raw)
+	case "subject":
+		m.Subject, err = decodeString(f.Raw)
+	case "body":
+		m.Body, err = decodeString(f.Raw)
+		if err == nil && strings.IndexByte(m.Body, 0) >= 0 {
+			err = errors.New("has a NUL")
+		}
+		if err == nil && len(m.Body) > MaxBody {
+			err = fmt.Errorf("has %d bytes, the most is %d", len(m.Body), MaxBody)
+		}
+	case "priority":
+		m.Priority, err = decodeChoice(f.Raw, "normal", "urgent")
+		if m.Priority == "normal" {
+			m.Priority = ""
+		}
+	case "requires_ack":
+		err = decodeAs(f.Raw, &m.RequiresAck, "true or false")
+	case "reply_wanted":
+		m.ReplyWanted, err = decodeChoice(f.Raw, "yes", "no")
+	case "sent_at":
+		m.SentAt, err = decodeTime(f.Raw)
+	case "expires_at":
+		m.ExpiresAt, err = decodeTime(f.Raw)
+	case "due_at":
+		m.DueAt, err = decodeTime(f.Raw)
+	case "supersedes":
+		m.Supersedes, err = decodeID(f.Raw)
+	case "hop":
+		err = decodeAs(f.Raw, &m.Hop, "a whole number")
+		if err == nil && m.Hop < 0 {
+			err = errors.New("is negative")
+		}
+	case "origin":
+		m.Origin, err = decodeOrigin(f.Raw)
+	case "attachments":
+		m.Attachments, err = decodeAttachments(f.Raw)
+	case "payload":
+		m.Payload, err = decodeObject(f.Raw)
+	case "meta":
+		m.Meta, err = decodeObject(f.Raw)
+	default:
+		m.Extra = append(m.Extra, f)
+	}
+	return err
+}
+
+func decodeAs(raw json.RawMessage, to any, what string) error {
+	if json.Unmarshal(raw, to) != nil {
+		return fmt.Errorf("must be %s", what)
+	}
+	return nil
+}
+
+func decodeString(raw json.RawMessage) (string, error) {
+	if len(raw) == 0 || raw[0] != '"' {
+		return "", errors.New("must be a string")
+	}
+	var s string
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return "", errors.New("must be a string")
+	}
+	if !utf8.ValidString(s) {
+		return "", errors.New("is not UTF-8")
+	}
+	return s, nil
+}
+
+func decodeChoice(raw json.RawMessage, choices ...string) (string, error) {
+	s, err := decodeString(raw)
+	if err != nil {
+		return "", err
+	}
+	for _, c := range choices {
+		if s == c {
+			return s, nil
+		}
+	}
+	return "", fmt.Errorf("must be %s", strings.Join(choices, " or "))
+}
+
+func decodeID(raw json.RawMessage) (ID, error) {
+	s, err := decodeString(raw)
+	if err != nil {
+		return "", err
+	}
+	return ParseID(s)
+}
+
+func decodeTime(raw json.RawMessage) (time.Time, error) {
+	s, err := decodeString(raw)
+	if err != nil {
+		return time.Time{}, err
+	}
+	t, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil {
+		return time.Time{}, errors.New("must be a time such as 2026-05-01T12:00:00Z")
+	}
+	return t.UTC(), nil
+}
+
+func decodeAddress(raw json.RawMessage, team Name) (Address, error) {
+	s, err := decodeString(raw)
+	if err != nil {
+		return Address{}, err
+	}
+	return ParseAddress(s, team)
+}
+
+func decodeAddresses(raw json.RawMessage, team Name) ([]Address, error) {
+	if len(raw) > 0 && raw[0] == '"' {
+		a, err := decodeAddress(raw, team)
+		return []Address{a}, err
+	}
+	var list []json.RawMessage
+	if json.Unmarshal(raw, &list) != nil {
+		return nil, errors.New("must be an array of addresses")
+	}
+	var out []Address
+	for _, r := range list {
+		a, err := decodeAddress(r, team)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, a)
+	}
+	return out, nil
+}
+
+func decodeObject(raw json.RawMessage) (json.RawMessage, error) {
+	if len(raw) == 0 || raw[0] != '{' {
+		return nil, errors.New("must be an object")
+	}
+	return bytes.Clone(raw), nil
+}
+
+func decodeOrigin(raw json.RawMessage) (*Origin, error) {
+	fields, err := Object(raw)
+	if err != nil {
+		return nil, errors.New("must be an object")
+	}
+	o := &Origin{}
+	for _, f := range fields {
+		switch f.Key {
+		case "via":
+			o.Via, err = decodeString(f.Raw)
+		case "uid":
+			err = decodeAs(f.Raw, &o.UID, "a whole number")
+		case "run":
+			o.Run, err = decodeString(f.Raw)
+		default:
+			o.Extra = append(o.Extra, f)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s %s", f.Key, err)
+		}
+	}
+	return o, nil
+}
+
+func decodeAttachments(raw json.RawMessage) ([]Attachment, error) {
+	var list []json.RawMessage
+	if json.Unmarshal(raw, &list) != nil {
+		return nil, errors.New("must be an array of objects")
+	}
+	var out []Attachment
+	for _, r := range list {
+		fields, err := Object(r)
+		if err != nil {
+			return nil, errors.New("must be an array of objects")
+		}
+		var a Attachment
+		for _, f := range fields {
+			switch f.Key {
+			case "name":
+				a.Name, err = decodeString(f.Raw)
+			case "sha256":
+				a.SHA256, err = decodeString(f.Raw)
+				if err == nil && !IsSHA256(a.SHA256) {
+					err = errors.New("must be 64 hex digits")
+				}
+			case "size":
+				err = decodeAs(f.Raw, &a.Size, "a whole number")
+				if err == nil && a.Size < 0 {
+					err = errors.New("is negative")
+				}
+			case "media_type":
+				a.MediaType, err = decodeString(f.Raw)
+			default:
+				a.Extra = append(a.Extra, f)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("%s %s", f.Key, err)
+			}
+		}
+		if a.SHA256 == "" {
+			return nil, errors.New("an attachment has no sha256")
+		}
+		out = append(out, a)
+	}
+	return out, nil
+}
+
+// IsSHA256 reports whether s is 64 lower-case hex digits: the name of an
+// attachment's content.
+func IsSHA256(s string) bool {
+	if len(s) != 64 {
+		return false
+	}
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; !(c >= '0' && c <= '9' || c >= 'a' && c <= 'f') {
+			return false
+		}
+	}
+	return true
+}

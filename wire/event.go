@@ -1,0 +1,134 @@
+package wire
+
+import (
+	"encoding/json"
+	"errors"
+	"strconv"
+	"time"
+)
+
+// Event is one line of an agent's event log.
+//
+// Kinds of our own have their fields beside the common ones (Extra); an event
+// of another vocabulary is kept whole, as received, under Wire.
+type Event struct {
+	Seq     uint64    // from 1, no gaps, per agent; given by the log
+	At      time.Time // when it was appended, UTC
+	Team    Name
+	Agent   Name   // the log's owner
+	Source  string // pty, acp, hook, drop, cli, mcp, bridge
+	Kind    string
+	Session string
+	TurnID  string
+	EventID string // an append with the same one within the last MiB is a no-op
+	Wire    json.RawMessage
+	Extra   []Field
+}
+
+// The mailbox's own kinds; each carries the message's id.
+const (
+	EventAnnounced       = "message_announced"
+	EventRead            = "message_read" // with batch
+	EventAcked           = "message_acked"
+	EventWithdrawn       = "message_withdrawn"
+	EventInjecting       = "injecting"
+	EventInjected        = "injected"
+	EventInjectionFailed = "injection_failed"
+)
+
+// With adds a string field of the kind's own and returns the event.
+func (e Event) With(key, value string) Event {
+	e.Extra = append(e.Extra[:len(e.Extra):len(e.Extra)], Field{Key: key, Raw: AppendString(nil, value)})
+	return e
+}
+
+// Field is the string value of one of the kind's own fields, "" when it is
+// absent or no string.
+func (e *Event) Field(key string) string {
+	for _, f := range e.Extra {
+		if f.Key == key {
+			s, _ := decodeString(f.Raw)
+			return s
+		}
+	}
+	return ""
+}
+
+// MessageID is the id of the message that an event of the mailbox is about.
+func (e *Event) MessageID() ID { return ID(e.Field("id")) }
+
+// Append appends the event as one line of JSON, without a line feed.
+func (e *Event) Append(dst []byte) []byte {
+	w := objectWriter{b: dst}
+	w.key("seq")
+	w.b = strconv.AppendUint(w.b, e.Seq, 10)
+	w.time("at", e.At)
+	w.str("team", string(e.Team))
+	w.str("agent", string(e.Agent))
+	w.str("source", e.Source)
+	w.str("kind", e.Kind)
+	w.str("session", e.Session)
+	w.str("turn_id", e.TurnID)
+	w.str("event_id", e.EventID)
+	w.raw("wire", e.Wire)
+	w.fields(e.Extra)
+	return w.end()
+}
+
+// MarshalJSON is Append for encoding/json.
+func (e *Event) MarshalJSON() ([]byte, error) { return e.Append(nil), nil }
+
+// DecodeEvent reads one line of an event log.
+func DecodeEvent(line []byte) (Event, error) {
+	var e Event
+	fields, err := Object(line)
+	if err != nil {
+		return e, err
+	}
+	for _, f := range fields {
+		if string(f.Raw) == "null" {
+			continue
+		}
+		switch f.Key {
+		case "seq":
+			if e.Seq, err = strconv.ParseUint(string(f.Raw), 10, 64); err != nil {
+				err = errors.New("must be a whole number")
+			}
+		case "at":
+			e.At, err = decodeTime(f.Raw)
+		case "team":
+			err = decodeName(f.Raw, &e.Team)
+		case "agent":
+			err = decodeName(f.Raw, &e.Agent)
+		case "source":
+			e.Source, err = decodeString(f.Raw)
+		case "kind":
+			e.Kind, err = decodeString(f.Raw)
+		case "session":
+			e.Session, err = decodeString(f.Raw)
+		case "turn_id":
+			e.TurnID, err = decodeString(f.Raw)
+		case "event_id":
+			e.EventID, err = decodeString(f.Raw)
+		case "wire":
+			e.Wire = f.Raw
+		default:
+			e.Extra = append(e.Extra, f)
+		}
+		if err != nil {
+			return e, decodeError(line, f.at, false, "%s: %s", f.Key, err)
+		}
+	}
+	if e.Seq == 0 {
+		return e, decodeError(line, 0, false, "the event has no seq")
+	}
+	return e, nil
+}
+
+func decodeName(raw json.RawMessage, to *Name) error {
+	s, err := decodeString(raw)
+	if err == nil {
+		*to, err = ParseName(s)
+	}
+	return err
+}

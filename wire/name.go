@@ -1,0 +1,77 @@
+package wire
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Name is the name of an agent or a team: [a-z0-9][a-z0-9_-]{0,63}, and
+// neither of the two reserved words. A Name that came out of ParseName is
+// safe as one component of a path.
+type Name string
+
+// Reserved reports whether s is a word that looks like a name but is kept for
+// the program: "all" addresses everybody, "drop" sends what was dropped.
+func Reserved(s string) bool { return s == "all" || s == "drop" }
+
+// ParseName checks s. The error says what is wrong with it, for people.
+func ParseName(s string) (Name, error) {
+	if err := checkName(s); err != nil {
+		return "", err
+	}
+	if Reserved(s) {
+		return "", fmt.Errorf("%q is reserved", s)
+	}
+	return Name(s), nil
+}
+
+func checkName(s string) error {
+	if s == "" {
+		return fmt.Errorf("a name may not be empty")
+	}
+	if len(s) > 64 {
+		return fmt.Errorf("%q is longer than 64 characters", s[:20]+"…")
+	}
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		switch {
+		case c >= 'a' && c <= 'z', c >= '0' && c <= '9':
+		case (c == '_' || c == '-') && i > 0:
+		default:
+			return fmt.Errorf("%q is not a name: a-z, 0-9, _ and -, and first a letter or digit", s)
+		}
+	}
+	return nil
+}
+
+// Address is a full address: agent@team.
+type Address struct {
+	Agent Name
+	Team  Name
+}
+
+// String gives agent@team; the zero Address gives "".
+func (a Address) String() string {
+	if a.Agent == "" {
+		return ""
+	}
+	return string(a.Agent) + "@" + string(a.Team)
+}
+
+// ParseAddress reads "agent" or "agent@team"; team fills in a missing one.
+// "drop@team" is understood, as the sender of what was dropped by hand.
+func ParseAddress(s string, team Name) (Address, error) {
+	agent, t, found := strings.Cut(s, "@")
+	if !found {
+		t = string(team)
+	}
+	if agent != "drop" {
+		if _, err := ParseName(agent); err != nil {
+			return Address{}, err
+		}
+	}
+	if _, err := ParseName(t); err != nil {
+		return Address{}, err
+	}
+	return Address{Name(agent), Name(t)}, nil
+}

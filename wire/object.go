@@ -1,0 +1,250 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"unicode/utf8"
+)
+
+// Field is one member of a JSON object, its value kept as it was written.
+type Field struct {
+	Key string
+	Raw json.RawMessage
+
+	at int // where the value begins in the text
+}
+
+// DecodeError says what is wrong with a text and where. Line and Column count
+// from 1, the column in bytes.
+type DecodeError struct {
+	Line, Column int
+	Msg          string
+	Syntax       bool // not JSON at all, rather than JSON that is no message
+}
+
+func (e *DecodeError) Error() string {
+	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Msg)
+}
+
+func decodeError(data []byte, at int, syntax bool, format string, args ...any) *DecodeError {
+	if at > len(data) {
+		at = len(data)
+	}
+	if at < 0 {
+		at = 0
+	}
+	before := data[:at]
+	return &DecodeError{
+		Line:   1 + bytes.Count(before, []byte{'\n'}),
+		Column: at - bytes.LastIndexByte(before, '\n'),
+		Msg:    fmt.Sprintf(format, args...),
+		Syntax: syntax,
+	}
+}
+
+// ErrNotObject is returned for JSON that is no object.
+var ErrNotObject = errors.New("not a JSON object")
+
+// Object takes a JSON object apart into its members, in order. A key that
+// stands twice counts as it stands last. The error is a *DecodeError, or
+// ErrNotObject for an array or a scalar.
+func Object(data []byte) ([]Field, error) {
+	if i := firstInvalid(data); i >= 0 {
+		return nil, decodeError(data, i, true, "not UTF-8")
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	tok, err := dec.Token()
+	if err != nil {
+		return nil, syntaxError(data, err, int(dec.InputOffset()))
+	}
+	if tok != json.Delim('{') {
+		if !json.Valid(data) {
+			var v json.RawMessage
+			return nil, syntaxError(data, json.Unmarshal(data, &v), 0)
+		}
+		return nil, ErrNotObject
+	}
+	var fields []Field
+	for dec.More() {
+		tok, err := dec.Token()
+		if err != nil {
+			return nil, syntaxError(data, err, int(dec.InputOffset()))
+		}
+		key, ok := tok.(string)
+		if !ok {
+			return nil, decodeError(data, int(dec.InputOffset()), true, "a key must be a string")
+		}
+		at := int(dec.InputOffset())
+		var raw json.RawMessage
+		if err := dec.Decode(&raw); err != nil {
+			return nil, syntaxError(data, err, int(dec.InputOffset()))
+		}
+		for at < len(data) && (data[at] == ':' || data[at] == ' ' || data[at] == '\t' || data[at] == '\n' || data[at] == '\r') {
+			at++
+		}
+		f := Field{Key: key, Raw: raw, at: at}
+		replaced := false
+		for i := range fields {
+			if fields[i].Key == key {
+				fields[i], replaced = f, true
+				break
+			}
+		}
+		if !replaced {
+			fields = append(fields, f)
+		}
+	}
+	if _, err := dec.Token(); err != nil {
+		return nil, syntaxError(data, err, int(dec.InputOffset()))
+	}
+	if rest := bytes.TrimLeft(data[dec.InputOffset():], " \t\r\n"); len(rest) > 0 {
+		return nil, decodeError(data, len(data)-len(rest), true, "something follows the object")
+	}
+	return fields, nil
+}
+
+func syntaxError(data []byte, err error, at int) *DecodeError {
+	var syn *json.SyntaxError
+	switch {
+	case errors.As(err, &syn):
+		// Offset counts the bytes read before the error, the offending one
+		// included.
+		off := int(syn.Offset) - 1
+		if json.Valid(data) {
+			off = at
+		} else {
+			var v json.RawMessage
+			if e := json.Unmarshal(data, &v); errors.As(e, &syn) {
+				off = int(syn.Offset) - 1
+			}
+		}
+		return decodeError(data, off, true, "%s", syn.Error())
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return decodeError(data, len(data), true, "the text ends in the middle")
+	case err == nil:
+		return decodeError(data, at, true, "not JSON")
+	}
+	return decodeError(data, at, true, "%s", err.Error())
+}
+
+func firstInvalid(data []byte) int {
+	if utf8.Valid(data) {
+		return -1
+	}
+	for i := 0; i < len(data); {
+		r, n := utf8.DecodeRune(data[i:])
+		if r == utf8.RuneError && n == 1 {
+			return i
+		}
+		i += n
+	}
+	return -1
+}
+
+// AppendString appends s as a JSON string, escaping what JSON demands and no
+// more. Bytes that are not UTF-8 become U+FFFD.
+func AppendString(dst []byte, s string) []byte {
+	const hexDigits = "0123456789abcdef"
+	dst = append(dst, '"')
+	start := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c >= 0x20 && c != '"' && c != '\\' && c < utf8.RuneSelf {
+			i++
+			continue
+		}
+		if c >= utf8.RuneSelf {
+			r, n := utf8.DecodeRuneInString(s[i:])
+			if r == utf8.RuneError && n == 1 {
+				dst = append(dst, s[start:i]...)
+				dst = append(dst, "\ufffd"...)
+				i++
+				start = i
+				continue
+			}
+			i += n
+			continue
+		}
+		dst = append(dst, s[start:i]...)
+		switch c {
+		case '"', '\\':
+			dst = append(dst, '\\', c)
+		case '\n':
+			dst = append(dst, '\\', 'n')
+		case '\r':
+			dst = append(dst, '\\', 'r')
+		case '\t':
+			dst = append(dst, '\\', 't')
+		case '\b':
+			dst = append(dst, '\\', 'b')
+		case '\f':
+			dst = append(dst, '\\', 'f')
+		default:
+			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+		}
+		i++
+		start = i
+	}
+	dst = append(dst, s[start:]...)
+	return append(dst, '"')
+}
+
+// appendRaw appends a JSON value without its line breaks and indentation, so
+// that one document stays one line.
+func appendRaw(dst []byte, raw json.RawMessage) []byte {
+	if bytes.IndexByte(raw, '\n') < 0 && bytes.IndexByte(raw, '\r') < 0 {
+		return append(dst, raw...)
+	}
+	var b bytes.Buffer
+	if json.Compact(&b, raw) != nil {
+		return append(dst, raw...)
+	}
+	return append(dst, b.Bytes()...)
+}
+
+// objectWriter writes the members of one object, with the commas.
+type objectWriter struct {
+	b     []byte
+	begun bool
+}
+
+func (w *objectWriter) key(k string) {
+	if w.begun {
+		w.b = append(w.b, ',')
+	} else {
+		w.b = append(w.b, '{')
+		w.begun = true
+	}
+	w.b = AppendString(w.b, k)
+	w.b = append(w.b, ':')
+}
+
+func (w *objectWriter) str(k, v string) {
+	if v != "" {
+		w.key(k)
+		w.b = AppendString(w.b, v)
+	}
+}
+
+func (w *objectWriter) raw(k string, v json.RawMessage) {
+	if len(v) > 0 {
+		w.key(k)
+		w.b = appendRaw(w.b, v)
+	}
+}
+
+func (w *objectWriter) fields(fs []Field) {
+	for _, f := range fs {
+		w.raw(f.Key, f.Raw)
+	}
+}
+
+func (w *objectWriter) end() []byte {
+	if !w.begun {
+		w.b = append(w.b, '{')
+	}
+	return append(w.b, '}')
+}
