@@ -1,0 +1,22 @@
+package atomicfile
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+func renameNoReplace(from *Dir, name string, to *Dir, as string) error {
+	err := unix.RenameatxNp(from.fd(), name, to.fd(), as, unix.RENAME_EXCL)
+	if err == unix.ENOTSUP || err == unix.EINVAL {
+		return errUnsupported
+	}
+	return err
+}
+
+func (d *Dir) openUnnamed() (*os.File, error) { return nil, errUnsupported }
+func (dr *Draft) unnamed() bool               { return false }
+func (dr *Draft) linkUnnamed(*Dir, string) error {
+	return errUnsupported
+}
+func flushHint(*os.File) {}

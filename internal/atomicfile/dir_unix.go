@@ -1,0 +1,150 @@
+//go:build unix
+
+package atomicfile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+func (d *Dir) fd() int { return int(d.file.Fd()) }
+
+func (d *Dir) openFile(name string, flag int, perm uint32) (*os.File, error) {
+	for {
+		fd, err := unix.Openat(d.fd(), name, flag|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC|unix.O_NOCTTY, perm)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			if err == unix.ELOOP || err == unix.EMLINK || err == unix.ENXIO || err == unix.EOPNOTSUPP {
+				err2 := ErrNotRegular // a link, or a FIFO or socket nobody serves
+				return nil, d.wrap("open", name, err2)
+			}
+			return nil, d.wrap("open", name, err)
+		}
+		// Non-blocking was for the open alone; left on, it would put the file
+		// into the poller.
+		unix.SetNonblock(fd, false)
+		return os.NewFile(uintptr(fd), filepath.Join(d.path, name)), nil
+	}
+}
+
+func (d *Dir) syncDir() error { return d.file.Sync() }
+
+func (dr *Draft) link(to *Dir, as string) error {
+	if dr.name == "" && !dr.unnamed() {
+		return errUnsupported
+	}
+	var err error
+	if dr.name == "" {
+		err = dr.linkUnnamed(to, as)
+	} else {
+		err = unix.Linkat(dr.dir.fd(), dr.name, to.fd(), as, 0)
+	}
+	switch err {
+	case unix.EPERM, unix.EOPNOTSUPP, unix.ENOSYS, unix.EMLINK:
+		if dr.name != "" {
+			return errUnsupported
+		}
+	}
+	return err
+}
+
+func renameReplace(from *Dir, name string, to *Dir, as string) error {
+	return unix.Renameat(from.fd(), name, to.fd(), as)
+}
+
+// owner is what new entries of a directory get.
+type owner struct {
+	uid, gid int // -1: as they come
+	group    fs.FileMode
+}
+
+func ownerOf(info fs.FileInfo) owner {
+	o := owner{uid: -1, gid: -1, group: info.Mode().Perm() & 0o070}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return o
+	}
+	root := os.Geteuid() == 0
+	if root {
+		o.uid = int(st.Uid)
+	}
+	if o.group != 0 || root {
+		o.gid = int(st.Gid)
+	}
+	return o
+}
+
+func (o owner) fixDir(d *Dir, name string) error {
+	info, err := d.root.Lstat(name)
+	if err != nil {
+		return d.wrap("mkdir", name, unwrap(err))
+	}
+	want := 0o700 | o.group
+	if uid, gid, change := o.chown(info); change {
+		if err := d.root.Lchown(name, uid, gid); err != nil && !(errors.Is(err, fs.ErrPermission) && o.uid < 0) {
+			return d.wrap("chown", name, unwrap(err))
+		}
+	}
+	if info.Mode().Perm() != want {
+		if err := d.root.Chmod(name, want); err != nil {
+			return d.wrap("chmod", name, unwrap(err))
+		}
+	}
+	return nil
+}
+
+func (o owner) fixFile(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if ok && os.Geteuid() != 0 && int(st.Uid) != os.Geteuid() {
+		return nil // somebody else's, made with their rights
+	}
+	if uid, gid, change := o.chown(info); change {
+		if err := f.Chown(uid, gid); err != nil && !(errors.Is(err, fs.ErrPermission) && o.uid < 0) {
+			return err
+		}
+	}
+	if want := 0o600 | o.group&0o060; info.Mode().Perm() != want {
+		return f.Chmod(want)
+	}
+	return nil
+}
+
+func (o owner) chown(info fs.FileInfo) (uid, gid int, change bool) {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, 0, false
+	}
+	uid, gid = -1, -1
+	if o.uid >= 0 && int(st.Uid) != o.uid {
+		uid, change = o.uid, true
+	}
+	if o.gid >= 0 && int(st.Gid) != o.gid {
+		gid, change = o.gid, true
+	}
+	return uid, gid, change
+}
+
+// Readable reports whether the owner of d could read a file that this process
+// makes in it.
+func (d *Dir) Readable() bool {
+	info, err := d.file.Stat()
+	if err != nil {
+		return true
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || os.Geteuid() == 0 || int(st.Uid) == os.Geteuid() {
+		return true
+	}
+	return info.Mode().Perm()&0o040 != 0
+}
