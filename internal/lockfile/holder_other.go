@@ -1,0 +1,5 @@
+//go:build !linux
+
+package lockfile
+
+func (d *Dir) holder(string) (int, string) { return 0, "" }

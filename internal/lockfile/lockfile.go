@@ -1,0 +1,298 @@
+// Package lockfile is the locks of a team: flock on files under .locks.
+//
+//	<team>/.locks/<name>    empty; only ever locked, never removed, never renamed
+//
+// What may be relied on:
+//
+//   - When Lock or Try returned, the file held is the one that was at the
+//     lock's path at that moment, and as long as nobody removes it, no other
+//     Exclusive lock on it exists anywhere on this kernel, and, when this one
+//     is Exclusive, no Shared one either. This holds between goroutines as
+//     between processes.
+//   - A process that ends in any way lets go of what it holds. Its children
+//     never hold anything: the file is closed when they are started.
+//   - Waiting is done in the kernel, not by polling, and ends when it should.
+//     Should the lock come to a wait that was given up, it is let go at once.
+//   - A lock file is made only after the caller saw that what it guards is
+//     there. Probing makes nothing.
+//
+// What may not: lock files are permanent for atm, but somebody else may remove
+// one while it is held. Who comes then makes a new file and holds that, beside
+// the first holder; the first can find out with Lock.Current. Who was waiting
+// for the removed file goes for the new one, so that among all who come after
+// the removal there is again one holder. And a lock ties its holder to nothing
+// else: after it is got, what it guards must be opened by its path and looked
+// at anew.
+//
+// flock is not fair. Among eight contenders the longest wait measured was an
+// eighth of a second; polling every 10 ms starves some for good.
+package lockfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// Mode says who else may hold the lock.
+type Mode int
+
+const (
+	Shared    Mode = iota // others may hold it Shared
+	Exclusive             // nobody else holds it
+)
+
+const locksDir = ".locks"
+
+// Dir is the .locks directory of a team. It may be used by several goroutines
+// at once.
+type Dir struct {
+	team   *os.Root
+	path   string // the team's
+	rights rights
+}
+
+// Open looks at the .locks directory of a team; team is the team's directory
+// opened and teamPath where it is. It refuses a .locks that is a symbolic link
+// or no directory. team stays the caller's, who closes it after the last use of
+// the Dir and its locks; the Dir itself keeps no file open.
+func Open(team *os.Root, teamPath string) (*Dir, error) {
+	path, err := filepath.Abs(teamPath)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", filepath.Join(teamPath, locksDir), err)
+	}
+	info, err := team.Lstat(locksDir)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", filepath.Join(path, locksDir), bare(err))
+	}
+	if !info.IsDir() {
+		return nil, fmt.Errorf("open %s: is no directory (links are not followed)", filepath.Join(path, locksDir))
+	}
+	return &Dir{team: team, path: path, rights: rightsIn(info)}, nil
+}
+
+// Close ends the use of the directory. Locks that are held stay held.
+func (d *Dir) Close() error { return nil }
+
+// Lock waits for the lock name, for ever when timeout is 0 or less. When the
+// timeout is over the error is a *HeldError; when ctx ends, it wraps ctx's.
+// When the lock file is absent, seen is called, may be nil, and must return
+// nil before the file is made; its error is returned as it is. On a read-only
+// file system an absent lock file gives syscall.EROFS, wrapped.
+func (d *Dir) Lock(ctx context.Context, name string, m Mode, timeout time.Duration, seen func() error) (*Lock, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("lock %s: %w", name, err)
+	}
+	var expired <-chan time.Time
+	return d.lock(name, seen, func() (*flock.Flock, error) {
+		// Tried first: the common case starts no goroutine.
+		f, err := d.try(name, m)
+		if err != errHeld {
+			return f, err
+		}
+		if expired == nil && timeout > 0 {
+			expired = time.After(timeout)
+		}
+		return d.wait(ctx, expired, name, m)
+	})
+}
+
+// Try is Lock without any waiting: a *HeldError at once when somebody holds it.
+func (d *Dir) Try(name string, m Mode, seen func() error) (*Lock, error) {
+	return d.lock(name, seen, func() (*flock.Flock, error) { return d.try(name, m) })
+}
+
+// Held reports whether somebody holds the lock Exclusive. It takes the lock
+// Shared for an instant, so a Try of Exclusive at that instant may fail. With no
+// lock file there is no holder; none is made.
+func (d *Dir) Held(name string) (bool, error) {
+	absent := func() error { return errAbsent }
+	l, err := d.acquire(name, absent, func() (*flock.Flock, error) { return d.try(name, Shared) })
+	switch err {
+	case nil:
+		return false, l.Unlock()
+	case errAbsent:
+		return false, nil
+	case errHeld:
+		return true, nil
+	}
+	return false, err
+}
+
+var (
+	errHeld   = errors.New("held")
+	errAbsent = errors.New("absent")
+)
+
+// lock is acquire, with an error that says who holds the lock.
+func (d *Dir) lock(name string, seen func() error, get func() (*flock.Flock, error)) (*Lock, error) {
+	l, err := d.acquire(name, seen, get)
+	if err == errHeld {
+		held := &HeldError{Lock: name}
+		held.PID, held.Command = d.holder(name)
+		return nil, held
+	}
+	return l, err
+}
+
+// replacements is how often a lock file may be another one, after it was
+// locked, than the one at its path, before somebody is taken to be at work.
+const replacements = 100
+
+// acquire gets the lock through get (errHeld: not to be had) and confirms that
+// it is the right file; it makes the file when it is absent.
+func (d *Dir) acquire(name string, seen func() error, get func() (*flock.Flock, error)) (*Lock, error) {
+	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\\\x00") || !filepath.IsLocal(name) {
+		return nil, fmt.Errorf("lock %q: %w", name, fs.ErrInvalid)
+	}
+	for n := 0; n < replacements; n++ {
+		if n > 0 && d.moved() {
+			return nil, fmt.Errorf("lock %s: %s is another directory than before", name, d.path)
+		}
+		f, err := get()
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			if seen != nil {
+				if err := seen(); err != nil {
+					return nil, err
+				}
+			}
+			if err := d.create(name); err != nil {
+				return nil, fmt.Errorf("lock %s: %w", name, err)
+			}
+			continue
+		case err == errHeld:
+			return nil, err
+		case err != nil:
+			if e := d.regular(name); e != nil {
+				err = e
+			}
+			return nil, fmt.Errorf("lock %s: %w", name, err)
+		}
+		l, err := d.confirm(name, f)
+		if err != nil {
+			unlock(f)
+			return nil, fmt.Errorf("lock %s: %w", name, err)
+		}
+		if l != nil {
+			return l, nil
+		}
+		unlock(f)
+	}
+	return nil, fmt.Errorf("lock %s: %s is being replaced again and again", name, d.filePath(name))
+}
+
+// confirm compares the file held with the one now at its path: nil when they
+// differ.
+func (d *Dir) confirm(name string, f *flock.Flock) (*Lock, error) {
+	held, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	now, err := d.team.Lstat(d.rel(name))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case !now.Mode().IsRegular():
+		return nil, d.irregular(name)
+	case !os.SameFile(held, now):
+		return nil, nil
+	}
+	// What a process killed while making the file left undone. Not needed to
+	// hold the lock, so what cannot be mended is left alone.
+	_ = d.mend(name, now)
+	return &Lock{dir: d, name: name, file: f, info: held}, nil
+}
+
+// create makes the lock file, or finds it made.
+func (d *Dir) create(name string) error {
+	f, err := d.team.OpenFile(d.rel(name), os.O_RDONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("create %s: %w", d.filePath(name), bare(err))
+	}
+	info, err := f.Stat()
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		return err
+	}
+	return d.mend(name, info)
+}
+
+// moved reports whether the team's path leads elsewhere than to the opened
+// directory: gofrs/flock opens by path, all else goes through the directory.
+func (d *Dir) moved() bool {
+	a, err1 := os.Stat(d.path)
+	b, err2 := d.team.Stat(".")
+	return err1 != nil || err2 != nil || !os.SameFile(a, b)
+}
+
+// regular returns an error when something else than a regular file is at the
+// lock's path.
+func (d *Dir) regular(name string) error {
+	if info, err := d.team.Lstat(d.rel(name)); err == nil && !info.Mode().IsRegular() {
+		return d.irregular(name)
+	}
+	return nil
+}
+
+func (d *Dir) irregular(name string) error {
+	return fmt.Errorf("%s is not a regular file", d.filePath(name))
+}
+
+func (d *Dir) rel(name string) string      { return locksDir + "/" + name }
+func (d *Dir) filePath(name string) string { return filepath.Join(d.path, locksDir, name) }
+
+// try takes the lock on the file at the path or returns errHeld.
+func (d *Dir) try(name string, m Mode) (*flock.Flock, error) {
+	if !refusesLinks {
+		if err := d.regular(name); err != nil {
+			return nil, err
+		}
+	}
+	f := d.file(name)
+	for {
+		var ok bool
+		var err error
+		if m == Exclusive {
+			ok, err = f.TryLock()
+		} else {
+			ok, err = f.TryRLock()
+		}
+		switch {
+		case errors.Is(err, syscall.EINTR):
+			continue
+		case err != nil:
+			return nil, err
+		case !ok:
+			return nil, errHeld
+		}
+		return f, nil
+	}
+}
+
+func (d *Dir) file(name string) *flock.Flock {
+	return flock.New(d.filePath(name), flock.SetFlag(openFlags))
+}
+
+func bare(err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return pe.Err
+	}
+	return err
+}

@@ -1,0 +1,4 @@
+package outlet
+
+// IgnoreSIGPIPE does nothing: there is no such signal here.
+func IgnoreSIGPIPE() {}
