@@ -1,0 +1,102 @@
+package mailbox
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/agentteammail/atm/internal/atomicfile"
+	"github.com/agentteammail/atm/wire"
+)
+
+// maxName is what is kept of a foreign file's name, in bytes: room for an id
+// and an ending within the 255 that file systems allow.
+const maxName = 180
+
+func cut(name string) string {
+	if len(name) <= maxName {
+		return name
+	}
+	name = name[:maxName]
+	for len(name) > 0 && !utf8.ValidString(name) {
+		name = name[:len(name)-1]
+	}
+	return name
+}
+
+// setAside moves a file that is under a message's name in new, and is no
+// message, to bad. A file that somebody is still writing is left alone.
+func (r *room) setAside(be *BadError) {
+	if writing, _ := beingWritten(r.fresh, be.Name); writing {
+		return
+	}
+	r.toBad(r.fresh, be.Name, be.Reason)
+}
+
+// toBad moves an entry of a directory to bad, with the reason beside it.
+func (r *room) toBad(from *atomicfile.Dir, name, reason string) error {
+	return r.toBadAs(from, name, name, reason)
+}
+
+func (r *room) toBadAs(from *atomicfile.Dir, name, as, reason string) error {
+	bad, err := r.dir("inbox/bad", true)
+	if err != nil {
+		return err
+	}
+	as = strings.TrimLeft(as, ".")
+	if as == "" || len(as) > maxName {
+		as = cut(as) + "." + string(wire.NewID())
+	}
+	err = atomicfile.Move(from, name, bad, as)
+	if errors.Is(err, fs.ErrExist) {
+		as = cut(as) + "." + string(wire.NewID())
+		err = atomicfile.Move(from, name, bad, as)
+	}
+	if err != nil {
+		return err
+	}
+	// The reason is for people; the file is safe without it.
+	bad.Replace(as+".reason", []byte(reason+"\n"), false)
+	return nil
+}
+
+// BadFile is a file that was set aside.
+type BadFile struct {
+	Name, Reason string
+	Size         int64
+}
+
+// BadFiles lists what was set aside, at most n (all when n <= 0).
+func (b *Box) BadFiles(n int) ([]BadFile, error) {
+	r, err := b.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	d, err := r.dir("inbox/bad", false)
+	if d == nil || err != nil {
+		return nil, err
+	}
+	var out []BadFile
+	err = d.Names(func(names []string) bool {
+		for _, name := range names {
+			if strings.HasSuffix(name, ".reason") || strings.HasPrefix(name, ".") {
+				continue
+			}
+			if n > 0 && len(out) >= n {
+				return false
+			}
+			f := BadFile{Name: name, Reason: "no reason noted"}
+			if info, err := d.Lstat(name); err == nil {
+				f.Size = info.Size()
+			}
+			if why, err := d.ReadFile(name+".reason", 4096); err == nil {
+				f.Reason = strings.TrimSpace(string(why))
+			}
+			out = append(out, f)
+		}
+		return true
+	})
+	return out, err
+}

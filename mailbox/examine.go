@@ -1,0 +1,108 @@
+package mailbox
+
+import (
+	"errors"
+	"io/fs"
+
+	"github.com/agentteammail/atm/internal/atomicfile"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Health is what a look at a mailbox finds, for the doctor.
+type Health struct {
+	NotFiles   []string // in the inbox: links, sockets, FIFOs, devices
+	Empty      []string // in the inbox: files without content
+	Unreadable []string // in the inbox: files that cannot be opened
+	Claims     int      // dropped files whose taking in was cut off
+	Stale      []string // unfinished files in tmp, older than 36 h
+	Bad        int
+	Doubled    []wire.ID // ids in two of new, cur and withdrawn
+	Open       []string  // directories that everybody may read
+}
+
+// Examine looks at a mailbox and changes nothing; with fix it removes the
+// stale files in tmp.
+func (b *Box) Examine(fix bool) (Health, error) {
+	var h Health
+	r, err := b.enter()
+	if err != nil {
+		return h, err
+	}
+	defer r.close()
+	look := func(dir string, d *atomicfile.Dir, name string) {
+		if notDropped(name) {
+			return
+		}
+		base := name
+		name = dir + name
+		info, err := d.Lstat(base)
+		switch {
+		case err != nil || info.IsDir() && dir == "":
+		case !info.Mode().IsRegular():
+			h.NotFiles = append(h.NotFiles, name)
+		case info.Size() == 0:
+			h.Empty = append(h.Empty, name)
+		default:
+			if f, err := d.Open(base); errors.Is(err, fs.ErrPermission) {
+				h.Unreadable = append(h.Unreadable, name)
+			} else if err == nil {
+				f.Close()
+			}
+		}
+	}
+	err = r.inbox.Names(func(names []string) bool {
+		for _, n := range names {
+			look("", r.inbox, n)
+		}
+		return true
+	})
+	if err != nil {
+		return h, err
+	}
+	place := map[wire.ID]int{}
+	if err := list(r.fresh, func(id wire.ID) { place[id]++ }, func(n string) { look("new/", r.fresh, n) }); err != nil {
+		return h, err
+	}
+	for _, p := range []string{"inbox/cur", "inbox/withdrawn"} {
+		d, err := r.dir(p, false)
+		if err != nil {
+			return h, err
+		}
+		if err := ids(d, func(id wire.ID) { place[id]++ }); err != nil {
+			return h, err
+		}
+	}
+	for id, n := range place {
+		if n > 1 {
+			h.Doubled = append(h.Doubled, id)
+		}
+	}
+	tmp, err := r.dir("inbox/tmp", false)
+	if err != nil {
+		return h, err
+	}
+	if tmp != nil {
+		h.Stale = r.stale(tmp)
+		if fix {
+			r.sweep()
+		}
+		tmp.Names(func(names []string) bool {
+			for _, n := range names {
+				if _, _, ok := claimOf(n); ok {
+					h.Claims++
+				}
+			}
+			return true
+		})
+	}
+	bad, err := b.BadFiles(0)
+	h.Bad = len(bad)
+	for _, p := range []string{"inbox", "inbox/new", "events"} {
+		if d, err := r.dir(p, false); err == nil && d != nil {
+			if info, err := d.Stat(); err == nil && info.Mode().Perm()&0o007 != 0 && onUnix {
+				h.Open = append(h.Open, p)
+			}
+		}
+	}
+	return h, err
+}

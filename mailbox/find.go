@@ -1,0 +1,520 @@
+package mailbox
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/internal/atomicfile"
+	"github.com/agentteammail/atm/wire"
+)
+
+// State of a message at one recipient.
+type State string
+
+// The states; Archived messages are done ones that lie in the archive.
+const (
+	Unread    State = "unread"
+	Owed      State = "owed"
+	Done      State = "done"
+	Withdrawn State = "withdrawn"
+	Bad       State = "bad"
+)
+
+var stateOf = map[string]State{
+	placeNew: Unread, placeCur: Owed, placeDone: Done, placeWithdrawn: Withdrawn, placeArchive: Done,
+}
+
+// Item is a message as it lies in a mailbox.
+type Item struct {
+	*wire.Message
+	State State
+	Size  int    // bytes on disk
+	Where string // the directory it lies in
+
+	// Written is when the file was written, if Range.Times asked for it.
+	Written time.Time
+}
+
+// ids calls f with the ids in a directory, in no order.
+func ids(d *atomicfile.Dir, f func(wire.ID)) error { return list(d, f, nil) }
+
+// list calls f with the ids in a directory, and foreign, if there is one, with
+// the other names that may be dropped files.
+func list(d *atomicfile.Dir, f func(wire.ID), foreign func(string)) error {
+	if d == nil {
+		return nil
+	}
+	return d.Names(func(names []string) bool {
+		for _, n := range names {
+			if len(n) == 41 && n[36:] == ".json" && wire.IsID(n[:36]) {
+				f(wire.ID(n[:36]))
+			} else if foreign != nil && !notDropped(n) {
+				foreign(n)
+			}
+		}
+		return true
+	})
+}
+
+// selection keeps the n smallest ids of a stream, or the n largest: a heap with
+// the next one to go on top.
+type selection struct {
+	ids    []wire.ID
+	n      int
+	newest bool
+}
+
+func (s *selection) Len() int           { return len(s.ids) }
+func (s *selection) Less(i, j int) bool { return (s.ids[i] > s.ids[j]) != s.newest }
+func (s *selection) Swap(i, j int)      { s.ids[i], s.ids[j] = s.ids[j], s.ids[i] }
+func (s *selection) Push(x any)         { s.ids = append(s.ids, x.(wire.ID)) }
+func (s *selection) Pop() any {
+	last := s.ids[len(s.ids)-1]
+	s.ids = s.ids[:len(s.ids)-1]
+	return last
+}
+
+func (s *selection) add(id wire.ID) {
+	switch {
+	case s.n <= 0:
+		s.ids = append(s.ids, id)
+	case len(s.ids) < s.n:
+		heap.Push(s, id)
+	case (id < s.ids[0]) != s.newest:
+		s.ids[0] = id
+		heap.Fix(s, 0)
+	}
+}
+
+// pick lists a directory and returns its n oldest ids, oldest first, or its n
+// newest, newest first, and how many there are in all. n <= 0: all of them.
+func pick(d *atomicfile.Dir, n int, newest bool, foreign func(string)) ([]wire.ID, int, error) {
+	s := selection{n: n, newest: newest}
+	total := 0
+	err := list(d, func(id wire.ID) {
+		total++
+		s.add(id)
+	}, foreign)
+	slices.Sort(s.ids)
+	if newest {
+		slices.Reverse(s.ids)
+	}
+	return s.ids, total, err
+}
+
+// unread lists the n oldest unread messages (or the newest), and notes in the
+// room what foreign names it met in new.
+func (r *room) unread(n int, newest bool) ([]wire.ID, int, error) {
+	return pick(r.fresh, n, newest, func(name string) { r.foreign = append(r.foreign, name) })
+}
+
+// errGone is returned by open for a message that has moved on meanwhile.
+var errGone = errors.New("moved meanwhile")
+
+// open reads the message id from a directory of the mailbox. A file that is no
+// whole message of that id gives a *BadError.
+func (r *room) open(p place, id wire.ID) (*Item, error) {
+	d, err := r.dir(p.path, false)
+	if err != nil {
+		return nil, err
+	}
+	if d == nil {
+		return nil, errGone
+	}
+	data, err := d.ReadFile(string(id)+".json", wire.MaxFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errGone
+	}
+	if errors.Is(err, atomicfile.ErrNotRegular) || errors.Is(err, atomicfile.ErrTooLarge) {
+		return nil, &BadError{Name: string(id) + ".json", Reason: err.Error()}
+	}
+	if err != nil {
+		return nil, err
+	}
+	m, err := wire.Decode(data)
+	if err != nil {
+		return nil, &BadError{Name: string(id) + ".json", Reason: err.Error()}
+	}
+	if m.ID != id {
+		return nil, &BadError{Name: string(id) + ".json", Reason: fmt.Sprintf("the message inside is %s", m.ID)}
+	}
+	return &Item{Message: m, State: stateOf[p.name], Size: len(data), Where: d.Path()}, nil
+}
+
+// BadError says why a file is no message.
+type BadError struct{ Name, Reason string }
+
+func (e *BadError) Error() string { return e.Name + ": " + e.Reason }
+
+// Get finds a message by its full id, wherever in the mailbox or its archive
+// it lies, without a listing. ErrNotFound when it is nowhere.
+func (b *Box) Get(id wire.ID) (*Item, error) {
+	r, err := b.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	return r.get(id)
+}
+
+func (r *room) get(id wire.ID) (*Item, error) {
+	// Twice: a message may be put back while we look further on.
+	for range 2 {
+		for _, p := range placesOf(id) {
+			it, err := r.open(p, id)
+			if err == nil || !errors.Is(err, errGone) {
+				return it, err
+			}
+		}
+	}
+	return nil, fmt.Errorf("%s: %w", id, ErrNotFound)
+}
+
+// Sent finds a message in the index of what the agent sent.
+func (b *Box) Sent(id wire.ID) (*wire.Message, error) {
+	r, err := b.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	it, err := r.open(place{"sent", "sent/" + id.Day()}, id)
+	if errors.Is(err, errGone) {
+		return nil, fmt.Errorf("%s: %w", id, ErrNotFound)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return it.Message, nil
+}
+
+// Match returns the ids that a fragment fits in the first place that has any:
+// new and cur, then done from the newest day, then what was sent. A full id is
+// looked up without a listing.
+func (b *Box) Match(f wire.Fragment) ([]wire.ID, error) {
+	r, err := b.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	if id, ok := f.ID(); ok {
+		if _, there, err := r.locate(id); there || err != nil {
+			return []wire.ID{id}, err
+		}
+		if d, err := r.dir("sent/"+id.Day(), false); d != nil && err == nil {
+			if has, _ := d.Has(string(id) + ".json"); has {
+				return []wire.ID{id}, nil
+			}
+		}
+		return nil, nil
+	}
+	found, err := r.match(f, "inbox/new", "inbox/cur")
+	if len(found) > 0 || err != nil {
+		return found, err
+	}
+	for _, top := range []string{"inbox/done", "inbox/withdrawn", "sent", "archive/done"} {
+		paths := []string{top}
+		if top != "inbox/withdrawn" {
+			days, err := r.days(top)
+			if err != nil {
+				return nil, err
+			}
+			paths = paths[:0]
+			for _, day := range slices.Backward(days) {
+				paths = append(paths, top+"/"+day)
+			}
+		}
+		for _, p := range paths {
+			if found, err := r.match(f, p); len(found) > 0 || err != nil {
+				return found, err
+			}
+		}
+	}
+	return nil, nil
+}
+
+func (r *room) match(f wire.Fragment, paths ...string) ([]wire.ID, error) {
+	var found []wire.ID
+	for _, p := range paths {
+		d, err := r.dir(p, false)
+		if err != nil {
+			return nil, err
+		}
+		if err := ids(d, func(id wire.ID) {
+			if f.Matches(id) && !slices.Contains(found, id) {
+				found = append(found, id)
+			}
+		}); err != nil {
+			return nil, err
+		}
+	}
+	slices.Sort(found)
+	return found, nil
+}
+
+// days lists the day directories below a path, oldest first.
+func (r *room) days(path string) ([]string, error) {
+	d, err := r.dir(path, false)
+	if d == nil || err != nil {
+		return nil, err
+	}
+	var days []string
+	err = d.Names(func(names []string) bool {
+		for _, n := range names {
+			if isDay(n) {
+				days = append(days, n)
+			}
+		}
+		return true
+	})
+	slices.Sort(days)
+	return days, err
+}
+
+func isDay(s string) bool {
+	_, err := time.Parse(time.DateOnly, s)
+	return err == nil
+}
+
+// Counts are the numbers of messages that wait in a mailbox.
+type Counts struct{ Unread, Owed, Bad int }
+
+// Count takes in what was dropped and counts by names alone.
+func (b *Box) Count(ctx context.Context) (Counts, error) {
+	var c Counts
+	r, err := b.look(ctx)
+	if err != nil {
+		return c, err
+	}
+	defer r.close()
+	if _, c.Unread, err = r.unread(1, false); err != nil {
+		return c, err
+	}
+	if r.takeInForeign(ctx) {
+		if _, c.Unread, err = r.unread(1, false); err != nil {
+			return c, err
+		}
+	}
+	cur, err := r.dir("inbox/cur", false)
+	if err == nil {
+		err = ids(cur, func(wire.ID) { c.Owed++ })
+	}
+	if err != nil {
+		return c, err
+	}
+	bad, err := r.dir("inbox/bad", false)
+	if bad != nil && err == nil {
+		err = bad.Names(func(names []string) bool {
+			for _, n := range names {
+				if !strings.HasSuffix(n, ".reason") {
+					c.Bad++
+				}
+			}
+			return true
+		})
+	}
+	return c, err
+}
+
+// UnreadIDs lists the unread messages by name, oldest first, at most n (all
+// when n <= 0), and says how many there are. What was dropped is not taken in.
+func (b *Box) UnreadIDs(n int) ([]wire.ID, int, error) {
+	r, err := b.enter()
+	if err != nil {
+		return nil, 0, err
+	}
+	defer r.close()
+	return r.unread(n, false)
+}
+
+// OwedIDs lists what waits for an acknowledgement, oldest first, at most n
+// (all when n <= 0), and how many there are.
+func (b *Box) OwedIDs(n int) ([]wire.ID, int, error) {
+	r, err := b.enter()
+	if err != nil {
+		return nil, 0, err
+	}
+	defer r.close()
+	d, err := r.dir("inbox/cur", false)
+	if err != nil {
+		return nil, 0, err
+	}
+	return pick(d, n, false, nil)
+}
+
+// Range says which part of a mailbox is walked.
+type Range struct {
+	Unread, Owed, Done, Withdrawn, Archive, Sent bool
+
+	// Times asks for Item.Written.
+	Times bool
+
+	// Newest walks each place from its newest message back.
+	Newest bool
+
+	// Since leaves out days of done, archive and sent that ended a day or more
+	// before (ids are only trusted that far), without opening them.
+	Since time.Time
+
+	// Limit stops after so many messages; the rest is counted by name, not
+	// opened. 0: no limit. Not together with a Keep.
+	Limit int
+
+	// Keep accepts a message by its raw text before it is decoded; nil accepts
+	// all.
+	Keep func(raw []byte) bool
+}
+
+// look opens the mailbox after taking in what was dropped into its inbox.
+func (b *Box) look(ctx context.Context) (*room, error) {
+	b.takeIn(ctx, nil) // what cannot be taken in now stays where it is
+	return b.enter()
+}
+
+// takeInForeign takes in the foreign names that a listing of new met, once a
+// room, and reports whether there were any. No lock may be held.
+func (r *room) takeInForeign(ctx context.Context) bool {
+	if len(r.foreign) == 0 || r.took {
+		return false
+	}
+	r.took = true
+	r.box.takeIn(ctx, r.foreign)
+	return true
+}
+
+// Walk calls f with the messages of a range: unread, owed, withdrawn, then
+// archive, done and sent from the oldest day, each oldest first, until f
+// returns false. more is how many messages lie beyond the limit (by name). Bad
+// files are passed over and counted. What was dropped into the inbox is taken in
+// first when unread messages are asked for.
+func (b *Box) Walk(ctx context.Context, rg Range, f func(*Item) bool) (more, bad int, err error) {
+	enter := b.enter
+	if rg.Unread {
+		enter = func() (*room, error) { return b.look(ctx) }
+	}
+	r, err := enter()
+	if err != nil {
+		return 0, 0, err
+	}
+	defer r.close()
+	var paths []place
+	add := func(on bool, p place) {
+		if on {
+			paths = append(paths, p)
+		}
+	}
+	add(rg.Unread, place{placeNew, "inbox/new"})
+	add(rg.Owed, place{placeCur, "inbox/cur"})
+	add(rg.Withdrawn, place{placeWithdrawn, "inbox/withdrawn"})
+	for _, t := range []struct {
+		on   bool
+		name string
+		top  string
+	}{{rg.Archive, placeArchive, "archive/done"}, {rg.Done, placeDone, "inbox/done"}, {rg.Sent, "sent", "sent"}} {
+		if !t.on {
+			continue
+		}
+		days, err := r.days(t.top)
+		if err != nil {
+			return 0, 0, err
+		}
+		if rg.Newest {
+			slices.Reverse(days)
+		}
+		for _, day := range days {
+			if !rg.Since.IsZero() && day < rg.Since.UTC().AddDate(0, 0, -1).Format(time.DateOnly) {
+				continue
+			}
+			paths = append(paths, place{t.name, t.top + "/" + day})
+		}
+	}
+	taken := 0
+	for _, p := range paths {
+		d, err := r.dir(p.path, false)
+		if err != nil {
+			return more, bad, err
+		}
+		want := 0
+		if rg.Limit > 0 {
+			// At least one, so that the rest is counted.
+			want = max(1, rg.Limit-taken)
+		}
+		var list []wire.ID
+		var total int
+		if p.name == placeNew {
+			list, total, err = r.unread(want, rg.Newest)
+			if err == nil && r.takeInForeign(ctx) {
+				list, total, err = r.unread(want, rg.Newest)
+			}
+		} else {
+			list, total, err = pick(d, want, rg.Newest, nil)
+		}
+		if err != nil {
+			return more, bad, err
+		}
+		more += total - len(list)
+		for i, id := range list {
+			if rg.Limit > 0 && taken >= rg.Limit {
+				more += len(list) - i
+				break
+			}
+			it, err := r.openKept(p, id, rg.Keep)
+			var be *BadError
+			switch {
+			case errors.As(err, &be):
+				bad++
+			case errors.Is(err, errGone) || it == nil && err == nil:
+			case err != nil:
+				return more, bad, err
+			default:
+				taken++
+				if rg.Times {
+					it.Written, _ = r.written(p, id)
+				}
+				if !f(it) {
+					return more, bad, nil
+				}
+			}
+		}
+	}
+	return more, bad, nil
+}
+
+// written is when a message's file was written: moves and links leave that
+// time alone.
+func (r *room) written(p place, id wire.ID) (time.Time, error) {
+	d, err := r.dir(p.path, false)
+	if err != nil || d == nil {
+		return time.Time{}, err
+	}
+	info, err := d.Lstat(string(id) + ".json")
+	if err != nil {
+		return time.Time{}, err
+	}
+	return info.ModTime(), nil
+}
+
+// openKept is open for messages whose raw text keep accepts; nil, nil for
+// others.
+func (r *room) openKept(p place, id wire.ID, keep func([]byte) bool) (*Item, error) {
+	if keep != nil {
+		d, err := r.dir(p.path, false)
+		if err != nil || d == nil {
+			return nil, err
+		}
+		raw, err := d.ReadFile(string(id)+".json", wire.MaxFile)
+		if err != nil || !keep(raw) {
+			return nil, nil
+		}
+	}
+	it, err := r.open(p, id)
+	if it != nil && p.name == "sent" {
+		it.State = ""
+	}
+	return it, err
+}

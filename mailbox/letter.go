@@ -1,0 +1,351 @@
+package mailbox
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+// Letters shows messages to readers, people and models: the one renderer that
+// every surface uses. What a message says is data:
+//
+//   - A header is one line at column 0, with everything in it escaped that is
+//     no printable character. A body stands indented by two spaces, after
+//     everything that any program might take for a line break, so that no body
+//     can imitate a header or a foot line.
+//   - On a terminal the body is escaped as well; into a pipe its bytes go as
+//     they are.
+type Letters struct {
+	Now      time.Time
+	Team     wire.Name // addresses of this team are shown without it
+	Digits   int       // of short ids; at least 6
+	Terminal bool      // escape bodies
+	Bold     bool      // headers in bold
+	Bytes    int       // a single larger message is cut to this; 0: never
+	Lines    int
+}
+
+// Marks is what a header says about a message beyond its own fields.
+type Marks struct {
+	SupersededBy wire.ID
+	Newer        int // further unread messages of the same sender
+}
+
+// MarksOf finds, within a batch, what replaces each message and how many newer
+// ones its sender wrote.
+func MarksOf(b Batch) []Marks {
+	out := make([]Marks, len(b.Items))
+	later := append(b.Items[:len(b.Items):len(b.Items)], b.Ahead...)
+	for i, it := range b.Items {
+		for _, l := range later {
+			if l.ID <= it.ID || l.From != it.From {
+				continue
+			}
+			if l.Supersedes == it.ID {
+				out[i].SupersededBy = l.ID
+			}
+		}
+		for _, l := range b.Ahead {
+			if l.From == it.From && l.ID > it.ID {
+				out[i].Newer++
+			}
+		}
+	}
+	return out
+}
+
+// Short is the id as this letter quotes it.
+func (l *Letters) Short(id wire.ID) string { return id.Short(l.Digits) }
+
+// Who is an address as shown: without the team when it is the reader's.
+func (l *Letters) Who(a wire.Address) string {
+	if a.Team == l.Team {
+		return string(a.Agent)
+	}
+	return a.String()
+}
+
+// Header is the message's first line, without a line feed.
+func (l *Letters) Header(m *wire.Message, k Marks) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s from %s, %s", l.Short(m.ID), l.Who(m.From), Age(l.Now, m.SentAt))
+	say := func(format string, args ...any) {
+		b.WriteString(", ")
+		fmt.Fprintf(&b, format, args...)
+	}
+	if len(m.To) > 1 {
+		to := make([]string, 0, 4)
+		for i, a := range m.To {
+			if i == 3 && len(m.To) > 4 {
+				to = append(to, fmt.Sprintf("%d more", len(m.To)-i))
+				break
+			}
+			to = append(to, l.Who(a))
+		}
+		say("to %s", strings.Join(to, " "))
+	}
+	switch {
+	case m.Type == wire.TypeAck && m.InReplyTo != "":
+		say("acks %s", l.Short(m.InReplyTo))
+	case m.InReplyTo != "":
+		say("answers %s", l.Short(m.InReplyTo))
+	}
+	if m.Type != "" && m.Type != wire.TypeAck {
+		say("%s", Escape(m.Type))
+	}
+	if m.Urgent() {
+		say("urgent")
+	}
+	if m.RequiresAck {
+		say("wants ack")
+	}
+	if m.ReplyWanted == "no" {
+		say("no answer wanted")
+	}
+	if !m.DueAt.IsZero() {
+		if l.Now.After(m.DueAt) {
+			say("overdue since %s", Age(l.Now, m.DueAt))
+		} else {
+			say("due in %s", Span(m.DueAt.Sub(l.Now)))
+		}
+	}
+	if m.Expired(l.Now) {
+		say("expired")
+	}
+	if k.SupersededBy != "" {
+		say("superseded by %s", l.Short(k.SupersededBy))
+	}
+	if m.Supersedes != "" {
+		say("replaces %s", l.Short(m.Supersedes))
+	}
+	if k.Newer > 0 {
+		say("%d newer from the same sender", k.Newer)
+	}
+	if m.Origin != nil && m.Origin.Via == "drop" && m.From.Agent != "drop" {
+		if m.Origin.UID != nil {
+			say("dropped as a file by uid %d", *m.Origin.UID)
+		} else {
+			say("dropped as a file")
+		}
+	}
+	if n := len(m.Attachments); n > 0 {
+		say("%d attached (atm show %s --save DIR)", n, l.Short(m.ID))
+	}
+	if m.Subject != "" {
+		b.WriteString(": ")
+		b.WriteString(Escape(m.Subject))
+	}
+	if l.Bold {
+		return "\x1b[1m" + b.String() + "\x1b[m"
+	}
+	return b.String()
+}
+
+// Render is the whole letter: header, indented body, and where it was cut the
+// line that says how to see the rest.
+func (l *Letters) Render(m *wire.Message, k Marks) []byte {
+	var b bytes.Buffer
+	b.WriteString(l.Header(m, k))
+	b.WriteByte('\n')
+	body, left := m.Body, 0
+	if l.Bytes > 0 {
+		body, left = Cut(body, l.Bytes-b.Len()-80, l.Lines-2)
+	}
+	b.Write(l.Body(body))
+	if left > 0 {
+		fmt.Fprintf(&b, "… %s more: atm show %s --raw\n", Size(int64(left)), l.Short(m.ID))
+	}
+	return b.Bytes()
+}
+
+// Body is a body as it stands below its header.
+func (l *Letters) Body(body string) []byte {
+	body = strings.TrimRight(body, "\n")
+	if body == "" {
+		return nil
+	}
+	if l.Terminal {
+		body = EscapeBody(body)
+	}
+	return append(indent(body), '\n')
+}
+
+// Cut shortens a body to so many bytes and lines, never within a rune, and
+// says how many bytes are left out. A body that is barely too long is cut at a
+// line if one ends in the last quarter.
+func Cut(body string, size, lines int) (kept string, left int) {
+	size, lines = max(size, 80), max(lines, 1)
+	end := len(body)
+	// The indentation counts: two bytes a line.
+	for i, n, at := 0, 0, 0; i < len(body); i++ {
+		if at++; at+2*(n+1) > size {
+			end = i
+			break
+		}
+		if body[i] == '\n' {
+			if n++; n >= lines {
+				end = i + 1
+				break
+			}
+		}
+	}
+	if end >= len(strings.TrimRight(body, "\n")) {
+		return body, 0
+	}
+	for end > 0 && !utf8.RuneStart(body[end]) {
+		end--
+	}
+	if nl := strings.LastIndexByte(body[:end], '\n'); nl > end*3/4 {
+		end = nl + 1
+	}
+	return body[:end], len(body) - end
+}
+
+// indent puts two spaces at the beginning of what any program might take for a
+// line, and keeps every byte.
+func indent(s string) []byte {
+	b := make([]byte, 0, len(s)+len(s)/16+8)
+	b = append(b, "  "...)
+	for i := 0; i < len(s); {
+		n := lineBreak(s[i:])
+		if n == 0 {
+			b = append(b, s[i])
+			i++
+			continue
+		}
+		b = append(b, s[i:i+n]...)
+		b = append(b, "  "...)
+		i += n
+	}
+	return b
+}
+
+// lineBreak is the length of the line break that s begins with, 0 if none:
+// those of Unicode, and the separators that some programs split at.
+func lineBreak(s string) int {
+	switch c := s[0]; {
+	case c == '\r' && len(s) > 1 && s[1] == '\n':
+		return 2
+	case c >= '\n' && c <= '\r', c >= 0x1c && c <= 0x1e:
+		return 1
+	case c == 0xc2 && len(s) > 1 && s[1] == 0x85: // NEL
+		return 2
+	case c == 0xe2 && len(s) > 2 && s[1] == 0x80 && (s[2] == 0xa8 || s[2] == 0xa9): // LS, PS
+		return 3
+	}
+	return 0
+}
+
+// Escape makes text fit for one line of a terminal: control characters, escape
+// sequences and what turns the direction of writing are shown, not obeyed.
+func Escape(s string) string { return escape(s, false) }
+
+// EscapeBody is Escape for several lines: line feeds and tabs stay.
+func EscapeBody(s string) string { return escape(s, true) }
+
+func escape(s string, body bool) string {
+	plain := true
+	for _, r := range s {
+		if unsafe(r, body) {
+			plain = false
+			break
+		}
+	}
+	if plain && utf8.ValidString(s) {
+		return s
+	}
+	var b strings.Builder
+	for i, r := range s {
+		switch {
+		case r == utf8.RuneError && !strings.HasPrefix(s[i:], "\ufffd"):
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		case !unsafe(r, body):
+			b.WriteRune(r)
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r == '\t':
+			b.WriteString(`\t`)
+		case r == '\r':
+			b.WriteString(`\r`)
+		case r < 0x100:
+			fmt.Fprintf(&b, `\x%02x`, r)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
+}
+
+func unsafe(r rune, body bool) bool {
+	switch {
+	case r == '\n' || r == '\t':
+		return !body
+	case r < 0x20, r >= 0x7f && r < 0xa0:
+		return true
+	case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0x2028, r == 0x2029:
+		return true
+	}
+	return false
+}
+
+// Age is how long ago t was, for people: "now", "5s ago", "2m ago", "3h ago",
+// "4d ago"; "in 5m" for what is to come.
+func Age(now, t time.Time) string {
+	if t.IsZero() {
+		return "at an unknown time"
+	}
+	d := now.Sub(t)
+	switch {
+	case d < -time.Minute:
+		return "in " + Span(-d)
+	case d < time.Second:
+		return "now"
+	}
+	return Span(d) + " ago"
+}
+
+// Span is a duration in its largest unit.
+func Span(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	}
+	return fmt.Sprintf("%dd", int(d.Hours()/24))
+}
+
+// Size is a number of bytes for people.
+func Size(n int64) string {
+	switch {
+	case n < 1<<10:
+		return fmt.Sprintf("%d bytes", n)
+	case n < 1<<20:
+		return fmt.Sprintf("%d KiB", (n+512)/1024)
+	}
+	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+}
+
+// Digits is how many digits short ids need so that no two of these are alike;
+// at least 6.
+func Digits(ids []wire.ID) int {
+	for n := 6; n < 32; n++ {
+		seen := make(map[string]wire.ID, len(ids))
+		alike := false
+		for _, id := range ids {
+			other, ok := seen[id.Short(n)]
+			alike = alike || ok && other != id
+			seen[id.Short(n)] = id
+		}
+		if !alike {
+			return n
+		}
+	}
+	return 32
+}

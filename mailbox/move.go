@@ -1,0 +1,152 @@
+package mailbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/agentteammail/atm/internal/lockfile"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Take marks an unread message as read, for who replies to it or acknowledges
+// it: new to cur or done. It reports whether it was unread.
+func (b *Box) Take(ctx context.Context, id wire.ID) (bool, error) {
+	unlock, err := b.lock(ctx, "reader", lockfile.Exclusive)
+	if err != nil {
+		return false, err
+	}
+	moved, err := func() (bool, error) {
+		defer unlock()
+		r, err := b.enter()
+		if err != nil {
+			return false, err
+		}
+		defer r.close()
+		it, err := r.open(place{placeNew, "inbox/new"}, id)
+		if errors.Is(err, errGone) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		return true, r.settle(it.Message)
+	}()
+	if err != nil || !moved {
+		return moved, err
+	}
+	return true, b.Append(ctx, AppendOptions{}, wire.Event{Kind: wire.EventRead, Source: "cli"}.
+		With("id", string(id)).With("batch", string(wire.NewID())))
+}
+
+// Settle ends the debt of an acknowledgement: cur (or new) to done, after the
+// ack has reached the sender. delivered says whether it did; a sender without
+// a mailbox here gets none. Again: nothing.
+func (b *Box) Settle(ctx context.Context, id wire.ID, delivered bool) error {
+	unlock, err := b.lock(ctx, "reader", lockfile.Exclusive)
+	if err != nil {
+		return err
+	}
+	was, err := func() (string, error) {
+		defer unlock()
+		r, err := b.enter()
+		if err != nil {
+			return "", err
+		}
+		defer r.close()
+		p, ok, err := r.locate(id)
+		if err != nil {
+			return "", err
+		}
+		if !ok {
+			return "", fmt.Errorf("%s: %w", id, ErrNotFound)
+		}
+		if p.name != placeNew && p.name != placeCur {
+			return "", nil
+		}
+		return p.name, r.move(id, p, place{placeDone, "inbox/done/" + id.Day()})
+	}()
+	if err != nil || was == "" {
+		return err
+	}
+	var events []wire.Event
+	if was == placeNew {
+		events = append(events, wire.Event{Kind: wire.EventRead, Source: "cli"}.With("id", string(id)).With("batch", string(wire.NewID())))
+	}
+	acked := wire.Event{Kind: wire.EventAcked, Source: "cli"}.With("id", string(id))
+	if !delivered {
+		acked.Extra = append(acked.Extra, wire.Field{Key: "delivered", Raw: []byte("false")})
+	}
+	return b.Append(ctx, AppendOptions{}, append(events, acked)...)
+}
+
+// Unread puts a message that was read back into new. It reports whether it
+// did; a message that is unread already stays.
+func (b *Box) Unread(ctx context.Context, id wire.ID) (bool, error) {
+	unlockInbox, err := b.lock(ctx, "inbox", lockfile.Exclusive)
+	if err != nil {
+		return false, err
+	}
+	defer unlockInbox()
+	unlock, err := b.lock(ctx, "reader", lockfile.Exclusive)
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	r, err := b.enter()
+	if err != nil {
+		return false, err
+	}
+	defer r.close()
+	p, ok, err := r.locate(id)
+	switch {
+	case err != nil:
+		return false, err
+	case !ok:
+		return false, fmt.Errorf("%s: %w", id, ErrNotFound)
+	case p.name == placeNew:
+		return false, nil
+	case p.name == placeWithdrawn:
+		return false, fmt.Errorf("%s was withdrawn by its sender", id.Short(6))
+	}
+	return true, r.move(id, p, place{placeNew, "inbox/new"})
+}
+
+// Withdraw takes an unread message out of the mailbox and keeps it as
+// withdrawn. It returns the state in which it found the message: Unread means
+// that it was withdrawn now, Withdrawn that it was before; in any other state
+// nothing is changed.
+func (b *Box) Withdraw(ctx context.Context, id wire.ID, by wire.Address) (State, error) {
+	unlock, err := b.lock(ctx, "reader", lockfile.Exclusive)
+	if err != nil {
+		return "", err
+	}
+	state, err := func() (State, error) {
+		defer unlock()
+		r, err := b.enter()
+		if err != nil {
+			return "", err
+		}
+		defer r.close()
+		p, ok, err := r.locate(id)
+		if err != nil {
+			return "", err
+		}
+		if !ok {
+			return "", fmt.Errorf("%s: %w", id, ErrNotFound)
+		}
+		if p.name != placeNew {
+			return stateOf[p.name], nil
+		}
+		err = r.move(id, p, place{placeWithdrawn, "inbox/withdrawn"})
+		if errors.Is(err, errGone) {
+			return Done, nil
+		}
+		return Unread, err
+	}()
+	if err != nil || state != Unread {
+		return state, err
+	}
+	return state, b.Append(ctx, AppendOptions{}, wire.Event{Kind: wire.EventWithdrawn, Source: "cli"}.
+		With("id", string(id)).With("by", by.String()))
+}

@@ -1,0 +1,281 @@
+package mailbox
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"syscall"
+	"time"
+
+	"github.com/agentteammail/atm/internal/atomicfile"
+	"github.com/agentteammail/atm/internal/lockfile"
+	"github.com/agentteammail/atm/wire"
+)
+
+// showUnderLock is how long Read keeps other readers out while its output is
+// being taken. Tests shorten it.
+var showUnderLock = 2 * time.Second
+
+// ReadOptions choose what is read.
+type ReadOptions struct {
+	IDs   []wire.ID                // these only; unread ones
+	Match func(*wire.Message) bool // nil: all
+	Limit int                      // at most so many; 0: no limit
+
+	// Fits is asked about each message in order; the batch ends before the
+	// first for which it says no. nil: all fit.
+	Fits func(*wire.Message) bool
+
+	// Skip is for ids that are in somebody's hands, such as a runner's.
+	Skip map[wire.ID]bool
+
+	// LookAhead is how many further unread messages are opened, to see whether
+	// they replace or follow those in the batch.
+	LookAhead int
+}
+
+// Batch is what one Read shows.
+type Batch struct {
+	ID    wire.ID // of the batch, as in message_read
+	Items []*Item
+
+	// Ahead are further unread messages, as far as LookAhead went.
+	Ahead []*Item
+
+	More int // unread messages that match and are not in the batch
+
+	// Unmarked says why messages that were shown could not be marked as read:
+	// a read-only or full disk. They are still unread.
+	Unmarked error
+
+	// Unlogged says why the reading could not be noted among the events.
+	Unlogged error
+}
+
+// Peek chooses as Read does, moves no message and takes no lock but to take in
+// what was dropped.
+func (b *Box) Peek(ctx context.Context, opt ReadOptions) (Batch, error) {
+	r, err := b.look(ctx)
+	if err != nil {
+		return Batch{}, err
+	}
+	defer r.close()
+	batch, err := r.choose(opt, nil)
+	if err == nil && r.takeInForeign(ctx) {
+		return r.choose(opt, nil)
+	}
+	return batch, err
+}
+
+// Read chooses unread messages, has show write them, and then marks those that
+// show says were taken: the first n. Read holds the reader's lock for at most
+// two seconds of showing; if it takes longer, show goes on without it, another
+// reader may show the same messages, and what is still unread then is moved.
+// An error of show does not keep the messages it took from being marked; it is
+// returned.
+//
+// Where nothing can be marked (a read-only disk) the messages are shown all
+// the same, and Unmarked says why.
+func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (taken int, err error)) (Batch, error) {
+	b.takeIn(ctx, nil)
+	return b.read(ctx, opt, show, false)
+}
+
+func (b *Box) read(ctx context.Context, opt ReadOptions, show func(Batch) (int, error), again bool) (Batch, error) {
+	unlock, err := b.lock(ctx, "reader", lockfile.Exclusive)
+	if readOnly(err) {
+		batch, e := b.Peek(ctx, opt)
+		if e != nil {
+			return batch, e
+		}
+		batch.Unmarked = err
+		_, e = show(batch)
+		return batch, e
+	}
+	if err != nil {
+		return Batch{}, err
+	}
+	locked := true
+	defer func() {
+		if locked {
+			unlock()
+		}
+	}()
+	r, err := b.enter()
+	if err != nil {
+		return Batch{}, err
+	}
+	defer func() { r.close() }()
+	batch, err := r.choose(opt, r.setAside)
+	if err != nil {
+		return batch, err
+	}
+	if len(r.foreign) > 0 && !again {
+		// Files were dropped into new: they are taken in without this lock.
+		unlock()
+		locked = false
+		if r.takeInForeign(ctx) {
+			return b.read(ctx, opt, show, true)
+		}
+	}
+	batch.ID = wire.NewID()
+
+	type result struct {
+		taken int
+		err   error
+	}
+	shown := make(chan result, 1)
+	go func() {
+		n, err := show(batch)
+		shown <- result{n, err}
+	}()
+	var res result
+	select {
+	case res = <-shown:
+	case <-time.After(showUnderLock):
+		unlock()
+		locked = false
+		res = <-shown
+		if res.taken > 0 {
+			if unlock, err = b.lock(ctx, "reader", lockfile.Exclusive); err != nil {
+				batch.Unmarked = err
+				return batch, res.err
+			}
+			locked = true
+			again, err := b.enter()
+			if err != nil {
+				return batch, err
+			}
+			r.close()
+			r = again
+		}
+	}
+	var moved []*Item
+	for _, it := range batch.Items[:min(res.taken, len(batch.Items))] {
+		switch err := r.settle(it.Message); {
+		case errors.Is(err, errGone):
+		case err != nil:
+			batch.Unmarked = err
+		default:
+			moved = append(moved, it)
+		}
+	}
+	unlock()
+	locked = false
+	if len(moved) > 0 {
+		events := make([]wire.Event, len(moved))
+		for i, it := range moved {
+			events[i] = wire.Event{Kind: wire.EventRead, Source: "cli"}.With("id", string(it.ID)).With("batch", string(batch.ID))
+		}
+		batch.Unlogged = b.Append(ctx, AppendOptions{}, events...)
+	}
+	return batch, res.err
+}
+
+// readOnly reports whether an error means that nothing can be written here.
+func readOnly(err error) bool {
+	return errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+// choose picks the batch. aside is told of bad files under a message's name;
+// nil leaves them.
+func (r *room) choose(opt ReadOptions, aside func(*BadError)) (Batch, error) {
+	var b Batch
+	byName := opt.Match == nil && opt.IDs == nil && len(opt.Skip) == 0
+	want := 0
+	if byName && opt.Limit > 0 {
+		want = opt.Limit + opt.LookAhead
+	}
+	var list []wire.ID
+	var total int
+	var err error
+	if opt.IDs != nil {
+		list, total = opt.IDs, len(opt.IDs)
+	} else if list, total, err = r.unread(want, false); err != nil {
+		return b, err
+	}
+	full := false
+	for i, id := range list {
+		if opt.Skip[id] {
+			continue
+		}
+		enough := full || opt.Limit > 0 && len(b.Items) >= opt.Limit
+		if enough && len(b.Ahead) >= opt.LookAhead && opt.Match == nil {
+			// The rest is counted by name.
+			for _, id := range list[i:] {
+				if !opt.Skip[id] {
+					b.More++
+				}
+			}
+			break
+		}
+		it, err := r.open(place{placeNew, "inbox/new"}, id)
+		var be *BadError
+		switch {
+		case errors.As(err, &be):
+			if aside != nil {
+				aside(be)
+			}
+			continue
+		case errors.Is(err, errGone):
+			continue
+		case err != nil:
+			return b, err
+		}
+		if opt.Match != nil && !opt.Match(it.Message) {
+			if len(b.Ahead) < opt.LookAhead {
+				b.Ahead = append(b.Ahead, it)
+			}
+			continue
+		}
+		if !enough && opt.Fits != nil && !opt.Fits(it.Message) {
+			full, enough = true, true
+		}
+		if enough {
+			b.More++
+			if len(b.Ahead) < opt.LookAhead {
+				b.Ahead = append(b.Ahead, it)
+			}
+			continue
+		}
+		b.Items = append(b.Items, it)
+	}
+	b.More += total - len(list)
+	return b, nil
+}
+
+// settle moves a message that has been read: new to cur when an
+// acknowledgement is asked for, else to done. errGone when it is no longer in
+// new. The reader's lock is held.
+func (r *room) settle(m *wire.Message) error {
+	to := place{placeDone, "inbox/done/" + m.ID.Day()}
+	if m.RequiresAck {
+		to = place{placeCur, "inbox/cur"}
+	}
+	return r.move(m.ID, place{placeNew, "inbox/new"}, to)
+}
+
+// move renames a message from one place to the next. A second copy, where the
+// name is taken there, goes to bad as a duplicate.
+func (r *room) move(id wire.ID, from, to place) error {
+	name := string(id) + ".json"
+	src, err := r.dir(from.path, false)
+	if err != nil {
+		return err
+	}
+	if src == nil {
+		return errGone
+	}
+	dst, err := r.dir(to.path, true)
+	if err != nil {
+		return err
+	}
+	err = atomicfile.Move(src, name, dst, name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return errGone
+	case errors.Is(err, fs.ErrExist):
+		return r.toBad(src, name, "a duplicate of the message in "+to.path)
+	}
+	return err
+}

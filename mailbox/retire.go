@@ -1,0 +1,136 @@
+package mailbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/internal/atomicfile"
+	"github.com/agentteammail/atm/internal/lockfile"
+	"github.com/agentteammail/atm/wire"
+)
+
+// retiredStamp ends the name of a retired mailbox: it sorts by time.
+const retiredStamp = "20060102T150405.000000000Z"
+
+// Retire moves a whole mailbox, its unread mail with it, to the archive.
+// ErrRunning while a runner holds it. It returns where the mailbox went, below
+// the team's directory.
+func (s *Store) Retire(ctx context.Context, agent wire.Name) (string, error) {
+	b := s.Box(agent)
+	unlock, err := b.lockAll(ctx, b.seen)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if running, err := s.Running(agent); err != nil {
+		return "", err
+	} else if running {
+		return "", fmt.Errorf("%s %w", b.Address(), ErrRunning)
+	}
+	if err := b.seen(); err != nil {
+		return "", err
+	}
+	retired, err := s.dir.Make(".archive", "retired")
+	if err != nil {
+		return "", err
+	}
+	defer retired.Close()
+	as := string(agent) + "." + time.Now().UTC().Format(retiredStamp)
+	if err := atomicfile.Move(s.dir, string(agent), retired, as); err != nil {
+		return "", err
+	}
+	return ".archive/retired/" + as, errors.Join(retired.Sync(), s.dir.Sync())
+}
+
+// lockAll takes the locks under which a whole mailbox may be moved.
+func (b *Box) lockAll(ctx context.Context, seen func() error) (unlock func(), err error) {
+	var all []func()
+	unlock = func() {
+		for _, u := range slices.Backward(all) {
+			u()
+		}
+	}
+	for _, name := range []string{"team", string(b.agent) + ".inbox", string(b.agent) + ".reader", string(b.agent) + ".events"} {
+		check := seen
+		if name == "team" {
+			check = nil
+		}
+		u, err := b.store.lock(ctx, name, lockfile.Exclusive, check)
+		if err != nil {
+			unlock()
+			return nil, err
+		}
+		all = append(all, u)
+	}
+	return unlock, nil
+}
+
+// Retired lists the retired mailboxes' directory names, the oldest first.
+func (s *Store) Retired() ([]string, error) {
+	d, err := s.dir.Walk(".archive", "retired")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	var out []string
+	err = d.Names(func(names []string) bool {
+		for _, n := range names {
+			name, stamp, ok := strings.Cut(n, ".")
+			if _, err := wire.ParseName(name); err != nil || !ok {
+				continue
+			}
+			if _, err := time.Parse(retiredStamp, stamp); err == nil {
+				out = append(out, n)
+			}
+		}
+		return true
+	})
+	slices.Sort(out)
+	return out, err
+}
+
+// Restore brings the mailbox of an agent that was retired last back. ErrExists
+// while an agent of that name lives, ErrNoAgent when none was retired.
+func (s *Store) Restore(ctx context.Context, agent wire.Name) error {
+	b := s.Box(agent)
+	unlock, err := b.lockAll(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if has, err := s.dir.Has(string(agent)); err != nil {
+		return err
+	} else if has {
+		return fmt.Errorf("%s: %w", b.Address(), ErrExists)
+	}
+	all, err := s.Retired()
+	if err != nil {
+		return err
+	}
+	newest := ""
+	for _, n := range all {
+		if name, _, _ := strings.Cut(n, "."); name == string(agent) {
+			newest = n
+		}
+	}
+	if newest == "" {
+		return fmt.Errorf("no retired mailbox of %s: %w", agent, ErrNoAgent)
+	}
+	retired, err := s.dir.Walk(".archive", "retired")
+	if err != nil {
+		return err
+	}
+	defer retired.Close()
+	if err := atomicfile.Move(retired, newest, s.dir, string(agent)); err != nil {
+		return err
+	}
+	return errors.Join(s.dir.Sync(), retired.Sync())
+}
