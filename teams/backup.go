@@ -1,0 +1,426 @@
+package teams
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/internal/atomicfile"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/wire"
+)
+
+// A backup is a gzipped tar of the root, without locks and tmp: the messages
+// first listed and then copied, so that it may be taken while others send.
+
+// maxEntry is the largest file that restore takes out of a backup.
+const maxEntry = 8 << 30
+
+// Backup writes the whole root to w. tick is told of each file.
+func (r *Root) Backup(ctx context.Context, w io.Writer, tick func()) (mailbox.Moved, error) {
+	var total mailbox.Moved
+	zip := gzip.NewWriter(w)
+	b := &backup{ctx: ctx, w: tar.NewWriter(zip), tick: tick}
+	names, err := r.Teams()
+	if err != nil {
+		return total, err
+	}
+	if err := b.bytes(formatFile, []byte("1\n"), time.Now()); err != nil {
+		return total, err
+	}
+	for _, n := range names {
+		t, err := r.Team(n)
+		if err != nil {
+			return b.total, err
+		}
+		if err := b.team(t); err != nil {
+			return b.total, fmt.Errorf("back up team %s: %w", n, err)
+		}
+	}
+	return b.total, errors.Join(b.w.Close(), zip.Close())
+}
+
+type backup struct {
+	ctx   context.Context
+	w     *tar.Writer
+	tick  func()
+	total mailbox.Moved
+}
+
+func (b *backup) bytes(name string, data []byte, at time.Time) error {
+	if err := b.ctx.Err(); err != nil {
+		return err
+	}
+	if b.tick != nil {
+		b.tick()
+	}
+	h := &tar.Header{Name: name, Mode: 0o600, Size: int64(len(data)), ModTime: at, Format: tar.FormatPAX}
+	if err := b.w.WriteHeader(h); err != nil {
+		return err
+	}
+	_, err := b.w.Write(data)
+	return err
+}
+
+func (b *backup) team(t *Team) error {
+	top := string(t.Name)
+	// The team itself, so that one without members comes back as well.
+	if err := b.w.WriteHeader(&tar.Header{Name: top + "/", Typeflag: tar.TypeDir, Mode: 0o700, ModTime: time.Now(), Format: tar.FormatPAX}); err != nil {
+		return err
+	}
+	boxes, err := t.Boxes()
+	if err != nil {
+		return err
+	}
+	for _, box := range boxes {
+		if err := b.box(top, box); err != nil {
+			if errors.Is(err, mailbox.ErrNoAgent) {
+				continue // retired meanwhile: it is in the archive, below
+			}
+			return err
+		}
+	}
+	for _, n := range []string{"team.toml"} {
+		if err := b.file(t.Dir(), n, top+"/"+n); err != nil {
+			return err
+		}
+	}
+	for _, n := range []string{".sessions", ".files", ".archive"} {
+		d, err := t.Dir().Sub(n)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		err = b.tree(d, top+"/"+n, nil)
+		d.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// box backs one mailbox up: its messages by a listing under its lock, and then
+// everything else that lies in it.
+func (b *backup) box(top string, box *mailbox.Box) error {
+	box.TakeIn(b.ctx)
+	entries, err := box.List(b.ctx)
+	if err != nil {
+		return err
+	}
+	top += "/" + string(box.Agent())
+	for i := range entries {
+		e := &entries[i]
+		data, err := box.Copy(e)
+		if errors.Is(err, mailbox.ErrNotFound) {
+			b.total.Skipped++
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := b.bytes(top+"/"+e.Path, data, e.ID.Time()); err != nil {
+			return err
+		}
+		b.total.Messages++
+		b.total.Bytes += int64(len(data))
+	}
+	d, err := box.Store().Dir().Sub(string(box.Agent()))
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	for _, sub := range []string{"sent", "events", "inbox"} {
+		s, err := d.Sub(sub)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		skip := func(string) bool { return false }
+		if sub == "inbox" {
+			skip = func(n string) bool {
+				return slices.Contains([]string{"new", "cur", "done", "withdrawn", "tmp"}, n)
+			}
+		}
+		err = b.tree(s, top+"/"+sub, skip)
+		s.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tree backs up what lies in a directory: regular files and directories. What
+// vanishes meanwhile has moved on.
+func (b *backup) tree(d *atomicfile.Dir, top string, skip func(string) bool) error {
+	var names []string
+	if err := d.Names(func(n []string) bool { names = append(names, n...); return true }); err != nil {
+		return err
+	}
+	slices.Sort(names)
+	for _, n := range names {
+		if skip != nil && skip(n) {
+			continue
+		}
+		info, err := d.Lstat(n)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return err
+		case info.IsDir():
+			s, err := d.Sub(n)
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			err = b.tree(s, top+"/"+n, nil)
+			s.Close()
+			if err != nil {
+				return err
+			}
+		case info.Mode().IsRegular():
+			if err := b.file(d, n, top+"/"+n); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// file copies a file as long as it is now: a log may grow meanwhile.
+func (b *backup) file(d *atomicfile.Dir, name, as string) error {
+	f, err := d.Open(name)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, atomicfile.ErrNotRegular) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if b.tick != nil {
+		b.tick()
+	}
+	h := &tar.Header{Name: as, Mode: 0o600, Size: info.Size(), ModTime: info.ModTime(), Format: tar.FormatPAX}
+	if err := b.w.WriteHeader(h); err != nil {
+		return err
+	}
+	n, err := io.Copy(b.w, io.LimitReader(f, info.Size()))
+	if err == nil && n < info.Size() {
+		// Cut back while it was read: filled up, and cut off again by the
+		// reader of the log.
+		_, err = io.CopyN(b.w, zeros{}, info.Size()-n)
+	}
+	return err
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = '\n'
+	}
+	return len(p), nil
+}
+
+// Restore brings back what a backup holds. A message whose id is there already
+// stays as it is; an event log is restored only where there is none; any other
+// file only where it is missing. Nothing outside the root is written whatever
+// the backup says.
+func (r *Root) Restore(ctx context.Context, from io.Reader, tick func()) (mailbox.Moved, error) {
+	var total mailbox.Moved
+	zip, err := gzip.NewReader(bufio.NewReaderSize(from, 1<<20))
+	if err != nil {
+		return total, fmt.Errorf("not a backup of atm: %w", err)
+	}
+	in := tar.NewReader(zip)
+	logs := map[string]bool{} // agents whose event log is ours to restore
+	for {
+		h, err := in.Next()
+		if err == io.EOF {
+			return total, nil
+		}
+		if err != nil {
+			return total, fmt.Errorf("the backup is damaged: %w", err)
+		}
+		if err := ctx.Err(); err != nil {
+			return total, err
+		}
+		if tick != nil {
+			tick()
+		}
+		m, err := r.restoreEntry(ctx, h, in, logs)
+		total.Add(m)
+		if err != nil {
+			return total, fmt.Errorf("restore %s: %w", mailbox.Escape(h.Name), err)
+		}
+	}
+}
+
+func (r *Root) restoreEntry(ctx context.Context, h *tar.Header, in io.Reader, logs map[string]bool) (mailbox.Moved, error) {
+	name := path.Clean(strings.TrimSuffix(h.Name, "/"))
+	parts := strings.Split(name, "/")
+	if name == formatFile {
+		data, err := io.ReadAll(io.LimitReader(in, 64))
+		if err == nil && strings.TrimSpace(string(data)) != "1" {
+			err = fmt.Errorf("it was made by a newer atm")
+		}
+		return mailbox.Moved{}, err
+	}
+	for _, p := range parts {
+		if p == "" || p == "." || p == ".." {
+			return mailbox.Moved{}, errors.New("a path that leads out of the root")
+		}
+	}
+	team, err := wire.ParseName(parts[0])
+	if err != nil {
+		return mailbox.Moved{}, err
+	}
+	if _, err := r.CreateTeam(team); err != nil {
+		return mailbox.Moved{}, err
+	}
+	t, err := r.Team(team)
+	if err != nil || h.Typeflag == tar.TypeDir {
+		return mailbox.Moved{}, err
+	}
+	if h.Typeflag != tar.TypeReg || h.Size > maxEntry || len(parts) < 2 {
+		return mailbox.Moved{Skipped: 1}, nil
+	}
+	agent, err := wire.ParseName(parts[1])
+	if err != nil { // .files, .archive, .sessions, team.toml
+		switch parts[1] {
+		case ".files", ".archive", ".sessions", "team.toml":
+			if archivedElsewhere(t, parts) {
+				return mailbox.Moved{Skipped: 1}, nil
+			}
+			return mailbox.Moved{}, restoreFile(t.Dir(), parts[1:], h.Size, in)
+		}
+		return mailbox.Moved{Skipped: 1}, nil
+	}
+	box := t.Box(agent)
+	if !box.Exists() {
+		if err := t.Create(ctx, agent); err != nil && !errors.Is(err, mailbox.ErrExists) {
+			return mailbox.Moved{}, err
+		}
+	}
+	rest := parts[2:]
+	if len(rest) == 0 {
+		return mailbox.Moved{Skipped: 1}, nil
+	}
+	if state, ok := stateAt(rest); ok {
+		data, err := io.ReadAll(io.LimitReader(in, wire.MaxFile+1))
+		if err != nil {
+			return mailbox.Moved{}, err
+		}
+		if _, err := wire.Decode(data); err != nil {
+			return mailbox.Moved{Skipped: 1}, restoreFile(t.Dir(), append(parts[1:3:3], "bad", rest[len(rest)-1]), int64(len(data)), bytes.NewReader(data))
+		}
+		put, err := box.Put(ctx, state, data)
+		if put {
+			return mailbox.Moved{Messages: 1, Bytes: int64(len(data))}, err
+		}
+		return mailbox.Moved{Skipped: 1}, err
+	}
+	if rest[0] == "events" {
+		ours, known := logs[string(team)+"/"+string(agent)]
+		if !known {
+			seq, err := box.LastSeq()
+			if err != nil {
+				return mailbox.Moved{}, err
+			}
+			ours = seq == 0
+			logs[string(team)+"/"+string(agent)] = ours
+		}
+		if !ours {
+			return mailbox.Moved{}, nil
+		}
+	}
+	return mailbox.Moved{}, restoreFile(t.Dir(), parts[1:], h.Size, in)
+}
+
+// archivedElsewhere reports whether an archived message of a backup is in its
+// mailbox here already, archived or not.
+func archivedElsewhere(t *Team, parts []string) bool {
+	if len(parts) != 6 || parts[1] != ".archive" || parts[3] != "done" {
+		return false
+	}
+	agent, err := wire.ParseName(parts[2])
+	id, ok := strings.CutSuffix(parts[5], ".json")
+	if err != nil || !ok || !wire.IsID(id) {
+		return false
+	}
+	_, err = t.Box(agent).Get(wire.ID(id))
+	return err == nil
+}
+
+// stateAt says which state a message file below an agent's directory has.
+func stateAt(rest []string) (mailbox.State, bool) {
+	if len(rest) < 3 || rest[0] != "inbox" {
+		return "", false
+	}
+	id, ok := strings.CutSuffix(rest[len(rest)-1], ".json")
+	if !ok || !wire.IsID(id) {
+		return "", false
+	}
+	switch {
+	case rest[1] == "new" && len(rest) == 3:
+		return mailbox.Unread, true
+	case rest[1] == "cur" && len(rest) == 3:
+		return mailbox.Owed, true
+	case rest[1] == "done" && len(rest) == 4:
+		return mailbox.Done, true
+	case rest[1] == "withdrawn" && len(rest) == 3:
+		return mailbox.Withdrawn, true
+	}
+	return "", false
+}
+
+// restoreFile writes a file below a directory unless it is there.
+func restoreFile(top *atomicfile.Dir, parts []string, size int64, in io.Reader) error {
+	last := len(parts) - 1
+	d, err := top.Make(parts[:last]...)
+	if err != nil {
+		return err
+	}
+	if last > 0 {
+		defer d.Close()
+	}
+	if has, err := d.Has(parts[last]); has || err != nil {
+		return err
+	}
+	draft, err := d.Draft(".restoring." + string(wire.NewID()))
+	if err != nil {
+		return err
+	}
+	defer draft.Close()
+	if _, err := io.CopyN(draft, in, size); err != nil {
+		return err
+	}
+	if err := draft.Sync(); err != nil {
+		return err
+	}
+	if err := draft.Link(d, parts[last]); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,195 @@
+package teams
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Check is one finding of the doctor.
+type Check struct {
+	Code     string `json:"code"`     // stable
+	Severity string `json:"severity"` // ok, info, warning, error
+	Message  string `json:"message"`
+	Fix      string `json:"fix,omitempty"` // a command that mends it
+}
+
+// Wrong reports whether the finding is something to mend.
+func (c Check) Wrong() bool { return c.Severity == "warning" || c.Severity == "error" }
+
+// lowDisk is the free space below which the doctor warns, in bytes.
+const lowDisk = 64 << 20
+
+// Doctor looks at everything in the root and changes nothing, unless fix is
+// set: then it mends what can be mended without losing anything, and says so.
+func (r *Root) Doctor(ctx context.Context, p Place, fix bool) []Check {
+	d := &doctor{root: r, ctx: ctx, fix: fix}
+	d.say("root", "ok", "", "root %s (%s)", r.Path, r.Source)
+	if why := Shared(r.Path, p.UID); why != "" {
+		d.say("root.shared", "warning", "chmod go-w "+quote(r.Path), "the root is %s", why)
+	}
+	if !r.Accepted {
+		d.say("root.unaccepted", "warning", "atm init --root "+quote(r.Path), "nobody here made or accepted this root: nothing is started or handed over from it")
+	}
+	d.disk()
+	names, err := r.Teams()
+	if err != nil {
+		d.say("root.unreadable", "error", "", "%v", err)
+	}
+	if len(names) == 0 && err == nil {
+		d.say("team.none", "warning", "atm init alice bob", "the root has no team")
+	}
+	d.halfMade()
+	for _, n := range names {
+		t, err := r.Team(n)
+		if err != nil {
+			d.say("team.unreadable", "error", "", "team %s: %v", n, err)
+			continue
+		}
+		d.team(t, p.UID)
+	}
+	return d.checks
+}
+
+type doctor struct {
+	root   *Root
+	ctx    context.Context
+	fix    bool
+	checks []Check
+}
+
+func (d *doctor) say(code, severity, fix, format string, args ...any) {
+	d.checks = append(d.checks, Check{code, severity, fmt.Sprintf(format, args...), fix})
+}
+
+func quote(s string) string {
+	if strings.ContainsAny(s, " '\"\\$&|;<>()*?[]#~`!") {
+		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	}
+	return s
+}
+
+func (d *doctor) disk() {
+	kind, remote := FileSystem(d.root.Path)
+	switch {
+	case remote:
+		d.say("fs.remote", "warning", "atm backup root.atm   and restore it on a local disk", "the root lies on %s, whose locks and events do not reach other machines: changes are found by polling", kind)
+	case kind != "":
+		d.say("fs", "ok", "", "file system %s", kind)
+	}
+	if free, ok := freeBytes(d.root.Path); ok && free < lowDisk {
+		d.say("disk.low", "warning", "atm gc", "%s free", mailbox.Size(int64(free)))
+	}
+}
+
+// halfMade names teams whose making was cut off.
+func (d *doctor) halfMade() {
+	d.root.dir.Names(func(names []string) bool {
+		for _, n := range names {
+			if strings.HasPrefix(n, ".") && strings.HasSuffix(n, ".making") {
+				d.say("team.half_made", "info", "", "%s: a team that was never finished; it is none, and can be removed", n)
+			}
+		}
+		return true
+	})
+}
+
+func (d *doctor) team(t *Team, uid int) {
+	if why := Shared(t.Dir().Path(), uid); why != "" {
+		d.say("team.shared", "warning", "chmod go-w "+quote(t.Dir().Path()), "team %s is %s", t.Name, why)
+	}
+	t.Dir().Names(func(names []string) bool {
+		for _, n := range names {
+			info, err := t.Dir().Lstat(n)
+			if err != nil || strings.HasPrefix(n, ".") {
+				continue
+			}
+			_, bad := wire.ParseName(n)
+			switch {
+			case info.Mode()&fs.ModeSymlink != 0:
+				d.say("agent.link", "error", "", "%s in team %s is a symbolic link: links are not followed", mailbox.Escape(n), t.Name)
+			case info.IsDir() && bad != nil:
+				d.say("agent.name", "warning", "", "%s in team %s is no name of an agent", mailbox.Escape(n), t.Name)
+			case info.IsDir() && !t.Box(wire.Name(n)).Exists():
+				d.say("agent.broken", "error", "atm team add "+n, "%s in team %s has no inbox/new and is no agent", n, t.Name)
+			}
+		}
+		return true
+	})
+	boxes, err := t.Boxes()
+	if err != nil {
+		d.say("team.unreadable", "error", "", "team %s: %v", t.Name, err)
+	}
+	for _, b := range boxes {
+		d.box(b)
+	}
+	if d.fix {
+		if n := t.reindex(d.ctx, boxes); n > 0 {
+			d.say("sent.rebuilt", "ok", "", "team %s: %d messages noted again in their senders' index", t.Name, n)
+		}
+	}
+	if len(boxes) > 0 {
+		d.say("team", "ok", "", "team %s: %d members", t.Name, len(boxes))
+	}
+}
+
+func (d *doctor) box(b *mailbox.Box) {
+	name := b.Address().String()
+	if d.fix {
+		b.TakeIn(d.ctx)
+	}
+	h, err := b.Examine(d.fix)
+	if err != nil {
+		d.say("agent.unreadable", "error", "", "%s: %v", name, err)
+		return
+	}
+	for _, n := range h.NotFiles {
+		d.say("drop.not_a_file", "warning", "", "%s: inbox/%s is no regular file and is never opened", name, mailbox.Escape(n))
+	}
+	for _, n := range h.Empty {
+		d.say("drop.empty", "info", "", "%s: inbox/%s is empty and waits for content", name, mailbox.Escape(n))
+	}
+	for _, n := range h.Unreadable {
+		d.say("drop.unreadable", "warning", "chmod u+r "+quote(b.Path()+"/inbox/"+n), "%s: inbox/%s cannot be read", name, mailbox.Escape(n))
+	}
+	if h.Claims > 0 {
+		d.say("drop.unfinished", "warning", "atm doctor --fix", "%s: %d dropped files whose taking in was cut off; the next look carries on", name, h.Claims)
+	}
+	if n := len(h.Stale); n > 0 {
+		if d.fix {
+			d.say("tmp.stale", "ok", "", "%s: %d unfinished files older than 36 h removed from tmp", name, n)
+		} else {
+			d.say("tmp.stale", "info", "atm gc", "%s: %d unfinished files older than 36 h in tmp", name, n)
+		}
+	}
+	if h.Bad > 0 {
+		d.say("bad.files", "warning", fmt.Sprintf("atm ls %s --bad", b.Agent()), "%s: %d files in inbox/bad could not be understood", name, h.Bad)
+	}
+	for _, x := range h.Doubled {
+		d.say("message.doubled", "error", "", "%s: message %s lies in two places", name, x)
+	}
+	for _, n := range h.Open {
+		d.say("mode.open", "warning", "chmod 700 "+quote(b.Path()+"/"+n), "%s: %s is open to everybody", name, n)
+	}
+}
+
+// reindex notes every message in its sender's index of sent mail that misses
+// there, and says how many did.
+func (t *Team) reindex(ctx context.Context, boxes []*mailbox.Box) (missing int) {
+	for _, b := range boxes {
+		b.Walk(ctx, mailbox.Range{Unread: true, Owed: true, Done: true, Withdrawn: true, Archive: true}, func(it *mailbox.Item) bool {
+			if it.From.Agent == "drop" || it.Origin != nil && it.Origin.Via == "drop" {
+				return true
+			}
+			if sender, err := t.root.Mailbox(it.From); err == nil && sender.NoteSent(it.Message) {
+				missing++
+			}
+			return ctx.Err() == nil
+		})
+	}
+	return missing
+}

@@ -1,0 +1,309 @@
+package teams
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// world makes a directory from lines: "root DIR" (a root with team main),
+// "dir DIR", "file PATH CONTENT", "link PATH TARGET", "chmod PATH" (world) and
+// "group PATH". PATHs begin there; what it returns is without symbolic links.
+func world(t *testing.T, lines ...string) string {
+	t.Helper()
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	for _, line := range lines {
+		w := strings.SplitN(line, " ", 3)
+		path := filepath.Join(top, w[1])
+		switch w[0] {
+		case "root":
+			must(t, os.MkdirAll(filepath.Join(path, "main"), 0o700))
+			must(t, os.Chmod(path, 0o700))
+			must(t, os.WriteFile(filepath.Join(path, "FORMAT"), []byte("1\n"), 0o600))
+		case "dir":
+			must(t, os.MkdirAll(path, 0o700))
+		case "file":
+			must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+			must(t, os.WriteFile(path, []byte(w[2]), 0o600))
+		case "link":
+			needUnix(t)
+			must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+			must(t, os.Symlink(w[2], path))
+		case "chmod":
+			needUnix(t)
+			must(t, os.Chmod(path, 0o777))
+		case "group":
+			needUnix(t)
+			must(t, os.Chmod(path, 0o770))
+		default:
+			t.Fatalf("what is %q?", line)
+		}
+	}
+	return top
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func needUnix(t *testing.T) {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("needs symbolic links and modes")
+	}
+}
+
+// needRoot skips a test that gives files away.
+func needRoot(t *testing.T) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("needs to run as root, to give files to somebody else")
+	}
+}
+
+// cut makes what a function said independent of where the test ran.
+func cut(top string, said []string) []string {
+	var out []string
+	for _, s := range said {
+		out = append(out, filepath.ToSlash(strings.ReplaceAll(s, top+string(filepath.Separator), "")))
+	}
+	return out
+}
+
+func TestFind(t *testing.T) {
+	linked := []string{ // worktree wt of the repository app, without git
+		"dir app/.git/worktrees/wt",
+		"file app/.git/worktrees/wt/commondir ../..\n",
+		"file wt/.git gitdir: ../app/.git/worktrees/wt\n",
+		"dir wt/sub",
+	}
+	tests := []struct {
+		name   string
+		world  []string
+		dir    string
+		flag   string // relative to the world, as are path and env
+		env    string
+		path   string
+		source string
+		passed []string
+		err    string
+	}{
+		{name: "here", world: []string{"root a/.atm"}, dir: "a", path: "a/.atm", source: FromAbove},
+		{name: "above", world: []string{"root a/.atm", "dir a/b/c"}, dir: "a/b/c", path: "a/.atm", source: FromAbove},
+		{name: "from inside of the root", world: []string{"root a/.atm"}, dir: "a/.atm/main", path: "a/.atm", source: FromAbove},
+		{name: "the nearest", world: []string{"root a/.atm", "root a/b/.atm", "dir a/b/c"}, dir: "a/b/c", path: "a/b/.atm", source: FromAbove},
+		{name: "flag before environment", world: []string{"root a/.atm", "root x", "root y", "dir a"}, dir: "a", flag: "x", env: "y", path: "x", source: FromFlag},
+		{name: "environment before search", world: []string{"root a/.atm", "root y"}, dir: "a", env: "y", path: "y", source: FromEnv},
+		{name: "home", world: []string{"root home/.atm", "dir a"}, dir: "a", path: "home/.atm", source: FromHome},
+		{name: "home is above", world: []string{"root home/.atm", "root .atm", "dir home/a"}, dir: "home/a", path: "home/.atm", source: FromHome},
+		{name: "above before home", world: []string{"root home/.atm", "root a/.atm", "dir a/b"}, dir: "a/b", path: "a/.atm", source: FromAbove},
+		{name: "main worktree", world: append(linked, "root app/.atm", "root .atm"), dir: "wt/sub", path: "app/.atm", source: FromMainWorktree},
+		{name: "own worktree first", world: append(linked, "root app/.atm", "root wt/.atm"), dir: "wt/sub", path: "wt/.atm", source: FromAbove},
+		{name: "above the linked worktree", world: append(linked, "root .atm"), dir: "wt/sub", path: ".atm", source: FromAbove},
+		{name: "main worktree is home", world: []string{"root home/.atm", "dir home/.git/worktrees/wt", "file home/.git/worktrees/wt/commondir ../..",
+			"file wt/.git gitdir: ../home/.git/worktrees/wt"}, dir: "wt", path: "home/.atm", source: FromHome},
+		{name: "no FORMAT", world: []string{"dir a/.atm/main", "root .atm", "dir a/b"}, dir: "a/b", path: ".atm", source: FromAbove,
+			passed: []string{"passed over a/.atm: it has no file FORMAT, so it is no root"}},
+		{name: "FORMAT is a directory", world: []string{"dir a/.atm/FORMAT", "root .atm"}, dir: "a", path: ".atm", source: FromAbove,
+			passed: []string{"passed over a/.atm: it has no file FORMAT, so it is no root"}},
+		{name: "a file called .atm", world: []string{"file a/.atm x", "root .atm"}, dir: "a", path: ".atm", source: FromAbove},
+		{name: "a link is passed over", world: []string{"root x", "link a/.atm ../x", "root .atm"}, dir: "a", path: ".atm", source: FromAbove,
+			passed: []string{"passed over a/.atm: it is a symbolic link, and those count only when named"}},
+		{name: "a link at home too", world: []string{"root x", "link home/.atm ../x", "dir a"}, dir: "a", err: "no root found from a upwards",
+			passed: []string{"passed over home/.atm: it is a symbolic link, and those count only when named"}},
+		{name: "a named link is followed", world: []string{"root x", "link a/y ../x"}, dir: "a", flag: "a/y", path: "x", source: FromFlag},
+		{name: "a linked working directory is left", world: []string{"root a/.atm", "dir a/b", "link c/b ../a/b", "root c/.atm"}, dir: "c/b", path: "a/.atm", source: FromAbove},
+		{name: "writable by everybody", world: []string{"root a/.atm", "chmod a/.atm", "root .atm"}, dir: "a", path: ".atm", source: FromAbove,
+			passed: []string{"passed over a/.atm: writable by everybody"}},
+		{name: "team writable by everybody", world: []string{"root a/.atm", "chmod a/.atm/main", "root .atm"}, dir: "a", path: ".atm", source: FromAbove,
+			passed: []string{"passed over a/.atm: its team main is writable by everybody"}},
+		{name: "team with an odd name", world: []string{"root a/.atm", "dir a/.atm/\x1b[2J", "chmod a/.atm/\x1b[2J", "root .atm"}, dir: "a", path: ".atm", source: FromAbove,
+			passed: []string{`passed over a/.atm: its directory "\x1b[2J" is writable by everybody`}},
+		{name: "team behind a link", world: []string{"root a/.atm", "dir a/.atm/.x", "chmod a/.atm/.x", "link a/.atm/team .x", "root .atm"}, dir: "a", path: ".atm", source: FromAbove,
+			passed: []string{"passed over a/.atm: its team team is writable by everybody"}},
+		{name: "what begins with a dot is no team", world: []string{"root a/.atm", "dir a/.atm/.x", "chmod a/.atm/.x"}, dir: "a", path: "a/.atm", source: FromAbove},
+		{name: "writable by a group", world: []string{"root a/.atm", "group a/.atm/main"}, dir: "a", err: "no root found from a upwards",
+			passed: []string{"passed over a/.atm: its team main is writable by its group, and not accepted yet"}},
+		{name: "naming is accepting", world: []string{"root a", "chmod a", "chmod a/main"}, flag: "a", path: "a", source: FromFlag},
+		{name: "none", world: []string{"dir a"}, dir: "a", err: "no root found from a upwards"},
+		{name: "nothing known", err: "no root found"},
+		{name: "named, absent", world: []string{"root a/.atm"}, dir: "a", flag: "b", err: "no root at b, named by --root: it does not exist"},
+		{name: "named, below a file", world: []string{"file a x"}, flag: "a/b", err: "no root at a/b, named by --root: it does not exist"},
+		{name: "named, no FORMAT", world: []string{"dir b"}, env: "b", err: "no root at b, named by ATM_ROOT: it has no file FORMAT"},
+		{name: "named, a file", world: []string{"file b x"}, env: "b", err: "no root at b, named by ATM_ROOT: it is no directory"},
+		{name: "named, a dangling link", world: []string{"link b c"}, env: "b", err: "no root at b, named by ATM_ROOT: a symbolic link that leads nowhere"},
+		{name: "newer", world: []string{"root .atm", "file a/.atm/FORMAT 2\n"}, dir: "a", err: "the root a/.atm has format 2, newer than this atm knows (1): upgrade atm"},
+		{name: "newer, named", world: []string{"file a/FORMAT 12"}, flag: "a", err: "the root a has format 12, newer than this atm knows (1): upgrade atm"},
+		{name: "damaged", world: []string{"file .atm/FORMAT \x1b]0;\n"}, dir: ".", err: `the root .atm has a FORMAT that says "\x1b]0;", not 1`},
+		{name: "empty", world: []string{"file .atm/FORMAT "}, dir: ".", err: `the root .atm has a FORMAT that says "", not 1`},
+		{name: "large", world: []string{"file .atm/FORMAT " + strings.Repeat(" ", 5000)}, dir: ".", err: `the root .atm has a FORMAT that says "…", not 1`},
+		{name: "long", world: []string{"file .atm/FORMAT " + strings.Repeat("1", 5000)}, dir: ".", err: `the root .atm has a FORMAT that says "11111111111111111111…", not 1`},
+		{name: "distrust before format", world: []string{"file .atm/FORMAT 2", "chmod .atm"}, dir: ".", err: "no root found from . upwards",
+			passed: []string{"passed over .atm: writable by everybody"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			top := world(t, tt.world...)
+			p := Place{UID: os.Getuid(), Home: filepath.Join(top, "home")}
+			for in, to := range map[*string]*string{&tt.flag: &p.Flag, &tt.env: &p.Env, &tt.dir: &p.Dir} {
+				if *in != "" {
+					*to = filepath.Join(top, *in)
+				}
+			}
+			f, passed, err := Find(p)
+			if diff := cmp.Diff(tt.passed, cut(top, passed)); diff != "" {
+				t.Errorf("passed (-want +got):\n%s", diff)
+			}
+			if tt.err != "" {
+				got := strings.Replace(cut(top, []string{errText(err)})[0], top+" ", ". ", 1)
+				if got != tt.err {
+					t.Errorf("error %q, want %q", got, tt.err)
+				}
+				return
+			}
+			must(t, err)
+			want := Found{Path: filepath.Join(top, tt.path), Source: tt.source, Accepted: tt.flag+tt.env != ""}
+			if diff := cmp.Diff(want, f); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func errText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func TestFindErrors(t *testing.T) {
+	top := world(t, "dir empty", "file new/FORMAT 2", "file odd/FORMAT x")
+	_, _, err := Find(Place{Dir: top, UID: os.Getuid()})
+	if !errors.Is(err, ErrNoRoot) {
+		t.Errorf("nothing there: %v", err)
+	}
+	_, _, err = Find(Place{Flag: filepath.Join(top, "empty")})
+	if e, ok := errors.AsType[*NoRootError](err); !ok || !errors.Is(err, ErrNoRoot) || e.Source != FromFlag || e.Path != filepath.Join(top, "empty") {
+		t.Errorf("no FORMAT: %#v", err)
+	}
+	for dir, newer := range map[string]bool{"new": true, "odd": false} {
+		_, _, err = Find(Place{Flag: filepath.Join(top, dir)})
+		if e, ok := errors.AsType[*FormatError](err); !ok || errors.Is(err, ErrNoRoot) || e.Newer() != newer {
+			t.Errorf("%s: %#v", dir, err)
+		}
+	}
+	if _, _, err := Find(Place{Dir: filepath.Join(top, "gone")}); err == nil || errors.Is(err, ErrNoRoot) {
+		t.Errorf("a working directory that is gone: %v", err)
+	}
+}
+
+// A relative name begins at the physical working directory, as for the kernel.
+func TestFindRelativeName(t *testing.T) {
+	top := world(t, "root a/x", "dir a/b", "link c/b ../a/b", "root c/x")
+	f, _, err := Find(Place{Env: "../x", Dir: filepath.Join(top, "c", "b")})
+	must(t, err)
+	if want := filepath.Join(top, "a", "x"); f.Path != want {
+		t.Errorf("found %s, want %s", f.Path, want)
+	}
+	if _, _, err := Find(Place{Env: "x"}); err == nil || errors.Is(err, ErrNoRoot) {
+		t.Errorf("relative to nothing: %v", err)
+	}
+}
+
+func TestInitDir(t *testing.T) {
+	tests := []struct {
+		name     string
+		world    []string
+		dir      string
+		flag     string
+		here     bool
+		want     string
+		existing bool
+		why      string
+		err      string
+	}{
+		{name: "no repository", world: []string{"dir a"}, dir: "a", want: "a/.atm", why: "in this directory"},
+		{name: "subdirectory of a repository", world: []string{"dir a/.git", "dir a/b/c"}, dir: "a/b/c", want: "a/.atm", why: "at the top of the main worktree"},
+		{name: "linked worktree", world: []string{"dir app/.git/worktrees/wt", "file app/.git/worktrees/wt/commondir ../..", "file wt/.git gitdir: ../app/.git/worktrees/wt", "dir wt/sub"},
+			dir: "wt/sub", want: "app/.atm", why: "at the top of the main worktree"},
+		{name: "linked worktree of a bare repository", world: []string{"dir app.git/worktrees/wt", "file app.git/worktrees/wt/commondir ../..", "file wt/.git gitdir: ../app.git/worktrees/wt", "dir wt/sub"},
+			dir: "wt/sub", want: "wt/.atm", why: "at the top of this worktree: no main worktree is to be found"},
+		{name: "found above", world: []string{"root .atm", "dir a/.git", "dir a/b"}, dir: "a/b", want: ".atm", existing: true, why: "found above"},
+		{name: "found in the main worktree", world: []string{"root app/.atm", "dir app/.git/worktrees/wt", "file app/.git/worktrees/wt/commondir ../..", "file wt/.git gitdir: ../app/.git/worktrees/wt"},
+			dir: "wt", want: "app/.atm", existing: true, why: "found in the main worktree"},
+		{name: "home does not count", world: []string{"root home/.atm", "dir home/a"}, dir: "home/a", want: "home/a/.atm", why: "in this directory"},
+		{name: "above home does", world: []string{"root .atm", "root home/.atm", "dir home/a"}, dir: "home/a", want: ".atm", existing: true, why: "found above"},
+		{name: "in home itself", world: []string{"root home/.atm"}, dir: "home", want: "home/.atm", existing: true, why: "in this directory"},
+		{name: "here", world: []string{"root .atm", "dir a/.git", "dir a/b"}, dir: "a/b", here: true, want: "a/b/.atm", why: "in this directory"},
+		{name: "here again", world: []string{"root a/.atm"}, dir: "a", here: true, want: "a/.atm", existing: true, why: "in this directory"},
+		{name: "named", world: []string{"root .atm", "dir a"}, dir: "a", flag: "x", want: "x", why: "named by --root"},
+		{name: "named again", world: []string{"root x", "dir a"}, dir: "a", flag: "x", want: "x", existing: true, why: "named by --root"},
+		{name: "named through a link", world: []string{"dir a", "link b a"}, dir: "a", flag: "b/x", want: "a/x", why: "named by --root"},
+		{name: "named file", world: []string{"file x y"}, flag: "x", err: "no root at x, named by --root: it is no directory"},
+		{name: "named, dangling", world: []string{"link x y"}, flag: "x", err: "no root at x, named by --root: a symbolic link that leads nowhere"},
+		{name: "named, newer", world: []string{"file x/FORMAT 2"}, flag: "x", err: "the root x has format 2, newer than this atm knows (1): upgrade atm"},
+		{name: "writable by a group", world: []string{"root a/.atm", "group a/.atm", "dir a/b"}, dir: "a/b", want: "a/.atm", existing: true, why: "found above"},
+		{name: "a directory without FORMAT", world: []string{"dir a/.atm"}, dir: "a", want: "a/.atm", why: "in this directory"},
+		{name: "writable by everybody", world: []string{"root a/.atm", "chmod a/.atm"}, dir: "a", err: "a/.atm is not to be trusted: writable by everybody"},
+		{name: "a link", world: []string{"root x", "link a/.atm ../x"}, dir: "a", err: "a/.atm is not to be trusted: it is a symbolic link, and those count only when named"},
+		{name: "a file", world: []string{"file a/.atm x"}, dir: "a", err: "make a root: a/.atm is no directory"},
+		{name: "newer", world: []string{"file .atm/FORMAT 2", "dir a"}, dir: "a", err: "the root .atm has format 2, newer than this atm knows (1): upgrade atm"},
+		{name: "nowhere", err: "make a root: there is no working directory"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			top := world(t, tt.world...)
+			p := Place{UID: os.Getuid(), Home: filepath.Join(top, "home")}
+			if tt.dir != "" {
+				p.Dir = filepath.Join(top, tt.dir)
+			}
+			if tt.flag != "" {
+				p.Flag = filepath.Join(top, tt.flag)
+			}
+			dir, existing, why, err := InitDir(p, tt.here)
+			if got := cut(top, []string{errText(err)})[0]; got != tt.err {
+				t.Fatalf("error %q, want %q", got, tt.err)
+			}
+			if err != nil {
+				return
+			}
+			if dir != filepath.Join(top, tt.want) || existing != tt.existing || why != tt.why {
+				t.Errorf("%s existing=%v %q\nwant %s existing=%v %q", dir, existing, why, tt.want, tt.existing, tt.why)
+			}
+		})
+	}
+}
+
+// What another user owns is passed over, whatever its modes are.
+func TestFindOwner(t *testing.T) {
+	needRoot(t)
+	top := world(t, "root .atm", "root a/.atm", "root a/b/.atm", "dir a/b/c/.git")
+	must(t, os.Chown(filepath.Join(top, "a", ".atm", "main"), 1001, 1001))
+	must(t, os.Chown(filepath.Join(top, "a", "b", ".atm"), 1002, 1002))
+	p := Place{Dir: filepath.Join(top, "a", "b", "c"), UID: 0}
+	f, passed, err := Find(p)
+	must(t, err)
+	if f.Path != filepath.Join(top, ".atm") {
+		t.Errorf("found %s", f.Path)
+	}
+	want := []string{"passed over a/b/.atm: owned by uid 1002", "passed over a/.atm: its team main is owned by uid 1001"}
+	if diff := cmp.Diff(want, cut(top, passed)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+
+	p.Dir = filepath.Join(top, "a")
+	_, _, _, err = InitDir(p, true)
+	if e, ok := errors.AsType[*UntrustedError](err); !ok || e.Why != "its team main is owned by uid 1001" {
+		t.Errorf("init in a root with somebody else's team: %v", err)
+	}
+}
