@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+
+	"github.com/agentteammail/atm/internal/cmdline"
+	"github.com/agentteammail/atm/mailbox"
+)
+
+var ackVerb = &cmdline.Verb{
+	Name: "ack", Args: "ID…", Summary: "I have it and will act",
+	Examples: []string{"atm ack 9f3a1c", `atm ack 9f3a1c --text "after lunch"`},
+	Notes:    []string{"Reaches the sender before the debt is cleared. Again: nothing more, exit 0."},
+	Flags:    []cmdline.Flag{{Name: "text", Aliases: []string{"message", "m", "body"}, Kind: cmdline.String, Arg: "TEXT", Usage: "a word with it"}},
+	MinArgs:  1, MaxArgs: -1,
+	Run: run(ack),
+}
+
+func ack(ctx context.Context, e *env) error {
+	if err := e.who(); err != nil {
+		return err
+	}
+	if err := e.mine(); err != nil {
+		return err
+	}
+	if e.Given("text") {
+		if err := cmdline.CheckText(e.String("text")); err != nil {
+			return err
+		}
+	}
+	items, err := e.findAll(ctx, e.Args, true)
+	if err != nil {
+		return err
+	}
+	for _, it := range items {
+		if it.State == "" || it.From == e.me.Address() && len(it.To) > 0 && it.To[0] != e.me.Address() {
+			return cmdline.Refused("message %s is one that you sent", it.ID.Short(6)).WithHint("atm trace %s says who has acknowledged it", it.ID.Short(6))
+		}
+	}
+	for _, it := range items {
+		a, err := e.root.Ack(ctx, e.me, it.Message, e.String("text"), e.origin())
+		if err != nil {
+			return err
+		}
+		if a.Differs {
+			e.Warn("%s was acknowledged before with another text: atm reply %s \"…\" says more", it.ID.Short(6), it.ID.Short(6))
+		}
+		if err := e.sayAck(it, a.Post, a.Already); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *env) sayAck(it *mailbox.Item, p *mailbox.Post, already bool) error {
+	s := sent{Delivered: []delivered{}}
+	if p != nil {
+		s.ID = p.Message.ID
+		b := p.To[0]
+		t, _ := e.root.Team(b.Address().Team)
+		m, _ := t.Glance(b.Agent())
+		s.Delivered = append(s.Delivered, delivered{To: b.Address().String(), Running: m.Running, State: m.State})
+	} else {
+		e.Warn("%s has no mailbox here: the ack of %s is only noted", it.From, it.ID.Short(6))
+	}
+	if e.JSON() {
+		return e.PrintJSON(s)
+	}
+	if already {
+		return e.print("acked %s before", it.ID.Short(6))
+	}
+	return e.print("acked %s", it.ID.Short(6))
+}

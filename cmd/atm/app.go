@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+
+	"github.com/agentteammail/atm/internal/cmdline"
+)
+
+// version is set by the build.
+var version = "dev"
+
+const mainHelp = `atm carries mail between coding agents and the people they work with.
+
+  atm send bob "The parser is done."     more than a line: atm send bob <<'EOF'
+  atm send bob,carol "Stop, please."     all is everybody but you
+  atm read                               your new mail; each message shown once
+  atm read --wait                        the same, and wait for it
+  atm reply 9f3a1c "Rebased."            9f3a1c: the id that read shows
+  atm ack 9f3a1c                         I have it and will act
+  atm team                               who there is, and what waits for them
+  atm trace 9f3a1c                       how far your message got
+  atm wait --reply 9f3a1c                until the answer is there
+
+Mail     ls show thread search unread withdraw watch log
+Team     team where init gc backup restore doctor
+Rest     demo primer completion; atm help VERB, atm help all
+
+A file put into an inbox directory is a message too.
+You are whoever --as NAME or ATM_AGENT says; a command never guesses.
+Every command takes --json and --help. Exit 0: done, also without mail;
+2 usage, 3 not found, 4 not yet, 5 refused, 6 in part. Errors name the way out.
+
+A model? Run ` + "`atm primer`" + ` now; it is all you need.
+`
+
+func app() *cmdline.App {
+	return &cmdline.App{
+		Name:    "atm",
+		Version: version,
+		Help:    mainHelp,
+		Flags: []cmdline.Flag{
+			{Name: "root", Kind: cmdline.String, Arg: "DIR", Usage: "the directory that holds the teams"},
+			{Name: "team", Kind: cmdline.String, Arg: "NAME", Usage: "the team"},
+			{Name: "as", Kind: cmdline.String, Arg: "NAME", Usage: "who you are"},
+			{Name: "lock-timeout", Kind: cmdline.Duration, Arg: "D", Default: "5s", Usage: "how long to wait for a lock"},
+		},
+		Verbs: []*cmdline.Verb{
+			sendVerb, replyVerb, readVerb, ackVerb, lsVerb, showVerb, unreadVerb,
+			traceVerb, withdrawVerb, threadVerb, searchVerb, waitVerb, watchVerb, logVerb,
+			teamVerb, whereVerb, initVerb, gcVerb, backupVerb, restoreVerb, doctorVerb,
+			demoVerb, primerVerb, completionVerb,
+		},
+	}
+}
+
+// run makes a verb's function of one that is given the surroundings and may
+// return any error: it is explained on the way out.
+func run(f func(ctx context.Context, e *env) error) func(context.Context, *cmdline.Call) error {
+	return func(ctx context.Context, c *cmdline.Call) error {
+		e := &env{Call: c}
+		err := f(ctx, e)
+		if e.root != nil {
+			e.root.Close()
+		}
+		return e.explain(err)
+	}
+}

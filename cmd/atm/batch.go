@@ -1,0 +1,218 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/agentteammail/atm/internal/cmdline"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/wire"
+)
+
+// batchSize is how many messages share their syncs.
+const batchSize = 100
+
+// batchResult is one line of what send --batch prints.
+type batchResult struct {
+	Line int `json:"line"`
+	sent
+	Error *batchError `json:"error,omitempty"`
+}
+
+type batchError struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"`
+}
+
+type inputLine struct {
+	number int
+	text   []byte
+	err    error
+}
+
+// batch sends NDJSON messages of stdin. What has arrived is sent together, up
+// to a hundred, and each result is printed once its message is durable.
+func (e *env) batch(ctx context.Context) error {
+	if len(e.Args) > 0 || len(e.Strings("to")) > 0 {
+		return cmdline.Usage("--batch takes its messages from stdin alone").WithHint(`echo '{"to":"bob","body":"…"}' | atm send --batch`)
+	}
+	lines := make(chan inputLine, batchSize)
+	go readLinesOf(ctx, e.Stdin, lines)
+	bad := 0
+	for {
+		var group []inputLine
+		select {
+		case l, ok := <-lines:
+			if !ok {
+				if bad > 0 {
+					return &cmdline.Error{Exit: cmdline.ExitFailed, Printed: true}
+				}
+				return nil
+			}
+			group = append(group, l)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	more:
+		for len(group) < batchSize {
+			select {
+			case l, ok := <-lines:
+				if !ok {
+					break more
+				}
+				group = append(group, l)
+			default:
+				break more
+			}
+		}
+		n, err := e.sendGroup(ctx, group)
+		bad += n
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func readLinesOf(ctx context.Context, from io.Reader, out chan<- inputLine) {
+	defer close(out)
+	in := bufio.NewReaderSize(from, 64<<10)
+	for n := 1; ; n++ {
+		text, long, err := readLine(in, wire.MaxFile)
+		if len(bytes.TrimSpace(text)) > 0 || long {
+			l := inputLine{number: n, text: text}
+			if long {
+				l.err = fmt.Errorf("the line has over %d bytes", wire.MaxFile)
+			}
+			select {
+			case out <- l:
+			case <-ctx.Done():
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// readLine reads a line of at most max bytes; of a longer one the rest is
+// passed over.
+func readLine(in *bufio.Reader, max int) (line []byte, long bool, err error) {
+	for {
+		part, err := in.ReadSlice('\n')
+		if !long {
+			line = append(line, part...)
+			if len(line) > max {
+				line, long = nil, true
+			}
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, long, err
+		}
+	}
+}
+
+// sendGroup delivers some lines together and prints their results.
+func (e *env) sendGroup(ctx context.Context, group []inputLine) (bad int, err error) {
+	outs := make([]*teams.Outgoing, len(group))
+	errs := make([]error, len(group))
+	var posts []*mailbox.Post
+	for i, l := range group {
+		if errs[i] = l.err; l.err != nil {
+			continue
+		}
+		if outs[i], errs[i] = e.parseLine(ctx, l.text); errs[i] != nil {
+			continue
+		}
+		if errs[i] = e.root.Prepare(outs[i]); errs[i] == nil {
+			posts = append(posts, outs[i].Post)
+		}
+	}
+	mailbox.Deliver(ctx, posts...)
+	for i, l := range group {
+		r := batchResult{Line: l.number, sent: sent{Delivered: []delivered{}}}
+		if errs[i] != nil {
+			bad++
+			code, msg, hint := e.failure(errs[i])
+			r.Error = &batchError{code, msg, hint}
+		} else {
+			r.ID = outs[i].Message.ID
+			for _, out := range outs[i].Post.Outcomes {
+				if out.Err != nil {
+					r.fail(e, out.Box.Address(), out.Err)
+				} else {
+					r.Delivered = append(r.Delivered, delivered{To: out.Box.Address().String()})
+				}
+			}
+			for _, f := range outs[i].Failed {
+				r.fail(e, f.To, f.Err)
+			}
+			if len(r.Failed) > 0 {
+				bad++
+			}
+		}
+		if err := e.PrintJSON(r); err != nil {
+			return bad, err
+		}
+	}
+	return bad, nil
+}
+
+// parseLine reads one message of a batch.
+func (e *env) parseLine(ctx context.Context, text []byte) (*teams.Outgoing, error) {
+	fields, err := wire.Object(text)
+	if err != nil {
+		return nil, cmdline.Usage("%v", err)
+	}
+	var to []string
+	kept := fields[:0:0]
+	for _, f := range fields {
+		if f.Key == "to" {
+			var one string
+			if json.Unmarshal(f.Raw, &one) == nil {
+				to = append(to, one)
+			} else if json.Unmarshal(f.Raw, &to) != nil {
+				return nil, cmdline.Usage("to: must be a name or an array of names")
+			}
+			continue
+		}
+		kept = append(kept, f)
+	}
+	m, err := wire.FromFields(text, kept, e.team.Name)
+	if err != nil {
+		return nil, cmdline.Usage("%v", err)
+	}
+	if (m.From != wire.Address{}) && m.From != e.me.Address() {
+		return nil, cmdline.Refused("from: you are %s", e.me.Address())
+	}
+	o := &teams.Outgoing{From: e.me, Message: m, Given: m.ID != ""}
+	if o.Given {
+		if err := teams.GivenID(m.ID); err != nil {
+			return nil, cmdline.Usage("id: %v", err)
+		}
+	}
+	if len(to) == 0 {
+		return nil, cmdline.Usage("to whom? the line has no \"to\"")
+	}
+	if o.To, err = e.addresses(to); err != nil {
+		return nil, err
+	}
+	if m.Body == "" && m.Payload == nil {
+		return nil, cmdline.Usage("the line has no \"body\"")
+	}
+	if m.InReplyTo != "" {
+		if it, err := e.me.Get(m.InReplyTo); err == nil {
+			o.Parent = it.Message
+		}
+	}
+	m.Origin, m.SentAt = e.origin(), time.Time{}
+	return o, nil
+}

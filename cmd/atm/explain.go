@@ -1,0 +1,128 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"syscall"
+
+	"github.com/agentteammail/atm/internal/cmdline"
+	"github.com/agentteammail/atm/internal/lockfile"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/wire"
+)
+
+// explain gives an error of the packages its exit code and the way out.
+func (e *env) explain(err error) error {
+	var done *cmdline.Error
+	if err == nil || errors.As(err, &done) {
+		return err
+	}
+	var unknown *teams.UnknownError
+	var ambiguous *teams.AmbiguousError
+	var held *lockfile.HeldError
+	var format *teams.FormatError
+	var untrusted *teams.UntrustedError
+	var durable *mailbox.NotDurableError
+	var hops *teams.HopError
+	switch {
+	case errors.As(err, &unknown):
+		return unknownAgent(unknown)
+	case errors.As(err, &ambiguous):
+		ids := make([]string, len(ambiguous.Candidates))
+		for i, id := range ambiguous.Candidates {
+			ids[i] = string(id)
+		}
+		return cmdline.Ambiguous("%s", err).WithHint("more digits: %s", shorts(ambiguous.Candidates)).WithCandidates(ids...)
+	case errors.As(err, &held):
+		return cmdline.Locked("%s", err).WithHint("try again, or wait longer: --lock-timeout 30s")
+	case errors.As(err, &durable):
+		return cmdline.Failed("%s", err).WithHint("retry with --id %s: it stays one message", durable.ID)
+	case errors.As(err, &hops):
+		return cmdline.Refused("%s; are two agents thanking each other?", err).WithHint("end the turn without an answer, or begin anew: atm send")
+	case errors.As(err, &format):
+		return cmdline.Failed("%s", err).WithHint("upgrade atm; `atm version` says which this is")
+	case errors.As(err, &untrusted):
+		return cmdline.Refused("%s", err).WithHint("name it to accept it: --root DIR")
+	case errors.Is(err, teams.ErrNoRoot):
+		return cmdline.NotFound("%s", err).WithHint("atm init alice bob")
+	case errors.Is(err, teams.ErrNoTeam):
+		return e.unknownTeam(err)
+	case errors.Is(err, mailbox.ErrNotFound):
+		return cmdline.NotFound("%s", err).WithHint("atm ls --all lists your messages, atm search WORDS the team's")
+	case errors.Is(err, mailbox.ErrNoAgent):
+		return cmdline.NotFound("%s", err).WithHint("atm team lists the members")
+	case errors.Is(err, mailbox.ErrUnreadable):
+		return cmdline.Refused("%s", err).WithHint("chmod g+rwx the team's directory, or send as the inbox's owner")
+	case errors.Is(err, mailbox.ErrRunning):
+		return cmdline.Refused("%s", err).WithHint("stop it first")
+	case errors.Is(err, mailbox.ErrExists):
+		return cmdline.Refused("%s", err)
+	case errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission):
+		f := cmdline.Failed("%s", err)
+		if errors.Is(err, fs.ErrPermission) {
+			f = cmdline.Refused("%s", err)
+		}
+		if e.inAgent() || e.Getenv("ATM_AGENT") != "" {
+			where := "the root"
+			if e.root != nil {
+				where = e.root.Path
+			}
+			f.WithHint("a sandbox may forbid it: let it write to %s", where)
+		} else {
+			f.WithHint("atm doctor")
+		}
+		return f
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return cmdline.Failed("%s", err).WithHint("free some space and send again; nothing was lost")
+	}
+	return err
+}
+
+func unknownAgent(u *teams.UnknownError) error {
+	f := cmdline.NotFound("%s", u)
+	names := strs(u.Members)
+	near, ok := cmdline.Nearest(string(u.Name), names)
+	switch {
+	case ok && len(names) <= 12:
+		f.WithHint("did you mean %q? members: %s", near, join(u.Members)).WithCandidates(names...)
+	case ok:
+		f.WithHint("did you mean %q? `atm team` lists them", near).WithCandidates(near)
+	case len(names) == 0:
+		f.WithHint("the team has no members: atm team add %s", u.Name)
+	case len(names) <= 12:
+		f.WithHint("members: %s", join(u.Members)).WithCandidates(names...)
+	default:
+		f.WithHint("`atm team` lists them")
+	}
+	return f
+}
+
+func (e *env) unknownTeam(err error) error {
+	f := cmdline.NotFound("%s", err)
+	if e.root == nil {
+		return f
+	}
+	all, _ := e.root.Teams()
+	if len(all) > 0 {
+		f.WithHint("teams: %s", join(all)).WithCandidates(strs(all)...)
+	} else {
+		f.WithHint("atm init alice bob")
+	}
+	return f
+}
+
+// failure is how one recipient's error stands in a result.
+func (e *env) failure(err error) (code, message, hint string) {
+	var c *cmdline.Error
+	if errors.As(e.explain(err), &c) {
+		return c.Code, c.Message, c.Hint
+	}
+	return "failed", err.Error(), ""
+}
+
+// memberNames are the names of my team, for looking at what a word means.
+func (e *env) memberNames() []wire.Name {
+	names, _ := e.team.Agents()
+	return names
+}

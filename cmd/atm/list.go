@@ -1,0 +1,78 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/agentteammail/atm/internal/cmdline"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/wire"
+)
+
+// listing is the JSON of read, ls, thread and search.
+type listing struct {
+	Messages []jsonItem `json:"messages"`
+	More     int        `json:"more,omitempty"`
+	Owed     []string   `json:"owed,omitempty"`
+	Bad      []badFile  `json:"bad,omitempty"`
+}
+
+type badFile struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
+	Size   int64  `json:"size"`
+	State  string `json:"state"`
+}
+
+// jsonItem is a message as JSON shows it: its fields, its state and short id.
+type jsonItem struct {
+	*mailbox.Item
+	Recipients []recipientState
+}
+
+type recipientState struct {
+	To    string `json:"to"`
+	State string `json:"state,omitempty"`
+}
+
+func (j jsonItem) MarshalJSON() ([]byte, error) {
+	more := []wire.Field{{Key: "short", Raw: wire.AppendString(nil, j.ID.Short(6))}}
+	if j.State != "" {
+		more = append(more, wire.Field{Key: "state", Raw: wire.AppendString(nil, string(j.State))})
+	}
+	if len(j.Recipients) > 0 {
+		raw, err := json.Marshal(j.Recipients)
+		if err != nil {
+			return nil, err
+		}
+		more = append(more, wire.Field{Key: "recipients", Raw: raw})
+	}
+	return j.Message.Append(nil, more...), nil
+}
+
+func jsonItems(items []*mailbox.Item) []jsonItem {
+	out := make([]jsonItem, len(items))
+	for i, it := range items {
+		out[i] = jsonItem{Item: it}
+	}
+	return out
+}
+
+func idsOf(items []*mailbox.Item) []wire.ID {
+	out := make([]wire.ID, len(items))
+	for i, it := range items {
+		out[i] = it.ID
+	}
+	return out
+}
+
+// marshalLine is v as one line of JSON, as Call.PrintJSON writes it.
+func marshalLine(v any) []byte {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		panic(err) // our own types
+	}
+	return cmdline.EscapeJSON(b.Bytes())
+}

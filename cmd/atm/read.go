@@ -1,0 +1,337 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+
+	"github.com/agentteammail/atm/internal/cmdline"
+	"github.com/agentteammail/atm/internal/outlet"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/wire"
+)
+
+// What one read shows at most: agents' tools cut longer output out of the
+// middle.
+const (
+	readMessages = 20
+	readBytes    = 8 << 10
+	readLines    = 200
+)
+
+var readVerb = &cmdline.Verb{
+	Name: "read", Args: "[ID…]", Summary: "show unread mail and mark it",
+	Examples: []string{"atm read", "atm read --wait --from alice", "atm read --limit 5"},
+	Notes: []string{
+		"At most 20 messages, 8 KiB and 200 lines at a time; what is left is said.",
+		"Marked is what was taken: a killed reader or a cut pipe sees it again.",
+		"Exit 0 without mail; 4 when --wait waited in vain.",
+	},
+	Flags: []cmdline.Flag{
+		{Name: "limit", Aliases: []string{"n"}, Kind: cmdline.Int, Arg: "N", Usage: "at most N messages"},
+		{Name: "from", Kind: cmdline.String, Arg: "NAME", Usage: "of this sender"},
+		{Name: "thread", Kind: cmdline.String, Arg: "ID", Usage: "of this thread"},
+		{Name: "urgent", Usage: "urgent ones"},
+		{Name: "peek", Usage: "mark nothing"},
+		{Name: "full", Usage: "no cap"},
+		{Name: "last", Usage: "the last batch again"},
+		{Name: "wait", Usage: "until there is mail"},
+		{Name: "follow", Usage: "go on showing what comes"},
+		{Name: "timeout", Kind: cmdline.Duration, Arg: "D", Default: "90s", Usage: "of waiting, 0: none"},
+	},
+	MaxArgs: -1,
+	Run:     run(read),
+}
+
+func read(ctx context.Context, e *env) error {
+	for _, pair := range [][]string{{"peek", "follow"}, {"last", "wait"}, {"last", "follow"}, {"wait", "follow"}} {
+		if err := e.NotBoth(pair...); err != nil {
+			return err
+		}
+	}
+	if err := e.who(); err != nil {
+		return err
+	}
+	if e.Bool("last") {
+		return e.readLast()
+	}
+	if !e.Bool("peek") {
+		if err := e.mine(); err != nil {
+			return err
+		}
+	}
+	opt, again, err := e.choice(ctx)
+	if err != nil {
+		return err
+	}
+	if e.Bool("follow") {
+		return e.follow(ctx, opt)
+	}
+	if e.Bool("wait") {
+		if err := e.waitForMail(ctx, opt); err != nil {
+			return err
+		}
+	}
+	_, err = e.readOnce(ctx, opt, again)
+	return err
+}
+
+// choice makes the options of a read of the flags. again are messages named
+// that are read already: they are shown as well.
+func (e *env) choice(ctx context.Context) (opt mailbox.ReadOptions, again []*mailbox.Item, err error) {
+	opt.Limit = readMessages
+	opt.LookAhead = 200
+	if e.Bool("full") {
+		opt.Limit = 0
+	}
+	if e.Given("limit") {
+		opt.Limit, opt.LookAhead = e.Int("limit"), 0
+		if opt.Limit == 0 {
+			return opt, nil, cmdline.Usage("--limit 0 shows nothing").WithHint("atm read --full shows all of it, atm ls --count counts")
+		}
+	}
+	if len(e.Args) > 0 {
+		items, err := e.findAll(ctx, e.Args, true)
+		if err != nil {
+			return opt, nil, err
+		}
+		opt.IDs = []wire.ID{}
+		for _, it := range items {
+			if it.State == mailbox.Unread {
+				opt.IDs = append(opt.IDs, it.ID)
+			} else {
+				again = append(again, it)
+			}
+		}
+	}
+	var from wire.Address
+	var thread wire.ID
+	if e.Given("from") {
+		if from, err = e.sender(e.String("from")); err != nil {
+			return opt, nil, err
+		}
+	}
+	if e.Given("thread") {
+		it, _, err := e.find(ctx, e.String("thread"), false)
+		if err != nil {
+			return opt, nil, err
+		}
+		thread = it.ThreadID()
+	}
+	if e.Given("from") || e.Given("thread") || e.Bool("urgent") {
+		urgent := e.Bool("urgent")
+		opt.Match = func(m *wire.Message) bool {
+			return (from == wire.Address{} || m.From == from) && (thread == "" || m.ThreadID() == thread) && (!urgent || m.Urgent())
+		}
+	}
+	return opt, again, nil
+}
+
+// sender is an address that mail may come from; it need not live any more, but
+// a name that is near a member's and nobody's is a mistake.
+func (e *env) sender(s string) (wire.Address, error) {
+	a, err := wire.ParseAddress(s, e.team.Name)
+	if err != nil {
+		return a, cmdline.Usage("%v", err)
+	}
+	if a.Agent != "drop" {
+		if _, err := e.root.Mailbox(a); err != nil {
+			return a, err
+		}
+	}
+	return a, nil
+}
+
+// readOnce shows one batch, and marks it unless --peek.
+func (e *env) readOnce(ctx context.Context, opt mailbox.ReadOptions, again []*mailbox.Item) (shown int, err error) {
+	l := e.letters()
+	capped := !e.Bool("full") && !e.Given("limit")
+	if capped {
+		l.Bytes, l.Lines = readBytes, readLines
+		size, lines := 0, 0
+		opt.Fits = func(m *wire.Message) bool {
+			text := l.Render(m, mailbox.Marks{})
+			size, lines = size+len(text)+40, lines+bytes.Count(text, []byte{'\n'})
+			fits := size <= readBytes && lines <= readLines
+			return fits || size == len(text)+40
+		}
+	}
+	var showErr error
+	show := func(b mailbox.Batch) (int, error) {
+		b.Items = append(b.Items[:len(b.Items):len(b.Items)], again...)
+		pieces := e.batchPieces(b, l)
+		out := &outlet.Outlet{File: e.Stdout, Whole: e.JSON()}
+		n, err := out.Show(ctx, pieces)
+		if err != nil && (errors.Is(err, syscall.EPIPE) || errors.Is(err, context.Canceled)) {
+			showErr, err = err, nil
+		}
+		return n, err
+	}
+	var b mailbox.Batch
+	if e.Bool("peek") {
+		if b, err = e.me.Peek(ctx, opt); err == nil {
+			_, err = show(b)
+		}
+	} else {
+		b, err = e.me.Read(ctx, opt, show)
+	}
+	if err != nil {
+		return len(b.Items), err
+	}
+	if b.Unmarked != nil {
+		e.Warn("shown, but not marked as read: %v", b.Unmarked)
+	} else if b.Unlogged != nil {
+		e.Warn("marked, but not noted in the event log: %v", b.Unlogged)
+	}
+	return len(b.Items), showErr
+}
+
+// batchPieces renders a batch for an outlet: a piece a message, then the foot.
+func (e *env) batchPieces(b mailbox.Batch, l *mailbox.Letters) []outlet.Piece {
+	owed, owedTotal, _ := e.me.OwedIDs(5)
+	inBatch := map[wire.ID]bool{}
+	var ids []wire.ID
+	for _, it := range b.Items {
+		ids = append(ids, it.ID)
+		inBatch[it.ID] = true
+		if it.RequiresAck && it.State == mailbox.Unread && !e.Bool("peek") {
+			owedTotal++
+			if len(owed) < 5 {
+				owed = append(owed, it.ID)
+			}
+		}
+	}
+	if e.JSON() {
+		list := listing{Messages: jsonItems(b.Items), More: b.More}
+		for _, id := range owed {
+			list.Owed = append(list.Owed, string(id))
+		}
+		return []outlet.Piece{{Text: marshalLine(list), Message: true}}
+	}
+	l.Digits = mailbox.Digits(append(ids, owed...))
+	marks := mailbox.MarksOf(b)
+	var pieces []outlet.Piece
+	for i, it := range b.Items {
+		pieces = append(pieces, outlet.Piece{Text: l.Render(it.Message, marks[i]), Message: true})
+	}
+	var foot strings.Builder
+	if len(b.Items) == 0 {
+		if len(b.Ahead) > 0 && e.filtered() {
+			foot.WriteString("no new messages that match\n")
+		} else {
+			foot.WriteString("no new messages\n")
+		}
+	}
+	if b.More > 0 {
+		fmt.Fprintf(&foot, "%d more: atm read\n", b.More)
+	}
+	if owedTotal > 0 && !(owedTotal == 1 && len(b.Items) == 1 && inBatch[owed[0]]) {
+		short := make([]string, len(owed))
+		for i, id := range owed {
+			short[i] = l.Short(id)
+		}
+		verb := "await"
+		if owedTotal == 1 {
+			verb = "awaits"
+		}
+		fmt.Fprintf(&foot, "%d %s your ack: %s", owedTotal, verb, strings.Join(short, " "))
+		if owedTotal > len(owed) {
+			foot.WriteString(" … atm ls --owed")
+		}
+		foot.WriteByte('\n')
+	}
+	if foot.Len() > 0 {
+		pieces = append(pieces, outlet.Piece{Text: []byte(foot.String())})
+	}
+	return pieces
+}
+
+func (e *env) filtered() bool { return e.Given("from") || e.Given("thread") || e.Bool("urgent") }
+
+// readLast shows the last batch again.
+func (e *env) readLast() error {
+	items, err := e.me.LastBatch()
+	if err != nil {
+		return err
+	}
+	b := mailbox.Batch{Items: items}
+	l := e.letters()
+	if e.JSON() {
+		return e.PrintJSON(listing{Messages: jsonItems(items)})
+	}
+	if len(items) == 0 {
+		return e.print("no batch to show again")
+	}
+	l.Digits = mailbox.Digits(idsOf(items))
+	for i, k := range mailbox.MarksOf(b) {
+		if _, err := e.Stdout.Write(l.Render(items[i].Message, k)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// waitForMail returns when there is unread mail that the options choose.
+func (e *env) waitForMail(ctx context.Context, opt mailbox.ReadOptions) error {
+	w, err := e.newWaiter(ctx)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	opt.Fits, opt.LookAhead, opt.Limit = nil, 0, 1
+	err = w.until(ctx, e.Duration("timeout"), func() (bool, error) {
+		b, err := e.me.Peek(ctx, opt)
+		return len(b.Items) > 0, err
+	})
+	var c *cmdline.Error
+	if errors.As(err, &c) && c.Code == "timeout" {
+		c.WithHint("do other work, or end your turn; later: atm read")
+	}
+	return err
+}
+
+// follow shows what is unread and what comes, until interrupted.
+func (e *env) follow(ctx context.Context, opt mailbox.ReadOptions) error {
+	w, err := e.newWaiter(ctx)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	opt.Limit, opt.LookAhead = 1, 0
+	stop := errors.New("stop")
+	err = w.until(ctx, 0, func() (bool, error) {
+		for {
+			l := e.letters()
+			n := 0
+			b, err := e.me.Read(ctx, opt, func(b mailbox.Batch) (int, error) {
+				if n = len(b.Items); n == 0 {
+					return 0, nil
+				}
+				text := l.Render(b.Items[0].Message, mailbox.Marks{})
+				if e.JSON() {
+					text = marshalLine(struct {
+						Message jsonItem `json:"message"`
+					}{jsonItem{Item: b.Items[0]}})
+				}
+				out := &outlet.Outlet{File: e.Stdout}
+				return out.Show(ctx, []outlet.Piece{{Text: text, Message: true}})
+			})
+			if errors.Is(err, syscall.EPIPE) {
+				return false, stop
+			}
+			if err != nil || n == 0 {
+				return false, err
+			}
+			if b.Unmarked != nil {
+				return false, fmt.Errorf("shown, but not marked as read: %w", b.Unmarked)
+			}
+		}
+	})
+	if errors.Is(err, stop) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,457 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/internal/cmdline"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/wire"
+)
+
+var letterFlags = []cmdline.Flag{
+	{Name: "message", Aliases: []string{"m", "body"}, Kind: cmdline.String, Arg: "TEXT", Usage: "the text"},
+	{Name: "file", Kind: cmdline.String, Arg: "F", Usage: "text from a file"},
+	{Name: "attach", Kind: cmdline.Strings, Arg: "F", Usage: "attach a file, repeatable"},
+	{Name: "subject", Kind: cmdline.String, Arg: "S", Usage: "a subject"},
+	{Name: "urgent", Usage: "may interrupt a turn"},
+	{Name: "ack", Usage: "asks for an ack"},
+	{Name: "fyi", Usage: "no answer wanted"},
+	{Name: "expires", Kind: cmdline.Duration, Arg: "D", Usage: "worthless after that"},
+	{Name: "due", Kind: cmdline.Duration, Arg: "D", Usage: "answer expected by then"},
+	{Name: "thread", Kind: cmdline.String, Arg: "ID", Usage: "put it into a thread"},
+	{Name: "supersedes", Kind: cmdline.String, Arg: "ID", Usage: "replaces that one"},
+	{Name: "id", Kind: cmdline.String, Arg: "UUID", Usage: "for a safe retry"},
+	{Name: "type", Kind: cmdline.String, Arg: "T", Usage: "a type of message"},
+	{Name: "payload", Kind: cmdline.String, Arg: "JSON", Usage: "its typed content"},
+	{Name: "meta", Kind: cmdline.Pairs, Arg: "K=V", Usage: "note a fact, repeatable"},
+	{Name: "dry-run", Usage: "check, send nothing"},
+	{Name: "wait-ack", Usage: "asks, waits for the ack"},
+	{Name: "wait-reply", Usage: "waits for the answer"},
+	{Name: "timeout", Kind: cmdline.Duration, Arg: "D", Default: "90s", Usage: "of waiting, 0: none"},
+}
+
+var sendVerb = &cmdline.Verb{
+	Name: "send", Aliases: []string{"msg"}, Args: "TO[,TO…] [TEXT…]", Summary: "send a message",
+	Examples: []string{`atm send bob "The parser is done." --ack`, `make test 2>&1 | tail -50 | atm send bob,carol -`},
+	Notes:    []string{"all is everybody but you. Exit 4: sent, but waited in vain; 6: some recipients only."},
+	Flags: append(slices.Clone(letterFlags),
+		cmdline.Flag{Name: "to", Kind: cmdline.Strings, Arg: "TO", Usage: "recipients, as a flag"},
+		cmdline.Flag{Name: "batch", Usage: "NDJSON on stdin"}),
+	MaxArgs: -1,
+	Run:     run(send),
+}
+
+var replyVerb = &cmdline.Verb{
+	Name: "reply", Args: "ID [TEXT…]", Summary: "answer a message, in its thread",
+	Examples: []string{`atm reply 9f3a1c "Rebased."`},
+	Notes:    []string{"Answering what wants an ack is the ack; answering unread mail reads it."},
+	Flags:    append(slices.Clone(letterFlags), cmdline.Flag{Name: "all", Usage: "to every recipient as well"}),
+	MinArgs:  1, MaxArgs: -1,
+	Run: run(reply),
+}
+
+func send(ctx context.Context, e *env) error {
+	if err := e.who(); err != nil {
+		return err
+	}
+	if err := e.mine(); err != nil {
+		return err
+	}
+	if e.Bool("batch") {
+		return e.batch(ctx)
+	}
+	to, words, err := e.recipients()
+	if err != nil {
+		return err
+	}
+	m, err := e.compose(words)
+	if err != nil {
+		return err
+	}
+	return e.dispatch(ctx, &teams.Outgoing{From: e.me, To: to, Message: m, Given: e.Given("id"), Person: e.person()})
+}
+
+func reply(ctx context.Context, e *env) error {
+	if err := e.who(); err != nil {
+		return err
+	}
+	if err := e.mine(); err != nil {
+		return err
+	}
+	parent, _, err := e.find(ctx, e.Args[0], false)
+	if err != nil {
+		return err
+	}
+	m, err := e.compose(e.Args[1:])
+	if err != nil {
+		return err
+	}
+	o := &teams.Outgoing{
+		From: e.me, To: teams.Reply(parent.Message, e.me.Address(), e.Bool("all")), Message: m,
+		Given: e.Given("id"), Parent: parent.Message, Person: e.person(),
+	}
+	if parent.From.Agent == "drop" {
+		return cmdline.NotFound("message %s was dropped as a file: there is nobody to answer", parent.ID.Short(6)).WithHint("atm send NAME …")
+	}
+	return e.dispatch(ctx, o)
+}
+
+// recipients takes the recipients off the words.
+func (e *env) recipients() (to []wire.Address, words []string, err error) {
+	words = e.Args
+	named := e.Strings("to")
+	if len(named) == 0 {
+		if len(words) == 0 {
+			return nil, nil, cmdline.Usage("to whom? members: %s", join(e.memberNames())).WithHint(`atm send NAME "text"`).WithCandidates(strs(e.memberNames())...)
+		}
+		named, words = words[:1], words[1:]
+		if len(words) > 1 && !strings.Contains(words[0], " ") && slices.Contains(e.memberNames(), wire.Name(words[0])) {
+			return nil, nil, cmdline.Usage("%q is a member: several recipients are one word", words[0]).
+				WithHint(`atm send %s,%s "…"`, named[0], words[0])
+		}
+	}
+	to, err = e.addresses(named)
+	return to, words, err
+}
+
+// addresses reads names, with commas among them; all is everybody but me.
+func (e *env) addresses(named []string) (to []wire.Address, err error) {
+	for _, part := range strings.Split(strings.Join(named, ","), ",") {
+		part = strings.TrimSpace(part)
+		if part == "" {
+			continue
+		}
+		if part == "all" {
+			for _, n := range e.memberNames() {
+				if n != e.me.Agent() {
+					to = append(to, wire.Address{Agent: n, Team: e.team.Name})
+				}
+			}
+			if len(to) == 0 {
+				return nil, cmdline.Usage("there is nobody but you in team %q", e.team.Name).WithHint("atm team add NAME")
+			}
+			continue
+		}
+		a, err := wire.ParseAddress(part, e.team.Name)
+		if err != nil {
+			return nil, cmdline.Usage("recipient: %v", err).WithHint("members: %s", join(e.memberNames()))
+		}
+		to = append(to, a)
+	}
+	if len(to) == 0 {
+		return nil, cmdline.Usage("to whom? members: %s", join(e.memberNames())).WithHint(`atm send NAME "text"`)
+	}
+	return to, nil
+}
+
+// compose makes the message of flags and words.
+func (e *env) compose(words []string) (*wire.Message, error) {
+	for _, pair := range [][]string{{"fyi", "wait-reply"}, {"fyi", "ack"}, {"fyi", "wait-ack"}, {"fyi", "due"}, {"file", "message"}} {
+		if err := e.NotBoth(pair...); err != nil {
+			return nil, err
+		}
+	}
+	m := &wire.Message{
+		Subject: e.String("subject"), RequiresAck: e.Bool("ack") || e.Bool("wait-ack"), Origin: e.origin(), Type: e.String("type"),
+	}
+	now := time.Now().UTC()
+	m.SentAt = now
+	if e.Bool("urgent") {
+		m.Priority = "urgent"
+	}
+	if e.Bool("fyi") {
+		m.ReplyWanted = "no"
+	}
+	if e.Bool("wait-reply") {
+		m.ReplyWanted = "yes"
+	}
+	if e.Given("expires") {
+		m.ExpiresAt = now.Add(e.Duration("expires"))
+	}
+	if e.Given("due") {
+		m.DueAt = now.Add(e.Duration("due"))
+	}
+	if e.Given("id") {
+		id, err := wire.ParseID(e.String("id"))
+		if err == nil {
+			err = teams.GivenID(id)
+		}
+		if err != nil {
+			return nil, cmdline.Usage("--id: %v", err).WithHint("leave --id out: atm makes one")
+		}
+		m.ID = id
+	}
+	if m.Type == wire.TypeMessage {
+		m.Type = ""
+	}
+	if e.Given("payload") {
+		raw := json.RawMessage(e.String("payload"))
+		if fields, err := wire.Object(raw); err != nil {
+			return nil, cmdline.Usage("--payload is no JSON object: %v", err).WithHint(`--payload '{"key":"value"}'`)
+		} else if len(fields) >= 0 {
+			m.Payload = raw
+		}
+	}
+	if pairs := e.Pairs("meta"); len(pairs) > 0 {
+		var b []byte
+		for _, p := range pairs {
+			if p[0] == "atm" {
+				return nil, cmdline.Usage("--meta atm is ours").WithHint("take another key")
+			}
+			if b == nil {
+				b = append(b, '{')
+			} else {
+				b = append(b, ',')
+			}
+			b = append(wire.AppendString(b, p[0]), ':')
+			b = wire.AppendString(b, p[1])
+		}
+		m.Meta = append(b, '}')
+	}
+	var err error
+	if m.Body, err = e.text(words); err != nil {
+		return nil, err
+	}
+	return m, e.refer(m)
+}
+
+// text is the message's text, from wherever it is given.
+func (e *env) text(words []string) (string, error) {
+	for _, f := range []string{"message", "file"} {
+		if e.Given(f) && len(words) > 0 {
+			return "", cmdline.Usage("--%s and text contradict each other", f).WithHint("leave one out")
+		}
+	}
+	switch {
+	case e.Given("message"):
+		return e.Text([]string{e.String("message")})
+	case e.Given("file") && e.String("file") != "-":
+		f, err := os.Open(e.String("file"))
+		if err != nil {
+			return "", cmdline.Usage("--file: %v", err)
+		}
+		defer f.Close()
+		return cmdline.ReadText(f)
+	case e.Given("file"):
+		return e.Text([]string{"-"})
+	case len(words) == 0 && (e.Given("payload") || len(e.Strings("attach")) > 0):
+		return "", nil
+	}
+	return e.Text(words)
+}
+
+// refer resolves the ids that the message quotes.
+func (e *env) refer(m *wire.Message) error {
+	ctx := context.Background()
+	if e.Given("thread") {
+		it, _, err := e.find(ctx, e.String("thread"), false)
+		if err != nil {
+			return err
+		}
+		m.Thread = it.ThreadID()
+	}
+	if e.Given("supersedes") {
+		it, _, err := e.find(ctx, e.String("supersedes"), false)
+		if err != nil {
+			return err
+		}
+		if it.From != e.me.Address() {
+			return cmdline.Refused("message %s is not yours to replace", it.ID.Short(6)).WithHint("atm reply %s", it.ID.Short(6))
+		}
+		m.Supersedes = it.ID
+		if m.Thread == "" {
+			m.Thread = it.ThreadID()
+		}
+	}
+	return nil
+}
+
+// attach stores the files, in the team of each recipient.
+func (e *env) attach(o *teams.Outgoing) error {
+	for _, name := range e.Strings("attach") {
+		stores := map[*mailbox.Store]bool{}
+		for _, b := range o.Post.To {
+			if stores[b.Store()] {
+				continue
+			}
+			f, err := os.Open(name)
+			if err != nil {
+				return cmdline.Usage("--attach: %v", err)
+			}
+			if info, err := f.Stat(); err == nil && !info.Mode().IsRegular() {
+				f.Close()
+				return cmdline.Usage("--attach: %s is no regular file", name)
+			}
+			a, err := b.Store().Attach(filepath.Base(name), f)
+			f.Close()
+			if err != nil {
+				return err
+			}
+			if len(stores) == 0 {
+				o.Message.Attachments = append(o.Message.Attachments, a)
+			}
+			stores[b.Store()] = true
+		}
+	}
+	return nil
+}
+
+// delivered is one recipient in the JSON of send, reply and ack.
+type delivered struct {
+	To      string `json:"to"`
+	Running bool   `json:"running"`
+	State   string `json:"state,omitempty"`
+
+	word string
+}
+
+type failed struct {
+	To      string `json:"to"`
+	Code    string `json:"code"`
+	Message string `json:"message"`
+
+	hint string
+	err  error
+}
+
+type sent struct {
+	ID        wire.ID     `json:"id,omitempty"`
+	Delivered []delivered `json:"delivered"`
+	Failed    []failed    `json:"failed,omitempty"`
+	DryRun    bool        `json:"dry_run,omitempty"`
+	Reply     *jsonItem   `json:"reply,omitempty"`
+}
+
+// dispatch sends a prepared message, says what became of it, and waits if that
+// was asked for.
+func (e *env) dispatch(ctx context.Context, o *teams.Outgoing) error {
+	for _, name := range e.Strings("attach") {
+		if _, err := os.Stat(name); err != nil {
+			return cmdline.Usage("--attach: %v", err)
+		}
+	}
+	if err := e.root.Prepare(o); err != nil {
+		return err
+	}
+	if len(o.Post.To) == 0 && len(o.Failed) == 1 {
+		return o.Failed[0].Err
+	}
+	if e.Bool("dry-run") {
+		return e.report(ctx, o, nil)
+	}
+	if err := e.attach(o); err != nil {
+		return err
+	}
+	var w *waiter
+	if e.Bool("wait-ack") || e.Bool("wait-reply") {
+		var err error
+		if w, err = e.newWaiter(ctx); err != nil {
+			return err
+		}
+		defer w.close()
+	}
+	mailbox.Deliver(ctx, o.Post)
+	if o.Parent != nil && slices.ContainsFunc(o.Post.Outcomes, func(out mailbox.Outcome) bool {
+		return out.Err == nil && out.Box.Address() == o.Parent.From
+	}) {
+		if err := teams.Answered(ctx, e.me, o.Parent); err != nil {
+			e.Warn("sent, but the message answered could not be marked: %v", err)
+		}
+	}
+	return e.report(ctx, o, w)
+}
+
+// report prints what became of a message, and waits between the line and the
+// end if there is a waiter.
+func (e *env) report(ctx context.Context, o *teams.Outgoing, w *waiter) error {
+	s := sent{ID: o.Message.ID, Delivered: []delivered{}, DryRun: e.Bool("dry-run")}
+	now := time.Now()
+	outcomes := o.Post.Outcomes
+	if s.DryRun {
+		for _, b := range o.Post.To {
+			outcomes = append(outcomes, mailbox.Outcome{Box: b})
+		}
+	}
+	for _, out := range outcomes {
+		if out.Err != nil {
+			s.fail(e, out.Box.Address(), out.Err)
+			continue
+		}
+		t, _ := e.root.Team(out.Box.Address().Team)
+		m, _ := t.Glance(out.Box.Agent())
+		s.Delivered = append(s.Delivered, delivered{To: out.Box.Address().String(), Running: m.Running, State: m.State, word: m.Word(now)})
+	}
+	for _, f := range o.Failed {
+		s.fail(e, f.To, f.Err)
+	}
+	if len(s.Delivered) == 0 && len(s.Failed) == 1 {
+		return s.Failed[0].err
+	}
+	if !e.JSON() {
+		if err := e.say(s); err != nil {
+			return err
+		}
+	}
+	if w != nil && len(s.Delivered) > 0 {
+		if err := e.await(ctx, w, o, s); err != nil {
+			return err
+		}
+	} else if e.JSON() {
+		if err := e.PrintJSON(s); err != nil {
+			return err
+		}
+	}
+	return e.outcome(s)
+}
+
+func (s *sent) fail(e *env, to wire.Address, err error) {
+	code, msg, hint := e.failure(err)
+	s.Failed = append(s.Failed, failed{To: to.String(), Code: code, Message: msg, hint: hint, err: err})
+}
+
+// say prints the line that says what became of a message.
+func (e *env) say(s sent) error {
+	if len(s.Delivered) > 0 {
+		to := make([]string, len(s.Delivered))
+		for i, d := range s.Delivered {
+			to[i] = fmt.Sprintf("%s (%s)", strings.TrimSuffix(d.To, "@"+string(e.team.Name)), d.word)
+		}
+		verb := "sent"
+		if s.DryRun {
+			verb = "would send"
+		}
+		if err := e.print("%s %s to %s", verb, s.ID.Short(6), strings.Join(to, ", ")); err != nil {
+			return err
+		}
+	}
+	for _, f := range s.Failed {
+		e.Warn("not sent to %s: %s", f.To, f.Message)
+		if f.hint != "" {
+			e.Warn("hint: %s", f.hint)
+		}
+	}
+	return nil
+}
+
+// outcome is the exit code of a send that has said everything.
+func (e *env) outcome(s sent) error {
+	switch {
+	case len(s.Failed) == 0:
+		return nil
+	case len(s.Delivered) > 0:
+		return &cmdline.Error{Exit: cmdline.ExitPartial, Printed: true}
+	}
+	exit := cmdline.ExitFailed
+	if f, ok := e.explain(s.Failed[0].err).(*cmdline.Error); ok {
+		exit = f.Exit
+	}
+	return &cmdline.Error{Exit: exit, Printed: true}
+}

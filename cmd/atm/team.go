@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/agentteammail/atm/internal/cmdline"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/wire"
+)
+
+var teamVerb = &cmdline.Verb{
+	Name: "team", Summary: "the members, and what waits for them",
+	Examples: []string{"atm team", "atm team add carol", "atm team retire bob"},
+	Notes:    []string{"unknown: there is no evidence, which is neither idle nor off."},
+	Run:      run(team),
+	Subs: []*cmdline.Verb{
+		{Name: "ls", Summary: "all teams of the root", Examples: []string{"atm team ls"}, Run: run(teamLs)},
+		{Name: "add", Args: "NAME…", Summary: "add members", Examples: []string{"atm team add carol"}, MinArgs: 1, MaxArgs: -1, Run: run(teamAdd)},
+		{Name: "retire", Args: "NAME", Summary: "move a member and their mail to the archive", Examples: []string{"atm team retire bob"},
+			Notes: []string{"Unread mail goes with them; atm team restore brings both back."}, MinArgs: 1, MaxArgs: 1, Run: run(teamRetire)},
+		{Name: "restore", Args: "NAME", Summary: "bring back who was retired last", Examples: []string{"atm team restore bob"}, MinArgs: 1, MaxArgs: 1, Run: run(teamRestore)},
+	},
+}
+
+func team(ctx context.Context, e *env) error {
+	if err := e.open(); err != nil {
+		return err
+	}
+	rows, stats, err := e.team.Rows(ctx)
+	if err != nil {
+		return err
+	}
+	if e.JSON() {
+		if rows == nil {
+			rows = []teams.Member{}
+		}
+		return e.PrintJSON(map[string]any{"team": e.team.Name, "members": rows, "stats": stats})
+	}
+	if len(rows) == 0 {
+		return e.print("team %s has no members: atm team add NAME", e.team.Name)
+	}
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	now := time.Now()
+	for _, m := range rows {
+		state := m.State
+		if m.Running {
+			state = "running"
+		}
+		seen := "not seen yet"
+		switch {
+		case m.ReadAt != nil:
+			seen = "read " + mailbox.Age(now, *m.ReadAt)
+		case m.PresenceAt != nil:
+			seen = "seen " + mailbox.Age(now, *m.PresenceAt)
+		}
+		var waits []string
+		for _, x := range []struct {
+			n    int
+			word string
+		}{{m.Unread, "unread"}, {m.Owed, "owed"}, {m.Bad, "bad"}} {
+			if x.n > 0 {
+				waits = append(waits, fmt.Sprintf("%d %s", x.n, x.word))
+			}
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", m.Name, state, seen, strings.Join(waits, ", "))
+	}
+	w.Flush()
+	for line := range strings.Lines(b.String()) {
+		if err := e.print("%s", strings.TrimRight(line, " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type teamLine struct {
+	Team    wire.Name   `json:"team"`
+	Members []wire.Name `json:"members"`
+}
+
+func teamLs(ctx context.Context, e *env) error {
+	if err := e.openRoot(); err != nil {
+		return err
+	}
+	names, err := e.root.Teams()
+	if err != nil {
+		return err
+	}
+	list := []teamLine{}
+	for _, n := range names {
+		t, err := e.root.Team(n)
+		if err != nil {
+			return err
+		}
+		members, err := t.Agents()
+		if err != nil {
+			return err
+		}
+		if members == nil {
+			members = []wire.Name{}
+		}
+		list = append(list, teamLine{n, members})
+	}
+	if e.JSON() {
+		return e.PrintJSON(map[string]any{"teams": list})
+	}
+	for _, l := range list {
+		if err := e.print("%s: %s", l.Team, join(l.Members)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func teamAdd(ctx context.Context, e *env) error {
+	names, err := namesOf(e.Args)
+	if err != nil {
+		return err
+	}
+	if err := e.open(); err != nil {
+		return err
+	}
+	added, err := addAll(ctx, e.team, names)
+	if err != nil {
+		return err
+	}
+	if e.JSON() {
+		return e.PrintJSON(map[string]any{"team": e.team.Name, "added": added})
+	}
+	if len(added) == 0 {
+		return e.print("%s: there already", join(names))
+	}
+	return e.print("added %s to team %s", join(added), e.team.Name)
+}
+
+// namesOf checks names before anything is made of them.
+func namesOf(words []string) ([]wire.Name, error) {
+	var out []wire.Name
+	for _, w := range words {
+		for _, part := range strings.Split(w, ",") {
+			n, err := wire.ParseName(part)
+			if err != nil {
+				return nil, cmdline.Usage("%v", err)
+			}
+			out = append(out, n)
+		}
+	}
+	return out, nil
+}
+
+// addAll makes the mailboxes that are not there yet.
+func addAll(ctx context.Context, t *teams.Team, names []wire.Name) ([]wire.Name, error) {
+	added := []wire.Name{}
+	for _, n := range names {
+		err := t.Create(ctx, n)
+		if errors.Is(err, mailbox.ErrExists) {
+			continue
+		}
+		if err != nil {
+			return added, err
+		}
+		added = append(added, n)
+	}
+	return added, nil
+}
+
+func teamRetire(ctx context.Context, e *env) error {
+	if err := e.open(); err != nil {
+		return err
+	}
+	b, err := e.member(e.Args[0])
+	if err != nil {
+		return err
+	}
+	c, err := b.Count(ctx)
+	if err != nil {
+		return err
+	}
+	where, err := b.Store().Retire(ctx, b.Agent())
+	if err != nil {
+		return err
+	}
+	if e.JSON() {
+		return e.PrintJSON(map[string]any{"agent": b.Agent(), "unread": c.Unread, "path": b.Store().Dir().Path() + "/" + where})
+	}
+	return e.print("retired %s with %d unread; atm team restore %s brings both back", b.Agent(), c.Unread, b.Agent())
+}
+
+func teamRestore(ctx context.Context, e *env) error {
+	names, err := namesOf(e.Args)
+	if err != nil {
+		return err
+	}
+	if err := e.open(); err != nil {
+		return err
+	}
+	if err := e.team.Restore(ctx, names[0]); err != nil {
+		return err
+	}
+	if e.JSON() {
+		return e.PrintJSON(map[string]any{"agent": names[0]})
+	}
+	return e.print("%s is back", names[0])
+}

@@ -1,0 +1,248 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/agentteammail/atm/internal/cmdline"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/watcher"
+	"github.com/agentteammail/atm/wire"
+)
+
+var watchVerb = &cmdline.Verb{
+	Name: "watch", Args: "[AGENT…]", Summary: "follow messages and events, a line each",
+	Examples: []string{"atm watch", "atm watch bob --since 1h"},
+	Notes:    []string{"Marks nothing; ends when interrupted."},
+	Flags: []cmdline.Flag{
+		{Name: "since", Kind: cmdline.String, Arg: "SEQ|D", Usage: "from that event, or that long ago"},
+	},
+	MaxArgs: -1,
+	Run:     run(watch),
+}
+
+var logVerb = &cmdline.Verb{
+	Name: "log", Args: "[AGENT]", Summary: "the last hour's messages and events",
+	Examples: []string{"atm log", "atm log bob --since 1d"},
+	Flags: []cmdline.Flag{
+		{Name: "since", Kind: cmdline.String, Arg: "SEQ|D", Default: "1h", Usage: "from that event, or that long ago"},
+	},
+	MaxArgs: 1,
+	Run:     run(logOf),
+}
+
+// happening is a message or an event in the order of a log.
+type happening struct {
+	at    time.Time
+	agent wire.Address
+	msg   *mailbox.Item
+	event *wire.Event
+	gap   *mailbox.Gap
+}
+
+// watched are the mailboxes that the arguments name, or all.
+func (e *env) watched() ([]*mailbox.Box, error) {
+	if err := e.open(); err != nil {
+		return nil, err
+	}
+	if len(e.Args) == 0 {
+		return e.team.Boxes()
+	}
+	var out []*mailbox.Box
+	for _, a := range e.Args {
+		b, err := e.member(a)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, b)
+	}
+	return out, nil
+}
+
+func watch(ctx context.Context, e *env) error {
+	boxes, err := e.watched()
+	if err != nil {
+		return err
+	}
+	var past []happening
+	opt := watcher.Options{Messages: true, Events: true, After: map[wire.Name]uint64{}}
+	for _, b := range boxes {
+		if opt.After[b.Agent()], err = b.LastSeq(); err != nil {
+			return err
+		}
+	}
+	w, err := watcher.Open(ctx, boxes, opt)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	if why := w.Polling(); why != "" {
+		e.Warn("%s: looking every half second instead", why)
+	}
+	shown := map[wire.ID]bool{}
+	if e.Given("since") {
+		if past, err = e.past(ctx, boxes); err != nil {
+			return err
+		}
+	}
+	for _, h := range past {
+		if h.event != nil && h.event.Seq > opt.After[h.agent.Agent] {
+			continue // the watcher brings it
+		}
+		if h.msg != nil {
+			shown[h.msg.ID] = true
+		}
+		if err := e.happened(h); err != nil {
+			return quietEnd(err)
+		}
+	}
+	for {
+		entry, err := w.Next(ctx)
+		if err != nil {
+			return err
+		}
+		if entry.Err != nil {
+			e.Warn("%v", entry.Err)
+			continue
+		}
+		if entry.Message != nil && shown[entry.Message.ID] {
+			continue
+		}
+		h := happening{at: time.Now(), agent: entry.Box.Address(), msg: entry.Message, event: entry.Event, gap: entry.Gap}
+		if h.event != nil {
+			h.at = h.event.At
+		}
+		if err := e.happened(h); err != nil {
+			return quietEnd(err)
+		}
+	}
+}
+
+func quietEnd(err error) error {
+	if errors.Is(err, syscall.EPIPE) {
+		return nil
+	}
+	return err
+}
+
+func logOf(ctx context.Context, e *env) error {
+	boxes, err := e.watched()
+	if err != nil {
+		return err
+	}
+	past, err := e.past(ctx, boxes)
+	if err != nil {
+		return err
+	}
+	for _, h := range past {
+		if err := e.happened(h); err != nil {
+			return err
+		}
+	}
+	if len(past) == 0 && !e.JSON() {
+		return e.print("nothing since %s", e.String("since"))
+	}
+	return nil
+}
+
+// past is what happened since --since, in order.
+func (e *env) past(ctx context.Context, boxes []*mailbox.Box) ([]happening, error) {
+	s := e.String("since")
+	seq, err := strconv.ParseUint(s, 10, 64)
+	var since time.Time
+	if err != nil {
+		if since, err = teams.Since(s, time.Now(), cmdline.ParseDuration); err != nil {
+			return nil, cmdline.Usage("--since: %v", err)
+		}
+	}
+	var out []happening
+	for _, b := range boxes {
+		events, err := b.TailUntil(func(events []wire.Event) bool {
+			if len(events) == 0 {
+				return false
+			}
+			if since.IsZero() {
+				return events[0].Seq <= seq+1
+			}
+			return events[0].At.Before(since)
+		})
+		if err != nil {
+			return nil, err
+		}
+		last := uint64(0)
+		for i := range events {
+			ev := &events[i]
+			if ev.Seq <= seq || ev.At.Before(since) {
+				last = ev.Seq
+				continue
+			}
+			h := happening{at: ev.At, agent: b.Address(), event: ev}
+			if last > 0 && ev.Seq > last+1 {
+				h.gap = &mailbox.Gap{From: last + 1, To: ev.Seq - 1}
+			}
+			last = ev.Seq
+			out = append(out, h)
+		}
+		if since.IsZero() {
+			continue // a sequence number says nothing about messages
+		}
+		_, _, err = b.Walk(ctx, mailbox.Range{Unread: true, Owed: true, Done: true, Withdrawn: true, Times: true, Since: since}, func(it *mailbox.Item) bool {
+			if !it.Written.Before(since) {
+				out = append(out, happening{at: it.Written, agent: b.Address(), msg: it})
+			}
+			return true
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.SortStableFunc(out, func(a, b happening) int { return a.at.Compare(b.at) })
+	return out, nil
+}
+
+// happened prints one line.
+func (e *env) happened(h happening) error {
+	if e.JSON() {
+		if h.gap != nil {
+			if err := e.PrintJSON(map[string]any{"gap": map[string]uint64{"from": h.gap.From, "to": h.gap.To}, "agent": h.agent.Agent}); err != nil {
+				return err
+			}
+		}
+		switch {
+		case h.event != nil:
+			return e.PrintJSON(h.event)
+		case h.msg != nil:
+			return e.PrintJSON(struct {
+				Message jsonItem  `json:"message"`
+				Agent   wire.Name `json:"agent"`
+			}{jsonItem{Item: h.msg}, h.agent.Agent})
+		}
+		return nil
+	}
+	l := e.letters()
+	at := h.at.Local().Format("15:04:05")
+	if h.gap != nil {
+		if err := e.print("%s %s events %d to %d are missing", at, l.Who(h.agent), h.gap.From, h.gap.To); err != nil {
+			return err
+		}
+	}
+	switch {
+	case h.event != nil:
+		id := h.event.MessageID()
+		detail := mailbox.Escape(h.event.Kind)
+		if id != "" {
+			detail += " " + l.Short(id)
+		}
+		return e.print("%s %s %s", at, l.Who(h.agent), detail)
+	case h.msg != nil:
+		title := clip(mailbox.Escape(h.msg.Title()), 100)
+		return e.print("%s", strings.TrimRight(at+" "+l.Who(h.agent)+" got "+l.Short(h.msg.ID)+" from "+l.Who(h.msg.From)+": "+title, ": "))
+	}
+	return nil
+}

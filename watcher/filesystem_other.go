@@ -1,0 +1,5 @@
+//go:build !linux && !darwin && !freebsd
+
+package watcher
+
+func foreignFS(string) string { return "" }
