@@ -18,11 +18,22 @@ func cut(name string) string {
 	if len(name) <= maxName {
 		return name
 	}
-	name = name[:maxName]
-	for len(name) > 0 && !utf8.ValidString(name) {
+	end := ""
+	if isJSON(name) { // it says how the file is understood
+		end = name[len(name)-len(".json"):]
+	}
+	name = name[:maxName-len(end)]
+	for range utf8.UTFMax - 1 { // a rune that was cut
+		if r, n := utf8.DecodeLastRuneInString(name); r != utf8.RuneError || n != 1 {
+			break
+		}
 		name = name[:len(name)-1]
 	}
-	return name
+	return name + end
+}
+
+func isJSON(name string) bool {
+	return len(name) >= 5 && strings.EqualFold(name[len(name)-5:], ".json")
 }
 
 // setAside moves a file that is under a message's name in new, and is no
@@ -45,7 +56,10 @@ func (r *room) toBadAs(from *atomicfile.Dir, name, as, reason string) error {
 		return err
 	}
 	as = strings.TrimLeft(as, ".")
-	if as == "" || len(as) > maxName {
+	if as == "" {
+		as = "unnamed"
+	}
+	if len(as) > maxName || strings.HasSuffix(as, ".reason") {
 		as = cut(as) + "." + string(wire.NewID())
 	}
 	err = atomicfile.Move(from, name, bad, as)

@@ -202,4 +202,3 @@ func oldID(days int) wire.ID {
 	}
 	return wire.ID(b)
 }
-

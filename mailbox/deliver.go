@@ -177,7 +177,7 @@ func encode(m *wire.Message) ([]byte, error) {
 // that an earlier recipient has, or a new one.
 func (j *job) shared(p *Post, tmp *atomicfile.Dir, data []byte) *draft {
 	for _, d := range j.drafts[p] {
-		if d != nil && d.home.SameOwner(tmp) {
+		if d != nil && d.err == nil && d.home.SameOwner(tmp) {
 			return d
 		}
 	}

@@ -207,7 +207,7 @@ func (r *room) claim(ctx context.Context, d dropped, t *Taken) {
 		return
 	}
 	opened, err := f.Stat()
-	if err != nil || !os.SameFile(opened, d.info) || opened.Size() == 0 {
+	if err != nil || !atomicfile.SameFile(opened, d.info) || opened.Size() == 0 {
 		return
 	}
 	tmp, err := r.dir("inbox/tmp", true)
@@ -305,7 +305,6 @@ func (r *room) understand(f *os.File, info fs.FileInfo, id wire.ID, name string)
 		return meaning{}, err
 	}
 	text := bytes.TrimPrefix(data, []byte("\ufeff"))
-	isJSON := strings.HasSuffix(strings.ToLower(name), ".json")
 	if trimmed := bytes.TrimLeft(text, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '{' {
 		fields, err := wire.Object(text)
 		if err == nil {
@@ -313,21 +312,23 @@ func (r *room) understand(f *os.File, info fs.FileInfo, id wire.ID, name string)
 			if ok || err != nil {
 				return what, err
 			}
-		} else if isJSON {
+		} else if isJSON(name) {
 			return meaning{}, &BadError{name, err.Error()}
 		}
-	} else if isJSON && !json.Valid(text) {
+	} else if isJSON(name) && !json.Valid(text) {
 		_, err := wire.Object(text)
 		return meaning{}, &BadError{name, err.Error()}
 	}
-	if len(data) > wire.MaxBody || !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0 {
-		if _, err := f.Seek(0, io.SeekStart); err != nil {
-			return meaning{}, err
+	if len(data) <= wire.MaxBody && utf8.Valid(data) {
+		m := r.filled(&wire.Message{Subject: strings.ToValidUTF8(name, "\ufffd"), Body: string(data)}, info, id)
+		if Check(m) == nil {
+			return meaning{message: m}, nil
 		}
-		return r.attached(f, info, id, name)
 	}
-	m := r.filled(&wire.Message{Subject: strings.ToValidUTF8(name, "\ufffd"), Body: string(data)}, info, id)
-	return meaning{message: m}, nil
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return meaning{}, err
+	}
+	return r.attached(f, info, id, name)
 }
 
 // object reads a JSON object: an event, what a person says to a session, or a
@@ -349,6 +350,9 @@ func (r *room) object(data []byte, fields []wire.Field, info fs.FileInfo, id wir
 		var line bytes.Buffer
 		json.Compact(&line, data)
 		m := r.filled(&wire.Message{Type: wire.TypeHumanInput, Body: body, Payload: line.Bytes()}, info, id)
+		if err := Check(m); err != nil {
+			return meaning{}, true, &BadError{"", err.Error()}
+		}
 		return meaning{message: m}, true, nil
 	}
 	if !wire.IsMessage(fields) {
@@ -404,6 +408,9 @@ func (r *room) filled(m *wire.Message, info fs.FileInfo, id wire.ID) *wire.Messa
 	}
 	if m.SentAt.IsZero() {
 		m.SentAt = info.ModTime().UTC()
+		if y := m.SentAt.Year(); y < 1 || y > 9999 { // touch can say so, RFC 3339 cannot
+			m.SentAt = time.Now().UTC()
+		}
 	}
 	o := &wire.Origin{Via: "drop", UID: uidOf(info)}
 	if m.Origin != nil {

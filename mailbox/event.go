@@ -20,10 +20,13 @@ import (
 
 // The event log: segments of NDJSON, named by their first sequence number.
 const (
-	maxSegment   = 16 << 20 // a segment that is this long is followed by a new one
-	dedupeWindow = 1 << 20  // how far back an event_id is looked for
-	maxLine      = 8 << 20  // the longest line that is read
+	dedupeWindow = 1 << 20 // how far back an event_id is looked for
+	maxLine      = 8 << 20 // the longest line that is written or read
 )
+
+// maxSegment is the length from which on a segment is followed by a new one.
+// Tests shorten it.
+var maxSegment int64 = 16 << 20
 
 // AppendOptions say how events are appended.
 type AppendOptions struct {
@@ -75,14 +78,29 @@ func (b *Box) Append(ctx context.Context, opt AppendOptions, events ...wire.Even
 		}
 	}()
 	now := time.Now().UTC()
-	var buf []byte
+	var buf, recent []byte
 	for _, e := range events {
-		if e.EventID != "" && f != nil && recentlyLogged(f, size, buf, e.EventID) {
-			continue
+		if e.EventID != "" {
+			if recent == nil {
+				if recent, err = recentLines(dir, segs, f, size); err != nil {
+					return err
+				}
+			}
+			if hasEventID(recent, e.EventID) || hasEventID(buf, e.EventID) {
+				continue
+			}
 		}
 		seq++
 		e.Seq, e.At, e.Team, e.Agent = seq, now, b.store.Team, b.agent
+		begin := len(buf)
 		buf = append(e.Append(buf), '\n')
+		// What cannot be read back would be cut off by the next who appends.
+		if _, err := wire.DecodeEvent(buf[begin:]); err != nil {
+			return fmt.Errorf("append to the events of %s: no event: %w", b.agent, err)
+		}
+		if n := len(buf) - begin; n > maxLine {
+			return fmt.Errorf("append to the events of %s: an event takes %d bytes, the most is %d", b.agent, n, maxLine)
+		}
 	}
 	if len(buf) == 0 {
 		return nil
@@ -119,7 +137,7 @@ func segments(dir *atomicfile.Dir) ([]uint64, error) {
 	err := dir.Names(func(names []string) bool {
 		for _, n := range names {
 			if s, ok := strings.CutSuffix(n, ".ndjson"); ok && len(s) == 20 {
-				if v, err := strconv.ParseUint(s, 10, 64); err == nil {
+				if v, err := strconv.ParseUint(s, 10, 62); err == nil && v > 0 {
 					out = append(out, v)
 				}
 			}
@@ -145,61 +163,136 @@ func (r *room) repair(f *os.File, first uint64) (seq uint64, size int64, err err
 		if _, err := f.ReadAt(buf, from); err != nil && err != io.EOF {
 			return 0, 0, err
 		}
-		// The last line that parses, from the end.
-		for stop := len(buf); stop > 0; {
-			nl := bytes.LastIndexByte(buf[:stop], '\n')
-			if nl < 0 {
-				break
-			}
-			start := bytes.LastIndexByte(buf[:nl], '\n') + 1
-			if start == 0 && from > 0 {
-				break // perhaps not the whole line
-			}
-			if e, perr := wire.DecodeEvent(buf[start:nl]); perr == nil {
-				seq, end = e.Seq, from+int64(nl)+1
-				break
-			}
-			stop = nl
+		if from > 0 { // the first line is perhaps not whole
+			i := bytes.IndexByte(buf, '\n') + 1
+			from += int64(i)
+			buf = buf[i:]
 		}
-		if seq > 0 || from == 0 {
+		if last, stop := lastEvent(buf); stop > 0 {
+			seq, end = max(last, first-1), from+int64(stop)
 			break
 		}
-	}
-	if seq == 0 {
-		seq, end = first-1, 0
+		if size <= window {
+			seq, end = first-1, 0
+			break
+		}
 	}
 	if end == size {
 		return seq, size, nil
 	}
 	torn := make([]byte, size-end)
-	f.ReadAt(torn, end)
-	if bad, err := r.dir("inbox/bad", true); err == nil {
-		name := "events." + segmentName(first) + "." + string(wire.NewID())
-		if err := bad.Replace(name, torn, false); err != nil {
-			return 0, 0, fmt.Errorf("keep a torn line of the events: %w", err)
-		}
-		bad.Replace(name+".reason", []byte("a line of the event log that was not written whole\n"), false)
+	if _, err := f.ReadAt(torn, end); err != nil {
+		return 0, 0, err
 	}
+	bad, err := r.dir("inbox/bad", true)
+	if err != nil {
+		return 0, 0, fmt.Errorf("keep a torn line of the events: %w", err)
+	}
+	name := "events." + segmentName(first) + "." + string(wire.NewID())
+	if err := bad.Replace(name, torn, false); err != nil {
+		return 0, 0, fmt.Errorf("keep a torn line of the events: %w", err)
+	}
+	bad.Replace(name+".reason", []byte("a line of the event log that was not written whole\n"), false)
 	if err := f.Truncate(end); err != nil {
 		return 0, 0, fmt.Errorf("cut a torn line off the events: %w", err)
 	}
 	return seq, end, nil
 }
 
-// recentlyLogged reports whether an event with this event_id is in the last
-// MiB of the segment or in what is about to be appended.
-func recentlyLogged(f *os.File, size int64, pending []byte, id string) bool {
-	key := append([]byte(`"event_id":`), wire.AppendString(nil, id)...)
-	if bytes.Contains(pending, key) {
-		return hasEventID(pending, id, key)
-	}
-	from := max(0, size-dedupeWindow)
-	buf := make([]byte, size-from)
-	n, _ := f.ReadAt(buf, from)
-	return hasEventID(buf[:n], id, key)
+// logged decodes a line of the log.
+func logged(line []byte) (wire.Event, bool) {
+	e, err := wire.DecodeEvent(line)
+	return e, err == nil && e.Seq < 1<<62 // room to count on
 }
 
-func hasEventID(lines []byte, id string, key []byte) bool {
+// lastEvent returns the largest number among whole lines of the log and where
+// the last one that parses ends; 0 when none does. The largest is the last
+// one's, unless somebody else wrote a line into the log: then counting on from
+// that would make followers, who are further, pass over what comes.
+func lastEvent(lines []byte) (seq uint64, end int) {
+	for stop := len(lines); stop > 0 && end == 0; {
+		nl := bytes.LastIndexByte(lines[:stop], '\n')
+		if nl < 0 {
+			return 0, 0
+		}
+		start := bytes.LastIndexByte(lines[:nl], '\n') + 1
+		if e, ok := logged(lines[start:nl]); ok {
+			seq, end = e.Seq, nl+1
+		}
+		stop = nl
+	}
+	if highest(lines[:end]) > seq {
+		for rest := lines[:end]; len(rest) > 0; {
+			line, after, _ := bytes.Cut(rest, []byte{'\n'})
+			if e, ok := logged(line); ok {
+				seq = max(seq, e.Seq)
+			}
+			rest = after
+		}
+	}
+	return seq, end
+}
+
+// highest is the largest number that lines begin with, as ours do: a hint.
+func highest(lines []byte) (seq uint64) {
+	for len(lines) > 0 {
+		line, rest, _ := bytes.Cut(lines, []byte{'\n'})
+		lines = rest
+		if digits, ok := bytes.CutPrefix(line, []byte(`{"seq":`)); ok {
+			n := uint64(0)
+			for _, c := range digits {
+				if c < '0' || c > '9' || n > 1<<58 {
+					break
+				}
+				n = n*10 + uint64(c-'0')
+			}
+			seq = max(seq, n)
+		}
+	}
+	return seq
+}
+
+// recentLines is the last MiB of the log: of the last segment, and of the one
+// before it while that one is young.
+func recentLines(dir *atomicfile.Dir, segs []uint64, f *os.File, size int64) ([]byte, error) {
+	recent := []byte{}
+	if f == nil {
+		return recent, nil
+	}
+	if n := len(segs); n > 1 && size < dedupeWindow {
+		last, err := dir.Open(segmentName(segs[n-2]))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		if err == nil {
+			defer last.Close()
+			info, err := last.Stat()
+			if err != nil {
+				return nil, err
+			}
+			if recent, err = tail(last, info.Size(), dedupeWindow-size); err != nil {
+				return nil, err
+			}
+			recent = append(recent, '\n')
+		}
+	}
+	own, err := tail(f, size, dedupeWindow)
+	return append(recent, own...), err
+}
+
+// tail reads the last n bytes of a file of this size.
+func tail(f *os.File, size, n int64) ([]byte, error) {
+	from := max(0, size-n)
+	buf := make([]byte, size-from)
+	m, err := f.ReadAt(buf, from)
+	if err == io.EOF {
+		err = nil
+	}
+	return buf[:m], err
+}
+
+func hasEventID(lines []byte, id string) bool {
+	key := append([]byte(`"event_id":`), wire.AppendString(nil, id)...)
 	for rest := lines; ; {
 		i := bytes.Index(rest, key)
 		if i < 0 {
@@ -228,8 +321,9 @@ type Cursor struct {
 	next uint64 // the sequence number that comes next
 	f    *os.File
 	seg  uint64
-	off  int64
-	rest []byte
+	off  int64  // where the next read begins: a line's beginning
+	rest []byte // whole lines that lie before off
+	good int64  // where the last line ended that parses
 }
 
 // Events is a cursor on the events after seq (0: from the first that is kept).
@@ -264,6 +358,8 @@ func (c *Cursor) Next() (e wire.Event, gap *Gap, err error) {
 				return e, nil, err
 			}
 			if !moved {
+				// Lines that do not parse, at the end, may yet be cut off.
+				c.off, c.rest = min(c.off, c.good), nil
 				return e, nil, io.EOF
 			}
 			continue
@@ -271,9 +367,13 @@ func (c *Cursor) Next() (e wire.Event, gap *Gap, err error) {
 		if err != nil {
 			return e, nil, err
 		}
-		e, err := wire.DecodeEvent(line)
-		if err != nil || e.Seq < c.next {
+		e, ok := logged(line)
+		if !ok {
 			continue // not ours to mend: the gap shows at the next one
+		}
+		c.good = c.off - int64(len(c.rest))
+		if e.Seq < c.next {
+			continue
 		}
 		if e.Seq > c.next {
 			gap = &Gap{c.next, e.Seq - 1}
@@ -318,13 +418,13 @@ func (c *Cursor) openAt(dir *atomicfile.Dir, seg uint64) error {
 	if err != nil {
 		return err
 	}
-	c.f, c.seg, c.off, c.rest = f, seg, 0, nil
+	c.f, c.seg, c.off, c.rest, c.good = f, seg, 0, nil, 0
 	return nil
 }
 
 func (b *Box) eventsDir() (*atomicfile.Dir, error) {
-	if !b.Exists() {
-		return nil, b.noAgent()
+	if err := b.seen(); err != nil {
+		return nil, err
 	}
 	dir, err := b.store.dir.Walk(string(b.agent), "events")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -346,7 +446,11 @@ func (c *Cursor) line() ([]byte, error) {
 		// and written anew.
 		size := max(64<<10, 2*len(c.rest))
 		if size > maxLine {
-			return nil, fmt.Errorf("events of %s: a line of over %d bytes", c.box.agent, maxLine)
+			// None of ours is so long: passed over, once it has an end.
+			if ok, err := c.pass(); !ok {
+				return nil, err
+			}
+			continue
 		}
 		buf := make([]byte, size)
 		n, err := c.f.ReadAt(buf, c.off)
@@ -368,6 +472,24 @@ func (c *Cursor) line() ([]byte, error) {
 	}
 }
 
+// pass goes behind the line that begins at off, however long; false when it
+// does not end yet.
+func (c *Cursor) pass() (bool, error) {
+	buf := make([]byte, 1<<20)
+	for at := c.off; ; {
+		n, err := c.f.ReadAt(buf, at)
+		if i := bytes.IndexByte(buf[:n], '\n'); i >= 0 {
+			c.off, c.rest = at+int64(i)+1, nil
+			return true, nil
+		}
+		if err != nil {
+			c.rest = nil
+			return false, err
+		}
+		at += int64(n)
+	}
+}
+
 // advance goes to the next segment if there is one. What the open one got
 // meanwhile is read first, since it is looked for after the next was seen.
 func (c *Cursor) advance() (bool, error) {
@@ -386,9 +508,13 @@ func (c *Cursor) advance() (bool, error) {
 	}
 	// A segment is never appended to once the next exists, but its last lines
 	// may have come between our last look and this one.
-	if line, err := c.line(); err == nil {
+	line, err := c.line()
+	if err == nil {
 		c.rest = append(append(append([]byte{}, line...), '\n'), c.rest...)
 		return true, nil
+	}
+	if err != io.EOF {
+		return false, err
 	}
 	c.f.Close()
 	c.f = nil
@@ -440,9 +566,12 @@ func (b *Box) TailUntil(enough func([]wire.Event) bool) ([]wire.Event, error) {
 		var part []wire.Event
 		for window := int64(16 << 10); ; window *= 8 {
 			from := max(0, size-window)
-			buf := make([]byte, size-from)
-			m, _ := f.ReadAt(buf, from)
-			part = decodeLines(buf[:m], from > 0)
+			buf, err := tail(f, size, window)
+			if err != nil {
+				f.Close()
+				return out, err
+			}
+			part = decodeLines(buf, from > 0)
 			if from == 0 || enough(append(part[:len(part):len(part)], out...)) {
 				break
 			}
@@ -505,7 +634,7 @@ func decodeLines(b []byte, partial bool) []wire.Event {
 		if !ok {
 			return out
 		}
-		if e, err := wire.DecodeEvent(line); err == nil {
+		if e, ok := logged(line); ok {
 			out = append(out, e)
 		}
 		b = rest

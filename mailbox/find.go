@@ -111,6 +111,7 @@ func pick(d *atomicfile.Dir, n int, newest bool, foreign func(string)) ([]wire.I
 // unread lists the n oldest unread messages (or the newest), and notes in the
 // room what foreign names it met in new.
 func (r *room) unread(n int, newest bool) ([]wire.ID, int, error) {
+	r.foreign = nil
 	return pick(r.fresh, n, newest, func(name string) { r.foreign = append(r.foreign, name) })
 }
 
@@ -311,7 +312,7 @@ func (b *Box) Count(ctx context.Context) (Counts, error) {
 	if bad != nil && err == nil {
 		err = bad.Names(func(names []string) bool {
 			for _, n := range names {
-				if !strings.HasSuffix(n, ".reason") {
+				if !strings.HasSuffix(n, ".reason") && !strings.HasPrefix(n, ".") {
 					c.Bad++
 				}
 			}
@@ -435,54 +436,70 @@ func (b *Box) Walk(ctx context.Context, rg Range, f func(*Item) bool) (more, bad
 	}
 	taken := 0
 	for _, p := range paths {
-		d, err := r.dir(p.path, false)
-		if err != nil {
-			return more, bad, err
-		}
-		want := 0
-		if rg.Limit > 0 {
-			// At least one, so that the rest is counted.
-			want = max(1, rg.Limit-taken)
-		}
-		var list []wire.ID
-		var total int
-		if p.name == placeNew {
-			list, total, err = r.unread(want, rg.Newest)
-			if err == nil && r.takeInForeign(ctx) {
-				list, total, err = r.unread(want, rg.Newest)
+		seen := 0
+		var last wire.ID
+		for {
+			want := 0
+			if rg.Limit > 0 {
+				// At least one, so that the rest is counted.
+				want = max(1, rg.Limit-taken) + 2*seen
 			}
-		} else {
-			list, total, err = pick(d, want, rg.Newest, nil)
-		}
-		if err != nil {
-			return more, bad, err
-		}
-		more += total - len(list)
-		for i, id := range list {
-			if rg.Limit > 0 && taken >= rg.Limit {
-				more += len(list) - i
+			list, total, err := r.names(ctx, p, want, rg.Newest)
+			if err != nil {
+				return more, bad, err
+			}
+			unlisted := total - len(list)
+			for last != "" && len(list) > 0 && (list[0] == last || (list[0] < last) != rg.Newest) {
+				list = list[1:]
+			}
+			for i, id := range list {
+				if rg.Limit > 0 && taken >= rg.Limit {
+					more += len(list) - i
+					break
+				}
+				seen, last = seen+1, id
+				it, err := r.openKept(p, id, rg.Keep)
+				var be *BadError
+				switch {
+				case errors.As(err, &be):
+					bad++
+				case errors.Is(err, errGone) || it == nil && err == nil:
+				case err != nil:
+					return more, bad, err
+				default:
+					taken++
+					if rg.Times {
+						it.Written, _ = r.written(p, id)
+					}
+					if !f(it) {
+						return more, bad, nil
+					}
+				}
+			}
+			if unlisted == 0 || len(list) == 0 || rg.Limit > 0 && taken >= rg.Limit {
+				more += unlisted
 				break
 			}
-			it, err := r.openKept(p, id, rg.Keep)
-			var be *BadError
-			switch {
-			case errors.As(err, &be):
-				bad++
-			case errors.Is(err, errGone) || it == nil && err == nil:
-			case err != nil:
-				return more, bad, err
-			default:
-				taken++
-				if rg.Times {
-					it.Written, _ = r.written(p, id)
-				}
-				if !f(it) {
-					return more, bad, nil
-				}
-			}
+			// Bad files took the place of good ones: on with those behind.
 		}
 	}
 	return more, bad, nil
+}
+
+// names is pick for a place; what was dropped into new is taken in first.
+func (r *room) names(ctx context.Context, p place, n int, newest bool) ([]wire.ID, int, error) {
+	if p.name == placeNew {
+		list, total, err := r.unread(n, newest)
+		if err == nil && r.takeInForeign(ctx) {
+			return r.unread(n, newest)
+		}
+		return list, total, err
+	}
+	d, err := r.dir(p.path, false)
+	if err != nil {
+		return nil, 0, err
+	}
+	return pick(d, n, newest, nil)
 }
 
 // written is when a message's file was written: moves and links leave that
@@ -508,7 +525,7 @@ func (r *room) openKept(p place, id wire.ID, keep func([]byte) bool) (*Item, err
 			return nil, err
 		}
 		raw, err := d.ReadFile(string(id)+".json", wire.MaxFile)
-		if err != nil || !keep(raw) {
+		if err == nil && !keep(raw) {
 			return nil, nil
 		}
 	}

@@ -286,7 +286,9 @@ func unsafe(r rune, body bool) bool {
 		return !body
 	case r < 0x20, r >= 0x7f && r < 0xa0:
 		return true
-	case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0x2028, r == 0x2029:
+	case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0x061c, r == 0x200e, r == 0x200f:
+		return true // Unicode's Bidi_Control
+	case r == 0x2028, r == 0x2029:
 		return true
 	}
 	return false

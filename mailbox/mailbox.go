@@ -80,7 +80,11 @@ type Store struct {
 // OpenStore opens the mailboxes in dir, which the store closes with itself.
 // The team's name goes into addresses only.
 func OpenStore(dir *atomicfile.Dir, team wire.Name) (*Store, error) {
-	locks, err := lockfile.Open(dir.Root(), dir.Path())
+	root, err := dir.Root()
+	if err != nil {
+		return nil, err
+	}
+	locks, err := lockfile.Open(root, dir.Path())
 	if err != nil {
 		return nil, err
 	}
@@ -314,6 +318,14 @@ func (r *room) dir(path string, make bool) (*atomicfile.Dir, error) {
 	return d, nil
 }
 
+// forget closes a directory that dir remembers.
+func (r *room) forget(path string) {
+	if d := r.sub[path]; d != nil {
+		d.Close()
+		delete(r.sub, path)
+	}
+}
+
 // place is where a message lies.
 type place struct {
 	name string // one of the places above
@@ -335,6 +347,10 @@ func placesOf(id wire.ID) [5]place {
 func (r *room) locate(id wire.ID) (p place, ok bool, err error) {
 	name := string(id) + ".json"
 	for _, p := range placesOf(id) {
+		if p.name == placeDone || p.name == placeArchive {
+			// gc may have moved the whole day since this room opened it.
+			r.forget(p.path)
+		}
 		d, err := r.dir(p.path, false)
 		if err != nil {
 			return p, false, err

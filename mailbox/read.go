@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"slices"
 	"syscall"
 	"time"
 
@@ -22,8 +23,8 @@ type ReadOptions struct {
 	Match func(*wire.Message) bool // nil: all
 	Limit int                      // at most so many; 0: no limit
 
-	// Fits is asked about each message in order; the batch ends before the
-	// first for which it says no. nil: all fit.
+	// Fits is asked about each message in order, once, so that it may add up;
+	// the batch ends before the first for which it says no. nil: all fit.
 	Fits func(*wire.Message) bool
 
 	// Skip is for ids that are in somebody's hands, such as a runner's.
@@ -60,9 +61,10 @@ func (b *Box) Peek(ctx context.Context, opt ReadOptions) (Batch, error) {
 		return Batch{}, err
 	}
 	defer r.close()
-	batch, err := r.choose(opt, nil)
-	if err == nil && r.takeInForeign(ctx) {
-		return r.choose(opt, nil)
+	batch, err := r.choose(opt, nil, true)
+	if err == errForeign {
+		r.takeInForeign(ctx)
+		return r.choose(opt, nil, false)
 	}
 	return batch, err
 }
@@ -106,17 +108,16 @@ func (b *Box) read(ctx context.Context, opt ReadOptions, show func(Batch) (int, 
 		return Batch{}, err
 	}
 	defer func() { r.close() }()
-	batch, err := r.choose(opt, r.setAside)
-	if err != nil {
-		return batch, err
-	}
-	if len(r.foreign) > 0 && !again {
+	batch, err := r.choose(opt, r.setAside, !again)
+	if err == errForeign {
 		// Files were dropped into new: they are taken in without this lock.
 		unlock()
 		locked = false
-		if r.takeInForeign(ctx) {
-			return b.read(ctx, opt, show, true)
-		}
+		r.takeInForeign(ctx)
+		return b.read(ctx, opt, show, true)
+	}
+	if err != nil {
+		return batch, err
 	}
 	batch.ID = wire.NewID()
 
@@ -177,29 +178,65 @@ func readOnly(err error) bool {
 	return errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
+// errForeign says that choose met names in new that may be dropped files.
+var errForeign = errors.New("foreign names in new")
+
 // choose picks the batch. aside is told of bad files under a message's name;
-// nil leaves them.
-func (r *room) choose(opt ReadOptions, aside func(*BadError)) (Batch, error) {
+// nil leaves them. With stop it returns errForeign, before any message is
+// opened, when foreign names lie in new.
+func (r *room) choose(opt ReadOptions, aside func(*BadError), stop bool) (Batch, error) {
 	var b Batch
-	byName := opt.Match == nil && opt.IDs == nil && len(opt.Skip) == 0
-	want := 0
-	if byName && opt.Limit > 0 {
-		want = opt.Limit + opt.LookAhead
+	seen := 0        // names of which so much is known that they count no more
+	var last wire.ID // the last of them
+	for {
+		want := 0
+		if opt.Match == nil && opt.IDs == nil && len(opt.Skip) == 0 && opt.Limit > 0 {
+			want = opt.Limit + opt.LookAhead + 2*seen
+		}
+		list, total := opt.IDs, len(opt.IDs)
+		if opt.IDs == nil {
+			var err error
+			if list, total, err = r.unread(want, false); err != nil {
+				return b, err
+			}
+			if stop && len(r.foreign) > 0 {
+				return b, errForeign
+			}
+			if last != "" {
+				n, _ := slices.BinarySearch(list, last)
+				for n < len(list) && list[n] == last {
+					n++
+				}
+				list = list[n:]
+			}
+		}
+		full, err := r.chooseAmong(&b, list, opt, aside)
+		if err != nil {
+			return b, err
+		}
+		unlisted := 0
+		if want > 0 {
+			unlisted = max(0, total-want)
+		}
+		if full || unlisted == 0 || len(list) == 0 {
+			b.More += unlisted
+			return b, nil
+		}
+		// Bad files took the place of good ones: on with those behind.
+		seen += len(list)
+		last = list[len(list)-1]
 	}
-	var list []wire.ID
-	var total int
-	var err error
-	if opt.IDs != nil {
-		list, total = opt.IDs, len(opt.IDs)
-	} else if list, total, err = r.unread(want, false); err != nil {
-		return b, err
-	}
-	full := false
+}
+
+// chooseAmong adds to the batch from a list of ids, and reports whether it has
+// all that it may have.
+func (r *room) chooseAmong(b *Batch, list []wire.ID, opt ReadOptions, aside func(*BadError)) (full bool, err error) {
+	ended := false // Fits said no
 	for i, id := range list {
 		if opt.Skip[id] {
 			continue
 		}
-		enough := full || opt.Limit > 0 && len(b.Items) >= opt.Limit
+		enough := ended || opt.Limit > 0 && len(b.Items) >= opt.Limit
 		if enough && len(b.Ahead) >= opt.LookAhead && opt.Match == nil {
 			// The rest is counted by name.
 			for _, id := range list[i:] {
@@ -207,7 +244,7 @@ func (r *room) choose(opt ReadOptions, aside func(*BadError)) (Batch, error) {
 					b.More++
 				}
 			}
-			break
+			return true, nil
 		}
 		it, err := r.open(place{placeNew, "inbox/new"}, id)
 		var be *BadError
@@ -220,7 +257,7 @@ func (r *room) choose(opt ReadOptions, aside func(*BadError)) (Batch, error) {
 		case errors.Is(err, errGone):
 			continue
 		case err != nil:
-			return b, err
+			return false, err
 		}
 		if opt.Match != nil && !opt.Match(it.Message) {
 			if len(b.Ahead) < opt.LookAhead {
@@ -229,7 +266,7 @@ func (r *room) choose(opt ReadOptions, aside func(*BadError)) (Batch, error) {
 			continue
 		}
 		if !enough && opt.Fits != nil && !opt.Fits(it.Message) {
-			full, enough = true, true
+			ended, enough = true, true
 		}
 		if enough {
 			b.More++
@@ -240,8 +277,7 @@ func (r *room) choose(opt ReadOptions, aside func(*BadError)) (Batch, error) {
 		}
 		b.Items = append(b.Items, it)
 	}
-	b.More += total - len(list)
-	return b, nil
+	return ended || opt.Limit > 0 && len(b.Items) >= opt.Limit, nil
 }
 
 // settle moves a message that has been read: new to cur when an

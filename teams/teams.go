@@ -138,14 +138,9 @@ func (r *Root) Teams() ([]wire.Name, error) {
 			if _, err := wire.ParseName(n); err != nil {
 				continue
 			}
-			d, err := r.dir.Sub(n)
-			if err != nil {
-				continue
-			}
-			if info, err := d.Lstat(".locks"); err == nil && info.IsDir() {
+			if _, err := r.Team(wire.Name(n)); err == nil {
 				out = append(out, wire.Name(n))
 			}
-			d.Close()
 		}
 		return true
 	})

@@ -42,11 +42,11 @@ type news struct {
 	events  bool // the log changed
 }
 
-func (n *news) add(k key) {
+func (n *news) add(k key, max int) {
 	if _, there := n.known[k]; there || n.full {
 		return
 	}
-	if len(n.ids) >= maxHints {
+	if len(n.ids) >= max {
 		n.full = true
 		return
 	}
@@ -71,6 +71,7 @@ type hints struct {
 	at    map[string][]target // by path; complete before draining begins
 	drops *drops
 	wake  chan struct{}
+	max   int // maxHints
 
 	dirty atomic.Bool
 	mu    sync.Mutex
@@ -78,7 +79,7 @@ type hints struct {
 }
 
 func newHints(boxes int, d *drops) *hints {
-	return &hints{at: map[string][]target{}, drops: d, wake: make(chan struct{}, 1), news: make([]news, boxes)}
+	return &hints{at: map[string][]target{}, drops: d, wake: make(chan struct{}, 1), max: maxHints, news: make([]news, boxes)}
 }
 
 func (h *hints) listen(path string, t target) { h.at[path] = append(h.at[path], t) }
@@ -132,7 +133,7 @@ func (h *hints) taken(box int, t mailbox.Taken) {
 	}
 	h.tell(func() {
 		for _, id := range t.Messages {
-			h.news[box].add(keyOf(id))
+			h.news[box].add(keyOf(id), h.max)
 		}
 		h.news[box].events = h.news[box].events || t.Events > 0
 	})
@@ -169,7 +170,7 @@ func (h *hints) hear(e fsnotify.Event) {
 			case isMessage && changed:
 				h.tell(func() {
 					n.touched = true
-					n.add(k)
+					n.add(k, h.max)
 				})
 			case e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename):
 				// Somebody read: nothing to wake anybody for.

@@ -2,12 +2,17 @@ package watcher
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/agentteammail/atm/internal/atomicfile"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
+	"github.com/google/go-cmp/cmp"
 )
 
 // children are what the test binary does when it is started as another
@@ -22,31 +27,334 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// memoryDir is a directory in memory where there is one: tests that make
+// thousands of files and remove them would slow down every create on a disk
+// for a minute.
+func memoryDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "atm-watcher-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
 // openStore is a team in a directory, with some agents.
 func openStore(t testing.TB, path string, agents ...wire.Name) *mailbox.Store {
 	t.Helper()
-	d, err := atomicfile.Open(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := d.Make(".locks")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
-	s, err := mailbox.OpenStore(d, "main")
+	s, err := openStoreIn(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
 	for _, a := range agents {
-		if err := s.Create(context.Background(), a); err != nil {
+		if err := s.Create(t.Context(), a); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return s
 }
 
+func openStoreIn(path string) (*mailbox.Store, error) {
+	d, err := atomicfile.Open(path, nil)
+	if err != nil {
+		return nil, err
+	}
+	l, err := d.Make(".locks")
+	if err != nil {
+		return nil, err
+	}
+	l.Close()
+	return mailbox.OpenStore(d, "main")
+}
+
+func bobs(t testing.TB) (*mailbox.Store, *mailbox.Box) {
+	s := openStore(t, memoryDir(t), "bob")
+	return s, s.Box("bob")
+}
+
 func message(from wire.Name, body string) *wire.Message {
 	return &wire.Message{ID: wire.NewID(), From: wire.Address{Agent: from, Team: "main"}, Body: body}
+}
+
+func deliver(t testing.TB, b *mailbox.Box, body string) wire.ID {
+	t.Helper()
+	p := &mailbox.Post{Message: message("alice", body), To: []*mailbox.Box{b}}
+	mailbox.Deliver(context.Background(), p)
+	if err := p.Outcomes[0].Err; err != nil {
+		t.Fatal(err)
+	}
+	return p.Message.ID
+}
+
+func appendEvent(t testing.TB, b *mailbox.Box, kind string) {
+	t.Helper()
+	if err := b.Append(context.Background(), mailbox.AppendOptions{}, wire.Event{Kind: kind, Source: "cli"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func readAll(t testing.TB, b *mailbox.Box) {
+	t.Helper()
+	_, err := b.Read(t.Context(), mailbox.ReadOptions{}, func(b mailbox.Batch) (int, error) { return len(b.Items), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// watch opens a watcher that looks without a hint never, unless o says how
+// often: what a test sees came by a hint.
+func watch(t testing.TB, o Options, boxes ...*mailbox.Box) *Watcher {
+	t.Helper()
+	if o.Rescan == 0 {
+		o.Rescan = time.Hour
+	}
+	if o.Poll == 0 {
+		o.Poll = 20 * time.Millisecond
+	}
+	w, err := Open(t.Context(), boxes, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.Close() })
+	return w
+}
+
+func next(t testing.TB, w *Watcher) Entry {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	e, err := w.Next(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// word is an entry in a word: a message's body, an event's kind and number, an
+// error's nature.
+func word(e Entry) string {
+	gap := ""
+	if e.Gap != nil {
+		gap = fmt.Sprintf("gap %d-%d ", e.Gap.From, e.Gap.To)
+	}
+	switch {
+	case e.Message != nil:
+		return gap + e.Message.Body
+	case e.Event != nil:
+		return fmt.Sprintf("%s%s %d", gap, e.Event.Kind, e.Event.Seq)
+	case errors.Is(e.Err, mailbox.ErrNoAgent):
+		return "gone"
+	}
+	return fmt.Sprint(e.Err)
+}
+
+// expect compares the next entries with what they should be.
+func expect(t testing.TB, w *Watcher, words ...string) {
+	t.Helper()
+	for _, want := range words {
+		if got := word(next(t, w)); got != want {
+			t.Fatalf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// nothing makes sure that nothing waits before a message that is sent now.
+func nothing(t testing.TB, w *Watcher, b *mailbox.Box) {
+	t.Helper()
+	deliver(t, b, "the last one")
+	expect(t, w, "the last one")
+}
+
+func TestMessagesArrive(t *testing.T) {
+	_, bob := bobs(t)
+	deliver(t, bob, "before")
+	w := watch(t, Options{Messages: true}, bob)
+	deliver(t, bob, "one")
+	deliver(t, bob, "two")
+	expect(t, w, "one", "two")
+	nothing(t, w, bob)
+}
+
+func TestExistingComesFirst(t *testing.T) {
+	_, bob := bobs(t)
+	deliver(t, bob, "one")
+	deliver(t, bob, "two")
+	w := watch(t, Options{Messages: true, Existing: true}, bob)
+	deliver(t, bob, "three")
+	expect(t, w, "one", "two", "three")
+	nothing(t, w, bob)
+}
+
+func TestArrivalsDuringOpenAreSeenOnce(t *testing.T) {
+	for range 20 {
+		_, bob := bobs(t)
+		sent := make(chan wire.ID, 100)
+		begun := make(chan bool)
+		go func() {
+			defer close(sent)
+			for i := range 60 {
+				sent <- deliver(t, bob, "m")
+				if i == 10 {
+					close(begun)
+				}
+			}
+		}()
+		<-begun
+		w := watch(t, Options{Messages: true, Existing: true}, bob)
+		count := map[wire.ID]int{}
+		for range 60 {
+			count[next(t, w).Message.ID]++
+		}
+		for id := range sent {
+			if count[id] != 1 {
+				t.Fatalf("%s came %d times", id, count[id])
+			}
+		}
+		nothing(t, w, bob)
+		w.Close()
+	}
+}
+
+func TestMessageReadMeanwhileIsStillAnEntry(t *testing.T) {
+	_, bob := bobs(t)
+	w := watch(t, Options{Messages: true}, bob)
+	deliver(t, bob, "quick")
+	readAll(t, bob)
+	if e := next(t, w); word(e) != "quick" || e.Message.State != mailbox.Done {
+		t.Fatal(word(e), e.Message)
+	}
+	nothing(t, w, bob)
+}
+
+func TestUnreadIsNotNewAgain(t *testing.T) {
+	_, bob := bobs(t)
+	w := watch(t, Options{Messages: true}, bob)
+	id := deliver(t, bob, "one")
+	expect(t, w, "one")
+	readAll(t, bob)
+	if back, err := bob.Unread(t.Context(), id); err != nil || !back {
+		t.Fatal(back, err)
+	}
+	nothing(t, w, bob)
+}
+
+func TestSeveralAgents(t *testing.T) {
+	s := openStore(t, memoryDir(t), "bob", "carol")
+	w := watch(t, Options{Messages: true}, s.Box("bob"), s.Box("carol"))
+	deliver(t, s.Box("carol"), "for carol")
+	if e := next(t, w); e.Agent != "carol" || e.Box.Agent() != "carol" {
+		t.Fatal(e)
+	}
+	deliver(t, s.Box("bob"), "for bob")
+	if e := next(t, w); e.Agent != "bob" {
+		t.Fatal(e)
+	}
+}
+
+func TestPollingSeesEverythingToo(t *testing.T) {
+	s, bob := bobs(t)
+	w := watch(t, Options{Messages: true, Events: true, ForcePoll: true}, bob)
+	if w.Polling() == "" {
+		t.Error("does not say that it polls")
+	}
+	deliver(t, bob, "one")
+	expect(t, w, "one")
+	appendEvent(t, bob, "turn_idle")
+	expect(t, w, "turn_idle 1")
+	if err := os.WriteFile(filepath.Join(bob.Path(), "inbox", "note.txt"), []byte("dropped"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, w, "dropped")
+	if _, err := s.Retire(t.Context(), "bob"); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, w, "gone")
+	if err := s.Create(t.Context(), "bob"); err != nil {
+		t.Fatal(err)
+	}
+	deliver(t, bob, "two")
+	expect(t, w, "two")
+	appendEvent(t, bob, "turn_started")
+	expect(t, w, "turn_started 1")
+}
+
+func TestSmallChangesOfTheSameInstantAreFoundByPolling(t *testing.T) {
+	// The directory's time may be the same before and after a delivery.
+	_, bob := bobs(t)
+	w := watch(t, Options{Messages: true, ForcePoll: true}, bob)
+	still := time.Now()
+	fresh := filepath.Join(bob.Path(), "inbox", "new")
+	for i := range 20 {
+		deliver(t, bob, fmt.Sprint(i))
+		if err := os.Chtimes(fresh, still, still); err != nil {
+			t.Fatal(err)
+		}
+		expect(t, w, fmt.Sprint(i))
+	}
+}
+
+func TestTornFileIsAnEntryOnceItIsWhole(t *testing.T) {
+	_, bob := bobs(t)
+	w := watch(t, Options{Messages: true}, bob)
+	m := message("alice", "whole")
+	data, _ := m.Encode()
+	f, err := os.Create(filepath.Join(bob.Path(), "inbox", "new", string(m.ID)+".json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Write(data[:20])
+	deliver(t, bob, "good")
+	expect(t, w, "good")
+	f.Write(data[20:])
+	f.Close()
+	expect(t, w, "whole")
+	nothing(t, w, bob)
+}
+
+func TestKeysAreIDs(t *testing.T) {
+	for range 100 {
+		id := wire.NewID()
+		k, ok := keyOfName(string(id) + ".json")
+		if !ok || k.id() != id || k != keyOf(id) {
+			t.Fatal(id, k.id())
+		}
+	}
+	for _, name := range []string{"", "x.json", string(wire.NewID()), string(wire.NewID()) + ".jsom"} {
+		if _, ok := keyOfName(name); ok {
+			t.Errorf("%q", name)
+		}
+	}
+}
+
+func TestGate(t *testing.T) {
+	var g gate
+	now := time.Now()
+	var got []string
+	step := func(after time.Duration, stamp int64, explained bool, cost time.Duration) {
+		now = now.Add(after)
+		due := g.due(time.Unix(stamp, 0), now, explained)
+		got = append(got, fmt.Sprint(due))
+		if due {
+			g.listed(now, now.Add(cost))
+		}
+	}
+	const ms = time.Millisecond
+	step(0, 1, false, ms)                   // never listed
+	step(500*ms, 1, false, ms)              // listed, but so soon that a change may hide
+	step(2*time.Second, 1, false, ms)       // settles
+	step(2*time.Second, 1, false, ms)       // settled
+	step(2*time.Second, 2, false, 400*ms)   // changed; takes long
+	step(2*time.Second, 3, false, 400*ms)   // too soon for what it takes
+	step(2*time.Second, 3, true, 400*ms)    // not too soon but for a change that was explained
+	step(2*time.Second, 3, false, ms)       // due
+	step(10*time.Second, 4, true, 3*ms)     // explained, and cheap
+	step(1*time.Second, 5, true, 3*ms)      // not so cheap
+	step(2*time.Second+3*ms, 5, true, 3*ms) // a thousandth of the time
+	step(10*time.Second, 5, true, ms)       // settled
+	want := []string{"true", "true", "true", "false", "true", "false", "false", "true", "true", "false", "true", "false"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
 }

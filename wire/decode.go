@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -33,11 +34,11 @@ func Decode(data []byte) (*Message, error) {
 // FromFields reads a message that may be incomplete, as people drop it: bare
 // names are completed with team, "to" may be one string. data is the text that
 // the fields were taken from, for the position of errors (may be nil). The
-// error is a *DecodeError. A null counts as absent.
+// error is a *DecodeError. A null in a field of ours counts as absent.
 func FromFields(data []byte, fields []Field, team Name) (*Message, error) {
 	m := &Message{}
 	for _, f := range fields {
-		if string(f.Raw) == "null" {
+		if string(f.Raw) == "null" && slices.Contains(messageFields, f.Key) {
 			continue
 		}
 		if err := m.set(f, team); err != nil {
@@ -161,7 +162,11 @@ func decodeTime(raw json.RawMessage) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, errors.New("must be a time such as 2026-05-01T12:00:00Z")
 	}
-	return t.UTC(), nil
+	// An offset may carry it out of the years that can be written.
+	if t = t.UTC(); t.Year() < 0 || t.Year() > 9999 {
+		return time.Time{}, errors.New("must be within the years 0 to 9999")
+	}
+	return t, nil
 }
 
 func decodeAddress(raw json.RawMessage, team Name) (Address, error) {
@@ -206,6 +211,9 @@ func decodeOrigin(raw json.RawMessage) (*Origin, error) {
 	}
 	o := &Origin{}
 	for _, f := range fields {
+		if string(f.Raw) == "null" && (f.Key == "via" || f.Key == "uid" || f.Key == "run") {
+			continue
+		}
 		switch f.Key {
 		case "via":
 			o.Via, err = decodeString(f.Raw)
@@ -236,6 +244,9 @@ func decodeAttachments(raw json.RawMessage) ([]Attachment, error) {
 		}
 		var a Attachment
 		for _, f := range fields {
+			if string(f.Raw) == "null" && (f.Key == "name" || f.Key == "size" || f.Key == "media_type") {
+				continue
+			}
 			switch f.Key {
 			case "name":
 				a.Name, err = decodeString(f.Raw)

@@ -87,6 +87,11 @@ func DecodeEvent(line []byte) (Event, error) {
 	}
 	for _, f := range fields {
 		if string(f.Raw) == "null" {
+			switch f.Key {
+			case "seq", "at", "team", "agent", "source", "kind", "session", "turn_id", "event_id", "wire":
+			default:
+				e.Extra = append(e.Extra, f)
+			}
 			continue
 		}
 		switch f.Key {

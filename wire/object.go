@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -68,6 +69,7 @@ func Object(data []byte) ([]Field, error) {
 		return nil, ErrNotObject
 	}
 	var fields []Field
+	var seen keys
 	for dec.More() {
 		tok, err := dec.Token()
 		if err != nil {
@@ -77,23 +79,18 @@ func Object(data []byte) ([]Field, error) {
 		if !ok {
 			return nil, decodeError(data, int(dec.InputOffset()), true, "a key must be a string")
 		}
-		at := int(dec.InputOffset())
+		begin := int(dec.InputOffset())
 		var raw json.RawMessage
 		if err := dec.Decode(&raw); err != nil {
 			return nil, syntaxError(data, err, int(dec.InputOffset()))
 		}
-		for at < len(data) && (data[at] == ':' || data[at] == ' ' || data[at] == '\t' || data[at] == '\n' || data[at] == '\r') {
-			at++
+		for begin < len(data) && (data[begin] == ':' || data[begin] == ' ' || data[begin] == '\t' || data[begin] == '\n' || data[begin] == '\r') {
+			begin++
 		}
-		f := Field{Key: key, Raw: raw, at: at}
-		replaced := false
-		for i := range fields {
-			if fields[i].Key == key {
-				fields[i], replaced = f, true
-				break
-			}
-		}
-		if !replaced {
+		f := Field{Key: key, Raw: raw, at: begin}
+		if i := seen.index(fields, key); i >= 0 {
+			fields[i] = f
+		} else {
 			fields = append(fields, f)
 		}
 	}
@@ -104,6 +101,26 @@ func Object(data []byte) ([]Field, error) {
 		return nil, decodeError(data, len(data)-len(rest), true, "something follows the object")
 	}
 	return fields, nil
+}
+
+// keys finds a key among fields that grow: by looking at each while they are
+// few, as they nearly always are, else by a map. (Four MiB hold half a million.)
+type keys map[string]int
+
+func (k *keys) index(fields []Field, key string) int {
+	if len(fields) < 32 {
+		return slices.IndexFunc(fields, func(f Field) bool { return f.Key == key })
+	}
+	if *k == nil {
+		*k = make(keys, 2*len(fields))
+	}
+	for i := len(*k); i < len(fields); i++ {
+		(*k)[fields[i].Key] = i
+	}
+	if i, ok := (*k)[key]; ok {
+		return i
+	}
+	return -1
 }
 
 func syntaxError(data []byte, err error, at int) *DecodeError {

@@ -1,5 +1,7 @@
 package wire
 
+import "fmt"
+
 // Vocabulary is one of the systems whose events are understood.
 type Vocabulary string
 
@@ -59,8 +61,10 @@ func HumanInput(fields []Field) (body string, ok bool, err error) {
 		var s string
 		switch f.Key {
 		case "input_type", "text", "draft_id", "reason":
-			if s, err = decodeString(f.Raw); err != nil {
-				return "", f.Key == "input_type", decodeError(nil, 0, false, "%s: %s", f.Key, err)
+			var e error
+			if s, e = decodeString(f.Raw); e != nil && err == nil {
+				err = fmt.Errorf("%s: %s", f.Key, e)
+				ok = f.Key == "input_type"
 			}
 		}
 		switch f.Key {
@@ -73,6 +77,13 @@ func HumanInput(fields []Field) (body string, ok bool, err error) {
 		case "reason":
 			reason = s
 		}
+	}
+	if err != nil {
+		switch kind {
+		case "message", "approve", "reject", "abort":
+			ok = true
+		}
+		return "", ok, err
 	}
 	switch kind {
 	case "message":

@@ -2,8 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/agentteammail/atm/internal/cmdline"
+	"github.com/agentteammail/atm/internal/outlet"
 )
 
 // version is set by the build.
@@ -58,10 +63,31 @@ func app() *cmdline.App {
 func run(f func(ctx context.Context, e *env) error) func(context.Context, *cmdline.Call) error {
 	return func(ctx context.Context, c *cmdline.Call) error {
 		e := &env{Call: c}
-		err := f(ctx, e)
+		err := e.explain(f(ctx, e))
 		if e.root != nil {
 			e.root.Close()
 		}
-		return e.explain(err)
+		return err
 	}
+}
+
+// long is run for verbs that wait or take long.
+func long(f func(ctx context.Context, e *env) error) func(context.Context, *cmdline.Call) error {
+	return run(func(ctx context.Context, e *env) error {
+		return e.interruptible(ctx, func(ctx context.Context) error { return f(ctx, e) })
+	})
+}
+
+// interruptible calls f with a context that an interrupt ends: exit 130. What
+// is over in a moment needs no handler, which would cost a thread at every
+// start. A closed pipe is then an error of write, not a death.
+func (e *env) interruptible(ctx context.Context, f func(ctx context.Context) error) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	outlet.IgnoreSIGPIPE()
+	err := f(ctx)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return &cmdline.Error{Exit: cmdline.ExitInterrupted, Printed: true}
+	}
+	return err
 }

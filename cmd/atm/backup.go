@@ -20,7 +20,7 @@ var backupVerb = &cmdline.Verb{
 	Examples: []string{"atm backup atm-2026-05-01.tar.gz"},
 	Notes:    []string{"May be taken while others send. A file that is there is not replaced."},
 	MinArgs:  1, MaxArgs: 1,
-	Run: run(backup),
+	Run: long(backup),
 }
 
 var restoreVerb = &cmdline.Verb{
@@ -28,7 +28,7 @@ var restoreVerb = &cmdline.Verb{
 	Examples: []string{"atm restore atm-2026-05-01.tar.gz", "atm restore F --root NEWDIR"},
 	Notes:    []string{"A message whose id is there already stays as it is. --root may name a new root."},
 	MinArgs:  1, MaxArgs: 1,
-	Run: run(restore),
+	Run: long(restore),
 }
 
 func backup(ctx context.Context, e *env) error {

@@ -14,7 +14,7 @@ import (
 var demoVerb = &cmdline.Verb{
 	Name: "demo", Summary: "the whole idea in a minute, in a temporary root",
 	Examples: []string{"atm demo"},
-	Run:      run(demo),
+	Run:      long(demo),
 }
 
 // demoStep is one command of the demonstration. $ID is the id that the last

@@ -13,7 +13,7 @@ var doctorVerb = &cmdline.Verb{
 	Examples: []string{"atm doctor", "atm doctor --fix"},
 	Notes:    []string{"Exit 1 when something is wrong."},
 	Flags:    []cmdline.Flag{{Name: "fix", Usage: "mend what can be mended without loss"}},
-	Run:      run(doctor),
+	Run:      long(doctor),
 }
 
 func doctor(ctx context.Context, e *env) error {

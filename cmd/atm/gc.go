@@ -18,7 +18,7 @@ var gcVerb = &cmdline.Verb{
 		{Name: "keep-last", Kind: cmdline.Int, Arg: "N", Default: "100", Usage: "the newest N of an inbox stay"},
 		{Name: "dry-run", Usage: "count only, the same totals"},
 	},
-	Run: run(gc),
+	Run: long(gc),
 }
 
 func gc(ctx context.Context, e *env) error {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"syscall"
 
@@ -68,12 +69,15 @@ func read(ctx context.Context, e *env) error {
 		return err
 	}
 	if e.Bool("follow") {
-		return e.follow(ctx, opt)
+		return e.interruptible(ctx, func(ctx context.Context) error { return e.follow(ctx, opt) })
 	}
 	if e.Bool("wait") {
-		if err := e.waitForMail(ctx, opt); err != nil {
+		if err := e.interruptible(ctx, func(ctx context.Context) error { return e.waitForMail(ctx, opt) }); err != nil {
 			return err
 		}
+	}
+	if info, err := e.Stdout.Stat(); err == nil && info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0 {
+		outlet.IgnoreSIGPIPE()
 	}
 	_, err = e.readOnce(ctx, opt, again)
 	return err
@@ -165,6 +169,9 @@ func (e *env) readOnce(ctx context.Context, opt mailbox.ReadOptions, again []*ma
 		pieces := e.batchPieces(b, l)
 		out := &outlet.Outlet{File: e.Stdout, Whole: e.JSON()}
 		n, err := out.Show(ctx, pieces)
+		if e.JSON() && n > 0 {
+			n = len(b.Items) // one document for all of them
+		}
 		if err != nil && (errors.Is(err, syscall.EPIPE) || errors.Is(err, context.Canceled)) {
 			showErr, err = err, nil
 		}

@@ -16,7 +16,7 @@ var searchVerb = &cmdline.Verb{
 	Notes:    []string{"Words fit subject or body, in any case; from:, to:, in:new|cur|done, since:.", "Newest first."},
 	Flags:    []cmdline.Flag{{Name: "limit", Aliases: []string{"n"}, Kind: cmdline.Int, Arg: "N", Default: "20", Usage: "at most N, 0: all"}},
 	MinArgs:  1, MaxArgs: -1,
-	Run: run(search),
+	Run: long(search),
 }
 
 func search(ctx context.Context, e *env) error {

@@ -66,7 +66,7 @@ func send(ctx context.Context, e *env) error {
 		return err
 	}
 	if e.Bool("batch") {
-		return e.batch(ctx)
+		return e.interruptible(ctx, e.batch)
 	}
 	to, words, err := e.recipients()
 	if err != nil {
@@ -350,14 +350,21 @@ func (e *env) dispatch(ctx context.Context, o *teams.Outgoing) error {
 	if err := e.attach(o); err != nil {
 		return err
 	}
-	var w *waiter
-	if e.Bool("wait-ack") || e.Bool("wait-reply") {
-		var err error
-		if w, err = e.newWaiter(ctx); err != nil {
+	if !e.Bool("wait-ack") && !e.Bool("wait-reply") {
+		return e.deliver(ctx, o, nil)
+	}
+	return e.interruptible(ctx, func(ctx context.Context) error {
+		// Watching begins before the message is sent: no answer is missed.
+		w, err := e.newWaiter(ctx)
+		if err != nil {
 			return err
 		}
 		defer w.close()
-	}
+		return e.deliver(ctx, o, w)
+	})
+}
+
+func (e *env) deliver(ctx context.Context, o *teams.Outgoing, w *waiter) error {
 	mailbox.Deliver(ctx, o.Post)
 	if o.Parent != nil && slices.ContainsFunc(o.Post.Outcomes, func(out mailbox.Outcome) bool {
 		return out.Err == nil && out.Box.Address() == o.Parent.From

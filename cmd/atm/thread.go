@@ -13,7 +13,7 @@ var threadVerb = &cmdline.Verb{
 	Notes:    []string{"Across the team's inboxes. Marks nothing."},
 	Flags:    []cmdline.Flag{{Name: "limit", Aliases: []string{"n"}, Kind: cmdline.Int, Arg: "N", Default: "0", Usage: "the last N, 0: all"}},
 	MinArgs:  1, MaxArgs: 1,
-	Run: run(thread),
+	Run: long(thread),
 }
 
 func thread(ctx context.Context, e *env) error {

@@ -27,7 +27,7 @@ var waitVerb = &cmdline.Verb{
 		{Name: "every", Usage: "all of what is named, not any"},
 		{Name: "timeout", Kind: cmdline.Duration, Arg: "D", Default: "90s", Usage: "0: for ever"},
 	},
-	Run: run(wait),
+	Run: long(wait),
 }
 
 // waiter waits for what arrives in my mailbox. It watches from the moment it

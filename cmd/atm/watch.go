@@ -24,7 +24,7 @@ var watchVerb = &cmdline.Verb{
 		{Name: "since", Kind: cmdline.String, Arg: "SEQ|D", Usage: "from that event, or that long ago"},
 	},
 	MaxArgs: -1,
-	Run:     run(watch),
+	Run:     long(watch),
 }
 
 var logVerb = &cmdline.Verb{
@@ -34,7 +34,7 @@ var logVerb = &cmdline.Verb{
 		{Name: "since", Kind: cmdline.String, Arg: "SEQ|D", Default: "1h", Usage: "from that event, or that long ago"},
 	},
 	MaxArgs: 1,
-	Run:     run(logOf),
+	Run:     long(logOf),
 }
 
 // happening is a message or an event in the order of a log.

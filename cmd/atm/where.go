@@ -33,7 +33,7 @@ func where(ctx context.Context, e *env) error {
 		out["agent"] = sourced{Name: e.me.Agent(), Source: e.agentSource}
 	}
 	var c *cmdline.Error
-	if err != nil && !(errors.As(err, &c) && c.Exit == cmdline.ExitUsage) {
+	if err != nil && (e.Given("as") || !(errors.As(err, &c) && c.Exit == cmdline.ExitUsage)) {
 		return err
 	}
 	if e.JSON() {

@@ -27,6 +27,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // Op names a kind of file operation for a Fault.
@@ -54,11 +55,16 @@ type Fault func(op Op, name string) error
 
 // Dir is an opened directory.
 type Dir struct {
-	root  *os.Root
 	file  *os.File
 	path  string
-	owner owner
 	fault Fault
+
+	ownOnce  sync.Once
+	ownValue owner
+
+	rootOnce sync.Once // see Root
+	root     *os.Root
+	rootErr  error
 }
 
 // Open opens the directory at path. The path itself may be a symbolic link;
@@ -70,46 +76,50 @@ func Open(path string, fault Fault) (*Dir, error) {
 			return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 		}
 	}
-	root, err := os.OpenRoot(path)
-	if err != nil {
+	d := &Dir{path: path, fault: fault}
+	if err := d.openPath(); err != nil {
 		return nil, err
 	}
-	return newDir(root, path, fault)
-}
-
-func newDir(root *os.Root, path string, fault Fault) (*Dir, error) {
-	f, err := root.Open(".")
-	if err != nil {
-		root.Close()
-		return nil, err
-	}
-	d := &Dir{root: root, file: f, path: path, fault: fault}
-	info, err := f.Stat()
-	if err != nil {
-		d.Close()
-		return nil, err
-	}
-	d.owner = ownerOf(info)
 	return d, nil
 }
 
 // Close lets go of the directory.
 func (d *Dir) Close() error {
-	return errors.Join(d.file.Close(), d.root.Close())
+	err := d.file.Close()
+	d.rootOnce.Do(func() { d.rootErr = fs.ErrClosed })
+	if d.root != nil {
+		err = errors.Join(err, d.root.Close())
+	}
+	return err
+}
+
+// own is what new entries get.
+func (d *Dir) own() owner {
+	d.ownOnce.Do(func() {
+		d.ownValue = nobody
+		if info, err := d.file.Stat(); err == nil {
+			d.ownValue = ownerOf(info)
+		}
+	})
+	return d.ownValue
 }
 
 // Path is where the directory was when it was opened.
 func (d *Dir) Path() string { return d.path }
 
-// Root is the directory as an os.Root.
-func (d *Dir) Root() *os.Root { return d.root }
+// Root is the directory as an os.Root, opened when first asked for; d closes
+// it.
+func (d *Dir) Root() (*os.Root, error) {
+	d.rootOnce.Do(func() { d.root, d.rootErr = d.openRoot() })
+	return d.root, d.rootErr
+}
 
 // Stat describes the opened directory itself.
 func (d *Dir) Stat() (fs.FileInfo, error) { return d.file.Stat() }
 
 // SameOwner reports whether new entries of both directories get the same
 // owner, group and rights, so that they may share a file.
-func (d *Dir) SameOwner(o *Dir) bool { return d.owner == o.owner }
+func (d *Dir) SameOwner(o *Dir) bool { return d.own() == o.own() }
 
 func (d *Dir) check(op Op, name string) error {
 	if d.fault != nil {
@@ -140,24 +150,9 @@ func (d *Dir) Sub(name string) (*Dir, error) {
 	if err := d.check(OpOpen, name); err != nil {
 		return nil, err
 	}
-	info, err := d.root.Lstat(name)
-	if err != nil {
+	s := &Dir{path: filepath.Join(d.path, name), fault: d.fault}
+	if err := d.openSub(name, s); err != nil {
 		return nil, d.wrap("open", name, unwrap(err))
-	}
-	if !info.IsDir() {
-		return nil, d.wrap("open", name, ErrNotDirectory)
-	}
-	root, err := d.root.OpenRoot(name)
-	if err != nil {
-		return nil, d.wrap("open", name, unwrap(err))
-	}
-	s, err := newDir(root, filepath.Join(d.path, name), d.fault)
-	if err != nil {
-		return nil, err
-	}
-	if now, err := s.file.Stat(); err != nil || !os.SameFile(info, now) {
-		s.Close()
-		return nil, d.wrap("open", name, ErrNotDirectory)
 	}
 	return s, nil
 }
@@ -202,10 +197,10 @@ func (d *Dir) Mkdir(name string) error {
 	if err := d.check(OpMkdir, name); err != nil {
 		return err
 	}
-	if err := d.root.Mkdir(name, 0o700); err != nil {
+	if err := d.mkdir(name); err != nil {
 		return d.wrap("mkdir", name, unwrap(err))
 	}
-	return d.owner.fixDir(d, name)
+	return nil
 }
 
 // Lstat describes an entry; a link is not followed.
@@ -213,7 +208,7 @@ func (d *Dir) Lstat(name string) (fs.FileInfo, error) {
 	if !oneComponent(name) {
 		return nil, d.wrap("stat", name, fs.ErrInvalid)
 	}
-	return d.root.Lstat(name)
+	return d.lstat(name)
 }
 
 // Has reports whether there is an entry of that name, of whatever kind.
@@ -240,6 +235,12 @@ func (d *Dir) Open(name string) (*os.File, error) {
 	}
 	if err := d.check(OpOpen, name); err != nil {
 		return nil, err
+	}
+	// Looked at before: to open a FIFO or a device is to do something to it.
+	if info, err := d.lstat(name); err != nil {
+		return nil, d.wrap("open", name, unwrap(err))
+	} else if !info.Mode().IsRegular() {
+		return nil, d.wrap("open", name, ErrNotRegular)
 	}
 	f, err := d.openFile(name, os.O_RDONLY, 0)
 	if err != nil {
@@ -311,7 +312,7 @@ func (d *Dir) Append(name string) (*os.File, error) {
 		err = ErrNotRegular
 	}
 	if err == nil {
-		err = d.owner.fixFile(f)
+		err = d.own().fixFile(f)
 	}
 	if err != nil {
 		f.Close()
@@ -354,7 +355,7 @@ func (d *Dir) Remove(name string) error {
 	if err := d.check(OpRemove, name); err != nil {
 		return err
 	}
-	if err := d.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := d.remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return d.wrap("remove", name, unwrap(err))
 	}
 	return nil
@@ -366,7 +367,10 @@ func (d *Dir) Names(f func([]string) bool) error {
 	if err := d.check(OpList, ""); err != nil {
 		return err
 	}
-	l, err := d.root.Open(".")
+	l, err := d.again()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // removed since it was opened, so it was empty
+	}
 	if err != nil {
 		return d.wrap("list", "", unwrap(err))
 	}
@@ -457,7 +461,7 @@ func (d *Dir) Draft(name string) (*Draft, error) {
 		dr.f, err = d.openFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	}
 	if err == nil {
-		if err = d.owner.fixFile(dr.f); err != nil {
+		if err = d.own().fixFile(dr.f); err != nil {
 			dr.Close()
 		}
 	}
@@ -513,6 +517,8 @@ func (dr *Draft) Close() error {
 	return err
 }
 
+var replacing atomic.Int64 // tells apart what one process replaces at once
+
 // Replace writes a small file in one step: readers see the old one or the new
 // one. With sync it is durable when Replace returns. For what may be replaced,
 // never for messages.
@@ -523,14 +529,14 @@ func (d *Dir) Replace(name string, data []byte, sync bool) error {
 	if err := d.check(OpCreate, name); err != nil {
 		return err
 	}
-	tmp := fmt.Sprintf(".%s.%d", name, os.Getpid())
-	d.root.Remove(tmp)
+	tmp := fmt.Sprintf(".%s.%d.%d", name, os.Getpid(), replacing.Add(1))
+	d.remove(tmp)
 	f, err := d.openFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-	defer d.root.Remove(tmp)
-	if err = d.owner.fixFile(f); err == nil {
+	defer d.remove(tmp)
+	if err = d.own().fixFile(f); err == nil {
 		_, err = d.Write(f, data)
 	}
 	if err == nil && sync {
@@ -543,13 +549,15 @@ func (d *Dir) Replace(name string, data []byte, sync bool) error {
 		err = d.check(OpRename, name)
 	}
 	if err == nil {
-		err = renameReplace(d, tmp, d, name)
+		if err = renameReplace(d, tmp, d, name); err != nil {
+			err = d.wrap("rename", tmp, unwrap(err))
+		}
 	}
 	if err == nil && sync {
 		err = d.Sync()
 	}
 	if err != nil {
-		return d.wrap("write", name, unwrap(err))
+		return fmt.Errorf("replace %s: %w", filepath.Join(d.path, name), err)
 	}
 	return nil
 }

@@ -1,9 +1,13 @@
 package atomicfile
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -44,4 +48,152 @@ func renameNoReplace(from *Dir, name string, to *Dir, as string) error {
 
 func flushHint(f *os.File) {
 	unix.SyncFileRange(int(f.Fd()), 0, 0, unix.SYNC_FILE_RANGE_WRITE)
+}
+
+// On Linux a directory is its descriptor, and names go to the *at calls with
+// O_NOFOLLOW: what os.Root does for one component, at one call a directory
+// instead of a dozen. (`atm send` opens a dozen directories; with os.Root that
+// was a fifth of its time.)
+
+func (d *Dir) openPath() error {
+	fd, err := openDir(unix.AT_FDCWD, d.path, 0)
+	if err != nil {
+		return &fs.PathError{Op: "open", Path: d.path, Err: err}
+	}
+	d.file = os.NewFile(uintptr(fd), d.path)
+	return nil
+}
+
+func (d *Dir) openSub(name string, s *Dir) error {
+	fd, err := openDir(d.fd(), name, unix.O_NOFOLLOW)
+	if err == unix.ENOTDIR || err == unix.ELOOP {
+		return ErrNotDirectory
+	}
+	if err != nil {
+		return err
+	}
+	s.file = os.NewFile(uintptr(fd), s.path)
+	return nil
+}
+
+func openDir(at int, name string, flag int) (fd int, err error) {
+	for {
+		fd, err = unix.Openat(at, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|flag, 0)
+		if err != unix.EINTR {
+			return fd, err
+		}
+	}
+}
+
+// again opens the directory once more, for a listing of its own.
+func (d *Dir) again() (*os.File, error) {
+	fd, err := openDir(d.fd(), ".", 0)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), d.path), nil
+}
+
+func (d *Dir) openRoot() (*os.Root, error) {
+	if r, err := os.OpenRoot("/proc/self/fd/" + strconv.Itoa(d.fd())); err == nil {
+		return r, nil
+	}
+	return os.OpenRoot(d.path) // no /proc here
+}
+
+func (d *Dir) mkdir(name string) error {
+	if err := unix.Mkdirat(d.fd(), name, 0o700); err != nil {
+		return err
+	}
+	info, err := d.lstat(name)
+	if err != nil {
+		return err
+	}
+	o := d.own()
+	if uid, gid, change := o.chown(info); change {
+		err := unix.Fchownat(d.fd(), name, uid, gid, unix.AT_SYMLINK_NOFOLLOW)
+		if errors.Is(err, fs.ErrPermission) && o.uid < 0 {
+			o.group = 0 // not a member of the group: then not for our own either
+		} else if err != nil {
+			return err
+		}
+	}
+	if want := 0o700 | o.group; info.Mode().Perm() != want {
+		// The set-group-ID bit that came from d stays: what people drop into
+		// a shared team's directories gets its group by it.
+		inherited := info.Sys().(*syscall.Stat_t).Mode & syscall.S_ISGID
+		return unix.Fchmodat(d.fd(), name, uint32(want)|inherited, 0)
+	}
+	return nil
+}
+
+func (d *Dir) remove(name string) error {
+	err := unix.Unlinkat(d.fd(), name, 0)
+	if err == unix.EISDIR || err == unix.EPERM {
+		if e := unix.Unlinkat(d.fd(), name, unix.AT_REMOVEDIR); e != unix.ENOTDIR {
+			err = e
+		}
+	}
+	return err
+}
+
+func (d *Dir) lstat(name string) (fs.FileInfo, error) {
+	var st unix.Stat_t
+	for {
+		err := unix.Fstatat(d.fd(), name, &st, unix.AT_SYMLINK_NOFOLLOW)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return nil, d.wrap("stat", name, err)
+		}
+		return newInfo(name, &st), nil
+	}
+}
+
+// info is what fstatat says of an entry.
+type info struct {
+	name string
+	st   syscall.Stat_t
+}
+
+func newInfo(name string, st *unix.Stat_t) *info {
+	return &info{name, syscall.Stat_t{
+		Dev: st.Dev, Ino: st.Ino, Nlink: st.Nlink, Mode: st.Mode, Uid: st.Uid, Gid: st.Gid, Rdev: st.Rdev, Size: st.Size,
+		Blksize: st.Blksize, Blocks: st.Blocks,
+		Atim: syscall.Timespec(st.Atim), Mtim: syscall.Timespec(st.Mtim), Ctim: syscall.Timespec(st.Ctim),
+	}}
+}
+
+func (i *info) Name() string       { return i.name }
+func (i *info) Size() int64        { return i.st.Size }
+func (i *info) ModTime() time.Time { return time.Unix(i.st.Mtim.Unix()) }
+func (i *info) IsDir() bool        { return i.Mode().IsDir() }
+func (i *info) Sys() any           { return &i.st }
+
+func (i *info) Mode() fs.FileMode {
+	m := fs.FileMode(i.st.Mode & 0o777)
+	switch i.st.Mode & syscall.S_IFMT {
+	case syscall.S_IFDIR:
+		m |= fs.ModeDir
+	case syscall.S_IFLNK:
+		m |= fs.ModeSymlink
+	case syscall.S_IFIFO:
+		m |= fs.ModeNamedPipe
+	case syscall.S_IFSOCK:
+		m |= fs.ModeSocket
+	case syscall.S_IFCHR:
+		m |= fs.ModeDevice | fs.ModeCharDevice
+	case syscall.S_IFBLK:
+		m |= fs.ModeDevice
+	}
+	return m
+}
+
+// SameFile reports whether two descriptions, from here or from os, are of one
+// file.
+func SameFile(a, b fs.FileInfo) bool {
+	x, ok := a.Sys().(*syscall.Stat_t)
+	y, ok2 := b.Sys().(*syscall.Stat_t)
+	return ok && ok2 && x.Dev == y.Dev && x.Ino == y.Ino
 }

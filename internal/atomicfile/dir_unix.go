@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -65,6 +66,8 @@ type owner struct {
 	group    fs.FileMode
 }
 
+var nobody = owner{uid: -1, gid: -1}
+
 func ownerOf(info fs.FileInfo) owner {
 	o := owner{uid: -1, gid: -1, group: info.Mode().Perm() & 0o070}
 	st, ok := info.Sys().(*syscall.Stat_t)
@@ -81,25 +84,6 @@ func ownerOf(info fs.FileInfo) owner {
 	return o
 }
 
-func (o owner) fixDir(d *Dir, name string) error {
-	info, err := d.root.Lstat(name)
-	if err != nil {
-		return d.wrap("mkdir", name, unwrap(err))
-	}
-	want := 0o700 | o.group
-	if uid, gid, change := o.chown(info); change {
-		if err := d.root.Lchown(name, uid, gid); err != nil && !(errors.Is(err, fs.ErrPermission) && o.uid < 0) {
-			return d.wrap("chown", name, unwrap(err))
-		}
-	}
-	if info.Mode().Perm() != want {
-		if err := d.root.Chmod(name, want); err != nil {
-			return d.wrap("chmod", name, unwrap(err))
-		}
-	}
-	return nil
-}
-
 func (o owner) fixFile(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -109,12 +93,16 @@ func (o owner) fixFile(f *os.File) error {
 	if ok && os.Geteuid() != 0 && int(st.Uid) != os.Geteuid() {
 		return nil // somebody else's, made with their rights
 	}
+	group := o.group & 0o060
 	if uid, gid, change := o.chown(info); change {
-		if err := f.Chown(uid, gid); err != nil && !(errors.Is(err, fs.ErrPermission) && o.uid < 0) {
+		err := f.Chown(uid, gid)
+		if errors.Is(err, fs.ErrPermission) && o.uid < 0 {
+			group = 0 // not a member of the group: then not for our own either
+		} else if err != nil {
 			return err
 		}
 	}
-	if want := 0o600 | o.group&0o060; info.Mode().Perm() != want {
+	if want := 0o600 | group; info.Mode().Perm() != want {
 		return f.Chmod(want)
 	}
 	return nil
@@ -146,5 +134,14 @@ func (d *Dir) Readable() bool {
 	if !ok || os.Geteuid() == 0 || int(st.Uid) == os.Geteuid() {
 		return true
 	}
-	return info.Mode().Perm()&0o040 != 0
+	if info.Mode().Perm()&0o040 == 0 {
+		return false
+	}
+	// The file is the group's only if we may give it to the group, or if it
+	// gets there by itself.
+	if info.Mode()&fs.ModeSetgid != 0 || int(st.Gid) == os.Getegid() {
+		return true
+	}
+	groups, err := os.Getgroups()
+	return err != nil || slices.Contains(groups, int(st.Gid))
 }

@@ -38,6 +38,8 @@ func flushHint(*os.File) {}
 
 type owner struct{}
 
+var nobody owner
+
 func ownerOf(fs.FileInfo) owner         { return owner{} }
 func (owner) fixDir(*Dir, string) error { return nil }
 func (owner) fixFile(*os.File) error    { return nil }

@@ -173,6 +173,6 @@ func (c *Call) PrintJSON(v any) error {
 	if err := e.Encode(v); err != nil {
 		return err
 	}
-	_, err := c.Stdout.Write(escapeJSON(b.Bytes()))
+	_, err := c.Stdout.Write(EscapeJSON(b.Bytes()))
 	return err
 }

@@ -50,7 +50,7 @@ func escapeFrom(s string, i int) string {
 // escapeJSON escapes a document that encoding/json has written, followed by a
 // newline. It leaves only U+007F, C1 and the bidirectional controls, and those
 // only inside strings, where \u may stand.
-func escapeJSON(doc []byte) []byte {
+func EscapeJSON(doc []byte) []byte {
 	var out []byte
 	done := 0
 	for i := 0; i < len(doc)-1; {

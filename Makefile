@@ -1,0 +1,70 @@
+# atm: agent team mail. `make demo` shows it, `make test` proves it.
+
+PREFIX   ?= $(HOME)/.local
+DURATION ?= 60s
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+
+GO       ?= go
+LDFLAGS   = -s -w -X main.version=$(VERSION)
+BUILD     = CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
+
+# The race detector needs a C compiler; without one the tests run without it.
+RACE     := $(shell [ "$$($(GO) env CGO_ENABLED)" = 1 ] && command -v $$($(GO) env CC) >/dev/null 2>&1 && echo -race)
+
+STATICCHECK = $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOVULNCHECK = $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0
+
+.PHONY: build install demo test race check vet fuzz stress faults powercut bench clean
+
+build:
+	@mkdir -p bin
+	$(BUILD) -o bin/atm ./cmd/atm
+
+install: build
+	@mkdir -p '$(PREFIX)/bin'
+	install -m 755 bin/atm '$(PREFIX)/bin/atm'
+	@case ":$$PATH:" in *":$(PREFIX)/bin:"*) ;; *) echo "put $(PREFIX)/bin on your PATH" ;; esac
+
+demo: build
+	@./bin/atm demo
+
+test:
+	$(GO) test $(RACE) -timeout 15m ./...
+
+race:
+	CGO_ENABLED=1 $(GO) test -race -timeout 15m ./...
+
+check: vet
+	@bad=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$bad" ]; then echo "not gofmt'd:"; echo "$$bad"; exit 1; fi
+	$(STATICCHECK) ./...
+	@out=$$($(GOVULNCHECK) ./... 2>&1); code=$$?; if [ $$code -eq 0 ]; then echo "govulncheck: clean"; \
+	elif echo "$$out" | grep -q 'fetching vulnerabilities'; then echo "govulncheck: its data cannot be had here"; \
+	else echo "$$out"; exit 1; fi
+
+vet:
+	@set -e; for os in linux darwin windows freebsd; do for arch in amd64 arm64; do \
+		echo "go vet $$os/$$arch"; GOOS=$$os GOARCH=$$arch CGO_ENABLED=0 $(GO) vet ./...; done; done
+
+# Every fuzz target for a while: make fuzz FUZZTIME=1m
+FUZZTIME ?= 20s
+fuzz:
+	@set -e; for dir in $$(grep -rl '^func Fuzz' --include='*_test.go' . | xargs -n1 dirname | sort -u); do \
+		for f in $$(grep -rh -o '^func Fuzz[A-Za-z0-9_]*' $$dir/*_test.go | sed 's/func //'); do \
+			echo "$$dir $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$dir; done; done
+
+stress:
+	ATM_STRESS=$(DURATION) $(GO) test -count=1 -v -run 'Stress|Kill' -timeout 60m ./mailbox ./internal/crashtest
+
+# What fails when the system fails: strace -e inject, full and read-only disks.
+faults:
+	ATM_FAULTS=1 $(GO) test -count=1 -v -run 'Fault' -timeout 60m ./mailbox ./internal/crashtest
+
+# Needs root: loop-mounted ext4 and xfs, shut down in the middle.
+powercut:
+	ATM_POWERCUT=1 $(GO) test -count=1 -v -run 'PowerCut' -timeout 60m ./internal/crashtest
+
+bench:
+	$(GO) run ./internal/bench
+
+clean:
+	rm -rf bin

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"atm": main})
+}
+
+// TestScripts runs the manual: testdata/script/*.txtar.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join("..", "..", "testdata", "script"),
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			home := filepath.Join(env.WorkDir, ".home")
+			env.Setenv("HOME", home)
+			env.Setenv("XDG_STATE_HOME", filepath.Join(home, "state"))
+			env.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
+			env.Setenv("GIT_CONFIG_SYSTEM", os.DevNull)
+			env.Setenv("TZ", "UTC")
+			return os.Mkdir(home, 0o700)
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"keep":       keep,
+			"exit":       exitCode,
+			"lines":      countLines,
+			"bytes":      countBytes,
+			"eventually": eventually,
+		},
+	})
+}
+
+// keep NAME REGEXP sets an environment variable to what the first group of a
+// regexp finds in the last command's stdout.
+func keep(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: keep NAME REGEXP")
+	}
+	m := regexp.MustCompile(args[1]).FindStringSubmatch(ts.ReadFile("stdout"))
+	if m == nil {
+		ts.Fatalf("%s is not in stdout", args[1])
+	}
+	ts.Setenv(args[0], m[len(m)-1])
+}
+
+// exit CODE COMMAND… runs a command that must end with that exit code.
+func exitCode(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) < 2 {
+		ts.Fatalf("usage: exit CODE COMMAND…")
+	}
+	err := ts.Exec(args[1], args[2:]...)
+	code := "0"
+	if err != nil {
+		code = strings.TrimPrefix(err.Error(), "exit status ")
+	}
+	if (code == args[0]) == neg {
+		ts.Fatalf("%v: exit %s, not %s", args[1:], code, args[0])
+	}
+}
+
+// lines N: the last stdout has so many lines; a leading - is "at most".
+func countLines(ts *testscript.TestScript, neg bool, args []string) {
+	check(ts, neg, args[0], strings.Count(ts.ReadFile("stdout"), "\n"), "lines")
+}
+
+// bytes N: the same for bytes.
+func countBytes(ts *testscript.TestScript, neg bool, args []string) {
+	check(ts, neg, args[0], len(ts.ReadFile("stdout")), "bytes")
+}
+
+func check(ts *testscript.TestScript, neg bool, want string, got int, what string) {
+	var n int
+	most := strings.HasPrefix(want, "-")
+	fmt.Sscan(strings.TrimPrefix(want, "-"), &n)
+	ok := got == n || most && got <= n
+	if ok == neg {
+		ts.Fatalf("stdout has %d %s, not %s", got, what, want)
+	}
+}
+
+// eventually COMMAND… repeats a command until it succeeds, for ten seconds.
+func eventually(ts *testscript.TestScript, neg bool, args []string) {
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		if ts.Exec(args[0], args[1:]...) == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("%v never succeeded", args)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}

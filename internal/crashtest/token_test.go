@@ -1,0 +1,102 @@
+package crashtest
+
+import (
+	"fmt"
+	"hash/crc32"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+)
+
+// A token is the name of a text: every text that a test sends has one of its
+// own, and says itself whether it is whole.
+//
+//	tok <16 hex> <length> <checksum of the lines>
+//	some lines
+//	end <16 hex>
+type token string
+
+var (
+	headLine = regexp.MustCompile(`tok ([0-9a-f]{16}) ([0-9]+) ([0-9a-f]{8})`)
+	// A longer text is cut by read, which says so in the line that follows.
+	cutLine = regexp.MustCompile(`^… .* more: atm show `)
+)
+
+// write makes a token, and a text that has about so many bytes.
+func write(size int) (token, string) {
+	t := token(fmt.Sprintf("%016x", rand.Uint64()))
+	var b strings.Builder
+	for b.Len() < size {
+		n := 10 + rand.IntN(60)
+		for range n {
+			b.WriteByte("abcdefghijklmnopqrstuvwxyz "[rand.IntN(27)])
+		}
+		b.WriteString(".\n")
+	}
+	lines := b.String()
+	return t, fmt.Sprintf("tok %s %d %08x\n%send %s", t, len(lines), crc32.ChecksumIEEE([]byte(lines)), lines, t)
+}
+
+// sizes of texts differ much: most are a few lines.
+func someSize() int {
+	switch rand.IntN(30) {
+	case 0:
+		return 20_000 + rand.IntN(60_000)
+	case 1, 2, 3:
+		return 4000
+	}
+	return rand.IntN(500)
+}
+
+// tokenOf is the token of a text, "" if it has none; whole says that nothing
+// of it is missing and nothing is beside it.
+func tokenOf(text string) (t token, whole bool) {
+	m := headLine.FindStringSubmatchIndex(text)
+	if m == nil {
+		return "", false
+	}
+	t = token(text[m[2]:m[3]])
+	if m[0] != 0 {
+		return t, false
+	}
+	lines, ok := strings.CutPrefix(text[m[1]:], "\n")
+	if !ok {
+		return t, false
+	}
+	if lines, ok = strings.CutSuffix(lines, "end "+string(t)); !ok {
+		return t, false
+	}
+	want := fmt.Sprintf("%d %08x", len(lines), crc32.ChecksumIEEE([]byte(lines)))
+	return t, text[m[4]:m[7]] == want
+}
+
+// shown are the tokens of the texts that somebody who got this output of read
+// has seen: whole, or as much as read shows of a long one.
+func shown(output string) (out []token) {
+	var text []string // of the letter so far, nil outside one
+	flush := func() {
+		if t, whole := tokenOf(strings.Join(text, "\n")); whole {
+			out = append(out, t)
+		}
+		text = nil
+	}
+	for line := range strings.SplitSeq(output, "\n") {
+		in, isBody := strings.CutPrefix(line, "  ")
+		switch {
+		case isBody && headLine.MatchString(in) && strings.HasPrefix(in, "tok "):
+			text = []string{in}
+		case text == nil:
+		case isBody:
+			if text = append(text, in); strings.HasPrefix(in, "end ") {
+				flush()
+			}
+		case cutLine.MatchString(line):
+			t, _ := tokenOf(text[0])
+			out = append(out, t)
+			text = nil
+		default:
+			text = nil
+		}
+	}
+	return out
+}

@@ -1,0 +1,164 @@
+//go:build unix
+
+package crashtest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// A verdict compares what was promised with what is there.
+type verdict struct {
+	messages             int
+	lost, doubled, torn  int
+	unseen, unpaid       int // read by nobody and marked; cleared without an ack
+}
+
+func (v verdict) String() string {
+	return fmt.Sprintf("%d messages: lost %d, doubled %d, torn %d, consumed unseen %d, cleared without an ack %d",
+		v.messages, v.lost, v.doubled, v.torn, v.unseen, v.unpaid)
+}
+
+// judge reports every difference as an error of the test.
+func (l *ledger) judge(t testing.TB, c *census) verdict {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	v := verdict{messages: len(c.messages)}
+	for _, s := range c.torn {
+		v.torn++
+		t.Errorf("torn: %s", s)
+	}
+	ids := map[mail][]string{}
+	texts := map[key][]found{}
+	for _, f := range c.messages {
+		ids[mail{f.agent, f.ID}] = append(ids[mail{f.agent, f.ID}], f.path)
+		if f.token != "" {
+			texts[key{f.agent, f.token}] = append(texts[key{f.agent, f.token}], f)
+		}
+	}
+	for m, paths := range ids {
+		if len(paths) > 1 {
+			v.doubled++
+			t.Errorf("in %d places: %s", len(paths), strings.Join(paths, ", "))
+		}
+	}
+	l.judgePosts(t, &v, texts)
+	l.judgeDrops(t, &v, c, texts)
+	for m := range l.acks {
+		if len(ids[m]) == 0 {
+			v.lost++
+			t.Errorf("lost: the ack %s in the mailbox of %s", m.id, m.agent)
+		}
+	}
+	l.judgeReading(t, &v, c)
+	l.judgeDebts(t, &v, c)
+	for _, s := range l.order {
+		t.Error(s)
+	}
+	l.order = nil
+	return v
+}
+
+func (l *ledger) judgePosts(t testing.TB, v *verdict, texts map[key][]found) {
+	for k, p := range l.posts {
+		at := texts[k]
+		switch {
+		case p.stored && len(at) == 0:
+			v.lost++
+			t.Errorf("lost: %s (%s) to %s, of %s", p.id, k.token, k.agent, p.from)
+		case len(at) > 1:
+			v.doubled++
+			t.Errorf("doubled: %s in %s and %s", k.token, at[0].path, at[1].path)
+		}
+		for _, f := range at {
+			if !f.whole {
+				v.torn++
+				t.Errorf("torn: %s", f.path)
+			}
+			if p.stored && f.ID != p.id {
+				t.Errorf("another id: %s printed, %s there", p.id, f.path)
+			}
+		}
+	}
+	for k, at := range texts {
+		if l.posts[k] == nil && l.drops[k] == nil {
+			t.Errorf("from nowhere: %s in %s", k.token, at[0].path)
+		}
+	}
+}
+
+func (l *ledger) judgeDrops(t testing.TB, v *verdict, c *census, texts map[key][]found) {
+	events := map[token]int{}
+	for _, lines := range c.events {
+		for _, line := range lines {
+			if m := headLine.FindStringSubmatch(line); m != nil {
+				events[token(m[1])]++
+			}
+		}
+	}
+	places := map[key][]string{}
+	originals := map[key]int{}
+	for _, o := range c.others {
+		k := key{o.agent, o.token}
+		if o.kind == "original" {
+			originals[k]++
+		} else if o.token != "" {
+			places[k] = append(places[k], o.path)
+		}
+	}
+	for k, d := range l.drops {
+		there := places[k]
+		for _, f := range texts[k] {
+			there = append(there, f.path)
+			if d.whole && !f.whole {
+				v.torn++
+				t.Errorf("torn: %s, dropped as %s", f.path, d.name)
+			}
+		}
+		for range events[k.token] {
+			there = append(there, "the events")
+		}
+		switch {
+		case d.safe && len(there) == 0:
+			v.lost++
+			t.Errorf("lost: %s, dropped on %s (originals kept: %d)", d.name, k.agent, originals[k])
+		case len(there) > 1:
+			v.doubled++
+			t.Errorf("doubled: %s, dropped on %s, is %s", d.name, k.agent, strings.Join(there, " and "))
+		}
+	}
+}
+
+// judgeReading: what is marked as read was read.
+func (l *ledger) judgeReading(t testing.TB, v *verdict, c *census) {
+	for _, f := range c.messages {
+		if f.token == "" || f.place == "new" || f.place == "withdrawn" {
+			continue
+		}
+		if l.got[key{f.agent, f.token}] == 0 && !l.excused[mail{f.agent, f.ID}] {
+			v.unseen++
+			t.Errorf("consumed unseen: %s", f.path)
+		}
+	}
+}
+
+// judgeDebts: what asked for an ack is done only when its sender has one, or
+// an answer.
+func (l *ledger) judgeDebts(t testing.TB, v *verdict, c *census) {
+	answered := map[string]bool{} // the id answered and who answered it
+	for _, f := range c.messages {
+		if f.InReplyTo != "" {
+			who, _, _ := strings.Cut(f.From, "@")
+			answered[f.InReplyTo+" "+who] = true
+		}
+	}
+	for _, f := range c.messages {
+		from, _, _ := strings.Cut(f.From, "@")
+		if f.RequiresAck && (f.place == "done" || f.place == "archive") && from != "drop" && !answered[f.ID+" "+f.agent] {
+			v.unpaid++
+			t.Errorf("cleared without an ack: %s", f.path)
+		}
+	}
+}

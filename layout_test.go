@@ -1,0 +1,157 @@
+// Package layout holds the shape of the project: who may import whom, which
+// modules are depended on and by whom, that every package says what it is.
+package layout
+
+import (
+	"encoding/json"
+	"errors"
+	"go/parser"
+	"go/token"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/agentteammail/atm/"
+
+// mayImport is the import table: of ours, only these.
+var mayImport = map[string][]string{
+	"wire":                {},
+	"internal/atomicfile": {},
+	"internal/lockfile":   {},
+	"internal/outlet":     {},
+	"internal/cmdline":    {},
+	"mailbox":             {"wire", "internal/atomicfile", "internal/lockfile"},
+	"watcher":             {"mailbox", "wire"},
+	"teams":               {"watcher", "mailbox", "wire", "internal/lockfile", "internal/atomicfile"},
+	"cmd/atm":             {"teams", "watcher", "mailbox", "wire", "internal/cmdline", "internal/outlet", "internal/lockfile", "internal/atomicfile"},
+	"internal/bench":      {"teams", "watcher", "mailbox", "wire", "internal/lockfile", "internal/atomicfile"},
+	"internal/crashtest":  {"wire"},
+}
+
+// onlyImporter names, for each module that is not ours, the packages that may
+// import it. Tests may import more.
+var onlyImporter = map[string][]string{
+	"github.com/fsnotify/fsnotify": {"watcher"},
+	"github.com/gofrs/flock":       {"internal/lockfile"},
+	"golang.org/x/term":            {"cmd/atm"},
+	"golang.org/x/sys":             {"internal/atomicfile", "internal/lockfile", "internal/outlet", "mailbox", "teams", "watcher", "internal/bench", "internal/crashtest"},
+}
+
+// neverLinked are packages that cost start-up and have no place in cmd/atm.
+var neverLinked = []string{"net", "net/http", "os/user", "database/sql", "text/template", "html/template", "go/parser"}
+
+type listed struct {
+	ImportPath string
+	Doc        string
+	Imports    []string
+	GoFiles    []string
+}
+
+func packages(t *testing.T) []listed {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Doc,Imports,GoFiles", "./...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []listed
+	dec := json.NewDecoder(strings.NewReader(string(out)))
+	for {
+		var p listed
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+}
+
+func TestImportTable(t *testing.T) {
+	for _, p := range packages(t) {
+		name := strings.TrimPrefix(p.ImportPath, module)
+		if len(p.GoFiles) == 0 {
+			continue
+		}
+		allowed, known := mayImport[name]
+		if !known {
+			t.Errorf("package %s is not in the import table", name)
+		}
+		if p.Doc == "" {
+			t.Errorf("package %s says nothing about itself", name)
+		}
+		for _, imp := range p.Imports {
+			if ours, ok := strings.CutPrefix(imp, module); ok {
+				if !slices.Contains(allowed, ours) {
+					t.Errorf("%s imports %s", name, ours)
+				}
+				continue
+			}
+			if !strings.Contains(strings.Split(imp, "/")[0], ".") {
+				continue // the standard library
+			}
+			found := false
+			for mod, by := range onlyImporter {
+				if imp == mod || strings.HasPrefix(imp, mod+"/") {
+					found = true
+					if !slices.Contains(by, name) {
+						t.Errorf("%s imports %s: only %v may", name, imp, by)
+					}
+				}
+			}
+			if !found {
+				t.Errorf("%s imports %s, which is not among the chosen modules", name, imp)
+			}
+		}
+	}
+}
+
+func TestStartUpStaysLean(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", "./cmd/atm").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	deps := strings.Fields(string(out))
+	for _, heavy := range neverLinked {
+		if slices.Contains(deps, heavy) {
+			t.Errorf("cmd/atm links %s", heavy)
+		}
+	}
+}
+
+func TestFiles(t *testing.T) {
+	vague := []string{"types.go", "utils.go", "util.go", "helpers.go", "common.go", "misc.go"}
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() && (d.Name() == ".git" || d.Name() == "testdata") {
+			if d != nil && d.IsDir() {
+				return filepath.SkipDir
+			}
+			return err
+		}
+		if !strings.HasSuffix(path, ".go") {
+			return nil
+		}
+		if slices.Contains(vague, d.Name()) {
+			t.Errorf("%s: a file is named by the noun it defines", path)
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if n := strings.Count(string(data), "\n"); n > 700 {
+			t.Errorf("%s has %d lines: there is a second noun in it", path, n)
+		}
+		if _, err := parser.ParseFile(token.NewFileSet(), path, data, parser.PackageClauseOnly); err != nil {
+			t.Error(err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

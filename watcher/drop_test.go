@@ -1,0 +1,117 @@
+package watcher
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/mailbox"
+)
+
+// drop moves a file into a mailbox's inbox.
+func drop(t testing.TB, b *mailbox.Box, name, text string) {
+	t.Helper()
+	tmp := filepath.Join(b.Store().Dir().Path(), filepath.Base(name))
+	if err := os.WriteFile(tmp, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(tmp, filepath.Join(b.Path(), "inbox", name)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDroppedFilesAreMessages(t *testing.T) {
+	_, bob := bobs(t)
+	drop(t, bob, "early.txt", "early")
+	w := watch(t, Options{Messages: true, Existing: true}, bob)
+	expect(t, w, "early")
+	drop(t, bob, "a.txt", "a")
+	expect(t, w, "a")
+	drop(t, bob, "new/b.txt", "b")
+	expect(t, w, "b")
+	if err := os.WriteFile(filepath.Join(bob.Path(), "inbox", "c.txt"), []byte("c"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, w, "c")
+	nothing(t, w, bob)
+}
+
+func TestDroppedEventIsAnEvent(t *testing.T) {
+	_, bob := bobs(t)
+	w := watch(t, Options{Events: true}, bob)
+	drop(t, bob, "e.json", `{"kind":"turn_idle","agent":"x","turn_id":"t"}`)
+	expect(t, w, "turn_idle 1")
+}
+
+func TestDroppedFileBeingWrittenArrivesWholeAndOnce(t *testing.T) {
+	for _, place := range []string{"slow.txt", "new/slow.txt"} {
+		_, bob := bobs(t)
+		w := watch(t, Options{Messages: true}, bob)
+		f, err := os.Create(filepath.Join(bob.Path(), "inbox", place))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := ""
+		for range 10 {
+			f.WriteString("line\n")
+			want += "line\n"
+			time.Sleep(30 * time.Millisecond)
+		}
+		f.Close()
+		expect(t, w, want)
+		nothing(t, w, bob)
+		w.Close()
+	}
+}
+
+func TestDroppedWhileNobodyCallsNext(t *testing.T) {
+	_, bob := bobs(t)
+	w := watch(t, Options{Messages: true}, bob)
+	var want []string
+	for _, text := range []string{"one", "two", "three"} {
+		drop(t, bob, text, text)
+		want = append(want, text)
+	}
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		c, _, err := bob.UnreadIDs(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(c) == len(want) {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("not taken in")
+		}
+	}
+	var got []string
+	for range want {
+		got = append(got, word(next(t, w)))
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Error(got)
+	}
+	nothing(t, w, bob)
+}
+
+func TestManyDropsByNameInNew(t *testing.T) {
+	_, bob := bobs(t)
+	w := watch(t, Options{Messages: true}, bob)
+	const n = maxForeign + 50
+	fresh := filepath.Join(bob.Path(), "inbox", "new")
+	w.drops.mu.Lock() // as if they came at once
+	for i := range n {
+		if err := os.WriteFile(filepath.Join(fresh, "note"+string(rune('a'+i%26))+time.Duration(i).String()), []byte("n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.drops.mu.Unlock()
+	for range n {
+		expect(t, w, "n")
+	}
+	nothing(t, w, bob)
+}

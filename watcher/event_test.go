@@ -1,0 +1,93 @@
+package watcher
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/wire"
+)
+
+func TestEventsAreFromNowOrFromASequenceNumber(t *testing.T) {
+	s := openStore(t, memoryDir(t), "bob", "carol")
+	bob, carol := s.Box("bob"), s.Box("carol")
+	for _, b := range []*mailbox.Box{bob, carol} {
+		for range 3 {
+			appendEvent(t, b, "old")
+		}
+	}
+	w := watch(t, Options{Events: true, After: map[wire.Name]uint64{"carol": 1}}, bob, carol)
+	for _, want := range []string{"old 2", "old 3"} {
+		if e := next(t, w); e.Agent != "carol" || word(e) != want {
+			t.Fatal(e.Agent, word(e))
+		}
+	}
+	appendEvent(t, bob, "new")
+	if e := next(t, w); e.Agent != "bob" || word(e) != "new 4" {
+		t.Fatal(e.Agent, word(e))
+	}
+}
+
+func TestGapIsSaid(t *testing.T) {
+	_, bob := bobs(t)
+	w := watch(t, Options{Events: true}, bob)
+	appendEvent(t, bob, "one")
+	expect(t, w, "one 1")
+	// Two events come, and the first is damaged before anybody reads it.
+	w.mu.Lock()
+	appendEvent(t, bob, "two")
+	appendEvent(t, bob, "three")
+	log := filepath.Join(bob.Path(), "events", "00000000000000000001.ndjson")
+	data, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data = bytes.Replace(data, []byte(`{"seq":2`), []byte(`#"seq":2`), 1)
+	if err := os.WriteFile(log, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.mu.Unlock()
+	expect(t, w, "gap 2-2 three 3")
+}
+
+func TestEventsAcrossSegmentsWhileOthersAppend(t *testing.T) {
+	_, bob := bobs(t)
+	w := watch(t, Options{Events: true}, bob)
+	add := func(kind string, size int) {
+		e := wire.Event{Kind: kind, Source: "cli"}.With("text", strings.Repeat("x", size))
+		if err := bob.Append(t.Context(), mailbox.AppendOptions{}, e); err != nil {
+			t.Error(err)
+		}
+	}
+	const writers, each, size = 3, 60, 10 << 10
+	var wg sync.WaitGroup
+	for i := range writers {
+		wg.Go(func() {
+			for range each {
+				add(fmt.Sprint("w", i), size)
+			}
+		})
+	}
+	wg.Go(func() { // a segment has 16 MiB
+		for range 3 {
+			add("large", 7<<20)
+		}
+	})
+	for seq := range writers*each + 3 {
+		e := next(t, w)
+		if e.Event == nil || e.Gap != nil || e.Event.Seq != uint64(seq+1) || len(e.Event.Field("text")) < size {
+			t.Fatal(seq+1, word(e))
+		}
+	}
+	wg.Wait()
+	add("last", 1)
+	expect(t, w, fmt.Sprint("last ", writers*each+4))
+	if segs, _ := os.ReadDir(filepath.Join(bob.Path(), "events")); len(segs) < 2 {
+		t.Error("there was no second segment")
+	}
+}

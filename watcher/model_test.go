@@ -1,0 +1,116 @@
+package watcher
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/wire"
+	"pgregory.net/rapid"
+)
+
+// TestEachOnceWhateverHappens does what can happen to a mailbox in random
+// order, and then waits for everything that was sent: each message once.
+func TestEachOnceWhateverHappens(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		dir := memoryDir(t)
+		defer os.RemoveAll(dir)
+		s := openStore(t, dir, "bob")
+		bob := s.Box("bob")
+		w := watch(t, Options{
+			Messages:  true,
+			ForcePoll: rapid.Bool().Draw(r, "polls"),
+			Rescan:    50 * time.Millisecond,
+			Poll:      10 * time.Millisecond,
+		}, bob)
+		defer w.Close()
+		want, got := map[string]bool{}, map[string]int{}
+		var ids []wire.ID
+		here := true
+		take := func() {
+			if e := next(t, w); e.Message != nil {
+				if got[word(e)]++; got[word(e)] > 1 || !want[word(e)] {
+					t.Fatalf("%q came %d times", word(e), got[word(e)])
+				}
+			}
+		}
+		// What is read while hints may be lost must have been seen before.
+		settled := func() {
+			for len(got) < len(want) {
+				take()
+			}
+		}
+		body := func() string {
+			b := fmt.Sprint("m", len(want))
+			want[b] = true
+			return b
+		}
+		r.Repeat(map[string]func(*rapid.T){
+			"send": func(*rapid.T) {
+				if here {
+					ids = append(ids, deliver(t, bob, body()))
+				}
+			},
+			"drop": func(*rapid.T) {
+				if here {
+					b := body()
+					drop(t, bob, b+".txt", b)
+				}
+			},
+			"next": func(*rapid.T) {
+				if here && len(got) < len(want) {
+					take()
+				}
+			},
+			"read": func(*rapid.T) {
+				if here {
+					settled()
+					readAll(t, bob)
+				}
+			},
+			"unread": func(*rapid.T) {
+				if here && len(ids) > 0 {
+					if _, err := bob.Unread(t.Context(), ids[len(ids)-1]); err != nil {
+						t.Fatal(err)
+					}
+				}
+			},
+			"retire": func(*rapid.T) {
+				if here {
+					if _, err := s.Retire(t.Context(), "bob"); err != nil {
+						t.Fatal(err)
+					}
+					here = false
+				}
+			},
+			"restore": func(*rapid.T) {
+				if !here {
+					if err := s.Restore(t.Context(), "bob"); err != nil {
+						t.Fatal(err)
+					}
+					here = true
+				}
+			},
+			"deaf": func(*rapid.T) {
+				if w.kernel != nil && here {
+					w.mu.Lock()
+					for i := range w.feeds[0].spots {
+						w.kernel.Remove(w.feeds[0].spots[i].path)
+					}
+					w.mu.Unlock()
+					deliver(t, bob, body())
+					w.hints.lost()
+				}
+			},
+		})
+		if !here {
+			if err := s.Restore(t.Context(), "bob"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		settled()
+		deliver(t, bob, body())
+		settled()
+	})
+}

@@ -1,0 +1,175 @@
+package watcher
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/wire"
+)
+
+func init() {
+	// deliver: so many messages into bob's mailbox, from another process.
+	children["deliver"] = func() {
+		s, err := openStoreIn(os.Getenv("ATM_WATCHER_BOX"))
+		if err != nil {
+			panic(err)
+		}
+		n, _ := strconv.Atoi(os.Getenv("ATM_WATCHER_N"))
+		var ids strings.Builder
+		for range n {
+			p := &mailbox.Post{Message: message("alice", "m"), To: []*mailbox.Box{s.Box("bob")}}
+			mailbox.Deliver(context.Background(), p)
+			if err := p.Outcomes[0].Err; err != nil {
+				panic(err)
+			}
+			fmt.Fprintln(&ids, p.Message.ID)
+		}
+		os.Stdout.WriteString(ids.String())
+	}
+}
+
+func TestManySendersAndASlowConsumer(t *testing.T) {
+	const senders, each = 3, 2000
+	for _, max := range []int{maxHints, 100} {
+		t.Run(fmt.Sprint(max), func(t *testing.T) {
+			dir := memoryDir(t)
+			bob := openStore(t, dir, "bob").Box("bob")
+			w := watch(t, Options{Messages: true}, bob)
+			w.hints.mu.Lock()
+			w.hints.max = max
+			w.hints.mu.Unlock()
+			sent := make(chan string, senders)
+			for range senders {
+				go func() {
+					c := exec.Command(os.Args[0])
+					c.Env = append(os.Environ(), "ATM_WATCHER_TEST=deliver", "ATM_WATCHER_BOX="+dir, fmt.Sprint("ATM_WATCHER_N=", each))
+					c.Stderr = os.Stderr
+					out, err := c.Output()
+					if err != nil {
+						t.Error(err)
+					}
+					sent <- string(out)
+				}()
+			}
+			count := map[wire.ID]int{}
+			for i := range senders * each {
+				count[next(t, w).Message.ID]++
+				if i%10 == 0 {
+					time.Sleep(2 * time.Millisecond) // slower than the senders
+				}
+			}
+			for range senders {
+				for _, id := range strings.Fields(<-sent) {
+					if count[wire.ID(id)] != 1 {
+						t.Fatalf("%s came %d times", id, count[wire.ID(id)])
+					}
+				}
+			}
+			nothing(t, w, bob)
+		})
+	}
+}
+
+// publish renames n messages into a mailbox, as quickly as can be.
+func publish(t testing.TB, b *mailbox.Box, n int) map[wire.ID]int {
+	t.Helper()
+	inbox := filepath.Join(b.Path(), "inbox")
+	left := map[wire.ID]int{}
+	for range n {
+		m := message("alice", "m")
+		left[m.ID] = 1
+		data, _ := m.Encode()
+		tmp := filepath.Join(inbox, "tmp", string(m.ID))
+		if err := os.WriteFile(tmp, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(tmp, filepath.Join(inbox, "new", string(m.ID)+".json")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return left
+}
+
+func drainAll(t *testing.T, w *Watcher, left map[wire.ID]int) {
+	t.Helper()
+	for range len(left) {
+		id := next(t, w).Message.ID
+		if left[id]--; left[id] != 0 {
+			t.Fatalf("%s came twice, or was never sent", id)
+		}
+	}
+}
+
+func TestKernelQueueRunsOver(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the size of the queue is known on linux only")
+	}
+	_, bob := bobs(t)
+	w := watch(t, Options{Messages: true}, bob)
+	before := w.feeds[0].gate.ended
+	w.hints.mu.Lock() // the draining goroutine stands still
+	left := publish(t, bob, 20000)
+	w.hints.mu.Unlock()
+	drainAll(t, w, left)
+	if w.feeds[0].gate.ended.Equal(before) {
+		t.Error("nothing was listed: the queue did not run over")
+	}
+	nothing(t, w, bob)
+}
+
+func TestLostHints(t *testing.T) {
+	_, bob := bobs(t)
+	w := watch(t, Options{Messages: true, Events: true}, bob)
+	for _, s := range w.feeds[0].spots {
+		if err := w.kernel.Remove(s.path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, body := range []string{"one", "two", "three"} {
+		deliver(t, bob, body)
+	}
+	w.hints.lost()
+	expect(t, w, "one", "two", "three")
+	deliver(t, bob, "four") // and is watched again
+	expect(t, w, "four")
+	appendEvent(t, bob, "turn_idle")
+	expect(t, w, "turn_idle 1")
+	nothing(t, w, bob)
+}
+
+func TestLostHintsAreMadeUpForInTime(t *testing.T) {
+	_, bob := bobs(t)
+	w := watch(t, Options{Messages: true, Rescan: 50 * time.Millisecond}, bob)
+	for i := range 5 {
+		w.mu.Lock()
+		for _, s := range w.feeds[0].spots[:3] {
+			w.kernel.Remove(s.path)
+		}
+		w.mu.Unlock()
+		deliver(t, bob, fmt.Sprint(i))
+		expect(t, w, fmt.Sprint(i))
+	}
+}
+
+func TestOneListingForManyArrivals(t *testing.T) {
+	_, bob := bobs(t)
+	publish(t, bob, 5000)
+	w := watch(t, Options{Messages: true}, bob)
+	before := w.feeds[0].gate.ended
+	for i := range 50 {
+		deliver(t, bob, fmt.Sprint(i))
+		expect(t, w, fmt.Sprint(i))
+	}
+	if !w.feeds[0].gate.ended.Equal(before) {
+		t.Error("the directory was listed for an arrival")
+	}
+}
