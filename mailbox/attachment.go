@@ -1,6 +1,7 @@
 package mailbox
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -79,17 +80,19 @@ func (s *Store) Attach(name string, content io.Reader) (wire.Attachment, error) 
 // plainText reports whether b is UTF-8 without NUL so far, and what is left of
 // a rune that was cut.
 func plainText(b []byte) (ok bool, rest []byte) {
-	for len(b) > 0 {
-		r, n := utf8.DecodeRune(b)
-		if r == utf8.RuneError && n <= 1 {
-			return !utf8.FullRune(b) && len(b) < utf8.UTFMax, append([]byte{}, b...)
-		}
-		if r == 0 {
-			return false, nil
-		}
-		b = b[n:]
+	if bytes.IndexByte(b, 0) >= 0 {
+		return false, nil
 	}
-	return true, nil
+	cut := len(b)
+	for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
+		if utf8.RuneStart(b[len(b)-i]) {
+			if !utf8.FullRune(b[len(b)-i:]) {
+				cut = len(b) - i
+			}
+			break
+		}
+	}
+	return utf8.Valid(b[:cut]), bytes.Clone(b[cut:])
 }
 
 func verify(files *atomicfile.Dir, a wire.Attachment) (bool, error) {

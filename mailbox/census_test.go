@@ -29,6 +29,14 @@ func scratch(t testing.TB) string {
 	return dir
 }
 
+// tb is what tests and rapid's property tests have in common.
+type tb interface {
+	Helper()
+	Error(...any)
+	Errorf(string, ...any)
+	Fatal(...any)
+}
+
 // census is where everything lies in a mailbox, looked at from outside, with
 // nothing of the package but the decoder.
 type census struct {
@@ -41,11 +49,15 @@ type census struct {
 	drops  []string // originals kept in the archive
 }
 
-func takeCensus(t testing.TB, team string, agent wire.Name) census {
+func takeCensus(t tb, team string, agent wire.Name) census {
+	t.Helper()
+	return censusOf(t, team, filepath.Join(team, string(agent)), filepath.Join(team, ".archive", string(agent)))
+}
+
+// censusOf is takeCensus for a mailbox that lies elsewhere.
+func censusOf(t tb, team, agentDir, archive string) census {
 	t.Helper()
 	c := census{places: map[wire.ID][]string{}, texts: map[wire.ID]*wire.Message{}}
-	agentDir := filepath.Join(team, string(agent))
-	archive := filepath.Join(team, ".archive", string(agent))
 	for _, top := range []string{
 		filepath.Join(agentDir, "inbox", "new"), filepath.Join(agentDir, "inbox", "cur"),
 		filepath.Join(agentDir, "inbox", "done"), filepath.Join(agentDir, "inbox", "withdrawn"),
@@ -90,7 +102,7 @@ func takeCensus(t testing.TB, team string, agent wire.Name) census {
 	return c
 }
 
-func filesIn(t testing.TB, dir string, keep func(string) bool) []string {
+func filesIn(t tb, dir string, keep func(string) bool) []string {
 	t.Helper()
 	list, err := os.ReadDir(dir)
 	if err != nil && !os.IsNotExist(err) {
@@ -106,7 +118,7 @@ func filesIn(t testing.TB, dir string, keep func(string) bool) []string {
 }
 
 // sound fails the test if a message is torn or lies in two places.
-func (c census) sound(t testing.TB) {
+func (c census) sound(t tb) {
 	t.Helper()
 	for _, path := range c.torn {
 		t.Errorf("torn: %s", path)
@@ -120,16 +132,16 @@ func (c census) sound(t testing.TB) {
 
 // place is the kind of place that a message lies in: new, cur, done, withdrawn,
 // archive; "" when it is nowhere.
-func (c census) place(agent wire.Name, id wire.ID) string {
+func (c census) place(id wire.ID) string {
 	if len(c.places[id]) == 0 {
 		return ""
 	}
 	rel := filepath.ToSlash(c.places[id][0])
-	if strings.HasPrefix(rel, ".archive/") {
+	_, inbox, ok := strings.Cut(rel, "/inbox/")
+	if !ok {
 		return placeArchive
 	}
-	rel = strings.TrimPrefix(rel, string(agent)+"/inbox/")
-	kind, _, _ := strings.Cut(rel, "/")
+	kind, _, _ := strings.Cut(inbox, "/")
 	return kind
 }
 
@@ -145,7 +157,7 @@ func (c census) ids() []wire.ID {
 
 // eventsOf reads the whole log through a cursor and fails the test if there is
 // a gap.
-func eventsOf(t testing.TB, b *Box) []wire.Event {
+func eventsOf(t tb, b *Box) []wire.Event {
 	t.Helper()
 	c := b.Events(0)
 	defer c.Close()
@@ -167,7 +179,7 @@ func teamPath(s *Store) string { return s.dir.Path() }
 
 // drop puts a file into a mailbox as a person does: written elsewhere, then
 // moved.
-func drop(t testing.TB, b *Box, where, name string, content []byte) {
+func drop(t tb, b *Box, where, name string, content []byte) {
 	t.Helper()
 	from := filepath.Join(teamPath(b.store), ".dropping")
 	if err := os.WriteFile(from, content, 0o600); err != nil {
@@ -178,7 +190,7 @@ func drop(t testing.TB, b *Box, where, name string, content []byte) {
 	}
 }
 
-func takeIn(t testing.TB, b *Box) Taken {
+func takeIn(t tb, b *Box) Taken {
 	t.Helper()
 	taken, err := b.TakeIn(context.Background())
 	if err != nil {

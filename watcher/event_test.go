@@ -64,7 +64,7 @@ func TestEventsAcrossSegmentsWhileOthersAppend(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	const writers, each, size = 3, 60, 10 << 10
+	const writers, each, size, large = 3, 60, 10 << 10, 17
 	var wg sync.WaitGroup
 	for i := range writers {
 		wg.Go(func() {
@@ -74,11 +74,11 @@ func TestEventsAcrossSegmentsWhileOthersAppend(t *testing.T) {
 		})
 	}
 	wg.Go(func() { // a segment has 16 MiB
-		for range 3 {
-			add("large", 7<<20)
+		for range large {
+			add("large", 1<<20)
 		}
 	})
-	for seq := range writers*each + 3 {
+	for seq := range writers*each + large {
 		e := next(t, w)
 		if e.Event == nil || e.Gap != nil || e.Event.Seq != uint64(seq+1) || len(e.Event.Field("text")) < size {
 			t.Fatal(seq+1, word(e))
@@ -86,7 +86,7 @@ func TestEventsAcrossSegmentsWhileOthersAppend(t *testing.T) {
 	}
 	wg.Wait()
 	add("last", 1)
-	expect(t, w, fmt.Sprint("last ", writers*each+4))
+	expect(t, w, fmt.Sprint("last ", writers*each+large+1))
 	if segs, _ := os.ReadDir(filepath.Join(bob.Path(), "events")); len(segs) < 2 {
 		t.Error("there was no second segment")
 	}

@@ -131,6 +131,14 @@ func (e *env) who() error {
 	return nil
 }
 
+// warnUnaccepted says that mail comes from a root which this user neither
+// named, made nor accepted: it may have come with a clone.
+func (e *env) warnUnaccepted() {
+	if !e.root.Accepted {
+		e.Warn("nobody here made or accepted %s; its mail may have come with a clone. If it is yours: atm init", e.root.Path)
+	}
+}
+
 // member is the mailbox that a person means by agent or agent@team.
 func (e *env) member(s string) (*mailbox.Box, error) {
 	a, err := wire.ParseAddress(s, e.team.Name)

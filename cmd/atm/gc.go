@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/agentteammail/atm/internal/cmdline"
@@ -28,6 +29,9 @@ func gc(ctx context.Context, e *env) error {
 	}
 	opt := mailbox.GCOptions{Before: time.Now().Add(-e.Duration("keep")), KeepLast: e.Int("keep-last"), DryRun: e.Bool("dry-run")}
 	var total mailbox.Moved
+	var n atomic.Int64
+	stop := e.progress("inboxes looked at", &n)
+	defer stop()
 	for _, t := range list {
 		boxes, err := t.Boxes()
 		if err != nil {
@@ -36,6 +40,7 @@ func gc(ctx context.Context, e *env) error {
 		for _, b := range boxes {
 			m, err := b.GC(ctx, opt)
 			total.Add(m)
+			n.Add(1)
 			if err != nil {
 				return err
 			}

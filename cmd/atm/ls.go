@@ -130,10 +130,6 @@ func (e *env) boxNamed() (*mailbox.Box, error) {
 }
 
 func (e *env) printList(ctx context.Context, box *mailbox.Box, items []jsonItem, more, bad int) error {
-	c, err := box.Count(ctx)
-	if err != nil {
-		return err
-	}
 	if e.JSON() {
 		list := listing{Messages: items, More: more}
 		if items == nil {
@@ -163,12 +159,16 @@ func (e *env) printList(ctx context.Context, box *mailbox.Box, items []jsonItem,
 		fmt.Fprintf(&b, "%d more: %s --limit 0\n", more, e.again())
 	}
 	if len(items)+more == 0 {
-		e.sayEmpty(&b, box, c)
+		c, err := box.Count(ctx)
+		if err != nil {
+			return err
+		}
+		e.sayEmpty(&b, c)
 	}
 	if bad > 0 {
 		fmt.Fprintf(&b, "%d files could not be understood: atm read sets them aside\n", bad)
 	}
-	_, err = e.Stdout.WriteString(b.String())
+	_, err := e.Stdout.WriteString(b.String())
 	return err
 }
 
@@ -185,7 +185,7 @@ func (e *env) again() string {
 	return s
 }
 
-func (e *env) sayEmpty(b *strings.Builder, box *mailbox.Box, c mailbox.Counts) {
+func (e *env) sayEmpty(b *strings.Builder, c mailbox.Counts) {
 	switch {
 	case e.Bool("sent"):
 		b.WriteString("nothing sent")

@@ -47,6 +47,7 @@ func primer(ctx context.Context, e *env) error {
 	if err != nil && !(e.team != nil && errors.As(err, &c) && c.Exit == cmdline.ExitUsage) {
 		return err
 	}
+	e.warnUnaccepted()
 	members, err := e.team.Agents()
 	if err != nil {
 		return err

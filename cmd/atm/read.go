@@ -56,6 +56,7 @@ func read(ctx context.Context, e *env) error {
 	if err := e.who(); err != nil {
 		return err
 	}
+	e.warnUnaccepted()
 	if e.Bool("last") {
 		return e.readLast()
 	}

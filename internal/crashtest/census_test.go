@@ -37,6 +37,7 @@ type found struct {
 	path  string // below the team
 	token token  // of its body, or of what is attached
 	whole bool
+	file  bool // the text is attached: reading does not show it
 }
 
 // other is a file that is no message: dropped and not taken in yet, claimed,
@@ -157,6 +158,7 @@ func (c *census) message(team, agent, place, rel string, data []byte) error {
 				return err
 			}
 			f.token, f.whole = tokenOf(strings.TrimRight(string(content), "\x00"))
+			f.file = true
 		}
 	}
 	c.messages = append(c.messages, f)

@@ -62,6 +62,7 @@ type world struct {
 	atm  string
 	home string
 	root string
+	cuts bool // the power may be cut: who drops a file syncs it
 
 	*ledger
 }

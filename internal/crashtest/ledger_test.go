@@ -47,8 +47,7 @@ type post struct {
 type drop struct {
 	name  string
 	whole bool // all of it was written
-	safe  bool // and it has to be there: the writer finished, and synced if power may be cut
-	event bool
+	safe  bool // it has to be there: its writer ended, and synced it where the power may be cut
 }
 
 func newLedger() *ledger {
@@ -174,12 +173,12 @@ func (l *ledger) lay(agent string, t token, d drop) {
 	l.count["dropped"]++
 }
 
-// laid notes that a file was written and is where it should be.
-func (l *ledger) laid(agent string, t token) {
+// laid notes that a file is there for certain, and whether it is whole.
+func (l *ledger) laid(agent string, t token, there, whole bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	d := l.drops[key{agent, t}]
-	d.whole, d.safe = true, true
+	d.whole, d.safe = whole, there
 }
 
 // some is the id of a message that from sent and that was acknowledged.
@@ -210,4 +209,3 @@ func (l *ledger) summary() string {
 	}
 	return strings.Join(words, ", ")
 }
-

@@ -10,9 +10,9 @@ import (
 
 // A verdict compares what was promised with what is there.
 type verdict struct {
-	messages             int
-	lost, doubled, torn  int
-	unseen, unpaid       int // read by nobody and marked; cleared without an ack
+	messages            int
+	lost, doubled, torn int
+	unseen, unpaid      int // read by nobody and marked; cleared without an ack
 }
 
 func (v verdict) String() string {
@@ -38,7 +38,7 @@ func (l *ledger) judge(t testing.TB, c *census) verdict {
 			texts[key{f.agent, f.token}] = append(texts[key{f.agent, f.token}], f)
 		}
 	}
-	for m, paths := range ids {
+	for _, paths := range ids {
 		if len(paths) > 1 {
 			v.doubled++
 			t.Errorf("in %d places: %s", len(paths), strings.Join(paths, ", "))
@@ -134,7 +134,7 @@ func (l *ledger) judgeDrops(t testing.TB, v *verdict, c *census, texts map[key][
 // judgeReading: what is marked as read was read.
 func (l *ledger) judgeReading(t testing.TB, v *verdict, c *census) {
 	for _, f := range c.messages {
-		if f.token == "" || f.place == "new" || f.place == "withdrawn" {
+		if f.token == "" || f.file || f.place == "new" || f.place == "withdrawn" {
 			continue
 		}
 		if l.got[key{f.agent, f.token}] == 0 && !l.excused[mail{f.agent, f.ID}] {

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package main
+
+func spread(string)  {}
+func syncAll(string) {}

@@ -1,0 +1,254 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// processes are the cases of the command, built as it is installed. The
+// reference is the process of an empty Go program and what no way leads around.
+func (b *bench) processes() []*Case {
+	cases := []*Case{{
+		Name: "`atm send`", Against: "empty Go program + raw delivery", Goal: Goal{Time: 1.35}, Open: openSend,
+	}}
+	for _, verb := range []string{"ls", "read"} {
+		for _, n := range b.Sizes {
+			cases = append(cases, &Case{
+				Name: fmt.Sprintf("`atm %s --limit 10`, %s unread", verb, count(n)), Against: "empty Go program + listing the names",
+				Goal: Goal{Time: 1.5}, Open: func(b *bench) (cell, error) { return openLook(b, verb, n) },
+			})
+		}
+	}
+	return cases
+}
+
+// searching is a search through everything.
+func (b *bench) searching() []*Case {
+	n := b.Sizes[2]
+	return []*Case{{
+		Name: fmt.Sprintf("`atm search`, %s messages", count(n)), Against: "reading every file", Rounds: 3,
+		Open: func(b *bench) (cell, error) { return openSearch(b, n) },
+	}}
+}
+
+// program builds a program once, as the Makefile does.
+func (b *bench) program(name, what string) (string, error) {
+	if p := b.programs[name]; p != "" {
+		return p, nil
+	}
+	fmt.Fprintf(b.progress, "building %s\n", name)
+	p := filepath.Join(b.ground.path, name)
+	cmd := exec.CommandContext(b.ctx, "go", append(append([]string{"build", "-o", p}, b.Build...), what)...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build %s: %w\n%s", what, err, out)
+	}
+	b.programs[name] = p
+	return p, nil
+}
+
+// empty builds the empty Go program.
+func (b *bench) empty() (string, error) {
+	src := filepath.Join(b.ground.path, "empty.go")
+	if err := os.WriteFile(src, []byte("package main\n\nfunc main() {}\n"), 0o600); err != nil {
+		return "", err
+	}
+	return b.program("empty", src)
+}
+
+func (b *bench) atm() (string, error) {
+	return b.program("atm", "github.com/agentteammail/atm/cmd/atm")
+}
+
+// env is the environment of the processes.
+func (b *bench) env(r *root, me string) []string {
+	return []string{"ATM_ROOT=" + r.path, "ATM_AGENT=" + me, "HOME=" + b.ground.path}
+}
+
+// process is one process from start to end; its output goes to /dev/null.
+func (b *bench) process(env []string, argv ...string) single {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err == nil {
+		b.later(null.Close)
+	}
+	return func() (time.Duration, error) {
+		if err != nil {
+			return 0, err
+		}
+		began := time.Now()
+		p, err := os.StartProcess(argv[0], argv, &os.ProcAttr{Env: env, Files: []*os.File{null, null, null}})
+		if err != nil {
+			return 0, err
+		}
+		state, err := p.Wait()
+		took := time.Since(began)
+		if err == nil && !state.Success() {
+			err = fmt.Errorf("%s: %v", strings.Join(argv, " "), state)
+		}
+		return took, err
+	}
+}
+
+// and is one after the other.
+func (s single) and(t single) single {
+	return func() (time.Duration, error) {
+		a, err := s()
+		if err != nil {
+			return 0, err
+		}
+		b, err := t()
+		return a + b, err
+	}
+}
+
+func timed(f func() error) single {
+	return func() (time.Duration, error) {
+		began := time.Now()
+		err := f()
+		return time.Since(began), err
+	}
+}
+
+func openSend(b *bench) (cell, error) {
+	root, err := b.newRoot("send", "alice", "bob")
+	if err != nil {
+		return nil, err
+	}
+	r, err := b.rawBeside()
+	if err != nil {
+		return nil, err
+	}
+	empty, err := b.empty()
+	if err != nil {
+		return nil, err
+	}
+	atm, err := b.atm()
+	if err != nil {
+		return nil, err
+	}
+	env := b.env(root, "alice")
+	send := b.process(env, atm, "send", "bob", string(b.text()))
+	once := timed(func() error { _, err := r.deliver(); return err })
+	return b.singles(send, b.process(env, empty).and(once)), nil
+}
+
+func openLook(b *bench, verb string, n int) (cell, error) {
+	root, err := b.mailboxOf(n)
+	if err != nil {
+		return nil, err
+	}
+	empty, err := b.empty()
+	if err != nil {
+		return nil, err
+	}
+	atm, err := b.atm()
+	if err != nil {
+		return nil, err
+	}
+	env := b.env(root, "bob")
+	if err := shows(env, min(n, 10), atm, "ls", "--limit", "10"); err != nil {
+		return nil, err
+	}
+	look := b.process(env, atm, verb, "--limit", "10")
+	if verb == "read" {
+		marks := look
+		look = func() (time.Duration, error) {
+			took, err := marks()
+			if err != nil {
+				return 0, err
+			}
+			return took, root.unread(min(n, 10))
+		}
+	}
+	names := timed(func() error { return listNames(root.newDir("bob")) })
+	return b.singles(look, b.process(env, empty).and(names)), nil
+}
+
+// shows makes sure that a command prints at least so many lines.
+func shows(env []string, lines int, argv ...string) error {
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Env = env
+	out, err := cmd.Output()
+	if err == nil && bytes.Count(out, []byte{'\n'}) < lines {
+		err = fmt.Errorf("printed %q", out)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", strings.Join(argv, " "), err)
+	}
+	return nil
+}
+
+func listNames(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	_, err = d.Readdirnames(-1)
+	return err
+}
+
+// unread puts what bob has just read back into new, and makes sure that it was
+// so many messages.
+func (r *root) unread(n int) error {
+	done, err := filepath.Glob(filepath.Join(r.Box("bob").Path(), "inbox", "done", "*", "*.json"))
+	if err != nil {
+		return err
+	}
+	if len(done) != n {
+		return fmt.Errorf("atm read marked %d messages, not %d", len(done), n)
+	}
+	for _, from := range done {
+		if err := os.Rename(from, filepath.Join(r.newDir("bob"), filepath.Base(from))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func openSearch(b *bench, n int) (cell, error) {
+	root, err := b.mailboxOf(n)
+	if err != nil {
+		return nil, err
+	}
+	atm, err := b.atm()
+	if err != nil {
+		return nil, err
+	}
+	env := b.env(root, "bob")
+	if err := shows(env, 10, atm, "search", needle); err != nil {
+		return nil, err
+	}
+	all := timed(func() error { return readAll(root.newDir("bob")) })
+	ours := b.process(env, atm, "search", needle)
+	return func(time.Duration) (time.Duration, time.Duration, error) {
+		o, err := ours()
+		if err != nil {
+			return 0, 0, err
+		}
+		r, err := all()
+		return o, r, err
+	}, nil
+}
+
+// readAll reads the files of a directory one after the other.
+func readAll(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	names, err := d.Readdirnames(-1)
+	d.Close()
+	for _, n := range names {
+		if err != nil {
+			break
+		}
+		_, err = os.ReadFile(filepath.Join(dir, n))
+	}
+	return err
+}
