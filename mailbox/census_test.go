@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/agentteammail/atm/internal/atomicfile"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -213,4 +214,17 @@ func oldID(days int) wire.ID {
 		i++
 	}
 	return wire.ID(b)
+}
+
+// openDir opens a new team's directory.
+func openDir(path string) (*atomicfile.Dir, error) {
+	d, err := atomicfile.Open(path, nil)
+	if err != nil {
+		return nil, err
+	}
+	l, err := d.Make(".locks")
+	if err != nil {
+		return nil, err
+	}
+	return d, l.Close()
 }

@@ -84,6 +84,17 @@ type draft struct {
 // Several recipients of one owner share one file; several posts share their
 // syncs. Posts for the same mailbox appear in it in the order given.
 func Deliver(ctx context.Context, posts ...*Post) {
+	for len(posts) > maxJob {
+		deliverSome(ctx, posts[:maxJob])
+		posts = posts[maxJob:]
+	}
+	deliverSome(ctx, posts)
+}
+
+// maxJob is how many posts share their syncs at most: each holds a descriptor.
+const maxJob = 256
+
+func deliverSome(ctx context.Context, posts []*Post) {
 	j := &job{ctx: ctx, drafts: map[*Post][]*draft{}}
 	defer j.close()
 	j.write(posts)

@@ -3,7 +3,6 @@
 package mailbox
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -81,8 +80,6 @@ type faultScene struct {
 	act   func(*faultRun) error // under faults
 	after func(*faultRun)       // without
 }
-
-var ctx = context.Background()
 
 func (r *faultRun) given(n int, ack bool) {
 	for range n {
@@ -494,9 +491,9 @@ func TestFaults(t *testing.T) {
 				for k := 1; k <= clean.n; k++ {
 					for _, errno := range errnos {
 						for _, onward := range []bool{false, true} {
-						if onward && name == "drop too much" {
-							continue
-						}
+							if onward && name == "drop too much" {
+								continue
+							}
 							at := &trip{k: k, err: errno, onward: onward}
 							scene.run(t, at)
 							runs++

@@ -358,8 +358,9 @@ type Range struct {
 	// Newest walks each place from its newest message back.
 	Newest bool
 
-	// Since leaves out days of done, archive and sent that ended a day or more
-	// before (ids are only trusted that far), without opening them.
+	// Since leaves out days of done, archive and sent into which nothing came
+	// after it, by the time of the directory: ids and senders' clocks are not
+	// asked. What is older is still among the messages of the other days.
 	Since time.Time
 
 	// Limit stops after so many messages; the rest is counted by name, not
@@ -428,7 +429,7 @@ func (b *Box) Walk(ctx context.Context, rg Range, f func(*Item) bool) (more, bad
 			slices.Reverse(days)
 		}
 		for _, day := range days {
-			if !rg.Since.IsZero() && day < rg.Since.UTC().AddDate(0, 0, -1).Format(time.DateOnly) {
+			if !rg.Since.IsZero() && r.untouched(t.top, day, rg.Since) {
 				continue
 			}
 			paths = append(paths, place{t.name, t.top + "/" + day})
@@ -500,6 +501,16 @@ func (r *room) names(ctx context.Context, p place, n int, newest bool) ([]wire.I
 		return nil, 0, err
 	}
 	return pick(d, n, newest, nil)
+}
+
+// untouched reports whether nothing came into a day's directory after t.
+func (r *room) untouched(top, day string, t time.Time) bool {
+	d, err := r.dir(top, false)
+	if err != nil || d == nil {
+		return false
+	}
+	info, err := d.Lstat(day)
+	return err == nil && info.ModTime().Before(t)
 }
 
 // written is when a message's file was written: moves and links leave that

@@ -52,6 +52,8 @@ func deliver(t testing.TB, b *Box, m *wire.Message) {
 	}
 }
 
+var ctx = context.Background()
+
 func takeAll(b Batch) (int, error) { return len(b.Items), nil }
 
 func TestDeliverAndRead(t *testing.T) {

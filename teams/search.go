@@ -160,7 +160,7 @@ func Since(s string, now time.Time, duration func(string) (time.Duration, error)
 // Search looks through every message of the team. tick is called for each one
 // looked at, from several goroutines. The result is newest first.
 func (t *Team) Search(ctx context.Context, q Query, tick func()) ([]*mailbox.Item, error) {
-	rg := mailbox.Range{Since: q.Since, Keep: q.rough}
+	rg := mailbox.Range{Since: q.Since, Times: !q.Since.IsZero(), Keep: q.rough}
 	for _, in := range q.In {
 		rg.Unread = rg.Unread || in == "new"
 		rg.Owed = rg.Owed || in == "cur"
@@ -221,7 +221,7 @@ func (q Query) fits(it *mailbox.Item, team wire.Name) bool {
 	if q.To != "" && !slices.ContainsFunc(it.To, func(a wire.Address) bool { return named(q.To, a, team) }) {
 		return false
 	}
-	if !q.Since.IsZero() && it.SentAt.Before(q.Since) {
+	if !q.Since.IsZero() && it.Written.Before(q.Since) {
 		return false
 	}
 	text := strings.ToLower(it.Subject + "\n" + it.Body)

@@ -208,6 +208,7 @@ type UnknownError struct {
 	Name    wire.Name
 	Team    wire.Name
 	Members []wire.Name
+	Retired bool // there was one, and it can be restored
 }
 
 func (e *UnknownError) Error() string {
@@ -227,7 +228,11 @@ func (t *Team) Member(name wire.Name) (*mailbox.Box, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nil, &UnknownError{Name: name, Team: t.Name, Members: members}
+	u := &UnknownError{Name: name, Team: t.Name, Members: members}
+	if old, err := t.Retired(); err == nil {
+		u.Retired = slices.ContainsFunc(old, func(s string) bool { return strings.HasPrefix(s, string(name)+".") })
+	}
+	return nil, u
 }
 
 // Mailbox is the mailbox at an address, in whatever team of the root.

@@ -10,6 +10,8 @@ import (
 	"io"
 	"time"
 
+	"golang.org/x/term"
+
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams"
@@ -43,6 +45,9 @@ type inputLine struct {
 func (e *env) batch(ctx context.Context) error {
 	if len(e.Args) > 0 || len(e.Strings("to")) > 0 {
 		return cmdline.Usage("--batch takes its messages from stdin alone").WithHint(`echo '{"to":"bob","body":"…"}' | atm send --batch`)
+	}
+	if e.Stdin == nil || term.IsTerminal(int(e.Stdin.Fd())) {
+		return cmdline.Usage("--batch reads NDJSON from a pipe or a file").WithHint(`echo '{"to":"bob","body":"…"}' | atm send --batch`)
 	}
 	lines := make(chan inputLine, batchSize)
 	go readLinesOf(ctx, e.Stdin, lines)

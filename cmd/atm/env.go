@@ -193,7 +193,7 @@ func (e *env) origin() *wire.Origin {
 // letters is how messages are shown here.
 func (e *env) letters() *mailbox.Letters {
 	tty := e.terminal()
-	return &mailbox.Letters{Now: time.Now(), Team: e.team.Name, Digits: 6, Terminal: tty, Bold: tty && e.Getenv("NO_COLOR") == ""}
+	return &mailbox.Letters{Now: time.Now(), Team: e.team.Name, Digits: 6, Terminal: tty, Bold: tty && e.Getenv("NO_COLOR") == "" && e.Getenv("TERM") != "dumb"}
 }
 
 // print writes a line of the result, with what came from outside escaped by

@@ -82,6 +82,9 @@ func (e *env) explain(err error) error {
 func unknownAgent(u *teams.UnknownError) error {
 	f := cmdline.NotFound("%s", u)
 	names := strs(u.Members)
+	if u.Retired {
+		return f.WithHint("atm team restore %s brings them back with their mail", u.Name)
+	}
 	near, ok := cmdline.Nearest(string(u.Name), names)
 	switch {
 	case ok && len(names) <= 12:

@@ -62,11 +62,11 @@ func ls(ctx context.Context, e *env) error {
 		}
 	}
 	owed, done := e.Bool("owed"), e.Bool("done")
-	rg := mailbox.Range{Owed: owed || e.Bool("all"), Done: done || e.Bool("all"), Archive: done || e.Bool("all"), Since: since}
+	rg := mailbox.Range{Owed: owed || e.Bool("all"), Done: done || e.Bool("all"), Archive: done || e.Bool("all"), Since: since, Times: !since.IsZero()}
 	rg.Unread = !owed && !done || e.Bool("all")
 	rg.Newest = rg.Done
 	if e.Bool("sent") {
-		rg = mailbox.Range{Sent: true, Since: since, Newest: true}
+		rg = mailbox.Range{Sent: true, Since: since, Times: !since.IsZero(), Newest: true}
 	}
 	limit := e.Int("limit")
 	count := e.Bool("count")
@@ -81,7 +81,7 @@ func ls(ctx context.Context, e *env) error {
 	var items []jsonItem
 	extra := 0
 	more, bad, err := box.Walk(ctx, rg, func(it *mailbox.Item) bool {
-		if !since.IsZero() && it.SentAt.Before(since) || from != (wire.Address{}) && it.From != from {
+		if !since.IsZero() && it.Written.Before(since) || from != (wire.Address{}) && it.From != from {
 			return true
 		}
 		j := jsonItem{Item: it}

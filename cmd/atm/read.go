@@ -234,7 +234,7 @@ func (e *env) batchPieces(b mailbox.Batch, l *mailbox.Letters) []outlet.Piece {
 		}
 	}
 	if b.More > 0 {
-		fmt.Fprintf(&foot, "%d more: atm read\n", b.More)
+		fmt.Fprintf(&foot, "%d more: %s\n", b.More, e.readAgain())
 	}
 	if owedTotal > 0 && !(owedTotal == 1 && len(b.Items) == 1 && inBatch[owed[0]]) {
 		short := make([]string, len(owed))
@@ -255,6 +255,20 @@ func (e *env) batchPieces(b mailbox.Batch, l *mailbox.Letters) []outlet.Piece {
 		pieces = append(pieces, outlet.Piece{Text: []byte(foot.String())})
 	}
 	return pieces
+}
+
+// readAgain is the command that shows the rest.
+func (e *env) readAgain() string {
+	s := "atm read"
+	for _, f := range []string{"from", "thread"} {
+		if e.Given(f) {
+			s += " --" + f + " " + cmdline.Escape(e.String(f))
+		}
+	}
+	if e.Bool("urgent") {
+		s += " --urgent"
+	}
+	return s
 }
 
 func (e *env) filtered() bool { return e.Given("from") || e.Given("thread") || e.Bool("urgent") }

@@ -127,7 +127,7 @@ func (c *census) file(team, rel string) error {
 	case dir == "inbox/bad" && !strings.HasSuffix(name, ".reason"):
 		return keep("bad")
 	case dir == "inbox", dir == "inbox/new":
-		if !strings.HasPrefix(name, ".") && !strings.HasSuffix(name, ".part") {
+		if len(data) > 0 && !strings.HasPrefix(name, ".") && !strings.HasSuffix(name, ".part") {
 			return keep("drop")
 		}
 	}

@@ -97,8 +97,8 @@ func (r result) String() string {
 }
 
 func clip(s string) string {
-	if len(s) > 600 {
-		return s[:300] + " […] " + s[len(s)-300:]
+	if s = strings.TrimSpace(s); len(s) > 300 {
+		return s[:150] + " […] " + s[len(s)-150:]
 	}
 	return s
 }
@@ -107,7 +107,7 @@ func clip(s string) string {
 const longest = 30 * time.Second
 
 func (w *world) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(w.atm, append(args, "--root", w.root)...)
+	cmd := exec.Command(w.atm, append([]string{"--root", w.root}, args...)...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + w.home, "TMPDIR=" + w.home}
 	cmd.Dir = w.home
 	cmd.WaitDelay = time.Second

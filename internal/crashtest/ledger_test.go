@@ -19,6 +19,7 @@ type ledger struct {
 	posts   map[key]*post
 	drops   map[key]*drop
 	got     map[key]int     // texts that came out of some reader's pipe
+	begun   map[key]bool    // of which the first line did
 	excused map[mail]bool   // messages that somebody may have taken without reading: replied to, acknowledged
 	acks    map[mail]bool   // acks whose ids were printed
 	count   map[string]int  // for the line at the end
@@ -52,7 +53,7 @@ type drop struct {
 
 func newLedger() *ledger {
 	return &ledger{
-		posts: map[key]*post{}, drops: map[key]*drop{}, got: map[key]int{}, excused: map[mail]bool{},
+		posts: map[key]*post{}, drops: map[key]*drop{}, got: map[key]int{}, begun: map[key]bool{}, excused: map[mail]bool{},
 		acks: map[mail]bool{}, count: map[string]int{}, wrongs: map[string]bool{},
 	}
 }
@@ -156,7 +157,17 @@ func (l *ledger) excuse(agent, id string) {
 }
 
 // saw notes what a reader of agent's mail got.
-func (l *ledger) saw(agent string, tokens ...token) {
+func (l *ledger) saw(agent, output string) {
+	tokens, begun := shown(output)
+	l.sawAll(agent, tokens)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, t := range begun {
+		l.begun[key{agent, t}] = true
+	}
+}
+
+func (l *ledger) sawAll(agent string, tokens []token) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, t := range tokens {

@@ -211,7 +211,7 @@ func (w *world) listed(args ...string) []found {
 	for i, m := range list.Messages {
 		out[i].letter = m
 		out[i].token, out[i].whole = tokenOf(m.Body)
-		if out[i].token != "" && !out[i].whole {
+		if out[i].token != "" && !out[i].whole && !strings.HasPrefix(m.From, "drop@") {
 			w.wrong("ls shows a torn message: %s", m.ID)
 		}
 	}

@@ -91,8 +91,11 @@ func TestStress(t *testing.T) {
 	w := newWorld(t, dir, takers...)
 	end := time.Now().Add(d)
 	w.work(stressJobs, func() bool { return time.Now().After(end) })
+	println(time.Since(end).String())
 	v := w.judge(t, w.settle())
+	println(time.Since(end).String())
 	t.Log(w.restored(t))
+	println(time.Since(end).String())
 	fmt.Printf("stress %s: %s; %s\n", d, v, w.summary())
 }
 

@@ -71,8 +71,9 @@ func tokenOf(text string) (t token, whole bool) {
 }
 
 // shown are the tokens of the texts that somebody who got this output of read
-// has seen: whole, or as much as read shows of a long one.
-func shown(output string) (out []token) {
+// has seen: whole, or as much as read shows of a long one. begun are those of
+// which they saw the first line at least.
+func shown(output string) (out, begun []token) {
 	var text []string // of the letter so far, nil outside one
 	flush := func() {
 		if t, whole := tokenOf(strings.Join(text, "\n")); whole {
@@ -85,6 +86,7 @@ func shown(output string) (out []token) {
 		switch {
 		case isBody && headLine.MatchString(in) && strings.HasPrefix(in, "tok "):
 			text = []string{in}
+			begun = append(begun, token(headLine.FindStringSubmatch(in)[1]))
 		case text == nil:
 		case isBody:
 			if text = append(text, in); strings.HasPrefix(in, "end ") {
@@ -98,5 +100,5 @@ func shown(output string) (out []token) {
 			text = nil
 		}
 	}
-	return out
+	return out, begun
 }
