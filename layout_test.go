@@ -44,7 +44,7 @@ var onlyImporter = map[string][]string{
 }
 
 // neverLinked are packages that cost start-up and have no place in cmd/atm.
-var neverLinked = []string{"net", "net/http", "os/user", "database/sql", "text/template", "html/template", "go/parser"}
+var neverLinked = []string{"net", "net/http", "database/sql", "text/template", "html/template", "go/parser"}
 
 type listed struct {
 	ImportPath string
