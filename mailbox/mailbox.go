@@ -133,8 +133,28 @@ func (s *Store) Create(ctx context.Context, agent wire.Name) error {
 	case !errors.Is(err, ErrNoAgent):
 		return err
 	}
+	// What is there without an inbox/new is completed where it is.
+	if has, err := s.dir.Has(string(agent)); err != nil {
+		return err
+	} else if has {
+		if err := s.furnish(string(agent)); err != nil {
+			return err
+		}
+		return s.dir.Sync()
+	}
 	build := "." + string(agent) + ".making"
-	d, err := s.dir.Make(build)
+	if err := s.furnish(build); err != nil {
+		return err
+	}
+	if err := atomicfile.Move(s.dir, build, s.dir, string(agent)); err != nil {
+		return err
+	}
+	return s.dir.Sync()
+}
+
+// furnish makes the directories of a mailbox, inbox/new last.
+func (s *Store) furnish(name string) error {
+	d, err := s.dir.Make(name)
 	if err != nil {
 		return err
 	}
@@ -146,22 +166,7 @@ func (s *Store) Create(ctx context.Context, agent wire.Name) error {
 		}
 		c.Close()
 	}
-	// A power cut must not leave the name without what is behind it.
-	inbox, err := d.Sub("inbox")
-	if err != nil {
-		return err
-	}
-	defer inbox.Close()
-	if err := errors.Join(inbox.Sync(), d.Sync()); err != nil {
-		return err
-	}
-	if err := atomicfile.Move(s.dir, build, s.dir, string(agent)); err != nil {
-		if errors.Is(err, fs.ErrExist) {
-			return fmt.Errorf("%s: a directory of that name is there and is no mailbox", agent)
-		}
-		return err
-	}
-	return s.dir.Sync()
+	return nil
 }
 
 // Running reports whether a runner holds the agent's runner lock: the proof of

@@ -123,12 +123,12 @@ func (e *env) who() error {
 		return cmdline.Usage("who are you? members: %s", join(members)).
 			WithHint("put --as NAME on the command; do not take a name that is not yours").WithCandidates(strs(members)...)
 	}
-	n, err := e.member(name)
+	n, err := wire.ParseName(name)
 	if err != nil {
-		return err
+		return cmdline.Usage("%s: %v", e.agentSource, err)
 	}
-	e.me = n
-	return nil
+	e.me, err = e.team.Member(n)
+	return err
 }
 
 // warnUnaccepted says that mail comes from a root which this user neither

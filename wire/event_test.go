@@ -1,0 +1,66 @@
+package wire
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestEventKeepsTheWire(t *testing.T) {
+	at := time.Date(2026, 5, 1, 12, 0, 0, 5, time.UTC)
+	e := Event{Seq: 1<<53 + 1, At: at, Team: "main", Agent: "bob", Source: "drop", Kind: "turn_started", EventID: idA,
+		Wire: []byte("{ \"kind\":\"turn_started\",\n\"agent\":\"x\",\"n\":18446744073709551615 }")}
+	line := e.Append(nil)
+	want := `{"seq":9007199254740993,"at":"2026-05-01T12:00:00.000000005Z","team":"main","agent":"bob","source":"drop",` +
+		`"kind":"turn_started","event_id":"` + idA + `","wire":{"kind":"turn_started","agent":"x","n":18446744073709551615}}`
+	if diff := cmp.Diff(want, string(line)); diff != "" {
+		t.Fatal(diff)
+	}
+	back, err := DecodeEvent(line)
+	if err != nil || !bytes.Equal(back.Append(nil), line) {
+		t.Error(back, err)
+	}
+}
+
+func TestEventKeepsUnknownFields(t *testing.T) {
+	line := `{"seq":1,"at":"2026-05-01T12:00:00Z","team":"main","agent":"bob","source":"hook","kind":"theirs","id":"` + idA +
+		`","n":1e999,"nothing":null,"deep":[{"x":null}]}`
+	e, err := DecodeEvent([]byte(line))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(line, string(e.Append(nil))); diff != "" {
+		t.Error(diff)
+	}
+	if e.MessageID() != idA || e.Field("n") != "" || e.Field("absent") != "" {
+		t.Error(e)
+	}
+}
+
+func TestDecodeEventErrors(t *testing.T) {
+	for line, want := range map[string]string{
+		`{"seq":1`:             "line 1, column 9: the text ends in the middle",
+		`{}`:                   "line 1, column 1: the event has no seq",
+		`{"seq":0}`:            "line 1, column 1: the event has no seq",
+		`{"seq":-1}`:           "line 1, column 8: seq: must be a whole number",
+		`{"seq":1.0}`:          "line 1, column 8: seq: must be a whole number",
+		`{"seq":1,"at":"x"}`:   "line 1, column 15: at: must be a time such as 2026-05-01T12:00:00Z",
+		`{"seq":1,"agent":""}`: "line 1, column 18: agent: a name may not be empty",
+		`[1]`:                  ErrNotObject.Error(),
+	} {
+		if _, err := DecodeEvent([]byte(line)); err == nil || err.Error() != want {
+			t.Errorf("%s\n got %v\nwant %s", line, err, want)
+		}
+	}
+}
+
+// With does not write into an array that another event has too.
+func TestEventWith(t *testing.T) {
+	e := Event{Kind: "k"}.With("a", "1")
+	x, y := e.With("b", "2"), e.With("b", "3")
+	if x.Field("b") != "2" || y.Field("b") != "3" || e.Field("b") != "" {
+		t.Error(x, y, e)
+	}
+}
