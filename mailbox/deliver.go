@@ -298,11 +298,40 @@ func (j *job) link(r *room, p *Post, at int) {
 			return
 		}
 	}
-	err := j.drafts[p][at].Link(r.fresh, string(p.Message.ID)+".json")
+	name := string(p.Message.ID) + ".json"
+	err := j.drafts[p][at].Link(r.fresh, name)
+	if errors.Is(err, atomicfile.ErrNoLinks) {
+		err = j.again(r, p, name)
+	}
 	if errors.Is(err, fs.ErrExist) {
 		o.Known, err = true, nil
 	}
 	o.Stored, o.Err = err == nil, err
+}
+
+// again writes a file of its own for a recipient, where an earlier one has
+// taken the file that all were to share.
+func (j *job) again(r *room, p *Post, name string) error {
+	data, err := p.Message.Encode()
+	if err != nil {
+		return err
+	}
+	tmp, err := r.dir("inbox/tmp", true)
+	if err != nil {
+		return err
+	}
+	d, err := tmp.Draft(fmt.Sprintf("%s.%d.%d", p.Message.ID, os.Getpid(), len(j.all)))
+	if err != nil {
+		return err
+	}
+	j.all = append(j.all, &draft{Draft: d, home: tmp})
+	if _, err := d.Write(data); err != nil {
+		return err
+	}
+	if err := d.Sync(); err != nil {
+		return err
+	}
+	return d.Link(r.fresh, name)
 }
 
 // index notes what was sent in the sender's own directory. It is a convenience

@@ -309,7 +309,7 @@ func (r *room) understand(f *os.File, info fs.FileInfo, id wire.ID, name string)
 		fields, err := wire.Object(text)
 		if err == nil {
 			what, ok, err := r.object(text, fields, info, id)
-			if ok || err != nil {
+			if ok && (err == nil || isJSON(name)) {
 				return what, err
 			}
 		} else if isJSON(name) {

@@ -5,15 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
-	"github.com/agentteammail/atm/internal/atomicfile"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/wire"
 )
@@ -129,398 +125,6 @@ func (b *Box) Append(ctx context.Context, opt AppendOptions, events ...wire.Even
 	return nil
 }
 
-func segmentName(first uint64) string { return fmt.Sprintf("%020d.ndjson", first) }
-
-// segments lists the first sequence numbers of the log's segments, ascending.
-func segments(dir *atomicfile.Dir) ([]uint64, error) {
-	var out []uint64
-	err := dir.Names(func(names []string) bool {
-		for _, n := range names {
-			if s, ok := strings.CutSuffix(n, ".ndjson"); ok && len(s) == 20 {
-				if v, err := strconv.ParseUint(s, 10, 62); err == nil && v > 0 {
-					out = append(out, v)
-				}
-			}
-		}
-		return true
-	})
-	slices.Sort(out)
-	return out, err
-}
-
-// repair returns the last sequence number of a segment and its length, after
-// cutting off what follows the last line that parses. What is cut goes to bad.
-func (r *room) repair(f *os.File, first uint64) (seq uint64, size int64, err error) {
-	info, err := f.Stat()
-	if err != nil {
-		return 0, 0, err
-	}
-	size = info.Size()
-	end := size
-	for window := int64(64 << 10); ; window *= 8 {
-		from := max(0, size-window)
-		buf := make([]byte, size-from)
-		if _, err := f.ReadAt(buf, from); err != nil && err != io.EOF {
-			return 0, 0, err
-		}
-		if from > 0 { // the first line is perhaps not whole
-			i := bytes.IndexByte(buf, '\n') + 1
-			from += int64(i)
-			buf = buf[i:]
-		}
-		if last, stop := lastEvent(buf); stop > 0 {
-			seq, end = max(last, first-1), from+int64(stop)
-			break
-		}
-		if size <= window {
-			seq, end = first-1, 0
-			break
-		}
-	}
-	if end == size {
-		return seq, size, nil
-	}
-	torn := make([]byte, size-end)
-	if _, err := f.ReadAt(torn, end); err != nil {
-		return 0, 0, err
-	}
-	bad, err := r.dir("inbox/bad", true)
-	if err != nil {
-		return 0, 0, fmt.Errorf("keep a torn line of the events: %w", err)
-	}
-	name := "events." + segmentName(first) + "." + string(wire.NewID())
-	if err := bad.Replace(name, torn, false); err != nil {
-		return 0, 0, fmt.Errorf("keep a torn line of the events: %w", err)
-	}
-	bad.Replace(name+".reason", []byte("a line of the event log that was not written whole\n"), false)
-	if err := f.Truncate(end); err != nil {
-		return 0, 0, fmt.Errorf("cut a torn line off the events: %w", err)
-	}
-	return seq, end, nil
-}
-
-// logged decodes a line of the log.
-func logged(line []byte) (wire.Event, bool) {
-	e, err := wire.DecodeEvent(line)
-	return e, err == nil && e.Seq < 1<<62 // room to count on
-}
-
-// lastEvent returns the largest number among whole lines of the log and where
-// the last one that parses ends; 0 when none does. The largest is the last
-// one's, unless somebody else wrote a line into the log: then counting on from
-// that would make followers, who are further, pass over what comes.
-func lastEvent(lines []byte) (seq uint64, end int) {
-	for stop := len(lines); stop > 0 && end == 0; {
-		nl := bytes.LastIndexByte(lines[:stop], '\n')
-		if nl < 0 {
-			return 0, 0
-		}
-		start := bytes.LastIndexByte(lines[:nl], '\n') + 1
-		if e, ok := logged(lines[start:nl]); ok {
-			seq, end = e.Seq, nl+1
-		}
-		stop = nl
-	}
-	if highest(lines[:end]) > seq {
-		for rest := lines[:end]; len(rest) > 0; {
-			line, after, _ := bytes.Cut(rest, []byte{'\n'})
-			if e, ok := logged(line); ok {
-				seq = max(seq, e.Seq)
-			}
-			rest = after
-		}
-	}
-	return seq, end
-}
-
-// highest is the largest number that lines begin with, as ours do: a hint.
-func highest(lines []byte) (seq uint64) {
-	for len(lines) > 0 {
-		line, rest, _ := bytes.Cut(lines, []byte{'\n'})
-		lines = rest
-		if digits, ok := bytes.CutPrefix(line, []byte(`{"seq":`)); ok {
-			n := uint64(0)
-			for _, c := range digits {
-				if c < '0' || c > '9' || n > 1<<58 {
-					break
-				}
-				n = n*10 + uint64(c-'0')
-			}
-			seq = max(seq, n)
-		}
-	}
-	return seq
-}
-
-// recentLines is the last MiB of the log: of the last segment, and of the one
-// before it while that one is young.
-func recentLines(dir *atomicfile.Dir, segs []uint64, f *os.File, size int64) ([]byte, error) {
-	recent := []byte{}
-	if f == nil {
-		return recent, nil
-	}
-	if n := len(segs); n > 1 && size < dedupeWindow {
-		last, err := dir.Open(segmentName(segs[n-2]))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
-		if err == nil {
-			defer last.Close()
-			info, err := last.Stat()
-			if err != nil {
-				return nil, err
-			}
-			if recent, err = tail(last, info.Size(), dedupeWindow-size); err != nil {
-				return nil, err
-			}
-			recent = append(recent, '\n')
-		}
-	}
-	own, err := tail(f, size, dedupeWindow)
-	return append(recent, own...), err
-}
-
-// tail reads the last n bytes of a file of this size.
-func tail(f *os.File, size, n int64) ([]byte, error) {
-	from := max(0, size-n)
-	buf := make([]byte, size-from)
-	m, err := f.ReadAt(buf, from)
-	if err == io.EOF {
-		err = nil
-	}
-	return buf[:m], err
-}
-
-func hasEventID(lines []byte, id string) bool {
-	key := append([]byte(`"event_id":`), wire.AppendString(nil, id)...)
-	for rest := lines; ; {
-		i := bytes.Index(rest, key)
-		if i < 0 {
-			return false
-		}
-		start := bytes.LastIndexByte(rest[:i], '\n') + 1
-		stop := bytes.IndexByte(rest[i:], '\n')
-		if stop < 0 {
-			stop = len(rest) - i
-		}
-		if e, err := wire.DecodeEvent(rest[start : i+stop]); err == nil && e.EventID == id {
-			return true
-		}
-		rest = rest[i+stop:]
-	}
-}
-
-// Gap says that events are missing between two that were returned: lines that
-// do not parse, or segments that are gone.
-type Gap struct{ From, To uint64 }
-
-// Cursor reads an agent's events in order, each once, across segments, while
-// others append. It sees whole lines only. Not for concurrent use.
-type Cursor struct {
-	box  *Box
-	next uint64 // the sequence number that comes next
-	f    *os.File
-	seg  uint64
-	off  int64  // where the next read begins: a line's beginning
-	rest []byte // whole lines that lie before off
-	good int64  // where the last line ended that parses
-}
-
-// Events is a cursor on the events after seq (0: from the first that is kept).
-func (b *Box) Events(after uint64) *Cursor { return &Cursor{box: b, next: after + 1} }
-
-// Close lets go of the log.
-func (c *Cursor) Close() error {
-	if c.f == nil {
-		return nil
-	}
-	err := c.f.Close()
-	c.f = nil
-	return err
-}
-
-// Seq is the sequence number of the last event that was returned.
-func (c *Cursor) Seq() uint64 { return c.next - 1 }
-
-// Next returns the next event, or io.EOF when there is none yet; call it again
-// later. When gap is not nil, events are missing before e.
-func (c *Cursor) Next() (e wire.Event, gap *Gap, err error) {
-	for {
-		if c.f == nil {
-			if err := c.openSegment(); err != nil {
-				return e, nil, err
-			}
-		}
-		line, err := c.line()
-		if err == io.EOF {
-			moved, err := c.advance()
-			if err != nil {
-				return e, nil, err
-			}
-			if !moved {
-				// Lines that do not parse, at the end, may yet be cut off.
-				c.off, c.rest = min(c.off, c.good), nil
-				return e, nil, io.EOF
-			}
-			continue
-		}
-		if err != nil {
-			return e, nil, err
-		}
-		e, ok := logged(line)
-		if !ok {
-			continue // not ours to mend: the gap shows at the next one
-		}
-		c.good = c.off - int64(len(c.rest))
-		if e.Seq < c.next {
-			continue
-		}
-		if e.Seq > c.next {
-			gap = &Gap{c.next, e.Seq - 1}
-		}
-		c.next = e.Seq + 1
-		return e, gap, nil
-	}
-}
-
-// openSegment opens the segment that holds the next event: the last that
-// begins at or before it, or the first of all.
-func (c *Cursor) openSegment() error {
-	dir, err := c.box.eventsDir()
-	if err != nil {
-		return err
-	}
-	if dir == nil {
-		return io.EOF
-	}
-	defer dir.Close()
-	segs, err := segments(dir)
-	if err != nil {
-		return err
-	}
-	if len(segs) == 0 {
-		return io.EOF
-	}
-	at := segs[0]
-	for _, s := range segs {
-		if s <= c.next {
-			at = s
-		}
-	}
-	return c.openAt(dir, at)
-}
-
-func (c *Cursor) openAt(dir *atomicfile.Dir, seg uint64) error {
-	f, err := dir.Open(segmentName(seg))
-	if errors.Is(err, fs.ErrNotExist) {
-		return io.EOF
-	}
-	if err != nil {
-		return err
-	}
-	c.f, c.seg, c.off, c.rest, c.good = f, seg, 0, nil, 0
-	return nil
-}
-
-func (b *Box) eventsDir() (*atomicfile.Dir, error) {
-	if err := b.seen(); err != nil {
-		return nil, err
-	}
-	dir, err := b.store.dir.Walk(string(b.agent), "events")
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	return dir, err
-}
-
-// line returns the next whole line of the open segment, io.EOF when there is
-// none yet.
-func (c *Cursor) line() ([]byte, error) {
-	for {
-		if i := bytes.IndexByte(c.rest, '\n'); i >= 0 {
-			line := c.rest[:i]
-			c.rest = c.rest[i+1:]
-			return line, nil
-		}
-		// Only whole lines are kept between calls: a torn one may be cut off
-		// and written anew.
-		size := max(64<<10, 2*len(c.rest))
-		if size > maxLine {
-			// None of ours is so long: passed over, once it has an end.
-			if ok, err := c.pass(); !ok {
-				return nil, err
-			}
-			continue
-		}
-		buf := make([]byte, size)
-		n, err := c.f.ReadAt(buf, c.off)
-		buf = buf[:n]
-		last := bytes.LastIndexByte(buf, '\n')
-		if last < 0 {
-			if n < size {
-				c.rest = nil
-				if err == nil || err == io.EOF {
-					return nil, io.EOF
-				}
-				return nil, err
-			}
-			c.rest = buf // too short for one line: ask for more
-			continue
-		}
-		c.rest = buf[:last+1]
-		c.off += int64(last) + 1
-	}
-}
-
-// pass goes behind the line that begins at off, however long; false when it
-// does not end yet.
-func (c *Cursor) pass() (bool, error) {
-	buf := make([]byte, 1<<20)
-	for at := c.off; ; {
-		n, err := c.f.ReadAt(buf, at)
-		if i := bytes.IndexByte(buf[:n], '\n'); i >= 0 {
-			c.off, c.rest = at+int64(i)+1, nil
-			return true, nil
-		}
-		if err != nil {
-			c.rest = nil
-			return false, err
-		}
-		at += int64(n)
-	}
-}
-
-// advance goes to the next segment if there is one. What the open one got
-// meanwhile is read first, since it is looked for after the next was seen.
-func (c *Cursor) advance() (bool, error) {
-	dir, err := c.box.eventsDir()
-	if err != nil || dir == nil {
-		return false, err
-	}
-	defer dir.Close()
-	segs, err := segments(dir)
-	if err != nil {
-		return false, err
-	}
-	i, _ := slices.BinarySearch(segs, c.seg+1)
-	if i == len(segs) {
-		return false, nil
-	}
-	// A segment is never appended to once the next exists, but its last lines
-	// may have come between our last look and this one.
-	line, err := c.line()
-	if err == nil {
-		c.rest = append(append(append([]byte{}, line...), '\n'), c.rest...)
-		return true, nil
-	}
-	if err != io.EOF {
-		return false, err
-	}
-	c.f.Close()
-	c.f = nil
-	return true, c.openAt(dir, segs[i])
-}
-
 // LastSeq is the sequence number of the newest event, 0 when there is none.
 func (b *Box) LastSeq() (uint64, error) {
 	events, err := b.Tail(1)
@@ -571,7 +175,7 @@ func (b *Box) TailUntil(enough func([]wire.Event) bool) ([]wire.Event, error) {
 				f.Close()
 				return out, err
 			}
-			part = decodeLines(buf, from > 0)
+			part = decodeLines(buf, segs[i], from)
 			if from == 0 || enough(append(part[:len(part):len(part)], out...)) {
 				break
 			}
@@ -622,21 +226,21 @@ func (b *Box) LastBatch() ([]*Item, error) {
 	return items, nil
 }
 
-// decodeLines decodes whole lines; with partial the first is passed over.
-func decodeLines(b []byte, partial bool) []wire.Event {
+// decodeLines decodes the whole lines of a segment that begin at from or after.
+func decodeLines(b []byte, first uint64, from int64) []wire.Event {
 	var out []wire.Event
-	if partial {
-		i := bytes.IndexByte(b, '\n')
-		b = b[i+1:]
+	if from > 0 { // the first line is perhaps not whole
+		i := bytes.IndexByte(b, '\n') + 1
+		b, from = b[i:], from+int64(i)
 	}
 	for {
 		line, rest, ok := bytes.Cut(b, []byte{'\n'})
 		if !ok {
 			return out
 		}
-		if e, ok := logged(line); ok {
+		if e, ok := logged(line, first, from); ok {
 			out = append(out, e)
 		}
-		b = rest
+		b, from = rest, from+int64(len(line))+1
 	}
 }

@@ -3,14 +3,18 @@ package mailbox
 import (
 	"errors"
 	"io/fs"
+	"slices"
 
 	"github.com/agentteammail/atm/internal/atomicfile"
 	"github.com/agentteammail/atm/wire"
 )
 
+// ownDirs are the directories of an inbox.
+var ownDirs = []string{"tmp", "new", "cur", "done", "withdrawn", "bad"}
+
 // Health is what a look at a mailbox finds, for the doctor.
 type Health struct {
-	NotFiles   []string // in the inbox: links, sockets, FIFOs, devices
+	NotFiles   []string // in the inbox: links, sockets, FIFOs, devices, directories
 	Empty      []string // in the inbox: files without content
 	Unreadable []string // in the inbox: files that cannot be opened
 	Claims     int      // dropped files whose taking in was cut off
@@ -37,7 +41,7 @@ func (b *Box) Examine(fix bool) (Health, error) {
 		name = dir + name
 		info, err := d.Lstat(base)
 		switch {
-		case err != nil || info.IsDir() && dir == "":
+		case err != nil || dir == "" && info.IsDir() && slices.Contains(ownDirs, base):
 		case !info.Mode().IsRegular():
 			h.NotFiles = append(h.NotFiles, name)
 		case info.Size() == 0:

@@ -153,7 +153,7 @@ func (l *Letters) Render(m *wire.Message, k Marks) []byte {
 	b.WriteByte('\n')
 	body, left := m.Body, 0
 	if l.Bytes > 0 {
-		body, left = Cut(body, l.Bytes-b.Len()-80, l.Lines-2)
+		body, left = cutBody(body, l.Bytes-b.Len()-80, l.Lines-2, l.Terminal)
 	}
 	b.Write(l.Body(body))
 	if left > 0 {
@@ -178,17 +178,23 @@ func (l *Letters) Body(body string) []byte {
 // says how many bytes are left out. A body that is barely too long is cut at a
 // line if one ends in the last quarter.
 func Cut(body string, size, lines int) (kept string, left int) {
+	return cutBody(body, size, lines, false)
+}
+
+func cutBody(body string, size, lines int, terminal bool) (kept string, left int) {
 	size, lines = max(size, 80), max(lines, 1)
 	end := len(body)
-	// The indentation counts: two bytes a line.
-	for i, n, at := 0, 0, 0; i < len(body); i++ {
-		if at++; at+2*(n+1) > size {
+	// As it will stand there: the indentation counts, and what is escaped.
+	for i, n, at := 0, 0, len("  "); i < len(body); {
+		long, wide := extent(body[i:], terminal)
+		if at += wide; at > size {
 			end = i
 			break
 		}
-		if body[i] == '\n' {
+		i += long
+		if body[i-1] == '\n' {
 			if n++; n >= lines {
-				end = i + 1
+				end = i
 				break
 			}
 		}
@@ -203,6 +209,30 @@ func Cut(body string, size, lines int) (kept string, left int) {
 		end = nl + 1
 	}
 	return body[:end], len(body) - end
+}
+
+// extent is how long what s begins with is, and how wide it is when shown.
+func extent(s string, terminal bool) (long, wide int) {
+	if !terminal {
+		if n := lineBreak(s); n > 0 {
+			return n, n + len("  ")
+		}
+		return 1, 1
+	}
+	r, n := utf8.DecodeRuneInString(s)
+	switch {
+	case r == '\n':
+		return 1, 1 + len("  ")
+	case r == utf8.RuneError && n == 1:
+		return 1, len(`\x00`)
+	case !unsafe(r, true):
+		return n, n
+	case r == '\r':
+		return 1, len(`\r`)
+	case r < 0x100:
+		return n, len(`\x00`)
+	}
+	return n, len(`\u0000`)
 }
 
 // indent puts two spaces at the beginning of what any program might take for a

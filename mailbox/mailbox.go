@@ -166,7 +166,13 @@ func (s *Store) furnish(name string) error {
 		}
 		c.Close()
 	}
-	return nil
+	// A power cut must not leave the name without what is behind it.
+	inbox, err := d.Sub("inbox")
+	if err != nil {
+		return err
+	}
+	defer inbox.Close()
+	return errors.Join(inbox.Sync(), d.Sync())
 }
 
 // Running reports whether a runner holds the agent's runner lock: the proof of

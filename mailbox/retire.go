@@ -97,10 +97,31 @@ func (s *Store) Retired() ([]string, error) {
 	return out, err
 }
 
+// lastRetired is the directory of the agent's mailbox that was retired last.
+func (s *Store) lastRetired(agent wire.Name) (string, error) {
+	all, err := s.Retired()
+	if err != nil {
+		return "", err
+	}
+	newest := ""
+	for _, n := range all {
+		if name, _, _ := strings.Cut(n, "."); name == string(agent) {
+			newest = n
+		}
+	}
+	if newest == "" {
+		return "", fmt.Errorf("no retired mailbox of %s: %w", agent, ErrNoAgent)
+	}
+	return newest, nil
+}
+
 // Restore brings the mailbox of an agent that was retired last back. ErrExists
 // while an agent of that name lives, ErrNoAgent when none was retired.
 func (s *Store) Restore(ctx context.Context, agent wire.Name) error {
 	b := s.Box(agent)
+	if _, err := s.lastRetired(agent); err != nil && !b.Exists() {
+		return err
+	}
 	unlock, err := b.lockAll(ctx, nil)
 	if err != nil {
 		return err
@@ -111,18 +132,9 @@ func (s *Store) Restore(ctx context.Context, agent wire.Name) error {
 	} else if has {
 		return fmt.Errorf("%s: %w", b.Address(), ErrExists)
 	}
-	all, err := s.Retired()
+	newest, err := s.lastRetired(agent)
 	if err != nil {
 		return err
-	}
-	newest := ""
-	for _, n := range all {
-		if name, _, _ := strings.Cut(n, "."); name == string(agent) {
-			newest = n
-		}
-	}
-	if newest == "" {
-		return fmt.Errorf("no retired mailbox of %s: %w", agent, ErrNoAgent)
 	}
 	retired, err := s.dir.Walk(".archive", "retired")
 	if err != nil {

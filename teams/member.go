@@ -214,7 +214,7 @@ func (r *Root) traceTo(ctx context.Context, m *wire.Message, a wire.Address, sen
 	case t.State == mailbox.Unread:
 		row, _ := b.Store().Running(a.Agent)
 		if row {
-			t.Gate = fmt.Sprintf("unread; %s runs: atm screen %s shows what it does", a.Agent, a.Agent)
+			t.Gate = fmt.Sprintf("unread; %s runs and has not taken it", a.Agent)
 		} else {
 			t.Gate = fmt.Sprintf("unread; no runner brings mail to %s, who reads it with atm read", a.Agent)
 		}

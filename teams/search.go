@@ -3,6 +3,7 @@ package teams
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -82,7 +83,7 @@ func (t *Team) gather(ctx context.Context, rg mailbox.Range, tick func(), fits f
 				}
 				return ctx.Err() == nil
 			})
-			if err != nil {
+			if err != nil && !errors.Is(err, mailbox.ErrNoAgent) { // retired meanwhile
 				mu.Lock()
 				if first == nil {
 					first = err

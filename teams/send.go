@@ -121,7 +121,7 @@ func (r *Root) brake(o *Outgoing) error {
 		if at.InReplyTo == "" {
 			break
 		}
-		next := r.own(o.From, at.InReplyTo)
+		next := r.Own(o.From, at.InReplyTo)
 		if next == nil {
 			began = o.Message.ThreadID().Time()
 			break
@@ -134,8 +134,8 @@ func (r *Root) brake(o *Outgoing) error {
 	return nil
 }
 
-// own is a message that a mailbox's owner got or sent, nil if neither.
-func (r *Root) own(b *mailbox.Box, id wire.ID) *wire.Message {
+// Own is a message that a mailbox's owner got or sent, nil if neither.
+func (r *Root) Own(b *mailbox.Box, id wire.ID) *wire.Message {
 	if it, err := b.Get(id); err == nil {
 		return it.Message
 	}
@@ -257,34 +257,38 @@ type Withdrawal struct {
 // Withdraw takes a message of mine back: out of the inboxes where it is
 // unread. Who has read it gets a notice; who has acknowledged it keeps it.
 func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, origin *wire.Origin) []Withdrawal {
-	var out []Withdrawal
-	for _, a := range m.To {
-		w := Withdrawal{To: a}
-		w.State, w.Err = r.withdrawFrom(ctx, me, m, a, origin)
-		out = append(out, w)
-	}
-	return out
-}
-
-func (r *Root) withdrawFrom(ctx context.Context, me *mailbox.Box, m *wire.Message, a wire.Address, origin *wire.Origin) (mailbox.State, error) {
-	b, err := r.Mailbox(a)
-	if err != nil {
-		return "", err
-	}
-	state, err := b.Withdraw(ctx, m.ID, me.Address())
-	if err != nil || state == mailbox.Unread || state == mailbox.Withdrawn {
-		return state, err
-	}
-	if state == mailbox.Done && m.RequiresAck {
-		return "", nil
-	}
-	notice := &wire.Message{
-		ID: wire.Derive("withdrawn", m.ID, a), Type: wire.TypeNotice, From: me.Address(), To: []wire.Address{a},
+	out := make([]Withdrawal, len(m.To))
+	notice := &mailbox.Post{Given: true, Sender: me, Message: &wire.Message{
+		ID: wire.Derive("withdrawn", m.ID, me.Address()), Type: wire.TypeNotice, From: me.Address(),
 		InReplyTo: m.ID, Thread: m.ThreadID(), ReplyWanted: "no", SentAt: time.Now().UTC(), Origin: origin,
 		Body:    fmt.Sprintf("I withdrew my message %s, which you have read. Please do not act on it.", m.ID.Short(6)),
 		Payload: json.RawMessage(`{"withdrawn":` + string(wire.AppendString(nil, string(m.ID))) + `}`),
+	}}
+	told := map[int]int{} // which outcome of the notice is whose
+	for i, a := range m.To {
+		w := &out[i]
+		w.To = a
+		b, err := r.Mailbox(a)
+		if err != nil {
+			w.Err = err
+			continue
+		}
+		w.State, w.Err = b.Withdraw(ctx, m.ID, me.Address())
+		switch {
+		case w.Err != nil || w.State == mailbox.Unread || w.State == mailbox.Withdrawn:
+		case w.State == mailbox.Done && m.RequiresAck:
+			w.State = ""
+		default:
+			told[i] = len(notice.To)
+			notice.To = append(notice.To, b)
+			notice.Message.To = append(notice.Message.To, a)
+		}
 	}
-	p := &mailbox.Post{Message: notice, To: []*mailbox.Box{b}, Given: true, Sender: me}
-	mailbox.Deliver(ctx, p)
-	return state, p.Outcomes[0].Err
+	if len(notice.To) > 0 {
+		mailbox.Deliver(ctx, notice)
+		for i, n := range told {
+			out[i].Err = notice.Outcomes[n].Err
+		}
+	}
+	return out
 }

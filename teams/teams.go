@@ -28,6 +28,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/agentteammail/atm/internal/atomicfile"
 	"github.com/agentteammail/atm/mailbox"
@@ -37,7 +39,10 @@ import (
 // Root is an opened root.
 type Root struct {
 	Found
+	LockTimeout time.Duration // of every team, as mailbox.Store's; set it first
+
 	dir   *atomicfile.Dir
+	mu    sync.Mutex
 	teams map[wire.Name]*Team
 }
 
@@ -52,6 +57,8 @@ func Open(f Found, fault atomicfile.Fault) (*Root, error) {
 
 // Close lets go of the root and its teams.
 func (r *Root) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	var errs []error
 	for _, t := range r.teams {
 		errs = append(errs, t.Store.Close())
@@ -150,6 +157,8 @@ func (r *Root) Teams() ([]wire.Name, error) {
 
 // Team opens a team; the root closes it. ErrNoTeam when there is none.
 func (r *Root) Team(name wire.Name) (*Team, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if t := r.teams[name]; t != nil {
 		return t, nil
 	}
@@ -172,6 +181,7 @@ func (r *Root) Team(name wire.Name) (*Team, error) {
 		d.Close()
 		return nil, err
 	}
+	s.LockTimeout = r.LockTimeout
 	t := &Team{Store: s, Name: name, root: r}
 	r.teams[name] = t
 	return t, nil
@@ -192,6 +202,10 @@ func (r *Root) CreateTeam(name wire.Name) (made bool, err error) {
 	}
 	d.Close()
 	if err := atomicfile.Move(r.dir, build, r.dir, string(name)); err != nil {
+		// Somebody else may have been quicker, with the same directory even.
+		if _, e := r.Team(name); e == nil {
+			return false, nil
+		}
 		if errors.Is(err, fs.ErrExist) {
 			return false, fmt.Errorf("%s: a directory %q is there and is no team", r.Path, name)
 		}

@@ -38,9 +38,10 @@ type feed struct {
 	after  time.Time       // events of before are none: the log was there, unseen, at Open
 	more   bool            // the log may have more
 
-	flip bool // whether an event is due before a message
-	errs []error
-	said string // the last error told
+	flip    bool // whether a message is due before an event
+	errs    []error
+	said    string // the last error told about the mailbox
+	logSaid string // and about its log
 }
 
 type retry struct {
@@ -170,7 +171,7 @@ func (f *feed) look(now time.Time, tick bool) {
 		f.relist = false
 		if err := f.list(func(name string) { f.w.drops.foreign(f.index, false, name) }); err != nil {
 			f.stale = true
-			f.say(err)
+			f.say(&f.said, err)
 		}
 	}
 }
@@ -187,7 +188,7 @@ func (f *feed) list(foreign func(string)) error {
 	}, foreign)
 	slices.SortFunc(f.pending[from:], compare)
 	if err == nil {
-		f.stale = false
+		f.stale, f.said = false, ""
 		f.gate.listed(began, time.Now())
 	}
 	return err
@@ -231,10 +232,10 @@ func (f *feed) pop() (Entry, bool) {
 	return f.message()
 }
 
-// say tells an error, once.
-func (f *feed) say(err error) {
-	if text := err.Error(); text != f.said {
-		f.said = text
+// say tells an error unless it was the last one said.
+func (f *feed) say(said *string, err error) {
+	if text := err.Error(); text != *said {
+		*said = text
 		f.errs = append(f.errs, err)
 	}
 }
@@ -284,6 +285,7 @@ func (f *feed) event() (Entry, bool) {
 	for f.cursor != nil && f.more {
 		e, gap, err := f.cursor.Next()
 		if err == nil {
+			f.logSaid = ""
 			if e.At.Before(f.after) {
 				continue
 			}
@@ -298,7 +300,7 @@ func (f *feed) event() (Entry, bool) {
 		case errors.Is(err, mailbox.ErrNoAgent):
 			f.check = f.check || f.view != nil
 		default:
-			f.say(err)
+			f.say(&f.logSaid, err)
 		}
 	}
 	return Entry{}, false

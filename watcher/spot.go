@@ -2,6 +2,7 @@ package watcher
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"syscall"
@@ -223,15 +224,8 @@ func (f *feed) leave(err error) {
 	f.pending, f.head = nil, 0
 	f.torn, f.retryAt = map[key]*retry{}, time.Time{}
 	if errors.Is(err, fs.ErrNotExist) {
-		err = &GoneError{f.box.Address().String()}
+		err = fmt.Errorf("%s: %w", f.box.Address(), mailbox.ErrNoAgent)
 	}
 	f.more = true // what is left of the old log
-	f.say(err)
+	f.say(&f.said, err)
 }
-
-// GoneError says that an agent has no mailbox, or no more. It is a
-// mailbox.ErrNoAgent.
-type GoneError struct{ Address string }
-
-func (e *GoneError) Error() string { return e.Address + ": " + mailbox.ErrNoAgent.Error() }
-func (e *GoneError) Unwrap() error { return mailbox.ErrNoAgent }

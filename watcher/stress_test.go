@@ -117,6 +117,7 @@ func TestKernelQueueRunsOver(t *testing.T) {
 	w := watch(t, Options{Messages: true}, bob)
 	before := w.feeds[0].gate.ended
 	w.hints.mu.Lock() // the draining goroutine stands still
+	w.hints.max = 1 << 20
 	left := publish(t, bob, 20000)
 	w.hints.mu.Unlock()
 	drainAll(t, w, left)

@@ -19,7 +19,8 @@
 // returns is seen by a look after it (or, with Existing, comes first); a
 // message that arrives later is an entry, at the latest one Rescan after
 // (Poll, while polling; both are stretched so that listing a very large
-// directory takes at most a tenth of the time). A message that somebody else
+// directory takes at most a tenth of the time; and a network file system may
+// hold its news back). A message that somebody else
 // has read before we looked is an entry too, and its State says where it lies
 // by now. One exception: when hints were lost (the kernel's queue ran over,
 // the mailbox was moved away and back, or the watcher polls), a message that

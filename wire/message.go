@@ -229,20 +229,20 @@ func (m *Message) Encode() ([]byte, error) {
 	return b, nil
 }
 
-// Fields of a message, as a set: what makes a JSON object one of ours.
+// messageFields are the fields of a message.
 var messageFields = []string{
 	"id", "type", "from", "to", "thread", "in_reply_to", "subject", "body",
 	"priority", "requires_ack", "reply_wanted", "sent_at", "expires_at",
 	"due_at", "supersedes", "hop", "origin", "attachments", "payload", "meta",
 }
 
-// IsMessage reports whether an object has at least one field of a message.
+// IsMessage reports whether an object has a field that says something to a
+// reader. With an id, a type or a sender alone it is somebody else's: a
+// package.json has a "type".
 func IsMessage(fields []Field) bool {
-	for _, f := range fields {
-		for _, k := range messageFields {
-			if f.Key == k {
-				return true
-			}
+	for _, k := range []string{"body", "subject", "payload", "attachments"} {
+		if has(fields, k) {
+			return true
 		}
 	}
 	return false

@@ -48,3 +48,9 @@ func object(fs []Field) json.RawMessage {
 	w.fields(fs)
 	return w.end()
 }
+
+// HasOurMeta reports whether meta has an atm, which only we write.
+func (m *Message) HasOurMeta() bool {
+	top, _ := Object(m.Meta)
+	return has(top, "atm")
+}

@@ -150,6 +150,7 @@ func (e *env) sendGroup(ctx context.Context, group []inputLine) (bad int, err er
 			r.Error = &batchError{code, msg, hint}
 		} else {
 			r.ID = outs[i].Message.ID
+			e.answered(ctx, outs[i])
 			for _, out := range outs[i].Post.Outcomes {
 				if out.Err != nil {
 					r.fail(e, out.Box.Address(), out.Err)
@@ -213,10 +214,19 @@ func (e *env) parseLine(ctx context.Context, text []byte) (*teams.Outgoing, erro
 	if m.Body == "" && m.Payload == nil {
 		return nil, cmdline.Usage("the line has no \"body\"")
 	}
+	m.Hop = 0
 	if m.InReplyTo != "" {
-		if it, err := e.me.Get(m.InReplyTo); err == nil {
-			o.Parent = it.Message
+		o.Parent = e.root.Own(e.me, m.InReplyTo)
+	}
+	if m.HasOurMeta() {
+		return nil, cmdline.Usage("meta: atm is ours").WithHint("take another key")
+	}
+	for _, a := range m.Attachments {
+		f, err := e.team.Attachment(a)
+		if err != nil {
+			return nil, cmdline.Usage("attachments: %v", err).WithHint("atm send --attach FILE stores the content")
 		}
+		f.Close()
 	}
 	m.Origin, m.SentAt = e.origin(), time.Time{}
 	return o, nil

@@ -54,9 +54,6 @@ func (e *env) open() error {
 		return err
 	}
 	e.team, err = e.root.Team(name)
-	if err == nil {
-		e.team.LockTimeout = e.Duration("lock-timeout")
-	}
 	return err
 }
 
@@ -71,7 +68,15 @@ func (e *env) openRoot() error {
 	if err != nil {
 		return err
 	}
-	e.root, err = teams.Open(f, nil)
+	return e.use(f)
+}
+
+// use opens a root.
+func (e *env) use(f teams.Found) (err error) {
+	if e.root, err = teams.Open(f, nil); err == nil {
+		// 0 is not to wait at all.
+		e.root.LockTimeout = max(e.Duration("lock-timeout"), time.Nanosecond)
+	}
 	return err
 }
 

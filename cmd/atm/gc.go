@@ -75,7 +75,6 @@ func (e *env) someTeams() ([]*teams.Team, error) {
 		if err != nil {
 			return nil, err
 		}
-		t.LockTimeout = e.Duration("lock-timeout")
 		out = append(out, t)
 	}
 	return out, nil

@@ -40,7 +40,7 @@ func initRoot(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	if e.root, err = teams.Open(teams.Found{Path: dir, Source: why, Accepted: true}, nil); err != nil {
+	if err := e.use(teams.Found{Path: dir, Source: why, Accepted: true}); err != nil {
 		return err
 	}
 	team, err := e.initTeam()

@@ -47,6 +47,9 @@ func ls(ctx context.Context, e *env) error {
 		return err
 	}
 	if e.Bool("bad") {
+		if _, err := box.TakeIn(ctx); err != nil {
+			return err
+		}
 		return e.lsBad(box)
 	}
 	since := time.Time{}
@@ -180,6 +183,11 @@ func (e *env) again() string {
 	for _, f := range []string{"owed", "done", "all", "sent"} {
 		if e.Bool(f) {
 			s += " --" + f
+		}
+	}
+	for _, f := range []string{"from", "since"} {
+		if e.Given(f) {
+			s += " --" + f + " " + cmdline.Escape(e.String(f))
 		}
 	}
 	return s

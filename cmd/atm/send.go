@@ -366,6 +366,12 @@ func (e *env) dispatch(ctx context.Context, o *teams.Outgoing) error {
 
 func (e *env) deliver(ctx context.Context, o *teams.Outgoing, w *waiter) error {
 	mailbox.Deliver(ctx, o.Post)
+	e.answered(ctx, o)
+	return e.report(ctx, o, w)
+}
+
+// answered marks what a message answered, once it has reached its sender.
+func (e *env) answered(ctx context.Context, o *teams.Outgoing) {
 	if o.Parent != nil && slices.ContainsFunc(o.Post.Outcomes, func(out mailbox.Outcome) bool {
 		return out.Err == nil && out.Box.Address() == o.Parent.From
 	}) {
@@ -373,7 +379,6 @@ func (e *env) deliver(ctx context.Context, o *teams.Outgoing, w *waiter) error {
 			e.Warn("sent, but the message answered could not be marked: %v", err)
 		}
 	}
-	return e.report(ctx, o, w)
 }
 
 // report prints what became of a message, and waits between the line and the

@@ -77,7 +77,7 @@ func (w *waiter) each(ctx context.Context, timeout time.Duration, first func() (
 		if err != nil {
 			return err
 		}
-		if entry.Err != nil {
+		if errors.Is(entry.Err, mailbox.ErrNoAgent) {
 			return entry.Err
 		}
 		if entry.Message == nil {
@@ -173,6 +173,10 @@ func wait(ctx context.Context, e *env) error {
 			it, _, err := e.find(ctx, s, false)
 			if err != nil {
 				return err
+			}
+			if it.From != e.me.Address() {
+				return cmdline.Refused("message %s is from %s, who gets what answers it", it.ID.Short(6), it.From).
+					WithHint("atm trace %s tells how far it got", it.ID.Short(6))
 			}
 			goals = append(goals, &goal{kind: kind, id: it.ID, msg: it.Message})
 		}

@@ -192,7 +192,7 @@ func (e *env) past(ctx context.Context, boxes []*mailbox.Box) ([]happening, erro
 		if since.IsZero() {
 			continue // a sequence number says nothing about messages
 		}
-		_, _, err = b.Walk(ctx, mailbox.Range{Unread: true, Owed: true, Done: true, Withdrawn: true, Times: true, Since: since}, func(it *mailbox.Item) bool {
+		_, _, err = b.Walk(ctx, mailbox.Range{Unread: true, Owed: true, Done: true, Archive: true, Withdrawn: true, Times: true, Since: since}, func(it *mailbox.Item) bool {
 			if !it.Written.Before(since) {
 				out = append(out, happening{at: it.Written, agent: b.Address(), msg: it})
 			}

@@ -443,7 +443,12 @@ type Draft struct {
 
 	mu     sync.Mutex
 	linked bool
+	spent  bool // its only name has moved to where it was linked
 }
+
+// ErrNoLinks is returned by a second Link on a file system without hard links:
+// another draft is needed.
+var ErrNoLinks = errors.New("the file system has no hard links")
 
 // Draft creates a draft in d's file system. Where the system has no unnamed
 // files it is called name, in d, until Close.
@@ -493,11 +498,14 @@ func (dr *Draft) Link(to *Dir, as string) error {
 	}
 	dr.mu.Lock()
 	defer dr.mu.Unlock()
+	if dr.spent {
+		return to.wrap("link", as, ErrNoLinks)
+	}
 	err := dr.link(to, as)
 	if errors.Is(err, errUnsupported) && dr.name != "" && !dr.linked {
 		// No hard links on this file system: the one name moves.
 		if err = Move(dr.dir, dr.name, to, as); err == nil {
-			dr.name = ""
+			dr.name, dr.spent = "", true
 		}
 	}
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -30,7 +31,9 @@ func (b *bench) deliveries() []*Case {
 
 // send delivers a message of its own to one mailbox.
 func (b *bench) send(to *mailbox.Box) op {
-	return func() (int, error) { return b.deliver(&mailbox.Post{Message: message(to), To: []*mailbox.Box{to}}) }
+	return func() (int, error) {
+		return b.deliver(&mailbox.Post{Message: message(to), To: []*mailbox.Box{to}})
+	}
 }
 
 // deliver delivers posts in one call.
@@ -46,37 +49,16 @@ func (b *bench) deliver(posts ...*mailbox.Post) (int, error) {
 	return len(posts), nil
 }
 
-// rawBeside is a raw mailbox in a directory of its own.
-func (b *bench) rawBeside() (*raw, error) {
-	dir, err := b.ground.dir("raw")
-	if err != nil {
-		return nil, err
-	}
-	return b.raw(dir)
-}
-
 func openOne(b *bench) (cell, error) {
-	root, err := b.newRoot("one", "bob")
-	if err != nil {
-		return nil, err
-	}
-	r, err := b.rawBeside()
-	if err != nil {
-		return nil, err
-	}
-	return b.loops(alone(b.send(root.Box("bob"))), alone(r.deliver)), nil
+	return b.fresh("one", 1, []wire.Name{"bob"}, func(r *root) cell {
+		return b.loops(alone(b.send(r.Box("bob"))), alone(r.raws[0].deliver))
+	}), nil
 }
 
 func openCrowd(b *bench, n int) (cell, error) {
-	root, err := b.newRoot("crowd", "bob")
-	if err != nil {
-		return nil, err
-	}
-	r, err := b.rawBeside()
-	if err != nil {
-		return nil, err
-	}
-	return b.loops(crowd(n, b.send(root.Box("bob"))), crowd(n, r.deliver)), nil
+	return b.fresh("crowd", 1, []wire.Name{"bob"}, func(r *root) cell {
+		return b.loops(crowd(n, b.send(r.Box("bob"))), crowd(n, r.raws[0].deliver))
+	}), nil
 }
 
 // crowd runs an op again and again in n goroutines at once.
@@ -101,79 +83,69 @@ func crowd(n int, do op) loop {
 }
 
 func openBatch(b *bench) (cell, error) {
-	root, err := b.newRoot("batch", "bob", "carol")
-	if err != nil {
-		return nil, err
-	}
-	batch := func() (int, error) {
-		posts := make([]*mailbox.Post, 100)
-		for i := range posts {
-			to := root.Box("bob")
-			posts[i] = &mailbox.Post{Message: message(to), To: []*mailbox.Box{to}}
+	return b.fresh("batch", 0, []wire.Name{"bob", "carol"}, func(r *root) cell {
+		bob := r.Box("bob")
+		batch := func() (int, error) {
+			posts := make([]*mailbox.Post, 100)
+			for i := range posts {
+				posts[i] = &mailbox.Post{Message: message(bob), To: []*mailbox.Box{bob}}
+			}
+			return b.deliver(posts...)
 		}
-		return b.deliver(posts...)
-	}
-	return b.loops(alone(batch), alone(b.send(root.Box("carol")))), nil
+		return b.loops(alone(batch), alone(b.send(r.Box("carol"))))
+	}), nil
 }
 
-// eight are the members of a fan-out.
-var eight = []wire.Name{"ada", "ben", "cyd", "dan", "eve", "fay", "gus", "hal"}
+// members are n names that begin with name.
+func members(name string, n int) []wire.Name {
+	out := make([]wire.Name, n)
+	for i := range out {
+		out[i] = wire.Name(fmt.Sprint(name, i))
+	}
+	return out
+}
 
-// fanOut is a root and one message to eight of its members.
-func (b *bench) fanOut() (*root, op, error) {
-	root, err := b.newRoot("fan-out", eight...)
-	if err != nil {
-		return nil, nil, err
+// fanOut is one message to several members.
+func (b *bench) fanOut(r *root, names []wire.Name) op {
+	to := make([]*mailbox.Box, len(names))
+	for i, n := range names {
+		to[i] = r.Box(n)
 	}
-	var to []*mailbox.Box
-	for _, n := range eight {
-		to = append(to, root.Box(n))
+	return func() (int, error) { return b.deliver(&mailbox.Post{Message: message(to...), To: to}) }
+}
+
+// all does several things, and counts as one.
+func all(ops []op) op {
+	return func() (int, error) {
+		for _, do := range ops {
+			if _, err := do(); err != nil {
+				return 0, err
+			}
+		}
+		return 1, nil
 	}
-	return root, func() (int, error) { return b.deliver(&mailbox.Post{Message: message(to...), To: to}) }, nil
 }
 
 func openFanOut(b *bench) (cell, error) {
-	_, ours, err := b.fanOut()
-	if err != nil {
-		return nil, err
-	}
-	root, _, err := b.fanOut()
-	if err != nil {
-		return nil, err
-	}
-	each := func() (int, error) {
-		for _, n := range eight {
-			if _, err := b.send(root.Box(n))(); err != nil {
-				return 0, err
-			}
+	ours, theirs := members("bob", 8), members("carol", 8)
+	return b.fresh("fan-out", 0, append(ours, theirs...), func(r *root) cell {
+		var each []op
+		for _, n := range theirs {
+			each = append(each, b.send(r.Box(n)))
 		}
-		return 1, nil
-	}
-	return b.loops(alone(ours), alone(each)), nil
+		return b.loops(alone(b.fanOut(r, ours)), alone(all(each)))
+	}), nil
 }
 
 func openFanOutRaw(b *bench) (cell, error) {
-	_, ours, err := b.fanOut()
-	if err != nil {
-		return nil, err
-	}
-	var boxes []*raw
-	for range eight {
-		r, err := b.rawBeside()
-		if err != nil {
-			return nil, err
+	ours := members("bob", 8)
+	return b.fresh("fan-out", 8, ours, func(r *root) cell {
+		var each []op
+		for _, w := range r.raws {
+			each = append(each, w.deliver)
 		}
-		boxes = append(boxes, r)
-	}
-	each := func() (int, error) {
-		for _, r := range boxes {
-			if _, err := r.deliver(); err != nil {
-				return 0, err
-			}
-		}
-		return 1, nil
-	}
-	return b.loops(alone(ours), alone(each)), nil
+		return b.loops(alone(b.fanOut(r, ours)), alone(all(each)))
+	}), nil
 }
 
 // growth is a delivery into a large inbox against one into a small one.
@@ -187,24 +159,22 @@ func (b *bench) growth() []*Case {
 }
 
 func openGrowth(b *bench, small, large int) (cell, error) {
-	root, err := b.newRoot("growth", "large")
+	r, err := b.newRoot("growth", 0, "large")
 	if err != nil {
 		return nil, err
 	}
-	if err := root.fill("large", large, true); err != nil {
+	b.later(r.close)
+	if err := r.crowdNames("large", large); err != nil {
 		return nil, err
 	}
 	n := 0
 	return func(d time.Duration) (time.Duration, time.Duration, error) {
-		// The small one grows as well: another each time.
+		// The small one grows as well: another each round.
 		n++
-		name := wire.Name(fmt.Sprintf("small%d", n))
-		if err := root.Create(b.ctx, name); err != nil {
+		other := wire.Name(fmt.Sprint("small", n))
+		if err := errors.Join(r.Create(b.ctx, other), r.crowdNames(other, small)); err != nil {
 			return 0, 0, err
 		}
-		if err := root.fill(name, small, true); err != nil {
-			return 0, 0, err
-		}
-		return b.loops(alone(b.send(root.Box("large"))), alone(b.send(root.Box(name))))(d)
+		return b.loops(alone(b.send(r.Box("large"))), alone(b.send(r.Box(other))))(d)
 	}, nil
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/agentteammail/atm/wire"
 )
 
 // processes are the cases of the command, built as it is installed. The
@@ -72,16 +74,9 @@ func (b *bench) env(r *root, me string) []string {
 
 // process is one process from start to end; its output goes to /dev/null.
 func (b *bench) process(env []string, argv ...string) single {
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err == nil {
-		b.later(null.Close)
-	}
 	return func() (time.Duration, error) {
-		if err != nil {
-			return 0, err
-		}
 		began := time.Now()
-		p, err := os.StartProcess(argv[0], argv, &os.ProcAttr{Env: env, Files: []*os.File{null, null, null}})
+		p, err := os.StartProcess(argv[0], argv, &os.ProcAttr{Env: env, Files: []*os.File{b.null, b.null, b.null}})
 		if err != nil {
 			return 0, err
 		}
@@ -115,14 +110,6 @@ func timed(f func() error) single {
 }
 
 func openSend(b *bench) (cell, error) {
-	root, err := b.newRoot("send", "alice", "bob")
-	if err != nil {
-		return nil, err
-	}
-	r, err := b.rawBeside()
-	if err != nil {
-		return nil, err
-	}
 	empty, err := b.empty()
 	if err != nil {
 		return nil, err
@@ -131,10 +118,11 @@ func openSend(b *bench) (cell, error) {
 	if err != nil {
 		return nil, err
 	}
-	env := b.env(root, "alice")
-	send := b.process(env, atm, "send", "bob", string(b.text()))
-	once := timed(func() error { _, err := r.deliver(); return err })
-	return b.singles(send, b.process(env, empty).and(once)), nil
+	return b.fresh("send", 1, []wire.Name{"alice", "bob"}, func(r *root) cell {
+		env := b.env(r, "alice")
+		once := timed(func() error { _, err := r.raws[0].deliver(); return err })
+		return b.singles(b.process(env, atm, "send", "bob", string(text())), b.process(env, empty).and(once))
+	}), nil
 }
 
 func openLook(b *bench, verb string, n int) (cell, error) {
@@ -165,7 +153,7 @@ func openLook(b *bench, verb string, n int) (cell, error) {
 			return took, root.unread(min(n, 10))
 		}
 	}
-	names := timed(func() error { return listNames(root.newDir("bob")) })
+	names := timed(func() error { return listNames(root.inbox("bob", "new")) })
 	return b.singles(look, b.process(env, empty).and(names)), nil
 }
 
@@ -196,7 +184,7 @@ func listNames(dir string) error {
 // unread puts what bob has just read back into new, and makes sure that it was
 // so many messages.
 func (r *root) unread(n int) error {
-	done, err := filepath.Glob(filepath.Join(r.Box("bob").Path(), "inbox", "done", "*", "*.json"))
+	done, err := filepath.Glob(filepath.Join(r.inbox("bob", "done"), "*", "*.json"))
 	if err != nil {
 		return err
 	}
@@ -204,7 +192,7 @@ func (r *root) unread(n int) error {
 		return fmt.Errorf("atm read marked %d messages, not %d", len(done), n)
 	}
 	for _, from := range done {
-		if err := os.Rename(from, filepath.Join(r.newDir("bob"), filepath.Base(from))); err != nil {
+		if err := os.Rename(from, filepath.Join(r.inbox("bob", "new"), filepath.Base(from))); err != nil {
 			return err
 		}
 	}
@@ -224,7 +212,7 @@ func openSearch(b *bench, n int) (cell, error) {
 	if err := shows(env, 10, atm, "search", needle); err != nil {
 		return nil, err
 	}
-	all := timed(func() error { return readAll(root.newDir("bob")) })
+	all := timed(func() error { return readAll(root.inbox("bob", "new")) })
 	ours := b.process(env, atm, "search", needle)
 	return func(time.Duration) (time.Duration, time.Duration, error) {
 		o, err := ours()

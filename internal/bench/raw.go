@@ -8,7 +8,7 @@ import (
 )
 
 // raw is a mailbox as bare as it can be made durable: written in tmp, synced,
-// renamed into new, new synced. Both directories stay open.
+// renamed into new, new synced; new stays open.
 type raw struct {
 	tmp, new string
 	dir      *os.File
@@ -16,19 +16,16 @@ type raw struct {
 	n        atomic.Int64
 }
 
-func (b *bench) raw(path string) (*raw, error) {
-	r := &raw{tmp: filepath.Join(path, "tmp"), new: filepath.Join(path, "new"), text: b.text()}
+func newRaw(path string) (*raw, error) {
+	r := &raw{tmp: filepath.Join(path, "tmp"), new: filepath.Join(path, "new"), text: text()}
 	for _, d := range []string{r.tmp, r.new} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			return nil, err
 		}
 	}
 	var err error
-	if r.dir, err = os.Open(r.new); err != nil {
-		return nil, err
-	}
-	b.later(r.dir.Close)
-	return r, nil
+	r.dir, err = os.Open(r.new)
+	return r, err
 }
 
 // deliver is the reference of every delivery: write, fsync, rename, fsync the

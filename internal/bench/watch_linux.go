@@ -29,11 +29,12 @@ func (b *bench) watching() []*Case {
 }
 
 func openWatch(b *bench) (cell, error) {
-	root, err := b.newRoot("watch", "alice", "bob")
+	r, err := b.newRoot("watch", 1, "bob")
 	if err != nil {
 		return nil, err
 	}
-	bob := root.Box("bob")
+	b.later(r.close)
+	bob := r.Box("bob")
 	w, err := watcher.Open(b.ctx, []*mailbox.Box{bob}, watcher.Options{Messages: true})
 	if err != nil {
 		return nil, err
@@ -42,14 +43,7 @@ func openWatch(b *bench) (cell, error) {
 	if why := w.Polling(); why != "" {
 		return nil, fmt.Errorf("the watcher polls: %s", why)
 	}
-	bare, err := b.ground.dir("watch-raw")
-	if err != nil {
-		return nil, err
-	}
-	if _, err := b.raw(bare); err != nil {
-		return nil, err
-	}
-	events, err := watchNew(filepath.Join(bare, "new"))
+	events, err := watchNew(r.raws[0].new)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +64,7 @@ func openWatch(b *bench) (cell, error) {
 			return string(e.Message.ID), nil
 		})
 	}
-	reference := func(n int) ([]time.Duration, error) { return child.round(bare, n, events.next) }
+	reference := func(n int) ([]time.Duration, error) { return child.round(filepath.Dir(r.raws[0].new), n, events.next) }
 	return func(d time.Duration) (time.Duration, time.Duration, error) {
 		var took [2][]time.Duration
 		for range 3 {
@@ -196,7 +190,7 @@ func clock() int64 {
 }
 
 // writer is the other process: for each line with a number and a directory it
-// links so many messages from tmp into new, and then tells when.
+// renames so many messages from tmp into new, and then tells when.
 func writer(in io.Reader, out io.Writer) {
 	runtime.LockOSThread()
 	for lines := bufio.NewScanner(in); lines.Scan(); {
@@ -220,7 +214,7 @@ func writer(in io.Reader, out io.Writer) {
 			time.Sleep(gap)
 			from, to := filepath.Join(dir, "tmp", string(id)), filepath.Join(dir, "new", string(id)+".json")
 			at := clock()
-			if err := os.Link(from, to); err != nil {
+			if err := os.Rename(from, to); err != nil {
 				panic(err)
 			}
 			report = append(report, fmt.Sprintln(id, at))

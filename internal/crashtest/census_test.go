@@ -114,8 +114,12 @@ func (c *census) file(team, rel string) error {
 		lines := bytes.SplitAfter(data, []byte{'\n'})
 		for i, line := range lines {
 			if len(line) > 0 {
-				if !json.Valid(line) || line[len(line)-1] != '\n' && i == len(lines)-1 {
-					c.torn = append(c.torn, rel+": a line of the events: "+clip(string(line)))
+				if !json.Valid(line) {
+					// The last may be: it is cut off by the next who appends.
+					if i < len(lines)-1 && len(lines[i+1]) > 0 {
+						c.torn = append(c.torn, rel+": a line of the events: "+clip(string(line)))
+					}
+					continue
 				}
 				c.events[agent] = append(c.events[agent], string(line))
 			}

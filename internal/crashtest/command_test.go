@@ -136,6 +136,7 @@ func (w *world) run(c call) result {
 		cmd.Process.Kill()
 	}).Stop()
 	cmd.Wait()
+	w.add("processes", 1)
 	r := result{args: c.args, out: out.String(), err: stderr.String(), code: cmd.ProcessState.ExitCode()}
 	w.proper(r)
 	return r

@@ -22,7 +22,7 @@ var stressJobs = []job{
 	{"send", 2, []func(*world){(*world).send, (*world).send, (*world).say}},
 	{"once", 1, []func(*world){(*world).sendOnce}},
 	{"several", 1, []func(*world){(*world).sendAll, (*world).batch, (*world).attach}},
-	{"read", 3, []func(*world){(*world).read, (*world).cutRead, (*world).cutRead, (*world).headRead, (*world).jsonRead, (*world).fileRead}},
+	{"read", 4, []func(*world){(*world).read, (*world).read, (*world).cutRead, (*world).headRead, (*world).jsonRead, (*world).fileRead}},
 	{"slow", 1, []func(*world){(*world).slowRead}},
 	{"wait", 2, []func(*world){(*world).waitRead, (*world).follow, (*world).ask}},
 	{"answer", 1, []func(*world){(*world).answer, (*world).answer, (*world).withdraw, (*world).unread}},
@@ -91,20 +91,35 @@ func TestStress(t *testing.T) {
 	w := newWorld(t, dir, takers...)
 	end := time.Now().Add(d)
 	w.work(stressJobs, func() bool { return time.Now().After(end) })
-	println(time.Since(end).String())
 	v := w.judge(t, w.settle())
-	println(time.Since(end).String())
-	t.Log(w.restored(t))
-	println(time.Since(end).String())
-	fmt.Printf("stress %s: %s; %s\n", d, v, w.summary())
+	report := fmt.Sprintf("%s: %s; %s", d, v, w.summary())
+	t.Log(report)
+	if os.Getenv("ATM_STRESS") != "" {
+		fmt.Println("stress", report)
+	}
+	w.restored(t)
+	w.drained(t)
 }
 
 // restored takes a last backup, restores it elsewhere, and judges that.
-func (w *world) restored(t *testing.T) verdict {
+func (w *world) restored(t testing.TB) verdict {
 	file := w.home + "/last.tar.gz"
 	w.must("backup", file)
 	other := *w
 	other.root = w.root + "-restored"
 	other.must("restore", file)
 	return w.judge(t, take(t, other.team()))
+}
+
+// drained reads all that is unread, and judges once more.
+func (w *world) drained(t testing.TB) verdict {
+	for _, me := range takers {
+		for range 2 {
+			w.pipe(call{args: []string{"read", "--full", "--as", me}}, me, []int{0}, all)
+		}
+		if r := w.must("ls", "--count", "--as", me); r.out != "0\n" {
+			t.Errorf("unread by %s after everything was read: %s", me, r.out)
+		}
+	}
+	return w.judge(t, take(t, w.team()))
 }

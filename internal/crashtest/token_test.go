@@ -89,7 +89,7 @@ func shown(output string) (out, begun []token) {
 			begun = append(begun, token(headLine.FindStringSubmatch(in)[1]))
 		case text == nil:
 		case isBody:
-			if text = append(text, in); strings.HasPrefix(in, "end ") {
+			if text = append(text, in); in == "end "+string(begun[len(begun)-1]) {
 				flush()
 			}
 		case cutLine.MatchString(line):

@@ -102,9 +102,12 @@ func (l *ledger) judgeDrops(t testing.TB, v *verdict, c *census, texts map[key][
 	originals := map[key]int{}
 	for _, o := range c.others {
 		k := key{o.agent, o.token}
-		if o.kind == "original" {
+		switch {
+		case o.kind == "original":
 			originals[k]++
-		} else if o.token != "" {
+		case o.kind == "claim" && (len(texts[k]) > 0 || events[o.token] > 0):
+			// Published, and not let go of yet: settled by who comes next.
+		case o.token != "":
 			places[k] = append(places[k], o.path)
 		}
 	}

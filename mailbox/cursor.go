@@ -1,0 +1,225 @@
+package mailbox
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+
+	"github.com/agentteammail/atm/internal/atomicfile"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Gap says that events are missing between two that were returned: lines that
+// do not parse, or segments that are gone.
+type Gap struct{ From, To uint64 }
+
+// Cursor reads an agent's events in order, each once, across segments, while
+// others append. It sees whole lines only. Not for concurrent use.
+type Cursor struct {
+	box  *Box
+	next uint64 // the sequence number that comes next
+	f    *os.File
+	seg  uint64
+	off  int64  // where the next read begins: a line's beginning
+	rest []byte // whole lines that lie before off
+	good int64  // where the last line ended that parses
+}
+
+// Events is a cursor on the events after seq (0: from the first that is kept).
+func (b *Box) Events(after uint64) *Cursor { return &Cursor{box: b, next: after + 1} }
+
+// Close lets go of the log.
+func (c *Cursor) Close() error {
+	if c.f == nil {
+		return nil
+	}
+	err := c.f.Close()
+	c.f = nil
+	return err
+}
+
+// Seq is the sequence number of the last event that was returned.
+func (c *Cursor) Seq() uint64 { return c.next - 1 }
+
+// Next returns the next event, or io.EOF when there is none yet; call it again
+// later. When gap is not nil, events are missing before e.
+func (c *Cursor) Next() (e wire.Event, gap *Gap, err error) {
+	for {
+		if c.f == nil {
+			if err := c.openSegment(); err != nil {
+				return e, nil, err
+			}
+		}
+		line, err := c.line()
+		if err == io.EOF {
+			moved, err := c.advance()
+			if err != nil {
+				return e, nil, err
+			}
+			if !moved {
+				// Lines that do not parse, at the end, may yet be cut off.
+				c.off, c.rest = min(c.off, c.good), nil
+				return e, nil, io.EOF
+			}
+			continue
+		}
+		if err != nil {
+			return e, nil, err
+		}
+		end := c.off - int64(len(c.rest))
+		e, ok := logged(line, c.seg, end-int64(len(line))-1)
+		if !ok {
+			continue // not ours to mend: the gap shows at the next one
+		}
+		c.good = end
+		if e.Seq < c.next {
+			continue
+		}
+		if e.Seq > c.next {
+			gap = &Gap{c.next, e.Seq - 1}
+		}
+		c.next = e.Seq + 1
+		return e, gap, nil
+	}
+}
+
+// openSegment opens the segment that holds the next event: the last that
+// begins at or before it, or the first of all.
+func (c *Cursor) openSegment() error {
+	dir, err := c.box.eventsDir()
+	if err != nil {
+		return err
+	}
+	if dir == nil {
+		return io.EOF
+	}
+	defer dir.Close()
+	segs, err := segments(dir)
+	if err != nil {
+		return err
+	}
+	if len(segs) == 0 {
+		return io.EOF
+	}
+	at := segs[0]
+	for _, s := range segs {
+		if s <= c.next {
+			at = s
+		}
+	}
+	return c.openAt(dir, at)
+}
+
+func (c *Cursor) openAt(dir *atomicfile.Dir, seg uint64) error {
+	f, err := dir.Open(segmentName(seg))
+	if errors.Is(err, fs.ErrNotExist) {
+		return io.EOF
+	}
+	if err != nil {
+		return err
+	}
+	c.f, c.seg, c.off, c.rest, c.good = f, seg, 0, nil, 0
+	return nil
+}
+
+func (b *Box) eventsDir() (*atomicfile.Dir, error) {
+	if err := b.seen(); err != nil {
+		return nil, err
+	}
+	dir, err := b.store.dir.Walk(string(b.agent), "events")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return dir, err
+}
+
+// line returns the next whole line of the open segment, io.EOF when there is
+// none yet.
+func (c *Cursor) line() ([]byte, error) {
+	for {
+		if i := bytes.IndexByte(c.rest, '\n'); i >= 0 {
+			line := c.rest[:i]
+			c.rest = c.rest[i+1:]
+			return line, nil
+		}
+		// Only whole lines are kept between calls: a torn one may be cut off
+		// and written anew.
+		size := max(64<<10, 2*len(c.rest))
+		if size > maxLine {
+			// None of ours is so long: passed over, once it has an end.
+			if ok, err := c.pass(); !ok {
+				return nil, err
+			}
+			continue
+		}
+		buf := make([]byte, size)
+		n, err := c.f.ReadAt(buf, c.off)
+		buf = buf[:n]
+		last := bytes.LastIndexByte(buf, '\n')
+		if last < 0 {
+			if n < size {
+				c.rest = nil
+				if err == nil || err == io.EOF {
+					return nil, io.EOF
+				}
+				return nil, err
+			}
+			c.rest = buf // too short for one line: ask for more
+			continue
+		}
+		c.rest = buf[:last+1]
+		c.off += int64(last) + 1
+	}
+}
+
+// pass goes behind the line that begins at off, however long; false when it
+// does not end yet.
+func (c *Cursor) pass() (bool, error) {
+	buf := make([]byte, 1<<20)
+	for at := c.off; ; {
+		n, err := c.f.ReadAt(buf, at)
+		if i := bytes.IndexByte(buf[:n], '\n'); i >= 0 {
+			c.off, c.rest = at+int64(i)+1, nil
+			return true, nil
+		}
+		if err != nil {
+			c.rest = nil
+			return false, err
+		}
+		at += int64(n)
+	}
+}
+
+// advance goes to the next segment if there is one. What the open one got
+// meanwhile is read first, since it is looked for after the next was seen.
+func (c *Cursor) advance() (bool, error) {
+	dir, err := c.box.eventsDir()
+	if err != nil || dir == nil {
+		return false, err
+	}
+	defer dir.Close()
+	segs, err := segments(dir)
+	if err != nil {
+		return false, err
+	}
+	i, _ := slices.BinarySearch(segs, c.seg+1)
+	if i == len(segs) {
+		return false, nil
+	}
+	// A segment is never appended to once the next exists, but its last lines
+	// may have come between our last look and this one.
+	line, err := c.line()
+	if err == nil {
+		c.rest = append(append(append([]byte{}, line...), '\n'), c.rest...)
+		return true, nil
+	}
+	if err != io.EOF {
+		return false, err
+	}
+	c.f.Close()
+	c.f = nil
+	return true, c.openAt(dir, segs[i])
+}
