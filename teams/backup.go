@@ -55,6 +55,7 @@ type backup struct {
 	w     *tar.Writer
 	tick  func()
 	total mailbox.Moved
+	saved map[string]bool // messages, by mailbox and id
 }
 
 func (b *backup) bytes(name string, data []byte, at time.Time) error {
@@ -72,40 +73,42 @@ func (b *backup) bytes(name string, data []byte, at time.Time) error {
 	return err
 }
 
+// dir notes a directory: what is empty comes back as well.
+func (b *backup) dir(name string) error {
+	return b.w.WriteHeader(&tar.Header{Name: name + "/", Typeflag: tar.TypeDir, Mode: 0o700, ModTime: time.Now(), Format: tar.FormatPAX})
+}
+
 func (b *backup) team(t *Team) error {
 	top := string(t.Name)
-	// The team itself, so that one without members comes back as well.
-	if err := b.w.WriteHeader(&tar.Header{Name: top + "/", Typeflag: tar.TypeDir, Mode: 0o700, ModTime: time.Now(), Format: tar.FormatPAX}); err != nil {
+	b.saved = map[string]bool{}
+	if err := b.dir(top); err != nil {
 		return err
 	}
+	if err := b.boxes(t, top, true); err != nil {
+		return err
+	}
+	if err := b.file(t.Dir(), "team.toml", top+"/team.toml"); err != nil {
+		return err
+	}
+	for _, n := range []string{".sessions", ".files", ".archive"} {
+		if err := b.sub(t.Dir(), n, top+"/"+n, nil); err != nil {
+			return err
+		}
+	}
+	// What came back from the archive while it was copied, or came anew.
+	return b.boxes(t, top, false)
+}
+
+// boxes backs up the mailboxes of a team: all of it, or only messages that
+// have not been saved yet.
+func (b *backup) boxes(t *Team, top string, all bool) error {
 	boxes, err := t.Boxes()
 	if err != nil {
 		return err
 	}
 	for _, box := range boxes {
-		if err := b.box(top, box); err != nil {
-			if errors.Is(err, mailbox.ErrNoAgent) {
-				continue // retired meanwhile: it is in the archive, below
-			}
-			return err
-		}
-	}
-	for _, n := range []string{"team.toml"} {
-		if err := b.file(t.Dir(), n, top+"/"+n); err != nil {
-			return err
-		}
-	}
-	for _, n := range []string{".sessions", ".files", ".archive"} {
-		d, err := t.Dir().Sub(n)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		err = b.tree(d, top+"/"+n, nil)
-		d.Close()
-		if err != nil {
+		err := b.box(top+"/"+string(box.Agent()), box, all)
+		if err != nil && !errors.Is(err, mailbox.ErrNoAgent) { // retired meanwhile: it is in the archive
 			return err
 		}
 	}
@@ -114,15 +117,21 @@ func (b *backup) team(t *Team) error {
 
 // box backs one mailbox up: its messages by a listing under its lock, and then
 // everything else that lies in it.
-func (b *backup) box(top string, box *mailbox.Box) error {
+func (b *backup) box(top string, box *mailbox.Box, all bool) error {
 	box.TakeIn(b.ctx)
 	entries, err := box.List(b.ctx)
 	if err != nil {
 		return err
 	}
-	top += "/" + string(box.Agent())
+	if err := b.dir(top); err != nil {
+		return err
+	}
 	for i := range entries {
 		e := &entries[i]
+		key := top + "/" + string(e.ID)
+		if b.saved[key] {
+			continue
+		}
 		data, err := box.Copy(e)
 		if errors.Is(err, mailbox.ErrNotFound) {
 			b.total.Skipped++
@@ -134,35 +143,42 @@ func (b *backup) box(top string, box *mailbox.Box) error {
 		if err := b.bytes(top+"/"+e.Path, data, e.ID.Time()); err != nil {
 			return err
 		}
+		b.saved[key] = true
 		b.total.Messages++
 		b.total.Bytes += int64(len(data))
 	}
+	if !all {
+		return nil
+	}
 	d, err := box.Store().Dir().Sub(string(box.Agent()))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // retired meanwhile
+	}
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	for _, sub := range []string{"sent", "events", "inbox"} {
-		s, err := d.Sub(sub)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		skip := func(string) bool { return false }
-		if sub == "inbox" {
-			skip = func(n string) bool {
-				return slices.Contains([]string{"new", "cur", "done", "withdrawn", "tmp"}, n)
-			}
-		}
-		err = b.tree(s, top+"/"+sub, skip)
-		s.Close()
-		if err != nil {
+	for _, sub := range []string{"sent", "events"} {
+		if err := b.sub(d, sub, top+"/"+sub, nil); err != nil {
 			return err
 		}
 	}
-	return nil
+	return b.sub(d, "inbox", top+"/inbox", func(n string) bool {
+		return slices.Contains([]string{"new", "cur", "done", "withdrawn", "tmp"}, n)
+	})
+}
+
+// sub backs up a directory in d, if it is there.
+func (b *backup) sub(d *atomicfile.Dir, name, as string, skip func(string) bool) error {
+	s, err := d.Sub(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return b.tree(s, as, skip)
 }
 
 // tree backs up what lies in a directory: regular files and directories. What
@@ -183,16 +199,10 @@ func (b *backup) tree(d *atomicfile.Dir, top string, skip func(string) bool) err
 		case err != nil:
 			return err
 		case info.IsDir():
-			s, err := d.Sub(n)
-			if errors.Is(err, fs.ErrNotExist) {
-				continue
-			}
-			if err != nil {
+			if err := b.dir(top + "/" + n); err != nil {
 				return err
 			}
-			err = b.tree(s, top+"/"+n, nil)
-			s.Close()
-			if err != nil {
+			if err := b.sub(d, n, top+"/"+n, nil); err != nil {
 				return err
 			}
 		case info.Mode().IsRegular():
@@ -300,22 +310,28 @@ func (r *Root) restoreEntry(ctx context.Context, h *tar.Header, in io.Reader, lo
 		return mailbox.Moved{}, err
 	}
 	t, err := r.Team(team)
-	if err != nil || h.Typeflag == tar.TypeDir {
+	if err != nil || len(parts) < 2 {
 		return mailbox.Moved{}, err
 	}
-	if h.Typeflag != tar.TypeReg || h.Size > maxEntry || len(parts) < 2 {
+	isDir := h.Typeflag == tar.TypeDir
+	if !isDir && (h.Typeflag != tar.TypeReg || h.Size > maxEntry) {
 		return mailbox.Moved{Skipped: 1}, nil
 	}
 	agent, err := wire.ParseName(parts[1])
 	if err != nil { // .files, .archive, .sessions, team.toml
-		switch parts[1] {
-		case ".files", ".archive", ".sessions", "team.toml":
-			if archivedElsewhere(t, parts) {
-				return mailbox.Moved{Skipped: 1}, nil
+		switch {
+		case !slices.Contains([]string{".files", ".archive", ".sessions", "team.toml"}, parts[1]):
+			return mailbox.Moved{Skipped: 1}, nil
+		case isDir:
+			d, err := t.Dir().Make(parts[1:]...)
+			if err == nil {
+				d.Close()
 			}
-			return mailbox.Moved{}, restoreFile(t.Dir(), parts[1:], h.Size, in)
+			return mailbox.Moved{}, err
+		case archivedElsewhere(t, parts):
+			return mailbox.Moved{Skipped: 1}, nil
 		}
-		return mailbox.Moved{Skipped: 1}, nil
+		return mailbox.Moved{}, restoreFile(t.Dir(), parts[1:], h.Size, in)
 	}
 	box := t.Box(agent)
 	if !box.Exists() {
@@ -324,8 +340,8 @@ func (r *Root) restoreEntry(ctx context.Context, h *tar.Header, in io.Reader, lo
 		}
 	}
 	rest := parts[2:]
-	if len(rest) == 0 {
-		return mailbox.Moved{Skipped: 1}, nil
+	if len(rest) == 0 || isDir {
+		return mailbox.Moved{}, nil
 	}
 	if state, ok := stateAt(rest); ok {
 		data, err := io.ReadAll(io.LimitReader(in, wire.MaxFile+1))
@@ -341,21 +357,44 @@ func (r *Root) restoreEntry(ctx context.Context, h *tar.Header, in io.Reader, lo
 		}
 		return mailbox.Moved{Skipped: 1}, err
 	}
-	if rest[0] == "events" {
-		ours, known := logs[string(team)+"/"+string(agent)]
-		if !known {
-			seq, err := box.LastSeq()
-			if err != nil {
-				return mailbox.Moved{}, err
-			}
-			ours = seq == 0
-			logs[string(team)+"/"+string(agent)] = ours
-		}
-		if !ours {
-			return mailbox.Moved{}, nil
-		}
+	if rest[0] == "events" && len(rest) == 2 {
+		return mailbox.Moved{}, r.restoreEvents(t, box, parts, h.Size, in, logs)
 	}
 	return mailbox.Moved{}, restoreFile(t.Dir(), parts[1:], h.Size, in)
+}
+
+// restoreEvents restores a segment of an event log where there was none, or
+// where what there is came from this backup: a restore that was cut off goes
+// on.
+func (r *Root) restoreEvents(t *Team, box *mailbox.Box, parts []string, size int64, in io.Reader, logs map[string]bool) error {
+	key := parts[0] + "/" + parts[1]
+	ours, known := logs[key]
+	if !known {
+		seq, err := box.LastSeq()
+		if err != nil {
+			return err
+		}
+		ours = seq == 0
+	}
+	d, err := t.Dir().Make(parts[1:3]...)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	data, err := io.ReadAll(io.LimitReader(in, size))
+	if err != nil {
+		return err
+	}
+	there, err := d.ReadFile(parts[3], 1<<30)
+	if errors.Is(err, fs.ErrNotExist) {
+		logs[key] = ours
+		if !ours {
+			return nil
+		}
+		return restoreFile(t.Dir(), parts[1:], int64(len(data)), bytes.NewReader(data))
+	}
+	logs[key] = err == nil && bytes.Equal(there, data)
+	return err
 }
 
 // archivedElsewhere reports whether an archived message of a backup is in its
@@ -422,5 +461,5 @@ func restoreFile(top *atomicfile.Dir, parts []string, size int64, in io.Reader) 
 	if err := draft.Link(d, parts[last]); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return nil
+	return d.Sync()
 }
