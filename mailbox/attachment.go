@@ -32,7 +32,7 @@ func (s *Store) Attach(name string, content io.Reader) (wire.Attachment, error) 
 	defer d.Close()
 	hash := sha256.New()
 	text := true
-	buf := make([]byte, 256<<10)
+	buf := make([]byte, 64<<10)
 	var carry []byte
 	for {
 		n, rerr := content.Read(buf)

@@ -96,7 +96,7 @@ func censusOf(t tb, team, agentDir, archive string) census {
 			t.Fatal(err)
 		}
 	}
-	c.bad = filesIn(t, filepath.Join(agentDir, "inbox", "bad"), func(n string) bool { return !strings.HasSuffix(n, ".reason") })
+	c.bad = filesIn(t, filepath.Join(agentDir, "inbox", "bad"), func(n string) bool { return !strings.HasSuffix(n, ".reason") && n[0] != '.' })
 	c.tmp = filesIn(t, filepath.Join(agentDir, "inbox", "tmp"), nil)
 	c.inbox = filesIn(t, filepath.Join(agentDir, "inbox"), nil)
 	c.drops = filesIn(t, filepath.Join(archive, "drops"), nil)

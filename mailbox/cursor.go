@@ -1,12 +1,14 @@
 package mailbox
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"slices"
+	"strconv"
 
 	"github.com/agentteammail/atm/internal/atomicfile"
 	"github.com/agentteammail/atm/wire"
@@ -26,6 +28,8 @@ type Cursor struct {
 	off  int64  // where the next read begins: a line's beginning
 	rest []byte // whole lines that lie before off
 	good int64  // where the last line ended that parses
+
+	sought bool // off was found by seek, and no event since
 }
 
 // Events is a cursor on the events after seq (0: from the first that is kept).
@@ -79,8 +83,14 @@ func (c *Cursor) Next() (e wire.Event, gap *Gap, err error) {
 			continue
 		}
 		if e.Seq > c.next {
+			if c.sought {
+				// A line that is not the log's own may have led past it.
+				c.off, c.rest, c.good, c.sought = 0, nil, 0, false
+				continue
+			}
 			gap = &Gap{c.next, e.Seq - 1}
 		}
+		c.sought = false
 		c.next = e.Seq + 1
 		return e, gap, nil
 	}
@@ -122,7 +132,59 @@ func (c *Cursor) openAt(dir *atomicfile.Dir, seg uint64) error {
 		return err
 	}
 	c.f, c.seg, c.off, c.rest, c.good = f, seg, 0, nil, 0
+	return c.seek()
+}
+
+// seek moves from the beginning of a segment to near the next event, by
+// bisection: decoding a full segment line by line takes a second.
+func (c *Cursor) seek() error {
+	info, err := c.f.Stat()
+	if err != nil {
+		return err
+	}
+	// The line wanted begins at c.off or behind; every event whose line begins
+	// behind end comes after it.
+	for end := info.Size(); end-c.off > 64<<10; {
+		mid := c.off + (end-c.off)/2
+		at, seq, err := eventBehind(c.f, mid, end)
+		if err != nil {
+			return err
+		}
+		if seq > 0 && seq <= c.next {
+			c.off = at
+		} else {
+			end = mid
+		}
+	}
+	c.good, c.sought = c.off, c.off > 0
 	return nil
+}
+
+// eventBehind returns the number of the first event whose line begins between
+// two offsets, and where that is; 0 when there is none. It is not decoded.
+func eventBehind(f *os.File, from, end int64) (at int64, seq uint64, err error) {
+	r := bufio.NewReaderSize(io.NewSectionReader(f, from, end-from), 16<<10)
+	for at = from; ; {
+		part, err := r.ReadSlice('\n')
+		at += int64(len(part))
+		if err == bufio.ErrBufferFull {
+			continue
+		}
+		if err == io.EOF {
+			return 0, 0, nil
+		}
+		if err != nil {
+			return 0, 0, err
+		}
+		head, _ := r.Peek(len(`{"seq":18446744073709551615,`))
+		if rest, ok := bytes.CutPrefix(head, []byte(`{"seq":`)); ok {
+			if digits, _, ok := bytes.Cut(rest, []byte{','}); ok {
+				if seq, err := strconv.ParseUint(string(digits), 10, 64); err == nil {
+					return at, seq, nil
+				}
+			}
+		}
+	}
 }
 
 func (b *Box) eventsDir() (*atomicfile.Dir, error) {

@@ -91,7 +91,12 @@ func (b *Box) takeIn(ctx context.Context, foreign []string) (Taken, error) {
 	}
 	l, err := b.store.locks.Try(string(b.agent)+".drops", lockfile.Exclusive, b.seen)
 	var held *lockfile.HeldError
-	if errors.As(err, &held) || readOnly(err) {
+	if errors.As(err, &held) {
+		// Another is at it; should that one be killed, its claims wait.
+		t.Waiting = len(found) + len(claims)
+		return t, nil
+	}
+	if readOnly(err) {
 		return t, nil
 	}
 	if err != nil {

@@ -63,7 +63,7 @@ func (f *trip) fault(op atomicfile.Op, name string) error {
 
 // faultRun is one run of a scene.
 type faultRun struct {
-	t    *testing.T
+	t    tb
 	trip *trip
 	path string
 	*Store
@@ -71,6 +71,7 @@ type faultRun struct {
 	ids               []wire.ID // of messages that setup put into bob's mailbox
 	posts             []*Post
 	shown             map[wire.ID]int
+	showing           func(wire.ID) // nil, or told of each message shown
 	torn              []byte
 }
 
@@ -131,6 +132,9 @@ func (r *faultRun) read() error {
 	batch, err := r.bob.Read(ctx, ReadOptions{}, func(b Batch) (int, error) {
 		for _, it := range b.Items {
 			r.shown[it.ID]++
+			if r.showing != nil {
+				r.showing(it.ID)
+			}
 		}
 		return len(b.Items), nil
 	})
@@ -421,20 +425,49 @@ var faultScenes = map[string]faultScene{
 	},
 }
 
-func (scene faultScene) run(t *testing.T, at *trip) {
+// scene begins a run of a scene: the mailboxes and what was before.
+func (scene faultScene) begin(t *testing.T, at *trip) *faultRun {
 	path, err := os.MkdirTemp(scratchTop, "fault-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer os.RemoveAll(path)
-	r := &faultRun{t: t, trip: at, path: path, Store: openStore(t, path, at.fault, "alice", "bob", "carol"), shown: map[wire.ID]int{}}
-	defer r.Store.Close()
-	r.alice, r.bob, r.carol = r.Box("alice"), r.Box("bob"), r.Box("carol")
+	r := newFaultRun(t, path, openStore(t, path, at.fault, "alice", "bob", "carol"))
+	r.trip = at
 	if scene.setup != nil {
 		scene.setup(r)
 	}
+	return r
+}
+
+func newFaultRun(t tb, path string, s *Store) *faultRun {
+	return &faultRun{t: t, path: path, Store: s, alice: s.Box("alice"), bob: s.Box("bob"), carol: s.Box("carol"), shown: map[wire.ID]int{}}
+}
+
+// sound looks at all mailboxes of the run.
+func (r *faultRun) sound() {
+	for _, agent := range []wire.Name{"bob", "carol"} {
+		takeCensus(r.t, r.path, agent).sound(r.t)
+	}
+}
+
+// end is what must hold at last.
+func (scene faultScene) end(r *faultRun) {
+	r.sound()
+	scene.after(r)
+	r.sound()
+	for _, agent := range []wire.Name{"bob", "carol"} {
+		if r.Box(agent).Exists() {
+			eventsOf(r.t, r.Box(agent))
+		}
+	}
+	r.Store.Close()
+	os.RemoveAll(r.path)
+}
+
+func (scene faultScene) run(t *testing.T, at *trip) {
+	r := scene.begin(t, at)
 	at.armed = true
-	err = scene.act(r)
+	err := scene.act(r)
 	at.armed = false
 	if err != nil {
 		r.names(err)
@@ -442,22 +475,13 @@ func (scene faultScene) run(t *testing.T, at *trip) {
 	if len(at.again) > 0 {
 		t.Errorf("fsync again after it failed: %s", at.again)
 	}
-	for _, agent := range []wire.Name{"bob", "carol"} {
-		takeCensus(t, path, agent).sound(t)
-	}
-	scene.after(r)
-	for _, agent := range []wire.Name{"bob", "carol"} {
-		if r.Box(agent).Exists() {
-			takeCensus(t, path, agent).sound(t)
-			eventsOf(t, r.Box(agent))
-		}
-	}
+	scene.end(r)
 }
 
 // names fails unless an error says which operation it was, and why.
 func (r *faultRun) names(err error) {
 	if r.trip.k == 0 {
-		r.t.Fatal("without a fault: ", err)
+		r.t.Fatal(fmt.Errorf("without a fault: %w", err))
 	}
 	if !errors.Is(err, r.trip.err) {
 		r.t.Errorf("the error is not the one of the system: %v", err)
@@ -472,6 +496,9 @@ func (r *faultRun) names(err error) {
 
 var scratchTop string
 
+// stressed runs leave nothing out.
+var stressed = os.Getenv("ATM_STRESS") != ""
+
 // Every file operation of what a mailbox does fails once, and every one from
 // each moment on. Nothing that was acknowledged is lost, nothing is torn or
 // doubled, and the same again succeeds.
@@ -484,15 +511,16 @@ func TestFaults(t *testing.T) {
 				clean := &trip{}
 				scene.run(t, clean)
 				errnos := []syscall.Errno{syscall.ENOSPC, syscall.EIO, syscall.EROFS, syscall.EDQUOT}
-				if name == "drop too much" { // a megabyte each time
-					errnos = errnos[:1]
+				step := 1
+				if name == "drop too much" && !stressed { // a megabyte each time
+					errnos, step = errnos[:1], 3
 				}
 				runs := 0
-				for k := 1; k <= clean.n; k++ {
-					for _, errno := range errnos {
+				for k := 1; k <= clean.n; k += step {
+					for i, errno := range errnos {
 						for _, onward := range []bool{false, true} {
-							if onward && name == "drop too much" {
-								continue
+							if onward && i != k%len(errnos) && !stressed {
+								continue // one of them each
 							}
 							at := &trip{k: k, err: errno, onward: onward}
 							scene.run(t, at)

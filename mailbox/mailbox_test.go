@@ -43,7 +43,7 @@ func message(from wire.Name, body string) *wire.Message {
 }
 
 // deliver delivers one message to one mailbox and fails the test if that fails.
-func deliver(t testing.TB, b *Box, m *wire.Message) {
+func deliver(t tb, b *Box, m *wire.Message) {
 	t.Helper()
 	p := &Post{Message: m, To: []*Box{b}}
 	Deliver(context.Background(), p)

@@ -49,6 +49,7 @@ var roles = map[string]func(*process){
 	"gc":     (*process).gc,
 	"retire": (*process).retire,
 	"append": (*process).append,
+	"once":   (*process).once,
 }
 
 // The mailboxes of a stress run: in bob's nothing goes back to unread, in

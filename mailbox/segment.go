@@ -54,12 +54,11 @@ func (r *room) repair(f *os.File, first uint64) (seq uint64, size int64, err err
 			from += int64(i)
 			buf = buf[i:]
 		}
-		if last, stop := lastEvent(buf, first, from); stop > 0 {
-			seq, end = max(last, first-1), from+int64(stop)
-			break
-		}
-		if size <= window {
-			seq, end = first-1, 0
+		last, stop, sure := lastEvent(buf, first, from)
+		if sure || size <= window {
+			if seq, end = max(last, first-1), 0; stop > 0 {
+				end = from + int64(stop)
+			}
 			break
 		}
 	}
@@ -97,18 +96,24 @@ func logged(line []byte, first uint64, at int64) (wire.Event, bool) {
 // begin at from, and where the last one that parses ends; 0 when none does. The
 // largest is the last one's, unless somebody else wrote a line into the log:
 // then counting on from that would make followers, who are further, pass over
-// what comes.
-func lastEvent(lines []byte, first uint64, from int64) (seq uint64, end int) {
+// what comes. sure means that the last one counts on from the one before it.
+func lastEvent(lines []byte, first uint64, from int64) (seq uint64, end int, sure bool) {
+	start := 0
 	for stop := len(lines); stop > 0 && end == 0; {
 		nl := bytes.LastIndexByte(lines[:stop], '\n')
 		if nl < 0 {
-			return 0, 0
+			return 0, 0, false
 		}
-		start := bytes.LastIndexByte(lines[:nl], '\n') + 1
+		start = bytes.LastIndexByte(lines[:nl], '\n') + 1
 		if e, ok := logged(lines[start:nl], first, from+int64(start)); ok {
 			seq, end = e.Seq, nl+1
 		}
 		stop = nl
+	}
+	if start > 0 {
+		begin := bytes.LastIndexByte(lines[:start-1], '\n') + 1
+		e, ok := logged(lines[begin:start-1], first, from+int64(begin))
+		sure = ok && e.Seq+1 == seq
 	}
 	if highest(lines[:end]) > seq {
 		for at := 0; at < end; {
@@ -119,7 +124,7 @@ func lastEvent(lines []byte, first uint64, from int64) (seq uint64, end int) {
 			at += n + 1
 		}
 	}
-	return seq, end
+	return seq, end, sure
 }
 
 // highest is the largest number that lines begin with, as ours do: a hint.

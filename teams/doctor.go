@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -74,12 +75,11 @@ func quote(s string) string {
 }
 
 func (d *doctor) disk() {
-	kind, remote := FileSystem(d.root.Path)
-	switch {
-	case remote:
-		d.say("fs.remote", "warning", "atm backup root.atm   and restore it on a local disk", "the root lies on %s, whose locks and events do not reach other machines: changes are found by polling", kind)
-	case kind != "":
-		d.say("fs", "ok", "", "file system %s", kind)
+	switch remote, refused := watcher.Probe(d.root.Path); {
+	case remote != "":
+		d.say("fs.remote", "warning", "atm backup root.tar.gz", "the root lies on %s: locks and events do not reach other machines, and what waits looks every half second; restore the backup to a local disk", remote)
+	case refused != "":
+		d.say("fs.no_events", "warning", "", "the kernel tells nothing of changes (%s): what waits looks every half second", refused)
 	}
 	if free, ok := freeBytes(d.root.Path); ok && free < lowDisk {
 		d.say("disk.low", "warning", "atm gc", "%s free", mailbox.Size(int64(free)))

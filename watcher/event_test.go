@@ -21,7 +21,7 @@ func TestEventsAreFromNowOrFromASequenceNumber(t *testing.T) {
 			appendEvent(t, b, "old")
 		}
 	}
-	w := watch(t, Options{Events: true, After: map[wire.Name]uint64{"carol": 1}}, bob, carol)
+	w := watch(t, Options{Events: true, After: map[wire.Address]uint64{{Agent: "carol", Team: "main"}: 1}}, bob, carol)
 	for _, want := range []string{"old 2", "old 3"} {
 		if e := next(t, w); e.Agent != "carol" || word(e) != want {
 			t.Fatal(e.Agent, word(e))

@@ -71,7 +71,7 @@ func newFeed(w *Watcher, index int, b *mailbox.Box, path string) *feed {
 func (f *feed) open(ctx context.Context) error {
 	f.attach()
 	if f.w.opt.Events {
-		after, given := f.w.opt.After[f.box.Agent()]
+		after, given := f.w.opt.After[f.box.Address()]
 		if !given && f.view != nil {
 			var err error
 			if after, err = f.box.LastSeq(); err != nil && !errors.Is(err, mailbox.ErrNoAgent) {

@@ -84,7 +84,7 @@ type Options struct {
 	// After says, for an agent, after which sequence number its events begin
 	// (0: with the first that is kept). For an agent that is absent here they
 	// begin with those appended after Open.
-	After map[wire.Name]uint64
+	After map[wire.Address]uint64
 
 	Rescan    time.Duration // how often the directories are looked at without a hint; 0: 3 s
 	Poll      time.Duration // the same where hints cannot be relied on; 0: 500 ms
@@ -277,6 +277,23 @@ func (w *Watcher) Polling() string {
 		return *why
 	}
 	return ""
+}
+
+// Probe says whether a watcher of what lies at path would poll, and why: the
+// kind of a file system that others than this kernel may change, or what the
+// kernel refuses. Both are "" where its events can be relied on. It changes
+// nothing.
+func Probe(path string) (remote, refused string) {
+	remote = foreignFS(path)
+	w, err := fsnotify.NewWatcher()
+	if err == nil {
+		err = w.Add(path)
+		w.Close()
+	}
+	if err != nil {
+		refused = err.Error()
+	}
+	return remote, refused
 }
 
 func (w *Watcher) poll(why string) { w.polling.CompareAndSwap(nil, &why) }

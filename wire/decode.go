@@ -122,6 +122,9 @@ func decodeString(raw json.RawMessage) (string, error) {
 	if len(raw) == 0 || raw[0] != '"' {
 		return "", errors.New("must be a string")
 	}
+	if len(raw) > 1 && bytes.IndexByte(raw, '\\') < 0 {
+		return string(raw[1 : len(raw)-1]), nil // taken from valid JSON and UTF-8
+	}
 	var s string
 	if err := json.Unmarshal(raw, &s); err != nil {
 		return "", errors.New("must be a string")

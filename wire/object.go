@@ -56,7 +56,13 @@ func Object(data []byte) ([]Field, error) {
 	if i := firstInvalid(data); i >= 0 {
 		return nil, decodeError(data, i, true, "not UTF-8")
 	}
-	dec := json.NewDecoder(bytes.NewReader(data))
+	if json.Valid(data) {
+		if at := space(data, 0); data[at] == '{' {
+			return members(data, at), nil
+		}
+		return nil, ErrNotObject
+	}
+	dec := json.NewDecoder(bytes.NewReader(data)) // for the place of the error
 	tok, err := dec.Token()
 	if err != nil {
 		return nil, syntaxError(data, err, int(dec.InputOffset()))
@@ -101,6 +107,67 @@ func Object(data []byte) ([]Field, error) {
 		return nil, decodeError(data, len(data)-len(rest), true, "something follows the object")
 	}
 	return fields, nil
+}
+
+// members is Object for what is known to be valid JSON: data[at] is the brace.
+// (json.Decoder takes three times as long and five times the allocations.)
+func members(data []byte, at int) []Field {
+	fields := make([]Field, 0, 12)
+	var seen keys
+	for at = space(data, at+1); data[at] != '}'; {
+		end := valueEnd(data, at)
+		key, _ := decodeString(data[at:end])
+		at = space(data, space(data, end)+1) // past the colon
+		end = valueEnd(data, at)
+		f := Field{Key: key, Raw: json.RawMessage(bytes.Clone(data[at:end])), at: at}
+		if i := seen.index(fields, key); i >= 0 {
+			fields[i] = f
+		} else {
+			fields = append(fields, f)
+		}
+		if at = space(data, end); data[at] == ',' {
+			at = space(data, at+1)
+		}
+	}
+	return fields
+}
+
+// valueEnd is where the value ends that begins at an offset of valid JSON.
+func valueEnd(data []byte, at int) int {
+	depth := 0
+	for ; ; at++ {
+		switch data[at] {
+		case '"':
+			for at++; data[at] != '"'; at++ {
+				if data[at] == '\\' {
+					at++
+				}
+			}
+			if depth == 0 {
+				return at + 1
+			}
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth == 0 {
+				return at // of the object around a number or a word
+			}
+			if depth--; depth == 0 {
+				return at + 1
+			}
+		case ',', ' ', '\t', '\n', '\r':
+			if depth == 0 {
+				return at
+			}
+		}
+	}
+}
+
+func space(data []byte, at int) int {
+	for data[at] == ' ' || data[at] == '\t' || data[at] == '\n' || data[at] == '\r' {
+		at++
+	}
+	return at
 }
 
 // keys finds a key among fields that grow: by looking at each while they are

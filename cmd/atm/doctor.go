@@ -4,8 +4,6 @@ import (
 	"context"
 
 	"github.com/agentteammail/atm/internal/cmdline"
-	"github.com/agentteammail/atm/teams"
-	"github.com/agentteammail/atm/watcher"
 )
 
 var doctorVerb = &cmdline.Verb{
@@ -21,9 +19,6 @@ func doctor(ctx context.Context, e *env) error {
 		return err
 	}
 	checks := e.root.Doctor(ctx, e.place(), e.Bool("fix"))
-	if why := e.polls(ctx); why != "" {
-		checks = append(checks, teams.Check{Code: "fs.no_events", Severity: "warning", Message: why + ": what waits looks every half second instead"})
-	}
 	wrong := 0
 	for _, c := range checks {
 		if c.Wrong() {
@@ -54,29 +49,4 @@ func doctor(ctx context.Context, e *env) error {
 		return &cmdline.Error{Exit: cmdline.ExitFailed, Printed: true}
 	}
 	return nil
-}
-
-// polls says why what waits would have to poll here, "" if it need not.
-func (e *env) polls(ctx context.Context) string {
-	names, err := e.root.Teams()
-	if err != nil {
-		return ""
-	}
-	for _, n := range names {
-		t, err := e.root.Team(n)
-		if err != nil {
-			continue
-		}
-		boxes, err := t.Boxes()
-		if err != nil || len(boxes) == 0 {
-			continue
-		}
-		w, err := watcher.Open(ctx, boxes[:1], watcher.Options{Messages: true})
-		if err != nil {
-			return err.Error()
-		}
-		defer w.Close()
-		return w.Polling()
-	}
-	return ""
 }

@@ -46,6 +46,12 @@ type happening struct {
 	gap   *mailbox.Gap
 }
 
+// arrival is a message at one recipient.
+type arrival struct {
+	at wire.Address
+	id wire.ID
+}
+
 // watched are the mailboxes that the arguments name, or all.
 func (e *env) watched() ([]*mailbox.Box, error) {
 	if err := e.open(); err != nil {
@@ -71,9 +77,9 @@ func watch(ctx context.Context, e *env) error {
 		return err
 	}
 	var past []happening
-	opt := watcher.Options{Messages: true, Events: true, After: map[wire.Name]uint64{}}
+	opt := watcher.Options{Messages: true, Events: true, After: map[wire.Address]uint64{}}
 	for _, b := range boxes {
-		if opt.After[b.Agent()], err = b.LastSeq(); err != nil {
+		if opt.After[b.Address()], err = b.LastSeq(); err != nil {
 			return err
 		}
 	}
@@ -85,18 +91,18 @@ func watch(ctx context.Context, e *env) error {
 	if why := w.Polling(); why != "" {
 		e.Warn("%s: looking every half second instead", why)
 	}
-	shown := map[wire.ID]bool{}
+	shown := map[arrival]bool{}
 	if e.Given("since") {
 		if past, err = e.past(ctx, boxes); err != nil {
 			return err
 		}
 	}
 	for _, h := range past {
-		if h.event != nil && h.event.Seq > opt.After[h.agent.Agent] {
+		if h.event != nil && h.event.Seq > opt.After[h.agent] {
 			continue // the watcher brings it
 		}
 		if h.msg != nil {
-			shown[h.msg.ID] = true
+			shown[arrival{h.agent, h.msg.ID}] = true
 		}
 		if err := e.happened(h); err != nil {
 			return quietEnd(err)
@@ -111,7 +117,7 @@ func watch(ctx context.Context, e *env) error {
 			e.Warn("%v", entry.Err)
 			continue
 		}
-		if entry.Message != nil && shown[entry.Message.ID] {
+		if entry.Message != nil && shown[arrival{entry.Box.Address(), entry.Message.ID}] {
 			continue
 		}
 		h := happening{at: time.Now(), agent: entry.Box.Address(), msg: entry.Message, event: entry.Event, gap: entry.Gap}

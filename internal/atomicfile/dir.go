@@ -260,38 +260,46 @@ func (d *Dir) Open(name string) (*os.File, error) {
 
 // ReadFile reads a regular file of at most max bytes.
 func (d *Dir) ReadFile(name string, max int) ([]byte, error) {
-	f, err := d.Open(name)
+	if !oneComponent(name) {
+		return nil, d.wrap("open", name, fs.ErrInvalid)
+	}
+	for _, op := range []Op{OpOpen, OpRead} {
+		if err := d.check(op, name); err != nil {
+			return nil, err
+		}
+	}
+	// Looked at before: to open a FIFO or a device is to do something to it.
+	info, err := d.lstat(name)
+	if err != nil {
+		return nil, d.wrap("open", name, unwrap(err))
+	}
+	if !info.Mode().IsRegular() {
+		return nil, d.wrap("open", name, ErrNotRegular)
+	}
+	if info.Size() > int64(max) {
+		return nil, d.wrap("read", name, ErrTooLarge)
+	}
+	f, err := d.openRead(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	if err := d.check(OpRead, name); err != nil {
-		return nil, err
-	}
-	size := 1024
-	if info, err := f.Stat(); err == nil {
-		if info.Size() > int64(max) {
-			return nil, d.wrap("read", name, ErrTooLarge)
-		}
-		size = int(info.Size())
-	}
-	b := make([]byte, size+1)
+	// A read that does not fill the buffer met the end: one call, as a rule.
+	b := make([]byte, info.Size()+1)
 	n := 0
 	for {
 		m, err := f.Read(b[n:])
 		n += m
-		if err == io.EOF {
+		if n > max {
+			return nil, d.wrap("read", name, ErrTooLarge)
+		}
+		if err == io.EOF || err == nil && n < len(b) {
 			return b[:n], nil
 		}
 		if err != nil {
 			return nil, d.wrap("read", name, unwrap(err))
 		}
-		if n > max {
-			return nil, d.wrap("read", name, ErrTooLarge)
-		}
-		if n == len(b) {
-			b = append(b, make([]byte, len(b))...)
-		}
+		b = append(b, make([]byte, len(b))...)
 	}
 }
 

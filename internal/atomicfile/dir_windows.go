@@ -17,6 +17,8 @@ func (d *Dir) openFile(name string, flag int, perm uint32) (*os.File, error) {
 	return f, nil
 }
 
+func (d *Dir) openRead(name string) (*os.File, error) { return d.openFile(name, os.O_RDONLY, 0) }
+
 // Windows has no fsync of a directory: NTFS journals the entry itself.
 func (d *Dir) syncDir() error { return nil }
 

@@ -22,7 +22,7 @@ func Escape(s string) string {
 
 func steers(r rune) bool {
 	return r < 0x20 || r >= 0x7f && r <= 0x9f ||
-		r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0x2028 || r == 0x2029
+		r == 0x061c || r == 0x200e || r == 0x200f || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0x2028 || r == 0x2029
 }
 
 // escapeFrom escapes s, which is clean before i.

@@ -4,12 +4,14 @@ package crashtest
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -81,8 +83,11 @@ func (w *world) team() string { return filepath.Join(w.root, "main") }
 type call struct {
 	args  []string
 	stdin io.Reader
+	text  string        // stdin, where that is nil
 	out   *os.File      // nil: kept in the result
 	kill  time.Duration // SIGKILL after so long; 0: never
+	under []string      // what it runs under, such as strace
+	root  string        // another root than the world's
 }
 
 // result is what is left of a process.
@@ -106,8 +111,9 @@ func clip(s string) string {
 // longest is how long a process may take: none may hang.
 const longest = 30 * time.Second
 
-func (w *world) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(w.atm, append([]string{"--root", w.root}, args...)...)
+func (w *world) command(under []string, args ...string) *exec.Cmd {
+	line := append(append(slices.Clone(under), w.atm, "--root", w.root), args...)
+	cmd := exec.Command(line[0], line[1:]...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + w.home, "TMPDIR=" + w.home}
 	cmd.Dir = w.home
 	cmd.WaitDelay = time.Second
@@ -116,9 +122,14 @@ func (w *world) command(args ...string) *exec.Cmd {
 
 // run runs a process to its end, whatever that is.
 func (w *world) run(c call) result {
-	cmd := w.command(c.args...)
+	at := *w
+	at.root = cmp.Or(c.root, w.root)
+	cmd := at.command(c.under, c.args...)
 	var out, stderr bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.stdin, &out, &stderr
+	if c.text != "" {
+		cmd.Stdin = strings.NewReader(c.text)
+	}
 	if c.out != nil {
 		cmd.Stdout = c.out
 	}

@@ -22,6 +22,7 @@ type ledger struct {
 	begun   map[key]bool    // of which the first line did
 	excused map[mail]bool   // messages that somebody may have taken without reading: replied to, acknowledged
 	acks    map[mail]bool   // acks whose ids were printed
+	retries []func()        // sends of ids that were sent before
 	count   map[string]int  // for the line at the end
 	wrongs  map[string]bool // each said once
 	order   []string        // of wrongs

@@ -17,7 +17,7 @@ import (
 
 var powercutJobs = []job{
 	{"send", 2, []func(*world){(*world).send, (*world).say, (*world).attach}},
-	{"once", 1, []func(*world){(*world).sendOnce}},
+	{"once", 1, []func(*world){(*world).sendOnce, (*world).sendAgain}},
 	{"several", 2, []func(*world){(*world).sendAll, (*world).batch}},
 	{"read", 1, []func(*world){(*world).read, (*world).cutRead}},
 	{"answer", 2, []func(*world){(*world).answer, (*world).answer, (*world).withdraw, (*world).unread}},

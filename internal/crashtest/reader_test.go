@@ -98,7 +98,7 @@ func (w *world) slowRead() {
 func (w *world) headRead() {
 	me, _ := whoReads()
 	cmd := exec.Command("sh", "-c", `"$0" read --as "$1" --root "$2" 2>&3 | head -n "$3"`, w.atm, me, w.root, []string{"1", "3", "8", "30"}[rand.IntN(4)])
-	cmd.Env = w.command().Env
+	cmd.Env = w.command(nil).Env
 	said, err := os.CreateTemp(w.home, "stderr")
 	if err != nil {
 		w.t.Error(err)

@@ -119,9 +119,23 @@ func (w *world) sendOnce() {
 		})
 	}
 	both.Wait()
-	if rand.IntN(2) == 0 {
-		time.Sleep(time.Duration(rand.IntN(100)) * time.Millisecond)
+	w.mu.Lock()
+	w.retries = append(w.retries, try)
+	w.mu.Unlock()
+}
+
+// sendAgain sends an id again that was sent some time ago: it may have been
+// read meanwhile, put back, withdrawn or archived.
+func (w *world) sendAgain() {
+	w.mu.Lock()
+	var try func()
+	if n := len(w.retries); n > 0 {
+		try = w.retries[rand.IntN(n)]
+	}
+	w.mu.Unlock()
+	if try != nil {
 		try()
+		w.add("sent again", 1)
 	}
 }
 

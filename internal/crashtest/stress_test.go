@@ -20,12 +20,12 @@ type job struct {
 
 var stressJobs = []job{
 	{"send", 2, []func(*world){(*world).send, (*world).send, (*world).say}},
-	{"once", 1, []func(*world){(*world).sendOnce}},
+	{"once", 1, []func(*world){(*world).sendOnce, (*world).sendAgain, (*world).sendAgain}},
 	{"several", 1, []func(*world){(*world).sendAll, (*world).batch, (*world).attach}},
 	{"read", 4, []func(*world){(*world).read, (*world).read, (*world).cutRead, (*world).headRead, (*world).jsonRead, (*world).fileRead}},
 	{"slow", 1, []func(*world){(*world).slowRead}},
 	{"wait", 2, []func(*world){(*world).waitRead, (*world).follow, (*world).ask}},
-	{"answer", 1, []func(*world){(*world).answer, (*world).answer, (*world).withdraw, (*world).unread}},
+	{"answer", 2, []func(*world){(*world).answer, (*world).answer, (*world).answer, (*world).withdraw, (*world).unread}},
 	{"drop", 1, []func(*world){(*world).dropIn}},
 	{"keep", 1, []func(*world){(*world).gc, (*world).look, (*world).look}},
 	{"backup", 1, []func(*world){(*world).backup}},

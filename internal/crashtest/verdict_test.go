@@ -5,7 +5,6 @@ package crashtest
 import (
 	"fmt"
 	"strings"
-	"testing"
 )
 
 // A verdict compares what was promised with what is there.
@@ -20,8 +19,14 @@ func (v verdict) String() string {
 		v.messages, v.lost, v.doubled, v.torn, v.unseen, v.unpaid)
 }
 
+// reporter is the part of a testing.TB that a verdict needs.
+type reporter interface {
+	Helper()
+	Errorf(format string, args ...any)
+}
+
 // judge reports every difference as an error of the test.
-func (l *ledger) judge(t testing.TB, c *census) verdict {
+func (l *ledger) judge(t reporter, c *census) verdict {
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -55,13 +60,13 @@ func (l *ledger) judge(t testing.TB, c *census) verdict {
 	l.judgeReading(t, &v, c)
 	l.judgeDebts(t, &v, c)
 	for _, s := range l.order {
-		t.Error(s)
+		t.Errorf("%s", s)
 	}
 	l.order = nil
 	return v
 }
 
-func (l *ledger) judgePosts(t testing.TB, v *verdict, texts map[key][]found) {
+func (l *ledger) judgePosts(t reporter, v *verdict, texts map[key][]found) {
 	for k, p := range l.posts {
 		at := texts[k]
 		switch {
@@ -89,7 +94,7 @@ func (l *ledger) judgePosts(t testing.TB, v *verdict, texts map[key][]found) {
 	}
 }
 
-func (l *ledger) judgeDrops(t testing.TB, v *verdict, c *census, texts map[key][]found) {
+func (l *ledger) judgeDrops(t reporter, v *verdict, c *census, texts map[key][]found) {
 	events := map[token]int{}
 	for _, lines := range c.events {
 		for _, line := range lines {
@@ -135,7 +140,7 @@ func (l *ledger) judgeDrops(t testing.TB, v *verdict, c *census, texts map[key][
 }
 
 // judgeReading: what is marked as read was read.
-func (l *ledger) judgeReading(t testing.TB, v *verdict, c *census) {
+func (l *ledger) judgeReading(t reporter, v *verdict, c *census) {
 	for _, f := range c.messages {
 		if f.token == "" || f.file || f.place == "new" || f.place == "withdrawn" {
 			continue
@@ -150,7 +155,7 @@ func (l *ledger) judgeReading(t testing.TB, v *verdict, c *census) {
 
 // judgeDebts: what asked for an ack is done only when its sender has one, or
 // an answer.
-func (l *ledger) judgeDebts(t testing.TB, v *verdict, c *census) {
+func (l *ledger) judgeDebts(t reporter, v *verdict, c *census) {
 	answered := map[string]bool{} // the id answered and who answered it
 	for _, f := range c.messages {
 		if f.InReplyTo != "" {
