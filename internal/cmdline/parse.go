@@ -126,13 +126,25 @@ func (p *parse) locate(words []string) {
 	}
 }
 
+// holder is the verb that has a sub of that name, nil if none has.
+func (a *App) holder(word string) *Verb {
+	for _, v := range a.Verbs {
+		if findVerb(v.Subs, word) != nil {
+			return v
+		}
+	}
+	return nil
+}
+
 // unknownVerb fails for a word that should have been a verb after path.
 func (p *parse) unknownVerb(word, path string, known []string) {
 	e := Usage("unknown command %s", quoted(word))
 	if len(p.path) > 0 {
 		e = Usage("unknown command %s after %s", quoted(word), path)
 	}
-	if near, ok := Nearest(word, known); ok {
+	if v := p.app.holder(word); len(p.path) == 0 && v != nil {
+		e.WithHint("did you mean \"%s %s %s\"?", path, v.Name, word).WithCandidates(v.Name + " " + word)
+	} else if near, ok := Nearest(word, known); ok {
 		e.WithHint("did you mean \"%s %s\"?", path, near).WithCandidates(near)
 	} else if len(p.path) > 0 {
 		e.WithHint("%s --help", path)
@@ -143,8 +155,10 @@ func (p *parse) unknownVerb(word, path string, known []string) {
 }
 
 // isDashed says whether the word can only be a flag, or the -- that ends
-// them; "-" alone is stdin.
-func isDashed(word string) bool { return len(word) > 1 && word[0] == '-' }
+// them; "-" alone is stdin, and an item of a list or a line of a diff is text.
+func isDashed(word string) bool {
+	return len(word) > 1 && word[0] == '-' && word[1] != ' ' && !strings.HasPrefix(word, "--- ")
+}
 
 // A looked is one flag word, with its value.
 type looked struct {

@@ -65,7 +65,7 @@ func TestMistakes(t *testing.T) {
 		{"frobnicate --help", `unknown command "frobnicate"`, `atm help all`},
 		{"verison", `unknown command "verison"`, `did you mean "atm version"?`},
 		{"--bogus x send bob", `unknown flag --bogus`, `atm --help`},
-		{"--bogus read", `unknown flag --bogus for atm read`, dashes},
+		{"--bogus read", `unknown flag --bogus for atm read`, `atm read --help`},
 		{"--jsno", `unknown flag --jsno`, `did you mean --json?`},
 		{"--detach", `--detach needs a command`, `atm help all`},
 		{"read --pekk", `unknown flag --pekk for atm read`, `did you mean --peek?`},
@@ -73,8 +73,8 @@ func TestMistakes(t *testing.T) {
 		{"read -peek", `unknown flag -peek for atm read`, `did you mean --peek?`},
 		{"read -n5", `unknown flag -n5 for atm read`, `did you mean -n 5?`},
 		{"read --n 5", `unknown flag --n for atm read`, `did you mean -n?`},
-		{"read --detach", `unknown flag --detach for atm read`, dashes},
-		{"read --size 5", `unknown flag --size for atm read`, dashes},
+		{"read --detach", `unknown flag --detach for atm read`, `atm read --help`},
+		{"read --size 5", `unknown flag --size for atm read`, `atm read --help`},
 		{"send bob --bod hi", `unknown flag --bod for atm send`, `did you mean --body?`},
 		{"send bob -1", `unknown flag -1 for atm send`, dashes},
 		{"send bob --= x", `unknown flag -- for atm send`, dashes},
@@ -116,10 +116,17 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// A list as text is told what to do, and a long one does not fill the screen.
+// An item of a list and a line of a diff are text; a sentence that begins with
+// a flag is not.
 func TestTextThatBeginsWithADash(t *testing.T) {
-	r := run(t, t.Context(), mail(new([]string)), "send", "bob", "- first\n- second "+strings.Repeat("x", 1000))
-	want := `atm: "- first\n- second xxxxxxxxxxxxxxxxxxxxxxx…" begins with -, so it is no text` + "\natm: hint: text that begins with - goes after --\n"
+	for _, text := range []string{"- first\n- second", "--- a/file.go", "- [ ] later"} {
+		var got []string
+		if r := run(t, t.Context(), mail(&got), "send", "bob", text); r.exit != 0 || len(got) != 1 || !strings.Contains(got[0], strings.Fields(text)[1]) {
+			t.Errorf("%q: %v %v", text, r, got)
+		}
+	}
+	r := run(t, t.Context(), mail(new([]string)), "send", "bob", "--first "+strings.Repeat("x", 1000))
+	want := `atm: "--first xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…" begins with -, so it is no text` + "\natm: hint: text that begins with - goes after --\n"
 	if r.err != want {
 		t.Errorf("got  %s\nwant %s", r.err, want)
 	}

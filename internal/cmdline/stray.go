@@ -29,7 +29,7 @@ func (p *parse) unknownFlag(word string, l looked) {
 	}
 	if near, ok := Nearest(bare, known); ok {
 		e.WithHint("did you mean %s?", dashed(near)).WithCandidates(dashed(near))
-	} else if v != nil && v.MaxArgs != 0 {
+	} else if v != nil && (strings.Contains(v.Args, "TEXT") || strings.Contains(v.Args, "WORDS")) {
 		e.WithHint(afterDashes)
 	} else {
 		e.WithHint("%s --help", path)
