@@ -3,6 +3,7 @@ package mailbox
 import (
 	"errors"
 	"io/fs"
+	"path/filepath"
 	"slices"
 
 	"github.com/agentteammail/atm/internal/atomicfile"
@@ -22,6 +23,8 @@ type Health struct {
 	Bad        int
 	Doubled    []wire.ID // ids in two of new, cur and withdrawn
 	Open       []string  // directories that everybody may read
+	Closed     []string  // directories in which this user cannot write
+	Misplaced  []string  // files that lie beside the inbox, where nobody looks
 }
 
 // Examine looks at a mailbox and changes nothing; with fix it removes the
@@ -101,6 +104,28 @@ func (b *Box) Examine(fix bool) (Health, error) {
 	}
 	bad, err := b.BadFiles(0)
 	h.Bad = len(bad)
+	for _, p := range []string{"inbox", "inbox/tmp", "inbox/new", "inbox/cur", "inbox/done", "events"} {
+		if d, err := r.dir(p, false); err == nil && d != nil && !d.Writable() {
+			h.Closed = append(h.Closed, p)
+		}
+	}
+	for _, p := range []string{"", "inbox/cur", "inbox/withdrawn"} {
+		d := r.agent
+		if p != "" {
+			if d, err = r.dir(p, false); err != nil || d == nil {
+				continue
+			}
+		}
+		d.Names(func(names []string) bool {
+			for _, n := range names {
+				info, err := d.Lstat(n)
+				if err == nil && !info.IsDir() && n != "state.json" && !notDropped(n) && (p == "" || !isMessageName(n)) {
+					h.Misplaced = append(h.Misplaced, filepath.Join(p, n))
+				}
+			}
+			return true
+		})
+	}
 	for _, p := range []string{"inbox", "inbox/new", "events"} {
 		if d, err := r.dir(p, false); err == nil && d != nil {
 			if info, err := d.Stat(); err == nil && info.Mode().Perm()&0o007 != 0 && onUnix {

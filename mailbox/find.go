@@ -44,6 +44,8 @@ type Item struct {
 // ids calls f with the ids in a directory, in no order.
 func ids(d *atomicfile.Dir, f func(wire.ID)) error { return list(d, f, nil) }
 
+func isMessageName(n string) bool { return len(n) == 41 && n[36:] == ".json" && wire.IsID(n[:36]) }
+
 // list calls f with the ids in a directory, and foreign, if there is one, with
 // the other names that may be dropped files.
 func list(d *atomicfile.Dir, f func(wire.ID), foreign func(string)) error {
@@ -52,7 +54,7 @@ func list(d *atomicfile.Dir, f func(wire.ID), foreign func(string)) error {
 	}
 	return d.Names(func(names []string) bool {
 		for _, n := range names {
-			if len(n) == 41 && n[36:] == ".json" && wire.IsID(n[:36]) {
+			if isMessageName(n) {
 				f(wire.ID(n[:36]))
 			} else if foreign != nil && !notDropped(n) {
 				foreign(n)

@@ -32,6 +32,7 @@ type Letters struct {
 // Marks is what a header says about a message beyond its own fields.
 type Marks struct {
 	SupersededBy wire.ID
+	Withdrawn    bool
 	Newer        int // further unread messages of the same sender
 }
 
@@ -40,17 +41,20 @@ type Marks struct {
 func MarksOf(b Batch) []Marks {
 	out := make([]Marks, len(b.Items))
 	later := append(b.Items[:len(b.Items):len(b.Items)], b.Ahead...)
+	newest := map[wire.Address]int{} // of each sender, in the batch
 	for i, it := range b.Items {
+		newest[it.From] = i
+		out[i].Withdrawn = it.State == Withdrawn
 		for _, l := range later {
-			if l.ID <= it.ID || l.From != it.From {
-				continue
-			}
-			if l.Supersedes == it.ID {
+			if l.ID > it.ID && l.From == it.From && l.Supersedes == it.ID {
 				out[i].SupersededBy = l.ID
 			}
 		}
+	}
+	// Said once a sender: of the others the newer ones stand below.
+	for from, i := range newest {
 		for _, l := range b.Ahead {
-			if l.From == it.From && l.ID > it.ID {
+			if l.From == from && l.ID > b.Items[i].ID {
 				out[i].Newer++
 			}
 		}
@@ -115,6 +119,9 @@ func (l *Letters) Header(m *wire.Message, k Marks) string {
 	}
 	if m.Expired(l.Now) {
 		say("expired")
+	}
+	if k.Withdrawn {
+		say("withdrawn by its sender")
 	}
 	if k.SupersededBy != "" {
 		say("superseded by %s", l.Short(k.SupersededBy))

@@ -62,6 +62,7 @@ var (
 	ErrExists     = errors.New("already there")
 	ErrUnreadable = errors.New("the inbox's owner could not read what this user writes")
 	ErrRunning    = errors.New("is running")
+	ErrSettled    = errors.New("it stays where it is")
 )
 
 // DefaultLockTimeout is how long a store waits for a lock unless told.

@@ -107,15 +107,20 @@ func (b *Box) Unread(ctx context.Context, id wire.ID) (bool, error) {
 	case p.name == placeNew:
 		return false, nil
 	case p.name == placeWithdrawn:
-		return false, fmt.Errorf("%s was withdrawn by its sender", id.Short(6))
+		return false, fmt.Errorf("%s was withdrawn by its sender: %w", id.Short(6), ErrSettled)
+	case p.name == placeDone || p.name == placeArchive:
+		// Its acknowledgement was given: unread, it would be owed again.
+		if it, err := r.open(p, id); err == nil && it.RequiresAck {
+			return false, fmt.Errorf("%s is acknowledged: %w", id.Short(6), ErrSettled)
+		}
 	}
 	return true, r.move(id, p, place{placeNew, "inbox/new"})
 }
 
-// Withdraw takes an unread message out of the mailbox and keeps it as
-// withdrawn. It returns the state in which it found the message: Unread means
-// that it was withdrawn now, Withdrawn that it was before; in any other state
-// nothing is changed.
+// Withdraw takes a message that is unread, or read and not acknowledged, out of
+// the mailbox and keeps it as withdrawn. It returns the state in which it found
+// the message: Unread and Owed mean that it was withdrawn now, Withdrawn that
+// it was before; a finished one stays.
 func (b *Box) Withdraw(ctx context.Context, id wire.ID, by wire.Address) (State, error) {
 	unlock, err := b.lock(ctx, "reader", lockfile.Exclusive)
 	if err != nil {
@@ -135,16 +140,17 @@ func (b *Box) Withdraw(ctx context.Context, id wire.ID, by wire.Address) (State,
 		if !ok {
 			return "", fmt.Errorf("%s: %w", id, ErrNotFound)
 		}
-		if p.name != placeNew {
+		if p.name != placeNew && p.name != placeCur {
 			return stateOf[p.name], nil
 		}
+		// An acknowledgement of what was withdrawn is owed no longer.
 		err = r.move(id, p, place{placeWithdrawn, "inbox/withdrawn"})
 		if errors.Is(err, errGone) {
 			return Done, nil
 		}
-		return Unread, err
+		return stateOf[p.name], err
 	}()
-	if err != nil || state != Unread {
+	if err != nil || state != Unread && state != Owed {
 		return state, err
 	}
 	// The place is the evidence; that it is not among the events undoes nothing.

@@ -29,6 +29,7 @@ import (
 // says on its output what it was told is done.
 func TestMain(m *testing.M) {
 	if role := os.Getenv("ATM_TEST_ROLE"); role != "" {
+		become()
 		if start := roles[role]; start != nil {
 			start(newProcess(os.Args[1]))
 		}
@@ -50,6 +51,7 @@ var roles = map[string]func(*process){
 	"retire": (*process).retire,
 	"append": (*process).append,
 	"once":   (*process).once,
+	"does":   (*process).does,
 }
 
 // The mailboxes of a stress run: in bob's nothing goes back to unread, in

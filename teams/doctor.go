@@ -82,7 +82,7 @@ func (d *doctor) disk() {
 		d.say("fs.no_events", "warning", "", "the kernel tells nothing of changes (%s): what waits looks every half second", refused)
 	}
 	if free, ok := freeBytes(d.root.Path); ok && free < lowDisk {
-		d.say("disk.low", "warning", "atm gc", "%s free", mailbox.Size(int64(free)))
+		d.say("disk.low", "warning", "", "%s free: atm moves old mail to the archive, but deletes none", mailbox.Size(int64(free)))
 	}
 }
 
@@ -120,6 +120,9 @@ func (d *doctor) team(t *Team, uid int) {
 		}
 		return true
 	})
+	if old, err := t.Retired(); err == nil && len(old) > 0 {
+		d.say("team.retired", "info", "", "team %s: %d retired mailboxes in the archive: %s", t.Name, len(old), strings.Join(old, ", "))
+	}
 	boxes, err := t.Boxes()
 	if err != nil {
 		d.say("team.unreadable", "error", "", "team %s: %v", t.Name, err)
@@ -171,6 +174,12 @@ func (d *doctor) box(b *mailbox.Box) {
 	}
 	for _, x := range h.Doubled {
 		d.say("message.doubled", "error", "", "%s: message %s lies in two places", name, x)
+	}
+	for _, n := range h.Closed {
+		d.say("inbox.not_writable", "error", "chmod u+rwx "+quote(b.Path()+"/"+n), "%s: this user cannot write in %s", name, n)
+	}
+	for _, n := range h.Misplaced {
+		d.say("drop.misplaced", "warning", "mv "+quote(b.Path()+"/"+n)+" "+quote(b.Path()+"/inbox/"), "%s: %s lies where nobody looks for mail", name, mailbox.Escape(n))
 	}
 	for _, n := range h.Open {
 		d.say("mode.open", "warning", "chmod 700 "+quote(b.Path()+"/"+n), "%s: %s is open to everybody", name, n)

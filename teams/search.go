@@ -45,7 +45,13 @@ func (t *Team) Thread(ctx context.Context, thread wire.ID) ([]*mailbox.Item, err
 		Since: thread.Time().Add(-24 * time.Hour),
 		Keep:  func(raw []byte) bool { return bytes.Contains(raw, id) },
 	}, nil, func(it *mailbox.Item) bool { return it.ThreadID() == thread })
-	slices.SortFunc(out, byID)
+	// By time: an ack or a notice has an id derived from what it is about.
+	slices.SortFunc(out, func(a, b *mailbox.Item) int {
+		if c := a.SentAt.Compare(b.SentAt); c != 0 {
+			return c
+		}
+		return byID(a, b)
+	})
 	return out, err
 }
 

@@ -181,9 +181,10 @@ func Answered(ctx context.Context, me *mailbox.Box, parent *wire.Message) error 
 
 // Acked is what became of an acknowledgement.
 type Acked struct {
-	Post    *mailbox.Post // nil when the sender has no mailbox here
-	Already bool          // it was acknowledged before
-	Differs bool          // and with another text
+	Post      *mailbox.Post // nil when none was sent
+	NoMailbox bool          // the sender has none here
+	Already   bool          // it was acknowledged before, or by an answer
+	Differs   bool          // and with another text
 }
 
 // Ack acknowledges a message: the ack is delivered to its sender, durably, and
@@ -195,15 +196,19 @@ func (r *Root) Ack(ctx context.Context, me *mailbox.Box, m *wire.Message, text s
 		ID: AckID(m.ID, me.Address()), Type: wire.TypeAck, From: me.Address(), To: []wire.Address{m.From},
 		InReplyTo: m.ID, Thread: m.ThreadID(), Body: text, ReplyWanted: "no", SentAt: time.Now().UTC(), Hop: m.Hop + 1, Origin: origin,
 	}
+	it, err := me.Get(m.ID)
+	if err != nil {
+		return a, err
+	}
 	sender, err := r.Mailbox(m.From)
+	if err == nil && m.RequiresAck && it.State == mailbox.Done {
+		if _, e := sender.Get(ack.ID); errors.Is(e, mailbox.ErrNotFound) {
+			return Acked{Already: true}, nil // by an answer
+		}
+	}
 	switch {
 	case errors.Is(err, mailbox.ErrNoAgent), errors.Is(err, ErrNoTeam), m.From.Agent == "drop":
-		it, err := me.Get(m.ID)
-		if err != nil {
-			return a, err
-		}
-		a.Already = it.State == mailbox.Done
-		return a, me.Settle(ctx, m.ID, false)
+		return Acked{Already: it.State == mailbox.Done, NoMailbox: true}, me.Settle(ctx, m.ID, false)
 	case err != nil:
 		return a, err
 	}

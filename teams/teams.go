@@ -242,11 +242,13 @@ func (t *Team) Member(name wire.Name) (*mailbox.Box, error) {
 	if err != nil {
 		return nil, err
 	}
-	u := &UnknownError{Name: name, Team: t.Name, Members: members}
-	if old, err := t.Retired(); err == nil {
-		u.Retired = slices.ContainsFunc(old, func(s string) bool { return strings.HasPrefix(s, string(name)+".") })
-	}
-	return nil, u
+	return nil, &UnknownError{Name: name, Team: t.Name, Members: members, Retired: t.WasRetired(name)}
+}
+
+// WasRetired reports whether mailboxes of that name lie in the archive.
+func (t *Team) WasRetired(name wire.Name) bool {
+	old, err := t.Retired()
+	return err == nil && slices.ContainsFunc(old, func(s string) bool { return strings.HasPrefix(s, string(name)+".") })
 }
 
 // Mailbox is the mailbox at an address, in whatever team of the root.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/teams"
 )
 
 var ackVerb = &cmdline.Verb{
@@ -33,6 +34,9 @@ func ack(ctx context.Context, e *env) error {
 		return err
 	}
 	for _, it := range items {
+		if it.State == mailbox.Withdrawn {
+			return cmdline.Refused("message %s was withdrawn by its sender", it.ID.Short(6))
+		}
 		if it.State == "" || it.From == e.me.Address() && len(it.To) > 0 && it.To[0] != e.me.Address() {
 			return cmdline.Refused("message %s is one that you sent", it.ID.Short(6)).WithHint("atm trace %s says who has acknowledged it", it.ID.Short(6))
 		}
@@ -45,28 +49,28 @@ func ack(ctx context.Context, e *env) error {
 		if a.Differs {
 			e.Warn("%s was acknowledged before with another text: atm reply %s \"…\" says more", it.ID.Short(6), it.ID.Short(6))
 		}
-		if err := e.sayAck(it, a.Post, a.Already); err != nil {
+		if err := e.sayAck(it, a); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (e *env) sayAck(it *mailbox.Item, p *mailbox.Post, already bool) error {
+func (e *env) sayAck(it *mailbox.Item, a teams.Acked) error {
 	s := sent{Delivered: []delivered{}}
-	if p != nil {
+	if p := a.Post; p != nil {
 		s.ID = p.Message.ID
 		b := p.To[0]
 		t, _ := e.root.Team(b.Address().Team)
 		m, _ := t.Glance(b.Agent())
 		s.Delivered = append(s.Delivered, delivered{To: b.Address().String(), Running: m.Running, State: m.State})
-	} else {
+	} else if a.NoMailbox {
 		e.Warn("%s has no mailbox here: the ack of %s is only noted", it.From, it.ID.Short(6))
 	}
 	if e.JSON() {
 		return e.PrintJSON(s)
 	}
-	if already {
+	if a.Already {
 		return e.print("acked %s before", it.ID.Short(6))
 	}
 	return e.print("acked %s", it.ID.Short(6))

@@ -25,7 +25,10 @@ func (e *env) explain(err error) error {
 	var untrusted *teams.UntrustedError
 	var durable *mailbox.NotDurableError
 	var hops *teams.HopError
+	var path *fs.PathError
 	switch {
+	case errors.As(err, &path) && path.Path == e.Stdout.Name():
+		return cmdline.Failed("the output could not be written: %v", path.Err)
 	case errors.As(err, &unknown):
 		return unknownAgent(unknown)
 	case errors.As(err, &ambiguous):
@@ -56,6 +59,8 @@ func (e *env) explain(err error) error {
 		return cmdline.Refused("%s", err).WithHint("chmod g+rwx the team's directory, or send as the inbox's owner")
 	case errors.Is(err, mailbox.ErrRunning):
 		return cmdline.Refused("%s", err).WithHint("stop it first")
+	case errors.Is(err, mailbox.ErrSettled):
+		return cmdline.Refused("%s", err).WithHint("atm show ID shows it again")
 	case errors.Is(err, mailbox.ErrExists):
 		return cmdline.Refused("%s", err)
 	case errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission):

@@ -243,6 +243,9 @@ func (e *env) line(l *mailbox.Letters, it jsonItem, now time.Time) string {
 		if it.Urgent() {
 			b.WriteString(", urgent")
 		}
+		if it.Origin != nil && it.Origin.Via == "drop" && it.From.Agent != "drop" {
+			b.WriteString(", dropped as a file")
+		}
 		if it.Expired(now) {
 			b.WriteString(", expired")
 		}

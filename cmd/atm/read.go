@@ -194,6 +194,9 @@ func (e *env) readOnce(ctx context.Context, opt mailbox.ReadOptions, again []*ma
 	} else if b.Unlogged != nil {
 		e.Warn("marked, but not noted in the event log: %v", b.Unlogged)
 	}
+	if errors.Is(showErr, syscall.EPIPE) {
+		e.Warn("the reader of the output left early; what it did not take is still unread. Fewer at a time: atm read --limit 3")
+	}
 	return len(b.Items), showErr
 }
 
@@ -281,6 +284,9 @@ func (e *env) readLast() error {
 	}
 	b := mailbox.Batch{Items: items}
 	l := e.letters()
+	if !e.Bool("full") {
+		l.Bytes, l.Lines = readBytes, readLines
+	}
 	if e.JSON() {
 		return e.PrintJSON(listing{Messages: jsonItems(items)})
 	}

@@ -397,6 +397,11 @@ func (e *env) report(ctx context.Context, o *teams.Outgoing, w *waiter) error {
 			s.fail(e, out.Box.Address(), out.Err)
 			continue
 		}
+		if out.Known {
+			if it, err := out.Box.Get(s.ID); err == nil && it.Body != o.Message.Body {
+				e.Warn("%s was there before with another text, and stays as it is; another message needs another id", s.ID.Short(6))
+			}
+		}
 		t, _ := e.root.Team(out.Box.Address().Team)
 		m, _ := t.Glance(out.Box.Agent())
 		s.Delivered = append(s.Delivered, delivered{To: out.Box.Address().String(), Running: m.Running, State: m.State, word: m.Word(now)})
@@ -409,7 +414,7 @@ func (e *env) report(ctx context.Context, o *teams.Outgoing, w *waiter) error {
 	}
 	if !e.JSON() {
 		if err := e.say(s); err != nil {
-			return err
+			return cmdline.Failed("sent %s, but it could not be said: %w", s.ID.Short(6), err)
 		}
 	}
 	if w != nil && len(s.Delivered) > 0 {
@@ -418,7 +423,7 @@ func (e *env) report(ctx context.Context, o *teams.Outgoing, w *waiter) error {
 		}
 	} else if e.JSON() {
 		if err := e.PrintJSON(s); err != nil {
-			return err
+			return cmdline.Failed("sent %s, but it could not be said: %w", s.ID.Short(6), err)
 		}
 	}
 	return e.outcome(s)

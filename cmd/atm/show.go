@@ -50,7 +50,7 @@ func show(ctx context.Context, e *env) error {
 		}{jsonItem{Item: it}})
 	}
 	l := e.letters()
-	if _, err := e.Stdout.Write(l.Render(it.Message, mailbox.Marks{})); err != nil {
+	if _, err := e.Stdout.Write(l.Render(it.Message, mailbox.Marks{Withdrawn: it.State == mailbox.Withdrawn})); err != nil {
 		return err
 	}
 	for _, a := range it.Attachments {

@@ -137,6 +137,11 @@ func teamAdd(ctx context.Context, e *env) error {
 	if len(added) == 0 {
 		return e.print("%s: there already", join(names))
 	}
+	for _, n := range added {
+		if e.team.WasRetired(n) {
+			e.Warn("%s was retired before; that mail stays in the archive. To have it back: atm team retire %s; atm team restore %s brings the newest", n, n, n)
+		}
+	}
 	return e.print("added %s to team %s", join(added), e.team.Name)
 }
 

@@ -193,3 +193,9 @@ func (d *Dir) Readable() bool {
 	groups, err := os.Getgroups()
 	return err != nil || slices.Contains(groups, int(st.Gid))
 }
+
+// Writable reports whether this process may make entries in d.
+func (d *Dir) Writable() bool {
+	err := unix.Faccessat(d.fd(), ".", unix.W_OK|unix.X_OK, 0)
+	return err != unix.EACCES && err != unix.EROFS && err != unix.EPERM
+}

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // entries makes an entry of every kind in d and returns their modes and
@@ -128,39 +127,6 @@ func TestOwner(t *testing.T) {
 			t.Errorf("%s belongs to %d:%d", n, st.Uid, st.Gid)
 		}
 	}
-}
-
-// A FIFO is never opened: who waits at its other end would be let go.
-func TestFIFOIsNotOpened(t *testing.T) {
-	d := open(t, nil)
-	path := filepath.Join(d.Path(), "fifo")
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Skip("no FIFOs here: ", err)
-	}
-	opened := make(chan struct{})
-	go func() {
-		if f, err := os.OpenFile(path, os.O_WRONLY, 0); err == nil {
-			close(opened)
-			f.Close()
-		}
-	}()
-	for range 20 {
-		if _, err := d.Open("fifo"); !errors.Is(err, ErrNotRegular) {
-			t.Error(err)
-		}
-		time.Sleep(time.Millisecond) // for the writer to get there
-	}
-	select {
-	case <-opened:
-		t.Error("the writer was let go")
-	default:
-	}
-	f, err := os.OpenFile(path, os.O_RDONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	<-opened
-	f.Close()
 }
 
 func TestSameOwner(t *testing.T) {

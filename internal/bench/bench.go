@@ -32,7 +32,7 @@ func open(ctx context.Context, c Config, progress io.Writer) (*bench, error) {
 		return nil, err
 	}
 	b.later(b.null.Close)
-	b.ground, err = newGround(c.Dir)
+	b.ground, err = newGround(ctx, c, progress)
 	return b, err
 }
 

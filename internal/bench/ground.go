@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,20 +15,23 @@ import (
 // ground is the directory that a run works in. Its subdirectories lie far apart
 // on the disk, and nothing in it is deleted before the run ends.
 type ground struct {
-	path string
-	best time.Duration // of the medians of making a file, in the directories seen
-	made int
+	path     string
+	best     time.Duration // of the medians of making a file, in the directories seen
+	made     int
+	ctx      context.Context
+	progress io.Writer
+	patience time.Duration
 }
 
 // polluted is how many times slower than elsewhere it may be to make a file.
 const polluted = 3
 
-func newGround(parent string) (*ground, error) {
-	path, err := os.MkdirTemp(parent, "atm-bench-")
+func newGround(ctx context.Context, c Config, progress io.Writer) (*ground, error) {
+	path, err := os.MkdirTemp(c.Dir, "atm-bench-")
 	if err != nil {
 		return nil, err
 	}
-	g := &ground{path: path}
+	g := &ground{path: path, ctx: ctx, progress: progress, patience: c.Patience}
 	spread(path)
 	for range 5 {
 		dir, err := g.make("probe")
@@ -44,10 +49,10 @@ func newGround(parent string) (*ground, error) {
 }
 
 // dir makes a subdirectory and has build make others in it. Files are made as
-// quickly in those that build names as anywhere: they were tried.
+// quickly in those that build names as anywhere: they were tried, and others
+// taken where they failed.
 func (g *ground) dir(name string, build func(path string) (busy []string, err error)) (string, error) {
-	var worst time.Duration
-	for range 10 {
+	for n, began := 0, time.Now(); ; n++ {
 		path, err := g.make(name)
 		if err != nil {
 			return "", err
@@ -56,20 +61,27 @@ func (g *ground) dir(name string, build func(path string) (busy []string, err er
 		if err != nil {
 			return "", err
 		}
-		worst = 0
-		for _, d := range busy {
-			p50, err := probe(d)
-			if err != nil {
+		worst := time.Duration(0)
+		for i := 0; i < len(busy) && worst <= polluted*g.best; i++ {
+			if worst, err = probe(busy[i]); err != nil {
 				return "", err
 			}
-			worst = max(worst, p50)
 		}
-		if worst <= polluted*g.best {
+		switch {
+		case worst <= polluted*g.best || g.patience == 0:
 			return path, nil
+		case time.Since(began) > g.patience:
+			return "", fmt.Errorf("making a file in %s takes %s, against %s elsewhere: many were deleted on this disk lately",
+				path, precision(worst), precision(g.best))
+		case n%10 == 9:
+			fmt.Fprintf(g.progress, "making a file takes %s, against %s elsewhere: many were deleted lately; waiting\n", precision(worst), precision(g.best))
+			select {
+			case <-time.After(10 * time.Second):
+			case <-g.ctx.Done():
+				return "", g.ctx.Err()
+			}
 		}
 	}
-	return "", fmt.Errorf("making a file in %s takes %s, against %s elsewhere: many were deleted here lately; wait a minute",
-		g.path, precision(worst), precision(g.best))
 }
 
 func (g *ground) make(name string) (path string, err error) {

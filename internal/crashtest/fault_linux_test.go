@@ -55,7 +55,7 @@ func strace(t testing.TB) {
 
 // under is the command that makes a process run into the fault.
 func (f fault) under(log string) []string {
-	return []string{"strace", "-f", "-y", "-qq", "--seccomp-bpf", "-o", log, "-e", "trace=" + f.call, "-e", "signal=none", "-e", "inject=" + f.String()}
+	return []string{"strace", "-f", "-y", "-q", "--seccomp-bpf", "-o", log, "-e", "trace=" + f.call, "-e", "inject=" + f.String()}
 }
 
 // struck is what became of the fault.
