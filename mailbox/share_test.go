@@ -107,7 +107,7 @@ func shared(t *testing.T) string {
 		t.Skip("needs root, to be other users")
 	}
 	path := scratch(t)
-	if err := os.Chmod(path, 0o755); err != nil {
+	if err := os.Chmod(path, 0o701); err != nil { // by others, and not by a group
 		t.Fatal(err)
 	}
 	if self, err := os.Executable(); err != nil {
@@ -138,9 +138,9 @@ func give(t *testing.T, path string, uid, gid int) {
 func TestRootForAnother(t *testing.T) {
 	t.Parallel()
 	path := shared(t)
-	s := openStore(t, path, nil, "bob", "alice")
+	openStore(t, path, nil, "bob", "alice")
 	give(t, path, anne, anne)
-	os.Chmod(path, 0o711)
+	s := openStore(t, path, nil)
 	bob := s.Box("bob")
 	for range 2 {
 		p := &Post{Message: message("alice", "x"), To: []*Box{bob}, Sender: s.Box("alice")}
@@ -152,6 +152,7 @@ func TestRootForAnother(t *testing.T) {
 	drop(t, bob, "inbox", "note", []byte("x"))
 	drop(t, bob, "inbox", "bad.json", []byte("{"))
 	drop(t, bob, "inbox", "binary", []byte("\x00"))
+	give(t, filepath.Join(bob.Path(), "inbox"), anne, anne)
 	if b, err := bob.Read(ctx, ReadOptions{Limit: 2}, takeAll); err != nil || len(b.Items) != 2 {
 		t.Fatal(b, err)
 	}

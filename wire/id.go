@@ -173,7 +173,7 @@ type Fragment string
 
 // ParseFragment checks s: hex digits, hyphens and case do not matter.
 func ParseFragment(s string) (Fragment, error) {
-	t := strings.ToLower(strings.ReplaceAll(strings.TrimSpace(s), "-", ""))
+	t := strings.ToLower(strings.ReplaceAll(strings.Trim(s, " #,.;:()[]<>\"'`"), "-", ""))
 	if len(t) < 4 || len(t) > 32 {
 		return "", fmt.Errorf("%q is not an id: 4 to 32 hex digits", s)
 	}

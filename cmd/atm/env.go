@@ -93,6 +93,15 @@ func (e *env) teamName() (wire.Name, error) {
 		}
 		return name, nil
 	}
+	// An identity with its team, bob@main, says the team as well.
+	if _, t, ok := strings.Cut(e.asked(), "@"); ok {
+		name, err := wire.ParseName(t)
+		if err != nil {
+			return "", cmdline.Usage("team: %v", err)
+		}
+		e.teamSource = "the identity"
+		return name, nil
+	}
 	all, err := e.root.Teams()
 	if err != nil {
 		return "", err
@@ -104,7 +113,7 @@ func (e *env) teamName() (wire.Name, error) {
 		e.teamSource = "the only team"
 		return all[0], nil
 	}
-	return "", cmdline.Usage("which team? there are %s", join(all)).WithHint("put --team NAME on the command").WithCandidates(strs(all)...)
+	return "", cmdline.Usage("which team? there are %s", join(all)).WithHint("put --team NAME on the command, or set ATM_TEAM").WithCandidates(strs(all)...)
 }
 
 // who says who I am, in the team. It is never guessed.
@@ -112,11 +121,7 @@ func (e *env) who() error {
 	if err := e.open(); err != nil {
 		return err
 	}
-	name := e.String("as")
-	e.agentSource = "--as"
-	if !e.Given("as") {
-		name, e.agentSource = e.Getenv("ATM_AGENT"), "ATM_AGENT"
-	}
+	name := e.asked()
 	if name == "" {
 		members, err := e.team.Agents()
 		if err != nil {
@@ -128,18 +133,35 @@ func (e *env) who() error {
 		return cmdline.Usage("who are you? members: %s", join(members)).
 			WithHint("put --as NAME on the command; do not take a name that is not yours").WithCandidates(strs(members)...)
 	}
-	n, err := wire.ParseName(name)
+	a, err := wire.ParseAddress(name, e.team.Name)
+	if err == nil && wire.Reserved(string(a.Agent)) {
+		_, err = wire.ParseName(string(a.Agent))
+	}
 	if err != nil {
 		return cmdline.Usage("%s: %v", e.agentSource, err)
 	}
-	e.me, err = e.team.Member(n)
+	if a.Team != e.team.Name {
+		return cmdline.Usage("%s says team %q, the command team %q", e.agentSource, a.Team, e.team.Name).WithHint("leave one out")
+	}
+	e.me, err = e.team.Member(a.Agent)
 	return err
+}
+
+// asked is who the command says I am.
+func (e *env) asked() string {
+	if e.Given("as") {
+		e.agentSource = "--as"
+		return e.String("as")
+	}
+	e.agentSource = "ATM_AGENT"
+	return e.Getenv("ATM_AGENT")
 }
 
 // warnUnaccepted says that mail comes from a root which this user neither
 // named, made nor accepted: it may have come with a clone.
 func (e *env) warnUnaccepted() {
-	if !e.root.Accepted {
+	// Where nothing can be noted, nothing can be accepted either.
+	if state := e.place().State; !e.root.Accepted && state != "" && os.MkdirAll(state, 0o700) == nil {
 		e.Warn("nobody here made or accepted %s; its mail may have come with a clone. If it is yours: atm init", e.root.Path)
 	}
 }
@@ -151,6 +173,18 @@ func (e *env) member(s string) (*mailbox.Box, error) {
 		return nil, cmdline.Usage("%v", err)
 	}
 	return e.root.Mailbox(a)
+}
+
+// typed are the flags of this command that a command in a hint needs as well
+// to mean the same.
+func (e *env) typed() string {
+	s := ""
+	for _, f := range []string{"root", "team", "as"} {
+		if e.Given(f) {
+			s += " --" + f + " " + cmdline.Escape(e.String(f))
+		}
+	}
+	return s
 }
 
 // mine refuses what only an agent's own processes may do while it runs.
@@ -214,7 +248,10 @@ func (e *env) find(ctx context.Context, fragment string, mine bool) (*mailbox.It
 	id, box, err := e.team.Lookup(ctx, e.me, fragment, mine)
 	if err != nil {
 		if _, bad := wire.ParseFragment(fragment); bad != nil {
-			return nil, nil, cmdline.Usage("%v", bad).WithHint("atm ls shows the ids")
+			if n, err := wire.ParseName(fragment); err == nil && e.team.Box(n).Exists() {
+				return nil, nil, cmdline.Usage("%q is a member, not the id of a message", fragment).WithHint("atm send %s \"…\"", fragment)
+			}
+			return nil, nil, cmdline.Usage("%v", bad).WithHint("ids stand in atm read --last and atm ls --all")
 		}
 		return nil, nil, err
 	}

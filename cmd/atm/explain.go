@@ -48,7 +48,7 @@ func (e *env) explain(err error) error {
 	case errors.As(err, &untrusted):
 		return cmdline.Refused("%s", err).WithHint("name it to accept it: --root DIR")
 	case errors.Is(err, teams.ErrNoRoot):
-		return cmdline.NotFound("%s", err).WithHint("atm init alice bob")
+		return cmdline.NotFound("%s", err).WithHint("atm init alice bob, where the project begins; one that is elsewhere: --root DIR")
 	case errors.Is(err, teams.ErrNoTeam):
 		return e.unknownTeam(err)
 	case errors.Is(err, mailbox.ErrNotFound):

@@ -13,7 +13,7 @@ import (
 var gcVerb = &cmdline.Verb{
 	Name: "gc", Summary: "move old finished messages to the archive",
 	Examples: []string{"atm gc --dry-run", "atm gc --keep 7d"},
-	Notes:    []string{"Never unread, never owed; nothing is deleted. Of the team, or of all teams."},
+	Notes:    []string{"Never unread, never owed; nothing is deleted; whole days only, by the ids' day."},
 	Flags: []cmdline.Flag{
 		{Name: "keep", Kind: cmdline.Duration, Arg: "D", Default: "30d", Usage: "what is younger stays"},
 		{Name: "keep-last", Kind: cmdline.Int, Arg: "N", Default: "100", Usage: "the newest N of an inbox stay"},

@@ -190,7 +190,7 @@ func (e *env) again() string {
 			s += " --" + f + " " + cmdline.Escape(e.String(f))
 		}
 	}
-	return s
+	return s + e.typed()
 }
 
 func (e *env) sayEmpty(b *strings.Builder, c mailbox.Counts) {
@@ -208,10 +208,10 @@ func (e *env) sayEmpty(b *strings.Builder, c mailbox.Counts) {
 			who = " " + e.Args[0]
 		}
 		if c.Owed > 0 {
-			fmt.Fprintf(b, ", %d owed: atm ls%s --owed", c.Owed, who)
+			fmt.Fprintf(b, ", %d owed: atm ls%s --owed%s", c.Owed, who, e.typed())
 		}
 		if c.Bad > 0 {
-			fmt.Fprintf(b, ", %d bad: atm ls%s --bad", c.Bad, who)
+			fmt.Fprintf(b, ", %d bad: atm ls%s --bad%s", c.Bad, who, e.typed())
 		}
 	}
 	b.WriteByte('\n')

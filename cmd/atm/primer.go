@@ -67,6 +67,9 @@ func primer(ctx context.Context, e *env) error {
 			other = string(others[0])
 		}
 		b.WriteString(".\n")
+		if e.agentSource == "--as" {
+			fmt.Fprintf(&b, "Put --as %s on every command, or set ATM_AGENT=%s once.\n", e.me.Agent(), e.me.Agent())
+		}
 		if e.Getenv("ATM_RUN") != "" {
 			b.WriteString("You run under atm: mail is typed in when you are idle. Finish your turn; do not poll or sleep.\n")
 		} else {

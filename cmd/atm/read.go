@@ -41,7 +41,7 @@ var readVerb = &cmdline.Verb{
 		{Name: "last", Usage: "the last batch again"},
 		{Name: "wait", Usage: "until there is mail"},
 		{Name: "follow", Usage: "go on showing what comes"},
-		{Name: "timeout", Kind: cmdline.Duration, Arg: "D", Default: "90s", Usage: "of waiting, 0: none"},
+		{Name: "timeout", Kind: cmdline.Duration, Arg: "D", Default: "90s", Usage: "of waiting, 0: for ever"},
 	},
 	MaxArgs: -1,
 	Run:     run(read),
@@ -271,7 +271,7 @@ func (e *env) readAgain() string {
 	if e.Bool("urgent") {
 		s += " --urgent"
 	}
-	return s
+	return s + e.typed()
 }
 
 func (e *env) filtered() bool { return e.Given("from") || e.Given("thread") || e.Bool("urgent") }

@@ -35,7 +35,7 @@ var letterFlags = []cmdline.Flag{
 	{Name: "dry-run", Usage: "check, send nothing"},
 	{Name: "wait-ack", Usage: "asks, waits for the ack"},
 	{Name: "wait-reply", Usage: "waits for the answer"},
-	{Name: "timeout", Kind: cmdline.Duration, Arg: "D", Default: "90s", Usage: "of waiting, 0: none"},
+	{Name: "timeout", Kind: cmdline.Duration, Arg: "D", Default: "90s", Usage: "of waiting, 0: for ever"},
 }
 
 var sendVerb = &cmdline.Verb{

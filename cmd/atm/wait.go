@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -214,7 +215,7 @@ func wait(ctx context.Context, e *env) error {
 		case g.met == nil:
 			err = e.print("%s: %s", g.kind, g.id.Short(6))
 		case g.met.State == mailbox.Unread:
-			err = e.print("%s: %s; atm read %s", g.kind, l.Header(g.met.Message, mailbox.Marks{}), g.met.ID.Short(6))
+			err = e.print("%s: %s; atm read %s%s", g.kind, l.Header(g.met.Message, mailbox.Marks{}), g.met.ID.Short(6), e.typed())
 		default:
 			err = e.print("%s: %s", g.kind, l.Header(g.met.Message, mailbox.Marks{}))
 		}
@@ -238,9 +239,9 @@ func (e *env) inVain(err error, goals []*goal) error {
 		}
 	}
 	if len(missing) > 0 {
-		return c.WithHint("not yet; do other work, or again: atm wait %s", strings.Join(missing, " "))
+		return c.WithHint("not yet; do other work, or again: atm wait %s%s", strings.Join(missing, " "), e.typed())
 	}
-	return c.WithHint("no mail yet; do other work, or again: atm wait")
+	return c.WithHint("no mail yet; do other work, or again: atm wait%s", e.typed())
 }
 
 // await waits for what send was asked to wait for. The reply is shown, and
@@ -270,7 +271,7 @@ func (e *env) await(ctx context.Context, w *waiter, o *teams.Outgoing, s sent) e
 	case reply.met == nil && e.JSON():
 		return e.PrintJSON(s)
 	case reply.met == nil:
-		return e.print("acked %s", o.Message.ID.Short(6))
+		return e.sayAcks(ctx, o.Message)
 	}
 	text := l.Render(reply.met.Message, mailbox.Marks{})
 	if e.JSON() {
@@ -280,6 +281,28 @@ func (e *env) await(ctx context.Context, w *waiter, o *teams.Outgoing, s sent) e
 	_, err = e.me.Read(ctx, mailbox.ReadOptions{IDs: []wire.ID{reply.met.ID}}, func(mailbox.Batch) (int, error) {
 		out := &outlet.Outlet{File: e.Stdout}
 		return out.Show(ctx, []outlet.Piece{{Text: text, Message: true}})
+	})
+	return err
+}
+
+// sayAcks shows who acknowledged a message and with which words, which are
+// read with that.
+func (e *env) sayAcks(ctx context.Context, m *wire.Message) error {
+	line := "acked " + m.ID.Short(6)
+	read := []wire.ID{} // not nil, which would be everything
+	for _, a := range m.To {
+		ack, err := e.me.Get(teams.AckID(m.ID, a))
+		if err != nil {
+			continue
+		}
+		if ack.Body != "" {
+			line += fmt.Sprintf(" (%s: %q)", a.Agent, clip(mailbox.Escape(ack.Body), 200))
+		}
+		read = append(read, ack.ID)
+	}
+	_, err := e.me.Read(ctx, mailbox.ReadOptions{IDs: read}, func(b mailbox.Batch) (int, error) {
+		n, err := (&outlet.Outlet{File: e.Stdout}).Show(ctx, []outlet.Piece{{Text: []byte(line + "\n")}})
+		return n * len(b.Items), err
 	})
 	return err
 }

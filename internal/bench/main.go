@@ -110,6 +110,9 @@ func (c Config) Run(ctx context.Context, table, progress io.Writer) error {
 		return err
 	}
 	cases := b.cases()
+	if len(cases) == 0 {
+		return errors.Join(errors.New("no case has such a name"), b.close())
+	}
 	err = b.measure(cases)
 	if err == nil {
 		err = printTable(table, machine(c.Dir), cases)
