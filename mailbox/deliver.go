@@ -53,20 +53,10 @@ func (e *NotDurableError) Error() string {
 func (e *NotDurableError) Unwrap() error { return e.Err }
 
 // Check says what is wrong with a message's content, before anything is
-// written: text that is not UTF-8, a NUL, a size.
+// written: text that is not UTF-8, a NUL, a size, or whatever would keep it from
+// being read back.
 func Check(m *wire.Message) error {
-	for _, s := range []string{m.Body, m.Subject} {
-		if !utf8.ValidString(s) {
-			return errors.New("the text is not UTF-8")
-		}
-		if strings.IndexByte(s, 0) >= 0 {
-			return errors.New("the text has a NUL")
-		}
-	}
-	if !wire.IsID(string(m.ID)) {
-		return fmt.Errorf("%q is not an id", m.ID)
-	}
-	_, err := m.Encode()
+	_, err := encode(m)
 	return err
 }
 
@@ -133,20 +123,19 @@ func (j *job) tmpOf(b *Box) (*atomicfile.Dir, error) {
 	if t := j.tmp[b.key()]; t != nil {
 		return t, nil
 	}
-	inbox, err := b.store.dir.Walk(string(b.agent), "inbox")
+	t, err := b.store.dir.Walk(string(b.agent), "inbox", "tmp")
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := b.seen(); err != nil {
+			return nil, err
+		}
+		t, err = b.store.makeBelow([]string{string(b.agent), "inbox"}, []string{"tmp"})
+	}
 	if err != nil {
 		return nil, b.absent(err)
 	}
-	defer inbox.Close()
-	if !inbox.Readable() {
+	if !t.Readable() {
+		t.Close()
 		return nil, ErrUnreadable
-	}
-	if has, err := inbox.Has("new"); err != nil || !has {
-		return nil, b.noAgent()
-	}
-	t, err := inbox.Make("tmp")
-	if err != nil {
-		return nil, err
 	}
 	if j.tmp == nil {
 		j.tmp = map[boxKey]*atomicfile.Dir{}
@@ -178,10 +167,26 @@ func (j *job) write(posts []*Post) {
 }
 
 func encode(m *wire.Message) ([]byte, error) {
-	if err := Check(m); err != nil {
+	for _, s := range []string{m.Body, m.Subject} {
+		if !utf8.ValidString(s) {
+			return nil, errors.New("the text is not UTF-8")
+		}
+		if strings.IndexByte(s, 0) >= 0 {
+			return nil, errors.New("the text has a NUL")
+		}
+	}
+	if !wire.IsID(string(m.ID)) {
+		return nil, fmt.Errorf("%q is not an id", m.ID)
+	}
+	data, err := m.Encode()
+	if err != nil {
 		return nil, err
 	}
-	return m.Encode()
+	// Delivered and then set aside as bad, it would be lost.
+	if _, err := wire.Decode(data); err != nil {
+		return nil, fmt.Errorf("no message: %w", err)
+	}
+	return data, nil
 }
 
 // shared is the post's draft for a recipient whose entries get tmp's owner: one
@@ -270,7 +275,7 @@ func (j *job) publish(posts []*Post) {
 	synced := make([]error, len(order))
 	parallel(len(order), func(n int) {
 		if rooms[n] != nil {
-			synced[n] = rooms[n].fresh.Sync()
+			synced[n] = syncTogether(rooms[n].fresh)
 		}
 	})
 	for n, key := range order {

@@ -133,9 +133,15 @@ func (r *room) drops(foreign []string) (found []dropped, claims []string, err er
 		}
 		found = append(found, dropped{dir, name, info})
 	}
-	err = r.inbox.Names(func(names []string) bool {
+	inbox, err := r.dir("inbox", false)
+	if inbox == nil || err != nil {
+		return nil, nil, err
+	}
+	err = inbox.Names(func(names []string) bool {
 		for _, n := range names {
-			consider("inbox", r.inbox, n)
+			if !slices.Contains(ownDirs, n) {
+				consider("inbox", inbox, n)
+			}
 		}
 		return true
 	})
@@ -197,9 +203,9 @@ func young(f *os.File) bool {
 // claim takes one dropped file in: nobody writes it, then it is renamed to its
 // claim, then read.
 func (r *room) claim(ctx context.Context, d dropped, t *Taken) {
-	from := r.inbox
-	if d.dir == "inbox/new" {
-		from = r.fresh
+	from, err := r.dir(d.dir, false)
+	if from == nil || err != nil {
+		return
 	}
 	f, err := from.Open(d.name)
 	if err != nil {

@@ -198,13 +198,6 @@ func TestDrop(t *testing.T) {
 	}
 }
 
-func b2i(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 // Links, sockets, FIFOs and directories stay, unopened; nothing behind a link
 // is read.
 func TestDropOfNoFiles(t *testing.T) {

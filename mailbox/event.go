@@ -168,7 +168,7 @@ func (b *Box) TailUntil(enough func([]wire.Event) bool) ([]wire.Event, error) {
 		}
 		size := info.Size()
 		var part []wire.Event
-		for window := int64(16 << 10); ; window *= 8 {
+		for window := int64(1 << 10); ; window *= 8 {
 			from := max(0, size-window)
 			buf, err := tail(f, size, window)
 			if err != nil {

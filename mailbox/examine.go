@@ -57,9 +57,13 @@ func (b *Box) Examine(fix bool) (Health, error) {
 			}
 		}
 	}
-	err = r.inbox.Names(func(names []string) bool {
+	inbox, err := r.dir("inbox", false)
+	if inbox == nil || err != nil {
+		return h, err
+	}
+	err = inbox.Names(func(names []string) bool {
 		for _, n := range names {
-			look("", r.inbox, n)
+			look("", inbox, n)
 		}
 		return true
 	})
@@ -110,11 +114,9 @@ func (b *Box) Examine(fix bool) (Health, error) {
 		}
 	}
 	for _, p := range []string{"", "inbox/cur", "inbox/withdrawn"} {
-		d := r.agent
-		if p != "" {
-			if d, err = r.dir(p, false); err != nil || d == nil {
-				continue
-			}
+		d, err := r.dir(p, false)
+		if err != nil || d == nil {
+			continue
 		}
 		d.Names(func(names []string) bool {
 			for _, n := range names {

@@ -318,7 +318,7 @@ func tree(t testing.TB, top string) (out []string) {
 	return out
 }
 
-// A link at .locks is refused when the team is opened.
+// A link at .locks is refused.
 func TestLinkedLocks(t *testing.T) {
 	t.Parallel()
 	path := scratch(t)
@@ -329,10 +329,13 @@ func TestLinkedLocks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer d.Close()
-	if s, err := OpenStore(d, "main"); err == nil {
-		s.Close()
-		t.Error("opened")
+	s, err := OpenStore(d, "main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Create(ctx, "bob"); err == nil {
+		t.Error("locked through a link")
 	}
 }
 

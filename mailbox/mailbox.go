@@ -75,25 +75,17 @@ type Store struct {
 	LockTimeout time.Duration // 0: DefaultLockTimeout
 
 	dir   *atomicfile.Dir
-	locks *lockfile.Dir
+	locks *lockRoom
 }
 
 // OpenStore opens the mailboxes in dir, which the store closes with itself.
 // The team's name goes into addresses only.
 func OpenStore(dir *atomicfile.Dir, team wire.Name) (*Store, error) {
-	root, err := dir.Root()
-	if err != nil {
-		return nil, err
-	}
-	locks, err := lockfile.Open(root, dir.Path())
-	if err != nil {
-		return nil, err
-	}
-	return &Store{Team: team, dir: dir, locks: locks}, nil
+	return &Store{Team: team, dir: dir, locks: &lockRoom{team: dir}}, nil
 }
 
 // Close lets go of the directory.
-func (s *Store) Close() error { return errors.Join(s.locks.Close(), s.dir.Close()) }
+func (s *Store) Close() error { return s.dir.Close() }
 
 // Dir is the team's directory.
 func (s *Store) Dir() *atomicfile.Dir { return s.dir }
@@ -237,8 +229,6 @@ func (b *Box) lock(ctx context.Context, what string, m lockfile.Mode) (unlock fu
 // room is a mailbox opened by path, at one moment.
 type room struct {
 	box   *Box
-	agent *atomicfile.Dir
-	inbox *atomicfile.Dir
 	fresh *atomicfile.Dir // inbox/new
 	sub   map[string]*atomicfile.Dir
 
@@ -249,22 +239,11 @@ type room struct {
 // enter opens the mailbox: the agent's directory, its inbox and new, none of
 // them a link.
 func (b *Box) enter() (*room, error) {
-	agent, err := b.store.dir.Sub(string(b.agent))
+	fresh, err := b.store.dir.Walk(string(b.agent), "inbox", "new")
 	if err != nil {
 		return nil, b.absent(err)
 	}
-	inbox, err := agent.Sub("inbox")
-	if err != nil {
-		agent.Close()
-		return nil, b.absent(err)
-	}
-	fresh, err := inbox.Sub("new")
-	if err != nil {
-		agent.Close()
-		inbox.Close()
-		return nil, b.absent(err)
-	}
-	return &room{box: b, agent: agent, inbox: inbox, fresh: fresh}, nil
+	return &room{box: b, fresh: fresh}, nil
 }
 
 func (b *Box) absent(err error) error {
@@ -281,8 +260,6 @@ func (r *room) close() {
 		}
 	}
 	r.fresh.Close()
-	r.inbox.Close()
-	r.agent.Close()
 }
 
 // Places of a message, in the order in which it moves.
@@ -304,21 +281,21 @@ func (r *room) dir(path string, make bool) (*atomicfile.Dir, error) {
 	if d := r.sub[path]; d != nil {
 		return d, nil
 	}
-	from := r.agent
-	parts := strings.Split(path, "/")
+	base, parts := []string{string(r.box.agent)}, strings.Split(path, "/")
 	switch parts[0] {
 	case "inbox":
-		from, parts = r.inbox, parts[1:]
+		base, parts = append(base, "inbox"), parts[1:]
 	case placeArchive:
-		from = r.box.store.dir
-		parts = append([]string{".archive", string(r.box.agent)}, parts[1:]...)
+		base, parts = nil, append([]string{".archive", string(r.box.agent)}, parts[1:]...)
+	case "":
+		parts = nil
 	}
-	var d *atomicfile.Dir
-	var err error
-	if make {
-		d, err = from.Make(parts...)
-	} else if d, err = from.Walk(parts...); errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+	d, err := r.box.store.dir.Walk(append(base[:len(base):len(base)], parts...)...)
+	if errors.Is(err, fs.ErrNotExist) {
+		if !make {
+			return nil, nil
+		}
+		d, err = r.box.store.makeBelow(base, parts)
 	}
 	if err != nil {
 		return nil, err
@@ -328,6 +305,20 @@ func (r *room) dir(path string, make bool) (*atomicfile.Dir, error) {
 	}
 	r.sub[path] = d
 	return d, nil
+}
+
+// makeBelow makes directories below one that is there: a mailbox itself is
+// never made on the way, since it may have been retired.
+func (s *Store) makeBelow(base, parts []string) (*atomicfile.Dir, error) {
+	if len(base) == 0 {
+		return s.dir.Make(parts...)
+	}
+	from, err := s.dir.Walk(base...)
+	if err != nil {
+		return nil, err
+	}
+	defer from.Close()
+	return from.Make(parts...)
 }
 
 // forget closes a directory that dir remembers.

@@ -78,3 +78,10 @@ func TestDeliverAndRead(t *testing.T) {
 		t.Fatal(events, err)
 	}
 }
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

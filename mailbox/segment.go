@@ -43,7 +43,7 @@ func (r *room) repair(f *os.File, first uint64) (seq uint64, size int64, err err
 	}
 	size = info.Size()
 	end := size
-	for window := int64(64 << 10); ; window *= 8 {
+	for window := int64(2 << 10); ; window *= 8 {
 		from := max(0, size-window)
 		buf := make([]byte, size-from)
 		if _, err := f.ReadAt(buf, from); err != nil && err != io.EOF {

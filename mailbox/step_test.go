@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -19,10 +20,11 @@ import (
 // its k-th file operation.
 func (p *process) once() {
 	k, _ := strconv.Atoi(os.Getenv("ATM_TEST_KILL"))
-	n, armed := 0, false
+	var n atomic.Int64
+	armed := false
 	d, err := atomicfile.Open(p.path, func(atomicfile.Op, string) error {
 		if armed {
-			if n++; n == k {
+			if n.Add(1) == int64(k) {
 				syscall.Kill(os.Getpid(), syscall.SIGKILL)
 				select {}
 			}

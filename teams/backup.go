@@ -4,7 +4,6 @@ import (
 	"archive/tar"
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -20,8 +19,10 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// A backup is a gzipped tar of the root, without locks and tmp: the messages
-// first listed and then copied, so that it may be taken while others send.
+// A backup is a tar of the root, without locks and tmp: the messages first
+// listed and then copied, so that it may be taken while others send. (Not
+// compressed: compress/flate and its kin cost every start of atm more than the
+// little that mail shrinks is worth.)
 
 // maxEntry is the largest file that restore takes out of a backup.
 const maxEntry = 8 << 30
@@ -29,8 +30,7 @@ const maxEntry = 8 << 30
 // Backup writes the whole root to w. tick is told of each file.
 func (r *Root) Backup(ctx context.Context, w io.Writer, tick func()) (mailbox.Moved, error) {
 	var total mailbox.Moved
-	zip := gzip.NewWriter(w)
-	b := &backup{ctx: ctx, w: tar.NewWriter(zip), tick: tick}
+	b := &backup{ctx: ctx, w: tar.NewWriter(w), tick: tick}
 	names, err := r.Teams()
 	if err != nil {
 		return total, err
@@ -47,7 +47,7 @@ func (r *Root) Backup(ctx context.Context, w io.Writer, tick func()) (mailbox.Mo
 			return b.total, fmt.Errorf("back up team %s: %w", n, err)
 		}
 	}
-	return b.total, errors.Join(b.w.Close(), zip.Close())
+	return b.total, b.w.Close()
 }
 
 type backup struct {
@@ -259,11 +259,7 @@ func (zeros) Read(p []byte) (int, error) {
 // the backup says.
 func (r *Root) Restore(ctx context.Context, from io.Reader, tick func()) (mailbox.Moved, error) {
 	var total mailbox.Moved
-	zip, err := gzip.NewReader(bufio.NewReaderSize(from, 1<<20))
-	if err != nil {
-		return total, fmt.Errorf("not a backup of atm: %w", err)
-	}
-	in := tar.NewReader(zip)
+	in := tar.NewReader(bufio.NewReaderSize(from, 1<<20))
 	logs := map[string]bool{} // agents whose event log is ours to restore
 	for {
 		h, err := in.Next()
@@ -271,7 +267,7 @@ func (r *Root) Restore(ctx context.Context, from io.Reader, tick func()) (mailbo
 			return total, nil
 		}
 		if err != nil {
-			return total, fmt.Errorf("the backup is damaged: %w", err)
+			return total, fmt.Errorf("no backup of atm, or a damaged one: %w", err)
 		}
 		if err := ctx.Err(); err != nil {
 			return total, err

@@ -77,7 +77,7 @@ func quote(s string) string {
 func (d *doctor) disk() {
 	switch remote, refused := watcher.Probe(d.root.Path); {
 	case remote != "":
-		d.say("fs.remote", "warning", "atm backup root.tar.gz", "the root lies on %s: locks and events do not reach other machines, and what waits looks every half second; restore the backup to a local disk", remote)
+		d.say("fs.remote", "warning", "atm backup root.tar", "the root lies on %s: locks and events do not reach other machines, and what waits looks every half second; restore the backup to a local disk", remote)
 	case refused != "":
 		d.say("fs.no_events", "warning", "", "the kernel tells nothing of changes (%s): what waits looks every half second", refused)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/agentteammail/atm/mailbox"
@@ -46,7 +47,9 @@ func (t *Team) Glance(name wire.Name) (Member, error) {
 		return m, err
 	}
 	m.Running = running
-	events, err := t.Box(name).Tail(1)
+	events, err := t.Box(name).TailUntil(func(events []wire.Event) bool {
+		return len(events) >= 64 || slices.ContainsFunc(events, func(e wire.Event) bool { return e.Kind == wire.EventRead })
+	})
 	if err != nil {
 		return m, err
 	}

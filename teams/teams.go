@@ -172,9 +172,16 @@ func (r *Root) Team(name wire.Name) (*Team, error) {
 	if err != nil {
 		return nil, err
 	}
-	if has, err := d.Has(".locks"); !has || err != nil {
+	switch info, err := d.Lstat(".locks"); {
+	case errors.Is(err, fs.ErrNotExist):
+		err = fmt.Errorf("team %q in %s: %w", name, r.Path, ErrNoTeam)
+		fallthrough
+	case err != nil:
 		d.Close()
-		return nil, errors.Join(fmt.Errorf("team %q in %s: %w", name, r.Path, ErrNoTeam), err)
+		return nil, err
+	case !info.IsDir():
+		d.Close()
+		return nil, fmt.Errorf("team %q: %s/.locks %w", name, d.Path(), atomicfile.ErrNotDirectory)
 	}
 	s, err := mailbox.OpenStore(d, name)
 	if err != nil {

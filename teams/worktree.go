@@ -2,7 +2,7 @@ package teams
 
 import (
 	"errors"
-	"io"
+	"github.com/agentteammail/atm/internal/atomicfile"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -139,31 +139,17 @@ func newRootAt(wd string) (dir, why string) {
 const maxSmall = 4 << 10
 
 var (
-	errNotRegular = errors.New("not a regular file")
-	errTooLarge   = errors.New("larger than 4 KiB")
+	errNotRegular = atomicfile.ErrNotRegular
+	errTooLarge   = atomicfile.ErrTooLarge
 )
 
 // readSmall reads a regular file whole. A link, a FIFO or a device is not
 // opened (that could wait for ever, or rewind a tape), a large file not read.
 func readSmall(path string) ([]byte, error) {
-	before, err := os.Lstat(path)
+	d, err := atomicfile.Open(filepath.Dir(path), nil)
 	if err != nil {
 		return nil, err
 	}
-	if !before.Mode().IsRegular() {
-		return nil, &fs.PathError{Op: "read", Path: path, Err: errNotRegular}
-	}
-	f, err := os.OpenFile(path, os.O_RDONLY|openQuietly, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if fi, err := f.Stat(); err != nil || !os.SameFile(before, fi) {
-		return nil, &fs.PathError{Op: "read", Path: path, Err: errNotRegular}
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxSmall+1))
-	if err == nil && len(data) > maxSmall {
-		err = &fs.PathError{Op: "read", Path: path, Err: errTooLarge}
-	}
-	return data, err
+	defer d.Close()
+	return d.ReadFile(filepath.Base(path), maxSmall)
 }

@@ -17,7 +17,7 @@ import (
 
 var backupVerb = &cmdline.Verb{
 	Name: "backup", Args: "F", Summary: "the whole root in one file",
-	Examples: []string{"atm backup atm-2026-05-01.tar.gz"},
+	Examples: []string{"atm backup atm-2026-05-01.tar"},
 	Notes:    []string{"May be taken while others send. A file that is there is not replaced."},
 	MinArgs:  1, MaxArgs: 1,
 	Run: long(backup),
@@ -25,7 +25,7 @@ var backupVerb = &cmdline.Verb{
 
 var restoreVerb = &cmdline.Verb{
 	Name: "restore", Args: "F", Summary: "bring back what a backup holds",
-	Examples: []string{"atm restore atm-2026-05-01.tar.gz", "atm restore F --root NEWDIR"},
+	Examples: []string{"atm restore atm-2026-05-01.tar", "atm restore F --root NEWDIR"},
 	Notes:    []string{"A message whose id is there already stays as it is. --root may name a new root."},
 	MinArgs:  1, MaxArgs: 1,
 	Run: long(restore),

@@ -25,6 +25,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -55,7 +56,7 @@ type Fault func(op Op, name string) error
 
 // Dir is an opened directory.
 type Dir struct {
-	file  *os.File
+	file  *dirFile
 	path  string
 	fault Fault
 
@@ -158,7 +159,14 @@ func (d *Dir) Sub(name string) (*Dir, error) {
 }
 
 // Walk opens the directory several levels down, each as Sub does.
-func (d *Dir) Walk(names ...string) (*Dir, error) { return d.walk((*Dir).Sub, names) }
+func (d *Dir) Walk(names ...string) (*Dir, error) {
+	if d.fault == nil && len(names) > 1 && !slices.ContainsFunc(names, func(n string) bool { return !oneComponent(n) }) {
+		if s, err := d.walkFast(names); err != errUnsupported {
+			return s, err
+		}
+	}
+	return d.walk((*Dir).Sub, names)
+}
 
 // Make opens the directory several levels down and makes what is missing.
 func (d *Dir) Make(names ...string) (*Dir, error) { return d.walk((*Dir).makeSub, names) }
@@ -375,26 +383,10 @@ func (d *Dir) Names(f func([]string) bool) error {
 	if err := d.check(OpList, ""); err != nil {
 		return err
 	}
-	l, err := d.again()
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // removed since it was opened, so it was empty
-	}
-	if err != nil {
+	if err := d.list(f); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return d.wrap("list", "", unwrap(err))
 	}
-	defer l.Close()
-	for {
-		names, err := l.Readdirnames(1024)
-		if len(names) > 0 && !f(names) {
-			return nil
-		}
-		if err == io.EOF || (err == nil && len(names) == 0) {
-			return nil
-		}
-		if err != nil {
-			return d.wrap("list", "", unwrap(err))
-		}
-	}
+	return nil // not there: removed since it was opened, so it was empty
 }
 
 // Move renames from's entry name to to's entry as, in one step that refuses to

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -60,7 +61,7 @@ func (d *Dir) openPath() error {
 	if err != nil {
 		return &fs.PathError{Op: "open", Path: d.path, Err: err}
 	}
-	d.file = os.NewFile(uintptr(fd), d.path)
+	d.file = newDirFile(fd)
 	return nil
 }
 
@@ -72,8 +73,66 @@ func (d *Dir) openSub(name string, s *Dir) error {
 	if err != nil {
 		return err
 	}
-	s.file = os.NewFile(uintptr(fd), s.path)
+	s.file = newDirFile(fd)
 	return nil
+}
+
+// dirFile is the descriptor of a directory. (An os.File around it costs a
+// system call more to make.)
+type dirFile struct{ fd atomic.Int64 }
+
+func newDirFile(fd int) *dirFile {
+	f := &dirFile{}
+	f.fd.Store(int64(fd))
+	return f
+}
+
+// Fd is the descriptor; once closed, one that every call refuses.
+func (f *dirFile) Fd() uintptr { return uintptr(f.fd.Load()) }
+
+func (f *dirFile) Close() error {
+	fd := f.fd.Swap(-1)
+	if fd < 0 {
+		return os.ErrClosed
+	}
+	return unix.Close(int(fd))
+}
+
+func (f *dirFile) Stat() (fs.FileInfo, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return nil, err
+	}
+	return newInfo(".", &st), nil
+}
+
+func (f *dirFile) Sync() error {
+	for {
+		if err := unix.Fsync(int(f.Fd())); err != unix.EINTR {
+			return err
+		}
+	}
+}
+
+// walkFast opens a directory several levels down in one call, none of the
+// levels a link; errUnsupported where the kernel has no such call.
+func (d *Dir) walkFast(names []string) (*Dir, error) {
+	how := unix.OpenHow{Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS}
+	path := filepath.Join(names...)
+	for {
+		fd, err := unix.Openat2(d.fd(), path, &how)
+		switch err {
+		case nil:
+			return &Dir{path: filepath.Join(d.path, path), fault: d.fault, file: newDirFile(fd)}, nil
+		case unix.EINTR, unix.EAGAIN:
+			continue
+		case unix.ENOTDIR, unix.ELOOP:
+			return nil, d.wrap("open", path, ErrNotDirectory)
+		case unix.ENOENT, unix.EACCES:
+			return nil, d.wrap("open", path, err)
+		}
+		return nil, errUnsupported
+	}
 }
 
 func openDir(at int, name string, flag int) (fd int, err error) {
@@ -85,13 +144,29 @@ func openDir(at int, name string, flag int) (fd int, err error) {
 	}
 }
 
-// again opens the directory once more, for a listing of its own.
-func (d *Dir) again() (*os.File, error) {
+// list lists the directory through a descriptor of its own, since a listing
+// has a place in it.
+func (d *Dir) list(f func([]string) bool) error {
 	fd, err := openDir(d.fd(), ".", 0)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return os.NewFile(uintptr(fd), d.path), nil
+	defer unix.Close(fd)
+	buf := make([]byte, 32<<10)
+	var names []string
+	for {
+		n, err := unix.Getdents(fd, buf)
+		if err == unix.EINTR {
+			continue
+		}
+		if n <= 0 || err != nil {
+			return err
+		}
+		_, _, names = unix.ParseDirent(buf[:n], -1, names[:0])
+		if len(names) > 0 && !f(names) {
+			return nil
+		}
+	}
 }
 
 func (d *Dir) openRoot() (*os.Root, error) {
@@ -196,4 +271,16 @@ func SameFile(a, b fs.FileInfo) bool {
 	x, ok := a.Sys().(*syscall.Stat_t)
 	y, ok2 := b.Sys().(*syscall.Stat_t)
 	return ok && ok2 && x.Dev == y.Dev && x.Ino == y.Ino
+}
+
+// Identity tells directories apart, whatever they are called.
+type Identity struct{ dev, ino uint64 }
+
+// Identity is the directory's own; false where the system has none.
+func (d *Dir) Identity() (Identity, bool) {
+	var st unix.Stat_t
+	if unix.Fstat(d.fd(), &st) != nil {
+		return Identity{}, false
+	}
+	return Identity{uint64(st.Dev), st.Ino}, true
 }

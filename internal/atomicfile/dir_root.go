@@ -3,11 +3,14 @@
 package atomicfile
 
 import (
+	"io"
 	"io/fs"
 	"os"
 )
 
 // Elsewhere than on Linux a directory is an os.Root.
+
+type dirFile = os.File
 
 func (d *Dir) openPath() error {
 	root, err := os.OpenRoot(d.path)
@@ -51,8 +54,29 @@ func (d *Dir) openSub(name string, s *Dir) error {
 	return nil
 }
 
-// again opens the directory once more, for a listing of its own.
-func (d *Dir) again() (*os.File, error) { return d.root.Open(".") }
+func (d *Dir) walkFast([]string) (*Dir, error) { return nil, errUnsupported }
+
+// list lists the directory through a descriptor of its own, since a listing
+// has a place in it.
+func (d *Dir) list(f func([]string) bool) error {
+	l, err := d.root.Open(".")
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	for {
+		names, err := l.Readdirnames(1024)
+		if len(names) > 0 && !f(names) {
+			return nil
+		}
+		if err == io.EOF || err == nil && len(names) == 0 {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
 
 func (d *Dir) openRoot() (*os.Root, error) { return os.OpenRoot(d.path) }
 
@@ -70,3 +94,9 @@ func (d *Dir) lstat(name string) (fs.FileInfo, error) { return d.root.Lstat(name
 // SameFile reports whether two descriptions, from here or from os, are of one
 // file.
 func SameFile(a, b fs.FileInfo) bool { return os.SameFile(a, b) }
+
+// Identity tells directories apart, whatever they are called.
+type Identity struct{}
+
+// Identity is the directory's own; false where the system has none.
+func (d *Dir) Identity() (Identity, bool) { return Identity{}, false }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -108,6 +109,9 @@ func renameReplace(from *Dir, name string, to *Dir, as string) error {
 	return unix.Renameat(from.fd(), name, to.fd(), as)
 }
 
+// euid is asked once: nobody here changes it.
+var euid = sync.OnceValue(os.Geteuid)
+
 // owner is what new entries of a directory get.
 type owner struct {
 	uid, gid int // -1: as they come
@@ -122,7 +126,7 @@ func ownerOf(info fs.FileInfo) owner {
 	if !ok {
 		return o
 	}
-	root := os.Geteuid() == 0
+	root := euid() == 0
 	if root {
 		o.uid = int(st.Uid)
 	}
@@ -138,7 +142,7 @@ func (o owner) fixFile(f *os.File) error {
 		return err
 	}
 	st, ok := info.Sys().(*syscall.Stat_t)
-	if ok && os.Geteuid() != 0 && int(st.Uid) != os.Geteuid() {
+	if ok && euid() != 0 && int(st.Uid) != euid() {
 		return nil // somebody else's, made with their rights
 	}
 	group := o.group & 0o060
@@ -179,7 +183,7 @@ func (d *Dir) Readable() bool {
 		return true
 	}
 	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || os.Geteuid() == 0 || int(st.Uid) == os.Geteuid() {
+	if !ok || euid() == 0 || int(st.Uid) == euid() {
 		return true
 	}
 	if info.Mode().Perm()&0o040 == 0 {

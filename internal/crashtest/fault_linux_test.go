@@ -62,30 +62,19 @@ func (f fault) under(log string) []string {
 	return line
 }
 
-// struck is what became of the fault.
-type struck struct {
-	fired  bool
-	calls  []string // those that failed
-	ours   bool     // some of them were about the mail, not about the runtime's own files
-	mute   bool     // one of them would have written to stderr
-	resync string   // a file that was synced again after its fsync failed
-}
-
 var syncedFile = regexp.MustCompile(`fsync\((\d+<[^>]*>)`)
 
 // read reads strace's log.
-func (f fault) read(log string) (s struck, err error) {
+func (f fault) read(log string, r result) (s struck, err error) {
 	file, err := os.Open(log)
 	if err != nil {
 		return s, err
 	}
 	defer file.Close()
+	s.fired = r.code == -1 && strings.HasPrefix(f.how, "signal=")
 	failed := map[string]bool{}
 	for lines := bufio.NewScanner(file); lines.Scan(); {
 		line := lines.Text()
-		if strings.Contains(line, "+++ killed by SIGKILL +++") {
-			s.fired = s.fired || strings.HasPrefix(f.how, "signal=")
-		}
 		if m := syncedFile.FindStringSubmatch(line); m != nil {
 			if failed[m[1]] && !strings.Contains(line, "(INJECTED)") {
 				s.resync = m[1]

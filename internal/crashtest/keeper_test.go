@@ -4,7 +4,6 @@ package crashtest
 
 import (
 	"archive/tar"
-	"compress/gzip"
 	"encoding/json"
 	"io"
 	"math/rand/v2"
@@ -85,15 +84,10 @@ func (w *world) unpack(file string) (got map[key]bool, ok bool) {
 		return nil, false
 	}
 	defer f.Close()
-	zip, err := gzip.NewReader(f)
-	if err != nil {
-		w.wrong("backup: %v", err)
-		return nil, false
-	}
 	got = map[key]bool{}
 	files := map[string]string{}      // attached texts, by hash
 	attached := map[string][]string{} // and who has them
-	for in := tar.NewReader(zip); ; {
+	for in := tar.NewReader(f); ; {
 		h, err := in.Next()
 		if err == io.EOF {
 			break

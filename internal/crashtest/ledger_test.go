@@ -19,6 +19,7 @@ type ledger struct {
 	posts   map[key]*post
 	drops   map[key]*drop
 	got     map[key]int     // texts that came out of some reader's pipe
+	alone   map[key]int     // texts that a reader got in peace: once at most
 	begun   map[key]bool    // of which the first line did
 	excused map[mail]bool   // messages that somebody may have taken without reading: replied to, acknowledged
 	acks    map[mail]bool   // acks whose ids were printed
@@ -54,7 +55,7 @@ type drop struct {
 
 func newLedger() *ledger {
 	return &ledger{
-		posts: map[key]*post{}, drops: map[key]*drop{}, got: map[key]int{}, begun: map[key]bool{}, excused: map[mail]bool{},
+		posts: map[key]*post{}, drops: map[key]*drop{}, got: map[key]int{}, begun: map[key]bool{}, alone: map[key]int{}, excused: map[mail]bool{},
 		acks: map[mail]bool{}, count: map[string]int{}, wrongs: map[string]bool{},
 	}
 }

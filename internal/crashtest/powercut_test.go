@@ -54,6 +54,7 @@ func TestPowercut(t *testing.T) {
 			for n := 1; n <= cycles && !t.Failed(); n++ {
 				p.cycle(n)
 			}
+			p.restoreAndCut()
 			fmt.Printf("powercut %s: %d cycles: %s; %s\n", kind, p.done, p.sum, w.summary())
 		})
 	}
@@ -63,6 +64,7 @@ type powercut struct {
 	*world
 	volume  *volume
 	members []string // added, and said so
+	backups []string // taken, and said so
 	done    int
 	sum     verdict // of all cycles
 }
@@ -76,7 +78,7 @@ func (p *powercut) cycle(n int) {
 		over.Store(true)
 	})
 	defer cut.Stop()
-	adding := job{"add", 1, []func(*world){func(*world) { p.addMember(n) }}}
+	adding := job{"add", 1, []func(*world){func(*world) { p.addMember(n); p.takeBackup(n) }}}
 	p.work(append(slices.Clone(powercutJobs), adding), over.Load)
 	p.comeBack(n)
 	p.done++
@@ -96,6 +98,34 @@ func (p *powercut) addMember(n int) {
 	time.Sleep(20 * time.Millisecond)
 }
 
+// takeBackup takes a backup onto the disk whose power will be cut.
+func (p *powercut) takeBackup(n int) {
+	file := filepath.Join(p.volume.path, fmt.Sprintf("backup.%d.%x", n, rand.Uint32()))
+	r := p.run(call{args: []string{"backup", file}, kill: mortal()})
+	p.expect(r, 0)
+	if r.code == 0 {
+		p.backups = append(p.backups, file)
+	}
+	time.Sleep(20 * time.Millisecond)
+}
+
+// restoreAndCut restores a backup into a new root and cuts the power at once:
+// what was restored has to be there.
+func (p *powercut) restoreAndCut() {
+	if p.t.Failed() {
+		return
+	}
+	other := *p.world
+	other.root = filepath.Join(p.volume.path, "restored")
+	file := filepath.Join(p.volume.path, "last")
+	p.must("backup", file)
+	other.must("restore", file)
+	p.volume.cut()
+	p.volume.unmount()
+	p.volume.mount()
+	p.tally(other.judge(p.t, take(p.t, other.team())))
+}
+
 // comeBack mounts the disk after a cut, judges what is on it, and then has atm
 // work on it.
 func (p *powercut) comeBack(n int) {
@@ -113,7 +143,13 @@ func (p *powercut) comeBack(n int) {
 			p.t.Errorf("lost: the member %s, added before the cut: %v", name, err)
 		}
 	}
-	if p.t.Failed() {
+	for _, file := range p.backups {
+		if _, ok := p.unpack(file); !ok {
+			p.t.Errorf("lost: the backup %s", file)
+		}
+		os.Remove(file)
+	}
+	if p.backups = nil; p.t.Failed() {
 		return
 	}
 	me := one(readers)

@@ -28,11 +28,11 @@ func whoReads() (string, []int) {
 
 // pipe runs a process whose output goes to f through a pipe, and notes what f
 // says that it got.
-func (w *world) pipe(c call, me string, codes []int, f func(*os.File) string) {
+func (w *world) pipe(c call, me string, codes []int, f func(*os.File) string) result {
 	out, in, err := os.Pipe()
 	if err != nil {
 		w.t.Error(err)
-		return
+		return result{code: -1}
 	}
 	got := make(chan string, 1)
 	go func() {
@@ -43,8 +43,24 @@ func (w *world) pipe(c call, me string, codes []int, f func(*os.File) string) {
 	c.out = in
 	r := w.run(c)
 	in.Close()
-	w.saw(me, <-got)
+	r.out = <-got
+	w.saw(me, r.out)
 	w.expect(r, codes...)
+	return r
+}
+
+// share notes what a reader got who was neither killed nor slow: no other such
+// reader may get it.
+func (w *world) share(me string, r result, took time.Duration) {
+	if r.code != 0 || r.err != "" || took > time.Second {
+		return
+	}
+	tokens, _ := shown(r.out)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, t := range tokens {
+		w.alone[key{me, t}]++
+	}
 }
 
 // all reads to the end.
@@ -65,7 +81,9 @@ func (w *world) read() {
 	case 2:
 		args = append(args, "--from", "alice")
 	}
-	w.pipe(call{args: args, kill: mortal()}, me, codes, all)
+	began := time.Now()
+	r := w.pipe(call{args: args, kill: mortal()}, me, codes, all)
+	w.share(me, r, time.Since(began))
 }
 
 // cutRead goes away after some bytes, as a pager that is quit does; at most

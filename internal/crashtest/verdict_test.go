@@ -139,8 +139,14 @@ func (l *ledger) judgeDrops(t reporter, v *verdict, c *census, texts map[key][]f
 	}
 }
 
-// judgeReading: what is marked as read was read.
+// judgeReading: what is marked as read was read, and by one.
 func (l *ledger) judgeReading(t reporter, v *verdict, c *census) {
+	for k, n := range l.alone {
+		if n > 1 && k.agent != "carol" { // whose mail is put back
+			v.doubled++
+			t.Errorf("shown to %d readers: %s of %s", n, k.token, k.agent)
+		}
+	}
 	for _, f := range c.messages {
 		if f.token == "" || f.file || f.place == "new" || f.place == "withdrawn" {
 			continue
