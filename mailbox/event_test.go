@@ -140,14 +140,14 @@ func TestAppendRefuses(t *testing.T) {
 func TestLongEvents(t *testing.T) {
 	s := testStore(t, "bob")
 	bob := s.Box("bob")
-	for _, n := range []int{1, 64 << 10, 5 << 20, maxLine - 300, 10} {
+	for _, n := range []int{1, 64 << 10, maxLine - 300, 10} {
 		if err := bob.Append(ctx, AppendOptions{}, wire.Event{Kind: fmt.Sprint(n), Wire: []byte(`"` + strings.Repeat("x", n) + `"`)}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	same(t, next(t, bob.Events(0)), "1 1", "2 65536", "3 5242880", "4 8388308", "5 10")
+	same(t, next(t, bob.Events(0)), "1 1", "2 65536", "3 8388308", "4 10")
 	events, err := bob.Tail(3)
-	if err != nil || len(events) < 3 || events[len(events)-1].Seq != 5 {
+	if err != nil || len(events) < 3 || events[len(events)-1].Seq != 4 {
 		t.Error(len(events), err)
 	}
 }
@@ -273,7 +273,7 @@ func TestTornLine(t *testing.T) {
 		"a line without end":   `{"seq":3,"kind":"x"}`,
 		"several":              "{\"seq\":3\n{\"seq\"\n\n\x00\x00\x00\n{",
 		"zeroes":               strings.Repeat("\x00", 5000),
-		"much":                 strings.Repeat("garbage\n", 100_000),
+		"much":                 strings.Repeat("garbage\n", 20_000),
 		"a line with no seq":   "{\"kind\":\"x\"}\n",
 		"a number beyond all":  "{\"seq\":18446744073709551615}\n",
 		"a number not so high": "{\"seq\":2305843009213693951}\n",

@@ -513,7 +513,7 @@ func TestFaults(t *testing.T) {
 				errnos := []syscall.Errno{syscall.ENOSPC, syscall.EIO, syscall.EROFS, syscall.EDQUOT}
 				step := 1
 				if name == "drop too much" && !stressed { // a megabyte each time
-					errnos, step = errnos[:1], 3
+					errnos, step = errnos[:1], 8
 				}
 				runs := 0
 				for k := 1; k <= clean.n; k += step {

@@ -35,6 +35,15 @@ func (l *lockRoom) open() (*lockfile.Dir, error) {
 	return d, err
 }
 
+func (l *lockRoom) close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.dir == nil {
+		return nil
+	}
+	return l.dir.Close()
+}
+
 func (l *lockRoom) Lock(ctx context.Context, name string, m lockfile.Mode, timeout time.Duration, seen func() error) (*lockfile.Lock, error) {
 	d, err := l.open()
 	if err != nil {

@@ -85,7 +85,7 @@ func OpenStore(dir *atomicfile.Dir, team wire.Name) (*Store, error) {
 }
 
 // Close lets go of the directory.
-func (s *Store) Close() error { return s.dir.Close() }
+func (s *Store) Close() error { return errors.Join(s.locks.close(), s.dir.Close()) }
 
 // Dir is the team's directory.
 func (s *Store) Dir() *atomicfile.Dir { return s.dir }

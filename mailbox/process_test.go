@@ -95,6 +95,7 @@ func (p *process) failed(b *Box, err error) bool {
 	case errors.As(err, &held):
 		p.say("busy")
 	case b.agent == killDave && errors.Is(err, ErrNoAgent):
+	case errors.Is(err, ErrSettled):
 	default:
 		p.say("error %s: %s", os.Getenv("ATM_TEST_ROLE"), strings.ReplaceAll(err.Error(), "\n", " "))
 	}

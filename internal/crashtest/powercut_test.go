@@ -29,7 +29,7 @@ var powercutJobs = []job{
 // mounted again, and again. What was acknowledged is there, whole, after every
 // cut; what was not is whole or absent; and the mailbox works as if nothing had
 // been.
-func TestPowercut(t *testing.T) {
+func TestPowerCut(t *testing.T) {
 	if os.Getenv("ATM_POWERCUT") == "" {
 		t.Skip("it mounts file systems: set ATM_POWERCUT=1")
 	}

@@ -47,7 +47,7 @@ func (d *Dir) mend(name string, info fs.FileInfo) error {
 		gid = d.rights.gid
 	}
 	if uid >= 0 || gid >= 0 {
-		err := d.team.Lchown(d.rel(name), uid, gid)
+		err := d.locks.Lchown(name, uid, gid)
 		if errors.Is(err, fs.ErrPermission) && uid < 0 {
 			want &^= 0o060 // not a member of the group: then not for our own group either
 		} else if err != nil {
@@ -55,7 +55,7 @@ func (d *Dir) mend(name string, info fs.FileInfo) error {
 		}
 	}
 	if perm := info.Mode().Perm(); perm&want != want {
-		return d.team.Chmod(d.rel(name), perm|want)
+		return d.locks.Chmod(name, perm|want)
 	}
 	return nil
 }

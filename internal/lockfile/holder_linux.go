@@ -20,7 +20,7 @@ import (
 // second field. On btrfs and overlays the device is not the one that stat
 // gives; there the process must have the file open under its path.
 func (d *Dir) holder(name string) (pid int, command string) {
-	info, err := d.team.Lstat(d.rel(name))
+	info, err := d.locks.Lstat(name)
 	if err != nil {
 		return 0, ""
 	}

@@ -28,7 +28,7 @@ func (l *Lock) Current() bool {
 	if !l.file.Locked() && !l.file.RLocked() {
 		return false
 	}
-	now, err := l.dir.team.Lstat(l.dir.rel(l.name))
+	now, err := l.dir.locks.Lstat(l.name)
 	return err == nil && os.SameFile(l.info, now)
 }
 

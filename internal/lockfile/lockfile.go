@@ -56,14 +56,15 @@ const locksDir = ".locks"
 // at once.
 type Dir struct {
 	team   *os.Root
-	path   string // the team's
+	locks  *os.Root // .locks itself
+	path   string   // the team's
 	rights rights
 }
 
 // Open looks at the .locks directory of a team; team is the team's directory
 // opened and teamPath where it is. It refuses a .locks that is a symbolic link
 // or no directory. team stays the caller's, who closes it after the last use of
-// the Dir and its locks; the Dir itself keeps no file open.
+// the Dir and its locks; the Dir itself keeps one descriptor, until Close.
 func Open(team *os.Root, teamPath string) (*Dir, error) {
 	path, err := filepath.Abs(teamPath)
 	if err != nil {
@@ -76,11 +77,19 @@ func Open(team *os.Root, teamPath string) (*Dir, error) {
 	if !info.IsDir() {
 		return nil, fmt.Errorf("open %s: is no directory (links are not followed)", filepath.Join(path, locksDir))
 	}
-	return &Dir{team: team, path: path, rights: rightsIn(info)}, nil
+	locks, err := team.OpenRoot(locksDir)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", filepath.Join(path, locksDir), bare(err))
+	}
+	if now, err := locks.Stat("."); err != nil || !os.SameFile(info, now) {
+		locks.Close()
+		return nil, fmt.Errorf("open %s: was replaced meanwhile", filepath.Join(path, locksDir))
+	}
+	return &Dir{team: team, locks: locks, path: path, rights: rightsIn(info)}, nil
 }
 
 // Close ends the use of the directory. Locks that are held stay held.
-func (d *Dir) Close() error { return nil }
+func (d *Dir) Close() error { return d.locks.Close() }
 
 // Lock waits for the lock name, for ever when timeout is 0 or less. When the
 // timeout is over the error is a *HeldError; when ctx ends, it wraps ctx's.
@@ -197,7 +206,7 @@ func (d *Dir) confirm(name string, f *flock.Flock) (*Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	now, err := d.team.Lstat(d.rel(name))
+	now, err := d.locks.Lstat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
@@ -216,7 +225,7 @@ func (d *Dir) confirm(name string, f *flock.Flock) (*Lock, error) {
 
 // create makes the lock file, or finds it made.
 func (d *Dir) create(name string) error {
-	f, err := d.team.OpenFile(d.rel(name), os.O_RDONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := d.locks.OpenFile(name, os.O_RDONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return nil
 	}
@@ -244,7 +253,7 @@ func (d *Dir) moved() bool {
 // regular returns an error when something else than a regular file is at the
 // lock's path.
 func (d *Dir) regular(name string) error {
-	if info, err := d.team.Lstat(d.rel(name)); err == nil && !info.Mode().IsRegular() {
+	if info, err := d.locks.Lstat(name); err == nil && !info.Mode().IsRegular() {
 		return d.irregular(name)
 	}
 	return nil
@@ -254,7 +263,6 @@ func (d *Dir) irregular(name string) error {
 	return fmt.Errorf("%s is not a regular file", d.filePath(name))
 }
 
-func (d *Dir) rel(name string) string      { return locksDir + "/" + name }
 func (d *Dir) filePath(name string) string { return filepath.Join(d.path, locksDir, name) }
 
 // try takes the lock on the file at the path or returns errHeld.

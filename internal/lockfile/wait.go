@@ -39,7 +39,7 @@ var waiters struct {
 // wait waits in the kernel: errHeld when expired fires, ctx's error when it
 // ends.
 func (d *Dir) wait(ctx context.Context, expired <-chan time.Time, name string, m Mode) (*flock.Flock, error) {
-	info, err := d.team.Lstat(d.rel(name))
+	info, err := d.locks.Lstat(name)
 	if err != nil {
 		return nil, err
 	}
