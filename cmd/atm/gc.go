@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -41,6 +42,9 @@ func gc(ctx context.Context, e *env) error {
 			m, err := b.GC(ctx, opt)
 			total.Add(m)
 			n.Add(1)
+			if errors.Is(err, mailbox.ErrNoAgent) {
+				continue // retired meanwhile
+			}
 			if err != nil {
 				return err
 			}
