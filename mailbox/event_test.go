@@ -344,6 +344,63 @@ func TestStrayLines(t *testing.T) {
 	}
 }
 
+// A cursor that begins in the middle of a long segment finds its event, though
+// others wrote lines into the log that lead past it.
+func TestSeek(t *testing.T) {
+	s := openStore(t, scratch(t), nil, "bob")
+	bob := s.Box("bob")
+	pad := wire.Event{Kind: "pad", Wire: []byte(`"` + strings.Repeat("x", 900) + `"`)}
+	grow := func(n int) {
+		t.Helper()
+		var events []wire.Event
+		for range n {
+			events = append(events, pad)
+		}
+		if err := bob.Append(ctx, AppendOptions{}, events...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(last uint64) {
+		t.Helper()
+		for _, after := range []uint64{0, 1, 2, 57, 199, 200, 201, 400, last - 1, last, last + 1, last + 100} {
+			c := bob.Events(after)
+			want := after + 1
+			for {
+				e, gap, err := c.Next()
+				if err == io.EOF {
+					break
+				}
+				if err != nil || gap != nil || e.Seq != want {
+					t.Fatalf("after %d: %d for %d, %v, %v", after, e.Seq, want, gap, err)
+				}
+				want++
+			}
+			c.Close()
+			if after < last && want != last+1 {
+				t.Errorf("after %d: ended at %d of %d", after, want-1, last)
+			}
+		}
+	}
+	grow(200)
+	check(200)
+	scribble(t, logPath(bob, 1), []byte("{\"seq\":3,\"kind\":\"x\"}\n{\"seq\":55,\"kind\":\"x\"}\nxx\n"))
+	check(200)
+	grow(200)
+	check(400)
+	scribble(t, logPath(bob, 1), []byte("{\"seq\":2,\"kind\":\"x\"}\n"))
+	check(400)
+	grow(300)
+	scribble(t, logPath(bob, 1), []byte("{\"seq\":350,\"kind\":\"x\"}\n"))
+	check(700)
+	// Wherever it looks first, it meets a line that leads past.
+	pad.Wire = []byte(`"` + strings.Repeat("x", 100<<10) + `"`)
+	for last := uint64(701); last <= 710; last++ {
+		grow(1)
+		scribble(t, logPath(bob, 1), []byte("{\"seq\":2,\"kind\":\"x\"}\n"))
+		check(last)
+	}
+}
+
 // A full disk: what was written in part is cut back, and the next goes on.
 func TestAppendToAFullDisk(t *testing.T) {
 	full := false

@@ -12,9 +12,6 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// lsMessages is how many lines ls prints unless told.
-const lsMessages = 20
-
 var lsVerb = &cmdline.Verb{
 	Name: "ls", Aliases: []string{"list", "inbox"}, Args: "[AGENT]", Summary: "list messages, a line each",
 	Examples: []string{"atm ls", "atm ls --owed", "atm ls bob", "atm ls --sent --owed"},
