@@ -43,29 +43,14 @@ func (b *Box) Take(ctx context.Context, id wire.ID) (bool, error) {
 // ack has reached the sender. delivered says whether it did; a sender without
 // a mailbox here gets none. Again: nothing.
 func (b *Box) Settle(ctx context.Context, id wire.ID, delivered bool) error {
-	unlock, err := b.lock(ctx, "reader", lockfile.Exclusive)
-	if err != nil {
-		return err
-	}
-	was, err := func() (string, error) {
-		defer unlock()
-		r, err := b.enter()
-		if err != nil {
-			return "", err
-		}
-		defer r.close()
-		p, ok, err := r.locate(id)
-		if err != nil {
-			return "", err
-		}
-		if !ok {
-			return "", fmt.Errorf("%s: %w", id, ErrNotFound)
-		}
+	was := ""
+	err := b.moving(ctx, id, func(r *room, p place) error {
 		if p.name != placeNew && p.name != placeCur {
-			return "", nil
+			return nil
 		}
-		return p.name, r.move(id, p, place{placeDone, "inbox/done/" + id.Day()})
-	}()
+		was = p.name
+		return r.move(id, p, place{placeDone, "inbox/done/" + id.Day()})
+	})
 	if err != nil || was == "" {
 		return err
 	}
@@ -80,76 +65,73 @@ func (b *Box) Settle(ctx context.Context, id wire.ID, delivered bool) error {
 	return b.Append(ctx, AppendOptions{}, append(events, acked)...)
 }
 
-// Unread puts a message that was read back into new. It reports whether it
-// did; a message that is unread already stays.
-func (b *Box) Unread(ctx context.Context, id wire.ID) (bool, error) {
-	unlockInbox, err := b.lock(ctx, "inbox", lockfile.Exclusive)
-	if err != nil {
-		return false, err
-	}
-	defer unlockInbox()
+// moving calls f with the place of a message, under the reader's lock.
+// ErrNotFound when it is nowhere.
+func (b *Box) moving(ctx context.Context, id wire.ID, f func(r *room, p place) error) error {
 	unlock, err := b.lock(ctx, "reader", lockfile.Exclusive)
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer unlock()
 	r, err := b.enter()
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer r.close()
 	p, ok, err := r.locate(id)
-	switch {
-	case err != nil:
-		return false, err
-	case !ok:
-		return false, fmt.Errorf("%s: %w", id, ErrNotFound)
-	case p.name == placeNew:
-		return false, nil
-	case p.name == placeWithdrawn:
-		return false, fmt.Errorf("%s was withdrawn by its sender: %w", id.Short(6), ErrSettled)
-	case p.name == placeDone || p.name == placeArchive:
-		// Its acknowledgement was given: unread, it would be owed again.
-		if it, err := r.open(p, id); err == nil && it.RequiresAck {
-			return false, fmt.Errorf("%s is acknowledged: %w", id.Short(6), ErrSettled)
-		}
+	if err != nil {
+		return err
 	}
-	return true, r.move(id, p, place{placeNew, "inbox/new"})
+	if !ok {
+		return fmt.Errorf("%s: %w", id, ErrNotFound)
+	}
+	return f(r, p)
+}
+
+// Unread puts a message that was read back into new. It reports whether it
+// did; a message that is unread already stays. ErrSettled for one that was
+// withdrawn or acknowledged.
+func (b *Box) Unread(ctx context.Context, id wire.ID) (moved bool, err error) {
+	unlock, err := b.lock(ctx, "inbox", lockfile.Exclusive)
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	err = b.moving(ctx, id, func(r *room, p place) error {
+		switch p.name {
+		case placeNew:
+			return nil
+		case placeWithdrawn:
+			return fmt.Errorf("%s was withdrawn by its sender: %w", id.Short(6), ErrSettled)
+		case placeDone, placeArchive:
+			// Its acknowledgement was given: unread, it would be owed again.
+			if it, err := r.open(p, id); err == nil && it.RequiresAck {
+				return fmt.Errorf("%s is acknowledged: %w", id.Short(6), ErrSettled)
+			}
+		}
+		moved = true
+		return r.move(id, p, place{placeNew, "inbox/new"})
+	})
+	return moved && err == nil, err
 }
 
 // Withdraw takes a message that is unread, or read and not acknowledged, out of
 // the mailbox and keeps it as withdrawn. It returns the state in which it found
 // the message: Unread and Owed mean that it was withdrawn now, Withdrawn that
 // it was before; a finished one stays.
-func (b *Box) Withdraw(ctx context.Context, id wire.ID, by wire.Address) (State, error) {
-	unlock, err := b.lock(ctx, "reader", lockfile.Exclusive)
-	if err != nil {
-		return "", err
-	}
-	state, err := func() (State, error) {
-		defer unlock()
-		r, err := b.enter()
-		if err != nil {
-			return "", err
-		}
-		defer r.close()
-		p, ok, err := r.locate(id)
-		if err != nil {
-			return "", err
-		}
-		if !ok {
-			return "", fmt.Errorf("%s: %w", id, ErrNotFound)
-		}
+func (b *Box) Withdraw(ctx context.Context, id wire.ID, by wire.Address) (state State, err error) {
+	err = b.moving(ctx, id, func(r *room, p place) error {
+		state = stateOf[p.name]
 		if p.name != placeNew && p.name != placeCur {
-			return stateOf[p.name], nil
+			return nil
 		}
 		// An acknowledgement of what was withdrawn is owed no longer.
-		err = r.move(id, p, place{placeWithdrawn, "inbox/withdrawn"})
+		err := r.move(id, p, place{placeWithdrawn, "inbox/withdrawn"})
 		if errors.Is(err, errGone) {
-			return Done, nil
+			state, err = Done, nil
 		}
-		return stateOf[p.name], err
-	}()
+		return err
+	})
 	if err != nil || state != Unread && state != Owed {
 		return state, err
 	}
