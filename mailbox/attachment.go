@@ -20,11 +20,20 @@ import (
 // trusted.
 func (s *Store) Attach(name string, content io.Reader) (wire.Attachment, error) {
 	a := wire.Attachment{Name: name, MediaType: "application/octet-stream"}
+	had, err := s.dir.Has(".files")
+	if err != nil {
+		return a, err
+	}
 	files, err := s.dir.Make(".files")
 	if err != nil {
 		return a, err
 	}
 	defer files.Close()
+	if !had {
+		if err := s.dir.Sync(); err != nil {
+			return a, err
+		}
+	}
 	d, err := files.Draft(".making." + string(wire.NewID()))
 	if err != nil {
 		return a, err

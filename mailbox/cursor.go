@@ -29,7 +29,9 @@ type Cursor struct {
 	rest []byte // whole lines that lie before off
 	good int64  // where the last line ended that parses
 
-	sought bool // off was found by seek, and no event since
+	sought bool   // off was found by seek, and no event since
+	last   uint64 // number of the last line that parses, in this segment
+	run    bool   // it counts on from the one before it
 }
 
 // Events is a cursor on the events after seq (0: from the first that is kept).
@@ -59,6 +61,9 @@ func (c *Cursor) Next() (e wire.Event, gap *Gap, err error) {
 		}
 		line, err := c.line()
 		if err == io.EOF {
+			if c.misled(0) {
+				continue
+			}
 			moved, err := c.advance()
 			if err != nil {
 				return e, nil, err
@@ -80,14 +85,13 @@ func (c *Cursor) Next() (e wire.Event, gap *Gap, err error) {
 		}
 		c.good = end
 		if e.Seq < c.next {
+			c.last, c.run = e.Seq, e.Seq == c.last+1
+			continue
+		}
+		if c.misled(e.Seq) {
 			continue
 		}
 		if e.Seq > c.next {
-			if c.sought {
-				// A line that is not the log's own may have led past it.
-				c.off, c.rest, c.good, c.sought = 0, nil, 0, false
-				continue
-			}
 			gap = &Gap{c.next, e.Seq - 1}
 		}
 		c.sought = false
@@ -131,8 +135,20 @@ func (c *Cursor) openAt(dir *atomicfile.Dir, seg uint64) error {
 	if err != nil {
 		return err
 	}
-	c.f, c.seg, c.off, c.rest, c.good = f, seg, 0, nil, 0
+	c.f, c.seg, c.off, c.rest, c.good, c.last = f, seg, 0, nil, 0, 0
 	return c.seek()
+}
+
+// misled reports whether seek was led past the next event by a line that is not
+// the log's own, and then begins the segment anew. It was not if the event just
+// before the next one was met, and now the next, or (met is 0) the end, which is
+// believed after two events in a row.
+func (c *Cursor) misled(met uint64) bool {
+	if !c.sought || c.last+1 == c.next && (met == c.next || met == 0 && c.run) {
+		return false
+	}
+	c.off, c.rest, c.good, c.last, c.sought = 0, nil, 0, 0, false
+	return true
 }
 
 // seek moves from the beginning of a segment to near the next event, by
@@ -150,7 +166,7 @@ func (c *Cursor) seek() error {
 		if err != nil {
 			return err
 		}
-		if seq > 0 && seq <= c.next {
+		if seq > 0 && seq < c.next {
 			c.off = at
 		} else {
 			end = mid

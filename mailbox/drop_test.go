@@ -331,6 +331,13 @@ func TestDropBeingWritten(t *testing.T) {
 	} else {
 		probe.Close()
 	}
+	// Also when it has not changed for longer than a file must that gets no lease.
+	for {
+		if info, err := os.Stat(filepath.Join(bob.Path(), files[3])); err != nil || time.Since(info.ModTime()) > 1100*time.Millisecond {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
 	for range 3 {
 		b, err := bob.Read(ctx, ReadOptions{}, takeAll)
 		if err != nil || len(b.Items) > 1 || len(b.Items) == 1 && b.Items[0].Body != "a good one" {

@@ -218,6 +218,8 @@ func TestBadFilesHideNothing(t *testing.T) {
 		if b, err := bob.Read(ctx, ReadOptions{Limit: 2}, takeAll); err != nil || len(b.Items)+b.More != 0 {
 			t.Errorf("at last %d and %d more: %v", len(b.Items), b.More, err)
 		}
+		// What a kill left of a reason is no bad file.
+		os.WriteFile(filepath.Join(bob.Path(), "inbox", "bad", ".x.reason.1.1"), nil, 0o600)
 		n, err := bob.Count(ctx)
 		bad, err2 := bob.BadFiles(0)
 		if err != nil || err2 != nil || n.Bad != 6*torn || len(bad) != n.Bad || n.Unread != 0 {
@@ -300,6 +302,39 @@ func TestLinkedMailbox(t *testing.T) {
 				t.Errorf("outside:\n%s\nwas\n%s", strings.Join(after, "\n"), strings.Join(before, "\n"))
 			}
 		})
+	}
+}
+
+// Nor does a link lead from one mailbox into another of the team.
+func TestLinkWithinATeam(t *testing.T) {
+	t.Parallel()
+	for _, part := range []string{"", "inbox", "inbox/new", "inbox/tmp", "inbox/done"} {
+		s := openStore(t, scratch(t), nil, "bob", "alice")
+		bob := s.Box("bob")
+		at := filepath.Join(teamPath(s), "bob", part)
+		up := strings.Repeat("../", strings.Count("bob/"+part, "/")) // from where the link lies
+		if part == "" {
+			up = ""
+		}
+		if err := errors.Join(os.RemoveAll(at), os.Symlink(filepath.Join(up, "alice", part), at)); err != nil {
+			t.Skip("no links here: ", err)
+		}
+		if info, err := os.Stat(at); err != nil || !info.IsDir() {
+			t.Fatal(info, err)
+		}
+		deliver(t, s.Box("alice"), message("carol", "for alice"))
+		p := &Post{Message: message("carol", "for bob"), To: []*Box{bob}, Given: true}
+		Deliver(ctx, p)
+		if p.Outcomes[0].Err == nil {
+			t.Errorf("%s: delivered through a link", at)
+		}
+		b, err := bob.Read(ctx, ReadOptions{}, takeAll)
+		if err == nil && len(b.Items) > 0 {
+			t.Errorf("%s: read through a link", at)
+		}
+		if c := takeCensus(t, teamPath(s), "alice"); len(c.places) != 1 || c.place(c.ids()[0]) != placeNew {
+			t.Errorf("%s: %v", at, c.places)
+		}
 	}
 }
 

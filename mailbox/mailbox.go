@@ -95,18 +95,26 @@ func (s *Store) Dir() *atomicfile.Dir { return s.dir }
 func (s *Store) Box(agent wire.Name) *Box { return &Box{store: s, agent: agent} }
 
 // Agents lists the agents, sorted: the directories here that hold inbox/new.
+// One that cannot be opened is an error, not an absence.
 func (s *Store) Agents() ([]wire.Name, error) {
 	var out []wire.Name
+	var unseen error
 	err := s.dir.Names(func(names []string) bool {
 		for _, n := range names {
-			if _, err := wire.ParseName(n); err == nil && s.Box(wire.Name(n)).Exists() {
+			if _, err := wire.ParseName(n); err != nil {
+				continue
+			}
+			switch err := s.Box(wire.Name(n)).Present(); {
+			case err == nil:
 				out = append(out, wire.Name(n))
+			case !errors.Is(err, ErrNoAgent) && !errors.Is(err, atomicfile.ErrNotDirectory):
+				unseen = err
 			}
 		}
-		return true
+		return unseen == nil
 	})
 	slices.Sort(out)
-	return out, err
+	return out, errors.Join(err, unseen)
 }
 
 // Create makes a mailbox. It is built under a dot name and renamed into place:
@@ -210,6 +218,10 @@ func (b *Box) Store() *Store { return b.store }
 
 // Exists reports whether the mailbox is there: a directory with inbox/new.
 func (b *Box) Exists() bool { return b.seen() == nil }
+
+// Present is nil when the mailbox is there, ErrNoAgent when it is not, and
+// another error when that cannot be said.
+func (b *Box) Present() error { return b.seen() }
 
 // seen is Exists with the reason: ErrNoAgent only when it is not there.
 func (b *Box) seen() error {

@@ -54,6 +54,9 @@ func deliver(t tb, b *Box, m *wire.Message) {
 
 var ctx = context.Background()
 
+// gone is an id of the past.
+const gone = "01900000-0000-7000-8000-0000000000aa"
+
 func takeAll(b Batch) (int, error) { return len(b.Items), nil }
 
 func TestDeliverAndRead(t *testing.T) {

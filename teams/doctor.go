@@ -2,6 +2,7 @@ package teams
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"strings"
@@ -114,7 +115,7 @@ func (d *doctor) team(t *Team, uid int) {
 				d.say("agent.link", "error", "", "%s in team %s is a symbolic link: links are not followed", mailbox.Escape(n), t.Name)
 			case info.IsDir() && bad != nil:
 				d.say("agent.name", "warning", "", "%s in team %s is no name of an agent", mailbox.Escape(n), t.Name)
-			case info.IsDir() && !t.Box(wire.Name(n)).Exists():
+			case info.IsDir() && errors.Is(t.Box(wire.Name(n)).Present(), mailbox.ErrNoAgent):
 				d.say("agent.broken", "error", "atm team add "+n, "%s in team %s has no inbox/new and is no agent", n, t.Name)
 			}
 		}

@@ -137,22 +137,27 @@ type Team struct {
 // ErrNoTeam is wrapped by the error for a team that is not there.
 var ErrNoTeam = errors.New("no such team")
 
-// Teams lists the root's teams by name: directories that hold .locks.
+// Teams lists the root's teams by name: directories that hold .locks. One that
+// cannot be opened is an error, not an absence.
 func (r *Root) Teams() ([]wire.Name, error) {
 	var out []wire.Name
+	var unseen error
 	err := r.dir.Names(func(names []string) bool {
 		for _, n := range names {
 			if _, err := wire.ParseName(n); err != nil {
 				continue
 			}
-			if _, err := r.Team(wire.Name(n)); err == nil {
+			switch _, err := r.Team(wire.Name(n)); {
+			case err == nil:
 				out = append(out, wire.Name(n))
+			case !errors.Is(err, ErrNoTeam) && !errors.Is(err, atomicfile.ErrNotDirectory):
+				unseen = err
 			}
 		}
-		return true
+		return unseen == nil
 	})
 	slices.Sort(out)
-	return out, err
+	return out, errors.Join(err, unseen)
 }
 
 // Team opens a team; the root closes it. ErrNoTeam when there is none.
@@ -242,8 +247,10 @@ func (e *UnknownError) Is(target error) bool { return target == mailbox.ErrNoAge
 // Member is the mailbox of a member, or an *UnknownError.
 func (t *Team) Member(name wire.Name) (*mailbox.Box, error) {
 	b := t.Box(name)
-	if b.Exists() {
+	if err := b.Present(); err == nil {
 		return b, nil
+	} else if !errors.Is(err, mailbox.ErrNoAgent) {
+		return nil, err
 	}
 	members, err := t.Agents()
 	if err != nil {

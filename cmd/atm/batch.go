@@ -102,6 +102,9 @@ func readLinesOf(ctx context.Context, from io.Reader, out chan<- inputLine) {
 				return
 			}
 		}
+		if err != nil && err != io.EOF {
+			out <- inputLine{number: n, err: fmt.Errorf("read stdin: %w", err)}
+		}
 		if err != nil {
 			return
 		}

@@ -130,7 +130,11 @@ func (e *env) addresses(named []string) (to []wire.Address, err error) {
 			continue
 		}
 		if part == "all" {
-			for _, n := range e.memberNames() {
+			members, err := e.team.Agents()
+			if err != nil {
+				return nil, err
+			}
+			for _, n := range members {
 				if n != e.me.Agent() {
 					to = append(to, wire.Address{Agent: n, Team: e.team.Name})
 				}

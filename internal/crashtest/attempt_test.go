@@ -30,7 +30,6 @@ type struck struct {
 type attempt struct {
 	deed
 	p      *template
-	w      *world
 	f      stroke
 	before []string // complaints
 }
@@ -48,7 +47,6 @@ func (a *attempt) try(t *testing.T, dir string) struck {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	a.w = w
 	act := a.begin(a.p, w)
 	next := func() call {
 		if act.next != nil {

@@ -12,6 +12,7 @@ import (
 // A reader whose output nobody takes holds others up for two seconds and no
 // longer, and takes nothing with it when it goes.
 func TestBlockedReader(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"killed", "left", "late"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()

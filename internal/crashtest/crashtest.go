@@ -14,10 +14,14 @@
 //     of some reader.
 //   - A debt is cleared only when the ack is with the sender.
 //
-// TestStress runs always (ATM_STRESS=60s for longer). The others need root, and
-// are asked for:
+// TestStress runs always: five seconds in memory, or as long as ATM_STRESS says,
+// half of it on the disk (ATM_STRESS_DIR names a place). The others need root or
+// strace, and are asked for:
 //
 //	ATM_POWERCUT=1  the shutdown ioctl on loop-mounted ext4 and xfs
 //	                (ATM_POWERCUT_CYCLES=20 on each)
-//	ATM_FAULTS=1    strace -e inject; full, inode-less and read-only disks
+//	ATM_FAULTS=1    strace -e inject at every call of every command; too few
+//	                descriptors; full, inode-less and read-only disks
+//
+// ATM_BINARY names a command that is built already, such as one with -race.
 package crashtest

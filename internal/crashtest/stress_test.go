@@ -23,7 +23,7 @@ var stressJobs = []job{
 	{"once", 1, []func(*world){(*world).sendOnce, (*world).sendAgain, (*world).sendAgain}},
 	{"several", 1, []func(*world){(*world).sendAll, (*world).batch, (*world).attach}},
 	{"read", 4, []func(*world){(*world).read, (*world).read, (*world).cutRead, (*world).headRead, (*world).jsonRead, (*world).fileRead}},
-	{"slow", 1, []func(*world){(*world).slowRead}},
+	{"slow", 1, []func(*world){(*world).slowRead, (*world).read, (*world).read, (*world).read, (*world).read, (*world).read, (*world).read, (*world).read}},
 	{"wait", 2, []func(*world){(*world).waitRead, (*world).follow, (*world).ask}},
 	{"answer", 2, []func(*world){(*world).answer, (*world).answer, (*world).answer, (*world).withdraw, (*world).unread}},
 	{"drop", 1, []func(*world){(*world).dropIn}},

@@ -1,0 +1,276 @@
+//go:build unix
+
+package mailbox
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+// dropScene is a scene in which something was dropped. Taken in at last, it is
+// one of these and nothing else is left of it.
+func dropScene(name string, content []byte, messages, events, bad int) faultScene {
+	return faultScene{
+		setup: func(r *faultRun) { drop(r.t, r.bob, "inbox", name, content) },
+		act: func(r *faultRun) error {
+			_, err := r.bob.TakeIn(ctx)
+			return err
+		},
+		after: func(r *faultRun) {
+			for range 2 {
+				takeIn(r.t, r.bob)
+			}
+			c := takeCensus(r.t, r.path, "bob")
+			if len(c.places) != messages || len(c.bad) != bad || len(c.tmp)+len(c.inbox) != 0 {
+				r.t.Errorf("%d messages, bad %q, tmp %q, inbox %q", len(c.places), c.bad, c.tmp, c.inbox)
+			}
+			n := 0
+			for _, e := range eventsOf(r.t, r.bob) {
+				if e.Source == "drop" && string(e.Wire) == string(content) {
+					n++
+				}
+			}
+			if n != events {
+				r.t.Errorf("%d events in the log", n)
+			}
+			for _, m := range c.texts {
+				got := []byte(m.Body)
+				if len(m.Attachments) > 0 {
+					f, err := r.Attachment(m.Attachments[0])
+					if err != nil {
+						r.t.Error(err)
+						return
+					}
+					got, _ = io.ReadAll(f)
+					f.Close()
+				}
+				if string(got) != string(content) && m.Body != "the body" {
+					r.t.Errorf("%d bytes came of %d", len(got), len(content))
+				}
+			}
+			for _, b := range c.bad {
+				got, _ := os.ReadFile(filepath.Join(r.bob.Path(), "inbox", "bad", b))
+				if string(got) != string(content) {
+					r.t.Errorf("bad has %q", got)
+				}
+			}
+		},
+	}
+}
+
+var faultScenes = map[string]faultScene{
+	"deliver one": {
+		act:   func(r *faultRun) error { return r.post(r.message(r.bob)) },
+		after: (*faultRun).again,
+	},
+	"deliver to two": {
+		act:   func(r *faultRun) error { return r.post(r.message(r.bob, r.carol)) },
+		after: (*faultRun).again,
+	},
+	"deliver a batch": {
+		act: func(r *faultRun) error {
+			return r.post(r.message(r.bob), r.message(r.carol, r.bob), r.message(r.bob))
+		},
+		after: (*faultRun).again,
+	},
+	"deliver a given id": {
+		act: func(r *faultRun) error {
+			p := r.message(r.bob)
+			p.Given = true
+			return r.post(p)
+		},
+		after: (*faultRun).again,
+	},
+	"deliver what was read": {
+		setup: func(r *faultRun) { r.given(1, false); r.must(r.read()) },
+		act: func(r *faultRun) error {
+			p := &Post{Message: sealed(r.ids[0], "message 0", false), To: []*Box{r.bob}, Given: true}
+			Deliver(ctx, p)
+			return p.Outcomes[0].Err
+		},
+		after: func(r *faultRun) { r.in(r.ids[0], placeDone) },
+	},
+	"read": {
+		setup: func(r *faultRun) { r.given(2, false); r.given(1, true) },
+		act:   (*faultRun).read,
+		after: func(r *faultRun) {
+			for i, id := range r.ids {
+				switch {
+				case r.shown[id] == 0:
+					r.in(id, placeNew)
+				case i == 2:
+					r.in(id, placeNew, placeCur)
+				default:
+					r.in(id, placeNew, placeDone)
+				}
+			}
+			r.must(r.read())
+			r.in(r.ids[0], placeDone)
+			r.in(r.ids[1], placeDone)
+			r.in(r.ids[2], placeCur)
+		},
+	},
+	"take": {
+		setup: func(r *faultRun) { r.given(1, true) },
+		act:   func(r *faultRun) error { _, err := r.bob.Take(ctx, r.ids[0]); return err },
+		after: func(r *faultRun) {
+			r.in(r.ids[0], placeNew, placeCur)
+			_, err := r.bob.Take(ctx, r.ids[0])
+			r.must(err)
+			r.in(r.ids[0], placeCur)
+		},
+	},
+	"settle": {
+		setup: func(r *faultRun) { r.given(1, true); r.must(r.read()) },
+		act:   func(r *faultRun) error { return r.bob.Settle(ctx, r.ids[0], true) },
+		after: func(r *faultRun) {
+			r.in(r.ids[0], placeCur, placeDone)
+			r.must(r.bob.Settle(ctx, r.ids[0], true))
+			r.in(r.ids[0], placeDone)
+		},
+	},
+	"unread": {
+		setup: func(r *faultRun) { r.given(1, false); r.must(r.read()) },
+		act:   func(r *faultRun) error { _, err := r.bob.Unread(ctx, r.ids[0]); return err },
+		after: func(r *faultRun) {
+			r.in(r.ids[0], placeDone, placeNew)
+			_, err := r.bob.Unread(ctx, r.ids[0])
+			r.must(err)
+			r.in(r.ids[0], placeNew)
+		},
+	},
+	"withdraw": {
+		setup: func(r *faultRun) { r.given(1, false) },
+		act: func(r *faultRun) error {
+			_, err := r.bob.Withdraw(ctx, r.ids[0], r.alice.Address())
+			return err
+		},
+		after: func(r *faultRun) {
+			r.in(r.ids[0], placeNew, placeWithdrawn)
+			_, err := r.bob.Withdraw(ctx, r.ids[0], r.alice.Address())
+			r.must(err)
+			r.in(r.ids[0], placeWithdrawn)
+		},
+	},
+	"drop text":       dropScene("a note", []byte("hello\n"), 1, 0, 0),
+	"drop a message":  dropScene("m.json", []byte(`{"body":"the body"}`), 1, 0, 0),
+	"drop with an id": dropScene("m.json", []byte(`{"id":"`+gone+`","body":"the body"}`), 1, 0, 0),
+	"drop an event":   dropScene("e.json", []byte(`{"kind":"turn_started","n":18446744073709551615}`), 0, 1, 0),
+	"drop binary":     dropScene("b.bin", []byte("\x00\xff\x00"), 1, 0, 0),
+	"drop too much":   dropScene("long", []byte(strings.Repeat("x", wire.MaxBody+1)), 1, 0, 0),
+	"drop torn JSON":  dropScene("t.json", []byte(`{"body":"the`), 0, 0, 1),
+	"append": {
+		act: func(r *faultRun) error {
+			return r.bob.Append(ctx, AppendOptions{Sync: true},
+				wire.Event{Kind: "a", EventID: "1"}, wire.Event{Kind: "b", EventID: "2"})
+		},
+		after: func(r *faultRun) {
+			r.must(r.bob.Append(ctx, AppendOptions{}, wire.Event{Kind: "a", EventID: "1"}, wire.Event{Kind: "b", EventID: "2"}))
+			if n := len(eventsOf(r.t, r.bob)); n != 2 {
+				r.t.Errorf("%d events", n)
+			}
+		},
+	},
+	"append after a torn line": {
+		setup: func(r *faultRun) {
+			r.must(r.bob.Append(ctx, AppendOptions{}, wire.Event{Kind: "a", EventID: "1"}))
+			r.torn = []byte(`{"seq":2,"at":"2026`)
+			log := filepath.Join(r.bob.Path(), "events", segmentName(1))
+			f, err := os.OpenFile(log, os.O_WRONLY|os.O_APPEND, 0)
+			r.must(err)
+			f.Write(r.torn)
+			f.Close()
+		},
+		act: func(r *faultRun) error {
+			return r.bob.Append(ctx, AppendOptions{}, wire.Event{Kind: "b", EventID: "2"})
+		},
+		after: func(r *faultRun) {
+			r.must(r.bob.Append(ctx, AppendOptions{}, wire.Event{Kind: "b", EventID: "2"}))
+			if n := len(eventsOf(r.t, r.bob)); n != 2 {
+				r.t.Errorf("%d events", n)
+			}
+			kept := false
+			for _, b := range takeCensus(r.t, r.path, "bob").bad {
+				got, _ := os.ReadFile(filepath.Join(r.bob.Path(), "inbox", "bad", b))
+				kept = kept || string(got) == string(r.torn)
+			}
+			if !kept {
+				r.t.Error("the torn line is not in bad")
+			}
+		},
+	},
+	"attach": {
+		act: func(r *faultRun) error { _, err := r.Attach("x", strings.NewReader("content")); return err },
+		after: func(r *faultRun) {
+			a, err := r.Attach("x", strings.NewReader("content"))
+			r.must(err)
+			f, err := r.Attachment(a)
+			r.must(err)
+			if err == nil {
+				f.Close()
+			}
+		},
+	},
+	"gc": {
+		setup: func(r *faultRun) { r.given(3, false); r.must(r.read()) },
+		act: func(r *faultRun) error {
+			_, err := r.bob.GC(ctx, GCOptions{Before: time.Now()})
+			return err
+		},
+		after: func(r *faultRun) {
+			_, err := r.bob.GC(ctx, GCOptions{Before: time.Now()})
+			r.must(err)
+			for _, id := range r.ids {
+				r.in(id, placeArchive)
+			}
+		},
+	},
+	"gc into a day that is there": {
+		setup: func(r *faultRun) {
+			for range 2 {
+				r.given(2, false)
+				r.must(r.read())
+				if len(r.ids) == 2 {
+					_, err := r.bob.GC(ctx, GCOptions{Before: time.Now()})
+					r.must(err)
+				}
+			}
+		},
+		act: func(r *faultRun) error {
+			_, err := r.bob.GC(ctx, GCOptions{Before: time.Now()})
+			return err
+		},
+		after: func(r *faultRun) {
+			_, err := r.bob.GC(ctx, GCOptions{Before: time.Now()})
+			r.must(err)
+			for _, id := range r.ids {
+				r.in(id, placeArchive)
+			}
+		},
+	},
+	"retire": {
+		setup: func(r *faultRun) { r.given(1, false) },
+		act:   func(r *faultRun) error { _, err := r.Retire(ctx, "bob"); return err },
+		after: func(r *faultRun) {
+			if !r.bob.Exists() {
+				r.must(r.Restore(ctx, "bob"))
+			}
+			r.in(r.ids[0], placeNew)
+		},
+	},
+	"create": {
+		act: func(r *faultRun) error { return r.Create(ctx, "dave") },
+		after: func(r *faultRun) {
+			if err := r.Create(ctx, "dave"); err != nil && !errors.Is(err, ErrExists) {
+				r.t.Error(err)
+			}
+			deliver(r.t, r.Box("dave"), sealed(wire.NewID(), "x", false))
+		},
+	},
+}
