@@ -99,7 +99,7 @@ func (l *Letters) Header(m *wire.Message, k Marks) string {
 		say("answers %s", l.Short(m.InReplyTo))
 	}
 	if m.Type != "" && m.Type != wire.TypeAck {
-		say("%s", Escape(m.Type))
+		say("%s", Clip(Escape(m.Type), 64))
 	}
 	if m.Urgent() {
 		say("urgent")
@@ -144,7 +144,7 @@ func (l *Letters) Header(m *wire.Message, k Marks) string {
 	}
 	if m.Subject != "" {
 		b.WriteString(": ")
-		b.WriteString(Escape(m.Subject))
+		b.WriteString(Clip(Escape(m.Subject), 300))
 	}
 	if l.Bold {
 		return "\x1b[1m" + b.String() + "\x1b[m"
@@ -387,4 +387,16 @@ func Digits(ids []wire.ID) int {
 		}
 	}
 	return 32
+}
+
+// Clip shortens one line to so many characters.
+func Clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	r := []rune(s)
+	if len(r) <= n {
+		return s
+	}
+	return string(r[:n-1]) + "…"
 }

@@ -253,6 +253,17 @@ func TestUnreadable(t *testing.T) {
 	if c := takeCensus(t, path, "bob"); len(c.places)+len(c.tmp) > 0 {
 		t.Error(c.places, c.tmp)
 	}
+	// What is no mail is not opened to a group that is not the directory's.
+	if err := errors.Join(os.Chown(path, anne, crew), os.Chmod(path, 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	same(t, as(t, path, other, other, "attach"), "attach: ok")
+	for _, n := range append(filesIn(t, filepath.Join(path, ".files"), nil), "") {
+		info, err := os.Lstat(filepath.Join(path, ".files", n))
+		if err != nil || info.Mode().Perm()&0o077 != 0 {
+			t.Error(info.Mode(), err)
+		}
+	}
 }
 
 // Who owns no file gets no lease on it: then it is taken in when it has not

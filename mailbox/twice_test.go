@@ -145,6 +145,44 @@ func TestSameIDBetweenLookAndLink(t *testing.T) {
 	takeCensus(t, path, "bob").sound(t)
 }
 
+// gc may carry a day away, and a reader begin it anew, between two posts of one
+// job: the second is looked for where it is by then.
+func TestSameIDAfterTheDayWasArchived(t *testing.T) {
+	t.Parallel()
+	path := scratch(t)
+	quick := openStore(t, path, nil, "bob").Box("bob")
+	known, filler := plain(oldID(1)), plain(oldID(1))
+	known.RequiresAck = true
+	deliver(t, quick, known)
+	deliver(t, quick, filler)
+	for _, m := range []*wire.Message{known, filler} { // known: owed; the day has filler
+		if _, err := quick.Take(ctx, m.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var once sync.Once
+	slow := openStore(t, path, func(op atomicfile.Op, name string) error {
+		if op == atomicfile.OpLink {
+			once.Do(func() {
+				if _, err := quick.GC(ctx, GCOptions{Before: time.Now()}); err != nil {
+					t.Error(err)
+				}
+				if err := quick.Settle(ctx, known.ID, true); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		return nil
+	})
+	first := &Post{Message: plain(oldID(1)), To: []*Box{slow.Box("bob")}, Given: true}
+	second := &Post{Message: known, To: []*Box{slow.Box("bob")}, Given: true}
+	Deliver(ctx, first, second)
+	if o := second.Outcomes[0]; o.Err != nil || !o.Known {
+		t.Error(o)
+	}
+	takeCensus(t, path, "bob").sound(t)
+}
+
 // A delivery and a retirement at the same time: what was reported as delivered
 // is in the mailbox, wherever that went, and what was refused is not.
 func TestDeliverWhileRetired(t *testing.T) {

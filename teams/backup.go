@@ -330,7 +330,10 @@ func (r *Root) restoreEntry(ctx context.Context, h *tar.Header, in io.Reader, lo
 		return mailbox.Moved{}, restoreFile(t.Dir(), parts[1:], h.Size, in)
 	}
 	box := t.Box(agent)
-	if !box.Exists() {
+	if err := box.Present(); err != nil {
+		if !errors.Is(err, mailbox.ErrNoAgent) {
+			return mailbox.Moved{}, err
+		}
 		if err := t.Create(ctx, agent); err != nil && !errors.Is(err, mailbox.ErrExists) {
 			return mailbox.Moved{}, err
 		}

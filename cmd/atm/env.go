@@ -190,7 +190,7 @@ func (e *env) typed() string {
 // mine refuses what only an agent's own processes may do while it runs.
 func (e *env) mine() error {
 	running, err := e.me.Store().Running(e.me.Agent())
-	if err != nil || !running || e.Getenv("ATM_RUN") != "" {
+	if err != nil || !running || e.Getenv("ATM_RUN") != "" && e.Getenv("ATM_AGENT") == string(e.me.Agent()) {
 		return err
 	}
 	if e.Has("peek") {
@@ -233,6 +233,15 @@ func (e *env) origin() *wire.Origin {
 func (e *env) letters() *mailbox.Letters {
 	tty := e.terminal()
 	return &mailbox.Letters{Now: time.Now(), Team: e.team.Name, Digits: 6, Terminal: tty, Bold: tty && e.Getenv("NO_COLOR") == "" && e.Getenv("TERM") != "dumb"}
+}
+
+// stamp is a moment for people: of today the time, else the day as well.
+func stamp(t time.Time) string {
+	t = t.Local()
+	if now := time.Now(); t.Format(time.DateOnly) != now.Format(time.DateOnly) {
+		return t.Format("2006-01-02 15:04:05")
+	}
+	return t.Format("15:04:05")
 }
 
 // print writes a line of the result, with what came from outside escaped by

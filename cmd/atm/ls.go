@@ -249,18 +249,9 @@ func (e *env) line(l *mailbox.Letters, it jsonItem, now time.Time) string {
 	}
 	if t := it.Title(); t != "" {
 		b.WriteString(": ")
-		b.WriteString(clip(mailbox.Escape(t), 100))
+		b.WriteString(mailbox.Clip(mailbox.Escape(t), 100))
 	}
 	return b.String()
-}
-
-// clip shortens one line to so many characters.
-func clip(s string, n int) string {
-	r := []rune(s)
-	if len(r) <= n {
-		return s
-	}
-	return string(r[:n-1]) + "…"
 }
 
 // fates are the states of a sent message at its recipients; open says that
@@ -313,7 +304,7 @@ func (e *env) lsBad(box *mailbox.Box) error {
 		return e.PrintJSON(list)
 	}
 	for _, f := range files {
-		if err := e.print("%s %s: %s", mailbox.Escape(f.Name), mailbox.Size(f.Size), clip(mailbox.Escape(f.Reason), 160)); err != nil {
+		if err := e.print("%s %s: %s", mailbox.Escape(f.Name), mailbox.Size(f.Size), mailbox.Clip(mailbox.Escape(f.Reason), 160)); err != nil {
 			return err
 		}
 	}

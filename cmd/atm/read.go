@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/internal/outlet"
@@ -22,6 +23,11 @@ const (
 	readBytes    = 8 << 10
 	readLines    = 200
 )
+
+// patience is how long a reader that is there and does not read is waited for:
+// a little less than Read keeps the lock, so that what then counts as taken is
+// marked before another reader can choose it.
+const patience = 1800 * time.Millisecond
 
 var readVerb = &cmdline.Verb{
 	Name: "read", Args: "[ID…]", Summary: "show unread mail and mark it",
@@ -168,7 +174,7 @@ func (e *env) readOnce(ctx context.Context, opt mailbox.ReadOptions, again []*ma
 	show := func(b mailbox.Batch) (int, error) {
 		b.Items = append(b.Items[:len(b.Items):len(b.Items)], again...)
 		pieces := e.batchPieces(b, l)
-		out := &outlet.Outlet{File: e.Stdout, Whole: e.JSON()}
+		out := &outlet.Outlet{File: e.Stdout, Whole: e.JSON(), Patience: patience}
 		n, err := out.Show(ctx, pieces)
 		if e.JSON() && n > 0 {
 			n = len(b.Items) // one document for all of them
@@ -202,15 +208,17 @@ func (e *env) readOnce(ctx context.Context, opt mailbox.ReadOptions, again []*ma
 
 // batchPieces renders a batch for an outlet: a piece a message, then the foot.
 func (e *env) batchPieces(b mailbox.Batch, l *mailbox.Letters) []outlet.Piece {
-	owed, owedTotal, _ := e.me.OwedIDs(5)
-	inBatch := map[wire.ID]bool{}
+	show := 5
+	if e.JSON() {
+		show = 1000
+	}
+	owed, owedTotal, _ := e.me.OwedIDs(show)
 	var ids []wire.ID
 	for _, it := range b.Items {
 		ids = append(ids, it.ID)
-		inBatch[it.ID] = true
 		if it.RequiresAck && it.State == mailbox.Unread && !e.Bool("peek") {
 			owedTotal++
-			if len(owed) < 5 {
+			if len(owed) < show {
 				owed = append(owed, it.ID)
 			}
 		}
@@ -239,7 +247,7 @@ func (e *env) batchPieces(b mailbox.Batch, l *mailbox.Letters) []outlet.Piece {
 	if b.More > 0 {
 		fmt.Fprintf(&foot, "%d more: %s\n", b.More, e.readAgain())
 	}
-	if owedTotal > 0 && !(owedTotal == 1 && len(b.Items) == 1 && inBatch[owed[0]]) {
+	if owedTotal > 0 {
 		short := make([]string, len(owed))
 		for i, id := range owed {
 			short[i] = l.Short(id)
@@ -316,6 +324,7 @@ func (e *env) waitForMail(ctx context.Context, opt mailbox.ReadOptions) error {
 	})
 	var c *cmdline.Error
 	if errors.As(err, &c) && c.Code == "timeout" {
+		c.Extra["messages"] = []string{}
 		c.WithHint("do other work, or end your turn; later: atm read")
 	}
 	return err
@@ -344,7 +353,7 @@ func (e *env) follow(ctx context.Context, opt mailbox.ReadOptions) error {
 						Message jsonItem `json:"message"`
 					}{jsonItem{Item: b.Items[0]}})
 				}
-				out := &outlet.Outlet{File: e.Stdout}
+				out := &outlet.Outlet{File: e.Stdout, Patience: patience}
 				return out.Show(ctx, []outlet.Piece{{Text: text, Message: true}})
 			})
 			if errors.Is(err, syscall.EPIPE) {

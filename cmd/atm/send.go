@@ -290,10 +290,6 @@ func (e *env) attach(o *teams.Outgoing) error {
 			if err != nil {
 				return cmdline.Usage("--attach: %v", err)
 			}
-			if info, err := f.Stat(); err == nil && !info.Mode().IsRegular() {
-				f.Close()
-				return cmdline.Usage("--attach: %s is no regular file", name)
-			}
 			a, err := b.Store().Attach(filepath.Base(name), f)
 			f.Close()
 			if err != nil {
@@ -338,8 +334,12 @@ type sent struct {
 // was asked for.
 func (e *env) dispatch(ctx context.Context, o *teams.Outgoing) error {
 	for _, name := range e.Strings("attach") {
-		if _, err := os.Stat(name); err != nil {
+		info, err := os.Stat(name)
+		if err != nil {
 			return cmdline.Usage("--attach: %v", err)
+		}
+		if !info.Mode().IsRegular() {
+			return cmdline.Usage("--attach: %s is no regular file", name)
 		}
 	}
 	if err := e.root.Prepare(o); err != nil {

@@ -44,10 +44,10 @@ func trace(ctx context.Context, e *env) error {
 			}
 			b.WriteString(s.Stage)
 			if s.At != nil {
-				b.WriteString(" " + s.At.Local().Format("15:04:05"))
+				b.WriteString(" " + stamp(*s.At))
 			}
 			if s.Text != "" {
-				b.WriteString(" " + clip(`"`+mailbox.Escape(s.Text)+`"`, 60))
+				b.WriteString(" " + mailbox.Clip(`"`+mailbox.Escape(s.Text)+`"`, 60))
 			}
 		}
 		if n == 0 {

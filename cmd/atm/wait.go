@@ -279,7 +279,7 @@ func (e *env) await(ctx context.Context, w *waiter, o *teams.Outgoing, s sent) e
 		text = marshalLine(s)
 	}
 	_, err = e.me.Read(ctx, mailbox.ReadOptions{IDs: []wire.ID{reply.met.ID}}, func(mailbox.Batch) (int, error) {
-		out := &outlet.Outlet{File: e.Stdout}
+		out := &outlet.Outlet{File: e.Stdout, Patience: patience}
 		return out.Show(ctx, []outlet.Piece{{Text: text, Message: true}})
 	})
 	return err
@@ -296,12 +296,12 @@ func (e *env) sayAcks(ctx context.Context, m *wire.Message) error {
 			continue
 		}
 		if ack.Body != "" {
-			line += fmt.Sprintf(" (%s: %q)", a.Agent, clip(mailbox.Escape(ack.Body), 200))
+			line += fmt.Sprintf(" (%s: %q)", a.Agent, mailbox.Clip(mailbox.Escape(ack.Body), 200))
 		}
 		read = append(read, ack.ID)
 	}
 	_, err := e.me.Read(ctx, mailbox.ReadOptions{IDs: read}, func(b mailbox.Batch) (int, error) {
-		n, err := (&outlet.Outlet{File: e.Stdout}).Show(ctx, []outlet.Piece{{Text: []byte(line + "\n")}})
+		n, err := (&outlet.Outlet{File: e.Stdout, Patience: patience}).Show(ctx, []outlet.Piece{{Text: []byte(line + "\n")}})
 		return n * len(b.Items), err
 	})
 	return err

@@ -178,6 +178,9 @@ func (e *env) past(ctx context.Context, boxes []*mailbox.Box) ([]happening, erro
 			}
 			return events[0].At.Before(since)
 		})
+		if errors.Is(err, mailbox.ErrNoAgent) {
+			continue // retired meanwhile
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -204,7 +207,7 @@ func (e *env) past(ctx context.Context, boxes []*mailbox.Box) ([]happening, erro
 			}
 			return true
 		})
-		if err != nil {
+		if err != nil && !errors.Is(err, mailbox.ErrNoAgent) {
 			return nil, err
 		}
 	}
@@ -232,7 +235,7 @@ func (e *env) happened(h happening) error {
 		return nil
 	}
 	l := e.letters()
-	at := h.at.Local().Format("15:04:05")
+	at := stamp(h.at)
 	if h.gap != nil {
 		if err := e.print("%s %s events %d to %d are missing", at, l.Who(h.agent), h.gap.From, h.gap.To); err != nil {
 			return err
@@ -247,7 +250,7 @@ func (e *env) happened(h happening) error {
 		}
 		return e.print("%s %s %s", at, l.Who(h.agent), detail)
 	case h.msg != nil:
-		title := clip(mailbox.Escape(h.msg.Title()), 100)
+		title := mailbox.Clip(mailbox.Escape(h.msg.Title()), 100)
 		return e.print("%s", strings.TrimRight(at+" "+l.Who(h.agent)+" got "+l.Short(h.msg.ID)+" from "+l.Who(h.msg.From)+": "+title, ": "))
 	}
 	return nil
