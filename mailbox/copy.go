@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/wire"
@@ -18,8 +19,9 @@ type Entry struct {
 	Path  string // below the agent's directory, with slashes: inbox/done/2026-01-02/<id>.json
 }
 
-// List names every message of the mailbox: new, cur, done and withdrawn, in
-// this order, under the reader's lock, so that none is missed or named twice.
+// List names every message of the mailbox: new, cur, done, withdrawn and the
+// archive, in this order, under the reader's lock, so that none is missed or
+// named twice.
 func (b *Box) List(ctx context.Context) ([]Entry, error) {
 	unlock, err := b.lock(ctx, "reader", lockfile.Exclusive)
 	if err != nil && !readOnly(err) {
@@ -42,6 +44,12 @@ func (b *Box) List(ctx context.Context) ([]Entry, error) {
 		paths = append(paths, place{placeDone, "inbox/done/" + d})
 	}
 	paths = append(paths, place{placeWithdrawn, "inbox/withdrawn"})
+	if days, err = r.days("archive/done"); err != nil {
+		return nil, err
+	}
+	for _, d := range days {
+		paths = append(paths, place{placeArchive, "archive/done/" + d})
+	}
 	var out []Entry
 	for _, p := range paths {
 		d, err := r.dir(p.path, false)
@@ -49,7 +57,7 @@ func (b *Box) List(ctx context.Context) ([]Entry, error) {
 			return nil, err
 		}
 		if err := ids(d, func(id wire.ID) {
-			out = append(out, Entry{id, stateOf[p.name], p.path + "/" + string(id) + ".json"})
+			out = append(out, Entry{id, stateOf[p.name], strings.Replace(p.path, "archive/", "inbox/", 1) + "/" + string(id) + ".json"})
 		}); err != nil {
 			return nil, err
 		}

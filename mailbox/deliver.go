@@ -55,6 +55,8 @@ func (e *NotDurableError) Unwrap() error { return e.Err }
 // Check says what is wrong with a message's content, before anything is
 // written: text that is not UTF-8, a NUL, a size, or whatever would keep it from
 // being read back.
+//
+// The error is a *ContentError.
 func Check(m *wire.Message) error {
 	_, err := encode(m)
 	return err
@@ -166,8 +168,22 @@ func (j *job) write(posts []*Post) {
 	}
 }
 
+// ContentError says what about a message's content cannot be sent.
+type ContentError struct{ Err error }
+
+func (e *ContentError) Error() string { return e.Err.Error() }
+func (e *ContentError) Unwrap() error { return e.Err }
+
 func encode(m *wire.Message) ([]byte, error) {
-	for _, s := range []string{m.Body, m.Subject} {
+	data, err := encodeChecked(m)
+	if err != nil {
+		return nil, &ContentError{err}
+	}
+	return data, nil
+}
+
+func encodeChecked(m *wire.Message) ([]byte, error) {
+	for _, s := range []string{m.Body, m.Subject, m.Type, string(m.Meta), string(m.Payload)} {
 		if !utf8.ValidString(s) {
 			return nil, errors.New("the text is not UTF-8")
 		}

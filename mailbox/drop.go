@@ -252,7 +252,13 @@ func (r *room) carryOn(ctx context.Context, claim string, leased bool, t *Taken)
 	if err != nil {
 		return
 	}
-	what, err := r.understand(f, before, id, name)
+	var what meaning
+	if before.Size() == 0 {
+		// Only files with content are claimed: what was in it is gone.
+		err = &BadError{Reason: "its content was lost, as by a power cut"}
+	} else {
+		what, err = r.understand(f, before, id, name)
+	}
 	var be *BadError
 	if errors.As(err, &be) {
 		if r.toBadAs(tmp, claim, name, be.Reason) == nil {
@@ -324,11 +330,11 @@ func (r *room) understand(f *os.File, info fs.FileInfo, id wire.ID, name string)
 				return what, err
 			}
 		} else if isJSON(name) {
-			return meaning{}, &BadError{name, err.Error()}
+			return meaning{}, &BadError{Name: name, Reason: err.Error()}
 		}
 	} else if isJSON(name) && !json.Valid(text) {
 		_, err := wire.Object(text)
-		return meaning{}, &BadError{name, err.Error()}
+		return meaning{}, &BadError{Name: name, Reason: err.Error()}
 	}
 	if len(data) <= wire.MaxBody && utf8.Valid(data) {
 		m := r.filled(&wire.Message{Subject: strings.ToValidUTF8(name, "\ufffd"), Body: string(data)}, info, id)
@@ -348,21 +354,21 @@ func (r *room) object(data []byte, fields []wire.Field, info fs.FileInfo, id wir
 	if _, kind, ok := wire.Foreign(fields); ok {
 		var line bytes.Buffer
 		if err := json.Compact(&line, data); err != nil {
-			return meaning{}, true, &BadError{"", err.Error()}
+			return meaning{}, true, &BadError{Reason: err.Error()}
 		}
 		e := &wire.Event{Kind: kind, Source: "drop", EventID: string(id), Wire: line.Bytes()}
 		return meaning{event: e}, true, nil
 	}
 	body, human, err := wire.HumanInput(fields)
 	if err != nil && human {
-		return meaning{}, true, &BadError{"", err.Error()}
+		return meaning{}, true, &BadError{Reason: err.Error()}
 	}
 	if human {
 		var line bytes.Buffer
 		json.Compact(&line, data)
 		m := r.filled(&wire.Message{Type: wire.TypeHumanInput, Body: body, Payload: line.Bytes()}, info, id)
 		if err := Check(m); err != nil {
-			return meaning{}, true, &BadError{"", err.Error()}
+			return meaning{}, true, &BadError{Reason: err.Error()}
 		}
 		return meaning{message: m}, true, nil
 	}
@@ -388,7 +394,7 @@ func (r *room) object(data []byte, fields []wire.Field, info fs.FileInfo, id wir
 	}
 	m, err := wire.FromFields(data, kept, r.box.store.Team)
 	if err != nil {
-		return meaning{}, true, &BadError{"", err.Error()}
+		return meaning{}, true, &BadError{Reason: err.Error()}
 	}
 	if own == "" {
 		own = id
@@ -403,7 +409,7 @@ func (r *room) object(data []byte, fields []wire.Field, info fs.FileInfo, id wir
 	}
 	m = r.filled(m, info, own)
 	if err := Check(m); err != nil {
-		return meaning{}, true, &BadError{"", err.Error()}
+		return meaning{}, true, &BadError{Reason: err.Error()}
 	}
 	return meaning{message: m}, true, nil
 }

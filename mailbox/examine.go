@@ -71,7 +71,7 @@ func (b *Box) Examine(fix bool) (Health, error) {
 		return h, err
 	}
 	place := map[wire.ID]int{}
-	if err := list(r.fresh, func(id wire.ID) { place[id]++ }, func(n string) { look("new/", r.fresh, n) }); err != nil {
+	if err := list(r.fresh, func(id wire.ID) { place[id]++; look("new/", r.fresh, string(id)+".json") }, func(n string) { look("new/", r.fresh, n) }); err != nil {
 		return h, err
 	}
 	for _, p := range []string{"inbox/cur", "inbox/withdrawn"} {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/agentteammail/atm/internal/atomicfile"
@@ -137,8 +138,12 @@ func (r *room) open(p place, id wire.ID) (*Item, error) {
 	if errors.Is(err, atomicfile.ErrNotRegular) || errors.Is(err, atomicfile.ErrTooLarge) {
 		return nil, &BadError{Name: string(id) + ".json", Reason: err.Error()}
 	}
-	if err != nil {
+	if exhausted(err) {
 		return nil, err
+	}
+	if err != nil {
+		// One file that cannot be read must not hide the others.
+		return nil, &BadError{Name: string(id) + ".json", Reason: err.Error(), Unreadable: err}
 	}
 	m, err := wire.Decode(data)
 	if err != nil {
@@ -150,10 +155,20 @@ func (r *room) open(p place, id wire.ID) (*Item, error) {
 	return &Item{Message: m, State: stateOf[p.name], Size: len(data), Where: d.Path()}, nil
 }
 
-// BadError says why a file is no message.
-type BadError struct{ Name, Reason string }
+// exhausted reports whether an error says something about this process rather
+// than about the file.
+func exhausted(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM)
+}
+
+// BadError says why a file is no message, or why it cannot be read.
+type BadError struct {
+	Name, Reason string
+	Unreadable   error // it may well be a message: left where it is
+}
 
 func (e *BadError) Error() string { return e.Name + ": " + e.Reason }
+func (e *BadError) Unwrap() error { return e.Unreadable }
 
 // Get finds a message by its full id, wherever in the mailbox or its archive
 // it lies, without a listing. ErrNotFound when it is nowhere.

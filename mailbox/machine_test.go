@@ -220,14 +220,6 @@ func (m *machine) Unread(t *rapid.T) {
 		if !errors.Is(err, ErrSettled) {
 			t.Fatal("a withdrawn message came back: ", err)
 		}
-	case placeDone, placeArchive:
-		if m.ack[id] { // acknowledged: that is not undone
-			if !errors.Is(err, ErrSettled) {
-				t.Fatal("an acknowledged message came back: ", err)
-			}
-			return
-		}
-		fallthrough
 	default:
 		if err != nil || moved != (was != placeNew) {
 			t.Fatal(was, moved, err)

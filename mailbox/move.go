@@ -35,8 +35,24 @@ func (b *Box) Take(ctx context.Context, id wire.ID) (bool, error) {
 	if err != nil || !moved {
 		return moved, err
 	}
-	return true, b.Append(ctx, AppendOptions{}, wire.Event{Kind: wire.EventRead, Source: "cli"}.
-		With("id", string(id)).With("batch", string(wire.NewID())))
+	return true, unlogged(b.Append(ctx, AppendOptions{}, wire.Event{Kind: wire.EventRead, Source: "cli"}.
+		With("id", string(id)).With("batch", string(wire.NewID()))))
+}
+
+// UnloggedError says that something was done and could not be noted among the
+// events.
+type UnloggedError struct{ Err error }
+
+func (e *UnloggedError) Error() string {
+	return "done, but not noted in the event log: " + e.Err.Error()
+}
+func (e *UnloggedError) Unwrap() error { return e.Err }
+
+func unlogged(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &UnloggedError{err}
 }
 
 // Settle ends the debt of an acknowledgement: cur (or new) to done, after the
@@ -62,7 +78,7 @@ func (b *Box) Settle(ctx context.Context, id wire.ID, delivered bool) error {
 	if !delivered {
 		acked.Extra = append(acked.Extra, wire.Field{Key: "delivered", Raw: []byte("false")})
 	}
-	return b.Append(ctx, AppendOptions{}, append(events, acked)...)
+	return unlogged(b.Append(ctx, AppendOptions{}, append(events, acked)...))
 }
 
 // moving calls f with the place of a message, under the reader's lock.
@@ -90,7 +106,8 @@ func (b *Box) moving(ctx context.Context, id wire.ID, f func(r *room, p place) e
 
 // Unread puts a message that was read back into new. It reports whether it
 // did; a message that is unread already stays. ErrSettled for one that was
-// withdrawn or acknowledged.
+// withdrawn. One that was acknowledged by an ack is not owed again when it is
+// read once more.
 func (b *Box) Unread(ctx context.Context, id wire.ID) (moved bool, err error) {
 	unlock, err := b.lock(ctx, "inbox", lockfile.Exclusive)
 	if err != nil {
@@ -103,11 +120,6 @@ func (b *Box) Unread(ctx context.Context, id wire.ID) (moved bool, err error) {
 			return nil
 		case placeWithdrawn:
 			return fmt.Errorf("%s was withdrawn by its sender: %w", id.Short(6), ErrSettled)
-		case placeDone, placeArchive:
-			// Its acknowledgement was given: unread, it would be owed again.
-			if it, err := r.open(p, id); err == nil && it.RequiresAck {
-				return fmt.Errorf("%s is acknowledged: %w", id.Short(6), ErrSettled)
-			}
 		}
 		moved = true
 		return r.move(id, p, place{placeNew, "inbox/new"})

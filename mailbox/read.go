@@ -45,6 +45,8 @@ type Batch struct {
 
 	More int // unread messages that match and are not in the batch
 
+	Unreadable int // unread files that could not be read, and were left
+
 	// Unmarked says why messages that were shown could not be marked as read:
 	// a read-only or full disk. They are still unread.
 	Unmarked error
@@ -250,7 +252,9 @@ func (r *room) chooseAmong(b *Batch, list []wire.ID, opt ReadOptions, aside func
 		var be *BadError
 		switch {
 		case errors.As(err, &be):
-			if aside != nil {
+			if be.Unreadable != nil {
+				b.Unreadable++
+			} else if aside != nil {
 				aside(be)
 			}
 			continue
@@ -285,10 +289,22 @@ func (r *room) chooseAmong(b *Batch, list []wire.ID, opt ReadOptions, aside func
 // new. The reader's lock is held.
 func (r *room) settle(m *wire.Message) error {
 	to := place{placeDone, "inbox/done/" + m.ID.Day()}
-	if m.RequiresAck {
+	if m.RequiresAck && !r.acked(m.ID) {
 		to = place{placeCur, "inbox/cur"}
 	}
 	return r.move(m.ID, place{placeNew, "inbox/new"}, to)
+}
+
+// acked reports whether the mailbox's owner has sent the ack of a message, as
+// far as the index of what was sent knows: it was put back with unread.
+func (r *room) acked(id wire.ID) bool {
+	ack := wire.Derive("ack", id, r.box.Address())
+	d, err := r.dir("sent/"+ack.Day(), false)
+	if err != nil || d == nil {
+		return false
+	}
+	has, _ := d.Has(string(ack) + ".json")
+	return has
 }
 
 // move renames a message from one place to the next. A second copy, where the

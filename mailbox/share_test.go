@@ -257,10 +257,17 @@ func TestUnreadable(t *testing.T) {
 	if err := errors.Join(os.Chown(path, anne, crew), os.Chmod(path, 0o777)); err != nil {
 		t.Fatal(err)
 	}
+	files := filepath.Join(path, ".files")
 	same(t, as(t, path, other, other, "attach"), "attach: ok")
-	for _, n := range append(filesIn(t, filepath.Join(path, ".files"), nil), "") {
-		info, err := os.Lstat(filepath.Join(path, ".files", n))
-		if err != nil || info.Mode().Perm()&0o077 != 0 {
+	if info, err := os.Lstat(files); err != nil || info.Mode().Perm() != 0o700 {
+		t.Error(info.Mode(), err)
+	}
+	if err := errors.Join(os.RemoveAll(files), os.Mkdir(files, 0), os.Chown(files, anne, crew), os.Chmod(files, 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	same(t, as(t, path, other, other, "attach"), "attach: ok")
+	for _, n := range filesIn(t, files, nil) {
+		if info, err := os.Lstat(filepath.Join(files, n)); err != nil || info.Mode().Perm() != 0o600 {
 			t.Error(info.Mode(), err)
 		}
 	}

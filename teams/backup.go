@@ -56,6 +56,8 @@ type backup struct {
 	tick  func()
 	total mailbox.Moved
 	saved map[string]bool // messages, by mailbox and id
+
+	listed map[string]bool // directories of the archive whose messages box saves
 }
 
 func (b *backup) bytes(name string, data []byte, at time.Time) error {
@@ -80,7 +82,7 @@ func (b *backup) dir(name string) error {
 
 func (b *backup) team(t *Team) error {
 	top := string(t.Name)
-	b.saved = map[string]bool{}
+	b.saved, b.listed = map[string]bool{}, map[string]bool{}
 	if err := b.dir(top); err != nil {
 		return err
 	}
@@ -126,6 +128,7 @@ func (b *backup) box(top string, box *mailbox.Box, all bool) error {
 	if err := b.dir(top); err != nil {
 		return err
 	}
+	b.listed[string(box.Address().Team)+"/.archive/"+string(box.Agent())+"/done"] = true
 	for i := range entries {
 		e := &entries[i]
 		key := top + "/" + string(e.ID)
@@ -133,7 +136,7 @@ func (b *backup) box(top string, box *mailbox.Box, all bool) error {
 			continue
 		}
 		data, err := box.Copy(e)
-		if errors.Is(err, mailbox.ErrNotFound) {
+		if errors.Is(err, mailbox.ErrNotFound) || errors.Is(err, atomicfile.ErrNotRegular) {
 			b.total.Skipped++
 			continue
 		}
@@ -199,6 +202,9 @@ func (b *backup) tree(d *atomicfile.Dir, top string, skip func(string) bool) err
 		case err != nil:
 			return err
 		case info.IsDir():
+			if b.listed[top+"/"+n] {
+				continue // its messages are saved one by one
+			}
 			if err := b.dir(top + "/" + n); err != nil {
 				return err
 			}

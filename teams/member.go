@@ -221,7 +221,7 @@ func (r *Root) traceTo(ctx context.Context, m *wire.Message, a wire.Address, sen
 		} else {
 			t.Gate = fmt.Sprintf("unread; no runner brings mail to %s, who reads it with atm read", a.Agent)
 		}
-	case t.State == mailbox.Owed:
+	case t.State == mailbox.Owed && found["acked"].Evidence == nil:
 		t.Gate = fmt.Sprintf("%s has not acknowledged it: atm wait --acked %s", a.Agent, m.ID.Short(6))
 	}
 	return t

@@ -185,6 +185,7 @@ type Acked struct {
 	NoMailbox bool          // the sender has none here
 	Already   bool          // it was acknowledged before, or by an answer
 	Differs   bool          // and with another text
+	Unlogged  error         // it could not be noted among the events
 }
 
 // Ack acknowledges a message: the ack is delivered to its sender, durably, and
@@ -208,7 +209,9 @@ func (r *Root) Ack(ctx context.Context, me *mailbox.Box, m *wire.Message, text s
 	}
 	switch {
 	case errors.Is(err, mailbox.ErrNoAgent), errors.Is(err, ErrNoTeam), m.From.Agent == "drop":
-		return Acked{Already: it.State == mailbox.Done, NoMailbox: true}, me.Settle(ctx, m.ID, false)
+		a = Acked{Already: it.State == mailbox.Done, NoMailbox: true}
+		err := a.settle(me.Settle(ctx, m.ID, false))
+		return a, err
 	case err != nil:
 		return a, err
 	}
@@ -224,7 +227,17 @@ func (r *Root) Ack(ctx context.Context, me *mailbox.Box, m *wire.Message, text s
 			a.Differs = text != "" && before.Body != text
 		}
 	}
-	return a, me.Settle(ctx, m.ID, true)
+	err = a.settle(me.Settle(ctx, m.ID, true))
+	return a, err
+}
+
+// settle keeps the error of the event log apart: the ack was given.
+func (a *Acked) settle(err error) error {
+	var u *mailbox.UnloggedError
+	if errors.As(err, &u) {
+		a.Unlogged, err = u, nil
+	}
+	return err
 }
 
 // AckID is the id of a recipient's acknowledgement of a message.
@@ -277,6 +290,9 @@ func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, o
 		if err != nil {
 			w.Err = err
 			continue
+		}
+		if _, err := me.Get(AckID(m.ID, a)); err == nil {
+			continue // acknowledged, wherever it lies now
 		}
 		w.State, w.Err = b.Withdraw(ctx, m.ID, me.Address())
 		switch {

@@ -46,6 +46,9 @@ func ack(ctx context.Context, e *env) error {
 		if err != nil {
 			return err
 		}
+		if a.Unlogged != nil {
+			e.Warn("%v", a.Unlogged)
+		}
 		if a.Differs {
 			e.Warn("%s was acknowledged before with another text: atm reply %s \"…\" says more", it.ID.Short(6), it.ID.Short(6))
 		}

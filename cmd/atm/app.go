@@ -5,7 +5,9 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/internal/outlet"
@@ -85,7 +87,19 @@ func (e *env) interruptible(ctx context.Context, f func(ctx context.Context) err
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	outlet.IgnoreSIGPIPE()
+	// What is stuck in a write that nobody reads ends all the same.
+	var done atomic.Bool
+	context.AfterFunc(ctx, func() {
+		if !done.Load() {
+			time.AfterFunc(time.Second, func() {
+				if !done.Load() {
+					os.Exit(cmdline.ExitInterrupted)
+				}
+			})
+		}
+	})
 	err := f(ctx)
+	done.Store(true)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return &cmdline.Error{Exit: cmdline.ExitInterrupted, Printed: true}
 	}

@@ -26,9 +26,12 @@ func (e *env) explain(err error) error {
 	var durable *mailbox.NotDurableError
 	var hops *teams.HopError
 	var path *fs.PathError
+	var content *mailbox.ContentError
 	switch {
 	case errors.As(err, &path) && path.Path == e.Stdout.Name():
 		return cmdline.Failed("the output could not be written: %v", path.Err)
+	case errors.As(err, &content):
+		return cmdline.Usage("%s", err).WithHint("what is no short text goes along as a file: --attach FILE")
 	case errors.As(err, &unknown):
 		return unknownAgent(unknown)
 	case errors.As(err, &ambiguous):

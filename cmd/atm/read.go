@@ -195,6 +195,9 @@ func (e *env) readOnce(ctx context.Context, opt mailbox.ReadOptions, again []*ma
 	if err != nil {
 		return len(b.Items), err
 	}
+	if b.Unreadable > 0 {
+		e.Warn("%d messages in %s/inbox/new cannot be read by this user", b.Unreadable, e.me.Path())
+	}
 	if b.Unmarked != nil {
 		e.Warn("shown, but not marked as read: %v", b.Unmarked)
 	} else if b.Unlogged != nil {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/mailbox"
@@ -215,6 +216,9 @@ func (e *env) compose(words []string) (*wire.Message, error) {
 			} else {
 				b = append(b, ',')
 			}
+			if !utf8.ValidString(p[0] + p[1]) {
+				return nil, cmdline.Usage("--meta is not UTF-8")
+			}
 			b = append(wire.AppendString(b, p[0]), ':')
 			b = wire.AppendString(b, p[1])
 		}
@@ -380,7 +384,7 @@ func (e *env) answered(ctx context.Context, o *teams.Outgoing) {
 		return out.Err == nil && out.Box.Address() == o.Parent.From
 	}) {
 		if err := teams.Answered(ctx, e.me, o.Parent); err != nil {
-			e.Warn("sent, but the message answered could not be marked: %v", err)
+			e.Warn("sent; the message answered: %v", err)
 		}
 	}
 }

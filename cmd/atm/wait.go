@@ -78,13 +78,10 @@ func (w *waiter) each(ctx context.Context, timeout time.Duration, first func() (
 		if err != nil {
 			return err
 		}
-		if errors.Is(entry.Err, mailbox.ErrNoAgent) {
-			return entry.Err
-		}
-		if entry.Message == nil {
+		if entry.Message == nil { // an error may pass: a directory that is moved and comes back
 			continue
 		}
-		if ok, err := next(entry.Message); ok || err != nil {
+		if ok, err := next(entry.Message); ok || err != nil && !errors.Is(err, mailbox.ErrNoAgent) {
 			return err
 		}
 	}
