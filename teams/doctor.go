@@ -38,6 +38,7 @@ func (r *Root) Doctor(ctx context.Context, p Place, fix bool) []Check {
 		d.say("root.unaccepted", "warning", "atm init --root "+quote(r.Path), "nobody here made or accepted this root: nothing is started or handed over from it")
 	}
 	d.disk()
+	d.lockless()
 	names, err := r.Teams()
 	if err != nil {
 		d.say("root.unreadable", "error", "", "%v", err)
@@ -94,6 +95,45 @@ func (d *doctor) halfMade() {
 			if strings.HasPrefix(n, ".") && strings.HasSuffix(n, ".making") {
 				d.say("team.half_made", "info", "", "%s: a team that was never finished; it is none, and can be removed", n)
 			}
+		}
+		return true
+	})
+}
+
+// lockless names directories that hold mailboxes and have lost their .locks,
+// and so are no teams; with fix they get it back.
+func (d *doctor) lockless() {
+	d.root.dir.Names(func(names []string) bool {
+		for _, n := range names {
+			if _, err := wire.ParseName(n); err != nil {
+				continue
+			}
+			t, err := d.root.dir.Sub(n)
+			if err != nil {
+				continue
+			}
+			if has, err := t.Has(".locks"); has || err != nil {
+				t.Close()
+				continue
+			}
+			found := false
+			t.Names(func(inner []string) bool {
+				for _, a := range inner {
+					if b, err := t.Walk(a, "inbox", "new"); err == nil {
+						b.Close()
+						found = true
+					}
+				}
+				return !found
+			})
+			switch {
+			case !found:
+			case d.fix && t.Mkdir(".locks") == nil:
+				d.say("team.locks", "ok", "", "%s is a team again: its .locks was missing", n)
+			default:
+				d.say("team.locks", "error", "atm doctor --fix", "%s holds mailboxes and no .locks, and so is no team", n)
+			}
+			t.Close()
 		}
 		return true
 	})

@@ -41,6 +41,7 @@ func ack(ctx context.Context, e *env) error {
 			return cmdline.Refused("message %s is one that you sent", it.ID.Short(6)).WithHint("atm trace %s says who has acknowledged it", it.ID.Short(6))
 		}
 	}
+	var all []sent
 	for _, it := range items {
 		a, err := e.root.Ack(ctx, e.me, it.Message, e.String("text"), e.origin())
 		if err != nil {
@@ -52,29 +53,38 @@ func ack(ctx context.Context, e *env) error {
 		if a.Differs {
 			e.Warn("%s was acknowledged before with another text: atm reply %s \"…\" says more", it.ID.Short(6), it.ID.Short(6))
 		}
-		if err := e.sayAck(it, a); err != nil {
+		if a.NoMailbox {
+			e.Warn("%s has no mailbox here: the ack of %s is only noted", it.From, it.ID.Short(6))
+		}
+		all = append(all, e.ackResult(it, a))
+		if e.JSON() {
+			continue
+		}
+		word := ""
+		if a.Already {
+			word = " before"
+		}
+		if err := e.print("acked %s%s", it.ID.Short(6), word); err != nil {
 			return err
 		}
 	}
-	return nil
+	switch {
+	case !e.JSON():
+		return nil
+	case len(all) == 1:
+		return e.PrintJSON(all[0])
+	}
+	return e.PrintJSON(map[string]any{"acks": all})
 }
 
-func (e *env) sayAck(it *mailbox.Item, a teams.Acked) error {
-	s := sent{Delivered: []delivered{}}
-	if p := a.Post; p != nil {
-		s.ID = p.Message.ID
-		b := p.To[0]
+// ackResult is what became of one ack, as JSON says it.
+func (e *env) ackResult(it *mailbox.Item, a teams.Acked) sent {
+	s := sent{ID: teams.AckID(it.ID, e.me.Address()), Delivered: []delivered{}}
+	if a.Post != nil {
+		b := a.Post.To[0]
 		t, _ := e.root.Team(b.Address().Team)
 		m, _ := t.Glance(b.Agent())
 		s.Delivered = append(s.Delivered, delivered{To: b.Address().String(), Running: m.Running, State: m.State})
-	} else if a.NoMailbox {
-		e.Warn("%s has no mailbox here: the ack of %s is only noted", it.From, it.ID.Short(6))
 	}
-	if e.JSON() {
-		return e.PrintJSON(s)
-	}
-	if a.Already {
-		return e.print("acked %s before", it.ID.Short(6))
-	}
-	return e.print("acked %s", it.ID.Short(6))
+	return s
 }
