@@ -295,6 +295,17 @@ func (r *room) settle(m *wire.Message) error {
 	return r.move(m.ID, place{placeNew, "inbox/new"}, to)
 }
 
+// Acked reports whether the mailbox's owner has sent the ack of a message that
+// is unread, because it was put back.
+func (b *Box) Acked(id wire.ID) bool {
+	r, err := b.enter()
+	if err != nil {
+		return false
+	}
+	defer r.close()
+	return r.acked(id)
+}
+
 // acked reports whether the mailbox's owner has sent the ack of a message, as
 // far as the index of what was sent knows: it was put back with unread.
 func (r *room) acked(id wire.ID) bool {

@@ -219,7 +219,7 @@ func (e *env) batchPieces(b mailbox.Batch, l *mailbox.Letters) []outlet.Piece {
 	var ids []wire.ID
 	for _, it := range b.Items {
 		ids = append(ids, it.ID)
-		if it.RequiresAck && it.State == mailbox.Unread && !e.Bool("peek") {
+		if it.RequiresAck && it.State == mailbox.Unread && !e.Bool("peek") && !e.me.Acked(it.ID) {
 			owedTotal++
 			if len(owed) < show {
 				owed = append(owed, it.ID)
