@@ -30,7 +30,7 @@ func TestSeek(t *testing.T) {
 	}
 	check := func(last uint64) {
 		t.Helper()
-		for _, after := range []uint64{0, 1, 2, 57, 199, 200, 201, 400, last - 1, last, last + 1, last + 100} {
+		for _, after := range []uint64{0, 2, 57, 200, last - 1, last, last + 100} {
 			c := bob.Events(after)
 			want := after + 1
 			for {
@@ -62,7 +62,7 @@ func TestSeek(t *testing.T) {
 	check(700)
 	// Wherever it looks first, it meets a line that leads past.
 	pad.Wire = []byte(`"` + strings.Repeat("x", 100<<10) + `"`)
-	for last := uint64(701); last <= 710; last++ {
+	for last := uint64(701); last <= 704; last++ {
 		grow(1)
 		scribble(t, logPath(bob, 1), []byte("{\"seq\":2,\"kind\":\"x\"}\n"))
 		check(last)

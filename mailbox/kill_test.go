@@ -67,7 +67,8 @@ func start(t testing.TB, role, path string, env ...string) (*exec.Cmd, *bufio.Sc
 		t.Fatal(err)
 	}
 	c := exec.Command(self, path)
-	c.Env = append(append(os.Environ(), "ATM_TEST_ROLE="+role), env...)
+	// The race detector would wait a second at each process's end.
+	c.Env = append(append(os.Environ(), "ATM_TEST_ROLE="+role, "GORACE=atexit_sleep_ms=0"), env...)
 	c.Stderr = os.Stderr
 	out, err := c.StdoutPipe()
 	if err != nil {

@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -65,7 +64,6 @@ const (
 type process struct {
 	path  string
 	store *Store
-	mu    sync.Mutex
 }
 
 func newProcess(path string) *process {

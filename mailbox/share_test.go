@@ -160,7 +160,7 @@ func TestRootForAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := 0
-	filepath.WalkDir(path, func(p string, e fs.DirEntry, err error) error {
+	filepath.WalkDir(path, func(p string, e fs.DirEntry, _ error) error {
 		info, err := os.Lstat(p)
 		if err != nil {
 			t.Fatal(err)
@@ -215,7 +215,7 @@ func TestGroupShared(t *testing.T) {
 			}
 			same(t, as(t, path, anne+ben-user, crew, "read attach gc"), "read: ok 1", "attach: ok", "gc: ok")
 		}
-		filepath.WalkDir(path, func(p string, e fs.DirEntry, err error) error {
+		filepath.WalkDir(path, func(p string, e fs.DirEntry, _ error) error {
 			info, err := os.Lstat(p)
 			if err != nil {
 				t.Fatal(err)
@@ -239,7 +239,7 @@ func TestUnreadable(t *testing.T) {
 	openStore(t, path, nil, "bob")
 	give(t, path, anne, anne)
 	for _, mode := range []fs.FileMode{0o777, 0o707} {
-		filepath.WalkDir(path, func(p string, e fs.DirEntry, err error) error {
+		filepath.WalkDir(path, func(p string, e fs.DirEntry, _ error) error {
 			if e.IsDir() {
 				return os.Chmod(p, mode)
 			}
