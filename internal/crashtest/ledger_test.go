@@ -85,6 +85,9 @@ func (l *ledger) mended() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.broken = false
+	// That a message was read is not synced: after a power cut it may be unread
+	// again, and is shown once more.
+	clear(l.alone)
 }
 
 func (l *ledger) isBroken() bool {
