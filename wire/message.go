@@ -236,12 +236,11 @@ var messageFields = []string{
 	"due_at", "supersedes", "hop", "origin", "attachments", "payload", "meta",
 }
 
-// IsMessage reports whether an object has a field that says something to a
-// reader. With an id, a type or a sender alone it is somebody else's: a
-// package.json has a "type".
+// IsMessage reports whether an object has a field that makes it one of ours.
+// An id, a type or meta alone do not: a package.json has a "type".
 func IsMessage(fields []Field) bool {
-	for _, k := range []string{"body", "subject", "payload", "attachments"} {
-		if has(fields, k) {
+	for _, k := range messageFields {
+		if k != "id" && k != "type" && k != "meta" && has(fields, k) {
 			return true
 		}
 	}
