@@ -63,6 +63,8 @@ type doctor struct {
 	ctx    context.Context
 	fix    bool
 	checks []Check
+
+	readOnly bool // the whole disk: then no directory is named for it
 }
 
 func (d *doctor) say(code, severity, fix, format string, args ...any) {
@@ -82,6 +84,9 @@ func (d *doctor) disk() {
 		d.say("fs.remote", "warning", "atm backup root.tar", "the root lies on %s: locks and events do not reach other machines, and what waits looks every half second; restore the backup to a local disk", remote)
 	case refused != "":
 		d.say("fs.no_events", "warning", "", "the kernel tells nothing of changes (%s): what waits looks every half second", refused)
+	}
+	if d.readOnly = readOnlyDisk(d.root.Path); d.readOnly {
+		d.say("disk.read_only", "error", "", "the file system of %s is read-only: mail can be looked at, not sent or marked", d.root.Path)
 	}
 	if free, ok := freeBytes(d.root.Path); ok && free < lowDisk {
 		d.say("disk.low", "warning", "", "%s free: atm moves old mail to the archive, but deletes none", mailbox.Size(int64(free)))
@@ -217,6 +222,9 @@ func (d *doctor) box(b *mailbox.Box) {
 		d.say("message.doubled", "error", "", "%s: message %s lies in two places", name, x)
 	}
 	for _, n := range h.Closed {
+		if d.readOnly {
+			break
+		}
 		d.say("inbox.not_writable", "error", "chmod u+rwx "+quote(b.Path()+"/"+n), "%s: this user cannot write in %s", name, n)
 	}
 	for _, n := range h.Misplaced {

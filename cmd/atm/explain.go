@@ -65,7 +65,7 @@ func (e *env) explain(err error) error {
 	case errors.Is(err, mailbox.ErrSettled):
 		return cmdline.Refused("%s", err).WithHint("atm show ID shows it again")
 	case errors.Is(err, mailbox.ErrExists):
-		return cmdline.Refused("%s", err)
+		return cmdline.Refused("%s", err).WithHint("atm team lists who there is; atm team retire NAME makes room")
 	case errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission):
 		f := cmdline.Failed("%s", err)
 		if errors.Is(err, fs.ErrPermission) {

@@ -33,7 +33,8 @@ func withdraw(ctx context.Context, e *env) error {
 		return err
 	}
 	if it.From != e.me.Address() || it.Origin != nil && it.Origin.Via == "drop" {
-		return cmdline.Refused("message %s is from %s: only its sender withdraws it", it.ID.Short(6), it.From)
+		return cmdline.Refused("message %s is from %s: only its sender withdraws it", it.ID.Short(6), it.From).
+			WithHint("atm reply %s \"…\"", it.ID.Short(6))
 	}
 	var out []withdrawn
 	var refused, failedAt int
