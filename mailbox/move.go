@@ -35,8 +35,7 @@ func (b *Box) Take(ctx context.Context, id wire.ID) (bool, error) {
 	if err != nil || !moved {
 		return moved, err
 	}
-	return true, unlogged(b.Append(ctx, AppendOptions{}, wire.Event{Kind: wire.EventRead, Source: "cli"}.
-		With("id", string(id)).With("batch", string(wire.NewID()))))
+	return true, unlogged(b.Append(ctx, AppendOptions{}, readEvent(id, wire.NewID())))
 }
 
 // UnloggedError says that something was done and could not be noted among the
@@ -72,7 +71,7 @@ func (b *Box) Settle(ctx context.Context, id wire.ID, delivered bool) error {
 	}
 	var events []wire.Event
 	if was == placeNew {
-		events = append(events, wire.Event{Kind: wire.EventRead, Source: "cli"}.With("id", string(id)).With("batch", string(wire.NewID())))
+		events = append(events, readEvent(id, wire.NewID()))
 	}
 	acked := wire.Event{Kind: wire.EventAcked, Source: "cli"}.With("id", string(id))
 	if !delivered {

@@ -168,11 +168,16 @@ func (b *Box) read(ctx context.Context, opt ReadOptions, show func(Batch) (int, 
 	if len(moved) > 0 {
 		events := make([]wire.Event, len(moved))
 		for i, it := range moved {
-			events[i] = wire.Event{Kind: wire.EventRead, Source: "cli"}.With("id", string(it.ID)).With("batch", string(batch.ID))
+			events[i] = readEvent(it.ID, batch.ID)
 		}
 		batch.Unlogged = b.Append(ctx, AppendOptions{}, events...)
 	}
 	return batch, res.err
+}
+
+// readEvent says that a message was read, in a batch.
+func readEvent(id, batch wire.ID) wire.Event {
+	return wire.Event{Kind: wire.EventRead, Source: "cli"}.With("id", string(id)).With("batch", string(batch))
 }
 
 // readOnly reports whether an error means that nothing can be written here.

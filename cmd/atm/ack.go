@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/mailbox"
@@ -81,10 +82,7 @@ func ack(ctx context.Context, e *env) error {
 func (e *env) ackResult(it *mailbox.Item, a teams.Acked) sent {
 	s := sent{ID: teams.AckID(it.ID, e.me.Address()), Delivered: []delivered{}}
 	if a.Post != nil {
-		b := a.Post.To[0]
-		t, _ := e.root.Team(b.Address().Team)
-		m, _ := t.Glance(b.Agent())
-		s.Delivered = append(s.Delivered, delivered{To: b.Address().String(), Running: m.Running, State: m.State})
+		s.Delivered = append(s.Delivered, e.reached(a.Post.To[0], time.Now()))
 	}
 	return s
 }

@@ -410,9 +410,7 @@ func (e *env) report(ctx context.Context, o *teams.Outgoing, w *waiter) error {
 				e.Warn("%s was there before with another text, and stays as it is; another message needs another id", s.ID.Short(6))
 			}
 		}
-		t, _ := e.root.Team(out.Box.Address().Team)
-		m, _ := t.Glance(out.Box.Agent())
-		s.Delivered = append(s.Delivered, delivered{To: out.Box.Address().String(), Running: m.Running, State: m.State, word: m.Word(now)})
+		s.Delivered = append(s.Delivered, e.reached(out.Box, now))
 	}
 	for _, f := range o.Failed {
 		s.fail(e, f.To, f.Err)
@@ -440,6 +438,14 @@ func (e *env) report(ctx context.Context, o *teams.Outgoing, w *waiter) error {
 func (s *sent) fail(e *env, to wire.Address, err error) {
 	code, msg, hint := e.failure(err)
 	s.Failed = append(s.Failed, failed{To: to.String(), Code: code, Message: msg, hint: hint, err: err})
+}
+
+// reached is a recipient whom a message reached, and what is known of them.
+func (e *env) reached(b *mailbox.Box, now time.Time) delivered {
+	a := b.Address()
+	t, _ := e.root.Team(a.Team)
+	m, _ := t.Glance(a.Agent)
+	return delivered{To: a.String(), Running: m.Running, State: m.State, word: m.Word(now)}
 }
 
 // say prints the line that says what became of a message.
