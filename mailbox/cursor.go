@@ -29,6 +29,8 @@ type Cursor struct {
 	rest []byte // whole lines that lie before off
 	good int64  // where the last line ended that parses
 
+	met []byte // the line of the last event that was returned
+
 	sought bool   // off was found by seek, and no event since
 	last   uint64 // number of the last line that parses, in this segment
 	run    bool   // it counts on from the one before it
@@ -49,6 +51,15 @@ func (c *Cursor) Close() error {
 
 // Seq is the sequence number of the last event that was returned.
 func (c *Cursor) Seq() uint64 { return c.next - 1 }
+
+// CRC is the checksum of the line of the last event that was returned, as a
+// Snapshot has it; 0 before there was one.
+func (c *Cursor) CRC() uint32 {
+	if c.met == nil {
+		return 0
+	}
+	return lineCRC(c.met)
+}
 
 // Next returns the next event, or io.EOF when there is none yet; call it again
 // later. When gap is not nil, events are missing before e.
@@ -96,6 +107,7 @@ func (c *Cursor) Next() (e wire.Event, gap *Gap, err error) {
 		}
 		c.sought = false
 		c.next = e.Seq + 1
+		c.met = line
 		return e, gap, nil
 	}
 }
