@@ -28,6 +28,7 @@ type Cursor struct {
 	off  int64  // where the next read begins: a line's beginning
 	rest []byte // whole lines that lie before off
 	good int64  // where the last line ended that parses
+	read int    // how much to read next, at least
 
 	met []byte // the line of the last event that was returned
 
@@ -172,7 +173,7 @@ func (c *Cursor) seek() error {
 	}
 	// The line wanted begins at c.off or behind; every event whose line begins
 	// behind end comes after it.
-	for end := info.Size(); end-c.off > 64<<10; {
+	for end := info.Size(); end-c.off > 4<<10; {
 		mid := c.off + (end-c.off)/2
 		at, seq, err := eventBehind(c.f, mid, end)
 		if err != nil {
@@ -191,7 +192,7 @@ func (c *Cursor) seek() error {
 // eventBehind returns the number of the first event whose line begins between
 // two offsets, and where that is; 0 when there is none. It is not decoded.
 func eventBehind(f *os.File, from, end int64) (at int64, seq uint64, err error) {
-	r := bufio.NewReaderSize(io.NewSectionReader(f, from, end-from), 16<<10)
+	r := bufio.NewReaderSize(io.NewSectionReader(f, from, end-from), 4<<10)
 	for at = from; ; {
 		part, err := r.ReadSlice('\n')
 		at += int64(len(part))
@@ -237,7 +238,8 @@ func (c *Cursor) line() ([]byte, error) {
 		}
 		// Only whole lines are kept between calls: a torn one may be cut off
 		// and written anew.
-		size := max(64<<10, 2*len(c.rest))
+		// Little first, for who looks for one event; more for who reads on.
+		size := max(8<<10, c.read, 2*len(c.rest))
 		if size > maxLine {
 			// None of ours is so long: passed over, once it has an end.
 			if ok, err := c.pass(); !ok {
@@ -262,6 +264,9 @@ func (c *Cursor) line() ([]byte, error) {
 		}
 		c.rest = buf[:last+1]
 		c.off += int64(last) + 1
+		if n == size {
+			c.read = min(2*size, 128<<10)
+		}
 	}
 }
 

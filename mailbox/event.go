@@ -3,12 +3,13 @@ package mailbox
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/wire"
@@ -30,8 +31,8 @@ type AppendOptions struct {
 }
 
 // Append appends events to the agent's log, gapless and in order, and fills in
-// seq, at, team and agent. An event whose EventID is among the last MiB of the
-// log is left out. Many processes may append at once. A torn last line, which
+// seq, at, team and agent, also for the caller. An event whose EventID is among
+// the last MiB of the log is left out (and its seq stays as it was). Many processes may append at once. A torn last line, which
 // a kill or a power cut leaves, is cut off first and kept in bad.
 func (b *Box) Append(ctx context.Context, opt AppendOptions, events ...wire.Event) error {
 	if len(events) == 0 {
@@ -42,85 +43,67 @@ func (b *Box) Append(ctx context.Context, opt AppendOptions, events ...wire.Even
 		return err
 	}
 	defer unlock()
-	r, err := b.enter()
+	l, err := b.openLog()
 	if err != nil {
 		return err
 	}
-	defer r.close()
-	dir, err := r.dir("events", true)
-	if err != nil {
-		return err
-	}
-	segs, err := segments(dir)
-	if err != nil {
-		return err
-	}
-	seq := uint64(0)
-	var f *os.File
-	var size int64
-	if len(segs) > 0 {
-		last := segs[len(segs)-1]
-		if f, err = dir.Append(segmentName(last)); err != nil {
-			return err
-		}
-		if seq, size, err = r.repair(f, last); err != nil {
-			f.Close()
-			return err
-		}
-	}
-	defer func() {
-		if f != nil {
-			f.Close()
-		}
-	}()
 	now := time.Now().UTC()
+	seq := l.seq
 	var buf, recent []byte
-	for _, e := range events {
+	for i, e := range events {
 		if e.EventID != "" {
 			if recent == nil {
-				if recent, err = recentLines(dir, segs, f, size); err != nil {
-					return err
+				if recent, err = l.recent(); err != nil {
+					return l.discard(err)
 				}
 			}
 			if hasEventID(recent, e.EventID) || hasEventID(buf, e.EventID) {
 				continue
 			}
 		}
+		// What cannot be read back would be cut off by the next who appends.
+		if err := sound(&e); err != nil {
+			return l.keep(fmt.Errorf("append to the events of %s: no event: %w", b.agent, err))
+		}
 		seq++
 		e.Seq, e.At, e.Team, e.Agent = seq, now, b.store.Team, b.agent
+		events[i] = e
 		begin := len(buf)
 		buf = append(e.Append(buf), '\n')
-		// What cannot be read back would be cut off by the next who appends.
-		if _, err := wire.DecodeEvent(buf[begin:]); err != nil {
-			return fmt.Errorf("append to the events of %s: no event: %w", b.agent, err)
-		}
 		if n := len(buf) - begin; n > maxLine {
-			return fmt.Errorf("append to the events of %s: an event takes %d bytes, the most is %d", b.agent, n, maxLine)
+			return l.keep(fmt.Errorf("append to the events of %s: an event takes %d bytes, the most is %d", b.agent, n, maxLine))
 		}
 	}
 	if len(buf) == 0 {
-		return nil
+		return l.keep(nil)
 	}
-	if f == nil || size >= maxSegment {
-		if f != nil {
-			f.Close()
-		}
-		first := seq - uint64(bytes.Count(buf, []byte{'\n'})) + 1
-		if f, err = dir.Append(segmentName(first)); err != nil {
-			return err
-		}
-		size = 0
-	}
-	if _, err := dir.Write(f, buf); err != nil {
-		// What was written in part is cut back now, or by the next who appends.
-		f.Truncate(size)
-		return fmt.Errorf("append to the events of %s: %w", b.agent, err)
+	if err := l.write(buf, seq); err != nil {
+		return l.discard(fmt.Errorf("append to the events of %s: %w", b.agent, err))
 	}
 	if opt.Sync {
-		if err := dir.SyncFile(f); err != nil {
-			return err
+		if err := l.dir.SyncFile(l.f); err != nil {
+			return l.discard(err)
 		}
-		return dir.Sync()
+		if err := l.dir.Sync(); err != nil {
+			return l.discard(err)
+		}
+	}
+	return l.keep(nil)
+}
+
+// sound reports what would keep an event from being read back as it is.
+func sound(e *wire.Event) error {
+	for _, f := range e.Extra {
+		switch f.Key {
+		case "seq", "at", "team", "agent", "source", "kind", "session", "turn_id", "event_id", "wire":
+			return fmt.Errorf("%s is a field of every event", f.Key)
+		}
+		if !json.Valid(f.Raw) || !utf8.Valid(f.Raw) {
+			return fmt.Errorf("%s is not JSON", f.Key)
+		}
+	}
+	if e.Wire != nil && (!json.Valid(e.Wire) || !utf8.Valid(e.Wire)) {
+		return errors.New("wire is not JSON")
 	}
 	return nil
 }

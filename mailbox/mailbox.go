@@ -76,6 +76,7 @@ type Store struct {
 
 	dir   *atomicfile.Dir
 	locks *lockRoom
+	logs  openLogs
 }
 
 // OpenStore opens the mailboxes in dir, which the store closes with itself.
@@ -85,7 +86,7 @@ func OpenStore(dir *atomicfile.Dir, team wire.Name) (*Store, error) {
 }
 
 // Close lets go of the directory.
-func (s *Store) Close() error { return errors.Join(s.locks.close(), s.dir.Close()) }
+func (s *Store) Close() error { return errors.Join(s.logs.close(), s.locks.close(), s.dir.Close()) }
 
 // Dir is the team's directory.
 func (s *Store) Dir() *atomicfile.Dir { return s.dir }
