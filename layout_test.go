@@ -28,8 +28,9 @@ var mayImport = map[string][]string{
 	"internal/cmdline":    {},
 	"mailbox":             {"wire", "internal/atomicfile", "internal/lockfile"},
 	"watcher":             {"mailbox", "wire"},
-	"teams":               {"watcher", "mailbox", "wire", "internal/lockfile", "internal/atomicfile"},
-	"cmd/atm":             {"teams", "watcher", "mailbox", "wire", "internal/cmdline", "internal/outlet", "internal/lockfile", "internal/atomicfile"},
+	"reducer":             {"wire"},
+	"teams":               {"watcher", "reducer", "mailbox", "wire", "internal/lockfile", "internal/atomicfile"},
+	"cmd/atm":             {"teams", "watcher", "reducer", "mailbox", "wire", "internal/cmdline", "internal/outlet", "internal/lockfile", "internal/atomicfile"},
 	"internal/bench":      {"teams", "watcher", "mailbox", "wire", "internal/lockfile", "internal/atomicfile"},
 	"internal/crashtest":  {"wire"},
 }
@@ -39,6 +40,7 @@ var mayImport = map[string][]string{
 var onlyImporter = map[string][]string{
 	"github.com/fsnotify/fsnotify": {"watcher"},
 	"github.com/gofrs/flock":       {"internal/lockfile"},
+	"github.com/BurntSushi/toml":   {"teams"},
 	"golang.org/x/term":            {"cmd/atm"},
 	"golang.org/x/sys":             {"internal/atomicfile", "internal/lockfile", "internal/outlet", "mailbox", "teams", "watcher", "internal/bench", "internal/crashtest"},
 }

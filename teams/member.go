@@ -3,30 +3,57 @@ package teams
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
 
 // Member is a member's row: what is known of them, each thing on evidence.
 // What there is no evidence for is unknown, which is neither idle nor off.
+// send, trace, wait, team and status all show this row.
 type Member struct {
-	Name       wire.Name  `json:"name"`
-	Kind       string     `json:"kind"`
-	State      string     `json:"state"`
-	Presence   string     `json:"presence"`
-	PresenceAt *time.Time `json:"presence_at,omitempty"` // the newest event
-	ReadAt     *time.Time `json:"read_at,omitempty"`     // the newest message_read
-	Unread     int        `json:"unread"`
-	Owed       int        `json:"owed"`
-	Bad        int        `json:"bad,omitempty"`
-	Running    bool       `json:"-"`
+	Name wire.Name `json:"name"`
+	Kind string    `json:"kind"` // agent, person
+	Role string    `json:"role,omitempty"`
+
+	State  reducer.Word `json:"state"` // one word, made of what follows
+	Detail string       `json:"detail,omitempty"`
+	Since  *time.Time   `json:"since,omitempty"` // of the word
+
+	Presence   reducer.Presence `json:"presence"`
+	PresenceAt *time.Time       `json:"presence_at,omitempty"` // of the evidence
+
+	TurnStatus reducer.TurnStatus `json:"turn_status"`
+	Activity   reducer.Activity   `json:"activity"`
+	TurnID     string             `json:"turn_id,omitempty"`
+	ThreadID   string             `json:"thread_id,omitempty"`
+	Transport  string             `json:"transport,omitempty"`
+	Session    string             `json:"session,omitempty"`
+	LastTurn   *reducer.Last      `json:"last_turn,omitempty"`
+	Errors     uint64             `json:"errors"`
+	LastError  string             `json:"last_error,omitempty"`
+	Dropped    reducer.Dropped    `json:"dropped"`
+	Unknown    uint64             `json:"unknown"` // events of kinds we do not know
+	WaitingOn  *reducer.Waiting   `json:"waiting_on,omitempty"`
+
+	Unread   int         `json:"unread"`
+	Owed     int         `json:"owed"`                // acknowledgements it owes
+	OwesTo   []wire.Name `json:"owes_to,omitempty"`   // to these
+	WaitsFor []wire.Name `json:"waits_for,omitempty"` // who owe it one
+	Bad      int         `json:"bad,omitempty"`
+	PID      int64       `json:"pid,omitempty"`
+	ReadAt   *time.Time  `json:"read_at,omitempty"` // the newest message_read
+
+	Running bool      `json:"-"` // the runner's lock is held
+	Started time.Time `json:"-"` // what a runner started last
 }
 
-// Stats counts a team's members.
+// Stats counts a team's members as vocabulary B does: who runs is starting,
+// idle or busy, a dialog counts as busy; stopped is off or in error. Of people
+// and of those of whom nothing is known only the total speaks.
 type Stats struct {
 	Total   int `json:"total"`
 	Running int `json:"running"`
@@ -35,54 +62,92 @@ type Stats struct {
 	Stopped int `json:"stopped"`
 }
 
-// onlineFor is how long an event is evidence that its agent is online.
-const onlineFor = 5 * time.Minute
-
 // Glance is a member's row without the counts: what one line about somebody
-// needs. It reads the runner's lock and the end of the event log.
+// needs. It probes the runner's lock and folds the events.
 func (t *Team) Glance(name wire.Name) (Member, error) {
-	m := Member{Name: name, Kind: "agent", State: "unknown", Presence: "unknown"}
 	running, err := t.Running(name)
 	if err != nil {
-		return m, err
+		return Member{Name: name}, err
 	}
-	m.Running = running
-	events, err := t.Box(name).TailUntil(func(events []wire.Event) bool {
-		return len(events) >= 64 || slices.ContainsFunc(events, func(e wire.Event) bool { return e.Kind == wire.EventRead })
-	})
+	s, err := t.State(name)
 	if err != nil {
-		return m, err
+		return Member{Name: name}, err
 	}
-	for i := len(events) - 1; i >= 0; i-- {
-		e := &events[i]
-		// What others did to the mailbox is no sign of its owner's life.
-		if e.Kind == wire.EventWithdrawn {
-			continue
-		}
-		at := e.At
-		if m.PresenceAt == nil {
-			m.PresenceAt = &at
-		}
-		if e.Kind == wire.EventRead {
-			m.ReadAt = &at
-			break
-		}
+	return t.memberOf(name, s, running, time.Now()), nil
+}
+
+// MemberOf is a row made of a fold that the caller keeps up to date.
+func (t *Team) MemberOf(name wire.Name, s *reducer.State, now time.Time) (Member, error) {
+	running, err := t.Running(name)
+	return t.memberOf(name, s, running, now), err
+}
+
+func (t *Team) memberOf(name wire.Name, s *reducer.State, running bool, now time.Time) Member {
+	// A team.toml that cannot be read is doctor's to name: it adds to what is
+	// known and never hides a member.
+	roster, _ := t.Roster()
+	who := roster.Members[name]
+	v := s.Look(reducer.Evidence{Now: now, Held: running, Person: who.Person})
+	m := Member{
+		Name: name, Kind: "agent", Role: who.Role, Running: running,
+		State: v.Word, Detail: v.Detail, Since: moment(v.Since),
+		Presence: v.Presence, PresenceAt: moment(v.PresenceAt),
+		TurnStatus: v.Turn.Status, Activity: v.Turn.Activity, TurnID: v.Turn.ID, ThreadID: v.Turn.Thread,
+		Transport: v.Turn.Transport, Session: v.Turn.Session, LastTurn: v.Turn.Last, WaitingOn: v.Turn.Waiting,
+		Errors: s.Errors, LastError: s.LastError, Dropped: s.Dropped, Unknown: s.Unknown,
+		PID: v.PID, ReadAt: moment(s.Read),
 	}
-	if running || m.PresenceAt != nil && time.Since(*m.PresenceAt) < onlineFor {
-		m.Presence = "online"
+	if who.Person {
+		m.Kind = "person"
 	}
-	return m, nil
+	if s.Run != nil {
+		m.Started = s.Run.Started
+	}
+	return m
+}
+
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
 }
 
 // Row is a member's row with what waits in the mailbox; drops are taken in.
 func (t *Team) Row(ctx context.Context, name wire.Name) (Member, error) {
-	m, err := t.Glance(name)
-	if err != nil {
-		return m, err
+	// Counting takes in what was dropped, which may be events.
+	waits := Member{Name: name}
+	if err := t.count(ctx, &waits); err != nil {
+		return waits, err
 	}
-	c, err := t.Box(name).Count(ctx)
-	m.Unread, m.Owed, m.Bad = c.Unread, c.Owed, c.Bad
+	m, err := t.Glance(name)
+	m.Unread, m.Owed, m.OwesTo, m.Bad = waits.Unread, waits.Owed, waits.OwesTo, waits.Bad
 	return m, err
+}
+
+// owedSeen is how many of the messages that await an ack are opened to see
+// whom it is owed.
+const owedSeen = 50
+
+// count fills in what waits in a member's mailbox.
+func (t *Team) count(ctx context.Context, m *Member) error {
+	box := t.Box(m.Name)
+	c, err := box.Count(ctx)
+	m.Unread, m.Owed, m.Bad = c.Unread, c.Owed, c.Bad
+	if err != nil || m.Owed == 0 {
+		return err
+	}
+	n := 0
+	_, _, err = box.Walk(ctx, mailbox.Range{Owed: true}, func(it *mailbox.Item) bool {
+		if it.From.Team == t.Name && !slices.Contains(m.OwesTo, it.From.Agent) {
+			m.OwesTo = append(m.OwesTo, it.From.Agent)
+		}
+		n++
+		return n < owedSeen
+	})
+	slices.Sort(m.OwesTo)
+	return err
 }
 
 // Rows are the rows of all members and what they add up to.
@@ -92,137 +157,102 @@ func (t *Team) Rows(ctx context.Context) ([]Member, Stats, error) {
 		return nil, Stats{}, err
 	}
 	var rows []Member
-	var s Stats
 	for _, n := range names {
 		m, err := t.Row(ctx, n)
 		if errors.Is(err, mailbox.ErrNoAgent) {
 			continue // retired meanwhile
 		}
 		if err != nil {
-			return nil, s, err
+			return nil, Stats{}, err
 		}
 		rows = append(rows, m)
-		s.Total++
-		if m.Running {
-			s.Running++
-		} else {
-			s.Stopped++
+	}
+	for i := range rows {
+		for _, o := range rows {
+			if slices.Contains(o.OwesTo, rows[i].Name) && o.Name != rows[i].Name {
+				rows[i].WaitsFor = append(rows[i].WaitsFor, o.Name)
+			}
 		}
 	}
-	return rows, s, nil
+	return rows, Sum(rows), nil
+}
+
+// Sum counts rows.
+func Sum(rows []Member) Stats {
+	s := Stats{Total: len(rows)}
+	for _, m := range rows {
+		switch m.State {
+		case reducer.WordIdle:
+			s.Idle++
+			s.Running++
+		case reducer.WordBusy, reducer.WordBlocked:
+			s.Busy++
+			s.Running++
+		case reducer.WordStarting:
+			s.Running++
+		case reducer.WordOff, reducer.WordError:
+			s.Stopped++
+		default:
+			if m.Running {
+				s.Running++
+			}
+		}
+	}
+	return s
 }
 
 // Word says in a few words when a message is likely to be seen, on evidence.
 func (m Member) Word(now time.Time) string {
+	state := string(m.State)
+	if m.State == reducer.WordBusy && m.Since != nil {
+		state += " " + mailbox.Span(now.Sub(*m.Since))
+	}
+	last := ""
+	switch {
+	case m.ReadAt != nil:
+		last = "last read " + mailbox.Age(now, *m.ReadAt)
+	case m.PresenceAt != nil && m.Presence != reducer.Offline:
+		last = "last seen " + mailbox.Age(now, *m.PresenceAt)
+	}
+	hooked := m.Transport == "hook"
+	switch m.State {
+	case reducer.WordPerson:
+		return "person"
+	case reducer.WordBlocked:
+		return "blocked: " + m.about()
+	case reducer.WordOff:
+		if last != "" {
+			return "off; " + last
+		}
+		return "off"
+	case reducer.WordIdle, reducer.WordBusy, reducer.WordStarting, reducer.WordError:
+		switch {
+		case m.Running && m.State == reducer.WordIdle:
+			return "idle: typed in now"
+		case m.Running:
+			return state + ": typed in when idle"
+		case hooked && m.State == reducer.WordBusy && m.Presence == reducer.Online:
+			return state + ": handed over in this turn"
+		case hooked:
+			return "at its next turn; last seen " + mailbox.Age(now, *m.PresenceAt)
+		case last != "":
+			return state + "; " + last
+		}
+		return state
+	}
 	switch {
 	case m.Running:
 		return "running"
-	case m.ReadAt != nil:
-		return "last read " + mailbox.Age(now, *m.ReadAt)
-	case m.PresenceAt != nil:
-		return "last seen " + mailbox.Age(now, *m.PresenceAt)
+	case last != "":
+		return last
 	}
 	return "has not read yet"
 }
 
-// Stage is one step of a message's way, with the evidence for it.
-type Stage struct {
-	Stage    string     `json:"stage"`
-	At       *time.Time `json:"at,omitempty"`
-	Evidence *string    `json:"evidence"` // null: no evidence, which is not "no"
-	Text     string     `json:"text,omitempty"`
-}
-
-// Traced is a message's way to one recipient.
-type Traced struct {
-	To     string        `json:"to"`
-	State  mailbox.State `json:"state,omitempty"`
-	Stages []Stage       `json:"stages"`
-	Gate   string        `json:"gate,omitempty"` // what the next stage waits for
-}
-
-// Trace says how far a message got at each recipient.
-func (r *Root) Trace(ctx context.Context, m *wire.Message) []Traced {
-	var out []Traced
-	sender, _ := r.Mailbox(m.From)
-	for _, a := range m.To {
-		out = append(out, r.traceTo(ctx, m, a, sender))
+// about is what a blocked member asks.
+func (m Member) about() string {
+	if w := m.WaitingOn; w != nil && w.Tool != "" {
+		return m.Detail + " for " + w.Tool
 	}
-	return out
-}
-
-func (r *Root) traceTo(ctx context.Context, m *wire.Message, a wire.Address, sender *mailbox.Box) Traced {
-	t := Traced{To: a.String()}
-	found := map[string]*Stage{}
-	for _, s := range []string{"stored", "announced", "read", "turn_started", "turn_done", "acked", "replied"} {
-		t.Stages = append(t.Stages, Stage{Stage: s})
-	}
-	for i := range t.Stages {
-		found[t.Stages[i].Stage] = &t.Stages[i]
-	}
-	set := func(stage string, at time.Time, format string, args ...any) {
-		s := found[stage]
-		text := fmt.Sprintf(format, args...)
-		s.Evidence = &text
-		if !at.IsZero() {
-			at = at.UTC()
-			s.At = &at
-		}
-	}
-	b, err := r.Mailbox(a)
-	if err != nil {
-		t.Gate = fmt.Sprintf("no mailbox of %s here; a retired one keeps its mail: atm team restore %s", a, a.Agent)
-		return t
-	}
-	it, err := b.Get(m.ID)
-	if err == nil {
-		t.State = it.State
-		set("stored", m.SentAt, "%s", it.Where)
-	}
-	events, _ := b.TailUntil(func(events []wire.Event) bool {
-		return len(events) > 0 && events[0].At.Before(m.SentAt.Add(-24*time.Hour))
-	})
-	for i := range events {
-		e := &events[i]
-		if e.MessageID() != m.ID {
-			continue
-		}
-		where := fmt.Sprintf("event %d of %s", e.Seq, a.Agent)
-		switch e.Kind {
-		case wire.EventAnnounced, wire.EventInjected:
-			set("announced", e.At, "%s", where)
-		case wire.EventRead:
-			set("read", e.At, "%s", where)
-		case wire.EventAcked:
-			set("acked", e.At, "%s", where)
-		}
-	}
-	if found["read"].Evidence == nil && (t.State == mailbox.Owed || t.State == mailbox.Done) {
-		set("read", time.Time{}, "it lies in %s", it.Where)
-	}
-	if sender != nil {
-		if ack, err := sender.Get(AckID(m.ID, a)); err == nil {
-			set("acked", ack.SentAt, "ack %s in the mailbox of %s", ack.ID.Short(6), m.From.Agent)
-			found["acked"].Text = ack.Body
-		}
-		if reply := Replies(ctx, sender, m.ID, a); len(reply) > 0 {
-			set("replied", reply[0].SentAt, "message %s in the mailbox of %s", reply[0].ID.Short(6), m.From.Agent)
-			found["replied"].Text = reply[0].Title()
-			if m.RequiresAck && found["acked"].Evidence == nil {
-				set("acked", reply[0].SentAt, "the reply")
-			}
-		}
-	}
-	switch {
-	case t.State == mailbox.Unread:
-		row, _ := b.Store().Running(a.Agent)
-		if row {
-			t.Gate = fmt.Sprintf("unread; %s runs and has not taken it", a.Agent)
-		} else {
-			t.Gate = fmt.Sprintf("unread; no runner brings mail to %s, who reads it with atm read", a.Agent)
-		}
-	case t.State == mailbox.Owed && found["acked"].Evidence == nil:
-		t.Gate = fmt.Sprintf("%s has not acknowledged it: atm wait --acked %s", a.Agent, m.ID.Short(6))
-	}
-	return t
+	return m.Detail
 }

@@ -132,6 +132,10 @@ type Team struct {
 	*mailbox.Store
 	Name wire.Name
 	root *Root
+
+	once      sync.Once
+	roster    Roster
+	rosterErr error
 }
 
 // ErrNoTeam is wrapped by the error for a team that is not there.

@@ -53,8 +53,8 @@ func app() *cmdline.App {
 		},
 		Verbs: []*cmdline.Verb{
 			sendVerb, replyVerb, readVerb, ackVerb, lsVerb, showVerb, unreadVerb,
-			traceVerb, withdrawVerb, threadVerb, searchVerb, waitVerb, watchVerb, logVerb,
-			teamVerb, whereVerb, initVerb, gcVerb, backupVerb, restoreVerb, doctorVerb,
+			traceVerb, withdrawVerb, threadVerb, searchVerb, waitVerb, watchVerb, logVerb, eventVerb, eventsVerb,
+			teamVerb, statusVerb, whereVerb, initVerb, gcVerb, backupVerb, restoreVerb, doctorVerb,
 			demoVerb, primerVerb, completionVerb,
 		},
 	}

@@ -14,7 +14,7 @@ import (
 var gcVerb = &cmdline.Verb{
 	Name: "gc", Summary: "move old finished messages to the archive",
 	Examples: []string{"atm gc --dry-run", "atm gc --keep 7d"},
-	Notes:    []string{"Never unread, never owed; nothing is deleted; whole days only, by the ids' day."},
+	Notes:    []string{"Never unread, never owed; nothing is deleted; whole days only, by the ids' day. Old events too."},
 	Flags: []cmdline.Flag{
 		{Name: "keep", Kind: cmdline.Duration, Arg: "D", Default: "30d", Usage: "what is younger stays"},
 		{Name: "keep-last", Kind: cmdline.Int, Arg: "N", Default: "100", Usage: "the newest N of an inbox stay"},
@@ -41,6 +41,10 @@ func gc(ctx context.Context, e *env) error {
 		for _, b := range boxes {
 			m, err := b.GC(ctx, opt)
 			total.Add(m)
+			if err == nil {
+				m, err = t.ArchiveEvents(ctx, b.Agent(), opt.Before, opt.DryRun)
+				total.Add(m)
+			}
 			n.Add(1)
 			if errors.Is(err, mailbox.ErrNoAgent) {
 				continue // retired meanwhile

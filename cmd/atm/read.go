@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -19,9 +18,9 @@ import (
 // What one read shows at most: agents' tools cut longer output out of the
 // middle.
 const (
-	readMessages = 20
-	readBytes    = 8 << 10
-	readLines    = 200
+	readMessages = mailbox.PageMessages
+	readBytes    = mailbox.PageBytes
+	readLines    = mailbox.PageLines
 )
 
 // patience is how long a reader that is there and does not read is waited for:
@@ -161,14 +160,7 @@ func (e *env) readOnce(ctx context.Context, opt mailbox.ReadOptions, again []*ma
 	l := e.letters()
 	capped := !e.Bool("full") && !e.Given("limit")
 	if capped {
-		l.Bytes, l.Lines = readBytes, readLines
-		size, lines := 0, 0
-		opt.Fits = func(m *wire.Message) bool {
-			text := l.Render(m, mailbox.Marks{})
-			size, lines = size+len(text)+40, lines+bytes.Count(text, []byte{'\n'})
-			fits := size <= readBytes && lines <= readLines
-			return fits || size == len(text)+40
-		}
+		opt.Fits = l.Page()
 	}
 	var showErr error
 	show := func(b mailbox.Batch) (int, error) {
@@ -315,13 +307,8 @@ func (e *env) readLast() error {
 
 // waitForMail returns when there is unread mail that the options choose.
 func (e *env) waitForMail(ctx context.Context, opt mailbox.ReadOptions) error {
-	w, err := e.newWaiter(ctx)
-	if err != nil {
-		return err
-	}
-	defer w.close()
 	opt.Fits, opt.LookAhead, opt.Limit = nil, 0, 1
-	err = w.until(ctx, e.Duration("timeout"), func() (bool, error) {
+	err := e.whenMail(ctx, e.Duration("timeout"), func() (bool, error) {
 		b, err := e.me.Peek(ctx, opt)
 		return len(b.Items) > 0, err
 	})
@@ -335,14 +322,9 @@ func (e *env) waitForMail(ctx context.Context, opt mailbox.ReadOptions) error {
 
 // follow shows what is unread and what comes, until interrupted.
 func (e *env) follow(ctx context.Context, opt mailbox.ReadOptions) error {
-	w, err := e.newWaiter(ctx)
-	if err != nil {
-		return err
-	}
-	defer w.close()
 	opt.Limit, opt.LookAhead = 1, 0
 	stop := errors.New("stop")
-	err = w.until(ctx, 0, func() (bool, error) {
+	err := e.whenMail(ctx, 0, func() (bool, error) {
 		for {
 			l := e.letters()
 			n := 0

@@ -363,7 +363,7 @@ func (e *env) dispatch(ctx context.Context, o *teams.Outgoing) error {
 	}
 	return e.interruptible(ctx, func(ctx context.Context) error {
 		// Watching begins before the message is sent: no answer is missed.
-		w, err := e.newWaiter(ctx)
+		w, err := e.newWaiter(ctx, nil)
 		if err != nil {
 			return err
 		}
@@ -445,7 +445,7 @@ func (e *env) reached(b *mailbox.Box, now time.Time) delivered {
 	a := b.Address()
 	t, _ := e.root.Team(a.Team)
 	m, _ := t.Glance(a.Agent)
-	return delivered{To: a.String(), Running: m.Running, State: m.State, word: m.Word(now)}
+	return delivered{To: a.String(), Running: m.Running, State: string(m.State), word: m.Word(now)}
 }
 
 // say prints the line that says what became of a message.

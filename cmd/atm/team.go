@@ -3,10 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
-	"text/tabwriter"
 	"time"
+
+	"golang.org/x/term"
 
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/mailbox"
@@ -15,10 +15,13 @@ import (
 )
 
 var teamVerb = &cmdline.Verb{
-	Name: "team", Summary: "the members, and what waits for them",
-	Examples: []string{"atm team", "atm team add carol", "atm team retire bob"},
+	Name: "team", Summary: "who is busy, idle, blocked, off, and what waits for them",
+	Examples: []string{"atm team", "atm team --watch", "atm team add carol"},
 	Notes:    []string{"unknown: there is no evidence, which is neither idle nor off."},
-	Run:      run(team),
+	Flags: []cmdline.Flag{
+		{Name: "watch", Usage: "repaint when something changes, until interrupted"},
+	},
+	Run: run(team),
 	Subs: []*cmdline.Verb{
 		{Name: "ls", Summary: "all teams of the root", Examples: []string{"atm team ls"}, Run: run(teamLs)},
 		{Name: "add", Args: "NAME…", Summary: "add members", Examples: []string{"atm team add carol"}, MinArgs: 1, MaxArgs: -1, Run: run(teamAdd)},
@@ -32,52 +35,43 @@ func team(ctx context.Context, e *env) error {
 	if err := e.open(); err != nil {
 		return err
 	}
+	if e.Bool("watch") {
+		return e.interruptible(ctx, func(ctx context.Context) error { return e.watchTeam(ctx) })
+	}
 	rows, stats, err := e.team.Rows(ctx)
 	if err != nil {
 		return err
 	}
 	if e.JSON() {
-		if rows == nil {
-			rows = []teams.Member{}
-		}
-		return e.PrintJSON(map[string]any{"team": e.team.Name, "members": rows, "stats": stats})
+		return e.PrintJSON(teamDocument(e.team.Name, rows, stats))
 	}
 	if len(rows) == 0 {
 		return e.print("team %s has no members: atm team add NAME", e.team.Name)
 	}
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	now := time.Now()
-	for _, m := range rows {
-		state := m.State
-		if m.Running {
-			state = "running"
-		}
-		seen := "not seen yet"
-		switch {
-		case m.ReadAt != nil:
-			seen = "read " + mailbox.Age(now, *m.ReadAt)
-		case m.PresenceAt != nil:
-			seen = "seen " + mailbox.Age(now, *m.PresenceAt)
-		}
-		var waits []string
-		for _, x := range []struct {
-			n    int
-			word string
-		}{{m.Unread, "unread"}, {m.Owed, "owed"}, {m.Bad, "bad"}} {
-			if x.n > 0 {
-				waits = append(waits, fmt.Sprintf("%d %s", x.n, x.word))
-			}
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", m.Name, state, seen, strings.Join(waits, ", "))
-	}
-	w.Flush()
-	for line := range strings.Lines(b.String()) {
-		if err := e.print("%s", strings.TrimRight(line, " \n")); err != nil {
-			return err
+	return e.print("%s", strings.Join(e.table().Lines(rows), "\n"))
+}
+
+// table is how rows are shown here.
+func (e *env) table() *teams.Table {
+	t := &teams.Table{Now: time.Now()}
+	if e.terminal() {
+		t.Colour = e.Getenv("NO_COLOR") == "" && e.Getenv("TERM") != "dumb"
+		if w, _, err := term.GetSize(int(e.Stdout.Fd())); err == nil {
+			t.Width = w
 		}
 	}
-	return nil
+	return t
+}
+
+func teamDocument(name wire.Name, rows []teams.Member, stats teams.Stats) any {
+	if rows == nil {
+		rows = []teams.Member{}
+	}
+	return struct {
+		Team    wire.Name      `json:"team"`
+		Members []teams.Member `json:"members"`
+		Stats   teams.Stats    `json:"stats"`
+	}{name, rows, stats}
 }
 
 type teamLine struct {

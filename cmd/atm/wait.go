@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,13 +12,12 @@ import (
 	"github.com/agentteammail/atm/internal/outlet"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams"
-	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
 
 var waitVerb = &cmdline.Verb{
-	Name: "wait", Summary: "wait for mail, an answer or an ack",
-	Examples: []string{"atm wait", "atm wait --reply 9f3a1c --timeout 5m"},
+	Name: "wait", Args: "[AGENT]", Summary: "wait for mail, an answer, an ack, or an agent's state",
+	Examples: []string{"atm wait --reply 9f3a1c", "atm wait --idle bob --timeout 10m"},
 	Notes: []string{
 		"What is already so returns at once. Marks nothing: atm read does.",
 		"Exit 4: waited in vain.",
@@ -25,164 +25,26 @@ var waitVerb = &cmdline.Verb{
 	Flags: []cmdline.Flag{
 		{Name: "reply", Kind: cmdline.Strings, Arg: "ID", Usage: "an answer to that message"},
 		{Name: "acked", Kind: cmdline.Strings, Arg: "ID", Usage: "every recipient's ack of it"},
+		{Name: "idle", Kind: cmdline.Strings, Arg: "AGENT", Usage: "no open turn, not blocked"},
+		{Name: "busy", Kind: cmdline.Strings, Arg: "AGENT", Usage: "in a turn"},
+		{Name: "turn-done", Kind: cmdline.Strings, Arg: "AGENT|ID", Usage: "its turn is over; the one that got ID"},
+		{Name: "confirming", Kind: cmdline.Strings, Arg: "AGENT", Usage: "it asks for a permission"},
+		{Name: "exit", Kind: cmdline.Strings, Arg: "AGENT", Usage: "it is off"},
+		{Name: "event", Kind: cmdline.Strings, Arg: "KIND", Usage: "of AGENT, from now or --since"},
+		{Name: "since", Kind: cmdline.Int, Arg: "SEQ", Usage: "with --event: after that one"},
 		{Name: "every", Usage: "all of what is named, not any"},
 		{Name: "timeout", Kind: cmdline.Duration, Arg: "D", Default: "90s", Usage: "0: for ever"},
 	},
-	Run: long(wait),
-}
-
-// waiter waits for what arrives in my mailbox. It watches from the moment it
-// is made, so that nothing between a look and the wait is missed.
-type waiter struct {
-	w *watcher.Watcher
-}
-
-func (e *env) newWaiter(ctx context.Context) (*waiter, error) {
-	w, err := watcher.Open(ctx, []*mailbox.Box{e.me}, watcher.Options{Messages: true})
-	if err != nil {
-		return nil, err
-	}
-	return &waiter{w}, nil
-}
-
-func (w *waiter) close() { w.w.Close() }
-
-// until returns when check is satisfied: asked at once, and again whenever
-// something arrived. A timeout of 0 is for ever.
-func (w *waiter) until(ctx context.Context, timeout time.Duration, check func() (bool, error)) error {
-	return w.each(ctx, timeout, check, func(*mailbox.Item) (bool, error) { return check() })
-}
-
-// each is until for conditions that one message decides: first looks at all
-// there is, next at what arrived.
-func (w *waiter) each(ctx context.Context, timeout time.Duration, first func() (bool, error), next func(*mailbox.Item) (bool, error)) error {
-	if ok, err := first(); ok || err != nil {
-		return err
-	}
-	limited := ctx
-	if timeout > 0 {
-		var cancel context.CancelFunc
-		limited, cancel = context.WithTimeout(ctx, timeout)
-		defer cancel()
-	}
-	for {
-		entry, err := w.w.Next(limited)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if errors.Is(err, context.DeadlineExceeded) {
-			t := cmdline.Timeout("waited %s in vain", timeout)
-			t.Extra = map[string]any{"timeout": true}
-			return t
-		}
-		if err != nil {
-			return err
-		}
-		if entry.Message == nil { // an error may pass: a directory that is moved and comes back
-			continue
-		}
-		if ok, err := next(entry.Message); ok || err != nil && !errors.Is(err, mailbox.ErrNoAgent) {
-			return err
-		}
-	}
-}
-
-// goal is one thing that is waited for.
-type goal struct {
-	kind string // mail, reply, acked
-	id   wire.ID
-	msg  *wire.Message
-	met  *mailbox.Item
-	done bool
-}
-
-// look looks at everything that is there.
-func (g *goal) look(ctx context.Context, e *env) error {
-	switch g.kind {
-	case "mail":
-		b, err := e.me.Peek(ctx, mailbox.ReadOptions{Limit: 1})
-		if err != nil {
-			return err
-		}
-		if len(b.Items) > 0 {
-			g.met, g.done = b.Items[0], true
-		}
-	case "reply":
-		if r := teams.Replies(ctx, e.me, g.id, wire.Address{}); len(r) > 0 {
-			g.met, g.done = r[0], true
-		}
-	case "acked":
-		g.met, g.done = e.root.AckedBy(ctx, g.msg, e.me)
-	}
-	return nil
-}
-
-// see looks at one message that arrived.
-func (g *goal) see(ctx context.Context, e *env, it *mailbox.Item) error {
-	switch {
-	case g.done:
-	case g.kind == "mail":
-		return g.look(ctx, e)
-	case g.kind == "reply" && it.InReplyTo == g.id && it.Type != wire.TypeAck:
-		g.met, g.done = it, true
-	case g.kind == "acked" && it.InReplyTo == g.id:
-		return g.look(ctx, e)
-	}
-	return nil
-}
-
-// meet waits until any of the goals, or every one, is met.
-func (e *env) meet(ctx context.Context, w *waiter, timeout time.Duration, every bool, goals []*goal) error {
-	enough := func() bool {
-		n := 0
-		for _, g := range goals {
-			if g.done {
-				n++
-			}
-		}
-		return n == len(goals) || n > 0 && !every
-	}
-	return w.each(ctx, timeout,
-		func() (bool, error) {
-			for _, g := range goals {
-				if err := g.look(ctx, e); err != nil {
-					return false, err
-				}
-			}
-			return enough(), nil
-		},
-		func(it *mailbox.Item) (bool, error) {
-			for _, g := range goals {
-				if err := g.see(ctx, e, it); err != nil {
-					return false, err
-				}
-			}
-			return enough(), nil
-		})
+	MaxArgs: 1,
+	Run:     long(wait),
 }
 
 func wait(ctx context.Context, e *env) error {
-	if err := e.who(); err != nil {
+	goals, err := e.goals(ctx)
+	if err != nil {
 		return err
 	}
-	var goals []*goal
-	for _, kind := range []string{"reply", "acked"} {
-		for _, s := range e.Strings(kind) {
-			it, _, err := e.find(ctx, s, false)
-			if err != nil {
-				return err
-			}
-			if it.From != e.me.Address() {
-				return cmdline.Refused("message %s is from %s, who gets what answers it", it.ID.Short(6), it.From).
-					WithHint("atm trace %s tells how far it got", it.ID.Short(6))
-			}
-			goals = append(goals, &goal{kind: kind, id: it.ID, msg: it.Message})
-		}
-	}
-	if len(goals) == 0 {
-		goals = append(goals, &goal{kind: "mail"})
-	}
-	w, err := e.newWaiter(ctx)
+	w, err := e.newWaiter(ctx, goals)
 	if err != nil {
 		return err
 	}
@@ -190,37 +52,184 @@ func wait(ctx context.Context, e *env) error {
 	if why := w.w.Polling(); why != "" {
 		e.Warn("%s: looking every half second instead", why)
 	}
-	if err := e.meet(ctx, w, e.Duration("timeout"), e.Bool("every"), goals); err != nil {
+	if err := w.meet(ctx, e, e.Duration("timeout"), e.Bool("every")); err != nil {
 		return e.inVain(err, goals)
 	}
-	l := e.letters()
 	for _, g := range goals {
-		if !g.done {
-			continue
-		}
-		if e.JSON() {
-			out := map[string]any{"matched": g.kind, "agent": e.me.Agent()}
-			if g.met != nil {
-				out["message"] = jsonItem{Item: g.met}
-			}
-			if err := e.PrintJSON(out); err != nil {
+		if g.done {
+			if err := e.met(g); err != nil {
 				return err
 			}
-			continue
-		}
-		switch {
-		case g.met == nil:
-			err = e.print("%s: %s", g.kind, g.id.Short(6))
-		case g.met.State == mailbox.Unread:
-			err = e.print("%s: %s; atm read %s%s", g.kind, l.Header(g.met.Message, mailbox.Marks{}), g.met.ID.Short(6), e.typed())
-		default:
-			err = e.print("%s: %s", g.kind, l.Header(g.met.Message, mailbox.Marks{}))
-		}
-		if err != nil {
-			return err
 		}
 	}
 	return nil
+}
+
+// goals are what the command line names; mail for me when it names nothing.
+func (e *env) goals(ctx context.Context) ([]*goal, error) {
+	kinds := []string{"reply", "acked", "idle", "busy", "turn-done", "confirming", "exit", "event"}
+	named := slices.ContainsFunc(kinds, e.Given)
+	mine := !named || e.Given("reply") || e.Given("acked")
+	open := e.open
+	if mine {
+		open = e.who
+	}
+	if err := open(); err != nil {
+		return nil, err
+	}
+	if e.Given("since") && !e.Given("event") || len(e.Args) > 0 && !e.Given("event") {
+		if len(e.Args) > 0 {
+			return nil, cmdline.Usage("wait for what of %s?", cmdline.Escape(e.Args[0])).WithHint("atm wait --idle %s", cmdline.Escape(e.Args[0]))
+		}
+		return nil, cmdline.Usage("--since goes with --event")
+	}
+	var out []*goal
+	for _, kind := range kinds {
+		for _, s := range e.Strings(kind) {
+			g := &goal{kind: kind, word: s}
+			var err error
+			switch kind {
+			case "reply", "acked":
+				err = e.messageGoal(ctx, g)
+			case "event":
+				err = e.eventGoal(g)
+			case "turn-done":
+				if _, bad := wire.ParseAddress(s, e.team.Name); bad == nil && e.team.Box(wire.Name(s)).Exists() {
+					err = e.agentGoal(g, s)
+				} else {
+					err = e.turnGoal(ctx, g)
+				}
+			default:
+				err = e.agentGoal(g, s)
+			}
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, g)
+		}
+	}
+	if len(out) == 0 {
+		out = append(out, &goal{kind: "mail", box: e.me})
+	}
+	return out, nil
+}
+
+func (e *env) messageGoal(ctx context.Context, g *goal) error {
+	it, _, err := e.find(ctx, g.word, false)
+	if err != nil {
+		return err
+	}
+	if it.From != e.me.Address() {
+		return cmdline.Refused("message %s is from %s, who gets what answers it", it.ID.Short(6), it.From).
+			WithHint("atm trace %s tells how far it got", it.ID.Short(6))
+	}
+	g.id, g.msg, g.box = it.ID, it.Message, e.me
+	return nil
+}
+
+func (e *env) agentGoal(g *goal, name string) (err error) {
+	g.box, err = e.member(name)
+	return err
+}
+
+// eventGoal waits for an event of the agent named beside it, else of mine.
+func (e *env) eventGoal(g *goal) error {
+	g.since = -1
+	if e.Given("since") {
+		g.since = e.Int("since")
+	}
+	if len(e.Args) > 0 {
+		return e.agentGoal(g, e.Args[0])
+	}
+	if err := e.who(); err != nil {
+		return err
+	}
+	g.box = e.me
+	return nil
+}
+
+// turnGoal waits for the end of the turn that a message was handed into.
+func (e *env) turnGoal(ctx context.Context, g *goal) error {
+	if err := e.whoIfSaid(); err != nil {
+		return err
+	}
+	it, _, err := e.find(ctx, g.word, false)
+	var u *teams.UnknownError
+	if errors.As(err, &u) || err != nil && wire.Reserved(g.word) {
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	g.id, g.msg = it.ID, it.Message
+	for _, a := range it.To {
+		b, err := e.root.Mailbox(a)
+		if err != nil {
+			return err
+		}
+		t, err := e.root.Team(a.Team)
+		if err != nil {
+			return err
+		}
+		p, last, err := t.Passage(b, it.Message)
+		if err != nil {
+			return err
+		}
+		g.ways = append(g.ways, &way{box: b, passage: p, after: last})
+	}
+	return nil
+}
+
+// met prints what came of a goal.
+func (e *env) met(g *goal) error {
+	if e.JSON() {
+		out := map[string]any{"matched": g.kind}
+		if g.box != nil {
+			out["agent"] = g.box.Agent()
+		}
+		if g.met != nil {
+			out["message"] = jsonItem{Item: g.met}
+		}
+		if g.event != nil {
+			out["event"] = g.event
+		}
+		if g.row != nil {
+			out["state"] = g.row.State
+			if g.row.Detail != "" {
+				out["detail"] = g.row.Detail
+			}
+		}
+		if g.kind == "turn-done" && len(g.ways) > 0 {
+			out["id"] = g.id
+		}
+		return e.PrintJSON(out)
+	}
+	l := e.letters()
+	switch {
+	case g.event != nil:
+		return e.print("event: %s of %s, seq %d", mailbox.Escape(g.event.Kind), l.Who(g.box.Address()), g.event.Seq)
+	case g.row != nil:
+		s := string(g.row.State)
+		if g.row.Detail != "" {
+			s += ", " + mailbox.Escape(g.row.Detail)
+		}
+		return e.print("%s: %s is %s", g.kind, l.Who(g.box.Address()), s)
+	case len(g.ways) > 0:
+		var parts []string
+		for _, w := range g.ways {
+			status := w.passage.Status
+			if status == "" {
+				status = "over"
+			}
+			parts = append(parts, l.Who(w.box.Address())+": "+status)
+		}
+		return e.print("turn-done: %s (%s)", g.id.Short(6), strings.Join(parts, ", "))
+	case g.met == nil:
+		return e.print("%s: %s", g.kind, g.id.Short(6))
+	case g.met.State == mailbox.Unread:
+		return e.print("%s: %s; atm read %s%s", g.kind, l.Header(g.met.Message, mailbox.Marks{}), g.met.ID.Short(6), e.typed())
+	}
+	return e.print("%s: %s", g.kind, l.Header(g.met.Message, mailbox.Marks{}))
 }
 
 // inVain says what did not come.
@@ -231,8 +240,15 @@ func (e *env) inVain(err error, goals []*goal) error {
 	}
 	var missing []string
 	for _, g := range goals {
-		if !g.done && g.id != "" {
+		switch {
+		case g.done || g.kind == "mail":
+		case g.id != "":
 			missing = append(missing, "--"+g.kind+" "+g.id.Short(6))
+		default:
+			missing = append(missing, "--"+g.kind+" "+cmdline.Escape(g.word))
+			if g.kind == "event" && len(e.Args) > 0 {
+				missing = append(missing, cmdline.Escape(e.Args[0]))
+			}
 		}
 	}
 	if len(missing) > 0 {
@@ -244,20 +260,19 @@ func (e *env) inVain(err error, goals []*goal) error {
 // await waits for what send was asked to wait for. The reply is shown, and
 // marked when it was taken.
 func (e *env) await(ctx context.Context, w *waiter, o *teams.Outgoing, s sent) error {
-	var goals []*goal
+	reply := &goal{kind: "reply", id: o.Message.ID, box: e.me}
 	if e.Bool("wait-ack") {
-		goals = append(goals, &goal{kind: "acked", id: o.Message.ID, msg: o.Message})
+		w.goals = append(w.goals, &goal{kind: "acked", id: o.Message.ID, msg: o.Message, box: e.me})
 	}
-	reply := &goal{kind: "reply", id: o.Message.ID}
 	if e.Bool("wait-reply") {
-		goals = append(goals, reply)
+		w.goals = append(w.goals, reply)
 	}
-	err := e.meet(ctx, w, e.Duration("timeout"), true, goals)
+	err := w.meet(ctx, e, e.Duration("timeout"), true)
 	var c *cmdline.Error
 	if errors.As(err, &c) && c.Code == "timeout" {
 		c.Message = "sent " + o.Message.ID.Short(6) + ", but " + c.Message
 		c.Extra["id"], c.Extra["delivered"] = s.ID, s.Delivered
-		return e.inVain(c, goals)
+		return e.inVain(c, w.goals)
 	}
 	if err != nil {
 		return err
@@ -302,4 +317,12 @@ func (e *env) sayAcks(ctx context.Context, m *wire.Message) error {
 		return n * len(b.Items), err
 	})
 	return err
+}
+
+// since is how long a member has been so, for a warning.
+func since(m teams.Member) string {
+	if m.Since == nil {
+		return ""
+	}
+	return " since " + mailbox.Span(time.Since(*m.Since))
 }

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 // Every case is measured once, however badly: what is tested is that the
 // program still runs.
 func TestEveryCase(t *testing.T) {
-	c := Config{Dir: t.TempDir(), Tries: 1, Round: 1, Cell: 6 * time.Millisecond, Sizes: [3]int{10, 100, 1000}}
+	c := Config{Dir: t.TempDir(), Tries: 1, Round: 1, Cell: 6 * time.Millisecond, Sizes: [3]int{10, 100, 1000}, Events: 500}
 	var table, progress strings.Builder
 	if err := c.Run(t.Context(), &table, &progress); err != nil {
 		t.Fatalf("%v\n%s", err, progress.String())

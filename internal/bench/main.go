@@ -47,14 +47,15 @@ func main() {
 
 // Config is how much is measured.
 type Config struct {
-	Dir   string         // where the run's directory is made
-	Only  *regexp.Regexp // nil: all cases
-	Gate  bool           // a goal that is missed is an error
-	Tries int
-	Round int           // rounds of a try
-	Cell  time.Duration // of either side of a case, in a round
-	Sizes [3]int        // of mailboxes, in messages
-	Build []string      // flags of go build
+	Dir    string         // where the run's directory is made
+	Only   *regexp.Regexp // nil: all cases
+	Gate   bool           // a goal that is missed is an error
+	Tries  int
+	Round  int           // rounds of a try
+	Cell   time.Duration // of either side of a case, in a round
+	Sizes  [3]int        // of mailboxes, in messages
+	Events int           // of a long log
+	Build  []string      // flags of go build
 
 	// Patience is how long a disk is waited for on which files were deleted
 	// lately; 0: it is taken as it is.
@@ -63,12 +64,12 @@ type Config struct {
 
 // full takes two minutes on two cores, and three when goals are missed.
 var full = Config{
-	Gate: true, Patience: 3 * time.Minute, Tries: 3, Round: 9, Cell: 150 * time.Millisecond, Sizes: [3]int{10, 10_000, 100_000},
+	Gate: true, Patience: 3 * time.Minute, Tries: 3, Round: 9, Cell: 150 * time.Millisecond, Sizes: [3]int{10, 10_000, 100_000}, Events: 1_000_000,
 	Build: []string{"-trimpath", "-ldflags", "-s -w"},
 }
 
 var quick = Config{
-	Tries: 1, Round: 3, Cell: 40 * time.Millisecond, Sizes: [3]int{10, 1_000, 10_000},
+	Tries: 1, Round: 3, Cell: 40 * time.Millisecond, Sizes: [3]int{10, 1_000, 10_000}, Events: 50_000,
 	Build: []string{"-trimpath", "-ldflags", "-s -w"},
 }
 

@@ -75,19 +75,22 @@ func (b *bench) env(r *root, me string) []string {
 
 // process is one process from start to end; its output goes to /dev/null.
 func (b *bench) process(env []string, argv ...string) single {
-	return func() (time.Duration, error) {
-		began := time.Now()
-		p, err := os.StartProcess(argv[0], argv, &os.ProcAttr{Env: env, Files: []*os.File{b.null, b.null, b.null}})
-		if err != nil {
-			return 0, err
-		}
-		state, err := p.Wait()
-		took := time.Since(began)
-		if err == nil && !state.Success() {
-			err = fmt.Errorf("%s: %v", strings.Join(argv, " "), state)
-		}
-		return took, err
+	return func() (time.Duration, error) { return b.run(env, b.null, argv...) }
+}
+
+// run is one process that reads in.
+func (b *bench) run(env []string, in *os.File, argv ...string) (time.Duration, error) {
+	began := time.Now()
+	p, err := os.StartProcess(argv[0], argv, &os.ProcAttr{Env: env, Files: []*os.File{in, b.null, b.null}})
+	if err != nil {
+		return 0, err
 	}
+	state, err := p.Wait()
+	took := time.Since(began)
+	if err == nil && !state.Success() {
+		err = fmt.Errorf("%s: %v", strings.Join(argv, " "), state)
+	}
+	return took, err
 }
 
 // and is one after the other.

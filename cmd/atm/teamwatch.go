@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/watcher"
+	"github.com/agentteammail/atm/wire"
+)
+
+// watchTeam shows the team and shows it again when something changes: in
+// place on a terminal, every second for the ages' sake; else a new table, or
+// JSON document, only when something but an age is different.
+func (e *env) watchTeam(ctx context.Context) error {
+	if e.terminal() && !e.JSON() {
+		// On a screen of its own, so that lines that wrap when the terminal
+		// is made narrower leave nothing behind; the last table stays below.
+		fmt.Fprint(e.Stdout, "\x1b[?1049h\x1b[?25l")
+		last := ""
+		defer func() { fmt.Fprint(e.Stdout, "\x1b[?25h\x1b[?1049l"+last) }()
+		return e.eachChange(ctx, time.Second, func(rows []teams.Member, _ teams.Stats) error {
+			t := e.table()
+			if _, h, err := term.GetSize(int(e.Stdout.Fd())); err == nil {
+				t.Height = h
+			}
+			text := strings.Join(t.Lines(rows), "\x1b[K\r\n") + "\x1b[K"
+			last = strings.Join(t.Lines(rows), "\n") + "\n"
+			_, err := fmt.Fprint(e.Stdout, "\x1b[?2026h\x1b[H"+text+"\x1b[J\x1b[?2026l")
+			return err
+		})
+	}
+	before := ""
+	first := true
+	err := e.eachChange(ctx, 0, func(rows []teams.Member, stats teams.Stats) error {
+		now := fmt.Sprint(stats)
+		for _, m := range rows {
+			m.PresenceAt, m.ReadAt = nil, nil
+			now += string(marshalLine(m))
+		}
+		if now == before {
+			return nil
+		}
+		before = now
+		if e.JSON() {
+			return e.PrintJSON(teamDocument(e.team.Name, rows, stats))
+		}
+		if !first {
+			if err := e.print(""); err != nil {
+				return err
+			}
+		}
+		first = false
+		return e.print("%s", strings.Join(e.table().Lines(rows), "\n"))
+	})
+	return quietEnd(err)
+}
+
+// eachChange calls show with the rows, again whenever a mailbox or a log
+// changed, a member came or went, and every so often besides (0: only as often
+// as what no file tells, such as a runner's lock, needs).
+func (e *env) eachChange(ctx context.Context, every time.Duration, show func([]teams.Member, teams.Stats) error) error {
+	if every == 0 {
+		every = 2 * time.Second
+	}
+	var w *watcher.Watcher
+	var watched []wire.Name
+	defer func() {
+		if w != nil {
+			w.Close()
+		}
+	}()
+	for {
+		names, err := e.team.Agents()
+		if err != nil {
+			return err
+		}
+		if w == nil || !slices.Equal(names, watched) {
+			if w != nil {
+				w.Close()
+			}
+			boxes, err := e.team.Boxes()
+			if err != nil {
+				return err
+			}
+			if w, err = watcher.Open(ctx, boxes, watcher.Options{Messages: true, Events: true}); err != nil {
+				return err
+			}
+			watched = names
+		}
+		rows, stats, err := e.team.Rows(ctx)
+		if err != nil {
+			return err
+		}
+		if err := show(rows, stats); err != nil {
+			return err
+		}
+		if err := settle(ctx, w, every); err != nil {
+			return err
+		}
+	}
+}
+
+// settle waits for something to happen, at most so long, and then until
+// nothing has for a moment: a burst is one repainting.
+func settle(ctx context.Context, w *watcher.Watcher, most time.Duration) error {
+	limit, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	for wait := most; ; wait = 30 * time.Millisecond {
+		c, stop := context.WithTimeout(limit, wait)
+		_, err := w.Next(c) // an entry's error is one of looking, which Rows has as well
+		stop()
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, context.DeadlineExceeded):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}

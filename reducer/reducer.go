@@ -1,0 +1,240 @@
+// Package reducer folds an agent's events, and the messages that lie in its
+// inbox, into what is true of it now, and names what is to be done about that.
+//
+// It is pure: no clock, no file, no goroutine. Time comes with the input; the
+// same inputs give the same state and the same effects, on any machine. One
+// State is one agent of one team; within it each session of the agent's
+// program has a Turn of its own, and the one heard last is the one shown.
+//
+// What may be relied on:
+//
+//   - Positive evidence only. Quiet changes nothing; what no event has said is
+//     unknown, which is neither idle nor off.
+//   - Order-tolerant: what comes late about a turn that is over, or about one
+//     that is not the current one, changes no state.
+//   - Idempotent: the same event twice is once, by its number in the log, by
+//     its event_id among the last few, and by what it says.
+//   - An unknown kind is counted and changes nothing.
+//   - A State is plain data: its JSON is what state.json holds. Discarding it
+//     and folding the log again gives the same.
+//
+// The table of what each event does is docs/states.md; a test runs it.
+package reducer
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+// Version is that of the fold: a snapshot of another version is discarded.
+const Version = 1
+
+// TurnStatus is where a turn stands, in the daemon stream's three words.
+type TurnStatus string
+
+// The states of a turn. Terminal: it is over, and nothing has said yet that
+// the agent waits for the next one.
+const (
+	TurnIdle     TurnStatus = "idle"
+	TurnBusy     TurnStatus = "busy"
+	TurnTerminal TurnStatus = "terminal"
+)
+
+// Activity is what is known of an agent beyond its turn.
+type Activity string
+
+// The activities (format.md 5).
+const (
+	Unknown       Activity = "unknown"
+	Starting      Activity = "starting"
+	Idle          Activity = "idle"
+	Thinking      Activity = "thinking"
+	Responding    Activity = "responding"
+	ToolRunning   Activity = "tool_running"
+	AwaitingInput Activity = "awaiting_input"
+	Confirming    Activity = "confirming"
+	Exited        Activity = "exited"
+	Error         Activity = "error"
+)
+
+// Word is an agent's state in one word, for people and scripts.
+type Word string
+
+// The words. WordPerson is given by the roster, not by events.
+const (
+	WordStarting Word = "starting"
+	WordIdle     Word = "idle"
+	WordBusy     Word = "busy"
+	WordBlocked  Word = "blocked"
+	WordError    Word = "error"
+	WordOff      Word = "off"
+	WordUnknown  Word = "unknown"
+	WordPerson   Word = "person"
+)
+
+// How the last turn ended.
+const (
+	Completed   = "completed"
+	Interrupted = "interrupted"
+	Failed      = "failed"
+)
+
+// State is the fold of one agent's events. The zero value is an agent of whom
+// nothing is known. Not for concurrent use; Clone makes an independent one.
+type State struct {
+	Team  wire.Name `json:"team,omitempty"`
+	Agent wire.Name `json:"agent,omitempty"`
+	Seq   uint64    `json:"seq"` // of the newest event folded
+
+	// Turns are the sessions of the agent's program, the one heard last at the
+	// end. Events that name no session belong to that one.
+	Turns []Turn `json:"turns,omitempty"`
+
+	Heard time.Time `json:"heard,omitzero"` // the newest sign of life
+	Gone  time.Time `json:"gone,omitzero"`  // since when it is known to be off
+	Read  time.Time `json:"read,omitzero"`  // the newest message_read
+	Run   *Run      `json:"run,omitempty"`  // what a runner started last
+
+	Errors    uint64  `json:"errors,omitempty"`
+	LastError string  `json:"last_error,omitempty"`
+	Dropped   Dropped `json:"dropped,omitzero"`
+	Unknown   uint64  `json:"unknown,omitempty"` // events of kinds we do not know
+
+	Recent []uint64 `json:"recent,omitempty"` // hashes of the newest event ids
+
+	mail mail // the runner's: what waits in the inbox; never in a snapshot
+}
+
+// Turn is one session of an agent's program: its current or last turn, and
+// what the program is doing.
+type Turn struct {
+	Session   string     `json:"session,omitempty"`
+	ID        string     `json:"turn_id,omitempty"`
+	Own       bool       `json:"own,omitempty"`       // the id is ours: its start had none
+	Thread    string     `json:"thread_id,omitempty"` // survives idle
+	Transport string     `json:"transport,omitempty"`
+	Status    TurnStatus `json:"turn_status"`
+	Activity  Activity   `json:"activity"`
+	Detail    string     `json:"detail,omitempty"` // the tool, compacting, …
+	Since     time.Time  `json:"since,omitzero"`   // of the word
+	Began     time.Time  `json:"began,omitzero"`   // the open turn
+	Last      *Last      `json:"last_turn,omitempty"`
+	Waiting   *Waiting   `json:"waiting_on,omitempty"`
+
+	Over []string `json:"over,omitempty"` // the newest turns that are over
+}
+
+// Last is how the last turn ended.
+type Last struct {
+	ID       string        `json:"turn_id,omitempty"`
+	Status   string        `json:"status"`
+	At       time.Time     `json:"at"`
+	Duration time.Duration `json:"-"` // 0: its start was not seen
+}
+
+type lastWire struct {
+	ID     string    `json:"turn_id,omitempty"`
+	Status string    `json:"status"`
+	At     time.Time `json:"at"`
+	MS     int64     `json:"duration_ms,omitempty"`
+}
+
+// MarshalJSON writes the duration as whole milliseconds.
+func (l Last) MarshalJSON() ([]byte, error) {
+	return json.Marshal(lastWire{l.ID, l.Status, l.At, l.Duration.Milliseconds()})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (l *Last) UnmarshalJSON(b []byte) error {
+	var w lastWire
+	err := json.Unmarshal(b, &w)
+	*l = Last{w.ID, w.Status, w.At, time.Duration(w.MS) * time.Millisecond}
+	return err
+}
+
+// Waiting is what an agent waits for: an answer to a permission request or to
+// a question.
+type Waiting struct {
+	ID      string          `json:"id,omitempty"`
+	Kind    string          `json:"kind"` // permission, prompt
+	Prompt  string          `json:"prompt,omitempty"`
+	Tool    string          `json:"tool,omitempty"`
+	Options json.RawMessage `json:"options,omitempty"`
+	Since   time.Time       `json:"since"`
+}
+
+// Dropped adds up what the reports of a stream say it lost.
+type Dropped struct {
+	Dropped uint64 `json:"dropped"`
+	Unknown uint64 `json:"unknown"`
+}
+
+// Run is a process that a runner started for the agent.
+type Run struct {
+	PID     int64     `json:"pid,omitempty"`
+	Started time.Time `json:"started,omitzero"`
+	Code    *int64    `json:"code,omitempty"` // it exited with this
+	Signal  string    `json:"signal,omitempty"`
+	Over    bool      `json:"over,omitempty"`
+}
+
+const (
+	keptTurns  = 8  // sessions of one agent
+	keptOver   = 32 // ended turns of one session
+	keptRecent = 64 // event ids
+)
+
+// Clone is an independent copy.
+func (s State) Clone() State {
+	s.Turns = slices.Clone(s.Turns)
+	for i := range s.Turns {
+		s.Turns[i].Over = slices.Clone(s.Turns[i].Over)
+	}
+	s.Recent = slices.Clone(s.Recent)
+	s.mail = s.mail.clone()
+	return s
+}
+
+// Turn is the session that is shown: the one heard last. Never nil.
+func (s *State) Turn() *Turn {
+	if len(s.Turns) == 0 {
+		return &Turn{Status: TurnIdle, Activity: Unknown}
+	}
+	return &s.Turns[len(s.Turns)-1]
+}
+
+// Open tells the open turn of a session ("": of the one heard last).
+func (s *State) Open(session string) (id string, open bool) {
+	for i := range s.Turns {
+		t := &s.Turns[i]
+		if t.Session == session || session == "" && i == len(s.Turns)-1 {
+			return t.ID, t.Status == TurnBusy
+		}
+	}
+	return "", false
+}
+
+// Word is the turn's state in one word, as far as events tell.
+func (t *Turn) Word() Word {
+	switch t.Activity {
+	case Exited:
+		return WordOff
+	case Error:
+		return WordError
+	case Starting:
+		return WordStarting
+	case Idle:
+		return WordIdle
+	case Thinking, Responding, ToolRunning:
+		return WordBusy
+	case AwaitingInput, Confirming:
+		return WordBlocked
+	}
+	if t.Status == TurnBusy {
+		return WordBusy
+	}
+	return WordUnknown
+}

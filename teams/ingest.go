@@ -1,0 +1,105 @@
+package teams
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Ingest takes events in that come from outside, line by line, in any known
+// vocabulary.
+type Ingest struct {
+	Team *Team
+	To   *mailbox.Box // whose log they go to
+	// Route: to the log of the agent that each names, which must be a member.
+	Route  bool
+	Source string
+	Sync   bool // each is durable when Take returns
+
+	boxes map[string]*mailbox.Box
+}
+
+// Ingested is one line and what became of it. Number counts lines from 1. Err
+// is set by who could not read the line, else by Take. Event.Seq is 0 where
+// the log has an event of that id already.
+type Ingested struct {
+	Number int
+	Text   []byte
+	Event  wire.Event
+	Err    error
+}
+
+// Take appends what the lines say, in their order for each log, with one lock
+// for each. A line that is no good, or whose log cannot be written, has its
+// error; the others go on.
+func (in *Ingest) Take(ctx context.Context, lines []Ingested) {
+	groups := map[*mailbox.Box][]int{}
+	var order []*mailbox.Box
+	for i := range lines {
+		l := &lines[i]
+		if l.Err != nil {
+			continue
+		}
+		if l.Event, l.Err = wire.Adopt(l.Text); l.Err != nil {
+			var at *wire.DecodeError
+			if errors.As(l.Err, &at) {
+				at.Line = l.Number
+			} else {
+				l.Err = fmt.Errorf("line %d: %w", l.Number, l.Err)
+			}
+			continue
+		}
+		box, err := in.box(&l.Event)
+		if err != nil {
+			l.Err = fmt.Errorf("line %d: %w", l.Number, err)
+			continue
+		}
+		l.Event.Source = in.Source
+		if groups[box] == nil {
+			order = append(order, box)
+		}
+		groups[box] = append(groups[box], i)
+	}
+	for _, box := range order {
+		events := make([]wire.Event, len(groups[box]))
+		for j, i := range groups[box] {
+			events[j] = lines[i].Event
+		}
+		err := box.Append(ctx, mailbox.AppendOptions{Sync: in.Sync}, events...)
+		for j, i := range groups[box] {
+			if lines[i].Event = events[j]; err != nil {
+				lines[i].Err = fmt.Errorf("line %d: %w", lines[i].Number, err)
+			}
+		}
+	}
+}
+
+// box is the log that an event goes to.
+func (in *Ingest) box(e *wire.Event) (*mailbox.Box, error) {
+	if !in.Route {
+		return in.To, nil
+	}
+	s := e.Names()
+	if s == "" {
+		return nil, errors.New("the event names no agent")
+	}
+	if b := in.boxes[s]; b != nil && b.Exists() {
+		return b, nil
+	}
+	name, err := wire.ParseName(s)
+	if err != nil {
+		return nil, err
+	}
+	b, err := in.Team.Member(name)
+	if err != nil {
+		return nil, err
+	}
+	if in.boxes == nil {
+		in.boxes = map[string]*mailbox.Box{}
+	}
+	in.boxes[s] = b
+	return b, nil
+}

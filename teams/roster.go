@@ -1,0 +1,53 @@
+package teams
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/BurntSushi/toml"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+const (
+	rosterFile = "team.toml"
+	maxRoster  = 1 << 20
+)
+
+// Roster is what team.toml says about who the members are. Which members there
+// are is not its business: an agent is a directory.
+type Roster struct {
+	Lead    wire.Name                `toml:"lead"`
+	Members map[wire.Name]RosterItem `toml:"members"`
+}
+
+// RosterItem is what it says about one member.
+type RosterItem struct {
+	Person bool   `toml:"person"`
+	Role   string `toml:"role"`
+}
+
+// Roster is what team.toml says, read once; the zero value when there is none.
+// Keys that are not needed are passed over here.
+func (t *Team) Roster() (Roster, error) {
+	t.once.Do(func() { t.roster, t.rosterErr = t.readRoster() })
+	return t.roster, t.rosterErr
+}
+
+func (t *Team) readRoster() (r Roster, err error) {
+	data, err := t.Dir().ReadFile(rosterFile, maxRoster)
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, nil
+	}
+	if err != nil {
+		return r, err
+	}
+	if _, err := toml.Decode(string(data), &r); err != nil {
+		return Roster{}, fmt.Errorf("%s/%s: %w", t.Dir().Path(), rosterFile, err)
+	}
+	if _, there := r.Members["lead"]; r.Lead == "" && there {
+		r.Lead = "lead"
+	}
+	return r, nil
+}

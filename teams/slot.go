@@ -1,0 +1,49 @@
+package teams
+
+import (
+	"path/filepath"
+
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Slot is a member as a PTY manager writes it (vocabulary B): camelCase, times
+// in milliseconds. That one knows no question but a confirmation, and a slot
+// that was never spawned has exited.
+func (t *Team) Slot(m Member) wire.PTYAgentInfo {
+	info := wire.PTYAgentInfo{
+		SlotID: string(m.Name), Role: m.Role, State: slotState(m),
+		LogFile: filepath.Join(t.Box(m.Name).Path(), "run", "recording.cast"),
+	}
+	if m.PID > 0 {
+		pid := uint32(m.PID)
+		info.PID = &pid
+	}
+	if !m.Started.IsZero() && m.PID > 0 {
+		ms := m.Started.UnixMilli()
+		info.StartedAt = &ms
+	}
+	if m.TurnStatus == reducer.TurnBusy {
+		info.CurrentTaskID = &m.TurnID
+	}
+	return info
+}
+
+func slotState(m Member) wire.SessionState {
+	if m.State == reducer.WordOff {
+		return wire.SlotExited
+	}
+	switch m.Activity {
+	case reducer.AwaitingInput:
+		return wire.SlotConfirming
+	case reducer.Unknown:
+		switch {
+		case m.TurnStatus == reducer.TurnBusy:
+			return wire.SlotThinking
+		case m.Running:
+			return wire.SlotStarting
+		}
+		return wire.SlotExited
+	}
+	return wire.SessionState(m.Activity)
+}

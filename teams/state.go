@@ -1,0 +1,124 @@
+package teams
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/wire"
+)
+
+// foldedAnew is after how many events beyond the snapshot a new one is
+// written: fewer are folded in less time than a file takes to be replaced.
+const foldedAnew = 128
+
+// State folds a member's events: from state.json where that fits the log, else
+// from base.json, else from the first. What took long is kept in state.json,
+// if that can be written; nothing depends on it.
+func (t *Team) State(name wire.Name) (*reducer.State, error) {
+	f := folding{box: t.Box(name)}
+	defer f.close()
+	if !f.cached() {
+		f.restart()
+	}
+	n, err := f.on(0)
+	if err != nil {
+		return nil, err
+	}
+	if n >= foldedAnew {
+		f.save()
+	}
+	return &f.state, nil
+}
+
+// folding is a fold under way.
+type folding struct {
+	box   *mailbox.Box
+	state reducer.State
+	at    *mailbox.Cursor
+}
+
+func (f *folding) close() {
+	if f.at != nil {
+		f.at.Close()
+	}
+}
+
+// cached begins at state.json, if the log holds the event it stopped at.
+func (f *folding) cached() bool {
+	s, ok := f.box.Snapshot()
+	if !ok || !f.take(s) {
+		return false
+	}
+	f.at = f.box.Events(s.Seq - 1)
+	if e, gap, err := f.at.Next(); err != nil || gap != nil || e.Seq != s.Seq || f.at.CRC() != s.CRC {
+		f.at.Close()
+		return false
+	}
+	return true
+}
+
+func (f *folding) take(s mailbox.Snapshot) bool {
+	f.state = reducer.State{}
+	return s.Version == reducer.Version && json.Unmarshal(s.State, &f.state) == nil && f.state.Seq == s.Seq &&
+		f.state.Agent == f.box.Agent() && f.state.Team == f.box.Address().Team
+}
+
+// restart begins at base.json, or at the first event.
+func (f *folding) restart() {
+	after := uint64(0)
+	if s, ok := f.box.Base(); ok && f.take(s) {
+		after = s.Seq
+	} else {
+		f.state = reducer.State{}
+	}
+	f.at = f.box.Events(after)
+}
+
+// on folds what follows, up to an event (0: all there is), and counts it.
+func (f *folding) on(upTo uint64) (n int, err error) {
+	for upTo == 0 || f.at.Seq() < upTo {
+		e, _, err := f.at.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return n, err
+		}
+		f.state.Apply(reducer.Input{Now: e.At, Event: &e})
+		n++
+	}
+	return n, nil
+}
+
+func (f *folding) snapshot() (mailbox.Snapshot, error) {
+	// The log's number counts, not the newest the reducer made something of.
+	f.state.Seq = f.at.Seq()
+	data, err := json.Marshal(&f.state)
+	return mailbox.Snapshot{Version: reducer.Version, Seq: f.at.Seq(), CRC: f.at.CRC(), State: data}, err
+}
+
+func (f *folding) save() {
+	if s, err := f.snapshot(); err == nil && s.CRC != 0 {
+		f.box.SaveSnapshot(s)
+	}
+}
+
+// ArchiveEvents moves a member's old events to the archive, with the fold up
+// to them kept in base.json.
+func (t *Team) ArchiveEvents(ctx context.Context, name wire.Name, before time.Time, dry bool) (mailbox.Moved, error) {
+	box := t.Box(name)
+	return box.ArchiveEvents(ctx, before, dry, func(upTo uint64) (mailbox.Snapshot, error) {
+		f := folding{box: box}
+		defer f.close()
+		f.restart()
+		if _, err := f.on(upTo); err != nil {
+			return mailbox.Snapshot{}, err
+		}
+		return f.snapshot()
+	})
+}
