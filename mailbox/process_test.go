@@ -306,7 +306,7 @@ func (p *process) drop() {
 				content, name = m.Append(nil), string(m.ID)
 			}
 		case 1:
-			content, said, name = []byte(`{"event_type":"agent_output","content":"`+unique+`"}`), "event", unique
+			content, said, name = []byte(`{"event_type":"agent_output","stream":"std_out","content":"`+unique+`"}`), "event", unique
 		case 2:
 			if r.IntN(10) == 0 {
 				content = slices.Repeat([]byte{byte(n), 0, 255}, 500_000)

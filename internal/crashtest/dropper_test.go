@@ -30,7 +30,7 @@ func (w *world) dropIn() {
 		content = []byte(`{"body": "` + strings.ReplaceAll(text, "\n", " "))
 		d.name += ".json"
 	case 3:
-		content, _ = json.Marshal(map[string]any{"event_type": "agent_output", "content": text})
+		content, _ = json.Marshal(map[string]any{"event_type": "agent_output", "stream": "std_out", "content": text})
 		d.name += ".json"
 	case 4:
 		if rand.IntN(8) == 0 {
