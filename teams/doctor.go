@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/agentteammail/atm/mailbox"
@@ -166,6 +168,7 @@ func (d *doctor) team(t *Team, uid int) {
 		}
 		return true
 	})
+	d.roster(t)
 	if old, err := t.Retired(); err == nil && len(old) > 0 {
 		d.say("team.retired", "info", "", "team %s: %d retired mailboxes in the archive: %s", t.Name, len(old), strings.Join(old, ", "))
 	}
@@ -183,6 +186,21 @@ func (d *doctor) team(t *Team, uid int) {
 	}
 	if len(boxes) > 0 {
 		d.say("team", "ok", "", "team %s: %d members", t.Name, len(boxes))
+	}
+}
+
+// roster names what is wrong with team.toml, and members it speaks of that
+// there are not.
+func (d *doctor) roster(t *Team) {
+	r, err := t.Roster()
+	if err != nil {
+		d.say("team.toml", "error", "", "team %s: %v", t.Name, err)
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Members)) {
+		if t.Box(name).Present() != nil {
+			d.say("team.toml.member", "info", "atm team add "+quote(string(name)), "team %s: team.toml speaks of %s, who is no member", t.Name, mailbox.Escape(string(name)))
+		}
 	}
 }
 

@@ -22,6 +22,7 @@ type Passage struct {
 	Status                 string // of the turn, once it ended
 
 	state  reducer.State
+	opened Mark // the turn that is open
 	handed bool
 }
 
@@ -41,6 +42,9 @@ func (p *Passage) Step(e *wire.Event) {
 	p.state.Apply(reducer.Input{Now: e.At, Event: e})
 	id, open := p.state.Open("")
 	here := Mark{e.Seq, e.At}
+	if open && (!wasOpen || id != was && !p.state.Turn().Began.Equal(began)) {
+		p.opened = Mark{e.Seq, p.state.Turn().Began}
+	}
 	about := e.MessageID() == p.ID
 	if about {
 		switch e.Kind {
@@ -72,11 +76,12 @@ func (p *Passage) Step(e *wire.Event) {
 	switch {
 	case open && (p.Turn == "" || p.Turn == id):
 		if !p.Began.Is() {
-			p.Turn, p.Began = id, Mark{e.Seq, p.state.Turn().Began}
+			p.Turn, p.Began = id, p.opened
 		}
 	case p.Began.Is():
 		p.Ended = here
-		if l := p.state.Turn().Last; l != nil && l.ID == p.Turn {
+		// (One that began without a name may get it with its end.)
+		if l := p.state.Turn().Last; l != nil && (l.ID == p.Turn || wasOpen && was == p.Turn && l.At.Equal(e.At)) {
 			p.Status = l.Status
 		}
 	case !open && wasOpen && was == p.Turn:

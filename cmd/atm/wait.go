@@ -67,6 +67,12 @@ func wait(ctx context.Context, e *env) error {
 
 // goals are what the command line names; mail for me when it names nothing.
 func (e *env) goals(ctx context.Context) ([]*goal, error) {
+	switch given := e.Given("event"); {
+	case len(e.Args) > 0 && !given:
+		return nil, cmdline.Usage("wait for what of %s?", cmdline.Escape(e.Args[0])).WithHint("atm wait --idle %s", cmdline.Escape(e.Args[0]))
+	case e.Given("since") && !given:
+		return nil, cmdline.Usage("--since goes with --event").WithHint("atm wait --event turn_completed AGENT --since 0")
+	}
 	kinds := []string{"reply", "acked", "idle", "busy", "turn-done", "confirming", "exit", "event"}
 	named := slices.ContainsFunc(kinds, e.Given)
 	mine := !named || e.Given("reply") || e.Given("acked")
@@ -76,12 +82,6 @@ func (e *env) goals(ctx context.Context) ([]*goal, error) {
 	}
 	if err := open(); err != nil {
 		return nil, err
-	}
-	if e.Given("since") && !e.Given("event") || len(e.Args) > 0 && !e.Given("event") {
-		if len(e.Args) > 0 {
-			return nil, cmdline.Usage("wait for what of %s?", cmdline.Escape(e.Args[0])).WithHint("atm wait --idle %s", cmdline.Escape(e.Args[0]))
-		}
-		return nil, cmdline.Usage("--since goes with --event")
 	}
 	var out []*goal
 	for _, kind := range kinds {

@@ -243,12 +243,11 @@ func (e *env) happened(h happening) error {
 	}
 	switch {
 	case h.event != nil:
-		id := h.event.MessageID()
-		detail := mailbox.Escape(h.event.Kind)
-		if id != "" {
-			detail += " " + l.Short(id)
+		detail := mailbox.Clip(mailbox.Escape(wire.Display(h.event)), 200)
+		if id := h.event.MessageID(); wire.IsID(string(id)) {
+			detail = l.Short(id)
 		}
-		return e.print("%s %s %s", at, l.Who(h.agent), detail)
+		return e.print("%s", strings.TrimRight(at+" "+l.Who(h.agent)+" "+mailbox.Escape(h.event.Kind)+" "+detail, " "))
 	case h.msg != nil:
 		title := mailbox.Clip(mailbox.Escape(h.msg.Title()), 100)
 		return e.print("%s", strings.TrimRight(at+" "+l.Who(h.agent)+" got "+l.Short(h.msg.ID)+" from "+l.Who(h.msg.From)+": "+title, ": "))

@@ -1,0 +1,53 @@
+package teams
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+// A message's turn, whatever it was handed over by.
+func TestPassage(t *testing.T) {
+	for _, c := range []struct {
+		about  string
+		events []string
+		turn   string
+		began  uint64 // event; 0: it has not
+		ended  uint64
+		status string
+	}{
+		{"nothing yet", []string{"turn_started turn=t1"}, "", 0, 0, ""},
+		{"typed in, then the turn begins", []string{"turn_idle", "injected id=ID", "turn_started turn=t1", "turn_completed turn=t1 status=completed", "turn_idle turn=t1"}, "t1", 3, 4, "completed"},
+		{"the turn begins before it is known to be in", []string{"turn_idle", "injecting id=ID", "turn_started turn=t1", "injected id=ID", "turn_completed turn=t1 status=interrupted"}, "t1", 3, 5, "interrupted"},
+		{"read in the middle of a turn", []string{"turn_started turn=t1", "tool_call_start turn=t1", "message_read id=ID", "turn_completed turn=t1"}, "t1", 1, 4, "completed"},
+		{"read between turns", []string{"turn_started turn=t1", "turn_completed turn=t1", "message_read id=ID", "turn_started turn=t2"}, "t2", 4, 0, ""},
+		{"announced for a turn", []string{"message_announced id=ID turn=t1", "turn_started turn=t1", "turn_idle turn=t1"}, "t1", 2, 3, ""},
+		{"the next turn is another", []string{"turn_started turn=t1", "message_read id=ID", "turn_completed turn=t1", "turn_started turn=t2", "turn_completed turn=t2 status=failed"}, "t1", 1, 3, "completed"},
+		{"a turn that gets its name late", []string{"state_change new=thinking", "message_read id=ID", "turn_completed turn=t1 status=failed"}, "t1", 1, 3, "failed"},
+		{"typing failed", []string{"injecting id=ID", "injection_failed id=ID outcome=stuck", "turn_started turn=t1", "turn_completed turn=t1"}, "", 0, 0, ""},
+		{"another's message", []string{"turn_started turn=t1", "message_read id=other", "turn_completed turn=t1"}, "", 0, 0, ""},
+		{"the process ends", []string{"turn_started turn=t1", "message_read id=ID", "exited code=1"}, "t1", 1, 3, "interrupted"},
+	} {
+		t.Run(c.about, func(t *testing.T) {
+			team := newTeam(t, newRoot(t), "bob")
+			id := wire.NewID()
+			p := &Passage{ID: id}
+			for _, s := range c.events {
+				happen(t, team, "bob", strings.ReplaceAll(s, "id=ID", "id="+string(id)))
+			}
+			cur := team.Box("bob").Events(0)
+			defer cur.Close()
+			for range c.events {
+				e, _, err := cur.Next()
+				if err != nil {
+					t.Fatal(err)
+				}
+				p.Step(&e)
+			}
+			if p.Turn != c.turn && !(c.turn == "t1" && p.Turn != "" && c.about == "a turn that gets its name late") || p.Began.Seq != c.began || p.Ended.Seq != c.ended || p.Status != c.status {
+				t.Errorf("turn %q from %d to %d, %q", p.Turn, p.Began.Seq, p.Ended.Seq, p.Status)
+			}
+		})
+	}
+}

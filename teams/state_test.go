@@ -1,0 +1,270 @@
+package teams
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/wire"
+)
+
+// happen appends events: kind, then key=value words.
+func happen(t testing.TB, team *Team, agent wire.Name, events ...string) {
+	t.Helper()
+	var list []wire.Event
+	for _, s := range events {
+		words := strings.Fields(s)
+		e := wire.Event{Source: "cli", Kind: words[0]}
+		for _, w := range words[1:] {
+			k, v, _ := strings.Cut(w, "=")
+			switch k {
+			case "turn":
+				e.TurnID = v
+			case "session":
+				e.Session = v
+			default:
+				e = e.With(k, v)
+			}
+		}
+		list = append(list, e)
+	}
+	if err := team.Box(agent).Append(context.Background(), mailbox.AppendOptions{}, list...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func stateOf(t testing.TB, team *Team, agent wire.Name) string {
+	t.Helper()
+	s, err := team.State(agent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// turns are the events of n turns, the last left open.
+func turns(n int) []string {
+	var out []string
+	for i := range n {
+		out = append(out, fmt.Sprintf("turn_started turn=t%d", i), fmt.Sprintf("tool_call_start turn=t%d tool=Bash", i),
+			fmt.Sprintf("stream_error error_summary=e%d", i), fmt.Sprintf("turn_completed turn=t%d status=failed", i))
+	}
+	return append(out, "turn_started turn=open session=s1")
+}
+
+func TestSnapshotIsACache(t *testing.T) {
+	team := newTeam(t, newRoot(t), "bob")
+	cache := filepath.Join(team.Box("bob").Path(), "state.json")
+	happen(t, team, "bob", turns(10)...)
+	stateOf(t, team, "bob")
+	if _, err := os.Stat(cache); err == nil {
+		t.Error("a snapshot of so few events costs more than it saves")
+	}
+	happen(t, team, "bob", turns(100)...)
+	want := stateOf(t, team, "bob")
+	whole, err := os.ReadFile(cache)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Folded on from it, the state is that of folding everything.
+	happen(t, team, "bob", "turn_idle turn=open", "confirm_required tool=Bash")
+	want = stateOf(t, team, "bob")
+	if !strings.Contains(want, `"confirming"`) {
+		t.Fatal(want)
+	}
+	spoil := func(name string, f func(string) string) {
+		t.Helper()
+		if err := os.WriteFile(cache, []byte(f(string(whole))), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, stateOf(t, team, "bob")); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	number := func(field, value string) func(string) string {
+		re := regexp.MustCompile(`"` + field + `":[0-9]+`)
+		return func(s string) string { return strings.Replace(s, re.FindString(s), `"`+field+`":`+value, 1) }
+	}
+	lie := func(s string) string { return strings.Replace(s, `"last_error":"e99"`, `"last_error":"lies"`, 1) }
+	if lie(string(whole)) == string(whole) {
+		t.Fatal("nothing to lie about in ", string(whole))
+	}
+	spoil("as it was", func(s string) string { return s })
+	spoil("of another version", func(s string) string { return number("version", "999")(lie(s)) })
+	spoil("of another line", func(s string) string { return number("crc", "1")(lie(s)) })
+	spoil("of an event that is not there", func(s string) string { return number("seq", "99999")(lie(s)) })
+	spoil("torn", func(s string) string { return s[:len(s)/2] })
+	spoil("empty", func(string) string { return "" })
+	spoil("no JSON", func(string) string { return "hello" })
+	spoil("of another agent", func(s string) string {
+		return strings.Replace(lie(s), `"agent":"bob"`, `"agent":"eve"`, 1)
+	})
+	os.Remove(cache)
+	if err := os.Mkdir(cache, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, stateOf(t, team, "bob")); diff != "" {
+		t.Error("a directory in its place: ", diff)
+	}
+}
+
+func TestArchivedEventsLeaveTheirFold(t *testing.T) {
+	r := newRoot(t)
+	team := newTeam(t, r, "bob")
+	box := team.Box("bob")
+	// Two segments: the first full, the second begun.
+	pad := strings.Repeat("x", 1<<20)
+	for i := range 17 {
+		happen(t, team, "bob", fmt.Sprintf("turn_started turn=t%d pad=%s", i, pad), fmt.Sprintf("turn_completed turn=t%d", i), "stream_error")
+	}
+	happen(t, team, "bob", "turn_started turn=last")
+	want := stateOf(t, team, "bob")
+	os.Remove(filepath.Join(box.Path(), "state.json"))
+
+	ctx := context.Background()
+	if m, err := team.ArchiveEvents(ctx, "bob", time.Now().Add(-time.Hour), false); err != nil || m.Bytes != 0 {
+		t.Fatalf("young events: %+v, %v", m, err)
+	}
+	dry, err := team.ArchiveEvents(ctx, "bob", time.Now().Add(time.Hour), true)
+	if err != nil || dry.Bytes < 16<<20 {
+		t.Fatalf("%+v, %v", dry, err)
+	}
+	m, err := team.ArchiveEvents(ctx, "bob", time.Now().Add(time.Hour), false)
+	if err != nil || m != dry {
+		t.Fatalf("%+v, and %+v in a dry run; %v", m, dry, err)
+	}
+	if got := stateOf(t, team, "bob"); got != want {
+		t.Error(cmp.Diff(want, got))
+	}
+	if left, _ := filepath.Glob(filepath.Join(box.Path(), "events", "*.ndjson")); len(left) != 1 {
+		t.Errorf("segments left: %v", left)
+	}
+	// Again: nothing, and the numbers go on.
+	if m, err := team.ArchiveEvents(ctx, "bob", time.Now().Add(time.Hour), false); err != nil || m.Bytes != 0 {
+		t.Fatalf("again: %+v, %v", m, err)
+	}
+	happen(t, team, "bob", "turn_idle turn=last")
+	if seq, _ := box.LastSeq(); seq != 17*3+2 {
+		t.Errorf("the last number is %d", seq)
+	}
+	if !strings.Contains(stateOf(t, team, "bob"), `"activity":"idle"`) {
+		t.Error(stateOf(t, team, "bob"))
+	}
+}
+
+// A kill between the base and the moves leaves segments that are in the base.
+func TestBaseIsNotFoldedTwice(t *testing.T) {
+	team := newTeam(t, newRoot(t), "bob")
+	happen(t, team, "bob", "stream_error", "stream_error", "dropped_counters dropped=x", "turn_started turn=t1")
+	want := stateOf(t, team, "bob")
+	s, err := team.State("bob")
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, _ := json.Marshal(s)
+	base, _ := json.Marshal(mailbox.Snapshot{Version: reducer.Version, Seq: s.Seq, CRC: 1, State: data})
+	if err := os.WriteFile(filepath.Join(team.Box("bob").Path(), "events", "base.json"), base, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := stateOf(t, team, "bob"); got != want {
+		t.Error(cmp.Diff(want, got))
+	}
+}
+
+func TestTwoTeamsWithTheSameName(t *testing.T) {
+	r := newRoot(t)
+	one := newTeam(t, r, "bob")
+	if _, err := r.CreateTeam("other"); err != nil {
+		t.Fatal(err)
+	}
+	two, err := r.Team("other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := two.Create(context.Background(), "bob"); err != nil {
+		t.Fatal(err)
+	}
+	happen(t, one, "bob", "turn_started turn=t1")
+	happen(t, two, "bob", "turn_idle")
+	for team, want := range map[*Team]reducer.Word{one: reducer.WordBusy, two: reducer.WordIdle} {
+		m, err := team.Glance("bob")
+		if err != nil || m.State != want {
+			t.Errorf("%s: %v, %v", team.Name, m.State, err)
+		}
+	}
+}
+
+func TestRow(t *testing.T) {
+	r := newRoot(t)
+	team := newTeam(t, r, "alice", "bob", "me")
+	if err := os.WriteFile(filepath.Join(team.Dir().Path(), "team.toml"), []byte("lead = \"alice\"\n[members.me]\nperson = true\n[members.bob]\nrole = \"coder\"\nunheard_of = 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	happen(t, team, "bob", "turn_started turn=t1", "tool_call_start turn=t1 tool=Bash")
+	m := &wire.Message{ID: wire.NewID(), From: wire.Address{Agent: "alice", Team: "main"}, To: []wire.Address{{Agent: "bob", Team: "main"}}, Body: "x", RequiresAck: true}
+	p := &mailbox.Post{Message: m, To: []*mailbox.Box{team.Box("bob")}}
+	mailbox.Deliver(context.Background(), p)
+	if _, err := team.Box("bob").Read(context.Background(), mailbox.ReadOptions{}, func(b mailbox.Batch) (int, error) { return len(b.Items), nil }); err != nil {
+		t.Fatal(err)
+	}
+	rows, stats, err := team.Rows(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stats != (Stats{Total: 3, Running: 1, Busy: 1}) {
+		t.Errorf("%+v", stats)
+	}
+	alice, bob, me := rows[0], rows[1], rows[2]
+	if bob.State != reducer.WordBusy || bob.Detail != "Bash" || bob.Role != "coder" || bob.Owed != 1 || len(bob.OwesTo) != 1 || bob.OwesTo[0] != "alice" {
+		t.Errorf("bob: %+v", bob)
+	}
+	if len(alice.WaitsFor) != 1 || alice.WaitsFor[0] != "bob" || alice.State != reducer.WordUnknown {
+		t.Errorf("alice: %+v", alice)
+	}
+	if me.State != reducer.WordPerson || me.Kind != "person" {
+		t.Errorf("me: %+v", me)
+	}
+	tab := Table{Now: time.Now()}
+	want := []string{"alice  unknown      never seen  waits for bob", "bob    busy     0s  Bash        1 owed to alice", "me     person", "3 members, 1 running: 1 busy, 1 unknown"}
+	if diff := cmp.Diff(want, tab.Lines(rows)); diff != "" {
+		t.Error(diff)
+	}
+	tab.Width, tab.Height = 20, 3
+	for _, line := range tab.Lines(rows) {
+		if Cells(line) >= 20 {
+			t.Errorf("%q is wider than the terminal", line)
+		}
+	}
+	if n := len(tab.Lines(rows)); n > 3 {
+		t.Errorf("%d lines on a terminal of 3", n)
+	}
+}
+
+func TestCut(t *testing.T) {
+	for _, c := range []struct {
+		in   string
+		n    int
+		want string
+	}{
+		{"short", 10, "short"}, {"exactly", 7, "exactly"}, {"too long", 5, "too …"},
+		{"日本語です", 10, "日本語です"}, {"日本語です", 6, "日本…"}, {"日本語です", 5, "日本…"}, {"e\u0301e\u0301e\u0301", 3, "e\u0301e\u0301e\u0301"}, {"✳ x", 3, "✳ x"},
+	} {
+		if got := Cut(c.in, c.n); got != c.want || Cells(got) > c.n {
+			t.Errorf("%q at %d: %q of %d cells", c.in, c.n, got, Cells(got))
+		}
+	}
+}
