@@ -351,15 +351,15 @@ func (r *room) understand(f *os.File, info fs.FileInfo, id wire.ID, name string)
 // object reads a JSON object: an event, what a person says to a session, or a
 // message. ok is false for one with none of our fields: that is text.
 func (r *room) object(data []byte, fields []wire.Field, info fs.FileInfo, id wire.ID) (meaning, bool, error) {
-	if _, kind, ok := wire.Foreign(fields); ok {
-		var line bytes.Buffer
-		if err := json.Compact(&line, data); err != nil {
-			return meaning{}, true, &BadError{Reason: err.Error()}
-		}
-		e := &wire.Event{Kind: kind, Source: "drop", EventID: string(id), Wire: line.Bytes()}
-		return meaning{event: e}, true, nil
+	e, err := wire.Adopt(data)
+	if err == nil {
+		e.Source, e.EventID = "drop", string(id)
+		return meaning{event: &e}, true, nil
 	}
-	body, human, err := wire.HumanInput(fields)
+	if !errors.Is(err, wire.ErrNotEvent) {
+		return meaning{}, true, &BadError{Reason: err.Error()}
+	}
+	body, human, err := wire.HumanText(data, fields)
 	if err != nil && human {
 		return meaning{}, true, &BadError{Reason: err.Error()}
 	}

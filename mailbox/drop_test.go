@@ -101,19 +101,26 @@ func TestDrop(t *testing.T) {
 				}
 				return ""
 			}},
-		{about: "what a person says", name: "h.json", content: `{"input_type":"reject","draft_id":"d","reason":"no","artifact_uri":null}`,
+		{about: "what a person says", name: "h.json", content: `{"input_type":"reject","draft_id":"` + v4 + `","reason":"no","artifact_uri":null}`,
 			message: func(m *wire.Message) string {
-				if m.Type != wire.TypeHumanInput || m.Body != "reject draft d: no" || string(m.Payload) != `{"input_type":"reject","draft_id":"d","reason":"no","artifact_uri":null}` {
+				if m.Type != wire.TypeHumanInput || m.Body != "reject draft "+v4+": no" || string(m.Payload) != `{"input_type":"reject","draft_id":"`+v4+`","reason":"no","artifact_uri":null}` {
 					return string(m.Append(nil))
 				}
 				return ""
 			}},
 
 		{about: "a daemon's event", name: "e.json", content: `{"kind":"turn_started","n":18446744073709551615}`, event: "turn_started"},
-		{about: "a session's event", name: "e", content: `{"event_type":"agent_output","content":"x"}`, event: "agent_output"},
-		{about: "an update of an older client", name: "e.json", content: `{"update_type":"message_delta"}`, event: "message_delta"},
+		{about: "a session's event", name: "e", content: `{"event_type":"agent_output","stream":"std_out","content":"x"}`, event: "agent_output"},
+		{about: "an update of an older client", name: "e.json", content: `{"update_type":"message_delta","delta":"x"}`, event: "message_delta"},
 		{about: "an update", name: "e.json", content: `{"sessionUpdate":"agent_message_chunk","kind":"x"}`, event: "agent_message_chunk"},
+		{about: "a notification of an update", name: "e.json", content: `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"plan","entries":[]}}}`, event: "plan"},
+		{about: "what Codex tells", name: "e.json", content: `{"method":"turn/started","params":{"threadId":"th","turn":{"id":"tu"}}}`, event: "turn_started"},
 		{about: "an event nobody knows", name: "e.json", content: `{"kind":"something_new"}`, event: "something_new"},
+
+		{about: "an event with a stream that is none", name: "e.json", content: `{"event_type":"agent_output","stream":"stdout","content":"x"}`, bad: "line 1, column 39: stream: must be std_out or std_err"},
+		{about: "an event of two agents", name: "e.json", content: `{"kind":"turn_idle","agent":"a","agent":"b"}`, bad: "column 41: agent stands twice"},
+		{about: "the same under a name that promises no JSON", name: "e.txt", content: `{"kind":"turn_idle","agent":5}`, message: text(`{"kind":"turn_idle","agent":5}`)},
+		{about: "an approval of no draft", name: "h.json", content: `{"input_type":"approve","draft_id":"xyz"}`, bad: "column 36: draft_id: must be a UUID"},
 
 		{about: "torn JSON", name: "t.json", content: "{\n \"body\": \"x", bad: "line 2, column 12"},
 		{about: "no JSON", name: "t.json", content: "hello", bad: "line 1, column 1"},

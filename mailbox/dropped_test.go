@@ -97,6 +97,9 @@ func FuzzDropped(f *testing.F) {
 		text := bytes.TrimPrefix(content, []byte("\ufeff"))
 		for _, e := range events {
 			var want bytes.Buffer
+			if e.Wire == nil {
+				continue // a line of another log is taken over, not kept under wire
+			}
 			if json.Compact(&want, text) != nil || want.String() != string(e.Wire) {
 				t.Fatalf("the event has %q of %q", e.Wire, content)
 			}

@@ -78,6 +78,9 @@ func (e *Event) Append(dst []byte) []byte {
 // MarshalJSON is Append for encoding/json.
 func (e *Event) MarshalJSON() ([]byte, error) { return e.Append(nil), nil }
 
+// eventFields are the fields that all events have.
+var eventFields = []string{"seq", "at", "team", "agent", "source", "kind", "session", "turn_id", "event_id", "wire"}
+
 // DecodeEvent reads one line of an event log.
 func DecodeEvent(line []byte) (Event, error) {
 	var e Event

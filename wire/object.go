@@ -58,7 +58,11 @@ func Object(data []byte) ([]Field, error) {
 	}
 	if json.Valid(data) {
 		if at := space(data, 0); data[at] == '{' {
-			return members(data, at), nil
+			fields := unique(members(data, at))
+			for i := range fields {
+				fields[i].Raw = bytes.Clone(fields[i].Raw)
+			}
+			return fields, nil
 		}
 		return nil, ErrNotObject
 	}
@@ -109,24 +113,34 @@ func Object(data []byte) ([]Field, error) {
 	return fields, nil
 }
 
-// members is Object for what is known to be valid JSON: data[at] is the brace.
-// (json.Decoder takes three times as long and five times the allocations.)
+// members takes an object apart that is known to be valid JSON: data[at] is the
+// brace. Each member is there, also where a key stands twice, and its value is
+// a part of data. (json.Decoder takes three times as long and five times the
+// allocations.)
 func members(data []byte, at int) []Field {
 	fields := make([]Field, 0, 12)
-	var seen keys
 	for at = space(data, at+1); data[at] != '}'; {
 		end := valueEnd(data, at)
 		key, _ := decodeString(data[at:end])
 		at = space(data, space(data, end)+1) // past the colon
 		end = valueEnd(data, at)
-		f := Field{Key: key, Raw: json.RawMessage(bytes.Clone(data[at:end])), at: at}
-		if i := seen.index(fields, key); i >= 0 {
+		fields = append(fields, Field{Key: key, Raw: json.RawMessage(data[at:end:end]), at: at})
+		if at = space(data, end); data[at] == ',' {
+			at = space(data, at+1)
+		}
+	}
+	return fields
+}
+
+// unique leaves of several members with one key the last, in the first's place.
+func unique(all []Field) []Field {
+	fields := all[:0]
+	var seen keys
+	for _, f := range all {
+		if i := seen.index(fields, f.Key); i >= 0 {
 			fields[i] = f
 		} else {
 			fields = append(fields, f)
-		}
-		if at = space(data, end); data[at] == ',' {
-			at = space(data, at+1)
 		}
 	}
 	return fields

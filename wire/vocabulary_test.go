@@ -27,29 +27,33 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-func TestHumanInput(t *testing.T) {
+func TestHumanText(t *testing.T) {
+	const draft = `"draft_id":"6f1c2a34-0b7e-4c1d-9a55-0123456789ab"`
 	for _, c := range []struct {
 		text, body string
 		ok, err    bool
 	}{
 		{`{"input_type":"message","text":"hi"}`, "hi", true, false},
 		{`{"text":"hi","input_type":"message"}`, "hi", true, false},
-		{`{"input_type":"approve","draft_id":"d","artifact_uri":null}`, "approve draft d", true, false},
-		{`{"input_type":"reject","draft_id":"d","reason":"no"}`, "reject draft d: no", true, false},
-		{`{"input_type":"reject","draft_id":"d","reason":""}`, "reject draft d", true, false},
-		{`{"input_type":"abort"}`, "abort", true, false},
+		{`{"input_type":"approve",` + draft + `,"artifact_uri":null}`, "approve draft 6f1c2a34-0b7e-4c1d-9a55-0123456789ab", true, false},
+		{`{"input_type":"approve",` + draft + `,"artifact_uri":"fs://a"}`, "approve fs://a in draft 6f1c2a34-0b7e-4c1d-9a55-0123456789ab", true, false},
+		{`{"input_type":"reject",` + draft + `,"reason":"no"}`, "reject draft 6f1c2a34-0b7e-4c1d-9a55-0123456789ab: no", true, false},
+		{`{"input_type":"reject",` + draft + `,"reason":""}`, "reject draft 6f1c2a34-0b7e-4c1d-9a55-0123456789ab", true, false},
+		{`{"input_type":"abort"}`, "abort session", true, false},
 		{`{"input_type":"theirs"}`, "", false, false},
 		{`{"input_type":5}`, "", true, true},
 		{`{"input_type":"message","text":5}`, "", true, true},
 		{`{"text":5,"input_type":"message"}`, "", true, true},
-		{`{"text":5}`, "", false, true},
+		{`{"input_type":"approve","draft_id":"d"}`, "", true, true},
+		{`{"input_type":"reject",` + draft + `}`, "", true, true},
+		{`{"text":5}`, "", false, false},
 		{`{"text":"hi"}`, "", false, false},
 	} {
 		fields, err := Object([]byte(c.text))
 		if err != nil {
 			t.Fatal(err)
 		}
-		body, ok, err := HumanInput(fields)
+		body, ok, err := HumanText([]byte(c.text), fields)
 		if body != c.body || ok != c.ok || (err != nil) != c.err {
 			t.Errorf("%s: %q, %v, %v", c.text, body, ok, err)
 		}

@@ -1,0 +1,196 @@
+package wire
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// event is an adopted event in bob's log.
+func event(t testing.TB, object, source string) *Event {
+	t.Helper()
+	e, err := Adopt([]byte(object))
+	if err != nil {
+		t.Fatalf("%s: %v", object, err)
+	}
+	e.Seq, e.Team, e.Agent, e.Source = 1, "main", "bob", source
+	return &e
+}
+
+// What came in a vocabulary is written as its owner writes it, the vectors to
+// the letter; nothing else is.
+func TestAsWireVectors(t *testing.T) {
+	for file, of := range map[string]Vocabulary{"000-001_session_channel.json": Session, "003_acp_session.json": ACP, "004_stream_events.json": Daemon} {
+		n := 0
+		for _, v := range vectors[vector](t, file) {
+			if v.Type != "SessionEvent" && v.Type != "SessionUpdate" && v.Type != "SessionUpdateNotification" && v.Type != "DaemonStreamEvent" {
+				continue
+			}
+			n++
+			e := event(t, string(indented(t, *v.Text)), "cli")
+			for _, as := range []Vocabulary{Daemon, Session, ACP} {
+				got, ok := AsWire(e, as)
+				if ok != (as == of) || ok && string(got) != *v.Text {
+					t.Errorf("%s as %s: %s", *v.Text, as, got)
+				}
+			}
+			if v.Display != nil && Display(e) != *v.Display {
+				t.Errorf("shown as %q, not %q", Display(e), *v.Display)
+			}
+		}
+		if n == 0 {
+			t.Errorf("%s has no events", file)
+		}
+	}
+}
+
+// What hooks, scripts and Codex say is written in the vocabulary's form, where
+// it has one.
+func TestAsWire(t *testing.T) {
+	compose := func(kind string, pairs ...string) *Event {
+		var ps [][2]string
+		for i := 0; i < len(pairs); i += 2 {
+			ps = append(ps, [2]string{pairs[i], pairs[i+1]})
+		}
+		e, err := Compose(kind, ps)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Seq, e.Team, e.Agent, e.Source = 1, "main", "bob", "hook"
+		return &e
+	}
+	for _, c := range []struct {
+		e                    *Event
+		daemon, session, acp string
+		display              string
+	}{
+		{e: event(t, `{"kind":"turn_started","n":18446744073709551615}`, "drop"),
+			daemon: `{"kind":"turn_started","agent":"bob","thread_id":"","turn_id":"","transport":"drop"}`, display: "TurnStarted(agent=bob, turn_id=, transport=drop)"},
+		{e: event(t, `{"kind":"turn_idle","agent":"","turn_id":"","transport":""}`, "drop"),
+			daemon: `{"kind":"turn_idle","agent":"","turn_id":"","transport":""}`, display: "TurnIdle(agent=, transport=)"},
+		{e: event(t, codexStart, "acp"), daemon: `{"kind":"turn_started","agent":"bob","thread_id":"th-1","turn_id":"tu-1","transport":"app-server"}`,
+			display: "TurnStarted(agent=bob, turn_id=tu-1, transport=app-server)"},
+		{e: event(t, codexEnd, "acp"), daemon: `{"kind":"turn_completed","agent":"bob","thread_id":"th-1","turn_id":"tu-1","status":"completed","transport":"app-server"}`,
+			display: "TurnCompleted(agent=bob, turn_id=tu-1, transport=app-server)"},
+		{e: event(t, codexStatus(`{"type":"active","activeFlags":["waitingOnUserInput"]}`), "acp"), session: `{"event_type":"waiting_for_input","prompt":""}`, display: "Waiting for input: "},
+		{e: event(t, `{"kind":"turn_paused","x":1.0}`, "cli"), daemon: `{"kind":"turn_paused","x":1.0}`},
+		{e: event(t, `{"event_type":"brand_new","stream":"stdout"}`, "cli"), session: `{"event_type":"brand_new","stream":"stdout"}`},
+		{e: event(t, `{"update_type":"brand_new","n":1e9}`, "cli"), acp: `{"update_type":"brand_new","n":1e9}`},
+		{e: event(t, `{"update_type":"message_delta","turn_id":"t","delta":"\u00e9"}`, "cli"), acp: `{"update_type":"message_delta","turn_id":"t","delta":"\u00e9"}`, display: "é"},
+		{e: event(t, acpUpdate, "acp"), acp: acpUpdate, display: "Deliver to lead call_1 pending"},
+		{e: event(t, acpAsks, "acp"), acp: acpAsks, display: "Deliver to lead: Deliver to lead"},
+		{e: event(t, `{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"hi\u001b[2J"}}`, "acp"),
+			acp: `{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"hi\u001b[2J"}}`, display: "hi\x1b[2J"},
+		{e: event(t, `{"kind":"confirm_required","tool":"Bash","prompt":"rm?"}`, "cli"), display: "Bash: rm?"},
+		{e: compose("turn_started", "turn_id", "t1", "session", "s1"), daemon: `{"kind":"turn_started","agent":"bob","thread_id":"s1","turn_id":"t1","transport":"hook"}`,
+			display: "TurnStarted(agent=bob, turn_id=t1, transport=hook)"},
+		{e: compose("turn_completed", "status", "failed", "thread_id", "th", "transport", "cli-json"), daemon: `{"kind":"turn_completed","agent":"bob","thread_id":"th","turn_id":"","status":"failed","transport":"cli-json"}`,
+			display: "TurnCompleted(agent=bob, turn_id=, transport=cli-json)"},
+		{e: compose("turn_started", "agent", "x", "turn_id", "t1"), daemon: `{"kind":"turn_started","agent":"x","thread_id":"","turn_id":"t1","transport":"hook"}`,
+			display: "TurnStarted(agent=x, turn_id=t1, transport=hook)"},
+		{e: compose("stream_error", "summary", "boom", "session", "s"), daemon: `{"kind":"stream_error","agent_id":"bob","session_id":"s","error_summary":"boom"}`,
+			display: "StreamError(agent_id=bob, session_id=s, error_summary=boom)"},
+		{e: compose("dropped_counters", "dropped", "18446744073709551615"), daemon: `{"kind":"dropped_counters","agent_id":"bob","dropped":18446744073709551615,"unknown":0}`,
+			display: "DroppedCounters(agent_id=bob, dropped=18446744073709551615, unknown=0)"},
+		{e: compose("status_update", "message", "hi"), session: `{"event_type":"status_update","message":"hi"}`, display: "Status: hi"},
+		{e: compose("agent_output", "content", "hi", "agent", "x"), display: ""},
+		{e: compose("message_delta", "delta", "hi"), acp: `{"update_type":"message_delta","delta":"hi"}`, display: "hi"},
+		{e: compose("message_delta", "delta", "hi", "session", "s", "turn_id", "t"), acp: `{"session_id":"s","turn_id":"t","update_type":"message_delta","delta":"hi"}`, display: "hi"},
+		{e: compose("state_change", "previous", "idle", "new", "tool_running", "detail", "make"), display: "idle → tool_running (make)"},
+		{e: compose("exited", "code", "-1"), display: "code -1"},
+		{e: compose("message_read", "id", idA, "batch", "b"), display: "id=00000a batch=b"},
+		{e: compose("deploy", "to", "prod", "n", "5", "list", `[1, {"a":"b"}]`), display: `to=prod n=5 list=[1,{"a":"b"}]`},
+	} {
+		for v, want := range map[Vocabulary]string{Daemon: c.daemon, Session: c.session, ACP: c.acp} {
+			got, ok := AsWire(c.e, v)
+			if string(got) != want && ok || ok != (want != "") {
+				t.Errorf("%s as %s\n gave %s, %v\nwant %s", c.e.Append(nil), v, got, ok, want)
+			}
+		}
+		if got := Display(c.e); got != c.display {
+			t.Errorf("%s is shown as %q, not %q", c.e.Append(nil), got, c.display)
+		}
+	}
+}
+
+// A field that is named as one of all events goes under wire, with the others.
+func TestCompose(t *testing.T) {
+	for _, c := range []struct {
+		kind  string
+		pairs [][2]string
+		want  string
+	}{
+		{"turn_started", [][2]string{{"turn_id", "t"}, {"session", "s"}, {"event_id", "e"}, {"model", "5"}}, `{"seq":1,"kind":"turn_started","session":"s","turn_id":"t","event_id":"e","model":"5"}`},
+		{"session_start", [][2]string{{"source", "startup"}, {"x", ""}}, `{"seq":1,"kind":"session_start","wire":{"kind":"session_start","source":"startup","x":""}}`},
+		{"status_update", [][2]string{{"message", "m"}, {"at", "x"}, {"session", "s"}}, `{"seq":1,"kind":"status_update","session":"s","wire":{"event_type":"status_update","message":"m","at":"x","session":"s"}}`},
+		{"spawned", [][2]string{{"pid", "42"}, {"started", "5"}}, `{"seq":1,"kind":"spawned","pid":42,"started":"5"}`},
+		{"confirm_required", [][2]string{{"options", ` [1]`}, {"o", `{ "a" : 1 }`}, {"p", `{a`}}, ""},
+		{"confirm_required", [][2]string{{"options", `[ 1 ]`}, {"o", `{ "a" : 1 }`}, {"p", `{a`}}, `{"seq":1,"kind":"confirm_required","options":[1],"o":{"a":1},"p":"{a"}`},
+		{"Deploy", nil, ""}, {"", nil, ""}, {"x", [][2]string{{"", "x"}}, ""}, {"x", [][2]string{{"kind", "y"}}, ""},
+		{"agent_output", [][2]string{{"event_type", "y"}}, ""}, {"x", [][2]string{{"a", "1"}, {"a", "2"}}, ""},
+		{"exited", [][2]string{{"code", "007"}}, ""}, {"exited", [][2]string{{"code", "1.0"}}, ""}, {"exited", [][2]string{{"code", ""}}, ""},
+		{"turn_completed", [][2]string{{"status", "done"}}, ""}, {"turn_completed", [][2]string{{"status", "or"}}, ""},
+		{"agent_output", [][2]string{{"stream", "stdout"}}, ""}, {"goal_complete", [][2]string{{"goal_id", "x"}}, ""},
+		{"dropped_counters", [][2]string{{"dropped", "-1"}}, ""},
+	} {
+		e, err := Compose(c.kind, c.pairs)
+		if (err != nil) != (c.want == "") {
+			t.Errorf("%s %q: %v", c.kind, c.pairs, err)
+		}
+		if err != nil {
+			continue
+		}
+		e.Seq = 1
+		if diff := cmp.Diff(c.want, string(e.Append(nil))); diff != "" {
+			t.Error(diff)
+		}
+	}
+	if e, _ := Compose("turn_started", [][2]string{{"agent", "x"}}); e.Names() != "x" {
+		t.Error(e)
+	}
+}
+
+// The kinds' table and the records agree.
+func TestKinds(t *testing.T) {
+	all := Kinds()
+	for _, k := range append(append([]string{}, kindsOf[SessionEvent]()...), kindsOf[SessionUpdate]()...) {
+		if kinds[k] == nil || IsOwnKind(k) || IsDaemonKind(k) {
+			t.Errorf("%s is not in the table, or is ours", k)
+		}
+	}
+	for _, k := range all {
+		if !isKind(k) || IsOwnKind(k) && (tagOf(k) != "kind" || IsDaemonKind(k)) {
+			t.Error(k)
+		}
+	}
+	if len(all) != len(kinds)+len(currentKinds) || !IsOwnKind("session_start") || IsOwnKind("turn_idle") || IsOwnKind("x") {
+		t.Error(all)
+	}
+}
+
+// Reading events again and again costs a pass over the wire, no more.
+func BenchmarkBody(b *testing.B) {
+	e := event(b, turnStarted, "cli")
+	b.ReportAllocs()
+	for b.Loop() {
+		body := e.Body()
+		body.Text("turn_id")
+		body.Text("thread_id", "session")
+		body.Text("transport")
+	}
+}
+
+func BenchmarkAdopt(b *testing.B) {
+	for name, line := range map[string]string{"daemon": turnStarted, "session": `{"event_type":"agent_output","stream":"std_out","content":"` + strings.Repeat("x", 200) + `"}`, "acp": acpUpdate} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := Adopt(json.RawMessage(line)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,361 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// vector is one value of another vocabulary, as its owner writes it.
+type vector struct {
+	Type     string          `json:"type"`
+	Name     string          `json:"name"`
+	JSON     json.RawMessage `json:"json"`
+	Text     *string         `json:"json_text"`
+	Display  *string         `json:"display"`
+	Debug    *string         `json:"debug"`
+	Proposed json.RawMessage `json:"proposed_json"`
+}
+
+func vectors[T any](t testing.TB, file string) []T {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "testdata", "wire", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []T
+	if err := json.Unmarshal(data, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// A codec reads a value of one type and says what it became.
+type codec func(data []byte) (value any, err error)
+
+func of[T any]() codec {
+	return func(data []byte) (any, error) { return Parse[T](data) }
+}
+
+// codecs are the types by the number of the vocabulary: two have a SessionState.
+var codecs = map[string]map[string]codec{
+	"000": {
+		"SessionEvent": of[SessionEvent](), "OutputStream": of[OutputStream](), "HumanInput": of[HumanInput](),
+		"InteractiveSessionState": of[InteractiveSessionState](), "SessionMessage": of[SessionMessage](),
+		"InteractiveSession": of[InteractiveSession](), "InteractiveConfig": of[InteractiveConfig](),
+	},
+	"002": {
+		"PTYAgentInfo": of[PTYAgentInfo](), "SessionState": of[SessionState](), "PTYExecuteResult": of[PTYExecuteResult](),
+		"ManagerStats": of[ManagerStats](), "ManagerEvent": of[ManagerEvent](),
+	},
+	"003": {
+		"SessionState": of[ACPSessionState](), "AcpSession": of[ACPSession](), "SessionNewParams": of[SessionNewParams](),
+		"SessionNewResult": of[SessionNewResult](), "SessionLoadParams": of[SessionLoadParams](), "SessionLoadResult": of[SessionLoadResult](),
+		"SessionPromptParams": of[SessionPromptParams](), "PromptContent": of[PromptContent](), "SessionPromptResult": of[SessionPromptResult](),
+		"TurnStatus": of[TurnStatus](), "RequestPermissionParams": of[RequestPermissionParams](),
+		"RequestPermissionResult": of[RequestPermissionResult](), "SessionCancelParams": of[SessionCancelParams](),
+		"SessionUpdate": of[SessionUpdate](), "SessionUpdateNotification": of[SessionUpdateNotification](),
+		"ToolCallRecord": of[ToolCallRecord](), "ToolExecutionResult": of[ToolExecutionResult](),
+		"ServerRequestNotification": of[ServerRequestNotification](), "ConversationTurn": of[ConversationTurn](),
+	},
+	"004": {
+		"DaemonStreamEvent": of[DaemonStreamEvent](), "TurnStatusWire": of[TurnStatusWire](),
+		"StreamTurnStatus": of[StreamTurnStatus](), "AgentStreamState": of[AgentStreamState](),
+	},
+}
+
+// sessionErrors are the vectors that are errors and have no JSON.
+var sessionErrors = map[string]error{
+	"channel_closed": ErrChannelClosed,
+	"other":          &SessionError{"boom"},
+	"transition":     (&InteractiveSession{State: SessionCompleted}).Transition(SessionActive, time.Time{}),
+}
+
+// Every vector is read, written back to the letter, and shown as its owner
+// shows it.
+func TestVectors(t *testing.T) {
+	files := map[string]int{
+		"000-001_session_channel.json": 36, "002_pty_manager.json": 19, "003_acp_session.json": 49, "004_stream_events.json": 21,
+	}
+	total, types := 0, map[string]bool{}
+	for file, want := range files {
+		all := vectors[vector](t, file)
+		if len(all) != want {
+			t.Errorf("%s has %d vectors, not %d", file, len(all), want)
+		}
+		for _, v := range all {
+			total++
+			types[file[:3]+v.Type] = true
+			t.Run(file[:3]+"/"+v.Type+"/"+v.Name, func(t *testing.T) { v.check(t, file[:3]) })
+		}
+	}
+	if total != 125 {
+		t.Errorf("%d vectors, not 125", total)
+	}
+	for number, all := range codecs {
+		for name := range all {
+			if !types[number+name] {
+				t.Errorf("no vector is a %s of %s", name, number)
+			}
+		}
+	}
+}
+
+func (v vector) check(t *testing.T, number string) {
+	if v.Type == "SessionChannelError" {
+		if err := sessionErrors[v.Name]; err == nil || err.Error() != *v.Display {
+			t.Errorf("%v, not %s", err, *v.Display)
+		}
+		return
+	}
+	read := codecs[number][v.Type]
+	if read == nil {
+		t.Fatalf("nobody reads a %s", v.Type)
+	}
+	text := ""
+	switch {
+	case v.Text != nil:
+		text = *v.Text
+	case v.Proposed != nil:
+		text = string(v.Proposed)
+		var b bytes.Buffer
+		json.Compact(&b, v.Proposed)
+		text = b.String()
+	default:
+		t.Fatal("the vector has no JSON")
+	}
+	value, err := read([]byte(text))
+	if v.Name == "rust_default" {
+		value, err = InteractiveConfig{}, nil // no JSON reads as this
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(text, string(Encode(value))); diff != "" {
+		t.Error(diff)
+	}
+	if spaced, err := read(append([]byte(" \n"), indented(t, text)...)); err != nil {
+		t.Error(err)
+	} else if v.Name != "rust_default" && !cmp.Equal(value, spaced, cmp.AllowUnexported(Field{})) {
+		t.Error(cmp.Diff(value, spaced, cmp.AllowUnexported(Field{})))
+	}
+	if v.Display != nil {
+		if s, ok := value.(fmt.Stringer); !ok || s.String() != *v.Display {
+			t.Errorf("shown as %v, not %q", s, *v.Display)
+		}
+	}
+	if v.Debug != nil {
+		if s, ok := value.(interface{ Debug() string }); !ok || s.Debug() != *v.Debug {
+			t.Errorf("shown as %v, not %q", s, *v.Debug)
+		}
+	}
+}
+
+func indented(t *testing.T, text string) []byte {
+	var b bytes.Buffer
+	if err := json.Indent(&b, []byte(text), "", "\t"); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// What their readers take is taken and comes out as theirs; what they refuse is
+// refused, with a place.
+func TestVectorsReading(t *testing.T) {
+	type reading struct {
+		Seed, Type, Name, Input, Canonical string
+		OK                                 bool
+	}
+	all := vectors[reading](t, "deserialize.json")
+	if len(all) != 33 {
+		t.Errorf("%d cases, not 33", len(all))
+	}
+	for _, c := range all {
+		t.Run(c.Type+"/"+c.Name, func(t *testing.T) {
+			read := codecs[c.Seed][c.Type]
+			if read == nil {
+				t.Fatalf("nobody reads a %s", c.Type)
+			}
+			value, err := read([]byte(c.Input))
+			if !c.OK {
+				var at *DecodeError
+				if err == nil {
+					t.Fatalf("read as %#v", value)
+				}
+				if at, _ = err.(*DecodeError); at == nil || at.Syntax || at.Column < 1 {
+					t.Errorf("%v says no place", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.Canonical, string(Encode(value))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// What their functions do, ours do. (AgentStreamState.apply is the reducer's.)
+func TestVectorsBehaviour(t *testing.T) {
+	type behaviour struct {
+		Seed, Function, From, To, State, Error string
+		OK                                     bool
+		Elapsed                                int64 `json:"elapsed_seconds"`
+		Calls                                  []UUID
+		States                                 []SessionState
+		Event                                  json.RawMessage
+		Result                                 json.RawMessage
+	}
+	all := vectors[behaviour](t, "behaviour.json")
+	if len(all) != 54 {
+		t.Errorf("%d cases, not 54", len(all))
+	}
+	count := map[string]int{}
+	now := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
+	for _, c := range all {
+		count[c.Function]++
+		var got any
+		switch c.Function {
+		case "InteractiveSession.transition":
+			s := InteractiveSession{State: InteractiveSessionState(c.From)}
+			err := s.Transition(InteractiveSessionState(c.To), now)
+			if (err == nil) != c.OK || err != nil && err.Error() != c.Error {
+				t.Errorf("%s to %s: %v", c.From, c.To, err)
+			}
+			if moved := s.UpdatedAt.Equal(now) && string(s.State) == c.To; moved != c.OK {
+				t.Errorf("%s to %s: now %v", c.From, c.To, s)
+			}
+			continue
+		case "InteractiveSession.is_alive":
+			got = InteractiveSessionState(c.State).Alive()
+		case "InteractiveSession.elapsed_display":
+			got = (&InteractiveSession{CreatedAt: now}).Elapsed(now.Add(time.Duration(c.Elapsed) * time.Second))
+		case "InteractiveSession.add_draft":
+			s := InteractiveSession{}
+			for i, id := range c.Calls {
+				at := now.Add(time.Duration(i) * time.Second)
+				if s.AddDraft(id, at); !s.UpdatedAt.Equal(at) {
+					t.Error("a draft did not move updated_at")
+				}
+			}
+			got = s.DraftIDs
+		case "PTYManager.get_stats":
+			got = json.RawMessage(Encode(StatsOf(c.States)))
+		case "DaemonStreamEvent.agent":
+			e, err := Parse[DaemonStreamEvent](c.Event)
+			if err != nil {
+				t.Error(err)
+			}
+			got = e.Agent
+		case "AgentStreamState.apply":
+			continue
+		default:
+			t.Errorf("nobody does %s", c.Function)
+		}
+		have, _ := json.Marshal(got)
+		var want bytes.Buffer
+		json.Compact(&want, c.Result)
+		if string(have) != want.String() {
+			t.Errorf("%s %v%v%s%v: %s, not %s", c.Function, c.States, c.Calls, c.State, c.Elapsed, have, want.String())
+		}
+	}
+	want := map[string]int{
+		"InteractiveSession.transition": 16, "InteractiveSession.is_alive": 4, "InteractiveSession.elapsed_display": 11,
+		"InteractiveSession.add_draft": 1, "PTYManager.get_stats": 6, "AgentStreamState.apply": 11, "DaemonStreamEvent.agent": 5,
+	}
+	if diff := cmp.Diff(want, count); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What the vectors do not say of the records' reader and writer.
+func TestRecords(t *testing.T) {
+	accept := func(read codec, in, want string) {
+		t.Helper()
+		v, err := read([]byte(in))
+		if err != nil || string(Encode(v)) != want {
+			t.Errorf("%s\n gave %s, %v\nwant %s", in, Encode(v), err, want)
+		}
+	}
+	refuse := func(read codec, in, want string) {
+		t.Helper()
+		if _, err := read([]byte(in)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, not %s", in, err, want)
+		}
+	}
+	model := func(n string) string { return `{"model_preferences":{"temperature":` + n + `}}` }
+	for in, out := range map[string]string{
+		"0.7": "0.7", "1": "1.0", "0": "0.0", "-0.0": "-0.0", "0.1000000001": "0.1", "1e-6": "0.000001", "1e-7": "1e-7", "1.5e-7": "1.5e-7",
+		"999999900000": "999999900000.0", "1e12": "1000000000000.0", "1e13": "1e13", "3.4e38": "3.4e38", "16777217": "16777216.0",
+	} {
+		accept(of[SessionNewParams](), model(in), model(out))
+	}
+	refuse(of[SessionNewParams](), model("1e39"), "line 1, column 37: model_preferences: temperature: must be a number")
+
+	day := func(at string) string { return `{"sender":"s","content":"","timestamp":"` + at + `"}` }
+	for in, out := range map[string]string{
+		"2026-03-01t10:00:00z": "2026-03-01T10:00:00Z", "2026-03-01 10:00:00.100Z": "2026-03-01T10:00:00.100Z",
+		"2026-03-01T10:00:00.1234567890123Z": "2026-03-01T10:00:00.123456789Z", "2026-03-01T10:00:00.000001-00:30": "2026-03-01T10:30:00.000001Z",
+	} {
+		accept(of[SessionMessage](), day(in), day(out))
+	}
+	refuse(of[SessionMessage](), day("2026-03-01"), "column 40: timestamp: must be a time")
+	refuse(of[SessionMessage](), day("2026-02-30T00:00:00Z"), "timestamp: must be a time")
+
+	// Any value keeps its numbers and the order of its keys; strings and spaces are theirs.
+	accept(of[ToolExecutionResult](),
+		`{"request_id":"r","tool_call_id":"c","output": { "b" : [ 1e400, -0.10 ] ,"a":"\u00e9\/<\u2028\ud83d\ude00\ud800" },"success":true,"error":null}`,
+		`{"request_id":"r","tool_call_id":"c","output":{"b":[1e400,-0.10],"a":"\u00e9\/<\u2028\ud83d\ude00\ud800"},"success":true}`)
+	accept(of[ToolExecutionResult](),
+		`{"request_id":"r","tool_call_id":"c","output":"\u00e9\/<\u2028\ud83d\ude00","success":true}`,
+		`{"request_id":"r","tool_call_id":"c","output":"é/<`+"\u2028"+`😀","success":true}`)
+	accept(of[ACPSession](), `{"session_id":"s","state":"active","created_at":"","metadata":{"z":1,"a":2,"z":3}}`,
+		`{"session_id":"s","state":"active","created_at":"","metadata":{"z":3,"a":2},"turn_count":0}`)
+	refuse(of[ACPSession](), `{"session_id":"s","state":"active","created_at":"","metadata":null}`, "metadata: must be an object")
+	refuse(of[ACPSession](), `{"session_id":"s","state":"active","created_at":"","turn_count":null}`, "turn_count: must be a whole number from 0 to 4294967295")
+	refuse(of[ToolExecutionResult](), `{"request_id":"r","tool_call_id":"c","success":true}`, "output is missing")
+	refuse(of[SessionUpdateNotification](), `{"session_id":"s","update_type":"message_delta","delta":""}`, "turn_id is missing")
+	refuse(of[SessionLoadResult](), `{"session":{"session_id":"s","state":"active","created_at":"x","state":"active"}}`, "column 72: session: state stands twice")
+	refuse(of[SessionPromptParams](), "{\"session_id\":\"s\",\"content\":[\n{\"type\":\"text\",\"text\":7}]}", "line 2, column 23: content: text: must be a string")
+
+	for _, in := range []string{`{"kind":"turn_idle","agent":"\ud800","turn_id":"","transport":""}`, `{"kind":"turn_idle","agent":"a\udc00\ud800","turn_id":"","transport":""}`} {
+		refuse(of[DaemonStreamEvent](), in, "agent: has half of a surrogate pair")
+	}
+	accept(of[DaemonStreamEvent](), `{"kind":"turn_idle","agent":"\ud83d\ude00\ufffd","turn_id":"","transport":""}`, `{"kind":"turn_idle","agent":"😀�","turn_id":"","transport":""}`)
+	counters := func(n string) string {
+		return `{"kind":"dropped_counters","agent_id":"a","dropped":` + n + `,"unknown":0}`
+	}
+	for _, n := range []string{"18446744073709551616", "-1", "-0", "1e2", "1.0", `"1"`, "null", "true"} {
+		refuse(of[DaemonStreamEvent](), counters(n), "dropped: must be a whole number from 0 to 18446744073709551615")
+	}
+	for _, id := range []string{"6f1c2a34-0b7e-4c1d-9a550-123456789ab", "6f1c2a340b7e4c1d9a550123456789a", "{6f1c2a340b7e4c1d9a550123456789ab}", "urn:uuid:6f1c2a340b7e4c1d9a550123456789ab", ""} {
+		if _, err := ParseUUID(id); err == nil {
+			t.Errorf("%q is a UUID", id)
+		}
+	}
+	for _, id := range []string{"urn:uuid:6F1C2A34-0b7e-4c1d-9a55-0123456789ab", "{6f1c2a34-0b7e-4c1d-9a55-0123456789AB}"} {
+		if u, err := ParseUUID(id); err != nil || u != "6f1c2a34-0b7e-4c1d-9a55-0123456789ab" {
+			t.Error(u, err)
+		}
+	}
+	for in, want := range map[string]error{`[]`: ErrNotObject, `"x"`: ErrNotObject} {
+		if _, err := Parse[DaemonStreamEvent]([]byte(in)); err != want {
+			t.Errorf("%s: %v", in, err)
+		}
+	}
+	refuse(of[DaemonStreamEvent](), `{"kind":`, "line 1, column 9: the text ends in the middle")
+	refuse(of[OutputStream](), `std_out`, "line 1, column 1")
+	refuse(of[OutputStream](), ``, "the text ends in the middle")
+	if got := rustQuote("a\"\\\n\x00\x1b'é\u202e"); got != `"a\"\\\n\0\u{1b}'é\u{202e}"` {
+		t.Error(got)
+	}
+}
