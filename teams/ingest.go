@@ -1,9 +1,9 @@
 package teams
 
 import (
+	"bytes"
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
@@ -23,8 +23,9 @@ type Ingest struct {
 }
 
 // Ingested is one line and what became of it. Number counts lines from 1. Err
-// is set by who could not read the line, else by Take. Event.Seq is 0 where
-// the log has an event of that id already.
+// is set by who could not read the line, else by Take; a *wire.DecodeError
+// then has the line's number. Event.Seq is 0 where the log has an event of
+// that id already.
 type Ingested struct {
 	Number int
 	Text   []byte
@@ -43,18 +44,15 @@ func (in *Ingest) Take(ctx context.Context, lines []Ingested) {
 		if l.Err != nil {
 			continue
 		}
-		if l.Event, l.Err = wire.Adopt(l.Text); l.Err != nil {
+		if l.Event, l.Err = wire.Adopt(bytes.TrimRight(l.Text, "\r\n")); l.Err != nil {
 			var at *wire.DecodeError
 			if errors.As(l.Err, &at) {
 				at.Line = l.Number
-			} else {
-				l.Err = fmt.Errorf("line %d: %w", l.Number, l.Err)
 			}
 			continue
 		}
 		box, err := in.box(&l.Event)
-		if err != nil {
-			l.Err = fmt.Errorf("line %d: %w", l.Number, err)
+		if l.Err = err; err != nil {
 			continue
 		}
 		l.Event.Source = in.Source
@@ -70,9 +68,7 @@ func (in *Ingest) Take(ctx context.Context, lines []Ingested) {
 		}
 		err := box.Append(ctx, mailbox.AppendOptions{Sync: in.Sync}, events...)
 		for j, i := range groups[box] {
-			if lines[i].Event = events[j]; err != nil {
-				lines[i].Err = fmt.Errorf("line %d: %w", lines[i].Number, err)
-			}
+			lines[i].Event, lines[i].Err = events[j], err
 		}
 	}
 }

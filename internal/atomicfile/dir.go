@@ -378,7 +378,8 @@ func (d *Dir) Remove(name string) error {
 }
 
 // Names calls f with the names in the directory, some hundreds at a time, in
-// no order, until f returns false. The slice is good during the call.
+// no order, until f returns false. The slice is good during the call. Who keeps
+// one name for long should clone it: names of one call may share their memory.
 func (d *Dir) Names(f func([]string) bool) error {
 	if err := d.check(OpList, ""); err != nil {
 		return err

@@ -1,11 +1,13 @@
 package atomicfile
 
 import (
+	"encoding/binary"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -145,14 +147,17 @@ func openDir(at int, name string, flag int) (fd int, err error) {
 }
 
 // list lists the directory through a descriptor of its own, since a listing
-// has a place in it.
+// has a place in it. Most directories here hold a handful of names: a large
+// buffer, which must be cleared and for which the stack grows, waits until
+// there are more.
 func (d *Dir) list(f func([]string) bool) error {
 	fd, err := openDir(d.fd(), ".", 0)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	buf := make([]byte, 32<<10)
+	var few [1 << 10]byte
+	buf := few[:]
 	var names []string
 	for {
 		n, err := unix.Getdents(fd, buf)
@@ -162,11 +167,38 @@ func (d *Dir) list(f func([]string) bool) error {
 		if n <= 0 || err != nil {
 			return err
 		}
-		_, _, names = unix.ParseDirent(buf[:n], -1, names[:0])
+		names = direntNames(names[:0], buf[:n])
 		if len(names) > 0 && !f(names) {
 			return nil
 		}
+		if n > len(few)/2 && len(buf) == len(few) {
+			buf = make([]byte, 32<<10)
+		}
 	}
+}
+
+// direntNames appends the names in what getdents64(2) returned: for each a number,
+// an offset (8 bytes each), a length (2), a kind (1) and the name, which ends
+// with a NUL. The names share one string.
+func direntNames(names []string, b []byte) []string {
+	all := string(b)
+	for at := 0; at+19 < len(b); {
+		size := int(binary.NativeEndian.Uint16(b[at+16:]))
+		end := at + size
+		if size < 20 || end > len(b) {
+			break // not what a kernel says
+		}
+		name := all[at+19 : end]
+		if i := strings.IndexByte(name, 0); i >= 0 {
+			name = name[:i]
+		}
+		gone := binary.NativeEndian.Uint64(b[at:]) == 0 // the number of an entry that was removed
+		if !gone && name != "." && name != ".." {
+			names = append(names, name)
+		}
+		at = end
+	}
+	return names
 }
 
 func (d *Dir) openRoot() (*os.Root, error) {
