@@ -30,7 +30,11 @@ var mayImport = map[string][]string{
 	"watcher":             {"mailbox", "wire"},
 	"reducer":             {"wire"},
 	"teams":               {"watcher", "reducer", "mailbox", "wire", "internal/lockfile", "internal/atomicfile"},
-	"cmd/atm":             {"teams", "watcher", "reducer", "mailbox", "wire", "internal/cmdline", "internal/outlet", "internal/lockfile", "internal/atomicfile"},
+	"internal/hook":       {"reducer", "mailbox", "wire"},
+	"internal/confedit":   {},
+	"internal/gitindex":   {},
+	"internal/install":    {"teams", "internal/confedit", "internal/gitindex"},
+	"cmd/atm":             {"internal/install", "internal/hook", "teams", "watcher", "reducer", "mailbox", "wire", "internal/cmdline", "internal/outlet", "internal/lockfile", "internal/atomicfile"},
 	"internal/bench":      {"teams", "watcher", "mailbox", "wire", "internal/lockfile", "internal/atomicfile"},
 	"internal/crashtest":  {"wire"},
 }

@@ -53,7 +53,7 @@ func (b *Box) Append(ctx context.Context, opt AppendOptions, events ...wire.Even
 	for i, e := range events {
 		if e.EventID != "" {
 			if recent == nil {
-				if recent, err = l.recent(); err != nil {
+				if recent, err = l.recent(events); err != nil {
 					return l.discard(err)
 				}
 			}

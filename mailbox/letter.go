@@ -33,7 +33,8 @@ type Letters struct {
 type Marks struct {
 	SupersededBy wire.ID
 	Withdrawn    bool
-	Newer        int // further unread messages of the same sender
+	Newer        int  // further unread messages of the same sender
+	Again        bool // handed over before, and perhaps seen
 }
 
 // MarksOf finds, within a batch, what replaces each message and how many newer
@@ -119,6 +120,9 @@ func (l *Letters) Header(m *wire.Message, k Marks) string {
 	}
 	if m.Expired(l.Now) {
 		say("expired")
+	}
+	if k.Again {
+		say("may be a repeat")
 	}
 	if k.Withdrawn {
 		say("withdrawn by its sender")

@@ -111,13 +111,20 @@ func (l *eventLog) write(lines []byte, seq uint64) error {
 	return nil
 }
 
-// recent is the last MiB of the log.
-func (l *eventLog) recent() ([]byte, error) {
+// recent is the last MiB of the log; nothing of it where none of the events' ids
+// stands in it, which is nearly always so, and found out without making room
+// for a megabyte.
+func (l *eventLog) recent(events []wire.Event) ([]byte, error) {
 	segs := []uint64{l.seg}
-	if l.size < dedupeWindow {
+	if l.size < dedupeWindow && l.seg > 1 {
 		var err error
 		if segs, err = segments(l.dir); err != nil {
 			return nil, err
+		}
+	}
+	if len(segs) == 1 && l.f != nil {
+		if there, err := mentions(l.f, l.size, dedupeWindow, events); !there || err != nil {
+			return []byte{}, err
 		}
 	}
 	return recentLines(l.dir, segs, l.f, l.size)

@@ -14,6 +14,7 @@
 //	    bad/                what could not be understood, with <name>.reason
 //	<agent>/sent/<day>/     what the agent sent: an index, not synced
 //	<agent>/events/<seq>.ndjson
+//	<agent>/run/claim.json  unread mail that is in somebody's hands
 //
 // # What may be relied on
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/wire"
@@ -129,12 +130,25 @@ func (b *Box) Unread(ctx context.Context, id wire.ID) (moved bool, err error) {
 // Withdraw takes a message that is unread, or read and not acknowledged, out of
 // the mailbox and keeps it as withdrawn. It returns the state in which it found
 // the message: Unread and Owed mean that it was withdrawn now, Withdrawn that
-// it was before; a finished one stays.
+// it was before; a finished one stays. An unread one that a hook has handed to a
+// session counts as Owed: its reader is to be told. ErrBeingTyped while a runner
+// types it.
 func (b *Box) Withdraw(ctx context.Context, id wire.ID, by wire.Address) (state State, err error) {
 	err = b.moving(ctx, id, func(r *room, p place) error {
 		state = stateOf[p.name]
 		if p.name != placeNew && p.name != placeCur {
 			return nil
+		}
+		if p.name == placeNew {
+			typed, handed, err := r.inHands(time.Now())
+			switch {
+			case err != nil:
+				return err
+			case typed[id]:
+				return fmt.Errorf("message %s %w to %s", id.Short(6), ErrBeingTyped, b.agent)
+			case handed[id]:
+				state = Owed // a session has it before its eyes
+			}
 		}
 		// An acknowledgement of what was withdrawn is owed no longer.
 		err := r.move(id, p, place{placeWithdrawn, "inbox/withdrawn"})

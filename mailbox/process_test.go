@@ -51,6 +51,7 @@ var roles = map[string]func(*process){
 	"append": (*process).append,
 	"once":   (*process).once,
 	"does":   (*process).does,
+	"hook":   (*process).hook,
 }
 
 // The mailboxes of a stress run: in bob's nothing goes back to unread, in

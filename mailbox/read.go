@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"slices"
 	"syscall"
 	"time"
@@ -33,6 +34,16 @@ type ReadOptions struct {
 	// LookAhead is how many further unread messages are opened, to see whether
 	// they replace or follow those in the batch.
 	LookAhead int
+}
+
+// skip adds to Skip, in a map of its own.
+func (o *ReadOptions) skip(ids map[wire.ID]bool) {
+	if len(ids) == 0 {
+		return
+	}
+	all := maps.Clone(ids)
+	maps.Copy(all, o.Skip)
+	o.Skip = all
 }
 
 // Batch is what one Read shows.
@@ -78,6 +89,8 @@ func (b *Box) Peek(ctx context.Context, opt ReadOptions) (Batch, error) {
 // An error of show does not keep the messages it took from being marked; it is
 // returned.
 //
+// What a runner types to its agent just now is passed over, as Skip is.
+//
 // Where nothing can be marked (a read-only disk) the messages are shown all
 // the same, and Unmarked says why.
 func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (taken int, err error)) (Batch, error) {
@@ -110,6 +123,9 @@ func (b *Box) read(ctx context.Context, opt ReadOptions, show func(Batch) (int, 
 		return Batch{}, err
 	}
 	defer func() { r.close() }()
+	if typed, _, err := r.inHands(time.Now()); err == nil {
+		opt.skip(typed)
+	}
 	batch, err := r.choose(opt, r.setAside, !again)
 	if err == errForeign {
 		// Files were dropped into new: they are taken in without this lock.

@@ -185,6 +185,40 @@ func tail(f *os.File, size, n int64) ([]byte, error) {
 	return buf[:m], err
 }
 
+// mentions reports whether the id of one of the events stands in the last n
+// bytes of a file of this size, as an id or as anything else.
+func mentions(f *os.File, size, n int64, events []wire.Event) (bool, error) {
+	var ids [][]byte
+	overlap := int64(0)
+	for i := range events {
+		if id := events[i].EventID; id != "" {
+			// Ids of hooks have a rare character: from there on it is quick.
+			text := wire.AppendString(nil, id[max(0, strings.IndexByte(id, '/')):])
+			ids = append(ids, text[1:len(text)-1])
+			overlap = max(overlap, int64(len(text)))
+		}
+	}
+	buf := make([]byte, min(size, 16<<10+overlap))
+	from := max(0, size-n)
+	for end := size; end > from; {
+		at := max(from, end-int64(len(buf)))
+		m, err := f.ReadAt(buf[:end-at], at)
+		if err != nil && err != io.EOF {
+			return false, err
+		}
+		for _, id := range ids {
+			if bytes.Contains(buf[:m], id) {
+				return true, nil
+			}
+		}
+		if at == from {
+			break
+		}
+		end = at + overlap
+	}
+	return false, nil
+}
+
 func hasEventID(lines []byte, id string) bool {
 	key := append([]byte(`"event_id":`), wire.AppendString(nil, id)...)
 	for rest := lines; ; {

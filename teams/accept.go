@@ -141,11 +141,14 @@ func (p Place) readNote(file string) (note, bool) {
 	if err != nil {
 		return note{}, false
 	}
-	var n note
-	if err := json.Unmarshal(data, &n); err != nil {
-		return note{}, false
-	}
-	return n, true
+	// Not by encoding/json, which costs a hook a tenth of its time.
+	b := (&wire.Event{Wire: data}).Body()
+	n := note{Path: b.Text("path")}
+	n.Dev, _ = b.Uint("dev")
+	n.Ino, _ = b.Uint("ino")
+	born, _ := b.Uint("born")
+	n.Born = int64(born)
+	return n, n.Path != ""
 }
 
 // UntrustedError is about a place that is not safe to make a root in.

@@ -24,13 +24,14 @@ const mainHelp = `atm carries mail between coding agents and the people they wor
   atm read --wait                        the same, and wait for it
   atm reply 9f3a1c "Rebased."            9f3a1c: the id that read shows
   atm ack 9f3a1c                         I have it and will act
-  atm team                               who there is, and what waits for them
+  atm team                               who is busy, idle, blocked, off
   atm trace 9f3a1c                       how far your message got
-  atm wait --reply 9f3a1c                until the answer is there
+  atm wait --reply 9f3a1c                or --idle bob, --turn-done bob, --exit bob
 
 Mail     ls show thread search unread withdraw watch log
-Team     team where init gc backup restore doctor
-Rest     demo primer completion; atm help VERB, atm help all
+Agents   status event events hook
+Set-up   init install doctor where demo   team add|retire|restore   gc backup restore
+Rest     primer completion; atm help VERB, atm help all
 
 A file put into an inbox directory is a message too.
 You are whoever --as NAME or ATM_AGENT says; a command never guesses.
@@ -54,8 +55,8 @@ func app() *cmdline.App {
 		Verbs: []*cmdline.Verb{
 			sendVerb, replyVerb, readVerb, ackVerb, lsVerb, showVerb, unreadVerb,
 			traceVerb, withdrawVerb, threadVerb, searchVerb, waitVerb, watchVerb, logVerb, eventVerb, eventsVerb,
-			teamVerb, statusVerb, whereVerb, initVerb, gcVerb, backupVerb, restoreVerb, doctorVerb,
-			demoVerb, primerVerb, completionVerb,
+			teamVerb, statusVerb, whereVerb, initVerb, installVerb, uninstallVerb, gcVerb, backupVerb, restoreVerb, doctorVerb,
+			demoVerb, primerVerb, hookVerb, completionVerb,
 		},
 	}
 }

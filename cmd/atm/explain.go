@@ -62,6 +62,8 @@ func (e *env) explain(err error) error {
 		return cmdline.Refused("%s", err).WithHint("chmod g+rwx the team's directory, or send as the inbox's owner")
 	case errors.Is(err, mailbox.ErrRunning):
 		return cmdline.Refused("%s", err).WithHint("stop it first")
+	case errors.Is(err, mailbox.ErrBeingTyped):
+		return cmdline.Refused("%s", err).WithHint("again in a moment: atm withdraw sends a notice to who has read it")
 	case errors.Is(err, mailbox.ErrSettled):
 		return cmdline.Refused("%s", err).WithHint("atm show ID shows it again")
 	case errors.Is(err, mailbox.ErrExists):

@@ -14,6 +14,9 @@ func (c *Call) report(err error) int {
 	if err == nil {
 		return ExitDone
 	}
+	if c.Verb != nil && c.Verb.FailsOpen {
+		return c.reportOpen(err)
+	}
 	if c.ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return ExitInterrupted
 	}
@@ -48,6 +51,16 @@ func (c *Call) report(err error) int {
 	}
 	c.Stderr.WriteString(text)
 	return shown.Exit
+}
+
+// reportOpen is report for a verb that fails open.
+func (c *Call) reportOpen(err error) int {
+	var e *Error
+	if errors.As(err, &e) && e.Printed {
+		return e.Exit
+	}
+	c.Stderr.WriteString(c.app.Name + ": " + Escape(err.Error()) + "\n")
+	return ExitDone
 }
 
 // printError writes the JSON object of an error to stdout.

@@ -79,7 +79,10 @@ type Verb struct {
 	// when no sub is named; with MaxArgs 0 any other word is a misspelt sub.
 	Subs   []*Verb
 	Hidden bool // left out of lists and completions
-	Run    func(ctx context.Context, c *Call) error
+	// FailsOpen is for a verb whose caller would be stopped by a failure: what
+	// goes wrong, on the command line too, is one line on stderr and exit 0.
+	FailsOpen bool
+	Run       func(ctx context.Context, c *Call) error
 }
 
 // findVerb returns the verb of that name or alias, or nil. Names go first, so

@@ -1,0 +1,118 @@
+package hook
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/wire"
+)
+
+// way is how mail goes out with the answer to a call.
+type way int
+
+const (
+	none      way = iota
+	asContext     // as additional context of the model
+	asBlock       // as the reason not to stop: {"decision":"block"}
+	asDeny        // the same, as Gemini CLI says it
+	onStderr      // the same, on stderr with exit code 2
+)
+
+// continues reports whether mail keeps the program from stopping.
+func (w way) continues() bool { return w == asBlock || w == asDeny || w == onStderr }
+
+// maxAnswer is what Claude Code puts before its model whole: so many
+// characters, which are bytes at the least.
+const maxAnswer = 50_000
+
+// say adds to the text of the answer.
+func (c *call) say(s string) {
+	if c.text.Len() > 0 {
+		c.text.WriteByte('\n')
+	}
+	c.text.WriteString(s)
+}
+
+// write is the text of a handover: a line of ours, the letters, what is left.
+func (c *call) write(h *mailbox.Handover, l *mailbox.Letters) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %d %s for %s", mark, len(h.Items), plural(len(h.Items), "new message"), c.o.Box.Agent())
+	if n := len(h.Again); n > 0 {
+		fmt.Fprintf(&b, " (%d may be a repeat: nothing showed that it arrived)", n)
+	}
+	fmt.Fprintf(&b, "; answer with atm reply ID \"…\"%s\n", c.o.Flags)
+	var ids []wire.ID
+	for _, it := range h.Items {
+		ids = append(ids, it.ID)
+	}
+	l.Digits = mailbox.Digits(ids)
+	for i, k := range mailbox.MarksOf(h.Batch) {
+		k.Again = h.Again[ids[i]]
+		b.Write(l.Render(h.Items[i].Message, k))
+	}
+	if n := h.More + h.Left; n > 0 {
+		fmt.Fprintf(&b, "%d more: atm read%s\n", n, c.o.Flags)
+	}
+	c.say(b.String())
+}
+
+// point says that there is mail which is not handed over any more: twice is
+// enough, and never is too little.
+func (c *call) point(h *mailbox.Handover) {
+	c.say(fmt.Sprintf("%s %d unread %s for %s, handed over twice and perhaps not seen: atm read%s\n",
+		mark, h.Left, plural(h.Left, "message"), c.o.Box.Agent(), c.o.Flags))
+}
+
+// mark begins every text of ours.
+const mark = "[atm]"
+
+// ours reports whether a prompt is a text that a hook handed over.
+func ours(prompt string) bool {
+	rest, ok := strings.CutPrefix(strings.TrimSpace(prompt), mark+" ")
+	return ok && rest != "" && rest[0] >= '0' && rest[0] <= '9'
+}
+
+func plural(n int, s string) string {
+	if n == 1 {
+		return s
+	}
+	return s + "s"
+}
+
+// answer says what there is to say: in one write, since half an answer is
+// worse than none. exit is the process's code.
+func (c *call) answer() (exit int, err error) {
+	text, to := c.text.String(), c.o.Stdout
+	var out []byte
+	switch {
+	case text == "" && c.quiet == "":
+		return 0, nil
+	case text == "":
+		out = append(out, c.quiet...)
+	case c.way == onStderr:
+		out, to, exit = append(out, text...), c.o.Stderr, 2
+	case c.way == asBlock, c.way == asDeny:
+		decision := "block"
+		if c.way == asDeny {
+			decision = "deny"
+		}
+		out = append(out, `{"decision":`...)
+		out = wire.AppendString(out, decision)
+		out = append(out, `,"reason":`...)
+		out = append(wire.AppendString(out, text), '}')
+	default:
+		out = append(out, `{"hookSpecificOutput":{"hookEventName":`...)
+		out = wire.AppendString(out, c.kind)
+		out = append(out, `,"additionalContext":`...)
+		out = append(wire.AppendString(out, text), "}}"...)
+	}
+	if len(out) > maxAnswer {
+		return 0, fmt.Errorf("answer: %d bytes are more than the %d that are read", len(out), maxAnswer)
+	}
+	if c.way != onStderr || text == "" {
+		out = append(out, '\n')
+	}
+	_, err = to.Write(out)
+	return exit, err
+}

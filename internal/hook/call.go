@@ -1,0 +1,217 @@
+package hook
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+// call is one call of a hook: what the tool sent, and what it means.
+type call struct {
+	tool Tool
+	in   object
+	sent []byte // in, as it came
+	o    Options
+
+	kind    string // the tool's name of its event
+	session string
+	turn    string // "": the tool did not say
+	thread  string
+
+	name  string // tells the call from others of its session
+	loose bool   // but a later one may be named so too
+	dated bool   // the tool put into it what no later one has
+
+	shows, begins, ends bool // as in mailbox.HookCall
+
+	events []wire.Event // to be appended
+	ending []wire.Event // after these, unless mail keeps the program going
+
+	way     way
+	opening opening
+	text    strings.Builder
+	quiet   string // what is answered where there is nothing to say
+
+	known *Turn // see now
+}
+
+// opening is what begins with a call.
+type opening int
+
+const (
+	nothing opening = iota
+	aTurn
+	aSession
+)
+
+// Bounds of what is kept of a tool's words.
+const (
+	maxID     = 256
+	maxPrompt = 200     // of the user's
+	maxAsk    = 1 << 10 // of a question to the user
+	maxError  = 512
+)
+
+// names takes over the session, and what the call is known by: its event and,
+// where the tool gives one, the turn and what else tells it from the turn's
+// other calls of that event.
+func (c *call) names(session, kind, turn string, more ...string) {
+	c.session, c.kind, c.turn = clip(session, maxID), clip(kind, maxID), clip(turn, maxID)
+	words := append([]string{c.kind, c.turn}, more...)
+	if c.loose = c.turn == ""; c.loose {
+		words = append(words, c.hash(string(c.sent)))
+	}
+	c.name = clip(strings.Join(words, " "), 3*maxID)
+}
+
+func (c *call) hash(parts ...string) string {
+	sum := sha256.Sum256([]byte(string(c.tool) + "\x00" + strings.Join(parts, "\x00")))
+	return hex.EncodeToString(sum[:12])
+}
+
+// moment is how long the same text is the same call, in seconds.
+const moment = 2
+
+func (c *call) eventID(kind, key string) string {
+	switch {
+	case key != "":
+		return "hook/" + c.hash(c.session, kind, key)
+	case c.dated:
+		return "hook/" + c.hash(c.session, kind, string(c.sent), "dated")
+	}
+	return "hook/" + c.hash(c.session, kind, string(c.sent), c.atOnce())
+}
+
+// atOnce is alike for what happens in one moment.
+func (c *call) atOnce() string { return strconv.FormatInt(c.o.Now.Unix()/moment, 10) }
+
+func (c *call) add(e wire.Event) { c.events = append(c.events, e) }
+
+// now is what the events so far say about the session.
+func (c *call) now() Turn {
+	if c.known == nil {
+		t := Turn{}
+		if c.o.Turn != nil {
+			t = c.o.Turn(c.session)
+		}
+		c.known = &t
+	}
+	return *c.known
+}
+
+// with adds a field unless it is empty.
+func with(e wire.Event, key, value string) wire.Event {
+	if value == "" {
+		return e
+	}
+	return e.With(key, value)
+}
+
+// cutShort says that the turn that is open was interrupted, unless it is the
+// one that goes on: nobody said so when it happened.
+func (c *call) cutShort(goesOn string) {
+	if t := c.now(); t.Open && (goesOn == "" || t.ID != goesOn) {
+		c.add(c.over("interrupted", t.ID))
+	}
+}
+
+// over is the end of a turn.
+func (c *call) over(status, turn string) wire.Event {
+	key := ""
+	if turn != "" {
+		key = turn + " " + status
+	}
+	e := c.event(wire.TurnCompleted, key)
+	e.TurnID = turn
+	return e.With("status", status)
+}
+
+// begin is a prompt of the user's.
+func (c *call) begin(prompt string) {
+	c.cutShort(c.turn)
+	c.add(with(c.event(wire.TurnStarted, c.turn), "prompt", clip(prompt, maxPrompt)))
+}
+
+// idle says that the program waits for a prompt.
+func (c *call) idle(turn string) wire.Event {
+	e := c.event(wire.TurnIdle, turn)
+	e.TurnID = turn
+	return e
+}
+
+// tool events; id is the tool call's, "" where the tool gives none.
+func (c *call) toolBegins(tool, id string) {
+	e := c.event("tool_call_start", id)
+	c.add(with(with(e, "tool", clip(tool, maxID)), "tool_call_id", clip(id, maxID)))
+}
+
+func (c *call) toolEnds(tool, id, wrong string) {
+	e := c.event("tool_call_end", id)
+	e = with(with(e, "tool", clip(tool, maxID)), "tool_call_id", clip(id, maxID))
+	c.add(with(e, "error", clip(wrong, maxError)))
+}
+
+// asks is a permission dialog.
+func (c *call) asks(tool, prompt, detail string) {
+	e := with(c.event("confirm_required", ""), "tool", clip(tool, maxID))
+	c.add(with(with(e, "prompt", clip(prompt, maxAsk)), "detail", clip(detail, maxID)))
+}
+
+// wants is a question to the user that is no permission dialog.
+func (c *call) wants(prompt string) {
+	c.add(with(c.event("waiting_for_input", ""), "prompt", clip(prompt, maxAsk)))
+}
+
+// does is a change of what the program does.
+func (c *call) does(activity, detail string) {
+	c.add(with(c.event("state_change", "").With("new", activity), "detail", clip(detail, maxID)))
+}
+
+// fails is an error of the model's API.
+func (c *call) fails(summary string) {
+	c.add(c.event(wire.StreamFailed, "").With("error_summary", clip(summary, maxError)))
+}
+
+// inSubagent reports whether the call comes from a sub-agent, or is about one.
+func (c *call) inSubagent() bool {
+	raw := c.in.raw("agent_id")
+	return raw != nil && string(raw) != `""`
+}
+
+// opens and closes are the ends of a session. (The source of one is no source
+// of an event, so the object stands under Wire, as its owner would write it.)
+func (c *call) opens(source string) {
+	e := c.event("session_start", "")
+	e.Wire = append(wire.AppendString(json.RawMessage(`{"kind":"session_start","source":`), clip(source, maxID)), '}')
+	c.add(e)
+}
+
+func (c *call) closes(reason string) {
+	c.ends = true
+	c.cutShort("")
+	// Gemini CLI says it three times within a tenth of a second.
+	c.add(with(c.event("session_end", reason+" "+c.atOnce()), "reason", clip(reason, maxID)))
+}
+
+// about says in short what a tool is about to do: the command, the file, or
+// all that it is given.
+func about(tool string, in object, raw json.RawMessage) string {
+	for _, k := range []string{"command", "file_path", "path", "notebook_path", "url", "query", "pattern", "prompt", "description"} {
+		if s := in.text(k); s != "" {
+			return s
+		}
+	}
+	// Codex gives a command as words as well.
+	var words []string
+	if json.Unmarshal(in.raw("command"), &words) == nil && len(words) > 0 {
+		return strings.Join(words, " ")
+	}
+	if len(in) > 0 {
+		return string(raw)
+	}
+	return tool
+}

@@ -1,0 +1,56 @@
+package hook
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+// Whatever a tool sends is understood or refused; what it is made of can be
+// written and read again, and is bounded.
+func fuzz(f *testing.F, tool Tool) {
+	file, err := os.Open(filepath.Join("testdata", string(tool)+".ndjson"))
+	if err == nil {
+		for lines := bufio.NewScanner(file); lines.Scan(); {
+			f.Add(lines.Bytes(), "p1", true)
+		}
+		file.Close()
+	}
+	f.Add([]byte(`{"hook_event_name":7,"session_id":[],"prompt_id":{},"tool_calls":[7,"x",{}],"type":null,"properties":{"info":[],"part":7}}`), "", false)
+	f.Add([]byte(`{"type":"agent-turn-complete","thread-id":"t","turn-id":"u"}`), "u", true)
+	bob := team(f, nil)
+	f.Fuzz(func(t *testing.T, in []byte, turn string, open bool) {
+		for _, blocked := range []bool{false, true} {
+			c, err := understand(ctx, tool, in, Options{Box: bob, Now: time.Now(), Turn: func(string) Turn {
+				return Turn{ID: turn, Open: open, Blocked: blocked, Retrying: blocked}
+			}})
+			if err != nil {
+				continue
+			}
+			for _, e := range append(c.events, c.ending...) {
+				e.Seq, e.Team, e.Agent = 1, "main", "bob"
+				line := e.Append(nil)
+				if !json.Valid(line) || len(line) > 8<<10+6*len(turn) {
+					t.Fatalf("%d bytes: %.200s", len(line), line)
+				}
+				if back, err := wire.DecodeEvent(line); err != nil || back.Kind == "" || back.EventID == "" {
+					t.Fatalf("%.200s: %v", line, err)
+				}
+			}
+			if len(c.name) > 3*maxID || len(c.session) > maxID {
+				t.Fatal("long names")
+			}
+		}
+	})
+}
+
+func FuzzClaude(f *testing.F)      { fuzz(f, Claude) }
+func FuzzCodex(f *testing.F)       { fuzz(f, Codex) }
+func FuzzCodexNotify(f *testing.F) { fuzz(f, CodexNotify) }
+func FuzzGemini(f *testing.F)      { fuzz(f, Gemini) }
+func FuzzOpenCode(f *testing.F)    { fuzz(f, OpenCode) }

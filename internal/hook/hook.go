@@ -1,0 +1,235 @@
+// Package hook is what the hooks of coding agents say to atm, and what atm
+// answers: the programs call `atm hook TOOL` with JSON on stdin, at moments of
+// their choosing, and read JSON from its stdout.
+//
+// A call becomes events of the agent's log (docs/states.md says what they do
+// to its state), and unread mail goes out with the answer where the program
+// puts that before its model:
+//
+//	tool       mail goes out at                            and continues it at
+//	claude     UserPromptSubmit SessionStart PostToolBatch Stop TeammateIdle
+//	codex      UserPromptSubmit SessionStart PostToolUse   Stop
+//	gemini     BeforeAgent SessionStart AfterTool          AfterAgent
+//	opencode   never: its plugins can say states only
+//
+// One file a tool: what its events are, and what they mean.
+//
+// What may be relied on:
+//
+//   - It fails open. A hook that fails, blocks or says half of something stops
+//     somebody's work: Handle returns an error to be said on stderr, and
+//     nothing has gone to stdout. A panic is an error.
+//   - What a tool sends is data. Unknown events and fields are passed over;
+//     wrong types are as if absent.
+//   - Events have an event_id made of what identifies the call (session, turn,
+//     tool call), or, where a tool gives too little, of the call's text and
+//     the moment: hooks that are installed twice say things once.
+//   - What a sub-agent does is not what the agent does. Of its calls only a
+//     permission dialog counts, since that blocks the agent.
+//   - Mail goes out as mailbox.Box.HandOver says: each message once, and once
+//     more, marked, when nothing showed that it was taken. A program is kept
+//     from stopping only by mail that it did not have, and never twice in a row.
+//
+// Handle may be called by several goroutines at once.
+package hook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Tool is a program whose hooks are understood.
+type Tool string
+
+// The tools. CodexNotify is what Codex calls at the end of a turn, with its
+// JSON as an argument, where it has no hooks.
+const (
+	Claude      Tool = "claude"
+	Codex       Tool = "codex"
+	CodexNotify Tool = "codex-notify"
+	Gemini      Tool = "gemini"
+	OpenCode    Tool = "opencode"
+)
+
+// ParseTool is the tool of that name.
+func ParseTool(name string) (Tool, error) {
+	switch t := Tool(name); t {
+	case Claude, Codex, CodexNotify, Gemini, OpenCode:
+		return t, nil
+	}
+	return "", fmt.Errorf("no hook of %q is known; there are claude, codex, gemini, opencode", clip(name, 40))
+}
+
+// Options are the surroundings of a call.
+type Options struct {
+	Box *mailbox.Box
+	Now time.Time // zero: the present
+
+	// Turn is asked at most once a call, for the few that need to know. nil:
+	// nothing is known.
+	Turn func(session string) Turn
+
+	// Primer is what an agent is told when its session begins; nil: nothing.
+	Primer func() string
+
+	Flags          string    // what a command needs to act as this agent: " --as bob"
+	Stdout, Stderr io.Writer // of the process
+}
+
+// Handle takes in one call and answers it. exit is the process's code: 2 where
+// that is how the tool is told something, else 0. The error is to be said on
+// stderr, and is no reason for another code.
+func Handle(ctx context.Context, tool Tool, in []byte, o Options) (exit int, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			exit, err = 0, fmt.Errorf("hook of %s: %w", tool, oneLine([]error{fmt.Errorf("%v", p)}))
+		}
+	}()
+	if o.Now.IsZero() {
+		o.Now = time.Now()
+	}
+	c, err := understand(ctx, tool, in, o)
+	if err != nil {
+		return 0, fmt.Errorf("hook of %s: %w", tool, err)
+	}
+	return c.carryOut(ctx)
+}
+
+// understand makes of what a tool sent what it means.
+func understand(ctx context.Context, tool Tool, in []byte, o Options) (*call, error) {
+	fields, err := parse(in)
+	if err != nil {
+		return nil, err
+	}
+	c := &call{tool: tool, in: fields, sent: in, o: o}
+	switch tool {
+	case Claude:
+		c.claude()
+	case Codex:
+		c.codex()
+	case CodexNotify:
+		c.codexNotify()
+	case Gemini:
+		c.gemini()
+	case OpenCode:
+		return c, c.opencode(ctx)
+	default:
+		_, err = ParseTool(string(tool))
+	}
+	return c, err
+}
+
+// carryOut does what a call means: events, mail, answer.
+func (c *call) carryOut(ctx context.Context) (exit int, err error) {
+	box := c.o.Box
+	h := &mailbox.Handover{}
+	var wrong []error
+	if c.opening == aSession && c.o.Primer != nil {
+		c.say(c.o.Primer())
+	}
+	if c.shows || c.begins || c.ends || c.way != none {
+		l := &mailbox.Letters{Now: c.o.Now, Team: box.Address().Team, Digits: 6, Terminal: true}
+		h, err = box.HandOver(ctx, c.mail(), mailbox.ReadOptions{Limit: mailbox.PageMessages, LookAhead: lookAhead, Fits: l.Page()})
+		wrong = append(wrong, err)
+		switch {
+		case len(h.Items) > 0:
+			c.write(h, l)
+		case h.Left > 0 && c.opening != nothing:
+			c.point(h)
+		}
+	}
+	goes := c.way.continues() && (len(h.Items) > 0 || h.Goes)
+	events := h.Settled
+	for i := range events {
+		events[i].TurnID = c.turn
+	}
+	events = append(events, c.events...)
+	if !goes {
+		events = append(events, c.ending...)
+	}
+	wrong = append(wrong, box.Append(ctx, mailbox.AppendOptions{}, events...))
+
+	if err = oneLine(wrong); err == nil {
+		exit, err = c.answer()
+		wrong = append(wrong, err)
+	}
+	if err != nil {
+		wrong = append(wrong, h.Back(ctx))
+		if goes && !h.Goes {
+			wrong = append(wrong, box.Append(ctx, mailbox.AppendOptions{}, c.ending...))
+		}
+		return 0, oneLine(wrong)
+	}
+	announced, err := h.Out(ctx)
+	wrong = append(wrong, err)
+	for i := range announced {
+		announced[i].TurnID = c.turn
+	}
+	wrong = append(wrong, box.Append(ctx, mailbox.AppendOptions{}, announced...))
+	return exit, oneLine(wrong)
+}
+
+// oneLine is several errors in one line; the same one is said once.
+func oneLine(all []error) error {
+	var said []string
+	for _, err := range all {
+		if err == nil {
+			continue
+		}
+		for _, line := range strings.Split(err.Error(), "\n") {
+			if len(said) == 0 || said[len(said)-1] != line {
+				said = append(said, line)
+			}
+		}
+	}
+	if len(said) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(said, "; "))
+}
+
+// mail is the call as the mailbox sees it.
+func (c *call) mail() mailbox.HookCall {
+	m := mailbox.HookCall{
+		Session: or(c.session, "unnamed"), Name: c.name, Loose: c.loose,
+		Shows: c.shows, Begins: c.begins, Ends: c.ends, Want: c.way != none, Now: c.o.Now,
+	}
+	if c.way.continues() {
+		m.Worth = func(b mailbox.Batch) bool { return worth(b, c.o.Now) }
+	}
+	return m
+}
+
+// worth reports whether a batch is worth keeping somebody from stopping: what
+// is expired or replaced asks for nothing.
+func worth(b mailbox.Batch, now time.Time) bool {
+	for i, k := range mailbox.MarksOf(b) {
+		if k.SupersededBy == "" && !b.Items[i].Expired(now) {
+			return true
+		}
+	}
+	return false
+}
+
+// lookAhead is how many further messages are opened, to see whether they
+// replace or follow those that go out.
+const lookAhead = 200
+
+// event is an event of this call. key is what it is known by beside session
+// and kind; "" where the tool gives nothing: then the same text at the same
+// moment is the same.
+func (c *call) event(kind, key string) wire.Event {
+	e := wire.Event{Source: "hook", Kind: kind, Session: c.session, TurnID: c.turn, EventID: c.eventID(kind, key)}
+	e = e.With("transport", "hook")
+	if c.thread != "" {
+		e = e.With("thread_id", c.thread)
+	}
+	return e
+}

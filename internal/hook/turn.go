@@ -1,0 +1,58 @@
+package hook
+
+import (
+	"strings"
+
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Turn is what the fold of an agent's events says about one session.
+type Turn struct {
+	ID       string // of the current or last turn
+	Open     bool
+	Blocked  bool   // a permission dialog is open
+	Tool     string // that it is about, where known
+	Retrying bool   // after an error of the model's API
+}
+
+// TurnOf is what a fold says about one session; "" is the one heard last.
+func TurnOf(s *reducer.State, session string) Turn {
+	t := s.Turn()
+	for i := range s.Turns {
+		if session != "" && s.Turns[i].Session == session {
+			t = &s.Turns[i]
+		}
+	}
+	if session != "" && t.Session != session {
+		return Turn{}
+	}
+	out := Turn{ID: t.ID, Open: t.Status == reducer.TurnBusy, Blocked: t.Activity == reducer.Confirming,
+		Retrying: strings.HasPrefix(t.Detail, retrying)}
+	if t.Waiting != nil {
+		out.Tool = t.Waiting.Tool
+	}
+	return out
+}
+
+// Rests tells, from the newest events of a log, that a session's last turn is
+// over and nothing has begun since. It spares a prompt the fold where a hook
+// has just said so; sure is false where more than these events must be asked.
+func Rests(events []wire.Event, session string) (t Turn, sure bool) {
+	var idle *wire.Event
+	for i := len(events) - 1; i >= 0; i-- {
+		e := &events[i]
+		switch {
+		case strings.HasPrefix(e.Kind, "message_"):
+		case e.Session != session || e.Source != "hook" || e.TurnID == "":
+			return Turn{}, false
+		case idle == nil && e.Kind == wire.TurnIdle:
+			idle = e
+		case idle != nil && e.Kind == wire.TurnCompleted && e.TurnID == idle.TurnID:
+			return Turn{ID: e.TurnID}, true
+		default:
+			return Turn{}, false
+		}
+	}
+	return Turn{}, false
+}

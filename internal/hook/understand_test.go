@@ -1,0 +1,454 @@
+package hook
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/internal/atomicfile"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/wire"
+)
+
+var ctx = context.Background()
+
+// team is a team in a temporary directory, in which bob is hooked.
+func team(t testing.TB, fault atomicfile.Fault) (bob *mailbox.Box) {
+	t.Helper()
+	d, err := atomicfile.Open(t.TempDir(), fault)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := d.Make(".locks")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	s, err := mailbox.OpenStore(d, "main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.LockTimeout = 200 * time.Millisecond
+	t.Cleanup(func() { s.Close() })
+	for _, n := range []wire.Name{"alice", "bob"} {
+		if err := s.Create(ctx, n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s.Box("bob")
+}
+
+// events are all of a log.
+func events(t testing.TB, b *mailbox.Box) (all []wire.Event) {
+	t.Helper()
+	c := b.Events(0)
+	defer c.Close()
+	for {
+		e, _, err := c.Next()
+		if err != nil {
+			return all
+		}
+		all = append(all, e)
+	}
+}
+
+// folded answers Options.Turn from a log.
+func folded(t testing.TB, b *mailbox.Box) func(string) Turn {
+	return func(session string) Turn {
+		fold := TurnOf(state(t, b), session)
+		if newest, err := b.Tail(2); err != nil {
+			t.Error(err)
+		} else if quick, sure := Rests(newest, session); sure && (quick.ID != fold.ID || fold.Open) {
+			t.Errorf("the newest events say %+v, the fold %+v", quick, fold)
+		}
+		return fold
+	}
+}
+
+func state(t testing.TB, b *mailbox.Box) *reducer.State {
+	s := &reducer.State{}
+	for _, e := range events(t, b) {
+		s.Apply(reducer.Input{Now: e.At, Event: &e})
+	}
+	return s
+}
+
+// told is an event in a line: kind, turn, and its own fields.
+func told(e wire.Event) string {
+	s := e.Kind
+	if e.TurnID != "" {
+		s += " " + e.TurnID
+	}
+	for _, f := range e.Extra {
+		if f.Key != "transport" {
+			s += fmt.Sprintf(" %s=%s", f.Key, strings.Trim(string(f.Raw), `"`))
+		}
+	}
+	if e.Wire != nil {
+		s += " " + string(e.Wire)
+	}
+	return s
+}
+
+func toldAll(all []wire.Event) (out []string) {
+	for _, e := range all {
+		out = append(out, told(e))
+	}
+	return out
+}
+
+func same(t *testing.T, about string, got []string, want ...string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s:\n got %s\nwant %s", about, strings.Join(got, "\n     "), strings.Join(want, "\n     "))
+	}
+}
+
+// What one call means: the events, then those that a turn which goes on lacks;
+// how mail goes out; what the call shows.
+func TestUnderstand(t *testing.T) {
+	t.Parallel()
+	const (
+		claude  = `{"session_id":"s1","transcript_path":"/t.jsonl","cwd":"/repo","permission_mode":"default","prompt_id":"p2",`
+		codex   = `{"session_id":"th1","transcript_path":null,"cwd":"/repo","model":"m","permission_mode":"default","turn_id":"p2",`
+		gemini  = `{"session_id":"g1","transcript_path":"/t.json","cwd":"/repo","timestamp":"2026-11-20T11:53:02.881Z",`
+		sub     = `"agent_id":"a17","agent_type":"Explore",`
+		bash    = `"tool_name":"Bash","tool_input":{"command":"go test ./...","description":"Run the tests"}`
+		shows   = "shows"
+		context = "context"
+		cont    = "continues"
+	)
+	open := Turn{ID: "p2", Open: true}
+	older := Turn{ID: "p1", Open: true}
+	for about, c := range map[string]struct {
+		tool  Tool
+		in    string
+		turn  Turn
+		want  []string
+		flags string
+	}{
+		// Claude Code
+		"prompt":            {Claude, claude + `"hook_event_name":"UserPromptSubmit","prompt":"fix it","source":"user"}`, Turn{}, []string{"turn_started p2 prompt=fix it"}, "shows context"},
+		"prompt again":      {Claude, claude + `"hook_event_name":"UserPromptSubmit","prompt":"fix it"}`, open, []string{"turn_started p2 prompt=fix it"}, "shows context"},
+		"prompt after esc":  {Claude, claude + `"hook_event_name":"UserPromptSubmit","prompt":"no"}`, older, []string{"turn_completed p1 status=interrupted", "turn_started p2 prompt=no"}, "shows context"},
+		"no prompt id":      {Claude, `{"session_id":"s1","hook_event_name":"UserPromptSubmit","prompt":"no"}`, older, []string{"turn_completed p1 status=interrupted", "turn_started prompt=no"}, "shows context"},
+		"stop":              {Claude, claude + `"hook_event_name":"Stop","stop_hook_active":false,"last_assistant_message":"done","background_tasks":[]}`, open, []string{"| turn_completed p2 status=completed", "| turn_idle p2"}, "shows continues"},
+		"stop, continued":   {Claude, claude + `"hook_event_name":"Stop","stop_hook_active":true}`, open, []string{"| turn_completed p2 status=completed", "| turn_idle p2"}, "shows"},
+		"stop, odd":         {Claude, claude + `"hook_event_name":"Stop","stop_hook_active":"yes"}`, open, []string{"| turn_completed p2 status=completed", "| turn_idle p2"}, "shows"},
+		"stop, background":  {Claude, claude + `"hook_event_name":"Stop","stop_hook_active":false,"background_tasks":[{"id":"b1","type":"shell","status":"running"}]}`, open, []string{"| turn_completed p2 status=completed"}, "shows continues"},
+		"failure":           {Claude, claude + `"hook_event_name":"StopFailure","error":"rate_limit","error_details":"try at 17:00"}`, open, []string{"stream_error p2 error_summary=rate_limit: try at 17:00", "turn_completed p2 status=failed", "turn_idle p2"}, ""},
+		"start":             {Claude, `{"session_id":"s1","hook_event_name":"SessionStart","source":"startup","model":"m"}`, Turn{}, []string{`session_start {"kind":"session_start","source":"startup"}`}, "begins context"},
+		"start, resumed":    {Claude, claude + `"hook_event_name":"SessionStart","source":"resume"}`, older, []string{"turn_completed p1 status=interrupted", `session_start p2 {"kind":"session_start","source":"resume"}`}, "begins context"},
+		"start, compacted":  {Claude, claude + `"hook_event_name":"SessionStart","source":"compact"}`, open, []string{`session_start p2 {"kind":"session_start","source":"compact"}`}, "shows context"},
+		"end":               {Claude, claude + `"hook_event_name":"SessionEnd","reason":"prompt_input_exit"}`, open, []string{"turn_completed p2 status=interrupted", "session_end p2 reason=prompt_input_exit"}, "ends"},
+		"end, idle":         {Claude, claude + `"hook_event_name":"SessionEnd","reason":"clear"}`, Turn{ID: "p2"}, []string{"session_end p2 reason=clear"}, "ends"},
+		"tool":              {Claude, claude + `"hook_event_name":"PreToolUse",` + bash + `,"tool_use_id":"tu1"}`, open, []string{"tool_call_start p2 tool=Bash tool_call_id=tu1"}, "shows"},
+		"tool done":         {Claude, claude + `"hook_event_name":"PostToolUse",` + bash + `,"tool_use_id":"tu1","tool_response":{"stdout":"ok"},"duration_ms":3}`, open, []string{"tool_call_end p2 tool=Bash tool_call_id=tu1"}, "shows"},
+		"tool failed":       {Claude, claude + `"hook_event_name":"PostToolUseFailure",` + bash + `,"tool_use_id":"tu1","error":"exit 1"}`, open, []string{"tool_call_end p2 tool=Bash tool_call_id=tu1 error=exit 1"}, "shows"},
+		"tool interrupted":  {Claude, claude + `"hook_event_name":"PostToolUseFailure",` + bash + `,"tool_use_id":"tu1","error":"x","is_interrupt":true}`, open, []string{"tool_call_end p2 tool=Bash tool_call_id=tu1 error=x", "turn_completed p2 status=interrupted"}, "shows"},
+		"tools done":        {Claude, claude + `"hook_event_name":"PostToolBatch","tool_calls":[{"tool_name":"Bash","tool_use_id":"tu1"}]}`, open, nil, "shows context"},
+		"permission":        {Claude, claude + `"hook_event_name":"PermissionRequest",` + bash + `,"permission_suggestions":[]}`, open, []string{"confirm_required p2 tool=Bash prompt=go test ./..."}, "shows"},
+		"denied":            {Claude, claude + `"hook_event_name":"PermissionDenied",` + bash + `,"tool_use_id":"tu1","reason":"no"}`, open, []string{"tool_call_end p2 tool=Bash tool_call_id=tu1 error=no"}, "shows"},
+		"permission note":   {Claude, claude + `"hook_event_name":"Notification","notification_type":"permission_prompt","message":"Claude needs your permission to use Bash"}`, open, []string{"confirm_required p2 prompt=Claude needs your permission to use Bash"}, ""},
+		"worker's":          {Claude, claude + `"hook_event_name":"Notification","notification_type":"worker_permission_prompt","message":"m"}`, open, []string{"confirm_required p2 prompt=m"}, ""},
+		"idle note":         {Claude, claude + `"hook_event_name":"Notification","notification_type":"idle_prompt","message":"Claude is waiting"}`, Turn{ID: "p2"}, []string{"turn_idle p2"}, ""},
+		"idle note, open":   {Claude, claude + `"hook_event_name":"Notification","notification_type":"idle_prompt","message":"m"}`, open, []string{"turn_completed p2 status=interrupted", "turn_idle p2"}, ""},
+		"asks in a form":    {Claude, claude + `"hook_event_name":"Notification","notification_type":"elicitation_dialog","message":"which?"}`, open, []string{"waiting_for_input p2 prompt=which?"}, ""},
+		"asks for a url":    {Claude, claude + `"hook_event_name":"Notification","notification_type":"elicitation_url_dialog","message":"open"}`, open, []string{"waiting_for_input p2 prompt=open"}, ""},
+		"needs input":       {Claude, claude + `"hook_event_name":"Notification","notification_type":"agent_needs_input","message":"?"}`, open, []string{"waiting_for_input p2 prompt=?"}, ""},
+		"form is back":      {Claude, claude + `"hook_event_name":"Notification","notification_type":"elicitation_complete","message":"ok"}`, open, []string{"state_change p2 new=thinking"}, ""},
+		"other note":        {Claude, claude + `"hook_event_name":"Notification","notification_type":"auth_success","message":"in"}`, open, nil, ""},
+		"elicitation":       {Claude, claude + `"hook_event_name":"Elicitation","mcp_server_name":"x","message":"name?","mode":"form"}`, open, []string{"waiting_for_input p2 prompt=name?"}, "shows"},
+		"elicited":          {Claude, claude + `"hook_event_name":"ElicitationResult","mcp_server_name":"x","action":"accept"}`, open, []string{"state_change p2 new=thinking"}, "shows"},
+		"elicited, idle":    {Claude, claude + `"hook_event_name":"ElicitationResult","mcp_server_name":"x","action":"accept"}`, Turn{ID: "p2"}, nil, "shows"},
+		"compacts":          {Claude, claude + `"hook_event_name":"PreCompact","trigger":"auto","custom_instructions":null}`, open, []string{"state_change p2 new=thinking detail=compacting"}, "shows"},
+		"compacts, asked":   {Claude, claude + `"hook_event_name":"PreCompact","trigger":"manual","custom_instructions":""}`, older, []string{"turn_completed p1 status=interrupted", "state_change p2 new=thinking detail=compacting"}, "shows"},
+		"compacted":         {Claude, claude + `"hook_event_name":"PostCompact","trigger":"auto","compact_summary":"s"}`, open, []string{"state_change p2 new=thinking"}, "shows"},
+		"compacted, asked":  {Claude, claude + `"hook_event_name":"PostCompact","trigger":"manual","compact_summary":"s"}`, open, []string{"state_change p2 new=idle"}, "shows"},
+		"me, idle":          {Claude, claude + `"hook_event_name":"TeammateIdle","teammate_name":"bob","team_name":"x"}`, open, []string{"| turn_idle p2"}, "shows continues"},
+		"another, idle":     {Claude, claude + `"hook_event_name":"TeammateIdle","teammate_name":"alice","team_name":"x"}`, open, nil, ""},
+		"display":           {Claude, claude + `"hook_event_name":"MessageDisplay","turn_id":"t","message_id":"m","index":0,"final":true,"delta":"x"}`, open, nil, ""},
+		"unheard of":        {Claude, claude + `"hook_event_name":"SomethingNew","x":{"y":[1,2]}}`, open, nil, ""},
+		"sub-agent, tool":   {Claude, claude + sub + `"hook_event_name":"PreToolUse",` + bash + `,"tool_use_id":"tu1"}`, open, nil, ""},
+		"sub-agent, prompt": {Claude, claude + sub + `"hook_event_name":"UserPromptSubmit","prompt":"x"}`, older, nil, ""},
+		"sub-agent, stop":   {Claude, claude + sub + `"hook_event_name":"Stop","stop_hook_active":false}`, open, nil, ""},
+		"sub-agent stops":   {Claude, claude + sub + `"hook_event_name":"SubagentStop","stop_hook_active":false,"agent_transcript_path":"/x"}`, open, nil, ""},
+		"sub-agent starts":  {Claude, claude + sub + `"hook_event_name":"SubagentStart"}`, open, nil, ""},
+		"sub-agent asks":    {Claude, claude + sub + `"hook_event_name":"PermissionRequest",` + bash + `}`, open, []string{"confirm_required p2 tool=Bash prompt=go test ./... detail=subagent Explore"}, ""},
+		"sub-agent waits":   {Claude, claude + sub + `"hook_event_name":"Notification","notification_type":"permission_prompt","message":"m"}`, open, []string{"confirm_required p2 prompt=m detail=subagent Explore"}, ""},
+		"sub-agent goes on": {Claude, claude + sub + `"hook_event_name":"PostToolUse",` + bash + `,"tool_use_id":"tu1"}`, Turn{ID: "p2", Open: true, Blocked: true, Tool: "Bash"}, []string{"state_change p2 new=tool_running detail=subagent Explore"}, ""},
+		"another tool's":    {Claude, claude + sub + `"hook_event_name":"PostToolUse","tool_name":"Read","tool_use_id":"tu1"}`, Turn{ID: "p2", Open: true, Blocked: true, Tool: "Bash"}, nil, ""},
+		"odd sub-agent":     {Claude, claude + `"agent_id":7,"hook_event_name":"Stop","stop_hook_active":false}`, open, nil, ""},
+		"empty agent id":    {Claude, claude + `"agent_id":"","hook_event_name":"PreToolUse","tool_name":"Read","tool_use_id":"x"}`, open, []string{"tool_call_start p2 tool=Read tool_call_id=x"}, "shows"},
+
+		// Codex
+		"codex prompt":    {Codex, codex + `"hook_event_name":"UserPromptSubmit","prompt":"fix it"}`, older, []string{"turn_completed p1 thread_id=th1 status=interrupted", "turn_started p2 thread_id=th1 prompt=fix it"}, "shows context"},
+		"codex stop":      {Codex, codex + `"hook_event_name":"Stop","stop_hook_active":false,"last_assistant_message":null}`, open, []string{"| turn_completed p2 thread_id=th1 status=completed", "| turn_idle p2 thread_id=th1"}, "shows continues"},
+		"codex stop, 2nd": {Codex, codex + `"hook_event_name":"Stop","stop_hook_active":true,"last_assistant_message":"x"}`, open, []string{"| turn_completed p2 thread_id=th1 status=completed", "| turn_idle p2 thread_id=th1"}, "shows"},
+		"codex esc":       {Codex, codex + `"hook_event_name":"Interrupt"}`, open, []string{"turn_completed p2 thread_id=th1 status=interrupted", "turn_idle p2 thread_id=th1"}, ""},
+		"codex tool":      {Codex, codex + `"hook_event_name":"PreToolUse",` + bash + `,"tool_use_id":"c1"}`, open, []string{"tool_call_start p2 thread_id=th1 tool=Bash tool_call_id=c1"}, "shows"},
+		"codex tool done": {Codex, codex + `"hook_event_name":"PostToolUse",` + bash + `,"tool_use_id":"c1","tool_response":""}`, open, []string{"tool_call_end p2 thread_id=th1 tool=Bash tool_call_id=c1"}, "shows context"},
+		"codex asks":      {Codex, codex + `"hook_event_name":"PermissionRequest","tool_name":"shell","tool_input":{"command":["go","test"]}}`, open, []string{"confirm_required p2 thread_id=th1 tool=shell prompt=go test"}, "shows"},
+		"codex start":     {Codex, `{"session_id":"th1","hook_event_name":"SessionStart","source":"startup","model":"m"}`, Turn{}, []string{`session_start thread_id=th1 {"kind":"session_start","source":"startup"}`}, "begins context"},
+		"codex end":       {Codex, `{"session_id":"th1","hook_event_name":"SessionEnd","reason":"other"}`, open, []string{"turn_completed p2 thread_id=th1 status=interrupted", "session_end thread_id=th1 reason=other"}, "ends"},
+		"codex compacts":  {Codex, codex + `"hook_event_name":"PreCompact","trigger":"auto"}`, open, []string{"state_change p2 thread_id=th1 new=thinking detail=compacting"}, "shows"},
+		"codex compacted": {Codex, codex + `"hook_event_name":"PostCompact","trigger":"manual"}`, open, []string{"state_change p2 thread_id=th1 new=idle"}, "shows"},
+		"codex sub-agent": {Codex, codex + sub + `"hook_event_name":"SubagentStop","stop_hook_active":false}`, open, nil, ""},
+		"codex notify":    {CodexNotify, `{"type":"agent-turn-complete","thread-id":"th1","turn-id":"p2","cwd":"/repo","client":null,"input-messages":["x"],"last-assistant-message":null}`, open, []string{"turn_completed p2 thread_id=th1 status=completed", "turn_idle p2 thread_id=th1"}, ""},
+		"codex notify, 2": {Codex, `{"type":"agent-turn-complete","thread-id":"th1","turn-id":"p2"}`, open, []string{"turn_completed p2 thread_id=th1 status=completed", "turn_idle p2 thread_id=th1"}, ""},
+		"other notify":    {CodexNotify, `{"type":"approval-requested","thread-id":"th1"}`, open, nil, ""},
+
+		// Gemini CLI
+		"gemini prompt":    {Gemini, gemini + `"hook_event_name":"BeforeAgent","prompt":"fix it"}`, Turn{}, []string{"turn_started g1#1.* prompt=fix it"}, "shows context"},
+		"gemini next":      {Gemini, gemini + `"hook_event_name":"BeforeAgent","prompt":"fix it"}`, Turn{ID: "g1#7.abcdef01", Open: true}, []string{"turn_completed g1#7.abcdef01 status=interrupted", "turn_started g1#8.* prompt=fix it"}, "shows context"},
+		"gemini, our mail": {Gemini, gemini + `"hook_event_name":"BeforeAgent","prompt":"[atm] 1 new message for bob; answer"}`, Turn{ID: "g1#7.abcdef01", Open: true}, nil, ""},
+		"gemini done":      {Gemini, gemini + `"hook_event_name":"AfterAgent","prompt":"x","prompt_response":"done","stop_hook_active":false}`, Turn{ID: "g1#7.a", Open: true}, []string{"| turn_completed g1#7.a status=completed", "| turn_idle g1#7.a"}, "shows continues"},
+		"gemini done, 2nd": {Gemini, gemini + `"hook_event_name":"AfterAgent","prompt":"x","prompt_response":"done","stop_hook_active":true}`, Turn{ID: "g1#7.a", Open: true}, []string{"| turn_completed g1#7.a status=completed", "| turn_idle g1#7.a"}, "shows"},
+		"gemini esc":       {Gemini, gemini + `"hook_event_name":"AfterAgent","prompt":"x","prompt_response":"[no response text]","stop_hook_active":false}`, Turn{ID: "g1#7.a", Open: true}, []string{"| turn_completed g1#7.a status=interrupted", "| turn_idle g1#7.a"}, ""},
+		"gemini tool":      {Gemini, gemini + `"hook_event_name":"BeforeTool","tool_name":"run_shell_command","tool_input":{"command":"ls"}}`, Turn{ID: "g1#7.a", Open: true}, []string{"tool_call_start g1#7.a tool=run_shell_command"}, "shows"},
+		"gemini tool done": {Gemini, gemini + `"hook_event_name":"AfterTool","tool_name":"run_shell_command","tool_input":{},"tool_response":{"llmContent":"x","error":{"message":"no"}}}`, Turn{ID: "g1#7.a", Open: true}, []string{"tool_call_end g1#7.a tool=run_shell_command error=no"}, "shows context"},
+		"gemini asks":      {Gemini, gemini + `"hook_event_name":"Notification","notification_type":"ToolPermission","message":"Tool requires execution","details":{"type":"exec","command":"touch x"}}`, Turn{ID: "g1#7.a", Open: true}, []string{"confirm_required g1#7.a prompt=touch x"}, ""},
+		"gemini start":     {Gemini, gemini + `"hook_event_name":"SessionStart","source":"startup"}`, Turn{}, []string{`session_start {"kind":"session_start","source":"startup"}`}, "begins context"},
+		"gemini end":       {Gemini, gemini + `"hook_event_name":"SessionEnd","reason":"exit"}`, Turn{ID: "g1#7.a", Open: true}, []string{"turn_completed g1#7.a status=interrupted", "session_end reason=exit"}, "ends"},
+		"gemini compress":  {Gemini, gemini + `"hook_event_name":"PreCompress","trigger":"auto"}`, open, nil, ""},
+
+		// OpenCode
+		"opencode start":      {OpenCode, `{"id":"evt_1","type":"session.created","properties":{"sessionID":"o1","info":{"id":"o1"}}}`, Turn{}, []string{`session_start {"kind":"session_start","source":"created"}`}, ""},
+		"opencode busy":       {OpenCode, `{"type":"session.status","properties":{"sessionID":"o1","status":{"type":"busy"}}}`, Turn{ID: "o1#3"}, []string{"turn_started o1#4"}, ""},
+		"opencode still busy": {OpenCode, `{"type":"session.status","properties":{"sessionID":"o1","status":{"type":"busy"}}}`, Turn{ID: "o1#3", Open: true}, nil, ""},
+		"opencode retry":      {OpenCode, `{"type":"session.status","properties":{"sessionID":"o1","status":{"type":"retry","attempt":2,"message":"overloaded","next":1}}}`, Turn{ID: "o1#3", Open: true}, []string{"stream_error o1#3 error_summary=overloaded", "state_change o1#3 new=thinking detail=API retry 2"}, ""},
+		"opencode tries":      {OpenCode, `{"type":"session.status","properties":{"sessionID":"o1","status":{"type":"busy"}}}`, Turn{ID: "o1#3", Open: true, Retrying: true}, []string{"state_change o1#3 new=thinking"}, ""},
+		"opencode idle":       {OpenCode, `{"type":"session.idle","properties":{"sessionID":"o1"}}`, Turn{ID: "o1#3", Open: true}, []string{"turn_completed o1#3 status=completed", "turn_idle o1#3"}, ""},
+		"opencode idle too":   {OpenCode, `{"type":"session.status","properties":{"sessionID":"o1","status":{"type":"idle"}}}`, Turn{ID: "o1#3"}, []string{"turn_idle o1#3"}, ""},
+		"opencode gives up":   {OpenCode, `{"type":"session.idle","properties":{"sessionID":"o1"}}`, Turn{ID: "o1#3", Open: true, Retrying: true}, []string{"turn_completed o1#3 status=failed", "turn_idle o1#3"}, ""},
+		"opencode esc":        {OpenCode, `{"type":"session.error","properties":{"sessionID":"o1","error":{"name":"MessageAbortedError","data":{"message":"Aborted"}}}}`, Turn{ID: "o1#3", Open: true}, []string{"turn_completed o1#3 status=interrupted"}, ""},
+		"opencode error":      {OpenCode, `{"type":"session.error","properties":{"sessionID":"o1","error":{"name":"APIError","data":{"message":"529"}}}}`, Turn{ID: "o1#3", Open: true}, []string{"stream_error error_summary=APIError: 529", "turn_completed o1#3 status=failed"}, ""},
+		"opencode asks":       {OpenCode, `{"type":"permission.asked","properties":{"id":"per_1","sessionID":"o1","permission":"bash","patterns":["touch x"],"metadata":{"command":"touch x"},"always":["touch *"]}}`, Turn{ID: "o1#3", Open: true}, []string{"confirm_required o1#3 tool=bash prompt=touch x"}, ""},
+		"opencode asks, old":  {OpenCode, `{"type":"permission.updated","properties":{"id":"per_1","sessionID":"o1","type":"edit","title":"Edit a.go","metadata":{}}}`, Turn{ID: "o1#3", Open: true}, []string{"confirm_required o1#3 tool=edit prompt=Edit a.go"}, ""},
+		"opencode may":        {OpenCode, `{"type":"permission.replied","properties":{"sessionID":"o1","requestID":"per_1","reply":"once"}}`, Turn{ID: "o1#3", Open: true, Blocked: true}, []string{"state_change o1#3 new=tool_running"}, ""},
+		"opencode may not":    {OpenCode, `{"type":"permission.replied","properties":{"sessionID":"o1","permissionID":"per_1","response":"reject"}}`, Turn{ID: "o1#3", Open: true, Blocked: true}, []string{"state_change o1#3 new=thinking"}, ""},
+		"opencode question":   {OpenCode, `{"type":"question.asked","properties":{"id":"q1","sessionID":"o1","questions":[{"question":"Which?"},{"question":"When?"}]}}`, Turn{ID: "o1#3", Open: true}, []string{`waiting_for_input o1#3 prompt=Which?\nWhen?`}, ""},
+		"opencode answered":   {OpenCode, `{"type":"question.replied","properties":{"sessionID":"o1","requestID":"q1"}}`, Turn{ID: "o1#3", Open: true}, []string{"state_change o1#3 new=thinking"}, ""},
+		"opencode tool":       {OpenCode, `{"type":"message.part.updated","properties":{"sessionID":"o1","part":{"type":"tool","tool":"bash","callID":"c1","state":{"status":"running"}}}}`, Turn{ID: "o1#3", Open: true}, []string{"tool_call_start o1#3 tool=bash tool_call_id=c1"}, ""},
+		"opencode tool done":  {OpenCode, `{"type":"message.part.updated","properties":{"part":{"sessionID":"o1","type":"tool","tool":"bash","callID":"c1","state":{"status":"error","error":"no"}}}}`, Turn{ID: "o1#3", Open: true}, []string{"tool_call_end o1#3 tool=bash tool_call_id=c1 error=no"}, ""},
+		"opencode text":       {OpenCode, `{"type":"message.part.updated","properties":{"sessionID":"o1","part":{"type":"text","text":"hello"}}}`, Turn{ID: "o1#3", Open: true}, nil, ""},
+		"opencode tool hook":  {OpenCode, `{"type":"tool.execute.before","properties":{"sessionID":"o1","tool":"bash","callID":"c1"}}`, Turn{ID: "o1#3", Open: true}, []string{"tool_call_start o1#3 tool=bash tool_call_id=c1"}, ""},
+		"opencode end":        {OpenCode, `{"type":"session.deleted","properties":{"sessionID":"o1","info":{"id":"o1"}}}`, Turn{ID: "o1#3", Open: true}, []string{"turn_completed o1#3 status=interrupted", "session_end reason=deleted"}, "ends"},
+		"opencode other":      {OpenCode, `{"type":"todo.updated","properties":{"sessionID":"o1","todos":[]}}`, Turn{}, nil, ""},
+	} {
+		t.Run(about, func(t *testing.T) {
+			bob := team(t, nil)
+			got, err := understand(ctx, c.tool, []byte(c.in), Options{Box: bob, Now: time.Now(), Turn: func(session string) Turn {
+				if !strings.Contains(c.in, `"`+session+`"`) {
+					t.Errorf("asked about session %q", session)
+				}
+				return c.turn
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines := toldAll(got.events)
+			for _, e := range got.ending {
+				lines = append(lines, "| "+told(e))
+			}
+			for i, want := range c.want { // ids of Gemini's turns end with a hash
+				if head, tail, ok := strings.Cut(want, "*"); ok && i < len(lines) && strings.HasPrefix(lines[i], head) && len(lines[i]) > len(head)+8 {
+					lines[i] = head + "*" + lines[i][len(head)+8:]
+					_ = tail
+				}
+			}
+			same(t, about, lines, c.want...)
+			var flags []string
+			for _, f := range []struct {
+				on   bool
+				word string
+			}{{got.shows, shows}, {got.begins, "begins"}, {got.ends, "ends"}, {got.way == asContext, context}, {got.way.continues(), cont}} {
+				if f.on {
+					flags = append(flags, f.word)
+				}
+			}
+			if s := strings.Join(flags, " "); s != c.flags {
+				t.Errorf("%s, not %s", s, c.flags)
+			}
+			for _, e := range append(got.events, got.ending...) {
+				if e.Source != "hook" || e.EventID == "" || e.Field("transport") != "hook" {
+					t.Errorf("%s: source %q, event id %q", e.Kind, e.Source, e.EventID)
+				}
+			}
+		})
+	}
+}
+
+// What the programs really sent, and what it comes to; then the same once more
+// at the same time, as by hooks that are installed twice.
+func TestRealSessions(t *testing.T) {
+	t.Parallel()
+	for tool, want := range map[Tool][]string{
+		Claude: {
+			`session_start {"kind":"session_start","source":"startup"}`,
+			"turn_started p1 prompt=ECHO hello", "turn_completed p1 status=completed", "turn_idle p1",
+			"turn_started p2 prompt=DOTOOL now", "tool_call_start p2 tool=Bash tool_call_id=T", "confirm_required p2 tool=Bash prompt=touch made.txt",
+			"tool_call_end p2 tool=Bash tool_call_id=T", "turn_completed p2 status=completed", "turn_idle p2",
+			"turn_started p3 prompt=DOSLOW esc", "turn_completed p3 status=interrupted",
+			"turn_started p4 prompt=DOERROR x", "stream_error p4 error_summary=server_error: API Error: Repeated 529 Overloaded errors. The API is at capacity — this is usually temporary. Try again in a moment. If it persists, check your inference gateway (127.0.0.1:18765).",
+			"turn_completed p4 status=failed", "turn_idle p4",
+			"turn_started p5 prompt=DOSLEEP y", "tool_call_start p5 tool=Bash tool_call_id=T", "turn_completed p5 status=interrupted",
+			"state_change p6 new=thinking detail=compacting", `session_start p6 {"kind":"session_start","source":"compact"}`, "state_change p6 new=idle",
+			"session_end p7 reason=clear", `session_start p7 {"kind":"session_start","source":"clear"}`, "session_end p7 reason=prompt_input_exit",
+		},
+		Codex: {
+			`session_start thread_id=th1 {"kind":"session_start","source":"startup"}`,
+			"turn_started tu1 thread_id=th1 prompt=ECHO hello", "turn_completed tu1 thread_id=th1 status=completed", "turn_idle tu1 thread_id=th1",
+			"turn_started tu2 thread_id=th1 prompt=DOTOOL now", "tool_call_start tu2 thread_id=th1 tool=Bash tool_call_id=T",
+			"confirm_required tu2 thread_id=th1 tool=Bash prompt=touch made.txt", "tool_call_end tu2 thread_id=th1 tool=Bash tool_call_id=T",
+			"turn_completed tu2 thread_id=th1 status=completed", "turn_idle tu2 thread_id=th1",
+			"turn_started tu3 thread_id=th1 prompt=DOSLOW esc", "turn_completed tu3 thread_id=th1 status=interrupted", "turn_idle tu3 thread_id=th1",
+			"session_end thread_id=th1 reason=other",
+		},
+		Gemini: {
+			`session_start {"kind":"session_start","source":"startup"}`,
+			"turn_started #1 prompt=ECHO hello", "turn_completed #1 status=completed", "turn_idle #1",
+			"turn_started #2 prompt=DOTOOL now", "tool_call_start #2 tool=run_shell_command", "confirm_required #2 prompt=touch made.txt",
+			"tool_call_end #2 tool=run_shell_command", "turn_completed #2 status=completed", "turn_idle #2",
+			"turn_started #3 prompt=DOSLOW esc", "turn_completed #3 status=interrupted", "turn_idle #3", "session_end reason=exit",
+		},
+		OpenCode: {
+			`session_start {"kind":"session_start","source":"created"}`,
+			"turn_started #1", "turn_completed #1 status=completed", "turn_idle #1",
+			"turn_started #2", "tool_call_start #2 tool=bash tool_call_id=T", "confirm_required #2 tool=bash prompt=touch made.txt",
+			"state_change #2 new=tool_running", "tool_call_end #2 tool=bash tool_call_id=T", "turn_completed #2 status=completed", "turn_idle #2",
+			"turn_started #3", "turn_completed #3 status=interrupted", "turn_idle #3",
+			"turn_started #4", "stream_error #4 error_summary=the fake model was asked to fail", "state_change #4 new=thinking detail=API retry 1",
+			"state_change #4 new=thinking", "stream_error #4 error_summary=the fake model was asked to fail", "state_change #4 new=thinking detail=API retry 2",
+			"turn_completed #4 status=failed", "turn_idle #4",
+		},
+	} {
+		t.Run(string(tool), func(t *testing.T) {
+			bob := team(t, nil)
+			now := time.Unix(1795175000, 0) // the beginning of a moment
+			f, err := os.Open(filepath.Join("testdata", string(tool)+".ndjson"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			for lines := bufio.NewScanner(f); lines.Scan(); {
+				for range 2 {
+					out, _ := call1(t, tool, bob, lines.Text(), now)
+					if quiet := map[Tool]string{Codex: "{}\n"}[tool]; out != quiet {
+						t.Errorf("%.80s answered %q", lines.Text(), out)
+					}
+				}
+				if !strings.Contains(lines.Text(), "SessionEnd") { // Gemini's three
+					now = now.Add(2 * time.Second)
+				}
+			}
+			got := toldAll(events(t, bob))
+			for i, s := range got {
+				if head, id, ok := strings.Cut(s, "tool_call_id="); ok && id != "" {
+					got[i] = head + "tool_call_id=T"
+				}
+				if before, after, ok := strings.Cut(got[i], "#"); ok && before[:5] != "strea" {
+					kind, _, _ := strings.Cut(before, " ")
+					after, rest, _ := strings.Cut(after, " ")
+					number, _, _ := strings.Cut(after, ".")
+					got[i] = strings.TrimSpace(kind + " #" + number + " " + rest)
+				} else if kind, rest, _ := strings.Cut(got[i], " ses_1#"); rest != "" {
+					number, rest, _ := strings.Cut(rest, " ")
+					got[i] = strings.TrimSpace(kind + " #" + number + " " + rest)
+				}
+			}
+			same(t, string(tool), got, want...)
+			if _, open := state(t, bob).Open(""); open {
+				t.Error("a turn is open in the end")
+			}
+		})
+	}
+}
+
+// call1 makes one call, and returns what went to stdout and stderr.
+func call1(t testing.TB, tool Tool, bob *mailbox.Box, in string, now time.Time) (stdout, stderr string) {
+	t.Helper()
+	var out, errs strings.Builder
+	exit, err := Handle(ctx, tool, []byte(in), Options{Box: bob, Now: now, Turn: folded(t, bob), Stdout: &out, Stderr: &errs})
+	if exit != 0 || err != nil {
+		t.Fatalf("%.80s: exit %d, %v", in, exit, err)
+	}
+	return out.String(), errs.String()
+}
+
+// A sub-agent of OpenCode is a session with a parent: its turns are its own.
+func TestChildSessions(t *testing.T) {
+	t.Parallel()
+	bob := team(t, nil)
+	now := time.Now()
+	for _, in := range []string{
+		`{"type":"session.created","properties":{"sessionID":"o1","info":{"id":"o1"}}}`,
+		`{"type":"session.status","properties":{"sessionID":"o1","status":{"type":"busy"}}}`,
+		`{"type":"session.created","properties":{"sessionID":"o2","info":{"id":"o2","parentID":"o1"}}}`,
+		`{"type":"session.status","properties":{"sessionID":"o2","status":{"type":"busy"}}}`,
+		`{"type":"message.part.updated","properties":{"sessionID":"o2","part":{"type":"tool","tool":"bash","callID":"c1","state":{"status":"running"}}}}`,
+		`{"type":"permission.asked","properties":{"id":"per_1","sessionID":"o2","permission":"bash","metadata":{"command":"ls"}}}`,
+	} {
+		call1(t, OpenCode, bob, in, now)
+	}
+	s := state(t, bob)
+	if s.Turn().Session != "o1" || s.Turn().Activity != reducer.Confirming {
+		t.Errorf("%+v", s.Turn())
+	}
+	for _, in := range []string{
+		`{"type":"permission.replied","properties":{"sessionID":"o2","requestID":"per_1","reply":"once"}}`,
+		`{"type":"session.idle","properties":{"sessionID":"o2"}}`,
+		`{"type":"session.error","properties":{"sessionID":"o2","error":{"name":"MessageAbortedError"}}}`,
+		`{"type":"session.deleted","properties":{"sessionID":"o2","info":{"id":"o2","parentID":"o1"}}}`,
+	} {
+		call1(t, OpenCode, bob, in, now)
+	}
+	s = state(t, bob)
+	if s.Turn().Session != "o1" || s.Turn().Activity != reducer.ToolRunning || len(s.Turns) != 1 {
+		t.Errorf("%+v", s.Turns)
+	}
+	if id, open := s.Open("o1"); !open || id != "o1#1" {
+		t.Error(id, open)
+	}
+}
+
+// What the newest events are enough for, and what not.
+func TestRests(t *testing.T) {
+	t.Parallel()
+	e := func(kind, session, turn string) wire.Event {
+		return wire.Event{Kind: kind, Source: "hook", Session: session, TurnID: turn}
+	}
+	done, idle := e("turn_completed", "s1", "p1"), e("turn_idle", "s1", "p1")
+	read := wire.Event{Kind: "message_read", Source: "cli"}
+	pty := idle
+	pty.Source = "pty"
+	for about, c := range map[string]struct {
+		events []wire.Event
+		sure   bool
+	}{
+		"over":                {[]wire.Event{done, idle}, true},
+		"and mail was read":   {[]wire.Event{done, read, idle, read}, true},
+		"nothing":             {nil, false},
+		"idle alone":          {[]wire.Event{idle}, false},
+		"not idle yet":        {[]wire.Event{e("turn_idle", "s1", "p0"), done}, false},
+		"another turn's":      {[]wire.Event{e("turn_completed", "s1", "p0"), idle}, false},
+		"begun since":         {[]wire.Event{done, idle, e("turn_started", "s1", "p2")}, false},
+		"a tool in between":   {[]wire.Event{done, e("tool_call_start", "s1", "p1"), idle}, false},
+		"another session's":   {[]wire.Event{done, idle, e("turn_idle", "s2", "p9")}, false},
+		"without a turn":      {[]wire.Event{e("turn_completed", "s1", ""), e("turn_idle", "s1", "")}, false},
+		"seen on the screen":  {[]wire.Event{done, pty}, false},
+		"a session's new one": {[]wire.Event{done, idle, e("session_start", "s1", "")}, false},
+	} {
+		got, sure := Rests(c.events, "s1")
+		if sure != c.sure || sure && got != (Turn{ID: "p1"}) || !sure && got != (Turn{}) {
+			t.Errorf("%s: %+v, %v", about, got, sure)
+		}
+	}
+}
