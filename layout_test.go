@@ -44,7 +44,7 @@ var mayImport = map[string][]string{
 var onlyImporter = map[string][]string{
 	"github.com/fsnotify/fsnotify": {"watcher"},
 	"github.com/gofrs/flock":       {"internal/lockfile"},
-	"github.com/BurntSushi/toml":   {"teams"},
+	"github.com/pelletier/go-toml": {"teams"},
 	"golang.org/x/term":            {"cmd/atm"},
 	"golang.org/x/sys":             {"internal/atomicfile", "internal/lockfile", "internal/outlet", "mailbox", "teams", "watcher", "internal/bench", "internal/crashtest"},
 }

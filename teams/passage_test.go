@@ -27,7 +27,7 @@ func TestPassage(t *testing.T) {
 		{"a turn that gets its name late", []string{"state_change new=thinking", "message_read id=ID", "turn_completed turn=t1 status=failed"}, "t1", 1, 3, "failed"},
 		{"typing failed", []string{"injecting id=ID", "injection_failed id=ID outcome=stuck", "turn_started turn=t1", "turn_completed turn=t1"}, "", 0, 0, ""},
 		{"another's message", []string{"turn_started turn=t1", "message_read id=other", "turn_completed turn=t1"}, "", 0, 0, ""},
-		{"the process ends", []string{"turn_started turn=t1", "message_read id=ID", "exited code=1"}, "t1", 1, 3, "interrupted"},
+		{"the process ends", []string{"turn_started turn=t1", "message_read id=ID", "exited code=1"}, "t1", 1, 3, "failed"},
 	} {
 		t.Run(c.about, func(t *testing.T) {
 			team := newTeam(t, newRoot(t), "bob")

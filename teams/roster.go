@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/BurntSushi/toml"
+	"github.com/pelletier/go-toml/v2"
 
 	"github.com/agentteammail/atm/wire"
 )
@@ -43,7 +43,7 @@ func (t *Team) readRoster() (r Roster, err error) {
 	if err != nil {
 		return r, err
 	}
-	if _, err := toml.Decode(string(data), &r); err != nil {
+	if err := toml.Unmarshal(data, &r); err != nil {
 		return Roster{}, fmt.Errorf("%s/%s: %w", t.Dir().Path(), rosterFile, err)
 	}
 	if _, there := r.Members["lead"]; r.Lead == "" && there {

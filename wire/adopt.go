@@ -73,7 +73,7 @@ func (r *reading) adopt(v Vocabulary, e *Event) (err error) {
 		err = new(DaemonStreamEvent).take(r, true)
 	default:
 		if _, err = r.must("kind"); err == nil {
-			err = r.types(kinds[e.Kind])
+			err = r.types(kinds()[e.Kind])
 		}
 	}
 	for _, id := range []struct {

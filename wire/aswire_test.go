@@ -156,7 +156,7 @@ func TestCompose(t *testing.T) {
 func TestKinds(t *testing.T) {
 	all := Kinds()
 	for _, k := range append(append([]string{}, kindsOf[SessionEvent]()...), kindsOf[SessionUpdate]()...) {
-		if kinds[k] == nil || IsOwnKind(k) || IsDaemonKind(k) {
+		if kinds()[k] == nil || IsOwnKind(k) || IsDaemonKind(k) {
 			t.Errorf("%s is not in the table, or is ours", k)
 		}
 	}
@@ -165,7 +165,7 @@ func TestKinds(t *testing.T) {
 			t.Error(k)
 		}
 	}
-	if len(all) != len(kinds)+len(currentKinds) || !IsOwnKind("session_start") || IsOwnKind("turn_idle") || IsOwnKind("x") {
+	if len(all) != len(kinds())+len(currentKinds) || !IsOwnKind("session_start") || IsOwnKind("turn_idle") || IsOwnKind("x") {
 		t.Error(all)
 	}
 }

@@ -23,19 +23,32 @@ type Body struct {
 
 // plain says where else the vocabularies keep what has a plain name: members,
 // or members of members.
-var plain = map[string][][]string{
-	"session":      {{"session_id"}, {"sessionId"}},
-	"turn_id":      {{"turnId"}, {"turn", "id"}},
-	"thread_id":    {{"threadId"}, {"thread", "id"}},
-	"status":       {{"turn", "status"}},
-	"agent":        {{"agent_id"}, {"slot_id"}},
-	"tool":         {{"tool_name"}, {"tool_call", "name"}, {"request", "tool_call", "name"}, {"toolCall", "title"}, {"title"}},
-	"tool_call_id": {{"toolCallId"}, {"tool_call", "id"}, {"request", "tool_call", "id"}, {"toolCall", "toolCallId"}},
-	"prompt":       {{"toolCall", "title"}},
-	"summary":      {{"error_summary"}, {"error", "message"}, {"message"}},
-	"previous":     {{"prev_state"}}, // missiond
-	"new":          {{"new_state"}},
-	"code":         {{"exit_code"}},
+var plain = []struct {
+	name  string
+	where [][]string
+}{
+	{"session", [][]string{{"session_id"}, {"sessionId"}}},
+	{"turn_id", [][]string{{"turnId"}, {"turn", "id"}}},
+	{"thread_id", [][]string{{"threadId"}, {"thread", "id"}}},
+	{"status", [][]string{{"turn", "status"}}},
+	{"agent", [][]string{{"agent_id"}, {"slot_id"}}},
+	{"tool", [][]string{{"tool_name"}, {"tool_call", "name"}, {"request", "tool_call", "name"}, {"toolCall", "title"}, {"title"}}},
+	{"tool_call_id", [][]string{{"toolCallId"}, {"tool_call", "id"}, {"request", "tool_call", "id"}, {"toolCall", "toolCallId"}}},
+	{"prompt", [][]string{{"toolCall", "title"}}},
+	{"summary", [][]string{{"error_summary"}, {"error", "message"}, {"message"}}},
+	{"previous", [][]string{{"prev_state"}}}, // missiond
+	{"new", [][]string{{"new_state"}}},
+	{"code", [][]string{{"exit_code"}}},
+}
+
+// elsewhere is where else a plain name is looked for.
+func elsewhere(name string) [][]string {
+	for i := range plain {
+		if plain[i].name == name {
+			return plain[i].where
+		}
+	}
+	return nil
 }
 
 // Body reads what is under Wire. An event without one, or with one that is no
@@ -74,7 +87,7 @@ func (b Body) Raw(name string) json.RawMessage {
 	if raw := b.find(name); raw != nil {
 		return raw
 	}
-	for _, p := range plain[name] {
+	for _, p := range elsewhere(name) {
 		if raw := b.at(p); raw != nil {
 			return raw
 		}
@@ -132,7 +145,7 @@ func (b Body) text(name string) string {
 		return s
 	}
 	s := str(b.find(name))
-	for _, p := range plain[name] {
+	for _, p := range elsewhere(name) {
 		if s != "" {
 			break
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // kindOf is what the value of a field must be, if it is there and not null.
@@ -24,42 +25,45 @@ const (
 )
 
 // kinds are the fields, with their types, of the kinds of runner, hooks and
-// mailbox, and of what scripts say in the words of other vocabularies.
-var kinds = map[string]map[string]kindOf{
-	"session_start":      {"source": aString},
-	"session_end":        {"reason": aString},
-	"spawned":            {"pid": aNumber},
-	"state_change":       {"previous": aString, "new": aString, "detail": aString},
-	"confirm_required":   {"id": aString, "prompt": aString, "tool": aString, "options": anArray},
-	"exited":             {"code": aNumber, "signal": aString},
-	"restarting":         {"attempt": aNumber, "pause_ms": aNumber},
-	EventAnnounced:       {"id": aString},
-	EventRead:            {"id": aString, "batch": aString},
-	EventAcked:           {"id": aString},
-	EventWithdrawn:       {"id": aString},
-	EventInjecting:       {"id": aString},
-	EventInjected:        {"id": aString},
-	EventInjectionFailed: {"id": aString, "outcome": aString, "reason": aString},
+// mailbox, and of what scripts say in the words of other vocabularies. (Made
+// when it is first needed: most commands never do.)
+var kinds = sync.OnceValue(func() map[string]map[string]kindOf {
+	return map[string]map[string]kindOf{
+		"session_start":      {"source": aString},
+		"session_end":        {"reason": aString},
+		"spawned":            {"pid": aNumber},
+		"state_change":       {"previous": aString, "new": aString, "detail": aString},
+		"confirm_required":   {"id": aString, "prompt": aString, "tool": aString, "options": anArray},
+		"exited":             {"code": aNumber, "signal": aString},
+		"restarting":         {"attempt": aNumber, "pause_ms": aNumber},
+		EventAnnounced:       {"id": aString},
+		EventRead:            {"id": aString, "batch": aString},
+		EventAcked:           {"id": aString},
+		EventWithdrawn:       {"id": aString},
+		EventInjecting:       {"id": aString},
+		EventInjected:        {"id": aString},
+		EventInjectionFailed: {"id": aString, "outcome": aString, "reason": aString},
 
-	TurnStarted:     {},
-	TurnCompleted:   {"status": aStatus},
-	TurnIdle:        {},
-	StreamFailed:    {},
-	DroppedCounters: {"dropped": aCount, "unknown": aCount},
+		TurnStarted:     {},
+		TurnCompleted:   {"status": aStatus},
+		TurnIdle:        {},
+		StreamFailed:    {},
+		DroppedCounters: {"dropped": aCount, "unknown": aCount},
 
-	"agent_output":      {"stream": aStream},
-	"draft_ready":       {"draft_id": aUUID, "artifact_count": aCount},
-	"goal_complete":     {"goal_id": aUUID},
-	"waiting_for_input": {},
-	"status_update":     {},
+		"agent_output":      {"stream": aStream},
+		"draft_ready":       {"draft_id": aUUID, "artifact_count": aCount},
+		"goal_complete":     {"goal_id": aUUID},
+		"waiting_for_input": {},
+		"status_update":     {},
 
-	"message_delta":   {},
-	"tool_call_start": {"tool_call": anObject},
-	"tool_call_end":   {},
-	"turn_complete":   {},
-	"error":           {},
-	"server_request":  {"request": anObject},
-}
+		"message_delta":   {},
+		"tool_call_start": {"tool_call": anObject},
+		"tool_call_end":   {},
+		"turn_complete":   {},
+		"error":           {},
+		"server_request":  {"request": anObject},
+	}
+})
 
 // currentKinds are the updates of the Agent Client Protocol, version 1.
 var currentKinds = []string{
@@ -69,12 +73,12 @@ var currentKinds = []string{
 
 // Kinds are the kinds of event that mean something here, sorted.
 func Kinds() []string {
-	return slices.Sorted(slices.Values(append(slices.Collect(maps.Keys(kinds)), currentKinds...)))
+	return slices.Sorted(slices.Values(append(slices.Collect(maps.Keys(kinds())), currentKinds...)))
 }
 
 // IsOwnKind reports whether a kind is of the runner, the hooks or the mailbox.
 func IsOwnKind(kind string) bool {
-	_, known := kinds[kind]
+	_, known := kinds()[kind]
 	return known && tagOf(kind) == "kind" && !IsDaemonKind(kind)
 }
 
@@ -139,7 +143,7 @@ func Compose(kind string, pairs [][2]string) (Event, error) {
 			return e, fmt.Errorf("%s stands twice", key)
 		}
 		raw := json.RawMessage(value)
-		want := kinds[kind][key]
+		want := kinds()[kind][key]
 		switch {
 		case want == aNumber || want == aCount:
 		case (strings.HasPrefix(value, "{") || strings.HasPrefix(value, "[")) && json.Valid(raw):
