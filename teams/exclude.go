@@ -76,10 +76,9 @@ func isRepository(dir string) bool {
 // worktree, and nothing else: see gitignore(5). A line feed cannot be written
 // there, so one stands as any character.
 func excludeLine(rel string) string {
-	return "/" + gitignoreEscapes.Replace(rel) + "/"
+	escapes := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, "\n", "?")
+	return "/" + escapes.Replace(rel) + "/"
 }
-
-var gitignoreEscapes = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, "\n", "?")
 
 // addLine appends line to info/exclude in the repository's own directory,
 // unless it is there.

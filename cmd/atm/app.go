@@ -61,24 +61,29 @@ func app() *cmdline.App {
 	}
 }
 
-// run makes a verb's function of one that is given the surroundings and may
-// return any error: it is explained on the way out.
-func run(f func(ctx context.Context, e *env) error) func(context.Context, *cmdline.Call) error {
-	return func(ctx context.Context, c *cmdline.Call) error {
-		e := &env{Call: c}
-		err := e.explain(f(ctx, e))
-		if e.root != nil {
-			e.root.Close()
-		}
-		return err
-	}
-}
+// run is a verb's function. It is given the surroundings and may return any
+// error: that is explained on the way out. (Types, not functions that return
+// closures: the table of verbs is then made by the compiler, not at each start.)
+type run func(ctx context.Context, e *env) error
 
 // long is run for verbs that wait or take long.
-func long(f func(ctx context.Context, e *env) error) func(context.Context, *cmdline.Call) error {
+type long func(ctx context.Context, e *env) error
+
+// Run runs the verb.
+func (f run) Run(ctx context.Context, c *cmdline.Call) error {
+	e := &env{Call: c}
+	err := e.explain(f(ctx, e))
+	if e.root != nil {
+		e.root.Close()
+	}
+	return err
+}
+
+// Run runs the verb.
+func (f long) Run(ctx context.Context, c *cmdline.Call) error {
 	return run(func(ctx context.Context, e *env) error {
 		return e.interruptible(ctx, func(ctx context.Context) error { return f(ctx, e) })
-	})
+	}).Run(ctx, c)
 }
 
 // interruptible calls f with a context that an interrupt ends: exit 130. What

@@ -43,9 +43,11 @@ var sendVerb = &cmdline.Verb{
 	Name: "send", Aliases: []string{"msg"}, Args: "TO[,TO…] [TEXT…]", Summary: "send a message",
 	Examples: []string{`atm send bob "The parser is done." --ack`, `make test 2>&1 | tail -50 | atm send bob,carol -`},
 	Notes:    []string{"all is everybody but you. Exit 4: sent, but waited in vain; 6: some recipients only."},
-	Flags: append(slices.Clone(letterFlags),
-		cmdline.Flag{Name: "to", Kind: cmdline.Strings, Arg: "TO", Usage: "recipients, as a flag"},
-		cmdline.Flag{Name: "batch", Usage: "NDJSON on stdin"}),
+	Common:   letterFlags,
+	Flags: []cmdline.Flag{
+		{Name: "to", Kind: cmdline.Strings, Arg: "TO", Usage: "recipients, as a flag"},
+		{Name: "batch", Usage: "NDJSON on stdin"},
+	},
 	MaxArgs: -1,
 	Run:     run(send),
 }
@@ -54,7 +56,8 @@ var replyVerb = &cmdline.Verb{
 	Name: "reply", Args: "ID [TEXT…]", Summary: "answer a message, in its thread",
 	Examples: []string{`atm reply 9f3a1c "Rebased."`},
 	Notes:    []string{"Answering what wants an ack is the ack; answering unread mail reads it."},
-	Flags:    append(slices.Clone(letterFlags), cmdline.Flag{Name: "all", Usage: "to every recipient as well"}),
+	Common:   letterFlags,
+	Flags:    []cmdline.Flag{{Name: "all", Usage: "to every recipient as well"}},
 	MinArgs:  1, MaxArgs: -1,
 	Run: run(reply),
 }

@@ -1,0 +1,76 @@
+package install
+
+import (
+	"path/filepath"
+)
+
+// claudeEvents are what internal/hook understands of Claude Code's hooks. Mail
+// is handed over where a turn begins, goes on or ends: those wait for the
+// mailbox, the others only for the log.
+var claudeEvents = []event{
+	{"SessionStart", 10}, {"SessionEnd", 5}, {"UserPromptSubmit", 10}, {"Stop", 10}, {"StopFailure", 5},
+	{"Notification", 5}, {"PreToolUse", 5}, {"PostToolUse", 5}, {"PostToolUseFailure", 5}, {"PostToolBatch", 10},
+	{"PermissionRequest", 5}, {"PermissionDenied", 5}, {"Elicitation", 5}, {"ElicitationResult", 5},
+	{"PreCompact", 5}, {"PostCompact", 5}, {"SubagentStart", 5}, {"SubagentStop", 5}, {"TeammateIdle", 10},
+}
+
+// claude is the plan for Claude Code (2.1): one file, settings.json, has
+// everything.
+//
+// Sources: the settings layout and events, protocols of the program's bundle
+// 2.1.328; rules, https://code.claude.com/docs/en/permissions; the sandbox,
+// https://code.claude.com/docs/en/sandboxing; all tried with 2.1.197.
+//
+//   - The user's file is settings.json in CLAUDE_CONFIG_DIR, else ~/.claude; a
+//     directory's own, which is not for the repository, .claude/settings.local.json.
+//     Hooks of all files run, the same command once. Both are read by JSON.parse.
+//   - Bash(atm send:*) is "atm send", alone or with a blank and more behind it.
+//     A line with ; && | or a line end is taken apart and every command judged
+//     on its own; command substitution and redirections are asked about.
+//   - sandbox.filesystem.allowWrite adds to what sandboxed commands may write,
+//     lists of all files together; it switches no sandbox on. A path with a
+//     slash in front is absolute.
+//   - env holds for the session and everything it starts, hooks too.
+//   - Timeouts are in seconds. At the end of a session hooks are given 1.5 s
+//     unless one asks for more.
+func (p *Place) claude(r Request, local string) *plan {
+	pl := &plan{}
+	path := filepath.Join(local, ".claude", "settings.local.json")
+	if !r.Local {
+		dir := p.getenv("CLAUDE_CONFIG_DIR")
+		if dir == "" {
+			dir = filepath.Join(p.Home, ".claude")
+		}
+		path = filepath.Join(dir, "settings.json")
+	}
+	h := hooks{tool: r.Tool, command: shellLine(p.command(r.Tool, "")), events: claudeEvents}
+	rules := perVerb(func(v string) string { return "Bash(atm " + v + ":*)" })
+	pl.parts = append(pl.parts, part{
+		path: path, format: strictJSON, ours: h.ours, commands: h.commands(path, strictJSON),
+		fill: func(s *sheet) error {
+			if err := h.fill(s); err != nil {
+				return err
+			}
+			if s.isFlag("disableAllHooks", "true") {
+				s.notes = append(s.notes, "disableAllHooks is true in "+s.path+": claude runs no hooks until you change that")
+			}
+			if err := s.allow(rules, "permissions", "allow"); err != nil {
+				return err
+			}
+			if err := p.addRoot(s, nil, "sandbox", "filesystem", "allowWrite"); err != nil {
+				return err
+			}
+			return s.identify(r.Agent, "env", "ATM_AGENT")
+		},
+		clear: func(s *sheet) error {
+			h.clear(s)
+			s.disallow(rules, "permissions", "allow")
+			p.dropRoots(s, "sandbox", "filesystem", "allowWrite")
+			s.unidentify("env", "ATM_AGENT")
+			return nil
+		},
+	})
+	p.pathNote(pl)
+	p.rootNote(pl)
+	return pl
+}

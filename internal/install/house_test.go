@@ -1,0 +1,155 @@
+package install
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A house is a user's home, a repository in it and atm on the PATH.
+type house struct {
+	*testing.T
+	dir string
+	Place
+}
+
+func newHouse(t *testing.T) *house {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &house{T: t, dir: dir}
+	h.write("bin/atm", "#!/bin/sh\n")
+	if err := os.Chmod(h.at("bin/atm"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	h.write("repo/.atm/FORMAT", "1\n")
+	h.Place = Place{
+		Home: h.at("home"), Dir: h.at("repo"), State: h.at("home/.local/state/atm"), Self: h.at("bin/atm"), Root: h.at("repo/.atm"),
+		Getenv: h.env("PATH", h.at("bin")),
+	}
+	if err := os.Mkdir(h.at("home"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// env is an environment of some variables.
+func (h *house) env(pairs ...string) func(string) string {
+	return func(name string) string {
+		for i := 0; i < len(pairs); i += 2 {
+			if pairs[i] == name {
+				return pairs[i+1]
+			}
+		}
+		return ""
+	}
+}
+
+func (h *house) at(name string) string { return filepath.Join(h.dir, filepath.FromSlash(name)) }
+
+func (h *house) write(name, data string) {
+	h.Helper()
+	if err := os.MkdirAll(filepath.Dir(h.at(name)), 0o700); err != nil {
+		h.Fatal(err)
+	}
+	if err := os.WriteFile(h.at(name), []byte(data), 0o600); err != nil {
+		h.Fatal(err)
+	}
+}
+
+// read is a file's content, "(none)" where there is no file.
+func (h *house) read(name string) string {
+	h.Helper()
+	data, err := os.ReadFile(h.at(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "(none)"
+	}
+	if err != nil {
+		h.Fatal(err)
+	}
+	return string(data)
+}
+
+// tree is every file below a directory, with its content and mode; links as
+// what they say.
+func (h *house) tree(name string) map[string]string {
+	h.Helper()
+	out := map[string]string{}
+	err := filepath.WalkDir(h.at(name), func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(h.dir, path)
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		switch {
+		case d.IsDir():
+			out[rel] = info.Mode().String()
+		case info.Mode().Type() == fs.ModeSymlink:
+			out[rel], _ = os.Readlink(path)
+		default:
+			data, _ := os.ReadFile(path)
+			out[rel] = info.Mode().String() + " " + string(data)
+		}
+		return nil
+	})
+	if err != nil {
+		h.Fatal(err)
+	}
+	return out
+}
+
+func (h *house) same(what string, a, b map[string]string) {
+	h.Helper()
+	for k, v := range a {
+		if w, ok := b[k]; !ok {
+			h.Errorf("%s: %s is gone", what, k)
+		} else if v != w {
+			h.Errorf("%s: %s was\n%s\nand is\n%s", what, k, v, w)
+		}
+	}
+	for k, v := range b {
+		if _, ok := a[k]; !ok {
+			h.Errorf("%s: %s is new:\n%s", what, k, v)
+		}
+	}
+}
+
+func (h *house) git(dir string, args ...string) {
+	h.Helper()
+	if _, err := exec.LookPath("git"); err != nil {
+		h.Skip("git is not installed")
+	}
+	cmd := exec.Command("git", append([]string{"-C", h.at(dir)}, args...)...)
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_SYSTEM="+os.DevNull,
+		"GIT_AUTHOR_NAME=x", "GIT_AUTHOR_EMAIL=x@example.com", "GIT_COMMITTER_NAME=x", "GIT_COMMITTER_EMAIL=x@example.com")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		h.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+func (h *house) install(r Request) *Report {
+	h.Helper()
+	rep, err := h.Install(r)
+	if err != nil {
+		h.Fatalf("install %+v: %v", r, err)
+	}
+	return rep
+}
+
+func (h *house) uninstall(r Request) *Report {
+	h.Helper()
+	rep, err := h.Uninstall(r)
+	if err != nil {
+		h.Fatalf("uninstall %+v: %v", r, err)
+	}
+	return rep
+}

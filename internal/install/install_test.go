@@ -1,0 +1,399 @@
+package install
+
+import (
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+var update = flag.Bool("update", false, "write the files in testdata anew")
+
+// requests are all that can be asked for.
+func requests() []Request {
+	var out []Request
+	for _, tool := range Tools {
+		out = append(out, Request{Tool: tool}, Request{Tool: tool, Local: true}, Request{Tool: tool, Local: true, Agent: "bob"})
+	}
+	return out
+}
+
+// Where nothing was: again changes nothing, uninstall leaves nothing, and a dry
+// run does what the real one says.
+func TestFromNothing(t *testing.T) {
+	for _, r := range requests() {
+		t.Run(strings.TrimSpace(r.Tool+" "+r.Agent), func(t *testing.T) {
+			h := newHouse(t)
+			h.git("repo", "init", "-q", ".")
+			h.git("repo", "config", "core.excludesFile", os.DevNull)
+			before := h.tree(".")
+			dry := r
+			dry.DryRun = true
+			said := h.install(dry)
+			h.same("dry run", before, h.tree("."))
+			done := h.install(r)
+			if len(done.Files) == 0 || len(said.Files) != len(done.Files) {
+				t.Errorf("the dry run said %v, the real one %v", said.Files, done.Files)
+			}
+			for i, f := range done.Files {
+				if f.Path != said.Files[i].Path || !slices.Equal(f.Changes, said.Files[i].Changes) {
+					t.Errorf("the dry run said %v, the real one %v", said.Files[i], f)
+				}
+			}
+			after := h.tree(".")
+			for name, v := range after {
+				if _, old := before[name]; !old && !strings.HasPrefix(v, "-rw-------") && !strings.HasPrefix(v, "drwx------") {
+					t.Errorf("%s may be read by others: %.10s", name, v)
+				}
+			}
+			if r.Local {
+				cmd := exec.Command("git", "-C", h.at("repo"), "status", "--porcelain")
+				out, err := cmd.CombinedOutput()
+				if err != nil || strings.Contains(strings.ReplaceAll(string(out), ".atm/", ""), "?? .") {
+					t.Errorf("git sees %s %v", out, err)
+				}
+			}
+			if again := h.install(r); len(again.Files) != 0 {
+				t.Errorf("again changes %v", again.Files)
+			}
+			h.same("again", after, h.tree("."))
+			dry.Agent = ""
+			if rep, err := h.Uninstall(dry); err != nil || len(rep.Files) == 0 {
+				t.Errorf("a dry uninstall: %v %v", rep, err)
+			}
+			h.same("dry uninstall", after, h.tree("."))
+			h.uninstall(r)
+			h.same("uninstall", before, h.tree("."))
+			if again := h.uninstall(r); len(again.Files) != 0 {
+				t.Errorf("uninstall again changes %v", again.Files)
+			}
+		})
+	}
+}
+
+// The cases in testdata are whole files: as they were, as install makes them,
+// and what uninstall leaves of them when somebody added a line in between. The
+// first line of a case is the request.
+func TestGolden(t *testing.T) {
+	cases, err := filepath.Glob(filepath.Join("testdata", "*.txtar"))
+	if err != nil || len(cases) == 0 {
+		t.Fatal(err, cases)
+	}
+	for _, path := range cases {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
+			ar, err := txtar.ParseFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			words := strings.Fields(strings.SplitN(string(ar.Comment), "\n", 2)[0])
+			r := Request{Tool: words[0], Local: slices.Contains(words, "--local")}
+			if i := slices.Index(words, "--as"); i > 0 {
+				r.Agent = words[i+1]
+			}
+			h := newHouse(t)
+			h.git("repo", "init", "-q", ".")
+			names := map[string]bool{}
+			for _, f := range ar.Files {
+				stage, name, _ := strings.Cut(f.Name, "/")
+				if stage == "before" {
+					h.write(name, string(f.Data))
+				}
+				if stage == "before" || stage == "after" {
+					names[name] = true
+				}
+			}
+			before := h.tree("home")
+			h.install(r)
+			want := map[string]string{}
+			for _, f := range ar.Files {
+				want[f.Name] = string(f.Data)
+			}
+			got := func(stage, name string) string {
+				s := h.read(name)
+				return strings.ReplaceAll(s, h.dir, "$DIR")
+			}
+			for name := range names {
+				check(t, ar, "after/"+name, got("after", name), want)
+			}
+			if again := h.install(r); len(again.Files) > 0 {
+				t.Errorf("again changes %v", again.Files)
+			}
+			// Undisturbed, uninstall is exact.
+			undisturbed := h.tree(".")
+			h.uninstall(r)
+			h.same("uninstall", before, h.tree("home"))
+			// Disturbed, it keeps what was added.
+			for name, v := range undisturbed {
+				if strings.HasPrefix(v, "-") {
+					h.write(name, v[strings.Index(v, " ")+1:])
+				}
+			}
+			for name := range names {
+				s := h.read(name)
+				for _, add := range [][2]string{{"{", "{\n  \"added\": 1,"}, {"[sandbox_workspace_write]", "added = 1\n[sandbox_workspace_write]"}, {"# atm begin", "# added\n# atm begin"}, {"// atm begin", "// added\n// atm begin"}} {
+					if strings.HasPrefix(s, add[0]) || add[0][0] == '[' && strings.Contains(s, "\n"+add[0]) {
+						h.write(name, strings.Replace(s, add[0], add[1], 1))
+						break
+					}
+				}
+			}
+			h.uninstall(r)
+			for name := range names {
+				check(t, ar, "left/"+name, got("left", name), want)
+			}
+			if *update {
+				if err := os.WriteFile(path, txtar.Format(ar), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// check compares a file with what the archive says, or puts it there.
+func check(t *testing.T, ar *txtar.Archive, name, got string, want map[string]string) {
+	t.Helper()
+	if !strings.HasSuffix(got, "\n") {
+		got += "(no line end)\n"
+	}
+	if *update {
+		i := slices.IndexFunc(ar.Files, func(f txtar.File) bool { return f.Name == name })
+		if i < 0 {
+			ar.Files = append(ar.Files, txtar.File{Name: name})
+			i = len(ar.Files) - 1
+		}
+		ar.Files[i].Data = []byte(got)
+		return
+	}
+	if got != want[name] {
+		t.Errorf("%s is\n%s\nnot\n%s", name, got, want[name])
+	}
+}
+
+// Nothing is lost of a file that looks unusual, and uninstall gives it back.
+func TestUnusualBytes(t *testing.T) {
+	for _, c := range []struct{ name, tool, file, data string }{
+		{"byte order mark", "claude", "home/.claude/settings.json", "\uFEFF{\n  \"model\": \"x\"\n}\n"},
+		{"CRLF and tabs", "claude", "home/.claude/settings.json", "{\r\n\t\"model\": \"x\",\r\n\t\"permissions\": {\r\n\t\t\"allow\": []\r\n\t}\r\n}"},
+		{"no line end", "claude", "home/.claude/settings.json", "{\n    \"model\": \"x\"}"},
+		{"a tight line", "claude", "home/.claude/settings.json", `{"model":"x","hooks":{},"permissions":{"deny":["Bash(rm:*)"]}}`},
+		{"nothing", "claude", "home/.claude/settings.json", ""},
+		{"white space", "claude", "home/.claude/settings.json", " \n\n"},
+		{"an empty object", "claude", "home/.claude/settings.json", "{}"},
+		{"twice the same key", "claude", "home/.claude/settings.json", "{\n  \"hooks\": {\"Stop\": []},\n  \"a\": 1,\n  \"hooks\": {\"Stop\": [], \"Other\": 2}\n}\n"},
+		{"escapes", "claude", "home/.claude/settings.json", "{\"\\u0068ooks\": {\"St\\u006fp\": []}, \"n\": 1e400, \"big\": 123456789012345678901234567890}"},
+		{"empty lists", "claude", "home/.claude/settings.json", "{\n  \"permissions\": {\n    \"allow\": [],\n    \"deny\": []\n  },\n  \"hooks\": {\n    \"Stop\": []\n  }\n}\n"},
+		{"comments", "gemini", "home/.gemini/settings.json", "// mine\n{\n  // a\n  \"hooks\": { /* none */ }, // b\n  \"tools\": {\n    \"sandboxAllowedPaths\": [\n      \"/x\" // x\n    ]\n  }\n}\n// end"},
+		{"a comma too many", "opencode", "home/.config/opencode/opencode.jsonc", "{\n  \"permission\": {\n    \"bash\": {\n      \"*\": \"ask\", // all\n    },\n  },\n}\n"},
+		{"a string for all", "opencode", "home/.config/opencode/opencode.json", "{\"permission\": \"ask\"}\n"},
+		{"TOML with CRLF", "codex", "home/.codex/config.toml", "# mine\r\nmodel = \"x\"\r\n\r\n[sandbox_workspace_write]\r\nwritable_roots = [ '/a', ] # c\r\n\r\n[z]\r\n"},
+		{"TOML without line end", "codex", "home/.codex/config.toml", "sandbox_workspace_write = { network_access = true }"},
+		{"hooks of somebody", "codex", "home/.codex/hooks.json", "{\"hooks\":{\"Stop\":[{\"matcher\":\"*\",\"hooks\":[{\"type\":\"command\",\"command\":\"say done\"}]}]},\"description\":\"mine\"}"},
+		{"rules of somebody", "codex", "home/.codex/rules/atm.rules", "prefix_rule(pattern = [\"ls\"])"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := newHouse(t)
+			h.write(c.file, c.data)
+			before := h.tree("home")
+			h.install(Request{Tool: c.tool})
+			after := h.read(c.file)
+			if after == c.data {
+				t.Error("nothing was installed")
+			}
+			if again := h.install(Request{Tool: c.tool}); len(again.Files) > 0 {
+				t.Errorf("again changes %v\n%s\n%s", again.Files, after, h.read(c.file))
+			}
+			if nl := strings.Count(c.data, "\r\n"); nl > 0 && strings.Count(after, "\n") != strings.Count(after, "\r\n") {
+				t.Errorf("line ends are mixed: %q", after)
+			}
+			h.uninstall(Request{Tool: c.tool})
+			h.same("uninstall", before, h.tree("home"))
+
+			// Without the note it takes a little more: what is ours goes, what
+			// was there stays.
+			h.install(Request{Tool: c.tool})
+			if err := os.RemoveAll(h.State); err != nil {
+				t.Fatal(err)
+			}
+			h.uninstall(Request{Tool: c.tool})
+			if left := h.read(c.file); strings.Contains(left, "atm hook") || strings.Contains(left, "atm send") {
+				t.Errorf("of ours is left:\n%s", left)
+			}
+		})
+	}
+}
+
+// What cannot be understood, or is not the user's alone, is named, and nothing
+// is written anywhere.
+func TestRefused(t *testing.T) {
+	for _, c := range []struct {
+		name, file, data string
+		r                Request
+		want             string
+	}{
+		{"not JSON", "home/.claude/settings.json", "{\"a\": }", Request{Tool: "claude"}, "home/.claude/settings.json cannot be understood, and was left alone: line 1, column 7"},
+		{"a comment", "home/.claude/settings.json", "{} // mine", Request{Tool: "claude"}, "a comment, which this program does not read"},
+		{"a comma too many", "home/.gemini/settings.json", "{\"a\": 1,}", Request{Tool: "gemini"}, "cannot be understood"},
+		{"no object", "home/.claude/settings.json", "[]", Request{Tool: "claude"}, "it is a list, not an object"},
+		{"hooks are a list", "home/.claude/settings.json", "{\"hooks\": []}", Request{Tool: "claude"}, "hooks is a list, not an object"},
+		{"an event is an object", "home/.claude/settings.json", "{\"hooks\": {\"Stop\": {}}}", Request{Tool: "claude"}, "hooks.Stop is an object, not a list"},
+		{"rules are a string", "home/.claude/settings.json", "{\"permissions\": {\"allow\": \"all\"}}", Request{Tool: "claude"}, "permissions.allow is a string, not a list"},
+		{"not TOML", "home/.codex/config.toml", "model = \n", Request{Tool: "codex"}, "config.toml cannot be understood"},
+		{"roots are a number", "home/.codex/config.toml", "[sandbox_workspace_write]\nwritable_roots = 3\n", Request{Tool: "codex"}, "sandbox_workspace_write.writable_roots is no list"},
+		{"UTF-16", "home/.claude/settings.json", "\xff\xfe{\x00}\x00", Request{Tool: "claude"}, "this is not UTF-8"},
+		{"a directory", "home/.claude/settings.json/x", "", Request{Tool: "claude"}, "is no regular file"},
+		{"a name for a list", "home/.config/opencode/opencode.json", "{\"permission\": {\"bash\": [1]}}", Request{Tool: "opencode"}, "permission.bash is a list, not an object"},
+		{"bad local file", "repo/.claude/settings.local.json", "{", Request{Tool: "claude", Local: true}, "settings.local.json cannot be understood"},
+		{"bad second file", "repo/.codex/config.toml", "[", Request{Tool: "codex", Local: true, Agent: "bob"}, "config.toml cannot be understood"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := newHouse(t)
+			h.git("repo", "init", "-q", ".")
+			h.write(c.file, c.data)
+			before := h.tree(".")
+			_, err := h.Install(c.r)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %s", err, c.want)
+			}
+			h.same("refused", before, h.tree("."))
+		})
+	}
+}
+
+func TestNoTool(t *testing.T) {
+	h := newHouse(t)
+	if _, err := h.Install(Request{Tool: "emacs"}); err == nil {
+		t.Error("there is no such tool")
+	}
+	h.Home = ""
+	if _, err := h.Install(Request{Tool: "claude"}); err == nil {
+		t.Error("without a home there is no configuration of the user's")
+	}
+	if _, err := h.Install(Request{Tool: "claude", Local: true}); err != nil {
+		t.Errorf("a worktree needs no home: %v", err)
+	}
+}
+
+// Where the programs say that their files are elsewhere, they are.
+func TestPlaces(t *testing.T) {
+	for _, c := range []struct{ tool, name, value, file string }{
+		{"claude", "CLAUDE_CONFIG_DIR", "other/claude", "other/claude/settings.json"},
+		{"codex", "CODEX_HOME", "other/codex", "other/codex/hooks.json"},
+		{"gemini", "GEMINI_CLI_HOME", "other", "other/.gemini/settings.json"},
+		{"opencode", "XDG_CONFIG_HOME", "other", "other/opencode/plugins/atm.js"},
+	} {
+		h := newHouse(t)
+		h.Getenv = h.env(c.name, h.at(c.value))
+		h.install(Request{Tool: c.tool})
+		if h.read(c.file) == "(none)" {
+			t.Errorf("%s: no %s", c.tool, c.file)
+		}
+		h.uninstall(Request{Tool: c.tool})
+		if h.read(c.file) != "(none)" {
+			t.Errorf("%s: %s is still there", c.tool, c.file)
+		}
+	}
+}
+
+// A file of rules of our own admits nothing but the verbs.
+func TestRulesAdmitNothingElse(t *testing.T) {
+	never := []string{"run", "type", "approve", "reject", "stop", "interrupt", "restart", "install", "uninstall", "init", "gc", "up", "down"}
+	for _, r := range requests() {
+		h := newHouse(t)
+		h.install(r)
+		for name, v := range h.tree(".") {
+			if strings.Contains(name, "state") {
+				continue
+			}
+			for _, verb := range never {
+				for _, form := range []string{"Bash(atm " + verb, "\"atm " + verb + " *\"", "\"atm " + verb + "\",", "\"" + verb + "\","} {
+					if strings.Contains(v, form) {
+						t.Errorf("%s: %s has %s", r.Tool, name, form)
+					}
+				}
+			}
+			for _, form := range []string{"Bash(atm:*)", "Bash(atm *)", "\"atm *\"", "\"atm\"]", "pattern = [\"atm\"],", "Bash(*)"} {
+				if strings.Contains(v, form) {
+					t.Errorf("%s: %s has %s", r.Tool, name, form)
+				}
+			}
+		}
+	}
+}
+
+func TestOlderEntries(t *testing.T) {
+	h := newHouse(t)
+	h.write("home/.claude/settings.json", `{
+  "hooks": {
+    "Stop": [
+      {"hooks": [{"type": "command", "command": "/old/place/atm hook claude", "timeout": 99, "statusMessage": "mine"}]},
+      {"hooks": [{"type": "command", "command": "say done"}, {"type": "command", "command": "atm", "args": ["hook", "claude"]}]}
+    ],
+    "Setup": [{"hooks": [{"type": "command", "command": "'/a b/atm' hook claude"}]}],
+    "PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "ATM_AGENT=me atm hook claude | tee log"}]}]
+  }
+}
+`)
+	h.install(Request{Tool: "claude"})
+	got := h.read("home/.claude/settings.json")
+	for _, c := range []struct {
+		what  string
+		times int
+	}{
+		{"/old/place", 0}, {"\"args\"", 0}, {"/a b/atm", 0}, {"Setup", 0}, {"\"statusMessage\": \"mine\"", 1}, {"say done", 1},
+		{"tee log", 1}, {"/bin/atm hook claude\"", len(claudeEvents) - 1},
+	} {
+		if n := strings.Count(got, c.what); n != c.times {
+			t.Errorf("%d times %s, not %d, in\n%s", n, c.what, c.times, got)
+		}
+	}
+	if again := h.install(Request{Tool: "claude"}); len(again.Files) > 0 {
+		t.Errorf("again changes %v", again.Files)
+	}
+	h.uninstall(Request{Tool: "claude"})
+	got = h.read("home/.claude/settings.json")
+	if strings.Contains(got, "/bin/atm hook claude") || !strings.Contains(got, "say done") || !strings.Contains(got, "tee log") {
+		t.Errorf("uninstall left\n%s", got)
+	}
+}
+
+// The program has moved: the command changes, and uninstall still knows what
+// was there before the first install.
+func TestMoved(t *testing.T) {
+	for _, tool := range Tools {
+		h := newHouse(t)
+		h.write("home/.claude/settings.json", "{\"model\": \"x\"}")
+		h.write("home/.codex/hooks.json", "{}")
+		h.write("home/.gemini/settings.json", "{ }")
+		before := h.tree("home")
+		h.install(Request{Tool: tool})
+		h.write("new place/atm", "")
+		h.Self = h.at("new place/atm")
+		rep := h.install(Request{Tool: tool})
+		if len(rep.Files) != 1 || len(rep.Notes) == 0 || !strings.Contains(strings.Join(rep.Notes, "\n"), "agents will type atm") {
+			t.Errorf("%s: %+v", tool, rep)
+		}
+		if again := h.install(Request{Tool: tool}); len(again.Files) > 0 {
+			t.Errorf("%s: again changes %v", tool, again.Files)
+		}
+		if st, err := h.Status(tool, false); err != nil || !st.Installed || !st.Current || st.Broken != "" {
+			t.Errorf("%s: %+v %v", tool, st, err)
+		}
+		if err := os.Remove(h.Self); err != nil {
+			t.Fatal(err)
+		}
+		if st, err := h.Status(tool, false); err != nil || st.Broken != h.Self {
+			t.Errorf("%s: %+v %v, broken is %s", tool, st, err, h.Self)
+		}
+		h.uninstall(Request{Tool: tool})
+		h.same(tool, before, h.tree("home"))
+		if st, err := h.Status(tool, false); err != nil || st.Installed {
+			t.Errorf("%s: %+v %v", tool, st, err)
+		}
+	}
+}

@@ -1,0 +1,243 @@
+package install
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func (h *house) link(to, name string) {
+	h.Helper()
+	if err := os.MkdirAll(filepath.Dir(h.at(name)), 0o700); err != nil {
+		h.Fatal(err)
+	}
+	if err := os.Symlink(to, h.at(name)); err != nil {
+		h.Skip(err)
+	}
+}
+
+// A tracked file is others' as well: whatever way leads to it, it is refused by
+// name, and nothing is written.
+func TestTracked(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		r    Request
+		make func(*house)
+		want string
+	}{
+		{"the local file", Request{Tool: "claude", Local: true}, func(h *house) {
+			h.write("repo/.claude/settings.local.json", "{}\n")
+			h.git("repo", "add", ".claude")
+		}, "repo/.claude/settings.local.json"},
+		{"added, not committed, and then removed", Request{Tool: "gemini", Local: true}, func(h *house) {
+			h.write("repo/.gemini/settings.json", "{}\n")
+			h.git("repo", "add", ".gemini")
+			os.Remove(h.at("repo/.gemini/settings.json"))
+		}, "repo/.gemini/settings.json"},
+		{"a later file of several", Request{Tool: "codex", Local: true}, func(h *house) {
+			h.write("repo/.codex/config.toml", "model = \"x\"\n")
+			h.git("repo", "add", ".codex")
+		}, "repo/.codex/config.toml"},
+		{"in a linked worktree", Request{Tool: "claude", Local: true}, func(h *house) {
+			h.git("repo", "commit", "-q", "--allow-empty", "-m", "x")
+			h.git("repo", "worktree", "add", "-q", h.at("tree"))
+			h.write("tree/.claude/settings.local.json", "{}\n")
+			h.git("tree", "add", ".claude")
+			h.Dir = h.at("tree")
+		}, "tree/.claude/settings.local.json"},
+		{"the home is a repository", Request{Tool: "claude"}, func(h *house) {
+			h.git("home", "init", "-q", ".")
+			h.write("home/.claude/settings.json", "{}\n")
+			h.git("home", "add", ".claude")
+		}, "home/.claude/settings.json"},
+		{"a link into a dotfiles repository", Request{Tool: "claude"}, func(h *house) {
+			h.write("dotfiles/claude.json", "{}\n")
+			h.git("dotfiles", "init", "-q", ".")
+			h.git("dotfiles", "add", ".")
+			h.link(h.at("dotfiles/claude.json"), "home/.claude/settings.json")
+		}, "leads to "},
+		{"the directory is such a link", Request{Tool: "codex"}, func(h *house) {
+			h.write("dotfiles/codex/config.toml", "")
+			h.git("dotfiles", "init", "-q", ".")
+			h.git("dotfiles", "add", ".")
+			h.link("../dotfiles/codex", "home/.codex")
+		}, "home/.codex/config.toml"},
+		{"the link itself is tracked", Request{Tool: "claude", Local: true}, func(h *house) {
+			h.write("elsewhere/x.json", "{}\n")
+			h.link("../../elsewhere/x.json", "repo/.claude/settings.local.json")
+			h.git("repo", "add", ".claude")
+		}, "repo/.claude/settings.local.json"},
+		{"a link on the way is tracked", Request{Tool: "claude", Local: true}, func(h *house) {
+			h.write("elsewhere/x.json", "{}\n")
+			h.link("../elsewhere", "repo/.claude")
+			h.git("repo", "add", ".claude")
+		}, "repo/.claude"},
+		{"an outer repository", Request{Tool: "opencode", Local: true}, func(h *house) {
+			h.write("repo/.opencode/opencode.json", "{}\n")
+			h.git(".", "init", "-q", ".")
+			if err := os.Rename(h.at("repo/.git"), h.at("aside")); err != nil {
+				h.Fatal(err)
+			}
+			h.git(".", "add", "repo/.opencode")
+			if err := os.Rename(h.at("aside"), h.at("repo/.git")); err != nil {
+				h.Fatal(err)
+			}
+		}, "repo/.opencode/opencode.json"},
+		{"an index that says nothing", Request{Tool: "claude", Local: true}, func(h *house) {
+			h.write("repo/.git/index", "what?")
+		}, "find out whether"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := newHouse(t)
+			h.git("repo", "init", "-q", ".")
+			c.make(h)
+			before := h.tree(".")
+			for what, do := range map[string]func(Request) (*Report, error){"install": h.Install, "uninstall": h.Uninstall} {
+				_, err := do(c.r)
+				var tracked *TrackedError
+				if err == nil || !strings.Contains(filepath.ToSlash(err.Error()), c.want) || !errors.As(err, &tracked) && c.want != "find out whether" {
+					t.Errorf("%s: %v, want %s", what, err, c.want)
+				}
+			}
+			h.same("refused", before, h.tree("."))
+		})
+	}
+}
+
+// A link that no repository tracks is written through, and stays a link; the
+// mode of the file stays as well.
+func TestLinks(t *testing.T) {
+	h := newHouse(t)
+	h.write("dotfiles/claude/settings.json", "{}\n")
+	h.git("dotfiles", "init", "-q", ".")
+	if err := os.Chmod(h.at("dotfiles/claude/settings.json"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	h.link("../dotfiles/claude", "home/.claude")
+	before := h.tree(".")
+	h.install(Request{Tool: "claude"})
+	if fi, err := os.Lstat(h.at("home/.claude")); err != nil || fi.Mode().Type() != fs.ModeSymlink {
+		t.Errorf("the link is gone: %v %v", fi, err)
+	}
+	fi, err := os.Stat(h.at("dotfiles/claude/settings.json"))
+	if err != nil || fi.Mode().Perm() != 0o640 {
+		t.Errorf("mode %v %v", fi, err)
+	}
+	if !strings.Contains(h.read("dotfiles/claude/settings.json"), "atm hook claude") {
+		t.Error("it was not written through")
+	}
+	h.uninstall(Request{Tool: "claude"})
+	h.same("uninstall", before, h.tree("."))
+
+	h.link("nowhere", "home/.codex/hooks.json")
+	if _, err := h.Install(Request{Tool: "codex"}); err == nil || !strings.Contains(err.Error(), "leads nowhere") {
+		t.Errorf("a link that leads nowhere: %v", err)
+	}
+	h.write("home/.gemini/settings.json", "{}")
+	if err := os.Chmod(h.at("home/.gemini/settings.json"), 0o400); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Install(Request{Tool: "gemini"}); err == nil || !strings.Contains(err.Error(), "read-only") {
+		t.Errorf("a read-only file: %v", err)
+	}
+}
+
+// All worktrees share the exclude file: its lines stay until the last of them
+// needs none.
+func TestWorktreesShareTheExcludeFile(t *testing.T) {
+	h := newHouse(t)
+	h.git("repo", "init", "-q", ".")
+	h.git("repo", "config", "core.excludesFile", os.DevNull)
+	h.git("repo", "commit", "-q", "--allow-empty", "-m", "x")
+	h.git("repo", "worktree", "add", "-q", h.at("tree"))
+	exclude := h.read("repo/.git/info/exclude")
+	h.write("repo/sub/dir/x", "")
+	main, linked := h.Place, h.Place
+	main.Dir, linked.Dir = h.at("repo/sub/dir"), h.at("tree")
+	r := Request{Tool: "claude", Local: true, Agent: "bob"}
+	for _, p := range []Place{main, linked} {
+		if _, err := p.Install(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hidden := func(dir string) {
+		t.Helper()
+		out, err := exec.Command("git", "-C", h.at(dir), "status", "--porcelain", "--untracked-files=all").CombinedOutput()
+		if err != nil || strings.Contains(string(out), ".claude") {
+			t.Errorf("git in %s sees %s %v", dir, out, err)
+		}
+	}
+	hidden("repo")
+	hidden("tree")
+	if h.read("repo/sub/dir/.claude/settings.local.json") != "(none)" || h.read("repo/.claude/settings.local.json") == "(none)" {
+		t.Error("the file belongs at the top of the worktree")
+	}
+	if _, err := main.Uninstall(r); err != nil {
+		t.Fatal(err)
+	}
+	hidden("tree")
+	if _, err := linked.Uninstall(r); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.read("repo/.git/info/exclude"); got != exclude {
+		t.Errorf("the exclude file was\n%s\nand is\n%s", exclude, got)
+	}
+}
+
+// What a linked worktree means to codex is said, not passed over.
+func TestNotes(t *testing.T) {
+	h := newHouse(t)
+	h.git("repo", "init", "-q", ".")
+	h.git("repo", "commit", "-q", "--allow-empty", "-m", "x")
+	h.git("repo", "worktree", "add", "-q", h.at("tree"))
+	h.Dir = h.at("tree")
+	says := func(rep *Report, want string) {
+		t.Helper()
+		if !strings.Contains(strings.Join(rep.Notes, "\n"), want) {
+			t.Errorf("%q is not in %q", want, rep.Notes)
+		}
+	}
+	says(h.install(Request{Tool: "codex", Local: true}), "codex reads the hooks of the main one")
+	says(h.install(Request{Tool: "codex"}), "trust")
+	says(h.install(Request{Tool: "gemini", Local: true, Agent: "bob"}), "cannot set ATM_AGENT")
+	h.write("home/.gemini/settings.json", "{\"hooksConfig\": {\"enabled\": false}}")
+	says(h.install(Request{Tool: "gemini"}), "hooksConfig.enabled is false")
+	h.write("home/.config/opencode/opencode.json", "{\"permission\": {\"bash\": \"deny\"}}")
+	says(h.install(Request{Tool: "opencode"}), "atm is no exception")
+	h.write("home/.claude/settings.json", "{\"disableAllHooks\": true}")
+	says(h.install(Request{Tool: "claude"}), "disableAllHooks is true")
+	h.write("home/.codex/config.toml", "[features]\nhooks = false\n")
+	says(h.install(Request{Tool: "codex"}), "features.hooks is false")
+	h.Root = ""
+	says(h.install(Request{Tool: "claude"}), "no root here that is yours")
+	h.State = h.at("bin/atm") // no directory, and none can be made there
+	h.write("home/.claude/settings.json", "{}")
+	says(h.install(Request{Tool: "claude"}), "could not be noted")
+}
+
+// The exclude file is the repository's: whoever may read the one may read the
+// other.
+func TestExcludeFileIsTheRepositorys(t *testing.T) {
+	h := newHouse(t)
+	h.git("repo", "init", "-q", ".")
+	if err := os.RemoveAll(h.at("repo/.git/info")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(h.at("repo/.git"), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	h.install(Request{Tool: "claude", Local: true})
+	for name, want := range map[string]fs.FileMode{"repo/.git/info": 0o750, "repo/.git/info/exclude": 0o640, "repo/.claude": 0o700, "repo/.claude/settings.local.json": 0o600} {
+		if fi, err := os.Stat(h.at(name)); err != nil || fi.Mode().Perm() != want {
+			t.Errorf("%s: %v %v, want %v", name, fi.Mode(), err, want)
+		}
+	}
+	h.uninstall(Request{Tool: "claude", Local: true})
+	if h.read("repo/.git/info/exclude") != "(none)" {
+		t.Error("it was not there before")
+	}
+}
