@@ -6,9 +6,11 @@ import (
 	"github.com/agentteammail/atm/internal/confedit"
 )
 
+// PreCompress is not among them: it fires before every request, and says nothing
+// about the turn.
 var geminiEvents = []event{
 	{"SessionStart", 10_000}, {"SessionEnd", 3_000}, {"BeforeAgent", 10_000}, {"AfterAgent", 10_000},
-	{"BeforeTool", 5_000}, {"AfterTool", 10_000}, {"PreCompress", 5_000}, {"Notification", 5_000},
+	{"BeforeTool", 5_000}, {"AfterTool", 10_000}, {"Notification", 5_000},
 }
 
 func (p *Place) geminiHome() string {
