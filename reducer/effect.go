@@ -11,11 +11,18 @@ import (
 type Do string
 
 // The effects. Each is named once for the same thing, until something changes:
-// the agent's state, or a failure that was reported.
+// the agent's state, or a failure that was reported. None that types (deliver,
+// interrupt, remind) is named while the agent asks something or nothing is
+// known of it.
+//
+// Deliver is for as long as the agent is idle: what the runner has not begun to
+// type by then (the event injecting) it forgets, and it is named again at the
+// next idle. What it has begun is its own until it says how that went (injected,
+// injection_failed).
 const (
 	DeliverNow    Do = "deliver"         // hand these messages over, now, together, in this order
 	DeliverAtIdle Do = "deliver_at_idle" // held until the turn is over
-	Announce      Do = "announce"        // tell whoever looks at the agent that mail waits behind a dialog
+	Announce      Do = "announce"        // tell whoever looks at the agent that mail waits behind a dialog; no event
 	Interrupt     Do = "interrupt"       // end the turn: this is urgent
 	Ask           Do = "ask"             // put the permission request or question to the rules and people
 	Remind        Do = "remind"          // an answer is overdue: say so to the agent
@@ -24,9 +31,12 @@ const (
 
 // Effect is one thing to be done, by the runner and nobody else.
 type Effect struct {
-	Do      Do
-	IDs     []wire.ID // the messages, for all but Ask
-	Waiting *Waiting  // for Ask
+	Do  Do
+	IDs []wire.ID // the messages, for all but Ask
+
+	// Waiting is what to ask, whole, where a State keeps it cut. It comes again,
+	// with the same Since, when more is known of the same dialog.
+	Waiting *Waiting
 }
 
 // Mail is what the reducer knows of a message in the inbox.
@@ -35,9 +45,18 @@ type Mail struct {
 	Urgent  bool
 	Expires time.Time // not handed over from then on; zero: never
 	Due     time.Time // an answer is expected by then; zero: none
-	Never   bool      // superseded, or another reason not to hand it over
+	Never   bool      // superseded, or another reason not to type it or to remind of it
 	Read    bool      // no longer unread; only its answer is expected
 }
+
+// MaxMail is how many messages a State holds. Of more the urgent ones, those
+// with a due time and then the ones told of first are kept: who tells of the
+// rest when some were taken (Room) misses none.
+const MaxMail = 1024
+
+// offeredAgain is how long after a hook handed a message over, without a word
+// that it was taken, it counts as not handed over.
+const offeredAgain = 10 * time.Minute
 
 // mail is what a State holds of the inbox: the directory's truth as the runner
 // has told it, and what has been named already. It is no part of a snapshot.
@@ -48,11 +67,15 @@ type mail struct {
 
 type letter struct {
 	Mail
-	told     Do  // the last effect but reminders that named it
-	at       int // changes then
-	failed   bool
-	reminded bool
-	raised   bool
+	told        Do  // the last effect but reminders that named it
+	at          int // changes then
+	typing      bool
+	failed      bool
+	announced   time.Time // through a hook
+	by          string    // its session
+	interrupted bool
+	reminded    bool
+	raised      bool
 }
 
 func (m mail) clone() mail {
@@ -60,68 +83,132 @@ func (m mail) clone() mail {
 	return m
 }
 
-func (m *mail) changed() { m.changes++ }
+// Room reports whether a State has room for more messages.
+func (s *State) Room() bool { return len(s.mail.waiting) < MaxMail }
 
-// Next is when a tick of the clock is wanted next: something is due then. Zero:
-// nothing is.
+// Next is when a tick of the clock is wanted next: something is due then, or to
+// be offered again. Zero: nothing is.
 func (s *State) Next() time.Time {
 	var next time.Time
-	for _, l := range s.mail.waiting {
-		if !l.Due.IsZero() && !l.raised && (next.IsZero() || l.Due.Before(next)) {
-			next = l.Due
+	sooner := func(t time.Time) {
+		if !t.IsZero() && (next.IsZero() || t.Before(next)) {
+			next = t
+		}
+	}
+	for i := range s.mail.waiting {
+		l := &s.mail.waiting[i]
+		if !l.raised {
+			sooner(l.Due)
+		}
+		if !l.Read && !l.announced.IsZero() {
+			sooner(l.announced.Add(offeredAgain))
 		}
 	}
 	return next
 }
 
 // step takes in what an input says about mail, and names what is to be done.
-func (m *mail) step(s *State, in Input, out []Effect) []Effect {
-	if in.Event != nil && in.Event.Agent == s.Agent {
-		switch in.Event.Kind {
-		case wire.EventInjected:
-			m.taken(in.Event.MessageID())
-		case wire.EventInjectionFailed:
-			m.each(in.Event.MessageID(), func(l *letter) { l.failed = true })
-		case wire.EventWithdrawn:
-			m.settled(in.Event.MessageID())
-		}
+func (m *mail) step(word Word, in Input, out []Effect) []Effect {
+	if in.Event != nil && len(m.waiting) > 0 {
+		m.event(in.Event, in.Now)
 	}
-	if a := in.Arrived; a != nil {
-		if known := m.each(a.ID, func(l *letter) {
-			if l.Read && !a.Read { // put back
-				l.told, l.failed, l.reminded = "", false, false
-			}
-			l.Mail = *a
-		}); !known {
-			m.waiting = append(m.waiting, letter{Mail: *a})
-		}
+	if in.Arrived != nil && in.Arrived.ID != "" {
+		m.arrived(in.Arrived)
 	}
 	m.taken(in.Taken)
 	m.settled(in.Settled)
 	if len(m.waiting) == 0 {
 		return out
 	}
-	return m.decide(s.Turn().Word(), in.Now, out)
+	return m.decide(word, in.Now, out)
 }
 
-func (m *mail) each(id wire.ID, f func(*letter)) (found bool) {
-	for i := range m.waiting {
-		if id != "" && m.waiting[i].ID == id {
-			f(&m.waiting[i])
-			found = true
+func (m *mail) event(e *wire.Event, now time.Time) {
+	id := func(f func(*letter)) {
+		if l := m.find(e.MessageID()); l != nil {
+			f(l)
 		}
 	}
-	return found
+	switch e.Kind {
+	case wire.EventInjecting:
+		id(func(l *letter) { l.typing, l.failed = true, false })
+	case wire.EventInjectionFailed:
+		id(func(l *letter) { l.typing, l.failed = false, true })
+	case wire.EventInjected, wire.EventRead:
+		m.taken(e.MessageID())
+	case wire.EventAcked, wire.EventWithdrawn:
+		m.settled(e.MessageID())
+	case wire.EventAnnounced:
+		if e.Source == "hook" {
+			if !e.At.IsZero() {
+				now = e.At
+			}
+			id(func(l *letter) { l.announced, l.by = now, e.Session })
+		}
+	case "session_end":
+		m.again(func(l *letter) bool { return e.Session == "" || l.by == "" || l.by == e.Session })
+	case "spawned", "exited", "restarting":
+		m.again(func(l *letter) bool {
+			l.typing = false // into what is no more
+			return true
+		})
+	}
+}
+
+// again offers anew what a hook has handed over and nobody took.
+func (m *mail) again(which func(*letter) bool) {
+	for i := range m.waiting {
+		if l := &m.waiting[i]; which(l) && !l.announced.IsZero() {
+			l.announced, l.told = time.Time{}, ""
+		}
+	}
+}
+
+func (m *mail) arrived(a *Mail) {
+	if l := m.find(a.ID); l != nil {
+		if l.Read && !a.Read { // put back
+			*l = letter{raised: l.raised, reminded: l.reminded}
+		}
+		l.Mail = *a
+		return
+	}
+	if len(m.waiting) >= MaxMail {
+		last := -1
+		for i := range m.waiting {
+			if l := &m.waiting[i]; !l.Urgent && l.Due.IsZero() {
+				last = i
+			}
+		}
+		if last < 0 || !a.Urgent && a.Due.IsZero() {
+			return
+		}
+		m.waiting = slices.Delete(m.waiting, last, last+1)
+	}
+	m.waiting = append(m.waiting, letter{Mail: *a})
+}
+
+func (m *mail) find(id wire.ID) *letter {
+	for i := range m.waiting {
+		if m.waiting[i].ID == id {
+			return &m.waiting[i]
+		}
+	}
+	return nil
 }
 
 func (m *mail) taken(id wire.ID) {
-	m.each(id, func(l *letter) { l.Read = true })
-	m.waiting = slices.DeleteFunc(m.waiting, func(l letter) bool { return l.Read && l.Due.IsZero() })
+	if l := m.find(id); l != nil {
+		l.Read, l.typing, l.announced = true, false, time.Time{}
+		if l.Due.IsZero() {
+			m.settled(id)
+		}
+	}
 }
 
 func (m *mail) settled(id wire.ID) {
-	m.each(id, func(l *letter) { l.Due = time.Time{} })
-	m.waiting = slices.DeleteFunc(m.waiting, func(l letter) bool { return l.ID == id && l.Read })
+	if id != "" {
+		m.waiting = slices.DeleteFunc(m.waiting, func(l letter) bool { return l.ID == id })
+	}
 }
 
 // decide is the table of what waits against what the agent does.
@@ -134,43 +221,36 @@ func (m *mail) decide(word Word, now time.Time, out []Effect) []Effect {
 				l.raised = true
 				escalate = append(escalate, l.ID)
 			}
-			if word == WordIdle && l.Read && !l.reminded {
+			if word == WordIdle && l.Read && !l.Never && !l.reminded {
 				l.reminded = true
 				remind = append(remind, l.ID)
 			}
 		}
-		if l.Read || l.Never || !l.Expires.IsZero() && !now.Before(l.Expires) {
+		if l.Read || l.Never || l.typing || l.with(now) || !l.Expires.IsZero() && !now.Before(l.Expires) {
 			continue
 		}
-		if l.told == DeliverNow {
-			// In the runner's hands; after a failure once more, but only when
-			// the agent has done something since.
-			if !l.failed || l.at == m.changes {
-				continue
-			}
-			l.told, l.failed = "", false
-		}
+		changed := l.at != m.changes
 		tell := func(d Do, to *[]wire.ID) {
-			if l.told != d || d == DeliverNow {
-				l.told, l.at = d, m.changes
+			if l.told != d || d == DeliverNow && changed {
+				l.told, l.at, l.failed = d, m.changes, false
 				*to = append(*to, l.ID)
 			}
 		}
-		switch word {
-		case WordIdle:
+		switch {
+		case l.failed && !changed:
+			// Once more, but only when the agent has done something since.
+		case word == WordIdle:
 			tell(DeliverNow, &hand)
-		case WordBusy:
-			if l.Urgent && l.told != Interrupt {
-				tell(Interrupt, &interrupt)
-			} else if !l.Urgent {
-				tell(DeliverAtIdle, &hold)
-			}
-		case WordBlocked:
+		case word == WordBusy && l.Urgent && !l.interrupted:
+			l.interrupted = true
+			tell(Interrupt, &interrupt)
+		case word == WordBusy && (l.told != Interrupt || changed):
+			tell(DeliverAtIdle, &hold)
+		case word == WordBlocked:
 			tell(Announce, &announce)
-		case WordStarting, WordError, WordOff, WordUnknown:
-			// It waits: the directory keeps it, and nothing is known that
-			// would make handing it over safe.
 		}
+		// Starting, error, off, unknown: it waits. The directory keeps it, and
+		// nothing is known that would make handing it over safe.
 	}
 	for _, e := range []Effect{
 		{Do: Escalate, IDs: escalate}, {Do: Interrupt, IDs: interrupt}, {Do: DeliverNow, IDs: hand},
@@ -181,4 +261,17 @@ func (m *mail) decide(word Word, now time.Time, out []Effect) []Effect {
 		}
 	}
 	return out
+}
+
+// with reports whether a hook has handed the message over and it may still be
+// taken.
+func (l *letter) with(now time.Time) bool {
+	if l.announced.IsZero() {
+		return false
+	}
+	if d := now.Sub(l.announced); -offeredAgain < d && d < offeredAgain {
+		return true
+	}
+	l.announced, l.told = time.Time{}, ""
+	return false
 }

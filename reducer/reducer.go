@@ -10,13 +10,14 @@
 //
 //   - Positive evidence only. Quiet changes nothing; what no event has said is
 //     unknown, which is neither idle nor off.
-//   - Order-tolerant: what comes late about a turn that is over, or about one
-//     that is not the current one, changes no state.
+//   - Order-tolerant: what comes late about a turn or a session that is over,
+//     or about a turn that is not the current one, changes no state.
 //   - Idempotent: the same event twice is once, by its number in the log, by
-//     its event_id among the last few, and by what it says.
+//     its event_id among the newest 512, and by what it says.
 //   - An unknown kind is counted and changes nothing.
-//   - A State is plain data: its JSON is what state.json holds. Discarding it
-//     and folding the log again gives the same.
+//   - Bounded: a State is never more than 16 KiB of JSON, whatever was folded.
+//   - A State is plain data: its JSON is what state.json holds. Folding on from
+//     the JSON, or discarding it and folding the log again, gives the same.
 //
 // The table of what each event does is docs/states.md; a test runs it.
 package reducer
@@ -46,7 +47,7 @@ const (
 // Activity is what is known of an agent beyond its turn.
 type Activity string
 
-// The activities (format.md 5).
+// The activities; docs/states.md says what each means.
 const (
 	Unknown       Activity = "unknown"
 	Starting      Activity = "starting"
@@ -90,7 +91,7 @@ type State struct {
 	Seq   uint64    `json:"seq"` // of the newest event folded
 
 	// Turns are the sessions of the agent's program, the one heard last at the
-	// end. Events that name no session belong to that one.
+	// end: the newest three. Events that name no session belong to that one.
 	Turns []Turn `json:"turns,omitempty"`
 
 	Heard time.Time `json:"heard,omitzero"` // the newest sign of life
@@ -98,12 +99,14 @@ type State struct {
 	Read  time.Time `json:"read,omitzero"`  // the newest message_read
 	Run   *Run      `json:"run,omitempty"`  // what a runner started last
 
-	Errors    uint64  `json:"errors,omitempty"`
-	LastError string  `json:"last_error,omitempty"`
-	Dropped   Dropped `json:"dropped,omitzero"`
-	Unknown   uint64  `json:"unknown,omitempty"` // events of kinds we do not know
+	Errors    uint64    `json:"errors,omitempty"`
+	LastError string    `json:"last_error,omitempty"`
+	ErrorAt   time.Time `json:"error_at,omitzero"`
+	Dropped   Dropped   `json:"dropped,omitzero"`
+	Unknown   uint64    `json:"unknown,omitempty"` // events of kinds we do not know
 
-	Recent []uint64 `json:"recent,omitempty"` // hashes of the newest event ids
+	Recent marks `json:"recent,omitempty"` // the newest event ids
+	Past   marks `json:"past,omitempty"`   // turns of the program before, which named no session
 
 	mail mail // the runner's: what waits in the inbox; never in a snapshot
 }
@@ -113,18 +116,22 @@ type State struct {
 type Turn struct {
 	Session   string     `json:"session,omitempty"`
 	ID        string     `json:"turn_id,omitempty"`
-	Own       bool       `json:"own,omitempty"`       // the id is ours: its start had none
+	Own       bool       `json:"own,omitempty"`       // the id is ours: none is known
 	Thread    string     `json:"thread_id,omitempty"` // survives idle
 	Transport string     `json:"transport,omitempty"`
 	Status    TurnStatus `json:"turn_status"`
 	Activity  Activity   `json:"activity"`
 	Detail    string     `json:"detail,omitempty"` // the tool, compacting, …
 	Since     time.Time  `json:"since,omitzero"`   // of the word
-	Began     time.Time  `json:"began,omitzero"`   // the open turn
+	Began     time.Time  `json:"began,omitzero"`   // the turn, until it is known how it ended
 	Last      *Last      `json:"last_turn,omitempty"`
-	Waiting   *Waiting   `json:"waiting_on,omitempty"`
+	Waiting   *Waiting   `json:"waiting_on,omitempty"` // while it is blocked, and only then
+	Behind    []Waiting  `json:"behind,omitempty"`     // permissions asked for other calls meanwhile
 
-	Over []string `json:"over,omitempty"` // the newest turns that are over
+	Begun bool   `json:"begun,omitempty"` // its session_start was heard
+	Came  uint64 `json:"came,omitempty"`  // the event it was heard of first
+	Spoke uint64 `json:"spoke,omitempty"` // the newest that was about it
+	Over  marks  `json:"over,omitempty"`  // its newest turns that are over
 }
 
 // Last is how the last turn ended.
@@ -132,7 +139,9 @@ type Last struct {
 	ID       string        `json:"turn_id,omitempty"`
 	Status   string        `json:"status"`
 	At       time.Time     `json:"at"`
-	Duration time.Duration `json:"-"` // 0: its start was not seen
+	Duration time.Duration `json:"-"`               // whole milliseconds; 0: its start was not seen
+	Why      string        `json:"error,omitempty"` // it failed with this
+	Cut      bool          `json:"cut,omitempty"`   // it ended with its program; no event says how
 }
 
 type lastWire struct {
@@ -140,30 +149,41 @@ type lastWire struct {
 	Status string    `json:"status"`
 	At     time.Time `json:"at"`
 	MS     int64     `json:"duration_ms,omitempty"`
+	Why    string    `json:"error,omitempty"`
+	Cut    bool      `json:"cut,omitempty"`
 }
 
 // MarshalJSON writes the duration as whole milliseconds.
 func (l Last) MarshalJSON() ([]byte, error) {
-	return json.Marshal(lastWire{l.ID, l.Status, l.At, l.Duration.Milliseconds()})
+	return json.Marshal(lastWire{l.ID, l.Status, l.At, l.Duration.Milliseconds(), l.Why, l.Cut})
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
 func (l *Last) UnmarshalJSON(b []byte) error {
 	var w lastWire
 	err := json.Unmarshal(b, &w)
-	*l = Last{w.ID, w.Status, w.At, time.Duration(w.MS) * time.Millisecond}
+	*l = Last{w.ID, w.Status, w.At, time.Duration(w.MS) * time.Millisecond, w.Why, w.Cut}
 	return err
 }
 
+// The kinds of Waiting.
+const (
+	Permission = "permission"
+	Question   = "prompt"
+)
+
 // Waiting is what an agent waits for: an answer to a permission request or to
-// a question.
+// a question. Since tells one dialog from the next: it stays while more becomes
+// known of the same one.
 type Waiting struct {
 	ID      string          `json:"id,omitempty"`
+	Call    string          `json:"tool_call_id,omitempty"`
 	Kind    string          `json:"kind"` // permission, prompt
 	Prompt  string          `json:"prompt,omitempty"`
 	Tool    string          `json:"tool,omitempty"`
 	Options json.RawMessage `json:"options,omitempty"`
 	Since   time.Time       `json:"since"`
+	Cut     bool            `json:"cut,omitempty"` // Prompt or Tool is not all there is, or they were said apart: no rule may allow by them
 }
 
 // Dropped adds up what the reports of a stream say it lost.
@@ -175,27 +195,41 @@ type Dropped struct {
 // Run is a process that a runner started for the agent.
 type Run struct {
 	PID     int64     `json:"pid,omitempty"`
-	Started time.Time `json:"started,omitzero"`
-	Code    *int64    `json:"code,omitempty"` // it exited with this
+	Started time.Time `json:"started,omitzero"` // as the runner said, else when it said so
+	Code    *int64    `json:"code,omitempty"`   // it exited with this
 	Signal  string    `json:"signal,omitempty"`
 	Over    bool      `json:"over,omitempty"`
+	Locked  bool      `json:"locked,omitempty"` // by a runner that holds its lock as long as it lives
+	Begun   bool      `json:"begun,omitempty"`  // a session has begun in it
+	Left    bool      `json:"left,omitempty"`   // and another since: perhaps outside of it
 }
-
-const (
-	keptTurns  = 8  // sessions of one agent
-	keptOver   = 32 // ended turns of one session
-	keptRecent = 64 // event ids
-)
 
 // Clone is an independent copy.
 func (s State) Clone() State {
 	s.Turns = slices.Clone(s.Turns)
 	for i := range s.Turns {
-		s.Turns[i].Over = slices.Clone(s.Turns[i].Over)
+		t := &s.Turns[i]
+		t.Over = slices.Clone(t.Over)
+		t.Last = copied(t.Last)
+		if t.Waiting = copied(t.Waiting); t.Waiting != nil {
+			t.Waiting.Options = slices.Clone(t.Waiting.Options)
+		}
+		t.Behind = slices.Clone(t.Behind)
 	}
-	s.Recent = slices.Clone(s.Recent)
+	if s.Run = copied(s.Run); s.Run != nil {
+		s.Run.Code = copied(s.Run.Code)
+	}
+	s.Recent, s.Past = slices.Clone(s.Recent), slices.Clone(s.Past)
 	s.mail = s.mail.clone()
 	return s
+}
+
+func copied[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	v := *p
+	return &v
 }
 
 // Turn is the session that is shown: the one heard last. Never nil.
@@ -206,8 +240,10 @@ func (s *State) Turn() *Turn {
 	return &s.Turns[len(s.Turns)-1]
 }
 
-// Open tells the open turn of a session ("": of the one heard last).
+// Open tells the open turn of a session ("": of the one heard last); when none
+// is open, its last one.
 func (s *State) Open(session string) (id string, open bool) {
+	session = short(session)
 	for i := range s.Turns {
 		t := &s.Turns[i]
 		if t.Session == session || session == "" && i == len(s.Turns)-1 {

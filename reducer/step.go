@@ -1,7 +1,7 @@
 package reducer
 
 import (
-	"hash/fnv"
+	"bytes"
 	"math"
 	"slices"
 	"strconv"
@@ -31,317 +31,233 @@ func Step(s State, in Input) (State, []Effect) {
 // Apply is Step in place, for folding many.
 func (s *State) Apply(in Input) []Effect {
 	var out []Effect
-	if in.Event != nil {
-		out = s.event(in.Event)
+	if e := in.Event; e != nil {
+		was := s.caution()
+		ask, ok := s.event(e, in.Now)
+		if ask != nil {
+			out = append(out, Effect{Do: Ask, Waiting: ask})
+		}
+		if s.caution() != was {
+			s.mail.changes++
+		}
+		if !ok {
+			in.Event = nil
+		}
 	}
-	return s.mail.step(s, in, out)
+	return s.mail.step(s.caution(), in, out)
 }
 
-// event folds one event. Only here is decided what an event means.
-func (s *State) event(e *wire.Event) (out []Effect) {
+// caution is the word by which messages are handed over: blocked while any
+// session asks something, also one that is not shown.
+func (s *State) caution() Word {
+	for i := range s.Turns {
+		if s.Turns[i].Waiting != nil {
+			return WordBlocked
+		}
+	}
+	return s.Turn().Word()
+}
+
+// happening is an event on its way into the state.
+type happening struct {
+	*wire.Event
+	seq     uint64
+	at      time.Time
+	session string
+	turn    string // the turn's id; "": it names none
+
+	read wire.Body
+	has  bool
+
+	trouble string    // the newest error
+	since   time.Time // of that
+	ask     *Waiting  // what is asked of people now, whole
+}
+
+// body is what the event says beyond the common fields. Most need none of it.
+func (h *happening) body() *wire.Body {
+	if !h.has {
+		h.read, h.has = h.Event.Body(), true
+	}
+	return &h.read
+}
+
+// mayName reports whether any member's name may begin so. Reading a wire takes
+// longer than all the rest of an event, and most have not what is looked for.
+func (h *happening) mayName(beginnings ...string) bool {
+	if len(h.Extra) > 0 || h.has {
+		return true
+	}
+	for _, s := range beginnings {
+		for rest := h.Wire; ; {
+			i := bytes.Index(rest, []byte(s))
+			if i < 0 {
+				break
+			}
+			if i > 0 && rest[i-1] == '"' {
+				return true
+			}
+			rest = rest[i+len(s):]
+		}
+	}
+	return false
+}
+
+func (h *happening) time(name string) (time.Time, bool) {
+	t, err := time.Parse(time.RFC3339Nano, h.body().Text(name))
+	t = moment(t)
+	return t, err == nil && !t.IsZero()
+}
+
+// ident is an id, which some write as a number.
+func (h *happening) ident(name string) string {
+	if s := h.body().Text(name); s != "" {
+		return short(s)
+	}
+	if raw := h.body().Raw(name); len(raw) > 0 && len(raw) <= 20 && (raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9') {
+		return string(raw)
+	}
+	return ""
+}
+
+// event folds one event. Only here, and in what it calls, is decided what an
+// event means. It reports what is asked of people now, and whether the event
+// was taken in: not one of another agent, and not one that was before.
+func (s *State) event(e *wire.Event, now time.Time) (ask *Waiting, ok bool) {
 	if s.Agent == "" {
 		s.Team, s.Agent = e.Team, e.Agent
 	}
 	if e.Team != s.Team || e.Agent != s.Agent || e.Seq > 0 && e.Seq <= s.Seq {
-		return nil // another's log, or folded before
+		return nil, false
 	}
-	s.Seq = max(s.Seq, e.Seq)
-	if s.repeated(e) {
-		return nil
+	h := happening{Event: e, seq: e.Seq, at: e.At, session: short(e.Session), turn: short(e.TurnID)}
+	if h.seq == 0 && s.Seq < math.MaxUint64 {
+		h.seq = s.Seq + 1 // of no log
 	}
+	s.Seq = max(s.Seq, h.seq)
+	if e.EventID != "" {
+		id := mark(e.EventID)
+		if s.Recent.has(id) {
+			return nil, false
+		}
+		s.Recent.add(id, keptRecent)
+	}
+	if h.at.IsZero() {
+		h.at = now
+	}
+	h.at = moment(h.at)
+
 	switch e.Kind {
-	// The mailbox's own: they are about messages, not about the turn.
+	// The mailbox's own: they are about messages. Only what the agent did itself
+	// is a sign of its life.
 	case wire.EventRead:
-		s.Read, s.Heard = later(s.Read, e.At), later(s.Heard, e.At)
-		return nil
-	case wire.EventAcked:
-		s.Heard = later(s.Heard, e.At)
-		return nil
-	case wire.EventAnnounced, wire.EventWithdrawn, wire.EventInjecting, wire.EventInjected, wire.EventInjectionFailed:
-		return nil
-	// Counted, whatever the turn does.
-	case "stream_error", "error":
-		s.Errors++
-		b := e.Body()
-		s.LastError = clip(b.Text("error_summary", "summary", "message", "error"), 512)
-		s.heard(e)
-		return nil
-	case "dropped_counters":
-		b := e.Body()
-		d, _ := b.Uint("dropped")
-		u, _ := b.Uint("unknown")
-		s.Dropped.Dropped, s.Dropped.Unknown = add(s.Dropped.Dropped, d), add(s.Dropped.Unknown, u)
-		return nil
-	}
-	t := s.turn(e)
-	was, asked := t.Word(), t.Waiting
-	b := e.Body()
-	id := e.TurnID
-	if id == "" {
-		id = b.Text("turn_id")
-	}
-	switch e.Kind {
-	case "turn_started":
-		if t.over(id) || t.Status == TurnBusy && id != "" && t.ID == id {
-			t.thread(b, false) // late, or again
-			break
-		}
-		t.begin(e, id)
-		t.thread(b, true)
-		t.doing(Thinking, "")
+		s.Read, s.Heard = h.at, h.at
+	case wire.EventAcked, wire.EventAnnounced, wire.EventInjected:
+		s.Heard = h.at
+	case wire.EventWithdrawn, wire.EventInjecting, wire.EventInjectionFailed:
 
-	case "turn_completed", "turn_complete":
-		if id == "" {
-			id = t.ID
+	// Counted, whatever the turn does. The first and the last are said about an
+	// agent, not by it.
+	case wire.StreamFailed, "error":
+		s.Errors = plus(s.Errors, 1)
+		s.LastError, s.ErrorAt = clip(h.body().Text("error_summary", "summary", "message", "error"), maxError), h.at
+		if e.Kind == "error" {
+			s.Heard = h.at
 		}
-		if !t.names(id) {
-			break
-		}
-		if t.Status == TurnIdle && t.ID != "" {
-			t.ended(e, id, b) // its idle came first
-			break
-		}
-		if t.Status == TurnTerminal && t.Last != nil && t.Last.ID == id {
-			break
-		}
-		t.ID = id
-		t.thread(b, true)
-		t.ended(e, id, b)
-		t.Status = TurnTerminal
-		t.doing(Idle, "")
+	case wire.DroppedCounters:
+		d, _ := h.body().Uint("dropped")
+		u, _ := h.body().Uint("unknown")
+		s.Dropped.Dropped, s.Dropped.Unknown = plus(s.Dropped.Dropped, d), plus(s.Dropped.Unknown, u)
 
-	case "turn_idle":
-		if id == "" {
-			id = t.ID
-		}
-		if !t.names(id) {
-			break
-		}
-		t.ID = id
-		t.thread(b, true)
-		t.close()
-		t.Status = TurnIdle
-		t.doing(Idle, "")
-
-	case "message_delta", "agent_message_chunk", "agent_thought_chunk":
-		if t.works(e, id) {
-			a := Responding
-			if e.Kind == "agent_thought_chunk" {
-				a = Thinking
-			}
-			t.doing(a, "")
-		}
-
-	case "tool_call_start", "tool_call":
-		if t.works(e, id) {
-			t.doing(ToolRunning, clip(b.Text("tool", "tool_name", "title", "name"), 80))
-		}
-
-	case "tool_call_update":
-		switch b.Text("status") {
-		case "completed", "failed":
-			t.toolEnded(e, id, b)
-		case "in_progress":
-			if t.works(e, id) {
-				t.doing(ToolRunning, clip(or(b.Text("tool", "title", "name"), t.Detail), 80))
-			}
-		}
-
-	case "tool_call_end":
-		t.toolEnded(e, id, b)
-
-	case "thread_active":
-		if t.works(e, id) && t.Word() != WordBusy {
-			t.doing(Thinking, "")
-		}
-
-	case "waiting_for_input":
-		t.waits(id, &Waiting{ID: b.Text("id"), Kind: "prompt", Prompt: clip(b.Text("prompt", "message"), 1024), Since: e.At}, AwaitingInput, "question")
-
-	case "confirm_required":
-		w := &Waiting{ID: b.Text("id"), Kind: "permission", Prompt: clip(b.Text("prompt", "message"), 1024), Tool: clip(b.Text("tool", "tool_name", "title"), 80), Since: e.At}
-		if raw := b.Raw("options"); len(raw) <= 16<<10 {
-			w.Options = slices.Clone(raw)
-		}
-		t.waits(id, w, Confirming, "permission")
-
-	case "state_change":
-		t.changed(e, id, b)
-
-	case "session_start":
-		s.Gone = time.Time{}
-		if b.Text("source") == "compact" && t.Status == TurnBusy {
-			break // in the middle of a turn
-		}
-		t.close()
-		t.Status = TurnIdle
-		t.doing(Idle, "")
-
-	case "session_end":
-		t.cut(e)
-		t.doing(Exited, clip(b.Text("reason"), 80))
-		s.Gone = e.At
-
-	case "spawned":
-		s.Run = &Run{Started: e.At}
-		if pid, ok := b.Uint("pid"); ok && pid < math.MaxInt32 {
-			s.Run.PID = int64(pid)
-		}
-		s.Gone = time.Time{}
-		t.cut(e)
-		t.doing(Starting, "")
-
-	case "exited":
-		t.cut(e)
-		detail := ""
-		if s.Run == nil {
-			s.Run = &Run{}
-		} else {
-			r := *s.Run
-			s.Run = &r
-		}
-		s.Run.Over, s.Run.Signal = true, clip(b.Text("signal"), 32)
-		if code, ok := b.Uint("code"); ok && code < math.MaxInt32 {
-			n := int64(code)
-			s.Run.Code = &n
-			if n != 0 {
-				detail = "exit " + strconv.FormatInt(n, 10)
-			}
-		}
-		t.doing(Exited, or(s.Run.Signal, detail))
-		s.Gone = e.At
-
-	case "restarting":
-		t.cut(e)
-		detail := "restarting"
-		if n, ok := b.Uint("attempt"); ok {
-			detail = "restart " + strconv.FormatUint(n, 10)
-		}
-		t.doing(Starting, detail)
-
+	// Known, and no evidence about the turn.
 	case "agent_output", "draft_ready", "goal_complete", "status_update", "server_request",
 		"user_message_chunk", "plan", "available_commands_update", "current_mode_update",
 		"config_option_update", "session_info_update", "usage_update":
-		// Known, and no evidence about the turn.
+		s.Heard = h.at
 
+	// The runner's, about the whole program.
+	case "spawned":
+		s.spawned(&h)
+		s.Heard = h.at
+	case "exited":
+		s.exited(&h)
+	case "restarting":
+		if s.Run != nil {
+			s.Run = copied(s.Run)
+			s.Run.Over = true
+		}
+		detail := "restarting"
+		if n, ok := h.body().Uint("attempt"); ok {
+			detail = "restart " + strconv.FormatUint(n, 10)
+		}
+		s.starts(&h, detail)
+
+	case "session_end":
+		s.sessionEnds(&h)
 	default:
-		if s.Unknown < math.MaxUint64 {
-			s.Unknown++
+		if !s.turnEvent(&h) {
+			s.Unknown = plus(s.Unknown, 1)
 		}
 	}
-	if w := t.Word(); w != was || t.Since.IsZero() {
-		t.Since = e.At
-		s.mail.changed()
-		if w == WordOff && len(s.Turns) > 1 && e.Kind == "session_end" {
-			s.fallBack()
-		}
-	}
-	s.heard(e)
-	if t.Waiting != nil && t.Waiting != asked {
-		w := *t.Waiting
-		out = append(out, Effect{Do: Ask, Waiting: &w})
-	}
-	return out
-}
-
-// heard notes a sign of life.
-func (s *State) heard(e *wire.Event) {
-	switch e.Kind {
-	case "session_end", "exited":
-		return
-	}
-	s.Heard = later(s.Heard, e.At)
-	if e.At.After(s.Gone) && s.Turn().Word() != WordOff {
+	switch word := s.Turn().Word(); {
+	case word != WordOff && !(word == WordError && s.Run != nil && s.Run.Over):
 		s.Gone = time.Time{}
+	case s.Gone.IsZero():
+		s.Gone = h.at
 	}
+	return h.ask, true
 }
 
-// repeated reports whether an event of this id is among the newest.
-func (s *State) repeated(e *wire.Event) bool {
-	if e.EventID == "" {
+// turnEvent folds an event about one session, if it is one.
+func (s *State) turnEvent(h *happening) (known bool) {
+	// What was adopted carries them plainly.
+	if h.session == "" && len(h.Wire) > 0 && h.mayName("session") {
+		h.session = short(h.body().Text("session"))
+	}
+	if h.turn == "" && len(h.Wire) > 0 && h.mayName("turn") {
+		h.turn = short(h.body().Text("turn_id"))
+	}
+	if s.before(h) {
+		_, known = new(Turn).take(h)
+		h.ask = nil
+		return known
+	}
+	h.trouble, h.since = s.LastError, s.ErrorAt
+	var fresh Turn
+	t, at := s.turnOf(h, &fresh)
+	was := t.Word()
+	news, known := t.take(h)
+	if known && t.Activity != Exited && t.Activity != Error {
+		s.Heard = h.at
+	}
+	if news { // t is no more what it points at
+		s.show(h, t, at, was)
+		if h.Kind == "session_start" {
+			s.Run = s.Run.hosts(h.body().Text("source"))
+		}
+	}
+	return known
+}
+
+// before reports whether an event is late, about a turn of the program before,
+// which like this one named no session. A start is not: ids may be used again.
+func (s *State) before(h *happening) bool {
+	if h.session != "" || h.turn == "" || len(s.Past) == 0 {
 		return false
 	}
-	h := fnv.New64a()
-	h.Write([]byte(e.EventID))
-	sum := h.Sum64()
-	if slices.Contains(s.Recent, sum) {
-		return true
+	i := slices.Index(s.Past, mark(h.turn))
+	if i >= 0 && h.Kind == wire.TurnStarted {
+		if s.Past = slices.Delete(s.Past, i, i+1); len(s.Past) == 0 {
+			s.Past = nil
+		}
+		return false
 	}
-	if len(s.Recent) >= keptRecent {
-		s.Recent = append(s.Recent[:0], s.Recent[1:]...)
-	}
-	s.Recent = append(s.Recent, sum)
-	return false
+	return i >= 0
 }
 
-// turn is the session that an event belongs to, which becomes the one shown.
-func (s *State) turn(e *wire.Event) *Turn {
-	n := len(s.Turns)
-	if n > 0 && (e.Session == "" || s.Turns[n-1].Session == e.Session) {
-		return &s.Turns[n-1]
-	}
-	for i := range s.Turns {
-		if s.Turns[i].Session == e.Session {
-			t := s.Turns[i]
-			s.Turns = append(append(s.Turns[:i], s.Turns[i+1:]...), t)
-			return &s.Turns[n-1]
-		}
-	}
-	if n >= keptTurns {
-		s.Turns = append(s.Turns[:0], s.Turns[1:]...)
-	}
-	t := Turn{Session: e.Session, Status: TurnIdle, Activity: Unknown}
-	if n > 0 {
-		t.Thread, t.Transport = s.Turns[len(s.Turns)-1].Thread, s.Turns[len(s.Turns)-1].Transport
-		if e.Session != "" && s.Turns[len(s.Turns)-1].Session == "" && s.Turns[len(s.Turns)-1].Activity == Starting {
-			// What a runner started has named its session.
-			s.Turns = s.Turns[:len(s.Turns)-1]
-		}
-	}
-	s.Turns = append(s.Turns, t)
-	return &s.Turns[len(s.Turns)-1]
-}
-
-// fallBack shows another session that still has a turn open when the one shown
-// has ended.
-func (s *State) fallBack() {
-	for i := len(s.Turns) - 2; i >= 0; i-- {
-		if t := s.Turns[i]; t.Status == TurnBusy {
-			s.Turns = append(append(s.Turns[:i], s.Turns[i+1:]...), t)
-			s.Gone = time.Time{}
-			return
-		}
-	}
-}
-
-func add(a, b uint64) uint64 {
+func plus(a, b uint64) uint64 {
 	if a > math.MaxUint64-b {
 		return math.MaxUint64
 	}
 	return a + b
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
-}
-
-func or(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
-}
-
-// clip cuts a text to so many bytes, at a character's end.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && s[n]&0xc0 == 0x80 {
-		n--
-	}
-	return s[:n]
 }

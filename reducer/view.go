@@ -40,36 +40,39 @@ type View struct {
 // Look combines the fold with what is known beside it.
 func (s *State) Look(ev Evidence) View {
 	t := *s.Turn()
+	t.Over = nil
 	v := View{Word: t.Word(), Detail: t.Detail, Since: t.Since, Turn: t, Presence: PresenceUnknown, PresenceAt: s.Heard}
 	running := s.Run != nil && !s.Run.Over
+	// The lock is let go only with the runner's life, and the terminal goes with it.
+	left := running && s.Run.Locked && !s.Run.Left && !ev.Held
+	age := ev.Now.Sub(s.Heard)
+	fresh := !s.Heard.IsZero() && age < freshFor && age > -freshFor
 	switch {
 	case ev.Held:
 		v.Presence, v.PresenceAt = Online, ev.Now
 		if running {
 			v.PID = s.Run.PID
 		}
-	case !s.Gone.IsZero():
+	case !s.Gone.IsZero() && !(fresh && s.Heard.After(s.Gone)):
 		v.Presence, v.PresenceAt = Offline, s.Gone
-	case !s.Heard.IsZero() && ev.Now.Sub(s.Heard) < freshFor:
-		if !running { // else what its runner left may or may not still run
-			v.Presence = Online
-		}
-	case running:
-		v.Presence = Offline // its runner is gone without a word
+	case left:
+		v.Presence = Offline
+	case fresh:
+		v.Presence = Online
 	}
 	switch {
 	case ev.Person:
 		v.Word, v.Detail, v.Since = WordPerson, "", time.Time{}
-	case v.Presence == Offline && v.Word != WordOff:
-		v.Word, v.Detail, v.Since = WordOff, "its runner is gone", v.PresenceAt
-	case ev.Silent:
+	case ev.Held && ev.Silent:
 		v.Detail = "not answering"
-	case v.Word == WordOff && v.Presence == Online && ev.Held:
-		v.Word, v.Since = WordStarting, ev.Now // between two processes
+	case ev.Held && v.Word == WordOff:
+		v.Word, v.Detail, v.Since = WordStarting, "", s.Gone // between two programs
+	case left && v.Word != WordOff && v.Word != WordError:
+		v.Word, v.Detail, v.Since = WordOff, "its runner is gone", s.Heard
 	case v.Word == WordIdle && v.Detail == "" && t.Last != nil && t.Last.Status != Completed:
 		v.Detail = fmt.Sprintf("last turn %s", t.Last.Status)
-		if t.Last.Status == Failed && s.LastError != "" {
-			v.Detail += ": " + clip(s.LastError, 80)
+		if t.Last.Why != "" {
+			v.Detail += ": " + t.Last.Why
 		}
 	}
 	return v

@@ -1,0 +1,489 @@
+package reducer
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+var allKinds = append(wire.Kinds(), "thread_active", "state_update", "some_new_kind")
+
+// anyCall is about the calls and questions of one turn.
+func anyCall(t *rapid.T) string {
+	pick := func(name string, from ...string) string { return rapid.SampledFrom(from).Draw(t, name) }
+	switch pick("what", "ask", "ask", "call", "call", "said", "clock", "turn", "mail") {
+	case "ask":
+		return pick("source", "pty", "hook", "acp") + " confirm_required" + pick("turn", "", " turn_id=t1") + pick("id", "", " id=d1", " id=d2", " id=d3") +
+			pick("call", "", " tool_call_id=c1", " tool_call_id=c2") + pick("tool", "", " tool=Bash", " tool=Edit") + pick("prompt", "", " prompt=ls", " prompt=make")
+	case "call":
+		return pick("kind", "tool_call_start", "tool_call_end") + pick("turn", "", " turn_id=t1") +
+			pick("call", "", " tool_call_id=c1", " tool_call_id=c2") + pick("tool", "", " tool=Bash", " tool=Edit")
+	case "said":
+		return pick("source", "pty", "hook") + " state_change new=" + pick("new", "thinking", "confirming", "awaiting_input", "idle", "unknown") + pick("id", "", " id=d1", " id=d2")
+	case "clock":
+		return pick("by", "+1s", "+3s")
+	case "turn":
+		return pick("kind", "turn_started", "turn_idle", "turn_completed", "waiting_for_input") + pick("turn", "", " turn_id=t1", " turn_id=t2")
+	}
+	return "mail " + pick("mail", "m1", "m2") + pick("how", "", " urgent")
+}
+
+// anyLine is any input of a script.
+func anyLine(t *rapid.T) string {
+	pick := func(name string, from ...string) string { return rapid.SampledFrom(from).Draw(t, name) }
+	id := func() string { return pick("mail", "m1", "m2", "m3", "m4") }
+	switch rapid.IntRange(0, 9).Draw(t, "what") {
+	case 0:
+		return "mail " + id() + pick("how", "", "", " urgent", " due=2s", " due=10m", " expires=2s", " never", " urgent due=1s")
+	case 1:
+		return pick("past", "taken ", "settled ") + id()
+	case 2:
+		return pick("clock", "+1s", "+1s", "+3s", "+10m", "-1h")
+	}
+	// The kinds that move a turn are drawn more often than the others.
+	kind := pick("kind", append(slices.Clone(allKinds),
+		"turn_started", "turn_completed", "turn_idle", "turn_started", "turn_completed", "turn_idle", "tool_call_start", "tool_call_end",
+		"state_change", "state_change", "confirm_required", "confirm_required", "session_start", "session_end", "spawned", "exited")...)
+	line := pick("source", "pty", "hook", "hook", "acp", "cli") + " " + kind
+	add := func(key string, values ...string) {
+		if v := pick(key, append(values, make([]string, len(values))...)...); v != "" {
+			line += " " + key + "=" + v
+		}
+	}
+	add("session", "s1", "s2", "s3", "s4")
+	add("turn_id", "t1", "t2", "t3")
+	add("event_id", "e1", "e2", "e3", "e4", "e5", "e6", "e7", "e8")
+	add("tool_call_id", "c1", "c2")
+	switch kind {
+	case "state_change":
+		add("new", "idle", "thinking", "responding", "tool_running", "confirming", "awaiting_input", "starting", "error", "exited", "unknown")
+		add("id", "d1", "d2")
+	case "state_update":
+		add("state", "running", "requires_action", "idle")
+	case "turn_completed", "turn_complete":
+		add("status", "completed", "interrupted", "failed")
+	case "tool_call", "tool_call_update":
+		add("status", "pending", "in_progress", "completed", "failed")
+		add("title", "Bash", "Edit")
+	case "tool_call_start", "tool_call_end":
+		add("tool", "Bash", "Edit")
+	case "confirm_required", "waiting_for_input":
+		add("tool", "Bash", "Edit")
+		add("id", "d1", "d2")
+		add("prompt", "ls", "make")
+	case "session_start":
+		// a field that all events have takes the others under wire with it
+		line = strings.ReplaceAll(line, " tool_call_id=c1", "")
+		add("source", "startup", "resume", "clear", "compact")
+	case "spawned":
+		add("pid", "7", "8")
+	case "exited":
+		add("code", "0", "1")
+	case wire.EventAnnounced, wire.EventRead, wire.EventAcked, wire.EventWithdrawn, wire.EventInjecting, wire.EventInjected, wire.EventInjectionFailed:
+		line += " id=" + id()
+	}
+	return line
+}
+
+func lines(t *rapid.T, most int) []string {
+	if rapid.Bool().Draw(t, "calls") {
+		return rapid.SliceOfN(rapid.Custom(anyCall), 0, most).Draw(t, "lines")
+	}
+	return rapid.SliceOfN(rapid.Custom(anyLine), 0, most).Draw(t, "lines")
+}
+
+// inputs makes the inputs of lines once, so that several folds get the same.
+func inputs(t *rapid.T, lines []string) (ins []Input) {
+	p := newPlayer()
+	for _, l := range lines {
+		in, _, err := p.input(l)
+		if err != nil {
+			t.Fatal(l, err)
+		}
+		ins = append(ins, *in)
+	}
+	return ins
+}
+
+// TestAlways is what holds after whatever was heard.
+func TestAlways(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ls := lines(t, 60)
+		var s, kept, snapped State // by Step, in place, and through JSON at random
+		named := map[string]int{}  // effects: the changes at which they were named last
+		for i, in := range inputs(t, ls) {
+			before := s.Clone()
+			next, effects := Step(s, in)
+			if !reflect.DeepEqual(before, s) {
+				t.Fatal("Step changed its argument at", ls[i], cmp.Diff(before, s, cmp.AllowUnexported(State{}, mail{}, letter{})))
+			}
+			s = next
+			valid2(t, &s)
+			if got := kept.Apply(in); !reflect.DeepEqual(kept, s) || !reflect.DeepEqual(got, effects) {
+				t.Fatal("Apply is not Step at", ls[i])
+			}
+			if rapid.Bool().Draw(t, "json") {
+				b, err := encode(&snapped)
+				if err != nil {
+					t.Fatal(err)
+				}
+				m := snapped.mail
+				snapped = State{}
+				if err := decode(b, &snapped); err != nil {
+					t.Fatal(err)
+				}
+				snapped.mail = m
+			}
+			if got := snapped.Apply(in); !reflect.DeepEqual(snapped, s) || !reflect.DeepEqual(got, effects) {
+				t.Fatal("from JSON it goes on otherwise at", ls[i], cmp.Diff(snapped, s, cmp.AllowUnexported(State{}, mail{}, letter{})))
+			}
+			blocked := slices.ContainsFunc(s.Turns, func(t Turn) bool { return t.Waiting != nil })
+			for _, e := range effects {
+				word := s.Turn().Word()
+				switch e.Do {
+				case DeliverNow, Remind:
+					if blocked || word != WordIdle {
+						t.Fatal(e.Do, "while", word, "at", ls[i])
+					}
+				case Interrupt:
+					if blocked || word != WordBusy {
+						t.Fatal(e.Do, "while", word, "at", ls[i])
+					}
+				}
+				for _, id := range e.IDs {
+					key := string(e.Do) + string(id)
+					at, again := named[key]
+					named[key] = s.mail.changes
+					fresh := in.Arrived != nil && in.Arrived.ID == id // put back, or gone and told of again
+					if once := e.Do == Interrupt || e.Do == Remind || e.Do == Escalate; again && !fresh && at == s.mail.changes && !once && !s.mail.find(id).raisedAgain(ls[:i+1]) {
+						t.Fatal(e.Do, id, "twice without a change, at", ls[i])
+					}
+				}
+			}
+			// Nothing more is to be done for the same, at the same time.
+			if _, more := Step(s, Input{Now: in.Now}); len(more) > 0 {
+				t.Fatal("again:", more, "after", ls[i])
+			}
+		}
+	})
+}
+
+// raisedAgain reports whether the lines say of a letter what makes the same
+// effect due again without a change of the word: it was handed over by a hook,
+// or came back.
+func (l *letter) raisedAgain(lines []string) bool {
+	return slices.ContainsFunc(lines, func(s string) bool {
+		return strings.Contains(s, wire.EventAnnounced) || strings.HasPrefix(s, "taken") || strings.HasPrefix(s, "settled") ||
+			strings.Contains(s, wire.EventRead) || strings.Contains(s, wire.EventInjected) || strings.Contains(s, wire.EventAcked) || strings.Contains(s, wire.EventWithdrawn)
+	})
+}
+
+func valid2(t *rapid.T, s *State) {
+	b, err := encode(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back State
+	if err := decode(b, &back); err != nil {
+		t.Fatal(err, string(b))
+	}
+	back.mail = s.mail
+	if !reflect.DeepEqual(*s, back) {
+		t.Fatal(cmp.Diff(*s, back, cmp.AllowUnexported(State{}, mail{}, letter{})))
+	}
+	for i := range s.Turns {
+		if (s.Turns[i].Waiting != nil) != (s.Turns[i].Word() == WordBlocked) {
+			t.Fatal(show(s))
+		}
+	}
+	if n := s.nameless(); n >= 0 && s.Turns[n].Activity != Exited {
+		for i := range s.Turns {
+			if i != n && s.Turns[i].Activity != Exited {
+				t.Fatal("beside a program without a name lives another session")
+			}
+		}
+	}
+	if (s.Turn().Word() == WordOff) && s.Gone.IsZero() {
+		t.Fatal("off since when?")
+	}
+	for _, held := range []bool{true, false} {
+		v := s.Look(Evidence{Now: s.Heard.Add(time.Second), Held: held})
+		if held && (v.Presence != Online || v.Word == WordOff) || v.Presence == Offline && v.Word != WordOff && v.Word != WordError {
+			t.Fatal(v, show(s))
+		}
+	}
+}
+
+// model is a turn as the first section of docs/states.md has it, told again:
+// one session, no questions, no screen, nothing forgotten.
+type model struct {
+	id     string
+	own    bool
+	status TurnStatus
+	over   map[string]bool
+	last   map[string]string // how turns ended; "" without one
+}
+
+func (m *model) current(id string) bool {
+	if id == "" || m.id == "" || id == m.id {
+		return true
+	}
+	if m.own && m.status == TurnBusy && !m.over[id] {
+		m.id, m.own = id, false
+		return true
+	}
+	return false
+}
+
+func (m *model) begin(id string, seq int) {
+	m.over[m.id] = m.id != ""
+	m.id, m.own, m.status = id, id == "", TurnBusy
+	if m.own {
+		m.id = fmt.Sprint("turn-", seq)
+	}
+}
+
+func (m *model) step(kind, id, status string, seq int) {
+	switch kind {
+	case "turn_started":
+		if !m.over[id] && (id == "" || id != m.id) && !(id != "" && m.status == TurnBusy && m.current(id)) {
+			m.begin(id, seq)
+		}
+	case "turn_completed":
+		if !m.current(id) {
+			m.over[id] = true
+			return
+		}
+		wasIdle := m.status == TurnIdle && m.id != ""
+		m.id = or(id, m.id)
+		if _, said := m.last[m.id]; !said || m.id == "" && m.status != TurnTerminal {
+			m.last[m.id] = status
+		}
+		m.over[m.id] = m.id != ""
+		if !wasIdle {
+			m.status = TurnTerminal
+		}
+	case "turn_idle":
+		if !m.current(id) {
+			m.over[id] = true
+			return
+		}
+		m.id = or(id, m.id)
+		m.over[m.id] = m.id != ""
+		m.status = TurnIdle
+	case "message_delta":
+		if m.over[id] || m.status == TurnBusy && m.current(id) {
+			return
+		}
+		m.begin(id, seq)
+	}
+}
+
+type step struct{ kind, id, status string }
+
+func anyStep(t *rapid.T) step {
+	return step{
+		rapid.SampledFrom([]string{"turn_started", "turn_completed", "turn_idle", "message_delta"}).Draw(t, "kind"),
+		rapid.SampledFrom([]string{"", "a", "b", "c", "d", "e", "f"}).Draw(t, "id"),
+		rapid.SampledFrom([]string{Completed, Interrupted, Failed}).Draw(t, "status"),
+	}
+}
+
+func (s step) line() string {
+	line := s.kind
+	if s.id != "" {
+		line += " turn_id=" + s.id
+	}
+	if s.kind == "turn_completed" {
+		line += " status=" + s.status
+	}
+	return line
+}
+
+// story is what a well-behaved agent says of its turns, of which then some is
+// lost, said twice or late.
+func story(t *rapid.T) (out []step) {
+	for i := range rapid.IntRange(1, 8).Draw(t, "turns") {
+		id := string(rune('a' + i))
+		out = append(out, step{"turn_started", id, ""})
+		for range rapid.IntRange(0, 3).Draw(t, "work") {
+			out = append(out, step{"message_delta", id, ""})
+		}
+		out = append(out, step{"turn_completed", id, rapid.SampledFrom([]string{Completed, Interrupted, Failed}).Draw(t, "status")}, step{"turn_idle", id, ""})
+	}
+	for range rapid.IntRange(0, 6).Draw(t, "faults") {
+		if len(out) < 2 {
+			break
+		}
+		i := rapid.IntRange(0, len(out)-1).Draw(t, "at")
+		switch rapid.SampledFrom([]string{"lost", "twice", "late"}).Draw(t, "fault") {
+		case "lost":
+			out = slices.Delete(out, i, i+1)
+		case "twice":
+			out = slices.Insert(out, rapid.IntRange(i, len(out)).Draw(t, "again"), out[i])
+		case "late":
+			e := out[i]
+			out = slices.Delete(out, i, i+1)
+			out = slices.Insert(out, min(len(out), i+rapid.IntRange(1, 6).Draw(t, "by")), e)
+		}
+	}
+	return out
+}
+
+// TestModel compares the fold of turns with the model.
+func TestModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		steps := story(t)
+		if rapid.Bool().Draw(t, "at random") {
+			steps = rapid.SliceOfN(rapid.Custom(anyStep), 0, 25).Draw(t, "steps")
+		}
+		m := model{status: TurnIdle, over: map[string]bool{}, last: map[string]string{}}
+		p := newPlayer()
+		for i, s := range steps {
+			m.step(s.kind, s.id, s.status, i+1)
+			if _, err := p.play(s.line()); err != nil {
+				t.Fatal(err)
+			}
+			got := p.state.Turn()
+			if got.Status != m.status || got.ID != m.id {
+				t.Fatalf("after %v: turn %q %s, not %q %s", steps[:i+1], got.ID, got.Status, m.id, m.status)
+			}
+			if l, said := m.last[m.id]; said && m.status != TurnBusy && (got.Last == nil || got.Last.ID != m.id || got.Last.Status != l) {
+				t.Fatalf("after %v: %v, not %s", steps[:i+1], got.Last, l)
+			}
+		}
+	})
+}
+
+// TestLateIsLate: after the idle of the newest turn nothing that was heard
+// before makes the agent anything but idle.
+func TestLateIsLate(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := newPlayer()
+		play := func(s step) {
+			if _, err := p.play(s.line()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		steps := story(t)
+		for _, s := range steps {
+			play(s)
+		}
+		end := []step{{"turn_started", "z", ""}, {"turn_completed", "z", Completed}, {"turn_idle", "z", ""}}
+		for _, s := range end[rapid.IntRange(0, 2).Draw(t, "from"):] {
+			play(s)
+		}
+		if p.state.Turn().ID != "z" {
+			return // its idle alone is of no turn that was current
+		}
+		want := show(&p.state)
+		for _, i := range rapid.SliceOfN(rapid.IntRange(0, len(steps)+2), 0, 20).Draw(t, "late") {
+			s := append(slices.Clone(steps), end...)[i]
+			if s.id == "" {
+				continue
+			}
+			play(s)
+			if w := p.state.Turn().Word(); w != WordIdle {
+				t.Fatal(w, "by", s.line())
+			}
+		}
+		// How it ended may be heard late, and is all that may.
+		if got := show(&p.state); got != want && !strings.HasPrefix(got, want+"; last z") && p.state.Turn().Last.ID != "z" {
+			t.Fatal(got, want)
+		}
+	})
+}
+
+// TestTwiceIsOnce: an event said again at once changes nothing but the clock.
+func TestTwiceIsOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var s State
+		seq := uint64(0)
+		for _, in := range inputs(t, lines(t, 40)) {
+			if in.Event == nil {
+				continue
+			}
+			fold := func(e wire.Event) {
+				seq++
+				e.Seq = seq
+				s.Apply(Input{Now: in.Now, Event: &e})
+			}
+			behind := slices.ContainsFunc(s.Turns, func(t Turn) bool { return len(t.Behind) > 0 })
+			fold(*in.Event)
+			once := s.Clone()
+			again := *in.Event
+			switch again.Kind {
+			case wire.StreamFailed, "error", wire.DroppedCounters, "some_new_kind":
+				if again.EventID == "" {
+					continue // counted again
+				}
+			case wire.TurnStarted:
+				if again.TurnID == "" && again.EventID == "" {
+					continue // another turn
+				}
+			case "tool_call", "tool_call_update", "tool_call_start", "tool_call_end", "state_change":
+				if behind && again.EventID == "" {
+					continue // of another call, which is asked about as well
+				}
+			case "session_end":
+				if again.Session == "" && again.EventID == "" {
+					continue // of another session that goes on
+				}
+			case "spawned", "restarting":
+				if again.EventID == "" {
+					continue // another process, if nothing says that it is the same
+				}
+			}
+			fold(again)
+			for i := range s.Turns {
+				s.Turns[i].Spoke, s.Turns[i].Came = 0, 0
+			}
+			for i := range once.Turns {
+				once.Turns[i].Spoke, once.Turns[i].Came = 0, 0
+			}
+			once.Seq, once.mail = s.Seq, s.mail
+			if again.Kind == "session_start" { // a second start counts as a second
+				once.Run = s.Run
+			}
+			if !reflect.DeepEqual(once, s) {
+				t.Fatal(in.Event.Kind, cmp.Diff(once, s, cmp.AllowUnexported(State{}, mail{}, letter{})))
+			}
+		}
+	})
+}
+
+// TestAgentsStayApart: what is said of others is nobody's business.
+func TestAgentsStayApart(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		mine, theirs := inputs(t, lines(t, 30)), inputs(t, lines(t, 30))
+		var alone, among State
+		for i, in := range mine {
+			alone.Apply(in)
+			among.Apply(in)
+			if i >= len(theirs) || theirs[i].Event == nil || alone.Agent == "" {
+				continue
+			}
+			e := *theirs[i].Event
+			e.Seq += 1000
+			if rapid.Bool().Draw(t, "team") {
+				e.Team = "other"
+			} else {
+				e.Agent = "carol"
+			}
+			if got := among.Apply(Input{Now: in.Now, Event: &e}); slices.ContainsFunc(got, func(e Effect) bool { return e.Do == Ask }) {
+				t.Fatal(got)
+			}
+		}
+		if !reflect.DeepEqual(alone, among) {
+			t.Fatal(cmp.Diff(alone, among, cmp.AllowUnexported(State{}, mail{}, letter{})))
+		}
+	})
+}

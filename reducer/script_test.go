@@ -1,0 +1,313 @@
+package reducer
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+var update = flag.Bool("update", false, "write what the scripts in testdata print now")
+
+// player feeds inputs, a line each, to a state and says what became of it.
+//
+//	KIND k=v …            an event, as `atm event` takes it; pty, hook, acp or cli
+//	                      in front says where it comes from (else hook)
+//	{"kind":…}            an event of any vocabulary
+//	mail ID [urgent] [never] [due=10m] [expires=10m]
+//	taken ID, settled ID
+//	+5s                   the clock goes on; -1h: it is set back
+//	look [held] [silent] [person]
+//	json                  folding goes on from the state's JSON
+type player struct {
+	state State
+	now   time.Time
+	seq   uint64
+	shown string
+}
+
+func newPlayer() *player {
+	return &player{now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)}
+}
+
+// words splits a line at blanks; what stands in single quotes stays together.
+func words(line string) (out []string) {
+	in, cur, any := false, "", false
+	for _, r := range line {
+		switch {
+		case r == '\'':
+			in, any = !in, true
+		case r == ' ' && !in:
+			if any {
+				out = append(out, cur)
+			}
+			cur, any = "", false
+		default:
+			cur, any = cur+string(r), true
+		}
+	}
+	if any {
+		out = append(out, cur)
+	}
+	return out
+}
+
+// event makes an event of a line.
+func (p *player) event(line string) (*wire.Event, error) {
+	var e wire.Event
+	var err error
+	source := "hook"
+	if strings.HasPrefix(line, "{") {
+		e, err = wire.Adopt([]byte(line))
+		source = "acp"
+	} else {
+		w := words(line)
+		if slices.Contains([]string{"pty", "hook", "acp", "cli"}, w[0]) {
+			source, w = w[0], w[1:]
+		}
+		var pairs [][2]string
+		for _, s := range w[1:] {
+			k, v, ok := strings.Cut(s, "=")
+			if !ok {
+				return nil, fmt.Errorf("%q: k=v", s)
+			}
+			pairs = append(pairs, [2]string{k, v})
+		}
+		e, err = wire.Compose(w[0], pairs)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.seq++
+	e.Seq, e.At, e.Team, e.Agent, e.Source = p.seq, p.now, "main", "bob", source
+	// What is folded is what was read back from a log.
+	e, err = wire.DecodeEvent(e.Append(nil))
+	return &e, err
+}
+
+// input makes an input of a line; what is none of those is done.
+func (p *player) input(line string) (in *Input, out string, err error) {
+	w := words(line)
+	switch {
+	case line[0] == '+' || line[0] == '-':
+		d, err := time.ParseDuration(strings.TrimPrefix(line, "+"))
+		p.now = p.now.Add(d)
+		return &Input{Now: p.now}, "", err
+	case w[0] == "look":
+		ev := Evidence{Now: p.now}
+		for _, s := range w[1:] {
+			switch s {
+			case "held":
+				ev.Held = true
+			case "silent":
+				ev.Silent = true
+			case "person":
+				ev.Person = true
+			default:
+				return nil, "", errors.New(s)
+			}
+		}
+		v := p.state.Look(ev)
+		out := fmt.Sprintf("= %s (%s) since %s; %s by %s", v.Word, v.Detail, clock(v.Since), v.Presence, clock(v.PresenceAt))
+		if v.PID != 0 {
+			out += fmt.Sprintf(", pid %d", v.PID)
+		}
+		return nil, out, nil
+	case w[0] == "json":
+		b, err := encode(&p.state)
+		if err == nil {
+			m := p.state.mail
+			p.state = State{}
+			err = decode(b, &p.state)
+			p.state.mail = m
+		}
+		return nil, "", err
+	case w[0] == "mail":
+		m := &Mail{ID: wire.ID(w[1])}
+		for _, s := range w[2:] {
+			k, v, _ := strings.Cut(s, "=")
+			d, _ := time.ParseDuration(v)
+			switch k {
+			case "urgent":
+				m.Urgent = true
+			case "never":
+				m.Never = true
+			case "read":
+				m.Read = true
+			case "due":
+				m.Due = p.now.Add(d)
+			case "expires":
+				m.Expires = p.now.Add(d)
+			default:
+				return nil, "", errors.New(s)
+			}
+		}
+		return &Input{Now: p.now, Arrived: m}, "", nil
+	case w[0] == "taken":
+		return &Input{Now: p.now, Taken: wire.ID(w[1])}, "", nil
+	case w[0] == "settled":
+		return &Input{Now: p.now, Settled: wire.ID(w[1])}, "", nil
+	}
+	e, err := p.event(line)
+	return &Input{Now: p.now, Event: e}, "", err
+}
+
+func (p *player) play(line string) (out []string, err error) {
+	in, said, err := p.input(line)
+	if err != nil {
+		return nil, err
+	}
+	if in == nil {
+		if said != "" {
+			out = append(out, said)
+		}
+		return out, nil
+	}
+	var effects []Effect
+	p.state, effects = Step(p.state, *in)
+	if s := show(&p.state); s != p.shown {
+		p.shown = s
+		out = append(out, s)
+	}
+	for _, e := range effects {
+		out = append(out, "! "+showEffect(e))
+	}
+	return out, nil
+}
+
+func clock(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.Format("15:04:05")
+}
+
+// show is a state in one line.
+func show(s *State) string {
+	t := s.Turn()
+	out := fmt.Sprintf("%s: %s", t.Word(), t.Activity)
+	if t.Detail != "" && t.Waiting == nil {
+		out += " " + strconv.Quote(t.Detail)
+	}
+	out += fmt.Sprintf(", turn %s %s", or(t.ID, "-"), t.Status)
+	if t.Session != "" {
+		out += ", session " + t.Session
+	}
+	if t.Thread != "" {
+		out += ", thread " + t.Thread
+	}
+	if t.Transport != "" {
+		out += ", by " + t.Transport
+	}
+	if w := t.Waiting; w != nil {
+		out += ", asks " + showWaiting(w)
+		for i := range t.Behind {
+			out += ", then " + showWaiting(&t.Behind[i])
+		}
+	}
+	if l := t.Last; l != nil {
+		out += fmt.Sprintf("; last %s %s", or(l.ID, "-"), l.Status)
+		if l.Duration > 0 {
+			out += " after " + l.Duration.String()
+		}
+		if l.Why != "" {
+			out += " by " + strconv.Quote(l.Why)
+		}
+	}
+	if s.Errors > 0 {
+		out += fmt.Sprintf("; errors %d", s.Errors)
+	}
+	if s.Dropped != (Dropped{}) {
+		out += fmt.Sprintf("; dropped %d and %d", s.Dropped.Dropped, s.Dropped.Unknown)
+	}
+	if s.Unknown > 0 {
+		out += fmt.Sprintf("; unknown %d", s.Unknown)
+	}
+	return out
+}
+
+func showWaiting(w *Waiting) string {
+	out := w.Kind
+	if w.Tool != "" {
+		out += " " + w.Tool
+	}
+	if w.Prompt != "" {
+		out += " " + strconv.Quote(w.Prompt)
+	}
+	if w.ID != "" {
+		out += " as " + w.ID
+	}
+	if w.Call != "" {
+		out += " for " + w.Call
+	}
+	if w.Cut {
+		out += " cut"
+	}
+	return out
+}
+
+func showEffect(e Effect) string {
+	out := string(e.Do)
+	for _, id := range e.IDs {
+		out += " " + string(id)
+	}
+	if e.Waiting != nil {
+		out += " " + showWaiting(e.Waiting)
+		if e.Waiting.Options != nil {
+			out += " " + string(e.Waiting.Options)
+		}
+	}
+	return out
+}
+
+// TestScripts plays testdata/*.txt: inputs at the margin, what they do behind a
+// tab. `go test ./reducer -run Scripts -update` writes what they do now.
+func TestScripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) < 15 {
+		t.Fatal(len(files), "scripts", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := newPlayer()
+			var got strings.Builder
+			for i, line := range strings.Split(strings.TrimSuffix(string(data), "\n"), "\n") {
+				if strings.HasPrefix(line, "\t") {
+					continue
+				}
+				got.WriteString(line + "\n")
+				if line == "" || line[0] == '#' {
+					continue
+				}
+				out, err := p.play(line)
+				if err != nil {
+					t.Fatalf("%s:%d: %s: %v", file, i+1, line, err)
+				}
+				for _, s := range out {
+					got.WriteString("\t" + s + "\n")
+				}
+			}
+			if *update {
+				if err := os.WriteFile(file, []byte(got.String()), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			} else if d := cmp.Diff(string(data), got.String()); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}

@@ -1,0 +1,90 @@
+package reducer
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+// TestVectors folds the sequences of the daemon's stream that its owner's
+// AgentStreamState.apply was read from. Where ours is stricter the vector says
+// how, in ours_after_each.
+func TestVectors(t *testing.T) {
+	data, err := os.ReadFile("../testdata/wire/behaviour.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type state struct {
+		TurnID     *string    `json:"turn_id"`
+		ThreadID   *string    `json:"thread_id"`
+		Transport  *string    `json:"transport"`
+		TurnStatus TurnStatus `json:"turn_status"`
+	}
+	var vectors []struct {
+		Function string            `json:"function"`
+		Name     string            `json:"name"`
+		Events   []json.RawMessage `json:"events"`
+		Theirs   []state           `json:"states_after_each"`
+		Ours     []state           `json:"ours_after_each"`
+	}
+	if err := json.Unmarshal(data, &vectors); err != nil {
+		t.Fatal(err)
+	}
+	known := func(s string) *string {
+		if s == "" {
+			return nil
+		}
+		return &s
+	}
+	n := 0
+	for _, v := range vectors {
+		if v.Function != "AgentStreamState.apply" {
+			continue
+		}
+		n++
+		want := v.Theirs
+		if v.Ours != nil {
+			want = v.Ours
+		}
+		if len(want) != len(v.Events) {
+			t.Fatal(v.Name, "has", len(want), "states")
+		}
+		// Whole, as they are adopted, and plain, as `atm event` takes them.
+		var whole, plain State
+		for i, raw := range v.Events {
+			e, err := wire.Adopt(raw)
+			if err != nil {
+				t.Fatal(v.Name, err)
+			}
+			fields, err := wire.Object(raw)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := wire.Event{Kind: e.Kind, TurnID: e.TurnID}
+			for _, f := range fields {
+				if f.Key != "kind" && f.Key != "turn_id" && f.Key != "agent" {
+					p.Extra = append(p.Extra, f)
+				}
+			}
+			for _, s := range []struct {
+				state *State
+				event wire.Event
+			}{{&whole, e}, {&plain, p}} {
+				s.event.Seq, s.event.Team, s.event.Agent = uint64(i+1), "main", "a"
+				s.state.Apply(Input{Event: &s.event})
+				turn := s.state.Turn()
+				got := state{known(turn.ID), known(turn.Thread), known(turn.Transport), turn.Status}
+				if d := cmp.Diff(want[i], got); d != "" {
+					t.Errorf("%s, after %d: %s", v.Name, i+1, d)
+				}
+			}
+		}
+	}
+	if n < 10 {
+		t.Errorf("only %d vectors", n)
+	}
+}
