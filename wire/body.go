@@ -56,12 +56,15 @@ func elsewhere(name string) [][]string {
 func (e *Event) Body() Body {
 	b := Body{event: e}
 	whole := within(e.Wire)
+	if whole == nil {
+		return b
+	}
 	b.wire[2] = whole
 	if v, _, ok := call(whole); ok {
-		b.wire[1], b.codex = within(find(whole, "params")), v == AppServer
+		b.wire[1], b.codex = inside(find(whole, "params")), v == AppServer
 	}
 	for _, around := range b.wire[1:] {
-		if update := within(find(around, "update")); find(update, "sessionUpdate") != nil {
+		if update := inside(find(around, "update")); find(update, "sessionUpdate") != nil {
 			b.wire[0] = update
 			break
 		}
@@ -198,7 +201,16 @@ func str(raw json.RawMessage) string {
 
 // within is the members of an object, nil for anything else.
 func within(raw json.RawMessage) []Field {
-	if raw = bytes.TrimLeft(raw, " \t\r\n"); len(raw) == 0 || raw[0] != '{' || !json.Valid(raw) {
+	if !validJSON(raw) {
+		return nil
+	}
+	return inside(raw)
+}
+
+// inside is within for what is known to be JSON: a part of such a text, above
+// all.
+func inside(raw json.RawMessage) []Field {
+	if raw = bytes.TrimLeft(raw, " \t\r\n"); len(raw) == 0 || raw[0] != '{' {
 		return nil
 	}
 	return members(raw, 0)

@@ -56,15 +56,13 @@ func Object(data []byte) ([]Field, error) {
 	if i := firstInvalid(data); i >= 0 {
 		return nil, decodeError(data, i, true, "not UTF-8")
 	}
-	if json.Valid(data) {
-		if at := space(data, 0); data[at] == '{' {
-			fields := unique(members(data, at))
-			for i := range fields {
-				fields[i].Raw = bytes.Clone(fields[i].Raw)
-			}
-			return fields, nil
+	if validJSON(data) {
+		at := space(data, 0)
+		if data[at] != '{' {
+			return nil, ErrNotObject
 		}
-		return nil, ErrNotObject
+		// The caller's bytes may change; all values keep one copy of them.
+		return unique(members(bytes.Clone(data), at)), nil
 	}
 	dec := json.NewDecoder(bytes.NewReader(data)) // for the place of the error
 	tok, err := dec.Token()

@@ -54,7 +54,7 @@ func Foreign(fields []Field) (v Vocabulary, kind string, ok bool) {
 			}
 		}
 	}
-	if s := str(find(within(find(fields, "update")), "sessionUpdate")); isKind(s) {
+	if s := str(find(inside(find(fields, "update")), "sessionUpdate")); isKind(s) {
 		return ACP, s, true
 	}
 	return "", "", false
@@ -76,13 +76,13 @@ func call(fields []Field) (v Vocabulary, kind string, ok bool) {
 			return "", "", false // something else that has a method
 		}
 	}
-	params := within(find(fields, "params"))
+	params := inside(find(fields, "params"))
 	if !sure || params == nil && find(fields, "params") != nil {
 		return "", "", false
 	}
 	switch method {
 	case "session/update":
-		s := str(find(within(find(params, "update")), "sessionUpdate"))
+		s := str(find(inside(find(params, "update")), "sessionUpdate"))
 		return ACP, s, isKind(s)
 	case "session/request_permission":
 		return ACP, "confirm_required", true
@@ -108,7 +108,7 @@ func appServerKind(method string, params []Field) string {
 		status := find(params, "status")
 		is := str(status)
 		if is == "" {
-			is = str(find(within(status), "type"))
+			is = str(find(inside(status), "type"))
 		}
 		switch is {
 		case "idle":
@@ -116,7 +116,7 @@ func appServerKind(method string, params []Field) string {
 		case "systemError":
 			return StreamFailed
 		case "active":
-			flags := find(within(status), "activeFlags")
+			flags := find(inside(status), "activeFlags")
 			switch {
 			case bytes.Contains(flags, []byte(`"waitingOnApproval"`)):
 				return "confirm_required"
