@@ -57,7 +57,7 @@ func (b *Box) List(ctx context.Context) ([]Entry, error) {
 			return nil, err
 		}
 		if err := ids(d, func(id wire.ID) {
-			out = append(out, Entry{id, stateOf[p.name], strings.Replace(p.path, "archive/", "inbox/", 1) + "/" + string(id) + ".json"})
+			out = append(out, Entry{id, stateOf(p.name), strings.Replace(p.path, "archive/", "inbox/", 1) + "/" + string(id) + ".json"})
 		}); err != nil {
 			return nil, err
 		}
@@ -88,7 +88,7 @@ func (b *Box) Copy(e *Entry) ([]byte, error) {
 				continue
 			}
 			if err == nil {
-				e.State = stateOf[p.name]
+				e.State = stateOf(p.name)
 				e.Path = p.path + "/" + name
 				if p.name == placeArchive {
 					e.Path = "inbox/done/" + e.ID.Day() + "/" + name

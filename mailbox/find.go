@@ -27,8 +27,19 @@ const (
 	Bad       State = "bad"
 )
 
-var stateOf = map[string]State{
-	placeNew: Unread, placeCur: Owed, placeDone: Done, placeWithdrawn: Withdrawn, placeArchive: Done,
+// stateOf is the state of what lies in a place, "" for any other name.
+func stateOf(place string) State {
+	switch place {
+	case placeNew:
+		return Unread
+	case placeCur:
+		return Owed
+	case placeDone, placeArchive:
+		return Done
+	case placeWithdrawn:
+		return Withdrawn
+	}
+	return ""
 }
 
 // Item is a message as it lies in a mailbox.
@@ -152,7 +163,7 @@ func (r *room) open(p place, id wire.ID) (*Item, error) {
 	if m.ID != id {
 		return nil, &BadError{Name: string(id) + ".json", Reason: fmt.Sprintf("the message inside is %s", m.ID)}
 	}
-	return &Item{Message: m, State: stateOf[p.name], Size: len(data), Where: d.Path()}, nil
+	return &Item{Message: m, State: stateOf(p.name), Size: len(data), Where: d.Path()}, nil
 }
 
 // exhausted reports whether an error says something about this process rather

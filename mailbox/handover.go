@@ -279,7 +279,13 @@ func (b *book) settle(r *room) (read []wire.Event, err error) {
 				ev := readEvent(id, batch)
 				ev.Source, ev.Session = "hook", c.Session
 				read = append(read, ev)
-			case errors.Is(e, errGone) || errors.As(e, &bad):
+			case errors.Is(e, errGone):
+			case errors.As(e, &bad):
+				// What cannot be read just now was handed over all the same, and
+				// keeps nothing else from going out.
+				if bad.Unreadable != nil {
+					kept = append(kept, id)
+				}
 			default:
 				kept, err = append(kept, id), e
 			}

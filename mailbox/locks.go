@@ -23,12 +23,8 @@ func (l *lockRoom) open() (*lockfile.Dir, error) {
 	if l.dir != nil {
 		return l.dir, nil
 	}
-	root, err := l.team.Root()
-	if err != nil {
-		return nil, err
-	}
 	// An error is not kept: a process that lives on tries again.
-	d, err := lockfile.Open(root, l.team.Path())
+	d, err := lockfile.Open(l.team, l.team.Path())
 	if err == nil {
 		l.dir = d
 	}

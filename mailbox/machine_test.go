@@ -235,7 +235,7 @@ func (m *machine) Withdraw(t *rapid.T) {
 		return
 	}
 	was := m.place[id]
-	if (was == "") != errors.Is(err, ErrNotFound) || state != stateOf[was] {
+	if (was == "") != errors.Is(err, ErrNotFound) || state != stateOf(was) {
 		t.Fatal(was, state, err)
 	}
 	if was == placeNew || was == placeCur {

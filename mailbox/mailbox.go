@@ -75,9 +75,10 @@ type Store struct {
 	Team        wire.Name
 	LockTimeout time.Duration // 0: DefaultLockTimeout
 
-	dir   *atomicfile.Dir
-	locks *lockRoom
-	logs  openLogs
+	dir       *atomicfile.Dir
+	locks     *lockRoom
+	logs      openLogs
+	standings standings
 }
 
 // OpenStore opens the mailboxes in dir, which the store closes with itself.
@@ -87,7 +88,10 @@ func OpenStore(dir *atomicfile.Dir, team wire.Name) (*Store, error) {
 }
 
 // Close lets go of the directory.
-func (s *Store) Close() error { return errors.Join(s.logs.close(), s.locks.close(), s.dir.Close()) }
+func (s *Store) Close() error {
+	s.standings.close()
+	return errors.Join(s.logs.close(), s.locks.close(), s.dir.Close())
+}
 
 // Dir is the team's directory.
 func (s *Store) Dir() *atomicfile.Dir { return s.dir }
@@ -244,6 +248,7 @@ func (b *Box) lock(ctx context.Context, what string, m lockfile.Mode) (unlock fu
 type room struct {
 	box   *Box
 	fresh *atomicfile.Dir // inbox/new
+	lent  bool            // fresh is a standing's
 	sub   map[string]*atomicfile.Dir
 
 	foreign []string // names met in new that are no message's
@@ -273,7 +278,9 @@ func (r *room) close() {
 			d.Close()
 		}
 	}
-	r.fresh.Close()
+	if !r.lent {
+		r.fresh.Close()
+	}
 }
 
 // Places of a message, in the order in which it moves.

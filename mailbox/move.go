@@ -135,7 +135,7 @@ func (b *Box) Unread(ctx context.Context, id wire.ID) (moved bool, err error) {
 // types it.
 func (b *Box) Withdraw(ctx context.Context, id wire.ID, by wire.Address) (state State, err error) {
 	err = b.moving(ctx, id, func(r *room, p place) error {
-		state = stateOf[p.name]
+		state = stateOf(p.name)
 		if p.name != placeNew && p.name != placeCur {
 			return nil
 		}

@@ -1,75 +1,38 @@
 package mailbox
 
-import (
-	"sync"
-
-	"github.com/agentteammail/atm/internal/atomicfile"
-)
-
-// Deliveries of one process into one inbox share the sync of its directory:
+// Deliveries of one process into one mailbox share the sync of its directory:
 // who comes while one goes on waits for the next, which is for all who came.
 
-// together is the syncs of one directory.
-type together struct {
-	mu      sync.Mutex
-	open    *round // the round that may still be joined
-	running *round // the round that syncs, or the last that did
-	users   int
-}
-
+// round is who shares a sync.
 type round struct {
 	done chan struct{}
 	err  error
 }
 
-var syncing struct {
-	sync.Mutex
-	dirs map[atomicfile.Identity]*together
-}
-
-// syncTogether makes a directory's entries durable: those that were made
-// before the call. The error of a sync is that of everybody who waited for it.
-func syncTogether(d *atomicfile.Dir) error {
-	id, ok := d.Identity()
-	if !ok {
-		return d.Sync()
-	}
-	syncing.Lock()
-	t := syncing.dirs[id]
-	if t == nil {
-		if syncing.dirs == nil {
-			syncing.dirs = map[atomicfile.Identity]*together{}
-		}
-		t = &together{}
-		syncing.dirs[id] = t
-	}
-	t.users++
-	syncing.Unlock()
-	defer func() {
-		syncing.Lock()
-		if t.users--; t.users == 0 {
-			delete(syncing.dirs, id)
-		}
-		syncing.Unlock()
-	}()
-
-	t.mu.Lock()
-	if r := t.open; r != nil {
-		t.mu.Unlock()
+// sync makes the entries of new durable that were made before the call. The
+// error of a sync is that of everybody who waited for it.
+func (s *standing) sync() error {
+	s.mu.Lock()
+	if r := s.open; r != nil {
+		s.joined++
+		s.mu.Unlock()
 		<-r.done
 		return r.err
 	}
 	r := &round{done: make(chan struct{})}
-	before := t.running
-	t.open = r
-	t.mu.Unlock()
+	before := s.running
+	s.open, s.joined = r, 1
+	s.mu.Unlock()
 	if before != nil {
 		<-before.done
 	}
-	t.mu.Lock()
-	t.open, t.running = nil, r // nobody joins from here on
-	t.mu.Unlock()
-	r.err = d.Sync()
+	s.mu.Lock()
+	s.open, s.running, s.joined = nil, r, 0 // nobody joins from here on
+	s.mu.Unlock()
+	r.err = s.fresh.Sync()
 	close(r.done)
+	if r.err != nil {
+		s.retire() // never synced again: a second call may say that all is well
+	}
 	return r.err
 }

@@ -2,91 +2,111 @@ package mailbox
 
 import (
 	"errors"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/agentteammail/atm/internal/atomicfile"
+	"github.com/agentteammail/atm/wire"
 )
+
+// joined is how many deliveries wait for the next sync.
+func joined(b *Box) int {
+	s := b.stand()
+	defer s.leave()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.joined
+}
+
+func await(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("never came: %s", what)
+		}
+	}
+}
 
 // Who comes while a sync goes on is not served by that one, but shares the next
 // with all who came meanwhile; an error is everybody's who waited for it.
 func TestSyncTogether(t *testing.T) {
 	t.Parallel()
 	begun, goOn := make(chan int), make(chan error)
-	n := 0
-	path := t.TempDir()
-	open := func() *atomicfile.Dir {
-		d, err := atomicfile.Open(path, func(op atomicfile.Op, _ string) error {
-			if op != atomicfile.OpSyncDir {
-				return nil
-			}
-			n++ // one sync at a time
-			begun <- n
-			return <-goOn
-		})
-		if err != nil {
-			t.Fatal(err)
+	var armed atomic.Bool
+	syncs := 0
+	s := openStore(t, t.TempDir(), func(op atomicfile.Op, _ string) error {
+		if op != atomicfile.OpSyncDir || !armed.Load() {
+			return nil
 		}
-		t.Cleanup(func() { d.Close() })
-		return d
-	}
-	id, ok := open().Identity()
-	if !ok {
-		t.Skip("directories have no identity here")
-	}
+		syncs++ // one at a time
+		begun <- syncs
+		return <-goOn
+	}, "alice", "bob")
+	bob := s.Box("bob")
+	armed.Store(true)
 	var all sync.WaitGroup
-	call := func() *error {
-		d, err := open(), new(error)
-		all.Go(func() { *err = syncTogether(d) })
-		return err
+	send := func() *Outcome {
+		p := &Post{Message: message("alice", "x"), To: []*Box{bob}, Outcomes: make([]Outcome, 1)}
+		out := &Outcome{}
+		all.Go(func() {
+			Deliver(ctx, p)
+			*out = p.Outcomes[0]
+		})
+		return out
 	}
-	// waiting is how many calls there are that have not returned.
-	waiting := func(want int) {
-		t.Helper()
-		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
-			syncing.Lock()
-			got := 0
-			if s := syncing.dirs[id]; s != nil {
-				got = s.users
-			}
-			syncing.Unlock()
-			if got == want {
-				return
-			}
-		}
-		t.Fatalf("%d calls never came", want)
-	}
-	first := call()
+	first := send()
 	<-begun
-	var second []*error
+	var second []*Outcome
 	for range 3 {
-		second = append(second, call())
+		second = append(second, send())
 	}
-	waiting(4)
+	await(t, "three that wait", func() bool { return joined(bob) == 3 })
 	goOn <- nil
-	if i := <-begun; i != 2 {
-		t.Errorf("sync %d", i)
+	if n := <-begun; n != 2 {
+		t.Errorf("sync %d", n)
 	}
-	waiting(3)      // the first has returned
-	third := call() // while the second goes on
-	waiting(4)
+	if ids, _, err := bob.UnreadIDs(0); len(ids) != 4 || err != nil {
+		t.Errorf("%d messages in new, %v", len(ids), err)
+	}
+	third := send() // while the second goes on
+	await(t, "one that waits", func() bool { return joined(bob) == 1 })
 	goOn <- syscall.EIO
-	if i := <-begun; i != 3 {
-		t.Errorf("sync %d", i)
+	if n := <-begun; n != 3 {
+		t.Errorf("sync %d", n)
 	}
 	goOn <- nil
 	all.Wait()
-	if *first != nil || *third != nil {
-		t.Error(*first, *third)
-	}
-	for _, err := range second {
-		if !errors.Is(*err, syscall.EIO) {
-			t.Error(*err)
+	for _, o := range []*Outcome{first, third} {
+		if o.Err != nil || !o.Stored {
+			t.Errorf("%+v", o)
 		}
 	}
-	if n != 3 {
-		t.Errorf("%d syncs", n)
+	for _, o := range second {
+		var nd *NotDurableError
+		if !errors.As(o.Err, &nd) || !errors.Is(o.Err, syscall.EIO) || !o.Stored {
+			t.Errorf("%+v", o)
+		}
+	}
+	if syncs != 3 {
+		t.Errorf("%d syncs", syncs)
+	}
+}
+
+// Several posts in one call for one mailbox appear in their order.
+func TestOrderOfPosts(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, t.TempDir(), nil, "alice", "bob")
+	var posts []*Post
+	for range 50 {
+		posts = append(posts, &Post{Message: message("alice", "x"), To: []*Box{s.Box("bob")}})
+	}
+	Deliver(ctx, posts...)
+	ids, _, err := s.Box("bob").UnreadIDs(0)
+	if err != nil || !slices.EqualFunc(ids, posts, func(id wire.ID, p *Post) bool { return id == p.Message.ID }) {
+		t.Errorf("%d messages, %v", len(ids), err)
 	}
 }

@@ -2,6 +2,7 @@ package watcher
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -67,7 +68,7 @@ func (d *drops) foreign(box int, appeared bool, name string) {
 		if s.foreign == nil {
 			s.foreign = map[string]int{}
 		}
-		s.foreign[name] = foreignTry
+		s.foreign[strings.Clone(name)] = foreignTry // it may be a part of a whole listing
 	} else {
 		s.all = true
 	}

@@ -229,6 +229,42 @@ func (m *Message) Encode() ([]byte, error) {
 	return b, nil
 }
 
+// Plain reports whether the message has only fields that Decode is known to read
+// back from what Encode writes. That is so for most that this program makes;
+// raw JSON, attachments and unknown fields are never plain.
+func (m *Message) Plain() bool {
+	if !IsID(string(m.ID)) || !m.From.valid() || m.Hop < 0 || strings.IndexByte(m.Body, 0) >= 0 ||
+		len(m.Attachments) > 0 || len(m.Payload) > 0 || len(m.Meta) > 0 || len(m.Extra) > 0 {
+		return false
+	}
+	for _, id := range [...]ID{m.Thread, m.InReplyTo, m.Supersedes} {
+		if id != "" && !IsID(string(id)) {
+			return false
+		}
+	}
+	for _, a := range m.To {
+		if !a.valid() {
+			return false
+		}
+	}
+	for _, t := range [...]time.Time{m.SentAt, m.ExpiresAt, m.DueAt} {
+		if y := t.UTC().Year(); y < 0 || y > 9999 {
+			return false
+		}
+	}
+	switch m.Priority {
+	case "", "normal", "urgent":
+	default:
+		return false
+	}
+	switch m.ReplyWanted {
+	case "", "yes", "no":
+	default:
+		return false
+	}
+	return m.Origin == nil || len(m.Origin.Extra) == 0
+}
+
 // messageFields are the fields of a message.
 var messageFields = []string{
 	"id", "type", "from", "to", "thread", "in_reply_to", "subject", "body",

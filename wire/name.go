@@ -58,6 +58,12 @@ func (a Address) String() string {
 	return string(a.Agent) + "@" + string(a.Team)
 }
 
+// valid reports whether ParseAddress reads back what String gives.
+func (a Address) valid() bool {
+	return (a.Agent == "drop" || checkName(string(a.Agent)) == nil && !Reserved(string(a.Agent))) &&
+		checkName(string(a.Team)) == nil && !Reserved(string(a.Team))
+}
+
 // ParseAddress reads "agent" or "agent@team"; team fills in a missing one.
 // "drop@team" is understood, as the sender of what was dropped by hand.
 func ParseAddress(s string, team Name) (Address, error) {

@@ -98,7 +98,7 @@ func (d *Dir) Close() error {
 func (d *Dir) own() owner {
 	d.ownOnce.Do(func() {
 		d.ownValue = nobody
-		if info, err := d.file.Stat(); err == nil {
+		if info, err := d.describe(); err == nil {
 			d.ownValue = ownerOf(info)
 		}
 	})
@@ -107,6 +107,9 @@ func (d *Dir) own() owner {
 
 // Path is where the directory was when it was opened.
 func (d *Dir) Path() string { return d.path }
+
+// Fd is the directory's descriptor, which stays d's.
+func (d *Dir) Fd() uintptr { return d.file.Fd() }
 
 // Root is the directory as an os.Root, opened when first asked for; d closes
 // it.
@@ -430,98 +433,6 @@ func unwrap(err error) error {
 		return le.Err
 	case errors.As(err, &se):
 		return se.Err
-	}
-	return err
-}
-
-// Draft is a file that has been written but has no name yet, or only one in a
-// directory nobody reads. Not for concurrent use, except for Link to different
-// directories.
-type Draft struct {
-	dir  *Dir
-	f    *os.File
-	name string // "" while it has none
-
-	mu     sync.Mutex
-	linked bool
-	spent  bool // its only name has moved to where it was linked
-}
-
-// ErrNoLinks is returned by a second Link on a file system without hard links:
-// another draft is needed.
-var ErrNoLinks = errors.New("the file system has no hard links")
-
-// Draft creates a draft in d's file system. Where the system has no unnamed
-// files it is called name, in d, until Close.
-func (d *Dir) Draft(name string) (*Draft, error) {
-	if !oneComponent(name) {
-		return nil, d.wrap("create", name, fs.ErrInvalid)
-	}
-	if err := d.check(OpCreate, name); err != nil {
-		return nil, err
-	}
-	f, err := d.openUnnamed()
-	dr := &Draft{dir: d, f: f}
-	if errors.Is(err, errUnsupported) {
-		dr.name = name
-		dr.f, err = d.openFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	}
-	if err == nil {
-		if err = d.own().fixFile(dr.f); err != nil {
-			dr.Close()
-		}
-	}
-	if err != nil {
-		return nil, d.wrap("create", name, unwrap(err))
-	}
-	return dr, nil
-}
-
-// Write appends b to the draft.
-func (dr *Draft) Write(b []byte) (int, error) { return dr.dir.Write(dr.f, b) }
-
-// Flush asks the system to begin writing the draft out, so that several Syncs
-// that follow share the wait. It promises nothing.
-func (dr *Draft) Flush() { flushHint(dr.f) }
-
-// Sync makes the draft's content durable. After an error the draft is of no
-// use: close it and write another.
-func (dr *Draft) Sync() error { return dr.dir.SyncFile(dr.f) }
-
-// Link gives the draft a name in a directory: fs.ErrExist when it is taken. It
-// may be called for several directories of one file system.
-func (dr *Draft) Link(to *Dir, as string) error {
-	if !oneComponent(as) {
-		return to.wrap("link", as, fs.ErrInvalid)
-	}
-	if err := to.check(OpLink, as); err != nil {
-		return err
-	}
-	dr.mu.Lock()
-	defer dr.mu.Unlock()
-	if dr.spent {
-		return to.wrap("link", as, ErrNoLinks)
-	}
-	err := dr.link(to, as)
-	if errors.Is(err, errUnsupported) && dr.name != "" && !dr.linked {
-		// No hard links on this file system: the one name moves.
-		if err = Move(dr.dir, dr.name, to, as); err == nil {
-			dr.name, dr.spent = "", true
-		}
-	}
-	if err != nil {
-		return to.wrap("link", as, unwrap(err))
-	}
-	dr.linked = true
-	return nil
-}
-
-// Close lets go of the draft; without a Link it is gone.
-func (dr *Draft) Close() error {
-	err := dr.f.Close()
-	if dr.name != "" {
-		err = errors.Join(err, dr.dir.Remove(dr.name))
-		dr.name = ""
 	}
 	return err
 }

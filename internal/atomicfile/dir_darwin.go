@@ -1,8 +1,6 @@
 package atomicfile
 
 import (
-	"os"
-
 	"golang.org/x/sys/unix"
 )
 
@@ -14,9 +12,9 @@ func renameNoReplace(from *Dir, name string, to *Dir, as string) error {
 	return err
 }
 
-func (d *Dir) openUnnamed() (*os.File, error) { return nil, errUnsupported }
-func (dr *Draft) unnamed() bool               { return false }
+func (d *Dir) openUnnamed() (draftFile, error) { return -1, errUnsupported }
+func (dr *Draft) unnamed() bool                { return false }
 func (dr *Draft) linkUnnamed(*Dir, string) error {
 	return errUnsupported
 }
-func flushHint(*os.File) {}
+func flushHint(draftFile) {}

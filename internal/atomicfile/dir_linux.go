@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -17,26 +18,34 @@ import (
 
 // openUnnamed makes a file without a name: nothing is left of it after a
 // crash, and linking it cannot replace anything.
-func (d *Dir) openUnnamed() (*os.File, error) {
+func (d *Dir) openUnnamed() (draftFile, error) {
 	fd, err := unix.Openat(d.fd(), ".", unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
 	switch err {
 	case nil:
-		return os.NewFile(uintptr(fd), filepath.Join(d.path, "(unnamed)")), nil
+		return bare(fd), nil
 	case unix.EOPNOTSUPP, unix.EISDIR, unix.EINVAL, unix.ENOENT:
 		// ENOENT and EISDIR: a kernel or file system older than O_TMPFILE.
-		return nil, errUnsupported
+		return -1, errUnsupported
 	}
-	return nil, err
+	return -1, err
 }
 
 func (dr *Draft) unnamed() bool { return true }
 
+// throughProc says that descriptors cannot be linked: before Linux 6.10 that
+// took a privilege.
+var throughProc atomic.Bool
+
 func (dr *Draft) linkUnnamed(to *Dir, as string) error {
-	err := unix.Linkat(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(int(dr.f.Fd())), to.fd(), as, unix.AT_SYMLINK_FOLLOW)
-	if err == unix.ENOENT {
-		if _, e := os.Stat("/proc/self/fd"); e != nil { // no /proc here
-			return unix.Linkat(int(dr.f.Fd()), "", to.fd(), as, unix.AT_EMPTY_PATH)
+	if !throughProc.Load() {
+		err := unix.Linkat(int(dr.f), "", to.fd(), as, unix.AT_EMPTY_PATH)
+		if err != unix.ENOENT && err != unix.EINVAL && err != unix.EPERM {
+			return err
 		}
+	}
+	err := unix.Linkat(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(int(dr.f)), to.fd(), as, unix.AT_SYMLINK_FOLLOW)
+	if err == nil {
+		throughProc.Store(true)
 	}
 	return err
 }
@@ -49,8 +58,8 @@ func renameNoReplace(from *Dir, name string, to *Dir, as string) error {
 	return err
 }
 
-func flushHint(f *os.File) {
-	unix.SyncFileRange(int(f.Fd()), 0, 0, unix.SYNC_FILE_RANGE_WRITE)
+func flushHint(f draftFile) {
+	unix.SyncFileRange(int(f), 0, 0, unix.SYNC_FILE_RANGE_WRITE)
 }
 
 // On Linux a directory is its descriptor, and names go to the *at calls with
@@ -81,7 +90,23 @@ func (d *Dir) openSub(name string, s *Dir) error {
 
 // dirFile is the descriptor of a directory. (An os.File around it costs a
 // system call more to make.)
-type dirFile struct{ fd atomic.Int64 }
+type dirFile struct {
+	fd atomic.Int64
+
+	once sync.Once
+	was  unix.Stat_t // when it was first asked; zero: not known
+}
+
+// known is what fstat said when it was first asked: for what stays the same as
+// long as the directory is open.
+func (f *dirFile) known() *unix.Stat_t {
+	f.once.Do(func() {
+		if unix.Fstat(int(f.Fd()), &f.was) != nil {
+			f.was = unix.Stat_t{}
+		}
+	})
+	return &f.was
+}
 
 func newDirFile(fd int) *dirFile {
 	f := &dirFile{}
@@ -114,6 +139,15 @@ func (f *dirFile) Sync() error {
 			return err
 		}
 	}
+}
+
+// describe says what the directory was when it was first asked.
+func (d *Dir) describe() (fs.FileInfo, error) {
+	st := d.file.known()
+	if st.Ino == 0 {
+		return d.file.Stat()
+	}
+	return newInfo(".", st), nil
 }
 
 // walkFast opens a directory several levels down in one call, none of the
@@ -167,7 +201,7 @@ func (d *Dir) list(f func([]string) bool) error {
 		if n <= 0 || err != nil {
 			return err
 		}
-		names = direntNames(names[:0], buf[:n])
+		names = namesIn(names[:0], buf[:n])
 		if len(names) > 0 && !f(names) {
 			return nil
 		}
@@ -177,10 +211,10 @@ func (d *Dir) list(f func([]string) bool) error {
 	}
 }
 
-// direntNames appends the names in what getdents64(2) returned: for each a number,
+// namesIn appends the names in what getdents64(2) returned: for each a number,
 // an offset (8 bytes each), a length (2), a kind (1) and the name, which ends
 // with a NUL. The names share one string.
-func direntNames(names []string, b []byte) []string {
+func namesIn(names []string, b []byte) []string {
 	all := string(b)
 	for at := 0; at+19 < len(b); {
 		size := int(binary.NativeEndian.Uint16(b[at+16:]))
@@ -217,7 +251,8 @@ func (d *Dir) mkdir(name string) error {
 		return err
 	}
 	o := d.own()
-	if uid, gid, change := o.chown(info); change {
+	st := info.Sys().(*syscall.Stat_t)
+	if uid, gid, change := o.chown(int(st.Uid), int(st.Gid)); change {
 		err := unix.Fchownat(d.fd(), name, uid, gid, unix.AT_SYMLINK_NOFOLLOW)
 		if errors.Is(err, fs.ErrPermission) && o.uid < 0 {
 			o.group = 0 // not a member of the group: then not for our own either
@@ -228,7 +263,7 @@ func (d *Dir) mkdir(name string) error {
 	if want := 0o700 | o.group; info.Mode().Perm() != want {
 		// The set-group-ID bit that came from d stays: what people drop into
 		// a shared team's directories gets its group by it.
-		inherited := info.Sys().(*syscall.Stat_t).Mode & syscall.S_ISGID
+		inherited := st.Mode & syscall.S_ISGID
 		return unix.Fchmodat(d.fd(), name, uint32(want)|inherited, 0)
 	}
 	return nil
@@ -310,9 +345,30 @@ type Identity struct{ dev, ino uint64 }
 
 // Identity is the directory's own; false where the system has none.
 func (d *Dir) Identity() (Identity, bool) {
-	var st unix.Stat_t
-	if unix.Fstat(d.fd(), &st) != nil {
-		return Identity{}, false
+	st := d.file.known()
+	return Identity{uint64(st.Dev), st.Ino}, st.Ino != 0
+}
+
+// Still reports whether s, opened before, is the directory that Walk with these
+// names would open now, with the owner and the rights that it had. It is as
+// good as opening anew: an open directory keeps its number, so another one at
+// the path has another. False says nothing.
+func (d *Dir) Still(s *Dir, names ...string) bool {
+	path := strings.Join(names, "/")
+	if d.check(OpOpen, path) != nil {
+		return false
 	}
-	return Identity{uint64(st.Dev), st.Ino}, true
+	was := s.file.known()
+	var now unix.Stat_t
+	for {
+		err := unix.Fstatat(d.fd(), path, &now, unix.AT_SYMLINK_NOFOLLOW)
+		if err == nil {
+			break
+		}
+		if err != unix.EINTR {
+			return false
+		}
+	}
+	return was.Ino != 0 && now.Dev == was.Dev && now.Ino == was.Ino &&
+		now.Mode == was.Mode && now.Uid == was.Uid && now.Gid == was.Gid
 }

@@ -54,6 +54,12 @@ func (d *Dir) openSub(name string, s *Dir) error {
 	return nil
 }
 
+func (d *Dir) describe() (fs.FileInfo, error) { return d.file.Stat() }
+
+// Still would report whether s, opened before, is the directory that Walk with
+// these names would open now. Here it is always opened anew.
+func (d *Dir) Still(s *Dir, names ...string) bool { return false }
+
 func (d *Dir) walkFast([]string) (*Dir, error) { return nil, errUnsupported }
 
 // list lists the directory through a descriptor of its own, since a listing

@@ -65,7 +65,40 @@ func (f bare) Read(b []byte) (int, error) {
 	}
 }
 
+// Write writes all of b, or says why not.
+func (f bare) Write(b []byte) (n int, err error) {
+	for n < len(b) {
+		m, err := unix.Write(int(f), b[n:])
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return n, err
+		case m == 0:
+			return n, io.ErrUnexpectedEOF
+		}
+		n += m
+	}
+	return n, nil
+}
+
+func (f bare) Sync() error {
+	for {
+		if err := unix.Fsync(int(f)); err != unix.EINTR {
+			return err
+		}
+	}
+}
+
 func (f bare) Close() error { return unix.Close(int(f)) }
+
+// draftFile is the file of a Draft.
+type draftFile = bare
+
+func (d *Dir) openDraft(name string) (draftFile, error) {
+	fd, err := d.openat(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	return bare(fd), err
+}
 
 func (d *Dir) openat(name string, flag int, perm uint32) (int, error) {
 	for {
@@ -117,8 +150,17 @@ func renameReplace(from *Dir, name string, to *Dir, as string) error {
 	return unix.Renameat(from.fd(), name, to.fd(), as)
 }
 
-// euid is asked once: nobody here changes it.
-var euid = sync.OnceValue(os.Geteuid)
+var effective struct {
+	once sync.Once
+	uid  int
+}
+
+// euid is asked once: nobody here changes it. (sync.OnceValue would be made at
+// every start.)
+func euid() int {
+	effective.once.Do(func() { effective.uid = os.Geteuid() })
+	return effective.uid
+}
 
 // owner is what new entries of a directory get.
 type owner struct {
@@ -144,40 +186,39 @@ func ownerOf(info fs.FileInfo) owner {
 	return o
 }
 
-func (o owner) fixFile(f *os.File) error {
-	info, err := f.Stat()
-	if err != nil {
+func (o owner) fixFile(f *os.File) error { return o.fixDraft(bare(f.Fd())) }
+
+func (o owner) fixDraft(f draftFile) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f), &st); err != nil {
 		return err
 	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if ok && euid() != 0 && int(st.Uid) != euid() {
+	if euid() != 0 && int(st.Uid) != euid() {
 		return nil // somebody else's, made with their rights
 	}
 	group := o.group & 0o060
-	if uid, gid, change := o.chown(info); change {
-		err := f.Chown(uid, gid)
+	if uid, gid, change := o.chown(int(st.Uid), int(st.Gid)); change {
+		err := unix.Fchown(int(f), uid, gid)
 		if errors.Is(err, fs.ErrPermission) && o.uid < 0 {
 			group = 0 // not a member of the group: then not for our own either
 		} else if err != nil {
 			return err
 		}
 	}
-	if want := 0o600 | group; info.Mode().Perm() != want {
-		return f.Chmod(want)
+	if want := 0o600 | group; fs.FileMode(st.Mode)&0o777 != want {
+		return unix.Fchmod(int(f), uint32(want))
 	}
 	return nil
 }
 
-func (o owner) chown(info fs.FileInfo) (uid, gid int, change bool) {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return 0, 0, false
-	}
+// chown says whether what belongs to these is to be given away, and to whom
+// (-1: stays).
+func (o owner) chown(hasUID, hasGID int) (uid, gid int, change bool) {
 	uid, gid = -1, -1
-	if o.uid >= 0 && int(st.Uid) != o.uid {
+	if o.uid >= 0 && hasUID != o.uid {
 		uid, change = o.uid, true
 	}
-	if o.gid >= 0 && int(st.Gid) != o.gid {
+	if o.gid >= 0 && hasGID != o.gid {
 		gid, change = o.gid, true
 	}
 	return uid, gid, change
@@ -186,7 +227,7 @@ func (o owner) chown(info fs.FileInfo) (uid, gid int, change bool) {
 // Readable reports whether the owner of d could read a file that this process
 // makes in it.
 func (d *Dir) Readable() bool {
-	info, err := d.file.Stat()
+	info, err := d.describe()
 	if err != nil {
 		return true
 	}

@@ -28,7 +28,14 @@ func (dr *Draft) link(to *Dir, as string) error {
 	return os.Link(filepath.Join(dr.dir.path, dr.name), filepath.Join(to.path, as))
 }
 
-func (d *Dir) openUnnamed() (*os.File, error) { return nil, errUnsupported }
+// draftFile is the file of a Draft.
+type draftFile = *os.File
+
+func (d *Dir) openUnnamed() (draftFile, error) { return nil, errUnsupported }
+
+func (d *Dir) openDraft(name string) (draftFile, error) {
+	return d.openFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+}
 
 func renameNoReplace(*Dir, string, *Dir, string) error { return errUnsupported }
 
@@ -36,7 +43,7 @@ func renameReplace(from *Dir, name string, to *Dir, as string) error {
 	return os.Rename(filepath.Join(from.path, name), filepath.Join(to.path, as))
 }
 
-func flushHint(*os.File) {}
+func flushHint(draftFile) {}
 
 type owner struct{}
 
@@ -45,6 +52,7 @@ var nobody owner
 func ownerOf(fs.FileInfo) owner         { return owner{} }
 func (owner) fixDir(*Dir, string) error { return nil }
 func (owner) fixFile(*os.File) error    { return nil }
+func (owner) fixDraft(draftFile) error  { return nil }
 
 // Readable reports whether the owner of d could read a file that this process
 // makes in it.

@@ -5,6 +5,7 @@ package atomicfile
 import (
 	"errors"
 	"io/fs"
+	"syscall"
 )
 
 func (o owner) fixDir(d *Dir, name string) error {
@@ -12,7 +13,11 @@ func (o owner) fixDir(d *Dir, name string) error {
 	if err != nil {
 		return err
 	}
-	if uid, gid, change := o.chown(info); change {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return nil
+	}
+	if uid, gid, change := o.chown(int(st.Uid), int(st.Gid)); change {
 		if err := d.root.Lchown(name, uid, gid); err != nil && !(errors.Is(err, fs.ErrPermission) && o.uid < 0) {
 			return err
 		}

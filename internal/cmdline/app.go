@@ -114,7 +114,7 @@ func (a *App) call(ctx context.Context, c *Call, p *parse) error {
 	if v == versionVerb {
 		return a.printVersion(c)
 	}
-	return v.Run(ctx, c)
+	return v.Run.Run(ctx, c)
 }
 
 // checkArgs returns what is wrong with the number of arguments.

@@ -39,28 +39,28 @@ func mail(got *[]string) *App {
 			{Name: "lock-timeout", Kind: Duration, Arg: "D", Default: "5s", Usage: "patience with locks"},
 		},
 		Verbs: []*Verb{
-			{Name: "send", Aliases: []string{"msg"}, Args: "TO[,TO…] [TEXT…]", MinArgs: 1, MaxArgs: -1, Flags: text, Run: echo,
+			{Name: "send", Aliases: []string{"msg"}, Args: "TO[,TO…] [TEXT…]", MinArgs: 1, MaxArgs: -1, Flags: text, Run: RunnerFunc(echo),
 				Summary: "delivers", Examples: []string{`atm send bob "The parser is done."`}, Notes: []string{"Exit 4: sent, not answered."}},
-			{Name: "read", Args: "[ID…]", MaxArgs: -1, Run: echo, Summary: "shows new mail", Examples: []string{"atm read"}, Flags: []Flag{
+			{Name: "read", Args: "[ID…]", MaxArgs: -1, Run: RunnerFunc(echo), Summary: "shows new mail", Examples: []string{"atm read"}, Flags: []Flag{
 				{Name: "limit", Aliases: []string{"n"}, Kind: Int, Arg: "N", Default: "20", Usage: "at most"},
 				{Name: "peek", Usage: "marks nothing"},
 				{Name: "wait", Usage: "until there is some"},
 				{Name: "timeout", Kind: Duration, Arg: "D", Default: "90s", Usage: "how long"},
 			}},
-			{Name: "ls", Aliases: []string{"list", "inbox"}, Args: "[AGENT]", MaxArgs: 1, Run: echo, Summary: "a line each", Examples: []string{"atm ls"}},
-			{Name: "where", Run: echo, Summary: "where you are", Examples: []string{"atm where"}},
-			{Name: "team", Run: echo, Summary: "the members", Examples: []string{"atm team"},
+			{Name: "ls", Aliases: []string{"list", "inbox"}, Args: "[AGENT]", MaxArgs: 1, Run: RunnerFunc(echo), Summary: "a line each", Examples: []string{"atm ls"}},
+			{Name: "where", Run: RunnerFunc(echo), Summary: "where you are", Examples: []string{"atm where"}},
+			{Name: "team", Run: RunnerFunc(echo), Summary: "the members", Examples: []string{"atm team"},
 				Flags: []Flag{{Name: "watch", Usage: "repaints"}},
 				Subs: []*Verb{
-					{Name: "ls", Run: echo, Summary: "all teams", Examples: []string{"atm team ls"}},
-					{Name: "add", Args: "NAME…", MinArgs: 1, MaxArgs: -1, Run: echo, Summary: "new members", Examples: []string{"atm team add carol"},
+					{Name: "ls", Run: RunnerFunc(echo), Summary: "all teams", Examples: []string{"atm team ls"}},
+					{Name: "add", Args: "NAME…", MinArgs: 1, MaxArgs: -1, Run: RunnerFunc(echo), Summary: "new members", Examples: []string{"atm team add carol"},
 						Flags: []Flag{{Name: "kind", Kind: String, Arg: "K", Usage: "person, agent"}}},
 				}},
 			{Name: "session", Summary: "sessions", Examples: []string{"atm session ls"}, Subs: []*Verb{
-				{Name: "new", Run: echo, Summary: "a new one", Examples: []string{"atm session new"}},
-				{Name: "ls", Run: echo, Summary: "all", Examples: []string{"atm session ls"}},
+				{Name: "new", Run: RunnerFunc(echo), Summary: "a new one", Examples: []string{"atm session new"}},
+				{Name: "ls", Run: RunnerFunc(echo), Summary: "all", Examples: []string{"atm session ls"}},
 			}},
-			{Name: "run", Args: "NAME [--] [CMD…]", MinArgs: 1, MaxArgs: -1, StopAfter: 1, Run: echo,
+			{Name: "run", Args: "NAME [--] [CMD…]", MinArgs: 1, MaxArgs: -1, StopAfter: 1, Run: RunnerFunc(echo),
 				Summary: "runs a command", Examples: []string{"atm run alice -- claude"},
 				Flags: []Flag{{Name: "detach", Usage: "in the background"}, {Name: "size", Kind: String, Arg: "WxH", Usage: "of the screen"}}},
 		},
@@ -136,7 +136,7 @@ func content(t testing.TB, f *os.File) string {
 
 // one returns an App whose only verb, `atm do`, is run.
 func one(run func(ctx context.Context, c *Call) error) *App {
-	return &App{Name: "atm", Verbs: []*Verb{{Name: "do", Args: "[TEXT…]", MaxArgs: -1, Run: run}}}
+	return &App{Name: "atm", Verbs: []*Verb{{Name: "do", Args: "[TEXT…]", MaxArgs: -1, Run: RunnerFunc(run)}}}
 }
 
 func fails(err error) *App {
@@ -260,7 +260,7 @@ func TestFlagMistakeInAVerb(t *testing.T) {
 
 func TestNotBoth(t *testing.T) {
 	a := mail(new([]string))
-	a.Verbs[0].Run = func(ctx context.Context, c *Call) error { return c.NotBoth("ack", "fyi", "m") }
+	a.Verbs[0].Run = RunnerFunc(func(ctx context.Context, c *Call) error { return c.NotBoth("ack", "fyi", "m") })
 	for args, exit := range map[string]int{"": 0, "--ack": 0, "--ack --fyi": 2, "--ack=false --fyi": 0, "--fyi -m x": 2} {
 		got := run(t, t.Context(), a, append([]string{"send", "bob"}, strings.Fields(args)...)...)
 		if got.exit != exit {
@@ -271,13 +271,13 @@ func TestNotBoth(t *testing.T) {
 
 func TestDefaults(t *testing.T) {
 	a := mail(new([]string))
-	a.Verbs[1].Run = func(ctx context.Context, c *Call) error {
+	a.Verbs[1].Run = RunnerFunc(func(ctx context.Context, c *Call) error {
 		if c.Int("n") != 20 || c.Duration("timeout") != 90*time.Second || c.Duration("lock-timeout") != 5*time.Second ||
 			c.Bool("peek") || c.String("as") != "" || c.Given("limit") || c.Has("subject") || !c.Has("limit") || c.JSON() || c.Quiet() {
 			t.Error("wrong default")
 		}
 		return nil
-	}
+	})
 	run(t, t.Context(), a, "read")
 }
 

@@ -32,7 +32,7 @@ func (c *Call) Has(name string) bool { return c.flag(name) != nil }
 func (c *Call) flag(name string) *Flag {
 	long := len(name) > 1
 	if c.Verb != nil {
-		if f := findFlag(c.Verb.Flags, name, long); f != nil {
+		if f := c.Verb.flag(name, long); f != nil {
 			return f
 		}
 	}

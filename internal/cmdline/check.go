@@ -64,8 +64,8 @@ func (k *check) verbs(path []*Verb, verbs []*Verb) {
 		if len(v.Examples) == 0 && !v.Hidden {
 			k.add("%s: no example", name)
 		}
-		k.flags(name, v.Flags)
-		k.shadows(name, v.Flags)
+		k.flags(name, v.flags())
+		k.shadows(name, v.flags())
 		k.page(name, k.app.page(here))
 		k.verbs(here, v.Subs)
 	}

@@ -21,7 +21,7 @@ func (a *App) Completion(shell string) (string, error) {
 	var cases strings.Builder
 	var parents []string
 	offer := func(path string, v *Verb) {
-		subs, flags := visibleNames(v.Subs), flagNames(v.Flags)
+		subs, flags := visibleNames(v.Subs), flagNames(v.flags())
 		if subs != "" || flags != "" {
 			cases.WriteString(strings.NewReplacer("@NAME", a.Name, "@PATH", path, "@SUBS", subs, "@FLAGS", flags).Replace(line))
 		}
@@ -95,7 +95,7 @@ func valued(names []string, flags []Flag, verbs []*Verb) []string {
 		}
 	}
 	for _, v := range verbs {
-		names = valued(names, v.Flags, v.Subs)
+		names = valued(names, v.flags(), v.Subs)
 	}
 	return names
 }

@@ -100,9 +100,9 @@ func (a *App) page(path []*Verb) string {
 	for _, example := range v.Examples {
 		sections[0] = append(sections[0], "  "+example)
 	}
-	sections[2] = oneColumn(v.Flags)
+	sections[2] = oneColumn(v.flags())
 	if size(sections) > pageLines {
-		sections[2] = twoColumns(v.Flags)
+		sections[2] = twoColumns(v.flags())
 	}
 	gap := "\n"
 	if size(sections) > pageLines {

@@ -15,7 +15,7 @@ func TestFailsOpen(t *testing.T) {
 	t.Parallel()
 	var fails error
 	app := &App{Name: "atm", Verbs: []*Verb{{Name: "hook", Args: "TOOL", MinArgs: 1, MaxArgs: 1, FailsOpen: true,
-		Run: func(context.Context, *Call) error { return fails }}}}
+		Run: RunnerFunc(func(context.Context, *Call) error { return fails })}}}
 	for _, c := range []struct {
 		args  string
 		fails error

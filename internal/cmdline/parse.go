@@ -205,7 +205,7 @@ func (p *parse) find(typed string) (f *Flag, own bool) {
 	}
 	v := p.verb()
 	if v != nil {
-		if f := findFlag(v.Flags, name, long); f != nil {
+		if f := v.flag(name, long); f != nil {
 			return f, true
 		}
 	}
@@ -229,7 +229,7 @@ func findFlag(flags []Flag, name string, long bool) *Flag {
 
 func findFlagAnywhere(verbs []*Verb, name string, long bool) *Flag {
 	for _, v := range verbs {
-		if f := findFlag(v.Flags, name, long); f != nil {
+		if f := v.flag(name, long); f != nil {
 			return f
 		}
 		if f := findFlagAnywhere(v.Subs, name, long); f != nil {

@@ -47,6 +47,7 @@ func (p *parse) flagsHere() []*Flag {
 		}
 	}
 	if v := p.verb(); v != nil {
+		add(v.Common)
 		add(v.Flags)
 	}
 	add(p.app.Flags)

@@ -69,6 +69,7 @@ type Verb struct {
 	Examples []string
 	Notes    []string // further lines of the help page, unusual exit codes among them
 	Flags    []Flag
+	Common   []Flag // further ones, that other verbs have as well; help shows them first
 	// MinArgs and MaxArgs bound the words that are left for Run; MaxArgs < 0
 	// is any number.
 	MinArgs, MaxArgs int
@@ -82,8 +83,33 @@ type Verb struct {
 	// FailsOpen is for a verb whose caller would be stopped by a failure: what
 	// goes wrong, on the command line too, is one line on stderr and exit 0.
 	FailsOpen bool
-	Run       func(ctx context.Context, c *Call) error
+	Run       Runner
 }
+
+// A Runner does what a verb is for. It is an interface, and not a function, so
+// that a program can say what all its verbs do around theirs and its table of
+// verbs is laid down by the compiler nevertheless: closures would be made at
+// every start.
+type Runner interface {
+	Run(ctx context.Context, c *Call) error
+}
+
+// RunnerFunc is a function that is a Runner.
+type RunnerFunc func(ctx context.Context, c *Call) error
+
+// Run calls f.
+func (f RunnerFunc) Run(ctx context.Context, c *Call) error { return f(ctx, c) }
+
+// flag returns the verb's flag that answers to name, or nil.
+func (v *Verb) flag(name string, long bool) *Flag {
+	if f := findFlag(v.Flags, name, long); f != nil {
+		return f
+	}
+	return findFlag(v.Common, name, long)
+}
+
+// flags returns all flags of the verb.
+func (v *Verb) flags() []Flag { return append(v.Common[:len(v.Common):len(v.Common)], v.Flags...) }
 
 // findVerb returns the verb of that name or alias, or nil. Names go first, so
 // that an alias never hides one.

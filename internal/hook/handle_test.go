@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -538,7 +537,7 @@ func TestEventsLockHeld(t *testing.T) {
 	bob := team(t, nil)
 	id := mail(t, bob, "hello")
 	path := filepath.Dir(bob.Path())
-	root, err := os.OpenRoot(path)
+	root, err := atomicfile.Open(path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

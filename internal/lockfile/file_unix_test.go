@@ -47,11 +47,7 @@ func TestOnlyARegularFileIsLocked(t *testing.T) {
 
 func TestLocksDirectoryIsNoLink(t *testing.T) {
 	path := t.TempDir()
-	root, err := os.OpenRoot(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer root.Close()
+	root := opened(t, path)
 	if _, err := Open(root, path); err == nil {
 		t.Error("opened without .locks")
 	}

@@ -1,9 +1,6 @@
 package lockfile
 
-import (
-	"io/fs"
-	"os"
-)
+import "os"
 
 const openFlags = os.O_RDONLY
 
@@ -12,6 +9,6 @@ const refusesLinks = false
 
 type rights struct{}
 
-func rightsIn(fs.FileInfo) rights { return rights{} }
+func rightsIn(*entry) rights { return rights{} }
 
-func (d *Dir) mend(string, fs.FileInfo) error { return nil }
+func (d *Dir) mend(string, *entry) error { return nil }

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,17 +19,13 @@ import (
 // second field. On btrfs and overlays the device is not the one that stat
 // gives; there the process must have the file open under its path.
 func (d *Dir) holder(name string) (pid int, command string) {
-	info, err := d.locks.Lstat(name)
+	at, err := d.look(name)
 	if err != nil {
 		return 0, ""
 	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return 0, ""
-	}
-	dev := uint64(st.Dev)
+	dev := uint64(at.Dev)
 	device := fmt.Sprintf("%02x:%02x", unix.Major(dev), unix.Minor(dev))
-	inode := strconv.FormatUint(st.Ino, 10)
+	inode := strconv.FormatUint(at.Ino, 10)
 
 	f, err := os.Open("/proc/locks")
 	if err != nil {

@@ -1,41 +1,36 @@
 package lockfile
 
-import (
-	"errors"
-	"io/fs"
-	"os"
-	"syscall"
+import "sync/atomic"
 
-	"github.com/gofrs/flock"
-)
-
-// Lock is a lock that is held. Keep it until Unlock: one that is garbage
-// collected lets go.
+// Lock is a lock that is held, until Unlock.
 type Lock struct {
 	dir  *Dir
 	name string
-	file *flock.Flock
-	info fs.FileInfo // of the file held
+	file atomic.Pointer[file] // nil once it is let go
 }
 
 // Unlock lets go, with LOCK_UN, so that a child just being started does not
-// prolong it, and closes the file. Again is fine.
-func (l *Lock) Unlock() error { return unlock(l.file) }
+// prolong it. Again is fine.
+func (l *Lock) Unlock() error {
+	f := l.file.Swap(nil)
+	if f == nil {
+		return nil
+	}
+	if err := f.unlock(); err != nil {
+		f.drop()
+		return err
+	}
+	l.dir.keep(f)
+	return nil
+}
 
 // Current reports whether the lock is held and the file held is still the one
 // at the lock's path. False means that somebody else may hold the lock too.
 func (l *Lock) Current() bool {
-	if !l.file.Locked() && !l.file.RLocked() {
+	f := l.file.Load()
+	if f == nil {
 		return false
 	}
-	now, err := l.dir.locks.Lstat(l.name)
-	return err == nil && os.SameFile(l.info, now)
-}
-
-func unlock(f *flock.Flock) error {
-	for {
-		if err := f.Unlock(); !errors.Is(err, syscall.EINTR) {
-			return err
-		}
-	}
+	now, err := l.dir.look(l.name)
+	return err == nil && f.is(now)
 }

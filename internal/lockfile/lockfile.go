@@ -38,8 +38,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/gofrs/flock"
 )
 
 // Mode says who else may hold the lock.
@@ -52,44 +50,40 @@ const (
 
 const locksDir = ".locks"
 
+// Team is the opened directory of a team. On Linux its descriptor is used,
+// elsewhere its os.Root.
+type Team interface {
+	Fd() uintptr
+	Root() (*os.Root, error)
+}
+
 // Dir is the .locks directory of a team. It may be used by several goroutines
 // at once.
 type Dir struct {
-	team   *os.Root
-	locks  *os.Root // .locks itself
-	path   string   // the team's
+	team   Team
+	path   string // the team's
 	rights rights
+	place  // .locks itself
 }
 
-// Open looks at the .locks directory of a team; team is the team's directory
-// opened and teamPath where it is. It refuses a .locks that is a symbolic link
-// or no directory. team stays the caller's, who closes it after the last use of
-// the Dir and its locks; the Dir itself keeps one descriptor, until Close.
-func Open(team *os.Root, teamPath string) (*Dir, error) {
+// Open opens the .locks directory of a team that is at teamPath. It refuses a
+// .locks that is a symbolic link or no directory. team stays the caller's, who
+// closes it after the last use of the Dir and its locks; the Dir itself keeps
+// descriptors, until Close.
+func Open(team Team, teamPath string) (*Dir, error) {
 	path, err := filepath.Abs(teamPath)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", filepath.Join(teamPath, locksDir), err)
 	}
-	info, err := team.Lstat(locksDir)
-	if err != nil {
+	d := &Dir{team: team, path: path}
+	if err := d.openPlace(); err != nil {
 		return nil, fmt.Errorf("open %s: %w", filepath.Join(path, locksDir), bare(err))
 	}
-	if !info.IsDir() {
-		return nil, fmt.Errorf("open %s: is no directory (links are not followed)", filepath.Join(path, locksDir))
-	}
-	locks, err := team.OpenRoot(locksDir)
-	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", filepath.Join(path, locksDir), bare(err))
-	}
-	if now, err := locks.Stat("."); err != nil || !os.SameFile(info, now) {
-		locks.Close()
-		return nil, fmt.Errorf("open %s: was replaced meanwhile", filepath.Join(path, locksDir))
-	}
-	return &Dir{team: team, locks: locks, path: path, rights: rightsIn(info)}, nil
+	return d, nil
 }
 
 // Close ends the use of the directory. Locks that are held stay held.
-func (d *Dir) Close() error { return d.locks.Close() }
+func (d *Dir) Close() error { return d.closePlace() }
 
 // Lock waits for the lock name, for ever when timeout is 0 or less. When the
 // timeout is over the error is a *HeldError; when ctx ends, it wraps ctx's.
@@ -101,7 +95,7 @@ func (d *Dir) Lock(ctx context.Context, name string, m Mode, timeout time.Durati
 		return nil, fmt.Errorf("lock %s: %w", name, err)
 	}
 	var expired <-chan time.Time
-	return d.lock(name, seen, func() (*flock.Flock, error) {
+	return d.lock(name, seen, func() (*file, error) {
 		// Tried first: the common case starts no goroutine.
 		f, err := d.try(name, m)
 		if err != errHeld {
@@ -116,7 +110,7 @@ func (d *Dir) Lock(ctx context.Context, name string, m Mode, timeout time.Durati
 
 // Try is Lock without any waiting: a *HeldError at once when somebody holds it.
 func (d *Dir) Try(name string, m Mode, seen func() error) (*Lock, error) {
-	return d.lock(name, seen, func() (*flock.Flock, error) { return d.try(name, m) })
+	return d.lock(name, seen, func() (*file, error) { return d.try(name, m) })
 }
 
 // Held reports whether somebody holds the lock Exclusive. It takes the lock
@@ -124,7 +118,7 @@ func (d *Dir) Try(name string, m Mode, seen func() error) (*Lock, error) {
 // lock file there is no holder; none is made.
 func (d *Dir) Held(name string) (bool, error) {
 	absent := func() error { return errAbsent }
-	l, err := d.acquire(name, absent, func() (*flock.Flock, error) { return d.try(name, Shared) })
+	l, err := d.acquire(name, absent, func() (*file, error) { return d.try(name, Shared) })
 	switch err {
 	case nil:
 		return false, l.Unlock()
@@ -139,10 +133,12 @@ func (d *Dir) Held(name string) (bool, error) {
 var (
 	errHeld   = errors.New("held")
 	errAbsent = errors.New("absent")
+
+	errNoDirectory = errors.New("is no directory (links are not followed)")
 )
 
 // lock is acquire, with an error that says who holds the lock.
-func (d *Dir) lock(name string, seen func() error, get func() (*flock.Flock, error)) (*Lock, error) {
+func (d *Dir) lock(name string, seen func() error, get func() (*file, error)) (*Lock, error) {
 	l, err := d.acquire(name, seen, get)
 	if err == errHeld {
 		held := &HeldError{Lock: name}
@@ -158,13 +154,16 @@ const replacements = 100
 
 // acquire gets the lock through get (errHeld: not to be had) and confirms that
 // it is the right file; it makes the file when it is absent.
-func (d *Dir) acquire(name string, seen func() error, get func() (*flock.Flock, error)) (*Lock, error) {
+func (d *Dir) acquire(name string, seen func() error, get func() (*file, error)) (*Lock, error) {
 	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\\\x00") || !filepath.IsLocal(name) {
 		return nil, fmt.Errorf("lock %q: %w", name, fs.ErrInvalid)
 	}
 	for n := 0; n < replacements; n++ {
-		if n > 0 && d.moved() {
-			return nil, fmt.Errorf("lock %s: %s is another directory than before", name, d.path)
+		if n > 0 {
+			// Not the file at the path: the directory may be another one.
+			if err := d.again(); err != nil {
+				return nil, fmt.Errorf("lock %s: %w", name, err)
+			}
 		}
 		f, err := get()
 		switch {
@@ -174,10 +173,11 @@ func (d *Dir) acquire(name string, seen func() error, get func() (*flock.Flock, 
 					return nil, err
 				}
 			}
-			if err := d.create(name); err != nil {
+			err := d.create(name)
+			if err != nil && (n > 0 || !errors.Is(err, fs.ErrNotExist)) {
 				return nil, fmt.Errorf("lock %s: %w", name, err)
 			}
-			continue
+			continue // not there: .locks was removed, and may be there again
 		case err == errHeld:
 			return nil, err
 		case err != nil:
@@ -188,72 +188,43 @@ func (d *Dir) acquire(name string, seen func() error, get func() (*flock.Flock, 
 		}
 		l, err := d.confirm(name, f)
 		if err != nil {
-			unlock(f)
+			f.drop()
 			return nil, fmt.Errorf("lock %s: %w", name, err)
 		}
 		if l != nil {
 			return l, nil
 		}
-		unlock(f)
+		f.drop()
 	}
 	return nil, fmt.Errorf("lock %s: %s is being replaced again and again", name, d.filePath(name))
 }
 
 // confirm compares the file held with the one now at its path: nil when they
 // differ.
-func (d *Dir) confirm(name string, f *flock.Flock) (*Lock, error) {
-	held, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	now, err := d.locks.Lstat(name)
+func (d *Dir) confirm(name string, f *file) (*Lock, error) {
+	now, err := d.look(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case !now.Mode().IsRegular():
+	case !now.regular():
 		return nil, d.irregular(name)
-	case !os.SameFile(held, now):
+	case !f.is(now):
 		return nil, nil
 	}
 	// What a process killed while making the file left undone. Not needed to
 	// hold the lock, so what cannot be mended is left alone.
 	_ = d.mend(name, now)
-	return &Lock{dir: d, name: name, file: f, info: held}, nil
-}
-
-// create makes the lock file, or finds it made.
-func (d *Dir) create(name string) error {
-	f, err := d.locks.OpenFile(name, os.O_RDONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("create %s: %w", d.filePath(name), bare(err))
-	}
-	info, err := f.Stat()
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err != nil {
-		return err
-	}
-	return d.mend(name, info)
-}
-
-// moved reports whether the team's path leads elsewhere than to the opened
-// directory: gofrs/flock opens by path, all else goes through the directory.
-func (d *Dir) moved() bool {
-	a, err1 := os.Stat(d.path)
-	b, err2 := d.team.Stat(".")
-	return err1 != nil || err2 != nil || !os.SameFile(a, b)
+	l := &Lock{dir: d, name: name}
+	l.file.Store(f)
+	return l, nil
 }
 
 // regular returns an error when something else than a regular file is at the
 // lock's path.
 func (d *Dir) regular(name string) error {
-	if info, err := d.locks.Lstat(name); err == nil && !info.Mode().IsRegular() {
+	if now, err := d.look(name); err == nil && !now.regular() {
 		return d.irregular(name)
 	}
 	return nil
@@ -266,35 +237,29 @@ func (d *Dir) irregular(name string) error {
 func (d *Dir) filePath(name string) string { return filepath.Join(d.path, locksDir, name) }
 
 // try takes the lock on the file at the path or returns errHeld.
-func (d *Dir) try(name string, m Mode) (*flock.Flock, error) {
-	if !refusesLinks {
-		if err := d.regular(name); err != nil {
-			return nil, err
-		}
+func (d *Dir) try(name string, m Mode) (*file, error) {
+	f, err := d.open(name)
+	if err != nil {
+		return nil, err
 	}
-	f := d.file(name)
 	for {
-		var ok bool
-		var err error
-		if m == Exclusive {
-			ok, err = f.TryLock()
-		} else {
-			ok, err = f.TryRLock()
-		}
+		err := f.try(m)
 		switch {
+		case err == nil:
+			return f, nil
 		case errors.Is(err, syscall.EINTR):
 			continue
-		case err != nil:
-			return nil, err
-		case !ok:
-			return nil, errHeld
+		case err == errHeld && d.stale(f):
+			// The file that is held is no longer the lock's.
+			f.drop()
+			if f, err = d.openNew(name); err != nil {
+				return nil, err
+			}
+			continue
 		}
-		return f, nil
+		d.keep(f)
+		return nil, err
 	}
-}
-
-func (d *Dir) file(name string) *flock.Flock {
-	return flock.New(d.filePath(name), flock.SetFlag(openFlags))
 }
 
 func bare(err error) error {

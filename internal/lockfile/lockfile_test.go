@@ -25,16 +25,28 @@ func team(t testing.TB) (*Dir, string) {
 
 func open(t testing.TB, path string) *Dir {
 	t.Helper()
-	root, err := os.OpenRoot(path)
+	team := opened(t, path)
+	d, err := Open(team, path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { root.Close() })
-	d, err := Open(root, path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.Cleanup(func() { d.Close() })
 	return d
+}
+
+// directory is a Team.
+type directory struct{ *os.File }
+
+func (d directory) Root() (*os.Root, error) { return os.OpenRoot(d.Name()) }
+
+func opened(t testing.TB, path string) directory {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return directory{f}
 }
 
 func mustTry(t testing.TB, d *Dir, name string, m Mode) *Lock {
@@ -345,11 +357,12 @@ func BenchmarkUncontended(b *testing.B) {
 
 func BenchmarkOpen(b *testing.B) {
 	_, path := team(b)
-	root, _ := os.OpenRoot(path)
-	defer root.Close()
+	team := opened(b, path)
 	for b.Loop() {
-		if _, err := Open(root, path); err != nil {
+		d, err := Open(team, path)
+		if err != nil {
 			b.Fatal(err)
 		}
+		d.Close()
 	}
 }

@@ -54,11 +54,11 @@ func process(t *testing.T, role, path string) (*exec.Cmd, *bufio.Scanner) {
 }
 
 func childDir(path string) *Dir {
-	root, err := os.OpenRoot(path)
+	team, err := os.Open(path)
 	if err != nil {
 		panic(err)
 	}
-	d, err := Open(root, path)
+	d, err := Open(directory{team}, path)
 	if err != nil {
 		panic(err)
 	}

@@ -3,14 +3,10 @@ package lockfile
 import (
 	"context"
 	"errors"
-	"io/fs"
-	"os"
 	"slices"
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/gofrs/flock"
 )
 
 // A waiter is one blocking flock call, in a goroutine of its own. The call
@@ -19,9 +15,10 @@ import (
 // process that tries again and again for a lock that is held for days keeps one
 // thread waiting, not thousands.
 type waiter struct {
-	file *flock.Flock
+	file *file
+	path string
 	mode Mode
-	info fs.FileInfo // of the file at the path just before it was opened
+	at   *entry // the file at the path just before it was opened
 
 	done chan struct{} // closed when the call returned
 	err  error         // the call's, once done is closed
@@ -38,17 +35,21 @@ var waiters struct {
 
 // wait waits in the kernel: errHeld when expired fires, ctx's error when it
 // ends.
-func (d *Dir) wait(ctx context.Context, expired <-chan time.Time, name string, m Mode) (*flock.Flock, error) {
-	info, err := d.locks.Lstat(name)
+func (d *Dir) wait(ctx context.Context, expired <-chan time.Time, name string, m Mode) (*file, error) {
+	at, err := d.look(name)
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() {
+	if !at.regular() {
 		return nil, d.irregular(name)
 	}
-	w := adopt(d.filePath(name), m, info)
+	w := adopt(d.filePath(name), m, at)
 	if w == nil {
-		w = &waiter{file: d.file(name), mode: m, info: info, done: make(chan struct{})}
+		f, err := d.openNew(name)
+		if err != nil {
+			return nil, err
+		}
+		w = &waiter{file: f, path: d.filePath(name), mode: m, at: at, done: make(chan struct{})}
 		go w.run()
 	}
 	select {
@@ -58,23 +59,24 @@ func (d *Dir) wait(ctx context.Context, expired <-chan time.Time, name string, m
 			return nil, errHeld
 		}
 	case <-ctx.Done():
-		if !w.abandon() && w.err == nil {
-			unlock(w.file)
+		if !w.abandon() {
+			w.file.drop()
 		}
 		return nil, ctx.Err()
 	}
 	if w.err != nil {
+		w.file.drop()
 		return nil, w.err
 	}
 	return w.file, nil
 }
 
 // adopt returns a waiter that was given up and waits for this very file.
-func adopt(path string, m Mode, info fs.FileInfo) *waiter {
+func adopt(path string, m Mode, at *entry) *waiter {
 	waiters.Lock()
 	defer waiters.Unlock()
 	for i, w := range waiters.abandoned {
-		if w.mode == m && w.file.Path() == path && os.SameFile(w.info, info) {
+		if w.mode == m && w.path == path && w.at.same(at) {
 			w.abandoned = false
 			waiters.abandoned = slices.Delete(waiters.abandoned, i, i+1)
 			return w
@@ -86,12 +88,7 @@ func adopt(path string, m Mode, info fs.FileInfo) *waiter {
 func (w *waiter) run() {
 	var err error
 	for {
-		if w.mode == Exclusive {
-			err = w.file.Lock()
-		} else {
-			err = w.file.RLock()
-		}
-		if !errors.Is(err, syscall.EINTR) {
+		if err = w.file.wait(w.mode); !errors.Is(err, syscall.EINTR) {
 			break
 		}
 	}
@@ -102,8 +99,8 @@ func (w *waiter) run() {
 		waiters.abandoned = slices.DeleteFunc(waiters.abandoned, func(o *waiter) bool { return o == w })
 	}
 	waiters.Unlock()
-	if late && err == nil {
-		unlock(w.file)
+	if late {
+		w.file.drop()
 	}
 	close(w.done)
 }
