@@ -70,8 +70,14 @@ func (t *Team) Glance(name wire.Name) (Member, error) {
 		return Member{Name: name}, err
 	}
 	s, err := t.State(name)
-	if err != nil {
+	if errors.Is(err, mailbox.ErrNoAgent) {
 		return Member{Name: name}, err
+	}
+	if err != nil {
+		// Of one whose log cannot be read nothing is known; that hides nobody else.
+		m := t.memberOf(name, &reducer.State{}, running, time.Now())
+		m.Detail, m.LastError = "its events cannot be read", err.Error()
+		return m, nil
 	}
 	return t.memberOf(name, s, running, time.Now()), nil
 }
@@ -97,8 +103,9 @@ func (t *Team) memberOf(name wire.Name, s *reducer.State, running bool, now time
 		Errors: s.Errors, LastError: s.LastError, Dropped: s.Dropped, Unknown: s.Unknown,
 		PID: v.PID, ReadAt: moment(s.Read),
 	}
-	if who.Person {
+	if who.Person { // whatever their events say
 		m.Kind = "person"
+		m.TurnStatus, m.Activity, m.TurnID, m.WaitingOn, m.LastTurn = reducer.TurnIdle, reducer.Unknown, "", nil, nil
 	}
 	if s.Run != nil {
 		m.Started = s.Run.Started
@@ -214,7 +221,7 @@ func (m Member) Word(now time.Time) string {
 	case m.PresenceAt != nil && m.Presence != reducer.Offline:
 		last = "last seen " + mailbox.Age(now, *m.PresenceAt)
 	}
-	hooked := m.Transport == "hook"
+	hooked := m.handed() && m.PresenceAt != nil
 	switch m.State {
 	case reducer.WordPerson:
 		return "person"
@@ -249,10 +256,16 @@ func (m Member) Word(now time.Time) string {
 	return "has not read yet"
 }
 
-// about is what a blocked member asks.
+// handed reports whether hooks hand mail over to the agent in its turns. Those
+// of OpenCode, and Codex's notify, only tell what it does.
+func (m Member) handed() bool { return m.Transport == "hook" }
+
+// about is what there is to say about the state, for people: a tool's name and
+// all else that came from outside escaped.
 func (m Member) about() string {
+	s := m.Detail
 	if w := m.WaitingOn; w != nil && w.Tool != "" {
-		return m.Detail + " for " + w.Tool
+		s += " for " + w.Tool
 	}
-	return m.Detail
+	return mailbox.Clip(mailbox.Escape(s), 80)
 }

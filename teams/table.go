@@ -76,7 +76,7 @@ func (t *Table) since(m Member) string {
 // where nothing says that it still holds.
 func (t *Table) about(m Member) string {
 	var parts []string
-	if s := mailbox.Escape(m.about()); s != "" {
+	if s := m.about(); s != "" {
 		parts = append(parts, mailbox.Clip(s, 60))
 	}
 	if m.State == reducer.WordPerson {

@@ -120,16 +120,18 @@ func gate(m Member, p *Passage, now time.Time) string {
 	case p.Failed.Is():
 		return fmt.Sprintf("unread; typing it in failed (%s) and is tried again when %s has done something: atm status %s", mailbox.Escape(p.Reason), m.Name, m.Name)
 	case p.Announced.Is():
-		return fmt.Sprintf("unread; it was handed to %s, and counts as read at its next turn: atm status %s", m.Name, m.Name)
+		return fmt.Sprintf("unread; it was handed to %s, and counts as read when its hooks are next called: atm status %s", m.Name, m.Name)
 	case m.State == reducer.WordBlocked:
-		return fmt.Sprintf("unread; %s waits for an answer itself (%s)%s: atm status %s", m.Name, mailbox.Escape(m.about()), since, m.Name)
-	case m.State == reducer.WordBusy && (m.Running || m.Transport == "hook"):
+		return fmt.Sprintf("unread; %s waits for an answer itself (%s)%s: atm status %s", m.Name, m.about(), since, m.Name)
+	case m.State == reducer.WordBusy && m.handed() && !m.Running:
+		return fmt.Sprintf("unread; %s is busy%s, and gets it in the course of this turn: atm wait --idle %s", m.Name, since, m.Name)
+	case m.State == reducer.WordBusy && m.Running:
 		return fmt.Sprintf("unread; %s is busy%s: atm wait --idle %s", m.Name, since, m.Name)
 	case m.State == reducer.WordOff:
 		return fmt.Sprintf("unread; %s is off%s, and reads it when it runs again: atm status %s", m.Name, since, m.Name)
 	case m.Running:
 		return fmt.Sprintf("unread; %s runs and has not taken it: atm status %s", m.Name, m.Name)
-	case m.Transport == "hook":
+	case m.handed():
 		return fmt.Sprintf("unread; %s gets it when its next turn begins: atm wait --busy %s", m.Name, m.Name)
 	}
 	return fmt.Sprintf("unread; no runner brings mail to %s, who reads it with atm read", m.Name)

@@ -233,8 +233,12 @@ func adoptLogLine(r *reading) (Event, error) {
 		return Event{}, r.fail(r.at, "kind: must be a word of a-z, 0-9 and _")
 	}
 	e := Event{Agent: old.Agent, Kind: old.Kind, Session: old.Session, TurnID: old.TurnID, EventID: old.EventID, Extra: old.Extra}
+	if IsMailboxKind(old.Kind) {
+		// Of another log: kept, and no evidence of anything in this one.
+		old.Wire, e.Extra = r.data, nil
+	}
 	if len(old.Wire) > 0 {
-		if old.Wire[0] != '{' {
+		if space(old.Wire, 0) == 0 && old.Wire[0] != '{' {
 			f, _, _ := r.get("wire")
 			return Event{}, r.fail(f.at, "wire: must be an object")
 		}

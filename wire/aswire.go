@@ -50,8 +50,8 @@ func (e *Event) daemon() (DaemonStreamEvent, bool) {
 	if d.Transport = b.Text("transport"); d.Transport == "" {
 		d.Transport = e.Source
 	}
-	d.SessionID = b.Text("session", "thread_id")
-	d.ErrorSummary = b.Text("summary")
+	d.SessionID = b.Text("session", "session_id", "thread_id")
+	d.ErrorSummary = b.Text("summary", "error_summary", "message")
 	d.Dropped, _ = b.Uint("dropped")
 	d.Unknown, _ = b.Uint("unknown")
 	switch s := b.Text("status"); s {

@@ -100,7 +100,7 @@ func TestAsWire(t *testing.T) {
 		{e: compose("message_delta", "delta", "hi", "session", "s", "turn_id", "t"), acp: `{"session_id":"s","turn_id":"t","update_type":"message_delta","delta":"hi"}`, display: "hi"},
 		{e: compose("state_change", "previous", "idle", "new", "tool_running", "detail", "make"), display: "idle → tool_running (make)"},
 		{e: compose("exited", "code", "-1"), display: "code -1"},
-		{e: compose("message_read", "id", idA, "batch", "b"), display: "id=00000a batch=b"},
+		{e: compose("note", "id", idA, "batch", "b"), display: "id=00000a batch=b"},
 		{e: compose("deploy", "to", "prod", "n", "5", "list", `[1, {"a":"b"}]`), display: `to=prod n=5 list=[1,{"a":"b"}]`},
 	} {
 		for v, want := range map[Vocabulary]string{Daemon: c.daemon, Session: c.session, ACP: c.acp} {

@@ -36,6 +36,16 @@ const (
 	EventInjectionFailed = "injection_failed"
 )
 
+// IsMailboxKind reports whether a kind is the mailbox's own: evidence of what
+// was done with a message, which only who does it appends.
+func IsMailboxKind(kind string) bool {
+	switch kind {
+	case EventAnnounced, EventRead, EventAcked, EventWithdrawn, EventInjecting, EventInjected, EventInjectionFailed:
+		return true
+	}
+	return false
+}
+
 // With adds a string field of the kind's own and returns the event.
 func (e Event) With(key, value string) Event {
 	e.Extra = append(e.Extra[:len(e.Extra):len(e.Extra)], Field{Key: key, Raw: AppendString(nil, value)})

@@ -129,6 +129,9 @@ func Compose(kind string, pairs [][2]string) (Event, error) {
 	if !isKind(kind) {
 		return e, fmt.Errorf("%q is no kind: a-z, 0-9 and _, at most 64", clip(kind, 40))
 	}
+	if IsMailboxKind(kind) {
+		return e, fmt.Errorf("%s is evidence of a message, and appended by who moves it", kind)
+	}
 	whole := objectWriter{}
 	whole.text(tagOf(kind), kind)
 	crowded := false

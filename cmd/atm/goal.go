@@ -41,7 +41,7 @@ type way struct {
 // about reports whether the goal is about an agent's state.
 func (g *goal) about() bool {
 	switch g.kind {
-	case "idle", "busy", "confirming", "exit":
+	case "idle", "busy", "confirming", "blocked", "exit":
 		return true
 	case "turn-done":
 		return len(g.ways) == 0
@@ -59,6 +59,8 @@ func (g *goal) reached(m teams.Member) bool {
 		return m.State == reducer.WordBusy
 	case "confirming":
 		return m.State == reducer.WordBlocked && m.Activity == reducer.Confirming
+	case "blocked":
+		return m.State == reducer.WordBlocked
 	case "exit":
 		return m.State == reducer.WordOff
 	case "turn-done":
@@ -116,6 +118,7 @@ func (e *env) newWaiter(ctx context.Context, goals []*goal) (*waiter, error) {
 				if after, err = g.box.LastSeq(); err != nil {
 					return nil, err
 				}
+				g.since = int(after)
 			}
 			watch(g.box, after)
 		case g.ways != nil:
@@ -256,9 +259,13 @@ func (w *waiter) warn(e *env) {
 	}
 }
 
+// lasts reports whether a goal that was met may be met no more: a state that
+// passes. The end of a turn, an exit or a message is not undone.
+func (g *goal) lasts() bool { return !g.about() || g.kind == "turn-done" || g.kind == "exit" }
+
 // look looks at everything that is there.
 func (g *goal) look(ctx context.Context, e *env, w *waiter) error {
-	if g.done {
+	if g.done && g.lasts() {
 		return nil
 	}
 	switch {
@@ -303,7 +310,7 @@ func (g *goal) look(ctx context.Context, e *env, w *waiter) error {
 func (g *goal) see(ctx context.Context, e *env, w *waiter, entry watcher.Entry) error {
 	it, ev := entry.Message, entry.Event
 	switch {
-	case g.done:
+	case g.done && g.lasts():
 	case ev != nil && g.ways != nil:
 		for _, y := range g.ways {
 			if y.box.Address() == entry.Box.Address() && ev.Seq > y.after {
@@ -314,8 +321,12 @@ func (g *goal) see(ctx context.Context, e *env, w *waiter, entry watcher.Entry) 
 		return g.look(ctx, e, w)
 	case ev != nil && g.about() && g.box.Address() == entry.Box.Address():
 		return g.look(ctx, e, w)
-	case ev != nil && g.kind == "event" && g.box.Address() == entry.Box.Address() && ev.Kind == g.word && (g.since < 0 || ev.Seq > uint64(g.since)):
-		g.event, g.done = ev, true
+	case ev != nil && g.kind == "event" && g.box.Address() == entry.Box.Address() && ev.Seq > uint64(max(0, g.since)):
+		// What was passed over need not be looked at again by who waits again.
+		g.since = int(ev.Seq)
+		if ev.Kind == g.word {
+			g.event, g.done = ev, true
+		}
 	case it == nil:
 	case g.kind == "mail" && entry.Box.Address() == e.me.Address():
 		return g.look(ctx, e, w)

@@ -76,6 +76,9 @@ func card(m teams.Member, now time.Time) []string {
 		}
 		line("asks", "%s %s ago: %s", w.Kind, mailbox.Span(max(0, now.Sub(w.Since))), ask)
 	}
+	if m.Kind == "person" {
+		return out
+	}
 	if m.TurnID != "" {
 		s := string(m.TurnStatus) + ", " + mailbox.Escape(m.TurnID)
 		for _, f := range []struct{ name, value string }{{"thread", m.ThreadID}, {"session", m.Session}, {"by", m.Transport}} {
@@ -107,14 +110,17 @@ func card(m teams.Member, now time.Time) []string {
 	if m.ReadAt != nil {
 		line("last read", "%s", mailbox.Age(now, *m.ReadAt))
 	}
-	if m.Errors > 0 {
+	switch {
+	case m.Errors == 0 && m.LastError != "":
+		line("events", "%s", mailbox.Escape(m.LastError))
+	case m.Errors > 0:
 		line("errors", "%d, the last: %s", m.Errors, mailbox.Clip(mailbox.Escape(m.LastError), 200))
 	}
 	if m.Dropped != (reducer.Dropped{}) {
 		line("dropped", "%d events, %d unknown, as its stream reports", m.Dropped.Dropped, m.Dropped.Unknown)
 	}
 	if m.Unknown > 0 {
-		line("unknown", "%d events of kinds that atm does not know", m.Unknown)
+		line("unknown", "events of kinds that atm does not know: %d", m.Unknown)
 	}
 	return out
 }

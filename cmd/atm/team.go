@@ -35,6 +35,9 @@ func team(ctx context.Context, e *env) error {
 	if err := e.open(); err != nil {
 		return err
 	}
+	if _, err := e.team.Roster(); err != nil {
+		e.Warn("%v; who is a person is not known", err)
+	}
 	if e.Bool("watch") {
 		return e.interruptible(ctx, func(ctx context.Context) error { return e.watchTeam(ctx) })
 	}

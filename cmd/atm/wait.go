@@ -29,7 +29,8 @@ var waitVerb = &cmdline.Verb{
 		{Name: "busy", Kind: cmdline.Strings, Arg: "AGENT", Usage: "in a turn"},
 		{Name: "turn-done", Kind: cmdline.Strings, Arg: "AGENT|ID", Usage: "its turn is over; the one that got ID"},
 		{Name: "confirming", Kind: cmdline.Strings, Arg: "AGENT", Usage: "it asks for a permission"},
-		{Name: "exit", Kind: cmdline.Strings, Arg: "AGENT", Usage: "it is off"},
+		{Name: "blocked", Kind: cmdline.Strings, Arg: "AGENT", Usage: "it asks for that, or a question"},
+		{Name: "exit", Kind: cmdline.Strings, Arg: "AGENT", Aliases: []string{"off"}, Usage: "it is off"},
 		{Name: "event", Kind: cmdline.Strings, Arg: "KIND", Usage: "of AGENT, from now or --since"},
 		{Name: "since", Kind: cmdline.Int, Arg: "SEQ", Usage: "with --event: after that one"},
 		{Name: "every", Usage: "all of what is named, not any"},
@@ -73,7 +74,7 @@ func (e *env) goals(ctx context.Context) ([]*goal, error) {
 	case e.Given("since") && !given:
 		return nil, cmdline.Usage("--since goes with --event").WithHint("atm wait --event turn_completed AGENT --since 0")
 	}
-	kinds := []string{"reply", "acked", "idle", "busy", "turn-done", "confirming", "exit", "event"}
+	kinds := []string{"reply", "acked", "idle", "busy", "turn-done", "confirming", "blocked", "exit", "event"}
 	named := slices.ContainsFunc(kinds, e.Given)
 	mine := !named || e.Given("reply") || e.Given("acked")
 	open := e.open
@@ -238,18 +239,31 @@ func (e *env) inVain(err error, goals []*goal) error {
 	if !errors.As(err, &c) || c.Code != "timeout" {
 		return err
 	}
-	var missing []string
+	var missing, now []string
 	for _, g := range goals {
+		if !g.done && g.row != nil {
+			s := fmt.Sprintf("%s is %s%s", g.row.Name, g.row.State, since(*g.row))
+			if about := mailbox.Escape(g.row.Detail); about != "" {
+				s += " (" + about + ")"
+			}
+			now = append(now, s)
+		}
 		switch {
 		case g.done || g.kind == "mail":
 		case g.id != "":
 			missing = append(missing, "--"+g.kind+" "+g.id.Short(6))
 		default:
 			missing = append(missing, "--"+g.kind+" "+cmdline.Escape(g.word))
-			if g.kind == "event" && len(e.Args) > 0 {
-				missing = append(missing, cmdline.Escape(e.Args[0]))
+			if g.kind == "event" {
+				if len(e.Args) > 0 {
+					missing = append(missing, cmdline.Escape(e.Args[0]))
+				}
+				missing = append(missing, fmt.Sprintf("--since %d", max(0, g.since)))
 			}
 		}
+	}
+	if len(now) > 0 {
+		c.Message += ": " + strings.Join(now, ", ")
 	}
 	if len(missing) > 0 {
 		return c.WithHint("not yet; do other work, or again: atm wait %s%s", strings.Join(missing, " "), e.typed())

@@ -76,11 +76,15 @@ func watch(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
+	return e.following(ctx, func(ctx context.Context) error { return e.watchBoxes(ctx, boxes) })
+}
+
+func (e *env) watchBoxes(ctx context.Context, boxes []*mailbox.Box) (err error) {
 	var past []happening
 	opt := watcher.Options{Messages: true, Events: true, After: map[wire.Address]uint64{}}
 	for _, b := range boxes {
 		if opt.After[b.Address()], err = b.LastSeq(); err != nil {
-			return err
+			e.Warn("%v", err) // of this one; the others are followed
 		}
 	}
 	w, err := watcher.Open(ctx, boxes, opt)
@@ -105,7 +109,7 @@ func watch(ctx context.Context, e *env) error {
 			shown[arrival{h.agent, h.msg.ID}] = true
 		}
 		if err := e.happened(h); err != nil {
-			return quietEnd(err)
+			return err
 		}
 	}
 	for {
@@ -125,7 +129,7 @@ func watch(ctx context.Context, e *env) error {
 			h.at = h.event.At
 		}
 		if err := e.happened(h); err != nil {
-			return quietEnd(err)
+			return err
 		}
 	}
 }
@@ -182,7 +186,7 @@ func (e *env) past(ctx context.Context, boxes []*mailbox.Box) ([]happening, erro
 			continue // retired meanwhile
 		}
 		if err != nil {
-			return nil, err
+			e.Warn("%v", err) // of this one
 		}
 		last := uint64(0)
 		for i := range events {

@@ -227,7 +227,13 @@ const lookAhead = 200
 // moment is the same.
 func (c *call) event(kind, key string) wire.Event {
 	e := wire.Event{Source: "hook", Kind: kind, Session: c.session, TurnID: c.turn, EventID: c.eventID(kind, key)}
-	e = e.With("transport", "hook")
+	// Who sends mail to the agent learns from it whether that goes out with an
+	// answer.
+	transport := "hook"
+	if c.tool == OpenCode || c.tool == CodexNotify {
+		transport = "notify"
+	}
+	e = e.With("transport", transport)
 	if c.thread != "" {
 		e = e.With("thread_id", c.thread)
 	}

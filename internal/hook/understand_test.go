@@ -277,9 +277,13 @@ func TestUnderstand(t *testing.T) {
 			if s := strings.Join(flags, " "); s != c.flags {
 				t.Errorf("%s, not %s", s, c.flags)
 			}
+			transport := "hook"
+			if got.tool == OpenCode || got.tool == CodexNotify {
+				transport = "notify" // they tell, and hand nothing over
+			}
 			for _, e := range append(got.events, got.ending...) {
-				if e.Source != "hook" || e.EventID == "" || e.Field("transport") != "hook" {
-					t.Errorf("%s: source %q, event id %q", e.Kind, e.Source, e.EventID)
+				if e.Source != "hook" || e.EventID == "" || e.Field("transport") != transport {
+					t.Errorf("%s: source %q, event id %q, transport %q", e.Kind, e.Source, e.EventID, e.Field("transport"))
 				}
 			}
 		})
