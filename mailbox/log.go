@@ -33,6 +33,9 @@ type eventLog struct {
 	seq  uint64          // the log's last number
 	size int64           // of the segment
 	id   fs.FileInfo     // of the segment
+	path string          // of the segment, in the team
+
+	unsynced error // why the segment before, just filled, may not survive a power cut
 }
 
 // openLog is the end of the log as it is now, repaired if it needs to be.
@@ -62,7 +65,7 @@ func (b *Box) openLog() (*eventLog, error) {
 			l.seq, l.size, err = r.repair(l.f, l.seg)
 		}
 		if err == nil {
-			l.id, err = l.f.Stat()
+			err = l.known()
 		}
 	} else if base, ok := readSnapshot(dir, baseFile); err == nil && ok {
 		l.seq = base.Seq // numbers go on
@@ -81,16 +84,19 @@ func (l *eventLog) current() bool {
 	if l.f == nil || l.size >= maxSegment {
 		return false
 	}
-	at, err := l.box.store.dir.LstatBelow(string(l.box.agent), "events", segmentName(l.seg))
-	return err == nil && atomicfile.SameFile(at, l.id) && at.Size() == l.size
+	return l.box.store.dir.Leads(l.path, l.id, l.size)
 }
 
 // write appends whole lines, the last of which is seq, to the newest segment,
 // or to a new one where that is full. What was written in part is cut back now,
 // or by the next who appends.
 func (l *eventLog) write(lines []byte, seq uint64) error {
+	l.unsynced = nil
 	if l.f == nil || l.size >= maxSegment {
 		if l.f != nil {
+			// Nobody syncs it later, and a power cut may take the end of a log,
+			// not its middle.
+			l.unsynced = l.dir.SyncFile(l.f)
 			l.f.Close()
 		}
 		l.seg, l.size = seq-uint64(bytes.Count(lines, []byte{'\n'}))+1, 0
@@ -98,7 +104,7 @@ func (l *eventLog) write(lines []byte, seq uint64) error {
 		if l.f, err = l.dir.Append(segmentName(l.seg)); err != nil {
 			return err
 		}
-		if l.id, err = l.f.Stat(); err != nil {
+		if err := l.known(); err != nil {
 			return err
 		}
 	}
@@ -109,6 +115,13 @@ func (l *eventLog) write(lines []byte, seq uint64) error {
 	l.size += int64(len(lines))
 	l.seq = seq
 	return nil
+}
+
+// known notes what the open segment is and where it lies.
+func (l *eventLog) known() (err error) {
+	l.path = string(l.box.agent) + "/events/" + segmentName(l.seg)
+	l.id, err = l.f.Stat()
+	return err
 }
 
 // recent is the last MiB of the log; nothing of it where none of the events' ids

@@ -1,18 +1,10 @@
 package atomicfile
 
-import (
-	"io/fs"
-	"strings"
-)
+import "io/fs"
 
-// LstatBelow describes what lies at a path below the directory; a link at its
-// end is not followed, one on the way may be. It says whether a path leads to
-// a file that is open already (SameFile), and opens nothing.
-func (d *Dir) LstatBelow(names ...string) (fs.FileInfo, error) {
-	for _, n := range names {
-		if !oneComponent(n) {
-			return nil, d.wrap("stat", n, fs.ErrInvalid)
-		}
-	}
-	return d.lstat(strings.Join(names, "/"))
-}
+// Leads reports whether a path below the directory, with slashes, leads to a
+// file that was described before and has this size: whether what is open is
+// what lies there, as it was left. It opens nothing. A link at its end is not
+// followed; one on the way may be, and then leads to the same file. False says
+// nothing.
+func (d *Dir) Leads(path string, to fs.FileInfo, size int64) bool { return d.leads(path, to, size) }

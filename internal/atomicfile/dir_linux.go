@@ -340,6 +340,20 @@ func SameFile(a, b fs.FileInfo) bool {
 	return ok && ok2 && x.Dev == y.Dev && x.Ino == y.Ino
 }
 
+func (d *Dir) leads(path string, to fs.FileInfo, size int64) bool {
+	was, ok := to.Sys().(*syscall.Stat_t)
+	if !ok {
+		return false
+	}
+	var now unix.Stat_t
+	for {
+		err := unix.Fstatat(d.fd(), path, &now, unix.AT_SYMLINK_NOFOLLOW)
+		if err != unix.EINTR {
+			return err == nil && now.Dev == was.Dev && now.Ino == was.Ino && now.Size == size
+		}
+	}
+}
+
 // Identity tells directories apart, whatever they are called.
 type Identity struct{ dev, ino uint64 }
 

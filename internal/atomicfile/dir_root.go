@@ -106,3 +106,8 @@ type Identity struct{}
 
 // Identity is the directory's own; false where the system has none.
 func (d *Dir) Identity() (Identity, bool) { return Identity{}, false }
+
+func (d *Dir) leads(path string, to fs.FileInfo, size int64) bool {
+	now, err := d.root.Lstat(path)
+	return err == nil && os.SameFile(now, to) && now.Size() == size
+}
