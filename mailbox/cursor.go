@@ -31,6 +31,7 @@ type Cursor struct {
 	read int    // how much to read next, at least
 
 	met []byte // the line of the last event that was returned
+	at  int64  // where it begins
 
 	sought bool   // off was found by seek, and no event since
 	last   uint64 // number of the last line that parses, in this segment
@@ -52,6 +53,36 @@ func (c *Cursor) Close() error {
 
 // Seq is the sequence number of the last event that was returned.
 func (c *Cursor) Seq() uint64 { return c.next - 1 }
+
+// Resume is a cursor that returns first the event that a snapshot stopped at,
+// which is where the snapshot says; false when it is not.
+func (b *Box) Resume(s Snapshot) (*Cursor, bool) {
+	dir, err := b.eventsDir()
+	if err != nil || dir == nil || s.Segment == 0 || s.Segment > s.Seq || s.Offset < 0 {
+		return nil, false
+	}
+	defer dir.Close()
+	f, err := dir.Open(segmentName(s.Segment))
+	if err != nil {
+		return nil, false
+	}
+	c := &Cursor{box: b, next: s.Seq, f: f, seg: s.Segment, off: s.Offset, good: s.Offset}
+	// Only a line that was not changed has the checksum, and so begins here.
+	if line, err := c.line(); err == nil && lineCRC(line) == s.CRC {
+		if e, ok := logged(line, s.Segment, s.Offset); ok && e.Seq == s.Seq {
+			c.off, c.rest = s.Offset, nil
+			return c, true
+		}
+	}
+	c.Close()
+	return nil, false
+}
+
+// Mark fills in which event the cursor returned last, for a snapshot.
+func (c *Cursor) Mark(s *Snapshot) {
+	s.Seq, s.CRC = c.Seq(), c.CRC()
+	s.Segment, s.Offset = c.seg, c.at
+}
 
 // CRC is the checksum of the line of the last event that was returned, as a
 // Snapshot has it; 0 before there was one.
@@ -108,7 +139,7 @@ func (c *Cursor) Next() (e wire.Event, gap *Gap, err error) {
 		}
 		c.sought = false
 		c.next = e.Seq + 1
-		c.met = line
+		c.met, c.at = line, end-int64(len(line))-1
 		return e, gap, nil
 	}
 }
@@ -124,27 +155,30 @@ func (c *Cursor) openSegment() error {
 		return io.EOF
 	}
 	defer dir.Close()
-	segs, err := segments(dir)
-	if err != nil {
-		return err
-	}
-	if len(segs) == 0 {
-		return io.EOF
-	}
-	at := segs[0]
-	for _, s := range segs {
-		if s <= c.next {
-			at = s
+	for {
+		segs, err := segments(dir)
+		if err != nil {
+			return err
+		}
+		if len(segs) == 0 {
+			return io.EOF
+		}
+		at := segs[0]
+		for _, s := range segs {
+			if s <= c.next {
+				at = s
+			}
+		}
+		// Archived since it was listed: what is left begins behind it.
+		if err := c.openAt(dir, at); !errors.Is(err, fs.ErrNotExist) {
+			return err
 		}
 	}
-	return c.openAt(dir, at)
 }
 
+// openAt opens a segment; fs.ErrNotExist says that it is in the archive.
 func (c *Cursor) openAt(dir *atomicfile.Dir, seg uint64) error {
 	f, err := dir.Open(segmentName(seg))
-	if errors.Is(err, fs.ErrNotExist) {
-		return io.EOF
-	}
 	if err != nil {
 		return err
 	}
@@ -316,5 +350,8 @@ func (c *Cursor) advance() (bool, error) {
 	}
 	c.f.Close()
 	c.f = nil
-	return true, c.openAt(dir, segs[i])
+	if err := c.openAt(dir, segs[i]); !errors.Is(err, fs.ErrNotExist) {
+		return true, err
+	}
+	return true, nil
 }

@@ -27,7 +27,7 @@ var maxSegment int64 = 16 << 20
 
 // AppendOptions say how events are appended.
 type AppendOptions struct {
-	Sync bool // survive a power cut
+	Sync bool // survive a power cut, also those that are left out
 }
 
 // Append appends events to the agent's log, gapless and in order, and fills in
@@ -74,13 +74,16 @@ func (b *Box) Append(ctx context.Context, opt AppendOptions, events ...wire.Even
 			return l.keep(fmt.Errorf("append to the events of %s: an event takes %d bytes, the most is %d", b.agent, n, maxLine))
 		}
 	}
-	if len(buf) == 0 {
-		return l.keep(nil)
+	if len(buf) > 0 {
+		if err := l.write(buf, seq); err != nil {
+			return l.discard(fmt.Errorf("append to the events of %s: %w", b.agent, err))
+		}
 	}
-	if err := l.write(buf, seq); err != nil {
-		return l.discard(fmt.Errorf("append to the events of %s: %w", b.agent, err))
-	}
-	if opt.Sync {
+	// Also what is there already: who wrote it was perhaps killed before this.
+	if opt.Sync && l.f != nil {
+		if l.unsynced != nil {
+			return l.discard(l.unsynced)
+		}
 		if err := l.dir.SyncFile(l.f); err != nil {
 			return l.discard(err)
 		}

@@ -25,6 +25,10 @@ type Snapshot struct {
 	Seq     uint64          `json:"seq"`     // of the last event folded
 	CRC     uint32          `json:"crc"`     // IEEE CRC-32 of its line, without the line feed
 	State   json.RawMessage `json:"state"`
+
+	// Where that line was found: a hint, by which it is found at once again.
+	Segment uint64 `json:"segment,omitempty"` // its first number
+	Offset  int64  `json:"offset,omitempty"`
 }
 
 const (

@@ -13,8 +13,9 @@ import (
 )
 
 // foldedAnew is after how many events beyond the snapshot a new one is
-// written: fewer are folded in less time than a file takes to be replaced.
-const foldedAnew = 128
+// written: about as many as are folded in the time that it takes to replace a
+// file.
+const foldedAnew = 32
 
 // State folds a member's events: from state.json where that fits the log, else
 // from base.json, else from the first. What took long is kept in state.json,
@@ -54,9 +55,15 @@ func (f *folding) cached() bool {
 	if !ok || !f.take(s) {
 		return false
 	}
+	if at, ok := f.box.Resume(s); ok {
+		f.at = at
+		_, _, err := f.at.Next()
+		return err == nil
+	}
 	f.at = f.box.Events(s.Seq - 1)
 	if e, gap, err := f.at.Next(); err != nil || gap != nil || e.Seq != s.Seq || f.at.CRC() != s.CRC {
 		f.at.Close()
+		f.at = nil
 		return false
 	}
 	return true
@@ -99,7 +106,9 @@ func (f *folding) snapshot() (mailbox.Snapshot, error) {
 	// The log's number counts, not the newest the reducer made something of.
 	f.state.Seq = f.at.Seq()
 	data, err := json.Marshal(&f.state)
-	return mailbox.Snapshot{Version: reducer.Version, Seq: f.at.Seq(), CRC: f.at.CRC(), State: data}, err
+	s := mailbox.Snapshot{Version: reducer.Version, State: data}
+	f.at.Mark(&s)
+	return s, err
 }
 
 func (f *folding) save() {

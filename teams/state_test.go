@@ -69,7 +69,7 @@ func turns(n int) []string {
 func TestSnapshotIsACache(t *testing.T) {
 	team := newTeam(t, newRoot(t), "bob")
 	cache := filepath.Join(team.Box("bob").Path(), "state.json")
-	happen(t, team, "bob", turns(10)...)
+	happen(t, team, "bob", turns(5)...)
 	stateOf(t, team, "bob")
 	if _, err := os.Stat(cache); err == nil {
 		t.Error("a snapshot of so few events costs more than it saves")
@@ -239,7 +239,7 @@ func TestRow(t *testing.T) {
 		t.Errorf("me: %+v", me)
 	}
 	tab := Table{Now: time.Now()}
-	want := []string{"alice  unknown      never seen  waits for bob", "bob    busy     0s  Bash        1 owed to alice", "me     person", "3 members, 1 running: 1 busy, 1 unknown"}
+	want := []string{"alice  unknown      never seen  waits for bob", "bob    busy     0s  Bash        1 owed to alice", "me     person", "3 members, 1 running: 1 busy; 1 unknown"}
 	if diff := cmp.Diff(want, tab.Lines(rows)); diff != "" {
 		t.Error(diff)
 	}
