@@ -21,16 +21,18 @@ const (
 	keptBehind = 2   // questions behind one that is asked
 	keptOver   = 32  // ended turns of one session
 	keptRecent = 512 // event ids
+	keptCalls  = 12  // calls of one turn
 
 	maxID        = 80
 	maxTransport = 32
-	maxTool      = 80
+	maxTool      = 64
 	maxDetail    = 120
 	maxPrompt    = 400
 	maxBrief     = 80
-	maxOptions   = 600
+	maxOptions   = 560
 	maxError     = 300
 	maxWhy       = 100
+	maxAnew      = 999
 
 	maxState = 16 << 10
 )
@@ -176,7 +178,7 @@ func (t *Turn) check() error {
 			return errors.New("a text is too long")
 		}
 	}
-	if len(t.Over) > keptOver {
+	if len(t.Over) > keptOver || len(t.Calls) > keptCalls || t.Anew < 0 || t.Anew > maxAnew {
 		return errors.New("over")
 	}
 	return nil

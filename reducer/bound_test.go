@@ -292,6 +292,7 @@ func TestLargest(t *testing.T) {
 			Status: TurnTerminal, Activity: AwaitingInput, Detail: x(maxDetail), Since: at, Began: at,
 			Last:    &Last{ID: x(maxID), Status: Interrupted, At: at, Duration: 9223372036854 * time.Millisecond, Why: x(maxWhy), Cut: true},
 			Waiting: &w, Behind: []Waiting{b, b}, Begun: true, Came: 1<<64 - 1, Spoke: 1<<64 - 1, Over: many(keptOver),
+			Heard: at, Calls: many(keptCalls), Soft: true, Anew: maxAnew, Next: true, Lost: true,
 		})
 	}
 	valid(t, &s)

@@ -83,6 +83,8 @@ func anyLine(t *rapid.T) string {
 		// a field that all events have takes the others under wire with it
 		line = strings.ReplaceAll(line, " tool_call_id=c1", "")
 		add("source", "startup", "resume", "clear", "compact")
+	case "session_end":
+		add("reason", "clear", "resume", "other")
 	case "spawned":
 		add("pid", "7", "8")
 	case "exited":

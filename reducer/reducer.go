@@ -4,7 +4,8 @@
 // It is pure: no clock, no file, no goroutine. Time comes with the input; the
 // same inputs give the same state and the same effects, on any machine. One
 // State is one agent of one team; within it each session of the agent's
-// program has a Turn of its own, and the one heard last is the one shown.
+// program has a Turn of its own, and the one heard last is the one shown,
+// unless it waits while another works or asks.
 //
 // What may be relied on:
 //
@@ -31,7 +32,7 @@ import (
 )
 
 // Version is that of the fold: a snapshot of another version is discarded.
-const Version = 1
+const Version = 2
 
 // TurnStatus is where a turn stands, in the daemon stream's three words.
 type TurnStatus string
@@ -90,8 +91,8 @@ type State struct {
 	Agent wire.Name `json:"agent,omitempty"`
 	Seq   uint64    `json:"seq"` // of the newest event folded
 
-	// Turns are the sessions of the agent's program, the one heard last at the
-	// end: the newest three. Events that name no session belong to that one.
+	// Turns are the sessions of the agent's program, the one that is shown at the
+	// end: the newest three.
 	Turns []Turn `json:"turns,omitempty"`
 
 	Heard time.Time `json:"heard,omitzero"` // the newest sign of life
@@ -128,10 +129,17 @@ type Turn struct {
 	Waiting   *Waiting   `json:"waiting_on,omitempty"` // while it is blocked, and only then
 	Behind    []Waiting  `json:"behind,omitempty"`     // permissions asked for other calls meanwhile
 
-	Begun bool   `json:"begun,omitempty"` // its session_start was heard
-	Came  uint64 `json:"came,omitempty"`  // the event it was heard of first
-	Spoke uint64 `json:"spoke,omitempty"` // the newest that was about it
-	Over  marks  `json:"over,omitempty"`  // its newest turns that are over
+	Begun bool      `json:"begun,omitempty"` // its session_start was heard
+	Came  uint64    `json:"came,omitempty"`  // the event it was heard of first
+	Spoke uint64    `json:"spoke,omitempty"` // the newest that was about it
+	Heard time.Time `json:"heard,omitzero"`  // when that was
+	Over  marks     `json:"over,omitempty"`  // its newest turns that are over
+	Calls marks     `json:"calls,omitempty"` // the newest calls of the turn
+
+	Soft bool `json:"soft,omitempty"` // a hook said that the turn is over; another may have kept it going
+	Anew int  `json:"anew,omitempty"` // how often it went on after that
+	Next bool `json:"next,omitempty"` // the session has ended, and its program goes on with another
+	Lost bool `json:"lost,omitempty"` // another session lived and ended since it was heard
 }
 
 // Last is how the last turn ended.
@@ -209,7 +217,7 @@ func (s State) Clone() State {
 	s.Turns = slices.Clone(s.Turns)
 	for i := range s.Turns {
 		t := &s.Turns[i]
-		t.Over = slices.Clone(t.Over)
+		t.Over, t.Calls = slices.Clone(t.Over), slices.Clone(t.Calls)
 		t.Last = copied(t.Last)
 		if t.Waiting = copied(t.Waiting); t.Waiting != nil {
 			t.Waiting.Options = slices.Clone(t.Waiting.Options)
@@ -232,7 +240,7 @@ func copied[T any](p *T) *T {
 	return &v
 }
 
-// Turn is the session that is shown: the one heard last. Never nil.
+// Turn is the session that is shown. Never nil.
 func (s *State) Turn() *Turn {
 	if len(s.Turns) == 0 {
 		return &Turn{Status: TurnIdle, Activity: Unknown}
@@ -240,7 +248,7 @@ func (s *State) Turn() *Turn {
 	return &s.Turns[len(s.Turns)-1]
 }
 
-// Open tells the open turn of a session ("": of the one heard last); when none
+// Open tells the open turn of a session ("": of the one that is shown); when none
 // is open, its last one.
 func (s *State) Open(session string) (id string, open bool) {
 	session = short(session)

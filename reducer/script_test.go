@@ -83,7 +83,22 @@ func (p *player) event(line string) (*wire.Event, error) {
 			}
 			pairs = append(pairs, [2]string{k, v})
 		}
-		e, err = wire.Compose(w[0], pairs)
+		if e, err = wire.Compose(w[0], pairs); err != nil { // what nobody types, but a mailbox or another program says
+			e, err = wire.Event{}, nil
+			e.Kind = w[0]
+			for _, p := range pairs {
+				switch p[0] {
+				case "turn_id":
+					e.TurnID = p[1]
+				case "session":
+					e.Session = p[1]
+				case "event_id":
+					e.EventID = p[1]
+				default:
+					e = e.With(p[0], p[1])
+				}
+			}
+		}
 	}
 	if err != nil {
 		return nil, err

@@ -3,14 +3,41 @@ package reducer
 import (
 	"slices"
 	"strconv"
+	"time"
 )
+
+// besideFor is how long after it was heard a session with something open is
+// taken to live beside one that began later.
+const besideFor = 5 * time.Minute
+
+// goesOnAfter reports whether a session that ended for this reason leaves its
+// program running, with another session.
+func goesOnAfter(reason string) bool {
+	return reason == "clear" || reason == "resume" || reason == "deleted"
+}
+
+// ended reports whether the session has ended, with its program or without.
+func (t *Turn) ended() bool { return t.Activity == Exited || t.Next }
+
+// engaged reports whether the session is known to do something, or to ask.
+func (t *Turn) engaged() bool { return !t.ended() && (t.Status == TurnBusy || t.Waiting != nil) }
 
 // find is the session that an event belongs to: the place of its turn, or -1
 // for one that is not known yet. An event that names none belongs to the one
-// heard last.
+// heard last that goes on, else to the one that is shown.
 func (s *State) find(session string) int {
 	if session == "" {
-		return len(s.Turns) - 1
+		to := len(s.Turns) - 1
+		if to <= 0 {
+			return to
+		}
+		spoke := uint64(0)
+		for i := range s.Turns {
+			if t := &s.Turns[i]; !t.ended() && !t.Lost && t.Spoke > spoke {
+				to, spoke = i, t.Spoke
+			}
+		}
+		return to
 	}
 	for i := len(s.Turns) - 1; i >= 0; i-- {
 		if s.Turns[i].Session == session {
@@ -39,17 +66,17 @@ func (s *State) turnOf(h *happening, fresh *Turn) (t *Turn, at int) {
 	if at = s.find(h.session); at >= 0 {
 		return &s.Turns[at], at
 	}
-	if at = s.nameless(); at >= 0 && s.Turns[at].Activity != Exited {
+	if at = s.nameless(); at >= 0 && !s.Turns[at].ended() {
 		return &s.Turns[at], at
 	}
 	*fresh = Turn{Status: TurnIdle, Activity: Unknown, Session: h.session, Transport: s.Turn().Transport, Last: s.Turn().Last, Came: h.seq}
 	return fresh, -1
 }
 
-// show keeps and shows the turn that an event was about. was is its word
-// before.
+// show keeps and shows the turn that an event was about, or another that it
+// leaves open. was is its word before.
 func (s *State) show(h *happening, t *Turn, at int, was Word) {
-	t.Spoke = h.seq
+	t.Spoke, t.Heard, t.Lost = h.seq, h.at, false
 	if t.Word() != was || t.Since.IsZero() {
 		t.Since = h.at
 	}
@@ -65,13 +92,62 @@ func (s *State) show(h *happening, t *Turn, at int, was Word) {
 	if i := s.nameless(); i >= 0 && h.session != "" {
 		s.Turns = slices.Delete(s.Turns, i, i+1) // this is its program's session
 	}
+	if len(s.Turns) == 1 {
+		return
+	}
+	if at < 0 || h.Kind == "session_start" {
+		s.follows(h)
+	}
+	if last := s.Turn(); last.Word() == WordIdle && last.Status != TurnBusy {
+		s.beside(last.Came, h.at)
+	}
+}
+
+// follows ends the sessions whose program went on with another: it is here.
+func (s *State) follows(h *happening) {
+	for i := range s.Turns[:len(s.Turns)-1] {
+		if t := &s.Turns[i]; t.Next {
+			t.doing(Exited, t.Detail)
+			t.Since = h.at
+		}
+	}
+}
+
+// beside shows, when the session heard last waits, another that does not and
+// that lives beside it: it was heard since this one came, or shortly before
+// now. One heard of no more may have been killed.
+func (s *State) beside(came uint64, now time.Time) {
+	for i := len(s.Turns) - 2; i >= 0; i-- {
+		t := &s.Turns[i]
+		if d := now.Sub(t.Heard); t.engaged() && !t.Lost && (t.Spoke > came || -besideFor < d && d < besideFor) {
+			s.shows(i)
+			return
+		}
+	}
+}
+
+// newest is the session heard last, whether it has ended or not.
+func (s *State) newest() *Turn {
+	t := s.Turn()
+	for i := range s.Turns {
+		if s.Turns[i].Spoke > t.Spoke {
+			t = &s.Turns[i]
+		}
+	}
+	return t
+}
+
+// shows makes a session the one that is shown.
+func (s *State) shows(i int) {
+	t := s.Turns[i]
+	s.Turns = append(append(s.Turns[:i], s.Turns[i+1:]...), t)
 }
 
 // keep adds a turn, to be shown. Of too many the one that ended first goes,
 // else the one not heard of for longest.
 func (s *State) keep(t Turn) {
 	if len(s.Turns) >= keptTurns {
-		i := max(0, slices.IndexFunc(s.Turns, func(t Turn) bool { return t.Activity == Exited }))
+		i := max(0, slices.IndexFunc(s.Turns, func(t Turn) bool { return t.ended() }))
 		s.Turns = slices.Delete(s.Turns, i, i+1)
 	}
 	s.Turns = append(s.Turns, t)
@@ -84,29 +160,51 @@ func (s *State) sessionEnds(h *happening) {
 	if i < 0 && len(s.Turns) > 0 || i >= 0 && s.Turns[i].Activity == Exited {
 		return
 	}
+	reason := h.body().Text("reason")
+	next := goesOnAfter(reason)
+	if next && i >= 0 && s.Turns[i].Next {
+		return
+	}
 	var fresh Turn
 	t, at := s.turnOf(h, &fresh)
 	was := t.Word()
 	t.cut(h, Interrupted)
-	t.doing(Exited, clip(h.body().Text("reason"), maxDetail))
 	t.Begun = false
+	if next {
+		t.doing(Starting, clip(reason, maxDetail))
+		t.Next = true
+		s.show(h, t, at, was)
+		return
+	}
+	t.doing(Exited, clip(reason, maxDetail))
 	s.show(h, t, at, was)
 	s.fallBack()
 }
 
 // fallBack shows, when the session heard last has ended, another that goes on:
-// one that has a turn or a question open, or that was heard since the ended one
-// began. Any other may have gone without a word long ago.
+// one that was heard since the ended one came, with something open if there is
+// such a one. What was silent all that time may have gone without a word, and
+// is lost until it is heard; but while a runner's program runs, what is open
+// may be its.
 func (s *State) fallBack() {
 	last := len(s.Turns) - 1
-	for i := last - 1; i >= 0; i-- {
-		t := s.Turns[i]
-		switch {
-		case t.Activity == Exited:
-		case t.Status == TurnBusy, t.Waiting != nil, t.Spoke > s.Turns[last].Came:
-			s.Turns = append(append(s.Turns[:i], s.Turns[i+1:]...), t)
-			return
+	came := s.Turns[last].Came
+	running := s.Run != nil && !s.Run.Over
+	to := -1
+	for i := range s.Turns[:last] {
+		t := &s.Turns[i]
+		if t.ended() {
+			continue
 		}
+		if t.Spoke <= came && !(running && t.engaged()) {
+			t.Lost = true
+		}
+		if !t.Lost && (to < 0 || t.engaged() || !s.Turns[to].engaged()) {
+			to = i
+		}
+	}
+	if to >= 0 {
+		s.shows(to)
 	}
 }
 

@@ -179,7 +179,7 @@ func differs(t *testing.T, p *player, event string, row []string) string {
 		is, wants bool
 	}{
 		{"another turn", a.ID != b.ID, has("turn "+b.ID) && a.ID != b.ID || b.Own && has("a turn of its own") || b.ID == "" && has("no turn") && a.ID != b.ID},
-		{"an end", !same(a.Last, b.Last), b.Last != nil && has("last "+b.Last.Status)},
+		{"an end", !same(a.Last, b.Last), b.Last != nil && has("last "+b.Last.Status) || b.Last == nil && has("no end")},
 		{"errors", p.state.Errors != was.Errors, has("errors")},
 		{"dropped", p.state.Dropped != was.Dropped, has("dropped")},
 		{"unknown", p.state.Unknown != was.Unknown, has("unknown")},
@@ -191,7 +191,7 @@ func differs(t *testing.T, p *player, event string, row []string) string {
 		}
 	}
 	for _, s := range also {
-		known := []string{"", "turn " + b.ID, "a turn of its own", "no turn", "errors", "dropped", "unknown", "read", "ask"}
+		known := []string{"", "no end", "turn " + b.ID, "a turn of its own", "no turn", "errors", "dropped", "unknown", "read", "ask"}
 		if b.Last != nil {
 			known = append(known, "last "+b.Last.Status)
 		}

@@ -227,7 +227,7 @@ func (s *State) turnEvent(h *happening) (known bool) {
 	t, at := s.turnOf(h, &fresh)
 	was := t.Word()
 	news, known := t.take(h)
-	if known && t.Activity != Exited && t.Activity != Error {
+	if known && !t.ended() && t.Activity != Error {
 		s.Heard = h.at
 	}
 	if news { // t is no more what it points at

@@ -119,7 +119,7 @@ func TestOpen(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for session, want := range map[string]string{"a": "t1 true", long: "t2 false", "": "t2 false", "x": " false"} {
+	for session, want := range map[string]string{"a": "t1 true", long: "t2 false", "": "t1 true", "x": " false"} {
 		id, open := p.state.Open(session)
 		if got := fmt.Sprint(id, " ", open); got != want {
 			t.Errorf("%.5s: %s", session, got)

@@ -79,10 +79,11 @@ func (t *Turn) completed(h *happening) bool {
 	}
 	id := or(h.turn, t.ID)
 	known := t.Last != nil && t.Last.ID == id
-	if t.Activity == Exited || t.Status == TurnIdle && t.ID != "" || t.Status == TurnTerminal && known {
+	if t.ended() || t.Status == TurnIdle && t.ID != "" || t.Status == TurnTerminal && known {
 		// Its idle came first, or its program's end, or it is said again.
 		if t.end(id); id == t.ID && (!known || t.Last.Cut) {
 			t.record(h, outcome(h), false)
+			t.Soft = t.Soft && t.Last.Status == Completed
 		}
 		return false
 	}
@@ -91,6 +92,7 @@ func (t *Turn) completed(h *happening) bool {
 	t.runsAt(h, true)
 	t.record(h, outcome(h), false)
 	t.Status = TurnTerminal
+	t.Soft = h.Source == "hook" && t.Last.Status == Completed
 	if outside {
 		return false
 	}
@@ -113,13 +115,16 @@ func (t *Turn) idles(h *happening) bool {
 	case !t.is(h.turn):
 		t.end(h.turn)
 		return false
-	case t.Activity == Exited:
+	case t.ended():
 		t.end(t.ID)
 		return false
 	case t.outside(h), t.Status == TurnIdle && t.over(h.turn):
 		t.ID = h.turn
 		t.close()
 		return false
+	}
+	if t.Status == TurnBusy {
+		t.Soft = h.Source == "hook"
 	}
 	t.ID = or(h.turn, t.ID)
 	t.runsAt(h, true)
@@ -128,44 +133,12 @@ func (t *Turn) idles(h *happening) bool {
 	return true
 }
 
-// calls is the beginning of a tool's call.
-func (t *Turn) calls(h *happening) bool {
-	if t.over(h.turn) {
-		return false
-	}
-	tool := clip(h.body().Text("tool", "tool_name", "title", "name"), maxTool)
-	if t.Waiting != nil {
-		if asks, other := t.answered(h, tool, h.ident("tool_call_id"), true); asks {
-			return other
-		}
-	}
-	if tool == "" && t.Activity == ToolRunning {
-		tool = t.Detail
-	}
-	return t.works(h, ToolRunning, tool)
-}
-
-// returns is the end of a tool's call. It is no evidence that a turn goes on
-// which was seen to be over.
-func (t *Turn) returns(h *happening) bool {
-	if t.over(h.turn) || t.Status != TurnBusy && t.ID != "" && (h.turn == "" || h.turn == t.ID) {
-		return false
-	}
-	if t.Waiting != nil {
-		tool := clip(h.body().Text("tool", "tool_name", "name"), maxTool)
-		if asks, other := t.answered(h, tool, h.ident("tool_call_id"), false); asks {
-			return other
-		}
-	}
-	return t.works(h, Thinking, "")
-}
-
 // works is evidence that a turn is under way: the current one, or one whose
 // start was not seen.
 func (t *Turn) works(h *happening, a Activity, detail string) bool {
 	switch {
 	case t.Status == TurnBusy && h.turn == t.ID:
-	case t.over(h.turn), t.Activity == Exited && h.turn == "":
+	case t.over(h.turn), t.ended() && h.turn == "":
 		return false // late
 	case t.Status == TurnBusy && t.is(h.turn):
 	case t.paused() && (h.turn == "" || h.turn == t.ID):
@@ -181,7 +154,7 @@ func (t *Turn) works(h *happening, a Activity, detail string) bool {
 // changes is what a runner saw on the screen, or what somebody says outright.
 func (t *Turn) changes(h *happening, a Activity) bool {
 	detail := clip(h.body().Text("detail"), maxDetail)
-	if t.over(h.turn) || t.Activity == Exited && h.turn == "" && h.session != "" {
+	if t.over(h.turn) || t.ended() && h.turn == "" && h.session != "" {
 		return false
 	}
 	switch a {
@@ -189,8 +162,8 @@ func (t *Turn) changes(h *happening, a Activity) bool {
 		if asks, other := t.replied(h.ident("id")); asks {
 			return other
 		}
-		if t.Activity == Exited {
-			t.Activity = Unknown // the runner has seen it
+		if t.ended() {
+			t.Activity, t.Next = Unknown, false // the runner has seen it
 		}
 		return t.works(h, a, detail)
 	case Idle:
@@ -212,7 +185,7 @@ func (t *Turn) changes(h *happening, a Activity) bool {
 		t.cut(h, Failed)
 		t.doing(a, detail)
 	case Unknown: // what asks may still ask, what is gone is not there again
-		if t.Waiting != nil || t.Activity == Exited {
+		if t.Waiting != nil || t.ended() {
 			return false
 		}
 		t.doing(a, detail)
@@ -239,10 +212,10 @@ func (t *Turn) updates(h *happening) bool {
 // begins is the beginning of a session's life.
 func (t *Turn) begins(h *happening) bool {
 	source := h.body().Text("source")
-	again := t.Begun && t.Activity != Exited
+	again := t.Begun && !t.ended()
 	switch {
 	case source == "compact": // in the middle of its life
-		if t.Activity == Exited {
+		if t.ended() {
 			return false
 		}
 		if t.Detail == "compacting" {
@@ -256,7 +229,7 @@ func (t *Turn) begins(h *happening) bool {
 	}
 	t.cut(h, Interrupted)
 	t.runsAt(h, false)
-	t.Begun, t.Status = true, TurnIdle
+	t.Begun, t.Status, t.Came = true, TurnIdle, h.seq
 	t.doing(Idle, "")
 	return true
 }
@@ -285,7 +258,8 @@ func (t *Turn) open(h *happening) {
 		t.ID = "turn-" + strconv.FormatUint(h.seq, 10)
 	}
 	t.Status, t.Began = TurnBusy, h.at
-	if t.Activity == Exited {
+	t.Calls, t.Soft, t.Anew = nil, false, 0
+	if t.ended() {
 		t.Begun = false
 	}
 }
@@ -361,7 +335,7 @@ func outcome(h *happening) string {
 
 // doing says what the program does now. What it waited for is past.
 func (t *Turn) doing(a Activity, detail string) {
-	t.Activity, t.Detail, t.Waiting, t.Behind = a, detail, nil, nil
+	t.Activity, t.Detail, t.Waiting, t.Behind, t.Next = a, detail, nil, nil, false
 }
 
 // runsAt notes where the turn runs. What was known gives way to what is said

@@ -39,10 +39,13 @@ type View struct {
 
 // Look combines the fold with what is known beside it.
 func (s *State) Look(ev Evidence) View {
-	t := *s.Turn()
-	t.Over = nil
-	v := View{Word: t.Word(), Detail: t.Detail, Since: t.Since, Turn: t, Presence: PresenceUnknown, PresenceAt: s.Heard}
 	running := s.Run != nil && !s.Run.Over
+	t := *s.Turn()
+	if running && s.Run.Left && !ev.Held {
+		t = *s.newest() // what was open before was the killed runner's
+	}
+	t.Over, t.Calls = nil, nil
+	v := View{Word: t.Word(), Detail: t.Detail, Since: t.Since, Turn: t, Presence: PresenceUnknown, PresenceAt: s.Heard}
 	// The lock is let go only with the runner's life, and the terminal goes with it.
 	left := running && s.Run.Locked && !s.Run.Left && !ev.Held
 	age := ev.Now.Sub(s.Heard)

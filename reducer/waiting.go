@@ -24,7 +24,11 @@ func question(h *happening, kind string) Waiting {
 // else of whatever it does, which may be no turn.
 func (t *Turn) asks(h *happening, w Waiting) bool {
 	switch {
-	case t.over(h.turn), t.Activity == Exited && h.turn == "" && h.session != "":
+	case t.over(h.turn):
+		if !w.named() || w.Kind != Permission || t.heardOf(w.Call, beginning) || t.heardOf(w.Call, ending) || !t.goesOn(h) {
+			return false // late
+		}
+	case t.ended() && h.turn == "" && h.session != "":
 		return false // late
 	case h.turn == "" || t.Status == TurnBusy && t.is(h.turn):
 	case t.paused() && h.turn == t.ID:

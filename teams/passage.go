@@ -1,6 +1,7 @@
 package teams
 
 import (
+	"slices"
 	"time"
 
 	"github.com/agentteammail/atm/mailbox"
@@ -21,9 +22,10 @@ type Passage struct {
 	Began, Ended           Mark
 	Status                 string // of the turn, once it ended
 
-	state  reducer.State
-	opened Mark // the turn that is open
-	handed bool
+	state   reducer.State
+	opened  map[string]Mark // the turns that are open, by session
+	handed  bool
+	session string // into which it was handed; "": it was not said, until the turn has begun
 }
 
 // Mark is an event that is evidence of something: which, and when.
@@ -35,58 +37,129 @@ type Mark struct {
 // Is reports whether there was one.
 func (m Mark) Is() bool { return m.Seq > 0 }
 
-// Step takes in the next event.
+// Step takes in the next event. A turn is its session's: what another session
+// of the agent's says begins and ends none of it.
 func (p *Passage) Step(e *wire.Event) {
-	was, wasOpen := p.state.Open("")
-	began := p.state.Turn().Began
+	before := slices.Clone(p.state.Turns)
 	p.state.Apply(reducer.Input{Now: e.At, Event: e})
-	id, open := p.state.Open("")
-	here := Mark{e.Seq, e.At}
-	if open && (!wasOpen || id != was && !p.state.Turn().Began.Equal(began)) {
-		p.opened = Mark{e.Seq, p.state.Turn().Began}
-	}
+	p.open(e, before)
 	about := e.MessageID() == p.ID
 	if about {
-		switch e.Kind {
-		case wire.EventAnnounced, wire.EventInjected:
-			p.Announced, p.handed, p.Failed = here, true, Mark{}
-		case wire.EventInjecting:
-			p.handed = true // its turn may begin before it is known to be in
-		case wire.EventRead:
-			p.Read, p.handed = here, true
-		case wire.EventAcked:
-			p.Acked = here
-		case wire.EventInjectionFailed:
-			p.Failed, p.handed = here, p.Announced.Is() || p.Read.Is()
-			p.Reason = e.Field("reason")
-			if p.Reason == "" {
-				p.Reason = e.Field("outcome")
-			}
-		}
+		p.hand(e)
 	}
-	if p.Ended.Is() || !p.handed {
+	if !p.handed {
 		return
 	}
-	switch {
-	case p.Turn != "" && p.Turn == was && open && id != was && p.state.Turn().Began.Equal(began):
-		p.Turn = id // a turn that began without a name has got one
-	case p.Turn == "" && about && e.TurnID != "" && (!open || id != e.TurnID):
-		p.Turn = e.TurnID // it begins with what comes
-	}
-	switch {
-	case open && (p.Turn == "" || p.Turn == id):
-		if !p.Began.Is() {
-			p.Turn, p.Began = id, p.opened
+	if !p.Began.Is() {
+		if about && p.Turn == "" && e.TurnID != "" {
+			p.Turn = e.TurnID // which may begin with what comes
 		}
-	case p.Began.Is():
-		p.Ended = here
-		// (One that began without a name may get it with its end.)
-		if l := p.state.Turn().Last; l != nil && (l.ID == p.Turn || wasOpen && was == p.Turn && l.At.Equal(e.At)) {
+		p.begin(e, about)
+		return
+	}
+	now, was := turnOf(p.state.Turns, p.session), turnOf(before, p.session)
+	switch {
+	case now == nil && was != nil && was.Session == "": // its session has a name now
+		p.session = e.Session
+		now = turnOf(p.state.Turns, p.session)
+	case now == nil: // forgotten
+		return
+	}
+	if now == nil {
+		return
+	}
+	open := now.Status == reducer.TurnBusy
+	if was != nil && was.ID == p.Turn && now.ID != p.Turn && now.ID != "" && (open && now.Began.Equal(was.Began) || !open && was.Own && was.Status == reducer.TurnBusy) {
+		p.Turn = now.ID // one that began without a name has got it
+	}
+	switch on := open && now.ID == p.Turn; {
+	case on:
+		p.Ended, p.Status = Mark{}, "" // also where it goes on after it was called over
+	case !p.Ended.Is():
+		p.Ended = Mark{e.Seq, e.At}
+		if l := now.Last; l != nil && l.ID == p.Turn {
 			p.Status = l.Status
 		}
-	case !open && wasOpen && was == p.Turn:
-		p.Ended = here
 	}
+}
+
+// open notes which turns the event has begun.
+func (p *Passage) open(e *wire.Event, before []reducer.Turn) {
+	for i := range p.state.Turns {
+		t := &p.state.Turns[i]
+		if t.Status != reducer.TurnBusy {
+			delete(p.opened, t.Session)
+			continue
+		}
+		was := turnOf(before, t.Session)
+		if was == nil && t.Session != "" { // named by this event, perhaps
+			was = turnOf(before, "")
+		}
+		if was != nil && was.Status == reducer.TurnBusy && (was.ID == t.ID || was.Began.Equal(t.Began)) {
+			if was.Session != t.Session {
+				p.opened[t.Session] = p.opened[was.Session]
+			}
+			continue
+		}
+		if p.opened == nil {
+			p.opened = map[string]Mark{}
+		}
+		p.opened[t.Session] = Mark{e.Seq, t.Began}
+	}
+}
+
+// hand takes in an event about the message itself.
+func (p *Passage) hand(e *wire.Event) {
+	here := Mark{e.Seq, e.At}
+	switch e.Kind {
+	case wire.EventAnnounced, wire.EventInjected:
+		p.Announced, p.handed, p.Failed = here, true, Mark{}
+	case wire.EventInjecting:
+		p.handed = true // its turn may begin before it is known to be in
+	case wire.EventRead:
+		p.Read, p.handed = here, true
+	case wire.EventAcked:
+		p.Acked = here
+		return
+	case wire.EventInjectionFailed:
+		p.Failed, p.handed = here, p.Announced.Is() || p.Read.Is()
+		p.Reason = e.Field("reason")
+		if p.Reason == "" {
+			p.Reason = e.Field("outcome")
+		}
+		return
+	}
+	if e.Session != "" && !p.Began.Is() {
+		p.session = e.Session
+	}
+}
+
+// begin finds the turn into which the message went: the open one of its
+// session, or the next. Where no session was named it is that of the session
+// that is shown, or the next of any.
+func (p *Passage) begin(e *wire.Event, about bool) {
+	for i := len(p.state.Turns) - 1; i >= 0; i-- {
+		t := &p.state.Turns[i]
+		mark, open := p.opened[t.Session]
+		switch {
+		case !open, p.Turn != "" && p.Turn != t.ID:
+		case p.session != "" && p.session != t.Session:
+		case p.session == "" && p.Turn == "" && mark.Seq != e.Seq && !(about && i == len(p.state.Turns)-1):
+		default:
+			p.Turn, p.Began, p.session = t.ID, mark, t.Session
+			return
+		}
+	}
+}
+
+// turnOf is the turn of a session, nil where there is none.
+func turnOf(turns []reducer.Turn, session string) *reducer.Turn {
+	for i := range turns {
+		if turns[i].Session == session {
+			return &turns[i]
+		}
+	}
+	return nil
 }
 
 // Passage follows a message through a mailbox's events so far. More may be

@@ -28,6 +28,13 @@ func TestPassage(t *testing.T) {
 		{"typing failed", []string{"injecting id=ID", "injection_failed id=ID outcome=stuck", "turn_started turn=t1", "turn_completed turn=t1"}, "", 0, 0, ""},
 		{"another's message", []string{"turn_started turn=t1", "message_read id=other", "turn_completed turn=t1"}, "", 0, 0, ""},
 		{"the process ends", []string{"turn_started turn=t1", "message_read id=ID", "exited code=1"}, "t1", 1, 3, "failed"},
+		{"another session begins", []string{"turn_started session=d1 turn=t1", "message_read id=ID session=d1", "session_start session=d2", "turn_started session=d2 turn=t9", "turn_completed session=d2 turn=t9", "session_end session=d2"}, "t1", 1, 0, ""},
+		{"and its own goes on", []string{"turn_started session=d1 turn=t1", "message_read id=ID", "session_start session=d2", "turn_started session=d2 turn=t9", "tool_call_start session=d1 turn=t1", "turn_completed session=d1 turn=t1 status=failed", "turn_idle session=d2 turn=t9"}, "t1", 1, 6, "failed"},
+		{"handed to one of two, the other begins a turn", []string{"session_start session=d1", "session_start session=d2", "message_announced id=ID session=d1", "turn_started session=d2 turn=t9", "turn_completed session=d2 turn=t9", "turn_started session=d1 turn=t1", "session_end session=d1 reason=other"}, "t1", 6, 7, "interrupted"},
+		{"handed anew to another", []string{"message_announced id=ID session=d1", "session_end session=d1", "message_announced id=ID session=d2", "turn_started session=d2 turn=t1"}, "t1", 4, 0, ""},
+		{"a session that gets its name late", []string{"turn_started turn=t1", "message_read id=ID", "tool_call_start session=d1 turn=t1", "turn_completed session=d1 turn=t1 status=completed"}, "t1", 1, 4, "completed"},
+		{"its stop is blocked, and it goes on", []string{"turn_started session=d1 turn=t1", "message_read id=ID", "turn_completed session=d1 turn=t1", "tool_call_start session=d1 turn=t1 tool_call_id=c1"}, "t1", 1, 0, ""},
+		{"and ends then", []string{"turn_started session=d1 turn=t1", "message_read id=ID", "turn_completed session=d1 turn=t1", "tool_call_start session=d1 turn=t1 tool_call_id=c1", "turn_completed session=d1 turn=t1 status=interrupted"}, "t1", 1, 5, "interrupted"},
 	} {
 		t.Run(c.about, func(t *testing.T) {
 			team := newTeam(t, newRoot(t), "bob")
@@ -42,6 +49,9 @@ func TestPassage(t *testing.T) {
 				e, _, err := cur.Next()
 				if err != nil {
 					t.Fatal(err)
+				}
+				if e.Session != "" {
+					e.Source = "hook"
 				}
 				p.Step(&e)
 			}

@@ -123,11 +123,20 @@ func (c *call) cutShort(goesOn string) {
 func (c *call) over(status, turn string) wire.Event {
 	key := ""
 	if turn != "" {
-		key = turn + " " + status
+		key = c.again(turn) + " " + status
 	}
 	e := c.event(wire.TurnCompleted, key)
 	e.TurnID = turn
 	return e.With("status", status)
+}
+
+// again is what the end of a turn is known by: the turn, and where it went on
+// after one, the how many-th end it is.
+func (c *call) again(turn string) string {
+	if t := c.now(); turn != "" && t.ID == turn && t.Anew > 0 {
+		return turn + " " + strconv.Itoa(t.Anew)
+	}
+	return turn
 }
 
 // begin is a prompt of the user's.
@@ -138,7 +147,7 @@ func (c *call) begin(prompt string) {
 
 // idle says that the program waits for a prompt.
 func (c *call) idle(turn string) wire.Event {
-	e := c.event(wire.TurnIdle, turn)
+	e := c.event(wire.TurnIdle, c.again(turn))
 	e.TurnID = turn
 	return e
 }

@@ -167,6 +167,9 @@ func (c *call) notification() {
 		c.goesOn()
 	case "idle_prompt":
 		last := c.now()
+		if last.Open && c.turn != "" && c.turn != last.ID {
+			return // it waited then, and another turn has begun since
+		}
 		c.cutShort("")
 		c.add(c.idle(or(c.turn, last.ID)))
 	}

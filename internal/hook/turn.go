@@ -11,12 +11,13 @@ import (
 type Turn struct {
 	ID       string // of the current or last turn
 	Open     bool
+	Anew     int    // how often it went on after a hook called it over
 	Blocked  bool   // a permission dialog is open
 	Tool     string // that it is about, where known
 	Retrying bool   // after an error of the model's API
 }
 
-// TurnOf is what a fold says about one session; "" is the one heard last.
+// TurnOf is what a fold says about one session; "" is the one that is shown.
 func TurnOf(s *reducer.State, session string) Turn {
 	t := s.Turn()
 	for i := range s.Turns {
@@ -27,7 +28,7 @@ func TurnOf(s *reducer.State, session string) Turn {
 	if session != "" && t.Session != session {
 		return Turn{}
 	}
-	out := Turn{ID: t.ID, Open: t.Status == reducer.TurnBusy, Blocked: t.Activity == reducer.Confirming,
+	out := Turn{ID: t.ID, Open: t.Status == reducer.TurnBusy, Anew: t.Anew, Blocked: t.Activity == reducer.Confirming,
 		Retrying: strings.HasPrefix(t.Detail, retrying)}
 	if t.Waiting != nil {
 		out.Tool = t.Waiting.Tool

@@ -160,6 +160,8 @@ func TestUnderstand(t *testing.T) {
 		"worker's":          {Claude, claude + `"hook_event_name":"Notification","notification_type":"worker_permission_prompt","message":"m"}`, open, []string{"confirm_required p2 prompt=m"}, ""},
 		"idle note":         {Claude, claude + `"hook_event_name":"Notification","notification_type":"idle_prompt","message":"Claude is waiting"}`, Turn{ID: "p2"}, []string{"turn_idle p2"}, ""},
 		"idle note, open":   {Claude, claude + `"hook_event_name":"Notification","notification_type":"idle_prompt","message":"m"}`, open, []string{"turn_completed p2 status=interrupted", "turn_idle p2"}, ""},
+		"idle note, older":  {Claude, claude + `"hook_event_name":"Notification","notification_type":"idle_prompt","message":"m"}`, Turn{ID: "p3", Open: true}, nil, ""},
+		"idle note, no id":  {Claude, `{"session_id":"s1","hook_event_name":"Notification","notification_type":"idle_prompt","message":"m"}`, open, []string{"turn_completed p2 status=interrupted", "turn_idle p2"}, ""},
 		"asks in a form":    {Claude, claude + `"hook_event_name":"Notification","notification_type":"elicitation_dialog","message":"which?"}`, open, []string{"waiting_for_input p2 prompt=which?"}, ""},
 		"asks for a url":    {Claude, claude + `"hook_event_name":"Notification","notification_type":"elicitation_url_dialog","message":"open"}`, open, []string{"waiting_for_input p2 prompt=open"}, ""},
 		"needs input":       {Claude, claude + `"hook_event_name":"Notification","notification_type":"agent_needs_input","message":"?"}`, open, []string{"waiting_for_input p2 prompt=?"}, ""},
@@ -385,6 +387,75 @@ func call1(t testing.TB, tool Tool, bob *mailbox.Box, in string, now time.Time) 
 		t.Fatalf("%.80s: exit %d, %v", in, exit, err)
 	}
 	return out.String(), errs.String()
+}
+
+// Another hook keeps the program from stopping: the turn goes on under its id,
+// and every end of it counts, once.
+func TestStopIsBlockedByAnother(t *testing.T) {
+	t.Parallel()
+	for _, tool := range []Tool{Claude, Codex} {
+		t.Run(string(tool), func(t *testing.T) {
+			bob := team(t, nil)
+			now := time.Now()
+			does := func(want reducer.Word, event, fields string) {
+				t.Helper()
+				for range 2 { // hooks are installed twice
+					call1(t, tool, bob, input(tool, event, fields), now)
+				}
+				if got := state(t, bob).Turn().Word(); got != want {
+					t.Errorf("%s %s: %s, not %s", event, fields, got, want)
+				}
+			}
+			does(reducer.WordBusy, "UserPromptSubmit", `,"prompt":"x"`)
+			does(reducer.WordIdle, "Stop", `,"stop_hook_active":false`)
+			for _, call := range []string{"t1", "t2", "t3"} {
+				does(reducer.WordBusy, "PreToolUse", `,"tool_name":"Bash","tool_input":{"command":"make"},"tool_use_id":"`+call+`"`)
+				does(reducer.WordBlocked, "PermissionRequest", `,"tool_name":"Bash","tool_input":{"command":"make `+call+`"}`)
+				does(reducer.WordBusy, "PostToolUse", `,"tool_name":"Bash","tool_input":{},"tool_use_id":"`+call+`"`)
+				does(reducer.WordIdle, "Stop", `,"stop_hook_active":true`)
+				does(reducer.WordIdle, "PreToolUse", `,"tool_name":"Bash","tool_input":{"command":"make"},"tool_use_id":"`+call+`"`)
+			}
+			ends := 0
+			for _, e := range events(t, bob) {
+				if e.Kind == wire.TurnIdle {
+					ends++
+				}
+			}
+			if ends != 4 {
+				t.Errorf("%d ends", ends)
+			}
+			does(reducer.WordBlocked, "PermissionRequest", `,"tool_name":"Edit","tool_input":{"file_path":"a.go"}`)
+			if tool == Claude {
+				does(reducer.WordIdle, "Notification", `,"notification_type":"idle_prompt","message":"waiting"`)
+			}
+		})
+	}
+}
+
+// What is said late of an older prompt does not end the one that runs.
+func TestLateIdlePrompt(t *testing.T) {
+	t.Parallel()
+	bob := team(t, nil)
+	now := time.Now()
+	call := func(turn, event, fields string) {
+		t.Helper()
+		call1(t, Claude, bob, strings.Replace(input(Claude, event, fields), `"p1"`, `"`+turn+`"`, 1), now)
+	}
+	call("p1", "UserPromptSubmit", `,"prompt":"x"`)
+	call("p1", "Stop", `,"stop_hook_active":false`)
+	call("p2", "UserPromptSubmit", `,"prompt":"y"`)
+	call("p1", "Notification", `,"notification_type":"idle_prompt","message":"waiting"`)
+	if s := state(t, bob); s.Turn().ID != "p2" || s.Turn().Word() != reducer.WordBusy {
+		t.Errorf("%+v", s.Turn())
+	}
+	call("p2", "PreToolUse", `,"tool_name":"Bash","tool_use_id":"t1"`)
+	if got := state(t, bob).Turn().Activity; got != reducer.ToolRunning {
+		t.Error(got)
+	}
+	call("p2", "Notification", `,"notification_type":"idle_prompt","message":"waiting"`)
+	if s := state(t, bob); s.Turn().Word() != reducer.WordIdle || s.Turn().Last.Status != reducer.Interrupted {
+		t.Errorf("%+v", s.Turn())
+	}
 }
 
 // A sub-agent of OpenCode is a session with a parent: its turns are its own.
