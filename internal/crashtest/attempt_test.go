@@ -94,6 +94,9 @@ func (a *attempt) try(t *testing.T, dir string) struck {
 		}
 	}
 	w.must("ls", "--count", "--as", "bob")
+	if act.after != nil {
+		act.after(a)
+	}
 	left = take(t, w.team())
 	w.judge(a, left)
 	if !act.once {
@@ -104,8 +107,14 @@ func (a *attempt) try(t *testing.T, dir string) struck {
 	for _, o := range left.pending() {
 		a.Errorf("not taken in: %s", o.path)
 	}
-	if len(a.before) > 0 {
-		t.Errorf("%s under %s\n%s\n%s\n- %s", a.name, a.f, clip(strings.Join(s.calls, "\n")), r, strings.Join(slices.Compact(a.before), "\n- "))
-	}
+	a.report(t, clip(strings.Join(s.calls, "\n"))+"\n"+r.String())
 	return s
+}
+
+// report says what was complained about.
+func (a *attempt) report(t *testing.T, about string) {
+	t.Helper()
+	if len(a.before) > 0 {
+		t.Errorf("%s under %s\n%s\n- %s", a.name, a.f, about, strings.Join(slices.Compact(a.before), "\n- "))
+	}
 }

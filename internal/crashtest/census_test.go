@@ -51,8 +51,9 @@ type other struct {
 type census struct {
 	messages []found
 	others   []other
-	events   map[string][]string // lines, by agent
-	torn     []string            // what is under a message's name and is none
+	events   map[string][]string // lines, by agent, also of retired ones
+	logs     eventLogs
+	torn     []string // what is under a message's name and is none
 }
 
 var idName = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\.json$`)
@@ -60,7 +61,7 @@ var idName = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-
 // take counts what is in a team's directory. Nobody may be at work there.
 func take(t testing.TB, team string) *census {
 	t.Helper()
-	c := &census{events: map[string][]string{}}
+	c := &census{events: map[string][]string{}, logs: eventLogs{}}
 	err := filepath.WalkDir(team, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() {
 			return err
@@ -110,7 +111,7 @@ func (c *census) file(team, rel string) error {
 		return keep("original")
 	case archived && parts[0] == "done":
 		return c.message(team, agent, "archive", rel, data)
-	case dir == "events":
+	case dir == "events" && strings.HasSuffix(name, ".ndjson"):
 		lines := bytes.SplitAfter(data, []byte{'\n'})
 		for i, line := range lines {
 			if len(line) > 0 {
@@ -122,6 +123,7 @@ func (c *census) file(team, rel string) error {
 					continue
 				}
 				c.events[agent] = append(c.events[agent], string(line))
+				c.logged(agent, rel, line)
 			}
 		}
 	case dir == "inbox/new" && idName.MatchString(name), dir == "inbox/cur", strings.HasPrefix(dir, "inbox/done/"), dir == "inbox/withdrawn":

@@ -28,9 +28,11 @@ var faults = []struct {
 	hows []string
 }{
 	{"openat", []string{"error=EIO", "error=ENOSPC", "error=EROFS"}},
+	{"openat2", []string{"error=EIO", "error=ENFILE"}},
 	{"newfstatat", []string{"error=EIO"}},
 	{"getdents64", []string{"error=EIO"}},
 	{"read", []string{"error=EIO"}},
+	{"pread64", []string{"error=EIO"}},
 	{"write", []string{"error=ENOSPC", "error=EIO", "error=EDQUOT"}},
 	{"fsync", []string{"error=EIO", "error=ENOSPC", "error=EDQUOT"}},
 	{"linkat", []string{"error=ENOSPC", "error=EIO", "error=EROFS", "error=EDQUOT"}},

@@ -18,16 +18,20 @@ type ledger struct {
 	mu      sync.Mutex
 	posts   map[key]*post
 	drops   map[key]*drop
-	got     map[key]int     // texts that came out of some reader's pipe
-	alone   map[key]int     // texts that a reader got in peace: once at most
-	begun   map[key]bool    // of which the first line did
-	excused map[mail]bool   // messages that somebody may have taken without reading: replied to, acknowledged
-	acks    map[mail]bool   // acks whose ids were printed
-	retries []func()        // sends of ids that were sent before
-	count   map[string]int  // for the line at the end
-	wrongs  map[string]bool // each said once
-	order   []string        // of wrongs
-	broken  bool            // the disk is gone: errors are no surprise
+	events  map[token]*happening
+	traces  map[trace]*traced
+	handed  map[key]*handed   // texts that hooks handed over
+	got     map[key]int       // texts that came out of some reader's pipe
+	alone   map[key]int       // texts that a reader got in peace: once at most
+	taken   map[key]time.Time // when
+	begun   map[key]bool      // of which the first line did
+	excused map[mail]bool     // messages that somebody may have taken without reading: replied to, acknowledged
+	acks    map[mail]bool     // acks whose ids were printed
+	retries []func()          // sends of ids that were sent before
+	count   map[string]int    // for the line at the end
+	wrongs  map[string]bool   // each said once
+	order   []string          // of wrongs
+	broken  bool              // the disk is gone: errors are no surprise
 }
 
 // key is a text in a mailbox, mail an id in one.
@@ -56,6 +60,7 @@ type drop struct {
 func newLedger() *ledger {
 	return &ledger{
 		posts: map[key]*post{}, drops: map[key]*drop{}, got: map[key]int{}, begun: map[key]bool{}, alone: map[key]int{}, excused: map[mail]bool{},
+		events: map[token]*happening{}, traces: map[trace]*traced{}, handed: map[key]*handed{}, taken: map[key]time.Time{},
 		acks: map[mail]bool{}, count: map[string]int{}, wrongs: map[string]bool{},
 	}
 }

@@ -22,13 +22,15 @@ var powercutJobs = []job{
 	{"read", 1, []func(*world){(*world).read, (*world).cutRead}},
 	{"answer", 2, []func(*world){(*world).answer, (*world).answer, (*world).withdraw, (*world).unread}},
 	{"drop", 2, []func(*world){(*world).dropIn}},
-	{"keep", 1, []func(*world){(*world).gc, (*world).retire, (*world).look}},
+	{"keep", 1, []func(*world){(*world).gc, (*world).retire, (*world).look, (*world).see}},
+	{"event", 2, []func(*world){(*world).event, (*world).stream, (*world).eventTwice}},
+	{"session", 2, []func(*world){(*world).live}},
 }
 
 // The power is cut while senders, readers and droppers work; the disk is
 // mounted again, and again. What was acknowledged is there, whole, after every
 // cut; what was not is whole or absent; and the mailbox works as if nothing had
-// been.
+// been. Of events, the synced ones are there, and all before them.
 func TestPowerCut(t *testing.T) {
 	if os.Getenv("ATM_POWERCUT") == "" {
 		t.Skip("it mounts file systems: set ATM_POWERCUT=1")
@@ -54,6 +56,9 @@ func TestPowerCut(t *testing.T) {
 			for n := 1; n <= cycles && !t.Failed(); n++ {
 				p.cycle(n)
 			}
+			p.againAndCut()
+			p.rotateAndCut()
+			p.archiveAndCut()
 			p.restoreAndCut()
 			fmt.Printf("powercut %s: %d cycles: %s; %s\n", kind, p.done, p.sum, w.summary())
 		})
@@ -137,6 +142,7 @@ func (p *powercut) comeBack(n int) {
 	}
 	p.volume.mount(options...)
 	p.mended()
+	p.cutLogs()
 	p.tally(p.judge(p.t, take(p.t, p.team())))
 	for _, name := range p.members {
 		if _, err := os.Stat(filepath.Join(p.team(), name, "inbox", "new")); err != nil {
@@ -163,11 +169,13 @@ func (p *powercut) comeBack(n int) {
 	if torn != "" {
 		p.mendedLog(c, me, log, torn)
 	}
+	p.goOn()
 	p.expect(p.run(call{args: []string{"doctor"}}), 0, 1)
 }
 
 func (p *powercut) tally(v verdict) {
-	p.sum.messages = v.messages
+	p.sum.messages, p.sum.events = v.messages, v.events
+	p.sum.gaps += v.gaps
 	p.sum.lost += v.lost
 	p.sum.doubled += v.doubled
 	p.sum.torn += v.torn

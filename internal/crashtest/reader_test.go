@@ -60,6 +60,7 @@ func (w *world) share(me string, r result, took time.Duration) {
 	defer w.mu.Unlock()
 	for _, t := range tokens {
 		w.alone[key{me, t}]++
+		w.taken[key{me, t}] = time.Now()
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 type template struct {
 	*world
 	unread, asks, owed, done, old string // ids in bob's mailbox
+	said                          string // by status, of bob
 }
 
 // newTemplate makes one in memory where the system has a place for that.
@@ -41,6 +42,7 @@ func newTemplate(t testing.TB) *template {
 	p.unread = send()
 	send()
 	p.asks = send("--ack")
+	p.history()
 	tok, text := write(300)
 	w.lay("bob", tok, drop{name: "note.txt"})
 	if err := os.WriteFile(filepath.Join(w.team(), "bob", "inbox", "note.txt"), []byte(text), 0o600); err != nil {
@@ -48,6 +50,11 @@ func newTemplate(t testing.TB) *template {
 	}
 	w.laid("bob", tok, true, true)
 	w.judge(t, take(t, w.team()))
+	c, err := p.copy(w.root + "-asked")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.said = c.must("status", "bob", "--json").out
 	return p
 }
 
@@ -71,6 +78,8 @@ func (p *template) copy(root string) (*world, error) {
 	maps.Copy(l.posts, p.posts)
 	maps.Copy(l.drops, p.drops)
 	maps.Copy(l.got, p.got)
+	maps.Copy(l.events, p.events)
+	maps.Copy(l.traces, p.traces)
 	p.mu.Unlock()
 	w.ledger = l
 	return &w, copyTree(p.root, root)

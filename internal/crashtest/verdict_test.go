@@ -12,11 +12,13 @@ type verdict struct {
 	messages            int
 	lost, doubled, torn int
 	unseen, unpaid      int // read by nobody and marked; cleared without an ack
+	events, gaps        int // lines of logs; numbers that do not follow
+	claims              int // that nobody settles
 }
 
 func (v verdict) String() string {
-	return fmt.Sprintf("%d messages: lost %d, doubled %d, torn %d, consumed unseen %d, cleared without an ack %d",
-		v.messages, v.lost, v.doubled, v.torn, v.unseen, v.unpaid)
+	return fmt.Sprintf("%d messages, %d events: lost %d, doubled %d, torn %d, gaps %d, consumed unseen %d, cleared without an ack %d, claims left %d",
+		v.messages, v.events, v.lost, v.doubled, v.torn, v.gaps, v.unseen, v.unpaid, v.claims)
 }
 
 // reporter is the part of a testing.TB that a verdict needs.
@@ -59,6 +61,8 @@ func (l *ledger) judge(t reporter, c *census) verdict {
 	}
 	l.judgeReading(t, &v, c)
 	l.judgeDebts(t, &v, c)
+	l.judgeLogs(t, &v, c)
+	l.judgeHanded(t, &v)
 	for _, s := range l.order {
 		t.Errorf("%s", s)
 	}
