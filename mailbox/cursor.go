@@ -31,7 +31,10 @@ type Cursor struct {
 	read int    // how much to read next, at least
 
 	met []byte // the line of the last event that was returned
-	at  int64  // where it begins
+
+	atEnd   bool   // the last read got all there was
+	doubted []byte // a line from there that does not parse, and is read once more
+	at      int64  // where it begins
 
 	sought bool   // off was found by seek, and no event since
 	last   uint64 // number of the last line that parses, in this segment
@@ -124,7 +127,13 @@ func (c *Cursor) Next() (e wire.Event, gap *Gap, err error) {
 		end := c.off - int64(len(c.rest))
 		e, ok := logged(line, c.seg, end-int64(len(line))-1)
 		if !ok {
-			continue // not ours to mend: the gap shows at the next one
+			// Not ours to mend: the gap shows at the next one. At the end it was
+			// perhaps cut off and written anew while it was read.
+			if c.atEnd && !bytes.Equal(line, c.doubted) {
+				c.doubted = line
+				c.off, c.rest = end-int64(len(line))-1, nil
+			}
+			continue
 		}
 		c.good = end
 		if e.Seq < c.next {
@@ -283,7 +292,7 @@ func (c *Cursor) line() ([]byte, error) {
 		}
 		buf := make([]byte, size)
 		n, err := c.f.ReadAt(buf, c.off)
-		buf = buf[:n]
+		buf, c.atEnd = buf[:n], n < size
 		last := bytes.LastIndexByte(buf, '\n')
 		if last < 0 {
 			if n < size {

@@ -2,9 +2,11 @@ package mailbox
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/agentteammail/atm/internal/atomicfile"
 	"github.com/agentteammail/atm/wire"
@@ -25,6 +27,11 @@ type Health struct {
 	Open       []string  // directories that everybody may read
 	Closed     []string  // directories in which this user cannot write
 	Misplaced  []string  // files that lie beside the inbox, where nobody looks
+
+	OddEvents []string // in events: what is neither a segment nor base.json, or no regular file
+	EventGaps []Gap    // events that are missing, but for those in the archive
+	EventsErr error    // why the log cannot be read to its end
+	OddClaim  bool     // run/claim.json is no regular file
 }
 
 // Examine looks at a mailbox and changes nothing; with fix it removes the
@@ -128,6 +135,7 @@ func (b *Box) Examine(fix bool) (Health, error) {
 			return true
 		})
 	}
+	b.examineEvents(r, &h)
 	for _, p := range []string{"inbox", "inbox/new", "events"} {
 		if d, err := r.dir(p, false); err == nil && d != nil {
 			if info, err := d.Stat(); err == nil && info.Mode().Perm()&0o007 != 0 && onUnix {
@@ -136,4 +144,45 @@ func (b *Box) Examine(fix bool) (Health, error) {
 		}
 	}
 	return h, err
+}
+
+// examineEvents looks at the log, and at the runner's claim, which says what
+// is being handed over.
+func (b *Box) examineEvents(r *room, h *Health) {
+	if d, err := r.dir("run", false); err == nil && d != nil {
+		if info, err := d.Lstat("claim.json"); err == nil && !info.Mode().IsRegular() {
+			h.OddClaim = true
+		}
+	}
+	d, err := r.dir("events", false)
+	if err != nil || d == nil {
+		h.EventsErr = err
+		return
+	}
+	h.EventsErr = d.Names(func(names []string) bool {
+		for _, n := range names {
+			stem, segment := strings.CutSuffix(n, ".ndjson")
+			segment = segment && len(stem) == 20 && strings.Trim(stem, "0123456789") == ""
+			info, err := d.Lstat(n)
+			switch {
+			case err != nil || strings.HasPrefix(n, "."):
+			case !info.Mode().IsRegular() || !segment && n != baseFile:
+				h.OddEvents = append(h.OddEvents, n)
+			}
+		}
+		return true
+	})
+	base, _ := b.Base()
+	c := b.Events(base.Seq)
+	defer c.Close()
+	for h.EventsErr == nil {
+		_, gap, err := c.Next()
+		if err == io.EOF {
+			return
+		}
+		if gap != nil {
+			h.EventGaps = append(h.EventGaps, *gap)
+		}
+		h.EventsErr = err
+	}
 }

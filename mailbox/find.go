@@ -402,8 +402,20 @@ type Range struct {
 
 // look opens the mailbox after taking in what was dropped into its inbox.
 func (b *Box) look(ctx context.Context) (*room, error) {
+	r, err := b.enter()
+	if err != nil || !r.dropped() {
+		return r, err
+	}
+	r.close()
 	b.takeIn(ctx, nil) // what cannot be taken in now stays where it is
 	return b.enter()
+}
+
+// dropped reports whether there is something in the inbox to be taken in, or
+// that cannot be said.
+func (r *room) dropped() bool {
+	found, claims, err := r.drops(nil)
+	return err != nil || len(found)+len(claims) > 0
 }
 
 // takeInForeign takes in the foreign names that a listing of new met, once a

@@ -26,6 +26,7 @@ type GCOptions struct {
 // Moved is what gc, backup and restore count.
 type Moved struct {
 	Messages int   `json:"messages"`
+	Events   int   `json:"events,omitempty"`
 	Bytes    int64 `json:"bytes"`
 	Skipped  int   `json:"skipped"`
 }
@@ -33,6 +34,7 @@ type Moved struct {
 // Add adds up.
 func (m *Moved) Add(o Moved) {
 	m.Messages += o.Messages
+	m.Events += o.Events
 	m.Bytes += o.Bytes
 	m.Skipped += o.Skipped
 }

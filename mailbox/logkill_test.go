@@ -206,7 +206,8 @@ func TestLogKilled(t *testing.T) {
 	if len(archived) == 0 {
 		t.Error("no segment was archived")
 	}
-	if base, ok := b.Base(); !ok || segmentName(base.Seq+1) != segs[0].Name() {
+	// (Whoever archived last was perhaps killed before it moved what is in the base.)
+	if base, ok := b.Base(); !ok || segs[0].Name() > segmentName(base.Seq+1) {
 		t.Errorf("the base ends at %d, and %s is the oldest segment", base.Seq, segs[0].Name())
 	}
 	t.Logf("%s, %d processes killed, %d events said to be in, %d in the log, %d segments and %d archived", duration, killed, len(in), last, len(segs)-1, len(archived))

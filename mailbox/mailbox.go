@@ -107,7 +107,7 @@ func (s *Store) Agents() ([]wire.Name, error) {
 	var unseen error
 	err := s.dir.Names(func(names []string) bool {
 		for _, n := range names {
-			if _, err := wire.ParseName(n); err != nil {
+			if !wire.IsName(n) {
 				continue
 			}
 			switch err := s.Box(wire.Name(n)).Present(); {
@@ -248,7 +248,7 @@ func (b *Box) lock(ctx context.Context, what string, m lockfile.Mode) (unlock fu
 type room struct {
 	box   *Box
 	fresh *atomicfile.Dir // inbox/new
-	lent  bool            // fresh is a standing's
+	lent  bool            // fresh is somebody else's, who closes it
 	sub   map[string]*atomicfile.Dir
 
 	foreign []string // names met in new that are no message's
@@ -265,6 +265,16 @@ func (b *Box) enter() (*room, error) {
 	return &room{box: b, fresh: fresh}, nil
 }
 
+// enterAgain is enter for who has opened the mailbox before (nil: has not): its
+// new need not be opened again if it is what lies at its path now. before stays
+// the caller's.
+func (b *Box) enterAgain(before *room) (*room, error) {
+	if before != nil && b.store.dir.Still(before.fresh, string(b.agent), "inbox", "new") {
+		return &room{box: b, fresh: before.fresh, lent: true}, nil
+	}
+	return b.enter()
+}
+
 func (b *Box) absent(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return b.noAgent()
@@ -273,14 +283,20 @@ func (b *Box) absent(err error) error {
 }
 
 func (r *room) close() {
+	r.letGo()
+	if !r.lent {
+		r.fresh.Close()
+	}
+}
+
+// letGo closes all but new.
+func (r *room) letGo() {
 	for _, d := range r.sub {
 		if d != nil {
 			d.Close()
 		}
 	}
-	if !r.lent {
-		r.fresh.Close()
-	}
+	clear(r.sub)
 }
 
 // Places of a message, in the order in which it moves.

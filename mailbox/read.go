@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -31,6 +32,9 @@ type ReadOptions struct {
 	// Skip is for ids that are in somebody's hands, such as a runner's.
 	Skip map[wire.ID]bool
 
+	// Owed is how many ids are wanted in Batch.Owed.
+	Owed int
+
 	// LookAhead is how many further unread messages are opened, to see whether
 	// they replace or follow those in the batch.
 	LookAhead int
@@ -55,6 +59,12 @@ type Batch struct {
 	Ahead []*Item
 
 	More int // unread messages that match and are not in the batch
+
+	// Owed are the oldest of the messages that wait for an acknowledgement, as
+	// they were before this reading, and how many there are; if ReadOptions.Owed
+	// asks for them.
+	Owed      []wire.ID
+	OwedTotal int
 
 	Unreadable int // unread files that could not be read, and were left
 
@@ -94,11 +104,20 @@ func (b *Box) Peek(ctx context.Context, opt ReadOptions) (Batch, error) {
 // Where nothing can be marked (a read-only disk) the messages are shown all
 // the same, and Unmarked says why.
 func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (taken int, err error)) (Batch, error) {
-	b.takeIn(ctx, nil)
-	return b.read(ctx, opt, show, false)
+	before, err := b.enter()
+	if err == nil {
+		if before.dropped() {
+			b.takeIn(ctx, nil)
+		}
+		before.letGo()
+		defer before.close()
+	}
+	return b.read(ctx, opt, show, before)
 }
 
-func (b *Box) read(ctx context.Context, opt ReadOptions, show func(Batch) (int, error), again bool) (Batch, error) {
+// read is Read after drops were taken in. before is the mailbox as it was opened
+// then, nil if it was not.
+func (b *Box) read(ctx context.Context, opt ReadOptions, show func(Batch) (int, error), before *room) (Batch, error) {
 	unlock, err := b.lock(ctx, "reader", lockfile.Exclusive)
 	if readOnly(err) {
 		batch, e := b.Peek(ctx, opt)
@@ -118,7 +137,7 @@ func (b *Box) read(ctx context.Context, opt ReadOptions, show func(Batch) (int, 
 			unlock()
 		}
 	}()
-	r, err := b.enter()
+	r, err := b.enterAgain(before)
 	if err != nil {
 		return Batch{}, err
 	}
@@ -126,51 +145,50 @@ func (b *Box) read(ctx context.Context, opt ReadOptions, show func(Batch) (int, 
 	if typed, _, err := r.inHands(time.Now()); err == nil {
 		opt.skip(typed)
 	}
-	batch, err := r.choose(opt, r.setAside, !again)
+	batch, err := r.choose(opt, r.setAside, before != nil)
 	if err == errForeign {
 		// Files were dropped into new: they are taken in without this lock.
 		unlock()
 		locked = false
 		r.takeInForeign(ctx)
-		return b.read(ctx, opt, show, true)
+		return b.read(ctx, opt, show, nil)
 	}
 	if err != nil {
 		return batch, err
 	}
 	batch.ID = wire.NewID()
 
-	type result struct {
-		taken int
-		err   error
-	}
-	shown := make(chan result, 1)
-	go func() {
-		n, err := show(batch)
-		shown <- result{n, err}
-	}()
-	var res result
-	select {
-	case res = <-shown:
-	case <-time.After(showUnderLock):
-		unlock()
-		locked = false
-		res = <-shown
-		if res.taken > 0 {
-			if unlock, err = b.lock(ctx, "reader", lockfile.Exclusive); err != nil {
-				batch.Unmarked = err
-				return batch, res.err
-			}
-			locked = true
-			again, err := b.enter()
-			if err != nil {
-				return batch, err
-			}
-			r.close()
-			r = again
+	// No goroutine shows: most commands end before another thread has begun.
+	var state sync.Mutex
+	late, shown := false, false
+	timer := time.AfterFunc(showUnderLock, func() {
+		state.Lock()
+		defer state.Unlock()
+		if !shown {
+			late = true
+			unlock()
 		}
+	})
+	taken, showErr := show(batch)
+	timer.Stop()
+	state.Lock()
+	shown, locked = true, !late
+	state.Unlock()
+	if !locked && taken > 0 {
+		if unlock, err = b.lock(ctx, "reader", lockfile.Exclusive); err != nil {
+			batch.Unmarked = err
+			return batch, showErr
+		}
+		locked = true
+		again, err := b.enter()
+		if err != nil {
+			return batch, err
+		}
+		r.close()
+		r = again
 	}
 	var moved []*Item
-	for _, it := range batch.Items[:min(res.taken, len(batch.Items))] {
+	for _, it := range batch.Items[:min(taken, len(batch.Items))] {
 		switch err := r.settle(it.Message); {
 		case errors.Is(err, errGone):
 		case err != nil:
@@ -188,7 +206,7 @@ func (b *Box) read(ctx context.Context, opt ReadOptions, show func(Batch) (int, 
 		}
 		batch.Unlogged = b.Append(ctx, AppendOptions{}, events...)
 	}
-	return batch, res.err
+	return batch, showErr
 }
 
 // readEvent says that a message was read, in a batch.
@@ -204,10 +222,22 @@ func readOnly(err error) bool {
 // errForeign says that choose met names in new that may be dropped files.
 var errForeign = errors.New("foreign names in new")
 
-// choose picks the batch. aside is told of bad files under a message's name;
+// choose picks the batch, as chooseUnread does, and says what is owed.
+func (r *room) choose(opt ReadOptions, aside func(*BadError), stop bool) (Batch, error) {
+	b, err := r.chooseUnread(opt, aside, stop)
+	if err == nil && opt.Owed > 0 {
+		// What cannot be counted keeps nothing from being shown.
+		if cur, e := r.dir("inbox/cur", false); e == nil {
+			b.Owed, b.OwedTotal, _ = pick(cur, opt.Owed, false, nil)
+		}
+	}
+	return b, err
+}
+
+// chooseUnread picks the batch. aside is told of bad files under a message's name;
 // nil leaves them. With stop it returns errForeign, before any message is
 // opened, when foreign names lie in new.
-func (r *room) choose(opt ReadOptions, aside func(*BadError), stop bool) (Batch, error) {
+func (r *room) chooseUnread(opt ReadOptions, aside func(*BadError), stop bool) (Batch, error) {
 	var b Batch
 	seen := 0        // names of which so much is known that they count no more
 	var last wire.ID // the last of them

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io/fs"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -62,6 +63,11 @@ func (b *Box) Base() (s Snapshot, ok bool) {
 	return readSnapshot(dir, baseFile)
 }
 
+// ArchivedEvents is where ArchiveEvents puts what is old, for people.
+func (b *Box) ArchivedEvents() string {
+	return filepath.Join(b.store.dir.Path(), ".archive", string(b.agent), "events")
+}
+
 func readSnapshot(dir *atomicfile.Dir, name string) (s Snapshot, ok bool) {
 	data, err := dir.ReadFile(name, maxSnapshot)
 	if err != nil || json.Unmarshal(data, &s) != nil || s.Seq == 0 {
@@ -114,7 +120,7 @@ func (b *Box) ArchiveEvents(ctx context.Context, before time.Time, dry bool, fol
 	if err != nil || old == 0 {
 		return m, err
 	}
-	m.Bytes = bytes
+	m.Bytes, m.Events = bytes, int(segs[old]-segs[0])
 	if dry {
 		return m, nil
 	}

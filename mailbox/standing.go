@@ -142,15 +142,16 @@ func (s *standing) enter() (*room, error) {
 	s.mu.Lock()
 	d := s.fresh
 	s.mu.Unlock()
-	if d != nil && s.box.store.dir.Still(d, string(s.box.agent), "inbox", "new") {
-		return &room{box: s.box, fresh: d, lent: true}, nil
+	if d != nil {
+		r, err := s.box.enterAgain(&room{fresh: d})
+		if err != nil || !r.lent {
+			s.retire()
+		}
+		return r, err
 	}
 	r, err := s.box.enter()
-	if d != nil {
-		s.retire()
-	}
-	if err != nil || d != nil {
-		return r, err
+	if err != nil {
+		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

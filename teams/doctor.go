@@ -248,6 +248,19 @@ func (d *doctor) box(b *mailbox.Box) {
 	for _, n := range h.Misplaced {
 		d.say("drop.misplaced", "warning", "mv "+quote(b.Path()+"/"+n)+" "+quote(b.Path()+"/inbox/"), "%s: %s lies where nobody looks for mail", name, mailbox.Escape(n))
 	}
+	for _, n := range h.OddEvents {
+		d.say("events.odd", "error", "mv "+quote(b.Path()+"/events/"+n)+" .", "%s: events/%s is no part of the log", name, mailbox.Escape(n))
+	}
+	if h.EventsErr != nil {
+		d.say("events.unreadable", "error", "", "%s: the log cannot be read to its end: %v", name, h.EventsErr)
+	}
+	if n := len(h.EventGaps); n > 0 {
+		g := h.EventGaps[0]
+		d.say("events.gap", "warning", "", "%s: events %d to %d are missing or spoilt (%d such gaps); what they said is lost, the rest counts", name, g.From, g.To, n)
+	}
+	if h.OddClaim {
+		d.say("claim.odd", "error", "mv "+quote(b.Path()+"/run/claim.json")+" .", "%s: run/claim.json is no regular file: nothing can be handed over", name)
+	}
 	for _, n := range h.Open {
 		d.say("mode.open", "warning", "chmod 700 "+quote(b.Path()+"/"+n), "%s: %s is open to everybody", name, n)
 	}

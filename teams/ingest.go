@@ -14,7 +14,8 @@ import (
 type Ingest struct {
 	Team *Team
 	To   *mailbox.Box // whose log they go to
-	// Route: to the log of the agent that each names, which must be a member.
+	// Route: to the log of the agent that each names, as agent or agent@team,
+	// which must be a member. To is then not used.
 	Route  bool
 	Source string
 	Sync   bool // each is durable when Take returns
@@ -85,11 +86,11 @@ func (in *Ingest) box(e *wire.Event) (*mailbox.Box, error) {
 	if b := in.boxes[s]; b != nil && b.Exists() {
 		return b, nil
 	}
-	name, err := wire.ParseName(s)
+	a, err := wire.ParseAddress(s, in.Team.Name)
 	if err != nil {
 		return nil, err
 	}
-	b, err := in.Team.Member(name)
+	b, err := in.Team.Root().Mailbox(a)
 	if err != nil {
 		return nil, err
 	}

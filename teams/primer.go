@@ -21,8 +21,8 @@ const (
 const primerBody = `
   atm read                    new mail, each message once
   atm reply 9f3a1c "Yes."     9f3a1c is the id in the message's first line
-  atm send %s "Done."      plain words
-  atm send %s <<'EOF'      anything with quotes, $ or backticks
+  %s  plain words
+  %s  anything with quotes, $ or backticks
   EOF
   atm team                    who there is, and what waits for them
 
@@ -56,7 +56,7 @@ func (t *Team) Primer(me wire.Name, by Bringer, byFlag bool) (string, error) {
 		if len(members) > 0 {
 			other = string(members[0])
 		}
-		fmt.Fprintf(&b, primerBody, other, other)
+		writeBody(&b, other)
 		return b.String(), nil
 	}
 	others := slices.DeleteFunc(members, func(n wire.Name) bool { return n == me })
@@ -77,8 +77,15 @@ func (t *Team) Primer(me wire.Name, by Bringer, byFlag bool) (string, error) {
 	default:
 		b.WriteString("Nothing brings mail to you: run atm read at the start and the end of every task.\n")
 	}
-	fmt.Fprintf(&b, primerBody, other, other)
+	writeBody(&b, other)
 	return b.String(), nil
+}
+
+// writeBody writes the part that is the same for all, but for whom the examples
+// send to.
+func writeBody(b *strings.Builder, other string) {
+	const column = 26 // where the explanations begin
+	fmt.Fprintf(b, primerBody, fmt.Sprintf("%-*s", column, "atm send "+other+` "Done."`), fmt.Sprintf("%-*s", column, "atm send "+other+" <<'EOF'"))
 }
 
 // BroughtBy says what brings mail to a member who runs under no runner, as far

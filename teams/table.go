@@ -2,6 +2,7 @@ package teams
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -19,15 +20,42 @@ type Table struct {
 	Colour bool // mark the states that want somebody
 }
 
-// Lines are a line a member and one that adds up. What does not fit the width
-// is cut off, what does not fit the height is counted.
+// Lines are a line a member and one that adds up. Where the width is too small
+// for all, what there is to say about the state is cut before the mail. What
+// does not fit the height is counted: those who want somebody are shown first.
 func (t *Table) Lines(rows []Member) []string {
+	foot := t.fit(Foot(rows))
+	if t.Height > 0 && len(rows)+1 > t.Height {
+		n := max(0, t.Height-2)
+		foot = t.fit(strings.TrimSuffix(fmt.Sprintf("%d more not shown; %s", len(rows)-n, foot), "; "))
+		rows = slices.Clone(rows)
+		slices.SortStableFunc(rows, func(a, b Member) int { return urgency(a) - urgency(b) })
+		rows = rows[:n]
+	}
 	cells := make([][]string, len(rows))
 	var wide [4]int
+	mail := 0
 	for i, m := range rows {
 		cells[i] = []string{string(m.Name), string(m.State), t.since(m), t.about(m), mailOf(m)}
 		for c := range wide {
 			wide[c] = max(wide[c], Cells(cells[i][c]))
+		}
+		mail = max(mail, Cells(cells[i][4]))
+	}
+	if mail > 0 && t.Width > 0 {
+		room := t.Width - 1 - min(mail, t.Width/2)
+		for _, w := range wide[:3] {
+			if w > 0 {
+				room -= w + 2
+			}
+		}
+		if wide[3] = min(wide[3], room-2); wide[3] < 3 {
+			wide[3] = 0
+		}
+		for _, c := range cells {
+			if c[3] = Cut(c[3], wide[3]); wide[3] == 0 {
+				c[3] = ""
+			}
 		}
 	}
 	var out []string
@@ -45,16 +73,27 @@ func (t *Table) Lines(rows []Member) []string {
 		}
 		out = append(out, line)
 	}
-	foot := t.fit(Foot(rows))
-	if t.Height > 0 && len(out)+1 > t.Height {
-		n := max(0, t.Height-2)
-		foot = t.fit(strings.TrimSuffix(fmt.Sprintf("%d more not shown; %s", len(out)-n, foot), "; "))
-		out = out[:n]
-	}
 	if foot != "" {
 		out = append(out, foot)
 	}
 	return out
+}
+
+// urgency orders rows of which not all can be shown: least first.
+func urgency(m Member) int {
+	switch {
+	case m.State == reducer.WordBlocked:
+		return 0
+	case m.State == reducer.WordError:
+		return 1
+	case m.Unread+m.Owed+m.Bad > 0:
+		return 2
+	case m.State == reducer.WordBusy || m.State == reducer.WordStarting:
+		return 3
+	case m.State == reducer.WordIdle:
+		return 4
+	}
+	return 5
 }
 
 func (t *Table) fit(s string) string {
@@ -128,44 +167,51 @@ func names(list []wire.Name) string {
 	return strings.Join(out, ", ")
 }
 
-// Foot adds rows up: `5 members, 3 running: 1 idle, 2 busy`. "" where nothing
-// is known that would be worth a line.
+// Foot adds rows up: `5 members, 3 running: 1 idle, 2 busy; 2 stopped`. "" where
+// nothing is known that would be worth a line.
 func Foot(rows []Member) string {
 	s := Sum(rows)
 	if s.Running+s.Stopped == 0 {
 		return ""
 	}
-	blocked, off, unknown := 0, 0, 0
+	blocked, unknown := 0, 0
 	for _, m := range rows {
 		switch m.State {
 		case reducer.WordBlocked:
 			blocked++
-		case reducer.WordOff, reducer.WordError:
-			off++
 		case reducer.WordUnknown:
-			unknown++
-		}
-	}
-	var parts []string
-	for _, p := range []struct {
-		n    int
-		word string
-	}{{s.Idle, "idle"}, {s.Busy - blocked, "busy"}, {blocked, "blocked"}, {off, "stopped"}, {unknown, "unknown"}} {
-		if p.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.word))
+			if !m.Running {
+				unknown++
+			}
 		}
 	}
 	foot := fmt.Sprintf("%d members", s.Total)
 	if s.Total == 1 {
 		foot = "1 member"
 	}
+	lead := ": " // the first list is of those who run, if any do
 	if s.Running > 0 {
 		foot += fmt.Sprintf(", %d running", s.Running)
+		if of := counted(s.Idle, "idle", s.Busy-blocked, "busy", blocked, "blocked"); of != "" {
+			foot += ": " + of
+		}
+		lead = "; "
 	}
-	if len(parts) > 0 {
-		foot += ": " + strings.Join(parts, ", ")
+	if of := counted(s.Stopped, "stopped", unknown, "unknown"); of != "" {
+		foot += lead + of
 	}
 	return foot
+}
+
+// counted lists numbers and their words, but for 0.
+func counted(pairs ...any) string {
+	var parts []string
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i] != 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", pairs[i], pairs[i+1]))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // paint marks the state, which begins at a byte of the line: what wants

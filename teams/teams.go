@@ -148,7 +148,7 @@ func (r *Root) Teams() ([]wire.Name, error) {
 	var unseen error
 	err := r.dir.Names(func(names []string) bool {
 		for _, n := range names {
-			if _, err := wire.ParseName(n); err != nil {
+			if !wire.IsName(n) {
 				continue
 			}
 			switch _, err := r.Team(wire.Name(n)); {
@@ -201,6 +201,23 @@ func (r *Root) Team(name wire.Name) (*Team, error) {
 	t := &Team{Store: s, Name: name, root: r}
 	r.teams[name] = t
 	return t, nil
+}
+
+// Lost is an error when a team that was opened does not lie at its path any
+// more: it or the root was removed or renamed. It wraps ErrNoTeam.
+func (r *Root) Lost() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name, t := range r.teams {
+		was, err := t.Dir().Stat()
+		if err != nil {
+			return err
+		}
+		if now, err := os.Stat(t.Dir().Path()); errors.Is(err, fs.ErrNotExist) || err == nil && !atomicfile.SameFile(was, now) {
+			return fmt.Errorf("team %q in %s: %w any more", name, r.Path, ErrNoTeam)
+		}
+	}
+	return nil
 }
 
 // CreateTeam makes a team unless it is there, and reports whether it did.

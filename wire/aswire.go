@@ -124,7 +124,7 @@ func Display(e *Event) string {
 	s := ""
 	switch e.Kind {
 	case "state_change":
-		s = b.Text("previous") + " → " + b.Text("new")
+		s = joined(" ", b.Text("previous"), "→", b.Text("new"))
 		if d := b.Text("detail"); d != "" {
 			s += " (" + d + ")"
 		}
@@ -143,7 +143,7 @@ func Display(e *Event) string {
 			s = str(raw)
 		}
 	default:
-		for _, f := range e.Extra {
+		for _, f := range b.rest() {
 			v := string(f.Raw)
 			if t := str(f.Raw); IsID(t) {
 				v = ID(t).Short(6)
@@ -158,6 +158,41 @@ func Display(e *Event) string {
 	}
 	return clip(s, 400)
 }
+
+// Line is Display, and how a turn ended where it did not just complete, which
+// their owners' lines leave out.
+func Line(e *Event) string {
+	s := Display(e)
+	if e.Kind == TurnCompleted {
+		if d, ok := e.daemon(); ok && d.Status != "completed" {
+			s += ", " + string(d.Status)
+		}
+	}
+	return s
+}
+
+// rest are the event's own fields; of one that is kept under Wire those there
+// which no line says already.
+func (b Body) rest() []Field {
+	if len(b.event.Extra) > 0 {
+		return b.event.Extra
+	}
+	var out []Field
+	for _, level := range b.wire {
+		for _, f := range level {
+			if !slices.Contains(eventFields, f.Key) && !slices.Contains(envelope, f.Key) && string(f.Raw) != "null" {
+				out = append(out, f)
+			}
+		}
+		if len(out) > 0 {
+			break
+		}
+	}
+	return out
+}
+
+// envelope are the keys by which a kind, a session or an envelope is named.
+var envelope = []string{"event_type", "update_type", "sessionUpdate", "session_id", "sessionId", "jsonrpc", "method", "params", "update"}
 
 func joined(sep string, parts ...string) string {
 	s := ""

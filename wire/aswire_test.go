@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -75,9 +76,9 @@ func TestAsWire(t *testing.T) {
 		{e: event(t, codexEnd, "acp"), daemon: `{"kind":"turn_completed","agent":"bob","thread_id":"th-1","turn_id":"tu-1","status":"completed","transport":"app-server"}`,
 			display: "TurnCompleted(agent=bob, turn_id=tu-1, transport=app-server)"},
 		{e: event(t, codexStatus(`{"type":"active","activeFlags":["waitingOnUserInput"]}`), "acp"), session: `{"event_type":"waiting_for_input","prompt":""}`, display: "Waiting for input: "},
-		{e: event(t, `{"kind":"turn_paused","x":1.0}`, "cli"), daemon: `{"kind":"turn_paused","x":1.0}`},
-		{e: event(t, `{"event_type":"brand_new","stream":"stdout"}`, "cli"), session: `{"event_type":"brand_new","stream":"stdout"}`},
-		{e: event(t, `{"update_type":"brand_new","n":1e9}`, "cli"), acp: `{"update_type":"brand_new","n":1e9}`},
+		{e: event(t, `{"kind":"turn_paused","x":1.0}`, "cli"), daemon: `{"kind":"turn_paused","x":1.0}`, display: "x=1.0"},
+		{e: event(t, `{"event_type":"brand_new","stream":"stdout"}`, "cli"), session: `{"event_type":"brand_new","stream":"stdout"}`, display: "stream=stdout"},
+		{e: event(t, `{"update_type":"brand_new","n":1e9}`, "cli"), acp: `{"update_type":"brand_new","n":1e9}`, display: "n=1e9"},
 		{e: event(t, `{"update_type":"message_delta","turn_id":"t","delta":"\u00e9"}`, "cli"), acp: `{"update_type":"message_delta","turn_id":"t","delta":"\u00e9"}`, display: "é"},
 		{e: event(t, acpUpdate, "acp"), acp: acpUpdate, display: "Deliver to lead call_1 pending"},
 		{e: event(t, acpAsks, "acp"), acp: acpAsks, display: "Deliver to lead: Deliver to lead"},
@@ -95,7 +96,9 @@ func TestAsWire(t *testing.T) {
 		{e: compose("dropped_counters", "dropped", "18446744073709551615"), daemon: `{"kind":"dropped_counters","agent_id":"bob","dropped":18446744073709551615,"unknown":0}`,
 			display: "DroppedCounters(agent_id=bob, dropped=18446744073709551615, unknown=0)"},
 		{e: compose("status_update", "message", "hi"), session: `{"event_type":"status_update","message":"hi"}`, display: "Status: hi"},
-		{e: compose("agent_output", "content", "hi", "agent", "x"), display: ""},
+		{e: compose("agent_output", "content", "hi", "agent", "x"), display: "content=hi"},
+		{e: event(t, `{"kind":"session_end","reason":"x"}`, "cli"), display: "reason=x"},
+		{e: compose("state_change", "new", "thinking"), display: "→ thinking"},
 		{e: compose("message_delta", "delta", "hi"), acp: `{"update_type":"message_delta","delta":"hi"}`, display: "hi"},
 		{e: compose("message_delta", "delta", "hi", "session", "s", "turn_id", "t"), acp: `{"session_id":"s","turn_id":"t","update_type":"message_delta","delta":"hi"}`, display: "hi"},
 		{e: compose("state_change", "previous", "idle", "new", "tool_running", "detail", "make"), display: "idle → tool_running (make)"},
@@ -108,6 +111,13 @@ func TestAsWire(t *testing.T) {
 			if string(got) != want && ok || ok != (want != "") {
 				t.Errorf("%s as %s\n gave %s, %v\nwant %s", c.e.Append(nil), v, got, ok, want)
 			}
+		}
+		ended := ""
+		if strings.Contains(c.daemon, `"status":"failed"`) {
+			ended = ", failed"
+		}
+		if got := Line(c.e); got != c.display+ended {
+			t.Errorf("%s is shown as %q, not %q", c.e.Append(nil), got, c.display+ended)
 		}
 		if got := Display(c.e); got != c.display {
 			t.Errorf("%s is shown as %q, not %q", c.e.Append(nil), got, c.display)
@@ -192,5 +202,37 @@ func BenchmarkAdopt(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// Whatever a kind is said to have can be said, and a hint to use is an event.
+func TestFieldsOf(t *testing.T) {
+	t.Parallel()
+	for kind, fields := range kinds() {
+		if strings.HasPrefix(kind, "message_") && kind != "message_delta" || strings.HasPrefix(kind, "inject") {
+			continue // the mailbox's, which nobody types
+		}
+		if FieldsOf(kind) == nil {
+			t.Errorf("nothing is known of the fields of %s", kind)
+		}
+		for f := range fields {
+			if !Means(kind, f) {
+				t.Errorf("%s of %s is called unknown", f, kind)
+			}
+		}
+	}
+	for _, word := range []string{"busy", "idle", "blocked", "done", "thinking", "off"} {
+		words := strings.Fields(Says(word))
+		var pairs [][2]string
+		for _, w := range words[1:] {
+			k, v, _ := strings.Cut(w, "=")
+			pairs = append(pairs, [2]string{k, v})
+		}
+		if _, err := Compose(words[0], pairs); err != nil || !slices.Contains(Kinds(), words[0]) {
+			t.Errorf("%s: %q is no event: %v", word, words, err)
+		}
+	}
+	if Means("turn_started", "id") || !Means("turn_started", "session_id") || !Means("deploy_done", "x") {
+		t.Error("which fields mean something")
 	}
 }

@@ -6,15 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 // Decode reads a message as it lies on disk: everything that delivery fills
 // in must be there. The error is a *DecodeError or ErrNotObject.
 func Decode(data []byte) (*Message, error) {
-	fields, err := Object(data)
+	var room [16]Field
+	fields, err := taken(data, room[:0])
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +82,10 @@ func (m *Message) set(f Field, team Name) (err error) {
 			m.Priority = ""
 		}
 	case "requires_ack":
-		err = decodeAs(f.Raw, &m.RequiresAck, "true or false")
+		m.RequiresAck = string(f.Raw) == "true"
+		if !m.RequiresAck && string(f.Raw) != "false" {
+			err = errors.New("must be true or false")
+		}
 	case "reply_wanted":
 		m.ReplyWanted, err = decodeChoice(f.Raw, "yes", "no")
 	case "sent_at":
@@ -93,7 +97,7 @@ func (m *Message) set(f Field, team Name) (err error) {
 	case "supersedes":
 		m.Supersedes, err = decodeID(f.Raw)
 	case "hop":
-		err = decodeAs(f.Raw, &m.Hop, "a whole number")
+		m.Hop, err = decodeInt(f.Raw)
 		if err == nil && m.Hop < 0 {
 			err = errors.New("is negative")
 		}
@@ -106,17 +110,29 @@ func (m *Message) set(f Field, team Name) (err error) {
 	case "meta":
 		m.Meta, err = decodeObject(f.Raw)
 	default:
+		f.Raw = bytes.Clone(f.Raw) // of whoever has the text
 		m.Extra = append(m.Extra, f)
 	}
 	return err
 }
 
-func decodeAs(raw json.RawMessage, to any, what string) error {
-	if json.Unmarshal(raw, to) != nil {
-		return fmt.Errorf("must be %s", what)
+func decodeInt(raw json.RawMessage) (int, error) {
+	n, err := decodeInt64(raw)
+	if int64(int(n)) != n {
+		err = errNoInt
 	}
-	return nil
+	return int(n), err
 }
+
+func decodeInt64(raw json.RawMessage) (int64, error) {
+	n, err := strconv.ParseInt(string(raw), 10, 64)
+	if err != nil {
+		err = errNoInt
+	}
+	return n, err
+}
+
+var errNoInt = errors.New("must be a whole number")
 
 func decodeString(raw json.RawMessage) (string, error) {
 	if len(raw) == 0 || raw[0] != '"' {
@@ -125,14 +141,7 @@ func decodeString(raw json.RawMessage) (string, error) {
 	if len(raw) > 1 && bytes.IndexByte(raw, '\\') < 0 {
 		return string(raw[1 : len(raw)-1]), nil // taken from valid JSON and UTF-8
 	}
-	var s string
-	if err := json.Unmarshal(raw, &s); err != nil {
-		return "", errors.New("must be a string")
-	}
-	if !utf8.ValidString(s) {
-		return "", errors.New("is not UTF-8")
-	}
-	return s, nil
+	return unquote(raw[1 : len(raw)-1]), nil
 }
 
 func decodeChoice(raw json.RawMessage, choices ...string) (string, error) {
@@ -185,8 +194,8 @@ func decodeAddresses(raw json.RawMessage, team Name) ([]Address, error) {
 		a, err := decodeAddress(raw, team)
 		return []Address{a}, err
 	}
-	var list []json.RawMessage
-	if json.Unmarshal(raw, &list) != nil {
+	list, ok := elements(raw)
+	if !ok {
 		return nil, errors.New("must be an array of addresses")
 	}
 	var out []Address
@@ -208,7 +217,8 @@ func decodeObject(raw json.RawMessage) (json.RawMessage, error) {
 }
 
 func decodeOrigin(raw json.RawMessage) (*Origin, error) {
-	fields, err := Object(raw)
+	var room [4]Field
+	fields, err := taken(raw, room[:0])
 	if err != nil {
 		return nil, errors.New("must be an object")
 	}
@@ -221,10 +231,14 @@ func decodeOrigin(raw json.RawMessage) (*Origin, error) {
 		case "via":
 			o.Via, err = decodeString(f.Raw)
 		case "uid":
-			err = decodeAs(f.Raw, &o.UID, "a whole number")
+			var uid int
+			if uid, err = decodeInt(f.Raw); err == nil {
+				o.UID = &uid
+			}
 		case "run":
 			o.Run, err = decodeString(f.Raw)
 		default:
+			f.Raw = bytes.Clone(f.Raw)
 			o.Extra = append(o.Extra, f)
 		}
 		if err != nil {
@@ -235,8 +249,8 @@ func decodeOrigin(raw json.RawMessage) (*Origin, error) {
 }
 
 func decodeAttachments(raw json.RawMessage) ([]Attachment, error) {
-	var list []json.RawMessage
-	if json.Unmarshal(raw, &list) != nil {
+	list, ok := elements(raw)
+	if !ok {
 		return nil, errors.New("must be an array of objects")
 	}
 	var out []Attachment
@@ -259,7 +273,7 @@ func decodeAttachments(raw json.RawMessage) ([]Attachment, error) {
 					err = errors.New("must be 64 hex digits")
 				}
 			case "size":
-				err = decodeAs(f.Raw, &a.Size, "a whole number")
+				a.Size, err = decodeInt64(f.Raw)
 				if err == nil && a.Size < 0 {
 					err = errors.New("is negative")
 				}

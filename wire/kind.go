@@ -109,7 +109,7 @@ func (k kindOf) fits(raw json.RawMessage) bool {
 	case aUUID:
 		_, err := ParseUUID(str(raw))
 		return err == nil
-	case aStatus, aStream:
+	case aStatus, aStream, activities:
 		return slices.Contains(strings.FieldsFunc(string(k), func(r rune) bool { return r == ' ' || r == ',' }), str(raw)) && str(raw) != "or"
 	case aCount:
 		_, err := strconv.ParseUint(string(raw), 10, 64)
@@ -147,6 +147,9 @@ func Compose(kind string, pairs [][2]string) (Event, error) {
 		}
 		raw := json.RawMessage(value)
 		want := kinds()[kind][key]
+		if kind == "state_change" && key == "new" {
+			want = activities
+		}
 		switch {
 		case want == aNumber || want == aCount:
 		case (strings.HasPrefix(value, "{") || strings.HasPrefix(value, "[")) && json.Valid(raw):

@@ -26,23 +26,33 @@ func ParseName(s string) (Name, error) {
 }
 
 func checkName(s string) error {
-	if s == "" {
+	switch {
+	case wellFormed(s):
+		return nil
+	case s == "":
 		return fmt.Errorf("a name may not be empty")
-	}
-	if len(s) > 64 {
+	case len(s) > 64:
 		return fmt.Errorf("%q is longer than 64 characters", s[:20]+"…")
 	}
+	return fmt.Errorf("%q is not a name: a-z, 0-9, _ and -, and first a letter or digit", s)
+}
+
+func wellFormed(s string) bool {
 	for i := 0; i < len(s); i++ {
 		c := s[i]
 		switch {
 		case c >= 'a' && c <= 'z', c >= '0' && c <= '9':
 		case (c == '_' || c == '-') && i > 0:
 		default:
-			return fmt.Errorf("%q is not a name: a-z, 0-9, _ and -, and first a letter or digit", s)
+			return false
 		}
 	}
-	return nil
+	return s != "" && len(s) <= 64
 }
+
+// IsName reports whether ParseName takes s: for who passes over what is no name,
+// and needs no error.
+func IsName(s string) bool { return wellFormed(s) && !Reserved(s) }
 
 // Address is a full address: agent@team.
 type Address struct {
@@ -60,8 +70,7 @@ func (a Address) String() string {
 
 // valid reports whether ParseAddress reads back what String gives.
 func (a Address) valid() bool {
-	return (a.Agent == "drop" || checkName(string(a.Agent)) == nil && !Reserved(string(a.Agent))) &&
-		checkName(string(a.Team)) == nil && !Reserved(string(a.Team))
+	return (a.Agent == "drop" || IsName(string(a.Agent))) && IsName(string(a.Team))
 }
 
 // ParseAddress reads "agent" or "agent@team"; team fills in a missing one.

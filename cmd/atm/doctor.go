@@ -2,8 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 
 	"github.com/agentteammail/atm/internal/cmdline"
+	"github.com/agentteammail/atm/internal/install"
+	"github.com/agentteammail/atm/teams"
 )
 
 var doctorVerb = &cmdline.Verb{
@@ -18,7 +24,7 @@ func doctor(ctx context.Context, e *env) error {
 	if err := e.openRoot(); err != nil {
 		return err
 	}
-	checks := e.root.Doctor(ctx, e.place(), e.Bool("fix"))
+	checks := append(e.root.Doctor(ctx, e.place(), e.Bool("fix")), e.hookChecks()...)
 	wrong := 0
 	for _, c := range checks {
 		if c.Wrong() {
@@ -49,4 +55,42 @@ func doctor(ctx context.Context, e *env) error {
 		return &cmdline.Error{Exit: cmdline.ExitFailed, Printed: true}
 	}
 	return nil
+}
+
+// hookChecks looks at the hooks in the configurations of agents' programs, the
+// user's and this worktree's. Where there are none, nothing is said.
+func (e *env) hookChecks() (out []teams.Check) {
+	at := e.place()
+	p := install.Place{Getenv: e.Getenv, Home: at.Home, Dir: at.Dir, State: at.State}
+	p.Self, _ = os.Executable()
+	if e.root.Accepted {
+		p.Root = e.root.Path
+	}
+	for _, tool := range install.Tools {
+		for _, local := range []bool{false, true} {
+			c := teams.Check{Code: "hooks." + tool, Severity: "ok", Fix: "atm install " + tool}
+			if local {
+				c.Fix += " --local"
+			}
+			st, err := p.Status(tool, local)
+			var tracked *install.TrackedError
+			switch {
+			case errors.As(err, &tracked), errors.Is(err, fs.ErrNotExist), err == nil && !st.Installed:
+				continue
+			case err != nil:
+				c.Severity, c.Fix = "info", ""
+				c.Message = fmt.Sprintf("whether %s has hooks cannot be told: %v", tool, err)
+			case st.Broken != "":
+				c.Severity = "error"
+				c.Message = fmt.Sprintf("the hooks in %s run %s, which is not there: %s gets no mail in its turns", st.Path, st.Broken, tool)
+			case !st.Current:
+				c.Severity = "info"
+				c.Message = fmt.Sprintf("the hooks in %s are not those that this atm installs", st.Path)
+			default:
+				c.Message, c.Fix = fmt.Sprintf("hooks of %s in %s", tool, st.Path), ""
+			}
+			out = append(out, c)
+		}
+	}
+	return out
 }

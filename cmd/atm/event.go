@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"io/fs"
 	"strings"
+	"syscall"
 
 	"golang.org/x/term"
 
@@ -19,10 +20,18 @@ var eventVerb = &cmdline.Verb{
 	Name: "event", Args: "KIND [k=v…]", Summary: "note an event in my log",
 	Examples: []string{"atm event turn_started turn_id=7", "my-agent --stream | atm event --stdin"},
 	Notes: []string{
-		"A value is text, except where KIND's field is a number, and where it is a",
-		"JSON object or array. --stdin: an event a line, as the daemon stream, a",
-		"session channel, ACP, Codex's app-server or atm events --json writes it; bad",
-		"lines are named, the others go on, exit 1.",
+		"turn_started, turn_idle: turn_id thread_id transport    turn_completed: also status",
+		"state_change: new previous detail; new: starting idle thinking responding tool_running",
+		"  awaiting_input confirming exited error unknown        confirm_required: tool prompt id options",
+		"session_start: source   session_end: reason   spawned: pid started   exited: code signal",
+		"restarting: attempt pause_ms   stream_error: error_summary   dropped_counters: dropped unknown",
+		"agent_output: stream content   draft_ready: draft_id summary artifact_count   goal_complete: goal_id",
+		"waiting_for_input: prompt   status_update: message   message_delta: delta   turn_complete: status",
+		"tool_call_start: tool tool_call_id   tool_call_end   error: message   server_request: request",
+		"Each also turn_id session event_id. Any other kind or field is kept, and changes no state. A",
+		"value is text, except where the field is a number, and where it is a JSON object or array.",
+		"--stdin: as the daemon stream, a session channel, ACP, Codex's app-server or atm events --json",
+		"writes it; bad lines are named, the others go on, exit 1.",
 	},
 	Flags: []cmdline.Flag{
 		{Name: "stdin", Kind: cmdline.Bool, Usage: "events of any known vocabulary, a line each"},
@@ -51,18 +60,20 @@ func (e *env) event(ctx context.Context) error {
 	for _, word := range e.Args[1:] {
 		k, v, ok := strings.Cut(word, "=")
 		if !ok {
-			return cmdline.Usage("%q is no k=v", word).WithHint("atm event %s %s=VALUE", cmdline.Escape(kind), cmdline.Escape(word))
+			return e.noPair(kind, word)
 		}
 		pairs = append(pairs, [2]string{k, v})
 	}
 	ev, err := wire.Compose(kind, pairs)
 	if err != nil {
-		return cmdline.Usage("%v", err)
+		return e.explainEvent(kind, pairs, err)
 	}
 	if err := e.who(); err != nil {
 		return err
 	}
 	e.warnKind(kind)
+	e.warnFields(kind, pairs)
+	e.warnOther(&ev)
 	ev.Source = "cli"
 	events := []wire.Event{ev}
 	if err := e.me.Append(ctx, mailbox.AppendOptions{Sync: e.Bool("sync")}, events...); err != nil {
@@ -75,14 +86,6 @@ func (e *env) event(ctx context.Context) error {
 		return e.print("event %s, there already", kind)
 	}
 	return e.print("event %s, seq %d", kind, events[0].Seq)
-}
-
-// warnKind says that a kind looks misspelt.
-func (e *env) warnKind(kind string) {
-	known := wire.Kinds()
-	if near, ok := cmdline.Nearest(kind, known); ok && !slices.Contains(known, kind) {
-		e.Warn("%q means nothing to atm; did you mean %s?", kind, near)
-	}
 }
 
 // together bounds how many lines share a lock, and their bytes.
@@ -99,13 +102,18 @@ func (e *env) ingest(ctx context.Context) error {
 	if e.Stdin == nil || term.IsTerminal(int(e.Stdin.Fd())) {
 		return cmdline.Usage("--stdin reads NDJSON from a pipe or a file").WithHint(`echo '{"kind":"turn_idle"}' | atm event --stdin`)
 	}
-	if err := e.who(); err != nil {
+	open := e.who
+	if e.Bool("route") {
+		open = e.open
+	}
+	if err := open(); err != nil {
 		return err
 	}
 	in := teams.Ingest{Team: e.team, To: e.me, Route: e.Bool("route"), Source: "cli", Sync: e.Bool("sync")}
 	lines := make(chan inputLine, batchSize)
 	go readLinesOf(ctx, e.Stdin, lines)
 	appended, known, bad := 0, 0, 0
+	other := e.Bool("route") // said that an event names another agent
 	for {
 		group, err := gather(ctx, lines)
 		if err != nil {
@@ -117,6 +125,8 @@ func (e *env) ingest(ctx context.Context) error {
 		in.Take(ctx, group)
 		for i := range group {
 			switch l := &group[i]; {
+			case l.Err != nil && !e.Bool("route") && unwritable(l.Err):
+				return fmt.Errorf("line %d and those after it: %w", l.Number, l.Err)
 			case l.Err != nil:
 				bad++
 				err = e.badLine(l)
@@ -124,6 +134,7 @@ func (e *env) ingest(ctx context.Context) error {
 				known++
 			default:
 				appended++
+				other = other || e.warnOther(&l.Event)
 				if e.JSON() {
 					err = e.PrintJSON(&l.Event)
 				}
@@ -179,6 +190,11 @@ func gather(ctx context.Context, lines <-chan inputLine) (group []teams.Ingested
 		group = append(group, teams.Ingested{Number: l.number, Text: l.text, Err: l.err})
 	}
 	return group, nil
+}
+
+// unwritable reports whether an error is the log's, whatever the line says.
+func unwritable(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
 // badLine says what is wrong with a line, also when --quiet.

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -26,6 +27,7 @@ var eventsVerb = &cmdline.Verb{
 		{Name: "limit", Aliases: []string{"n"}, Kind: cmdline.Int, Arg: "N", Usage: "the last N, 0: all"},
 		{Name: "as-wire", Kind: cmdline.String, Arg: "daemon|session|acp", Usage: "those that are its, as their owner writes them"},
 	},
+	Notes:   []string{"The newest 200, unless --since, --limit or --follow says otherwise."},
 	MaxArgs: 1,
 	Run:     long(func(ctx context.Context, e *env) error { return quietEnd(events(ctx, e)) }),
 }
@@ -60,7 +62,7 @@ func events(ctx context.Context, e *env) error {
 		return err
 	}
 	if e.Bool("follow") {
-		return p.follow(ctx, box, after)
+		return e.following(ctx, func(ctx context.Context) error { return p.follow(ctx, box, after) })
 	}
 	if !p.any && p.as == "" && !e.JSON() {
 		return e.print("no events")
@@ -68,25 +70,73 @@ func events(ctx context.Context, e *env) error {
 	return nil
 }
 
+// newestEvents is how many are shown where nobody said how many: what an agent
+// asks in passing is not to fill what it can keep in mind.
+const newestEvents = 200
+
+// newest is how many of the last are wanted; 0: all.
+func (e *env) newest() int {
+	switch {
+	case e.Given("limit"):
+		return e.Int("limit")
+	case e.Given("since"), e.Has("follow") && e.Bool("follow"):
+		return 0
+	}
+	return newestEvents
+}
+
+// sayMore says how many are not shown where nobody asked for so few.
+func (e *env) sayMore(n uint64) {
+	if n == 0 || e.Given("limit") {
+		return
+	}
+	all := e.Path
+	for _, a := range e.Args {
+		all += " " + a
+	}
+	if e.Has("kind") {
+		for _, k := range e.Strings("kind") {
+			all += " --kind " + k
+		}
+		if e.Given("as-wire") {
+			all += " --as-wire " + e.String("as-wire")
+		}
+	}
+	e.Warn("%d more before these: %s --limit 0%s", n, all, e.typed())
+}
+
 // eventsAfter is the number of the event after which to begin.
 func (e *env) eventsAfter(box *mailbox.Box) (uint64, error) {
 	s := e.String("since")
 	if !e.Given("since") {
-		n := uint64(e.Int("limit"))
+		n := uint64(e.newest())
 		if n == 0 || len(e.Strings("kind")) > 0 || e.Given("as-wire") {
 			return 0, nil
 		}
 		last, err := box.LastSeq() // no gaps: the last n are known
-		return last - min(n, last), err
+		after := last - min(n, last)
+		base, _ := box.Base()
+		e.sayMore(after - min(after, base.Seq))
+		return after, err
 	}
 	if seq, err := strconv.ParseUint(s, 10, 64); err == nil {
 		return seq, nil
 	}
 	t, err := teams.Since(s, time.Now(), cmdline.ParseDuration)
 	if err != nil {
-		return 0, cmdline.Usage("--since: %v", err)
+		return 0, e.noSince()
 	}
 	return box.SeqBefore(t)
+}
+
+// noSince is the error for a --since that is neither a number nor a moment.
+func (e *env) noSince() error {
+	hint := e.Path
+	for _, a := range e.Args {
+		hint += " " + cmdline.Escape(a)
+	}
+	return cmdline.Usage("--since: %q is neither an event's number nor a moment, as 120, 2h, 7d and 2006-01-02 are", e.String("since")).
+		WithHint("%s --since 2h", hint)
 }
 
 // eventPrinter prints events of one log.
@@ -102,7 +152,7 @@ type eventPrinter struct {
 func (p *eventPrinter) past(ctx context.Context, box *mailbox.Box, after uint64) (uint64, error) {
 	c := box.Events(after)
 	defer c.Close()
-	limit := p.Int("limit")
+	limit := p.newest()
 	var last [][]byte // the newest limit, as a ring
 	printed := 0
 	for n := 0; ; n++ {
@@ -116,7 +166,7 @@ func (p *eventPrinter) past(ctx context.Context, box *mailbox.Box, after uint64)
 		if n%1024 == 0 && ctx.Err() != nil {
 			return 0, ctx.Err()
 		}
-		line := p.line(&ev, gap)
+		line := p.line(&ev, p.archived(box, gap))
 		p.any = p.any || len(line) > 0
 		switch {
 		case len(line) == 0:
@@ -131,6 +181,9 @@ func (p *eventPrinter) past(ctx context.Context, box *mailbox.Box, after uint64)
 			last[printed%limit] = line
 			printed++
 		}
+	}
+	if len(p.kinds) > 0 || p.as != "" {
+		p.sayMore(uint64(printed - len(last)))
 	}
 	for i := range last {
 		p.out.Write(last[(printed+i)%len(last)])
@@ -160,11 +213,37 @@ func (p *eventPrinter) follow(ctx context.Context, box *mailbox.Box, after uint6
 		if entry.Event == nil {
 			continue
 		}
-		p.out.Write(p.line(entry.Event, entry.Gap))
+		p.out.Write(p.line(entry.Event, p.archived(box, entry.Gap)))
 		if err := p.out.Flush(); err != nil {
 			return err
 		}
 	}
+}
+
+// archived says which of the events that are not there are in the archive, and
+// returns the gap that is left.
+func (p *eventPrinter) archived(box *mailbox.Box, gap *mailbox.Gap) *mailbox.Gap {
+	if gap == nil {
+		return nil
+	}
+	base, ok := box.Base()
+	if !ok || base.Seq < gap.From {
+		return gap
+	}
+	there := mailbox.Gap{From: gap.From, To: min(gap.To, base.Seq)}
+	if p.JSON() && p.as == "" {
+		p.out.Write(appendGap(nil, "archived", there))
+	} else {
+		p.Warn("events %d to %d are in the archive: %s", there.From, there.To, box.ArchivedEvents())
+	}
+	if there.To == gap.To {
+		return nil
+	}
+	return &mailbox.Gap{From: there.To + 1, To: gap.To}
+}
+
+func appendGap(line []byte, name string, g mailbox.Gap) []byte {
+	return fmt.Appendf(line, "{%q:{\"from\":%d,\"to\":%d}}\n", name, g.From, g.To)
 }
 
 // line is what is printed of an event and what is missing before it.
@@ -174,9 +253,9 @@ func (p *eventPrinter) line(ev *wire.Event, gap *mailbox.Gap) (line []byte) {
 		case p.as != "":
 			p.Warn("events %d to %d are missing", gap.From, gap.To)
 		case p.JSON():
-			line = append(strconv.AppendUint(append(strconv.AppendUint(append(line, `{"gap":{"from":`...), gap.From, 10), `,"to":`...), gap.To, 10), "}}\n"...)
+			line = appendGap(line, "gap", *gap)
 		default:
-			line = append(line, "events "+strconv.FormatUint(gap.From, 10)+" to "+strconv.FormatUint(gap.To, 10)+" are missing\n"...)
+			line = fmt.Appendf(line, "events %d to %d are missing\n", gap.From, gap.To)
 		}
 	}
 	if len(p.kinds) > 0 && !slices.Contains(p.kinds, ev.Kind) {
@@ -196,8 +275,8 @@ func (p *eventPrinter) line(ev *wire.Event, gap *mailbox.Gap) (line []byte) {
 		return append(line, cmdline.EscapeJSON(append(ev.Append(nil), '\n'))...)
 	}
 	said := stamp(ev.At) + "  " + mailbox.Escape(ev.Kind)
-	if d := wire.Display(ev); d != "" {
+	if d := wire.Line(ev); d != "" {
 		said += "  " + mailbox.Escape(d)
 	}
-	return append(append(line, said...), '\n')
+	return append(append(line, mailbox.Clip(said, 400)...), '\n')
 }

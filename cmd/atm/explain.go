@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"io/fs"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/agentteammail/atm/internal/cmdline"
@@ -61,7 +63,7 @@ func (e *env) explain(err error) error {
 	case errors.Is(err, mailbox.ErrUnreadable):
 		return cmdline.Refused("%s", err).WithHint("chmod g+rwx the team's directory, or send as the inbox's owner")
 	case errors.Is(err, mailbox.ErrRunning):
-		return cmdline.Refused("%s", err).WithHint("stop it first")
+		return cmdline.Refused("%s", err).WithHint("end its program first; atm status%s says which process it is", e.first())
 	case errors.Is(err, mailbox.ErrBeingTyped):
 		return cmdline.Refused("%s", err).WithHint("again in a moment: atm withdraw sends a notice to who has read it")
 	case errors.Is(err, mailbox.ErrSettled):
@@ -87,6 +89,29 @@ func (e *env) explain(err error) error {
 		return cmdline.Failed("%s", err).WithHint("free some space and send again; nothing was lost")
 	}
 	return err
+}
+
+// first is the command's first argument, for a hint.
+func (e *env) first() string {
+	if len(e.Args) == 0 {
+		return ""
+	}
+	return " " + cmdline.Escape(e.Args[0])
+}
+
+// noMember explains a word that cannot be one agent's name.
+func (e *env) noMember(s string, err error) error {
+	c := cmdline.Usage("%v", err)
+	first, _, several := strings.Cut(s, ",")
+	switch _, bad := wire.ParseAddress(first, e.team.Name); {
+	case several && bad == nil && e.Verb.MaxArgs < 0:
+		return c.WithHint("%s %s", e.Path, strings.Join(strings.Split(cmdline.Escape(s), ","), " "))
+	case several && bad == nil && slices.Contains(e.Args, s):
+		return c.WithHint("one at a time: %s %s", e.Path, first)
+	case s == "all" && slices.Contains(e.Args, s):
+		return c.WithHint("all members: atm team, atm log or atm watch")
+	}
+	return c.WithHint("atm team lists the members")
 }
 
 func unknownAgent(u *teams.UnknownError) error {

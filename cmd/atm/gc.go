@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 )
 
 var gcVerb = &cmdline.Verb{
-	Name: "gc", Summary: "move old finished messages to the archive",
+	Name: "gc", Summary: "move old finished messages and events to the archive",
 	Examples: []string{"atm gc --dry-run", "atm gc --keep 7d"},
 	Notes:    []string{"Never unread, never owed; nothing is deleted; whole days only, by the ids' day. Old events too."},
 	Flags: []cmdline.Flag{
@@ -61,7 +62,11 @@ func gc(ctx context.Context, e *env) error {
 	if opt.DryRun {
 		word = "would move"
 	}
-	return e.print("%s %d messages, %s, to the archive; %d stay", word, total.Messages, mailbox.Size(total.Bytes), total.Skipped)
+	events := ""
+	if total.Events > 0 {
+		events = fmt.Sprintf(", %d events", total.Events)
+	}
+	return e.print("%s %d messages%s, %s, to the archive; %d stay", word, total.Messages, events, mailbox.Size(total.Bytes), total.Skipped)
 }
 
 // someTeams is the team that is named, or all teams of the root.

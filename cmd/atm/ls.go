@@ -52,7 +52,7 @@ func ls(ctx context.Context, e *env) error {
 	since := time.Time{}
 	if e.Given("since") {
 		if since, err = teams.Since(e.String("since"), time.Now(), cmdline.ParseDuration); err != nil {
-			return cmdline.Usage("--since: %v", err)
+			return cmdline.Usage("--since: %v", err).WithHint("atm ls --since 2h")
 		}
 	}
 	var from wire.Address
@@ -314,5 +314,5 @@ func (e *env) lsBad(box *mailbox.Box) error {
 	if len(files) == 0 {
 		return e.print("0 bad")
 	}
-	return e.print("they lie in %s/inbox/bad", box.Path())
+	return e.print("they lie in %s/inbox/bad", cmdline.Escape(box.Path()))
 }

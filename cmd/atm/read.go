@@ -75,7 +75,9 @@ func read(ctx context.Context, e *env) error {
 		return err
 	}
 	if e.Bool("follow") {
-		return e.interruptible(ctx, func(ctx context.Context) error { return e.follow(ctx, opt) })
+		return e.interruptible(ctx, func(ctx context.Context) error {
+			return e.following(ctx, func(ctx context.Context) error { return e.follow(ctx, opt) })
+		})
 	}
 	if e.Bool("wait") {
 		if err := e.interruptible(ctx, func(ctx context.Context) error { return e.waitForMail(ctx, opt) }); err != nil {
@@ -162,6 +164,7 @@ func (e *env) readOnce(ctx context.Context, opt mailbox.ReadOptions, again []*ma
 	if capped {
 		opt.Fits = l.Page()
 	}
+	opt.Owed = e.owedShown()
 	var showErr error
 	show := func(b mailbox.Batch) (int, error) {
 		b.Items = append(b.Items[:len(b.Items):len(b.Items)], again...)
@@ -201,13 +204,17 @@ func (e *env) readOnce(ctx context.Context, opt mailbox.ReadOptions, again []*ma
 	return len(b.Items), showErr
 }
 
+// owedShown is how many ids are shown of what waits for an ack.
+func (e *env) owedShown() int {
+	if e.JSON() {
+		return 1000
+	}
+	return 5
+}
+
 // batchPieces renders a batch for an outlet: a piece a message, then the foot.
 func (e *env) batchPieces(b mailbox.Batch, l *mailbox.Letters) []outlet.Piece {
-	show := 5
-	if e.JSON() {
-		show = 1000
-	}
-	owed, owedTotal, _ := e.me.OwedIDs(show)
+	show, owed, owedTotal := e.owedShown(), b.Owed, b.OwedTotal
 	var ids []wire.ID
 	for _, it := range b.Items {
 		ids = append(ids, it.ID)

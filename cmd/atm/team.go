@@ -21,7 +21,9 @@ var teamVerb = &cmdline.Verb{
 	Flags: []cmdline.Flag{
 		{Name: "watch", Usage: "repaint when something changes, until interrupted"},
 	},
-	Run: run(team),
+	Run:     run(team),
+	Guesses: []string{"ps", "who", "agents", "members", "list-agents", "top", "states"},
+	Stray:   "atm status",
 	Subs: []*cmdline.Verb{
 		{Name: "ls", Summary: "all teams of the root", Examples: []string{"atm team ls"}, Run: run(teamLs)},
 		{Name: "add", Args: "NAME…", Summary: "add members", Examples: []string{"atm team add carol"}, MinArgs: 1, MaxArgs: -1, Run: run(teamAdd)},
@@ -39,7 +41,7 @@ func team(ctx context.Context, e *env) error {
 		e.Warn("%v; who is a person is not known", err)
 	}
 	if e.Bool("watch") {
-		return e.interruptible(ctx, func(ctx context.Context) error { return e.watchTeam(ctx) })
+		return e.interruptible(ctx, func(ctx context.Context) error { return e.following(ctx, e.watchTeam) })
 	}
 	rows, stats, err := e.team.Rows(ctx)
 	if err != nil {
@@ -48,6 +50,10 @@ func team(ctx context.Context, e *env) error {
 	if e.JSON() {
 		return e.PrintJSON(teamDocument(e.team.Name, rows, stats))
 	}
+	return e.printTeam(rows)
+}
+
+func (e *env) printTeam(rows []teams.Member) error {
 	if len(rows) == 0 {
 		return e.print("team %s has no members: atm team add NAME", e.team.Name)
 	}

@@ -5,40 +5,26 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/term"
 
+	"github.com/agentteammail/atm/internal/outlet"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
 
 // watchTeam shows the team and shows it again when something changes: in
-// place on a terminal, every second for the ages' sake; else a new table, or
+// place on a terminal that can, every second for the ages' sake; else a new table, or
 // JSON document, only when something but an age is different.
 func (e *env) watchTeam(ctx context.Context) error {
-	if e.terminal() && !e.JSON() {
-		// On a screen of its own, so that lines that wrap when the terminal
-		// is made narrower leave nothing behind; the last table stays below.
-		fmt.Fprint(e.Stdout, "\x1b[?1049h\x1b[?25l")
-		last := ""
-		defer func() { fmt.Fprint(e.Stdout, "\x1b[?25h\x1b[?1049l"+last) }()
-		return e.eachChange(ctx, time.Second, func(rows []teams.Member, _ teams.Stats) error {
-			t := e.table()
-			if _, h, err := term.GetSize(int(e.Stdout.Fd())); err == nil {
-				t.Height = h
-			}
-			text := strings.Join(t.Lines(rows), "\x1b[K\r\n") + "\x1b[K"
-			last = strings.Join(t.Lines(rows), "\n") + "\n"
-			_, err := fmt.Fprint(e.Stdout, "\x1b[?2026h\x1b[H"+text+"\x1b[J\x1b[?2026l")
-			return err
-		})
+	if e.terminal() && !e.JSON() && e.Getenv("TERM") != "dumb" {
+		return e.paintTeam(ctx)
 	}
 	before := ""
 	first := true
-	err := e.eachChange(ctx, 0, func(rows []teams.Member, stats teams.Stats) error {
+	return e.eachChange(ctx, 0, func(rows []teams.Member, stats teams.Stats) error {
 		now := fmt.Sprint(stats)
 		for _, m := range rows {
 			m.PresenceAt, m.ReadAt = nil, nil
@@ -57,9 +43,47 @@ func (e *env) watchTeam(ctx context.Context) error {
 			}
 		}
 		first = false
-		return e.print("%s", strings.Join(e.table().Lines(rows), "\n"))
+		return e.printTeam(rows)
 	})
-	return quietEnd(err)
+}
+
+// paintTeam shows the team on a screen of its own, until q or an interrupt; the
+// last table stays below what was there.
+func (e *env) paintTeam(ctx context.Context) error {
+	s := outlet.Screen{Out: e.Stdout}
+	if e.Stdin != nil && term.IsTerminal(int(e.Stdin.Fd())) {
+		s.In = e.Stdin
+	}
+	s.Open()
+	var last []string
+	defer func() { s.Close(last) }()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	typed := make(chan struct{})
+	go func() {
+		defer close(typed)
+		select {
+		case <-s.Quit():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	err := e.eachChange(ctx, time.Second, func(rows []teams.Member, _ teams.Stats) error {
+		t := e.table()
+		last = t.Lines(rows)
+		if _, h, err := term.GetSize(int(e.Stdout.Fd())); err == nil {
+			t.Height = h
+		}
+		return s.Paint(t.Lines(rows))
+	})
+	cancel()
+	<-typed
+	select {
+	case <-s.Quit():
+		return nil
+	default:
+		return err
+	}
 }
 
 // eachChange calls show with the rows, again whenever a mailbox or a log

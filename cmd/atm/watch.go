@@ -20,6 +20,7 @@ var watchVerb = &cmdline.Verb{
 	Name: "watch", Args: "[AGENT…]", Summary: "follow messages and events, a line each",
 	Examples: []string{"atm watch", "atm watch bob --since 1h"},
 	Notes:    []string{"Marks nothing; ends when interrupted."},
+	Guesses:  []string{"tail", "monitor", "follow"},
 	Flags: []cmdline.Flag{
 		{Name: "since", Kind: cmdline.String, Arg: "SEQ|D", Usage: "from that event, or that long ago"},
 	},
@@ -32,7 +33,10 @@ var logVerb = &cmdline.Verb{
 	Examples: []string{"atm log", "atm log bob --since 1d"},
 	Flags: []cmdline.Flag{
 		{Name: "since", Kind: cmdline.String, Arg: "SEQ|D", Default: "1h", Usage: "from that event, or that long ago"},
+		{Name: "limit", Aliases: []string{"n"}, Kind: cmdline.Int, Arg: "N", Usage: "the last N, 0: all"},
 	},
+	Notes:   []string{"The newest 200, unless --since or --limit says otherwise."},
+	Guesses: []string{"history"},
 	MaxArgs: 1,
 	Run:     long(logOf),
 }
@@ -150,12 +154,17 @@ func logOf(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
+	none := len(past) == 0
+	if n := e.newest(); n > 0 && len(past) > n {
+		e.sayMore(uint64(len(past) - n))
+		past = past[len(past)-n:]
+	}
 	for _, h := range past {
 		if err := e.happened(h); err != nil {
 			return err
 		}
 	}
-	if len(past) == 0 && !e.JSON() {
+	if none && !e.JSON() {
 		return e.print("nothing since %s", e.String("since"))
 	}
 	return nil
@@ -168,7 +177,7 @@ func (e *env) past(ctx context.Context, boxes []*mailbox.Box) ([]happening, erro
 	var since time.Time
 	if err != nil {
 		if since, err = teams.Since(s, time.Now(), cmdline.ParseDuration); err != nil {
-			return nil, cmdline.Usage("--since: %v", err)
+			return nil, e.noSince()
 		}
 	}
 	var out []happening
@@ -247,7 +256,7 @@ func (e *env) happened(h happening) error {
 	}
 	switch {
 	case h.event != nil:
-		detail := mailbox.Clip(mailbox.Escape(wire.Display(h.event)), 200)
+		detail := mailbox.Clip(mailbox.Escape(wire.Line(h.event)), 200)
 		if id := h.event.MessageID(); wire.IsID(string(id)) {
 			detail = l.Short(id)
 		}

@@ -140,7 +140,7 @@ func checkArgs(c *Call, v *Verb) error {
 		return Usage("%s takes no arguments, not %s", c.Path, quoted(c.Args[0])).WithHint("%s --help", c.Path)
 	case v.MaxArgs > 0 && n > v.MaxArgs:
 		return Usage("%s is one argument too many for %s", quoted(c.Args[v.MaxArgs]), c.Path).
-			WithHint("usage: %s", c.Form())
+			WithHint("%s --help", c.Path)
 	}
 	return nil
 }

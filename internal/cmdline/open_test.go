@@ -54,3 +54,46 @@ func TestFailsOpen(t *testing.T) {
 		}
 	}
 }
+
+// Where stdout takes no JSON, an error is said on stderr all the same.
+func TestErrorWithoutStdout(t *testing.T) {
+	t.Parallel()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	app := &App{Name: "atm", Stdout: r, Stderr: w, Verbs: []*Verb{{Name: "do",
+		Run: RunnerFunc(func(context.Context, *Call) error { return Failed("no") })}}}
+	exit := app.Run(context.Background(), []string{"do", "--json"}) // the reading end takes nothing
+	w.Close()
+	if said, _ := io.ReadAll(r); exit != 1 || string(said) != "atm: no\n" {
+		t.Errorf("exit %d, %q", exit, said)
+	}
+}
+
+// A guess that is no misspelling is answered with what was meant.
+func TestGuesses(t *testing.T) {
+	t.Parallel()
+	do := RunnerFunc(func(context.Context, *Call) error { return nil })
+	app := &App{Name: "atm", Verbs: []*Verb{{Name: "ls", Run: do}, {Name: "status", Run: do}, {
+		Name: "team", Run: do, Flags: []Flag{{Name: "watch"}}, Guesses: []string{"ps"}, Stray: "atm status",
+		Subs: []*Verb{{Name: "add", Run: do}}}}}
+	for args, want := range map[string]string{
+		"ps": `did you mean "atm team"?`, "team watch": `did you mean "atm team --watch"?`,
+		"team status": `did you mean "atm status"?`, "team bob": "atm status bob", "team ad": `did you mean "atm team add"?`,
+	} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		app.Stderr = w
+		exit := app.Run(context.Background(), strings.Fields(args))
+		w.Close()
+		said, _ := io.ReadAll(r)
+		r.Close()
+		if exit != 2 || !strings.HasSuffix(string(said), "atm: hint: "+want+"\n") {
+			t.Errorf("%s: exit %d, %q", args, exit, said)
+		}
+	}
+}

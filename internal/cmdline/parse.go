@@ -144,8 +144,16 @@ func (p *parse) unknownVerb(word, path string, known []string) {
 	}
 	if v := p.app.holder(word); len(p.path) == 0 && v != nil {
 		e.WithHint("did you mean \"%s %s %s\"?", path, v.Name, word).WithCandidates(v.Name + " " + word)
+	} else if v := guessed(p.app.Verbs, word); len(p.path) == 0 && v != nil {
+		e.WithHint("did you mean \"%s %s\"?", path, v.Name).WithCandidates(v.Name)
+	} else if v := p.verb(); v != nil && v.flag(word, true) != nil {
+		e.WithHint("did you mean \"%s --%s\"?", path, word).WithCandidates("--" + word)
+	} else if v := findVerb(p.app.Verbs, word); len(p.path) > 0 && v != nil {
+		e.WithHint("did you mean \"%s %s\"?", p.app.Name, v.Name).WithCandidates(v.Name)
 	} else if near, ok := Nearest(word, known); ok {
 		e.WithHint("did you mean \"%s %s\"?", path, near).WithCandidates(near)
+	} else if v := p.verb(); v != nil && v.Stray != "" {
+		e.WithHint("%s %s", v.Stray, clipped(word))
 	} else if len(p.path) > 0 {
 		e.WithHint("%s --help", path)
 	} else {

@@ -98,7 +98,7 @@ func TestMistakes(t *testing.T) {
 		{"send bob --meta =x", `--meta needs k=v, not "=x"`, `for example --meta build=42`},
 		{"send", `atm send needs TO[,TO…] [TEXT…]`, `atm send bob "The parser is done."`},
 		{"where x", `atm where takes no arguments, not "x"`, `atm where --help`},
-		{"ls a b", `"b" is one argument too many for atm ls`, `usage: atm ls [AGENT]`},
+		{"ls a b", `"b" is one argument too many for atm ls`, `atm ls --help`},
 		{"team ad bob", `unknown command "ad" after atm team`, `did you mean "atm team add"?`},
 		{"team frobnicate", `unknown command "frobnicate" after atm team`, `atm team --help`},
 		{"team add", `atm team add needs NAME…`, `atm team add carol`},

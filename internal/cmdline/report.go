@@ -39,12 +39,12 @@ func (c *Call) report(err error) int {
 		shown.Hint = "one of " + strings.Join(shown.Candidates, ", ")
 	}
 	if shown.Hint == "" && shown.Code == "usage" && c.Verb != nil {
-		shown.Hint = "usage: " + c.Form()
+		shown.Hint = c.Path + " --help"
 	}
-	if c.JSON() {
-		c.printError(&shown)
+	if c.JSON() && c.printError(&shown) == nil {
 		return shown.Exit
 	}
+	// Also where stdout takes no JSON: a full disk is not passed over in silence.
 	text := c.app.Name + ": " + Escape(shown.Message) + "\n"
 	if shown.Hint != "" {
 		text += c.app.Name + ": hint: " + Escape(shown.Hint) + "\n"
@@ -64,7 +64,7 @@ func (c *Call) reportOpen(err error) int {
 }
 
 // printError writes the JSON object of an error to stdout.
-func (c *Call) printError(e *Error) {
+func (c *Call) printError(e *Error) error {
 	type object struct {
 		Code       string   `json:"code"`
 		Message    string   `json:"message"`
@@ -77,11 +77,11 @@ func (c *Call) printError(e *Error) {
 		all[k] = v
 	}
 	all["error"] = o
-	if c.PrintJSON(all) != nil {
-		// What cannot be written as JSON is left out rather than everything;
-		// where stdout is gone this fails as well, and the exit code stands.
-		c.PrintJSON(map[string]any{"error": o})
+	if c.PrintJSON(all) == nil {
+		return nil
 	}
+	// What cannot be written as JSON is left out rather than everything.
+	return c.PrintJSON(map[string]any{"error": o})
 }
 
 // readerGone says whether err is that nobody reads stdout any more, as with

@@ -44,7 +44,7 @@ func pipe(t *testing.T, text string) *os.File {
 }
 
 func TestText(t *testing.T) {
-	const form = "\natm: hint: usage: atm do [TEXT…]\n"
+	const form = "\natm: hint: atm do --help\n"
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		t.Fatal(err)

@@ -80,6 +80,12 @@ type Verb struct {
 	// when no sub is named; with MaxArgs 0 any other word is a misspelt sub.
 	Subs   []*Verb
 	Hidden bool // left out of lists and completions
+	// Guesses are words that people try for this verb: they do nothing, but the
+	// hint names it.
+	Guesses []string
+	// Stray, where the verb has subs and takes no arguments, is the command that
+	// somebody means who puts a name there; the name is added.
+	Stray string
 	// FailsOpen is for a verb whose caller would be stopped by a failure: what
 	// goes wrong, on the command line too, is one line on stderr and exit 0.
 	FailsOpen bool
@@ -122,6 +128,18 @@ func findVerb(verbs []*Verb, name string) *Verb {
 	for _, v := range verbs {
 		for _, alias := range v.Aliases {
 			if alias == name {
+				return v
+			}
+		}
+	}
+	return nil
+}
+
+// guessed returns the verb for which people try that word, or nil.
+func guessed(verbs []*Verb, word string) *Verb {
+	for _, v := range verbs {
+		for _, g := range v.Guesses {
+			if g == word {
 				return v
 			}
 		}

@@ -58,6 +58,9 @@ func deliver(ctx context.Context, f *os.File, deadline time.Time, pieces []Piece
 
 func (s *stream) show(ctx context.Context, pieces []Piece) error {
 	err := s.settle(ctx) // of what others have written
+	if s.gauge == nil && !s.paced {
+		pieces = joined(pieces) // write tells how much of it was taken
+	}
 	for _, p := range pieces {
 		for rest := p.Text; len(rest) > 0 && err == nil; {
 			part := rest
@@ -73,6 +76,7 @@ func (s *stream) show(ctx context.Context, pieces []Piece) error {
 		}
 	}
 	if s.gauge == nil {
+		s.taken = s.written
 		return err
 	}
 	if s.taken == s.written && err == nil {
@@ -91,6 +95,19 @@ func (s *stream) show(ctx context.Context, pieces []Piece) error {
 	}
 	s.taken = s.written
 	return nil
+}
+
+// joined is the same text in few pieces.
+func joined(pieces []Piece) (out []Piece) {
+	const enough = 64 << 10
+	var text []byte
+	for i, p := range pieces {
+		text = append(text, p.Text...)
+		if len(text) >= enough || i == len(pieces)-1 {
+			out, text = append(out, Piece{Text: text}), nil
+		}
+	}
+	return out
 }
 
 // look learns how far the reader is.
