@@ -27,7 +27,7 @@ var eventsVerb = &cmdline.Verb{
 		{Name: "limit", Aliases: []string{"n"}, Kind: cmdline.Int, Arg: "N", Usage: "the last N, 0: all"},
 		{Name: "as-wire", Kind: cmdline.String, Arg: "daemon|session|acp", Usage: "those that are its, as their owner writes them"},
 	},
-	Notes:   []string{"The newest 200, unless --since, --limit or --follow says otherwise."},
+	Notes:   []string{"The newest 200, all with --json, --as-wire, --since or --limit 0."},
 	MaxArgs: 1,
 	Run:     long(func(ctx context.Context, e *env) error { return quietEnd(events(ctx, e)) }),
 }
@@ -79,6 +79,8 @@ func (e *env) newest() int {
 	switch {
 	case e.Given("limit"):
 		return e.Int("limit")
+	case e.JSON() || e.Has("as-wire") && e.Given("as-wire"):
+		return 0 // a program reads it, and wants what it asked for
 	case e.Given("since"), e.Has("follow") && e.Bool("follow"):
 		return 0
 	}

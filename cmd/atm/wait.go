@@ -53,7 +53,10 @@ func wait(ctx context.Context, e *env) error {
 	if why := w.w.Polling(); why != "" {
 		e.Warn("%s: looking every half second instead", why)
 	}
-	if err := w.meet(ctx, e, e.Duration("timeout"), e.Bool("every")); err != nil {
+	err = e.whileThere(ctx, func(ctx context.Context) error {
+		return w.meet(ctx, e, e.Duration("timeout"), e.Bool("every"))
+	})
+	if err != nil {
 		return e.inVain(err, goals)
 	}
 	for _, g := range goals {

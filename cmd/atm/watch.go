@@ -35,7 +35,7 @@ var logVerb = &cmdline.Verb{
 		{Name: "since", Kind: cmdline.String, Arg: "SEQ|D", Default: "1h", Usage: "from that event, or that long ago"},
 		{Name: "limit", Aliases: []string{"n"}, Kind: cmdline.Int, Arg: "N", Usage: "the last N, 0: all"},
 	},
-	Notes:   []string{"The newest 200, unless --since or --limit says otherwise."},
+	Notes:   []string{"The newest 200; all with --json, --since or --limit 0."},
 	Guesses: []string{"history"},
 	MaxArgs: 1,
 	Run:     long(logOf),
