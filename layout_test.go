@@ -26,6 +26,7 @@ var mayImport = map[string][]string{
 	"internal/lockfile":   {},
 	"internal/outlet":     {},
 	"internal/cmdline":    {},
+	"internal/headstart":  {},
 	"mailbox":             {"wire", "internal/atomicfile", "internal/lockfile"},
 	"watcher":             {"mailbox", "wire"},
 	"reducer":             {"wire"},
@@ -34,7 +35,7 @@ var mayImport = map[string][]string{
 	"internal/confedit":   {},
 	"internal/gitindex":   {},
 	"internal/install":    {"teams", "internal/confedit", "internal/gitindex"},
-	"cmd/atm":             {"internal/install", "internal/hook", "teams", "watcher", "reducer", "mailbox", "wire", "internal/cmdline", "internal/outlet", "internal/lockfile", "internal/atomicfile"},
+	"cmd/atm":             {"internal/install", "internal/hook", "teams", "watcher", "reducer", "mailbox", "wire", "internal/cmdline", "internal/headstart", "internal/outlet", "internal/lockfile", "internal/atomicfile"},
 	"internal/bench":      {"teams", "watcher", "mailbox", "wire", "internal/lockfile", "internal/atomicfile"},
 	"internal/crashtest":  {"wire"},
 }

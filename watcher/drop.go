@@ -11,8 +11,9 @@ import (
 
 const (
 	dropWait   = 250 * time.Millisecond // between two looks at a file that is being written
-	maxForeign = 256                    // names in new that are remembered; beyond it new is listed
-	foreignTry = 3                      // looks at such a name: another process may hold the drops lock
+	drainEvery = time.Second
+	maxForeign = 256 // names in new that are remembered; beyond it new is listed
+	foreignTry = 3   // looks at such a name: another process may hold the drops lock
 )
 
 // drops takes in what is dropped into mailboxes: a goroutine of its own, since
@@ -21,6 +22,7 @@ type drops struct {
 	boxes []*mailbox.Box
 	every func() time.Duration
 	taken func(box int, t mailbox.Taken)
+	drain func() // has what the kernel told heard, if nobody waits for that
 	wake  chan struct{}
 
 	mu    sync.Mutex
@@ -80,7 +82,8 @@ func (d *drops) run(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for ctx.Err() == nil {
-		next := time.Now().Add(d.every())
+		d.drain()
+		next := time.Now().Add(min(d.every(), drainEvery))
 		for i := range d.boxes {
 			if due := d.look(ctx, i); due.Before(next) {
 				next = due

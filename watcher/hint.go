@@ -1,13 +1,11 @@
 package watcher
 
 import (
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/agentteammail/atm/mailbox"
-	"github.com/fsnotify/fsnotify"
 )
 
 // maxHints is how many names are kept of an agent that nobody has asked for
@@ -66,12 +64,13 @@ func (n *news) reset() {
 	*n = news{ids: n.ids[:0], known: n.known}
 }
 
-// hints is where the draining goroutine leaves what it hears for Next.
+// hints is where what the kernel told is left for Next.
 type hints struct {
-	at    map[string][]target // by path; complete before draining begins
-	drops *drops
-	wake  chan struct{}
-	max   int // maxHints
+	at     map[string][]target // by path; complete before anything is heard
+	drops  *drops
+	wake   chan struct{}
+	kernel *kernel // to be woken as well; nil: none
+	max    int     // maxHints
 
 	dirty atomic.Bool
 	mu    sync.Mutex
@@ -111,6 +110,9 @@ func (h *hints) tell(f func()) {
 	case h.wake <- struct{}{}:
 	default:
 	}
+	if h.kernel != nil {
+		h.kernel.wake()
+	}
 }
 
 // lost notes that hints were lost: everything is looked at.
@@ -139,47 +141,59 @@ func (h *hints) taken(box int, t mailbox.Taken) {
 	})
 }
 
+// change is what happened to a name in a directory.
+type change int
+
+const (
+	appeared change = iota // made, linked or moved there
+	written
+	touched // its rights or its times
+	left    // removed, or moved away
+)
+
+// An ear hears what happens in the directories, and that hints were lost: err
+// is nil when the kernel's queue ran over.
+type ear struct {
+	hear func(dir, name string, what change)
+	lost func(err error)
+}
+
 // hear sorts what the kernel told.
-func (h *hints) hear(e fsnotify.Event) {
-	cut := strings.LastIndexByte(e.Name, os.PathSeparator)
-	if cut < 0 {
-		return
-	}
-	base := e.Name[cut+1:]
-	changed := e.Has(fsnotify.Create) || e.Has(fsnotify.Write)
-	for _, t := range h.at[e.Name[:cut]] {
+func (h *hints) hear(dir, name string, what change) {
+	changed := what == appeared || what == written
+	for _, t := range h.at[dir] {
 		n := &h.news[t.box]
 		switch t.kind {
 		case spotTeam:
-			if base == t.agent {
+			if name == t.agent {
 				h.tell(func() { n.check = true })
 			}
 		case spotAgent:
-			if base == "inbox" || base == "events" {
+			if name == "inbox" || name == "events" {
 				h.tell(func() { n.check = true })
 			}
 		case spotInbox:
-			if base == "new" {
+			if name == "new" {
 				h.tell(func() { n.check = true })
-			} else if (changed || e.Has(fsnotify.Chmod)) && !strings.HasPrefix(base, ".") {
-				h.drops.hint(t.box, e.Has(fsnotify.Create))
+			} else if what != left && !strings.HasPrefix(name, ".") {
+				h.drops.hint(t.box, what == appeared)
 			}
 		case spotNew:
-			k, isMessage := keyOfName(base)
+			k, isMessage := keyOfName(name)
 			switch {
 			case isMessage && changed:
 				h.tell(func() {
 					n.touched = true
 					n.add(k, h.max)
 				})
-			case e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename):
+			case what == left:
 				// Somebody read: nothing to wake anybody for.
 				h.mu.Lock()
 				n.touched = true
 				h.dirty.Store(true)
 				h.mu.Unlock()
-			case !isMessage && (changed || e.Has(fsnotify.Chmod)):
-				h.drops.foreign(t.box, e.Has(fsnotify.Create), base)
+			case !isMessage:
+				h.drops.foreign(t.box, what == appeared, name)
 			}
 		case spotEvents:
 			if changed {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/mailbox"
-	"github.com/fsnotify/fsnotify"
 )
 
 // spot is a directory that is watched: what was at a path when it was last
@@ -53,40 +52,30 @@ func (w *Watcher) listen(stores map[string]bool) {
 		err = w.opt.fault("new", "")
 	}
 	if err == nil {
-		// Unbuffered: our own goroutine drains it at once.
-		w.kernel, err = fsnotify.NewWatcher()
+		w.kernel, err = newKernel()
 	}
 	if err != nil {
+		w.kernel = nil
 		w.poll("no file events: " + inWords(err))
 		return
 	}
-	w.wg.Go(w.drain)
+	w.kernel.start(&w.wg, w.ear())
+	w.hints.kernel = w.kernel
 	for path := range stores {
 		w.watch(path)
 	}
 }
 
-// drain hears the kernel until Close.
-func (w *Watcher) drain() {
-	for {
-		select {
-		case e, ok := <-w.kernel.Events:
-			if !ok {
-				return
-			}
-			w.hints.hear(e)
-		case err, ok := <-w.kernel.Errors:
-			if !ok {
-				return
-			}
-			if !errors.Is(err, fsnotify.ErrEventOverflow) {
-				// kqueue needs a descriptor for every file: rather none of its
-				// events than a process that can open nothing.
-				w.refused(err)
-			}
-			w.hints.lost()
-		}
+func (w *Watcher) ear() ear { return ear{w.hints.hear, w.lost} }
+
+// lost is told that hints were lost; err is nil when the kernel's queue ran over.
+func (w *Watcher) lost(err error) {
+	if err != nil {
+		// kqueue needs a descriptor for every file: rather none of its events
+		// than a process that can open nothing.
+		w.refused(err)
 	}
+	w.hints.lost()
 }
 
 // watch asks for the events of a directory. Where that is refused the watcher
@@ -102,7 +91,7 @@ func (w *Watcher) watch(path string) {
 	if err == nil {
 		err = w.kernel.Add(path)
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fsnotify.ErrClosed) {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrClosed) {
 		w.refused(err)
 	}
 }

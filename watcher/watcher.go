@@ -55,10 +55,11 @@
 //
 // # Goroutines
 //
-// Three: fsnotify's reader; one that drains it, so that a slow consumer makes
-// no queue run over; one that takes in dropped files, since that may mean
-// copying a large one. Everything else happens inside Next. Close ends all
-// three and waits for them.
+// One that takes in dropped files, since that may mean copying a large one. Every
+// second it also hears the kernel if nobody waits in Next, so that a slow consumer
+// makes no queue run over. (Elsewhere than on Linux two more hear the kernel, one
+// of them fsnotify's.) Everything else happens inside Next. Close ends them and
+// waits for them.
 package watcher
 
 import (
@@ -72,7 +73,6 @@ import (
 
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
-	"github.com/fsnotify/fsnotify"
 )
 
 // Options say what a watcher tells of.
@@ -119,7 +119,7 @@ type Watcher struct {
 	opt     Options
 	hints   *hints
 	drops   *drops
-	kernel  *fsnotify.Watcher // nil when there is none
+	kernel  *kernel // nil when there is none
 	polling atomic.Pointer[string]
 
 	done chan struct{} // closed by Close
@@ -127,12 +127,16 @@ type Watcher struct {
 	once sync.Once
 	wg   sync.WaitGroup
 
-	mu     sync.Mutex // held by Next; guards what follows
-	feeds  []*feed
-	news   []news
-	turn   int       // the feed that is asked next
-	next   time.Time // of looking without a hint
-	timer  *time.Timer
+	mu    sync.Mutex // held by Next; guards what follows
+	feeds []*feed
+	news  []news
+	turn  int       // the feed that is asked next
+	next  time.Time // of looking without a hint
+	timer *time.Timer
+
+	wakes     <-chan struct{} // the end of a context, which ends a wait
+	stopWaker func() bool
+
 	opened time.Time
 	heard  map[string]bool // the paths watched, while attending; nil: not asked yet
 }
@@ -151,6 +155,11 @@ func Open(ctx context.Context, boxes []*mailbox.Box, o Options) (*Watcher, error
 	w.drops = newDrops(boxes, w.every)
 	w.hints = newHints(len(boxes), w.drops)
 	w.drops.taken = w.hints.taken
+	w.drops.drain = func() {
+		if w.kernel != nil {
+			w.kernel.drain(w.ear())
+		}
+	}
 	stores := map[string]bool{}
 	for i, b := range boxes {
 		path, err := filepath.Abs(b.Path())
@@ -186,7 +195,7 @@ func Open(ctx context.Context, boxes []*mailbox.Box, o Options) (*Watcher, error
 func (w *Watcher) Next(ctx context.Context) (Entry, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for {
+	for heard := false; ; {
 		select {
 		case <-w.done:
 			return Entry{}, ErrClosed
@@ -195,21 +204,49 @@ func (w *Watcher) Next(ctx context.Context) (Entry, error) {
 		if err := ctx.Err(); err != nil {
 			return Entry{}, err
 		}
+		if w.kernel != nil && !heard {
+			// What is not told yet may be that a log is another one than that
+			// which is read next.
+			w.kernel.drain(w.ear())
+		}
 		again := w.attend(time.Now())
 		if e, ok := w.pop(); ok {
 			return e, nil
 		}
-		if w.restless() {
-			continue
-		}
-		w.timer.Reset(time.Until(again))
-		select {
-		case <-w.hints.wake:
-		case <-w.timer.C:
-		case <-ctx.Done():
-		case <-w.done:
+		if heard = w.restless(); !heard {
+			heard = w.wait(ctx, again)
 		}
 	}
+}
+
+func (w *Watcher) forgetWaker() {
+	if w.stopWaker != nil {
+		w.stopWaker()
+	}
+	w.wakes, w.stopWaker = nil, nil
+}
+
+// wait waits until there may be something new, and reports whether the kernel was
+// heard.
+func (w *Watcher) wait(ctx context.Context, until time.Time) (heard bool) {
+	if w.kernel != nil {
+		if end := ctx.Done(); end != w.wakes {
+			// Kept for the next call, which mostly has the same context.
+			w.forgetWaker()
+			w.wakes, w.stopWaker = end, context.AfterFunc(ctx, w.kernel.wake)
+		}
+		if w.kernel.wait(until, w.ear()) {
+			return true
+		}
+	}
+	w.timer.Reset(time.Until(until))
+	select {
+	case <-w.hints.wake:
+	case <-w.timer.C:
+	case <-ctx.Done():
+	case <-w.done:
+	}
+	return false
 }
 
 // attend hears what the kernel told, looks where that or the time asks for it,
@@ -285,10 +322,10 @@ func (w *Watcher) Polling() string {
 // nothing.
 func Probe(path string) (remote, refused string) {
 	remote = foreignFS(path)
-	w, err := fsnotify.NewWatcher()
+	k, err := newKernel()
 	if err == nil {
-		err = w.Add(path)
-		w.Close()
+		err = k.Add(path)
+		k.Close()
 	}
 	if err != nil {
 		refused = err.Error()
@@ -314,6 +351,7 @@ func (w *Watcher) Close() error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.timer.Stop()
+		w.forgetWaker()
 		for _, f := range w.feeds {
 			f.close()
 		}

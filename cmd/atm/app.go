@@ -41,24 +41,28 @@ Every command takes --json and --help. Exit 0: done, also without mail;
 A model? Run ` + "`atm primer`" + ` now; it is all you need.
 `
 
+// program is laid down by the compiler, with all verbs: nothing is made at start.
+var program = cmdline.App{
+	Name: "atm",
+	Help: mainHelp,
+	Flags: []cmdline.Flag{
+		{Name: "root", Kind: cmdline.String, Arg: "DIR", Usage: "the directory that holds the teams"},
+		{Name: "team", Kind: cmdline.String, Arg: "NAME", Usage: "the team"},
+		{Name: "as", Kind: cmdline.String, Arg: "NAME", Usage: "who you are"},
+		{Name: "lock-timeout", Kind: cmdline.Duration, Arg: "D", Default: "5s", Usage: "how long to wait for a lock"},
+	},
+	Verbs: []*cmdline.Verb{
+		sendVerb, replyVerb, readVerb, ackVerb, lsVerb, showVerb, unreadVerb,
+		traceVerb, withdrawVerb, threadVerb, searchVerb, waitVerb, watchVerb, logVerb, eventVerb, eventsVerb,
+		teamVerb, statusVerb, whereVerb, initVerb, installVerb, uninstallVerb, gcVerb, backupVerb, restoreVerb, doctorVerb,
+		demoVerb, primerVerb, hookVerb, completionVerb,
+	},
+}
+
 func app() *cmdline.App {
-	return &cmdline.App{
-		Name:    "atm",
-		Version: version,
-		Help:    mainHelp,
-		Flags: []cmdline.Flag{
-			{Name: "root", Kind: cmdline.String, Arg: "DIR", Usage: "the directory that holds the teams"},
-			{Name: "team", Kind: cmdline.String, Arg: "NAME", Usage: "the team"},
-			{Name: "as", Kind: cmdline.String, Arg: "NAME", Usage: "who you are"},
-			{Name: "lock-timeout", Kind: cmdline.Duration, Arg: "D", Default: "5s", Usage: "how long to wait for a lock"},
-		},
-		Verbs: []*cmdline.Verb{
-			sendVerb, replyVerb, readVerb, ackVerb, lsVerb, showVerb, unreadVerb,
-			traceVerb, withdrawVerb, threadVerb, searchVerb, waitVerb, watchVerb, logVerb, eventVerb, eventsVerb,
-			teamVerb, statusVerb, whereVerb, initVerb, installVerb, uninstallVerb, gcVerb, backupVerb, restoreVerb, doctorVerb,
-			demoVerb, primerVerb, hookVerb, completionVerb,
-		},
-	}
+	a := program
+	a.Version = version
+	return &a
 }
 
 // run is a verb's function. It is given the surroundings and may return any

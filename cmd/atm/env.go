@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -29,7 +30,14 @@ type env struct {
 
 // place is what the surroundings say about where the root is.
 func (e *env) place() teams.Place {
-	dir, _ := os.Getwd()
+	p := e.placeless()
+	p.Dir, _ = os.Getwd()
+	return p
+}
+
+// placeless is place without the working directory: who names the root does not
+// need it.
+func (e *env) placeless() teams.Place {
 	state := e.Getenv("XDG_STATE_HOME")
 	home := e.Getenv("HOME")
 	if home == "" {
@@ -41,7 +49,7 @@ func (e *env) place() teams.Place {
 	if state != "" {
 		state = filepath.Join(state, "atm")
 	}
-	return teams.Place{Flag: e.String("root"), Env: e.Getenv("ATM_ROOT"), Dir: dir, Home: home, State: state, UID: os.Getuid()}
+	return teams.Place{Flag: e.String("root"), Env: e.Getenv("ATM_ROOT"), Home: home, State: state, UID: os.Getuid()}
 }
 
 // open finds and opens the root and the team.
@@ -61,7 +69,11 @@ func (e *env) openRoot() error {
 	if e.Given("root") && e.String("root") == "" {
 		return cmdline.Usage("--root needs a directory")
 	}
-	f, passed, err := teams.Find(e.place())
+	place := e.placeless()
+	if name := cmp.Or(place.Flag, place.Env); !filepath.IsAbs(name) {
+		place = e.place()
+	}
+	f, passed, err := teams.Find(place)
 	for _, p := range passed {
 		e.Warn("%s", p)
 	}
@@ -161,7 +173,10 @@ func (e *env) asked() string {
 // named, made nor accepted: it may have come with a clone.
 func (e *env) warnUnaccepted() {
 	// Where nothing can be noted, nothing can be accepted either.
-	if state := e.place().State; !e.root.Accepted && state != "" && os.MkdirAll(state, 0o700) == nil {
+	if e.root.Accepted {
+		return
+	}
+	if state := e.placeless().State; state != "" && os.MkdirAll(state, 0o700) == nil {
 		e.Warn("nobody here made or accepted %s; its mail may have come with a clone. If it is yours: atm init", e.root.Path)
 	}
 }
@@ -170,7 +185,7 @@ func (e *env) warnUnaccepted() {
 func (e *env) member(s string) (*mailbox.Box, error) {
 	a, err := wire.ParseAddress(s, e.team.Name)
 	if err != nil {
-		return nil, cmdline.Usage("%v", err)
+		return nil, e.noMember(s, err)
 	}
 	return e.root.Mailbox(a)
 }

@@ -79,11 +79,11 @@ func initRoot(ctx context.Context, e *env) error {
 	var b strings.Builder
 	switch {
 	case made:
-		fmt.Fprintf(&b, "made %s (%s), team %s", dir, why, team)
+		fmt.Fprintf(&b, "made %s (%s), team %s", cmdline.Escape(dir), cmdline.Escape(why), team)
 	case newTeam:
-		fmt.Fprintf(&b, "made team %s in %s (%s)", team, dir, why)
+		fmt.Fprintf(&b, "made team %s in %s (%s)", team, cmdline.Escape(dir), cmdline.Escape(why))
 	default:
-		fmt.Fprintf(&b, "team %s in %s (%s)", team, dir, why)
+		fmt.Fprintf(&b, "team %s in %s (%s)", team, cmdline.Escape(dir), cmdline.Escape(why))
 	}
 	if len(added) > 0 {
 		fmt.Fprintf(&b, ": added %s", join(added))

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"syscall"
 
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/internal/install"
@@ -147,6 +149,14 @@ func explainConfigure(err error, r install.Request) error {
 		return cmdline.Failed("%s", err).WithHint("atm install %s, without --local, writes your own configuration", r.Tool)
 	case errors.As(err, &tracked):
 		return cmdline.Failed("%s", err).WithHint("atm install %s --local, in each worktree", r.Tool)
+	case errors.As(err, &path) && (errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)):
+		return cmdline.Failed("%s", err).WithHint("free some space, then again: atm install %s", r.Tool)
+	case errors.As(err, &path) && (errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission)):
+		c := cmdline.Refused
+		if errors.Is(err, syscall.EROFS) {
+			c = cmdline.Failed
+		}
+		return c("%s", err).WithHint("outside the agent's sandbox, as yourself: atm install %s; it writes %s", r.Tool, cmdline.Escape(filepath.Dir(path.Path)))
 	case errors.As(err, &path):
 		return err
 	}

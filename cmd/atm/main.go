@@ -5,6 +5,8 @@ package main
 import (
 	"context"
 	"os"
+
+	_ "github.com/agentteammail/atm/internal/headstart"
 )
 
 func main() { os.Exit(app().Run(context.Background(), os.Args[1:])) }

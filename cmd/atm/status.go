@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -53,7 +54,9 @@ func status(ctx context.Context, e *env) error {
 	}
 	switch {
 	case e.Given("as-wire"):
-		_, err = e.Stdout.Write(append(wire.Encode(e.team.Slot(m)), '\n'))
+		slot := e.team.Slot(m)
+		e.warnSlot(m, slot)
+		_, err = e.Stdout.Write(append(wire.Encode(slot), '\n'))
 		return err
 	case e.JSON():
 		return e.PrintJSON(m)
@@ -123,4 +126,18 @@ func card(m teams.Member, now time.Time) []string {
 		line("unknown", "events of kinds that atm does not know: %d", m.Unknown)
 	}
 	return out
+}
+
+// warnSlot says what missiond's words cannot: it has none for a person, nor for
+// somebody of whom nothing is known, and always a log.
+func (e *env) warnSlot(m teams.Member, slot wire.PTYAgentInfo) {
+	switch {
+	case m.State == reducer.WordPerson:
+		e.Warn("%s is a person: %s is the nearest that missiond can say", m.Name, slot.State)
+	case m.State == reducer.WordUnknown:
+		e.Warn("the state of %s is unknown: %s is the nearest that missiond can say", m.Name, slot.State)
+	}
+	if _, err := os.Stat(slot.LogFile); err != nil {
+		e.Warn("there is no recording of %s yet: logFile is where it will lie", m.Name)
+	}
 }

@@ -39,7 +39,7 @@ func where(ctx context.Context, e *env) error {
 	if e.JSON() {
 		return e.PrintJSON(out)
 	}
-	if err := e.print("root   %s (%s)", e.root.Path, e.root.Source); err != nil {
+	if err := e.print("root   %s (%s)", cmdline.Escape(e.root.Path), cmdline.Escape(e.root.Source)); err != nil {
 		return err
 	}
 	if e.team == nil {

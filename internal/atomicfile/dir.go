@@ -280,14 +280,11 @@ func (d *Dir) ReadFile(name string, max int) ([]byte, error) {
 		}
 	}
 	// Looked at before: to open a FIFO or a device is to do something to it.
-	info, err := d.lstat(name)
+	size, err := d.size(name)
 	if err != nil {
-		return nil, d.wrap("open", name, unwrap(err))
+		return nil, d.wrap("open", name, err)
 	}
-	if !info.Mode().IsRegular() {
-		return nil, d.wrap("open", name, ErrNotRegular)
-	}
-	if info.Size() > int64(max) {
+	if size > int64(max) {
 		return nil, d.wrap("read", name, ErrTooLarge)
 	}
 	f, err := d.openRead(name)
@@ -296,7 +293,7 @@ func (d *Dir) ReadFile(name string, max int) ([]byte, error) {
 	}
 	defer f.Close()
 	// A read that does not fill the buffer met the end: one call, as a rule.
-	b := make([]byte, info.Size()+1)
+	b := make([]byte, size+1)
 	n := 0
 	for {
 		m, err := f.Read(b[n:])

@@ -3,6 +3,7 @@ package atomicfile
 import (
 	"encoding/binary"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -95,6 +96,9 @@ type dirFile struct {
 
 	once sync.Once
 	was  unix.Stat_t // when it was first asked; zero: not known
+
+	listing sync.Mutex // held during a listing
+	listed  bool       // the descriptor is not at the beginning
 }
 
 // known is what fstat said when it was first asked: for what stays the same as
@@ -180,17 +184,35 @@ func openDir(at int, name string, flag int) (fd int, err error) {
 	}
 }
 
-// list lists the directory through a descriptor of its own, since a listing
-// has a place in it. Most directories here hold a handful of names: a large
-// buffer, which must be cleared and for which the stack grows, waits until
-// there are more.
+// list lists the directory through its own descriptor where nobody else does so
+// at the moment, since a listing has a place in it.
 func (d *Dir) list(f func([]string) bool) error {
+	if d.file.listing.TryLock() {
+		defer d.file.listing.Unlock()
+		if d.file.listed {
+			if _, err := unix.Seek(d.fd(), 0, io.SeekStart); err != nil {
+				return err
+			}
+		}
+		d.file.listed = true
+		return list(d.fd(), f)
+	}
 	fd, err := openDir(d.fd(), ".", 0)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	var few [1 << 10]byte
+	return list(fd, f)
+}
+
+// maxEntry is the most bytes that getdents64 gives an entry.
+const maxEntry = 280
+
+// list lists a directory from where its descriptor is. Most directories here
+// hold a handful of names: a large buffer, which must be cleared and for which
+// the stack grows, waits until there are more.
+func list(fd int, f func([]string) bool) error {
+	var few [2 << 10]byte
 	buf := few[:]
 	var names []string
 	for {
@@ -205,7 +227,7 @@ func (d *Dir) list(f func([]string) bool) error {
 		if len(names) > 0 && !f(names) {
 			return nil
 		}
-		if n > len(few)/2 && len(buf) == len(few) {
+		if len(buf) == len(few) && n > len(few)-maxEntry {
 			buf = make([]byte, 32<<10)
 		}
 	}
@@ -290,6 +312,23 @@ func (d *Dir) lstat(name string) (fs.FileInfo, error) {
 			return nil, d.wrap("stat", name, err)
 		}
 		return newInfo(name, &st), nil
+	}
+}
+
+// size is that of a regular file, ErrNotRegular for what is none.
+func (d *Dir) size(name string) (int64, error) {
+	var st unix.Stat_t
+	for {
+		err := unix.Fstatat(d.fd(), name, &st, unix.AT_SYMLINK_NOFOLLOW)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return 0, err
+		case st.Mode&unix.S_IFMT != unix.S_IFREG:
+			return 0, ErrNotRegular
+		}
+		return st.Size, nil
 	}
 }
 

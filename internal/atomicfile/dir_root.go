@@ -97,6 +97,18 @@ func (d *Dir) remove(name string) error { return d.root.Remove(name) }
 
 func (d *Dir) lstat(name string) (fs.FileInfo, error) { return d.root.Lstat(name) }
 
+// size is that of a regular file, ErrNotRegular for what is none.
+func (d *Dir) size(name string) (int64, error) {
+	info, err := d.root.Lstat(name)
+	if err != nil {
+		return 0, unwrap(err)
+	}
+	if !info.Mode().IsRegular() {
+		return 0, ErrNotRegular
+	}
+	return info.Size(), nil
+}
+
 // SameFile reports whether two descriptions, from here or from os, are of one
 // file.
 func SameFile(a, b fs.FileInfo) bool { return os.SameFile(a, b) }

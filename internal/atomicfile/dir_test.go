@@ -349,3 +349,39 @@ func TestFault(t *testing.T) {
 		}
 	}
 }
+
+// A listing sees what is there when it begins, also the second, and one within
+// another, and several at once.
+func TestListings(t *testing.T) {
+	d := open(t, nil)
+	const many = 3000
+	for i := range many {
+		write(t, d, fmt.Sprintf("%040d", i), "")
+	}
+	for range 2 {
+		if got := names(t, d); len(got) != many {
+			t.Errorf("%d names", len(got))
+		}
+	}
+	within := 0
+	d.Names(func([]string) bool {
+		within = len(names(t, d))
+		return false // the place in the middle does not matter to who comes next
+	})
+	if within != many {
+		t.Errorf("%d names within a listing", within)
+	}
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if got := names(t, d); len(got) != many {
+				t.Errorf("%d names beside others", len(got))
+			}
+		})
+	}
+	all.Wait()
+	write(t, d, "one more", "")
+	if got := names(t, d); len(got) != many+1 {
+		t.Errorf("%d names, with one more", len(got))
+	}
+}

@@ -18,13 +18,19 @@ import (
 func (d *Dir) fd() int { return int(d.file.Fd()) }
 
 func (d *Dir) openFile(name string, flag int, perm uint32) (*os.File, error) {
-	fd, err := d.openat(name, flag, perm)
+	wait := unix.O_NONBLOCK
+	if flag&os.O_RDWR != 0 {
+		wait = 0 // so opened, a FIFO has both ends
+	}
+	fd, err := d.openat(name, flag|wait, perm)
 	if err != nil {
 		return nil, err
 	}
-	// Non-blocking was for the open alone; left on, it would put the file into
-	// the poller.
-	unix.SetNonblock(fd, false)
+	if wait != 0 {
+		// It was for the open alone; left on, it would put the file into the
+		// poller.
+		unix.SetNonblock(fd, false)
+	}
 	return os.NewFile(uintptr(fd), filepath.Join(d.path, name)), nil
 }
 
@@ -32,22 +38,12 @@ func (d *Dir) openFile(name string, flag int, perm uint32) (*os.File, error) {
 // os.File around it costs five system calls more.
 type bare int
 
-// openRead opens what was seen to be a regular file; should it have been
-// replaced by another kind since, that is refused now.
+// openRead opens what was seen to be a regular file. Should it have been
+// replaced by another kind since, a link is not followed and nothing is waited
+// for; to ask what was opened would come too late to leave it alone.
 func (d *Dir) openRead(name string) (bare, error) {
-	fd, err := d.openat(name, unix.O_RDONLY, 0)
-	if err != nil {
-		return -1, err
-	}
-	var st unix.Stat_t
-	if err = unix.Fstat(fd, &st); err == nil && st.Mode&unix.S_IFMT != unix.S_IFREG {
-		err = ErrNotRegular
-	}
-	if err != nil {
-		unix.Close(fd)
-		return -1, d.wrap("open", name, err)
-	}
-	return bare(fd), nil
+	fd, err := d.openat(name, unix.O_RDONLY|unix.O_NONBLOCK, 0)
+	return bare(fd), err
 }
 
 func (f bare) Read(b []byte) (int, error) {
@@ -102,7 +98,7 @@ func (d *Dir) openDraft(name string) (draftFile, error) {
 
 func (d *Dir) openat(name string, flag int, perm uint32) (int, error) {
 	for {
-		fd, err := unix.Openat(d.fd(), name, flag|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC|unix.O_NOCTTY, perm)
+		fd, err := unix.Openat(d.fd(), name, flag|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NOCTTY, perm)
 		if err == unix.EINTR {
 			continue
 		}
