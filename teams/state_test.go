@@ -75,14 +75,14 @@ func TestSnapshotIsACache(t *testing.T) {
 		t.Error("a snapshot of so few events costs more than it saves")
 	}
 	happen(t, team, "bob", turns(100)...)
-	want := stateOf(t, team, "bob")
+	stateOf(t, team, "bob")
 	whole, err := os.ReadFile(cache)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// Folded on from it, the state is that of folding everything.
 	happen(t, team, "bob", "turn_idle turn=open", "confirm_required tool=Bash")
-	want = stateOf(t, team, "bob")
+	want := stateOf(t, team, "bob")
 	if !strings.Contains(want, `"confirming"`) {
 		t.Fatal(want)
 	}

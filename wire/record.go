@@ -69,7 +69,6 @@ type own interface {
 }
 
 var (
-	typeWord = reflect.TypeFor[word]()
 	typeOwn  = reflect.TypeFor[own]()
 	typeTime = reflect.TypeFor[time.Time]()
 	typeUUID = reflect.TypeFor[UUID]()

@@ -124,7 +124,6 @@ func (v vector) check(t *testing.T, number string) {
 	case v.Text != nil:
 		text = *v.Text
 	case v.Proposed != nil:
-		text = string(v.Proposed)
 		var b bytes.Buffer
 		json.Compact(&b, v.Proposed)
 		text = b.String()
