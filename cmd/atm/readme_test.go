@@ -81,7 +81,7 @@ func TestREADME(t *testing.T) {
 		})
 		c := exec.Command("sh", "-c", command)
 		c.Dir = app
-		c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home}
+		c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "GORACE=atexit_sleep_ms=0"}
 		out, err := c.CombinedOutput()
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", command, err, out)

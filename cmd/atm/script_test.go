@@ -29,6 +29,8 @@ func TestScripts(t *testing.T) {
 			env.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
 			env.Setenv("GIT_CONFIG_SYSTEM", os.DevNull)
 			env.Setenv("TZ", "UTC")
+			// The race detector would wait a second at each process's end.
+			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			return os.Mkdir(home, 0o700)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
