@@ -32,6 +32,10 @@ type ReadOptions struct {
 	// Skip is for ids that are in somebody's hands, such as a runner's.
 	Skip map[wire.ID]bool
 
+	// Prompt says that show waits for nobody but the file system, so that the
+	// time it takes need not be watched.
+	Prompt bool
+
 	// Owed is how many ids are wanted in Batch.Owed.
 	Owed int
 
@@ -158,19 +162,21 @@ func (b *Box) read(ctx context.Context, opt ReadOptions, show func(Batch) (int, 
 	}
 	batch.ID = wire.NewID()
 
-	// No goroutine shows: most commands end before another thread has begun.
+	// No goroutine shows, and no timer runs beside what is prompt: most commands
+	// are done before another thread has begun.
 	var state sync.Mutex
 	late, shown := false, false
-	timer := time.AfterFunc(showUnderLock, func() {
-		state.Lock()
-		defer state.Unlock()
-		if !shown {
-			late = true
-			unlock()
-		}
-	})
+	if !opt.Prompt {
+		defer time.AfterFunc(showUnderLock, func() {
+			state.Lock()
+			defer state.Unlock()
+			if !shown {
+				late = true
+				unlock()
+			}
+		}).Stop()
+	}
 	taken, showErr := show(batch)
-	timer.Stop()
 	state.Lock()
 	shown, locked = true, !late
 	state.Unlock()

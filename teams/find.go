@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/agentteammail/atm/internal/atomicfile"
 )
 
 // rootName is what a root is called where it is found by search.
@@ -78,7 +80,25 @@ func (e *FormatError) Newer() bool {
 // hasFormat reports whether dir has a file FORMAT, which makes it a root. One
 // that does not say 1 is a *FormatError.
 func hasFormat(dir string) (ok bool, err error) {
-	data, err := readSmall(filepath.Join(dir, "FORMAT"))
+	d, err := atomicfile.Open(dir, nil)
+	if err != nil {
+		return false, unlessAbsent(err)
+	}
+	defer d.Close()
+	return formatIn(d)
+}
+
+func unlessAbsent(err error) error {
+	if absent(err) {
+		return nil
+	}
+	return err
+}
+
+// formatIn is hasFormat of an opened directory.
+func formatIn(d *atomicfile.Dir) (ok bool, err error) {
+	dir := d.Path()
+	data, err := d.ReadFile(formatFile, maxSmall)
 	format := strings.TrimSpace(string(data))
 	switch {
 	case absent(err) || errors.Is(err, errNotRegular):
@@ -122,6 +142,25 @@ func Find(p Place) (f Found, passed []string, err error) {
 		return Found{}, nil, err
 	}
 	return p.search(dir, false)
+}
+
+// OpenNamed is Find and Open in one for a root that is named by its path as the
+// kernel has it, without a symbolic link: as programs name it. False: Find knows
+// more.
+func OpenNamed(p Place) (*Root, bool) {
+	name, source := p.named()
+	if !filepath.IsAbs(name) {
+		return nil, false
+	}
+	d, err := atomicfile.OpenPlain(filepath.Clean(name), name)
+	if err != nil {
+		return nil, false
+	}
+	if ok, err := formatIn(d); !ok || err != nil {
+		d.Close()
+		return nil, false
+	}
+	return rootOf(Found{Path: d.Path(), Source: source, Accepted: true}, d), true
 }
 
 // named gives what the flag or the environment calls the root.

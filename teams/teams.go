@@ -52,7 +52,11 @@ func Open(f Found, fault atomicfile.Fault) (*Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Root{Found: f, dir: dir, teams: map[wire.Name]*Team{}}, nil
+	return rootOf(f, dir), nil
+}
+
+func rootOf(f Found, dir *atomicfile.Dir) *Root {
+	return &Root{Found: f, dir: dir, teams: map[wire.Name]*Team{}}
 }
 
 // Close lets go of the root and its teams.

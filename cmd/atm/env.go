@@ -70,6 +70,10 @@ func (e *env) openRoot() error {
 		return cmdline.Usage("--root needs a directory")
 	}
 	place := e.placeless()
+	if root, ok := teams.OpenNamed(place); ok {
+		e.workWith(root)
+		return nil
+	}
 	if name := cmp.Or(place.Flag, place.Env); !filepath.IsAbs(name) {
 		place = e.place()
 	}
@@ -84,12 +88,18 @@ func (e *env) openRoot() error {
 }
 
 // use opens a root.
-func (e *env) use(f teams.Found) (err error) {
-	if e.root, err = teams.Open(f, nil); err == nil {
-		// 0 is not to wait at all.
-		e.root.LockTimeout = max(e.Duration("lock-timeout"), time.Nanosecond)
+func (e *env) use(f teams.Found) error {
+	root, err := teams.Open(f, nil)
+	if err == nil {
+		e.workWith(root)
 	}
 	return err
+}
+
+func (e *env) workWith(root *teams.Root) {
+	e.root = root
+	// 0 is not to wait at all.
+	root.LockTimeout = max(e.Duration("lock-timeout"), time.Nanosecond)
 }
 
 func (e *env) teamName() (wire.Name, error) {

@@ -84,8 +84,11 @@ func read(ctx context.Context, e *env) error {
 			return err
 		}
 	}
-	if info, err := e.Stdout.Stat(); err == nil && info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0 {
-		outlet.IgnoreSIGPIPE()
+	if info, err := e.Stdout.Stat(); err == nil {
+		if info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0 {
+			outlet.IgnoreSIGPIPE()
+		}
+		opt.Prompt = outlet.Prompt(info)
 	}
 	_, err = e.readOnce(ctx, opt, again)
 	return err

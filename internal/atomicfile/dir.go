@@ -143,7 +143,19 @@ func (d *Dir) wrap(op, name string, err error) error {
 var ErrNotDirectory = errors.New("is not a directory (links are not followed)")
 
 func oneComponent(name string) bool {
+	if filepath.Separator == '/' {
+		return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/\x00")
+	}
 	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/\x00") && filepath.IsLocal(name) && filepath.Base(name) == name
+}
+
+// below is the path of what is called name in d, or of what lies further down:
+// filepath.Join for what is known to be clean.
+func (d *Dir) below(name string) string {
+	if strings.HasSuffix(d.path, string(filepath.Separator)) {
+		return d.path + name
+	}
+	return d.path + string(filepath.Separator) + name
 }
 
 // Sub opens the directory name in d. A symbolic link is refused.
@@ -154,7 +166,7 @@ func (d *Dir) Sub(name string) (*Dir, error) {
 	if err := d.check(OpOpen, name); err != nil {
 		return nil, err
 	}
-	s := &Dir{path: filepath.Join(d.path, name), fault: d.fault}
+	s := &Dir{path: d.below(name), fault: d.fault}
 	if err := d.openSub(name, s); err != nil {
 		return nil, d.wrap("open", name, unwrap(err))
 	}

@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -145,6 +144,22 @@ func (f *dirFile) Sync() error {
 	}
 }
 
+// OpenPlain opens the directory at a path, which is not relative, if no part of
+// it is a symbolic link; as is what the path is called from then on.
+func OpenPlain(as, path string) (*Dir, error) {
+	how := unix.OpenHow{Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}
+	for {
+		fd, err := unix.Openat2(unix.AT_FDCWD, path, &how)
+		if err == unix.EINTR || err == unix.EAGAIN {
+			continue
+		}
+		if err != nil {
+			return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+		}
+		return &Dir{path: as, file: newDirFile(fd)}, nil
+	}
+}
+
 // describe says what the directory was when it was first asked.
 func (d *Dir) describe() (fs.FileInfo, error) {
 	st := d.file.known()
@@ -158,12 +173,12 @@ func (d *Dir) describe() (fs.FileInfo, error) {
 // levels a link; errUnsupported where the kernel has no such call.
 func (d *Dir) walkFast(names []string) (*Dir, error) {
 	how := unix.OpenHow{Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS}
-	path := filepath.Join(names...)
+	path := strings.Join(names, "/")
 	for {
 		fd, err := unix.Openat2(d.fd(), path, &how)
 		switch err {
 		case nil:
-			return &Dir{path: filepath.Join(d.path, path), fault: d.fault, file: newDirFile(fd)}, nil
+			return &Dir{path: d.below(path), fault: d.fault, file: newDirFile(fd)}, nil
 		case unix.EINTR, unix.EAGAIN:
 			continue
 		case unix.ENOTDIR, unix.ELOOP:

@@ -54,6 +54,10 @@ func (d *Dir) openSub(name string, s *Dir) error {
 	return nil
 }
 
+// OpenPlain would open a directory whose path has no symbolic link; here that
+// cannot be asked for.
+func OpenPlain(as, path string) (*Dir, error) { return nil, errUnsupported }
+
 func (d *Dir) describe() (fs.FileInfo, error) { return d.file.Stat() }
 
 // Still would report whether s, opened before, is the directory that Walk with

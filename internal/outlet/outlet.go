@@ -77,3 +77,13 @@ func (o *Outlet) Show(ctx context.Context, pieces []Piece) (taken int, err error
 	}
 	return taken, err
 }
+
+// Prompt reports whether writing to a file waits for nobody: a regular file, and
+// the null device.
+func Prompt(f fs.FileInfo) bool {
+	if f.Mode().IsRegular() {
+		return true
+	}
+	null, err := os.Stat(os.DevNull)
+	return err == nil && f.Mode()&fs.ModeCharDevice != 0 && os.SameFile(f, null)
+}

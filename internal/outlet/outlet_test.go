@@ -80,3 +80,28 @@ func TestWriteErrorTakesNothing(t *testing.T) {
 		t.Errorf("closed: %d, %v", n, err)
 	}
 }
+
+func TestPrompt(t *testing.T) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	file, err := os.Create(filepath.Join(t.TempDir(), "x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	for f, want := range map[*os.File]bool{null: true, file: true, w: false} {
+		info, err := f.Stat()
+		if err != nil || Prompt(info) != want {
+			t.Errorf("%s: %v, %v", f.Name(), Prompt(info), err)
+		}
+	}
+}

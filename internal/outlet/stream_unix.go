@@ -100,12 +100,17 @@ func (s *stream) show(ctx context.Context, pieces []Piece) error {
 // joined is the same text in few pieces.
 func joined(pieces []Piece) (out []Piece) {
 	const enough = 64 << 10
-	var text []byte
-	for i, p := range pieces {
-		text = append(text, p.Text...)
-		if len(text) >= enough || i == len(pieces)-1 {
-			out, text = append(out, Piece{Text: text}), nil
+	for len(pieces) > 0 {
+		n, size := 0, 0
+		for n < len(pieces) && size < enough {
+			size += len(pieces[n].Text)
+			n++
 		}
+		text := make([]byte, 0, size)
+		for _, p := range pieces[:n] {
+			text = append(text, p.Text...)
+		}
+		out, pieces = append(out, Piece{Text: text}), pieces[n:]
 	}
 	return out
 }
