@@ -114,7 +114,8 @@ const longest = 30 * time.Second
 func (w *world) command(under []string, args ...string) *exec.Cmd {
 	line := append(append(slices.Clone(under), w.atm, "--root", w.root), args...)
 	cmd := exec.Command(line[0], line[1:]...)
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + w.home, "TMPDIR=" + w.home}
+	// (A binary with -race sleeps for a second at its end unless told otherwise.)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + w.home, "TMPDIR=" + w.home, "GORACE=atexit_sleep_ms=0"}
 	cmd.Dir = w.home
 	cmd.WaitDelay = time.Second
 	return cmd

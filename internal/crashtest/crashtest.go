@@ -13,15 +13,24 @@
 //   - A message that was marked as read was read: its text came out of the pipe
 //     of some reader.
 //   - A debt is cleared only when the ack is with the sender.
+//   - An event that a process said is in is in the log, once, under its number; no
+//     number is missing. A power cut takes the end of a log at most, and nothing
+//     that was synced, nor what is before it.
+//   - A hook exits with 0 and prints nothing or one whole document, whatever went
+//     wrong. It hands a message over once, and once more only marked; what is
+//     moved came out of its pipe. No claim stays.
+//   - What is said of an agent stands in its events: without state.json, with a
+//     bad one, and with old events in the archive, it is the same.
 //
-// TestStress runs always: five seconds in memory, or as long as ATM_STRESS says,
-// half of it on the disk (ATM_STRESS_DIR names a place). The others need root or
-// strace, and are asked for:
+// TestStress and TestStressHooks run always, for some seconds in memory, or as long
+// as ATM_STRESS says, half of it on the disk (ATM_STRESS_DIR names a place). The
+// others need root or strace, and are asked for:
 //
 //	ATM_POWERCUT=1  the shutdown ioctl on loop-mounted ext4 and xfs
 //	                (ATM_POWERCUT_CYCLES=20 on each)
-//	ATM_FAULTS=1    strace -e inject at every call of every command; too few
-//	                descriptors; full, inode-less and read-only disks
+//	ATM_FAULTS=1    strace -e inject at every call of every command; gc between
+//	                any two calls of status; too few descriptors; full, inode-less
+//	                and read-only disks
 //
 // ATM_BINARY names a command that is built already, such as one with -race.
 package crashtest

@@ -68,7 +68,7 @@ func (l *ledger) handedOver(me, text string, began time.Time) error {
 				l.handed[k].plain++
 				l.count["handed over"]++
 			}
-			if at, ok := l.taken[k]; ok && began.After(at) {
+			if at, ok := l.taken[k]; ok && began.After(at) && !l.putBack(me) {
 				l.order = append(l.order, fmt.Sprintf("handed over after it was read: %s of %s", t, me))
 			}
 		}
@@ -90,12 +90,15 @@ func (l *ledger) handedOver(me, text string, began time.Time) error {
 // showed that it arrived; then it says so.
 func (l *ledger) judgeHanded(t reporter, v *verdict) {
 	for k, h := range l.handed {
-		if h.plain > 1 || h.marked > 1 {
+		if (h.plain > 1 || h.marked > 1) && !l.putBack(k.agent) {
 			v.doubled++
 			t.Errorf("handed over %d times, and %d times marked as a repeat: %s of %s", h.plain, h.marked, k.token, k.agent)
 		}
 	}
 }
+
+// putBack says whether an agent's mail may have been put back, which makes it new.
+func (l *ledger) putBack(agent string) bool { return agent == "carol" && l.count["put back"] > 0 }
 
 // A claim as it lies on disk, as far as these tests look into it.
 type claim struct {

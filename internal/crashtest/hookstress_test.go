@@ -33,7 +33,7 @@ func hookJobs(segments int) []job {
 // or is unread; none goes out twice without saying so, no claim stays, and what
 // is said of an agent stands in its events.
 func TestStressHooks(t *testing.T) {
-	d := duration(t, 3*time.Second)
+	d := duration(t, 2*time.Second)
 	if os.Getenv("ATM_STRESS") == "" {
 		stressHooks(t, quick(t), d)
 		return
@@ -60,7 +60,7 @@ func stressHooks(t *testing.T, dir string, d time.Duration) {
 		followers = append(followers, f)
 		watching.Go(func() { f.follow(ended.Load) })
 	}
-	w.work(hookJobs(1+int(d/(4*time.Second))), over)
+	w.work(hookJobs(int(d/(4*time.Second))), over)
 	ended.Store(true)
 	watching.Wait()
 	c := w.settle()

@@ -61,7 +61,7 @@ type trace struct{ agent, kind, session, about string }
 type traced struct {
 	tries int  // calls that may have appended it
 	said  bool // one ended well, and so says that it is in
-	loose bool // once a moment only: two calls may have met two moments
+	loose bool // two calls may each leave one: a turn goes on after its end, moments differ
 }
 
 // traceOf is what a line of the log says of a hook's call.
@@ -159,7 +159,8 @@ func (l *ledger) judgeLogs(t reporter, v *verdict, c *census) {
 		e     *logLine
 	}
 	found := map[token][]place{}
-	calls := map[trace]int{}
+	calls := map[trace][]*logLine{}
+	ids := map[string]uint64{}
 	for name, lines := range c.logs {
 		agent, _, _ := strings.Cut(name, ".")
 		next := uint64(1)
@@ -171,8 +172,17 @@ func (l *ledger) judgeLogs(t reporter, v *verdict, c *census) {
 				t.Errorf("events of %s: number %d where %d comes next, in %s: %s", agent, e.Seq, next, e.path, clip(e.line))
 			}
 			next = e.Seq + 1
+			if e.EventID != "" {
+				// (The log knows an id for a MiB only; nobody here needs it longer.)
+				if first := ids[name+" "+e.EventID]; first != 0 {
+					v.doubled++
+					t.Errorf("doubled: %d and %d of %s have the id %s: %s", first, e.Seq, name, e.EventID, clip(e.line))
+				}
+				ids[name+" "+e.EventID] = e.Seq
+			}
 			if e.Source == "hook" {
-				calls[traceOf(agent, e)]++
+				k := traceOf(agent, e)
+				calls[k] = append(calls[k], e)
 			}
 			if tok, whole := tokenOf(e.text()); tok != "" && l.events[tok] != nil {
 				found[tok] = append(found[tok], place{agent, e})
@@ -204,13 +214,13 @@ func (l *ledger) judgeLogs(t reporter, v *verdict, c *census) {
 		}
 	}
 	for k, c := range l.traces {
-		switch n := calls[k]; {
+		switch n := len(calls[k]); {
 		case c.said && n == 0:
 			v.lost++
 			t.Errorf("lost: what a hook said: %+v", k)
 		case n > 1 && !c.loose, n > c.tries:
 			v.doubled++
-			t.Errorf("%d times in the log, of %d calls: %+v", n, c.tries, k)
+			t.Errorf("%d times in the log, of %d calls: %+v: %s %s", n, c.tries, k, calls[k][0].line, calls[k][n-1].line)
 		}
 	}
 }

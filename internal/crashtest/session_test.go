@@ -196,7 +196,7 @@ func (s *session) answer(e told, calls int, began time.Time, r result) (text str
 		leaves.agent, leaves.session = s.agent, s.id
 		// Of two calls the one may have kept it from stopping.
 		said := well && !(e.event == "Stop" && calls > 1)
-		s.tried(leaves, said, leaves.about == "")
+		s.tried(leaves, said, leaves.about == "" || e.event == "Stop")
 	}
 	if text != "" {
 		if err := s.handedOver(s.agent, text, began); err != nil {

@@ -32,21 +32,24 @@ func (w *world) see() {
 
 func (w *world) stateFile(agent string) string { return filepath.Join(w.team(), agent, "state.json") }
 
-// spoil does to a state.json what anybody may do to it, and what a power cut
-// does: it is a cache.
+// spoils are what anybody may do to a state.json, and what a power cut does: it is
+// a cache.
+var spoils = map[string]func(path string) error{
+	"gone":  os.Remove,
+	"torn":  func(path string) error { return os.Truncate(path, int64(rand.IntN(200))) },
+	"zeros": func(path string) error { return os.WriteFile(path, make([]byte, 100), 0o600) },
+	"old": func(path string) error {
+		return os.WriteFile(path, []byte(`{"version":1,"seq":1,"crc":1,"state":{}}`), 0o600)
+	},
+}
+
+// spoil does one of them.
 func (w *world) spoil(agent string) {
-	path := w.stateFile(agent)
-	var err error
-	switch rand.IntN(3) {
-	case 0:
-		err = os.Remove(path)
-	case 1:
-		err = os.Truncate(path, int64(rand.IntN(200)))
-	case 2:
-		err = os.WriteFile(path, []byte("\x00\x00\x00"), 0o600)
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) && !w.isBroken() {
-		w.wrong("spoil state.json: %v", err)
+	for _, f := range spoils { // in no order
+		if err := f(w.stateFile(agent)); err != nil && !errors.Is(err, fs.ErrNotExist) && !w.isBroken() {
+			w.wrong("spoil state.json: %v", err)
+		}
+		return
 	}
 }
 
@@ -83,16 +86,13 @@ func (w *world) judgeStatus(t reporter, agents ...string) {
 				t.Errorf("the status of %s, %s:\n%s\nand it was\n%s", agent, how, got, want)
 			}
 		}
+		for how, f := range spoils {
+			if err := f(w.stateFile(agent)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%v", err)
+			}
+			same("its state.json " + how)
+		}
 		same("asked again")
-		if err := os.Remove(w.stateFile(agent)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%v", err)
-		}
-		same("without state.json")
-		same("asked once more")
-		for range 3 {
-			w.spoil(agent)
-			same("with a bad state.json")
-		}
 	}
 }
 

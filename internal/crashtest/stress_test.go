@@ -84,7 +84,7 @@ func (w *world) settle() *census {
 // was seen. In memory, where most happens in a second, and on a disk, whose
 // syncs take their time.
 func TestStress(t *testing.T) {
-	d := duration(t, 5*time.Second)
+	d := duration(t, 3*time.Second)
 	if dir := os.Getenv("ATM_STRESS_DIR"); dir != "" {
 		stress(t, dir, d)
 	} else if os.Getenv("ATM_STRESS") == "" {
