@@ -307,3 +307,44 @@ func TestFindOwner(t *testing.T) {
 		t.Errorf("init in a root with somebody else's team: %v", err)
 	}
 }
+
+// A root named as the kernel has its path is opened at once; whatever else is
+// left to Find.
+func TestOpenNamed(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := filepath.Join(dir, "root")
+	if _, err := Make(root); err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(dir, "other")
+	newer := filepath.Join(dir, "newer")
+	link := filepath.Join(dir, "link")
+	if err := errors.Join(os.Mkdir(other, 0o700), os.Mkdir(newer, 0o700), os.WriteFile(filepath.Join(newer, "FORMAT"), []byte("2\n"), 0o600), os.Symlink(root, link)); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		ok   bool
+	}{
+		{root, true}, {root + "/", true}, {other + "/../root", true}, {root + "/.", true},
+		{link, false}, {link + "/../root", false}, {other, false}, {newer, false}, {filepath.Join(dir, "absent"), false}, {"root", false}, {"", false},
+	} {
+		r, ok := OpenNamed(Place{Env: c.name})
+		if ok != (c.ok && runtime.GOOS == "linux") {
+			t.Errorf("%q: %v", c.name, ok)
+		}
+		if !ok {
+			continue
+		}
+		found, _, err := Find(Place{Env: c.name})
+		if err != nil || r.Found != found {
+			t.Errorf("%q: %+v, and Find has %+v, %v", c.name, r.Found, found, err)
+		}
+		if err := errors.Join(r.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+}
