@@ -55,12 +55,29 @@ func (b *Box) Snapshot() (s Snapshot, ok bool) {
 // Base reads events/base.json, from which a fold begins: the events up to it
 // may be archived. False when there is none.
 func (b *Box) Base() (s Snapshot, ok bool) {
+	s, ok, _ = b.ReadBase()
+	return s, ok
+}
+
+// ReadBase is Base, with the error where there is one that cannot be read: a
+// fold that begins without it would be wrong.
+func (b *Box) ReadBase() (s Snapshot, ok bool, err error) {
 	dir, err := b.eventsDir()
 	if err != nil || dir == nil {
-		return s, false
+		return s, false, err
 	}
 	defer dir.Close()
-	return readSnapshot(dir, baseFile)
+	if has, err := dir.Has(baseFile); err != nil || !has {
+		return s, false, err
+	}
+	data, err := dir.ReadFile(baseFile, maxSnapshot)
+	if err != nil {
+		return s, false, err
+	}
+	if json.Unmarshal(data, &s) != nil || s.Seq == 0 {
+		return Snapshot{}, false, nil
+	}
+	return s, true, nil
 }
 
 // ArchivedEvents is where ArchiveEvents puts what is old, for people.

@@ -24,7 +24,9 @@ func (t *Team) State(name wire.Name) (*reducer.State, error) {
 	f := folding{box: t.Box(name)}
 	defer f.close()
 	if !f.cached() {
-		f.restart()
+		if err := f.restart(); err != nil {
+			return nil, err
+		}
 	}
 	n, err := f.on(0)
 	if err != nil {
@@ -76,14 +78,19 @@ func (f *folding) take(s mailbox.Snapshot) bool {
 }
 
 // restart begins at base.json, or at the first event.
-func (f *folding) restart() {
+func (f *folding) restart() error {
 	after := uint64(0)
-	if s, ok := f.box.Base(); ok && f.take(s) {
+	s, ok, err := f.box.ReadBase()
+	if err != nil {
+		return err
+	}
+	if ok && f.take(s) {
 		after = s.Seq
 	} else {
 		f.state = reducer.State{}
 	}
 	f.at = f.box.Events(after)
+	return nil
 }
 
 // on folds what follows, up to an event (0: all there is), and counts it.
@@ -124,7 +131,9 @@ func (t *Team) ArchiveEvents(ctx context.Context, name wire.Name, before time.Ti
 	return box.ArchiveEvents(ctx, before, dry, func(upTo uint64) (mailbox.Snapshot, error) {
 		f := folding{box: box}
 		defer f.close()
-		f.restart()
+		if err := f.restart(); err != nil {
+			return mailbox.Snapshot{}, err
+		}
 		if _, err := f.on(upTo); err != nil {
 			return mailbox.Snapshot{}, err
 		}
