@@ -67,7 +67,9 @@ func (b *Box) openLog() (*eventLog, error) {
 		if err == nil {
 			err = l.known()
 		}
-	} else if base, ok := readSnapshot(dir, baseFile); err == nil && ok {
+	} else if err == nil {
+		var base Snapshot
+		base, _, err = b.ReadBase()
 		l.seq = base.Seq // numbers go on
 	}
 	delete(r.sub, "events") // it is the log's now

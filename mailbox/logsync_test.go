@@ -2,6 +2,7 @@ package mailbox
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -86,4 +87,30 @@ func TestKnownEventIsSynced(t *testing.T) {
 	if want := []string{segmentName(1)}; !slices.Equal(s.done, want) {
 		t.Errorf("synced %v, want %v", s.done, want)
 	}
+}
+
+// Where all segments are gone numbers go on after the base; one that cannot be
+// read is no reason to begin anew.
+func TestNumbersGoOnAfterTheBase(t *testing.T) {
+	broken := true
+	bob := openStore(t, scratch(t), func(op atomicfile.Op, name string) error {
+		if broken && op == atomicfile.OpRead && filepath.Base(name) == baseFile {
+			return syscall.EIO
+		}
+		return nil
+	}, "bob").Box("bob")
+	if err := os.Mkdir(filepath.Join(bob.Path(), "events"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(bob.Path(), "events", baseFile), []byte(`{"version":1,"seq":7,"crc":1,"state":{}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := bob.Append(ctx, AppendOptions{}, note("")); !errors.Is(err, syscall.EIO) {
+		t.Errorf("error %v", err)
+	}
+	broken = false
+	appendEvents(t, bob, "eight")
+	c := bob.Events(7)
+	defer c.Close()
+	same(t, next(t, c), "8 eight")
 }
