@@ -99,7 +99,7 @@ func TestNumbersGoOnAfterTheBase(t *testing.T) {
 		}
 		return nil
 	}, "bob").Box("bob")
-	if err := os.Mkdir(filepath.Join(bob.Path(), "events"), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(bob.Path(), "events"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(bob.Path(), "events", baseFile), []byte(`{"version":1,"seq":7,"crc":1,"state":{}}`), 0o600); err != nil {
