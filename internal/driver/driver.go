@@ -1,0 +1,179 @@
+// Package driver says what the screen of an agent in a terminal means.
+//
+// A [Driver] is a table: how one program draws its input box, its dialogs, its
+// title, its busy line, and which keys it takes. [Driver.Read] turns a screen
+// into a [Reading]: what the agent does, what it asks, whether a message typed
+// now would be taken as one. The tables were made from recorded screens of
+// Claude Code 2.1, Codex 0.169, Gemini CLI 0.61 and opencode 1.18.
+//
+// Evidence counts in this order: a dialog on the screen, the title, the bottom
+// of the screen. Busy needs one witness, idle needs all of them: a title that
+// looks idle does not outweigh a busy line, and an empty box does not outweigh
+// a busy title. Only what stands at the bottom, where the program itself draws,
+// is believed; an answer or a person may quote a dialog, a busy line or a box.
+//
+// What may be relied on: everything here is pure and never panics, whatever is
+// on the screen; Prompt is never true while a dialog of a known shape is at the
+// bottom of the screen, while a redraw frame is open, while the box holds
+// anything, or on a screen without the agent's own box and the cursor in it.
+//
+// What a caller must add is time. A screen is a moment: programs that draw
+// without frames pass through moments that are true but do not last (Codex
+// draws its prompt before it asks for trust, Claude Code goes back to its idle
+// title before its dialog stands). Prompt is to be believed after it held for
+// [Settle], the first time after a start for [FirstSettle]; a dialog after it
+// held, with the same Print, for [DialogSettle]. Before keys are pressed into a
+// dialog the screen is read again: an [Option]'s Keys hold for the screen they
+// were read from.
+package driver
+
+import (
+	"time"
+
+	"github.com/agentteammail/atm/internal/screen"
+	"github.com/agentteammail/atm/reducer"
+)
+
+// How long a reading must have held before it is acted upon.
+const (
+	FirstSettle  = time.Second
+	Settle       = 500 * time.Millisecond
+	DialogSettle = 200 * time.Millisecond
+)
+
+// A Reading is what a screen means.
+//
+// Activity is Idle at a prompt, and Error at a prompt above which the last turn
+// ended in an error: Prompt, not Activity, says whether a message would be
+// taken. The zero Reading is that of a program of which nothing was seen yet.
+type Reading struct {
+	Activity reducer.Activity
+	Detail   string  // the tool, "permission", "question", "trust", "API retry 4/10", "compacting", a usage limit's line
+	Dialog   *Dialog // what is asked; nil while nothing is
+	Draft    string  // what a person, or we, left in the input box; lines joined by newlines as shown
+	HasDraft bool
+	Prompt   bool   // what is typed now would be taken as a message
+	Why      string // why Prompt is false: "dialog", "busy", "draft", "no prompt on the screen", …
+	Stale    bool   // a redraw frame is open: all but Prompt is from the reading before
+
+	memory memory
+}
+
+// memory is what a reading hands on to the next.
+type memory struct {
+	paste  bool   // plain: the program has asked for bracketed paste once
+	prompt string // plain: the prompt as it last stood before anything was typed
+}
+
+// A Dialog is a question that a program puts in place of its input box.
+type Dialog struct {
+	Kind    string // permission, trust, question, unknown
+	Print   string // the same as long as the same question stands; another for another command
+	Prompt  string // what a person reads above the options
+	Tool    string // as Claude Code names it, whatever the program: Bash, Edit, WebFetch; "" when the screen does not show it for sure
+	Input   string // what the tool is about to do, whole: a command, a path, an address
+	Options []Option
+}
+
+// An Option is one answer to a dialog.
+type Option struct {
+	ID    string // its number as shown, or "allow-once" and the like where there are none
+	Label string
+	Keys  string // the bytes that choose it, on the screen it was read from
+	Allow bool
+	Deny  bool
+	// Always: allowed beyond this one call. Never pressed for an "allow" of one call.
+	Always bool
+}
+
+// Allowing returns the option that allows this one call and no more.
+func (d *Dialog) Allowing() (Option, bool) {
+	for _, o := range d.Options {
+		if o.Allow && !o.Always {
+			return o, true
+		}
+	}
+	return Option{}, false
+}
+
+// Denying returns the option that denies and ends the dialog.
+func (d *Dialog) Denying() (Option, bool) {
+	for _, o := range d.Options {
+		if o.Deny {
+			return o, true
+		}
+	}
+	return Option{}, false
+}
+
+// A Driver is the table of one program. The ones returned by [Named] are shared
+// and read only.
+type Driver struct {
+	Name  string
+	Plain bool // a shell or REPL: no envelope, one message at a time
+
+	program string // plain: the command's name, where ForCommand knew it
+
+	commands  []string // names of the program
+	packages  []string // its packages, as node and its kin run them
+	interrupt []string // keys that stop a turn, one write each
+	pause     time.Duration
+
+	titles []title
+	box    box
+	foot   []note // texts below the box
+	rows   []row  // marks in the transcript, first match wins
+	asks   asks   // how it asks
+}
+
+// Submit is the key that sends what stands in the box. It goes in a write of
+// its own, SubmitDelay after the text: in one write with the text Codex and
+// Gemini CLI take it for a line break, Claude Code does so with long text.
+const Submit = "\r"
+
+// SubmitDelay is how long to wait between n bytes of text and [Submit].
+func (d *Driver) SubmitDelay(n int) time.Duration {
+	return min(150*time.Millisecond+time.Duration(n/100)*time.Millisecond, time.Second)
+}
+
+// InterruptKeys are the keys that end a turn, to be written one by one with
+// InterruptPause between them. Never Ctrl-C for an agent: it leaves Codex and
+// opencode.
+func (d *Driver) InterruptKeys() [][]byte {
+	keys := make([][]byte, len(d.interrupt))
+	for i, k := range d.interrupt {
+		keys[i] = []byte(k)
+	}
+	return keys
+}
+
+// InterruptPause is the pause between the InterruptKeys: long enough for the
+// program to have seen the first, short enough to count as twice.
+func (d *Driver) InterruptPause() time.Duration { return d.pause }
+
+// OneLine reports whether text must be typed as a single line: without
+// bracketed paste every newline would submit.
+func (d *Driver) OneLine(m screen.Modes) bool { return !m.Paste }
+
+// Named returns the driver of that name.
+func Named(name string) (*Driver, bool) {
+	switch name {
+	case "claude":
+		return &claude, true
+	case "codex":
+		return &codex, true
+	case "gemini":
+		return &gemini, true
+	case "opencode":
+		return &opencode, true
+	case "plain":
+		return &plain, true
+	}
+	return nil, false
+}
+
+// Names returns the names that Named knows, the agents first.
+func Names() []string { return []string{"claude", "codex", "gemini", "opencode", "plain"} }
+
+// agents are the drivers that are recognised.
+func agents() []*Driver { return []*Driver{&claude, &codex, &gemini, &opencode} }
