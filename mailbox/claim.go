@@ -24,11 +24,12 @@ type claim struct {
 	At      time.Time `json:"at"`
 	Session string    `json:"session,omitempty"` // "": a runner's
 
-	// Of hooks only.
-	Call  string    `json:"call,omitempty"`  // which call of the session's it was
-	Going bool      `json:"going,omitempty"` // its answer is not known to be out
-	Ended bool      `json:"ended,omitempty"` // the session ended after it
+	Ended bool      `json:"ended,omitempty"` // the session, or the runner, ended after it
 	Again []wire.ID `json:"again,omitempty"` // of IDs: handed over before, in vain
+
+	Run   string `json:"run,omitempty"`   // a runner's: which hold of its lock it was made under
+	Call  string `json:"call,omitempty"`  // a hook's: which call of the session's it was
+	Going bool   `json:"going,omitempty"` // a hook's: its answer is not known to be out
 
 	Others []claim `json:"others,omitempty"`
 }
@@ -95,9 +96,9 @@ func (r *room) setClaims(all []claim) error {
 	}
 	slices.SortStableFunc(left, func(a, b claim) int {
 		switch {
-		case a.Session == "" && b.Session != "":
+		case a.typed() && !b.typed():
 			return -1
-		case a.Session != "" && b.Session == "":
+		case !a.typed() && b.typed():
 			return 1
 		}
 		return b.At.Compare(a.At)
@@ -123,15 +124,18 @@ func (r *room) forgetRead(c *claim) bool {
 	return len(c.IDs) < n
 }
 
+// typed reports whether a claim is of a runner that is not known to be dead.
+func (c *claim) typed() bool { return c.Session == "" && !c.Ended }
+
 // holds reports whether a claim counts: a runner's while the runner runs, a
 // session's for some minutes unless it ended.
 func (c *claim) holds(now time.Time, running bool) bool {
 	age := now.Sub(c.At).Abs() // also when the clock was set back
 	switch {
-	case c.Session == "":
-		return running
 	case c.Ended:
 		return false
+	case c.Session == "":
+		return running
 	case c.Going:
 		return age < claimGoes
 	}
@@ -146,7 +150,7 @@ func (r *room) inHands(now time.Time) (typed, handed map[wire.ID]bool, err error
 		return nil, nil, err
 	}
 	running := false
-	if slices.ContainsFunc(all, func(c claim) bool { return c.Session == "" }) {
+	if slices.ContainsFunc(all, func(c claim) bool { return c.typed() }) {
 		if running, err = r.box.store.Running(r.box.agent); err != nil {
 			return nil, nil, err
 		}

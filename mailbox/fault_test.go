@@ -138,6 +138,29 @@ func (r *faultRun) read() error {
 	return errors.Join(err, batch.Unmarked, batch.Unlogged)
 }
 
+// types does what a runner does with bob's mail.
+func (r *faultRun) types() error {
+	runner, err := r.HoldRunner(ctx, "bob")
+	if err != nil {
+		return err
+	}
+	defer runner.Release()
+	if _, err := r.bob.Unfinished(ctx); err != nil {
+		return err
+	}
+	c, err := r.bob.Claim(ctx, r.ids)
+	if err != nil {
+		return err
+	}
+	for _, it := range c.Items {
+		r.shown[it.ID]++
+		if r.showing != nil {
+			r.showing(it.ID)
+		}
+	}
+	return c.Taken(ctx)
+}
+
 // in fails unless a message of bob's is in one of these places.
 func (r *faultRun) in(id wire.ID, places ...string) {
 	r.t.Helper()

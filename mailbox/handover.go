@@ -202,7 +202,7 @@ func (r *room) book(call HookCall) (*book, error) {
 		return b, err
 	}
 	running := false
-	if slices.ContainsFunc(b.claims, func(c claim) bool { return c.Session == "" }) {
+	if slices.ContainsFunc(b.claims, func(c claim) bool { return c.typed() }) {
 		if running, err = r.box.store.Running(r.box.agent); err != nil {
 			return b, err
 		}

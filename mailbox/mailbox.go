@@ -79,6 +79,7 @@ type Store struct {
 	locks     *lockRoom
 	logs      openLogs
 	standings standings
+	runners   runners
 }
 
 // OpenStore opens the mailboxes in dir, which the store closes with itself.

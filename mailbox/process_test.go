@@ -52,6 +52,8 @@ var roles = map[string]func(*process){
 	"once":   (*process).once,
 	"does":   (*process).does,
 	"hook":   (*process).hook,
+	"type":   (*process).types,
+	"turn":   (*process).turn,
 }
 
 // The mailboxes of a stress run: in bob's nothing goes back to unread, in

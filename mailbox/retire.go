@@ -22,16 +22,22 @@ const retiredStamp = "20060102T150405.000000000Z"
 // the team's directory.
 func (s *Store) Retire(ctx context.Context, agent wire.Name) (string, error) {
 	b := s.Box(agent)
-	unlock, err := b.lockAll(ctx, b.seen)
-	if err != nil {
-		return "", err
-	}
-	defer unlock()
 	if running, err := s.Running(agent); err != nil {
 		return "", err
 	} else if running {
 		return "", fmt.Errorf("%s %w", b.Address(), ErrRunning)
 	}
+	// None may start while the mailbox goes.
+	runner, err := s.HoldRunner(ctx, agent)
+	if err != nil {
+		return "", err
+	}
+	defer runner.Release()
+	unlock, err := b.lockAll(ctx, b.seen)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
 	if err := b.seen(); err != nil {
 		return "", err
 	}

@@ -116,6 +116,26 @@ var faultScenes = map[string]faultScene{
 			r.in(r.ids[2], placeCur)
 		},
 	},
+	"type": {
+		setup: func(r *faultRun) { r.given(2, false); r.given(1, true) },
+		act:   (*faultRun).types,
+		after: func(r *faultRun) {
+			for i, id := range r.ids {
+				switch {
+				case r.shown[id] == 0:
+					r.in(id, placeNew)
+				case i == 2:
+					r.in(id, placeNew, placeCur)
+				default:
+					r.in(id, placeNew, placeDone)
+				}
+			}
+			r.must(r.types())
+			r.in(r.ids[0], placeDone)
+			r.in(r.ids[1], placeDone)
+			r.in(r.ids[2], placeCur)
+		},
+	},
 	"take": {
 		setup: func(r *faultRun) { r.given(1, true) },
 		act:   func(r *faultRun) error { _, err := r.bob.Take(ctx, r.ids[0]); return err },
