@@ -2,8 +2,10 @@ package teams
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/mailbox"
@@ -46,6 +48,8 @@ type Member struct {
 	Bad      int         `json:"bad,omitempty"`
 	PID      int64       `json:"pid,omitempty"`
 	ReadAt   *time.Time  `json:"read_at,omitempty"` // the newest message_read
+
+	Inject string `json:"inject,omitempty"` // how its runner brings mail: body, pointer, off; "": not known
 
 	Running bool      `json:"-"` // the runner's lock is held
 	Started time.Time `json:"-"` // what a runner started last
@@ -110,7 +114,29 @@ func (t *Team) memberOf(name wire.Name, s *reducer.State, running bool, now time
 	if s.Run != nil {
 		m.Started = s.Run.Started
 	}
+	if running {
+		m.Inject = t.injects(name)
+	}
 	return m
+}
+
+// injects is how a member's runner says that it brings mail, "" where it does
+// not say.
+func (t *Team) injects(name wire.Name) string {
+	d, err := t.Dir().Walk(string(name), "run")
+	if err != nil {
+		return ""
+	}
+	defer d.Close()
+	data, err := d.ReadFile("run.json", 64<<10)
+	if err != nil {
+		return ""
+	}
+	var run struct{ Inject string }
+	if json.Unmarshal(data, &run) != nil || !slices.Contains(Injects, run.Inject) {
+		return ""
+	}
+	return run.Inject
 }
 
 func moment(t time.Time) *time.Time {
@@ -225,6 +251,12 @@ func (m Member) Word(now time.Time) string {
 	switch m.State {
 	case reducer.WordPerson:
 		return "person"
+	case reducer.WordIdle, reducer.WordBusy, reducer.WordStarting, reducer.WordBlocked:
+		if m.Running && m.Inject == "off" {
+			return strings.TrimSuffix(state+"; nothing is typed in; "+last, "; ")
+		}
+	}
+	switch m.State {
 	case reducer.WordBlocked:
 		return "blocked: " + m.about()
 	case reducer.WordOff:
@@ -234,8 +266,14 @@ func (m Member) Word(now time.Time) string {
 		return "off"
 	case reducer.WordIdle, reducer.WordBusy, reducer.WordStarting, reducer.WordError:
 		switch {
+		case m.Running && m.State == reducer.WordIdle && m.Inject == "pointer":
+			return "idle: told of it now"
 		case m.Running && m.State == reducer.WordIdle:
 			return "idle: typed in now"
+		case m.Running && m.State == reducer.WordError:
+			return "error: " + m.about() + "; typed in when idle"
+		case m.Running && m.Inject == "pointer":
+			return state + ": told of it when idle"
 		case m.Running:
 			return state + ": typed in when idle"
 		case hooked && m.State == reducer.WordBusy && m.Presence == reducer.Online:

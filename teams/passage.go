@@ -16,8 +16,8 @@ type Passage struct {
 	ID wire.ID
 
 	Announced, Read, Acked Mark
-	Failed                 Mark // the last time it could not be typed in
-	Reason                 string
+	Failed                 Mark   // the last time it could not be typed in
+	Outcome, Reason        string // of that
 	Turn                   string // it was handed into; "": not known to be
 	Began, Ended           Mark
 	Status                 string // of the turn, once it ended
@@ -25,6 +25,7 @@ type Passage struct {
 	state   reducer.State
 	opened  map[string]Mark // the turns that are open, by session
 	handed  bool
+	typing  bool   // somebody types it
 	session string // into which it was handed; "": it was not said, until the turn has begun
 }
 
@@ -55,6 +56,9 @@ func (p *Passage) Step(e *wire.Event) {
 			p.Turn = e.TurnID // which may begin with what comes
 		}
 		p.begin(e, about)
+		if e.Kind == wire.EventRead && about && !p.Began.Is() && !p.Announced.Is() && p.Turn == "" {
+			p.handed = p.typing // read between two turns, it belongs to none
+		}
 		return
 	}
 	now, was := turnOf(p.state.Turns, p.session), turnOf(before, p.session)
@@ -113,19 +117,19 @@ func (p *Passage) hand(e *wire.Event) {
 	here := Mark{e.Seq, e.At}
 	switch e.Kind {
 	case wire.EventAnnounced, wire.EventInjected:
-		p.Announced, p.handed, p.Failed = here, true, Mark{}
+		p.Announced, p.handed, p.typing, p.Failed = here, true, false, Mark{}
 	case wire.EventInjecting:
-		p.handed = true // its turn may begin before it is known to be in
+		p.handed, p.typing = true, true // its turn may begin before it is known to be in
 	case wire.EventRead:
 		p.Read, p.handed = here, true
 	case wire.EventAcked:
 		p.Acked = here
 		return
 	case wire.EventInjectionFailed:
-		p.Failed, p.handed = here, p.Announced.Is() || p.Read.Is()
-		p.Reason = e.Field("reason")
+		p.Failed, p.handed, p.typing = here, p.Announced.Is() || p.Began.Is(), false
+		p.Outcome, p.Reason = e.Field("outcome"), e.Field("reason")
 		if p.Reason == "" {
-			p.Reason = e.Field("outcome")
+			p.Reason = p.Outcome
 		}
 		return
 	}

@@ -15,11 +15,13 @@ const (
 	maxRoster  = 1 << 20
 )
 
-// Roster is what team.toml says about who the members are. Which members there
-// are is not its business: an agent is a directory.
+// Roster is what team.toml says about who the members are, read leniently: what
+// else is wrong in it keeps nobody from being known. All of it is Plan. Which
+// members there are is not its business: an agent is a directory.
 type Roster struct {
-	Lead    wire.Name                `toml:"lead"`
-	Members map[wire.Name]RosterItem `toml:"members"`
+	Lead      wire.Name                `toml:"lead"`
+	Approvers []wire.Name              `toml:"approvers"` // nil: not said
+	Members   map[wire.Name]RosterItem `toml:"members"`
 }
 
 // RosterItem is what it says about one member.

@@ -24,7 +24,11 @@ func happen(t testing.TB, team *Team, agent wire.Name, events ...string) {
 	var list []wire.Event
 	for _, s := range events {
 		words := strings.Fields(s)
-		e := wire.Event{Source: "cli", Kind: words[0]}
+		e := wire.Event{Source: "cli"}
+		if words[0] == "pty" || words[0] == "hook" {
+			e.Source, words = words[0], words[1:]
+		}
+		e.Kind = words[0]
 		for _, w := range words[1:] {
 			k, v, _ := strings.Cut(w, "=")
 			switch k {

@@ -3,6 +3,7 @@ package teams
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/mailbox"
@@ -26,19 +27,24 @@ type Traced struct {
 	Gate   string        `json:"gate,omitempty"` // what the next stage waits for, and the command to do about it
 }
 
-// Trace says how far a message got at each recipient.
-func (r *Root) Trace(ctx context.Context, m *wire.Message) []Traced {
+// Live asks a member's runner why nothing is typed in just now: "" where nothing
+// keeps it from that, or where it does not say.
+type Live func(ctx context.Context, b *mailbox.Box) (gate string)
+
+// Trace says how far a message got at each recipient. live may be nil: then only
+// what the events tell is known of a gate.
+func (r *Root) Trace(ctx context.Context, m *wire.Message, live Live) []Traced {
 	var out []Traced
 	sender, _ := r.Mailbox(m.From)
 	for _, a := range m.To {
-		out = append(out, r.traceTo(ctx, m, a, sender))
+		out = append(out, r.traceTo(ctx, m, a, sender, live))
 	}
 	return out
 }
 
 var stages = []string{"stored", "announced", "read", "turn_started", "turn_done", "acked", "replied"}
 
-func (r *Root) traceTo(ctx context.Context, m *wire.Message, a wire.Address, sender *mailbox.Box) Traced {
+func (r *Root) traceTo(ctx context.Context, m *wire.Message, a wire.Address, sender *mailbox.Box, live Live) Traced {
 	t := Traced{To: a.String()}
 	found := map[string]*Stage{}
 	for _, s := range stages {
@@ -100,7 +106,11 @@ func (r *Root) traceTo(ctx context.Context, m *wire.Message, a wire.Address, sen
 	case t.State == mailbox.Unread:
 		row, err := team.Glance(a.Agent)
 		if err == nil {
-			t.Gate = gate(row, p, time.Now())
+			why := ""
+			if live != nil && row.Running {
+				why = live(ctx, b)
+			}
+			t.Gate = gate(row, p, m, why, time.Now())
 		}
 	case t.State == mailbox.Owed && found["acked"].Evidence == nil:
 		t.Gate = fmt.Sprintf("%s has not acknowledged it: atm wait --acked %s", a.Agent, m.ID.Short(6))
@@ -109,30 +119,73 @@ func (r *Root) traceTo(ctx context.Context, m *wire.Message, a wire.Address, sen
 }
 
 // gate says what keeps an unread message from its recipient, and what to do.
-func gate(m Member, p *Passage, now time.Time) string {
+// why is what the recipient's runner says to that.
+func gate(m Member, p *Passage, msg *wire.Message, why string, now time.Time) string {
 	since := ""
 	if m.Since != nil {
 		since = " since " + mailbox.Span(now.Sub(*m.Since))
 	}
+	say := func(format string, args ...any) string { return "unread; " + fmt.Sprintf(format, args...) }
+	name := m.Name
 	switch {
 	case m.State == reducer.WordPerson:
-		return fmt.Sprintf("unread; %s is a person, who reads it when they look", m.Name)
-	case p.Failed.Is():
-		return fmt.Sprintf("unread; typing it in failed (%s) and is tried again when %s has done something: atm status %s", mailbox.Escape(p.Reason), m.Name, m.Name)
-	case p.Announced.Is():
-		return fmt.Sprintf("unread; it was handed to %s, and counts as read when its hooks are next called: atm status %s", m.Name, m.Name)
-	case m.State == reducer.WordBlocked:
-		return fmt.Sprintf("unread; %s waits for an answer itself (%s)%s: atm status %s", m.Name, m.about(), since, m.Name)
-	case m.State == reducer.WordBusy && m.handed() && !m.Running:
-		return fmt.Sprintf("unread; %s is busy%s, and gets it in the course of this turn: atm wait --idle %s", m.Name, since, m.Name)
-	case m.State == reducer.WordBusy && m.Running:
-		return fmt.Sprintf("unread; %s is busy%s: atm wait --idle %s", m.Name, since, m.Name)
-	case m.State == reducer.WordOff:
-		return fmt.Sprintf("unread; %s is off%s, and reads it when it runs again: atm status %s", m.Name, since, m.Name)
+		return say("%s is a person, who reads it when they look", name)
+	case p.Announced.Is() && !m.Running:
+		return say("it was handed to %s, and counts as read when its hooks are next called: atm status %s", name, name)
 	case m.Running:
-		return fmt.Sprintf("unread; %s runs and has not taken it: atm status %s", m.Name, m.Name)
+		return say("%s", m.runs(p, msg, why, since, now))
+	case m.State == reducer.WordBlocked:
+		return say("%s waits for an answer itself (%s)%s: atm status %s", name, m.about(), since, name)
+	case m.State == reducer.WordBusy && m.handed():
+		return say("%s is busy%s, and gets it in the course of this turn: atm wait --idle %s", name, since, name)
+	case m.State == reducer.WordOff:
+		return say("%s is off%s, and gets it when it runs again: atm run %s", name, since, name)
 	case m.handed():
-		return fmt.Sprintf("unread; %s gets it when its next turn begins: atm wait --busy %s", m.Name, m.Name)
+		return say("%s gets it when its next turn begins: atm wait --busy %s", name, name)
 	}
-	return fmt.Sprintf("unread; no runner brings mail to %s, who reads it with atm read", m.Name)
+	return say("no runner brings mail to %s, who reads it with atm read", name)
+}
+
+// runs is gate for one who runs under a runner.
+func (m Member) runs(p *Passage, msg *wire.Message, why, since string, now time.Time) string {
+	name := m.Name
+	failed := ""
+	if p.Failed.Is() {
+		failed = fmt.Sprintf("typing it in failed %s (%s)", mailbox.Age(now, p.Failed.At), mailbox.Clip(mailbox.Escape(p.Reason), 80))
+	}
+	switch {
+	case m.Inject == "off":
+		return fmt.Sprintf("nothing is typed into %s (inject is off), who reads it with atm read", name)
+	case msg.Expired(now):
+		return fmt.Sprintf("it has expired, and is not typed into %s any more", name)
+	case m.Detail == "not answering":
+		return fmt.Sprintf("the runner of %s does not answer: atm doctor", name)
+	case m.State == reducer.WordBlocked || why == "dialog" || why == "it asks something":
+		about := m.about()
+		if m.State != reducer.WordBlocked || about == "" {
+			about, since = "a dialog", ""
+		}
+		return fmt.Sprintf("%s waits for an answer itself (%s)%s: atm pending, then atm approve %s, or atm attach %s", name, about, since, name, name)
+	case strings.Contains(why, "draft"), why == "" && strings.Contains(p.Reason, "draft") && failed != "":
+		return fmt.Sprintf("somebody has begun to write in the prompt of %s, and nothing is typed over that: atm attach %s sends or clears it", name, name)
+	case why == "a person types":
+		return fmt.Sprintf("a person is typing into %s; it is typed in when they pause: atm wait --busy %s", name, name)
+	case m.State == reducer.WordBusy || why == "busy":
+		return fmt.Sprintf("%s is busy%s, and gets it when it is idle: atm wait --idle %s", name, since, name)
+	case m.State == reducer.WordStarting:
+		return fmt.Sprintf("%s is starting%s, and gets it at its first prompt: atm screen %s", name, since, name)
+	case m.State == reducer.WordError:
+		return fmt.Sprintf("%s stopped with an error (%s)%s: atm screen %s", name, m.about(), since, name)
+	case failed != "":
+		return fmt.Sprintf("%s and is tried again when %s has done something: atm screen %s", failed, name, name)
+	case p.typing:
+		return fmt.Sprintf("it is being typed into %s: atm trace %s in a moment", name, msg.ID.Short(6))
+	case p.Announced.Is():
+		return fmt.Sprintf("it was handed to %s, and counts as read when its hooks are next called: atm status %s", name, name)
+	case why != "":
+		return fmt.Sprintf("%s shows no prompt that mail could be typed into (%s): atm screen %s", name, mailbox.Escape(why), name)
+	case m.State == reducer.WordIdle:
+		return fmt.Sprintf("%s is idle, and gets it in a moment: atm wait --busy %s", name, name)
+	}
+	return fmt.Sprintf("%s runs and has not taken it: atm screen %s", name, name)
 }

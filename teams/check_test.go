@@ -1,0 +1,220 @@
+package teams
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+const wholeToml = `lead = "alice"             # absent: the member named lead
+approvers = ["me"]
+
+[members.me]
+person = true
+
+[members.alice]
+role = "lead"
+command = ["codex", "--full-auto"]
+
+[members.bob]
+role = "coder"
+command = ["claude"]
+cwd = "."
+env = { LANG = "C.UTF-8", "X.Y" = "" }
+driver = "auto"
+inject = "body"
+restart = "on-crash"
+size = "120x30"
+prompt = """
+Run ` + "`atm primer`" + `,
+then read your mail."""
+after = ["alice"]
+worktree = false
+
+[[rules]]
+role = "coder"
+tool = "Bash(git *)"
+decision = "allow"
+
+[[rules]]
+agent = "bob"
+tool = "*"
+decision = "deny"
+
+[session]
+enabled = true
+output_capture = "pty"
+allow_human_input = false
+auto_exit_on = "idle_timeout: 300s"
+resume_cmd = "claude --resume '{session_id}'"
+`
+
+func TestCheckToml(t *testing.T) {
+	t.Parallel()
+	p, mistakes := CheckToml([]byte(wholeToml), nil)
+	if len(mistakes) > 0 {
+		t.Fatal(mistakes)
+	}
+	want := &Plan{
+		Lead: "alice", Approvers: []wire.Name{"me"},
+		Members: map[wire.Name]MemberPlan{
+			"me":    {Person: true},
+			"alice": {Role: "lead", Command: []string{"codex", "--full-auto"}},
+			"bob": {
+				Role: "coder", Command: []string{"claude"}, Cwd: ".", Env: map[string]string{"LANG": "C.UTF-8", "X.Y": ""}, Driver: "auto",
+				Inject: "body", Restart: "on-crash", Size: "120x30", Prompt: "Run `atm primer`,\nthen read your mail.", After: []wire.Name{"alice"},
+			},
+		},
+		Rules:   Rules{{Role: "coder", Tool: "Bash(git *)", Decision: Allow}, {Agent: "bob", Tool: "*", Decision: Deny}},
+		Session: SessionPlan{Enabled: true, OutputCapture: "pty", ExitWhenIdle: 5 * time.Minute, ResumeCmd: []string{"claude", "--resume", "{session_id}"}},
+	}
+	if d := cmp.Diff(want, p); d != "" {
+		t.Error(d)
+	}
+	for _, same := range []string{
+		strings.ReplaceAll(wholeToml, "\n", "\r\n"),
+		wholeToml + "# the end, without a line end",
+	} {
+		if p, mistakes := CheckToml([]byte(same), nil); len(mistakes) > 0 {
+			t.Error(mistakes)
+		} else if p.Lead != "alice" {
+			t.Error(p)
+		}
+	}
+	q := p.Policy()
+	data, err := json.Marshal(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back Policy
+	if err := json.Unmarshal(data, &back); err != nil || !back.Equal(q) || back.Decide("bob", "Bash", "git log", false) != Allow || back.MayAnswer("bob", "me", false) != nil {
+		t.Errorf("%s: %+v, %v", data, back, err)
+	}
+	back.Rules[0].Decision = Deny
+	if back.Equal(q) || (Policy{}).Equal(Policy{Approvers: []wire.Name{}}) {
+		t.Error("different policies are equal")
+	}
+	if data, _ := json.Marshal(Policy{Approvers: []wire.Name{}}); !strings.Contains(string(data), `"approvers":[]`) {
+		t.Errorf("nobody is not everybody: %s", data)
+	}
+}
+
+// Every mistake is named, each with its line.
+func TestMistakes(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		about, toml string
+		want        []string // what each line's text begins with
+	}{
+		{"nothing", "", nil},
+		{"comments", "# x\n\n  # y", nil},
+		{"unknown keys", "leed = \"a\"\n[member.bob]\nx = 1\n[members.bob]\ncomand = [\"x\"]\n[[rules]]\ntol = \"x\"\n[session]\nx = 1", []string{
+			`1: there is no key "leed" here`, `2: there is no key "member" here`, `5: there is no key "comand" in members.bob`,
+			`6: a rule needs a tool`, `7: there is no key "tol" in rules`, `9: there is no key "x" in session`,
+		}},
+		{"types", "lead = 1\napprovers = \"me\"\n[members.bob]\nperson = \"yes\"\nrole = true\ncommand = \"claude\"\nenv = [\"A=1\"]\nsize = 120\nworktree = 1\nafter = [1, \"bob\"]\nprompt = 2026-01-02\n[session]\nenabled = 1.5", []string{
+			"1: lead must be a string, and is a number", "2: approvers must be a list such as", "4: person must be true or false, and is a string",
+			"5: role must be a string, and is a boolean", "6: command must be a list such as", "7: env must be a table such as",
+			"8: size must be a string, and is a number", "9: worktree must be true or false", "10: each of after must be a string, and is a number",
+			"11: prompt must be a string, and is a date or time", "13: enabled must be true or false, and is a number",
+		}},
+		{"values", "[members.bob]\ncommand = []\ncwd = \"\"\nenv = { A = 1, ATM_RUN = \"x\", \"a=b\" = \"x\" }\ndriver = \"claud\"\ninject = \"\"\nrestart = \"Always\"\nsize = \"120\"", []string{
+			"2: command is empty", "3: cwd is empty", "4: env.A must be a string", "4: env: atm sets ATM_RUN itself", `4: env: "a=b" is no name`,
+			`5: driver is "claud", and can only be auto, claude`, `6: inject is "", and`, `7: restart is "Always", and`, `8: size: "120" is no size`,
+		}},
+		{"a command with a line for each word", "[members.bob]\ncommand = [\n  \"claude\",\n  # why\n  7,\n]", []string{"5: each of command must be a string"}},
+		{"who there is not", "lead = \"alise\"\napprovers = [\"me\", \"alice\"]\n[members.alice]\nafter = [\"bob\"]\n[[rules]]\nagent = \"carl\"\ntool = \"*\"\ndecision = \"ask\"", []string{
+			`1: lead names "alise", who is no member`, `2: approvers names "me"`, `4: after names "bob"`, `6: agent names "carl"`,
+		}},
+		{"no names", "lead = \"A\"\n[members.\"b c\"]\n[members.all]\n", []string{"1: lead: ", "2: members: ", "3: members: "}},
+		{"a person with a command", "[members.me]\nperson = true\ncommand = [\"x\"]", []string{"3: me is a person"}},
+		{"rules", "[[rules]]\n[[rules]]\ntool = \"Bash(git\"\ndecision = \"alow\"\n[[rules]]\ntool = \"Bash(git:*)\"\n[[rules]]\nrole = \"coder\"\nagent = \"bob\"\ntool = \"(x)\"\ndecision = \"ask\"\n[members.bob]\nrole = \"codes\"", []string{
+			"1: a rule needs a tool", `3: tool: "Bash(git": a pattern stands in parentheses`, `4: decision is "alow", and can only be allow, deny, ask`,
+			"5: a rule needs a decision", `6: tool: "Bash(git:*)": here a * stands for anything`, "7: a rule is for a role or for an agent",
+			`8: nobody has the role "coder"`, `10: tool: "(x)" names no tool`,
+		}},
+		{"rules in one line", "rules = [{ tool = \"*\", decision = \"ask\" }, { tol = 1 }]", []string{`1: there is no key "tol"`, "1: a rule needs a tool"}},
+		{"one rule as a table", "[rules]\ntool = \"*\"", []string{"1: rules must be tables, each under a line [[rules]], and is a table"}},
+		{"round in a circle", "[members.a]\nafter = [\"c\"]\n[members.b]\nafter = [\"a\"]\n[members.c]\nafter = [\"b\"]\n[members.d]\nafter = [\"d\"]", []string{
+			"4: after goes round in a circle: a after c after b after a", "8: after goes round in a circle: d after d",
+		}},
+		{"session", "[session]\noutput_capture = \"tty\"\nauto_exit_on = [\"goal_complete\", \"idle_timeout: 5\"]\nresume_cmd = \"claude '\"", []string{
+			`2: output_capture is "tty"`, `3: auto_exit_on is "idle_timeout: 5"`, "4: resume_cmd:",
+		}},
+		{"twice", "lead = \"a\"\nlead = \"a\"\n[members.a]\n[members.a]\n[members]\n[members]\n", []string{`2: "lead" stands here a second time, after line 1`, `4: "members.a" stands here a second time, after line 3`, `6: "members" stands`}},
+		{"a table and a value", "members.a.role = \"x\"\n[members.a]\nperson = true\nrole.x = 1", []string{`2: "members.a" stands here a second time`}},
+		{"syntax, and what is around it", "leed = \"x\"\nlead = alice\n[members.a]\nperson = 1", []string{`1: there is no key "leed"`, "2: ", "4: person must be"}},
+		{"syntax in a header", "leed = 1\n[members.a\nperson = 1", []string{`1: there is no key "leed"`, "2: "}},
+		{"a string without an end", "lead = \"a", []string{"1: "}},
+		{"no UTF-8", "lead = \"alice\"\n# \xff\n", []string{"2: this is not UTF-8"}},
+		{"what no TOML may be", "a = 08\n", []string{"1: "}},
+		{"a NUL", "[members.a]\nrole = \"\\u0000\"", []string{"2: role holds a NUL"}},
+	} {
+		_, mistakes := CheckToml([]byte(c.toml), nil)
+		var got []string
+		for _, m := range mistakes {
+			got = append(got, fmt.Sprintf("%d: %s", m.Line, m.Text))
+		}
+		ok := len(got) == len(c.want)
+		for i := range got {
+			ok = ok && strings.HasPrefix(got[i], c.want[i])
+		}
+		if !ok {
+			t.Errorf("%s:\n%s\nnot\n%s", c.about, strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+		}
+	}
+	_, mistakes := CheckToml([]byte("leed = \"x\"\n"), nil)
+	if len(mistakes) != 1 || mistakes[0].Word != "leed" || len(mistakes[0].Known) != 5 {
+		t.Errorf("%+v", mistakes)
+	}
+}
+
+// Whatever the file holds, it is read or its mistakes are named, all with lines
+// that there are.
+func FuzzCheckToml(f *testing.F) {
+	f.Add([]byte(wholeToml))
+	for _, s := range []string{"[[rules]]\n[rules.x]\n", "[a]\n[[a]]\n", "a.b=1\n[a]\n", "a={b=1}\na.c=2", "rules=[]\n[[rules]]", "a=[[", "\"\"=1", "[members]\nbob=1"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p, mistakes := CheckToml(data, nil)
+		for _, m := range mistakes {
+			if m.Line < 1 || m.Line > strings.Count(string(data), "\n")+1 || m.Text == "" {
+				t.Errorf("%+v", m)
+			}
+		}
+		if len(mistakes) == 0 {
+			for i := range p.Rules {
+				if p.Rules[i].Tool == "" || p.Rules[i].Decision == "" {
+					t.Errorf("a rule of nothing: %+v", p.Rules[i])
+				}
+			}
+		}
+	})
+}
+
+func TestPlan(t *testing.T) {
+	t.Parallel()
+	team := newTeam(t, newRoot(t), "alice", "bob")
+	if p, err := team.Plan(); err != nil || len(p.Members) != 0 || p.Session.OutputCapture != "pipe" {
+		t.Error(p, err)
+	}
+	path := filepath.Join(team.Dir().Path(), "team.toml")
+	os.WriteFile(path, []byte("lead = \"alice\"\n[members.bob]\nrole = \"coder\"\ncomand = [\"x\"]\nperson = 1\n"), 0o600)
+	p, err := team.Plan()
+	wrong, ok := err.(*TomlError)
+	if !ok || len(wrong.Mistakes) != 2 || p.Lead != "alice" || p.Members["bob"].Role != "coder" {
+		t.Error(p, err)
+	}
+	if want := path + `: line 4: there is no key "comand" in members.bob, and 1 more`; ok && wrong.Error() != want {
+		t.Error(wrong)
+	}
+}

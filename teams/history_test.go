@@ -1,0 +1,128 @@
+package teams
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+func TestHistory(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		about  string
+		events []string
+		want   string // each turn: id status "prompt" "response"
+	}{
+		{"nothing", nil, ""},
+		{"a turn", []string{"turn_started turn=t1 prompt=it", "turn_completed turn=t1 status=completed response=done", "turn_idle turn=t1"}, `t1 completed "it" "done"`},
+		{"one that goes on", []string{"turn_started turn=t1 prompt=a"}, `t1 open "a" ""`},
+		{"nobody said how it ended", []string{"turn_started turn=t1", "pty state_change new=idle"}, `t1  "" ""`},
+		{"said later", []string{"turn_started turn=t1", "pty state_change new=idle", "turn_completed turn=t1 status=interrupted response=half"}, `t1 interrupted "" "half"`},
+		{"the end alone", []string{"turn_completed turn=t1 status=failed error=overloaded"}, `t1 failed "" ""`},
+		{"its end was lost", []string{"turn_started turn=t1 prompt=a", "turn_started turn=t2 prompt=b", "turn_completed turn=t2 status=completed"}, `t1  "a" "" | t2 completed "b" ""`},
+		{"one named late", []string{"state_change new=thinking", "turn_completed turn=t1 status=completed response=x"}, `t1 completed "" "x"`},
+		{"the program dies", []string{"turn_started turn=t1 prompt=a", "exited code=1"}, `t1 failed "a" ""`},
+		{"two sessions", []string{"turn_started session=d1 turn=t1 prompt=a", "session_start session=d2", "turn_started session=d2 turn=t9 prompt=b", "turn_completed session=d2 turn=t9 status=completed response=y", "turn_completed session=d1 turn=t1 status=completed response=x"},
+			`t1 completed "a" "x" | t9 completed "b" "y"`},
+		{"an end of another", []string{"turn_started turn=t1 prompt=a", "turn_completed turn=t0 status=failed response=no"}, `t1 open "a" ""`},
+		{"again after that", []string{"turn_started turn=t1 prompt=a", "turn_completed turn=t1 status=completed response=x", "turn_started turn=t1 prompt=b", "turn_started turn=t2 prompt=c"}, `t1 completed "a" "x" | t2 open "c" ""`},
+	} {
+		team := newTeam(t, newRoot(t), "bob")
+		for _, s := range c.events {
+			happen(t, team, "bob", s)
+		}
+		turns, err := team.History("bob", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, p := range turns {
+			got = append(got, fmt.Sprintf("%s %s %q %q", p.ID, p.Status, p.Prompt, p.Response))
+			if p.Status != TurnOpen && p.Status != "" && p.Ended == nil || p.Status == TurnOpen && p.Ended != nil {
+				t.Errorf("%s: %s ended %v", c.about, p.ID, p.Ended)
+			}
+		}
+		if s := strings.Join(got, " | "); s != c.want {
+			t.Errorf("%s: %s, not %s", c.about, s, c.want)
+		}
+	}
+}
+
+func TestHistoryLimit(t *testing.T) {
+	t.Parallel()
+	team := newTeam(t, newRoot(t), "bob")
+	for i := range 60 {
+		happen(t, team, "bob", fmt.Sprintf("turn_started turn=t%d prompt=%s", i, strings.Repeat("x", 500)))
+		happen(t, team, "bob", fmt.Sprintf("turn_completed turn=t%d status=completed", i))
+	}
+	turns, err := team.History("bob", 5)
+	if err != nil || len(turns) != 5 || turns[0].ID != "t55" || turns[4].ID != "t59" || turns[0].Prompt == "" {
+		t.Error(turns, err)
+	}
+}
+
+// What was handed over while a turn was open went into it.
+func TestHistoryMessages(t *testing.T) {
+	t.Parallel()
+	team := newTeam(t, newRoot(t), "bob")
+	a, b, c := wire.NewID(), wire.NewID(), wire.NewID()
+	for _, s := range []string{
+		"message_read id=" + string(a), "pty turn_started turn=t1", "pty injected turn=t1 id=" + string(b), "message_read id=" + string(c),
+		"pty turn_completed turn=t1 status=completed", "message_read id=" + string(a),
+	} {
+		happen(t, team, "bob", s)
+	}
+	turns, err := team.History("bob", 0)
+	if err != nil || len(turns) != 1 || fmt.Sprint(turns[0].Messages) != fmt.Sprint([]wire.ID{b, c}) {
+		t.Error(turns, err)
+	}
+}
+
+func TestQuestions(t *testing.T) {
+	t.Parallel()
+	team := newTeam(t, newRoot(t), "alice", "bob", "carol")
+	id := wire.NewID()
+	for _, s := range []string{
+		"bob turn_started turn=t1", "bob confirm_required turn=t1 id=" + string(id) + " tool=Bash prompt=Run?",
+		"carol waiting_for_input prompt=Which?", "alice turn_started turn=t1", "alice confirm_required turn=t1 tool=Edit", "alice exited code=0",
+	} {
+		who, event, _ := strings.Cut(s, " ")
+		happen(t, team, wire.Name(who), event)
+	}
+	list, err := team.Pending()
+	if err != nil || len(list) != 2 || list[0].Agent != "bob" || list[0].Kind != "permission" || list[0].Tool != "Bash" || list[0].Prompt != "Run?" ||
+		list[0].Short() != id.Short(6) || list[0].Running || list[1].Agent != "carol" || list[1].Kind != "prompt" || list[1].ID != "" || list[0].Options == nil {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	for _, word := range []string{"bob", string(id), id.Short(6), id.Hex()[:12]} {
+		if q, err := FindQuestion(list, word); err != nil || q.Agent != "bob" {
+			t.Error(word, q, err)
+		}
+	}
+	if q, err := FindQuestion(list, "carol"); err != nil || q.Agent != "carol" {
+		t.Error(q, err)
+	}
+	for _, word := range []string{"", "alice", "dave", "0000"} {
+		if q, err := FindQuestion(list, word); err == nil {
+			t.Error(word, q)
+		}
+	}
+	if _, err := FindQuestion(append(list, list[0]), "bob"); err == nil || err.Error() != `"bob" means 2 open questions` {
+		t.Error(err)
+	}
+}
+
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	for raw, want := range map[string]string{
+		"": "[]", "null": "[]", "7": "[]", `["Yes","No"]`: "[{Yes Yes} {No No}]",
+		`[{"id":"1","label":"Yes"},{"id":"2"},{"label":"No"},{},7]`: "[{1 Yes} {2 2} {No No}]",
+		`[{"optionId":"a","name":"Allow","kind":"allow_once"}]`:     "[{a Allow}]",
+	} {
+		if got := fmt.Sprint(optionsOf([]byte(raw))); got != want {
+			t.Errorf("%s: %s, not %s", raw, got, want)
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package teams
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+// Plan is team.toml whole: how members are started, and what they may do
+// without asking.
+type Plan struct {
+	Lead      wire.Name
+	Approvers []wire.Name // nil: not said
+	Members   map[wire.Name]MemberPlan
+	Rules     Rules
+	Session   SessionPlan
+}
+
+// MemberPlan is how a member is started.
+type MemberPlan struct {
+	Person   bool
+	Role     string
+	Command  []string // nil: started elsewhere
+	Cwd      string   // "": the directory that holds the root, which it is relative to
+	Env      map[string]string
+	Driver   string // "": auto
+	Inject   string // "": body
+	Restart  string // "": on-crash
+	Size     string // "": not said; ParseSize reads it
+	Prompt   string // typed once, at the first idle
+	After    []wire.Name
+	Worktree bool
+}
+
+// SessionPlan is how interactive sessions run.
+type SessionPlan struct {
+	Enabled         bool
+	OutputCapture   string // pipe, pty, log
+	AllowHumanInput bool
+	ExitWhenIdle    time.Duration // 0: never
+	ExitOnGoal      bool          // when the goal is complete
+	ResumeCmd       []string      // words; {session_id} in them is filled in; nil: none
+}
+
+// The words that team.toml and the flags of `atm run` take.
+var (
+	Drivers  = []string{"auto", "claude", "codex", "gemini", "opencode", "plain", "acp"}
+	Injects  = []string{"body", "pointer", "off"}
+	Restarts = []string{"never", "on-crash", "always"}
+)
+
+// ParseSize reads a terminal's size in cells, columns x rows.
+func ParseSize(s string) (cols, rows int, err error) {
+	c, r, ok := strings.Cut(s, "x")
+	if cols, rows = cellCount(c), cellCount(r); !ok || cols < minCells || rows < minCells {
+		return 0, 0, fmt.Errorf("%q is no size of a terminal: columns x rows, each from %d to %d, such as \"120x30\"", s, minCells, maxCells)
+	}
+	return cols, rows, nil
+}
+
+// A terminal's width and height are between these.
+const minCells, maxCells = 2, 1000
+
+// cellCount reads a number of digits alone, 0 for anything else.
+func cellCount(s string) (n int) {
+	if len(s) > len("1000") {
+		return 0
+	}
+	for _, c := range []byte(s) {
+		if c < '0' || c > '9' {
+			return 0
+		}
+		n = 10*n + int(c-'0')
+	}
+	if n > maxCells {
+		return 0
+	}
+	return n
+}
+
+// Mistake is something that is wrong in team.toml.
+type Mistake struct {
+	Line int
+	Text string
+
+	// Word is what was written where only certain words can stand, and Known are
+	// these: the nearest of them was probably meant.
+	Word  string
+	Known []string
+}
+
+func (m Mistake) String() string { return fmt.Sprintf("line %d: %s", m.Line, m.Text) }
+
+// TomlError says all that is wrong with a team.toml.
+type TomlError struct {
+	Path     string
+	Mistakes []Mistake // by line; at least one
+}
+
+func (e *TomlError) Error() string {
+	s := fmt.Sprintf("%s: %s", e.Path, e.Mistakes[0])
+	if n := len(e.Mistakes) - 1; n > 0 {
+		s += fmt.Sprintf(", and %d more", n)
+	}
+	return s
+}
+
+// Plan is what team.toml says, read now and strictly: a *TomlError names every
+// mistake, beside what could be understood. There is a plan of nothing where
+// there is no file.
+func (t *Team) Plan() (*Plan, error) {
+	agents, err := t.Agents()
+	if err != nil {
+		return nil, err
+	}
+	data, err := t.Dir().ReadFile(rosterFile, maxRoster)
+	if errors.Is(err, fs.ErrNotExist) {
+		data, err = nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	p, mistakes := CheckToml(data, agents)
+	if len(mistakes) > 0 {
+		return p, &TomlError{Path: t.Dir().Path() + "/" + rosterFile, Mistakes: mistakes}
+	}
+	return p, nil
+}
