@@ -1,0 +1,82 @@
+package main
+
+import (
+	"cmp"
+	"os"
+
+	"github.com/agentteammail/atm/internal/cmdline"
+	"github.com/agentteammail/atm/wire"
+)
+
+// mayAct refuses what an agent's process may not do to another member of the
+// team: from an agent's environment that is the lead's alone. A person may, and
+// everybody to themselves. Nothing is done at all in a root that came with a
+// clone.
+func (e *env) mayAct(verb string, to wire.Name) error {
+	if !e.root.Accepted {
+		return cmdline.Refused("%s: nobody here made or accepted %s; it may have come with a clone", verb, e.root.Path).WithHint("if it is yours: atm init")
+	}
+	who, agent := e.actor()
+	if !agent || who == to {
+		return nil
+	}
+	lead, err := e.lead()
+	switch {
+	case err != nil: // who cannot be known to lead does not
+		return err
+	case lead != "" && who == lead:
+		return nil
+	case lead == "":
+		return cmdline.Refused("an agent may %s others only as the team's lead, and team %q has none", verb, e.team.Name).
+			WithHint("ask a person, or say what you need: atm send %s \"…\"", to)
+	}
+	return cmdline.Refused("an agent may %s others only as the team's lead, who is %s", verb, lead).
+		WithHint("ask: atm send %s \"Please %s %s: …\"", lead, verb, to)
+}
+
+// actor is the member of this team on whose behalf this process acts, and
+// whether an agent's program started it. Who runs under atm is who its runner
+// says, whatever --as says; "" is nobody of this team.
+func (e *env) actor() (who wire.Name, agent bool) {
+	agent = e.inAgent()
+	said := e.asked()
+	home := e.team.Name
+	if e.Getenv("ATM_RUN") != "" {
+		said = e.Getenv("ATM_AGENT")
+		home = wire.Name(cmp.Or(e.Getenv("ATM_TEAM"), string(home)))
+		if root := e.Getenv("ATM_ROOT"); root != "" && !sameFile(root, e.root.Path) {
+			return "", agent // of another root, where names mean others
+		}
+	}
+	if said == "" {
+		return "", agent
+	}
+	a, err := wire.ParseAddress(said, home)
+	if err != nil || a.Team != e.team.Name {
+		return "", agent
+	}
+	return a.Agent, agent
+}
+
+// lead is the team's lead: whom team.toml names, else the member called lead;
+// "" when there is neither.
+func (e *env) lead() (wire.Name, error) {
+	roster, err := e.team.Roster()
+	if err != nil {
+		return "", err
+	}
+	if roster.Lead == "" && e.team.Box("lead").Exists() {
+		return "lead", nil
+	}
+	return roster.Lead, nil
+}
+
+// sameFile reports whether two paths lead to the same file.
+func sameFile(a, b string) bool {
+	if a == b {
+		return true
+	}
+	x, err1 := os.Stat(a)
+	y, err2 := os.Stat(b)
+	return err1 == nil && err2 == nil && os.SameFile(x, y)
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/agentteammail/atm/internal/cmdline"
+	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/mailbox"
+)
+
+// answerWithin is how long a runner may take to say a word. It does so at once,
+// unless it is stopped or stuck: a machine under load must not look like that.
+const answerWithin = 3 * time.Second
+
+// agent is the mailbox of the first argument's agent; its team is the one in
+// force from then on.
+func (e *env) agent() (*mailbox.Box, error) {
+	if err := e.open(); err != nil {
+		return nil, err
+	}
+	b, err := e.member(e.Args[0])
+	if err != nil {
+		return nil, err
+	}
+	e.team, err = e.root.Team(b.Address().Team)
+	return b, err
+}
+
+// reach connects to an agent's runner.
+func (e *env) reach(ctx context.Context, b *mailbox.Box) (*control.Client, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	slow := time.AfterFunc(control.Patience, func() { e.Warn("the runner of %s has not answered yet; waiting", b.Agent()) })
+	defer slow.Stop()
+	c, err := control.Dial(ctx, runDir(b))
+	if err != nil {
+		return nil, e.explainRunner(b, err)
+	}
+	return c, nil
+}
+
+func runDir(b *mailbox.Box) string { return filepath.Join(b.Path(), "run") }
+
+// explainRunner gives an error of a runner its exit code and the way out.
+func (e *env) explainRunner(b *mailbox.Box, err error) error {
+	name := b.Agent()
+	var said *control.Error
+	var silent *control.NotAnsweringError
+	switch {
+	case errors.As(err, &said):
+		return saidBy(b, said)
+	case errors.Is(err, control.ErrNoRunner):
+		if running, err := b.Store().Running(name); err == nil && running {
+			return cmdline.Failed("%s runs, but its runner does not listen", name).WithHint("again in a moment; atm doctor looks what is wrong")
+		}
+		return cmdline.Failed("%s does not run", name).WithHint("atm run %s -- CMD", name)
+	case errors.As(err, &silent):
+		f := cmdline.Failed("the runner of %s does not answer", name).WithHint("atm doctor")
+		if silent.PID > 0 {
+			f.Message = fmt.Sprintf("the runner of %s, process %d, does not answer", name, silent.PID)
+			f.WithHint("kill -CONT %d, if somebody stopped it; kill -9 %d ends it", silent.PID, silent.PID)
+		}
+		return f
+	case errors.Is(err, control.ErrGone):
+		return cmdline.Failed("the runner of %s ended before it had answered", name).WithHint("atm status %s", name)
+	}
+	return err
+}
+
+// saidBy is what a runner answered instead of doing it.
+func saidBy(b *mailbox.Box, said *control.Error) error {
+	format := cmdline.Failed
+	switch said.Code {
+	case "usage":
+		format = cmdline.Usage
+	case "ambiguous":
+		format = cmdline.Ambiguous
+	case "not_found":
+		format = cmdline.NotFound
+	case "timeout":
+		format = cmdline.Timeout
+	case "locked":
+		format = cmdline.Locked
+	case "refused":
+		format = cmdline.Refused
+	}
+	f := format("%s: %s", b.Agent(), said.Message)
+	if said.Hint != "" {
+		return f.WithHint("%s", said.Hint)
+	}
+	return f.WithHint("atm screen %s", b.Agent())
+}
+
+// askRunner reaches the runner of the first argument's agent, has it do something and
+// says in one line what came of it.
+func (e *env) askRunner(ctx context.Context, verb string, do func(*control.Client) (control.Outcome, error)) error {
+	b, err := e.agent()
+	if err != nil {
+		return err
+	}
+	if err := e.mayAct(verb, b.Agent()); err != nil {
+		return err
+	}
+	c, err := e.reach(ctx, b)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	o, err := do(c)
+	if err != nil {
+		return e.explainRunner(b, err)
+	}
+	return e.sayOutcome(b, o)
+}
+
+// sayOutcome prints what a runner did.
+func (e *env) sayOutcome(b *mailbox.Box, o control.Outcome) error {
+	if e.JSON() {
+		return e.PrintJSON(struct {
+			Agent string `json:"agent"`
+			control.Outcome
+		}{string(b.Agent()), o})
+	}
+	line := fmt.Sprintf("%s: %s", b.Agent(), mailbox.Escape(o.Done))
+	if o.Detail != "" {
+		line += " (" + mailbox.Escape(o.Detail) + ")"
+	}
+	const most = 5
+	for i, p := range o.Ended {
+		switch {
+		case i == most:
+			line += fmt.Sprintf(", %d more", len(o.Ended)-most)
+		case i > most:
+		case i == 0:
+			line += "; ended with it: " + mailbox.Clip(mailbox.Escape(p), 60)
+		default:
+			line += ", " + mailbox.Clip(mailbox.Escape(p), 60)
+		}
+	}
+	return e.print("%s", line)
+}

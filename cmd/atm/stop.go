@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/agentteammail/atm/internal/cmdline"
+	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/mailbox"
+)
+
+var stopVerb = &cmdline.Verb{
+	Name: "stop", Args: "NAME", Summary: "end an agent, everything it started, and its runner",
+	Examples: []string{"atm stop bob", "atm stop bob --grace 30s"},
+	Notes:    []string{"Asks, then TERM, then KILL. Its mail stays. One that does not run: exit 0."},
+	Flags: []cmdline.Flag{
+		{Name: "grace", Kind: cmdline.Duration, Arg: "D", Usage: "how long it may take to end by itself"},
+	},
+	Guesses: []string{"kill", "quit"},
+	MinArgs: 1, MaxArgs: 1,
+	Run: long(stopAgent),
+}
+
+// releaseWithin is how long a runner may take, after it has said that all is
+// ended, to be gone itself.
+const releaseWithin = 5 * time.Second
+
+func stopAgent(ctx context.Context, e *env) error {
+	if e.Given("grace") && e.Duration("grace") < time.Millisecond {
+		return cmdline.Usage("--grace is at least a millisecond").WithHint("atm stop %s --grace 1s", cmdline.Escape(e.Args[0]))
+	}
+	b, err := e.agent()
+	if err != nil {
+		return err
+	}
+	if err := e.mayAct("stop", b.Agent()); err != nil {
+		return err
+	}
+	c, err := e.reach(ctx, b)
+	if err != nil {
+		return e.stoppedBefore(b, err)
+	}
+	defer c.Close()
+	o, err := c.Stop(ctx, control.StopRequest{Grace: e.Duration("grace")})
+	if err != nil && !errors.Is(err, control.ErrGone) { // gone is what it was asked to be
+		return e.explainRunner(b, err)
+	}
+	if err != nil {
+		o = control.Outcome{Done: "stopped"}
+	}
+	if err := e.untilReleased(ctx, b); err != nil {
+		return err
+	}
+	return e.sayOutcome(b, o)
+}
+
+// stoppedBefore is no error where nothing runs: that is what was asked for.
+func (e *env) stoppedBefore(b *mailbox.Box, err error) error {
+	if running, probe := b.Store().Running(b.Agent()); probe != nil || running || !errors.Is(err, control.ErrNoRunner) {
+		return err
+	}
+	return e.sayOutcome(b, control.Outcome{Done: "not running"})
+}
+
+// untilReleased waits until the runner has let go of its lock, so that the next
+// command finds the agent stopped.
+func (e *env) untilReleased(ctx context.Context, b *mailbox.Box) error {
+	const look = 10 * time.Millisecond
+	for end := time.Now().Add(releaseWithin); time.Now().Before(end); {
+		running, err := b.Store().Running(b.Agent())
+		if err != nil || !running {
+			return err
+		}
+		select {
+		case <-time.After(look):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	e.Warn("the runner of %s has not ended yet", b.Agent())
+	return nil
+}

@@ -1,0 +1,115 @@
+package ptyrun
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/wire"
+)
+
+// maxTyped is how much is typed at once.
+const maxTyped = 8 << 10
+
+// typed is what is typed of some messages, oldest first, and how many of them
+// it holds: at least one.
+func typed(items []*mailbox.Item, again map[wire.ID]bool, l *mailbox.Letters, flags string) (text string, n int) {
+	batch := mailbox.Batch{Items: items}
+	marks := mailbox.MarksOf(batch)
+	var b strings.Builder
+	for i, it := range items {
+		k := marks[i]
+		k.Again = again[it.ID]
+		one := letter(it.Message, k, l, flags)
+		if i > 0 && b.Len()+len(one) > maxTyped {
+			break
+		}
+		b.WriteString(one)
+		n++
+	}
+	return strings.TrimRight(b.String(), "\n"), n
+}
+
+// letter is a message under a line of ours. That begins with what no program
+// takes for a command, and every line of the body is indented: no body can start
+// one, or pass for such a line.
+func letter(m *wire.Message, k mailbox.Marks, l *mailbox.Letters, flags string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "[atm %s]", l.Header(m, k))
+	switch {
+	case m.Type == wire.TypeAck:
+	case m.ReplyWanted == "no" && m.RequiresAck:
+		fmt.Fprintf(&b, " acknowledge: atm ack %s%s", l.Short(m.ID), flags)
+	case m.ReplyWanted == "no":
+	default:
+		fmt.Fprintf(&b, " answer: atm reply %s \"…\"%s", l.Short(m.ID), flags)
+	}
+	b.WriteByte('\n')
+	body, left := mailbox.Cut(m.Body, maxTyped-b.Len()-120, 1<<20)
+	b.Write(l.Body(body))
+	if left > 0 {
+		fmt.Fprintf(&b, "… %s more: atm show %s --raw%s\n", mailbox.Size(int64(left)), l.Short(m.ID), flags)
+	}
+	return b.String()
+}
+
+// pointer is what is typed instead of messages.
+func pointer(items []*mailbox.Item, l *mailbox.Letters, flags string) string {
+	var from []string
+	seen := map[wire.Address]bool{}
+	for _, it := range items {
+		if !seen[it.From] {
+			seen[it.From] = true
+			from = append(from, l.Who(it.From))
+		}
+	}
+	if len(from) > 4 {
+		from = append(from[:4], fmt.Sprintf("%d more", len(from)-4))
+	}
+	s := "s"
+	if len(items) == 1 {
+		s = ""
+	}
+	return fmt.Sprintf("[atm: %d new message%s from %s] run: atm read%s", len(items), s, strings.Join(from, ", "), flags)
+}
+
+// clean makes a text fit to be typed: newline and tab stay, a carriage return
+// becomes a newline, all other control characters and C1 go, what is no UTF-8
+// becomes U+FFFD. So no text can end a paste, press a key or send an escape.
+func clean(s string) string {
+	var b strings.Builder
+	b.Grow(len(s))
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == '\r':
+			if i+1 < len(s) && s[i+1] == '\n' {
+				n++
+			}
+			b.WriteByte('\n')
+		case r == '\n' || r == '\t':
+			b.WriteRune(r)
+		case r < 0x20 || r >= 0x7f && r < 0xa0:
+		default:
+			b.WriteRune(r)
+		}
+		i += n
+	}
+	return b.String()
+}
+
+// The marks of a bracketed paste.
+const (
+	pasteOn  = "\x1b[200~"
+	pasteOff = "\x1b[201~"
+)
+
+// keys are the bytes that put a clean text into a draft. Without bracketed
+// paste every newline would submit a line, so there it is one line.
+func keys(text string, paste bool) string {
+	if paste {
+		return pasteOn + text + pasteOff
+	}
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' }), " ")
+}

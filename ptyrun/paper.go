@@ -1,0 +1,99 @@
+package ptyrun
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/agentteammail/atm/internal/atomicfile"
+	"github.com/agentteammail/atm/internal/child"
+	"github.com/agentteammail/atm/mailbox"
+)
+
+// paper is run.json: by it the next runner finds what one that was killed has
+// left.
+type paper struct {
+	Run     string    `json:"run"`
+	Kept    []string  `json:"kept,omitempty"` // earlier runs, whose processes were left running
+	Runner  int       `json:"runner"`
+	PID     int       `json:"pid,omitempty"`
+	Started time.Time `json:"started"`
+	Command []string  `json:"command"`
+}
+
+const (
+	runDir    = "run"
+	paperFile = "run.json"
+	maxPaper  = 1 << 20
+)
+
+// Left is what a runner that was killed has left running.
+type Left struct {
+	Runs      []string // whose they are
+	Command   []string // what the last of them ran
+	Processes []child.Process
+}
+
+// Leftovers finds what the last runner of an agent has left running. Call it
+// while holding the runner lock.
+func Leftovers(box *mailbox.Box) (Left, error) {
+	dir, err := openRun(box, false)
+	if dir == nil || err != nil {
+		return Left{}, err
+	}
+	defer dir.Close()
+	data, err := dir.ReadFile(paperFile, maxPaper)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Left{}, nil
+	}
+	if err != nil {
+		return Left{}, err
+	}
+	var p paper
+	if json.Unmarshal(data, &p) != nil || p.Run == "" {
+		return Left{}, nil // not ours
+	}
+	left := Left{Command: p.Command}
+	for _, run := range append(p.Kept, p.Run) {
+		ps, err := child.Leftovers(run)
+		if err != nil {
+			return left, err
+		}
+		if len(ps) > 0 {
+			left.Runs = append(left.Runs, run)
+			left.Processes = append(left.Processes, ps...)
+		}
+	}
+	return left, nil
+}
+
+// openRun opens an agent's run directory; nil: there is none.
+func openRun(box *mailbox.Box, create bool) (*atomicfile.Dir, error) {
+	team := box.Store().Dir()
+	if create {
+		return team.Make(string(box.Agent()), runDir)
+	}
+	dir, err := team.Walk(string(box.Agent()), runDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return dir, err
+}
+
+// note writes run.json.
+func (r *runner) note() error {
+	p := paper{Run: r.Run, Kept: r.Kept, Runner: os.Getpid(), Started: r.Now().UTC(), Command: r.Command}
+	if r.prog != nil {
+		p.PID = r.prog.child.PID()
+	}
+	data, err := json.Marshal(&p)
+	if err != nil {
+		return err
+	}
+	return r.dir.Replace(paperFile, append(data, '\n'), false)
+}
+
+// End ends what was left: asked first, killed after grace.
+func (l *Left) End(grace time.Duration) error { return child.End(l.Processes, grace) }

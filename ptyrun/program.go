@@ -1,0 +1,173 @@
+package ptyrun
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/agentteammail/atm/internal/child"
+	"github.com/agentteammail/atm/internal/driver"
+	"github.com/agentteammail/atm/internal/screen"
+	"github.com/agentteammail/atm/wire"
+)
+
+// scrollback is how many lines above the screen are kept.
+const scrollback = 2000
+
+// program is one start of the agent's program.
+type program struct {
+	child  *child.Child
+	feed   *feed
+	done   <-chan struct{} // it has exited
+	screen *screen.Screen
+	driver *driver.Driver
+	out    *typist
+	began  time.Time
+
+	sight
+}
+
+// start starts the program.
+func (r *runner) start() error {
+	r.tries.at = time.Time{}
+	c, err := child.Start(child.Command{Argv: r.Command, Dir: r.Dir, Env: r.Env, Cols: r.Cols, Rows: r.Rows})
+	if err != nil {
+		return err
+	}
+	now := r.Now()
+	p := &program{
+		child: c, feed: newFeed(), done: c.Done(), screen: screen.New(r.Cols, r.Rows, scrollback),
+		driver: r.Driver, began: now, out: newTypist(c),
+	}
+	p.sight.begin(now)
+	r.prog = p
+	r.wg.Go(func() { p.feed.read(c) })
+	r.wg.Go(p.out.run)
+	e := withInt(wire.Event{Kind: "spawned"}, "pid", int64(c.PID())).With("started", now.UTC().Format(time.RFC3339Nano)).With("run", r.Run)
+	r.say(e)
+	if err := r.note(); err != nil {
+		r.log.Error("writing run.json", "err", err)
+	}
+	if r.Started != nil {
+		r.Started(c.PID())
+	}
+	return nil
+}
+
+// output takes in what the program wrote.
+func (r *runner) output() {
+	p, _ := r.prog.feed.take()
+	if len(p) == 0 {
+		return
+	}
+	r.record.Output(p)
+	s := r.prog.screen
+	s.Write(p)
+	if a := s.Replies(); len(a) > 0 {
+		r.prog.out.put(a)
+	}
+	for _, n := range s.Notes() {
+		if n.Kind == screen.Bell {
+			r.prog.bells++
+		}
+	}
+	for v := range r.viewers {
+		v.send(p)
+	}
+	r.prog.wrote(r.Now())
+}
+
+// gone takes in that the program has exited: first what it wrote last.
+func (r *runner) gone() {
+	p := r.prog
+	for ended := false; !ended; {
+		_, ended = p.feed.peek()
+		r.output()
+		if !ended {
+			<-p.feed.more
+		}
+	}
+	var ended []string
+	if r.stopping != nil {
+		<-r.stopping.gone
+		ended = r.stopping.ended
+	}
+	now := r.Now()
+	exit := p.child.Exit()
+	if err := p.child.Close(); err != nil {
+		r.log.Error("ending what the program started", "err", err)
+	}
+	p.out.close()
+	r.prog = nil
+	r.drop("the program has ended")
+	r.closeQuestion("")
+	r.turnOurs, r.cut = false, false
+	r.exit = Exit{Code: exit.Code, Signal: exit.Signal, Asked: r.stopping != nil, Tail: p.screen.Tail(10), Ended: append(r.exit.Ended, ended...)}
+	r.record.Exit(exit.Code)
+
+	e := withInt(withInt(wire.Event{Kind: "exited"}, "code", int64(exit.Code)), "pid", int64(p.child.PID()))
+	if exit.Signal != "" {
+		e = e.With("signal", exit.Signal)
+	}
+	r.say(e)
+	crash := exit.Code != 0 && r.stopping == nil
+	switch {
+	case r.again:
+		r.again, r.stopping = false, nil
+		r.tries.at = now
+	case r.stopping != nil:
+		r.ended = true
+	default:
+		pause, again, loop := r.tries.ended(now, crash, now.Sub(p.began))
+		switch {
+		case again:
+			r.say(withInt(withInt(wire.Event{Kind: "restarting"}, "attempt", int64(r.tries.count)), "pause_ms", pause.Milliseconds()))
+			r.tell(fmt.Sprintf("%s ended with %d; it is started again in %s", r.Box.Agent(), exit.Code, pause))
+		case loop:
+			r.exit.Loop, r.ended = true, true
+			r.say(wire.Event{Kind: "state_change"}.With("new", "error").With("detail", loopDetail(r.exit.Tail)))
+		default:
+			r.ended = true
+		}
+	}
+	if r.ended && r.stopping != nil {
+		r.stopping.done(r.exit)
+	}
+}
+
+// failed takes in that the program cannot be started again.
+func (r *runner) failed(err error) {
+	r.log.Error("starting again", "err", err)
+	r.exit.Code, r.ended = 127, true
+	r.say(wire.Event{Kind: "state_change"}.With("new", "error").With("detail", err.Error()))
+	if r.stopping != nil {
+		r.stopping.done(r.exit)
+	}
+}
+
+func loopDetail(tail []string) string {
+	detail := fmt.Sprintf("%d crashes within a minute", loopAfter)
+	for i := len(tail) - 1; i >= 0; i-- {
+		if tail[i] != "" {
+			return detail + ": " + tail[i]
+		}
+	}
+	return detail
+}
+
+func names(ps []child.Process) []string {
+	var out []string
+	for _, p := range ps {
+		out = append(out, fmt.Sprintf("%s (%d)", p.Name, p.PID))
+	}
+	return out
+}
+
+func withInt(e wire.Event, key string, n int64) wire.Event {
+	return withJSON(e, key, strconv.AppendInt(nil, n, 10))
+}
+
+func withJSON(e wire.Event, key string, raw []byte) wire.Event {
+	e.Extra = append(e.Extra[:len(e.Extra):len(e.Extra)], wire.Field{Key: key, Raw: raw})
+	return e
+}

@@ -1,0 +1,188 @@
+// Package ptyrun runs an agent's program in a terminal of its own and carries
+// its mail to it.
+//
+// A runner owns one agent: its runner lock (held by the caller), its program on
+// a PTY, the screen that the program draws, the recording, the control socket.
+// It hears the agent's inbox and event log through a watcher, folds what it
+// hears with the reducer, and carries out the effects that the reducer names;
+// nobody else does.
+//
+// What may be relied on:
+//
+//   - Nothing is typed unless every gate is open: the program waits at its
+//     prompt and has done so for a while, shows no dialog, its draft is empty,
+//     and no person has typed for three seconds. The gates are looked at again
+//     before the return key.
+//   - A message is read only when it was seen to be taken. Every other outcome is
+//     an event, and leaves it unread.
+//   - A dialog is answered only by a rule of the owner's or by somebody who may,
+//     and only while that same dialog is on the screen. One that asks whether a
+//     directory is trusted is never answered.
+//   - What the screen shows becomes events. Where the program's hooks tell, they
+//     count; the screen then only says what hooks cannot know.
+//   - When Run returns, what the agent started is gone.
+//
+// # On disk
+//
+//	run/control.sock    the control socket (package control)
+//	run/screen.cast     the recording, which is also the log (package cast)
+//	run/run.json        {"run","runner","pid","started","command"}: what a runner that was
+//	                    killed has left is found by it
+//	run/claim.json      what is being typed (package mailbox)
+//
+// # Goroutines
+//
+// One loop owns all state: the caller's, in Run. Beside it, one reads the
+// program's output, one waits in the watcher, one appends events in order, one
+// serves the socket with two for every viewer, and one each for a claim or a write to the
+// program that is under way. Run waits for all of them.
+package ptyrun
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/agentteammail/atm/internal/driver"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Inject says how mail gets into the agent.
+type Inject string
+
+// The ways. Pointer types a line that says what to run instead of the message,
+// which stays unread until it is run.
+const (
+	Body    Inject = "body"
+	Pointer Inject = "pointer"
+	Off     Inject = "off"
+)
+
+// Restart says when a program that ended is started again.
+type Restart string
+
+// When it is. A crash is an end with a code other than 0, or by a signal, that
+// nobody asked for.
+const (
+	Never   Restart = "never"
+	OnCrash Restart = "on-crash"
+	Always  Restart = "always"
+)
+
+// Decision is what a rule says about a permission request.
+type Decision string
+
+// The decisions.
+const (
+	Allow Decision = "allow"
+	Deny  Decision = "deny"
+	Ask   Decision = "ask"
+)
+
+// Question is what an agent's screen asks.
+type Question struct {
+	ID     wire.ID // of the request: that of the message to the lead as well
+	Dialog driver.Dialog
+	Since  time.Time
+}
+
+// Options say what is run, and how. Box, Run, Command, Cols and Rows are
+// needed.
+type Options struct {
+	Box   *mailbox.Box
+	State reducer.State // the fold of the agent's events; the watcher goes on after its Seq
+
+	Run     string   // what tells this run from all others: ATM_RUN of everything it starts
+	Command []string // the program and its arguments
+	Dir     string
+	Env     []string // whole, with ATM_RUN
+	Driver  *driver.Driver
+	Auto    bool // another driver may be chosen by what the screen shows
+
+	Inject     Inject
+	Cols, Rows int
+	Restart    Restart
+	Input      bool   // record what is typed as well
+	Prompt     string // typed once, at the first idle
+	Flags      string // " --team x": what commands named to the agent need
+
+	// Decide applies the owner's rules, as they were when the runner started. Nil:
+	// everything is asked.
+	Decide func(tool, input string) Decision
+
+	// Told tells the lead of a question that no rule has answered. It may take
+	// its time; an error is logged.
+	Told func(ctx context.Context, q Question) error
+
+	// Answered takes back what Told told: the question is no longer open.
+	Answered func(ctx context.Context, id wire.ID) error
+
+	// Overdue sends the notice that an answer is overdue: to the agent, or to the
+	// lead.
+	Overdue func(ctx context.Context, lead bool, ids []wire.ID) error
+
+	// Held reports whether the runner lock is still ours. Nil: it is.
+	Held func() bool
+
+	Kept []string // earlier runs of this agent whose processes go on, and end with it
+
+	Started func(pid int)    // the first program runs
+	Ready   func()           // it waits at its prompt
+	Log     *slog.Logger     // nil: silence
+	Now     func() time.Time // nil: time.Now
+	Gates   *Waits           // nil: as agents need them
+}
+
+// Waits are how long the gates and steps of typing take. Tests shorten them.
+type Waits struct {
+	First   time.Duration // a program that was just started must have been idle for so long
+	Idle    time.Duration // and later for so long
+	Human   time.Duration // since a person's last key
+	Render  time.Duration // for the text to be seen in the draft
+	Quiet   time.Duration // of the screen before the return key
+	Return  time.Duration // from the last byte to the return key, at least
+	Taken   time.Duration // for the draft to go
+	Again   time.Duration // before the return key is pressed once more
+	Settle  time.Duration // a state that the screen shows counts after
+	Hooked  time.Duration // and after so long where hooks tell otherwise
+	Backoff time.Duration // the first pause before a restart
+}
+
+// standard is what real programs need (measured with four).
+var standard = Waits{
+	First: driver.FirstSettle, Idle: driver.Settle, Human: 3 * time.Second,
+	Render: 2 * time.Second, Quiet: 100 * time.Millisecond, Return: 150 * time.Millisecond,
+	Taken: 3 * time.Second, Again: 500 * time.Millisecond,
+	Settle: driver.DialogSettle, Hooked: 2 * time.Second, Backoff: 500 * time.Millisecond,
+}
+
+// Exit is how the last program ended.
+type Exit struct {
+	Code   int    // 128+n for a signal
+	Signal string // its name, "" where it exited
+	Asked  bool   // somebody stopped it
+	Loop   bool   // it crashed too often
+	Tail   []string
+	Ended  []string // what it had started and had to be ended
+}
+
+// ErrTakenOver says that the runner lock is another's by now.
+var ErrTakenOver = errors.New("another runner has taken over")
+
+func (o *Options) waits() Waits {
+	if o.Gates != nil {
+		return *o.Gates
+	}
+	return standard
+}
+
+// silent is the logger that says nothing.
+func (o *Options) logger() *slog.Logger {
+	if o.Log != nil {
+		return o.Log
+	}
+	return slog.New(slog.DiscardHandler)
+}

@@ -1,0 +1,267 @@
+package ptyrun
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/internal/driver"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/wire"
+)
+
+// question is a dialog on the screen, as a request that somebody may answer.
+type question struct {
+	Question
+	answer *pressed // being pressed
+	tell   time.Time
+}
+
+// pressed is an option that was pressed and has yet to work.
+type pressed struct {
+	label string
+	by    string
+	until time.Time
+	reply chan<- reply
+}
+
+type reply struct {
+	out control.Outcome
+	err error
+}
+
+// answerWorks is how long a dialog may take to go after its answer.
+const answerWorks = 3 * time.Second
+
+// asked is the fingerprint of the dialog that is told of.
+func (r *runner) asked() string {
+	if r.question == nil {
+		return ""
+	}
+	return r.question.Dialog.Print
+}
+
+// openQuestion makes a request of a dialog: event, rules, and if these do not
+// answer, word to the lead.
+func (r *runner) openQuestion(d driver.Dialog, now time.Time) {
+	r.closeQuestion("")
+	q := &question{Question: Question{ID: wire.NewID(), Dialog: d, Since: now}}
+	r.question = q
+	r.drop("a dialog came up")
+	kind := "confirm_required"
+	if d.Kind == "question" {
+		kind = "waiting_for_input"
+	}
+	e := wire.Event{Kind: kind}.With("id", string(q.ID)).With("prompt", d.Prompt)
+	if d.Tool != "" {
+		e = e.With("tool", d.Tool)
+	}
+	if d.Input != "" {
+		e = e.With("input", d.Input)
+	}
+	if options := q.Options(); options != nil {
+		e = withJSON(e, "options", options)
+	}
+	e = e.With("dialog", d.Kind)
+	r.say(e)
+	r.prog.told, r.prog.detail = r.prog.reading.Activity, r.prog.reading.Detail
+
+	if d.Kind == "permission" && r.Decide != nil {
+		switch r.Decide(d.Tool, d.Input) {
+		case Allow:
+			if o := pick(d.Options, func(o driver.Option) bool { return o.Allow && !o.Always }); o != nil {
+				r.press(q, *o, "a rule", nil, now)
+				return
+			}
+		case Deny:
+			if o := pick(d.Options, func(o driver.Option) bool { return o.Deny }); o != nil {
+				r.press(q, *o, "a rule", nil, now)
+				return
+			}
+		}
+	}
+	r.tellLead(q)
+}
+
+func (r *runner) tellLead(q *question) {
+	if r.Told == nil {
+		return
+	}
+	asked := q.Question
+	r.wg.Go(func() {
+		if err := r.Told(r.ctx, asked); err != nil {
+			r.log.Error("telling the lead of a question", "err", err)
+		}
+	})
+}
+
+// offer is an option as an event tells it.
+type offer struct {
+	ID    string `json:"id"`
+	Label string `json:"label"`
+}
+
+// Options are the options as JSON: [{"id","label"}]; nil: there are none.
+func (q *Question) Options() json.RawMessage {
+	var out []offer
+	for _, o := range q.Dialog.Options {
+		out = append(out, offer{o.ID, o.Label})
+	}
+	if out == nil {
+		return nil
+	}
+	data, err := json.Marshal(out)
+	if err != nil {
+		return nil
+	}
+	return data
+}
+
+func pick(options []driver.Option, fits func(driver.Option) bool) *driver.Option {
+	for i := range options {
+		if fits(options[i]) {
+			return &options[i]
+		}
+	}
+	return nil
+}
+
+// closeQuestion takes in that the dialog is gone: answered, by whomever. now is
+// what the screen shows instead, "" where nothing does.
+func (r *runner) closeQuestion(now reducer.Activity) {
+	q := r.question
+	if q == nil {
+		return
+	}
+	r.question = nil
+	if q.answer != nil {
+		q.answer.end(control.Outcome{Done: "answered", Detail: q.answer.label}, nil)
+	}
+	if now != "" {
+		r.say(wire.Event{Kind: "state_change"}.With("new", string(now)).With("id", string(q.ID)))
+		r.prog.told = now
+	}
+	if r.Answered != nil {
+		id := q.ID
+		r.wg.Go(func() {
+			if err := r.Answered(r.ctx, id); err != nil {
+				r.log.Error("taking back a question", "err", err)
+			}
+		})
+	}
+}
+
+// press presses an option, if the dialog is still on the screen.
+func (r *runner) press(q *question, o driver.Option, by string, to chan<- reply, now time.Time) {
+	a := &pressed{label: o.Label, by: by, until: now.Add(answerWorks), reply: to}
+	r.output() // what has come meanwhile counts
+	r.prog.see(now, r.Auto)
+	switch {
+	case printOf(r.prog.reading.Dialog) != q.Dialog.Print:
+		a.end(control.Outcome{}, errors.New("the dialog is gone: nothing was pressed"))
+		return
+	case q.answer != nil:
+		a.end(control.Outcome{}, errors.New("it is being answered already"))
+		return
+	case now.Sub(r.lastHuman) < r.waits.Idle:
+		a.end(control.Outcome{}, errors.New("a person is typing in it: nothing was pressed"))
+		return
+	}
+	q.answer = a
+	r.log.Info("answering", "prompt", q.Dialog.Prompt, "option", o.Label, "by", by)
+	r.record.Marker("answer:" + o.Label + " by " + by)
+	r.say(wire.Event{Kind: "confirm_answered"}.With("id", string(q.ID)).With("option", o.Label).With("by", by))
+	r.prog.out.put([]byte(o.Keys))
+}
+
+// answering gives up on an answer that had no effect.
+func (r *runner) answering(now time.Time) (next time.Time) {
+	q := r.question
+	if q == nil || q.answer == nil {
+		return next
+	}
+	if now.Before(q.answer.until) {
+		return q.answer.until
+	}
+	a := q.answer
+	q.answer = nil
+	a.end(control.Outcome{}, fmt.Errorf("the dialog is still there after %q was pressed", a.label))
+	if a.by == "a rule" {
+		r.tellLead(q)
+	}
+	return next
+}
+
+func (a *pressed) end(out control.Outcome, err error) {
+	if a.reply != nil {
+		a.reply <- reply{out, err}
+	}
+}
+
+// Errors of an answer.
+var (
+	errNoQuestion = errors.New("nothing is asked")
+	errTrust      = errors.New("it asks whether a directory is trusted: that is for a person at its terminal")
+)
+
+// Answer answers what the agent asks.
+func (h handler) Answer(ctx context.Context, req control.AnswerRequest) (control.Outcome, error) {
+	to := make(chan reply, 1)
+	if !h.r.post(func() { h.r.choose(req, to) }) {
+		return control.Outcome{}, errOver
+	}
+	select {
+	case a := <-to:
+		return a.out, a.err
+	case <-h.r.over:
+		return control.Outcome{}, errOver
+	}
+}
+
+func (r *runner) choose(req control.AnswerRequest, to chan<- reply) {
+	q := r.question
+	refuse := func(err error) { to <- reply{err: err} }
+	switch {
+	case q == nil:
+		refuse(errNoQuestion)
+		return
+	case req.ID != "" && req.ID != string(q.ID) && !strings.HasSuffix(string(q.ID), req.ID):
+		refuse(fmt.Errorf("that question is not open any more; %s is", q.ID.Short(6)))
+		return
+	case q.Dialog.Kind == "trust":
+		refuse(errTrust)
+		return
+	}
+	var o *driver.Option
+	switch {
+	case req.Option != "":
+		o = pick(q.Dialog.Options, func(o driver.Option) bool { return o.ID == req.Option })
+		if o == nil {
+			o = pick(q.Dialog.Options, func(o driver.Option) bool { return strings.EqualFold(o.Label, req.Option) })
+		}
+		if n, err := strconv.Atoi(req.Option); o == nil && err == nil && n >= 1 && n <= len(q.Dialog.Options) {
+			o = &q.Dialog.Options[n-1]
+		}
+		if o != nil && req.Deny && o.Allow {
+			o = nil
+		}
+	case req.Deny:
+		o = pick(q.Dialog.Options, func(o driver.Option) bool { return o.Deny })
+	default:
+		o = pick(q.Dialog.Options, func(o driver.Option) bool { return o.Allow && !o.Always })
+	}
+	if o == nil {
+		var have []string
+		for _, o := range q.Dialog.Options {
+			have = append(have, o.ID+" "+o.Label)
+		}
+		refuse(fmt.Errorf("no such option; there are: %s", strings.Join(have, ", ")))
+		return
+	}
+	r.press(q, *o, req.By, to, r.Now())
+}

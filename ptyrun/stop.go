@@ -1,0 +1,87 @@
+package ptyrun
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/agentteammail/atm/internal/control"
+)
+
+// stopping is a stop that is under way.
+type stopping struct {
+	why     string
+	waiters []chan<- reply
+	ended   []string      // what the agent had started, and had to be ended
+	gone    chan struct{} // closed when everything has
+}
+
+// done answers who asked for it.
+func (s *stopping) done(e Exit) {
+	detail := fmt.Sprintf("exit %d", e.Code)
+	if e.Signal != "" {
+		detail = e.Signal
+	}
+	for _, w := range s.waiters {
+		w <- reply{out: control.Outcome{Done: "stopped", Detail: detail, Ended: e.Ended}}
+	}
+	s.waiters = nil
+}
+
+// stop ends the program and all that it started. to hears when that is so.
+func (r *runner) stop(why string, grace time.Duration, to chan<- reply) {
+	if s := r.stopping; s != nil {
+		if to != nil {
+			s.waiters = append(s.waiters, to)
+		}
+		return
+	}
+	s := &stopping{why: why, gone: make(chan struct{})}
+	if to != nil {
+		s.waiters = append(s.waiters, to)
+	}
+	r.drop("it is being stopped")
+	r.stopping = s
+	r.log.Info("stopping", "why", why)
+	if r.prog == nil {
+		r.tries.at = time.Time{}
+		r.exit.Asked, r.ended = true, true
+		close(s.gone)
+		s.done(r.exit)
+		return
+	}
+	c := r.prog.child
+	r.wg.Go(func() {
+		e := c.Stop(r.ctx, nil, grace)
+		s.ended = append(names(e.Others), names(e.Left)...)
+		close(s.gone)
+	})
+}
+
+// interrupt ends the turn by the driver's own keys, unless the program asks
+// something: there the key would be an answer.
+func (r *runner) interrupt() error {
+	p := r.prog
+	switch {
+	case p == nil:
+		return errors.New("its program does not run")
+	case r.question != nil || p.reading.Dialog != nil:
+		return errors.New("it asks something: answer that (atm pending), or reject it")
+	}
+	r.cut = busy(p.reading.Activity)
+	all := p.driver.InterruptKeys()
+	out := p.out
+	r.wg.Go(func() {
+		for i, k := range all {
+			if i > 0 {
+				select {
+				case <-time.After(p.driver.InterruptPause()):
+				case <-p.done:
+					return
+				}
+			}
+			out.put(k)
+		}
+	})
+	return nil
+}

@@ -1,0 +1,136 @@
+package ptyrun
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/agentteammail/atm/internal/control"
+)
+
+// viewer is an attached terminal.
+type viewer struct {
+	to       *control.Viewer
+	readOnly bool
+	human    human
+	over     chan struct{} // closed by the loop: the agent has ended
+}
+
+// repaintLines is how much scrollback a terminal that joins gets.
+const repaintLines = 500
+
+// Attach lets a terminal join.
+func (h handler) Attach(ctx context.Context, req control.AttachRequest, to *control.Viewer) error {
+	r := h.r
+	v := &viewer{to: to, readOnly: req.ReadOnly, over: make(chan struct{})}
+	if !r.post(func() { r.join(v, req) }) {
+		return errOver
+	}
+	for {
+		select {
+		case in, ok := <-to.Input():
+			switch {
+			case !ok:
+				r.post(func() { r.leave(v) })
+				return nil
+			case in.Size.Cols > 0:
+				r.post(func() { r.resized(v, in.Size.Cols, in.Size.Rows) })
+			case len(in.Bytes) > 0:
+				r.post(func() { r.typedBy(v, in.Bytes) })
+			}
+		case <-v.over:
+			return nil
+		case <-ctx.Done():
+			r.post(func() { r.leave(v) })
+			return nil
+		}
+	}
+}
+
+// join repaints a terminal that joins; from then on it gets what the program
+// writes.
+func (r *runner) join(v *viewer, req control.AttachRequest) {
+	r.viewers[v] = true
+	r.resized(v, req.Cols, req.Rows)
+	if r.prog == nil {
+		v.send([]byte("\r\n[atm: " + string(r.Box.Agent()) + " is about to be started again]\r\n"))
+		return
+	}
+	r.output()
+	v.send(r.prog.screen.Repaint(repaintLines))
+}
+
+func (r *runner) leave(v *viewer) { delete(r.viewers, v) }
+
+func (v *viewer) send(p []byte) { v.to.Send(p) }
+
+// exit tells a terminal that the agent has ended for good.
+func (v *viewer) exit(e Exit) {
+	v.to.Exit(e.Code, e.Signal)
+	close(v.over)
+}
+
+// resized makes the agent's terminal as large as the one that was resized last.
+func (r *runner) resized(v *viewer, cols, rows int) {
+	if v.readOnly || cols <= 0 || rows <= 0 || cols == r.Cols && rows == r.Rows {
+		return
+	}
+	r.Cols, r.Rows = cols, rows
+	r.record.Resize(cols, rows)
+	if r.prog != nil {
+		r.output()
+		r.prog.screen.Resize(cols, rows)
+		if err := r.prog.child.Resize(cols, rows); err != nil {
+			r.log.Error("resizing", "err", err)
+		}
+		r.prog.wrote(r.Now())
+	}
+}
+
+// typedBy takes in what comes from a terminal. While a text of ours is on its
+// way in it is held: nothing mixes.
+func (r *runner) typedBy(v *viewer, p []byte) {
+	if v.readOnly || r.prog == nil {
+		return
+	}
+	out, person := v.human.sort(p)
+	if person {
+		r.lastHuman = r.Now()
+	}
+	if len(out) == 0 {
+		return
+	}
+	if t := r.typing; t != nil && t.step >= writing && len(r.held) < maxQueued && r.Now().Sub(t.began) < longHold {
+		r.held = append(r.held, out...)
+		return
+	}
+	r.flush()
+	r.key(out)
+}
+
+// longHold is how long a person's keys are held at most.
+const longHold = 3 * time.Second
+
+// flush lets the keys go that were held.
+func (r *runner) flush() {
+	if len(r.held) > 0 {
+		p := r.held
+		r.held = nil
+		r.key(p)
+	}
+}
+
+func (r *runner) key(p []byte) {
+	if r.prog != nil {
+		r.recordInput(p)
+		r.prog.out.put(p)
+	}
+}
+
+// tell shows the attached terminals a line of ours.
+func (r *runner) tell(line string) {
+	r.record.Marker(line)
+	for v := range r.viewers {
+		v.send(fmt.Appendf(nil, "\r\n[atm: %s]\r\n", line))
+	}
+}
