@@ -82,8 +82,12 @@ func (r *runner) hand(now time.Time) (next time.Time) {
 	}
 	r.typing = &typing{step: claiming, at: now}
 	ids = append([]wire.ID(nil), ids...)
+	together := !r.prog.driver.Plain && r.Inject != Pointer
 	r.clerk.do(func() {
-		c, err := r.Box.Claim(context.WithoutCancel(r.ctx), ids)
+		if together {
+			ids = ids[:r.fitting(ids, now)]
+		}
+		c, err := r.Box.Claim(r.ctx, ids)
 		if !r.post(func() { r.claimed(ids, c, err) }) && c != nil {
 			c.Back(context.Background())
 		}
@@ -108,29 +112,22 @@ func (r *runner) claimed(ids []wire.ID, c *mailbox.Claim, err error) {
 		return
 	}
 	if why, _ := r.gate(now); why != "" {
-		r.typing = nil
-		r.giveBack(c)
-		r.requeue(ids)
+		t.items = c.Items
+		r.requeue(idsOf(c.Items))
+		r.fail(failed, why)
 		return
 	}
-	l := &mailbox.Letters{Now: now, Team: r.Box.Address().Team, Terminal: true}
-	l.Digits = mailbox.Digits(idsOf(c.Items))
-	n := len(c.Items)
+	l := r.letters(now, c.Items)
 	switch {
 	case r.Inject == Pointer:
 		t.text = pointer(c.Items, l, r.Flags)
-	case r.prog.driver.Plain:
+	case r.prog != nil && r.prog.driver.Plain:
 		t.text = c.Items[0].Body
-		n = 1
 	default:
-		t.text, n = typed(c.Items, c.Again, l, r.Flags)
+		t.text = typed(c.Items, c.Again, l, r.Flags)
 	}
-	t.items = c.Items[:n]
+	t.items = c.Items
 	t.text = clean(t.text)
-	if rest := idsOf(c.Items[n:]); len(rest) > 0 {
-		r.giveBack(c, rest...)
-		r.requeue(rest)
-	}
 	for _, it := range t.items {
 		r.record.Marker("inject:" + string(it.ID))
 	}
@@ -139,6 +136,26 @@ func (r *runner) claimed(ids []wire.ID, c *mailbox.Claim, err error) {
 		return
 	}
 	r.write(now)
+}
+
+func (r *runner) letters(now time.Time, items []*mailbox.Item) *mailbox.Letters {
+	return &mailbox.Letters{Now: now, Team: r.Box.Address().Team, Terminal: true, Digits: mailbox.Digits(idsOf(items))}
+}
+
+// fitting is how many of the messages go in together: at least one.
+func (r *runner) fitting(ids []wire.ID, now time.Time) int {
+	var items []*mailbox.Item
+	for i, id := range ids {
+		it, err := r.Box.Get(id)
+		if err != nil {
+			continue // gone: who claims it will see
+		}
+		items = append(items, it)
+		if len(items) > 1 && len(typed(items, nil, r.letters(now, items), r.Flags)) > maxTyped {
+			return i
+		}
+	}
+	return len(ids)
 }
 
 // untypable says why a text cannot be typed into this program at all.

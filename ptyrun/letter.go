@@ -12,23 +12,16 @@ import (
 // maxTyped is how much is typed at once.
 const maxTyped = 8 << 10
 
-// typed is what is typed of some messages, oldest first, and how many of them
-// it holds: at least one.
-func typed(items []*mailbox.Item, again map[wire.ID]bool, l *mailbox.Letters, flags string) (text string, n int) {
-	batch := mailbox.Batch{Items: items}
-	marks := mailbox.MarksOf(batch)
+// typed is what is typed of some messages.
+func typed(items []*mailbox.Item, again map[wire.ID]bool, l *mailbox.Letters, flags string) string {
+	marks := mailbox.MarksOf(mailbox.Batch{Items: items})
 	var b strings.Builder
 	for i, it := range items {
 		k := marks[i]
 		k.Again = again[it.ID]
-		one := letter(it.Message, k, l, flags)
-		if i > 0 && b.Len()+len(one) > maxTyped {
-			break
-		}
-		b.WriteString(one)
-		n++
+		b.WriteString(letter(it.Message, k, l, flags))
 	}
-	return strings.TrimRight(b.String(), "\n"), n
+	return strings.TrimRight(b.String(), "\n")
 }
 
 // letter is a message under a line of ours. That begins with what no program

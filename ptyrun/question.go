@@ -139,12 +139,16 @@ func (r *runner) closeQuestion(now reducer.Activity) {
 		return
 	}
 	r.question = nil
+	if now != "" {
+		e := wire.Event{Kind: "state_change"}.With("new", string(now)).With("id", string(q.ID))
+		if a := q.answer; a != nil {
+			e = e.With("answer", a.label).With("by", a.by)
+		}
+		r.say(e)
+		r.prog.told = now
+	}
 	if q.answer != nil {
 		q.answer.end(control.Outcome{Done: "answered", Detail: q.answer.label}, nil)
-	}
-	if now != "" {
-		r.say(wire.Event{Kind: "state_change"}.With("new", string(now)).With("id", string(q.ID)))
-		r.prog.told = now
 	}
 	if r.Answered != nil {
 		id := q.ID
@@ -175,7 +179,6 @@ func (r *runner) press(q *question, o driver.Option, by string, to chan<- reply,
 	q.answer = a
 	r.log.Info("answering", "prompt", q.Dialog.Prompt, "option", o.Label, "by", by)
 	r.record.Marker("answer:" + o.Label + " by " + by)
-	r.say(wire.Event{Kind: "confirm_answered"}.With("id", string(q.ID)).With("option", o.Label).With("by", by))
 	r.prog.out.put([]byte(o.Keys))
 }
 

@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// feeds are what programs write, about a megabyte of each.
-func feeds() map[string][]byte {
-	repeat := func(s string) []byte { return []byte(strings.Repeat(s, 1+1<<20/len(s))) }
+// feeds are what programs write, about as much of each.
+func feeds(size int) map[string][]byte {
+	repeat := func(s string) []byte { return []byte(strings.Repeat(s, 1+size/len(s))) }
 	var log, colour bytes.Buffer
-	for i := 0; log.Len() < 1<<20; i++ {
+	for i := 0; log.Len() < size; i++ {
 		fmt.Fprintf(&log, "2026-11-20T14:54:%02d.%03dZ INFO worker %d: delivered message %d to the mailbox of bob\r\n", i%60, i%1000, i%8, i)
 	}
-	for i := 0; colour.Len() < 1<<20; i++ {
+	for i := 0; colour.Len() < size; i++ {
 		fmt.Fprintf(&colour, "\x1b[0m\x1b[01;34mdir%d\x1b[0m  \x1b[38;5;%dmfile%d.go\x1b[0m  \x1b[38;2;%d;20;30;1mx\x1b[m plain\r\n", i, i%256, i, i%256)
 	}
 	return map[string][]byte{
@@ -29,7 +29,7 @@ func feeds() map[string][]byte {
 }
 
 func BenchmarkWrite(b *testing.B) {
-	for name, data := range feeds() {
+	for name, data := range feeds(1 << 20) {
 		b.Run(name, func(b *testing.B) {
 			s := New(100, 30, 2000)
 			s.Write(data)

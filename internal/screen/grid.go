@@ -50,9 +50,12 @@ func (r *row) at(x int) cell {
 // split blanks the halves of wide characters that stand across the borders of
 // x..end, which is about to be written or moved.
 func (r *row) split(x, end int) {
-	if !r.wide {
-		return
+	if r.wide { // the rest is apart so that this much is inlined
+		r.splitWide(x, end)
 	}
+}
+
+func (r *row) splitWide(x, end int) {
 	if x > 0 && x < r.n && r.cells[x].tail() {
 		r.cells[x-1] = r.cells[x-1].bare()
 		r.cells[x] = r.cells[x].bare()

@@ -6,15 +6,17 @@ import (
 )
 
 // Reset are the bytes that bring an xterm-like terminal back to an ordinary
-// state, without clearing it: main screen, modes off, default style. A viewer
-// that leaves a screen needs them.
-const Reset = "\x1b[?1049l" + // the alternate screen
+// state: main screen, modes off, default style. Text and title stay, and on the
+// main screen the cursor too. A viewer that leaves a screen needs them.
+const Reset = "\x1b7\x1b[?1049l" + // the alternate screen; without one, this restores what ESC 7 has just saved
 	"\x1b[!p" + // DECSTR
-	"\x1b[?7h\x1b[?6l\x1b[4l\x1b[20l\x1b[?1l\x1b>\x1b[?5l" +
+	"\x1b[?7h\x1b[4l\x1b[20l\x1b[?1l\x1b>\x1b[?5l" +
 	"\x1b[?9l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1005l\x1b[?1006l\x1b[?1015l\x1b[?1016l\x1b[?1007l" +
 	"\x1b[?1004l\x1b[?2004l\x1b[?2026l\x1b[?2031l" +
 	"\x1b[=0u\x1b[>4;0m\x1b[0 q" +
-	"\x1b(B\x1b)B\x1b*B\x1b+B\x0f\x1b[m\x1b[r\x1b[?25h"
+	"\x1b(B\x1b)B\x1b*B\x1b+B\x0f\x1b[m" +
+	"\x1b7\x1b[?6l\x1b[r\x1b8" + // both of them home the cursor
+	"\x1b[?25h"
 
 // Repaint are the bytes that make any xterm-like terminal of this size show
 // this screen: Reset, at most that many lines of scrollback, both screens where
@@ -23,7 +25,7 @@ const Reset = "\x1b[?1049l" + // the alternate screen
 // bytes that come next go on from here.
 func (s *Screen) Repaint(scrollback int) []byte {
 	b := append([]byte(nil), Reset...)
-	b = append(b, "\x1b[?25l\x1b[H\x1b[2J"...)
+	b = append(b, "\x1b[?25l\x1b[H\x1b7\x1b[2J"...)
 	first := -max(0, min(scrollback, s.main.hist))
 	b = s.appendRows(b, s.main, first)
 	if s.grid == s.alt {

@@ -84,7 +84,7 @@ func TestRepaint(t *testing.T) {
 func TestRepaintAnywhere(t *testing.T) {
 	for name, data := range captures(t) {
 		s := New(100, 30, 200)
-		step := len(data)/7 + 1
+		step := len(data)/4 + 1
 		for i := 0; i < len(data); i += step {
 			end := min(i+step, len(data))
 			s.Write(data[i:end])
@@ -108,5 +108,28 @@ func TestRepaintLimitsScrollback(t *testing.T) {
 	other.Write(s.Repaint(1))
 	if d := cmp.Diff([]string{"3", "4", "5"}, other.Tail(10)); d != "" {
 		t.Error(d)
+	}
+}
+
+// TestReset: what a viewer is left with is an ordinary terminal, with the cursor
+// where the main screen has it.
+func TestReset(t *testing.T) {
+	for _, feed := range []string{
+		"ab\r\ncd",
+		"ab\r\ncd\x1b[?1049h\x1b[2;3r\x1b[3;3H\x1b[31malt",
+		"\x1b[1;3r\x1b[2;3H\x1b[1;33m\x1b[?1;5;1003;1006;2004;1004;2026;2031;1007;25h\x1b[?7l\x1b[4h\x1b=\x1b[>7u\x1b[>4;2m\x1b[3 q\x1b)0\x0e",
+	} {
+		s := New(10, 4, 0)
+		s.Write([]byte(feed))
+		s.Write([]byte(Reset))
+		if m := s.Modes(); m != (Modes{}) {
+			t.Errorf("%q: modes %+v", feed, m)
+		}
+		if x, y := s.Cursor(); x != 2 || y != 1 {
+			t.Errorf("%q: cursor at %d,%d", feed, x, y)
+		}
+		if s.pen != (cell{}) || s.charsets != (charsets{}) || s.top != 0 || s.bottom != 3 {
+			t.Errorf("%q: style, charsets or margins are left", feed)
+		}
 	}
 }

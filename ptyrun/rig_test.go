@@ -1,0 +1,272 @@
+package ptyrun
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/internal/atomicfile"
+	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/internal/driver"
+	"github.com/agentteammail/atm/internal/fakeagent"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/wire"
+)
+
+func TestMain(m *testing.M) {
+	fakeagent.Reexec()
+	os.Exit(m.Run())
+}
+
+// quick are the waits of a program that is known to draw at once.
+var quick = Waits{
+	First: 150 * time.Millisecond, Idle: 100 * time.Millisecond, Human: 400 * time.Millisecond,
+	Render: 2 * time.Second, Quiet: 40 * time.Millisecond, Return: 60 * time.Millisecond,
+	Taken: 3 * time.Second, Again: 300 * time.Millisecond,
+	Settle: 60 * time.Millisecond, Hooked: 500 * time.Millisecond, Backoff: 30 * time.Millisecond,
+}
+
+// rig is a team of alice, who writes, bob, who is run, and carol, the lead.
+type rig struct {
+	t     *testing.T
+	store *mailbox.Store
+	bob   *mailbox.Box
+	log   string // of the fake agent
+	opt   Options
+	hold  *mailbox.Runner
+
+	mu    sync.Mutex
+	asked []Question
+	done  chan struct{}
+	exit  Exit
+	err   error
+	stop  context.CancelFunc
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	// (A socket's path is short, and a test's directory may not be.)
+	path, err := os.MkdirTemp("", "atm-run-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(path) })
+	dir, err := atomicfile.Open(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	locks, err := dir.Make(".locks")
+	if err != nil {
+		t.Fatal(err)
+	}
+	locks.Close()
+	s, err := mailbox.OpenStore(dir, "main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	for _, n := range []wire.Name{"alice", "bob", "carol"} {
+		if err := s.Create(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := &rig{t: t, store: s, bob: s.Box("bob"), log: filepath.Join(path, "fake.log"), done: make(chan struct{})}
+	r.opt = Options{
+		Box: r.bob, Run: string(wire.NewID()), Dir: path, Cols: 100, Rows: 30, Inject: Body, Restart: Never, Gates: &quick,
+		Told: func(_ context.Context, q Question) error {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.asked = append(r.asked, q)
+			return nil
+		},
+	}
+	if testing.Verbose() {
+		r.opt.Log = slog.New(slog.NewTextHandler(os.Stderr, nil))
+	}
+	return r
+}
+
+// fake makes the fake agent the program.
+func (r *rig) fake(o fakeagent.Options) *rig {
+	r.t.Helper()
+	o.Log, o.Deterministic = r.log, true
+	if o.Profile == "" {
+		o.Profile = "claude"
+	}
+	argv, env, err := fakeagent.Command(o)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.opt.Command, r.opt.Env = argv, append(os.Environ(), env...)
+	r.opt.Driver, _ = driver.Named(o.Profile)
+	return r
+}
+
+// program makes a real program the program.
+func (r *rig) program(d string, argv ...string) *rig {
+	r.opt.Command, r.opt.Env = argv, os.Environ()
+	r.opt.Driver, _ = driver.Named(d)
+	return r
+}
+
+// run runs it, until the test ends or stops it.
+func (r *rig) run() *rig {
+	r.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	r.stop = cancel
+	hold, err := r.store.HoldRunner(ctx, "bob")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.hold = hold
+	r.opt.Held = hold.StillHeld
+	r.opt.Env = append(r.opt.Env, "ATM_RUN="+r.opt.Run, "TERM=xterm-256color")
+	go func() {
+		defer close(r.done)
+		r.exit, r.err = Run(ctx, r.opt)
+	}()
+	r.t.Cleanup(func() {
+		cancel()
+		<-r.done
+		hold.Release()
+		if r.t.Failed() {
+			r.t.Logf("events:\n%s", strings.Join(r.events(), "\n"))
+			if es, err := fakeagent.ReadLog(r.log); err == nil {
+				for _, e := range es {
+					if e.Event != fakeagent.State {
+						r.t.Logf("fake: %s %s %s %.200q", e.At.Format("05.000"), e.Event, e.Kind, e.Text)
+					}
+				}
+			}
+		}
+	})
+	return r
+}
+
+// wait waits for something to be so.
+func (r *rig) wait(what string, so func() bool) {
+	r.t.Helper()
+	end := time.Now().Add(20 * time.Second)
+	for !so() {
+		if time.Now().After(end) {
+			r.t.Fatalf("waited in vain for %s\nscreen:\n%s", what, strings.Join(r.screen(), "\n"))
+		}
+		select {
+		case <-r.done:
+			if !so() {
+				r.t.Fatalf("the run ended (%+v, %v) before %s", r.exit, r.err, what)
+			}
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+func (r *rig) client() *control.Client {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	for {
+		c, err := control.Dial(ctx, filepath.Join(r.bob.Path(), "run"))
+		if err == nil {
+			r.t.Cleanup(func() { c.Close() })
+			return c
+		}
+		if ctx.Err() != nil {
+			r.t.Fatal(err)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func (r *rig) screen() []string {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	c, err := control.Dial(ctx, filepath.Join(r.bob.Path(), "run"))
+	if err != nil {
+		return nil
+	}
+	defer c.Close()
+	s, _ := c.Screen(ctx, control.ScreenRequest{})
+	return s.Lines
+}
+
+// send delivers a message to bob.
+func (r *rig) send(body string, with ...func(*wire.Message)) wire.ID {
+	r.t.Helper()
+	m := &wire.Message{ID: wire.NewID(), From: wire.Address{Agent: "alice", Team: "main"}, To: []wire.Address{r.bob.Address()}, Body: body, SentAt: time.Now().UTC()}
+	for _, f := range with {
+		f(m)
+	}
+	p := &mailbox.Post{Message: m, Sender: r.store.Box("alice"), To: []*mailbox.Box{r.bob}}
+	mailbox.Deliver(r.t.Context(), p)
+	if err := p.Outcomes[0].Err; err != nil {
+		r.t.Fatal(err)
+	}
+	return m.ID
+}
+
+func urgent(m *wire.Message) { m.Priority = "urgent" }
+
+// events are bob's events, in short.
+func (r *rig) events() (out []string) {
+	all, _ := r.bob.Tail(1 << 20)
+	for i := range all {
+		e := &all[i]
+		s := e.Kind
+		for _, k := range []string{"new", "outcome", "reason", "status", "prompt", "tool", "code", "signal", "attempt"} {
+			if v := e.Text(k); v != "" {
+				s += fmt.Sprintf(" %s=%.200q", k, v)
+			} else if n, ok := e.Uint(k); ok {
+				s += fmt.Sprintf(" %s=%d", k, n)
+			}
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func (r *rig) has(prefix string) func() bool {
+	return func() bool {
+		return slices.ContainsFunc(r.events(), func(s string) bool { return strings.HasPrefix(s, prefix) })
+	}
+}
+
+func (r *rig) read(id wire.ID) func() bool {
+	return func() bool {
+		it, err := r.bob.Get(id)
+		return err == nil && it.State != mailbox.Unread
+	}
+}
+
+func (r *rig) unread(id wire.ID) bool {
+	it, err := r.bob.Get(id)
+	return err == nil && it.State == mailbox.Unread
+}
+
+// fakes are the entries of the fake agent's log of one kind.
+func (r *rig) fakes(event string) []string {
+	es, err := fakeagent.ReadLog(r.log)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return es.Texts(event)
+}
+
+// idle waits until bob waits at the prompt.
+func (r *rig) idle() *rig {
+	r.t.Helper()
+	r.wait("the prompt", r.has(`state_change new="idle"`))
+	return r
+}
+
+func (r *rig) questions() []Question {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.asked)
+}

@@ -1,0 +1,212 @@
+package ptyrun
+
+import (
+	"bytes"
+	"context"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/internal/child"
+	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/internal/fakeagent"
+	"github.com/agentteammail/atm/wire"
+)
+
+// The end of the program is the end of the run, with its code.
+func TestExit(t *testing.T) {
+	r := newRig(t).fake(fakeagent.Options{}).run().idle()
+	r.send("EXIT 7")
+	<-r.done
+	if r.err != nil || r.exit.Code != 7 {
+		t.Errorf("%+v, %v", r.exit, r.err)
+	}
+	if !r.has("exited code=7")() {
+		t.Error("it is not among the events")
+	}
+}
+
+func TestSignal(t *testing.T) {
+	r := newRig(t).fake(fakeagent.Options{}).run().idle()
+	r.send("CRASH SEGV")
+	<-r.done
+	if r.exit.Code != 139 || r.exit.Signal != "SIGSEGV" {
+		t.Errorf("%+v", r.exit)
+	}
+}
+
+// What crashes is started again, with a pause, and mail goes on.
+func TestRestartOnCrash(t *testing.T) {
+	r := newRig(t).fake(fakeagent.Options{})
+	r.opt.Restart = OnCrash
+	r.run().idle()
+	r.send("CRASH KILL")
+	r.wait("the restart", r.has("restarting attempt=1"))
+	r.wait("the next to be read", r.read(r.send("hello")))
+	r.send("EXIT 0") // no crash
+	<-r.done
+	if r.exit.Code != 0 || r.exit.Loop {
+		t.Errorf("%+v", r.exit)
+	}
+}
+
+// Five crashes within a minute end it, and that is said.
+func TestCrashLoop(t *testing.T) {
+	r := newRig(t).program("plain", "sh", "-c", "echo no such config; exit 3")
+	r.opt.Restart = OnCrash
+	r.run()
+	<-r.done
+	if !r.exit.Loop || r.exit.Code != 3 || !strings.Contains(strings.Join(r.exit.Tail, "\n"), "no such config") {
+		t.Errorf("%+v", r.exit)
+	}
+	events := r.events()
+	if last := events[len(events)-1]; last != `state_change new="error"` {
+		t.Errorf("the last event is %s", last)
+	}
+	if !r.has("restarting attempt=4")() || r.has("restarting attempt=5")() {
+		t.Errorf("events %q", events)
+	}
+}
+
+// Stopping ends everything that the agent started.
+func TestStop(t *testing.T) {
+	r := newRig(t).fake(fakeagent.Options{Trap: "HUP,TERM"}).run().idle()
+	r.wait("the orphan", r.read(r.send("LEAVE-ORPHAN 60s")))
+	r.wait("the orphan's start", func() bool { return len(r.fakes(fakeagent.Orphaned)) > 0 })
+	out, err := r.client().Stop(t.Context(), control.StopRequest{Grace: 100 * time.Millisecond})
+	if err != nil || out.Done != "stopped" {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	<-r.done
+	if left, err := child.Leftovers(r.opt.Run); err != nil || len(left) > 0 {
+		t.Errorf("left %v, %v", left, err)
+	}
+	if !r.exit.Asked || len(out.Ended) == 0 {
+		t.Errorf("%+v, ended %q", r.exit, out.Ended)
+	}
+}
+
+func TestRestartByHand(t *testing.T) {
+	r := newRig(t).fake(fakeagent.Options{}).run().idle()
+	if _, err := r.client().Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.wait("two starts", func() bool { return len(r.fakes(fakeagent.Started)) == 2 })
+	r.wait("the message to be read", r.read(r.send("hello")))
+}
+
+// What a runner was typing when it was killed is typed again, as a possible
+// repeat.
+func TestClaimOfADeadRunner(t *testing.T) {
+	r := newRig(t).fake(fakeagent.Options{})
+	id := r.send("hello")
+	hold, err := r.store.HoldRunner(t.Context(), "bob")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.bob.Claim(t.Context(), []wire.ID{id}); err != nil {
+		t.Fatal(err)
+	}
+	hold.Release()
+	r.run()
+	r.wait("the message to be read", r.read(id))
+	if got := r.fakes(fakeagent.Submitted); len(got) != 1 || !strings.Contains(got[0], "may be a repeat") {
+		t.Errorf("submitted %q", got)
+	}
+}
+
+// screen that an attached terminal shows, and what it types.
+type terminal struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (s *terminal) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.buf.Write(p)
+}
+
+func (s *terminal) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.buf.String()
+}
+
+func (r *rig) attach(readOnly bool) (*terminal, chan<- []byte, <-chan error) {
+	r.t.Helper()
+	keys := make(chan []byte)
+	out := &terminal{}
+	done := make(chan error, 1)
+	c := r.client()
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		_, err := c.Attach(ctx, control.AttachRequest{Cols: 100, Rows: 30, ReadOnly: readOnly}, control.Terminal{In: keys, Out: out})
+		done <- err
+	}()
+	r.t.Cleanup(cancel)
+	r.wait("the terminal to be painted", func() bool { return strings.Contains(out.String(), "❯") })
+	return out, keys, done
+}
+
+// A person's half-typed line keeps mail away, and is never sent by us.
+func TestPersonTypes(t *testing.T) {
+	r := newRig(t).fake(fakeagent.Options{}).run().idle()
+	_, keys, _ := r.attach(false)
+	keys <- []byte("a half-ty")
+	r.wait("the draft", func() bool { return strings.Contains(strings.Join(r.screen(), "\n"), "a half-ty") })
+	id := r.send("hello")
+	time.Sleep(800 * time.Millisecond)
+	if !r.unread(id) || len(r.fakes(fakeagent.Submitted)) > 0 {
+		t.Fatal("something was typed behind a person's line")
+	}
+	keys <- []byte("ped line\r")
+	r.wait("the message to be read", r.read(id))
+	got := r.fakes(fakeagent.Submitted)
+	if len(got) != 2 || got[0] != "a half-typed line" {
+		t.Errorf("submitted %q", got)
+	}
+}
+
+// Who only looks types nothing.
+func TestReadOnly(t *testing.T) {
+	r := newRig(t).fake(fakeagent.Options{}).run().idle()
+	_, keys, _ := r.attach(true)
+	keys <- []byte("x\r")
+	r.wait("the message to be read", r.read(r.send("hello")))
+	if got := r.fakes(fakeagent.Submitted); len(got) != 1 {
+		t.Errorf("submitted %q", got)
+	}
+}
+
+// Two terminals see the same, and the end.
+func TestTwoTerminals(t *testing.T) {
+	r := newRig(t).fake(fakeagent.Options{}).run().idle()
+	a, _, doneA := r.attach(false)
+	b, _, doneB := r.attach(true)
+	r.wait("the message to be read", r.read(r.send("ECHO to both")))
+	r.wait("both to show it", func() bool {
+		return strings.Contains(a.String(), "to both") && strings.Contains(b.String(), "to both")
+	})
+	r.send("EXIT 0")
+	<-r.done
+	<-doneA
+	<-doneB
+}
+
+// A flood neither blocks nor grows the runner, and its last lines are right.
+func TestFlood(t *testing.T) {
+	r := newRig(t).program("plain", "bash", "--norc", "--noprofile")
+	r.run().idle()
+	id := r.send("head -c 20000000 /dev/zero | tr '\\0' 'x' | fold -w 99; echo; echo the-last-line")
+	r.wait("the last line", func() bool {
+		return strings.Contains(strings.Join(r.screen(), "\n"), "\nthe-last-line\n")
+	})
+	r.wait("the message to be read", r.read(id))
+	files, _ := filepath.Glob(filepath.Join(r.bob.Path(), "run", "*.cast"))
+	if len(files) < 2 {
+		t.Errorf("recordings %q", files)
+	}
+}
