@@ -27,6 +27,12 @@ var mayImport = map[string][]string{
 	"internal/outlet":     {},
 	"internal/cmdline":    {},
 	"internal/headstart":  {},
+	"internal/screen":     {},
+	"internal/child":      {},
+	"internal/cast":       {},
+	"internal/control":    {},
+	"internal/driver":     {"reducer", "internal/screen"},
+	"internal/fakeagent":  {},
 	"mailbox":             {"wire", "internal/atomicfile", "internal/lockfile"},
 	"watcher":             {"mailbox", "wire"},
 	"reducer":             {"wire"},
@@ -35,19 +41,24 @@ var mayImport = map[string][]string{
 	"internal/confedit":   {},
 	"internal/gitindex":   {},
 	"internal/install":    {"teams", "internal/confedit", "internal/gitindex"},
-	"cmd/atm":             {"internal/install", "internal/hook", "teams", "watcher", "reducer", "mailbox", "wire", "internal/cmdline", "internal/headstart", "internal/outlet", "internal/lockfile", "internal/atomicfile"},
+	"ptyrun":              {"watcher", "reducer", "mailbox", "wire", "internal/screen", "internal/driver", "internal/child", "internal/cast", "internal/control", "internal/atomicfile"},
+	"cmd/atm":             {"ptyrun", "internal/driver", "internal/cast", "internal/control", "internal/install", "internal/hook", "teams", "watcher", "reducer", "mailbox", "wire", "internal/cmdline", "internal/headstart", "internal/outlet", "internal/lockfile", "internal/atomicfile"},
 	"internal/bench":      {"teams", "watcher", "mailbox", "wire", "internal/lockfile", "internal/atomicfile"},
 	"internal/crashtest":  {"wire"},
+
+	"internal/fakeagent/cmd/fakeagent": {"internal/fakeagent"},
 }
 
 // onlyImporter names, for each module that is not ours, the packages that may
 // import it. Tests may import more.
 var onlyImporter = map[string][]string{
-	"github.com/fsnotify/fsnotify": {"watcher"},
-	"github.com/gofrs/flock":       {"internal/lockfile"},
-	"github.com/pelletier/go-toml": {"teams"},
-	"golang.org/x/term":            {"cmd/atm"},
-	"golang.org/x/sys":             {"internal/atomicfile", "internal/lockfile", "internal/outlet", "mailbox", "teams", "watcher", "internal/bench", "internal/crashtest"},
+	"github.com/clipperhouse/displaywidth": {"internal/screen", "internal/fakeagent"},
+	"github.com/creack/pty":                {"internal/child"},
+	"github.com/fsnotify/fsnotify":         {"watcher"},
+	"github.com/gofrs/flock":               {"internal/lockfile"},
+	"github.com/pelletier/go-toml":         {"teams"},
+	"golang.org/x/term":                    {"cmd/atm", "internal/fakeagent"},
+	"golang.org/x/sys":                     {"internal/child", "internal/control", "internal/fakeagent", "internal/atomicfile", "internal/lockfile", "internal/outlet", "mailbox", "teams", "watcher", "internal/bench", "internal/crashtest"},
 }
 
 // neverLinked are packages that cost start-up and have no place in cmd/atm.

@@ -58,6 +58,7 @@ type plan struct {
 	command []string
 	opt     ptyrun.Options
 	keep    bool // what was left goes on
+	policy  teams.Policy
 }
 
 func runAgent(ctx context.Context, e *env) error {
@@ -173,9 +174,26 @@ func (e *env) plan(ctx context.Context, name wire.Name) (*plan, error) {
 	if _, err := lookPath(p.command[0], o.Dir, o.Env); err != nil {
 		return nil, cmdline.Failed("run %s: %v", name, err).WithHint("atm run %s -- bash runs a shell", name)
 	}
-	policy := toml.Policy()
+	policy, err := e.policy(name, toml.Policy())
+	if err != nil {
+		return nil, err
+	}
+	p.policy = policy
 	o.Decide = func(tool, input string) ptyrun.Decision { return ptyrun.Decision(policy.Decide(name, tool, input, false)) }
 	return p, nil
+}
+
+// policy is whose rules count: what team.toml says now, or where an agent starts
+// another, what it said when a person did so last.
+func (e *env) policy(name wire.Name, now teams.Policy) (teams.Policy, error) {
+	if !e.inAgent() {
+		return now, nil
+	}
+	kept, ok, err := e.team.KeptPolicy(name)
+	if !ok {
+		return now.Cautious(), err
+	}
+	return kept, nil
 }
 
 // runnable is the agent's mailbox: a new name is added and said, unless it is
@@ -291,6 +309,9 @@ func (e *env) runHere(ctx context.Context, p *plan, tell func(news)) error {
 	}
 	defer hold.Release()
 	if err := e.leftovers(p, tell); err != nil {
+		return err
+	}
+	if err := e.team.KeepPolicy(name, p.policy); err != nil {
 		return err
 	}
 	state, err := e.team.State(name)
