@@ -14,7 +14,7 @@ import (
 // an agent, written and changed under the reader's lock, never synced: what a
 // power cut takes of it is shown once more.
 //
-//	run/claim.json   {"ids":["…"],"at":"…"}                  a runner types them
+//	run/claim.json   {"ids":["…"],"at":"…","run":"…"}        a runner types them
 //	                 {"ids":["…"],"at":"…","session":"…", …} handed to a session by a hook
 //
 // Where there are several, a runner's stands in the file and the rest in its

@@ -78,9 +78,12 @@ func TestHoldRunner(t *testing.T) {
 	if running, err := other.Running("bob"); !running || err != nil || !r.StillHeld() {
 		t.Error("it does not run: ", err)
 	}
+	if _, err := other.HoldRunner(ctx, "bob"); !errors.Is(err, ErrRunning) {
+		t.Error(err)
+	}
 	short, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
 	defer cancel()
-	if _, err := other.HoldRunner(short, "bob"); !errors.Is(err, ErrRunning) && !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := other.HoldRunner(short, "bob"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
 	if _, err := other.Retire(ctx, "bob"); !errors.Is(err, ErrRunning) {

@@ -21,6 +21,7 @@ type paper struct {
 	PID     int       `json:"pid,omitempty"`
 	Started time.Time `json:"started"`
 	Command []string  `json:"command"`
+	Inject  Inject    `json:"inject,omitempty"`
 }
 
 const (
@@ -84,7 +85,7 @@ func openRun(box *mailbox.Box, create bool) (*atomicfile.Dir, error) {
 
 // note writes run.json.
 func (r *runner) note() error {
-	p := paper{Run: r.Run, Kept: r.Kept, Runner: os.Getpid(), Started: r.Now().UTC(), Command: r.Command}
+	p := paper{Run: r.Run, Kept: r.Kept, Runner: os.Getpid(), Started: r.Now().UTC(), Command: r.Command, Inject: r.Inject}
 	if r.prog != nil {
 		p.PID = r.prog.child.PID()
 	}

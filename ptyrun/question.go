@@ -71,7 +71,9 @@ func (r *runner) openQuestion(d driver.Dialog, now time.Time) {
 	r.say(e)
 	r.prog.told, r.prog.detail = r.prog.reading.Activity, r.prog.reading.Detail
 
-	if d.Kind == "permission" && r.Decide != nil {
+	// (Where the tool is not known for sure, not even a rule about all of them is
+	// about this.)
+	if d.Kind == "permission" && d.Tool != "" && r.Decide != nil {
 		switch r.Decide(d.Tool, d.Input) {
 		case Allow:
 			if o := pick(d.Options, func(o driver.Option) bool { return o.Allow && !o.Always }); o != nil {
@@ -177,6 +179,7 @@ func (r *runner) press(q *question, o driver.Option, by string, to chan<- reply,
 		return
 	}
 	q.answer = a
+	r.cut = r.cut || o.Deny // its turn is over with that, or goes on
 	r.log.Info("answering", "prompt", q.Dialog.Prompt, "option", o.Label, "by", by)
 	r.record.Marker("answer:" + o.Label + " by " + by)
 	r.prog.out.put([]byte(o.Keys))

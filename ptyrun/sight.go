@@ -121,6 +121,12 @@ func (r *runner) look(now time.Time) (next time.Time) {
 		}
 	}
 	rd := p.reading
+	if rd.HasDraft && p.driver.Junk(rd.Draft) && r.typing == nil && !now.Before(p.since.Add(r.waits.Idle)) && now.Sub(r.lastHuman) > r.waits.Human {
+		p.since = now // once in a while, should it not help
+		for _, k := range p.driver.ClearDraft(rd.Draft) {
+			p.out.put(k)
+		}
+	}
 	if d := rd.Dialog; printOf(d) != r.asked() {
 		if at := p.since.Add(r.waits.Settle); now.Before(at) {
 			sooner(at)

@@ -194,8 +194,14 @@ func (d *doctor) team(t *Team, uid int) {
 func (d *doctor) roster(t *Team) {
 	r, err := t.Roster()
 	if err != nil {
-		d.say("team.toml", "error", "", "team %s: %v", t.Name, err)
+		d.say("team.toml", "error", "atm team check", "team %s: %v", t.Name, err)
 		return
+	}
+	var wrong *TomlError
+	if _, err := t.Plan(); errors.As(err, &wrong) {
+		for _, m := range wrong.Mistakes {
+			d.say("team.toml", "error", "atm team check", "team %s: team.toml, %s", t.Name, mailbox.Escape(m.String()))
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Members)) {
 		if t.Box(name).Present() != nil {

@@ -63,7 +63,8 @@ func (t *Team) History(name wire.Name, limit int) ([]PastTurn, error) {
 // history follows an agent's turns through its events.
 type history struct {
 	state reducer.State
-	turns []PastTurn // by when they were heard of first
+	turns []PastTurn           // by when they were heard of first
+	early map[string][]wire.ID // handed into turns that are not heard of yet
 }
 
 func (h *history) step(e *wire.Event) {
@@ -79,10 +80,23 @@ func (h *history) step(e *wire.Event) {
 	}
 	switch e.Kind {
 	case wire.EventInjected, wire.EventAnnounced, wire.EventRead:
-		// What was handed over while a turn was open went into that.
-		if t := h.about(e, h.state.Turn().Session); t != nil && (t.Status == TurnOpen || e.TurnID != "") && !slices.Contains(t.Messages, e.MessageID()) {
-			t.Messages = append(t.Messages, e.MessageID())
+		h.hand(e)
+	}
+}
+
+// hand takes in that a message was handed over: into the turn that the event
+// names, which may begin with what comes, else into one that is open.
+func (h *history) hand(e *wire.Event) {
+	id := e.MessageID()
+	switch t := h.about(e, h.state.Turn().Session); {
+	case t == nil && e.TurnID != "":
+		if h.early == nil {
+			h.early = map[string][]wire.ID{}
 		}
+		h.early[e.TurnID] = append(h.early[e.TurnID], id)
+	case t == nil || t.Status != TurnOpen && e.TurnID == "" || slices.Contains(t.Messages, id):
+	default:
+		t.Messages = append(t.Messages, id)
 	}
 }
 
@@ -104,7 +118,8 @@ func (h *history) follow(e *wire.Event, now, was *reducer.Turn) {
 		if !open && !ended || was != nil && was.ID == now.ID {
 			return // of before what is looked at
 		}
-		h.turns = append(h.turns, PastTurn{ID: now.ID})
+		h.turns = append(h.turns, PastTurn{ID: now.ID, Messages: h.early[now.ID]})
+		delete(h.early, now.ID)
 		t = &h.turns[len(h.turns)-1]
 	}
 	t.Session = now.Session

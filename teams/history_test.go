@@ -71,11 +71,12 @@ func TestHistoryMessages(t *testing.T) {
 	for _, s := range []string{
 		"message_read id=" + string(a), "pty turn_started turn=t1", "pty injected turn=t1 id=" + string(b), "message_read id=" + string(c),
 		"pty turn_completed turn=t1 status=completed", "message_read id=" + string(a),
+		"pty injected turn=t2 id=" + string(a), "pty turn_started turn=t2",
 	} {
 		happen(t, team, "bob", s)
 	}
 	turns, err := team.History("bob", 0)
-	if err != nil || len(turns) != 1 || fmt.Sprint(turns[0].Messages) != fmt.Sprint([]wire.ID{b, c}) {
+	if err != nil || len(turns) != 2 || fmt.Sprint(turns[1].Messages) != fmt.Sprint([]wire.ID{a}) || fmt.Sprint(turns[0].Messages) != fmt.Sprint([]wire.ID{b, c}) {
 		t.Error(turns, err)
 	}
 }

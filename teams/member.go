@@ -248,15 +248,12 @@ func (m Member) Word(now time.Time) string {
 		last = "last seen " + mailbox.Age(now, *m.PresenceAt)
 	}
 	hooked := m.handed() && m.PresenceAt != nil
+	if m.Running && m.Inject == "off" && m.State != reducer.WordPerson {
+		return strings.TrimSuffix(state+"; nothing is typed in; "+last, "; ")
+	}
 	switch m.State {
 	case reducer.WordPerson:
 		return "person"
-	case reducer.WordIdle, reducer.WordBusy, reducer.WordStarting, reducer.WordBlocked:
-		if m.Running && m.Inject == "off" {
-			return strings.TrimSuffix(state+"; nothing is typed in; "+last, "; ")
-		}
-	}
-	switch m.State {
 	case reducer.WordBlocked:
 		return "blocked: " + m.about()
 	case reducer.WordOff:

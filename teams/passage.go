@@ -118,6 +118,9 @@ func (p *Passage) hand(e *wire.Event) {
 	switch e.Kind {
 	case wire.EventAnnounced, wire.EventInjected:
 		p.Announced, p.handed, p.typing, p.Failed = here, true, false, Mark{}
+		if e.Kind == wire.EventInjected && e.Field("as") == "" {
+			p.Read = here // what is typed in whole is moved with that
+		}
 	case wire.EventInjecting:
 		p.handed, p.typing = true, true // its turn may begin before it is known to be in
 	case wire.EventRead:

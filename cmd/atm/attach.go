@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/term"
 
@@ -17,7 +18,7 @@ var attachVerb = &cmdline.Verb{
 	Examples: []string{"atm attach bob", "atm attach bob --read-only"},
 	Notes: []string{
 		"Several may; both can type, and its terminal is as large as the one that was resized last.",
-		"Ctrl-\\ twice sends one. What you type keeps mail from being typed in until it is gone.",
+		"Ctrl-\\ is sent with the next key, unless that is d. While your line is not sent no mail is typed in.",
 	},
 	Flags: []cmdline.Flag{
 		{Name: "read-only", Usage: "look only: nothing you type is sent, and no size"},
@@ -96,6 +97,10 @@ func (e *env) sayEnding(b *mailbox.Box, end control.Ending) error {
 	}
 	return cmdline.Failed("the runner of %s ended the attachment: %s", name, end.Reason).WithHint("atm attach %s", name)
 }
+
+// endWithin is how long this process may take, after a signal, to come to its
+// end by itself.
+const endWithin = 2 * time.Second
 
 // An attachment is an agent's terminal shown on this one.
 type attachment struct {

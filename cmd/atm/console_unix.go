@@ -49,10 +49,6 @@ var (
 	errAsked = errors.New("asked to end")
 )
 
-// endWithin is how long the process may take, after a signal, to come to its
-// end by itself.
-const endWithin = 2 * time.Second
-
 // openConsole takes hold of the terminal. It is raw between enter and leave.
 func openConsole(in, out *os.File) (*console, error) {
 	if in == nil || !term.IsTerminal(int(in.Fd())) || !term.IsTerminal(int(out.Fd())) {

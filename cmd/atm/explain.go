@@ -29,6 +29,8 @@ func (e *env) explain(err error) error {
 	var hops *teams.HopError
 	var path *fs.PathError
 	var content *mailbox.ContentError
+	var mistakes *teams.TomlError
+	var many *teams.ManyQuestionsError
 	switch {
 	case errors.As(err, &path) && path.Path == e.Stdout.Name():
 		return cmdline.Failed("the output could not be written: %v", path.Err)
@@ -52,6 +54,17 @@ func (e *env) explain(err error) error {
 		return cmdline.Failed("%s", err).WithHint("upgrade atm; `atm version` says which this is")
 	case errors.As(err, &untrusted):
 		return cmdline.Refused("%s", err).WithHint("name it to accept it: --root DIR")
+	case errors.As(err, &mistakes):
+		return cmdline.Failed("%s:\n%s", mistakes.Path, strings.Join(mistakeLines(mistakes), "\n")).WithHint("atm team check shows them again")
+	case errors.As(err, &many):
+		return manyQuestions(many)
+	case errors.Is(err, teams.ErrNotYours):
+		if e.inAgent() {
+			return cmdline.Refused("%s", err).WithHint("ask who may: atm send NAME \"…\"")
+		}
+		return cmdline.Refused("%s", err).WithHint("approvers in team.toml says who answers")
+	case errors.Is(err, teams.ErrNoQuestion):
+		return cmdline.NotFound("%s", err).WithHint("atm pending lists what is asked")
 	case errors.Is(err, teams.ErrNoRoot):
 		return cmdline.NotFound("%s", err).WithHint("atm init alice bob, where the project begins; one that is elsewhere: --root DIR")
 	case errors.Is(err, teams.ErrNoTeam):

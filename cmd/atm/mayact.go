@@ -10,10 +10,10 @@ import (
 
 // mayAct refuses what an agent's process may not do to another member of the
 // team: from an agent's environment that is the lead's alone. A person may, and
-// everybody to themselves. Nothing is done at all in a root that came with a
-// clone.
+// everybody to themselves. In a root that may have come with a clone nothing is
+// done at all, but that what runs can be stopped.
 func (e *env) mayAct(verb string, to wire.Name) error {
-	if !e.root.Accepted {
+	if !e.root.Accepted && verb != "stop" {
 		return cmdline.Refused("%s: nobody here made or accepted %s; it may have come with a clone", verb, e.root.Path).WithHint("if it is yours: atm init")
 	}
 	who, agent := e.actor()

@@ -30,17 +30,22 @@ func (e *env) agent() (*mailbox.Box, error) {
 	return b, err
 }
 
-// reach connects to an agent's runner.
+// reach connects to an agent's runner, or explains why not.
 func (e *env) reach(ctx context.Context, b *mailbox.Box) (*control.Client, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
-	defer cancel()
-	slow := time.AfterFunc(control.Patience, func() { e.Warn("the runner of %s has not answered yet; waiting", b.Agent()) })
-	defer slow.Stop()
-	c, err := control.Dial(ctx, runDir(b))
+	c, err := e.dial(ctx, b)
 	if err != nil {
 		return nil, e.explainRunner(b, err)
 	}
 	return c, nil
+}
+
+// dial connects to an agent's runner, and says so when that takes long.
+func (e *env) dial(ctx context.Context, b *mailbox.Box) (*control.Client, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	slow := time.AfterFunc(control.Patience, func() { e.Warn("the runner of %s has not answered yet; waiting", b.Agent()) })
+	defer slow.Stop()
+	return control.Dial(ctx, runDir(b))
 }
 
 func runDir(b *mailbox.Box) string { return filepath.Join(b.Path(), "run") }

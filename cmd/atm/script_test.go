@@ -10,10 +10,12 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/agentteammail/atm/internal/fakeagent"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"atm": main})
+	testscript.Main(m, map[string]func(){"atm": main, "fakeagent": func() { os.Exit(fakeagent.Main()) }})
 }
 
 // TestScripts runs the manual: testdata/script/*.txtar.

@@ -37,7 +37,7 @@ func stopAgent(ctx context.Context, e *env) error {
 	if err := e.mayAct("stop", b.Agent()); err != nil {
 		return err
 	}
-	c, err := e.reach(ctx, b)
+	c, err := e.dial(ctx, b)
 	if err != nil {
 		return e.stoppedBefore(b, err)
 	}
@@ -57,10 +57,11 @@ func stopAgent(ctx context.Context, e *env) error {
 
 // stoppedBefore is no error where nothing runs: that is what was asked for.
 func (e *env) stoppedBefore(b *mailbox.Box, err error) error {
-	if running, probe := b.Store().Running(b.Agent()); probe != nil || running || !errors.Is(err, control.ErrNoRunner) {
-		return err
+	running, probe := b.Store().Running(b.Agent())
+	if errors.Is(err, control.ErrNoRunner) && probe == nil && !running {
+		return e.sayOutcome(b, control.Outcome{Done: "not running"})
 	}
-	return e.sayOutcome(b, control.Outcome{Done: "not running"})
+	return e.explainRunner(b, err)
 }
 
 // untilReleased waits until the runner has let go of its lock, so that the next

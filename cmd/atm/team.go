@@ -30,6 +30,7 @@ var teamVerb = &cmdline.Verb{
 		{Name: "retire", Args: "NAME", Summary: "move a member and their mail to the archive", Examples: []string{"atm team retire bob"},
 			Notes: []string{"Unread mail goes with them; atm team restore brings both back."}, MinArgs: 1, MaxArgs: 1, Run: run(teamRetire)},
 		{Name: "restore", Args: "NAME", Summary: "bring back who was retired last", Examples: []string{"atm team restore bob"}, MinArgs: 1, MaxArgs: 1, Run: run(teamRestore)},
+		{Name: "check", Summary: "every mistake in team.toml, with its line", Examples: []string{"atm team check"}, Run: run(teamCheck)},
 	},
 }
 

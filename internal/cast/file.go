@@ -172,10 +172,7 @@ func rotated(path string) ([]int, error) {
 	stem := strings.TrimSuffix(filepath.Base(path), ext) + "."
 	var numbers []int
 	for _, e := range entries {
-		middle, ok := strings.CutPrefix(e.Name(), stem)
-		if middle, ok = strings.CutSuffix(middle, ext); !ok {
-			continue
-		}
+		middle := strings.TrimSuffix(strings.TrimPrefix(e.Name(), stem), ext)
 		if n, err := strconv.Atoi(middle); err == nil && n > 0 && filepath.Base(numbered(path, n)) == e.Name() {
 			numbers = append(numbers, n)
 		}

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// clear makes a terminal forget what an earlier run left on it.
-const clear = "\x1b[?1049l\x1b[!p\x1b[H\x1b[2J"
+// wipe makes a terminal forget what an earlier run left on it.
+const wipe = "\x1b[?1049l\x1b[!p\x1b[H\x1b[2J"
 
 // betweenRuns is as long as a time in which nothing was recorded lasts.
 const betweenRuns = time.Second
@@ -65,7 +65,7 @@ func Play(ctx context.Context, w io.Writer, r *Reader, speed float64, idleLimit 
 		case e.Code == Output:
 			text = e.Data
 		case e.Code == Begin && !first && pause > 0:
-			text = clear
+			text = wipe
 		}
 		first = false
 		if text == "" {

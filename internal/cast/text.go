@@ -28,16 +28,22 @@ func (t *tail) join(p []byte) (head, body []byte) {
 		}
 		head = t.take()
 	}
-	for i := len(p) - 1; i >= 0 && i >= len(p)-utf8.UTFMax+1; i-- {
-		if utf8.RuneStart(p[i]) {
-			if !utf8.FullRune(p[i:]) {
-				t.n = copy(t.bytes[:], p[i:])
-				p = p[:i]
+	whole := len(p) - torn(p)
+	t.n = copy(t.bytes[:], p[whole:])
+	return head, p[:whole]
+}
+
+// torn is how many bytes at the end of p begin a rune that is not all there.
+func torn(p []byte) int {
+	for n := 1; n < utf8.UTFMax && n <= len(p); n++ {
+		if last := p[len(p)-n:]; utf8.RuneStart(last[0]) {
+			if utf8.FullRune(last) {
+				return 0
 			}
-			break
+			return n
 		}
 	}
-	return head, p
+	return 0
 }
 
 // take returns what there is and forgets it.
@@ -110,9 +116,9 @@ func (s *sequence) feed(p []byte) {
 func appendEscaped(dst, src []byte) []byte {
 	const block = 4096
 	for len(src) > 0 {
-		n := min(len(src), block)
-		for n < len(src) && n > block-utf8.UTFMax && !utf8.RuneStart(src[n]) {
-			n--
+		n := len(src)
+		if n > block {
+			n = block - torn(src[:block])
 		}
 		dst = slices.Grow(dst, 6*n+8) // \u001b for each byte, and a word too much
 		dst = escapeBlock(dst, src[:n])

@@ -127,8 +127,9 @@ type trouble struct {
 	told     bool  // in this gap
 	toldAt   time.Time
 	needFile bool
-	last     int64 // when the last event was that is in the file
-	size     int64 // of the file
+	since    time.Time // of the gap
+	last     int64     // when the last event was that is in the file
+	size     int64     // of the file
 }
 
 // Create begins a recording, and rotates away what is at its path.
@@ -386,7 +387,9 @@ func (w *Writer) room() bool {
 		select {
 		case w.buf = <-w.free:
 		case <-timer.C:
-			w.openGap(true, errors.New("the disk is too slow"))
+			w.tell(errors.New("the disk is too slow"))
+			w.openGap(w.o.Now())
+			w.slow = true
 			return false
 		}
 	}
@@ -404,16 +407,21 @@ func (w *Writer) handOver(done chan<- struct{}) {
 // ready says whether an event can be recorded now. Before output it ends a gap,
 // or begins a new file, if it is time to.
 func (w *Writer) ready(at int64, output bool) bool {
-	switch {
-	case w.closed:
+	if w.closed {
 		return false
-	case w.broken.Load() && (!w.gap || w.slow):
+	}
+	if w.broken.Load() && (!w.gap || w.slow) {
 		w.dropBuffer()
-		w.openGap(false, nil)
-		return false
-	case w.gap:
+		w.trouble.Lock()
+		since := w.trouble.since
+		w.trouble.Unlock()
+		w.openGap(since)
+		w.slow = false
+	}
+	if w.gap {
 		return output && w.escape.settled() && !w.o.Now().Before(w.retryAt) && w.closeGap(at)
-	case output && w.size >= w.o.MaxSize && (w.escape.settled() || w.size >= w.o.MaxSize+w.o.MaxSize/4):
+	}
+	if output && w.size >= w.o.MaxSize && (w.escape.settled() || w.size >= w.o.MaxSize+w.o.MaxSize/4) {
 		return w.nextFile()
 	}
 	return true
@@ -442,20 +450,15 @@ func (w *Writer) repaint(at int64) bool {
 	return !w.gap
 }
 
-// openGap stops recording. What stops it because it is slow is told here, what
-// broke by the goroutine.
-func (w *Writer) openGap(slow bool, cause error) {
-	now := w.o.Now()
-	if now.Sub(w.wentOn) > quiet {
+// openGap stops recording, since a moment that may have passed unnoticed.
+func (w *Writer) openGap(since time.Time) {
+	if since.Sub(w.wentOn) > quiet {
 		w.pause = retryFirst
 	}
-	w.gap, w.slow = true, slow
-	w.retryAt = now.Add(w.pause)
+	w.gap = true
+	w.retryAt = since.Add(w.pause)
 	w.pause = min(2*w.pause, retryLast)
 	w.shown.n, w.typed.n = 0, 0
-	if slow {
-		w.tell(cause)
-	}
 }
 
 // dropBuffer gives up what cannot be written any more.
@@ -473,7 +476,7 @@ func (w *Writer) closeGap(at int64) bool {
 	case w.buf = <-w.free:
 		w.have = true
 	default:
-		w.openGap(w.slow, nil)
+		w.openGap(w.o.Now())
 		return false
 	}
 	w.trouble.Lock()
@@ -506,14 +509,13 @@ func (w *Writer) closeGap(at int64) bool {
 func (w *Writer) tell(cause error) {
 	w.trouble.Lock()
 	defer w.trouble.Unlock()
-	if cause != nil {
-		w.trouble.cause = cause
-	}
+	now := w.o.Now()
+	w.trouble.cause, w.trouble.since = cause, now
 	if w.trouble.told {
 		return
 	}
 	w.trouble.told = true
-	if now := w.o.Now(); w.trouble.toldAt.IsZero() || now.Sub(w.trouble.toldAt) > quiet {
+	if w.trouble.toldAt.IsZero() || now.Sub(w.trouble.toldAt) > quiet {
 		w.trouble.toldAt = now
 		w.trouble.err = fmt.Errorf("record to %s: %w", w.o.Path, w.trouble.cause)
 	}

@@ -10,13 +10,20 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/creack/pty"
 )
 
 func TestMain(m *testing.M) {
+	if os.Getenv("ATM_CHILD_TEST") == "window" {
+		showWindow()
+	}
 	if err := Subreaper(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -253,21 +260,29 @@ func TestPieces(t *testing.T) {
 
 func wholeRunes(s string) bool { return strings.ToValidUTF8(s, "") == s }
 
-func TestWindow(t *testing.T) {
-	bash, err := exec.LookPath("bash")
-	if err != nil {
-		t.Skip("no bash here")
+// showWindow is a program that tells its terminal's size each time it is told of
+// a new one. A shell would do, had it not a way to miss a signal before it reads.
+func showWindow() {
+	told := make(chan os.Signal, 100)
+	signal.Notify(told, syscall.SIGWINCH)
+	for {
+		rows, cols, err := pty.Getsize(os.Stdin)
+		fmt.Printf("%dx%d %v\n", cols, rows, err)
+		<-told
 	}
-	s := begin(t, Command{Argv: []string{bash, "-c", "trap 'stty size' WINCH; stty size; while :; do read -t 1000 x; done"}, Cols: 100, Rows: 30})
-	s.sees("30 100")
+}
+
+func TestWindow(t *testing.T) {
+	s := begin(t, Command{Argv: []string{os.Args[0]}, Env: append(os.Environ(), "ATM_CHILD_TEST=window"), Cols: 100, Rows: 30})
+	s.sees("100x30 <nil>")
 	if err := s.Resize(70, 20); err != nil {
 		t.Fatal(err)
 	}
-	s.sees("20 70")
+	s.sees("70x20 <nil>")
 	if err := s.Jiggle(); err != nil {
 		t.Fatal(err)
 	}
-	s.sees("19 70\r\n20 70")
+	s.sees("70x19 <nil>\r\n70x20 <nil>")
 	for _, bad := range [][2]int{{0, 10}, {10, 0}, {-1, 5}, {70000, 5}} {
 		if s.Resize(bad[0], bad[1]) == nil {
 			t.Errorf("a window of %v was taken", bad)
@@ -277,9 +292,9 @@ func TestWindow(t *testing.T) {
 	if err := errors.Join(s.Jiggle(), s.Resize(90, 40)); err != nil {
 		t.Fatal(err)
 	}
-	s.sees("40 90")
+	s.sees("90x40 <nil>")
 	time.Sleep(2 * jigglePause)
-	if got := s.text(); !strings.HasSuffix(got, "40 90\r\n") {
+	if got := s.text(); !strings.HasSuffix(got, "90x40 <nil>\r\n") {
 		t.Errorf("it ends with %q", got)
 	}
 }
@@ -365,5 +380,32 @@ func TestDirectoryAndEnvironment(t *testing.T) {
 	<-s.eof
 	if got, want := s.text(), dir+" bar  iutf8\r\n"; got != want {
 		t.Errorf("it shows %q, want %q", got, want)
+	}
+}
+
+// What our parent ignores the program does not.
+func TestIgnoredSignalsAreNotInherited(t *testing.T) {
+	signal.Ignore(syscall.SIGHUP, syscall.SIGINT)
+	defer signal.Reset(syscall.SIGHUP, syscall.SIGINT)
+	shell(t, "kill -INT $$; exit 0").ends(Exit{130, "SIGINT"})
+	shell(t, "kill -HUP $$; exit 0").ends(Exit{129, "SIGHUP"})
+	if !signal.Ignored(syscall.SIGHUP) || !signal.Ignored(syscall.SIGINT) {
+		t.Error("they are not ignored here any more")
+	}
+}
+
+func BenchmarkRead(b *testing.B) {
+	const size = 64 << 20
+	b.SetBytes(size)
+	for b.Loop() {
+		c, err := Start(Command{Argv: []string{"sh", "-c", fmt.Sprintf("stty raw; yes 0123456789012345678901234567890123456789 | head -c %d", size)}, Cols: 80, Rows: 24})
+		if err != nil {
+			b.Fatal(err)
+		}
+		n, err := io.CopyBuffer(io.Discard, struct{ io.Reader }{c}, make([]byte, 32<<10))
+		if n != size || err != nil {
+			b.Fatalf("read %d bytes, %v", n, err)
+		}
+		c.Close()
 	}
 }

@@ -139,3 +139,14 @@ func TestLookAtOddNames(t *testing.T) {
 		t.Errorf("its line: %+v, %v", e, ok)
 	}
 }
+
+// The program gets its terminal and nothing else of ours.
+func TestNoDescriptorIsInherited(t *testing.T) {
+	shell(t, "exec sleep 1000") // another terminal is open
+	s := shell(t, "ls -l /proc/self/fd")
+	s.ends(Exit{})
+	<-s.eof
+	if n := strings.Count(s.text(), " -> "); n != 4 { // and the directory itself
+		t.Errorf("it has %s", s.text())
+	}
+}

@@ -80,8 +80,9 @@ func readInto(buf []byte, path string) []byte {
 	return buf[:n]
 }
 
-// carries says whether a process's environment holds the assignment. Another
-// user's environment cannot be read and so carries nothing.
+// carries says whether a process's environment holds the assignment. That of
+// another user's process, or of one that keeps its memory to itself as ssh-agent
+// does, can only be read by root, and so carries nothing.
 func carries(pid int, assignment string) bool {
 	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	return err == nil && holdsLine(env, assignment)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -101,6 +102,8 @@ func Start(c Command) (*Child, error) {
 	}
 	kin.Lock()
 	defer kin.Unlock()
+	defer hear()()
+	keepFiles()
 	if err := ch.cmd.Start(); err != nil {
 		master.Close()
 		return nil, fmt.Errorf("run %s: %w", c.Argv[0], bare(err))
@@ -118,9 +121,34 @@ func Start(c Command) (*Child, error) {
 	return ch, nil
 }
 
+// hear undoes, until the returned function is called, that signals are ignored.
+// A program would inherit that: one whose runner was started by nohup, or by a
+// script with &, could not be hung up or interrupted.
+func hear() (undo func()) {
+	var deaf []os.Signal
+	for _, sig := range []os.Signal{
+		unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGPIPE, unix.SIGWINCH,
+		unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU, unix.SIGCONT, unix.SIGUSR1, unix.SIGUSR2,
+	} {
+		if signal.Ignored(sig) {
+			deaf = append(deaf, sig)
+		}
+	}
+	if len(deaf) == 0 {
+		return func() {}
+	}
+	nobody := make(chan os.Signal, 1)
+	signal.Notify(nobody, deaf...) // what is caught here is not ignored there
+	return func() {
+		signal.Stop(nobody)
+		signal.Ignore(deaf...)
+	}
+}
+
 // watch waits for the program's end.
 func (c *Child) watch() {
 	c.exit = c.await()
+	c.master.SetWriteDeadline(time.Unix(1, 0))
 	c.master.SetReadDeadline(time.Now().Add(readGrace))
 	close(c.done)
 }

@@ -82,11 +82,10 @@ func TestStopLeavesNothing(t *testing.T) {
 			s := begin(t, Command{Argv: []string{"sh", "-c", strings.ReplaceAll(k.script, "NAP", nap)}})
 			eventually(t, func() bool { return nappers(t, nap) >= k.nappers },
 				func() string { return fmt.Sprintf("%d processes; there are %d", k.nappers, nappers(t, nap)) })
-			began := time.Now()
-			e := s.Stop(context.Background(), nil, 100*time.Millisecond)
-			if took := time.Since(began); took > 3*time.Second {
-				t.Errorf("it took %v", took)
-			}
+			// As long as a busy machine needs where one should do, short where
+			// it will be waited out.
+			grace := map[string]time.Duration{HowTerminated: 5 * time.Second, HowHungUp: 500 * time.Millisecond, HowKilled: 50 * time.Millisecond}[k.how]
+			e := s.Stop(context.Background(), nil, grace)
 			if n := nappers(t, nap); n != 0 {
 				t.Errorf("%d processes are left", n)
 			}
@@ -302,5 +301,31 @@ func TestLeftovers(t *testing.T) {
 	eventually(t, func() bool { return nappers(t, nap) == 0 && zombies(t) == 0 }, func() string { return "their end" })
 	if err := End(ps, time.Second); err != nil {
 		t.Errorf("what has ended: %v", err)
+	}
+}
+
+// A stopped process hears SIGTERM: it is woken for it.
+func TestEndWakesTheStopped(t *testing.T) {
+	run, said := newMark(t), t.TempDir()+"/said"
+	cmd := exec.Command("sh", "-c", `trap 'echo goodbye >"$0"; exit' TERM; kill -STOP $$; sleep 1000`, said)
+	cmd.Env = append(os.Environ(), "ATM_RUN="+run)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	stopped := func() bool {
+		out, _ := exec.Command("ps", "-o", "stat=", "-p", fmt.Sprint(cmd.Process.Pid)).Output()
+		return strings.HasPrefix(string(out), "T")
+	}
+	eventually(t, stopped, func() string { return "its stop" })
+	ps, err := Leftovers(run)
+	if err != nil || len(ps) != 1 {
+		t.Fatalf("left over: %v, %v", ps, err)
+	}
+	if err := End(ps, 5*time.Second); err != nil {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(said); err != nil || string(text) != "goodbye\n" {
+		t.Errorf("it said %q, %v", text, err)
 	}
 }

@@ -16,3 +16,11 @@ func eraseRunes(fd int) error {
 func signalTerminal(fd int, sig unix.Signal) error {
 	return unix.IoctlSetInt(fd, unix.TIOCSIG, int(sig))
 }
+
+// keepFiles keeps every file that is open here from the next program, also those
+// that we were given by whoever started us: a pipe among them would stay open as
+// long as the program lives, and its reader wait.
+func keepFiles() {
+	// Before Linux 5.11 it cannot: ours are kept by O_CLOEXEC anyway.
+	unix.CloseRange(3, 1<<31-1, unix.CLOSE_RANGE_CLOEXEC)
+}

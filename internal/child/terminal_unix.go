@@ -88,7 +88,7 @@ func (c *Child) Write(p []byte, d time.Duration) (int, error) {
 		}
 		n, err := c.master.Write(p[done : done+piece(p[done:])])
 		done += n
-		if errors.Is(err, os.ErrClosed) || errors.Is(err, unix.EIO) {
+		if err != nil && (c.over() || errors.Is(err, os.ErrClosed) || errors.Is(err, unix.EIO)) {
 			err = os.ErrProcessDone
 		}
 		if err != nil {

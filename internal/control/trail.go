@@ -56,10 +56,13 @@ const Begin = "\x1b[22;2t"
 func (t *Trail) Write(p []byte) (int, error) {
 	for i := 0; i < len(p); i++ {
 		if t.state == plain {
-			n := bytes.IndexByte(p[i:], esc)
-			if m := bytes.IndexByte(p[i:], '\x0e'); m >= 0 && (n < 0 || m < n) {
-				t.charset = true
+			text := p[i:]
+			n := bytes.IndexByte(text, esc)
+			if n >= 0 {
+				text = text[:n]
 			}
+			const shiftOut = 0x0e
+			t.charset = t.charset || bytes.IndexByte(text, shiftOut) >= 0
 			if n < 0 {
 				break
 			}
@@ -151,7 +154,7 @@ func (t *Trail) control(final byte) {
 		}
 	case final == 'u' && mark == '>':
 		t.kitty[t.page()] = min(t.kitty[t.page()]+1, 99)
-	case final == 'u' && mark == '=':
+	case final == 'u' && mark == '=' && first.number > 0:
 		t.kitty[t.page()] = max(t.kitty[t.page()], 1)
 	case final == 'u' && mark == '<':
 		t.kitty[t.page()] = max(0, t.kitty[t.page()]-max(1, first.number))

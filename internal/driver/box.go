@@ -34,7 +34,7 @@ type place struct {
 	top, bottom int // rows of the box with its frame
 	first, last int // rows of the text
 	column      int // of the text
-	wide        int // cells that the text has; 0: to the end of the row
+	room        int // cells that a row of the text has; 0: to the end of the row
 	draft       string
 	mode        string // what the glyph means, when it is not the usual one
 	cut         bool   // the upper edge is not on the screen
@@ -134,6 +134,9 @@ func (d *Driver) findHalves(l *Look) (place, bool) {
 				return place{top: top, bottom: y, first: top + 1, last: y - 1, column: d.box.indent + d.box.text, mode: mode}, ok && top+1 < y
 			}
 		}
+		if n := d.box.indent + d.box.text; y > 1 && !blank(l.line(0)) && !blank(l.line(y-1)) && indented(l, 0, y, n) {
+			return place{top: -1, bottom: y, first: 0, last: y - 1, column: n, cut: true}, true
+		}
 		return place{}, false
 	}
 	return place{}, false
@@ -146,7 +149,9 @@ func (d *Driver) findBarred(l *Look) (place, bool) {
 			continue
 		}
 		top := y
-		for top > 0 && runeAt(l.line(top-1), column) == "┃" {
+		// A message or an error may stand right above the box, barred as well, on
+		// another ground.
+		for top > 0 && runeAt(l.line(top-1), column) == "┃" && l.sameGround(top-1, y-1) {
 			top--
 		}
 		if y-top <= d.box.tail {
@@ -160,8 +165,8 @@ func (d *Driver) findBarred(l *Look) (place, bool) {
 		// A side bar may stand to the right of the box, whose lower edge tells
 		// where it ends.
 		edge := after(l.line(y), column)
-		wide := len([]rune(edge)) - len([]rune(strings.TrimLeft(edge, "╹▀")))
-		return place{top: top, bottom: y, first: first, last: last, column: column + d.box.text, wide: wide - d.box.text, cut: top == 0 && first == top}, true
+		room := len([]rune(edge)) - len([]rune(strings.TrimLeft(edge, "╹▀")))
+		return place{top: top, bottom: y, first: first, last: last, column: column + d.box.text, room: room - d.box.text, cut: top == 0 && first == top}, true
 	}
 	return place{}, false
 }
@@ -217,8 +222,8 @@ func (d *Driver) draftIn(l *Look, p place) string {
 	var rows []string
 	for y := p.first; y <= p.last; y++ {
 		row := after(l.bright(y), p.column)
-		if p.wide > 0 {
-			row = cells(row, p.wide)
+		if p.room > 0 {
+			row = cells(row, p.room)
 		}
 		rows = append(rows, strings.TrimRight(strings.ReplaceAll(row, "\u00a0", " "), " "))
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // asks is how a program asks.
@@ -117,14 +118,11 @@ func (d *Driver) lowestList(l *Look) (list, bool) {
 // numbered reads "❯ 2. Label": number 0 for anything else.
 func numbered(line string) (n int, label string, column int, selected bool) {
 	text, column := unframe(line)
-	for i, r := range text {
-		if i == 0 && strings.ContainsRune(selectors, r) {
-			rest := after(text, 1)
-			text = strings.TrimLeft(rest, " \u00a0")
-			column += 1 + margin(rest)
-			selected = true
-		}
-		break
+	if r, size := utf8.DecodeRuneInString(text); size > 0 && strings.ContainsRune(selectors, r) {
+		rest := text[size:]
+		text = strings.TrimLeft(rest, " \u00a0")
+		column += 1 + margin(rest)
+		selected = true
 	}
 	digits := 0
 	for digits < len(text) && digits < 2 && text[digits] >= '0' && text[digits] <= '9' {

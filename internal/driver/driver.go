@@ -15,7 +15,9 @@
 // What may be relied on: everything here is pure and never panics, whatever is
 // on the screen; Prompt is never true while a dialog of a known shape is at the
 // bottom of the screen, while a redraw frame is open, while the box holds
-// anything, or on a screen without the agent's own box and the cursor in it.
+// anything, or, for an agent, on a screen without its own box and the cursor at
+// the start of it. A plain program is at its prompt while bracketed paste is on;
+// one that never asks for it, when the row before the cursor ends as prompts do.
 //
 // What a caller must add is time. A screen is a moment: programs that draw
 // without frames pass through moments that are true but do not last (Codex
@@ -70,7 +72,7 @@ type Dialog struct {
 	Kind    string // permission, trust, question, unknown
 	Print   string // the same as long as the same question stands; another for another command
 	Prompt  string // what a person reads above the options
-	Tool    string // as Claude Code names it, whatever the program: Bash, Edit, WebFetch; "" when the screen does not show it for sure
+	Tool    string // as Claude Code names it, whatever the program: Bash, Edit, WebFetch; "" when the screen does not show for sure what is asked: no rule may answer then
 	Input   string // what the tool is about to do, whole: a command, a path, an address
 	Options []Option
 }

@@ -38,6 +38,7 @@ var gemini = Driver{
 		{is: retryRow, trim: true, braille: true, has: "etrying", has2: "esc to cancel"},
 		{is: busyRow, trim: true, braille: true, has: "(esc to cancel"},
 		{is: queuedRow, trim: true, start: []string{"Queued ("}},
+		{is: hintRow, trim: true, start: []string{"? for shortcuts"}},
 		{is: noteRow, start: []string{"ℹ Request cancelled"}},
 		{is: limitRow, start: []string{"✕ "}, has: "uota"},
 		{is: limitRow, start: []string{"✕ "}, has: "limit"},

@@ -6,13 +6,15 @@ import (
 	"github.com/agentteammail/atm/internal/screen"
 )
 
-// A Look is a screen as a driver sees it. Bright, Pale and Lit may be shorter
-// than Lines or nil; a row they lack is taken as Lines has it (Lit: as empty).
+// A Look is a screen as a driver sees it. Bright and Strong may be shorter than
+// Lines or nil: a row they lack is taken as Lines has it; one that Lit lacks is
+// taken as empty.
 type Look struct {
-	Lines   []string // visible rows, right-trimmed
-	Bright  []string // the same without dim cells and the placeholder they make
-	Strong  []string // the same without dim and grey cells: a dialog's own words, without the explanation in grey
-	Lit     []string // the same, only cells on a background that is not their row's: the chosen one of several buttons
+	Lines   []string       // visible rows, right-trimmed
+	Bright  []string       // the same without dim cells and the placeholder they make
+	Strong  []string       // the same without dim and grey cells: a dialog's own words, without the explanation in grey
+	Lit     []string       // the same, only cells on a background that is not their row's: the chosen one of several buttons
+	Ground  []screen.Color // each row's background, the one that most of its cells have; nil: one like the other
 	CursorX int
 	CursorY int
 	Before  string // the cursor's row up to the cursor; "" with CursorX > 0: cut from Lines as if all cells were narrow
@@ -30,30 +32,32 @@ func LookAt(s *screen.Screen) Look {
 	x, y := s.Cursor()
 	l := Look{
 		Lines: make([]string, rows), Bright: make([]string, rows), Strong: make([]string, rows), Lit: make([]string, rows),
+		Ground:  make([]screen.Color, rows),
 		CursorX: x, CursorY: y, Title: s.Title(), Modes: s.Modes(), Cols: cols,
 	}
-	var b strings.Builder
+	b := make([]byte, 0, 4*cols)
 	// text is the row with only those cells that keep returns true for.
 	text := func(cells []screen.Cell, keep func(i int) bool) string {
-		b.Reset()
+		b = b[:0]
 		for i := range cells {
 			c := &cells[i]
 			switch {
 			case c.Width == 0 && i > 0 && cells[i-1].Width == 2: // the tail of a wide character
 			case c.Text != "" && (keep == nil || keep(i)):
-				b.WriteString(c.Text)
+				b = append(b, c.Text...)
 			case c.Width == 2:
-				b.WriteString("  ")
+				b = append(b, "  "...)
 			default:
-				b.WriteByte(' ')
+				b = append(b, ' ')
 			}
 		}
-		return b.String()
+		return string(b)
 	}
 	trim := func(s string) string { return strings.TrimRight(s, " ") }
 	for r := range rows {
 		cells := s.Row(r)
 		ground := commonGround(cells)
+		l.Ground[r] = ground
 		var dim, grey, lit bool
 		for i := range cells {
 			dim = dim || cells[i].Style.Attr&screen.Dim != 0
@@ -100,7 +104,8 @@ func commonGround(cells []screen.Cell) screen.Color {
 		n      int
 	}
 	best := 0
-	for _, c := range cells {
+	for n := range cells {
+		c := &cells[n]
 		for i := range grounds {
 			g := &grounds[i]
 			if g.n > 0 && g.ground != c.Style.Bg {
@@ -122,6 +127,11 @@ func (l *Look) strong(y int) string { return rowOf(l.Strong, l.Lines, y) }
 func (l *Look) lit(y int) string { return rowOf(l.Lit, nil, y) }
 
 func (l *Look) line(y int) string { return rowOf(l.Lines, nil, y) }
+
+// sameGround reports whether rows a and b have the same background.
+func (l *Look) sameGround(a, b int) bool {
+	return a >= len(l.Ground) || b >= len(l.Ground) || l.Ground[a] == l.Ground[b]
+}
 
 func rowOf(rows, otherwise []string, y int) string {
 	switch {

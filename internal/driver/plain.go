@@ -93,6 +93,9 @@ func (d *Driver) prompt(l *Look, line, known string) (prompt, draft string, ok b
 		if rest, ok := strings.CutPrefix(line, known); ok {
 			return known, strings.TrimSpace(rest + right), true
 		}
+		if above, ok := l.brokenFrom(known); ok {
+			return known, strings.TrimSpace(above + line + right), true
+		}
 	}
 	for _, end := range promptEnds {
 		if strings.HasSuffix(line, end) && likelyPrompt(line) {
@@ -110,6 +113,22 @@ func (d *Driver) prompt(l *Look, line, known string) (prompt, draft string, ok b
 		return line, right, true
 	}
 	return "", "", false
+}
+
+// brokenFrom returns what stands after prompt in the rows above the cursor's, if
+// the cursor's row goes on a command that was too long for them: each is full.
+func (l *Look) brokenFrom(prompt string) (text string, ok bool) {
+	for y := l.CursorY - 1; y >= 0 && l.CursorY-y <= 50; y-- {
+		line := l.line(y)
+		if l.Cols == 0 || width(line) < l.Cols-1 {
+			return "", false
+		}
+		if rest, ok := strings.CutPrefix(line, prompt); ok {
+			return rest + text, true
+		}
+		text = line + text
+	}
+	return "", false
 }
 
 // likelyPrompt reports whether s, which ends as prompts do, may be one: not

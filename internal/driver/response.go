@@ -13,7 +13,7 @@ func (d *Driver) Response(lines []string, prompt string) string {
 	l := Look{Lines: lines, CursorX: -1, CursorY: len(lines) - 1}
 	end := len(lines)
 	if p, ok := d.find(&l); ok && d.box.shape != unframed {
-		end = p.top
+		end = max(0, p.top) // of a box that fills the screen the upper edge is above it
 	} else if d.box.shape == unframed {
 		for y := end - 1; y >= 0; y-- { // the composer: the last row that begins with its glyph
 			if _, ok := d.glyphAt(lines[y]); ok {

@@ -57,6 +57,10 @@ func (d *Driver) Accepted(l Look, text string) bool {
 		return false
 	}
 	want := solid(text)
+	start := want
+	if line, _, _ := strings.Cut(text, "\n"); len(solid(line)) >= visible {
+		start = solid(line) // our line, with the message's id
+	}
 	if d.Plain {
 		r := d.Read(l, Reading{memory: memory{paste: true}})
 		return r.Activity == reducer.ToolRunning || r.Activity == reducer.AwaitingInput || !strings.HasSuffix(d.typed(&l), lastRunes(want, visible)) && d.above(&l, want)
@@ -68,16 +72,17 @@ func (d *Driver) Accepted(l Look, text string) bool {
 	r := d.Read(l, Reading{})
 	switch {
 	case r.Dialog != nil:
-		return d.shows(&l, len(l.Lines), want) // it may have been swallowed by the dialog
+		return d.shows(&l, len(l.Lines), start) // it may have been swallowed by the dialog
 	case !boxed:
 		return false
 	}
-	return r.Why == "busy" || d.shows(&l, p.top, want)
+	return r.Why == "busy" || d.shows(&l, p.top, start)
 }
 
-// shows reports whether the last messages above row y are text.
-func (d *Driver) shows(l *Look, y int, want string) bool {
-	first := firstRunes(want, 3*visible)
+// shows reports whether a message above row y begins as start does, or the
+// last one is what stands for a long paste.
+func (d *Driver) shows(l *Look, y int, start string) bool {
+	first := firstRunes(start, 3*visible)
 	last := true
 	for y--; y >= 0; y-- {
 		line := strings.ReplaceAll(l.line(y), "\u00a0", " ")

@@ -9,7 +9,6 @@ import (
 // A title says what titles of one form mean. The first that fits counts.
 type title struct {
 	start string // the title begins so; "⠿" stands for any braille spinner
-	then  string // and has this too
 	means reducer.Activity
 }
 
@@ -18,9 +17,9 @@ const braille = "⠿"
 
 func (t title) fits(s string) bool {
 	if t.start == braille {
-		return startsBraille(s) && strings.Contains(s, t.then)
+		return startsBraille(s)
 	}
-	return strings.HasPrefix(s, t.start) && strings.Contains(s, t.then)
+	return strings.HasPrefix(s, t.start)
 }
 
 func startsBraille(s string) bool {

@@ -18,6 +18,7 @@ const (
 	errorRow       // a turn ended in an error
 	limitRow       // a turn ended at a usage limit
 	noteRow        // something the program says by itself
+	hintRow        // what keys do
 )
 
 // A row is one way to tell what a row of the screen is. Every condition that is

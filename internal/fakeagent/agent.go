@@ -29,6 +29,7 @@ type agent struct {
 	opened, ready bool
 	keys          keys
 	reads         int
+	held          []byte    // of a paste that may go on
 	at            time.Time // when what is being looked at came
 	lastText      time.Time // and when text came last
 	awaited       string    // final bytes of the answers that are still missing
@@ -120,7 +121,7 @@ func (a *agent) run() (int, error) {
 	}
 	defer restore()
 	a.cols, a.rows = cols, rows
-	a.screen = &painter{out: os.Stdout, full: a.p.full, cols: cols, rows: rows, split: a.o.Split, pause: a.o.SplitPause}
+	a.screen = &painter{out: os.Stdout, full: a.p.full, early: a.p.titleFirst, cols: cols, rows: rows, split: a.o.Split, pause: a.o.SplitPause}
 
 	stop := a.listen()
 	defer stop()
@@ -366,6 +367,7 @@ func (a *agent) interrupt() {
 		kind = "restored"
 	}
 	a.log.add(Entry{Event: Interrupted, Kind: kind, Text: t.prompt})
+	go a.hooks.interrupted(t.id)
 	a.dialog = nil
 	if kind == "restored" {
 		a.pending = nil

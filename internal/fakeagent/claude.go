@@ -39,6 +39,7 @@ func claude() *profile {
 		restores:   true,
 		unqueues:   true,
 		exits:      true,
+		titleFirst: true,
 		trustFirst: true,
 
 		title: func(a *agent) string {

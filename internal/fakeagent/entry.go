@@ -42,6 +42,7 @@ func (e entry) lines(width int) []string {
 func wrap(s string, width int) []string {
 	width = max(width, 1)
 	var out []string
+lines:
 	for line := range strings.SplitSeq(s, "\n") {
 		line = strings.ReplaceAll(line, "\t", "    ")
 		for textWidth(line) > width {
@@ -59,7 +60,9 @@ func wrap(s string, width int) []string {
 				cut = space
 			}
 			out = append(out, strings.TrimRight(line[:cut], " "))
-			line = strings.TrimLeft(line[cut:], " ")
+			if line = strings.TrimLeft(line[cut:], " "); line == "" {
+				continue lines
+			}
 		}
 		out = append(out, line)
 	}

@@ -10,6 +10,8 @@ const (
 	geminiWhite = "\x1b[38;2;255;255;255m"
 	geminiPink  = "\x1b[38;2;215;175;255m"
 	geminiAmber = "\x1b[38;2;255;255;175m"
+	geminiDark  = "\x1b[38;2;70;70;70m"
+	geminiPick  = "\x1b[38;2;215;255;215m"
 )
 
 // gemini is Gemini CLI 0.61.0.
@@ -88,9 +90,11 @@ func gemini() *profile {
 				{"always", "Allow for this session", "", allow},
 				{"no", "No, suggest changes (esc)", "esc", deny},
 			}, draw: func(a *agent, d *dialog) []string {
-				lines := []string{bold + "Action Required" + reset, "", "?  " + bold + "Shell" + reset + " " + command, "", command, "", "Allow execution of [Shell]?", ""}
-				lines = append(append(lines, d.list("", "\x1b[32m●\x1b[39m ")...), "")
-				return append([]string{""}, box(geminiAmber, lines, a.cols)...)
+				lines := []string{bold + geminiAmber + "? Shell  " + reset + geminiWhite + fit(command, min(textWidth(command), a.cols-14))}
+				lines = append(lines, box(geminiDark, wrap(command, a.cols-8), a.cols-4)...)
+				lines = append(lines, "Allow execution of "+bold+geminiAmber+"[Shell]"+reset+"?", "")
+				lines = append(lines, d.list("", geminiPick+"●"+reset+" ")...)
+				return append([]string{""}, append(box(geminiDark, lines, a.cols), "", "")...)
 			}}
 		},
 		question: func(*agent) *dialog {
@@ -99,7 +103,7 @@ func gemini() *profile {
 				{"disable", "Disable loop detection for this session", "", allow},
 			}, draw: func(a *agent, d *dialog) []string {
 				lines := []string{bold + "A potential loop was detected" + reset, "", "This can happen due to repetitive tool calls or other model behavior. Do you want to", "keep loop detection enabled or disable it for this session?", ""}
-				return append([]string{""}, box(geminiAmber, append(lines, d.list("", "\x1b[32m●\x1b[39m ")...), a.cols)...)
+				return append([]string{""}, box(geminiAmber, append(lines, d.list("", geminiPick+"●"+reset+" ")...), a.cols)...)
 			}}
 		},
 		trust: func(a *agent) *dialog {
@@ -110,8 +114,8 @@ func gemini() *profile {
 			}, draw: func(a *agent, d *dialog) []string {
 				lines := []string{"", bold + geminiWhite + "Do you trust the files in this folder?" + reset, ""}
 				lines = append(lines, wrap("Trusting a folder allows Gemini CLI to load its local configurations, including custom commands, hooks, MCP servers, agent skills, and settings. These configurations could execute code on your behalf or change the behavior of the CLI.", a.cols-7)...)
-				lines = append(append(append(lines, "", ""), d.list("", "\x1b[32m●\x1b[39m ")...), "")
-				return append([]string{""}, append(box(geminiAmber, lines, a.cols), "")...)
+				lines = append(append(append(lines, "", ""), d.list("", geminiPick+"●"+reset+" ")...), "")
+				return append([]string{""}, append(indented(" ", box(geminiAmber, lines, a.cols-2)), "")...)
 			}}
 		},
 	}
@@ -119,7 +123,7 @@ func gemini() *profile {
 
 func geminiTool(mark, command string) []entry {
 	return []entry{{draw: func(w int) []string {
-		return box(geminiGrey, []string{mark + "  " + bold + "Shell" + reset + " " + fit(command, min(textWidth(command), w-14)), ""}, w)
+		return box(geminiDark, []string{mark + "  " + bold + "Shell" + reset + " " + fit(command, min(textWidth(command), w-14)), ""}, w)
 	}}}
 }
 

@@ -168,8 +168,20 @@ func (h *hooks) afterTool(turn, use, command string) {
 	h.run("PostToolUse", turn, m)
 }
 
+// interrupted is an interrupt by the user: only Codex says so.
+func (h *hooks) interrupted(turn string) {
+	if h.o.Profile == "codex" {
+		h.run("Interrupt", turn, nil)
+	}
+}
+
 // wants is a permission dialog that is about to be shown.
 func (h *hooks) wants(turn, command string) {
 	h.run("PermissionRequest", turn, bash("", command))
+	if h.o.Profile == "gemini" {
+		h.run("Notification", turn, map[string]any{"notification_type": "ToolPermission", "message": "Tool Confirm Shell Command requires execution",
+			"details": map[string]any{"type": "exec", "title": "Confirm Shell Command", "command": command}})
+		return
+	}
 	h.run("Notification", turn, map[string]any{"notification_type": "permission_prompt", "message": "Claude needs your permission to use Bash"})
 }

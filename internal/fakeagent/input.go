@@ -11,6 +11,13 @@ import (
 // settleAfter is how long a lone ESC may be the beginning of something.
 const settleAfter = 25 * time.Millisecond
 
+// A read of so many bytes may be the beginning of a paste without marks, which
+// the terminal's buffers cut up; it ends with a pause.
+const (
+	burst      = 200
+	burstPause = 100 * time.Millisecond
+)
+
 // read brings what the terminal sends to the loop, until the terminal is gone
 // or it is told to be deaf.
 func (a *agent) read() {
@@ -51,6 +58,23 @@ func (a *agent) received(p []byte, at time.Time) {
 	}
 	a.log.input(Input, p)
 	a.reads++
+	if a.p.guess > 0 && (len(a.held) > 0 || len(p) >= burst && bytes.IndexByte(p, 0x1b) < 0) {
+		// Much at once may be a paste; what follows closely belongs to it.
+		a.held = append(a.held, p...)
+		n := a.reads
+		a.after(burstPause, func() {
+			if a.reads == n {
+				p := a.held
+				a.held = nil
+				a.feed(p, at)
+			}
+		})
+		return
+	}
+	a.feed(p, at)
+}
+
+func (a *agent) feed(p []byte, at time.Time) {
 	a.at = at
 	for _, k := range a.keys.feed(p) {
 		a.keyed(k)

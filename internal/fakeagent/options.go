@@ -63,6 +63,7 @@ type Options struct {
 	Trap string // signals that it ignores: HUP,TERM,INT
 }
 
+// badOption is the error of a value that is none.
 func badOption(name, value, want string) error {
 	return fmt.Errorf("--%s %q is not %s", name, value, want)
 }

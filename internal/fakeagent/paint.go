@@ -22,6 +22,7 @@ type frame struct {
 type painter struct {
 	out        io.Writer
 	full       bool
+	early      bool // the title goes before the screen that it tells of
 	cols, rows int
 	split      int
 	pause      time.Duration
@@ -35,16 +36,22 @@ type painter struct {
 // draw shows a frame under the new lines of the transcript (inline only).
 func (p *painter) draw(fresh []string, f frame, title string) {
 	var b strings.Builder
-	if title != p.title {
-		p.title = title
-		b.WriteString("\x1b]0;" + title + "\x07")
-	}
 	if p.full {
 		p.drawFull(&b, f)
 	} else {
 		p.drawInline(&b, fresh, f)
 	}
-	p.raw(b.String())
+	s := b.String()
+	if title != p.title {
+		p.title = title
+		title = "\x1b]0;" + title + "\x07"
+		if p.early {
+			s = title + s
+		} else {
+			s += title
+		}
+	}
+	p.raw(s)
 }
 
 func (p *painter) drawInline(b *strings.Builder, fresh []string, f frame) {

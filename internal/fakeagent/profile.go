@@ -29,6 +29,7 @@ type profile struct {
 	unqueues     bool   // and what waited, at any interrupt
 	digitsSelect bool   // a digit only selects in its dialogs
 	exits        bool   // HUP and TERM make it exit with 129 and 143; else it dies of them
+	titleFirst   bool   // its title changes before its screen does
 	trustFirst   bool   // it asks for trust before it shows anything else
 	trustAnew    bool   // and starts anew when it got it
 
@@ -67,11 +68,12 @@ func profileNamed(name string) *profile {
 	return nil
 }
 
-// quote is a dialog as an answer would show it.
+// quote is a dialog as an answer would show it, that fits into one.
 func (p *profile) quote(a *agent) string {
-	d := p.permission(a, "touch made.txt")
+	narrow := &agent{o: a.o, p: p, cols: max(a.cols-8, 20), rows: a.rows, cwd: a.cwd, dir: a.dir, shortDir: a.shortDir}
+	d := p.permission(narrow, "touch made.txt")
 	var lines []string
-	for _, line := range d.draw(a, d) {
+	for _, line := range d.draw(narrow, d) {
 		line = strings.TrimRight(plainText(line), " ")
 		// The frame around it is not what anybody would copy.
 		if strings.Trim(line, "─ ") != "" {
@@ -90,7 +92,7 @@ func seconds(d time.Duration) string {
 	}
 }
 
-// choose is one of several, always the first where nothing may be random.
+// oneOf is one of several, always the first where nothing may be random.
 func (a *agent) oneOf(some ...string) string {
 	if a.o.Deterministic {
 		return some[0]
@@ -106,12 +108,20 @@ func cycle(glyphs string, n int) string {
 	return string(all[n%len(all)])
 }
 
-// box is a rounded frame around lines, one column in.
+// box is a rounded frame around lines, so wide.
 func box(sgr string, lines []string, width int) []string {
-	inner := max(width-4, 1)
-	out := []string{" " + sgr + "╭" + rule("─", inner) + "╮" + reset}
+	inner := max(width-2, 1)
+	out := []string{sgr + "╭" + rule("─", inner) + "╮" + reset}
 	for _, line := range lines {
-		out = append(out, " "+sgr+"│"+reset+apart(" "+line, sgr+"│"+reset, inner+1))
+		out = append(out, sgr+"│"+reset+apart(" "+line+reset, sgr+"│"+reset, inner+1))
 	}
-	return append(out, " "+sgr+"╰"+rule("─", inner)+"╯"+reset)
+	return append(out, sgr+"╰"+rule("─", inner)+"╯"+reset)
+}
+
+// indented moves lines to the right.
+func indented(by string, lines []string) []string {
+	for i, line := range lines {
+		lines[i] = by + line
+	}
+	return lines
 }

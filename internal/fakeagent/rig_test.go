@@ -3,11 +3,15 @@
 package fakeagent
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -21,6 +25,11 @@ import (
 
 func TestMain(m *testing.M) {
 	Reexec()
+	flag.Parse()
+	// The tests wait for other processes and for time to pass.
+	if flag.Lookup("test.parallel").Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
+		flag.Set("test.parallel", "8")
+	}
 	os.Exit(m.Run())
 }
 
@@ -131,7 +140,7 @@ func (r *rig) sees(texts ...string) {
 	})
 }
 
-// sees not: none of these stands there any more.
+// misses waits until none of these stands there any more.
 func (r *rig) misses(texts ...string) {
 	r.t.Helper()
 	r.until("no "+strings.Join(texts, " nor "), func(s *screen.Screen) bool {
@@ -148,6 +157,19 @@ func (r *rig) misses(texts ...string) {
 func (r *rig) titled(part string) {
 	r.t.Helper()
 	r.until("title "+part, func(s *screen.Screen) bool { return strings.Contains(s.Title(), part) })
+}
+
+func (r *rig) modes() screen.Modes {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.screen.Modes()
+}
+
+// wrote says whether these bytes ever came.
+func (r *rig) wrote(s string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return bytes.Contains(r.raw, []byte(s))
 }
 
 func (r *rig) show() string {
@@ -195,6 +217,19 @@ func (r *rig) say(text string) {
 	r.keys("\x1b[200~" + text + "\x1b[201~")
 	r.logs("the paste", func(es Entries) bool { return len(es.Of(Typed)) > n })
 	r.keys("\r")
+}
+
+// interrupts ends the turn as its user would, and waits until it is over.
+func (r *rig) interrupts(name string) {
+	r.t.Helper()
+	n := len(r.logs("anything", func(Entries) bool { return true }).Of(Interrupted))
+	r.keys("\x1b")
+	if name == "opencode" {
+		r.sees("esc again to interrupt")
+		r.keys("\x1b")
+	}
+	r.logs("interrupt", func(es Entries) bool { return len(es.Of(Interrupted)) > n })
+	r.state("idle")
 }
 
 // ends waits for the process; its code is 128+n for a signal.

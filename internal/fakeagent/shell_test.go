@@ -3,7 +3,6 @@
 package fakeagent
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 
@@ -19,6 +18,7 @@ func atPrompt(s *screen.Screen) bool {
 }
 
 func TestShell(t *testing.T) {
+	t.Parallel()
 	r := start(t, Options{Profile: "plain"})
 	r.until("prompt", atPrompt)
 	r.keys("echo hello\r")
@@ -27,7 +27,7 @@ func TestShell(t *testing.T) {
 
 	// A program runs in the foreground, by its name; Ctrl-C ends it.
 	r.keys("cat\r")
-	r.until("a program at work", func(s *screen.Screen) bool { return !s.Modes().Paste })
+	r.state("tool_running")
 	r.keys("to the program\n")
 	r.until("its echo", func(s *screen.Screen) bool {
 		return strings.Count(strings.Join(s.Lines(), "\n"), "to the program") == 2
@@ -72,13 +72,14 @@ func TestShell(t *testing.T) {
 // Without bracketed paste each line of a paste runs; what smuggles an end mark
 // gets out of the paste.
 func TestShellPaste(t *testing.T) {
+	t.Parallel()
 	t.Run("off", func(t *testing.T) {
 		t.Parallel()
 		r := start(t, Options{Profile: "plain", Paste: "off", Marks: true})
 		r.sees("$")
 		r.keys("echo one\recho two\r")
 		r.sees("\none\n", "\ntwo\n")
-		if r.screen.Modes().Paste || !bytes.Contains(r.raw, []byte("\x1b]133;C\x07")) {
+		if r.modes().Paste || !r.wrote("\x1b]133;C\x07") {
 			t.Error("modes and marks")
 		}
 	})

@@ -99,8 +99,8 @@ func (s *shell) prompt() {
 
 // read edits a line until Return. False: the terminal is gone, or Ctrl-D.
 func (s *shell) read() (string, bool) {
-	s.prompt()
 	s.log.add(Entry{Event: State, Text: "idle"})
+	s.prompt()
 	buf := make([]byte, 4096)
 	for {
 		for len(s.waiting) > 0 {
@@ -162,11 +162,11 @@ func (s *shell) read() (string, bool) {
 // command runs one line; leave says that the shell ends.
 func (s *shell) command(line string) (leave bool, err error) {
 	s.log.add(Entry{Event: Submitted, Kind: "command", Text: line})
-	s.log.add(Entry{Event: State, Text: "tool_running"})
 	if s.o.Marks {
 		s.out.raw("\x1b]133;C\x07")
 	}
 	s.cooked()
+	s.log.add(Entry{Event: State, Text: "tool_running"})
 	name, rest, _ := strings.Cut(line, " ")
 	switch list := steps(line); {
 	case name == "exit":
@@ -183,6 +183,9 @@ func (s *shell) command(line string) (leave bool, err error) {
 		}
 	default:
 		s.external(line)
+	}
+	if s.status == 130 { // the terminal has shown ^C
+		s.out.raw("\r\n")
 	}
 	s.log.add(Entry{Event: TurnOver, Kind: "completed", Text: line, Code: s.status})
 	return false, s.raw()
@@ -292,7 +295,23 @@ func (s *shell) external(line string) {
 		s.out.raw("sh: " + argv[0] + ": command not found\r\n")
 		return
 	}
-	_ = cmd.Wait()
+	// Ctrl-C that came before the program had the terminal is for it as well.
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait()
+		close(ended)
+	}()
+	for running := true; running; {
+		select {
+		case <-ended:
+			running = false
+		case sig := <-s.signals:
+			s.log.add(Entry{Event: Signalled, Text: nameOf(sig)})
+			if sig == syscall.SIGINT {
+				_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGINT)
+			}
+		}
+	}
 	// The terminal is the shell's again. It was, where this fails.
 	_ = unix.IoctlSetPointerInt(0, unix.TIOCSPGRP, syscall.Getpgrp())
 	s.status = exitCode(cmd.ProcessState)

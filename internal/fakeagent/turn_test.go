@@ -43,11 +43,12 @@ var looks = map[string]struct {
 // TestTurn goes with each through a prompt, a tool, a dialog, its answer, and
 // the way out.
 func TestTurn(t *testing.T) {
+	t.Parallel()
 	for _, name := range agents {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			look := looks[name]
-			r := start(t, Options{Profile: name})
+			r := start(t, Options{Profile: name, NoRestore: true})
 			r.logged(Ready)
 			r.sees(look.idle)
 			r.titled(look.idleTitle)
@@ -63,25 +64,24 @@ func TestTurn(t *testing.T) {
 			r.keys("\x15")
 			r.misses("wörld")
 
-			const text = "THINK 300ms, please: STREAM 200ms TOOL 60s [sleep 60]"
-			r.say(text)
+			r.say("THINK 60s, please")
 			r.state("thinking")
 			r.sees(look.busy)
 			r.titled(look.busyTitle)
+			r.interrupts(name)
+
+			r.say("STREAM 60s")
 			r.state("responding")
-			r.sees("word word")
+			r.sees("word")
 			if name == "codex" {
 				r.misses(look.busy)
 			}
+			r.interrupts(name)
+
+			r.say("TOOL 60s [sleep 60]")
 			r.state("tool_running")
 			r.sees(look.tool)
-			r.keys("\x1b")
-			if name == "opencode" {
-				r.sees("esc again to interrupt")
-				r.keys("\x1b")
-			}
-			r.logged(Interrupted)
-			r.state("idle")
+			r.interrupts(name)
 
 			r.say("CONFIRM touch made.txt")
 			r.state("confirming")
@@ -103,7 +103,7 @@ func TestTurn(t *testing.T) {
 				t.Errorf("exit code %d", code)
 			}
 			es = r.logged(Exited)
-			if diff := cmp.Diff([]string{text, "CONFIRM touch made.txt"}, es.Texts(Submitted)); diff != "" {
+			if diff := cmp.Diff([]string{"THINK 60s, please", "STREAM 60s", "TOOL 60s [sleep 60]", "CONFIRM touch made.txt"}, es.Texts(Submitted)); diff != "" {
 				t.Errorf("submitted: %s", diff)
 			}
 			if es.Has(DialogKey) && name != "gemini" {
@@ -118,6 +118,7 @@ func TestTurn(t *testing.T) {
 }
 
 func TestDenied(t *testing.T) {
+	t.Parallel()
 	for _, name := range agents {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -142,6 +143,7 @@ func TestDenied(t *testing.T) {
 // An interrupt before the first word brings Claude Code's prompt back, a later
 // one does not.
 func TestInterrupt(t *testing.T) {
+	t.Parallel()
 	for _, one := range []struct {
 		name, options, keys string
 		text, kind, shows   string
@@ -173,16 +175,17 @@ func TestInterrupt(t *testing.T) {
 }
 
 func TestBusyReturn(t *testing.T) {
+	t.Parallel()
 	t.Run("claude queues", func(t *testing.T) {
 		t.Parallel()
 		r := start(t, Options{})
 		r.logged(Ready)
-		r.say("THINK 500ms")
+		r.say("THINK 1.5s")
 		r.state("thinking")
 		r.say("queued text")
 		r.sees("❯ queued text", "Press up to edit queued messages", "esc to interrupt")
 		es := r.logs("two turns", func(es Entries) bool { return len(es.Of(TurnOver)) == 2 })
-		if diff := cmp.Diff([]string{"THINK 500ms", "queued text"}, es.Texts(Submitted)); diff != "" {
+		if diff := cmp.Diff([]string{"THINK 1.5s", "queued text"}, es.Texts(Submitted)); diff != "" {
 			t.Error(diff)
 		}
 		if diff := cmp.Diff([]string{"queued text"}, es.Texts(Queued)); diff != "" {
@@ -194,13 +197,13 @@ func TestBusyReturn(t *testing.T) {
 		t.Parallel()
 		r := start(t, Options{Profile: "codex"})
 		r.logged(Ready)
-		r.say("THINK 500ms")
+		r.say("THINK 1.5s")
 		r.state("thinking")
 		r.say("ECHO steered")
 		es := r.logged(Steered)
 		r.sees("› ECHO steered", "[[ECHO steered]]")
 		es = r.logged(TurnOver)
-		if diff := cmp.Diff([]string{"THINK 500ms"}, es.Texts(Submitted)); diff != "" {
+		if diff := cmp.Diff([]string{"THINK 1.5s"}, es.Texts(Submitted)); diff != "" {
 			t.Error(diff)
 		}
 	})
@@ -230,6 +233,7 @@ func TestBusyReturn(t *testing.T) {
 }
 
 func TestWords(t *testing.T) {
+	t.Parallel()
 	for _, one := range []struct {
 		text  string
 		code  int
@@ -266,6 +270,7 @@ func TestWords(t *testing.T) {
 }
 
 func TestQuestion(t *testing.T) {
+	t.Parallel()
 	for _, name := range agents {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

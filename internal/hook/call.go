@@ -130,6 +130,19 @@ func (c *call) over(status, turn string) wire.Event {
 	return e.With("status", status)
 }
 
+// maxResponse is how much of an answer an event keeps.
+const maxResponse = 64 << 10
+
+// answered is over, with what the program answered in the turn: what `atm ask`
+// and `atm history` show.
+func (c *call) answered(status, turn, response string) wire.Event {
+	e := c.over(status, turn)
+	if response != "" {
+		e = e.With("response", clip(response, maxResponse))
+	}
+	return e
+}
+
 // again is what the end of a turn is known by: the turn, and where it went on
 // after one, the how many-th end it is.
 func (c *call) again(turn string) string {

@@ -24,7 +24,7 @@ func (c *call) claude() {
 
 	case "Stop":
 		c.stop()
-		c.ending = append(c.ending, c.over("completed", c.turn))
+		c.ending = append(c.ending, c.answered("completed", c.turn, in.text("last_assistant_message")))
 		// What runs in the background wakes it again.
 		if len(in.each("background_tasks")) == 0 {
 			c.ending = append(c.ending, c.idle(c.turn))

@@ -25,7 +25,7 @@ func (c *call) codex() {
 
 	case "Stop":
 		c.stop()
-		c.ending = append(c.ending, c.over("completed", c.turn), c.idle(c.turn))
+		c.ending = append(c.ending, c.answered("completed", c.turn, in.text("last_assistant_message")), c.idle(c.turn))
 
 	case "Interrupt":
 		c.add(c.over("interrupted", c.turn))

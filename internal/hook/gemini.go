@@ -34,17 +34,17 @@ func (c *call) gemini() {
 
 	case "AfterAgent":
 		c.turn = c.now().ID
-		status := "completed"
-		if in.text("prompt_response") == noAnswer {
+		status, response := "completed", in.text("prompt_response")
+		if response == noAnswer {
 			// Of no use to continue: the program is told to stop.
-			status = "interrupted"
+			status, response = "interrupted", ""
 		} else {
 			c.shows = true
 			if raw := in.raw("stop_hook_active"); raw == nil || string(raw) == "false" {
 				c.way = asDeny
 			}
 		}
-		c.ending = append(c.ending, c.over(status, c.turn), c.idle(c.turn))
+		c.ending = append(c.ending, c.answered(status, c.turn, response), c.idle(c.turn))
 
 	case "BeforeTool":
 		c.shows = true

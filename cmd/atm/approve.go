@@ -1,0 +1,173 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/agentteammail/atm/internal/cmdline"
+	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/wire"
+)
+
+var approveVerb = &cmdline.Verb{
+	Name: "approve", Aliases: []string{"confirm"}, Args: "ID|NAME [OPTION]", Summary: "allow what an agent asks for",
+	Examples: []string{"atm approve 9f3a1c", "atm approve bob", "atm approve bob 2"},
+	Notes: []string{
+		"NAME: that agent's only open question. Without OPTION: the one that allows this once.",
+		"Approvers of team.toml may; else people, and the lead for others. Never oneself.",
+	},
+	MinArgs: 1, MaxArgs: 2,
+	Guesses: []string{"allow", "accept", "yes"},
+	Run:     long(func(ctx context.Context, e *env) error { return e.answer(ctx, false) }),
+}
+
+var rejectVerb = &cmdline.Verb{
+	Name: "reject", Aliases: []string{"deny"}, Args: "ID|NAME [OPTION]", Summary: "refuse what an agent asks for",
+	Examples: []string{`atm reject 9f3a1c --reason "Use the staging host."`, "atm reject bob"},
+	Notes:    []string{"The reason goes to the agent as a message, which it gets when it is idle."},
+	Flags:    []cmdline.Flag{{Name: "reason", Kind: cmdline.String, Arg: "R", Usage: "why, and what to do instead"}},
+	MinArgs:  1, MaxArgs: 2,
+	Guesses: []string{"refuse", "no"},
+	Run:     long(func(ctx context.Context, e *env) error { return e.answer(ctx, true) }),
+}
+
+// answer answers an agent's question through its runner.
+func (e *env) answer(ctx context.Context, deny bool) error {
+	if err := e.open(); err != nil {
+		return err
+	}
+	who, inAgent, err := e.answerer()
+	if err != nil {
+		return err
+	}
+	if deny && e.Given("reason") && strings.TrimSpace(e.String("reason")) == "" {
+		return cmdline.Usage("--reason is empty").WithHint("leave it out, or say why")
+	}
+	q, err := e.question(e.Args[0])
+	if err != nil {
+		return err
+	}
+	if err := e.mayAnswer(q.Agent, who, inAgent); err != nil {
+		return err
+	}
+	box := e.team.Box(q.Agent)
+	switch {
+	case !q.Running:
+		return cmdline.Failed("%s runs under no runner: only its own terminal can answer", q.Agent).WithHint("next time: atm run %s -- CMD", q.Agent)
+	case q.ID == "":
+		return cmdline.Failed("%s asks something that its screen does not show as a dialog that is known", q.Agent).WithHint("atm attach %s", q.Agent)
+	}
+	r := control.AnswerRequest{ID: q.ID, Deny: deny, By: string(who)}
+	if len(e.Args) > 1 {
+		r.Option = e.Args[1]
+	}
+	if deny {
+		r.Reason = e.String("reason")
+	}
+	c, err := e.reach(ctx, box)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	o, err := c.Answer(ctx, r)
+	if err != nil {
+		return e.explainRunner(box, err)
+	}
+	e.settleRequest(ctx, q)
+	if r.Reason != "" {
+		if err := e.sendReason(ctx, q, r.Reason); err != nil {
+			e.Warn("rejected; the reason could not be sent: %v", err)
+		}
+	}
+	if e.JSON() {
+		return e.PrintJSON(struct {
+			ID    string    `json:"id"`
+			Agent wire.Name `json:"agent"`
+			control.Outcome
+		}{q.ID, q.Agent, o})
+	}
+	return e.sayOutcome(box, o)
+}
+
+// answerer is who answers, and whether from within an agent's environment: a
+// member whose name is said, and who is not being run by somebody else.
+func (e *env) answerer() (who wire.Name, inAgent bool, err error) {
+	who, inAgent = e.actor()
+	if who == "" {
+		if err := e.who(); err != nil {
+			return "", inAgent, err
+		}
+		return e.me.Agent(), inAgent, e.mine()
+	}
+	if e.me, err = e.team.Member(who); err != nil {
+		return "", inAgent, err
+	}
+	return who, inAgent, e.mine()
+}
+
+// question is the open question that a word means.
+func (e *env) question(word string) (teams.Question, error) {
+	list, err := e.team.Pending()
+	q, found := teams.FindQuestion(list, word)
+	switch {
+	case found == nil:
+		return q, nil
+	case err != nil && errors.Is(found, teams.ErrNoQuestion):
+		return q, err
+	case !errors.Is(found, teams.ErrNoQuestion):
+		return q, found
+	}
+	if name, err := wire.ParseName(word); err == nil && e.team.Box(name).Exists() {
+		return q, cmdline.NotFound("%s asks nothing now", name).WithHint("atm pending lists what is asked")
+	}
+	if _, bad := wire.ParseFragment(word); bad != nil {
+		_, err := e.member(word) // a name that there is not
+		if err != nil {
+			return q, err
+		}
+	}
+	return q, cmdline.NotFound("no open question %s; it may have its answer by now", mailbox.Clip(mailbox.Escape(word), 60)).WithHint("atm pending lists what is asked")
+}
+
+// mayAnswer refuses who may not answer what a member asks.
+func (e *env) mayAnswer(asker, who wire.Name, inAgent bool) error {
+	if !e.root.Accepted {
+		return cmdline.Refused("nothing is answered in %s: nobody here made or accepted it", e.root.Path).WithHint("if it is yours: atm init")
+	}
+	roster, err := e.team.Roster()
+	if err != nil {
+		return cmdline.Refused("who may answer is not known: %s", err).WithHint("atm team check")
+	}
+	p := roster.Policy()
+	if p.Lead, err = e.lead(); err != nil {
+		return err
+	}
+	return p.MayAnswer(asker, who, inAgent)
+}
+
+// sendReason tells the agent why it was refused.
+func (e *env) sendReason(ctx context.Context, q teams.Question, reason string) error {
+	m := &wire.Message{
+		Type: wire.TypePermissionReply, ReplyWanted: "no", Origin: e.origin(),
+		Subject: "rejected: " + mailbox.Clip(cmp.Or(q.Tool, firstLine(q.Prompt)), 80),
+		Body:    reason,
+		Payload: []byte(fmt.Sprintf(`{"decision":"reject","question":%s}`, wire.AppendString(nil, q.ID))),
+	}
+	if id, ok := q.MessageID(); ok {
+		m.InReplyTo = id
+	}
+	o := &teams.Outgoing{From: e.me, To: []wire.Address{{Agent: q.Agent, Team: e.team.Name}}, Message: m, Person: e.person()}
+	if err := e.root.Prepare(o); err != nil {
+		return err
+	}
+	if len(o.Failed) > 0 {
+		return o.Failed[0].Err
+	}
+	mailbox.Deliver(ctx, o.Post)
+	return o.Post.Outcomes[0].Err
+}

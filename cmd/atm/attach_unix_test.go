@@ -1,0 +1,389 @@
+//go:build linux || darwin || freebsd
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"reflect"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"golang.org/x/term"
+
+	"github.com/agentteammail/atm/internal/cmdline"
+	"github.com/agentteammail/atm/internal/control"
+)
+
+// echo shows a viewer what it types, behind what an agent switches on.
+func (s *stage) echo(ctx context.Context, r control.AttachRequest, v *control.Viewer) error {
+	s.note(fmt.Sprintf("attach %dx%d", r.Cols, r.Rows))
+	v.Send([]byte("\x1b[?1049h\x1b[?25l\x1b[?2004h\x1b[?1004h\x1b[?1003;1006h\x1b[>7uready "))
+	for {
+		select {
+		case in, ok := <-v.Input():
+			switch {
+			case !ok:
+				s.note("left")
+				return nil
+			case in.Size.Cols > 0:
+				s.note(fmt.Sprintf("size %dx%d", in.Size.Cols, in.Size.Rows))
+			case string(in.Bytes) == "Q":
+				v.Exit(3, "")
+				return nil
+			default:
+				v.Send(bytes.ReplaceAll(in.Bytes, []byte("\x1b"), []byte("^[")))
+			}
+		case <-ctx.Done():
+			s.note("lost")
+			return ctx.Err()
+		}
+	}
+}
+
+// put is what must be written so that nothing of that is left.
+var put = []string{"\x1b[?25h", "\x1b[?2004l", "\x1b[?1004l", "\x1b[?1003l", "\x1b[?1006l", "\x1b[<1u", "\x1b[?1049l", "\x1b[23;2t"}
+
+// A window is a terminal of a test's, with a command in it.
+type window struct {
+	t       *testing.T
+	master  *os.File
+	slave   *os.File // keeps it open, and tells its settings
+	before  *term.State
+	command *exec.Cmd
+
+	mu    sync.Mutex
+	shown bytes.Buffer
+}
+
+// open starts a command in a terminal of 90 by 30. deaf: nobody reads what it
+// writes.
+func (s *stage) open(deaf bool, args ...string) *window {
+	s.t.Helper()
+	w := &window{t: s.t, command: s.command(args...)}
+	var err error
+	if w.master, w.slave, err = pty.Open(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { w.master.Close(); w.slave.Close() })
+	if err := pty.Setsize(w.master, &pty.Winsize{Cols: 90, Rows: 30}); err != nil {
+		s.t.Fatal(err)
+	}
+	if w.before, err = term.GetState(int(w.slave.Fd())); err != nil {
+		s.t.Fatal(err)
+	}
+	c := w.command
+	c.Stdin, c.Stdout, c.Stderr = w.slave, w.slave, w.slave
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := c.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { c.Process.Kill() })
+	if !deaf {
+		go w.read()
+	}
+	return w
+}
+
+func (w *window) read() {
+	buf := make([]byte, 4096)
+	for {
+		n, err := w.master.Read(buf)
+		w.mu.Lock()
+		w.shown.Write(buf[:n])
+		w.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (w *window) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.shown.String()
+}
+
+func (w *window) shows(want string) {
+	w.t.Helper()
+	until(w.t, func() bool { return strings.Contains(w.String(), want) }, func() string { return fmt.Sprintf("%q does not show %q", w.String(), want) })
+}
+
+func (w *window) types(s string) {
+	w.t.Helper()
+	if _, err := w.master.WriteString(s); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// raw reports whether the terminal is not as it was.
+func (w *window) raw() bool {
+	now, err := term.GetState(int(w.slave.Fd()))
+	return err != nil || !reflect.DeepEqual(now, w.before)
+}
+
+// ends waits for the command's end, and sees to it that the terminal is as it
+// was before.
+func (w *window) ends(exit int) {
+	w.t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- w.command.Wait() }()
+	select {
+	case <-done:
+	case <-time.After(15 * time.Second):
+		w.t.Fatalf("does not end; %q", w.String())
+	}
+	if got := w.command.ProcessState.ExitCode(); got != exit {
+		w.t.Errorf("exit %d, not %d: %q", got, exit, w.String())
+	}
+	if w.raw() {
+		w.t.Error("the terminal is not as it was")
+	}
+}
+
+func (w *window) isPut() {
+	w.t.Helper()
+	for _, p := range put {
+		w.shows(p)
+	}
+}
+
+func (s *stage) hears(want string) {
+	s.t.Helper()
+	got := ""
+	until(s.t, func() bool { got += s.heard(); return strings.Contains(got, want) }, func() string { return "asked for " + got + ", not " + want })
+}
+
+// However it ends, the terminal is as it was.
+func TestAttachRestores(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name string
+		end  func(s *stage, w *window)
+		exit int
+		says string
+	}{
+		{"detached", func(s *stage, w *window) { w.types("\x1cd"); s.hears("left") }, 0, "detached; bob goes on"},
+		{"detached by the keys of the kitty protocol", func(s *stage, w *window) { w.types("\x1b[92;5u\x1b[92;5:3u\x1b[100u") }, 0, "detached"},
+		{"ended", func(_ *stage, w *window) { w.types("Q") }, 0, "bob ended: exit 3"},
+		{"TERM", func(_ *stage, w *window) { w.command.Process.Signal(syscall.SIGTERM) }, 130, ""},
+		{"HUP", func(_ *stage, w *window) { w.command.Process.Signal(syscall.SIGHUP) }, 130, ""},
+		{"INT", func(_ *stage, w *window) { w.command.Process.Signal(syscall.SIGINT) }, 130, ""},
+		{"QUIT", func(_ *stage, w *window) { w.command.Process.Signal(syscall.SIGQUIT) }, 130, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t)
+			s.attach = s.echo
+			s.serve()
+			w := s.open(false, "attach", "bob")
+			w.shows("ready ")
+			if !w.raw() {
+				t.Error("not raw")
+			}
+			w.types("a\x1b[A\x1cx\x1b[200~\x1cd\x1b[201~\x03")
+			w.shows("a^[[A\x1cx^[[200~\x1cd^[[201~\x03")
+			test.end(s, w)
+			w.ends(test.exit)
+			w.isPut()
+			w.shows(`attached to bob; Ctrl-\ d detaches`)
+			w.shows(test.says)
+		})
+	}
+}
+
+// The size follows the window, and who only looks types nothing.
+func TestAttachSizes(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.attach = s.echo
+	s.serve()
+	w := s.open(false, "attach", "bob")
+	w.shows("ready ")
+	s.hears("attach 90x30")
+	if err := pty.Setsize(w.master, &pty.Winsize{Cols: 100, Rows: 41}); err != nil {
+		t.Fatal(err)
+	}
+	s.hears("size 100x41")
+	look := s.open(false, "attach", "bob", "--read-only")
+	look.shows("ready ")
+	look.types("rm\x1cd")
+	look.ends(0)
+	if strings.Contains(look.String(), "rm") || !strings.Contains(look.String(), "looking at bob") {
+		t.Errorf("%q", look.String())
+	}
+	w.types("\x1cd")
+	w.ends(0)
+}
+
+// A terminal that takes nothing is put back all the same, as far as it goes.
+func TestAttachStuck(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.attach = func(ctx context.Context, _ control.AttachRequest, v *control.Viewer) error {
+		for v.Send(bytes.Repeat([]byte("flood\r\n"), 1000)) == nil {
+		}
+		s.note("dropped")
+		<-ctx.Done()
+		return nil
+	}
+	s.serve()
+	w := s.open(true, "attach", "bob")
+	s.hears("dropped")
+	until(t, w.raw, func() string { return "not raw" })
+	w.command.Process.Signal(syscall.SIGTERM)
+	w.ends(130)
+}
+
+// The runner's death is told, and the terminal put back.
+func TestAttachLost(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.attach = func(_ context.Context, _ control.AttachRequest, v *control.Viewer) error {
+		v.Send([]byte("\x1b[?25lready"))
+		time.Sleep(10 * time.Millisecond)
+		return errors.New("it went wrong")
+	}
+	s.serve()
+	w := s.open(false, "attach", "bob")
+	w.ends(1)
+	w.shows("\x1b[?25h")
+	w.shows("it went wrong")
+}
+
+// Stopped and continued it shows the agent again.
+func TestAttachSuspended(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.attach = s.echo
+	s.serve()
+	w := s.open(false, "attach", "bob")
+	w.shows("ready ")
+	w.command.Process.Signal(syscall.SIGTSTP)
+	s.hears("left")
+	w.isPut()
+	until(t, func() bool { return !w.raw() }, func() string { return "still raw" })
+	s.heard()
+	until(t, func() bool {
+		w.command.Process.Signal(syscall.SIGCONT)
+		return strings.Contains(s.heard(), "attach")
+	}, func() string { return "does not come back" })
+	until(t, w.raw, func() string { return "not raw" })
+	w.types("again")
+	w.shows("again")
+	w.types("\x1cd")
+	w.ends(0)
+}
+
+// A panic leaves the terminal as it was: close is deferred by who opens it.
+func TestConsolePanic(t *testing.T) {
+	master, slave, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer master.Close()
+	defer slave.Close()
+	before, err := term.GetState(int(slave.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	func() {
+		defer func() { recover() }()
+		c, err := openConsole(slave, slave)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.close()
+		if _, err := c.enter(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		c.Write([]byte("\x1b[?25l"))
+		panic("oh")
+	}()
+	after, err := term.GetState(int(slave.Fd()))
+	if err != nil || !reflect.DeepEqual(before, after) {
+		t.Error("the terminal is not as it was", err)
+	}
+	master.SetReadDeadline(time.Now().Add(10 * time.Second))
+	buf := make([]byte, 1000)
+	n, _ := master.Read(buf)
+	if !bytes.Contains(buf[:n], []byte("\x1b[?25h")) {
+		t.Errorf("%q", buf[:n])
+	}
+}
+
+// own joins bob's terminal in this process, as the one that started him.
+func (s *stage) own(t *testing.T) (w *window, exit <-chan int) {
+	t.Helper()
+	w = &window{t: t}
+	var err error
+	if w.master, w.slave, err = pty.Open(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.slave.Close() })
+	if w.before, err = term.GetState(int(w.slave.Fd())); err != nil {
+		t.Fatal(err)
+	}
+	go w.read()
+	a := program
+	a.Stdin, a.Stdout, a.Stderr = w.slave, w.slave, w.slave
+	a.Getenv = func(string) string { return "" }
+	a.Verbs = []*cmdline.Verb{{Name: "own", Args: "NAME", MinArgs: 1, MaxArgs: 1, Run: run(func(ctx context.Context, e *env) error {
+		b, err := e.agent()
+		if err != nil {
+			return err
+		}
+		return e.attachOwner(ctx, b)
+	})}}
+	done := make(chan int, 1)
+	go func() { done <- a.Run(context.Background(), []string{"own", "bob", "--root", s.root}) }()
+	w.shows("ready ")
+	return w, done
+}
+
+// Who started an agent ends with it, and it with their terminal; the key alone
+// lets it go on.
+func TestAttachOwner(t *testing.T) {
+	s := newStage(t)
+	s.attach = s.echo
+	s.serve()
+	for _, test := range []struct {
+		end   func(w *window)
+		exit  int
+		hears string
+	}{
+		{func(w *window) { w.types("Q") }, 3, ""},
+		{func(w *window) { w.types("\x1cd") }, 0, "left"},
+		// The signal comes to this process: nothing else may wait for one now.
+		{func(w *window) { syscall.Kill(os.Getpid(), syscall.SIGHUP) }, 130, "stop"},
+	} {
+		w, exit := s.own(t)
+		s.heard()
+		test.end(w)
+		select {
+		case got := <-exit:
+			if got != test.exit {
+				t.Errorf("exit %d, not %d", got, test.exit)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatal("does not end")
+		}
+		if test.hears != "" {
+			s.hears(test.hears)
+		}
+		if strings.Contains(s.heard(), "stop") && test.hears != "stop" {
+			t.Error("stopped")
+		}
+		if w.raw() {
+			t.Error("the terminal is not as it was")
+		}
+	}
+}

@@ -1,0 +1,207 @@
+//go:build linux || darwin || freebsd
+
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/agentteammail/atm/internal/control"
+)
+
+// Each verb asks the runner for one thing, and says in a line what came of it.
+func TestRunnerVerbs(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.serve()
+	for _, test := range []struct{ args, asks, says string }{
+		{"interrupt bob", "interrupt", "bob: interrupted\n"},
+		{"restart bob", "restart", "bob: restarted\n"},
+		{"restart bob --json", "restart", `{"agent":"bob","done":"restarted"}` + "\n"},
+		{"stop bob --grace 3s", "stop 3s", "bob: stopped (exit 0); ended with it: sleep (0), sleep (1), sleep (2), sleep (3), sleep (4), 2 more\n"},
+		{"type bob ls -- -l", `type "ls -l" raw=false enter=false`, "bob: typed\n"},
+		{"type bob --enter", `type "" raw=false enter=true`, "bob: typed\n"},
+		{`type bob --raw \e[A\x9b\u00e4\r\\`, `type "\x1b[A\x9bä\r\\" raw=true enter=false`, "bob: typed\n"},
+	} {
+		if got := s.atm(0, strings.Fields(test.args)...); got != test.says {
+			t.Errorf("%s says %q, not %q", test.args, got, test.says)
+		}
+		if got := s.heard(); got != test.asks {
+			t.Errorf("%s asks for %s, not %s", test.args, got, test.asks)
+		}
+	}
+	for _, args := range []string{
+		"type bob", "type bob \x1b[A", `type bob --raw \q`, `type bob --raw \x4`, `type bob --raw a\`, "stop", "stop bob --grace 0",
+		"screen bob --last", "screen bob 5", "screen bob --last x", "interrupt bob alice",
+	} {
+		s.atm(2, strings.Fields(args)...)
+		if got := s.heard(); got != "" {
+			t.Errorf("%s asks for %s", args, got)
+		}
+	}
+}
+
+func TestScreen(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.screen = control.Screen{Lines: []string{"one ✳", "", "  zwei", "", ""}, ANSI: "\x1b[1mone\x1b[0m\n\n", Cols: 80, Rows: 24, CursorX: 3, CursorY: 1, Title: "t;itle", State: "idle"}
+	s.serve()
+	if got := s.atm(0, "screen", "bob"); got != "one ✳\n\n  zwei\n" {
+		t.Errorf("%q", got)
+	}
+	if got := s.atm(0, "screen", "bob", "--ansi"); got != "\x1b[1mone\x1b[0m\n" {
+		t.Errorf("%q", got)
+	}
+	s.heard()
+	s.atm(0, "screen", "bob", "--last", "7")
+	s.atm(0, "screen", "--last", "8", "bob")
+	if got := s.heard(); got != "screen 7 false; screen 8 false" {
+		t.Error(got)
+	}
+	var got shownScreen
+	if err := json.Unmarshal([]byte(s.atm(0, "screen", "bob", "--json")), &got); err != nil {
+		t.Error(err)
+	}
+	if got.Agent != "bob" || len(got.Lines) != 5 || got.Cursor.X != 3 || got.Cursor.Y != 1 || got.Title != "t;itle" || got.State != "idle" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A runner's refusal has its code and way out; one that is not there too.
+func TestNoRunner(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	for _, verb := range []string{"screen", "interrupt", "restart"} {
+		if got := s.atm(1, verb, "bob"); got != "atm: bob does not run\natm: hint: atm run bob -- CMD\n" {
+			t.Errorf("%s: %q", verb, got)
+		}
+	}
+	s.atm(1, "type", "bob", "hi")
+	if got := s.atm(0, "stop", "bob"); got != "bob: not running\n" {
+		t.Errorf("%q", got)
+	}
+	s.atm(3, "screen", "nobody")
+	s.atm(3, "play", "bob")
+	if got := s.atm(2, "attach", "bob"); !strings.Contains(got, "atm screen bob") {
+		t.Errorf("%q", got)
+	}
+	s.refuse = &control.Error{Code: "refused", Message: "it asks something", Hint: "atm pending"}
+	s.serve()
+	if got := s.atm(5, "interrupt", "bob"); got != "atm: bob: it asks something\natm: hint: atm pending\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+// One that does not answer is named, with its process.
+func TestSilentRunner(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	run := filepath.Join(s.root, "main", "bob", "run")
+	if err := os.MkdirAll(run, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	server, err := control.Listen(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	got := s.atm(1, "screen", "bob")
+	for _, want := range []string{"has not answered yet", "does not answer", "kill -CONT"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q does not say %q", got, want)
+		}
+	}
+}
+
+// From an agent's environment only the lead does things to others.
+func TestMayAct(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.serve()
+	team := filepath.Join(s.root, "main")
+	lead := func(toml string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(team, "team.toml"), []byte(toml), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	as := func(exit int, env ...string) {
+		t.Helper()
+		for _, verb := range [][]string{{"interrupt", "bob"}, {"type", "bob", "hi"}, {"restart", "bob"}, {"stop", "bob"}} {
+			s.heard()
+			out := s.atm(exit, append(append(append([]string(nil), env...), verb...), "--team", "main")...)
+			if did := s.heard() != ""; did != (exit == 0) {
+				t.Errorf("%v %v: did it: %v\n%s", env, verb, did, out)
+			}
+		}
+	}
+	as(0, "ATM_AGENT=alice")                             // a person's default
+	as(5, "ATM_AGENT=alice", "ATM_RUN=r")                // there is no lead
+	as(0, "ATM_AGENT=bob", "ATM_RUN=r", "ATM_TEAM=main") // to themselves
+	as(5, "CLAUDECODE=1")                                // an agent who has not said who it is
+	as(5, "CLAUDECODE=1", "ATM_AGENT=alice")             //
+	lead(`lead = "alice"`)                               //
+	as(0, "ATM_AGENT=alice", "ATM_RUN=r")                //
+	as(0, "CLAUDECODE=1", "ATM_AGENT=alice")             //
+	as(5, "ATM_AGENT=alice@other", "ATM_RUN=r")          // of another team
+	as(5, "ATM_AGENT=alice", "ATM_TEAM=other", "ATM_RUN=r")
+	lead(`lead = "bob"`)
+	as(5, "ATM_AGENT=alice", "ATM_RUN=r")
+	lead(`lead = [`) // nobody is known to lead
+	as(1, "ATM_AGENT=alice", "ATM_RUN=r")
+	lead("")
+	s.atm(0, "team", "add", "lead")
+	as(0, "ATM_AGENT=lead", "ATM_RUN=r")
+	// --as does not make a lead of who runs under a runner.
+	if out := s.atm(5, "ATM_AGENT=alice", "ATM_RUN=r", "stop", "bob", "--as", "lead"); !strings.Contains(out, "who is lead") {
+		t.Error(out)
+	}
+	// Looking is everybody's.
+	s.atm(0, "ATM_AGENT=alice", "ATM_RUN=r", "screen", "bob")
+}
+
+// A stop that comes back has seen the lock go.
+func TestStopWaitsForTheLock(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.serve()
+	lock := filepath.Join(s.root, "main", ".locks", "bob.runner")
+	f, err := os.OpenFile(lock, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	c := s.command("stop", "bob")
+	var out strings.Builder
+	c.Stdout, c.Stderr = &out, &out
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.asked) > 0 }, func() string { return "nobody asked" })
+	syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
+	if err := c.Wait(); err != nil || !strings.HasPrefix(out.String(), "bob: stopped") || strings.Contains(out.String(), "has not ended") {
+		t.Error(err, out.String())
+	}
+}
+
+func TestUnescape(t *testing.T) {
+	for in, want := range map[string]string{
+		"": "", "plain ü": "plain ü", `\r\n\t\b\e\0\\`: "\r\n\t\b\x1b\x00\\", `\x1b[A`: "\x1b[A", `\xff\u2733`: "\xff✳",
+	} {
+		if got, err := unescape(in); err != nil || got != want {
+			t.Errorf("%s: %q %v", in, got, err)
+		}
+	}
+	for _, in := range []string{`\`, `\q`, `\x`, `\x1`, `\xzz`, `\u12`, `\ü`} {
+		if got, err := unescape(in); err == nil {
+			t.Errorf("%s: %q", in, got)
+		}
+	}
+}

@@ -1,0 +1,142 @@
+package driver
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/agentteammail/atm/internal/screen"
+	"github.com/google/go-cmp/cmp"
+)
+
+func look(t *testing.T, file string) Look {
+	t.Helper()
+	s := screen.New(100, 30, 100)
+	s.Write(recording(t, file))
+	return LookAt(s)
+}
+
+// brief is a dialog in a few lines: what a reader of `atm pending` would see,
+// and the keys.
+func brief(q *Dialog) string {
+	if q == nil {
+		return "none"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s(%s)", q.Kind, q.Tool, q.Input)
+	for _, o := range q.Options {
+		fmt.Fprintf(&b, "\n%s %q %s", o.ID, o.Keys, o.Label)
+		for _, w := range []struct {
+			is   bool
+			word string
+		}{{o.Allow, "allow"}, {o.Always, "always"}, {o.Deny, "deny"}} {
+			if w.is {
+				b.WriteString(" +" + w.word)
+			}
+		}
+	}
+	return b.String()
+}
+
+func TestDialogsOfTheCaptures(t *testing.T) {
+	for file, want := range map[string]string{
+		"claude-confirming": `permission Bash(touch made.txt)
+1 "1" Yes +allow
+2 "2" Yes, and always allow access to proj/ from this project +allow +always
+3 "3" No +deny`,
+		"claude-trust": `trust ()
+1 "1" Yes, I trust this folder +allow +always
+2 "2" No, exit +deny`,
+		"codex-confirming": `permission Bash(touch made.txt)
+1 "y" Yes, proceed +allow
+2 "p" Yes, and don't ask again for commands that start with ` + "`touch made.txt`" + ` +allow +always
+3 "\x1b" No, and tell Codex what to do differently +deny`,
+		"codex-trust": `trust ()
+1 "\r" Trust and continue +allow +always
+2 "\x1b[B\r" Back to Agent Command Center +deny`,
+		"gemini-confirming": `permission Bash(touch made.txt)
+1 "\r" Allow once +allow
+2 "\x1b[B\r" Allow for this session +allow +always
+3 "\x1b" No, suggest changes +deny`,
+		"gemini-trust": `trust ()
+1 "\r" Trust folder (p5) +allow +always
+2 "\x1b[B\r" Trust parent folder (dev) +allow +always
+3 "\x1b[B\x1b[B\r" Don't trust +deny`,
+		"opencode-confirming": `permission Bash(sleep 6; echo done)
+allow-once "\r" Allow once +allow
+allow-always "\x1b[C\r" Allow always +allow +always
+reject "\x1b[C\x1b[C\r" Reject +deny`,
+	} {
+		if d := cmp.Diff(want, brief(driverOf(t, file).Read(look(t, file), Reading{}).Dialog)); d != "" {
+			t.Errorf("%s (-want +got)\n%s", file, d)
+		}
+	}
+}
+
+const claudeAsks = "\n Do you want to proceed?\n ❯ 1. Yes\n   2. Yes, and don't ask again for git commands\n   3. No, and tell Claude what to do differently (esc)\n\n Esc to cancel"
+
+func TestWhatIsAsked(t *testing.T) {
+	for _, c := range []struct{ name, driver, screen, want string }{
+		{"two lines of a command", "claude", "═100\n Bash command\n\n   git add .\n   git commit\n" + claudeAsks, "Bash(git add .\ngit commit)"},
+		{"a command broken for want of room", "claude", "═40\n Bash command\n\n   git commit --message something\n   longer than that\n" + claudeAsks, "Bash(git commit --message something longer than that)"},
+		{"a file", "claude", "═100\n Edit file\n src/main.go\n╌╌╌╌╌╌╌╌╌╌╌╌\n 1 -old\n 1 +new\n╌╌╌╌╌╌╌╌╌╌╌╌\n Do you want to make this edit to main.go?\n ❯ 1. Yes\n   2. Yes, allow all edits during this session (shift+tab)\n   3. No\n\n Esc to cancel", "Edit(src/main.go)"},
+		{"a tool of a server", "claude", "═100\n Tool use\n\n   atm - send(to: \"bob\", text: \"hi\") (MCP)\n" + claudeAsks, `mcp__atm__send(to: "bob", text: "hi")`},
+		{"an unknown heading", "claude", "═100\n Launch missile\n\n   now\n" + claudeAsks, "()"},
+		{"a dialog whose top is above the screen", "claude", "   git status\n" + claudeAsks, "()"},
+		{"wide characters", "claude", "═100\n Bash command\n\n   echo 你好，世界 > ファイル.txt\n" + claudeAsks, "Bash(echo 你好，世界 > ファイル.txt)"},
+		{"several lines", "codex", "• Running x\n\n\n  Would you like to run the following command?\n\n  Reason: needed\n\n  $ git add .\n    git commit\n\n› 1. Yes, proceed (y)\n  2. No (esc)\n\n  Press enter to confirm or esc to cancel", "Bash(git add .\ngit commit)"},
+		{"a reason that plays the command", "codex", "• Running x\n\n  Would you like to run the following command?\n\n  Reason: see\n  $ git status\n\n  $ rm -rf x\n\n› 1. Yes, proceed (y)\n  2. No (esc)\n\n  Press enter to confirm or esc to cancel", "()"},
+		{"at forty columns", "codex", "• Running x\n\n  Would you like to run the following\n  command?\n\n  $ git status\n\n› 1. Yes, proceed (y)\n  2. No (esc)\n\n  Press enter to confirm", "Bash(git status)"},
+		{"a framed command with frames in it", "gemini", "╭────────────────────────────────╮\n│ ? Shell  cat x …               │\n│ ╭────────────────────────────╮ │\n│ │ cat x                      │ │\n│ │ ╰──────────────╯           │ │\n│ │ rm y                       │ │\n│ ╰────────────────────────────╯ │\n│ Allow execution of [Shell]?    │\n│                                │\n│ ● 1. Allow once                │\n│   2. No, suggest changes (esc) │\n╰────────────────────────────────╯", "Bash(cat x\n╰──────────────╯\nrm y)"},
+		{"a command of which a part is hidden", "gemini", "╭────────────────────────────────╮\n│ ? Shell  cat x …               │\n│ ╭────────────────────────────╮ │\n│ │ ... first 5 lines hidden (Ctrl+O to show) ... │ │\n│ │ rm y                       │ │\n│ ╰────────────────────────────╯ │\n│ Allow execution of [Shell]?    │\n│                                │\n│ ● 1. Allow once                │\n│   2. No, suggest changes (esc) │\n╰────────────────────────────────╯", "()"},
+		{"a file", "opencode", "     text\n  ┃\n  ┃  △ Permission required\n  ┃    → Edit src/main.go\n  ┃\n  ┃   Allow once   Allow always   Reject   ⇆ select  enter confirm\n  ┃", "Edit(src/main.go)"},
+		{"keys below the buttons", "opencode", "     text\n  ┃\n  ┃  △ Permission required\n  ┃    # Shell command\n  ┃\n  ┃  $ git status\n  ┃\n  ┃   Allow once   Allow always   Reject\n  ┃\n  ┃   ctrl+f fullscreen  ⇆ select  enter confirm\n  ┃", "Bash(git status)"},
+	} {
+		d, _ := Named(c.driver)
+		l := sketch("", c.screen)
+		q := d.Read(l, Reading{}).Dialog
+		if q == nil {
+			t.Errorf("%s, %s: no dialog", c.driver, c.name)
+			continue
+		}
+		if got := q.Tool + "(" + q.Input + ")"; got != c.want {
+			t.Errorf("%s, %s: %s of kind %s, want %s", c.driver, c.name, got, q.Kind, c.want)
+		}
+	}
+}
+
+func TestPrint(t *testing.T) {
+	read := func(screen string) *Dialog {
+		q := claude.Read(sketch("", screen), Reading{}).Dialog
+		if q == nil {
+			t.Fatal("no dialog")
+		}
+		return q
+	}
+	same := read("● x\n\n✶ Wrangling… (2s)\n\n═100\n Bash command\n\n   git status\n" + claudeAsks)
+	for _, other := range []string{
+		"● x\n\n✢ Wrangling… (3s)\n\n═100\n Bash command\n\n   git status\n" + claudeAsks,
+		"═40\n Bash command\n\n   git status\n" + claudeAsks,
+		"═100\n Bash command\n\n   git status\n" + strings.Replace(strings.Replace(claudeAsks, "❯ 1", "  1", 1), "   2", " ❯ 2", 1),
+	} {
+		if q := read(other); q.Print != same.Print {
+			t.Errorf("another print for the same dialog:\n%s", other)
+		}
+	}
+	if q := read("═100\n Bash command\n\n   git stash\n" + claudeAsks); q.Print == same.Print {
+		t.Error("the same print for another command")
+	}
+}
+
+// An option that allows for good is never the one that allows this once.
+func TestAllowing(t *testing.T) {
+	q := claude.Read(sketch("", "═100\n Bash command\n\n   git status\n"+claudeAsks), Reading{}).Dialog
+	yes, ok := q.Allowing()
+	no, ok2 := q.Denying()
+	if !ok || !ok2 || yes.ID != "1" || no.ID != "3" {
+		t.Errorf("%+v, %+v", yes, no)
+	}
+	if _, ok := (&Dialog{Options: []Option{{Allow: true, Always: true}}}).Allowing(); ok {
+		t.Error("always is not once")
+	}
+}
