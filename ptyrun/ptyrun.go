@@ -113,6 +113,10 @@ type Options struct {
 	// everything is asked.
 	Decide func(tool, input string) Decision
 
+	// May says why the process pid (0: not known) may not answer in the name of
+	// by, nil where it may. Nil: everybody may who reaches the socket.
+	May func(pid int, by string) error
+
 	// Told tells the lead of a question that no rule has answered. It may take
 	// its time; an error is logged.
 	Told func(ctx context.Context, q Question) error

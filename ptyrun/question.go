@@ -217,16 +217,16 @@ var (
 
 // Answer answers what the agent asks.
 func (h handler) Answer(ctx context.Context, req control.AnswerRequest) (control.Outcome, error) {
+	if h.r.May != nil {
+		if err := h.r.May(control.PeerOf(ctx).PID, req.By); err != nil {
+			return control.Outcome{}, &control.Error{Code: "refused", Message: err.Error()}
+		}
+	}
 	to := make(chan reply, 1)
 	if !h.r.post(func() { h.r.choose(req, to) }) {
 		return control.Outcome{}, errOver
 	}
-	select {
-	case a := <-to:
-		return a.out, a.err
-	case <-h.r.over:
-		return control.Outcome{}, errOver
-	}
+	return h.wait(ctx, to)
 }
 
 func (r *runner) choose(req control.AnswerRequest, to chan<- reply) {

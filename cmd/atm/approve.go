@@ -139,13 +139,20 @@ func (e *env) mayAnswer(asker, who wire.Name, inAgent bool) error {
 	if !e.root.Accepted {
 		return cmdline.Refused("nothing is answered in %s: nobody here made or accepted it", e.root.Path).WithHint("if it is yours: atm init")
 	}
-	roster, err := e.team.Roster()
+	// As they were when its runner was started: team.toml lies where agents write.
+	p, ok, err := e.team.KeptPolicy(asker)
 	if err != nil {
-		return cmdline.Refused("who may answer is not known: %s", err).WithHint("atm team check")
-	}
-	p := roster.Policy()
-	if p.Lead, err = e.lead(); err != nil {
 		return err
+	}
+	if !ok {
+		roster, err := e.team.Roster()
+		if err != nil {
+			return cmdline.Refused("who may answer is not known: %s", err).WithHint("atm team check")
+		}
+		p = roster.Policy()
+		if p.Lead, err = e.lead(); err != nil {
+			return err
+		}
 	}
 	return p.MayAnswer(asker, who, inAgent)
 }

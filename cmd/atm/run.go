@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -179,6 +181,7 @@ func (e *env) plan(ctx context.Context, name wire.Name) (*plan, error) {
 		return nil, err
 	}
 	p.policy = policy
+	o.May = func(pid int, by string) error { return policy.MayAnswer(name, wire.Name(by), ofAgent(pid)) }
 	o.Decide = func(tool, input string) ptyrun.Decision { return ptyrun.Decision(policy.Decide(name, tool, input, false)) }
 	return p, nil
 }
@@ -186,6 +189,13 @@ func (e *env) plan(ctx context.Context, name wire.Name) (*plan, error) {
 // policy is whose rules count: what team.toml says now, or where an agent starts
 // another, what it said when a person did so last.
 func (e *env) policy(name wire.Name, now teams.Policy) (teams.Policy, error) {
+	if now.Lead == "" {
+		lead, err := e.lead()
+		if err != nil {
+			return now, err
+		}
+		now.Lead = lead
+	}
 	if !e.inAgent() {
 		return now, nil
 	}
@@ -241,6 +251,25 @@ func (e *env) environment(p *plan, toml map[string]string) []string {
 		out = append(out, k+"="+v)
 	}
 	return out
+}
+
+// ofAgent reports whether a process stands in an agent's environment, where the
+// system shows that.
+func ofAgent(pid int) bool {
+	if pid <= 0 {
+		return false
+	}
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	if err != nil {
+		return false
+	}
+	for _, kv := range bytes.Split(data, []byte{0}) {
+		name, value, _ := bytes.Cut(kv, []byte{'='})
+		if len(value) > 0 && slices.Contains(agentMarks, string(name)) {
+			return true
+		}
+	}
+	return false
 }
 
 // foreign reports whether a variable speaks of another agent or terminal.
