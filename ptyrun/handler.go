@@ -132,7 +132,7 @@ func (h handler) Interrupt(ctx context.Context) (control.Outcome, error) {
 		if r.prog != nil {
 			was = string(r.prog.reading.Activity)
 		}
-		if err := r.interrupt(); err != nil {
+		if err := r.interrupt(false); err != nil {
 			return control.Outcome{}, err
 		}
 		return control.Outcome{Done: "interrupted", Detail: was}, nil

@@ -35,6 +35,7 @@ type typing struct {
 	pasted  bool
 	seen    bool // in the draft
 	returns int
+	again   bool // it holds what is told again
 }
 
 // The outcomes of a text that was not taken, as events tell them.
@@ -60,7 +61,8 @@ func (r *runner) hand(now time.Time) (next time.Time) {
 		return r.carryOn(now)
 	}
 	first := !r.prompted && r.Prompt != "" && r.Inject != Off
-	if !first && len(r.queue) == 0 {
+	again := r.retold(now)
+	if !first && !again && len(r.queue) == 0 {
 		return next
 	}
 	if now.Before(r.retry) {
@@ -73,6 +75,12 @@ func (r *runner) hand(now time.Time) (next time.Time) {
 	if first {
 		r.prompted = true
 		r.typing = &typing{text: clean(r.Prompt)}
+		r.write(now)
+		return r.carryOn(now)
+	}
+	if again {
+		r.typing = &typing{}
+		r.tellAgain(r.typing)
 		r.write(now)
 		return r.carryOn(now)
 	}
@@ -128,6 +136,7 @@ func (r *runner) claimed(ids []wire.ID, c *mailbox.Claim, err error) {
 	}
 	t.items = c.Items
 	t.text = clean(t.text)
+	r.tellAgain(t)
 	for _, it := range t.items {
 		r.record.Marker("inject:" + string(it.ID))
 	}
@@ -294,6 +303,9 @@ func (r *runner) taken(now time.Time) {
 		p.prompt = now
 	}
 	r.turnOurs, r.turnText = true, t.text
+	if r.undone = nil; t.again {
+		r.retell = ""
+	}
 	turn := r.state.Turn().ID
 	if !r.hooked() {
 		turn = string(wire.NewID())

@@ -56,6 +56,9 @@ type runner struct {
 	turnText string // that
 	turnFrom uint64 // how far the screen had scrolled
 	cut      bool   // it was interrupted by us
+
+	undone *undone // a text whose turn was interrupted
+	retell string  // what of that goes in again, with the next text
 }
 
 // Run runs the agent until its program has ended for good, or ctx has, or
@@ -231,6 +234,7 @@ func (r *runner) step(now time.Time) (next time.Time) {
 		}
 	}
 	sooner(r.answering(now))
+	sooner(r.takeBack(now))
 	sooner(r.hand(now))
 	return next
 }
@@ -276,7 +280,7 @@ func (r *runner) apply(in reducer.Input) {
 			r.queue = append(r.queue, e.IDs...)
 		case reducer.Interrupt:
 			r.log.Info("interrupting for urgent mail", "ids", e.IDs)
-			r.interrupt()
+			r.interrupt(true)
 		case reducer.Remind, reducer.Escalate:
 			if r.Overdue != nil {
 				lead, ids := e.Do == reducer.Escalate, e.IDs

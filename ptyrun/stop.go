@@ -60,7 +60,7 @@ func (r *runner) stop(why string, grace time.Duration, to chan<- reply) {
 
 // interrupt ends the turn by the driver's own keys, unless the program asks
 // something: there the key would be an answer.
-func (r *runner) interrupt() error {
+func (r *runner) interrupt(urgent bool) error {
 	p := r.prog
 	switch {
 	case p == nil:
@@ -69,6 +69,9 @@ func (r *runner) interrupt() error {
 		return errors.New("it asks something: answer that (atm pending), or reject it")
 	}
 	r.cut = busy(p.reading.Activity)
+	if r.cut && r.turnOurs {
+		r.undone = &undone{text: r.turnText, urgent: urgent, at: r.Now()}
+	}
 	all := p.driver.InterruptKeys()
 	out := p.out
 	r.wg.Go(func() {
