@@ -1,0 +1,90 @@
+package ptyrun
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/internal/control"
+)
+
+func needs(t *testing.T, programs ...string) {
+	t.Helper()
+	for _, p := range programs {
+		if _, err := exec.LookPath(p); err != nil {
+			t.Skipf("%s is not installed", p)
+		}
+	}
+}
+
+func (r *rig) shows(text string) func() bool {
+	return func() bool { return strings.Contains(strings.Join(r.screen(), "\n"), text) }
+}
+
+// Python's prompt takes mail as a shell does.
+func TestPython(t *testing.T) {
+	needs(t, "python3")
+	r := newRig(t).program("plain", "python3", "-i", "-q")
+	r.run().idle()
+	r.wait("the first to be read", r.read(r.send("print('sum', 6*7)")))
+	r.wait("the sum", r.shows("sum 42"))
+	r.wait("the second to be read", r.read(r.send("import time; time.sleep(0.5); print('slept', 1)")))
+	r.wait("the sleep", r.shows("slept 1"))
+}
+
+// A pager or an editor in a shell is no prompt: mail waits until it is left.
+func TestFullScreenPrograms(t *testing.T) {
+	for name, c := range map[string]struct{ start, seen, leave string }{
+		"vi":   {"vi -u NONE made-up-name", "made-up-name", "\x1b:q!\r"},
+		"less": {"less -X /etc/services", "", "q"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			needs(t, "bash", name)
+			r := newRig(t).program("plain", "bash", "--norc", "--noprofile")
+			r.run().idle()
+			r.wait("the start to be read", r.read(r.send(c.start)))
+			r.wait("it to run", r.has(`state_change new="tool_running"`))
+			id := r.send("echo typed-$((1+1))")
+			time.Sleep(600 * time.Millisecond)
+			if !r.unread(id) {
+				t.Fatal("mail was typed into " + name)
+			}
+			if _, err := r.client().Type(t.Context(), control.TypeRequest{Text: c.leave, Raw: true}); err != nil {
+				t.Fatal(err)
+			}
+			r.wait("the message to be read", r.read(id))
+			r.wait("its output", r.shows("typed-2"))
+		})
+	}
+}
+
+// A command that runs for a while is busy, however quiet it is.
+func TestQuietCommand(t *testing.T) {
+	r := newRig(t).program("plain", "bash", "--norc", "--noprofile")
+	r.run().idle()
+	r.wait("the first to be read", r.read(r.send("sleep 1.5; echo awake-$((1+1))")))
+	second := r.send("echo second")
+	time.Sleep(700 * time.Millisecond)
+	if !r.unread(second) {
+		t.Error("it was typed while a command ran")
+	}
+	r.wait("the second to be read", r.read(second))
+	if got := strings.Join(r.screen(), "\n"); strings.Index(got, "awake-2") > strings.Index(got, "\nsecond") {
+		t.Errorf("the second came before the end of the first:\n%s", got)
+	}
+}
+
+// A question of a command's (read x) is nobody's prompt.
+func TestCommandAsks(t *testing.T) {
+	r := newRig(t).program("plain", "bash", "--norc", "--noprofile")
+	r.run().idle()
+	r.wait("the first to be read", r.read(r.send("read -p 'password: ' x")))
+	r.wait("the question", r.shows("password:"))
+	id := r.send("echo secret")
+	time.Sleep(700 * time.Millisecond)
+	if !r.unread(id) {
+		t.Error("mail was typed into a question")
+	}
+}
