@@ -36,7 +36,7 @@ var mayImport = map[string][]string{
 	"mailbox":             {"wire", "internal/atomicfile", "internal/lockfile"},
 	"watcher":             {"mailbox", "wire"},
 	"reducer":             {"wire"},
-	"teams":               {"watcher", "reducer", "mailbox", "wire", "internal/lockfile", "internal/atomicfile"},
+	"teams":               {"internal/control", "watcher", "reducer", "mailbox", "wire", "internal/lockfile", "internal/atomicfile"},
 	"internal/hook":       {"reducer", "mailbox", "wire"},
 	"internal/confedit":   {},
 	"internal/gitindex":   {},

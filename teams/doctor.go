@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
@@ -220,6 +222,7 @@ func (d *doctor) box(b *mailbox.Box) {
 		d.say("agent.unreadable", "error", "", "%s: %v", name, err)
 		return
 	}
+	d.runner(b)
 	for _, n := range h.NotFiles {
 		d.say("drop.not_a_file", "warning", "", "%s: inbox/%s is no regular file and is never opened", name, mailbox.Escape(n))
 	}
@@ -287,4 +290,42 @@ func (t *Team) reindex(ctx context.Context, boxes []*mailbox.Box) (missing int) 
 		})
 	}
 	return missing
+}
+
+// runner looks at a member's runner: whether it answers, and whether the rules
+// that it was started with are those of team.toml.
+func (d *doctor) runner(b *mailbox.Box) {
+	name := b.Agent()
+	t, err := d.root.Team(b.Address().Team)
+	if err != nil {
+		return
+	}
+	if running, err := t.Running(name); err != nil || !running {
+		return
+	}
+	c, err := control.Dial(d.ctx, filepath.Join(b.Path(), "run"))
+	var silent *control.NotAnsweringError
+	switch {
+	case err == nil:
+		c.Close()
+	case errors.As(err, &silent) && silent.PID > 0:
+		d.say("runner.silent", "error", fmt.Sprintf("kill -CONT %d", silent.PID), "%s: its runner, process %d, does not answer; if it was not stopped, kill -9 %d ends it", b.Address(), silent.PID, silent.PID)
+	case errors.As(err, &silent):
+		d.say("runner.silent", "error", "", "%s: its runner does not answer", b.Address())
+	}
+	kept, ok, err := t.KeptPolicy(name)
+	if !ok || err != nil {
+		return
+	}
+	plan, err := t.Plan()
+	if err != nil {
+		return // said already, with every mistake
+	}
+	now := plan.Policy()
+	if now.Lead == "" && t.Box("lead").Exists() {
+		now.Lead = "lead"
+	}
+	if !now.Equal(kept) {
+		d.say("runner.rules", "warning", fmt.Sprintf("atm stop %s; then atm run %s", name, name), "%s: the rules of team.toml have changed since its runner was started, and count from its next start", b.Address())
+	}
 }

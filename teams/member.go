@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
@@ -97,7 +99,7 @@ func (t *Team) memberOf(name wire.Name, s *reducer.State, running bool, now time
 	// known and never hides a member.
 	roster, _ := t.Roster()
 	who := roster.Members[name]
-	v := s.Look(reducer.Evidence{Now: now, Held: running, Person: who.Person})
+	v := s.Look(reducer.Evidence{Now: now, Held: running, Silent: running && t.silent(name), Person: who.Person})
 	m := Member{
 		Name: name, Kind: "agent", Role: who.Role, Running: running,
 		State: v.Word, Detail: v.Detail, Since: moment(v.Since),
@@ -118,6 +120,16 @@ func (t *Team) memberOf(name wire.Name, s *reducer.State, running bool, now time
 		m.Inject = t.injects(name)
 	}
 	return m
+}
+
+// silent reports whether a runner is there that does not say a word. (One whose
+// socket is not there is about to begin, or to end.)
+func (t *Team) silent(name wire.Name) bool {
+	c, err := control.Dial(context.Background(), filepath.Join(t.Box(name).Path(), "run"))
+	if err == nil {
+		c.Close()
+	}
+	return errors.Is(err, control.ErrNotAnswering)
 }
 
 // injects is how a member's runner says that it brings mail, "" where it does

@@ -13,7 +13,7 @@ import (
 func (t *Team) Slot(m Member) wire.PTYAgentInfo {
 	info := wire.PTYAgentInfo{
 		SlotID: string(m.Name), Role: m.Role, State: slotState(m),
-		LogFile: filepath.Join(t.Box(m.Name).Path(), "run", "recording.cast"),
+		LogFile: filepath.Join(t.Box(m.Name).Path(), "run", "screen.cast"),
 	}
 	if m.PID > 0 {
 		pid := uint32(m.PID)

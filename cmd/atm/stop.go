@@ -8,6 +8,7 @@ import (
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/ptyrun"
 )
 
 var stopVerb = &cmdline.Verb{
@@ -39,7 +40,7 @@ func stopAgent(ctx context.Context, e *env) error {
 	}
 	c, err := e.dial(ctx, b)
 	if err != nil {
-		return e.stoppedBefore(b, err)
+		return e.stoppedBefore(ctx, b, err)
 	}
 	defer c.Close()
 	o, err := c.Stop(ctx, control.StopRequest{Grace: e.Duration("grace")})
@@ -55,13 +56,34 @@ func stopAgent(ctx context.Context, e *env) error {
 	return e.sayOutcome(b, o)
 }
 
-// stoppedBefore is no error where nothing runs: that is what was asked for.
-func (e *env) stoppedBefore(b *mailbox.Box, err error) error {
+// stoppedBefore is no error where nothing runs: that is what was asked for. What
+// a runner that was killed has left running is ended.
+func (e *env) stoppedBefore(ctx context.Context, b *mailbox.Box, err error) error {
 	running, probe := b.Store().Running(b.Agent())
-	if errors.Is(err, control.ErrNoRunner) && probe == nil && !running {
-		return e.sayOutcome(b, control.Outcome{Done: "not running"})
+	if !errors.Is(err, control.ErrNoRunner) || probe != nil || running {
+		return e.explainRunner(b, err)
 	}
-	return e.explainRunner(b, err)
+	hold, err := b.Store().HoldRunner(ctx, b.Agent()) // nobody starts it meanwhile
+	if err != nil {
+		return err
+	}
+	defer hold.Release()
+	left, err := ptyrun.Leftovers(b)
+	if err != nil {
+		return err
+	}
+	grace := e.Duration("grace")
+	if grace == 0 {
+		grace = 2 * time.Second
+	}
+	if err := left.End(grace); err != nil {
+		return err
+	}
+	o := control.Outcome{Done: "not running"}
+	for _, p := range left.Processes {
+		o.Ended = append(o.Ended, p.String())
+	}
+	return e.sayOutcome(b, o)
 }
 
 // untilReleased waits until the runner has let go of its lock, so that the next
