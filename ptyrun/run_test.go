@@ -97,6 +97,21 @@ func TestRestartByHand(t *testing.T) {
 	r.wait("the message to be read", r.read(r.send("hello")))
 }
 
+// A stop during a restart is a stop.
+func TestStopDuringRestart(t *testing.T) {
+	r := newRig(t).fake(fakeagent.Options{Trap: "TERM"}).run().idle()
+	if _, err := r.client().Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := r.client().Stop(t.Context(), control.StopRequest{Grace: 100 * time.Millisecond}); err != nil || out.Done != "stopped" {
+		t.Errorf("%+v, %v", out, err)
+	}
+	<-r.done
+	if n := len(r.fakes(fakeagent.Started)); n != 1 {
+		t.Errorf("%d starts", n)
+	}
+}
+
 // What a runner was typing when it was killed is typed again, as a possible
 // repeat.
 func TestClaimOfADeadRunner(t *testing.T) {

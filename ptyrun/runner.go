@@ -105,9 +105,6 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	r.wg.Go(func() { r.hear(serving, inbox, entries) })
 
 	err = r.loop(ctx.Done(), entries)
-	for v := range r.viewers {
-		v.exit(r.exit)
-	}
 	close(r.over)
 	stop()
 	err = errors.Join(err, inbox.Close(), server.Close(), r.record.Close())

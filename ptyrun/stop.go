@@ -31,6 +31,7 @@ func (s *stopping) done(e Exit) {
 // stop ends the program and all that it started. to hears when that is so.
 func (r *runner) stop(why string, grace time.Duration, to chan<- reply) {
 	if s := r.stopping; s != nil {
+		r.again = false // who stops it means that it stays so
 		if to != nil {
 			s.waiters = append(s.waiters, to)
 		}

@@ -13,7 +13,6 @@ type viewer struct {
 	to       *control.Viewer
 	readOnly bool
 	human    human
-	over     chan struct{} // closed by the loop: the agent has ended
 }
 
 // repaintLines is how much scrollback a terminal that joins gets.
@@ -22,10 +21,8 @@ const repaintLines = 500
 // Attach lets a terminal join.
 func (h handler) Attach(ctx context.Context, req control.AttachRequest, to *control.Viewer) error {
 	r := h.r
-	v := &viewer{to: to, readOnly: req.ReadOnly, over: make(chan struct{})}
-	if !r.post(func() { r.join(v, req) }) {
-		return errOver
-	}
+	v := &viewer{to: to, readOnly: req.ReadOnly}
+	r.post(func() { r.join(v, req) })
 	for {
 		select {
 		case in, ok := <-to.Input():
@@ -38,7 +35,8 @@ func (h handler) Attach(ctx context.Context, req control.AttachRequest, to *cont
 			case len(in.Bytes) > 0:
 				r.post(func() { r.typedBy(v, in.Bytes) })
 			}
-		case <-v.over:
+		case <-r.over: // its last output is on the way
+			to.Exit(r.exit.Code, r.exit.Signal)
 			return nil
 		case <-ctx.Done():
 			r.post(func() { r.leave(v) })
@@ -63,12 +61,6 @@ func (r *runner) join(v *viewer, req control.AttachRequest) {
 func (r *runner) leave(v *viewer) { delete(r.viewers, v) }
 
 func (v *viewer) send(p []byte) { v.to.Send(p) }
-
-// exit tells a terminal that the agent has ended for good.
-func (v *viewer) exit(e Exit) {
-	v.to.Exit(e.Code, e.Signal)
-	close(v.over)
-}
 
 // resized makes the agent's terminal as large as the one that was resized last.
 func (r *runner) resized(v *viewer, cols, rows int) {

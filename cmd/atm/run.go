@@ -89,10 +89,17 @@ func runAgent(ctx context.Context, e *env) error {
 	case e.Bool("detach"):
 		return e.launch(ctx, p)
 	case attached:
-		if err := e.launchFor(ctx, p); err != nil {
+		all, err := e.launchFor(ctx, p)
+		if err != nil {
 			return err
 		}
-		return e.attachOwner(ctx, p.box)
+		var said *cmdline.Error
+		if err = e.attachOwner(ctx, p.box); err != nil && !(errors.As(err, &said) && said.Printed) {
+			if over, ended := e.overAlready(p, all); over {
+				return ended
+			}
+		}
+		return err
 	}
 	return e.interruptible(ctx, func(ctx context.Context) error { return e.runHere(ctx, p, func(news) {}) })
 }
@@ -182,7 +189,9 @@ func (e *env) plan(ctx context.Context, name wire.Name) (*plan, error) {
 	}
 	p.policy = policy
 	o.May = func(pid int, by string) error { return policy.MayAnswer(name, wire.Name(by), ofAgent(pid)) }
-	o.Decide = func(tool, input string) ptyrun.Decision { return ptyrun.Decision(policy.Decide(name, tool, input, false)) }
+	o.Decide = func(tool, input string) ptyrun.Decision {
+		return ptyrun.Decision(policy.Decide(name, tool, input, false))
+	}
 	return p, nil
 }
 
@@ -485,28 +494,61 @@ func (e *env) startRunner(p *plan) (<-chan news, error) {
 	return out, nil
 }
 
-// launchFor starts a runner and returns when its program runs.
-func (e *env) launchFor(ctx context.Context, p *plan) error {
+// overAlready shows what a program wrote that had ended before this terminal
+// could be attached to it, and gives its code.
+func (e *env) overAlready(p *plan, all <-chan news) (over bool, ended error) {
+	late := time.NewTimer(endSaid)
+	defer late.Stop()
+	for {
+		var n news
+		select {
+		case got, ok := <-all:
+			if !ok {
+				return false, nil
+			}
+			n = got
+		case <-late.C:
+			return false, nil
+		}
+		switch n.Event {
+		case "failed", "ended":
+			for _, line := range n.Tail {
+				fmt.Fprintln(e.Stdout, mailbox.Escape(line))
+			}
+			if n.Exit != 0 {
+				ended = &cmdline.Error{Exit: n.Exit, Printed: true, Message: fmt.Sprintf("%s ended with %d", p.box.Agent(), n.Exit)}
+			}
+			return true, ended
+		}
+	}
+}
+
+// endSaid is how soon a runner that has ended says so.
+const endSaid = time.Second
+
+// launchFor starts a runner and returns when its program runs, with what it
+// tells from then on.
+func (e *env) launchFor(ctx context.Context, p *plan) (<-chan news, error) {
 	all, err := e.startRunner(p)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for {
 		select {
 		case n, ok := <-all:
 			if !ok {
-				return cmdline.Failed("the runner of %s ended before it had started anything", p.box.Agent()).WithHint("atm run %s, without --detach and in a pipe, shows why", p.box.Agent())
+				return nil, cmdline.Failed("the runner of %s ended before it had started anything", p.box.Agent()).WithHint("atm run %s, without --detach and in a pipe, shows why", p.box.Agent())
 			}
 			switch n.Event {
 			case "started":
-				return nil
+				return all, nil
 			case "note":
 				e.Warn("%s", n.Message)
 			case "refused":
-				return n.err()
+				return nil, n.err()
 			}
 		case <-ctx.Done():
-			return ctx.Err()
+			return nil, ctx.Err()
 		}
 	}
 }
