@@ -19,7 +19,6 @@ import (
 type question struct {
 	Question
 	answer *pressed // being pressed
-	tell   time.Time
 }
 
 // pressed is an option that was pressed and has yet to work.
@@ -77,13 +76,15 @@ func (r *runner) openQuestion(d driver.Dialog, now time.Time) {
 		switch r.Decide(d.Tool, d.Input) {
 		case Allow:
 			if o := pick(d.Options, func(o driver.Option) bool { return o.Allow && !o.Always }); o != nil {
-				r.press(q, *o, "a rule", nil, now)
-				return
+				if r.press(q, *o, "a rule", nil, now) {
+					return
+				}
 			}
 		case Deny:
 			if o := pick(d.Options, func(o driver.Option) bool { return o.Deny }); o != nil {
-				r.press(q, *o, "a rule", nil, now)
-				return
+				if r.press(q, *o, "a rule", nil, now) {
+					return
+				}
 			}
 		}
 	}
@@ -95,7 +96,7 @@ func (r *runner) tellLead(q *question) {
 		return
 	}
 	asked := q.Question
-	r.wg.Go(func() {
+	r.teller.do(func() {
 		if err := r.Told(r.ctx, asked); err != nil {
 			r.log.Error("telling the lead of a question", "err", err)
 		}
@@ -154,7 +155,7 @@ func (r *runner) closeQuestion(now reducer.Activity) {
 	}
 	if r.Answered != nil {
 		id := q.ID
-		r.wg.Go(func() {
+		r.teller.do(func() {
 			if err := r.Answered(r.ctx, id); err != nil {
 				r.log.Error("taking back a question", "err", err)
 			}
@@ -162,27 +163,31 @@ func (r *runner) closeQuestion(now reducer.Activity) {
 	}
 }
 
-// press presses an option, if the dialog is still on the screen.
-func (r *runner) press(q *question, o driver.Option, by string, to chan<- reply, now time.Time) {
+// press presses an option, if the dialog is still on the screen, and reports
+// whether it did.
+func (r *runner) press(q *question, o driver.Option, by string, to chan<- reply, now time.Time) bool {
 	a := &pressed{label: o.Label, by: by, until: now.Add(answerWorks), reply: to}
-	r.output() // what has come meanwhile counts
-	r.prog.see(now, r.Auto)
+	r.freshen(now)
 	switch {
+	case !r.prog.frame.IsZero():
+		a.end(control.Outcome{}, errors.New("it is drawing: nothing was pressed; try again"))
+		return false
 	case printOf(r.prog.reading.Dialog) != q.Dialog.Print:
 		a.end(control.Outcome{}, errors.New("the dialog is gone: nothing was pressed"))
-		return
+		return false
 	case q.answer != nil:
 		a.end(control.Outcome{}, errors.New("it is being answered already"))
-		return
+		return false
 	case now.Sub(r.lastHuman) < r.waits.Idle:
 		a.end(control.Outcome{}, errors.New("a person is typing in it: nothing was pressed"))
-		return
+		return false
 	}
 	q.answer = a
 	r.cut = r.cut || o.Deny // its turn is over with that, or goes on
 	r.log.Info("answering", "prompt", q.Dialog.Prompt, "option", o.Label, "by", by)
 	r.record.Marker("answer:" + o.Label + " by " + by)
 	r.prog.out.put([]byte(o.Keys))
+	return true
 }
 
 // answering gives up on an answer that had no effect.

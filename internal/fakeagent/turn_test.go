@@ -200,9 +200,9 @@ func TestBusyReturn(t *testing.T) {
 		r.say("THINK 1.5s")
 		r.state("thinking")
 		r.say("ECHO steered")
-		es := r.logged(Steered)
+		r.logged(Steered)
 		r.sees("› ECHO steered", "[[ECHO steered]]")
-		es = r.logged(TurnOver)
+		es := r.logged(TurnOver)
 		if diff := cmp.Diff([]string{"THINK 1.5s"}, es.Texts(Submitted)); diff != "" {
 			t.Error(diff)
 		}
