@@ -11,16 +11,19 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/term"
 
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/internal/driver"
+	"github.com/agentteammail/atm/internal/outlet"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun"
 	"github.com/agentteammail/atm/teams"
@@ -101,7 +104,7 @@ func runAgent(ctx context.Context, e *env) error {
 		}
 		return err
 	}
-	return e.interruptible(ctx, func(ctx context.Context) error { return e.runHere(ctx, p, func(news) {}) })
+	return whileRunning(ctx, func(ctx context.Context) error { return e.runHere(ctx, p, func(news) {}) })
 }
 
 // plan makes of the command line and team.toml what is to be run.
@@ -338,6 +341,16 @@ type news struct {
 	Hint    string `json:"hint,omitempty"`
 }
 
+// whileRunning calls f with a context that a signal ends. Unlike interruptible
+// it never cuts f short: to end an agent and all that it started takes some
+// seconds, and what is left of it then is nobody's.
+func whileRunning(ctx context.Context, f func(context.Context) error) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	outlet.IgnoreSIGPIPE()
+	return f(ctx)
+}
+
 // runHere is the runner.
 func (e *env) runHere(ctx context.Context, p *plan, tell func(news)) error {
 	name := p.box.Agent()
@@ -431,7 +444,7 @@ func (e *env) runDetached(ctx context.Context, p *plan, pipe string) error {
 		line, _ := json.Marshal(n)
 		out.Write(append(line, '\n')) // the parent may have gone: that is no error
 	}
-	err = e.interruptible(ctx, func(ctx context.Context) error { return e.runHere(ctx, p, tell) })
+	err = whileRunning(ctx, func(ctx context.Context) error { return e.runHere(ctx, p, tell) })
 	if err == nil {
 		return nil
 	}
@@ -484,7 +497,17 @@ func (e *env) startRunner(p *plan) (<-chan news, error) {
 			line, err := lines.ReadBytes('\n')
 			var n news
 			if len(line) > 0 && json.Unmarshal(line, &n) == nil {
-				out <- n
+				// Nobody may listen any more: the newest are kept, and the runner is
+				// never kept waiting.
+				select {
+				case out <- n:
+				default:
+					select {
+					case <-out:
+					default:
+					}
+					out <- n
+				}
 			}
 			if err != nil {
 				return

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"strconv"
 	"strings"
 
 	"github.com/agentteammail/atm/internal/cmdline"
@@ -11,7 +10,7 @@ import (
 )
 
 var screenVerb = &cmdline.Verb{
-	Name: "screen", Args: "NAME [--last N]", Summary: "what an agent's terminal shows, as text",
+	Name: "screen", Args: "NAME", Summary: "what an agent's terminal shows, as text",
 	Examples: []string{"atm screen bob", "atm screen bob --last 200"},
 	Notes: []string{
 		"Lines end where their text ends, and the screen where its last line does.",
@@ -19,17 +18,12 @@ var screenVerb = &cmdline.Verb{
 	},
 	Flags: []cmdline.Flag{
 		{Name: "ansi", Usage: "with colours, as the agent wrote them"},
-		// No value of its own: read --last has none, and a flag takes one in
-		// every verb or in none.
-		{Name: "last", Usage: "N lines, with what scrolled away"},
+		{Name: "last", Kind: cmdline.Int, Arg: "N", Usage: "so many lines, with what scrolled away"},
 	},
 	Guesses: []string{"peek", "view", "capture"},
-	MinArgs: 1, MaxArgs: 2,
+	MinArgs: 1, MaxArgs: 1,
 	Run: run(showScreen),
 }
-
-// lastLines is more than any runner keeps.
-const lastLines = 100_000
 
 // shownScreen is the JSON of screen.
 type shownScreen struct {
@@ -48,39 +42,13 @@ type shownScreen struct {
 	Alt    bool   `json:"alt"`
 }
 
-// lastN takes the number of --last out of the arguments, where it stands before
-// or behind the name; 0 without --last.
-func (e *env) lastN() (int, error) {
-	if !e.Bool("last") {
-		if len(e.Args) > 1 {
-			return 0, cmdline.Usage("one agent at a time, not %q as well", e.Args[1]).WithHint("atm screen %s", cmdline.Escape(e.Args[0]))
-		}
-		return 0, nil
-	}
-	for _, i := range []int{1, 0} {
-		if len(e.Args) < 2 {
-			break
-		}
-		n, err := strconv.Atoi(e.Args[i])
-		if err != nil {
-			continue
-		}
-		if n < 1 {
-			break
-		}
-		e.Args = []string{e.Args[1-i]}
-		return min(n, lastLines), nil
-	}
-	return 0, cmdline.Usage("--last needs how many lines").WithHint("atm screen %s --last 200", cmdline.Escape(e.Args[0]))
-}
-
 func showScreen(ctx context.Context, e *env) error {
 	if err := e.NotBoth("ansi", "last"); err != nil {
 		return err
 	}
-	last, err := e.lastN()
-	if err != nil {
-		return err
+	last := e.Int("last")
+	if e.Given("last") && last == 0 {
+		return cmdline.Usage("--last is at least one line").WithHint("atm screen %s --last 200", cmdline.Escape(e.Args[0]))
 	}
 	b, err := e.agent()
 	if err != nil {

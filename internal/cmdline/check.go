@@ -11,7 +11,7 @@ import (
 // in none, names are unique and plain, defaults can be read, every verb has a
 // summary and an example, and a help page has at most 25 lines of 100 columns.
 func (a *App) Check() error {
-	k := &check{app: a, takes: map[string]bool{}, first: map[string]string{}}
+	k := &check{app: a}
 	k.flags(a.Name, builtinFlags[:])
 	k.flags(a.Name, a.Flags)
 	k.verbs(nil, append(a.Verbs[:len(a.Verbs):len(a.Verbs)], builtinVerbs...))
@@ -21,8 +21,6 @@ func (a *App) Check() error {
 
 type check struct {
 	app   *App
-	takes map[string]bool   // flag name: does it take a value
-	first map[string]string // flag name: where that was seen
 	found []error
 }
 
@@ -89,15 +87,11 @@ func (k *check) flags(where string, flags []Flag) {
 		f := &flags[i]
 		takes := f.Kind != Bool
 		for _, name := range append([]string{f.Name}, f.Aliases...) {
-			switch first, known := k.first[name]; {
+			switch {
 			case !plain(name):
 				k.add("%s: %q is not a plain name", where, dashed(name))
 			case seen[name]:
 				k.add("%s: %s is there twice", where, dashed(name))
-			case !known:
-				k.takes[name], k.first[name] = takes, where
-			case k.takes[name] != takes:
-				k.add("%s: %s takes a value here or in %q, not in both", where, dashed(name), first)
 			}
 			seen[name] = true
 		}

@@ -130,9 +130,6 @@ func TestCheck(t *testing.T) {
 		t.Error(err)
 	}
 	for want, spoil := range map[string]func(a *App){
-		`atm read: --urgent takes a value here or in "atm send", not in both`: func(a *App) {
-			a.Verbs[1].Flags[1] = Flag{Name: "urgent", Kind: String, Arg: "S", Usage: "u"}
-		},
 		`atm read: --body is there twice`: func(a *App) {
 			a.Verbs[1].Flags[0] = Flag{Name: "body", Aliases: []string{"body"}, Kind: String, Arg: "S", Usage: "u"}
 		},

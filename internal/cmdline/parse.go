@@ -185,10 +185,43 @@ func (p *parse) look(words []string, i int) looked {
 	var l looked
 	l.typed, l.value, l.assigned = strings.Cut(words[i], "=")
 	l.flag, l.own = p.find(l.typed)
-	if l.flag != nil && l.flag.Kind != Bool && !l.assigned && i+1 < len(words) && !p.isFlag(words[i+1]) {
+	if l.flag != nil && !l.assigned && i+1 < len(words) && !p.isFlag(words[i+1]) && p.takes(l, words[i+1]) {
 		l.value, l.assigned, l.extra = words[i+1], true, 1
 	}
 	return l
+}
+
+// takes says whether a flag takes the next word. Before the verb is known, and
+// where the flag takes a value in some verbs only, it does unless that word is a
+// verb.
+func (p *parse) takes(l looked, next string) bool {
+	takes := l.flag.Kind != Bool
+	if p.verb() != nil || l.own {
+		return takes
+	}
+	name, long := strings.CutPrefix(l.typed, "--")
+	if !long {
+		name = l.typed[1:]
+	}
+	if !kindsAnywhere(p.app.Verbs, name, long)[!takes] {
+		return takes
+	}
+	return p.app.find(next) == nil
+}
+
+// kindsAnywhere says whether verbs have a flag that takes a value, and one of
+// that name that does not.
+func kindsAnywhere(verbs []*Verb, name string, long bool) map[bool]bool {
+	kinds := map[bool]bool{}
+	for _, v := range verbs {
+		if f := v.flag(name, long); f != nil {
+			kinds[f.Kind != Bool] = true
+		}
+		for takes := range kindsAnywhere(v.Subs, name, long) {
+			kinds[takes] = true
+		}
+	}
+	return kinds
 }
 
 // isFlag says whether the word is a flag of this or any other verb, or --.

@@ -55,6 +55,26 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// A flag may take a value in one verb and none in another: before the verb, the
+// word behind it tells.
+func TestValueInSomeVerbs(t *testing.T) {
+	for _, test := range []struct{ args, want string }{
+		{"send bob --urgent hi", `atm send ["bob" "hi"] urgent=true`},
+		{"--urgent send bob hi", `atm send ["bob" "hi"] urgent=true`},
+		{"read --urgent soon", `atm read [] urgent=soon`},
+		{"--urgent soon read", `atm read [] urgent=soon`},
+		{"--urgent=soon read", `atm read [] urgent=soon`},
+	} {
+		var got []string
+		a := mail(&got)
+		a.Verbs[1].Flags = append(a.Verbs[1].Flags[:1:1], Flag{Name: "urgent", Kind: String, Arg: "S", Usage: "u"})
+		r := run(t, t.Context(), a, strings.Fields(test.args)...)
+		if r.exit != 0 || len(got) != 1 || got[0] != test.want {
+			t.Errorf("atm %s:\ngot  %v %v\nwant %s", test.args, got, r, test.want)
+		}
+	}
+}
+
 func TestMistakes(t *testing.T) {
 	const dashes = "text that begins with - goes after --"
 	for _, test := range []struct{ args, message, hint string }{
