@@ -26,6 +26,9 @@ type Evidence struct {
 	Person bool // the roster says that it is a person
 }
 
+// RunnerGone is the detail of an agent whose runner was killed.
+const RunnerGone = "its runner is gone"
+
 // View is what is true of an agent now, for a member's row.
 type View struct {
 	Word       Word
@@ -71,7 +74,7 @@ func (s *State) Look(ev Evidence) View {
 	case ev.Held && v.Word == WordOff:
 		v.Word, v.Detail, v.Since = WordStarting, "", s.Gone // between two programs
 	case left && v.Word != WordOff && v.Word != WordError:
-		v.Word, v.Detail, v.Since = WordOff, "its runner is gone", s.Heard
+		v.Word, v.Detail, v.Since = WordOff, RunnerGone, s.Heard
 	case v.Word == WordIdle && v.Detail == "" && t.Last != nil && t.Last.Status != Completed:
 		v.Detail = fmt.Sprintf("last turn %s", t.Last.Status)
 		if t.Last.Why != "" {

@@ -29,7 +29,7 @@ const mainHelp = `atm carries mail between coding agents and the people they wor
   atm wait --reply 9f3a1c                or --idle bob, --turn-done bob, --exit bob
 
 Mail     ls show thread search unread withdraw watch log
-Agents   run attach screen type interrupt stop restart play ask history
+Agents   run up down attach screen type interrupt stop restart play ask history
          pending approve reject   status event events hook
 Set-up   init install doctor where demo   team add|retire|restore   gc backup restore
 Rest     primer completion; atm help VERB, atm help all
@@ -56,7 +56,7 @@ var program = cmdline.App{
 		sendVerb, replyVerb, readVerb, ackVerb, lsVerb, showVerb, unreadVerb,
 		traceVerb, withdrawVerb, threadVerb, searchVerb, waitVerb, watchVerb, logVerb, eventVerb, eventsVerb,
 		runVerb, attachVerb, screenVerb, typeVerb, interruptVerb, stopVerb, restartVerb, playVerb,
-		askVerb, historyVerb, pendingVerb, approveVerb, rejectVerb,
+		upVerb, downVerb, askVerb, historyVerb, pendingVerb, approveVerb, rejectVerb,
 		teamVerb, statusVerb, whereVerb, initVerb, installVerb, uninstallVerb, gcVerb, backupVerb, restoreVerb, doctorVerb,
 		demoVerb, primerVerb, hookVerb, completionVerb,
 	},
