@@ -14,7 +14,7 @@ RACE     := $(shell [ "$$($(GO) env CGO_ENABLED)" = 1 ] && command -v $$($(GO) e
 STATICCHECK = $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK = $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.1.4
 
-.PHONY: build install demo test race check vet fuzz stress faults powercut bench clean
+.PHONY: build install demo test race check vet fuzz stress faults powercut bench real-agents clean
 
 build:
 	@mkdir -p bin
@@ -53,7 +53,7 @@ fuzz:
 			echo "$$dir $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$dir; done; done
 
 stress:
-	ATM_STRESS=$(DURATION) $(GO) test -count=1 -v -run 'Stress|Kill' -timeout 60m ./mailbox ./internal/crashtest
+	ATM_STRESS=$(DURATION) $(GO) test -count=1 -v -run 'Stress|Kill' -timeout 60m ./mailbox ./ptyrun ./internal/crashtest
 
 # What fails when the system fails: strace -e inject, full and read-only disks.
 faults:
@@ -65,6 +65,13 @@ powercut:
 
 bench:
 	$(GO) run ./internal/bench
+
+# The real Claude Code, Codex, Gemini CLI and opencode under atm run. KIT is the
+# directory of scripts that set them up: make real-agents KIT=DIR RUN=/claude
+RUN ?= .
+real-agents:
+	@[ -n '$(KIT)' ] || { echo 'real-agents: KIT=DIR names the kit'; exit 2; }
+	ATM_REAL_AGENTS='$(abspath $(KIT))' $(GO) test -count=1 -v -timeout 60m -run '$(RUN)' ./internal/realagents
 
 clean:
 	rm -rf bin

@@ -43,7 +43,7 @@ var mayImport = map[string][]string{
 	"internal/install":    {"teams", "internal/confedit", "internal/gitindex"},
 	"ptyrun":              {"watcher", "reducer", "mailbox", "wire", "internal/screen", "internal/driver", "internal/child", "internal/cast", "internal/control", "internal/atomicfile"},
 	"cmd/atm":             {"ptyrun", "internal/driver", "internal/cast", "internal/control", "internal/install", "internal/hook", "teams", "watcher", "reducer", "mailbox", "wire", "internal/cmdline", "internal/headstart", "internal/outlet", "internal/lockfile", "internal/atomicfile"},
-	"internal/bench":      {"teams", "watcher", "mailbox", "wire", "internal/lockfile", "internal/atomicfile"},
+	"internal/bench":      {"ptyrun", "teams", "watcher", "mailbox", "wire", "internal/control", "internal/driver", "internal/lockfile", "internal/atomicfile"},
 	"internal/crashtest":  {"wire"},
 
 	"internal/fakeagent/cmd/fakeagent": {"internal/fakeagent"},
@@ -53,11 +53,11 @@ var mayImport = map[string][]string{
 // import it. Tests may import more.
 var onlyImporter = map[string][]string{
 	"github.com/clipperhouse/displaywidth": {"internal/screen", "internal/fakeagent"},
-	"github.com/creack/pty":                {"internal/child"},
+	"github.com/creack/pty":                {"internal/child", "internal/bench"},
 	"github.com/fsnotify/fsnotify":         {"watcher"},
 	"github.com/gofrs/flock":               {"internal/lockfile"},
 	"github.com/pelletier/go-toml":         {"teams"},
-	"golang.org/x/term":                    {"cmd/atm", "internal/fakeagent"},
+	"golang.org/x/term":                    {"cmd/atm", "internal/fakeagent", "internal/bench"},
 	"golang.org/x/sys":                     {"internal/child", "internal/control", "internal/fakeagent", "internal/atomicfile", "internal/lockfile", "internal/outlet", "mailbox", "teams", "watcher", "internal/bench", "internal/crashtest"},
 }
 

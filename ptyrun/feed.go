@@ -3,6 +3,7 @@ package ptyrun
 import (
 	"io"
 	"sync"
+	"time"
 )
 
 // feed carries a program's output from the goroutine that reads it to the loop.
@@ -15,12 +16,24 @@ type feed struct {
 	spare []byte
 	ended bool
 	more  chan struct{} // there is something, or the end
+	much  chan struct{} // there is so much that it should not wait, or the end
 }
 
-const maxFeed = 1 << 20
+const (
+	maxFeed  = 4 << 20
+	muchFeed = 2 << 20
+)
+
+// A program that floods its terminal is heard less often. Each piece that the
+// kernel gives, 4 KiB, would cost a change of goroutines; and of a large one the
+// screen draws only what can still be seen.
+const (
+	flooding = 4 << 10               // so much at once is a flood
+	pace     = 20 * time.Millisecond // from one look to the next
+)
 
 func newFeed() *feed {
-	f := &feed{more: make(chan struct{}, 1)}
+	f := &feed{more: make(chan struct{}, 1), much: make(chan struct{}, 1)}
 	f.room.L = &f.mu
 	return f
 }
@@ -36,14 +49,23 @@ func (f *feed) read(r io.Reader) {
 		}
 		f.buf = append(f.buf, p[:n]...)
 		f.ended = err != nil
+		much := len(f.buf) >= muchFeed || f.ended
 		f.mu.Unlock()
-		select {
-		case f.more <- struct{}{}:
-		default:
+		raise(f.more)
+		if much {
+			raise(f.much)
 		}
 		if err != nil {
 			return
 		}
+	}
+}
+
+// raise signals on a channel that holds one signal.
+func raise(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
 	}
 }
 

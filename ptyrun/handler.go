@@ -24,7 +24,9 @@ func (h handler) Status(ctx context.Context) (control.Status, error) {
 			PID: os.Getpid(), Run: r.Run, Command: r.Command, Cols: r.Cols, Rows: r.Rows,
 			Restarts: r.tries.count, Viewers: len(r.viewers),
 		}
-		s.Gate, _ = r.gate(r.Now())
+		if r.typing == nil { // else the draft is ours
+			s.Gate, _ = r.gate(r.Now())
+		}
 		if p := r.prog; p != nil {
 			s.ChildPID, s.Started, s.Ready = p.child.PID(), p.began, p.ready
 			s.Driver, s.State, s.Detail = p.driver.Name, string(p.reading.Activity), p.reading.Detail
@@ -104,12 +106,21 @@ func (r *runner) typeFor(req control.TypeRequest, to chan<- reply) {
 	}
 	r.lastHuman = r.Now()
 	r.recordInput(data)
+	before := printOf(p.reading.Dialog)
 	enter := func() {
 		if req.Enter {
+			// The key would answer what the text was not meant for.
+			if r.prog == p {
+				r.freshen(r.Now())
+			}
+			if now := printOf(p.reading.Dialog); now != "" && now != before {
+				to <- reply{err: errors.New("a dialog came up: the return key was not pressed")}
+				return
+			}
 			r.recordInput([]byte(driver.Submit))
 			p.out.put([]byte(driver.Submit))
 		}
-		to <- reply{out: control.Outcome{Done: "typed", Detail: fmt.Sprintf("%d bytes", len(data))}}
+		to <- reply{out: control.Outcome{Done: "typed", Detail: fmt.Sprintf("%d bytes", len(req.Text))}}
 	}
 	p.out.send(write{data: data, done: func(n int, err error) {
 		switch {
@@ -131,6 +142,12 @@ func (h handler) Interrupt(ctx context.Context) (control.Outcome, error) {
 		was := "unknown"
 		if r.prog != nil {
 			was = string(r.prog.reading.Activity)
+		}
+		if r.prog != nil {
+			r.freshen(r.Now())
+		}
+		if r.prog != nil && r.prog.reading.Activity == reducer.Idle && r.typing == nil {
+			return control.Outcome{Done: "idle", Detail: "nothing to interrupt"}, nil
 		}
 		if err := r.interrupt(false); err != nil {
 			return control.Outcome{}, err

@@ -2,6 +2,7 @@ package ptyrun
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -36,6 +37,7 @@ type typing struct {
 	seen    bool // in the draft
 	returns int
 	again   bool // it holds what is told again
+	mixed   bool // with what a person typed, who could not be held any longer
 }
 
 // The outcomes of a text that was not taken, as events tell them.
@@ -118,6 +120,9 @@ func (r *runner) claimed(ids []wire.ID, c *mailbox.Claim, err error) {
 	if len(c.Items) == 0 {
 		r.typing = nil // read meanwhile, or in a hook's hands
 		return
+	}
+	if r.prog != nil {
+		r.freshen(now)
 	}
 	if why, _ := r.gate(now); why != "" {
 		t.items = c.Items
@@ -219,9 +224,7 @@ func (r *runner) carryOn(now time.Time) (next time.Time) {
 	if t.step <= writing {
 		return next
 	}
-	if p.version != p.screen.Version() {
-		p.see(now, r.Auto) // what the program has drawn decides here
-	}
+	r.freshen(now) // what the program has drawn decides here
 	look := p.lookAt()
 	switch t.step {
 	case rendering:
@@ -246,8 +249,15 @@ func (r *runner) carryOn(now time.Time) (next time.Time) {
 			r.fail(failed, why)
 			return next
 		}
+		if t.mixed {
+			r.fail(failed, "a person types")
+			return next
+		}
 		if at := t.last.Add(r.pause(t)); now.Before(at) {
 			return at
+		}
+		if !p.frame.IsZero() && now.Sub(p.frame) < longFrame {
+			return now.Add(judgeAfter) // a dialog may be coming
 		}
 		r.pressReturn(now)
 		return now.Add(judgeAfter)
@@ -255,10 +265,14 @@ func (r *runner) carryOn(now time.Time) (next time.Time) {
 		switch there := p.driver.Taken(look, t.text); {
 		case p.driver.Accepted(look, t.text):
 			r.taken(now)
+		case r.stopping != nil:
+			r.fail(unverified, "it is being stopped")
+		case r.still() != "" && p.reading.Dialog != nil && (p.reading.Dialog.Kind == "trust" || p.reading.Dialog.Kind == "unknown"):
+			r.fail(unverified, "a dialog came up, which may have had the return key")
 		case r.still() != "":
-			// A dialog where the draft was: it was taken, and asked about at once.
+			// It was idle, and what is asked now belongs to a turn: this text's.
 			r.taken(now)
-		case now.After(t.at.Add(r.waits.Taken)) && !there && t.seen:
+		case now.After(t.at.Add(r.waits.Taken)) && !there && t.seen && !t.mixed:
 			r.taken(now) // it stood in the draft, and is gone by our key
 		case now.After(t.at.Add(r.waits.Taken)):
 			if there {
@@ -266,7 +280,7 @@ func (r *runner) carryOn(now time.Time) (next time.Time) {
 			} else {
 				r.fail(unverified, "nothing shows that it was taken")
 			}
-		case there && t.returns < maxReturns && !now.Before(t.at.Add(r.waits.Again)):
+		case there && !t.mixed && t.returns < maxReturns && !now.Before(t.at.Add(r.waits.Again)):
 			r.pressReturn(now)
 		}
 		if r.typing != nil {
@@ -313,11 +327,15 @@ func (r *runner) taken(now time.Time) {
 	}
 	if t.claim != nil && r.Inject != Pointer {
 		ids := idsOf(t.items)
-		r.clerk.do(func() {
-			t.claim.Turn = turn
-			if err := t.claim.Taken(context.Background(), ids...); err != nil {
-				r.log.Error("marking what was typed", "err", err)
+		t.claim.Turn = turn
+		r.surely("marking what was typed", func(ctx context.Context) error {
+			err := t.claim.Taken(ctx, ids...)
+			if u := (*mailbox.UnloggedError)(nil); errors.As(err, &u) {
+				for _, id := range ids { // the ledger tries until it is said
+					r.say(wire.Event{Kind: wire.EventInjected, TurnID: turn}.With("id", string(id)))
+				}
 			}
+			return err
 		})
 	} else if t.claim != nil {
 		r.giveBack(t.claim)
@@ -344,6 +362,10 @@ func (r *runner) fail(outcome, reason string) {
 		r.record.Marker("failed:" + string(it.ID))
 	}
 	cleared := t.began.IsZero()
+	if !cleared && !t.mixed {
+		// It may come up in the draft late: there it would keep all mail out.
+		r.undone = &undone{text: t.text, at: t.began}
+	}
 	if p := r.prog; p != nil && !cleared && r.still() == "" {
 		// Only what is ours is cleared, never a person's text.
 		if look := p.lookAt(); p.driver.Taken(look, t.text) && onlyOurs(p.reading, t.text) {
@@ -355,14 +377,10 @@ func (r *runner) fail(outcome, reason string) {
 	}
 	switch c := t.claim; {
 	case c == nil:
-	case cleared:
+	case cleared && t.returns == 0:
 		r.giveBack(c)
-	default:
-		r.clerk.do(func() {
-			if err := c.Doubt(context.Background()); err != nil {
-				r.log.Error("letting go of messages", "err", err)
-			}
-		})
+	default: // a program that hung may take it yet
+		r.surely("letting go of messages", func(ctx context.Context) error { return c.Doubt(ctx) })
 	}
 	r.flush()
 }
@@ -401,9 +419,24 @@ func (r *runner) giveBack(c *mailbox.Claim, ids ...wire.ID) {
 	if len(ids) == 0 {
 		ids = idsOf(c.Items)
 	}
+	r.surely("letting go of messages", func(ctx context.Context) error { return c.Back(ctx, ids...) })
+}
+
+// surely has the clerk do something to a claim, again and again until it is
+// done or the run is over: what stays in hand nobody reads, and nobody types.
+func (r *runner) surely(what string, do func(context.Context) error) {
 	r.clerk.do(func() {
-		if err := c.Back(context.Background(), ids...); err != nil {
-			r.log.Error("letting go of messages", "err", err)
+		for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+			err := do(context.Background())
+			if err == nil {
+				return
+			}
+			r.log.Error(what, "err", err)
+			select {
+			case <-time.After(pause):
+			case <-r.over:
+				return
+			}
 		}
 	})
 }

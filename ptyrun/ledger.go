@@ -25,7 +25,8 @@ type ledger struct {
 	done   chan struct{}
 }
 
-// keptEvents bounds what waits for a disk that has no room.
+// keptEvents bounds what waits for a disk that has no room: the newest, for they
+// say what is.
 const keptEvents = 1024
 
 func openLedger(box *mailbox.Box, log *slog.Logger) *ledger {
@@ -38,12 +39,12 @@ func openLedger(box *mailbox.Box, log *slog.Logger) *ledger {
 func (l *ledger) say(e wire.Event) {
 	e.Source = "pty"
 	l.mu.Lock()
-	if len(l.queue) < keptEvents {
-		l.queue = append(l.queue, e)
-	}
+	l.keep(append(l.queue, e))
 	l.mu.Unlock()
 	l.wake()
 }
+
+func (l *ledger) keep(queue []wire.Event) { l.queue = queue[max(0, len(queue)-keptEvents):] }
 
 func (l *ledger) wake() {
 	select {
@@ -82,8 +83,7 @@ func (l *ledger) run() {
 			if err := l.box.Append(context.Background(), mailbox.AppendOptions{}, batch...); err != nil {
 				l.log.Error("appending events", "err", err)
 				l.mu.Lock()
-				l.queue = append(batch, l.queue...)
-				l.queue = l.queue[:min(len(l.queue), keptEvents)]
+				l.keep(append(batch, l.queue...))
 				l.mu.Unlock()
 				pause = 500 * time.Millisecond
 			}

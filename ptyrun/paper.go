@@ -96,5 +96,19 @@ func (r *runner) note() error {
 	return r.dir.Replace(paperFile, append(data, '\n'), false)
 }
 
+// endKept ends what earlier runs had left and was let go on.
+func (r *runner) endKept() {
+	for _, run := range r.Kept {
+		ps, err := child.Leftovers(run)
+		if err == nil && len(ps) > 0 {
+			r.exit.Ended = append(r.exit.Ended, names(ps)...)
+			err = child.End(ps, time.Second)
+		}
+		if err != nil {
+			r.log.Error("ending what was let go on", "run", run, "err", err)
+		}
+	}
+}
+
 // End ends what was left: asked first, killed after grace.
 func (l *Left) End(grace time.Duration) error { return child.End(l.Processes, grace) }

@@ -1,6 +1,9 @@
 package ptyrun
 
-import "bytes"
+import (
+	"bytes"
+	"time"
+)
 
 // human says which of the bytes that come from an attached terminal a person
 // typed. A terminal also answers questions and tells of focus and the mouse;
@@ -8,15 +11,23 @@ import "bytes"
 // has answered the program already. State is kept over calls: a sequence may
 // come in pieces.
 type human struct {
-	held []byte // the beginning of a sequence whose end has not come
+	held  []byte // the beginning of a sequence whose end has not come
+	since time.Time
 }
 
-// maxHeld is how long an unfinished sequence may get.
-const maxHeld = 256
+// A sequence that is not finished is no terminal's when it gets too long, or its
+// end does not come soon: somebody has pressed Alt and [ or P.
+const (
+	maxHeld  = 256
+	longHeld = 200 * time.Millisecond
+)
 
 // sort returns what the program is to get, and whether a person typed any of
 // it.
-func (h *human) sort(p []byte) (out []byte, person bool) {
+func (h *human) sort(p []byte, now time.Time) (out []byte, person bool) {
+	if len(h.held) > 0 && now.Sub(h.since) > longHeld {
+		out, person, h.held = h.held, true, nil
+	}
 	if len(h.held) > 0 {
 		p = append(h.held, p...)
 		h.held = nil
@@ -36,7 +47,7 @@ func (h *human) sort(p []byte) (out []byte, person bool) {
 				// The escape key itself, or nothing that a terminal sends.
 				return append(out, p...), true
 			}
-			h.held = append(h.held, p...)
+			h.held, h.since = append(h.held, p...), now
 			return out, person
 		}
 		switch kind {

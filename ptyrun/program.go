@@ -23,6 +23,7 @@ type program struct {
 	driver *driver.Driver
 	out    *typist
 	began  time.Time
+	flood  bool // it wrote a lot the last time
 
 	sight
 }
@@ -41,6 +42,14 @@ func (r *runner) start() error {
 	}
 	p.sight.begin(now)
 	r.prog = p
+	if r.followed {
+		// The one before left modes behind, its alternate screen for one.
+		fresh := p.screen.Repaint(0)
+		r.record.Output(fresh)
+		for v := range r.viewers {
+			v.send(fresh)
+		}
+	}
 	r.wg.Go(func() { p.feed.read(c) })
 	r.wg.Go(p.out.run)
 	e := withInt(wire.Event{Kind: "spawned"}, "pid", int64(c.PID())).With("started", now.UTC().Format(time.RFC3339Nano)).With("run", r.Run)
@@ -57,6 +66,7 @@ func (r *runner) start() error {
 // output takes in what the program wrote.
 func (r *runner) output() {
 	p, _ := r.prog.feed.take()
+	r.prog.flood = len(p) >= flooding-1
 	if len(p) == 0 {
 		return
 	}
@@ -93,16 +103,25 @@ func (r *runner) gone() {
 		ended = r.stopping.ended
 	}
 	now := r.Now()
-	exit := p.child.Exit()
+	exit := child.Exit{Code: 137, Signal: "SIGKILL"} // of one that is stuck in the kernel
+	select {
+	case <-p.done:
+		exit = p.child.Exit()
+	default:
+	}
 	if err := p.child.Close(); err != nil {
 		r.log.Error("ending what the program started", "err", err)
 	}
 	p.out.close()
-	r.prog = nil
+	if t := r.typing; t.returned() && p.driver.Accepted(p.lookAt(), t.text) {
+		r.taken(now) // what made it end, perhaps: that must not go in again and again
+	}
+	r.prog, r.followed = nil, true
 	r.drop("the program has ended")
 	r.closeQuestion("")
-	r.turnOurs, r.cut = false, false
+	r.turnOurs, r.cut, r.undone = false, false, nil
 	r.exit = Exit{Code: exit.Code, Signal: exit.Signal, Asked: r.stopping != nil, Tail: p.screen.Tail(10), Ended: append(r.exit.Ended, ended...)}
+	r.ending(p.screen)
 	r.record.Exit(exit.Code)
 
 	e := withInt(withInt(wire.Event{Kind: "exited"}, "code", int64(exit.Code)), "pid", int64(p.child.PID()))

@@ -33,9 +33,10 @@
 // # Goroutines
 //
 // One loop owns all state: the caller's, in Run. Beside it, one reads the
-// program's output, one waits in the watcher, one appends events in order, one
-// serves the socket with two for every viewer, and one each for a claim or a write to the
-// program that is under way. Run waits for all of them.
+// program's output, one writes to it, one waits in the watcher, one appends events
+// in order, one claims messages and says what became of them, one tells of
+// questions and takes them back, and one serves the socket, with two for every
+// client and three for a viewer. Run waits for all of them.
 package ptyrun
 
 import (
@@ -134,6 +135,7 @@ type Options struct {
 	Kept []string // earlier runs of this agent whose processes go on, and end with it
 
 	Started func(pid int)    // the first program runs
+	Unsure  func()           // it has shown no prompt that is known for a while
 	Ready   func()           // it waits at its prompt
 	Log     *slog.Logger     // nil: silence
 	Now     func() time.Time // nil: time.Now

@@ -142,13 +142,24 @@ func (r *runner) closeQuestion(now reducer.Activity) {
 		return
 	}
 	r.question = nil
+	switch {
+	case now != "" && !r.prog.ready:
+		now = reducer.Starting // a question at the start belongs to no turn
+	case now == reducer.Idle || now == reducer.Error:
+		// It was answered a moment ago: whether that ended the turn is known when
+		// the prompt has held.
+		now = reducer.Thinking
+	}
+	if turn := r.state.Turn(); now != "" && r.hooked() && turn.Word() != reducer.WordBlocked {
+		now = turn.Activity // hooks have said what came of it
+	}
 	if now != "" {
 		e := wire.Event{Kind: "state_change"}.With("new", string(now)).With("id", string(q.ID))
 		if a := q.answer; a != nil {
 			e = e.With("answer", a.label).With("by", a.by)
 		}
 		r.say(e)
-		r.prog.told = now
+		r.prog.told, r.prog.detail = now, ""
 	}
 	if q.answer != nil {
 		q.answer.end(control.Outcome{Done: "answered", Detail: q.answer.label}, nil)

@@ -22,6 +22,7 @@ import (
 
 func TestMain(m *testing.M) {
 	fakeagent.Reexec()
+	liveOn()
 	os.Exit(m.Run())
 }
 
@@ -153,7 +154,12 @@ func (r *rig) run() *rig {
 // wait waits for something to be so.
 func (r *rig) wait(what string, so func() bool) {
 	r.t.Helper()
-	end := time.Now().Add(20 * time.Second)
+	r.within(20*time.Second, what, so)
+}
+
+func (r *rig) within(d time.Duration, what string, so func() bool) {
+	r.t.Helper()
+	end := time.Now().Add(d)
 	for !so() {
 		if time.Now().After(end) {
 			r.t.Fatalf("waited in vain for %s\nscreen:\n%s", what, strings.Join(r.screen(), "\n"))

@@ -3,7 +3,6 @@ package ptyrun
 import (
 	"bytes"
 	"context"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -209,19 +208,4 @@ func TestTwoTerminals(t *testing.T) {
 	<-r.done
 	<-doneA
 	<-doneB
-}
-
-// A flood neither blocks nor grows the runner, and its last lines are right.
-func TestFlood(t *testing.T) {
-	r := newRig(t).program("plain", "bash", "--norc", "--noprofile")
-	r.run().idle()
-	id := r.send("head -c 20000000 /dev/zero | tr '\\0' 'x' | fold -w 99; echo; echo the-last-line")
-	r.wait("the last line", func() bool {
-		return strings.Contains(strings.Join(r.screen(), "\n"), "\nthe-last-line\n")
-	})
-	r.wait("the message to be read", r.read(id))
-	files, _ := filepath.Glob(filepath.Join(r.bob.Path(), "run", "*.cast"))
-	if len(files) < 2 {
-		t.Errorf("recordings %q", files)
-	}
 }

@@ -26,17 +26,21 @@ type runner struct {
 	log   *slog.Logger
 	wg    sync.WaitGroup
 
-	calls chan func()   // for the loop
+	calls chan func()   // for the loop; of no place, so that none is left when it ends
 	over  chan struct{} // closed when the loop has ended
 
 	ledger *ledger
-	clerk  *clerk
+	clerk  *clerk // of claims
+	teller *clerk // of questions: one is told before it is taken back
 	record *cast.Writer
 	state  reducer.State
 	prog   *program // nil between two programs
 	tries  restarts
 	exit   Exit
 	ended  bool
+
+	followed bool // by another program, or to be
+	crowded  bool // more mail is unread than the reducer holds
 
 	queue     []wire.ID // named by the reducer to be handed over, in order
 	typing    *typing   // under way
@@ -50,6 +54,10 @@ type runner struct {
 	dir   *atomicfile.Dir // run/
 	held  []byte          // a person's keys, while a text of ours is on its way in
 	retry time.Time       // of a claim that failed
+
+	said string // the answer that was told last
+
+	last, below []byte // for terminals, when the agent has ended
 
 	// The turn that only the screen tells of.
 	turnOurs bool   // a text of ours began it, and its end has not been told
@@ -69,7 +77,7 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	}
 	r := &runner{
 		Options: o, ctx: context.WithoutCancel(ctx), waits: o.waits(), log: o.logger(), state: o.State,
-		calls: make(chan func(), 64), over: make(chan struct{}), viewers: map[*viewer]bool{},
+		calls: make(chan func()), over: make(chan struct{}), viewers: map[*viewer]bool{},
 	}
 	r.tries = restarts{policy: o.Restart, first: r.waits.Backoff}
 	var err error
@@ -98,18 +106,30 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	if err != nil {
 		return r.exit, errors.Join(err, server.Close(), r.record.Close())
 	}
-	r.ledger, r.clerk = openLedger(o.Box, r.log), openClerk()
+	// What a dead runner had in hand is in nobody's from now on, also if we are
+	// long kept from typing it.
+	if _, err := o.Box.Unfinished(ctx); err != nil {
+		r.log.Error("looking for what was being typed", "err", err)
+	}
+	// Before the program runs: killed from here on, what it starts is found.
+	if err := r.note(); err != nil {
+		r.log.Error("writing run.json", "err", err)
+	}
+	r.ledger, r.clerk, r.teller = openLedger(o.Box, r.log), openClerk(), openClerk()
 	serving, stop := context.WithCancel(r.ctx)
 	r.wg.Go(func() { server.Serve(serving, handler{r}) })
 	entries := make(chan watcher.Entry, 16)
 	r.wg.Go(func() { r.hear(serving, inbox, entries) })
 
-	err = r.loop(ctx.Done(), entries)
+	if err = r.loop(ctx.Done(), entries); err == nil {
+		r.endKept()
+	}
 	close(r.over)
 	stop()
 	err = errors.Join(err, inbox.Close(), server.Close(), r.record.Close())
 	r.wg.Wait()
 	r.clerk.close()
+	r.teller.close()
 	r.ledger.close()
 	return r.exit, err
 }
@@ -145,12 +165,8 @@ func ask[T any](ctx context.Context, r *runner, f func() (T, error)) (out T, err
 	if !r.post(func() { out, err = f(); close(done) }) {
 		return out, errOver
 	}
-	select {
-	case <-done:
-		return out, err
-	case <-r.over:
-		return out, errOver
-	}
+	<-done
+	return out, err
 }
 
 var errOver = errors.New("the program has ended")
@@ -174,20 +190,29 @@ func (r *runner) loop(quit <-chan struct{}, entries <-chan watcher.Entry) error 
 				failed = ErrTakenOver
 				r.stop("another runner has taken over", r.waits.Idle, nil)
 			}
+			r.recount()
 		}
 		next := r.step(now)
 		if at := held.Add(rescan); next.IsZero() || at.Before(next) {
 			next = at
 		}
-		timer.Reset(max(next.Sub(r.Now()), 0))
-		var output, exited <-chan struct{}
-		if r.prog != nil {
-			output, exited = r.prog.feed.more, r.prog.done
+		var output, exited, stuck <-chan struct{}
+		if p := r.prog; p != nil {
+			output, exited = p.feed.more, p.done
+			if at := p.changed.Add(pace); p.flood && now.Before(at) && len(r.viewers) == 0 {
+				output, next = p.feed.much, earlier(next, at)
+			}
+			if r.stopping != nil {
+				stuck = r.stopping.gone // in the kernel, where no signal reaches it
+			}
 		}
+		timer.Reset(max(next.Sub(r.Now()), 0))
 		select {
 		case <-output:
 			r.output()
 		case <-exited:
+			r.gone()
+		case <-stuck:
 			r.gone()
 		case e := <-entries:
 			r.entry(e)
@@ -259,6 +284,7 @@ func (r *runner) arrived(it *mailbox.Item, now time.Time) {
 	if mail.Read && mail.Due.IsZero() {
 		return
 	}
+	r.crowded = r.crowded || !r.state.Room()
 	if m.Supersedes != "" {
 		if old, err := r.Box.Get(m.Supersedes); err == nil && old.From == m.From {
 			r.apply(reducer.Input{Now: now, Arrived: &reducer.Mail{
@@ -267,6 +293,31 @@ func (r *runner) arrived(it *mailbox.Item, now time.Time) {
 		}
 	}
 	r.apply(reducer.Input{Now: now, Arrived: mail})
+}
+
+// recount tells the reducer of the mail that it had no room for, now that it
+// has some.
+func (r *runner) recount() {
+	if !r.crowded || !r.state.Room() {
+		return
+	}
+	r.crowded = false
+	r.clerk.do(func() {
+		ids, _, err := r.Box.UnreadIDs(0)
+		for _, id := range ids {
+			it, gone := r.Box.Get(id)
+			if gone != nil {
+				continue
+			}
+			if full, over := ask(r.ctx, r, func() (bool, error) { r.arrived(it, r.Now()); return r.crowded, nil }); full || over != nil {
+				return
+			}
+		}
+		if err != nil {
+			r.log.Error("looking for unread mail", "err", err)
+			r.post(func() { r.crowded = true })
+		}
+	})
 }
 
 // apply folds an input and begins what it calls for.
@@ -296,8 +347,11 @@ func (r *runner) apply(in reducer.Input) {
 	}
 }
 
-// hooked reports whether the program's own hooks tell of its turns.
-func (r *runner) hooked() bool { return r.state.Run != nil && r.state.Run.Begun }
+// hooked reports whether the program's own hooks tell of its turns. (opencode's
+// begin when its first session does, not with the program.)
+func (r *runner) hooked() bool {
+	return r.state.Run != nil && (r.state.Run.Begun || r.state.Turn().Begun)
+}
 
 // say appends an event of ours.
 func (r *runner) say(e wire.Event) { r.ledger.say(e) }

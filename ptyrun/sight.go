@@ -30,6 +30,7 @@ type sight struct {
 const (
 	judgeAfter = 20 * time.Millisecond
 	longFrame  = time.Second
+	longStart  = 30 * time.Second // for a program that is not known by its command
 )
 
 func (s *sight) begin(now time.Time) {
@@ -77,6 +78,15 @@ func (p *program) see(now time.Time, auto bool) {
 		p.prompt = time.Time{}
 	} else if p.prompt.IsZero() {
 		p.prompt = now
+	}
+}
+
+// freshen takes in and judges what the program has written by now: before a key
+// of ours, what has come meanwhile counts.
+func (r *runner) freshen(now time.Time) {
+	r.output()
+	if p := r.prog; p.version != p.screen.Version() || !p.frame.IsZero() {
+		p.see(now, r.Auto)
 	}
 }
 
@@ -136,6 +146,21 @@ func (r *runner) look(now time.Time) (next time.Time) {
 			r.openQuestion(*d, now)
 		}
 	}
+	if p.driver.Plain && !p.ready && rd.Activity == reducer.Starting && p.told == reducer.Starting {
+		at := p.began.Add(longStart)
+		if now.Before(at) {
+			sooner(at)
+			return next
+		}
+		p.told = reducer.Unknown
+		r.say(wire.Event{Kind: "state_change"}.With("previous", string(reducer.Starting)).With("new", string(reducer.Unknown)))
+		if r.Unsure != nil {
+			r.Unsure()
+		}
+	}
+	if rd.Activity == reducer.Starting && p.told == reducer.Unknown {
+		return next // it has shown nothing that is known
+	}
 	if rd.Activity == p.told && rd.Detail == p.detail || rd.Dialog != nil {
 		return next // what a dialog asks was told by its question
 	}
@@ -146,7 +171,11 @@ func (r *runner) look(now time.Time) (next time.Time) {
 	case rd.Activity == reducer.Idle:
 		hold = r.waits.Idle
 		if r.turnOurs && !p.worked && !p.driver.Plain {
-			hold *= 3 // what was taken a moment ago may not show yet
+			// What was taken a moment ago may not show yet: opencode asks for a title
+			// first, for seconds on a slow machine, and shows nothing of it.
+			if hold *= 3; !now.Before(p.since.Add(hold)) && r.response() == "" {
+				hold *= 7
+			}
 		}
 	}
 	if r.hooked() {
@@ -155,6 +184,10 @@ func (r *runner) look(now time.Time) (next time.Time) {
 	if at := p.since.Add(hold); now.Before(at) {
 		sooner(at)
 		return next
+	}
+	if busy(rd.Activity) && !p.ready && r.Auto && p.driver.Plain && now.Before(p.began.Add(longStart)) {
+		sooner(p.began.Add(longStart))
+		return next // a wrapper, perhaps, whose program has not drawn anything yet
 	}
 	if busy(rd.Activity) && r.typing.returned() {
 		return next // whether this is its turn is about to be known
@@ -176,7 +209,7 @@ func (r *runner) tellState(rd driver.Reading, now time.Time) {
 		return // hooks have said as much
 	}
 	if rd.Activity == reducer.Idle || rd.Activity == reducer.Error {
-		if (r.turnOurs || turn.Status == reducer.TurnBusy) && !r.hooked() {
+		if (r.turnOurs || turn.Status == reducer.TurnBusy) && !r.hooked() && previous != reducer.Starting && p.ready {
 			r.say(r.completed(rd))
 		}
 		r.turnOurs, p.worked, r.cut = false, false, false
@@ -206,8 +239,8 @@ func (r *runner) completed(rd driver.Reading) wire.Event {
 	if status == reducer.Failed && rd.Detail != "" {
 		e = e.With("error", rd.Detail)
 	}
-	if text := r.response(); text != "" {
-		e = e.With("response", text)
+	if text := r.response(); text != "" && !(status == reducer.Interrupted && text == r.said) {
+		e, r.said = e.With("response", text), text
 	}
 	return e
 }

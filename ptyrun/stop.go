@@ -68,13 +68,14 @@ func (r *runner) interrupt(urgent bool) error {
 		return errors.New("its program does not run")
 	case r.question != nil || p.reading.Dialog != nil:
 		return errors.New("it asks something: answer that (atm pending), or reject it")
+	case r.typing != nil && r.typing.step >= writing && r.typing.step < taking:
+		return errors.New("a message is being typed in; try again in a moment")
 	}
 	r.cut = busy(p.reading.Activity)
 	if r.cut && r.turnOurs {
 		r.undone = &undone{text: r.turnText, urgent: urgent, at: r.Now()}
 	}
 	all := p.driver.InterruptKeys()
-	out := p.out
 	r.wg.Go(func() {
 		for i, k := range all {
 			if i > 0 {
@@ -84,7 +85,15 @@ func (r *runner) interrupt(urgent bool) error {
 					return
 				}
 			}
-			out.put(k)
+			r.post(func() {
+				if r.prog != p {
+					return
+				}
+				r.freshen(r.Now())
+				if i == 0 || p.reading.Dialog == nil { // there it would be an answer
+					p.out.put(k)
+				}
+			})
 		}
 	})
 	return nil

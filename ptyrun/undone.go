@@ -9,7 +9,7 @@ import (
 
 // undone is a text of ours whose turn was interrupted. A program that had not
 // begun to answer may undo the turn: Claude Code puts the prompt back into its
-// box, where it would keep all mail out.
+// box, where it would keep all mail out, and Gemini CLI forgets it.
 type undone struct {
 	text    string
 	urgent  bool      // urgent mail did it: the text is to be done after that
@@ -37,6 +37,10 @@ func (r *runner) takeBack(now time.Time) (next time.Time) {
 		return next
 	}
 	rd := p.reading
+	if rd.Prompt && u.urgent && p.driver.Forgets() && r.retell == "" && r.response() == "" {
+		r.retell, r.undone = u.text, nil
+		return next
+	}
 	if rd.Activity != reducer.Idle || !rd.HasDraft || r.question != nil || !partOf(rd.Draft, u.text) {
 		return next
 	}
@@ -61,7 +65,7 @@ func (r *runner) takeBack(now time.Time) (next time.Time) {
 // retold is what is to be told again, where that goes in by itself: what
 // interrupted it has come in some other way.
 func (r *runner) retold(now time.Time) bool {
-	return r.retell != "" && len(r.queue) == 0 && r.undone != nil && now.After(r.undone.cleared.Add(r.waits.Human))
+	return r.retell != "" && len(r.queue) == 0 && (r.undone == nil || now.After(r.undone.cleared.Add(r.waits.Human)))
 }
 
 // partOf reports whether a draft is a text, or what of it is in sight, or

@@ -6,12 +6,14 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/internal/screen"
 )
 
 // viewer is an attached terminal.
 type viewer struct {
 	to       *control.Viewer
 	readOnly bool
+	joined   bool // the loop's until it has ended
 	human    human
 }
 
@@ -35,20 +37,52 @@ func (h handler) Attach(ctx context.Context, req control.AttachRequest, to *cont
 			case len(in.Bytes) > 0:
 				r.post(func() { r.typedBy(v, in.Bytes) })
 			}
-		case <-r.over: // its last output is on the way
-			to.Exit(r.exit.Code, r.exit.Signal)
+		case <-r.over:
+			v.end(r)
 			return nil
 		case <-ctx.Done():
-			r.post(func() { r.leave(v) })
+			if !r.post(func() { r.leave(v) }) {
+				v.end(r)
+			}
 			return nil
 		}
+	}
+}
+
+// end tells a terminal that the agent has ended for good, below what the program
+// showed last: all of that, if it came too late to be repainted.
+func (v *viewer) end(r *runner) {
+	if !v.joined {
+		v.send(r.last)
+	}
+	v.send(r.below)
+	v.to.Exit(r.exit.Code, r.exit.Signal)
+}
+
+// ending keeps what a terminal is shown at the end.
+func (r *runner) ending(s *screen.Screen) {
+	r.last, r.below = s.Repaint(repaintLines), nil
+	if s.Modes().Alt {
+		return
+	}
+	_, rows := s.Size()
+	last := 0
+	for y, line := range s.Lines() {
+		if line != "" {
+			last = y + 1
+		}
+	}
+	if last < rows {
+		r.below = fmt.Appendf(nil, "\x1b[%d;1H%s", last+1, control.Below)
+	} else {
+		r.below = fmt.Appendf(nil, "\x1b[%d;1H\r\n%s", rows, control.Below)
 	}
 }
 
 // join repaints a terminal that joins; from then on it gets what the program
 // writes.
 func (r *runner) join(v *viewer, req control.AttachRequest) {
-	r.viewers[v] = true
+	r.viewers[v], v.joined = true, true
 	r.resized(v, req.Cols, req.Rows)
 	if r.prog == nil {
 		v.send([]byte("\r\n[atm: " + string(r.Box.Agent()) + " is about to be started again]\r\n"))
@@ -85,16 +119,19 @@ func (r *runner) typedBy(v *viewer, p []byte) {
 	if v.readOnly || r.prog == nil {
 		return
 	}
-	out, person := v.human.sort(p)
+	out, person := v.human.sort(p, r.Now())
 	if person {
 		r.lastHuman = r.Now()
 	}
 	if len(out) == 0 {
 		return
 	}
-	if t := r.typing; t != nil && t.step >= writing && len(r.held) < maxQueued && r.Now().Sub(t.began) < longHold {
-		r.held = append(r.held, out...)
-		return
+	if t := r.typing; t != nil && t.step >= writing {
+		if len(r.held) < maxQueued && r.Now().Sub(t.began) < longHold {
+			r.held = append(r.held, out...)
+			return
+		}
+		t.mixed = t.mixed || person
 	}
 	r.flush()
 	r.key(out)
@@ -108,6 +145,9 @@ func (r *runner) flush() {
 	if len(r.held) > 0 {
 		p := r.held
 		r.held = nil
+		if r.typing != nil {
+			r.typing.mixed = true
+		}
 		r.key(p)
 	}
 }

@@ -15,8 +15,8 @@ func question(h *happening, kind string) Waiting {
 	w := Waiting{ID: h.ident("id"), Call: h.ident("tool_call_id"), Kind: kind, Prompt: b.Text("prompt", "message")}
 	if kind == Permission {
 		w.Tool = b.Text("tool", "tool_name", "title")
-		w.Options = compact(b.Raw("options"))
 	}
+	w.Options = compact(b.Raw("options"))
 	return w
 }
 

@@ -55,6 +55,10 @@ type Member struct {
 
 	Running bool      `json:"-"` // the runner's lock is held
 	Started time.Time `json:"-"` // what a runner started last
+
+	// Said by who asks for Word, and knows.
+	Gate   string `json:"-"` // why its runner types nothing just now
+	Urgent bool   `json:"-"` // the message may interrupt
 }
 
 // Stats counts a team's members as vocabulary B does: who runs is starting,
@@ -149,6 +153,19 @@ func (t *Team) injects(name wire.Name) string {
 		return ""
 	}
 	return run.Inject
+}
+
+// gated says when what a runner holds back is typed in.
+func gated(gate string) string {
+	switch {
+	case strings.Contains(gate, "draft"):
+		return "a line is begun at its prompt: typed in when that is sent or cleared"
+	case gate == "a person types":
+		return "a person types: typed in when they pause"
+	case gate == "dialog":
+		return "a dialog came up: typed in when that is answered"
+	}
+	return "not at its prompt: typed in when it is"
 }
 
 func moment(t time.Time) *time.Time {
@@ -277,8 +294,12 @@ func (m Member) Word(now time.Time) string {
 		switch {
 		case m.Running && m.State == reducer.WordIdle && m.Inject == "pointer":
 			return "idle: told of it now"
+		case m.Running && m.State == reducer.WordIdle && m.Gate != "":
+			return "idle, but " + gated(m.Gate)
 		case m.Running && m.State == reducer.WordIdle:
 			return "idle: typed in now"
+		case m.Running && m.State == reducer.WordBusy && m.Urgent:
+			return state + ": interrupts it"
 		case m.Running && m.State == reducer.WordError:
 			return "error: " + m.about() + "; typed in when idle"
 		case m.Running && m.Inject == "pointer":

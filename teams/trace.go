@@ -130,6 +130,8 @@ func gate(m Member, p *Passage, msg *wire.Message, why string, now time.Time) st
 	switch {
 	case m.State == reducer.WordPerson:
 		return say("%s is a person, who reads it when they look", name)
+	case msg.Expired(now):
+		return say("it has expired: nobody brings it to %s any more, who may still read it", name)
 	case p.Announced.Is() && !m.Running:
 		return say("it was handed to %s, and counts as read when its hooks are next called: atm status %s", name, name)
 	case m.Running:

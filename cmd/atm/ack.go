@@ -82,7 +82,7 @@ func ack(ctx context.Context, e *env) error {
 func (e *env) ackResult(it *mailbox.Item, a teams.Acked) sent {
 	s := sent{ID: teams.AckID(it.ID, e.me.Address()), Delivered: []delivered{}}
 	if a.Post != nil {
-		s.Delivered = append(s.Delivered, e.reached(a.Post.To[0], time.Now()))
+		s.Delivered = append(s.Delivered, e.reached(a.Post.To[0], time.Now(), false))
 	}
 	return s
 }

@@ -36,6 +36,9 @@ func attach(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
+	if who, agent := e.actor(); agent && who == b.Agent() {
+		return cmdline.Refused("this is the terminal of %s already: it would show itself, for ever", who).WithHint("atm screen %s", who)
+	}
 	if !e.Bool("read-only") {
 		if err := e.mayAct("type into", b.Agent()); err != nil {
 			return err

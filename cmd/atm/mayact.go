@@ -36,15 +36,23 @@ func (e *env) mayAct(verb string, to wire.Name) error {
 
 // actor is the member of this team on whose behalf this process acts, and
 // whether an agent's program started it. Who runs under atm is who its runner
-// says, whatever --as says; "" is nobody of this team.
+// says, whatever --as says; "" is nobody of this team. A process that has
+// shed its environment is known by those that started it.
 func (e *env) actor() (who wire.Name, agent bool) {
 	agent = e.inAgent()
 	said := e.asked()
 	home := e.team.Name
-	if e.Getenv("ATM_RUN") != "" {
-		said = e.Getenv("ATM_AGENT")
-		home = wire.Name(cmp.Or(e.Getenv("ATM_TEAM"), string(home)))
-		if root := e.Getenv("ATM_ROOT"); root != "" && !sameFile(root, e.root.Path) {
+	run := e.Getenv
+	if run("ATM_RUN") == "" {
+		if env, ok := marked(os.Getppid()); ok {
+			run = func(name string) string { return env[name] }
+		}
+	}
+	if run("ATM_RUN") != "" {
+		agent = true
+		said = run("ATM_AGENT")
+		home = wire.Name(cmp.Or(run("ATM_TEAM"), string(home)))
+		if root := run("ATM_ROOT"); root != "" && !sameFile(root, e.root.Path) {
 			return "", agent // of another root, where names mean others
 		}
 	}

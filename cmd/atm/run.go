@@ -35,7 +35,8 @@ var runVerb = &cmdline.Verb{
 	Examples: []string{"atm run bob -- claude", "atm run bob --detach -- codex", "atm run sh --driver plain -- bash"},
 	Notes: []string{
 		"This terminal is attached to it; Ctrl-\\ d leaves it running, closing the terminal",
-		"ends it. No CMD: that of team.toml. Exits with the program's code, 128+n for a signal.",
+		"ends it. No CMD: that of team.toml (docs/format.md), which is restarted on a crash.",
+		"Exits with the program's code, 128+n for a signal.",
 	},
 	Flags: []cmdline.Flag{
 		{Name: "detach", Usage: "return when it waits at its prompt, or say why not"},
@@ -44,12 +45,12 @@ var runVerb = &cmdline.Verb{
 		{Name: "size", Kind: cmdline.String, Arg: "120x30", Usage: "of its terminal"},
 		{Name: "cwd", Kind: cmdline.String, Arg: "DIR", Usage: "where it runs"},
 		{Name: "env", Kind: cmdline.Pairs, Arg: "k=v", Usage: "in its environment"},
-		{Name: "restart", Kind: cmdline.String, Arg: "WHEN", Usage: "never, on-crash or always"},
+		{Name: "restart", Kind: cmdline.String, Arg: "WHEN", Usage: "never (for a CMD), on-crash (for team.toml's) or always"},
 		{Name: "record-input", Usage: "record what is typed, too: it may hold secrets"},
 		{Name: "leftovers", Kind: cmdline.String, Arg: "end|keep", Usage: "what a runner that was killed has left; end it (the default) or let it go on"},
 	},
 	MinArgs: 1, MaxArgs: -1, StopAfter: 1,
-	Guesses: []string{"start", "spawn", "launch"},
+	Guesses: []string{"start", "spawn", "launch", "exec", "shell"},
 	Run:     run(runAgent),
 }
 
@@ -104,6 +105,7 @@ func runAgent(ctx context.Context, e *env) error {
 		}
 		return err
 	}
+	e.Warn("%s runs here, with no terminal to show it: atm attach %s, atm play %s", name, name, name)
 	return whileRunning(ctx, func(ctx context.Context) error { return e.runHere(ctx, p, func(news) {}) })
 }
 
@@ -119,8 +121,11 @@ func (e *env) plan(ctx context.Context, name wire.Name) (*plan, error) {
 	if len(p.command) == 0 {
 		p.command, restart = m.Command, "on-crash"
 	}
+	if running, err := e.team.Running(name); err == nil && running {
+		return nil, cmdline.Refused("%s runs already", name).WithHint("atm attach %s joins it, atm stop %s ends it", name, name)
+	}
 	if len(p.command) == 0 {
-		return nil, cmdline.Usage("run what? team.toml gives %s no command", name).WithHint("atm run %s -- claude", name)
+		return nil, cmdline.Usage("run what? %s gives %s no command", filepath.Join(e.team.Dir().Path(), "team.toml"), name).WithHint("atm run %s -- claude", name)
 	}
 	if p.box, err = e.runnable(ctx, name); err != nil {
 		return nil, err
@@ -271,6 +276,9 @@ func ofAgent(pid int) bool {
 	if pid <= 0 {
 		return false
 	}
+	if _, ok := marked(pid); ok {
+		return true
+	}
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	if err != nil {
 		return false
@@ -376,6 +384,7 @@ func (e *env) runHere(ctx context.Context, p *plan, tell func(news)) error {
 	o.Log = slog.New(slog.NewTextHandler(e.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	o.Started = func(pid int) { tell(news{Event: "started", PID: pid}) }
 	o.Ready = func() { tell(news{Event: "ready"}) }
+	o.Unsure = func() { tell(news{Event: "unsure"}) }
 	o.Told = func(ctx context.Context, q ptyrun.Question) error {
 		tell(news{Event: "asks", Detail: q.Dialog.Kind, Message: q.Dialog.Prompt})
 		return e.team.TellLead(ctx, p.box, teams.Asked{
@@ -395,7 +404,7 @@ func (e *env) runHere(ctx context.Context, p *plan, tell func(news)) error {
 		return err
 	}
 	if exit.Loop {
-		return cmdline.Failed("%s crashes again and again; its last lines:\n%s", name, strings.Join(exit.Tail, "\n")).WithHint("atm play %s", name)
+		return e.failedWith(exit.Tail, "%s crashes again and again", name)
 	}
 	if exit.Code != 0 && !exit.Asked {
 		tell(news{Event: "failed", Exit: exit.Code, Detail: exit.Signal, Tail: exit.Tail})
@@ -612,6 +621,8 @@ func (e *env) launch(ctx context.Context, p *plan) error {
 			switch n.Event {
 			case "note":
 				e.Warn("%s", n.Message)
+			case "unsure":
+				return done("no prompt that is known", "mail waits until there is one")
 			case "started":
 				pid = n.PID
 			case "refused":
@@ -621,7 +632,7 @@ func (e *env) launch(ctx context.Context, p *plan) error {
 			case "asks":
 				return cmdline.Failed("%s runs, and asks before it is ready (%s): %s", name, n.Detail, mailbox.Escape(firstLine(n.Message))).WithHint("atm attach %s", name)
 			case "failed", "ended":
-				return cmdline.Failed("%s ended with %d before it was ready:\n%s", name, n.Exit, strings.TrimSpace(strings.Join(n.Tail, "\n"))).WithHint("atm play %s", name)
+				return e.failedWith(n.Tail, "%s ended with %d before it was ready", name, n.Exit)
 			}
 		case <-late.C:
 			return done("not at a prompt that is known", "mail waits until it is")
@@ -629,6 +640,28 @@ func (e *env) launch(ctx context.Context, p *plan) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// failedWith is the failure of a program whose screen's last lines say why.
+func (e *env) failedWith(tail []string, format string, args ...any) error {
+	var said []string
+	for _, line := range tail {
+		if line = strings.TrimRight(line, " "); line != "" {
+			said = append(said, line)
+		}
+	}
+	err := cmdline.Failed(format, args...).WithHint("atm play %s shows all of it", e.Args[0])
+	switch {
+	case len(said) == 0:
+		err.Message += ", without a word"
+	case e.JSON():
+		err.Extra = map[string]any{"tail": said}
+	default:
+		for _, line := range said[max(len(said)-5, 0):] {
+			e.Warn("| %s", mailbox.Clip(mailbox.Escape(line), 200))
+		}
+	}
+	return err
 }
 
 func firstLine(s string) string {

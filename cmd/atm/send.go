@@ -13,6 +13,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
@@ -236,24 +237,25 @@ func (e *env) compose(words []string) (*wire.Message, error) {
 
 // text is the message's text, from wherever it is given.
 func (e *env) text(words []string) (string, error) {
+	given := func(f string) bool { return e.Has(f) && e.Given(f) }
 	for _, f := range []string{"message", "file"} {
-		if e.Given(f) && len(words) > 0 {
+		if given(f) && len(words) > 0 {
 			return "", cmdline.Usage("--%s and text contradict each other", f).WithHint("leave one out")
 		}
 	}
 	switch {
-	case e.Given("message"):
+	case given("message"):
 		return e.Text([]string{e.String("message")})
-	case e.Given("file") && e.String("file") != "-":
+	case given("file") && e.String("file") != "-":
 		f, err := os.Open(e.String("file"))
 		if err != nil {
 			return "", cmdline.Usage("--file: %v", err)
 		}
 		defer f.Close()
 		return cmdline.ReadText(f)
-	case e.Given("file"):
+	case given("file"):
 		return e.Text([]string{"-"})
-	case len(words) == 0 && (e.Given("payload") || len(e.Strings("attach")) > 0):
+	case len(words) == 0 && (given("payload") || given("attach")):
 		return "", nil
 	}
 	return e.Text(words)
@@ -413,7 +415,7 @@ func (e *env) report(ctx context.Context, o *teams.Outgoing, w *waiter) error {
 				e.Warn("%s was there before with another text, and stays as it is; another message needs another id", s.ID.Short(6))
 			}
 		}
-		s.Delivered = append(s.Delivered, e.reached(out.Box, now))
+		s.Delivered = append(s.Delivered, e.reached(out.Box, now, o.Message.Urgent()))
 	}
 	for _, f := range o.Failed {
 		s.fail(e, f.To, f.Err)
@@ -444,11 +446,24 @@ func (s *sent) fail(e *env, to wire.Address, err error) {
 }
 
 // reached is a recipient whom a message reached, and what is known of them.
-func (e *env) reached(b *mailbox.Box, now time.Time) delivered {
+func (e *env) reached(b *mailbox.Box, now time.Time, urgent bool) delivered {
 	a := b.Address()
 	t, _ := e.root.Team(a.Team)
 	m, _ := t.Glance(a.Agent)
+	m.Urgent = urgent
+	if m.Running && m.State == reducer.WordIdle {
+		m.Gate = passing(liveGate(context.Background(), b))
+	}
 	return delivered{To: a.String(), Running: m.Running, State: string(m.State), word: m.Word(now)}
+}
+
+// passing is a gate that will not open by itself in a moment; "" for the others.
+func passing(gate string) string {
+	switch gate {
+	case "idle for a moment only", "it is drawing", "busy", "its runner does not answer":
+		return ""
+	}
+	return gate
 }
 
 // say prints the line that says what became of a message.

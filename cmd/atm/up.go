@@ -147,8 +147,14 @@ func (e *env) self(ctx context.Context, args ...string) ([]byte, error) {
 	var out bytes.Buffer
 	c.Stdout = &out
 	err = c.Run()
-	var told struct{ Error *struct{ Message string } }
+	var told struct {
+		Error *struct{ Message string }
+		Tail  []string
+	}
 	if err != nil && json.Unmarshal(out.Bytes(), &told) == nil && told.Error != nil {
+		if n := len(told.Tail); n > 0 {
+			told.Error.Message += ": " + told.Tail[n-1]
+		}
 		err = errors.New(told.Error.Message)
 	}
 	return out.Bytes(), err

@@ -50,7 +50,7 @@ func (b *bench) close() error {
 // cases are the lines of the table, in its order.
 func (b *bench) cases() []*Case {
 	var out []*Case
-	for _, list := range [][]*Case{b.deliveries(), b.processes(), b.growth(), b.watching(), b.searching(), b.events()} {
+	for _, list := range [][]*Case{b.deliveries(), b.processes(), b.growth(), b.watching(), b.searching(), b.events(), b.terminals()} {
 		for _, c := range list {
 			if b.Only == nil || b.Only.MatchString(c.Name) {
 				out = append(out, c)

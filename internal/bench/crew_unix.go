@@ -27,6 +27,7 @@ import (
 type crew struct {
 	root   *root
 	atm    string
+	leash  *os.File // which its prompts hold the other end of
 	agents []*agent
 }
 
@@ -41,8 +42,8 @@ type agent struct {
 // promptMark, in the environment, says: be a prompt, and over which pipe to tell.
 const promptMark = "ATM_BENCH_PROMPT"
 
-// crew starts n agents, which are stopped when the run ends. Killed, it leaves
-// none either: each prompt holds an end of a pipe whose other end goes with us.
+// crew starts n agents, which are stopped when the run ends, and end by
+// themselves when it was killed.
 func (b *bench) crew(name string, n int) (*crew, error) {
 	atm, err := b.atm()
 	if err != nil {
@@ -59,28 +60,39 @@ func (b *bench) crew(name string, n int) (*crew, error) {
 	}
 	b.later(r.close)
 	c := &crew{root: r, atm: atm}
-	b.later(func() error {
-		return c.each(func(a *agent) error {
-			a.pipe.Close()
-			return c.command(context.Background(), "stop", string(a.name), "--grace", "1s")
-		})
-	})
+	if c.leash, err = openPipe(filepath.Join(r.path, leashName)); err != nil {
+		return nil, err
+	}
+	b.later(c.leash.Close)
 	for _, n := range names {
 		a := &agent{name: n, run: filepath.Join(r.Box(n).Path(), "run")}
-		pipe := filepath.Join(r.path, string(n)+".pipe")
-		if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-			return nil, fmt.Errorf("make the pipe %s: %w", pipe, err)
-		}
-		// Both ends, so that neither side waits for the other to open it.
-		if a.pipe, err = os.OpenFile(pipe, os.O_RDWR, 0); err != nil {
+		if a.pipe, err = openPipe(filepath.Join(r.path, string(n)+".pipe")); err != nil {
 			return nil, err
 		}
+		b.later(a.pipe.Close)
 		a.lines = bufio.NewReader(a.pipe)
 		c.agents = append(c.agents, a)
 	}
+	b.later(func() error {
+		return c.each(func(a *agent) error {
+			return c.command(context.Background(), "stop", string(a.name), "--grace", "1s")
+		})
+	})
 	return c, c.each(func(a *agent) error {
 		return c.command(b.ctx, "run", string(a.name), "--detach", "--driver", "plain", "--env", promptMark+"="+a.pipe.Name(), "--", self)
 	})
+}
+
+// leashName is the pipe beside all others that nothing is written to.
+const leashName = "leash"
+
+// openPipe makes a named pipe and opens both its ends, so that nobody waits for
+// the other side.
+func openPipe(path string) (*os.File, error) {
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		return nil, fmt.Errorf("make the pipe %s: %w", path, err)
+	}
+	return os.OpenFile(path, os.O_RDWR, 0)
 }
 
 // each does something with all agents at once.
@@ -160,13 +172,14 @@ func prompt(pipe string) error {
 	if err != nil {
 		return err
 	}
-	leash, err := os.OpenFile(pipe+".leash", os.O_RDONLY, 0)
-	if err == nil {
-		go func() {
-			leash.Read(make([]byte, 1)) // who started us has gone
-			os.Exit(0)
-		}()
+	leash, err := os.Open(filepath.Join(filepath.Dir(pipe), leashName))
+	if err != nil {
+		return err
 	}
+	go func() {
+		leash.Read(make([]byte, 1)) // until who started us has gone
+		os.Exit(0)
+	}()
 	const ready, taken = "\x1b[?2004h$ ", "\x1b[?2004l\r\n"
 	os.Stdout.WriteString(ready)
 	first := true
@@ -228,13 +241,15 @@ func openTyped(b *bench) (cell, error) {
 }
 
 func openIdle(b *bench) (cell, error) {
+	if _, err := cpuTime(os.Getpid()); err != nil {
+		return nil, err
+	}
 	crew, err := b.crew("idle", b.Runners)
 	if err != nil {
 		return nil, err
 	}
 	window := 33 * b.Cell // 5 s
 	return b.constant(window/100, func() ([]time.Duration, error) {
-		var used time.Duration
 		var pids []int
 		for _, a := range crew.agents {
 			s, err := a.status(b.ctx)
@@ -244,26 +259,20 @@ func openIdle(b *bench) (cell, error) {
 			pids = append(pids, s.PID)
 		}
 		began := time.Now()
-		for _, pid := range pids {
-			t, err := cpuTime(pid)
-			if err != nil {
-				return nil, err
-			}
-			used -= t
+		before, err := cpuTime(pids...)
+		if err != nil {
+			return nil, err
 		}
 		select {
 		case <-time.After(window):
 		case <-b.ctx.Done():
 			return nil, b.ctx.Err()
 		}
-		for _, pid := range pids {
-			t, err := cpuTime(pid)
-			if err != nil {
-				return nil, err
-			}
-			used += t
+		after, err := cpuTime(pids...)
+		if err != nil {
+			return nil, err
 		}
-		took := time.Since(began)
-		return []time.Duration{time.Duration(float64(used) * float64(window) / float64(took))}, nil
+		share := float64(after-before) / float64(time.Since(began))
+		return []time.Duration{time.Duration(share * float64(window))}, nil
 	}), nil
 }

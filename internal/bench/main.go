@@ -39,6 +39,9 @@ func main() {
 		writer(os.Stdin, os.Stdout)
 		return
 	}
+	if played() {
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
@@ -47,29 +50,31 @@ func main() {
 
 // Config is how much is measured.
 type Config struct {
-	Dir    string         // where the run's directory is made
-	Only   *regexp.Regexp // nil: all cases
-	Gate   bool           // a goal that is missed is an error
-	Tries  int
-	Round  int           // rounds of a try
-	Cell   time.Duration // of either side of a case, in a round
-	Sizes  [3]int        // of mailboxes, in messages
-	Events int           // of a long log
-	Build  []string      // flags of go build
+	Dir     string         // where the run's directory is made
+	Only    *regexp.Regexp // nil: all cases
+	Gate    bool           // a goal that is missed is an error
+	Tries   int
+	Round   int           // rounds of a try
+	Cell    time.Duration // of either side of a case, in a round
+	Sizes   [3]int        // of mailboxes, in messages
+	Events  int           // of a long log
+	Flood   int           // bytes that a program writes to its terminal
+	Runners int           // that are idle
+	Build   []string      // flags of go build
 
 	// Patience is how long a disk is waited for on which files were deleted
 	// lately; 0: it is taken as it is.
 	Patience time.Duration
 }
 
-// full takes two minutes on two cores, and three when goals are missed.
+// full takes four minutes on two cores, and six when goals are missed.
 var full = Config{
-	Gate: true, Patience: 3 * time.Minute, Tries: 3, Round: 9, Cell: 150 * time.Millisecond, Sizes: [3]int{10, 10_000, 100_000}, Events: 1_000_000,
+	Gate: true, Patience: 3 * time.Minute, Tries: 3, Round: 9, Cell: 150 * time.Millisecond, Sizes: [3]int{10, 10_000, 100_000}, Events: 1_000_000, Flood: 60 << 20, Runners: 20,
 	Build: []string{"-trimpath", "-ldflags", "-s -w"},
 }
 
 var quick = Config{
-	Tries: 1, Round: 3, Cell: 40 * time.Millisecond, Sizes: [3]int{10, 1_000, 10_000}, Events: 50_000,
+	Tries: 1, Round: 3, Cell: 40 * time.Millisecond, Sizes: [3]int{10, 1_000, 10_000}, Events: 50_000, Flood: 15 << 20, Runners: 20,
 	Build: []string{"-trimpath", "-ldflags", "-s -w"},
 }
 

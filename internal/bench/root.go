@@ -59,8 +59,18 @@ func makeRoot(path string) (*root, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := at.CreateTeam("main"); err != nil {
-		return nil, errors.Join(err, at.Close())
+	_, err = at.CreateTeam("main")
+	if err := errors.Join(err, at.Close()); err != nil {
+		return nil, err
+	}
+	return openRoot(path)
+}
+
+// openRoot opens what makeRoot made.
+func openRoot(path string) (*root, error) {
+	at, err := teams.Open(teams.Found{Path: path, Accepted: true}, nil)
+	if err != nil {
+		return nil, err
 	}
 	t, err := at.Team("main")
 	if err != nil {

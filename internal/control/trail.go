@@ -22,7 +22,11 @@ type Trail struct {
 	shape   bool   // of the cursor
 	margins bool
 	charset bool
+	below   bool // the cursor is below all that is shown: Below was the last
 }
+
+// Below ends the output of a program that has ended, with the cursor below it.
+const Below = "\x1b[0J"
 
 type trailState uint8
 
@@ -54,6 +58,9 @@ const Begin = "\x1b[22;2t"
 
 // Write follows a piece of output, however it was cut. It never fails.
 func (t *Trail) Write(p []byte) (int, error) {
+	if len(p) > 0 {
+		t.below = bytes.HasSuffix(p, []byte(Below))
+	}
 	for i := 0; i < len(p); i++ {
 		if t.state == plain {
 			text := p[i:]
@@ -236,6 +243,6 @@ func (t *Trail) Undo() []byte {
 	kitty(0)
 	b = append(b, "\x1b[23;2t\r"...)
 	// The last line is the lowest that there is, however many there are.
-	flag(!t.alt, "\x1b[9999;1H\r\n")
+	flag(!t.alt && !t.below, "\x1b[9999;1H\r\n")
 	return b
 }

@@ -24,6 +24,7 @@ type box struct {
 	placeholders []string // how texts begin that stand in an empty box and are not drawn dim
 	lacks        []string // the rows below have none of these, else it is no box
 	below        int      // at most so many rows that are not blank stand below it
+	early        string   // all that stands below it, under an empty title, while the program still starts
 }
 
 // A note is a text and what its presence is called.

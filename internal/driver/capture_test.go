@@ -41,6 +41,7 @@ var captures = []struct {
 	{"codex-idle", reducer.Idle, "", "", ""},
 	{"codex-interrupted", reducer.Idle, "", "", ""},
 	{"codex-pasted", reducer.Idle, "", "draft", "[Pasted Content 1149 chars]"},
+	{"codex-starting", reducer.Starting, "", "starting", ""},
 	{"codex-thinking", reducer.Thinking, "", "busy", ""},
 	{"codex-tool-running", reducer.ToolRunning, "Bash", "busy", ""},
 	{"codex-trust", reducer.Confirming, "trust", "dialog", ""},

@@ -27,6 +27,7 @@ var codex = Driver{
 		placeholders: []string{"Ask Codex to do anything"},
 		lacks:        []string{"enter to confirm", "enter continue", "enter to continue", "codex resume"},
 		below:        4,
+		early:        "? for shortcuts",
 	},
 	foot: []note{
 		{"esc to interrupt", busyFoot},
@@ -55,7 +56,7 @@ var codex = Driver{
 		flush: true,
 		verbs: []note{{"Running ", "Bash"}, {"Exploring", "Read"}, {"Searching", "WebSearch"}, {"Calling ", "MCP"}},
 		kinds: []note{
-			{"Trust this folder?", "trust"}, {"Do you trust the contents", "trust"}, {"You are in ", "trust"}, {"Folder access", "trust"},
+			{"Trust this folder?", "trust"}, {"Do you trust the contents", "trust"}, {"You are in ", "trust"}, {"Folder access", "trust"}, {"Hooks need review", "trust"},
 			{"Would you like to run the following command?", "permission"}, {"Would you like to make the following edits?", "permission"}, {"Would you like to grant", "permission"}, {"Do you want to approve", "permission"}, {"Would you like to allow", "permission"},
 		},
 		headings: []note{{"Would you like to run the following command?", "Bash"}, {"Would you like to make the following edits?", "Edit"}, {"Do you want to approve network access", "WebFetch"}},

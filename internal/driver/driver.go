@@ -120,6 +120,7 @@ type Driver struct {
 	packages  []string // its packages, as node and its kin run them
 	interrupt []string // keys that stop a turn, one write each
 	pause     time.Duration
+	forgets   bool // a turn that is interrupted before its first word
 
 	titles []title
 	box    box
@@ -152,6 +153,11 @@ func (d *Driver) InterruptKeys() [][]byte {
 // InterruptPause is the pause between the InterruptKeys: long enough for the
 // program to have seen the first, short enough to count as twice.
 func (d *Driver) InterruptPause() time.Duration { return d.pause }
+
+// Forgets reports whether a prompt that was interrupted before the first word of
+// its answer is gone: from the conversation, and from the screen as well but for
+// the transcript. (Claude Code forgets it too, and puts it back into its box.)
+func (d *Driver) Forgets() bool { return d.forgets }
 
 // OneLine reports whether text must be typed as a single line: without
 // bracketed paste every newline would submit.

@@ -14,6 +14,7 @@ var gemini = Driver{
 	packages:  []string{"@google/gemini-cli"},
 	interrupt: []string{"\x1b"},
 	pause:     300 * time.Millisecond,
+	forgets:   true,
 	titles: []title{
 		{start: "✋", means: reducer.Confirming},
 		{start: "✦", means: reducer.Thinking},

@@ -55,6 +55,9 @@ func (d *Driver) readAgent(l *Look, before Reading) Reading {
 	default:
 		r.Activity = reducer.Idle
 	}
+	if r.Why == "" && d.early(l, p) {
+		r.Activity, r.Why = reducer.Starting, "starting"
+	}
 	switch {
 	case r.Why != "":
 	case p.mode != "":
@@ -71,6 +74,23 @@ func (d *Driver) readAgent(l *Look, before Reading) Reading {
 		r.Prompt = true
 	}
 	return r
+}
+
+// early reports whether the program has drawn its box before it can take a
+// message: for seconds, after which it may ask for trust instead.
+func (d *Driver) early(l *Look, p place) bool {
+	if d.box.early == "" || !blank(l.Title) {
+		return false
+	}
+	seen := false
+	for y := p.bottom + 1; y < len(l.Lines); y++ {
+		if line := strings.TrimSpace(l.line(y)); line == d.box.early {
+			seen = true
+		} else if line != "" {
+			return false
+		}
+	}
+	return seen
 }
 
 // boxless is the reading of a screen without an input box: while starting, in

@@ -36,7 +36,9 @@ func (s *Screen) Write(p []byte) (int, error) {
 	for len(p) > 0 {
 		switch s.state {
 		case inGround:
-			p = s.ground(p)
+			if p = s.skim(p); s.state == inGround {
+				p = s.ground(p)
+			}
 		case inEscape:
 			p = s.escape(p)
 		case inCSI:

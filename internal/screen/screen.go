@@ -44,6 +44,7 @@ type Screen struct {
 	repeat rune // what REP repeats
 
 	parser
+	skimmed []line // the last lines of a flood
 	clusters
 	widths
 

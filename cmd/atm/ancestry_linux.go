@@ -1,0 +1,56 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+)
+
+// marked is what the nearest of a process and those that started it has in its
+// environment that names a run. What drops its environment is still started by
+// somebody.
+func marked(pid int) (env map[string]string, ok bool) {
+	const deepest = 64
+	for range deepest {
+		if pid <= 1 {
+			break
+		}
+		if env, ok := runOf(pid); ok {
+			return env, true
+		}
+		pid = parentOf(pid)
+	}
+	return nil, false
+}
+
+// runOf is what a process was told about the run that it belongs to.
+func runOf(pid int) (map[string]string, bool) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	if err != nil {
+		return nil, false
+	}
+	env := map[string]string{}
+	for _, kv := range bytes.Split(data, []byte{0}) {
+		if name, value, _ := bytes.Cut(kv, []byte{'='}); bytes.HasPrefix(name, []byte("ATM_")) && len(value) > 0 {
+			env[string(name)] = string(value)
+		}
+	}
+	return env, env["ATM_RUN"] != ""
+}
+
+// parentOf is who started a process, or took it over; 0: it is gone.
+func parentOf(pid int) int {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	// pid (name) state ppid: the name may hold anything.
+	rest := data[bytes.LastIndexByte(data, ')')+1:]
+	fields := bytes.Fields(rest)
+	if len(fields) < 2 {
+		return 0
+	}
+	parent, _ := strconv.Atoi(string(fields[1]))
+	return parent
+}

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package main
+
+// marked knows nothing here: the system shows nobody's environment.
+func marked(int) (map[string]string, bool) { return nil, false }

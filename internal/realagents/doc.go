@@ -1,0 +1,19 @@
+// Package realagents runs the agent programs that people use, Claude Code,
+// Codex, Gemini CLI and opencode, under atm run. It has tests only.
+//
+// The programs are the real ones, as npm installs them, each with a HOME of its
+// own; the model that they talk to is a small fake one on the loopback device,
+// whose log is the proof of what an agent was really told. Scripts that set
+// both up make a kit, which is no part of this repository: the tests are
+// skipped unless ATM_REAL_AGENTS names its directory (from the repository's
+// root, where it is relative).
+//
+//	make real-agents KIT=DIR [CLIS=claude]
+//
+// The programs are installed once, about 1 GB, under ATM_REAL_NPM, or else in the
+// user's cache directory. With ATM_REAL_KEEP set, what a test that failed has
+// made stays: screens, recordings, the model's log.
+//
+// What the fake agent of package fakeagent pretends is what was seen here; a
+// new version of one of the programs is tried here first.
+package realagents

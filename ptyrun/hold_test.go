@@ -1,0 +1,316 @@
+//go:build unix
+
+package ptyrun
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/internal/fakeagent"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/wire"
+)
+
+// lock holds one of bob's locks, as another process would, until let go.
+func (r *rig) lock(name string) (release func()) {
+	r.t.Helper()
+	path := filepath.Join(r.opt.Dir, ".locks", "bob."+name)
+	f, err := os.OpenFile(path, os.O_RDONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+		r.t.Fatal(err)
+	}
+	release = func() { f.Close() }
+	r.t.Cleanup(release)
+	return release
+}
+
+func (r *rig) noClaim() {
+	r.t.Helper()
+	if data, err := os.ReadFile(filepath.Join(r.bob.Path(), "run", "claim.json")); err == nil {
+		r.t.Errorf("a claim is left: %s", data)
+	}
+}
+
+// A claim that is got while the run ends is let go of: its message was not
+// typed, and is no repeat.
+func TestStopDuringClaim(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(fakeagent.Options{}).run().idle()
+	release := r.lock("reader")
+	id := r.send("hello")
+	r.wait("the wait for the lock", func() bool {
+		s, err := r.client().Status(t.Context())
+		return err == nil && s.Gate == ""
+	})
+	time.Sleep(50 * time.Millisecond) // now it is wanted
+	r.stop()
+	time.AfterFunc(400*time.Millisecond, release)
+	<-r.done
+	if !r.unread(id) || len(r.fakes(fakeagent.Submitted)) > 0 {
+		t.Error("it was typed")
+	}
+	r.noClaim()
+}
+
+// What was typed and could not be marked for a lock is marked later, and not
+// typed again.
+func TestMarkingIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(fakeagent.Options{})
+	r.store.LockTimeout = 50 * time.Millisecond
+	r.run().idle()
+	id := r.send("hello")
+	r.wait("the paste", func() bool { return len(r.fakes(fakeagent.Typed)) > 0 })
+	release := r.lock("reader")
+	r.wait("the submit", func() bool { return len(r.fakes(fakeagent.Submitted)) > 0 })
+	time.Sleep(400 * time.Millisecond) // some tries are in vain
+	release()
+	r.wait("the message to be read", r.read(id))
+	r.wait("the event", r.has("injected"))
+	if got := r.fakes(fakeagent.Submitted); len(got) != 1 {
+		t.Errorf("submitted %q", got)
+	}
+	r.noClaim()
+}
+
+// What a runner that died had in hand is in nobody's, also while the next may
+// not type.
+func TestDeadClaimIsInNobodysHands(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(fakeagent.Options{Junk: "a half-typed line"})
+	id := r.send("hello")
+	hold, err := r.store.HoldRunner(t.Context(), "bob")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.bob.Claim(t.Context(), []wire.ID{id}); err != nil {
+		t.Fatal(err)
+	}
+	hold.Release()
+	r.run()
+	r.wait("the program", r.has("state_change"))
+	if _, err := r.bob.Withdraw(t.Context(), id, wire.Address{Agent: "alice", Team: "main"}); err != nil {
+		t.Error(err)
+	}
+}
+
+// A program that was slow when the text was given up shows it later: then it is
+// taken out of the draft, and goes in again as a possible repeat.
+func TestLateDraftIsCleared(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(fakeagent.Options{Deaf: 400, DeafFor: 3500 * time.Millisecond})
+	r.run().idle()
+	id := r.send(strings.Repeat("much ", 100))
+	r.wait("the failure", r.has("injection_failed"))
+	r.wait("the draft to appear", func() bool { return len(r.fakes(fakeagent.Typed)) > 0 })
+	r.wait("the draft to be cleared", func() bool {
+		s, err := r.client().Status(t.Context())
+		return err == nil && s.Gate == "" && !r.shows("much much")()
+	})
+	if !r.unread(id) || len(r.fakes(fakeagent.Submitted)) > 0 {
+		t.Error("it was submitted")
+	}
+}
+
+// A message that ends the agent is taken: it does not end the next as well.
+func TestMessageThatEndsIt(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(fakeagent.Options{})
+	r.opt.Restart = OnCrash
+	r.run().idle()
+	id := r.send("THINK 50ms EXIT 3")
+	r.wait("the restart", r.has("restarting"))
+	r.wait("the message to be read", r.read(id))
+}
+
+// A rule's answer is not pressed while a person types; then it is asked, so that
+// nobody waits for an answer that will not come.
+func TestRuleGivesWayToAPerson(t *testing.T) {
+	t.Parallel()
+	gates := quick
+	gates.Idle = time.Second
+	r := newRig(t).fake(fakeagent.Options{Profile: "claude"})
+	r.opt.Gates = &gates
+	r.opt.Decide = func(string, string) Decision { return Allow }
+	r.run().idle()
+	r.send("THINK 400ms CONFIRM [make test]")
+	r.wait("the submit", func() bool { return len(r.fakes(fakeagent.Submitted)) > 0 })
+	c := r.client()
+	r.wait("the dialog", func() bool {
+		if len(r.fakes(fakeagent.DialogShown)) > 0 {
+			return true
+		}
+		_, err := c.Type(t.Context(), control.TypeRequest{Text: "\x1b[I", Raw: true})
+		if err != nil && !strings.Contains(err.Error(), "being typed in") {
+			t.Fatal(err)
+		}
+		return false
+	})
+	r.wait("the question", func() bool { return len(r.questions()) == 1 })
+}
+
+// A return key that was meant for a draft does not answer a dialog that came up
+// meanwhile.
+func TestTypedReturnIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	gates := quick
+	gates.Return = time.Second
+	r := newRig(t).fake(fakeagent.Options{TrustLate: 1500 * time.Millisecond})
+	r.opt.Gates = &gates
+	r.run().idle()
+	c := r.client()
+	r.wait("almost the dialog", func() bool {
+		es, err := fakeagent.ReadLog(r.log)
+		return err == nil && es.Has(fakeagent.Ready) && time.Since(es.Of(fakeagent.Ready)[0].At) > 900*time.Millisecond
+	})
+	if _, err := c.Type(t.Context(), control.TypeRequest{Text: "hello", Enter: true}); err == nil || !strings.Contains(err.Error(), "dialog") {
+		t.Errorf("typed: %v", err)
+	}
+	if got := r.fakes(fakeagent.Answered); len(got) > 0 {
+		t.Errorf("answered %q", got)
+	}
+}
+
+// Mail for which the reducer had no room is told of when it has some.
+func TestMoreMailThanIsHeld(t *testing.T) {
+	rg := newRig(t)
+	var ids []wire.ID
+	var posts []*mailbox.Post
+	for range reducer.MaxMail + 3 {
+		m := &wire.Message{ID: wire.NewID(), From: wire.Address{Agent: "alice", Team: "main"}, To: []wire.Address{rg.bob.Address()}, Body: "x", SentAt: time.Now().UTC()}
+		ids = append(ids, m.ID)
+		posts = append(posts, &mailbox.Post{Message: m, Sender: rg.store.Box("alice"), To: []*mailbox.Box{rg.bob}})
+	}
+	mailbox.Deliver(t.Context(), posts...)
+	rg.opt.Now = time.Now
+	r := &runner{Options: rg.opt, ctx: context.Background(), log: rg.opt.logger(), calls: make(chan func()), over: make(chan struct{}), clerk: openClerk()}
+	defer func() { close(r.over); r.clerk.close() }()
+	now := time.Now()
+	for _, id := range ids {
+		it, err := rg.bob.Get(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.arrived(it, now)
+	}
+	if !r.crowded || r.state.Room() {
+		t.Fatal("there is room")
+	}
+	for _, id := range ids[:100] {
+		if _, err := rg.bob.Take(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		r.apply(reducer.Input{Now: now, Settled: id})
+	}
+	r.recount()
+	told := false
+	r.clerk.do(func() { r.post(func() { told = true }) })
+	for !told {
+		(<-r.calls)()
+	}
+	for i := range 97 { // those that had no room are in
+		if !r.state.Room() {
+			t.Fatalf("after %d", i)
+		}
+		it := &mailbox.Item{Message: &wire.Message{ID: wire.NewID()}, State: mailbox.Unread}
+		it.ID = it.Message.ID
+		r.arrived(it, now)
+	}
+	if r.state.Room() {
+		t.Error("they were not told of")
+	}
+}
+
+// The ledger keeps the newest of what a disk has no room for.
+func TestLedgerKeepsTheNewest(t *testing.T) {
+	l := &ledger{more: make(chan struct{}, 1)}
+	for range keptEvents {
+		l.say(wire.Event{Kind: "old"})
+	}
+	l.say(wire.Event{Kind: "new"})
+	if n := len(l.queue); n != keptEvents || l.queue[n-1].Kind != "new" {
+		t.Errorf("%d, the last %q", n, l.queue[n-1].Kind)
+	}
+}
+
+// While events cannot be appended nothing is typed, and nothing is lost.
+func TestNothingIsTypedUnsaid(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(fakeagent.Options{})
+	r.store.LockTimeout = 50 * time.Millisecond
+	r.run().idle()
+	release := r.lock("events")
+	id := r.send("hello")
+	time.Sleep(600 * time.Millisecond)
+	if got := r.fakes(fakeagent.Typed); len(got) > 0 || !r.unread(id) {
+		t.Errorf("typed %q", got)
+	}
+	release()
+	r.wait("the message to be read", r.read(id))
+	if got := r.fakes(fakeagent.Submitted); len(got) != 1 || strings.Contains(got[0], "may be a repeat") {
+		t.Errorf("submitted %q", got)
+	}
+}
+
+// What was taken while events could not be appended is read at once, and said
+// later.
+func TestTakenIsSaidLater(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(fakeagent.Options{})
+	r.store.LockTimeout = 50 * time.Millisecond
+	r.run().idle()
+	id := r.send("hello")
+	r.wait("the paste", func() bool { return len(r.fakes(fakeagent.Typed)) > 0 })
+	release := r.lock("events")
+	r.wait("the message to be read", r.read(id))
+	if r.has("injected")() {
+		t.Error("it is said already")
+	}
+	release()
+	r.wait("the events", func() bool { return r.has("injected")() && r.has("turn_completed")() })
+	if got := r.fakes(fakeagent.Submitted); len(got) != 1 {
+		t.Errorf("submitted %q", got)
+	}
+}
+
+// A stop between a text and its return key leaves the message unread, and a
+// restart there has it typed into the next.
+func TestStopBehindThePaste(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(fakeagent.Options{}).run().idle()
+	id := r.send("hello")
+	r.wait("the paste", func() bool { return len(r.fakes(fakeagent.Typed)) > 0 })
+	r.stop()
+	<-r.done
+	if !r.unread(id) && len(r.fakes(fakeagent.Submitted)) == 0 {
+		t.Error("it counts as read, and was not submitted")
+	}
+	if !r.has("injection_failed")() && !r.has("injected")() {
+		t.Error("its outcome is not told")
+	}
+}
+
+func TestRestartBehindThePaste(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(fakeagent.Options{}).run().idle()
+	id := r.send("hello")
+	r.wait("the paste", func() bool { return len(r.fakes(fakeagent.Typed)) > 0 })
+	if _, err := r.client().Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.wait("the message to be read", r.read(id))
+	if got := r.fakes(fakeagent.Submitted); len(got) != 1 && !strings.Contains(got[1], "may be a repeat") {
+		t.Errorf("submitted %q", got)
+	}
+	r.noClaim()
+}

@@ -1,0 +1,141 @@
+//go:build unix
+
+package ptyrun
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/wire"
+)
+
+func descriptors() int {
+	names, _ := os.ReadDir("/dev/fd")
+	return len(names)
+}
+
+// zombies are this process's children that have ended and were not reaped,
+// where the system shows that in files.
+func zombies() (n int) {
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, f := range stats {
+		data, _ := os.ReadFile(f)
+		_, after, _ := strings.Cut(string(data), ") ")
+		if of := strings.Fields(after); len(of) > 1 && of[0] == "Z" && of[1] == strconv.Itoa(os.Getpid()) {
+			n++
+		}
+	}
+	return n
+}
+
+// One run after the other, of programs that end, are stopped, crash, leave
+// something behind, with and without terminals attached: no goroutine, no
+// descriptor and no zombie stays.
+func TestManyRunsLeakNothing(t *testing.T) {
+	r := newRig(t)
+	life := func(i int) {
+		script := []string{
+			"echo hello",
+			"setsid sleep 60 & (trap '' HUP; sleep 60) & exit 0",
+			"exec sleep 60",
+			"kill -9 $$",
+			"exec 0<&- 1>&- 2>&-; sleep 0.05",
+		}[i%5]
+		r.program("plain", "sh", "-c", script)
+		o := r.opt
+		o.Run = string(wire.NewID())
+		o.Env = append(os.Environ(), "ATM_RUN="+o.Run, "TERM=xterm-256color")
+		if i%5 == 3 {
+			o.Restart = OnCrash
+			o.Gates = &Waits{Backoff: time.Millisecond, Settle: time.Second}
+		}
+		hold, err := r.store.HoldRunner(t.Context(), "bob")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer hold.Release()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			c, err := control.Dial(ctx, filepath.Join(r.bob.Path(), "run"))
+			if err != nil {
+				return
+			}
+			defer c.Close()
+			if i%2 == 0 {
+				c.Attach(ctx, control.AttachRequest{Cols: 90 + i, Rows: 30}, control.Terminal{In: make(chan []byte), Out: &terminal{}})
+			} else {
+				c.Status(ctx)
+			}
+		}()
+		if i%5 == 2 {
+			time.AfterFunc(20*time.Millisecond, cancel)
+		}
+		exit, err := Run(ctx, o)
+		if err != nil {
+			t.Fatalf("run %d: %+v, %v", i, exit, err)
+		}
+		cancel()
+		<-over
+	}
+	life(0) // opens what stays open, such as the poller
+	fds, routines := descriptors(), runtime.NumGoroutine()
+	for i := range 50 {
+		life(i)
+	}
+	for end := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		f, g, z := descriptors(), runtime.NumGoroutine(), zombies()
+		if f <= fds && g <= routines && z == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			buf := make([]byte, 1<<20)
+			t.Fatalf("%d descriptors, %d goroutines, %d zombies; before %d and %d\n%s", f, g, z, fds, routines, buf[:runtime.Stack(buf, true)])
+		}
+	}
+}
+
+// A flood neither blocks nor grows the runner, and its last lines are right.
+// ATM_FLOOD says how many megabytes.
+func TestFlood(t *testing.T) {
+	megabytes := 20
+	if s := os.Getenv("ATM_FLOOD"); s != "" {
+		var err error
+		if megabytes, err = strconv.Atoi(s); err != nil {
+			t.Fatal("ATM_FLOOD: ", err)
+		}
+	}
+	r := newRig(t).program("plain", "bash", "--norc", "--noprofile")
+	r.run().idle()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	before, most := m.HeapInuse, uint64(0)
+	began := time.Now()
+	id := r.send("head -c " + strconv.Itoa(megabytes) + "000000 /dev/zero | tr '\\0' 'x' | fold -w 99; echo; echo the-last-line")
+	r.within(time.Minute+time.Duration(megabytes)*time.Second, "the last line", func() bool {
+		runtime.ReadMemStats(&m)
+		most = max(most, m.HeapInuse)
+		return strings.Contains(strings.Join(r.screen(), "\n"), "\nthe-last-line\n")
+	})
+	took := time.Since(began)
+	r.wait("the message to be read", r.read(id))
+	files, _ := filepath.Glob(filepath.Join(r.bob.Path(), "run", "*.cast"))
+	if len(files) < 2 {
+		t.Errorf("recordings %q", files)
+	}
+	grown := int64(most) - int64(before)
+	t.Logf("%d MB in %s; the heap grew from %d KiB by %d KiB at most", megabytes, took.Round(time.Millisecond), before>>10, grown>>10)
+	if grown > 64<<20 {
+		t.Errorf("the heap grew by %d MiB", grown>>20)
+	}
+}

@@ -1,0 +1,393 @@
+package ptyrun
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/internal/atomicfile"
+	"github.com/agentteammail/atm/internal/child"
+	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/internal/driver"
+	"github.com/agentteammail/atm/internal/fakeagent"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/wire"
+)
+
+// lifeEnv makes this test binary a runner: a life, as JSON.
+const lifeEnv = "PTYRUN_TEST_LIFE"
+
+// life is one runner of bob's, as a process that can be killed.
+type life struct {
+	Team    string // its directory
+	Run     string
+	Fake    fakeagent.Options
+	Restart Restart
+}
+
+// lived is what a runner process prints at its end, and what the one before had
+// left.
+type lived struct {
+	Left []string `json:",omitempty"`
+	Exit *Exit    `json:",omitempty"`
+}
+
+// liveOn is for TestMain: a process that is to be a runner becomes one, and does
+// what atm run does.
+func liveOn() {
+	conf := os.Getenv(lifeEnv)
+	if conf == "" {
+		return
+	}
+	os.Unsetenv(lifeEnv)
+	var l life
+	err := json.Unmarshal([]byte(conf), &l)
+	if err == nil {
+		err = l.live()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "runner:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func (l *life) live() error {
+	ctx := context.Background()
+	dir, err := atomicfile.Open(l.Team, nil)
+	if err != nil {
+		return err
+	}
+	s, err := mailbox.OpenStore(dir, "main")
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	hold, err := s.HoldRunner(ctx, "bob")
+	if err != nil {
+		return err
+	}
+	defer hold.Release()
+	say := json.NewEncoder(os.Stdout)
+	left, err := Leftovers(s.Box("bob"))
+	if err != nil {
+		return err
+	}
+	if err := left.End(100 * time.Millisecond); err != nil {
+		return err
+	}
+	if len(left.Processes) > 0 {
+		say.Encode(lived{Left: names(left.Processes)})
+	}
+	argv, env, err := fakeagent.Command(l.Fake)
+	if err != nil {
+		return err
+	}
+	d, _ := driver.Named(l.Fake.Profile)
+	seq, err := s.Box("bob").LastSeq()
+	if err != nil {
+		return err
+	}
+	o := Options{
+		Box: s.Box("bob"), Run: l.Run, Command: argv, Dir: l.Team, Driver: d, Cols: 100, Rows: 30,
+		Env:    append(append(os.Environ(), env...), "ATM_RUN="+l.Run, "TERM=xterm-256color"),
+		Inject: Body, Restart: l.Restart, Gates: &quick, Held: hold.StillHeld,
+		Decide: func(string, string) Decision { return Allow },
+	}
+	o.State.Seq = seq
+	exit, err := Run(ctx, o)
+	if err == nil {
+		say.Encode(lived{Exit: &exit})
+	}
+	return err
+}
+
+// process is a life that has begun.
+type process struct {
+	*exec.Cmd
+	run string
+	out chan lived
+}
+
+func (r *rig) live(l life) *process {
+	r.t.Helper()
+	l.Team, l.Run = r.opt.Dir, string(wire.NewID())
+	l.Fake.Log, l.Fake.Deterministic = r.log, true
+	if l.Fake.Profile == "" {
+		l.Fake.Profile = "claude"
+	}
+	conf, err := json.Marshal(l)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	p := &process{Cmd: exec.Command(exe), run: l.Run, out: make(chan lived, 4)}
+	p.Env = append(os.Environ(), lifeEnv+"="+string(conf))
+	p.Stderr = os.Stderr
+	out, err := p.StdoutPipe()
+	if err == nil {
+		err = p.Start()
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	go func() {
+		defer close(p.out)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			var l lived
+			if json.Unmarshal(lines.Bytes(), &l) == nil {
+				p.out <- l
+			}
+		}
+	}()
+	r.t.Cleanup(func() { p.kill() })
+	return p
+}
+
+func (p *process) kill() {
+	p.Process.Kill()
+	for range p.out {
+	}
+	p.Wait()
+}
+
+// stressFor is how long a stress lasts: ATM_STRESS, or d.
+func stressFor(t *testing.T, d time.Duration) time.Duration {
+	if s := os.Getenv("ATM_STRESS"); s != "" {
+		var err error
+		if d, err = time.ParseDuration(s); err != nil {
+			t.Fatal("ATM_STRESS: ", err)
+		}
+	}
+	return d
+}
+
+// A runner is killed again and again, now at any moment, now between a text and
+// its return key, now right behind that, while mail comes in. Every message is submitted, or unread;
+// what is submitted once more says so; nothing runs into another, into a dialog
+// or a turn; within a life the order is kept; and nothing is left.
+func TestStressKills(t *testing.T) {
+	d := stressFor(t, 5*time.Second)
+	r := newRig(t)
+	end := time.Now().Add(d)
+	var mu sync.Mutex
+	sent := map[string]wire.ID{}
+	var senders sync.WaitGroup
+	for s := range 2 {
+		senders.Go(func() {
+			for n := 0; time.Now().Before(end); n++ {
+				mark := fmt.Sprintf("number %d.%d;", s, n)
+				body := mark + " Pong, please."
+				switch rand.IntN(8) {
+				case 0:
+					body = mark + " CONFIRM [make test]"
+				case 1:
+					body = mark + " THINK 200ms"
+				case 2:
+					body = mark + "\n" + strings.Repeat("a line of some length\n", 40)
+				}
+				id := r.send(body)
+				mu.Lock()
+				sent[mark] = id
+				mu.Unlock()
+				time.Sleep(time.Duration(rand.IntN(200)) * time.Millisecond)
+			}
+		})
+	}
+
+	var runs []string
+	kills, between, behind := 0, 0, 0
+	for time.Now().Before(end) {
+		p := r.live(life{Restart: OnCrash, Fake: fakeagent.Options{Profile: agents[rand.IntN(len(agents))]}})
+		runs = append(runs, p.run)
+		switch rand.IntN(3) {
+		case 0:
+			time.Sleep(time.Duration(rand.IntN(2500)) * time.Millisecond)
+		case 1:
+			if r.last(fakeagent.Typed, 3*time.Second) {
+				between++
+			}
+		case 2:
+			if r.last(fakeagent.Submitted, 3*time.Second) {
+				behind++
+			}
+		}
+		p.kill()
+		kills++
+	}
+	senders.Wait()
+
+	last := r.live(life{Restart: OnCrash})
+	runs = append(runs, last.run)
+	for until := time.Now().Add(60 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if _, n, err := r.bob.UnreadIDs(1); err == nil && n == 0 {
+			break
+		}
+		if time.Now().After(until) {
+			t.Errorf("mail waits for ever; the screen:\n%s\nevents:\n%s", strings.Join(r.screen(), "\n"), strings.Join(tailOf(r.events(), 30), "\n"))
+			break
+		}
+	}
+	if _, err := r.client().Stop(t.Context(), control.StopRequest{Grace: 200 * time.Millisecond}); err != nil {
+		t.Error(err)
+	}
+	last.Wait()
+
+	for _, run := range runs {
+		if left, err := child.Leftovers(run); err != nil || len(left) > 0 {
+			t.Errorf("left by %s: %v, %v", run, left, err)
+		}
+	}
+	if data, err := os.ReadFile(filepath.Join(r.bob.Path(), "run", "claim.json")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a claim is left: %s %v", data, err)
+	}
+	submits, again := r.judge(t, sent)
+	t.Logf("%s: %d messages in %d submits, %d of them again; %d kills, %d between a text and its return key, %d right behind that",
+		d, len(sent), submits, again, kills, between, behind)
+	if submits == 0 {
+		t.Error("nothing was submitted")
+	}
+}
+
+func tailOf(lines []string, n int) []string { return lines[max(0, len(lines)-n):] }
+
+// last waits until a text stands in the draft (Typed), or was submitted, as the
+// last thing that the agent did with one.
+func (r *rig) last(event string, d time.Duration) bool {
+	ctx, cancel := context.WithTimeout(r.t.Context(), d)
+	defer cancel()
+	from := time.Now()
+	_, err := fakeagent.WaitLog(ctx, r.log, func(es fakeagent.Entries) bool {
+		for _, e := range slices.Backward(es) {
+			if e.Event == fakeagent.Submitted || e.Event == fakeagent.Typed {
+				return e.Event == event && !e.At.Before(from)
+			}
+		}
+		return false
+	})
+	return err == nil
+}
+
+var (
+	markOf = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`number (\d+)\.(\d+);`) })
+	repeat = "may be a repeat"
+)
+
+// judge reads what the agents of all lives saw.
+func (r *rig) judge(t *testing.T, sent map[string]wire.ID) (submits, again int) {
+	t.Helper()
+	es, err := fakeagent.ReadLog(r.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range es {
+		switch e.Event {
+		case fakeagent.Queued, fakeagent.Steered, fakeagent.Refused, fakeagent.DialogKey, fakeagent.Swallowed:
+			t.Errorf("%s %s %.200q", e.Event, e.Kind, e.Text)
+		case fakeagent.Answered:
+			if e.Kind != "permission" {
+				t.Errorf("answered %s with %s", e.Kind, e.Option)
+			}
+		}
+	}
+	seen := map[string]int{}
+	newest := map[string]int{} // by life and sender
+	for _, e := range es.Of(fakeagent.Submitted) {
+		submits++
+		letters := strings.Split(e.Text, "[atm ")
+		if letters[0] != "" {
+			t.Errorf("before the first of our lines stands %.100q", letters[0])
+		}
+		for _, l := range letters[1:] {
+			m := markOf().FindAllStringSubmatch(l, -1)
+			if len(m) != 1 {
+				t.Errorf("%d messages under one line: %.300q", len(m), l)
+				continue
+			}
+			mark := m[0][0]
+			line, _, _ := strings.Cut(l, "\n")
+			if seen[mark]++; seen[mark] > 1 {
+				again++
+				if !strings.Contains(line, repeat) {
+					t.Errorf("%s came again without a word: %q", mark, line)
+				}
+			}
+			var n int
+			fmt.Sscan(m[0][2], &n)
+			of := fmt.Sprint(e.PID, " ", m[0][1])
+			if before, ok := newest[of]; ok && n <= before {
+				t.Errorf("in life %d: %s came behind number %d", e.PID, mark, before)
+			}
+			newest[of] = n
+		}
+	}
+	for _, mark := range slices.Sorted(maps.Keys(sent)) {
+		if seen[mark] == 0 && !r.unread(sent[mark]) {
+			t.Errorf("%s counts as read, and was never submitted", mark)
+		}
+	}
+	for mark := range seen {
+		if _, ok := sent[mark]; !ok {
+			t.Errorf("%s was never sent", mark)
+		}
+	}
+	return submits, again
+}
+
+// What an agent had left in a session of its own when its runner was killed is
+// named and ended by the next.
+func TestStressLeftovers(t *testing.T) {
+	r := newRig(t)
+	first := r.live(life{Fake: fakeagent.Options{Trap: "HUP,TERM"}})
+	r.send("LEAVE-ORPHAN 60s")
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if _, err := fakeagent.WaitLog(ctx, r.log, func(es fakeagent.Entries) bool { return es.Has(fakeagent.Orphaned) }); err != nil {
+		t.Fatal(err)
+	}
+	first.kill()
+	left, err := Leftovers(r.bob)
+	if err != nil || len(left.Processes) != 2 { // the agent ignores the hangup, too
+		t.Fatalf("left %v, %v", left.Processes, err)
+	}
+	second := r.live(life{})
+	select {
+	case l := <-second.out:
+		if len(l.Left) != 2 {
+			t.Errorf("the next runner names %q", l.Left)
+		}
+	case <-ctx.Done():
+		t.Fatal("the next runner names nothing")
+	}
+	if ps, err := child.Leftovers(first.run); err != nil || len(ps) > 0 {
+		t.Errorf("still there: %v, %v", ps, err)
+	}
+	id := r.send("hello")
+	for !r.read(id)() && ctx.Err() == nil {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if r.unread(id) {
+		t.Error("the next agent gets no mail")
+	}
+	if _, err := r.client().Stop(t.Context(), control.StopRequest{}); err != nil {
+		t.Error(err)
+	}
+	second.Wait()
+}
