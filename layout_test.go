@@ -45,6 +45,7 @@ var mayImport = map[string][]string{
 	"cmd/atm":             {"ptyrun", "internal/driver", "internal/cast", "internal/control", "internal/install", "internal/hook", "teams", "watcher", "reducer", "mailbox", "wire", "internal/cmdline", "internal/headstart", "internal/outlet", "internal/lockfile", "internal/atomicfile"},
 	"internal/bench":      {"ptyrun", "teams", "watcher", "mailbox", "wire", "internal/control", "internal/driver", "internal/lockfile", "internal/atomicfile"},
 	"internal/crashtest":  {"wire"},
+	"internal/realagents": {},
 
 	"internal/fakeagent/cmd/fakeagent": {"internal/fakeagent"},
 }

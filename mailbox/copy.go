@@ -19,7 +19,7 @@ type Entry struct {
 	Path  string // below the agent's directory, with slashes: inbox/done/2026-01-02/<id>.json
 }
 
-// List names every message of the mailbox: new, cur, done, withdrawn and the
+// List names every message of the mailbox: new, aside, cur, done, withdrawn and the
 // archive, in this order, under the reader's lock, so that none is missed or
 // named twice.
 func (b *Box) List(ctx context.Context) ([]Entry, error) {
@@ -39,7 +39,7 @@ func (b *Box) List(ctx context.Context) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	paths := []place{{placeNew, "inbox/new"}, {placeCur, "inbox/cur"}}
+	paths := []place{{placeNew, "inbox/new"}, {placeAside, asideDir}, {placeCur, "inbox/cur"}}
 	for _, d := range days {
 		paths = append(paths, place{placeDone, "inbox/done/" + d})
 	}
@@ -108,7 +108,7 @@ func (b *Box) Put(ctx context.Context, state State, data []byte) (bool, error) {
 		return false, err
 	}
 	at := map[State]place{
-		Unread: {placeNew, "inbox/new"}, Owed: {placeCur, "inbox/cur"},
+		Unread: {placeNew, "inbox/new"}, Aside: {placeAside, asideDir}, Owed: {placeCur, "inbox/cur"},
 		Done: {placeDone, "inbox/done/" + m.ID.Day()}, Withdrawn: {placeWithdrawn, "inbox/withdrawn"},
 	}[state]
 	if at.name == "" {

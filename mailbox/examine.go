@@ -13,7 +13,7 @@ import (
 )
 
 // ownDirs are the directories of an inbox.
-var ownDirs = []string{"tmp", "new", "cur", "done", "withdrawn", "bad"}
+var ownDirs = []string{"tmp", "new", "aside", "cur", "done", "withdrawn", "bad", "leases"}
 
 // Health is what a look at a mailbox finds, for the doctor.
 type Health struct {
@@ -81,7 +81,7 @@ func (b *Box) Examine(fix bool) (Health, error) {
 	if err := list(r.fresh, func(id wire.ID) { place[id]++; look("new/", r.fresh, string(id)+".json") }, func(n string) { look("new/", r.fresh, n) }); err != nil {
 		return h, err
 	}
-	for _, p := range []string{"inbox/cur", "inbox/withdrawn"} {
+	for _, p := range []string{asideDir, "inbox/cur", "inbox/withdrawn"} {
 		d, err := r.dir(p, false)
 		if err != nil {
 			return h, err

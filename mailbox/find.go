@@ -21,6 +21,7 @@ type State string
 // The states; Archived messages are done ones that lie in the archive.
 const (
 	Unread    State = "unread"
+	Aside     State = "aside" // taken too often and never finished
 	Owed      State = "owed"
 	Done      State = "done"
 	Withdrawn State = "withdrawn"
@@ -32,6 +33,8 @@ func stateOf(place string) State {
 	switch place {
 	case placeNew:
 		return Unread
+	case placeAside:
+		return Aside
 	case placeCur:
 		return Owed
 	case placeDone, placeArchive:
@@ -48,6 +51,10 @@ type Item struct {
 	State State
 	Size  int    // bytes on disk
 	Where string // the directory it lies in
+
+	// Takings say who took it under a lease and did not finish it; nil: nobody,
+	// or not asked for. Of what is unread or set aside only.
+	Takings *Takings
 
 	// Written is when the file was written, if Range.Times asked for it.
 	Written time.Time
@@ -198,7 +205,7 @@ func (r *room) get(id wire.ID) (*Item, error) {
 		for _, p := range placesOf(id) {
 			it, err := r.open(p, id)
 			if err == nil || !errors.Is(err, errGone) {
-				return it, err
+				return r.history(it), err
 			}
 		}
 	}
@@ -242,7 +249,7 @@ func (b *Box) Match(f wire.Fragment) ([]wire.ID, error) {
 		}
 		return nil, nil
 	}
-	found, err := r.match(f, "inbox/new", "inbox/cur")
+	found, err := r.match(f, "inbox/new", asideDir, "inbox/cur")
 	if len(found) > 0 || err != nil {
 		return found, err
 	}
@@ -310,8 +317,9 @@ func isDay(s string) bool {
 	return err == nil
 }
 
-// Counts are the numbers of messages that wait in a mailbox.
-type Counts struct{ Unread, Owed, Bad int }
+// Counts are the numbers of messages that wait in a mailbox. Unread are those
+// in nobody's hands; Held are unread ones that somebody holds under a lease.
+type Counts struct{ Unread, Held, Aside, Owed, Bad int }
 
 // Count takes in what was dropped and counts by names alone.
 func (b *Box) Count(ctx context.Context) (Counts, error) {
@@ -328,6 +336,20 @@ func (b *Box) Count(ctx context.Context) (Counts, error) {
 		if _, c.Unread, err = r.unread(1, false); err != nil {
 			return c, err
 		}
+	}
+	// A lease may have been left by a message that is gone.
+	for id := range r.held(r.box.store.now()) {
+		if has, err := r.fresh.Has(string(id) + ".json"); err == nil && has && c.Held < c.Unread {
+			c.Held++
+		}
+	}
+	c.Unread -= c.Held
+	aside, err := r.dir(asideDir, false)
+	if err == nil {
+		err = ids(aside, func(wire.ID) { c.Aside++ })
+	}
+	if err != nil {
+		return c, err
 	}
 	cur, err := r.dir("inbox/cur", false)
 	if err == nil {
@@ -378,7 +400,7 @@ func (b *Box) OwedIDs(n int) ([]wire.ID, int, error) {
 
 // Range says which part of a mailbox is walked.
 type Range struct {
-	Unread, Owed, Done, Withdrawn, Archive, Sent bool
+	Unread, Aside, Owed, Done, Withdrawn, Archive, Sent bool
 
 	// Times asks for Item.Written.
 	Times bool
@@ -429,7 +451,7 @@ func (r *room) takeInForeign(ctx context.Context) bool {
 	return true
 }
 
-// Walk calls f with the messages of a range: unread, owed, withdrawn, then
+// Walk calls f with the messages of a range: unread, set aside, owed, withdrawn, then
 // archive, done and sent from the oldest day, each oldest first, until f
 // returns false. more is how many messages lie beyond the limit (by name). Bad
 // files are passed over and counted. What was dropped into the inbox is taken in
@@ -451,6 +473,7 @@ func (b *Box) Walk(ctx context.Context, rg Range, f func(*Item) bool) (more, bad
 		}
 	}
 	add(rg.Unread, place{placeNew, "inbox/new"})
+	add(rg.Aside, place{placeAside, asideDir})
 	add(rg.Owed, place{placeCur, "inbox/cur"})
 	add(rg.Withdrawn, place{placeWithdrawn, "inbox/withdrawn"})
 	for _, t := range []struct {
@@ -477,6 +500,12 @@ func (b *Box) Walk(ctx context.Context, rg Range, f func(*Item) bool) (more, bad
 	}
 	taken := 0
 	for _, p := range paths {
+		// Most mailboxes have none, and then no message is asked about.
+		leases := p.name == placeAside
+		if p.name == placeNew {
+			d, err := r.dir(leasesDir, false)
+			leases = d != nil && err == nil
+		}
 		seen := 0
 		var last wire.ID
 		for {
@@ -511,6 +540,9 @@ func (b *Box) Walk(ctx context.Context, rg Range, f func(*Item) bool) (more, bad
 					taken++
 					if rg.Times {
 						it.Written, _ = r.written(p, id)
+					}
+					if leases {
+						r.history(it)
 					}
 					if !f(it) {
 						return more, bad, nil

@@ -192,13 +192,20 @@ type book struct {
 	left int              // of these: handed over twice in vain
 	goes bool
 
+	leased map[wire.ID]bool // in somebody's hands under a lease
+
 	stale bool // something claimed has been read
 }
 
 func (r *room) book(call HookCall) (*book, error) {
 	b := &book{call: call, held: map[wire.ID]bool{}}
 	var err error
-	if b.claims, err = r.claims(); err != nil || len(b.claims) == 0 {
+	b.claims, err = r.claims()
+	b.leased = r.held(r.box.store.now())
+	for id := range b.leased {
+		b.held[id] = true
+	}
+	if err != nil || len(b.claims) == 0 {
 		return b, err
 	}
 	running := false
@@ -269,6 +276,9 @@ func (b *book) settle(r *room) (read []wire.Event, err error) {
 		}
 		var kept []wire.ID
 		for _, id := range c.IDs {
+			if b.leased[id] {
+				continue // taken since, and theirs who hold it
+			}
 			it, e := r.open(place{placeNew, "inbox/new"}, id)
 			if e == nil {
 				e = r.settle(it.Message)

@@ -8,10 +8,12 @@
 //	<agent>/inbox/          drop any file here by hand
 //	    tmp/                being written, or being taken in
 //	    new/<id>.json       delivered, unread
+//	    aside/<id>.json     taken too often under a lease and never finished
 //	    cur/<id>.json       read, an acknowledgement still owed
 //	    done/<day>/<id>.json
 //	    withdrawn/<id>.json
 //	    bad/                what could not be understood, with <name>.reason
+//	    leases/<id>.lease   who holds an unread message, and who did before
 //	<agent>/sent/<day>/     what the agent sent: an index, not synced
 //	<agent>/events/<seq>.ndjson
 //	<agent>/run/claim.json  unread mail that is in somebody's hands
@@ -19,7 +21,7 @@
 // # What may be relied on
 //
 // Publishing and moving never replace. A message is in exactly one of new,
-// cur, done and withdrawn (or the archive), and moves in that order; only
+// aside, cur, done and withdrawn (or the archive), and moves in that order; only
 // Unread moves back, under a lock that excludes those who look for an id. So
 // whoever looks in this order finds a message that is there.
 //
@@ -80,6 +82,7 @@ type Store struct {
 	logs      openLogs
 	standings standings
 	runners   runners
+	clock     func() time.Time // of leases; nil: the system's
 }
 
 // OpenStore opens the mailboxes in dir, which the store closes with itself.
@@ -187,6 +190,14 @@ func (s *Store) furnish(name string) error {
 // life. The lock is probed and let go at once.
 func (s *Store) Running(agent wire.Name) (bool, error) {
 	return s.locks.Held(string(agent) + ".runner")
+}
+
+// now is the time by which leases run.
+func (s *Store) now() time.Time {
+	if s.clock != nil {
+		return s.clock()
+	}
+	return time.Now()
 }
 
 func (s *Store) timeout() time.Duration {
@@ -303,6 +314,7 @@ func (r *room) letGo() {
 // Places of a message, in the order in which it moves.
 const (
 	placeNew       = "new"
+	placeAside     = "aside"
 	placeCur       = "cur"
 	placeDone      = "done"
 	placeWithdrawn = "withdrawn"
@@ -373,9 +385,10 @@ type place struct {
 	path string // for room.dir
 }
 
-func placesOf(id wire.ID) [5]place {
-	return [5]place{
+func placesOf(id wire.ID) [6]place {
+	return [6]place{
 		{placeNew, "inbox/new"},
+		{placeAside, asideDir},
 		{placeCur, "inbox/cur"},
 		{placeDone, "inbox/done/" + id.Day()},
 		{placeWithdrawn, "inbox/withdrawn"},

@@ -11,7 +11,8 @@ import (
 )
 
 // Take marks an unread message as read, for who replies to it or acknowledges
-// it: new to cur or done. It reports whether it was unread.
+// it: new to cur or done. It reports whether it did: what was not unread stays,
+// and what somebody else holds under a lease stays theirs.
 func (b *Box) Take(ctx context.Context, id wire.ID) (bool, error) {
 	unlock, err := b.lock(ctx, "reader", lockfile.Exclusive)
 	if err != nil {
@@ -31,7 +32,11 @@ func (b *Box) Take(ctx context.Context, id wire.ID) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		return true, r.settle(it.Message)
+		err = r.settleFree(it.Message)
+		if errors.Is(err, errGone) {
+			return false, nil
+		}
+		return true, err
 	}()
 	if err != nil || !moved {
 		return moved, err
@@ -58,23 +63,50 @@ func unlogged(err error) error {
 // Settle ends the debt of an acknowledgement: cur (or new) to done, after the
 // ack has reached the sender. delivered says whether it did; a sender without
 // a mailbox here gets none. Again: nothing.
+//
+// What somebody else holds under a lease stays theirs: *LeasedError.
 func (b *Box) Settle(ctx context.Context, id wire.ID, delivered bool) error {
-	was := ""
+	return b.settled(ctx, id, delivered, func(r *room) (string, error) { return "", r.ownersTo(id) })
+}
+
+// settled is Settle for what may asks, under the lock, about a message that is
+// unread; by goes into the event.
+func (b *Box) settled(ctx context.Context, id wire.ID, delivered bool, may func(*room) (by string, err error)) error {
+	was, by := "", ""
 	err := b.moving(ctx, id, func(r *room, p place) error {
-		if p.name != placeNew && p.name != placeCur {
+		switch p.name {
+		case placeNew:
+			var err error
+			if by, err = may(r); err != nil {
+				return err
+			}
+		case placeAside, placeCur:
+		default:
 			return nil
 		}
 		was = p.name
-		return r.move(id, p, place{placeDone, "inbox/done/" + id.Day()})
+		if err := r.move(id, p, place{placeDone, "inbox/done/" + id.Day()}); err != nil {
+			return err
+		}
+		switch was { // a file that stays is cleared away by who takes next
+		case placeNew:
+			r.dropLease(leasesDir, id)
+		case placeAside:
+			r.dropLease(asideDir, id)
+		}
+		return nil
 	})
 	if err != nil || was == "" {
 		return err
 	}
 	var events []wire.Event
-	if was == placeNew {
+	if was == placeNew || was == placeAside {
 		events = append(events, readEvent(id, wire.NewID()))
 	}
 	acked := wire.Event{Kind: wire.EventAcked, Source: "cli"}.With("id", string(id))
+	if by != "" {
+		acked = acked.With("by", by)
+	}
 	if !delivered {
 		acked.Extra = append(acked.Extra, wire.Field{Key: "delivered", Raw: []byte("false")})
 	}
@@ -104,7 +136,8 @@ func (b *Box) moving(ctx context.Context, id wire.ID, f func(r *room, p place) e
 	return f(r, p)
 }
 
-// Unread puts a message that was read back into new. It reports whether it
+// Unread puts a message that was read, or set aside, back into new. Who took it
+// before is forgotten. It reports whether it
 // did; a message that is unread already stays. ErrSettled for one that was
 // withdrawn. One that was acknowledged by an ack is not owed again when it is
 // read once more.
@@ -122,7 +155,17 @@ func (b *Box) Unread(ctx context.Context, id wire.ID) (moved bool, err error) {
 			return fmt.Errorf("%s was withdrawn by its sender: %w", id.Short(6), ErrSettled)
 		}
 		moved = true
-		return r.move(id, p, place{placeNew, "inbox/new"})
+		// First: in new again, an old lease would hold it.
+		if err := r.dropLease(leasesDir, id); err != nil {
+			return err
+		}
+		if err := r.move(id, p, place{placeNew, "inbox/new"}); err != nil {
+			return err
+		}
+		if p.name == placeAside {
+			r.dropLease(asideDir, id)
+		}
+		return nil
 	})
 	return moved && err == nil, err
 }
@@ -136,7 +179,11 @@ func (b *Box) Unread(ctx context.Context, id wire.ID) (moved bool, err error) {
 func (b *Box) Withdraw(ctx context.Context, id wire.ID, by wire.Address) (state State, err error) {
 	err = b.moving(ctx, id, func(r *room, p place) error {
 		state = stateOf(p.name)
-		if p.name != placeNew && p.name != placeCur {
+		switch p.name {
+		case placeAside:
+			state = Unread // nobody has it in hand
+		case placeNew, placeCur:
+		default:
 			return nil
 		}
 		if p.name == placeNew {
@@ -148,6 +195,8 @@ func (b *Box) Withdraw(ctx context.Context, id wire.ID, by wire.Address) (state 
 				return fmt.Errorf("message %s %w to %s", id.Short(6), ErrBeingTyped, b.agent)
 			case handed[id]:
 				state = Owed // a session has it before its eyes
+			case r.held(r.box.store.now())[id]:
+				state = Owed // somebody works on it
 			}
 		}
 		// An acknowledgement of what was withdrawn is owed no longer.

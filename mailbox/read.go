@@ -88,6 +88,11 @@ func (b *Box) Peek(ctx context.Context, opt ReadOptions) (Batch, error) {
 		return Batch{}, err
 	}
 	defer r.close()
+	// What somebody holds is not theirs who look for mail; asked for by name it
+	// is shown.
+	if opt.IDs == nil {
+		opt.skip(r.held(b.store.now()))
+	}
 	batch, err := r.choose(opt, nil, true)
 	if err == errForeign {
 		r.takeInForeign(ctx)
@@ -103,7 +108,8 @@ func (b *Box) Peek(ctx context.Context, opt ReadOptions) (Batch, error) {
 // An error of show does not keep the messages it took from being marked; it is
 // returned.
 //
-// What a runner types to its agent just now is passed over, as Skip is.
+// What a runner types to its agent just now is passed over, as Skip is, and so
+// is what somebody holds under a lease.
 //
 // Where nothing can be marked (a read-only disk) the messages are shown all
 // the same, and Unmarked says why.
@@ -149,6 +155,7 @@ func (b *Box) read(ctx context.Context, opt ReadOptions, show func(Batch) (int, 
 	if typed, _, err := r.inHands(time.Now()); err == nil {
 		opt.skip(typed)
 	}
+	opt.skip(r.held(b.store.now()))
 	batch, err := r.choose(opt, r.setAside, before != nil)
 	if err == errForeign {
 		// Files were dropped into new: they are taken in without this lock.
@@ -195,7 +202,7 @@ func (b *Box) read(ctx context.Context, opt ReadOptions, show func(Batch) (int, 
 	}
 	var moved []*Item
 	for _, it := range batch.Items[:min(taken, len(batch.Items))] {
-		switch err := r.settle(it.Message); {
+		switch err := r.settleFree(it.Message); {
 		case errors.Is(err, errGone):
 		case err != nil:
 			batch.Unmarked = err
@@ -336,7 +343,7 @@ func (r *room) chooseAmong(b *Batch, list []wire.ID, opt ReadOptions, aside func
 			}
 			continue
 		}
-		b.Items = append(b.Items, it)
+		b.Items = append(b.Items, r.history(it))
 	}
 	return ended || opt.Limit > 0 && len(b.Items) >= opt.Limit, nil
 }
@@ -350,6 +357,19 @@ func (r *room) settle(m *wire.Message) error {
 		to = place{placeCur, "inbox/cur"}
 	}
 	return r.move(m.ID, place{placeNew, "inbox/new"}, to)
+}
+
+// settleFree is settle for what may have been taken by somebody meanwhile: they
+// keep it, and it counts as gone.
+func (r *room) settleFree(m *wire.Message) error {
+	if err := r.ownersTo(m.ID); err != nil {
+		var leased *LeasedError
+		if errors.As(err, &leased) {
+			return errGone
+		}
+		return err
+	}
+	return r.settle(m)
 }
 
 // Acked reports whether the mailbox's owner has sent the ack of a message that

@@ -62,6 +62,9 @@ func (c *Claim) take(r *room, ids []wire.ID) error {
 	now := time.Now().UTC().Round(0)
 	bury(all, runner.run)
 	held, again := map[wire.ID]bool{}, map[wire.ID]bool{}
+	for id := range r.held(c.box.store.now()) {
+		held[id] = true
+	}
 	for i := range all {
 		for _, id := range all[i].IDs {
 			// What a write that failed left of this runner's is in nobody's hands.

@@ -321,9 +321,12 @@ func (r *runner) taken(now time.Time) {
 		r.retell = ""
 	}
 	turn := r.state.Turn().ID
-	if !r.hooked() {
+	switch {
+	case !r.hooked():
 		turn = string(wire.NewID())
 		r.say(wire.Event{Kind: "turn_started", TurnID: turn}.With("prompt", clip(t.text, maxResponse)))
+	case r.state.Turn().Status != reducer.TurnBusy:
+		turn = "" // Codex shows a message before its hook has named the turn
 	}
 	if t.claim != nil && r.Inject != Pointer {
 		ids := idsOf(t.items)

@@ -73,9 +73,11 @@ func turnText(t teams.PastTurn, full bool) string {
 	if len(t.Messages) > 0 {
 		parts = append(parts, "mail "+shorts(t.Messages))
 	}
-	parts = append(parts, mailbox.Escape(t.ID))
+	if full {
+		parts = append(parts, mailbox.Escape(t.ID))
+	}
 	out := strings.Join(parts, "  ")
-	for _, s := range []struct{ mark, text string }{{">", t.Prompt}, {"<", t.Response}} {
+	for _, s := range []struct{ mark, text string }{{">", prompt(t, full)}, {"<", t.Response}} {
 		if s.text == "" {
 			continue
 		}
@@ -88,4 +90,14 @@ func turnText(t teams.PastTurn, full bool) string {
 		}
 	}
 	return out
+}
+
+// prompt is what a turn was begun with. The line of ours above a message that
+// was typed in says nothing that the turn's line does not.
+func prompt(t teams.PastTurn, full bool) string {
+	line, body, ok := strings.Cut(t.Prompt, "\n")
+	if full || len(t.Messages) != 1 || !ok || !strings.HasPrefix(line, "[atm "+t.Messages[0].Short(6)) {
+		return t.Prompt
+	}
+	return body
 }

@@ -18,7 +18,7 @@ var stopVerb = &cmdline.Verb{
 	Flags: []cmdline.Flag{
 		{Name: "grace", Kind: cmdline.Duration, Arg: "D", Usage: "how long it may take to end by itself"},
 	},
-	Guesses: []string{"kill", "quit"},
+	Guesses: []string{"kill", "quit", "terminate"},
 	MinArgs: 1, MaxArgs: 1,
 	Run: long(stopAgent),
 }

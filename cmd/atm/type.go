@@ -27,7 +27,7 @@ var typeVerb = &cmdline.Verb{
 		{Name: "raw", Usage: "these bytes and no others: keys, escape sequences"},
 		{Name: "enter", Usage: "and then the return key"},
 	},
-	Guesses: []string{"keys", "input"},
+	Guesses: []string{"keys", "input", "enter", "inject", "send-keys", "keypress"},
 	MinArgs: 1, MaxArgs: -1,
 	Run: long(typeInto),
 }
