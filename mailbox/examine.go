@@ -28,6 +28,9 @@ type Health struct {
 	Closed     []string  // directories in which this user cannot write
 	Misplaced  []string  // files that lie beside the inbox, where nobody looks
 
+	Aside     int      // messages taken too often and never finished
+	OddLeases []string // in leases: what is no lease file that can be understood
+
 	OddEvents []string // in events: what is neither a segment nor base.json, or no regular file
 	EventGaps []Gap    // events that are missing, but for those in the archive
 	EventsErr error    // why the log cannot be read to its end
@@ -135,6 +138,7 @@ func (b *Box) Examine(fix bool) (Health, error) {
 			return true
 		})
 	}
+	r.examineLeases(&h)
 	b.examineEvents(r, &h)
 	for _, p := range []string{"inbox", "inbox/new", "events"} {
 		if d, err := r.dir(p, false); err == nil && d != nil {
@@ -144,6 +148,31 @@ func (b *Box) Examine(fix bool) (Health, error) {
 		}
 	}
 	return h, err
+}
+
+// examineLeases looks at who took what. A lease file that cannot be understood
+// holds nothing.
+func (r *room) examineLeases(h *Health) {
+	if d, err := r.dir(asideDir, false); err == nil && d != nil {
+		ids(d, func(wire.ID) { h.Aside++ })
+	}
+	d, err := r.dir(leasesDir, false)
+	if err != nil || d == nil {
+		return
+	}
+	d.Names(func(names []string) bool {
+		for _, n := range names {
+			id, ok := strings.CutSuffix(n, leaseEnd)
+			if ok = ok && wire.IsID(id); ok {
+				t, err := r.takings(leasesDir, wire.ID(id))
+				ok = t != nil || err != nil
+			}
+			if !ok && n != sharedFile && !strings.HasPrefix(n, ".") {
+				h.OddLeases = append(h.OddLeases, n)
+			}
+		}
+		return true
+	})
 }
 
 // examineEvents looks at the log, and at the runner's claim, which says what

@@ -41,7 +41,7 @@ func (m *Moved) Add(o Moved) {
 
 // GC moves days of finished messages to the archive, whole: those that ended
 // before a moment and hold none of the newest KeepLast. Nothing that is unread
-// or owed is touched, nothing is deleted. A dry run counts the same.
+// owed or set aside is touched, nothing is deleted. A dry run counts the same.
 func (b *Box) GC(ctx context.Context, opt GCOptions) (Moved, error) {
 	var total Moved
 	unlock, err := b.lock(ctx, "reader", lockfile.Exclusive)
@@ -83,10 +83,11 @@ func (b *Box) GC(ctx context.Context, opt GCOptions) (Moved, error) {
 			return total, ctx.Err()
 		}
 	}
-	if !opt.DryRun {
-		r.sweep()
+	if opt.DryRun {
+		return total, nil
 	}
-	return total, nil
+	r.sweep()
+	return total, r.tidy(b.store.now())
 }
 
 // archiveDay moves a day: by one rename, or message by message where the day

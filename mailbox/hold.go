@@ -20,9 +20,9 @@ type HoldOptions struct {
 
 // Hold is a message that was taken under a lease.
 type Hold struct {
-	*Item             // who had it before is in Takings
-	Key   wire.ID     // of this taking
-	Until time.Time   // as it is when nobody renews it
+	*Item           // who had it before is in Takings
+	Key   wire.ID   // of this taking
+	Until time.Time // as it is when nobody renews it
 
 	box *Box
 	by  wire.Address
@@ -63,21 +63,17 @@ func (b *Box) Hold(ctx context.Context, opt HoldOptions, show func(*Hold) (taken
 		r.close()
 	}
 	h := &Hold{Key: wire.NewID(), box: b, by: opt.By}
+	var foreign []string
 	take := func(stop bool) error {
 		return b.underReader(ctx, func(r *room) error {
 			err := h.take(r, opt, show != nil, stop)
-			if err == errForeign {
-				h.Item = nil
-			}
-			if err == errForeign && len(r.foreign) > 0 {
-				return &foreignError{r.foreign}
-			}
+			foreign = r.foreign
 			return err
 		})
 	}
 	err := take(true)
-	if foreign := (*foreignError)(nil); errors.As(err, &foreign) {
-		b.takeIn(ctx, foreign.names)
+	if err == errForeign { // taken in without the lock
+		b.takeIn(ctx, foreign)
 		err = take(false)
 	}
 	if err != nil || h.Item == nil {
@@ -97,12 +93,6 @@ func (b *Box) Hold(ctx context.Context, opt HoldOptions, show func(*Hold) (taken
 	}
 	return h, showErr
 }
-
-// foreignError carries the names that may be dropped files out of the lock under
-// which they cannot be taken in.
-type foreignError struct{ names []string }
-
-func (e *foreignError) Error() string { return errForeign.Error() }
 
 // take is the choice of Hold, under the reader's lock.
 func (h *Hold) take(r *room, opt HoldOptions, showing, stop bool) error {

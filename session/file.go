@@ -116,6 +116,8 @@ func (s *Session) readOurs(raw json.RawMessage) error {
 				}
 				s.See(w.Key, n)
 			}
+		case "drafts":
+			err = s.readDrafts(f.Raw)
 		default:
 			s.ours = append(s.ours, wire.Field{Key: f.Key, Raw: f.Raw})
 		}
@@ -126,6 +128,30 @@ func (s *Session) readOurs(raw json.RawMessage) error {
 	// Counted on with, so they must leave room.
 	if s.dropped > 1<<62 || s.seq > 1<<62 {
 		return errors.New("seq and dropped: too large")
+	}
+	return nil
+}
+
+// draftNote is what is kept of a draft, by its id.
+type draftNote struct {
+	At        time.Time `json:"at,omitzero"`
+	Summary   string    `json:"summary,omitempty"`
+	Artifacts uint64    `json:"artifact_count,omitempty"`
+}
+
+func (s *Session) readDrafts(raw json.RawMessage) error {
+	var notes map[wire.UUID]draftNote
+	if err := json.Unmarshal(raw, &notes); err != nil {
+		return errors.New("must say of each draft at, summary and artifact_count")
+	}
+	for id, n := range notes {
+		if canonical, err := wire.ParseUUID(string(id)); err != nil || canonical != id {
+			return fmt.Errorf("%q is no UUID", id)
+		}
+		if s.about == nil {
+			s.about = map[wire.UUID]Draft{}
+		}
+		s.about[id] = Draft{ID: id, Summary: n.Summary, Artifacts: n.Artifacts, At: n.At.UTC()}
 	}
 	return nil
 }
@@ -191,6 +217,16 @@ func (s *Session) encodeOurs() []byte {
 			seen = appendField(seen, who, strconv.AppendUint(nil, s.seen[who], 10))
 		}
 		b = appendField(b, "seen", inBraces(seen))
+	}
+	if len(s.about) > 0 {
+		var notes []byte
+		for _, id := range slices.Sorted(maps.Keys(s.about)) {
+			d := s.about[id]
+			// Nothing in it that could not be encoded.
+			note, _ := json.Marshal(draftNote{At: d.At, Summary: d.Summary, Artifacts: d.Artifacts})
+			notes = appendField(notes, string(id), note)
+		}
+		b = appendField(b, "drafts", inBraces(notes))
 	}
 	for _, f := range s.ours {
 		b = appendField(b, f.Key, f.Raw)

@@ -40,6 +40,7 @@
 package session
 
 import (
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -65,21 +66,60 @@ const NoGoal wire.UUID = "00000000-0000-0000-0000-000000000000"
 type Session struct {
 	wire.InteractiveSession
 
-	seq     uint64               // the last event of the agent's that is in the log
-	dropped uint64               // messages that the log has let go of
-	heard   time.Time            // the last sign of the agent or of people
-	goal    time.Time            // when an event said that the goal is complete
-	seen    map[string]uint64    // up to where who has seen the log, see Entries
-	ours    []wire.Field         // of "atm", what this version does not know
-	extra   []wire.Field         // beside "atm", the same
-	kept    []kept               // the messages as they were read, from the first
-	drafts  map[wire.UUID]string // what an agent says of its drafts, while it is folded
+	seq     uint64              // the last event of the agent's that is in the log
+	dropped uint64              // messages that the log has let go of
+	heard   time.Time           // the last sign of the agent or of people
+	goal    time.Time           // when an event said that the goal is complete
+	seen    map[string]uint64   // up to where who has seen the log, see Entries
+	ours    []wire.Field        // of "atm", what this version does not know
+	extra   []wire.Field        // beside "atm", the same
+	kept    []kept              // the messages as they were read, from the first
+	about   map[wire.UUID]Draft // what was said of its drafts
 }
 
 // kept is a message as it stood in the file, with whatever else it carried.
 type kept struct {
 	message wire.SessionMessage
 	raw     []byte
+}
+
+// Draft is something that an agent has made and that waits for a person's word.
+type Draft struct {
+	ID        wire.UUID
+	Summary   string
+	Artifacts uint64
+	At        time.Time // when it was first said to be ready; zero: not known
+}
+
+// Drafts are the session's drafts in the order in which they came, with what is
+// known of them.
+func (s *Session) Drafts() []Draft {
+	out := make([]Draft, len(s.DraftIDs))
+	for i, id := range s.DraftIDs {
+		out[i] = s.about[id]
+		out[i].ID = id
+	}
+	return out
+}
+
+// maxSummary is how much of a draft's summary a session keeps.
+const maxSummary = 4 << 10
+
+// addDraft notes a draft, once; what is said of it counts as it was said last.
+func (s *Session) addDraft(d Draft) {
+	if before, ok := s.about[d.ID]; ok {
+		d.At = before.At
+	}
+	if len(d.Summary) > maxSummary {
+		d.Summary = strings.ToValidUTF8(d.Summary[:maxSummary], "") + "…"
+	}
+	if s.about == nil {
+		s.about = map[wire.UUID]Draft{}
+	}
+	s.about[d.ID] = d
+	if !slices.Contains(s.DraftIDs, d.ID) {
+		s.DraftIDs = append(s.DraftIDs, d.ID)
+	}
 }
 
 // Say adds to the log what a sender says, and lets go of the oldest where the

@@ -166,8 +166,17 @@ func (b *backup) box(top string, box *mailbox.Box, all bool) error {
 			return err
 		}
 	}
-	return b.sub(d, "inbox", top+"/inbox", func(n string) bool {
-		return slices.Contains([]string{"new", "cur", "done", "withdrawn", "tmp"}, n)
+	// Of what was set aside the history; the messages are saved.
+	inbox, err := d.Sub("inbox")
+	if err != nil {
+		return err
+	}
+	defer inbox.Close()
+	if err := b.sub(inbox, "aside", top+"/inbox/aside", func(n string) bool { return strings.HasSuffix(n, ".json") }); err != nil {
+		return err
+	}
+	return b.tree(inbox, top+"/inbox", func(n string) bool {
+		return slices.Contains([]string{"new", "aside", "cur", "done", "withdrawn", "tmp"}, n)
 	})
 }
 
@@ -429,6 +438,8 @@ func stateAt(rest []string) (mailbox.State, bool) {
 	switch {
 	case rest[1] == "new" && len(rest) == 3:
 		return mailbox.Unread, true
+	case rest[1] == "aside" && len(rest) == 3:
+		return mailbox.Aside, true
 	case rest[1] == "cur" && len(rest) == 3:
 		return mailbox.Owed, true
 	case rest[1] == "done" && len(rest) == 4:

@@ -245,6 +245,12 @@ func (d *doctor) box(b *mailbox.Box) {
 	if h.Bad > 0 {
 		d.say("bad.files", "warning", fmt.Sprintf("atm ls %s --bad", b.Agent()), "%s: %d files in inbox/bad could not be understood", name, h.Bad)
 	}
+	if h.Aside > 0 {
+		d.say("message.aside", "warning", fmt.Sprintf("atm ls %s --aside", b.Agent()), "%s: %d messages were taken %d times and never finished; they are set aside", name, h.Aside, mailbox.MaxTries)
+	}
+	for _, n := range h.OddLeases {
+		d.say("lease.odd", "warning", "mv "+quote(b.Path()+"/inbox/leases/"+n)+" .", "%s: inbox/leases/%s says nothing that can be understood; its message is in nobody's hands", name, mailbox.Escape(n))
+	}
 	for _, x := range h.Doubled {
 		d.say("message.doubled", "error", "", "%s: message %s lies in two places", name, x)
 	}
@@ -279,7 +285,7 @@ func (d *doctor) box(b *mailbox.Box) {
 // there, and says how many did.
 func (t *Team) reindex(ctx context.Context, boxes []*mailbox.Box) (missing int) {
 	for _, b := range boxes {
-		b.Walk(ctx, mailbox.Range{Unread: true, Owed: true, Done: true, Withdrawn: true, Archive: true}, func(it *mailbox.Item) bool {
+		b.Walk(ctx, mailbox.Range{Unread: true, Aside: true, Owed: true, Done: true, Withdrawn: true, Archive: true}, func(it *mailbox.Item) bool {
 			if it.From.Agent == "drop" || it.Origin != nil && it.Origin.Via == "drop" {
 				return true
 			}

@@ -43,7 +43,9 @@ type Member struct {
 	Unknown    uint64             `json:"unknown"` // events of kinds we do not know
 	WaitingOn  *reducer.Waiting   `json:"waiting_on,omitempty"`
 
-	Unread   int         `json:"unread"`
+	Unread   int         `json:"unread"` // in nobody's hands
+	Held     int         `json:"held,omitempty"`  // taken under a lease and not finished
+	Aside    int         `json:"aside,omitempty"` // taken too often and never finished
 	Owed     int         `json:"owed"`                // acknowledgements it owes
 	OwesTo   []wire.Name `json:"owes_to,omitempty"`   // to these
 	WaitsFor []wire.Name `json:"waits_for,omitempty"` // who owe it one
@@ -184,7 +186,7 @@ func (t *Team) Row(ctx context.Context, name wire.Name) (Member, error) {
 		return waits, err
 	}
 	m, err := t.Glance(name)
-	m.Unread, m.Owed, m.OwesTo, m.Bad = waits.Unread, waits.Owed, waits.OwesTo, waits.Bad
+	m.Unread, m.Held, m.Aside, m.Owed, m.OwesTo, m.Bad = waits.Unread, waits.Held, waits.Aside, waits.Owed, waits.OwesTo, waits.Bad
 	return m, err
 }
 
@@ -195,8 +197,10 @@ const owedSeen = 50
 // count fills in what waits in a member's mailbox.
 func (t *Team) count(ctx context.Context, m *Member) error {
 	box := t.Box(m.Name)
+	// Who cannot set aside or tell sees it all the same; the next look tries again.
+	t.root.Tidy(ctx, box, nil)
 	c, err := box.Count(ctx)
-	m.Unread, m.Owed, m.Bad = c.Unread, c.Owed, c.Bad
+	m.Unread, m.Held, m.Aside, m.Owed, m.Bad = c.Unread, c.Held, c.Aside, c.Owed, c.Bad
 	if err != nil || m.Owed == 0 {
 		return err
 	}

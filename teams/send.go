@@ -172,7 +172,12 @@ func Answered(ctx context.Context, me *mailbox.Box, parent *wire.Message) error 
 	}
 	switch {
 	case parent.RequiresAck && (it.State == mailbox.Unread || it.State == mailbox.Owed):
-		return me.Settle(ctx, parent.ID, true)
+		err = me.Settle(ctx, parent.ID, true)
+		var leased *mailbox.LeasedError
+		if errors.As(err, &leased) {
+			return nil // who holds it goes on
+		}
+		return err
 	case it.State == mailbox.Unread:
 		_, err = me.Take(ctx, parent.ID)
 	}
@@ -192,9 +197,15 @@ type Acked struct {
 // only then is the debt cleared. The same message acknowledged twice is one
 // ack, since its id is derived.
 func (r *Root) Ack(ctx context.Context, me *mailbox.Box, m *wire.Message, text string, origin *wire.Origin) (Acked, error) {
+	return r.ack(ctx, me, me.Address(), m, text, origin, func(delivered bool) error { return me.Settle(ctx, m.ID, delivered) })
+}
+
+// ack is Ack for a message in me's mailbox, by whoever does it for me; settle
+// clears the debt.
+func (r *Root) ack(ctx context.Context, me *mailbox.Box, by wire.Address, m *wire.Message, text string, origin *wire.Origin, settle func(delivered bool) error) (Acked, error) {
 	var a Acked
 	ack := &wire.Message{
-		ID: AckID(m.ID, me.Address()), Type: wire.TypeAck, From: me.Address(), To: []wire.Address{m.From},
+		ID: AckID(m.ID, me.Address()), Type: wire.TypeAck, From: by, To: []wire.Address{m.From},
 		InReplyTo: m.ID, Thread: m.ThreadID(), Body: text, ReplyWanted: "no", SentAt: time.Now().UTC(), Hop: m.Hop + 1, Origin: origin,
 	}
 	it, err := me.Get(m.ID)
@@ -210,7 +221,7 @@ func (r *Root) Ack(ctx context.Context, me *mailbox.Box, m *wire.Message, text s
 	switch {
 	case errors.Is(err, mailbox.ErrNoAgent), errors.Is(err, ErrNoTeam), m.From.Agent == "drop":
 		a = Acked{Already: it.State == mailbox.Done, NoMailbox: true}
-		err := a.settle(me.Settle(ctx, m.ID, false))
+		err := a.settle(settle(false))
 		return a, err
 	case err != nil:
 		return a, err
@@ -227,7 +238,7 @@ func (r *Root) Ack(ctx context.Context, me *mailbox.Box, m *wire.Message, text s
 			a.Differs = text != "" && before.Body != text
 		}
 	}
-	err = a.settle(me.Settle(ctx, m.ID, true))
+	err = a.settle(settle(true))
 	return a, err
 }
 
@@ -294,6 +305,10 @@ func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, o
 		if _, err := me.Get(AckID(m.ID, a)); err == nil {
 			continue // acknowledged, wherever it lies now
 		}
+		reader := b
+		if by := r.taker(b, m.ID); by != nil {
+			reader = by // who works on it is to be told
+		}
 		w.State, w.Err = b.Withdraw(ctx, m.ID, me.Address())
 		switch {
 		case w.Err != nil || w.State == mailbox.Unread || w.State == mailbox.Withdrawn:
@@ -301,8 +316,8 @@ func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, o
 			w.State = ""
 		default:
 			told[i] = len(notice.To)
-			notice.To = append(notice.To, b)
-			notice.Message.To = append(notice.Message.To, a)
+			notice.To = append(notice.To, reader)
+			notice.Message.To = append(notice.Message.To, reader.Address())
 		}
 	}
 	if len(notice.To) > 0 {

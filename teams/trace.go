@@ -103,6 +103,12 @@ func (r *Root) traceTo(ctx context.Context, m *wire.Message, a wire.Address, sen
 		}
 	}
 	switch {
+	case t.State == mailbox.Unread && it.Takings.Holder(time.Now()) != nil:
+		k := it.Takings.Holder(time.Now())
+		t.Gate = fmt.Sprintf("%s, since %s; try %d of %d: atm wait --acked %s",
+			it.Takings.Said(time.Now(), nameIn(a.Team)), mailbox.Age(time.Now(), k.At), it.Takings.Tries(), mailbox.MaxTries, m.ID.Short(6))
+	case t.State == mailbox.Aside:
+		t.Gate = fmt.Sprintf("set aside: %s; nobody is given it any more: atm unread %s --as %s", it.Takings.Said(time.Now(), nameIn(a.Team)), m.ID.Short(6), a.Agent)
 	case t.State == mailbox.Unread:
 		row, err := team.Glance(a.Agent)
 		if err == nil {
@@ -111,11 +117,19 @@ func (r *Root) traceTo(ctx context.Context, m *wire.Message, a wire.Address, sen
 				why = live(ctx, b)
 			}
 			t.Gate = gate(row, p, m, why, time.Now())
+			if said := it.Takings.Said(time.Now(), nameIn(a.Team)); said != "" {
+				t.Gate = said + "; " + t.Gate
+			}
 		}
 	case t.State == mailbox.Owed && found["acked"].Evidence == nil:
 		t.Gate = fmt.Sprintf("%s has not acknowledged it: atm wait --acked %s", a.Agent, m.ID.Short(6))
 	}
 	return t
+}
+
+// nameIn shows addresses of one team without it.
+func nameIn(team wire.Name) func(wire.Address) string {
+	return func(a wire.Address) string { return strings.TrimSuffix(a.String(), "@"+string(team)) }
 }
 
 // gate says what keeps an unread message from its recipient, and what to do.

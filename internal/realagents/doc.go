@@ -8,7 +8,7 @@
 // skipped unless ATM_REAL_AGENTS names its directory (from the repository's
 // root, where it is relative).
 //
-//	make real-agents KIT=DIR [CLIS=claude]
+//	make real-agents KIT=DIR [RUN=/claude]
 //
 // The programs are installed once, about 1 GB, under ATM_REAL_NPM, or else in the
 // user's cache directory. With ATM_REAL_KEEP set, what a test that failed has
