@@ -183,6 +183,7 @@ func TestTypedReturnIsNoAnswer(t *testing.T) {
 
 // Mail for which the reducer had no room is told of when it has some.
 func TestMoreMailThanIsHeld(t *testing.T) {
+	t.Parallel()
 	rg := newRig(t)
 	var ids []wire.ID
 	var posts []*mailbox.Post

@@ -44,6 +44,7 @@ func TestMessageIsTyped(t *testing.T) {
 
 // What waits while an agent is busy is one interruption, in order.
 func TestManyAreTypedTogether(t *testing.T) {
+	t.Parallel()
 	r := newRig(t).fake(fakeagent.Options{}).run().idle()
 	first := r.send("THINK 700ms")
 	r.wait("the first to be read", r.read(first))
@@ -73,6 +74,7 @@ func TestManyAreTypedTogether(t *testing.T) {
 
 // Up to 8 KiB go in at one idle, the rest at the next.
 func TestLargeMailIsTypedInParts(t *testing.T) {
+	t.Parallel()
 	r := newRig(t).fake(fakeagent.Options{}).run().idle()
 	r.wait("the first to be read", r.read(r.send("THINK 500ms")))
 	var ids []wire.ID
@@ -111,6 +113,7 @@ func TestReturnIsIgnored(t *testing.T) {
 
 // A text that does not come through is not sent off blindly.
 func TestTextIsLost(t *testing.T) {
+	t.Parallel()
 	r := newRig(t).fake(fakeagent.Options{Drop: 1 << 20}).run().idle()
 	id := r.send("hello")
 	r.wait("the outcome", r.has(`injection_failed outcome="unverified"`))
@@ -121,6 +124,7 @@ func TestTextIsLost(t *testing.T) {
 
 // A program that does not read gets no return key.
 func TestProgramIsDeaf(t *testing.T) {
+	t.Parallel()
 	r := newRig(t).fake(fakeagent.Options{Deaf: 1}).run().idle()
 	id := r.send(strings.Repeat("much ", 1500))
 	r.wait("the outcome", r.has("injection_failed"))
@@ -131,6 +135,7 @@ func TestProgramIsDeaf(t *testing.T) {
 
 // What stands in the draft already is nobody's to send.
 func TestDraftIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	r := newRig(t).fake(fakeagent.Options{Junk: "a half-typed line"}).run()
 	r.wait("the program", r.has("state_change"))
 	id := r.send("hello")
@@ -146,6 +151,7 @@ func TestDraftIsLeftAlone(t *testing.T) {
 
 // Without bracketed paste it is one line: no newline submits half of it.
 func TestNoPaste(t *testing.T) {
+	t.Parallel()
 	r := newRig(t).fake(fakeagent.Options{Paste: "off"}).run().idle()
 	r.wait("the message to be read", r.read(r.send("one\ntwo\nthree")))
 	if got := r.fakes(fakeagent.Submitted); len(got) != 1 || !strings.Contains(got[0], "one") || !strings.Contains(got[0], "three") {
@@ -155,6 +161,7 @@ func TestNoPaste(t *testing.T) {
 
 // A body can press no key and end no paste.
 func TestHostileBody(t *testing.T) {
+	t.Parallel()
 	r := newRig(t).fake(fakeagent.Options{}).run().idle()
 	r.wait("the message to be read", r.read(r.send("x\x1b[201~\r/quit\r!rm -rf\r\x03\x04\u009b201~ y")))
 	got := r.fakes(fakeagent.Submitted)
@@ -183,6 +190,7 @@ func TestUrgentInterrupts(t *testing.T) {
 
 // A pointer is one line that says what to run; the message stays unread.
 func TestPointer(t *testing.T) {
+	t.Parallel()
 	r := newRig(t).fake(fakeagent.Options{})
 	r.opt.Inject = Pointer
 	r.run().idle()
@@ -199,6 +207,7 @@ func TestPointer(t *testing.T) {
 
 // The first prompt is typed once.
 func TestFirstPrompt(t *testing.T) {
+	t.Parallel()
 	r := newRig(t).fake(fakeagent.Options{})
 	r.opt.Prompt = "Read your mail."
 	r.run()
@@ -212,6 +221,7 @@ func TestFirstPrompt(t *testing.T) {
 
 // A shell gets the body alone, one message after the other.
 func TestShell(t *testing.T) {
+	t.Parallel()
 	r := newRig(t).program("plain", "bash", "--norc", "--noprofile")
 	r.run().idle()
 	a, b := r.send("echo one-$((1+1))"), r.send("echo two-$((2+2))")

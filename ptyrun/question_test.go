@@ -120,6 +120,7 @@ func TestTrustIsNotAnswered(t *testing.T) {
 
 // A dialog that becomes another one is not answered by the answer to the first.
 func TestOtherDialog(t *testing.T) {
+	t.Parallel()
 	r := newRig(t).fake(fakeagent.Options{DialogChange: 300 * time.Millisecond}).run().idle()
 	r.send("CONFIRM [touch a.txt]")
 	r.wait("the question", func() bool { return len(r.questions()) >= 1 })
@@ -135,6 +136,7 @@ func TestOtherDialog(t *testing.T) {
 
 // A dialog that goes away by itself is closed.
 func TestDialogVanishes(t *testing.T) {
+	t.Parallel()
 	r := newRig(t).fake(fakeagent.Options{DialogVanish: 500 * time.Millisecond}).run().idle()
 	r.send("CONFIRM [touch a.txt]")
 	r.wait("the question", func() bool { return len(r.questions()) == 1 })
@@ -146,6 +148,7 @@ func TestDialogVanishes(t *testing.T) {
 
 // A picture of a dialog is none.
 func TestQuotedDialog(t *testing.T) {
+	t.Parallel()
 	r := newRig(t).fake(fakeagent.Options{}).run().idle()
 	r.wait("the first to be read", r.read(r.send("QUOTE")))
 	r.wait("the end", r.has("turn_completed"))
@@ -157,6 +160,7 @@ func TestQuotedDialog(t *testing.T) {
 
 // An interrupt is no answer.
 func TestInterruptInDialog(t *testing.T) {
+	t.Parallel()
 	r := newRig(t).fake(fakeagent.Options{}).run().idle()
 	r.send("CONFIRM [touch a.txt]")
 	r.wait("the question", func() bool { return len(r.questions()) == 1 })

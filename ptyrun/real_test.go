@@ -24,6 +24,7 @@ func (r *rig) shows(text string) func() bool {
 
 // Python's prompt takes mail as a shell does.
 func TestPython(t *testing.T) {
+	t.Parallel()
 	needs(t, "python3")
 	r := newRig(t).program("plain", "python3", "-i", "-q")
 	r.run().idle()
@@ -62,6 +63,7 @@ func TestFullScreenPrograms(t *testing.T) {
 
 // A command that runs for a while is busy, however quiet it is.
 func TestQuietCommand(t *testing.T) {
+	t.Parallel()
 	r := newRig(t).program("plain", "bash", "--norc", "--noprofile")
 	r.run().idle()
 	r.wait("the first to be read", r.read(r.send("sleep 1.5; echo awake-$((1+1))")))
@@ -78,6 +80,7 @@ func TestQuietCommand(t *testing.T) {
 
 // A question of a command's (read x) is nobody's prompt.
 func TestCommandAsks(t *testing.T) {
+	t.Parallel()
 	r := newRig(t).program("plain", "bash", "--norc", "--noprofile")
 	r.run().idle()
 	r.wait("the first to be read", r.read(r.send("read -p 'password: ' x")))

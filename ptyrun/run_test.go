@@ -16,6 +16,7 @@ import (
 
 // The end of the program is the end of the run, with its code.
 func TestExit(t *testing.T) {
+	t.Parallel()
 	r := newRig(t).fake(fakeagent.Options{}).run().idle()
 	r.send("EXIT 7")
 	<-r.done
@@ -28,6 +29,7 @@ func TestExit(t *testing.T) {
 }
 
 func TestSignal(t *testing.T) {
+	t.Parallel()
 	r := newRig(t).fake(fakeagent.Options{}).run().idle()
 	r.send("CRASH SEGV")
 	<-r.done
@@ -38,6 +40,7 @@ func TestSignal(t *testing.T) {
 
 // What crashes is started again, with a pause, and mail goes on.
 func TestRestartOnCrash(t *testing.T) {
+	t.Parallel()
 	r := newRig(t).fake(fakeagent.Options{})
 	r.opt.Restart = OnCrash
 	r.run().idle()
@@ -53,6 +56,7 @@ func TestRestartOnCrash(t *testing.T) {
 
 // Five crashes within a minute end it, and that is said.
 func TestCrashLoop(t *testing.T) {
+	t.Parallel()
 	r := newRig(t).program("plain", "sh", "-c", "echo no such config; exit 3")
 	r.opt.Restart = OnCrash
 	r.run()
@@ -71,6 +75,7 @@ func TestCrashLoop(t *testing.T) {
 
 // Stopping ends everything that the agent started.
 func TestStop(t *testing.T) {
+	t.Parallel()
 	r := newRig(t).fake(fakeagent.Options{Trap: "HUP,TERM"}).run().idle()
 	r.wait("the orphan", r.read(r.send("LEAVE-ORPHAN 60s")))
 	r.wait("the orphan's start", func() bool { return len(r.fakes(fakeagent.Orphaned)) > 0 })
@@ -88,6 +93,7 @@ func TestStop(t *testing.T) {
 }
 
 func TestRestartByHand(t *testing.T) {
+	t.Parallel()
 	r := newRig(t).fake(fakeagent.Options{}).run().idle()
 	if _, err := r.client().Restart(t.Context()); err != nil {
 		t.Fatal(err)
@@ -98,6 +104,7 @@ func TestRestartByHand(t *testing.T) {
 
 // A stop during a restart is a stop.
 func TestStopDuringRestart(t *testing.T) {
+	t.Parallel()
 	r := newRig(t).fake(fakeagent.Options{Trap: "TERM"}).run().idle()
 	if _, err := r.client().Restart(t.Context()); err != nil {
 		t.Fatal(err)
@@ -114,6 +121,7 @@ func TestStopDuringRestart(t *testing.T) {
 // What a runner was typing when it was killed is typed again, as a possible
 // repeat.
 func TestClaimOfADeadRunner(t *testing.T) {
+	t.Parallel()
 	r := newRig(t).fake(fakeagent.Options{})
 	id := r.send("hello")
 	hold, err := r.store.HoldRunner(t.Context(), "bob")
@@ -167,6 +175,7 @@ func (r *rig) attach(readOnly bool) (*terminal, chan<- []byte, <-chan error) {
 
 // A person's half-typed line keeps mail away, and is never sent by us.
 func TestPersonTypes(t *testing.T) {
+	t.Parallel()
 	r := newRig(t).fake(fakeagent.Options{}).run().idle()
 	_, keys, _ := r.attach(false)
 	keys <- []byte("a half-ty")
@@ -186,6 +195,7 @@ func TestPersonTypes(t *testing.T) {
 
 // Who only looks types nothing.
 func TestReadOnly(t *testing.T) {
+	t.Parallel()
 	r := newRig(t).fake(fakeagent.Options{}).run().idle()
 	_, keys, _ := r.attach(true)
 	keys <- []byte("x\r")
@@ -197,6 +207,7 @@ func TestReadOnly(t *testing.T) {
 
 // Two terminals see the same, and the end.
 func TestTwoTerminals(t *testing.T) {
+	t.Parallel()
 	r := newRig(t).fake(fakeagent.Options{}).run().idle()
 	a, _, doneA := r.attach(false)
 	b, _, doneB := r.attach(true)
