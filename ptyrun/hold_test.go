@@ -133,8 +133,7 @@ func TestMessageThatEndsIt(t *testing.T) {
 	r.wait("the message to be read", r.read(id))
 }
 
-// A rule's answer is not pressed while a person types; then it is asked, so that
-// nobody waits for an answer that will not come.
+// A rule's answer is not pressed while a person types, and is when they pause.
 func TestRuleGivesWayToAPerson(t *testing.T) {
 	t.Parallel()
 	gates := quick
@@ -156,7 +155,18 @@ func TestRuleGivesWayToAPerson(t *testing.T) {
 		}
 		return false
 	})
-	r.wait("the question", func() bool { return len(r.questions()) == 1 })
+	r.wait("the answer", func() bool { return len(r.fakes(fakeagent.Answered)) == 1 })
+	es, err := fakeagent.ReadLog(r.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown, answered := es.Of(fakeagent.DialogShown)[0].At, es.Of(fakeagent.Answered)[0].At
+	if d := answered.Sub(shown); d < gates.Idle*8/10 {
+		t.Errorf("answered %s after a person's last key", d)
+	}
+	if q := r.questions(); len(q) > 0 {
+		t.Errorf("the lead was told of %+v", q)
+	}
 }
 
 // A return key that was meant for a draft does not answer a dialog that came up

@@ -19,6 +19,10 @@ import (
 type question struct {
 	Question
 	answer *pressed // being pressed
+
+	rule  *driver.Option // what a rule answers; nil: people do
+	tries int            // of that
+	again time.Time      // the next
 }
 
 // pressed is an option that was pressed and has yet to work.
@@ -75,21 +79,31 @@ func (r *runner) openQuestion(d driver.Dialog, now time.Time) {
 	if d.Kind == "permission" && d.Tool != "" && r.Decide != nil {
 		switch r.Decide(d.Tool, d.Input) {
 		case Allow:
-			if o := pick(d.Options, func(o driver.Option) bool { return o.Allow && !o.Always }); o != nil {
-				if r.press(q, *o, "a rule", nil, now) {
-					return
-				}
-			}
+			q.rule = pick(d.Options, func(o driver.Option) bool { return o.Allow && !o.Always })
 		case Deny:
-			if o := pick(d.Options, func(o driver.Option) bool { return o.Deny }); o != nil {
-				if r.press(q, *o, "a rule", nil, now) {
-					return
-				}
-			}
+			q.rule = pick(d.Options, func(o driver.Option) bool { return o.Deny })
 		}
 	}
+	r.byRule(q, now)
+}
+
+// maxByRule is how often a rule's answer is tried before people are asked.
+const maxByRule = 4
+
+// byRule answers as a rule says. Where there is none, or its answer has no
+// effect, the lead is told.
+func (r *runner) byRule(q *question, now time.Time) {
+	if q.rule != nil && q.tries < maxByRule {
+		q.tries++
+		q.again = now.Add(r.waits.Idle)
+		r.press(q, *q.rule, byRule, nil, now)
+		return
+	}
+	q.rule = nil
 	r.tellLead(q)
 }
+
+const byRule = "a rule"
 
 func (r *runner) tellLead(q *question) {
 	if r.Told == nil {
@@ -189,8 +203,16 @@ func (r *runner) press(q *question, o driver.Option, by string, to chan<- reply,
 	case q.answer != nil:
 		a.end(control.Outcome{}, errors.New("it is being answered already"))
 		return false
-	case now.Sub(r.lastHuman) < r.waits.Idle:
+	case now.Sub(r.lastHuman) < r.waits.Human && by == byRule, now.Sub(r.lastHuman) < r.waits.Idle:
 		a.end(control.Outcome{}, errors.New("a person is typing in it: nothing was pressed"))
+		return false
+	}
+	// Its keys are those of this moment: arrows count from what is selected now.
+	if fresh := pick(r.prog.reading.Dialog.Options, func(f driver.Option) bool { return f.ID == o.ID }); fresh != nil {
+		o = *fresh
+	}
+	if o.Keys == "" {
+		a.end(control.Outcome{}, errors.New("its keys are not known: nothing was pressed"))
 		return false
 	}
 	q.answer = a
@@ -204,17 +226,21 @@ func (r *runner) press(q *question, o driver.Option, by string, to chan<- reply,
 // answering gives up on an answer that had no effect.
 func (r *runner) answering(now time.Time) (next time.Time) {
 	q := r.question
-	if q == nil || q.answer == nil {
-		return next
-	}
-	if now.Before(q.answer.until) {
+	switch {
+	case q == nil:
+	case q.answer != nil && now.Before(q.answer.until):
 		return q.answer.until
-	}
-	a := q.answer
-	q.answer = nil
-	a.end(control.Outcome{}, fmt.Errorf("the dialog is still there after %q was pressed", a.label))
-	if a.by == "a rule" {
-		r.tellLead(q)
+	case q.answer != nil:
+		a := q.answer
+		q.answer = nil
+		a.end(control.Outcome{}, fmt.Errorf("the dialog is still there after %q was pressed", a.label))
+		if a.by == byRule {
+			r.byRule(q, now)
+		}
+	case q.rule != nil && now.Before(q.again):
+		return q.again
+	case q.rule != nil:
+		r.byRule(q, now)
 	}
 	return next
 }
