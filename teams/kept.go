@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"slices"
 
 	"github.com/agentteammail/atm/wire"
 )
@@ -49,6 +50,23 @@ func (t *Team) KeptPolicy(name wire.Name) (p Policy, ok bool, err error) {
 		return Policy{}, false, nil
 	}
 	return p, true, nil
+}
+
+// RunBy is the member whose runner is among these processes; "": none is.
+func (t *Team) RunBy(pids []int) wire.Name {
+	if len(pids) == 0 {
+		return ""
+	}
+	agents, err := t.Agents()
+	if err != nil {
+		return ""
+	}
+	for _, n := range agents {
+		if running, err := t.Running(n); err == nil && running && slices.Contains(pids, t.told(n).Runner) {
+			return n
+		}
+	}
+	return ""
 }
 
 // Cautious is a policy that allows nothing by itself: what is left of the one in

@@ -7,11 +7,21 @@ import (
 	"strconv"
 )
 
+// lineage is a process and those that started it, the nearest first.
+func lineage(pid int) (pids []int) {
+	for ; pid > 1 && len(pids) < deepest; pid = parentOf(pid) {
+		pids = append(pids, pid)
+	}
+	return pids
+}
+
+// deepest bounds the way up.
+const deepest = 64
+
 // marked is what the nearest of a process and those that started it has in its
 // environment that names a run. What drops its environment is still started by
 // somebody.
 func marked(pid int) (env map[string]string, ok bool) {
-	const deepest = 64
 	for range deepest {
 		if pid <= 1 {
 			break

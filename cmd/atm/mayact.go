@@ -46,6 +46,8 @@ func (e *env) actor() (who wire.Name, agent bool) {
 	if run("ATM_RUN") == "" {
 		if env, ok := marked(os.Getppid()); ok {
 			run = func(name string) string { return env[name] }
+		} else if runner := e.team.RunBy(lineage(os.Getppid())); runner != "" {
+			return runner, true
 		}
 	}
 	if run("ATM_RUN") != "" {

@@ -196,7 +196,7 @@ func (e *env) plan(ctx context.Context, name wire.Name) (*plan, error) {
 		return nil, err
 	}
 	p.policy = policy
-	o.May = func(pid int, by string) error { return policy.MayAnswer(name, wire.Name(by), ofAgent(pid)) }
+	o.May = func(pid int, by string) error { return policy.MayAnswer(name, wire.Name(by), e.ofAgent(pid)) }
 	o.Decide = func(tool, input string) ptyrun.Decision {
 		return ptyrun.Decision(policy.Decide(name, tool, input, false))
 	}
@@ -270,13 +270,13 @@ func (e *env) environment(p *plan, toml map[string]string) []string {
 	return out
 }
 
-// ofAgent reports whether a process stands in an agent's environment, where the
-// system shows that.
-func ofAgent(pid int) bool {
+// ofAgent reports whether a process belongs to an agent, where the system shows
+// that: by its environment, or by who started it.
+func (e *env) ofAgent(pid int) bool {
 	if pid <= 0 {
 		return false
 	}
-	if _, ok := marked(pid); ok {
+	if _, ok := marked(pid); ok || e.team.RunBy(lineage(pid)) != "" {
 		return true
 	}
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
