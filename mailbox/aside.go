@@ -15,23 +15,28 @@ import (
 // takes next carries on.
 
 // tidy sets aside what was taken too often, and clears away the lease files of
-// messages that are no longer unread. The reader's lock is held.
-func (r *room) tidy(now time.Time) error {
-	ids, err := r.leased(leasesDir)
-	if err != nil {
-		return err
+// messages that are no longer unread. It returns what holders does, since it has
+// looked at all of them. The reader's lock is held.
+func (r *room) tidy(now time.Time) (held map[wire.ID]bool, unknown map[wire.ID]error, err error) {
+	all, err := r.leased(leasesDir)
+	if err != nil || len(all) == 0 {
+		return nil, nil, err
 	}
-	for _, id := range ids {
+	held, unknown = map[wire.ID]bool{}, map[wire.ID]error{}
+	for _, id := range all {
 		t, err := r.takings(leasesDir, id)
 		if err != nil {
-			return err
+			held[id], unknown[id] = true, err // whose it is cannot be told: it stays as it is
+			continue
 		}
 		unread, err := r.fresh.Has(string(id) + ".json")
-		if err != nil {
-			return err
-		}
 		switch {
+		case err != nil:
+			return nil, nil, err
 		case unread && !t.spent(now):
+			if t.Holder(now) != nil {
+				held[id] = true
+			}
 			continue
 		case unread:
 			err = r.move(id, place{placeNew, "inbox/new"}, place{placeAside, asideDir})
@@ -43,10 +48,10 @@ func (r *room) tidy(now time.Time) error {
 			err = r.fileAway(id, t)
 		}
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
 	}
-	return nil
+	return held, unknown, nil
 }
 
 // fileAway puts the history of a message that is not unread beside it, if it was
@@ -84,7 +89,10 @@ func (b *Box) Tidy(ctx context.Context) (untold []*Item, err error) {
 		return nil, err
 	}
 	if due {
-		if err := b.underReader(ctx, func(r *room) error { return r.tidy(b.store.now()) }); err != nil {
+		if err := b.underReader(ctx, func(r *room) error {
+			_, _, err := r.tidy(b.store.now())
+			return err
+		}); err != nil {
 			return nil, err
 		}
 	}
@@ -93,9 +101,11 @@ func (b *Box) Tidy(ctx context.Context) (untold []*Item, err error) {
 		return nil, err
 	}
 	err = ids(aside, func(id wire.ID) {
-		it, err := r.open(place{placeAside, asideDir}, id)
-		if err == nil && (r.history(it).Takings == nil || !it.Takings.Told) {
-			untold = append(untold, it)
+		if t, err := r.takings(asideDir, id); err != nil || t != nil && t.Told {
+			return
+		}
+		if it, err := r.open(place{placeAside, asideDir}, id); err == nil {
+			untold = append(untold, r.history(it))
 		}
 	})
 	return untold, err

@@ -61,7 +61,7 @@ func censusOf(t tb, team, agentDir, archive string) census {
 	c := census{places: map[wire.ID][]string{}, texts: map[wire.ID]*wire.Message{}}
 	for _, top := range []string{
 		filepath.Join(agentDir, "inbox", "new"), filepath.Join(agentDir, "inbox", "cur"),
-		filepath.Join(agentDir, "inbox", "done"), filepath.Join(agentDir, "inbox", "withdrawn"),
+		filepath.Join(agentDir, "inbox", "aside"), filepath.Join(agentDir, "inbox", "done"), filepath.Join(agentDir, "inbox", "withdrawn"),
 		filepath.Join(archive, "done"),
 	} {
 		err := filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {

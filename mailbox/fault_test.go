@@ -10,6 +10,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/agentteammail/atm/internal/atomicfile"
 	"github.com/agentteammail/atm/wire"
@@ -136,6 +137,26 @@ func (r *faultRun) read() error {
 		return len(b.Items), nil
 	})
 	return errors.Join(err, batch.Unmarked, batch.Unlogged)
+}
+
+// hold takes a message of bob's under a lease, and is shown it.
+func (r *faultRun) hold(by wire.Name) error {
+	h, err := r.bob.Hold(ctx, HoldOptions{By: r.Box(by).Address(), For: time.Minute}, func(h *Hold) (bool, error) {
+		r.shown[h.ID]++
+		if r.showing != nil {
+			r.showing(h.ID)
+		}
+		return true, nil
+	})
+	if err == nil && h == nil {
+		return errors.New("there is nothing to take")
+	}
+	return err
+}
+
+// free lets every lease run out.
+func (r *faultRun) free() {
+	r.clock = func() time.Time { return time.Now().Add(time.Hour) }
 }
 
 // types does what a runner does with bob's mail.

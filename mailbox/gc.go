@@ -87,7 +87,8 @@ func (b *Box) GC(ctx context.Context, opt GCOptions) (Moved, error) {
 		return total, nil
 	}
 	r.sweep()
-	return total, r.tidy(b.store.now())
+	_, _, err = r.tidy(b.store.now())
+	return total, err
 }
 
 // archiveDay moves a day: by one rename, or message by message where the day
@@ -146,6 +147,22 @@ func (r *room) sweep() (removed int) {
 		if tmp.Remove(name) == nil {
 			removed++
 		}
+	}
+	// What was being written when who took a message was killed.
+	for _, dir := range []string{leasesDir, asideDir} {
+		d, err := r.dir(dir, false)
+		if err != nil || d == nil {
+			continue
+		}
+		d.Names(func(names []string) bool {
+			for _, n := range names {
+				info, err := d.Lstat(n)
+				if err == nil && n[0] == '.' && strings.Contains(n, leaseEnd+".") && info.Mode().IsRegular() && time.Since(info.ModTime()) > tmpAge && d.Remove(n) == nil {
+					removed++
+				}
+			}
+			return true
+		})
 	}
 	return removed
 }

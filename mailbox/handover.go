@@ -201,7 +201,9 @@ func (r *room) book(call HookCall) (*book, error) {
 	b := &book{call: call, held: map[wire.ID]bool{}}
 	var err error
 	b.claims, err = r.claims()
-	b.leased = r.held(r.box.store.now())
+	if err == nil {
+		b.leased, _, err = r.holders(r.box.store.now())
+	}
 	for id := range b.leased {
 		b.held[id] = true
 	}

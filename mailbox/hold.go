@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"time"
 
 	"github.com/agentteammail/atm/wire"
@@ -52,7 +51,7 @@ func (e *LeasedError) Error() string {
 // With a show, the message is shown before it is had: a taker whose output was
 // not taken, or who was killed showing, has not got it. While it is shown, for
 // at most ten seconds, others pass it over; no lock is held. nil, nil: there is
-// none. ErrNotHeld: showing took so long that another took it.
+// none. *LeasedError or ErrNotHeld: showing took so long that it went another way.
 func (b *Box) Hold(ctx context.Context, opt HoldOptions, show func(*Hold) (taken bool, err error)) (*Hold, error) {
 	if opt.For <= 0 || opt.For > MaxLease {
 		return nil, fmt.Errorf("a lease of %s: it may be up to %s", opt.For, MaxLease)
@@ -97,10 +96,11 @@ func (b *Box) Hold(ctx context.Context, opt HoldOptions, show func(*Hold) (taken
 // take is the choice of Hold, under the reader's lock.
 func (h *Hold) take(r *room, opt HoldOptions, showing, stop bool) error {
 	now := r.box.store.now()
-	if err := r.tidy(now); err != nil {
+	held, unknown, err := r.tidy(now)
+	if err != nil {
 		return err
 	}
-	choice := ReadOptions{IDs: opt.IDs, Match: opt.Match, Limit: 1, Skip: r.held(now)}
+	choice := ReadOptions{IDs: opt.IDs, Match: opt.Match, Limit: 1, Skip: held}
 	typed, handed, err := r.inHands(now)
 	if err != nil {
 		return err
@@ -108,6 +108,11 @@ func (h *Hold) take(r *room, opt HoldOptions, showing, stop bool) error {
 	choice.skip(typed)
 	choice.skip(handed)
 	batch, err := r.chooseUnread(choice, r.setAside, stop && opt.IDs == nil)
+	if err == nil && len(batch.Items) == 0 {
+		for _, why := range unknown { // one of these may be all that there is
+			return why
+		}
+	}
 	if err != nil || len(batch.Items) == 0 {
 		return err
 	}
@@ -214,16 +219,18 @@ func (b *Box) GiveBack(ctx context.Context, id wire.ID, by wire.Address, key wir
 		if err := r.setTakings(leasesDir, id, t); err != nil {
 			return err
 		}
-		return r.tidy(now)
+		_, _, err = r.tidy(now)
+		return err
 	})
 }
 
 // Finish is Settle for who holds the message under a lease: new to done, and
-// the lease ends. Who may is as for Renew. The event message_acked says by whom.
+// the lease ends. Who may is as for Renew, so the same again is ErrNotHeld. The
+// event message_acked says by whom.
 func (b *Box) Finish(ctx context.Context, id wire.ID, by wire.Address, key wire.ID, delivered bool) error {
-	return b.settled(ctx, id, delivered, func(r *room) (string, error) {
+	return b.settled(ctx, id, delivered, by.String(), func(r *room, _ place) error {
 		_, _, err := r.mine(id, by, key, b.store.now())
-		return by.String(), err
+		return err
 	})
 }
 
@@ -285,32 +292,30 @@ func (b *Box) Share(ctx context.Context, yes bool) error {
 	})
 }
 
-// NextFree is when the next lease of this mailbox runs out; false when none does.
-func (b *Box) NextFree() (at time.Time, any bool) {
+// dropLease forgets who took a message. Absent is fine.
+func (r *room) dropLease(dir string, id wire.ID) error { return r.setTakings(dir, id, nil) }
+
+// Leases tells who took the unread messages of this mailbox, those that anybody
+// took. No message is opened.
+func (b *Box) Leases() (map[wire.ID]*Takings, error) {
 	r, err := b.enter()
 	if err != nil {
-		return at, false
+		return nil, err
 	}
 	defer r.close()
 	ids, err := r.leased(leasesDir)
-	if err != nil {
-		return at, false
+	if err != nil || len(ids) == 0 {
+		return nil, err
 	}
-	now := b.store.now()
+	out := map[wire.ID]*Takings{}
 	for _, id := range ids {
 		t, err := r.takings(leasesDir, id)
-		if k := t.Holder(now); err == nil && k != nil && (!any || k.Until().Before(at)) {
-			at, any = k.Until(), true
+		if err != nil {
+			return nil, err
+		}
+		if unread, err := r.fresh.Has(string(id) + ".json"); err == nil && unread && t != nil {
+			out[id] = t
 		}
 	}
-	return at, any
-}
-
-// dropLease forgets who took a message. Absent is fine.
-func (r *room) dropLease(dir string, id wire.ID) error {
-	err := r.setTakings(dir, id, nil)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
+	return out, nil
 }

@@ -35,6 +35,7 @@ type Marks struct {
 	Withdrawn    bool
 	Newer        int  // further unread messages of the same sender
 	Again        bool // handed over before, and perhaps seen
+	Takings      *Takings
 }
 
 // MarksOf finds, within a batch, what replaces each message and how many newer
@@ -45,7 +46,7 @@ func MarksOf(b Batch) []Marks {
 	newest := map[wire.Address]int{} // of each sender, in the batch
 	for i, it := range b.Items {
 		newest[it.From] = i
-		out[i].Withdrawn = it.State == Withdrawn
+		out[i].Withdrawn, out[i].Takings = it.State == Withdrawn, it.Takings
 		for _, l := range later {
 			if l.ID > it.ID && l.From == it.From && l.Supersedes == it.ID {
 				out[i].SupersededBy = l.ID
@@ -123,6 +124,9 @@ func (l *Letters) Header(m *wire.Message, k Marks) string {
 	}
 	if k.Again {
 		say("may be a repeat")
+	}
+	if said := k.Takings.Said(l.Now, l.Who); said != "" {
+		say("%s", said)
 	}
 	if k.Withdrawn {
 		say("withdrawn by its sender")

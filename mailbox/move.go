@@ -66,23 +66,21 @@ func unlogged(err error) error {
 //
 // What somebody else holds under a lease stays theirs: *LeasedError.
 func (b *Box) Settle(ctx context.Context, id wire.ID, delivered bool) error {
-	return b.settled(ctx, id, delivered, func(r *room) (string, error) { return "", r.ownersTo(id) })
+	return b.settled(ctx, id, delivered, "", func(r *room, p place) error {
+		if p.name == placeNew {
+			return r.ownersTo(id)
+		}
+		return nil
+	})
 }
 
-// settled is Settle for what may asks, under the lock, about a message that is
-// unread; by goes into the event.
-func (b *Box) settled(ctx context.Context, id wire.ID, delivered bool, may func(*room) (by string, err error)) error {
-	was, by := "", ""
+// settled is Settle if may, which is asked under the lock, has nothing against it;
+// by goes into the event.
+func (b *Box) settled(ctx context.Context, id wire.ID, delivered bool, by string, may func(*room, place) error) error {
+	was := ""
 	err := b.moving(ctx, id, func(r *room, p place) error {
-		switch p.name {
-		case placeNew:
-			var err error
-			if by, err = may(r); err != nil {
-				return err
-			}
-		case placeAside, placeCur:
-		default:
-			return nil
+		if err := may(r, p); err != nil || p.name != placeNew && p.name != placeAside && p.name != placeCur {
+			return err
 		}
 		was = p.name
 		if err := r.move(id, p, place{placeDone, "inbox/done/" + id.Day()}); err != nil {
@@ -100,7 +98,7 @@ func (b *Box) settled(ctx context.Context, id wire.ID, delivered bool, may func(
 		return err
 	}
 	var events []wire.Event
-	if was == placeNew || was == placeAside {
+	if by == "" && (was == placeNew || was == placeAside) { // who held it is not its owner, who has read nothing
 		events = append(events, readEvent(id, wire.NewID()))
 	}
 	acked := wire.Event{Kind: wire.EventAcked, Source: "cli"}.With("id", string(id))

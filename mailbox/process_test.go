@@ -54,6 +54,8 @@ var roles = map[string]func(*process){
 	"hook":   (*process).hook,
 	"type":   (*process).types,
 	"turn":   (*process).turn,
+	"hold":   (*process).hold,
+	"post":   (*process).post,
 }
 
 // The mailboxes of a stress run: in bob's nothing goes back to unread, in

@@ -343,7 +343,7 @@ func (r *room) chooseAmong(b *Batch, list []wire.ID, opt ReadOptions, aside func
 			}
 			continue
 		}
-		if r.sub[leasesDir] != nil { // most mailboxes have none
+		if r.sub[leasesDir] != nil || opt.IDs != nil { // most mailboxes have none
 			r.history(it)
 		}
 		b.Items = append(b.Items, it)

@@ -178,6 +178,89 @@ var faultScenes = map[string]faultScene{
 			r.in(r.ids[0], placeWithdrawn)
 		},
 	},
+	"hold": {
+		setup: func(r *faultRun) { r.given(2, false) },
+		act:   func(r *faultRun) error { return r.hold("carol") },
+		after: func(r *faultRun) {
+			r.in(r.ids[0], placeNew)
+			if r.shown[r.ids[0]] == 0 {
+				r.must(r.hold("carol"))
+			}
+			r.free()
+			r.must(r.hold("alice"))
+			r.must(r.bob.Finish(ctx, r.ids[0], r.alice.Address(), "", true))
+			r.in(r.ids[0], placeDone)
+			r.in(r.ids[1], placeNew)
+		},
+	},
+	"finish": {
+		setup: func(r *faultRun) { r.given(1, true); r.must(r.hold("carol")) },
+		act:   func(r *faultRun) error { return r.bob.Finish(ctx, r.ids[0], r.carol.Address(), "", true) },
+		after: func(r *faultRun) {
+			r.in(r.ids[0], placeNew, placeDone)
+			if err := r.bob.Finish(ctx, r.ids[0], r.carol.Address(), "", true); !errors.Is(err, ErrNotHeld) {
+				r.must(err)
+			}
+			r.in(r.ids[0], placeDone)
+			if _, err := r.bob.Unread(ctx, r.ids[0]); err != nil {
+				r.t.Error(err)
+			}
+			r.must(r.hold("alice")) // no old lease holds it
+		},
+	},
+	"give back": {
+		setup: func(r *faultRun) { r.given(1, false); r.must(r.hold("carol")) },
+		act:   func(r *faultRun) error { return r.bob.GiveBack(ctx, r.ids[0], r.carol.Address(), "", "") },
+		after: func(r *faultRun) {
+			r.in(r.ids[0], placeNew)
+			r.free()
+			r.must(r.hold("alice"))
+		},
+	},
+	"set aside": {
+		setup: func(r *faultRun) {
+			r.given(1, false)
+			for range MaxTries - 1 {
+				r.must(r.hold("carol"))
+				r.must(r.bob.GiveBack(ctx, r.ids[0], r.carol.Address(), "", "no"))
+			}
+			r.must(r.hold("carol"))
+		},
+		act: func(r *faultRun) error { return r.bob.GiveBack(ctx, r.ids[0], r.carol.Address(), "", "no") },
+		after: func(r *faultRun) {
+			r.in(r.ids[0], placeNew, placeAside)
+			r.free()
+			untold, err := r.bob.Tidy(ctx)
+			r.must(err)
+			r.in(r.ids[0], placeAside)
+			if len(untold) != 1 || untold[0].Takings.Tries() != MaxTries {
+				r.t.Errorf("untold: %v", untold)
+			}
+		},
+	},
+	"put back what was set aside": {
+		setup: func(r *faultRun) {
+			r.given(1, false)
+			for range MaxTries {
+				r.must(r.hold("carol"))
+				r.must(r.bob.GiveBack(ctx, r.ids[0], r.carol.Address(), "", "no"))
+			}
+			r.in(r.ids[0], placeAside)
+		},
+		act: func(r *faultRun) error { _, err := r.bob.Unread(ctx, r.ids[0]); return err },
+		after: func(r *faultRun) {
+			r.in(r.ids[0], placeAside, placeNew)
+			_, err := r.bob.Unread(ctx, r.ids[0])
+			r.must(err)
+			r.in(r.ids[0], placeNew)
+			r.must(r.hold("carol"))
+			it, err := r.bob.Get(r.ids[0])
+			r.must(err)
+			if n := it.Takings.Tries(); n != 1 {
+				r.t.Errorf("%d tries", n)
+			}
+		},
+	},
 	"drop text":       dropScene("a note", []byte("hello\n"), 1, 0, 0),
 	"drop a message":  dropScene("m.json", []byte(`{"body":"the body"}`), 1, 0, 0),
 	"drop with an id": dropScene("m.json", []byte(`{"id":"`+gone+`","body":"the body"}`), 1, 0, 0),

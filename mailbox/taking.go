@@ -9,12 +9,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentteammail/atm/internal/atomicfile"
 	"github.com/agentteammail/atm/wire"
 )
 
-// Who took an unread message under a lease, and who did before. There is one
-// file a message, written and changed under the reader's lock, replaced whole,
-// never synced: what a power cut takes of it leaves a message that is unread.
+// Takings say who took an unread message under a lease, and who did before.
+// There is one file a message, written and changed under the reader's lock,
+// replaced whole, never synced: what a power cut takes of it leaves a message that
+// is unread.
 //
 //	inbox/leases/<id>.lease   of a message in new
 //	inbox/aside/<id>.lease    of one that was set aside: its history
@@ -173,6 +175,10 @@ func (k *Taking) is(by wire.Address, key wire.ID) bool {
 	return k.By == by && (key == "" || k.Key == key)
 }
 
+// Open reports whether the taking is one's to end: nobody ended it, and nobody
+// took over what ran out.
+func (k *Taking) Open() bool { return k != nil && k.Ended.IsZero() }
+
 // End says how the taking ended, as far as it has: "lease ran out" where nobody
 // ended it.
 func (k *Taking) End() string {
@@ -213,7 +219,7 @@ func (t *Takings) Said(now time.Time, who func(wire.Address) string) string {
 }
 
 // takings reads the lease file of a message; nil where there is none that can be
-// understood.
+// understood. An error says that it cannot be told who holds the message.
 func (r *room) takings(dir string, id wire.ID) (*Takings, error) {
 	d, err := r.dir(dir, false)
 	if d == nil || err != nil {
@@ -221,12 +227,10 @@ func (r *room) takings(dir string, id wire.ID) (*Takings, error) {
 	}
 	data, err := d.ReadFile(string(id)+leaseEnd, maxTakings)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, atomicfile.ErrNotRegular), errors.Is(err, atomicfile.ErrTooLarge):
 		return nil, nil
-	case exhausted(err):
+	case err != nil:
 		return nil, err
-	case err != nil: // a directory, a link, a disk's error: no lease, and nothing is lost
-		return nil, nil
 	}
 	return decodeTakings(data), nil
 }
@@ -238,14 +242,23 @@ func (r *room) setTakings(dir string, id wire.ID, t *Takings) error {
 	if d == nil || err != nil {
 		return err
 	}
-	if t.Last() == nil {
-		return d.Remove(string(id) + leaseEnd)
+	name := string(id) + leaseEnd
+	write := func() error { return d.Remove(name) }
+	if t.Last() != nil {
+		data, err := t.encode()
+		if err != nil {
+			return err
+		}
+		write = func() error { return d.Replace(name, data, false) }
 	}
-	data, err := t.encode()
-	if err != nil {
+	if err = write(); err == nil {
+		return nil
+	}
+	// A directory under the name would be in the way of every taker.
+	if info, e := d.Lstat(name); e != nil || !info.IsDir() {
 		return err
 	}
-	return d.Replace(string(id)+leaseEnd, data, false)
+	return errors.Join(r.toBad(d, name, "a directory in the place of a lease file"), write())
 }
 
 // leased lists the messages that have a lease file in a directory.
@@ -266,20 +279,38 @@ func (r *room) leased(dir string) (out []wire.ID, err error) {
 	return out, err
 }
 
-// held are the unread messages that somebody holds under a lease just now. What
-// cannot be said keeps nothing from anybody.
+// held are the unread messages that somebody holds under a lease just now, for
+// the owner's own looking: of what cannot be told nothing is hidden.
 func (r *room) held(now time.Time) map[wire.ID]bool {
+	held, unknown, _ := r.holders(now)
+	for id := range unknown {
+		delete(held, id)
+	}
+	return held
+}
+
+// holders are the unread messages that somebody holds just now, and those of
+// which that cannot be told, with the reason: for who hands messages out they
+// are held too, since nobody else may get them.
+func (r *room) holders(now time.Time) (held map[wire.ID]bool, unknown map[wire.ID]error, err error) {
 	ids, err := r.leased(leasesDir)
 	if err != nil || len(ids) == 0 {
-		return nil
+		return nil, nil, err
 	}
-	out := map[wire.ID]bool{}
+	held = map[wire.ID]bool{}
 	for _, id := range ids {
-		if t, err := r.takings(leasesDir, id); err == nil && t.Holder(now) != nil {
-			out[id] = true
+		t, err := r.takings(leasesDir, id)
+		if err != nil {
+			if unknown == nil {
+				unknown = map[wire.ID]error{}
+			}
+			unknown[id] = err
+		}
+		if err != nil || t.Holder(now) != nil {
+			held[id] = true
 		}
 	}
-	return out
+	return held, unknown, nil
 }
 
 // history adds to an item that is unread, or was set aside, who took it.

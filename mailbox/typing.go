@@ -62,7 +62,11 @@ func (c *Claim) take(r *room, ids []wire.ID) error {
 	now := time.Now().UTC().Round(0)
 	bury(all, runner.run)
 	held, again := map[wire.ID]bool{}, map[wire.ID]bool{}
-	for id := range r.held(c.box.store.now()) {
+	leased, _, err := r.holders(c.box.store.now())
+	if err != nil {
+		return err
+	}
+	for id := range leased {
 		held[id] = true
 	}
 	for i := range all {

@@ -43,9 +43,9 @@ type Member struct {
 	Unknown    uint64             `json:"unknown"` // events of kinds we do not know
 	WaitingOn  *reducer.Waiting   `json:"waiting_on,omitempty"`
 
-	Unread   int         `json:"unread"` // in nobody's hands
-	Held     int         `json:"held,omitempty"`  // taken under a lease and not finished
-	Aside    int         `json:"aside,omitempty"` // taken too often and never finished
+	Unread   int         `json:"unread"`              // in nobody's hands
+	Held     int         `json:"held,omitempty"`      // taken under a lease and not finished
+	Aside    int         `json:"aside,omitempty"`     // taken too often and never finished
 	Owed     int         `json:"owed"`                // acknowledgements it owes
 	OwesTo   []wire.Name `json:"owes_to,omitempty"`   // to these
 	WaitsFor []wire.Name `json:"waits_for,omitempty"` // who owe it one
@@ -141,20 +141,30 @@ func (t *Team) silent(name wire.Name) bool {
 // injects is how a member's runner says that it brings mail, "" where it does
 // not say.
 func (t *Team) injects(name wire.Name) string {
+	if how := t.told(name).Inject; slices.Contains(Injects, how) {
+		return how
+	}
+	return ""
+}
+
+// runnerSaid is what of run.json is of use to others.
+type runnerSaid struct {
+	Runner int // its process
+	Inject string
+}
+
+// told is what a member's runner has written down about itself; zero where
+// there is nothing.
+func (t *Team) told(name wire.Name) (said runnerSaid) {
 	d, err := t.Dir().Walk(string(name), "run")
 	if err != nil {
-		return ""
+		return said
 	}
 	defer d.Close()
-	data, err := d.ReadFile("run.json", 64<<10)
-	if err != nil {
-		return ""
+	if data, err := d.ReadFile("run.json", 64<<10); err == nil && json.Unmarshal(data, &said) != nil {
+		return runnerSaid{}
 	}
-	var run struct{ Inject string }
-	if json.Unmarshal(data, &run) != nil || !slices.Contains(Injects, run.Inject) {
-		return ""
-	}
-	return run.Inject
+	return said
 }
 
 // gated says when what a runner holds back is typed in.

@@ -212,6 +212,10 @@ func (r *Root) ack(ctx context.Context, me *mailbox.Box, by wire.Address, m *wir
 	if err != nil {
 		return a, err
 	}
+	// Before the sender hears of it.
+	if k := it.Takings.Holder(time.Now()); k != nil && k.By != by {
+		return a, &mailbox.LeasedError{ID: m.ID, By: k.By, Until: k.Until()}
+	}
 	sender, err := r.Mailbox(m.From)
 	if err == nil && m.RequiresAck && it.State == mailbox.Done {
 		if _, e := sender.Get(ack.ID); errors.Is(e, mailbox.ErrNotFound) {

@@ -12,9 +12,10 @@ import (
 var ackVerb = &cmdline.Verb{
 	Name: "ack", Args: "ID…", Summary: "I have it and will act",
 	Examples: []string{"atm ack 9f3a1c", `atm ack 9f3a1c --text "after lunch"`},
-	Notes:    []string{"Reaches the sender before the debt is cleared. Again: nothing more, exit 0."},
-	Flags:    []cmdline.Flag{{Name: "text", Aliases: []string{"message", "m", "body"}, Kind: cmdline.String, Arg: "TEXT", Usage: "a word with it"}},
-	MinArgs:  1, MaxArgs: -1,
+	Notes: []string{"Reaches the sender before the debt is cleared. Again: nothing more, exit 0.",
+		"Of what you took (atm take) it ends the lease; only its holder may."},
+	Flags:   []cmdline.Flag{{Name: "text", Aliases: []string{"message", "m", "body"}, Kind: cmdline.String, Arg: "TEXT", Usage: "a word with it"}},
+	MinArgs: 1, MaxArgs: -1,
 	Run: run(ack),
 }
 
@@ -30,11 +31,14 @@ func ack(ctx context.Context, e *env) error {
 			return err
 		}
 	}
-	items, err := e.findAll(ctx, e.Args, true)
+	items, taken, err := e.findMineOrTaken(ctx, e.Args)
 	if err != nil {
 		return err
 	}
-	for _, it := range items {
+	for i, it := range items {
+		if taken[i] != nil {
+			continue
+		}
 		if it.State == mailbox.Withdrawn {
 			return cmdline.Refused("message %s was withdrawn by its sender", it.ID.Short(6))
 		}
@@ -43,8 +47,16 @@ func ack(ctx context.Context, e *env) error {
 		}
 	}
 	var all []sent
-	for _, it := range items {
-		a, err := e.root.Ack(ctx, e.me, it.Message, e.String("text"), e.origin())
+	for i, it := range items {
+		box := e.me
+		ack := func() (teams.Acked, error) { return e.root.Ack(ctx, e.me, it.Message, e.String("text"), e.origin()) }
+		if taken[i] != nil {
+			box = taken[i]
+			ack = func() (teams.Acked, error) {
+				return e.root.AckTaken(ctx, box, e.me.Address(), "", it.Message, e.String("text"), e.origin())
+			}
+		}
+		a, err := ack()
 		if err != nil {
 			return err
 		}
@@ -57,7 +69,7 @@ func ack(ctx context.Context, e *env) error {
 		if a.NoMailbox {
 			e.Warn("%s has no mailbox here: the ack of %s is only noted", it.From, it.ID.Short(6))
 		}
-		all = append(all, e.ackResult(it, a))
+		all = append(all, e.ackResult(box, it, a))
 		if e.JSON() {
 			continue
 		}
@@ -79,8 +91,8 @@ func ack(ctx context.Context, e *env) error {
 }
 
 // ackResult is what became of one ack, as JSON says it.
-func (e *env) ackResult(it *mailbox.Item, a teams.Acked) sent {
-	s := sent{ID: teams.AckID(it.ID, e.me.Address()), Delivered: []delivered{}}
+func (e *env) ackResult(box *mailbox.Box, it *mailbox.Item, a teams.Acked) sent {
+	s := sent{ID: teams.AckID(it.ID, box.Address()), Delivered: []delivered{}}
 	if a.Post != nil {
 		s.Delivered = append(s.Delivered, e.reached(a.Post.To[0], time.Now(), false))
 	}

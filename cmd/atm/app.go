@@ -28,9 +28,9 @@ const mainHelp = `atm carries mail between coding agents and the people they wor
   atm trace 9f3a1c                       how far your message got
   atm wait --reply 9f3a1c                or --idle bob, --turn-done bob, --exit bob
 
-Mail     ls show thread search unread withdraw watch log
+Mail     ls show thread search unread take withdraw watch log
 Agents   run up down attach screen type interrupt stop restart play ask history
-         pending approve reject   status event events hook
+         pending approve reject session   status event events hook
 Set-up   init install doctor where demo   team add|retire|restore   gc backup restore
 Rest     primer completion; atm help VERB, atm help all
 
@@ -53,10 +53,10 @@ var program = cmdline.App{
 		{Name: "lock-timeout", Kind: cmdline.Duration, Arg: "D", Default: "5s", Usage: "how long to wait for a lock"},
 	},
 	Verbs: []*cmdline.Verb{
-		sendVerb, replyVerb, readVerb, ackVerb, lsVerb, showVerb, unreadVerb,
+		sendVerb, replyVerb, readVerb, ackVerb, lsVerb, showVerb, unreadVerb, takeVerb,
 		traceVerb, withdrawVerb, threadVerb, searchVerb, waitVerb, watchVerb, logVerb, eventVerb, eventsVerb,
 		runVerb, attachVerb, screenVerb, typeVerb, interruptVerb, stopVerb, restartVerb, playVerb,
-		upVerb, downVerb, askVerb, historyVerb, pendingVerb, approveVerb, rejectVerb,
+		upVerb, downVerb, askVerb, historyVerb, pendingVerb, approveVerb, rejectVerb, sessionVerb,
 		teamVerb, statusVerb, whereVerb, initVerb, installVerb, uninstallVerb, gcVerb, backupVerb, restoreVerb, doctorVerb,
 		demoVerb, primerVerb, hookVerb, completionVerb,
 	},

@@ -31,6 +31,7 @@ func (e *env) explain(err error) error {
 	var content *mailbox.ContentError
 	var mistakes *teams.TomlError
 	var many *teams.ManyQuestionsError
+	var leased *mailbox.LeasedError
 	switch {
 	case errors.As(err, &path) && path.Path == e.Stdout.Name():
 		return cmdline.Failed("the output could not be written: %v", path.Err)
@@ -79,6 +80,12 @@ func (e *env) explain(err error) error {
 		return cmdline.Refused("%s", err).WithHint("end its program first; atm status%s says which process it is", e.first())
 	case errors.Is(err, mailbox.ErrBeingTyped):
 		return cmdline.Refused("%s", err).WithHint("again in a moment: atm withdraw sends a notice to who has read it")
+	case errors.As(err, &leased):
+		return cmdline.Locked("%s", err).WithHint("take another: atm take")
+	case errors.Is(err, mailbox.ErrNotHeld):
+		return cmdline.Refused("%s: you never took it, or its lease ran out", err).WithHint("atm trace ID says whose it is")
+	case errors.Is(err, teams.ErrNotShared):
+		return cmdline.Refused("%s", err).WithHint("its owner says otherwise: atm take --share --as %s", strings.TrimSpace(e.first()))
 	case errors.Is(err, mailbox.ErrSettled):
 		return cmdline.Refused("%s", err).WithHint("atm show ID shows it again")
 	case errors.Is(err, mailbox.ErrExists):

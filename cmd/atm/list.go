@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"time"
 
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/mailbox"
@@ -40,6 +41,13 @@ func (j jsonItem) MarshalJSON() ([]byte, error) {
 	if j.State != "" {
 		more = append(more, wire.Field{Key: "state", Raw: wire.AppendString(nil, string(j.State))})
 	}
+	if t := j.Takings; t != nil {
+		raw, err := json.Marshal(taken(t))
+		if err != nil {
+			return nil, err
+		}
+		more = append(more, wire.Field{Key: "taken", Raw: raw})
+	}
 	if len(j.Recipients) > 0 {
 		raw, err := json.Marshal(j.Recipients)
 		if err != nil {
@@ -48,6 +56,23 @@ func (j jsonItem) MarshalJSON() ([]byte, error) {
 		more = append(more, wire.Field{Key: "recipients", Raw: raw})
 	}
 	return j.Message.Append(nil, more...), nil
+}
+
+// takenState is who took a message under a lease, as JSON says it.
+type takenState struct {
+	By    string           `json:"by,omitempty"` // who holds it now
+	Until *time.Time       `json:"until,omitempty"`
+	Tries int              `json:"tries"`
+	Takes []mailbox.Taking `json:"takes"`
+}
+
+func taken(t *mailbox.Takings) takenState {
+	s := takenState{Tries: t.Tries(), Takes: t.Takes}
+	if k := t.Holder(time.Now()); k != nil {
+		until := k.Until().UTC()
+		s.By, s.Until = k.By.String(), &until
+	}
+	return s
 }
 
 func jsonItems(items []*mailbox.Item) []jsonItem {

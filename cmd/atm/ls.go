@@ -20,6 +20,7 @@ var lsVerb = &cmdline.Verb{
 		{Name: "owed", Usage: "read, an ack still owed"},
 		{Name: "done", Usage: "finished ones"},
 		{Name: "all", Usage: "unread, owed and done"},
+		{Name: "aside", Usage: "taken too often, never finished"},
 		{Name: "bad", Usage: "files that were no mail"},
 		{Name: "sent", Usage: "what you sent, and its fate"},
 		{Name: "from", Kind: cmdline.String, Arg: "NAME", Usage: "of this sender"},
@@ -34,6 +35,9 @@ var lsVerb = &cmdline.Verb{
 
 func ls(ctx context.Context, e *env) error {
 	if err := e.NotBoth("all", "bad", "sent"); err != nil {
+		return err
+	}
+	if err := e.NotBoth("aside", "bad", "sent"); err != nil {
 		return err
 	}
 	if err := e.NotBoth("done", "bad", "sent"); err != nil {
@@ -61,9 +65,13 @@ func ls(ctx context.Context, e *env) error {
 			return err
 		}
 	}
+	if err := e.root.Tidy(ctx, box, e.origin()); err != nil {
+		e.Warn("%v", err)
+	}
 	owed, done := e.Bool("owed"), e.Bool("done")
 	rg := mailbox.Range{Owed: owed || e.Bool("all"), Done: done || e.Bool("all"), Archive: done || e.Bool("all"), Since: since, Times: !since.IsZero()}
-	rg.Unread = !owed && !done || e.Bool("all")
+	rg.Aside = e.Bool("aside") || e.Bool("all")
+	rg.Unread = !owed && !done && !rg.Aside || e.Bool("all")
 	rg.Newest = rg.Done
 	if e.Bool("sent") {
 		rg = mailbox.Range{Sent: true, Since: since, Times: !since.IsZero(), Newest: true}
@@ -75,6 +83,13 @@ func ls(ctx context.Context, e *env) error {
 	if count || e.Bool("exists") {
 		rg.Limit = 1
 	}
+	if rg.Unread && (count || e.Bool("exists")) {
+		if held, err := box.Count(ctx); err != nil {
+			return err
+		} else if held.Held > 0 {
+			filtered = true // what others hold is not there to be read
+		}
+	}
 	if filtered {
 		rg.Limit = 0 // what fits is only known when it is open
 	}
@@ -82,6 +97,9 @@ func ls(ctx context.Context, e *env) error {
 	extra := 0
 	more, bad, err := box.Walk(ctx, rg, func(it *mailbox.Item) bool {
 		if !since.IsZero() && it.Written.Before(since) || from != (wire.Address{}) && it.From != from {
+			return true
+		}
+		if (count || e.Bool("exists")) && it.Takings.Holder(time.Now()) != nil {
 			return true
 		}
 		j := jsonItem{Item: it}
@@ -177,7 +195,7 @@ func (e *env) again() string {
 	if len(e.Args) > 0 {
 		s += " " + e.Args[0]
 	}
-	for _, f := range []string{"owed", "done", "all", "sent"} {
+	for _, f := range []string{"owed", "done", "aside", "all", "sent"} {
 		if e.Bool(f) {
 			s += " --" + f
 		}
@@ -194,6 +212,8 @@ func (e *env) sayEmpty(b *strings.Builder, c mailbox.Counts) {
 	switch {
 	case e.Bool("sent"):
 		b.WriteString("nothing sent")
+	case e.Bool("aside"):
+		b.WriteString("0 set aside")
 	case e.Bool("owed"):
 		b.WriteString("0 owed")
 	case e.Bool("done"):
@@ -206,6 +226,9 @@ func (e *env) sayEmpty(b *strings.Builder, c mailbox.Counts) {
 		}
 		if c.Owed > 0 {
 			fmt.Fprintf(b, ", %d owed: atm ls%s --owed%s", c.Owed, who, e.typed())
+		}
+		if c.Aside > 0 {
+			fmt.Fprintf(b, ", %d set aside: atm ls%s --aside%s", c.Aside, who, e.typed())
 		}
 		if c.Bad > 0 {
 			fmt.Fprintf(b, ", %d bad: atm ls%s --bad%s", c.Bad, who, e.typed())
@@ -237,6 +260,9 @@ func (e *env) line(l *mailbox.Letters, it jsonItem, now time.Time) string {
 		} else if it.RequiresAck {
 			b.WriteString(", wants ack")
 		}
+		if said := it.Takings.Said(now, l.Who); said != "" {
+			b.WriteString(", " + said)
+		}
 		if it.Urgent() {
 			b.WriteString(", urgent")
 		}
@@ -262,6 +288,9 @@ func (e *env) fates(m *wire.Message) (out []recipientState, open bool) {
 		if b, err := e.root.Mailbox(a); err == nil {
 			if it, err := b.Get(m.ID); err == nil {
 				r.State = string(it.State)
+				if it.Takings.Holder(time.Now()) != nil {
+					r.State = "taken"
+				}
 				if m.RequiresAck && it.State == mailbox.Done {
 					r.State = "acked"
 				} else if it.State == mailbox.Owed || it.State == mailbox.Done {

@@ -115,6 +115,9 @@ func (e *env) choice(ctx context.Context) (opt mailbox.ReadOptions, again []*mai
 		}
 		opt.IDs = []wire.ID{}
 		for _, it := range items {
+			if k := it.Takings.Holder(time.Now()); k != nil && !e.Bool("peek") {
+				return opt, nil, &mailbox.LeasedError{ID: it.ID, By: k.By, Until: k.Until()}
+			}
 			if it.State == mailbox.Unread {
 				opt.IDs = append(opt.IDs, it.ID)
 			} else {
@@ -122,27 +125,34 @@ func (e *env) choice(ctx context.Context) (opt mailbox.ReadOptions, again []*mai
 			}
 		}
 	}
+	opt.Match, err = e.matching(ctx)
+	return opt, again, err
+}
+
+// matching is what --from, --thread and --urgent choose; nil: everything.
+func (e *env) matching(ctx context.Context) (func(*wire.Message) bool, error) {
+	if !e.filtered() {
+		return nil, nil
+	}
 	var from wire.Address
 	var thread wire.ID
+	var err error
 	if e.Given("from") {
 		if from, err = e.sender(e.String("from")); err != nil {
-			return opt, nil, err
+			return nil, err
 		}
 	}
 	if e.Given("thread") {
 		it, _, err := e.find(ctx, e.String("thread"), false)
 		if err != nil {
-			return opt, nil, err
+			return nil, err
 		}
 		thread = it.ThreadID()
 	}
-	if e.Given("from") || e.Given("thread") || e.Bool("urgent") {
-		urgent := e.Bool("urgent")
-		opt.Match = func(m *wire.Message) bool {
-			return (from == wire.Address{} || m.From == from) && (thread == "" || m.ThreadID() == thread) && (!urgent || m.Urgent())
-		}
-	}
-	return opt, again, nil
+	urgent := e.Bool("urgent")
+	return func(m *wire.Message) bool {
+		return (from == wire.Address{} || m.From == from) && (thread == "" || m.ThreadID() == thread) && (!urgent || m.Urgent())
+	}, nil
 }
 
 // sender is an address that mail may come from; it need not live any more, but

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/mailbox"
@@ -50,7 +51,7 @@ func show(ctx context.Context, e *env) error {
 		}{jsonItem{Item: it}})
 	}
 	l := e.letters()
-	if _, err := e.Stdout.Write(l.Render(it.Message, mailbox.Marks{Withdrawn: it.State == mailbox.Withdrawn})); err != nil {
+	if _, err := e.Stdout.Write(l.Render(it.Message, mailbox.Marks{Withdrawn: it.State == mailbox.Withdrawn, Takings: it.Takings})); err != nil {
 		return err
 	}
 	for _, a := range it.Attachments {
@@ -58,7 +59,7 @@ func show(ctx context.Context, e *env) error {
 			return err
 		}
 	}
-	if it.State == mailbox.Unread && e.me != nil && box.Address() == e.me.Address() {
+	if it.State == mailbox.Unread && it.Takings.Holder(time.Now()) == nil && e.me != nil && box.Address() == e.me.Address() {
 		return e.print("still unread: atm read %s", it.ID.Short(6))
 	}
 	return nil

@@ -197,9 +197,9 @@ func teamRetire(ctx context.Context, e *env) error {
 		return err
 	}
 	if e.JSON() {
-		return e.PrintJSON(map[string]any{"agent": b.Agent(), "unread": c.Unread, "path": b.Store().Dir().Path() + "/" + where})
+		return e.PrintJSON(map[string]any{"agent": b.Agent(), "unread": c.Unread + c.Held, "path": b.Store().Dir().Path() + "/" + where})
 	}
-	return e.print("retired %s with %d unread; atm team restore %s brings both back", b.Agent(), c.Unread, b.Agent())
+	return e.print("retired %s with %d unread; atm team restore %s brings both back", b.Agent(), c.Unread+c.Held, b.Agent())
 }
 
 func teamRestore(ctx context.Context, e *env) error {

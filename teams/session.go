@@ -1,0 +1,204 @@
+package teams
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/session"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Sessions are the team's interactive sessions.
+func (t *Team) Sessions() *session.Store { return &session.Store{Mail: t.Store} }
+
+// ErrNoSessions is wrapped where team.toml says that there are to be no
+// sessions.
+var ErrNoSessions = errors.New("team.toml says [session] enabled = false")
+
+// ErrNoHumanInput is wrapped where team.toml says that nobody talks to agents
+// in sessions.
+var ErrNoHumanInput = errors.New("team.toml says [session] allow_human_input = false")
+
+// MayBegin is nil unless team.toml says in so many words that there are to be
+// no sessions: where it does not speak of them people may begin one.
+func (t *Team) MayBegin() error {
+	data, err := t.Dir().ReadFile(rosterFile, maxRoster)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var said struct {
+		Session struct {
+			Enabled *bool `toml:"enabled"`
+		} `toml:"session"`
+	}
+	if err := toml.Unmarshal(data, &said); err != nil {
+		return fmt.Errorf("%s/%s: %w", t.Dir().Path(), rosterFile, err)
+	}
+	if on := said.Session.Enabled; on != nil && !*on {
+		return fmt.Errorf("no session is begun: %w", ErrNoSessions)
+	}
+	return nil
+}
+
+// MayInput is nil unless team.toml says that nobody talks to agents in sessions,
+// or cannot be understood.
+func (t *Team) MayInput() error {
+	p, err := t.Plan()
+	if err != nil {
+		return err
+	}
+	if !p.Session.AllowHumanInput {
+		return fmt.Errorf("nothing is said to agents in sessions: %w", ErrNoHumanInput)
+	}
+	return nil
+}
+
+// Ends says why a session ends by itself, "" when it does not: its goal is
+// complete, or nobody has said anything for so long and the agent is in no
+// turn.
+func (p *SessionPlan) Ends(s *session.Session, busy bool, now time.Time) string {
+	switch {
+	case s.State != wire.SessionActive:
+		return ""
+	case p.ExitOnGoal && !s.GoalDone().IsZero():
+		return "(goal_complete)"
+	case p.ExitWhenIdle > 0 && !busy && now.Sub(s.HeardAt()) >= p.ExitWhenIdle:
+		return fmt.Sprintf("(idle_timeout: %gs)", p.ExitWhenIdle.Seconds())
+	}
+	return ""
+}
+
+// Tend brings a session up to what its agent's events say, ends it where the
+// plan says so, and writes what is new. It is the part of auto_exit_on that
+// needs no daemon: whoever looks at a session tends it.
+func (t *Team) Tend(ctx context.Context, id wire.UUID, plan *SessionPlan) (*session.Session, error) {
+	st := t.Sessions()
+	s, err := st.Get(id)
+	if err != nil || !s.State.Alive() {
+		return s, err
+	}
+	busy := plan.ExitWhenIdle > 0 && t.inTurn(wire.Name(s.AgentID))
+	return st.Change(ctx, id, func(s *session.Session) error {
+		now := time.Now()
+		if why := plan.Ends(s, busy, now); why != "" {
+			return s.Move(wire.SessionCompleted, why, now)
+		}
+		return nil
+	})
+}
+
+// inTurn reports whether an agent works, or waits for an answer to a question
+// of its own.
+func (t *Team) inTurn(agent wire.Name) bool {
+	m, err := t.Glance(agent)
+	return err == nil && (m.State == reducer.WordBusy || m.State == reducer.WordBlocked)
+}
+
+// Saying is something that a member says to a session.
+type Saying struct {
+	From   *mailbox.Box
+	Input  wire.HumanInput
+	Origin *wire.Origin
+	Person bool // see Outgoing
+}
+
+// Said is what came of it.
+type Said struct {
+	Message  *wire.Message
+	Session  *session.Session // as it is now; nil: of no session
+	Unlogged error            // it was delivered, and the session's log could not be written
+}
+
+// Say delivers what a member says to a session's agent, durably, and notes it in
+// the log. An abort ends the session as well, in the same step; nothing else may
+// be said to a session that is over: a *wire.SessionError.
+func (t *Team) Say(ctx context.Context, id wire.UUID, say Saying) (out Said, err error) {
+	return t.say(ctx, id, say, nil)
+}
+
+// say is Say after check, which is asked under the team's lock.
+func (t *Team) say(ctx context.Context, id wire.UUID, say Saying, check func() error) (out Said, err error) {
+	abort := say.Input.Kind == "abort"
+	if !abort {
+		if err := t.MayInput(); err != nil {
+			return out, err
+		}
+	}
+	s, err := t.Sessions().Change(ctx, id, func(s *session.Session) error {
+		trial := s.InteractiveSession
+		switch {
+		case abort:
+			if err := trial.Transition(wire.SessionAborted, time.Now()); err != nil {
+				return err
+			}
+		case !s.State.Alive():
+			return &wire.SessionError{Reason: fmt.Sprintf("session %s is %s: nothing is said to it any more", short(id), s.State)}
+		}
+		if check != nil {
+			if err := check(); err != nil {
+				return err
+			}
+		}
+		m, err := t.tellAgent(ctx, id, wire.Name(s.AgentID), say)
+		// An agent that is gone cannot be told that its session is over.
+		if err != nil && !(abort && errors.Is(err, mailbox.ErrNoAgent)) {
+			return err
+		}
+		if out.Message = m; m != nil {
+			in, _ := session.InputOf(m)
+			s.Hear(in)
+		}
+		if abort {
+			return s.Move(wire.SessionAborted, "by "+string(say.From.Agent()), time.Now())
+		}
+		return nil
+	})
+	switch {
+	case err == nil:
+		out.Session = s
+	case out.Message != nil:
+		out.Unlogged, err = err, nil
+	}
+	return out, err
+}
+
+// tellAgent delivers human input to an agent.
+func (t *Team) tellAgent(ctx context.Context, id wire.UUID, agent wire.Name, say Saying) (*wire.Message, error) {
+	m, err := session.Message(id, say.Input)
+	if err != nil {
+		return nil, err
+	}
+	m.Origin = say.Origin
+	o := &Outgoing{From: say.From, To: []wire.Address{{Agent: agent, Team: t.Name}}, Message: m, Person: say.Person}
+	if err := t.root.Prepare(o); err != nil {
+		return nil, err
+	}
+	if len(o.Failed) > 0 {
+		return nil, o.Failed[0].Err
+	}
+	mailbox.Deliver(ctx, o.Post)
+	return m, o.Post.Outcomes[0].Err
+}
+
+// ResumeWords are the words of resume_cmd for a session: {session_id} is filled
+// in where it stands, nothing else is looked at. nil when there is none.
+func (p *SessionPlan) ResumeWords(id wire.UUID) []string {
+	var out []string
+	for _, w := range p.ResumeCmd {
+		out = append(out, strings.ReplaceAll(w, "{session_id}", string(id)))
+	}
+	return out
+}
+
+func short(id wire.UUID) string { return wire.ID(id).Short(6) }

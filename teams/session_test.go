@@ -1,0 +1,172 @@
+package teams
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/session"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Many answer one draft at once, each in their own way: the first counts, the
+// others are told so, and the agent gets one answer.
+func TestOneAnswerToADraft(t *testing.T) {
+	ctx := context.Background()
+	for _, in := range []string{"a session", "no session"} {
+		t.Run(in, func(t *testing.T) {
+			team := newTeam(t, newRoot(t), "bob", "alice", "me")
+			if in == "a session" {
+				if _, err := team.Sessions().New(ctx, session.Options{Agent: "bob"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			const id = "6f1c2a34-0b7e-4c1d-9a55-0123456789ab"
+			happen(t, team, "bob", "draft_ready draft_id="+id+" summary=Auth", "draft_ready draft_id="+id+" summary=Auth")
+			raw := wire.Encode(wire.SessionEvent{Kind: "draft_ready", DraftID: id, Summary: "Auth", ArtifactCount: 1})
+			if err := team.Box("bob").Append(ctx, mailbox.AppendOptions{}, wire.Event{Kind: "draft_ready", Source: "cli", Wire: raw}); err != nil {
+				t.Fatal(err)
+			}
+			d, err := team.FindDraft(ctx, "bob", id)
+			if err != nil || d.Answer != nil || (d.Session != "") != (in == "a session") {
+				t.Fatalf("%+v, %v", d, err)
+			}
+			var wg sync.WaitGroup
+			var mu sync.Mutex
+			first, late := 0, 0
+			for i := range 8 {
+				wg.Go(func() {
+					input := wire.HumanInput{Kind: "approve"}
+					if i%2 == 0 {
+						input = wire.HumanInput{Kind: "reject", Reason: "no"}
+					}
+					_, err := team.AnswerDraft(ctx, d, Saying{From: team.Box([]wire.Name{"alice", "me"}[i%2]), Input: input})
+					var answered *DraftAnsweredError
+					mu.Lock()
+					defer mu.Unlock()
+					switch {
+					case err == nil:
+						first++
+					case errors.As(err, &answered):
+						late++
+					default:
+						t.Error(err)
+					}
+				})
+			}
+			wg.Wait()
+			if _, n, err := team.Box("bob").UnreadIDs(0); first != 1 || late != 7 || n != 1 || err != nil {
+				t.Errorf("%d answered, %d were late, %d messages, %v", first, late, n, err)
+			}
+			if list, err := team.Waiting(ctx); err != nil || len(list) != 0 {
+				t.Errorf("%v waits, %v", list, err)
+			}
+			if d, err := team.FindDraft(ctx, "", id); err != nil || d.Answer == nil {
+				t.Errorf("%+v, %v", d, err)
+			}
+		})
+	}
+}
+
+// Two aborts at once: one ends the session, and the agent is told once.
+func TestOneAbort(t *testing.T) {
+	ctx := context.Background()
+	team := newTeam(t, newRoot(t), "bob", "me")
+	s, err := team.Sessions().New(ctx, session.Options{Agent: "bob"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	say := Saying{From: team.Box("me"), Input: wire.HumanInput{Kind: "abort"}}
+	errs := make([]error, 2)
+	var wg sync.WaitGroup
+	for i := range errs {
+		wg.Go(func() { _, errs[i] = team.Say(ctx, s.SessionID, say) })
+	}
+	wg.Wait()
+	if (errs[0] == nil) == (errs[1] == nil) {
+		t.Errorf("%v", errs)
+	}
+	if _, n, _ := team.Box("bob").UnreadIDs(0); n != 1 {
+		t.Errorf("%d messages", n)
+	}
+	// Of an agent that is gone a session can still be ended.
+	s, err = team.Sessions().New(ctx, session.Options{Agent: "bob"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := team.Retire(ctx, "bob"); err != nil {
+		t.Fatal(err)
+	}
+	out, err := team.Say(ctx, s.SessionID, say)
+	if err != nil || out.Message != nil || out.Session.State != wire.SessionAborted {
+		t.Errorf("%+v, %v", out, err)
+	}
+}
+
+func TestSessionEnds(t *testing.T) {
+	now := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
+	s := &session.Session{}
+	s.State, s.CreatedAt = wire.SessionActive, now
+	idle := &SessionPlan{ExitWhenIdle: 300 * time.Second}
+	for _, test := range []struct {
+		after time.Duration
+		busy  bool
+		want  string
+	}{
+		{299 * time.Second, false, ""}, {300 * time.Second, false, "(idle_timeout: 300s)"}, {300 * time.Second, true, ""},
+	} {
+		if got := idle.Ends(s, test.busy, now.Add(test.after)); got != test.want {
+			t.Errorf("%+v: %q", test, got)
+		}
+	}
+	s.Say(session.SenderHuman, "x", now.Add(200*time.Second))
+	if got := idle.Ends(s, false, now.Add(400*time.Second)); got != "" {
+		t.Errorf("somebody spoke: %q", got)
+	}
+	s.State = wire.SessionPaused
+	if got := idle.Ends(s, false, now.Add(time.Hour)); got != "" {
+		t.Errorf("paused: %q", got)
+	}
+}
+
+// resume_cmd is words first; what is filled in makes no more of them.
+func TestResumeWords(t *testing.T) {
+	p, mistakes := CheckToml([]byte(`
+[session]
+resume_cmd = "claude --resume {session_id} 'a {session_id} b' --x={session_id}"
+`), nil)
+	if len(mistakes) > 0 {
+		t.Fatal(mistakes)
+	}
+	const id = "0190163d-8694-739b-aea5-966c26f8ad91"
+	want := []string{"claude", "--resume", id, "a " + id + " b", "--x=" + id}
+	if got := p.Session.ResumeWords(id); !slices.Equal(got, want) {
+		t.Error(cmp.Diff(want, got))
+	}
+	if got := new(SessionPlan).ResumeWords(id); got != nil {
+		t.Errorf("%q", got)
+	}
+}
+
+// Sessions are begun unless team.toml says no in so many words.
+func TestMayBegin(t *testing.T) {
+	team := newTeam(t, newRoot(t), "bob")
+	for content, want := range map[string]error{
+		"": nil, "[session]\noutput_capture = \"pty\"\n": nil, "[session]\nenabled = true\n": nil, "[session]\nenabled = false\n": ErrNoSessions,
+	} {
+		if err := os.WriteFile(filepath.Join(team.Dir().Path(), "team.toml"), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := team.MayBegin(); !errors.Is(err, want) || (err == nil) != (want == nil) {
+			t.Errorf("%q: %v", content, err)
+		}
+	}
+}
