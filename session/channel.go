@@ -152,7 +152,7 @@ func (c *Mail) Receive(ctx context.Context, timeout time.Duration) (*Input, erro
 // before it counts as received, under the reader's lock for at most two
 // seconds, and only if it returns nil is it. So an input is used at least once,
 // and again only after a process was killed in between. It reports whether an
-// input was received.
+// input was received. use must not change a session, whose lock goes before.
 func (c *Mail) Take(ctx context.Context, timeout time.Duration, use func(Input) error) (bool, error) {
 	if c.closed() {
 		return false, wire.ErrChannelClosed
@@ -213,17 +213,21 @@ func (c *Mail) one(ctx context.Context, use func(Input) error) (bool, error) {
 		in, ok := InputOf(m)
 		return ok && in.For(c.id) && (s.State == wire.SessionActive || in.Kind == "abort")
 	}
-	batch, err := c.box.Read(ctx, mailbox.ReadOptions{Match: match, Limit: 1}, func(b mailbox.Batch) (int, error) {
-		if len(b.Items) == 0 {
-			return 0, nil
-		}
-		in, _ := InputOf(b.Items[0].Message)
-		if err := use(in); err != nil {
-			return 0, err
-		}
-		got = true
-		return 1, nil
-	})
+	// Mostly there is none, and a look takes no lock.
+	batch, err := c.box.Peek(ctx, mailbox.ReadOptions{Match: match, Limit: 1})
+	if err == nil && len(batch.Items) > 0 {
+		batch, err = c.box.Read(ctx, mailbox.ReadOptions{Match: match, Limit: 1}, func(b mailbox.Batch) (int, error) {
+			if len(b.Items) == 0 {
+				return 0, nil // somebody else was quicker
+			}
+			in, _ := InputOf(b.Items[0].Message)
+			if err := use(in); err != nil {
+				return 0, err
+			}
+			got = true
+			return 1, nil
+		})
+	}
 	switch {
 	case errors.Is(err, mailbox.ErrNoAgent):
 		return false, wire.ErrChannelClosed

@@ -36,6 +36,13 @@ func Decode(data []byte) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
+	// An empty list is none: so it is written.
+	if len(body.Messages) == 0 {
+		body.Messages = nil
+	}
+	if len(body.DraftIDs) == 0 {
+		body.DraftIDs = nil
+	}
 	s := &Session{InteractiveSession: body}
 	fields, err := wire.Object(data)
 	if err != nil {

@@ -1,10 +1,13 @@
 package session
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/mailbox"
@@ -16,19 +19,30 @@ import (
 // its agent.
 const FieldSession = "interactive_session"
 
-// CatchUp takes into the session what its agent's events say since, and reports
-// whether that was anything. An agent that is gone says nothing more.
+// CatchUp takes into the session what its agent's events and inbox say since. An
+// agent that is gone says nothing more.
 //
 // Into the log go: what the agent emits on the session's channel, what it
-// answered at the end of a turn where an event tells, and the human input that
-// was read by it or typed to it.
-func (s *Session) CatchUp(box *mailbox.Box) (news bool, err error) {
-	last, err := box.LastSeq()
-	if err != nil {
-		return false, absent(err)
+// answered at the end of a turn where an event tells, and human input, however
+// it was delivered. An abort among that ends the session.
+func (s *Session) CatchUp(ctx context.Context, box *mailbox.Box) error {
+	if err := s.events(box); err != nil {
+		return absent(err)
 	}
-	if last == s.seq {
-		return false, nil
+	human := []byte(`"` + wire.TypeHumanInput + `"`)
+	rg := mailbox.Range{Unread: true, Keep: func(raw []byte) bool { return bytes.Contains(raw, human) }}
+	_, _, err := box.Walk(ctx, rg, func(it *mailbox.Item) bool {
+		s.delivered(it.Message)
+		return true
+	})
+	return absent(err)
+}
+
+// events folds what was appended to the log since.
+func (s *Session) events(box *mailbox.Box) error {
+	last, err := box.LastSeq()
+	if err != nil || last == s.seq {
+		return err
 	}
 	if last < s.seq {
 		// Another log by now: the agent was retired and made again.
@@ -39,13 +53,13 @@ func (s *Session) CatchUp(box *mailbox.Box) (news bool, err error) {
 	for {
 		e, _, err := c.Next()
 		if errors.Is(err, io.EOF) {
-			return news, nil
+			return nil
 		}
 		if err != nil {
-			return news, absent(err)
+			return err
 		}
 		s.take(&e, box)
-		s.seq, news = e.Seq, true
+		s.seq = e.Seq
 	}
 }
 
@@ -79,13 +93,25 @@ func (s *Session) take(e *wire.Event, box *mailbox.Box) {
 	case wire.TurnStarted, "tool_call_start", "tool_call_end", "message_delta":
 		s.heard = later(s.heard, e.At)
 	case wire.EventRead, wire.EventInjected:
-		it, err := box.Get(e.MessageID())
-		if err != nil {
-			return // of no message that is still there
+		if it, err := box.Get(e.MessageID()); err == nil { // else: of none that is still there
+			s.delivered(it.Message)
 		}
-		if in, ok := InputOf(it.Message); ok && in.For(s.SessionID) {
-			s.hear(in, it.SentAt)
-		}
+	}
+}
+
+// delivered takes a message that was delivered to the agent, if it is human
+// input for this session: addressed to it, or since it began to any.
+func (s *Session) delivered(m *wire.Message) {
+	in, ok := InputOf(m)
+	// By the id, which is made at delivery: what was dropped has the file's time.
+	late := m.ID.Time().Before(s.CreatedAt.Truncate(time.Millisecond))
+	if !ok || !in.For(s.SessionID) || in.session == "" && late || !s.State.Alive() {
+		return
+	}
+	s.Hear(in)
+	if in.Kind == "abort" {
+		// From a state that is alive nothing refuses it.
+		_ = s.Move(wire.SessionAborted, "by "+string(in.From.Agent), in.At)
 	}
 }
 
@@ -108,15 +134,20 @@ func (s *Session) emitted(said wire.SessionEvent, at time.Time) {
 	s.Say(SenderSystem, said.String(), at)
 }
 
-// hear notes in the log what a person has said, once.
-func (s *Session) hear(in Input, at time.Time) {
-	at = at.UTC().Round(0)
+// Hear notes in the log what a person has said, once.
+func (s *Session) Hear(in Input) {
 	content := in.String()
 	if in.Kind == "message" {
 		content = in.Text
 	}
-	if !s.said(SenderHuman, content, at) {
-		s.Say(SenderHuman, content, at)
+	s.SayOnce(SenderHuman, content, in.At)
+}
+
+// SayOnce is Say unless the log has that very message already.
+func (s *Session) SayOnce(sender, content string, at time.Time) {
+	content = strings.ToValidUTF8(content, "\uFFFD")
+	if at = at.UTC().Round(0); !s.said(sender, content, at) {
+		s.Say(sender, content, at)
 	}
 }
 

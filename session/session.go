@@ -18,9 +18,10 @@
 // over.
 //
 // The log is a fold: what the agent emits goes to its events and nowhere else,
-// and whoever changes a session takes in first what the events say since. No
-// daemon is needed, and nothing that is emitted while nobody looks is lost. The
-// log keeps the last MiB; what is older is in the events and the mailbox.
+// and whoever changes a session takes in first what the events and the inbox say
+// since. No daemon is needed, and nothing that is emitted while nobody looks is
+// lost. The log keeps the last MiB; what is older is in the events and the
+// mailbox.
 //
 // # The channel
 //
@@ -35,7 +36,8 @@
 // input for it is delivered; inbox and events may be taken within it, in the
 // order of package mailbox.
 //
-// Nothing here starts a goroutine. A Store and a Mail may be used by several
+// A Mail in which somebody has waited has a watcher and its goroutine, until
+// Close; nothing else here starts one. A Store and a Mail may be used by several
 // goroutines at once; a Session belongs to one.
 package session
 

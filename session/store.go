@@ -242,21 +242,14 @@ func (st *Store) Find(word string) (wire.UUID, error) {
 }
 
 // Change reads a session under the team's lock, takes in what its agent's
-// events say since, has f change it, and writes it durably, unless f returned an
-// error, which leaves all as it was and is returned. The Session that comes back
-// is the one that lies on disk now.
+// events say since, has f change it, and writes it durably if anything is new;
+// not if f returned an error, which leaves all as it was and is returned. A nil f
+// is for the events alone. The Session that comes back is the one that lies on
+// disk now.
+//
+// (Durably in any case: of a file that was replaced and not synced, a power cut
+// may leave nothing, and the session would be lost.)
 func (st *Store) Change(ctx context.Context, id wire.UUID, f func(*Session) error) (*Session, error) {
-	return st.change(ctx, id, true, f)
-}
-
-// Update is Change with nothing to change but what the events say, and what f,
-// which may be nil, makes of that. It writes only what is new, and since that
-// can be had again, not durably.
-func (st *Store) Update(ctx context.Context, id wire.UUID, f func(*Session) error) (*Session, error) {
-	return st.change(ctx, id, false, f)
-}
-
-func (st *Store) change(ctx context.Context, id wire.UUID, durably bool, f func(*Session) error) (*Session, error) {
 	unlock, err := st.lock(ctx)
 	if err != nil {
 		return nil, err
@@ -274,9 +267,9 @@ func (st *Store) change(ctx context.Context, id wire.UUID, durably bool, f func(
 	if err != nil {
 		return nil, err
 	}
-	before, state := s.Encode(), s.State
+	before := s.Encode()
 	if s.State.Alive() {
-		if _, err := s.CatchUp(st.Mail.Box(wire.Name(s.AgentID))); err != nil {
+		if err := s.CatchUp(ctx, st.Mail.Box(wire.Name(s.AgentID))); err != nil {
 			return nil, err
 		}
 	}
@@ -293,18 +286,17 @@ func (st *Store) change(ctx context.Context, id wire.UUID, durably bool, f func(
 	if _, err := Decode(after); err != nil {
 		return nil, fmt.Errorf("session %s cannot be written: %w", id, err)
 	}
-	return s, dir.Replace(string(id)+extension, append(after, '\n'), durably || s.State != state)
+	return s, dir.Replace(string(id)+extension, append(after, '\n'), true)
 }
 
-// Look is the session as it would be after Update, without writing anything: for
+// Look is the session as it would be after Change, without writing anything: for
 // a disk that is full or read-only, and for who only looks.
-func (st *Store) Look(id wire.UUID) (*Session, error) {
+func (st *Store) Look(ctx context.Context, id wire.UUID) (*Session, error) {
 	s, err := st.Get(id)
 	if err != nil || !s.State.Alive() {
 		return s, err
 	}
-	_, err = s.CatchUp(st.Mail.Box(wire.Name(s.AgentID)))
-	return s, err
+	return s, s.CatchUp(ctx, st.Mail.Box(wire.Name(s.AgentID)))
 }
 
 // Exclusive calls f under the team's lock, which no other method here may then

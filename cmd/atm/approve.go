@@ -18,9 +18,11 @@ var approveVerb = &cmdline.Verb{
 	Name: "approve", Aliases: []string{"confirm"}, Args: "ID|NAME [OPTION]", Summary: "allow what an agent asks for",
 	Examples: []string{"atm approve 9f3a1c", "atm approve bob", "atm approve bob 2"},
 	Notes: []string{
-		"NAME: that agent's only open question. Without OPTION: the one that allows this once.",
+		"NAME: that agent's only open question, or the id of a draft. Without OPTION: the one",
+		"that allows this once.",
 		"Approvers of team.toml may; else people, and the lead for others. Never oneself.",
 	},
+	Flags:   []cmdline.Flag{artifactFlag},
 	MinArgs: 1, MaxArgs: 2,
 	Guesses: []string{"allow", "accept", "yes"},
 	Run:     long(func(ctx context.Context, e *env) error { return e.answer(ctx, false) }),
@@ -30,13 +32,17 @@ var rejectVerb = &cmdline.Verb{
 	Name: "reject", Aliases: []string{"deny"}, Args: "ID|NAME [OPTION]", Summary: "refuse what an agent asks for",
 	Examples: []string{`atm reject 9f3a1c --reason "Use the staging host."`, "atm reject bob"},
 	Notes:    []string{"The reason goes to the agent as a message, which it gets when it is idle."},
-	Flags:    []cmdline.Flag{{Name: "reason", Kind: cmdline.String, Arg: "R", Usage: "why, and what to do instead"}},
+	Flags:    []cmdline.Flag{{Name: "reason", Kind: cmdline.String, Arg: "R", Usage: "why, and what to do instead"}, artifactFlag},
 	MinArgs:  1, MaxArgs: 2,
 	Guesses: []string{"refuse", "no"},
 	Run:     long(func(ctx context.Context, e *env) error { return e.answer(ctx, true) }),
 }
 
-// answer answers an agent's question through its runner.
+// artifactFlag names a part of a draft.
+var artifactFlag = cmdline.Flag{Name: "artifact", Kind: cmdline.String, Arg: "URI", Usage: "only this part of a draft, which stays open"}
+
+// answer answers an agent's question through its runner, and what it says of a
+// draft by a message.
 func (e *env) answer(ctx context.Context, deny bool) error {
 	if err := e.open(); err != nil {
 		return err
@@ -48,12 +54,18 @@ func (e *env) answer(ctx context.Context, deny bool) error {
 	if deny && e.Given("reason") && strings.TrimSpace(e.String("reason")) == "" {
 		return cmdline.Usage("--reason is empty").WithHint("leave it out, or say why")
 	}
-	q, err := e.question(e.Args[0])
+	q, err := e.question(ctx, e.Args[0])
 	if err != nil {
 		return err
 	}
 	if err := e.mayAnswer(q.Agent, who, inAgent); err != nil {
 		return err
+	}
+	switch {
+	case q.Kind == teams.KindDraft:
+		return e.answerDraftVerb(ctx, q, deny)
+	case e.Given("artifact"):
+		return cmdline.Usage("--artifact is about drafts, and %s asks for something else", q.Agent).WithHint("atm pending lists what is asked")
 	}
 	box := e.team.Box(q.Agent)
 	switch {
@@ -111,9 +123,9 @@ func (e *env) answerer() (who wire.Name, inAgent bool, err error) {
 }
 
 // question is the open question that a word means.
-func (e *env) question(word string) (teams.Question, error) {
-	list, err := e.team.Pending()
-	q, found := teams.FindQuestion(list, word)
+func (e *env) question(ctx context.Context, word string) (teams.Question, error) {
+	list, err := e.team.Waiting(ctx)
+	q, found := teams.FindWaiting(list, word)
 	switch {
 	case found == nil:
 		return q, nil

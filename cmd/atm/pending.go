@@ -12,7 +12,7 @@ import (
 )
 
 var pendingVerb = &cmdline.Verb{
-	Name: "pending", Summary: "what waits for a person: permission requests and questions",
+	Name: "pending", Summary: "what waits for a person: permission requests, questions, drafts",
 	Examples: []string{"atm pending", "atm pending --watch", "atm approve 9f3a1c"},
 	Notes:    []string{"The id is that of the message to the lead; atm screen NAME shows the dialog itself."},
 	Flags: []cmdline.Flag{
@@ -29,7 +29,7 @@ func pending(ctx context.Context, e *env) error {
 	if e.Bool("watch") {
 		return e.interruptible(ctx, func(ctx context.Context) error { return e.following(ctx, e.watchPending) })
 	}
-	list, err := e.team.Pending()
+	list, err := e.team.Waiting(ctx)
 	if err != nil {
 		e.Warn("%v", err)
 	}
@@ -69,6 +69,8 @@ func asks(q teams.Question, now time.Time) string {
 		line += "\n    " + strings.Join(options, " | ")
 	}
 	switch {
+	case q.Kind == teams.KindDraft:
+		line += fmt.Sprintf("\n    atm approve %s, or atm reject %s --reason \"…\"", q.ID, q.ID)
 	case !q.Running:
 		line += fmt.Sprintf("\n    %s runs under no runner: answer it in its own terminal", q.Agent)
 	case q.ID == "":
@@ -81,12 +83,15 @@ func asks(q teams.Question, now time.Time) string {
 func (e *env) watchPending(ctx context.Context) error {
 	seen := map[string]bool{}
 	return e.eachChange(ctx, 0, func(rows []teams.Member, _ teams.Stats) error {
-		list, _ := e.team.Pending()
+		list, _ := e.team.Waiting(ctx)
 		there := map[string]bool{}
 		var fresh []teams.Question
 		for _, q := range list {
 			// More may become known of the same dialog, its id for one.
 			key := string(q.Agent) + " " + q.Since.Format(time.RFC3339Nano)
+			if q.Kind == teams.KindDraft {
+				key = string(q.Agent) + " " + q.ID
+			}
 			there[key] = true
 			if !seen[key] {
 				fresh = append(fresh, q)

@@ -1,0 +1,67 @@
+//go:build linux || darwin || freebsd
+
+package main
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// A conversation in a terminal: what the agent emits stands above what is being
+// typed, which is not lost; the status line tells; commands do; the terminal is
+// put back.
+func TestSessionInATerminal(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.atm(0, "team", "add", "me")
+	id := strings.TrimSpace(s.atm(0, "session", "new", "--agent", "bob"))
+	s.atm(0, "event", "agent_output", "stream=std_out", "content=Said while nobody was there: 世界\x1b[2J", "--as", "bob")
+	w := s.open(false, "session", "attach", "bob", "--as", "me")
+	w.shows("bob: Said while nobody was there: 世界")
+	w.shows("[bob ")
+	if strings.Contains(w.String(), "\x1b[2J") {
+		t.Error("what an agent says steers the terminal")
+	}
+	w.types("half a li")
+	w.shows("half a li")
+	s.atm(0, "event", "draft_ready", "draft_id=6f1c2a34-0b7e-4c1d-9a55-0123456789ab", "summary=Part one", "artifact_count=2", "--as", "bob")
+	w.shows("Draft ready: 6f1c2a34-0b7e-4c1d-9a55-0123456789ab")
+	w.shows("1 to approve] half a li")
+	w.types("ne\r")
+	until(t, func() bool { return strings.Contains(s.atm(0, "session", "show", id), "human: half a line") }, func() string { return "not sent: " + w.String() })
+	w.types("/aprove 6f1c\r")
+	w.shows("no /aprove: /help lists")
+	w.types("/approve 6f1c\r")
+	w.shows("human: Approve draft 6f1c2a34-0b7e-4c1d-9a55-0123456789ab")
+	w.types("\x1b[200~two\rlines\x1b[201~ pasted\r")
+	until(t, func() bool { return strings.Contains(s.atm(0, "session", "show", id), "human: two\n    lines pasted") }, func() string {
+		return "not sent: " + s.atm(0, "session", "show", id)
+	})
+	w.types("/pause\r")
+	w.shows("session paused")
+	w.types("\x04")
+	w.ends(0)
+	// Again: nothing is shown twice.
+	w = s.open(false, "session", "attach", "bob", "--as", "me")
+	w.shows("/help")
+	w.types("/abort\r")
+	w.shows("Session aborted by me")
+	w.ends(0)
+	if strings.Contains(w.String(), "half a line") {
+		t.Errorf("shown again: %s", w.String())
+	}
+}
+
+// A signal ends it, and the terminal is as it was.
+func TestSessionInATerminalEnds(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.atm(0, "session", "new", "--agent", "bob")
+	w := s.open(false, "session", "attach", "bob", "--as", "alice")
+	w.shows("[bob ")
+	w.types("never sent")
+	w.shows("never sent")
+	w.command.Process.Signal(syscall.SIGTERM)
+	w.ends(130)
+}

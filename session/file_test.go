@@ -1,0 +1,209 @@
+package session
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+func now() time.Time { return time.Now() }
+
+// What Trusted Autonomy writes is read, and written back as it was.
+func TestVectors(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("..", "testdata", "wire", "000-001_session_channel.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var vectors []struct {
+		Type, Name string
+		Text       string `json:"json_text"`
+	}
+	if err := json.Unmarshal(data, &vectors); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, v := range vectors {
+		if v.Type != "InteractiveSession" {
+			continue
+		}
+		n++
+		s, err := Decode([]byte(v.Text))
+		if err != nil {
+			t.Errorf("%s: %v", v.Name, err)
+			continue
+		}
+		if got := string(s.Encode()); got != v.Text {
+			t.Errorf("%s: %s", v.Name, cmp.Diff(v.Text, got))
+		}
+	}
+	if n < 4 {
+		t.Errorf("%d vectors of sessions", n)
+	}
+}
+
+const theirs = `{"session_id":"0190163d-8694-739b-aea5-966c26f8ad91","goal_id":"11111111-2222-4333-8444-555555555555",` +
+	`"channel_id":"cli:tty0","agent_id":"bob","state":"active","created_at":"2026-03-01T10:00:00Z","updated_at":"2026-03-01T10:00:00Z",` +
+	`"messages":[{"sender":"human","content":"hello","timestamp":"2026-03-01T10:01:00Z","mood":{"n":18446744073709551615}}],` +
+	`"workspace":{"path":"/tmp","ids":[1.50]},"atm":{"seq":3,"later":true}}`
+
+// What others keep in the file stays there, whatever is done to the session.
+func TestUnknownFieldsSurvive(t *testing.T) {
+	s, err := Decode([]byte(theirs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(s.Encode()); got != theirs {
+		t.Error(cmp.Diff(theirs, got))
+	}
+	s.Say(SenderAgent, "hi", now())
+	s.See("me", 2)
+	if err := s.Move(wire.SessionPaused, "by me", now()); err != nil {
+		t.Fatal(err)
+	}
+	got := string(s.Encode())
+	for _, part := range []string{`"mood":{"n":18446744073709551615}`, `"workspace":{"path":"/tmp","ids":[1.50]}`, `"later":true`, `"seen":{"me":2}`} {
+		if !strings.Contains(got, part) {
+			t.Errorf("%s is not in %s", part, got)
+		}
+	}
+}
+
+func TestFilesThatAreNone(t *testing.T) {
+	const id = "0190163d-8694-739b-aea5-966c26f8ad91"
+	for name, content := range map[string]string{
+		"empty":       "",
+		"torn":        theirs[:200],
+		"a list":      "[]",
+		"another id":  strings.Replace(theirs, id, "11111111-2222-4333-8444-555555555555", 1),
+		"no agent":    strings.Replace(theirs, `"bob"`, `"../bob"`, 1),
+		"a state":     strings.Replace(theirs, `"active"`, `"asleep"`, 1),
+		"twice":       strings.Replace(theirs, `"state"`, `"agent_id":"bob","state"`, 1),
+		"not UTF-8":   strings.Replace(theirs, "hello", "h\xffllo", 1),
+		"our field":   strings.Replace(theirs, `{"seq":3,`, `{"seq":"3",`, 1),
+		"NUL at end":  theirs + "\x00\x00",
+		"two of them": theirs + theirs,
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := testTeam(t, "bob")
+			good := begin(t, st, "bob")
+			path := filepath.Join(st.Mail.Dir().Path(), sessionsDir, id+extension)
+			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var file *FileError
+			if _, err := st.Get(id); !errors.As(err, &file) || !strings.Contains(err.Error(), path+" is no session: ") {
+				t.Errorf("Get: %v", err)
+			}
+			if _, err := st.Change(ctx, id, func(s *Session) error { s.Say(SenderHuman, "x", now()); return nil }); !errors.As(err, &file) {
+				t.Errorf("Change: %v", err)
+			}
+			if _, err := st.New(ctx, Options{Agent: "bob", ID: id}); err == nil {
+				t.Error("New writes over it")
+			}
+			list, bad, err := st.List()
+			if err != nil || len(list) != 1 || list[0].SessionID != good.SessionID || len(bad) != 1 {
+				t.Errorf("List: %v, %v, %v", list, bad, err)
+			}
+			if left, err := os.ReadFile(path); err != nil || string(left) != content {
+				t.Errorf("the file is %q, %v", left, err)
+			}
+		})
+	}
+}
+
+// A link, a directory or a FIFO under a session's name is no file of ours.
+func TestNoRegularFile(t *testing.T) {
+	st := testTeam(t, "bob")
+	begin(t, st, "bob")
+	dir := filepath.Join(st.Mail.Dir().Path(), sessionsDir)
+	if err := os.Mkdir(filepath.Join(dir, "0190163d-8694-739b-aea5-966c26f8ad91.json"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "0190163d-8694-739b-aea5-966c26f8ad92.json")); err != nil {
+		t.Skip(err)
+	}
+	list, bad, err := st.List()
+	if err != nil || len(list) != 1 || len(bad) != 2 {
+		t.Errorf("%d sessions, %v, %v", len(list), bad, err)
+	}
+}
+
+func TestLogIsBounded(t *testing.T) {
+	s, err := Decode([]byte(theirs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := strings.Repeat("wörd \"x\"\n", 2000)
+	var all uint64
+	for range 200 {
+		s.Say(SenderAgent, block, now())
+	}
+	b := s.Encode()
+	if len(b) > MaxLog+4096 || len(b) < MaxLog/2 {
+		t.Errorf("the file has %d bytes", len(b))
+	}
+	entries, all := s.Entries(0)
+	if all != 201 || len(entries) >= 201 || uint64(len(entries)) != all-s.dropped {
+		t.Errorf("%d of %d", len(entries), all)
+	}
+	if tail, n := s.Entries(200); len(tail) != 1 || n != 201 {
+		t.Errorf("%d after 200, %d in all", len(tail), n)
+	}
+	if again, err := Decode(b); err != nil || string(again.Encode()) != string(b) {
+		t.Errorf("not read back: %v", err)
+	}
+	// One alone that is too long loses its beginning, between characters.
+	s.Say(SenderAgent, strings.Repeat("\x01ü", MaxLog), now())
+	entries, all = s.Entries(201)
+	if len(entries) != 1 || all != 202 || !strings.HasPrefix(entries[0].Content, "…") || !utf8.ValidString(entries[0].Content) {
+		t.Errorf("%d entries", len(entries))
+	}
+	if n := len(s.Encode()); n > MaxLog+4096 {
+		t.Errorf("the file has %d bytes", n)
+	}
+}
+
+func TestElapsed(t *testing.T) {
+	s := &Session{}
+	for sec, want := range map[int]string{0: "0s", 42: "42s", 303: "5m 3s", 7500: "2h 5m"} {
+		if got := s.Elapsed(s.CreatedAt.Add(time.Duration(sec) * time.Second)); got != want {
+			t.Errorf("%d s: %s", sec, got)
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte(theirs))
+	f.Add([]byte(strings.Replace(theirs, `"later":true`, `"dropped":5,"heard":"2026-03-01T10:00:00.5Z","goal":"2026-03-01T10:00:00Z","seen":{"me":2},"drafts":{"11111111-2222-4333-8444-555555555555":{"summary":"x","artifact_count":2}}`, 1)))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := Decode(data)
+		if err != nil {
+			return
+		}
+		b := s.Encode()
+		again, err := Decode(b)
+		if err != nil {
+			t.Fatalf("%s is not read back: %v", b, err)
+		}
+		if diff := cmp.Diff(s.InteractiveSession, again.InteractiveSession); diff != "" {
+			t.Error(diff)
+		}
+		if c := again.Encode(); string(c) != string(b) {
+			t.Errorf("%s\n%s", b, c)
+		}
+		s.Say(SenderHuman, "x", time.Unix(1700000000, 5))
+		s.addDraft(Draft{ID: "11111111-2222-4333-8444-555555555555", Summary: "s"})
+		if _, err := Decode(s.Encode()); err != nil {
+			t.Errorf("changed, it is not read back: %v", err)
+		}
+	})
+}

@@ -1,0 +1,210 @@
+package session
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/wire"
+)
+
+var states = []wire.InteractiveSessionState{wire.SessionActive, wire.SessionPaused, wire.SessionCompleted, wire.SessionAborted}
+
+// legal is the transition table, written down a second time.
+var legal = map[[2]wire.InteractiveSessionState]bool{
+	{wire.SessionActive, wire.SessionPaused}: true, {wire.SessionActive, wire.SessionCompleted}: true, {wire.SessionActive, wire.SessionAborted}: true,
+	{wire.SessionPaused, wire.SessionActive}: true, {wire.SessionPaused, wire.SessionAborted}: true,
+}
+
+// machine is some sessions of one agent on disk, and what they must be.
+type machine struct {
+	st     *Store
+	models map[wire.UUID]*model
+	ids    []wire.UUID
+}
+
+type model struct {
+	state   wire.InteractiveSessionState
+	log     []string // without the lines of the session itself
+	drafts  []wire.UUID
+	updated time.Time
+}
+
+var draftIDs = []wire.UUID{
+	"6f1c2a34-0b7e-4c1d-9a55-0123456789ab", "7a0b1c2d-3e4f-4a5b-8c6d-7e8f90a1b2c3", "11111111-2222-4333-8444-555555555555",
+}
+
+func (m *machine) some(t *rapid.T) (wire.UUID, *model) {
+	if len(m.ids) == 0 {
+		t.Skip("no session yet")
+	}
+	id := rapid.SampledFrom(m.ids).Draw(t, "session")
+	return id, m.models[id]
+}
+
+func (m *machine) New(t *rapid.T) {
+	if len(m.ids) >= 4 {
+		t.Skip("enough")
+	}
+	s := begin(t, m.st, "bob")
+	m.ids = append(m.ids, s.SessionID)
+	m.models[s.SessionID] = &model{state: wire.SessionActive}
+}
+
+func (m *machine) Move(t *rapid.T) {
+	id, was := m.some(t)
+	to := rapid.SampledFrom(states).Draw(t, "to")
+	s, err := m.st.Change(ctx, id, func(s *Session) error { return s.Move(to, "", now()) })
+	if !legal[[2]wire.InteractiveSessionState{was.state, to}] {
+		want := fmt.Sprintf("session error: invalid session transition from %s to %s", was.state, to)
+		var refused *wire.SessionError
+		if !errors.As(err, &refused) || err.Error() != want {
+			t.Fatalf("%v, not %s", err, want)
+		}
+		return
+	}
+	if err != nil || s.State != to {
+		t.Fatalf("%v to %s: %v", was.state, to, err)
+	}
+	was.state = to
+}
+
+// Emit goes to one session, or by an event that names none to all.
+func (m *machine) Emit(t *rapid.T) {
+	id, was := m.some(t)
+	word := rapid.StringMatching(`[a-zü世" \\]{1,5}`).Draw(t, "output")
+	if rapid.Bool().Draw(t, "for all") {
+		raw := wire.Encode(output(word))
+		if err := m.st.Mail.Box("bob").Append(ctx, mailbox.AppendOptions{}, wire.Event{Kind: "agent_output", Source: "cli", Wire: raw}); err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range m.models {
+			if o.state.Alive() {
+				o.log = append(o.log, word)
+			}
+		}
+		m.fold(t)
+		return
+	}
+	c, err := m.st.Channel(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	err = c.Emit(ctx, output(word))
+	if !was.state.Alive() {
+		if err != wire.ErrChannelClosed {
+			t.Fatalf("a session that is %s took output: %v", was.state, err)
+		}
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	was.log = append(was.log, word)
+}
+
+// fold has what was emitted so far taken in before a state changes.
+func (m *machine) fold(t *rapid.T) {
+	for _, id := range m.ids {
+		if _, err := m.st.Change(ctx, id, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (m *machine) Draft(t *rapid.T) {
+	id, was := m.some(t)
+	draft := rapid.SampledFrom(draftIDs).Draw(t, "draft")
+	c, err := m.st.Channel(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	err = c.Emit(ctx, wire.SessionEvent{Kind: "draft_ready", DraftID: draft, Summary: "s", ArtifactCount: 1})
+	if was.state.Alive() != (err == nil) {
+		t.Fatal(err)
+	}
+	if err == nil && !slices.Contains(was.drafts, draft) {
+		was.drafts = append(was.drafts, draft)
+	}
+}
+
+// Input is received at once, or waits while the session is paused.
+func (m *machine) Input(t *rapid.T) {
+	id, was := m.some(t)
+	if was.state != wire.SessionActive {
+		t.Skip("nobody receives")
+	}
+	word := rapid.StringMatching(`[a-zü世" \\]{1,5}`).Draw(t, "text")
+	m.fold(t)
+	tell(t, m.st, "bob", id, text(word))
+	c, err := m.st.Channel(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	in, err := c.Receive(ctx, 0)
+	if err != nil || in == nil || in.Text != word {
+		t.Fatalf("received %v, %v", in, err)
+	}
+	was.log = append(was.log, word)
+	m.fold(t)
+}
+
+func (m *machine) Check(t *rapid.T) {
+	for id, want := range m.models {
+		s, err := m.st.Look(ctx, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var log []string
+		for _, e := range s.Messages {
+			if e.Sender != SenderSystem {
+				log = append(log, e.Content)
+			}
+		}
+		if s.State != want.state || !slices.Equal(log, want.log) || !slices.Equal(s.DraftIDs, want.drafts) {
+			t.Fatalf("%s: %s\n%s", id, s.State, cmp.Diff(
+				[]any{want.state, want.log, want.drafts}, []any{s.State, log, s.DraftIDs}))
+		}
+		if s.UpdatedAt.Before(want.updated) {
+			t.Fatalf("%s goes back in time", id)
+		}
+		want.updated = s.UpdatedAt
+	}
+}
+
+// Whatever is done to sessions in whatever order, they are what the table and
+// their events make of them.
+func TestMachine(t *testing.T) {
+	top := t.TempDir()
+	// Thousands of syncs: in memory, where there is such a place.
+	if dir, err := os.MkdirTemp("/dev/shm", "atm-session-"); err == nil {
+		t.Cleanup(func() { os.RemoveAll(dir) })
+		top = dir
+	}
+	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
+		f.Value.Set("30") // a check is a hundred changes of files
+		defer f.Value.Set(f.DefValue)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		path, err := os.MkdirTemp(top, "team-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &machine{st: openTeam(t, path, "bob"), models: map[wire.UUID]*model{}}
+		defer m.st.Mail.Close()
+		t.Repeat(map[string]func(*rapid.T){
+			"new": m.New, "move": m.Move, "emit": m.Emit, "draft": m.Draft, "input": m.Input, "": m.Check,
+		})
+	})
+}
