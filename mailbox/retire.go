@@ -27,12 +27,17 @@ func (s *Store) Retire(ctx context.Context, agent wire.Name) (string, error) {
 	} else if running {
 		return "", fmt.Errorf("%s %w", b.Address(), ErrRunning)
 	}
-	// None may start while the mailbox goes.
-	runner, err := s.HoldRunner(ctx, agent)
+	// None may start while the mailbox goes. Shared, as who probes has it: to them
+	// the agent does not run.
+	runner, err := s.locks.Lock(ctx, string(agent)+".runner", lockfile.Shared, probesEnd, b.seen)
+	var held *lockfile.HeldError
+	if errors.As(err, &held) {
+		return "", fmt.Errorf("%s %w", b.Address(), ErrRunning)
+	}
 	if err != nil {
 		return "", err
 	}
-	defer runner.Release()
+	defer runner.Unlock()
 	unlock, err := b.lockAll(ctx, b.seen)
 	if err != nil {
 		return "", err
