@@ -135,8 +135,33 @@ func (r *runner) typeFor(req control.TypeRequest, to chan<- reply) {
 	}})
 }
 
+// beginShows is how long a turn that was begun may take to show.
+const beginShows = 2 * time.Second
+
 // Interrupt ends the turn.
 func (h handler) Interrupt(ctx context.Context) (control.Outcome, error) {
+	// A turn that has just begun may not show yet, and the key would do nothing.
+	until := time.Now().Add(beginShows)
+	for time.Now().Before(until) {
+		early, err := ask(ctx, h.r, func() (bool, error) {
+			r := h.r
+			if r.prog == nil || r.prog.reading.Activity != reducer.Idle {
+				return false, nil
+			}
+			return r.turnOurs || r.state.Turn().Word() == reducer.WordBusy, nil
+		})
+		if err != nil {
+			return control.Outcome{}, err
+		}
+		if !early {
+			break
+		}
+		select {
+		case <-time.After(judgeAfter):
+		case <-ctx.Done():
+			return control.Outcome{}, ctx.Err()
+		}
+	}
 	return ask(ctx, h.r, func() (control.Outcome, error) {
 		r := h.r
 		was := "unknown"

@@ -72,9 +72,29 @@ type Reader struct {
 // Open opens a recording with its rotated files, oldest first, as they are now:
 // a rotation meanwhile neither doubles nor loses anything.
 func Open(path string) (*Reader, error) {
+	for tries := 0; ; tries++ {
+		r, first, err := open(path)
+		if err != nil {
+			return nil, err
+		}
+		// Two rotations meanwhile may have put a newer file where an older one was
+		// looked for: only without any is the order sure.
+		now, err := os.Stat(path)
+		if err == nil && os.SameFile(first, now) || tries == maxOpens {
+			return r, nil
+		}
+		r.Close()
+	}
+}
+
+// maxOpens is how often a recording is opened that is rotated all the time.
+const maxOpens = 50
+
+// open is Open once. first is the newest file.
+func open(path string) (r *Reader, first fs.FileInfo, err error) {
 	numbers, err := rotated(path)
 	if err != nil {
-		return nil, fmt.Errorf("read the recording %s: %w", path, bare(err))
+		return nil, nil, fmt.Errorf("read the recording %s: %w", path, bare(err))
 	}
 	// The newest first: a file that a rotation moves meanwhile is met again,
 	// and known, where the other way round one would be missed.
@@ -84,7 +104,7 @@ func Open(path string) (*Reader, error) {
 			paths = append(paths, numbered(path, n))
 		}
 	}
-	r := &Reader{}
+	r = &Reader{}
 	var infos []fs.FileInfo
 	for _, path := range paths {
 		f, err := os.Open(path)
@@ -93,10 +113,15 @@ func Open(path string) (*Reader, error) {
 		}
 		if err != nil {
 			r.Close()
-			return nil, fmt.Errorf("read the recording %s: %w", path, bare(err))
+			return nil, nil, fmt.Errorf("read the recording %s: %w", path, bare(err))
 		}
 		info, err := f.Stat()
-		if err == nil && slices.ContainsFunc(infos, func(i fs.FileInfo) bool { return os.SameFile(i, info) }) {
+		if err != nil {
+			f.Close()
+			r.Close()
+			return nil, nil, fmt.Errorf("read the recording %s: %w", path, bare(err))
+		}
+		if slices.ContainsFunc(infos, func(i fs.FileInfo) bool { return os.SameFile(i, info) }) {
 			f.Close()
 			continue
 		}
@@ -105,11 +130,11 @@ func Open(path string) (*Reader, error) {
 		r.names = append(r.names, path)
 	}
 	if len(r.files) == 0 {
-		return nil, fmt.Errorf("read the recording %s: %w", path, fs.ErrNotExist)
+		return nil, nil, fmt.Errorf("read the recording %s: %w", path, fs.ErrNotExist)
 	}
 	slices.Reverse(r.files)
 	slices.Reverse(r.names)
-	return r, nil
+	return r, infos[0], nil
 }
 
 // OpenFiles opens these files as one recording.

@@ -187,7 +187,7 @@ func TestPlay(t *testing.T) {
 // A reader that opens while files are rotated under it sees each file once.
 func TestOpenDuringRotation(t *testing.T) {
 	c := newClock()
-	w := create(t, Options{Now: c.Now, MaxSize: 300, Keep: 50})
+	w := create(t, Options{Now: c.Now, MaxSize: 2000, Keep: 20})
 	stop := make(chan struct{})
 	done := make(chan struct{})
 	go func() {
