@@ -235,7 +235,7 @@ func (r *runner) carryOn(now time.Time) (next time.Time) {
 		quiet := p.changed.Add(r.waits.Quiet)
 		until := t.at.Add(r.waits.Render)
 		switch {
-		case t.seen && !now.Before(quiet):
+		case t.seen && !now.Before(earlier(quiet, t.at.Add(4*r.waits.Quiet))): // something may blink
 		case now.Before(until):
 			return earlier(until, now.Add(judgeAfter*2))
 		case p.screen.Version() == t.version:
