@@ -96,12 +96,24 @@ func (f *folding) restart() error {
 // on folds what follows, up to an event (0: all there is), and counts it.
 func (f *folding) on(upTo uint64) (n int, err error) {
 	for upTo == 0 || f.at.Seq() < upTo {
-		e, _, err := f.at.Next()
+		e, gap, err := f.at.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
 			return n, err
+		}
+		if gap != nil {
+			// What is missing was perhaps archived a moment ago: then the base holds it.
+			if s, ok, err := f.box.ReadBase(); err != nil {
+				return n, err
+			} else if ok && s.Seq >= gap.To {
+				f.close()
+				if err := f.restart(); err != nil {
+					return n, err
+				}
+				continue
+			}
 		}
 		f.state.Apply(reducer.Input{Now: e.At, Event: &e})
 		n++

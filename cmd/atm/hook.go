@@ -110,7 +110,12 @@ func (e *env) hooked() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return e.mine() == nil, nil
+	// Where it cannot be seen whose it is, that is said.
+	var refused *cmdline.Error
+	if err = e.mine(); errors.As(err, &refused) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // turnOf is what the events so far say about a session.
