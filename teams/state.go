@@ -43,6 +43,7 @@ type folding struct {
 	box   *mailbox.Box
 	state reducer.State
 	at    *mailbox.Cursor
+	begun uint64 // the base at which the fold began anew, when gc overtook it
 }
 
 func (f *folding) close() {
@@ -107,7 +108,8 @@ func (f *folding) on(upTo uint64) (n int, err error) {
 			// What is missing was perhaps archived a moment ago: then the base holds it.
 			if s, ok, err := f.box.ReadBase(); err != nil {
 				return n, err
-			} else if ok && s.Seq >= gap.To {
+			} else if ok && s.Seq >= gap.To && s.Seq > f.begun {
+				f.begun = s.Seq // once: a base that is of no use changes nothing
 				f.close()
 				if err := f.restart(); err != nil {
 					return n, err

@@ -272,3 +272,26 @@ func TestCut(t *testing.T) {
 		}
 	}
 }
+
+// A gap that a base of no use seems to cover is a gap, and no reason to begin
+// anew for ever.
+func TestGapBelowAForeignBase(t *testing.T) {
+	team := newTeam(t, newRoot(t), "bob")
+	box := team.Box("bob")
+	for range 3 {
+		if err := box.Append(t.Context(), mailbox.AppendOptions{}, wire.Event{Kind: "turn_idle"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	events := filepath.Join(box.Path(), "events")
+	old := filepath.Join(events, "00000000000000000001.ndjson")
+	if err := os.Rename(old, filepath.Join(events, "00000000000000000009.ndjson")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(events, "base.json"), []byte(`{"version":1,"seq":99,"crc":1,"state":{}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := team.State("bob"); err != nil {
+		t.Fatal(err)
+	}
+}
