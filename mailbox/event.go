@@ -38,18 +38,18 @@ func (b *Box) Append(ctx context.Context, opt AppendOptions, events ...wire.Even
 	if len(events) == 0 {
 		return nil
 	}
-	unlock, err := b.lock(ctx, "events", lockfile.Exclusive)
+	lock, err := b.store.locks.Lock(ctx, string(b.agent)+".events", lockfile.Often, b.store.timeout(), b.seen)
 	if err != nil {
 		return err
 	}
-	defer unlock()
-	l, err := b.openLog()
+	defer lock.Unlock()
+	l, err := b.openLog(lock.Stamp())
 	if err != nil {
 		return err
 	}
 	now := time.Now().UTC()
 	seq := l.seq
-	var buf, recent []byte
+	buf, recent := l.room[:0], []byte(nil)
 	for i, e := range events {
 		if e.EventID != "" {
 			if recent == nil {
@@ -91,8 +91,14 @@ func (b *Box) Append(ctx context.Context, opt AppendOptions, events ...wire.Even
 			return l.discard(err)
 		}
 	}
+	if cap(buf) <= keptRoom {
+		l.room = buf
+	}
 	return l.keep(nil)
 }
+
+// keptRoom is the most that is kept of the room that lines took.
+const keptRoom = 16 << 10
 
 // sound reports what would keep an event from being read back as it is.
 func sound(e *wire.Event) error {

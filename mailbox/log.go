@@ -7,8 +7,10 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"time"
 
 	"github.com/agentteammail/atm/internal/atomicfile"
+	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -34,15 +36,19 @@ type eventLog struct {
 	size int64           // of the segment
 	id   fs.FileInfo     // of the segment
 	path string          // of the segment, in the team
+	room []byte          // for the next lines
+
+	stamp lockfile.Stamp // the lock's when the path was last looked at
+	seen  time.Time      // when that was
 
 	unsynced error // why the segment before, just filled, may not survive a power cut
 }
 
 // openLog is the end of the log as it is now, repaired if it needs to be.
 // Hold the events lock until keep or discard.
-func (b *Box) openLog() (*eventLog, error) {
+func (b *Box) openLog(lock lockfile.Stamp) (*eventLog, error) {
 	if l := b.store.logs.take(b.agent); l != nil {
-		if l.current() {
+		if l.current(lock) {
 			l.box = b
 			return l, nil
 		}
@@ -57,7 +63,7 @@ func (b *Box) openLog() (*eventLog, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &eventLog{box: b, dir: dir}
+	l := &eventLog{box: b, dir: dir, stamp: lock, seen: time.Now()}
 	segs, err := segments(dir)
 	if err == nil && len(segs) > 0 {
 		l.seg = segs[len(segs)-1]
@@ -81,12 +87,21 @@ func (b *Box) openLog() (*eventLog, error) {
 }
 
 // current reports whether a log that was kept is the agent's still, and as it
-// was left.
-func (l *eventLog) current() bool {
+// was left. What moves a mailbox changes the lock's stamp first, so that as long
+// as that is as it was the length tells all; the path is looked at as often as
+// the lock's own, for those who move directories by hand.
+func (l *eventLog) current(lock lockfile.Stamp) bool {
 	if l.f == nil || l.size >= maxSegment {
 		return false
 	}
-	return l.box.store.dir.Leads(l.path, l.id, l.size)
+	if lock.Known() && lock == l.stamp && time.Since(l.seen) < lockfile.Trust {
+		return l.box.store.dir.Whole(l.f, l.size)
+	}
+	if !l.box.store.dir.Leads(l.path, l.id, l.size) {
+		return false
+	}
+	l.stamp, l.seen = lock, time.Now()
+	return true
 }
 
 // write appends whole lines, the last of which is seq, to the newest segment,

@@ -54,7 +54,7 @@ func (p *process) tear() {
 		if p.failed(b, err) {
 			continue
 		}
-		if l, err := b.openLog(); err == nil && l.f != nil {
+		if l, err := b.openLog(lockfile.Stamp{}); err == nil && l.f != nil {
 			e := wire.Event{Seq: l.seq + 1, At: time.Now(), Team: "main", Agent: killBob, Source: "cli", Kind: "torn"}
 			line := append(e.Append(nil), '\n')
 			if l.size < maxSegment {

@@ -58,12 +58,13 @@ func (s *Store) Retire(ctx context.Context, agent wire.Name) (string, error) {
 	return ".archive/retired/" + as, errors.Join(retired.Sync(), s.dir.Sync())
 }
 
-// lockAll takes the locks under which a whole mailbox may be moved.
+// lockAll takes the locks under which a whole mailbox may be moved, and says to
+// who keeps a part of it open that it will be.
 func (b *Box) lockAll(ctx context.Context, seen func() error) (unlock func(), err error) {
-	var all []func()
+	var all []*lockfile.Lock
 	unlock = func() {
-		for _, u := range slices.Backward(all) {
-			u()
+		for _, l := range slices.Backward(all) {
+			l.Unlock()
 		}
 	}
 	for _, name := range []string{"team", string(b.agent) + ".inbox", string(b.agent) + ".reader", string(b.agent) + ".events"} {
@@ -71,12 +72,15 @@ func (b *Box) lockAll(ctx context.Context, seen func() error) (unlock func(), er
 		if name == "team" {
 			check = nil
 		}
-		u, err := b.store.lock(ctx, name, lockfile.Exclusive, check)
+		l, err := b.store.locks.Lock(ctx, name, lockfile.Exclusive, b.store.timeout(), check)
 		if err != nil {
 			unlock()
 			return nil, err
 		}
-		all = append(all, u)
+		all = append(all, l)
+	}
+	for _, l := range all {
+		l.Moved()
 	}
 	return unlock, nil
 }

@@ -113,3 +113,47 @@ func TestCreate(t *testing.T) {
 		t.Error(agents, err)
 	}
 }
+
+// Who has just appended keeps the log open, and does not look at its path for a
+// moment. An event still never goes to a log that was moved away since.
+func TestAppendAroundRetire(t *testing.T) {
+	t.Parallel()
+	path := scratch(t)
+	ours, theirs := openStore(t, path, nil, "bob"), openStore(t, path, nil)
+	note := func() error {
+		return ours.Box("bob").Append(t.Context(), AppendOptions{}, wire.Event{Source: "cli", Kind: "note"})
+	}
+	for seq := uint64(1); seq < 50; {
+		for range 3 {
+			if err := note(); err != nil {
+				t.Fatal(err)
+			}
+			seq++
+		}
+		if _, err := theirs.Retire(t.Context(), "bob"); err != nil {
+			t.Fatal(err)
+		}
+		if err := note(); !errors.Is(err, ErrNoAgent) {
+			t.Fatalf("appended to somebody who has gone: %v", err)
+		}
+		if err := theirs.Restore(t.Context(), "bob"); err != nil {
+			t.Fatal(err)
+		}
+		if last, err := ours.Box("bob").LastSeq(); err != nil || last != seq-1 {
+			t.Fatalf("last event %d, %v; want %d", last, err, seq-1)
+		}
+	}
+	// Another one of that name is not the one before.
+	if _, err := theirs.Retire(t.Context(), "bob"); err != nil {
+		t.Fatal(err)
+	}
+	if err := theirs.Create(t.Context(), "bob"); err != nil {
+		t.Fatal(err)
+	}
+	if err := note(); err != nil {
+		t.Fatal(err)
+	}
+	if last, err := theirs.Box("bob").LastSeq(); err != nil || last != 1 {
+		t.Errorf("last event %d, %v; want 1", last, err)
+	}
+}

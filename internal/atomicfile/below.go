@@ -1,6 +1,9 @@
 package atomicfile
 
-import "io/fs"
+import (
+	"io/fs"
+	"os"
+)
 
 // Leads reports whether a path below the directory, with slashes, leads to a
 // file that was described before and has this size: whether what is open is
@@ -8,3 +11,6 @@ import "io/fs"
 // followed; one on the way may be, and then leads to the same file. False says
 // nothing.
 func (d *Dir) Leads(path string, to fs.FileInfo, size int64) bool { return d.leads(path, to, size) }
+
+// Whole reports whether an open file has this size, and a name somewhere.
+func (d *Dir) Whole(f *os.File, size int64) bool { return whole(f, size) }

@@ -63,9 +63,9 @@ func (d *Dir) again() error {
 	return nil
 }
 
-func (d *Dir) look(name string) (*entry, error) {
+func (d *Dir) look(name string) (entry, error) {
 	info, err := d.locks.Lstat(name)
-	return &entry{info}, err
+	return entry{info}, err
 }
 
 func (d *Dir) open(name string) (*file, error) {
@@ -84,6 +84,11 @@ func (d *Dir) openNew(name string) (*file, error) {
 func (d *Dir) keep(*file)       {}
 func (d *Dir) stale(*file) bool { return false }
 
+func (f *file) looked(*entry) {}
+func (f *file) trusted() bool { return false }
+func (f *file) stamp() Stamp  { return Stamp{} }
+func (f *file) touch()        {}
+
 func (f *file) is(e *entry) bool {
 	info, err := f.Stat()
 	return err == nil && os.SameFile(info, e.FileInfo)
@@ -92,7 +97,7 @@ func (f *file) is(e *entry) bool {
 // try locks the file, or returns errHeld.
 func (f *file) try(m Mode) (err error) {
 	var ok bool
-	if m == Exclusive {
+	if m != Shared {
 		ok, err = f.TryLock()
 	} else {
 		ok, err = f.TryRLock()
@@ -105,7 +110,7 @@ func (f *file) try(m Mode) (err error) {
 
 // wait locks the file, however long it takes.
 func (f *file) wait(m Mode) error {
-	if m == Exclusive {
+	if m != Shared {
 		return f.Lock()
 	}
 	return f.RLock()

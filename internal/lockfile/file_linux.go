@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -36,6 +37,7 @@ type file struct {
 	id   entry
 	kept bool // it was open before
 	rdwr bool
+	seen time.Time // when it was last found at its path
 }
 
 // entry is what lies at a lock's path.
@@ -111,8 +113,7 @@ func (d *Dir) again() error {
 }
 
 // look describes what is at a lock's path.
-func (d *Dir) look(name string) (*entry, error) {
-	e := &entry{}
+func (d *Dir) look(name string) (e entry, err error) {
 	path := d.path + "/" + locksDir + "/" + name
 	for {
 		err := unix.Lstat(path, &e.Stat_t)
@@ -120,7 +121,7 @@ func (d *Dir) look(name string) (*entry, error) {
 			continue
 		}
 		if err != nil {
-			return nil, &fs.PathError{Op: "lstat", Path: path, Err: err}
+			return e, &fs.PathError{Op: "lstat", Path: path, Err: err}
 		}
 		return e, nil
 	}
@@ -181,10 +182,32 @@ func (d *Dir) stale(f *file) bool {
 		return false
 	}
 	now, err := d.look(f.name)
-	return err != nil || !f.is(now)
+	return err != nil || !f.is(&now)
 }
 
 func (f *file) is(e *entry) bool { return f.id.same(e) }
+
+// looked notes that the file was found at its path.
+func (f *file) looked(now *entry) { f.id, f.seen = *now, time.Now() }
+
+// trusted reports whether the file was at its path a moment ago and has not
+// been linked, unlinked, renamed or touched since: each would show in its change
+// time.
+func (f *file) trusted() bool {
+	if !f.kept || time.Since(f.seen) > Trust {
+		return false
+	}
+	var now entry
+	return unix.Fstat(f.fd, &now.Stat_t) == nil && now.Nlink > 0 && now.Ctim == f.id.Ctim
+}
+
+func (f *file) stamp() Stamp { return Stamp{f.id.Ctim.Sec, f.id.Ctim.Nsec} }
+
+// touch changes the file's times, and so its change time.
+func (f *file) touch() {
+	now := unix.Timespec{Nsec: unix.UTIME_NOW}
+	_ = unix.UtimesNanoAt(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(f.fd), []unix.Timespec{now, now}, 0)
+}
 
 // try locks the file, or returns errHeld.
 func (f *file) try(m Mode) error {
@@ -210,10 +233,10 @@ func (f *file) unlock() error {
 func (f *file) drop() { unix.Close(f.fd) }
 
 func how(m Mode) int {
-	if m == Exclusive {
-		return unix.LOCK_EX
+	if m == Shared {
+		return unix.LOCK_SH
 	}
-	return unix.LOCK_SH
+	return unix.LOCK_EX
 }
 
 func (f *file) flock(how int) error {

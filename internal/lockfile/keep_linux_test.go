@@ -130,3 +130,44 @@ func TestManyGoroutines(t *testing.T) {
 		t.Errorf("%d files open, %d before", n, before)
 	}
 }
+
+// Who takes a lock often looks at its file, not at its path: what happens to the
+// file is seen at once.
+func TestOften(t *testing.T) {
+	d, path := team(t)
+	file := filepath.Join(path, ".locks", "bob.events")
+	get := func() Stamp {
+		t.Helper()
+		l := mustTry(t, d, "bob.events", Often)
+		defer l.Unlock()
+		if !l.Current() {
+			t.Error("another file than the one at the path")
+		}
+		return l.Stamp()
+	}
+	was := get()
+	if again := get(); again != was || !again.Known() {
+		t.Errorf("stamp %v, before %v", again, was)
+	}
+	for what, deed := range map[string]func() error{
+		"removed":  func() error { return os.Remove(file) },
+		"renamed":  func() error { return os.Rename(file, file+".old") },
+		"replaced": func() error { return errors.Join(os.WriteFile(file+".new", nil, 0o600), os.Rename(file+".new", file)) },
+	} {
+		get()
+		if err := deed(); err != nil {
+			t.Fatal(err)
+		}
+		get() // Current says so
+		if t.Failed() {
+			t.Fatal(what)
+		}
+	}
+	was = get()
+	l := mustTry(t, open(t, path), "bob.events", Exclusive)
+	l.Moved()
+	l.Unlock()
+	if now := get(); now == was {
+		t.Error("what is about to be moved has the stamp that it had")
+	}
+}

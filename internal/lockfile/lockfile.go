@@ -46,6 +46,7 @@ type Mode int
 const (
 	Shared    Mode = iota // others may hold it Shared
 	Exclusive             // nobody else holds it
+	Often                 // Exclusive, for who takes it thousands of times a second: see Trust
 )
 
 const locksDir = ".locks"
@@ -95,7 +96,7 @@ func (d *Dir) Lock(ctx context.Context, name string, m Mode, timeout time.Durati
 		return nil, fmt.Errorf("lock %s: %w", name, err)
 	}
 	var expired <-chan time.Time
-	return d.lock(name, seen, func() (*file, error) {
+	return d.lock(name, m, seen, func() (*file, error) {
 		// Tried first: the common case starts no goroutine.
 		f, err := d.try(name, m)
 		if err != errHeld {
@@ -110,7 +111,7 @@ func (d *Dir) Lock(ctx context.Context, name string, m Mode, timeout time.Durati
 
 // Try is Lock without any waiting: a *HeldError at once when somebody holds it.
 func (d *Dir) Try(name string, m Mode, seen func() error) (*Lock, error) {
-	return d.lock(name, seen, func() (*file, error) { return d.try(name, m) })
+	return d.lock(name, m, seen, func() (*file, error) { return d.try(name, m) })
 }
 
 // Held reports whether somebody holds the lock Exclusive. It takes the lock
@@ -118,7 +119,7 @@ func (d *Dir) Try(name string, m Mode, seen func() error) (*Lock, error) {
 // lock file there is no holder; none is made.
 func (d *Dir) Held(name string) (bool, error) {
 	absent := func() error { return errAbsent }
-	l, err := d.acquire(name, absent, func() (*file, error) { return d.try(name, Shared) })
+	l, err := d.acquire(name, Shared, absent, func() (*file, error) { return d.try(name, Shared) })
 	switch err {
 	case nil:
 		return false, l.Unlock()
@@ -138,8 +139,8 @@ var (
 )
 
 // lock is acquire, with an error that says who holds the lock.
-func (d *Dir) lock(name string, seen func() error, get func() (*file, error)) (*Lock, error) {
-	l, err := d.acquire(name, seen, get)
+func (d *Dir) lock(name string, m Mode, seen func() error, get func() (*file, error)) (*Lock, error) {
+	l, err := d.acquire(name, m, seen, get)
 	if err == errHeld {
 		held := &HeldError{Lock: name}
 		held.PID, held.Command = d.holder(name)
@@ -154,7 +155,7 @@ const replacements = 100
 
 // acquire gets the lock through get (errHeld: not to be had) and confirms that
 // it is the right file; it makes the file when it is absent.
-func (d *Dir) acquire(name string, seen func() error, get func() (*file, error)) (*Lock, error) {
+func (d *Dir) acquire(name string, m Mode, seen func() error, get func() (*file, error)) (*Lock, error) {
 	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\\\x00") || !filepath.IsLocal(name) {
 		return nil, fmt.Errorf("lock %q: %w", name, fs.ErrInvalid)
 	}
@@ -186,6 +187,9 @@ func (d *Dir) acquire(name string, seen func() error, get func() (*file, error))
 			}
 			return nil, fmt.Errorf("lock %s: %w", name, err)
 		}
+		if m == Often && f.trusted() {
+			return d.held(name, f), nil
+		}
 		l, err := d.confirm(name, f)
 		if err != nil {
 			f.drop()
@@ -199,6 +203,13 @@ func (d *Dir) acquire(name string, seen func() error, get func() (*file, error))
 	return nil, fmt.Errorf("lock %s: %s is being replaced again and again", name, d.filePath(name))
 }
 
+// Trust is how long a lock that is taken Often relies on what the last look at
+// its path showed, if nothing that the open file itself tells speaks against it:
+// a look takes as long as everything else about a lock. Whoever removes,
+// replaces or renames a lock file changes the file, which is seen at once; only
+// a directory on the way to it that is moved by hand is noticed so much later.
+const Trust = 100 * time.Millisecond
+
 // confirm compares the file held with the one now at its path: nil when they
 // differ.
 func (d *Dir) confirm(name string, f *file) (*Lock, error) {
@@ -210,15 +221,20 @@ func (d *Dir) confirm(name string, f *file) (*Lock, error) {
 		return nil, err
 	case !now.regular():
 		return nil, d.irregular(name)
-	case !f.is(now):
+	case !f.is(&now):
 		return nil, nil
 	}
 	// What a process killed while making the file left undone. Not needed to
 	// hold the lock, so what cannot be mended is left alone.
-	_ = d.mend(name, now)
-	l := &Lock{dir: d, name: name}
+	_ = d.mend(name, &now)
+	f.looked(&now)
+	return d.held(name, f), nil
+}
+
+func (d *Dir) held(name string, f *file) *Lock {
+	l := &Lock{dir: d, name: name, stamp: f.stamp()}
 	l.file.Store(f)
-	return l, nil
+	return l
 }
 
 // regular returns an error when something else than a regular file is at the

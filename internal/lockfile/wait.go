@@ -18,7 +18,7 @@ type waiter struct {
 	file *file
 	path string
 	mode Mode
-	at   *entry // the file at the path just before it was opened
+	at   entry // the file at the path just before it was opened
 
 	done chan struct{} // closed when the call returned
 	err  error         // the call's, once done is closed
@@ -43,7 +43,7 @@ func (d *Dir) wait(ctx context.Context, expired <-chan time.Time, name string, m
 	if !at.regular() {
 		return nil, d.irregular(name)
 	}
-	w := adopt(d.filePath(name), m, at)
+	w := adopt(d.filePath(name), m, &at)
 	if w == nil {
 		f, err := d.openNew(name)
 		if err != nil {
