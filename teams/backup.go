@@ -1,7 +1,6 @@
 package teams
 
 import (
-	"archive/tar"
 	"bufio"
 	"bytes"
 	"context"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/atomicfile"
+	"github.com/agentteammail/atm/internal/tarball"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
 )
@@ -30,7 +30,7 @@ const maxEntry = 8 << 30
 // Backup writes the whole root to w. tick is told of each file.
 func (r *Root) Backup(ctx context.Context, w io.Writer, tick func()) (mailbox.Moved, error) {
 	var total mailbox.Moved
-	b := &backup{ctx: ctx, w: tar.NewWriter(w), tick: tick}
+	b := &backup{ctx: ctx, w: tarball.NewWriter(w), tick: tick}
 	names, err := r.Teams()
 	if err != nil {
 		return total, err
@@ -52,7 +52,7 @@ func (r *Root) Backup(ctx context.Context, w io.Writer, tick func()) (mailbox.Mo
 
 type backup struct {
 	ctx   context.Context
-	w     *tar.Writer
+	w     *tarball.Writer
 	tick  func()
 	total mailbox.Moved
 	saved map[string]bool // messages, by mailbox and id
@@ -67,8 +67,7 @@ func (b *backup) bytes(name string, data []byte, at time.Time) error {
 	if b.tick != nil {
 		b.tick()
 	}
-	h := &tar.Header{Name: name, Mode: 0o600, Size: int64(len(data)), ModTime: at, Format: tar.FormatPAX}
-	if err := b.w.WriteHeader(h); err != nil {
+	if err := b.w.Header(tarball.Header{Name: name, Size: int64(len(data)), ModTime: at}); err != nil {
 		return err
 	}
 	_, err := b.w.Write(data)
@@ -77,7 +76,7 @@ func (b *backup) bytes(name string, data []byte, at time.Time) error {
 
 // dir notes a directory: what is empty comes back as well.
 func (b *backup) dir(name string) error {
-	return b.w.WriteHeader(&tar.Header{Name: name + "/", Typeflag: tar.TypeDir, Mode: 0o700, ModTime: time.Now(), Format: tar.FormatPAX})
+	return b.w.Header(tarball.Header{Name: name + "/", Kind: tarball.Dir, ModTime: time.Now()})
 }
 
 func (b *backup) team(t *Team) error {
@@ -246,8 +245,7 @@ func (b *backup) file(d *atomicfile.Dir, name, as string) error {
 	if b.tick != nil {
 		b.tick()
 	}
-	h := &tar.Header{Name: as, Mode: 0o600, Size: info.Size(), ModTime: info.ModTime(), Format: tar.FormatPAX}
-	if err := b.w.WriteHeader(h); err != nil {
+	if err := b.w.Header(tarball.Header{Name: as, Size: info.Size(), ModTime: info.ModTime()}); err != nil {
 		return err
 	}
 	n, err := io.Copy(b.w, io.LimitReader(f, info.Size()))
@@ -274,7 +272,7 @@ func (zeros) Read(p []byte) (int, error) {
 // the backup says.
 func (r *Root) Restore(ctx context.Context, from io.Reader, tick func()) (mailbox.Moved, error) {
 	var total mailbox.Moved
-	in := tar.NewReader(bufio.NewReaderSize(from, 1<<20))
+	in := tarball.NewReader(bufio.NewReaderSize(from, 1<<20))
 	logs := map[string]bool{} // agents whose event log is ours to restore
 	for {
 		h, err := in.Next()
@@ -298,7 +296,7 @@ func (r *Root) Restore(ctx context.Context, from io.Reader, tick func()) (mailbo
 	}
 }
 
-func (r *Root) restoreEntry(ctx context.Context, h *tar.Header, in io.Reader, logs map[string]bool) (mailbox.Moved, error) {
+func (r *Root) restoreEntry(ctx context.Context, h tarball.Header, in io.Reader, logs map[string]bool) (mailbox.Moved, error) {
 	name := path.Clean(strings.TrimSuffix(h.Name, "/"))
 	parts := strings.Split(name, "/")
 	if name == formatFile {
@@ -324,8 +322,8 @@ func (r *Root) restoreEntry(ctx context.Context, h *tar.Header, in io.Reader, lo
 	if err != nil || len(parts) < 2 {
 		return mailbox.Moved{}, err
 	}
-	isDir := h.Typeflag == tar.TypeDir
-	if !isDir && (h.Typeflag != tar.TypeReg || h.Size > maxEntry) {
+	isDir := h.Kind == tarball.Dir
+	if h.Kind == tarball.Other || h.Size > maxEntry {
 		return mailbox.Moved{Skipped: 1}, nil
 	}
 	agent, err := wire.ParseName(parts[1])

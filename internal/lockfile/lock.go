@@ -7,7 +7,7 @@ type Lock struct {
 	dir   *Dir
 	name  string
 	stamp Stamp
-	file atomic.Pointer[file] // nil once it is let go
+	file  atomic.Pointer[file] // nil once it is let go
 }
 
 // Unlock lets go, with LOCK_UN, so that a child just being started does not
