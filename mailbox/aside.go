@@ -70,6 +70,10 @@ func (r *room) fileAway(id wire.ID, t *Takings) error {
 			if err := r.setTakings(asideDir, id, t); err != nil {
 				return err
 			}
+			if k := t.Last(); k.Open() {
+				r.freed(id, k) // it ran out
+			}
+			r.gaveUp(id, t)
 		}
 	}
 	return r.dropLease(leasesDir, id)
@@ -89,7 +93,7 @@ func (b *Box) Tidy(ctx context.Context) (untold []*Item, err error) {
 		return nil, err
 	}
 	if due {
-		if err := b.underReader(ctx, func(r *room) error {
+		if err := b.underLease(ctx, func(r *room) error {
 			_, _, err := r.tidy(b.store.now())
 			return err
 		}); err != nil {

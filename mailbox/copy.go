@@ -146,6 +146,12 @@ func (b *Box) Put(ctx context.Context, state State, data []byte) (bool, error) {
 	if err := d.Sync(); err != nil {
 		return false, err
 	}
+	// What was read and overdue when the backup was made was told of then.
+	if state != Withdrawn && (state != Done || m.DueAt.After(b.store.now())) {
+		if err := r.note(m); err != nil {
+			return false, err
+		}
+	}
 	if err := d.Link(to, string(m.ID)+".json"); err != nil {
 		return false, err
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // ownDirs are the directories of an inbox.
-var ownDirs = []string{"tmp", "new", "aside", "cur", "done", "withdrawn", "bad", "leases"}
+var ownDirs = []string{"tmp", "new", "aside", "cur", "done", "withdrawn", "bad", "leases", "dated"}
 
 // Health is what a look at a mailbox finds, for the doctor.
 type Health struct {

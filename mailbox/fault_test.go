@@ -182,6 +182,25 @@ func (r *faultRun) types() error {
 	return c.Taken(ctx)
 }
 
+// consumed says where the first three messages are after they were shown, the
+// third of which wants an ack, and after the same again.
+func (r *faultRun) consumed(show func(*faultRun) error) {
+	for i, id := range r.ids {
+		switch {
+		case r.shown[id] == 0:
+			r.in(id, placeNew)
+		case i == 2:
+			r.in(id, placeNew, placeCur)
+		default:
+			r.in(id, placeNew, placeDone)
+		}
+	}
+	r.must(show(r))
+	r.in(r.ids[0], placeDone)
+	r.in(r.ids[1], placeDone)
+	r.in(r.ids[2], placeCur)
+}
+
 // in fails unless a message of bob's is in one of these places.
 func (r *faultRun) in(id wire.ID, places ...string) {
 	r.t.Helper()

@@ -319,7 +319,11 @@ func isDay(s string) bool {
 
 // Counts are the numbers of messages that wait in a mailbox. Unread are those
 // in nobody's hands; Held are unread ones that somebody holds under a lease.
-type Counts struct{ Unread, Held, Aside, Owed, Bad int }
+type Counts struct {
+	Unread, Held, Aside, Owed, Bad int
+
+	Expired int // of those that are unread, as far as notes of it were made
+}
 
 // Count takes in what was dropped and counts by names alone.
 func (b *Box) Count(ctx context.Context) (Counts, error) {
@@ -338,12 +342,17 @@ func (b *Box) Count(ctx context.Context) (Counts, error) {
 		}
 	}
 	// A lease may have been left by a message that is gone.
-	for id := range r.held(r.box.store.now()) {
+	held := r.held(r.box.store.now())
+	for id := range held {
 		if has, err := r.fresh.Has(string(id) + ".json"); err == nil && has && c.Held < c.Unread {
 			c.Held++
 		}
 	}
 	c.Unread -= c.Held
+	if c.Expired, err = r.expired(r.box.store.now(), held); err != nil {
+		return c, err
+	}
+	c.Expired = min(c.Expired, c.Unread)
 	aside, err := r.dir(asideDir, false)
 	if err == nil {
 		err = ids(aside, func(wire.ID) { c.Aside++ })

@@ -88,6 +88,7 @@ func (b *Box) GC(ctx context.Context, opt GCOptions) (Moved, error) {
 	}
 	r.sweep()
 	_, _, err = r.tidy(b.store.now())
+	b.tell(ctx, r.said)
 	return total, err
 }
 
@@ -148,8 +149,8 @@ func (r *room) sweep() (removed int) {
 			removed++
 		}
 	}
-	// What was being written when who took a message was killed.
-	for _, dir := range []string{leasesDir, asideDir} {
+	// What was being written when who took a message, or noted a time, was killed.
+	for _, dir := range []string{leasesDir, asideDir, datedDir} {
 		d, err := r.dir(dir, false)
 		if err != nil || d == nil {
 			continue
@@ -157,7 +158,7 @@ func (r *room) sweep() (removed int) {
 		d.Names(func(names []string) bool {
 			for _, n := range names {
 				info, err := d.Lstat(n)
-				if err == nil && n[0] == '.' && strings.Contains(n, leaseEnd+".") && info.Mode().IsRegular() && time.Since(info.ModTime()) > tmpAge && d.Remove(n) == nil {
+				if err == nil && n[0] == '.' && (dir == datedDir || strings.Contains(n, leaseEnd+".")) && info.Mode().IsRegular() && time.Since(info.ModTime()) > tmpAge && d.Remove(n) == nil {
 					removed++
 				}
 			}

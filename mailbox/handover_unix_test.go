@@ -59,41 +59,9 @@ func (p *process) hook() {
 // and none goes out more than twice, the second time marked.
 func TestHooksKilled(t *testing.T) {
 	path := scratch(t)
-	s := openStore(t, path, nil, killBob)
-	bob := s.Box(killBob)
-	begin, end := time.Now(), time.Now().Add(3*time.Second)
-	stamp, _ := begin.MarshalText()
-	out := map[wire.ID][]bool{} // each time: whether it was marked
-	var mu sync.Mutex
-	var all sync.WaitGroup
-	for range 3 {
-		all.Go(func() {
-			for time.Now().Before(end) {
-				c, lines := start(t, "hook", path, "ATM_TEST_BEGIN="+string(stamp))
-				life := time.AfterFunc(time.Duration(30+rand.IntN(120))*time.Millisecond, func() { c.Process.Kill() })
-				for lines.Scan() {
-					w := strings.Fields(lines.Text())
-					switch {
-					case len(w) == 3 && w[0] == "out":
-						mu.Lock()
-						out[wire.ID(w[2])] = append(out[wire.ID(w[2])], w[1] == "true")
-						mu.Unlock()
-					case len(w) > 0 && w[0] == "error":
-						t.Error(lines.Text())
-					}
-				}
-				life.Stop()
-				c.Wait()
-			}
-		})
-	}
-	sent := 0
-	for time.Now().Before(end) {
-		deliver(t, bob, message("alice", "x"))
-		sent++
-		time.Sleep(4 * time.Millisecond)
-	}
-	all.Wait()
+	openStore(t, path, nil, killBob)
+	stamp, _ := time.Now().MarshalText()
+	out, sent := wentOut(t, path, 3*time.Second, []string{"hook", "hook", "hook"}, "ATM_TEST_BEGIN="+string(stamp))
 	c := takeCensus(t, path, killBob)
 	c.sound(t)
 	twice, moved := 0, 0

@@ -64,7 +64,7 @@ func (b *Box) Hold(ctx context.Context, opt HoldOptions, show func(*Hold) (taken
 	h := &Hold{Key: wire.NewID(), box: b, by: opt.By}
 	var foreign []string
 	take := func(stop bool) error {
-		return b.underReader(ctx, func(r *room) error {
+		return b.underLease(ctx, func(r *room) error {
 			err := h.take(r, opt, show != nil, stop)
 			foreign = r.foreign
 			return err
@@ -83,7 +83,7 @@ func (b *Box) Hold(ctx context.Context, opt HoldOptions, show func(*Hold) (taken
 	}
 	taken, showErr := show(h)
 	// What was shown counts, whoever gave up meanwhile.
-	err = h.box.underReader(context.WithoutCancel(ctx), func(r *room) error { return h.shown(r, opt, taken) })
+	err = h.box.underLease(context.WithoutCancel(ctx), func(r *room) error { return h.shown(r, opt, taken) })
 	switch {
 	case err != nil:
 		return h, errors.Join(showErr, err)
@@ -132,6 +132,12 @@ func (h *Hold) take(r *room, opt HoldOptions, showing, stop bool) error {
 		h.Item = nil
 		return err
 	}
+	if n := len(t.Takes); n > 1 && t.Takes[n-2].Open() {
+		r.freed(h.ID, &t.Takes[n-2]) // it ran out
+	}
+	if !showing {
+		r.hadBy(h.ID, &k, t.Tries())
+	}
 	return nil
 }
 
@@ -150,7 +156,11 @@ func (h *Hold) shown(r *room, opt HoldOptions, taken bool) error {
 		k.Showing, k.Renewed, k.For = false, now, opt.For
 		h.Until = k.Until()
 	}
-	return r.setTakings(leasesDir, h.ID, t)
+	err = r.setTakings(leasesDir, h.ID, t)
+	if err == nil && taken {
+		r.hadBy(h.ID, k, t.Tries())
+	}
+	return err
 }
 
 // mine is the taking of a message that is somebody's to end or to renew: the one
@@ -209,7 +219,7 @@ func (b *Box) Renew(ctx context.Context, id wire.ID, by wire.Address, key wire.I
 // stands in its history ("": given back). It was a try all the same; after
 // MaxTries the message is set aside. Who may is as for Renew.
 func (b *Box) GiveBack(ctx context.Context, id wire.ID, by wire.Address, key wire.ID, how string) error {
-	return b.underReader(ctx, func(r *room) error {
+	return b.underLease(ctx, func(r *room) error {
 		now := b.store.now().UTC()
 		t, k, err := r.mine(id, by, key, now)
 		if err != nil {
@@ -219,6 +229,7 @@ func (b *Box) GiveBack(ctx context.Context, id wire.ID, by wire.Address, key wir
 		if err := r.setTakings(leasesDir, id, t); err != nil {
 			return err
 		}
+		r.freed(id, k)
 		_, _, err = r.tidy(now)
 		return err
 	})
@@ -313,7 +324,11 @@ func (b *Box) Leases() (map[wire.ID]*Takings, error) {
 		if err != nil {
 			return nil, err
 		}
-		if unread, err := r.fresh.Has(string(id) + ".json"); err == nil && unread && t != nil {
+		unread, err := r.fresh.Has(string(id) + ".json")
+		if err != nil {
+			return nil, err
+		}
+		if unread && t != nil {
 			out[id] = t
 		}
 	}

@@ -171,6 +171,15 @@ func TestHoldKilled(t *testing.T) {
 			t.Errorf("%s was finished, and is in %q", id, at)
 		}
 	})
+	// The log is whole, and tells of each taking once.
+	told := map[string]int{}
+	for _, e := range eventsOf(t, s.Box(killJobs)) {
+		if wire.IsLeaseKind(e.Kind) {
+			if told[e.EventID]++; told[e.EventID] > 1 {
+				t.Errorf("told twice: %s", e.EventID)
+			}
+		}
+	}
 	// Whoever comes last gets all that is left, when the leases have run out.
 	box := s.Box(killJobs)
 	s.clock = func() time.Time { return time.Now().Add(time.Hour) }

@@ -173,6 +173,9 @@ func (j *job) publish() {
 	for _, d := range j.order {
 		d.items = slices.DeleteFunc(d.items, func(it item) bool {
 			err := j.drafts[it.post][it.at].err
+			if err == nil {
+				err = d.box.noteDates(j.posts[it.post])
+			}
 			j.outcome(it).Err = err
 			return err != nil
 		})
@@ -246,6 +249,9 @@ func (j *job) linkOne(r *room, it item) (stored, known bool, err error) {
 	}
 	if errors.Is(err, fs.ErrExist) {
 		return true, true, nil
+	}
+	if err == nil {
+		r.supersede(p.Message)
 	}
 	return err == nil, false, err
 }

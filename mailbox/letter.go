@@ -408,3 +408,9 @@ func Clip(s string, n int) string {
 	}
 	return string(r[:n-1]) + "…"
 }
+
+// FirstLine is a text's first line that is not blank, shortened to n characters.
+func FirstLine(s string, n int) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return Clip(line, n)
+}

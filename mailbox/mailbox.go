@@ -14,7 +14,9 @@
 //	    withdrawn/<id>.json
 //	    bad/                what could not be understood, with <name>.reason
 //	    leases/<id>.lease   who holds an unread message, and who did before
+//	    dated/              notes of when answers are due and messages expire
 //	<agent>/sent/<day>/     what the agent sent: an index, not synced
+//	<agent>/sent/once/      the ids of what it sent under names of its own
 //	<agent>/events/<seq>.ndjson
 //	<agent>/run/claim.json  unread mail that is in somebody's hands
 //
@@ -265,6 +267,8 @@ type room struct {
 
 	foreign []string // names met in new that are no message's
 	took    bool     // they were offered to takeIn
+
+	said []wire.Event // to be appended when the lock is let go of (leaseevent.go)
 }
 
 // enter opens the mailbox: the agent's directory, its inbox and new, none of

@@ -163,6 +163,9 @@ func (b *Box) Unread(ctx context.Context, id wire.ID) (moved bool, err error) {
 		if p.name == placeAside {
 			r.dropLease(asideDir, id)
 		}
+		if it, err := r.open(place{placeNew, "inbox/new"}, id); err == nil {
+			_ = r.noteExpiry(it.Message) // it counts as expired, or as unread
+		}
 		return nil
 	})
 	return moved && err == nil, err

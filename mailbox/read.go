@@ -359,7 +359,11 @@ func (r *room) settle(m *wire.Message) error {
 	if m.RequiresAck && !r.acked(m.ID) {
 		to = place{placeCur, "inbox/cur"}
 	}
-	return r.move(m.ID, place{placeNew, "inbox/new"}, to)
+	err := r.move(m.ID, place{placeNew, "inbox/new"}, to)
+	if err == nil {
+		r.unnote(m)
+	}
+	return err
 }
 
 // settleFree is settle for what may have been taken by somebody meanwhile: they

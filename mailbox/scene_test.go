@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -73,6 +74,48 @@ var faultScenes = map[string]faultScene{
 		act:   func(r *faultRun) error { return r.post(r.message(r.bob, r.carol)) },
 		after: (*faultRun).again,
 	},
+	"deliver what is due": {
+		act: func(r *faultRun) error {
+			p := r.message(r.bob, r.carol)
+			p.Message.DueAt, p.Message.ExpiresAt = time.Now(), time.Now().Add(time.Hour)
+			return r.post(p)
+		},
+		after: func(r *faultRun) {
+			r.again()
+			for _, b := range []*Box{r.bob, r.carol} {
+				due, err := b.Overdue(time.Now())
+				for _, id := range takeCensus(r.t, r.path, b.Agent()).ids() { // killed before, none is there
+					if err != nil || !slices.ContainsFunc(due, func(d Due) bool { return d.ID == id }) {
+						r.t.Errorf("%s is to be reminded of %v: %v", b.Agent(), due, err)
+					}
+				}
+			}
+		},
+	},
+	"remind": {
+		setup: func(r *faultRun) {
+			p := r.message(r.bob)
+			p.Message.DueAt = time.Now()
+			r.must(r.post(p))
+		},
+		act: func(r *faultRun) error {
+			due, err := r.bob.Overdue(time.Now())
+			if err != nil || len(due) != 1 {
+				return err
+			}
+			return errors.Join(r.bob.Tell(due[0], LeadTold), r.bob.Answered(due[0].ID, due[0].At))
+		},
+		after: func(r *faultRun) {
+			due, err := r.bob.Overdue(time.Now())
+			if err != nil || len(due) > 1 {
+				r.t.Errorf("%v: %v", due, err)
+			}
+			r.must(r.bob.Answered(r.posts[0].Message.ID, r.posts[0].Message.DueAt))
+			if due, err := r.bob.Overdue(time.Now()); err != nil || len(due) != 0 {
+				r.t.Errorf("answered, and still due: %v: %v", due, err)
+			}
+		},
+	},
 	"deliver a batch": {
 		act: func(r *faultRun) error {
 			return r.post(r.message(r.bob), r.message(r.carol, r.bob), r.message(r.bob))
@@ -99,42 +142,12 @@ var faultScenes = map[string]faultScene{
 	"read": {
 		setup: func(r *faultRun) { r.given(2, false); r.given(1, true) },
 		act:   (*faultRun).read,
-		after: func(r *faultRun) {
-			for i, id := range r.ids {
-				switch {
-				case r.shown[id] == 0:
-					r.in(id, placeNew)
-				case i == 2:
-					r.in(id, placeNew, placeCur)
-				default:
-					r.in(id, placeNew, placeDone)
-				}
-			}
-			r.must(r.read())
-			r.in(r.ids[0], placeDone)
-			r.in(r.ids[1], placeDone)
-			r.in(r.ids[2], placeCur)
-		},
+		after: func(r *faultRun) { r.consumed((*faultRun).read) },
 	},
 	"type": {
 		setup: func(r *faultRun) { r.given(2, false); r.given(1, true) },
 		act:   (*faultRun).types,
-		after: func(r *faultRun) {
-			for i, id := range r.ids {
-				switch {
-				case r.shown[id] == 0:
-					r.in(id, placeNew)
-				case i == 2:
-					r.in(id, placeNew, placeCur)
-				default:
-					r.in(id, placeNew, placeDone)
-				}
-			}
-			r.must(r.types())
-			r.in(r.ids[0], placeDone)
-			r.in(r.ids[1], placeDone)
-			r.in(r.ids[2], placeCur)
-		},
+		after: func(r *faultRun) { r.consumed((*faultRun).types) },
 	},
 	"take": {
 		setup: func(r *faultRun) { r.given(1, true) },

@@ -23,6 +23,10 @@ type Claim struct {
 	Items []*Item          // in the order in which they were asked for
 	Again map[wire.ID]bool // those that may be a repeat
 
+	// Leased are those that were passed over since somebody holds them under a
+	// lease.
+	Leased []wire.ID
+
 	// Turn is the turn that the messages went into, where the runner knows it:
 	// it stands in the event injected.
 	Turn string
@@ -81,6 +85,9 @@ func (c *Claim) take(r *room, ids []wire.ID) error {
 	}
 	mine := claim{At: now, Run: runner.run}
 	for _, id := range ids {
+		if leased[id] {
+			c.Leased = append(c.Leased, id)
+		}
 		if held[id] || !wire.IsID(string(id)) {
 			continue
 		}

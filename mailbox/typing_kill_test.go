@@ -80,39 +80,8 @@ func (p *process) turn() {
 // than once says so.
 func TestRunnersKilled(t *testing.T) {
 	path := scratch(t)
-	s := openStore(t, path, nil, killBob)
-	bob := s.Box(killBob)
-	end := time.Now().Add(2 * time.Second)
-	out := map[wire.ID][]bool{} // each time: whether it was marked
-	var mu sync.Mutex
-	var all sync.WaitGroup
-	for _, role := range []string{"type", "type", "turn"} {
-		all.Go(func() {
-			for time.Now().Before(end) {
-				c, lines := start(t, role, path)
-				life := time.AfterFunc(time.Duration(30+rand.IntN(120))*time.Millisecond, func() { c.Process.Kill() })
-				for lines.Scan() {
-					switch w := strings.Fields(lines.Text()); {
-					case len(w) == 3 && w[0] == "out":
-						mu.Lock()
-						out[wire.ID(w[2])] = append(out[wire.ID(w[2])], w[1] == "true")
-						mu.Unlock()
-					case len(w) > 0 && w[0] == "error":
-						t.Error(lines.Text())
-					}
-				}
-				life.Stop()
-				c.Wait()
-			}
-		})
-	}
-	sent := 0
-	for time.Now().Before(end) {
-		deliver(t, bob, message("alice", "x"))
-		sent++
-		time.Sleep(4 * time.Millisecond)
-	}
-	all.Wait()
+	openStore(t, path, nil, killBob)
+	out, sent := wentOut(t, path, 2*time.Second, []string{"type", "type", "turn"})
 	c := takeCensus(t, path, killBob)
 	c.sound(t)
 	again, moved := 0, 0
@@ -136,4 +105,42 @@ func TestRunnersKilled(t *testing.T) {
 		t.Errorf("%d messages of %d, %d moved, %d went out again", len(c.ids()), sent, moved, again)
 	}
 	t.Logf("%d messages, %d moved, %d went out again", sent, moved, again)
+}
+
+// wentOut keeps a process of each role alive, kills it at random moments, and
+// delivers to bob meanwhile. It returns how often each message went out, each
+// time whether it was marked as a repeat, and how many were delivered.
+func wentOut(t *testing.T, path string, lasting time.Duration, roles []string, env ...string) (out map[wire.ID][]bool, sent int) {
+	t.Helper()
+	bob := openStore(t, path, nil).Box(killBob)
+	end := time.Now().Add(lasting)
+	out = map[wire.ID][]bool{}
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for _, role := range roles {
+		all.Go(func() {
+			for time.Now().Before(end) {
+				c, lines := start(t, role, path, env...)
+				life := time.AfterFunc(time.Duration(30+rand.IntN(120))*time.Millisecond, func() { c.Process.Kill() })
+				for lines.Scan() {
+					switch w := strings.Fields(lines.Text()); {
+					case len(w) == 3 && w[0] == "out":
+						mu.Lock()
+						out[wire.ID(w[2])] = append(out[wire.ID(w[2])], w[1] == "true")
+						mu.Unlock()
+					case len(w) > 0 && w[0] == "error":
+						t.Error(lines.Text())
+					}
+				}
+				life.Stop()
+				c.Wait()
+			}
+		})
+	}
+	for ; time.Now().Before(end); sent++ {
+		deliver(t, bob, message("alice", "x"))
+		time.Sleep(4 * time.Millisecond)
+	}
+	all.Wait()
+	return out, sent
 }

@@ -29,6 +29,8 @@ const (
 	maxDetail    = 120
 	maxPrompt    = 400
 	maxBrief     = 80
+	maxInput     = 200
+	maxDialog    = 16
 	maxOptions   = 560
 	maxError     = 300
 	maxWhy       = 100
@@ -185,7 +187,7 @@ func (t *Turn) check() error {
 }
 
 func (w *Waiting) limits(prompt int) []limited {
-	return []limited{{w.ID, maxID}, {w.Call, maxID}, {w.Kind, maxTool}, {w.Prompt, prompt}, {w.Tool, maxTool}}
+	return []limited{{w.ID, maxID}, {w.Call, maxID}, {w.Kind, maxTool}, {w.Prompt, prompt}, {w.Tool, maxTool}, {w.Input, maxInput}, {w.Dialog, maxDialog}}
 }
 
 // runeCost is how many bytes a character takes in JSON, as encoding/json writes it.

@@ -47,6 +47,7 @@ type Mail struct {
 	Due     time.Time // an answer is expected by then; zero: none
 	Never   bool      // superseded, or another reason not to type it or to remind of it
 	Read    bool      // no longer unread; only its answer is expected
+	Held    time.Time // in somebody's hands under a lease, until then as far as is known; zero: in nobody's
 }
 
 // MaxMail is how many messages a State holds. Of more the urgent ones, those
@@ -74,6 +75,8 @@ type letter struct {
 	announced   time.Time // through a hook
 	by          string    // its session
 	interrupted bool
+	readAt      int  // changes when it was read; one has to follow before a reminder
+	readHere    bool // and not before it was told of
 	reminded    bool
 	raised      bool
 }
@@ -100,6 +103,12 @@ func (s *State) Next() time.Time {
 		if !l.raised {
 			sooner(l.Due)
 		}
+		if !l.Read {
+			sooner(l.Held)
+		}
+		if !s.Room() && !l.typing {
+			sooner(l.Expires)
+		}
 		if !l.Read && !l.announced.IsZero() {
 			sooner(l.announced.Add(offeredAgain))
 		}
@@ -113,10 +122,11 @@ func (m *mail) step(word Word, in Input, out []Effect) []Effect {
 		m.event(in.Event, in.Now)
 	}
 	if in.Arrived != nil && in.Arrived.ID != "" {
-		m.arrived(in.Arrived)
+		m.arrived(in.Arrived, in.Now)
 	}
 	m.taken(in.Taken)
 	m.settled(in.Settled)
+	m.expire(in.Now)
 	if len(m.waiting) == 0 {
 		return out
 	}
@@ -136,8 +146,22 @@ func (m *mail) event(e *wire.Event, now time.Time) {
 		id(func(l *letter) { l.typing, l.failed = false, true })
 	case wire.EventInjected, wire.EventRead:
 		m.taken(e.MessageID())
-	case wire.EventAcked, wire.EventWithdrawn:
+	case wire.EventAcked:
+		if e.Field("by") != "" { // who held it under a lease has finished it
+			m.settled(e.MessageID())
+		} else { // that it has it, which is no answer
+			m.taken(e.MessageID())
+		}
+	case wire.EventWithdrawn, wire.EventAside:
 		m.settled(e.MessageID())
+	case wire.EventTaken:
+		id(func(l *letter) {
+			if d, err := time.ParseDuration(e.Field("lease")); err == nil && d > 0 {
+				l.Held = now.Add(d)
+			}
+		})
+	case wire.EventReturned:
+		id(func(l *letter) { l.Held, l.told = time.Time{}, "" })
 	case wire.EventAnnounced:
 		if e.Source == "hook" {
 			if !e.At.IsZero() {
@@ -164,7 +188,22 @@ func (m *mail) again(which func(*letter) bool) {
 	}
 }
 
-func (m *mail) arrived(a *Mail) {
+// over reports whether nothing is to be done about a message any more.
+func (a *Mail) over(now time.Time) bool { return !a.Expires.IsZero() && !now.Before(a.Expires) }
+
+// expire forgets what has expired: it is not handed over any more, and nobody
+// waits for its answer.
+func (m *mail) expire(now time.Time) {
+	gone := func(l letter) bool { return l.over(now) && !l.typing }
+	if slices.ContainsFunc(m.waiting, gone) {
+		m.waiting = slices.DeleteFunc(m.waiting, gone)
+	}
+}
+
+func (m *mail) arrived(a *Mail, now time.Time) {
+	if a.over(now) {
+		return
+	}
 	if l := m.find(a.ID); l != nil {
 		if l.Read && !a.Read { // put back
 			*l = letter{raised: l.raised, reminded: l.reminded}
@@ -198,6 +237,9 @@ func (m *mail) find(id wire.ID) *letter {
 
 func (m *mail) taken(id wire.ID) {
 	if l := m.find(id); l != nil {
+		if !l.Read {
+			l.readAt, l.readHere = m.changes, true
+		}
 		l.Read, l.typing, l.announced = true, false, time.Time{}
 		if l.Due.IsZero() {
 			m.settled(id)
@@ -216,17 +258,18 @@ func (m *mail) decide(word Word, now time.Time, out []Effect) []Effect {
 	var hand, hold, announce, interrupt, remind, escalate []wire.ID
 	for i := range m.waiting {
 		l := &m.waiting[i]
+		held := l.held(now)
 		if !l.Due.IsZero() && !now.Before(l.Due) {
 			if !l.raised {
 				l.raised = true
 				escalate = append(escalate, l.ID)
 			}
-			if word == WordIdle && l.Read && !l.Never && !l.reminded {
+			if word == WordIdle && l.Read && !l.Never && !l.reminded && !(l.readHere && l.readAt == m.changes) {
 				l.reminded = true
 				remind = append(remind, l.ID)
 			}
 		}
-		if l.Read || l.Never || l.typing || l.with(now) || !l.Expires.IsZero() && !now.Before(l.Expires) {
+		if l.Read || l.Never || l.typing || l.with(now) || held {
 			continue
 		}
 		changed := l.at != m.changes
@@ -261,6 +304,20 @@ func (m *mail) decide(word Word, now time.Time, out []Effect) []Effect {
 		}
 	}
 	return out
+}
+
+// held reports whether somebody holds the message under a lease. One that has
+// run out, as far as is known, makes it anybody's: who then finds it renewed
+// says so (Mail.Held).
+func (l *letter) held(now time.Time) bool {
+	if l.Held.IsZero() {
+		return false
+	}
+	if now.Before(l.Held) {
+		return true
+	}
+	l.Held, l.told = time.Time{}, ""
+	return false
 }
 
 // with reports whether a hook has handed the message over and it may still be

@@ -42,7 +42,7 @@ func anyLine(t *rapid.T) string {
 	id := func() string { return pick("mail", "m1", "m2", "m3", "m4") }
 	switch rapid.IntRange(0, 9).Draw(t, "what") {
 	case 0:
-		return "mail " + id() + pick("how", "", "", " urgent", " due=2s", " due=10m", " expires=2s", " never", " urgent due=1s")
+		return "mail " + id() + pick("how", "", "", " urgent", " due=2s", " due=10m", " expires=2s", " never", " urgent due=1s", " held=2s")
 	case 1:
 		return pick("past", "taken ", "settled ") + id()
 	case 2:
@@ -89,7 +89,7 @@ func anyLine(t *rapid.T) string {
 		add("pid", "7", "8")
 	case "exited":
 		add("code", "0", "1")
-	case wire.EventAnnounced, wire.EventRead, wire.EventAcked, wire.EventWithdrawn, wire.EventInjecting, wire.EventInjected, wire.EventInjectionFailed:
+	case wire.EventAnnounced, wire.EventRead, wire.EventAcked, wire.EventWithdrawn, wire.EventInjecting, wire.EventInjected, wire.EventInjectionFailed, wire.EventReturned, wire.EventAside:
 		line += " id=" + id()
 	}
 	return line
@@ -170,6 +170,9 @@ func TestAlways(t *testing.T) {
 					}
 				}
 			}
+			if at := s.Next(); !at.IsZero() && !at.After(in.Now) {
+				t.Fatal("a tick is wanted at", at, "which is over, after", ls[i])
+			}
 			// Nothing more is to be done for the same, at the same time.
 			if _, more := Step(s, Input{Now: in.Now}); len(more) > 0 {
 				t.Fatal("again:", more, "after", ls[i])
@@ -184,7 +187,8 @@ func TestAlways(t *testing.T) {
 func (l *letter) raisedAgain(lines []string) bool {
 	return slices.ContainsFunc(lines, func(s string) bool {
 		return strings.Contains(s, wire.EventAnnounced) || strings.HasPrefix(s, "taken") || strings.HasPrefix(s, "settled") ||
-			strings.Contains(s, wire.EventRead) || strings.Contains(s, wire.EventInjected) || strings.Contains(s, wire.EventAcked) || strings.Contains(s, wire.EventWithdrawn)
+			strings.Contains(s, wire.EventRead) || strings.Contains(s, wire.EventInjected) || strings.Contains(s, wire.EventAcked) || strings.Contains(s, wire.EventWithdrawn) ||
+			strings.Contains(s, wire.EventReturned) || strings.Contains(s, wire.EventTaken) || strings.Contains(s, " held=")
 	})
 }
 

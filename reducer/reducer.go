@@ -32,7 +32,7 @@ import (
 )
 
 // Version is that of the fold: a snapshot of another version is discarded.
-const Version = 2
+const Version = 3
 
 // TurnStatus is where a turn stands, in the daemon stream's three words.
 type TurnStatus string
@@ -189,6 +189,8 @@ type Waiting struct {
 	Kind    string          `json:"kind"` // permission, prompt
 	Prompt  string          `json:"prompt,omitempty"`
 	Tool    string          `json:"tool,omitempty"`
+	Input   string          `json:"input,omitempty"`  // what the tool is about to do, where the prompt is another thing; shortened
+	Dialog  string          `json:"dialog,omitempty"` // what kind of dialog a screen shows: permission, trust, question
 	Options json.RawMessage `json:"options,omitempty"`
 	Since   time.Time       `json:"since"`
 	Cut     bool            `json:"cut,omitempty"` // Prompt or Tool is not all there is, or they were said apart: no rule may allow by them

@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "write what the scripts in testdata prin
 //	KIND k=v …            an event, as `atm event` takes it; pty, hook, acp or cli
 //	                      in front says where it comes from (else hook)
 //	{"kind":…}            an event of any vocabulary
-//	mail ID [urgent] [never] [due=10m] [expires=10m]
+//	mail ID [urgent] [never] [read] [due=10m] [expires=10m] [held=10m]
 //	taken ID, settled ID
 //	+5s                   the clock goes on; -1h: it is set back
 //	look [held] [silent] [person]
@@ -163,6 +163,8 @@ func (p *player) input(line string) (in *Input, out string, err error) {
 				m.Due = p.now.Add(d)
 			case "expires":
 				m.Expires = p.now.Add(d)
+			case "held":
+				m.Held = p.now.Add(d)
 			default:
 				return nil, "", errors.New(s)
 			}

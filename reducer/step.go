@@ -153,8 +153,10 @@ func (s *State) event(e *wire.Event, now time.Time) (ask *Waiting, ok bool) {
 	case wire.EventRead:
 		s.Read, s.Heard = h.at, h.at
 	case wire.EventAcked, wire.EventAnnounced, wire.EventInjected:
-		s.Heard = h.at
-	case wire.EventWithdrawn, wire.EventInjecting, wire.EventInjectionFailed:
+		if e.Field("by") == "" { // else who held it under a lease did that
+			s.Heard = h.at
+		}
+	case wire.EventWithdrawn, wire.EventInjecting, wire.EventInjectionFailed, wire.EventTaken, wire.EventReturned, wire.EventAside, wire.EventAgain:
 
 	// Counted, whatever the turn does. The first and the last are said about an
 	// agent, not by it.

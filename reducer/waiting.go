@@ -16,9 +16,16 @@ func question(h *happening, kind string) Waiting {
 	if kind == Permission {
 		w.Tool = b.Text("tool", "tool_name", "title")
 	}
+	w.Input, w.Dialog = b.Text("input"), b.Text("dialog")
 	w.Options = compact(b.Raw("options"))
+	if w.Dialog == trust {
+		w.Kind = Question // it asks for no tool
+	}
 	return w
 }
+
+// trust is the dialog that asks whether a directory is to be trusted.
+const trust = "trust"
 
 // asks says that the program asks something: of the turn that the event names,
 // else of whatever it does, which may be no turn.
@@ -71,7 +78,10 @@ func (t *Turn) wait(h *happening, w Waiting) bool {
 		return true
 	}
 	a, detail := AwaitingInput, "question"
-	if kept.Kind == Permission {
+	switch {
+	case kept.Dialog == trust:
+		a, detail = Confirming, trust
+	case kept.Kind == Permission:
 		a, detail = Confirming, "permission"
 	}
 	t.doing(a, detail)
@@ -85,6 +95,7 @@ func (w Waiting) kept() Waiting {
 	prompt, tool := clip(w.Prompt, maxPrompt), clip(w.Tool, maxTool)
 	w.Cut = prompt != w.Prompt || tool != w.Tool
 	w.Prompt, w.Tool = prompt, tool
+	w.Input, w.Dialog = clip(w.Input, maxInput), clip(w.Dialog, maxDialog) // for people; no rule goes by them
 	if len(w.Options) > maxOptions {
 		w.Options = nil
 	}
@@ -95,7 +106,7 @@ func (w Waiting) kept() Waiting {
 func (w Waiting) brief() Waiting {
 	prompt := clip(w.Prompt, maxBrief)
 	w.Cut = w.Cut || prompt != w.Prompt
-	w.Prompt, w.Options = prompt, nil
+	w.Prompt, w.Input, w.Options = prompt, "", nil
 	return w
 }
 
@@ -143,6 +154,7 @@ func (w *Waiting) and(n Waiting) Waiting {
 	out := first
 	out.Kind, out.Since = w.Kind, w.Since
 	out.ID, out.Call, out.Tool, out.Prompt = or(first.ID, second.ID), or(first.Call, second.Call), or(first.Tool, second.Tool), or(first.Prompt, second.Prompt)
+	out.Input, out.Dialog = or(first.Input, second.Input), or(first.Dialog, second.Dialog)
 	if first.Options == nil {
 		out.Options = second.Options
 	}
@@ -164,7 +176,7 @@ func (w Waiting) whole(said Waiting) Waiting {
 }
 
 func (w *Waiting) equal(o *Waiting) bool {
-	return w.ID == o.ID && w.Call == o.Call && w.Tool == o.Tool && w.Prompt == o.Prompt && w.Cut == o.Cut && string(w.Options) == string(o.Options)
+	return w.ID == o.ID && w.Call == o.Call && w.Tool == o.Tool && w.Prompt == o.Prompt && w.Input == o.Input && w.Dialog == o.Dialog && w.Cut == o.Cut && string(w.Options) == string(o.Options)
 }
 
 // answered takes a call's start or end for the answer to a permission that was

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -134,6 +135,8 @@ func Display(e *Event) string {
 		if s = b.Text("signal"); s == "" {
 			s = "code " + string(b.Raw("code"))
 		}
+	case EventTaken, EventReturned, EventAside:
+		s = e.lease()
 	case "message_delta":
 		s = b.Text("delta")
 	case "tool_call", "tool_call_start", "tool_call_update", "tool_call_end":
@@ -157,6 +160,45 @@ func Display(e *Event) string {
 		}
 	}
 	return clip(s, 400)
+}
+
+// lease is what became of a message under a lease.
+func (e *Event) lease() string {
+	s := e.MessageID().Short(6)
+	by := strings.TrimSuffix(e.Field("by"), "@"+string(e.Team))
+	if e.Kind != EventAside {
+		s = joined(" by ", s, by)
+	}
+	number := func(key string) string {
+		for _, f := range e.Extra {
+			if f.Key == key {
+				return string(f.Raw)
+			}
+		}
+		return ""
+	}
+	switch e.Kind {
+	case EventTaken:
+		long := e.Field("lease")
+		if strings.HasSuffix(long, "m0s") { // as people write it
+			long = strings.TrimSuffix(long, "0s")
+		}
+		if strings.HasSuffix(long, "h0m") {
+			long = strings.TrimSuffix(long, "0m")
+		}
+		s = joined(" for ", s, long)
+		if n := number("try"); n != "" {
+			s += ", try " + n
+		}
+	case EventReturned:
+		s = joined(": ", s, e.Field("how"))
+	default:
+		if n := number("tries"); n != "" {
+			s += " after " + n + " tries"
+		}
+		s = joined(", last by ", s, by)
+	}
+	return s
 }
 
 // Line is Display, and how a turn ended where it did not just complete, which

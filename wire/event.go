@@ -34,16 +34,26 @@ const (
 	EventInjecting       = "injecting"
 	EventInjected        = "injected"
 	EventInjectionFailed = "injection_failed"
+	EventTaken           = "message_taken"    // under a lease, with by, lease and try
+	EventReturned        = "message_returned" // that one has ended and the message is free, with by and how
+	EventAside           = "message_aside"    // taken too often and never finished, with tries
+	EventAgain           = "message_again"    // its turn was cut short: unread again, for who asks again, by
 )
 
 // IsMailboxKind reports whether a kind is the mailbox's own: evidence of what
 // was done with a message, which only who does it appends.
 func IsMailboxKind(kind string) bool {
 	switch kind {
-	case EventAnnounced, EventRead, EventAcked, EventWithdrawn, EventInjecting, EventInjected, EventInjectionFailed:
+	case EventAnnounced, EventRead, EventAcked, EventWithdrawn, EventInjecting, EventInjected, EventInjectionFailed,
+		EventTaken, EventReturned, EventAside, EventAgain:
 		return true
 	}
 	return false
+}
+
+// IsLeaseKind reports whether a kind tells of a message under a lease.
+func IsLeaseKind(kind string) bool {
+	return kind == EventTaken || kind == EventReturned || kind == EventAside
 }
 
 // With adds a string field of the kind's own and returns the event.

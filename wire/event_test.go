@@ -64,3 +64,28 @@ func TestEventWith(t *testing.T) {
 		t.Error(x, y, e)
 	}
 }
+
+func TestLeaseLines(t *testing.T) {
+	t.Parallel()
+	const id = "01a1fa27-f437-752d-9e47-52fe6d6ab4d1"
+	number := func(e Event, key, n string) Event {
+		e.Extra = append(e.Extra, Field{Key: key, Raw: []byte(n)})
+		return e
+	}
+	of := func(kind string) Event { return Event{Team: "main", Kind: kind}.With("id", id) }
+	for _, c := range []struct {
+		e    Event
+		want string
+	}{
+		{number(of(EventTaken).With("by", "bob@main").With("lease", "10m0s"), "try", "2"), "6ab4d1 by bob for 10m, try 2"},
+		{of(EventTaken).With("by", "bob@other").With("lease", "1h0m0s"), "6ab4d1 by bob@other for 1h"},
+		{of(EventTaken).With("by", "bob@main").With("lease", "1m30s"), "6ab4d1 by bob for 1m30s"},
+		{of(EventReturned).With("by", "bob@main").With("how", "exit status 3"), "6ab4d1 by bob: exit status 3"},
+		{number(of(EventAside).With("by", "bob@main"), "tries", "5"), "6ab4d1 after 5 tries, last by bob"},
+		{of(EventAside), "6ab4d1"},
+	} {
+		if got := Line(&c.e); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}

@@ -17,7 +17,7 @@ var fieldsOf = map[string]string{
 	"session_end":      "reason",
 	"spawned":          "pid started",
 	"state_change":     "new previous detail id",
-	"confirm_required": "tool prompt id options tool_call_id",
+	"confirm_required": "tool prompt id options tool_call_id input dialog",
 	"exited":           "code signal",
 	"restarting":       "attempt pause_ms",
 

@@ -63,9 +63,13 @@ func parents(all []entry) map[int]bool {
 // Leftovers finds the running processes that carry the mark of a run, oldest
 // first: what a runner that was killed could not end. This process and those
 // above it are not among them.
-func Leftovers(mark string) ([]Process, error) {
-	if mark == "" {
-		return nil, errors.New("look for a run's processes: the run has no name")
+func Leftovers(mark string) ([]Process, error) { return Marked(markName, mark) }
+
+// Marked is Leftovers for processes that carry a value of another variable in
+// their environment.
+func Marked(name, value string) ([]Process, error) {
+	if value == "" {
+		return nil, fmt.Errorf("look for processes by %s: it has no value", name)
 	}
 	all, err := census()
 	if err != nil {
@@ -77,7 +81,7 @@ func Leftovers(mark string) ([]Process, error) {
 	above := parents(all)
 	var found []Process
 	for _, e := range all {
-		if !above[e.pid] && !e.zombie && carries(e.pid, markName+"="+mark) {
+		if !above[e.pid] && !e.zombie && carries(e.pid, name+"="+value) {
 			found = append(found, e.process())
 		}
 	}

@@ -17,13 +17,14 @@ import (
 // letter is what the tests know of a message file: what stands in format.md,
 // not what the project's packages make of it.
 type letter struct {
-	ID          string   `json:"id"`
-	Type        string   `json:"type"`
-	From        string   `json:"from"`
-	To          []string `json:"to"`
-	Body        string   `json:"body"`
-	RequiresAck bool     `json:"requires_ack"`
-	InReplyTo   string   `json:"in_reply_to"`
+	ID          string          `json:"id"`
+	Type        string          `json:"type"`
+	From        string          `json:"from"`
+	To          []string        `json:"to"`
+	Body        string          `json:"body"`
+	RequiresAck bool            `json:"requires_ack"`
+	InReplyTo   string          `json:"in_reply_to"`
+	Payload     json.RawMessage `json:"payload"`
 	Attachments []struct {
 		SHA256 string `json:"sha256"`
 	} `json:"attachments"`
@@ -87,7 +88,7 @@ func (c *census) file(team, rel string) error {
 	case strings.HasPrefix(rel, ".archive/") && len(parts) > 3:
 		agent, archived = parts[1], true
 		parts = parts[2:]
-	case strings.HasPrefix(rel, "."):
+	case strings.HasPrefix(rel, "."), len(parts) < 2: // team.toml
 		return nil
 	default:
 		parts = parts[1:]
@@ -126,7 +127,7 @@ func (c *census) file(team, rel string) error {
 				c.logged(agent, rel, line)
 			}
 		}
-	case dir == "inbox/new" && idName.MatchString(name), dir == "inbox/cur", strings.HasPrefix(dir, "inbox/done/"), dir == "inbox/withdrawn":
+	case dir == "inbox/new" && idName.MatchString(name), dir == "inbox/aside" && idName.MatchString(name), dir == "inbox/cur", strings.HasPrefix(dir, "inbox/done/"), dir == "inbox/withdrawn":
 		return c.message(team, agent, parts[1], rel, data)
 	case dir == "inbox/tmp" && strings.HasSuffix(name, ".drop"):
 		return keep("claim")

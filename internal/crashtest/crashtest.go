@@ -19,10 +19,15 @@
 //   - A hook exits with 0 and prints nothing or one whole document, whatever went
 //     wrong. It hands a message over once, and once more only marked; what is
 //     moved came out of its pipe. No claim stays.
+//   - After `atm down` nothing that `atm up` started runs, and no agent ever ran
+//     twice at a time, whoever was killed.
+//   - A message of a shared inbox is in one pair of hands; the command of a taker
+//     that was killed, or stopped for longer than its lease, goes on in nothing that
+//     it started; of what is set aside, or overdue, each is told once.
 //   - What is said of an agent stands in its events: without state.json, with a
 //     bad one, and with old events in the archive, it is the same.
 //
-// TestStress and TestStressHooks run always, for some seconds in memory, or as long
+// TestStress, TestStressHooks and TestStressUpDown run always, for some seconds in memory, or as long
 // as ATM_STRESS says, half of it on the disk (ATM_STRESS_DIR names a place). The
 // others need root or strace, and are asked for:
 //

@@ -29,7 +29,7 @@ type act struct {
 }
 
 // deeds are all that faults hit.
-func deeds() []deed { return slices.Concat(mailDeeds, eventDeeds, hookDeeds) }
+func deeds() []deed { return slices.Concat(mailDeeds, eventDeeds, hookDeeds, leaseDeeds) }
 
 var mailDeeds = []deed{
 	{"send", func(p *template, w *world) act {

@@ -76,6 +76,13 @@ type Options struct {
 	// nothing is known.
 	Turn func(session string) Turn
 
+	// Due sends the agent what it is to be reminded of, which goes out with its
+	// other mail; asked between two turns. nil: nothing.
+	Due func(context.Context) error
+
+	// Pass says which messages go out unasked; nil: all.
+	Pass func(*wire.Message) bool
+
 	// Primer is what an agent is told when its session begins; nil: nothing.
 	Primer func() string
 
@@ -99,7 +106,18 @@ func Handle(ctx context.Context, tool Tool, in []byte, o Options) (exit int, err
 	if err != nil {
 		return 0, fmt.Errorf("hook of %s: %w", tool, err)
 	}
-	return c.carryOut(ctx)
+	undue := c.remind(ctx)
+	exit, err = c.carryOut(ctx)
+	return exit, oneLine([]error{err, undue})
+}
+
+// remind has the agent reminded of what is overdue, between two turns. It keeps
+// nothing else from going on.
+func (c *call) remind(ctx context.Context) error {
+	if c.o.Due == nil || c.opening == nothing && !c.way.continues() {
+		return nil
+	}
+	return c.o.Due(ctx)
 }
 
 // understand makes of what a tool sent what it means.
@@ -136,7 +154,7 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 	}
 	if c.shows || c.begins || c.ends || c.way != none {
 		l := &mailbox.Letters{Now: c.o.Now, Team: box.Address().Team, Digits: 6, Terminal: true}
-		h, err = box.HandOver(ctx, c.mail(), mailbox.ReadOptions{Limit: mailbox.PageMessages, LookAhead: lookAhead, Fits: l.Page()})
+		h, err = box.HandOver(ctx, c.mail(), mailbox.ReadOptions{Limit: mailbox.PageMessages, LookAhead: lookAhead, Fits: l.Page(), Match: c.o.Pass})
 		wrong = append(wrong, err)
 		switch {
 		case len(h.Items) > 0:
