@@ -105,15 +105,29 @@ func (c *Mail) Emit(ctx context.Context, e wire.SessionEvent) error {
 	if err != nil {
 		return err
 	}
-	var events []wire.Event
+	events, err := Events(c.id, e)
+	if err != nil {
+		return err
+	}
+	return c.box.Append(ctx, mailbox.AppendOptions{}, events...)
+}
+
+// Events are what is appended to an agent's log for what it emits in a session;
+// id "" is for all that it has. Several where output is long; a
+// *wire.SessionError for what is no event.
+func Events(id wire.UUID, e wire.SessionEvent) (out []wire.Event, err error) {
 	for _, part := range parts(e) {
 		raw := wire.Encode(part)
 		if _, err := wire.Parse[wire.SessionEvent](raw); err != nil {
-			return &wire.SessionError{Reason: "no event: " + err.Error()}
+			return nil, &wire.SessionError{Reason: "no event: " + err.Error()}
 		}
-		events = append(events, wire.Event{Kind: part.Kind, Source: "cli", Wire: raw}.With(FieldSession, string(c.id)))
+		of := wire.Event{Kind: part.Kind, Source: "cli", Wire: raw}
+		if id != "" {
+			of = of.With(FieldSession, string(id))
+		}
+		out = append(out, of)
 	}
-	return c.box.Append(ctx, mailbox.AppendOptions{}, events...)
+	return out, nil
 }
 
 // parts cuts output that is too long for one event.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/agentteammail/atm/internal/atomicfile"
 	"github.com/agentteammail/atm/mailbox"
@@ -51,6 +52,74 @@ func ExampleMail() {
 	// human: The parser.
 	// ta-system: Session completed by bob
 	// channel closed
+}
+
+// What a runner does with the sessions of its agent: it begins one, lets it rest
+// when the agent is stopped, and the next goes on with it until the agent leaves.
+func ExampleStore_TakeUp() {
+	ctx := context.Background()
+	mail, done := team("bob")
+	defer done()
+
+	store := &session.Store{Mail: mail}
+	for _, well := range []bool{false, true} {
+		alive, err := store.TakeUp(ctx, "bob", session.Takeover{Begin: true})
+		fmt.Println(len(alive), alive[0].ChannelID, alive[0].State, err)
+		store.LetGo(ctx, "bob", well, "bob is gone")
+	}
+	list, _, _ := store.List()
+	for _, m := range list[0].Messages {
+		fmt.Println(m.Content)
+	}
+	// Output:
+	// 1 cli:tty0 active <nil>
+	// 1 cli:tty0 active <nil>
+	// Session paused (bob is gone)
+	// Session resumed (bob runs again)
+	// Session completed (bob is gone)
+}
+
+// What ends a session by itself: the same rules for a runner and for who looks.
+func ExampleRules() {
+	begun := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
+	s := &session.Session{}
+	s.State, s.CreatedAt = wire.SessionActive, begun
+	rules := session.Rules{WhenIdle: 300 * time.Second}
+
+	fmt.Printf("%q\n", rules.Ends(s, false, begun.Add(4*time.Minute)))
+	fmt.Printf("%q\n", rules.Ends(s, true, begun.Add(6*time.Minute))) // in a turn
+	fmt.Printf("%q\n", rules.Ends(s, false, begun.Add(6*time.Minute)))
+	fmt.Println(s.End(rules, false, begun.Add(6*time.Minute)), s.State, s.EndedBy(), s.Elapsed(begun.Add(6*time.Minute)))
+	// Output:
+	// ""
+	// ""
+	// "idle_timeout: 300s"
+	// <nil> completed idle_timeout: 300s 6m 0s
+}
+
+// Output of a program, as it is written, becomes events of whole characters.
+func ExampleWriter() {
+	ctx := context.Background()
+	mail, done := team("bob")
+	defer done()
+
+	store := &session.Store{Mail: mail}
+	s, _ := store.New(ctx, session.Options{Agent: "bob"})
+	channel, _ := store.Channel(s.SessionID)
+	defer channel.Close()
+	w := &session.Writer{Channel: channel}
+	w.Write([]byte("caf\xc3"))
+	w.Write([]byte("\xa9\n"))
+	fmt.Println(w.Flush())
+
+	s, _ = store.Look(ctx, s.SessionID)
+	for _, m := range s.Messages {
+		fmt.Printf("%s: %q\n", m.Sender, m.Content)
+	}
+	// Output:
+	// <nil>
+	// agent: "caf"
+	// agent: "é\n"
 }
 
 // team makes a team with one agent.

@@ -125,6 +125,8 @@ func (s *Session) readOurs(raw json.RawMessage) error {
 			}
 		case "drafts":
 			err = s.readDrafts(f.Raw)
+		case "run":
+			err = s.run.read(f.Raw)
 		default:
 			s.ours = append(s.ours, wire.Field{Key: f.Key, Raw: f.Raw})
 		}
@@ -234,6 +236,9 @@ func (s *Session) encodeOurs() []byte {
 			notes = appendField(notes, string(id), note)
 		}
 		b = appendField(b, "drafts", inBraces(notes))
+	}
+	if run := s.run.encode(); run != nil {
+		b = appendField(b, "run", run)
 	}
 	for _, f := range s.ours {
 		b = appendField(b, f.Key, f.Raw)

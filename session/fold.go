@@ -23,8 +23,9 @@ const FieldSession = "interactive_session"
 // agent that is gone says nothing more.
 //
 // Into the log go: what the agent emits on the session's channel, what it
-// answered at the end of a turn where an event tells, and human input, however
-// it was delivered. An abort among that ends the session.
+// answered at the end of a turn where an event tells and its output is not kept
+// anyway, what it asks, and human input, however it was delivered. An abort among
+// that ends the session.
 func (s *Session) CatchUp(ctx context.Context, box *mailbox.Box) error {
 	if err := s.events(box); err != nil {
 		return absent(err)
@@ -83,15 +84,29 @@ func (s *Session) take(e *wire.Event, box *mailbox.Box) {
 	}
 	switch e.Kind {
 	case "agent_output", "draft_ready", "goal_complete", "waiting_for_input", "status_update":
+		if _, repeats := e.Uint(FieldAnswer); repeats {
+			return
+		}
 		if said, ok := EventOf(e); ok {
 			s.emitted(said, e.At)
 		}
 	case wire.TurnCompleted, "turn_complete":
-		if answer := e.Text("response", "last_assistant_message", "last-assistant-message", "prompt_response"); answer != "" {
+		s.heard = later(s.heard, e.At)
+		if answer := AnswerOf(e); answer != "" && !s.run.Lines {
 			s.Say(SenderAgent, answer, e.At)
+		}
+	case "confirm_required":
+		// Hooks and the screen tell of the same dialog.
+		asks := wire.SessionEvent{Kind: "waiting_for_input", Prompt: e.Text("prompt", "message")}.String()
+		if n := len(s.Messages); n == 0 || s.Messages[n-1].Content != asks {
+			s.Say(SenderSystem, asks, e.At)
 		}
 	case wire.TurnStarted, "tool_call_start", "tool_call_end", "message_delta":
 		s.heard = later(s.heard, e.At)
+	case "state_change":
+		if e.Field("previous") == "starting" { // only now can anybody be idle
+			s.heard = later(s.heard, e.At)
+		}
 	case wire.EventRead, wire.EventInjected:
 		if it, err := box.Get(e.MessageID()); err == nil { // else: of none that is still there
 			s.delivered(it.Message)
@@ -158,6 +173,21 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
+// FieldAnswer is the field of an event of output that repeats the answer in the
+// event of the turn's end, whose number it holds: for who follows the output
+// alone. The log has it from there.
+const FieldAnswer = "answer_of"
+
+// AnswerOf is what the agent answered in the turn that an event ends, where the
+// event tells; else "".
+func AnswerOf(e *wire.Event) string {
+	switch e.Kind {
+	case wire.TurnCompleted, "turn_complete":
+		return e.Text("response", "last_assistant_message", "last-assistant-message", "prompt_response")
+	}
+	return ""
+}
+
 // EventOf is what an event says on a session's channel; false for one that says
 // nothing there.
 func EventOf(e *wire.Event) (wire.SessionEvent, bool) {
@@ -182,6 +212,9 @@ type Input struct {
 
 // For reports whether the input is meant for a session.
 func (in Input) For(id wire.UUID) bool { return in.session == "" || in.session == string(id) }
+
+// ForAny reports whether the input names no session.
+func (in Input) ForAny() bool { return in.session == "" }
 
 // InputOf is the human input that a message brings; false for a message of
 // another type. One without a payload that can be read says its text.

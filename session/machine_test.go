@@ -27,12 +27,16 @@ var legal = map[[2]wire.InteractiveSessionState]bool{
 // machine is some sessions of one agent on disk, and what they must be.
 type machine struct {
 	st     *Store
+	roll   *Roll // somebody who looks now and then
 	models map[wire.UUID]*model
 	ids    []wire.UUID
+	runs   bool // the agent, under a runner
 }
 
 type model struct {
 	state   wire.InteractiveSessionState
+	ours    bool     // a runner has begun it
+	parked  bool     // since the agent is off
 	log     []string // without the lines of the session itself
 	drafts  []wire.UUID
 	updated time.Time
@@ -74,8 +78,62 @@ func (m *machine) Move(t *rapid.T) {
 	if err != nil || s.State != to {
 		t.Fatalf("%v to %s: %v", was.state, to, err)
 	}
-	was.state = to
+	was.state, was.parked = to, false
 }
+
+// Run is a runner's beginning.
+func (m *machine) Run(t *rapid.T) {
+	if m.runs {
+		t.Skip("it runs")
+	}
+	m.runs = true
+	wants := rapid.Bool().Draw(t, "begin")
+	alive, err := m.st.TakeUp(ctx, "bob", Takeover{Begin: wants})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, o := range m.models {
+		if o.parked {
+			o.state, o.parked = wire.SessionActive, false
+		}
+		if o.state.Alive() {
+			n++
+		}
+	}
+	if n == 0 && wants {
+		n++
+		m.ids = append(m.ids, alive[0].SessionID)
+		m.models[alive[0].SessionID] = &model{state: wire.SessionActive, ours: true}
+	}
+	if len(alive) != n {
+		t.Fatalf("%d sessions are alive, not %d", len(alive), n)
+	}
+}
+
+// End is a runner's end.
+func (m *machine) End(t *rapid.T) {
+	if !m.runs {
+		t.Skip("it does not run")
+	}
+	m.runs = false
+	well := rapid.Bool().Draw(t, "by itself")
+	if err := m.st.LetGo(ctx, "bob", well, "it ended"); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range m.models {
+		switch {
+		case !o.ours || o.state != wire.SessionActive:
+		case well:
+			o.state = wire.SessionCompleted
+		default:
+			o.state, o.parked = wire.SessionPaused, true
+		}
+	}
+}
+
+// Crash is a runner's end without a word: the sessions are as they were.
+func (m *machine) Crash(t *rapid.T) { m.runs = false }
 
 // Emit goes to one session, or by an event that names none to all.
 func (m *machine) Emit(t *rapid.T) {
@@ -172,6 +230,9 @@ func (m *machine) Check(t *rapid.T) {
 				log = append(log, e.Content)
 			}
 		}
+		if s.Parked() != want.parked || s.OfRunner() != want.ours {
+			t.Fatalf("%s: parked %t, of a runner %t; not %t, %t", id, s.Parked(), s.OfRunner(), want.parked, want.ours)
+		}
 		if s.State != want.state || !slices.Equal(log, want.log) || !slices.Equal(s.DraftIDs, want.drafts) {
 			t.Fatalf("%s: %s\n%s", id, s.State, cmp.Diff(
 				[]any{want.state, want.log, want.drafts}, []any{s.State, log, s.DraftIDs}))
@@ -180,6 +241,24 @@ func (m *machine) Check(t *rapid.T) {
 			t.Fatalf("%s goes back in time", id)
 		}
 		want.updated = s.UpdatedAt
+	}
+}
+
+// Look is somebody who sees what has changed since they looked last.
+func (m *machine) Look(t *rapid.T) {
+	all, err := m.roll.Look()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range all {
+		if want := m.models[s.SessionID]; s.State != want.state {
+			t.Fatalf("%s looks %s and is %s", s.SessionID, s.State, want.state)
+		}
+	}
+	for id, want := range m.models {
+		if want.state.Alive() && !slices.ContainsFunc(all, func(s *Session) bool { return s.SessionID == id }) {
+			t.Fatalf("%s is %s and not seen", id, want.state)
+		}
 	}
 }
 
@@ -202,9 +281,11 @@ func TestMachine(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := &machine{st: openTeam(t, path, "bob"), models: map[wire.UUID]*model{}}
+		m.roll = &Roll{Store: m.st, Agent: "bob"}
 		defer m.st.Mail.Close()
 		t.Repeat(map[string]func(*rapid.T){
 			"new": m.New, "move": m.Move, "emit": m.Emit, "draft": m.Draft, "input": m.Input, "": m.Check,
+			"run": m.Run, "end": m.End, "crash": m.Crash, "look": m.Look,
 		})
 	})
 }

@@ -34,6 +34,13 @@ func TestMain(m *testing.M) {
 			process{}.check(err)
 			fmt.Println(word)
 		}
+	case "run":
+		for {
+			_, err := st.TakeUp(ctx, "bob", Takeover{Begin: true})
+			process{}.check(err)
+			process{}.check(st.LetGo(ctx, "bob", rand.IntN(4) == 0, "bob has left"))
+			fmt.Println("ran")
+		}
 	case "take":
 		c, err := st.Channel(id)
 		process{}.check(err)
@@ -222,5 +229,40 @@ func TestKilledWhileTaking(t *testing.T) {
 	}
 	if again > kills {
 		t.Errorf("%d inputs were used again, after %d kills", again, kills)
+	}
+}
+
+// A runner is killed at any moment, again and again: never is there more than
+// one session of its own that is alive, and what the last one has let go of
+// rests or is over.
+func TestKilledWhileRunning(t *testing.T) {
+	st := testTeam(t, "bob")
+	for range 8 {
+		runRole(t, "run", time.Duration(40+rand.IntN(80))*time.Millisecond, st.Mail.Dir().Path(), string(NoGoal))
+		alive := 0
+		list, bad, err := st.List()
+		if err != nil || len(bad) > 0 {
+			t.Fatal(bad, err)
+		}
+		for _, s := range list {
+			if s.State.Alive() {
+				alive++
+			}
+		}
+		if alive > 1 || len(list) == 0 {
+			t.Fatalf("%d of %d sessions are alive", alive, len(list))
+		}
+	}
+	if _, err := st.TakeUp(ctx, "bob", Takeover{Begin: true}); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.LetGo(ctx, "bob", false, "bob was stopped"); err != nil {
+		t.Fatal(err)
+	}
+	list, _, _ := st.List()
+	for _, s := range list {
+		if s.State == wire.SessionActive {
+			t.Errorf("%s goes on", s.SessionID)
+		}
 	}
 }

@@ -30,6 +30,13 @@
 // takes human input out of the agent's inbox, each once, however many receive
 // and whenever they are started again.
 //
+// # Under a runner
+//
+// Who runs an agent takes up its sessions and lets go of them (TakeUp, LetGo):
+// one that it has begun itself rests while the agent is off, and is over when the
+// agent has left by itself. What else a session says of it is in "atm": whether
+// its output is kept, and by which of the Rules it has ended.
+//
 // # Locks
 //
 // The team's, held while a session is read, changed and written, and while
@@ -77,6 +84,7 @@ type Session struct {
 	extra   []wire.Field        // beside "atm", the same
 	kept    []kept              // the messages as they were read, from the first
 	about   map[wire.UUID]Draft // what was said of its drafts
+	run     tenure
 }
 
 // kept is a message as it stood in the file, with whatever else it carried.
@@ -206,6 +214,7 @@ func (s *Session) Move(to wire.InteractiveSessionState, why string, now time.Tim
 	if err := s.Transition(to, now); err != nil {
 		return err
 	}
+	s.run.Parked = false // whoever moves it means it
 	what := string(to)
 	if from == wire.SessionPaused && to == wire.SessionActive {
 		what = "resumed"

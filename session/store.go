@@ -46,6 +46,8 @@ type Options struct {
 	Goal    wire.UUID // "": NoGoal
 	Channel string    // "": DefaultChannel
 	ID      wire.UUID // "": one is made
+
+	run tenure
 }
 
 // DefaultChannel is the channel of a session for which none is named.
@@ -100,7 +102,7 @@ func (st *Store) New(ctx context.Context, o Options) (*Session, error) {
 	if s.seq, err = box.LastSeq(); err != nil {
 		return nil, err
 	}
-	s.State = wire.SessionActive
+	s.State, s.run = wire.SessionActive, o.run
 	s.CreatedAt = time.Now().UTC().Round(0)
 	s.UpdatedAt = s.CreatedAt
 	if err := dir.Replace(name, append(s.Encode(), '\n'), true); err != nil {

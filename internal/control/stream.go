@@ -23,7 +23,7 @@ type Ending struct {
 	Detached bool   // by the key, by the context, or because the terminal has gone:
 	Gone     bool   // that is why
 	Exit     *Exit  // the child has ended
-	Reason   string // the runner's, when neither: "too slow", "the runner ends"
+	Reason   string // the runner's, when neither: "the runner ends"
 }
 
 const (

@@ -11,12 +11,16 @@ import (
 	"time"
 )
 
-// maxQueue is how much output may wait for a viewer. Its terminal has stopped
-// reading when it is more: the agent does not wait for it.
+// maxQueue is how much output may wait for a viewer. Of more it is spared what
+// it cannot take in, and gets a picture: the agent does not wait for it.
 const maxQueue = 1 << 20
 
-// ErrViewerGone: the viewer has left, or was dropped because it was too slow.
-var ErrViewerGone = errors.New("the viewer has gone")
+var (
+	// ErrViewerGone: the viewer has left.
+	ErrViewerGone = errors.New("the viewer has gone")
+	// ErrViewerBehind: the viewer gets nothing more until a Picture.
+	ErrViewerBehind = errors.New("the viewer is behind")
+)
 
 // Input is something that a viewer did. Just one of its fields is set.
 type Input struct {
@@ -30,19 +34,19 @@ type Viewer struct {
 	file  *os.File
 	input chan Input
 	wake  chan struct{} // something is queued; of one place
+	ready chan struct{} // it was behind and has taken everything; of one place
 
 	mu      sync.Mutex
 	queue   []byte // output that waits
 	started bool   // the answer to the request goes first
 	end     []byte // the last frame
 	gone    bool
-	cancel  context.CancelFunc
 
-	dropped atomic.Bool
+	behind atomic.Bool
 }
 
 func newViewer(f *os.File) *Viewer {
-	return &Viewer{file: f, input: make(chan Input, 16), wake: make(chan struct{}, 1)}
+	return &Viewer{file: f, input: make(chan Input, 16), wake: make(chan struct{}, 1), ready: make(chan struct{}, 1)}
 }
 
 // Input gives what the viewer does. It is closed when the viewer has detached
@@ -50,28 +54,51 @@ func newViewer(f *os.File) *Viewer {
 func (v *Viewer) Input() <-chan Input { return v.input }
 
 // Send queues output, which it copies, and never blocks. A viewer for which over
-// 1 MiB waits already is dropped: its context ends, and this and every further
-// call returns ErrViewerGone. What is sent to a viewer of whom nothing waits,
-// as the picture of the whole screen at the start, may be of any length.
+// 1 MiB waits is behind: what waits is left out, and this and every further call
+// returns ErrViewerBehind until it has got a Picture, for which Ready says when.
+// What is sent to a viewer of whom nothing waits may be of any length.
 func (v *Viewer) Send(p []byte) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	switch {
 	case v.gone || v.end != nil:
 		return ErrViewerGone
+	case v.behind.Load():
+		return ErrViewerBehind
 	case len(v.queue) > 0 && len(v.queue)+len(p) > maxQueue:
-		v.queue, v.end = nil, detached("too slow")
-		v.dropped.Store(true)
-		// The frame that is being written may still be read to its end.
-		v.file.SetWriteDeadline(time.Now().Add(farewell))
-		v.cancel()
+		v.queue = nil
+		v.behind.Store(true)
 		v.signal()
+		return ErrViewerBehind
+	}
+	v.put(p)
+	return nil
+}
+
+// Ready tells when a viewer that is behind can take more in.
+func (v *Viewer) Ready() <-chan struct{} { return v.ready }
+
+// Picture is Send of everything that a terminal has to show, whatever it shows:
+// what waits is left out, and a viewer that was behind no longer is.
+func (v *Viewer) Picture(p []byte) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.gone || v.end != nil {
 		return ErrViewerGone
 	}
+	if v.behind.Swap(false) || len(v.queue) > 0 {
+		// What was left out may have been the end of a sequence: it is cancelled.
+		v.queue = append(v.queue[:0], "\x18"...)
+	}
+	v.put(p)
+	return nil
+}
+
+// put queues output; the caller holds mu.
+func (v *Viewer) put(p []byte) {
 	v.started = true
 	v.queue = append(v.queue, p...)
 	v.signal()
-	return nil
 }
 
 // Exit says, after all output, that the child has ended.
@@ -113,9 +140,6 @@ func (v *Viewer) signal() {
 func (v *Viewer) serve(ctx context.Context, h Handler, r request) {
 	mine, cancel := context.WithCancel(ctx)
 	defer cancel()
-	v.mu.Lock()
-	v.cancel = cancel
-	v.mu.Unlock()
 	v.file.SetWriteDeadline(time.Time{})
 	written := make(chan struct{})
 	go func() {
@@ -156,7 +180,7 @@ func (v *Viewer) write() {
 			frames, head = append(frames, head...), nil
 		}
 		v.mu.Unlock()
-		for rest := output; len(rest) > 0 && !v.dropped.Load(); {
+		for rest := output; len(rest) > 0 && !v.behind.Load(); {
 			n := min(len(rest), chunk)
 			frames = appendFrame(frames, frameOutput, rest[:n])
 			if _, err := v.file.Write(frames); err != nil {
@@ -170,6 +194,12 @@ func (v *Viewer) write() {
 		}
 		if spare = output; cap(spare) > maxQueue {
 			spare = nil
+		}
+		if v.behind.Load() {
+			select {
+			case v.ready <- struct{}{}:
+			default:
+			}
 		}
 	}
 }

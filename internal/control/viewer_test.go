@@ -235,15 +235,16 @@ func TestAttachBreaks(t *testing.T) {
 	connectTo(t, dir).Attach(t.Context(), AttachRequest{Cols: 9, Rows: 9}, Terminal{Out: brokenTerminal{"oh"}})
 }
 
-// Who does not read is dropped; the agent and the other viewers never wait.
+// Who does not read is spared what it cannot take in, and gets a picture when it
+// can; the agent and the other viewers never wait.
 func TestSlowViewer(t *testing.T) {
 	flood := bytes.Repeat([]byte("0123456789abcde\n"), 1<<12) // 64 KiB
-	dropped := make(chan error, 1)
+	behind := make(chan error, 1)
 	dir, _ := start(t, &fake{attach: func(ctx context.Context, r AttachRequest, v *Viewer) error {
 		if r.ReadOnly { // the one that reads
 			for range 100 {
 				for v.Send(flood) != nil {
-					return errors.New("dropped though it reads")
+					return errors.New("behind though it reads")
 				}
 				eventually(t, func() bool { v.mu.Lock(); defer v.mu.Unlock(); return len(v.queue) < len(flood) }, func() string { return "does not drain" })
 			}
@@ -252,32 +253,38 @@ func TestSlowViewer(t *testing.T) {
 		began := time.Now()
 		for {
 			if err := v.Send(flood); err != nil {
-				dropped <- err
+				behind <- err
 				break
 			}
 			if time.Since(began) > 5*time.Second {
-				dropped <- errors.New("never dropped")
+				behind <- errors.New("never behind")
 				break
 			}
 		}
-		<-ctx.Done()
-		_, open := <-v.Input()
-		if open {
-			t.Error("input after the end")
+		select {
+		case <-v.Ready():
+		case <-ctx.Done():
+			return ctx.Err()
 		}
-		return ctx.Err()
+		if err := v.Send([]byte("lost")); !errors.Is(err, ErrViewerBehind) {
+			t.Error(err)
+		}
+		return errors.Join(v.Picture([]byte("the picture")), v.Send([]byte(", and more")))
 	}})
 	c := connectTo(t, dir)
 	if err := c.call(t.Context(), request{Op: opAttach, Cols: 80, Rows: 24}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-dropped; !errors.Is(err, ErrViewerGone) {
+	if err := <-behind; !errors.Is(err, ErrViewerBehind) {
 		t.Error(err)
 	}
-	// One that reads again in time is told why.
 	s := &stream{client: c}
-	if end := s.show(newTerminal()); end.err != nil || end.Reason != "too slow" {
+	slow := newTerminal()
+	if end := s.show(slow); end.err != nil || end.Reason != "detached" {
 		t.Errorf("%+v", end)
+	}
+	if got := slow.String(); !strings.HasSuffix(got, "\x18the picture, and more") || strings.Contains(got, "lost") || len(got) > 4*maxQueue {
+		t.Errorf("%d bytes, at the end %q", len(got), got[max(0, len(got)-60):])
 	}
 	reader := newTerminal()
 	if end := <-join(t, t.Context(), dir, reader, true); end.err != nil || end.Reason != "detached" {

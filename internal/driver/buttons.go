@@ -2,6 +2,7 @@ package driver
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -37,6 +38,9 @@ func (d *Driver) buttonDialog(l *Look) *Dialog {
 	if len(rows) == 0 {
 		return nil
 	}
+	if q := d.numberedDialog(rows); q != nil {
+		return q
+	}
 	// On a narrow screen the keys stand in rows of their own below the buttons.
 	foot := len(rows)
 	for n := len(rows) - 1; n >= 0 && n >= len(rows)-4; n-- {
@@ -63,6 +67,38 @@ func (d *Driver) buttonDialog(l *Look) *Dialog {
 	case strings.Contains(keys, "dismiss"):
 		q.Kind = "question"
 	}
+	q.Cancel = cancels([]string{keys})
+	q.Print = d.print(q)
+	return q
+}
+
+// numberedDialog reads opencode's question: its options numbered below each
+// other, each with what is said of it in rows of its own, and "esc dismiss" at
+// the end. A digit chooses its option, and where several may be chosen marks it,
+// which answers nothing.
+func (d *Driver) numberedDialog(rows []string) *Dialog {
+	foot := len(rows) - 1
+	if !strings.Contains(rows[foot], "esc dismiss") {
+		return nil
+	}
+	var options []Option
+	first, want := foot, 0
+	for y := foot - 1; y >= 0 && want != 1; y-- {
+		n, label, _, _ := numbered(rows[y])
+		if n == 0 || want > 0 && n != want-1 {
+			continue
+		}
+		o := answer(strconv.Itoa(n), label)
+		if o.Keys = ""; n <= 9 && !hasAny(label, []string{"[ ]", "[✓]"}) {
+			o.Keys = o.ID
+		}
+		options, first, want = append(options, o), y, n
+	}
+	if want != 1 {
+		return nil
+	}
+	slices.Reverse(options)
+	q := &Dialog{Kind: "question", Prompt: clip(strings.Join(rows[:first], "\n")), Options: options, Cancel: cancels(rows[foot:])}
 	q.Print = d.print(q)
 	return q
 }

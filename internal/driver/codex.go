@@ -56,6 +56,7 @@ var codex = Driver{
 		flush: true,
 		verbs: []note{{"Running ", "Bash"}, {"Exploring", "Read"}, {"Searching", "WebSearch"}, {"Calling ", "MCP"}},
 		kinds: []note{
+			{"enter to submit answer", "question"}, {"enter to submit all", "question"},
 			{"Trust this folder?", "trust"}, {"Do you trust the contents", "trust"}, {"You are in ", "trust"}, {"Folder access", "trust"}, {"Hooks need review", "trust"},
 			{"Would you like to run the following command?", "permission"}, {"Would you like to make the following edits?", "permission"}, {"Would you like to grant", "permission"}, {"Do you want to approve", "permission"}, {"Would you like to allow", "permission"},
 		},

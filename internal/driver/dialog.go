@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -65,8 +66,19 @@ func (d *Driver) dialog(l *Look, p place, boxed bool) *Dialog {
 		}
 		q.Options = append(q.Options, o)
 	}
+	q.Cancel = cancels(words(l, f.rows[len(f.rows)-1]+1, len(l.Lines)))
 	q.Print = d.print(q)
 	return q
+}
+
+// cancels returns the key that ends a dialog without an answer, as the rows
+// below its options say.
+func cancels(foot []string) string {
+	said := strings.ToLower(strings.Join(foot, " "))
+	if hasAny(said, []string{"esc to cancel", "esc to interrupt", "esc dismiss"}) {
+		return escape
+	}
+	return ""
 }
 
 // lowestList finds the lowest numbered list of at least two, one of which has a
@@ -224,7 +236,7 @@ func (d *Driver) top(l *Look, f list) (first int, whole bool) {
 	case d.asks.flush:
 		for y := at - 1; y >= 0; y-- {
 			if margin(l.line(y)) == 0 && !blank(l.line(y)) {
-				return y + 1, true
+				return belowMessage(l, y, at, d.kindOf(l.line(y)) == userRow), true
 			}
 		}
 		return 0, blank(l.line(0))
@@ -238,6 +250,16 @@ func (d *Driver) top(l *Look, f list) (first int, whole bool) {
 		y--
 	}
 	return y, false
+}
+
+// belowMessage is the row below y: below a message of a person's or ours, whose
+// rows are indented from the second on, the first blank one after it.
+func belowMessage(l *Look, y, before int, message bool) int {
+	y++
+	for message && y < before && !blank(l.line(y)) {
+		y++
+	}
+	return y
 }
 
 // words are the rows from a to b (without b), without frames, rules and what is
@@ -280,20 +302,27 @@ func answer(id, label string) Option {
 	if open := strings.LastIndex(label, " ("); open > 0 && strings.HasSuffix(label, ")") {
 		switch key := label[open+2 : len(label)-1]; {
 		case key == "esc":
-			o.Keys, o.Label = "\x1b", label[:open]
+			o.Keys, o.Label = escape, label[:open]
 		case len(key) == 1 && key[0] >= 'a' && key[0] <= 'z':
 			o.Keys, o.Label = key, label[:open]
 		}
 	}
 	low := strings.ToLower(label)
 	switch {
-	case startsAny(low, []string{"no", "reject", "deny", "don't", "cancel", "exit", "back"}):
+	case startsAny(low, []string{"reject", "deny", "don't", "cancel", "exit", "back"}), isNo(low):
 		o.Deny = true
 	case startsAny(low, []string{"yes", "allow", "approve", "trust", "confirm", "accept"}):
 		o.Allow = true
 		o.Always = hasAny(low, []string{"always", "don't ask", "this session", "all edits", "future", "all commands", "in this project", "from now on", "auto-accept", "trust", "save", "every"})
 	}
 	return o
+}
+
+// isNo reports whether a label says no: "none of the above" does not.
+func isNo(low string) bool {
+	rest, ok := strings.CutPrefix(low, "no")
+	r, _ := utf8.DecodeRuneInString(rest)
+	return ok && !unicode.IsLetter(r)
 }
 
 // print is the dialog's fingerprint. It leaves out blanks and frames, which a

@@ -140,3 +140,54 @@ func TestAllowing(t *testing.T) {
 		t.Error("always is not once")
 	}
 }
+
+// What `atm approve` and `atm reject` press where no option was named.
+func TestAnswersToQuestions(t *testing.T) {
+	for _, c := range []struct{ name, driver, screen, want string }{
+		{
+			"an approach", "claude", "═100\n ☐ Approach\n\nWhich approach?\n\n❯ 1. Small steps\n  2. No steps\n  3. Type something.\n\nEnter to select · ↑/↓ to navigate · Esc to cancel",
+			`- "\x1b" of 3, question: ☐ Approach|Which approach?`,
+		},
+		{
+			"a plan", "claude", "═100\n Ready to code?\n\n Would you like to proceed?\n\n ❯ 1. Yes, and auto-accept edits\n   2. Yes, and manually approve edits\n   3. No, keep planning\n",
+			`"2" "3" of 3, question: Ready to code?|Would you like to proceed?`,
+		},
+		{
+			"two that begin like a yes", "claude", "═100\n ☐ Merge\n\nWhose?\n\n❯ 1. Accept ours\n  2. Accept theirs\n\nEnter to select · ↑/↓ to navigate · Esc to cancel",
+			`- "\x1b" of 2, question: ☐ Merge|Whose?`,
+		},
+		{
+			"below a message of several rows", "codex", "› [atm b6b3c5 from lee, now]\n    do it\n\n  Question 1/1 (1 unanswered)\n  Which approach?\n\n› 1. Small steps\n  2. None of the above\n\n  tab to add notes | enter to submit answer | esc to interrupt",
+			`- "\x1b" of 2, question: Question 1/1 (1 unanswered)|Which approach?`,
+		},
+		{
+			"one that plays a permission", "codex", "• Ran x\n\n  Question 1/1 (1 unanswered)\n  Would you like to run the following command?\n\n  $ ls\n\n› 1. Yes, proceed\n  2. No\n\n  tab to add notes | enter to submit answer | esc to interrupt",
+			`"\r" "\x1b" of 2, question: Question 1/1 (1 unanswered)|Would you like to run the following command?|$ ls`,
+		},
+		{
+			"the key is an option's", "gemini", "╭──────────────────────────────────────╮\n│ A potential loop was detected        │\n│                                      │\n│ ● 1. Keep loop detection enabled (esc) │\n│   2. Disable loop detection          │\n╰──────────────────────────────────────╯",
+			`- "\x1b" of 2, question: A potential loop was detected`,
+		},
+		{
+			"numbered, without a selector", "opencode", "     text\n  ┃\n  ┃  Which of 2. or 3.?\n  ┃\n  ┃  1. Small steps\n  ┃     as before\n  ┃  2. All at once\n  ┃  3. Type your own answer\n  ┃\n  ┃  ↑↓ select  enter submit  esc dismiss\n  ┃",
+			`- "\x1b" of 3, question: Which of 2. or 3.?`,
+		},
+	} {
+		d, _ := Named(c.driver)
+		q := d.Read(sketch("", c.screen), Reading{}).Dialog
+		if q == nil {
+			t.Errorf("%s, %s: no dialog", c.driver, c.name)
+			continue
+		}
+		keys := func(o Option, ok bool) string {
+			if !ok {
+				return "-"
+			}
+			return fmt.Sprintf("%q", o.Keys)
+		}
+		got := fmt.Sprintf("%s %s of %d, %s: %s", keys(q.Allowing()), keys(q.Denying()), len(q.Options), q.Kind, strings.ReplaceAll(q.Prompt, "\n", "|"))
+		if got != c.want {
+			t.Errorf("%s, %s: %s, want %s", c.driver, c.name, got, c.want)
+		}
+	}
+}

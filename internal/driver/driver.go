@@ -75,6 +75,7 @@ type Dialog struct {
 	Tool    string // as Claude Code names it, whatever the program: Bash, Edit, WebFetch; "" when the screen does not show for sure what is asked: no rule may answer then
 	Input   string // what the tool is about to do, whole: a command, a path, an address
 	Options []Option
+	Cancel  string // the key that ends it without an answer, as its foot says; "": it names none
 }
 
 // An Option is one answer to a dialog.
@@ -88,25 +89,50 @@ type Option struct {
 	Always bool
 }
 
-// Allowing returns the option that allows this one call and no more.
+// Allowing returns the option that allows this one call and no more. The options
+// of a question are the agent's own words: several that begin like a yes are a
+// choice, which is nobody's but who answers.
 func (d *Dialog) Allowing() (Option, bool) {
+	var found []Option
 	for _, o := range d.Options {
 		if o.Allow && !o.Always {
+			found = append(found, o)
+		}
+	}
+	if len(found) == 0 || d.Kind == "question" && len(found) > 1 {
+		return Option{}, false
+	}
+	return found[0], true
+}
+
+// Denying returns what denies and ends the dialog: an option, or for a question
+// the key that ends it without an answer. ("No tests" is an answer.)
+func (d *Dialog) Denying() (Option, bool) {
+	if d.Kind == "question" {
+		if o, ok := d.cancelling(); ok {
 			return o, true
 		}
 	}
-	return Option{}, false
-}
-
-// Denying returns the option that denies and ends the dialog.
-func (d *Dialog) Denying() (Option, bool) {
 	for _, o := range d.Options {
 		if o.Deny {
 			return o, true
 		}
 	}
-	return Option{}, false
+	return d.cancelling()
 }
+
+// cancelling returns what ends the dialog without an answer: the option that
+// Escape stands for, or Escape itself.
+func (d *Dialog) cancelling() (Option, bool) {
+	for _, o := range d.Options {
+		if o.Keys == escape {
+			return o, true
+		}
+	}
+	return Option{ID: "cancel", Label: "Esc", Keys: d.Cancel, Deny: true}, d.Cancel != ""
+}
+
+const escape = "\x1b"
 
 // A Driver is the table of one program. The ones returned by [Named] are shared
 // and read only.

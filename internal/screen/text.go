@@ -84,7 +84,8 @@ func (s *Screen) lineText(r *row) string {
 	return string(b[:n])
 }
 
-// Line is the text of the visible row y, without the spaces at its end.
+// Line is the text of the visible row y, without the spaces at its end. Rows
+// below 0 are those of the scrollback, as many as History says; -1 is the newest.
 func (s *Screen) Line(y int) string { return s.lineText(s.grid.row(y)) }
 
 // Lines are the texts of all visible rows.
@@ -111,7 +112,11 @@ func (s *Screen) Tail(n int) []string {
 	return lines
 }
 
-// Wrapped says that the visible row y goes on from the row above: a soft wrap.
+// History is how many lines of the scrollback are kept: none of the alternate
+// screen.
+func (s *Screen) History() int { return s.grid.hist }
+
+// Wrapped says that the row y goes on from the row above: a soft wrap.
 // Row 0 may go on from the newest line of the scrollback.
 func (s *Screen) Wrapped(y int) bool {
 	return y > -s.grid.hist && s.grid.row(y-1).wraps
