@@ -51,6 +51,10 @@ func (r *runner) still() string {
 	case r.state.Turn().Word() == reducer.WordBlocked:
 		return "it asks something"
 	}
+	if r.typing != nil {
+		why, _ := r.withheld(r.typing.items)
+		return why
+	}
 	return ""
 }
 

@@ -244,13 +244,13 @@ func TestMoreMailThanIsHeld(t *testing.T) {
 
 // The ledger keeps the newest of what a disk has no room for.
 func TestLedgerKeepsTheNewest(t *testing.T) {
-	l := &ledger{more: make(chan struct{}, 1)}
+	l := &ledger{queue: newQueue[wire.Event](keptEvents)}
 	for range keptEvents {
 		l.say(wire.Event{Kind: "old"})
 	}
 	l.say(wire.Event{Kind: "new"})
-	if n := len(l.queue); n != keptEvents || l.queue[n-1].Kind != "new" {
-		t.Errorf("%d, the last %q", n, l.queue[n-1].Kind)
+	if n := len(l.list); n != keptEvents || l.list[n-1].Kind != "new" {
+		t.Errorf("%d, the last %q", n, l.list[n-1].Kind)
 	}
 }
 

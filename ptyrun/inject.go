@@ -86,6 +86,9 @@ func (r *runner) hand(now time.Time) (next time.Time) {
 		r.write(now)
 		return r.carryOn(now)
 	}
+	if ok, at := r.known(r.queue, now); !ok {
+		return at
+	}
 	ids := r.queue[:min(len(r.queue), maxClaimed)]
 	if r.prog.driver.Plain {
 		ids = ids[:1]
@@ -116,6 +119,7 @@ func (r *runner) claimed(ids []wire.ID, c *mailbox.Claim, err error) {
 		return
 	}
 	r.unqueue(ids...)
+	r.leased(c.Leased)
 	t.claim = c
 	if len(c.Items) == 0 {
 		r.typing = nil // read meanwhile, or in a hook's hands
@@ -127,6 +131,16 @@ func (r *runner) claimed(ids []wire.ID, c *mailbox.Claim, err error) {
 	if why, _ := r.gate(now); why != "" {
 		t.items = c.Items
 		r.requeue(idsOf(c.Items))
+		r.fail(failed, why)
+		return
+	}
+	why, rest := r.withheld(c.Items)
+	if r.prog != nil && r.prog.driver.Plain && !said(c.Items[0].Message) {
+		why, rest = "what atm itself says is not typed into a shell, which would run it", nil
+	}
+	if why != "" {
+		t.items = c.Items
+		r.requeue(rest)
 		r.fail(failed, why)
 		return
 	}
@@ -150,6 +164,16 @@ func (r *runner) claimed(ids []wire.ID, c *mailbox.Claim, err error) {
 		return
 	}
 	r.write(now)
+}
+
+// said reports whether a message is what somebody says, and no notice of atm's own
+// of which others wrote a part: what a dialog asks, what became of a message.
+func said(m *wire.Message) bool {
+	switch m.Type {
+	case wire.TypeAck, wire.TypeNotice, wire.TypePermissionRequest, wire.TypePermissionReply:
+		return false
+	}
+	return true
 }
 
 func (r *runner) letters(now time.Time, items []*mailbox.Item) *mailbox.Letters {
@@ -195,6 +219,7 @@ func (r *runner) write(now time.Time) {
 	t, p := r.typing, r.prog
 	t.step, t.at, t.began = writing, now, now
 	t.version, t.pasted = p.screen.Version(), p.screen.Modes().Paste
+	r.echoes(t.text, now)
 	data := []byte(keys(t.text, t.pasted))
 	r.recordInput(data)
 	p.out.send(write{data: data, done: func(n int, err error) {
@@ -310,9 +335,9 @@ func (r *runner) pressReturn(now time.Time) {
 // taken takes in that the program has the text: only now are the messages read.
 func (r *runner) taken(now time.Time) {
 	t := r.typing
-	r.typing = nil
+	r.typing, r.misses = nil, 0
 	p := r.prog
-	p.told, p.detail, p.since, p.worked = reducer.Thinking, "", now, busy(p.reading.Activity)
+	p.told, p.detail, p.since, p.worked = reducer.Thinking, "", now, atWork(p.reading)
 	if p.reading.Prompt {
 		p.prompt = now
 	}
@@ -363,6 +388,9 @@ func (r *runner) fail(outcome, reason string) {
 	for _, it := range t.items {
 		r.say(wire.Event{Kind: wire.EventInjectionFailed}.With("id", string(it.ID)).With("outcome", outcome).With("reason", reason))
 		r.record.Marker("failed:" + string(it.ID))
+		if outcome != failed {
+			r.tried[it.ID]++
+		}
 	}
 	cleared := t.began.IsZero()
 	if !cleared && !t.mixed {
@@ -385,7 +413,39 @@ func (r *runner) fail(outcome, reason string) {
 	default: // a program that hung may take it yet
 		r.surely("letting go of messages", func(ctx context.Context) error { return c.Doubt(ctx) })
 	}
+	if outcome == failed && !t.began.IsZero() {
+		r.later(idsOf(t.items))
+	}
 	r.flush()
+}
+
+// How often a message is typed, once it may be that the program had it: it may be
+// what makes the program end. And after how long a text is tried again that the
+// program did not take.
+const (
+	maxTried   = 3
+	firstLater = 5 * time.Second
+	maxLater   = 5 * time.Minute
+)
+
+// later queues messages again that the program certainly has not had, though
+// nothing happens until then.
+func (r *runner) later(ids []wire.ID) {
+	r.unqueue(ids...)
+	r.requeue(ids)
+	r.retry = r.Now().Add(min(firstLater<<min(r.misses, 10), maxLater))
+	r.misses++
+}
+
+// enqueue queues messages that are to be typed now.
+func (r *runner) enqueue(ids []wire.ID) {
+	r.unqueue(ids...)
+	for _, id := range ids {
+		if r.tried[id] < maxTried {
+			r.queue = append(r.queue, id)
+		}
+	}
+	r.retry = time.Time{} // something has happened
 }
 
 // onlyOurs reports whether a draft is a text of ours and nothing more.

@@ -2,6 +2,8 @@ package ptyrun
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -239,4 +241,49 @@ func TestShell(t *testing.T) {
 		}
 		return n == 2
 	})
+}
+
+// A shell runs what is typed. What atm says of others' doings is not: a dialog
+// that is told to the lead has the command in it.
+func TestShellIsToldNothing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).program("plain", "bash", "--norc", "--noprofile").run().idle()
+	made := filepath.Join(r.opt.Dir, "made")
+	var told []wire.ID
+	for _, kind := range []string{wire.TypePermissionRequest, wire.TypeNotice, wire.TypeAck} {
+		told = append(told, r.send("Bash command\ntouch "+made, func(m *wire.Message) { m.Type = kind }))
+	}
+	r.wait("what is said to be read", r.read(r.send("echo said-$((1+1))")))
+	for _, id := range told {
+		if !r.unread(id) {
+			t.Error("a notice was typed into a shell")
+		}
+	}
+	if _, err := os.Stat(made); err == nil {
+		t.Error("a notice was run")
+	}
+}
+
+// A text that the program did not take goes in again, also if nothing happens.
+func TestTriedAgain(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(fakeagent.Options{Profile: "claude", IgnoreCR: 3}).run().idle()
+	id := r.send("hello")
+	r.wait("the first try to fail", func() bool { return strings.Contains(strings.Join(r.events(), "\n"), "injection_failed") })
+	r.wait("the message to be read", r.read(id))
+}
+
+// A message that the agent does not survive does not end it for ever.
+func TestTriedOften(t *testing.T) {
+	deadly, other := wire.NewID(), wire.NewID()
+	r := &runner{tried: map[wire.ID]int{deadly: maxTried - 1, other: 1}}
+	r.enqueue([]wire.ID{deadly, other})
+	if len(r.queue) != 2 {
+		t.Errorf("not typed: %q", r.queue)
+	}
+	r.queue, r.tried[deadly] = nil, maxTried
+	r.enqueue([]wire.ID{deadly, other})
+	if len(r.queue) != 1 || r.queue[0] != other {
+		t.Errorf("typed again: %q", r.queue)
+	}
 }

@@ -3,7 +3,6 @@ package ptyrun
 import (
 	"context"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/agentteammail/atm/mailbox"
@@ -15,14 +14,10 @@ import (
 // appended (a full disk) is tried again, for a state that was not told is a lie
 // that stays.
 type ledger struct {
-	box *mailbox.Box
-	log *slog.Logger
-
-	mu     sync.Mutex
-	queue  []wire.Event
-	closed bool
-	more   chan struct{}
-	done   chan struct{}
+	queue[wire.Event]
+	box  *mailbox.Box
+	log  *slog.Logger
+	done chan struct{}
 }
 
 // keptEvents bounds what waits for a disk that has no room: the newest, for they
@@ -30,7 +25,7 @@ type ledger struct {
 const keptEvents = 1024
 
 func openLedger(box *mailbox.Box, log *slog.Logger) *ledger {
-	l := &ledger{box: box, log: log, more: make(chan struct{}, 1), done: make(chan struct{})}
+	l := &ledger{queue: newQueue[wire.Event](keptEvents), box: box, log: log, done: make(chan struct{})}
 	go l.run()
 	return l
 }
@@ -38,54 +33,30 @@ func openLedger(box *mailbox.Box, log *slog.Logger) *ledger {
 // say queues an event.
 func (l *ledger) say(e wire.Event) {
 	e.Source = "pty"
-	l.mu.Lock()
-	l.keep(append(l.queue, e))
-	l.mu.Unlock()
-	l.wake()
-}
-
-func (l *ledger) keep(queue []wire.Event) { l.queue = queue[max(0, len(queue)-keptEvents):] }
-
-func (l *ledger) wake() {
-	select {
-	case l.more <- struct{}{}:
-	default:
-	}
+	l.put(e)
 }
 
 // close appends what is queued, once, and ends.
 func (l *ledger) close() {
-	l.mu.Lock()
-	l.closed = true
-	l.mu.Unlock()
-	l.wake()
+	l.shut()
 	<-l.done
 }
 
 func (l *ledger) run() {
 	defer close(l.done)
-	pause := time.Duration(0)
+	var again <-chan time.Time // after what could not be appended
 	for {
-		if pause > 0 {
-			select {
-			case <-l.more:
-			case <-time.After(pause):
-			}
-		} else {
-			<-l.more
+		select {
+		case <-l.more:
+		case <-again:
 		}
-		l.mu.Lock()
-		batch, closed := l.queue, l.closed
-		l.queue = nil
-		l.mu.Unlock()
-		pause = 0
+		again = nil
+		batch, closed := l.all()
 		if len(batch) > 0 {
 			if err := l.box.Append(context.Background(), mailbox.AppendOptions{}, batch...); err != nil {
 				l.log.Error("appending events", "err", err)
-				l.mu.Lock()
-				l.keep(append(batch, l.queue...))
-				l.mu.Unlock()
-				pause = 500 * time.Millisecond
+				l.back(batch)
+				again = time.After(500 * time.Millisecond)
 			}
 		}
 		if closed {

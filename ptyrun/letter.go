@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -39,12 +40,31 @@ func letter(m *wire.Message, k mailbox.Marks, l *mailbox.Letters, flags string) 
 		fmt.Fprintf(&b, " answer: atm reply %s \"…\"%s", l.Short(m.ID), flags)
 	}
 	b.WriteByte('\n')
-	body, left := mailbox.Cut(m.Body, maxTyped-b.Len()-120, 1<<20)
+	body, left := mailbox.Cut(inWords(m), maxTyped-b.Len()-120, 1<<20)
 	b.Write(l.Body(body))
 	if left > 0 {
 		fmt.Fprintf(&b, "… %s more: atm show %s --raw%s\n", mailbox.Size(int64(left)), l.Short(m.ID), flags)
 	}
 	return b.String()
+}
+
+// inWords is a message's body, and of what people say about a draft a sentence:
+// "approve draft 6f1c…" would read as if the agent were to do so.
+func inWords(m *wire.Message) string {
+	in, _ := session.InputOf(m)
+	what := "Your draft " + string(in.DraftID)
+	if in.ArtifactURI != nil {
+		what = *in.ArtifactURI + " in your draft " + string(in.DraftID)
+	}
+	switch {
+	case in.Kind == "approve":
+		return what + " is approved."
+	case in.Kind == "reject" && in.Reason != "":
+		return what + " is rejected: " + in.Reason
+	case in.Kind == "reject":
+		return what + " is rejected."
+	}
+	return m.Body
 }
 
 // pointer is what is typed instead of messages.

@@ -56,6 +56,9 @@ func TestManyRunsLeakNothing(t *testing.T) {
 			o.Restart = OnCrash
 			o.Gates = &Waits{Backoff: time.Millisecond, Settle: time.Second}
 		}
+		if i%3 == 0 {
+			o.Sessions = &Sessions{Begin: true, Capture: PTY}
+		}
 		hold, err := r.store.HoldRunner(t.Context(), "bob")
 		if err != nil {
 			t.Fatal(err)

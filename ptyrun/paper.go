@@ -1,7 +1,6 @@
 package ptyrun
 
 import (
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -9,26 +8,11 @@ import (
 
 	"github.com/agentteammail/atm/internal/atomicfile"
 	"github.com/agentteammail/atm/internal/child"
+	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/mailbox"
 )
 
-// paper is run.json: by it the next runner finds what one that was killed has
-// left.
-type paper struct {
-	Run     string    `json:"run"`
-	Kept    []string  `json:"kept,omitempty"` // earlier runs, whose processes were left running
-	Runner  int       `json:"runner"`
-	PID     int       `json:"pid,omitempty"`
-	Started time.Time `json:"started"`
-	Command []string  `json:"command"`
-	Inject  Inject    `json:"inject,omitempty"`
-}
-
-const (
-	runDir    = "run"
-	paperFile = "run.json"
-	maxPaper  = 1 << 20
-)
+const runDir = "run"
 
 // Left is what a runner that was killed has left running.
 type Left struct {
@@ -45,15 +29,15 @@ func Leftovers(box *mailbox.Box) (Left, error) {
 		return Left{}, err
 	}
 	defer dir.Close()
-	data, err := dir.ReadFile(paperFile, maxPaper)
+	data, err := dir.ReadFile(control.PaperFile, control.MaxPaper)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Left{}, nil
 	}
 	if err != nil {
 		return Left{}, err
 	}
-	var p paper
-	if json.Unmarshal(data, &p) != nil || p.Run == "" {
+	p, ok := control.ParsePaper(data)
+	if !ok {
 		return Left{}, nil // not ours
 	}
 	left := Left{Command: p.Command}
@@ -85,15 +69,15 @@ func openRun(box *mailbox.Box, create bool) (*atomicfile.Dir, error) {
 
 // note writes run.json.
 func (r *runner) note() error {
-	p := paper{Run: r.Run, Kept: r.Kept, Runner: os.Getpid(), Started: r.Now().UTC(), Command: r.Command, Inject: r.Inject}
+	p := control.Paper{Run: r.Run, Kept: r.Kept, Runner: os.Getpid(), Started: r.Now().UTC(), Command: r.Command, Inject: string(r.Inject)}
 	if r.prog != nil {
 		p.PID = r.prog.child.PID()
 	}
-	data, err := json.Marshal(&p)
+	data, err := p.Encode()
 	if err != nil {
 		return err
 	}
-	return r.dir.Replace(paperFile, append(data, '\n'), false)
+	return r.dir.Replace(control.PaperFile, data, false)
 }
 
 // endKept ends what earlier runs had left and was let go on.

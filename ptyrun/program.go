@@ -42,6 +42,9 @@ func (r *runner) start() error {
 	}
 	p.sight.begin(now)
 	r.prog = p
+	if s := r.sitting; s != nil {
+		s.capture.lines, s.decided = lines{}, false
+	}
 	if r.followed {
 		// The one before left modes behind, its alternate screen for one.
 		fresh := p.screen.Repaint(0)
@@ -72,7 +75,12 @@ func (r *runner) output() {
 	}
 	r.record.Output(p)
 	s := r.prog.screen
-	s.Write(p)
+	for rest := p; len(rest) > 0; {
+		n := r.piece(rest)
+		s.Write(rest[:n])
+		r.wroteLines(r.Now())
+		rest = rest[n:]
+	}
 	if a := s.Replies(); len(a) > 0 {
 		r.prog.out.put(a)
 	}
@@ -116,6 +124,7 @@ func (r *runner) gone() {
 	if t := r.typing; t.returned() && p.driver.Accepted(p.lookAt(), t.text) {
 		r.taken(now) // what made it end, perhaps: that must not go in again and again
 	}
+	r.lastLines(now)
 	r.prog, r.followed = nil, true
 	r.drop("the program has ended")
 	r.closeQuestion("")
@@ -127,6 +136,9 @@ func (r *runner) gone() {
 	e := withInt(withInt(wire.Event{Kind: "exited"}, "code", int64(exit.Code)), "pid", int64(p.child.PID()))
 	if exit.Signal != "" {
 		e = e.With("signal", exit.Signal)
+	}
+	if r.stopping != nil {
+		e = e.With("reason", r.stopping.why)
 	}
 	r.say(e)
 	crash := exit.Code != 0 && r.stopping == nil

@@ -21,6 +21,8 @@
 //   - What the screen shows becomes events. Where the program's hooks tell, they
 //     count; the screen then only says what hooks cannot know.
 //   - When Run returns, what the agent started is gone.
+//   - What people say in a session is not typed while that is paused. One that
+//     is aborted, or ends by its rules, ends the agent with it.
 //
 // # On disk
 //
@@ -35,7 +37,7 @@
 // One loop owns all state: the caller's, in Run. Beside it, one reads the
 // program's output, one writes to it, one waits in the watcher, one appends events
 // in order, one claims messages and says what became of them, one tells of
-// questions and takes them back, and one serves the socket, with two for every
+// questions and takes them back, one reads and changes sessions, and one serves the socket, with two for every
 // client and three for a viewer. Run waits for all of them.
 package ptyrun
 
@@ -125,9 +127,13 @@ type Options struct {
 	// Answered takes back what Told told: the question is no longer open.
 	Answered func(ctx context.Context, id wire.ID) error
 
-	// Overdue sends the notice that an answer is overdue: to the agent, or to the
-	// lead.
-	Overdue func(ctx context.Context, lead bool, ids []wire.ID) error
+	// Overdue sends what is due about answers that are overdue: notices to the
+	// lead, and reminders to the agent if that is idle.
+	Overdue func(ctx context.Context, idle bool) error
+
+	// Sessions say what is held of the agent's interactive sessions. Nil: they are
+	// none of the runner's business.
+	Sessions *Sessions
 
 	// Held reports whether the runner lock is still ours. Nil: it is.
 	Held func() bool

@@ -285,31 +285,56 @@ func (r *runner) choose(req control.AnswerRequest, to chan<- reply) {
 		refuse(errTrust)
 		return
 	}
-	var o *driver.Option
-	switch {
-	case req.Option != "":
-		o = pick(q.Dialog.Options, func(o driver.Option) bool { return o.ID == req.Option })
-		if o == nil {
-			o = pick(q.Dialog.Options, func(o driver.Option) bool { return strings.EqualFold(o.Label, req.Option) })
-		}
-		if n, err := strconv.Atoi(req.Option); o == nil && err == nil && n >= 1 && n <= len(q.Dialog.Options) {
-			o = &q.Dialog.Options[n-1]
-		}
-		if o != nil && req.Deny && o.Allow {
-			o = nil
-		}
-	case req.Deny:
-		o = pick(q.Dialog.Options, func(o driver.Option) bool { return o.Deny })
-	default:
-		o = pick(q.Dialog.Options, func(o driver.Option) bool { return o.Allow && !o.Always })
-	}
-	if o == nil {
-		var have []string
-		for _, o := range q.Dialog.Options {
-			have = append(have, o.ID+" "+o.Label)
-		}
-		refuse(fmt.Errorf("no such option; there are: %s", strings.Join(have, ", ")))
+	o, err := r.chosen(q.Dialog, req)
+	if err != nil {
+		refuse(err)
 		return
 	}
-	r.press(q, *o, req.By, to, r.Now())
+	r.press(q, o, req.By, to, r.Now())
+}
+
+// chosen is the option of d that a request means. One that does the contrary of
+// what is asked for is a slip, and refused; but any answer to a question may be
+// given.
+func (r *runner) chosen(d driver.Dialog, req control.AnswerRequest) (driver.Option, error) {
+	name := r.Box.Agent()
+	wrong := func(hint, format string, args ...any) (driver.Option, error) {
+		return driver.Option{}, &control.Error{Code: "usage", Message: fmt.Sprintf(format, args...), Hint: hint}
+	}
+	var have []string
+	for _, o := range d.Options {
+		have = append(have, o.ID+" "+o.Label)
+	}
+	there := strings.Join(have, ", ")
+	if req.Option == "" {
+		o, ok := d.Allowing()
+		if req.Deny {
+			o, ok = d.Denying()
+		}
+		switch {
+		case ok:
+			return o, nil
+		case len(have) == 0:
+			return driver.Option{}, &control.Error{Code: "failed", Message: "its options are not known: nothing was pressed", Hint: fmt.Sprintf("atm attach %s", name)}
+		case req.Deny:
+			return wrong(fmt.Sprintf("atm attach %s", name), "none of its options says no: %s", there)
+		}
+		return wrong(fmt.Sprintf("atm approve %s %s", name, d.Options[0].ID), "which one? %s", there)
+	}
+	o := pick(d.Options, func(o driver.Option) bool { return o.ID == req.Option })
+	if o == nil {
+		o = pick(d.Options, func(o driver.Option) bool { return strings.EqualFold(o.Label, req.Option) })
+	}
+	if n, err := strconv.Atoi(req.Option); o == nil && err == nil && n >= 1 && n <= len(d.Options) {
+		o = &d.Options[n-1]
+	}
+	switch {
+	case o == nil:
+		return wrong(fmt.Sprintf("atm screen %s shows it", name), "no such option; there are: %s", there)
+	case req.Deny && o.Allow:
+		return wrong(fmt.Sprintf("atm approve %s %s", name, o.ID), "%q allows it: nothing was pressed", o.ID+" "+o.Label)
+	case !req.Deny && o.Deny && d.Kind != "question":
+		return wrong(fmt.Sprintf("atm reject %s %s", name, o.ID), "%q denies it: nothing was pressed", o.ID+" "+o.Label)
+	}
+	return *o, nil
 }

@@ -46,13 +46,22 @@ func TestDialogIsDenied(t *testing.T) {
 	for _, profile := range agents {
 		t.Run(profile, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t).fake(fakeagent.Options{Profile: profile}).run().idle()
+			r := newRig(t).fake(fakeagent.Options{Profile: profile})
+			gates := quick
+			gates.Idle = time.Second
+			r.opt.Gates = &gates
+			r.run().idle()
 			r.wait("the first to be read", r.read(r.send("CONFIRM [touch made.txt]")))
 			r.wait("the question", func() bool { return len(r.questions()) == 1 })
 			if out, err := r.client().Answer(t.Context(), control.AnswerRequest{Deny: true, By: "alice"}); err != nil {
 				t.Fatalf("%+v, %v", out, err)
 			}
+			denied := time.Now()
 			r.wait("the end", func() bool { return strings.Contains(strings.Join(r.events(), "\n"), "turn_completed") })
+			// Who has asked was at it: nothing is waited for that may not show yet.
+			if took := time.Since(denied); took > 10*gates.Idle {
+				t.Errorf("the end was told %s after the answer", took)
+			}
 		})
 	}
 }

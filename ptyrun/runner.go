@@ -41,6 +41,7 @@ type runner struct {
 
 	followed bool // by another program, or to be
 	crowded  bool // more mail is unread than the reducer holds
+	looking  bool // for answers that are overdue
 
 	queue     []wire.ID // named by the reducer to be handed over, in order
 	typing    *typing   // under way
@@ -65,6 +66,13 @@ type runner struct {
 	turnFrom uint64 // how far the screen had scrolled
 	cut      bool   // it was interrupted by us
 
+	cols, rows int // as it was begun
+
+	tried  map[wire.ID]int // how often a message was typed and perhaps not taken
+	misses int             // how often typing failed since it last did not
+
+	sitting *sitting // in the agent's sessions; nil: in none
+
 	undone *undone // a text whose turn was interrupted
 	retell string  // what of that goes in again, with the next text
 }
@@ -78,6 +86,7 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	r := &runner{
 		Options: o, ctx: context.WithoutCancel(ctx), waits: o.waits(), log: o.logger(), state: o.State,
 		calls: make(chan func()), over: make(chan struct{}), viewers: map[*viewer]bool{},
+		cols: o.Cols, rows: o.Rows, tried: map[wire.ID]int{},
 	}
 	r.tries = restarts{policy: o.Restart, first: r.waits.Backoff}
 	var err error
@@ -116,6 +125,7 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 		r.log.Error("writing run.json", "err", err)
 	}
 	r.ledger, r.clerk, r.teller = openLedger(o.Box, r.log), openClerk(), openClerk()
+	r.openSitting(o.Sessions)
 	serving, stop := context.WithCancel(r.ctx)
 	r.wg.Go(func() { server.Serve(serving, handler{r}) })
 	entries := make(chan watcher.Entry, 16)
@@ -131,6 +141,7 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	r.clerk.close()
 	r.teller.close()
 	r.ledger.close()
+	r.closeSitting(err)
 	return r.exit, err
 }
 
@@ -191,6 +202,7 @@ func (r *runner) loop(quit <-chan struct{}, entries <-chan watcher.Entry) error 
 				r.stop("another runner has taken over", r.waits.Idle, nil)
 			}
 			r.recount()
+			r.overdue()
 		}
 		next := r.step(now)
 		if at := held.Add(rescan); next.IsZero() || at.Before(next) {
@@ -235,6 +247,7 @@ func (r *runner) step(now time.Time) (next time.Time) {
 			next = t
 		}
 	}
+	sooner(r.sit(now))
 	if r.prog == nil {
 		if !r.tries.at.IsZero() {
 			if now.Before(r.tries.at) {
@@ -269,6 +282,12 @@ func (r *runner) entry(e watcher.Entry) {
 		r.arrived(e.Message, now)
 	case e.Event != nil:
 		r.apply(reducer.Input{Now: now, Event: e.Event})
+		r.heardOf(e.Event)
+		if e.Event.Kind == wire.EventAgain { // the watcher tells of a message once
+			if it, err := r.Box.Get(e.Event.MessageID()); err == nil {
+				r.arrived(it, now)
+			}
+		}
 	case e.Err != nil:
 		r.log.Error("watching", "err", e.Err)
 	}
@@ -277,10 +296,10 @@ func (r *runner) entry(e watcher.Entry) {
 // arrived tells the reducer of a message.
 func (r *runner) arrived(it *mailbox.Item, now time.Time) {
 	m := it.Message
-	if r.Inject == Off {
+	if !r.inputCame(it) || r.Inject == Off {
 		return
 	}
-	mail := &reducer.Mail{ID: it.ID, Urgent: m.Urgent(), Expires: m.ExpiresAt, Due: m.DueAt, Read: it.State != mailbox.Unread}
+	mail := &reducer.Mail{ID: it.ID, Urgent: m.Urgent(), Expires: m.ExpiresAt, Due: m.DueAt, Read: it.State != mailbox.Unread, Held: heldUntil(it, now)}
 	if mail.Read && mail.Due.IsZero() {
 		return
 	}
@@ -325,19 +344,12 @@ func (r *runner) apply(in reducer.Input) {
 	for _, e := range r.state.Apply(in) {
 		switch e.Do {
 		case reducer.DeliverNow:
-			r.queue = append(r.queue, e.IDs...)
+			r.enqueue(e.IDs)
 		case reducer.Interrupt:
 			r.log.Info("interrupting for urgent mail", "ids", e.IDs)
 			r.interrupt(true)
 		case reducer.Remind, reducer.Escalate:
-			if r.Overdue != nil {
-				lead, ids := e.Do == reducer.Escalate, e.IDs
-				r.wg.Go(func() {
-					if err := r.Overdue(r.ctx, lead, ids); err != nil {
-						r.log.Error("telling of an overdue answer", "err", err)
-					}
-				})
-			}
+			r.overdue()
 		}
 		// DeliverAtIdle and Announce wait, and so does Ask: what the screen asks is
 		// put to the rules when it is seen.

@@ -73,7 +73,7 @@ func (p *program) see(now time.Time, auto bool) {
 	if r := &p.reading; r.Activity != before.Activity || r.Detail != before.Detail || printOf(r.Dialog) != printOf(before.Dialog) {
 		p.since = now
 	}
-	p.worked = p.worked || busy(p.reading.Activity)
+	p.worked = p.worked || atWork(p.reading)
 	if !p.reading.Prompt {
 		p.prompt = time.Time{}
 	} else if p.prompt.IsZero() {
@@ -99,6 +99,9 @@ func (p *program) lookAt() driver.Look {
 	}
 	return look
 }
+
+// atWork reports whether a screen shows that a text was taken: who asks is at it.
+func atWork(r driver.Reading) bool { return busy(r.Activity) || r.Dialog != nil }
 
 func printOf(d *driver.Dialog) string {
 	if d == nil {

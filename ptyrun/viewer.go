@@ -15,6 +15,8 @@ type viewer struct {
 	readOnly bool
 	joined   bool // the loop's until it has ended
 	human    human
+
+	cols, rows int // its size; 0: not told
 }
 
 // repaintLines is how much scrollback a terminal that joins gets.
@@ -37,6 +39,8 @@ func (h handler) Attach(ctx context.Context, req control.AttachRequest, to *cont
 			case len(in.Bytes) > 0:
 				r.post(func() { r.typedBy(v, in.Bytes) })
 			}
+		case <-to.Ready():
+			r.post(func() { r.picture(v) })
 		case <-r.over:
 			v.end(r)
 			return nil
@@ -52,8 +56,8 @@ func (h handler) Attach(ctx context.Context, req control.AttachRequest, to *cont
 // end tells a terminal that the agent has ended for good, below what the program
 // showed last: all of that, if it came too late to be repainted.
 func (v *viewer) end(r *runner) {
-	if !v.joined {
-		v.send(r.last)
+	if !v.joined || v.send(nil) == control.ErrViewerBehind {
+		v.to.Picture(r.last)
 	}
 	v.send(r.below)
 	v.to.Exit(r.exit.Code, r.exit.Signal)
@@ -88,17 +92,52 @@ func (r *runner) join(v *viewer, req control.AttachRequest) {
 		v.send([]byte("\r\n[atm: " + string(r.Box.Agent()) + " is about to be started again]\r\n"))
 		return
 	}
-	r.output()
-	v.send(r.prog.screen.Repaint(repaintLines))
+	r.picture(v)
 }
 
-func (r *runner) leave(v *viewer) { delete(r.viewers, v) }
+// picture shows a terminal the whole screen: one that joins, or that was behind.
+func (r *runner) picture(v *viewer) {
+	if r.prog == nil {
+		return
+	}
+	r.output()
+	v.to.Picture(r.prog.screen.Repaint(repaintLines))
+}
 
-func (v *viewer) send(p []byte) { v.to.Send(p) }
+// leave lets a terminal go. What it made small is as large again as those that
+// are left, or as it was begun: an agent in too little room shows no prompt, and
+// gets no mail.
+func (r *runner) leave(v *viewer) {
+	delete(r.viewers, v)
+	if v.readOnly || v.cols != r.Cols || v.rows != r.Rows {
+		return
+	}
+	var next *viewer
+	for o := range r.viewers {
+		if !o.readOnly && o.cols > 0 && (next == nil || o.cols*o.rows > next.cols*next.rows) {
+			next = o
+		}
+	}
+	if next != nil {
+		r.resize(next.cols, next.rows)
+	} else {
+		r.resize(r.cols, r.rows)
+	}
+}
+
+func (v *viewer) send(p []byte) error { return v.to.Send(p) }
 
 // resized makes the agent's terminal as large as the one that was resized last.
 func (r *runner) resized(v *viewer, cols, rows int) {
-	if v.readOnly || cols <= 0 || rows <= 0 || cols == r.Cols && rows == r.Rows {
+	if v.readOnly || cols <= 0 || rows <= 0 {
+		return
+	}
+	v.cols, v.rows = cols, rows
+	r.resize(cols, rows)
+}
+
+func (r *runner) resize(cols, rows int) {
+	if cols == r.Cols && rows == r.Rows {
 		return
 	}
 	r.Cols, r.Rows = cols, rows

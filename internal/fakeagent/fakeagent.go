@@ -21,6 +21,7 @@
 //	ERROR d       retries its API for d, then gives the turn up
 //	QUOTE         answers with a picture of a dialog
 //	ECHO          answers with the submitted text in [[ ]]
+//	SAY text      answers with the rest of the line, up to the next word
 //	FLOOD n       writes n megabytes
 //	LEAVE-ORPHAN d  leaves a process in a session of its own that ignores
 //	              HUP and TERM and ends after d (60s); with "tty" behind
@@ -30,6 +31,11 @@
 //	CRASH sig     dies of that signal (KILL), the terminal left as it is
 //
 // Without any word that answers, the answer is "Pong from the fake model.".
+//
+// With Options.Model a command plays the model: what is submitted is its stdin,
+// and what it prints is said, or acted if there are such words in it. It runs in
+// the agent's directory and environment, as what real ones run in their tools
+// does, so it may say `atm reply` itself. One that fails is an API that does.
 //
 // The log (Options.Log) is the witness: every byte that came, and each
 // submit, dialog, answer and interrupt, as one JSON object a line (Entry).

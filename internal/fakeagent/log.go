@@ -40,6 +40,7 @@ const (
 	Resized     = "resize"      // Text: COLSxROWS
 	Orphaned    = "orphan"      // Code: the process left behind
 	HookRan     = "hook"        // Kind: the event; Text: what the hook printed; Code: its exit code
+	Modelled    = "model"       // Text: what the command that plays the model printed; Code: its exit code
 	Blocked     = "blocked"     // a hook kept the turn going with Text, or stopped a prompt or tool
 	Restarted   = "restart"     // it starts itself anew
 	Exited      = "exit"        // Code; Text: the signal it dies of, if it does

@@ -15,6 +15,7 @@ type Options struct {
 	Profile string // claude, codex, gemini, opencode, plain
 	Log     string // file to which the log is appended
 	Hook    string // command line that gets the hook events on stdin
+	Model   string // command line that gets what is submitted on stdin, and prints what the model says
 
 	Deterministic bool          // no random verbs
 	Think         time.Duration // silence before an answer, 0: 30 ms
@@ -75,6 +76,7 @@ func (o *Options) flags() *flag.FlagSet {
 	f.StringVar(&o.Profile, "profile", "claude", "claude, codex, gemini, opencode or plain")
 	f.StringVar(&o.Log, "log", "", "append what happens to this `file`, as JSON lines")
 	f.StringVar(&o.Hook, "hook", "", "run this `command` at hook events")
+	f.StringVar(&o.Model, "model", "", "ask this `command` what to answer: what is submitted on its stdin")
 	f.BoolVar(&o.Deterministic, "deterministic", false, "no random verbs")
 	f.DurationVar(&o.Think, "think", 0, "silence before an answer (30ms)")
 	f.DurationVar(&o.Tick, "tick", 0, "pace of spinners (100ms)")

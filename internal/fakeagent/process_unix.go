@@ -163,9 +163,11 @@ func startAnew() (int, error) {
 }
 
 // dieOf ends this process with a signal. A shell does it in its place: Go's
-// runtime makes an exit code of some.
+// runtime makes an exit code of some. What is caught when another program begins
+// is not ignored by it, as it would be under nohup.
 func dieOf(name string) (int, error) {
 	signal.Reset()
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGTERM, syscall.SIGINT)
 	err := syscall.Exec("/bin/sh", []string{"sh", "-c", "kill -" + name + " $$"}, os.Environ())
 	return 2, fmt.Errorf("die of %s: %w", name, err)
 }

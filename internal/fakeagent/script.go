@@ -15,7 +15,7 @@ type step struct {
 }
 
 // words of the script. The order is that of the package comment.
-const words = "THINK STREAM TOOL CONFIRM QUESTION TRUST ERROR QUOTE ECHO FLOOD LEAVE-ORPHAN RESTART EXIT CRASH"
+const words = "THINK STREAM TOOL CONFIRM QUESTION TRUST ERROR QUOTE ECHO SAY FLOOD LEAVE-ORPHAN RESTART EXIT CRASH"
 
 // token is a word of a text, and where it ends there.
 type token struct {
@@ -84,6 +84,8 @@ func steps(text string) []step {
 			}
 		case "ECHO":
 			s.arg = text
+		case "SAY":
+			s.arg, i = toNextWord(text, ts, i)
 		case "CRASH":
 			if signalNamed(next) != nil {
 				s.arg = next

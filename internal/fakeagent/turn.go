@@ -1,8 +1,10 @@
 package fakeagent
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"os/exec"
 	"strings"
 	"time"
 )
@@ -76,7 +78,7 @@ func (t *turn) run(text string) {
 		return
 	}
 	for again := 0; ; again++ {
-		if !t.script(text) {
+		if !t.play(text) {
 			return
 		}
 		// A hook may keep the turn going; the program itself puts an end to
@@ -89,6 +91,35 @@ func (t *turn) run(text string) {
 		text = reason
 	}
 	t.do(func() { t.a.finish(t, "completed") })
+}
+
+// play does what a text, or the model that it is shown to, asks for. False: the
+// turn is over.
+func (t *turn) play(text string) bool {
+	if t.a.o.Model == "" {
+		return t.script(text)
+	}
+	answer, err := t.model(text)
+	switch {
+	case t.ctx.Err() != nil:
+		return false
+	case err != nil:
+		return t.fail(300 * time.Millisecond)
+	case len(steps(answer)) > 0:
+		return t.script(answer)
+	}
+	return t.say(orElse(strings.TrimRight(answer, "\n"), done), 0)
+}
+
+// model is what Options.Model says to a text.
+func (t *turn) model(text string) (string, error) {
+	c := exec.CommandContext(t.ctx, "/bin/sh", "-c", t.a.o.Model)
+	c.Stdin, c.WaitDelay = strings.NewReader(text), time.Second
+	var errs bytes.Buffer
+	c.Stderr = &errs
+	out, err := c.Output()
+	t.a.log.add(Entry{Event: Modelled, Text: string(out) + errs.String(), Code: c.ProcessState.ExitCode()})
+	return string(out), err
 }
 
 // script does what a text asks for. False: the turn is over.
@@ -133,6 +164,8 @@ func (t *turn) step(s step) (answers, ok bool) {
 		return true, t.stream(s.lasting)
 	case "ECHO":
 		return true, t.sleep(a.o.Think) && t.say("[["+s.arg+"]]", 0)
+	case "SAY":
+		return true, t.sleep(a.o.Think) && t.say(orElse(s.arg, done), 0)
 	case "QUOTE":
 		text := ""
 		return true, t.do(func() { text = "Here is what it showed:\n\n" + a.p.quote(a) }) && t.say(text, 0)
