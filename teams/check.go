@@ -16,10 +16,17 @@ import (
 // the members that there are besides those it speaks of. The plan holds what
 // could be understood; only one without mistakes is to be acted upon.
 func CheckToml(data []byte, agents []wire.Name) (*Plan, []Mistake) {
+	c := check(data, agents)
+	return c.plan, c.mistakes
+}
+
+// check is CheckToml, with what else is known of the file.
+func check(data []byte, agents []wire.Name) *checker {
 	p := &Plan{
 		Members: map[wire.Name]MemberPlan{},
 		Session: SessionPlan{OutputCapture: "pipe", AllowHumanInput: true},
 	}
+	c := &checker{plan: p, agents: agents}
 	if !utf8.Valid(data) {
 		line := 1
 		for rest := data; len(rest) > 0; {
@@ -32,12 +39,19 @@ func CheckToml(data []byte, agents []wire.Name) (*Plan, []Mistake) {
 			}
 			rest = rest[n:]
 		}
-		return p, []Mistake{{Line: line, Text: "this is not UTF-8"}}
+		c.document = &document{}
+		c.say(line, "this is not UTF-8")
+		return c
 	}
-	c := &checker{document: readDocument(data), plan: p, agents: agents}
+	c.document = readDocument(data)
 	c.file(c.top)
+	c.sort()
+	return c
+}
+
+// sort puts the mistakes into the order of their lines.
+func (c *checker) sort() {
 	slices.SortStableFunc(c.mistakes, func(a, b Mistake) int { return a.Line - b.Line })
-	return p, c.mistakes
 }
 
 // checker compares a document with what team.toml may say.
@@ -49,6 +63,7 @@ type checker struct {
 	spoken []spoken // members that are spoken of
 	roles  []*entry
 	after  map[wire.Name]int // the line of a member's after
+	trees  map[wire.Name]int // and of worktree, where that is true
 }
 
 // spoken is a place where a member is named.
@@ -89,118 +104,10 @@ func (c *checker) table(e *entry, where string, fields []field) {
 	}
 }
 
-// wrong says that a value has another type than it should.
-func (c *checker) wrong(e *entry, name, want string) {
-	is := map[unstable.Kind]string{
-		unstable.String: "a string", unstable.Bool: "a boolean", unstable.Integer: "a number", unstable.Float: "a number",
-		unstable.Array: "a list", unstable.Table: "a table", unstable.ArrayTable: "a list of tables",
-	}[e.kind]
-	if is == "" {
-		is = "a date or time"
-	}
-	c.say(e.line, "%s must be %s, and is %s", name, want, is)
-}
-
-func (c *checker) text(e *entry, to *string) bool {
-	if e.kind != unstable.String {
-		c.wrong(e, e.key, "a string")
-		return false
-	}
-	if strings.ContainsRune(e.text, 0) {
-		c.say(e.line, "%s holds a NUL", e.key)
-		return false
-	}
-	*to = e.text
-	return true
-}
-
-func (c *checker) flag(e *entry, to *bool) {
-	if e.kind != unstable.Bool {
-		c.wrong(e, e.key, "true or false")
-		return
-	}
-	*to = e.yes
-}
-
-// word is a string that is one of a few.
-func (c *checker) word(e *entry, to *string, known []string) {
-	var s string
-	if !c.text(e, &s) {
-		return
-	}
-	if !slices.Contains(known, s) {
-		c.mistakes = append(c.mistakes, Mistake{
-			Line: e.line, Word: s, Known: known,
-			Text: fmt.Sprintf("%s is %q, and can only be %s", e.key, s, strings.Join(known, ", ")),
-		})
-		return
-	}
-	*to = s
-}
-
-// words is a list of strings.
-func (c *checker) words(e *entry, example string) (out []string, ok bool) {
-	if e.kind != unstable.Array || slices.ContainsFunc(e.elems, func(e *entry) bool { return e.kind != unstable.String }) {
-		c.wrongList(e, example)
-		return nil, false
-	}
-	out = []string{}
-	for _, el := range e.elems {
-		var s string
-		if !c.text(el, &s) {
-			return nil, false
-		}
-		out = append(out, s)
-	}
-	return out, true
-}
-
-func (c *checker) wrongList(e *entry, example string) {
-	if e.kind == unstable.Array {
-		for _, el := range e.elems {
-			if el.kind != unstable.String {
-				c.wrong(el, "each of "+e.key, "a string")
-			}
-		}
-		return
-	}
-	c.wrong(e, e.key, "a list such as "+example)
-}
-
-// name is the name of a member.
-func (c *checker) name(e *entry, to *wire.Name) bool {
-	var s string
-	if !c.text(e, &s) {
-		return false
-	}
-	n, err := wire.ParseName(s)
-	if err != nil {
-		c.say(e.line, "%s: %v", e.key, err)
-		return false
-	}
-	c.spoken = append(c.spoken, spoken{n, e.line, e.key})
-	*to = n
-	return true
-}
-
-func (c *checker) names(e *entry, to *[]wire.Name) {
-	if _, ok := c.words(e, `["alice"]`); !ok {
-		return
-	}
-	out := []wire.Name{}
-	for _, el := range e.elems {
-		var n wire.Name
-		if c.name(el, &n) {
-			out = append(out, n)
-		}
-	}
-	*to = out
-}
-
 // file is the whole of team.toml.
 func (c *checker) file(top *entry) {
 	p := c.plan
-	c.after = map[wire.Name]int{}
+	c.after, c.trees = map[wire.Name]int{}, map[wire.Name]int{}
 	c.table(top, "", []field{
 		{"lead", func(e *entry) { c.name(e, &p.Lead) }},
 		{"approvers", func(e *entry) { c.names(e, &p.Approvers) }},
@@ -238,7 +145,7 @@ func (c *checker) members(e *entry) {
 	for _, k := range e.keys {
 		n, err := wire.ParseName(k.key)
 		if err != nil {
-			c.say(k.line, "members: %v", err)
+			c.noName(k.line, "members", k.key, err)
 		}
 		m := c.member(n, k)
 		if err == nil {
@@ -275,10 +182,17 @@ func (c *checker) member(n wire.Name, e *entry) (m MemberPlan) {
 			c.names(e, &m.After)
 			c.after[n] = e.line
 		}},
-		{"worktree", func(e *entry) { c.flag(e, &m.Worktree) }},
+		{"worktree", func(e *entry) {
+			if c.flag(e, &m.Worktree); m.Worktree {
+				c.trees[n] = e.line
+			}
+		}},
 	})
 	if cmd := e.get("command"); m.Person && cmd != nil {
 		c.say(cmd.line, "%s is a person, whom no command starts", e.key)
+	}
+	if m.Person && m.Worktree {
+		c.say(c.trees[n], "%s is a person, who gets no worktree", e.key)
 	}
 	return m
 }

@@ -152,6 +152,19 @@ func TestMistakes(t *testing.T) {
 		{"twice", "lead = \"a\"\nlead = \"a\"\n[members.a]\n[members.a]\n[members]\n[members]\n", []string{`2: "lead" stands here a second time, after line 1`, `4: "members.a" stands here a second time, after line 3`, `6: "members" stands`}},
 		{"a table and a value", "members.a.role = \"x\"\n[members.a]\nperson = true\nrole.x = 1", []string{`2: "members.a" stands here a second time`}},
 		{"syntax, and what is around it", "leed = \"x\"\nlead = alice\n[members.a]\nperson = 1", []string{`1: there is no key "leed"`, "2: ", "4: person must be"}},
+		{"syntax, several times", "leed = \"x\"\nlead = alice\n[members.a]\nrole = \nperson = 1\ncommand = [\"x\"\n[members.b]\nperson = 1", []string{`1: there is no key "leed"`, "2: ", "4: ", "5: person must be", "7: "}},
+		{"names in capitals", "lead = \"Alice\"\n[members.Bob]\nafter = [\"ALICE\"]\n[members.alice]\n[[rules]]\nagent = \"BOB\"\ntool = \"*\"\ndecision = \"ask\"", []string{"1: lead: ", "2: members: ", "3: after: ", "6: agent: "}},
+		{"sizes", "[members.a]\nsize = \"0x0\"\n[members.b]\nsize = \"120x\"\n[members.c]\nsize = \"-1x30\"\n[members.d]\nsize = \"1001x30\"\n[members.e]\nsize = \"120X30\"", []string{
+			`2: size: "0x0"`, `4: size: "120x"`, `6: size: "-1x30"`, `8: size: "1001x30"`, `10: size: "120X30"`,
+		}},
+		{"when a session ends", "[session]\nauto_exit_on = [\"idle_timeout: -5s\", \"idle_timeout: 0s\", \"idle_timeout\", 5, \"goal\"]", []string{
+			`2: auto_exit_on is "idle_timeout: -5s"`, `2: auto_exit_on is "idle_timeout: 0s"`, `2: auto_exit_on is "idle_timeout"`, "2: auto_exit_on must be a string", `2: auto_exit_on is "goal"`,
+		}},
+		{"a person's worktree", "[members.me]\nperson = true\nworktree = true", []string{"3: me is a person, who gets no worktree"}},
+		{"lists in lists", "[members.a]\ncommand = [[\"a\"], 1979-05-27, true]\nafter = [{ a = 1 }]\napprovers = [\"a\"]", []string{
+			"2: each of command must be a string, and is a list", "2: each of command must be a string, and is a date", "2: each of command must be a string, and is a boolean",
+			"3: each of after must be a string, and is a table", `4: there is no key "approvers" in members.a`,
+		}},
 		{"syntax in a header", "leed = 1\n[members.a\nperson = 1", []string{`1: there is no key "leed"`, "2: "}},
 		{"a string without an end", "lead = \"a", []string{"1: "}},
 		{"no UTF-8", "lead = \"alice\"\n# \xff\n", []string{"2: this is not UTF-8"}},
@@ -171,7 +184,11 @@ func TestMistakes(t *testing.T) {
 			t.Errorf("%s:\n%s\nnot\n%s", c.about, strings.Join(got, "\n"), strings.Join(c.want, "\n"))
 		}
 	}
-	_, mistakes := CheckToml([]byte("leed = \"x\"\n"), nil)
+	_, mistakes := CheckToml([]byte("[members.Bob]\n"), nil)
+	if len(mistakes) != 1 || mistakes[0].Word != "Bob" || len(mistakes[0].Known) != 1 || mistakes[0].Known[0] != "bob" {
+		t.Errorf("%+v", mistakes)
+	}
+	_, mistakes = CheckToml([]byte("leed = \"x\"\n"), nil)
 	if len(mistakes) != 1 || mistakes[0].Word != "leed" || len(mistakes[0].Known) != 5 {
 		t.Errorf("%+v", mistakes)
 	}

@@ -76,7 +76,7 @@ func (d *doctor) say(code, severity, fix, format string, args ...any) {
 }
 
 func quote(s string) string {
-	if strings.ContainsAny(s, " '\"\\$&|;<>()*?[]#~`!") {
+	if s == "" || strings.ContainsAny(s, " '\"\\$&|;<>(){}*?[]#~`!") {
 		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 	}
 	return s
@@ -171,6 +171,7 @@ func (d *doctor) team(t *Team, uid int) {
 		return true
 	})
 	d.roster(t)
+	d.workplaces(t)
 	if old, err := t.Retired(); err == nil && len(old) > 0 {
 		d.say("team.retired", "info", "", "team %s: %d retired mailboxes in the archive: %s", t.Name, len(old), strings.Join(old, ", "))
 	}
@@ -208,6 +209,37 @@ func (d *doctor) roster(t *Team) {
 	for _, name := range slices.Sorted(maps.Keys(r.Members)) {
 		if t.Box(name).Present() != nil {
 			d.say("team.toml.member", "info", "atm team add "+quote(string(name)), "team %s: team.toml speaks of %s, who is no member", t.Name, mailbox.Escape(string(name)))
+		}
+	}
+}
+
+// workplaces names worktrees that are nobody's any more, and those that their
+// repository has lost sight of.
+func (d *doctor) workplaces(t *Team) {
+	names, err := t.Workplaces()
+	if err != nil {
+		d.say("worktree.unreadable", "error", "", "team %s: %v", t.Name, err)
+	}
+	plan, _ := t.Plan() // what is wrong with it is said above
+	if plan == nil {
+		return
+	}
+	for _, n := range names {
+		at := workplacesDir + "/" + string(n)
+		s, err := t.site(Git{}, n, plan.Members[n].Cwd)
+		var how found
+		if err == nil {
+			how, err = s.look()
+		}
+		switch {
+		case !plan.Members[n].Worktree:
+			d.say("worktree.left", "info", "atm down --worktrees "+string(n), "team %s: %s is still there, and team.toml gives %s no worktree", t.Name, at, n)
+		case err != nil:
+			d.say("worktree.odd", "warning", "", "team %s: %s: %v", t.Name, at, err)
+		case how == halfMade:
+			d.say("worktree.half_made", "info", "atm up "+string(n), "team %s: the making of %s was cut off; the next start finishes it", t.Name, at)
+		case how != standing:
+			d.say("worktree.lost", "warning", "atm up "+string(n), "team %s: %s and its repository have lost each other; the next start mends it", t.Name, at)
 		}
 	}
 }
@@ -328,9 +360,7 @@ func (d *doctor) runner(b *mailbox.Box) {
 		return // said already, with every mistake
 	}
 	now := plan.Policy()
-	if now.Lead == "" && t.Box("lead").Exists() {
-		now.Lead = "lead"
-	}
+	now.Lead = t.leads(now.Lead)
 	if !now.Equal(kept) {
 		d.say("runner.rules", "warning", fmt.Sprintf("atm stop %s; then atm run %s", name, name), "%s: the rules of team.toml have changed since its runner was started, and count from its next start", b.Address())
 	}

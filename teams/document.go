@@ -44,8 +44,13 @@ func (e *entry) get(key string) *entry {
 	return nil
 }
 
-// readDocument reads a file of TOML. Where it is none, what stands before the
-// place is read; and what stands behind it, if the line alone is to blame.
+// maxBroken bounds how many lines that are no TOML are named: a file of another
+// kind is not one of many mistakes.
+const maxBroken = 20
+
+// readDocument reads a file of TOML. Lines that are none are left out and named,
+// so that what stands around them is read; where that does not help, as with a
+// header or a string without an end, what stands before the place is read.
 func readDocument(data []byte) *document {
 	d := &document{}
 	bad := d.read(data)
@@ -60,19 +65,40 @@ func readDocument(data []byte) *document {
 		}
 		return d
 	}
-	from := bytes.LastIndexByte(data[:offset(data, bad.Line)], '\n') + 1
+	broken := []Mistake{*bad}
+	for rest := data; len(broken) <= maxBroken; {
+		var ok bool
+		if rest, ok = withoutLine(rest, bad.Line); !ok {
+			break
+		}
+		next := &document{}
+		if bad = next.read(rest); bad == nil {
+			d = next
+			break
+		}
+		if bad.Line <= broken[len(broken)-1].Line {
+			break // it is not the line that is to blame
+		}
+		broken = append(broken, *bad)
+		d = next
+	}
+	d.mistakes = append(d.mistakes, broken...)
+	return d
+}
+
+// withoutLine is a file with a line left empty, so that the others keep their
+// numbers. Not a header: what follows would be taken for the table before.
+func withoutLine(data []byte, line int) (rest []byte, ok bool) {
+	from := bytes.LastIndexByte(data[:offset(data, line)], '\n') + 1
 	to := len(data)
 	if n := bytes.IndexByte(data[from:], '\n'); n >= 0 {
 		to = from + n
 	}
-	if !bytes.HasPrefix(bytes.TrimSpace(data[from:to]), []byte("[")) {
-		without := slices.Concat(data[:from], data[to:])
-		if rest := (&document{}); rest.read(without) == nil {
-			d = rest
-		}
+	text := bytes.TrimSpace(data[from:to])
+	if len(text) == 0 || bytes.HasPrefix(text, []byte("[")) {
+		return nil, false
 	}
-	d.mistakes = append(d.mistakes, *bad)
-	return d
+	return slices.Concat(data[:from], data[to:]), true
 }
 
 // offset is where a line (from 1) begins.
@@ -113,7 +139,20 @@ func (d *document) read(data []byte) *Mistake {
 	} else if n := len(data) - len(bytes.TrimRight(data, "\n")); n < len(data) {
 		line = 1 + bytes.Count(data[:len(data)-n], []byte("\n"))
 	}
-	return &Mistake{Line: line, Text: strings.TrimPrefix(err.Error(), "toml: ")}
+	return &Mistake{Line: line, Text: plainer(strings.TrimPrefix(err.Error(), "toml: "))}
+}
+
+// plainer says the two commonest slips in the words of who makes them.
+func plainer(said string) string {
+	char, ok := strings.CutPrefix(said, "unexpected character U+")
+	if char, ok = strings.CutSuffix(char, " at start of value"); !ok {
+		return said
+	}
+	code, shown, _ := strings.Cut(char, " ")
+	if code == "000A" || code == "000D" || code == "0023" { // nothing, or a comment, stands there
+		return "there is no value behind the ="
+	}
+	return "a value cannot begin with " + shown + ": a text stands in quotes"
 }
 
 func (d *document) say(line int, format string, args ...any) {

@@ -2,7 +2,6 @@ package teams
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"path/filepath"
 	"slices"
@@ -50,6 +49,8 @@ type Member struct {
 	OwesTo   []wire.Name `json:"owes_to,omitempty"`   // to these
 	WaitsFor []wire.Name `json:"waits_for,omitempty"` // who owe it one
 	Bad      int         `json:"bad,omitempty"`
+	Expired  int         `json:"expired,omitempty"` // unread and expired, not among Unread
+	Overdue  int         `json:"overdue,omitempty"` // answers that it owes by now
 	PID      int64       `json:"pid,omitempty"`
 	ReadAt   *time.Time  `json:"read_at,omitempty"` // the newest message_read
 
@@ -147,22 +148,16 @@ func (t *Team) injects(name wire.Name) string {
 	return ""
 }
 
-// runnerSaid is what of run.json is of use to others.
-type runnerSaid struct {
-	Runner int // its process
-	Inject string
-}
-
 // told is what a member's runner has written down about itself; zero where
 // there is nothing.
-func (t *Team) told(name wire.Name) (said runnerSaid) {
+func (t *Team) told(name wire.Name) (said control.Paper) {
 	d, err := t.Dir().Walk(string(name), "run")
 	if err != nil {
 		return said
 	}
 	defer d.Close()
-	if data, err := d.ReadFile("run.json", 64<<10); err == nil && json.Unmarshal(data, &said) != nil {
-		return runnerSaid{}
+	if data, err := d.ReadFile(control.PaperFile, control.MaxPaper); err == nil {
+		said, _ = control.ParsePaper(data)
 	}
 	return said
 }
@@ -197,6 +192,7 @@ func (t *Team) Row(ctx context.Context, name wire.Name) (Member, error) {
 	}
 	m, err := t.Glance(name)
 	m.Unread, m.Held, m.Aside, m.Owed, m.OwesTo, m.Bad = waits.Unread, waits.Held, waits.Aside, waits.Owed, waits.OwesTo, waits.Bad
+	m.Expired, m.Overdue = waits.Expired, waits.Overdue
 	return m, err
 }
 
@@ -209,8 +205,12 @@ func (t *Team) count(ctx context.Context, m *Member) error {
 	box := t.Box(m.Name)
 	// Who cannot set aside or tell sees it all the same; the next look tries again.
 	t.root.Tidy(ctx, box, nil)
+	t.Remind(ctx, box, DueLook{})
+	if overdue, err := box.Overdue(time.Now()); err == nil {
+		m.Overdue = len(overdue)
+	}
 	c, err := box.Count(ctx)
-	m.Unread, m.Held, m.Aside, m.Owed, m.Bad = c.Unread, c.Held, c.Aside, c.Owed, c.Bad
+	m.Unread, m.Expired, m.Held, m.Aside, m.Owed, m.Bad = c.Unread-c.Expired, c.Expired, c.Held, c.Aside, c.Owed, c.Bad
 	if err != nil || m.Owed == 0 {
 		return err
 	}

@@ -21,6 +21,8 @@ type Passage struct {
 	Turn                   string // it was handed into; "": not known to be
 	Began, Ended           Mark
 	Status                 string // of the turn, once it ended
+	Takes                  []Take // under a lease, the oldest first
+	Gone                   Mark   // the program that it was handed to ended before a turn began
 
 	state   reducer.State
 	opened  map[string]Mark // the turns that are open, by session
@@ -38,6 +40,18 @@ type Mark struct {
 // Is reports whether there was one.
 func (m Mark) Is() bool { return m.Seq > 0 }
 
+// CutShort reports whether whoever it was handed to will never answer it: its
+// turn ended otherwise than by its completion, or none began before the program
+// ended.
+func (p *Passage) CutShort() bool {
+	return p.Gone.Is() || p.Ended.Is() && p.Status != "" && p.Status != reducer.Completed
+}
+
+// Again forgets how it was handed over: it is unread once more.
+func (p *Passage) Again() {
+	*p = Passage{ID: p.ID, Acked: p.Acked, Takes: p.Takes, state: p.state, opened: p.opened}
+}
+
 // Step takes in the next event. A turn is its session's: what another session
 // of the agent's says begins and ends none of it.
 func (p *Passage) Step(e *wire.Event) {
@@ -52,6 +66,9 @@ func (p *Passage) Step(e *wire.Event) {
 		return
 	}
 	if !p.Began.Is() {
+		if p.Announced.Is() && (e.Kind == "spawned" || e.Kind == "exited") {
+			p.Gone = Mark{e.Seq, e.At}
+		}
 		if about && p.Turn == "" && e.TurnID != "" {
 			p.Turn = e.TurnID // which may begin with what comes
 		}
@@ -115,9 +132,16 @@ func (p *Passage) open(e *wire.Event, before []reducer.Turn) {
 // hand takes in an event about the message itself.
 func (p *Passage) hand(e *wire.Event) {
 	here := Mark{e.Seq, e.At}
+	anew := e.Kind == wire.EventInjecting || e.Kind == wire.EventAnnounced || e.Kind == wire.EventRead && p.Read.Is()
+	if anew && p.CutShort() || e.Kind == wire.EventAgain {
+		p.Again() // it was put back: another turn counts
+	}
 	switch e.Kind {
+	case wire.EventTaken, wire.EventReturned, wire.EventAside:
+		p.take(e)
+		return // it is no turn of its owner's
 	case wire.EventAnnounced, wire.EventInjected:
-		p.Announced, p.handed, p.typing, p.Failed = here, true, false, Mark{}
+		p.Announced, p.handed, p.typing, p.Failed, p.Gone = here, true, false, Mark{}, Mark{}
 		if e.Kind == wire.EventInjected && e.Field("as") == "" {
 			p.Read = here // what is typed in whole is moved with that
 		}
@@ -127,6 +151,9 @@ func (p *Passage) hand(e *wire.Event) {
 		p.Read, p.handed = here, true
 	case wire.EventAcked:
 		p.Acked = here
+		if by := e.Field("by"); by != "" {
+			p.ended(by, "finished", e.At)
+		}
 		return
 	case wire.EventInjectionFailed:
 		p.Failed, p.handed, p.typing = here, p.Announced.Is() || p.Began.Is(), false

@@ -3,6 +3,7 @@ package teams
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/agentteammail/atm/wire"
 )
@@ -31,6 +32,8 @@ func TestPassage(t *testing.T) {
 		{"typing failed", []string{"injecting id=ID", "injection_failed id=ID outcome=stuck", "turn_started turn=t1", "turn_completed turn=t1"}, "", 0, 0, ""},
 		{"another's message", []string{"turn_started turn=t1", "message_read id=other", "turn_completed turn=t1"}, "", 0, 0, ""},
 		{"the process ends", []string{"turn_started turn=t1", "message_read id=ID", "exited code=1"}, "t1", 1, 3, "failed"},
+		{"put back after that, and handed over again", []string{"injecting id=ID", "turn_started turn=t1", "injected id=ID", "exited code=143", "spawned pid=2", "injecting id=ID", "turn_started turn=t2", "injected id=ID", "turn_completed turn=t2 status=completed"}, "t2", 7, 9, "completed"},
+		{"put back after its turn was completed", []string{"injecting id=ID", "turn_started turn=t1", "injected id=ID", "turn_completed turn=t1 status=completed", "injecting id=ID", "turn_started turn=t2"}, "t1", 2, 4, "completed"},
 		{"another session begins", []string{"turn_started session=d1 turn=t1", "message_read id=ID session=d1", "session_start session=d2", "turn_started session=d2 turn=t9", "turn_completed session=d2 turn=t9", "session_end session=d2"}, "t1", 1, 0, ""},
 		{"and its own goes on", []string{"turn_started session=d1 turn=t1", "message_read id=ID", "session_start session=d2", "turn_started session=d2 turn=t9", "tool_call_start session=d1 turn=t1", "turn_completed session=d1 turn=t1 status=failed", "turn_idle session=d2 turn=t9"}, "t1", 1, 6, "failed"},
 		{"handed to one of two, the other begins a turn", []string{"session_start session=d1", "session_start session=d2", "message_announced id=ID session=d1", "turn_started session=d2 turn=t9", "turn_completed session=d2 turn=t9", "turn_started session=d1 turn=t1", "session_end session=d1 reason=other"}, "t1", 6, 7, "interrupted"},
@@ -60,6 +63,49 @@ func TestPassage(t *testing.T) {
 			}
 			if p.Turn != c.turn && !(c.turn == "t1" && p.Turn != "" && c.about == "a turn that gets its name late") || p.Began.Seq != c.began || p.Ended.Seq != c.ended || p.Status != c.status {
 				t.Errorf("turn %q from %d to %d, %q", p.Turn, p.Began.Seq, p.Ended.Seq, p.Status)
+			}
+		})
+	}
+}
+
+// Whoever asked is told that nothing will come of a message any more.
+func TestPassageCutShort(t *testing.T) {
+	for _, c := range []struct {
+		about  string
+		events []string
+		cut    bool
+	}{
+		{"waits", nil, false},
+		{"typed in", []string{"injecting", "injected"}, false},
+		{"the program ends before a turn begins", []string{"injecting", "injected", "exited"}, true},
+		{"its runner was killed, and another begins", []string{"injecting", "injected", "spawned"}, true},
+		{"and is handed to that one", []string{"injecting", "injected", "spawned", "injecting"}, false},
+		{"the program ends while it is typed", []string{"injecting", "exited"}, false}, // it is unread, and comes again
+		{"its turn is open", []string{"injecting", "injected", "turn_started"}, false},
+		{"its turn is completed", []string{"injecting", "injected", "turn_started", "turn_completed"}, false},
+		{"the program ends after that", []string{"injecting", "injected", "turn_started", "turn_completed", "exited", "spawned"}, false},
+		{"the program ends within", []string{"injecting", "injected", "turn_started", "exited"}, true},
+	} {
+		t.Run(c.about, func(t *testing.T) {
+			id := wire.NewID()
+			p := &Passage{ID: id}
+			for i, kind := range c.events {
+				e := wire.Event{Seq: uint64(i + 1), At: time.Now(), Source: "pty", Kind: kind}
+				switch kind {
+				case "injecting", "injected":
+					e = e.With("id", string(id))
+				case "turn_started":
+					e.TurnID = "t1"
+				case "turn_completed":
+					e.TurnID = "t1"
+					e = e.With("status", "completed")
+				case "exited":
+					e = e.With("signal", "TERM")
+				}
+				p.Step(&e)
+			}
+			if p.CutShort() != c.cut {
+				t.Errorf("%+v", p)
 			}
 		})
 	}

@@ -1,9 +1,12 @@
 package teams
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,18 +25,42 @@ type Plan struct {
 
 // MemberPlan is how a member is started.
 type MemberPlan struct {
-	Person   bool
-	Role     string
-	Command  []string // nil: started elsewhere
-	Cwd      string   // "": the directory that holds the root, which it is relative to
-	Env      map[string]string
-	Driver   string // "": auto
-	Inject   string // "": body
-	Restart  string // "": on-crash
-	Size     string // "": not said; ParseSize reads it
-	Prompt   string // typed once, at the first idle
-	After    []wire.Name
-	Worktree bool
+	Person   bool              `json:"person,omitempty"`
+	Role     string            `json:"role,omitempty"`
+	Command  []string          `json:"command,omitempty"` // nil: started elsewhere
+	Cwd      string            `json:"cwd,omitempty"`     // "": the directory that holds the root, which it is relative to
+	Env      map[string]string `json:"env,omitempty"`
+	Driver   string            `json:"driver,omitempty"`  // "": auto
+	Inject   string            `json:"inject,omitempty"`  // "": body
+	Restart  string            `json:"restart,omitempty"` // "": on-crash
+	Size     string            `json:"size,omitempty"`    // "": not said; ParseSize reads it
+	Prompt   string            `json:"prompt,omitempty"`  // typed once, at the first idle
+	After    []wire.Name       `json:"after,omitempty"`
+	Worktree bool              `json:"worktree,omitempty"`
+}
+
+// differs names the keys that count when a member is started and in which two
+// plans are not the same. What stands for the same is the same.
+func (m MemberPlan) differs(n MemberPlan) (keys []string) {
+	for _, k := range []struct {
+		key  string
+		same bool
+	}{
+		{"command", slices.Equal(m.Command, n.Command)},
+		{"cwd", cmp.Or(m.Cwd, ".") == cmp.Or(n.Cwd, ".")},
+		{"env", maps.Equal(m.Env, n.Env)},
+		{"driver", cmp.Or(m.Driver, "auto") == cmp.Or(n.Driver, "auto")},
+		{"inject", cmp.Or(m.Inject, "body") == cmp.Or(n.Inject, "body")},
+		{"restart", cmp.Or(m.Restart, "on-crash") == cmp.Or(n.Restart, "on-crash")},
+		{"size", m.Size == n.Size},
+		{"prompt", m.Prompt == n.Prompt},
+		{"worktree", m.Worktree == n.Worktree},
+	} {
+		if !k.same {
+			keys = append(keys, k.key)
+		}
+	}
+	return keys
 }
 
 // SessionPlan is how interactive sessions run.
@@ -113,6 +140,31 @@ func (e *TomlError) Error() string {
 // mistake, beside what could be understood. There is a plan of nothing where
 // there is no file.
 func (t *Team) Plan() (*Plan, error) {
+	c, err := t.check()
+	if err != nil {
+		return nil, err
+	}
+	return c.plan, t.wrong(c)
+}
+
+// Check is Plan, which also looks at what team.toml speaks of: worktrees where
+// there is no repository. Such a thing keeps only that member from being
+// started.
+func (t *Team) Check() (*Plan, error) {
+	c, err := t.check()
+	if err != nil {
+		return nil, err
+	}
+	for n, line := range c.trees {
+		if _, _, err := t.repositoryOf(c.plan.Members[n].Cwd); err != nil && !c.plan.Members[n].Person {
+			c.say(line, "%s has worktree = true, but %v", n, err)
+		}
+	}
+	c.sort()
+	return c.plan, t.wrong(c)
+}
+
+func (t *Team) check() (*checker, error) {
 	agents, err := t.Agents()
 	if err != nil {
 		return nil, err
@@ -124,9 +176,12 @@ func (t *Team) Plan() (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, mistakes := CheckToml(data, agents)
-	if len(mistakes) > 0 {
-		return p, &TomlError{Path: t.Dir().Path() + "/" + rosterFile, Mistakes: mistakes}
+	return check(data, agents), nil
+}
+
+func (t *Team) wrong(c *checker) error {
+	if len(c.mistakes) == 0 {
+		return nil
 	}
-	return p, nil
+	return &TomlError{Path: t.Dir().Path() + "/" + rosterFile, Mistakes: c.mistakes}
 }

@@ -86,6 +86,15 @@ func (p Policy) MayAnswer(asker, answerer wire.Name, inAgent bool) error {
 	return nil
 }
 
+// Answerers are those who may answer what asker asks, as far as they are named.
+func (p Policy) Answerers(asker wire.Name) []wire.Name {
+	out := p.answerers()
+	if p.Approvers != nil {
+		out = slices.Clone(p.Approvers)
+	}
+	return slices.DeleteFunc(out, func(n wire.Name) bool { return n == asker })
+}
+
 func (p Policy) leadIs() string {
 	if p.Lead == "" {
 		return ", and team.toml names none"

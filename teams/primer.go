@@ -38,6 +38,8 @@ Sending
 - One subject a message; say what you need and by when. Files: --attach FILE.
 - --ack: I need to know that you have it. --fyi: no answer. --urgent: may break into a turn.
 - Cannot go on without the answer? atm wait --reply ID. Exit 4 means not yet: do other work, or end your turn.
+- Shared work: atm take NAME; atm ack ends it, atm unread gives it back.
+- atm session ls: people who sit with you.
 
 Errors end with the command that helps; the rest is in atm --help.
 `

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,11 +23,64 @@ type Question struct {
 	Kind    string    `json:"kind"` // permission, prompt
 	Prompt  string    `json:"prompt"`
 	Tool    string    `json:"tool"`
+	Input   string    `json:"input,omitempty"`  // what the tool is about to do, where the prompt is another thing
+	Dialog  string    `json:"dialog,omitempty"` // as a screen shows it: permission, trust, question
 	Options []Option  `json:"options"`
 	Since   time.Time `json:"since"`
 	Cut     bool      `json:"cut,omitempty"` // prompt or tool is not all there is
 
 	Running bool `json:"running"` // under a runner, which can press the answer
+}
+
+// DialogTrust asks whether a directory is to be trusted. Only a person at the
+// agent's terminal answers that.
+const DialogTrust = "trust"
+
+// Choose is the option that a word means: by its id, its label or a beginning of
+// that, or its number in the list. With no options known any word is passed on.
+func (q *Question) Choose(word string) (string, error) {
+	if len(q.Options) == 0 {
+		return word, nil
+	}
+	for _, o := range q.Options {
+		if o.ID == word {
+			return o.ID, nil
+		}
+	}
+	var begins []Option
+	for _, o := range q.Options {
+		switch {
+		case strings.EqualFold(o.Label, word):
+			return o.ID, nil
+		case len(o.Label) >= len(word) && word != "" && strings.EqualFold(o.Label[:len(word)], word):
+			begins = append(begins, o)
+		}
+	}
+	if n, err := strconv.Atoi(word); err == nil && n >= 1 && n <= len(q.Options) {
+		return q.Options[n-1].ID, nil
+	}
+	if len(begins) == 1 {
+		return begins[0].ID, nil
+	}
+	return "", &OptionError{word, q.Options, len(begins) > 1}
+}
+
+// OptionError says that a word means none of the options, or several.
+type OptionError struct {
+	Word    string
+	Options []Option
+	Many    bool
+}
+
+func (e *OptionError) Error() string {
+	var have []string
+	for _, o := range e.Options {
+		have = append(have, strings.TrimSpace(o.ID+" "+o.Label))
+	}
+	if e.Many {
+		return fmt.Sprintf("%q is the beginning of several options; there are: %s", e.Word, strings.Join(have, ", "))
+	}
+	return fmt.Sprintf("no option %q; there are: %s", e.Word, strings.Join(have, ", "))
 }
 
 // Option is one of the answers that can be chosen.
@@ -72,8 +126,11 @@ func asked(name wire.Name, s *reducer.State, running, person bool, now time.Time
 			continue
 		}
 		for _, w := range append([]reducer.Waiting{*turn.Waiting}, turn.Behind...) {
+			if w.Dialog == DialogTrust {
+				w.Kind = reducer.Question // it asks for no tool, and nobody may answer it from here
+			}
 			out = append(out, Question{
-				ID: w.ID, Agent: name, Kind: w.Kind, Prompt: w.Prompt, Tool: w.Tool, Options: optionsOf(w.Options),
+				ID: w.ID, Agent: name, Kind: w.Kind, Prompt: w.Prompt, Tool: w.Tool, Input: w.Input, Dialog: w.Dialog, Options: optionsOf(w.Options),
 				Since: w.Since.UTC(), Cut: w.Cut, Running: running,
 			})
 		}

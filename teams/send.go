@@ -86,6 +86,26 @@ func (r *Root) Prepare(o *Outgoing) error {
 	return mailbox.Check(m)
 }
 
+// Once makes a prepared message the one that its sender sends under a name of
+// their own: the same name, recipients and message answered always give the same
+// id. known says that the name was used before; the message may have arrived or
+// not.
+func (o *Outgoing) Once(name string) (known bool, err error) {
+	errand := &mailbox.Errand{Name: name}
+	for _, a := range dedupe(o.To) {
+		errand.To = append(errand.To, a.String())
+	}
+	slices.Sort(errand.To)
+	if o.Parent != nil {
+		errand.Re = o.Parent.ID
+	}
+	if known, err = o.From.Once(errand); err != nil {
+		return known, fmt.Errorf("note that %q is sent once: %w", name, err)
+	}
+	o.Message.ID, o.Given, o.Post.Given = errand.ID, true, true
+	return known, nil
+}
+
 func dedupe(in []wire.Address) []wire.Address {
 	var out []wire.Address
 	for _, a := range in {
@@ -170,6 +190,7 @@ func Answered(ctx context.Context, me *mailbox.Box, parent *wire.Message) error 
 	if err != nil {
 		return err
 	}
+	_ = me.Answered(parent.ID, parent.DueAt) // who looks for an answer finds it as well
 	switch {
 	case parent.RequiresAck && (it.State == mailbox.Unread || it.State == mailbox.Owed):
 		err = me.Settle(ctx, parent.ID, true)
@@ -314,6 +335,9 @@ func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, o
 			reader = by // who works on it is to be told
 		}
 		w.State, w.Err = b.Withdraw(ctx, m.ID, me.Address())
+		if w.Err == nil && !(w.State == mailbox.Done && m.RequiresAck) {
+			_ = b.Answered(m.ID, m.DueAt)
+		}
 		switch {
 		case w.Err != nil || w.State == mailbox.Unread || w.State == mailbox.Withdrawn:
 		case w.State == mailbox.Done && m.RequiresAck:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"time"
 
@@ -64,45 +65,63 @@ func (t *Team) MayInput() error {
 	return nil
 }
 
-// Ends says why a session ends by itself, "" when it does not: its goal is
-// complete, or nobody has said anything for so long and the agent is in no
-// turn.
-func (p *SessionPlan) Ends(s *session.Session, busy bool, now time.Time) string {
-	switch {
-	case s.State != wire.SessionActive:
+// Withheld says why a message is kept from an agent for now although it is
+// unread, and what to do: "" when it is not. It is about what goes to the agent
+// unasked; who reads its mail gets it.
+func (t *Team) Withheld(m *wire.Message, agent wire.Name) string {
+	if m.Kind() != wire.TypeHumanInput {
 		return ""
-	case p.ExitOnGoal && !s.GoalDone().IsZero():
-		return "(goal_complete)"
-	case p.ExitWhenIdle > 0 && !busy && now.Sub(s.HeardAt()) >= p.ExitWhenIdle:
-		return fmt.Sprintf("(idle_timeout: %gs)", p.ExitWhenIdle.Seconds())
 	}
-	return ""
+	plan, err := t.Plan()
+	mute := err == nil && !plan.Session.AllowHumanInput
+	list, _, _ := t.Sessions().List() // what cannot be read keeps nothing back
+	list = slices.DeleteFunc(list, func(s *session.Session) bool { return s.AgentID != string(agent) })
+	why, paused := session.Waits(m, list, mute)
+	switch {
+	case why == "":
+		return ""
+	case paused != "":
+		return fmt.Sprintf("%s, and what is said in it waits: atm session resume %s", why, wire.ID(paused).Short(6))
+	}
+	return fmt.Sprintf("%s (team.toml: allow_human_input = false); %s gets it by atm read alone", why, agent)
+}
+
+// Rules say when sessions end by themselves.
+func (p *SessionPlan) Rules() session.Rules {
+	return session.Rules{WhenIdle: p.ExitWhenIdle, OnGoal: p.ExitOnGoal}
 }
 
 // Tend brings a session up to what its agent's events say, ends it where the
-// plan says so, and writes what is new. It is the part of auto_exit_on that
-// needs no daemon: whoever looks at a session tends it.
+// plan says so, lets it rest where a runner has begun it and is gone without a
+// word, and writes what is new. It is the part of auto_exit_on that needs no
+// daemon: whoever looks at a session tends it. (A runner that lives does the same
+// by its clock, and stops the agent.)
 func (t *Team) Tend(ctx context.Context, id wire.UUID, plan *SessionPlan) (*session.Session, error) {
 	st := t.Sessions()
 	s, err := st.Get(id)
 	if err != nil || !s.State.Alive() {
 		return s, err
 	}
-	busy := plan.ExitWhenIdle > 0 && t.inTurn(wire.Name(s.AgentID))
+	agent := wire.Name(s.AgentID)
+	busy := plan.ExitWhenIdle > 0 && t.engaged(agent)
 	return st.Change(ctx, id, func(s *session.Session) error {
 		now := time.Now()
-		if why := plan.Ends(s, busy, now); why != "" {
-			return s.Move(wire.SessionCompleted, why, now)
+		if s.OfRunner() && s.State == wire.SessionActive {
+			// Asked under the lock, and not before: one that starts takes it up
+			// under this lock while it holds its own.
+			if running, err := t.Running(agent); err == nil && !running {
+				return s.Park(fmt.Sprintf("(the runner of %s is gone)", agent), now)
+			}
 		}
-		return nil
+		return s.End(plan.Rules(), busy, now)
 	})
 }
 
-// inTurn reports whether an agent works, or waits for an answer to a question
-// of its own.
-func (t *Team) inTurn(agent wire.Name) bool {
+// engaged reports whether an agent works, waits for an answer to a question of
+// its own, or has not come to its prompt yet.
+func (t *Team) engaged(agent wire.Name) bool {
 	m, err := t.Glance(agent)
-	return err == nil && (m.State == reducer.WordBusy || m.State == reducer.WordBlocked)
+	return err == nil && (m.State == reducer.WordBusy || m.State == reducer.WordBlocked || m.State == reducer.WordStarting)
 }
 
 // Saying is something that a member says to a session.

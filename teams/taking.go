@@ -41,7 +41,11 @@ func (r *Root) AckTaken(ctx context.Context, box *mailbox.Box, by wire.Address, 
 		return Acked{}, err
 	}
 	return r.ack(ctx, box, by, m, text, origin, func(delivered bool) error {
-		return box.Finish(ctx, m.ID, by, key, delivered)
+		if err := box.Finish(ctx, m.ID, by, key, delivered); err != nil {
+			return err
+		}
+		_ = box.Answered(m.ID, m.DueAt) // who looks for it finds the ack as well
+		return nil
 	})
 }
 
@@ -116,4 +120,30 @@ func (r *Root) taker(b *mailbox.Box, id wire.ID) *mailbox.Box {
 	}
 	by, _ := r.Mailbox(k.By)
 	return by
+}
+
+// Take is one taking of a message under a lease, as the events tell it.
+type Take struct {
+	By    string    `json:"by"`
+	At    time.Time `json:"at"`
+	Ended time.Time `json:"ended,omitzero"` // zero: no event says so
+	How   string    `json:"how,omitempty"`
+	Seq   uint64    `json:"seq"` // the event
+}
+
+// take takes in an event about a lease.
+func (p *Passage) take(e *wire.Event) {
+	switch by := e.Field("by"); e.Kind {
+	case wire.EventTaken:
+		p.Takes = append(p.Takes, Take{By: by, At: e.At, Seq: e.Seq})
+	case wire.EventReturned:
+		p.ended(by, e.Field("how"), e.At)
+	}
+}
+
+// ended closes the taking that is open.
+func (p *Passage) ended(by, how string, at time.Time) {
+	if n := len(p.Takes); n > 0 && p.Takes[n-1].By == by && p.Takes[n-1].Ended.IsZero() {
+		p.Takes[n-1].Ended, p.Takes[n-1].How = at, how
+	}
 }

@@ -5,6 +5,7 @@
 //	<root>/FORMAT        "1"
 //	<root>/<team>/       a team: a directory with .locks
 //	<root>/<team>/<agent>/
+//	<root>/<team>/.worktrees/<agent>/    a member's own git worktree (Workplace)
 //
 // A root, a team and an agent are directories, each made under a dot name and
 // renamed into place: a half-made one is none, and there is no roster that

@@ -4,8 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
-	"time"
+	"slices"
 
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
@@ -22,10 +21,10 @@ type Asked struct {
 	Options json.RawMessage
 }
 
-// TellLead tells the lead that an agent's screen asks something. Without a lead,
-// or where the agent is the lead, nobody is told: `atm pending` shows it.
+// TellLead tells the lead that an agent's screen asks something, or the approver
+// who may answer instead (Hears). Where there is nobody, `atm pending` shows it.
 func (t *Team) TellLead(ctx context.Context, agent *mailbox.Box, q Asked, origin *wire.Origin) error {
-	lead, err := t.leadOf(agent)
+	lead, err := t.Hears(agent.Agent())
 	if lead == "" || err != nil {
 		return err
 	}
@@ -49,14 +48,14 @@ func (t *Team) TellLead(ctx context.Context, agent *mailbox.Box, q Asked, origin
 		way = fmt.Sprintf("\n\nNobody but a person at its terminal may answer that: atm attach %s", name)
 	}
 	return t.tell(ctx, agent, lead, &wire.Message{
-		ID: q.ID, Type: wire.TypePermissionRequest, Subject: fmt.Sprintf("%s asks: %s", name, firstLine(q.Prompt)),
+		ID: q.ID, Type: wire.TypePermissionRequest, Subject: fmt.Sprintf("%s asks: %s", name, mailbox.FirstLine(q.Prompt, 200)),
 		Body: body + way, Payload: payload, Origin: origin,
 	})
 }
 
 // Untell takes a question back that nobody has to answer any more.
 func (t *Team) Untell(ctx context.Context, agent *mailbox.Box, id wire.ID) error {
-	lead, err := t.leadOf(agent)
+	lead, err := t.Hears(agent.Agent())
 	if lead == "" || err != nil {
 		return err
 	}
@@ -71,38 +70,64 @@ func (t *Team) Untell(ctx context.Context, agent *mailbox.Box, id wire.ID) error
 	return err
 }
 
-// Overdue says once that an answer to a message is overdue: to the agent that
-// has it, or to its lead.
-func (t *Team) Overdue(ctx context.Context, agent *mailbox.Box, lead bool, id wire.ID, origin *wire.Origin) error {
-	it, err := agent.Get(id)
-	if err != nil {
-		return err
-	}
-	to, say := agent.Agent(), fmt.Sprintf("Your answer to %s is overdue since %s: atm reply %s \"…\"", id.Short(6), mailbox.Age(time.Now(), it.DueAt), id.Short(6))
-	purpose := "due"
-	if lead {
-		if to, err = t.leadOf(agent); to == "" || err != nil {
-			return err
-		}
-		say = fmt.Sprintf("%s has not answered %s from %s, due %s.", agent.Agent(), id.Short(6), it.From, mailbox.Age(time.Now(), it.DueAt))
-		purpose = "due-lead"
-	}
-	return t.tell(ctx, agent, to, &wire.Message{
-		ID: wire.Derive(purpose, id, agent.Address()), Type: wire.TypeNotice, InReplyTo: id, Thread: it.ThreadID(),
-		ReplyWanted: "no", Body: say, Origin: origin,
-	})
-}
-
-// leadOf is whom an agent's matters go to; "": nobody.
-func (t *Team) leadOf(agent *mailbox.Box) (wire.Name, error) {
+// Lead is the team's lead: whom team.toml names, else the member called lead; ""
+// when there is neither.
+func (t *Team) Lead() (wire.Name, error) {
 	r, err := t.Roster()
-	if err != nil || r.Lead == agent.Agent() {
+	if err != nil {
 		return "", err
 	}
-	if r.Lead == "" && t.Box("lead").Exists() && agent.Agent() != "lead" {
-		return "lead", nil
+	return t.leads(r.Lead), nil
+}
+
+// leads is the lead, of whom team.toml says this.
+func (t *Team) leads(named wire.Name) wire.Name {
+	if named == "" && t.Box("lead").Exists() {
+		return "lead"
 	}
-	return r.Lead, nil
+	return named
+}
+
+// leadOf is whom an agent's matters go to; "": nobody, as for the lead's own.
+func (t *Team) leadOf(agent *mailbox.Box) (wire.Name, error) {
+	lead, err := t.Lead()
+	if err != nil || lead == agent.Agent() {
+		return "", err
+	}
+	return lead, nil
+}
+
+// Hears is who is told of what an agent asks: the lead, but where approvers are
+// named without the lead the first of them who is a member. "": nobody, as where
+// there is no lead, or where it is the lead who asks.
+func (t *Team) Hears(asker wire.Name) (wire.Name, error) {
+	p, ok, err := t.KeptPolicy(asker)
+	if err != nil {
+		return "", err
+	}
+	if !ok {
+		roster, err := t.Roster()
+		if err != nil {
+			return "", err
+		}
+		p = roster.Policy()
+	}
+	lead, err := t.Lead()
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case lead == asker:
+		return "", nil
+	case lead == "", p.Approvers == nil, slices.Contains(p.Approvers, lead):
+		return lead, nil
+	}
+	for _, n := range p.Approvers {
+		if n != asker && t.Box(n).Exists() {
+			return n, nil
+		}
+	}
+	return "", nil
 }
 
 // tell delivers a message that a runner writes for its agent.
@@ -116,9 +141,4 @@ func (t *Team) tell(ctx context.Context, from *mailbox.Box, to wire.Name, m *wir
 	}
 	mailbox.Deliver(ctx, o.Post)
 	return o.Post.Outcomes[0].Err
-}
-
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
-	return mailbox.Clip(line, 200)
 }

@@ -24,7 +24,9 @@ type Traced struct {
 	To     string        `json:"to"`
 	State  mailbox.State `json:"state,omitempty"`
 	Stages []Stage       `json:"stages"`
-	Gate   string        `json:"gate,omitempty"` // what the next stage waits for, and the command to do about it
+	Takes  []Take        `json:"takes,omitempty"` // who took it under a lease, and how that ended
+	Due    string        `json:"due,omitempty"`   // of the answer that is expected, until it came
+	Gate   string        `json:"gate,omitempty"`  // what the next stage waits for, and the command to do about it
 }
 
 // Live asks a member's runner why nothing is typed in just now: "" where nothing
@@ -75,6 +77,7 @@ func (r *Root) traceTo(ctx context.Context, m *wire.Message, a wire.Address, sen
 		set("stored", m.SentAt, "%s", it.Where)
 	}
 	p, _, _ := team.Passage(b, m)
+	t.Takes, t.Due = p.Takes, dueOf(b, m, time.Now())
 	for _, e := range []struct {
 		stage string
 		mark  Mark
@@ -116,7 +119,10 @@ func (r *Root) traceTo(ctx context.Context, m *wire.Message, a wire.Address, sen
 			if live != nil && row.Running {
 				why = live(ctx, b)
 			}
-			t.Gate = gate(row, p, m, why, time.Now())
+			t.Gate = gate(row, p, m, why, time.Now(), team.RunAgain)
+			if why := team.Withheld(m, a.Agent); why != "" {
+				t.Gate = "unread; " + why
+			}
 			if said := it.Takings.Said(time.Now(), nameIn(a.Team)); said != "" {
 				t.Gate = said + "; " + t.Gate
 			}
@@ -133,8 +139,9 @@ func nameIn(team wire.Name) func(wire.Address) string {
 }
 
 // gate says what keeps an unread message from its recipient, and what to do.
-// why is what the recipient's runner says to that.
-func gate(m Member, p *Passage, msg *wire.Message, why string, now time.Time) string {
+// why is what the recipient's runner says to that, again the command that runs a
+// member that is off.
+func gate(m Member, p *Passage, msg *wire.Message, why string, now time.Time, again func(wire.Name) string) string {
 	since := ""
 	if m.Since != nil {
 		since = " since " + mailbox.Span(now.Sub(*m.Since))
@@ -155,7 +162,7 @@ func gate(m Member, p *Passage, msg *wire.Message, why string, now time.Time) st
 	case m.State == reducer.WordBusy && m.handed():
 		return say("%s is busy%s, and gets it in the course of this turn: atm wait --idle %s", name, since, name)
 	case m.State == reducer.WordOff:
-		return say("%s is off%s, and gets it when it runs again: atm run %s", name, since, name)
+		return say("%s is off%s, and gets it when it runs again: %s", name, since, again(name))
 	case m.handed():
 		return say("%s gets it when its next turn begins: atm wait --busy %s", name, name)
 	}
@@ -181,6 +188,9 @@ func (m Member) runs(p *Passage, msg *wire.Message, why, since string, now time.
 		if m.State != reducer.WordBlocked || about == "" {
 			about, since = "a dialog", ""
 		}
+		if w := m.WaitingOn; w != nil && w.Dialog == DialogTrust {
+			return fmt.Sprintf("%s asks whether a directory is trusted, which only a person at its terminal answers%s: atm attach %s", name, since, name)
+		}
 		return fmt.Sprintf("%s waits for an answer itself (%s)%s: atm pending, then atm approve %s, or atm attach %s", name, about, since, name, name)
 	case strings.Contains(why, "draft"), why == "" && strings.Contains(p.Reason, "draft") && failed != "":
 		return fmt.Sprintf("somebody has begun to write in the prompt of %s, and nothing is typed over that: atm attach %s sends or clears it", name, name)
@@ -196,6 +206,8 @@ func (m Member) runs(p *Passage, msg *wire.Message, why, since string, now time.
 		return fmt.Sprintf("%s and is tried again when %s has done something: atm screen %s", failed, name, name)
 	case p.typing:
 		return fmt.Sprintf("it is being typed into %s: atm trace %s in a moment", name, msg.ID.Short(6))
+	case p.Announced.Is() && m.Inject == "pointer":
+		return fmt.Sprintf("%s was told of it, and reads it with atm read: atm screen %s", name, name)
 	case p.Announced.Is():
 		return fmt.Sprintf("it was handed to %s, and counts as read when its hooks are next called: atm status %s", name, name)
 	case why != "":

@@ -1,0 +1,98 @@
+package teams_test
+
+import (
+	"context"
+	"strings"
+
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/watcher"
+	"github.com/agentteammail/atm/wire"
+)
+
+// The examples in example_*_test.go are the recipes of docs/cookbook.md as
+// programs. They share this: how a question is asked under a name, so that a
+// program that is started again asks nothing twice, and how a member that is a
+// program of its own answers.
+
+// ask asks a member in the name of script, and returns what they say.
+func ask(ctx context.Context, team *teams.Team, to wire.Name, once, text string) (string, error) {
+	o, err := question(team, to, once, text)
+	if err != nil {
+		return "", err
+	}
+	answer, err := team.Root().Ask(ctx, o, nil)
+	return answer.Text, err
+}
+
+// send sends the same message, and does not wait.
+func send(ctx context.Context, team *teams.Team, to wire.Name, once, text string) error {
+	o, err := question(team, to, once, text)
+	if err != nil {
+		return err
+	}
+	mailbox.Deliver(ctx, o.Post)
+	return o.Post.Outcomes[0].Err
+}
+
+func question(team *teams.Team, to wire.Name, once, text string) (*teams.Outgoing, error) {
+	o := &teams.Outgoing{
+		From: team.Box("script"), To: []wire.Address{{Agent: to, Team: team.Name}},
+		Message: &wire.Message{Body: text, ReplyWanted: "yes"},
+	}
+	if err := team.Root().Prepare(o); err != nil {
+		return nil, err
+	}
+	_, err := o.Once(once)
+	return o, err
+}
+
+// plays has a member answer its mail until ctx ends: what does not deserve an
+// answer is only read.
+func plays(ctx context.Context, team *teams.Team, name wire.Name, answer func(question string) string) {
+	box, inbox := team.Box(name), incoming(ctx, team, name)
+	go func() {
+		defer inbox.Close()
+		for {
+			entry, err := inbox.Next(ctx)
+			if err != nil {
+				return
+			}
+			if m := entry.Message; m != nil {
+				if err := reply(ctx, team, box, m.Message, answer(m.Body)); ctx.Err() == nil {
+					must(err)
+				}
+			}
+		}
+	}()
+}
+
+// incoming is a member's mail, what is unread already first.
+func incoming(ctx context.Context, team *teams.Team, name wire.Name) *watcher.Watcher {
+	inbox, err := watcher.Open(ctx, []*mailbox.Box{team.Box(name)}, watcher.Options{Messages: true, Existing: true})
+	must(err)
+	return inbox
+}
+
+// reply answers a message, which is read with that.
+func reply(ctx context.Context, team *teams.Team, me *mailbox.Box, to *wire.Message, text string) error {
+	if text == "" {
+		_, err := me.Take(ctx, to.ID)
+		return err
+	}
+	o := &teams.Outgoing{From: me, To: teams.Reply(to, me.Address(), false), Parent: to, Message: &wire.Message{Body: text}}
+	if err := team.Root().Prepare(o); err != nil {
+		return err
+	}
+	mailbox.Deliver(ctx, o.Post)
+	if err := o.Post.Outcomes[0].Err; err != nil {
+		return err
+	}
+	return teams.Answered(ctx, me, to)
+}
+
+// says answers always the same.
+func says(text string) func(string) string { return func(string) string { return text } }
+
+// lastLine is the last line of a question.
+func lastLine(s string) string { return s[strings.LastIndexByte(s, '\n')+1:] }

@@ -1,0 +1,124 @@
+package teams_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/agentteammail/atm/session"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/wire"
+)
+
+// People and an agent in a session: a draft is answered, once, and the session
+// aborted; the agent gets each as human input.
+func ExampleTeam_Say() {
+	ctx := context.Background()
+	team, done := aTeam("bob", "me")
+	defer done()
+	s, err := team.Sessions().New(ctx, session.Options{Agent: "bob"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	bob, err := team.Sessions().Channel(s.SessionID)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer bob.Close()
+
+	bob.Emit(ctx, wire.SessionEvent{Kind: "draft_ready", DraftID: "6f1c2a34-0b7e-4c1d-9a55-0123456789ab", Summary: "Auth", ArtifactCount: 2})
+	waiting, err := team.Waiting(ctx)
+	fmt.Println(waiting[0].Kind, waiting[0].Prompt, err)
+
+	me := team.Box("me")
+	draft, err := team.FindDraft(ctx, "bob", "6f1c2a34-0b7e-4c1d-9a55-0123456789ab")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	no := teams.Saying{From: me, Input: wire.HumanInput{Kind: "reject", Reason: "No tests."}}
+	_, err = team.AnswerDraft(ctx, draft, no)
+	fmt.Println(err)
+	_, err = team.AnswerDraft(ctx, draft, no)
+	fmt.Println(err)
+	in, err := bob.Receive(ctx, 0)
+	fmt.Println(in, err)
+	out, err := team.Say(ctx, s.SessionID, teams.Saying{From: me, Input: wire.HumanInput{Kind: "abort"}})
+	fmt.Println(out.Session.State, err)
+	in, err = bob.Receive(ctx, 0)
+	fmt.Println(in, err)
+	_, err = bob.Receive(ctx, 0)
+	fmt.Println(err)
+	// Output:
+	// draft Auth (2 artifacts) <nil>
+	// <nil>
+	// draft 6f1c2a34-0b7e-4c1d-9a55-0123456789ab is rejected already, by me
+	// Reject draft 6f1c2a34-0b7e-4c1d-9a55-0123456789ab: No tests. <nil>
+	// aborted <nil>
+	// Abort session <nil>
+	// channel closed
+}
+
+// What [session] in team.toml says takes effect for whoever looks: here that
+// nobody talks to agents, and that a goal which is complete ends the session.
+func ExampleTeam_Tend() {
+	ctx := context.Background()
+	team, done := aTeam("bob", "me")
+	defer done()
+	os.WriteFile(filepath.Join(team.Dir().Path(), "team.toml"), []byte(`
+[session]
+allow_human_input = false
+auto_exit_on = "goal_complete"
+`), 0o600)
+	plan, err := team.Plan()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	s, err := team.Sessions().New(ctx, session.Options{Agent: "bob"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = team.Say(ctx, s.SessionID, teams.Saying{From: team.Box("me"), Input: wire.HumanInput{Kind: "message", Text: "hello"}})
+	fmt.Println(err)
+	bob, err := team.Sessions().Channel(s.SessionID)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer bob.Close()
+	bob.Emit(ctx, wire.SessionEvent{Kind: "goal_complete", GoalID: "11111111-2222-4333-8444-555555555555"})
+	s, err = team.Tend(ctx, s.SessionID, &plan.Session)
+	fmt.Println(s.State, s.EndedBy(), err)
+	// Output:
+	// nothing is said to agents in sessions: team.toml says [session] allow_human_input = false
+	// completed goal_complete <nil>
+}
+
+// aTeam makes a team with these members.
+func aTeam(members ...wire.Name) (*teams.Team, func()) {
+	path, err := os.MkdirTemp("", "root")
+	must(err)
+	_, err = teams.Make(path)
+	must(err)
+	root, err := teams.Open(teams.Found{Path: path, Source: teams.FromFlag, Accepted: true}, nil)
+	must(err)
+	_, err = root.CreateTeam("main")
+	must(err)
+	team, err := root.Team("main")
+	must(err)
+	for _, m := range members {
+		must(team.Create(context.Background(), m))
+	}
+	return team, func() { root.Close(); os.RemoveAll(path) }
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
