@@ -14,7 +14,7 @@ RACE     := $(shell [ "$$($(GO) env CGO_ENABLED)" = 1 ] && command -v $$($(GO) e
 STATICCHECK = $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK = $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.1.4
 
-.PHONY: build install demo test race check vet fuzz stress faults powercut bench real-agents clean
+.PHONY: build install demo demo-team test race check vet fuzz stress faults powercut bench real-agents clean
 
 # Copied, since what the linker has just written starts a tenth later: it lies in the page cache in single pages.
 build:
@@ -29,6 +29,11 @@ install: build
 
 demo: build
 	@./bin/atm demo
+
+# A team of fake agents under team.toml, a script that drives it, and a person.
+demo-team: build
+	@$(BUILD) -o bin/fakeagent ./internal/fakeagent/cmd/fakeagent
+	@PATH="$(CURDIR)/bin:$$PATH" sh testdata/demo/team.sh
 
 test:
 	$(GO) test $(RACE) -timeout 15m ./...
@@ -55,7 +60,7 @@ fuzz:
 			echo "$$dir $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$dir; done; done
 
 stress:
-	ATM_STRESS=$(DURATION) $(GO) test -count=1 -v -run 'Stress|Kill' -timeout 60m ./mailbox ./ptyrun ./internal/crashtest
+	ATM_STRESS=$(DURATION) $(GO) test -count=1 -v -run 'Stress|Kill|Machine' -timeout 60m ./mailbox ./ptyrun ./internal/crashtest
 
 # What fails when the system fails: strace -e inject, full and read-only disks.
 faults:

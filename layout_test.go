@@ -31,19 +31,21 @@ var mayImport = map[string][]string{
 	"internal/child":      {},
 	"internal/cast":       {},
 	"internal/control":    {},
+	"internal/foot":       {},
 	"internal/driver":     {"reducer", "internal/screen"},
 	"internal/fakeagent":  {},
 	"mailbox":             {"wire", "internal/atomicfile", "internal/lockfile"},
 	"watcher":             {"mailbox", "wire"},
 	"reducer":             {"wire"},
 	"session":             {"watcher", "mailbox", "wire", "internal/lockfile", "internal/atomicfile"},
-	"teams":               {"session", "internal/control", "watcher", "reducer", "mailbox", "wire", "internal/lockfile", "internal/atomicfile"},
+	"teams":               {"session", "internal/control", "watcher", "reducer", "mailbox", "wire", "internal/tarball", "internal/lockfile", "internal/atomicfile"},
 	"internal/hook":       {"reducer", "mailbox", "wire"},
 	"internal/confedit":   {},
 	"internal/gitindex":   {},
+	"internal/tarball":    {},
 	"internal/install":    {"teams", "internal/confedit", "internal/gitindex"},
-	"ptyrun":              {"watcher", "reducer", "mailbox", "wire", "internal/screen", "internal/driver", "internal/child", "internal/cast", "internal/control", "internal/atomicfile"},
-	"cmd/atm":             {"ptyrun", "internal/driver", "internal/cast", "internal/control", "internal/install", "internal/hook", "teams", "session", "watcher", "reducer", "mailbox", "wire", "internal/cmdline", "internal/headstart", "internal/outlet", "internal/lockfile", "internal/atomicfile"},
+	"ptyrun":              {"session", "watcher", "reducer", "mailbox", "wire", "internal/screen", "internal/driver", "internal/child", "internal/cast", "internal/control", "internal/atomicfile"},
+	"cmd/atm":             {"ptyrun", "internal/driver", "internal/cast", "internal/foot", "internal/child", "internal/control", "internal/install", "internal/hook", "teams", "session", "watcher", "reducer", "mailbox", "wire", "internal/cmdline", "internal/headstart", "internal/outlet", "internal/lockfile", "internal/atomicfile"},
 	"internal/bench":      {"ptyrun", "teams", "watcher", "mailbox", "wire", "internal/control", "internal/driver", "internal/lockfile", "internal/atomicfile"},
 	"internal/crashtest":  {"wire"},
 	"internal/realagents": {},
@@ -54,7 +56,7 @@ var mayImport = map[string][]string{
 // onlyImporter names, for each module that is not ours, the packages that may
 // import it. Tests may import more.
 var onlyImporter = map[string][]string{
-	"github.com/clipperhouse/displaywidth": {"internal/screen", "internal/fakeagent"},
+	"github.com/clipperhouse/displaywidth": {"internal/screen", "internal/foot", "internal/fakeagent"},
 	"github.com/creack/pty":                {"internal/child", "internal/bench"},
 	"github.com/fsnotify/fsnotify":         {"watcher"},
 	"github.com/gofrs/flock":               {"internal/lockfile"},
@@ -63,8 +65,10 @@ var onlyImporter = map[string][]string{
 	"golang.org/x/sys":                     {"internal/child", "internal/control", "internal/fakeagent", "internal/atomicfile", "internal/lockfile", "internal/outlet", "mailbox", "teams", "watcher", "internal/bench", "internal/crashtest"},
 }
 
-// neverLinked are packages that cost start-up and have no place in cmd/atm.
-var neverLinked = []string{"net", "net/http", "database/sql", "text/template", "html/template", "go/parser"}
+// neverLinked are packages that cost start-up and have no place in cmd/atm. Two
+// of them use cgo: with either, a command that was built beside a C compiler
+// starts through the C library, and takes half as long again.
+var neverLinked = []string{"net", "os/user", "net/http", "database/sql", "text/template", "html/template", "go/parser"}
 
 type listed struct {
 	ImportPath string

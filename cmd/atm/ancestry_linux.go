@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
+	"syscall"
 )
 
 // lineage is a process and those that started it, the nearest first.
@@ -51,16 +53,34 @@ func runOf(pid int) (map[string]string, bool) {
 
 // parentOf is who started a process, or took it over; 0: it is gone.
 func parentOf(pid int) int {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0
-	}
-	// pid (name) state ppid: the name may hold anything.
-	rest := data[bytes.LastIndexByte(data, ')')+1:]
-	fields := bytes.Fields(rest)
+	fields := statOf(pid)
 	if len(fields) < 2 {
 		return 0
 	}
 	parent, _ := strconv.Atoi(string(fields[1]))
 	return parent
+}
+
+// statOf is what the system says of a process, from its state on; nil: it is
+// gone.
+func statOf(pid int) [][]byte {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return nil
+	}
+	// pid (name) state ppid: the name may hold anything.
+	return bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
+}
+
+// life is when a process began, in the system's ticks, and whether it lives. One
+// that nobody has waited for yet does not.
+func life(pid int) (born string, alive bool) {
+	if err := syscall.Kill(pid, 0); errors.Is(err, syscall.ESRCH) {
+		return "", false
+	}
+	fields := statOf(pid)
+	if len(fields) < 20 {
+		return "", true // not ours to see
+	}
+	return string(fields[19]), fields[0][0] != 'Z' && fields[0][0] != 'X'
 }

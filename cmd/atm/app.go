@@ -99,6 +99,11 @@ func (f long) Run(ctx context.Context, c *cmdline.Call) error {
 func (e *env) interruptible(ctx context.Context, f func(ctx context.Context) error) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	ctx, letGo, err := e.hanging(ctx)
+	if err != nil {
+		return err
+	}
+	defer letGo()
 	outlet.IgnoreSIGPIPE()
 	// What is stuck in a write that nobody reads ends all the same.
 	var done atomic.Bool
@@ -111,7 +116,7 @@ func (e *env) interruptible(ctx context.Context, f func(ctx context.Context) err
 			})
 		}
 	})
-	err := f(ctx)
+	err = f(ctx)
 	done.Store(true)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return &cmdline.Error{Exit: cmdline.ExitInterrupted, Printed: true}

@@ -10,6 +10,7 @@ import (
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
@@ -67,34 +68,17 @@ func (e *env) answer(ctx context.Context, deny bool) error {
 	case e.Given("artifact"):
 		return cmdline.Usage("--artifact is about drafts, and %s asks for something else", q.Agent).WithHint("atm pending lists what is asked")
 	}
-	box := e.team.Box(q.Agent)
-	switch {
-	case !q.Running:
-		return cmdline.Failed("%s runs under no runner: only its own terminal can answer", q.Agent).WithHint("next time: atm run %s -- CMD", q.Agent)
-	case q.ID == "":
-		return cmdline.Failed("%s asks something that its screen does not show as a dialog that is known", q.Agent).WithHint("atm attach %s", q.Agent)
-	}
-	r := control.AnswerRequest{ID: q.ID, Deny: deny, By: string(who)}
+	option := ""
 	if len(e.Args) > 1 {
-		r.Option = e.Args[1]
+		option = e.Args[1]
 	}
+	reason := ""
 	if deny {
-		r.Reason = e.String("reason")
+		reason = e.String("reason")
 	}
-	c, err := e.reach(ctx, box)
+	o, err := e.decide(ctx, q, who, deny, option, reason)
 	if err != nil {
 		return err
-	}
-	defer c.Close()
-	o, err := c.Answer(ctx, r)
-	if err != nil {
-		return e.explainRunner(box, err)
-	}
-	e.settleRequest(ctx, q)
-	if r.Reason != "" {
-		if err := e.sendReason(ctx, q, r.Reason); err != nil {
-			e.Warn("rejected; the reason could not be sent: %v", err)
-		}
 	}
 	if e.JSON() {
 		return e.PrintJSON(struct {
@@ -103,7 +87,58 @@ func (e *env) answer(ctx context.Context, deny bool) error {
 			control.Outcome
 		}{q.ID, q.Agent, o})
 	}
-	return e.sayOutcome(box, o)
+	return e.sayOutcome(e.team.Box(q.Agent), o)
+}
+
+// decide answers what an agent's screen asks through its runner. option "" is the
+// one that says so, once; a reason goes to the agent.
+func (e *env) decide(ctx context.Context, q teams.Question, who wire.Name, deny bool, option, reason string) (o control.Outcome, err error) {
+	box := e.team.Box(q.Agent)
+	switch {
+	case q.Dialog == teams.DialogTrust:
+		return o, cmdline.Refused("%s asks whether a directory is trusted: only a person at its terminal answers that", q.Agent).WithHint("%s", terminalOf(q))
+	case !q.Running:
+		return o, cmdline.Failed("%s runs under no runner: only its own terminal can answer", q.Agent).WithHint("next time: atm run %s -- CMD", q.Agent)
+	case q.ID == "":
+		return o, cmdline.Failed("%s asks something that its screen does not show as a dialog that is known", q.Agent).WithHint("atm attach %s", q.Agent)
+	}
+	r := control.AnswerRequest{ID: q.ID, Deny: deny, By: string(who), Reason: reason}
+	if option != "" {
+		if r.Option, err = q.Choose(option); err != nil {
+			verb := "approve"
+			if deny {
+				verb = "reject"
+			}
+			f := cmdline.Usage("%s", mailbox.Escape(err.Error()))
+			if q.Kind != reducer.Permission && !deny {
+				return o, f.WithHint("atm %s %s %s", verb, q.Short(), q.Options[0].ID)
+			}
+			return o, f.WithHint("atm %s %s, without one: the one that says so, once", verb, q.Short())
+		}
+	}
+	c, err := e.reach(ctx, box)
+	if err != nil {
+		return o, err
+	}
+	defer c.Close()
+	if o, err = c.Answer(ctx, r); err != nil {
+		return o, e.explainRunner(box, err)
+	}
+	e.settleRequest(ctx, q)
+	if reason != "" {
+		if err := e.sendReason(ctx, q, reason); err != nil {
+			e.Warn("rejected; the reason could not be sent: %v", err)
+		}
+	}
+	return o, nil
+}
+
+// terminalOf is the way to the terminal of whoever asks.
+func terminalOf(q teams.Question) string {
+	if q.Running {
+		return fmt.Sprintf("atm attach %s", q.Agent)
+	}
+	return fmt.Sprintf("go to the terminal that %s runs in: atm status %s", q.Agent, q.Agent)
 }
 
 // answerer is who answers, and whether from within an agent's environment: a
@@ -162,18 +197,22 @@ func (e *env) mayAnswer(asker, who wire.Name, inAgent bool) error {
 			return cmdline.Refused("who may answer is not known: %s", err).WithHint("atm team check")
 		}
 		p = roster.Policy()
-		if p.Lead, err = e.lead(); err != nil {
+		if p.Lead, err = e.team.Lead(); err != nil {
 			return err
 		}
 	}
-	return p.MayAnswer(asker, who, inAgent)
+	err = p.MayAnswer(asker, who, inAgent)
+	if may := p.Answerers(asker); errors.Is(err, teams.ErrNotYours) && inAgent && len(may) > 0 {
+		return cmdline.Refused("%s", err).WithHint("ask: atm send %s \"%s asks …\"", may[0], asker)
+	}
+	return err
 }
 
 // sendReason tells the agent why it was refused.
 func (e *env) sendReason(ctx context.Context, q teams.Question, reason string) error {
 	m := &wire.Message{
 		Type: wire.TypePermissionReply, ReplyWanted: "no", Origin: e.origin(),
-		Subject: "rejected: " + mailbox.Clip(cmp.Or(q.Tool, firstLine(q.Prompt)), 80),
+		Subject: "rejected: " + mailbox.Clip(cmp.Or(q.Tool, mailbox.FirstLine(q.Prompt, 80)), 80),
 		Body:    reason,
 		Payload: []byte(fmt.Sprintf(`{"decision":"reject","question":%s}`, wire.AppendString(nil, q.ID))),
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/agentteammail/atm/internal/cmdline"
@@ -18,14 +17,18 @@ var askVerb = &cmdline.Verb{
 	Name: "ask", Args: "NAME TEXT…", Summary: "send, wait, and print the answer",
 	Examples: []string{`atm ask bob "Which branch are you on?"`},
 	Notes: []string{
-		"The answer is a reply, or what the turn that it began has said in the end. In vain:",
-		"exit 4; the message stays sent, and asking again sends another.",
+		"The answer is a reply, or what the turn that it began has said in the end; stderr says",
+		"how long it took. In vain: exit 4; the message stays sent, and asking again sends",
+		"another, but under the same --once or --id: then it goes on waiting, and what a turn",
+		"that was cut short left unanswered is handed over again.",
 	},
 	Flags: []cmdline.Flag{
 		{Name: "message", Aliases: []string{"m", "body"}, Kind: cmdline.String, Arg: "TEXT", Usage: "the text"},
 		{Name: "file", Kind: cmdline.String, Arg: "F", Usage: "text from a file"},
 		{Name: "subject", Kind: cmdline.String, Arg: "S", Usage: "a subject"},
 		{Name: "urgent", Usage: "may interrupt a turn"},
+		{Name: "id", Kind: cmdline.String, Arg: "UUID", Usage: "for a safe retry"},
+		{Name: "once", Kind: cmdline.String, Arg: "NAME", Usage: "the same by a name of yours: one message, however often asked"},
 		{Name: "timeout", Kind: cmdline.Duration, Arg: "D", Default: "90s", Usage: "of waiting, 0: for ever"},
 	},
 	Guesses: []string{"prompt", "chat"},
@@ -43,9 +46,6 @@ type answered struct {
 	Reply    *jsonItem `json:"reply,omitempty"`
 }
 
-// statusReplied is the status where a reply was the answer.
-const statusReplied = "replied"
-
 func ask(ctx context.Context, e *env) error {
 	if err := e.who(); err != nil {
 		return err
@@ -60,59 +60,85 @@ func ask(ctx context.Context, e *env) error {
 	if box.Address() == e.me.Address() {
 		return cmdline.Usage("%s is you", e.me.Agent()).WithHint("members: %s", join(e.memberNames()))
 	}
-	text, err := e.text(e.Args[1:])
+	o, err := e.inquiry(box)
 	if err != nil {
 		return err
 	}
-	m := &wire.Message{
-		ID: wire.NewID(), Body: text, Subject: e.String("subject"), ReplyWanted: "yes", Origin: e.origin(), SentAt: time.Now().UTC(),
+	return e.whileWanted(ctx, func(ctx context.Context) error { return e.askAndWait(ctx, box, o) })
+}
+
+// inquiry makes the message of the command line.
+func (e *env) inquiry(box *mailbox.Box) (*teams.Outgoing, error) {
+	if err := e.NotBoth("id", "once"); err != nil {
+		return nil, err
 	}
+	id, err := e.ownID()
+	if err != nil {
+		return nil, err
+	}
+	text, err := e.text(e.Args[1:])
+	if err != nil {
+		return nil, err
+	}
+	m := &wire.Message{ID: id, Body: text, Subject: e.String("subject"), ReplyWanted: "yes", Origin: e.origin(), SentAt: time.Now().UTC()}
 	if e.Bool("urgent") {
 		m.Priority = "urgent"
 	}
-	o := &teams.Outgoing{From: e.me, To: []wire.Address{box.Address()}, Message: m, Person: e.person()}
+	o := &teams.Outgoing{From: e.me, To: []wire.Address{box.Address()}, Message: m, Given: id != "", Person: e.person()}
 	if err := e.root.Prepare(o); err != nil {
-		return err
+		return nil, err
 	}
 	if len(o.Failed) > 0 {
-		return o.Failed[0].Err
+		return nil, o.Failed[0].Err
 	}
-	// Watching begins before the message is sent: nothing that comes of it is missed.
-	goals, err := e.answerGoals(box, m)
-	if err != nil {
-		return err
-	}
-	w, err := e.newWaiter(ctx, goals)
-	if err != nil {
-		return err
-	}
-	defer w.close()
-	mailbox.Deliver(ctx, o.Post)
-	if err := o.Post.Outcomes[0].Err; err != nil {
-		return err
-	}
-	e.warnAsked(box)
-	begun := time.Now()
-	if err := w.meet(ctx, e, e.Duration("timeout"), false); err != nil {
-		return e.unanswered(err, m, box)
-	}
-	return e.printAnswer(ctx, box, m, goals, begun)
+	return o, e.named(o)
 }
 
-// answerGoals are a reply to a message, and the end of the turn that it was
-// handed into.
-func (e *env) answerGoals(box *mailbox.Box, m *wire.Message) ([]*goal, error) {
-	t, err := e.root.Team(box.Address().Team)
-	if err != nil {
-		return nil, err
+// whileWanted calls f, which waits for what it is to print, with a context that
+// ends when nobody reads that any more: `$(atm ask …)` of a script that was killed
+// waits for nothing. It ends with the team as well.
+func (e *env) whileWanted(ctx context.Context, f func(ctx context.Context) error) error {
+	ctx, stop := outlet.WhileRead(ctx, e.Stdout)
+	defer stop()
+	err := e.whileThere(ctx, f)
+	if context.Cause(ctx) == outlet.ErrReaderGone {
+		return &cmdline.Error{Exit: cmdline.ExitInterrupted, Printed: true}
 	}
-	p, last, err := t.Passage(box, m)
-	if err != nil {
-		return nil, err
+	return err
+}
+
+func (e *env) askAndWait(ctx context.Context, box *mailbox.Box, o *teams.Outgoing) error {
+	limited, timeout := ctx, e.Duration("timeout")
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		limited, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
 	}
-	reply := &goal{kind: "reply", id: m.ID, box: e.me}
-	turn := &goal{kind: "turn-done", id: m.ID, msg: m, ways: []*way{{box: box, passage: p, after: last}}}
-	return []*goal{reply, turn}, nil
+	r, err := e.root.Ask(limited, o, func(r *teams.Response) {
+		if r.Known {
+			e.warnDiffers(box, o.Message)
+		}
+		if r.Again {
+			e.Warn("%s was cut short and is handed to %s again", r.ID.Short(6), box.Agent())
+		}
+		if r.Reply == nil {
+			e.warnAsked(box)
+		}
+	})
+	var cut *teams.CutShortError
+	switch {
+	case errors.As(err, &cut):
+		f := cmdline.Failed("%w", err).WithHint("atm screen %s", box.Agent())
+		f.Extra = map[string]any{"id": r.ID, "turn_id": r.Turn, "status": r.Status, "duration_ms": r.Took.Milliseconds()}
+		return f
+	case errors.Is(err, mailbox.ErrSettled):
+		return cmdline.Refused("message %s was withdrawn", r.ID.Short(6)).WithHint("another name, or id, asks anew")
+	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+		return e.unanswered(timeout, r, box)
+	case err != nil:
+		return err
+	}
+	return e.printAnswer(ctx, box, r)
 }
 
 // warnAsked says at once where there is little to hope for.
@@ -136,17 +162,10 @@ func (e *env) warnAsked(box *mailbox.Box) {
 }
 
 // unanswered says what keeps the answer.
-func (e *env) unanswered(err error, m *wire.Message, box *mailbox.Box) error {
-	var c *cmdline.Error
-	if !errors.As(err, &c) || c.Code != "timeout" {
-		return err
-	}
-	id := m.ID.Short(6)
-	c.Message = fmt.Sprintf("sent %s, but %s for an answer of %s", id, c.Message, box.Agent())
-	if c.Extra == nil {
-		c.Extra = map[string]any{}
-	}
-	c.Extra["id"] = m.ID
+func (e *env) unanswered(timeout time.Duration, r *teams.Response, box *mailbox.Box) error {
+	id := r.ID.Short(6)
+	c := cmdline.Timeout("sent %s, but waited %s in vain for an answer of %s", id, timeout, box.Agent())
+	c.Extra = map[string]any{"timeout": true, "id": r.ID}
 	if t, bad := e.root.Team(box.Address().Team); bad == nil {
 		if row, bad := t.Glance(box.Agent()); bad == nil && row.State == reducer.WordBlocked {
 			return c.WithHint("%s waits for an answer itself: atm pending%s", box.Agent(), e.typed())
@@ -155,49 +174,27 @@ func (e *env) unanswered(err error, m *wire.Message, box *mailbox.Box) error {
 	return c.WithHint("not yet: atm wait --reply %s%s, or atm trace %s says what keeps it", id, e.typed(), id)
 }
 
-// answerFollows is how long is waited for what a turn has said, when its end is
-// known: a screen may show that before a hook tells.
-const answerFollows = 1500 * time.Millisecond
-
-// printAnswer prints the reply, else what the turn said in the end.
-func (e *env) printAnswer(ctx context.Context, box *mailbox.Box, m *wire.Message, goals []*goal, begun time.Time) error {
-	reply, turn := goals[0], goals[1].ways[0]
-	a := answered{ID: m.ID, TurnID: turn.passage.Turn}
-	if reply.met == nil {
-		// One that was sent within the turn came before its end.
-		if err := reply.look(ctx, e, nil); err != nil {
-			return err
-		}
-	}
-	if reply.met != nil {
-		a.Status, a.Response = statusReplied, reply.met.Body
-		a.MS = time.Since(begun).Milliseconds()
-		return e.showReply(ctx, reply.met, a)
-	}
-	a.Status = turn.passage.Status
-	a.MS = turn.passage.Ended.At.Sub(m.SentAt).Milliseconds()
+// printAnswer prints the reply, else what the turn said in the end; and beside it
+// how long that took: `$(atm ask …)` is the answer alone.
+func (e *env) printAnswer(ctx context.Context, box *mailbox.Box, r *teams.Response) error {
+	a := answered{ID: r.ID, Response: r.Text, MS: r.Took.Milliseconds(), TurnID: r.Turn, Status: r.Status}
 	var err error
-	if a.Response, err = e.responseOf(ctx, box, turn.passage); err != nil {
-		return err
-	}
-	if a.Status == "" {
-		a.Status = reducer.Completed
-	}
-	failed := a.Status != reducer.Completed && a.Response == ""
 	switch {
-	case failed:
-		f := cmdline.Failed("the turn of %s was %s, without an answer", box.Agent(), a.Status).WithHint("atm screen %s", box.Agent())
-		f.Extra = map[string]any{"id": m.ID, "turn_id": a.TurnID, "status": a.Status, "duration_ms": a.MS}
-		return f
+	case r.Reply != nil:
+		err = e.showReply(ctx, r.Reply, a)
 	case e.JSON():
 		return e.PrintJSON(a)
-	case a.Response == "":
+	case r.Text == "":
 		e.Warn("the turn of %s is over; nothing tells what it said: atm screen %s", box.Agent(), box.Agent())
-		return nil
 	case e.terminal():
-		return e.print("%s", mailbox.EscapeBody(a.Response))
+		err = e.print("%s", mailbox.EscapeBody(r.Text))
+	default:
+		err = e.print("%s", r.Text)
 	}
-	return e.print("%s", a.Response)
+	if !e.JSON() {
+		e.Warn("%s after %s", r.Status, r.Took.Round(time.Millisecond))
+	}
+	return err
 }
 
 // showReply prints a reply, which is read with that.
@@ -218,39 +215,4 @@ func (e *env) showReply(ctx context.Context, it *mailbox.Item, a answered) error
 		e.Warn("the reply could not be marked as read: %v", batch.Unmarked)
 	}
 	return err
-}
-
-// responseOf is what the turn of a passage has said in the end, "" where no
-// event tells.
-func (e *env) responseOf(ctx context.Context, box *mailbox.Box, p *teams.Passage) (string, error) {
-	t, err := e.root.Team(box.Address().Team)
-	if err != nil {
-		return "", err
-	}
-	limit, cancel := context.WithTimeout(ctx, answerFollows)
-	defer cancel()
-	g := &goal{kind: "event", word: wire.TurnCompleted, box: box, since: int(p.Ended.Seq)}
-	w, err := e.newWaiter(limit, []*goal{g})
-	if err != nil {
-		return "", err
-	}
-	defer w.close()
-	for {
-		turns, err := t.History(box.Agent(), 4)
-		if err != nil {
-			return "", err
-		}
-		for _, past := range turns {
-			if past.ID == p.Turn && past.Response != "" {
-				return past.Response, nil
-			}
-		}
-		// The turn's own completion is its last word.
-		if p.Status != "" || g.done {
-			return "", ctx.Err()
-		}
-		if ok, err := w.next(limit, limit, e, true); !ok && err != nil {
-			return "", ctx.Err()
-		}
-	}
 }

@@ -140,7 +140,10 @@ func (e *env) sendGroup(ctx context.Context, group []inputLine) (bad int, err er
 		if outs[i], errs[i] = e.parseLine(ctx, l.text); errs[i] != nil {
 			continue
 		}
-		if errs[i] = e.root.Prepare(outs[i]); errs[i] == nil {
+		if errs[i] = e.mayBring(outs[i]); errs[i] == nil {
+			errs[i] = e.root.Prepare(outs[i])
+		}
+		if errs[i] == nil {
 			posts = append(posts, outs[i].Post)
 		}
 	}

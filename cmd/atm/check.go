@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/mailbox"
@@ -15,7 +16,7 @@ func teamCheck(ctx context.Context, e *env) error {
 	if err := e.open(); err != nil {
 		return err
 	}
-	plan, err := e.team.Plan()
+	plan, err := e.team.Check()
 	var wrong *teams.TomlError
 	if err != nil && !errors.As(err, &wrong) {
 		return err
@@ -48,6 +49,18 @@ func teamCheck(ctx context.Context, e *env) error {
 		}
 	}
 	return &cmdline.Error{Exit: cmdline.ExitFailed, Printed: true}
+}
+
+// tomlMistakes is the error of who needs a team.toml that has some: all are said.
+func (e *env) tomlMistakes(wrong *teams.TomlError) error {
+	lines := mistakeLines(wrong)
+	if e.JSON() {
+		return cmdline.Failed("%s: %s", wrong.Path, strings.Join(lines, "; ")).WithHint("atm team check")
+	}
+	for _, line := range lines {
+		e.Warn("team.toml, %s", line)
+	}
+	return cmdline.Failed("%s is not in order", wrong.Path).WithHint("atm team check shows the same again")
 }
 
 // mistakeLines are the mistakes of a team.toml, a line each.

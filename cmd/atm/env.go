@@ -69,11 +69,10 @@ func (e *env) openRoot() error {
 	if e.Given("root") && e.String("root") == "" {
 		return cmdline.Usage("--root needs a directory")
 	}
-	place := e.placeless()
-	if root, ok := teams.OpenNamed(place); ok {
-		e.workWith(root)
+	if e.useNamed() {
 		return nil
 	}
+	place := e.placeless()
 	if name := cmp.Or(place.Flag, place.Env); !filepath.IsAbs(name) {
 		place = e.place()
 	}
@@ -85,6 +84,15 @@ func (e *env) openRoot() error {
 		return err
 	}
 	return e.use(f)
+}
+
+// useNamed opens a root that is named by its plain path; false: Find knows more.
+func (e *env) useNamed() bool {
+	root, ok := teams.OpenNamed(e.placeless())
+	if ok {
+		e.workWith(root)
+	}
+	return ok
 }
 
 // use opens a root.

@@ -32,7 +32,10 @@ func (e *env) explain(err error) error {
 	var mistakes *teams.TomlError
 	var many *teams.ManyQuestionsError
 	var leased *mailbox.LeasedError
+	var place *teams.WorkplaceError
 	switch {
+	case errors.As(err, &place):
+		return cmdline.Failed("%s", err).WithHint("%s", place.Hint)
 	case errors.As(err, &path) && path.Path == e.Stdout.Name():
 		return cmdline.Failed("the output could not be written: %v", path.Err)
 	case errors.As(err, &content):
@@ -56,7 +59,7 @@ func (e *env) explain(err error) error {
 	case errors.As(err, &untrusted):
 		return cmdline.Refused("%s", err).WithHint("name it to accept it: --root DIR")
 	case errors.As(err, &mistakes):
-		return cmdline.Failed("%s:\n%s", mistakes.Path, strings.Join(mistakeLines(mistakes), "\n")).WithHint("atm team check shows them again")
+		return e.tomlMistakes(mistakes)
 	case errors.As(err, &many):
 		return manyQuestions(many)
 	case errors.Is(err, teams.ErrNotYours):

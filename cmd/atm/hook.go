@@ -56,7 +56,8 @@ func runHook(ctx context.Context, e *env) (err error) {
 		return err
 	}
 	exit, err := hook.Handle(ctx, tool, in, hook.Options{
-		Box: e.me, Turn: e.turnOf, Primer: e.hookPrimer, Flags: e.typed(),
+		Box: e.me, Turn: e.turnOf, Due: e.hookDue, Primer: e.hookPrimer, Flags: e.typed(),
+		Pass:   func(m *wire.Message) bool { return e.team.Withheld(m, e.me.Agent()) == "" },
 		Stdout: quietPipe{e.Stdout}, Stderr: quietPipe{e.Stderr},
 	})
 	if exit != 0 {
@@ -73,21 +74,10 @@ func (e *env) hooked() (bool, error) {
 	if name == "" {
 		return false, nil
 	}
-	f, passed, err := teams.Find(e.place())
-	var named *teams.NoRootError
-	switch {
-	case errors.Is(err, teams.ErrNoRoot) && !errors.As(err, &named):
-		if len(passed) > 0 {
-			return false, errors.New(passed[0])
+	if !e.useNamed() {
+		if ok, err := e.useFound(); !ok {
+			return false, err
 		}
-		return false, nil
-	case err != nil:
-		return false, err
-	case !f.Accepted:
-		return false, cmdline.Refused("nobody here made or accepted %s; if it is yours: atm init", f.Path)
-	}
-	if err := e.use(f); err != nil {
-		return false, err
 	}
 	if !e.Given("lock-timeout") {
 		e.root.LockTimeout = hookLock
@@ -118,6 +108,26 @@ func (e *env) hooked() (bool, error) {
 	return err == nil, err
 }
 
+// useFound is Find for a hook: outside of a team it is silent, and in a root
+// that nobody accepted it does nothing.
+func (e *env) useFound() (bool, error) {
+	f, passed, err := teams.Find(e.place())
+	var named *teams.NoRootError
+	switch {
+	case errors.Is(err, teams.ErrNoRoot) && !errors.As(err, &named):
+		if len(passed) > 0 {
+			return false, errors.New(passed[0])
+		}
+		return false, nil
+	case err != nil:
+		return false, err
+	case !f.Accepted:
+		return false, cmdline.Refused("nobody here made or accepted %s; if it is yours: atm init", f.Path)
+	}
+	err = e.use(f)
+	return err == nil, err
+}
+
 // turnOf is what the events so far say about a session.
 func (e *env) turnOf(session string) hook.Turn {
 	if newest, err := e.me.Tail(2); err == nil {
@@ -130,6 +140,12 @@ func (e *env) turnOf(session string) hook.Turn {
 		return hook.Turn{}
 	}
 	return hook.TurnOf(s, session)
+}
+
+// hookDue reminds the agent of answers that are overdue, in no more time than a
+// hook may take.
+func (e *env) hookDue(ctx context.Context) error {
+	return e.team.Remind(ctx, e.me, teams.DueLook{Between: true, Patience: hookLock / 4, Origin: e.origin()})
 }
 
 func (e *env) hookPrimer() string {

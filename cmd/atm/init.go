@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os/exec"
 	"strings"
 
 	"github.com/agentteammail/atm/internal/cmdline"
@@ -12,13 +13,16 @@ import (
 
 var initVerb = &cmdline.Verb{
 	Name: "init", Args: "[NAME…]", Summary: "make a root, a team and its members",
-	Examples: []string{"atm init alice bob me", "atm init --here carol"},
+	Examples: []string{"atm init alice bob me", "atm init --toml alice bob me", "atm init --here carol"},
 	Notes: []string{
 		"In a git repository: at the top of the main worktree, and into the",
 		"repository's own exclude file. Where a root is found above it adds to that.",
 		"Again: adds what is missing, and accepts a root that came with a clone.",
 	},
-	Flags:   []cmdline.Flag{{Name: "here", Usage: "a new root in this directory"}},
+	Flags: []cmdline.Flag{
+		{Name: "here", Usage: "a new root in this directory"},
+		{Name: "toml", Usage: "write a team.toml to start from, unless there is one: atm up starts it"},
+	},
 	MaxArgs: -1,
 	Run:     run(initRoot),
 }
@@ -69,10 +73,19 @@ func initRoot(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
+	toml, wrote := "", false
+	if e.Bool("toml") {
+		if toml, wrote, err = e.team.WriteToml(e.sample(members).Text()); err != nil {
+			return err
+		}
+	}
 	if e.JSON() {
 		out := map[string]any{"root": dir, "made": made, "team": team, "added": added, "members": members}
 		if excluded {
 			out["excluded_in"] = file
+		}
+		if toml != "" {
+			out["toml"], out["toml_made"] = toml, wrote
 		}
 		return e.PrintJSON(out)
 	}
@@ -93,7 +106,39 @@ func initRoot(ctx context.Context, e *env) error {
 	if err := e.print("%s", b.String()); err != nil {
 		return err
 	}
+	switch {
+	case wrote:
+		err = e.print("wrote %s", cmdline.Escape(toml))
+	case toml != "":
+		err = e.print("%s was there, and stays as it is", cmdline.Escape(toml))
+	}
+	if err != nil {
+		return err
+	}
+	if toml != "" {
+		return e.print("next: look into it, then atm team check, atm up")
+	}
 	return e.print("next: %s", nextAfterInit(members))
+}
+
+// sample is what a team.toml to start from says of these members. The program
+// is the first of those that are known and installed.
+func (e *env) sample(members []wire.Name) teams.Sample {
+	s := teams.Sample{Command: "claude", Trees: e.team.HasWorktrees()}
+	for _, n := range []string{"claude", "codex", "gemini", "opencode"} {
+		if _, err := exec.LookPath(n); err == nil {
+			s.Command = n
+			break
+		}
+	}
+	for _, n := range members {
+		if n == "me" || string(n) == e.Getenv("USER") {
+			s.People = append(s.People, n)
+		} else {
+			s.Agents = append(s.Agents, n)
+		}
+	}
+	return s
 }
 
 // initTeam is the team to make or add to: named, the only one, or main.

@@ -20,7 +20,7 @@ func (e *env) mayAct(verb string, to wire.Name) error {
 	if !agent || who == to {
 		return nil
 	}
-	lead, err := e.lead()
+	lead, err := e.team.Lead()
 	switch {
 	case err != nil: // who cannot be known to lead does not
 		return err
@@ -66,19 +66,6 @@ func (e *env) actor() (who wire.Name, agent bool) {
 		return "", agent
 	}
 	return a.Agent, agent
-}
-
-// lead is the team's lead: whom team.toml names, else the member called lead;
-// "" when there is neither.
-func (e *env) lead() (wire.Name, error) {
-	roster, err := e.team.Roster()
-	if err != nil {
-		return "", err
-	}
-	if roster.Lead == "" && e.team.Box("lead").Exists() {
-		return "lead", nil
-	}
-	return roster.Lead, nil
 }
 
 // sameFile reports whether two paths lead to the same file.

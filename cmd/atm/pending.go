@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -12,7 +13,7 @@ import (
 )
 
 var pendingVerb = &cmdline.Verb{
-	Name: "pending", Summary: "what waits for a person: permission requests, questions, drafts",
+	Name: "pending", Summary: "what waits for a person: permissions, questions, drafts, late answers",
 	Examples: []string{"atm pending", "atm pending --watch", "atm approve 9f3a1c"},
 	Notes:    []string{"The id is that of the message to the lead; atm screen NAME shows the dialog itself."},
 	Flags: []cmdline.Flag{
@@ -33,13 +34,20 @@ func pending(ctx context.Context, e *env) error {
 	if err != nil {
 		e.Warn("%v", err)
 	}
+	overdue, err := e.team.OverdueAnswers(ctx, e.origin())
+	if err != nil {
+		e.Warn("%v", err)
+	}
 	if e.JSON() {
 		if list == nil {
 			list = []teams.Question{}
 		}
-		return e.PrintJSON(map[string]any{"pending": list})
+		return e.PrintJSON(struct {
+			Pending []teams.Question      `json:"pending"`
+			Overdue []teams.OverdueAnswer `json:"overdue,omitempty"`
+		}{list, overdue})
 	}
-	if len(list) == 0 {
+	if len(list)+len(overdue) == 0 {
 		return e.print("nothing waits for an answer")
 	}
 	for _, q := range list {
@@ -47,7 +55,21 @@ func pending(ctx context.Context, e *env) error {
 			return err
 		}
 	}
+	for _, o := range overdue {
+		if err := e.print("%s", owes(o, time.Now())); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// owes is an answer that is overdue, in a line.
+func owes(o teams.OverdueAnswer, now time.Time) string {
+	line := fmt.Sprintf("%s  %s  overdue  %s  from %s: %s", o.ID.Short(6), o.Agent, mailbox.Span(max(0, now.Sub(o.DueAt))), o.From, mailbox.Clip(mailbox.Escape(o.Subject), 100))
+	if !o.Read {
+		line += "; not even read"
+	}
+	return line + fmt.Sprintf("\n    atm trace %s", o.ID.Short(6))
 }
 
 // asks is a question in a line, with the command that answers it below.
@@ -57,8 +79,13 @@ func asks(q teams.Question, now time.Time) string {
 		id = "-"
 	}
 	line := fmt.Sprintf("%s  %s  %s  %s", mailbox.Escape(id), q.Agent, q.Kind, mailbox.Span(max(0, now.Sub(q.Since))))
-	about := strings.TrimLeft(q.Tool+": "+q.Prompt, ": ")
-	if about = strings.TrimSuffix(about, ": "); about != "" {
+	var parts []string
+	for _, s := range []string{q.Tool, q.Input, q.Prompt} {
+		if s != "" && (len(parts) == 0 || parts[len(parts)-1] != s) {
+			parts = append(parts, s)
+		}
+	}
+	if about := strings.Join(parts, ": "); about != "" {
 		line += "  " + mailbox.Clip(mailbox.Escape(strings.Join(strings.Fields(about), " ")), 160)
 	}
 	var options []string
@@ -73,46 +100,65 @@ func asks(q teams.Question, now time.Time) string {
 		line += fmt.Sprintf("\n    atm approve %s, or atm reject %s --reason \"…\"", q.ID, q.ID)
 	case !q.Running:
 		line += fmt.Sprintf("\n    %s runs under no runner: answer it in its own terminal", q.Agent)
+	case q.Dialog == teams.DialogTrust:
+		line += fmt.Sprintf("\n    only a person at its terminal answers that: atm attach %s", q.Agent)
 	case q.ID == "":
 		line += fmt.Sprintf("\n    atm attach %s", q.Agent)
 	}
 	return line
 }
 
-// watchPending shows each question when it is asked, once.
+// watchPending shows each question when it is asked, and each answer when it is
+// overdue, once. What cannot be read just now hides nothing else, and is looked
+// at again.
 func (e *env) watchPending(ctx context.Context) error {
-	seen := map[string]bool{}
-	return e.eachChange(ctx, 0, func(rows []teams.Member, _ teams.Stats) error {
-		list, _ := e.team.Waiting(ctx)
+	seen, warned := map[string]bool{}, ""
+	show := func(line string, doc any) error {
+		if e.JSON() {
+			return e.PrintJSON(doc)
+		}
+		if e.terminal() {
+			line = "\a" + line
+		}
+		return e.print("%s", line)
+	}
+	return e.eachLook(ctx, 0, func() error {
+		list, err := e.team.Waiting(ctx)
+		overdue, err2 := e.team.OverdueAnswers(ctx, e.origin())
+		if err = errors.Join(err, err2); err != nil && ctx.Err() == nil && err.Error() != warned {
+			warned = err.Error()
+			e.Warn("%v", err)
+		}
 		there := map[string]bool{}
-		var fresh []teams.Question
+		fresh := func(key string) bool {
+			there[key] = true
+			return !seen[key]
+		}
 		for _, q := range list {
 			// More may become known of the same dialog, its id for one.
 			key := string(q.Agent) + " " + q.Since.Format(time.RFC3339Nano)
 			if q.Kind == teams.KindDraft {
 				key = string(q.Agent) + " " + q.ID
 			}
-			there[key] = true
-			if !seen[key] {
-				fresh = append(fresh, q)
+			if fresh(key) {
+				if err := show(asks(q, time.Now()), q); err != nil {
+					return err
+				}
+			}
+		}
+		for _, o := range overdue {
+			if fresh(string(o.Agent) + " " + string(o.ID)) {
+				if err := show(owes(o, time.Now()), map[string]any{"overdue": o}); err != nil {
+					return err
+				}
+			}
+		}
+		if err != nil { // what could not be read is not gone
+			for key := range seen {
+				there[key] = true
 			}
 		}
 		seen = there
-		for _, q := range fresh {
-			if e.JSON() {
-				if err := e.PrintJSON(q); err != nil {
-					return err
-				}
-				continue
-			}
-			bell := ""
-			if e.terminal() {
-				bell = "\a"
-			}
-			if err := e.print("%s%s", bell, asks(q, time.Now())); err != nil {
-				return err
-			}
-		}
 		return nil
 	})
 }
@@ -128,11 +174,11 @@ func manyQuestions(m *teams.ManyQuestionsError) error {
 	return cmdline.Ambiguous("%s", m).WithHint("name one by its id: %s", strings.Join(ids, " ")).WithCandidates(ids...)
 }
 
-// settleRequest marks the lead's copy of a question that has its answer: read,
-// where the lead gave it. The runner takes it back as well, if it is quicker.
+// settleRequest marks the copy of a question that has its answer, of whoever was
+// told of it: read, where that one gave it. The runner takes it back as well, if it is quicker.
 func (e *env) settleRequest(ctx context.Context, q teams.Question) {
 	id, ok := q.MessageID()
-	lead, err := e.lead()
+	lead, err := e.team.Hears(q.Agent)
 	if !ok || err != nil || lead == "" {
 		return
 	}

@@ -62,7 +62,7 @@ func (e *env) explainRunner(b *mailbox.Box, err error) error {
 		if running, err := b.Store().Running(name); err == nil && running {
 			return cmdline.Failed("%s runs, but its runner does not listen", name).WithHint("again in a moment; atm doctor looks what is wrong")
 		}
-		return cmdline.Failed("%s does not run", name).WithHint("atm run %s -- CMD", name)
+		return cmdline.Failed("%s does not run", name).WithHint("%s", e.runAgain(b))
 	case errors.As(err, &silent):
 		f := cmdline.Failed("the runner of %s does not answer", name).WithHint("atm doctor")
 		if silent.PID > 0 {
@@ -74,6 +74,15 @@ func (e *env) explainRunner(b *mailbox.Box, err error) error {
 		return cmdline.Failed("the runner of %s ended before it had answered", name).WithHint("atm status %s", name)
 	}
 	return err
+}
+
+// runAgain is the command that runs a member as it ran last.
+func (e *env) runAgain(b *mailbox.Box) string {
+	t, err := e.root.Team(b.Address().Team)
+	if err != nil {
+		return "atm doctor"
+	}
+	return t.RunAgain(b.Agent())
 }
 
 // saidBy is what a runner answered instead of doing it.

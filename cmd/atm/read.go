@@ -12,6 +12,7 @@ import (
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/internal/outlet"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -68,6 +69,10 @@ func read(ctx context.Context, e *env) error {
 	if !e.Bool("peek") {
 		if err := e.mine(); err != nil {
 			return err
+		}
+		// What it is to be reminded of comes with its mail.
+		if err := e.team.Remind(ctx, e.me, teams.DueLook{Origin: e.origin()}); err != nil {
+			e.Warn("%v", err)
 		}
 	}
 	opt, again, err := e.choice(ctx)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -31,6 +32,7 @@ var letterFlags = []cmdline.Flag{
 	{Name: "thread", Kind: cmdline.String, Arg: "ID", Usage: "put it into a thread"},
 	{Name: "supersedes", Kind: cmdline.String, Arg: "ID", Usage: "replaces that one"},
 	{Name: "id", Kind: cmdline.String, Arg: "UUID", Usage: "for a safe retry"},
+	{Name: "once", Kind: cmdline.String, Arg: "NAME", Usage: "the same by a name of yours"},
 	{Name: "type", Kind: cmdline.String, Arg: "T", Usage: "a type of message"},
 	{Name: "payload", Kind: cmdline.String, Arg: "JSON", Usage: "its typed content"},
 	{Name: "meta", Kind: cmdline.Pairs, Arg: "K=V", Usage: "note a fact, repeatable"},
@@ -163,7 +165,7 @@ func (e *env) addresses(named []string) (to []wire.Address, err error) {
 
 // compose makes the message of flags and words.
 func (e *env) compose(words []string) (*wire.Message, error) {
-	for _, pair := range [][]string{{"fyi", "wait-reply"}, {"fyi", "ack"}, {"fyi", "wait-ack"}, {"fyi", "due"}, {"file", "message"}} {
+	for _, pair := range [][]string{{"fyi", "wait-reply"}, {"fyi", "ack"}, {"fyi", "wait-ack"}, {"fyi", "due"}, {"file", "message"}, {"id", "once"}} {
 		if err := e.NotBoth(pair...); err != nil {
 			return nil, err
 		}
@@ -188,16 +190,11 @@ func (e *env) compose(words []string) (*wire.Message, error) {
 	if e.Given("due") {
 		m.DueAt = now.Add(e.Duration("due"))
 	}
-	if e.Given("id") {
-		id, err := wire.ParseID(e.String("id"))
-		if err == nil {
-			err = teams.GivenID(id)
-		}
-		if err != nil {
-			return nil, cmdline.Usage("--id: %v", err).WithHint("leave --id out: atm makes one")
-		}
-		m.ID = id
+	id, err := e.ownID()
+	if err != nil {
+		return nil, err
 	}
+	m.ID = id
 	if m.Type == wire.TypeMessage {
 		m.Type = ""
 	}
@@ -228,11 +225,39 @@ func (e *env) compose(words []string) (*wire.Message, error) {
 		}
 		m.Meta = append(b, '}')
 	}
-	var err error
 	if m.Body, err = e.text(words); err != nil {
 		return nil, err
 	}
 	return m, e.refer(m)
+}
+
+// ownID is the id that --id brings, "" where there is none. It checks the name
+// that --once brings, too.
+func (e *env) ownID() (id wire.ID, err error) {
+	if e.Given("once") {
+		if err := mailbox.ErrandName(e.String("once")); err != nil {
+			return "", cmdline.Usage("--once: %v", err).WithHint("--once release-1.4/notes")
+		}
+	}
+	if !e.Given("id") {
+		return "", nil
+	}
+	if id, err = wire.ParseID(e.String("id")); err == nil {
+		err = teams.GivenID(id)
+	}
+	if err != nil {
+		return "", cmdline.Usage("--id: %v", err).WithHint("leave --id out: atm makes one; --once NAME takes any name")
+	}
+	return id, nil
+}
+
+// named gives a prepared message the id that belongs to its --once.
+func (e *env) named(o *teams.Outgoing) error {
+	if !e.Given("once") {
+		return nil
+	}
+	_, err := o.Once(e.String("once"))
+	return err
 }
 
 // text is the message's text, from wherever it is given.
@@ -342,6 +367,9 @@ type sent struct {
 // dispatch sends a prepared message, says what became of it, and waits if that
 // was asked for.
 func (e *env) dispatch(ctx context.Context, o *teams.Outgoing) error {
+	if err := e.mayBring(o); err != nil {
+		return err
+	}
 	for _, name := range e.Strings("attach") {
 		info, err := os.Stat(name)
 		if err != nil {
@@ -360,7 +388,7 @@ func (e *env) dispatch(ctx context.Context, o *teams.Outgoing) error {
 	if e.Bool("dry-run") {
 		return e.report(ctx, o, nil)
 	}
-	if err := e.attach(o); err != nil {
+	if err := errors.Join(e.attach(o), e.named(o)); err != nil {
 		return err
 	}
 	if !e.Bool("wait-ack") && !e.Bool("wait-reply") {
@@ -411,9 +439,7 @@ func (e *env) report(ctx context.Context, o *teams.Outgoing, w *waiter) error {
 			continue
 		}
 		if out.Known {
-			if it, err := out.Box.Get(s.ID); err == nil && it.Body != o.Message.Body {
-				e.Warn("%s was there before with another text, and stays as it is; another message needs another id", s.ID.Short(6))
-			}
+			e.warnDiffers(out.Box, o.Message)
 		}
 		s.Delivered = append(s.Delivered, e.reached(out.Box, now, o.Message.Urgent()))
 	}
@@ -429,7 +455,7 @@ func (e *env) report(ctx context.Context, o *teams.Outgoing, w *waiter) error {
 		}
 	}
 	if w != nil && len(s.Delivered) > 0 {
-		if err := e.await(ctx, w, o, s); err != nil {
+		if err := e.whileWanted(ctx, func(ctx context.Context) error { return e.await(ctx, w, o, s) }); err != nil {
 			return err
 		}
 	} else if e.JSON() {
@@ -438,6 +464,14 @@ func (e *env) report(ctx context.Context, o *teams.Outgoing, w *waiter) error {
 		}
 	}
 	return e.outcome(s)
+}
+
+// warnDiffers says where a message that was there before has another text than the
+// one that was to be sent now.
+func (e *env) warnDiffers(b *mailbox.Box, m *wire.Message) {
+	if it, err := b.Get(m.ID); err == nil && it.Body != m.Body {
+		e.Warn("%s was there before with another text, and stays as it is; another message needs another id or name", m.ID.Short(6))
+	}
 }
 
 func (s *sent) fail(e *env, to wire.Address, err error) {

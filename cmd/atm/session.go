@@ -255,10 +255,13 @@ func (e *env) sayDelivered(out teams.Said) error {
 		to = string(m.To[0].Agent)
 		if row, err := e.team.Glance(m.To[0].Agent); err == nil {
 			state = row.Word(time.Now())
+			if row.Running && out.Session != nil && out.Session.State == wire.SessionAborted {
+				state = "which is stopped with all that it started"
+			}
 		}
 	}
 	if out.Session != nil && out.Session.State == wire.SessionPaused {
-		state = "the session is paused; its agent is " + state
+		state = "the session is paused: it waits for atm session resume " + wire.ID(out.Session.SessionID).Short(6)
 	}
 	if e.JSON() {
 		doc := map[string]any{"delivered": m != nil}
@@ -278,6 +281,20 @@ func (e *env) sayDelivered(out teams.Said) error {
 		verb = "aborted; sent"
 	}
 	return e.print("%s %s to %s (%s)", verb, m.ID.Short(6), to, state)
+}
+
+// mayBring refuses a message that would end another agent, as an abort of its
+// session does, to whom that agent may not end by a command.
+func (e *env) mayBring(o *teams.Outgoing) error {
+	if in, ok := session.InputOf(o.Message); !ok || in.Kind != "abort" {
+		return nil
+	}
+	for _, to := range o.To {
+		if err := e.mayAct("abort", to.Agent); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // moveSession takes a session to another state.

@@ -1,17 +1,14 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
-	"golang.org/x/term"
-
 	"github.com/agentteammail/atm/internal/cmdline"
+	"github.com/agentteammail/atm/internal/foot"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams"
@@ -61,7 +58,7 @@ func sessionAttach(ctx context.Context, e *env) error {
 	if err != nil {
 		return explainSession(err)
 	}
-	c := &conversation{env: e, id: id, box: e.team.Box(wire.Name(s.AgentID)), readOnly: readOnly, mine: map[time.Time]bool{}}
+	c := &conversation{env: e, id: id, box: e.team.Box(wire.Name(s.AgentID)), readOnly: readOnly}
 	if e.Given("timeout") && e.Duration("timeout") > 0 {
 		c.until = time.Now().Add(e.Duration("timeout"))
 	}
@@ -82,16 +79,8 @@ type conversation struct {
 	readOnly bool
 	until    time.Time
 
-	screen *term.Terminal // nil: lines
-	prompt string
-	shown  uint64             // of the log
-	mine   map[time.Time]bool // what I typed here, which stands on the screen already
-}
-
-// typed is a line that was typed, or the end of all typing.
-type typed struct {
-	text string
-	err  error
+	foot  *foot.Foot // of this terminal; nil: lines
+	shown uint64     // of the log
 }
 
 func (c *conversation) hold(ctx context.Context, s *session.Session) error {
@@ -135,19 +124,23 @@ func (c *conversation) hold(ctx context.Context, s *session.Session) error {
 		return err
 	}
 	lines := make(chan typed)
-	if !c.readOnly || c.screen != nil {
+	if !c.readOnly || c.foot != nil {
 		go c.read(lines)
 	} else if !c.Bool("follow") {
 		// Nothing is read, so there is nothing whose end could be waited for.
 		go func() { lines <- typed{err: io.EOF} }()
 	}
 
-	tick := time.NewTicker(time.Second)
+	tick, shape := time.NewTicker(time.Second), time.NewTicker(sizeEvery)
 	defer tick.Stop()
+	defer shape.Stop()
 	for c.until.IsZero() || time.Now().Before(c.until) {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-shape.C:
+			c.resize()
+			continue
 		case <-tick.C:
 		case <-heard:
 			// A burst is one look: each may mean writing the log anew.
@@ -155,10 +148,10 @@ func (c *conversation) hold(ctx context.Context, s *session.Session) error {
 		case l := <-lines:
 			switch {
 			case l.err == nil:
-				if leave := c.handle(ctx, l.text); leave {
-					return nil
+				if leave, err := c.typed(ctx, l); leave || err != nil {
+					return err
 				}
-			case c.screen == nil && c.Bool("follow"):
+			case c.foot == nil && c.Bool("follow"):
 				lines = nil
 			default:
 				_, err := c.refresh(ctx)
@@ -179,70 +172,6 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// openScreen takes hold of the terminal, if stdin and stdout are one that can
-// be painted on.
-func (c *conversation) openScreen() (restore func(), err error) {
-	if c.Stdin == nil || !term.IsTerminal(int(c.Stdin.Fd())) || !c.terminal() || c.JSON() || c.Getenv("TERM") == "dumb" {
-		return func() {}, nil
-	}
-	before, err := term.MakeRaw(int(c.Stdin.Fd()))
-	if err != nil {
-		return nil, err
-	}
-	c.screen = term.NewTerminal(struct {
-		io.Reader
-		io.Writer
-	}{c.Stdin, c.Stdout}, "")
-	c.screen.SetBracketedPasteMode(true)
-	c.resize()
-	return func() {
-		c.screen.SetBracketedPasteMode(false)
-		c.screen.SetPrompt("")
-		fmt.Fprint(c.Stdout, "\r\x1b[K") // of the line that was never sent
-		term.Restore(int(c.Stdin.Fd()), before)
-	}, nil
-}
-
-func (c *conversation) resize() {
-	if w, h, err := term.GetSize(int(c.Stdout.Fd())); err == nil && w > 0 && h > 0 {
-		c.screen.SetSize(w, h)
-	}
-}
-
-// read reads lines until there are no more. What was pasted in several lines is
-// one.
-func (c *conversation) read(lines chan<- typed) {
-	if c.screen == nil {
-		// Of any length up to that of a message; a longer one is refused by its
-		// check, not here.
-		in := bufio.NewReader(c.Stdin)
-		for {
-			text, err := in.ReadString('\n')
-			if text = strings.TrimRight(text, "\r\n"); text != "" {
-				lines <- typed{text: text}
-			}
-			if err != nil {
-				lines <- typed{err: io.EOF}
-				return
-			}
-		}
-	}
-	var pasted []string
-	for {
-		text, err := c.screen.ReadLine()
-		switch {
-		case errors.Is(err, term.ErrPasteIndicator):
-			pasted = append(pasted, text)
-		case err != nil:
-			lines <- typed{err: err}
-			return
-		default:
-			lines <- typed{text: strings.Join(append(pasted, text), "\n")}
-			pasted = nil
-		}
-	}
-}
-
 // begin says where we are and how much is not shown.
 func (c *conversation) begin(s *session.Session) {
 	_, all := s.Entries(0)
@@ -259,7 +188,7 @@ func (c *conversation) begin(s *session.Session) {
 	if before > 0 {
 		line += fmt.Sprintf("; %d before: atm session show %s", before, wire.ID(c.id).Short(6))
 	}
-	if c.screen != nil {
+	if c.foot != nil {
 		line += "; /help"
 	}
 	c.note("%s", line)
@@ -324,70 +253,11 @@ func (c *conversation) look(ctx context.Context) (*session.Session, error) {
 
 // entry shows something that was said.
 func (c *conversation) entry(m wire.SessionMessage, agent string) error {
-	switch {
-	case c.JSON():
+	if c.JSON() {
 		_, err := c.Stdout.Write(cmdline.EscapeJSON(append(wire.Encode(m), '\n')))
 		return err
-	case c.screen != nil && m.Sender == session.SenderHuman && c.mine[m.Timestamp.UTC()]:
-		return nil
 	}
 	return c.line(entryText(m, agent, c.terminal()))
-}
-
-// line shows a line above what is being typed.
-func (c *conversation) line(text string) error {
-	if c.screen == nil {
-		return c.print("%s", text)
-	}
-	_, err := c.screen.Write([]byte(text + "\n"))
-	return err
-}
-
-// note says something that nobody in the session said.
-func (c *conversation) note(format string, args ...any) {
-	if c.screen == nil {
-		c.Warn(format, args...)
-		return
-	}
-	c.line(cmdline.Escape("-- " + fmt.Sprintf(format, args...)))
-}
-
-// status shows, before what is being typed, how the agent is and what waits.
-func (c *conversation) status(s *session.Session) {
-	if c.screen == nil {
-		return
-	}
-	state := "unknown"
-	if m, err := c.team.Glance(c.box.Agent()); err == nil {
-		if state = string(m.State); m.Detail != "" {
-			state += ", " + mailbox.Clip(mailbox.Escape(m.Detail), 30)
-		}
-	}
-	if s.State != wire.SessionActive {
-		state += ", session " + string(s.State)
-	}
-	waiting := 0
-	if len(s.DraftIDs) > 0 {
-		drafts, _ := c.team.Drafts(context.Background()) // what is not known is not counted
-		for _, d := range drafts {
-			if d.Session == c.id && d.Answer == nil {
-				waiting++
-			}
-		}
-	}
-	if waiting > 0 {
-		state += fmt.Sprintf(", %d to approve", waiting)
-	}
-	prompt := fmt.Sprintf("[%s %s] ", s.AgentID, state)
-	if c.readOnly {
-		prompt = fmt.Sprintf("[%s %s, read only] ", s.AgentID, state)
-	}
-	c.resize()
-	if prompt != c.prompt {
-		c.prompt = prompt
-		c.screen.SetPrompt(prompt)
-		c.screen.Write(nil)
-	}
 }
 
 // takeMail takes what the agent has mailed to me into the log: its answers to

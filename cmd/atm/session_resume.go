@@ -14,10 +14,14 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// sessionResume lets a paused session go on. Its agent, where it does not run,
-// is started first: a session whose agent cannot be started stays paused.
+// sessionResume lets a session go on that is paused, or whose agent does not run:
+// that is started first. A session whose agent cannot be started stays as it is.
 func sessionResume(ctx context.Context, e *env) error {
 	id, err := e.sessionNamed(e.Args[0])
+	if err != nil {
+		return err
+	}
+	plan, err := e.sessionPlan()
 	if err != nil {
 		return err
 	}
@@ -29,38 +33,43 @@ func sessionResume(ctx context.Context, e *env) error {
 	if err := e.mayAct("resume", agent); err != nil {
 		return err
 	}
-	trial := s.InteractiveSession
-	if err := trial.Transition(wire.SessionActive, time.Now()); err != nil {
-		return explainSession(err)
-	}
-	plan, err := e.sessionPlan()
-	if err != nil {
-		return err
+	if s.OfRunner() { // which may have been killed: then it rests
+		if s, err = e.tended(ctx, id); err != nil {
+			return explainSession(err)
+		}
 	}
 	running, err := e.team.Running(agent)
 	if err != nil {
 		return err
 	}
 	words := plan.ResumeWords(id)
-	started := false
+	start := !running && len(words) > 0
+	if trial := s.InteractiveSession; s.State != wire.SessionActive || !start {
+		if err := trial.Transition(wire.SessionActive, time.Now()); err != nil {
+			return explainSession(err)
+		}
+	}
 	switch {
-	case running:
-	case len(words) > 0:
+	case start:
 		if err := e.mayAct("run", agent); err != nil {
 			return err
 		}
 		if err := e.startWith(ctx, agent, words); err != nil {
-			return cmdline.Failed("%s could not be started: %v; the session stays paused", agent, err).WithHint("atm run %s -- CMD", agent)
+			return cmdline.Failed("%s could not be started: %v; the session stays %s", agent, err, s.State).WithHint("atm run %s -- CMD", agent)
 		}
-		started = true
-	default:
+	case !running:
 		e.Warn("%s does not run, and team.toml has no resume_cmd: atm run %s -- CMD", agent, agent)
 	}
-	s, err = e.team.Sessions().Change(ctx, id, func(s *session.Session) error { return s.Move(wire.SessionActive, e.by(), time.Now()) })
+	s, err = e.team.Sessions().Change(ctx, id, func(s *session.Session) error {
+		if start && s.State == wire.SessionActive { // the runner has taken it up
+			return nil
+		}
+		return s.Move(wire.SessionActive, e.by(), time.Now())
+	})
 	if err != nil {
 		return explainSession(err)
 	}
-	if started {
+	if start {
 		e.Warn("%s runs: atm attach %s", agent, agent)
 	}
 	return e.printSession(s)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,7 +14,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-const conversationHelp = `/approve DRAFT    /reject DRAFT [why]    answer a draft; atm pending lists them
+const conversationHelp = `/approve [OPTION]    /reject [why]    answer what the agent asks
+/approve DRAFT    /reject DRAFT [why]    answer a draft; atm pending lists them
 /pause    /resume    /complete    /abort    the session
 /quit     leave; it goes on. Anything else that begins with / is doubled: //text`
 
@@ -26,7 +28,7 @@ func (c *conversation) handle(ctx context.Context, text string) (leave bool) {
 	word, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
 	var err error
 	switch {
-	case c.screen == nil || !strings.HasPrefix(text, "/"):
+	case c.foot == nil || !strings.HasPrefix(text, "/"):
 		err = c.send(ctx, wire.HumanInput{Kind: "message", Text: text})
 	case strings.HasPrefix(text, "//"):
 		err = c.send(ctx, wire.HumanInput{Kind: "message", Text: text[1:]})
@@ -68,9 +70,6 @@ func (c *conversation) send(ctx context.Context, in wire.HumanInput) error {
 	if err != nil {
 		return err
 	}
-	if out.Message != nil && in.Kind == "message" {
-		c.mine[out.Message.SentAt.UTC()] = true
-	}
 	if out.Unlogged != nil {
 		c.note("sent; the log could not be written: %v", out.Unlogged)
 	}
@@ -88,29 +87,45 @@ func (c *conversation) move(ctx context.Context, to wire.InteractiveSessionState
 	return err
 }
 
-// answerHere answers a draft of this conversation.
+// answerHere answers a draft, or what the agent of this conversation asks.
 func (c *conversation) answerHere(ctx context.Context, rest string, deny bool) error {
 	if c.readOnly {
 		return errors.New("read only: nothing is answered")
 	}
-	word, reason, _ := strings.Cut(rest, " ")
-	if word == "" {
-		return errors.New("which draft? four digits of its id are enough")
-	}
 	list, err := c.team.Waiting(ctx)
+	word, text, _ := strings.Cut(rest, " ")
 	q, found := teams.FindWaiting(list, word)
-	switch {
-	case found != nil && err != nil:
-		return err
-	case found != nil:
-		return found
-	case q.Kind != teams.KindDraft:
-		return fmt.Errorf("%s is no draft: atm approve %s", word, q.Short())
+	if found != nil || q.Kind != teams.KindDraft {
+		asked := slices.IndexFunc(list, func(q teams.Question) bool { return q.Agent == c.box.Agent() && q.Kind != teams.KindDraft })
+		switch {
+		case asked >= 0:
+			q, text = list[asked], rest
+		case err != nil:
+			return err
+		case word == "":
+			return fmt.Errorf("%s asks nothing now; of a draft four digits of its id are enough", c.box.Agent())
+		case found != nil:
+			return found
+		default:
+			return fmt.Errorf("%s asks that: atm approve %s", q.Agent, q.Short())
+		}
 	}
 	who, inAgent := c.actor()
 	if err := c.mayAnswer(q.Agent, who, inAgent); err != nil {
 		return err
 	}
-	_, err = c.answerDraft(ctx, q, deny, strings.TrimSpace(reason), nil)
+	text = strings.TrimSpace(text)
+	if q.Kind == teams.KindDraft {
+		_, err = c.answerDraft(ctx, q, deny, text, nil)
+		return err
+	}
+	option, reason := text, ""
+	if deny {
+		option, reason = "", text
+	}
+	o, err := c.decide(ctx, q, who, deny, option, reason)
+	if err == nil {
+		c.note("%s (%s)", o.Done, o.Detail)
+	}
 	return err
 }

@@ -27,21 +27,23 @@ func TestSessionInATerminal(t *testing.T) {
 	w.shows("half a li")
 	s.atm(0, "event", "draft_ready", "draft_id=6f1c2a34-0b7e-4c1d-9a55-0123456789ab", "summary=Part one", "artifact_count=2", "--as", "bob")
 	w.shows("Draft ready: 6f1c2a34-0b7e-4c1d-9a55-0123456789ab")
-	w.shows("1 to approve] half a li")
+	w.shows("1 to approve]\r\n> half a li")
 	w.types("ne\r")
-	until(t, func() bool { return strings.Contains(s.atm(0, "session", "show", id), "human: half a line") }, func() string { return "not sent: " + w.String() })
+	w.shows("human: half a line")
 	w.types("/aprove 6f1c\r")
 	w.shows("no /aprove: /help lists")
 	w.types("/approve 6f1c\r")
 	w.shows("human: Approve draft 6f1c2a34-0b7e-4c1d-9a55-0123456789ab")
 	w.types("\x1b[200~two\rlines\x1b[201~ pasted\r")
-	until(t, func() bool { return strings.Contains(s.atm(0, "session", "show", id), "human: two\n    lines pasted") }, func() string {
-		return "not sent: " + s.atm(0, "session", "show", id)
-	})
+	w.shows("human: two\r\n    lines pasted")
+	w.types("taken back\x03")
 	w.types("/pause\r")
 	w.shows("session paused")
 	w.types("\x04")
 	w.ends(0)
+	if got := s.atm(0, "session", "show", id); strings.Contains(got, "taken back") {
+		t.Errorf("sent: %s", got)
+	}
 	// Again: nothing is shown twice.
 	w = s.open(false, "session", "attach", "bob", "--as", "me")
 	w.shows("/help")
@@ -53,7 +55,8 @@ func TestSessionInATerminal(t *testing.T) {
 	}
 }
 
-// A signal ends it, and the terminal is as it was.
+// A signal ends it, and the terminal is as it was; so does Ctrl-C where nothing
+// is typed.
 func TestSessionInATerminalEnds(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -64,4 +67,8 @@ func TestSessionInATerminalEnds(t *testing.T) {
 	w.shows("never sent")
 	w.command.Process.Signal(syscall.SIGTERM)
 	w.ends(130)
+	w = s.open(false, "session", "attach", "bob", "--as", "alice")
+	w.shows("[bob ")
+	w.types("\x03")
+	w.ends(0)
 }

@@ -75,7 +75,7 @@ func card(m teams.Member, now time.Time) []string {
 	if w := m.WaitingOn; w != nil {
 		ask := mailbox.Escape(w.Tool)
 		if w.Prompt != "" {
-			ask = strings.TrimLeft(ask+": "+mailbox.Clip(mailbox.Escape(w.Prompt), 200), ": ")
+			ask = strings.TrimLeft(ask+": "+mailbox.Clip(mailbox.Escape(strings.Join(strings.Fields(w.Prompt), " ")), 200), ": ")
 		}
 		line("asks", "%s %s ago: %s", w.Kind, mailbox.Span(max(0, now.Sub(w.Since))), ask)
 	}

@@ -38,6 +38,7 @@ func stopAgent(ctx context.Context, e *env) error {
 	if err := e.mayAct("stop", b.Agent()); err != nil {
 		return err
 	}
+	e.markStopped(b.Agent())
 	c, err := e.dial(ctx, b)
 	if err != nil {
 		return e.stoppedBefore(ctx, b, err)

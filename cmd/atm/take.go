@@ -21,9 +21,9 @@ var takeVerb = &cmdline.Verb{
 	Notes: []string{
 		"The oldest unread message is yours until the lease runs out; nobody else gets it",
 		"meanwhile. atm ack ends it, atm unread gives it back, --renew ID holds on to it.",
-		"CMD gets the body on stdin, its id in ATM_MESSAGE. While it runs the lease is renewed;",
-		"exit 0 acks; any other gives it back, and is atm's exit code. After five tries a",
-		"message is set aside, and its sender told: atm ls jobs --aside.",
+		"CMD gets the body on stdin, its id in ATM_MESSAGE. While it runs the lease is renewed,",
+		"when that is lost it is ended. Exit 0 acks; any other gives it back, and is atm's exit",
+		"code. After five tries a message is set aside, and its sender told: atm ls jobs --aside.",
 	},
 	Flags: []cmdline.Flag{
 		{Name: "lease", Kind: cmdline.Duration, Arg: "D", Default: "10m", Usage: "for that long, up to 24h"},
@@ -50,6 +50,9 @@ func take(ctx context.Context, e *env) error {
 	}
 	if e.Bool("share") || e.Bool("unshare") { // also while its owner runs: no mail is touched
 		return e.share(ctx)
+	}
+	if pipe := e.Getenv(guardPipe); pipe != "" {
+		return e.guardTaken(ctx, pipe)
 	}
 	if err := e.mine(); err != nil {
 		return err

@@ -19,12 +19,16 @@ import (
 
 // worker runs a command over a message that was taken, and is its holder: it
 // renews the lease while the command runs, and ends the command when the lease
-// is lost, so that two never work on one message for longer than that takes.
+// is lost, so that two never work on one message for longer than that takes. Its
+// guard (takeguard.go) does so when the worker cannot.
 type worker struct {
 	e     *env
 	h     *mailbox.Hold
 	box   *mailbox.Box
 	lease time.Duration
+
+	guard   *guard // nil: none is to be had here
+	renewed time.Time
 }
 
 // stopPatience is how long a command has from TERM to its end.
@@ -40,6 +44,11 @@ func (e *env) takeAndWork(ctx context.Context, box *mailbox.Box, opt mailbox.Hol
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
+	letGo, err := e.whenAlone(func() { signals <- syscall.SIGTERM })
+	if err != nil {
+		return err
+	}
+	defer letGo()
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()
 	var got os.Signal
@@ -68,8 +77,53 @@ func (e *env) takeAndWork(ctx context.Context, box *mailbox.Box, opt mailbox.Hol
 		e.Warn("nothing to take")
 		return nil
 	}
-	w := &worker{e: e, h: h, box: box, lease: opt.For}
+	w := &worker{e: e, h: h, box: box, lease: opt.For, renewed: time.Now()}
 	return w.work(ctx, words, signals)
+}
+
+// renewing is how often a worker looks whether its lease is to be renewed, at
+// least: a machine that slept wakes with its leases run out by the clock.
+const renewing = time.Second
+
+// renew renews the lease when a third of it has gone by the clock on the wall,
+// which may have jumped. lost says that it was lost.
+func (w *worker) renew(ctx context.Context) (lost error) {
+	if d := time.Since(w.renewed.Round(0)); d >= 0 && d < w.lease/3 {
+		return nil
+	}
+	err := w.h.Renew(ctx, w.lease)
+	var leased *mailbox.LeasedError
+	switch {
+	case err == nil:
+		w.renewed = time.Now()
+		w.guarded()
+	case errors.As(err, &leased), errors.Is(err, mailbox.ErrNotHeld) && w.open():
+		return err
+	}
+	return nil // not now: it is tried again, and the guard has its eye on the end of the lease
+}
+
+// guarded tells the guard of the lease; one that was killed is replaced.
+func (w *worker) guarded() {
+	if w.guard == nil {
+		return
+	}
+	select {
+	case <-w.guard.ended:
+		w.guard.pipe.Close()
+		g, err := startGuard()
+		if w.guard = g; err != nil || g == nil {
+			return
+		}
+		g.tell(w.charge())
+	default:
+		w.guard.tell(guarded{Until: w.h.Until})
+	}
+}
+
+// charge is what a guard is to know.
+func (w *worker) charge() guarded {
+	return guarded{Agent: w.box.Agent(), ID: w.h.ID, Key: w.h.Key, Until: w.h.Until, Lease: w.lease}
 }
 
 // work runs the command to its end.
@@ -82,8 +136,20 @@ func (w *worker) work(ctx context.Context, words []string, signals <-chan os.Sig
 	c.Stdin, c.Stdout, c.Stderr = bytes.NewReader(text), w.e.Stdout, w.e.Stderr
 	c.WaitDelay = time.Second // somebody it started may keep stdin open
 	c.Env = append(os.Environ(), "ATM_ROOT="+w.e.root.Path, "ATM_TEAM="+string(w.e.team.Name), "ATM_AGENT="+string(w.e.me.Agent()),
-		"ATM_MESSAGE="+string(w.h.ID))
+		"ATM_MESSAGE="+string(w.h.ID), takeMark+"="+string(w.h.Key))
 	alone(c)
+	var err error
+	if w.guard, err = startGuard(); err != nil { // before there is anything to guard
+		return errors.Join(fmt.Errorf("start what guards %s: %w", words[0], err), w.giveBack(ctx, "not started"))
+	}
+	if w.guard != nil {
+		w.guard.tell(w.charge())
+		defer func() {
+			if w.guard != nil {
+				w.guard.close()
+			}
+		}()
+	}
 	started, ended := make(chan error, 1), make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // some systems end the command with the thread that began it
@@ -96,7 +162,7 @@ func (w *worker) work(ctx context.Context, words []string, signals <-chan os.Sig
 	if err := <-started; err != nil {
 		return errors.Join(fmt.Errorf("start %s: %w", words[0], err), w.giveBack(ctx, "not started"))
 	}
-	renew := time.NewTicker(max(w.lease/3, 10*time.Millisecond))
+	renew := time.NewTicker(min(max(w.lease/6, 10*time.Millisecond), renewing))
 	defer renew.Stop()
 	var kill <-chan time.Time
 	interrupted, lost := false, error(nil)
@@ -111,10 +177,10 @@ func (w *worker) work(ctx context.Context, words []string, signals <-chan os.Sig
 				kill = time.After(stopPatience)
 			}
 		case <-renew.C:
-			err := w.h.Renew(ctx, w.lease)
-			var leased *mailbox.LeasedError
-			if lost == nil && (errors.As(err, &leased) || errors.Is(err, mailbox.ErrNotHeld) && w.open()) {
-				lost = err
+			if lost != nil {
+				continue
+			}
+			if lost = w.renew(ctx); lost != nil {
 				tellAll(c, syscall.SIGTERM)
 				kill = time.After(stopPatience)
 			}
@@ -141,24 +207,35 @@ func (w *worker) ended(ctx context.Context, err error, interrupted bool, lost er
 	if errors.Is(err, exec.ErrWaitDelay) {
 		err = nil // it exited with 0
 	}
+	if lost != nil || err != nil {
+		endMarked(w.h.Key, renewing) // nothing of it goes on when another gets the message
+	}
+	how, code := "", 0
 	switch {
 	case lost != nil:
-		w.e.Warn("the lease was lost while the command ran, and it was ended: %v", lost)
-		return &cmdline.Error{Exit: cmdline.ExitRefused, Printed: true}
+		return w.lost(lost)
 	case err == nil:
 		return w.done(ctx)
 	case interrupted:
-		w.giveBack(ctx, "interrupted")
-		return &cmdline.Error{Exit: cmdline.ExitInterrupted, Printed: true}
+		how, code = "interrupted", cmdline.ExitInterrupted
 	case errors.As(err, &exit):
-		w.giveBack(ctx, strings.TrimSpace(exit.Error()))
-		code := exit.ExitCode()
+		how, code = strings.TrimSpace(exit.Error()), max(exit.ExitCode(), 1)
 		if s, ok := exit.Sys().(syscall.WaitStatus); ok && s.Signaled() {
 			code = 128 + int(s.Signal())
 		}
-		return &cmdline.Error{Exit: max(code, 1), Printed: true}
+	default:
+		return errors.Join(err, w.giveBack(ctx, "failed"))
 	}
-	return errors.Join(err, w.giveBack(ctx, "failed"))
+	var leased *mailbox.LeasedError
+	if err := w.giveBack(ctx, how); errors.As(err, &leased) || errors.Is(err, mailbox.ErrNotHeld) {
+		return w.lost(err) // the guard ended it, since this process did not renew
+	}
+	return &cmdline.Error{Exit: code, Printed: true}
+}
+
+func (w *worker) lost(why error) error {
+	w.e.Warn("the lease was lost while the command ran, and it was ended: %v", why)
+	return &cmdline.Error{Exit: cmdline.ExitRefused, Printed: true}
 }
 
 // done acks, unless the command has ended the lease itself.
@@ -178,9 +255,12 @@ func (w *worker) done(ctx context.Context) error {
 // giveBack gives the message back, and says so.
 func (w *worker) giveBack(ctx context.Context, how string) error {
 	err := w.h.GiveBack(ctx, how)
+	var leased *mailbox.LeasedError
 	switch {
 	case errors.Is(err, mailbox.ErrNotHeld) && !w.open():
 		return nil
+	case errors.Is(err, mailbox.ErrNotHeld), errors.As(err, &leased):
+		return err
 	case err != nil:
 		w.e.Warn("%s could not be given back, and is free when its lease runs out: %v", w.h.ID.Short(6), err)
 		return err

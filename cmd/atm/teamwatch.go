@@ -86,10 +86,21 @@ func (e *env) paintTeam(ctx context.Context) error {
 	}
 }
 
-// eachChange calls show with the rows, again whenever a mailbox or a log
-// changed, a member came or went, and every so often besides (0: only as often
-// as what no file tells, such as a runner's lock, needs).
+// eachChange calls show with the rows at every look (eachLook).
 func (e *env) eachChange(ctx context.Context, every time.Duration, show func([]teams.Member, teams.Stats) error) error {
+	return e.eachLook(ctx, every, func() error {
+		rows, stats, err := e.team.Rows(ctx)
+		if err != nil {
+			return err
+		}
+		return show(rows, stats)
+	})
+}
+
+// eachLook calls look, again whenever a mailbox or a log changed, a member came
+// or went, and every so often besides (0: only as often as what no file tells,
+// such as a runner's lock, needs).
+func (e *env) eachLook(ctx context.Context, every time.Duration, look func() error) error {
 	if every == 0 {
 		every = 2 * time.Second
 	}
@@ -118,11 +129,7 @@ func (e *env) eachChange(ctx context.Context, every time.Duration, show func([]t
 			}
 			watched = names
 		}
-		rows, stats, err := e.team.Rows(ctx)
-		if err != nil {
-			return err
-		}
-		if err := show(rows, stats); err != nil {
+		if err := look(); err != nil {
 			return err
 		}
 		if err := settle(ctx, w, every); err != nil {

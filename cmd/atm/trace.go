@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/agentteammail/atm/internal/cmdline"
@@ -57,6 +58,15 @@ func trace(ctx context.Context, e *env) error {
 		}
 		if t.State == mailbox.Withdrawn {
 			b.WriteString("   withdrawn")
+		}
+		for _, k := range t.Takes {
+			fmt.Fprintf(&b, "\n  taken by %s %s", mailbox.Escape(strings.TrimSuffix(k.By, "@"+string(e.team.Name))), stamp(k.At))
+			if k.How != "" {
+				fmt.Fprintf(&b, ", %s %s", mailbox.Clip(mailbox.Escape(k.How), 80), stamp(k.Ended))
+			}
+		}
+		if t.Due != "" {
+			b.WriteString("\n  " + t.Due)
 		}
 		if t.Gate != "" {
 			b.WriteString("\n  " + t.Gate)

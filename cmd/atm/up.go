@@ -1,281 +1,201 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
-	"strings"
+	"slices"
 	"sync"
-	"time"
 
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/mailbox"
-	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
 
 var upVerb = &cmdline.Verb{
 	Name: "up", Args: "[NAME…]", Summary: "start the team: every member that team.toml gives a command",
-	Examples: []string{"atm up", "atm up bob", "atm up --foreground"},
+	Examples: []string{"atm up", "atm up bob", "atm up --foreground", "atm init --toml    writes a team.toml to start from"},
 	Notes: []string{
-		"Those that run stay as they are. Waits until each is ready, or says why it is not;",
-		"who is named brings along whom they come after. Exit 6: some are not ready.",
+		"Those that run stay as they are, and are waited for. Each is ready, or it is said why",
+		"not; who is named brings along whom they come after. Interrupted, or killed: again",
+		"carries on. Exit 6: some are not ready.",
 	},
-	Flags:   []cmdline.Flag{{Name: "foreground", Usage: "stay, show the team, start again whose runner died, stop all at the end"}},
+	Flags: []cmdline.Flag{
+		{Name: "foreground", Usage: "stay and show the team; start again whose runner was killed; ^C is down"},
+	},
 	MaxArgs: -1,
 	Guesses: []string{"start-all", "compose"},
 	Run:     run(up),
 }
 
-var downVerb = &cmdline.Verb{
-	Name: "down", Args: "[NAME…]", Summary: "stop the team, and everything that it started",
-	Examples: []string{"atm down", "atm down bob"},
-	Notes:    []string{"Their mail stays. Those that are started after others are stopped before them."},
-	MaxArgs:  -1,
-	Guesses:  []string{"stop-all", "shutdown"},
-	Run:      long(down),
-}
-
-// turnout is what became of one member.
-type turnout struct {
-	Name  wire.Name `json:"name"`
-	State string    `json:"state"` // ready, running, stopped, off, failed
-	PID   int       `json:"pid,omitempty"`
-	Error string    `json:"error,omitempty"`
-}
-
 func up(ctx context.Context, e *env) error {
+	if e.Bool("foreground") {
+		return e.foreground(ctx)
+	}
 	return e.interruptible(ctx, func(ctx context.Context) error {
-		plan, names, err := e.crew()
+		c, err := e.crew()
 		if err != nil {
 			return err
 		}
-		started, err := e.startAll(ctx, plan, names)
-		if !e.Bool("foreground") {
-			return err
+		err = c.start(ctx)
+		if ctx.Err() != nil && len(c.names) > 0 {
+			e.Warn("interrupted; who was started goes on: atm up carries on, atm down stops them")
 		}
-		if err != nil {
-			e.Warn("%v", err)
-		}
-		return e.supervise(ctx, plan, started)
+		return err
 	})
+}
+
+// crew are the members that one call is about, and how they are started.
+type crew struct {
+	*env
+	plan    *teams.Plan
+	names   []wire.Name          // whom the others wait for first
+	tickets map[wire.Name]string // the last stop of each, when this began
+	say     *telling
+	git     teams.Git
 }
 
 // crew is who is meant: the named ones with those they come after, or all.
-func (e *env) crew() (*teams.Plan, []wire.Name, error) {
+func (e *env) crew() (*crew, error) {
 	if err := e.open(); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if !e.root.Accepted {
-		return nil, nil, cmdline.Refused("nothing is started from %s: nobody here made or accepted it", e.root.Path).WithHint("if it is yours: atm init")
+		return nil, cmdline.Refused("nothing is started from %s: nobody here made or accepted it", e.root.Path).WithHint("if it is yours: atm init")
 	}
 	plan, err := e.team.Plan()
-	if err != nil {
-		return nil, nil, err
-	}
-	names := plan.Startable()
-	if len(names) == 0 {
-		return nil, nil, cmdline.Usage("team.toml gives nobody a command").WithHint("atm run bob -- claude runs one; docs/format.md says how team.toml does")
-	}
-	if len(e.Args) > 0 {
-		if names, err = namesOf(e.Args); err != nil {
-			return nil, nil, err
-		}
-		for _, n := range names {
-			if len(plan.Members[n].Command) == 0 {
-				return nil, nil, cmdline.Usage("team.toml gives %s no command", n).WithHint("atm run %s -- CMD", n).WithCandidates(strs(plan.Startable())...)
-			}
-		}
-	}
-	return plan, plan.Needed(names), nil
-}
-
-// startAll starts who does not run, and says of each what became of it.
-func (e *env) startAll(ctx context.Context, plan *teams.Plan, names []wire.Name) (started []wire.Name, err error) {
-	var mu sync.Mutex
-	errs := plan.InOrder(ctx, names, false, func(ctx context.Context, n wire.Name) error {
-		if len(plan.Members[n].Command) == 0 {
-			return nil // somebody else starts it
-		}
-		if running, err := e.team.Running(n); err != nil || running {
-			if err == nil {
-				mu.Lock()
-				defer mu.Unlock()
-				err = e.tellTurnout(turnout{Name: n, State: "running"})
-			}
-			return err
-		}
-		t, err := e.startMember(ctx, n)
-		mu.Lock()
-		defer mu.Unlock()
-		if err != nil {
-			return err
-		}
-		started = append(started, n)
-		return e.tellTurnout(t)
-	})
-	return started, e.sayFailed(names, errs)
-}
-
-// startMember runs `atm run NAME --detach`.
-func (e *env) startMember(ctx context.Context, n wire.Name) (turnout, error) {
-	out, err := e.self(ctx, "run", string(n), "--detach")
-	var said struct {
-		PID    int
-		State  string
-		Detail string
-	}
-	if err == nil {
-		err = json.Unmarshal(out, &said)
-	}
-	return turnout{Name: n, State: said.State, PID: said.PID}, err
-}
-
-// self runs this program with --json for the team in force, and gives its
-// result, or the error that it tells.
-func (e *env) self(ctx context.Context, args ...string) ([]byte, error) {
-	exe, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	c := exec.CommandContext(ctx, exe, append(args, "--json", "--root", e.root.Path, "--team", string(e.team.Name))...)
-	var out bytes.Buffer
-	c.Stdout = &out
-	err = c.Run()
-	var told struct {
-		Error *struct{ Message string }
-		Tail  []string
+	names := plan.Startable()
+	if len(names) == 0 {
+		return nil, cmdline.Usage("team.toml gives nobody a command").WithHint("atm init --toml writes one to start from; atm run bob -- claude runs one agent without")
 	}
-	if err != nil && json.Unmarshal(out.Bytes(), &told) == nil && told.Error != nil {
-		if n := len(told.Tail); n > 0 {
-			told.Error.Message += ": " + told.Tail[n-1]
+	if len(e.Args) > 0 {
+		if names, err = namesOf(e.Args); err != nil {
+			return nil, err
 		}
-		err = errors.New(told.Error.Message)
+		for _, n := range names {
+			if !slices.Contains(plan.Startable(), n) {
+				return nil, cmdline.Usage("team.toml gives %s no command", n).WithHint("atm run %s -- CMD", n).WithCandidates(strs(plan.Startable())...)
+			}
+		}
 	}
-	return out.Bytes(), err
-}
-
-// tellTurnout says of one member what became of it, as soon as it is known.
-func (e *env) tellTurnout(t turnout) error {
-	if e.JSON() {
-		return e.PrintJSON(t)
-	}
-	line := fmt.Sprintf("%s: %s", t.Name, t.State)
-	if t.PID > 0 {
-		line += fmt.Sprintf(", process %d", t.PID)
-	}
-	return e.print("%s", line)
-}
-
-// sayFailed names those of whom it went wrong.
-func (e *env) sayFailed(names []wire.Name, errs map[wire.Name]error) error {
-	if len(errs) == 0 {
-		return nil
-	}
-	var failed []string
-	for _, n := range names {
-		err := errs[n]
-		if err == nil {
+	c := &crew{env: e, plan: plan, names: plan.Needed(names), tickets: map[wire.Name]string{}, say: &telling{env: e}, git: e.git()}
+	for _, n := range c.names {
+		if len(plan.Members[n].Command) == 0 {
 			continue
 		}
-		failed = append(failed, string(n))
-		if e.JSON() {
-			e.PrintJSON(turnout{Name: n, State: "failed", Error: err.Error()})
-		} else {
-			e.Warn("%s: %s", n, strings.TrimPrefix(mailbox.EscapeBody(err.Error()), string(n)+" "))
+		if err := e.enlist(n); err != nil {
+			return nil, err
+		}
+		if c.tickets[n], err = e.team.LastStop(n); err != nil {
+			return nil, err
 		}
 	}
-	code := cmdline.Partial
-	if len(errs) == len(names) {
-		code = cmdline.Failed
-	}
-	return code("not ready: %s", strings.Join(failed, ", ")).WithHint("atm play %s shows its screen; atm up tries again", failed[0])
+	return c, nil
 }
 
-// supervise shows the team until it is interrupted, starts those again whose
-// runner was killed, and stops at the end whom it has started.
-func (e *env) supervise(ctx context.Context, plan *teams.Plan, started []wire.Name) error {
-	watching, stop := context.WithCancel(ctx)
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		tick := time.NewTicker(superviseEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-watching.Done():
-				return
-			case <-tick.C:
-			}
-			for _, n := range started {
-				m, err := e.team.Glance(n)
-				if err == nil && !m.Running && m.Detail == reducer.RunnerGone {
-					e.startMember(watching, n)
-				}
-			}
-		}
-	})
-	err := e.following(watching, e.watchTeam)
-	stop()
-	wg.Wait()
-	return errors.Join(err, e.stopAll(context.WithoutCancel(ctx), plan, started))
+// enlist makes the mailbox of somebody whom team.toml names and who has none.
+func (e *env) enlist(n wire.Name) error {
+	err := e.team.Box(n).Present()
+	if !errors.Is(err, mailbox.ErrNoAgent) || e.team.WasRetired(n) {
+		return nil // `atm run` says what there is to say
+	}
+	_, err = addAll(context.Background(), e.team, []wire.Name{n})
+	return err
 }
 
-// superviseEvery is how often it is looked whether a runner was killed.
-const superviseEvery = 2 * time.Second
-
-func down(ctx context.Context, e *env) error {
-	if err := e.open(); err != nil {
-		return err
-	}
-	plan, err := e.team.Plan()
-	if plan == nil {
-		return err
-	}
-	names, err := namesOf(e.Args)
+// git is the git of this environment, for members' worktrees.
+func (e *env) git() teams.Git {
+	path, err := exec.LookPath("git")
 	if err != nil {
-		return err
+		path = "" // also one that was found in the working directory
 	}
-	if len(names) == 0 {
-		if names, err = e.team.Agents(); err != nil {
-			return err
-		}
-	}
-	return e.stopAll(ctx, plan, names)
+	return teams.Git{Path: path, Env: os.Environ()}
 }
 
-// stopAll stops members, and what runners that were killed have left of them.
-func (e *env) stopAll(ctx context.Context, plan *teams.Plan, names []wire.Name) error {
+// start starts who does not run, waits until all are ready, and says of each
+// what became of it.
+func (c *crew) start(ctx context.Context) error {
+	done := c.say.waitFor(c.names)
 	var mu sync.Mutex
-	errs := plan.InOrder(ctx, names, true, func(ctx context.Context, n wire.Name) error {
-		out, err := e.self(ctx, "stop", string(n))
+	told := map[wire.Name]error{}
+	errs := c.plan.InOrder(ctx, c.names, false, func(ctx context.Context, n wire.Name) error {
+		defer c.say.through(n)
+		if len(c.plan.Members[n].Command) == 0 {
+			return nil // somebody else starts it
+		}
+		t, err := c.bring(ctx, n)
 		if err != nil {
 			return err
 		}
-		var said struct {
-			Done  string
-			Ended []string
-		}
-		if err := json.Unmarshal(out, &said); err != nil {
-			return err
-		}
-		if said.Done == "not running" && len(said.Ended) == 0 {
-			return nil
-		}
+		err = c.say.turnout(t)
 		mu.Lock()
 		defer mu.Unlock()
-		return e.tellTurnout(turnout{Name: n, State: "stopped"})
-	})
-	if len(errs) == 0 {
+		told[n] = err
 		return nil
+	})
+	done()
+	for _, err := range told {
+		if err != nil {
+			return err
+		}
 	}
-	var failed []string
-	for n, err := range errs {
-		failed = append(failed, fmt.Sprintf("%s: %v", n, err))
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
-	return cmdline.Partial("not stopped: %s", strings.Join(failed, "; ")).WithHint("atm doctor")
+	return c.sayFailed(errs)
+}
+
+// tries is how often a member is started or waited for that others start and
+// stop meanwhile.
+const tries = 5
+
+// bring has a member run and be ready: started, or as it is.
+func (c *crew) bring(ctx context.Context, n wire.Name) (turnout, error) {
+	for try := 1; ; try++ {
+		if err := c.awaitOrphan(ctx, n); err != nil {
+			return turnout{}, err
+		}
+		running, err := c.team.Running(n)
+		if err != nil {
+			return turnout{}, err
+		}
+		var t turnout
+		if running {
+			t, err = c.awaitReady(ctx, n)
+			t.Changed = c.team.Changed(n, c.plan)
+		} else {
+			t, err = c.startMember(ctx, n)
+		}
+		var beaten *selfError
+		switch {
+		case try == tries:
+		case errors.Is(err, errGoneMeanwhile):
+			continue
+		case errors.As(err, &beaten) && beaten.Code == "refused":
+			// Somebody else may have been quicker: then theirs is waited for.
+			if running, e := c.team.Running(n); e == nil && running {
+				continue
+			}
+		}
+		return t, err
+	}
+}
+
+// startMember runs `atm run NAME --detach`, in its worktree where it has one.
+func (c *crew) startMember(ctx context.Context, n wire.Name) (turnout, error) {
+	t := turnout{Name: n}
+	if m := c.plan.Members[n]; m.Worktree {
+		w, err := c.team.Workplace(ctx, c.git, n, m.Cwd)
+		if err != nil {
+			return t, err
+		}
+		t.Worktree, t.Done = w.Top, w.Done
+	}
+	err := c.self(ctx, &t, []string{startTicket + "=" + c.tickets[n]}, "run", string(n), "--detach")
+	return t, err
 }

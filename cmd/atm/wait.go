@@ -53,7 +53,7 @@ func wait(ctx context.Context, e *env) error {
 	if why := w.w.Polling(); why != "" {
 		e.Warn("%s: looking every half second instead", why)
 	}
-	err = e.whileThere(ctx, func(ctx context.Context) error {
+	err = e.whileWanted(ctx, func(ctx context.Context) error {
 		return w.meet(ctx, e, e.Duration("timeout"), e.Bool("every"))
 	})
 	if err != nil {

@@ -214,7 +214,7 @@ func (e *env) past(ctx context.Context, boxes []*mailbox.Box) ([]happening, erro
 		if since.IsZero() {
 			continue // a sequence number says nothing about messages
 		}
-		_, _, err = b.Walk(ctx, mailbox.Range{Unread: true, Owed: true, Done: true, Archive: true, Withdrawn: true, Times: true, Since: since}, func(it *mailbox.Item) bool {
+		_, _, err = b.Walk(ctx, mailbox.Range{Unread: true, Aside: true, Owed: true, Done: true, Archive: true, Withdrawn: true, Times: true, Since: since}, func(it *mailbox.Item) bool {
 			if !it.Written.Before(since) {
 				out = append(out, happening{at: it.Written, agent: b.Address(), msg: it})
 			}
@@ -257,8 +257,11 @@ func (e *env) happened(h happening) error {
 	switch {
 	case h.event != nil:
 		detail := mailbox.Clip(mailbox.Escape(wire.Line(h.event)), 200)
-		if id := h.event.MessageID(); wire.IsID(string(id)) {
+		if id := h.event.MessageID(); wire.IsID(string(id)) && !wire.IsLeaseKind(h.event.Kind) {
 			detail = l.Short(id)
+			if by, err := wire.ParseAddress(h.event.Field("by"), ""); err == nil && by != h.agent {
+				detail += " by " + l.Who(by)
+			}
 		}
 		return e.print("%s", strings.TrimRight(at+" "+l.Who(h.agent)+" "+mailbox.Escape(h.event.Kind)+" "+detail, " "))
 	case h.msg != nil:

@@ -14,6 +14,9 @@
 // user's cache directory. With ATM_REAL_KEEP set, what a test that failed has
 // made stays: screens, recordings, the model's log.
 //
+// Two of the cookbook's scripts are run with different programs at the places of
+// their agents.
+//
 // What the fake agent of package fakeagent pretends is what was seen here; a
 // new version of one of the programs is tried here first.
 package realagents

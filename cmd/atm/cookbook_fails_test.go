@@ -1,0 +1,167 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What a recipe says when an agent fails, is slow, does not start or is never
+// content, and when a person says no; and how it goes on when that is mended.
+func TestCookbookFails(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		about, recipe  string
+		files          map[string]string
+		limit          string
+		args           []string
+		me             func(context.Context, *kitchen)
+		code           int
+		says           string // in what it prints, a regexp
+		mail           string // one that somebody has got then
+		again          int    // its exit code when files and limit are gone, -1: it is not run again
+		afterwards     string // and what it prints last then
+		withoutPrompts bool
+	}{
+		{
+			about: "an agent whose turns fail", recipe: "pair.sh", files: map[string]string{"broken": "alice\n"},
+			code: 1, says: `the turn of alice was failed, without an answer`, afterwards: "approved in round 2",
+		},
+		{
+			about: "a reviewer who is never content", recipe: "pair.sh", files: map[string]string{"strict": ""},
+			code: 1, says: `not approved: The tests are missing\.`, again: 1, // its names are used up
+		},
+		{
+			about: "one that takes too long", recipe: "pipeline.sh", files: map[string]string{"slow": "60"}, limit: "1500ms",
+			code: 4, says: `waited 1\.5s in vain for an answer of alice`, afterwards: "tested: built: the plan",
+		},
+		{
+			about: "one of several that fails", recipe: "fanout.sh", files: map[string]string{"broken": "carol\n"},
+			code: 6, says: `Together: 2`, mail: "script > alice: Make one answer out of these to: a name?\n\nalice: alice says so\nbob: bob says so\ncarol: has not answered",
+			again: -1,
+		},
+		{
+			about: "one that does not start", recipe: "pipeline.sh", files: map[string]string{".atm/main/team.toml": "[members.alice]\ncommand = [\"fakeagent\"]\n[members.carol]\ncommand = [\"sh\", \"-c\", \"echo no licence; exit 3\"]\nrestart = \"never\"\n"},
+			code: 6, says: `carol.*ended with 3 before it was ready(.|\n)*no licence`, withoutPrompts: true, again: -1,
+		},
+		{
+			about: "a person who says no", recipe: "human.sh",
+			me:   func(ctx context.Context, k *kitchen) { say(ctx, k, "Not on a Friday.") },
+			code: 5, mail: "script > bob: No release of 1.4: Not on a Friday.", again: 5,
+		},
+		{
+			about: "what bob asks for is refused", recipe: "human.sh", limit: "20s",
+			me: func(ctx context.Context, k *kitchen) {
+				for ctx.Err() == nil && k.command("atm", "reject", "bob", "--as", "me").Run() != nil {
+				}
+			},
+			code: 1, says: `the turn of bob was interrupted, without an answer`, again: -1,
+		},
+		{
+			about: "a night that is too short", recipe: "nightly.sh", files: map[string]string{"slow": "60"}, args: []string{"monday", "jobs.txt", "3"},
+			code: 4, mail: "script > me: clean: NOT DONE by alice\nlogs: NOT DONE by bob\ntests: NOT DONE by alice",
+		},
+	} {
+		t.Run(c.about, func(t *testing.T) {
+			t.Parallel()
+			k := newKitchen(t)
+			k.write("jobs.txt", jobs)
+			i := slices.IndexFunc(recipes, func(r recipe) bool { return r.name == c.recipe })
+			r := recipes[i]
+			args := r.args
+			if c.args != nil {
+				args = c.args
+			}
+			r.me = c.me
+			r.meanwhile(k)
+			for name, text := range c.files {
+				k.write(name, text)
+			}
+			if c.limit != "" {
+				t.Log("LIMIT=" + c.limit)
+				k.limit = c.limit
+			}
+			s := k.start("sh", c.recipe, args...)
+			code := s.ends()
+			all := s.out.String() + s.errs.String()
+			if code != c.code || !regexp.MustCompile(c.says).MatchString(all) {
+				t.Fatalf("exit %d\n%s", code, all)
+			}
+			k.nothingRuns("after its end")
+			if mail := k.mail(); c.mail != "" && !slices.Contains(mail, c.mail) {
+				t.Errorf("mail: %q", mail)
+			}
+			if c.withoutPrompts && k.prompts() > 0 {
+				t.Errorf("%d prompts", k.prompts())
+			}
+			if c.again < 0 {
+				return
+			}
+			for name := range c.files {
+				if err := os.Remove(filepath.Join(k.dir, name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			k.limit = ""
+			s = k.start("sh", c.recipe, r.args...)
+			if code := s.ends(); code != c.again || !strings.Contains(result(s), c.afterwards) {
+				t.Fatalf("again: exit %d\n%s%s", code, &s.out, &s.errs)
+			}
+			k.nothingRuns("after that")
+			if mail := k.mail(); len(slices.Compact(slices.Clone(mail))) != len(mail) && c.recipe != "pair.sh" {
+				t.Errorf("sent twice: %q", mail)
+			}
+		})
+	}
+}
+
+var (
+	quotedScript = regexp.MustCompile("(?s)```sh\n(#!/bin/sh\n.*?)```\n")
+	scriptUsage  = regexp.MustCompile(`(?m)^#   ([a-z]+\.sh) `)
+)
+
+// The cookbook shows its scripts as they are, whole, each under thirty lines.
+func TestCookbookQuotes(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "cookbook.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(cookbook("*.sh"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := map[string]bool{}
+	for _, m := range quotedScript.FindAllStringSubmatch(string(page), -1) {
+		name := scriptUsage.FindStringSubmatch(m[1])
+		if name == nil {
+			t.Errorf("a script that does not say how it is called:\n%s", m[1])
+			continue
+		}
+		file, err := os.ReadFile(cookbook(name[1]))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		shown[name[1]] = true
+		if string(file) != m[1] {
+			t.Errorf("docs/cookbook.md shows another %s than docs/cookbook/%s", name[1], name[1])
+		}
+		if n := strings.Count(m[1], "\n"); n >= 30 {
+			t.Errorf("%s has %d lines", name[1], n)
+		}
+	}
+	for _, f := range files {
+		if name := filepath.Base(f); !shown[name] || !slices.ContainsFunc(recipes, func(r recipe) bool { return r.name == name }) {
+			t.Errorf("%s is not shown, or not tested", name)
+		}
+	}
+	if len(shown) != len(recipes) {
+		t.Errorf("%d scripts are shown, %d tested", len(shown), len(recipes))
+	}
+}

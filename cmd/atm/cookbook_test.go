@@ -1,0 +1,380 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// kitchen is a directory with the team that the cookbook speaks of, played by
+// fake agents.
+type kitchen struct {
+	t    *testing.T
+	dir  string
+	mark string // in the environment of everything that is started here
+
+	limit string // LIMIT of the recipes
+}
+
+// mealTime is how long a recipe may take on a slow machine.
+const mealTime = 60 * time.Second
+
+func cookbook(name string) string {
+	path, _ := filepath.Abs(filepath.Join("..", "..", "docs", "cookbook", name))
+	return path
+}
+
+func newKitchen(t *testing.T) *kitchen {
+	t.Helper()
+	k := &kitchen{t: t, dir: t.TempDir()}
+	k.mark = "ATM_TEST_KITCHEN=" + filepath.Base(filepath.Dir(k.dir)) + filepath.Base(k.dir)
+	k.atm("init", "alice", "bob", "carol", "me", "script")
+	for name, to := range map[string]string{"team.toml": ".atm/main/team.toml", "model.sh": "model.sh"} {
+		data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "cookbook", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(k.dir, to), data, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		k.command("atm", "down").Run()
+		if left := k.left(); len(left) > 0 {
+			t.Errorf("still running at the end: %q", left)
+		}
+	})
+	return k
+}
+
+func (k *kitchen) command(name string, args ...string) *exec.Cmd {
+	c := exec.Command(name, args...)
+	c.Dir = k.dir
+	c.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + k.dir, "TZ=UTC", "GORACE=atexit_sleep_ms=0", k.mark,
+		"GOCOVERDIR=" + os.Getenv("GOCOVERDIR"), "LIMIT=" + k.limit,
+	}
+	return c
+}
+
+// atm runs a command of the person's, which must work.
+func (k *kitchen) atm(args ...string) string {
+	k.t.Helper()
+	c := k.command("atm", args...)
+	var errs bytes.Buffer
+	c.Stderr = &errs
+	out, err := c.Output()
+	if err != nil {
+		k.t.Fatalf("atm %s: %v\n%s%s", strings.Join(args, " "), err, out, errs.String())
+	}
+	return string(out)
+}
+
+func (k *kitchen) write(name, text string) {
+	k.t.Helper()
+	if err := os.WriteFile(filepath.Join(k.dir, name), []byte(text), 0o600); err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+// script is a recipe at work.
+type script struct {
+	*exec.Cmd
+	out, errs bytes.Buffer
+}
+
+// start starts a recipe as a terminal's shell does: in a process group of its own.
+func (k *kitchen) start(shell, name string, args ...string) *script {
+	k.t.Helper()
+	s := &script{Cmd: k.command(shell, append([]string{cookbook(name)}, args...)...)}
+	s.Stdout, s.Stderr, s.SysProcAttr = &s.out, &s.errs, &syscall.SysProcAttr{Setpgid: true}
+	s.WaitDelay = time.Second // what outlives it is looked for by its mark
+	if err := s.Start(); err != nil {
+		k.t.Fatal(err)
+	}
+	return s
+}
+
+// ends waits for the end of a recipe, and returns its exit code.
+func (s *script) ends() int {
+	over := time.AfterFunc(mealTime, func() { s.Process.Kill() })
+	defer over.Stop()
+	s.Wait() // its error is in the state
+	return s.ProcessState.ExitCode()
+}
+
+// left are the commands of the processes that carry the mark.
+func (k *kitchen) left() (left []string) {
+	all, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, path := range all {
+		env, err := os.ReadFile(path)
+		if err != nil || !slices.Contains(strings.Split(string(env), "\x00"), k.mark) {
+			continue
+		}
+		line, err := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
+		if err == nil && len(line) > 0 {
+			left = append(left, strings.ReplaceAll(string(line), "\x00", " "))
+		}
+	}
+	return left
+}
+
+// nothingRuns waits until nothing carries the mark.
+func (k *kitchen) nothingRuns(when string) {
+	k.t.Helper()
+	var left []string
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if left = k.left(); len(left) == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			k.t.Fatalf("%s there are still %q", when, left)
+		}
+	}
+}
+
+// prompts is how many prompts the models have been shown.
+func (k *kitchen) prompts() int {
+	data, err := os.ReadFile(filepath.Join(k.dir, "prompts"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		k.t.Fatal(err)
+	}
+	return bytes.Count(data, []byte("\n"))
+}
+
+// mail is everything that was sent, as "from > to: body", sorted; acks and
+// notices are not told.
+func (k *kitchen) mail() (all []string) {
+	k.t.Helper()
+	for _, agent := range []string{"alice", "bob", "carol", "me", "script"} {
+		var list struct {
+			Messages []struct{ From, Type, Body string }
+		}
+		if err := json.Unmarshal([]byte(k.atm("ls", agent, "--all", "--json", "--limit", "1000")), &list); err != nil {
+			k.t.Fatal(err)
+		}
+		for _, m := range list.Messages {
+			if m.Type == "" || m.Type == "message" {
+				from, _, _ := strings.Cut(m.From, "@")
+				all = append(all, fmt.Sprintf("%s > %s: %s", from, agent, strings.TrimSpace(m.Body)))
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// events are what the agents' logs hold, for a test that has failed.
+func (k *kitchen) events() (all string) {
+	for _, agent := range []string{"alice", "bob", "carol"} {
+		out, _ := k.command("atm", "events", agent, "--json").CombinedOutput()
+		all += agent + ":\n" + string(out)
+	}
+	return all
+}
+
+// recipe is one of the cookbook's, and what it does with the kitchen's team.
+type recipe struct {
+	name string
+	args []string
+	out  string // what it prints, but for the words of `atm up` and `atm send`
+	sent []string
+	wide int                                   // how many agents work at the same time
+	me   func(ctx context.Context, k *kitchen) // what the person does meanwhile
+}
+
+var recipes = []recipe{
+	{
+		name: "pair.sh", args: []string{"parser", "the parser"}, out: "approved in round 2",
+		sent: []string{
+			"bob > script: Approved, well done.",
+			"bob > script: The tests are missing.",
+			"script > alice: bob says: The tests are missing.",
+			"script > alice: the parser",
+			"script > bob: Review what alice did for: the parser. Say approved as your first word, or what is wrong.",
+			"script > bob: Review what alice did for: the parser. Say approved as your first word, or what is wrong.",
+		},
+	},
+	{
+		name: "fanout.sh", wide: 3, args: []string{"names", "a name?"}, out: "Together: 3",
+		sent: []string{
+			"script > alice: Make one answer out of these to: a name?\n\nalice: alice says so\nbob: bob says so\ncarol: carol says so",
+			"script > alice: a name?", "script > bob: a name?", "script > carol: a name?",
+		},
+	},
+	{
+		name: "pipeline.sh", args: []string{"cache", "a cache"}, out: "tested: built: the plan",
+		sent: []string{
+			"script > alice: Plan this, and answer with the plan:\n\na cache",
+			"script > bob: Do what this plan says, and answer with what you changed:\n\nthe plan",
+			"script > carol: Test this, and answer with what you found:\n\nbuilt: the plan",
+		},
+	},
+	{
+		name: "human.sh", args: []string{"1.4"}, out: "v1.4", me: sayYes,
+		sent: []string{
+			"me > script: yes",
+			"script > bob: Prepare release 1.4. Answer with its notes.",
+			"script > bob: Release 1.4 now. Answer with its tag.",
+			"script > me: Release 1.4? Answer yes, or say why not. Its notes:\nFaster, and two bugs less.",
+		},
+	},
+	{
+		name: "nightly.sh", wide: 2, args: []string{"monday", "jobs.txt", "60"}, out: "",
+		sent: []string{
+			"script > alice: Clean up.", "script > alice: Mend the tests.", "script > bob: Read the logs.",
+			"script > me: clean: done\nlogs: done\ntests: done",
+		},
+	},
+}
+
+const jobs = "clean alice Clean up.\nlogs bob Read the logs.\ntests alice Mend the tests.\n"
+
+func sayYes(ctx context.Context, k *kitchen) { say(ctx, k, "yes") }
+
+// say is a person who approves what bob asks for, and answers what they are
+// asked, once.
+func say(ctx context.Context, k *kitchen, answer string) {
+	for ctx.Err() == nil {
+		k.command("atm", "approve", "bob", "--as", "me").Run()
+		out, _ := k.command("atm", "ls", "me", "--json").Output()
+		var list struct{ Messages []struct{ ID string } }
+		if json.Unmarshal(out, &list) == nil && len(list.Messages) == 1 {
+			k.command("atm", "reply", list.Messages[0].ID, answer, "--as", "me", "--once", "yes").Run()
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// meanwhile has the person of a recipe at work until the test ends.
+func (r *recipe) meanwhile(k *kitchen) {
+	if r.me == nil {
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); r.me(ctx, k) }()
+	k.t.Cleanup(func() { stop(); <-done })
+}
+
+// result is a recipe's last line of output, without what up and send say.
+func result(s *script) string {
+	last := ""
+	for line := range strings.Lines(s.out.String()) {
+		if !strings.Contains(line, ": ready, process ") && !strings.Contains(line, ": running") && !strings.HasPrefix(line, "sent ") {
+			last = strings.TrimSpace(line)
+		}
+	}
+	return last
+}
+
+// Each recipe does what it says; run again it sends nothing again and says the
+// same; and nothing runs when it has ended.
+func TestCookbook(t *testing.T) {
+	t.Parallel()
+	for i, r := range recipes {
+		t.Run(r.name, func(t *testing.T) {
+			t.Parallel()
+			k := newKitchen(t)
+			k.write("jobs.txt", jobs)
+			r.meanwhile(k)
+			for n, shell := range []string{"sh", "bash"} {
+				if (i+n)%2 == 1 { // each shell is the first of some
+					shell = map[string]string{"sh": "bash", "bash": "sh"}[shell]
+				}
+				s := k.start(shell, r.name, r.args...)
+				if code := s.ends(); code != 0 || result(s) != r.out {
+					t.Fatalf("%s, run %d: exit %d, %q\n%s%s", shell, n+1, code, result(s), &s.out, &s.errs)
+				}
+				k.nothingRuns("after its end")
+				if diff := cmp.Diff(r.sent, k.mail()); diff != "" {
+					t.Fatalf("%s, run %d, mail: %s", shell, n+1, diff)
+				}
+			}
+		})
+	}
+}
+
+// A recipe that is interrupted at any point leaves nothing running, and run
+// again as often as need be it comes to the same end: nothing is sent twice, and
+// nothing is lost. Here it is cut off while the team starts, in the middle of
+// each prompt that a model works on, and between them.
+func TestCookbookInterrupted(t *testing.T) {
+	t.Parallel()
+	for _, r := range recipes {
+		t.Run(r.name, func(t *testing.T) {
+			t.Parallel()
+			k := newKitchen(t)
+			k.write("jobs.txt", jobs)
+			k.write("slow", "0.3")
+			r.meanwhile(k)
+			cut := func(n int, when string, is func() bool) (over bool) {
+				s := k.start([]string{"sh", "bash"}[n/2%2], r.name, r.args...)
+				gone := make(chan int, 1)
+				go func() { gone <- s.ends() }()
+				for end := time.Now().Add(mealTime); !is(); time.Sleep(2 * time.Millisecond) {
+					select {
+					case code := <-gone:
+						if code != 0 || result(s) != r.out {
+							t.Fatalf("exit %d, %q\n%s%s%s", code, result(s), &s.out, &s.errs, k.events())
+						}
+						return true
+					default:
+					}
+					if time.Now().After(end) {
+						t.Fatalf("waited in vain for %s\n%s%s", when, &s.out, &s.errs)
+					}
+				}
+				how := syscall.SIGKILL
+				if n%2 == 0 {
+					how = syscall.SIGINT
+					syscall.Kill(-s.Process.Pid, how) // as Ctrl-C does
+				} else {
+					s.Process.Kill()
+				}
+				<-gone
+				k.nothingRuns(fmt.Sprintf("after %v %s", how, when))
+				return false
+			}
+			runs := func(agent string) func() bool {
+				return func() bool {
+					_, err := os.Stat(filepath.Join(k.dir, ".atm", "main", agent, "run", "run.json"))
+					return err == nil
+				}
+			}
+			cut(0, "as soon as alice's program runs", runs("alice"))
+			cut(1, "while the team starts", func() bool { return len(k.left()) > 3 })
+			at := k.prompts() + 1
+			over := cut(2, "at the first prompt", func() bool { return k.prompts() >= at })
+			for n := 3; !over; n++ {
+				if n > 15 {
+					t.Fatal("it never comes to its end")
+				}
+				// What was cut off is shown again and answered; what comes next is cut off.
+				at := k.prompts() + 1 + max(r.wide, 1)
+				over = cut(n, fmt.Sprintf("at prompt %d", at), func() bool { return k.prompts() >= at })
+			}
+			k.nothingRuns("at the end")
+			if diff := cmp.Diff(r.sent, k.mail()); diff != "" {
+				t.Errorf("mail: %s", diff)
+			}
+		})
+	}
+}
