@@ -3,6 +3,7 @@ package ptyrun
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -141,11 +142,15 @@ func TestClaimOfADeadRunner(t *testing.T) {
 
 // screen that an attached terminal shows, and what it types.
 type terminal struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
+	mu   sync.Mutex
+	buf  bytes.Buffer
+	slow chan struct{} // it takes nothing in until this is closed
 }
 
 func (s *terminal) Write(p []byte) (int, error) {
+	if s.slow != nil {
+		<-s.slow
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.buf.Write(p)
@@ -219,4 +224,56 @@ func TestTwoTerminals(t *testing.T) {
 	<-r.done
 	<-doneA
 	<-doneB
+}
+
+// A small terminal that leaves does not leave the agent small: without room for
+// its prompt it would get no mail.
+func TestSmallTerminalLeaves(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(fakeagent.Options{}).run().idle()
+	size := func() string {
+		s, err := r.client().Screen(t.Context(), control.ScreenRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprintf("%dx%d", s.Cols, s.Rows)
+	}
+	join := func(cols, rows int) (leave func()) {
+		ctx, cancel := context.WithCancel(t.Context())
+		c, done := r.client(), make(chan struct{})
+		go func() {
+			defer close(done)
+			c.Attach(ctx, control.AttachRequest{Cols: cols, Rows: rows}, control.Terminal{Out: &terminal{}})
+		}()
+		r.wait("the size", func() bool { return size() == fmt.Sprintf("%dx%d", cols, rows) })
+		return func() { cancel(); <-done }
+	}
+	large := join(110, 40)
+	small := join(20, 5)
+	small()
+	r.wait("the size of who is left", func() bool { return size() == "110x40" })
+	large()
+	r.wait("the size at the start", func() bool { return size() == "100x30" })
+	r.wait("a message to be read", r.read(r.send("hello")))
+}
+
+// A terminal that cannot take in what the agent writes stays, and shows the end.
+func TestSlowTerminal(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).program("plain", "bash", "--norc", "--noprofile").run().idle()
+	slow := &terminal{slow: make(chan struct{})}
+	done := make(chan error, 1)
+	go func() {
+		_, err := r.client().Attach(t.Context(), control.AttachRequest{Cols: 100, Rows: 30}, control.Terminal{Out: slow})
+		done <- err
+	}()
+	r.wait("the message to be read", r.read(r.send("seq 400000; echo over-$((1+1))")))
+	r.wait("the end", func() bool { return strings.Contains(strings.Join(r.screen(), "\n"), "over-2") })
+	close(slow.slow)
+	r.wait("the terminal to show the end", func() bool { return strings.Contains(slow.String(), "over-2") })
+	select {
+	case err := <-done:
+		t.Errorf("it was sent away: %v", err)
+	default:
+	}
 }

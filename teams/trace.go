@@ -192,7 +192,7 @@ func (m Member) runs(p *Passage, msg *wire.Message, why, since string, now time.
 			return fmt.Sprintf("%s asks whether a directory is trusted, which only a person at its terminal answers%s: atm attach %s", name, since, name)
 		}
 		return fmt.Sprintf("%s waits for an answer itself (%s)%s: atm pending, then atm approve %s, or atm attach %s", name, about, since, name, name)
-	case strings.Contains(why, "draft"), why == "" && strings.Contains(p.Reason, "draft") && failed != "":
+	case strings.Contains(why, "draft"), why == "" && p.Reason == "draft" && failed != "":
 		return fmt.Sprintf("somebody has begun to write in the prompt of %s, and nothing is typed over that: atm attach %s sends or clears it", name, name)
 	case why == "a person types":
 		return fmt.Sprintf("a person is typing into %s; it is typed in when they pause: atm wait --busy %s", name, name)
@@ -202,8 +202,10 @@ func (m Member) runs(p *Passage, msg *wire.Message, why, since string, now time.
 		return fmt.Sprintf("%s is starting%s, and gets it at its first prompt: atm screen %s", name, since, name)
 	case m.State == reducer.WordError:
 		return fmt.Sprintf("%s stopped with an error (%s)%s: atm screen %s", name, m.about(), since, name)
+	case strings.HasPrefix(p.Reason, "what atm itself says"):
+		return fmt.Sprintf("%s: atm read --as %s", p.Reason, name)
 	case failed != "":
-		return fmt.Sprintf("%s and is tried again when %s has done something: atm screen %s", failed, name, name)
+		return fmt.Sprintf("%s, and is tried again: atm screen %s", failed, name)
 	case p.typing:
 		return fmt.Sprintf("it is being typed into %s: atm trace %s in a moment", name, msg.ID.Short(6))
 	case p.Announced.Is() && m.Inject == "pointer":

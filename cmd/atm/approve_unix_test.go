@@ -217,7 +217,7 @@ func TestTraceOfOneWhoRuns(t *testing.T) {
 		{"state_change new=starting", "", "bob is starting since 0s, and gets it at its first prompt"},
 		{"state_change new=error detail=limit", "", "bob stopped with an error (limit) since 0s: atm screen bob"},
 		{"state_change new=idle", "", "bob is idle"},
-		{"injection_failed id=" + string(id) + " outcome=stuck reason=deaf", "", "typing it in failed now (deaf) and is tried again when bob has done something: atm screen bob"},
+		{"injection_failed id=" + string(id) + " outcome=stuck reason=deaf", "", "typing it in failed now (deaf), and is tried again: atm screen bob"},
 	} {
 		if c.event != "" {
 			words := strings.Fields(c.event)
