@@ -41,6 +41,20 @@ func (e *CutShortError) Error() string {
 	return fmt.Sprintf("the turn of %s was %s, without an answer", e.Agent, e.Status)
 }
 
+// EndedError is the error of a question whose recipient's program, and its runner,
+// ended before there was an answer. What was not handed over waits.
+type EndedError struct {
+	Agent wire.Name
+	Code  int // of the program; 128+n for a signal
+}
+
+func (e *EndedError) Error() string {
+	return fmt.Sprintf("%s ended with %d before it answered", e.Agent, e.Code)
+}
+
+// mayReturn is how long a program that has ended may take to be started again.
+const mayReturn = 1500 * time.Millisecond
+
 // answerFollows is how long is waited for what a turn has said, when its end is
 // known: a screen may show that before a hook tells.
 const answerFollows = 1500 * time.Millisecond
@@ -106,6 +120,9 @@ type asking struct {
 	team    *Team
 	passage *Passage
 	watcher *watcher.Watcher
+
+	ended time.Time // when its program ended; zero: it goes on, or that is not known
+	code  int
 }
 
 // anew hands a question over once more whose turn was cut short before it was
@@ -137,7 +154,7 @@ func (q *asking) wait(ctx context.Context) error {
 	q.replied(ctx)
 	for goesOn := true; goesOn; {
 		for q.Reply == nil && !q.passage.Ended.Is() {
-			if _, err := q.next(ctx); err != nil {
+			if err := q.alive(ctx); err != nil {
 				return err
 			}
 		}
@@ -162,6 +179,33 @@ func (q *asking) wait(ctx context.Context) error {
 	return nil
 }
 
+// alive is next, and an error when the program has ended and stays away.
+func (q *asking) alive(ctx context.Context) error {
+	limit := ctx
+	if !q.ended.IsZero() {
+		var cancel context.CancelFunc
+		limit, cancel = context.WithDeadline(ctx, q.ended.Add(mayReturn))
+		defer cancel()
+	}
+	e, err := q.next(limit)
+	switch {
+	case err != nil && limit.Err() != nil && ctx.Err() == nil:
+		if running, bad := q.box.Store().Running(q.box.Agent()); bad == nil && !running && !q.replied(ctx) {
+			return &EndedError{q.box.Agent(), q.code}
+		}
+		q.ended = time.Time{}
+	case err != nil:
+		return err
+	case e == nil:
+	case e.Kind == "exited":
+		n, _ := e.Uint("code")
+		q.ended, q.code = time.Now(), int(n)
+	case e.Kind == "restarting", e.Kind == "spawned":
+		q.ended = time.Time{}
+	}
+	return nil
+}
+
 // next takes in one thing that the watcher tells.
 func (q *asking) next(ctx context.Context) (*wire.Event, error) {
 	e, err := q.watcher.Next(ctx)
@@ -170,7 +214,7 @@ func (q *asking) next(ctx context.Context) (*wire.Event, error) {
 		return nil, err
 	case e.Err != nil && !errors.Is(e.Err, mailbox.ErrNoAgent):
 		return nil, nil // it goes on trying
-	case e.Message != nil && e.Box.Address() == q.me.Address() && e.Message.InReplyTo == q.ID && e.Message.Type != wire.TypeAck:
+	case e.Message != nil && e.Box.Address() == q.me.Address() && Answers(e.Message.Message, q.ID):
 		q.Reply = e.Message
 	case e.Event != nil && e.Box.Address() == q.box.Address():
 		q.passage.Step(e.Event)

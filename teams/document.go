@@ -144,8 +144,9 @@ func (d *document) read(data []byte) *Mistake {
 
 // plainer says the two commonest slips in the words of who makes them.
 func plainer(said string) string {
-	char, ok := strings.CutPrefix(said, "unexpected character U+")
-	if char, ok = strings.CutSuffix(char, " at start of value"); !ok {
+	char, odd := strings.CutPrefix(said, "unexpected character U+")
+	char, first := strings.CutSuffix(char, " at start of value")
+	if !odd || !first {
 		return said
 	}
 	code, shown, _ := strings.Cut(char, " ")

@@ -188,7 +188,7 @@ func (t *Team) answered(ctx context.Context, box *mailbox.Box, it *mailbox.Item,
 		Unread: true, Aside: true, Owed: true, Done: true, Archive: true, Newest: true, Since: it.ID.Time().Add(-24 * time.Hour),
 		Keep: func(raw []byte) bool { return bytes.Contains(raw, quoted) },
 	}, func(r *mailbox.Item) bool {
-		found = r.InReplyTo == it.ID && r.Type != wire.TypeAck && r.Type != wire.TypeNotice && by(r.From)
+		found = Answers(r.Message, it.ID) && by(r.From)
 		return !found
 	})
 	if errors.Is(err, context.DeadlineExceeded) {

@@ -28,6 +28,7 @@ type Passage struct {
 	opened  map[string]Mark // the turns that are open, by session
 	handed  bool
 	typing  bool   // somebody types it
+	pointed bool   // it was announced by a line that says atm read, not handed over
 	session string // into which it was handed; "": it was not said, until the turn has begun
 }
 
@@ -142,7 +143,8 @@ func (p *Passage) hand(e *wire.Event) {
 		return // it is no turn of its owner's
 	case wire.EventAnnounced, wire.EventInjected:
 		p.Announced, p.handed, p.typing, p.Failed, p.Gone = here, true, false, Mark{}, Mark{}
-		if e.Kind == wire.EventInjected && e.Field("as") == "" {
+		p.pointed = e.Kind == wire.EventInjected && e.Field("as") != ""
+		if e.Kind == wire.EventInjected && !p.pointed {
 			p.Read = here // what is typed in whole is moved with that
 		}
 	case wire.EventInjecting:

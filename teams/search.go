@@ -16,8 +16,8 @@ import (
 )
 
 // Replies are the messages in box that answer a message, oldest first; from a
-// recipient, or from anybody when from is zero. Acks are not replies. It looks
-// from a day before the id on.
+// recipient, or from anybody when from is zero (Answers). It looks from a day
+// before the id on.
 func Replies(ctx context.Context, box *mailbox.Box, id wire.ID, from wire.Address) []*mailbox.Item {
 	var out []*mailbox.Item
 	quoted := []byte(id)
@@ -25,13 +25,19 @@ func Replies(ctx context.Context, box *mailbox.Box, id wire.ID, from wire.Addres
 		Unread: true, Aside: true, Owed: true, Done: true, Archive: true, Since: id.Time().Add(-24 * time.Hour),
 		Keep: func(raw []byte) bool { return bytes.Contains(raw, quoted) },
 	}, func(it *mailbox.Item) bool {
-		if it.InReplyTo == id && it.Type != wire.TypeAck && (from == wire.Address{} || it.From == from) {
+		if Answers(it.Message, id) && (from == wire.Address{} || it.From == from) {
 			out = append(out, it)
 		}
 		return true
 	})
 	slices.SortFunc(out, byID)
 	return out
+}
+
+// Answers reports whether m is a reply to a message: neither an ack, nor a notice
+// of what became of it.
+func Answers(m *wire.Message, id wire.ID) bool {
+	return m.InReplyTo == id && m.Type != wire.TypeAck && m.Type != wire.TypeNotice
 }
 
 func byID(a, b *mailbox.Item) int { return strings.Compare(string(a.ID), string(b.ID)) }

@@ -153,6 +153,8 @@ func gate(m Member, p *Passage, msg *wire.Message, why string, now time.Time, ag
 		return say("%s is a person, who reads it when they look", name)
 	case msg.Expired(now):
 		return say("it has expired: nobody brings it to %s any more, who may still read it", name)
+	case p.Announced.Is() && p.pointed && !m.Running:
+		return say("%s was told of it, and is off%s without having called atm read: %s", name, since, again(name))
 	case p.Announced.Is() && !m.Running:
 		return say("it was handed to %s, and counts as read when its hooks are next called: atm status %s", name, name)
 	case m.Running:
@@ -208,8 +210,8 @@ func (m Member) runs(p *Passage, msg *wire.Message, why, since string, now time.
 		return fmt.Sprintf("%s, and is tried again: atm screen %s", failed, name)
 	case p.typing:
 		return fmt.Sprintf("it is being typed into %s: atm trace %s in a moment", name, msg.ID.Short(6))
-	case p.Announced.Is() && m.Inject == "pointer":
-		return fmt.Sprintf("%s was told of it, and reads it with atm read: atm screen %s", name, name)
+	case p.Announced.Is() && p.pointed:
+		return fmt.Sprintf("%s was told of it, and has not called atm read yet: atm screen %s", name, name)
 	case p.Announced.Is():
 		return fmt.Sprintf("it was handed to %s, and counts as read when its hooks are next called: atm status %s", name, name)
 	case why != "":

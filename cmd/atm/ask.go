@@ -126,7 +126,12 @@ func (e *env) askAndWait(ctx context.Context, box *mailbox.Box, o *teams.Outgoin
 		}
 	})
 	var cut *teams.CutShortError
+	var ended *teams.EndedError
 	switch {
+	case errors.As(err, &ended):
+		f := cmdline.Failed("%w", err).WithHint("atm play %s shows its end, atm trace %s what became of the question", box.Agent(), r.ID.Short(6))
+		f.Extra = map[string]any{"id": r.ID, "exit": ended.Code}
+		return f
 	case errors.As(err, &cut):
 		f := cmdline.Failed("%w", err).WithHint("atm screen %s", box.Agent())
 		f.Extra = map[string]any{"id": r.ID, "turn_id": r.Turn, "status": r.Status, "duration_ms": r.Took.Milliseconds()}
