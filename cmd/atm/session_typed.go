@@ -97,17 +97,20 @@ func (c *conversation) answerHere(ctx context.Context, rest string, deny bool) e
 	q, found := teams.FindWaiting(list, word)
 	if found != nil || q.Kind != teams.KindDraft {
 		asked := slices.IndexFunc(list, func(q teams.Question) bool { return q.Agent == c.box.Agent() && q.Kind != teams.KindDraft })
+		_, noID := wire.ParseFragment(word)
 		switch {
+		case found == nil && q.Agent != c.box.Agent():
+			return fmt.Errorf("%s asks that: atm approve %s", q.Agent, q.Short())
+		case found != nil && noID == nil:
+			return found // an id that is mistyped or has its answer, and no word of a reason
 		case asked >= 0:
 			q, text = list[asked], rest
 		case err != nil:
 			return err
 		case word == "":
 			return fmt.Errorf("%s asks nothing now; of a draft four digits of its id are enough", c.box.Agent())
-		case found != nil:
-			return found
 		default:
-			return fmt.Errorf("%s asks that: atm approve %s", q.Agent, q.Short())
+			return found
 		}
 	}
 	who, inAgent := c.actor()

@@ -34,6 +34,10 @@ func TestSessionInATerminal(t *testing.T) {
 	w.shows("no /aprove: /help lists")
 	w.types("/approve 6f1c\r")
 	w.shows("human: Approve draft 6f1c2a34-0b7e-4c1d-9a55-0123456789ab")
+	// A draft that has its answer: what else is asked is not refused in its place.
+	s.atm(0, "event", "confirm_required", "prompt=rm -rf build", "tool=Bash", "--as", "bob")
+	w.types("/reject 6f1c too slow\r")
+	w.shows("no open question")
 	w.types("\x1b[200~two\rlines\x1b[201~ pasted\r")
 	w.shows("human: two\r\n    lines pasted")
 	w.types("taken back\x03")

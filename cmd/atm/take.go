@@ -65,12 +65,13 @@ func take(ctx context.Context, e *env) error {
 		return e.renew(ctx, lease)
 	}
 	e.warnUnaccepted()
-	box := e.me
-	if len(e.Args) > 0 {
+	box, command := e.me, e.Args
+	if len(e.Args) > 0 && e.Before != 0 { // what follows a -- at once is all CMD
 		var err error
 		if box, err = e.member(e.Args[0]); err != nil {
 			return err
 		}
+		command = e.Args[1:]
 	}
 	if err := teams.MayTake(box, e.me.Address()); err != nil {
 		return err
@@ -80,11 +81,11 @@ func take(ctx context.Context, e *env) error {
 		return err
 	}
 	opt := mailbox.HoldOptions{By: e.me.Address(), For: lease, Match: match}
-	if len(e.Args) > 1 {
+	if len(command) > 0 {
 		if !e.root.Accepted {
 			return cmdline.Refused("take: nobody here made or accepted %s; it may have come with a clone", e.root.Path).WithHint("if it is yours: atm init")
 		}
-		return e.takeAndWork(ctx, box, opt, e.Args[1:])
+		return e.takeAndWork(ctx, box, opt, command)
 	}
 	if e.Bool("wait") {
 		return e.interruptible(ctx, func(ctx context.Context) error { return e.takeOne(ctx, box, opt) })

@@ -133,7 +133,8 @@ func (e *env) guardTaken(ctx context.Context, pipe string) error {
 			w.hears(g)
 		case <-tick.C:
 			if now := time.Now(); w.at(now, now.Round(0)) {
-				endMarked(w.told.Key, stopPatience)
+				// Dead before the lease is: the next holder may begin then.
+				endMarked(w.told.Key, max(w.told.Until.Sub(now.Round(0))*3/4, 0))
 			}
 		}
 	}

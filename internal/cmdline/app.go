@@ -68,7 +68,7 @@ func (a *App) find(name string) *Verb {
 func (a *App) Run(ctx context.Context, args []string) int {
 	p := a.parse(args)
 	c := &Call{
-		Args: p.args, Path: a.path(p.path),
+		Args: p.args, Before: p.before, Path: a.path(p.path),
 		Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr, Getenv: a.Getenv,
 		app: a, ctx: ctx, settings: p.settings, patience: stdinPatience,
 	}

@@ -16,6 +16,7 @@ type Call struct {
 	Verb                  *Verb
 	Path                  string   // "atm team add"
 	Args                  []string // the words that are no flags
+	Before                int      // how many of them stand before --; -1: there is no --
 	Stdin, Stdout, Stderr *os.File
 	Getenv                func(string) string
 

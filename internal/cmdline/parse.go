@@ -12,6 +12,7 @@ type parse struct {
 	path     []*Verb // the verb, and its sub
 	at       []int   // the indices of the words that name path
 	args     []string
+	before   int // how many args stand before --; -1: there is none
 	settings []setting
 	err      *Error // the first mistake
 	lost     bool   // the mistake is the verb itself
@@ -29,7 +30,7 @@ type setting struct {
 // parse reads the words twice: once for the verb, once for everything else
 // with the verb known. So a flag means the same wherever it stands.
 func (a *App) parse(words []string) *parse {
-	p := &parse{app: a}
+	p := &parse{app: a, before: -1}
 	p.locate(words)
 	stop := 0
 	if v := p.verb(); v != nil {
@@ -42,7 +43,7 @@ func (a *App) parse(words []string) *parse {
 		case len(names) > 0 && names[0] == i:
 			names = names[1:]
 		case !ended && word == "--":
-			ended = true
+			ended, p.before = true, len(p.args)
 		case ended || !isDashed(word):
 			p.args = append(p.args, word)
 			if stop > 0 && len(p.args) > stop {
