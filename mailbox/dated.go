@@ -134,6 +134,17 @@ func (r *room) supersede(m *wire.Message) {
 	}
 }
 
+// supersedeAgain is supersede for a message that was delivered before, by one who
+// was perhaps killed before they could note that. What lies there counts.
+func (r *room) supersedeAgain(m *wire.Message) {
+	if m.Supersedes == "" {
+		return
+	}
+	if it, err := r.get(m.ID); err == nil {
+		r.supersede(it.Message)
+	}
+}
+
 // dated calls f with the notes up to a moment, in no order.
 func (r *room) dated(until time.Time, f func(name string, at time.Time, id wire.ID, what string)) error {
 	d, err := r.dir(datedDir, false)
@@ -252,6 +263,29 @@ func (b *Box) ForgetNote(due Due) error {
 		}
 		return d.Remove(name)
 	})
+}
+
+// Rest notes until when the answer to a message, which was looked for in vain,
+// need not be looked for again: as the time of its note. It is a convenience.
+func (b *Box) Rest(due Due, until time.Time) {
+	_ = b.amendNote(func(d *atomicfile.Dir) error {
+		root, err := d.Root()
+		if err != nil {
+			return err
+		}
+		return root.Chtimes(datedName(due.At, due.ID, string(due.Told)), until, until)
+	})
+}
+
+// Rests reports whether the answer to a message need not be looked for now. A
+// time further ahead than most is some other clock's, and counts for nothing.
+func (b *Box) Rests(due Due, now time.Time, most time.Duration) (rests bool) {
+	_ = b.amendNote(func(d *atomicfile.Dir) error {
+		info, err := d.Lstat(datedName(due.At, due.ID, string(due.Told)))
+		rests = err == nil && info.ModTime().After(now) && !info.ModTime().After(now.Add(most))
+		return err
+	})
+	return rests
 }
 
 // expired counts the unread messages that have expired, of which held says that

@@ -239,6 +239,9 @@ func (j *job) linkOne(r *room, it item) (stored, known bool, err error) {
 	p := j.posts[it.post]
 	if p.Given {
 		if _, there, err := r.locate(p.Message.ID); there || err != nil {
+			if there {
+				r.supersedeAgain(p.Message)
+			}
 			return there, there, err
 		}
 	}
@@ -248,6 +251,7 @@ func (j *job) linkOne(r *room, it item) (stored, known bool, err error) {
 		err = j.again(r, it.post, name)
 	}
 	if errors.Is(err, fs.ErrExist) {
+		r.supersedeAgain(p.Message)
 		return true, true, nil
 	}
 	if err == nil {

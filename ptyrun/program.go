@@ -156,7 +156,7 @@ func (r *runner) gone() {
 			r.tell(fmt.Sprintf("%s ended with %d; it is started again in %s", r.Box.Agent(), exit.Code, pause))
 		case loop:
 			r.exit.Loop, r.ended = true, true
-			r.say(wire.Event{Kind: "state_change"}.With("new", "error").With("detail", loopDetail(r.exit.Tail)))
+			r.say(wire.Event{Kind: "state_change"}.With("new", "error").With("detail", loopDetail(r.exit)))
 		default:
 			r.ended = true
 		}
@@ -176,11 +176,14 @@ func (r *runner) failed(err error) {
 	}
 }
 
-func loopDetail(tail []string) string {
+func loopDetail(e Exit) string {
 	detail := fmt.Sprintf("%d crashes within a minute", loopAfter)
-	for i := len(tail) - 1; i >= 0; i-- {
-		if tail[i] != "" {
-			return detail + ": " + tail[i]
+	if e.Code == 0 {
+		detail = fmt.Sprintf("it ended %d times within a minute", loopAfter)
+	}
+	for i := len(e.Tail) - 1; i >= 0; i-- {
+		if e.Tail[i] != "" {
+			return detail + ": " + e.Tail[i]
 		}
 	}
 	return detail

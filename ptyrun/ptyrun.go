@@ -176,7 +176,7 @@ type Exit struct {
 	Code   int    // 128+n for a signal
 	Signal string // its name, "" where it exited
 	Asked  bool   // somebody stopped it
-	Loop   bool   // it crashed too often
+	Loop   bool   // it crashed, or ended to be started again, too often
 	Tail   []string
 	Ended  []string // what it had started and had to be ended
 }

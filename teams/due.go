@@ -1,7 +1,6 @@
 package teams
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -30,73 +29,115 @@ type DueLook struct {
 	// hook or its runner looks. Others remind it unless it is known to be busy.
 	Between, Busy bool
 
+	// Reading says that the member is about to read what it has not read: that is
+	// left alone.
+	Reading bool
+
 	// Thorough looks for an answer also where all was said already.
 	Thorough bool
 
-	Patience time.Duration // for finding an answer, and four times that for all; 0: as commands have it
+	Patience time.Duration // for finding answers, and again for telling; 0: as commands have it
 	Origin   *wire.Origin
 }
 
 const (
-	// maxDue is how many overdue messages one look goes into. Which ones changes
-	// from look to look where there are more.
+	// maxDue is how many overdue messages one look goes into of which nobody was
+	// told, and how many others. Which ones changes from look to look where there
+	// are more.
 	maxDue = 64
 
-	// duePatience bounds how long an answer is looked for that came on a way where
-	// nobody noted it: as a dropped file, or before a kill.
-	duePatience = 500 * time.Millisecond
+	// duePatience bounds how long one look, at however many members, searches for
+	// answers, and then how long it tells of those that it did not find.
+	duePatience = 200 * time.Millisecond
+
+	// After an answer was looked for in vain where all was said already, that rests
+	// so many times as long as it took, and at most so long.
+	restsTimes = 100
+	restsMost  = 10 * time.Minute
 )
 
 // Remind sends what is due about the answers that are expected of a member.
 // Where nothing is overdue it lists one directory; in a root that may have come
 // with a clone it does nothing.
 func (t *Team) Remind(ctx context.Context, box *mailbox.Box, look DueLook) error {
+	return t.remind(ctx, []*mailbox.Box{box}, look)
+}
+
+// RemindAll is Remind for all members, with the patience of one. One whose
+// mailbox cannot be looked at hides nobody else's.
+func (t *Team) RemindAll(ctx context.Context, look DueLook) error {
+	boxes, err := t.Boxes()
+	return errors.Join(err, t.remind(ctx, boxes, look))
+}
+
+func (t *Team) remind(ctx context.Context, boxes []*mailbox.Box, look DueLook) error {
 	if !t.root.Accepted {
 		return nil
-	}
-	now := time.Now()
-	overdue, err := box.Overdue(now)
-	if err != nil || len(overdue) == 0 {
-		return err
-	}
-	between := look.Between
-	if !between && !look.Busy {
-		if between, err = t.restsNow(box); err != nil {
-			return err
-		}
 	}
 	if look.Patience == 0 {
 		look.Patience = duePatience
 	}
+	began := time.Now()
 	var errs []error
-	begin := int(now.UnixNano() % int64(len(overdue)))
-	if len(overdue) <= maxDue {
-		begin = 0
-	}
-	for i, tried := 0, 0; i < len(overdue) && tried < maxDue && time.Since(now) < 4*look.Patience; i++ {
-		d := overdue[(begin+i)%len(overdue)]
-		if d.Told == mailbox.LeadTold && !between {
+	var untold, told []*owing
+	for _, b := range boxes {
+		overdue, err := b.Overdue(began)
+		if err != nil && (len(boxes) == 1 || !errors.Is(err, mailbox.ErrNoAgent)) {
+			errs = append(errs, err)
+		}
+		if len(overdue) == 0 {
 			continue
 		}
-		tried++
-		if err := t.remindOf(ctx, box, d, between, look); err != nil {
-			errs = append(errs, fmt.Errorf("remind %s of %s: %w", box.Agent(), d.ID.Short(6), err))
+		between := look.Between
+		if !between && !look.Busy {
+			if between, err = t.restsNow(b); err != nil {
+				errs = append(errs, err)
+				continue
+			}
+		}
+		for _, d := range overdue {
+			o := &owing{box: b, due: d, between: between}
+			switch {
+			case d.Told == mailbox.NotTold:
+				untold = append(untold, o)
+			case d.Told == mailbox.LeadTold && !between, d.Told == mailbox.AgentTold && look.Thorough && b.Rests(d, began, restsMost):
+			default:
+				told = append(told, o)
+			}
+		}
+	}
+	all := append(atMost(maxDue, untold, began), atMost(maxDue, told, began)...)
+	failed := func(o *owing, err error) {
+		errs = append(errs, fmt.Errorf("remind %s of %s: %w", o.box.Agent(), o.due.ID.Short(6), err))
+	}
+	all = slices.DeleteFunc(all, func(o *owing) bool {
+		goOn, err := t.examine(o, look)
+		if err != nil {
+			failed(o, err)
+		}
+		return !goOn || err != nil
+	})
+	all, err := search(ctx, all, began.Add(look.Patience))
+	errs = append(errs, err)
+	searched := time.Now()
+	for i, o := range all {
+		if i > 0 && time.Since(searched) > look.Patience || ctx.Err() != nil {
+			break
+		}
+		if err := t.remindOf(ctx, o, look); err != nil {
+			failed(o, err)
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// RemindAll is Remind for all members. One whose mailbox cannot be looked at
-// hides nobody else's.
-func (t *Team) RemindAll(ctx context.Context, look DueLook) error {
-	boxes, err := t.Boxes()
-	errs := []error{err}
-	for _, b := range boxes {
-		if err := t.Remind(ctx, b, look); err != nil && !errors.Is(err, mailbox.ErrNoAgent) {
-			errs = append(errs, err)
-		}
+// atMost is all of them, or so many from somewhere on.
+func atMost(n int, all []*owing, now time.Time) []*owing {
+	if len(all) <= n {
+		return all
 	}
-	return errors.Join(errs...)
+	begin := int(now.UnixNano() % int64(len(all)))
+	return append(slices.Clone(all[begin:]), all[:begin]...)[:n]
 }
 
 // restsNow reports whether a member may be reminded by somebody else's look: not
@@ -111,90 +152,94 @@ func (t *Team) restsNow(box *mailbox.Box) (bool, error) {
 	return !m.Running, err
 }
 
-// remindOf does what is due about one message.
-func (t *Team) remindOf(ctx context.Context, box *mailbox.Box, d mailbox.Due, between bool, look DueLook) error {
-	it, err := box.Get(d.ID)
+// examine opens a message, and reports whether there is more to be done about
+// it. Where an answer is to be looked for, the sender is set.
+func (t *Team) examine(o *owing, look DueLook) (goOn bool, err error) {
+	d := o.due
+	o.item, err = o.box.Get(d.ID)
 	switch {
 	case errors.Is(err, mailbox.ErrNotFound):
-		return box.ForgetNote(d)
+		return false, o.box.ForgetNote(d)
 	case err != nil:
-		return err
-	case !d.Is(it.Message):
-		return box.Answered(d.ID, d.At)
-	}
-	read := it.State == mailbox.Owed || it.State == mailbox.Done
-	over := it.State == mailbox.Withdrawn || it.Expired(time.Now())
-	switch {
-	case over:
+		return false, err
+	case !d.Is(o.item.Message):
+		return false, o.box.Answered(d.ID, d.At)
+	case o.item.State == mailbox.Withdrawn, o.item.Expired(time.Now()):
+		o.over = true
+		return true, nil
+	case look.Reading && !o.read():
+		return false, nil
 	case d.Told == mailbox.AgentTold && !look.Thorough:
-		return nil // all was said; an answer is noted when it is sent
-	case d.Told == mailbox.LeadTold && !read:
-		return nil // it sees that it is overdue when it reads it
-	default:
-		over, err = t.answered(ctx, box, it, look)
+		return false, nil // all was said; an answer is noted when it is sent
+	case d.Told == mailbox.LeadTold && !o.read():
+		return false, nil // it sees that it is overdue when it reads it
 	}
-	if err != nil {
-		return err
+	return true, t.settle(o)
+}
+
+// search looks for the answers that are to be looked for, once through the
+// mailbox of each who waits for some, and returns those about which it can be
+// said now. For whom no time is left, the next look comes to: it has less to
+// look for.
+func search(ctx context.Context, all []*owing, until time.Time) (known []*owing, err error) {
+	bySender := map[wire.Address][]*owing{}
+	var order []wire.Address
+	for _, o := range all {
+		if o.sender == nil {
+			known = append(known, o)
+			continue
+		}
+		a := o.sender.Address()
+		if bySender[a] == nil {
+			order = append(order, a)
+		}
+		bySender[a] = append(bySender[a], o)
 	}
-	if over {
-		return box.Answered(d.ID, d.At)
+	var errs []error
+	for i, a := range order {
+		began := time.Now()
+		if i > 0 && began.After(until) {
+			break
+		}
+		some := bySender[a]
+		if err := lookThrough(ctx, some[0].sender, some, until); err != nil {
+			errs = append(errs, fmt.Errorf("look for answers in the mailbox of %s: %w", a, err))
+			continue
+		}
+		known = append(known, some...)
+		rest := time.Now().Add(min(restsTimes*time.Since(began), restsMost))
+		for _, o := range some {
+			if o.due.Told == mailbox.AgentTold && !o.over {
+				o.box.Rest(o.due, rest)
+			}
+		}
+	}
+	return known, errors.Join(errs...)
+}
+
+// remindOf says what is due about one message, once it is known whether it has
+// its answer.
+func (t *Team) remindOf(ctx context.Context, o *owing, look DueLook) error {
+	d := o.due
+	if o.over {
+		return o.box.Answered(d.ID, d.At)
 	}
 	if d.Told == mailbox.NotTold {
-		if err := t.Overdue(ctx, box, true, it, look.Origin); err != nil {
+		if err := t.Overdue(ctx, o.box, true, o.item, look.Origin); err != nil {
 			return err
 		}
-		if err := box.Tell(d, mailbox.LeadTold); err != nil {
+		if err := o.box.Tell(d, mailbox.LeadTold); err != nil {
 			return err
 		}
 		d.Told = mailbox.LeadTold
 	}
-	if !read || !between || d.Told == mailbox.AgentTold {
+	if !o.read() || !o.between || d.Told == mailbox.AgentTold {
 		return nil
 	}
-	if err := t.Overdue(ctx, box, false, it, look.Origin); err != nil {
+	if err := t.Overdue(ctx, o.box, false, o.item, look.Origin); err != nil {
 		return err
 	}
-	return box.Tell(d, mailbox.AgentTold)
-}
-
-// answered reports whether nobody waits for the answer to a message any more.
-func (t *Team) answered(ctx context.Context, box *mailbox.Box, it *mailbox.Item, look DueLook) (bool, error) {
-	if it.From.Agent == "drop" {
-		return true, nil // nobody can answer what was dropped in nobody's name
-	}
-	sender, err := t.root.Mailbox(it.From)
-	var unknown *UnknownError
-	switch {
-	case errors.Is(err, ErrNoTeam), errors.Is(err, mailbox.ErrNoAgent), errors.As(err, &unknown):
-		return true, nil // nor whom there is not
-	case err != nil:
-		return false, err
-	}
-	if ack, err := sender.Get(AckID(it.ID, box.Address())); err == nil && ack.From != box.Address() {
-		return true, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, look.Patience)
-	defer cancel()
-	// From a shared inbox anybody answers, but for whom it went to themselves.
-	shared, err := box.Shared()
-	if err != nil {
-		return false, err
-	}
-	by := func(a wire.Address) bool {
-		return a == box.Address() || shared && a != it.From && !slices.Contains(it.To, a)
-	}
-	found, quoted := false, []byte(it.ID)
-	_, _, err = sender.Walk(ctx, mailbox.Range{
-		Unread: true, Aside: true, Owed: true, Done: true, Archive: true, Newest: true, Since: it.ID.Time().Add(-24 * time.Hour),
-		Keep: func(raw []byte) bool { return bytes.Contains(raw, quoted) },
-	}, func(r *mailbox.Item) bool {
-		found = Answers(r.Message, it.ID) && by(r.From)
-		return !found
-	})
-	if errors.Is(err, context.DeadlineExceeded) {
-		return false, nil // it was not noted that one came, and there is much mail
-	}
-	return found, err
+	return o.box.Tell(d, mailbox.AgentTold)
 }
 
 // Overdue says once that the answer to a message is overdue: to the agent that

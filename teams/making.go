@@ -48,9 +48,19 @@ func (s *site) make(ctx context.Context) (done string, err error) {
 	}
 	defer held.Close()
 	if _, err := s.git.holding(held).run(ctx, s.from.Top, args...); err != nil {
+		s.refused()
 		return "", s.failed(err, "git -C "+quote(s.from.Top)+" worktree list -v")
 	}
 	return done, s.checkOut(ctx, held)
+}
+
+// refused takes the .making away again where git has made nothing: it is not
+// there to say of what others may put there that it was never anybody's.
+func (s *site) refused() {
+	names, err := os.ReadDir(s.top)
+	if (err == nil && len(names) == 0 || errors.Is(err, fs.ErrNotExist)) && s.admin() == "" {
+		_ = s.made() // else the next one takes it away
+	}
 }
 
 func (s *site) has(ctx context.Context, branch string) (bool, error) {
@@ -132,7 +142,11 @@ func (s *site) resume(ctx context.Context) error {
 	defer held.Close()
 	gitDir, _ := gitDirAt(s.top)
 	wt, _ := worktreeAt(s.top)
-	if gitDir != "" && wt.common == s.from.Common && backOf(gitDir) == filepath.Join(s.top, ".git") {
+	back, here := "", filepath.Join(s.top, ".git")
+	if gitDir != "" {
+		back = backOf(gitDir)
+	}
+	if gitDir != "" && wt.common == s.from.Common && back == here {
 		if _, err := s.git.run(ctx, s.top, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"); err == nil {
 			if _, err := os.Lstat(filepath.Join(gitDir, "locked")); err == nil { // git's, while it adds one
 				s.git.run(ctx, s.from.Top, "worktree", "unlock", "--", s.top)
@@ -143,8 +157,12 @@ func (s *site) resume(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+	// What somebody else put there meanwhile, a worktree of another repository or a
+	// copy of another worktree, is looked at as if nothing had been cut off. What a
+	// power cut left may name no place.
+	ours := filepath.Dir(gitDir) == filepath.Join(s.from.Common, "worktrees") && (back == here || back == "")
 	admin := s.admin()
-	if admin == "" && filepath.Dir(gitDir) == filepath.Join(s.from.Common, "worktrees") {
+	if admin == "" && ours {
 		admin = gitDir
 	}
 	if admin != "" {
@@ -155,8 +173,8 @@ func (s *site) resume(ctx context.Context) error {
 			return s.failed(err, "")
 		}
 	}
-	if gitDir != "" {
-		os.Remove(filepath.Join(s.top, ".git"))
+	if ours {
+		os.Remove(here)
 	}
 	os.Remove(s.top) // if it is empty; else it is named
 	return s.made()

@@ -185,6 +185,12 @@ func moment(t time.Time) *time.Time {
 
 // Row is a member's row with what waits in the mailbox; drops are taken in.
 func (t *Team) Row(ctx context.Context, name wire.Name) (Member, error) {
+	// Who cannot tell sees it all the same; the next look tries again.
+	t.Remind(ctx, t.Box(name), DueLook{})
+	return t.row(ctx, name)
+}
+
+func (t *Team) row(ctx context.Context, name wire.Name) (Member, error) {
 	// Counting takes in what was dropped, which may be events.
 	waits := Member{Name: name}
 	if err := t.count(ctx, &waits); err != nil {
@@ -203,9 +209,8 @@ const owedSeen = 50
 // count fills in what waits in a member's mailbox.
 func (t *Team) count(ctx context.Context, m *Member) error {
 	box := t.Box(m.Name)
-	// Who cannot set aside or tell sees it all the same; the next look tries again.
+	// Who cannot set aside sees it all the same; the next look tries again.
 	t.root.Tidy(ctx, box, nil)
-	t.Remind(ctx, box, DueLook{})
 	if overdue, err := box.Overdue(time.Now()); err == nil {
 		m.Overdue = len(overdue)
 	}
@@ -232,9 +237,10 @@ func (t *Team) Rows(ctx context.Context) ([]Member, Stats, error) {
 	if err != nil {
 		return nil, Stats{}, err
 	}
+	t.RemindAll(ctx, DueLook{}) // as in Row
 	var rows []Member
 	for _, n := range names {
-		m, err := t.Row(ctx, n)
+		m, err := t.row(ctx, n)
 		if errors.Is(err, mailbox.ErrNoAgent) {
 			continue // retired meanwhile
 		}

@@ -120,12 +120,14 @@ func (g Git) unfinished(ctx context.Context, top, gitDir string) (why, branch st
 		return fmt.Sprintf("git was told not to look at %s", someOf(hidden, func(s string) string { return s[2:] })), "", nil
 	}
 	ref, err := g.run(ctx, top, "symbolic-ref", "--quiet", "HEAD")
-	if err == nil {
-		return "", strings.TrimPrefix(strings.TrimSpace(ref), "refs/heads/"), nil
-	}
 	var said *gitError
-	if !errors.As(err, &said) {
+	if err != nil && !errors.As(err, &said) {
 		return "", "", err
+	}
+	// HEAD may be on a ref of the worktree's own (refs/worktree, refs/bisect),
+	// which goes with it.
+	if branch, ok := strings.CutPrefix(strings.TrimSpace(ref), "refs/heads/"); ok && err == nil {
+		return "", branch, nil
 	}
 	out, err = g.run(ctx, top, "for-each-ref", "--count=1", "--contains", "HEAD", "refs/heads", "refs/tags", "refs/remotes")
 	if err == nil && out == "" {

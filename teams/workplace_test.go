@@ -3,12 +3,16 @@ package teams
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
@@ -215,6 +219,34 @@ func TestWorkplaceCutOff(t *testing.T) {
 	}
 }
 
+// listed are the files in some directories, to compare.
+func listed(t *testing.T, dirs ...string) (out []string) {
+	t.Helper()
+	for _, dir := range dirs {
+		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err == nil {
+				out = append(out, path)
+			} else if errors.Is(err, fs.ErrNotExist) {
+				err = nil
+			}
+			return err
+		})
+		must(t, err)
+	}
+	return out
+}
+
+// Where git refused to make one, nothing says that there is one half made.
+func TestWorkplaceNotBegun(t *testing.T) {
+	t.Parallel()
+	f := newGround(t, "bob")
+	git(t, f.repo, "switch", "-q", "-c", "atm/bob")
+	f.refused(".", "is already")
+	if left := listed(t, filepath.Join(f.team.Dir().Path(), ".worktrees")); len(left) != 1 {
+		t.Errorf("%q", left)
+	}
+}
+
 // What is in the way stays there and is named.
 func TestWorkplaceRefused(t *testing.T) {
 	t.Parallel()
@@ -238,24 +270,39 @@ func TestWorkplaceRefused(t *testing.T) {
 			must(f.T, os.Mkdir(top, 0o700))
 			must(f.T, os.WriteFile(filepath.Join(top, ".git"), []byte("gitdir: /nowhere\n"), 0o600))
 		}},
+		"another repository's worktree": {"of another repository", func(f *ground, top string) {
+			other := filepath.Join(filepath.Dir(f.repo), "other")
+			repository(f.T, other)
+			git(f.T, other, "worktree", "add", "-q", top)
+		}},
 		"a copy of another one": {"is a copy of", func(f *ground, top string) {
 			git(f.T, f.repo, "worktree", "add", "-q", top+"-2")
 			must(f.T, os.CopyFS(top, os.DirFS(top+"-2")))
 		}},
+		"a copy of an empty one": {"is a copy of", func(f *ground, top string) {
+			git(f.T, f.repo, "worktree", "add", "-q", "--no-checkout", top+"-2")
+			must(f.T, os.CopyFS(top, os.DirFS(top+"-2")))
+		}},
 	} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			f := newGround(t, "bob")
-			dir := filepath.Join(f.team.Dir().Path(), ".worktrees")
-			must(t, os.MkdirAll(dir, 0o700))
-			top := filepath.Join(dir, "bob")
-			c.make(f, top)
-			before, _ := os.Lstat(top)
-			f.refused(".", c.why)
-			if after, _ := os.Lstat(top); (before == nil) != (after == nil) {
-				t.Error("what lay there has changed")
-			}
-		})
+		// Also where the making of an earlier one was cut off.
+		for _, cutOff := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, cut off %t", what, cutOff), func(t *testing.T) {
+				t.Parallel()
+				f := newGround(t, "bob")
+				dir := filepath.Join(f.team.Dir().Path(), ".worktrees")
+				must(t, os.MkdirAll(dir, 0o700))
+				top := filepath.Join(dir, "bob")
+				c.make(f, top)
+				if cutOff {
+					must(t, os.WriteFile(filepath.Join(dir, ".bob.making"), nil, 0o600))
+				}
+				before := listed(t, top, filepath.Join(f.repo, ".git", "worktrees"))
+				f.refused(".", c.why)
+				if d := cmp.Diff(before, listed(t, top, filepath.Join(f.repo, ".git", "worktrees"))); d != "" {
+					t.Errorf("what lay there has changed: %s", d)
+				}
+			})
+		}
 	}
 	f := newGround(t, "bob")
 	must(t, os.Mkdir(filepath.Join(f.repo, "new"), 0o700))
@@ -423,6 +470,10 @@ func TestVacate(t *testing.T) {
 		}},
 		"on no branch": {"on no branch", func(t *testing.T, top string) {
 			git(t, top, "switch", "-q", "--detach")
+			git(t, top, "commit", "-q", "--allow-empty", "-m", "work")
+		}},
+		"on a ref of its own": {"on no branch", func(t *testing.T, top string) {
+			git(t, top, "symbolic-ref", "HEAD", "refs/worktree/x")
 			git(t, top, "commit", "-q", "--allow-empty", "-m", "work")
 		}},
 		"detached at a branch": {"", func(t *testing.T, top string) { git(t, top, "switch", "-q", "--detach") }},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/agentteammail/atm/internal/cmdline"
@@ -98,7 +99,7 @@ func (e *env) decide(ctx context.Context, q teams.Question, who wire.Name, deny 
 	case q.Dialog == teams.DialogTrust:
 		return o, cmdline.Refused("%s asks whether a directory is trusted: only a person at its terminal answers that", q.Agent).WithHint("%s", terminalOf(q))
 	case !q.Running:
-		return o, cmdline.Failed("%s runs under no runner: only its own terminal can answer", q.Agent).WithHint("next time: atm run %s -- CMD", q.Agent)
+		return o, cmdline.Failed("%s runs under no runner: only its own terminal can answer", q.Agent).WithHint("next time: %s", e.team.RunAgain(q.Agent))
 	case q.ID == "":
 		return o, cmdline.Failed("%s asks something that its screen does not show as a dialog that is known", q.Agent).WithHint("atm attach %s", q.Agent)
 	}
@@ -202,7 +203,14 @@ func (e *env) mayAnswer(asker, who wire.Name, inAgent bool) error {
 		}
 	}
 	err = p.MayAnswer(asker, who, inAgent)
-	if may := p.Answerers(asker); errors.Is(err, teams.ErrNotYours) && inAgent && len(may) > 0 {
+	if errors.Is(err, teams.ErrNotYours) && inAgent {
+		may := slices.DeleteFunc(p.Answerers(asker), func(n wire.Name) bool { return n == who || !e.team.Box(n).Exists() })
+		switch {
+		case slices.Contains(may, p.Lead):
+			may = []wire.Name{p.Lead}
+		case len(may) == 0:
+			return err
+		}
 		return cmdline.Refused("%s", err).WithHint("ask: atm send %s \"%s asks …\"", may[0], asker)
 	}
 	return err

@@ -133,7 +133,7 @@ func (e *env) askAndWait(ctx context.Context, box *mailbox.Box, o *teams.Outgoin
 		f.Extra = map[string]any{"id": r.ID, "exit": ended.Code}
 		return f
 	case errors.As(err, &cut):
-		f := cmdline.Failed("%w", err).WithHint("atm screen %s", box.Agent())
+		f := cmdline.Failed("%w", err).WithHint("%s", looksAt(box))
 		f.Extra = map[string]any{"id": r.ID, "turn_id": r.Turn, "status": r.Status, "duration_ms": r.Took.Milliseconds()}
 		return f
 	case errors.Is(err, mailbox.ErrSettled):
@@ -161,9 +161,19 @@ func (e *env) warnAsked(box *mailbox.Box) {
 		e.Warn("%s is %s", m.Name, m.Word(time.Now()))
 	case m.State == reducer.WordPerson:
 		e.Warn("%s is a person, who answers when they read it", m.Name)
+	case m.Running && m.Inject == "off":
+		e.Warn("nothing is typed into %s (inject is off), who reads it with atm read", m.Name)
 	case !m.Running && m.Transport != "hook":
 		e.Warn("no runner brings mail to %s, who reads it with atm read", m.Name)
 	}
+}
+
+// looksAt is the command that shows an agent's screen, or what stood on it last.
+func looksAt(box *mailbox.Box) string {
+	if running, err := box.Store().Running(box.Agent()); err == nil && !running {
+		return "atm play " + string(box.Agent())
+	}
+	return "atm screen " + string(box.Agent())
 }
 
 // unanswered says what keeps the answer.
@@ -190,7 +200,7 @@ func (e *env) printAnswer(ctx context.Context, box *mailbox.Box, r *teams.Respon
 	case e.JSON():
 		return e.PrintJSON(a)
 	case r.Text == "":
-		e.Warn("the turn of %s is over; nothing tells what it said: atm screen %s", box.Agent(), box.Agent())
+		e.Warn("the turn of %s is over; nothing tells what it said: %s", box.Agent(), looksAt(box))
 	case e.terminal():
 		err = e.print("%s", mailbox.EscapeBody(r.Text))
 	default:

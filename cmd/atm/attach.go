@@ -59,22 +59,22 @@ func attach(ctx context.Context, e *env) error {
 // attachOwner joins the terminal of an agent that this process has started. The
 // agent's end is this process's; closing the terminal, or asking this process to
 // end, ends the agent; the detach key alone leaves it running.
-func (e *env) attachOwner(ctx context.Context, b *mailbox.Box) error {
+func (e *env) attachOwner(ctx context.Context, b *mailbox.Box) (exited bool, err error) {
 	c, err := e.reach(ctx, b)
 	if err != nil {
-		return err
+		return false, err
 	}
 	a := &attachment{env: e, box: b, owner: true}
 	end, err := a.follow(ctx, c)
 	switch {
 	case end.Exit != nil && end.Exit.Code != 0:
-		return &cmdline.Error{Exit: end.Exit.Code, Printed: true, Message: fmt.Sprintf("%s ended with %d", b.Agent(), end.Exit.Code)}
+		return true, &cmdline.Error{Exit: end.Exit.Code, Printed: true, Message: fmt.Sprintf("%s ended with %d", b.Agent(), end.Exit.Code)}
 	case end.Exit != nil:
-		return nil
+		return true, nil
 	case err != nil:
-		return err
+		return false, err
 	}
-	return e.sayEnding(b, end)
+	return false, e.sayEnding(b, end)
 }
 
 // sayEnding says how an attachment ended.

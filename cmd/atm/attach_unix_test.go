@@ -341,7 +341,8 @@ func (s *stage) own(t *testing.T) (w *window, exit <-chan int) {
 		if err != nil {
 			return err
 		}
-		return e.attachOwner(ctx, b)
+		_, err = e.attachOwner(ctx, b)
+		return err
 	})}}
 	done := make(chan int, 1)
 	go func() { done <- a.Run(context.Background(), []string{"own", "bob", "--root", s.root}) }()

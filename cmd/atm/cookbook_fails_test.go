@@ -85,7 +85,7 @@ func TestCookbookFails(t *testing.T) {
 			}
 			if c.limit != "" {
 				t.Log("LIMIT=" + c.limit)
-				k.limit = c.limit
+				k.limit.Store(c.limit)
 			}
 			s := k.start("sh", c.recipe, args...)
 			code := s.ends()
@@ -108,7 +108,7 @@ func TestCookbookFails(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			k.limit = ""
+			k.limit.Store("")
 			s = k.start("sh", c.recipe, r.args...)
 			if code := s.ends(); code != c.again || !strings.Contains(result(s), c.afterwards) {
 				t.Fatalf("again: exit %d\n%s%s", code, &s.out, &s.errs)

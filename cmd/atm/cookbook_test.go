@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -27,7 +28,7 @@ type kitchen struct {
 	dir  string
 	mark string // in the environment of everything that is started here
 
-	limit string // LIMIT of the recipes
+	limit atomic.Value // LIMIT of the recipes, a string
 }
 
 // mealTime is how long a recipe may take on a slow machine.
@@ -64,9 +65,10 @@ func newKitchen(t *testing.T) *kitchen {
 func (k *kitchen) command(name string, args ...string) *exec.Cmd {
 	c := exec.Command(name, args...)
 	c.Dir = k.dir
+	limit, _ := k.limit.Load().(string)
 	c.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + k.dir, "TZ=UTC", "GORACE=atexit_sleep_ms=0", k.mark,
-		"GOCOVERDIR=" + os.Getenv("GOCOVERDIR"), "LIMIT=" + k.limit,
+		"GOCOVERDIR=" + os.Getenv("GOCOVERDIR"), "LIMIT=" + limit,
 	}
 	return c
 }
@@ -242,7 +244,8 @@ var recipes = []recipe{
 	},
 }
 
-const jobs = "clean alice Clean up.\nlogs bob Read the logs.\ntests alice Mend the tests.\n"
+// jobs are a night's. Not every editor ends the last line.
+const jobs = "clean alice Clean up.\nlogs bob Read the logs.\ntests alice Mend the tests."
 
 func sayYes(ctx context.Context, k *kitchen) { say(ctx, k, "yes") }
 

@@ -36,6 +36,10 @@ func down(ctx context.Context, e *env) error {
 	if err := e.open(); err != nil {
 		return err
 	}
+	if e.Bool("worktrees") && !e.root.Accepted {
+		// git would run what that repository's configuration says.
+		return cmdline.Refused("no worktree is removed in %s: nobody here made or accepted it", e.root.Path).WithHint("if it is yours: atm init")
+	}
 	plan, err := e.team.Plan()
 	if plan == nil {
 		return err

@@ -127,12 +127,18 @@ func (e *env) noMember(s string, err error) error {
 	c := cmdline.Usage("%v", err)
 	first, _, several := strings.Cut(s, ",")
 	switch _, bad := wire.ParseAddress(first, e.team.Name); {
-	case several && bad == nil && e.Verb.MaxArgs < 0:
+	case several && bad == nil && (strings.Contains(e.Verb.Args, "AGENT…") || strings.Contains(e.Verb.Args, "NAME…")):
 		return c.WithHint("%s %s", e.Path, strings.Join(strings.Split(cmdline.Escape(s), ","), " "))
 	case several && bad == nil && slices.Contains(e.Args, s):
+		if len(e.Args) > 1 && e.Args[0] == s {
+			first += " \"…\""
+		}
 		return c.WithHint("one at a time: %s %s", e.Path, first)
 	case s == "all" && slices.Contains(e.Args, s):
 		return c.WithHint("all members: atm team, atm log or atm watch")
+	}
+	if near, ok := cmdline.Nearest(s, strs(e.memberNames())); ok {
+		return c.WithHint("did you mean %q?", near).WithCandidates(near)
 	}
 	return c.WithHint("atm team lists the members")
 }

@@ -4,12 +4,9 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -46,12 +43,7 @@ func (e *env) startRunner(p *plan) (<-chan news, error) {
 		return nil, err
 	}
 	defer w.Close()
-	dir := filepath.Join(p.box.Path(), "run")
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		r.Close()
-		return nil, err
-	}
-	logFile, err := os.OpenFile(filepath.Join(dir, "run.log"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	logFile, err := e.runLog(p.box)
 	if err != nil {
 		r.Close()
 		return nil, err
@@ -96,6 +88,24 @@ func (e *env) startRunner(p *plan) (<-chan news, error) {
 	return out, nil
 }
 
+// runLog opens the file for what a runner says, empty. No link is followed.
+func (e *env) runLog(box *mailbox.Box) (*os.File, error) {
+	dir, err := e.team.Dir().Make(string(box.Agent()), "run")
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	f, err := dir.Append("run.log")
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Truncate(0); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
 // launchFor starts a runner and returns when its program runs, with what it
 // tells from then on.
 func (e *env) launchFor(ctx context.Context, p *plan) (<-chan news, error) {
@@ -123,11 +133,16 @@ func (e *env) launchFor(ctx context.Context, p *plan) (<-chan news, error) {
 	}
 }
 
-// readyWithin is how long a program may take to its prompt.
-const readyWithin = 60 * time.Second
+// readyWithin is how long a program may take to its prompt, where that is waited
+// for; knownWithin how long --detach looks how it stands.
+const (
+	readyWithin = 60 * time.Second
+	knownWithin = 3 * time.Second
+)
 
 // launch starts a runner and returns when the agent is ready, or says why it is
-// not.
+// not. What shows no prompt that is known runs all the same: only `atm up`, which
+// is to wait, waits longer than knownWithin.
 func (e *env) launch(ctx context.Context, p *plan) error {
 	name := p.box.Agent()
 	all, err := e.startRunner(p)
@@ -136,7 +151,23 @@ func (e *env) launch(ctx context.Context, p *plan) error {
 	}
 	late := time.NewTimer(readyWithin)
 	defer late.Stop()
-	pid := 0
+	var known <-chan time.Time
+	if e.Getenv(startTicket) == "" {
+		soon := time.NewTimer(knownWithin)
+		defer soon.Stop()
+		known = soon.C
+	}
+	pid, starts, enough := 0, 0, false
+	started := func() error {
+		detail := "no prompt is shown yet"
+		if starts > 1 {
+			detail = fmt.Sprintf("it has ended %d times already", starts-1)
+		}
+		if e.JSON() {
+			return e.PrintJSON(map[string]any{"agent": name, "pid": pid, "state": "started", "detail": detail})
+		}
+		return e.print("%s: started, process %d; %s", name, pid, detail)
+	}
 	done := func(state, detail string) error {
 		if e.JSON() {
 			return e.PrintJSON(map[string]any{"agent": name, "pid": pid, "state": state, "detail": detail})
@@ -158,7 +189,10 @@ func (e *env) launch(ctx context.Context, p *plan) error {
 			case "unsure":
 				return done("no prompt that is known", "mail waits until there is one")
 			case "started":
-				pid = n.PID
+				starts++
+				if pid = n.PID; enough {
+					return started()
+				}
 			case "refused":
 				return n.err()
 			case "ready":
@@ -171,6 +205,10 @@ func (e *env) launch(ctx context.Context, p *plan) error {
 				}
 				return e.failedWith(n.Tail, "%s ended with %d before it was ready", name, n.Exit)
 			}
+		case <-known:
+			if enough = true; pid != 0 {
+				return started()
+			}
 		case <-late.C:
 			return done("not at a prompt that is known", "mail waits until it is")
 		case <-ctx.Done():
@@ -182,28 +220,32 @@ func (e *env) launch(ctx context.Context, p *plan) error {
 // overAlready shows what a program wrote that had ended before this terminal
 // could be attached to it, and gives its code.
 func (e *env) overAlready(p *plan, all <-chan news) (over bool, ended error) {
+	n, ok := lastNews(all)
+	if !ok {
+		return false, nil
+	}
+	for _, line := range n.Tail {
+		fmt.Fprintln(e.Stdout, mailbox.Escape(line))
+	}
+	if n.Exit != 0 {
+		ended = &cmdline.Error{Exit: n.Exit, Printed: true, Message: fmt.Sprintf("%s ended with %d", p.box.Agent(), n.Exit)}
+	}
+	return true, ended
+}
+
+// lastNews is what a runner that has ended, or is about to, says of its program's
+// end; ok is false where it says nothing.
+func lastNews(all <-chan news) (n news, ok bool) {
 	late := time.NewTimer(endSaid)
 	defer late.Stop()
 	for {
-		var n news
 		select {
-		case got, ok := <-all:
-			if !ok {
-				return false, nil
+		case n, ok := <-all:
+			if !ok || n.Event == "failed" || n.Event == "ended" {
+				return n, ok
 			}
-			n = got
 		case <-late.C:
-			return false, nil
-		}
-		switch n.Event {
-		case "failed", "ended":
-			for _, line := range n.Tail {
-				fmt.Fprintln(e.Stdout, mailbox.Escape(line))
-			}
-			if n.Exit != 0 {
-				ended = &cmdline.Error{Exit: n.Exit, Printed: true, Message: fmt.Sprintf("%s ended with %d", p.box.Agent(), n.Exit)}
-			}
-			return true, ended
+			return news{}, false
 		}
 	}
 }
@@ -212,7 +254,7 @@ func (e *env) overAlready(p *plan, all <-chan news) (over bool, ended error) {
 const endSaid = time.Second
 
 // failedWith is the failure of a program whose screen's last lines say why.
-func (e *env) failedWith(tail []string, format string, args ...any) error {
+func (e *env) failedWith(tail []string, format string, args ...any) *cmdline.Error {
 	var said []string
 	for _, line := range tail {
 		if line = strings.TrimRight(line, " "); line != "" {

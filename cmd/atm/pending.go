@@ -10,6 +10,7 @@ import (
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/wire"
 )
 
 var pendingVerb = &cmdline.Verb{
@@ -17,7 +18,7 @@ var pendingVerb = &cmdline.Verb{
 	Examples: []string{"atm pending", "atm pending --watch", "atm approve 9f3a1c"},
 	Notes:    []string{"The id is that of the message to the lead; atm screen NAME shows the dialog itself."},
 	Flags: []cmdline.Flag{
-		{Name: "watch", Usage: "follow, and ring once for each new one"},
+		{Name: "watch", Usage: "follow: ring once for each new one, and say what became of it"},
 	},
 	Guesses: []string{"permissions", "requests", "questions"},
 	Run:     run(pending),
@@ -108,11 +109,48 @@ func asks(q teams.Question, now time.Time) string {
 	return line
 }
 
-// watchPending shows each question when it is asked, and each answer when it is
-// overdue, once. What cannot be read just now hides nothing else, and is looked
-// at again.
+// settled is a question of which it was told before, and that is asked no more.
+type settled struct {
+	ID     string    `json:"id"`
+	Agent  wire.Name `json:"agent"`
+	Answer string    `json:"answer,omitempty"` // as its runner pressed it
+	By     string    `json:"by,omitempty"`
+}
+
+// becameOf finds out what became of a question.
+func (e *env) becameOf(q teams.Question) settled {
+	out := settled{ID: q.ID, Agent: q.Agent}
+	const recent = 200
+	events, _ := e.team.Box(q.Agent).Tail(recent) // what is not known is not said
+	for _, ev := range events {
+		if q.ID != "" && ev.Field("id") == q.ID && ev.Field("answer") != "" {
+			out.Answer, out.By = ev.Field("answer"), ev.Field("by")
+		}
+	}
+	return out
+}
+
+func (s settled) line(q teams.Question) string {
+	id := q.Short()
+	if id == "" {
+		id = "-"
+	}
+	line := fmt.Sprintf("%s  %s  %s  ", mailbox.Escape(id), s.Agent, q.Kind)
+	if s.Answer == "" {
+		return line + "no longer asked"
+	}
+	line += "answered: " + mailbox.Clip(mailbox.Escape(s.Answer), 100)
+	if s.By != "" {
+		line += " (by " + mailbox.Escape(s.By) + ")"
+	}
+	return line
+}
+
+// watchPending shows each question when it is asked and when it is settled, and
+// each answer when it is overdue, once. What cannot be read just now hides nothing
+// else, and is looked at again.
 func (e *env) watchPending(ctx context.Context) error {
-	seen, warned := map[string]bool{}, ""
+	seen, asked, warned := map[string]bool{}, map[string]teams.Question{}, ""
 	show := func(line string, doc any) error {
 		if e.JSON() {
 			return e.PrintJSON(doc)
@@ -145,6 +183,7 @@ func (e *env) watchPending(ctx context.Context) error {
 					return err
 				}
 			}
+			asked[key] = q
 		}
 		for _, o := range overdue {
 			if fresh(string(o.Agent) + " " + string(o.ID)) {
@@ -159,6 +198,21 @@ func (e *env) watchPending(ctx context.Context) error {
 			}
 		}
 		seen = there
+		for key, q := range asked {
+			if there[key] {
+				continue
+			}
+			delete(asked, key)
+			s := e.becameOf(q)
+			if e.JSON() {
+				err = e.PrintJSON(map[string]any{"settled": s})
+			} else {
+				err = e.print("%s", s.line(q))
+			}
+			if err != nil {
+				return err
+			}
+		}
 		return nil
 	})
 }

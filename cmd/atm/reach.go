@@ -102,7 +102,7 @@ func saidBy(b *mailbox.Box, said *control.Error) error {
 	case "refused":
 		format = cmdline.Refused
 	}
-	f := format("%s: %s", b.Agent(), said.Message)
+	f := format("%s: %s", b.Agent(), mailbox.Escape(said.Message)) // an option's words are the screen's
 	if said.Hint != "" {
 		return f.WithHint("%s", said.Hint)
 	}

@@ -70,8 +70,9 @@ func read(ctx context.Context, e *env) error {
 		if err := e.mine(); err != nil {
 			return err
 		}
-		// What it is to be reminded of comes with its mail.
-		if err := e.team.Remind(ctx, e.me, teams.DueLook{Origin: e.origin()}); err != nil {
+		// What it is to be reminded of comes with its mail. What it reads now it is
+		// not told of, nor its lead before it could.
+		if err := e.team.Remind(ctx, e.me, teams.DueLook{Reading: true, Origin: e.origin()}); err != nil {
 			e.Warn("%v", err)
 		}
 	}

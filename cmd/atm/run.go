@@ -5,7 +5,9 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/term"
 
@@ -26,7 +28,7 @@ var runVerb = &cmdline.Verb{
 		"Exits with the program's code, 128+n for a signal.",
 	},
 	Flags: []cmdline.Flag{
-		{Name: "detach", Usage: "return when it waits at its prompt, or say why not"},
+		{Name: "detach", Usage: "return when it waits at its prompt, or why not; at the latest after 3s"},
 		{Name: "driver", Kind: cmdline.String, Arg: "D", Usage: "auto, claude, codex, gemini, opencode or plain"},
 		{Name: "inject", Kind: cmdline.String, Arg: "HOW", Usage: "body, pointer (one line that says atm read) or off"},
 		{Name: "size", Kind: cmdline.String, Arg: "120x30", Usage: "of its terminal"},
@@ -60,7 +62,11 @@ func runAgent(ctx context.Context, e *env) error {
 	}
 	name, err := wire.ParseName(e.Args[0])
 	if err != nil {
-		return cmdline.Usage("run: %v", err)
+		f := cmdline.Usage("run: %v", err)
+		if near, ok := cmdline.Nearest(e.Args[0], strs(e.memberNames())); ok {
+			f.WithHint("did you mean %q?", near)
+		}
+		return f
 	}
 	if err := e.mayAct("run", name); err != nil {
 		return err
@@ -82,7 +88,13 @@ func runAgent(ctx context.Context, e *env) error {
 			return err
 		}
 		var said *cmdline.Error
-		if err = e.attachOwner(ctx, p.box); err != nil && !(errors.As(err, &said) && said.Printed) {
+		exited, err := e.attachOwner(ctx, p.box)
+		switch {
+		case exited:
+			if n, ok := lastNews(all); ok && n.Message != "" { // it was given up
+				return &cmdline.Error{Exit: n.Exit, Code: "failed", Message: string(name) + " " + n.Message, Hint: "atm play " + string(name)}
+			}
+		case err != nil && !(errors.As(err, &said) && said.Printed):
 			if over, ended := e.overAlready(p, all); over {
 				return ended
 			}
@@ -105,11 +117,14 @@ func (e *env) plan(ctx context.Context, name wire.Name) (*plan, error) {
 	if len(p.command) == 0 {
 		p.command, restart = m.Command, "on-crash"
 	}
-	if running, err := e.team.Running(name); err == nil && running {
+	if running, err := e.stillRuns(ctx, name); err == nil && running {
 		return nil, cmdline.Refused("%s runs already", name).WithHint("atm attach %s joins it, atm stop %s ends it", name, name)
 	}
 	if len(p.command) == 0 {
-		return nil, cmdline.Usage("run what? %s gives %s no command", filepath.Join(e.team.Dir().Path(), "team.toml"), name).WithHint("atm run %s -- claude", name)
+		if err := e.misspelt(name, toml); err != nil {
+			return nil, err
+		}
+		return nil, cmdline.Usage("run what? %s gives %s no command", filepath.Join(e.team.Dir().Path(), "team.toml"), name).WithHint("%s", strings.Replace(e.team.RunAgain(name), " -- CMD", " -- claude", 1))
 	}
 	if p.box, err = e.runnable(ctx, name); err != nil {
 		return nil, err
@@ -221,6 +236,43 @@ func (e *env) policy(name wire.Name, now teams.Policy) (teams.Policy, error) {
 		return now.Cautious(), err
 	}
 	return kept, nil
+}
+
+// stillRuns reports whether somebody runs, and is not about to end: a runner
+// whose program has ended has a second to let go of its lock.
+func (e *env) stillRuns(ctx context.Context, name wire.Name) (bool, error) {
+	running, err := e.team.Running(name)
+	if err != nil || !running {
+		return false, err
+	}
+	for end := time.Now().Add(time.Second); time.Now().Before(end) && ctx.Err() == nil; pause(ctx, releasedEvery) {
+		if s, err := e.runnerStatus(ctx, name); err == nil && s.ChildPID != 0 {
+			return true, nil
+		}
+		if running, err := e.team.Running(name); err != nil || !running {
+			return false, err
+		}
+	}
+	return true, ctx.Err()
+}
+
+// misspelt is the error of a name that no member has, and one that is near it.
+func (e *env) misspelt(name wire.Name, plan *teams.Plan) error {
+	_, err := e.team.Member(name)
+	var unknown *teams.UnknownError
+	if !errors.As(err, &unknown) || unknown.Retired {
+		return nil
+	}
+	for n := range plan.Members {
+		if !slices.Contains(unknown.Members, n) {
+			unknown.Members = append(unknown.Members, n)
+		}
+	}
+	slices.Sort(unknown.Members)
+	if _, near := cmdline.Nearest(string(name), strs(unknown.Members)); !near {
+		return nil
+	}
+	return unknown
 }
 
 // runnable is the agent's mailbox: a new name is added and said, unless it is

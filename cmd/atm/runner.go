@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -92,8 +93,14 @@ func (e *env) runHere(ctx context.Context, p *plan, tell func(news)) error {
 		return err
 	}
 	if exit.Loop {
-		tell(news{Event: "failed", Message: "crashes again and again", Tail: exit.Tail})
-		return e.failedWith(exit.Tail, "%s crashes again and again", name)
+		does := "crashes again and again"
+		if exit.Code == 0 {
+			does = "ends again and again"
+		}
+		ended := e.failedWith(exit.Tail, "%s %s", name, does)
+		ended.Exit = cmp.Or(exit.Code, cmdline.ExitFailed)
+		tell(news{Event: "failed", Exit: ended.Exit, Message: does, Tail: exit.Tail})
+		return ended
 	}
 	if exit.Code != 0 && !exit.Asked {
 		tell(news{Event: "failed", Exit: exit.Code, Detail: exit.Signal, Tail: exit.Tail})

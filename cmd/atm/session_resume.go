@@ -55,10 +55,10 @@ func sessionResume(ctx context.Context, e *env) error {
 			return err
 		}
 		if err := e.startWith(ctx, agent, words); err != nil {
-			return cmdline.Failed("%s could not be started: %v; the session stays %s", agent, err, s.State).WithHint("atm run %s -- CMD", agent)
+			return cmdline.Failed("%s could not be started: %v; the session stays %s", agent, err, s.State).WithHint("%s", e.team.RunAgain(agent))
 		}
 	case !running:
-		e.Warn("%s does not run, and team.toml has no resume_cmd: atm run %s -- CMD", agent, agent)
+		e.Warn("%s does not run, and team.toml has no resume_cmd: %s", agent, e.team.RunAgain(agent))
 	}
 	s, err = e.team.Sessions().Change(ctx, id, func(s *session.Session) error {
 		if start && s.State == wire.SessionActive { // the runner has taken it up

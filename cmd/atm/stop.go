@@ -39,23 +39,62 @@ func stopAgent(ctx context.Context, e *env) error {
 		return err
 	}
 	e.markStopped(b.Agent())
-	c, err := e.dial(ctx, b)
-	if err != nil {
+	c, err := e.dialOrGone(ctx, b)
+	switch {
+	case err != nil:
 		return e.stoppedBefore(ctx, b, err)
+	case c == nil: // it ended by itself meanwhile
+		return e.sayOutcome(b, control.Outcome{Done: "stopped"})
 	}
 	defer c.Close()
 	o, err := c.Stop(ctx, control.StopRequest{Grace: e.Duration("grace")})
-	if err != nil && !errors.Is(err, control.ErrGone) { // gone is what it was asked to be
+	var said *control.Error
+	gone := errors.Is(err, control.ErrGone) || errors.As(err, &said) && said.Code == "failed"
+	if err != nil && !gone {
 		return e.explainRunner(b, err)
 	}
-	if err != nil {
+	released, bad := e.untilReleased(ctx, b)
+	switch {
+	case bad != nil:
+		return bad
+	case err != nil && !released && said != nil:
+		return e.explainRunner(b, err)
+	case err != nil: // gone is what it was asked to be
 		o = control.Outcome{Done: "stopped"}
 	}
-	if err := e.untilReleased(ctx, b); err != nil {
-		return err
+	if !released {
+		e.Warn("the runner of %s has not ended yet", b.Agent())
 	}
 	return e.sayOutcome(b, o)
 }
+
+// dialOrGone connects to a runner, also to one that is about to listen; nil is
+// one that has ended meanwhile. That none ran at all is control.ErrNoRunner.
+func (e *env) dialOrGone(ctx context.Context, b *mailbox.Box) (*control.Client, error) {
+	ran := false
+	for end := time.Now().Add(releaseWithin); ; {
+		c, err := e.dial(ctx, b)
+		if !errors.Is(err, control.ErrNoRunner) {
+			return c, err
+		}
+		running, probe := b.Store().Running(b.Agent())
+		switch {
+		case probe != nil:
+			return nil, probe
+		case !running && ran:
+			return nil, nil
+		case !running || time.Now().After(end):
+			return nil, err
+		}
+		ran = true
+		if pause(ctx, releasedEvery); ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// releasedEvery is how often a runner's lock is looked at while it is awaited.
+const releasedEvery = 10 * time.Millisecond
 
 // stoppedBefore is no error where nothing runs: that is what was asked for. What
 // a runner that was killed has left running is ended.
@@ -88,20 +127,16 @@ func (e *env) stoppedBefore(ctx context.Context, b *mailbox.Box, err error) erro
 }
 
 // untilReleased waits until the runner has let go of its lock, so that the next
-// command finds the agent stopped.
-func (e *env) untilReleased(ctx context.Context, b *mailbox.Box) error {
-	const look = 10 * time.Millisecond
+// command finds the agent stopped; false says that it does not within a time.
+func (e *env) untilReleased(ctx context.Context, b *mailbox.Box) (bool, error) {
 	for end := time.Now().Add(releaseWithin); time.Now().Before(end); {
 		running, err := b.Store().Running(b.Agent())
 		if err != nil || !running {
-			return err
+			return true, err
 		}
-		select {
-		case <-time.After(look):
-		case <-ctx.Done():
-			return ctx.Err()
+		if pause(ctx, releasedEvery); ctx.Err() != nil {
+			return false, ctx.Err()
 		}
 	}
-	e.Warn("the runner of %s has not ended yet", b.Agent())
-	return nil
+	return false, nil
 }

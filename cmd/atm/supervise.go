@@ -40,6 +40,8 @@ func (e *env) foreground(ctx context.Context) error {
 		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 			err = nil // interrupted while they were started
 		}
+		// Whom they come after without a command here is somebody else's to stop.
+		c.names = slices.DeleteFunc(slices.Clone(c.names), func(n wire.Name) bool { return len(c.plan.Members[n].Command) == 0 })
 		return errors.Join(err, c.stop(context.WithoutCancel(ctx)))
 	})
 }

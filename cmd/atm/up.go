@@ -69,6 +69,13 @@ func (e *env) crew() (*crew, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, s := range e.Args {
+		if n, err := wire.ParseName(s); err == nil {
+			if err := e.misspelt(n, plan); err != nil {
+				return nil, err
+			}
+		}
+	}
 	names := plan.Startable()
 	if len(names) == 0 {
 		return nil, cmdline.Usage("team.toml gives nobody a command").WithHint("atm init --toml writes one to start from; atm run bob -- claude runs one agent without")
@@ -79,7 +86,7 @@ func (e *env) crew() (*crew, error) {
 		}
 		for _, n := range names {
 			if !slices.Contains(plan.Startable(), n) {
-				return nil, cmdline.Usage("team.toml gives %s no command", n).WithHint("atm run %s -- CMD", n).WithCandidates(strs(plan.Startable())...)
+				return nil, cmdline.Usage("team.toml gives %s no command", n).WithHint("%s", e.team.RunAgain(n)).WithCandidates(strs(plan.Startable())...)
 			}
 		}
 	}

@@ -11,7 +11,7 @@ mkdir -p "$night"
 atm up
 
 work() { # the jobs of one agent, in their order
-	while read -r name agent text; do
+	while read -r name agent text || [ -n "$name" ]; do
 		left=$((end - $(date +%s)))
 		[ "$agent" = "$1" ] && [ $left -gt 0 ] || continue
 		atm ask "$agent" --once "$night/$name" --timeout ${left}s "$text" >"$night/$name" || : >"$night/$name"
@@ -19,7 +19,7 @@ work() { # the jobs of one agent, in their order
 }
 for agent in $(cut -d" " -f2 "$jobs" | sort -u); do work "$agent" & done
 wait
-while read -r name agent _; do
+while read -r name agent _ || [ -n "$name" ]; do
 	if [ -s "$night/$name" ]; then state=done; else state="NOT DONE by $agent" late=$((late + 1)); fi
 	summary="$summary$name: $state
 "

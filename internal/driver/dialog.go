@@ -10,7 +10,7 @@ import (
 
 // asks is how a program asks.
 type asks struct {
-	buttons  bool   // a row of buttons under ┃; otherwise a numbered list
+	buttons  bool   // under ┃, as a row of buttons or as numbered rows without a selector; otherwise a numbered list with one
 	rule     string // the dialog begins below the nearest rule made of this
 	frames   bool   // the dialog is framed ╭│╰
 	flush    bool   // the dialog begins below the nearest row that is not indented
@@ -72,10 +72,10 @@ func (d *Driver) dialog(l *Look, p place, boxed bool) *Dialog {
 }
 
 // cancels returns the key that ends a dialog without an answer, as the rows
-// below its options say.
+// below its options say, which may be broken anywhere.
 func cancels(foot []string) string {
-	said := strings.ToLower(strings.Join(foot, " "))
-	if hasAny(said, []string{"esc to cancel", "esc to interrupt", "esc dismiss"}) {
+	said := strings.ToLower(solid(strings.Join(foot, "")))
+	if hasAny(said, []string{"esctocancel", "esctointerrupt", "escdismiss"}) {
 		return escape
 	}
 	return ""

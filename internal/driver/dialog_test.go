@@ -145,7 +145,7 @@ func TestAllowing(t *testing.T) {
 func TestAnswersToQuestions(t *testing.T) {
 	for _, c := range []struct{ name, driver, screen, want string }{
 		{
-			"an approach", "claude", "═100\n ☐ Approach\n\nWhich approach?\n\n❯ 1. Small steps\n  2. No steps\n  3. Type something.\n\nEnter to select · ↑/↓ to navigate · Esc to cancel",
+			"an approach", "claude", "═100\n ☐ Approach\n\nWhich approach?\n\n❯ 1. Small steps\n  2. No steps\n  3. Type something.\n\nEnter to select · ↑/↓ to navigate · Esc to c\nancel",
 			`- "\x1b" of 3, question: ☐ Approach|Which approach?`,
 		},
 		{
@@ -166,7 +166,7 @@ func TestAnswersToQuestions(t *testing.T) {
 		},
 		{
 			"the key is an option's", "gemini", "╭──────────────────────────────────────╮\n│ A potential loop was detected        │\n│                                      │\n│ ● 1. Keep loop detection enabled (esc) │\n│   2. Disable loop detection          │\n╰──────────────────────────────────────╯",
-			`- "\x1b" of 2, question: A potential loop was detected`,
+			`- "\x1b" of 2, unknown: A potential loop was detected`,
 		},
 		{
 			"numbered, without a selector", "opencode", "     text\n  ┃\n  ┃  Which of 2. or 3.?\n  ┃\n  ┃  1. Small steps\n  ┃     as before\n  ┃  2. All at once\n  ┃  3. Type your own answer\n  ┃\n  ┃  ↑↓ select  enter submit  esc dismiss\n  ┃",

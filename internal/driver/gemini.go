@@ -55,7 +55,6 @@ var gemini = Driver{
 		verbs:  []note{{"Shell ", "Bash"}, {"WriteFile ", "Write"}, {"Edit ", "Edit"}, {"ReadFile ", "Read"}, {"WebFetch ", "WebFetch"}, {"GoogleSearch ", "WebSearch"}},
 		kinds: []note{
 			{"Do you trust the files in this folder?", "trust"},
-			{"A potential loop was detected", "question"},
 			{"Allow execution of", "permission"}, {"Apply this change?", "permission"}, {"Do you want to proceed?", "permission"}, {"Allow execution", "permission"},
 		},
 	},

@@ -109,7 +109,7 @@ func TestScenes(t *testing.T) {
 		{"a failed turn", "codex", "proj", "› go\n\n■ stream error: 500\n\n› ▮\n\n  model · ~/proj", reducer.Error, "■ stream error: 500", ""},
 
 		{"the answer to a query that came late", "gemini", "◇  Ready (p)", "▄80\n > 62;22c▮\n▀80\n ~/p", reducer.Idle, "", "draft"},
-		{"a loop was detected", "gemini", "✋  Action Required (p)", "╭────────────────────────────╮\n│ A potential loop was detected │\n│ ● 1. Keep loop detection enabled (esc) │\n│   2. Disable loop detection │\n╰────────────────────────────╯", reducer.AwaitingInput, "question", "dialog"},
+		{"a loop was detected", "gemini", "✋  Action Required (p)", "╭────────────────────────────╮\n│ A potential loop was detected │\n│ ● 1. Keep loop detection enabled (esc) │\n│   2. Disable loop detection │\n╰────────────────────────────╯", reducer.Confirming, "unknown", "dialog"},
 		{"a draft that fills the screen", "claude", claudeIdle, "  line 8\n\n  line 9▮\n═100\n", reducer.Idle, "", "draft"},
 		{"a tool", "gemini", "✦  Working… (p)", "▄80\n > go\n▀80\n╭───────────╮\n│ ⊷  Shell sleep 6 │\n╰───────────╯\n ⠼ Thinking... (esc to cancel, 2s)\n▄80\n >  ▮ Type your message or @path/to/file\n▀80\n ~/p", reducer.ToolRunning, "Bash", "busy"},
 		{"shell mode", "gemini", "◇  Ready (p)", "▄80\n !   ▮Type your shell command\n▀80\n ~/p", reducer.Idle, "", "bang mode"},
