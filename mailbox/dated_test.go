@@ -183,3 +183,45 @@ func TestNoteFails(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Who was killed after the message that replaces another was delivered notes it
+// when they deliver it again; what lies there counts, not what is brought.
+func TestSupersededAgain(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		given, stored bool
+		still         int
+	}{
+		{"made here", false, true, 0},
+		{"given", true, true, 0},
+		{"not what was delivered", true, false, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bob := openStore(t, scratch(t), nil, "bob").Box("bob")
+			m := dated(time.Now().Add(-time.Minute), time.Time{})
+			deliver(t, bob, m)
+			better := dated(time.Time{}, time.Time{})
+			if c.stored {
+				better.Supersedes = m.ID
+			}
+			deliver(t, bob, better)
+			r, err := bob.enter()
+			if err == nil {
+				err = r.note(m) // it was killed before this was gone
+				r.close()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			again := *better
+			again.Supersedes = m.ID
+			p := &Post{Message: &again, To: []*Box{bob}, Given: c.given}
+			if Deliver(t.Context(), p); p.Outcomes[0].Err != nil || !p.Outcomes[0].Known {
+				t.Fatalf("%+v", p.Outcomes[0])
+			}
+			if due, err := bob.Overdue(time.Now()); err != nil || len(due) != c.still {
+				t.Error(due, err)
+			}
+		})
+	}
+}

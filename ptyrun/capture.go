@@ -29,7 +29,6 @@ type capture struct {
 	echo  string // what we have typed and the terminal shows, squeezed; not told
 	out   []string
 	size  int
-	seen  uint64    // of the screen, when what stands was told
 	late  time.Time // when what waits is told at the latest; zero: nothing waits
 
 	room   int       // bytes that may be told
@@ -45,9 +44,9 @@ const (
 	roomEvery = time.Second            // and a KiB
 	moreRoom  = 1 << 10                // so often
 	maxOutput = 16 << 10               // in one event
-	linesRest = 200 * time.Millisecond // without output: what stands is told
-	linesLate = time.Second            // while there is output
-	floodRest = 500 * time.Millisecond // without output: a flood is over
+	linesRest = 200 * time.Millisecond // without another text: what stands is told
+	linesLate = time.Second            // while there is another all the time
+	floodRest = 500 * time.Millisecond // without another text: a flood is over
 	tailLines = 10                     // told at the end of a flood
 )
 
@@ -127,10 +126,15 @@ func (c *capture) take() []string {
 	return []string{text}
 }
 
-// rest takes in that the program has written nothing since changed: what stands
-// above the row end is told, and where a flood is over what it left out. The
-// second result is when to ask again.
-func (c *capture) rest(s *screen.Screen, end int, changed, now time.Time) (out []string, next time.Time) {
+// rest takes in that the program has written nothing since wrote: what stands
+// above the row end is told when it has stood for long enough, and where a flood
+// is over what it left out. The second result is when to ask again.
+func (c *capture) rest(s *screen.Screen, end int, wrote, now time.Time) (out []string, next time.Time) {
+	return c.rested(s, end, c.stood.since(s, wrote), now)
+}
+
+// rested is rest, of a screen that shows the same text since changed.
+func (c *capture) rested(s *screen.Screen, end int, changed, now time.Time) (out []string, next time.Time) {
 	c.refill(now)
 	if c.over {
 		at := changed.Add(floodRest)
@@ -186,7 +190,7 @@ func (c *capture) end(s *screen.Screen, now time.Time) []string {
 	if c.over {
 		c.room = max(c.room, tailLines<<10)
 	}
-	more, _ := c.rest(s, textual(s), time.Time{}, now)
+	more, _ := c.rested(s, textual(s), time.Time{}, now)
 	return append(out, more...)
 }
 

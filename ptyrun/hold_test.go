@@ -21,7 +21,13 @@ import (
 // lock holds one of bob's locks, as another process would, until let go.
 func (r *rig) lock(name string) (release func()) {
 	r.t.Helper()
-	path := filepath.Join(r.opt.Dir, ".locks", "bob."+name)
+	return r.lockFile("bob." + name)
+}
+
+// lockFile holds one of the team's locks.
+func (r *rig) lockFile(name string) (release func()) {
+	r.t.Helper()
+	path := filepath.Join(r.opt.Dir, ".locks", name)
 	f, err := os.OpenFile(path, os.O_RDONLY|os.O_CREATE, 0o600)
 	if err != nil {
 		r.t.Fatal(err)
@@ -131,6 +137,35 @@ func TestMessageThatEndsIt(t *testing.T) {
 	id := r.send("THINK 50ms EXIT 3")
 	r.wait("the restart", r.has("restarting"))
 	r.wait("the message to be read", r.read(id))
+}
+
+// A message that ends the agent before its return key is tried some times, and
+// then stays where it is: the agent does not crash for ever, and the next message
+// goes in.
+func TestPasteThatEndsIt(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	gates := quick
+	gates.Render = 300 * time.Millisecond
+	r.opt.Gates, r.opt.Restart = &gates, OnCrash
+	got := filepath.Join(r.opt.Dir, "got")
+	r.program("plain", "bash", "--norc", "-c", `printf '\033[?2004h$ '; stty -echo -icanon
+while read -r -n 1 c; do case "$c" in d) exit 1;; o) echo o >>`+got+`;; esac; done`).run()
+	deadly := r.send("deadly")
+	starts := func() (n int) {
+		for _, e := range r.events() {
+			if e == "spawned" {
+				n++
+			}
+		}
+		return n
+	}
+	r.wait("the last try", func() bool { return starts() == maxTried+1 })
+	r.send("hello")
+	r.wait("the next message to go in", func() bool { _, err := os.Lstat(got); return err == nil })
+	if n := starts(); n != maxTried+1 || !r.unread(deadly) {
+		t.Errorf("%d starts; it is unread: %v", n, r.unread(deadly))
+	}
 }
 
 // A rule's answer is not pressed while a person types, and is when they pause.

@@ -343,7 +343,7 @@ func (r *runner) taken(now time.Time) {
 	}
 	r.turnOurs, r.turnText = true, t.text
 	if r.undone = nil; t.again {
-		r.retell = ""
+		r.retell, r.retries = "", 0
 	}
 	turn := r.state.Turn().ID
 	switch {
@@ -385,11 +385,18 @@ func (r *runner) fail(outcome, reason string) {
 	}
 	r.typing = nil
 	r.log.Warn("typing", "outcome", outcome, "reason", reason)
+	deadly := r.prog == nil && !t.began.IsZero() // it may be the text that has ended the program
 	for _, it := range t.items {
 		r.say(wire.Event{Kind: wire.EventInjectionFailed}.With("id", string(it.ID)).With("outcome", outcome).With("reason", reason))
 		r.record.Marker("failed:" + string(it.ID))
-		if outcome != failed {
+		if outcome != failed || deadly {
 			r.tried[it.ID]++
+		}
+	}
+	if t.again && (outcome != failed || deadly) {
+		if r.retries++; r.retries == maxTried {
+			r.log.Error("telling again what was interrupted: given up", "text", clip(r.retell, 200))
+			r.retell, r.retries = "", 0
 		}
 	}
 	cleared := t.began.IsZero()
@@ -419,20 +426,20 @@ func (r *runner) fail(outcome, reason string) {
 	r.flush()
 }
 
-// How often a message is typed, once it may be that the program had it: it may be
-// what makes the program end. And after how long a text is tried again that the
-// program did not take.
+// How often a message is typed that the program may have had, or that has ended
+// it. And after how long a text is tried again that the program did not take.
 const (
 	maxTried   = 3
 	firstLater = 5 * time.Second
 	maxLater   = 5 * time.Minute
 )
 
-// later queues messages again that the program certainly has not had, though
-// nothing happens until then.
+// later queues messages again that the program has not taken by all that its
+// screen shows, though nothing happens until then. (It may have them all the same,
+// after return keys or a person's: their claim is in doubt, so they are marked.)
 func (r *runner) later(ids []wire.ID) {
 	r.unqueue(ids...)
-	r.requeue(ids)
+	r.requeue(r.untired(ids))
 	r.retry = r.Now().Add(min(firstLater<<min(r.misses, 10), maxLater))
 	r.misses++
 }
@@ -440,12 +447,18 @@ func (r *runner) later(ids []wire.ID) {
 // enqueue queues messages that are to be typed now.
 func (r *runner) enqueue(ids []wire.ID) {
 	r.unqueue(ids...)
+	r.queue = append(r.queue, r.untired(ids)...)
+	r.retry = time.Time{} // something has happened
+}
+
+// untired are those messages that were not tried too often.
+func (r *runner) untired(ids []wire.ID) (out []wire.ID) {
 	for _, id := range ids {
 		if r.tried[id] < maxTried {
-			r.queue = append(r.queue, id)
+			out = append(out, id)
 		}
 	}
-	r.retry = time.Time{} // something has happened
+	return out
 }
 
 // onlyOurs reports whether a draft is a text of ours and nothing more.

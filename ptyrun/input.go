@@ -3,6 +3,7 @@ package ptyrun
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/agentteammail/atm/mailbox"
@@ -28,7 +29,7 @@ func (r *runner) inputCame(it *mailbox.Item) bool {
 	case in.Kind == "abort":
 		if s.input[it.ID] == nil {
 			s.input[it.ID] = it
-			r.abort(it.ID, in)
+			r.abort(in)
 		}
 		return false
 	}
@@ -114,27 +115,32 @@ func (r *runner) withheld(items []*mailbox.Item) (why string, rest []wire.ID) {
 	return why, rest
 }
 
-// abort ends the sessions for which an abort is meant, and the agent with them.
-// It is never typed. One that is older than this run, and for no session that is
-// alive, has come too late.
-func (r *runner) abort(id wire.ID, in session.Input) {
+// abort ends the sessions for which an abort is meant, and the agent with them:
+// at once, whoever holds the sessions' lock and whether or not they can be
+// written. It is never typed, and read when all that is done. One that is older
+// than this run, and for no session that is alive, has come too late.
+func (r *runner) abort(in session.Input) {
 	s := r.sitting
+	ids := s.alive()
 	r.lookAgain(func(ctx context.Context) error {
 		all, err := s.roll.Look()
-		meant := false
-		for _, o := range all {
-			if !in.For(o.SessionID) || !o.State.Alive() {
-				continue
-			}
-			now, bad := s.store.Change(ctx, o.SessionID, nil)
-			if err = errors.Join(err, bad); bad == nil {
-				meant = meant || now.State == wire.SessionAborted
-			}
+		if err == nil || all != nil {
+			ids = aliveOf(all)
 		}
-		_, bad := r.Box.Read(ctx, mailbox.ReadOptions{IDs: []wire.ID{id}, Prompt: true}, func(b mailbox.Batch) (int, error) { return len(b.Items), nil })
-		if (meant || in.ForAny()) && !id.Time().Before(s.began.Truncate(time.Millisecond)) {
+		ids = slices.DeleteFunc(ids, func(id wire.UUID) bool { return !in.For(id) })
+		if (in.ForAny() || len(ids) > 0) && !in.ID.Time().Before(s.began.Truncate(time.Millisecond)) {
 			r.post(func() { r.dismiss("aborted by " + string(in.From.Agent)) })
 		}
-		return errors.Join(err, bad)
+		for _, id := range ids {
+			_, bad := s.store.Change(ctx, id, nil)
+			err = errors.Join(err, bad)
+		}
+		if err == nil {
+			_, err = r.Box.Read(ctx, mailbox.ReadOptions{IDs: []wire.ID{in.ID}, Prompt: true}, func(b mailbox.Batch) (int, error) { return len(b.Items), nil })
+		}
+		if err != nil { // as long as it is unread whoever changes a session takes it in
+			r.post(func() { s.aborts = append(s.aborts, in) })
+		}
+		return err
 	})
 }

@@ -1,29 +1,37 @@
 package ptyrun
 
 import (
+	"maps"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/agentteammail/atm/internal/screen"
 )
 
 // lines tells of a screen's lines each once: one that has left it at the top is
 // final, one that stands on it is told as it stands when the program rests, and
-// again if it has become another by then. Rows are counted as screen.Scrolled
-// counts them.
+// again if it has become another by then, not if it has only moved. Rows are
+// counted as screen.Scrolled counts them. For another screen it begins as the
+// zero value.
 type lines struct {
 	upto       uint64            // the first row that is not final, or of which nothing is wanted
 	told       map[uint64]string // what was told of rows from there on
 	cols, rows int
+	seen       uint64 // the version of the screen when what stands was told
+	stood      stood
 }
 
 // skip takes everything that the screen shows now as told.
 func (l *lines) skip(s *screen.Screen) {
 	l.upto = s.Scrolled()
 	l.told = map[uint64]string{}
-	for y, line := range s.Lines() {
-		l.told[l.upto+uint64(y)] = line
-	}
 	l.cols, l.rows = s.Size()
+	for row, end := l.upto, l.upto+uint64(l.rows); row < end; {
+		text, next := l.line(s, row)
+		l.told[row] = text
+		row = next
+	}
 }
 
 // fit takes in that the screen may have another size. Rows that a larger one has
@@ -96,7 +104,9 @@ func (l *lines) line(s *screen.Screen, row uint64) (text string, next uint64) {
 }
 
 // standing are the lines above the visible row end that were not told as they
-// stand now.
+// stand now. One that was told and stands further down is told: a program that
+// paints its screen has pushed it there; on the alternate screen, which nothing
+// leaves at the top, also one that stands further up.
 func (l *lines) standing(s *screen.Screen, end int) (out []string) {
 	l.fit(s)
 	top := s.Scrolled()
@@ -104,18 +114,86 @@ func (l *lines) standing(s *screen.Screen, end int) (out []string) {
 	if l.upto < top {
 		row = l.upto // a line whose beginning has left the screen
 	}
-	now := map[uint64]string{}
+	var was, now []placed
+	for _, row := range slices.Sorted(maps.Keys(l.told)) {
+		was = append(was, placed{row, l.told[row]})
+	}
+	l.told = map[uint64]string{}
 	for row < top+uint64(end) {
 		text, next := l.line(s, row)
 		if next > top+uint64(end) {
 			break // it goes on
 		}
-		if told, ok := l.told[row]; !ok || told != text {
-			out = append(out, text)
-		}
-		now[row] = text
+		now = append(now, placed{row, text})
+		l.told[row] = text
 		row = next
 	}
-	l.told = now
+	return added(was, now, s.Modes().Alt)
+}
+
+// placed is a line and the row that it begins in.
+type placed struct {
+	row  uint64
+	text string
+}
+
+// added are the lines in now that are none of was: those outside the longest
+// sequence that both have. up says whether a line may have moved up.
+func added(was, now []placed, up bool) (out []string) {
+	same := func(a, b placed) bool { return a.text == b.text && (up || b.row >= a.row) }
+	for len(was) > 0 && len(now) > 0 && same(was[0], now[0]) {
+		was, now = was[1:], now[1:]
+	}
+	for len(was) > 0 && len(now) > 0 && same(was[len(was)-1], now[len(now)-1]) {
+		was, now = was[:len(was)-1], now[:len(now)-1]
+	}
+	// common[i][j] is how long that sequence is from was[i] and now[j] on.
+	common := make([][]int, len(was)+1)
+	common[len(was)] = make([]int, len(now)+1)
+	for i := len(was) - 1; i >= 0; i-- {
+		common[i] = make([]int, len(now)+1)
+		for j := len(now) - 1; j >= 0; j-- {
+			if common[i][j] = max(common[i+1][j], common[i][j+1]); same(was[i], now[j]) {
+				common[i][j] = max(common[i][j], common[i+1][j+1]+1)
+			}
+		}
+	}
+	for i, j := 0, 0; j < len(now); {
+		switch {
+		case i < len(was) && same(was[i], now[j]) && common[i][j] == common[i+1][j+1]+1:
+			i, j = i+1, j+1
+		case i < len(was) && common[i][j] == common[i+1][j]:
+			i++
+		default:
+			out = append(out, now[j].text)
+			j++
+		}
+	}
 	return out
+}
+
+// stood is since when a screen shows the same text. Bytes do not tell: a program
+// that waits may draw its cursor again ten times a second.
+type stood struct {
+	text     []string // nil: it has scrolled since
+	scrolled uint64
+	version  uint64 // of the screen that was compared
+	from     time.Time
+}
+
+// since compares the screen with what it was, by when it was written to last.
+func (t *stood) since(s *screen.Screen, wrote time.Time) time.Time {
+	v := s.Version()
+	if v == t.version && !t.from.IsZero() {
+		return t.from
+	}
+	t.version = v
+	if at := s.Scrolled(); at != t.scrolled {
+		t.text, t.scrolled, t.from = nil, at, wrote // a flood is not compared line by line
+		return t.from
+	}
+	if text := s.Lines(); t.text == nil || !slices.Equal(text, t.text) {
+		t.text, t.from = text, wrote
+	}
+	return t.from
 }

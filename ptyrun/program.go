@@ -50,7 +50,9 @@ func (r *runner) start() error {
 		fresh := p.screen.Repaint(0)
 		r.record.Output(fresh)
 		for v := range r.viewers {
-			v.send(fresh)
+			if v.send(fresh) != nil { // it was behind, and may have caught up while there was nothing to show
+				v.to.Picture(fresh)
+			}
 		}
 	}
 	r.wg.Go(func() { p.feed.read(c) })

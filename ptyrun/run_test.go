@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -275,5 +277,43 @@ func TestSlowTerminal(t *testing.T) {
 	case err := <-done:
 		t.Errorf("it was sent away: %v", err)
 	default:
+	}
+}
+
+// A terminal that was behind when the program ended, and has caught up before the
+// next one began, shows that one.
+func TestSlowTerminalOfTwoPrograms(t *testing.T) {
+	t.Parallel()
+	for name, early := range map[string]bool{"caught up between them": true, "caught up after that": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			w := quick
+			w.Backoff = time.Second
+			r.opt.Gates, r.opt.Restart = &w, OnCrash
+			second, begin := filepath.Join(r.opt.Dir, "second"), filepath.Join(r.opt.Dir, "begin")
+			r.program("plain", "sh", "-c", "if [ -e "+second+" ]; then echo the second; exec sleep 60; fi; touch "+second+
+				"; until [ -e "+begin+" ]; do sleep 0.02; done; yes much | head -c 9000000; exit 1").run()
+			slow := &terminal{slow: make(chan struct{})}
+			c := r.client()
+			go c.Attach(t.Context(), control.AttachRequest{Cols: 100, Rows: 30}, control.Terminal{Out: slow})
+			r.wait("the terminal", func() bool {
+				s, err := r.client().Status(t.Context())
+				return err == nil && s.Viewers == 1
+			})
+			if err := os.WriteFile(begin, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			r.wait("the end of the first", r.has("restarting"))
+			if early {
+				close(slow.slow)
+				time.Sleep(w.Backoff / 2) // in which it takes in all that there is
+			}
+			r.wait("the second", func() bool { return strings.Contains(strings.Join(r.screen(), "\n"), "the second") })
+			if !early {
+				close(slow.slow)
+			}
+			r.wait("the terminal to show the second", func() bool { return strings.Contains(slow.String(), "the second") })
+		})
 	}
 }

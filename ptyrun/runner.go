@@ -73,8 +73,9 @@ type runner struct {
 
 	sitting *sitting // in the agent's sessions; nil: in none
 
-	undone *undone // a text whose turn was interrupted
-	retell string  // what of that goes in again, with the next text
+	undone  *undone // a text whose turn was interrupted
+	retell  string  // what of that goes in again, with the next text
+	retries int     // how often that was typed and perhaps not taken
 }
 
 // Run runs the agent until its program has ended for good, or ctx has, or

@@ -167,18 +167,17 @@ func (r *runner) look(now time.Time) (next time.Time) {
 	if rd.Activity == p.told && rd.Detail == p.detail || rd.Dialog != nil {
 		return next // what a dialog asks was told by its question
 	}
+	if r.stopping != nil {
+		return next // how a program looks that is being ended is the end of no turn
+	}
 	hold := r.waits.Settle
 	switch {
 	case rd.Activity == reducer.Unknown:
 		hold = r.waits.Hooked
 	case rd.Activity == reducer.Idle:
 		hold = r.waits.Idle
-		if r.turnOurs && !p.worked && !p.driver.Plain {
-			// What was taken a moment ago may not show yet: opencode asks for a title
-			// first, for seconds on a slow machine, and shows nothing of it.
-			if hold *= 3; !now.Before(p.since.Add(hold)) && r.response() == "" {
-				hold *= 7
-			}
+		if r.turnOurs && !p.driver.Plain && !r.cut {
+			hold = r.unanswered(now, hold)
 		}
 	}
 	if r.hooked() {
@@ -195,8 +194,37 @@ func (r *runner) look(now time.Time) (next time.Time) {
 	if busy(rd.Activity) && r.typing.returned() {
 		return next // whether this is its turn is about to be known
 	}
+	// On a busy machine the runner may get to run so late that what the program has
+	// drawn since lies there unread for longer than the screen has to hold.
+	since := p.since
+	if r.freshen(now); !p.since.Equal(since) {
+		return now
+	}
+	if !p.frame.IsZero() && !p.judge.IsZero() {
+		sooner(p.judge)
+		return next
+	}
+	rd = p.reading
 	r.tellState(rd, now)
 	return next
+}
+
+// unanswered is how long a screen has to look idle after a text of ours: longer
+// than others while it shows no answer.
+func (r *runner) unanswered(now time.Time, hold time.Duration) time.Duration {
+	p := r.prog
+	without := func() bool { return !now.Before(p.since.Add(hold)) && r.response() == "" }
+	switch {
+	case !p.worked:
+		// What was taken a moment ago may not show yet: opencode asks for a title
+		// first, for seconds on a slow machine, and shows nothing of it.
+		if hold *= 3; without() {
+			hold *= 7
+		}
+	case without():
+		hold *= 3 // between two things that it does it may show neither
+	}
+	return hold
 }
 
 // tellState appends what the screen shows, unless hooks have said as much.

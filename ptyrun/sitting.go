@@ -41,6 +41,7 @@ type sitting struct {
 	retry   time.Time          // after what failed
 	failed  time.Duration      // the pause before that
 	goal    bool               // an event says that a goal is complete
+	aborts  []session.Input    // that failed, to be tried again
 
 	input map[wire.ID]*mailbox.Item // human input that is unread
 	held  map[wire.ID]bool          // of that, what is kept from the agent
@@ -74,12 +75,16 @@ func (r *runner) openSitting(o *Sessions) {
 }
 
 // closeSitting lets go of the sessions: over where the agent has left by itself.
+// Where another runner has the agent by now they are that one's.
 func (r *runner) closeSitting(failed error) {
 	s := r.sitting
 	if s == nil {
 		return
 	}
 	s.clerk.close()
+	if r.Held != nil && !r.Held() {
+		return
+	}
 	name, e := r.Box.Agent(), r.exit
 	how := fmt.Sprintf("%s ended with %d", name, e.Code)
 	switch {
@@ -107,9 +112,10 @@ func (r *runner) sit(now time.Time) (next time.Time) {
 			next = t
 		}
 	}
+	free := s.looking == 0 && !now.Before(s.retry)
 	switch {
 	case s.looking > 0:
-	case now.Before(s.retry):
+	case !free:
 		sooner(s.retry)
 	case !s.taken:
 		r.takeUp()
@@ -133,10 +139,21 @@ func (r *runner) sit(now time.Time) (next time.Time) {
 			r.dismiss(s.over)
 		}
 	}
-	if lines := r.inLines(now); lines != s.lines && s.taken && s.looking == 0 {
-		s.lines = lines
+	if lines := r.inLines(now); lines != s.lines && s.taken && free && s.looking == 0 {
 		ids := s.alive()
-		r.lookAgain(func(ctx context.Context) error { return s.store.KeepLines(ctx, ids, lines) })
+		r.lookAgain(func(ctx context.Context) error {
+			err := s.store.KeepLines(ctx, ids, lines)
+			if err == nil {
+				r.post(func() { s.lines = lines })
+			}
+			return err
+		})
+	}
+	if failed := s.aborts; free && len(failed) > 0 {
+		s.aborts = nil
+		for _, in := range failed {
+			r.abort(in)
+		}
 	}
 	sooner(r.tellLines(now))
 	return next
@@ -150,13 +167,13 @@ func (r *runner) dismiss(why string) {
 	r.stop(why, 2*time.Second, nil)
 }
 
-// engaged reports whether the agent is in a turn, or about to be, or starts: then
-// nobody has been idle.
+// engaged reports whether the agent is in a turn, or about to be, or starts, or
+// a person types in its terminal: then nobody has been idle.
 func (r *runner) engaged() bool {
 	if w := r.state.Turn().Word(); w == reducer.WordBusy || w == reducer.WordBlocked || w == reducer.WordStarting {
 		return true
 	}
-	return r.typing != nil || len(r.queue) > 0
+	return r.typing != nil || len(r.queue) > 0 || r.Now().Before(r.lastHuman.Add(r.sitting.Rules.WhenIdle))
 }
 
 // lookAgain has the clerk do something to the sessions, if there is something to
@@ -201,9 +218,11 @@ func (r *runner) takeUp() {
 	})
 }
 
-// applyRules applies the rules to every session.
+// applyRules applies the rules to every session. A goal is not forgotten where
+// that fails; of one that is told meanwhile another round takes care.
 func (r *runner) applyRules() {
 	s := r.sitting
+	goal := s.goal
 	s.goal = false
 	ids := s.alive()
 	busy := r.engaged()
@@ -213,12 +232,18 @@ func (r *runner) applyRules() {
 			_, err := s.store.Change(ctx, id, func(o *session.Session) error { return o.End(s.Rules, busy, time.Now()) })
 			errs = append(errs, err)
 		}
-		return errors.Join(errs...)
+		err := errors.Join(errs...)
+		if err != nil && goal {
+			r.post(func() { s.goal = true })
+		}
+		return err
 	})
 }
 
-func (s *sitting) alive() (ids []wire.UUID) {
-	for _, o := range s.all {
+func (s *sitting) alive() []wire.UUID { return aliveOf(s.all) }
+
+func aliveOf(all []*session.Session) (ids []wire.UUID) {
+	for _, o := range all {
 		if o.State.Alive() {
 			ids = append(ids, o.SessionID)
 		}

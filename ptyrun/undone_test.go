@@ -1,12 +1,14 @@
 package ptyrun
 
 import (
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/internal/fakeagent"
+	"github.com/agentteammail/atm/wire"
 )
 
 // thinking has a turn of ours under way that has not been answered yet.
@@ -63,5 +65,20 @@ func TestUndoneIsTheirsWhoTouchIt(t *testing.T) {
 	time.Sleep(quick.Human + 5*quick.Idle) // in which it would be typed
 	if s := strings.Join(r.screen(), "\n"); !r.unread(id) || !strings.Contains(s, "but not so long") {
 		t.Errorf("a person's draft was touched:\n%s", s)
+	}
+}
+
+// What is to be told again and ends the program each time is given up: it is in
+// nobody's inbox, and nothing else would bound it.
+func TestToldAgainEndsIt(t *testing.T) {
+	r := &runner{log: slog.New(slog.DiscardHandler), retell: "deadly", tried: map[wire.ID]int{}}
+	r.Options.Now = time.Now
+	tries := 0
+	for ; r.retell != "" && tries < 10; tries++ {
+		r.typing = &typing{text: r.retell, again: true, step: rendering, began: time.Now()}
+		r.drop("the program has ended")
+	}
+	if tries != maxTried {
+		t.Errorf("it was typed %d times", tries)
 	}
 }

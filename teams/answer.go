@@ -83,7 +83,7 @@ func lookThrough(ctx context.Context, sender *mailbox.Box, all []*owing, until t
 		}
 		return !late() && slices.ContainsFunc(all, func(o *owing) bool { return !o.over })
 	})
-	return errors.Join(err, ctx.Err())
+	return err
 }
 
 // answersOne reports whether a message answers one of those asked, by its text

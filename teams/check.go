@@ -27,6 +27,7 @@ func check(data []byte, agents []wire.Name) *checker {
 		Session: SessionPlan{OutputCapture: "pipe", AllowHumanInput: true},
 	}
 	c := &checker{plan: p, agents: agents}
+	data = withoutBOM(data)
 	if !utf8.Valid(data) {
 		line := 1
 		for rest := data; len(rest) > 0; {
@@ -64,6 +65,7 @@ type checker struct {
 	roles  []*entry
 	after  map[wire.Name]int // the line of a member's after
 	trees  map[wire.Name]int // and of worktree, where that is true
+	dirs   map[wire.Name]int // and of cwd
 }
 
 // spoken is a place where a member is named.
@@ -107,7 +109,7 @@ func (c *checker) table(e *entry, where string, fields []field) {
 // file is the whole of team.toml.
 func (c *checker) file(top *entry) {
 	p := c.plan
-	c.after, c.trees = map[wire.Name]int{}, map[wire.Name]int{}
+	c.after, c.trees, c.dirs = map[wire.Name]int{}, map[wire.Name]int{}, map[wire.Name]int{}
 	c.table(top, "", []field{
 		{"lead", func(e *entry) { c.name(e, &p.Lead) }},
 		{"approvers", func(e *entry) { c.names(e, &p.Approvers) }},
@@ -160,12 +162,22 @@ func (c *checker) member(n wire.Name, e *entry) (m MemberPlan) {
 		{"role", func(e *entry) { c.text(e, &m.Role) }},
 		{"command", func(e *entry) { c.command(e, &m.Command) }},
 		{"cwd", func(e *entry) {
-			if c.text(e, &m.Cwd) && m.Cwd == "" {
+			switch {
+			case !c.text(e, &m.Cwd):
+			case m.Cwd == "":
 				c.say(e.line, `cwd is empty: "." is the directory that holds the root`)
+			default:
+				c.dirs[n] = e.line
 			}
 		}},
 		{"env", func(e *entry) { m.Env = c.env(e) }},
-		{"driver", func(e *entry) { c.word(e, &m.Driver, Drivers) }},
+		{"driver", func(e *entry) {
+			if e.kind == unstable.String && e.text == "acp" {
+				c.say(e.line, `driver is "acp", which this atm does not have yet`)
+				return
+			}
+			c.word(e, &m.Driver, Drivers)
+		}},
 		{"inject", func(e *entry) { c.word(e, &m.Inject, Injects) }},
 		{"restart", func(e *entry) { c.word(e, &m.Restart, Restarts) }},
 		{"size", func(e *entry) {
@@ -343,6 +355,14 @@ func (c *checker) session(e *entry) {
 			if err != nil || len(words) == 0 {
 				c.say(e.line, `resume_cmd: %q is no command, such as "claude --resume {session_id}"`, line)
 				return
+			}
+			for _, name := range placeholders(line) {
+				if name != "session_id" {
+					c.mistakes = append(c.mistakes, Mistake{
+						Line: e.line, Word: name, Known: []string{"session_id"},
+						Text: fmt.Sprintf("resume_cmd: nothing is filled in for {%s}; only {session_id} is", name),
+					})
+				}
 			}
 			s.ResumeCmd = words
 		}},

@@ -130,6 +130,12 @@ func TestMistakes(t *testing.T) {
 			"2: command is empty", "3: cwd is empty", "4: env.A must be a string", "4: env: atm sets ATM_RUN itself", `4: env: "a=b" is no name`,
 			`5: driver is "claud", and can only be auto, claude`, `6: inject is "", and`, `7: restart is "Always", and`, `8: size: "120" is no size`,
 		}},
+		{"a mark before it", "\ufeffleed = 1", []string{`1: there is no key "leed" here`}},
+		{"a driver for later", "[members.bob]\ndriver = \"acp\"", []string{`2: driver is "acp", which this atm does not have yet`}},
+		{"what is filled in", "[session]\nresume_cmd = \"x {session_id} ${HOME} {} {1} {a b} {a,b} {{ {\"", nil},
+		{"what is not", "[session]\nresume_cmd = \"x --id={sesion_id} '{ID}'\"", []string{
+			"2: resume_cmd: nothing is filled in for {sesion_id}", "2: resume_cmd: nothing is filled in for {ID}",
+		}},
 		{"a command with a line for each word", "[members.bob]\ncommand = [\n  \"claude\",\n  # why\n  7,\n]", []string{"5: each of command must be a string"}},
 		{"who there is not", "lead = \"alise\"\napprovers = [\"me\", \"alice\"]\n[members.alice]\nafter = [\"bob\"]\n[[rules]]\nagent = \"carl\"\ntool = \"*\"\ndecision = \"ask\"", []string{
 			`1: lead names "alise", who is no member`, `2: approvers names "me"`, `4: after names "bob"`, `6: agent names "carl"`,

@@ -362,6 +362,10 @@ func (d *doctor) runner(b *mailbox.Box) {
 	now := plan.Policy()
 	now.Lead = t.leads(now.Lead)
 	if !now.Equal(kept) {
-		d.say("runner.rules", "warning", fmt.Sprintf("atm stop %s; then %s", name, t.RunAgain(name)), "%s: the rules of team.toml have changed since its runner was started, and count from its next start", b.Address())
+		again := t.RunAgain(name)
+		if again == "atm run "+string(name) {
+			again = "atm up " + string(name)
+		}
+		d.say("runner.rules", "warning", fmt.Sprintf("atm down %s; %s", name, again), "%s: the rules of team.toml have changed since its runner was started, and count from its next start", b.Address())
 	}
 }

@@ -44,6 +44,9 @@ func (e *entry) get(key string) *entry {
 	return nil
 }
 
+// withoutBOM is a text without the mark that editors on Windows put before it.
+func withoutBOM(data []byte) []byte { return bytes.TrimPrefix(data, []byte("\ufeff")) }
+
 // maxBroken bounds how many lines that are no TOML are named: a file of another
 // kind is not one of many mistakes.
 const maxBroken = 20

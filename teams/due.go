@@ -82,26 +82,22 @@ func (t *Team) remind(ctx context.Context, boxes []*mailbox.Box, look DueLook) e
 	var untold, told []*owing
 	for _, b := range boxes {
 		overdue, err := b.Overdue(began)
-		if err != nil && (len(boxes) == 1 || !errors.Is(err, mailbox.ErrNoAgent)) {
-			errs = append(errs, err)
-		}
-		if len(overdue) == 0 {
-			continue
-		}
 		between := look.Between
-		if !between && !look.Busy {
-			if between, err = t.restsNow(b); err != nil {
+		if len(overdue) > 0 && err == nil && !between && !look.Busy {
+			between, err = t.restsNow(b)
+		}
+		if err != nil {
+			if len(boxes) == 1 || !errors.Is(err, mailbox.ErrNoAgent) { // of all, one may be retired meanwhile
 				errs = append(errs, err)
-				continue
 			}
+			continue
 		}
 		for _, d := range overdue {
 			o := &owing{box: b, due: d, between: between}
 			switch {
 			case d.Told == mailbox.NotTold:
 				untold = append(untold, o)
-			case d.Told == mailbox.LeadTold && !between, d.Told == mailbox.AgentTold && look.Thorough && b.Rests(d, began, restsMost):
-			default:
+			case d.Told != mailbox.LeadTold || between:
 				told = append(told, o)
 			}
 		}
@@ -156,6 +152,9 @@ func (t *Team) restsNow(box *mailbox.Box) (bool, error) {
 // it. Where an answer is to be looked for, the sender is set.
 func (t *Team) examine(o *owing, look DueLook) (goOn bool, err error) {
 	d := o.due
+	if look.Thorough && d.Told == mailbox.AgentTold && o.box.Rests(d, time.Now(), restsMost) {
+		return false, nil
+	}
 	o.item, err = o.box.Get(d.ID)
 	switch {
 	case errors.Is(err, mailbox.ErrNotFound):
@@ -205,6 +204,9 @@ func search(ctx context.Context, all []*owing, until time.Time) (known []*owing,
 		if err := lookThrough(ctx, some[0].sender, some, until); err != nil {
 			errs = append(errs, fmt.Errorf("look for answers in the mailbox of %s: %w", a, err))
 			continue
+		}
+		if ctx.Err() != nil {
+			break // cut short: what was not found may be there
 		}
 		known = append(known, some...)
 		rest := time.Now().Add(min(restsTimes*time.Since(began), restsMost))

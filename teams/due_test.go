@@ -217,3 +217,119 @@ func TestOverdueWithoutALead(t *testing.T) {
 		t.Error(answers, err)
 	}
 }
+
+// However little time a look has, and however much was told before, the next
+// one gets on: what nobody was told of goes first.
+func TestRemindedInAHurry(t *testing.T) {
+	ctx := context.Background()
+	team := newTeam(t, newRoot(t), "alice", "bob", "carol", "dave", "lead")
+	tell := func(who wire.Name, n int, told mailbox.Told) {
+		for i := range n {
+			postDue(t, team, "alice", who, fmt.Sprint(i))
+		}
+		list, err := team.Box(who).Overdue(time.Now())
+		must(t, err)
+		for _, d := range list {
+			must(t, team.Box(who).Tell(d, told))
+		}
+	}
+	untold := func() (n int) {
+		for _, who := range []wire.Name{"bob", "carol", "dave"} {
+			list, err := team.Box(who).Overdue(time.Now())
+			must(t, err)
+			for _, d := range list {
+				if d.Told == mailbox.NotTold {
+					n++
+				}
+			}
+		}
+		return n
+	}
+	tell("bob", maxDue+1, mailbox.AgentTold)
+	tell("carol", 2, mailbox.NotTold)
+	tell("dave", 2, mailbox.NotTold)
+	for left := 3; left >= 0; left-- {
+		must(t, team.RemindAll(ctx, DueLook{Thorough: true, Patience: 1}))
+		if n := untold(); n > left {
+			t.Fatalf("%d are still untold, not %d", n, left)
+		}
+	}
+	if got := unreadOf(t, team, "lead"); len(got) != 4 {
+		t.Error(got)
+	}
+}
+
+// An answer that was looked for in vain, where all was said, is not looked for
+// again at once.
+func TestLookedForInVain(t *testing.T) {
+	ctx := context.Background()
+	team := newTeam(t, newRoot(t), "alice", "bob", "lead")
+	bob := team.Box("bob")
+	id := postDue(t, team, "alice", "bob", "?")
+	readAll(t, team, "bob")
+	look := func() {
+		t.Helper()
+		must(t, team.Remind(ctx, bob, DueLook{Between: true, Thorough: true}))
+	}
+	for range 2 { // told, then looked for once more
+		look()
+	}
+	list, err := bob.Overdue(time.Now())
+	if err != nil || len(list) != 1 || list[0].Told != mailbox.AgentTold {
+		t.Fatal(list, err)
+	}
+	d := list[0]
+	bob.Rest(d, time.Now().Add(-time.Minute))
+	before := time.Now()
+	look()
+	if !bob.Rests(d, before, restsMost) {
+		t.Error("it is not noted that it was looked for")
+	}
+	bob.Rest(d, time.Now().Add(restsMost/2))
+	m := &wire.Message{
+		ID: wire.NewID(), From: bob.Address(), To: []wire.Address{team.Box("alice").Address()}, InReplyTo: id, Body: "!",
+		Payload: []byte(`{"in_reply_to":"x"}`), SentAt: time.Now().UTC(),
+	}
+	mailbox.Deliver(ctx, &mailbox.Post{Message: m, To: []*mailbox.Box{team.Box("alice")}})
+	if look(); overdueAt(t, team, "bob") != 1 {
+		t.Error("it was looked for")
+	}
+	bob.Rest(d, time.Now().Add(2*restsMost)) // the clock was wrong
+	if look(); overdueAt(t, team, "bob") != 0 {
+		t.Error("it was not looked for")
+	}
+}
+
+// Who is about to read a message is not said not to have read it.
+func TestNotToldWhileItReads(t *testing.T) {
+	ctx := context.Background()
+	team := newTeam(t, newRoot(t), "alice", "bob", "lead")
+	postDue(t, team, "alice", "bob", "?")
+	must(t, team.Remind(ctx, team.Box("bob"), DueLook{Reading: true}))
+	if got := unreadOf(t, team, "lead"); len(got) != 0 {
+		t.Error(got)
+	}
+	readAll(t, team, "bob")
+	must(t, team.Remind(ctx, team.Box("bob"), DueLook{Busy: true}))
+	if got := unreadOf(t, team, "lead"); len(got) != 1 || !strings.Contains(got[0], "bob has not answered") {
+		t.Error(got)
+	}
+}
+
+func TestAnswersOne(t *testing.T) {
+	id := string(wire.NewID())
+	asked := map[string][]*owing{id: {{}}}
+	for raw, want := range map[string]bool{
+		`{"in_reply_to":"` + id + `"}`:                                         true,
+		`{"in_reply_to" : "` + id + `"}`:                                       true,
+		`{"payload":{"in_reply_to":"x"},"in_reply_to":"` + id + `"}`:           true,
+		`{"in_reply_to":"` + string(wire.NewID()) + `","thread":"` + id + `"}`: false,
+		`{"in_reply_to"`:             false,
+		`{"in_reply_to":"` + id[:30]: false,
+		`{"body":"` + id + `"}`:      false,
+	} {
+		if got := answersOne([]byte(raw), asked); got != want {
+			t.Errorf("%s: %t", raw, got)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -75,7 +76,7 @@ type SessionPlan struct {
 
 // The words that team.toml and the flags of `atm run` take.
 var (
-	Drivers  = []string{"auto", "claude", "codex", "gemini", "opencode", "plain", "acp"}
+	Drivers  = []string{"auto", "claude", "codex", "gemini", "opencode", "plain"}
 	Injects  = []string{"body", "pointer", "off"}
 	Restarts = []string{"never", "on-crash", "always"}
 )
@@ -147,9 +148,9 @@ func (t *Team) Plan() (*Plan, error) {
 	return c.plan, t.wrong(c)
 }
 
-// Check is Plan, which also looks at what team.toml speaks of: worktrees where
-// there is no repository. Such a thing keeps only that member from being
-// started.
+// Check is Plan, which also looks at what team.toml speaks of: directories that
+// are not there, worktrees where there is no repository. Such a thing keeps only
+// that member from being started.
 func (t *Team) Check() (*Plan, error) {
 	c, err := t.check()
 	if err != nil {
@@ -158,6 +159,18 @@ func (t *Team) Check() (*Plan, error) {
 	for n, line := range c.trees {
 		if _, _, err := t.repositoryOf(c.plan.Members[n].Cwd); err != nil && !c.plan.Members[n].Person {
 			c.say(line, "%s has worktree = true, but %v", n, err)
+		}
+	}
+	for n, line := range c.dirs {
+		dir := t.WorkDir(c.plan.Members[n].Cwd)
+		switch info, err := os.Stat(dir); {
+		case c.trees[n] > 0: // said above, where it matters
+		case err == nil && !info.IsDir():
+			c.say(line, "cwd of %s: %s is no directory", n, shown(dir))
+		case errors.Is(err, fs.ErrNotExist):
+			c.say(line, "cwd of %s: %s is not there", n, shown(dir))
+		case err != nil:
+			c.say(line, "cwd of %s: %v", n, err)
 		}
 	}
 	c.sort()

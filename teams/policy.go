@@ -9,7 +9,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Policy is who and what answers permission requests. A runner keeps the one of
+// Policy is who and what answers permission requests, and whether people talk to
+// agents in sessions. A runner keeps the one of
 // its start: team.toml lies where agents write. It is plain data, and the same
 // after a way through JSON.
 type Policy struct {
@@ -18,11 +19,12 @@ type Policy struct {
 	People    []wire.Name          `json:"people,omitempty"`
 	Roles     map[wire.Name]string `json:"roles,omitempty"`
 	Rules     Rules                `json:"rules,omitempty"`
+	Mute      bool                 `json:"mute,omitempty"` // nobody talks to agents in sessions
 }
 
-// Policy is what a plan says about answers.
+// Policy is what a plan says about answers and about what people say.
 func (p *Plan) Policy() Policy {
-	out := Policy{Lead: p.Lead, Approvers: slices.Clone(p.Approvers), Rules: slices.Clone(p.Rules)}
+	out := Policy{Lead: p.Lead, Approvers: slices.Clone(p.Approvers), Rules: slices.Clone(p.Rules), Mute: !p.Session.AllowHumanInput}
 	for _, n := range slices.Sorted(maps.Keys(p.Members)) {
 		m := p.Members[n]
 		if m.Person {
@@ -38,9 +40,10 @@ func (p *Plan) Policy() Policy {
 	return out
 }
 
-// Policy is what the roster says about who answers; it knows no rules.
+// Policy is what the roster says about who answers; it knows no rules, and
+// nothing of sessions.
 func (r *Roster) Policy() Policy {
-	p := Plan{Lead: r.Lead, Approvers: r.Approvers, Members: map[wire.Name]MemberPlan{}}
+	p := Plan{Session: SessionPlan{AllowHumanInput: true}, Lead: r.Lead, Approvers: r.Approvers, Members: map[wire.Name]MemberPlan{}}
 	for n, m := range r.Members {
 		p.Members[n] = MemberPlan{Person: m.Person, Role: m.Role}
 	}
@@ -50,7 +53,7 @@ func (r *Roster) Policy() Policy {
 // Equal reports whether two policies answer alike.
 func (p Policy) Equal(q Policy) bool {
 	return p.Lead == q.Lead && slices.Equal(p.Approvers, q.Approvers) && (p.Approvers == nil) == (q.Approvers == nil) &&
-		slices.Equal(p.People, q.People) && maps.Equal(p.Roles, q.Roles) && slices.Equal(p.Rules, q.Rules)
+		slices.Equal(p.People, q.People) && maps.Equal(p.Roles, q.Roles) && slices.Equal(p.Rules, q.Rules) && p.Mute == q.Mute
 }
 
 // Decide is what the rules say to a request of an agent, in its role.

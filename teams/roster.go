@@ -45,7 +45,7 @@ func (t *Team) readRoster() (r Roster, err error) {
 	if err != nil {
 		return r, err
 	}
-	if err := toml.Unmarshal(data, &r); err != nil {
+	if err := toml.Unmarshal(withoutBOM(data), &r); err != nil {
 		return Roster{}, fmt.Errorf("%s/%s: %w", t.Dir().Path(), rosterFile, err)
 	}
 	if _, there := r.Members["lead"]; r.Lead == "" && there {

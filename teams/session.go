@@ -72,8 +72,7 @@ func (t *Team) Withheld(m *wire.Message, agent wire.Name) string {
 	if m.Kind() != wire.TypeHumanInput {
 		return ""
 	}
-	plan, err := t.Plan()
-	mute := err == nil && !plan.Session.AllowHumanInput
+	mute, because := t.mute(agent)
 	list, _, _ := t.Sessions().List() // what cannot be read keeps nothing back
 	list = slices.DeleteFunc(list, func(s *session.Session) bool { return s.AgentID != string(agent) })
 	why, paused := session.Waits(m, list, mute)
@@ -83,7 +82,24 @@ func (t *Team) Withheld(m *wire.Message, agent wire.Name) string {
 	case paused != "":
 		return fmt.Sprintf("%s, and what is said in it waits: atm session resume %s", why, wire.ID(paused).Short(6))
 	}
-	return fmt.Sprintf("%s (team.toml: allow_human_input = false); %s gets it by atm read alone", why, agent)
+	return fmt.Sprintf("%s (%s); %s gets it by atm read alone", why, because, agent)
+}
+
+// mute reports whether nobody talks to an agent in sessions, and why: as it was
+// when the agent's runner started, for that one abides by it as well, and else as
+// team.toml says. What cannot be read allows nothing.
+func (t *Team) mute(agent wire.Name) (mute bool, because string) {
+	const said = "team.toml: allow_human_input = false"
+	if running, err := t.Running(agent); err == nil && running {
+		if kept, ok, err := t.KeptPolicy(agent); err == nil && ok {
+			return kept.Mute, said
+		}
+	}
+	plan, err := t.Plan()
+	if err != nil {
+		return true, fmt.Sprintf("it is not known whether team.toml allows it: %v", err)
+	}
+	return !plan.Session.AllowHumanInput, said
 }
 
 // Rules say when sessions end by themselves.
@@ -106,14 +122,14 @@ func (t *Team) Tend(ctx context.Context, id wire.UUID, plan *SessionPlan) (*sess
 	busy := plan.ExitWhenIdle > 0 && t.engaged(agent)
 	return st.Change(ctx, id, func(s *session.Session) error {
 		now := time.Now()
-		if s.OfRunner() && s.State == wire.SessionActive {
-			// Asked under the lock, and not before: one that starts takes it up
-			// under this lock while it holds its own.
-			if running, err := t.Running(agent); err == nil && !running {
-				return s.Park(fmt.Sprintf("(the runner of %s is gone)", agent), now)
-			}
+		// Asked under the lock, and not before: one that starts takes it up under
+		// this lock while it holds its own.
+		running, err := t.Running(agent)
+		if err == nil && !running && s.OfRunner() && s.State == wire.SessionActive {
+			return s.Park(fmt.Sprintf("(the runner of %s is gone)", agent), now)
 		}
-		return s.End(plan.Rules(), busy, now)
+		// A runner alone knows whether somebody types in the agent's terminal.
+		return s.End(plan.Rules(), busy || running, now)
 	})
 }
 

@@ -6,8 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -141,5 +143,60 @@ func TestMayBegin(t *testing.T) {
 		if err := team.MayBegin(); !errors.Is(err, want) || (err == nil) != (want == nil) {
 			t.Errorf("%q: %v", content, err)
 		}
+	}
+}
+
+// Where nobody talks to agents nothing that people say is handed over: as it was
+// when the agent's runner started, whatever team.toml has become since, and where
+// nobody runs it also if team.toml cannot be understood.
+func TestWithheldWhereNobodyTalks(t *testing.T) {
+	const mute, loud = "[session]\nallow_human_input = false\n", "[session]\nallow_human_input = true\n"
+	const torn = loud + "[members.bob]\nno_such_key = 1\n"
+	for _, c := range []struct {
+		started, now string // "": nobody runs it
+		says         string // "": it is handed over
+	}{
+		{"", loud, ""}, {"", mute, "allow_human_input = false"}, {"", torn, "no_such_key"},
+		{mute, mute, "allow_human_input = false"}, {mute, torn, "allow_human_input = false"}, {mute, loud, "allow_human_input = false"},
+		{loud, loud, ""}, {loud, torn, ""},
+	} {
+		team := newTeam(t, newRoot(t), "bob")
+		says := func(toml string) {
+			t.Helper()
+			must(t, os.WriteFile(filepath.Join(team.Dir().Path(), "team.toml"), []byte(toml), 0o600))
+		}
+		if c.started != "" {
+			says(c.started)
+			plan, err := team.Plan()
+			must(t, err)
+			must(t, team.KeepPolicy("bob", plan.Policy()))
+			hold, err := team.Store.HoldRunner(t.Context(), "bob")
+			must(t, err)
+			defer hold.Release()
+		}
+		says(c.now)
+		m, err := session.Message("", wire.HumanInput{Kind: "message", Text: "hello"})
+		must(t, err)
+		if got := team.Withheld(m, "bob"); (got == "") != (c.says == "") || !strings.Contains(got, c.says) {
+			t.Errorf("started with %q, now %q: %q", c.started, c.now, got)
+		}
+	}
+}
+
+// Whoever looks ends a session that is idle, but not that of an agent that is run:
+// its runner alone knows whether somebody types there.
+func TestIdleSessionIsItsRunners(t *testing.T) {
+	team := newTeam(t, newRoot(t), "bob")
+	s, err := team.Sessions().New(t.Context(), session.Options{Agent: "bob"})
+	must(t, err)
+	hold, err := team.Store.HoldRunner(t.Context(), "bob")
+	must(t, err)
+	for _, want := range []wire.InteractiveSessionState{wire.SessionActive, wire.SessionCompleted} {
+		got, err := team.Tend(t.Context(), s.SessionID, &SessionPlan{ExitWhenIdle: time.Nanosecond})
+		must(t, err)
+		if got.State != want {
+			t.Errorf("it is %s, not %s", got.State, want)
+		}
+		must(t, hold.Release())
 	}
 }

@@ -31,7 +31,11 @@ func (t *Team) site(git Git, name wire.Name, cwd string) (*site, error) {
 	var err error
 	s.from, s.rel, err = t.repositoryOf(cwd)
 	if err != nil {
-		return nil, s.no("git init, or worktree = false in team.toml", "%v", err)
+		hint := "git init, or worktree = false in team.toml"
+		if _, absent := os.Stat(t.WorkDir(cwd)); absent != nil {
+			hint = "that is its cwd in team.toml: atm team check names the line"
+		}
+		return nil, s.no(hint, "%v", err)
 	}
 	return s, nil
 }

@@ -15,8 +15,9 @@ import (
 type Sample struct {
 	Agents  []wire.Name
 	People  []wire.Name
-	Command string // the program that its agents run
-	Trees   bool   // members can have git worktrees here
+	Others  []wire.Name // who write and read mail, and are not started here
+	Command string      // the program that its agents run
+	Trees   bool        // members can have git worktrees here
 }
 
 // Text is a team.toml with every key that there is: those that make these
@@ -24,7 +25,7 @@ type Sample struct {
 // key. It is in order as it stands, and with all of them taken in.
 func (s Sample) Text() string {
 	off := ""
-	if len(s.Agents)+len(s.People) == 0 { // nobody yet: examples of members, too
+	if len(s.Agents)+len(s.People)+len(s.Others) == 0 { // nobody yet: examples of members, too
 		s.Agents, s.People, off = []wire.Name{"alice", "bob"}, []wire.Name{"me"}, "#"
 	}
 	var b strings.Builder
@@ -46,6 +47,10 @@ func (s Sample) Text() string {
 	for _, n := range s.People {
 		fmt.Fprintf(&b, "\n%s[members.%s]\n", off, n)
 		line(off, "person = true", "shown as one; nothing is started")
+	}
+	for _, n := range s.Others {
+		fmt.Fprintf(&b, "\n[members.%s]\n", n)
+		line("#", fmt.Sprintf("command = [%q]", s.Command), "absent: nothing is started; with one it is an agent")
 	}
 	for i, n := range s.Agents {
 		fmt.Fprintf(&b, "\n%s[members.%s]\n", off, n)

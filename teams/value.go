@@ -127,3 +127,29 @@ func (c *checker) names(e *entry, to *[]wire.Name) {
 	}
 	*to = out
 }
+
+// placeholders are the names in braces in a line. What a shell fills in, as in
+// ${HOME}, is none.
+func placeholders(line string) (names []string) {
+	for {
+		before, rest, ok := strings.Cut(line, "{")
+		if !ok {
+			return names
+		}
+		line = rest
+		name, _, ok := strings.Cut(rest, "}")
+		if ok && isPlaceholder(name) && !strings.HasSuffix(before, "$") {
+			names = append(names, name)
+		}
+	}
+}
+
+func isPlaceholder(name string) bool {
+	for i, c := range []byte(name) {
+		letter := 'a' <= c|0x20 && c|0x20 <= 'z' || c == '_'
+		if !letter && (i == 0 || c != '-' && (c < '0' || c > '9')) {
+			return false
+		}
+	}
+	return name != ""
+}

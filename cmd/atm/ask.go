@@ -114,6 +114,8 @@ func (e *env) askAndWait(ctx context.Context, box *mailbox.Box, o *teams.Outgoin
 		limited, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
+	unheed := func() {}
+	defer func() { unheed() }()
 	r, err := e.root.Ask(limited, o, func(r *teams.Response) {
 		if r.Known {
 			e.warnDiffers(box, o.Message)
@@ -122,6 +124,7 @@ func (e *env) askAndWait(ctx context.Context, box *mailbox.Box, o *teams.Outgoin
 			e.Warn("%s was cut short and is handed to %s again", r.ID.Short(6), box.Agent())
 		}
 		if r.Reply == nil {
+			unheed = e.heed(ctx, box)
 			e.warnAsked(box)
 		}
 	})
@@ -165,6 +168,74 @@ func (e *env) warnAsked(box *mailbox.Box) {
 		e.Warn("nothing is typed into %s (inject is off), who reads it with atm read", m.Name)
 	case !m.Running && m.Transport != "hook":
 		e.Warn("no runner brings mail to %s, who reads it with atm read", m.Name)
+	}
+}
+
+// offLooks is how often in a row somebody is found off before that is said: their
+// program may be started again, and Ask itself ends with one that has ended.
+const offLooks = 3
+
+// heed says, while an answer is waited for, when who is to give it comes to ask
+// something or is off: once each time. It looks in a goroutine of its own, which
+// has ended when stop returns.
+func (e *env) heed(ctx context.Context, boxes ...*mailbox.Box) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	was := make([]reducer.Word, len(boxes))
+	for i, b := range boxes {
+		was[i] = e.glance(b).State
+	}
+	go func() {
+		defer close(ended)
+		off := make([]int, len(boxes)) // looks in a row
+		tick := time.NewTicker(tick)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			for i, b := range boxes {
+				m := e.glance(b)
+				off[i]++
+				if m.State != reducer.WordOff {
+					off[i] = 0
+				}
+				if m.State == was[i] || off[i] > 0 && off[i] < offLooks {
+					continue
+				}
+				was[i] = m.State
+				e.warnHindered(b, m)
+			}
+		}
+	}()
+	return func() { cancel(); <-ended }
+}
+
+// glance is what is known of somebody now; nothing, where that cannot be read.
+func (e *env) glance(b *mailbox.Box) teams.Member {
+	t, err := e.root.Team(b.Address().Team)
+	if err != nil {
+		return teams.Member{}
+	}
+	m, _ := t.Glance(b.Agent())
+	return m
+}
+
+// warnHindered says why somebody will not answer just now, where they will not.
+func (e *env) warnHindered(b *mailbox.Box, m teams.Member) {
+	switch m.State {
+	case reducer.WordOff:
+		e.Warn("%s is off now; what it has not read waits: %s", b.Agent(), e.runAgain(b))
+	case reducer.WordBlocked:
+		what := m.Word(time.Now())
+		if t, err := e.root.Team(b.Address().Team); err == nil {
+			if asked, _ := t.Questions(b.Agent()); len(asked) > 0 {
+				what += " (" + about(asked[0], 100) + ")"
+			}
+		}
+		e.Warn("%s is %s, and goes on when that is answered: atm pending%s", b.Agent(), what, e.typed())
 	}
 }
 

@@ -161,7 +161,7 @@ func (e *env) sendGroup(ctx context.Context, group []inputLine) (bad int, err er
 				if out.Err != nil {
 					r.fail(e, out.Box.Address(), out.Err)
 				} else {
-					r.Delivered = append(r.Delivered, delivered{To: out.Box.Address().String()})
+					r.Delivered = append(r.Delivered, delivered{To: out.Box.Address().String(), Known: out.Known})
 				}
 			}
 			for _, f := range outs[i].Failed {

@@ -85,23 +85,30 @@ func (c *crew) stop(ctx context.Context) error {
 		all[n] = err
 	}
 	if len(all) == 0 {
-		return nil
+		return c.say.unsaid
 	}
 	var failed []string
+	hint := "atm doctor"
 	for _, n := range c.names {
 		if err := all[n]; err != nil {
+			t := turnout{Name: n}
+			if t.failed(err); t.Hint != "" && len(failed) == 0 {
+				hint = t.Hint
+			}
 			failed = append(failed, fmt.Sprintf("%s: %v", n, err))
 		}
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return cmdline.Partial("not stopped: %s", strings.Join(failed, "; ")).WithHint("atm doctor")
+	return cmdline.Partial("not stopped: %s", strings.Join(failed, "; ")).WithHint("%s", hint)
 }
 
 func (c *crew) stopThese(ctx context.Context, names []wire.Name) map[wire.Name]error {
 	done := c.say.waitFor(names)
 	defer done()
+	down := c.Has("worktrees") // and not the end of up --foreground
+	named := down && len(c.Args) > 0
 	return c.plan.InOrder(ctx, names, true, func(ctx context.Context, n wire.Name) error {
 		defer c.say.through(n)
 		t := turnout{Name: n, State: "off"}
@@ -112,15 +119,17 @@ func (c *crew) stopThese(ctx context.Context, names []wire.Name) map[wire.Name]e
 		if ended {
 			t.State = "stopped"
 		}
-		if c.Has("worktrees") && c.Bool("worktrees") {
+		if down && c.Bool("worktrees") {
 			if err := c.vacate(ctx, n, &t); err != nil {
 				return err
 			}
 		}
-		if t.State == "off" && t.Worktree == "" {
+		if t.State == "off" && t.Worktree == "" && !named {
 			return nil
 		}
-		return c.say.turnout(t)
+		// Whether anybody reads it or not, it is stopped, and so are the others.
+		_ = c.say.turnout(t)
+		return nil
 	})
 }
 

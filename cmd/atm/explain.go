@@ -37,7 +37,7 @@ func (e *env) explain(err error) error {
 	case errors.As(err, &place):
 		return cmdline.Failed("%s", err).WithHint("%s", place.Hint)
 	case errors.As(err, &path) && path.Path == e.Stdout.Name():
-		return cmdline.Failed("the output could not be written: %v", path.Err)
+		return cmdline.Failed("the output could not be written: %w", path) // with its cause: a reader that has gone is no error to speak of
 	case errors.As(err, &content):
 		return cmdline.Usage("%s", err).WithHint("what is no short text goes along as a file: --attach FILE")
 	case errors.As(err, &unknown):
@@ -84,7 +84,7 @@ func (e *env) explain(err error) error {
 	case errors.Is(err, mailbox.ErrBeingTyped):
 		return cmdline.Refused("%s", err).WithHint("again in a moment: atm withdraw sends a notice to who has read it")
 	case errors.As(err, &leased):
-		return cmdline.Locked("%s", err).WithHint("take another: atm take")
+		return cmdline.Locked("%s", err).WithHint("take another: %s", e.takeAnother(leased.ID))
 	case errors.Is(err, mailbox.ErrNotHeld):
 		return cmdline.Refused("%s: you never took it, or its lease ran out", err).WithHint("atm trace ID says whose it is")
 	case errors.Is(err, teams.ErrNotShared):

@@ -121,8 +121,9 @@ func initRoot(ctx context.Context, e *env) error {
 	return e.print("next: %s", nextAfterInit(members))
 }
 
-// sample is what a team.toml to start from says of these members. The program
-// is the first of those that are known and installed.
+// sample is what a team.toml to start from says of these members, some of whom
+// are by their names no agents. The program is the first of those that are known
+// and installed.
 func (e *env) sample(members []wire.Name) teams.Sample {
 	s := teams.Sample{Command: "claude", Trees: e.team.HasWorktrees()}
 	for _, n := range []string{"claude", "codex", "gemini", "opencode"} {
@@ -132,9 +133,12 @@ func (e *env) sample(members []wire.Name) teams.Sample {
 		}
 	}
 	for _, n := range members {
-		if n == "me" || string(n) == e.Getenv("USER") {
+		switch {
+		case n == "me" || string(n) == e.Getenv("USER"):
 			s.People = append(s.People, n)
-		} else {
+		case n == "script" || n == "cron" || n == "ci":
+			s.Others = append(s.Others, n)
+		default:
 			s.Agents = append(s.Agents, n)
 		}
 	}

@@ -1,14 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
@@ -52,7 +55,7 @@ func pending(ctx context.Context, e *env) error {
 		return e.print("nothing waits for an answer")
 	}
 	for _, q := range list {
-		if err := e.print("%s", asks(q, time.Now())); err != nil {
+		if err := e.print("%s", asks(q, list, time.Now())); err != nil {
 			return err
 		}
 	}
@@ -73,21 +76,47 @@ func owes(o teams.OverdueAnswer, now time.Time) string {
 	return line + fmt.Sprintf("\n    atm trace %s", o.ID.Short(6))
 }
 
-// asks is a question in a line, with the command that answers it below.
-func asks(q teams.Question, now time.Time) string {
-	id := q.Short()
-	if id == "" {
-		id = "-"
+// quoted is a question's id as it can be typed: of a draft, whose id is its
+// agent's own, as many digits as tell it from everything else that waits.
+func quoted(q teams.Question, all []teams.Question) string {
+	if q.Kind != teams.KindDraft {
+		return cmp.Or(q.Short(), "-")
 	}
-	line := fmt.Sprintf("%s  %s  %s  %s", mailbox.Escape(id), q.Agent, q.Kind, mailbox.Span(max(0, now.Sub(q.Since))))
+	for _, n := range []int{6, 8, 12} {
+		short := wire.ID(q.ID).Short(n)
+		part, err := wire.ParseFragment(short)
+		if err == nil && !slices.ContainsFunc(all, func(o teams.Question) bool {
+			return o.ID != q.ID && part.Matches(wire.ID(o.ID)) || string(o.Agent) == short
+		}) {
+			return short
+		}
+	}
+	return q.ID
+}
+
+// about is what a question is about: the tool and what it is to do, or what was
+// asked.
+func about(q teams.Question, longest int) string {
+	said := []string{q.Tool, q.Input, q.Prompt}
+	if q.Kind == reducer.Permission && q.Tool != "" && q.Input != "" {
+		said = said[:2] // the screen says the same once more, in words of its own
+	}
 	var parts []string
-	for _, s := range []string{q.Tool, q.Input, q.Prompt} {
+	for _, s := range said {
 		if s != "" && (len(parts) == 0 || parts[len(parts)-1] != s) {
 			parts = append(parts, s)
 		}
 	}
-	if about := strings.Join(parts, ": "); about != "" {
-		line += "  " + mailbox.Clip(mailbox.Escape(strings.Join(strings.Fields(about), " ")), 160)
+	return mailbox.Clip(mailbox.Escape(strings.Join(strings.Fields(strings.Join(parts, ": ")), " ")), longest)
+}
+
+// asks is a question in a line, with the command that answers it below; all is
+// everything that waits.
+func asks(q teams.Question, all []teams.Question, now time.Time) string {
+	id := quoted(q, all)
+	line := fmt.Sprintf("%s  %s  %s  %s", mailbox.Escape(id), q.Agent, q.Kind, mailbox.Span(max(0, now.Sub(q.Since))))
+	if text := about(q, 160); text != "" {
+		line += "  " + text
 	}
 	var options []string
 	for _, o := range q.Options {
@@ -98,7 +127,7 @@ func asks(q teams.Question, now time.Time) string {
 	}
 	switch {
 	case q.Kind == teams.KindDraft:
-		line += fmt.Sprintf("\n    atm approve %s, or atm reject %s --reason \"…\"", q.ID, q.ID)
+		line += fmt.Sprintf("\n    atm approve %s, or atm reject %s --reason \"…\"", id, id)
 	case !q.Running:
 		line += fmt.Sprintf("\n    %s runs under no runner: answer it in its own terminal", q.Agent)
 	case q.Dialog == teams.DialogTrust:
@@ -130,12 +159,8 @@ func (e *env) becameOf(q teams.Question) settled {
 	return out
 }
 
-func (s settled) line(q teams.Question) string {
-	id := q.Short()
-	if id == "" {
-		id = "-"
-	}
-	line := fmt.Sprintf("%s  %s  %s  ", mailbox.Escape(id), s.Agent, q.Kind)
+func (s settled) line(q teams.Question, all []teams.Question) string {
+	line := fmt.Sprintf("%s  %s  %s  ", mailbox.Escape(quoted(q, all)), s.Agent, q.Kind)
 	if s.Answer == "" {
 		return line + "no longer asked"
 	}
@@ -179,7 +204,7 @@ func (e *env) watchPending(ctx context.Context) error {
 				key = string(q.Agent) + " " + q.ID
 			}
 			if fresh(key) {
-				if err := show(asks(q, time.Now()), q); err != nil {
+				if err := show(asks(q, list, time.Now()), q); err != nil {
 					return err
 				}
 			}
@@ -207,7 +232,7 @@ func (e *env) watchPending(ctx context.Context) error {
 			if e.JSON() {
 				err = e.PrintJSON(map[string]any{"settled": s})
 			} else {
-				err = e.print("%s", s.line(q))
+				err = e.print("%s", s.line(q, list))
 			}
 			if err != nil {
 				return err

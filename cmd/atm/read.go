@@ -70,11 +70,10 @@ func read(ctx context.Context, e *env) error {
 		if err := e.mine(); err != nil {
 			return err
 		}
-		// What it is to be reminded of comes with its mail. What it reads now it is
-		// not told of, nor its lead before it could.
-		if err := e.team.Remind(ctx, e.me, teams.DueLook{Reading: true, Origin: e.origin()}); err != nil {
-			e.Warn("%v", err)
-		}
+		// What it is to be reminded of comes with its mail. Of what it reads now its
+		// lead hears afterwards: it is not to be told that it was not read.
+		e.remind(ctx, teams.DueLook{Reading: true})
+		defer e.remind(ctx, teams.DueLook{Busy: true})
 	}
 	opt, again, err := e.choice(ctx)
 	if err != nil {
@@ -98,6 +97,17 @@ func read(ctx context.Context, e *env) error {
 	}
 	_, err = e.readOnce(ctx, opt, again)
 	return err
+}
+
+// remindPatience is how long a reader may take for what is overdue.
+const remindPatience = 50 * time.Millisecond
+
+// remind says what is due about the reader's answers.
+func (e *env) remind(ctx context.Context, look teams.DueLook) {
+	look.Patience, look.Origin = remindPatience, e.origin()
+	if err := e.team.Remind(ctx, e.me, look); err != nil && ctx.Err() == nil {
+		e.Warn("%v", err)
+	}
 }
 
 // choice makes the options of a read of the flags. again are messages named

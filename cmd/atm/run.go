@@ -204,13 +204,13 @@ func (e *env) plan(ctx context.Context, name wire.Name) (*plan, error) {
 		return nil, cmdline.Failed("run %s: %v", name, err).WithHint("atm run %s -- bash runs a shell", name)
 	}
 	o.Sessions = &ptyrun.Sessions{
-		Begin: toml.Session.Enabled, Capture: ptyrun.Capture(toml.Session.OutputCapture), Mute: !toml.Session.AllowHumanInput, Rules: toml.Session.Rules(),
+		Begin: toml.Session.Enabled, Capture: ptyrun.Capture(toml.Session.OutputCapture), Rules: toml.Session.Rules(),
 	}
 	policy, err := e.policy(name, toml.Policy())
 	if err != nil {
 		return nil, err
 	}
-	p.policy = policy
+	p.policy, o.Sessions.Mute = policy, policy.Mute
 	o.May = func(pid int, by string) error { return policy.MayAnswer(name, wire.Name(by), e.ofAgent(pid)) }
 	o.Decide = func(tool, input string) ptyrun.Decision {
 		return ptyrun.Decision(policy.Decide(name, tool, input, false))

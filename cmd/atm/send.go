@@ -343,6 +343,7 @@ type delivered struct {
 	To      string `json:"to"`
 	Running bool   `json:"running"`
 	State   string `json:"state,omitempty"`
+	Known   bool   `json:"known,omitempty"` // it was there before, and was not sent again
 
 	word string
 }
@@ -438,16 +439,21 @@ func (e *env) report(ctx context.Context, o *teams.Outgoing, w *waiter) error {
 			s.fail(e, out.Box.Address(), out.Err)
 			continue
 		}
-		if out.Known {
+		d := e.reached(out.Box, now, o.Message.Urgent())
+		if d.Known = out.Known; d.Known {
 			e.warnDiffers(out.Box, o.Message)
+			d.word = e.cameOf(ctx, out.Box, o.Message.ID, d.word)
 		}
-		s.Delivered = append(s.Delivered, e.reached(out.Box, now, o.Message.Urgent()))
+		s.Delivered = append(s.Delivered, d)
 	}
 	for _, f := range o.Failed {
 		s.fail(e, f.To, f.Err)
 	}
 	if len(s.Delivered) == 0 && len(s.Failed) == 1 {
 		return s.Failed[0].err
+	}
+	if w != nil {
+		defer e.heed(ctx, o.Post.To...)()
 	}
 	if !e.JSON() {
 		if err := e.say(s); err != nil {
@@ -472,6 +478,27 @@ func (e *env) warnDiffers(b *mailbox.Box, m *wire.Message) {
 	if it, err := b.Get(m.ID); err == nil && it.Body != m.Body {
 		e.Warn("%s was there before with another text, and stays as it is; another message needs another id or name", m.ID.Short(6))
 	}
+}
+
+// cameOf is what came of a message that was sent before: of one that is unread
+// still, what is known of its recipient as well.
+func (e *env) cameOf(ctx context.Context, b *mailbox.Box, id wire.ID, word string) string {
+	if len(teams.Replies(ctx, e.me, id, b.Address())) > 0 {
+		return "answered"
+	}
+	it, err := b.Get(id)
+	if err != nil {
+		return "no longer there"
+	}
+	switch it.State {
+	case mailbox.Unread:
+		return "unread; " + word
+	case mailbox.Aside:
+		return "set aside"
+	case mailbox.Withdrawn:
+		return "withdrawn"
+	}
+	return "read"
 }
 
 func (s *sent) fail(e *env, to wire.Address, err error) {
@@ -502,16 +529,26 @@ func passing(gate string) string {
 
 // say prints the line that says what became of a message.
 func (e *env) say(s sent) error {
-	if len(s.Delivered) > 0 {
-		to := make([]string, len(s.Delivered))
-		for i, d := range s.Delivered {
-			to[i] = fmt.Sprintf("%s (%s)", strings.TrimSuffix(d.To, "@"+string(e.team.Name)), d.word)
+	verb := "sent"
+	if s.DryRun {
+		verb = "would send"
+	}
+	var fresh, before []string
+	for _, d := range s.Delivered {
+		to := fmt.Sprintf("%s (%s)", strings.TrimSuffix(d.To, "@"+string(e.team.Name)), d.word)
+		if d.Known {
+			before = append(before, to)
+		} else {
+			fresh = append(fresh, to)
 		}
-		verb := "sent"
-		if s.DryRun {
-			verb = "would send"
+	}
+	if len(fresh) > 0 {
+		if err := e.print("%s %s to %s", verb, s.ID.Short(6), strings.Join(fresh, ", ")); err != nil {
+			return err
 		}
-		if err := e.print("%s %s to %s", verb, s.ID.Short(6), strings.Join(to, ", ")); err != nil {
+	}
+	if len(before) > 0 {
+		if err := e.print("sent before: %s to %s", s.ID.Short(6), strings.Join(before, ", ")); err != nil {
 			return err
 		}
 	}

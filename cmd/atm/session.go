@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/cmdline"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
@@ -93,6 +94,9 @@ func sessionNew(ctx context.Context, e *env) error {
 	}
 	if e.team, err = e.root.Team(box.Address().Team); err != nil {
 		return err
+	}
+	if m, err := e.team.Glance(box.Agent()); err == nil && m.State == reducer.WordPerson {
+		return cmdline.Refused("%s is a person: a session is with an agent", box.Agent()).WithHint("atm send %s \"…\"", box.Agent())
 	}
 	if err := e.mayAct("begin a session of", box.Agent()); err != nil {
 		return err
@@ -240,11 +244,12 @@ func sessionMessage(ctx context.Context, e *env) error {
 	if err != nil {
 		return explainSession(err)
 	}
-	return e.sayDelivered(out)
+	return e.sayDelivered(out, false)
 }
 
-// sayDelivered says what became of something that was said.
-func (e *env) sayDelivered(out teams.Said) error {
+// sayDelivered says what became of something that was said. stops says that an
+// abort stops its agent.
+func (e *env) sayDelivered(out teams.Said, stops bool) error {
 	if out.Unlogged != nil {
 		e.Warn("delivered; the session's log could not be written: %v", out.Unlogged)
 	}
@@ -255,7 +260,7 @@ func (e *env) sayDelivered(out teams.Said) error {
 		to = string(m.To[0].Agent)
 		if row, err := e.team.Glance(m.To[0].Agent); err == nil {
 			state = row.Word(time.Now())
-			if row.Running && out.Session != nil && out.Session.State == wire.SessionAborted {
+			if stops && out.Session != nil && out.Session.State == wire.SessionAborted {
 				state = "which is stopped with all that it started"
 			}
 		}
@@ -340,9 +345,10 @@ func sessionAbort(ctx context.Context, e *env) error {
 	if err := e.mayAct("abort", wire.Name(s.AgentID)); err != nil {
 		return err
 	}
+	ran, _ := e.team.Running(wire.Name(s.AgentID)) // it may be stopped before this can say so
 	out, err := e.team.Say(ctx, id, e.saying(wire.HumanInput{Kind: "abort"}))
 	if err != nil {
 		return explainSession(err)
 	}
-	return e.sayDelivered(out)
+	return e.sayDelivered(out, ran)
 }

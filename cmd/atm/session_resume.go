@@ -1,12 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
-	"os"
-	"os/exec"
 	"time"
 
 	"github.com/agentteammail/atm/internal/cmdline"
@@ -49,14 +44,17 @@ func sessionResume(ctx context.Context, e *env) error {
 			return explainSession(err)
 		}
 	}
+	var began turnout
 	switch {
 	case start:
 		if err := e.mayAct("run", agent); err != nil {
 			return err
 		}
-		if err := e.startWith(ctx, agent, words); err != nil {
-			return cmdline.Failed("%s could not be started: %v; the session stays %s", agent, err, s.State).WithHint("%s", e.team.RunAgain(agent))
+		if began, err = e.startWith(ctx, agent, words); err != nil {
+			return e.notResumed(ctx, s, err)
 		}
+	case !running && s.OfRunner(): // whoever looks next would find it paused again
+		return cmdline.Refused("%s does not run, and team.toml has no resume_cmd: the session stays %s", agent, s.State).WithHint("%s; the session goes on with it", e.team.RunAgain(agent))
 	case !running:
 		e.Warn("%s does not run, and team.toml has no resume_cmd: %s", agent, e.team.RunAgain(agent))
 	}
@@ -70,25 +68,57 @@ func sessionResume(ctx context.Context, e *env) error {
 		return explainSession(err)
 	}
 	if start {
-		e.Warn("%s runs: atm attach %s", agent, agent)
+		e.warnBegan(agent, began)
 	}
 	return e.printSession(s)
 }
 
+// warnBegan says that an agent was started and, where it stands at no prompt that
+// can be typed at, how it stands.
+func (e *env) warnBegan(agent wire.Name, began turnout) {
+	how := ""
+	if began.State != "ready" {
+		how = "; it is " + e.reached(e.team.Box(agent), time.Now(), false).word
+	}
+	e.Warn("%s runs: atm attach %s%s", agent, agent, how)
+}
+
+// notResumed says what became of a start that failed, or that an interrupt left:
+// the runner is a process of its own, and once there it goes on, with the session.
+func (e *env) notResumed(ctx context.Context, s *session.Session, err error) error {
+	agent := wire.Name(s.AgentID)
+	within := time.Duration(0)
+	if ctx.Err() != nil {
+		within = 500 * time.Millisecond // a second is left to say it
+	}
+	running := e.beginsToRun(agent, within)
+	switch {
+	case ctx.Err() != nil && running:
+		e.Warn("interrupted; %s was started and goes on, with its session: atm attach %s joins it, atm stop %s ends it", agent, agent, agent)
+		return ctx.Err()
+	case ctx.Err() != nil:
+		e.Warn("interrupted; %s does not run, the session stays %s: atm session resume %s", agent, s.State, wire.ID(s.SessionID).Short(6))
+		return ctx.Err()
+	case running:
+		return cmdline.Failed("%v", err).WithHint("%s goes on, with its session: atm attach %s", agent, agent)
+	}
+	return cmdline.Failed("%s could not be started: %v; the session stays %s", agent, err, s.State).WithHint("%s", e.team.RunAgain(agent))
+}
+
+// beginsToRun reports whether an agent's runner holds its lock, or does so in a
+// moment: one that was just started may be about to.
+func (e *env) beginsToRun(agent wire.Name, within time.Duration) bool {
+	for end := time.Now().Add(within); ; time.Sleep(readinessEvery) {
+		running, err := e.team.Running(agent)
+		if err == nil && running || !time.Now().Before(end) {
+			return running
+		}
+	}
+}
+
 // startWith runs `atm run AGENT --detach -- WORDS…` for the team in force.
-func (e *env) startWith(ctx context.Context, agent wire.Name, words []string) error {
-	exe, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	args := []string{"run", string(agent), "--detach", "--json", "--root", e.root.Path, "--team", string(e.team.Name), "--"}
-	c := exec.CommandContext(ctx, exe, append(args, words...)...)
-	var out bytes.Buffer
-	c.Stdout = &out
-	err = c.Run()
-	var told struct{ Error *struct{ Message string } }
-	if err != nil && json.Unmarshal(out.Bytes(), &told) == nil && told.Error != nil {
-		return errors.New(told.Error.Message)
-	}
-	return err
+func (e *env) startWith(ctx context.Context, agent wire.Name, words []string) (turnout, error) {
+	t := turnout{Name: agent}
+	err := e.self(ctx, &t, nil, append([]string{"run", string(agent), "--detach", "--"}, words...)...)
+	return t, err
 }

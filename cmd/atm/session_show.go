@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -164,12 +165,13 @@ func sessionShow(ctx context.Context, e *env) error {
 		}
 		e.print("draft %s %s: %s", d.ID, state, mailbox.Clip(mailbox.Escape(d.Summary), 200))
 	}
-	_, all := s.Entries(0)
-	from := uint64(0)
-	if n := uint64(e.Int("limit")); n > 0 && all > n {
-		from = all - n
+	entries, all := s.Entries(0)
+	// The log is in the order of hearing, which may be another than that of saying.
+	entries = slices.Clone(entries)
+	slices.SortStableFunc(entries, func(a, b wire.SessionMessage) int { return a.Timestamp.Compare(b.Timestamp) })
+	if n := e.Int("limit"); n > 0 {
+		entries = entries[max(len(entries)-n, 0):]
 	}
-	entries, _ := s.Entries(from)
 	if before := all - uint64(len(entries)); before > 0 {
 		e.print("… %d before these", before)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"syscall"
 	"time"
 
@@ -72,6 +73,9 @@ func take(ctx context.Context, e *env) error {
 			return err
 		}
 		command = e.Args[1:]
+	}
+	if e.Before >= 0 && strings.TrimSpace(strings.Join(command, "")) == "" { // a variable that held nothing
+		return cmdline.Usage("no command follows the --").WithHint("atm take %s%s -- CMD, or without the -- to see the message", box.Agent(), e.typed())
 	}
 	if err := teams.MayTake(box, e.me.Address()); err != nil {
 		return err
@@ -279,6 +283,19 @@ func (e *env) inHand(fragment string) (it *mailbox.Item, box *mailbox.Box, their
 		return it, box, nil, err
 	}
 	return nil, nil, nil, &teams.AmbiguousError{Fragment: fragment, Candidates: found}
+}
+
+// takeAnother is the command that takes another message of the inbox in which one
+// lies that somebody holds.
+func (e *env) takeAnother(id wire.ID) string {
+	boxes, _ := e.team.Boxes()
+	for _, b := range boxes {
+		leases, _ := b.Leases()
+		if t := leases[id]; t != nil && t.Holder(time.Now()) != nil {
+			return "atm take " + string(b.Agent()) + e.typed()
+		}
+	}
+	return "atm take" + e.typed()
 }
 
 // findMineOrTaken finds messages in my mailbox, and those that I took in any of

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -99,7 +100,7 @@ const lastLines = 5
 // last.
 func (c *crew) sayFailed(errs map[wire.Name]error) error {
 	var failed []string
-	started, hint := 0, "atm up tries again"
+	started, hint, screened := 0, "atm up tries again", false
 	for _, n := range c.names {
 		if len(c.plan.Members[n].Command) > 0 {
 			started++
@@ -109,8 +110,8 @@ func (c *crew) sayFailed(errs map[wire.Name]error) error {
 			continue
 		}
 		var ran *selfError
-		if errors.As(err, &ran) && len(failed) == 0 {
-			hint = "atm play " + string(n) + " shows its screen; " + hint
+		if errors.As(err, &ran) && len(ran.Tail) > 0 && !screened {
+			hint, screened = "atm play "+string(n)+" shows its screen; "+hint, true
 		}
 		failed = append(failed, string(n))
 		t := turnout{Name: n}
@@ -144,16 +145,18 @@ type telling struct {
 	waiting []wire.Name
 	shown   bool
 	mute    bool
+	unsaid  error // why something could not be said, the last time
 }
 
 // turnout says of one member what became of it.
-func (s *telling) turnout(t turnout) error {
+func (s *telling) turnout(t turnout) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.clear()
 	if s.mute {
 		return nil
 	}
+	defer func() { s.unsaid = cmp.Or(err, s.unsaid) }()
 	if s.JSON() {
 		return s.PrintJSON(t)
 	}
@@ -176,7 +179,7 @@ func (s *telling) turnout(t turnout) error {
 	case t.Removed:
 		line += "; worktree removed: " + cmdline.Escape(t.Worktree)
 	}
-	err := s.print("%s", line)
+	err = s.print("%s", line)
 	if len(t.Changed) > 0 {
 		s.Warn("%s: in team.toml its %s changed since it was started, which counts from the next start: atm down %s; atm up %s", t.Name, strings.Join(t.Changed, ", "), t.Name, t.Name)
 	}

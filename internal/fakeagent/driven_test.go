@@ -239,3 +239,19 @@ func TestDriversReadMore(t *testing.T) {
 		r.waits()
 	})
 }
+
+// In a narrow terminal as well: what it has no room for is cut off.
+func TestDriversReadNarrow(t *testing.T) {
+	t.Parallel()
+	for _, name := range agents {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d, _ := driver.Named(name)
+			r := &reader{rig: startIn(t, Options{Profile: name}, 44, 20, false), d: d}
+			r.waits()
+			r.say("SAY plum")
+			r.sees("plum")
+			r.waits()
+		})
+	}
+}

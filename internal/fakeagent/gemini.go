@@ -140,9 +140,9 @@ func geminiBox(shade, text, hint string, cursor bool, w int) []string {
 		if cursor && i == len(lines)-1 {
 			line += inverse + " " + upright
 			n++
-			if text == "" {
-				line += geminiGrey + " " + hint
-				n += 1 + textWidth(hint)
+			if room := w - n - 1; text == "" && room > 0 {
+				line += geminiGrey + " " + fit(hint, min(textWidth(hint), room))
+				n += 1 + min(textWidth(hint), room)
 			}
 		}
 		out = append(out, line+reset+ground+rule(" ", w-n))
@@ -188,9 +188,17 @@ func geminiFrame(a *agent) frame {
 	f := frame{y: len(lines) + len(input) - 2}
 	last := lastLines(wrap(a.draft.shown(), a.cols-5), 1)
 	f.x = 3 + textWidth(last[0])
-	first, second := max(a.cols*52/100, 24), max(a.cols*40/100, 12)
 	f.lines = append(append(lines, input...),
-		" "+geminiGrey+fit("workspace (/directory)", first)+fit("sandbox", second)+"/model",
-		" "+geminiWhite+fit(a.shortDir, first)+"\x1b[38;2;255;135;175m"+fit("no sandbox", second)+geminiWhite+"Auto", "")
+		geminiFoot(a.cols, geminiGrey, "workspace (/directory)", geminiGrey, "sandbox", geminiGrey, "/model"),
+		geminiFoot(a.cols, geminiWhite, a.shortDir, "\x1b[38;2;255;135;175m", "no sandbox", geminiWhite, "Auto"), "")
 	return f
+}
+
+// geminiFoot is a row of three columns, each with its colour before it; what a
+// narrow terminal has no room for is cut off, never wrapped.
+func geminiFoot(w int, cells ...string) string {
+	first := w * 52 / 100
+	second := max(min(w*40/100, w-len(" /model")-first), 0)
+	last := min(len("/model"), max(w-1-first-second, 0))
+	return " " + cells[0] + fit(fit(cells[1], first-1), first) + cells[2] + fit(fit(cells[3], second-1), second) + cells[4] + fit(cells[5], last)
 }

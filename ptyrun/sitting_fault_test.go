@@ -1,0 +1,188 @@
+//go:build unix
+
+package ptyrun
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/internal/fakeagent"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/session"
+	"github.com/agentteammail/atm/wire"
+)
+
+// hurried gives up a lock soon, and counts what has failed for it.
+func (r *rig) hurried() (failures func() int) {
+	said := &terminal{}
+	r.opt.Log = slog.New(slog.NewTextHandler(said, nil))
+	r.store.LockTimeout = 50 * time.Millisecond
+	return func() int { return strings.Count(said.String(), "msg=sessions") }
+}
+
+// known waits until the runner knows of its session.
+func (r *rig) known() wire.UUID {
+	r.t.Helper()
+	id := r.begun().its().SessionID
+	r.wait("what was said to be read", r.read(r.say(id, text("hello"))))
+	return id
+}
+
+// Who aborts does not wait for a lock that another holds, and what cannot be
+// noted at once is noted by whoever looks.
+func TestAbortOfLockedSessions(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(fakeagent.Options{}).sits(Sessions{Begin: true})
+	r.hurried()
+	r.run().idle()
+	id := r.known()
+	release := r.lockFile("team")
+	r.say(id, wire.HumanInput{Kind: "abort"})
+	select {
+	case <-r.done:
+	case <-time.After(20 * time.Second):
+		t.Fatal("the agent runs on")
+	}
+	release()
+	if s := r.its(); s.State != wire.SessionAborted || !r.exit.Asked {
+		t.Errorf("it is %s, %+v", s.State, r.exit)
+	}
+}
+
+// An abort from before the run, of a session that is alive, is tried again and
+// read at last.
+func TestEarlyAbortOfLockedSessions(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(fakeagent.Options{}).sits(Sessions{})
+	failures := r.hurried()
+	abort := r.say(r.open(), wire.HumanInput{Kind: "abort"})
+	release := r.lockFile("team")
+	r.run()
+	r.wait("two failures", func() bool { return failures() >= 2 })
+	if !r.unread(abort) {
+		t.Error("it was read, and has ended nothing")
+	}
+	release()
+	<-r.done
+	if s := r.its(); s.State != wire.SessionAborted || r.unread(abort) {
+		t.Errorf("it is %s; the abort is unread: %v", s.State, r.unread(abort))
+	}
+}
+
+// A goal is not forgotten because another holds the lock when it is reached.
+func TestGoalOfLockedSessions(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(fakeagent.Options{}).sits(Sessions{Begin: true, Rules: session.Rules{OnGoal: true}})
+	failures := r.hurried()
+	r.run().idle().known()
+	release := r.lockFile("team")
+	events, err := session.Events("", wire.SessionEvent{Kind: "goal_complete", GoalID: "11111111-2222-4333-8444-555555555555"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.bob.Append(t.Context(), mailbox.AppendOptions{}, events...); err != nil {
+		t.Fatal(err)
+	}
+	r.wait("a failure", func() bool { return failures() > 0 })
+	release()
+	select {
+	case <-r.done:
+	case <-time.After(20 * time.Second):
+		t.Fatal("it goes on")
+	}
+	if s := r.its(); s.EndedBy() != "goal_complete" {
+		t.Errorf("%s by %q", s.State, s.EndedBy())
+	}
+}
+
+// That the agent's lines are kept is noted in its sessions, though a lock is held
+// when that begins.
+func TestLinesOfLockedSessions(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ended, begin := filepath.Join(r.opt.Dir, "ended"), filepath.Join(r.opt.Dir, "begin")
+	r.program("plain", "sh", "-c", "if [ -e "+ended+" ]; then exec sleep 60; fi; until [ -e "+begin+" ]; do sleep 0.02; done; touch "+ended+"; exit 1")
+	r.sits(Sessions{Begin: true})
+	w := quick
+	w.Backoff = time.Second
+	r.opt.Gates, r.opt.Restart = &w, OnCrash
+	failures := r.hurried()
+	r.run().begun()
+	keepsLines := func() bool {
+		data, err := os.ReadFile(filepath.Join(r.opt.Dir, ".sessions", string(r.its().SessionID)+".json"))
+		return err == nil && strings.Contains(string(data), `"lines":true`)
+	}
+	r.wait("lines", keepsLines)
+	if err := os.WriteFile(begin, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.wait("an agent without lines", func() bool { return !keepsLines() })
+	release := r.lockFile("team")
+	r.wait("a failure", func() bool { return failures() > 0 })
+	if keepsLines() {
+		t.Fatal("it was written without the lock")
+	}
+	release()
+	r.wait("lines again", keepsLines)
+}
+
+// A person who types in the agent's terminal is not idle, whatever the session's
+// file says.
+func TestSessionIsNotIdleWhileSomebodyTypes(t *testing.T) {
+	t.Parallel()
+	const idle = 700 * time.Millisecond
+	r := newRig(t).fake(fakeagent.Options{}).sits(Sessions{Begin: true, Rules: session.Rules{WhenIdle: idle}})
+	r.run().idle().begun()
+	_, keys, _ := r.attach(false)
+	last := time.Now()
+	for typed := 0; typed < 20; typed++ {
+		select {
+		case <-r.done: // only where this machine was too slow to type
+			if d := time.Since(last); d < idle {
+				t.Fatalf("the agent was stopped %s after a key", d)
+			}
+			typed = 20
+		case keys <- []byte("x"):
+			last = time.Now()
+			time.Sleep(idle / 7)
+		}
+	}
+	<-r.done
+	if s := r.its(); s.EndedBy() != "idle_timeout: 0.7s" {
+		t.Errorf("%s by %q", s.State, s.EndedBy())
+	}
+}
+
+// Where another runner has taken over the sessions are that one's, also if it was
+// not noticed before the end.
+func TestSessionOfAnotherRunner(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*rig){
+		"noticed":              func(*rig) {},
+		"not yet noticed":      func(r *rig) { r.stop() },
+		"the program has left": func(r *rig) { r.send("EXIT 0") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t).fake(fakeagent.Options{}).sits(Sessions{Begin: true})
+			r.run().idle().begun()
+			if err := os.Remove(filepath.Join(r.opt.Dir, ".locks", "bob.runner")); err != nil {
+				t.Fatal(err)
+			}
+			hold, err := r.store.HoldRunner(t.Context(), "bob")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer hold.Release()
+			end(r)
+			<-r.done
+			if s := r.its(); s.State != wire.SessionActive {
+				t.Errorf("it is %s", s.State)
+			}
+		})
+	}
+}
