@@ -137,7 +137,16 @@ type placed struct {
 	text string
 }
 
-// added are the lines in now that are none of was: those outside the longest
+// weight is what it counts that a line stands there still: of one with text more
+// than of all blank ones, which look alike.
+func (p placed) weight() int {
+	if p.text == "" {
+		return 1
+	}
+	return 1 << 16
+}
+
+// added are the lines in now that are none of was: those outside the weightiest
 // sequence that both have. up says whether a line may have moved up.
 func added(was, now []placed, up bool) (out []string) {
 	same := func(a, b placed) bool { return a.text == b.text && (up || b.row >= a.row) }
@@ -147,20 +156,20 @@ func added(was, now []placed, up bool) (out []string) {
 	for len(was) > 0 && len(now) > 0 && same(was[len(was)-1], now[len(now)-1]) {
 		was, now = was[:len(was)-1], now[:len(now)-1]
 	}
-	// common[i][j] is how long that sequence is from was[i] and now[j] on.
+	// common[i][j] is the weight of that sequence from was[i] and now[j] on.
 	common := make([][]int, len(was)+1)
 	common[len(was)] = make([]int, len(now)+1)
 	for i := len(was) - 1; i >= 0; i-- {
 		common[i] = make([]int, len(now)+1)
 		for j := len(now) - 1; j >= 0; j-- {
 			if common[i][j] = max(common[i+1][j], common[i][j+1]); same(was[i], now[j]) {
-				common[i][j] = max(common[i][j], common[i+1][j+1]+1)
+				common[i][j] = max(common[i][j], common[i+1][j+1]+now[j].weight())
 			}
 		}
 	}
 	for i, j := 0, 0; j < len(now); {
 		switch {
-		case i < len(was) && same(was[i], now[j]) && common[i][j] == common[i+1][j+1]+1:
+		case i < len(was) && same(was[i], now[j]) && common[i][j] == common[i+1][j+1]+now[j].weight():
 			i, j = i+1, j+1
 		case i < len(was) && common[i][j] == common[i+1][j]:
 			i++

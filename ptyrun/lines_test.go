@@ -54,24 +54,25 @@ func TestMovedLines(t *testing.T) {
 		{"pushed down", "a foot", "a b foot", "b"},
 		{"the same again", "a a foot", "a a a foot", "a"},
 		{"another", "a b foot", "a x foot", "x"},
+		{"past blank lines", "a b - - - - foot", "b c foot", "c"},
 		{"taken away, and back", "a b c", "c", ""},
 		{"turned round", "a b", "b a", "a"},
 	} {
 		for _, alt := range []bool{true, false} {
-			s := screen.New(20, 6, 100)
+			s := screen.New(20, 8, 100)
 			if alt {
 				s.Write([]byte("\x1b[?1049h"))
 			}
 			var l lines
 			paint := func(text string) []string {
-				s.Write([]byte("\x1b[H\x1b[2J" + strings.ReplaceAll(text, " ", "\r\n")))
+				s.Write([]byte("\x1b[H\x1b[2J" + strings.NewReplacer(" ", "\r\n", "-", "").Replace(text)))
 				return l.standing(s, textual(s))
 			}
 			paint(c.was)
 			got := strings.Join(paint(c.paint), " ")
 			want := c.want
 			if !alt { // further up stands what was written again
-				want = map[string]string{"b c d foot": "b c d", "c": "c", "b a": "b"}[c.paint]
+				want = map[string]string{"b c d foot": "b c d", "b c foot": "b c foot", "c": "c", "b a": "b"}[c.paint]
 				if want == "" {
 					want = c.want
 				}

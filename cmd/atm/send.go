@@ -533,22 +533,15 @@ func (e *env) say(s sent) error {
 	if s.DryRun {
 		verb = "would send"
 	}
-	var fresh, before []string
+	var to []string
 	for _, d := range s.Delivered {
-		to := fmt.Sprintf("%s (%s)", strings.TrimSuffix(d.To, "@"+string(e.team.Name)), d.word)
 		if d.Known {
-			before = append(before, to)
-		} else {
-			fresh = append(fresh, to)
+			d.word = "before: " + d.word
 		}
+		to = append(to, fmt.Sprintf("%s (%s)", strings.TrimSuffix(d.To, "@"+string(e.team.Name)), d.word))
 	}
-	if len(fresh) > 0 {
-		if err := e.print("%s %s to %s", verb, s.ID.Short(6), strings.Join(fresh, ", ")); err != nil {
-			return err
-		}
-	}
-	if len(before) > 0 {
-		if err := e.print("sent before: %s to %s", s.ID.Short(6), strings.Join(before, ", ")); err != nil {
+	if len(to) > 0 {
+		if err := e.print("%s %s to %s", verb, s.ID.Short(6), strings.Join(to, ", ")); err != nil {
 			return err
 		}
 	}
