@@ -137,18 +137,10 @@ type placed struct {
 	text string
 }
 
-// weight is what it counts that a line stands there still: of one with text more
-// than of all blank ones, which look alike.
-func (p placed) weight() int {
-	if p.text == "" {
-		return 1
-	}
-	return 1 << 16
-}
-
 // added are the lines in now that are none of was: those outside the weightiest
 // sequence that both have. up says whether a line may have moved up.
 func added(was, now []placed, up bool) (out []string) {
+	weights := weigh(was, now)
 	same := func(a, b placed) bool { return a.text == b.text && (up || b.row >= a.row) }
 	for len(was) > 0 && len(now) > 0 && same(was[0], now[0]) {
 		was, now = was[1:], now[1:]
@@ -163,13 +155,13 @@ func added(was, now []placed, up bool) (out []string) {
 		common[i] = make([]int, len(now)+1)
 		for j := len(now) - 1; j >= 0; j-- {
 			if common[i][j] = max(common[i+1][j], common[i][j+1]); same(was[i], now[j]) {
-				common[i][j] = max(common[i][j], common[i+1][j+1]+now[j].weight())
+				common[i][j] = max(common[i][j], common[i+1][j+1]+weights[now[j].text])
 			}
 		}
 	}
 	for i, j := 0, 0; j < len(now); {
 		switch {
-		case i < len(was) && same(was[i], now[j]) && common[i][j] == common[i+1][j+1]+now[j].weight():
+		case i < len(was) && same(was[i], now[j]) && common[i][j] == common[i+1][j+1]+weights[now[j].text]:
 			i, j = i+1, j+1
 		case i < len(was) && common[i][j] == common[i+1][j]:
 			i++
@@ -179,6 +171,24 @@ func added(was, now []placed, up bool) (out []string) {
 		}
 	}
 	return out
+}
+
+// weigh says what it counts that a line stands there still: most of a text that
+// stands there once, and nearly nothing of a blank one, which all look alike.
+func weigh(was, now []placed) map[string]int {
+	weights := map[string]int{}
+	for _, all := range [][]placed{was, now} {
+		seen := map[string]bool{}
+		for _, p := range all {
+			if seen[p.text] {
+				weights[p.text] = 1 << 8
+			} else if seen[p.text] = true; weights[p.text] == 0 {
+				weights[p.text] = 1 << 16
+			}
+		}
+	}
+	weights[""] = 1
+	return weights
 }
 
 // stood is since when a screen shows the same text. Bytes do not tell: a program

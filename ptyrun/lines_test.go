@@ -54,6 +54,7 @@ func TestMovedLines(t *testing.T) {
 		{"pushed down", "a foot", "a b foot", "b"},
 		{"the same again", "a a foot", "a a a foot", "a"},
 		{"another", "a b foot", "a x foot", "x"},
+		{"past what is said again and again", "one done - two done foot", "two done - three done foot", "done  three"},
 		{"past blank lines", "a b - - - - foot", "b c foot", "c"},
 		{"taken away, and back", "a b c", "c", ""},
 		{"turned round", "a b", "b a", "a"},
@@ -72,7 +73,7 @@ func TestMovedLines(t *testing.T) {
 			got := strings.Join(paint(c.paint), " ")
 			want := c.want
 			if !alt { // further up stands what was written again
-				want = map[string]string{"b c d foot": "b c d", "b c foot": "b c foot", "c": "c", "b a": "b"}[c.paint]
+				want = map[string]string{"b c d foot": "b c d", "b c foot": "b c foot", "two done - three done foot": "two three", "c": "c", "b a": "b"}[c.paint]
 				if want == "" {
 					want = c.want
 				}

@@ -171,13 +171,7 @@ func (c *checker) member(n wire.Name, e *entry) (m MemberPlan) {
 			}
 		}},
 		{"env", func(e *entry) { m.Env = c.env(e) }},
-		{"driver", func(e *entry) {
-			if e.kind == unstable.String && e.text == "acp" {
-				c.say(e.line, `driver is "acp", which this atm does not have yet`)
-				return
-			}
-			c.word(e, &m.Driver, Drivers)
-		}},
+		{"driver", func(e *entry) { c.word(e, &m.Driver, Drivers) }},
 		{"inject", func(e *entry) { c.word(e, &m.Inject, Injects) }},
 		{"restart", func(e *entry) { c.word(e, &m.Restart, Restarts) }},
 		{"size", func(e *entry) {

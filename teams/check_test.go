@@ -131,7 +131,6 @@ func TestMistakes(t *testing.T) {
 			`5: driver is "claud", and can only be auto, claude`, `6: inject is "", and`, `7: restart is "Always", and`, `8: size: "120" is no size`,
 		}},
 		{"a mark before it", "\ufeffleed = 1", []string{`1: there is no key "leed" here`}},
-		{"a driver for later", "[members.bob]\ndriver = \"acp\"", []string{`2: driver is "acp", which this atm does not have yet`}},
 		{"what is filled in", "[session]\nresume_cmd = \"x {session_id} ${HOME} {} {1} {a b} {a,b} {{ {\"", nil},
 		{"what is not", "[session]\nresume_cmd = \"x --id={sesion_id} '{ID}'\"", []string{
 			"2: resume_cmd: nothing is filled in for {sesion_id}", "2: resume_cmd: nothing is filled in for {ID}",

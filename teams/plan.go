@@ -76,7 +76,7 @@ type SessionPlan struct {
 
 // The words that team.toml and the flags of `atm run` take.
 var (
-	Drivers  = []string{"auto", "claude", "codex", "gemini", "opencode", "plain"}
+	Drivers  = []string{"auto", "claude", "codex", "gemini", "opencode", "plain", "acp"} // acp: not to be run yet
 	Injects  = []string{"body", "pointer", "off"}
 	Restarts = []string{"never", "on-crash", "always"}
 )

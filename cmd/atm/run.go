@@ -172,6 +172,9 @@ func (e *env) plan(ctx context.Context, name wire.Name) (*plan, error) {
 		}
 		return v
 	}
+	if e.String("driver") == "acp" || m.Driver == "acp" && !e.Given("driver") {
+		return nil, cmdline.Failed("driver acp is not in this atm yet").WithHint("--driver auto runs the program in a terminal")
+	}
 	which := choose("driver", m.Driver, "auto", append([]string{"auto"}, driver.Names()...)...)
 	o.Inject = ptyrun.Inject(choose("inject", m.Inject, "body", teams.Injects...))
 	o.Restart = ptyrun.Restart(choose("restart", m.Restart, restart, teams.Restarts...))

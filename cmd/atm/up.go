@@ -1,12 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
 	"os/exec"
 	"slices"
-	"sync"
 
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/mailbox"
@@ -128,8 +128,6 @@ func (e *env) git() teams.Git {
 // what became of it.
 func (c *crew) start(ctx context.Context) error {
 	done := c.say.waitFor(c.names)
-	var mu sync.Mutex
-	told := map[wire.Name]error{}
 	errs := c.plan.InOrder(ctx, c.names, false, func(ctx context.Context, n wire.Name) error {
 		defer c.say.through(n)
 		if len(c.plan.Members[n].Command) == 0 {
@@ -139,22 +137,14 @@ func (c *crew) start(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		err = c.say.turnout(t)
-		mu.Lock()
-		defer mu.Unlock()
-		told[n] = err
+		_ = c.say.turnout(t) // unsaid, at the end: it runs all the same
 		return nil
 	})
 	done()
-	for _, err := range told {
-		if err != nil {
-			return err
-		}
-	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return c.sayFailed(errs)
+	return cmp.Or(c.sayFailed(errs), c.say.unsaid)
 }
 
 // tries is how often a member is started or waited for that others start and
