@@ -4,6 +4,8 @@ package ptyrun
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -42,9 +44,10 @@ func (r *rig) lockFile(name string) (release func()) {
 
 func (r *rig) noClaim() {
 	r.t.Helper()
-	if data, err := os.ReadFile(filepath.Join(r.bob.Path(), "run", "claim.json")); err == nil {
-		r.t.Errorf("a claim is left: %s", data)
-	}
+	r.wait("the claim to go, right after its messages", func() bool {
+		_, err := os.Stat(filepath.Join(r.bob.Path(), "run", "claim.json"))
+		return errors.Is(err, fs.ErrNotExist)
+	})
 }
 
 // A claim that is got while the run ends is let go of: its message was not
