@@ -55,6 +55,7 @@ type sitting struct {
 
 const (
 	lookEvery = 500 * time.Millisecond // for what people did to a session
+	lookRound = 3 * time.Second        // for a session that somebody begins
 	lastWords = 30 * time.Second       // for the turn in which a goal was reached
 	unmasks   = 2 * time.Second        // for a program to show which it is
 	retrySoon = time.Second            // what failed, and later
@@ -101,6 +102,16 @@ func (r *runner) closeSitting(failed error) {
 	}
 }
 
+// every is how often is looked for what became of the sessions. Before anything
+// of a person's is typed, and when an abort comes, that is looked at anyway; so
+// where there is none an idle runner need not wake for it.
+func (s *sitting) every() time.Duration {
+	if len(s.alive()) == 0 {
+		return lookRound
+	}
+	return lookEvery
+}
+
 // sit does what is due for the sessions.
 func (r *runner) sit(now time.Time) (next time.Time) {
 	s := r.sitting
@@ -121,13 +132,13 @@ func (r *runner) sit(now time.Time) (next time.Time) {
 		r.takeUp()
 	case s.goal, !s.idle.IsZero() && !now.Before(s.idle) && !r.engaged():
 		r.applyRules()
-	case now.Before(s.asked.Add(lookEvery)):
-		sooner(s.asked.Add(lookEvery))
+	case now.Before(s.asked.Add(s.every())):
+		sooner(s.asked.Add(s.every()))
 	default:
 		if s.asked = now; s.roll.Changed() {
 			r.lookAgain(nil)
 		}
-		sooner(now.Add(lookEvery))
+		sooner(now.Add(s.every()))
 	}
 	if !s.idle.IsZero() && now.Before(s.idle) {
 		sooner(s.idle)
