@@ -6,11 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"slices"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -100,39 +97,10 @@ func (p *process) hold() {
 // Many take from one inbox and are killed at random moments: no message is in two
 // hands at once, none is finished twice, none is lost.
 func TestHoldKilled(t *testing.T) {
-	duration := 3 * time.Second
-	if s := os.Getenv("ATM_STRESS"); s != "" {
-		d, err := time.ParseDuration(s)
-		if err != nil {
-			t.Fatal("ATM_STRESS: ", err)
-		}
-		duration = d
-	}
+	duration := stressTime(t)
 	path := scratch(t)
 	s := openStore(t, path, nil, killJobs)
-	said := &told{lines: map[string]int{}, count: map[string]int{}}
-	end := time.Now().Add(duration)
-	var all sync.WaitGroup
-	for role, n := range map[string]int{"post": 1, "hold": 6} {
-		for range n {
-			all.Go(func() {
-				for time.Now().Before(end) {
-					c, out := start(t, role, path)
-					life := time.AfterFunc(time.Duration(40+rand.IntN(600))*time.Millisecond, func() { c.Process.Kill() })
-					for out.Scan() {
-						said.take(out.Text())
-					}
-					life.Stop()
-					c.Wait()
-					said.ended(role, c.ProcessState.Sys().(syscall.WaitStatus))
-				}
-			})
-		}
-	}
-	all.Wait()
-	for _, line := range said.wrong {
-		t.Error(line)
-	}
+	said := killed(t, path, duration, map[string]int{"post": 1, "hold": 6})
 	type span struct{ from, to int64 }
 	spans := map[wire.ID][]span{}
 	said.each("held", func(_ wire.Name, rest string, n int) {

@@ -85,44 +85,15 @@ func start(t testing.TB, role, path string, env ...string) (*exec.Cmd, *bufio.Sc
 // Senders, readers, droppers and movers are killed at random moments. What was
 // acknowledged is there, once, and whole.
 func TestKilled(t *testing.T) {
-	duration := 3 * time.Second
-	if s := os.Getenv("ATM_STRESS"); s != "" {
-		d, err := time.ParseDuration(s)
-		if err != nil {
-			t.Fatal("ATM_STRESS: ", err)
-		}
-		duration = d
-	}
+	duration := stressTime(t)
 	path := os.Getenv("ATM_STRESS_DIR")
 	if path == "" {
 		path = scratch(t)
 	}
 	s := openStore(t, path, nil, "alice", killBob, killCarol, killDave)
-	said := &told{lines: map[string]int{}, count: map[string]int{}}
-	end := time.Now().Add(duration)
-	var all sync.WaitGroup
-	for role, n := range map[string]int{
+	said := killed(t, path, duration, map[string]int{
 		"send": 1, "batch": 1, "given": 2, "read": 3, "slow": 1, "drop": 1, "move": 2, "gc": 1, "retire": 1, "append": 1,
-	} {
-		for range n {
-			all.Go(func() {
-				for time.Now().Before(end) {
-					c, out := start(t, role, path)
-					life := time.AfterFunc(time.Duration(40+rand.IntN(600))*time.Millisecond, func() { c.Process.Kill() })
-					for out.Scan() {
-						said.take(out.Text())
-					}
-					life.Stop()
-					c.Wait()
-					said.ended(role, c.ProcessState.Sys().(syscall.WaitStatus))
-				}
-			})
-		}
-	}
-	all.Wait()
-	for _, line := range said.wrong {
-		t.Error(line)
-	}
+	})
 	ctx := context.Background()
 	if err := s.Restore(ctx, killDave); err != nil && !errors.Is(err, ErrExists) {
 		t.Fatal(err)
@@ -146,6 +117,50 @@ func TestKilled(t *testing.T) {
 	if stressed {
 		fmt.Println(report)
 	}
+}
+
+// stressTime is for how long processes are killed.
+func stressTime(t *testing.T) time.Duration {
+	t.Helper()
+	s := os.Getenv("ATM_STRESS")
+	if s == "" {
+		return 3 * time.Second
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		t.Fatal("ATM_STRESS: ", err)
+	}
+	return d
+}
+
+// killed keeps so many processes of each role alive, kills them at random moments,
+// and returns what they said. What they said is wrong fails the test.
+func killed(t *testing.T, path string, lasting time.Duration, roles map[string]int) *told {
+	t.Helper()
+	said := &told{lines: map[string]int{}, count: map[string]int{}}
+	end := time.Now().Add(lasting)
+	var all sync.WaitGroup
+	for role, n := range roles {
+		for range n {
+			all.Go(func() {
+				for time.Now().Before(end) {
+					c, out := start(t, role, path)
+					life := time.AfterFunc(time.Duration(40+rand.IntN(600))*time.Millisecond, func() { c.Process.Kill() })
+					for out.Scan() {
+						said.take(out.Text())
+					}
+					life.Stop()
+					c.Wait()
+					said.ended(role, c.ProcessState.Sys().(syscall.WaitStatus))
+				}
+			})
+		}
+	}
+	all.Wait()
+	for _, line := range said.wrong {
+		t.Error(line)
+	}
+	return said
 }
 
 // verdict compares what the processes said with what is on disk.
