@@ -209,5 +209,15 @@ func (c *console) insist() {
 }
 
 // pause stops this process, its terminal put back before, until somebody lets
-// it go on.
-func (c *console) pause() { syscall.Kill(os.Getpid(), syscall.SIGSTOP) }
+// it go on. A stop that the kernel hands to another thread lets this one run
+// for a moment longer, and what runs then would make the terminal raw again: so
+// it waits for the signal that goes with going on.
+func (c *console) pause() {
+	on := make(chan os.Signal, 1)
+	signal.Notify(on, syscall.SIGCONT)
+	defer signal.Stop(on)
+	if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err != nil {
+		return
+	}
+	<-on
+}
