@@ -21,12 +21,13 @@ const module = "github.com/agentteammail/atm/"
 
 // mayImport is the import table: of ours, only these.
 var mayImport = map[string][]string{
-	"wire":                {},
+	"wire":                {"internal/digest"},
 	"internal/atomicfile": {},
 	"internal/lockfile":   {},
 	"internal/outlet":     {},
 	"internal/cmdline":    {},
 	"internal/headstart":  {},
+	"internal/digest":     {},
 	"internal/screen":     {},
 	"internal/child":      {},
 	"internal/cast":       {},
@@ -34,16 +35,16 @@ var mayImport = map[string][]string{
 	"internal/foot":       {},
 	"internal/driver":     {"reducer", "internal/screen"},
 	"internal/fakeagent":  {},
-	"mailbox":             {"wire", "internal/atomicfile", "internal/lockfile"},
+	"mailbox":             {"wire", "internal/digest", "internal/atomicfile", "internal/lockfile"},
 	"watcher":             {"mailbox", "wire"},
 	"reducer":             {"wire"},
 	"session":             {"watcher", "mailbox", "wire", "internal/lockfile", "internal/atomicfile"},
-	"teams":               {"session", "internal/control", "watcher", "reducer", "mailbox", "wire", "internal/tarball", "internal/lockfile", "internal/atomicfile"},
-	"internal/hook":       {"reducer", "mailbox", "wire"},
+	"teams":               {"session", "internal/control", "watcher", "reducer", "mailbox", "wire", "internal/tarball", "internal/digest", "internal/lockfile", "internal/atomicfile"},
+	"internal/hook":       {"reducer", "mailbox", "wire", "internal/digest"},
 	"internal/confedit":   {},
 	"internal/gitindex":   {},
 	"internal/tarball":    {},
-	"internal/install":    {"teams", "internal/confedit", "internal/gitindex"},
+	"internal/install":    {"teams", "internal/confedit", "internal/gitindex", "internal/digest"},
 	"ptyrun":              {"session", "watcher", "reducer", "mailbox", "wire", "internal/screen", "internal/driver", "internal/child", "internal/cast", "internal/control", "internal/atomicfile"},
 	"cmd/atm":             {"ptyrun", "internal/driver", "internal/cast", "internal/foot", "internal/child", "internal/control", "internal/install", "internal/hook", "teams", "session", "watcher", "reducer", "mailbox", "wire", "internal/cmdline", "internal/headstart", "internal/outlet", "internal/lockfile", "internal/atomicfile"},
 	"internal/bench":      {"ptyrun", "teams", "watcher", "mailbox", "wire", "internal/control", "internal/driver", "internal/lockfile", "internal/atomicfile"},
@@ -68,7 +69,7 @@ var onlyImporter = map[string][]string{
 // neverLinked are packages that cost start-up and have no place in cmd/atm. Two
 // of them use cgo: with either, a command that was built beside a C compiler
 // starts through the C library, and takes half as long again.
-var neverLinked = []string{"net", "os/user", "net/http", "database/sql", "text/template", "html/template", "go/parser"}
+var neverLinked = []string{"net", "os/user", "net/http", "database/sql", "text/template", "html/template", "go/parser", "crypto/sha256", "crypto/rand", "hash/crc32"}
 
 type listed struct {
 	ImportPath string
