@@ -74,23 +74,6 @@ func (m marks) MarshalJSON() ([]byte, error) {
 	return json.Marshal(base64.StdEncoding.EncodeToString(b))
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
-func (m *marks) UnmarshalJSON(data []byte) error {
-	var s string
-	if err := json.Unmarshal(data, &s); err != nil {
-		return err
-	}
-	b, err := base64.StdEncoding.DecodeString(s)
-	if err != nil || len(b)%6 != 0 {
-		return errors.New("no marks")
-	}
-	*m = nil
-	for ; len(b) > 0; b = b[6:] {
-		*m = append(*m, uint64(b[0])<<40|uint64(b[1])<<32|uint64(b[2])<<24|uint64(b[3])<<16|uint64(b[4])<<8|uint64(b[5]))
-	}
-	return nil
-}
-
 // UnmarshalJSON reads a state as encoding/json wrote it. What no fold can have
 // made is refused: who finds it discards it and folds anew.
 func (s *State) UnmarshalJSON(data []byte) error {
@@ -100,13 +83,11 @@ func (s *State) UnmarshalJSON(data []byte) error {
 	if len(data) > 4*maxState {
 		return errors.New("the state is too long")
 	}
-	type plain State
-	var p plain
-	if err := json.Unmarshal(data, &p); err != nil {
-		return err
+	n, err := restored(data)
+	if err == nil {
+		err = n.check()
 	}
-	n := State(p)
-	if err := n.check(); err != nil {
+	if err != nil {
 		return fmt.Errorf("the state is none: %w", err)
 	}
 	*s = n

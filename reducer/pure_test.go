@@ -23,7 +23,7 @@ func TestPure(t *testing.T) {
 		"time": {"Time", "Duration", "Millisecond", "Second", "Minute", "RFC3339Nano", "Parse", "ParseDuration"},
 		"fmt":  {"Errorf", "Sprintf"},
 		"wire": {
-			"Name", "ParseName", "ID", "Event", "Body", "TurnStarted", "TurnCompleted", "TurnIdle", "StreamFailed", "DroppedCounters",
+			"Name", "ParseName", "ID", "Event", "Body", "Parts", "ReadParts", "TurnStarted", "TurnCompleted", "TurnIdle", "StreamFailed", "DroppedCounters",
 			"EventRead", "EventAcked", "EventAnnounced", "EventInjected", "EventWithdrawn", "EventInjecting", "EventInjectionFailed",
 			"EventTaken", "EventReturned", "EventAside", "EventAgain",
 		},

@@ -166,14 +166,6 @@ func (l Last) MarshalJSON() ([]byte, error) {
 	return json.Marshal(lastWire{l.ID, l.Status, l.At, l.Duration.Milliseconds(), l.Why, l.Cut})
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
-func (l *Last) UnmarshalJSON(b []byte) error {
-	var w lastWire
-	err := json.Unmarshal(b, &w)
-	*l = Last{w.ID, w.Status, w.At, time.Duration(w.MS) * time.Millisecond, w.Why, w.Cut}
-	return err
-}
-
 // The kinds of Waiting.
 const (
 	Permission = "permission"

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"encoding/json"
 	"reflect"
 	"slices"
 	"strconv"
@@ -49,23 +50,23 @@ func appendRecord(dst []byte, v reflect.Value) []byte {
 			return append(dst, "null"...)
 		}
 		return appendRecord(dst, v.Elem())
-	case reflect.PointerTo(t).Implements(typeOwn):
+	case reflect.PointerTo(t).Implements(reflect.TypeFor[own]()):
 		o := reflect.New(t)
 		o.Elem().Set(v)
 		return o.Interface().(own).append(dst)
-	case t == typeRaw:
+	case is[json.RawMessage](t):
 		if v.Len() == 0 {
 			return append(dst, "null"...)
 		}
 		return appendValue(dst, v.Bytes())
-	case t == typeMap:
+	case is[Members](t):
 		w := objectWriter{b: dst}
 		for _, f := range v.Interface().(Members) {
 			w.key(f.Key)
 			w.b = appendValue(w.b, f.Raw)
 		}
 		return w.end()
-	case t == typeTime:
+	case is[time.Time](t):
 		return append(appendMoment(append(dst, '"'), v.Interface().(time.Time)), '"')
 	case isRecord(t):
 		w := objectWriter{b: dst}

@@ -9,10 +9,14 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unsafe"
 )
 
 // Decode reads a message as it lies on disk: everything that delivery fills
 // in must be there. The error is a *DecodeError or ErrNotObject.
+//
+// data is the message's from then on: its body shares that memory, and nobody
+// may change it.
 func Decode(data []byte) (*Message, error) {
 	var room [16]Field
 	fields, err := taken(data, room[:0])
@@ -35,7 +39,8 @@ func Decode(data []byte) (*Message, error) {
 // FromFields reads a message that may be incomplete, as people drop it: bare
 // names are completed with team, "to" may be one string. data is the text that
 // the fields were taken from, for the position of errors (may be nil). The
-// error is a *DecodeError. A null in a field of ours counts as absent.
+// error is a *DecodeError. A null in a field of ours counts as absent. The
+// message's body shares the memory of the fields, which nobody may change.
 func FromFields(data []byte, fields []Field, team Name) (*Message, error) {
 	m := &Message{}
 	for _, f := range fields {
@@ -69,7 +74,7 @@ func (m *Message) set(f Field, team Name) (err error) {
 	case "subject":
 		m.Subject, err = decodeString(f.Raw)
 	case "body":
-		m.Body, err = decodeString(f.Raw)
+		m.Body, err = shareString(f.Raw)
 		if err == nil && strings.IndexByte(m.Body, 0) >= 0 {
 			err = errors.New("has a NUL")
 		}
@@ -142,6 +147,14 @@ func decodeString(raw json.RawMessage) (string, error) {
 		return string(raw[1 : len(raw)-1]), nil // taken from valid JSON and UTF-8
 	}
 	return unquote(raw[1 : len(raw)-1]), nil
+}
+
+// shareString is decodeString without a copy, where nothing is escaped.
+func shareString(raw json.RawMessage) (string, error) {
+	if len(raw) > 2 && raw[0] == '"' && bytes.IndexByte(raw, '\\') < 0 {
+		return unsafe.String(&raw[1], len(raw)-2), nil
+	}
+	return decodeString(raw)
 }
 
 func decodeChoice(raw json.RawMessage, choices ...string) (string, error) {
@@ -217,11 +230,12 @@ func decodeObject(raw json.RawMessage) (json.RawMessage, error) {
 }
 
 func decodeOrigin(raw json.RawMessage) (*Origin, error) {
-	var room [4]Field
-	fields, err := taken(raw, room[:0])
-	if err != nil {
+	if len(raw) == 0 || raw[0] != '{' {
 		return nil, errors.New("must be an object")
 	}
+	var room [4]Field
+	fields := unique(appendMembers(room[:0], raw, 0)) // a part of what is valid
+	var err error
 	o := &Origin{}
 	for _, f := range fields {
 		if string(f.Raw) == "null" && (f.Key == "via" || f.Key == "uid" || f.Key == "run") {

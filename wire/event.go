@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"strconv"
@@ -58,8 +59,13 @@ func IsLeaseKind(kind string) bool {
 
 // With adds a string field of the kind's own and returns the event.
 func (e Event) With(key, value string) Event {
-	e.Extra = append(e.Extra[:len(e.Extra):len(e.Extra)], Field{Key: key, Raw: AppendString(nil, value)})
+	e.Extra = append(e.Extra[:len(e.Extra):len(e.Extra)], StringField(key, value))
 	return e
+}
+
+// StringField is a member that is a string.
+func StringField(key, value string) Field {
+	return Field{Key: key, Raw: AppendString(make([]byte, 0, len(value)+2), value)}
 }
 
 // Field is the string value of one of the kind's own fields, "" when it is
@@ -104,7 +110,8 @@ var eventFields = []string{"seq", "at", "team", "agent", "source", "kind", "sess
 // DecodeEvent reads one line of an event log.
 func DecodeEvent(line []byte) (Event, error) {
 	var e Event
-	fields, err := Object(line)
+	var room [16]Field
+	fields, err := taken(bytes.Clone(line), room[:0]) // Object, in less memory
 	if err != nil {
 		return e, err
 	}

@@ -5,34 +5,35 @@ import (
 	"strings"
 )
 
-// fieldsOf are the fields of each kind from which something is made here.
-var fieldsOf = map[string]string{
-	TurnStarted:     "turn_id thread_id transport",
-	TurnCompleted:   "status turn_id thread_id transport error",
-	TurnIdle:        "turn_id transport thread_id",
-	StreamFailed:    "error_summary",
-	DroppedCounters: "dropped unknown",
+// fieldsOf are the fields of each kind from which something is made here. (A
+// list: a map would be made at every start.)
+var fieldsOf = []struct{ kind, fields string }{
+	{TurnStarted, "turn_id thread_id transport"},
+	{TurnCompleted, "status turn_id thread_id transport error"},
+	{TurnIdle, "turn_id transport thread_id"},
+	{StreamFailed, "error_summary"},
+	{DroppedCounters, "dropped unknown"},
 
-	"session_start":    "source reason",
-	"session_end":      "reason",
-	"spawned":          "pid started",
-	"state_change":     "new previous detail id",
-	"confirm_required": "tool prompt id options tool_call_id input dialog",
-	"exited":           "code signal",
-	"restarting":       "attempt pause_ms",
+	{"session_start", "source reason"},
+	{"session_end", "reason"},
+	{"spawned", "pid started"},
+	{"state_change", "new previous detail id"},
+	{"confirm_required", "tool prompt id options tool_call_id input dialog"},
+	{"exited", "code signal"},
+	{"restarting", "attempt pause_ms"},
 
-	"agent_output":      "content stream",
-	"draft_ready":       "draft_id summary artifact_count",
-	"goal_complete":     "goal_id",
-	"waiting_for_input": "prompt id",
-	"status_update":     "message",
+	{"agent_output", "content stream"},
+	{"draft_ready", "draft_id summary artifact_count"},
+	{"goal_complete", "goal_id"},
+	{"waiting_for_input", "prompt id"},
+	{"status_update", "message"},
 
-	"message_delta":   "delta",
-	"tool_call_start": "tool tool_call_id tool_call",
-	"tool_call_end":   "tool tool_call_id status result",
-	"turn_complete":   "status error",
-	"error":           "message code",
-	"server_request":  "request tool prompt id",
+	{"message_delta", "delta"},
+	{"tool_call_start", "tool tool_call_id tool_call"},
+	{"tool_call_end", "tool tool_call_id status result"},
+	{"turn_complete", "status error"},
+	{"error", "message code"},
+	{"server_request", "request tool prompt id"},
 }
 
 // everyEvent are the fields that any kind may have.
@@ -42,10 +43,11 @@ var everyEvent = []string{"turn_id", "session", "event_id", "thread_id", "transp
 // first, and then those of every kind; nil for a kind that anybody may fill as
 // they like.
 func FieldsOf(kind string) []string {
-	own := strings.Fields(fieldsOf[kind])
-	if len(own) == 0 {
+	at := slices.IndexFunc(fieldsOf, func(k struct{ kind, fields string }) bool { return k.kind == kind })
+	if at < 0 {
 		return nil
 	}
+	own := strings.Fields(fieldsOf[at].fields)
 	for _, f := range everyEvent {
 		if !slices.Contains(own, f) {
 			own = append(own, f)

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
@@ -9,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/agentteammail/atm/internal/digest"
 )
 
 // ID is the id of a message: a UUIDv7 in lower case, with hyphens. Its first
@@ -51,7 +52,7 @@ func newID(now time.Time) ID {
 // id, so that the same act twice is the same message. It has the time bits of
 // its parent.
 func Derive(purpose string, parent ID, author Address) ID {
-	sum := sha256.Sum256([]byte(purpose + "\x00" + string(parent) + "\x00" + author.String()))
+	sum := digest.Sum256([]byte(purpose + "\x00" + string(parent) + "\x00" + author.String()))
 	var u [16]byte
 	copy(u[:], sum[:16])
 	if p, ok := parent.bytes(); ok {
@@ -79,28 +80,19 @@ func formatID(u [16]byte) ID {
 // IsID reports whether s is exactly the id of a message: lower case, hyphens
 // in place, version 7.
 func IsID(s string) bool {
-	if len(s) != 36 {
+	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' || s[14] != '7' {
 		return false
 	}
-	for i := 0; i < 36; i++ {
-		c := s[i]
-		switch i {
-		case 8, 13, 18, 23:
-			if c != '-' {
-				return false
-			}
-		case 14:
-			if c != '7' {
-				return false
-			}
-		case 19:
-			if c != '8' && c != '9' && c != 'a' && c != 'b' {
-				return false
-			}
-		default:
-			if !(c >= '0' && c <= '9' || c >= 'a' && c <= 'f') {
-				return false
-			}
+	if c := s[19]; c != '8' && c != '9' && c != 'a' && c != 'b' {
+		return false
+	}
+	return lowerHex(s[:8]) && lowerHex(s[9:13]) && lowerHex(s[14:18]) && lowerHex(s[19:23]) && lowerHex(s[24:])
+}
+
+func lowerHex(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c-'0' > 9 && c-'a' > 5 {
+			return false
 		}
 	}
 	return true
@@ -109,6 +101,9 @@ func IsID(s string) bool {
 // ParseID reads a full id as people and other programs write it: any case,
 // with or without hyphens, urn:uuid: or braces.
 func ParseID(s string) (ID, error) {
+	if IsID(s) { // as atm writes it
+		return ID(s), nil
+	}
 	t := strings.ToLower(strings.TrimSpace(s))
 	t = strings.TrimPrefix(t, "urn:uuid:")
 	if strings.HasPrefix(t, "{") && strings.HasSuffix(t, "}") {
@@ -127,12 +122,31 @@ func (id ID) bytes() (u [16]byte, ok bool) {
 	if len(id) != 36 {
 		return u, false
 	}
+	if IsID(string(id)) {
+		at := 0
+		for i := range u {
+			if id[at] == '-' {
+				at++
+			}
+			u[i] = nibble(id[at])<<4 | nibble(id[at+1])
+			at += 2
+		}
+		return u, true
+	}
 	b, err := hex.DecodeString(strings.ReplaceAll(string(id), "-", ""))
 	if err != nil || len(b) != 16 {
 		return u, false
 	}
 	copy(u[:], b)
 	return u, true
+}
+
+// nibble is the value of a digit of lowerHex.
+func nibble(c byte) byte {
+	if c >= 'a' {
+		return c - 'a' + 10
+	}
+	return c - '0'
 }
 
 // Time is the moment that the id's first 48 bits name, in UTC; the zero time
@@ -157,10 +171,13 @@ func (id ID) Hex() string { return strings.ReplaceAll(string(id), "-", "") }
 
 // Short is the last n digits of the id (at least 6).
 func (id ID) Short(n int) string {
-	h := id.Hex()
 	if n < 6 {
 		n = 6
 	}
+	if len(id) == 36 && n <= 12 && id[23] == '-' { // all of the last group
+		return string(id[36-n:])
+	}
+	h := id.Hex()
 	if n > len(h) {
 		n = len(h)
 	}

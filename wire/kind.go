@@ -27,7 +27,17 @@ const (
 // kinds are the fields, with their types, of the kinds of runner, hooks and
 // mailbox, and of what scripts say in the words of other vocabularies. (Made
 // when it is first needed: most commands never do.)
-var kinds = sync.OnceValue(func() map[string]map[string]kindOf {
+func kinds() map[string]map[string]kindOf {
+	kindsOnce.Do(func() { kindsMade = makeKinds() })
+	return kindsMade
+}
+
+var (
+	kindsOnce sync.Once // a sync.OnceValue would be made at every start
+	kindsMade map[string]map[string]kindOf
+)
+
+func makeKinds() map[string]map[string]kindOf {
 	return map[string]map[string]kindOf{
 		"session_start":      {"source": aString},
 		"session_end":        {"reason": aString},
@@ -67,7 +77,7 @@ var kinds = sync.OnceValue(func() map[string]map[string]kindOf {
 		"error":           {},
 		"server_request":  {"request": anObject},
 	}
-})
+}
 
 // currentKinds are the updates of the Agent Client Protocol, version 1.
 var currentKinds = []string{

@@ -194,10 +194,8 @@ func valueEnd(data []byte, at int) int {
 	for ; ; at++ {
 		switch data[at] {
 		case '"':
-			for at++; data[at] != '"'; at++ {
-				if data[at] == '\\' {
-					at++
-				}
+			for at = plainEnd(data, at+1); data[at] != '"'; at = plainEnd(data, at+1) {
+				at++ // what a backslash stands before
 			}
 			if depth == 0 {
 				return at + 1

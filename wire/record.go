@@ -68,13 +68,9 @@ type own interface {
 	append(dst []byte) []byte
 }
 
-var (
-	typeOwn  = reflect.TypeFor[own]()
-	typeTime = reflect.TypeFor[time.Time]()
-	typeUUID = reflect.TypeFor[UUID]()
-	typeRaw  = reflect.TypeFor[json.RawMessage]()
-	typeMap  = reflect.TypeFor[Members]()
-)
+// is reports whether a type is T. (Variables of types would be filled at every
+// start.)
+func is[T any](t reflect.Type) bool { return t == reflect.TypeFor[T]() }
 
 // Members is a map of any values, in the order of the wire.
 type Members []Field
@@ -127,7 +123,7 @@ func planOf(t reflect.Type) []member {
 }
 
 func isRecord(t reflect.Type) bool {
-	return t.Kind() == reflect.Struct && t != typeTime
+	return t.Kind() == reflect.Struct && !is[time.Time](t)
 }
 
 // reading is an object whose members are asked for by name.
@@ -304,15 +300,15 @@ func (d *decoder) value(f Field, v reflect.Value, m member) error {
 	fail := func(format string, args ...any) error { return decodeError(d.data, f.at, false, format, args...) }
 	t := v.Type()
 	switch {
-	case null && m.option || null && m.omit && t == typeRaw:
+	case null && m.option || null && m.omit && is[json.RawMessage](t):
 		return nil
 	case t.Kind() == reflect.Pointer:
 		v.Set(reflect.New(t.Elem()))
 		return d.value(f, v.Elem(), member{})
-	case t == typeRaw:
+	case is[json.RawMessage](t):
 		v.SetBytes(appendValue(nil, f.Raw))
 		return nil
-	case t == typeMap:
+	case is[Members](t):
 		if f.Raw[0] != '{' {
 			return fail("must be an object")
 		}
@@ -322,14 +318,14 @@ func (d *decoder) value(f Field, v reflect.Value, m member) error {
 		}
 		v.Set(reflect.ValueOf(Members(fields)))
 		return nil
-	case t == typeTime:
+	case is[time.Time](t):
 		at, err := moment(f.Raw)
 		if err != nil {
 			return fail("%s", err)
 		}
 		v.Set(reflect.ValueOf(at))
 		return nil
-	case t == typeUUID:
+	case is[UUID](t):
 		s, err := exactString(f.Raw)
 		if err == nil {
 			var id UUID

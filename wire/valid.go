@@ -1,5 +1,14 @@
 package wire
 
+import (
+	"encoding/binary"
+	"math/bits"
+	"unicode/utf8"
+)
+
+// Valid reports whether data is one JSON value, and UTF-8.
+func Valid(data []byte) bool { return utf8.Valid(data) && validJSON(data) }
+
 // maxDepth is how deep values may lie in each other, as encoding/json has it.
 const maxDepth = 10_000
 
@@ -87,8 +96,29 @@ func skipWord(b []byte, at int, word string) int {
 	return at + len(word)
 }
 
+// plainEnd is where the next quotation mark, backslash or control character
+// stands from an offset on, len(b) when there is none: eight bytes at a time.
+func plainEnd(b []byte, at int) int {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	for ; len(b)-at >= 8; at += 8 {
+		x := binary.LittleEndian.Uint64(b[at:])
+		quotes, slashes := x^ones*'"', x^ones*'\\'
+		// The lowest byte that is marked is marked rightly: a borrow comes from below.
+		found := ((x-ones*0x20)&^x | (quotes-ones)&^quotes | (slashes-ones)&^slashes) & highs
+		if found != 0 {
+			return at + bits.TrailingZeros64(found)/8
+		}
+	}
+	for ; at < len(b); at++ {
+		if c := b[at]; c < 0x20 || c == '"' || c == '\\' {
+			return at
+		}
+	}
+	return len(b)
+}
+
 func skipString(b []byte, at int) int {
-	for at++; at < len(b); at++ {
+	for at = plainEnd(b, at+1); at < len(b); at = plainEnd(b, at+1) {
 		switch c := b[at]; {
 		case c == '"':
 			return at + 1
