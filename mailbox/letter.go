@@ -1,8 +1,8 @@
 package mailbox
 
 import (
-	"bytes"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -43,15 +43,20 @@ type Marks struct {
 func MarksOf(b Batch) []Marks {
 	out := make([]Marks, len(b.Items))
 	later := append(b.Items[:len(b.Items):len(b.Items)], b.Ahead...)
-	newest := map[wire.Address]int{} // of each sender, in the batch
 	for i, it := range b.Items {
-		newest[it.From] = i
 		out[i].Withdrawn, out[i].Takings = it.State == Withdrawn, it.Takings
 		for _, l := range later {
 			if l.ID > it.ID && l.From == it.From && l.Supersedes == it.ID {
 				out[i].SupersededBy = l.ID
 			}
 		}
+	}
+	if len(b.Ahead) == 0 {
+		return out
+	}
+	newest := map[wire.Address]int{} // of each sender, in the batch
+	for i, it := range b.Items {
+		newest[it.From] = i
 	}
 	// Said once a sender: of the others the newer ones stand below.
 	for from, i := range newest {
@@ -78,7 +83,7 @@ func (l *Letters) Who(a wire.Address) string {
 // Header is the message's first line, without a line feed.
 func (l *Letters) Header(m *wire.Message, k Marks) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s from %s, %s", l.Short(m.ID), l.Who(m.From), Age(l.Now, m.SentAt))
+	b.WriteString(l.Short(m.ID) + " from " + l.Who(m.From) + ", " + Age(l.Now, m.SentAt))
 	say := func(format string, args ...any) {
 		b.WriteString(", ")
 		fmt.Fprintf(&b, format, args...)
@@ -163,30 +168,60 @@ func (l *Letters) Header(m *wire.Message, k Marks) string {
 // Render is the whole letter: header, indented body, and where it was cut the
 // line that says how to see the rest.
 func (l *Letters) Render(m *wire.Message, k Marks) []byte {
-	var b bytes.Buffer
-	b.WriteString(l.Header(m, k))
-	b.WriteByte('\n')
+	return l.Append(make([]byte, 0, l.room(m)), m, k)
+}
+
+// room is about what a letter takes.
+func (l *Letters) room(m *wire.Message) int {
+	body := len(m.Body)
+	if l.Bytes > 0 {
+		body = min(body, l.Bytes)
+	}
+	return body + body/16 + len(m.Subject) + 160
+}
+
+// Each calls f with one letter after the other, which follow each other in
+// memory.
+func (l *Letters) Each(items []*Item, marks []Marks, f func(letter []byte)) {
+	size := 0
+	for _, it := range items {
+		size += l.room(it.Message)
+	}
+	text := make([]byte, 0, size)
+	for i, it := range items {
+		begin := len(text)
+		text = l.Append(text, it.Message, marks[i])
+		f(text[begin:])
+	}
+}
+
+// Append appends a letter, as Render makes it.
+func (l *Letters) Append(b []byte, m *wire.Message, k Marks) []byte {
+	head := l.Header(m, k)
 	body, left := m.Body, 0
 	if l.Bytes > 0 {
-		body, left = cutBody(body, l.Bytes-b.Len()-80, l.Lines-2, l.Terminal)
+		body, left = cutBody(body, l.Bytes-len(head)-1-80, l.Lines-2, l.Terminal)
 	}
-	b.Write(l.Body(body))
+	b = append(append(b, head...), '\n')
+	b = l.appendBody(b, body)
 	if left > 0 {
-		fmt.Fprintf(&b, "… %s more: atm show %s --raw\n", Size(int64(left)), l.Short(m.ID))
+		b = fmt.Appendf(b, "… %s more: atm show %s --raw\n", Size(int64(left)), l.Short(m.ID))
 	}
-	return b.Bytes()
+	return b
 }
 
 // Body is a body as it stands below its header.
-func (l *Letters) Body(body string) []byte {
+func (l *Letters) Body(body string) []byte { return l.appendBody(nil, body) }
+
+func (l *Letters) appendBody(b []byte, body string) []byte {
 	body = strings.TrimRight(body, "\n")
 	if body == "" {
-		return nil
+		return b
 	}
 	if l.Terminal {
 		body = EscapeBody(body)
 	}
-	return append(indent(body), '\n')
+	return append(appendIndented(b, body), '\n')
 }
 
 // Cut shortens a body to so many bytes and lines, never within a rune, and
@@ -250,23 +285,24 @@ func extent(s string, terminal bool) (long, wide int) {
 	return n, len(`\u0000`)
 }
 
-// indent puts two spaces at the beginning of what any program might take for a
-// line, and keeps every byte.
-func indent(s string) []byte {
-	b := make([]byte, 0, len(s)+len(s)/16+8)
+// appendIndented puts two spaces at the beginning of what any program might take
+// for a line, and keeps every byte.
+func appendIndented(b []byte, s string) []byte {
 	b = append(b, "  "...)
+	from := 0 // what is not appended yet
 	for i := 0; i < len(s); {
-		n := lineBreak(s[i:])
-		if n == 0 {
-			b = append(b, s[i])
+		if c := s[i]; c > 0x1e && c < 0xc2 { // the first byte of no line break
 			i++
 			continue
 		}
-		b = append(b, s[i:i+n]...)
-		b = append(b, "  "...)
-		i += n
+		n := lineBreak(s[i:])
+		i += max(n, 1)
+		if n > 0 {
+			b = append(append(b, s[from:i]...), "  "...)
+			from = i
+		}
 	}
-	return b
+	return append(b, s[from:]...)
 }
 
 // lineBreak is the length of the line break that s begins with, 0 if none:
@@ -359,13 +395,13 @@ func Age(now, t time.Time) string {
 func Span(d time.Duration) string {
 	switch {
 	case d < time.Minute:
-		return fmt.Sprintf("%ds", int(d.Seconds()))
+		return strconv.Itoa(int(d.Seconds())) + "s"
 	case d < time.Hour:
-		return fmt.Sprintf("%dm", int(d.Minutes()))
+		return strconv.Itoa(int(d.Minutes())) + "m"
 	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh", int(d.Hours()))
+		return strconv.Itoa(int(d.Hours())) + "h"
 	}
-	return fmt.Sprintf("%dd", int(d.Hours()/24))
+	return strconv.Itoa(int(d.Hours()/24)) + "d"
 }
 
 // Size is a number of bytes for people.
@@ -383,18 +419,33 @@ func Size(n int64) string {
 // at least 6.
 func Digits(ids []wire.ID) int {
 	for n := 6; n < 32; n++ {
-		seen := make(map[string]wire.ID, len(ids))
-		alike := false
-		for _, id := range ids {
-			other, ok := seen[id.Short(n)]
-			alike = alike || ok && other != id
-			seen[id.Short(n)] = id
-		}
-		if !alike {
+		if !alike(ids, n) {
 			return n
 		}
 	}
 	return 32
+}
+
+// alike reports whether two ids end with the same so many digits.
+func alike(ids []wire.ID, n int) bool {
+	if len(ids) > 32 {
+		seen := make(map[string]wire.ID, len(ids))
+		for _, id := range ids {
+			if other, ok := seen[id.Short(n)]; ok && other != id {
+				return true
+			}
+			seen[id.Short(n)] = id
+		}
+		return false
+	}
+	for i, id := range ids {
+		for _, other := range ids[:i] {
+			if other != id && other.Short(n) == id.Short(n) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Clip shortens one line to so many characters.

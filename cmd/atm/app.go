@@ -76,14 +76,10 @@ type run func(ctx context.Context, e *env) error
 // long is run for verbs that wait or take long.
 type long func(ctx context.Context, e *env) error
 
-// Run runs the verb.
+// Run runs the verb. The root stays open: the process ends after it.
 func (f run) Run(ctx context.Context, c *cmdline.Call) error {
 	e := &env{Call: c}
-	err := e.explain(f(ctx, e))
-	if e.root != nil {
-		e.root.Close()
-	}
-	return err
+	return e.explain(f(ctx, e))
 }
 
 // Run runs the verb.
