@@ -261,10 +261,7 @@ func TestTrust(t *testing.T) {
 		}
 		t.Run(program, func(t *testing.T) {
 			d := newDesk(t, newKit(t, program, true)).in(t)
-			out, code := d.try(append([]string{"run", "bob", "--detach", "--"}, d.command()...)...)
-			if code == 0 || !strings.Contains(out, "trust") {
-				t.Errorf("atm run --detach: exit %d\n%s", code, out)
-			}
+			d.runTrust()
 			id := d.send("ECHO let me in")
 			q := d.question()
 			if !strings.Contains(q.Prompt, "rust") || q.Tool != "" {
