@@ -16,15 +16,20 @@ GOVULNCHECK = $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.1.4
 
 .PHONY: build install demo demo-team test race check vet fuzz stress faults powercut bench real-agents clean
 
-# Copied, since what the linker has just written starts a tenth later: it lies in the page cache in single pages.
+# Copies a program in one write: then the page cache has it in pieces of up to
+# 2 MiB, and until it is read from the disk again it starts in four fifths of the
+# time that it takes as the linker, or cp, left it.
+copied    = { dd if='$(1)' of='$(2)' bs=67108864 2>/dev/null || cp '$(1)' '$(2)'; } && chmod 755 '$(2)'
+
 build:
 	@mkdir -p bin
 	$(BUILD) -o bin/atm.linked ./cmd/atm
-	@cp bin/atm.linked bin/atm.copied && mv -f bin/atm.copied bin/atm && rm bin/atm.linked
+	@$(call copied,bin/atm.linked,bin/atm.copied) && mv -f bin/atm.copied bin/atm && rm bin/atm.linked
 
 install: build
 	@mkdir -p '$(PREFIX)/bin'
-	install -m 755 bin/atm '$(PREFIX)/bin/atm'
+	@$(call copied,bin/atm,$(PREFIX)/bin/.atm.new) && mv -f '$(PREFIX)/bin/.atm.new' '$(PREFIX)/bin/atm'
+	@echo "installed $(PREFIX)/bin/atm"
 	@case ":$$PATH:" in *":$(PREFIX)/bin:"*) ;; *) echo "put $(PREFIX)/bin on your PATH" ;; esac
 
 demo: build

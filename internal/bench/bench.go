@@ -18,12 +18,13 @@ type bench struct {
 	turns    int      // of singles, at least
 
 	programs map[string]string // built, by name
+	texts    map[string][]byte // of those, by path
 	filled   map[int]*root     // by size
 	closers  []func() error
 }
 
 func open(ctx context.Context, c Config, progress io.Writer) (*bench, error) {
-	b := &bench{Config: c, ctx: ctx, progress: progress, turns: 3, programs: map[string]string{}, filled: map[int]*root{}}
+	b := &bench{Config: c, ctx: ctx, progress: progress, turns: 3, programs: map[string]string{}, texts: map[string][]byte{}, filled: map[int]*root{}}
 	if c.Round == 1 {
 		b.turns = 1
 	}

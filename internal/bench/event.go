@@ -141,7 +141,7 @@ func openStatus(b *bench) (cell, error) {
 		}
 	}
 	env := b.env(r, "few")
-	return b.singles(b.process(env, atm, "status", "many"), b.process(env, atm, "status", "few")), nil
+	return b.installed(b.singles(b.process(env, atm, "status", "many"), b.process(env, atm, "status", "few"))), nil
 }
 
 func openHook(b *bench) (cell, error) {
@@ -174,7 +174,7 @@ func openHook(b *bench) (cell, error) {
 				defer in.Close()
 				return b.run(ours, in, atm, "hook", "claude")
 			}
-			took, reference, err := b.singles(hook, bare)(d)
+			took, reference, err := b.installed(b.singles(hook, bare))(d)
 			if err != nil {
 				return 0, 0, err
 			}
