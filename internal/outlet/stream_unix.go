@@ -97,6 +97,20 @@ func (s *stream) show(ctx context.Context, pieces []Piece) error {
 	return nil
 }
 
+// together is the text of pieces that follow each other in memory, nil when they
+// do not.
+func together(pieces []Piece) []byte {
+	text := pieces[0].Text
+	for _, p := range pieces[1:] {
+		end := len(text)
+		if end == 0 || len(p.Text) == 0 || cap(text)-end < len(p.Text) || &text[:end+1][end] != &p.Text[0] {
+			return nil
+		}
+		text = text[:end+len(p.Text)]
+	}
+	return text
+}
+
 // joined is the same text in few pieces.
 func joined(pieces []Piece) (out []Piece) {
 	const enough = 64 << 10
@@ -106,9 +120,12 @@ func joined(pieces []Piece) (out []Piece) {
 			size += len(pieces[n].Text)
 			n++
 		}
-		text := make([]byte, 0, size)
-		for _, p := range pieces[:n] {
-			text = append(text, p.Text...)
+		text := together(pieces[:n])
+		if text == nil {
+			text = make([]byte, 0, size)
+			for _, p := range pieces[:n] {
+				text = append(text, p.Text...)
+			}
 		}
 		out, pieces = append(out, Piece{Text: text}), pieces[n:]
 	}
