@@ -135,7 +135,11 @@ func (d *Dir) check(op Op, name string) error {
 }
 
 func (d *Dir) wrap(op, name string, err error) error {
-	return &fs.PathError{Op: op, Path: filepath.Join(d.path, name), Err: err}
+	path := d.path
+	if name != "" {
+		path = d.below(name)
+	}
+	return &fs.PathError{Op: op, Path: path, Err: err}
 }
 
 // ErrNotDirectory is returned for a symbolic link or a file where a directory
@@ -150,7 +154,7 @@ func oneComponent(name string) bool {
 }
 
 // below is the path of what is called name in d, or of what lies further down:
-// filepath.Join for what is known to be clean.
+// filepath.Join without cleaning.
 func (d *Dir) below(name string) string {
 	if strings.HasSuffix(d.path, string(filepath.Separator)) {
 		return d.path + name
@@ -203,7 +207,7 @@ func (d *Dir) walk(step func(*Dir, string) (*Dir, error), names []string) (*Dir,
 
 func (d *Dir) makeSub(name string) (*Dir, error) {
 	s, err := d.Sub(name)
-	if !errors.Is(err, fs.ErrNotExist) {
+	if !Absent(err) {
 		return s, err
 	}
 	if err := d.Mkdir(name); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -237,7 +241,7 @@ func (d *Dir) Lstat(name string) (fs.FileInfo, error) {
 // Has reports whether there is an entry of that name, of whatever kind.
 func (d *Dir) Has(name string) (bool, error) {
 	_, err := d.Lstat(name)
-	if errors.Is(err, fs.ErrNotExist) {
+	if Absent(err) {
 		return false, nil
 	}
 	return err == nil, err
@@ -335,14 +339,7 @@ func (d *Dir) Append(name string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = ErrNotRegular
-	}
-	if err == nil {
-		err = d.own().fixFile(f)
-	}
-	if err != nil {
+	if err := d.own().fixRegular(f); err != nil {
 		f.Close()
 		return nil, d.wrap("open", name, unwrap(err))
 	}
@@ -383,7 +380,7 @@ func (d *Dir) Remove(name string) error {
 	if err := d.check(OpRemove, name); err != nil {
 		return err
 	}
-	if err := d.remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := d.remove(name); err != nil && !Absent(err) {
 		return d.wrap("remove", name, unwrap(err))
 	}
 	return nil
@@ -396,7 +393,7 @@ func (d *Dir) Names(f func([]string) bool) error {
 	if err := d.check(OpList, ""); err != nil {
 		return err
 	}
-	if err := d.list(f); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := d.list(f); err != nil && !Absent(err) {
 		return d.wrap("list", "", unwrap(err))
 	}
 	return nil // not there: removed since it was opened, so it was empty

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -238,8 +239,9 @@ func list(fd int, f func([]string) bool) error {
 		if n <= 0 || err != nil {
 			return err
 		}
-		names = namesIn(names[:0], buf[:n])
-		if len(names) > 0 && !f(names) {
+		var end bool
+		names, end = namesIn(names[:0], buf[:n])
+		if len(names) > 0 && !f(names) || end {
 			return nil
 		}
 		if len(buf) == len(few) && n > len(few)-maxEntry {
@@ -251,15 +253,23 @@ func list(fd int, f func([]string) bool) error {
 // namesIn appends the names in what getdents64(2) returned: for each a number,
 // an offset (8 bytes each), a length (2), a kind (1) and the name, which ends
 // with a NUL. The names share one string.
-func namesIn(names []string, b []byte) []string {
-	all := string(b)
+//
+// end says that nothing can follow: the last offset, which is where the next
+// entry would be, is the largest there is. ext4 and btrfs end so, and need not be
+// asked again.
+func namesIn(names []string, b []byte) (out []string, end bool) {
+	const entry = 56 // what that takes of a message, or more than of a short name
+	if names == nil {
+		names = make([]string, 0, 1+len(b)/entry)
+	}
+	text := string(b)
 	for at := 0; at+19 < len(b); {
 		size := int(binary.NativeEndian.Uint16(b[at+16:]))
-		end := at + size
-		if size < 20 || end > len(b) {
+		next := at + size
+		if size < 20 || next > len(b) {
 			break // not what a kernel says
 		}
-		name := all[at+19 : end]
+		name := text[at+19 : next]
 		if i := strings.IndexByte(name, 0); i >= 0 {
 			name = name[:i]
 		}
@@ -267,9 +277,10 @@ func namesIn(names []string, b []byte) []string {
 		if !gone && name != "." && name != ".." {
 			names = append(names, name)
 		}
-		at = end
+		end = int64(binary.NativeEndian.Uint64(b[at+8:])) == math.MaxInt64
+		at = next
 	}
-	return names
+	return names, end
 }
 
 func (d *Dir) openRoot() (*os.Root, error) {

@@ -108,7 +108,7 @@ func TestNothingIsReplaced(t *testing.T) {
 	if err := Move(d, "other", d, "old"); !errors.Is(err, fs.ErrExist) {
 		t.Error(err)
 	}
-	if err := Move(d, "none", d, "new"); !errors.Is(err, fs.ErrNotExist) {
+	if err := Move(d, "none", d, "new"); !Absent(err) {
 		t.Error(err)
 	}
 	for name, want := range map[string]string{"old": "old", "other": "other"} {
@@ -256,7 +256,7 @@ func TestReadFileLimit(t *testing.T) {
 	if b, err := d.ReadFile("empty", 0); err != nil || len(b) != 0 {
 		t.Errorf("%q, %v", b, err)
 	}
-	if _, err := d.ReadFile("none", 4); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := d.ReadFile("none", 4); !Absent(err) {
 		t.Error(err)
 	}
 }

@@ -184,11 +184,28 @@ func ownerOf(info fs.FileInfo) owner {
 
 func (o owner) fixFile(f *os.File) error { return o.fixDraft(bare(f.Fd())) }
 
+// fixRegular is fixFile for what may be no regular file: ErrNotRegular.
+func (o owner) fixRegular(f *os.File) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return ErrNotRegular
+	}
+	return o.fix(bare(f.Fd()), &st)
+}
+
 func (o owner) fixDraft(f draftFile) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(f), &st); err != nil {
 		return err
 	}
+	return o.fix(f, &st)
+}
+
+// fix gives a file, which is as st says, the owner and rights that it is to have.
+func (o owner) fix(f draftFile, st *unix.Stat_t) error {
 	if euid() != 0 && int(st.Uid) != euid() {
 		return nil // somebody else's, made with their rights
 	}

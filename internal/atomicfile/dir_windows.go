@@ -52,7 +52,15 @@ var nobody owner
 func ownerOf(fs.FileInfo) owner         { return owner{} }
 func (owner) fixDir(*Dir, string) error { return nil }
 func (owner) fixFile(*os.File) error    { return nil }
-func (owner) fixDraft(draftFile) error  { return nil }
+
+func (owner) fixRegular(f *os.File) error {
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = ErrNotRegular
+	}
+	return err
+}
+func (owner) fixDraft(draftFile) error { return nil }
 
 // Readable reports whether the owner of d could read a file that this process
 // makes in it.

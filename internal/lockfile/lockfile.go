@@ -149,6 +149,17 @@ func (d *Dir) lock(name string, m Mode, seen func() error, get func() (*file, er
 	return l, err
 }
 
+// absent is errors.Is(err, fs.ErrNotExist), at a hundredth of the cost where the
+// system itself said so (atomicfile.Absent has the reason).
+func absent(err error) bool {
+	if p, ok := err.(*fs.PathError); ok {
+		if number, ok := p.Err.(syscall.Errno); ok {
+			return number.Is(fs.ErrNotExist)
+		}
+	}
+	return errors.Is(err, fs.ErrNotExist)
+}
+
 // replacements is how often a lock file may be another one, after it was
 // locked, than the one at its path, before somebody is taken to be at work.
 const replacements = 100
@@ -168,14 +179,14 @@ func (d *Dir) acquire(name string, m Mode, seen func() error, get func() (*file,
 		}
 		f, err := get()
 		switch {
-		case errors.Is(err, fs.ErrNotExist):
+		case absent(err):
 			if seen != nil {
 				if err := seen(); err != nil {
 					return nil, err
 				}
 			}
 			err := d.create(name)
-			if err != nil && (n > 0 || !errors.Is(err, fs.ErrNotExist)) {
+			if err != nil && (n > 0 || !absent(err)) {
 				return nil, fmt.Errorf("lock %s: %w", name, err)
 			}
 			continue // not there: .locks was removed, and may be there again
@@ -215,7 +226,7 @@ const Trust = 100 * time.Millisecond
 func (d *Dir) confirm(name string, f *file) (*Lock, error) {
 	now, err := d.look(name)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case absent(err):
 		return nil, nil
 	case err != nil:
 		return nil, err
