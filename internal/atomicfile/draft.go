@@ -103,7 +103,15 @@ func (dr *Draft) Link(to *Dir, as string) error {
 	if err != nil {
 		return to.wrap("link", as, unwrap(err))
 	}
+	first := !dr.linked
 	dr.linked = true
+	if first && dr.name == "" && !dr.spent && to.unjournaled() {
+		// That it has a name is on no disk yet, and no sync of the directory puts it
+		// there.
+		if err := dr.f.Sync(); err != nil {
+			return to.wrap("fsync", as, unwrap(err))
+		}
+	}
 	return nil
 }
 

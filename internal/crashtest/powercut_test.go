@@ -3,9 +3,11 @@
 package crashtest
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -13,6 +15,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 var powercutJobs = []job{
@@ -62,6 +66,51 @@ func TestPowerCut(t *testing.T) {
 			p.restoreAndCut()
 			fmt.Printf("powercut %s: %d cycles: %s; %s\n", kind, p.done, p.sum, w.summary())
 		})
+	}
+}
+
+// TestPowerCutWithoutJournal takes the disk as it is at one moment, as if the
+// machine had been killed, of an ext4 that has no journal: what was acknowledged
+// is there, and whole, when e2fsck has been over it.
+func TestPowerCutWithoutJournal(t *testing.T) {
+	if os.Getenv("ATM_POWERCUT") == "" {
+		t.Skip("it mounts file systems: set ATM_POWERCUT=1")
+	}
+	v := newVolume(t, "ext4", "-O", "^has_journal")
+	v.mount()
+	w := newWorld(t, v.path, takers...)
+	unix.Sync() // making the team is not what is tried here
+	file := filepath.Join(t.TempDir(), "attached")
+	if err := os.WriteFile(file, []byte("all of it\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const messages = 30
+	me := one(readers)
+	for n := range messages {
+		w.must("send", me, "--as", "alice", "--attach", file, fmt.Sprint("message ", n))
+	}
+	image, err := os.ReadFile(v.image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.unmount()
+	if err := os.WriteFile(v.image, image, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("e2fsck", "-fy", v.image).CombinedOutput()
+	if exit, ok := errors.AsType[*exec.ExitError](err); err != nil && (!ok || exit.ExitCode() > 2) {
+		t.Fatalf("e2fsck: %v\n%s", err, out)
+	}
+	v.mount()
+	shown := w.must("read", "--full", "--as", me, "--json").out
+	for n := range messages {
+		if !strings.Contains(shown, fmt.Sprintf(`"message %d"`, n)) {
+			t.Errorf("lost: message %d of %d", n, messages)
+		}
+	}
+	all, err := filepath.Glob(filepath.Join(w.team(), ".files", "*"))
+	if err != nil || len(all) != 1 {
+		t.Errorf("attachments: %q, %v", all, err)
 	}
 }
 

@@ -20,7 +20,7 @@ type volume struct {
 }
 
 // newVolume makes a file system, or skips the test where that is not possible.
-func newVolume(t testing.TB, kind string) *volume {
+func newVolume(t testing.TB, kind string, options ...string) *volume {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("mounting needs root")
@@ -45,7 +45,7 @@ func newVolume(t testing.TB, kind string) *volume {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command(mkfs, "-q", v.image).CombinedOutput(); err != nil {
+	if out, err := exec.Command(mkfs, append(append([]string{"-q"}, options...), v.image)...).CombinedOutput(); err != nil {
 		t.Skipf("mkfs.%s: %v: %s", kind, err, out)
 	}
 	t.Cleanup(v.unmount)
