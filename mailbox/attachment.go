@@ -2,7 +2,6 @@ package mailbox
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/agentteammail/atm/internal/atomicfile"
+	"github.com/agentteammail/atm/internal/digest"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -39,7 +39,7 @@ func (s *Store) Attach(name string, content io.Reader) (wire.Attachment, error) 
 		return a, err
 	}
 	defer d.Close()
-	hash := sha256.New()
+	var hash digest.SHA256
 	text := true
 	buf := make([]byte, 64<<10)
 	var carry []byte
@@ -65,7 +65,8 @@ func (s *Store) Attach(name string, content io.Reader) (wire.Attachment, error) 
 	if text && len(carry) == 0 {
 		a.MediaType = "text/plain; charset=utf-8"
 	}
-	a.SHA256 = hex.EncodeToString(hash.Sum(nil))
+	sum := hash.Sum()
+	a.SHA256 = hex.EncodeToString(sum[:])
 	if err := d.Sync(); err != nil {
 		return a, err
 	}
@@ -113,16 +114,17 @@ func verify(files *atomicfile.Dir, a wire.Attachment) (bool, error) {
 		return false, err
 	}
 	defer f.Close()
-	hash := sha256.New()
-	n, err := io.Copy(hash, f)
-	return n == a.Size && hex.EncodeToString(hash.Sum(nil)) == a.SHA256, err
+	var hash digest.SHA256
+	n, err := io.Copy(&hash, f)
+	sum := hash.Sum()
+	return n == a.Size && hex.EncodeToString(sum[:]) == a.SHA256, err
 }
 
 // Attachment opens the content of an attachment after checking its size and
 // hash.
 func (s *Store) Attachment(a wire.Attachment) (*os.File, error) {
 	files, err := s.dir.Sub(".files")
-	if errors.Is(err, fs.ErrNotExist) {
+	if atomicfile.Absent(err) {
 		return nil, fmt.Errorf("attachment %q: its content is not here: %w", a.Name, ErrNotFound)
 	}
 	if err != nil {
@@ -133,7 +135,7 @@ func (s *Store) Attachment(a wire.Attachment) (*os.File, error) {
 		return nil, fmt.Errorf("attachment %q: no hash", a.Name)
 	}
 	ok, err := verify(files, a)
-	if errors.Is(err, fs.ErrNotExist) {
+	if atomicfile.Absent(err) {
 		return nil, fmt.Errorf("attachment %q: its content is not here: %w", a.Name, ErrNotFound)
 	}
 	if err != nil {

@@ -3,10 +3,10 @@ package mailbox
 import (
 	"encoding/json"
 	"errors"
-	"io/fs"
 	"slices"
 	"time"
 
+	"github.com/agentteammail/atm/internal/atomicfile"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -60,7 +60,7 @@ func (r *room) claims() ([]claim, error) {
 		return nil, err
 	}
 	data, err := d.ReadFile(claimFile, maxClaim)
-	if errors.Is(err, fs.ErrNotExist) {
+	if atomicfile.Absent(err) {
 		return nil, nil
 	}
 	if err != nil {

@@ -2,12 +2,11 @@ package mailbox
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"strings"
 
+	"github.com/agentteammail/atm/internal/atomicfile"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/wire"
 )
@@ -84,7 +83,7 @@ func (b *Box) Copy(e *Entry) ([]byte, error) {
 				continue
 			}
 			data, err := d.ReadFile(name, wire.MaxFile)
-			if errors.Is(err, fs.ErrNotExist) {
+			if atomicfile.Absent(err) {
 				continue
 			}
 			if err == nil {

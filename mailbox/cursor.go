@@ -3,9 +3,7 @@ package mailbox
 import (
 	"bufio"
 	"bytes"
-	"errors"
 	"io"
-	"io/fs"
 	"os"
 	"slices"
 	"strconv"
@@ -32,8 +30,7 @@ type Cursor struct {
 
 	met []byte // the line of the last event that was returned
 
-	atEnd   bool   // the last read got all there was
-	doubted []byte // a line from there that does not parse, and is read once more
+	doubted []byte // a line that does not parse, and is read once more
 	at      int64  // where it begins
 
 	sought bool   // off was found by seek, and no event since
@@ -127,9 +124,9 @@ func (c *Cursor) Next() (e wire.Event, gap *Gap, err error) {
 		end := c.off - int64(len(c.rest))
 		e, ok := logged(line, c.seg, end-int64(len(line))-1)
 		if !ok {
-			// Not ours to mend: the gap shows at the next one. At the end it was
-			// perhaps cut off and written anew while it was read.
-			if c.atEnd && !bytes.Equal(line, c.doubted) {
+			// Not ours to mend: the gap shows at the next one. But it was perhaps cut off
+			// and written anew while it was read, and with it what came behind.
+			if !bytes.Equal(line, c.doubted) {
 				c.doubted = line
 				c.off, c.rest = end-int64(len(line))-1, nil
 			}
@@ -179,7 +176,7 @@ func (c *Cursor) openSegment() error {
 			}
 		}
 		// Archived since it was listed: what is left begins behind it.
-		if err := c.openAt(dir, at); !errors.Is(err, fs.ErrNotExist) {
+		if err := c.openAt(dir, at); !atomicfile.Absent(err) {
 			return err
 		}
 	}
@@ -264,7 +261,7 @@ func (b *Box) eventsDir() (*atomicfile.Dir, error) {
 		return nil, err
 	}
 	dir, err := b.store.dir.Walk(string(b.agent), "events")
-	if errors.Is(err, fs.ErrNotExist) {
+	if atomicfile.Absent(err) {
 		return nil, nil
 	}
 	return dir, err
@@ -292,7 +289,7 @@ func (c *Cursor) line() ([]byte, error) {
 		}
 		buf := make([]byte, size)
 		n, err := c.f.ReadAt(buf, c.off)
-		buf, c.atEnd = buf[:n], n < size
+		buf = buf[:n]
 		last := bytes.LastIndexByte(buf, '\n')
 		if last < 0 {
 			if n < size {
@@ -359,7 +356,7 @@ func (c *Cursor) advance() (bool, error) {
 	}
 	c.f.Close()
 	c.f = nil
-	if err := c.openAt(dir, segs[i]); !errors.Is(err, fs.ErrNotExist) {
+	if err := c.openAt(dir, segs[i]); !atomicfile.Absent(err) {
 		return true, err
 	}
 	return true, nil

@@ -151,6 +151,10 @@ func (r *room) dated(until time.Time, f func(name string, at time.Time, id wire.
 	if d == nil || err != nil {
 		return err
 	}
+	return datedNotes(d, until, f)
+}
+
+func datedNotes(d *atomicfile.Dir, until time.Time, f func(name string, at time.Time, id wire.ID, what string)) error {
 	return d.Names(func(names []string) bool {
 		for _, n := range names {
 			if at, id, what, ok := datedOf(n); ok && !until.Before(at) {
@@ -165,13 +169,16 @@ func (r *room) dated(until time.Time, f func(name string, at time.Time, id wire.
 // that waited longest first. No message is opened, and some may have their
 // answer, or be gone.
 func (b *Box) Overdue(now time.Time) ([]Due, error) {
-	r, err := b.enter()
+	d, err := b.store.dir.Walk(string(b.agent), "inbox", "dated")
+	if atomicfile.Absent(err) {
+		return nil, nil // nor is there a mailbox, perhaps
+	}
 	if err != nil {
 		return nil, err
 	}
-	defer r.close()
+	defer d.Close()
 	var out []Due
-	err = r.dated(now, func(_ string, at time.Time, id wire.ID, what string) {
+	err = datedNotes(d, now, func(_ string, at time.Time, id wire.ID, what string) {
 		if what != expires {
 			out = append(out, Due{id, at, Told(what)})
 		}
@@ -197,7 +204,7 @@ func (b *Box) Tell(d Due, told Told) error {
 		switch {
 		case errors.Is(err, fs.ErrExist): // a kill in between left both
 			return dir.Remove(from)
-		case errors.Is(err, fs.ErrNotExist):
+		case atomicfile.Absent(err):
 			return nil
 		}
 		return err
@@ -255,7 +262,7 @@ func (b *Box) ForgetNote(due Due) error {
 	return b.amendNote(func(d *atomicfile.Dir) error {
 		name := datedName(due.At, due.ID, string(due.Told))
 		info, err := d.Lstat(name)
-		if errors.Is(err, fs.ErrNotExist) {
+		if atomicfile.Absent(err) {
 			return nil
 		}
 		if err != nil || b.store.now().Sub(info.ModTime()) < staleNote {

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"runtime"
 	"strings"
 	"sync"
 	"unicode/utf8"
 
+	"github.com/agentteammail/atm/internal/atomicfile"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -130,7 +130,7 @@ func (b *Box) NoteSent(m *wire.Message) bool { return b.noteSent(m, nil) }
 
 func (b *Box) noteSent(m *wire.Message, d *draft) bool {
 	sent, err := b.store.dir.Walk(string(b.agent), "sent", m.ID.Day())
-	if errors.Is(err, fs.ErrNotExist) {
+	if atomicfile.Absent(err) {
 		sent, err = b.store.makeBelow([]string{string(b.agent)}, []string{"sent", m.ID.Day()})
 	}
 	if err != nil {

@@ -3,14 +3,12 @@ package mailbox
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"time"
-	"unicode/utf8"
 
+	"github.com/agentteammail/atm/internal/atomicfile"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/wire"
 )
@@ -49,6 +47,9 @@ func (b *Box) Append(ctx context.Context, opt AppendOptions, events ...wire.Even
 	}
 	now := time.Now().UTC()
 	seq := l.seq
+	if l.room == nil {
+		l.room = make([]byte, 0, usualLine*len(events))
+	}
 	buf, recent := l.room[:0], []byte(nil)
 	for i, e := range events {
 		if e.EventID != "" {
@@ -97,6 +98,9 @@ func (b *Box) Append(ctx context.Context, opt AppendOptions, events ...wire.Even
 	return l.keep(nil)
 }
 
+// usualLine is how long most lines are, those about the mailbox's own messages.
+const usualLine = 224
+
 // keptRoom is the most that is kept of the room that lines took.
 const keptRoom = 16 << 10
 
@@ -107,11 +111,11 @@ func sound(e *wire.Event) error {
 		case "seq", "at", "team", "agent", "source", "kind", "session", "turn_id", "event_id", "wire":
 			return fmt.Errorf("%s is a field of every event", f.Key)
 		}
-		if !json.Valid(f.Raw) || !utf8.Valid(f.Raw) {
+		if !wire.Valid(f.Raw) {
 			return fmt.Errorf("%s is not JSON", f.Key)
 		}
 	}
-	if e.Wire != nil && (!json.Valid(e.Wire) || !utf8.Valid(e.Wire)) {
+	if e.Wire != nil && !wire.Valid(e.Wire) {
 		return errors.New("wire is not JSON")
 	}
 	return nil
@@ -147,7 +151,7 @@ func (b *Box) TailUntil(enough func([]wire.Event) bool) ([]wire.Event, error) {
 	var out []wire.Event
 	for i := len(segs) - 1; i >= 0; i-- {
 		f, err := dir.Open(segmentName(segs[i]))
-		if errors.Is(err, fs.ErrNotExist) {
+		if atomicfile.Absent(err) {
 			continue
 		}
 		if err != nil {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 	"syscall"
@@ -83,8 +82,8 @@ func list(d *atomicfile.Dir, f func(wire.ID), foreign func(string)) error {
 	})
 }
 
-// selection keeps the n smallest ids of a stream, or the n largest: a heap with
-// the next one to go on top.
+// selection keeps the n smallest ids of a stream, or the n largest: once it has
+// so many, a heap with the next one to go on top.
 type selection struct {
 	ids    []wire.ID
 	n      int
@@ -103,10 +102,10 @@ func (s *selection) Pop() any {
 
 func (s *selection) add(id wire.ID) {
 	switch {
-	case s.n <= 0:
-		s.ids = append(s.ids, id)
-	case len(s.ids) < s.n:
-		heap.Push(s, id)
+	case s.n <= 0 || len(s.ids) < s.n:
+		if s.ids = append(s.ids, id); len(s.ids) == s.n {
+			heap.Init(s)
+		}
 	case (id < s.ids[0]) != s.newest:
 		s.ids[0] = id
 		heap.Fix(s, 0)
@@ -116,7 +115,7 @@ func (s *selection) add(id wire.ID) {
 // pick lists a directory and returns its n oldest ids, oldest first, or its n
 // newest, newest first, and how many there are in all. n <= 0: all of them.
 func pick(d *atomicfile.Dir, n int, newest bool, foreign func(string)) ([]wire.ID, int, error) {
-	s := selection{n: n, newest: newest}
+	s := selection{n: n, newest: newest, ids: make([]wire.ID, 0, min(max(n, 0), 32))}
 	total := 0
 	err := list(d, func(id wire.ID) {
 		total++
@@ -150,7 +149,7 @@ func (r *room) open(p place, id wire.ID) (*Item, error) {
 		return nil, errGone
 	}
 	data, err := d.ReadFile(string(id)+".json", wire.MaxFile)
-	if errors.Is(err, fs.ErrNotExist) {
+	if atomicfile.Absent(err) {
 		return nil, errGone
 	}
 	if errors.Is(err, atomicfile.ErrNotRegular) || errors.Is(err, atomicfile.ErrTooLarge) {

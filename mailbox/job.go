@@ -92,7 +92,7 @@ func (d *desk) openTmp() (*atomicfile.Dir, error) {
 
 func (b *Box) openTmp() (*atomicfile.Dir, error) {
 	t, err := b.store.dir.Walk(string(b.agent), "inbox", "tmp")
-	if errors.Is(err, fs.ErrNotExist) {
+	if atomicfile.Absent(err) {
 		if err := b.seen(); err != nil {
 			return nil, err
 		}

@@ -34,7 +34,7 @@ type eventLog struct {
 	seg  uint64          // its first number
 	seq  uint64          // the log's last number
 	size int64           // of the segment
-	id   fs.FileInfo     // of the segment
+	id   fs.FileInfo     // of the segment; nil: nobody has asked yet
 	path string          // of the segment, in the team
 	room []byte          // for the next lines
 
@@ -70,15 +70,12 @@ func (b *Box) openLog(lock lockfile.Stamp) (*eventLog, error) {
 		if l.f, err = dir.Append(segmentName(l.seg)); err == nil {
 			l.seq, l.size, err = r.repair(l.f, l.seg)
 		}
-		if err == nil {
-			err = l.known()
-		}
 	} else if err == nil {
 		var base Snapshot
 		base, _, err = b.ReadBase()
 		l.seq = base.Seq // numbers go on
 	}
-	delete(r.sub, "events") // it is the log's now
+	r.release("events") // it is the log's now
 	if err != nil {
 		l.close()
 		return nil, err
@@ -97,7 +94,7 @@ func (l *eventLog) current(lock lockfile.Stamp) bool {
 	if lock.Known() && lock == l.stamp && time.Since(l.seen) < lockfile.Trust {
 		return l.box.store.dir.Whole(l.f, l.size)
 	}
-	if !l.box.store.dir.Leads(l.path, l.id, l.size) {
+	if l.id == nil && l.known() != nil || !l.box.store.dir.Leads(l.path, l.id, l.size) {
 		return false
 	}
 	l.stamp, l.seen = lock, time.Now()
@@ -121,9 +118,7 @@ func (l *eventLog) write(lines []byte, seq uint64) error {
 		if l.f, err = l.dir.Append(segmentName(l.seg)); err != nil {
 			return err
 		}
-		if err := l.known(); err != nil {
-			return err
-		}
+		l.id = nil
 	}
 	if _, err := l.dir.Write(l.f, lines); err != nil {
 		l.f.Truncate(l.size)
@@ -134,7 +129,7 @@ func (l *eventLog) write(lines []byte, seq uint64) error {
 	return nil
 }
 
-// known notes what the open segment is and where it lies.
+// known notes what the open segment is and where it lies, for who appends again.
 func (l *eventLog) known() (err error) {
 	l.path = string(l.box.agent) + "/events/" + segmentName(l.seg)
 	l.id, err = l.f.Stat()

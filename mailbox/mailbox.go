@@ -49,7 +49,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -263,12 +262,43 @@ type room struct {
 	box   *Box
 	fresh *atomicfile.Dir // inbox/new
 	lent  bool            // fresh is somebody else's, who closes it
-	sub   map[string]*atomicfile.Dir
+	sub   []subdir
+
+	unleased bool // there was no directory of leases when holders looked
 
 	foreign []string // names met in new that are no message's
 	took    bool     // they were offered to takeIn
 
 	said []wire.Event // to be appended when the lock is let go of (leaseevent.go)
+}
+
+// subdir is a directory of the mailbox that is open: a handful, of which a map
+// would be slower.
+type subdir struct {
+	path string
+	*atomicfile.Dir
+}
+
+// opened is a directory that dir remembers, nil when it is not open.
+func (r *room) opened(path string) *atomicfile.Dir {
+	for _, s := range r.sub {
+		if s.path == path {
+			return s.Dir
+		}
+	}
+	return nil
+}
+
+// release forgets a directory that dir remembers, and returns it: it is the
+// caller's.
+func (r *room) release(path string) (d *atomicfile.Dir) {
+	r.sub = slices.DeleteFunc(r.sub, func(s subdir) bool {
+		if s.path == path {
+			d = s.Dir
+		}
+		return s.path == path
+	})
+	return d
 }
 
 // enter opens the mailbox: the agent's directory, its inbox and new, none of
@@ -292,7 +322,7 @@ func (b *Box) enterAgain(before *room) (*room, error) {
 }
 
 func (b *Box) absent(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
+	if atomicfile.Absent(err) {
 		return b.noAgent()
 	}
 	return err
@@ -307,12 +337,10 @@ func (r *room) close() {
 
 // letGo closes all but new.
 func (r *room) letGo() {
-	for _, d := range r.sub {
-		if d != nil {
-			d.Close()
-		}
+	for _, s := range r.sub {
+		s.Close()
 	}
-	clear(r.sub)
+	r.sub = nil
 }
 
 // Places of a message, in the order in which it moves.
@@ -332,7 +360,7 @@ func (r *room) dir(path string, make bool) (*atomicfile.Dir, error) {
 	if path == "inbox/new" {
 		return r.fresh, nil
 	}
-	if d := r.sub[path]; d != nil {
+	if d := r.opened(path); d != nil {
 		return d, nil
 	}
 	base, parts := []string{string(r.box.agent)}, strings.Split(path, "/")
@@ -345,7 +373,7 @@ func (r *room) dir(path string, make bool) (*atomicfile.Dir, error) {
 		parts = nil
 	}
 	d, err := r.box.store.dir.Walk(append(base[:len(base):len(base)], parts...)...)
-	if errors.Is(err, fs.ErrNotExist) {
+	if atomicfile.Absent(err) {
 		if !make {
 			return nil, nil
 		}
@@ -354,10 +382,7 @@ func (r *room) dir(path string, make bool) (*atomicfile.Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.sub == nil {
-		r.sub = map[string]*atomicfile.Dir{}
-	}
-	r.sub[path] = d
+	r.sub = append(r.sub, subdir{path, d})
 	return d, nil
 }
 
@@ -377,9 +402,8 @@ func (s *Store) makeBelow(base, parts []string) (*atomicfile.Dir, error) {
 
 // forget closes a directory that dir remembers.
 func (r *room) forget(path string) {
-	if d := r.sub[path]; d != nil {
+	if d := r.release(path); d != nil {
 		d.Close()
-		delete(r.sub, path)
 	}
 }
 

@@ -2,7 +2,6 @@ package mailbox
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -14,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/agentteammail/atm/internal/atomicfile"
+	"github.com/agentteammail/atm/internal/digest"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -61,7 +61,7 @@ func (b *Box) Once(e *Errand) (known bool, err error) {
 			err = errors.Join(dir.Sync(), sent.Sync())
 		}
 	}()
-	sum := sha256.Sum256([]byte(e.Name + "\x00" + string(e.Re) + "\x00" + strings.Join(e.To, ",")))
+	sum := digest.Sum256([]byte(e.Name + "\x00" + string(e.Re) + "\x00" + strings.Join(e.To, ",")))
 	file := hex.EncodeToString(sum[:]) + ".json"
 	if known, err = e.read(dir, file); known || err != nil {
 		return known, err
@@ -95,7 +95,7 @@ func (b *Box) Once(e *Errand) (known bool, err error) {
 // for this errand is an error: a guess could send twice.
 func (e *Errand) read(dir *atomicfile.Dir, file string) (known bool, err error) {
 	data, err := dir.ReadFile(file, 4<<20)
-	if errors.Is(err, fs.ErrNotExist) {
+	if atomicfile.Absent(err) {
 		return false, nil
 	}
 	if err != nil {

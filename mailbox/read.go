@@ -155,7 +155,8 @@ func (b *Box) read(ctx context.Context, opt ReadOptions, show func(Batch) (int, 
 	if typed, _, err := r.inHands(time.Now()); err == nil {
 		opt.skip(typed)
 	}
-	opt.skip(r.held(b.store.now()))
+	held, free := r.held(b.store.now()), r.unleased
+	opt.skip(held)
 	batch, err := r.choose(opt, r.setAside, before != nil)
 	if err == errForeign {
 		// Files were dropped into new: they are taken in without this lock.
@@ -187,6 +188,7 @@ func (b *Box) read(ctx context.Context, opt ReadOptions, show func(Batch) (int, 
 	state.Lock()
 	shown, locked = true, !late
 	state.Unlock()
+	free = free && locked // nobody can have got a lease: the lock was held
 	if !locked && taken > 0 {
 		if unlock, err = b.lock(ctx, "reader", lockfile.Exclusive); err != nil {
 			batch.Unmarked = err
@@ -200,9 +202,13 @@ func (b *Box) read(ctx context.Context, opt ReadOptions, show func(Batch) (int, 
 		r.close()
 		r = again
 	}
-	var moved []*Item
+	settle := r.settleFree
+	if free {
+		settle = r.settle
+	}
+	moved := make([]*Item, 0, len(batch.Items))
 	for _, it := range batch.Items[:min(taken, len(batch.Items))] {
-		switch err := r.settleFree(it.Message); {
+		switch err := settle(it.Message); {
 		case errors.Is(err, errGone):
 		case err != nil:
 			batch.Unmarked = err
@@ -224,7 +230,9 @@ func (b *Box) read(ctx context.Context, opt ReadOptions, show func(Batch) (int, 
 
 // readEvent says that a message was read, in a batch.
 func readEvent(id, batch wire.ID) wire.Event {
-	return wire.Event{Kind: wire.EventRead, Source: "cli"}.With("id", string(id)).With("batch", string(batch))
+	return wire.Event{Kind: wire.EventRead, Source: "cli", Extra: []wire.Field{
+		wire.StringField("id", string(id)), wire.StringField("batch", string(batch)),
+	}}
 }
 
 // readOnly reports whether an error means that nothing can be written here.
@@ -298,6 +306,9 @@ func (r *room) chooseUnread(opt ReadOptions, aside func(*BadError), stop bool) (
 // all that it may have.
 func (r *room) chooseAmong(b *Batch, list []wire.ID, opt ReadOptions, aside func(*BadError)) (full bool, err error) {
 	ended := false // Fits said no
+	if b.Items == nil && opt.Limit > 0 {
+		b.Items = make([]*Item, 0, min(opt.Limit, len(list)))
+	}
 	for i, id := range list {
 		if opt.Skip[id] {
 			continue
@@ -343,7 +354,7 @@ func (r *room) chooseAmong(b *Batch, list []wire.ID, opt ReadOptions, aside func
 			}
 			continue
 		}
-		if r.sub[leasesDir] != nil || opt.IDs != nil { // most mailboxes have none
+		if r.opened(leasesDir) != nil || opt.IDs != nil { // most mailboxes have none
 			r.history(it)
 		}
 		b.Items = append(b.Items, it)
@@ -419,7 +430,7 @@ func (r *room) move(id wire.ID, from, to place) error {
 	}
 	err = atomicfile.Move(src, name, dst, name)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case atomicfile.Absent(err):
 		return errGone
 	case errors.Is(err, fs.ErrExist):
 		return r.toBad(src, name, "a duplicate of the message in "+to.path)

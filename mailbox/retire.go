@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -88,7 +87,7 @@ func (b *Box) lockAll(ctx context.Context, seen func() error) (unlock func(), er
 // Retired lists the retired mailboxes' directory names, the oldest first.
 func (s *Store) Retired() ([]string, error) {
 	d, err := s.dir.Walk(".archive", "retired")
-	if errors.Is(err, fs.ErrNotExist) {
+	if atomicfile.Absent(err) {
 		return nil, nil
 	}
 	if err != nil {

@@ -2,10 +2,8 @@ package mailbox
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"slices"
 	"strconv"
@@ -15,7 +13,10 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-func segmentName(first uint64) string { return fmt.Sprintf("%020d.ndjson", first) }
+func segmentName(first uint64) string {
+	digits := strconv.FormatUint(first, 10)
+	return "00000000000000000000"[len(digits):] + digits + ".ndjson"
+}
 
 // segments lists the first sequence numbers of the log's segments, ascending.
 func segments(dir *atomicfile.Dir) ([]uint64, error) {
@@ -112,8 +113,8 @@ func lastEvent(lines []byte, first uint64, from int64) (seq uint64, end int, sur
 	}
 	if start > 0 {
 		begin := bytes.LastIndexByte(lines[:start-1], '\n') + 1
-		e, ok := logged(lines[begin:start-1], first, from+int64(begin))
-		sure = ok && e.Seq+1 == seq
+		before, ok := numbered(lines[begin : start-1])
+		sure = ok && before+1 == seq && wire.Valid(lines[begin:start-1])
 	}
 	if highest(lines[:end]) > seq {
 		for at := 0; at < end; {
@@ -132,18 +133,22 @@ func highest(lines []byte) (seq uint64) {
 	for len(lines) > 0 {
 		line, rest, _ := bytes.Cut(lines, []byte{'\n'})
 		lines = rest
-		if digits, ok := bytes.CutPrefix(line, []byte(`{"seq":`)); ok {
-			n := uint64(0)
-			for _, c := range digits {
-				if c < '0' || c > '9' || n > 1<<58 {
-					break
-				}
-				n = n*10 + uint64(c-'0')
-			}
-			seq = max(seq, n)
-		}
+		n, _ := numbered(line)
+		seq = max(seq, n)
 	}
 	return seq
+}
+
+// numbered is the number that a line begins with, as ours do.
+func numbered(line []byte) (n uint64, ok bool) {
+	digits, ok := bytes.CutPrefix(line, []byte(`{"seq":`))
+	for _, c := range digits {
+		if c < '0' || c > '9' || n > 1<<58 {
+			break
+		}
+		n = n*10 + uint64(c-'0')
+	}
+	return n, ok
 }
 
 // recentLines is the last MiB of the log: of the last segment, and of the one
@@ -155,7 +160,7 @@ func recentLines(dir *atomicfile.Dir, segs []uint64, f *os.File, size int64) ([]
 	}
 	if n := len(segs); n > 1 && size < dedupeWindow {
 		last, err := dir.Open(segmentName(segs[n-2]))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err != nil && !atomicfile.Absent(err) {
 			return nil, err
 		}
 		if err == nil {

@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io/fs"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/internal/atomicfile"
+	"github.com/agentteammail/atm/internal/digest"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/wire"
 )
@@ -39,7 +39,7 @@ const (
 )
 
 // lineCRC is the checksum by which a snapshot knows its event again.
-func lineCRC(line []byte) uint32 { return crc32.ChecksumIEEE(line) }
+func lineCRC(line []byte) uint32 { return digest.CRC32(line) }
 
 // Snapshot reads state.json. It is worth nothing unless the log still holds
 // its event, with that checksum: Cursor.CRC tells. False when there is none.
@@ -74,10 +74,8 @@ func (b *Box) ReadBase() (s Snapshot, ok bool, err error) {
 	if err != nil {
 		return s, false, err
 	}
-	if json.Unmarshal(data, &s) != nil || s.Seq == 0 {
-		return Snapshot{}, false, nil
-	}
-	return s, true, nil
+	s, ok = decodeSnapshot(data)
+	return s, ok, nil
 }
 
 // ArchivedEvents is where ArchiveEvents puts what is old, for people.
@@ -87,7 +85,20 @@ func (b *Box) ArchivedEvents() string {
 
 func readSnapshot(dir *atomicfile.Dir, name string) (s Snapshot, ok bool) {
 	data, err := dir.ReadFile(name, maxSnapshot)
-	if err != nil || json.Unmarshal(data, &s) != nil || s.Seq == 0 {
+	if err != nil {
+		return s, false
+	}
+	return decodeSnapshot(data)
+}
+
+// decodeSnapshot reads what encoding/json made of a snapshot.
+func decodeSnapshot(data []byte) (Snapshot, bool) {
+	p := wire.ReadParts(data)
+	version, crc := p.Int("version"), p.Uint("crc")
+	s := Snapshot{
+		Version: int(version), Seq: p.Uint("seq"), CRC: uint32(crc), State: p.Raw("state"), Segment: p.Uint("segment"), Offset: p.Int("offset"),
+	}
+	if p.Err() != nil || s.Seq == 0 || int64(s.Version) != version || uint64(s.CRC) != crc {
 		return Snapshot{}, false
 	}
 	return s, true

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -227,7 +226,7 @@ func (r *room) takings(dir string, id wire.ID) (*Takings, error) {
 	}
 	data, err := d.ReadFile(string(id)+leaseEnd, maxTakings)
 	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, atomicfile.ErrNotRegular), errors.Is(err, atomicfile.ErrTooLarge):
+	case atomicfile.Absent(err), errors.Is(err, atomicfile.ErrNotRegular), errors.Is(err, atomicfile.ErrTooLarge):
 		return nil, nil
 	case err != nil:
 		return nil, err
@@ -264,6 +263,7 @@ func (r *room) setTakings(dir string, id wire.ID, t *Takings) error {
 // leased lists the messages that have a lease file in a directory.
 func (r *room) leased(dir string) (out []wire.ID, err error) {
 	d, err := r.dir(dir, false)
+	r.unleased = dir == leasesDir && d == nil && err == nil
 	if d == nil || err != nil {
 		return nil, err
 	}

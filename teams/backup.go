@@ -153,7 +153,7 @@ func (b *backup) box(top string, box *mailbox.Box, all bool) error {
 		return nil
 	}
 	d, err := box.Store().Dir().Sub(string(box.Agent()))
-	if errors.Is(err, fs.ErrNotExist) {
+	if atomicfile.Absent(err) {
 		return nil // retired meanwhile
 	}
 	if err != nil {
@@ -182,7 +182,7 @@ func (b *backup) box(top string, box *mailbox.Box, all bool) error {
 // sub backs up a directory in d, if it is there.
 func (b *backup) sub(d *atomicfile.Dir, name, as string, skip func(string) bool) error {
 	s, err := d.Sub(name)
-	if errors.Is(err, fs.ErrNotExist) {
+	if atomicfile.Absent(err) {
 		return nil
 	}
 	if err != nil {
@@ -206,7 +206,7 @@ func (b *backup) tree(d *atomicfile.Dir, top string, skip func(string) bool) err
 		}
 		info, err := d.Lstat(n)
 		switch {
-		case errors.Is(err, fs.ErrNotExist):
+		case atomicfile.Absent(err):
 		case err != nil:
 			return err
 		case info.IsDir():
@@ -231,7 +231,7 @@ func (b *backup) tree(d *atomicfile.Dir, top string, skip func(string) bool) err
 // file copies a file as long as it is now: a log may grow meanwhile.
 func (b *backup) file(d *atomicfile.Dir, name, as string) error {
 	f, err := d.Open(name)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, atomicfile.ErrNotRegular) {
+	if atomicfile.Absent(err) || errors.Is(err, atomicfile.ErrNotRegular) {
 		return nil
 	}
 	if err != nil {
@@ -398,7 +398,7 @@ func (r *Root) restoreEvents(t *Team, box *mailbox.Box, parts []string, size int
 		return err
 	}
 	there, err := d.ReadFile(parts[3], 1<<30)
-	if errors.Is(err, fs.ErrNotExist) {
+	if atomicfile.Absent(err) {
 		logs[key] = ours
 		if !ours {
 			return nil

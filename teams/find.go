@@ -398,7 +398,7 @@ func physicalDir(dir string) (string, error) {
 
 // absent reports whether err says that there is no such file.
 func absent(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+	return atomicfile.Absent(err) || errors.Is(err, syscall.ENOTDIR)
 }
 
 // shown is a path or name for a person: quoted if it could upset a terminal.

@@ -3,10 +3,10 @@ package teams
 import (
 	"encoding/json"
 	"errors"
-	"io/fs"
 	"slices"
 	"strings"
 
+	"github.com/agentteammail/atm/internal/atomicfile"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
 )
@@ -91,7 +91,7 @@ func (t *Team) policyNow(plan *Plan) Policy {
 // so no more. One that was never to be started needs no mark.
 func (t *Team) MarkStopped(name wire.Name) error {
 	dir, err := t.Dir().Walk(string(name), "run")
-	if errors.Is(err, fs.ErrNotExist) {
+	if atomicfile.Absent(err) {
 		return nil
 	}
 	if err != nil {
@@ -113,7 +113,7 @@ func (t *Team) LastStop(name wire.Name) (string, error) {
 	}
 	defer dir.Close()
 	data, err := dir.ReadFile(stopFile, maxSmall)
-	if errors.Is(err, fs.ErrNotExist) {
+	if atomicfile.Absent(err) {
 		return "never", nil
 	}
 	return strings.TrimSpace(string(data)), err
@@ -136,7 +136,7 @@ func (t *Team) keep(name wire.Name, file string, v any) error {
 // kept reads such a file; ok is false when there is none that makes sense.
 func (t *Team) kept(name wire.Name, file string, v any) (ok bool, err error) {
 	dir, err := t.Dir().Walk(string(name), "run")
-	if errors.Is(err, fs.ErrNotExist) {
+	if atomicfile.Absent(err) {
 		return false, nil
 	}
 	if err != nil {
@@ -144,7 +144,7 @@ func (t *Team) kept(name wire.Name, file string, v any) (ok bool, err error) {
 	}
 	defer dir.Close()
 	data, err := dir.ReadFile(file, maxRoster)
-	if errors.Is(err, fs.ErrNotExist) {
+	if atomicfile.Absent(err) {
 		return false, nil
 	}
 	return err == nil && json.Unmarshal(data, v) == nil, err

@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/agentteammail/atm/internal/atomicfile"
 )
 
 // make makes a new worktree, on the member's branch: the one that is there, else
@@ -58,7 +59,7 @@ func (s *site) make(ctx context.Context) (done string, err error) {
 // there to say of what others may put there that it was never anybody's.
 func (s *site) refused() {
 	names, err := os.ReadDir(s.top)
-	if (err == nil && len(names) == 0 || errors.Is(err, fs.ErrNotExist)) && s.admin() == "" {
+	if (err == nil && len(names) == 0 || atomicfile.Absent(err)) && s.admin() == "" {
 		_ = s.made() // else the next one takes it away
 	}
 }
@@ -196,7 +197,7 @@ func (s *site) restore(ctx context.Context) error {
 	if err := d.Replace(".git", []byte("gitdir: "+admin+"\n"), false); err != nil {
 		return s.failed(err, "")
 	}
-	if _, err := os.Lstat(filepath.Join(admin, "index")); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(filepath.Join(admin, "index")); atomicfile.Absent(err) {
 		held, err := s.hold(ctx) // nothing was ever there
 		if err != nil {
 			return s.failed(err, "")

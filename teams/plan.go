@@ -2,15 +2,14 @@ package teams
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/agentteammail/atm/internal/atomicfile"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -167,7 +166,7 @@ func (t *Team) Check() (*Plan, error) {
 		case c.trees[n] > 0: // said above, where it matters
 		case err == nil && !info.IsDir():
 			c.say(line, "cwd of %s: %s is no directory", n, shown(dir))
-		case errors.Is(err, fs.ErrNotExist):
+		case atomicfile.Absent(err):
 			c.say(line, "cwd of %s: %s is not there", n, shown(dir))
 		case err != nil:
 			c.say(line, "cwd of %s: %v", n, err)
@@ -183,7 +182,7 @@ func (t *Team) check() (*checker, error) {
 		return nil, err
 	}
 	data, err := t.Dir().ReadFile(rosterFile, maxRoster)
-	if errors.Is(err, fs.ErrNotExist) {
+	if atomicfile.Absent(err) {
 		data, err = nil, nil
 	}
 	if err != nil {

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/agentteammail/atm/internal/atomicfile"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/session"
@@ -32,7 +32,7 @@ var ErrNoHumanInput = errors.New("team.toml says [session] allow_human_input = f
 // no sessions: where it does not speak of them people may begin one.
 func (t *Team) MayBegin() error {
 	data, err := t.Dir().ReadFile(rosterFile, maxRoster)
-	if errors.Is(err, fs.ErrNotExist) {
+	if atomicfile.Absent(err) {
 		return nil
 	}
 	if err != nil {

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
+	"github.com/agentteammail/atm/internal/atomicfile"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -78,7 +78,7 @@ func (s *site) look() (found, error) {
 		return halfMade, e
 	}
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case atomicfile.Absent(err):
 		if s.admin() != "" {
 			return lost, nil
 		}
@@ -159,7 +159,7 @@ func (s *site) admin() string {
 // making reports whether nobody has had the worktree yet.
 func (s *site) making() (bool, error) {
 	d, err := s.t.Dir().Walk(workplacesDir)
-	if errors.Is(err, fs.ErrNotExist) {
+	if atomicfile.Absent(err) {
 		return false, nil
 	}
 	if err != nil {

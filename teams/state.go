@@ -74,7 +74,7 @@ func (f *folding) cached() bool {
 
 func (f *folding) take(s mailbox.Snapshot) bool {
 	f.state = reducer.State{}
-	return s.Version == reducer.Version && json.Unmarshal(s.State, &f.state) == nil && f.state.Seq == s.Seq &&
+	return s.Version == reducer.Version && f.state.UnmarshalJSON(s.State) == nil && f.state.Seq == s.Seq &&
 		f.state.Agent == f.box.Agent() && f.state.Team == f.box.Address().Team
 }
 

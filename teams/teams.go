@@ -180,14 +180,14 @@ func (r *Root) Team(name wire.Name) (*Team, error) {
 		return nil, err
 	}
 	d, err := r.dir.Sub(string(name))
-	if errors.Is(err, fs.ErrNotExist) {
+	if atomicfile.Absent(err) {
 		return nil, fmt.Errorf("team %q in %s: %w", name, r.Path, ErrNoTeam)
 	}
 	if err != nil {
 		return nil, err
 	}
 	switch info, err := d.Lstat(".locks"); {
-	case errors.Is(err, fs.ErrNotExist):
+	case atomicfile.Absent(err):
 		err = fmt.Errorf("team %q in %s: %w", name, r.Path, ErrNoTeam)
 		fallthrough
 	case err != nil:
@@ -218,7 +218,7 @@ func (r *Root) Lost() error {
 		if err != nil {
 			return err
 		}
-		if now, err := os.Stat(t.Dir().Path()); errors.Is(err, fs.ErrNotExist) || err == nil && !atomicfile.SameFile(was, now) {
+		if now, err := os.Stat(t.Dir().Path()); atomicfile.Absent(err) || err == nil && !atomicfile.SameFile(was, now) {
 			return fmt.Errorf("team %q in %s: %w any more", name, r.Path, ErrNoTeam)
 		}
 	}

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/agentteammail/atm/internal/atomicfile"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
 )
@@ -24,7 +24,7 @@ type Vacated struct {
 // Workplaces are the members, or those who were some, whose worktrees lie here.
 func (t *Team) Workplaces() ([]wire.Name, error) {
 	d, err := t.Dir().Walk(workplacesDir)
-	if errors.Is(err, fs.ErrNotExist) {
+	if atomicfile.Absent(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -82,17 +82,17 @@ func (t *Team) Vacate(ctx context.Context, git Git, name wire.Name) (Vacated, er
 
 // underWay are what git leaves in a worktree's directory in the repository while
 // something is not finished.
-var underWay = map[string]string{
-	"rebase-merge": "a rebase", "rebase-apply": "a rebase", "MERGE_HEAD": "a merge", "CHERRY_PICK_HEAD": "a cherry-pick",
-	"REVERT_HEAD": "a revert", "BISECT_LOG": "a bisection", "sequencer": "a row of commits", "index.lock": "a git command",
+var underWay = []struct{ file, what string }{
+	{"rebase-merge", "a rebase"}, {"rebase-apply", "a rebase"}, {"MERGE_HEAD", "a merge"}, {"CHERRY_PICK_HEAD", "a cherry-pick"},
+	{"REVERT_HEAD", "a revert"}, {"BISECT_LOG", "a bisection"}, {"sequencer", "a row of commits"}, {"index.lock", "a git command"},
 }
 
 // unfinished says what would be lost with a worktree; "": nothing. branch is
 // the one that it is on.
 func (g Git) unfinished(ctx context.Context, top, gitDir string) (why, branch string, err error) {
-	for file, what := range underWay {
-		if _, err := os.Lstat(filepath.Join(gitDir, file)); err == nil {
-			return what + " is under way in it", "", nil
+	for _, u := range underWay {
+		if _, err := os.Lstat(filepath.Join(gitDir, u.file)); err == nil {
+			return u.what + " is under way in it", "", nil
 		}
 	}
 	out, err := g.run(ctx, top, "status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=none")

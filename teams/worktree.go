@@ -1,7 +1,6 @@
 package teams
 
 import (
-	"errors"
 	"github.com/agentteammail/atm/internal/atomicfile"
 	"io/fs"
 	"os"
@@ -31,7 +30,7 @@ func worktreeAt(dir string) (wt worktree, ok bool) {
 	}
 	data, err := readSmall(filepath.Join(gitDir, "commondir"))
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case atomicfile.Absent(err):
 		// The repository's only or main worktree, or a submodule.
 		wt.common, wt.main = gitDir, dir
 		return wt, true
