@@ -35,6 +35,11 @@ func (e *env) place() teams.Place {
 	return p
 }
 
+// naming is a place as far as it may name the root.
+func (e *env) naming() teams.Place {
+	return teams.Place{Flag: e.String("root"), Env: e.Getenv("ATM_ROOT")}
+}
+
 // placeless is place without the working directory: who names the root does not
 // need it.
 func (e *env) placeless() teams.Place {
@@ -49,7 +54,9 @@ func (e *env) placeless() teams.Place {
 	if state != "" {
 		state = filepath.Join(state, "atm")
 	}
-	return teams.Place{Flag: e.String("root"), Env: e.Getenv("ATM_ROOT"), Home: home, State: state, UID: os.Getuid()}
+	p := e.naming()
+	p.Home, p.State, p.UID = home, state, os.Getuid()
+	return p
 }
 
 // open finds and opens the root and the team.
@@ -88,7 +95,7 @@ func (e *env) openRoot() error {
 
 // useNamed opens a root that is named by its plain path; false: Find knows more.
 func (e *env) useNamed() bool {
-	root, ok := teams.OpenNamed(e.placeless())
+	root, ok := teams.OpenNamed(e.naming())
 	if ok {
 		e.workWith(root)
 	}

@@ -1,3 +1,8 @@
+// The runtime is not to ask again and again how many processors there are: that is
+// a goroutine more, and the wake-up of a thread, at every start (2 % of it).
+//
+//go:debug updatemaxprocs=0
+
 // Command atm carries mail between coding agents and the people they work
 // with. One file a verb: its flags, one call, and what it prints.
 package main

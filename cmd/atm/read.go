@@ -244,7 +244,7 @@ func (e *env) owedShown() int {
 // batchPieces renders a batch for an outlet: a piece a message, then the foot.
 func (e *env) batchPieces(b mailbox.Batch, l *mailbox.Letters) []outlet.Piece {
 	show, owed, owedTotal := e.owedShown(), b.Owed, b.OwedTotal
-	var ids []wire.ID
+	ids := make([]wire.ID, 0, len(b.Items)+len(owed))
 	for _, it := range b.Items {
 		ids = append(ids, it.ID)
 		if it.RequiresAck && it.State == mailbox.Unread && !e.Bool("peek") && !e.me.Acked(it.ID) {
@@ -263,10 +263,10 @@ func (e *env) batchPieces(b mailbox.Batch, l *mailbox.Letters) []outlet.Piece {
 	}
 	l.Digits = mailbox.Digits(append(ids, owed...))
 	marks := mailbox.MarksOf(b)
-	var pieces []outlet.Piece
-	for i, it := range b.Items {
-		pieces = append(pieces, outlet.Piece{Text: l.Render(it.Message, marks[i]), Message: true})
-	}
+	pieces := make([]outlet.Piece, 0, len(b.Items)+1)
+	l.Each(b.Items, marks, func(letter []byte) {
+		pieces = append(pieces, outlet.Piece{Text: letter, Message: true})
+	})
 	var foot strings.Builder
 	if len(b.Items) == 0 {
 		if len(b.Ahead) > 0 && e.filtered() {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -538,10 +537,10 @@ func (e *env) say(s sent) error {
 		if d.Known {
 			d.word = "before: " + d.word
 		}
-		to = append(to, fmt.Sprintf("%s (%s)", strings.TrimSuffix(d.To, "@"+string(e.team.Name)), d.word))
+		to = append(to, strings.TrimSuffix(d.To, "@"+string(e.team.Name))+" ("+d.word+")")
 	}
 	if len(to) > 0 {
-		if err := e.print("%s %s to %s", verb, s.ID.Short(6), strings.Join(to, ", ")); err != nil {
+		if _, err := e.Stdout.WriteString(verb + " " + s.ID.Short(6) + " to " + strings.Join(to, ", ") + "\n"); err != nil {
 			return err
 		}
 	}
