@@ -121,7 +121,7 @@ func (t *Team) WriteToml(text string) (path string, made bool, err error) {
 		return path, false, nil
 	}
 	if err == nil {
-		err = t.Dir().Sync()
+		err = draft.SyncLink(t.Dir())
 	}
 	return path, err == nil, err
 }

@@ -15,10 +15,23 @@ type Draft struct {
 	label string // for messages
 	name  string // "" while it has none
 
-	mu     sync.Mutex
-	linked bool
-	spent  bool // its only name has moved to where it was linked
+	mu    sync.Mutex
+	links int
+	spent bool // its only name has moved to where it was linked
+
+	named    int   // how many of the links a SyncName has made durable
+	namesErr error // of the SyncName that failed
 }
+
+// journal says what a file system does with the number of a file's names, which
+// is 0 in a draft that has none.
+type journal int
+
+const (
+	unknownJournal journal = iota
+	hasJournal             // durable with the name, by a sync of the directory
+	noJournal              // durable by a sync of the file only
+)
 
 // ErrNoLinks is returned by a second Link on a file system without hard links:
 // another draft is needed.
@@ -94,7 +107,7 @@ func (dr *Draft) Link(to *Dir, as string) error {
 		return to.wrap("link", as, ErrNoLinks)
 	}
 	err := dr.link(to, as)
-	if errors.Is(err, errUnsupported) && dr.name != "" && !dr.linked {
+	if errors.Is(err, errUnsupported) && dr.name != "" && dr.links == 0 {
 		// No hard links on this file system: the one name moves.
 		if err = Move(dr.dir, dr.name, to, as); err == nil {
 			dr.name, dr.spent = "", true
@@ -103,16 +116,56 @@ func (dr *Draft) Link(to *Dir, as string) error {
 	if err != nil {
 		return to.wrap("link", as, unwrap(err))
 	}
-	first := !dr.linked
-	dr.linked = true
-	if first && dr.name == "" && !dr.spent && to.unjournaled() {
-		// That it has a name is on no disk yet, and no sync of the directory puts it
-		// there.
-		if err := dr.f.Sync(); err != nil {
-			return to.wrap("fsync", as, unwrap(err))
-		}
-	}
+	dr.links++
 	return nil
+}
+
+// SyncLink makes the name durable that Link gave the draft in d, after which
+// nothing else was linked into d.
+func (dr *Draft) SyncLink(d *Dir) error {
+	if enough, err := dr.SyncName(d); enough || err != nil {
+		return err
+	}
+	return d.Sync()
+}
+
+// SyncName is what has to come before a Sync of d, so that the two make the name
+// durable that Link gave the draft there: on most file systems nothing at all.
+// enough says that it did all of it. Other drafts may be synced at the same time,
+// and the same one for other directories.
+func (dr *Draft) SyncName(d *Dir) (enough bool, err error) {
+	dr.mu.Lock()
+	defer dr.mu.Unlock()
+	if dr.name != "" || dr.spent || dr.links == 0 {
+		return false, nil // it had a name when it was synced
+	}
+	j := d.journal()
+	if j == hasJournal {
+		return false, nil
+	}
+	if dr.namesErr == nil && dr.named < dr.links {
+		if dr.namesErr = dr.f.Sync(); dr.namesErr != nil {
+			dr.namesErr = d.wrap("fsync", dr.label, unwrap(dr.namesErr))
+		}
+		dr.named = dr.links
+	}
+	// Without a journal ext4 syncs the directory of a file's newest name with it
+	// (ext4_sync_parent in fs/ext4/fsync.c, since Linux 2.6.35).
+	return j == noJournal && dr.links == 1, dr.namesErr
+}
+
+// SyncNamed is SyncName for a file that another process may have linked and not
+// lived to sync.
+func (d *Dir) SyncNamed(name string) error {
+	if d.journal() == hasJournal {
+		return nil
+	}
+	f, err := d.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return d.SyncFile(f)
 }
 
 // Close lets go of the draft; without a Link it is gone.

@@ -10,52 +10,60 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// journals remembers of which devices it is known whether they have one.
+// journals remembers what is known of devices.
 var journals struct {
 	sync.Mutex
-	none map[uint64]bool
+	at map[uint64]journal
 }
 
-// unjournaled reports whether d lies on an ext4 (or ext2) without a journal. There
-// the number of a file's names is in memory only, and the sync of a directory
-// does not write it: a file that was made without a name, synced and then linked
-// has none on the disk, and e2fsck removes it after a power cut. (Of 30 messages
-// 8 were gone.) With a journal both are one transaction.
-func (d *Dir) unjournaled() bool {
+// journal says whether d lies on an ext4 (or ext2) without a journal. There the
+// number of a file's names is in memory only, and the sync of a directory does
+// not write it: a file that was made without a name, synced and then linked has
+// none on the disk, and e2fsck removes it after a power cut. (Of 30 messages 8
+// were gone.) With a journal both are one transaction.
+func (d *Dir) journal() journal {
+	if d.fault != nil {
+		return hasJournal // a test meets the same calls on every disk
+	}
 	dev := d.file.known().Dev
 	journals.Lock()
 	defer journals.Unlock()
-	none, known := journals.none[dev]
+	j, known := journals.at[dev]
 	if !known {
-		none = withoutJournal(d.fd(), dev)
-		if journals.none == nil {
-			journals.none = map[uint64]bool{}
+		j = journalOf(d.fd(), dev)
+		if journals.at == nil {
+			journals.at = map[uint64]journal{}
 		}
-		journals.none[dev] = none
+		journals.at[dev] = j
 	}
-	return none
+	return j
 }
 
-// withoutJournal asks procfs, which has a directory for each ext4 and one for each
-// journal, by the device's name. Where it cannot tell, there is a journal.
-func withoutJournal(fd int, dev uint64) bool {
+// journalOf asks procfs, which has a directory for each ext4 and one for each
+// journal, by the device's name.
+func journalOf(fd int, dev uint64) journal {
 	var st unix.Statfs_t
-	if unix.Fstatfs(fd, &st) != nil || st.Type != unix.EXT4_SUPER_MAGIC {
-		return false
+	if err := unix.Fstatfs(fd, &st); err == nil && st.Type != unix.EXT4_SUPER_MAGIC {
+		return hasJournal
+	} else if err != nil {
+		return unknownJournal
 	}
 	link, err := os.Readlink("/sys/dev/block/" + strconv.Itoa(int(unix.Major(dev))) + ":" + strconv.Itoa(int(unix.Minor(dev))))
 	if err != nil {
-		return false
+		return unknownJournal
 	}
 	name := filepath.Base(link)
 	if _, err := os.Stat("/proc/fs/ext4/" + name); err != nil {
-		return false
+		return unknownJournal
 	}
 	all, err := os.ReadDir("/proc/fs/jbd2")
 	for _, j := range all {
 		if strings.HasPrefix(j.Name(), name+"-") {
-			return false
+			return hasJournal
 		}
 	}
-	return err == nil || Absent(err)
+	if err != nil && !Absent(err) {
+		return unknownJournal
+	}
+	return noJournal
 }

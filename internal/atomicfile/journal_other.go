@@ -2,5 +2,5 @@
 
 package atomicfile
 
-// unjournaled is about files without a name, which are Linux' alone.
-func (d *Dir) unjournaled() bool { return false }
+// journal is about files without a name, which are Linux' alone.
+func (d *Dir) journal() journal { return hasJournal }

@@ -84,10 +84,36 @@ func TestPowerCutWithoutJournal(t *testing.T) {
 	if err := os.WriteFile(file, []byte("all of it\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const messages = 30
 	me := one(readers)
-	for n := range messages {
-		w.must("send", me, "--as", "alice", "--attach", file, fmt.Sprint("message ", n))
+	var sent []string
+	send := func(args ...string) {
+		text := fmt.Sprintf("message %d.", len(sent))
+		sent = append(sent, text)
+		w.must(append([]string{"send", me, "--as", "alice", text}, args...)...)
+	}
+	for n := range 30 {
+		switch {
+		case n%3 == 0:
+			send("--attach", file)
+		case n%10 == 1: // under an id of its own, twice
+			id := "--id=" + newID(0)
+			send(id)
+			w.must("send", me, "--as", "alice", sent[len(sent)-1], id)
+		default:
+			send()
+		}
+	}
+	text := "to all"
+	sent = append(sent, text)
+	w.must("send", strings.Join(takers[1:], ","), "--as", "alice", text)
+	var lines strings.Builder
+	for n := range 20 {
+		text := fmt.Sprintf("of a batch %d.", n)
+		sent = append(sent, text)
+		fmt.Fprintf(&lines, "{\"to\":%q,\"body\":%q}\n", me, text)
+	}
+	if r := w.run(call{args: []string{"send", "--batch", "--as", "alice"}, text: lines.String()}); r.code != 0 {
+		t.Fatal(r)
 	}
 	image, err := os.ReadFile(v.image)
 	if err != nil {
@@ -103,9 +129,14 @@ func TestPowerCutWithoutJournal(t *testing.T) {
 	}
 	v.mount()
 	shown := w.must("read", "--full", "--as", me, "--json").out
-	for n := range messages {
-		if !strings.Contains(shown, fmt.Sprintf(`"message %d"`, n)) {
-			t.Errorf("lost: message %d of %d", n, messages)
+	for _, text := range sent {
+		if n := strings.Count(shown, fmt.Sprintf("%q", text)); n != 1 {
+			t.Errorf("%q is there %d times", text, n)
+		}
+	}
+	for _, name := range takers[1:] {
+		if name != me && !strings.Contains(w.must("read", "--as", name).out, "to all") {
+			t.Error("lost: what was sent to all, at ", name)
 		}
 	}
 	all, err := filepath.Glob(filepath.Join(w.team(), ".files", "*"))
