@@ -86,11 +86,11 @@ func (e *env) explain(err error) error {
 	case errors.As(err, &leased):
 		return cmdline.Locked("%s", err).WithHint("take another: %s", e.takeAnother(leased.ID))
 	case errors.Is(err, mailbox.ErrNotHeld):
-		return cmdline.Refused("%s: you never took it, or its lease ran out", err).WithHint("atm trace ID says whose it is")
+		return cmdline.Refused("%s: you never took it, or its lease ran out", err).WithHint("atm trace%s says whose it is", e.subject())
 	case errors.Is(err, teams.ErrNotShared):
 		return cmdline.Refused("%s", err).WithHint("its owner says otherwise: atm take --share --as %s", strings.TrimSpace(e.first()))
 	case errors.Is(err, mailbox.ErrSettled):
-		return cmdline.Refused("%s", err).WithHint("atm show ID shows it again")
+		return cmdline.Refused("%s", err).WithHint("atm show%s shows it again", e.subject())
 	case errors.Is(err, mailbox.ErrExists):
 		return cmdline.Refused("%s", err).WithHint("atm team lists who there is; atm team retire NAME makes room")
 	case errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission):
@@ -120,6 +120,14 @@ func (e *env) first() string {
 		return ""
 	}
 	return " " + cmdline.Escape(e.Args[0])
+}
+
+// subject is the message that the command is about, for a hint.
+func (e *env) subject() string {
+	if e.Verb.Name == "take" {
+		return " " + cmdline.Escape(e.String("renew"))
+	}
+	return e.first()
 }
 
 // noMember explains a word that cannot be one agent's name.
