@@ -77,16 +77,14 @@ func (s *Store) Attach(name string, content io.Reader) (wire.Attachment, error) 
 			if err = atomicfile.Move(files, a.SHA256, files, a.SHA256+".damaged."+string(wire.NewID())); err == nil {
 				err = d.Link(files, a.SHA256)
 			}
-		} else if err = e; err == nil {
-			if err = files.SyncNamed(a.SHA256); err == nil {
-				return a, files.Sync()
-			}
+		} else {
+			err = e
 		}
 	}
 	if err != nil {
 		return a, err
 	}
-	return a, d.SyncLink(files)
+	return a, files.Sync()
 }
 
 // plainText reports whether b is UTF-8 without NUL so far, and what is left of

@@ -154,5 +154,5 @@ func (b *Box) Put(ctx context.Context, state State, data []byte) (bool, error) {
 	if err := d.Link(to, string(m.ID)+".json"); err != nil {
 		return false, err
 	}
-	return true, d.SyncLink(to)
+	return true, to.Sync()
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"sync"
 
 	"github.com/agentteammail/atm/internal/atomicfile"
 	"github.com/agentteammail/atm/internal/lockfile"
@@ -202,51 +201,14 @@ func (j *job) publish() {
 	}
 	parallel(len(todo), func(n int) {
 		if d := todo[n]; d.room != nil {
-			j.synced(d, j.settle(d))
+			j.synced(d, d.sync())
 			d.room.close()
 		}
 	})
 }
 
-// settle makes what a mailbox got durable.
-func (j *job) settle(d *desk) error {
-	var mu sync.Mutex
-	var err error
-	settled := true
-	parallel(len(d.items), func(i int) {
-		it := d.items[i]
-		o := j.outcome(it)
-		if !o.Stored {
-			return
-		}
-		enough, e := false, error(nil)
-		if o.Known {
-			e = d.syncKnown(j.posts[it.post].Message.ID)
-		} else {
-			enough, e = j.drafts[it.post][it.at].SyncName(d.room.fresh)
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		settled = settled && enough
-		err = errors.Join(err, e)
-	})
-	if settled || err != nil {
-		return err
-	}
-	return d.sync()
-}
-
-// syncKnown syncs a message that was there before, where whoever linked it may
-// not have lived to. Moved meanwhile, somebody has seen it.
-func (d *desk) syncKnown(id wire.ID) error {
-	if err := d.room.fresh.SyncNamed(string(id) + ".json"); err != nil && !atomicfile.Absent(err) {
-		return err
-	}
-	return nil
-}
-
-// sync makes the directory of what was linked durable, together with what others
-// of this process have linked.
+// sync makes what was linked durable, together with what others of this process
+// have linked.
 func (d *desk) sync() error {
 	if d.room.lent {
 		return d.standing.sync()

@@ -55,14 +55,14 @@ func (b *Box) Once(e *Errand) (known bool, err error) {
 		return false, err
 	}
 	defer dir.Close()
-	sum := digest.Sum256([]byte(e.Name + "\x00" + string(e.Re) + "\x00" + strings.Join(e.To, ",")))
-	file := hex.EncodeToString(sum[:]) + ".json"
 	// Also of what was noted before: who noted it may have been killed before this.
 	defer func() {
 		if err == nil {
-			err = errors.Join(dir.SyncNamed(file), dir.Sync(), sent.Sync())
+			err = errors.Join(dir.Sync(), sent.Sync())
 		}
 	}()
+	sum := digest.Sum256([]byte(e.Name + "\x00" + string(e.Re) + "\x00" + strings.Join(e.To, ",")))
+	file := hex.EncodeToString(sum[:]) + ".json"
 	if known, err = e.read(dir, file); known || err != nil {
 		return known, err
 	}

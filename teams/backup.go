@@ -475,5 +475,5 @@ func restoreFile(top *atomicfile.Dir, parts []string, size int64, in io.Reader) 
 	if err := draft.Link(d, parts[last]); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return draft.SyncLink(d)
+	return d.Sync()
 }

@@ -121,7 +121,7 @@ func (t *Team) WriteToml(text string) (path string, made bool, err error) {
 		return path, false, nil
 	}
 	if err == nil {
-		err = draft.SyncLink(t.Dir())
+		err = t.Dir().Sync()
 	}
 	return path, err == nil, err
 }

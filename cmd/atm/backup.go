@@ -65,7 +65,7 @@ func backup(ctx context.Context, e *env) error {
 		}
 		return err
 	}
-	if err := f.SyncLink(dir); err != nil {
+	if err := dir.Sync(); err != nil {
 		return err
 	}
 	if err := os.Chmod(e.Args[0], 0o600); err != nil {

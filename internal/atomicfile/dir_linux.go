@@ -20,6 +20,9 @@ import (
 // openUnnamed makes a file without a name: nothing is left of it after a
 // crash, and linking it cannot replace anything.
 func (d *Dir) openUnnamed() (draftFile, error) {
+	if !d.unnamedIsSound() {
+		return -1, errUnsupported
+	}
 	fd, err := unix.Openat(d.fd(), ".", unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
 	switch err {
 	case nil:

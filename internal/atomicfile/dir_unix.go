@@ -134,8 +134,8 @@ func (dr *Draft) link(to *Dir, as string) error {
 		err = unix.Linkat(dr.dir.fd(), dr.name, to.fd(), as, 0)
 	}
 	switch err {
-	case unix.EPERM, unix.EOPNOTSUPP, unix.ENOSYS, unix.EMLINK:
-		if dr.name != "" {
+	case unix.EPERM, unix.EOPNOTSUPP, unix.ENOSYS, unix.EMLINK, unix.ENOENT:
+		if dr.name != "" && err != unix.ENOENT || dr.moved { // ENOENT: no /proc to link it by
 			return errUnsupported
 		}
 	}

@@ -3,6 +3,7 @@ package atomicfile
 import (
 	"errors"
 	"io/fs"
+	"strconv"
 	"sync"
 )
 
@@ -15,23 +16,11 @@ type Draft struct {
 	label string // for messages
 	name  string // "" while it has none
 
-	mu    sync.Mutex
-	links int
-	spent bool // its only name has moved to where it was linked
-
-	named    int   // how many of the links a SyncName has made durable
-	namesErr error // of the SyncName that failed
+	mu     sync.Mutex
+	linked bool
+	moved  bool // where it was linked first it was moved to
+	spent  bool // and cannot be linked elsewhere
 }
-
-// journal says what a file system does with the number of a file's names, which
-// is 0 in a draft that has none.
-type journal int
-
-const (
-	unknownJournal journal = iota
-	hasJournal             // durable with the name, by a sync of the directory
-	noJournal              // durable by a sync of the file only
-)
 
 // ErrNoLinks is returned by a second Link on a file system without hard links:
 // another draft is needed.
@@ -49,8 +38,7 @@ func (d *Dir) Draft(name string) (*Draft, error) {
 	f, err := d.openUnnamed()
 	dr := &Draft{dir: d, f: f, label: "(unnamed)"}
 	if errors.Is(err, errUnsupported) {
-		dr.name, dr.label = name, name
-		dr.f, err = d.openDraft(name)
+		err = dr.openNamed(name)
 	}
 	if err == nil {
 		if err = d.own().fixDraft(dr.f); err != nil {
@@ -61,6 +49,20 @@ func (d *Dir) Draft(name string) (*Draft, error) {
 		return nil, d.wrap("create", name, unwrap(err))
 	}
 	return dr, nil
+}
+
+// openNamed makes the draft under a name, or a longer one where somebody was
+// killed who had it.
+func (dr *Draft) openNamed(name string) (err error) {
+	dr.name = name
+	for n := 1; ; n++ {
+		dr.f, err = dr.dir.openDraft(dr.name)
+		if !errors.Is(err, fs.ErrExist) || n > 100 {
+			dr.label = dr.name
+			return err
+		}
+		dr.name = name + "." + strconv.Itoa(n)
+	}
 }
 
 // Write appends b to the draft.
@@ -106,66 +108,41 @@ func (dr *Draft) Link(to *Dir, as string) error {
 	if dr.spent {
 		return to.wrap("link", as, ErrNoLinks)
 	}
-	err := dr.link(to, as)
-	if errors.Is(err, errUnsupported) && dr.name != "" && dr.links == 0 {
-		// No hard links on this file system: the one name moves.
-		if err = Move(dr.dir, dr.name, to, as); err == nil {
-			dr.name, dr.spent = "", true
-		}
-	}
+	err := dr.give(to, as)
 	if err != nil {
 		return to.wrap("link", as, unwrap(err))
 	}
-	dr.links++
+	dr.linked = true
 	return nil
 }
 
-// SyncLink makes the name durable that Link gave the draft in d, after which
-// nothing else was linked into d.
-func (dr *Draft) SyncLink(d *Dir) error {
-	if enough, err := dr.SyncName(d); enough || err != nil {
-		return err
-	}
-	return d.Sync()
-}
-
-// SyncName is what has to come before a Sync of d, so that the two make the name
-// durable that Link gave the draft there: on most file systems nothing at all.
-// enough says that it did all of it. Other drafts may be synced at the same time,
-// and the same one for other directories.
-func (dr *Draft) SyncName(d *Dir) (enough bool, err error) {
-	dr.mu.Lock()
-	defer dr.mu.Unlock()
-	if dr.name != "" || dr.spent || dr.links == 0 {
-		return false, nil // it had a name when it was synced
-	}
-	j := d.journal()
-	if j == hasJournal {
-		return false, nil
-	}
-	if dr.namesErr == nil && dr.named < dr.links {
-		if dr.namesErr = dr.f.Sync(); dr.namesErr != nil {
-			dr.namesErr = d.wrap("fsync", dr.label, unwrap(dr.namesErr))
+// give gives the draft a name. One that has another loses that where one call
+// can do both, and is linked by its descriptor from then on.
+func (dr *Draft) give(to *Dir, as string) error {
+	if dr.name != "" && !dr.linked && dr.unnamed() {
+		err := renameNoReplace(dr.dir, dr.name, to, as)
+		if err == nil {
+			dr.name, dr.moved = "", true
 		}
-		dr.named = dr.links
+		if !errors.Is(err, errUnsupported) {
+			return err
+		}
 	}
-	// Without a journal ext4 syncs the directory of a file's newest name with it
-	// (ext4_sync_parent in fs/ext4/fsync.c, since Linux 2.6.35).
-	return j == noJournal && dr.links == 1, dr.namesErr
-}
-
-// SyncNamed is SyncName for a file that another process may have linked and not
-// lived to sync.
-func (d *Dir) SyncNamed(name string) error {
-	if d.journal() == hasJournal {
-		return nil
-	}
-	f, err := d.Open(name)
-	if err != nil {
+	err := dr.link(to, as)
+	if !errors.Is(err, errUnsupported) {
 		return err
 	}
-	defer f.Close()
-	return d.SyncFile(f)
+	// No hard links on this file system.
+	if dr.moved {
+		dr.spent = true
+		return ErrNoLinks
+	}
+	if dr.name != "" && !dr.linked {
+		if err = Move(dr.dir, dr.name, to, as); err == nil {
+			dr.name, dr.moved, dr.spent = "", true, true
+		}
+	}
+	return err
 }
 
 // Close lets go of the draft; without a Link it is gone.
