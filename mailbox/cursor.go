@@ -30,8 +30,9 @@ type Cursor struct {
 
 	met []byte // the line of the last event that was returned
 
-	doubted []byte // a line that does not parse, and is read once more
-	at      int64  // where it begins
+	doubts bool  // what is read next has been read before: a line did not parse
+	sure   int64 // up to here it has been read twice
+	at     int64 // where it begins
 
 	sought bool   // off was found by seek, and no event since
 	last   uint64 // number of the last line that parses, in this segment
@@ -113,7 +114,9 @@ func (c *Cursor) Next() (e wire.Event, gap *Gap, err error) {
 			}
 			if !moved {
 				// Lines that do not parse, at the end, may yet be cut off.
-				c.off, c.rest = min(c.off, c.good), nil
+				if c.rest = nil; c.off > c.good {
+					c.off, c.sure = c.good, 0
+				}
 				return e, nil, io.EOF
 			}
 			continue
@@ -122,13 +125,15 @@ func (c *Cursor) Next() (e wire.Event, gap *Gap, err error) {
 			return e, nil, err
 		}
 		end := c.off - int64(len(c.rest))
+		if c.doubts {
+			c.doubts, c.sure = false, c.off
+		}
 		e, ok := logged(line, c.seg, end-int64(len(line))-1)
 		if !ok {
 			// Not ours to mend: the gap shows at the next one. But it was perhaps cut off
 			// and written anew while it was read, and with it what came behind.
-			if !bytes.Equal(line, c.doubted) {
-				c.doubted = line
-				c.off, c.rest = end-int64(len(line))-1, nil
+			if end > c.sure {
+				c.off, c.rest, c.doubts = end-int64(len(line))-1, nil, true
 			}
 			continue
 		}
@@ -188,7 +193,7 @@ func (c *Cursor) openAt(dir *atomicfile.Dir, seg uint64) error {
 	if err != nil {
 		return err
 	}
-	c.f, c.seg, c.off, c.rest, c.good, c.last = f, seg, 0, nil, 0, 0
+	c.f, c.seg, c.off, c.rest, c.good, c.last, c.doubts, c.sure = f, seg, 0, nil, 0, 0, false, 0
 	return c.seek()
 }
 

@@ -211,7 +211,8 @@ func (c *console) insist() {
 // pause stops this process, its terminal put back before, until somebody lets
 // it go on. A stop that the kernel hands to another thread lets this one run
 // for a moment longer, and what runs then would make the terminal raw again: so
-// it waits for the signal that goes with going on.
+// it waits for the signal that goes with going on; not for long, since nothing
+// from within stops the first process of a container.
 func (c *console) pause() {
 	on := make(chan os.Signal, 1)
 	signal.Notify(on, syscall.SIGCONT)
@@ -219,5 +220,8 @@ func (c *console) pause() {
 	if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err != nil {
 		return
 	}
-	<-on
+	select {
+	case <-on:
+	case <-time.After(time.Second):
+	}
 }
