@@ -38,11 +38,14 @@ func isJSON(name string) bool {
 
 // setAside moves a file that is under a message's name in new, and is no
 // message, to bad. A file that somebody is still writing is left alone.
-func (r *room) setAside(be *BadError) {
+func (r *room) setAside(be *BadError) { r.setBad(be) }
+
+// setBad is setAside, and reports whether the file was moved.
+func (r *room) setBad(be *BadError) bool {
 	if writing, _ := beingWritten(r.fresh, be.Name); writing {
-		return
+		return false
 	}
-	r.toBad(r.fresh, be.Name, be.Reason)
+	return r.toBad(r.fresh, be.Name, be.Reason) == nil
 }
 
 // toBad moves an entry of a directory to bad, with the reason beside it.

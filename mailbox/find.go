@@ -335,7 +335,7 @@ func (b *Box) Count(ctx context.Context) (Counts, error) {
 	if _, c.Unread, err = r.unread(1, false); err != nil {
 		return c, err
 	}
-	if r.takeInForeign(ctx) {
+	if _, any := r.takeInForeign(ctx); any {
 		if _, c.Unread, err = r.unread(1, false); err != nil {
 			return c, err
 		}
@@ -450,13 +450,13 @@ func (r *room) dropped() bool {
 
 // takeInForeign takes in the foreign names that a listing of new met, once a
 // room, and reports whether there were any. No lock may be held.
-func (r *room) takeInForeign(ctx context.Context) bool {
+func (r *room) takeInForeign(ctx context.Context) (t Taken, any bool) {
 	if len(r.foreign) == 0 || r.took {
-		return false
+		return t, false
 	}
 	r.took = true
-	r.box.takeIn(ctx, r.foreign)
-	return true
+	t, _ = r.box.takeIn(ctx, r.foreign)
+	return t, true
 }
 
 // Walk calls f with the messages of a range: unread, set aside, owed, withdrawn, then
@@ -571,10 +571,13 @@ func (b *Box) Walk(ctx context.Context, rg Range, f func(*Item) bool) (more, bad
 func (r *room) names(ctx context.Context, p place, n int, newest bool) ([]wire.ID, int, error) {
 	if p.name == placeNew {
 		list, total, err := r.unread(n, newest)
-		if err == nil && r.takeInForeign(ctx) {
+		if err != nil {
+			return list, total, err
+		}
+		if _, any := r.takeInForeign(ctx); any {
 			return r.unread(n, newest)
 		}
-		return list, total, err
+		return list, total, nil
 	}
 	d, err := r.dir(p.path, false)
 	if err != nil {

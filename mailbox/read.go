@@ -71,6 +71,7 @@ type Batch struct {
 	OwedTotal int
 
 	Unreadable int // unread files that could not be read, and were left
+	SetAside   int // files that were no messages, and were moved to bad now
 
 	// Unmarked says why messages that were shown could not be marked as read:
 	// a read-only or full disk. They are still unread.
@@ -115,14 +116,18 @@ func (b *Box) Peek(ctx context.Context, opt ReadOptions) (Batch, error) {
 // the same, and Unmarked says why.
 func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (taken int, err error)) (Batch, error) {
 	before, err := b.enter()
+	bad := 0
 	if err == nil {
 		if before.dropped() {
-			b.takeIn(ctx, nil)
+			t, _ := b.takeIn(ctx, nil)
+			bad = t.Bad
 		}
 		before.letGo()
 		defer before.close()
 	}
-	return b.read(ctx, opt, show, before)
+	batch, err := b.read(ctx, opt, show, before)
+	batch.SetAside += bad
+	return batch, err
 }
 
 // read is Read after drops were taken in. before is the mailbox as it was opened
@@ -157,18 +162,26 @@ func (b *Box) read(ctx context.Context, opt ReadOptions, show func(Batch) (int, 
 	}
 	held, free := r.held(b.store.now()), r.unleased
 	opt.skip(held)
-	batch, err := r.choose(opt, r.setAside, before != nil)
+	bad := 0
+	batch, err := r.choose(opt, func(be *BadError) {
+		if r.setBad(be) {
+			bad++
+		}
+	}, before != nil)
 	if err == errForeign {
 		// Files were dropped into new: they are taken in without this lock.
 		unlock()
 		locked = false
-		r.takeInForeign(ctx)
-		return b.read(ctx, opt, show, nil)
+		t, _ := r.takeInForeign(ctx)
+		bad += t.Bad
+		batch, err := b.read(ctx, opt, show, nil)
+		batch.SetAside += bad
+		return batch, err
 	}
 	if err != nil {
 		return batch, err
 	}
-	batch.ID = wire.NewID()
+	batch.ID, batch.SetAside = wire.NewID(), bad
 
 	// No goroutine shows, and no timer runs beside what is prompt: most commands
 	// are done before another thread has begun.

@@ -132,8 +132,23 @@ func (s *Store) lastRetired(agent wire.Name) (string, error) {
 // Restore brings the mailbox of an agent that was retired last back. ErrExists
 // while an agent of that name lives, ErrNoAgent when none was retired.
 func (s *Store) Restore(ctx context.Context, agent wire.Name) error {
+	return s.RestoreOne(ctx, agent, "")
+}
+
+// RestoreOne is Restore for one of several of that name, as Retired lists them;
+// "" for the last.
+func (s *Store) RestoreOne(ctx context.Context, agent wire.Name, which string) error {
+	find := func() (string, error) {
+		if which == "" {
+			return s.lastRetired(agent)
+		}
+		if all, err := s.Retired(); err != nil || slices.Contains(all, which) && strings.HasPrefix(which, string(agent)+".") {
+			return which, err
+		}
+		return "", fmt.Errorf("no retired mailbox %q: %w", which, ErrNoAgent)
+	}
 	b := s.Box(agent)
-	if _, err := s.lastRetired(agent); err != nil && !b.Exists() {
+	if _, err := find(); err != nil && !b.Exists() {
 		return err
 	}
 	unlock, err := b.lockAll(ctx, nil)
@@ -146,7 +161,7 @@ func (s *Store) Restore(ctx context.Context, agent wire.Name) error {
 	} else if has {
 		return fmt.Errorf("%s: %w", b.Address(), ErrExists)
 	}
-	newest, err := s.lastRetired(agent)
+	found, err := find()
 	if err != nil {
 		return err
 	}
@@ -155,7 +170,7 @@ func (s *Store) Restore(ctx context.Context, agent wire.Name) error {
 		return err
 	}
 	defer retired.Close()
-	if err := atomicfile.Move(retired, newest, s.dir, string(agent)); err != nil {
+	if err := atomicfile.Move(retired, found, s.dir, string(agent)); err != nil {
 		return err
 	}
 	return errors.Join(s.dir.Sync(), retired.Sync())

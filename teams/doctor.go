@@ -148,6 +148,9 @@ func (d *doctor) lockless() {
 	})
 }
 
+// doctored is how many unread messages of a mailbox are opened.
+const doctored = 500
+
 func (d *doctor) team(t *Team, uid int) {
 	if why := Shared(t.Dir().Path(), uid); why != "" {
 		d.say("team.shared", "warning", "chmod go-w "+quote(t.Dir().Path()), "team %s is %s", t.Name, why)
@@ -276,6 +279,10 @@ func (d *doctor) box(b *mailbox.Box) {
 	}
 	if h.Bad > 0 {
 		d.say("bad.files", "warning", fmt.Sprintf("atm ls %s --bad", b.Agent()), "%s: %d files in inbox/bad could not be understood", name, h.Bad)
+	}
+	// No message of atm's is torn; a disk may be.
+	if _, torn, err := b.Walk(d.ctx, mailbox.Range{Unread: true, Limit: doctored}, func(*mailbox.Item) bool { return true }); err == nil && torn > 0 {
+		d.say("message.torn", "warning", fmt.Sprintf("atm read --as %s", b.Agent()), "%s: %d files in inbox/new are no messages; reading sets them aside", name, torn)
 	}
 	if h.Aside > 0 {
 		d.say("message.aside", "warning", fmt.Sprintf("atm ls %s --aside", b.Agent()), "%s: %d messages were taken %d times and never finished; they are set aside", name, h.Aside, mailbox.MaxTries)

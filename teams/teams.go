@@ -286,9 +286,18 @@ func (t *Team) Member(name wire.Name) (*mailbox.Box, error) {
 }
 
 // WasRetired reports whether mailboxes of that name lie in the archive.
-func (t *Team) WasRetired(name wire.Name) bool {
+func (t *Team) WasRetired(name wire.Name) bool { return t.LastRetired(name) != "" }
+
+// LastRetired is the mailbox of that name in the archive that was retired last,
+// as Retired lists it; "" if there is none.
+func (t *Team) LastRetired(name wire.Name) (last string) {
 	old, err := t.Retired()
-	return err == nil && slices.ContainsFunc(old, func(s string) bool { return strings.HasPrefix(s, string(name)+".") })
+	for _, s := range old {
+		if err == nil && strings.HasPrefix(s, string(name)+".") {
+			last = s
+		}
+	}
+	return last
 }
 
 // Mailbox is the mailbox at an address, in whatever team of the root.

@@ -43,7 +43,7 @@ func ack(ctx context.Context, e *env) error {
 			return cmdline.Refused("message %s was withdrawn by its sender", it.ID.Short(6))
 		}
 		if it.State == "" || it.From == e.me.Address() && len(it.To) > 0 && it.To[0] != e.me.Address() {
-			return cmdline.Refused("message %s is one that you sent", it.ID.Short(6)).WithHint("atm trace %s says who has acknowledged it", it.ID.Short(6))
+			return cmdline.Refused("message %s is one that you sent", it.ID.Short(6)).WithHint("atm trace %s%s says who has acknowledged it", it.ID.Short(6), e.typed())
 		}
 	}
 	var all []sent
@@ -66,7 +66,11 @@ func ack(ctx context.Context, e *env) error {
 		if a.Differs {
 			e.Warn("%s was acknowledged before with another text: atm reply %s \"…\" says more", it.ID.Short(6), it.ID.Short(6))
 		}
-		if a.NoMailbox {
+		idle := a.NoMailbox && a.Already && !it.RequiresAck // read before, and nothing was owed
+		switch {
+		case idle:
+			e.Warn("%s has no mailbox here, and %s asked for no ack: there is nothing to note", it.From, it.ID.Short(6))
+		case a.NoMailbox:
 			e.Warn("%s has no mailbox here: the ack of %s is only noted", it.From, it.ID.Short(6))
 		}
 		all = append(all, e.ackResult(box, it, a))
@@ -76,6 +80,12 @@ func ack(ctx context.Context, e *env) error {
 		word := ""
 		if a.Already {
 			word = " before"
+		}
+		if idle {
+			if err := e.print("read %s before", it.ID.Short(6)); err != nil {
+				return err
+			}
+			continue
 		}
 		if err := e.print("acked %s%s", it.ID.Short(6), word); err != nil {
 			return err

@@ -108,17 +108,20 @@ func (e *env) whileWanted(ctx context.Context, f func(ctx context.Context) error
 }
 
 func (e *env) askAndWait(ctx context.Context, box *mailbox.Box, o *teams.Outgoing) error {
-	limited, timeout := ctx, e.Duration("timeout")
+	timeout := e.Duration("timeout")
+	limited, cancel := context.WithCancel(ctx)
 	if timeout > 0 {
-		var cancel context.CancelFunc
 		limited, cancel = context.WithTimeout(ctx, timeout)
-		defer cancel()
 	}
+	defer cancel()
+	another := false
 	unheed := func() {}
 	defer func() { unheed() }()
 	r, err := e.root.Ask(limited, o, func(r *teams.Response) {
-		if r.Known {
-			e.warnDiffers(box, o.Message)
+		if r.Known && e.differs(box, o.Message) {
+			another = true // its answer is none to this
+			cancel()
+			return
 		}
 		if r.Again {
 			e.Warn("%s was cut short and is handed to %s again", r.ID.Short(6), box.Agent())
@@ -131,6 +134,8 @@ func (e *env) askAndWait(ctx context.Context, box *mailbox.Box, o *teams.Outgoin
 	var cut *teams.CutShortError
 	var ended *teams.EndedError
 	switch {
+	case another:
+		return e.anothers(o.Message.ID)
 	case errors.As(err, &ended):
 		f := cmdline.Failed("%w", err).WithHint("atm play %s shows its end, atm trace %s what became of the question", box.Agent(), r.ID.Short(6))
 		f.Extra = map[string]any{"id": r.ID, "exit": ended.Code}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"golang.org/x/term"
@@ -34,6 +35,12 @@ type batchError struct {
 	Hint    string `json:"hint,omitempty"`
 }
 
+// reachedKey is what the state of a recipient depends on, within a group.
+type reachedKey struct {
+	to     wire.Address
+	urgent bool
+}
+
 type inputLine struct {
 	number int
 	text   []byte
@@ -45,6 +52,12 @@ type inputLine struct {
 func (e *env) batch(ctx context.Context) error {
 	if len(e.Args) > 0 || len(e.Strings("to")) > 0 {
 		return cmdline.Usage("--batch takes its messages from stdin alone").WithHint(`echo '{"to":"bob","body":"…"}' | atm send --batch`)
+	}
+	for _, f := range letterFlags {
+		if f.Name != "dry-run" && e.Given(f.Name) {
+			return cmdline.Usage("--batch takes no --%s: what it would say stands in each line", f.Name).
+				WithHint(`echo '{"to":"bob","body":"…","subject":"…","requires_ack":true}' | atm send --batch`)
+		}
 	}
 	if e.Stdin == nil || term.IsTerminal(int(e.Stdin.Fd())) {
 		return cmdline.Usage("--batch reads NDJSON from a pipe or a file").WithHint(`echo '{"to":"bob","body":"…"}' | atm send --batch`)
@@ -147,22 +160,40 @@ func (e *env) sendGroup(ctx context.Context, group []inputLine) (bad int, err er
 			posts = append(posts, outs[i].Post)
 		}
 	}
-	mailbox.Deliver(ctx, posts...)
+	dry := e.Bool("dry-run")
+	if !dry {
+		mailbox.Deliver(ctx, posts...)
+	}
+	known := map[reachedKey]delivered{}
 	for i, l := range group {
-		r := batchResult{Line: l.number, sent: sent{Delivered: []delivered{}}}
+		r := batchResult{Line: l.number, sent: sent{Delivered: []delivered{}, DryRun: dry}}
 		if errs[i] != nil {
 			bad++
 			code, msg, hint := e.failure(errs[i])
 			r.Error = &batchError{code, msg, hint}
 		} else {
 			r.ID = outs[i].Message.ID
-			e.answered(ctx, outs[i])
-			for _, out := range outs[i].Post.Outcomes {
+			outcomes := outs[i].Post.Outcomes
+			if dry {
+				outcomes = wouldReach(outs[i].Post)
+			} else {
+				e.answered(ctx, outs[i])
+			}
+			for _, out := range outcomes {
 				if out.Err != nil {
 					r.fail(e, out.Box.Address(), out.Err)
-				} else {
-					r.Delivered = append(r.Delivered, delivered{To: out.Box.Address().String(), Known: out.Known})
+					continue
 				}
+				key := reachedKey{out.Box.Address(), outs[i].Message.Urgent()}
+				d, ok := known[key]
+				if !ok {
+					d = e.reached(out.Box, time.Now(), key.urgent)
+					known[key] = d
+				}
+				if d.Known = out.Known; d.Known {
+					d.Differs = e.differs(out.Box, outs[i].Message)
+				}
+				r.Delivered = append(r.Delivered, d)
 			}
 			for _, f := range outs[i].Failed {
 				r.fail(e, f.To, f.Err)
@@ -178,11 +209,16 @@ func (e *env) sendGroup(ctx context.Context, group []inputLine) (bad int, err er
 	return bad, nil
 }
 
+// notALine explains what is no message. The line's number is said beside it.
+func notALine(err error) error {
+	return cmdline.Usage("%s", strings.TrimPrefix(err.Error(), "line 1, ")).WithHint(`a line is {"to":"bob","body":"…"}`)
+}
+
 // parseLine reads one message of a batch.
 func (e *env) parseLine(ctx context.Context, text []byte) (*teams.Outgoing, error) {
 	fields, err := wire.Object(text)
 	if err != nil {
-		return nil, cmdline.Usage("%v", err)
+		return nil, notALine(err)
 	}
 	var to []string
 	kept := fields[:0:0]
@@ -200,7 +236,7 @@ func (e *env) parseLine(ctx context.Context, text []byte) (*teams.Outgoing, erro
 	}
 	m, err := wire.FromFields(text, kept, e.team.Name)
 	if err != nil {
-		return nil, cmdline.Usage("%v", err)
+		return nil, notALine(err)
 	}
 	if (m.From != wire.Address{}) && m.From != e.me.Address() {
 		return nil, cmdline.Refused("from: you are %s", e.me.Address())
@@ -212,13 +248,13 @@ func (e *env) parseLine(ctx context.Context, text []byte) (*teams.Outgoing, erro
 		}
 	}
 	if len(to) == 0 {
-		return nil, cmdline.Usage("to whom? the line has no \"to\"")
+		return nil, cmdline.Usage("to whom? the line has no \"to\"").WithHint(`a line is {"to":"bob","body":"…"}`)
 	}
 	if o.To, err = e.addresses(to); err != nil {
 		return nil, err
 	}
 	if m.Body == "" && m.Payload == nil {
-		return nil, cmdline.Usage("the line has no \"body\"")
+		return nil, cmdline.Usage("the line has no \"body\"").WithHint(`a line is {"to":"bob","body":"…"}`)
 	}
 	m.Hop = 0
 	if old := e.root.Own(e.me, m.Supersedes); m.Supersedes != "" && (old == nil || old.From != e.me.Address()) {

@@ -184,7 +184,15 @@ func (e *env) printList(ctx context.Context, box *mailbox.Box, items []jsonItem,
 		e.sayEmpty(&b, c)
 	}
 	if bad > 0 {
-		fmt.Fprintf(&b, "%d files could not be understood: atm read sets them aside\n", bad)
+		what := "1 file"
+		if bad > 1 {
+			what = fmt.Sprintf("%d files", bad)
+		}
+		after := ": atm read" + e.typed() + " sets aside what is unread"
+		if e.Bool("sent") || len(e.Args) > 0 {
+			after = "" // nobody's to mend from here
+		}
+		fmt.Fprintf(&b, "%s could not be understood%s\n", what, after)
 	}
 	_, err := e.Stdout.WriteString(b.String())
 	return err
@@ -210,6 +218,8 @@ func (e *env) again() string {
 
 func (e *env) sayEmpty(b *strings.Builder, c mailbox.Counts) {
 	switch {
+	case e.Bool("sent") && e.Bool("owed"):
+		b.WriteString("0 sent that wait for an ack")
 	case e.Bool("sent"):
 		b.WriteString("nothing sent")
 	case e.Bool("aside"):

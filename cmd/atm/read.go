@@ -219,6 +219,13 @@ func (e *env) readOnce(ctx context.Context, opt mailbox.ReadOptions, again []*ma
 	if err != nil {
 		return len(b.Items), err
 	}
+	if b.SetAside > 0 {
+		what := "1 file was no message and was"
+		if b.SetAside > 1 {
+			what = fmt.Sprintf("%d files were no messages and were", b.SetAside)
+		}
+		e.Warn("%s set aside: atm ls --bad%s says why", what, e.typed())
+	}
 	if b.Unreadable > 0 {
 		e.Warn("%d messages in %s/inbox/new cannot be read by this user", b.Unreadable, e.me.Path())
 	}
@@ -228,7 +235,7 @@ func (e *env) readOnce(ctx context.Context, opt mailbox.ReadOptions, again []*ma
 		e.Warn("marked, but not noted in the event log: %v", b.Unlogged)
 	}
 	if errors.Is(showErr, syscall.EPIPE) {
-		e.Warn("the reader of the output left early; what it did not take is still unread. Fewer at a time: atm read --limit 3")
+		e.Warn("the reader of the output left early; what it did not take is still unread. Fewer at a time: atm read --limit 3%s", e.typed())
 	}
 	return len(b.Items), showErr
 }
@@ -351,7 +358,7 @@ func (e *env) waitForMail(ctx context.Context, opt mailbox.ReadOptions) error {
 	var c *cmdline.Error
 	if errors.As(err, &c) && c.Code == "timeout" {
 		c.Extra["messages"] = []string{}
-		c.WithHint("do other work, or end your turn; later: atm read")
+		c.WithHint("do other work, or end your turn; later: atm read%s", e.typed())
 	}
 	return err
 }
@@ -360,7 +367,11 @@ func (e *env) waitForMail(ctx context.Context, opt mailbox.ReadOptions) error {
 func (e *env) follow(ctx context.Context, opt mailbox.ReadOptions) error {
 	opt.Limit, opt.LookAhead = 1, 0
 	stop := errors.New("stop")
-	err := e.whenMail(ctx, 0, func() (bool, error) {
+	patient := time.Duration(0)
+	if e.Given("timeout") {
+		patient = e.Duration("timeout")
+	}
+	err := e.whenMail(ctx, patient, func() (bool, error) {
 		for {
 			l := e.letters()
 			n := 0
@@ -388,8 +399,9 @@ func (e *env) follow(ctx context.Context, opt mailbox.ReadOptions) error {
 			}
 		}
 	})
-	if errors.Is(err, stop) {
-		return nil
+	var c *cmdline.Error
+	if errors.Is(err, stop) || errors.As(err, &c) && c.Code == "timeout" {
+		return nil // as long as was said
 	}
 	return err
 }

@@ -273,9 +273,12 @@ func (e *env) text(words []string) (string, error) {
 	case given("file") && e.String("file") != "-":
 		f, err := os.Open(e.String("file"))
 		if err != nil {
-			return "", cmdline.Usage("--file: %v", err)
+			return "", cmdline.Usage("--file: %v", err).WithHint("--file takes the text from a file, --attach FILE sends one")
 		}
 		defer f.Close()
+		if info, err := f.Stat(); err == nil && info.IsDir() {
+			return "", cmdline.Usage("--file: %s is a directory", e.String("file")).WithHint("--file takes the text from a file, --attach FILE sends one")
+		}
 		return cmdline.ReadText(f)
 	case given("file"):
 		return e.Text([]string{"-"})
@@ -301,7 +304,7 @@ func (e *env) refer(m *wire.Message) error {
 			return err
 		}
 		if it.From != e.me.Address() {
-			return cmdline.Refused("message %s is not yours to replace", it.ID.Short(6)).WithHint("atm reply %s", it.ID.Short(6))
+			return cmdline.Refused("message %s is not yours to replace", it.ID.Short(6)).WithHint("atm reply %s \"…\"%s", it.ID.Short(6), e.typed())
 		}
 		m.Supersedes = it.ID
 		if m.Thread == "" {
@@ -342,7 +345,8 @@ type delivered struct {
 	To      string `json:"to"`
 	Running bool   `json:"running"`
 	State   string `json:"state,omitempty"`
-	Known   bool   `json:"known,omitempty"` // it was there before, and was not sent again
+	Known   bool   `json:"known,omitempty"`   // it was there before, and was not sent again
+	Differs bool   `json:"differs,omitempty"` // and has another text
 
 	word string
 }
@@ -429,9 +433,7 @@ func (e *env) report(ctx context.Context, o *teams.Outgoing, w *waiter) error {
 	now := time.Now()
 	outcomes := o.Post.Outcomes
 	if s.DryRun {
-		for _, b := range o.Post.To {
-			outcomes = append(outcomes, mailbox.Outcome{Box: b})
-		}
+		outcomes = wouldReach(o.Post)
 	}
 	for _, out := range outcomes {
 		if out.Err != nil {
@@ -440,7 +442,7 @@ func (e *env) report(ctx context.Context, o *teams.Outgoing, w *waiter) error {
 		}
 		d := e.reached(out.Box, now, o.Message.Urgent())
 		if d.Known = out.Known; d.Known {
-			e.warnDiffers(out.Box, o.Message)
+			d.Differs = e.differs(out.Box, o.Message)
 			d.word = e.cameOf(ctx, out.Box, o.Message.ID, d.word)
 		}
 		s.Delivered = append(s.Delivered, d)
@@ -450,6 +452,9 @@ func (e *env) report(ctx context.Context, o *teams.Outgoing, w *waiter) error {
 	}
 	if len(s.Delivered) == 0 && len(s.Failed) == 1 {
 		return s.Failed[0].err
+	}
+	if w != nil && slices.ContainsFunc(s.Delivered, func(d delivered) bool { return d.Differs }) {
+		return e.anothers(s.ID)
 	}
 	if w != nil {
 		defer e.heed(ctx, o.Post.To...)()
@@ -471,12 +476,30 @@ func (e *env) report(ctx context.Context, o *teams.Outgoing, w *waiter) error {
 	return e.outcome(s)
 }
 
-// warnDiffers says where a message that was there before has another text than the
-// one that was to be sent now.
-func (e *env) warnDiffers(b *mailbox.Box, m *wire.Message) {
-	if it, err := b.Get(m.ID); err == nil && it.Body != m.Body {
-		e.Warn("%s was there before with another text, and stays as it is; another message needs another id or name", m.ID.Short(6))
+// anothers refuses to wait for the answer to what was sent under an id or a name
+// before, with another text.
+func (e *env) anothers(id wire.ID) error {
+	return cmdline.Refused("%s was sent before with another text: what answers it answers that", id.Short(6)).
+		WithHint("another --once NAME or --id for this one; atm wait --reply %s%s waits for that answer", id.Short(6), e.typed())
+}
+
+// wouldReach are the outcomes of a post that is not sent.
+func wouldReach(p *mailbox.Post) (out []mailbox.Outcome) {
+	for _, b := range p.To {
+		out = append(out, mailbox.Outcome{Box: b})
 	}
+	return out
+}
+
+// differs reports whether a message that was there before has another text than the
+// one that was to be sent now, and says so.
+func (e *env) differs(b *mailbox.Box, m *wire.Message) bool {
+	it, err := b.Get(m.ID)
+	if err != nil || it.Body == m.Body {
+		return false
+	}
+	e.Warn("%s was there before with another text, and stays as it is; another message needs another id or name", m.ID.Short(6))
+	return true
 }
 
 // cameOf is what came of a message that was sent before: of one that is unread

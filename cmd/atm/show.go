@@ -60,7 +60,7 @@ func show(ctx context.Context, e *env) error {
 		}
 	}
 	if it.State == mailbox.Unread && it.Takings.Holder(time.Now()) == nil && e.me != nil && box.Address() == e.me.Address() {
-		return e.print("still unread: atm read %s", it.ID.Short(6))
+		return e.print("still unread: atm read %s%s", it.ID.Short(6), e.typed())
 	}
 	return nil
 }

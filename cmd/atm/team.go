@@ -25,9 +25,9 @@ var teamVerb = &cmdline.Verb{
 	Guesses: []string{"ps", "who", "agents", "members", "list-agents", "top", "states"},
 	Stray:   "atm status",
 	Subs: []*cmdline.Verb{
-		{Name: "ls", Summary: "all teams of the root", Examples: []string{"atm team ls"}, Run: run(teamLs)},
-		{Name: "add", Args: "NAME…", Summary: "add members", Examples: []string{"atm team add carol"}, MinArgs: 1, MaxArgs: -1, Run: run(teamAdd)},
-		{Name: "retire", Args: "NAME", Summary: "move a member and their mail to the archive", Examples: []string{"atm team retire bob"},
+		{Name: "ls", Aliases: []string{"list"}, Summary: "all teams of the root", Examples: []string{"atm team ls"}, Run: run(teamLs)},
+		{Name: "add", Guesses: []string{"new", "create", "join"}, Args: "NAME…", Summary: "add members", Examples: []string{"atm team add carol"}, MinArgs: 1, MaxArgs: -1, Run: run(teamAdd)},
+		{Name: "retire", Guesses: []string{"remove", "rm", "delete", "del", "drop", "kick"}, Args: "NAME", Summary: "move a member and their mail to the archive", Examples: []string{"atm team retire bob"},
 			Notes: []string{"Unread mail goes with them; atm team restore brings both back."}, MinArgs: 1, MaxArgs: 1, Run: run(teamRetire)},
 		{Name: "restore", Args: "NAME", Summary: "bring back who was retired last", Examples: []string{"atm team restore bob"}, MinArgs: 1, MaxArgs: 1, Run: run(teamRestore)},
 		{Name: "check", Summary: "every mistake in team.toml, with its line", Examples: []string{"atm team check"}, Run: run(teamCheck)},
@@ -142,8 +142,8 @@ func teamAdd(ctx context.Context, e *env) error {
 		return e.print("%s: there already", join(names))
 	}
 	for _, n := range added {
-		if e.team.WasRetired(n) {
-			e.Warn("%s was retired before; that mail stays in the archive. To have it back: atm team retire %s; atm team restore %s brings the newest", n, n, n)
+		if last := e.team.LastRetired(n); last != "" {
+			e.Warn("%s was retired before; that mail stays in the archive. To have it back: atm team retire %s; atm team restore %s", n, n, last)
 		}
 	}
 	return e.print("added %s to team %s", join(added), e.team.Name)
@@ -203,14 +203,20 @@ func teamRetire(ctx context.Context, e *env) error {
 }
 
 func teamRestore(ctx context.Context, e *env) error {
-	names, err := namesOf(e.Args)
+	// bob, or one of several bobs as the archive calls them: bob.20261121T010203…
+	name, _, one := strings.Cut(e.Args[0], ".")
+	names, err := namesOf([]string{name})
 	if err != nil {
 		return err
+	}
+	which := ""
+	if one {
+		which = e.Args[0]
 	}
 	if err := e.open(); err != nil {
 		return err
 	}
-	if err := e.team.Restore(ctx, names[0]); err != nil {
+	if err := e.team.RestoreOne(ctx, names[0], which); err != nil {
 		return err
 	}
 	if e.JSON() {

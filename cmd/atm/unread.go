@@ -44,7 +44,7 @@ func unread(ctx context.Context, e *env) error {
 			return &mailbox.LeasedError{ID: it.ID, By: k.By, Until: k.Until()}
 		}
 		if it.State == "" {
-			return cmdline.Refused("message %s is one that you sent", it.ID.Short(6)).WithHint("atm withdraw %s takes it back", it.ID.Short(6))
+			return cmdline.Refused("message %s is one that you sent", it.ID.Short(6)).WithHint("atm withdraw %s%s takes it back", it.ID.Short(6), e.typed())
 		}
 		moved, err := e.me.Unread(ctx, it.ID)
 		if err != nil {

@@ -268,6 +268,9 @@ func (e *env) inVain(err error, goals []*goal) error {
 	if len(now) > 0 {
 		c.Message += ": " + strings.Join(now, ", ")
 	}
+	if len(missing) > 1 && e.Has("every") && e.Bool("every") {
+		missing = append(missing, "--every")
+	}
 	if len(missing) > 0 {
 		return c.WithHint("not yet; do other work, or again: atm wait %s%s", strings.Join(missing, " "), e.typed())
 	}

@@ -34,7 +34,7 @@ func withdraw(ctx context.Context, e *env) error {
 	}
 	if it.From != e.me.Address() || it.Origin != nil && it.Origin.Via == "drop" {
 		return cmdline.Refused("message %s is from %s: only its sender withdraws it", it.ID.Short(6), it.From).
-			WithHint("atm reply %s \"…\"", it.ID.Short(6))
+			WithHint("atm reply %s \"…\"%s", it.ID.Short(6), e.typed())
 	}
 	var out []withdrawn
 	var refused, failedAt int
@@ -65,7 +65,7 @@ func withdraw(ctx context.Context, e *env) error {
 	case len(out) == failedAt && failedAt > 0:
 		return first
 	case len(out) == refused:
-		return cmdline.Refused("message %s is acknowledged", it.ID.Short(6)).WithHint("atm reply %s \"…\"", it.ID.Short(6))
+		return cmdline.Refused("message %s is acknowledged", it.ID.Short(6)).WithHint("atm reply %s \"…\"%s", it.ID.Short(6), e.typed())
 	}
 	if e.JSON() {
 		if err := e.PrintJSON(map[string]any{"id": it.ID, "recipients": out}); err != nil {
