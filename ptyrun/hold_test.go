@@ -58,7 +58,7 @@ func TestStopDuringClaim(t *testing.T) {
 	release := r.lock("reader")
 	id := r.send("hello")
 	r.wait("the wait for the lock", func() bool {
-		s, err := r.client().Status(t.Context())
+		s, err := r.status()
 		return err == nil && s.Gate == ""
 	})
 	time.Sleep(50 * time.Millisecond) // now it is wanted
@@ -123,7 +123,7 @@ func TestLateDraftIsCleared(t *testing.T) {
 	r.wait("the failure", r.has("injection_failed"))
 	r.wait("the draft to appear", func() bool { return len(r.fakes(fakeagent.Typed)) > 0 })
 	r.wait("the draft to be cleared", func() bool {
-		s, err := r.client().Status(t.Context())
+		s, err := r.status()
 		return err == nil && s.Gate == "" && !r.shows("much much")()
 	})
 	if !r.unread(id) || len(r.fakes(fakeagent.Submitted)) > 0 {

@@ -141,7 +141,7 @@ func TestDraftIsLeftAlone(t *testing.T) {
 	r := newRig(t).fake(fakeagent.Options{Junk: "a half-typed line"}).run()
 	r.wait("the program", r.has("state_change"))
 	id := r.send("hello")
-	s, err := r.client().Status(t.Context())
+	s, err := r.status()
 	if err != nil || s.Gate == "" {
 		t.Errorf("status %+v, %v", s, err)
 	}

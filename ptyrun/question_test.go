@@ -149,8 +149,9 @@ func TestDialogVanishes(t *testing.T) {
 	r := newRig(t).fake(fakeagent.Options{DialogVanish: 500 * time.Millisecond}).run().idle()
 	r.send("CONFIRM [touch a.txt]")
 	r.wait("the question", func() bool { return len(r.questions()) == 1 })
+	c := r.client()
 	r.wait("it to be closed", func() bool {
-		_, err := r.client().Answer(t.Context(), control.AnswerRequest{By: "alice"})
+		_, err := c.Answer(t.Context(), control.AnswerRequest{By: "alice"})
 		return err != nil && strings.Contains(err.Error(), errNoQuestion.Error())
 	})
 }

@@ -190,6 +190,13 @@ func (r *rig) client() *control.Client {
 	}
 }
 
+// status asks the runner, which serves so many clients at once and no more.
+func (r *rig) status() (control.Status, error) {
+	c := r.client()
+	defer c.Close()
+	return c.Status(r.t.Context())
+}
+
 func (r *rig) screen() []string {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

@@ -234,7 +234,9 @@ func TestSmallTerminalLeaves(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(fakeagent.Options{}).run().idle()
 	size := func() string {
-		s, err := r.client().Screen(t.Context(), control.ScreenRequest{})
+		c := r.client()
+		defer c.Close() // asked often: a runner serves so many at once and no more
+		s, err := c.Screen(t.Context(), control.ScreenRequest{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -298,7 +300,7 @@ func TestSlowTerminalOfTwoPrograms(t *testing.T) {
 			c := r.client()
 			go c.Attach(t.Context(), control.AttachRequest{Cols: 100, Rows: 30}, control.Terminal{Out: slow})
 			r.wait("the terminal", func() bool {
-				s, err := r.client().Status(t.Context())
+				s, err := r.status()
 				return err == nil && s.Viewers == 1
 			})
 			if err := os.WriteFile(begin, nil, 0o600); err != nil {

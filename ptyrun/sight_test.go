@@ -60,7 +60,7 @@ func TestLateRunnerSeesWhatWasDrawn(t *testing.T) {
 	r.wait("work", func() bool { return len(r.states()) == 2 })
 	goOn("2")
 	r.wait("the idle screen", func() bool {
-		s, err := r.client().Status(t.Context())
+		s, err := r.status()
 		return err == nil && s.State == "idle"
 	})
 	clock.Lock()
