@@ -1,8 +1,6 @@
 package atomicfile
 
 import (
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -41,7 +39,8 @@ func (d *Dir) unnamedIsSound() bool {
 }
 
 // soundOn knows XFS and btrfs, and where nothing outlasts a power cut anyway. An
-// ext4 with a journal has a directory in procfs, named by the device.
+// ext4's journal has a directory in procfs whose name begins with the
+// device's. (With calls that every start makes anyway: this is asked at each.)
 func soundOn(fd int, dev uint64) bool {
 	var st unix.Statfs_t
 	if unix.Fstatfs(fd, &st) != nil {
@@ -54,16 +53,31 @@ func soundOn(fd int, dev uint64) bool {
 	default:
 		return false
 	}
-	link, err := os.Readlink("/sys/dev/block/" + strconv.Itoa(int(unix.Major(dev))) + ":" + strconv.Itoa(int(unix.Minor(dev))))
+	proc, err := openDir(unix.AT_FDCWD, "/proc/fs/jbd2", 0)
 	if err != nil {
 		return false
 	}
-	name := filepath.Base(link)
-	all, _ := os.ReadDir("/proc/fs/jbd2")
-	for _, j := range all {
-		if strings.HasPrefix(j.Name(), name+"-") {
-			return true
+	defer unix.Close(proc)
+	device, found := "", false
+	err = list(proc, func(journals []string) bool {
+		for _, j := range journals {
+			if device == "" {
+				device = deviceName(dev)
+			}
+			found = found || device != "" && strings.HasPrefix(j, device+"-")
 		}
+		return !found
+	})
+	return found && err == nil
+}
+
+// deviceName is what the kernel calls a block device; "" if it does not say.
+func deviceName(dev uint64) string {
+	var buf [1 << 10]byte
+	n, err := unix.Readlink("/sys/dev/block/"+strconv.Itoa(int(unix.Major(dev)))+":"+strconv.Itoa(int(unix.Minor(dev))), buf[:])
+	if err != nil || n == len(buf) {
+		return ""
 	}
-	return false
+	path := string(buf[:n])
+	return path[strings.LastIndexByte(path, '/')+1:]
 }
