@@ -75,8 +75,18 @@ func (f fault) read(log string, r result) (s struck, err error) {
 	defer file.Close()
 	s.fired = r.code == -1 && strings.HasPrefix(f.how, "signal=")
 	failed := map[string]bool{}
+	begun := map[string]string{} // calls that strace tells in two lines, by thread
 	for lines := bufio.NewScanner(file); lines.Scan(); {
 		line := lines.Text()
+		thread, call, _ := strings.Cut(line, " ")
+		if strings.HasSuffix(line, "<unfinished ...>") {
+			begun[thread] = strings.TrimSuffix(line, "<unfinished ...>")
+			continue
+		}
+		if _, end, resumed := strings.Cut(call, " resumed>"); resumed && begun[thread] != "" {
+			line = begun[thread] + end
+			delete(begun, thread)
+		}
 		if m := syncedFile.FindStringSubmatch(line); m != nil {
 			if failed[m[1]] && !strings.Contains(line, "(INJECTED)") {
 				s.resync = m[1]
