@@ -38,14 +38,13 @@ func isJSON(name string) bool {
 
 // setAside moves a file that is under a message's name in new, and is no
 // message, to bad. A file that somebody is still writing is left alone.
-func (r *room) setAside(be *BadError) { r.setBad(be) }
-
-// setBad is setAside, and reports whether the file was moved.
-func (r *room) setBad(be *BadError) bool {
+func (r *room) setAside(be *BadError) {
 	if writing, _ := beingWritten(r.fresh, be.Name); writing {
-		return false
+		return
 	}
-	return r.toBad(r.fresh, be.Name, be.Reason) == nil
+	if r.toBad(r.fresh, be.Name, be.Reason) == nil {
+		r.bad++
+	}
 }
 
 // toBad moves an entry of a directory to bad, with the reason beside it.

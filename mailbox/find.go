@@ -335,7 +335,7 @@ func (b *Box) Count(ctx context.Context) (Counts, error) {
 	if _, c.Unread, err = r.unread(1, false); err != nil {
 		return c, err
 	}
-	if _, any := r.takeInForeign(ctx); any {
+	if r.takeInForeign(ctx) {
 		if _, c.Unread, err = r.unread(1, false); err != nil {
 			return c, err
 		}
@@ -450,13 +450,14 @@ func (r *room) dropped() bool {
 
 // takeInForeign takes in the foreign names that a listing of new met, once a
 // room, and reports whether there were any. No lock may be held.
-func (r *room) takeInForeign(ctx context.Context) (t Taken, any bool) {
+func (r *room) takeInForeign(ctx context.Context) bool {
 	if len(r.foreign) == 0 || r.took {
-		return t, false
+		return false
 	}
 	r.took = true
-	t, _ = r.box.takeIn(ctx, r.foreign)
-	return t, true
+	t, _ := r.box.takeIn(ctx, r.foreign)
+	r.bad += t.Bad
+	return true
 }
 
 // Walk calls f with the messages of a range: unread, set aside, owed, withdrawn, then
@@ -571,13 +572,10 @@ func (b *Box) Walk(ctx context.Context, rg Range, f func(*Item) bool) (more, bad
 func (r *room) names(ctx context.Context, p place, n int, newest bool) ([]wire.ID, int, error) {
 	if p.name == placeNew {
 		list, total, err := r.unread(n, newest)
-		if err != nil {
-			return list, total, err
-		}
-		if _, any := r.takeInForeign(ctx); any {
+		if err == nil && r.takeInForeign(ctx) {
 			return r.unread(n, newest)
 		}
-		return list, total, nil
+		return list, total, err
 	}
 	d, err := r.dir(p.path, false)
 	if err != nil {

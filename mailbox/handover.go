@@ -328,10 +328,8 @@ func (b *book) take(batch Batch) claim {
 // dropped is taken in. No lock may be held.
 func (r *room) beyond(ctx context.Context, held map[wire.ID]bool) (bool, error) {
 	ids, _, err := r.unread(len(held)+1, false)
-	if err == nil {
-		if _, any := r.takeInForeign(ctx); any {
-			ids, _, err = r.unread(len(held)+1, false)
-		}
+	if err == nil && r.takeInForeign(ctx) {
+		ids, _, err = r.unread(len(held)+1, false)
 	}
 	return slices.ContainsFunc(ids, func(id wire.ID) bool { return !held[id] }), err
 }

@@ -268,6 +268,7 @@ type room struct {
 
 	foreign []string // names met in new that are no message's
 	took    bool     // they were offered to takeIn
+	bad     int      // files that were moved to bad for it
 
 	said []wire.Event // to be appended when the lock is let go of (leaseevent.go)
 }

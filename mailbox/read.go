@@ -162,26 +162,20 @@ func (b *Box) read(ctx context.Context, opt ReadOptions, show func(Batch) (int, 
 	}
 	held, free := r.held(b.store.now()), r.unleased
 	opt.skip(held)
-	bad := 0
-	batch, err := r.choose(opt, func(be *BadError) {
-		if r.setBad(be) {
-			bad++
-		}
-	}, before != nil)
+	batch, err := r.choose(opt, r.setAside, before != nil)
 	if err == errForeign {
 		// Files were dropped into new: they are taken in without this lock.
 		unlock()
 		locked = false
-		t, _ := r.takeInForeign(ctx)
-		bad += t.Bad
+		r.takeInForeign(ctx)
 		batch, err := b.read(ctx, opt, show, nil)
-		batch.SetAside += bad
+		batch.SetAside += r.bad
 		return batch, err
 	}
 	if err != nil {
 		return batch, err
 	}
-	batch.ID, batch.SetAside = wire.NewID(), bad
+	batch.ID, batch.SetAside = wire.NewID(), r.bad
 
 	// No goroutine shows, and no timer runs beside what is prompt: most commands
 	// are done before another thread has begun.

@@ -111,8 +111,9 @@ func (s *Store) Retired() ([]string, error) {
 	return out, err
 }
 
-// lastRetired is the directory of the agent's mailbox that was retired last.
-func (s *Store) lastRetired(agent wire.Name) (string, error) {
+// LastRetired is the directory of the agent's mailbox that was retired last, as
+// Retired lists it; ErrNoAgent when there is none.
+func (s *Store) LastRetired(agent wire.Name) (string, error) {
 	all, err := s.Retired()
 	if err != nil {
 		return "", err
@@ -140,7 +141,7 @@ func (s *Store) Restore(ctx context.Context, agent wire.Name) error {
 func (s *Store) RestoreOne(ctx context.Context, agent wire.Name, which string) error {
 	find := func() (string, error) {
 		if which == "" {
-			return s.lastRetired(agent)
+			return s.LastRetired(agent)
 		}
 		if all, err := s.Retired(); err != nil || slices.Contains(all, which) && strings.HasPrefix(which, string(agent)+".") {
 			return which, err

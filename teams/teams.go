@@ -286,18 +286,9 @@ func (t *Team) Member(name wire.Name) (*mailbox.Box, error) {
 }
 
 // WasRetired reports whether mailboxes of that name lie in the archive.
-func (t *Team) WasRetired(name wire.Name) bool { return t.LastRetired(name) != "" }
-
-// LastRetired is the mailbox of that name in the archive that was retired last,
-// as Retired lists it; "" if there is none.
-func (t *Team) LastRetired(name wire.Name) (last string) {
-	old, err := t.Retired()
-	for _, s := range old {
-		if err == nil && strings.HasPrefix(s, string(name)+".") {
-			last = s
-		}
-	}
-	return last
+func (t *Team) WasRetired(name wire.Name) bool {
+	_, err := t.LastRetired(name)
+	return err == nil
 }
 
 // Mailbox is the mailbox at an address, in whatever team of the root.

@@ -209,9 +209,12 @@ func (e *env) sendGroup(ctx context.Context, group []inputLine) (bad int, err er
 	return bad, nil
 }
 
+// aLine is a hint for a line that is no message.
+const aLine = `a line is {"to":"bob","body":"…"}`
+
 // notALine explains what is no message. The line's number is said beside it.
 func notALine(err error) error {
-	return cmdline.Usage("%s", strings.TrimPrefix(err.Error(), "line 1, ")).WithHint(`a line is {"to":"bob","body":"…"}`)
+	return cmdline.Usage("%s", strings.TrimPrefix(err.Error(), "line 1, ")).WithHint(aLine)
 }
 
 // parseLine reads one message of a batch.
@@ -248,13 +251,13 @@ func (e *env) parseLine(ctx context.Context, text []byte) (*teams.Outgoing, erro
 		}
 	}
 	if len(to) == 0 {
-		return nil, cmdline.Usage("to whom? the line has no \"to\"").WithHint(`a line is {"to":"bob","body":"…"}`)
+		return nil, cmdline.Usage("to whom? the line has no \"to\"").WithHint(aLine)
 	}
 	if o.To, err = e.addresses(to); err != nil {
 		return nil, err
 	}
 	if m.Body == "" && m.Payload == nil {
-		return nil, cmdline.Usage("the line has no \"body\"").WithHint(`a line is {"to":"bob","body":"…"}`)
+		return nil, cmdline.Usage("the line has no \"body\"").WithHint(aLine)
 	}
 	m.Hop = 0
 	if old := e.root.Own(e.me, m.Supersedes); m.Supersedes != "" && (old == nil || old.From != e.me.Address()) {

@@ -142,7 +142,7 @@ func teamAdd(ctx context.Context, e *env) error {
 		return e.print("%s: there already", join(names))
 	}
 	for _, n := range added {
-		if last := e.team.LastRetired(n); last != "" {
+		if last, err := e.team.LastRetired(n); err == nil {
 			e.Warn("%s was retired before; that mail stays in the archive. To have it back: atm team retire %s; atm team restore %s", n, n, last)
 		}
 	}

@@ -19,7 +19,6 @@ type Draft struct {
 	mu     sync.Mutex
 	linked bool
 	moved  bool // where it was linked first it was moved to
-	spent  bool // and cannot be linked elsewhere
 }
 
 // ErrNoLinks is returned by a second Link on a file system without hard links:
@@ -105,9 +104,6 @@ func (dr *Draft) Link(to *Dir, as string) error {
 	}
 	dr.mu.Lock()
 	defer dr.mu.Unlock()
-	if dr.spent {
-		return to.wrap("link", as, ErrNoLinks)
-	}
 	err := dr.give(to, as)
 	if err != nil {
 		return to.wrap("link", as, unwrap(err))
@@ -134,12 +130,11 @@ func (dr *Draft) give(to *Dir, as string) error {
 	}
 	// No hard links on this file system.
 	if dr.moved {
-		dr.spent = true
 		return ErrNoLinks
 	}
 	if dr.name != "" && !dr.linked {
 		if err = Move(dr.dir, dr.name, to, as); err == nil {
-			dr.name, dr.moved, dr.spent = "", true, true
+			dr.name, dr.moved = "", true
 		}
 	}
 	return err

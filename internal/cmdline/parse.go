@@ -143,12 +143,14 @@ func (p *parse) unknownVerb(word, path string, known []string) {
 	if len(p.path) > 0 {
 		e = Usage("unknown command %s after %s", quoted(word), path)
 	}
+	here := p.app.Verbs // those that known names
+	if v := p.verb(); v != nil {
+		here = v.Subs
+	}
 	if v := p.app.holder(word); len(p.path) == 0 && v != nil {
 		e.WithHint("did you mean \"%s %s %s\"?", path, v.Name, word).WithCandidates(v.Name + " " + word)
-	} else if v := guessed(p.app.Verbs, word); len(p.path) == 0 && v != nil {
+	} else if v := guessed(here, word); v != nil {
 		e.WithHint("did you mean \"%s %s\"?", path, v.Name).WithCandidates(v.Name)
-	} else if v := p.verb(); v != nil && guessed(v.Subs, word) != nil {
-		e.WithHint("did you mean \"%s %s\"?", path, guessed(v.Subs, word).Name).WithCandidates(guessed(v.Subs, word).Name)
 	} else if v := p.verb(); v != nil && v.flag(word, true) != nil {
 		e.WithHint("did you mean \"%s --%s\"?", path, word).WithCandidates("--" + word)
 	} else if v := findVerb(p.app.Verbs, word); len(p.path) > 0 && v != nil {
