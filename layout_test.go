@@ -21,12 +21,11 @@ const module = "github.com/agentteammail/atm/"
 
 // mayImport is the import table: of ours, only these.
 var mayImport = map[string][]string{
-	"wire":                {"internal/digest"},
+	"wire":                {},
 	"internal/atomicfile": {},
 	"internal/lockfile":   {},
 	"internal/outlet":     {},
 	"internal/cmdline":    {},
-	"internal/headstart":  {},
 	"internal/digest":     {},
 	"internal/screen":     {},
 	"internal/child":      {},
@@ -35,18 +34,18 @@ var mayImport = map[string][]string{
 	"internal/foot":       {},
 	"internal/driver":     {"reducer", "internal/screen"},
 	"internal/fakeagent":  {},
-	"mailbox":             {"wire", "internal/digest", "internal/atomicfile", "internal/lockfile"},
+	"mailbox":             {"wire", "internal/atomicfile", "internal/lockfile"},
 	"watcher":             {"mailbox", "wire"},
 	"reducer":             {"wire"},
 	"session":             {"watcher", "mailbox", "wire", "internal/lockfile", "internal/atomicfile"},
-	"teams":               {"session", "internal/control", "watcher", "reducer", "mailbox", "wire", "internal/tarball", "internal/digest", "internal/lockfile", "internal/atomicfile"},
-	"internal/hook":       {"reducer", "mailbox", "wire", "internal/digest"},
+	"teams":               {"session", "internal/control", "watcher", "reducer", "mailbox", "wire", "internal/tarball", "internal/lockfile", "internal/atomicfile"},
+	"internal/hook":       {"reducer", "mailbox", "wire"},
 	"internal/confedit":   {},
 	"internal/gitindex":   {},
 	"internal/tarball":    {},
-	"internal/install":    {"teams", "internal/confedit", "internal/gitindex", "internal/digest"},
+	"internal/install":    {"teams", "internal/confedit", "internal/gitindex"},
 	"ptyrun":              {"session", "watcher", "reducer", "mailbox", "wire", "internal/screen", "internal/driver", "internal/child", "internal/cast", "internal/control", "internal/atomicfile"},
-	"cmd/atm":             {"ptyrun", "internal/driver", "internal/cast", "internal/foot", "internal/child", "internal/control", "internal/install", "internal/hook", "teams", "session", "watcher", "reducer", "mailbox", "wire", "internal/cmdline", "internal/headstart", "internal/outlet", "internal/lockfile", "internal/atomicfile"},
+	"cmd/atm":             {"ptyrun", "internal/driver", "internal/cast", "internal/foot", "internal/child", "internal/control", "internal/install", "internal/hook", "teams", "session", "watcher", "reducer", "mailbox", "wire", "internal/cmdline", "internal/outlet", "internal/lockfile", "internal/atomicfile"},
 	"internal/bench":      {"ptyrun", "teams", "watcher", "mailbox", "wire", "internal/control", "internal/driver", "internal/lockfile", "internal/atomicfile"},
 	"internal/crashtest":  {"wire"},
 	"internal/realagents": {},
@@ -65,11 +64,6 @@ var onlyImporter = map[string][]string{
 	"golang.org/x/term":                    {"cmd/atm", "internal/fakeagent", "internal/bench"},
 	"golang.org/x/sys":                     {"internal/child", "internal/control", "internal/fakeagent", "internal/atomicfile", "internal/lockfile", "internal/outlet", "mailbox", "teams", "watcher", "internal/bench", "internal/crashtest"},
 }
-
-// neverLinked are packages that cost start-up and have no place in cmd/atm. Two
-// of them use cgo: with either, a command that was built beside a C compiler
-// starts through the C library, and takes half as long again.
-var neverLinked = []string{"net", "os/user", "net/http", "database/sql", "text/template", "html/template", "go/parser", "crypto/sha256", "crypto/rand", "hash/crc32"}
 
 type listed struct {
 	ImportPath string
@@ -132,19 +126,6 @@ func TestImportTable(t *testing.T) {
 			if !found {
 				t.Errorf("%s imports %s, which is not among the chosen modules", name, imp)
 			}
-		}
-	}
-}
-
-func TestStartUpStaysLean(t *testing.T) {
-	out, err := exec.Command("go", "list", "-deps", "./cmd/atm").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	deps := strings.Fields(string(out))
-	for _, heavy := range neverLinked {
-		if slices.Contains(deps, heavy) {
-			t.Errorf("cmd/atm links %s", heavy)
 		}
 	}
 }

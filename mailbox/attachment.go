@@ -2,6 +2,7 @@ package mailbox
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -11,7 +12,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/agentteammail/atm/internal/atomicfile"
-	"github.com/agentteammail/atm/internal/digest"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -39,7 +39,7 @@ func (s *Store) Attach(name string, content io.Reader) (wire.Attachment, error) 
 		return a, err
 	}
 	defer d.Close()
-	var hash digest.SHA256
+	hash := sha256.New()
 	text := true
 	buf := make([]byte, 64<<10)
 	var carry []byte
@@ -65,7 +65,7 @@ func (s *Store) Attach(name string, content io.Reader) (wire.Attachment, error) 
 	if text && len(carry) == 0 {
 		a.MediaType = "text/plain; charset=utf-8"
 	}
-	sum := hash.Sum()
+	sum := hash.Sum(nil)
 	a.SHA256 = hex.EncodeToString(sum[:])
 	if err := d.Sync(); err != nil {
 		return a, err
@@ -114,10 +114,9 @@ func verify(files *atomicfile.Dir, a wire.Attachment) (bool, error) {
 		return false, err
 	}
 	defer f.Close()
-	var hash digest.SHA256
-	n, err := io.Copy(&hash, f)
-	sum := hash.Sum()
-	return n == a.Size && hex.EncodeToString(sum[:]) == a.SHA256, err
+	hash := sha256.New()
+	n, err := io.Copy(hash, f)
+	return n == a.Size && hex.EncodeToString(hash.Sum(nil)) == a.SHA256, err
 }
 
 // Attachment opens the content of an attachment after checking its size and

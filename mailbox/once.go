@@ -2,6 +2,7 @@ package mailbox
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -13,7 +14,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/agentteammail/atm/internal/atomicfile"
-	"github.com/agentteammail/atm/internal/digest"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -61,7 +61,7 @@ func (b *Box) Once(e *Errand) (known bool, err error) {
 			err = errors.Join(dir.Sync(), sent.Sync())
 		}
 	}()
-	sum := digest.Sum256([]byte(e.Name + "\x00" + string(e.Re) + "\x00" + strings.Join(e.To, ",")))
+	sum := sha256.Sum256([]byte(e.Name + "\x00" + string(e.Re) + "\x00" + strings.Join(e.To, ",")))
 	file := hex.EncodeToString(sum[:]) + ".json"
 	if known, err = e.read(dir, file); known || err != nil {
 		return known, err

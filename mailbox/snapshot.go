@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io/fs"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/internal/atomicfile"
-	"github.com/agentteammail/atm/internal/digest"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/wire"
 )
@@ -39,7 +39,7 @@ const (
 )
 
 // lineCRC is the checksum by which a snapshot knows its event again.
-func lineCRC(line []byte) uint32 { return digest.CRC32(line) }
+func lineCRC(line []byte) uint32 { return crc32.ChecksumIEEE(line) }
 
 // Snapshot reads state.json. It is worth nothing unless the log still holds
 // its event, with that checksum: Cursor.CRC tells. False when there is none.

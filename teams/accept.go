@@ -1,6 +1,7 @@
 package teams
 
 import (
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -12,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentteammail/atm/internal/digest"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -57,7 +57,7 @@ func (p Place) take(root string) (n note, file string, err error) {
 	}
 	n.Path = strings.ToValidUTF8(path, "\uFFFD") // what JSON would make of it
 	n.At = time.Now().UTC()
-	sum := digest.Sum256([]byte(path))
+	sum := sha256.Sum256([]byte(path))
 	return n, filepath.Join(p.State, "roots", hex.EncodeToString(sum[:])+".json"), nil
 }
 

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
@@ -8,8 +9,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/agentteammail/atm/internal/digest"
 )
 
 // ID is the id of a message: a UUIDv7 in lower case, with hyphens. Its first
@@ -52,7 +51,7 @@ func newID(now time.Time) ID {
 // id, so that the same act twice is the same message. It has the time bits of
 // its parent.
 func Derive(purpose string, parent ID, author Address) ID {
-	sum := digest.Sum256([]byte(purpose + "\x00" + string(parent) + "\x00" + author.String()))
+	sum := sha256.Sum256([]byte(purpose + "\x00" + string(parent) + "\x00" + author.String()))
 	var u [16]byte
 	copy(u[:], sum[:16])
 	if p, ok := parent.bytes(); ok {

@@ -1,12 +1,12 @@
 package hook
 
 import (
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"strconv"
 	"strings"
 
-	"github.com/agentteammail/atm/internal/digest"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -69,7 +69,7 @@ func (c *call) names(session, kind, turn string, more ...string) {
 }
 
 func (c *call) hash(parts ...string) string {
-	sum := digest.Sum256([]byte(string(c.tool) + "\x00" + strings.Join(parts, "\x00")))
+	sum := sha256.Sum256([]byte(string(c.tool) + "\x00" + strings.Join(parts, "\x00")))
 	return hex.EncodeToString(sum[:12])
 }
 

@@ -1,6 +1,7 @@
 package install
 
 import (
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -10,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/agentteammail/atm/internal/confedit"
-	"github.com/agentteammail/atm/internal/digest"
 )
 
 // record is what is noted of one edited file, to take it back exactly: a JSON
@@ -64,7 +64,7 @@ func (r *record) values(place string) (v []string, ok bool) {
 }
 
 func hash(data []byte) string {
-	sum := digest.Sum256(data)
+	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }
 
