@@ -59,6 +59,15 @@ type Item struct {
 	Written time.Time
 }
 
+// Messages are the messages of items, in their order.
+func Messages(items []*Item) []*wire.Message {
+	out := make([]*wire.Message, len(items))
+	for i, it := range items {
+		out[i] = it.Message
+	}
+	return out
+}
+
 // ids calls f with the ids in a directory, in no order.
 func ids(d *atomicfile.Dir, f func(wire.ID)) error { return list(d, f, nil) }
 

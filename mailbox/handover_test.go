@@ -25,7 +25,7 @@ func hand(t testing.TB, b *Box, session, name string, now time.Time) *Handover {
 
 func meets(t testing.TB, b *Box, call HookCall) *Handover {
 	t.Helper()
-	h, err := b.HandOver(ctx, call, ReadOptions{Limit: PageMessages})
+	h, err := b.HandOver(ctx, call, ReadOptions{Limit: 20})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ type LeasedError struct {
 }
 
 func (e *LeasedError) Error() string {
-	return fmt.Sprintf("message %s is in the hands of %s, whose lease ends %s", e.ID.Short(6), e.By, Age(time.Now(), e.Until))
+	return fmt.Sprintf("message %s is in the hands of %s, whose lease ends in %s", e.ID.Short(6), e.By, max(0, time.Until(e.Until).Round(time.Second)))
 }
 
 // Hold takes the oldest unread message that is in nobody's hands and holds it

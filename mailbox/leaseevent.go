@@ -3,6 +3,7 @@ package mailbox
 import (
 	"context"
 	"strconv"
+	"strings"
 
 	"github.com/agentteammail/atm/wire"
 )
@@ -55,7 +56,9 @@ func (r *room) hadBy(id wire.ID, k *Taking, tries int) {
 // freed tells that a taking has ended, unless nothing of it was told.
 func (r *room) freed(id wire.ID, k *Taking) {
 	if k != nil && !k.Showing {
-		r.says(leaseEvent(wire.EventReturned, id, k).With("how", Clip(k.End(), 200)))
+		how := k.End()
+		how = strings.ToValidUTF8(how[:min(len(how), 200)], "")
+		r.says(leaseEvent(wire.EventReturned, id, k).With("how", how))
 	}
 }
 

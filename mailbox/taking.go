@@ -3,7 +3,6 @@ package mailbox
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -188,33 +187,6 @@ func (k *Taking) End() string {
 		return "given back"
 	}
 	return "lease ran out"
-}
-
-// Said says in words who holds the message or did before, as it stands in a
-// header: `taken by bob for 9m more`, `taken before by bob, lease ran out`. ""
-// when nobody has got it yet.
-func (t *Takings) Said(now time.Time, who func(wire.Address) string) string {
-	if t == nil {
-		return ""
-	}
-	var before []string
-	for i := range t.Takes {
-		k := &t.Takes[i]
-		switch {
-		case k.Holds(now):
-			return fmt.Sprintf("taken by %s for %s more", who(k.By), Span(max(0, k.Until().Sub(now))))
-		case !k.Showing:
-			before = append(before, fmt.Sprintf("%s, %s", who(k.By), Clip(Escape(k.End()), 80)))
-		}
-	}
-	switch n := len(before); n {
-	case 0:
-		return ""
-	case 1:
-		return "taken before by " + before[0]
-	default:
-		return fmt.Sprintf("taken %d times before, last by %s", n, before[n-1])
-	}
 }
 
 // takings reads the lease file of a message; nil where there is none that can be

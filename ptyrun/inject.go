@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/driver"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -144,7 +145,7 @@ func (r *runner) claimed(ids []wire.ID, c *mailbox.Claim, err error) {
 		r.fail(failed, why)
 		return
 	}
-	l := r.letters(now, c.Items)
+	l := r.renderer(now, c.Items)
 	switch {
 	case r.Inject == Pointer:
 		t.text = pointer(c.Items, l, r.Flags)
@@ -176,8 +177,8 @@ func said(m *wire.Message) bool {
 	return true
 }
 
-func (r *runner) letters(now time.Time, items []*mailbox.Item) *mailbox.Letters {
-	return &mailbox.Letters{Now: now, Team: r.Box.Address().Team, Terminal: true, Digits: mailbox.Digits(idsOf(items))}
+func (r *runner) renderer(now time.Time, items []*mailbox.Item) *letter.Renderer {
+	return &letter.Renderer{Now: now, Team: r.Box.Address().Team, Terminal: true, Digits: letter.ShortLength(idsOf(items))}
 }
 
 // fitting is how many of the messages go in together: at least one.
@@ -189,7 +190,7 @@ func (r *runner) fitting(ids []wire.ID, now time.Time) int {
 			continue // gone: who claims it will see
 		}
 		items = append(items, it)
-		if len(items) > 1 && len(typed(items, nil, r.letters(now, items), r.Flags)) > maxTyped {
+		if len(items) > 1 && len(typed(items, nil, r.renderer(now, items), r.Flags)) > maxTyped {
 			return i
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
 )
@@ -14,23 +15,21 @@ import (
 const maxTyped = 8 << 10
 
 // typed is what is typed of some messages.
-func typed(items []*mailbox.Item, again map[wire.ID]bool, l *mailbox.Letters, flags string) string {
-	marks := mailbox.MarksOf(mailbox.Batch{Items: items})
+func typed(items []*mailbox.Item, again map[wire.ID]bool, l *letter.Renderer, flags string) string {
 	var b strings.Builder
-	for i, it := range items {
-		k := marks[i]
-		k.Again = again[it.ID]
-		b.WriteString(letter(it.Message, k, l, flags))
+	for i, f := range letter.FlagsOf(mailbox.Messages(items), nil) {
+		f.Repeat = again[items[i].ID]
+		b.WriteString(typedMessage(items[i].Message, f, l, flags))
 	}
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// letter is a message under a line of ours. That begins with what no program
+// typedMessage is a message under a line of ours. That begins with what no program
 // takes for a command, and every line of the body is indented: no body can start
 // one, or pass for such a line.
-func letter(m *wire.Message, k mailbox.Marks, l *mailbox.Letters, flags string) string {
+func typedMessage(m *wire.Message, f letter.Flags, l *letter.Renderer, flags string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "[atm %s]", l.Header(m, k))
+	fmt.Fprintf(&b, "[atm %s]", l.Header(m, f))
 	switch {
 	case m.Type == wire.TypeAck:
 	case m.ReplyWanted == "no" && m.RequiresAck:
@@ -40,10 +39,10 @@ func letter(m *wire.Message, k mailbox.Marks, l *mailbox.Letters, flags string) 
 		fmt.Fprintf(&b, " answer: atm reply %s \"…\"%s", l.Short(m.ID), flags)
 	}
 	b.WriteByte('\n')
-	body, left := mailbox.Cut(inWords(m), maxTyped-b.Len()-120, 1<<20)
-	b.Write(l.Body(body))
+	body, left := l.Body(inWords(m), maxTyped-b.Len()-120, 0)
+	b.Write(body)
 	if left > 0 {
-		fmt.Fprintf(&b, "… %s more: atm show %s --raw%s\n", mailbox.Size(int64(left)), l.Short(m.ID), flags)
+		fmt.Fprintf(&b, "… %s more: atm show %s --raw%s\n", letter.Size(int64(left)), l.Short(m.ID), flags)
 	}
 	return b.String()
 }
@@ -68,7 +67,7 @@ func inWords(m *wire.Message) string {
 }
 
 // pointer is what is typed instead of messages.
-func pointer(items []*mailbox.Item, l *mailbox.Letters, flags string) string {
+func pointer(items []*mailbox.Item, l *letter.Renderer, flags string) string {
 	var from []string
 	seen := map[wire.Address]bool{}
 	for _, it := range items {

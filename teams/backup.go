@@ -16,6 +16,7 @@ import (
 	"github.com/agentteammail/atm/internal/atomicfile"
 	"github.com/agentteammail/atm/internal/tarball"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -291,7 +292,7 @@ func (r *Root) Restore(ctx context.Context, from io.Reader, tick func()) (mailbo
 		m, err := r.restoreEntry(ctx, h, in, logs)
 		total.Add(m)
 		if err != nil {
-			return total, fmt.Errorf("restore %s: %w", mailbox.Escape(h.Name), err)
+			return total, fmt.Errorf("restore %s: %w", letter.Escape(h.Name), err)
 		}
 	}
 }

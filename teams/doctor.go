@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -93,7 +94,7 @@ func (d *doctor) disk() {
 		d.say("disk.read_only", "error", "", "the file system of %s is read-only: mail can be looked at, not sent or marked", d.root.Path)
 	}
 	if free, ok := freeBytes(d.root.Path); ok && free < lowDisk {
-		d.say("disk.low", "warning", "", "%s free: atm moves old mail to the archive, but deletes none", mailbox.Size(int64(free)))
+		d.say("disk.low", "warning", "", "%s free: atm moves old mail to the archive, but deletes none", letter.Size(int64(free)))
 	}
 }
 
@@ -164,9 +165,9 @@ func (d *doctor) team(t *Team, uid int) {
 			_, bad := wire.ParseName(n)
 			switch {
 			case info.Mode()&fs.ModeSymlink != 0:
-				d.say("agent.link", "error", "", "%s in team %s is a symbolic link: links are not followed", mailbox.Escape(n), t.Name)
+				d.say("agent.link", "error", "", "%s in team %s is a symbolic link: links are not followed", letter.Escape(n), t.Name)
 			case info.IsDir() && bad != nil:
-				d.say("agent.name", "warning", "", "%s in team %s is no name of an agent", mailbox.Escape(n), t.Name)
+				d.say("agent.name", "warning", "", "%s in team %s is no name of an agent", letter.Escape(n), t.Name)
 			case info.IsDir() && errors.Is(t.Box(wire.Name(n)).Present(), mailbox.ErrNoAgent):
 				d.say("agent.broken", "error", "atm team add "+n, "%s in team %s has no inbox/new and is no agent", n, t.Name)
 			}
@@ -206,12 +207,12 @@ func (d *doctor) roster(t *Team) {
 	var wrong *TomlError
 	if _, err := t.Plan(); errors.As(err, &wrong) {
 		for _, m := range wrong.Mistakes {
-			d.say("team.toml", "error", "atm team check", "team %s: team.toml, %s", t.Name, mailbox.Escape(m.String()))
+			d.say("team.toml", "error", "atm team check", "team %s: team.toml, %s", t.Name, letter.Escape(m.String()))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Members)) {
 		if t.Box(name).Present() != nil {
-			d.say("team.toml.member", "info", "atm team add "+quote(string(name)), "team %s: team.toml speaks of %s, who is no member", t.Name, mailbox.Escape(string(name)))
+			d.say("team.toml.member", "info", "atm team add "+quote(string(name)), "team %s: team.toml speaks of %s, who is no member", t.Name, letter.Escape(string(name)))
 		}
 	}
 }
@@ -259,13 +260,13 @@ func (d *doctor) box(b *mailbox.Box) {
 	}
 	d.runner(b)
 	for _, n := range h.NotFiles {
-		d.say("drop.not_a_file", "warning", "", "%s: inbox/%s is no regular file and is never opened", name, mailbox.Escape(n))
+		d.say("drop.not_a_file", "warning", "", "%s: inbox/%s is no regular file and is never opened", name, letter.Escape(n))
 	}
 	for _, n := range h.Empty {
-		d.say("drop.empty", "info", "", "%s: inbox/%s is empty and waits for content", name, mailbox.Escape(n))
+		d.say("drop.empty", "info", "", "%s: inbox/%s is empty and waits for content", name, letter.Escape(n))
 	}
 	for _, n := range h.Unreadable {
-		d.say("drop.unreadable", "warning", "chmod u+r "+quote(b.Path()+"/inbox/"+n), "%s: inbox/%s cannot be read", name, mailbox.Escape(n))
+		d.say("drop.unreadable", "warning", "chmod u+r "+quote(b.Path()+"/inbox/"+n), "%s: inbox/%s cannot be read", name, letter.Escape(n))
 	}
 	if h.Claims > 0 {
 		d.say("drop.unfinished", "warning", "atm doctor --fix", "%s: %d dropped files whose taking in was cut off; the next look carries on", name, h.Claims)
@@ -288,7 +289,7 @@ func (d *doctor) box(b *mailbox.Box) {
 		d.say("message.aside", "warning", fmt.Sprintf("atm ls %s --aside", b.Agent()), "%s: %d messages were taken %d times and never finished; they are set aside", name, h.Aside, mailbox.MaxTries)
 	}
 	for _, n := range h.OddLeases {
-		d.say("lease.odd", "warning", "mv "+quote(b.Path()+"/inbox/leases/"+n)+" .", "%s: inbox/leases/%s says nothing that can be understood; its message is in nobody's hands", name, mailbox.Escape(n))
+		d.say("lease.odd", "warning", "mv "+quote(b.Path()+"/inbox/leases/"+n)+" .", "%s: inbox/leases/%s says nothing that can be understood; its message is in nobody's hands", name, letter.Escape(n))
 	}
 	for _, x := range h.Doubled {
 		d.say("message.doubled", "error", "", "%s: message %s lies in two places", name, x)
@@ -300,10 +301,10 @@ func (d *doctor) box(b *mailbox.Box) {
 		d.say("inbox.not_writable", "error", "chmod u+rwx "+quote(b.Path()+"/"+n), "%s: this user cannot write in %s", name, n)
 	}
 	for _, n := range h.Misplaced {
-		d.say("drop.misplaced", "warning", "mv "+quote(b.Path()+"/"+n)+" "+quote(b.Path()+"/inbox/"), "%s: %s lies where nobody looks for mail", name, mailbox.Escape(n))
+		d.say("drop.misplaced", "warning", "mv "+quote(b.Path()+"/"+n)+" "+quote(b.Path()+"/inbox/"), "%s: %s lies where nobody looks for mail", name, letter.Escape(n))
 	}
 	for _, n := range h.OddEvents {
-		d.say("events.odd", "error", "mv "+quote(b.Path()+"/events/"+n)+" .", "%s: events/%s is no part of the log", name, mailbox.Escape(n))
+		d.say("events.odd", "error", "mv "+quote(b.Path()+"/events/"+n)+" .", "%s: events/%s is no part of the log", name, letter.Escape(n))
 	}
 	if h.EventsErr != nil {
 		d.say("events.unreadable", "error", "", "%s: the log cannot be read to its end: %v", name, h.EventsErr)

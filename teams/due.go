@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -275,7 +276,7 @@ func (t *Team) Overdue(ctx context.Context, agent *mailbox.Box, lead bool, it *m
 
 // wasDue says how long ago an answer was due.
 func wasDue(at time.Time) string {
-	if ago := mailbox.Age(time.Now(), at); ago != "now" {
+	if ago := letter.Age(time.Now(), at); ago != "now" {
 		return ago
 	}
 	return "just now"
@@ -293,7 +294,7 @@ func dueOf(box *mailbox.Box, m *wire.Message, now time.Time) string {
 	case err != nil || i < 0:
 		return ""
 	case now.Before(m.DueAt):
-		return "an answer is due " + mailbox.Age(now, m.DueAt)
+		return "an answer is due " + letter.Age(now, m.DueAt)
 	}
 	said := "its answer was due " + wasDue(m.DueAt)
 	switch list[i].Told {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -287,14 +288,14 @@ func Sum(rows []Member) Stats {
 func (m Member) Word(now time.Time) string {
 	state := string(m.State)
 	if m.State == reducer.WordBusy && m.Since != nil {
-		state += " " + mailbox.Span(now.Sub(*m.Since))
+		state += " " + letter.Span(now.Sub(*m.Since))
 	}
 	last := ""
 	switch {
 	case m.ReadAt != nil:
-		last = "last read " + mailbox.Age(now, *m.ReadAt)
+		last = "last read " + letter.Age(now, *m.ReadAt)
 	case m.PresenceAt != nil && m.Presence != reducer.Offline:
-		last = "last seen " + mailbox.Age(now, *m.PresenceAt)
+		last = "last seen " + letter.Age(now, *m.PresenceAt)
 	}
 	hooked := m.handed() && m.PresenceAt != nil
 	if m.Running && m.Inject == "off" && m.State != reducer.WordPerson {
@@ -329,7 +330,7 @@ func (m Member) Word(now time.Time) string {
 		case hooked && m.State == reducer.WordBusy && m.Presence == reducer.Online:
 			return state + ": handed over in this turn"
 		case hooked:
-			return "at its next turn; last seen " + mailbox.Age(now, *m.PresenceAt)
+			return "at its next turn; last seen " + letter.Age(now, *m.PresenceAt)
 		case last != "":
 			return state + "; " + last
 		}
@@ -355,5 +356,5 @@ func (m Member) about() string {
 	if w := m.WaitingOn; w != nil && w.Tool != "" {
 		s += " for " + w.Tool
 	}
-	return mailbox.Clip(mailbox.Escape(s), 80)
+	return letter.Clip(letter.Escape(s), 80)
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -108,7 +108,7 @@ func (t *Table) since(m Member) string {
 	if m.Since == nil {
 		return ""
 	}
-	return mailbox.Span(max(0, t.Now.Sub(*m.Since)))
+	return letter.Span(max(0, t.Now.Sub(*m.Since)))
 }
 
 // about is what there is to say about the state, and how old the evidence is
@@ -116,7 +116,7 @@ func (t *Table) since(m Member) string {
 func (t *Table) about(m Member) string {
 	var parts []string
 	if s := m.about(); s != "" {
-		parts = append(parts, mailbox.Clip(s, 60))
+		parts = append(parts, letter.Clip(s, 60))
 	}
 	if m.State == reducer.WordPerson {
 		return ""
@@ -128,9 +128,9 @@ func (t *Table) about(m Member) string {
 	case m.PresenceAt == nil:
 		parts = append(parts, "never seen")
 	case m.ReadAt != nil && !m.PresenceAt.After(*m.ReadAt):
-		parts = append(parts, "last read "+mailbox.Age(t.Now, *m.ReadAt))
+		parts = append(parts, "last read "+letter.Age(t.Now, *m.ReadAt))
 	default:
-		parts = append(parts, "last seen "+mailbox.Age(t.Now, *m.PresenceAt))
+		parts = append(parts, "last seen "+letter.Age(t.Now, *m.PresenceAt))
 	}
 	return strings.Join(parts, "; ")
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -86,7 +87,7 @@ func (r *Root) tellAside(ctx context.Context, box *mailbox.Box, it *mailbox.Item
 		purpose += " " + string(k.Key)
 		for _, k := range it.Takings.Takes {
 			if !k.Showing {
-				tries = append(tries, fmt.Sprintf("  %s %s: %s", k.At.UTC().Format(time.RFC3339), k.By, mailbox.Clip(mailbox.Escape(k.End()), 200)))
+				tries = append(tries, fmt.Sprintf("  %s %s: %s", k.At.UTC().Format(time.RFC3339), k.By, letter.Clip(letter.Escape(k.End()), 200)))
 			}
 		}
 	}
@@ -146,4 +147,13 @@ func (p *Passage) ended(by, how string, at time.Time) {
 	if n := len(p.Takes); n > 0 && p.Takes[n-1].By == by && p.Takes[n-1].Ended.IsZero() {
 		p.Takes[n-1].Ended, p.Takes[n-1].How = at, how
 	}
+}
+
+// LeaseFlags is what is shown of an item's lease.
+func LeaseFlags(it *mailbox.Item, now time.Time) letter.Flags {
+	f := letter.Flags{TimesTaken: it.Takings.Tries()}
+	if k := it.Takings.Holder(now); k != nil {
+		f.TakenBy, f.TakenUntil = k.By, k.Until()
+	}
+	return f
 }

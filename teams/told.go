@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -48,7 +49,7 @@ func (t *Team) TellLead(ctx context.Context, agent *mailbox.Box, q Asked, origin
 		way = fmt.Sprintf("\n\nNobody but a person at its terminal may answer that: atm attach %s", name)
 	}
 	return t.tell(ctx, agent, lead, &wire.Message{
-		ID: q.ID, Type: wire.TypePermissionRequest, Subject: fmt.Sprintf("%s asks: %s", name, mailbox.FirstLine(q.Prompt, 200)),
+		ID: q.ID, Type: wire.TypePermissionRequest, Subject: fmt.Sprintf("%s asks: %s", name, letter.FirstLine(q.Prompt, 200)),
 		Body: body + way, Payload: payload, Origin: origin,
 	})
 }

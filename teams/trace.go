@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -105,13 +106,17 @@ func (r *Root) traceTo(ctx context.Context, m *wire.Message, a wire.Address, sen
 			}
 		}
 	}
+	lease := ""
+	if it != nil {
+		show := letter.Renderer{Now: time.Now(), Team: a.Team}
+		lease = show.Lease(LeaseFlags(it, show.Now))
+	}
 	switch {
 	case t.State == mailbox.Unread && it.Takings.Holder(time.Now()) != nil:
-		k := it.Takings.Holder(time.Now())
 		t.Gate = fmt.Sprintf("%s, since %s; try %d of %d: atm wait --acked %s",
-			it.Takings.Said(time.Now(), nameIn(a.Team)), mailbox.Age(time.Now(), k.At), it.Takings.Tries(), mailbox.MaxTries, m.ID.Short(6))
+			lease, letter.Age(time.Now(), it.Takings.Last().At), it.Takings.Tries(), mailbox.MaxTries, m.ID.Short(6))
 	case t.State == mailbox.Aside:
-		t.Gate = fmt.Sprintf("set aside: %s; nobody is given it any more: atm unread %s --as %s", it.Takings.Said(time.Now(), nameIn(a.Team)), m.ID.Short(6), a.Agent)
+		t.Gate = fmt.Sprintf("set aside: %s; nobody is given it any more: atm unread %s --as %s", lease, m.ID.Short(6), a.Agent)
 	case t.State == mailbox.Unread:
 		row, err := team.Glance(a.Agent)
 		if err == nil {
@@ -123,8 +128,8 @@ func (r *Root) traceTo(ctx context.Context, m *wire.Message, a wire.Address, sen
 			if why := team.Withheld(m, a.Agent); why != "" {
 				t.Gate = "unread; " + why
 			}
-			if said := it.Takings.Said(time.Now(), nameIn(a.Team)); said != "" {
-				t.Gate = said + "; " + t.Gate
+			if lease != "" {
+				t.Gate = lease + "; " + t.Gate
 			}
 		}
 	case t.State == mailbox.Owed && found["acked"].Evidence == nil:
@@ -133,18 +138,13 @@ func (r *Root) traceTo(ctx context.Context, m *wire.Message, a wire.Address, sen
 	return t
 }
 
-// nameIn shows addresses of one team without it.
-func nameIn(team wire.Name) func(wire.Address) string {
-	return func(a wire.Address) string { return strings.TrimSuffix(a.String(), "@"+string(team)) }
-}
-
 // gate says what keeps an unread message from its recipient, and what to do.
 // why is what the recipient's runner says to that, again the command that runs a
 // member that is off.
 func gate(m Member, p *Passage, msg *wire.Message, why string, now time.Time, again func(wire.Name) string) string {
 	since := ""
 	if m.Since != nil {
-		since = " since " + mailbox.Span(now.Sub(*m.Since))
+		since = " since " + letter.Span(now.Sub(*m.Since))
 	}
 	say := func(format string, args ...any) string { return "unread; " + fmt.Sprintf(format, args...) }
 	name := m.Name
@@ -176,7 +176,7 @@ func (m Member) runs(p *Passage, msg *wire.Message, why, since string, now time.
 	name := m.Name
 	failed := ""
 	if p.Failed.Is() {
-		failed = fmt.Sprintf("typing it in failed %s (%s)", mailbox.Age(now, p.Failed.At), mailbox.Clip(mailbox.Escape(p.Reason), 80))
+		failed = fmt.Sprintf("typing it in failed %s (%s)", letter.Age(now, p.Failed.At), letter.Clip(letter.Escape(p.Reason), 80))
 	}
 	switch {
 	case m.Inject == "off":
@@ -215,7 +215,7 @@ func (m Member) runs(p *Passage, msg *wire.Message, why, since string, now time.
 	case p.Announced.Is():
 		return fmt.Sprintf("it was handed to %s, and counts as read when its hooks are next called: atm status %s", name, name)
 	case why != "":
-		return fmt.Sprintf("%s shows no prompt that mail could be typed into (%s): atm screen %s", name, mailbox.Escape(why), name)
+		return fmt.Sprintf("%s shows no prompt that mail could be typed into (%s): atm screen %s", name, letter.Escape(why), name)
 	case m.State == reducer.WordIdle:
 		return fmt.Sprintf("%s is idle, and gets it in a moment: atm wait --busy %s", name, name)
 	}

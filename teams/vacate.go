@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/atomicfile"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -141,7 +142,7 @@ func someOf(files []string, name func(string) string) string {
 	const most = 3
 	var out []string
 	for _, f := range files[:min(len(files), most)] {
-		out = append(out, mailbox.Clip(mailbox.Escape(name(f)), 60))
+		out = append(out, letter.Clip(letter.Escape(name(f)), 60))
 	}
 	s := strings.Join(out, ", ")
 	if n := len(files) - most; n > 0 {

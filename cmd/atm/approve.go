@@ -11,6 +11,7 @@ import (
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
@@ -110,7 +111,7 @@ func (e *env) decide(ctx context.Context, q teams.Question, who wire.Name, deny 
 			if deny {
 				verb = "reject"
 			}
-			f := cmdline.Usage("%s", mailbox.Escape(err.Error()))
+			f := cmdline.Usage("%s", letter.Escape(err.Error()))
 			if q.Kind != reducer.Permission && !deny {
 				return o, f.WithHint("atm %s %s %s", verb, q.Short(), q.Options[0].ID)
 			}
@@ -179,7 +180,7 @@ func (e *env) question(ctx context.Context, word string) (teams.Question, error)
 			return q, err
 		}
 	}
-	return q, cmdline.NotFound("no open question %s; it may have its answer by now", mailbox.Clip(mailbox.Escape(word), 60)).WithHint("atm pending lists what is asked")
+	return q, cmdline.NotFound("no open question %s; it may have its answer by now", letter.Clip(letter.Escape(word), 60)).WithHint("atm pending lists what is asked")
 }
 
 // mayAnswer refuses who may not answer what a member asks.
@@ -220,7 +221,7 @@ func (e *env) mayAnswer(asker, who wire.Name, inAgent bool) error {
 func (e *env) sendReason(ctx context.Context, q teams.Question, reason string) error {
 	m := &wire.Message{
 		Type: wire.TypePermissionReply, ReplyWanted: "no", Origin: e.origin(),
-		Subject: "rejected: " + mailbox.Clip(cmp.Or(q.Tool, mailbox.FirstLine(q.Prompt, 80)), 80),
+		Subject: "rejected: " + letter.Clip(cmp.Or(q.Tool, letter.FirstLine(q.Prompt, 80)), 80),
 		Body:    reason,
 		Payload: []byte(fmt.Sprintf(`{"decision":"reject","question":%s}`, wire.AppendString(nil, q.ID))),
 	}

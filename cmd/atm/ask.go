@@ -8,6 +8,7 @@ import (
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/internal/outlet"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
@@ -278,7 +279,7 @@ func (e *env) printAnswer(ctx context.Context, box *mailbox.Box, r *teams.Respon
 	case r.Text == "":
 		e.Warn("the turn of %s is over; nothing tells what it said: %s", box.Agent(), looksAt(box))
 	case e.terminal():
-		err = e.print("%s", mailbox.EscapeBody(r.Text))
+		err = e.print("%s", letter.EscapeBody(r.Text))
 	default:
 		err = e.print("%s", r.Text)
 	}
@@ -292,7 +293,7 @@ func (e *env) printAnswer(ctx context.Context, box *mailbox.Box, r *teams.Respon
 func (e *env) showReply(ctx context.Context, it *mailbox.Item, a answered) error {
 	text := it.Body + "\n"
 	if e.terminal() {
-		text = mailbox.EscapeBody(it.Body) + "\n"
+		text = letter.EscapeBody(it.Body) + "\n"
 	}
 	if e.JSON() {
 		a.Reply = &jsonItem{Item: it}

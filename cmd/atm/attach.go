@@ -11,6 +11,7 @@ import (
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 )
 
 var attachVerb = &cmdline.Verb{
@@ -92,7 +93,7 @@ func (e *env) sayEnding(b *mailbox.Box, end control.Ending) error {
 	}
 	switch {
 	case end.Exit != nil && end.Exit.Signal != "":
-		return e.print("%s ended: %s", name, mailbox.Escape(end.Exit.Signal))
+		return e.print("%s ended: %s", name, letter.Escape(end.Exit.Signal))
 	case end.Exit != nil:
 		return e.print("%s ended: exit %d", name, end.Exit.Code)
 	case end.Detached:

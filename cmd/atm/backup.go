@@ -12,6 +12,7 @@ import (
 	"github.com/agentteammail/atm/internal/atomicfile"
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 )
 
@@ -114,7 +115,7 @@ func (e *env) sayMoved(word string, m mailbox.Moved, skipped string) error {
 		return e.PrintJSON(m)
 	}
 	if m.Skipped > 0 {
-		return e.print("%s %d messages, %s; %d %s", word, m.Messages, mailbox.Size(m.Bytes), m.Skipped, skipped)
+		return e.print("%s %d messages, %s; %d %s", word, m.Messages, letter.Size(m.Bytes), m.Skipped, skipped)
 	}
-	return e.print("%s %d messages, %s", word, m.Messages, mailbox.Size(m.Bytes))
+	return e.print("%s %d messages, %s", word, m.Messages, letter.Size(m.Bytes))
 }

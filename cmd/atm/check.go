@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/agentteammail/atm/internal/cmdline"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 )
 
@@ -66,7 +66,7 @@ func (e *env) tomlMistakes(wrong *teams.TomlError) error {
 // mistakeLines are the mistakes of a team.toml, a line each.
 func mistakeLines(wrong *teams.TomlError) (lines []string) {
 	for _, m := range wrong.Mistakes {
-		line := fmt.Sprintf("line %d: %s", m.Line, mailbox.Escape(m.Text))
+		line := fmt.Sprintf("line %d: %s", m.Line, letter.Escape(m.Text))
 		if near, ok := nearest(m); ok {
 			line += fmt.Sprintf("; did you mean %q?", near)
 		}

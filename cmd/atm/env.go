@@ -13,6 +13,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
@@ -269,10 +270,10 @@ func (e *env) origin() *wire.Origin {
 	return o
 }
 
-// letters is how messages are shown here.
-func (e *env) letters() *mailbox.Letters {
+// renderer is how messages are shown here.
+func (e *env) renderer() *letter.Renderer {
 	tty := e.terminal()
-	return &mailbox.Letters{Now: time.Now(), Team: e.team.Name, Digits: 6, Terminal: tty, Bold: tty && e.Getenv("NO_COLOR") == "" && e.Getenv("TERM") != "dumb"}
+	return &letter.Renderer{Now: time.Now(), Team: e.team.Name, Digits: 6, Terminal: tty, Bold: tty && e.Getenv("NO_COLOR") == "" && e.Getenv("TERM") != "dumb"}
 }
 
 // stamp is a moment for people: of today the time, else the day as well.
@@ -333,7 +334,7 @@ func join(names []wire.Name) string { return strings.Join(strs(names), ", ") }
 
 // shorts are ids as a line quotes them.
 func shorts(ids []wire.ID) string {
-	n := mailbox.Digits(ids)
+	n := letter.ShortLength(ids)
 	out := make([]string, len(ids))
 	for i, id := range ids {
 		out[i] = id.Short(n)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
@@ -213,6 +214,6 @@ func (e *env) badLine(l *teams.Ingested) error {
 			Error batchError `json:"error"`
 		}{l.Number, batchError{code, message, hint}})
 	}
-	_, err := fmt.Fprintf(e.Stderr, "atm: %s\n", mailbox.Escape(message))
+	_, err := fmt.Fprintf(e.Stderr, "atm: %s\n", letter.Escape(message))
 	return err
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
@@ -276,9 +277,9 @@ func (p *eventPrinter) line(ev *wire.Event, gap *mailbox.Gap) (line []byte) {
 	case p.JSON():
 		return append(line, cmdline.EscapeJSON(append(ev.Append(nil), '\n'))...)
 	}
-	said := stamp(ev.At) + "  " + mailbox.Escape(ev.Kind)
+	said := stamp(ev.At) + "  " + letter.Escape(ev.Kind)
 	if d := wire.Line(ev); d != "" {
-		said += "  " + mailbox.Escape(d)
+		said += "  " + letter.Escape(d)
 	}
-	return append(append(line, mailbox.Clip(said, 400)...), '\n')
+	return append(append(line, letter.Clip(said, 400)...), '\n')
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 )
 
@@ -66,7 +67,7 @@ func gc(ctx context.Context, e *env) error {
 	if total.Events > 0 {
 		events = fmt.Sprintf(", %d events", total.Events)
 	}
-	return e.print("%s %d messages%s, %s, to the archive; %d stay", word, total.Messages, events, mailbox.Size(total.Bytes), total.Skipped)
+	return e.print("%s %d messages%s, %s, to the archive; %d stay", word, total.Messages, events, letter.Size(total.Bytes), total.Skipped)
 }
 
 // someTeams is the team that is named, or all teams of the root.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/agentteammail/atm/internal/cmdline"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 )
 
@@ -60,21 +60,21 @@ func turnText(t teams.PastTurn, full bool) string {
 		parts = append(parts, "until "+stamp(*t.Ended))
 	}
 	if t.Duration > 0 {
-		parts = append(parts, mailbox.Span(t.Duration))
+		parts = append(parts, letter.Span(t.Duration))
 	}
 	status := t.Status
 	if status == "" {
 		status = "over"
 	}
 	if t.Error != "" {
-		status += ": " + mailbox.Clip(mailbox.Escape(t.Error), 100)
+		status += ": " + letter.Clip(letter.Escape(t.Error), 100)
 	}
 	parts = append(parts, status)
 	if len(t.Messages) > 0 {
 		parts = append(parts, "mail "+shorts(t.Messages))
 	}
 	if full {
-		parts = append(parts, mailbox.Escape(t.ID))
+		parts = append(parts, letter.Escape(t.ID))
 	}
 	out := strings.Join(parts, "  ")
 	for _, s := range []struct{ mark, text string }{{">", prompt(t, full)}, {"<", t.Response}} {
@@ -82,11 +82,11 @@ func turnText(t teams.PastTurn, full bool) string {
 			continue
 		}
 		if !full {
-			out += fmt.Sprintf("\n  %s %s", s.mark, mailbox.Clip(mailbox.Escape(strings.Join(strings.Fields(s.text), " ")), 160))
+			out += fmt.Sprintf("\n  %s %s", s.mark, letter.Clip(letter.Escape(strings.Join(strings.Fields(s.text), " ")), 160))
 			continue
 		}
 		for _, line := range strings.Split(strings.TrimRight(s.text, "\n"), "\n") {
-			out += fmt.Sprintf("\n  %s %s", s.mark, mailbox.Escape(line))
+			out += fmt.Sprintf("\n  %s %s", s.mark, letter.Escape(line))
 		}
 	}
 	return out

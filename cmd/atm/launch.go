@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 )
 
 // news is what a runner tells who started it, a line of JSON each.
@@ -198,7 +199,7 @@ func (e *env) launch(ctx context.Context, p *plan) error {
 			case "ready":
 				return done("ready", "")
 			case "asks":
-				return cmdline.Failed("%s runs, and asks before it is ready (%s): %s", name, n.Detail, mailbox.Escape(mailbox.FirstLine(n.Message, 200))).WithHint("atm attach %s", name)
+				return cmdline.Failed("%s runs, and asks before it is ready (%s): %s", name, n.Detail, letter.Escape(letter.FirstLine(n.Message, 200))).WithHint("atm attach %s", name)
 			case "failed", "ended":
 				if n.Message != "" {
 					return e.failedWith(n.Tail, "%s %s", name, n.Message)
@@ -225,7 +226,7 @@ func (e *env) overAlready(p *plan, all <-chan news) (over bool, ended error) {
 		return false, nil
 	}
 	for _, line := range n.Tail {
-		fmt.Fprintln(e.Stdout, mailbox.Escape(line))
+		fmt.Fprintln(e.Stdout, letter.Escape(line))
 	}
 	if n.Exit != 0 {
 		ended = &cmdline.Error{Exit: n.Exit, Printed: true, Message: fmt.Sprintf("%s ended with %d", p.box.Agent(), n.Exit)}
@@ -269,7 +270,7 @@ func (e *env) failedWith(tail []string, format string, args ...any) *cmdline.Err
 		err.Extra = map[string]any{"tail": said}
 	default:
 		for _, line := range said[max(len(said)-5, 0):] {
-			e.Warn("| %s", mailbox.Clip(mailbox.Escape(line), 200))
+			e.Warn("| %s", letter.Clip(letter.Escape(line), 200))
 		}
 	}
 	return err

@@ -7,6 +7,8 @@ import (
 
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -73,6 +75,18 @@ func taken(t *mailbox.Takings) takenState {
 		s.By, s.Until = k.By.String(), &until
 	}
 	return s
+}
+
+// flagsOf is what the headers of these items say beyond the messages' fields.
+func flagsOf(shown, behind []*mailbox.Item, now time.Time) []letter.Flags {
+	flags := letter.FlagsOf(mailbox.Messages(shown), mailbox.Messages(behind))
+	for i, it := range shown {
+		f := teams.LeaseFlags(it, now)
+		f.SupersededBy, f.Newer = flags[i].SupersededBy, flags[i].Newer
+		f.Withdrawn = it.State == mailbox.Withdrawn
+		flags[i] = f
+	}
+	return flags
 }
 
 func jsonItems(items []*mailbox.Item) []jsonItem {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
@@ -161,12 +162,12 @@ func (e *env) printList(ctx context.Context, box *mailbox.Box, items []jsonItem,
 		}
 		return e.PrintJSON(list)
 	}
-	l := e.letters()
+	l := e.renderer()
 	ids := make([]wire.ID, len(items))
 	for i := range items {
 		ids[i] = items[i].ID
 	}
-	l.Digits = mailbox.Digits(ids)
+	l.Digits = letter.ShortLength(ids)
 	now := time.Now()
 	var b strings.Builder
 	for _, it := range items {
@@ -248,11 +249,11 @@ func (e *env) sayEmpty(b *strings.Builder, c mailbox.Counts) {
 }
 
 // line is a message in a list.
-func (e *env) line(l *mailbox.Letters, it jsonItem, now time.Time) string {
+func (e *env) line(l *letter.Renderer, it jsonItem, now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s ", l.Short(it.ID))
 	if e.Has("sent") && e.Bool("sent") {
-		fmt.Fprintf(&b, "%s ", mailbox.Age(now, it.SentAt))
+		fmt.Fprintf(&b, "%s ", letter.Age(now, it.SentAt))
 		for i, r := range it.Recipients {
 			if i > 0 {
 				b.WriteString(", ")
@@ -264,14 +265,14 @@ func (e *env) line(l *mailbox.Letters, it jsonItem, now time.Time) string {
 			fmt.Fprintf(&b, "%s %s", strings.TrimSuffix(r.To, "@"+string(e.team.Name)), state)
 		}
 	} else {
-		fmt.Fprintf(&b, "%s %s", l.Who(it.From), mailbox.Age(now, it.SentAt))
+		fmt.Fprintf(&b, "%s %s", l.Who(it.From), letter.Age(now, it.SentAt))
 		if it.State != mailbox.Unread {
 			fmt.Fprintf(&b, ", %s", it.State)
 		} else if it.RequiresAck {
 			b.WriteString(", wants ack")
 		}
-		if said := it.Takings.Said(now, l.Who); said != "" {
-			b.WriteString(", " + said)
+		if lease := l.Lease(teams.LeaseFlags(it.Item, now)); lease != "" {
+			b.WriteString(", " + lease)
 		}
 		if it.Urgent() {
 			b.WriteString(", urgent")
@@ -285,7 +286,7 @@ func (e *env) line(l *mailbox.Letters, it jsonItem, now time.Time) string {
 	}
 	if t := it.Title(); t != "" {
 		b.WriteString(": ")
-		b.WriteString(mailbox.Clip(mailbox.Escape(t), 100))
+		b.WriteString(letter.Clip(letter.Escape(t), 100))
 	}
 	return b.String()
 }
@@ -343,7 +344,7 @@ func (e *env) lsBad(box *mailbox.Box) error {
 		return e.PrintJSON(list)
 	}
 	for _, f := range files {
-		if err := e.print("%s %s: %s", mailbox.Escape(f.Name), mailbox.Size(f.Size), mailbox.Clip(mailbox.Escape(f.Reason), 160)); err != nil {
+		if err := e.print("%s %s: %s", letter.Escape(f.Name), letter.Size(f.Size), letter.Clip(letter.Escape(f.Reason), 160)); err != nil {
 			return err
 		}
 	}

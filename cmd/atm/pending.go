@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
@@ -69,7 +70,7 @@ func pending(ctx context.Context, e *env) error {
 
 // owes is an answer that is overdue, in a line.
 func owes(o teams.OverdueAnswer, now time.Time) string {
-	line := fmt.Sprintf("%s  %s  overdue  %s  from %s: %s", o.ID.Short(6), o.Agent, mailbox.Span(max(0, now.Sub(o.DueAt))), o.From, mailbox.Clip(mailbox.Escape(o.Subject), 100))
+	line := fmt.Sprintf("%s  %s  overdue  %s  from %s: %s", o.ID.Short(6), o.Agent, letter.Span(max(0, now.Sub(o.DueAt))), o.From, letter.Clip(letter.Escape(o.Subject), 100))
 	if !o.Read {
 		line += "; not even read"
 	}
@@ -107,20 +108,20 @@ func about(q teams.Question, longest int) string {
 			parts = append(parts, s)
 		}
 	}
-	return mailbox.Clip(mailbox.Escape(strings.Join(strings.Fields(strings.Join(parts, ": ")), " ")), longest)
+	return letter.Clip(letter.Escape(strings.Join(strings.Fields(strings.Join(parts, ": ")), " ")), longest)
 }
 
 // asks is a question in a line, with the command that answers it below; all is
 // everything that waits.
 func asks(q teams.Question, all []teams.Question, now time.Time) string {
 	id := quoted(q, all)
-	line := fmt.Sprintf("%s  %s  %s  %s", mailbox.Escape(id), q.Agent, q.Kind, mailbox.Span(max(0, now.Sub(q.Since))))
+	line := fmt.Sprintf("%s  %s  %s  %s", letter.Escape(id), q.Agent, q.Kind, letter.Span(max(0, now.Sub(q.Since))))
 	if text := about(q, 160); text != "" {
 		line += "  " + text
 	}
 	var options []string
 	for _, o := range q.Options {
-		options = append(options, mailbox.Clip(mailbox.Escape(strings.TrimSpace(o.ID+" "+o.Label)), 40))
+		options = append(options, letter.Clip(letter.Escape(strings.TrimSpace(o.ID+" "+o.Label)), 40))
 	}
 	if len(options) > 0 {
 		line += "\n    " + strings.Join(options, " | ")
@@ -160,13 +161,13 @@ func (e *env) becameOf(q teams.Question) settled {
 }
 
 func (s settled) line(q teams.Question, all []teams.Question) string {
-	line := fmt.Sprintf("%s  %s  %s  ", mailbox.Escape(quoted(q, all)), s.Agent, q.Kind)
+	line := fmt.Sprintf("%s  %s  %s  ", letter.Escape(quoted(q, all)), s.Agent, q.Kind)
 	if s.Answer == "" {
 		return line + "no longer asked"
 	}
-	line += "answered: " + mailbox.Clip(mailbox.Escape(s.Answer), 100)
+	line += "answered: " + letter.Clip(letter.Escape(s.Answer), 100)
 	if s.By != "" {
-		line += " (by " + mailbox.Escape(s.By) + ")"
+		line += " (by " + letter.Escape(s.By) + ")"
 	}
 	return line
 }

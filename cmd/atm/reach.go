@@ -10,6 +10,7 @@ import (
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 )
 
 // answerWithin is how long a runner may take to say a word. It does so at once,
@@ -102,7 +103,7 @@ func saidBy(b *mailbox.Box, said *control.Error) error {
 	case "refused":
 		format = cmdline.Refused
 	}
-	f := format("%s: %s", b.Agent(), mailbox.Escape(said.Message)) // an option's words are the screen's
+	f := format("%s: %s", b.Agent(), letter.Escape(said.Message)) // an option's words are the screen's
 	if said.Hint != "" {
 		return f.WithHint("%s", said.Hint)
 	}
@@ -139,9 +140,9 @@ func (e *env) sayOutcome(b *mailbox.Box, o control.Outcome) error {
 			control.Outcome
 		}{string(b.Agent()), o})
 	}
-	line := fmt.Sprintf("%s: %s", b.Agent(), mailbox.Escape(o.Done))
+	line := fmt.Sprintf("%s: %s", b.Agent(), letter.Escape(o.Done))
 	if o.Detail != "" {
-		line += " (" + mailbox.Escape(o.Detail) + ")"
+		line += " (" + letter.Escape(o.Detail) + ")"
 	}
 	const most = 5
 	for i, p := range o.Ended {
@@ -150,9 +151,9 @@ func (e *env) sayOutcome(b *mailbox.Box, o control.Outcome) error {
 			line += fmt.Sprintf(", %d more", len(o.Ended)-most)
 		case i > most:
 		case i == 0:
-			line += "; ended with it: " + mailbox.Clip(mailbox.Escape(p), 60)
+			line += "; ended with it: " + letter.Clip(letter.Escape(p), 60)
 		default:
-			line += ", " + mailbox.Clip(mailbox.Escape(p), 60)
+			line += ", " + letter.Clip(letter.Escape(p), 60)
 		}
 	}
 	return e.print("%s", line)

@@ -12,16 +12,9 @@ import (
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/internal/outlet"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
-)
-
-// What one read shows at most: agents' tools cut longer output out of the
-// middle.
-const (
-	readMessages = mailbox.PageMessages
-	readBytes    = mailbox.PageBytes
-	readLines    = mailbox.PageLines
 )
 
 // patience is how long a reader that is there and does not read is waited for:
@@ -113,7 +106,7 @@ func (e *env) remind(ctx context.Context, look teams.DueLook) {
 // choice makes the options of a read of the flags. again are messages named
 // that are read already: they are shown as well.
 func (e *env) choice(ctx context.Context) (opt mailbox.ReadOptions, again []*mailbox.Item, err error) {
-	opt.Limit = readMessages
+	opt.Limit = letter.MaxMessages
 	opt.LookAhead = 200
 	if e.Bool("full") {
 		opt.Limit = 0
@@ -188,10 +181,10 @@ func (e *env) sender(s string) (wire.Address, error) {
 
 // readOnce shows one batch, and marks it unless --peek.
 func (e *env) readOnce(ctx context.Context, opt mailbox.ReadOptions, again []*mailbox.Item) (shown int, err error) {
-	l := e.letters()
+	l := e.renderer()
 	capped := !e.Bool("full") && !e.Given("limit")
 	if capped {
-		opt.Fits = l.Page()
+		opt.Fits = l.LimitToPage()
 	}
 	opt.Owed = e.owedShown()
 	var showErr error
@@ -249,7 +242,7 @@ func (e *env) owedShown() int {
 }
 
 // batchPieces renders a batch for an outlet: a piece a message, then the foot.
-func (e *env) batchPieces(b mailbox.Batch, l *mailbox.Letters) []outlet.Piece {
+func (e *env) batchPieces(b mailbox.Batch, l *letter.Renderer) []outlet.Piece {
 	show, owed, owedTotal := e.owedShown(), b.Owed, b.OwedTotal
 	ids := make([]wire.ID, 0, len(b.Items)+len(owed))
 	for _, it := range b.Items {
@@ -268,12 +261,11 @@ func (e *env) batchPieces(b mailbox.Batch, l *mailbox.Letters) []outlet.Piece {
 		}
 		return []outlet.Piece{{Text: marshalLine(list), Message: true}}
 	}
-	l.Digits = mailbox.Digits(append(ids, owed...))
-	marks := mailbox.MarksOf(b)
+	l.Digits = letter.ShortLength(append(ids, owed...))
 	pieces := make([]outlet.Piece, 0, len(b.Items)+1)
-	l.Each(b.Items, marks, func(letter []byte) {
-		pieces = append(pieces, outlet.Piece{Text: letter, Message: true})
-	})
+	for i, f := range flagsOf(b.Items, b.Ahead, l.Now) {
+		pieces = append(pieces, outlet.Piece{Text: l.Render(b.Items[i].Message, f), Message: true})
+	}
 	var foot strings.Builder
 	if len(b.Items) == 0 {
 		if len(b.Ahead) > 0 && e.filtered() {
@@ -328,10 +320,9 @@ func (e *env) readLast() error {
 	if err != nil {
 		return err
 	}
-	b := mailbox.Batch{Items: items}
-	l := e.letters()
+	l := e.renderer()
 	if !e.Bool("full") {
-		l.Bytes, l.Lines = readBytes, readLines
+		l.Bytes, l.Lines = letter.MaxBytes, letter.MaxLines
 	}
 	if e.JSON() {
 		return e.PrintJSON(listing{Messages: jsonItems(items)})
@@ -339,9 +330,9 @@ func (e *env) readLast() error {
 	if len(items) == 0 {
 		return e.print("no batch to show again")
 	}
-	l.Digits = mailbox.Digits(idsOf(items))
-	for i, k := range mailbox.MarksOf(b) {
-		if _, err := e.Stdout.Write(l.Render(items[i].Message, k)); err != nil {
+	l.Digits = letter.ShortLength(idsOf(items))
+	for i, f := range flagsOf(items, nil, l.Now) {
+		if _, err := e.Stdout.Write(l.Render(items[i].Message, f)); err != nil {
 			return err
 		}
 	}
@@ -373,13 +364,13 @@ func (e *env) follow(ctx context.Context, opt mailbox.ReadOptions) error {
 	}
 	err := e.whenMail(ctx, patient, func() (bool, error) {
 		for {
-			l := e.letters()
+			l := e.renderer()
 			n := 0
 			b, err := e.me.Read(ctx, opt, func(b mailbox.Batch) (int, error) {
 				if n = len(b.Items); n == 0 {
 					return 0, nil
 				}
-				text := l.Render(b.Items[0].Message, mailbox.Marks{})
+				text := l.Render(b.Items[0].Message, letter.Flags{})
 				if e.JSON() {
 					text = marshalLine(struct {
 						Message jsonItem `json:"message"`

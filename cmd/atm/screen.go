@@ -6,7 +6,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/internal/control"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 )
 
 var screenVerb = &cmdline.Verb{
@@ -86,7 +86,7 @@ func showScreen(ctx context.Context, e *env) error {
 	}
 	if e.terminal() {
 		for i := range lines {
-			lines[i] = mailbox.Escape(lines[i])
+			lines[i] = letter.Escape(lines[i])
 		}
 	}
 	return e.print("%s", strings.Join(lines, "\n"))

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/cmdline"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 )
 
@@ -42,8 +42,8 @@ func search(ctx context.Context, e *env) error {
 	if e.JSON() {
 		return e.PrintJSON(listing{Messages: jsonItems(items), More: more})
 	}
-	l := e.letters()
-	l.Digits = mailbox.Digits(idsOf(items))
+	l := e.renderer()
+	l.Digits = letter.ShortLength(idsOf(items))
 	now := time.Now()
 	for _, it := range items {
 		if err := e.print("%s", e.line(l, jsonItem{Item: it}, now)); err != nil {

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/agentteammail/atm/internal/cmdline"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
@@ -58,7 +58,7 @@ func (e *env) answerDraftVerb(ctx context.Context, q teams.Question, deny bool) 
 	}
 	what := "draft " + q.ID
 	if artifact != nil {
-		what = mailbox.Clip(mailbox.Escape(*artifact), 200) + " in " + what
+		what = letter.Clip(letter.Escape(*artifact), 200) + " in " + what
 	}
 	return e.print("%s: %s %s (sent %s)", q.Agent, did, what, out.Message.ID.Short(6))
 }

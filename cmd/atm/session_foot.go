@@ -12,7 +12,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/internal/foot"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
@@ -113,7 +113,7 @@ func (c *conversation) status(s *session.Session) {
 	state := "unknown"
 	if m, err := c.team.Glance(c.box.Agent()); err == nil {
 		if state = string(m.State); m.Detail != "" {
-			state += ", " + mailbox.Clip(mailbox.Escape(m.Detail), 30)
+			state += ", " + letter.Clip(letter.Escape(m.Detail), 30)
 		}
 		if m.State == reducer.WordBlocked && m.Running && !c.readOnly {
 			state += ": /approve or /reject"

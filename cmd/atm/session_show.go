@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
 )
@@ -82,7 +82,7 @@ func lived(s *session.Session) string {
 }
 
 func sessionLine(s *session.Session, waiting map[wire.UUID]bool) string {
-	line := fmt.Sprintf("%s  %s  %s  %s  %s", wire.ID(s.SessionID).Short(6), s.AgentID, s.State, lived(s), mailbox.Clip(mailbox.Escape(s.ChannelID), 60))
+	line := fmt.Sprintf("%s  %s  %s  %s  %s", wire.ID(s.SessionID).Short(6), s.AgentID, s.State, lived(s), letter.Clip(letter.Escape(s.ChannelID), 60))
 	n := 0
 	for _, id := range s.DraftIDs {
 		if waiting[id] {
@@ -150,12 +150,12 @@ func sessionShow(ctx context.Context, e *env) error {
 		return e.PrintJSON(map[string]any{"session": sessionDocument{s, waiting, true}})
 	}
 	e.print("session %s with %s: %s, %s", s.SessionID, s.AgentID, s.State, lived(s))
-	about := "channel " + mailbox.Escape(s.ChannelID)
+	about := "channel " + letter.Escape(s.ChannelID)
 	if s.GoalID != session.NoGoal {
 		about += ", goal " + string(s.GoalID)
 	}
 	if !s.GoalDone().IsZero() {
-		about += ", complete " + mailbox.Age(time.Now(), s.GoalDone())
+		about += ", complete " + letter.Age(time.Now(), s.GoalDone())
 	}
 	e.print("%s", about)
 	for _, d := range s.Drafts() {
@@ -163,7 +163,7 @@ func sessionShow(ctx context.Context, e *env) error {
 		if waiting[d.ID] {
 			state = "waits"
 		}
-		e.print("draft %s %s: %s", d.ID, state, mailbox.Clip(mailbox.Escape(d.Summary), 200))
+		e.print("draft %s %s: %s", d.ID, state, letter.Clip(letter.Escape(d.Summary), 200))
 	}
 	entries, all := s.Entries(0)
 	// The log is in the order of hearing, which may be another than that of saying.
@@ -195,8 +195,8 @@ func entryText(m wire.SessionMessage, agent string, escape bool) string {
 	}
 	text := strings.TrimRight(m.Content, "\r\n")
 	if escape {
-		text = mailbox.EscapeBody(text)
+		text = letter.EscapeBody(text)
 	}
 	text = strings.NewReplacer("\r\n", "\n    ", "\n", "\n    ", "\r", "\n    ", "\v", "\n    ", "\f", "\n    ", "\u0085", "\n    ", "\u2028", "\n    ", "\u2029", "\n    ").Replace(text)
-	return stamp(m.Timestamp) + " " + mailbox.Escape(who) + ": " + text
+	return stamp(m.Timestamp) + " " + letter.Escape(who) + ": " + text
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -50,12 +51,12 @@ func show(ctx context.Context, e *env) error {
 			Message jsonItem `json:"message"`
 		}{jsonItem{Item: it}})
 	}
-	l := e.letters()
-	if _, err := e.Stdout.Write(l.Render(it.Message, mailbox.Marks{Withdrawn: it.State == mailbox.Withdrawn, Takings: it.Takings})); err != nil {
+	l := e.renderer()
+	if _, err := e.Stdout.Write(l.Render(it.Message, flagsOf([]*mailbox.Item{it}, nil, l.Now)[0])); err != nil {
 		return err
 	}
 	for _, a := range it.Attachments {
-		if err := e.print("attached: %s, %s", mailbox.Escape(a.Name), mailbox.Size(a.Size)); err != nil {
+		if err := e.print("attached: %s, %s", letter.Escape(a.Name), letter.Size(a.Size)); err != nil {
 			return err
 		}
 	}
@@ -96,7 +97,7 @@ func (e *env) save(it *mailbox.Item, box *mailbox.Box) error {
 		name, err := saveAs(dir, safeName(a), f)
 		f.Close()
 		if err != nil {
-			return fmt.Errorf("save %s: %w", mailbox.Escape(a.Name), err)
+			return fmt.Errorf("save %s: %w", letter.Escape(a.Name), err)
 		}
 		saved = append(saved, savedFile{name, filepath.Join(e.String("save"), name), a.Size})
 	}
@@ -107,7 +108,7 @@ func (e *env) save(it *mailbox.Item, box *mailbox.Box) error {
 		return e.print("message %s has no attachments", it.ID.Short(6))
 	}
 	for _, s := range saved {
-		if err := e.print("%s (%s)", s.Path, mailbox.Size(s.Size)); err != nil {
+		if err := e.print("%s (%s)", s.Path, letter.Size(s.Size)); err != nil {
 			return err
 		}
 	}
@@ -121,7 +122,7 @@ func safeName(a wire.Attachment) string {
 			return '_'
 		}
 		return r
-	}, mailbox.Escape(a.Name))
+	}, letter.Escape(a.Name))
 	name = strings.TrimLeft(name, ".")
 	if len(name) > 200 {
 		name = strings.ToValidUTF8(name[:200], "")

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/cmdline"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
@@ -73,28 +73,28 @@ func card(m teams.Member, now time.Time) []string {
 		out = append(out, fmt.Sprintf("  %-10s %s", name, fmt.Sprintf(format, args...)))
 	}
 	if w := m.WaitingOn; w != nil {
-		ask := mailbox.Escape(w.Tool)
+		ask := letter.Escape(w.Tool)
 		if w.Prompt != "" {
-			ask = strings.TrimLeft(ask+": "+mailbox.Clip(mailbox.Escape(strings.Join(strings.Fields(w.Prompt), " ")), 200), ": ")
+			ask = strings.TrimLeft(ask+": "+letter.Clip(letter.Escape(strings.Join(strings.Fields(w.Prompt), " ")), 200), ": ")
 		}
-		line("asks", "%s %s ago: %s", w.Kind, mailbox.Span(max(0, now.Sub(w.Since))), ask)
+		line("asks", "%s %s ago: %s", w.Kind, letter.Span(max(0, now.Sub(w.Since))), ask)
 	}
 	if m.Kind == "person" {
 		return out
 	}
 	if m.TurnID != "" {
-		s := string(m.TurnStatus) + ", " + mailbox.Escape(m.TurnID)
+		s := string(m.TurnStatus) + ", " + letter.Escape(m.TurnID)
 		for _, f := range []struct{ name, value string }{{"thread", m.ThreadID}, {"session", m.Session}, {"by", m.Transport}} {
 			if f.value != "" {
-				s += ", " + f.name + " " + mailbox.Escape(f.value)
+				s += ", " + f.name + " " + letter.Escape(f.value)
 			}
 		}
 		line("turn", "%s", s)
 	}
 	if l := m.LastTurn; l != nil {
-		s := l.Status + " " + mailbox.Age(now, l.At)
+		s := l.Status + " " + letter.Age(now, l.At)
 		if l.Duration > 0 {
-			s += ", after " + mailbox.Span(l.Duration)
+			s += ", after " + letter.Span(l.Duration)
 		}
 		line("last turn", "%s", s)
 	}
@@ -108,16 +108,16 @@ func card(m teams.Member, now time.Time) []string {
 	case m.Presence == reducer.Offline:
 		line("presence", "offline since %s", stamp(*m.PresenceAt))
 	default:
-		line("presence", "%s: last event %s", m.Presence, mailbox.Age(now, *m.PresenceAt))
+		line("presence", "%s: last event %s", m.Presence, letter.Age(now, *m.PresenceAt))
 	}
 	if m.ReadAt != nil {
-		line("last read", "%s", mailbox.Age(now, *m.ReadAt))
+		line("last read", "%s", letter.Age(now, *m.ReadAt))
 	}
 	switch {
 	case m.Errors == 0 && m.LastError != "":
-		line("events", "%s", mailbox.Escape(m.LastError))
+		line("events", "%s", letter.Escape(m.LastError))
 	case m.Errors > 0:
-		line("errors", "%d, the last: %s", m.Errors, mailbox.Clip(mailbox.Escape(m.LastError), 200))
+		line("errors", "%d, the last: %s", m.Errors, letter.Clip(letter.Escape(m.LastError), 200))
 	}
 	if m.Dropped != (reducer.Dropped{}) {
 		line("dropped", "%d events, %d unknown, as its stream reports", m.Dropped.Dropped, m.Dropped.Unknown)

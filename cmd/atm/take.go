@@ -12,6 +12,7 @@ import (
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/internal/outlet"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
@@ -239,9 +240,9 @@ func (e *env) takenPieces(h *mailbox.Hold) []outlet.Piece {
 			Try     int       `json:"try"`
 		}{jsonItem{Item: h.Item}, h.Key, until.UTC(), h.Takings.Tries() + 1})}}
 	}
-	l := e.letters()
+	l := e.renderer()
 	id := l.Short(h.ID) + e.typed()
-	text := l.Render(h.Message, mailbox.Marks{Takings: h.Takings})
+	text := l.Render(h.Message, letter.Flags{TimesTaken: h.Takings.Tries()})
 	foot := fmt.Sprintf("yours until %s: atm ack %s when it is done, atm unread %s gives it back, atm take --renew %s holds on\n", stamp(until), id, id, id)
 	return []outlet.Piece{{Text: append(text, foot...), Message: true}}
 }

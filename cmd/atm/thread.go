@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/agentteammail/atm/internal/cmdline"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 )
 
 var threadVerb = &cmdline.Verb{
@@ -41,11 +41,10 @@ func thread(ctx context.Context, e *env) error {
 			return err
 		}
 	}
-	l := e.letters()
-	l.Digits = mailbox.Digits(idsOf(items))
-	marks := mailbox.MarksOf(mailbox.Batch{Items: items})
-	for i, it := range items {
-		if _, err := e.Stdout.Write(l.Render(it.Message, marks[i])); err != nil {
+	l := e.renderer()
+	l.Digits = letter.ShortLength(idsOf(items))
+	for i, f := range flagsOf(items, nil, l.Now) {
+		if _, err := e.Stdout.Write(l.Render(items[i].Message, f)); err != nil {
 			return err
 		}
 	}

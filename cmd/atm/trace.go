@@ -9,6 +9,7 @@ import (
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 )
 
 var traceVerb = &cmdline.Verb{
@@ -50,7 +51,7 @@ func trace(ctx context.Context, e *env) error {
 				b.WriteString(" " + stamp(*s.At))
 			}
 			if s.Text != "" {
-				b.WriteString(" " + mailbox.Clip(`"`+mailbox.Escape(s.Text)+`"`, 60))
+				b.WriteString(" " + letter.Clip(`"`+letter.Escape(s.Text)+`"`, 60))
 			}
 		}
 		if n == 0 {
@@ -60,9 +61,9 @@ func trace(ctx context.Context, e *env) error {
 			b.WriteString("   withdrawn")
 		}
 		for _, k := range t.Takes {
-			fmt.Fprintf(&b, "\n  taken by %s %s", mailbox.Escape(strings.TrimSuffix(k.By, "@"+string(e.team.Name))), stamp(k.At))
+			fmt.Fprintf(&b, "\n  taken by %s %s", letter.Escape(strings.TrimSuffix(k.By, "@"+string(e.team.Name))), stamp(k.At))
 			if k.How != "" {
-				fmt.Fprintf(&b, ", %s %s", mailbox.Clip(mailbox.Escape(k.How), 80), stamp(k.Ended))
+				fmt.Fprintf(&b, ", %s %s", letter.Clip(letter.Escape(k.How), 80), stamp(k.Ended))
 			}
 		}
 		if t.Due != "" {

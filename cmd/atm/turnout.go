@@ -17,7 +17,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/agentteammail/atm/internal/cmdline"
-	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
@@ -120,12 +120,12 @@ func (c *crew) sayFailed(errs map[wire.Name]error) error {
 			c.PrintJSON(t)
 			continue
 		}
-		c.Warn("%s: %s", n, mailbox.EscapeBody(t.Error))
+		c.Warn("%s: %s", n, letter.EscapeBody(t.Error))
 		for _, line := range t.Tail[max(len(t.Tail)-lastLines, 0):] {
-			c.Warn("%s| %s", n, mailbox.Clip(mailbox.Escape(line), 200))
+			c.Warn("%s| %s", n, letter.Clip(letter.Escape(line), 200))
 		}
 		if t.Hint != "" {
-			c.Warn("%s: hint: %s", n, mailbox.Escape(t.Hint))
+			c.Warn("%s: hint: %s", n, letter.Escape(t.Hint))
 		}
 	}
 	switch len(failed) {
@@ -161,11 +161,11 @@ func (s *telling) turnout(t turnout) (err error) {
 		return s.PrintJSON(t)
 	}
 	if t.Done != "" {
-		s.Warn("%s: %s", t.Name, mailbox.Escape(t.Done))
+		s.Warn("%s: %s", t.Name, letter.Escape(t.Done))
 	}
 	line := fmt.Sprintf("%s: %s", t.Name, t.State)
 	if t.Detail != "" {
-		line += " (" + mailbox.Escape(t.Detail) + ")"
+		line += " (" + letter.Escape(t.Detail) + ")"
 	}
 	if t.PID > 0 && t.State != "stopped" {
 		line += fmt.Sprintf(", process %d", t.PID)
@@ -219,7 +219,7 @@ func (s *telling) paint(since time.Duration) {
 	if len(s.waiting) == 0 {
 		return
 	}
-	line := fmt.Sprintf("waiting for %s (%s)", join(s.waiting), mailbox.Span(since))
+	line := fmt.Sprintf("waiting for %s (%s)", join(s.waiting), letter.Span(since))
 	if w, _, err := term.GetSize(int(s.Stderr.Fd())); err == nil && w > 0 {
 		line = teams.Cut(line, w-1)
 	}

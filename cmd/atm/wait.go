@@ -11,6 +11,7 @@ import (
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/internal/outlet"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
@@ -208,14 +209,14 @@ func (e *env) met(g *goal) error {
 		}
 		return e.PrintJSON(out)
 	}
-	l := e.letters()
+	l := e.renderer()
 	switch {
 	case g.event != nil:
-		return e.print("event: %s of %s, seq %d", mailbox.Escape(g.event.Kind), l.Who(g.box.Address()), g.event.Seq)
+		return e.print("event: %s of %s, seq %d", letter.Escape(g.event.Kind), l.Who(g.box.Address()), g.event.Seq)
 	case g.row != nil:
 		s := string(g.row.State)
 		if g.row.Detail != "" {
-			s += ", " + mailbox.Escape(g.row.Detail)
+			s += ", " + letter.Escape(g.row.Detail)
 		}
 		return e.print("%s: %s is %s", g.kind, l.Who(g.box.Address()), s)
 	case len(g.ways) > 0:
@@ -231,9 +232,9 @@ func (e *env) met(g *goal) error {
 	case g.met == nil:
 		return e.print("%s: %s", g.kind, g.id.Short(6))
 	case g.met.State == mailbox.Unread:
-		return e.print("%s: %s; atm read %s%s", g.kind, l.Header(g.met.Message, mailbox.Marks{}), g.met.ID.Short(6), e.typed())
+		return e.print("%s: %s; atm read %s%s", g.kind, l.Header(g.met.Message, letter.Flags{}), g.met.ID.Short(6), e.typed())
 	}
-	return e.print("%s: %s", g.kind, l.Header(g.met.Message, mailbox.Marks{}))
+	return e.print("%s: %s", g.kind, l.Header(g.met.Message, letter.Flags{}))
 }
 
 // inVain says what did not come.
@@ -246,7 +247,7 @@ func (e *env) inVain(err error, goals []*goal) error {
 	for _, g := range goals {
 		if !g.done && g.row != nil {
 			s := fmt.Sprintf("%s is %s%s", g.row.Name, g.row.State, since(*g.row))
-			if about := mailbox.Escape(g.row.Detail); about != "" {
+			if about := letter.Escape(g.row.Detail); about != "" {
 				s += " (" + about + ")"
 			}
 			now = append(now, s)
@@ -297,15 +298,15 @@ func (e *env) await(ctx context.Context, w *waiter, o *teams.Outgoing, s sent) e
 	if err != nil {
 		return err
 	}
-	l := e.letters()
-	l.Bytes, l.Lines = readBytes, readLines
+	l := e.renderer()
+	l.Bytes, l.Lines = letter.MaxBytes, letter.MaxLines
 	switch {
 	case reply.met == nil && e.JSON():
 		return e.PrintJSON(s)
 	case reply.met == nil:
 		return e.sayAcks(ctx, o.Message)
 	}
-	text := l.Render(reply.met.Message, mailbox.Marks{})
+	text := l.Render(reply.met.Message, letter.Flags{})
 	if e.JSON() {
 		s.Reply = &jsonItem{Item: reply.met}
 		text = marshalLine(s)
@@ -328,7 +329,7 @@ func (e *env) sayAcks(ctx context.Context, m *wire.Message) error {
 			continue
 		}
 		if ack.Body != "" {
-			line += fmt.Sprintf(" (%s: %q)", a.Agent, mailbox.Clip(mailbox.Escape(ack.Body), 200))
+			line += fmt.Sprintf(" (%s: %q)", a.Agent, letter.Clip(letter.Escape(ack.Body), 200))
 		}
 		read = append(read, ack.ID)
 	}
@@ -344,5 +345,5 @@ func since(m teams.Member) string {
 	if m.Since == nil {
 		return ""
 	}
-	return " since " + mailbox.Span(time.Since(*m.Since))
+	return " since " + letter.Span(time.Since(*m.Since))
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
@@ -247,7 +248,7 @@ func (e *env) happened(h happening) error {
 		}
 		return nil
 	}
-	l := e.letters()
+	l := e.renderer()
 	at := stamp(h.at)
 	if h.gap != nil {
 		if err := e.print("%s %s events %d to %d are missing", at, l.Who(h.agent), h.gap.From, h.gap.To); err != nil {
@@ -256,16 +257,16 @@ func (e *env) happened(h happening) error {
 	}
 	switch {
 	case h.event != nil:
-		detail := mailbox.Clip(mailbox.Escape(wire.Line(h.event)), 200)
+		detail := letter.Clip(letter.Escape(wire.Line(h.event)), 200)
 		if id := h.event.MessageID(); wire.IsID(string(id)) && !wire.IsLeaseKind(h.event.Kind) {
 			detail = l.Short(id)
 			if by, err := wire.ParseAddress(h.event.Field("by"), ""); err == nil && by != h.agent {
 				detail += " by " + l.Who(by)
 			}
 		}
-		return e.print("%s", strings.TrimRight(at+" "+l.Who(h.agent)+" "+mailbox.Escape(h.event.Kind)+" "+detail, " "))
+		return e.print("%s", strings.TrimRight(at+" "+l.Who(h.agent)+" "+letter.Escape(h.event.Kind)+" "+detail, " "))
 	case h.msg != nil:
-		title := mailbox.Clip(mailbox.Escape(h.msg.Title()), 100)
+		title := letter.Clip(letter.Escape(h.msg.Title()), 100)
 		return e.print("%s", strings.TrimRight(at+" "+l.Who(h.agent)+" got "+l.Short(h.msg.ID)+" from "+l.Who(h.msg.From)+": "+title, ": "))
 	}
 	return nil

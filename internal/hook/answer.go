@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -35,7 +36,7 @@ func (c *call) say(s string) {
 }
 
 // write is the text of a handover: a line of ours, the letters, what is left.
-func (c *call) write(h *mailbox.Handover, l *mailbox.Letters) {
+func (c *call) write(h *mailbox.Handover, l *letter.Renderer) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %d %s for %s", mark, len(h.Items), plural(len(h.Items), "new message"), c.o.Box.Agent())
 	if n := len(h.Again); n > 0 {
@@ -46,9 +47,9 @@ func (c *call) write(h *mailbox.Handover, l *mailbox.Letters) {
 	for _, it := range h.Items {
 		ids = append(ids, it.ID)
 	}
-	l.Digits = mailbox.Digits(ids)
-	for i, k := range mailbox.MarksOf(h.Batch) {
-		k.Again = h.Again[ids[i]]
+	l.Digits = letter.ShortLength(ids)
+	for i, k := range letter.FlagsOf(mailbox.Messages(h.Items), mailbox.Messages(h.Ahead)) {
+		k.Repeat = h.Again[ids[i]]
 		b.Write(l.Render(h.Items[i].Message, k))
 	}
 	if n := h.More + h.Left; n > 0 {

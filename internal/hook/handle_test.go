@@ -15,6 +15,7 @@ import (
 	"github.com/agentteammail/atm/internal/atomicfile"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -334,7 +335,7 @@ func TestAnswerIsSafeAndShort(t *testing.T) {
 		if text == "" {
 			break
 		}
-		if len(out) > maxAnswer || utf8.RuneCountInString(text) > mailbox.PageBytes+500 {
+		if len(out) > maxAnswer || utf8.RuneCountInString(text) > letter.MaxBytes+500 {
 			t.Errorf("%d bytes, %d of text", len(out), len(text))
 		}
 		for i, line := range strings.Split(text, "\n") {

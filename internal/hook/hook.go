@@ -42,6 +42,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -153,8 +154,8 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 		c.say(c.o.Primer())
 	}
 	if c.shows || c.begins || c.ends || c.way != none {
-		l := &mailbox.Letters{Now: c.o.Now, Team: box.Address().Team, Digits: 6, Terminal: true}
-		h, err = box.HandOver(ctx, c.mail(), mailbox.ReadOptions{Limit: mailbox.PageMessages, LookAhead: lookAhead, Fits: l.Page(), Match: c.o.Pass})
+		l := &letter.Renderer{Now: c.o.Now, Team: box.Address().Team, Digits: 6, Terminal: true}
+		h, err = box.HandOver(ctx, c.mail(), mailbox.ReadOptions{Limit: letter.MaxMessages, LookAhead: lookAhead, Fits: l.LimitToPage(), Match: c.o.Pass})
 		wrong = append(wrong, err)
 		switch {
 		case len(h.Items) > 0:
@@ -228,7 +229,7 @@ func (c *call) mail() mailbox.HookCall {
 // worth reports whether a batch is worth keeping somebody from stopping: what
 // is expired or replaced asks for nothing.
 func worth(b mailbox.Batch, now time.Time) bool {
-	for i, k := range mailbox.MarksOf(b) {
+	for i, k := range letter.FlagsOf(mailbox.Messages(b.Items), mailbox.Messages(b.Ahead)) {
 		if k.SupersededBy == "" && !b.Items[i].Expired(now) {
 			return true
 		}

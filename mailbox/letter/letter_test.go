@@ -1,36 +1,44 @@
-package mailbox
+package letter
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/agentteammail/atm/wire"
 )
 
-func aLetter() (*Letters, *wire.Message) {
+func aLetter() (*Renderer, *wire.Message) {
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	m := &wire.Message{
 		ID: "01900000-0000-7000-8000-00000000000a", From: wire.Address{Agent: "alice", Team: "main"},
 		Body: "hello\nworld\n", SentAt: now.Add(-2 * time.Minute),
 	}
-	return &Letters{Now: now, Team: "main", Digits: 6}, m
+	return &Renderer{Now: now, Team: "main", Digits: 6}, m
 }
 
 func TestRender(t *testing.T) {
 	uid := 1000
 	for _, c := range []struct {
 		name string
-		edit func(*Letters, *wire.Message, *Marks)
+		edit func(*Renderer, *wire.Message, *Flags)
 		want string
 	}{
-		{"plain", func(*Letters, *wire.Message, *Marks) {}, "00000a from alice, 2m ago\n  hello\n  world\n"},
-		{"no body", func(_ *Letters, m *wire.Message, _ *Marks) { m.Body = "\n\n" }, "00000a from alice, 2m ago\n"},
-		{"another team", func(_ *Letters, m *wire.Message, _ *Marks) { m.From.Team = "other"; m.Body = "x" }, "00000a from alice@other, 2m ago\n  x\n"},
-		{"all of it", func(_ *Letters, m *wire.Message, k *Marks) {
+		{"plain", func(*Renderer, *wire.Message, *Flags) {}, "00000a from alice, 2m ago\n  hello\n  world\n"},
+		{"no body", func(_ *Renderer, m *wire.Message, _ *Flags) { m.Body = "\n\n" }, "00000a from alice, 2m ago\n"},
+		{"another team", func(_ *Renderer, m *wire.Message, _ *Flags) { m.From.Team = "other"; m.Body = "x" }, "00000a from alice@other, 2m ago\n  x\n"},
+		{"given out once", func(_ *Renderer, m *wire.Message, f *Flags) { m.Body = ""; f.TimesTaken = 1 }, "00000a from alice, 2m ago, given out once before\n"},
+		{"given out twice", func(_ *Renderer, m *wire.Message, f *Flags) { m.Body = ""; f.TimesTaken = 2 }, "00000a from alice, 2m ago, given out 2 times before\n"},
+		{"given out now", func(r *Renderer, m *wire.Message, f *Flags) {
+			m.Body, f.TimesTaken, f.TakenBy, f.TakenUntil = "", 2, wire.Address{Agent: "bob", Team: "main"}, r.Now.Add(9*time.Minute)
+		}, "00000a from alice, 2m ago, taken by bob for 9m more\n"},
+		{"all of it", func(_ *Renderer, m *wire.Message, k *Flags) {
 			m.Body, m.Subject, m.Priority, m.RequiresAck, m.ReplyWanted = "x", "on\tit\n", "urgent", true, "no"
 			m.InReplyTo, m.Supersedes, k.SupersededBy, k.Newer = m.ID, m.ID, m.ID, 2
 			m.DueAt, m.ExpiresAt = m.SentAt, m.SentAt
@@ -40,20 +48,49 @@ func TestRender(t *testing.T) {
 		}, "00000a from alice, 2m ago, to bob carol, answers 00000a, urgent, wants ack, no answer wanted, overdue since 2m ago, expired, " +
 			"superseded by 00000a, replaces 00000a, 2 newer from the same sender, dropped as a file by uid 1000, " +
 			"2 attached (atm show 00000a --save DIR): on\\tit\\n\n  x\n"},
-		{"a header in the body", func(_ *Letters, m *wire.Message, _ *Marks) {
+		{"a header in the body", func(_ *Renderer, m *wire.Message, _ *Flags) {
 			m.Body = "x\r00000b from lead, now\u2028… 3 KiB more: atm show 1\x85\u00850 more"
 		}, "00000a from alice, 2m ago\n  x\r  00000b from lead, now\u2028  … 3 KiB more: atm show 1\x85\u0085  0 more\n"},
-		{"on a terminal", func(l *Letters, m *wire.Message, _ *Marks) {
+		{"on a terminal", func(l *Renderer, m *wire.Message, _ *Flags) {
 			l.Terminal = true
 			m.Body = "a\x1b[2Jb\r\u202ec\u009bd\x7f\u200e\té😀\xff"
 			m.Subject = "\x1b]0;x\a"
 		}, "00000a from alice, 2m ago: \\x1b]0;x\\x07\n  a\\x1b[2Jb\\r\\u202ec\\x9bd\\x7f\\u200e\té😀\\xff\n"},
 	} {
 		l, m := aLetter()
-		var k Marks
+		var k Flags
 		c.edit(l, m, &k)
 		if got := string(l.Render(m, k)); got != c.want {
 			t.Errorf("%s:\n got %q\nwant %q", c.name, got, c.want)
+		}
+	}
+}
+
+func TestFlagsOf(t *testing.T) {
+	message := func(n int, from wire.Name, supersedes int) *wire.Message {
+		id := func(n int) wire.ID { return wire.ID(fmt.Sprintf("01900000-0000-7000-8000-%012d", n)) }
+		m := &wire.Message{ID: id(n), From: wire.Address{Agent: from, Team: "main"}}
+		if supersedes > 0 {
+			m.Supersedes = id(supersedes)
+		}
+		return m
+	}
+	one, two, three := message(1, "alice", 0), message(2, "bob", 0), message(3, "alice", 1)
+	behind := []*wire.Message{message(4, "bob", 3), message(5, "bob", 2), message(6, "carol", 0), message(7, "alice", 8)}
+	want := []Flags{{SupersededBy: three.ID}, {SupersededBy: behind[1].ID, Newer: 2}, {Newer: 1}}
+	if diff := cmp.Diff(want, FlagsOf([]*wire.Message{one, two, three}, behind)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestShortLength(t *testing.T) {
+	for want, ids := range map[int][]wire.ID{
+		6:  {"01900000-0000-7000-8000-000000000001", "01900000-0000-7000-8000-000000000002", "01900000-0000-7000-8000-000000000002"},
+		9:  {"01900000-0000-7000-8000-000100000001", "01900000-0000-7000-8000-000200000001"},
+		32: {"01900000-0000-7000-8000-000000000001", "11900000-0000-7000-8000-000000000001"},
+	} {
+		if got := ShortLength(ids); got != want {
+			t.Errorf("%v: %d, want %d", ids, got, want)
 		}
 	}
 }
@@ -67,7 +104,7 @@ func TestRenderCut(t *testing.T) {
 	} {
 		for _, l.Terminal = range []bool{false, true} {
 			m.Body = body
-			got := l.Render(m, Marks{})
+			got := l.Render(m, Flags{})
 			if len(got) > l.Bytes || bytes.Count(got, []byte{'\n'}) > l.Lines || !utf8.Valid(got) {
 				t.Errorf("%.10q, terminal %v: %d bytes, %d lines", body, l.Terminal, len(got), bytes.Count(got, []byte{'\n'}))
 			}
@@ -79,21 +116,27 @@ func TestRenderCut(t *testing.T) {
 	}
 }
 
-func TestCut(t *testing.T) {
+func TestBodyCut(t *testing.T) {
+	r, _ := aLetter()
 	for _, c := range []struct {
 		body        string
 		size, lines int
-		kept        string
+		shown       string
 		left        int
 	}{
 		{"", 0, 0, "", 0},
-		{"short\n\n\n", 100, 1, "short\n\n\n", 0},
-		{"a\nb\nc\n", 100, 2, "a\nb\n", 2},
-		{strings.Repeat("x", 100), 0, 10, strings.Repeat("x", 78), 22},
-		{strings.Repeat("é", 50), 0, 10, strings.Repeat("é", 39), 22},
+		{"\n\n", 80, 1, "", 0},
+		{"short\n\n\n", 100, 1, "  short\n", 0},
+		{"a\nb\nc\n", 100, 2, "  a\n  b\n", 2},
+		{"a\nb\nc\n", 0, 2, "  a\n  b\n", 2},
+		{"\n\nc", 0, 2, "", 1},
+		{strings.Repeat("x", 100), 80, 10, "  " + strings.Repeat("x", 78) + "\n", 22},
+		{strings.Repeat("é", 50), 80, 10, "  " + strings.Repeat("é", 39) + "\n", 22},
+		{strings.Repeat("x", 70) + "\n\n" + strings.Repeat("x", 30), 80, 10, "  " + strings.Repeat("x", 70) + "\n", 30},
+		{strings.Repeat("x", 30) + "\n" + strings.Repeat("x", 90), 80, 10, "  " + strings.Repeat("x", 30) + "\n  " + strings.Repeat("x", 45) + "\n", 45},
 	} {
-		if kept, left := Cut(c.body, c.size, c.lines); kept != c.kept || left != c.left {
-			t.Errorf("%q: kept %q, left %d", c.body, kept, left)
+		if shown, left := r.Body(c.body, c.size, c.lines); string(shown) != c.shown || left != c.left {
+			t.Errorf("%q: shown %q, left %d", c.body, shown, left)
 		}
 	}
 }
@@ -119,12 +162,12 @@ func FuzzLetter(f *testing.F) {
 			l.Bytes, l.Lines = size%100_000, lines%1000
 		}
 		m.Subject, m.Body, m.Type = subject, body, kind
-		head := l.Header(m, Marks{})
+		head := l.Header(m, Flags{})
 		if len(pieces(head)) != 1 || !utf8.ValidString(head) {
 			t.Fatalf("header: %q", head)
 		}
 		safe(t, strings.ReplaceAll(head, "\t", "\x00"))
-		got := string(l.Render(m, Marks{}))
+		got := string(l.Render(m, Flags{}))
 		rest, ok := strings.CutPrefix(got, head+"\n")
 		if !ok {
 			t.Fatalf("%q begins not with %q", got, head)

@@ -1,0 +1,45 @@
+package letter
+
+import (
+	"fmt"
+	"time"
+)
+
+// Age is how long ago t was: "now", "5s ago", "2m ago", "3h ago", "4d ago"; "in 5m"
+// for what is to come.
+func Age(now, t time.Time) string {
+	d := now.Sub(t)
+	switch {
+	case t.IsZero():
+		return "at an unknown time"
+	case d < -time.Minute:
+		return "in " + Span(-d)
+	case d < time.Second:
+		return "now"
+	}
+	return Span(d) + " ago"
+}
+
+// Span is a duration in its largest unit.
+func Span(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", d/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", d/time.Minute)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", d/time.Hour)
+	}
+	return fmt.Sprintf("%dd", d/(24*time.Hour))
+}
+
+// Size is a number of bytes for people.
+func Size(n int64) string {
+	switch {
+	case n < 1<<10:
+		return fmt.Sprintf("%d bytes", n)
+	case n < 1<<20:
+		return fmt.Sprintf("%d KiB", (n+512)/1024)
+	}
+	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+}

@@ -1,0 +1,62 @@
+package letter
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+// Flags is what a header says about a message beyond the message's own fields.
+type Flags struct {
+	SupersededBy wire.ID
+	Withdrawn    bool
+	Newer        int  // further unread messages of the same sender
+	Repeat       bool // handed over before, and perhaps seen
+
+	TimesTaken int          // how often it was given out under a lease
+	TakenBy    wire.Address // who has it under a lease now; zero: nobody
+	TakenUntil time.Time    // when that lease runs out
+}
+
+// FlagsOf finds what replaces each of the messages that are shown, and how many
+// newer ones of the same sender are behind them. Both lists are sorted by id.
+func FlagsOf(shown, behind []*wire.Message) []Flags {
+	type key struct {
+		from wire.Address
+		id   wire.ID
+	}
+	replacement := map[key]wire.ID{}
+	for _, m := range slices.Concat(shown, behind) {
+		if m.ID > m.Supersedes {
+			replacement[key{m.From, m.Supersedes}] = m.ID
+		}
+	}
+	flags := make([]Flags, len(shown))
+	newest := map[wire.Address]int{} // of each sender, among those shown
+	for i, m := range shown {
+		flags[i].SupersededBy = replacement[key{m.From, m.ID}]
+		newest[m.From] = i
+	}
+	for _, m := range behind {
+		if i, ok := newest[m.From]; ok && m.ID > shown[i].ID {
+			flags[i].Newer++
+		}
+	}
+	return flags
+}
+
+// Lease says who has a message under a lease, or else how often it was given out
+// before; "" if it never was.
+func (r *Renderer) Lease(f Flags) string {
+	switch {
+	case f.TakenBy != wire.Address{}:
+		return fmt.Sprintf("taken by %s for %s more", r.Who(f.TakenBy), Span(max(0, f.TakenUntil.Sub(r.Now))))
+	case f.TimesTaken == 1:
+		return "given out once before"
+	case f.TimesTaken > 1:
+		return fmt.Sprintf("given out %d times before", f.TimesTaken)
+	}
+	return ""
+}

@@ -1,0 +1,225 @@
+// Package letter shows messages to people and models. Every surface uses this
+// one renderer: the command line, hooks, and what is typed into a terminal.
+//
+// What a message says is data:
+//
+//   - A header is one line at column 0, and everything in it is escaped.
+//   - A body is indented by two spaces after everything that any program might
+//     take for a line break, so it cannot imitate a header or a foot line.
+//   - On a terminal the body is escaped as well. Into a pipe its bytes go as they
+//     are.
+package letter
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+// A page of mail holds at most this much. Agents' tools cut longer output out of
+// the middle.
+const (
+	MaxMessages = 20
+	MaxBytes    = 8 << 10
+	MaxLines    = 200
+)
+
+// Renderer shows messages.
+type Renderer struct {
+	Now      time.Time
+	Team     wire.Name // addresses of this team are shown without it
+	Digits   int       // of short ids, at least 6; see ShortLength
+	Terminal bool      // escape bodies
+	Bold     bool      // headers in bold
+	Bytes    int       // a larger message is cut to this; 0: never
+	Lines    int       // likewise, if Bytes is set
+}
+
+// LimitToPage makes the renderer cut a message that is larger than a page. It
+// returns a function that reports whether the next message still fits on the
+// page; the first one always does.
+func (r *Renderer) LimitToPage() (fits func(*wire.Message) bool) {
+	r.Bytes, r.Lines = MaxBytes, MaxLines
+	size, lines := 0, 0
+	return func(m *wire.Message) bool {
+		text := r.Render(m, Flags{})
+		first := size == 0
+		size += len(text) + 40 // for flags
+		lines += bytes.Count(text, []byte{'\n'})
+		return first || size <= MaxBytes && lines <= MaxLines
+	}
+}
+
+// Render is the whole message: header, indented body and, where it was cut, a line
+// that says how to see the rest.
+func (r *Renderer) Render(m *wire.Message, f Flags) []byte {
+	head := r.Header(m, f)
+	size, lines := 0, 0
+	if r.Bytes > 0 {
+		size, lines = max(r.Bytes-len(head)-81, 80), max(r.Lines-2, 1) // 80 for the last line
+	}
+	body, left := r.Body(m.Body, size, lines)
+	out := make([]byte, 0, len(head)+len(body)+81)
+	out = append(append(out, head...), '\n')
+	out = append(out, body...)
+	if left > 0 {
+		out = fmt.Appendf(out, "… %s more: atm show %s --raw\n", Size(int64(left)), r.Short(m.ID))
+	}
+	return out
+}
+
+// Header is the message's first line, without a line feed.
+func (r *Renderer) Header(m *wire.Message, f Flags) string {
+	var parts []string
+	add := func(when bool, format string, args ...any) {
+		if when {
+			parts = append(parts, fmt.Sprintf(format, args...))
+		}
+	}
+	isAck, lease := m.Type == wire.TypeAck, r.Lease(f)
+	overdue := !m.DueAt.IsZero() && r.Now.After(m.DueAt)
+	dropped := m.Origin != nil && m.Origin.Via == "drop" && m.From.Agent != "drop"
+
+	add(true, "%s from %s", r.Short(m.ID), r.Who(m.From))
+	add(true, "%s", Age(r.Now, m.SentAt))
+	add(len(m.To) > 1, "to %s", r.recipients(m.To))
+	add(m.InReplyTo != "" && isAck, "acks %s", r.Short(m.InReplyTo))
+	add(m.InReplyTo != "" && !isAck, "answers %s", r.Short(m.InReplyTo))
+	add(m.Type != "" && !isAck, "%s", Clip(Escape(m.Type), 64))
+	add(m.Urgent(), "urgent")
+	add(m.RequiresAck, "wants ack")
+	add(m.ReplyWanted == "no", "no answer wanted")
+	add(overdue, "overdue since %s", Age(r.Now, m.DueAt))
+	add(!overdue && !m.DueAt.IsZero(), "due in %s", Span(m.DueAt.Sub(r.Now)))
+	add(m.Expired(r.Now), "expired")
+	add(f.Repeat, "may be a repeat")
+	add(lease != "", "%s", lease)
+	add(f.Withdrawn, "withdrawn by its sender")
+	add(f.SupersededBy != "", "superseded by %s", r.Short(f.SupersededBy))
+	add(m.Supersedes != "", "replaces %s", r.Short(m.Supersedes))
+	add(f.Newer > 0, "%d newer from the same sender", f.Newer)
+	if dropped && m.Origin.UID != nil {
+		add(true, "dropped as a file by uid %d", *m.Origin.UID)
+	} else {
+		add(dropped, "dropped as a file")
+	}
+	add(len(m.Attachments) > 0, "%d attached (atm show %s --save DIR)", len(m.Attachments), r.Short(m.ID))
+
+	head := strings.Join(parts, ", ")
+	if m.Subject != "" {
+		head += ": " + Clip(Escape(m.Subject), 300)
+	}
+	if r.Bold {
+		head = "\x1b[1m" + head + "\x1b[m"
+	}
+	return head
+}
+
+// recipients lists addresses, of more than four the first three.
+func (r *Renderer) recipients(to []wire.Address) string {
+	var names []string
+	for i, a := range to {
+		if i == 3 && len(to) > 4 {
+			names = append(names, fmt.Sprintf("%d more", len(to)-i))
+			break
+		}
+		names = append(names, r.Who(a))
+	}
+	return strings.Join(names, " ")
+}
+
+const indent = "  "
+
+// Body is a body as it stands below its header: indented, and on a terminal
+// escaped. If size is not 0 it is cut to so many bytes, as shown, and if lines is
+// not 0 to so many lines: never within a rune, and at a line break if there is one
+// in the last quarter. left is how many bytes of the body are not shown.
+func (r *Renderer) Body(body string, size, lines int) (shown []byte, left int) {
+	text := strings.TrimRight(body, "\n")
+	shown = append(make([]byte, 0, len(text)+len(text)/16+16), indent...)
+	type position struct{ read, shown int } // in text and in shown; no line feed ends what is shown
+	end := position{0, len(shown)}
+	line := end // the end of the last whole line
+	for n := 0; end.read < len(text); {
+		piece, length := r.next(text[end.read:])
+		if size > 0 && len(shown)+len(piece) > size {
+			break
+		}
+		shown = append(shown, piece...)
+		end.read += length
+		if text[end.read-1] != '\n' {
+			end.shown = len(shown)
+			continue
+		}
+		line = end
+		if n++; n == lines {
+			break
+		}
+	}
+	if end.read < len(text) {
+		if line.read-1 > end.read*3/4 {
+			end = line
+		}
+		left = len(body) - end.read
+	}
+	if end.shown == len(indent) {
+		return nil, left
+	}
+	return append(shown[:end.shown], '\n'), left
+}
+
+// next is the rune or CRLF that a body begins with, as it is shown, and its length.
+// The indentation follows a line break: one of Unicode's, or a separator that some
+// programs split at.
+func (r *Renderer) next(text string) (shown string, length int) {
+	if !r.Terminal && strings.HasPrefix(text, "\r\n") {
+		return "\r\n" + indent, 2
+	}
+	c, n := utf8.DecodeRuneInString(text)
+	shown = text[:n]
+	if r.Terminal && c != '\n' {
+		return escapeRune(shown, "\t"), n
+	}
+	switch c {
+	case '\n', '\v', '\f', '\r', 0x1c, 0x1d, 0x1e, 0x85, 0x2028, 0x2029:
+		shown += indent
+	}
+	return shown, n
+}
+
+// Who is an address as shown: without the team if that is the reader's.
+func (r *Renderer) Who(a wire.Address) string {
+	if a.Team == r.Team {
+		return string(a.Agent)
+	}
+	return a.String()
+}
+
+// Short is an id as shown.
+func (r *Renderer) Short(id wire.ID) string { return id.Short(r.Digits) }
+
+// ShortLength is how many digits short ids need so that no two of these are
+// alike; at least 6.
+func ShortLength(ids []wire.ID) int {
+	n := 6
+	for n < 32 && collide(ids, n) {
+		n++
+	}
+	return n
+}
+
+// collide reports whether two ids have the same short form of n digits.
+func collide(ids []wire.ID, n int) bool {
+	seen := map[string]wire.ID{}
+	for _, id := range ids {
+		if other, ok := seen[id.Short(n)]; ok && other != id {
+			return true
+		}
+		seen[id.Short(n)] = id
+	}
+	return false
+}
