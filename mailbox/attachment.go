@@ -1,6 +1,7 @@
 package mailbox
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
@@ -11,103 +12,70 @@ import (
 	"os"
 	"unicode/utf8"
 
-	"github.com/agentteammail/atm/internal/atomicfile"
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/wire"
 )
 
-// Attach stores content in the store's .files, durably, under the name of its
-// hash, and describes it. Content that is there already is checked, not
-// trusted.
+// filesDir holds the content of attachments, each under the name of its SHA-256.
+const filesDir = ".files"
+
+// Attach stores content in the store's .files, durably, and describes it. Content that
+// is there already is checked, not trusted.
 func (s *Store) Attach(name string, content io.Reader) (wire.Attachment, error) {
 	a := wire.Attachment{Name: name, MediaType: "application/octet-stream"}
-	had, err := s.dir.Has(".files")
+	if err := s.root.MkdirAll(filesDir); err != nil {
+		return a, err
+	}
+	temp := filesDir + "/." + string(wire.NewID()) + ".tmp"
+	hash, in := sha256.New(), bufio.NewReader(content)
+	err := s.root.CreateFrom(temp, func(out io.Writer) error {
+		head, err := in.Peek(512)
+		if err != nil && err != io.EOF {
+			return fmt.Errorf("read %s: %w", name, err)
+		}
+		if isText(head) {
+			a.MediaType = "text/plain; charset=utf-8"
+		}
+		a.Size, err = io.Copy(io.MultiWriter(hash, out), in)
+		return err
+	})
 	if err != nil {
 		return a, err
 	}
-	files, err := s.dir.Make(".files")
-	if err != nil {
-		return a, err
-	}
-	defer files.Close()
-	if !had {
-		if err := s.dir.Sync(); err != nil {
-			return a, err
-		}
-	}
-	d, err := files.Draft(".making." + string(wire.NewID()))
-	if err != nil {
-		return a, err
-	}
-	defer d.Close()
-	hash := sha256.New()
-	text := true
-	buf := make([]byte, 64<<10)
-	var carry []byte
-	for {
-		n, rerr := content.Read(buf)
-		if n > 0 {
-			hash.Write(buf[:n])
-			a.Size += int64(n)
-			if text {
-				text, carry = plainText(append(carry, buf[:n]...))
-			}
-			if _, err := d.Write(buf[:n]); err != nil {
-				return a, err
-			}
-		}
-		if rerr == io.EOF {
-			break
-		}
-		if rerr != nil {
-			return a, fmt.Errorf("read %s: %w", name, rerr)
-		}
-	}
-	if text && len(carry) == 0 {
-		a.MediaType = "text/plain; charset=utf-8"
-	}
-	sum := hash.Sum(nil)
-	a.SHA256 = hex.EncodeToString(sum[:])
-	if err := d.Sync(); err != nil {
-		return a, err
-	}
-	err = d.Link(files, a.SHA256)
+	defer s.root.Remove(temp)
+	a.SHA256 = hex.EncodeToString(hash.Sum(nil))
+	stored := filesDir + "/" + a.SHA256
+	err = s.root.Link(temp, stored)
 	if errors.Is(err, fs.ErrExist) {
-		if ok, e := verify(files, a); e == nil && !ok {
-			// Whatever lies there is not what its name says: out of the way.
-			if err = atomicfile.Move(files, a.SHA256, files, a.SHA256+".damaged."+string(wire.NewID())); err == nil {
-				err = d.Link(files, a.SHA256)
+		var whole bool
+		if whole, err = s.verify(a); err == nil && !whole {
+			// What lies there is not what its name says: out of the way.
+			if err = s.root.Move(stored, stored+".damaged."+string(wire.NewID())); err == nil {
+				err = s.root.Link(temp, stored)
 			}
-		} else {
-			err = e
 		}
 	}
 	if err != nil {
 		return a, err
 	}
-	return a, files.Sync()
+	return a, errors.Join(s.root.Sync(filesDir), s.root.Sync("."))
 }
 
-// plainText reports whether b is UTF-8 without NUL so far, and what is left of
-// a rune that was cut.
-func plainText(b []byte) (ok bool, rest []byte) {
-	if bytes.IndexByte(b, 0) >= 0 {
-		return false, nil
-	}
-	cut := len(b)
-	for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
-		if utf8.RuneStart(b[len(b)-i]) {
-			if !utf8.FullRune(b[len(b)-i:]) {
-				cut = len(b) - i
-			}
-			break
+// isText reports whether a file that begins so is text: UTF-8 without a NUL. A rune may
+// be cut at the end.
+func isText(head []byte) bool {
+	for i := 0; i < utf8.UTFMax && i < len(head); i++ {
+		if utf8.Valid(head[:len(head)-i]) {
+			return bytes.IndexByte(head, 0) < 0
 		}
 	}
-	return utf8.Valid(b[:cut]), bytes.Clone(b[cut:])
+	return len(head) == 0
 }
 
-func verify(files *atomicfile.Dir, a wire.Attachment) (bool, error) {
-	f, err := files.Open(a.SHA256)
-	if errors.Is(err, atomicfile.ErrNotRegular) {
+// verify reports whether the content of an attachment is what its hash says.
+func (s *Store) verify(a wire.Attachment) (bool, error) {
+	f, err := s.root.Open(filesDir + "/" + a.SHA256)
+	if errors.Is(err, durable.ErrNotRegular) {
 		return false, nil
 	}
 	if err != nil {
@@ -119,29 +87,19 @@ func verify(files *atomicfile.Dir, a wire.Attachment) (bool, error) {
 	return n == a.Size && hex.EncodeToString(hash.Sum(nil)) == a.SHA256, err
 }
 
-// Attachment opens the content of an attachment after checking its size and
-// hash.
+// Attachment opens the content of an attachment after checking its size and hash.
 func (s *Store) Attachment(a wire.Attachment) (*os.File, error) {
-	files, err := s.dir.Sub(".files")
-	if atomicfile.Absent(err) {
-		return nil, fmt.Errorf("attachment %q: its content is not here: %w", a.Name, ErrNotFound)
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer files.Close()
 	if !wire.IsSHA256(a.SHA256) {
 		return nil, fmt.Errorf("attachment %q: no hash", a.Name)
 	}
-	ok, err := verify(files, a)
-	if atomicfile.Absent(err) {
+	whole, err := s.verify(a)
+	switch {
+	case absent(err):
 		return nil, fmt.Errorf("attachment %q: its content is not here: %w", a.Name, ErrNotFound)
-	}
-	if err != nil {
+	case err != nil:
 		return nil, err
-	}
-	if !ok {
+	case !whole:
 		return nil, fmt.Errorf("attachment %q: its content is damaged", a.Name)
 	}
-	return files.Open(a.SHA256)
+	return s.root.Open(filesDir + "/" + a.SHA256)
 }

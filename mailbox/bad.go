@@ -3,77 +3,78 @@ package mailbox
 import (
 	"errors"
 	"io/fs"
+	"path"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/agentteammail/atm/internal/atomicfile"
 	"github.com/agentteammail/atm/wire"
 )
 
-// maxName is what is kept of a foreign file's name, in bytes: room for an id
-// and an ending within the 255 that file systems allow.
+// maxName is what is kept of a foreign file's name, in bytes: room for an id and an
+// ending within the 255 that file systems allow.
 const maxName = 180
 
-func cut(name string) string {
+// cutName shortens a name, and leaves its .json, which says how the file is understood.
+func cutName(name string) string {
 	if len(name) <= maxName {
 		return name
 	}
 	end := ""
-	if isJSON(name) { // it says how the file is understood
+	if isJSON(name) {
 		end = name[len(name)-len(".json"):]
 	}
 	name = name[:maxName-len(end)]
-	for range utf8.UTFMax - 1 { // a rune that was cut
-		if r, n := utf8.DecodeLastRuneInString(name); r != utf8.RuneError || n != 1 {
-			break
-		}
+	for !utf8.ValidString(name[max(0, len(name)-utf8.UTFMax):]) && len(name) > maxName-len(end)-utf8.UTFMax {
 		name = name[:len(name)-1]
 	}
 	return name + end
 }
 
-func isJSON(name string) bool {
-	return len(name) >= 5 && strings.EqualFold(name[len(name)-5:], ".json")
-}
+func isJSON(name string) bool { return strings.EqualFold(path.Ext(name), ".json") }
 
-// setAside moves a file that is under a message's name in new, and is no
-// message, to bad. A file that somebody is still writing is left alone.
-func (r *room) setAside(be *BadError) {
-	if writing, _ := beingWritten(r.fresh, be.Name); writing {
-		return
+// setAsideBad moves a file that lies under a message's name in new, and is no message,
+// to bad, and reports whether it did. A file that somebody is still writing, or that
+// may be a message, is left alone.
+func (b *Box) setAsideBad(bad *BadError) bool {
+	if bad.Unreadable != nil {
+		return false
 	}
-	if r.toBad(r.fresh, be.Name, be.Reason) == nil {
-		r.bad++
+	file := b.unread().dir + "/" + bad.Name
+	if f, err := b.store.root.Open(file); err == nil {
+		writing, certain := beingWritten(f)
+		if certain {
+			release(f)
+		}
+		f.Close()
+		if writing {
+			return false
+		}
 	}
+	return b.setAside(file, bad.Name, bad.Reason) == nil
 }
 
-// toBad moves an entry of a directory to bad, with the reason beside it.
-func (r *room) toBad(from *atomicfile.Dir, name, reason string) error {
-	return r.toBadAs(from, name, name, reason)
-}
-
-func (r *room) toBadAs(from *atomicfile.Dir, name, as, reason string) error {
-	bad, err := r.dir("inbox/bad", true)
-	if err != nil {
+// setAside moves an entry to bad, under a name, with the reason beside it.
+func (b *Box) setAside(file, as, reason string) error {
+	dir := b.in("inbox/bad")
+	if err := b.mkdir(dir); err != nil {
 		return err
 	}
-	as = strings.TrimLeft(as, ".")
-	if as == "" {
+	if as = strings.TrimLeft(as, "."); as == "" {
 		as = "unnamed"
 	}
 	if len(as) > maxName || strings.HasSuffix(as, ".reason") {
-		as = cut(as) + "." + string(wire.NewID())
+		as = cutName(as) + "." + string(wire.NewID())
 	}
-	err = atomicfile.Move(from, name, bad, as)
+	err := b.store.root.Move(file, dir+"/"+as)
 	if errors.Is(err, fs.ErrExist) {
-		as = cut(as) + "." + string(wire.NewID())
-		err = atomicfile.Move(from, name, bad, as)
+		as = cutName(as) + "." + string(wire.NewID())
+		err = b.store.root.Move(file, dir+"/"+as)
 	}
 	if err != nil {
 		return err
 	}
 	// The reason is for people; the file is safe without it.
-	bad.Replace(as+".reason", []byte(reason+"\n"), false)
+	b.store.root.Replace(dir+"/"+as+".reason", []byte(reason+"\n"), false)
 	return nil
 }
 
@@ -83,36 +84,37 @@ type BadFile struct {
 	Size         int64
 }
 
+// badNames lists what was set aside.
+func (b *Box) badNames() (bad []string, err error) {
+	names, err := b.store.root.Names(b.in("inbox/bad"))
+	for _, name := range names {
+		if !strings.HasSuffix(name, ".reason") && !strings.HasPrefix(name, ".") {
+			bad = append(bad, name)
+		}
+	}
+	return bad, err
+}
+
 // BadFiles lists what was set aside, at most n (all when n <= 0).
 func (b *Box) BadFiles(n int) ([]BadFile, error) {
-	r, err := b.enter()
-	if err != nil {
+	if err := b.Present(); err != nil {
 		return nil, err
 	}
-	defer r.close()
-	d, err := r.dir("inbox/bad", false)
-	if d == nil || err != nil {
-		return nil, err
+	names, err := b.badNames()
+	if n > 0 && len(names) > n {
+		names = names[:n]
 	}
 	var out []BadFile
-	err = d.Names(func(names []string) bool {
-		for _, name := range names {
-			if strings.HasSuffix(name, ".reason") || strings.HasPrefix(name, ".") {
-				continue
-			}
-			if n > 0 && len(out) >= n {
-				return false
-			}
-			f := BadFile{Name: name, Reason: "no reason noted"}
-			if info, err := d.Lstat(name); err == nil {
-				f.Size = info.Size()
-			}
-			if why, err := d.ReadFile(name+".reason", 4096); err == nil {
-				f.Reason = strings.TrimSpace(string(why))
-			}
-			out = append(out, f)
+	for _, name := range names {
+		file := b.in("inbox/bad", name)
+		f := BadFile{Name: name, Reason: "no reason noted"}
+		if info, err := b.store.root.Lstat(file); err == nil {
+			f.Size = info.Size()
 		}
-		return true
-	})
+		if why, err := b.store.root.ReadFile(file+".reason", 4096); err == nil {
+			f.Reason = strings.TrimSpace(string(why))
+		}
+		out = append(out, f)
+	}
 	return out, err
 }

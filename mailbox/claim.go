@@ -1,172 +1,179 @@
 package mailbox
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
-	"github.com/agentteammail/atm/internal/atomicfile"
 	"github.com/agentteammail/atm/wire"
 )
 
-// A claim says that unread messages are in somebody's hands. There is one file
-// an agent, written and changed under the reader's lock, never synced: what a
-// power cut takes of it is shown once more.
+// A claim says that somebody is handling an unread message: a runner types it, a hook
+// has handed it to a session of the agent's program, or a member took it under a lease.
+// While a claim is live, others pass the message over. A claim that is over stays until
+// the message has left new, to say how often it was given out.
 //
-//	run/claim.json   {"ids":["…"],"at":"…","run":"…"}        a runner types them
-//	                 {"ids":["…"],"at":"…","session":"…", …} handed to a session by a hook
+// Claims are advice. A file that is gone or cannot be read counts as none: its messages
+// are unread, and are shown once more.
 //
-// Where there are several, a runner's stands in the file and the rest in its
-// "others", so that who knows of one claim only finds that one.
+//	run/claims.json    a list of {"owner","ids","at","until"?,"times",…}
 type claim struct {
-	IDs     []wire.ID `json:"ids"`
-	At      time.Time `json:"at"`
-	Session string    `json:"session,omitempty"` // "": a runner's
+	Owner string    `json:"owner"` // runner:<run>, session:<id> or lease:<agent>
+	At    time.Time `json:"at"`
 
-	Ended bool      `json:"ended,omitempty"` // the session, or the runner, ended after it
-	Again []wire.ID `json:"again,omitempty"` // of IDs: handed over before, in vain
+	// Until is when the claim ends. A runner's has none: it is live while the runner
+	// lock is held.
+	Until time.Time `json:"until,omitzero"`
 
-	Run   string `json:"run,omitempty"`   // a runner's: which hold of its lock it was made under
-	Call  string `json:"call,omitempty"`  // a hook's: which call of the session's it was
-	Going bool   `json:"going,omitempty"` // a hook's: its answer is not known to be out
+	// Times is how often the message was given out, this time included.
+	Times int `json:"times"`
 
-	Others []claim `json:"others,omitempty"`
+	Call    string `json:"call,omitempty"`    // a session's: which call of its hook
+	Offered bool   `json:"offered,omitempty"` // a session's: the hook's answer is out
 }
 
+// owners of claims.
 const (
-	runDir    = "run"
-	claimFile = "claim.json"
-	maxClaim  = 1 << 20
+	ownerRunner  = "runner:"
+	ownerSession = "session:"
+	ownerLease   = "lease:"
 )
 
-// How long a claim of a session holds without a sign from it, how long its
-// answer may be on its way out, and how far apart the calls are of hooks that
-// are installed twice.
-const (
-	claimHolds = 10 * time.Minute
-	claimGoes  = 10 * time.Second
-	atOnce     = 2 * time.Second
-)
+func (c claim) isRunner() bool { return strings.HasPrefix(c.Owner, ownerRunner) }
+func (c claim) isLease() bool  { return strings.HasPrefix(c.Owner, ownerLease) }
+
+// isLive reports whether the claim counts. One from the future is of a clock that was
+// set back since.
+func (c claim) isLive(now time.Time, running bool) bool {
+	switch {
+	case c.isRunner() && c.Until.IsZero():
+		return running
+	case c.At.After(now.Add(time.Minute)), c.Until.After(now.Add(MaxLease + time.Minute)):
+		return false
+	}
+	return now.Before(c.Until)
+}
+
+// claims are those of a mailbox, by message.
+type claims map[wire.ID]claim
+
+// live are the claims that count.
+func (all claims) live(now time.Time, running bool) claims {
+	live := claims{}
+	for id, c := range all {
+		if c.isLive(now, running) {
+			live[id] = c
+		}
+	}
+	return live
+}
+
+// keptFromReaders are the claims that keep messages from who reads: a runner's and the
+// leases.
+func (b *Box) keptFromReaders() claims {
+	kept := b.claims().live(time.Now(), b.running())
+	maps.DeleteFunc(kept, func(_ wire.ID, c claim) bool { return !c.isRunner() && !c.isLease() })
+	return kept
+}
+
+const maxClaims = 8 << 20 // bytes of the file
+
+// storedClaim is a claim as the file has it, for several messages.
+type storedClaim struct {
+	claim
+	IDs []wire.ID `json:"ids"`
+}
+
+func (b *Box) claimsFile() string { return b.in("run/claims.json") }
+
+// claims reads what is claimed.
+func (b *Box) claims() claims {
+	all, _ := b.readClaims()
+	return all
+}
+
+// readClaims is claims, with the reason why the file counts for nothing.
+func (b *Box) readClaims() (claims, error) {
+	all := claims{}
+	data, err := b.store.root.ReadFile(b.claimsFile(), maxClaims)
+	if absent(err) {
+		return all, nil
+	}
+	var stored []storedClaim
+	if err == nil {
+		err = json.Unmarshal(data, &stored)
+	}
+	if err != nil {
+		return all, err
+	}
+	for _, s := range stored {
+		for _, id := range s.IDs {
+			if wire.IsID(string(id)) {
+				all[id] = s.claim
+			}
+		}
+	}
+	return all, nil
+}
+
+// changeClaims changes what is claimed, in the one place where that happens. The
+// reader's lock is held. Claims of messages that are no longer unread go.
+func (b *Box) changeClaims(change func(claims) error) error {
+	all := b.claims()
+	before := maps.Clone(all)
+	maps.DeleteFunc(all, func(id wire.ID, _ claim) bool {
+		unread, err := b.has(b.unread(), id)
+		return err == nil && !unread
+	})
+	if err := change(all); err != nil {
+		return err
+	}
+	if maps.Equal(all, before) {
+		return nil
+	}
+	if len(all) == 0 {
+		return b.store.root.Remove(b.claimsFile())
+	}
+	groups := map[claim][]wire.ID{}
+	for id, c := range all {
+		groups[c] = append(groups[c], id)
+	}
+	var stored []storedClaim
+	for c, ids := range groups {
+		slices.Sort(ids)
+		stored = append(stored, storedClaim{c, ids})
+	}
+	slices.SortFunc(stored, func(a, b storedClaim) int {
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.IDs[0], b.IDs[0]))
+	})
+	data, err := json.Marshal(stored)
+	if err != nil {
+		return err
+	}
+	if err := b.mkdir(b.in("run")); err != nil {
+		return err
+	}
+	if b.store.root.IsDir(b.claimsFile()) == nil {
+		if err := b.setAside(b.claimsFile(), "claims.json", "it lay where the claims belong"); err != nil {
+			return err
+		}
+	}
+	return b.store.root.Replace(b.claimsFile(), append(data, '\n'), false)
+}
+
+// running reports whether the agent's runner lock is held. Where that cannot be told
+// the runner counts as running: what it types is passed over.
+func (b *Box) running() bool {
+	running, err := b.store.Running(b.agent)
+	return running || err != nil
+}
+
+// claimTime is the present, as a claim has it.
+func claimTime(t time.Time) time.Time { return t.UTC().Round(0) }
 
 // ErrBeingTyped says that a runner is typing the message to its agent just now.
 var ErrBeingTyped = errors.New("is being typed")
-
-// claims reads what is claimed. A file that cannot be understood claims
-// nothing: its messages are unread, and are handed over as such.
-func (r *room) claims() ([]claim, error) {
-	d, err := r.dir(runDir, false)
-	if d == nil || err != nil {
-		return nil, err
-	}
-	data, err := d.ReadFile(claimFile, maxClaim)
-	if atomicfile.Absent(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	var first claim
-	if json.Unmarshal(data, &first) != nil {
-		return nil, nil
-	}
-	all := append([]claim{first}, first.Others...)
-	all[0].Others = nil
-	for i := range all {
-		// They become names of files.
-		all[i].IDs = slices.DeleteFunc(all[i].IDs, func(id wire.ID) bool { return !wire.IsID(string(id)) })
-	}
-	return slices.DeleteFunc(all, func(c claim) bool { return len(c.IDs) == 0 }), nil
-}
-
-// setClaims writes what is claimed, without what is no longer unread.
-func (r *room) setClaims(all []claim) error {
-	d, err := r.dir(runDir, true)
-	if err != nil {
-		return err
-	}
-	var left []claim
-	for _, c := range all {
-		if r.forgetRead(&c); len(c.IDs) > 0 {
-			left = append(left, c)
-		}
-	}
-	if len(left) == 0 {
-		return d.Remove(claimFile)
-	}
-	slices.SortStableFunc(left, func(a, b claim) int {
-		switch {
-		case a.typed() && !b.typed():
-			return -1
-		case !a.typed() && b.typed():
-			return 1
-		}
-		return b.At.Compare(a.At)
-	})
-	first := left[0]
-	first.Others = left[1:]
-	data, err := json.Marshal(&first)
-	if err != nil {
-		return err
-	}
-	return d.Replace(claimFile, append(data, '\n'), false)
-}
-
-// forgetRead takes out of a claim what is no longer unread, and reports whether
-// there was any.
-func (r *room) forgetRead(c *claim) bool {
-	n := len(c.IDs)
-	c.IDs = slices.DeleteFunc(slices.Clone(c.IDs), func(id wire.ID) bool {
-		has, err := r.fresh.Has(string(id) + ".json")
-		return err == nil && !has
-	})
-	c.Again = slices.DeleteFunc(slices.Clone(c.Again), func(id wire.ID) bool { return !slices.Contains(c.IDs, id) })
-	return len(c.IDs) < n
-}
-
-// typed reports whether a claim is of a runner that is not known to be dead.
-func (c *claim) typed() bool { return c.Session == "" && !c.Ended }
-
-// holds reports whether a claim counts: a runner's while the runner runs, a
-// session's for some minutes unless it ended.
-func (c *claim) holds(now time.Time, running bool) bool {
-	age := now.Sub(c.At).Abs() // also when the clock was set back
-	switch {
-	case c.Ended:
-		return false
-	case c.Session == "":
-		return running
-	case c.Going:
-		return age < claimGoes
-	}
-	return age < claimHolds
-}
-
-// inHands tells which unread messages a runner types just now, and which were
-// handed to a session that has not shown yet that it took them.
-func (r *room) inHands(now time.Time) (typed, handed map[wire.ID]bool, err error) {
-	all, err := r.claims()
-	if len(all) == 0 || err != nil {
-		return nil, nil, err
-	}
-	running := false
-	if slices.ContainsFunc(all, func(c claim) bool { return c.typed() }) {
-		if running, err = r.box.store.Running(r.box.agent); err != nil {
-			return nil, nil, err
-		}
-	}
-	typed, handed = map[wire.ID]bool{}, map[wire.ID]bool{}
-	for _, c := range all {
-		if !c.holds(now, running) {
-			continue
-		}
-		of := handed
-		if c.Session == "" {
-			of = typed
-		}
-		for _, id := range c.IDs {
-			of[id] = true
-		}
-	}
-	return typed, handed, nil
-}

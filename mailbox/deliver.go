@@ -1,15 +1,16 @@
 package mailbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
+	"io/fs"
 	"strings"
 	"sync"
 	"unicode/utf8"
 
-	"github.com/agentteammail/atm/internal/atomicfile"
+	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -18,9 +19,9 @@ type Post struct {
 	Message *wire.Message
 	To      []*Box
 
-	// Given says that the id was not made by this call: brought by the caller,
-	// or derived. Then the message is looked for first, and one that is there
-	// counts as delivered.
+	// Given says that the id was not made by this call: brought by the caller, or
+	// derived. Then the message is looked for first, and one that is there counts as
+	// delivered.
 	Given bool
 
 	// Sender's mailbox, for its index of sent mail; nil when it has none.
@@ -37,8 +38,8 @@ type Outcome struct {
 	Err    error
 }
 
-// NotDurableError says that a message was stored but could not be made to
-// survive a power cut. Delivering again with the same id is the way on.
+// NotDurableError says that a message was stored but could not be made to survive a
+// power cut. Delivering again with the same id is the way on.
 type NotDurableError struct {
 	ID  wire.ID
 	Err error
@@ -49,125 +50,185 @@ func (e *NotDurableError) Error() string {
 }
 func (e *NotDurableError) Unwrap() error { return e.Err }
 
-// Check says what is wrong with a message's content, before anything is
-// written: text that is not UTF-8, a NUL, a size, or whatever would keep it from
-// being read back.
-//
-// The error is a *ContentError.
-func Check(m *wire.Message) error {
-	_, err := encode(m)
-	return err
-}
-
-// Deliver delivers posts, durably: when an Outcome has no error, the message
-// survives a power cut. Killed at any point, each message is whole or absent
-// at each recipient. A failure at one recipient undoes nothing elsewhere.
-//
-// Several recipients of one owner share one file; several posts share their
-// syncs. Posts for the same mailbox appear in it in the order given.
-func Deliver(ctx context.Context, posts ...*Post) {
-	for len(posts) > maxJob {
-		deliverSome(ctx, posts[:maxJob])
-		posts = posts[maxJob:]
-	}
-	deliverSome(ctx, posts)
-}
-
-// maxJob is how many posts share their syncs at most: each holds a descriptor.
-const maxJob = 256
-
-func deliverSome(ctx context.Context, posts []*Post) {
-	j := &job{ctx: ctx, posts: posts}
-	defer j.close()
-	j.write()
-	j.sync()
-	j.publish()
-	j.index()
-}
-
 // ContentError says what about a message's content cannot be sent.
 type ContentError struct{ Err error }
 
 func (e *ContentError) Error() string { return e.Err.Error() }
 func (e *ContentError) Unwrap() error { return e.Err }
 
+// Check says what is wrong with a message's content, before anything is written: text
+// that is not UTF-8, a NUL, a size, or whatever would keep it from being read back.
+// The error is a *ContentError.
+func Check(m *wire.Message) error {
+	_, err := encode(m)
+	return err
+}
+
 func encode(m *wire.Message) ([]byte, error) {
-	data, err := encodeChecked(m)
+	for _, s := range []string{m.Body, m.Subject, m.Type, string(m.Meta), string(m.Payload)} {
+		if !utf8.ValidString(s) {
+			return nil, &ContentError{errors.New("the text is not UTF-8")}
+		}
+		if strings.Contains(s, "\x00") {
+			return nil, &ContentError{errors.New("the text has a NUL")}
+		}
+	}
+	data, err := m.Encode()
 	if err != nil {
 		return nil, &ContentError{err}
 	}
-	return data, nil
-}
-
-func encodeChecked(m *wire.Message) ([]byte, error) {
-	for _, s := range []string{m.Body, m.Subject, m.Type, string(m.Meta), string(m.Payload)} {
-		if !utf8.ValidString(s) {
-			return nil, errors.New("the text is not UTF-8")
-		}
-		if strings.IndexByte(s, 0) >= 0 {
-			return nil, errors.New("the text has a NUL")
-		}
-	}
-	if !wire.IsID(string(m.ID)) {
-		return nil, fmt.Errorf("%q is not an id", m.ID)
-	}
-	data, err := m.Encode()
-	if err != nil {
-		return nil, err
-	}
 	// Delivered and then set aside as bad, it would be lost.
-	if !m.Plain() {
-		if _, err := wire.Decode(data); err != nil {
-			return nil, fmt.Errorf("no message: %w", err)
-		}
+	if _, err := wire.Decode(data); err != nil {
+		return nil, &ContentError{fmt.Errorf("no message: %w", err)}
 	}
 	return data, nil
 }
 
-// NoteSent notes a message in the index of what the mailbox's owner sent, and
-// reports whether it missed there.
-func (b *Box) NoteSent(m *wire.Message) bool { return b.noteSent(m, nil) }
+// syncs is how many files and directories are written out at once: their syncs then
+// share the disk's flushes.
+const syncs = 16
 
-func (b *Box) noteSent(m *wire.Message, d *draft) bool {
-	sent, err := b.store.dir.Walk(string(b.agent), "sent", m.ID.Day())
-	if atomicfile.Absent(err) {
-		sent, err = b.store.makeBelow([]string{string(b.agent)}, []string{"sent", m.ID.Day()})
+// delivery is a message on its way to one mailbox.
+type delivery struct {
+	post *Post
+	to   *Outcome
+	data []byte
+	temp string // the file that is linked into new
+}
+
+// Deliver delivers posts, durably: when an Outcome has no error, the message survives
+// a power cut. Killed at any point, each message is whole or absent at each recipient.
+// A failure at one recipient undoes nothing elsewhere.
+//
+// All files are written and synced side by side; then each is linked into its mailbox
+// under that mailbox's lock; then each mailbox's directory is synced once.
+func Deliver(ctx context.Context, posts ...*Post) {
+	var all []*delivery
+	for _, p := range posts {
+		data, err := encode(p.Message)
+		p.Outcomes = make([]Outcome, len(p.To))
+		for i, b := range p.To {
+			o := &p.Outcomes[i]
+			o.Box, o.Err = b, err
+			if err == nil {
+				all = append(all, &delivery{post: p, to: o, data: data})
+			}
+		}
 	}
-	if err != nil {
+	sideBySide(len(all), func(i int) { all[i].to.Err = all[i].write() })
+	type mailbox struct {
+		store *Store
+		agent wire.Name
+	}
+	stored := map[mailbox][]*delivery{}
+	var order []mailbox
+	for _, d := range all {
+		if d.to.Err == nil {
+			d.to.Stored, d.to.Known, d.to.Err = d.publish(ctx)
+		}
+		if d.to.Stored {
+			at := mailbox{d.to.Box.store, d.to.Box.agent}
+			if stored[at] == nil {
+				order = append(order, at)
+			}
+			stored[at] = append(stored[at], d)
+		}
+	}
+	sideBySide(len(order), func(i int) {
+		some := stored[order[i]]
+		if err := order[i].store.root.Sync(some[0].to.Box.unread().dir); err != nil {
+			for _, d := range some {
+				d.to.Err = &NotDurableError{d.post.Message.ID, err}
+			}
+		}
+	})
+	for _, p := range posts {
+		for _, o := range p.Outcomes {
+			if o.Stored && p.Sender != nil {
+				p.Sender.NoteSent(p.Message)
+				break
+			}
+		}
+	}
+}
+
+// write writes and syncs the message in the recipient's tmp.
+func (d *delivery) write() error {
+	b := d.to.Box
+	root := b.store.root
+	tmp := b.in("inbox/tmp")
+	if err := b.Present(); err != nil {
+		return err
+	}
+	if err := b.mkdir(tmp); err != nil {
+		return err
+	}
+	if !root.OwnerCanRead(tmp) {
+		return ErrUnreadable
+	}
+	temp := tmp + "/" + string(d.post.Message.ID) + "." + string(wire.NewID())
+	if err := root.Create(temp, d.data); err != nil {
+		return cmp.Or(b.Present(), err) // the mailbox may have been retired meanwhile
+	}
+	d.temp = temp
+	return nil
+}
+
+// publish links the message into new, unless it is known. The temp file goes in any
+// case.
+func (d *delivery) publish(ctx context.Context) (stored, known bool, err error) {
+	b, id := d.to.Box, d.post.Message.ID
+	defer b.store.root.Remove(d.temp)
+	mode := lockfile.Shared
+	if d.post.Given {
+		mode = lockfile.Exclusive
+	}
+	err = b.locked(ctx, "inbox", mode, func() error {
+		if d.post.Given {
+			if _, known, err = b.locate(id); known || err != nil {
+				return err
+			}
+		}
+		err := b.store.root.Link(d.temp, b.unread().file(id))
+		if errors.Is(err, fs.ErrExist) {
+			known = true
+			return nil
+		}
+		return err
+	})
+	return err == nil, known, err
+}
+
+// NoteSent notes a message in the index of what the mailbox's owner sent, and reports
+// whether it was missing there. The index is a convenience that doctor can rebuild: it
+// is not synced, and a failure is nobody's.
+func (b *Box) NoteSent(m *wire.Message) bool {
+	dir := b.in("sent", m.ID.Day())
+	if b.mkdir(dir) != nil {
 		return false
 	}
-	defer sent.Close()
-	name := string(m.ID) + ".json"
-	if d != nil && d.Draft != nil && d.home.SameOwner(sent) && d.Link(sent, name) == nil {
-		return true
-	}
-	if has, _ := sent.Has(name); has {
+	name := dir + "/" + fileOf(m.ID)
+	if there, _ := b.store.root.Exists(name); there {
 		return false
 	}
 	data, err := m.Encode()
-	return err == nil && sent.Replace(name, data, false) == nil
+	return err == nil && b.store.root.Replace(name, data, false) == nil
 }
 
-// parallel calls f for 0 to n-1, several at a time when there are several:
-// their syncs then share the disk's flushes.
-func parallel(n int, f func(int)) {
+// sideBySide calls f for 0 to n-1, several at a time.
+func sideBySide(n int, f func(int)) {
 	if n == 1 {
 		f(0)
 		return
 	}
-	workers := min(n, max(8, 2*runtime.GOMAXPROCS(0)))
 	var wg sync.WaitGroup
-	next := make(chan int)
-	for range workers {
+	running := make(chan struct{}, syncs)
+	for i := range n {
+		running <- struct{}{}
 		wg.Go(func() {
-			for i := range next {
-				f(i)
-			}
+			f(i)
+			<-running
 		})
 	}
-	for i := range n {
-		next <- i
-	}
-	close(next)
 	wg.Wait()
 }

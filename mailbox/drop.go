@@ -9,40 +9,44 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
-	"github.com/agentteammail/atm/internal/atomicfile"
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/wire"
 )
 
-// Taken says what TakeIn did.
-type Taken struct {
+// TakenIn says what TakeIn did.
+type TakenIn struct {
 	Messages []wire.ID
 	Events   int
 	Bad      int
 	Waiting  int // still being written: look again in a second
 }
 
-// notDropped reports whether a name is one that editors, browsers and copiers
-// give to what is not finished, or that is hidden.
+// notDropped reports whether a name is one that editors, browsers and copiers give to
+// what is not finished, or that is hidden.
 func notDropped(name string) bool {
 	if name == "" || name[0] == '.' || name == "4913" || name[0] == '#' && name[len(name)-1] == '#' {
 		return true
 	}
-	for _, end := range []string{"~", ".tmp", ".part", ".swp", ".crdownload", "___jb_tmp___", "___jb_old___"} {
-		if strings.HasSuffix(name, end) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"~", ".tmp", ".part", ".swp", ".crdownload", "___jb_tmp___", "___jb_old___"}, func(end string) bool {
+		return strings.HasSuffix(name, end)
+	})
 }
 
-// claimOf takes the name of a claim apart: <id>.<original name>.drop
-func claimOf(name string) (id wire.ID, original string, ok bool) {
+// mayBeDropped reports whether there is a dropped file among names met in new.
+func (b *Box) mayBeDropped(foreign []string) bool {
+	return slices.ContainsFunc(foreign, func(name string) bool { return !notDropped(name) })
+}
+
+// claimedName takes the name of a dropped file apart that is being taken in:
+// <id>.<original name>.drop
+func claimedName(name string) (id wire.ID, original string, ok bool) {
 	rest, ok := strings.CutSuffix(name, ".drop")
 	if !ok || len(rest) < 37 || !wire.IsID(rest[:36]) || rest[36] != '.' {
 		return "", "", false
@@ -52,198 +56,176 @@ func claimOf(name string) (id wire.ID, original string, ok bool) {
 
 // dropped is a file that lies in the inbox, or under a foreign name in new.
 type dropped struct {
-	dir  string // for room.dir
-	name string
+	path string
 	info fs.FileInfo
 }
 
-// TakeIn takes in what was dropped into the mailbox by hand: files in inbox/
-// and, under foreign names, in inbox/new/. Each becomes a message, an event,
-// or a file in bad with the reason; exactly once, also when killed at any
-// point, since a file is claimed by a rename to the id that it will have
-// before it is read. A file that a process has open for writing is left for
-// later. While another process takes in, TakeIn returns at once.
-func (b *Box) TakeIn(ctx context.Context) (Taken, error) {
-	r, err := b.enter()
+// TakeIn takes in what was dropped into the mailbox by hand: files in inbox/ and, under
+// foreign names, in inbox/new/. Each becomes a message, an event, or a file in bad with
+// the reason; exactly once, also when killed at any point, since a file is renamed to
+// the id that it will have before it is read. A file that a process has open for
+// writing is left for later. While another process takes in, TakeIn returns at once.
+func (b *Box) TakeIn(ctx context.Context) (TakenIn, error) {
+	_, foreign, err := b.UnreadIDs()
 	if err != nil {
-		return Taken{}, err
+		return TakenIn{}, err
 	}
-	_, _, err = r.unread(1, false)
-	r.close()
-	if err != nil {
-		return Taken{}, err
-	}
-	return b.takeIn(ctx, r.foreign)
+	return b.takeIn(ctx, foreign)
 }
 
-// takeIn is TakeIn for a caller who has listed new and seen these foreign
-// names there.
-func (b *Box) takeIn(ctx context.Context, foreign []string) (Taken, error) {
-	var t Taken
-	r, err := b.enter()
-	if err != nil {
+// TakeInNamed is TakeIn for a caller who has listed new and seen these foreign names
+// there.
+func (b *Box) TakeInNamed(ctx context.Context, foreign []string) (TakenIn, error) {
+	if err := b.Present(); err != nil {
+		return TakenIn{}, err
+	}
+	return b.takeIn(ctx, foreign)
+}
+
+func (b *Box) takeIn(ctx context.Context, foreign []string) (t TakenIn, err error) {
+	found, begun, err := b.drops(foreign)
+	if err != nil || len(found)+len(begun) == 0 {
 		return t, err
 	}
-	found, claims, err := r.drops(foreign)
-	r.close()
-	if err != nil || len(found)+len(claims) == 0 {
-		return t, err
-	}
-	l, err := b.store.locks.Try(string(b.agent)+".drops", lockfile.Exclusive, b.seen)
+	l, err := b.store.locks.Try(string(b.agent)+".drops", lockfile.Exclusive, b.Present)
 	var held *lockfile.HeldError
-	if errors.As(err, &held) {
-		// Another is at it; should that one be killed, its claims wait.
-		t.Waiting = len(found) + len(claims)
+	switch {
+	case errors.As(err, &held):
+		// Another is at it; should that one be killed, what it has begun waits.
+		t.Waiting = len(found) + len(begun)
 		return t, nil
-	}
-	if readOnly(err) {
+	case readOnly(err):
 		return t, nil
-	}
-	if err != nil {
+	case err != nil:
 		return t, err
 	}
 	defer l.Unlock()
-	if r, err = b.enter(); err != nil {
+	if err := b.Present(); err != nil {
 		return t, err
 	}
-	defer r.close()
 	// Looked at anew: another may have taken some in meanwhile.
-	if found, claims, err = r.drops(foreign); err != nil {
+	if found, begun, err = b.drops(foreign); err != nil {
 		return t, err
 	}
-	for _, name := range claims {
-		r.carryOn(ctx, name, false, &t)
+	root := b.store.root
+	if len(begun) > 0 && errors.Join(root.Sync(b.in("inbox/tmp")), root.Sync(b.in("inbox")), root.Sync(b.in("inbox/new"))) == nil {
+		// Synced again: who began these may have been killed before that.
+		for _, name := range begun {
+			b.finish(ctx, name, false, &t)
+		}
 	}
 	for _, d := range found {
-		r.claim(ctx, d, &t)
+		b.begin(ctx, d, &t)
 	}
 	return t, nil
 }
 
-// drops lists what may be taken in, the oldest first, and the claims that
-// somebody began and did not end.
-func (r *room) drops(foreign []string) (found []dropped, claims []string, err error) {
-	consider := func(dir string, d *atomicfile.Dir, name string) {
-		if notDropped(name) {
-			return
+// drops lists what may be taken in, the oldest first, and what somebody began to take
+// in and did not finish.
+func (b *Box) drops(foreign []string) (found []dropped, begun []string, err error) {
+	root := b.store.root
+	consider := func(path string) {
+		info, err := root.Lstat(path)
+		if err == nil && info.Mode().IsRegular() && info.Size() > 0 {
+			found = append(found, dropped{path, info})
 		}
-		info, err := d.Lstat(name)
-		if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
-			return
-		}
-		found = append(found, dropped{dir, name, info})
 	}
-	inbox, err := r.dir("inbox", false)
-	if inbox == nil || err != nil {
+	names, err := root.Names(b.in("inbox"))
+	if err != nil {
 		return nil, nil, err
 	}
-	err = inbox.Names(func(names []string) bool {
-		for _, n := range names {
-			if !slices.Contains(ownDirs, n) {
-				consider("inbox", inbox, n)
+	for _, name := range names {
+		if !notDropped(name) && !slices.Contains(inboxDirs, name) {
+			consider(b.in("inbox", name))
+		}
+	}
+	for _, name := range foreign {
+		if !notDropped(name) {
+			consider(b.in("inbox/new", name))
+		}
+	}
+	// The first generation set messages aside that were taken too often; they are
+	// unread.
+	if aside, err := root.Names(b.in("inbox/aside")); err == nil {
+		for _, name := range aside {
+			if isMessageFile(name) {
+				consider(b.in("inbox/aside", name))
 			}
 		}
-		return true
-	})
-	if err != nil {
+	}
+	if names, err = root.Names(b.in("inbox/tmp")); err != nil {
 		return nil, nil, err
 	}
-	for _, n := range foreign {
-		consider("inbox/new", r.fresh, n)
-	}
-	tmp, err := r.dir("inbox/tmp", false)
-	if err != nil {
-		return nil, nil, err
-	}
-	if tmp != nil {
-		err = tmp.Names(func(names []string) bool {
-			for _, n := range names {
-				if _, _, ok := claimOf(n); ok {
-					claims = append(claims, n)
-				}
-			}
-			return true
-		})
-	}
-	slices.Sort(claims)
-	slices.SortStableFunc(found, func(a, b dropped) int {
-		if c := a.info.ModTime().Compare(b.info.ModTime()); c != 0 {
-			return c
+	for _, name := range names {
+		if _, _, ok := claimedName(name); ok {
+			begun = append(begun, name)
 		}
-		return strings.Compare(a.name, b.name)
-	})
-	return found, claims, err
+	}
+	slices.SortStableFunc(found, func(a, b dropped) int { return a.info.ModTime().Compare(b.info.ModTime()) })
+	return found, begun, err
 }
 
-// beingWritten reports whether some process has the file open for writing, or
-// may have: where the system does not tell, a file is left alone until it has
-// not changed for a second.
-func beingWritten(d *atomicfile.Dir, name string) (bool, error) {
-	f, err := d.Open(name)
-	if err != nil {
-		return false, err
-	}
-	defer f.Close()
-	leased, busy := lease(f)
-	if leased {
-		release(f)
-	}
-	return busy || !leased && young(f), nil
-}
+// inboxDirs are the directories of an inbox; the first generation made the last three.
+var inboxDirs = []string{"tmp", "new", "cur", "done", "withdrawn", "bad", "aside", "leases", "dated"}
 
-func young(f *os.File) bool {
+// beingWritten reports whether some process has the file open for writing, or may have:
+// where the system does not tell, a file is left alone until it has not changed for a
+// second. certain: the system tells. Until release, who opens it for writing waits.
+func beingWritten(f *os.File) (writing, certain bool) {
+	certain, busy := lease(f)
+	if certain || busy {
+		return busy, certain
+	}
 	info, err := f.Stat()
 	if err != nil {
-		return true
+		return true, false
 	}
-	age := time.Since(changed(info))
-	return age >= 0 && age < time.Second
+	age := time.Since(info.ModTime())
+	return age >= 0 && age < time.Second, false
 }
 
-// claim takes one dropped file in: nobody writes it, then it is renamed to its
-// claim, then read.
-func (r *room) claim(ctx context.Context, d dropped, t *Taken) {
-	from, err := r.dir(d.dir, false)
-	if from == nil || err != nil {
-		return
-	}
-	f, err := from.Open(d.name)
+// begin takes one dropped file in: nobody writes it, then it is renamed to the id that
+// it will have, then read.
+func (b *Box) begin(ctx context.Context, d dropped, t *TakenIn) {
+	root := b.store.root
+	f, err := root.Open(d.path)
 	if err != nil {
 		return // gone, or not to be opened by us: doctor names it
 	}
 	defer f.Close()
-	leased, busy := lease(f)
-	if busy || !leased && young(f) {
+	writing, certain := beingWritten(f)
+	if writing {
 		t.Waiting++
 		return
 	}
 	opened, err := f.Stat()
-	if err != nil || !atomicfile.SameFile(opened, d.info) || opened.Size() == 0 {
+	if err != nil || !os.SameFile(opened, d.info) || opened.Size() == 0 {
 		return
 	}
-	tmp, err := r.dir("inbox/tmp", true)
-	if err != nil {
+	tmp := b.in("inbox/tmp")
+	if b.mkdir(tmp) != nil {
 		return
 	}
-	name := string(wire.NewID()) + "." + cut(d.name) + ".drop"
-	err = atomicfile.Move(from, d.name, tmp, name)
-	if leased {
+	name := string(wire.NewID()) + "." + cutName(path.Base(d.path)) + ".drop"
+	err = root.Move(d.path, tmp+"/"+name)
+	if certain {
 		release(f)
 	}
-	if err == nil {
-		r.carryOn(ctx, name, leased, t)
+	// What is published must not find its original in the inbox after a power cut: it
+	// would be taken in again, under another id.
+	if err == nil && errors.Join(root.Sync(tmp), root.Sync(path.Dir(d.path))) == nil {
+		b.finish(ctx, name, certain, t)
 	}
 }
 
-// carryOn publishes what a claim holds under the claim's id, and then lets go
-// of the original. Any step may be repeated by another process after a kill.
-func (r *room) carryOn(ctx context.Context, claim string, leased bool, t *Taken) {
-	id, name, _ := claimOf(claim)
-	tmp, err := r.dir("inbox/tmp", false)
-	if err != nil || tmp == nil {
-		return
-	}
-	f, err := tmp.Open(claim)
+// finish publishes a file under the id in its name, and then lets go of the original.
+// Any step may be repeated by another process after a kill. certain says that nobody
+// has it open for writing.
+func (b *Box) finish(ctx context.Context, file string, certain bool, t *TakenIn) {
+	root := b.store.root
+	id, name, _ := claimedName(file)
+	file = b.in("inbox/tmp", file)
+	f, err := root.Open(file)
 	if err != nil {
 		return
 	}
@@ -252,176 +234,156 @@ func (r *room) carryOn(ctx context.Context, claim string, leased bool, t *Taken)
 	if err != nil {
 		return
 	}
-	var what meaning
-	if before.Size() == 0 {
-		// Only files with content are claimed: what was in it is gone.
-		err = &BadError{Reason: "its content was lost, as by a power cut"}
-	} else {
-		what, err = r.understand(f, before, id, name)
-	}
-	var be *BadError
-	if errors.As(err, &be) {
-		if r.toBadAs(tmp, claim, name, be.Reason) == nil {
+	setAside := func(reason string) {
+		if b.setAside(file, name, reason) == nil {
 			t.Bad++
 		}
-		return
 	}
-	if err != nil {
-		return // a full disk, say: the claim stays and is carried on later
+	m, e, err := b.understand(f, before, id, name)
+	var bad *BadError
+	switch {
+	case errors.As(err, &bad):
+		setAside(bad.Reason)
+		return
+	case err != nil:
+		return // a full disk, say: it stays and is finished later
 	}
 	known := false
-	if what.event != nil {
-		if r.box.Append(ctx, AppendOptions{Sync: true}, *what.event) != nil {
+	if e != nil {
+		if b.Log().AppendSync(ctx, *e) != nil {
 			return
 		}
 	} else {
-		p := &Post{Message: what.message, To: []*Box{r.box}, Given: true}
+		p := &Post{Message: m, To: []*Box{b}, Given: true}
 		Deliver(ctx, p)
 		if p.Outcomes[0].Err != nil {
 			return
 		}
-		known = p.Outcomes[0].Known && what.message.ID != id
+		known = p.Outcomes[0].Known && m.ID != id
 	}
 	after, err := f.Stat()
 	switch {
 	case err != nil || after.Size() != before.Size() || !after.ModTime().Equal(before.ModTime()):
-		if r.toBadAs(tmp, claim, name, "changed while it was taken in as "+string(id)) == nil {
-			t.Bad++
-		}
+		setAside("changed while it was taken in as " + string(id))
 		return
-	case leased && !known:
-		tmp.Remove(claim)
+	case certain && !known:
+		root.Remove(file)
 	default:
-		// Not certain that nobody wrote, or a message of that id was there
-		// before and may say something else: the original is kept.
-		if drops, err := r.dir("archive/drops", true); err == nil {
-			atomicfile.Move(tmp, claim, drops, strings.TrimSuffix(claim, ".drop"))
+		// Not certain that nobody wrote, or a message of that id was there before and
+		// may say something else: the original is kept.
+		kept := b.archived("drops")
+		if b.mkdir(kept) == nil {
+			root.Move(file, kept+"/"+strings.TrimSuffix(path.Base(file), ".drop"))
 		}
 	}
 	switch {
-	case what.event != nil:
+	case e != nil:
 		t.Events++
 	case !known:
-		t.Messages = append(t.Messages, what.message.ID)
+		t.Messages = append(t.Messages, m.ID)
 	}
 }
 
-// meaning is what a dropped file turned out to be.
-type meaning struct {
-	message *wire.Message
-	event   *wire.Event
-}
-
-// understand reads a dropped file. A *BadError says that it can be nothing.
-func (r *room) understand(f *os.File, info fs.FileInfo, id wire.ID, name string) (meaning, error) {
-	if info.Size() > wire.MaxFile {
-		return r.attached(f, info, id, name)
+// understand reads a dropped file: it is a message or an event. A *BadError says that
+// it can be neither.
+func (b *Box) understand(f *os.File, info fs.FileInfo, id wire.ID, name string) (*wire.Message, *wire.Event, error) {
+	if info.Size() == 0 {
+		// Only files with content are taken in: what was in it is gone.
+		return nil, nil, &BadError{Name: name, Reason: "its content was lost, as by a power cut"}
 	}
-	data, err := io.ReadAll(io.LimitReader(f, wire.MaxFile+1))
-	if err != nil {
-		return meaning{}, err
-	}
-	text := bytes.TrimPrefix(data, []byte("\ufeff"))
-	if trimmed := bytes.TrimLeft(text, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '{' {
-		fields, err := wire.Object(text)
-		if err == nil {
-			what, ok, err := r.object(text, fields, info, id)
-			if ok && (err == nil || isJSON(name)) {
-				return what, err
-			}
-		} else if isJSON(name) {
-			return meaning{}, &BadError{Name: name, Reason: err.Error()}
+	if info.Size() <= wire.MaxFile {
+		data, err := io.ReadAll(io.LimitReader(f, wire.MaxFile+1))
+		if err != nil {
+			return nil, nil, err
 		}
-	} else if isJSON(name) && !json.Valid(text) {
-		_, err := wire.Object(text)
-		return meaning{}, &BadError{Name: name, Reason: err.Error()}
+		m, e, err := b.understandText(data, info, id, name)
+		if m != nil || e != nil || err != nil {
+			return m, e, err
+		}
+		if _, err := f.Seek(0, io.SeekStart); err != nil {
+			return nil, nil, err
+		}
+	}
+	clean := strings.ToValidUTF8(name, "\ufffd")
+	a, err := b.store.Attach(clean, f)
+	if err != nil {
+		return nil, nil, err
+	}
+	m := &wire.Message{Subject: clean, Body: fmt.Sprintf("(the file is attached, %d bytes)", a.Size), Attachments: []wire.Attachment{a}}
+	return b.fill(m, info, id), nil, nil
+}
+
+// understandText is understand for what is short enough; nil, nil, nil: it is no text.
+func (b *Box) understandText(data []byte, info fs.FileInfo, id wire.ID, name string) (*wire.Message, *wire.Event, error) {
+	text := bytes.TrimPrefix(data, []byte("\ufeff"))
+	if isJSON(name) || bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{")) {
+		m, e, err := b.understandJSON(text, info, id)
+		switch {
+		case err == nil && (m != nil || e != nil):
+			return m, e, nil
+		case err != nil && isJSON(name):
+			return nil, nil, &BadError{Name: name, Reason: err.Error()}
+		}
 	}
 	if len(data) <= wire.MaxBody && utf8.Valid(data) {
-		m := r.filled(&wire.Message{Subject: strings.ToValidUTF8(name, "\ufffd"), Body: string(data)}, info, id)
+		m := b.fill(&wire.Message{Subject: strings.ToValidUTF8(name, "\ufffd"), Body: string(data)}, info, id)
 		if Check(m) == nil {
-			return meaning{message: m}, nil
+			return m, nil, nil
 		}
 	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return meaning{}, err
-	}
-	return r.attached(f, info, id, name)
+	return nil, nil, nil
 }
 
-// object reads a JSON object: an event, what a person says to a session, or a
-// message. ok is false for one with none of our fields: that is text.
-func (r *room) object(data []byte, fields []wire.Field, info fs.FileInfo, id wire.ID) (meaning, bool, error) {
+// understandJSON reads a JSON object: an event, what a person says to a session, or a
+// message. Nothing: one with none of our fields, and other JSON, which is text.
+func (b *Box) understandJSON(data []byte, info fs.FileInfo, id wire.ID) (*wire.Message, *wire.Event, error) {
 	e, err := wire.Adopt(data)
 	if err == nil {
 		e.Source, e.EventID = "drop", string(id)
-		return meaning{event: &e}, true, nil
+		return nil, &e, nil
 	}
 	if !errors.Is(err, wire.ErrNotEvent) {
-		return meaning{}, true, &BadError{Reason: err.Error()}
+		return nil, nil, err
 	}
-	body, human, err := wire.HumanText(data, fields)
-	if err != nil && human {
-		return meaning{}, true, &BadError{Reason: err.Error()}
-	}
-	if human {
+	if body, human, err := wire.HumanText(data); human {
+		if err != nil {
+			return nil, nil, err
+		}
 		var line bytes.Buffer
 		json.Compact(&line, data)
-		m := r.filled(&wire.Message{Type: wire.TypeHumanInput, Body: body, Payload: line.Bytes()}, info, id)
-		if err := Check(m); err != nil {
-			return meaning{}, true, &BadError{Reason: err.Error()}
-		}
-		return meaning{message: m}, true, nil
+		m := b.fill(&wire.Message{Type: wire.TypeHumanInput, Body: body, Payload: line.Bytes()}, info, id)
+		return m, nil, Check(m)
 	}
-	if !wire.IsMessage(fields) {
-		return meaning{}, false, nil
+	m, err := wire.DecodeDropped(data, b.store.Team)
+	if errors.Is(err, wire.ErrNotMessage) {
+		return nil, nil, nil
 	}
-	theirs := json.RawMessage(nil)
-	kept := fields[:0:0]
-	var own wire.ID
-	for _, f := range fields {
-		if f.Key != "id" || string(f.Raw) == "null" {
-			kept = append(kept, f)
-			continue
-		}
-		var s string
-		if json.Unmarshal(f.Raw, &s) != nil {
-			kept = append(kept, f) // the wrong type: said below, with its place
-			continue
-		}
-		if own, err = wire.ParseID(s); err != nil || own.Time().After(time.Now().Add(24*time.Hour)) {
-			own, theirs = "", f.Raw
-		}
-	}
-	m, err := wire.FromFields(data, kept, r.box.store.Team)
 	if err != nil {
-		return meaning{}, true, &BadError{Reason: err.Error()}
+		return nil, nil, err
 	}
-	if own == "" {
-		own = id
-	}
-	if theirs != nil {
-		m.SetMeta("id", theirs)
+	switch {
+	case m.ID.Time().After(time.Now().Add(24 * time.Hour)):
+		m.SetMeta("id", wire.Quote(string(m.ID)))
+	case m.ID != "":
+		id = m.ID
 	}
 	if m.Type == wire.TypePermissionReply {
 		// A file is no answer to a question about a permission.
 		m.Type = ""
-		m.SetMeta("type", json.RawMessage(`"permission_reply"`))
+		m.SetMeta("type", wire.Quote(wire.TypePermissionReply))
 	}
-	m = r.filled(m, info, own)
-	if err := Check(m); err != nil {
-		return meaning{}, true, &BadError{Reason: err.Error()}
-	}
-	return meaning{message: m}, true, nil
+	m = b.fill(m, info, id)
+	return m, nil, Check(m)
 }
 
-// filled completes a dropped message. Where it came from is said by us.
-func (r *room) filled(m *wire.Message, info fs.FileInfo, id wire.ID) *wire.Message {
+// fill completes a dropped message. Where it came from is said by us.
+func (b *Box) fill(m *wire.Message, info fs.FileInfo, id wire.ID) *wire.Message {
 	m.ID = id
 	if m.From.Agent == "" {
-		m.From = wire.Address{Agent: "drop", Team: r.box.store.Team}
+		m.From = wire.Address{Agent: "drop", Team: b.store.Team}
 	}
 	if len(m.To) == 0 {
-		m.To = []wire.Address{r.box.Address()}
+		m.To = []wire.Address{b.Address()}
 	}
 	if m.SentAt.IsZero() {
 		m.SentAt = info.ModTime().UTC()
@@ -429,21 +391,10 @@ func (r *room) filled(m *wire.Message, info fs.FileInfo, id wire.ID) *wire.Messa
 			m.SentAt = time.Now().UTC()
 		}
 	}
-	o := &wire.Origin{Via: "drop", UID: uidOf(info)}
+	o := &wire.Origin{Via: "drop", UID: durable.Owner(info)}
 	if m.Origin != nil {
 		o.Extra = m.Origin.Extra
 	}
 	m.Origin = o
 	return m
-}
-
-// attached makes a message of a file that is no text, or too long for one.
-func (r *room) attached(f *os.File, info fs.FileInfo, id wire.ID, name string) (meaning, error) {
-	clean := strings.ToValidUTF8(name, "\ufffd")
-	a, err := r.box.store.Attach(clean, f)
-	if err != nil {
-		return meaning{}, err
-	}
-	m := r.filled(&wire.Message{Subject: clean, Body: fmt.Sprintf("(the file is attached, %d bytes)", a.Size), Attachments: []wire.Attachment{a}}, info, id)
-	return meaning{message: m}, nil
 }

@@ -8,13 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentteammail/atm/internal/atomicfile"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/wire"
 )
-
-// tmpAge is how long an unfinished file stays in tmp.
-const tmpAge = 36 * time.Hour
 
 // GCOptions say what is old.
 type GCOptions struct {
@@ -39,147 +35,103 @@ func (m *Moved) Add(o Moved) {
 	m.Skipped += o.Skipped
 }
 
-// GC moves days of finished messages to the archive, whole: those that ended
-// before a moment and hold none of the newest KeepLast. Nothing that is unread
-// owed or set aside is touched, nothing is deleted. A dry run counts the same.
-func (b *Box) GC(ctx context.Context, opt GCOptions) (Moved, error) {
-	var total Moved
-	unlock, err := b.lock(ctx, "reader", lockfile.Exclusive)
-	if err != nil {
-		return total, err
-	}
-	defer unlock()
-	r, err := b.enter()
-	if err != nil {
-		return total, err
-	}
-	defer r.close()
-	days, err := r.days("inbox/done")
-	if err != nil {
-		return total, err
-	}
-	kept := 0
-	limit := opt.Before.UTC().Format(time.DateOnly)
-	for _, day := range slices.Backward(days) {
-		d, err := r.dir("inbox/done/"+day, false)
-		if err != nil || d == nil {
-			return total, err
-		}
-		count := 0
-		if err := ids(d, func(wire.ID) { count++ }); err != nil {
-			return total, err
-		}
-		if kept < opt.KeepLast || day >= limit {
-			kept += count
-			total.Skipped += count
-			continue
-		}
-		m, err := r.archiveDay(d, day, opt.DryRun)
-		total.Add(m)
+// GC moves days of finished messages to the archive, whole: those that ended before a
+// moment and hold none of the newest KeepLast. Nothing that is unread or owed is
+// touched, nothing is deleted but the leftovers of killed writers. A dry run counts the
+// same.
+func (b *Box) GC(ctx context.Context, opt GCOptions) (total Moved, err error) {
+	err = b.locked(ctx, "reader", lockfile.Exclusive, func() error {
+		days, err := b.days(b.in("inbox/done"))
 		if err != nil {
-			return total, err
+			return err
 		}
-		if ctx.Err() != nil {
-			return total, ctx.Err()
+		kept := 0
+		limit := opt.Before.UTC().Format(time.DateOnly)
+		for _, day := range slices.Backward(days) {
+			ids, _, err := b.list(b.in("inbox/done", day))
+			if err != nil {
+				return err
+			}
+			if kept < opt.KeepLast || day >= limit {
+				kept += len(ids)
+				total.Skipped += len(ids)
+				continue
+			}
+			m, err := b.archiveDay(day, ids, opt.DryRun)
+			total.Add(m)
+			if err = errors.Join(err, ctx.Err()); err != nil {
+				return err
+			}
 		}
-	}
-	if opt.DryRun {
-		return total, nil
-	}
-	r.sweep()
-	_, _, err = r.tidy(b.store.now())
-	b.tell(ctx, r.said)
+		if !opt.DryRun {
+			b.sweep()
+		}
+		return nil
+	})
 	return total, err
 }
 
-// archiveDay moves a day: by one rename, or message by message where the day
-// is in the archive already.
-func (r *room) archiveDay(d *atomicfile.Dir, day string, dry bool) (Moved, error) {
-	var m Moved
-	var names []string
-	err := ids(d, func(id wire.ID) {
-		name := string(id) + ".json"
-		if info, err := d.Lstat(name); err == nil {
+// archiveDay moves a day: by one rename, or message by message where the day is in the
+// archive already.
+func (b *Box) archiveDay(day string, ids []wire.ID, dry bool) (m Moved, err error) {
+	root := b.store.root
+	from, to := place{Done, b.in("inbox/done", day)}, place{Done, b.archived("done", day)}
+	for _, id := range ids {
+		if info, err := root.Lstat(from.file(id)); err == nil {
 			m.Messages++
 			m.Bytes += info.Size()
-			names = append(names, name)
 		}
-	})
-	if err != nil || dry {
+	}
+	if dry {
+		return m, nil
+	}
+	if err := b.mkdir(b.archived("done")); err != nil {
+		return Moved{}, err
+	}
+	err = root.Move(from.dir, to.dir)
+	if !errors.Is(err, fs.ErrExist) {
 		return m, err
 	}
-	to, err := r.dir("archive/done", true)
-	if err != nil {
-		return Moved{}, err
-	}
-	done, err := r.dir("inbox/done", false)
-	if err != nil || done == nil {
-		return Moved{}, err
-	}
-	err = atomicfile.Move(done, day, to, day)
-	if err == nil || !errors.Is(err, fs.ErrExist) {
-		return m, err
-	}
-	into, err := r.dir("archive/done/"+day, true)
-	if err != nil {
-		return Moved{}, err
-	}
-	for _, name := range names {
-		err := atomicfile.Move(d, name, into, name)
-		if errors.Is(err, fs.ErrExist) {
-			err = r.toBad(d, name, "a duplicate of the message in the archive")
-		}
-		if err != nil {
+	for _, id := range ids {
+		if err := b.move(id, from, to); err != nil && err != errGone {
 			return m, err
 		}
 	}
-	done.Remove(day) // stays if anything foreign is in it
+	root.Remove(from.dir) // stays if anything foreign is in it
 	return m, nil
 }
 
-// sweep removes from tmp what was being written and has not been touched for
-// 36 hours. Claims of dropped files are never swept: they are mail.
-func (r *room) sweep() (removed int) {
-	tmp, err := r.dir("inbox/tmp", false)
-	if err != nil || tmp == nil {
-		return 0
+// tempAge is how long an unfinished file stays.
+const tempAge = 36 * time.Hour
+
+// sweep removes the leftovers of killed writers.
+func (b *Box) sweep() {
+	for _, file := range b.stale() {
+		b.store.root.Remove(file)
 	}
-	for _, name := range r.stale(tmp) {
-		if tmp.Remove(name) == nil {
-			removed++
-		}
-	}
-	// What was being written when who took a message, or noted a time, was killed.
-	for _, dir := range []string{leasesDir, asideDir, datedDir} {
-		d, err := r.dir(dir, false)
-		if err != nil || d == nil {
-			continue
-		}
-		d.Names(func(names []string) bool {
-			for _, n := range names {
-				info, err := d.Lstat(n)
-				if err == nil && n[0] == '.' && (dir == datedDir || strings.Contains(n, leaseEnd+".")) && info.Mode().IsRegular() && time.Since(info.ModTime()) > tmpAge && d.Remove(n) == nil {
-					removed++
-				}
-			}
-			return true
-		})
-	}
-	return removed
 }
 
-func (r *room) stale(tmp *atomicfile.Dir) (out []string) {
-	tmp.Names(func(names []string) bool {
-		for _, n := range names {
-			if strings.HasSuffix(n, ".drop") || len(n) < 36 || !wire.IsID(n[:36]) {
-				continue
-			}
-			info, err := tmp.Lstat(n)
-			if err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > tmpAge {
-				out = append(out, n)
-			}
+// stale lists what was being written and has not been touched for 36 hours. Dropped
+// files that are being taken in are mail, and never stale.
+func (b *Box) stale() []string {
+	root, before := b.store.root, time.Now().Add(-tempAge)
+	var stale []string
+	for _, dir := range []string{b.in(), b.in("run"), b.in("events"), b.in("inbox/bad"), b.in("sent/once"), filesDir, ".sessions"} {
+		stale = append(stale, root.Stale(dir, before)...)
+	}
+	days, _ := b.days(b.in("sent"))
+	for _, day := range days {
+		stale = append(stale, root.Stale(b.in("sent", day), before)...)
+	}
+	names, _ := root.Names(b.in("inbox/tmp"))
+	for _, name := range names {
+		if strings.HasSuffix(name, ".drop") || len(name) < 36 || !wire.IsID(name[:36]) {
+			continue
 		}
-		return true
-	})
-	return out
+		file := b.in("inbox/tmp", name)
+		if info, err := root.Lstat(file); err == nil && info.Mode().IsRegular() && info.ModTime().Before(before) {
+			stale = append(stale, file)
+		}
+	}
+	return stale
 }

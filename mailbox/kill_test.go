@@ -3,14 +3,13 @@
 package mailbox
 
 import (
-	"bufio"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,38 +19,17 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// told is what the processes of a run said.
-type told struct {
+// said is what the processes of a run said.
+type said struct {
 	mu    sync.Mutex
 	lines map[string]int // "read bob <id>" and its like: how often
 	count map[string]int // by the first word
-	wrong []string
+	order []string
 }
 
-func (a *told) take(line string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	word, _, _ := strings.Cut(line, " ")
-	a.count[word]++
-	a.lines[line]++
-	switch word {
-	case "error", "torn", "two":
-		a.wrong = append(a.wrong, line)
-	}
-}
-
-// ended notes how a process ended: all of them work until they are killed.
-func (a *told) ended(role string, how syscall.WaitStatus) {
-	if how.Signaled() && how.Signal() == syscall.SIGKILL {
-		a.take("killed " + role)
-	} else {
-		a.take(fmt.Sprintf("error %s ended by itself, status %d", role, how))
-	}
-}
-
-// each calls f with the agent and the rest of every line that begins with
-// word, and with how often it was said.
-func (a *told) each(word string, f func(agent wire.Name, rest string, n int)) {
+// each calls f with the agent and the rest of every line that begins with word, and with
+// how often it was said.
+func (a *said) each(word string, f func(agent wire.Name, rest string, n int)) {
 	for line, n := range a.lines {
 		if w := strings.SplitN(line, " ", 3); w[0] == word && len(w) == 3 {
 			f(wire.Name(w[1]), w[2], n)
@@ -59,227 +37,344 @@ func (a *told) each(word string, f func(agent wire.Name, rest string, n int)) {
 	}
 }
 
-// start starts the test binary again in a role.
-func start(t testing.TB, role, path string, env ...string) (*exec.Cmd, *bufio.Scanner) {
+// kill keeps so many processes of each role alive, kills them at random moments until the
+// time is over, and returns what they said.
+func kill(t *testing.T, s *Store, lasting time.Duration, roles map[string]int, env ...string) *said {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
+	if d, err := time.ParseDuration(os.Getenv("ATM_STRESS")); err == nil {
+		lasting = d
 	}
-	c := exec.Command(self, path)
-	// The race detector would wait a second at each process's end.
-	c.Env = append(append(os.Environ(), "ATM_TEST_ROLE="+role, "GORACE=atexit_sleep_ms=0"), env...)
-	c.Stderr = os.Stderr
-	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	s := bufio.NewScanner(out)
-	s.Buffer(nil, 1<<20)
-	return c, s
-}
-
-// Senders, readers, droppers and movers are killed at random moments. What was
-// acknowledged is there, once, and whole.
-func TestKilled(t *testing.T) {
-	duration := stressTime(t)
-	path := os.Getenv("ATM_STRESS_DIR")
-	if path == "" {
-		path = scratch(t)
-	}
-	s := openStore(t, path, nil, "alice", killBob, killCarol, killDave)
-	said := killed(t, path, duration, map[string]int{
-		"send": 1, "batch": 1, "given": 2, "read": 3, "slow": 1, "drop": 1, "move": 2, "gc": 1, "retire": 1, "append": 1,
-	})
-	ctx := context.Background()
-	if err := s.Restore(ctx, killDave); err != nil && !errors.Is(err, ErrExists) {
-		t.Fatal(err)
-	}
-	v := verdict{t: t, p: &process{path: path, store: s}, said: said}
-	for _, agent := range []wire.Name{killBob, killCarol, killDave} {
-		for {
-			taken := takeIn(t, s.Box(agent))
-			v.taken += len(taken.Messages)
-			if len(taken.Messages)+taken.Events+taken.Bad == 0 {
-				break
-			}
-		}
-		v.look(agent)
-	}
-	v.compare()
-	report := fmt.Sprintf("%s, %d processes killed: %d acknowledged, %d dropped, %d shown, %d read under the lock, %d moved, %d put back, %d archivings, %d retirements, %d events appended, %d locks not got; %d messages in the end. lost %d, doubled %d, torn %d",
-		duration, said.count["killed"], said.count["ack"], said.count["drop"], said.count["show"], said.count["read"], said.count["moved"],
-		said.count["unread"], said.count["archived"], said.count["retired"], said.count["appended"], said.count["busy"], v.messages, v.lost, v.doubled, v.torn)
-	t.Log(report)
-	if stressed {
-		fmt.Println(report)
-	}
-}
-
-// stressTime is for how long processes are killed.
-func stressTime(t *testing.T) time.Duration {
-	t.Helper()
-	s := os.Getenv("ATM_STRESS")
-	if s == "" {
-		return 3 * time.Second
-	}
-	d, err := time.ParseDuration(s)
-	if err != nil {
-		t.Fatal("ATM_STRESS: ", err)
-	}
-	return d
-}
-
-// killed keeps so many processes of each role alive, kills them at random moments,
-// and returns what they said. What they said is wrong fails the test.
-func killed(t *testing.T, path string, lasting time.Duration, roles map[string]int) *told {
-	t.Helper()
-	said := &told{lines: map[string]int{}, count: map[string]int{}}
+	a := &said{lines: map[string]int{}, count: map[string]int{}}
 	end := time.Now().Add(lasting)
 	var all sync.WaitGroup
 	for role, n := range roles {
 		for range n {
 			all.Go(func() {
 				for time.Now().Before(end) {
-					c, out := start(t, role, path)
-					life := time.AfterFunc(time.Duration(40+rand.IntN(600))*time.Millisecond, func() { c.Process.Kill() })
+					c, out := start(t, role, s.root.Path(), env...)
+					life := time.AfterFunc(time.Duration(40+rand.IntN(500))*time.Millisecond, func() { c.Process.Kill() })
 					for out.Scan() {
-						said.take(out.Text())
+						word, _, _ := strings.Cut(out.Text(), " ")
+						a.mu.Lock()
+						a.lines[out.Text()]++
+						a.count[word]++
+						a.order = append(a.order, out.Text())
+						a.mu.Unlock()
+						if word == "error" || word == "torn" || word == "two" {
+							t.Error(out.Text())
+						}
 					}
 					life.Stop()
 					c.Wait()
-					said.ended(role, c.ProcessState.Sys().(syscall.WaitStatus))
+					if how := c.ProcessState.Sys().(syscall.WaitStatus); !how.Signaled() || how.Signal() != syscall.SIGKILL {
+						t.Errorf("%s ended by itself: %v", role, c.ProcessState)
+					}
 				}
 			})
 		}
 	}
 	all.Wait()
-	for _, line := range said.wrong {
-		t.Error(line)
-	}
-	return said
+	return a
 }
 
-// verdict compares what the processes said with what is on disk.
-type verdict struct {
-	t    *testing.T
-	p    *process
-	said *told
-
-	census  map[wire.Name]census
-	names   map[string]int // dropped files: agent and name
-	events  map[string]int // dropped events: agent and content; appended ones
-	reading map[string]int // message_read: agent and id
-
-	messages, lost, doubled, torn, taken int
-}
-
-// look takes stock of one mailbox.
-func (v *verdict) look(agent wire.Name) {
-	if v.census == nil {
-		v.census, v.names, v.events, v.reading = map[wire.Name]census{}, map[string]int{}, map[string]int{}, map[string]int{}
+// Senders, readers, droppers and movers are killed at random moments. What was
+// acknowledged is there, once, and whole.
+func TestKilled(t *testing.T) {
+	s := newStore(t, "alice", "bob", "carol", "dave")
+	p := &process{store: s}
+	a := kill(t, s, 4*time.Second, map[string]int{
+		"send": 1, "batch": 1, "given": 2, "read": 3, "slow": 1, "drop": 1, "move": 2, "gc": 1, "retire": 1, "append": 1,
+	})
+	if err := s.Restore(ctx, "dave", ""); err != nil && !errors.Is(err, ErrExists) {
+		t.Fatal(err)
 	}
-	c := takeCensus(v.t, v.p.path, agent)
-	v.census[agent] = c
-	v.messages += len(c.places)
-	c.sound(v.t)
-	v.torn += len(c.torn)
-	for id, in := range c.places {
-		if len(in) > 1 {
-			v.doubled++
-		}
-		m := c.texts[id]
-		if m == nil {
-			continue
-		}
-		if strings.HasPrefix(m.Subject, "d-") {
-			// A dropper that was killed while it wrote left a part; whole ones
-			// are compared below.
-			v.names[string(agent)+" "+m.Subject]++
-			if v.said.lines["drop "+string(agent)+" "+m.Subject] == 0 {
-				continue
+	names, events, reads := map[string]int{}, map[string]int{}, map[string]int{} // each of an agent
+	all := map[wire.Name]census{}
+	for _, agent := range []wire.Name{"bob", "carol", "dave"} {
+		b := s.Box(agent)
+		settleDrops(t, b)
+		c := takeCensus(t, b)
+		c.sound(t)
+		all[agent] = c
+		for id, m := range c.texts {
+			acked := a.lines[fmt.Sprintf("ack %s %s", agent, id)] > 0
+			if strings.HasPrefix(m.Subject, "d-") {
+				names[string(agent)+" "+m.Subject]++
+				acked = a.lines[fmt.Sprintf("drop %s %s", agent, m.Subject)] > 0
+			}
+			// (A dropper that was killed while it wrote left a part.)
+			if (acked || m.Origin == nil) && !p.whole(m) {
+				t.Errorf("torn: %s of %s", id, agent)
 			}
 		}
-		if v.said.lines["ack "+string(agent)+" "+string(id)] == 0 && m.Origin != nil {
-			continue // dropped under its own id by one who was killed
+		for _, bad := range c.bad {
+			name, _, _ := strings.Cut(bad, ".")
+			if a.lines[fmt.Sprintf("ack %s %s", agent, name)] > 0 && len(c.places[wire.ID(name)]) == 0 {
+				t.Errorf("set aside as bad in the mailbox of %s: %s", agent, bad)
+			}
 		}
-		if !v.p.whole(m) {
-			v.t.Errorf("torn: %s of %s", id, agent)
-			v.torn++
-		}
-	}
-	for _, bad := range c.bad {
-		// A message that a killed dropper wrote in part is bad, rightly.
-		name, _, _ := strings.Cut(bad, ".")
-		if v.said.lines["ack "+string(agent)+" "+name] > 0 && len(c.places[wire.ID(name)]) == 0 {
-			v.t.Errorf("set aside as bad in the mailbox of %s: %s", agent, bad)
-			v.lost++
-		}
-	}
-	for _, e := range eventsOf(v.t, v.p.store.Box(agent)) {
-		switch {
-		case e.Kind == wire.EventRead:
-			v.reading[string(agent)+" "+string(e.MessageID())]++
-		case e.Wire != nil:
+		for _, e := range eventsOf(t, b) {
 			var w struct{ Content string }
 			json.Unmarshal(e.Wire, &w)
-			v.events[string(agent)+" "+w.Content]++
-		case e.EventID != "":
-			v.events[string(agent)+" "+e.EventID]++
+			switch {
+			case e.Kind == wire.EventRead:
+				reads[string(agent)+" "+string(e.MessageID())]++
+			case e.Wire != nil:
+				events[string(agent)+" "+w.Content]++
+			case e.EventID != "":
+				events[string(agent)+" "+e.EventID]++
+			}
 		}
 	}
-}
-
-func (v *verdict) compare() {
-	v.said.each("ack", func(agent wire.Name, id string, _ int) {
-		if len(v.census[agent].places[wire.ID(id)]) == 0 {
-			v.t.Errorf("lost: %s, acknowledged to the sender, is nowhere in the mailbox of %s", id, agent)
-			v.lost++
+	a.each("ack", func(agent wire.Name, id string, _ int) {
+		if len(all[agent].places[wire.ID(id)]) == 0 {
+			t.Errorf("lost: %s, acknowledged to the sender, is nowhere in the mailbox of %s", id, agent)
 		}
 	})
-	v.said.each("drop", func(agent wire.Name, name string, _ int) {
-		switch n := v.names[string(agent)+" "+name]; {
-		case n == 0:
-			v.t.Errorf("lost: %s, dropped for %s", name, agent)
-			v.lost++
-		}
-	})
-	for name, n := range v.names {
-		if n > 1 {
-			v.t.Errorf("doubled: the dropped %s became %d messages", name, n)
-			v.doubled++
-		}
-	}
-	for _, word := range []string{"event", "appended"} {
-		v.said.each(word, func(agent wire.Name, what string, _ int) {
-			if v.events[string(agent)+" "+what] == 0 {
-				v.t.Errorf("lost: event %s of %s", what, agent)
-				v.lost++
+	for word, found := range map[string]map[string]int{"drop": names, "event": events} {
+		a.each(word, func(agent wire.Name, what string, _ int) {
+			if found[string(agent)+" "+what] == 0 {
+				t.Errorf("lost: %s %s of %s", word, what, agent)
 			}
 		})
-	}
-	for what, n := range v.events {
-		if n > 1 {
-			v.t.Errorf("doubled: event %s is %d times in the log", what, n)
-			v.doubled++
+		for what, n := range found {
+			if n > 1 {
+				t.Errorf("doubled: %s %s is there %d times", word, what, n)
+			}
 		}
 	}
 	// A message is read once, and once more for each time it was put back.
 	back := map[string]int{}
-	v.said.each("unread", func(agent wire.Name, id string, n int) { back[string(agent)+" "+id] = n })
-	v.said.each("read", func(agent wire.Name, id string, n int) {
-		if most := 1 + back[string(agent)+" "+id]; n > most {
-			v.t.Errorf("doubled: %s of %s was read by %d who had it shown under the lock", id, agent, n)
-			v.doubled++
+	a.each("unread", func(agent wire.Name, id string, n int) { back[string(agent)+" "+id] = n })
+	a.each("read", func(agent wire.Name, id string, n int) {
+		if n > 1+back[string(agent)+" "+id] {
+			t.Errorf("doubled: %s of %s was read by %d who had it shown under the lock", id, agent, n)
 		}
 	})
-	for what, n := range v.reading {
+	for what, n := range reads {
 		if n > 1+back[what] {
-			v.t.Errorf("doubled: the log says %d times that %s was read", n, what)
-			v.doubled++
+			t.Errorf("doubled: the log says %d times that %s was read", n, what)
 		}
 	}
+	for _, word := range []string{"ack", "drop", "show", "read", "moved", "unread", "archived", "retired", "event"} {
+		if a.count[word] == 0 {
+			t.Errorf("nothing was said of %q", word)
+		}
+	}
+	t.Log(a.count)
+}
+
+// types is a runner: it waits until it may run, and types what is unread.
+func (p *process) types() {
+	bob := p.store.Box("bob")
+	if p.held == nil {
+		var err error
+		if p.held, err = p.store.HoldRunner(ctx, "bob"); err != nil {
+			p.held = nil
+			if !errors.Is(err, ErrRunning) {
+				p.failed(bob, err)
+			}
+			return
+		}
+		if p.oneIn(2) {
+			_, err := bob.Unfinished(ctx)
+			p.failed(bob, err)
+		}
+	}
+	ids, _, err := bob.UnreadIDs()
+	if p.failed(bob, err) {
+		return
+	}
+	c, err := bob.Claim(ctx, ids[:min(8, len(ids))])
+	if p.failed(bob, err) {
+		return
+	}
+	for _, it := range c.Items {
+		p.say("out %v %s", c.Repeat[it.ID], it.ID)
+		p.pause(2)
+		switch p.r.IntN(8) {
+		case 0:
+			p.failed(bob, c.MaybeTyped(ctx, it.ID))
+		case 1, 2:
+			p.failed(bob, c.Typed(ctx, it.ID))
+		}
+	}
+	p.failed(bob, c.Typed(ctx))
+	if len(c.Items) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// hook makes the calls of a session's hooks, two at a time as if they were installed
+// twice, and says what goes out. With ATM_TEST_BEGIN a second lasts a thousandth: what
+// lapses after ten minutes does so after 600 ms.
+func (p *process) hook() {
+	bob, now := p.store.Box("bob"), time.Now()
+	if ns, err := strconv.ParseInt(os.Getenv("ATM_TEST_BEGIN"), 10, 64); err == nil {
+		now = time.Unix(0, ns).Add(1000 * time.Since(time.Unix(0, ns)))
+	}
+	p.n++
+	call := HookCall{Session: fmt.Sprint("s", os.Getpid()), Name: fmt.Sprint("call ", p.n), Shows: true, Want: true, Now: now}
+	var both sync.WaitGroup
+	for range 2 {
+		both.Go(func() {
+			h, err := bob.HandOver(ctx, call, ReadOptions{Limit: 4})
+			if p.failed(bob, err) {
+				return
+			}
+			var out strings.Builder // one write: what the program reads of its hook
+			for _, it := range h.Items {
+				fmt.Fprintf(&out, "out %v %s\n", h.Repeat[it.ID], it.ID)
+			}
+			os.Stdout.WriteString(out.String())
+			time.Sleep(time.Millisecond)
+			_, err = h.Sent(ctx)
+			p.failed(bob, err)
+		})
+	}
+	both.Wait()
+}
+
+// post delivers to bob, no faster than is worked off.
+func (p *process) post() {
+	bob := p.store.Box("bob")
+	if unread, _, err := bob.UnreadIDs(); !p.failed(bob, err) && len(unread) < 50 {
+		p.deliver(&Post{Message: sealed(wire.NewID(), text(p.r)[:10], p.oneIn(2)), To: []*Box{bob}})
+	}
+	p.pause(6)
+}
+
+// Runners and hooks are killed at random moments, and the next goes on: no message is
+// moved that did not reach the agent, and whatever reaches it more than once says so.
+// Hooks hand a message over twice at most.
+func TestRunnersAndHooksKilled(t *testing.T) {
+	for about, roles := range map[string]map[string]int{
+		"runners and hooks": {"post": 1, "type": 2, "hook": 1},
+		"hooks":             {"post": 1, "hook": 3},
+	} {
+		t.Run(about, func(t *testing.T) {
+			s := newStore(t, "bob")
+			var env []string
+			if about == "hooks" {
+				env = []string{fmt.Sprint("ATM_TEST_BEGIN=", time.Now().UnixNano())}
+			}
+			a := kill(t, s, 3*time.Second, roles, env...)
+			out := map[wire.ID][]bool{}
+			for _, line := range a.order {
+				if w := strings.Fields(line); w[0] == "out" {
+					out[wire.ID(w[2])] = append(out[wire.ID(w[2])], w[1] == "true")
+				}
+			}
+			c := takeCensus(t, s.Box("bob"))
+			c.sound(t)
+			repeated, moved := 0, 0
+			for _, id := range c.ids() {
+				plain := 0
+				for _, marked := range out[id] {
+					plain += count(!marked)
+				}
+				if plain > 1 || about == "hooks" && len(out[id]) > maxHandovers {
+					t.Errorf("%s went out %d times, marked %v", id, len(out[id]), out[id])
+				}
+				if c.place(id) != "new" && len(out[id]) == 0 {
+					t.Errorf("lost: %s is in %s and never went out", id, c.place(id))
+				}
+				repeated += count(len(out[id]) > 1)
+				moved += count(c.place(id) != "new")
+			}
+			a.each("ack", func(_ wire.Name, id string, _ int) {
+				if c.place(wire.ID(id)) == "" {
+					t.Errorf("lost: %s", id)
+				}
+			})
+			if moved == 0 || repeated == 0 && about != "hooks" {
+				t.Errorf("%d moved, %d went out again", moved, repeated)
+			}
+			t.Logf("%d messages, %d moved, %d went out again", len(c.places), moved, repeated)
+		})
+	}
+}
+
+// takerLease is short, so that many run out.
+const takerLease = 150 * time.Millisecond
+
+// lease takes, works, renews, and finishes, gives back, or lets the lease run out. It
+// says from when until when it surely held.
+func (p *process) lease() {
+	b, by := p.store.Box("bob"), addr(wire.Name(fmt.Sprintf("w%d", os.Getpid())))
+	it, lease, err := b.Lease(ctx, LeaseOptions{By: by, For: takerLease}, func(*Item, Lease) (bool, error) {
+		p.pause(3)
+		return !p.oneIn(5), nil
+	})
+	var leased *LeasedError
+	if errors.As(err, &leased) || p.failed(b, err) || it == nil {
+		time.Sleep(time.Millisecond)
+		return
+	}
+	from, until := lease.Until.Add(-takerLease), lease.Until
+	for range p.r.IntN(4) {
+		p.pause(70)
+		if p.oneIn(2) {
+			if renewed, err := b.RenewLease(ctx, it.ID, by, takerLease); err == nil {
+				until = renewed
+			} else if !errors.As(err, &leased) {
+				p.failed(b, err)
+			}
+		}
+	}
+	end := time.Now()
+	if until.Before(end) {
+		end = until
+	}
+	p.say("held bob %s %d %d", it.ID, from.UnixNano(), end.UnixNano())
+	switch p.r.IntN(6) {
+	case 0:
+		err = b.EndLease(ctx, it.ID, by)
+	case 1:
+		return // it runs out
+	default:
+		if err = b.MarkAcked(ctx, it.ID, by, true); err == nil {
+			p.say("finished bob %s", it.ID)
+		}
+	}
+	if !errors.As(err, &leased) {
+		p.failed(b, err)
+	}
+}
+
+// Many take from one inbox and are killed at random moments: no message is held by two
+// at once, and none is lost.
+func TestLeaseKilled(t *testing.T) {
+	s := newStore(t, "bob")
+	bob := s.Box("bob")
+	a := kill(t, s, 3*time.Second, map[string]int{"post": 1, "lease": 5})
+	type span struct{ from, to int64 }
+	spans := map[string][]span{}
+	a.each("held", func(_ wire.Name, rest string, n int) {
+		var id string
+		var k span
+		if _, err := fmt.Sscan(rest, &id, &k.from, &k.to); err != nil || n != 1 {
+			t.Fatalf("%q, %d times: %v", rest, n, err)
+		}
+		spans[id] = append(spans[id], k)
+	})
+	for id, list := range spans {
+		slices.SortFunc(list, func(a, b span) int { return int(a.from - b.from) })
+		for i := range list[1:] {
+			if over := list[i].to - list[i+1].from; over > 0 {
+				t.Errorf("%s was held by two for %s", id, time.Duration(over))
+			}
+		}
+	}
+	c := takeCensus(t, bob)
+	c.sound(t)
+	a.each("ack", func(_ wire.Name, id string, _ int) {
+		if at := c.place(wire.ID(id)); at == "" || at != "done" && a.lines["finished bob "+id] > 0 {
+			t.Errorf("%s is in %q", id, at)
+		}
+	})
+	if a.count["finished"] == 0 {
+		t.Error("nothing was finished")
+	}
+	t.Log(a.count)
 }

@@ -4,76 +4,79 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/wire"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/agentteammail/atm/wire"
 )
 
-// machine is a mailbox beside a model of it: where each message is, and what
-// the event log says.
+// machine is a mailbox beside a model of it: where each message is, who holds it, and
+// what the event log says.
 type machine struct {
-	s      *Store
-	bob    *Box
-	place  map[wire.ID]string
-	ack    map[wire.ID]bool
-	log    []string // "kind id"
-	pool   []wire.ID
-	home   string // where the mailbox lies: moved when it is retired
-	drops  int
-	kept   int // originals in the archive
-	events int
-}
-
-func newMachine(t *rapid.T, path string) *machine {
-	m := &machine{place: map[wire.ID]string{}, ack: map[wire.ID]bool{}}
-	d, err := openDir(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if m.s, err = OpenStore(d, "main"); err == nil {
-		err = m.s.Create(ctx, "bob")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.bob = m.s.Box("bob")
-	m.home = m.bob.Path()
-	for i := range 6 {
-		m.pool = append(m.pool, oldID(i%4))
-	}
-	return m
+	s     *Store
+	bob   *Box
+	home  string // where the mailbox lies: elsewhere while it is retired
+	place map[wire.ID]string
+	ack   map[wire.ID]bool
+	held  map[wire.ID]wire.Name // under a lease, until it is ended
+	times map[wire.ID]int       // how often it was given out
+	log   []string              // "kind id"
+	pool  []wire.ID
+	n     int // of drops and events
+	kept  int // originals of drops in the archive
 }
 
 func (m *machine) retired() bool { return m.home != m.bob.Path() }
 
-// in lists the messages of a place, oldest first.
-func (m *machine) in(places ...string) (out []wire.ID) {
+// in lists the messages of some places, oldest first.
+func (m *machine) in(places ...string) (ids []wire.ID) {
 	for id, p := range m.place {
 		if slices.Contains(places, p) {
-			out = append(out, id)
+			ids = append(ids, id)
 		}
 	}
-	slices.Sort(out)
-	return out
+	slices.Sort(ids)
+	return ids
+}
+
+// free are the unread messages that nobody holds.
+func (m *machine) free() []wire.ID {
+	return slices.DeleteFunc(m.in("new"), func(id wire.ID) bool { return m.held[id] != "" })
 }
 
 // some is one of the messages, or one that is nowhere.
 func (m *machine) some(t *rapid.T) wire.ID {
-	all := append(m.in(placeNew, placeCur, placeDone, placeWithdrawn, placeArchive), wire.NewID())
-	return rapid.SampledFrom(all).Draw(t, "message")
+	return rapid.SampledFrom(append(m.in("new", "cur", "done", "withdrawn", "archive"), past)).Draw(t, "message")
 }
 
-func (m *machine) message(id wire.ID, ack bool) *wire.Message {
-	return &wire.Message{ID: id, From: wire.Address{Agent: "alice", Team: "main"}, Body: "body of " + string(id), RequiresAck: ack}
+func (m *machine) who(t *rapid.T) wire.Name {
+	return rapid.SampledFrom([]wire.Name{"bob", "carol", "dave"}).Draw(t, "who")
 }
 
-// gone checks the error of an operation on a retired mailbox.
+// moves notes that a message went to a place: it is in nobody's hands any more.
+func (m *machine) moves(id wire.ID, to string, log ...string) {
+	m.place[id] = to
+	delete(m.held, id)
+	delete(m.times, id)
+	for _, kind := range log {
+		m.log = append(m.log, kind+" "+string(id))
+	}
+}
+
+func (m *machine) reads(id wire.ID) {
+	if m.ack[id] {
+		m.moves(id, "cur", wire.EventRead)
+	} else {
+		m.moves(id, "done", wire.EventRead)
+	}
+}
+
+// gone checks the error of an operation on a mailbox that may be retired.
 func (m *machine) gone(t *rapid.T, err error) bool {
 	if m.retired() != errors.Is(err, ErrNoAgent) {
 		t.Fatalf("retired: %v, and the error is %v", m.retired(), err)
@@ -81,133 +84,108 @@ func (m *machine) gone(t *rapid.T, err error) bool {
 	return m.retired()
 }
 
-func (m *machine) post(t *rapid.T, posts ...*Post) {
-	Deliver(ctx, posts...)
-	for _, p := range posts {
-		id, o := p.Message.ID, p.Outcomes[0]
-		if m.gone(t, o.Err) {
-			continue
-		}
-		was := m.place[id]
-		if o.Err != nil || !o.Stored || o.Known != (was != "") {
-			t.Fatalf("%s, which was in %q: %+v", id, was, o)
-		}
-		if was == "" {
-			m.place[id], m.ack[id] = placeNew, p.Message.RequiresAck
-		}
-	}
-}
-
 func (m *machine) Deliver(t *rapid.T) {
-	m.post(t, &Post{Message: m.message(wire.NewID(), rapid.Bool().Draw(t, "ack")), To: []*Box{m.bob}})
-}
-
-func (m *machine) DeliverGiven(t *rapid.T) {
-	id := rapid.SampledFrom(m.pool).Draw(t, "id")
-	p := func() *Post {
-		return &Post{Message: m.message(id, id[35]%2 == 0), To: []*Box{m.bob}, Given: true}
+	id, given := wire.NewID(), rapid.Bool().Draw(t, "given")
+	if given {
+		id = rapid.SampledFrom(m.pool).Draw(t, "id")
 	}
-	posts := []*Post{p()}
-	if rapid.Bool().Draw(t, "twice") {
-		posts = append(posts, p())
+	msg := withID(id, message("body of "+string(id)))
+	msg.RequiresAck = id[35]%2 == 0
+	for range rapid.IntRange(1, 2).Draw(t, "times") {
+		o := post(m.bob, msg, given)
+		if m.gone(t, o.Err) {
+			return
+		}
+		known := m.place[id] != ""
+		if o.Err != nil || !o.Stored || o.Known != known {
+			t.Fatalf("%s, which was in %q: %+v", id, m.place[id], o)
+		}
+		if !known {
+			m.place[id], m.ack[id] = "new", msg.RequiresAck
+		}
 	}
-	m.post(t, posts...)
 }
 
 func (m *machine) Read(t *rapid.T) {
-	unread := m.in(placeNew)
-	limit := rapid.IntRange(0, 4).Draw(t, "limit")
-	take := rapid.IntRange(0, 4).Draw(t, "take")
-	want := unread
-	if limit > 0 {
-		want = want[:min(limit, len(want))]
+	want := m.free()
+	unread := len(want)
+	if limit := rapid.IntRange(0, 4).Draw(t, "limit"); limit > 0 {
+		want = want[:min(limit, unread)]
 	}
-	batch, err := m.bob.Read(ctx, ReadOptions{Limit: limit, LookAhead: limit % 3}, func(b Batch) (int, error) { return min(take, len(b.Items)), nil })
+	n := rapid.IntRange(0, len(want)).Draw(t, "received")
+	opt := ReadOptions{Limit: len(want), LookAhead: n % 3}
+	batch, err := m.bob.Peek(ctx, opt)
+	if rapid.Bool().Draw(t, "read") {
+		batch, err = m.bob.Read(ctx, opt, func(b Batch) (int, error) { return n, nil })
+	} else {
+		n = 0
+	}
 	if m.gone(t, err) {
 		return
 	}
 	if err := errors.Join(err, batch.Unmarked, batch.Unlogged); err != nil {
 		t.Fatal(err)
 	}
-	m.shows(t, batch, want, len(unread))
-	for _, it := range batch.Items[:min(take, len(batch.Items))] {
-		m.read(it.ID)
+	if got := idsOf(batch.Items); !slices.Equal(got, want) || batch.More != unread-len(got) {
+		t.Fatalf("shown: %v and %d more of %d, want %v", got, batch.More, unread, want)
+	}
+	for _, id := range want[:n] {
+		m.reads(id)
 	}
 }
 
-// read notes that a message was taken by a reader.
-func (m *machine) read(id wire.ID) {
-	m.place[id] = placeDone
-	if m.ack[id] {
-		m.place[id] = placeCur
-	}
-	m.log = append(m.log, wire.EventRead+" "+string(id))
-}
-
-func (m *machine) shows(t *rapid.T, b Batch, want []wire.ID, unread int) {
-	var got []wire.ID
-	for _, it := range b.Items {
-		got = append(got, it.ID)
-		if it.Body != "body of "+string(it.ID) && it.From.Agent != "drop" {
-			t.Fatalf("%s has the body %q", it.ID, it.Body)
-		}
-	}
-	if !slices.Equal(got, want) || b.More != unread-len(got) {
-		t.Fatalf("shown: %v and %d more of %d, want %v", got, b.More, unread, want)
-	}
-}
-
-func (m *machine) Peek(t *rapid.T) {
-	limit := rapid.IntRange(0, 3).Draw(t, "limit")
-	batch, err := m.bob.Peek(ctx, ReadOptions{Limit: limit})
-	if m.gone(t, err) {
-		return
-	}
-	want := m.in(placeNew)
-	unread := len(want)
-	if limit > 0 {
-		want = want[:min(limit, len(want))]
-	}
-	m.shows(t, batch, want, unread)
-}
-
-func (m *machine) Take(t *rapid.T) {
+func (m *machine) MarkRead(t *rapid.T) {
 	id := m.some(t)
-	moved, err := m.bob.Take(ctx, id)
+	moved, err := m.bob.MarkRead(ctx, id)
 	if m.gone(t, err) {
 		return
 	}
-	if err != nil || moved != (m.place[id] == placeNew) {
-		t.Fatal(m.place[id], moved, err)
+	if may := m.place[id] == "new" && (m.held[id] == "" || m.held[id] == "bob"); err != nil || moved != may {
+		t.Fatal(m.place[id], m.held[id], moved, err)
 	}
 	if moved {
-		m.read(id)
+		m.reads(id)
 	}
 }
 
-func (m *machine) Settle(t *rapid.T) {
-	id := m.some(t)
-	err := m.bob.Settle(ctx, id, rapid.Bool().Draw(t, "delivered"))
+// refused checks the error of one who does not hold a message.
+func (m *machine) refused(t *rapid.T, id wire.ID, err error) {
+	var leased *LeasedError
+	if m.held[id] != "" && m.place[id] == "new" {
+		if !errors.As(err, &leased) || leased.By != addr(m.held[id]) {
+			t.Fatalf("%s holds it: %v", m.held[id], err)
+		}
+	} else if !errors.Is(err, ErrNotHeld) {
+		t.Fatal("nobody holds it: ", err)
+	}
+}
+
+func (m *machine) MarkAcked(t *rapid.T) {
+	id, by := m.some(t), m.who(t)
+	err := m.bob.MarkAcked(ctx, id, addr(by), true)
 	if m.gone(t, err) {
 		return
 	}
 	was := m.place[id]
-	if (was == "") != errors.Is(err, ErrNotFound) || was != "" && err != nil {
+	switch {
+	case was == "":
+		if !errors.Is(err, ErrNotFound) {
+			t.Fatal(err)
+		}
+	case was == "new" && m.held[id] != by && (by != "bob" || m.held[id] != ""), was == "cur" && by != "bob":
+		m.refused(t, id, err)
+	case err != nil:
 		t.Fatal(was, err)
-	}
-	switch was {
-	case placeNew:
-		m.log = append(m.log, wire.EventRead+" "+string(id))
-		fallthrough
-	case placeCur:
-		m.log = append(m.log, wire.EventAcked+" "+string(id))
-		m.place[id] = placeDone
+	case was == "new" && by == "bob":
+		m.moves(id, "done", wire.EventRead, wire.EventAcked)
+	case was == "new", was == "cur":
+		m.moves(id, "done", wire.EventAcked)
 	}
 }
 
-func (m *machine) Unread(t *rapid.T) {
+func (m *machine) MarkUnread(t *rapid.T) {
 	id := m.some(t)
-	moved, err := m.bob.Unread(ctx, id)
+	moved, err := m.bob.MarkUnread(ctx, id)
 	if m.gone(t, err) {
 		return
 	}
@@ -216,61 +194,104 @@ func (m *machine) Unread(t *rapid.T) {
 		if !errors.Is(err, ErrNotFound) {
 			t.Fatal(err)
 		}
-	case placeWithdrawn:
-		if !errors.Is(err, ErrSettled) {
+	case "withdrawn":
+		if !errors.Is(err, ErrWithdrawn) {
 			t.Fatal("a withdrawn message came back: ", err)
 		}
 	default:
-		if err != nil || moved != (was != placeNew) {
+		if err != nil || moved != (was != "new") {
 			t.Fatal(was, moved, err)
 		}
-		m.place[id] = placeNew
+		if moved {
+			m.moves(id, "new")
+		}
 	}
 }
 
 func (m *machine) Withdraw(t *rapid.T) {
 	id := m.some(t)
-	state, err := m.bob.Withdraw(ctx, id, wire.Address{Agent: "alice", Team: "main"})
+	state, err := m.bob.Withdraw(ctx, id, addr("alice"))
 	if m.gone(t, err) {
 		return
 	}
 	was := m.place[id]
-	if (was == "") != errors.Is(err, ErrNotFound) || state != stateOf(was) {
+	want := map[string]State{"new": Unread, "cur": Owed, "done": Done, "archive": Done, "withdrawn": Withdrawn}[was]
+	if was == "new" && m.held[id] != "" {
+		want = Owed
+	}
+	if (was == "") != errors.Is(err, ErrNotFound) || state != want {
 		t.Fatal(was, state, err)
 	}
-	if was == placeNew || was == placeCur {
-		m.place[id] = placeWithdrawn
-		m.log = append(m.log, wire.EventWithdrawn+" "+string(id))
+	if was == "new" || was == "cur" {
+		m.moves(id, "withdrawn", wire.EventWithdrawn)
+	}
+}
+
+func (m *machine) Lease(t *rapid.T) {
+	by, show := m.who(t), rapid.Bool().Draw(t, "received")
+	it, lease, err := m.bob.Lease(ctx, LeaseOptions{By: addr(by), For: time.Hour}, func(it *Item, _ Lease) (bool, error) {
+		if b, err := m.bob.Peek(ctx, ReadOptions{}); err != nil || slices.Contains(idsOf(b.Items), it.ID) {
+			t.Fatal("free while it is shown: ", err)
+		}
+		return show, nil
+	})
+	if m.gone(t, err) {
+		return
+	}
+	free := m.free()
+	if want := show && len(free) > 0; err != nil || want != (it != nil) || want && (it.ID != free[0] || lease.By != addr(by) || it.Times != m.times[it.ID]) {
+		t.Fatalf("%+v, %v, want one of %v: %v", it, lease, free, err)
+	}
+	if it != nil {
+		m.held[it.ID] = by
+		m.times[it.ID]++
+	}
+}
+
+func (m *machine) EndLease(t *rapid.T) {
+	id, by := m.some(t), m.who(t)
+	end := func() error { return m.bob.EndLease(ctx, id, addr(by)) }
+	if rapid.Bool().Draw(t, "renew") {
+		end = func() error { _, err := m.bob.RenewLease(ctx, id, addr(by), time.Minute); return err }
+	}
+	err := end()
+	if m.gone(t, err) {
+		return
+	}
+	if m.place[id] != "new" || m.held[id] != by {
+		m.refused(t, id, err)
+	} else if err != nil {
+		t.Fatal(err)
+	} else if l := m.bob.Leases()[id]; !l.Until.After(time.Now()) {
+		m.held[id] = ""
+		m.log = append(m.log, "message_returned "+string(id))
+	} else if l.By != addr(by) || time.Until(l.Until) < 59*time.Minute {
+		t.Fatal("renewed, and shorter: ", l)
 	}
 }
 
 // GC moves whole days that hold none of the newest messages.
 func (m *machine) GC(t *rapid.T) {
-	opt := GCOptions{
-		Before:   time.Now().AddDate(0, 0, rapid.IntRange(-3, 1).Draw(t, "days")),
-		KeepLast: rapid.IntRange(0, 3).Draw(t, "keep"),
-	}
-	dry := opt
-	dry.DryRun = true
-	would, err := m.bob.GC(ctx, dry)
+	opt := GCOptions{Before: time.Now().AddDate(0, 0, rapid.IntRange(-3, 1).Draw(t, "days")), KeepLast: rapid.IntRange(0, 3).Draw(t, "keep"), DryRun: true}
+	would, err := m.bob.GC(ctx, opt)
 	if m.gone(t, err) {
 		return
 	}
+	opt.DryRun = false
 	did, err := m.bob.GC(ctx, opt)
 	if err != nil || did != would {
 		t.Fatal(did, would, err)
 	}
-	done := m.in(placeDone)
+	done, n := m.in("done"), 0
 	kept := map[string]bool{}
 	for i, id := range slices.Backward(done) {
 		if len(done)-i <= opt.KeepLast {
 			kept[id.Day()] = true
 		}
 	}
-	n := 0
 	for _, id := range done {
 		if !kept[id.Day()] && id.Day() < opt.Before.UTC().Format(time.DateOnly) {
-			m.place[id] = placeArchive
+			m.place[id] = "archive"
 			n++
 		}
 	}
@@ -287,11 +308,11 @@ func (m *machine) Retire(t *rapid.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.home = filepath.Join(teamPath(m.s), where)
+	m.home = m.s.root.Join(where)
 }
 
 func (m *machine) Restore(t *rapid.T) {
-	err := m.s.Restore(ctx, "bob")
+	err := m.s.Restore(ctx, "bob", "")
 	if m.retired() != (err == nil) || err != nil && !errors.Is(err, ErrExists) {
 		t.Fatal(m.retired(), err)
 	}
@@ -303,20 +324,18 @@ func (m *machine) Drop(t *rapid.T) {
 	if m.retired() {
 		t.Skip("nowhere to drop it")
 	}
-	m.drops++
-	name, text := fmt.Sprintf("note %d", m.drops), fmt.Sprintf("dropped %d", m.drops)
+	m.n++
+	name, text := fmt.Sprintf("note %d", m.n), fmt.Sprintf("dropped %d", m.n)
 	var own wire.ID
 	switch rapid.IntRange(0, 3).Draw(t, "what") {
 	case 1:
 		own = rapid.SampledFrom(m.pool).Draw(t, "id")
-		name += ".json"
-		text = fmt.Sprintf(`{"id":%q,"body":"body of %s","requires_ack":%v}`, own, own, own[35]%2 == 0)
+		name, text = name+".json", fmt.Sprintf(`{"id":%q,"body":"x","requires_ack":%v}`, own, own[35]%2 == 0)
 	case 2:
-		name += ".json"
-		text = fmt.Sprintf(`{"kind":"turn_started","turn_id":"%d"}`, m.drops)
+		name, text = name+".json", fmt.Sprintf(`{"kind":"turn_started","turn_id":"%d"}`, m.n)
 		m.log = append(m.log, "turn_started ")
 	}
-	drop(t, m.bob, rapid.SampledFrom([]string{"inbox", "inbox/new"}).Draw(t, "where"), name, []byte(text))
+	drop(t, m.bob, rapid.SampledFrom([]string{"inbox", "inbox/new"}).Draw(t, "where"), name, text)
 	if rapid.Bool().Draw(t, "by looking") {
 		if _, err := m.bob.Count(ctx); err != nil {
 			t.Fatal(err)
@@ -328,11 +347,10 @@ func (m *machine) Drop(t *rapid.T) {
 	case own != "" && m.place[own] != "":
 		m.kept++
 	case own != "":
-		m.place[own], m.ack[own] = placeNew, own[35]%2 == 0
+		m.place[own], m.ack[own] = "new", own[35]%2 == 0
 	case !strings.HasSuffix(name, ".json"):
-		c := takeCensus(t, teamPath(m.s), "bob")
 		var made []wire.ID
-		for id, it := range c.texts {
+		for id, it := range takeCensus(t, m.bob).texts {
 			if it.Subject == name && it.Body == text && m.place[id] == "" {
 				made = append(made, id)
 			}
@@ -340,63 +358,38 @@ func (m *machine) Drop(t *rapid.T) {
 		if len(made) != 1 {
 			t.Fatalf("the dropped %q became %d messages", name, len(made))
 		}
-		m.place[made[0]] = placeNew
-	}
-}
-
-func (m *machine) Append(t *rapid.T) {
-	n := rapid.IntRange(0, 3).Draw(t, "n")
-	var events []wire.Event
-	for i := range n {
-		events = append(events, wire.Event{Kind: fmt.Sprintf("k%d", i), EventID: fmt.Sprint(m.events, i)})
-	}
-	m.events++
-	again := rapid.Bool().Draw(t, "again")
-	for range 2 {
-		err := m.bob.Append(ctx, AppendOptions{}, events...)
-		if n > 0 && m.gone(t, err) {
-			return
-		}
-		if !again {
-			break
-		}
-	}
-	for i := range n {
-		m.log = append(m.log, fmt.Sprintf("k%d ", i))
+		m.place[made[0]] = "new"
 	}
 }
 
 func (m *machine) Check(t *rapid.T) {
-	c := censusOf(t, teamPath(m.s), m.home, filepath.Join(teamPath(m.s), ".archive", "bob"))
-	c.sound(t)
-	got := map[wire.ID]string{}
-	for id := range c.places {
-		got[id] = c.place(id)
-	}
-	if diff := cmp.Diff(m.place, got); diff != "" {
-		t.Fatal("(-model +disk)\n" + diff)
-	}
+	c := censusAt(t, m.bob, m.home)
+	c.is(t, m.place)
 	if len(c.bad)+len(c.tmp)+len(c.inbox) > 0 || len(c.drops) != m.kept {
 		t.Fatalf("bad %q, tmp %q, inbox %q, drops %q", c.bad, c.tmp, c.inbox, c.drops)
 	}
 	if m.retired() {
 		return
 	}
-	var log []string
-	for _, e := range eventsOf(t, m.bob) {
-		log = append(log, e.Kind+" "+string(e.MessageID()))
-	}
-	if diff := cmp.Diff(m.log, log); diff != "" {
+	if diff := cmp.Diff(m.log, logged(t, m.bob)); diff != "" {
 		t.Fatal("events (-model +disk)\n" + diff)
 	}
 	n, err := m.bob.Count(ctx)
-	if want := (Counts{Unread: len(m.in(placeNew)), Owed: len(m.in(placeCur))}); err != nil || n != want {
+	want := Counts{Unread: len(m.free()), Owed: len(m.in("cur"))}
+	want.Leased = len(m.in("new")) - want.Unread
+	if err != nil || n != want {
 		t.Fatalf("counted %+v, want %+v: %v", n, want, err)
+	}
+	for _, id := range m.in("new") {
+		it, err := m.bob.Get(id)
+		if by := m.held[id]; err != nil || (by == "") != (it.Lease == nil) || by != "" && it.Lease.By != addr(by) || it.Times != m.times[id]-count(by != "") {
+			t.Fatalf("%s is held by %+v, given out %d times; want %q, %d: %v", id, it.Lease, it.Times, by, m.times[id], err)
+		}
 	}
 }
 
-// Whatever is done to a mailbox, in whatever order, every message is where it
-// should be, and the event log has no gap.
+// Whatever is done to a mailbox, in whatever order, every message is where it should be,
+// in one pair of hands at most, and the event log has no gap.
 func TestMachine(t *testing.T) {
 	top := scratch(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -405,8 +398,18 @@ func TestMachine(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer os.RemoveAll(path)
-		m := newMachine(t, path)
-		defer m.s.Close()
+		s, err := open(path, nil)
+		if err == nil {
+			err = s.Create(ctx, "bob")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		m := &machine{s: s, bob: s.Box("bob"), home: s.Box("bob").Path(), place: map[wire.ID]string{}, ack: map[wire.ID]bool{}, held: map[wire.ID]wire.Name{}, times: map[wire.ID]int{}, log: []string(nil)}
+		for i := range 6 {
+			m.pool = append(m.pool, daysAgo(i%4))
+		}
 		t.Repeat(rapid.StateMachineActions(m))
 	})
 }

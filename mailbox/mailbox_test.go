@@ -2,89 +2,348 @@ package mailbox
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
-	"github.com/agentteammail/atm/internal/atomicfile"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/wire"
 )
 
-// testStore is a team in a temporary directory with some agents.
-func testStore(t testing.TB, agents ...wire.Name) *Store {
-	t.Helper()
-	return openStore(t, t.TempDir(), nil, agents...)
+var ctx = context.Background()
+
+// past is an id of the past.
+const past = wire.ID("01900000-0000-7000-8000-0000000000aa")
+
+// tb is what tests and rapid's property tests have in common.
+type tb interface {
+	Helper()
+	Error(...any)
+	Errorf(string, ...any)
+	Fatal(...any)
 }
 
-func openStore(t testing.TB, path string, fault atomicfile.Fault, agents ...wire.Name) *Store {
+// scratch is a directory for tests that make thousands of files: in memory where the
+// system has such a place.
+func scratch(t testing.TB) string {
 	t.Helper()
-	d, err := atomicfile.Open(path, fault)
+	dir, err := os.MkdirTemp("/dev/shm", "atm-test-")
 	if err != nil {
-		t.Fatal(err)
+		return t.TempDir()
 	}
-	if l, err := d.Make(".locks"); err != nil {
-		t.Fatal(err)
-	} else {
-		l.Close()
-	}
-	s, err := OpenStore(d, "main")
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+// newStore is a team in a directory of its own, with some agents.
+func newStore(t testing.TB, agents ...wire.Name) *Store {
+	t.Helper()
+	return openStore(t, scratch(t), nil, agents...)
+}
+
+// openStore opens a team's directory and makes agents in it.
+func openStore(t testing.TB, path string, fault durable.Fault, agents ...wire.Name) *Store {
+	t.Helper()
+	s, err := open(path, fault)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
 	for _, a := range agents {
-		if err := s.Create(context.Background(), a); err != nil {
+		if err := s.Create(ctx, a); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return s
 }
 
-func message(from wire.Name, body string) *wire.Message {
-	return &wire.Message{ID: wire.NewID(), From: wire.Address{Agent: from, Team: "main"}, Body: body}
+func open(path string, fault durable.Fault) (*Store, error) {
+	if err := os.MkdirAll(filepath.Join(path, ".locks"), 0o700); err != nil {
+		return nil, err
+	}
+	root, err := durable.Open(path, fault)
+	if err != nil {
+		return nil, err
+	}
+	return NewStore(root, "main"), nil
 }
 
-// deliver delivers one message to one mailbox and fails the test if that fails.
-func deliver(t tb, b *Box, m *wire.Message) {
+func newBob(t testing.TB) *Box {
 	t.Helper()
-	p := &Post{Message: m, To: []*Box{b}}
-	Deliver(context.Background(), p)
-	if err := p.Outcomes[0].Err; err != nil {
+	return newStore(t, "bob").Box("bob")
+}
+
+func addr(agent wire.Name) wire.Address { return wire.Address{Agent: agent, Team: "main"} }
+
+func message(body string) *wire.Message {
+	return &wire.Message{ID: wire.NewID(), From: addr("alice"), Body: body}
+}
+
+func withAck(m *wire.Message) *wire.Message { m.RequiresAck = true; return m }
+
+func withID(id wire.ID, m *wire.Message) *wire.Message { m.ID = id; return m }
+
+func encoded(t tb, m *wire.Message) []byte {
+	t.Helper()
+	data, err := m.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// post delivers one message to one mailbox.
+func post(b *Box, m *wire.Message, given bool) Outcome {
+	p := &Post{Message: m, To: []*Box{b}, Given: given}
+	Deliver(ctx, p)
+	return p.Outcomes[0]
+}
+
+// deliver delivers messages and fails the test if that fails.
+func deliver(t tb, b *Box, all ...*wire.Message) (ids []wire.ID) {
+	t.Helper()
+	for _, m := range all {
+		if o := post(b, m, false); o.Err != nil {
+			t.Fatal(o.Err)
+		}
+		ids = append(ids, m.ID)
+	}
+	return ids
+}
+
+// deliverN delivers n messages, with the bodies 0, 1, ...
+func deliverN(t tb, b *Box, n int) (ids []wire.ID) {
+	t.Helper()
+	for i := range n {
+		ids = append(ids, deliver(t, b, message(fmt.Sprint(i)))...)
+	}
+	return ids
+}
+
+// put writes a message's file where it shall lie, without waiting for a disk.
+func put(t tb, b *Box, where string, m *wire.Message) {
+	t.Helper()
+	write(t, filepath.Join(b.Path(), where, fileOf(m.ID)), string(encoded(t, m)))
+}
+
+// write writes a file, and makes the directories above it.
+func write(t tb, path, content string) {
+	t.Helper()
+	os.MkdirAll(filepath.Dir(path), 0o700)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
 
-var ctx = context.Background()
-
-// gone is an id of the past.
-const gone = "01900000-0000-7000-8000-0000000000aa"
-
-func takeAll(b Batch) (int, error) { return len(b.Items), nil }
-
-func TestDeliverAndRead(t *testing.T) {
-	s := testStore(t, "alice", "bob")
-	bob := s.Box("bob")
-	m := message("alice", "hello")
-	deliver(t, bob, m)
-	batch, err := bob.Read(context.Background(), ReadOptions{}, takeAll)
-	if err != nil || len(batch.Items) != 1 || batch.Items[0].Body != "hello" {
-		t.Fatal(batch, err)
-	}
-	it, err := bob.Get(m.ID)
-	if err != nil || it.State != Done {
-		t.Fatal(it, err)
-	}
-	batch, err = bob.Read(context.Background(), ReadOptions{}, takeAll)
-	if err != nil || len(batch.Items) != 0 {
-		t.Fatal(batch, err)
-	}
-	events, err := bob.Tail(1)
-	if err != nil || len(events) != 1 || events[0].MessageID() != m.ID {
-		t.Fatal(events, err)
+// drop puts a file into a mailbox as a person does: written elsewhere, then moved.
+func drop(t tb, b *Box, where, name, content string) {
+	t.Helper()
+	from := b.store.root.Join(".dropping")
+	write(t, from, content)
+	if err := os.Rename(from, filepath.Join(b.Path(), where, name)); err != nil {
+		t.Fatal(err)
 	}
 }
 
-func b2i(b bool) int {
+func takeIn(t tb, b *Box) TakenIn {
+	t.Helper()
+	taken, err := b.TakeIn(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return taken
+}
+
+func receiveAll(b Batch) (int, error) { return len(b.Items), nil }
+
+// read reads all that is unread, and returns it.
+func read(t tb, b *Box) []wire.ID {
+	t.Helper()
+	batch, err := b.Read(ctx, ReadOptions{}, receiveAll)
+	if err != nil || batch.Unmarked != nil || batch.Unlogged != nil {
+		t.Fatal(err, batch.Unmarked, batch.Unlogged)
+	}
+	return idsOf(batch.Items)
+}
+
+func idsOf(items []*Item) (ids []wire.ID) {
+	for _, it := range items {
+		ids = append(ids, it.ID)
+	}
+	return ids
+}
+
+// equal fails the test unless two lists are the same.
+func equal[T any](t tb, what string, got []T, want ...T) {
+	t.Helper()
+	if len(got)+len(want) == 0 {
+		return
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got)\n%s", what, diff)
+	}
+}
+
+func count(b bool) int {
 	if b {
 		return 1
 	}
 	return 0
+}
+
+// daysAgo is an id whose time lies so many days back.
+func daysAgo(days int) wire.ID {
+	now := wire.NewID()
+	hex := fmt.Sprintf("%012x", now.Time().AddDate(0, 0, -days).UnixMilli())
+	return wire.ID(hex[:8]+"-"+hex[8:]) + now[13:]
+}
+
+// census is where everything lies in a mailbox, looked at from outside, with nothing
+// of the package but the decoder.
+type census struct {
+	places map[wire.ID][]string // the directories that each message lies in
+	texts  map[wire.ID]*wire.Message
+	torn   []string // under a message's name, and no such message
+	bad    []string // without the reasons
+	tmp    []string
+	inbox  []string // files that lie in the inbox itself
+	drops  []string // originals kept in the archive
+}
+
+func takeCensus(t tb, b *Box) census {
+	t.Helper()
+	return censusAt(t, b, b.Path())
+}
+
+// censusAt is takeCensus of a mailbox that lies elsewhere: retired.
+func censusAt(t tb, b *Box, home string) census {
+	t.Helper()
+	archive := b.store.root.Join(b.archived())
+	c := census{places: map[wire.ID][]string{}, texts: map[wire.ID]*wire.Message{}}
+	for _, top := range []string{home + "/inbox/new", home + "/inbox/cur", home + "/inbox/done", home + "/inbox/withdrawn", archive + "/done"} {
+		filepath.WalkDir(top, func(path string, e os.DirEntry, err error) error {
+			if err != nil || e.IsDir() || !isMessageFile(e.Name()) {
+				return nil
+			}
+			id := wire.ID(strings.TrimSuffix(e.Name(), ".json"))
+			c.places[id] = append(c.places[id], filepath.Dir(path))
+			data, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m, err := wire.Decode(data); err == nil && m.ID == id {
+				c.texts[id] = m
+			} else {
+				c.torn = append(c.torn, path)
+			}
+			return nil
+		})
+	}
+	files := func(dir string) []string { return filesIn(t, dir) }
+	c.bad = slices.DeleteFunc(files(home+"/inbox/bad"), func(n string) bool { return strings.HasSuffix(n, ".reason") || n[0] == '.' })
+	c.tmp, c.inbox, c.drops = files(home+"/inbox/tmp"), files(home+"/inbox"), files(archive+"/drops")
+	return c
+}
+
+// filesIn lists the files of a directory, without the directories.
+func filesIn(t tb, dir string) (names []string) {
+	t.Helper()
+	list, err := os.ReadDir(dir)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	for _, e := range list {
+		if !e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+// sound fails the test if a message is torn or lies in two places.
+func (c census) sound(t tb) {
+	t.Helper()
+	for _, path := range c.torn {
+		t.Errorf("torn: %s", path)
+	}
+	for id, in := range c.places {
+		if len(in) != 1 {
+			t.Errorf("%s is in %d places: %q", id, len(in), in)
+		}
+	}
+}
+
+// place is where a message lies: new, cur, done, withdrawn, archive; "" is nowhere.
+func (c census) place(id wire.ID) string {
+	if len(c.places[id]) == 0 {
+		return ""
+	}
+	dir := filepath.ToSlash(c.places[id][0])
+	i := strings.LastIndex(dir, "/inbox/")
+	if i < 0 {
+		return "archive"
+	}
+	kind, _, _ := strings.Cut(dir[i+len("/inbox/"):], "/")
+	return kind
+}
+
+// ids are the messages that are somewhere, sorted.
+func (c census) ids() (ids []wire.ID) {
+	for id := range c.places {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// is fails the test unless each message lies in the place named.
+func (c census) is(t tb, want map[wire.ID]string) {
+	t.Helper()
+	c.sound(t)
+	got := map[wire.ID]string{}
+	for id := range c.places {
+		got[id] = c.place(id)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("messages (-want +got)\n%s", diff)
+	}
+}
+
+// empty fails the test unless everything is a message, and nothing else is left.
+func (c census) empty(t tb) {
+	t.Helper()
+	if len(c.tmp)+len(c.inbox)+len(c.bad)+len(c.drops) > 0 {
+		t.Errorf("tmp %q, inbox %q, bad %q, drops %q", c.tmp, c.inbox, c.bad, c.drops)
+	}
+}
+
+// eventsOf reads the whole log and fails the test if there is a gap.
+func eventsOf(t tb, b *Box) (events []wire.Event) {
+	t.Helper()
+	c := b.Log().Follow(0)
+	defer c.Close()
+	for {
+		e, gap, err := c.Next()
+		if err != nil {
+			return events
+		}
+		if gap != nil {
+			t.Errorf("events of %s: %d to %d are missing", b.Agent(), gap.From, gap.To)
+		}
+		events = append(events, e)
+	}
+}
+
+// loggedBy are the events of a mailbox, as kind and message.
+func logged(t tb, b *Box) (out []string) {
+	t.Helper()
+	for _, e := range eventsOf(t, b) {
+		out = append(out, e.Kind+" "+string(e.MessageID()))
+	}
+	return out
 }

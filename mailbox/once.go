@@ -1,124 +1,94 @@
 package mailbox
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/agentteammail/atm/internal/atomicfile"
 	"github.com/agentteammail/atm/wire"
 )
 
-// Errand is a message that its sender sends under a name of their own, so that
-// sending it again is no second message: a script that is run again after a
-// kill says the same names.
+// IdempotencyKey is the name under which somebody sends a message, so that sending it
+// again is no second message: a script that is run again after a kill says the same
+// names.
 //
 //	sent/once/<sha256 of name, re and to>.json
-type Errand struct {
+type IdempotencyKey struct {
 	Name string   `json:"name"`
 	Re   wire.ID  `json:"re,omitempty"` // what it answers
-	To   []string `json:"to"`           // whom it was meant for, sorted: bob's is not carol's
+	To   []string `json:"to"`           // whom it is for, sorted: bob's is not carol's
 	ID   wire.ID  `json:"id"`
 }
 
-// ErrandName says what is wrong with the name of an errand.
-func ErrandName(name string) error {
+// CheckKeyName says what is wrong with the name of a key.
+func CheckKeyName(name string) error {
 	if strings.TrimSpace(name) == "" || len(name) > 200 || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
 		return errors.New("the name of a message is one line of 1 to 200 bytes")
 	}
 	return nil
 }
 
-// Once gives the errand its id: that of the first call with its name, what it
-// answers and whom it is for, else a new one, which is noted durably before
-// Once returns. Of several callers at once all get the same. known says that
-// it was noted before.
-func (b *Box) Once(e *Errand) (known bool, err error) {
-	if err := ErrandName(e.Name); err != nil {
+// Once gives the key its id: that of the first call with its name, what it answers and
+// whom it is for, else a new one, which is noted durably before Once returns. Of several
+// callers at once all get the same. known says that it was noted before.
+func (b *Box) Once(key *IdempotencyKey) (known bool, err error) {
+	if err := CheckKeyName(key.Name); err != nil {
 		return false, err
 	}
-	sent, err := b.store.makeBelow([]string{string(b.agent)}, []string{"sent"})
-	if err != nil {
-		return false, b.absent(err)
+	if err := b.Present(); err != nil {
+		return false, err
 	}
-	defer sent.Close()
-	dir, err := sent.Make("once")
+	root, dir := b.store.root, b.in("sent/once")
+	if err := b.mkdir(dir); err != nil {
+		return false, err
+	}
+	sum := sha256.Sum256([]byte(key.Name + "\x00" + string(key.Re) + "\x00" + strings.Join(key.To, ",")))
+	file := dir + "/" + hex.EncodeToString(sum[:]) + ".json"
+	if known, err = b.readKey(key, file); !known && err == nil {
+		key.ID = wire.NewID()
+		var data []byte
+		if data, err = json.Marshal(key); err != nil {
+			return false, err
+		}
+		temp := dir + "/." + string(wire.NewID()) + ".tmp"
+		if err = root.Create(temp, append(data, '\n')); err != nil {
+			return false, err
+		}
+		defer root.Remove(temp)
+		if err = root.Link(temp, file); errors.Is(err, fs.ErrExist) { // somebody was faster
+			known, err = b.readKey(key, file)
+		}
+	}
 	if err != nil {
 		return false, err
 	}
-	defer dir.Close()
 	// Also of what was noted before: who noted it may have been killed before this.
-	defer func() {
-		if err == nil {
-			err = errors.Join(dir.Sync(), sent.Sync())
-		}
-	}()
-	sum := sha256.Sum256([]byte(e.Name + "\x00" + string(e.Re) + "\x00" + strings.Join(e.To, ",")))
-	file := hex.EncodeToString(sum[:]) + ".json"
-	if known, err = e.read(dir, file); known || err != nil {
-		return known, err
-	}
-	e.ID = wire.NewID()
-	data, err := json.Marshal(e)
-	if err != nil {
-		return false, err
-	}
-	d, err := dir.Draft(fmt.Sprintf(".%s.%d", e.ID, os.Getpid()))
-	if err != nil {
-		return false, err
-	}
-	defer d.Close()
-	if _, err = d.Write(append(data, '\n')); err == nil {
-		err = d.Sync()
-	}
-	if err == nil {
-		err = d.Link(dir, file)
-	}
-	if errors.Is(err, fs.ErrExist) { // somebody was faster
-		known, err = e.read(dir, file)
-		if err == nil && !known {
-			err = fmt.Errorf("%s/%s came and went", dir.Path(), file)
-		}
-	}
-	return known, err
+	return known, errors.Join(root.Sync(dir), root.Sync(b.in("sent")))
 }
 
-// read takes the id from the file, if that is there. One that was not written
-// for this errand is an error: a guess could send twice.
-func (e *Errand) read(dir *atomicfile.Dir, file string) (known bool, err error) {
-	data, err := dir.ReadFile(file, 4<<20)
-	if atomicfile.Absent(err) {
+// readKey takes the id from the file, if that is there. One that was not written for
+// this key is an error: a guess could send twice.
+func (b *Box) readKey(key *IdempotencyKey, file string) (known bool, err error) {
+	data, err := b.store.root.ReadFile(file, 4<<20)
+	if absent(err) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	var noted Errand
+	var noted IdempotencyKey
 	if err := json.Unmarshal(data, &noted); err != nil {
-		return false, fmt.Errorf("%s/%s cannot be read: %w", dir.Path(), file, err)
+		return false, fmt.Errorf("read %s: %w", b.store.root.Join(file), err)
 	}
-	if noted.Name != e.Name || !wire.IsID(string(noted.ID)) {
-		return false, fmt.Errorf("%s/%s is of no message under that name", dir.Path(), file)
+	if noted.Name != key.Name || !wire.IsID(string(noted.ID)) {
+		return false, fmt.Errorf("%s is of no message under that name", b.store.root.Join(file))
 	}
-	e.ID = noted.ID
+	key.ID = noted.ID
 	return true, nil
-}
-
-// Again puts back a message whose turn was cut short, as by asks, who has sent
-// it and asks again: it is unread, and whoever hands mail over is told to do so
-// once more (message_again). Killed between the two, it is to be said again.
-func (b *Box) Again(ctx context.Context, id wire.ID, by wire.Address) error {
-	if _, err := b.Unread(ctx, id); err != nil {
-		return err
-	}
-	e := wire.Event{Source: "cli", Kind: wire.EventAgain}
-	return b.Append(ctx, AppendOptions{}, e.With("id", string(id)).With("by", by.String()))
 }

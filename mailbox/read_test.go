@@ -1,3 +1,5 @@
+//go:build unix
+
 package mailbox
 
 import (
@@ -6,61 +8,50 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/internal/atomicfile"
 	"github.com/agentteammail/atm/wire"
 )
 
-// shortShow lets Read hold its lock for so long only.
-func shortShow(t testing.TB, d time.Duration) {
-	old := showUnderLock
-	showUnderLock = d
-	t.Cleanup(func() { showUnderLock = old })
-}
-
-func deliverN(t testing.TB, b *Box, n int) (out []wire.ID) {
-	t.Helper()
-	for i := range n {
-		m := message("alice", fmt.Sprint(i))
-		deliver(t, b, m)
-		out = append(out, m.ID)
-	}
-	return out
-}
-
-// Only what was taken is marked, whatever error comes with it.
-func TestReadMarksWhatWasTaken(t *testing.T) {
+// Only what was received is marked, whatever error comes with it.
+func TestReadMarksWhatWasReceived(t *testing.T) {
 	t.Parallel()
-	s := openStore(t, scratch(t), nil, "bob")
-	bob := s.Box("bob")
+	bob := newBob(t)
 	list := deliverN(t, bob, 5)
 	pipe := errors.New("broken pipe")
-	b, err := bob.Read(ctx, ReadOptions{}, func(b Batch) (int, error) { return 2, pipe })
+	b, err := bob.Read(ctx, ReadOptions{}, func(Batch) (int, error) { return 2, pipe })
 	if err != pipe || len(b.Items) != 5 || b.Unmarked != nil || b.Unlogged != nil {
 		t.Error(b, err)
 	}
-	b, err = bob.Read(ctx, ReadOptions{}, func(b Batch) (int, error) { return 0, nil })
-	if err != nil || !slices.Equal(idsOf(b.Items), list[2:]) {
-		t.Error(b, err)
+	b, err = bob.Read(ctx, ReadOptions{}, func(Batch) (int, error) { return 0, nil })
+	if err != nil {
+		t.Error(err)
 	}
-	if b, err = bob.Read(ctx, ReadOptions{}, func(b Batch) (int, error) { return 100, nil }); err != nil || len(b.Items) != 3 {
+	equal(t, "left", idsOf(b.Items), list[2:]...)
+	if b, err = bob.Read(ctx, ReadOptions{}, func(Batch) (int, error) { return 100, nil }); err != nil || len(b.Items) != 3 {
 		t.Error(b, err)
 	}
 	events := eventsOf(t, bob)
 	if len(events) != 5 || events[0].Field("batch") != events[1].Field("batch") || events[1].Field("batch") == events[2].Field("batch") {
 		t.Error(events)
 	}
+	last, err := bob.LastBatch()
+	if err != nil {
+		t.Error(err)
+	}
+	equal(t, "last batch", idsOf(last), list[2:]...)
 }
 
 func TestReadChooses(t *testing.T) {
 	t.Parallel()
-	s := openStore(t, scratch(t), nil, "bob")
-	bob := s.Box("bob")
+	bob := newBob(t)
 	list := deliverN(t, bob, 6)
+	put(t, bob, "inbox/cur", message("owed"))
 	at := func(ns ...int) (out []wire.ID) {
 		for _, n := range ns {
 			out = append(out, list[n])
@@ -69,9 +60,9 @@ func TestReadChooses(t *testing.T) {
 	}
 	odd := func(m *wire.Message) bool { return m.Body[0]%2 == 1 }
 	for about, c := range map[string]struct {
-		opt         ReadOptions
-		items, next []wire.ID
-		more        int
+		opt          ReadOptions
+		items, ahead []wire.ID
+		more         int
 	}{
 		"all":              {ReadOptions{}, list, nil, 0},
 		"two":              {ReadOptions{Limit: 2}, at(0, 1), nil, 4},
@@ -81,108 +72,100 @@ func TestReadChooses(t *testing.T) {
 		"none by id":       {ReadOptions{IDs: []wire.ID{}}, nil, nil, 0},
 		"odd ones":         {ReadOptions{Match: odd}, at(1, 3, 5), nil, 0},
 		"one odd":          {ReadOptions{Match: odd, Limit: 1}, at(1), nil, 2},
-		"without two":      {ReadOptions{Skip: map[wire.ID]bool{list[0]: true, list[3]: true}}, at(1, 2, 4, 5), nil, 0},
-		"one without two":  {ReadOptions{Limit: 1, Skip: map[wire.ID]bool{list[0]: true, list[3]: true}}, at(1), nil, 3},
 		"nothing fits":     {ReadOptions{Fits: func(*wire.Message) bool { return false }}, nil, nil, 6},
 		"until one is a 3": {ReadOptions{Fits: func(m *wire.Message) bool { return m.Body != "3" }, LookAhead: 1}, at(0, 1, 2), at(3), 3},
 	} {
+		c.opt.Owed = 3
 		b, err := bob.Peek(ctx, c.opt)
-		if err != nil || !slices.Equal(idsOf(b.Items), c.items) || !slices.Equal(idsOf(b.Ahead), c.next) || b.More != c.more {
-			t.Errorf("%s: %v, ahead %v, %d more, want %d: %v", about, idsOf(b.Items), idsOf(b.Ahead), b.More, c.more, err)
+		if err != nil || b.More != c.more || len(b.Owed) != 1 || b.OwedTotal != 1 {
+			t.Errorf("%s: %d more, want %d; owed %v: %v", about, b.More, c.more, b.Owed, err)
 		}
+		equal(t, about, idsOf(b.Items), c.items...)
+		equal(t, about+", ahead", idsOf(b.Ahead), c.ahead...)
 	}
-	if c := takeCensus(t, teamPath(s), "bob"); len(filesIn(t, filepath.Join(bob.Path(), "inbox", "new"), nil)) != 6 || len(c.places) != 6 {
+	if n := len(filesIn(t, filepath.Join(bob.Path(), "inbox/new"))); n != 6 {
 		t.Error("a look moved something")
 	}
 }
 
-// An output that blocks longer than the lock is held: others read on, and what
-// is still unread then is marked.
+// An output that blocks longer than the lock is held: others read on, and what is still
+// unread then is marked.
 func TestReadWithASlowOutput(t *testing.T) {
-	shortShow(t, 20*time.Millisecond)
-	s := openStore(t, scratch(t), nil, "bob")
-	bob := s.Box("bob")
-	list := deliverN(t, bob, 3)
-	b, err := bob.Read(ctx, ReadOptions{}, func(b Batch) (int, error) {
+	shortShow(t)
+	bob := newBob(t)
+	list := deliverN(t, bob, 4)
+	b, err := bob.Read(ctx, ReadOptions{}, func(Batch) (int, error) {
 		// Only once the lock was let go can another reader go through.
-		other, err := bob.Read(ctx, ReadOptions{IDs: list[:1]}, takeAll)
+		other, err := bob.Read(ctx, ReadOptions{IDs: list[:1]}, receiveAll)
 		if err != nil || len(other.Items) != 1 {
 			t.Error(other, err)
 		}
-		return 2, nil
+		// And somebody takes one under a lease: it is theirs.
+		if _, _, err := bob.Lease(ctx, LeaseOptions{By: addr("carol"), For: time.Minute, IDs: list[2:3]}, received); err != nil {
+			t.Error(err)
+		}
+		return 3, nil
 	})
-	if err != nil || b.Unmarked != nil || len(b.Items) != 3 {
+	if err != nil || b.Unmarked != nil || len(b.Items) != 4 {
 		t.Error(b, err)
 	}
-	c := takeCensus(t, teamPath(s), "bob")
-	if c.place(list[0]) != placeDone || c.place(list[1]) != placeDone || c.place(list[2]) != placeNew {
-		t.Error(c.places)
-	}
-	if n := len(eventsOf(t, bob)); n != 2 {
-		t.Errorf("%d events of two readings", n)
-	}
+	takeCensus(t, bob).is(t, map[wire.ID]string{list[0]: "done", list[1]: "done", list[2]: "new", list[3]: "new"})
+	equal(t, "events", logged(t, bob), "message_read "+string(list[0]), "message_read "+string(list[1]))
 }
 
-// The mailbox is retired, or restored, or another one, when the slow output
-// ends.
+// shortShow lets Read hold its lock for a moment only.
+func shortShow(t testing.TB) {
+	old := showUnderLock
+	showUnderLock = 20 * time.Millisecond
+	t.Cleanup(func() { showUnderLock = old })
+}
+
+// The mailbox is retired, or retired and restored, when the slow output ends.
 func TestReadWhileRetired(t *testing.T) {
-	shortShow(t, 20*time.Millisecond)
+	shortShow(t)
 	for _, back := range []bool{false, true} {
-		s := openStore(t, scratch(t), nil, "bob")
+		s := newStore(t, "bob")
 		bob := s.Box("bob")
 		deliverN(t, bob, 1)
 		b, err := bob.Read(ctx, ReadOptions{}, func(b Batch) (int, error) {
-			if _, err := s.Retire(ctx, "bob"); err != nil {
-				t.Error(err)
+			_, err := s.Retire(ctx, "bob")
+			if back && err == nil {
+				err = s.Restore(ctx, "bob", "")
 			}
-			if back {
-				if err := s.Restore(ctx, "bob"); err != nil {
-					t.Error(err)
-				}
-			}
-			return len(b.Items), nil
+			return len(b.Items), err
 		})
 		if back && (err != nil || b.Unmarked != nil) || !back && !errors.Is(errors.Join(err, b.Unmarked), ErrNoAgent) {
 			t.Errorf("back %v: %v, %v", back, err, b.Unmarked)
 		}
 		if !back {
-			if err := s.Restore(ctx, "bob"); err != nil {
+			if err := s.Restore(ctx, "bob", ""); err != nil {
 				t.Fatal(err)
 			}
 		}
-		want := Counts{Unread: b2i(!back)}
-		if n, err := bob.Count(ctx); n != want || err != nil {
+		if n, err := bob.Count(ctx); n != (Counts{Unread: count(!back)}) || err != nil {
 			t.Errorf("back %v: %+v, %v", back, n, err)
 		}
 	}
 }
 
-// On a full or read-only disk everything is still looked at, and read shows
-// and says that it could not mark.
+// On a full or read-only disk everything is still looked at, and read shows and says
+// that it could not mark.
 func TestReadOnly(t *testing.T) {
 	t.Parallel()
 	for _, errno := range []error{syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT, syscall.EACCES} {
-		var mu sync.Mutex
-		broken := false
-		s := openStore(t, scratch(t), func(op atomicfile.Op, _ string) error {
-			mu.Lock()
-			defer mu.Unlock()
-			switch op {
-			case atomicfile.OpOpen, atomicfile.OpRead, atomicfile.OpList:
-				return nil
-			}
-			if broken {
+		var broken atomic.Bool
+		s := openStore(t, scratch(t), func(op, name string) error {
+			if broken.Load() && op != "list" && op != "read" && !(op == "open" && strings.HasSuffix(name, ".json")) {
 				return errno
 			}
 			return nil
 		}, "bob")
 		bob := s.Box("bob")
-		m := message("alice", "x")
-		deliver(t, bob, m)
+		id := deliverN(t, bob, 1)[0]
 		for _, where := range []string{"inbox", "inbox/new"} {
-			drop(t, bob, where, "note", []byte("cannot be taken in"))
+			drop(t, bob, where, "note", "cannot be taken in")
 		}
-		broken = true
+		broken.Store(true)
 		if b, err := bob.Peek(ctx, ReadOptions{}); err != nil || len(b.Items) != 1 {
 			t.Error(errno, b, err)
 		}
@@ -192,20 +175,21 @@ func TestReadOnly(t *testing.T) {
 		if n, err := bob.Count(ctx); err != nil || n.Unread != 1 {
 			t.Error(errno, n, err)
 		}
-		if it, err := bob.Get(m.ID); err != nil || it.Body != "x" {
+		if it, err := bob.Get(id); err != nil || it.Body != "0" {
 			t.Error(errno, err)
 		}
 		if list, err := bob.List(ctx); err != nil || len(list) != 1 {
-			t.Error(errno, err)
+			t.Error(errno, list, err)
 		}
 		shown := 0
 		b, err := bob.Read(ctx, ReadOptions{}, func(b Batch) (int, error) { shown += len(b.Items); return len(b.Items), nil })
 		if err != nil || shown != 1 || !errors.Is(b.Unmarked, errno) {
 			t.Errorf("%v: shown %d, unmarked %v: %v", errno, shown, b.Unmarked, err)
 		}
-		broken = false
-		if b, err = bob.Read(ctx, ReadOptions{}, takeAll); err != nil || len(b.Items) != 3 || b.Unmarked != nil {
-			t.Errorf("%v: %d in the end, %v: %v", errno, len(b.Items), b.Unmarked, err)
+		broken.Store(false)
+		settleDrops(t, bob)
+		if got := read(t, bob); len(got) != 3 {
+			t.Errorf("%v: %d in the end", errno, len(got))
 		}
 	}
 }
@@ -213,100 +197,94 @@ func TestReadOnly(t *testing.T) {
 // A second copy in the way of a move goes to bad.
 func TestDuplicates(t *testing.T) {
 	t.Parallel()
-	for _, place := range []string{"inbox/cur", "inbox/done/", "inbox/withdrawn"} {
-		s := openStore(t, scratch(t), nil, "bob")
-		bob := s.Box("bob")
-		m := message("alice", "first")
-		m.RequiresAck = place == "inbox/cur"
-		where := place
-		if place == "inbox/done/" {
+	for _, where := range []string{"inbox/cur", "inbox/done/", "inbox/withdrawn"} {
+		bob := newBob(t)
+		m := message("first")
+		m.RequiresAck = where == "inbox/cur"
+		if where == "inbox/done/" {
 			where += m.ID.Day()
 		}
 		put(t, bob, where, m)
 		m.Body = "second"
 		put(t, bob, "inbox/new", m)
 		var err error
-		if place == "inbox/withdrawn" {
+		if where == "inbox/withdrawn" {
 			_, err = bob.Withdraw(ctx, m.ID, m.From)
 		} else {
-			_, err = bob.Read(ctx, ReadOptions{}, takeAll)
+			_, err = bob.Read(ctx, ReadOptions{}, receiveAll)
 		}
-		c := takeCensus(t, teamPath(s), "bob")
+		c := takeCensus(t, bob)
 		c.sound(t)
-		if err != nil || len(c.bad) != 1 || c.texts[m.ID] == nil || c.texts[m.ID].Body != "first" {
-			t.Errorf("%s: bad %q, %v: %v", place, c.bad, c.places, err)
+		if err != nil || c.texts[m.ID] == nil || c.texts[m.ID].Body != "first" {
+			t.Errorf("%s: %v: %v", where, c.places, err)
 		}
 		bad, _ := bob.BadFiles(0)
-		if len(bad) != 1 || bad[0].Reason != "a duplicate of the message in "+where {
-			t.Errorf("%s: %v", place, bad)
+		if len(bad) != 1 || bad[0].Reason != "a duplicate of the message in bob/"+where {
+			t.Errorf("%s: %v", where, bad)
 		}
 	}
 }
 
-// Two readers at once: each message goes to one, and none is missed.
+// Several readers at once: each message goes to one, and none is missed.
 func TestReadersShare(t *testing.T) {
 	t.Parallel()
 	path := scratch(t)
-	s := openStore(t, path, nil, "bob")
-	bob := s.Box("bob")
+	bob := openStore(t, path, nil, "bob").Box("bob")
 	const n = 120
 	for i := range n {
-		put(t, bob, "inbox/new", message("alice", fmt.Sprint(i)))
+		put(t, bob, "inbox/new", message(fmt.Sprint(i)))
 	}
 	var mu sync.Mutex
-	read := map[wire.ID]int{}
+	times := map[wire.ID]int{}
 	var all sync.WaitGroup
 	for range 4 {
 		b := openStore(t, path, nil).Box("bob")
 		all.Go(func() {
 			for {
-				batch, err := b.Read(ctx, ReadOptions{Limit: 7}, takeAll)
-				if err != nil || batch.Unmarked != nil {
-					t.Error(err, batch.Unmarked)
-					return
-				}
-				if len(batch.Items) == 0 {
+				batch, err := b.Read(ctx, ReadOptions{Limit: 7}, receiveAll)
+				if err != nil || batch.Unmarked != nil || len(batch.Items) == 0 {
+					if err != nil || batch.Unmarked != nil {
+						t.Error(err, batch.Unmarked)
+					}
 					return
 				}
 				mu.Lock()
 				for _, it := range batch.Items {
-					read[it.ID]++
+					times[it.ID]++
 				}
 				mu.Unlock()
 			}
 		})
 	}
 	all.Wait()
-	if len(read) != n {
-		t.Errorf("%d read of %d", len(read), n)
-	}
-	for id, times := range read {
-		if times != 1 {
-			t.Errorf("%s was read %d times", id, times)
+	for id, n := range times {
+		if n != 1 {
+			t.Errorf("%s was read %d times", id, n)
 		}
 	}
-	takeCensus(t, path, "bob").sound(t)
+	if len(times) != n {
+		t.Errorf("%d read of %d", len(times), n)
+	}
+	takeCensus(t, bob).sound(t)
 }
 
 // Nothing at all is done for an agent that is not there.
 func TestNobody(t *testing.T) {
 	t.Parallel()
-	s := openStore(t, scratch(t), nil, "bob")
+	s := newStore(t, "bob")
 	for _, name := range []wire.Name{"nobody", "..", ".", "", "../x", ".locks", "bob/inbox", "all"} {
 		b := s.Box(name)
-		p := &Post{Message: message("alice", "x"), To: []*Box{b}}
-		Deliver(ctx, p)
-		_, err1 := b.Read(ctx, ReadOptions{}, takeAll)
+		_, err1 := b.Read(ctx, ReadOptions{}, receiveAll)
 		_, err2 := b.Peek(ctx, ReadOptions{})
 		_, err3 := b.Count(ctx)
 		_, err4 := b.TakeIn(ctx)
-		_, err5 := b.Get(p.Message.ID)
-		_, err6 := b.Unread(ctx, p.Message.ID)
+		_, err5 := b.Get(past)
+		_, err6 := b.MarkUnread(ctx, past)
 		_, err7 := s.Retire(ctx, name)
-		for i, err := range []error{p.Outcomes[0].Err, err1, err2, err3, err4, err5, err6, err7, b.Settle(ctx, p.Message.ID, true)} {
-			if err == nil {
-				t.Errorf("%q, call %d: no error", name, i)
-			} else if name == "nobody" && !errors.Is(err, ErrNoAgent) {
+		_, err8 := s.HoldRunner(ctx, name)
+		_, err9 := b.Once(&IdempotencyKey{Name: "x"})
+		for i, err := range []error{post(b, message("x"), false).Err, err1, err2, err3, err4, err5, err6, err7, err8, err9, b.MarkAcked(ctx, past, b.Address(), true)} {
+			if err == nil || name == "nobody" && !errors.Is(err, ErrNoAgent) {
 				t.Errorf("%q, call %d: %v", name, i, err)
 			}
 		}
@@ -314,11 +292,96 @@ func TestNobody(t *testing.T) {
 			t.Errorf("%q is there", name)
 		}
 	}
-	entries, err := os.ReadDir(teamPath(s))
+	entries, err := os.ReadDir(s.root.Path())
 	if err != nil || len(entries) != 2 {
 		t.Error(entries, err)
 	}
-	if locks := filesIn(t, filepath.Join(teamPath(s), ".locks"), nil); !slices.Equal(locks, []string{"team"}) {
-		t.Errorf("lock files %q", locks)
+	equal(t, "lock files", filesIn(t, s.root.Join(".locks")), "team")
+}
+
+// One file that the disk does not give hides no other, and stays where it is.
+func TestOneUnreadableFile(t *testing.T) {
+	t.Parallel()
+	var broken atomic.Value
+	broken.Store("none")
+	bob := openStore(t, scratch(t), func(op, name string) error {
+		if op == "read" && strings.Contains(name, broken.Load().(string)) {
+			return syscall.EIO
+		}
+		return nil
+	}, "bob").Box("bob")
+	list := deliverN(t, bob, 2)
+	broken.Store(string(list[0]))
+	b, err := bob.Read(ctx, ReadOptions{}, receiveAll)
+	if err != nil || !slices.Equal(idsOf(b.Items), list[1:]) || b.Unreadable != 1 {
+		t.Fatalf("%+v, %v", b, err)
+	}
+	broken.Store("none")
+	equal(t, "in the end", read(t, bob), list[0])
+}
+
+// Bad files under messages' names hide no good message behind them, however many there
+// are and whoever looks.
+func TestBadFilesHideNothing(t *testing.T) {
+	t.Parallel()
+	for _, torn := range []int{1, 50} {
+		bob := newBob(t)
+		var want []wire.ID
+		for i := range 6 {
+			for range torn {
+				write(t, filepath.Join(bob.Path(), "inbox/new", fileOf(wire.NewID())), "{")
+			}
+			m := message(fmt.Sprint(i))
+			put(t, bob, "inbox/new", m)
+			want = append(want, m.ID)
+		}
+		for _, limit := range []int{1, 4, 7, 0} {
+			expect := want
+			if limit > 0 {
+				expect = want[:min(limit, 6)]
+			}
+			b, err := bob.Peek(ctx, ReadOptions{Limit: limit, LookAhead: limit % 3})
+			if err != nil || !slices.Equal(idsOf(b.Items), expect) || len(b.Items)+b.More < 6 {
+				t.Errorf("%d torn, limit %d: peek shows %d and %d more: %v", torn, limit, len(b.Items), b.More, err)
+			}
+			var got []wire.ID
+			_, bad, err := bob.Walk(ctx, Range{Unread: true, Limit: limit}, func(it *Item) bool { got = append(got, it.ID); return true })
+			if err != nil || bad == 0 || !slices.Equal(got, expect) {
+				t.Errorf("%d torn, limit %d: walk shows %d, %d bad: %v", torn, limit, len(got), bad, err)
+			}
+		}
+		for i := range 3 {
+			b, err := bob.Read(ctx, ReadOptions{Limit: 2}, receiveAll)
+			if err != nil || !slices.Equal(idsOf(b.Items), want[2*i:2*i+2]) {
+				t.Errorf("%d torn: reading %d shows %d: %v", torn, i, len(b.Items), err)
+			}
+		}
+		equal(t, "at last", read(t, bob))
+		// What a kill left of a reason is no bad file.
+		write(t, filepath.Join(bob.Path(), "inbox/bad/.x.reason.y.tmp"), "")
+		n, err := bob.Count(ctx)
+		bad, err2 := bob.BadFiles(0)
+		if err != nil || err2 != nil || n != (Counts{Bad: 6 * torn}) || len(bad) != n.Bad {
+			t.Errorf("%d torn: %+v, %d bad files: %v, %v", torn, n, len(bad), err, err2)
+		}
+	}
+}
+
+// Fits may add up: it is asked once about each message, also when files that were
+// dropped into new have to be taken in first.
+func TestFitsAddsUp(t *testing.T) {
+	t.Parallel()
+	bob := newBob(t)
+	deliverN(t, bob, 4)
+	for _, choose := range []func(ReadOptions) (Batch, error){
+		func(opt ReadOptions) (Batch, error) { return bob.Peek(ctx, opt) },
+		func(opt ReadOptions) (Batch, error) { return bob.Read(ctx, opt, receiveAll) },
+	} {
+		drop(t, bob, "inbox/new", "note", "dropped")
+		size := 0
+		b, err := choose(ReadOptions{Fits: func(*wire.Message) bool { size++; return size <= 3 }})
+		if err != nil || len(b.Items) != 3 || size != 4 {
+			t.Errorf("%d shown, Fits was asked %d times: %v", len(b.Items), size, err)
+		}
 	}
 }

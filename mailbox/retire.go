@@ -4,31 +4,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/agentteammail/atm/internal/atomicfile"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/wire"
 )
 
-// retiredStamp ends the name of a retired mailbox: it sorts by time.
-const retiredStamp = "20060102T150405.000000000Z"
+const (
+	retiredDir   = ".archive/retired"
+	retiredStamp = "20060102T150405.000000000Z"
+)
 
-// Retire moves a whole mailbox, its unread mail with it, to the archive.
-// ErrRunning while a runner holds it. It returns where the mailbox went, below
-// the team's directory.
+// Retire moves an agent's whole mailbox, with its unread mail, to the archive, and
+// returns where to, below the team's directory. ErrRunning while it is run.
 func (s *Store) Retire(ctx context.Context, agent wire.Name) (string, error) {
 	b := s.Box(agent)
-	if running, err := s.Running(agent); err != nil {
-		return "", err
-	} else if running {
-		return "", fmt.Errorf("%s %w", b.Address(), ErrRunning)
-	}
-	// None may start while the mailbox goes. Shared, as who probes has it: to them
-	// the agent does not run.
-	runner, err := s.locks.Lock(ctx, string(agent)+".runner", lockfile.Shared, probesEnd, b.seen)
+	// None may start while the mailbox goes. Shared, as who probes has it: to them the
+	// agent does not run.
+	runner, err := s.locks.Lock(ctx, string(agent)+".runner", lockfile.Shared, probesEnd, b.Present)
 	var held *lockfile.HeldError
 	if errors.As(err, &held) {
 		return "", fmt.Errorf("%s %w", b.Address(), ErrRunning)
@@ -37,108 +33,73 @@ func (s *Store) Retire(ctx context.Context, agent wire.Name) (string, error) {
 		return "", err
 	}
 	defer runner.Unlock()
-	unlock, err := b.lockAll(ctx, b.seen)
+	unlock, err := b.lockAll(ctx, b.Present)
 	if err != nil {
 		return "", err
 	}
 	defer unlock()
-	if err := b.seen(); err != nil {
+	if err := b.Present(); err != nil {
 		return "", err
 	}
-	retired, err := s.dir.Make(".archive", "retired")
-	if err != nil {
+	if err := s.root.MkdirAll(retiredDir); err != nil {
 		return "", err
 	}
-	defer retired.Close()
-	as := string(agent) + "." + time.Now().UTC().Format(retiredStamp)
-	if err := atomicfile.Move(s.dir, string(agent), retired, as); err != nil {
+	as := path.Join(retiredDir, string(agent)+"."+time.Now().UTC().Format(retiredStamp))
+	if err := s.root.Move(b.in(), as); err != nil {
 		return "", err
 	}
-	return ".archive/retired/" + as, errors.Join(retired.Sync(), s.dir.Sync())
+	return as, errors.Join(s.root.Sync(retiredDir), s.root.Sync("."))
 }
 
-// lockAll takes the locks under which a whole mailbox may be moved, and says to
-// who keeps a part of it open that it will be.
+// lockAll takes the locks under which a whole mailbox may be moved.
 func (b *Box) lockAll(ctx context.Context, seen func() error) (unlock func(), err error) {
-	var all []*lockfile.Lock
+	var held []func()
 	unlock = func() {
-		for _, l := range slices.Backward(all) {
-			l.Unlock()
+		for _, unlock := range slices.Backward(held) {
+			unlock()
 		}
 	}
-	for _, name := range []string{"team", string(b.agent) + ".inbox", string(b.agent) + ".reader", string(b.agent) + ".events"} {
+	for _, name := range []string{"team", b.in() + ".inbox", b.in() + ".reader", b.in() + ".events"} {
 		check := seen
 		if name == "team" {
 			check = nil
 		}
-		l, err := b.store.locks.Lock(ctx, name, lockfile.Exclusive, b.store.timeout(), check)
+		l, err := b.store.lock(ctx, name, lockfile.Exclusive, check)
 		if err != nil {
 			unlock()
 			return nil, err
 		}
-		all = append(all, l)
-	}
-	for _, l := range all {
-		l.Moved()
+		held = append(held, l)
 	}
 	return unlock, nil
 }
 
-// Retired lists the retired mailboxes' directory names, the oldest first.
+// Retired lists the retired mailboxes' directory names, the oldest of each agent first.
 func (s *Store) Retired() ([]string, error) {
-	d, err := s.dir.Walk(".archive", "retired")
-	if atomicfile.Absent(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer d.Close()
-	var out []string
-	err = d.Names(func(names []string) bool {
-		for _, n := range names {
-			name, stamp, ok := strings.Cut(n, ".")
-			if _, err := wire.ParseName(name); err != nil || !ok {
-				continue
-			}
-			if _, err := time.Parse(retiredStamp, stamp); err == nil {
-				out = append(out, n)
-			}
-		}
-		return true
-	})
-	slices.Sort(out)
-	return out, err
+	names, err := s.root.Names(retiredDir)
+	return slices.DeleteFunc(names, func(n string) bool {
+		name, stamp, _ := strings.Cut(n, ".")
+		_, err := time.Parse(retiredStamp, stamp)
+		return err != nil || !wire.IsName(name)
+	}), err
 }
 
-// LastRetired is the directory of the agent's mailbox that was retired last, as
-// Retired lists it; ErrNoAgent when there is none.
+// LastRetired is the directory of the agent's mailbox that was retired last, as Retired
+// lists it; ErrNoAgent when there is none.
 func (s *Store) LastRetired(agent wire.Name) (string, error) {
 	all, err := s.Retired()
-	if err != nil {
-		return "", err
-	}
-	newest := ""
-	for _, n := range all {
-		if name, _, _ := strings.Cut(n, "."); name == string(agent) {
-			newest = n
+	for _, n := range slices.Backward(all) {
+		if strings.HasPrefix(n, string(agent)+".") {
+			return n, err
 		}
 	}
-	if newest == "" {
-		return "", fmt.Errorf("no retired mailbox of %s: %w", agent, ErrNoAgent)
-	}
-	return newest, nil
+	return "", errors.Join(err, fmt.Errorf("no retired mailbox of %s: %w", agent, ErrNoAgent))
 }
 
-// Restore brings the mailbox of an agent that was retired last back. ErrExists
-// while an agent of that name lives, ErrNoAgent when none was retired.
-func (s *Store) Restore(ctx context.Context, agent wire.Name) error {
-	return s.RestoreOne(ctx, agent, "")
-}
-
-// RestoreOne is Restore for one of several of that name, as Retired lists them;
-// "" for the last.
-func (s *Store) RestoreOne(ctx context.Context, agent wire.Name, which string) error {
+// Restore brings a retired mailbox of an agent back: which, as Retired lists them, or
+// the last when that is "". ErrExists while an agent of that name lives, ErrNoAgent
+// when none was retired.
+func (s *Store) Restore(ctx context.Context, agent wire.Name, which string) error {
 	find := func() (string, error) {
 		if which == "" {
 			return s.LastRetired(agent)
@@ -157,22 +118,17 @@ func (s *Store) RestoreOne(ctx context.Context, agent wire.Name, which string) e
 		return err
 	}
 	defer unlock()
-	if has, err := s.dir.Has(string(agent)); err != nil {
+	if there, err := s.root.Exists(b.in()); err != nil {
 		return err
-	} else if has {
+	} else if there {
 		return fmt.Errorf("%s: %w", b.Address(), ErrExists)
 	}
 	found, err := find()
 	if err != nil {
 		return err
 	}
-	retired, err := s.dir.Walk(".archive", "retired")
-	if err != nil {
+	if err := s.root.Move(path.Join(retiredDir, found), b.in()); err != nil {
 		return err
 	}
-	defer retired.Close()
-	if err := atomicfile.Move(retired, found, s.dir, string(agent)); err != nil {
-		return err
-	}
-	return errors.Join(s.dir.Sync(), retired.Sync())
+	return errors.Join(s.root.Sync("."), s.root.Sync(retiredDir))
 }

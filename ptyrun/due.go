@@ -7,18 +7,21 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
+// remindEvery is how often overdue answers are looked for. Tests shorten it.
+var remindEvery = time.Minute
+
 // overdue sends what is due about answers that are overdue. It is called when the
-// reducer names one, and at every rescan, since that knows nothing of what was
-// read before the runner began.
+// reducer names one, and every minute, since that knows nothing of what was read
+// before the runner began.
 func (r *runner) overdue() {
 	if r.Overdue == nil || r.looking {
 		return
 	}
-	r.looking = true
+	r.looking, r.reminded = true, r.Now()
 	idle := false
 	if p := r.prog; r.typing == nil && p != nil && !p.driver.Plain { // a shell would run the reminder
 		why, _ := r.gate(r.Now())
-		idle = why == "" // else at a later rescan: what was just typed may not show yet
+		idle = why == "" // else a minute later: what was just typed may not show yet
 	}
 	r.teller.do(func() {
 		if err := r.Overdue(r.ctx, idle); err != nil {
@@ -31,8 +34,8 @@ func (r *runner) overdue() {
 // heldUntil is when the lease ends under which somebody else holds a message;
 // zero: nobody does.
 func heldUntil(it *mailbox.Item, now time.Time) time.Time {
-	if k := it.Takings.Holder(now); k != nil {
-		return k.Until()
+	if it.Lease != nil && it.Lease.Until.After(now) {
+		return it.Lease.Until
 	}
 	return time.Time{}
 }

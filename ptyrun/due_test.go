@@ -19,30 +19,32 @@ func TestLeasedIsNotTyped(t *testing.T) {
 			t.Parallel()
 			r := newRig(t).fake(fakeagent.Options{})
 			taken := r.send("for whoever comes first")
-			h, err := r.bob.Hold(t.Context(), mailbox.HoldOptions{By: r.store.Box("carol").Address(), For: lease}, nil)
-			if err != nil || h == nil {
-				t.Fatal(h, err)
+			carol := r.store.Box("carol").Address()
+			it, held, err := r.bob.Lease(t.Context(), mailbox.LeaseOptions{By: carol, For: lease}, func(*mailbox.Item, mailbox.Lease) (bool, error) { return true, nil })
+			if err != nil || it == nil {
+				t.Fatal(it, err)
 			}
-			until := h.Until
 			r.run().idle()
 			r.wait("the other to be read", r.read(r.send("for bob")))
 			if name == "given back" {
 				if it, err := r.bob.Get(taken); err != nil || it.State != mailbox.Unread {
 					t.Fatal(it, err)
 				}
-				if err := h.GiveBack(t.Context(), ""); err != nil {
+				if err := r.bob.EndLease(t.Context(), taken, carol); err != nil {
 					t.Fatal(err)
 				}
 			}
 			r.wait("what was taken to be read", r.read(taken))
-			if now := time.Now(); name == "run out" && now.Before(until) {
-				t.Errorf("it was typed %s before its lease ran out", until.Sub(now))
+			if now := time.Now(); name == "run out" && now.Before(held.Until) {
+				t.Errorf("it was typed %s before its lease ran out", held.Until.Sub(now))
 			}
 		})
 	}
 }
 
-// Overdue answers are looked for at every rescan, and the agent counts as idle
+func init() { remindEvery = rescan }
+
+// Overdue answers are looked for again and again, and the agent counts as idle
 // only while it could be typed into.
 func TestOverdueIsLookedFor(t *testing.T) {
 	t.Parallel()

@@ -252,11 +252,11 @@ func TestMoreMailThanIsHeld(t *testing.T) {
 		}
 		r.arrived(it, now)
 	}
-	if !r.crowded || r.state.Room() {
+	if !r.crowded || r.state.HasRoom() {
 		t.Fatal("there is room")
 	}
 	for _, id := range ids[:100] {
-		if _, err := rg.bob.Take(t.Context(), id); err != nil {
+		if _, err := rg.bob.MarkRead(t.Context(), id); err != nil {
 			t.Fatal(err)
 		}
 		r.apply(reducer.Input{Now: now, Settled: id})
@@ -268,14 +268,14 @@ func TestMoreMailThanIsHeld(t *testing.T) {
 		(<-r.calls)()
 	}
 	for i := range 97 { // those that had no room are in
-		if !r.state.Room() {
+		if !r.state.HasRoom() {
 			t.Fatalf("after %d", i)
 		}
 		it := &mailbox.Item{Message: &wire.Message{ID: wire.NewID()}, State: mailbox.Unread}
 		it.ID = it.Message.ID
 		r.arrived(it, now)
 	}
-	if r.state.Room() {
+	if r.state.HasRoom() {
 		t.Error("they were not told of")
 	}
 }

@@ -103,7 +103,7 @@ func (r *runner) hand(now time.Time) (next time.Time) {
 		}
 		c, err := r.Box.Claim(r.ctx, ids)
 		if !r.post(func() { r.claimed(ids, c, err) }) && c != nil {
-			c.Back(context.Background())
+			c.NotTyped(context.Background())
 		}
 	})
 	return next
@@ -152,7 +152,7 @@ func (r *runner) claimed(ids []wire.ID, c *mailbox.Claim, err error) {
 	case r.prog != nil && r.prog.driver.Plain:
 		t.text = c.Items[0].Body
 	default:
-		t.text = typed(c.Items, c.Again, l, r.Flags)
+		t.text = typed(c.Items, c.Repeat, l, r.Flags)
 	}
 	t.items = c.Items
 	t.text = clean(t.text)
@@ -358,7 +358,7 @@ func (r *runner) taken(now time.Time) {
 		ids := idsOf(t.items)
 		t.claim.Turn = turn
 		r.surely("marking what was typed", func(ctx context.Context) error {
-			err := t.claim.Taken(ctx, ids...)
+			err := t.claim.Typed(ctx, ids...)
 			if u := (*mailbox.UnloggedError)(nil); errors.As(err, &u) {
 				for _, id := range ids { // the ledger tries until it is said
 					r.say(wire.Event{Kind: wire.EventInjected, TurnID: turn}.With("id", string(id)))
@@ -419,7 +419,7 @@ func (r *runner) fail(outcome, reason string) {
 	case cleared && t.returns == 0:
 		r.giveBack(c)
 	default: // a program that hung may take it yet
-		r.surely("letting go of messages", func(ctx context.Context) error { return c.Doubt(ctx) })
+		r.surely("letting go of messages", func(ctx context.Context) error { return c.MaybeTyped(ctx) })
 	}
 	if outcome == failed && !t.began.IsZero() {
 		r.later(idsOf(t.items))
@@ -496,7 +496,7 @@ func (r *runner) giveBack(c *mailbox.Claim, ids ...wire.ID) {
 	if len(ids) == 0 {
 		ids = idsOf(c.Items)
 	}
-	r.surely("letting go of messages", func(ctx context.Context) error { return c.Back(ctx, ids...) })
+	r.surely("letting go of messages", func(ctx context.Context) error { return c.NotTyped(ctx, ids...) })
 }
 
 // surely has the clerk do something to a claim, again and again until it is

@@ -46,7 +46,7 @@ func (r *runner) withholds(it *mailbox.Item) string {
 	if !s.known {
 		return "its sessions are not known yet"
 	}
-	why, _ := session.Waits(it.Message, s.all, s.Mute)
+	why, _ := session.Withheld(it.Message, s.all, s.Mute)
 	return why
 }
 
@@ -90,7 +90,7 @@ func (r *runner) known(ids []wire.ID, now time.Time) (ok bool, next time.Time) {
 		switch again := s.asked.Add(lookEvery / 10); {
 		case s.looking > 0:
 			return false, next
-		case now.Before(s.retry), !s.roll.Changed(): // what cannot be read keeps nothing back
+		case now.Before(s.retry), !s.changed(): // what cannot be read keeps nothing back
 			return true, next
 		case now.Before(again): // it has just changed
 			return false, again
@@ -123,7 +123,7 @@ func (r *runner) abort(in session.Input) {
 	s := r.sitting
 	ids := s.alive()
 	r.lookAgain(func(ctx context.Context) error {
-		all, err := s.roll.Look()
+		all, err := s.look(r.Box.Agent())
 		if err == nil || all != nil {
 			ids = aliveOf(all)
 		}
@@ -136,7 +136,7 @@ func (r *runner) abort(in session.Input) {
 			err = errors.Join(err, bad)
 		}
 		if err == nil {
-			_, err = r.Box.Read(ctx, mailbox.ReadOptions{IDs: []wire.ID{in.ID}, Prompt: true}, func(b mailbox.Batch) (int, error) { return len(b.Items), nil })
+			_, err = r.Box.Read(ctx, mailbox.ReadOptions{IDs: []wire.ID{in.ID}}, func(b mailbox.Batch) (int, error) { return len(b.Items), nil })
 		}
 		if err != nil { // as long as it is unread whoever changes a session takes it in
 			r.post(func() { s.aborts = append(s.aborts, in) })

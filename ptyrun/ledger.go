@@ -53,7 +53,7 @@ func (l *ledger) run() {
 		again = nil
 		batch, closed := l.all()
 		if len(batch) > 0 {
-			if err := l.box.Append(context.Background(), mailbox.AppendOptions{}, batch...); err != nil {
+			if err := l.box.Log().Append(context.Background(), batch...); err != nil {
 				l.log.Error("appending events", "err", err)
 				l.back(batch)
 				again = time.After(500 * time.Millisecond)

@@ -59,7 +59,7 @@ func (r *runner) emit(text string, of uint64) {
 	}
 	for _, e := range events {
 		if of > 0 {
-			e = withInt(e, session.FieldAnswer, int64(of))
+			e = e.With(session.FieldAnswer, of)
 		}
 		r.say(e)
 	}

@@ -6,9 +6,9 @@ import (
 	"os"
 	"time"
 
-	"github.com/agentteammail/atm/internal/atomicfile"
 	"github.com/agentteammail/atm/internal/child"
 	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/mailbox"
 )
 
@@ -55,12 +55,14 @@ func Leftovers(box *mailbox.Box) (Left, error) {
 }
 
 // openRun opens an agent's run directory; nil: there is none.
-func openRun(box *mailbox.Box, create bool) (*atomicfile.Dir, error) {
-	team := box.Store().Dir()
+func openRun(box *mailbox.Box, create bool) (*durable.Root, error) {
+	team, name := box.Store().Dir(), string(box.Agent())+"/"+runDir
 	if create {
-		return team.Make(string(box.Agent()), runDir)
+		if err := team.Mkdir(name); err != nil {
+			return nil, err
+		}
 	}
-	dir, err := team.Walk(string(box.Agent()), runDir)
+	dir, err := team.Sub(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

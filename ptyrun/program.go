@@ -2,7 +2,6 @@ package ptyrun
 
 import (
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/agentteammail/atm/internal/child"
@@ -57,7 +56,7 @@ func (r *runner) start() error {
 	}
 	r.wg.Go(func() { p.feed.read(c) })
 	r.wg.Go(p.out.run)
-	e := withInt(wire.Event{Kind: "spawned"}, "pid", int64(c.PID())).With("started", now.UTC().Format(time.RFC3339Nano)).With("run", r.Run)
+	e := wire.Event{Kind: "spawned"}.With("pid", c.PID()).With("started", now.UTC().Format(time.RFC3339Nano)).With("run", r.Run)
 	r.say(e)
 	if err := r.note(); err != nil {
 		r.log.Error("writing run.json", "err", err)
@@ -135,7 +134,7 @@ func (r *runner) gone() {
 	r.ending(p.screen)
 	r.record.Exit(exit.Code)
 
-	e := withInt(withInt(wire.Event{Kind: "exited"}, "code", int64(exit.Code)), "pid", int64(p.child.PID()))
+	e := wire.Event{Kind: "exited"}.With("code", exit.Code).With("pid", p.child.PID())
 	if exit.Signal != "" {
 		e = e.With("signal", exit.Signal)
 	}
@@ -154,7 +153,7 @@ func (r *runner) gone() {
 		pause, again, loop := r.tries.ended(now, crash, now.Sub(p.began))
 		switch {
 		case again:
-			r.say(withInt(withInt(wire.Event{Kind: "restarting"}, "attempt", int64(r.tries.count)), "pause_ms", pause.Milliseconds()))
+			r.say(wire.Event{Kind: "restarting"}.With("attempt", r.tries.count).With("pause_ms", pause.Milliseconds()))
 			r.tell(fmt.Sprintf("%s ended with %d; it is started again in %s", r.Box.Agent(), exit.Code, pause))
 		case loop:
 			r.exit.Loop, r.ended = true, true
@@ -197,13 +196,4 @@ func names(ps []child.Process) []string {
 		out = append(out, fmt.Sprintf("%s (%d)", p.Name, p.PID))
 	}
 	return out
-}
-
-func withInt(e wire.Event, key string, n int64) wire.Event {
-	return withJSON(e, key, strconv.AppendInt(nil, n, 10))
-}
-
-func withJSON(e wire.Event, key string, raw []byte) wire.Event {
-	e.Extra = append(e.Extra[:len(e.Extra):len(e.Extra)], wire.Field{Key: key, Raw: raw})
-	return e
 }

@@ -30,7 +30,7 @@
 //	run/screen.cast     the recording, which is also the log (package cast)
 //	run/run.json        {"run","runner","pid","started","command"}: what a runner that was
 //	                    killed has left is found by it
-//	run/claim.json      what is being typed (package mailbox)
+//	run/claims.json      what is being typed (package mailbox)
 //
 // # Goroutines
 //

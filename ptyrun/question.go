@@ -68,7 +68,7 @@ func (r *runner) openQuestion(d driver.Dialog, now time.Time) {
 		e = e.With("input", d.Input)
 	}
 	if options := q.Options(); options != nil {
-		e = withJSON(e, "options", options)
+		e = e.With("options", json.RawMessage(options))
 	}
 	e = e.With("dialog", d.Kind)
 	r.say(e)

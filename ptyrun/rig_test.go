@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/internal/atomicfile"
 	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/internal/driver"
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/fakeagent"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
@@ -59,19 +59,14 @@ func newRig(t *testing.T) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(path) })
-	dir, err := atomicfile.Open(path, nil)
+	dir, err := durable.Open(path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	locks, err := dir.Make(".locks")
-	if err != nil {
+	if err := dir.Mkdir(".locks"); err != nil {
 		t.Fatal(err)
 	}
-	locks.Close()
-	s, err := mailbox.OpenStore(dir, "main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := mailbox.NewStore(dir, "main")
 	t.Cleanup(func() { s.Close() })
 	for _, n := range []wire.Name{"alice", "bob", "carol"} {
 		if err := s.Create(t.Context(), n); err != nil {
@@ -228,7 +223,7 @@ func urgent(m *wire.Message) { m.Priority = "urgent" }
 
 // events are bob's events, in short.
 func (r *rig) events() (out []string) {
-	all, _ := r.bob.Tail(1 << 20)
+	all, _ := r.bob.Log().Newest(1 << 20)
 	for i := range all {
 		e := &all[i]
 		s := e.Kind

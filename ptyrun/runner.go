@@ -8,10 +8,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/agentteammail/atm/internal/atomicfile"
 	"github.com/agentteammail/atm/internal/cast"
 	"github.com/agentteammail/atm/internal/child"
 	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/watcher"
@@ -39,9 +39,10 @@ type runner struct {
 	exit   Exit
 	ended  bool
 
-	followed bool // by another program, or to be
-	crowded  bool // more mail is unread than the reducer holds
-	looking  bool // for answers that are overdue
+	followed bool      // by another program, or to be
+	crowded  bool      // more mail is unread than the reducer holds
+	looking  bool      // for answers that are overdue
+	reminded time.Time // when overdue answers were looked for last
 
 	queue     []wire.ID // named by the reducer to be handed over, in order
 	typing    *typing   // under way
@@ -52,9 +53,9 @@ type runner struct {
 	stopping  *stopping
 	again     bool // a restart was asked for
 
-	dir   *atomicfile.Dir // run/
-	held  []byte          // a person's keys, while a text of ours is on its way in
-	retry time.Time       // of a claim that failed
+	dir   *durable.Root // run/
+	held  []byte        // a person's keys, while a text of ours is on its way in
+	retry time.Time     // of a claim that failed
 
 	said string // the answer that was told last
 
@@ -203,7 +204,9 @@ func (r *runner) loop(quit <-chan struct{}, entries <-chan watcher.Entry) error 
 				r.stop("another runner has taken over", r.waits.Idle, nil)
 			}
 			r.recount()
-			r.overdue()
+			if now.Sub(r.reminded) >= remindEvery {
+				r.overdue()
+			}
 		}
 		next := r.step(now)
 		if at := held.Add(rescan); next.IsZero() || at.Before(next) {
@@ -260,10 +263,10 @@ func (r *runner) step(now time.Time) (next time.Time) {
 		return next
 	}
 	sooner(r.look(now))
-	if at := r.state.Next(); !at.IsZero() {
+	if at := r.state.NextTick(); !at.IsZero() {
 		if !now.Before(at) {
 			r.apply(reducer.Input{Now: now})
-			at = r.state.Next()
+			at = r.state.NextTick()
 		}
 		if at.After(now) {
 			sooner(at)
@@ -304,7 +307,7 @@ func (r *runner) arrived(it *mailbox.Item, now time.Time) {
 	if mail.Read && mail.Due.IsZero() {
 		return
 	}
-	r.crowded = r.crowded || !r.state.Room()
+	r.crowded = r.crowded || !r.state.HasRoom()
 	if m.Supersedes != "" {
 		if old, err := r.Box.Get(m.Supersedes); err == nil && old.From == m.From {
 			r.apply(reducer.Input{Now: now, Arrived: &reducer.Mail{
@@ -318,12 +321,12 @@ func (r *runner) arrived(it *mailbox.Item, now time.Time) {
 // recount tells the reducer of the mail that it had no room for, now that it
 // has some.
 func (r *runner) recount() {
-	if !r.crowded || !r.state.Room() {
+	if !r.crowded || !r.state.HasRoom() {
 		return
 	}
 	r.crowded = false
 	r.clerk.do(func() {
-		ids, _, err := r.Box.UnreadIDs(0)
+		ids, _, err := r.Box.UnreadIDs()
 		for _, id := range ids {
 			it, gone := r.Box.Get(id)
 			if gone != nil {
@@ -363,7 +366,7 @@ func (r *runner) apply(in reducer.Input) {
 // hooked reports whether the program's own hooks tell of its turns. (opencode's
 // begin when its first session does, not with the program.)
 func (r *runner) hooked() bool {
-	return r.state.Run != nil && (r.state.Run.Begun || r.state.Turn().Begun)
+	return r.state.Run != nil && (r.state.Run.HasSessionStart || r.state.Turn().HasSessionStart)
 }
 
 // say appends an event of ours.

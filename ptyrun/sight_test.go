@@ -81,7 +81,7 @@ func TestLateRunnerSeesWhatWasDrawn(t *testing.T) {
 	goOn("5")
 	want := []string{`state_change new="idle"`, `state_change new="thinking"`, `state_change new="idle"`}
 	r.wait("the end", func() bool {
-		all, err := r.bob.Tail(1 << 20)
+		all, err := r.bob.Log().Newest(1 << 20)
 		return err == nil && len(all) > 0 && all[len(all)-1].Text("new") == "idle" && all[len(all)-1].At.After(last)
 	})
 	r.stop()

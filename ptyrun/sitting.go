@@ -29,7 +29,10 @@ type sitting struct {
 	Sessions
 	clerk *clerk
 	store *session.Store
-	roll  session.Roll // the clerk's, or the loop's while the clerk does not look
+
+	// The clerk's, or the loop's while the clerk does not look.
+	read     []*session.Session // as they were when they were read last
+	modified time.Time          // when any had changed last before that; zero: not known
 
 	began   time.Time
 	taken   bool // the sessions were taken up
@@ -68,7 +71,7 @@ func (r *runner) openSitting(o *Sessions) {
 	}
 	store := &session.Store{Mail: r.Box.Store()}
 	r.sitting = &sitting{
-		Sessions: *o, clerk: openClerk(), store: store, roll: session.Roll{Store: store, Agent: r.Box.Agent()}, began: r.Now(),
+		Sessions: *o, clerk: openClerk(), store: store, began: r.Now(),
 		input: map[wire.ID]*mailbox.Item{}, held: map[wire.ID]bool{},
 	}
 	r.sitting.capture.where = "atm play " + string(r.Box.Agent()) + r.Flags
@@ -97,9 +100,25 @@ func (r *runner) closeSitting(failed error) {
 		how = fmt.Sprintf("%s has left", name)
 	}
 	well := failed == nil && !e.Asked && !e.Loop && e.Code == 0 && e.Signal == ""
-	if err := s.store.LetGo(context.WithoutCancel(r.ctx), name, well, how); err != nil {
+	if err := s.store.Detach(context.WithoutCancel(r.ctx), name, well, how); err != nil {
 		r.log.Error("letting go of sessions", "err", err)
 	}
+}
+
+// changed reports whether a look may show something new.
+func (s *sitting) changed() bool {
+	at := s.store.Modified()
+	return at.IsZero() || !at.Equal(s.modified)
+}
+
+// look reads the agent's sessions: those that are alive, and those that were.
+func (s *sitting) look(agent wire.Name) (all []*session.Session, err error) {
+	at := s.store.Modified()
+	if all, err = s.store.OfAgent(agent, s.read); err == nil {
+		s.modified = at
+	}
+	s.read = all
+	return all, err
 }
 
 // every is how often is looked for what became of the sessions. Before anything
@@ -135,7 +154,7 @@ func (r *runner) sit(now time.Time) (next time.Time) {
 	case now.Before(s.asked.Add(s.every())):
 		sooner(s.asked.Add(s.every()))
 	default:
-		if s.asked = now; s.roll.Changed() {
+		if s.asked = now; s.changed() {
 			r.lookAgain(nil)
 		}
 		sooner(now.Add(s.every()))
@@ -151,9 +170,8 @@ func (r *runner) sit(now time.Time) (next time.Time) {
 		}
 	}
 	if lines := r.inLines(now); lines != s.lines && s.taken && free && s.looking == 0 {
-		ids := s.alive()
 		r.lookAgain(func(ctx context.Context) error {
-			err := s.store.KeepLines(ctx, ids, lines)
+			err := s.store.SetLineCapture(ctx, r.Box.Agent(), lines)
 			if err == nil {
 				r.post(func() { s.lines = lines })
 			}
@@ -197,7 +215,7 @@ func (r *runner) lookAgain(do func(ctx context.Context) error) {
 		if do != nil {
 			err = do(r.ctx)
 		}
-		all, bad := s.roll.Look()
+		all, bad := s.look(r.Box.Agent())
 		err = errors.Join(err, bad)
 		blind := bad != nil && all == nil
 		r.post(func() {
@@ -221,9 +239,9 @@ func (r *runner) lookAgain(do func(ctx context.Context) error) {
 func (r *runner) takeUp() {
 	s := r.sitting
 	s.lines = r.inLines(r.Now())
-	o := session.Takeover{Begin: s.Begin, Lines: s.lines, Rules: s.Rules}
+	o := session.AttachOptions{Begin: s.Begin, Lines: s.lines, Rules: s.Rules}
 	r.lookAgain(func(ctx context.Context) error {
-		_, err := s.store.TakeUp(ctx, r.Box.Agent(), o)
+		_, err := s.store.Attach(ctx, r.Box.Agent(), o)
 		r.post(func() { s.taken = err == nil })
 		return err
 	})
@@ -240,7 +258,7 @@ func (r *runner) applyRules() {
 	r.lookAgain(func(ctx context.Context) error {
 		var errs []error
 		for _, id := range ids {
-			_, err := s.store.Change(ctx, id, func(o *session.Session) error { return o.End(s.Rules, busy, time.Now()) })
+			_, err := s.store.Change(ctx, id, func(o *session.Session) error { return o.ApplyRules(s.Rules, busy, time.Now()) })
 			errs = append(errs, err)
 		}
 		err := errors.Join(errs...)
@@ -277,7 +295,7 @@ func (r *runner) looked(all []*session.Session) {
 	s.known = true
 	for _, o := range all {
 		if o.State == wire.SessionActive && s.Rules.WhenIdle > 0 {
-			at := later(o.HeardAt(), r.lastHuman).Add(s.Rules.WhenIdle)
+			at := later(o.LastActivity(), r.lastHuman).Add(s.Rules.WhenIdle)
 			if s.idle.IsZero() || at.Before(s.idle) {
 				s.idle = at
 			}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/fakeagent"
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
 )
@@ -84,7 +83,7 @@ func TestGoalOfLockedSessions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.bob.Append(t.Context(), mailbox.AppendOptions{}, events...); err != nil {
+	if err := r.bob.Log().Append(t.Context(), events...); err != nil {
 		t.Fatal(err)
 	}
 	r.wait("a failure", func() bool { return failures() > 0 })

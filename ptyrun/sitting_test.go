@@ -15,7 +15,6 @@ import (
 	"github.com/agentteammail/atm/internal/child"
 	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/internal/fakeagent"
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
 )
@@ -90,7 +89,7 @@ func text(s string) wire.HumanInput { return wire.HumanInput{Kind: "message", Te
 
 // outputs are the events of output, one after the other.
 func (r *rig) outputs() (out []string) {
-	all, _ := r.bob.Tail(1 << 20)
+	all, _ := r.bob.Log().Newest(1 << 20)
 	for i := range all {
 		if said, ok := session.EventOf(&all[i]); ok && said.Kind == "agent_output" {
 			out = append(out, said.Content)
@@ -164,7 +163,7 @@ func TestMuteSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.wait("mail to be read", r.read(r.send("ordinary mail")))
-	r.wait("the dropped file", func() bool { _, n, err := r.bob.UnreadIDs(0); return err == nil && n == 2 })
+	r.wait("the dropped file", func() bool { ids, _, err := r.bob.UnreadIDs(); return err == nil && len(ids) == 2 })
 	if !r.unread(said) {
 		t.Error("it was read")
 	}
@@ -211,8 +210,8 @@ func TestAbortedSession(t *testing.T) {
 			if got := strings.Join(r.fakes(fakeagent.Submitted), "\n"); strings.Contains(got, "abort") {
 				t.Errorf("submitted %q", got)
 			}
-			if _, n, err := r.bob.UnreadIDs(0); n != 0 || err != nil {
-				t.Errorf("%d unread, %v", n, err)
+			if ids, _, err := r.bob.UnreadIDs(); len(ids) != 0 || err != nil {
+				t.Errorf("%d unread, %v", len(ids), err)
 			}
 		})
 	}
@@ -258,7 +257,7 @@ func TestSessionReachesItsGoal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.bob.Append(t.Context(), mailbox.AppendOptions{}, events...); err != nil {
+	if err := r.bob.Log().Append(t.Context(), events...); err != nil {
 		t.Fatal(err)
 	}
 	<-r.done
@@ -282,7 +281,7 @@ func TestSessionEndedByOthers(t *testing.T) {
 	second := r.open()
 	r.wait("mail to be read", r.read(r.say(second, text("hello"))))
 	_, err := r.sessions().Change(t.Context(), second, func(s *session.Session) error {
-		return s.End(rules, false, time.Now().Add(2*time.Hour))
+		return s.ApplyRules(rules, false, time.Now().Add(2*time.Hour))
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -310,13 +309,13 @@ func TestSessionOfARun(t *testing.T) {
 			r := newRig(t).fake(fakeagent.Options{}).sits(Sessions{Begin: true})
 			r.run().idle().begun()
 			first := r.its()
-			if first.State != wire.SessionActive || first.ChannelID != "cli:tty0" || !first.OfRunner() {
+			if first.State != wire.SessionActive || first.ChannelID != "cli:tty0" || !first.OwnedByRunner() {
 				t.Fatalf("%+v", first.InteractiveSession)
 			}
 			c.end(r)
 			<-r.done
 			r.hold.Release()
-			if s := r.its(); s.State != c.want || s.Parked() != (c.want == wire.SessionPaused) {
+			if s := r.its(); s.State != c.want || s.AutoPaused() != (c.want == wire.SessionPaused) {
 				t.Fatalf("it is %s", s.State)
 			}
 			if c.want != wire.SessionPaused {
@@ -325,7 +324,7 @@ func TestSessionOfARun(t *testing.T) {
 			r.done = make(chan struct{})
 			r.run()
 			r.wait("the session to go on", func() bool { return r.its().State == wire.SessionActive })
-			if s := r.its(); s.SessionID != first.SessionID || s.Parked() {
+			if s := r.its(); s.SessionID != first.SessionID || s.AutoPaused() {
 				t.Errorf("%+v", s.InteractiveSession)
 			}
 		})

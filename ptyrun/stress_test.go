@@ -19,10 +19,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/internal/atomicfile"
 	"github.com/agentteammail/atm/internal/child"
 	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/internal/driver"
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/fakeagent"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
@@ -68,14 +68,11 @@ func liveOn() {
 
 func (l *life) live() error {
 	ctx := context.Background()
-	dir, err := atomicfile.Open(l.Team, nil)
+	dir, err := durable.Open(l.Team, nil)
 	if err != nil {
 		return err
 	}
-	s, err := mailbox.OpenStore(dir, "main")
-	if err != nil {
-		return err
-	}
+	s := mailbox.NewStore(dir, "main")
 	defer s.Close()
 	hold, err := s.HoldRunner(ctx, "bob")
 	if err != nil {
@@ -98,7 +95,7 @@ func (l *life) live() error {
 		return err
 	}
 	d, _ := driver.Named(l.Fake.Profile)
-	seq, err := s.Box("bob").LastSeq()
+	seq, err := s.Box("bob").Log().LastSeq()
 	if err != nil {
 		return err
 	}
@@ -237,7 +234,7 @@ func TestStressKills(t *testing.T) {
 	last := r.live(life{Restart: OnCrash})
 	runs = append(runs, last.run)
 	for until := time.Now().Add(60 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if _, n, err := r.bob.UnreadIDs(1); err == nil && n == 0 {
+		if ids, _, err := r.bob.UnreadIDs(); err == nil && len(ids) == 0 {
 			break
 		}
 		if time.Now().After(until) {

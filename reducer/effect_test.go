@@ -17,29 +17,29 @@ func TestRoom(t *testing.T) {
 	held := func(id wire.ID) bool { return s.mail.find(id) != nil }
 	tell(Mail{}) // nothing
 	for i := range MaxMail {
-		if !s.Room() {
+		if !s.HasRoom() {
 			t.Fatal(i)
 		}
 		tell(Mail{ID: wire.ID(fmt.Sprint("m", i))})
 	}
-	if s.Room() || len(s.mail.waiting) != MaxMail {
-		t.Fatal(len(s.mail.waiting))
+	if s.HasRoom() || len(s.mail.letters) != MaxMail {
+		t.Fatal(len(s.mail.letters))
 	}
 	tell(Mail{ID: "late"})
 	tell(Mail{ID: "urgent", Urgent: true})
 	tell(Mail{ID: "due", Due: now.Add(time.Hour)})
-	if held("late") || !held("urgent") || !held("due") || held("m1023") || held("m1022") || !held("m1021") || len(s.mail.waiting) != MaxMail {
+	if held("late") || !held("urgent") || !held("due") || held("m1023") || held("m1022") || !held("m1021") || len(s.mail.letters) != MaxMail {
 		t.Error("the wrong ones are held")
 	}
 	s.Apply(Input{Now: now, Taken: "m0"})
-	if !s.Room() {
+	if !s.HasRoom() {
 		t.Error("no room")
 	}
 	tell(Mail{ID: "m0"})
 	for i := range MaxMail {
 		tell(Mail{ID: wire.ID(fmt.Sprint("u", i)), Urgent: true})
 	}
-	if held("m0") || !held("due") || !held("u1000") || held("u1023") || len(s.mail.waiting) != MaxMail {
+	if held("m0") || !held("due") || !held("u1000") || held("u1023") || len(s.mail.letters) != MaxMail {
 		t.Error("the wrong ones are held")
 	}
 }
@@ -54,7 +54,7 @@ func TestNext(t *testing.T) {
 	}
 	expect := func(what string, want time.Time) {
 		t.Helper()
-		if got := s.Next(); !got.Equal(want) {
+		if got := s.NextTick(); !got.Equal(want) {
 			t.Errorf("%s: %v, not %v", what, got, want)
 		}
 	}
@@ -68,8 +68,8 @@ func TestNext(t *testing.T) {
 	apply(Input{Event: &e})
 	now = now.Add(time.Minute)
 	apply(Input{})
-	expect("offered again", now.Add(offeredAgain-time.Minute))
-	now = now.Add(offeredAgain)
+	expect("offered again", now.Add(offerFor-time.Minute))
+	now = now.Add(offerFor)
 	apply(Input{})
 	expect("the later", time.Date(2026, 5, 1, 13, 0, 0, 0, time.UTC))
 	apply(Input{Settled: "m2"})

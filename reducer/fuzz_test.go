@@ -90,7 +90,7 @@ func FuzzStep(f *testing.F) {
 				t.Fatalf("through JSON: %s, not %s", got, want)
 			}
 			s.Apply(Input{Now: e.At, Arrived: &mail})
-			s.Next()
+			s.NextTick()
 		}
 		want := mustJSON(t, &s)
 		for i := range events {
@@ -125,7 +125,16 @@ func FuzzSnapshot(f *testing.F) {
 		}
 		f.Add(mustJSON(f, &s))
 	}
-	f.Add([]byte(`{"turns":[{"turn_status":"busy","activity":"confirming","waiting_on":{"kind":"","since":"0001-01-01T00:00:00Z"}}],"seq":18446744073709551615}`))
+	f.Add([]byte(`{"turns":[{"turn_status":"busy","activity":"confirming","requests":[{"kind":"","since":"0001-01-01T00:00:00Z"}]}],"seq":18446744073709551615}`))
+	for _, text := range []string{
+		`null`, `{"turns":[null]}`, `{"turns":[{}]}`, `{"turns":[{"turn_status":"IDLE","activity":"dancing","reopened":-1}]}`, `{"run":{"pid":-1}}`,
+		`{"turns":[{"turn_status":"idle","activity":"idle"},{"turn_status":"idle","activity":"idle"},{},{},{},{}]}`,
+		`{"turns":[{"turn_status":"idle","activity":"confirming"}]}`, `{"agent":"../x","heard":"2026-05-01T12:00:00+02:00"}`,
+		`{"turns":[{"turn_status":"busy","activity":"idle","requests":[{},{"kind":"permission","options":[" "]},{},{},{}]}]}`,
+		`{"turns":[{"ended":["",""],"started_calls":[""]}],"past_turns":["",""],"event_ids":["",""]}`,
+	} {
+		f.Add([]byte(text))
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var s State
 		if json.Unmarshal(data, &s) != nil {
@@ -142,7 +151,6 @@ func FuzzSnapshot(f *testing.F) {
 		for _, ev := range []Evidence{{}, {Held: true, Silent: true}, {Now: time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC), Person: true}} {
 			s.Look(ev)
 		}
-		s.Open("s1")
 		s.Apply(Input{Arrived: &Mail{ID: "m1", Urgent: true}})
 		for _, log := range logs[:3] {
 			seq := s.Seq

@@ -147,7 +147,7 @@ func TestAlways(t *testing.T) {
 			if got := snapped.Apply(in); !reflect.DeepEqual(snapped, s) || !reflect.DeepEqual(got, effects) {
 				t.Fatal("from JSON it goes on otherwise at", ls[i], cmp.Diff(snapped, s, cmp.AllowUnexported(State{}, mail{}, letter{})))
 			}
-			blocked := slices.ContainsFunc(s.Turns, func(t Turn) bool { return t.Waiting != nil })
+			blocked := slices.ContainsFunc(s.Turns, func(t Turn) bool { return t.Waiting() != nil })
 			for _, e := range effects {
 				word := s.Turn().Word()
 				switch e.Do {
@@ -170,7 +170,7 @@ func TestAlways(t *testing.T) {
 					}
 				}
 			}
-			if at := s.Next(); !at.IsZero() && !at.After(in.Now) {
+			if at := s.NextTick(); !at.IsZero() && !at.After(in.Now) {
 				t.Fatal("a tick is wanted at", at, "which is over, after", ls[i])
 			}
 			// Nothing more is to be done for the same, at the same time.
@@ -206,11 +206,11 @@ func valid2(t *rapid.T, s *State) {
 		t.Fatal(cmp.Diff(*s, back, cmp.AllowUnexported(State{}, mail{}, letter{})))
 	}
 	for i := range s.Turns {
-		if (s.Turns[i].Waiting != nil) != (s.Turns[i].Word() == WordBlocked) {
+		if (s.Turns[i].Waiting() != nil) != (s.Turns[i].Word() == WordBlocked) {
 			t.Fatal(show(s))
 		}
 	}
-	if n := s.nameless(); n >= 0 && s.Turns[n].Activity != Exited {
+	if n := s.findUnnamed(); n >= 0 && s.Turns[n].Activity != Exited {
 		for i := range s.Turns {
 			if i != n && s.Turns[i].Activity != Exited {
 				t.Fatal("beside a program without a name lives another session")
@@ -422,7 +422,7 @@ func TestTwiceIsOnce(t *testing.T) {
 				e.Seq = seq
 				s.Apply(Input{Now: in.Now, Event: &e})
 			}
-			behind := slices.ContainsFunc(s.Turns, func(t Turn) bool { return len(t.Behind) > 0 })
+			behind := slices.ContainsFunc(s.Turns, func(t Turn) bool { return len(t.Requests) > 1 })
 			fold(*in.Event)
 			once := s.Clone()
 			again := *in.Event
@@ -450,10 +450,10 @@ func TestTwiceIsOnce(t *testing.T) {
 			}
 			fold(again)
 			for i := range s.Turns {
-				s.Turns[i].Spoke, s.Turns[i].Came = 0, 0
+				s.Turns[i].LastSeq, s.Turns[i].FirstSeq = 0, 0
 			}
 			for i := range once.Turns {
-				once.Turns[i].Spoke, once.Turns[i].Came = 0, 0
+				once.Turns[i].LastSeq, once.Turns[i].FirstSeq = 0, 0
 			}
 			once.Seq, once.mail = s.Seq, s.mail
 			if again.Kind == "session_start" { // a second start counts as a second

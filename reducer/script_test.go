@@ -213,7 +213,7 @@ func clock(t time.Time) string {
 func show(s *State) string {
 	t := s.Turn()
 	out := fmt.Sprintf("%s: %s", t.Word(), t.Activity)
-	if t.Detail != "" && t.Waiting == nil {
+	if t.Detail != "" && t.Waiting() == nil {
 		out += " " + strconv.Quote(t.Detail)
 	}
 	out += fmt.Sprintf(", turn %s %s", or(t.ID, "-"), t.Status)
@@ -226,19 +226,19 @@ func show(s *State) string {
 	if t.Transport != "" {
 		out += ", by " + t.Transport
 	}
-	if w := t.Waiting; w != nil {
+	if w := t.Waiting(); w != nil {
 		out += ", asks " + showWaiting(w)
-		for i := range t.Behind {
-			out += ", then " + showWaiting(&t.Behind[i])
+		for i := range t.Requests[1:] {
+			out += ", then " + showWaiting(&t.Requests[i+1])
 		}
 	}
 	if l := t.Last; l != nil {
 		out += fmt.Sprintf("; last %s %s", or(l.ID, "-"), l.Status)
-		if l.Duration > 0 {
-			out += " after " + l.Duration.String()
+		if l.Duration() > 0 {
+			out += " after " + l.Duration().String()
 		}
-		if l.Why != "" {
-			out += " by " + strconv.Quote(l.Why)
+		if l.Error != "" {
+			out += " by " + strconv.Quote(l.Error)
 		}
 	}
 	if s.Errors > 0 {
@@ -327,4 +327,11 @@ func TestScripts(t *testing.T) {
 			}
 		})
 	}
+}
+
+func or(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
 }

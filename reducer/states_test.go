@@ -150,10 +150,10 @@ func differs(t *testing.T, p *player, event string, row []string) string {
 	}
 	a, b := was.Turn(), p.state.Turn()
 	asks := func(t *Turn) string {
-		if t.Waiting == nil {
+		if t.Waiting() == nil {
 			return ""
 		}
-		return strings.TrimSpace(t.Waiting.Kind + " " + t.Waiting.Tool)
+		return strings.TrimSpace(t.Waiting().Kind + " " + t.Waiting().Tool)
 	}
 	var wrong []string
 	for i, c := range [][3]string{
@@ -178,7 +178,7 @@ func differs(t *testing.T, p *player, event string, row []string) string {
 		what      string
 		is, wants bool
 	}{
-		{"another turn", a.ID != b.ID, has("turn "+b.ID) && a.ID != b.ID || b.Own && has("a turn of its own") || b.ID == "" && has("no turn") && a.ID != b.ID},
+		{"another turn", a.ID != b.ID, has("turn "+b.ID) && a.ID != b.ID || b.IsGenerated && has("a turn of its own") || b.ID == "" && has("no turn") && a.ID != b.ID},
 		{"an end", !same(a.Last, b.Last), b.Last != nil && has("last "+b.Last.Status) || b.Last == nil && has("no end")},
 		{"errors", p.state.Errors != was.Errors, has("errors")},
 		{"dropped", p.state.Dropped != was.Dropped, has("dropped")},

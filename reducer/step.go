@@ -1,17 +1,15 @@
 package reducer
 
 import (
-	"bytes"
 	"math"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/agentteammail/atm/wire"
 )
 
 // Input is one thing that happened, and when. At most one of the pointers and
-// ids is set; none is a tick of the clock.
+// ids is set; with none it is a tick of the clock.
 type Input struct {
 	Now   time.Time
 	Event *wire.Event // appended to the agent's log
@@ -29,237 +27,188 @@ func Step(s State, in Input) (State, []Effect) {
 }
 
 // Apply is Step in place, for folding many.
-func (s *State) Apply(in Input) []Effect {
-	var out []Effect
-	if e := in.Event; e != nil {
-		was := s.caution()
-		ask, ok := s.event(e, in.Now)
-		if ask != nil {
-			out = append(out, Effect{Do: Ask, Waiting: ask})
-		}
-		if s.caution() != was {
-			s.mail.changes++
-		}
-		if !ok {
-			in.Event = nil
-		}
+func (s *State) Apply(in Input) (effects []Effect) {
+	switch {
+	case in.Event != nil:
+		effects = s.applyEvent(in.Event, in.Now)
+	case in.Arrived != nil:
+		s.mail.add(*in.Arrived, in.Now)
+	case in.Taken != "":
+		s.mail.markRead(in.Taken)
+	case in.Settled != "":
+		s.mail.remove(in.Settled)
 	}
-	return s.mail.step(s.caution(), in, out)
+	s.mail.expire(in.Now)
+	return append(effects, s.mail.decide(s.handoverWord(), in.Now)...)
 }
 
-// caution is the word by which messages are handed over: blocked while any
+// handoverWord is the word by which messages are handed over: blocked while any
 // session asks something, also one that is not shown.
-func (s *State) caution() Word {
-	for i := range s.Turns {
-		if s.Turns[i].Waiting != nil {
-			return WordBlocked
-		}
+func (s *State) handoverWord() Word {
+	if slices.ContainsFunc(s.Turns, func(t Turn) bool { return len(t.Requests) > 0 }) {
+		return WordBlocked
 	}
 	return s.Turn().Word()
 }
 
-// happening is an event on its way into the state.
-type happening struct {
-	*wire.Event
-	seq     uint64
-	at      time.Time
-	session string
-	turn    string // the turn's id; "": it names none
+// event is an event on its way into the state.
+type event struct {
+	wire.Body // what it says beyond these
+	kind      string
+	source    string
+	seq       uint64
+	at        time.Time
+	session   string
+	turn      string // "": it names none
 
-	read wire.Body
-	has  bool
-
-	trouble string    // the newest error
-	since   time.Time // of that
-	ask     *Waiting  // what is asked of people now, whole
+	lastError string // the agent's newest error
+	errorAt   time.Time
+	asked     *Waiting // what the event asks of people, in full
+	isUnknown bool     // the event's kind
 }
 
-// body is what the event says beyond the common fields. Most need none of it.
-func (h *happening) body() *wire.Body {
-	if !h.has {
-		h.read, h.has = h.Event.Body(), true
+// idOf is a field that is an id, which some write as a number.
+func (e *event) idOf(name string) string {
+	if s := e.Text(name); s != "" {
+		return shortID(s)
 	}
-	return &h.read
-}
-
-// mayName reports whether any member's name may begin so. Reading a wire takes
-// longer than all the rest of an event, and most have not what is looked for.
-func (h *happening) mayName(beginnings ...string) bool {
-	if len(h.Extra) > 0 || h.has {
-		return true
-	}
-	for _, s := range beginnings {
-		for rest := h.Wire; ; {
-			i := bytes.Index(rest, []byte(s))
-			if i < 0 {
-				break
-			}
-			if i > 0 && rest[i-1] == '"' {
-				return true
-			}
-			rest = rest[i+len(s):]
-		}
-	}
-	return false
-}
-
-func (h *happening) time(name string) (time.Time, bool) {
-	t, err := time.Parse(time.RFC3339Nano, h.body().Text(name))
-	t = moment(t)
-	return t, err == nil && !t.IsZero()
-}
-
-// ident is an id, which some write as a number.
-func (h *happening) ident(name string) string {
-	if s := h.body().Text(name); s != "" {
-		return short(s)
-	}
-	if raw := h.body().Raw(name); len(raw) > 0 && len(raw) <= 20 && (raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9') {
+	raw := e.Raw(name)
+	if len(raw) > 0 && len(raw) <= 20 && (raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9') {
 		return string(raw)
 	}
 	return ""
 }
 
-// event folds one event. Only here, and in what it calls, is decided what an
-// event means. It reports what is asked of people now, and whether the event
-// was taken in: not one of another agent, and not one that was before.
-func (s *State) event(e *wire.Event, now time.Time) (ask *Waiting, ok bool) {
+// applyEvent folds one event, unless it is another agent's or was folded before.
+func (s *State) applyEvent(logged *wire.Event, now time.Time) (effects []Effect) {
 	if s.Agent == "" {
-		s.Team, s.Agent = e.Team, e.Agent
+		s.Team, s.Agent = logged.Team, logged.Agent
 	}
-	if e.Team != s.Team || e.Agent != s.Agent || e.Seq > 0 && e.Seq <= s.Seq {
-		return nil, false
+	if logged.Team != s.Team || logged.Agent != s.Agent || logged.Seq > 0 && logged.Seq <= s.Seq {
+		return nil
 	}
-	h := happening{Event: e, seq: e.Seq, at: e.At, session: short(e.Session), turn: short(e.TurnID)}
-	if h.seq == 0 && s.Seq < math.MaxUint64 {
-		h.seq = s.Seq + 1 // of no log
+	e := event{
+		Body: logged.Body(), kind: logged.Kind, source: logged.Source,
+		seq: logged.Seq, at: logged.At, session: shortID(logged.Session), turn: shortID(logged.TurnID),
 	}
-	s.Seq = max(s.Seq, h.seq)
-	if e.EventID != "" {
-		id := mark(e.EventID)
-		if s.Recent.has(id) {
-			return nil, false
+	if e.seq == 0 && s.Seq < math.MaxUint64 {
+		e.seq = s.Seq + 1 // it comes from no log
+	}
+	s.Seq = max(s.Seq, e.seq)
+	if id := shortID(logged.EventID); id != "" {
+		if slices.Contains(s.EventIDs, id) {
+			return nil
 		}
-		s.Recent.add(id, keptRecent)
+		s.EventIDs = appendCapped(s.EventIDs, id, maxEventIDs)
 	}
-	if h.at.IsZero() {
-		h.at = now
+	if e.at.IsZero() {
+		e.at = now
 	}
-	h.at = moment(h.at)
+	e.at = jsonTime(e.at)
 
-	switch e.Kind {
-	// The mailbox's own: they are about messages. Only what the agent did itself
-	// is a sign of its life.
+	before := s.handoverWord()
+	s.fold(&e)
+	if s.handoverWord() != before {
+		s.mail.changes++
+	}
+	s.mail.applyEvent(logged, now)
+	if e.asked != nil {
+		effects = append(effects, Effect{Do: Ask, Waiting: e.asked})
+	}
+	return effects
+}
+
+// fold is the table of what each kind of event does to the state. The kinds that
+// are about a turn stand in Turn.apply.
+func (s *State) fold(e *event) {
+	switch e.kind {
+	// The mailbox's own, about messages. Only what the agent did itself is a sign
+	// of its life; by names somebody who held the message under a lease.
 	case wire.EventRead:
-		s.Read, s.Heard = h.at, h.at
+		s.Read, s.Heard = e.at, e.at
 	case wire.EventAcked, wire.EventAnnounced, wire.EventInjected:
-		if e.Field("by") == "" { // else who held it under a lease did that
-			s.Heard = h.at
+		if e.Text("by") == "" {
+			s.Heard = e.at
 		}
-	case wire.EventWithdrawn, wire.EventInjecting, wire.EventInjectionFailed, wire.EventTaken, wire.EventReturned, wire.EventAside, wire.EventAgain:
+	case wire.EventWithdrawn, wire.EventInjecting, wire.EventInjectionFailed,
+		wire.EventTaken, wire.EventReturned, wire.EventAside, wire.EventAgain:
 
-	// Counted, whatever the turn does. The first and the last are said about an
-	// agent, not by it.
+	// Counted, whatever the turn does. Others say stream_error and
+	// dropped_counters about the agent: no sign of its life.
 	case wire.StreamFailed, "error":
-		s.Errors = plus(s.Errors, 1)
-		s.LastError, s.ErrorAt = clip(h.body().Text("error_summary", "summary", "message", "error"), maxError), h.at
-		if e.Kind == "error" {
-			s.Heard = h.at
+		s.Errors = addUp(s.Errors, 1)
+		s.LastError, s.ErrorAt = clip(e.Text("error_summary", "summary", "message", "error"), maxError), e.at
+		if e.kind == "error" {
+			s.Heard = e.at
 		}
 	case wire.DroppedCounters:
-		d, _ := h.body().Uint("dropped")
-		u, _ := h.body().Uint("unknown")
-		s.Dropped.Dropped, s.Dropped.Unknown = plus(s.Dropped.Dropped, d), plus(s.Dropped.Unknown, u)
+		dropped, _ := e.Uint("dropped")
+		unknown, _ := e.Uint("unknown")
+		s.Dropped.Dropped, s.Dropped.Unknown = addUp(s.Dropped.Dropped, dropped), addUp(s.Dropped.Unknown, unknown)
 
 	// Known, and no evidence about the turn.
 	case "agent_output", "draft_ready", "goal_complete", "status_update", "server_request",
 		"user_message_chunk", "plan", "available_commands_update", "current_mode_update",
 		"config_option_update", "session_info_update", "usage_update":
-		s.Heard = h.at
+		s.Heard = e.at
 
 	// The runner's, about the whole program.
 	case "spawned":
-		s.spawned(&h)
-		s.Heard = h.at
+		s.applySpawned(e)
+		s.Heard = e.at
 	case "exited":
-		s.exited(&h)
+		s.applyExited(e)
 	case "restarting":
-		if s.Run != nil {
-			s.Run = copied(s.Run)
-			s.Run.Over = true
-		}
-		detail := "restarting"
-		if n, ok := h.body().Uint("attempt"); ok {
-			detail = "restart " + strconv.FormatUint(n, 10)
-		}
-		s.starts(&h, detail)
+		s.applyRestarting(e)
 
 	case "session_end":
-		s.sessionEnds(&h)
+		s.endSession(e)
 	default:
-		if !s.turnEvent(&h) {
-			s.Unknown = plus(s.Unknown, 1)
+		s.foldTurn(e)
+		if e.isUnknown {
+			s.Unknown = addUp(s.Unknown, 1)
 		}
 	}
 	switch word := s.Turn().Word(); {
-	case word != WordOff && !(word == WordError && s.Run != nil && s.Run.Over):
+	case word != WordOff && !(word == WordError && s.Run != nil && s.Run.HasExited):
 		s.Gone = time.Time{}
 	case s.Gone.IsZero():
-		s.Gone = h.at
+		s.Gone = e.at
 	}
-	return h.ask, true
 }
 
-// turnEvent folds an event about one session, if it is one.
-func (s *State) turnEvent(h *happening) (known bool) {
-	// What was adopted carries them plainly.
-	if h.session == "" && len(h.Wire) > 0 && h.mayName("session") {
-		h.session = short(h.body().Text("session"))
+// foldTurn folds an event about one session.
+func (s *State) foldTurn(e *event) {
+	if e.session == "" {
+		e.session = shortID(e.Text("session"))
 	}
-	if h.turn == "" && len(h.Wire) > 0 && h.mayName("turn") {
-		h.turn = short(h.body().Text("turn_id"))
+	if e.turn == "" {
+		e.turn = shortID(e.Text("turn_id"))
 	}
-	if s.before(h) {
-		_, known = new(Turn).take(h)
-		h.ask = nil
-		return known
+	// Late is what is about a turn of an earlier program, which like this one named
+	// no session. A start is not, since ids may be used again.
+	if i := slices.Index(s.PastTurns, e.turn); i >= 0 && e.session == "" {
+		if e.kind != wire.TurnStarted {
+			new(Turn).apply(e) // only for whether its kind is known
+			e.asked = nil
+			return
+		}
+		s.PastTurns = without(s.PastTurns, i)
 	}
-	h.trouble, h.since = s.LastError, s.ErrorAt
-	var fresh Turn
-	t, at := s.turnOf(h, &fresh)
-	was := t.Word()
-	news, known := t.take(h)
-	if known && !t.ended() && t.Activity != Error {
-		s.Heard = h.at
+	e.lastError, e.errorAt = s.LastError, s.ErrorAt
+	t, i := s.turnFor(e)
+	before := t.Word()
+	isNews := t.apply(e)
+	if i >= 0 {
+		s.Turns[i] = t
 	}
-	if news { // t is no more what it points at
-		s.show(h, t, at, was)
-		if h.Kind == "session_start" {
-			s.Run = s.Run.hosts(h.body().Text("source"))
+	if !e.isUnknown && !t.isOver() && t.Activity != Error {
+		s.Heard = e.at
+	}
+	if isNews {
+		s.show(e, t, i, before)
+		if e.kind == "session_start" {
+			s.Run.noteSessionStart(e.Text("source"))
 		}
 	}
-	return known
-}
-
-// before reports whether an event is late, about a turn of the program before,
-// which like this one named no session. A start is not: ids may be used again.
-func (s *State) before(h *happening) bool {
-	if h.session != "" || h.turn == "" || len(s.Past) == 0 {
-		return false
-	}
-	i := slices.Index(s.Past, mark(h.turn))
-	if i >= 0 && h.Kind == wire.TurnStarted {
-		if s.Past = slices.Delete(s.Past, i, i+1); len(s.Past) == 0 {
-			s.Past = nil
-		}
-		return false
-	}
-	return i >= 0
-}
-
-func plus(a, b uint64) uint64 {
-	if a > math.MaxUint64-b {
-		return math.MaxUint64
-	}
-	return a + b
 }

@@ -99,31 +99,11 @@ func TestClone(t *testing.T) {
 		t.Fatal("not a copy")
 	}
 	turn := c.Turn()
-	turn.Over[0], turn.Last.Status, turn.Waiting.Tool, turn.Waiting.Options[0], turn.Behind[0].Tool = 1, "x", "x", '{', "x"
-	*c.Run.Code, c.Run.PID, c.Recent[0], c.mail.waiting[0].ID = 9, 9, 9, "x"
+	turn.Ended[0], turn.Last.Status, turn.Requests[0].Tool, turn.Requests[0].Options[0], turn.Requests[1].Tool = "x", "x", "x", '{', "x"
+	*c.Run.Code, c.Run.PID, c.EventIDs[0], c.mail.letters[0].ID = 9, 9, "x", "x"
 	turn.Session = "x"
-	if got := string(mustJSON(t, &p.state)); got != want || p.state.mail.waiting[0].ID != "m1" {
+	if got := string(mustJSON(t, &p.state)); got != want || p.state.mail.letters[0].ID != "m1" {
 		t.Error(got, want)
-	}
-}
-
-// TestOpen: the open turn of a session, or its last.
-func TestOpen(t *testing.T) {
-	p := newPlayer()
-	if id, open := p.state.Open(""); id != "" || open {
-		t.Error(id, open)
-	}
-	long := strings.Repeat("s", 200)
-	for _, l := range []string{"turn_started session=a turn_id=t1", "turn_started session=" + long + " turn_id=t2", "turn_idle session=" + long + " turn_id=t2"} {
-		if _, err := p.play(l); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for session, want := range map[string]string{"a": "t1 true", long: "t2 false", "": "t1 true", "x": " false"} {
-		id, open := p.state.Open(session)
-		if got := fmt.Sprint(id, " ", open); got != want {
-			t.Errorf("%.5s: %s", session, got)
-		}
 	}
 }
 
@@ -141,17 +121,17 @@ func TestAsk(t *testing.T) {
 		}
 		return nil
 	}
-	q := string(wire.AppendString(nil, long))
+	q := quote(long)
 	w := ask(1, `"kind":"confirm_required","tool":"Bash","prompt":`+q+`,"options":`+options)
 	if w == nil || w.Prompt != long || w.Cut || string(w.Options) != options || w.Tool != "Bash" {
 		t.Fatal(w)
 	}
-	if kept := s.Turn().Waiting; len(kept.Prompt) > maxPrompt || !kept.Cut || kept.Options != nil || w == kept {
+	if kept := s.Turn().Waiting(); len(kept.Prompt) > maxPrompt || !kept.Cut || kept.Options != nil || w == kept {
 		t.Error(kept)
 	}
 	// More of it, with the same beginning, and again all of it.
 	w = ask(2, `"kind":"confirm_required","id":"d1","tool":"Bash","prompt":`+q)
-	if w == nil || w.Prompt != long || w.Cut || w.ID != "d1" || !w.Since.Equal(s.Turn().Waiting.Since) {
+	if w == nil || w.Prompt != long || w.Cut || w.ID != "d1" || !w.Since.Equal(s.Turn().Waiting().Since) {
 		t.Fatal(w)
 	}
 	// Options that come later, and those that came before.
@@ -163,7 +143,7 @@ func TestAsk(t *testing.T) {
 	if w = ask(3, `"kind":"confirm_required","id":"d1","prompt":"ls -l"`); w == nil || w.Prompt != "ls -l" || string(w.Options) != `[{"id":"1"}]` || !w.Cut {
 		t.Error(w)
 	}
-	if kept := s.Turn().Waiting; kept.Tool != "Bash" || kept.Call != "c1" || string(kept.Options) != `[{"id":"1"}]` {
+	if kept := s.Turn().Waiting(); kept.Tool != "Bash" || kept.Call != "c1" || string(kept.Options) != `[{"id":"1"}]` {
 		t.Error(kept)
 	}
 	// What was said of tool and prompt by two is cut, since nobody said it.

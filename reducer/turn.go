@@ -1,330 +1,326 @@
 package reducer
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/agentteammail/atm/wire"
 )
 
-// take is the table of docs/states.md: what an event about a session does to
-// its turn. News is what was about the session as it is now; what is late or
-// was said before is none. Known is whether the kind is one of these.
-func (t *Turn) take(h *happening) (news, known bool) {
-	switch h.Kind {
+// apply is the table of docs/states.md: what an event about a session does to
+// its turn. It reports whether that is news: about the session as it is now,
+// neither late nor said before.
+func (t *Turn) apply(e *event) (isNews bool) {
+	switch e.kind {
 	case wire.TurnStarted:
-		return t.started(h), true
+		return t.start(e)
 	case wire.TurnCompleted, "turn_complete":
-		return t.completed(h), true
+		return t.complete(e)
 	case wire.TurnIdle:
-		return t.idles(h), true
+		return t.becomeIdle(e)
 
 	case "message_delta", "agent_message_chunk":
-		return t.works(h, Responding, ""), true
+		return t.work(e, Responding, "")
 	case "agent_thought_chunk":
-		return t.works(h, Thinking, ""), true
-	case "thread_active": // of Codex: and it waits for nothing
-		if t.Word() == WordBusy && t.Status == TurnBusy && t.is(h.turn) {
-			return true, true
+		return t.work(e, Thinking, "")
+	case "thread_active": // Codex: it works, and waits for nothing
+		if t.Word() == WordBusy && t.Status == TurnBusy && t.matchTurn(e.turn) {
+			return true
 		}
-		return t.works(h, Thinking, ""), true
+		return t.work(e, Thinking, "")
 
 	case "tool_call_start":
-		return t.calls(h), true
+		return t.startCall(e)
 	case "tool_call_end":
-		return t.returns(h), true
+		return t.endCall(e)
 	case "tool_call", "tool_call_update":
-		switch h.body().Text("status") {
+		switch e.Text("status") {
 		case "completed", "failed":
-			return t.returns(h), true
+			return t.endCall(e)
 		case "in_progress":
-			return t.calls(h), true
+			return t.startCall(e)
 		}
-		return h.Kind == "tool_call" && t.calls(h), true
+		return e.kind == "tool_call" && t.startCall(e)
 
 	case "waiting_for_input":
-		return t.asks(h, question(h, Question)), true
+		return t.ask(e, waitingOf(e, Question))
 	case "confirm_required":
-		return t.asks(h, question(h, Permission)), true
+		return t.ask(e, waitingOf(e, Permission))
 	case "state_change":
-		return t.changes(h, Activity(h.body().Text("new"))), true
-	case "state_update": // of ACP's version 2
-		return t.updates(h), true
+		return t.changeState(e, Activity(e.Text("new")))
+	case "state_update": // ACP's second version says all of the above with it
+		switch e.Text("state") {
+		case "running":
+			return t.work(e, Thinking, "")
+		case "requires_action":
+			return t.ask(e, Waiting{Kind: Permission})
+		case "idle":
+			t.complete(e)
+			return t.becomeIdle(e)
+		}
 	case "session_start":
-		return t.begins(h), true
-	}
-	return false, false
-}
-
-// started is the beginning of a turn.
-func (t *Turn) started(h *happening) bool {
-	switch {
-	case t.over(h.turn), h.turn != "" && h.turn == t.ID:
-		return false // late, or again
-	case h.turn != "" && t.Status == TurnBusy && t.is(h.turn): // it was seen before it had a name
-		t.runsAt(h, true)
-		return true
-	}
-	t.open(h)
-	t.runsAt(h, true)
-	t.doing(Thinking, "")
-	return true
-}
-
-// completed is the end of a turn, with how it ended.
-func (t *Turn) completed(h *happening) bool {
-	if !t.is(h.turn) {
-		t.end(h.turn)
-		return false
-	}
-	id := or(h.turn, t.ID)
-	known := t.Last != nil && t.Last.ID == id
-	if t.ended() || t.Status == TurnIdle && t.ID != "" || t.Status == TurnTerminal && known {
-		// Its idle came first, or its program's end, or it is said again.
-		if t.end(id); id == t.ID && (!known || t.Last.Cut) {
-			t.record(h, outcome(h), false)
-			t.Soft = t.Soft && t.Last.Status == Completed
-		}
-		return false
-	}
-	outside := t.outside(h)
-	t.ID = id
-	t.runsAt(h, true)
-	t.record(h, outcome(h), false)
-	t.Status = TurnTerminal
-	t.Soft = h.Source == "hook" && t.Last.Status == Completed
-	if outside {
-		return false
-	}
-	t.doing(Idle, "")
-	if h.body().Text("status") == "awaiting_input" {
-		t.wait(h, Waiting{Kind: Question})
-	}
-	return true
-}
-
-// outside reports whether something was asked outside of any turn, which the
-// end of one is no answer to; who names none says how it is now.
-func (t *Turn) outside(h *happening) bool {
-	return t.Waiting != nil && t.Status != TurnBusy && h.turn != ""
-}
-
-// idles is the agent's word that it waits for the next turn.
-func (t *Turn) idles(h *happening) bool {
-	switch {
-	case !t.is(h.turn):
-		t.end(h.turn)
-		return false
-	case t.ended():
-		t.end(t.ID)
-		return false
-	case t.outside(h), t.Status == TurnIdle && t.over(h.turn):
-		t.ID = h.turn
-		t.close()
-		return false
-	}
-	if t.Status == TurnBusy {
-		t.Soft = h.Source == "hook"
-	}
-	t.ID = or(h.turn, t.ID)
-	t.runsAt(h, true)
-	t.close()
-	t.doing(Idle, "")
-	return true
-}
-
-// works is evidence that a turn is under way: the current one, or one whose
-// start was not seen.
-func (t *Turn) works(h *happening, a Activity, detail string) bool {
-	switch {
-	case t.Status == TurnBusy && h.turn == t.ID:
-	case t.over(h.turn), t.ended() && h.turn == "":
-		return false // late
-	case t.Status == TurnBusy && t.is(h.turn):
-	case t.paused() && (h.turn == "" || h.turn == t.ID):
-		t.Status = TurnBusy
+		return t.startSession(e)
 	default:
-		t.open(h)
-		t.runsAt(h, false)
-	}
-	t.doing(a, detail)
-	return true
-}
-
-// changes is what a runner saw on the screen, or what somebody says outright.
-func (t *Turn) changes(h *happening, a Activity) bool {
-	detail := clip(h.body().Text("detail"), maxDetail)
-	if t.over(h.turn) || t.ended() && h.turn == "" && h.session != "" {
-		return false
-	}
-	switch a {
-	case Thinking, Responding, ToolRunning:
-		if asks, other := t.replied(h.ident("id")); asks {
-			return other
-		}
-		if t.ended() {
-			t.Activity, t.Next = Unknown, false // the runner has seen it
-		}
-		return t.works(h, a, detail)
-	case Idle:
-		if h.turn != "" && h.turn != t.ID {
-			return false
-		}
-		if t.Own {
-			t.close()
-		}
-		t.Status = TurnIdle // what has a name may yet say that it goes on
-		t.doing(Idle, detail)
-	case Confirming, AwaitingInput:
-		kind := Permission
-		if a == AwaitingInput {
-			kind = Question
-		}
-		return t.asks(h, Waiting{Kind: kind, Prompt: h.body().Text("detail")})
-	case Exited, Error, Starting:
-		t.cut(h, Failed)
-		t.doing(a, detail)
-	case Unknown: // what asks may still ask, what is gone is not there again
-		if t.Waiting != nil || t.ended() {
-			return false
-		}
-		t.doing(a, detail)
-	default:
-		return false
-	}
-	return true
-}
-
-// updates is ACP's word, in its second version, for what all the others say.
-func (t *Turn) updates(h *happening) bool {
-	switch h.body().Text("state") {
-	case "running":
-		return t.works(h, Thinking, "")
-	case "requires_action":
-		return t.asks(h, Waiting{Kind: Permission})
-	case "idle":
-		t.completed(h)
-		return t.idles(h)
+		e.isUnknown = true
 	}
 	return false
 }
 
-// begins is the beginning of a session's life.
-func (t *Turn) begins(h *happening) bool {
-	source := h.body().Text("source")
-	again := t.Begun && !t.ended()
+// start is turn_started.
+func (t *Turn) start(e *event) bool {
+	if t.hasEnded(e.turn) || e.turn != "" && e.turn == t.ID {
+		return false // late, or said before
+	}
+	if e.turn == "" || t.Status != TurnBusy || !t.matchTurn(e.turn) { // else it was seen before it had a name
+		t.beginTurn(e)
+		t.setActivity(Thinking, "")
+	}
+	t.noteOrigin(e, true)
+	return true
+}
+
+// complete is turn_completed: the end of a turn, and how it ended.
+func (t *Turn) complete(e *event) bool {
+	if !t.matchTurn(e.turn) {
+		t.noteEnded(e.turn)
+		return false
+	}
+	id := cmp.Or(e.turn, t.ID)
+	isSaid := t.Last != nil && t.Last.ID == id
+	if t.isOver() || t.Status == TurnIdle && t.ID != "" || t.Status == TurnTerminal && isSaid {
+		// Its idle or its program's end came first, or it was said before.
+		if t.noteEnded(id); id == t.ID && (!isSaid || t.Last.IsCutOff) {
+			t.recordEnd(e, endStatus(e), false)
+			t.EndIsTentative = t.EndIsTentative && t.Last.Status == Completed
+		}
+		return false
+	}
+	isNews := !t.asksOutsideTurn(e)
+	t.ID = id
+	t.noteOrigin(e, true)
+	t.recordEnd(e, endStatus(e), false)
+	t.Status = TurnTerminal
+	t.EndIsTentative = e.source == "hook" && t.Last.Status == Completed
+	if isNews {
+		t.setActivity(Idle, "")
+		if e.Text("status") == "awaiting_input" {
+			t.waitFor(e, Waiting{Kind: Question})
+		}
+	}
+	return isNews
+}
+
+// becomeIdle is the agent's word that it waits for the next turn.
+func (t *Turn) becomeIdle(e *event) bool {
 	switch {
-	case source == "compact": // in the middle of its life
-		if t.ended() {
+	case !t.matchTurn(e.turn):
+		t.noteEnded(e.turn)
+		return false
+	case t.isOver():
+		t.noteEnded(t.ID)
+		return false
+	case t.Status == TurnBusy:
+		t.EndIsTentative = e.source == "hook"
+	}
+	isNews := !t.asksOutsideTurn(e) && (t.Status != TurnIdle || !t.hasEnded(e.turn))
+	t.ID = cmp.Or(e.turn, t.ID)
+	t.closeTurn()
+	if isNews {
+		t.noteOrigin(e, true)
+		t.setActivity(Idle, "")
+	}
+	return isNews
+}
+
+// work is evidence that a turn is under way: the current one, or one whose start
+// was not seen.
+func (t *Turn) work(e *event, a Activity, detail string) bool {
+	if t.hasEnded(e.turn) || t.isOver() && e.turn == "" {
+		return false // late
+	}
+	t.enterTurn(e)
+	t.setActivity(a, detail)
+	return true
+}
+
+// enterTurn makes the turn that an event names the open one. A turn that was only
+// seen to stop goes on.
+func (t *Turn) enterTurn(e *event) {
+	switch isPaused := t.Status == TurnIdle && !t.IsGenerated && t.ID != "" && !t.hasEnded(t.ID); {
+	case t.Status == TurnBusy && t.matchTurn(e.turn):
+	case isPaused && (e.turn == "" || e.turn == t.ID):
+		t.Status = TurnBusy
+	default: // its start was not seen
+		t.beginTurn(e)
+		t.noteOrigin(e, false)
+	}
+}
+
+// changeState is what a runner saw on the screen, or what somebody says outright.
+func (t *Turn) changeState(e *event, a Activity) bool {
+	if t.hasEnded(e.turn) || t.isOver() && e.turn == "" && e.session != "" {
+		return false
+	}
+	detail := clip(e.Text("detail"), maxDetail)
+	switch a {
+	case Thinking, Responding, ToolRunning:
+		if stillAsks, isNews := t.answerID(e.idOf("id")); stillAsks {
+			return isNews
+		}
+		if t.isOver() {
+			t.Activity, t.IsReplaced = Unknown, false // the runner sees it
+		}
+		return t.work(e, a, detail)
+	case Confirming:
+		return t.ask(e, Waiting{Kind: Permission, Prompt: e.Text("detail")})
+	case AwaitingInput:
+		return t.ask(e, Waiting{Kind: Question, Prompt: e.Text("detail")})
+	case Idle:
+		if e.turn != "" && e.turn != t.ID {
 			return false
 		}
+		if t.IsGenerated {
+			t.closeTurn()
+		}
+		t.Status = TurnIdle // a turn with a name may still say that it goes on
+	case Exited, Error, Starting:
+		t.cutOff(e, Failed)
+	case Unknown:
+		if len(t.Requests) > 0 || t.isOver() {
+			return false // what asks may still ask, and what is gone is not back
+		}
+	default:
+		return false
+	}
+	t.setActivity(a, detail)
+	return true
+}
+
+// startSession is the beginning of a session's life.
+func (t *Turn) startSession(e *event) bool {
+	source := e.Text("source")
+	switch {
+	case source == "compact" && t.isOver():
+		return false
+	case source == "compact": // in the middle of its life
 		if t.Detail == "compacting" {
 			t.Detail = ""
 		}
-		t.Begun = true
+		t.HasSessionStart = true
 		return true
-	case h.session != "" && source != "resume" && (again || t.Status == TurnBusy):
-		t.Begun = true
-		return false // again, or later than its first turn
+	case e.session != "" && source != "resume" && (t.HasSessionStart && !t.isOver() || t.Status == TurnBusy):
+		t.HasSessionStart = true
+		return false // said before, or later than its first turn
 	}
-	t.cut(h, Interrupted)
-	t.runsAt(h, false)
-	t.Begun, t.Status, t.Came = true, TurnIdle, h.seq
-	t.doing(Idle, "")
+	t.cutOff(e, Interrupted)
+	t.noteOrigin(e, false)
+	t.HasSessionStart, t.Status, t.FirstSeq = true, TurnIdle, e.seq
+	t.setActivity(Idle, "")
 	return true
 }
 
-// is reports whether a turn's id means the current turn: it is empty, or that
-// one's, or no turn is known, or it is the first name of a turn that had none.
-func (t *Turn) is(id string) bool {
+// matchTurn reports whether a turn's id means the current turn: it is empty or
+// that turn's, or no turn is known. An open turn without a name takes the first
+// one that is heard.
+func (t *Turn) matchTurn(id string) bool {
 	if id == "" || id == t.ID || t.ID == "" {
 		return true
 	}
-	if t.Own && t.Status == TurnBusy && !t.over(id) {
-		t.ID, t.Own = id, false
+	if t.IsGenerated && t.Status == TurnBusy && !t.hasEnded(id) {
+		t.ID, t.IsGenerated = id, false
 		return true
 	}
 	return false
 }
 
-// open begins a turn. One that was open, or was seen to stop, is over: how is
-// not known.
-func (t *Turn) open(h *happening) {
-	if t.ID != h.turn {
-		t.end(t.ID)
+// beginTurn begins the turn that an event names. An earlier one that was open, or
+// was seen to stop, is over; how it ended is not known.
+func (t *Turn) beginTurn(e *event) {
+	if t.ID != e.turn {
+		t.noteEnded(t.ID)
 	}
-	t.ID, t.Own = h.turn, h.turn == ""
-	if t.Own {
-		t.ID = "turn-" + strconv.FormatUint(h.seq, 10)
+	t.ID, t.IsGenerated = e.turn, e.turn == ""
+	if t.IsGenerated {
+		t.ID = "turn-" + strconv.FormatUint(e.seq, 10)
 	}
-	t.Status, t.Began = TurnBusy, h.at
-	t.Calls, t.Soft, t.Anew = nil, false, 0
-	if t.ended() {
-		t.Begun = false
+	t.Status, t.Began = TurnBusy, e.at
+	t.StartedCalls, t.EndedCalls = nil, nil
+	t.EndIsTentative, t.Reopened = false, 0
+	if t.isOver() {
+		t.HasSessionStart = false
 	}
+	t.setActivity(Unknown, "")
 }
 
-// over reports whether a turn is known to have ended.
-func (t *Turn) over(id string) bool { return id != "" && t.Over.has(mark(id)) }
-
-// end notes that a turn is over.
-func (t *Turn) end(id string) {
-	if id == "" {
-		return
+// reopenTurn opens again the turn that an event names, if all that is known of
+// its end is what a hook said. Hooks of one moment run beside each other, and any
+// of them may keep the program from stopping: what begins after that is of the
+// same turn.
+func (t *Turn) reopenTurn(e *event) bool {
+	if !t.EndIsTentative || e.source != "hook" || e.turn == "" || e.turn != t.ID || t.Status == TurnBusy || t.isOver() {
+		return false
 	}
-	if h := mark(id); !t.Over.has(h) {
-		t.Over.add(h, keptOver)
+	if i := slices.Index(t.Ended, t.ID); i >= 0 {
+		t.Ended = without(t.Ended, i)
 	}
+	if l := t.Last; l != nil && l.ID == t.ID {
+		if l.DurationMS > 0 {
+			t.Began = l.At.Add(-l.Duration())
+		}
+		t.Last = nil
+	}
+	t.Status, t.EndIsTentative = TurnBusy, false
+	t.Reopened++
+	return true
 }
 
-// close makes the current turn one that is over and that no event can open
+// closeTurn makes the current turn one that is over and that no event can open
 // again.
-func (t *Turn) close() {
-	t.end(t.ID)
+func (t *Turn) closeTurn() {
+	t.noteEnded(t.ID)
 	t.Status = TurnIdle
 	if t.Last != nil && t.Last.ID == t.ID {
 		t.Began = time.Time{}
 	}
 }
 
-// paused reports whether a turn with a name was seen to stop, which is all that
-// is known of its end.
-func (t *Turn) paused() bool { return t.Status == TurnIdle && !t.Own && t.ID != "" && !t.over(t.ID) }
-
-// cut ends an open turn with its program.
-func (t *Turn) cut(h *happening, status string) {
+// cutOff ends an open turn with its program.
+func (t *Turn) cutOff(e *event, status string) {
 	if t.Status == TurnBusy {
-		t.record(h, status, true)
+		t.recordEnd(e, status, true)
 		t.Status = TurnTerminal
 	}
-	t.end(t.ID)
+	t.noteEnded(t.ID)
 }
 
-// record notes how the current turn ended.
-func (t *Turn) record(h *happening, status string, cut bool) {
-	l := &Last{ID: t.ID, Status: status, At: h.at, Cut: cut}
-	if !t.Began.IsZero() && t.Word() == WordIdle && t.Since.After(t.Began) {
-		l.At = t.Since // it was seen to be over before it was said
+// recordEnd notes how the current turn ended.
+func (t *Turn) recordEnd(e *event, status string, isCutOff bool) {
+	l := &Last{ID: t.ID, Status: status, At: e.at, IsCutOff: isCutOff}
+	hasBegun := !t.Began.IsZero()
+	if hasBegun && t.Word() == WordIdle && t.Since.After(t.Began) {
+		l.At = t.Since // it was seen to be over before this was said
 	}
-	if !t.Began.IsZero() && l.At.After(t.Began) {
-		l.Duration = l.At.Sub(t.Began).Truncate(time.Millisecond)
-	} else if old := t.Last; old != nil && old.ID == t.ID {
-		l.Duration = old.Duration
+	if hasBegun && l.At.After(t.Began) {
+		l.DurationMS = l.At.Sub(t.Began).Milliseconds()
+	} else if t.Last != nil && t.Last.ID == t.ID {
+		l.DurationMS = t.Last.DurationMS
 	}
-	if status == Failed && !cut {
-		l.Why = clip(h.body().Text("error", "error_summary", "summary"), maxWhy)
-		if l.Why == "" && !t.Began.IsZero() && !h.since.Before(t.Began) {
-			l.Why = clip(h.trouble, maxWhy)
+	if status == Failed && !isCutOff {
+		l.Error = clip(e.Text("error", "error_summary", "summary"), maxDetail)
+		if l.Error == "" && hasBegun && !e.errorAt.Before(t.Began) {
+			l.Error = clip(e.lastError, maxDetail)
 		}
 	}
 	t.Last = l
-	t.end(t.ID)
+	t.noteEnded(t.ID)
 	t.Began = time.Time{}
 }
 
-// outcome is how a completion says that the turn ended.
-func outcome(h *happening) string {
-	switch h.body().Text("status", "stopReason") {
+// endStatus is how a completion says that the turn ended.
+func endStatus(e *event) string {
+	switch e.Text("status", "stopReason") {
 	case "interrupted", "cancelled", "canceled":
 		return Interrupted
 	case "failed", "error", "inProgress", "in_progress":
@@ -333,22 +329,34 @@ func outcome(h *happening) string {
 	return Completed
 }
 
-// doing says what the program does now. What it waited for is past.
-func (t *Turn) doing(a Activity, detail string) {
-	t.Activity, t.Detail, t.Waiting, t.Behind, t.Next = a, detail, nil, nil, false
+// Duration is how long the turn took, in whole milliseconds. 0: not known.
+func (l *Last) Duration() time.Duration { return time.Duration(l.DurationMS) * time.Millisecond }
+
+// hasEnded reports whether a turn is known to be over.
+func (t *Turn) hasEnded(id string) bool { return slices.Contains(t.Ended, id) }
+
+// noteEnded notes that a turn is over.
+func (t *Turn) noteEnded(id string) { t.Ended = remember(t.Ended, id, maxEnded) }
+
+// asksOutsideTurn reports whether something is asked outside of any turn. The end
+// of a turn that an event names is no answer to that; an event that names none
+// says how it is now.
+func (t *Turn) asksOutsideTurn(e *event) bool {
+	return len(t.Requests) > 0 && t.Status != TurnBusy && e.turn != ""
 }
 
-// runsAt notes where the turn runs. What was known gives way to what is said
-// about the turn itself.
-func (t *Turn) runsAt(h *happening, itself bool) {
-	if !itself && t.Thread != "" && t.Transport != "" || !h.mayName("thread", "transport", "method") {
-		return
+// setActivity says what the program does now. What it waited for is past.
+func (t *Turn) setActivity(a Activity, detail string) {
+	t.Activity, t.Detail, t.Requests, t.IsReplaced = a, detail, nil, false
+}
+
+// noteOrigin notes the thread and the transport of the turn. An event about the
+// turn itself replaces what is known of them; another one only adds.
+func (t *Turn) noteOrigin(e *event, isAboutTurn bool) {
+	if thread := e.Text("thread_id"); thread != "" && (isAboutTurn || t.Thread == "") {
+		t.Thread = shortID(thread)
 	}
-	b := h.body()
-	if s := b.Text("thread_id"); s != "" && (itself || t.Thread == "") {
-		t.Thread = short(s)
-	}
-	if s := b.Text("transport"); s != "" && (itself || t.Transport == "") {
-		t.Transport = clip(s, maxTransport)
+	if transport := e.Text("transport"); transport != "" && (isAboutTurn || t.Transport == "") {
+		t.Transport = clip(transport, maxName)
 	}
 }

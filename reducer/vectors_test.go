@@ -60,14 +60,14 @@ func TestVectors(t *testing.T) {
 			if err != nil {
 				t.Fatal(v.Name, err)
 			}
-			fields, err := wire.Object(raw)
+			fields, err := wire.ReadObject(raw)
 			if err != nil {
 				t.Fatal(err)
 			}
 			p := wire.Event{Kind: e.Kind, TurnID: e.TurnID}
 			for _, f := range fields {
-				if f.Key != "kind" && f.Key != "turn_id" && f.Key != "agent" {
-					p.Extra = append(p.Extra, f)
+				if f.Name != "kind" && f.Name != "turn_id" && f.Name != "agent" {
+					p = p.With(f.Name, f.Value)
 				}
 			}
 			for _, s := range []struct {

@@ -42,15 +42,15 @@ type View struct {
 
 // Look combines the fold with what is known beside it.
 func (s *State) Look(ev Evidence) View {
-	running := s.Run != nil && !s.Run.Over
+	running := s.Run != nil && !s.Run.HasExited
 	t := *s.Turn()
-	if running && s.Run.Left && !ev.Held {
-		t = *s.newest() // what was open before was the killed runner's
+	if running && s.Run.HasOtherSession && !ev.Held {
+		t = *s.heardLast() // what was open before was the killed runner's
 	}
-	t.Over, t.Calls = nil, nil
+	t.Ended, t.StartedCalls, t.EndedCalls = nil, nil, nil
 	v := View{Word: t.Word(), Detail: t.Detail, Since: t.Since, Turn: t, Presence: PresenceUnknown, PresenceAt: s.Heard}
 	// The lock is let go only with the runner's life, and the terminal goes with it.
-	left := running && s.Run.Locked && !s.Run.Left && !ev.Held
+	left := running && s.Run.IsLocked && !s.Run.HasOtherSession && !ev.Held
 	age := ev.Now.Sub(s.Heard)
 	fresh := !s.Heard.IsZero() && age < freshFor && age > -freshFor
 	switch {
@@ -77,8 +77,8 @@ func (s *State) Look(ev Evidence) View {
 		v.Word, v.Detail, v.Since = WordOff, RunnerGone, s.Heard
 	case v.Word == WordIdle && v.Detail == "" && t.Last != nil && t.Last.Status != Completed:
 		v.Detail = fmt.Sprintf("last turn %s", t.Last.Status)
-		if t.Last.Why != "" {
-			v.Detail += ": " + t.Last.Why
+		if t.Last.Error != "" {
+			v.Detail += ": " + t.Last.Error
 		}
 	}
 	return v

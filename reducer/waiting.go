@@ -1,257 +1,235 @@
 package reducer
 
 import (
+	"cmp"
+	"encoding/json"
+	"reflect"
 	"slices"
 	"time"
 )
 
-// beside is how soon after a question the start of another call is taken for
-// one that was begun together with the call that is asked about.
-const beside = 2 * time.Second
+// parallelCalls is how soon after a request the start of another call is taken
+// for one that was begun together with the call that is asked about.
+const parallelCalls = 2 * time.Second
 
-// question is what an event says that is asked.
-func question(h *happening, kind string) Waiting {
-	b := h.body()
-	w := Waiting{ID: h.ident("id"), Call: h.ident("tool_call_id"), Kind: kind, Prompt: b.Text("prompt", "message")}
-	if kind == Permission {
-		w.Tool = b.Text("tool", "tool_name", "title")
+// The kinds of Waiting.
+const (
+	Permission = "permission"
+	Question   = "prompt"
+)
+
+// trustDialog asks whether a directory is to be trusted.
+const trustDialog = "trust"
+
+// Waiting is what an agent waits for: an answer to a permission request or to a
+// question. Since tells one dialog from the next: it stays while more becomes
+// known of the same one.
+type Waiting struct {
+	ID      string          `json:"id,omitempty"`
+	Call    string          `json:"tool_call_id,omitempty"`
+	Kind    string          `json:"kind"` // permission, prompt
+	Prompt  string          `json:"prompt,omitempty"`
+	Tool    string          `json:"tool,omitempty"`
+	Input   string          `json:"input,omitempty"`  // what the tool is about to do, where the prompt is another thing; shortened
+	Dialog  string          `json:"dialog,omitempty"` // what kind of dialog a screen shows: permission, trust, question
+	Options json.RawMessage `json:"options,omitempty"`
+	Since   time.Time       `json:"since"`
+	Cut     bool            `json:"cut,omitempty"` // Prompt or Tool is not all there is, or they were said apart: no rule may allow by them
+}
+
+// Waiting is what the agent asks and is shown; nil when it asks nothing.
+func (t *Turn) Waiting() *Waiting {
+	if len(t.Requests) == 0 {
+		return nil
 	}
-	w.Input, w.Dialog = b.Text("input"), b.Text("dialog")
-	w.Options = compact(b.Raw("options"))
-	if w.Dialog == trust {
+	w := t.Requests[0]
+	return &w
+}
+
+// waitingOf is what an event says that is asked.
+func waitingOf(e *event, kind string) Waiting {
+	w := Waiting{
+		ID: e.idOf("id"), Call: e.idOf("tool_call_id"), Kind: kind, Prompt: e.Text("prompt", "message"),
+		Input: e.Text("input"), Dialog: e.Text("dialog"),
+	}
+	if kind == Permission {
+		w.Tool = e.Text("tool", "tool_name", "title")
+	}
+	if w.Dialog == trustDialog {
 		w.Kind = Question // it asks for no tool
 	}
+	w.Options = compactJSON(e.Raw("options"))
 	return w
 }
 
-// trust is the dialog that asks whether a directory is to be trusted.
-const trust = "trust"
-
-// asks says that the program asks something: of the turn that the event names,
-// else of whatever it does, which may be no turn.
-func (t *Turn) asks(h *happening, w Waiting) bool {
+// ask says that the program asks something: in the turn that the event names,
+// else in whatever it does, which may be no turn.
+func (t *Turn) ask(e *event, said Waiting) bool {
 	switch {
-	case t.over(h.turn):
-		if !w.named() || w.Kind != Permission || t.heardOf(w.Call, beginning) || t.heardOf(w.Call, ending) || !t.goesOn(h) {
+	case t.hasEnded(e.turn):
+		isNew := said.Kind == Permission && said.isNamed() && !t.hasCallStarted(said.Call) && !t.hasCallEnded(said.Call)
+		if !isNew || !t.reopenTurn(e) {
 			return false // late
 		}
-	case t.ended() && h.turn == "" && h.session != "":
+	case t.isOver() && e.turn == "" && e.session != "":
 		return false // late
-	case h.turn == "" || t.Status == TurnBusy && t.is(h.turn):
-	case t.paused() && h.turn == t.ID:
-		t.Status = TurnBusy
-	default: // of a turn whose start was not seen
-		t.open(h)
-		t.runsAt(h, false)
-		t.doing(Unknown, "")
+	case e.turn != "":
+		t.enterTurn(e)
 	}
-	return t.wait(h, w)
+	return t.waitFor(e, said)
 }
 
-// wait notes what is asked. What says the same again, and in more words
-// perhaps, is still asked since it was first. Hooks and ACP ask for several
-// calls at once: these stand in a row, the first is shown. Who else asks anew,
-// a screen for one, asks instead.
-func (t *Turn) wait(h *happening, w Waiting) bool {
-	w.Since = h.at
-	kept, whole := w.kept(), w
-	old := t.Waiting
-	switch {
-	case old == nil:
-	case old.same(&kept):
-		if old.Kind != kept.Kind {
-			return false
-		}
-		if kept = old.and(kept); kept.equal(old) {
-			return false
-		}
-		t.Waiting, whole = &kept, kept.whole(w)
-		h.ask = &whole
-		return true
-	case slices.ContainsFunc(t.Behind, func(b Waiting) bool { return b.same(&kept) }):
+// waitFor notes what is asked. The same question again, perhaps in more words, is
+// still asked since it was first. Hooks and ACP ask for several calls at once: the
+// first is shown and others stand behind it. What anybody else asks, a screen for
+// one, replaces what was asked.
+func (t *Turn) waitFor(e *event, said Waiting) bool {
+	said.Since = e.at
+	kept := said.clipped(maxPrompt)
+	isSame := func(w Waiting) bool { return w.isSame(&kept) }
+	switch i := slices.IndexFunc(t.Requests, isSame); {
+	case i > 0:
 		return false
-	case (h.Source == "hook" || h.Source == "acp") && old.Kind == Permission && kept.Kind == Permission:
-		if len(t.Behind) < keptBehind {
-			t.Behind = append(t.Behind, kept.brief())
+	case i == 0:
+		old := t.Requests[0]
+		merged := old.merge(said)
+		if kept = merged.clipped(maxPrompt); old.Kind != said.Kind || reflect.DeepEqual(kept, old) {
+			return false
 		}
-		h.ask = &whole
+		t.Requests = slices.Clone(t.Requests)
+		t.Requests[0], e.asked = kept, &merged
+		return true
+	case len(t.Requests) > 0 && (e.source == "hook" || e.source == "acp") && t.Requests[0].Kind == Permission && kept.Kind == Permission:
+		if len(t.Requests) < maxRequests {
+			next := said.clipped(maxNextPrompt)
+			next.Input, next.Options = "", nil
+			t.Requests = append(slices.Clone(t.Requests), next)
+		}
+		e.asked = &said
 		return true
 	}
-	a, detail := AwaitingInput, "question"
 	switch {
-	case kept.Dialog == trust:
-		a, detail = Confirming, trust
+	case kept.Dialog == trustDialog:
+		t.setActivity(Confirming, trustDialog)
 	case kept.Kind == Permission:
-		a, detail = Confirming, "permission"
+		t.setActivity(Confirming, "permission")
+	default:
+		t.setActivity(AwaitingInput, "question")
 	}
-	t.doing(a, detail)
-	t.Waiting = &kept
-	h.ask = &whole // rules must see all of it
+	t.Requests, e.asked = []Waiting{kept}, &said
 	return true
 }
 
-// kept is a question as a State keeps it.
-func (w Waiting) kept() Waiting {
-	prompt, tool := clip(w.Prompt, maxPrompt), clip(w.Tool, maxTool)
-	w.Cut = prompt != w.Prompt || tool != w.Tool
+// clipped is a question as a State keeps it.
+func (w Waiting) clipped(promptBytes int) Waiting {
+	prompt, tool := clip(w.Prompt, promptBytes), clip(w.Tool, maxName)
+	w.Cut = w.Cut || prompt != w.Prompt || tool != w.Tool
 	w.Prompt, w.Tool = prompt, tool
-	w.Input, w.Dialog = clip(w.Input, maxInput), clip(w.Dialog, maxDialog) // for people; no rule goes by them
+	w.Input, w.Dialog = clip(w.Input, maxInput), clip(w.Dialog, maxName) // for people; no rule goes by them
 	if len(w.Options) > maxOptions {
 		w.Options = nil
 	}
 	return w
 }
 
-// brief is a question as it is kept behind another.
-func (w Waiting) brief() Waiting {
-	prompt := clip(w.Prompt, maxBrief)
-	w.Cut = w.Cut || prompt != w.Prompt
-	w.Prompt, w.Input, w.Options = prompt, "", nil
-	return w
-}
-
-// same reports whether n is the same question in other words. Hooks, their
+// isSame reports whether n is the same question in other words. Hooks, their
 // notifications and the screen tell of one dialog, each with a part of it.
-func (w *Waiting) same(n *Waiting) bool {
+func (w *Waiting) isSame(n *Waiting) bool {
 	switch {
-	case differ(w.ID, n.ID), differ(w.Call, n.Call), differ(w.Tool, n.Tool):
+	case areDifferent(w.ID, n.ID), areDifferent(w.Call, n.Call), areDifferent(w.Tool, n.Tool):
 		return false
 	case w.Kind != n.Kind:
-		return !n.named()
+		return !n.isNamed()
 	case w.Call != "" && w.Call == n.Call:
 		return true
-	case w.ID == "" && n.ID == "" && w.named() && n.named() && differ(w.Prompt, n.Prompt):
-		return false // two calls
+	case w.isNamed() && n.isNamed():
+		return w.ID != "" || n.ID != "" || !areDifferent(w.Prompt, n.Prompt) // else two calls
 	}
-	return w.named() || n.named() || !differ(w.Prompt, n.Prompt)
+	return w.isNamed() || n.isNamed() || !areDifferent(w.Prompt, n.Prompt)
 }
 
-// named reports whether it says more than that something is asked.
-func (w *Waiting) named() bool { return w.ID != "" || w.Call != "" || w.Tool != "" }
+func areDifferent(a, b string) bool { return a != "" && b != "" && a != b }
 
-func differ(a, b string) bool { return a != "" && b != "" && a != b }
+// isNamed reports whether it says more than that something is asked.
+func (w *Waiting) isNamed() bool { return w.ID != "" || w.Call != "" || w.Tool != "" }
 
-// rank is how surely a question's prompt is what is asked: one that comes with
-// the dialog's id was seen, one with the call's tool or id is about that call.
-func (w *Waiting) rank() int {
+// promptRank is how surely the prompt is what is asked: one that comes with the
+// dialog's id was seen, one with the call's tool or id is about that call.
+func (w *Waiting) promptRank() int {
 	switch {
 	case w.Prompt == "":
 		return 0
 	case w.ID != "":
 		return 3
-	case w.named():
+	case w.isNamed():
 		return 2
 	}
 	return 1
 }
 
-// and adds what n knows that w did not, and takes the prompt that is surer.
-func (w *Waiting) and(n Waiting) Waiting {
-	first, second := *w, n
-	if n.rank() > w.rank() || n.rank() == 3 {
-		first, second = n, *w
-	}
-	out := first
+// merge adds what was said of a question now to what is kept. Of two prompts the
+// surer one counts, of two that were seen the newer.
+func (w *Waiting) merge(said Waiting) Waiting {
+	out := said
 	out.Kind, out.Since = w.Kind, w.Since
-	out.ID, out.Call, out.Tool, out.Prompt = or(first.ID, second.ID), or(first.Call, second.Call), or(first.Tool, second.Tool), or(first.Prompt, second.Prompt)
-	out.Input, out.Dialog = or(first.Input, second.Input), or(first.Dialog, second.Dialog)
-	if first.Options == nil {
-		out.Options = second.Options
+	out.ID, out.Call, out.Tool = cmp.Or(said.ID, w.ID), cmp.Or(said.Call, w.Call), cmp.Or(said.Tool, w.Tool)
+	out.Input, out.Dialog = cmp.Or(said.Input, w.Input), cmp.Or(said.Dialog, w.Dialog)
+	if out.Options == nil {
+		out.Options = w.Options
 	}
-	if out.Tool != first.Tool || out.Prompt != first.Prompt {
-		out.Cut = true // one said this, another that: together nobody said it
+	if rank := said.promptRank(); rank < 3 && rank <= w.promptRank() && clip(said.Prompt, maxPrompt) != w.Prompt {
+		out.Prompt = w.Prompt
 	}
+	isSaidAtOnce := out.Prompt == said.Prompt && out.Tool == said.Tool
+	out.Cut = !isSaidAtOnce && (w.Cut || out.Prompt != w.Prompt || out.Tool != w.Tool)
 	return out
 }
 
-// whole is what is kept, with what an event says of it in full.
-func (w Waiting) whole(said Waiting) Waiting {
-	if w.Prompt != "" && w.Prompt == clip(said.Prompt, maxPrompt) && w.Tool == clip(said.Tool, maxTool) {
-		w.Prompt, w.Tool, w.Cut = said.Prompt, said.Tool, false
-	}
-	if said.Options != nil {
-		w.Options = said.Options
-	}
-	return w
-}
-
-func (w *Waiting) equal(o *Waiting) bool {
-	return w.ID == o.ID && w.Call == o.Call && w.Tool == o.Tool && w.Prompt == o.Prompt && w.Input == o.Input && w.Dialog == o.Dialog && w.Cut == o.Cut && string(w.Options) == string(o.Options)
-}
-
-// answered takes a call's start or end for the answer to a permission that was
-// asked for it. What ends beside it is none; nor is what begins beside it, but
-// what begins later is: the asked one was refused. It reports whether something
-// is asked still, and whether that is another thing now.
-func (t *Turn) answered(h *happening, tool, call string, starts bool) (asks, other bool) {
-	w := t.Waiting
+// answerCall takes a call's start or end for the answer to a permission request
+// for that call. The end of another call is no answer. Nor is the start of
+// another one soon after the request; a later one is, since the asked call was
+// refused. stillAsks: something is asked still. isNews: another thing than before.
+func (t *Turn) answerCall(e *event, tool, call string, isStart bool) (stillAsks, isNews bool) {
+	w := t.Waiting()
 	if w == nil || w.Kind != Permission {
 		return false, false
 	}
-	switch w.about(tool, call) {
-	case itself:
-		return t.next()
-	case nobody:
-		return false, false
+	if (w.Call == "" || call == "") && (w.Tool == "" || tool == "") {
+		return false, false // nothing tells the two calls apart
 	}
-	if i := slices.IndexFunc(t.Behind, func(b Waiting) bool { return b.about(tool, call) == itself }); i >= 0 {
-		t.Behind = without(t.Behind, i)
-		return true, false
+	if i := slices.IndexFunc(t.Requests, func(w Waiting) bool { return w.isAbout(tool, call) }); i >= 0 {
+		return t.removeRequest(i)
 	}
-	d := h.at.Sub(w.Since)
-	return !starts || -beside < d && d < beside, false
+	return !isStart || e.at.Sub(w.Since).Abs() < parallelCalls, false
 }
 
-// replied takes an id for that of a question which has its answer: that one and
-// no other. Where there are no ids whatever is done next is the answer.
-func (t *Turn) replied(id string) (asks, other bool) {
-	switch w := t.Waiting; {
-	case w == nil, w.ID == "", id == "":
-		return false, false
-	case w.ID == id:
-		return t.next()
+// isAbout reports whether a request is about this call. Calls are told apart by
+// their ids where both sides have one, else by their tools.
+func (w *Waiting) isAbout(tool, call string) bool {
+	if w.Call != "" && call != "" {
+		return w.Call == call
 	}
-	if i := slices.IndexFunc(t.Behind, func(b Waiting) bool { return b.ID == id }); i >= 0 {
-		t.Behind = without(t.Behind, i)
+	return w.Tool != "" && w.Tool == tool
+}
+
+// answerID takes an id for that of a question which has its answer: that one and
+// no other. Where there are no ids, whatever is done next is the answer.
+func (t *Turn) answerID(id string) (stillAsks, isNews bool) {
+	if w := t.Waiting(); w == nil || w.ID == "" || id == "" {
+		return false, false
+	}
+	if i := slices.IndexFunc(t.Requests, func(w Waiting) bool { return w.ID == id }); i >= 0 {
+		return t.removeRequest(i)
 	}
 	return true, false
 }
 
-// next shows what was asked behind what has its answer now.
-func (t *Turn) next() (asks, other bool) {
-	if len(t.Behind) == 0 {
+// removeRequest removes what has its answer, unless it is all that was asked:
+// then what the program does now takes its place.
+func (t *Turn) removeRequest(i int) (stillAsks, isNews bool) {
+	if len(t.Requests) == 1 {
 		return false, false
 	}
-	w := t.Behind[0]
-	t.Waiting, t.Behind = &w, without(t.Behind, 0)
-	return true, true
-}
-
-// without is a list of its own without one, nil when nothing is left.
-func without(list []Waiting, i int) []Waiting {
-	if len(list) == 1 {
-		return nil
-	}
-	return slices.Delete(slices.Clone(list), i, i+1)
-}
-
-// The calls that a question may be about.
-const (
-	nobody  = iota // there is nothing to tell them apart by
-	itself         // this one
-	another        // not this one
-)
-
-func (w *Waiting) about(tool, call string) int {
-	a, b := w.Call, call
-	if a == "" || b == "" {
-		a, b = w.Tool, tool
-	}
-	switch {
-	case a == "" || b == "":
-		return nobody
-	case a == b:
-		return itself
-	}
-	return another
+	t.Requests = without(t.Requests, i)
+	return true, i == 0
 }

@@ -57,12 +57,12 @@ func TestEmitReachesTheSession(t *testing.T) {
 	if d := got.Drafts(); len(d) != 1 || d[0].Summary != "Test draft, again" || d[0].Artifacts != 4 || d[0].At.IsZero() {
 		t.Errorf("drafts: %+v", d)
 	}
-	if got.GoalDone().IsZero() {
+	if got.GoalCompleted().IsZero() {
 		t.Error("the goal is not complete")
 	}
 	// Read again it is the same, and again nothing is written.
-	if again, err := st.Get(s.SessionID); err != nil || string(again.Encode()) != string(got.Encode()) {
-		t.Error(err, cmp.Diff(string(got.Encode()), string(again.Encode())))
+	if again, err := st.Get(s.SessionID); err != nil || encode(t, again) != encode(t, got) {
+		t.Error(err, cmp.Diff(encode(t, got), encode(t, again)))
 	}
 	if o, err := st.Look(ctx, other.SessionID); err != nil || len(o.Messages) != 0 {
 		t.Errorf("another session heard it: %v, %v", o.Messages, err)
@@ -254,13 +254,13 @@ func TestEachInputOnce(t *testing.T) {
 }
 
 // What was not used is not received.
-func TestTakeInVain(t *testing.T) {
+func TestHandleInVain(t *testing.T) {
 	st := testTeam(t, "bob")
 	s := begin(t, st, "bob")
 	c := channel(t, st, s.SessionID)
 	tell(t, st, "bob", s.SessionID, text("x"))
 	boom := errors.New("boom")
-	if got, err := c.Take(ctx, 0, func(Input) error { return boom }); got || !errors.Is(err, boom) {
+	if got, err := c.Handle(ctx, 0, func(Input) error { return boom }); got || !errors.Is(err, boom) {
 		t.Errorf("%v, %v", got, err)
 	}
 	if in, err := c.Receive(ctx, 0); err != nil || in == nil {
@@ -268,49 +268,29 @@ func TestTakeInVain(t *testing.T) {
 	}
 }
 
-// A program's output as it is written: characters stay whole, and what is not
-// UTF-8 does no harm.
-func TestWriter(t *testing.T) {
+// Long output is several events, cut between characters and whole again in the
+// session; what is not UTF-8 does no harm.
+func TestOutput(t *testing.T) {
 	st := testTeam(t, "bob")
 	s := begin(t, st, "bob")
-	w := &Writer{Channel: channel(t, st, s.SessionID)}
-	said := "größer 世界 👩‍👩‍👧 ende"
-	for i := range len(said) {
-		if n, err := w.Write([]byte(said[i : i+1])); n != 1 || err != nil {
-			t.Fatal(n, err)
+	c := channel(t, st, s.SessionID)
+	long := strings.Repeat("世", maxOutput/2)
+	for _, text := range []string{"größer 👩‍👩‍👧", "a\xff\xc3", long} {
+		if err := c.Emit(ctx, output(text)); err != nil {
+			t.Fatal(err)
 		}
 	}
-	w.Write([]byte("\xff\xc3"))
-	if err := w.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	got, err := st.Look(ctx, s.SessionID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all strings.Builder
-	for _, m := range got.Messages {
-		all.WriteString(m.Content)
-	}
-	if want := said + "\uFFFD\uFFFD"; all.String() != want {
-		t.Errorf("%q", all.String())
-	}
-	// Long output is several events, whole again in the session.
-	long := strings.Repeat("世", maxOutput/2)
-	if err := w.Channel.Emit(ctx, output(long)); err != nil {
-		t.Fatal(err)
-	}
-	events, err := st.Mail.Box("bob").Tail(2)
+	events, err := st.Mail.Box("bob").Log().Tail(func(events []wire.Event) bool { return len(events) >= 4 })
 	if err != nil {
 		t.Fatal(err)
 	}
 	joined := ""
-	for i := len(events) - 2; i < len(events); i++ {
+	for i := range events {
 		e, _ := EventOf(&events[i])
 		joined += e.Content
 	}
-	if joined != long {
-		t.Errorf("%d of %d bytes", len(joined), len(long))
+	if want := "größer 👩‍👩‍👧a\uFFFD\uFFFD" + long; joined != want || len(events) != 4 {
+		t.Errorf("%d of %d bytes in %d events", len(joined), len(want), len(events))
 	}
 }
 

@@ -6,14 +6,14 @@ import (
 	"os"
 	"time"
 
-	"github.com/agentteammail/atm/internal/atomicfile"
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
 )
 
 // An agent's program in its session: it tells, and takes what people say.
-func ExampleMail() {
+func ExampleMailboxChannel() {
 	ctx := context.Background()
 	mail, done := team("bob")
 	defer done()
@@ -56,16 +56,16 @@ func ExampleMail() {
 
 // What a runner does with the sessions of its agent: it begins one, lets it rest
 // when the agent is stopped, and the next goes on with it until the agent leaves.
-func ExampleStore_TakeUp() {
+func ExampleStore_Attach() {
 	ctx := context.Background()
 	mail, done := team("bob")
 	defer done()
 
 	store := &session.Store{Mail: mail}
 	for _, well := range []bool{false, true} {
-		alive, err := store.TakeUp(ctx, "bob", session.Takeover{Begin: true})
+		alive, err := store.Attach(ctx, "bob", session.AttachOptions{Begin: true})
 		fmt.Println(len(alive), alive[0].ChannelID, alive[0].State, err)
-		store.LetGo(ctx, "bob", well, "bob is gone")
+		store.Detach(ctx, "bob", well, "bob is gone")
 	}
 	list, _, _ := store.List()
 	for _, m := range list[0].Messages {
@@ -89,7 +89,7 @@ func ExampleRules() {
 	fmt.Printf("%q\n", rules.Ends(s, false, begun.Add(4*time.Minute)))
 	fmt.Printf("%q\n", rules.Ends(s, true, begun.Add(6*time.Minute))) // in a turn
 	fmt.Printf("%q\n", rules.Ends(s, false, begun.Add(6*time.Minute)))
-	fmt.Println(s.End(rules, false, begun.Add(6*time.Minute)), s.State, s.EndedBy(), s.Elapsed(begun.Add(6*time.Minute)))
+	fmt.Println(s.ApplyRules(rules, false, begun.Add(6*time.Minute)), s.State, s.EndedBy(), s.Elapsed(begun.Add(6*time.Minute)))
 	// Output:
 	// ""
 	// ""
@@ -97,47 +97,17 @@ func ExampleRules() {
 	// <nil> completed idle_timeout: 300s 6m 0s
 }
 
-// Output of a program, as it is written, becomes events of whole characters.
-func ExampleWriter() {
-	ctx := context.Background()
-	mail, done := team("bob")
-	defer done()
-
-	store := &session.Store{Mail: mail}
-	s, _ := store.New(ctx, session.Options{Agent: "bob"})
-	channel, _ := store.Channel(s.SessionID)
-	defer channel.Close()
-	w := &session.Writer{Channel: channel}
-	w.Write([]byte("caf\xc3"))
-	w.Write([]byte("\xa9\n"))
-	fmt.Println(w.Flush())
-
-	s, _ = store.Look(ctx, s.SessionID)
-	for _, m := range s.Messages {
-		fmt.Printf("%s: %q\n", m.Sender, m.Content)
-	}
-	// Output:
-	// <nil>
-	// agent: "caf"
-	// agent: "é\n"
-}
-
 // team makes a team with one agent.
 func team(agent wire.Name) (*mailbox.Store, func()) {
 	path, _ := os.MkdirTemp("", "team")
-	dir, err := atomicfile.Open(path, nil)
+	root, err := durable.Open(path, nil)
+	if err == nil {
+		err = root.MkdirAll(".locks")
+	}
 	if err != nil {
 		panic(err)
 	}
-	locks, err := dir.Make(".locks")
-	if err != nil {
-		panic(err)
-	}
-	locks.Close()
-	mail, err := mailbox.OpenStore(dir, "main")
-	if err != nil {
-		panic(err)
-	}
+	mail := mailbox.NewStore(root, "main")
 	if err := mail.Create(context.Background(), agent); err != nil {
 		panic(err)
 	}

@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/agentteammail/atm/internal/atomicfile"
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -17,44 +15,30 @@ import (
 // the next change succeeds.
 func TestFailedChange(t *testing.T) {
 	var fail atomic.Value
-	fail.Store(atomicfile.Op(""))
+	fail.Store("")
 	boom := errors.New("boom")
-	fault := func(op atomicfile.Op, name string) error {
+	path := t.TempDir()
+	st := openFaulty(t, path, func(op, name string) error {
 		if op == fail.Load() && strings.Contains(name, sessionsDir) {
 			return boom
 		}
 		return nil
-	}
-	path := t.TempDir()
-	d, err := atomicfile.Open(path, fault)
-	if err != nil {
-		t.Fatal(err)
-	}
-	locks, err := d.Make(".locks")
-	if err != nil {
-		t.Fatal(err)
-	}
-	locks.Close()
-	mail, err := mailbox.OpenStore(d, "main")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer mail.Close()
-	if err := mail.Create(ctx, "bob"); err != nil {
-		t.Fatal(err)
-	}
-	st := &Store{Mail: mail}
+	}, "bob")
+	defer st.Mail.Close()
 	s := begin(t, st, "bob")
+	pause := func(op string) error {
+		fail.Store(op)
+		defer fail.Store("")
+		_, err := st.Change(ctx, s.SessionID, func(s *Session) error { return s.Move(wire.SessionPaused, "", now()) })
+		return err
+	}
 	file := filepath.Join(path, sessionsDir, string(s.SessionID)+extension)
-	for _, op := range []atomicfile.Op{atomicfile.OpOpen, atomicfile.OpRead, atomicfile.OpCreate, atomicfile.OpWrite, atomicfile.OpSync, atomicfile.OpRename} {
+	for _, op := range []string{"open", "read", "write", "fsync", "rename"} {
 		before, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		fail.Store(op)
-		_, err = st.Change(ctx, s.SessionID, func(s *Session) error { return s.Move(wire.SessionPaused, "", now()) })
-		fail.Store(atomicfile.Op(""))
-		if !errors.Is(err, boom) {
+		if err := pause(op); !errors.Is(err, boom) {
 			t.Errorf("%s fails: %v", op, err)
 		}
 		if after, err := os.ReadFile(file); err != nil || string(after) != string(before) {
@@ -66,10 +50,7 @@ func TestFailedChange(t *testing.T) {
 	}
 	// The directory's sync comes after the new file is in place: an error, and
 	// whole all the same.
-	fail.Store(atomicfile.OpSyncDir)
-	_, err = st.Change(ctx, s.SessionID, func(s *Session) error { return s.Move(wire.SessionPaused, "", now()) })
-	fail.Store(atomicfile.Op(""))
-	if !errors.Is(err, boom) {
+	if err := pause("fsync directory"); !errors.Is(err, boom) {
 		t.Error(err)
 	}
 	if got, err := st.Get(s.SessionID); err != nil || got.State != wire.SessionPaused {

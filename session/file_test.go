@@ -41,7 +41,7 @@ func TestVectors(t *testing.T) {
 			t.Errorf("%s: %v", v.Name, err)
 			continue
 		}
-		if got := string(s.Encode()); got != v.Text {
+		if got := encode(t, s); got != v.Text {
 			t.Errorf("%s: %s", v.Name, cmp.Diff(v.Text, got))
 		}
 	}
@@ -53,7 +53,7 @@ func TestVectors(t *testing.T) {
 const theirs = `{"session_id":"0190163d-8694-739b-aea5-966c26f8ad91","goal_id":"11111111-2222-4333-8444-555555555555",` +
 	`"channel_id":"cli:tty0","agent_id":"bob","state":"active","created_at":"2026-03-01T10:00:00Z","updated_at":"2026-03-01T10:00:00Z",` +
 	`"messages":[{"sender":"human","content":"hello","timestamp":"2026-03-01T10:01:00Z","mood":{"n":18446744073709551615}}],` +
-	`"workspace":{"path":"/tmp","ids":[1.50]},"atm":{"seq":3,"later":true}}`
+	`"atm":{"seq":3,"later":true},"workspace":{"path":"/tmp","ids":[1.50]}}`
 
 // What others keep in the file stays there, whatever is done to the session.
 func TestUnknownFieldsSurvive(t *testing.T) {
@@ -61,15 +61,15 @@ func TestUnknownFieldsSurvive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := string(s.Encode()); got != theirs {
+	if got := encode(t, s); got != theirs {
 		t.Error(cmp.Diff(theirs, got))
 	}
-	s.Say(SenderAgent, "hi", now())
-	s.See("me", 2)
+	s.AddMessage(SenderAgent, "hi", now())
+	s.MarkSeen("me", 2)
 	if err := s.Move(wire.SessionPaused, "by me", now()); err != nil {
 		t.Fatal(err)
 	}
-	got := string(s.Encode())
+	got := encode(t, s)
 	for _, part := range []string{`"mood":{"n":18446744073709551615}`, `"workspace":{"path":"/tmp","ids":[1.50]}`, `"later":true`, `"seen":{"me":2}`} {
 		if !strings.Contains(got, part) {
 			t.Errorf("%s is not in %s", part, got)
@@ -103,7 +103,7 @@ func TestFilesThatAreNone(t *testing.T) {
 			if _, err := st.Get(id); !errors.As(err, &file) || !strings.Contains(err.Error(), path+" is no session: ") {
 				t.Errorf("Get: %v", err)
 			}
-			if _, err := st.Change(ctx, id, func(s *Session) error { s.Say(SenderHuman, "x", now()); return nil }); !errors.As(err, &file) {
+			if _, err := st.Change(ctx, id, func(s *Session) error { s.AddMessage(SenderHuman, "x", now()); return nil }); !errors.As(err, &file) {
 				t.Errorf("Change: %v", err)
 			}
 			if _, err := st.New(ctx, Options{Agent: "bob", ID: id}); err == nil {
@@ -145,39 +145,53 @@ func TestLogIsBounded(t *testing.T) {
 	block := strings.Repeat("wörd \"x\"\n", 2000)
 	var all uint64
 	for range 200 {
-		s.Say(SenderAgent, block, now())
+		s.AddMessage(SenderAgent, block, now())
 	}
-	b := s.Encode()
+	b := encode(t, s)
 	if len(b) > MaxLog+4096 || len(b) < MaxLog/2 {
 		t.Errorf("the file has %d bytes", len(b))
 	}
 	entries, all := s.Entries(0)
-	if all != 201 || len(entries) >= 201 || uint64(len(entries)) != all-s.dropped {
+	if all != 201 || len(entries) >= 201 || uint64(len(entries)) != all-s.notes.Dropped {
 		t.Errorf("%d of %d", len(entries), all)
 	}
 	if tail, n := s.Entries(200); len(tail) != 1 || n != 201 {
 		t.Errorf("%d after 200, %d in all", len(tail), n)
 	}
-	if again, err := Decode(b); err != nil || string(again.Encode()) != string(b) {
+	if again, err := Decode([]byte(b)); err != nil || encode(t, again) != b {
 		t.Errorf("not read back: %v", err)
 	}
 	// One alone that is too long loses its beginning, between characters.
-	s.Say(SenderAgent, strings.Repeat("\x01ü", MaxLog), now())
+	s.AddMessage(SenderAgent, strings.Repeat("\x01ü", MaxLog), now())
 	entries, all = s.Entries(201)
 	if len(entries) != 1 || all != 202 || !strings.HasPrefix(entries[0].Content, "…") || !utf8.ValidString(entries[0].Content) {
 		t.Errorf("%d entries", len(entries))
 	}
-	if n := len(s.Encode()); n > MaxLog+4096 {
+	if n := len(encode(t, s)); n > MaxLog+4096 {
 		t.Errorf("the file has %d bytes", n)
 	}
 }
 
-func TestElapsed(t *testing.T) {
-	s := &Session{}
-	for sec, want := range map[int]string{0: "0s", 42: "42s", 303: "5m 3s", 7500: "2h 5m"} {
-		if got := s.Elapsed(s.CreatedAt.Add(time.Duration(sec) * time.Second)); got != want {
-			t.Errorf("%d s: %s", sec, got)
-		}
+// A session that the first generation wrote is read with all that it noted.
+func TestFirstGeneration(t *testing.T) {
+	const draft = "11111111-2222-4333-8444-555555555555"
+	first := strings.Replace(theirs, `"atm":{"seq":3,"later":true}`, `"draft_ids":["`+draft+`"],"atm":{"seq":3,"dropped":5,`+
+		`"heard":"2026-03-01T10:00:00.5Z","goal":"2026-03-01T10:00:01Z","seen":{"me":2},`+
+		`"drafts":{"`+draft+`":{"at":"2026-03-01T10:00:02.25Z","summary":"x","artifact_count":2}},`+
+		`"run":{"begun":true,"parked":true,"lines":true,"ended":"goal_complete"}}`, 1)
+	s, err := Decode([]byte(first))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(ns int) time.Time { return time.Date(2026, 3, 1, 10, 0, 0, ns, time.UTC) }
+	if diff := cmp.Diff([]Draft{{draft, at(2_250_000_000), "x", 2}}, s.Drafts()); diff != "" {
+		t.Error(diff)
+	}
+	seen, _ := s.Seen("me")
+	_, all := s.Entries(0)
+	if !s.LastActivity().Equal(at(500_000_000)) || !s.GoalCompleted().Equal(at(1_000_000_000)) || seen != 2 || all != 6 || s.notes.Seq != 3 ||
+		!s.OwnedByRunner() || !s.AutoPaused() || !s.notes.Runner.Lines || s.EndedBy() != "goal_complete" {
+		t.Errorf("%+v", s.notes)
 	}
 }
 
@@ -189,20 +203,20 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		b := s.Encode()
-		again, err := Decode(b)
+		b := encode(t, s)
+		again, err := Decode([]byte(b))
 		if err != nil {
 			t.Fatalf("%s is not read back: %v", b, err)
 		}
 		if diff := cmp.Diff(s.InteractiveSession, again.InteractiveSession); diff != "" {
 			t.Error(diff)
 		}
-		if c := again.Encode(); string(c) != string(b) {
+		if c := encode(t, again); c != b {
 			t.Errorf("%s\n%s", b, c)
 		}
-		s.Say(SenderHuman, "x", time.Unix(1700000000, 5))
+		s.AddMessage(SenderHuman, "x", time.Unix(1700000000, 5))
 		s.addDraft(Draft{ID: "11111111-2222-4333-8444-555555555555", Summary: "s"})
-		if _, err := Decode(s.Encode()); err != nil {
+		if _, err := Decode([]byte(encode(t, s))); err != nil {
 			t.Errorf("changed, it is not read back: %v", err)
 		}
 	})

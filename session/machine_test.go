@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -27,7 +26,7 @@ var legal = map[[2]wire.InteractiveSessionState]bool{
 // machine is some sessions of one agent on disk, and what they must be.
 type machine struct {
 	st     *Store
-	roll   *Roll // somebody who looks now and then
+	looked []*Session // what somebody saw who looks now and then
 	models map[wire.UUID]*model
 	ids    []wire.UUID
 	runs   bool // the agent, under a runner
@@ -88,7 +87,7 @@ func (m *machine) Run(t *rapid.T) {
 	}
 	m.runs = true
 	wants := rapid.Bool().Draw(t, "begin")
-	alive, err := m.st.TakeUp(ctx, "bob", Takeover{Begin: wants})
+	alive, err := m.st.Attach(ctx, "bob", AttachOptions{Begin: wants})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +117,7 @@ func (m *machine) End(t *rapid.T) {
 	}
 	m.runs = false
 	well := rapid.Bool().Draw(t, "by itself")
-	if err := m.st.LetGo(ctx, "bob", well, "it ended"); err != nil {
+	if err := m.st.Detach(ctx, "bob", well, "it ended"); err != nil {
 		t.Fatal(err)
 	}
 	for _, o := range m.models {
@@ -140,8 +139,11 @@ func (m *machine) Emit(t *rapid.T) {
 	id, was := m.some(t)
 	word := rapid.StringMatching(`[a-zü世" \\]{1,5}`).Draw(t, "output")
 	if rapid.Bool().Draw(t, "for all") {
-		raw := wire.Encode(output(word))
-		if err := m.st.Mail.Box("bob").Append(ctx, mailbox.AppendOptions{}, wire.Event{Kind: "agent_output", Source: "cli", Wire: raw}); err != nil {
+		events, err := Events("", output(word))
+		if err == nil {
+			err = m.st.Mail.Box("bob").Log().Append(ctx, events...)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 		for _, o := range m.models {
@@ -230,8 +232,8 @@ func (m *machine) Check(t *rapid.T) {
 				log = append(log, e.Content)
 			}
 		}
-		if s.Parked() != want.parked || s.OfRunner() != want.ours {
-			t.Fatalf("%s: parked %t, of a runner %t; not %t, %t", id, s.Parked(), s.OfRunner(), want.parked, want.ours)
+		if s.AutoPaused() != want.parked || s.OwnedByRunner() != want.ours {
+			t.Fatalf("%s: parked %t, of a runner %t; not %t, %t", id, s.AutoPaused(), s.OwnedByRunner(), want.parked, want.ours)
 		}
 		if s.State != want.state || !slices.Equal(log, want.log) || !slices.Equal(s.DraftIDs, want.drafts) {
 			t.Fatalf("%s: %s\n%s", id, s.State, cmp.Diff(
@@ -246,10 +248,16 @@ func (m *machine) Check(t *rapid.T) {
 
 // Look is somebody who sees what has changed since they looked last.
 func (m *machine) Look(t *rapid.T) {
-	all, err := m.roll.Look()
+	all, err := m.st.OfAgent("bob", m.looked)
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, s := range m.looked {
+		if !slices.ContainsFunc(all, func(o *Session) bool { return o.SessionID == s.SessionID }) {
+			t.Fatalf("%s was seen and is not seen any more", s.SessionID)
+		}
+	}
+	m.looked = all
 	for _, s := range all {
 		if want := m.models[s.SessionID]; s.State != want.state {
 			t.Fatalf("%s looks %s and is %s", s.SessionID, s.State, want.state)
@@ -281,7 +289,6 @@ func TestMachine(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := &machine{st: openTeam(t, path, "bob"), models: map[wire.UUID]*model{}}
-		m.roll = &Roll{Store: m.st, Agent: "bob"}
 		defer m.st.Mail.Close()
 		t.Repeat(map[string]func(*rapid.T){
 			"new": m.New, "move": m.Move, "emit": m.Emit, "draft": m.Draft, "input": m.Input, "": m.Check,

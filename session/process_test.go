@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -26,26 +27,27 @@ func TestMain(m *testing.M) {
 	}
 	st := openTeam(process{}, os.Args[1])
 	id := wire.UUID(os.Args[2])
+	fmt.Println("ready")
 	switch role {
 	case "say":
 		for i := 0; ; i++ {
 			word := fmt.Sprintf("%s-%d", os.Args[3], i)
-			_, err := st.Change(ctx, id, func(s *Session) error { s.Say(SenderHuman, word, now()); return nil })
+			_, err := st.Change(ctx, id, func(s *Session) error { s.AddMessage(SenderHuman, word, now()); return nil })
 			process{}.check(err)
 			fmt.Println(word)
 		}
 	case "run":
 		for {
-			_, err := st.TakeUp(ctx, "bob", Takeover{Begin: true})
+			_, err := st.Attach(ctx, "bob", AttachOptions{Begin: true})
 			process{}.check(err)
-			process{}.check(st.LetGo(ctx, "bob", rand.IntN(4) == 0, "bob has left"))
+			process{}.check(st.Detach(ctx, "bob", rand.IntN(4) == 0, "bob has left"))
 			fmt.Println("ran")
 		}
 	case "take":
 		c, err := st.Channel(id)
 		process{}.check(err)
 		for {
-			_, err := c.Take(ctx, time.Minute, func(in Input) error {
+			_, err := c.Handle(ctx, time.Minute, func(in Input) error {
 				_, err := fmt.Println(in.Text) // used, and on record
 				return err
 			})
@@ -73,8 +75,8 @@ func (p process) check(err error) {
 	}
 }
 
-// runRole runs this binary in a role until it ends or is killed after a while
-// (0: never), and returns its lines.
+// runRole runs this binary in a role until it ends or is killed, a while after it
+// was ready (0: never), and returns its lines.
 func runRole(t *testing.T, role string, kill time.Duration, args ...string) []string {
 	c := exec.Command(os.Args[0], args...)
 	c.Env = append(os.Environ(), "ATM_TEST_ROLE="+role, "GORACE=atexit_sleep_ms=0")
@@ -87,12 +89,15 @@ func runRole(t *testing.T, role string, kill time.Duration, args ...string) []st
 		t.Error(err)
 		return nil
 	}
-	if kill > 0 {
-		time.AfterFunc(kill, func() { c.Process.Kill() })
-	}
 	var lines []string
 	in := bufio.NewScanner(out)
 	for in.Scan() {
+		if in.Text() == "ready" {
+			if kill > 0 {
+				time.AfterFunc(kill, func() { c.Process.Kill() })
+			}
+			continue
+		}
 		lines = append(lines, in.Text())
 		if strings.HasPrefix(in.Text(), "error") {
 			t.Errorf("%s: %s", role, in.Text())
@@ -162,16 +167,18 @@ func TestKilledWhileChanging(t *testing.T) {
 	if len(done) == 0 {
 		t.Error("nothing was done at all")
 	}
-	// What the killed have left is swept, once it is old.
+	// What the killed have left is swept by gc, once it is old.
 	dir := filepath.Join(path, sessionsDir)
-	old := filepath.Join(dir, ".left.json.1.1")
+	old := filepath.Join(dir, ".left.json.1.tmp")
 	if err := os.WriteFile(old, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chtimes(old, time.Time{}, time.Now().Add(-2*sweepAfter)); err != nil {
+	if err := os.Chtimes(old, time.Time{}, time.Now().Add(-48*time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	begin(t, st, "bob")
+	if _, err := st.Mail.Box("bob").GC(ctx, mailbox.GCOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := os.Stat(old); err == nil {
 		t.Error("what a killed process left is still there")
 	}
@@ -179,7 +186,7 @@ func TestKilledWhileChanging(t *testing.T) {
 
 // Processes that take input are killed at any moment: each input is used, and
 // twice only if one was killed in between.
-func TestKilledWhileTaking(t *testing.T) {
+func TestKilledWhileHandling(t *testing.T) {
 	st := testTeam(t, "bob")
 	s := begin(t, st, "bob")
 	path := st.Mail.Dir().Path()
@@ -207,8 +214,8 @@ func TestKilledWhileTaking(t *testing.T) {
 	// The last processes end with the session, after what is in the inbox.
 	deadline := time.Now().Add(30 * time.Second)
 	for {
-		_, left, err := st.Mail.Box("bob").UnreadIDs(1)
-		if err == nil && left == 0 || time.Now().After(deadline) {
+		left, _, err := st.Mail.Box("bob").UnreadIDs()
+		if err == nil && len(left) == 0 || time.Now().After(deadline) {
 			break
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -253,10 +260,10 @@ func TestKilledWhileRunning(t *testing.T) {
 			t.Fatalf("%d of %d sessions are alive", alive, len(list))
 		}
 	}
-	if _, err := st.TakeUp(ctx, "bob", Takeover{Begin: true}); err != nil {
+	if _, err := st.Attach(ctx, "bob", AttachOptions{Begin: true}); err != nil {
 		t.Fatal(err)
 	}
-	if err := st.LetGo(ctx, "bob", false, "bob was stopped"); err != nil {
+	if err := st.Detach(ctx, "bob", false, "bob was stopped"); err != nil {
 		t.Fatal(err)
 	}
 	list, _, _ := st.List()

@@ -23,7 +23,7 @@ func TestRules(t *testing.T) {
 			t.Errorf("%+v: %q", test, got)
 		}
 	}
-	s.Say(SenderHuman, "x", now.Add(200*time.Second))
+	s.AddMessage(SenderHuman, "x", now.Add(200*time.Second))
 	if got := idle.Ends(s, false, now.Add(400*time.Second)); got != "" {
 		t.Errorf("somebody spoke: %q", got)
 	}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/agentteammail/atm/internal/atomicfile"
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
 )
@@ -21,19 +21,19 @@ type tb interface {
 // openTeam opens the team in a directory, with these agents.
 func openTeam(t tb, path string, agents ...wire.Name) *Store {
 	t.Helper()
-	d, err := atomicfile.Open(path, nil)
+	return openFaulty(t, path, nil, agents...)
+}
+
+func openFaulty(t tb, path string, fault durable.Fault, agents ...wire.Name) *Store {
+	t.Helper()
+	root, err := durable.Open(path, fault)
+	if err == nil {
+		err = root.MkdirAll(".locks")
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := d.Make(".locks")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
-	m, err := mailbox.OpenStore(d, "main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := mailbox.NewStore(root, "main")
 	for _, a := range agents {
 		if err := m.Create(ctx, a); err != nil && !errors.Is(err, mailbox.ErrExists) {
 			t.Fatal(err)
@@ -58,7 +58,7 @@ func begin(t tb, st *Store, agent wire.Name) *Session {
 	return s
 }
 
-func channel(t *testing.T, st *Store, id wire.UUID) *Mail {
+func channel(t *testing.T, st *Store, id wire.UUID) *MailboxChannel {
 	t.Helper()
 	c, err := st.Channel(id)
 	if err != nil {
@@ -83,6 +83,16 @@ func tell(t tb, st *Store, agent wire.Name, id wire.UUID, in wire.HumanInput) wi
 		t.Fatal(err)
 	}
 	return m.ID
+}
+
+// encode is the session as it is written.
+func encode(t tb, s *Session) string {
+	t.Helper()
+	data, err := s.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
 }
 
 func text(s string) wire.HumanInput { return wire.HumanInput{Kind: "message", Text: s} }

@@ -141,9 +141,9 @@ func (p Place) readNote(file string) (note, bool) {
 	if err != nil {
 		return note{}, false
 	}
-	parts := wire.ReadParts(data)
-	n := note{Path: parts.Text("path"), Dev: parts.Uint("dev"), Ino: parts.Uint("ino"), Born: parts.Int("born")}
-	return n, parts.Err() == nil && n.Path != ""
+	var n note
+	err = json.Unmarshal(data, &n)
+	return n, err == nil && n.Path != ""
 }
 
 // UntrustedError is about a place that is not safe to make a root in.

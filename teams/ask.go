@@ -132,7 +132,11 @@ func (q *asking) anew(ctx context.Context) error {
 	if q.replied(ctx) || !q.passage.CutShort() {
 		return nil
 	}
-	if err := q.box.Again(ctx, q.ID, q.me.Address()); err != nil {
+	if _, err := q.box.MarkUnread(ctx, q.ID); err != nil {
+		return err
+	}
+	again := wire.Event{Source: "cli", Kind: wire.EventAgain}.With("id", string(q.ID)).With("by", q.me.Address().String())
+	if err := q.box.Log().Append(ctx, again); err != nil {
 		return err
 	}
 	q.Again = true

@@ -62,7 +62,7 @@ func TestBackupRestore(t *testing.T) {
 	team := newTeam(t, r, "alice", "bob", "empty", "gone", "bare")
 	unread := post(t, team, "alice", "bob", "unread")
 	read := post(t, team, "alice", "gone", "read")
-	if _, err := team.Box("gone").Take(ctx, read); err != nil {
+	if _, err := team.Box("gone").MarkRead(ctx, read); err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range []wire.Name{"gone", "bare"} {
@@ -96,7 +96,7 @@ func TestBackupRestore(t *testing.T) {
 		}
 	}
 	for _, n := range []wire.Name{"gone", "bare"} {
-		if err := back.Store.Restore(ctx, n); err != nil {
+		if err := back.Store.Restore(ctx, n, ""); err != nil {
 			t.Errorf("%s: %v", n, err)
 		} else if !back.Box(n).Exists() {
 			t.Errorf("%s is back and no agent", n)
@@ -108,8 +108,8 @@ func TestBackupRestore(t *testing.T) {
 	if it, err := back.Box("gone").Get(read); err != nil || it.State != mailbox.Done {
 		t.Error(it, err)
 	}
-	old, _ := team.Box("bob").LastSeq()
-	if seq, err := back.Box("bob").LastSeq(); err != nil || seq != old {
+	old, _ := team.Box("bob").Log().LastSeq()
+	if seq, err := back.Box("bob").Log().LastSeq(); err != nil || seq != old {
 		t.Errorf("event %d, not %d: %v", seq, old, err)
 	}
 }

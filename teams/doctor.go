@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/watcher"
@@ -84,11 +85,12 @@ func quote(s string) string {
 }
 
 func (d *doctor) disk() {
-	switch remote, refused := watcher.Probe(d.root.Path); {
+	remote, refused := remoteFS(d.root.Path), watcher.Probe(d.root.Path)
+	switch {
 	case remote != "":
-		d.say("fs.remote", "warning", "atm backup root.tar", "the root lies on %s: locks and events do not reach other machines, and what waits looks every half second; restore the backup to a local disk", remote)
-	case refused != "":
-		d.say("fs.no_events", "warning", "", "the kernel tells nothing of changes (%s): what waits looks every half second", refused)
+		d.say("fs.remote", "warning", "atm backup root.tar", "the root lies on %s: locks and events do not reach other machines; restore the backup to a local disk", remote)
+	case refused != nil:
+		d.say("fs.no_events", "warning", "", "the kernel tells nothing of changes (%v): what waits looks every second", refused)
 	}
 	if d.readOnly = readOnlyDisk(d.root.Path); d.readOnly {
 		d.say("disk.read_only", "error", "", "the file system of %s is read-only: mail can be looked at, not sent or marked", d.root.Path)
@@ -100,53 +102,34 @@ func (d *doctor) disk() {
 
 // halfMade names teams whose making was cut off.
 func (d *doctor) halfMade() {
-	d.root.dir.Names(func(names []string) bool {
-		for _, n := range names {
-			if strings.HasPrefix(n, ".") && strings.HasSuffix(n, ".making") {
-				d.say("team.half_made", "info", "", "%s: a team that was never finished; it is none, and can be removed", n)
-			}
+	names, _ := d.root.dir.Names(".")
+	for _, n := range names {
+		if strings.HasPrefix(n, ".") && strings.HasSuffix(n, ".making") {
+			d.say("team.half_made", "info", "", "%s: a team that was never finished; it is none, and can be removed", n)
 		}
-		return true
-	})
+	}
 }
 
 // lockless names directories that hold mailboxes and have lost their .locks,
 // and so are no teams; with fix they get it back.
 func (d *doctor) lockless() {
-	d.root.dir.Names(func(names []string) bool {
-		for _, n := range names {
-			if _, err := wire.ParseName(n); err != nil {
-				continue
-			}
-			t, err := d.root.dir.Sub(n)
-			if err != nil {
-				continue
-			}
-			if has, err := t.Has(".locks"); has || err != nil {
-				t.Close()
-				continue
-			}
-			found := false
-			t.Names(func(inner []string) bool {
-				for _, a := range inner {
-					if b, err := t.Walk(a, "inbox", "new"); err == nil {
-						b.Close()
-						found = true
-					}
-				}
-				return !found
-			})
-			switch {
-			case !found:
-			case d.fix && t.Mkdir(".locks") == nil:
-				d.say("team.locks", "ok", "", "%s is a team again: its .locks was missing", n)
-			default:
-				d.say("team.locks", "error", "atm doctor --fix", "%s holds mailboxes and no .locks, and so is no team", n)
-			}
-			t.Close()
+	names, _ := d.root.dir.Names(".")
+	for _, n := range names {
+		if !wire.IsName(n) || d.root.dir.IsDir(n) != nil {
+			continue
 		}
-		return true
-	})
+		if has, err := d.root.dir.Exists(n + "/.locks"); has || err != nil {
+			continue
+		}
+		inner, _ := d.root.dir.Names(n)
+		switch {
+		case !slices.ContainsFunc(inner, func(a string) bool { return d.root.dir.IsDir(n+"/"+a+"/inbox/new") == nil }):
+		case d.fix && d.root.dir.Mkdir(n+"/.locks") == nil:
+			d.say("team.locks", "ok", "", "%s is a team again: its .locks was missing", n)
+		default:
+			d.say("team.locks", "error", "atm doctor --fix", "%s holds mailboxes and no .locks, and so is no team", n)
+		}
+	}
 }
 
 // doctored is how many unread messages of a mailbox are opened.
@@ -156,24 +139,30 @@ func (d *doctor) team(t *Team, uid int) {
 	if why := Shared(t.Dir().Path(), uid); why != "" {
 		d.say("team.shared", "warning", "chmod go-w "+quote(t.Dir().Path()), "team %s is %s", t.Name, why)
 	}
-	t.Dir().Names(func(names []string) bool {
-		for _, n := range names {
-			info, err := t.Dir().Lstat(n)
-			if err != nil || strings.HasPrefix(n, ".") {
-				continue
-			}
-			_, bad := wire.ParseName(n)
-			switch {
-			case info.Mode()&fs.ModeSymlink != 0:
-				d.say("agent.link", "error", "", "%s in team %s is a symbolic link: links are not followed", letter.Escape(n), t.Name)
-			case info.IsDir() && bad != nil:
-				d.say("agent.name", "warning", "", "%s in team %s is no name of an agent", letter.Escape(n), t.Name)
-			case info.IsDir() && errors.Is(t.Box(wire.Name(n)).Present(), mailbox.ErrNoAgent):
-				d.say("agent.broken", "error", "atm team add "+n, "%s in team %s has no inbox/new and is no agent", n, t.Name)
-			}
+	names, _ := t.Dir().Names(".")
+	for _, n := range names {
+		info, err := t.Dir().Lstat(n)
+		if err != nil || strings.HasPrefix(n, ".") {
+			continue
 		}
-		return true
-	})
+		present := t.Box(wire.Name(n)).Present()
+		switch {
+		case info.Mode()&fs.ModeSymlink != 0:
+			d.say("agent.link", "error", "", "%s in team %s is a symbolic link: links are not followed", letter.Escape(n), t.Name)
+		case !info.IsDir():
+		case !wire.IsName(n):
+			d.say("agent.name", "warning", "", "%s in team %s is no name of an agent", letter.Escape(n), t.Name)
+		case errors.Is(present, mailbox.ErrNoAgent):
+			d.say("agent.broken", "error", "atm team add "+n, "%s in team %s has no inbox/new and is no agent", n, t.Name)
+		case errors.Is(present, durable.ErrNotDirectory):
+			bad := "inbox"
+			if t.Dir().IsDir(n+"/inbox") == nil {
+				bad = "inbox/new"
+			}
+			d.say("agent.not_a_directory", "error", fmt.Sprintf("mv %s . && atm team add %s", quote(t.Dir().Join(n+"/"+bad)), n),
+				"%s in team %s: %s is not a directory, so nothing can be sent to %s", n, t.Name, bad, n)
+		}
+	}
 	d.roster(t)
 	d.workplaces(t)
 	if old, err := t.Retired(); err == nil && len(old) > 0 {
@@ -268,14 +257,14 @@ func (d *doctor) box(b *mailbox.Box) {
 	for _, n := range h.Unreadable {
 		d.say("drop.unreadable", "warning", "chmod u+r "+quote(b.Path()+"/inbox/"+n), "%s: inbox/%s cannot be read", name, letter.Escape(n))
 	}
-	if h.Claims > 0 {
-		d.say("drop.unfinished", "warning", "atm doctor --fix", "%s: %d dropped files whose taking in was cut off; the next look carries on", name, h.Claims)
+	if h.Begun > 0 {
+		d.say("drop.unfinished", "warning", "atm doctor --fix", "%s: %d dropped files whose taking in was cut off; the next look carries on", name, h.Begun)
 	}
 	if n := len(h.Stale); n > 0 {
 		if d.fix {
-			d.say("tmp.stale", "ok", "", "%s: %d unfinished files older than 36 h removed from tmp", name, n)
+			d.say("tmp.stale", "ok", "", "%s: %d unfinished files older than 36 h removed", name, n)
 		} else {
-			d.say("tmp.stale", "info", "atm gc", "%s: %d unfinished files older than 36 h in tmp", name, n)
+			d.say("tmp.stale", "info", "atm gc", "%s: %d unfinished files older than 36 h", name, n)
 		}
 	}
 	if h.Bad > 0 {
@@ -284,12 +273,6 @@ func (d *doctor) box(b *mailbox.Box) {
 	// No message of atm's is torn; a disk may be.
 	if _, torn, err := b.Walk(d.ctx, mailbox.Range{Unread: true, Limit: doctored}, func(*mailbox.Item) bool { return true }); err == nil && torn > 0 {
 		d.say("message.torn", "warning", fmt.Sprintf("atm read --as %s", b.Agent()), "%s: %d files in inbox/new are no messages; reading sets them aside", name, torn)
-	}
-	if h.Aside > 0 {
-		d.say("message.aside", "warning", fmt.Sprintf("atm ls %s --aside", b.Agent()), "%s: %d messages were taken %d times and never finished; they are set aside", name, h.Aside, mailbox.MaxTries)
-	}
-	for _, n := range h.OddLeases {
-		d.say("lease.odd", "warning", "mv "+quote(b.Path()+"/inbox/leases/"+n)+" .", "%s: inbox/leases/%s says nothing that can be understood; its message is in nobody's hands", name, letter.Escape(n))
 	}
 	for _, x := range h.Doubled {
 		d.say("message.doubled", "error", "", "%s: message %s lies in two places", name, x)
@@ -313,8 +296,11 @@ func (d *doctor) box(b *mailbox.Box) {
 		g := h.EventGaps[0]
 		d.say("events.gap", "warning", "", "%s: events %d to %d are missing or spoilt (%d such gaps); what they said is lost, the rest counts", name, g.From, g.To, n)
 	}
-	if h.OddClaim {
-		d.say("claim.odd", "error", "mv "+quote(b.Path()+"/run/claim.json")+" .", "%s: run/claim.json is no regular file: nothing can be handed over", name)
+	if h.BadClaims != nil {
+		d.say("claims.bad", "error", "mv "+quote(b.Path()+"/run/claims.json")+" .", "%s: run/claims.json counts for nothing, and what is being handed over may be shown twice: %v", name, h.BadClaims)
+	}
+	for _, n := range h.NotDirs {
+		d.say("agent.not_a_directory", "error", "mv "+quote(b.Path()+"/"+n)+" .", "%s: %s is not a directory", name, n)
 	}
 	for _, n := range h.Open {
 		d.say("mode.open", "warning", "chmod 700 "+quote(b.Path()+"/"+n), "%s: %s is open to everybody", name, n)
@@ -325,7 +311,7 @@ func (d *doctor) box(b *mailbox.Box) {
 // there, and says how many did.
 func (t *Team) reindex(ctx context.Context, boxes []*mailbox.Box) (missing int) {
 	for _, b := range boxes {
-		b.Walk(ctx, mailbox.Range{Unread: true, Aside: true, Owed: true, Done: true, Withdrawn: true, Archive: true}, func(it *mailbox.Item) bool {
+		b.Walk(ctx, mailbox.Range{Unread: true, Owed: true, Done: true, Withdrawn: true, Archive: true}, func(it *mailbox.Item) bool {
 			if it.From.Agent == "drop" || it.Origin != nil && it.Origin.Via == "drop" {
 				return true
 			}

@@ -87,7 +87,7 @@ func (t *Team) Drafts(ctx context.Context) ([]Draft, error) {
 		return nil, err
 	}
 	for _, n := range names {
-		events, err := t.Box(n).Tail(looseEvents)
+		events, err := t.Box(n).Log().Newest(looseEvents)
 		if err != nil && !errors.Is(err, mailbox.ErrNoAgent) {
 			errs = append(errs, fmt.Errorf("the drafts of %s: %w", n, err))
 		}

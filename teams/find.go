@@ -12,7 +12,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/agentteammail/atm/internal/atomicfile"
+	"github.com/agentteammail/atm/internal/durable"
 )
 
 // rootName is what a root is called where it is found by search.
@@ -80,7 +80,7 @@ func (e *FormatError) Newer() bool {
 // hasFormat reports whether dir has a file FORMAT, which makes it a root. One
 // that does not say 1 is a *FormatError.
 func hasFormat(dir string) (ok bool, err error) {
-	d, err := atomicfile.Open(dir, nil)
+	d, err := durable.Open(dir, nil)
 	if err != nil {
 		return false, unlessAbsent(err)
 	}
@@ -96,7 +96,7 @@ func unlessAbsent(err error) error {
 }
 
 // formatIn is hasFormat of an opened directory.
-func formatIn(d *atomicfile.Dir) (ok bool, err error) {
+func formatIn(d *durable.Root) (ok bool, err error) {
 	dir := d.Path()
 	data, err := d.ReadFile(formatFile, maxSmall)
 	format := strings.TrimSpace(string(data))
@@ -142,25 +142,6 @@ func Find(p Place) (f Found, passed []string, err error) {
 		return Found{}, nil, err
 	}
 	return p.search(dir, false)
-}
-
-// OpenNamed is Find and Open in one for a root that is named by its path as the
-// kernel has it, without a symbolic link: as programs name it. False: Find knows
-// more.
-func OpenNamed(p Place) (*Root, bool) {
-	name, source := p.named()
-	if !filepath.IsAbs(name) {
-		return nil, false
-	}
-	d, err := atomicfile.OpenPlain(filepath.Clean(name), name)
-	if err != nil {
-		return nil, false
-	}
-	if ok, err := formatIn(d); !ok || err != nil {
-		d.Close()
-		return nil, false
-	}
-	return rootOf(Found{Path: d.Path(), Source: source, Accepted: true}, d), true
 }
 
 // named gives what the flag or the environment calls the root.
@@ -398,7 +379,7 @@ func physicalDir(dir string) (string, error) {
 
 // absent reports whether err says that there is no such file.
 func absent(err error) bool {
-	return atomicfile.Absent(err) || errors.Is(err, syscall.ENOTDIR)
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
 // shown is a path or name for a person: quoted if it could upset a terminal.

@@ -39,7 +39,7 @@ func (p PastTurn) MarshalJSON() ([]byte, error) {
 // History are a member's newest turns, at most limit (0: all that the log
 // holds), the oldest first.
 func (t *Team) History(name wire.Name, limit int) ([]PastTurn, error) {
-	events, err := t.Box(name).TailUntil(func(events []wire.Event) bool {
+	events, err := t.Box(name).Log().Tail(func(events []wire.Event) bool {
 		n := 0
 		for i := range events {
 			if events[i].Kind == wire.TurnStarted || events[i].Kind == "turn_completed" {
@@ -107,7 +107,7 @@ func (h *history) follow(e *wire.Event, now, was *reducer.Turn) {
 	}
 	open := now.Status == reducer.TurnBusy
 	t := h.find(now.Session, now.ID)
-	if t == nil && was != nil && was.ID != now.ID && was.Own && (open && was.Began.Equal(now.Began) || !open && was.Status == reducer.TurnBusy) {
+	if t == nil && was != nil && was.ID != now.ID && was.IsGenerated && (open && was.Began.Equal(now.Began) || !open && was.Status == reducer.TurnBusy) {
 		if t = h.find(was.Session, was.ID); t != nil { // it has got its name
 			t.ID = now.ID
 		}
@@ -133,8 +133,8 @@ func (h *history) follow(e *wire.Event, now, was *reducer.Turn) {
 			t.Status, t.Ended = "", moment(e.At)
 		}
 		if ended {
-			t.Status, t.Ended, t.Error = last.Status, moment(last.At), last.Why
-			t.Duration = last.Duration
+			t.Status, t.Ended, t.Error = last.Status, moment(last.At), last.Error
+			t.Duration = last.Duration()
 		}
 		if t.Duration == 0 && t.Began != nil && t.Ended != nil {
 			t.Duration = max(0, t.Ended.Sub(*t.Began))

@@ -67,7 +67,11 @@ func (in *Ingest) Take(ctx context.Context, lines []Ingested) {
 		for j, i := range groups[box] {
 			events[j] = lines[i].Event
 		}
-		err := box.Append(ctx, mailbox.AppendOptions{Sync: in.Sync}, events...)
+		appendTo := box.Log().Append
+		if in.Sync {
+			appendTo = box.Log().AppendSync
+		}
+		err := appendTo(ctx, events...)
 		for j, i := range groups[box] {
 			lines[i].Event, lines[i].Err = events[j], err
 		}

@@ -3,10 +3,10 @@ package teams
 import (
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"slices"
 	"strings"
 
-	"github.com/agentteammail/atm/internal/atomicfile"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
 )
@@ -90,15 +90,11 @@ func (t *Team) policyNow(plan *Plan) Policy {
 // MarkStopped notes that a member was stopped: who was about to start it does
 // so no more. One that was never to be started needs no mark.
 func (t *Team) MarkStopped(name wire.Name) error {
-	dir, err := t.Dir().Walk(string(name), "run")
-	if atomicfile.Absent(err) {
-		return nil
+	err := t.Dir().Replace(string(name)+"/run/"+stopFile, []byte(wire.NewID()+"\n"), false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // it never ran
 	}
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return dir.Replace(stopFile, []byte(wire.NewID()+"\n"), false)
+	return err
 }
 
 // LastStop tells the last stop of a member from all others. A start that was
@@ -107,13 +103,11 @@ func (t *Team) LastStop(name wire.Name) (string, error) {
 	if err := t.Box(name).Present(); errors.Is(err, mailbox.ErrNoAgent) {
 		return "never", nil // and no directory is made where one may be restored
 	}
-	dir, err := t.Dir().Make(string(name), "run")
-	if err != nil {
+	if err := t.Dir().Mkdir(string(name) + "/run"); err != nil {
 		return "", err
 	}
-	defer dir.Close()
-	data, err := dir.ReadFile(stopFile, maxSmall)
-	if atomicfile.Absent(err) {
+	data, err := t.Dir().ReadFile(string(name)+"/run/"+stopFile, maxSmall)
+	if errors.Is(err, fs.ErrNotExist) {
 		return "never", nil
 	}
 	return strings.TrimSpace(string(data)), err
@@ -121,30 +115,20 @@ func (t *Team) LastStop(name wire.Name) (string, error) {
 
 // keep writes a file of JSON into a member's run directory.
 func (t *Team) keep(name wire.Name, file string, v any) error {
-	dir, err := t.Dir().Make(string(name), "run")
-	if err != nil {
+	if err := t.Dir().Mkdir(string(name) + "/run"); err != nil {
 		return err
 	}
-	defer dir.Close()
 	data, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	return dir.Replace(file, append(data, '\n'), false)
+	return t.Dir().Replace(string(name)+"/run/"+file, append(data, '\n'), false)
 }
 
 // kept reads such a file; ok is false when there is none that makes sense.
 func (t *Team) kept(name wire.Name, file string, v any) (ok bool, err error) {
-	dir, err := t.Dir().Walk(string(name), "run")
-	if atomicfile.Absent(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	defer dir.Close()
-	data, err := dir.ReadFile(file, maxRoster)
-	if atomicfile.Absent(err) {
+	data, err := t.Dir().ReadFile(string(name)+"/run/"+file, maxRoster)
+	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
 	return err == nil && json.Unmarshal(data, v) == nil, err

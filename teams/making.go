@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
-
-	"github.com/agentteammail/atm/internal/atomicfile"
 )
 
 // make makes a new worktree, on the member's branch: the one that is there, else
@@ -59,7 +58,7 @@ func (s *site) make(ctx context.Context) (done string, err error) {
 // there to say of what others may put there that it was never anybody's.
 func (s *site) refused() {
 	names, err := os.ReadDir(s.top)
-	if (err == nil && len(names) == 0 || atomicfile.Absent(err)) && s.admin() == "" {
+	if (err == nil && len(names) == 0 || errors.Is(err, fs.ErrNotExist)) && s.admin() == "" {
 		_ = s.made() // else the next one takes it away
 	}
 }
@@ -77,12 +76,10 @@ func (s *site) has(ctx context.Context, branch string) (bool, error) {
 // that who has it knows that none is still at work for a process that was
 // killed.
 func (s *site) hold(ctx context.Context) (*os.File, error) {
-	d, err := s.t.Dir().Make(workplacesDir)
-	if err != nil {
+	if err := s.t.Dir().Mkdir(workplacesDir); err != nil {
 		return nil, err
 	}
-	defer d.Close()
-	f, err := d.Append(makingFile(s.name))
+	f, err := s.t.Dir().OpenFile(makingFile(s.name), os.O_RDWR|os.O_APPEND|os.O_CREATE)
 	if err != nil {
 		return nil, err
 	}
@@ -122,12 +119,7 @@ func (s *site) checkOut(ctx context.Context, held *os.File) error {
 
 // made says that the worktree is there whole.
 func (s *site) made() error {
-	d, err := s.t.Dir().Walk(workplacesDir)
-	if err != nil {
-		return s.failed(err, "")
-	}
-	defer d.Close()
-	return d.Remove(makingFile(s.name))
+	return s.t.Dir().Remove(makingFile(s.name))
 }
 
 // resume carries on with a worktree whose making was cut off, or takes back what
@@ -188,16 +180,15 @@ func (s *site) restore(ctx context.Context) error {
 		return s.failed(ErrNoGit, "")
 	}
 	admin := s.admin()
-	d, err := s.t.Dir().Make(workplacesDir, string(s.name))
-	if err != nil {
+	dir := workplacesDir + "/" + string(s.name)
+	if err := s.t.Dir().MkdirAll(dir); err != nil {
 		return s.failed(err, "")
 	}
-	defer d.Close()
 	// As git itself writes it. Files that are still there are not touched.
-	if err := d.Replace(".git", []byte("gitdir: "+admin+"\n"), false); err != nil {
+	if err := s.t.Dir().Replace(dir+"/.git", []byte("gitdir: "+admin+"\n"), false); err != nil {
 		return s.failed(err, "")
 	}
-	if _, err := os.Lstat(filepath.Join(admin, "index")); atomicfile.Absent(err) {
+	if _, err := os.Lstat(filepath.Join(admin, "index")); errors.Is(err, fs.ErrNotExist) {
 		held, err := s.hold(ctx) // nothing was ever there
 		if err != nil {
 			return s.failed(err, "")
@@ -206,7 +197,7 @@ func (s *site) restore(ctx context.Context) error {
 		return s.checkOut(ctx, held)
 	}
 	// It says of each file that is there that it did not touch it, and fails then.
-	_, err = s.git.run(ctx, s.top, "checkout-index", "--all", "--quiet")
+	_, err := s.git.run(ctx, s.top, "checkout-index", "--all", "--quiet")
 	if err == nil {
 		_, err = s.git.run(ctx, s.top, "update-index", "-q", "--refresh")
 	}

@@ -44,14 +44,11 @@ type Member struct {
 	WaitingOn  *reducer.Waiting   `json:"waiting_on,omitempty"`
 
 	Unread   int         `json:"unread"`              // in nobody's hands
-	Held     int         `json:"held,omitempty"`      // taken under a lease and not finished
-	Aside    int         `json:"aside,omitempty"`     // taken too often and never finished
+	Leased   int         `json:"leased,omitempty"`    // taken under a lease and not finished
 	Owed     int         `json:"owed"`                // acknowledgements it owes
 	OwesTo   []wire.Name `json:"owes_to,omitempty"`   // to these
 	WaitsFor []wire.Name `json:"waits_for,omitempty"` // who owe it one
 	Bad      int         `json:"bad,omitempty"`
-	Expired  int         `json:"expired,omitempty"` // unread and expired, not among Unread
-	Overdue  int         `json:"overdue,omitempty"` // answers that it owes by now
 	PID      int64       `json:"pid,omitempty"`
 	ReadAt   *time.Time  `json:"read_at,omitempty"` // the newest message_read
 
@@ -113,7 +110,7 @@ func (t *Team) memberOf(name wire.Name, s *reducer.State, running bool, now time
 		State: v.Word, Detail: v.Detail, Since: moment(v.Since),
 		Presence: v.Presence, PresenceAt: moment(v.PresenceAt),
 		TurnStatus: v.Turn.Status, Activity: v.Turn.Activity, TurnID: v.Turn.ID, ThreadID: v.Turn.Thread,
-		Transport: v.Turn.Transport, Session: v.Turn.Session, LastTurn: v.Turn.Last, WaitingOn: v.Turn.Waiting,
+		Transport: v.Turn.Transport, Session: v.Turn.Session, LastTurn: v.Turn.Last, WaitingOn: v.Turn.Waiting(),
 		Errors: s.Errors, LastError: s.LastError, Dropped: s.Dropped, Unknown: s.Unknown,
 		PID: v.PID, ReadAt: moment(s.Read),
 	}
@@ -152,12 +149,7 @@ func (t *Team) injects(name wire.Name) string {
 // told is what a member's runner has written down about itself; zero where
 // there is nothing.
 func (t *Team) told(name wire.Name) (said control.Paper) {
-	d, err := t.Dir().Walk(string(name), "run")
-	if err != nil {
-		return said
-	}
-	defer d.Close()
-	if data, err := d.ReadFile(control.PaperFile, control.MaxPaper); err == nil {
+	if data, err := t.Dir().ReadFile(string(name)+"/run/"+control.PaperFile, control.MaxPaper); err == nil {
 		said, _ = control.ParsePaper(data)
 	}
 	return said
@@ -186,20 +178,13 @@ func moment(t time.Time) *time.Time {
 
 // Row is a member's row with what waits in the mailbox; drops are taken in.
 func (t *Team) Row(ctx context.Context, name wire.Name) (Member, error) {
-	// Who cannot tell sees it all the same; the next look tries again.
-	t.Remind(ctx, t.Box(name), DueLook{})
-	return t.row(ctx, name)
-}
-
-func (t *Team) row(ctx context.Context, name wire.Name) (Member, error) {
 	// Counting takes in what was dropped, which may be events.
 	waits := Member{Name: name}
 	if err := t.count(ctx, &waits); err != nil {
 		return waits, err
 	}
 	m, err := t.Glance(name)
-	m.Unread, m.Held, m.Aside, m.Owed, m.OwesTo, m.Bad = waits.Unread, waits.Held, waits.Aside, waits.Owed, waits.OwesTo, waits.Bad
-	m.Expired, m.Overdue = waits.Expired, waits.Overdue
+	m.Unread, m.Leased, m.Owed, m.OwesTo, m.Bad = waits.Unread, waits.Leased, waits.Owed, waits.OwesTo, waits.Bad
 	return m, err
 }
 
@@ -210,13 +195,8 @@ const owedSeen = 50
 // count fills in what waits in a member's mailbox.
 func (t *Team) count(ctx context.Context, m *Member) error {
 	box := t.Box(m.Name)
-	// Who cannot set aside sees it all the same; the next look tries again.
-	t.root.Tidy(ctx, box, nil)
-	if overdue, err := box.Overdue(time.Now()); err == nil {
-		m.Overdue = len(overdue)
-	}
 	c, err := box.Count(ctx)
-	m.Unread, m.Expired, m.Held, m.Aside, m.Owed, m.Bad = c.Unread-c.Expired, c.Expired, c.Held, c.Aside, c.Owed, c.Bad
+	m.Unread, m.Leased, m.Owed, m.Bad = c.Unread, c.Leased, c.Owed, c.Bad
 	if err != nil || m.Owed == 0 {
 		return err
 	}
@@ -238,10 +218,9 @@ func (t *Team) Rows(ctx context.Context) ([]Member, Stats, error) {
 	if err != nil {
 		return nil, Stats{}, err
 	}
-	t.RemindAll(ctx, DueLook{}) // as in Row
 	var rows []Member
 	for _, n := range names {
-		m, err := t.row(ctx, n)
+		m, err := t.Row(ctx, n)
 		if errors.Is(err, mailbox.ErrNoAgent) {
 			continue // retired meanwhile
 		}

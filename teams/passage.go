@@ -21,7 +21,6 @@ type Passage struct {
 	Turn                   string // it was handed into; "": not known to be
 	Began, Ended           Mark
 	Status                 string // of the turn, once it ended
-	Takes                  []Take // under a lease, the oldest first
 	Gone                   Mark   // the program that it was handed to ended before a turn began
 
 	state   reducer.State
@@ -50,7 +49,7 @@ func (p *Passage) CutShort() bool {
 
 // Again forgets how it was handed over: it is unread once more.
 func (p *Passage) Again() {
-	*p = Passage{ID: p.ID, Acked: p.Acked, Takes: p.Takes, state: p.state, opened: p.opened}
+	*p = Passage{ID: p.ID, Acked: p.Acked, state: p.state, opened: p.opened}
 }
 
 // Step takes in the next event. A turn is its session's: what another session
@@ -91,7 +90,7 @@ func (p *Passage) Step(e *wire.Event) {
 		return
 	}
 	open := now.Status == reducer.TurnBusy
-	if was != nil && was.ID == p.Turn && now.ID != p.Turn && now.ID != "" && (open && now.Began.Equal(was.Began) || !open && was.Own && was.Status == reducer.TurnBusy) {
+	if was != nil && was.ID == p.Turn && now.ID != p.Turn && now.ID != "" && (open && now.Began.Equal(was.Began) || !open && was.IsGenerated && was.Status == reducer.TurnBusy) {
 		p.Turn = now.ID // one that began without a name has got it
 	}
 	switch on := open && now.ID == p.Turn; {
@@ -138,9 +137,6 @@ func (p *Passage) hand(e *wire.Event) {
 		p.Again() // it was put back: another turn counts
 	}
 	switch e.Kind {
-	case wire.EventTaken, wire.EventReturned, wire.EventAside:
-		p.take(e)
-		return // it is no turn of its owner's
 	case wire.EventAnnounced, wire.EventInjected:
 		p.Announced, p.handed, p.typing, p.Failed, p.Gone = here, true, false, Mark{}, Mark{}
 		p.pointed = e.Kind == wire.EventInjected && e.Field("as") != ""
@@ -153,9 +149,6 @@ func (p *Passage) hand(e *wire.Event) {
 		p.Read, p.handed = here, true
 	case wire.EventAcked:
 		p.Acked = here
-		if by := e.Field("by"); by != "" {
-			p.ended(by, "finished", e.At)
-		}
 		return
 	case wire.EventInjectionFailed:
 		p.Failed, p.handed, p.typing = here, p.Announced.Is() || p.Began.Is(), false
@@ -203,7 +196,7 @@ func turnOf(turns []reducer.Turn, session string) *reducer.Turn {
 func (t *Team) Passage(box *mailbox.Box, m *wire.Message) (*Passage, uint64, error) {
 	p := &Passage{ID: m.ID}
 	last := uint64(0)
-	events, err := box.TailUntil(func(events []wire.Event) bool {
+	events, err := box.Log().Tail(func(events []wire.Event) bool {
 		return len(events) > 0 && events[0].At.Before(m.SentAt.Add(-24*time.Hour))
 	})
 	for i := range events {

@@ -49,7 +49,7 @@ func TestPassage(t *testing.T) {
 			for _, s := range c.events {
 				happen(t, team, "bob", strings.ReplaceAll(s, "id=ID", "id="+string(id)))
 			}
-			cur := team.Box("bob").Events(0)
+			cur := team.Box("bob").Log().Follow(0)
 			defer cur.Close()
 			for range c.events {
 				e, _, err := cur.Next()

@@ -2,14 +2,15 @@ package teams
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/agentteammail/atm/internal/atomicfile"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -166,7 +167,7 @@ func (t *Team) Check() (*Plan, error) {
 		case c.trees[n] > 0: // said above, where it matters
 		case err == nil && !info.IsDir():
 			c.say(line, "cwd of %s: %s is no directory", n, shown(dir))
-		case atomicfile.Absent(err):
+		case errors.Is(err, fs.ErrNotExist):
 			c.say(line, "cwd of %s: %s is not there", n, shown(dir))
 		case err != nil:
 			c.say(line, "cwd of %s: %v", n, err)
@@ -182,7 +183,7 @@ func (t *Team) check() (*checker, error) {
 		return nil, err
 	}
 	data, err := t.Dir().ReadFile(rosterFile, maxRoster)
-	if atomicfile.Absent(err) {
+	if errors.Is(err, fs.ErrNotExist) {
 		data, err = nil, nil
 	}
 	if err != nil {

@@ -93,7 +93,7 @@ func writeBody(b *strings.Builder, other string) {
 // BroughtBy says what brings mail to a member who runs under no runner, as far
 // as the newest events tell: hooks that hand it over say when a session begins.
 func (t *Team) BroughtBy(name wire.Name) Bringer {
-	events, err := t.Box(name).Tail(64)
+	events, err := t.Box(name).Log().Newest(64)
 	if err != nil {
 		return Nothing
 	}

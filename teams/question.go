@@ -122,10 +122,10 @@ func asked(name wire.Name, s *reducer.State, running, person bool, now time.Time
 	}
 	for i := range s.Turns {
 		turn := &s.Turns[i]
-		if turn.Waiting == nil || turn.Lost || turn.Next || turn.Activity == reducer.Exited {
+		if turn.IsPresumedEnded || turn.IsReplaced || turn.Activity == reducer.Exited {
 			continue
 		}
-		for _, w := range append([]reducer.Waiting{*turn.Waiting}, turn.Behind...) {
+		for _, w := range turn.Requests {
 			if w.Dialog == DialogTrust {
 				w.Kind = reducer.Question // it asks for no tool, and nobody may answer it from here
 			}

@@ -1,11 +1,12 @@
 package teams
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/pelletier/go-toml/v2"
 
-	"github.com/agentteammail/atm/internal/atomicfile"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -38,7 +39,7 @@ func (t *Team) Roster() (Roster, error) {
 
 func (t *Team) readRoster() (r Roster, err error) {
 	data, err := t.Dir().ReadFile(rosterFile, maxRoster)
-	if atomicfile.Absent(err) {
+	if errors.Is(err, fs.ErrNotExist) {
 		return r, nil
 	}
 	if err != nil {

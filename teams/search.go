@@ -22,7 +22,7 @@ func Replies(ctx context.Context, box *mailbox.Box, id wire.ID, from wire.Addres
 	var out []*mailbox.Item
 	quoted := []byte(id)
 	box.Walk(ctx, mailbox.Range{
-		Unread: true, Aside: true, Owed: true, Done: true, Archive: true, Since: id.Time().Add(-24 * time.Hour),
+		Unread: true, Owed: true, Done: true, Archive: true, Since: id.Time().Add(-24 * time.Hour),
 		Keep: func(raw []byte) bool { return bytes.Contains(raw, quoted) },
 	}, func(it *mailbox.Item) bool {
 		if Answers(it.Message, id) && (from == wire.Address{} || it.From == from) {
@@ -47,7 +47,7 @@ func byID(a, b *mailbox.Item) int { return strings.Compare(string(a.ID), string(
 func (t *Team) Thread(ctx context.Context, thread wire.ID) ([]*mailbox.Item, error) {
 	id := []byte(thread)
 	out, err := t.gather(ctx, mailbox.Range{
-		Unread: true, Aside: true, Owed: true, Done: true, Withdrawn: true, Archive: true, Sent: true,
+		Unread: true, Owed: true, Done: true, Withdrawn: true, Archive: true, Sent: true,
 		Since: thread.Time().Add(-24 * time.Hour),
 		Keep:  func(raw []byte) bool { return bytes.Contains(raw, id) },
 	}, nil, func(it *mailbox.Item) bool { return it.ThreadID() == thread })
@@ -181,7 +181,7 @@ func (t *Team) Search(ctx context.Context, q Query, tick func()) ([]*mailbox.Ite
 	}
 	rg.Archive = rg.Done
 	if len(q.In) == 0 {
-		rg.Unread, rg.Aside, rg.Owed, rg.Done, rg.Archive, rg.Withdrawn = true, true, true, true, true, true
+		rg.Unread, rg.Owed, rg.Done, rg.Archive, rg.Withdrawn = true, true, true, true, true
 	}
 	out, err := t.gather(ctx, rg, tick, func(it *mailbox.Item) bool { return q.fits(it, t.Name) })
 	slices.SortFunc(out, func(a, b *mailbox.Item) int { return byID(b, a) })

@@ -91,18 +91,18 @@ func (r *Root) Prepare(o *Outgoing) error {
 // id. known says that the name was used before; the message may have arrived or
 // not.
 func (o *Outgoing) Once(name string) (known bool, err error) {
-	errand := &mailbox.Errand{Name: name}
+	key := &mailbox.IdempotencyKey{Name: name}
 	for _, a := range dedupe(o.To) {
-		errand.To = append(errand.To, a.String())
+		key.To = append(key.To, a.String())
 	}
-	slices.Sort(errand.To)
+	slices.Sort(key.To)
 	if o.Parent != nil {
-		errand.Re = o.Parent.ID
+		key.Re = o.Parent.ID
 	}
-	if known, err = o.From.Once(errand); err != nil {
+	if known, err = o.From.Once(key); err != nil {
 		return known, fmt.Errorf("note that %q is sent once: %w", name, err)
 	}
-	o.Message.ID, o.Given, o.Post.Given = errand.ID, true, true
+	o.Message.ID, o.Given, o.Post.Given = key.ID, true, true
 	return known, nil
 }
 
@@ -190,17 +190,16 @@ func Answered(ctx context.Context, me *mailbox.Box, parent *wire.Message) error 
 	if err != nil {
 		return err
 	}
-	_ = me.Answered(parent.ID, parent.DueAt) // who looks for an answer finds it as well
 	switch {
 	case parent.RequiresAck && (it.State == mailbox.Unread || it.State == mailbox.Owed):
-		err = me.Settle(ctx, parent.ID, true)
+		err = me.MarkAcked(ctx, parent.ID, me.Address(), true)
 		var leased *mailbox.LeasedError
 		if errors.As(err, &leased) {
 			return nil // who holds it goes on
 		}
 		return err
 	case it.State == mailbox.Unread:
-		_, err = me.Take(ctx, parent.ID)
+		_, err = me.MarkRead(ctx, parent.ID)
 	}
 	return err
 }
@@ -218,7 +217,7 @@ type Acked struct {
 // only then is the debt cleared. The same message acknowledged twice is one
 // ack, since its id is derived.
 func (r *Root) Ack(ctx context.Context, me *mailbox.Box, m *wire.Message, text string, origin *wire.Origin) (Acked, error) {
-	return r.ack(ctx, me, me.Address(), m, text, origin, func(delivered bool) error { return me.Settle(ctx, m.ID, delivered) })
+	return r.ack(ctx, me, me.Address(), m, text, origin, func(delivered bool) error { return me.MarkAcked(ctx, m.ID, me.Address(), delivered) })
 }
 
 // ack is Ack for a message in me's mailbox, by whoever does it for me; settle
@@ -234,8 +233,8 @@ func (r *Root) ack(ctx context.Context, me *mailbox.Box, by wire.Address, m *wir
 		return a, err
 	}
 	// Before the sender hears of it.
-	if k := it.Takings.Holder(time.Now()); k != nil && k.By != by {
-		return a, &mailbox.LeasedError{ID: m.ID, By: k.By, Until: k.Until()}
+	if it.Lease != nil && it.Lease.By != by {
+		return a, &mailbox.LeasedError{ID: m.ID, By: it.Lease.By, Until: it.Lease.Until}
 	}
 	sender, err := r.Mailbox(m.From)
 	if err == nil && m.RequiresAck && it.State == mailbox.Done {
@@ -316,7 +315,7 @@ func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, o
 		ID: wire.Derive("withdrawn", m.ID, me.Address()), Type: wire.TypeNotice, From: me.Address(),
 		InReplyTo: m.ID, Thread: m.ThreadID(), ReplyWanted: "no", SentAt: time.Now().UTC(), Origin: origin,
 		Body:    fmt.Sprintf("I withdrew my message %s, which you have read. Please do not act on it.", m.ID.Short(6)),
-		Payload: json.RawMessage(`{"withdrawn":` + string(wire.AppendString(nil, string(m.ID))) + `}`),
+		Payload: json.RawMessage(`{"withdrawn":` + string(wire.Quote(string(m.ID))) + `}`),
 	}}
 	told := map[int]int{} // which outcome of the notice is whose
 	for i, a := range m.To {
@@ -331,13 +330,10 @@ func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, o
 			continue // acknowledged, wherever it lies now
 		}
 		reader := b
-		if by := r.taker(b, m.ID); by != nil {
+		if by := r.holder(b, m.ID); by != nil {
 			reader = by // who works on it is to be told
 		}
 		w.State, w.Err = b.Withdraw(ctx, m.ID, me.Address())
-		if w.Err == nil && !(w.State == mailbox.Done && m.RequiresAck) {
-			_ = b.Answered(m.ID, m.DueAt)
-		}
 		switch {
 		case w.Err != nil || w.State == mailbox.Unread || w.State == mailbox.Withdrawn:
 		case w.State == mailbox.Done && m.RequiresAck:

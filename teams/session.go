@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/pelletier/go-toml/v2"
 
-	"github.com/agentteammail/atm/internal/atomicfile"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/session"
@@ -32,7 +32,7 @@ var ErrNoHumanInput = errors.New("team.toml says [session] allow_human_input = f
 // no sessions: where it does not speak of them people may begin one.
 func (t *Team) MayBegin() error {
 	data, err := t.Dir().ReadFile(rosterFile, maxRoster)
-	if atomicfile.Absent(err) {
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
@@ -75,7 +75,7 @@ func (t *Team) Withheld(m *wire.Message, agent wire.Name) string {
 	mute, because := t.mute(agent)
 	list, _, _ := t.Sessions().List() // what cannot be read keeps nothing back
 	list = slices.DeleteFunc(list, func(s *session.Session) bool { return s.AgentID != string(agent) })
-	why, paused := session.Waits(m, list, mute)
+	why, paused := session.Withheld(m, list, mute)
 	switch {
 	case why == "":
 		return ""
@@ -125,11 +125,11 @@ func (t *Team) Tend(ctx context.Context, id wire.UUID, plan *SessionPlan) (*sess
 		// Asked under the lock, and not before: one that starts takes it up under
 		// this lock while it holds its own.
 		running, err := t.Running(agent)
-		if err == nil && !running && s.OfRunner() && s.State == wire.SessionActive {
-			return s.Park(fmt.Sprintf("(the runner of %s is gone)", agent), now)
+		if err == nil && !running && s.OwnedByRunner() && s.State == wire.SessionActive {
+			return s.AutoPause(fmt.Sprintf("(the runner of %s is gone)", agent), now)
 		}
 		// A runner alone knows whether somebody types in the agent's terminal.
-		return s.End(plan.Rules(), busy || running, now)
+		return s.ApplyRules(plan.Rules(), busy || running, now)
 	})
 }
 
@@ -192,7 +192,7 @@ func (t *Team) say(ctx context.Context, id wire.UUID, say Saying, check func() e
 		}
 		if out.Message = m; m != nil {
 			in, _ := session.InputOf(m)
-			s.Hear(in)
+			s.AddInput(in)
 		}
 		if abort {
 			return s.Move(wire.SessionAborted, "by "+string(say.From.Agent()), time.Now())

@@ -13,7 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
 )
@@ -32,8 +31,11 @@ func TestOneAnswerToADraft(t *testing.T) {
 			}
 			const id = "6f1c2a34-0b7e-4c1d-9a55-0123456789ab"
 			happen(t, team, "bob", "draft_ready draft_id="+id+" summary=Auth", "draft_ready draft_id="+id+" summary=Auth")
-			raw := wire.Encode(wire.SessionEvent{Kind: "draft_ready", DraftID: id, Summary: "Auth", ArtifactCount: 1})
-			if err := team.Box("bob").Append(ctx, mailbox.AppendOptions{}, wire.Event{Kind: "draft_ready", Source: "cli", Wire: raw}); err != nil {
+			raw, err := wire.Marshal(wire.SessionEvent{Kind: "draft_ready", DraftID: id, Summary: "Auth", ArtifactCount: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := team.Box("bob").Log().Append(ctx, wire.Event{Kind: "draft_ready", Source: "cli", Wire: raw}); err != nil {
 				t.Fatal(err)
 			}
 			d, err := team.FindDraft(ctx, "bob", id)
@@ -64,8 +66,8 @@ func TestOneAnswerToADraft(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			if _, n, err := team.Box("bob").UnreadIDs(0); first != 1 || late != 7 || n != 1 || err != nil {
-				t.Errorf("%d answered, %d were late, %d messages, %v", first, late, n, err)
+			if ids, _, err := team.Box("bob").UnreadIDs(); first != 1 || late != 7 || len(ids) != 1 || err != nil {
+				t.Errorf("%d answered, %d were late, %d messages, %v", first, late, len(ids), err)
 			}
 			if list, err := team.Waiting(ctx); err != nil || len(list) != 0 {
 				t.Errorf("%v waits, %v", list, err)
@@ -95,8 +97,8 @@ func TestOneAbort(t *testing.T) {
 	if (errs[0] == nil) == (errs[1] == nil) {
 		t.Errorf("%v", errs)
 	}
-	if _, n, _ := team.Box("bob").UnreadIDs(0); n != 1 {
-		t.Errorf("%d messages", n)
+	if ids, _, _ := team.Box("bob").UnreadIDs(); len(ids) != 1 {
+		t.Errorf("%d messages", len(ids))
 	}
 	// Of an agent that is gone a session can still be ended.
 	s, err = team.Sessions().New(ctx, session.Options{Agent: "bob"})

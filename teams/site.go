@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
-	"github.com/agentteammail/atm/internal/atomicfile"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -78,7 +78,7 @@ func (s *site) look() (found, error) {
 		return halfMade, e
 	}
 	switch {
-	case atomicfile.Absent(err):
+	case errors.Is(err, fs.ErrNotExist):
 		if s.admin() != "" {
 			return lost, nil
 		}
@@ -158,15 +158,7 @@ func (s *site) admin() string {
 
 // making reports whether nobody has had the worktree yet.
 func (s *site) making() (bool, error) {
-	d, err := s.t.Dir().Walk(workplacesDir)
-	if atomicfile.Absent(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	defer d.Close()
-	return d.Has(makingFile(s.name))
+	return s.t.Dir().Exists(makingFile(s.name))
 }
 
-func makingFile(name wire.Name) string { return "." + string(name) + ".making" }
+func makingFile(name wire.Name) string { return workplacesDir + "/." + string(name) + ".making" }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -42,7 +43,7 @@ func (t *Team) State(name wire.Name) (*reducer.State, error) {
 type folding struct {
 	box   *mailbox.Box
 	state reducer.State
-	at    *mailbox.Cursor
+	at    *eventlog.Cursor
 	begun uint64 // the base at which the fold began anew, when gc overtook it
 }
 
@@ -54,34 +55,24 @@ func (f *folding) close() {
 
 // cached begins at state.json, if the log holds the event it stopped at.
 func (f *folding) cached() bool {
-	s, ok := f.box.Snapshot()
+	s, ok := f.box.Log().Snapshot()
 	if !ok || !f.take(s) {
 		return false
 	}
-	if at, ok := f.box.Resume(s); ok {
-		f.at = at
-		_, _, err := f.at.Next()
-		return err == nil
-	}
-	f.at = f.box.Events(s.Seq - 1)
-	if e, gap, err := f.at.Next(); err != nil || gap != nil || e.Seq != s.Seq || f.at.CRC() != s.CRC {
-		f.at.Close()
-		f.at = nil
-		return false
-	}
-	return true
+	f.at, ok = f.box.Log().Resume(s)
+	return ok
 }
 
-func (f *folding) take(s mailbox.Snapshot) bool {
+func (f *folding) take(s eventlog.Snapshot) bool {
 	f.state = reducer.State{}
-	return s.Version == reducer.Version && f.state.UnmarshalJSON(s.State) == nil && f.state.Seq == s.Seq &&
+	return s.Version == reducer.Version && json.Unmarshal(s.State, &f.state) == nil && f.state.Seq == s.Seq &&
 		f.state.Agent == f.box.Agent() && f.state.Team == f.box.Address().Team
 }
 
 // restart begins at base.json, or at the first event.
 func (f *folding) restart() error {
 	after := uint64(0)
-	s, ok, err := f.box.ReadBase()
+	s, ok, err := f.box.Log().Base()
 	if err != nil {
 		return err
 	}
@@ -90,7 +81,7 @@ func (f *folding) restart() error {
 	} else {
 		f.state = reducer.State{}
 	}
-	f.at = f.box.Events(after)
+	f.at = f.box.Log().Follow(after)
 	return nil
 }
 
@@ -106,7 +97,7 @@ func (f *folding) on(upTo uint64) (n int, err error) {
 		}
 		if gap != nil {
 			// What is missing was perhaps archived a moment ago: then the base holds it.
-			if s, ok, err := f.box.ReadBase(); err != nil {
+			if s, ok, err := f.box.Log().Base(); err != nil {
 				return n, err
 			} else if ok && s.Seq >= gap.To && s.Seq > f.begun {
 				f.begun = s.Seq // once: a base that is of no use changes nothing
@@ -123,18 +114,18 @@ func (f *folding) on(upTo uint64) (n int, err error) {
 	return n, nil
 }
 
-func (f *folding) snapshot() (mailbox.Snapshot, error) {
+func (f *folding) snapshot() (eventlog.Snapshot, error) {
 	// The log's number counts, not the newest the reducer made something of.
 	f.state.Seq = f.at.Seq()
 	data, err := json.Marshal(&f.state)
-	s := mailbox.Snapshot{Version: reducer.Version, State: data}
+	s := eventlog.Snapshot{Version: reducer.Version, State: data}
 	f.at.Mark(&s)
 	return s, err
 }
 
 func (f *folding) save() {
 	if s, err := f.snapshot(); err == nil && s.CRC != 0 {
-		f.box.SaveSnapshot(s)
+		f.box.Log().SaveSnapshot(s)
 	}
 }
 
@@ -142,15 +133,16 @@ func (f *folding) save() {
 // to them kept in base.json.
 func (t *Team) ArchiveEvents(ctx context.Context, name wire.Name, before time.Time, dry bool) (mailbox.Moved, error) {
 	box := t.Box(name)
-	return box.ArchiveEvents(ctx, before, dry, func(upTo uint64) (mailbox.Snapshot, error) {
+	events, bytes, err := box.Log().ArchiveBefore(ctx, before, dry, func(upTo uint64) (eventlog.Snapshot, error) {
 		f := folding{box: box}
 		defer f.close()
 		if err := f.restart(); err != nil {
-			return mailbox.Snapshot{}, err
+			return eventlog.Snapshot{}, err
 		}
 		if _, err := f.on(upTo); err != nil {
-			return mailbox.Snapshot{}, err
+			return eventlog.Snapshot{}, err
 		}
 		return f.snapshot()
 	})
+	return mailbox.Moved{Events: events, Bytes: bytes}, err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -42,7 +43,7 @@ func happen(t testing.TB, team *Team, agent wire.Name, events ...string) {
 		}
 		list = append(list, e)
 	}
-	if err := team.Box(agent).Append(context.Background(), mailbox.AppendOptions{}, list...); err != nil {
+	if err := team.Box(agent).Log().Append(context.Background(), list...); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -162,7 +163,7 @@ func TestArchivedEventsLeaveTheirFold(t *testing.T) {
 		t.Fatalf("again: %+v, %v", m, err)
 	}
 	happen(t, team, "bob", "turn_idle turn=last")
-	if seq, _ := box.LastSeq(); seq != 17*3+2 {
+	if seq, _ := box.Log().LastSeq(); seq != 17*3+2 {
 		t.Errorf("the last number is %d", seq)
 	}
 	if !strings.Contains(stateOf(t, team, "bob"), `"activity":"idle"`) {
@@ -180,7 +181,7 @@ func TestBaseIsNotFoldedTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	data, _ := json.Marshal(s)
-	base, _ := json.Marshal(mailbox.Snapshot{Version: reducer.Version, Seq: s.Seq, CRC: 1, State: data})
+	base, _ := json.Marshal(eventlog.Snapshot{Version: reducer.Version, Seq: s.Seq, CRC: 1, State: data})
 	if err := os.WriteFile(filepath.Join(team.Box("bob").Path(), "events", "base.json"), base, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -279,7 +280,7 @@ func TestGapBelowAForeignBase(t *testing.T) {
 	team := newTeam(t, newRoot(t), "bob")
 	box := team.Box("bob")
 	for range 3 {
-		if err := box.Append(t.Context(), mailbox.AppendOptions{}, wire.Event{Kind: "turn_idle"}); err != nil {
+		if err := box.Log().Append(t.Context(), wire.Event{Kind: "turn_idle"}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -86,7 +86,7 @@ func urgency(m Member) int {
 		return 0
 	case m.State == reducer.WordError:
 		return 1
-	case m.Unread+m.Overdue+m.Aside+m.Owed+m.Bad > 0:
+	case m.Unread+m.Owed+m.Bad > 0:
 		return 2
 	case m.State == reducer.WordBusy || m.State == reducer.WordStarting:
 		return 3
@@ -140,17 +140,8 @@ func mailOf(m Member) string {
 	if m.Unread > 0 {
 		parts = append(parts, fmt.Sprintf("%d unread", m.Unread))
 	}
-	if m.Expired > 0 {
-		parts = append(parts, fmt.Sprintf("%d expired", m.Expired))
-	}
-	if m.Overdue > 0 {
-		parts = append(parts, fmt.Sprintf("%d overdue", m.Overdue))
-	}
-	if m.Held > 0 {
-		parts = append(parts, fmt.Sprintf("%d taken", m.Held))
-	}
-	if m.Aside > 0 {
-		parts = append(parts, fmt.Sprintf("%d set aside", m.Aside))
+	if m.Leased > 0 {
+		parts = append(parts, fmt.Sprintf("%d taken", m.Leased))
 	}
 	if m.Owed > 0 {
 		s := fmt.Sprintf("%d owed", m.Owed)

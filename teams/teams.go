@@ -27,12 +27,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/agentteammail/atm/internal/atomicfile"
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
 )
@@ -42,21 +41,21 @@ type Root struct {
 	Found
 	LockTimeout time.Duration // of every team, as mailbox.Store's; set it first
 
-	dir   *atomicfile.Dir
+	dir   *durable.Root
 	mu    sync.Mutex
 	teams map[wire.Name]*Team
 }
 
 // Open opens a root that Find found. fault is nil but in tests.
-func Open(f Found, fault atomicfile.Fault) (*Root, error) {
-	dir, err := atomicfile.Open(f.Path, fault)
+func Open(f Found, fault durable.Fault) (*Root, error) {
+	dir, err := durable.Open(f.Path, fault)
 	if err != nil {
 		return nil, err
 	}
 	return rootOf(f, dir), nil
 }
 
-func rootOf(f Found, dir *atomicfile.Dir) *Root {
+func rootOf(f Found, dir *durable.Root) *Root {
 	return &Root{Found: f, dir: dir, teams: map[wire.Name]*Team{}}
 }
 
@@ -72,7 +71,7 @@ func (r *Root) Close() error {
 }
 
 // Dir is the root's directory.
-func (r *Root) Dir() *atomicfile.Dir { return r.dir }
+func (r *Root) Dir() *durable.Root { return r.dir }
 
 const formatFile = "FORMAT"
 
@@ -87,7 +86,7 @@ func Make(path string) (made bool, err error) {
 		}
 		parent = filepath.Dir(path)
 	}
-	d, err := atomicfile.Open(parent, nil)
+	d, err := durable.Open(parent, nil)
 	if err != nil {
 		return false, err
 	}
@@ -97,12 +96,12 @@ func Make(path string) (made bool, err error) {
 		if !info.IsDir() {
 			return false, fmt.Errorf("%s is not a directory", path)
 		}
-		r, err := atomicfile.Open(path, nil)
+		r, err := durable.Open(path, nil)
 		if err != nil {
 			return false, err
 		}
 		defer r.Close()
-		if has, err := r.Has(formatFile); has || err != nil {
+		if has, err := r.Exists(formatFile); has || err != nil {
 			return false, err
 		}
 		return true, r.Replace(formatFile, []byte("1\n"), true)
@@ -122,14 +121,14 @@ func Make(path string) (made bool, err error) {
 	if err := r.Replace(formatFile, []byte("1\n"), true); err != nil {
 		return false, err
 	}
-	if err := atomicfile.Move(d, build, d, name); err != nil {
+	if err := d.Move(build, name); err != nil {
 		os.RemoveAll(filepath.Join(parent, build))
 		if errors.Is(err, fs.ErrExist) {
 			return Make(path) // somebody else was quicker
 		}
 		return false, err
 	}
-	return true, d.Sync()
+	return true, d.Sync(".")
 }
 
 // Team is a team: the mailboxes of its members.
@@ -149,24 +148,20 @@ var ErrNoTeam = errors.New("no such team")
 // Teams lists the root's teams by name: directories that hold .locks. One that
 // cannot be opened is an error, not an absence.
 func (r *Root) Teams() ([]wire.Name, error) {
-	var out []wire.Name
-	var unseen error
-	err := r.dir.Names(func(names []string) bool {
-		for _, n := range names {
-			if !wire.IsName(n) {
-				continue
-			}
-			switch _, err := r.Team(wire.Name(n)); {
-			case err == nil:
-				out = append(out, wire.Name(n))
-			case !errors.Is(err, ErrNoTeam) && !errors.Is(err, atomicfile.ErrNotDirectory):
-				unseen = err
-			}
+	names, err := r.dir.Names(".")
+	var teams []wire.Name
+	for _, n := range names {
+		if !wire.IsName(n) {
+			continue
 		}
-		return unseen == nil
-	})
-	slices.Sort(out)
-	return out, errors.Join(err, unseen)
+		switch _, err := r.Team(wire.Name(n)); {
+		case err == nil:
+			teams = append(teams, wire.Name(n))
+		case !errors.Is(err, ErrNoTeam) && !errors.Is(err, durable.ErrNotDirectory):
+			return teams, err
+		}
+	}
+	return teams, err
 }
 
 // Team opens a team; the root closes it. ErrNoTeam when there is none.
@@ -180,14 +175,14 @@ func (r *Root) Team(name wire.Name) (*Team, error) {
 		return nil, err
 	}
 	d, err := r.dir.Sub(string(name))
-	if atomicfile.Absent(err) {
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("team %q in %s: %w", name, r.Path, ErrNoTeam)
 	}
 	if err != nil {
 		return nil, err
 	}
 	switch info, err := d.Lstat(".locks"); {
-	case atomicfile.Absent(err):
+	case errors.Is(err, fs.ErrNotExist):
 		err = fmt.Errorf("team %q in %s: %w", name, r.Path, ErrNoTeam)
 		fallthrough
 	case err != nil:
@@ -195,13 +190,9 @@ func (r *Root) Team(name wire.Name) (*Team, error) {
 		return nil, err
 	case !info.IsDir():
 		d.Close()
-		return nil, fmt.Errorf("team %q: %s/.locks %w", name, d.Path(), atomicfile.ErrNotDirectory)
+		return nil, fmt.Errorf("team %q: %s/.locks %w", name, d.Path(), durable.ErrNotDirectory)
 	}
-	s, err := mailbox.OpenStore(d, name)
-	if err != nil {
-		d.Close()
-		return nil, err
-	}
+	s := mailbox.NewStore(d, name)
 	s.LockTimeout = r.LockTimeout
 	t := &Team{Store: s, Name: name, root: r}
 	r.teams[name] = t
@@ -214,11 +205,11 @@ func (r *Root) Lost() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for name, t := range r.teams {
-		was, err := t.Dir().Stat()
+		was, err := t.Dir().Lstat(".")
 		if err != nil {
 			return err
 		}
-		if now, err := os.Stat(t.Dir().Path()); atomicfile.Absent(err) || err == nil && !atomicfile.SameFile(was, now) {
+		if now, err := os.Stat(t.Dir().Path()); errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(was, now) {
 			return fmt.Errorf("team %q in %s: %w any more", name, r.Path, ErrNoTeam)
 		}
 	}
@@ -234,12 +225,10 @@ func (r *Root) CreateTeam(name wire.Name) (made bool, err error) {
 		return false, err
 	}
 	build := "." + string(name) + ".making"
-	d, err := r.dir.Make(build, ".locks")
-	if err != nil {
+	if err := r.dir.MkdirAll(build + "/.locks"); err != nil {
 		return false, err
 	}
-	d.Close()
-	if err := atomicfile.Move(r.dir, build, r.dir, string(name)); err != nil {
+	if err := r.dir.Move(build, string(name)); err != nil {
 		// Somebody else may have been quicker, with the same directory even.
 		if _, e := r.Team(name); e == nil {
 			return false, nil
@@ -249,7 +238,7 @@ func (r *Root) CreateTeam(name wire.Name) (made bool, err error) {
 		}
 		return false, err
 	}
-	return true, r.dir.Sync()
+	return true, r.dir.Sync(".")
 }
 
 // Root is where the team lies.

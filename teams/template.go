@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 
@@ -106,22 +105,16 @@ func (t *Team) HasWorktrees() bool {
 // reports whether it did, and where it lies.
 func (t *Team) WriteToml(text string) (path string, made bool, err error) {
 	path = t.Dir().Path() + "/" + rosterFile
-	draft, err := t.Dir().Draft(fmt.Sprintf(".%s.%d", rosterFile, os.Getpid()))
-	if err != nil {
+	temp := "." + rosterFile + "." + string(wire.NewID()) + ".tmp"
+	if err := t.Dir().Create(temp, []byte(text)); err != nil {
 		return path, false, err
 	}
-	defer draft.Close()
-	if _, err = draft.Write([]byte(text)); err == nil {
-		err = draft.Sync()
-	}
-	if err == nil {
-		err = draft.Link(t.Dir(), rosterFile)
-	}
-	if errors.Is(err, fs.ErrExist) {
+	defer t.Dir().Remove(temp)
+	if err = t.Dir().Link(temp, rosterFile); errors.Is(err, fs.ErrExist) {
 		return path, false, nil
 	}
 	if err == nil {
-		err = t.Dir().Sync()
+		err = t.Dir().Sync(".")
 	}
 	return path, err == nil, err
 }

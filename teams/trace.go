@@ -25,9 +25,8 @@ type Traced struct {
 	To     string        `json:"to"`
 	State  mailbox.State `json:"state,omitempty"`
 	Stages []Stage       `json:"stages"`
-	Takes  []Take        `json:"takes,omitempty"` // who took it under a lease, and how that ended
-	Due    string        `json:"due,omitempty"`   // of the answer that is expected, until it came
-	Gate   string        `json:"gate,omitempty"`  // what the next stage waits for, and the command to do about it
+	Due    string        `json:"due,omitempty"`  // of the answer that is expected, until it came
+	Gate   string        `json:"gate,omitempty"` // what the next stage waits for, and the command to do about it
 }
 
 // Live asks a member's runner why nothing is typed in just now: "" where nothing
@@ -78,7 +77,7 @@ func (r *Root) traceTo(ctx context.Context, m *wire.Message, a wire.Address, sen
 		set("stored", m.SentAt, "%s", it.Where)
 	}
 	p, _, _ := team.Passage(b, m)
-	t.Takes, t.Due = p.Takes, dueOf(b, m, time.Now())
+	t.Due = team.dueOf(ctx, b, m, time.Now())
 	for _, e := range []struct {
 		stage string
 		mark  Mark
@@ -109,14 +108,11 @@ func (r *Root) traceTo(ctx context.Context, m *wire.Message, a wire.Address, sen
 	lease := ""
 	if it != nil {
 		show := letter.Renderer{Now: time.Now(), Team: a.Team}
-		lease = show.Lease(LeaseFlags(it, show.Now))
+		lease = show.Lease(LeaseFlags(it))
 	}
 	switch {
-	case t.State == mailbox.Unread && it.Takings.Holder(time.Now()) != nil:
-		t.Gate = fmt.Sprintf("%s, since %s; try %d of %d: atm wait --acked %s",
-			lease, letter.Age(time.Now(), it.Takings.Last().At), it.Takings.Tries(), mailbox.MaxTries, m.ID.Short(6))
-	case t.State == mailbox.Aside:
-		t.Gate = fmt.Sprintf("set aside: %s; nobody is given it any more: atm unread %s --as %s", lease, m.ID.Short(6), a.Agent)
+	case t.State == mailbox.Unread && it.Lease != nil:
+		t.Gate = fmt.Sprintf("%s: atm wait --acked %s", lease, m.ID.Short(6))
 	case t.State == mailbox.Unread:
 		row, err := team.Glance(a.Agent)
 		if err == nil {

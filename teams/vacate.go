@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
-	"github.com/agentteammail/atm/internal/atomicfile"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
@@ -24,24 +22,13 @@ type Vacated struct {
 
 // Workplaces are the members, or those who were some, whose worktrees lie here.
 func (t *Team) Workplaces() ([]wire.Name, error) {
-	d, err := t.Dir().Walk(workplacesDir)
-	if atomicfile.Absent(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer d.Close()
+	names, err := t.Dir().Names(workplacesDir)
 	var out []wire.Name
-	err = d.Names(func(names []string) bool {
-		for _, n := range names {
-			if wire.IsName(n) {
-				out = append(out, wire.Name(strings.Clone(n)))
-			}
+	for _, n := range names {
+		if wire.IsName(n) {
+			out = append(out, wire.Name(n))
 		}
-		return true
-	})
-	slices.Sort(out)
+	}
 	return out, err
 }
 

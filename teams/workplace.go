@@ -140,14 +140,9 @@ const makingWithin = 10 * time.Minute
 
 // lockWorkplace keeps others from making or removing a member's worktree.
 func (t *Team) lockWorkplace(ctx context.Context, name wire.Name) (unlock func(), err error) {
-	locks, err := lockfile.Open(t.Dir(), t.Dir().Path())
+	l, err := t.Locks().Lock(ctx, string(name)+".worktree", lockfile.Exclusive, makingWithin, nil)
 	if err != nil {
 		return nil, err
 	}
-	l, err := locks.Lock(ctx, string(name)+".worktree", lockfile.Exclusive, makingWithin, nil)
-	if err != nil {
-		locks.Close()
-		return nil, err
-	}
-	return func() { l.Unlock(); locks.Close() }, nil
+	return func() { l.Unlock() }, nil
 }

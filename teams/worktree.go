@@ -1,11 +1,13 @@
 package teams
 
 import (
-	"github.com/agentteammail/atm/internal/atomicfile"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/agentteammail/atm/internal/durable"
 )
 
 // worktree is a directory with a .git, and what that says. git itself is never
@@ -30,7 +32,7 @@ func worktreeAt(dir string) (wt worktree, ok bool) {
 	}
 	data, err := readSmall(filepath.Join(gitDir, "commondir"))
 	switch {
-	case atomicfile.Absent(err):
+	case errors.Is(err, fs.ErrNotExist):
 		// The repository's only or main worktree, or a submodule.
 		wt.common, wt.main = gitDir, dir
 		return wt, true
@@ -138,14 +140,14 @@ func newRootAt(wd string) (dir, why string) {
 const maxSmall = 4 << 10
 
 var (
-	errNotRegular = atomicfile.ErrNotRegular
-	errTooLarge   = atomicfile.ErrTooLarge
+	errNotRegular = durable.ErrNotRegular
+	errTooLarge   = durable.ErrTooLarge
 )
 
 // readSmall reads a regular file whole. A link, a FIFO or a device is not
 // opened (that could wait for ever, or rewind a tape), a large file not read.
 func readSmall(path string) ([]byte, error) {
-	d, err := atomicfile.Open(filepath.Dir(path), nil)
+	d, err := durable.Open(filepath.Dir(path), nil)
 	if err != nil {
 		return nil, err
 	}

@@ -40,8 +40,8 @@ func TestNextEndsWithItsContextAndWithClose(t *testing.T) {
 func TestCloseLeavesNoGoroutine(t *testing.T) {
 	s := openStore(t, memoryDir(t), "bob", "carol")
 	before := runtime.NumGoroutine()
-	for i := range 20 {
-		w, err := Open(t.Context(), []*mailbox.Box{s.Box("bob"), s.Box("carol")}, Options{Messages: true, Events: true, ForcePoll: i%4 == 3, Poll: 10 * time.Millisecond})
+	for range 20 {
+		w, err := Open(t.Context(), []*mailbox.Box{s.Box("bob"), s.Box("carol")}, Options{Messages: true, Events: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -60,7 +60,7 @@ func TestEventsAcrossSegmentsWhileOthersAppend(t *testing.T) {
 	w := watch(t, Options{Events: true}, bob)
 	add := func(kind string, size int) {
 		e := wire.Event{Kind: kind, Source: "cli"}.With("text", strings.Repeat("x", size))
-		if err := bob.Append(t.Context(), mailbox.AppendOptions{}, e); err != nil {
+		if err := bob.Log().Append(t.Context(), e); err != nil {
 			t.Error(err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/wire"
+	"github.com/fsnotify/fsnotify"
 	"pgregory.net/rapid"
 )
 
@@ -18,12 +19,12 @@ func TestEachOnceWhateverHappens(t *testing.T) {
 		defer os.RemoveAll(dir)
 		s := openStore(t, dir, "bob")
 		bob := s.Box("bob")
-		w := watch(t, Options{
-			Messages:  true,
-			ForcePoll: rapid.Bool().Draw(r, "polls"),
-			Rescan:    50 * time.Millisecond,
-			Poll:      10 * time.Millisecond,
-		}, bob)
+		if rapid.Bool().Draw(r, "polls") {
+			noEvents(t)
+		} else {
+			newNotifier = fsnotify.NewWatcher
+		}
+		w := watch(t, Options{Messages: true, rescan: 50 * time.Millisecond}, bob)
 		defer w.Close()
 		want, got := map[string]bool{}, map[string]int{}
 		var ids []wire.ID
@@ -71,7 +72,7 @@ func TestEachOnceWhateverHappens(t *testing.T) {
 			},
 			"unread": func(*rapid.T) {
 				if here && len(ids) > 0 {
-					if _, err := bob.Unread(t.Context(), ids[len(ids)-1]); err != nil {
+					if _, err := bob.MarkUnread(t.Context(), ids[len(ids)-1]); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -86,26 +87,22 @@ func TestEachOnceWhateverHappens(t *testing.T) {
 			},
 			"restore": func(*rapid.T) {
 				if !here {
-					if err := s.Restore(t.Context(), "bob"); err != nil {
+					if err := s.Restore(t.Context(), "bob", ""); err != nil {
 						t.Fatal(err)
 					}
 					here = true
 				}
 			},
 			"deaf": func(*rapid.T) {
-				if w.kernel != nil && here {
-					w.mu.Lock()
-					for i := range w.feeds[0].spots {
-						w.kernel.Remove(w.feeds[0].spots[i].path)
-					}
-					w.mu.Unlock()
+				if w.fs != nil && here {
+					unwatch(w)
 					deliver(t, bob, body())
-					w.hints.lost()
+					w.fs.Errors <- fsnotify.ErrEventOverflow
 				}
 			},
 		})
 		if !here {
-			if err := s.Restore(t.Context(), "bob"); err != nil {
+			if err := s.Restore(t.Context(), "bob", ""); err != nil {
 				t.Fatal(err)
 			}
 		}

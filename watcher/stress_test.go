@@ -14,6 +14,7 @@ import (
 
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
+	"github.com/fsnotify/fsnotify"
 )
 
 func init() {
@@ -39,44 +40,37 @@ func init() {
 
 func TestManySendersAndASlowConsumer(t *testing.T) {
 	const senders, each = 3, 2000
-	for _, max := range []int{maxHints, 100} {
-		t.Run(fmt.Sprint(max), func(t *testing.T) {
-			dir := memoryDir(t)
-			bob := openStore(t, dir, "bob").Box("bob")
-			w := watch(t, Options{Messages: true}, bob)
-			w.hints.mu.Lock()
-			w.hints.max = max
-			w.hints.mu.Unlock()
-			sent := make(chan string, senders)
-			for range senders {
-				go func() {
-					c := exec.Command(os.Args[0])
-					c.Env = append(os.Environ(), "ATM_WATCHER_TEST=deliver", "ATM_WATCHER_BOX="+dir, fmt.Sprint("ATM_WATCHER_N=", each))
-					c.Stderr = os.Stderr
-					out, err := c.Output()
-					if err != nil {
-						t.Error(err)
-					}
-					sent <- string(out)
-				}()
+	dir := memoryDir(t)
+	bob := openStore(t, dir, "bob").Box("bob")
+	w := watch(t, Options{Messages: true}, bob)
+	sent := make(chan string, senders)
+	for range senders {
+		go func() {
+			c := exec.Command(os.Args[0])
+			c.Env = append(os.Environ(), "ATM_WATCHER_TEST=deliver", "ATM_WATCHER_BOX="+dir, fmt.Sprint("ATM_WATCHER_N=", each))
+			c.Stderr = os.Stderr
+			out, err := c.Output()
+			if err != nil {
+				t.Error(err)
 			}
-			count := map[wire.ID]int{}
-			for i := range senders * each {
-				count[next(t, w).Message.ID]++
-				if i%10 == 0 {
-					time.Sleep(2 * time.Millisecond) // slower than the senders
-				}
-			}
-			for range senders {
-				for _, id := range strings.Fields(<-sent) {
-					if count[wire.ID(id)] != 1 {
-						t.Fatalf("%s came %d times", id, count[wire.ID(id)])
-					}
-				}
-			}
-			nothing(t, w, bob)
-		})
+			sent <- string(out)
+		}()
 	}
+	count := map[wire.ID]int{}
+	for i := range senders * each {
+		count[next(t, w).Message.ID]++
+		if i%10 == 0 {
+			time.Sleep(2 * time.Millisecond) // slower than the senders
+		}
+	}
+	for range senders {
+		for _, id := range strings.Fields(<-sent) {
+			if count[wire.ID(id)] != 1 {
+				t.Fatalf("%s came %d times", id, count[wire.ID(id)])
+			}
+		}
+	}
+	nothing(t, w, bob)
 }
 
 // publish renames n messages into a mailbox, as quickly as can be.
@@ -115,30 +109,28 @@ func TestKernelQueueRunsOver(t *testing.T) {
 	}
 	_, bob := bobs(t)
 	w := watch(t, Options{Messages: true}, bob)
-	before := w.feeds[0].gate.ended
-	w.hints.mu.Lock() // the draining goroutine stands still
-	w.hints.max = 1 << 20
+	w.mu.Lock() // nobody hears the kernel
 	left := publish(t, bob, 20000)
-	w.hints.mu.Unlock()
+	w.mu.Unlock()
 	drainAll(t, w, left)
-	if w.feeds[0].gate.ended.Equal(before) {
-		t.Error("nothing was listed: the queue did not run over")
-	}
 	nothing(t, w, bob)
 }
 
-func TestLostHints(t *testing.T) {
+// unwatch has the kernel let go of a mailbox unheard.
+func unwatch(w *Watcher) {
+	for _, path := range w.sources[0].paths {
+		w.fs.Remove(path)
+	}
+}
+
+func TestLostEvents(t *testing.T) {
 	_, bob := bobs(t)
 	w := watch(t, Options{Messages: true, Events: true}, bob)
-	for _, s := range w.feeds[0].spots {
-		if err := w.kernel.Remove(s.path); err != nil {
-			t.Fatal(err)
-		}
-	}
+	unwatch(w)
 	for _, body := range []string{"one", "two", "three"} {
 		deliver(t, bob, body)
 	}
-	w.hints.lost()
+	w.fs.Errors <- fsnotify.ErrEventOverflow
 	expect(t, w, "one", "two", "three")
 	deliver(t, bob, "four") // and is watched again
 	expect(t, w, "four")
@@ -147,30 +139,12 @@ func TestLostHints(t *testing.T) {
 	nothing(t, w, bob)
 }
 
-func TestLostHintsAreMadeUpForInTime(t *testing.T) {
+func TestLostEventsAreMadeUpForInTime(t *testing.T) {
 	_, bob := bobs(t)
-	w := watch(t, Options{Messages: true, Rescan: 50 * time.Millisecond}, bob)
+	w := watch(t, Options{Messages: true, rescan: 50 * time.Millisecond}, bob)
+	unwatch(w)
 	for i := range 5 {
-		w.mu.Lock()
-		for _, s := range w.feeds[0].spots[:3] {
-			w.kernel.Remove(s.path)
-		}
-		w.mu.Unlock()
 		deliver(t, bob, fmt.Sprint(i))
 		expect(t, w, fmt.Sprint(i))
-	}
-}
-
-func TestOneListingForManyArrivals(t *testing.T) {
-	_, bob := bobs(t)
-	publish(t, bob, 5000)
-	w := watch(t, Options{Messages: true}, bob)
-	before := w.feeds[0].gate.ended
-	for i := range 50 {
-		deliver(t, bob, fmt.Sprint(i))
-		expect(t, w, fmt.Sprint(i))
-	}
-	if !w.feeds[0].gate.ended.Equal(before) {
-		t.Error("the directory was listed for an arrival")
 	}
 }

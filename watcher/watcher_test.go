@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/internal/atomicfile"
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
-	"github.com/google/go-cmp/cmp"
+	"github.com/fsnotify/fsnotify"
 )
 
 // children are what the test binary does when it is started as another
@@ -57,16 +58,11 @@ func openStore(t testing.TB, path string, agents ...wire.Name) *mailbox.Store {
 }
 
 func openStoreIn(path string) (*mailbox.Store, error) {
-	d, err := atomicfile.Open(path, nil)
+	root, err := durable.Open(path, nil)
 	if err != nil {
 		return nil, err
 	}
-	l, err := d.Make(".locks")
-	if err != nil {
-		return nil, err
-	}
-	l.Close()
-	return mailbox.OpenStore(d, "main")
+	return mailbox.NewStore(root, "main"), root.MkdirAll(".locks")
 }
 
 func bobs(t testing.TB) (*mailbox.Store, *mailbox.Box) {
@@ -90,7 +86,7 @@ func deliver(t testing.TB, b *mailbox.Box, body string) wire.ID {
 
 func appendEvent(t testing.TB, b *mailbox.Box, kind string) {
 	t.Helper()
-	if err := b.Append(context.Background(), mailbox.AppendOptions{}, wire.Event{Kind: kind, Source: "cli"}); err != nil {
+	if err := b.Log().Append(context.Background(), wire.Event{Kind: kind, Source: "cli"}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -103,16 +99,20 @@ func readAll(t testing.TB, b *mailbox.Box) {
 	}
 }
 
+// noEvents has the kernel tell watchers that are opened nothing.
+func noEvents(t testing.TB) {
+	t.Cleanup(func() { newNotifier = fsnotify.NewWatcher })
+	newNotifier = func() (*fsnotify.Watcher, error) { return nil, syscall.EMFILE }
+}
+
 // watch opens a watcher that looks without a hint never, unless o says how
 // often: what a test sees came by a hint.
 func watch(t testing.TB, o Options, boxes ...*mailbox.Box) *Watcher {
 	t.Helper()
-	if o.Rescan == 0 {
-		o.Rescan = time.Hour
+	if o.rescan == 0 {
+		o.rescan = time.Hour
 	}
-	if o.Poll == 0 {
-		o.Poll = 20 * time.Millisecond
-	}
+	o.poll = 20 * time.Millisecond
 	w, err := Open(t.Context(), boxes, o)
 	if err != nil {
 		t.Fatal(err)
@@ -234,10 +234,34 @@ func TestUnreadIsNotNewAgain(t *testing.T) {
 	id := deliver(t, bob, "one")
 	expect(t, w, "one")
 	readAll(t, bob)
-	if back, err := bob.Unread(t.Context(), id); err != nil || !back {
+	if back, err := bob.MarkUnread(t.Context(), id); err != nil || !back {
 		t.Fatal(back, err)
 	}
 	nothing(t, w, bob)
+}
+
+func TestWhatHasLeftIsForgotten(t *testing.T) {
+	_, bob := bobs(t)
+	w := watch(t, Options{Messages: true, rescan: 10 * time.Millisecond, forget: time.Nanosecond}, bob)
+	id := deliver(t, bob, "one")
+	deliver(t, bob, "two")
+	expect(t, w, "one", "two")
+	if _, err := bob.MarkRead(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	known := func() int {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return len(w.sources[0].seen)
+	}
+	for known() > 1 {
+		time.Sleep(time.Millisecond)
+	}
+	nothing(t, w, bob) // what is still there is not told again
+	if _, err := bob.MarkUnread(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, w, "one")
 }
 
 func TestSeveralAgents(t *testing.T) {
@@ -255,7 +279,8 @@ func TestSeveralAgents(t *testing.T) {
 
 func TestPollingSeesEverythingToo(t *testing.T) {
 	s, bob := bobs(t)
-	w := watch(t, Options{Messages: true, Events: true, ForcePoll: true}, bob)
+	noEvents(t)
+	w := watch(t, Options{Messages: true, Events: true}, bob)
 	if w.Polling() == "" {
 		t.Error("does not say that it polls")
 	}
@@ -283,7 +308,8 @@ func TestPollingSeesEverythingToo(t *testing.T) {
 func TestSmallChangesOfTheSameInstantAreFoundByPolling(t *testing.T) {
 	// The directory's time may be the same before and after a delivery.
 	_, bob := bobs(t)
-	w := watch(t, Options{Messages: true, ForcePoll: true}, bob)
+	noEvents(t)
+	w := watch(t, Options{Messages: true}, bob)
 	still := time.Now()
 	fresh := filepath.Join(bob.Path(), "inbox", "new")
 	for i := range 20 {
@@ -311,50 +337,4 @@ func TestTornFileIsAnEntryOnceItIsWhole(t *testing.T) {
 	f.Close()
 	expect(t, w, "whole")
 	nothing(t, w, bob)
-}
-
-func TestKeysAreIDs(t *testing.T) {
-	for range 100 {
-		id := wire.NewID()
-		k, ok := keyOfName(string(id) + ".json")
-		if !ok || k.id() != id || k != keyOf(id) {
-			t.Fatal(id, k.id())
-		}
-	}
-	for _, name := range []string{"", "x.json", string(wire.NewID()), string(wire.NewID()) + ".jsom"} {
-		if _, ok := keyOfName(name); ok {
-			t.Errorf("%q", name)
-		}
-	}
-}
-
-func TestGate(t *testing.T) {
-	var g gate
-	now := time.Now()
-	var got []string
-	step := func(after time.Duration, stamp int64, explained bool, cost time.Duration) {
-		now = now.Add(after)
-		due := g.due(time.Unix(stamp, 0), now, explained)
-		got = append(got, fmt.Sprint(due))
-		if due {
-			g.listed(now, now.Add(cost))
-		}
-	}
-	const ms = time.Millisecond
-	step(0, 1, false, ms)                   // never listed
-	step(500*ms, 1, false, ms)              // listed, but so soon that a change may hide
-	step(2*time.Second, 1, false, ms)       // settles
-	step(2*time.Second, 1, false, ms)       // settled
-	step(2*time.Second, 2, false, 400*ms)   // changed; takes long
-	step(2*time.Second, 3, false, 400*ms)   // too soon for what it takes
-	step(2*time.Second, 3, true, 400*ms)    // not too soon but for a change that was explained
-	step(2*time.Second, 3, false, ms)       // due
-	step(10*time.Second, 4, true, 3*ms)     // explained, and cheap
-	step(1*time.Second, 5, true, 3*ms)      // not so cheap
-	step(2*time.Second+3*ms, 5, true, 3*ms) // a thousandth of the time
-	step(10*time.Second, 5, true, ms)       // settled
-	want := []string{"true", "true", "true", "false", "true", "false", "false", "true", "true", "false", "true", "false"}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
-	}
 }

@@ -1,182 +1,199 @@
 package wire
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	jsonv2 "github.com/go-json-experiment/json"
+)
 
 // The vocabulary of vtcode's ACP client, which is older than the protocol of
 // today and has other names: snake_case, tag "update_type". Times are strings
-// that nobody looks into.
+// that nobody looks into; metadata is an object.
+type (
+	// ACPSessionState is created, active, awaiting_input, completed, cancelled
+	// or failed.
+	ACPSessionState string
 
-// ACPSessionState is where such a session is.
-type ACPSessionState string
+	// TurnStatus is completed, cancelled, failed or awaiting_input.
+	TurnStatus string
 
-func (ACPSessionState) variants() []string {
-	return []string{"created", "active", "awaiting_input", "completed", "cancelled", "failed"}
+	// ACPSession is a session with an agent.
+	ACPSession struct {
+		SessionID      string          `json:"session_id"`
+		State          ACPSessionState `json:"state"`
+		CreatedAt      string          `json:"created_at"`
+		LastActivityAt *string         `json:"last_activity_at,omitzero"`
+		Metadata       json.RawMessage `json:"metadata,omitempty"`
+		TurnCount      uint32          `json:"turn_count"`
+	}
+
+	// SessionNewParams asks for a session, SessionNewResult is the answer.
+	SessionNewParams struct {
+		Metadata         json.RawMessage   `json:"metadata,omitempty"`
+		Workspace        *WorkspaceContext `json:"workspace,omitzero"`
+		ModelPreferences *ModelPreferences `json:"model_preferences,omitzero"`
+	}
+	SessionNewResult struct {
+		SessionID string          `json:"session_id"`
+		State     ACPSessionState `json:"state"` // missing: created
+	}
+	// WorkspaceContext is where the agent works.
+	WorkspaceContext struct {
+		RootPath    string   `json:"root_path"`
+		Name        *string  `json:"name,omitzero"`
+		ActiveFiles []string `json:"active_files,omitempty"`
+	}
+	// ModelPreferences is which model is wished for.
+	ModelPreferences struct {
+		ModelID     *string         `json:"model_id,omitzero"`
+		Temperature json.RawMessage `json:"temperature,omitzero"` // a number, as it was written
+		MaxTokens   *uint32         `json:"max_tokens,omitzero"`
+	}
+
+	// SessionLoadParams asks for a session of before, SessionLoadResult is the
+	// answer.
+	SessionLoadParams struct {
+		SessionID string `json:"session_id"`
+	}
+	SessionLoadResult struct {
+		Session ACPSession         `json:"session"`
+		History []ConversationTurn `json:"history,omitempty"`
+	}
+	// ConversationTurn is one turn of a session's history.
+	ConversationTurn struct {
+		TurnID    string           `json:"turn_id"`
+		Prompt    []PromptContent  `json:"prompt"`
+		Response  *string          `json:"response,omitzero"`
+		ToolCalls []ToolCallRecord `json:"tool_calls,omitempty"`
+		Timestamp string           `json:"timestamp"`
+	}
+
+	// SessionPromptParams begins a turn, SessionPromptResult ends it,
+	// SessionCancelParams ends it early: the current one when it names none.
+	SessionPromptParams struct {
+		SessionID string          `json:"session_id"`
+		Content   []PromptContent `json:"content"`
+		Metadata  json.RawMessage `json:"metadata,omitempty"`
+	}
+	SessionPromptResult struct {
+		TurnID    string           `json:"turn_id"`
+		Response  *string          `json:"response,omitzero"`
+		ToolCalls []ToolCallRecord `json:"tool_calls,omitempty"`
+		Status    TurnStatus       `json:"status"`
+	}
+	SessionCancelParams struct {
+		SessionID string  `json:"session_id"`
+		TurnID    *string `json:"turn_id,omitzero"`
+	}
+	// PromptContent is a part of a prompt. IsURL says that Data is an address
+	// and not base64.
+	PromptContent struct {
+		Kind     string  `json:"type"` // text, image, context
+		Text     string  `json:"text"`
+		Data     string  `json:"data"`
+		MimeType string  `json:"mime_type"`
+		IsURL    bool    `json:"is_url"`
+		Path     string  `json:"path"`
+		Content  string  `json:"content"`
+		Language *string `json:"language,omitzero"`
+	}
+
+	// RequestPermissionParams asks whether a tool may run, and alone is
+	// camelCase; RequestPermissionResult is the answer that was chosen.
+	RequestPermissionParams struct {
+		SessionID string             `json:"sessionId"`
+		ToolCall  ToolCallRecord     `json:"toolCall"`
+		Options   []PermissionOption `json:"options"`
+	}
+	PermissionOption struct {
+		ID          string  `json:"id"`
+		Label       string  `json:"label"`
+		Description *string `json:"description,omitzero"`
+	}
+	RequestPermissionResult struct {
+		Outcome  string `json:"outcome"` // selected, cancelled
+		OptionID string `json:"option_id"`
+	}
+
+	// SessionUpdate is what the agent tells during a turn.
+	SessionUpdate struct {
+		Kind       string               `json:"update_type"`
+		Delta      string               `json:"delta"`
+		ToolCall   ToolCallRecord       `json:"tool_call"`
+		ToolCallID string               `json:"tool_call_id"`
+		Result     json.RawMessage      `json:"result"`
+		Status     TurnStatus           `json:"status"`
+		Code       string               `json:"code"`
+		Message    string               `json:"message"`
+		Request    ToolExecutionRequest `json:"request"`
+	}
+	// SessionUpdateNotification is an update with the turn that it is of beside
+	// it.
+	SessionUpdateNotification struct {
+		SessionID, TurnID string
+		Update            SessionUpdate
+	}
+
+	// ToolCallRecord is one call of a tool.
+	ToolCallRecord struct {
+		ID        string          `json:"id"`
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+		Result    json.RawMessage `json:"result,omitzero"` // nil: not there yet
+		Timestamp string          `json:"timestamp"`
+	}
+	// ToolExecutionRequest asks the client to run a tool, ToolExecutionResult is
+	// the client's answer.
+	ToolExecutionRequest struct {
+		RequestID string         `json:"request_id"`
+		ToolCall  ToolCallRecord `json:"tool_call"`
+	}
+	ToolExecutionResult struct {
+		RequestID  string          `json:"request_id"`
+		ToolCallID string          `json:"tool_call_id"`
+		Output     json.RawMessage `json:"output"`
+		Success    bool            `json:"success"`
+		Error      *string         `json:"error,omitzero"`
+	}
+	// ServerRequestNotification is such a request as an event of its own.
+	ServerRequestNotification struct {
+		SessionID string               `json:"session_id"`
+		Request   ToolExecutionRequest `json:"request"`
+	}
+)
+
+func (PromptContent) form() *group           { return &promptKinds }
+func (RequestPermissionResult) form() *group { return &outcomeKinds }
+func (SessionUpdate) form() *group           { return &acpKinds }
+func (ToolCallRecord) form() *group          { return plainly(toolCall.fields...) }
+
+func (RequestPermissionParams) form() *group {
+	return plainly(field{"sessionId", must, text}, field{"toolCall", must, toolCall}, field{"options", must, array})
 }
 
-// ACPSession is a session with an agent.
-type ACPSession struct {
-	SessionID      string          `wire:"session_id"`
-	State          ACPSessionState `wire:"state"`
-	CreatedAt      string          `wire:"created_at"`
-	LastActivityAt *string         `wire:"last_activity_at,omit"`
-	Metadata       Members         `wire:"metadata,omit"`
-	TurnCount      uint32          `wire:"turn_count,default"`
+// UnmarshalJSON reads an answer.
+func (r *SessionNewResult) UnmarshalJSON(data []byte) error {
+	type plain SessionNewResult
+	r.State = "created"
+	return jsonv2.Unmarshal(data, (*plain)(r), lenient)
 }
 
-// SessionNewParams asks for a session.
-type SessionNewParams struct {
-	Metadata         Members           `wire:"metadata,omit"`
-	Workspace        *WorkspaceContext `wire:"workspace,omit"`
-	ModelPreferences *ModelPreferences `wire:"model_preferences,omit"`
+// MarshalJSON writes the notification as the client does.
+func (n SessionUpdateNotification) MarshalJSON() ([]byte, error) {
+	update, err := Marshal(n.Update)
+	if err != nil {
+		return nil, err
+	}
+	turn := Object{{Name: "session_id", Value: Quote(n.SessionID)}, {Name: "turn_id", Value: Quote(n.TurnID)}}
+	return append(turn, members(update)...).MarshalJSON()
 }
 
-// SessionNewResult is the answer.
-type SessionNewResult struct {
-	SessionID string          `wire:"session_id"`
-	State     ACPSessionState `wire:"state,default=created"`
-}
-
-// SessionLoadParams asks for a session of before.
-type SessionLoadParams struct {
-	SessionID string `wire:"session_id"`
-}
-
-// SessionLoadResult is the answer.
-type SessionLoadResult struct {
-	Session ACPSession         `wire:"session"`
-	History []ConversationTurn `wire:"history,omit"`
-}
-
-// SessionPromptParams begins a turn.
-type SessionPromptParams struct {
-	SessionID string          `wire:"session_id"`
-	Content   []PromptContent `wire:"content"`
-	Metadata  Members         `wire:"metadata,omit"`
-}
-
-// PromptContent is a part of a prompt. IsURL says that Data is an address and
-// not base64.
-type PromptContent struct {
-	Kind     string  `wire:"type" kinds:"text image context"`
-	Text     string  `wire:"text" on:"text"`
-	Data     string  `wire:"data" on:"image"`
-	MimeType string  `wire:"mime_type" on:"image"`
-	IsURL    bool    `wire:"is_url,default" on:"image"`
-	Path     string  `wire:"path" on:"context"`
-	Content  string  `wire:"content" on:"context"`
-	Language *string `wire:"language,omit" on:"context"`
-}
-
-// SessionPromptResult ends a turn.
-type SessionPromptResult struct {
-	TurnID    string           `wire:"turn_id"`
-	Response  *string          `wire:"response,omit"`
-	ToolCalls []ToolCallRecord `wire:"tool_calls,omit"`
-	Status    TurnStatus       `wire:"status"`
-}
-
-// TurnStatus says how a turn ended, or that it waits.
-type TurnStatus string
-
-func (TurnStatus) variants() []string {
-	return []string{"completed", "cancelled", "failed", "awaiting_input"}
-}
-
-// RequestPermissionParams asks whether a tool may run. It alone is camelCase.
-type RequestPermissionParams struct {
-	SessionID string             `wire:"sessionId"`
-	ToolCall  ToolCallRecord     `wire:"toolCall"`
-	Options   []PermissionOption `wire:"options"`
-}
-
-// PermissionOption is one of the answers.
-type PermissionOption struct {
-	ID          string  `wire:"id"`
-	Label       string  `wire:"label"`
-	Description *string `wire:"description,omit"`
-}
-
-// RequestPermissionResult is the answer that was chosen.
-type RequestPermissionResult struct {
-	Outcome  string `wire:"outcome" kinds:"selected cancelled"`
-	OptionID string `wire:"option_id" on:"selected"`
-}
-
-// SessionCancelParams ends a turn: the current one when it names none.
-type SessionCancelParams struct {
-	SessionID string  `wire:"session_id"`
-	TurnID    *string `wire:"turn_id,omit"`
-}
-
-// SessionUpdate is what the agent tells during a turn.
-type SessionUpdate struct {
-	Kind       string               `wire:"update_type" kinds:"message_delta tool_call_start tool_call_end turn_complete error server_request"`
-	Delta      string               `wire:"delta" on:"message_delta"`
-	ToolCall   ToolCallRecord       `wire:"tool_call" on:"tool_call_start"`
-	ToolCallID string               `wire:"tool_call_id" on:"tool_call_end"`
-	Result     json.RawMessage      `wire:"result" on:"tool_call_end"`
-	Status     TurnStatus           `wire:"status" on:"turn_complete"`
-	Code       string               `wire:"code" on:"error"`
-	Message    string               `wire:"message" on:"error"`
-	Request    ToolExecutionRequest `wire:"request" on:"server_request"`
-}
-
-// SessionUpdateNotification is an update with the turn that it is of beside it.
-type SessionUpdateNotification struct {
-	SessionID string        `wire:"session_id"`
-	TurnID    string        `wire:"turn_id"`
-	Update    SessionUpdate `wire:",flatten"`
-}
-
-// WorkspaceContext is where the agent works.
-type WorkspaceContext struct {
-	RootPath    string   `wire:"root_path"`
-	Name        *string  `wire:"name,omit"`
-	ActiveFiles []string `wire:"active_files,omit"`
-}
-
-// ModelPreferences is which model is wished for.
-type ModelPreferences struct {
-	ModelID     *string  `wire:"model_id,omit"`
-	Temperature *float32 `wire:"temperature,omit"`
-	MaxTokens   *uint32  `wire:"max_tokens,omit"`
-}
-
-// ToolCallRecord is one call of a tool. Result nil is not there yet.
-type ToolCallRecord struct {
-	ID        string          `wire:"id"`
-	Name      string          `wire:"name"`
-	Arguments json.RawMessage `wire:"arguments"`
-	Result    json.RawMessage `wire:"result,omit"`
-	Timestamp string          `wire:"timestamp"`
-}
-
-// ToolExecutionRequest asks the client to run a tool.
-type ToolExecutionRequest struct {
-	RequestID string         `wire:"request_id"`
-	ToolCall  ToolCallRecord `wire:"tool_call"`
-}
-
-// ToolExecutionResult is the client's answer.
-type ToolExecutionResult struct {
-	RequestID  string          `wire:"request_id"`
-	ToolCallID string          `wire:"tool_call_id"`
-	Output     json.RawMessage `wire:"output"`
-	Success    bool            `wire:"success"`
-	Error      *string         `wire:"error,omit"`
-}
-
-// ServerRequestNotification is such a request as an event of its own.
-type ServerRequestNotification struct {
-	SessionID string               `wire:"session_id"`
-	Request   ToolExecutionRequest `wire:"request"`
-}
-
-// ConversationTurn is one turn of a session's history.
-type ConversationTurn struct {
-	TurnID    string           `wire:"turn_id"`
-	Prompt    []PromptContent  `wire:"prompt"`
-	Response  *string          `wire:"response,omit"`
-	ToolCalls []ToolCallRecord `wire:"tool_calls,omit"`
-	Timestamp string           `wire:"timestamp"`
+// UnmarshalJSON reads a notification.
+func (n *SessionUpdateNotification) UnmarshalJSON(data []byte) error {
+	o := members(data)
+	if err := o.check(0, field{"session_id", must, text}, field{"turn_id", must, text}); err != nil {
+		return err
+	}
+	n.SessionID, n.TurnID = o.Text("session_id"), o.Text("turn_id")
+	return readRecord(data, &n.Update)
 }

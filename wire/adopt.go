@@ -2,7 +2,7 @@ package wire
 
 import (
 	"bytes"
-	"encoding/json"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,7 +13,7 @@ import (
 var ErrNotEvent = errors.New("no event")
 
 // Adopt makes an event for a log of one object as it came from outside: of any
-// vocabulary (Foreign says how they are told apart), or a line of another log
+// vocabulary (foreign says how they are told apart), or a line of another log
 // of ours. The object is kept whole under Wire, compact; Kind says what it is,
 // Session, TurnID and EventID what it carries plainly. Of a line of ours the
 // event is taken over, its wire and its own fields; Agent is the old log's
@@ -27,237 +27,167 @@ var ErrNotEvent = errors.New("no event")
 //
 // The error wraps ErrNotEvent, or is a *DecodeError with the place.
 func Adopt(line []byte) (Event, error) {
-	if i := firstInvalid(line); i >= 0 {
-		return Event{}, decodeError(line, i, true, "not UTF-8")
-	}
-	if !json.Valid(line) {
-		return Event{}, notJSON(line)
-	}
-	at := space(line, 0)
-	if line[at] != '{' {
+	o, err := ReadObject(line)
+	if err == ErrNotObject {
 		return Event{}, fmt.Errorf("%w: not a JSON object", ErrNotEvent)
 	}
-	r := &reading{data: line, fields: members(line, at), at: at}
-	if isLogLine(r.fields) {
-		return adoptLogLine(r)
+	if err != nil {
+		return Event{}, err
 	}
-	v, kind, ok := Foreign(r.fields)
+	if isLogLine(o) {
+		return adoptLogLine(line, o)
+	}
+	v, kind, ok := foreign(o)
 	if !ok {
-		return Event{}, fmt.Errorf("%w: %s", ErrNotEvent, why(r.fields))
+		return Event{}, fmt.Errorf("%w: %s", ErrNotEvent, why(o))
 	}
 	e := Event{Kind: kind}
-	if err := r.adopt(v, &e); err != nil {
-		return Event{}, err
+	if err := adopt(o, start(line), v, &e); err != nil {
+		return Event{}, placed(line, err)
 	}
-	var wire bytes.Buffer
-	if err := json.Compact(&wire, line[at:valueEnd(line, at)]); err != nil {
-		return Event{}, err
-	}
-	e.Wire = wire.Bytes()
+	e.Wire = compact(line)
 	return e, nil
 }
 
-// adopt looks whether the object is as it has to be, and takes from it what an
-// event carries.
-func (r *reading) adopt(v Vocabulary, e *Event) (err error) {
+// start is where the value begins.
+func start(line []byte) int { return len(line) - len(bytes.TrimLeft(line, " \t\r\n")) }
+
+// adopt looks whether an object that begins at an offset is as it has to be,
+// and takes from it what an event carries.
+func adopt(o Object, at int, v Vocabulary, e *Event) (err error) {
 	switch {
-	case v == Session:
-		err = conforms[SessionEvent](r, "event_type", e.Kind)
 	case v == AppServer:
-		err = r.appServer(e)
-	case v == ACP && r.has("update_type"):
-		err = conforms[SessionUpdate](r, "update_type", e.Kind)
-	case v == ACP:
-		err = r.currentACP(e)
-	case IsDaemonKind(e.Kind):
-		err = new(DaemonStreamEvent).take(r, true)
+		err = adoptAppServer(o, at, e)
+	case v == ACP && !o.Has("update_type"):
+		err = adoptCurrent(o, at, e)
 	default:
-		if _, err = r.must("kind"); err == nil {
-			err = r.types(kinds()[e.Kind])
+		g := map[Vocabulary]*group{Session: &sessionKinds, ACP: &acpKinds, Daemon: &daemonKinds}[v]
+		if of, k := kindOf(e.Kind); k != nil && of.tag == g.tag {
+			g = of
+		}
+		err = o.check(at, field{g.tag, must, anything})
+		if k := g.find(e.Kind); err == nil && k != nil {
+			err = o.check(at, k.fields...)
 		}
 	}
-	for _, id := range []struct {
-		key string
-		to  *string
-	}{{"session", &e.Session}, {"session_id", &e.Session}, {"sessionId", &e.Session}, {"turn_id", &e.TurnID}, {"event_id", &e.EventID}} {
-		if err == nil && *id.to == "" {
-			err = r.text(id.key, id.to, true)
-		}
+	if err == nil {
+		err = o.take(&e.Session, at, "session", "session_id", "sessionId")
+	}
+	if err == nil {
+		err = o.take(&e.TurnID, at, "turn_id")
+	}
+	if err == nil {
+		err = o.take(&e.EventID, at, "event_id")
 	}
 	return err
 }
 
-// conforms looks whether an object of a known kind can be read as a record; an
-// unknown one is anything.
-func conforms[T any](r *reading, tag, kind string) error {
-	if _, err := r.must(tag); err != nil {
-		return err
-	}
-	v := newOf[T]()
-	if !slices.Contains(planOf(v.Type())[0].kinds, kind) {
-		return nil
-	}
-	d := decoder{data: r.data}
-	return d.record(r, v)
-}
-
-func (r *reading) has(key string) bool { return has(r.fields, key) }
-
-// object is the reading of a member that is an object; nil when it is absent,
-// null or something else.
-func (r *reading) object(key string) (*reading, error) {
-	f, ok, err := r.get(key)
-	if err != nil || !ok || f.Raw[0] != '{' {
-		return nil, err
-	}
-	return &reading{data: r.data, fields: members(r.data, f.at), at: f.at}, nil
-}
-
-// currentACP looks at an update of the protocol of today, bare or in its
-// notification.
-func (r *reading) currentACP(e *Event) error {
+// adoptCurrent looks at an update of the ACP of today, bare or in its
+// notification, for wrong types.
+func adoptCurrent(o Object, at int, e *Event) error {
 	for _, around := range []string{"params", "update"} {
-		in, err := r.object(around)
-		if err != nil {
+		if err := o.check(at, field{around, ours, anything}); err != nil {
 			return err
 		}
+		in := o.Object(around)
 		if in == nil {
 			continue
 		}
-		if err := r.types(map[string]kindOf{"method": aString, "sessionId": aString}); err != nil {
+		if err := o.check(at, field{"method", may, str}); err != nil {
 			return err
 		}
-		if err := r.text("sessionId", &e.Session, true); err != nil {
+		if err := o.take(&e.Session, at, "sessionId"); err != nil {
 			return err
 		}
-		r = in
+		o, at = in, at+o.place(around)
 	}
-	if err := r.text("sessionId", &e.Session, true); err != nil {
+	if err := o.take(&e.Session, at, "sessionId"); err != nil {
 		return err
 	}
-	return r.types(map[string]kindOf{
-		"sessionUpdate": aString, "toolCallId": aString, "title": aString, "status": aString, "kind": aString,
-		"messageId": aString, "currentModeId": aString, "entries": anArray, "availableCommands": anArray, "locations": anArray,
-		"toolCall": anObject, "options": anArray,
-	})
+	return o.check(at, currentFields...)
 }
 
-// appServer looks at a message of Codex's app-server.
-func (r *reading) appServer(e *Event) error {
-	if _, err := r.must("method"); err != nil {
-		return err
-	}
-	in, err := r.object("params")
-	if err == nil && in == nil {
-		err = r.fail(r.at, "params is missing")
-	}
-	if err != nil {
-		return err
-	}
-	turn, err := in.object("turn")
-	if err != nil {
-		return err
-	}
-	switch e.Kind {
-	case TurnStarted, TurnCompleted:
-		for _, in := range []*reading{in, turn} {
-			if in == nil {
-				continue
-			}
-			if err := in.types(map[string]kindOf{"id": aString, "turnId": aString, "turn_id": aString, "threadId": aString, "thread_id": aString, "status": aString}); err != nil {
-				return err
-			}
-			if f, ok, _ := in.get("status"); ok && string(f.Raw) != "null" {
-				switch s := str(f.Raw); s {
-				case "completed", "interrupted", "failed", "inProgress":
-				default:
-					return in.fail(f.at, "status: must be completed, interrupted, failed or inProgress")
-				}
-			}
+// take takes the first member that says something, and must be a string, unless
+// there is something already.
+func (o Object) take(to *string, at int, names ...string) error {
+	for _, name := range names {
+		if *to != "" {
+			return nil
 		}
-	}
-	for _, id := range []struct {
-		in  *reading
-		key string
-	}{{turn, "id"}, {in, "turnId"}, {in, "turn_id"}} {
-		if id.in != nil && e.TurnID == "" {
-			if err := id.in.text(id.key, &e.TurnID, true); err != nil {
-				return err
-			}
+		if err := o.check(at, field{name, may, text}); err != nil {
+			return err
 		}
+		*to = o.Text(name)
 	}
 	return nil
 }
 
-// types looks whether the fields that are there are what they must be.
-func (r *reading) types(want map[string]kindOf) error {
-	for i := range r.fields {
-		kind, known := want[r.fields[i].Key]
-		if !known {
-			continue
-		}
-		f, _, err := r.get(r.fields[i].Key)
-		if err != nil {
+// adoptAppServer looks at a message of Codex's app-server.
+func adoptAppServer(o Object, at int, e *Event) error {
+	params := o.Object("params")
+	if err := o.check(at, field{"method", must, str}, field{"params", must, shape{words: "an object", kind: '{'}}); err != nil {
+		return err
+	}
+	at += o.place("params")
+	if err := params.check(at, field{"turn", ours, anything}); err != nil {
+		return err
+	}
+	turn := params.Object("turn")
+	if e.Kind == TurnStarted || e.Kind == TurnCompleted {
+		is := []field{{"id", may, str}, {"turnId", may, str}, {"turn_id", may, str}, {"threadId", may, str}, {"thread_id", may, str},
+			{"status", may, oneOf("completed", "interrupted", "failed", "inProgress")}}
+		if err := params.check(at, is...); err != nil {
 			return err
 		}
-		if !kind.fits(f.Raw) {
-			return r.fail(f.at, "%s: must be %s", f.Key, kind)
+		if err := turn.check(at+params.place("turn"), is...); err != nil {
+			return err
 		}
 	}
-	return nil
+	if err := turn.take(&e.TurnID, at+params.place("turn"), "id"); err != nil {
+		return err
+	}
+	return params.take(&e.TurnID, at, "turnId", "turn_id")
 }
 
 // isLogLine reports whether an object is a line of a log of ours.
-func isLogLine(fields []Field) bool {
-	for _, key := range []string{"seq", "at", "team", "agent", "source", "kind"} {
-		if !has(fields, key) {
-			return false
-		}
-	}
-	return true
+func isLogLine(o Object) bool {
+	return !slices.ContainsFunc([]string{"seq", "at", "team", "agent", "source", "kind"}, func(name string) bool { return !o.Has(name) })
 }
 
-func adoptLogLine(r *reading) (Event, error) {
-	for _, f := range r.fields {
-		if slices.Contains(eventFields, f.Key) {
-			if _, _, err := r.get(f.Key); err != nil {
-				return Event{}, err
-			}
-		}
+func adoptLogLine(line []byte, o Object) (Event, error) {
+	at := start(line)
+	var once []field
+	for _, name := range eventFields {
+		once = append(once, field{name, ours, anything})
 	}
-	old, err := DecodeEvent(r.data)
+	if err := o.check(at, once...); err != nil {
+		return Event{}, placed(line, err)
+	}
+	old, err := DecodeEvent(line)
 	if err != nil {
 		return Event{}, err
 	}
 	if !isKind(old.Kind) {
-		return Event{}, r.fail(r.at, "kind: must be a word of a-z, 0-9 and _")
+		return Event{}, placed(line, faultAt(at, "kind: must be a word of a-z, 0-9 and _"))
 	}
-	e := Event{Agent: old.Agent, Kind: old.Kind, Session: old.Session, TurnID: old.TurnID, EventID: old.EventID, Extra: old.Extra}
-	if IsMailboxKind(old.Kind) {
+	e := Event{Agent: old.Agent, Kind: old.Kind, Session: old.Session, TurnID: old.TurnID, EventID: old.EventID, Extra: old.Extra, Wire: compact(old.Wire)}
+	if mailboxKinds.has(old.Kind) {
 		// Of another log: kept, and no evidence of anything in this one.
-		old.Wire, e.Extra = r.data, nil
+		e.Wire, e.Extra = compact(line), nil
 	}
-	if len(old.Wire) > 0 {
-		if space(old.Wire, 0) == 0 && old.Wire[0] != '{' {
-			f, _, _ := r.get("wire")
-			return Event{}, r.fail(f.at, "wire: must be an object")
-		}
-		var wire bytes.Buffer
-		if err := json.Compact(&wire, old.Wire); err != nil {
-			return Event{}, err
-		}
-		e.Wire = wire.Bytes()
+	if len(e.Wire) > 0 && e.Wire[0] != '{' {
+		return Event{}, placed(line, faultAt(at+o.place("wire"), "wire: must be an object"))
 	}
 	return e, nil
 }
 
 // why says what an object lacks to be an event.
-func why(fields []Field) string {
-	if IsMessage(fields) {
+func why(o Object) string {
+	if isMessage(o) {
 		return "this is a message: atm send --batch"
 	}
 	for _, tag := range tags {
-		if raw := find(fields, tag.key); raw != nil {
+		if o.Get(tag.key) != nil {
 			return fmt.Sprintf("%s must be a word of a-z, 0-9 and _", tag.key)
 		}
 	}
@@ -266,9 +196,4 @@ func why(fields []Field) string {
 
 // Names is the agent that the event's own words name, which may be another
 // than the one whose log it is in; "" when they name none.
-func (e *Event) Names() string {
-	if s := e.Body().Text("agent"); s != "" {
-		return s
-	}
-	return string(e.Agent)
-}
+func (e *Event) Names() string { return cmp.Or(e.Text("agent"), string(e.Agent)) }

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"slices"
-	"strings"
 	"unicode/utf8"
 )
 
@@ -13,36 +12,41 @@ import (
 // written in the vocabulary's form: its agent is then the log's owner, its
 // thread the session, its transport the source, unless it says them.
 func AsWire(e *Event, v Vocabulary) ([]byte, bool) {
-	fields := within(e.Wire)
-	from, kind, ok := Foreign(fields)
+	o := members(e.Wire)
+	from, kind, ok := foreign(o)
 	theirs := ok && from == v && kind == e.Kind
 	switch {
-	case v == Daemon && IsDaemonKind(e.Kind):
+	case v == Daemon && daemonKinds.has(e.Kind):
 		d, ok := e.daemon()
-		return d.append(nil), ok
-	case v == Session && slices.Contains(kindsOf[SessionEvent](), e.Kind):
+		return written(d, ok)
+	case v == Session && sessionKinds.has(e.Kind):
 		s, ok := e.session()
-		return Encode(s), ok
-	case v == ACP && slices.Contains(kindsOf[SessionUpdate](), e.Kind) && (len(e.Wire) == 0 || theirs && has(fields, "update_type")):
+		return written(s, ok)
+	case v == ACP && acpKinds.has(e.Kind) && (len(e.Wire) == 0 || theirs && o.Has("update_type")):
 		return e.acp()
-	case theirs && !(v == Daemon && IsOwnKind(e.Kind)):
-		return appendRaw(nil, e.Wire), true
+	case theirs && !(v == Daemon && (ownKinds.has(e.Kind) || mailboxKinds.has(e.Kind))):
+		return compact(e.Wire), true
 	}
 	return nil, false
 }
 
-// kindsOf are the variants of a record that is an enum.
-func kindsOf[T any]() []string { return planOf(newOf[T]().Type())[0].kinds }
+// written is a record as its owner writes it, if there is one.
+func written(record any, ok bool) ([]byte, bool) {
+	if !ok {
+		return nil, false
+	}
+	line, err := Marshal(record)
+	return line, err == nil
+}
 
 // daemon is the event as the daemon's stream has it.
 func (e *Event) daemon() (DaemonStreamEvent, bool) {
 	b := e.Body()
-	d := DaemonStreamEvent{Kind: e.Kind, Agent: string(e.Agent), TurnID: e.TurnID}
-	if v, kind, ok := Foreign(b.wire[2]); ok && v == Daemon && kind == e.Kind {
+	d := DaemonStreamEvent{Kind: e.Kind, Agent: string(e.Agent), AgentID: string(e.Agent), TurnID: e.TurnID}
+	if v, kind, ok := foreign(b.wire[2]); ok && v == Daemon && kind == e.Kind {
 		// Missing in theirs is what was prepared here.
 		d.ThreadID, d.Transport = e.Session, e.Source
-		r := reading{data: e.Wire, fields: b.wire[2]}
-		return d, d.take(&r, true) == nil
+		return d, Unmarshal(e.Wire, &d) == nil
 	}
 	if d.TurnID == "" {
 		d.TurnID = b.Text("turn_id")
@@ -69,14 +73,15 @@ func (e *Event) daemon() (DaemonStreamEvent, bool) {
 // session is the event as the session channel has it; false when it lacks what
 // they demand.
 func (e *Event) session() (SessionEvent, bool) {
-	if v, _, ok := Foreign(within(e.Wire)); ok && v == Session {
-		s, err := Parse[SessionEvent](e.Wire)
-		return s, err == nil
+	raw := []byte(e.Wire)
+	if v, _, ok := foreign(members(raw)); !ok || v != Session {
+		if e.Kind == "waiting_for_input" {
+			return SessionEvent{Kind: e.Kind, Prompt: e.Body().Text("prompt", "summary")}, true
+		}
+		raw = e.tagged("event_type")
 	}
-	if e.Kind == "waiting_for_input" {
-		return SessionEvent{Kind: e.Kind, Prompt: e.Body().Text("prompt", "summary")}, true
-	}
-	s, err := Parse[SessionEvent](e.tagged("event_type"))
+	var s SessionEvent
+	err := Unmarshal(raw, &s)
 	return s, err == nil
 }
 
@@ -86,25 +91,31 @@ func (e *Event) acp() ([]byte, bool) {
 	if len(raw) == 0 {
 		raw = e.tagged("update_type")
 	}
-	if n, err := Parse[SessionUpdateNotification](raw); err == nil {
-		return Encode(n), true
+	var n SessionUpdateNotification
+	if Unmarshal(raw, &n) == nil {
+		return written(n, true)
 	}
-	fields := within(raw)
-	if has(fields, "session_id") || has(fields, "turn_id") {
-		return appendRaw(nil, e.Wire), len(e.Wire) > 0 // half a notification: nobody's canonical form
+	if members(raw).Has("session_id", "turn_id") {
+		return compact(e.Wire), len(e.Wire) > 0 // half a notification: nobody's canonical form
 	}
-	u, err := Parse[SessionUpdate](raw)
-	return Encode(u), err == nil
+	var u SessionUpdate
+	return written(&u, Unmarshal(raw, &u) == nil)
 }
 
 // tagged is the event's own fields with the tag of a vocabulary.
 func (e *Event) tagged(tag string) []byte {
-	w := objectWriter{}
-	w.str("session_id", e.Session)
-	w.str("turn_id", e.TurnID)
-	w.text(tag, e.Kind)
-	w.fields(e.Extra)
-	return w.end()
+	var o Object
+	for _, m := range []Member{{Name: "session_id", Value: Quote(e.Session)}, {Name: "turn_id", Value: Quote(e.TurnID)}} {
+		if string(m.Value) != `""` {
+			o = append(o, m)
+		}
+	}
+	o = append(append(o, Member{Name: tag, Value: Quote(e.Kind)}), members(e.Extra)...)
+	raw, err := o.MarshalJSON()
+	if err != nil {
+		return nil
+	}
+	return raw
 }
 
 // Display is the event in one line for people, without its kind where that
@@ -112,11 +123,11 @@ func (e *Event) tagged(tag string) []byte {
 // the session channel have their owners' lines, to the letter.
 func Display(e *Event) string {
 	switch {
-	case IsDaemonKind(e.Kind):
+	case daemonKinds.has(e.Kind):
 		if d, ok := e.daemon(); ok {
 			return d.String()
 		}
-	case slices.Contains(kindsOf[SessionEvent](), e.Kind):
+	case sessionKinds.has(e.Kind):
 		if s, ok := e.session(); ok {
 			return s.String()
 		}
@@ -135,70 +146,29 @@ func Display(e *Event) string {
 		if s = b.Text("signal"); s == "" {
 			s = "code " + string(b.Raw("code"))
 		}
-	case EventTaken, EventReturned, EventAside:
-		s = e.lease()
 	case "message_delta":
 		s = b.Text("delta")
 	case "tool_call", "tool_call_start", "tool_call_update", "tool_call_end":
 		s = joined(" ", b.Text("tool"), b.Text("tool_call_id"), b.Text("status"))
 	case "agent_message_chunk", "agent_thought_chunk", "user_message_chunk":
 		if raw, ok := b.Value("content", "text"); ok {
-			s = str(raw)
+			s = unquote(raw)
 		}
 	default:
-		for _, f := range b.rest() {
-			v := string(f.Raw)
-			if t := str(f.Raw); IsID(t) {
+		for _, m := range b.rest() {
+			v := string(m.Value)
+			if t := unquote(m.Value); IsID(t) {
 				v = ID(t).Short(6)
 			} else if t != "" {
 				v = t
 			}
-			s = joined(" ", s, f.Key+"="+clip(v, 80))
+			s = joined(" ", s, m.Name+"="+clip(v, 80))
 		}
 		if s == "" {
 			s = b.Text("status", "summary", "prompt", "text")
 		}
 	}
 	return clip(s, 400)
-}
-
-// lease is what became of a message under a lease.
-func (e *Event) lease() string {
-	s := e.MessageID().Short(6)
-	by := strings.TrimSuffix(e.Field("by"), "@"+string(e.Team))
-	if e.Kind != EventAside {
-		s = joined(" by ", s, by)
-	}
-	number := func(key string) string {
-		for _, f := range e.Extra {
-			if f.Key == key {
-				return string(f.Raw)
-			}
-		}
-		return ""
-	}
-	switch e.Kind {
-	case EventTaken:
-		long := e.Field("lease")
-		if strings.HasSuffix(long, "m0s") { // as people write it
-			long = strings.TrimSuffix(long, "0s")
-		}
-		if strings.HasSuffix(long, "h0m") {
-			long = strings.TrimSuffix(long, "0m")
-		}
-		s = joined(" for ", s, long)
-		if n := number("try"); n != "" {
-			s += ", try " + n
-		}
-	case EventReturned:
-		s = joined(": ", s, e.Field("how"))
-	default:
-		if n := number("tries"); n != "" {
-			s += " after " + n + " tries"
-		}
-		s = joined(", last by ", s, by)
-	}
-	return s
 }
 
 // Line is Display, and how a turn ended where it did not just complete, which
@@ -215,15 +185,14 @@ func Line(e *Event) string {
 
 // rest are the event's own fields; of one that is kept under Wire those there
 // which no line says already.
-func (b Body) rest() []Field {
-	if len(b.event.Extra) > 0 {
-		return b.event.Extra
+func (b Body) rest() (out Object) {
+	if len(b.own) > 0 {
+		return b.own
 	}
-	var out []Field
 	for _, level := range b.wire {
-		for _, f := range level {
-			if !slices.Contains(eventFields, f.Key) && !slices.Contains(envelope, f.Key) && string(f.Raw) != "null" {
-				out = append(out, f)
+		for _, m := range level {
+			if !slices.Contains(eventFields, m.Name) && !slices.Contains(envelope, m.Name) && string(m.Value) != "null" {
+				out = append(out, m)
 			}
 		}
 		if len(out) > 0 {

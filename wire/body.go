@@ -1,8 +1,8 @@
 package wire
 
 import (
-	"bytes"
 	"encoding/json"
+	"slices"
 	"strconv"
 )
 
@@ -17,8 +17,9 @@ import (
 // these before the whole.
 type Body struct {
 	event *Event
-	wire  [3][]Field // the update, the params, the whole
-	codex bool       // a message of Codex's app-server
+	own   Object
+	wire  [3]Object // the update, the params, the whole
+	codex bool      // a message of Codex's app-server
 }
 
 // plain says where else the vocabularies keep what has a plain name: members,
@@ -54,17 +55,17 @@ func elsewhere(name string) [][]string {
 // Body reads what is under Wire. An event without one, or with one that is no
 // object, has only its own fields.
 func (e *Event) Body() Body {
-	b := Body{event: e}
-	whole := within(e.Wire)
+	b := Body{event: e, own: members(e.Extra)}
+	whole := members(e.Wire)
 	if whole == nil {
 		return b
 	}
 	b.wire[2] = whole
 	if v, _, ok := call(whole); ok {
-		b.wire[1], b.codex = inside(find(whole, "params")), v == AppServer
+		b.wire[1], b.codex = whole.Object("params"), v == AppServer
 	}
 	for _, around := range b.wire[1:] {
-		if update := inside(find(around, "update")); find(update, "sessionUpdate") != nil {
+		if update := around.Object("update"); update.Get("sessionUpdate") != nil {
 			b.wire[0] = update
 			break
 		}
@@ -72,28 +73,43 @@ func (e *Event) Body() Body {
 	return b
 }
 
-// find is the value of a key in the innermost object that has it.
-func (b Body) find(key string) json.RawMessage {
+// at is the value at a path of members, in the innermost object that has the
+// first.
+func (b Body) at(path ...string) json.RawMessage {
 	for _, level := range b.wire {
-		if raw := find(level, key); raw != nil {
-			return raw
+		if raw := level.Get(path[0]); raw != nil {
+			return follow(raw, path[1:])
 		}
 	}
 	return nil
 }
 
+func follow(raw json.RawMessage, path []string) json.RawMessage {
+	for _, name := range path {
+		raw = members(raw).Get(name)
+	}
+	return raw
+}
+
+// values are the values that a name has, the event's own first.
+func (b Body) values(name string) []json.RawMessage {
+	switch {
+	case name == "session" && b.event.Session != "":
+		return []json.RawMessage{Quote(b.event.Session)}
+	case name == "turn_id" && b.event.TurnID != "":
+		return []json.RawMessage{Quote(b.event.TurnID)}
+	}
+	all := []json.RawMessage{b.own.Get(name), b.at(name)}
+	for _, path := range elsewhere(name) {
+		all = append(all, b.at(path...))
+	}
+	return slices.DeleteFunc(all, func(raw json.RawMessage) bool { return raw == nil })
+}
+
 // Raw is the value of a name, nil when there is none or it is null.
 func (b Body) Raw(name string) json.RawMessage {
-	if raw := b.own(name); raw != nil {
-		return raw
-	}
-	if raw := b.find(name); raw != nil {
-		return raw
-	}
-	for _, p := range elsewhere(name) {
-		if raw := b.at(p); raw != nil {
-			return raw
-		}
+	if all := b.values(name); len(all) > 0 {
+		return all[0]
 	}
 	return nil
 }
@@ -119,10 +135,7 @@ func (b Body) Value(path ...string) (json.RawMessage, bool) {
 	if len(path) == 0 {
 		return nil, false
 	}
-	raw := b.Raw(path[0])
-	for _, name := range path[1:] {
-		raw = find(within(raw), name)
-	}
+	raw := follow(b.Raw(path[0]), path[1:])
 	return raw, raw != nil
 }
 
@@ -137,22 +150,11 @@ func (e *Event) Uint(name string) (uint64, bool) { return e.Body().Uint(name) }
 
 // text passes over what is no string or empty, which Raw does not: status is
 // an object where Codex speaks of a thread.
-func (b Body) text(name string) string {
-	switch {
-	case name == "session" && b.event.Session != "":
-		return b.event.Session
-	case name == "turn_id" && b.event.TurnID != "":
-		return b.event.TurnID
-	}
-	if s := str(find(b.event.Extra, name)); s != "" {
-		return s
-	}
-	s := str(b.find(name))
-	for _, p := range elsewhere(name) {
-		if s != "" {
+func (b Body) text(name string) (s string) {
+	for _, raw := range b.values(name) {
+		if s = unquote(raw); s != "" {
 			break
 		}
-		s = str(b.at(p))
 	}
 	switch {
 	case name == "transport" && s == "" && b.codex:
@@ -161,57 +163,4 @@ func (b Body) text(name string) string {
 		return "failed" // no status that a completed turn can have
 	}
 	return s
-}
-
-func (b Body) own(name string) json.RawMessage {
-	switch {
-	case name == "session" && b.event.Session != "":
-		return AppendString(nil, b.event.Session)
-	case name == "turn_id" && b.event.TurnID != "":
-		return AppendString(nil, b.event.TurnID)
-	}
-	return find(b.event.Extra, name)
-}
-
-func (b Body) at(path []string) json.RawMessage {
-	raw := b.find(path[0])
-	for _, name := range path[1:] {
-		raw = find(within(raw), name)
-	}
-	return raw
-}
-
-// find is the value of a key, nil when it is absent or null.
-func find(fs []Field, key string) json.RawMessage {
-	for i := len(fs) - 1; i >= 0; i-- { // the last of several counts
-		if fs[i].Key == key && string(fs[i].Raw) != "null" {
-			return fs[i].Raw
-		}
-	}
-	return nil
-}
-
-func str(raw json.RawMessage) string {
-	if len(raw) == 0 {
-		return ""
-	}
-	s, _ := decodeString(raw)
-	return s
-}
-
-// within is the members of an object, nil for anything else.
-func within(raw json.RawMessage) []Field {
-	if !validJSON(raw) {
-		return nil
-	}
-	return inside(raw)
-}
-
-// inside is within for what is known to be JSON: a part of such a text, above
-// all.
-func inside(raw json.RawMessage) []Field {
-	if raw = bytes.TrimLeft(raw, " \t\r\n"); len(raw) == 0 || raw[0] != '{' {
-		return nil
-	}
-	return members(raw, 0)
 }

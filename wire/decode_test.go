@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -55,7 +56,7 @@ func TestDecodeErrors(t *testing.T) {
 		{`7`, ErrNotObject.Error()},
 		{"{\n\"id\":", "line 2, column 6: the text ends in the middle"},
 		{"{\"a\":1}\nx", "line 2, column 1: something follows the object"},
-		{`{"a":1,}`, "line 1, column 8: invalid character '}' looking for beginning of object key string"},
+		{`{"a":1,}`, "line 1, column 8: invalid character '}' at start of string (expecting '\"')"},
 		{"{\"a\":\"\xff\"}", "line 1, column 7: not UTF-8"},
 		{`{}`, "line 1, column 1: the message has no id"},
 		{`{"id":"` + idA + `"}`, "line 1, column 1: the message has no sender"},
@@ -70,10 +71,10 @@ func TestDecodeErrors(t *testing.T) {
 		{object(`"sent_at":"yesterday"`), "line 2, column 13: sent_at: must be a time such as 2026-05-01T12:00:00Z"},
 		{object(`"sent_at":"9999-12-31T23:59:59-01:00"`), "line 2, column 13: sent_at: must be within the years 0 to 9999"},
 		{object(`"thread":"x"`), `line 2, column 12: thread: "x" is not a UUIDv7`},
-		{object(`"to":["../etc"]`), `line 2, column 8: to: "../etc" is not a name: a-z, 0-9, _ and -, and first a letter or digit`},
+		{object(`"to":["../etc"]`), `line 2, column 9: to: "../etc" is not a name: a-z, 0-9, _ and -, and first a letter or digit`},
 		{object(`"from":"all@main"`), `line 2, column 10: from: "all" is reserved`},
 		{object(`"payload":[]`), "line 2, column 13: payload: must be an object"},
-		{object(`"origin":{"uid":"0"}`), "line 2, column 12: origin: uid must be a whole number"},
+		{object(`"origin":{"uid":"0"}`), "line 2, column 19: origin: uid: must be a whole number"},
 		{object(`"attachments":[{}]`), "line 2, column 17: attachments: an attachment has no sha256"},
 		{object(`"attachments":[{"sha256":"../../x"}]`), "line 2, column 17: attachments: sha256 must be 64 hex digits"},
 	} {
@@ -87,8 +88,8 @@ func TestDecodeErrors(t *testing.T) {
 // A null is a field of ours that is absent, also in the objects below.
 func TestDecodeNull(t *testing.T) {
 	fields := []string{`"id":"` + idA + `"`, `"from":"alice@main"`}
-	for _, k := range messageFields[1:] {
-		if k != "from" {
+	for _, k := range messageFields {
+		if k != "id" && k != "from" {
 			fields = append(fields, fmt.Sprintf("%q:null", k))
 		}
 	}
@@ -97,7 +98,7 @@ func TestDecodeNull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := string(m.Append(nil)), `{"id":"`+idA+`","type":"message","from":"alice@main","body":"","theirs":null}`; got != want {
+	if got, want := encoded(t, m), `{"id":"`+idA+`","type":"message","from":"alice@main","body":"","theirs":null}`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if _, err := Decode([]byte(`{"id":"` + idA + `","from":"a@b","origin":{"via":null,"uid":null,"run":null}}`)); err != nil {
@@ -105,20 +106,78 @@ func TestDecodeNull(t *testing.T) {
 	}
 }
 
-func TestObjectRepeatedKeys(t *testing.T) {
-	var b strings.Builder
-	b.WriteString(`{"first":1`)
-	for i := range 200 {
-		fmt.Fprintf(&b, `,"k%d":%d`, i%100, i)
+// Of members with one name the last counts, and none is lost.
+func TestRepeatedNames(t *testing.T) {
+	m, err := Decode([]byte(`{"id":"` + idA + `","from":"alice@main","body":"1","x":1,"body":"2","x":2,"hop":3,"hop":null}`))
+	if err != nil {
+		t.Fatal(err)
 	}
-	b.WriteString(`,"first":2}`)
-	fields, err := Object([]byte(b.String()))
-	if err != nil || len(fields) != 101 || fields[0].Key != "first" || string(fields[0].Raw) != "2" {
-		t.Fatal(len(fields), err)
+	if got, want := encoded(t, m), `{"id":"`+idA+`","type":"message","from":"alice@main","body":"2","x":1,"x":2}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
-	for i, f := range fields[1:] {
-		if f.Key != fmt.Sprintf("k%d", i) || string(f.Raw) != fmt.Sprint(100+i) {
-			t.Fatalf("%s is %s", f.Key, f.Raw)
+	if o, err := ReadObject([]byte(`{"a":1,"a":2,"a":null}`)); err != nil || string(o.Get("a")) != "2" || o.Get("b") != nil {
+		t.Error(o, err)
+	}
+}
+
+// encoded is a message as JSON.
+func encoded(t testing.TB, m *Message) string {
+	t.Helper()
+	b, err := m.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// A dropped message may lack anything; an id that is none of ours is kept beside.
+func TestDecodeDropped(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"body":"x"}`:                            `{"type":"message","body":"x"}`,
+		`{"to":"bob","from":"carol","body":"x"}`:  `{"type":"message","from":"carol@main","to":["bob@main"],"body":"x"}`,
+		`{"to":["bob","eve@other"],"subject":""}`: `{"type":"message","to":["bob@main","eve@other"],"body":""}`,
+		`{"id":"` + strings.ToUpper(idA) + `","thread":"` + idB + `","body":"x"}`: `{"id":"` + idA + `","type":"message","thread":"` + idB + `","body":"x"}`,
+		`{"id":"JIRA-7","thread":"` + idB + `","body":"x","meta":{"a":1}}`:        `{"type":"message","thread":"` + idB + `","body":"x","meta":{"a":1,"atm":{"id":"JIRA-7"}}}`,
+		`{"id":null,"body":"x"}`:               `{"type":"message","body":"x"}`,
+		`{"body":"x","thread":"JIRA-7"}`:       `line 1, column 22: thread: "JIRA-7" is not a UUIDv7`,
+		`{"id":5,"body":"x"}`:                  "line 1, column 7: id: must be a string",
+		"\n {\"body\":\"x\",\"hop\":-1}":       "line 2, column 20: hop: is negative",
+		`{"to":["bob",5],"body":"x"}`:          "line 1, column 14: to: must be a string",
+		`{"id":"x","type":"module","meta":{}}`: ErrNotMessage.Error(),
+		`[1]`:                                  ErrNotMessage.Error(),
+		`{`:                                    "line 1, column 2: the text ends in the middle",
+	} {
+		m, err := DecodeDropped([]byte(in), "main")
+		got := ""
+		if err != nil {
+			got = err.Error()
+		} else {
+			got = encoded(t, m)
+		}
+		if got != want {
+			t.Errorf("%s\n got %s\nwant %s", in, got, want)
+		}
+	}
+}
+
+// Who sends may name addressees that only the sender knows to resolve.
+func TestDecodeOutgoing(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"to":"all","body":"x"}`:             `[all] {"type":"message","body":"x"}`,
+		`{"to":["bob","a b"],"from":"carol"}`: `[bob a b] {"type":"message","from":"carol@main","body":""}`,
+		`{"to":null}`:                         `[] {"type":"message","body":""}`,
+		`{"to":5}`:                            "line 1, column 7: to: must be a name or an array of names",
+		`{"id":"JIRA-7"}`:                     `line 1, column 7: id: "JIRA-7" is not a UUIDv7`,
+	} {
+		m, to, err := DecodeOutgoing([]byte(in), "main")
+		got := ""
+		if err != nil {
+			got = err.Error()
+		} else {
+			got = fmt.Sprint(to, " ", encoded(t, m))
+		}
+		if got != want {
+			t.Errorf("%s\n got %s\nwant %s", in, got, want)
 		}
 	}
 }
@@ -132,7 +191,11 @@ func TestObjectOfManyKeys(t *testing.T) {
 	}
 	b = append(b, `"z":1}`...)
 	begin := time.Now()
-	if _, err := Object(b); err != nil {
+	m, err := DecodeDropped(append([]byte(`{"body":"",`), b[1:]...), "main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Encode(); err != nil {
 		t.Fatal(err)
 	}
 	if took := time.Since(begin); took > 20*time.Second {
@@ -151,61 +214,50 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		fields, err := Object(data)
+		o, err := ReadObject(data)
 		located(t, data, err)
-		if err != nil {
-			return
-		}
-		if !json.Valid(data) {
+		if err == nil && !json.Valid(data) {
 			t.Fatal("taken for JSON, which it is not")
 		}
-		m, err := FromFields(data, fields, "main")
+		_, err = Decode(data)
 		located(t, data, err)
-		if _, err := Decode(data); err != nil {
-			located(t, data, err)
-		}
-		if err != nil {
+		_, _, err = DecodeOutgoing(data, "main")
+		located(t, data, err)
+		HumanText(data)
+		m, err := DecodeDropped(data, "main")
+		if errors.Is(err, ErrNotMessage) {
 			return
 		}
-		enc := m.Append(nil)
+		if located(t, data, err); err != nil {
+			return
+		}
+		enc := []byte(encoded(t, m))
 		if bytes.IndexByte(enc, '\n') >= 0 {
 			t.Fatalf("more than one line: %q", enc)
 		}
-		again, err := Object(enc)
+		again, err := ReadObject(enc)
 		if err != nil {
 			t.Fatalf("%s: %v", enc, err)
 		}
-		kept(t, fields, again, messageFields)
-		for _, field := range fields {
-			if string(field.Raw) == "null" {
-				continue
-			}
-			switch field.Key {
-			case "payload", "meta":
-				kept(t, []Field{field}, again, nil)
-			case "origin":
-				before, _ := Object(field.Raw)
-				after, _ := Object(value(again, "origin"))
-				kept(t, before, after, []string{"via", "uid", "run"})
-			case "attachments":
-				var before, after []json.RawMessage
-				json.Unmarshal(field.Raw, &before)
-				json.Unmarshal(value(again, "attachments"), &after)
-				if len(before) != len(after) {
-					t.Fatalf("%d attachments of %d", len(after), len(before))
-				}
-				for i := range before {
-					x, _ := Object(before[i])
-					y, _ := Object(after[i])
-					kept(t, x, y, []string{"name", "sha256", "size", "media_type"})
-				}
-			}
+		kept(t, o, again, messageFields...)
+		kept(t, o.Object("meta"), again.Object("meta"), "atm")
+		if o.Has("payload") {
+			kept(t, o.Object("payload"), again.Object("payload"))
 		}
-		m2, err := FromFields(enc, again, "main")
+		kept(t, o.Object("origin"), again.Object("origin"), "via", "uid", "run")
+		var before, after []json.RawMessage
+		json.Unmarshal(o.Get("attachments"), &before)
+		json.Unmarshal(again.Get("attachments"), &after)
+		for i := range min(len(before), len(after)) {
+			x, _ := ReadObject(before[i])
+			y, _ := ReadObject(after[i])
+			kept(t, x, y, "name", "sha256", "size", "media_type")
+		}
+		m2, err := DecodeDropped(enc, "main")
 		if err != nil {
 			t.Fatalf("%s: %v", enc, err)
 		}
-		if enc2 := m2.Append(nil); !bytes.Equal(enc, enc2) {
+		if enc2 := encoded(t, m2); enc2 != string(enc) {
 			t.Fatalf("%s\nbecame\n%s", enc, enc2)
 		}
 	})
@@ -227,35 +279,22 @@ func located(t *testing.T, data []byte, err error) {
 	}
 }
 
-// kept fails unless every field but the known ones is in both, to the digit.
-func kept(t *testing.T, before, after []Field, known []string) {
+// messageFields are the fields of a message.
+var messageFields = []string{
+	"id", "type", "from", "to", "thread", "in_reply_to", "subject", "body",
+	"priority", "requires_ack", "reply_wanted", "sent_at", "expires_at",
+	"due_at", "supersedes", "hop", "origin", "attachments", "payload", "meta",
+}
+
+// kept fails unless every member but the known ones is in both, to the digit.
+func kept(t *testing.T, before, after Object, known ...string) {
 	t.Helper()
-next:
-	for _, f := range before {
-		for _, k := range known {
-			if f.Key == k {
-				continue next
-			}
+	for _, m := range before {
+		if slices.Contains(known, m.Name) || m.Name == "�" || string(m.Value) == "null" {
+			continue
 		}
-		if x, y := compact(t, f.Raw), compact(t, value(after, f.Key)); x != y {
-			t.Fatalf("%q was %s and became %s", f.Key, x, y)
+		if x, y := string(compact(before.Get(m.Name))), string(compact(after.Get(m.Name))); x != y {
+			t.Fatalf("%q was %s and became %s", m.Name, x, y)
 		}
 	}
-}
-
-func value(fields []Field, key string) json.RawMessage {
-	for _, f := range fields {
-		if f.Key == key {
-			return f.Raw
-		}
-	}
-	return json.RawMessage(`"absent"`)
-}
-
-func compact(t *testing.T, raw json.RawMessage) string {
-	var b bytes.Buffer
-	if err := json.Compact(&b, raw); err != nil {
-		t.Fatalf("%q: %v", raw, err)
-	}
-	return b.String()
 }

@@ -1,11 +1,14 @@
 package wire
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
-	"strconv"
+	"fmt"
+	"slices"
 	"time"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Event is one line of an agent's event log.
@@ -13,18 +16,21 @@ import (
 // Kinds of our own have their fields beside the common ones (Extra); an event
 // of another vocabulary is kept whole, as received, under Wire.
 type Event struct {
-	Seq     uint64    // from 1, no gaps, per agent; given by the log
-	At      time.Time // when it was appended, UTC
-	Team    Name
-	Agent   Name   // the log's owner
-	Source  string // pty, acp, hook, drop, cli, mcp, bridge
-	Kind    string
-	Session string
-	TurnID  string
-	EventID string // an append with the same one within the last MiB is a no-op
-	Wire    json.RawMessage
-	Extra   []Field
+	Seq     uint64          `json:"seq"`         // from 1, no gaps, per agent; given by the log
+	At      time.Time       `json:"at,omitzero"` // when it was appended, UTC
+	Team    Name            `json:"team,omitzero"`
+	Agent   Name            `json:"agent,omitzero"`  // the log's owner
+	Source  string          `json:"source,omitzero"` // pty, acp, hook, drop, cli, mcp, bridge
+	Kind    string          `json:"kind,omitzero"`
+	Session string          `json:"session,omitzero"`
+	TurnID  string          `json:"turn_id,omitzero"`
+	EventID string          `json:"event_id,omitzero"` // an append with the same one within the last MiB is a no-op
+	Wire    json.RawMessage `json:"wire,omitzero"`
+	Extra   jsontext.Value  `json:",embed,inline"` // an object of the kind's own fields
 }
+
+// eventFields are the fields that all events have.
+var eventFields = []string{"seq", "at", "team", "agent", "source", "kind", "session", "turn_id", "event_id", "wire"}
 
 // The mailbox's own kinds; each carries the message's id.
 const (
@@ -37,133 +43,79 @@ const (
 	EventInjectionFailed = "injection_failed"
 	EventTaken           = "message_taken"    // under a lease, with by, lease and try
 	EventReturned        = "message_returned" // that one has ended and the message is free, with by and how
-	EventAside           = "message_aside"    // taken too often and never finished, with tries
-	EventAgain           = "message_again"    // its turn was cut short: unread again, for who asks again, by
+	EventAside           = "message_aside"    // in old logs: taken too often and never finished, with tries
+	EventAgain           = "message_again"    // unread again after a turn that was cut short, since its sender asks again
 )
 
-// IsMailboxKind reports whether a kind is the mailbox's own: evidence of what
-// was done with a message, which only who does it appends.
-func IsMailboxKind(kind string) bool {
-	switch kind {
-	case EventAnnounced, EventRead, EventAcked, EventWithdrawn, EventInjecting, EventInjected, EventInjectionFailed,
-		EventTaken, EventReturned, EventAside, EventAgain:
-		return true
+// With sets a field of the kind's own to what the value is in JSON, and returns
+// the event. A value that JSON cannot say changes nothing.
+func (e Event) With(key string, value any) Event {
+	raw, err := Marshal(value)
+	if err != nil {
+		return e
 	}
-	return false
-}
-
-// IsLeaseKind reports whether a kind tells of a message under a lease.
-func IsLeaseKind(kind string) bool {
-	return kind == EventTaken || kind == EventReturned || kind == EventAside
-}
-
-// With adds a string field of the kind's own and returns the event.
-func (e Event) With(key, value string) Event {
-	e.Extra = append(e.Extra[:len(e.Extra):len(e.Extra)], StringField(key, value))
+	if extra, err := members(e.Extra).With(key, raw).MarshalJSON(); err == nil {
+		e.Extra = extra
+	}
 	return e
-}
-
-// StringField is a member that is a string.
-func StringField(key, value string) Field {
-	return Field{Key: key, Raw: AppendString(make([]byte, 0, len(value)+2), value)}
 }
 
 // Field is the string value of one of the kind's own fields, "" when it is
 // absent or no string.
-func (e *Event) Field(key string) string {
-	for _, f := range e.Extra {
-		if f.Key == key {
-			s, _ := decodeString(f.Raw)
-			return s
-		}
-	}
-	return ""
-}
+func (e *Event) Field(key string) string { return members(e.Extra).Text(key) }
 
 // MessageID is the id of the message that an event of the mailbox is about.
 func (e *Event) MessageID() ID { return ID(e.Field("id")) }
 
-// Append appends the event as one line of JSON, without a line feed.
-func (e *Event) Append(dst []byte) []byte {
-	w := objectWriter{b: dst}
-	w.key("seq")
-	w.b = strconv.AppendUint(w.b, e.Seq, 10)
-	w.time("at", e.At)
-	w.str("team", string(e.Team))
-	w.str("agent", string(e.Agent))
-	w.str("source", e.Source)
-	w.str("kind", e.Kind)
-	w.str("session", e.Session)
-	w.str("turn_id", e.TurnID)
-	w.str("event_id", e.EventID)
-	w.raw("wire", e.Wire)
-	w.fields(e.Extra)
-	return w.end()
+// Check says what would keep the event from being read back as it is.
+func (e *Event) Check() error {
+	if len(e.Wire) > 0 && !Valid(e.Wire) {
+		return errors.New("wire is not JSON")
+	}
+	if len(e.Extra) == 0 {
+		return nil
+	}
+	extra, err := ReadObject(e.Extra)
+	if err != nil {
+		return fmt.Errorf("the event's own fields: %w", err)
+	}
+	for _, m := range extra {
+		if slices.Contains(eventFields, m.Name) {
+			return fmt.Errorf("%s is a field of every event", m.Name)
+		}
+	}
+	return nil
 }
 
-// MarshalJSON is Append for encoding/json.
-func (e *Event) MarshalJSON() ([]byte, error) { return e.Append(nil), nil }
+// Append appends the event as one line of JSON, without a line feed; nothing
+// where Check finds Wire or Extra to be no JSON.
+func (e *Event) Append(dst []byte) []byte {
+	line, err := e.MarshalJSON()
+	if err != nil {
+		return dst
+	}
+	return append(dst, line...)
+}
 
-// eventFields are the fields that all events have.
-var eventFields = []string{"seq", "at", "team", "agent", "source", "kind", "session", "turn_id", "event_id", "wire"}
+// MarshalJSON is Append, with the error.
+func (e *Event) MarshalJSON() ([]byte, error) {
+	type plain Event // without this method
+	out := plain(*e)
+	out.Wire = orNil(e.Wire)
+	return jsonv2.Marshal(&out, lenient, messageWriters)
+}
 
 // DecodeEvent reads one line of an event log.
 func DecodeEvent(line []byte) (Event, error) {
 	var e Event
-	var room [16]Field
-	fields, err := taken(bytes.Clone(line), room[:0]) // Object, in less memory
-	if err != nil {
-		return e, err
+	if err := unmarshal(line, &e); err != nil {
+		return Event{}, err
 	}
-	for _, f := range fields {
-		if string(f.Raw) == "null" {
-			switch f.Key {
-			case "seq", "at", "team", "agent", "source", "kind", "session", "turn_id", "event_id", "wire":
-			default:
-				e.Extra = append(e.Extra, f)
-			}
-			continue
-		}
-		switch f.Key {
-		case "seq":
-			if e.Seq, err = strconv.ParseUint(string(f.Raw), 10, 64); err != nil {
-				err = errors.New("must be a whole number")
-			}
-		case "at":
-			e.At, err = decodeTime(f.Raw)
-		case "team":
-			err = decodeName(f.Raw, &e.Team)
-		case "agent":
-			err = decodeName(f.Raw, &e.Agent)
-		case "source":
-			e.Source, err = decodeString(f.Raw)
-		case "kind":
-			e.Kind, err = decodeString(f.Raw)
-		case "session":
-			e.Session, err = decodeString(f.Raw)
-		case "turn_id":
-			e.TurnID, err = decodeString(f.Raw)
-		case "event_id":
-			e.EventID, err = decodeString(f.Raw)
-		case "wire":
-			e.Wire = f.Raw
-		default:
-			e.Extra = append(e.Extra, f)
-		}
-		if err != nil {
-			return e, decodeError(line, f.at, false, "%s: %s", f.Key, err)
-		}
+	if string(e.Wire) == "null" {
+		e.Wire = nil
 	}
 	if e.Seq == 0 {
-		return e, decodeError(line, 0, false, "the event has no seq")
+		return Event{}, decodeError(line, 0, "the event has no seq")
 	}
 	return e, nil
-}
-
-func decodeName(raw json.RawMessage, to *Name) error {
-	s, err := decodeString(raw)
-	if err == nil {
-		*to, err = ParseName(s)
-	}
-	return err
 }

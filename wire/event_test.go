@@ -65,27 +65,21 @@ func TestEventWith(t *testing.T) {
 	}
 }
 
-func TestLeaseLines(t *testing.T) {
-	t.Parallel()
-	const id = "01a1fa27-f437-752d-9e47-52fe6d6ab4d1"
-	number := func(e Event, key, n string) Event {
-		e.Extra = append(e.Extra, Field{Key: key, Raw: []byte(n)})
-		return e
-	}
-	of := func(kind string) Event { return Event{Team: "main", Kind: kind}.With("id", id) }
-	for _, c := range []struct {
-		e    Event
-		want string
-	}{
-		{number(of(EventTaken).With("by", "bob@main").With("lease", "10m0s"), "try", "2"), "6ab4d1 by bob for 10m, try 2"},
-		{of(EventTaken).With("by", "bob@other").With("lease", "1h0m0s"), "6ab4d1 by bob@other for 1h"},
-		{of(EventTaken).With("by", "bob@main").With("lease", "1m30s"), "6ab4d1 by bob for 1m30s"},
-		{of(EventReturned).With("by", "bob@main").With("how", "exit status 3"), "6ab4d1 by bob: exit status 3"},
-		{number(of(EventAside).With("by", "bob@main"), "tries", "5"), "6ab4d1 after 5 tries, last by bob"},
-		{of(EventAside), "6ab4d1"},
+// What cannot be read back is said, and no half line is appended.
+func TestEventCheck(t *testing.T) {
+	for _, e := range []Event{
+		{Wire: []byte("{")}, {Wire: []byte("\"\xff\"")}, {Extra: []byte("[]")}, {Extra: []byte(`{"a":`)}, {Extra: []byte(`{"a":1}}`)}, Event{}.With("seq", 1),
 	} {
-		if got := Line(&c.e); got != c.want {
-			t.Errorf("%q, want %q", got, c.want)
+		if e.Check() == nil {
+			t.Errorf("%s %s is sound", e.Wire, e.Extra)
 		}
+	}
+	good := Event{Seq: 1, Wire: []byte(" {} "), Extra: []byte(` {"a":{"wire":1}} `)}
+	if err := good.Check(); err != nil || string(good.Append(nil)) != `{"seq":1,"wire":{},"a":{"wire":1}}` {
+		t.Errorf("%s, %v", good.Append(nil), err)
+	}
+	bad := Event{Seq: 1, Wire: []byte("{")}
+	if line := bad.Append([]byte("x")); string(line) != "x" {
+		t.Errorf("%s", line)
 	}
 }

@@ -37,15 +37,6 @@ func TestNewIDsAscend(t *testing.T) {
 	}
 }
 
-func TestNewIDWhenTheClockIsSetBack(t *testing.T) {
-	now := time.Now()
-	a := newID(now)
-	b := newID(now.Add(-time.Hour))
-	if b <= a {
-		t.Errorf("%s after %s", b, a)
-	}
-}
-
 func TestIsID(t *testing.T) {
 	for _, s := range []string{
 		"", idA[:35], idA + "0", strings.ToUpper(idA), strings.ReplaceAll(idA, "-", ""),

@@ -1,194 +1,175 @@
 package wire
 
-import (
-	"encoding/json"
-	"fmt"
-	"maps"
-	"slices"
-	"strconv"
-	"strings"
-	"sync"
-)
+import "slices"
 
-// kindOf is what the value of a field must be, if it is there and not null.
-type kindOf string
-
-const (
-	aString  kindOf = "a string"
-	aNumber  kindOf = "a whole number"
-	aCount   kindOf = "a whole number from 0 to 18446744073709551615"
-	anArray  kindOf = "an array"
-	anObject kindOf = "an object"
-	aUUID    kindOf = "a UUID"
-	aStatus  kindOf = "completed, interrupted or failed"
-	aStream  kindOf = "std_out or std_err"
-)
-
-// kinds are the fields, with their types, of the kinds of runner, hooks and
-// mailbox, and of what scripts say in the words of other vocabularies. (Made
-// when it is first needed: most commands never do.)
-func kinds() map[string]map[string]kindOf {
-	kindsOnce.Do(func() { kindsMade = makeKinds() })
-	return kindsMade
+// A kind is one variant of what a vocabulary says: its name, which stands under
+// the group's tag, and its fields in the order in which its owner writes them.
+type kind struct {
+	name   string
+	fields []field
 }
 
+// A group is the kinds that one tag tells apart.
+type group struct {
+	tag   string
+	kinds []kind
+}
+
+// The events that are understood.
 var (
-	kindsOnce sync.Once // a sync.OnceValue would be made at every start
-	kindsMade map[string]map[string]kindOf
+	daemonKinds = group{"kind", []kind{
+		{TurnStarted, []field{{"agent", may, text}, {"thread_id", may, text}, {"turn_id", may, text}, {"transport", may, text}}},
+		{TurnCompleted, []field{{"agent", may, text}, {"thread_id", may, text}, {"turn_id", may, text}, {"status", must, turnEnd},
+			{"transport", may, text}, {"error", ours, anything}}},
+		{TurnIdle, []field{{"agent", may, text}, {"turn_id", may, text}, {"transport", may, text}, {"thread_id", ours, anything}}},
+		{StreamFailed, []field{{"agent_id", must, text}, {"session_id", must, text}, {"error_summary", must, text}}},
+		{DroppedCounters, []field{{"agent_id", must, text}, {"dropped", must, count}, {"unknown", must, count}}},
+	}}
+	sessionKinds = group{"event_type", []kind{
+		{"agent_output", []field{{"stream", must, oneOf("std_out", "std_err")}, {"content", must, text}}},
+		{"draft_ready", []field{{"draft_id", must, uuidText}, {"summary", must, text}, {"artifact_count", must, count}}},
+		{"goal_complete", []field{{"goal_id", must, uuidText}}},
+		{"waiting_for_input", []field{{"prompt", must, text}, {"id", ours, anything}}},
+		{"status_update", []field{{"message", must, text}}},
+	}}
+	acpKinds = group{"update_type", []kind{
+		{"message_delta", []field{{"delta", must, text}}},
+		{"tool_call_start", []field{{"tool_call", must, toolCall}, {"tool", ours, anything}, {"tool_call_id", ours, anything}}},
+		{"tool_call_end", []field{{"tool_call_id", must, text}, {"result", must, anything}, {"tool", ours, anything}, {"status", ours, anything}}},
+		{"turn_complete", []field{{"status", must, oneOf("completed", "cancelled", "failed", "awaiting_input")}, {"error", ours, anything}}},
+		{"error", []field{{"code", must, text}, {"message", must, text}}},
+		{"server_request", []field{{"request", must, toolRequest}, {"tool", ours, anything}, {"prompt", ours, anything}, {"id", ours, anything}}},
+	}}
+	// The Agent Client Protocol of today, which grows: of any kind.
+	currentKinds = group{"sessionUpdate", []kind{
+		{"user_message_chunk", nil}, {"agent_message_chunk", nil}, {"agent_thought_chunk", nil}, {"tool_call", nil}, {"tool_call_update", nil},
+		{"plan", nil}, {"available_commands_update", nil}, {"current_mode_update", nil}, {"config_option_update", nil},
+		{"session_info_update", nil}, {"usage_update", nil},
+	}}
+	currentFields = []field{
+		{"sessionUpdate", may, str}, {"sessionId", may, str}, {"toolCallId", may, str}, {"title", may, str}, {"status", may, str},
+		{"kind", may, str}, {"messageId", may, str}, {"currentModeId", may, str}, {"entries", may, array}, {"availableCommands", may, array},
+		{"locations", may, array}, {"toolCall", may, shape{words: "an object", kind: '{'}}, {"options", may, array},
+	}
+	// The runner and the hooks.
+	ownKinds = group{"kind", []kind{
+		{"session_start", []field{{"source", may, str}, {"reason", ours, anything}}},
+		{"session_end", []field{{"reason", may, str}}},
+		{"spawned", []field{{"pid", may, number}, {"started", may, anything}}},
+		{"state_change", []field{{"new", may, str}, {"previous", may, str}, {"detail", may, str}, {"id", ours, anything}}},
+		{"confirm_required", []field{{"tool", may, str}, {"prompt", may, str}, {"id", may, str}, {"options", may, array},
+			{"tool_call_id", ours, anything}, {"input", may, str}, {"dialog", may, str}}},
+		{"exited", []field{{"code", may, number}, {"signal", may, str}}},
+		{"restarting", []field{{"attempt", may, number}, {"pause_ms", may, number}}},
+	}}
+	mailboxKinds = group{"kind", []kind{
+		{EventAnnounced, ids}, {EventRead, append(ids, field{"batch", may, str})}, {EventAcked, ids}, {EventWithdrawn, ids},
+		{EventInjecting, ids}, {EventInjected, ids}, {EventInjectionFailed, append(ids, field{"outcome", may, str}, field{"reason", may, str})},
+		{EventTaken, ids}, {EventReturned, ids}, {EventAside, ids}, {EventAgain, ids},
+	}}
+	ids = []field{{"id", may, str}}
 )
 
-func makeKinds() map[string]map[string]kindOf {
-	return map[string]map[string]kindOf{
-		"session_start":      {"source": aString},
-		"session_end":        {"reason": aString},
-		"spawned":            {"pid": aNumber},
-		"state_change":       {"previous": aString, "new": aString, "detail": aString},
-		"confirm_required":   {"id": aString, "prompt": aString, "tool": aString, "input": aString, "dialog": aString, "options": anArray},
-		"exited":             {"code": aNumber, "signal": aString},
-		"restarting":         {"attempt": aNumber, "pause_ms": aNumber},
-		EventAnnounced:       {"id": aString},
-		EventRead:            {"id": aString, "batch": aString},
-		EventAcked:           {"id": aString},
-		EventWithdrawn:       {"id": aString},
-		EventInjecting:       {"id": aString},
-		EventInjected:        {"id": aString},
-		EventInjectionFailed: {"id": aString, "outcome": aString, "reason": aString},
-		EventTaken:           {"id": aString, "by": aString, "lease": aString, "try": aNumber},
-		EventReturned:        {"id": aString, "by": aString, "how": aString},
-		EventAside:           {"id": aString, "tries": aNumber},
-		EventAgain:           {"id": aString, "by": aString},
+// What is no event, and has kinds all the same.
+var (
+	inputKinds = group{"input_type", []kind{
+		{"message", []field{{"text", must, text}}},
+		{"approve", []field{{"draft_id", must, uuidText}, {"artifact_uri", may, text}}},
+		{"reject", []field{{"draft_id", must, uuidText}, {"artifact_uri", may, text}, {"reason", must, text}}},
+		{"abort", nil},
+	}}
+	promptKinds = group{"type", []kind{
+		{"text", []field{{"text", must, text}}},
+		{"image", []field{{"data", must, text}, {"mime_type", must, text}, {"is_url", may, anything}}},
+		{"context", []field{{"path", must, text}, {"content", must, text}, {"language", may, text}}},
+	}}
+	outcomeKinds = group{"outcome", []kind{{"selected", []field{{"option_id", must, text}}}, {"cancelled", nil}}}
+	slotKinds    = group{"kind", []kind{
+		{"spawned", slot}, {"exited", append(slot, field{"exit_code", must, number})},
+		{"state_change", append(slot, field{"new_state", must, slotStates}, field{"prev_state", must, slotStates})},
+		{"confirm_required", append(slot, field{"prompt", must, text}, field{"tool_info", may, anything})},
+	}}
+	slot = []field{{"slot_id", must, text}}
+)
 
-		TurnStarted:     {},
-		TurnCompleted:   {"status": aStatus},
-		TurnIdle:        {},
-		StreamFailed:    {},
-		DroppedCounters: {"dropped": aCount, "unknown": aCount},
+// eventGroups are the kinds of event, each once.
+var eventGroups = []*group{&daemonKinds, &sessionKinds, &acpKinds, &currentKinds, &ownKinds, &mailboxKinds}
 
-		"agent_output":      {"stream": aStream},
-		"draft_ready":       {"draft_id": aUUID, "artifact_count": aCount},
-		"goal_complete":     {"goal_id": aUUID},
-		"waiting_for_input": {},
-		"status_update":     {},
-
-		"message_delta":   {},
-		"tool_call_start": {"tool_call": anObject},
-		"tool_call_end":   {},
-		"turn_complete":   {},
-		"error":           {},
-		"server_request":  {"request": anObject},
+func (g *group) find(name string) *kind {
+	for i := range g.kinds {
+		if g.kinds[i].name == name {
+			return &g.kinds[i]
+		}
 	}
+	return nil
 }
 
-// currentKinds are the updates of the Agent Client Protocol, version 1.
-var currentKinds = []string{
-	"user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update", "plan",
-	"available_commands_update", "current_mode_update", "config_option_update", "session_info_update", "usage_update",
+func (g *group) has(name string) bool { return g.find(name) != nil }
+
+func (g *group) names() (names []string) {
+	for _, k := range g.kinds {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+// kindOf is a kind of event and its group; nil for one that nobody knows.
+func kindOf(name string) (*group, *kind) {
+	for _, g := range eventGroups {
+		if k := g.find(name); k != nil {
+			return g, k
+		}
+	}
+	return nil, nil
 }
 
 // Kinds are the kinds of event that mean something here, sorted.
 func Kinds() []string {
-	return slices.Sorted(slices.Values(append(slices.Collect(maps.Keys(kinds())), currentKinds...)))
-}
-
-// IsOwnKind reports whether a kind is of the runner, the hooks or the mailbox.
-func IsOwnKind(kind string) bool {
-	_, known := kinds()[kind]
-	return known && tagOf(kind) == "kind" && !IsDaemonKind(kind)
-}
-
-// tagOf is the tag by which a kind's owner names it.
-func tagOf(kind string) string {
-	switch {
-	case slices.Contains(kindsOf[SessionEvent](), kind):
-		return "event_type"
-	case slices.Contains(kindsOf[SessionUpdate](), kind):
-		return "update_type"
-	case slices.Contains(currentKinds, kind):
-		return "sessionUpdate"
+	var all []string
+	for _, g := range eventGroups {
+		all = append(all, g.names()...)
 	}
-	return "kind"
+	slices.Sort(all)
+	return all
 }
 
-func (k kindOf) fits(raw json.RawMessage) bool {
-	if string(raw) == "null" {
+// everyEvent are the fields that any kind may have.
+var everyEvent = []string{"turn_id", "session", "event_id", "thread_id", "transport"}
+
+// FieldsOf are the fields of a kind that mean something, and then those of
+// every kind; nil for a kind that anybody may fill as they like.
+func FieldsOf(kind string) (names []string) {
+	g, k := kindOf(kind)
+	if k == nil || g == &currentKinds || g == &mailboxKinds {
+		return nil
+	}
+	for _, f := range k.fields {
+		if f.name != "agent" && f.name != "agent_id" && f.name != "session_id" { // said by whose log it is
+			names = append(names, f.name)
+		}
+	}
+	for _, name := range everyEvent {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Means reports whether a field of a kind means something: one of FieldsOf, or
+// the name that another vocabulary has for one. Of a kind that has none every
+// field does.
+func Means(kind, field string) bool {
+	known := FieldsOf(kind)
+	if known == nil || slices.Contains(known, field) || slices.Contains(eventFields, field) {
 		return true
 	}
-	switch k {
-	case aString:
-		return raw[0] == '"'
-	case anArray:
-		return raw[0] == '['
-	case anObject:
-		return raw[0] == '{'
-	case aUUID:
-		_, err := ParseUUID(str(raw))
-		return err == nil
-	case aStatus, aStream, activities:
-		return slices.Contains(strings.FieldsFunc(string(k), func(r rune) bool { return r == ' ' || r == ',' }), str(raw)) && str(raw) != "or"
-	case aCount:
-		_, err := strconv.ParseUint(string(raw), 10, 64)
-		return err == nil
-	}
-	_, err := strconv.ParseInt(string(raw), 10, 64)
-	return err == nil
-}
-
-// Compose makes an event of a kind and of fields as somebody types them. A
-// value is a string, except where the kind's field is a number, and where it is
-// a JSON object or array. turn_id, session and event_id are what all events
-// have. A field that is named as another of those (seq, at, team, agent,
-// source) goes, with all the others, under Wire.
-func Compose(kind string, pairs [][2]string) (Event, error) {
-	e := Event{Kind: kind}
-	if !isKind(kind) {
-		return e, fmt.Errorf("%q is no kind: a-z, 0-9 and _, at most 64", clip(kind, 40))
-	}
-	if IsMailboxKind(kind) {
-		return e, fmt.Errorf("%s is evidence of a message, and appended by who moves it", kind)
-	}
-	whole := objectWriter{}
-	whole.text(tagOf(kind), kind)
-	crowded := false
-	for i, p := range pairs {
-		key, value := p[0], p[1]
-		switch {
-		case key == "":
-			return e, fmt.Errorf("%q has no name before the =", clip("="+value, 40))
-		case key == "kind" || key == tagOf(kind):
-			return e, fmt.Errorf("%s: the kind is %s already", key, kind)
-		case slices.ContainsFunc(pairs[:i], func(o [2]string) bool { return o[0] == key }):
-			return e, fmt.Errorf("%s stands twice", key)
-		}
-		raw := json.RawMessage(value)
-		want := kinds()[kind][key]
-		if kind == "state_change" && key == "new" {
-			want = activities
-		}
-		switch {
-		case want == aNumber || want == aCount:
-		case (strings.HasPrefix(value, "{") || strings.HasPrefix(value, "[")) && json.Valid(raw):
-			raw = appendValue(nil, raw)
-		default:
-			raw = AppendString(nil, value)
-		}
-		if want != "" && !(json.Valid(raw) && want.fits(raw)) {
-			return e, fmt.Errorf("%s: must be %s", key, want)
-		}
-		whole.raw(key, raw)
-		switch key {
-		case "turn_id":
-			e.TurnID = value
-		case "session":
-			e.Session = value
-		case "event_id":
-			e.EventID = value
-		default:
-			crowded = crowded || slices.Contains(eventFields, key)
-			e.Extra = append(e.Extra, Field{Key: key, Raw: raw})
+	for _, p := range plain {
+		for _, where := range p.where {
+			if where[0] == field && (slices.Contains(known, p.name) || p.name == "agent" || p.name == "session") {
+				return true
+			}
 		}
 	}
-	if crowded {
-		e.Extra, e.Wire = nil, whole.end()
-	}
-	return e, nil
+	return false
 }

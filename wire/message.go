@@ -2,10 +2,13 @@ package wire
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Limits of a message.
@@ -28,45 +31,45 @@ const (
 
 // Message is the envelope. Zero values are "absent" and are not written.
 type Message struct {
-	ID          ID
-	Type        string // "" means message
-	From        Address
-	To          []Address
-	Thread      ID // the thread's first message; absent on the first
-	InReplyTo   ID
-	Subject     string
-	Body        string
-	Priority    string // "normal" (or absent) or "urgent"
-	RequiresAck bool
-	ReplyWanted string // "yes", "no" or absent
-	SentAt      time.Time
-	ExpiresAt   time.Time
-	DueAt       time.Time
-	Supersedes  ID
-	Hop         int
-	Origin      *Origin
-	Attachments []Attachment
-	Payload     json.RawMessage // an object
-	Meta        json.RawMessage // an object; its atm.* are ours
-	Extra       []Field         // what this version does not know, in order
+	ID          ID              `json:"id,omitzero"`
+	Type        string          `json:"type"` // "" means message
+	From        Address         `json:"from,omitzero"`
+	To          []Address       `json:"to,omitempty"`
+	Thread      ID              `json:"thread,omitzero"` // the thread's first message; absent on the first
+	InReplyTo   ID              `json:"in_reply_to,omitzero"`
+	Subject     string          `json:"subject,omitzero"`
+	Body        string          `json:"body"`
+	Priority    string          `json:"priority,omitzero"` // "normal" (or absent) or "urgent"
+	RequiresAck bool            `json:"requires_ack,omitzero"`
+	ReplyWanted string          `json:"reply_wanted,omitzero"` // "yes", "no" or absent
+	SentAt      time.Time       `json:"sent_at,omitzero"`
+	ExpiresAt   time.Time       `json:"expires_at,omitzero"`
+	DueAt       time.Time       `json:"due_at,omitzero"`
+	Supersedes  ID              `json:"supersedes,omitzero"`
+	Hop         int             `json:"hop,omitzero"`
+	Origin      *Origin         `json:"origin,omitzero"`
+	Attachments []Attachment    `json:"attachments,omitempty"`
+	Payload     json.RawMessage `json:"payload,omitzero"` // an object
+	Meta        json.RawMessage `json:"meta,omitzero"`    // an object; its atm.* are ours
+	Extra       jsontext.Value  `json:",embed,inline"`    // an object of what this version does not know
 }
 
 // Origin is evidence of where a message came from. Against a process of the
 // same user it is evidence, not a wall.
 type Origin struct {
-	Via   string // cli, drop, hook, mcp, acp, runner, bridge
-	UID   *int   // absent where the system has none
-	Run   string // the runner's session id
-	Extra []Field
+	Via   string         `json:"via,omitzero"` // cli, drop, hook, mcp, acp, runner, bridge
+	UID   *int           `json:"uid,omitzero"` // absent where the system has none
+	Run   string         `json:"run,omitzero"` // the runner's session id
+	Extra jsontext.Value `json:",embed,inline"`
 }
 
 // Attachment names a file in the recipient team's .files.
 type Attachment struct {
-	Name      string
-	SHA256    string // 64 hex digits, lower case
-	Size      int64  // bytes
-	MediaType string
-	Extra     []Field
+	Name      string         `json:"name,omitzero"`
+	SHA256    string         `json:"sha256,omitzero"` // 64 hex digits, lower case
+	Size      int64          `json:"size"`            // bytes
+	MediaType string         `json:"media_type,omitzero"`
+	Extra     jsontext.Value `json:",embed,inline"`
 }
 
 // Urgent reports whether the message may interrupt a running turn.
@@ -109,176 +112,196 @@ func (m *Message) Title() string {
 	return ""
 }
 
-// Append appends the message as one line of JSON, without a line feed, and
-// behind its own fields those in more (which replace unknown ones of the same
-// name). It is safe to call concurrently on a message nobody changes.
-func (m *Message) Append(dst []byte, more ...Field) []byte {
-	w := objectWriter{b: dst}
-	w.str("id", string(m.ID))
-	w.str("type", m.Kind())
-	w.str("from", m.From.String())
-	if len(m.To) > 0 {
-		w.key("to")
-		w.b = append(w.b, '[')
-		for i, a := range m.To {
-			if i > 0 {
-				w.b = append(w.b, ',')
-			}
-			w.b = AppendString(w.b, a.String())
-		}
-		w.b = append(w.b, ']')
-	}
-	w.str("thread", string(m.Thread))
-	w.str("in_reply_to", string(m.InReplyTo))
-	w.str("subject", m.Subject)
-	w.key("body")
-	w.b = AppendString(w.b, m.Body)
-	w.str("priority", m.Priority)
-	if m.RequiresAck {
-		w.raw("requires_ack", json.RawMessage("true"))
-	}
-	w.str("reply_wanted", m.ReplyWanted)
-	w.time("sent_at", m.SentAt)
-	w.time("expires_at", m.ExpiresAt)
-	w.time("due_at", m.DueAt)
-	w.str("supersedes", string(m.Supersedes))
-	if m.Hop > 0 {
-		w.key("hop")
-		w.b = strconv.AppendInt(w.b, int64(m.Hop), 10)
-	}
-	if m.Origin != nil {
-		w.key("origin")
-		w.b = m.Origin.append(w.b)
-	}
-	if len(m.Attachments) > 0 {
-		w.key("attachments")
-		w.b = append(w.b, '[')
-		for i := range m.Attachments {
-			if i > 0 {
-				w.b = append(w.b, ',')
-			}
-			w.b = m.Attachments[i].append(w.b)
-		}
-		w.b = append(w.b, ']')
-	}
-	w.raw("payload", m.Payload)
-	w.raw("meta", m.Meta)
-	for _, f := range m.Extra {
-		if !has(more, f.Key) {
-			w.raw(f.Key, f.Raw)
-		}
-	}
-	w.fields(more)
-	return w.end()
+// MarshalJSON writes the message in one line. The error is one of Payload, Meta
+// or Extra that is not JSON. It is safe to call concurrently on a message nobody
+// changes.
+func (m *Message) MarshalJSON() ([]byte, error) {
+	type plain Message // without this method
+	out := plain(*m)
+	out.Type, out.Hop = m.Kind(), max(0, m.Hop)
+	out.Payload, out.Meta = orNil(m.Payload), orNil(m.Meta)
+	return jsonv2.Marshal(&out, lenient, messageWriters)
 }
 
-// MarshalJSON is Append for encoding/json.
-func (m *Message) MarshalJSON() ([]byte, error) { return m.Append(nil), nil }
-
-func has(fs []Field, key string) bool {
-	for _, f := range fs {
-		if f.Key == key {
-			return true
-		}
+// orNil is what omitzero leaves out where there is nothing.
+func orNil(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 {
+		return nil
 	}
-	return false
-}
-
-func (w *objectWriter) time(k string, t time.Time) {
-	if !t.IsZero() {
-		w.key(k)
-		w.b = append(w.b, '"')
-		w.b = t.UTC().AppendFormat(w.b, time.RFC3339Nano)
-		w.b = append(w.b, '"')
-	}
-}
-
-func (o *Origin) append(dst []byte) []byte {
-	w := objectWriter{b: dst}
-	w.str("via", o.Via)
-	if o.UID != nil {
-		w.key("uid")
-		w.b = strconv.AppendInt(w.b, int64(*o.UID), 10)
-	}
-	w.str("run", o.Run)
-	w.fields(o.Extra)
-	return w.end()
-}
-
-func (a *Attachment) append(dst []byte) []byte {
-	w := objectWriter{b: dst}
-	w.str("name", a.Name)
-	w.str("sha256", a.SHA256)
-	w.key("size")
-	w.b = strconv.AppendInt(w.b, a.Size, 10)
-	w.str("media_type", a.MediaType)
-	w.fields(a.Extra)
-	return w.end()
+	return raw
 }
 
 // Encode is the message as it lies on disk: one line. The error is one of
-// size: a body over MaxBody, or a whole over MaxFile.
+// size: a body over MaxBody, or a whole over MaxFile; or MarshalJSON's.
 func (m *Message) Encode() ([]byte, error) {
 	if len(m.Body) > MaxBody {
 		return nil, fmt.Errorf("the body has %d bytes, the most is %d", len(m.Body), MaxBody)
 	}
-	b := append(m.Append(make([]byte, 0, 512+len(m.Body)+len(m.Body)/8)), '\n')
-	if len(b) > MaxFile {
+	b, err := m.MarshalJSON()
+	if err != nil {
+		return nil, fmt.Errorf("encode message %s: %w", m.ID, err)
+	}
+	if b = append(b, '\n'); len(b) > MaxFile {
 		return nil, fmt.Errorf("the message takes %d bytes, the most is %d", len(b), MaxFile)
 	}
 	return b, nil
 }
 
-// Plain reports whether the message has only fields that Decode is known to read
-// back from what Encode writes. That is so for most that this program makes;
-// raw JSON, attachments and unknown fields are never plain.
-func (m *Message) Plain() bool {
-	if !IsID(string(m.ID)) || !m.From.valid() || m.Hop < 0 || strings.IndexByte(m.Body, 0) >= 0 ||
-		len(m.Attachments) > 0 || len(m.Payload) > 0 || len(m.Meta) > 0 || len(m.Extra) > 0 {
-		return false
+// Decode reads a message as it lies on disk: everything that delivery fills
+// in must be there. The error is a *DecodeError or ErrNotObject.
+func Decode(data []byte) (*Message, error) {
+	m, err := decode(data)
+	switch {
+	case err != nil:
+		return nil, err
+	case m.ID == "":
+		return nil, decodeError(data, 0, "the message has no id")
+	case m.From == Address{}:
+		return nil, decodeError(data, 0, "the message has no sender")
 	}
-	for _, id := range [...]ID{m.Thread, m.InReplyTo, m.Supersedes} {
-		if id != "" && !IsID(string(id)) {
-			return false
-		}
-	}
-	for _, a := range m.To {
-		if !a.valid() {
-			return false
-		}
-	}
-	for _, t := range [...]time.Time{m.SentAt, m.ExpiresAt, m.DueAt} {
-		if y := t.UTC().Year(); y < 0 || y > 9999 {
-			return false
-		}
-	}
-	switch m.Priority {
-	case "", "normal", "urgent":
-	default:
-		return false
-	}
-	switch m.ReplyWanted {
-	case "", "yes", "no":
-	default:
-		return false
-	}
-	return m.Origin == nil || len(m.Origin.Extra) == 0
+	return m, nil
 }
 
-// messageFields are the fields of a message.
-var messageFields = []string{
-	"id", "type", "from", "to", "thread", "in_reply_to", "subject", "body",
-	"priority", "requires_ack", "reply_wanted", "sent_at", "expires_at",
-	"due_at", "supersedes", "hop", "origin", "attachments", "payload", "meta",
+// ErrNotMessage says that JSON is no message of ours.
+var ErrNotMessage = errors.New("no message")
+
+// DecodeDropped reads a message that may be incomplete, as people and programs
+// drop it: bare names are completed with team, "to" may be one string, and an id
+// that is none of ours is kept in meta.atm.id. The error is ErrNotMessage where
+// no member makes it one of ours (an id, a type or meta alone do not: a
+// package.json has a "type"), else a *DecodeError.
+func DecodeDropped(data []byte, team Name) (*Message, error) {
+	o, err := ReadObject(data)
+	if err == ErrNotObject || err == nil && !isMessage(o) {
+		return nil, ErrNotMessage
+	}
+	foreign := ""
+	m, err := decode(data, addressReader(team), listReader(team), jsonv2.UnmarshalFromFunc(func(dec *jsontext.Decoder, id *ID) error {
+		own := dec.StackPointer() == "/id"
+		raw, err := dec.ReadValue()
+		if err != nil {
+			return err
+		}
+		if err = readText(raw, id, ParseID); err != nil && own && raw[0] == '"' {
+			foreign, err = unquote(raw), nil
+		}
+		return err
+	}))
+	if err == nil && m.ID == "" && foreign != "" {
+		m.SetMeta("id", Quote(foreign))
+	}
+	return m, err
 }
 
-// IsMessage reports whether an object has a field that makes it one of ours.
-// An id, a type or meta alone do not: a package.json has a "type".
-func IsMessage(fields []Field) bool {
-	for _, k := range messageFields {
-		if k != "id" && k != "type" && k != "meta" && has(fields, k) {
-			return true
+// DecodeOutgoing reads a message that somebody wants sent: nothing has to be
+// there, a bare sender is completed with team, and "to", one name or several,
+// is given as it was written.
+func DecodeOutgoing(data []byte, team Name) (m *Message, to []string, err error) {
+	m, err = decode(data, addressReader(team), jsonv2.UnmarshalFunc(func(raw []byte, _ *[]Address) error {
+		if to = nil; raw[0] == '"' {
+			to = []string{unquote(raw)}
+		} else if jsonv2.Unmarshal(raw, &to, lenient) != nil {
+			return errors.New("must be a name or an array of names")
+		}
+		return nil
+	}))
+	return m, to, err
+}
+
+// listReader reads the addressees, which may be one string.
+func listReader(team Name) *jsonv2.Unmarshalers {
+	return jsonv2.UnmarshalFunc(func(raw []byte, to *[]Address) error {
+		if raw[0] != '"' {
+			return jsonv2.Unmarshal(raw, to, lenient, jsonv2.WithUnmarshalers(addressReader(team)))
+		}
+		a, err := ParseAddress(unquote(raw), team)
+		*to = []Address{a}
+		return err
+	})
+}
+
+// decode reads a message of which nothing has to be there. A null in a member
+// of ours counts as absent.
+func decode(data []byte, readers ...*jsonv2.Unmarshalers) (*Message, error) {
+	m := &Message{}
+	if err := unmarshal(data, m, readers...); err != nil {
+		return nil, err
+	}
+	if member, msg := m.normalize(); msg != "" {
+		return nil, decodeError(data, start(data)+members(data).place(member), member+": "+msg)
+	}
+	return m, nil
+}
+
+// normalize empties what says the same as nothing, and says what is wrong with
+// which member.
+func (m *Message) normalize() (member, msg string) {
+	if m.Type == TypeMessage {
+		m.Type = ""
+	}
+	if m.Priority == "normal" {
+		m.Priority = ""
+	}
+	object := func(raw *json.RawMessage) bool {
+		if string(*raw) == "null" {
+			*raw = nil
+		}
+		return len(*raw) == 0 || (*raw)[0] == '{'
+	}
+	switch {
+	case strings.ContainsRune(m.Body, 0):
+		return "body", "has a NUL"
+	case len(m.Body) > MaxBody:
+		return "body", fmt.Sprintf("has %d bytes, the most is %d", len(m.Body), MaxBody)
+	case m.Priority != "" && m.Priority != "urgent":
+		return "priority", "must be normal or urgent"
+	case m.ReplyWanted != "" && m.ReplyWanted != "yes" && m.ReplyWanted != "no":
+		return "reply_wanted", "must be yes or no"
+	case m.Hop < 0:
+		return "hop", "is negative"
+	case !object(&m.Payload):
+		return "payload", "must be an object"
+	case !object(&m.Meta):
+		return "meta", "must be an object"
+	}
+	for _, a := range m.Attachments {
+		switch {
+		case a.SHA256 == "":
+			return "attachments", "an attachment has no sha256"
+		case !IsSHA256(a.SHA256):
+			return "attachments", "sha256 must be 64 hex digits"
+		case a.Size < 0:
+			return "attachments", "size is negative"
 		}
 	}
-	return false
+	return "", ""
 }
+
+// IsSHA256 reports whether s is 64 lower-case hex digits: the name of an
+// attachment's content.
+func IsSHA256(s string) bool { return len(s) == 64 && isHex(s) }
+
+// isMessage reports whether an object has a member that makes it one of ours.
+func isMessage(o Object) bool {
+	return o.Has("from", "to", "thread", "in_reply_to", "subject", "body", "priority", "requires_ack", "reply_wanted",
+		"sent_at", "expires_at", "due_at", "supersedes", "hop", "origin", "attachments", "payload")
+}
+
+// SetMeta notes something of ours under meta.atm, keeping all else in meta. The
+// value is JSON.
+func (m *Message) SetMeta(key string, value json.RawMessage) {
+	meta := members(m.Meta)
+	ours, err := meta.Object("atm").With(key, value).MarshalJSON()
+	if err != nil {
+		return
+	}
+	if all, err := meta.With("atm", ours).MarshalJSON(); err == nil {
+		m.Meta = all
+	}
+}
+
+// MetaString is what SetMeta noted under key, if it is a string.
+func (m *Message) MetaString(key string) string { return members(m.Meta).Object("atm").Text(key) }
+
+// HasOurMeta reports whether meta has an atm, which only we write.
+func (m *Message) HasOurMeta() bool { return members(m.Meta).Has("atm") }

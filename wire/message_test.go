@@ -22,11 +22,11 @@ func TestEncodeLimits(t *testing.T) {
 	}
 }
 
-func TestAppendMore(t *testing.T) {
-	m := &Message{ID: idA, From: Address{"alice", "main"}, Extra: []Field{{Key: "x", Raw: []byte("1")}, {Key: "y", Raw: []byte("2")}}}
-	got := string(m.Append(nil, Field{Key: "x", Raw: []byte("3")}))
-	if want := `{"id":"` + idA + `","type":"message","from":"alice@main","body":"","y":2,"x":3}`; got != want {
-		t.Errorf("got %s, want %s", got, want)
+func TestJoin(t *testing.T) {
+	m := &Message{ID: idA, From: Address{"alice", "main"}, Extra: []byte(`{"x":1,"y":2}`)}
+	got, err := Join([]byte(encoded(t, m)), []byte(`{"x":3}`))
+	if want := `{"id":"` + idA + `","type":"message","from":"alice@main","body":"","y":2,"x":3}`; string(got) != want || err != nil {
+		t.Errorf("got %s, %v, want %s", got, err, want)
 	}
 }
 
@@ -58,7 +58,8 @@ func TestMessageWords(t *testing.T) {
 	}
 }
 
-func TestAppendString(t *testing.T) {
+// Texts are written with as little escaped as JSON allows.
+func TestMarshalText(t *testing.T) {
 	for in, want := range map[string]string{
 		"":              `""`,
 		"a\"\\\n\r\t/":  `"a\"\\\n\r\t/"`,
@@ -66,9 +67,9 @@ func TestAppendString(t *testing.T) {
 		"é😀\u2028\x7f<": "\"é😀\u2028\x7f<\"",
 		"a\xffb\xc3":    "\"a\ufffdb\ufffd\"",
 	} {
-		got := string(AppendString(nil, in))
-		if got != want || !json.Valid([]byte(got)) {
-			t.Errorf("%q: got %s, want %s", in, got, want)
+		got, err := Marshal(in)
+		if string(got) != want || err != nil || !json.Valid(got) {
+			t.Errorf("%q: got %s, %v, want %s", in, got, err, want)
 		}
 	}
 }

@@ -3,9 +3,7 @@ package wire
 import (
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
-	"unicode"
 )
 
 // The vocabulary of missiond's PTY manager: agents in slots, as it lists them
@@ -13,16 +11,21 @@ import (
 
 // PTYAgentInfo is one slot and what runs in it.
 type PTYAgentInfo struct {
-	SlotID        string       `wire:"slotId"`
-	Role          string       `wire:"role"`
-	PID           *uint32      `wire:"pid,omit"`
-	State         SessionState `wire:"state"`
-	StartedAt     *int64       `wire:"startedAt,omit"` // milliseconds since 1970
-	CurrentTaskID *string      `wire:"currentTaskId,omit"`
-	LogFile       string       `wire:"logFile"`
+	SlotID        string       `json:"slotId"`
+	Role          string       `json:"role"`
+	PID           *uint32      `json:"pid,omitzero"`
+	State         SessionState `json:"state"`
+	StartedAt     *int64       `json:"startedAt,omitzero"` // milliseconds since 1970
+	CurrentTaskID *string      `json:"currentTaskId,omitzero"`
+	LogFile       string       `json:"logFile"`
 }
 
-// Debug is the line that Rust's {:?} prints of it.
+func (PTYAgentInfo) form() *group {
+	return plainly(field{"slotId", must, text}, field{"role", must, text}, field{"pid", may, count}, field{"state", must, slotStates},
+		field{"startedAt", may, number}, field{"currentTaskId", may, text}, field{"logFile", must, text})
+}
+
+// Debug is what Rust's {:?} prints.
 func (i PTYAgentInfo) Debug() string {
 	pid, started, task := "None", "None", "None"
 	if i.PID != nil {
@@ -32,30 +35,24 @@ func (i PTYAgentInfo) Debug() string {
 		started = fmt.Sprintf("Some(%d)", *i.StartedAt)
 	}
 	if i.CurrentTaskID != nil {
-		task = "Some(" + rustQuote(*i.CurrentTaskID) + ")"
+		task = fmt.Sprintf("Some(%q)", *i.CurrentTaskID)
 	}
-	return fmt.Sprintf("PTYAgentInfo { slot_id: %s, role: %s, pid: %s, state: %s, started_at: %s, current_task_id: %s, log_file: %s }",
-		rustQuote(i.SlotID), rustQuote(i.Role), pid, i.State.Debug(), started, task, rustQuote(i.LogFile))
+	return fmt.Sprintf("PTYAgentInfo { slot_id: %q, role: %q, pid: %s, state: %s, started_at: %s, current_task_id: %s, log_file: %q }",
+		i.SlotID, i.Role, pid, i.State.Debug(), started, task, i.LogFile)
 }
 
 // SessionState is what the agent in a slot does.
 type SessionState string
 
-// The states of a slot.
+// The states of a slot that atm says.
 const (
-	SlotStarting    SessionState = "starting"
-	SlotIdle        SessionState = "idle"
-	SlotThinking    SessionState = "thinking"
-	SlotResponding  SessionState = "responding"
-	SlotToolRunning SessionState = "tool_running"
-	SlotConfirming  SessionState = "confirming"
-	SlotError       SessionState = "error"
-	SlotExited      SessionState = "exited"
+	SlotStarting   SessionState = "starting"
+	SlotIdle       SessionState = "idle"
+	SlotThinking   SessionState = "thinking"
+	SlotConfirming SessionState = "confirming"
+	SlotError      SessionState = "error"
+	SlotExited     SessionState = "exited"
 )
-
-func (SessionState) variants() []string {
-	return []string{"starting", "idle", "thinking", "responding", "tool_running", "confirming", "error", "exited"}
-}
 
 // Debug is the name of Rust's variant: ToolRunning.
 func (s SessionState) Debug() string {
@@ -70,22 +67,22 @@ func (s SessionState) Debug() string {
 
 // PTYExecuteResult is an agent's answer to a task.
 type PTYExecuteResult struct {
-	Response   string `wire:"response"`
-	DurationMS uint64 `wire:"duration_ms"`
+	Response   string `json:"response"`
+	DurationMS uint64 `json:"duration_ms"`
 }
 
-// Debug is the line that Rust's {:?} prints of it.
+// Debug is what Rust's {:?} prints.
 func (r PTYExecuteResult) Debug() string {
-	return fmt.Sprintf("PTYExecuteResult { response: %s, duration_ms: %d }", rustQuote(r.Response), r.DurationMS)
+	return fmt.Sprintf("PTYExecuteResult { response: %q, duration_ms: %d }", r.Response, r.DurationMS)
 }
 
 // ManagerStats counts slots.
 type ManagerStats struct {
-	Total   uint64 `wire:"total"`
-	Running uint64 `wire:"running"` // starting ones too
-	Idle    uint64 `wire:"idle"`
-	Busy    uint64 `wire:"busy"`
-	Stopped uint64 `wire:"stopped"` // exited or error
+	Total   uint64 `json:"total"`
+	Running uint64 `json:"running"` // starting ones too
+	Idle    uint64 `json:"idle"`
+	Busy    uint64 `json:"busy"`
+	Stopped uint64 `json:"stopped"` // exited or error
 }
 
 // StatsOf counts slots by their states.
@@ -98,7 +95,7 @@ func StatsOf(states []SessionState) ManagerStats {
 			continue
 		case SlotIdle:
 			s.Idle++
-		case SlotThinking, SlotResponding, SlotToolRunning, SlotConfirming:
+		case SlotThinking, "responding", "tool_running", SlotConfirming:
 			s.Busy++
 		}
 		s.Running++
@@ -106,7 +103,7 @@ func StatsOf(states []SessionState) ManagerStats {
 	return s
 }
 
-// Debug is the line that Rust's {:?} prints of it.
+// Debug is what Rust's {:?} prints.
 func (s ManagerStats) Debug() string {
 	return fmt.Sprintf("ManagerStats { total: %d, running: %d, idle: %d, busy: %d, stopped: %d }", s.Total, s.Running, s.Idle, s.Busy, s.Stopped)
 }
@@ -114,61 +111,33 @@ func (s ManagerStats) Debug() string {
 // ManagerEvent is what the manager tells of a slot. Theirs has no JSON; this
 // one is a convention of this project.
 type ManagerEvent struct {
-	Kind      string          `wire:"kind" kinds:"spawned state_change confirm_required exited"`
-	SlotID    string          `wire:"slot_id"`
-	NewState  SessionState    `wire:"new_state" on:"state_change"`
-	PrevState SessionState    `wire:"prev_state" on:"state_change"`
-	Prompt    string          `wire:"prompt" on:"confirm_required"`
-	ToolInfo  json.RawMessage `wire:"tool_info,option" on:"confirm_required"`
-	ExitCode  int32           `wire:"exit_code" on:"exited"`
+	Kind      string          `json:"kind"`
+	SlotID    string          `json:"slot_id"`
+	NewState  SessionState    `json:"new_state"`
+	PrevState SessionState    `json:"prev_state"`
+	Prompt    string          `json:"prompt"`
+	ToolInfo  json.RawMessage `json:"tool_info"` // nil: None
+	ExitCode  int32           `json:"exit_code"`
 }
+
+func (ManagerEvent) form() *group { return &slotKinds }
 
 // Debug is the line that Rust's {:?} prints of it; a tool's info stands there
 // as JSON.
 func (e ManagerEvent) Debug() string {
-	slot := rustQuote(e.SlotID)
 	switch e.Kind {
 	case "spawned":
-		return fmt.Sprintf("Spawned { slot_id: %s }", slot)
+		return fmt.Sprintf("Spawned { slot_id: %q }", e.SlotID)
 	case "state_change":
-		return fmt.Sprintf("StateChange { slot_id: %s, new_state: %s, prev_state: %s }", slot, e.NewState.Debug(), e.PrevState.Debug())
+		return fmt.Sprintf("StateChange { slot_id: %q, new_state: %s, prev_state: %s }", e.SlotID, e.NewState.Debug(), e.PrevState.Debug())
 	case "confirm_required":
 		info := "None"
 		if len(e.ToolInfo) > 0 {
 			info = "Some(" + string(e.ToolInfo) + ")"
 		}
-		return fmt.Sprintf("ConfirmRequired { slot_id: %s, prompt: %s, tool_info: %s }", slot, rustQuote(e.Prompt), info)
+		return fmt.Sprintf("ConfirmRequired { slot_id: %q, prompt: %q, tool_info: %s }", e.SlotID, e.Prompt, info)
 	case "exited":
-		return fmt.Sprintf("Exited { slot_id: %s, exit_code: %d }", slot, e.ExitCode)
+		return fmt.Sprintf("Exited { slot_id: %q, exit_code: %d }", e.SlotID, e.ExitCode)
 	}
 	return e.Kind
-}
-
-// rustQuote is a string as Rust's {:?} prints it.
-func rustQuote(s string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for _, r := range s {
-		switch r {
-		case '"', '\\':
-			b.WriteByte('\\')
-			b.WriteRune(r)
-		case '\n':
-			b.WriteString(`\n`)
-		case '\r':
-			b.WriteString(`\r`)
-		case '\t':
-			b.WriteString(`\t`)
-		case 0:
-			b.WriteString(`\0`)
-		default:
-			if unicode.IsPrint(r) {
-				b.WriteRune(r)
-			} else {
-				b.WriteString(`\u{` + strconv.FormatInt(int64(r), 16) + "}")
-			}
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
 }

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -16,43 +17,21 @@ func Reserved(s string) bool { return s == "all" || s == "drop" }
 
 // ParseName checks s. The error says what is wrong with it, for people.
 func ParseName(s string) (Name, error) {
-	if err := checkName(s); err != nil {
-		return "", err
-	}
-	if Reserved(s) {
+	switch {
+	case s == "":
+		return "", errors.New("a name may not be empty")
+	case len(s) > 64:
+		return "", fmt.Errorf("%q is longer than 64 characters", s[:20]+"…")
+	case strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_-") != "" || s[0] == '_' || s[0] == '-':
+		return "", fmt.Errorf("%q is not a name: a-z, 0-9, _ and -, and first a letter or digit", s)
+	case Reserved(s):
 		return "", fmt.Errorf("%q is reserved", s)
 	}
 	return Name(s), nil
 }
 
-func checkName(s string) error {
-	switch {
-	case wellFormed(s):
-		return nil
-	case s == "":
-		return fmt.Errorf("a name may not be empty")
-	case len(s) > 64:
-		return fmt.Errorf("%q is longer than 64 characters", s[:20]+"…")
-	}
-	return fmt.Errorf("%q is not a name: a-z, 0-9, _ and -, and first a letter or digit", s)
-}
-
-func wellFormed(s string) bool {
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		switch {
-		case c >= 'a' && c <= 'z', c >= '0' && c <= '9':
-		case (c == '_' || c == '-') && i > 0:
-		default:
-			return false
-		}
-	}
-	return s != "" && len(s) <= 64
-}
-
-// IsName reports whether ParseName takes s: for who passes over what is no name,
-// and needs no error.
-func IsName(s string) bool { return wellFormed(s) && !Reserved(s) }
+// IsName reports whether ParseName takes s.
+func IsName(s string) bool { _, err := ParseName(s); return err == nil }
 
 // Address is a full address: agent@team.
 type Address struct {
@@ -66,11 +45,6 @@ func (a Address) String() string {
 		return ""
 	}
 	return string(a.Agent) + "@" + string(a.Team)
-}
-
-// valid reports whether ParseAddress reads back what String gives.
-func (a Address) valid() bool {
-	return (a.Agent == "drop" || IsName(string(a.Agent))) && IsName(string(a.Team))
 }
 
 // ParseAddress reads "agent" or "agent@team"; team fills in a missing one.

@@ -1,9 +1,12 @@
 package wire
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
+
+	jsonv2 "github.com/go-json-experiment/json"
 )
 
 // The vocabulary of Trusted Autonomy's session channel: what a session says
@@ -12,16 +15,18 @@ import (
 
 // SessionEvent is what a session tells the channel.
 type SessionEvent struct {
-	Kind          string       `wire:"event_type" kinds:"agent_output draft_ready goal_complete waiting_for_input status_update"`
-	Stream        OutputStream `wire:"stream" on:"agent_output"`
-	Content       string       `wire:"content" on:"agent_output"`
-	DraftID       UUID         `wire:"draft_id" on:"draft_ready"`
-	Summary       string       `wire:"summary" on:"draft_ready"`
-	ArtifactCount uint64       `wire:"artifact_count" on:"draft_ready"`
-	GoalID        UUID         `wire:"goal_id" on:"goal_complete"`
-	Prompt        string       `wire:"prompt" on:"waiting_for_input"`
-	Message       string       `wire:"message" on:"status_update"`
+	Kind          string       `json:"event_type"`
+	Stream        OutputStream `json:"stream"`
+	Content       string       `json:"content"`
+	DraftID       UUID         `json:"draft_id"`
+	Summary       string       `json:"summary"`
+	ArtifactCount uint64       `json:"artifact_count"`
+	GoalID        UUID         `json:"goal_id"`
+	Prompt        string       `json:"prompt"`
+	Message       string       `json:"message"`
 }
+
+func (SessionEvent) form() *group { return &sessionKinds }
 
 // String is the channel's own line for the event.
 func (e SessionEvent) String() string {
@@ -44,8 +49,6 @@ func (e SessionEvent) String() string {
 // stdout and stderr to people.
 type OutputStream string
 
-func (OutputStream) variants() []string { return []string{"std_out", "std_err"} }
-
 func (s OutputStream) String() string {
 	switch s {
 	case "std_out":
@@ -59,12 +62,14 @@ func (s OutputStream) String() string {
 // HumanInput is what a person says to a session. ArtifactURI nil is the whole
 // draft.
 type HumanInput struct {
-	Kind        string  `wire:"input_type" kinds:"message approve reject abort"`
-	Text        string  `wire:"text" on:"message"`
-	DraftID     UUID    `wire:"draft_id" on:"approve reject"`
-	ArtifactURI *string `wire:"artifact_uri" on:"approve reject"`
-	Reason      string  `wire:"reason" on:"reject"`
+	Kind        string  `json:"input_type"`
+	Text        string  `json:"text"`
+	DraftID     UUID    `json:"draft_id"`
+	ArtifactURI *string `json:"artifact_uri"`
+	Reason      string  `json:"reason"`
 }
+
+func (HumanInput) form() *group { return &inputKinds }
 
 // String is the channel's own line for the input.
 func (h HumanInput) String() string {
@@ -96,10 +101,6 @@ const (
 	SessionAborted   InteractiveSessionState = "aborted"
 )
 
-func (InteractiveSessionState) variants() []string {
-	return []string{"active", "paused", "completed", "aborted"}
-}
-
 func (s InteractiveSessionState) String() string { return string(s) }
 
 // Alive reports whether something may still be said in the session.
@@ -118,23 +119,35 @@ func (s InteractiveSessionState) After(from InteractiveSessionState) bool {
 
 // SessionMessage is one thing that was said in a session.
 type SessionMessage struct {
-	Sender    string    `wire:"sender"` // human, agent or ta-system
-	Content   string    `wire:"content"`
-	Timestamp time.Time `wire:"timestamp"`
+	Sender    string    `json:"sender"` // human, agent or ta-system
+	Content   string    `json:"content"`
+	Timestamp time.Time `json:"timestamp"`
 }
 
 // InteractiveSession is one running conversation with an agent.
 type InteractiveSession struct {
-	SessionID UUID                    `wire:"session_id"`
-	GoalID    UUID                    `wire:"goal_id"`
-	ChannelID string                  `wire:"channel_id"` // cli:tty0, discord:thread:123
-	AgentID   string                  `wire:"agent_id"`
-	State     InteractiveSessionState `wire:"state"`
-	CreatedAt time.Time               `wire:"created_at"`
-	UpdatedAt time.Time               `wire:"updated_at"`
-	Messages  []SessionMessage        `wire:"messages,omit"`
-	DraftIDs  []UUID                  `wire:"draft_ids,omit"` // in the order in which they came, each once
+	SessionID UUID                    `json:"session_id"`
+	GoalID    UUID                    `json:"goal_id"`
+	ChannelID string                  `json:"channel_id"` // cli:tty0, discord:thread:123
+	AgentID   string                  `json:"agent_id"`
+	State     InteractiveSessionState `json:"state"`
+	CreatedAt time.Time               `json:"created_at"`
+	UpdatedAt time.Time               `json:"updated_at"`
+	Messages  []SessionMessage        `json:"messages,omitempty"`
+	DraftIDs  []UUID                  `json:"draft_ids,omitempty"` // in the order in which they came, each once
 }
+
+// The fields of a session and of what was said in it.
+var (
+	sessionMessage = object(field{"sender", must, text}, field{"content", must, text}, field{"timestamp", must, moment})
+	sessionFields  = []field{{"session_id", must, uuidText}, {"goal_id", must, uuidText}, {"channel_id", must, text}, {"agent_id", must, text},
+		{"state", must, oneOf("active", "paused", "completed", "aborted")}, {"created_at", must, moment}, {"updated_at", must, moment},
+		{"messages", lacks, shape{words: "an array", kind: '[', each: &sessionMessage}}, {"draft_ids", lacks, uuids}}
+)
+
+func (SessionMessage) form() *group { return plainly(sessionMessage.fields...) }
+
+func (InteractiveSession) form() *group { return plainly(sessionFields...) }
 
 // Transition moves the session to another state. The error, a *SessionError,
 // changes nothing.
@@ -144,12 +157,6 @@ func (s *InteractiveSession) Transition(to InteractiveSessionState, now time.Tim
 	}
 	s.State, s.UpdatedAt = to, now
 	return nil
-}
-
-// Say adds to what was said.
-func (s *InteractiveSession) Say(sender, content string, now time.Time) {
-	s.Messages = append(s.Messages, SessionMessage{Sender: sender, Content: content, Timestamp: now})
-	s.UpdatedAt = now
 }
 
 // AddDraft notes a draft, once.
@@ -172,14 +179,21 @@ func (s *InteractiveSession) Elapsed(now time.Time) string {
 	return fmt.Sprintf("%dh %dm", sec/3600, sec%3600/60)
 }
 
-// InteractiveConfig says how sessions are held. Reading {} gives what the
-// declaration says; the zero value is theirs as well, and another.
+// InteractiveConfig says how sessions are held. Reading {} gives "pipe" and
+// true; the zero value is theirs as well, and another.
 type InteractiveConfig struct {
-	Enabled         bool    `wire:"enabled,default=false"`
-	OutputCapture   string  `wire:"output_capture,default=pipe"` // pipe, pty, log
-	AllowHumanInput bool    `wire:"allow_human_input,default=true"`
-	AutoExitOn      *string `wire:"auto_exit_on"` // "idle_timeout: 300s", "goal_complete"
-	ResumeCmd       *string `wire:"resume_cmd"`   // "claude --resume {session_id}"
+	Enabled         bool    `json:"enabled"`
+	OutputCapture   string  `json:"output_capture"` // pipe, pty, log
+	AllowHumanInput bool    `json:"allow_human_input"`
+	AutoExitOn      *string `json:"auto_exit_on"` // "idle_timeout: 300s", "goal_complete"
+	ResumeCmd       *string `json:"resume_cmd"`   // "claude --resume {session_id}"
+}
+
+// UnmarshalJSON reads a configuration.
+func (c *InteractiveConfig) UnmarshalJSON(data []byte) error {
+	type plain InteractiveConfig
+	*c = InteractiveConfig{OutputCapture: "pipe", AllowHumanInput: true}
+	return jsonv2.Unmarshal(data, (*plain)(c), lenient)
 }
 
 // SessionError is what a session channel refuses.
@@ -188,8 +202,4 @@ type SessionError struct{ Reason string }
 func (e *SessionError) Error() string { return "session error: " + e.Reason }
 
 // ErrChannelClosed is returned by a session channel whose other end is gone.
-var ErrChannelClosed error = channelClosed{}
-
-type channelClosed struct{}
-
-func (channelClosed) Error() string { return "channel closed" }
+var ErrChannelClosed = errors.New("channel closed")

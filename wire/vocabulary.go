@@ -2,8 +2,7 @@ package wire
 
 import (
 	"bytes"
-	"reflect"
-	"slices"
+	"cmp"
 	"strings"
 )
 
@@ -25,7 +24,7 @@ var tags = []struct {
 	v   Vocabulary
 }{{"event_type", Session}, {"sessionUpdate", ACP}, {"update_type", ACP}, {"kind", Daemon}}
 
-// Foreign says what an object of another vocabulary is: its vocabulary and its
+// foreign says what an object of another vocabulary is: its vocabulary and its
 // kind. An object that has a body or an addressee is a message, whatever else
 // it carries. A "kind" that is no word of lower-case letters, digits and
 // underscores is somebody else's (a Kubernetes manifest has one too).
@@ -34,41 +33,33 @@ var tags = []struct {
 // its whole JSON-RPC notification; a request for permission is
 // confirm_required. What Codex's app-server says has the kind that it means;
 // a method that means nothing here is its own kind, in our letters.
-func Foreign(fields []Field) (v Vocabulary, kind string, ok bool) {
-	for _, f := range fields {
-		switch f.Key {
-		case "body", "to", "from", "subject":
-			return "", "", false
-		}
+func foreign(o Object) (v Vocabulary, kind string, ok bool) {
+	if o.Has("body", "to", "from", "subject") {
+		return "", "", false
 	}
-	if v, kind, ok := call(fields); ok {
+	if v, kind, ok := call(o); ok {
 		return v, kind, true
 	}
 	for _, tag := range tags {
-		for _, f := range fields {
-			if f.Key != tag.key {
-				continue
-			}
-			if s, err := decodeString(f.Raw); err == nil && isKind(s) {
-				return tag.v, s, true
-			}
+		if s := o.Text(tag.key); isKind(s) {
+			return tag.v, s, true
 		}
 	}
-	if s := str(find(inside(find(fields, "update")), "sessionUpdate")); isKind(s) {
+	if s := o.Object("update").Text("sessionUpdate"); isKind(s) {
 		return ACP, s, true
 	}
 	return "", "", false
 }
 
-// call is Foreign for what is called: JSON-RPC, with or without its version.
-func call(fields []Field) (v Vocabulary, kind string, ok bool) {
-	method := str(find(fields, "method"))
+// call is foreign for what is called: JSON-RPC, with or without its version.
+func call(o Object) (v Vocabulary, kind string, ok bool) {
+	method := o.Text("method")
 	if method == "" {
 		return "", "", false
 	}
 	sure := strings.Contains(method, "/") || method == "error"
-	for _, f := range fields {
-		switch f.Key {
+	for _, m := range o {
+		switch m.Name {
 		case "jsonrpc", "emittedAtMs":
 			sure = true
 		case "method", "params", "id", "trace":
@@ -76,13 +67,13 @@ func call(fields []Field) (v Vocabulary, kind string, ok bool) {
 			return "", "", false // something else that has a method
 		}
 	}
-	params := inside(find(fields, "params"))
-	if !sure || params == nil && find(fields, "params") != nil {
+	params := o.Object("params")
+	if !sure || params == nil && o.Get("params") != nil {
 		return "", "", false
 	}
 	switch method {
 	case "session/update":
-		s := str(find(inside(find(params, "update")), "sessionUpdate"))
+		s := params.Object("update").Text("sessionUpdate")
 		return ACP, s, isKind(s)
 	case "session/request_permission":
 		return ACP, "confirm_required", true
@@ -92,7 +83,7 @@ func call(fields []Field) (v Vocabulary, kind string, ok bool) {
 }
 
 // appServerKind is what a method of Codex's app-server means.
-func appServerKind(method string, params []Field) string {
+func appServerKind(method string, params Object) string {
 	switch method {
 	case "turn/started":
 		return TurnStarted
@@ -105,18 +96,14 @@ func appServerKind(method string, params []Field) string {
 	case "error":
 		return StreamFailed
 	case "thread/status/changed":
-		status := find(params, "status")
-		is := str(status)
-		if is == "" {
-			is = str(find(inside(status), "type"))
-		}
-		switch is {
+		status := params.Object("status")
+		switch cmp.Or(params.Text("status"), status.Text("type")) {
 		case "idle":
 			return TurnIdle
 		case "systemError":
 			return StreamFailed
 		case "active":
-			flags := find(inside(status), "activeFlags")
+			flags := status.Get("activeFlags")
 			switch {
 			case bytes.Contains(flags, []byte(`"waitingOnApproval"`)):
 				return "confirm_required"
@@ -142,28 +129,20 @@ func appServerKind(method string, params []Field) string {
 }
 
 func isKind(s string) bool {
-	if s == "" || len(s) > 64 {
-		return false
-	}
-	for i := 0; i < len(s); i++ {
-		if c := s[i]; !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_') {
-			return false
-		}
-	}
-	return true
+	return s != "" && len(s) <= 64 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
 }
 
-// HumanText says whether an object is what a person says to an interactive
-// session (tag "input_type"), and the text that stands for it in a mailbox:
-// the message's text, or the kind in words. data is the whole text that the
-// fields were taken from. An error is a *DecodeError of one that is no good.
-func HumanText(data []byte, fields []Field) (body string, ok bool, err error) {
-	raw := find(fields, "input_type")
-	if raw == nil || raw[0] == '"' && !slices.Contains(planOf(reflect.TypeFor[HumanInput]())[0].kinds, str(raw)) {
+// HumanText says whether JSON is what a person says to an interactive session
+// (tag "input_type"), and the text that stands for it in a mailbox: the
+// message's text, or the kind in words. An error is a *DecodeError of one that
+// is no good.
+func HumanText(data []byte) (body string, ok bool, err error) {
+	tag := members(data).Get("input_type")
+	if tag == nil || tag[0] == '"' && !inputKinds.has(unquote(tag)) {
 		return "", false, nil
 	}
-	h, err := Parse[HumanInput](data)
-	if err != nil {
+	var h HumanInput
+	if err := Unmarshal(data, &h); err != nil {
 		return "", true, err
 	}
 	if h.Kind == "message" {

@@ -16,11 +16,11 @@ func TestForeign(t *testing.T) {
 		{`{"kind":5}`, "", ""}, {`{"kind":""}`, "", ""}, {`{"Kind":"x"}`, "", ""}, {`{}`, "", ""},
 		{`{"kind":"turn_started","body":"x"}`, "", ""}, {`{"kind":"turn_started","to":"bob"}`, "", ""},
 	} {
-		fields, err := Object([]byte(c.text))
+		o, err := ReadObject([]byte(c.text))
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, kind, ok := Foreign(fields)
+		v, kind, ok := foreign(o)
 		if v != c.v || kind != c.kind || ok != (c.kind != "") {
 			t.Errorf("%s: %q, %q, %v", c.text, v, kind, ok)
 		}
@@ -49,11 +49,7 @@ func TestHumanText(t *testing.T) {
 		{`{"text":5}`, "", false, false},
 		{`{"text":"hi"}`, "", false, false},
 	} {
-		fields, err := Object([]byte(c.text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, ok, err := HumanText([]byte(c.text), fields)
+		body, ok, err := HumanText([]byte(c.text))
 		if body != c.body || ok != c.ok || (err != nil) != c.err {
 			t.Errorf("%s: %q, %v, %v", c.text, body, ok, err)
 		}

@@ -12,6 +12,9 @@
 //   - Encoding is compact JSON in one line, UTF-8, with nothing escaped that
 //     JSON does not ask for.
 //
+// Members that a struct does not know are kept by an embedded jsontext.Value. The
+// library calls that embed, the one in Go 1.26 (GOEXPERIMENT=jsonv2) inline.
+//
 // The envelope (Message) is the project's contract, version 1; docs/format.md
 // has the table. Values are plain: copy them, share them between goroutines as
 // long as nobody writes.

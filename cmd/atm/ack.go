@@ -53,7 +53,7 @@ func ack(ctx context.Context, e *env) error {
 		if taken[i] != nil {
 			box = taken[i]
 			ack = func() (teams.Acked, error) {
-				return e.root.AckTaken(ctx, box, e.me.Address(), "", it.Message, e.String("text"), e.origin())
+				return e.root.AckTaken(ctx, box, e.me.Address(), it.Message, e.String("text"), e.origin())
 			}
 		}
 		a, err := ack()
@@ -102,7 +102,7 @@ func ack(ctx context.Context, e *env) error {
 
 // ackResult is what became of one ack, as JSON says it.
 func (e *env) ackResult(box *mailbox.Box, it *mailbox.Item, a teams.Acked) sent {
-	s := sent{ID: teams.AckID(it.ID, box.Address()), Delivered: []delivered{}}
+	s := sent{ID: teams.AckID(it.ID, box.Address()), Delivered: []delivered{}, Failed: []failed{}}
 	if a.Post != nil {
 		s.Delivered = append(s.Delivered, e.reached(a.Post.To[0], time.Now(), false))
 	}

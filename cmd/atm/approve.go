@@ -223,7 +223,7 @@ func (e *env) sendReason(ctx context.Context, q teams.Question, reason string) e
 		Type: wire.TypePermissionReply, ReplyWanted: "no", Origin: e.origin(),
 		Subject: "rejected: " + letter.Clip(cmp.Or(q.Tool, letter.FirstLine(q.Prompt, 80)), 80),
 		Body:    reason,
-		Payload: []byte(fmt.Sprintf(`{"decision":"reject","question":%s}`, wire.AppendString(nil, q.ID))),
+		Payload: []byte(fmt.Sprintf(`{"decision":"reject","question":%s}`, wire.Quote(q.ID))),
 	}
 	if id, ok := q.MessageID(); ok {
 		m.InReplyTo = id

@@ -12,8 +12,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/agentteammail/atm/internal/atomicfile"
 	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
 )
@@ -64,13 +64,11 @@ func newJudged(t *testing.T) *judged {
 	if err := os.WriteFile(filepath.Join(team, "team.toml"), []byte("lead = \"alice\"\n[members.me]\nperson = true\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	dir, err := atomicfile.Open(team, nil)
+	dir, err := durable.Open(team, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if j.store, err = mailbox.OpenStore(dir, "main"); err != nil {
-		t.Fatal(err)
-	}
+	j.store = mailbox.NewStore(dir, "main")
 	t.Cleanup(func() { j.store.Close() })
 	hold, err := j.store.HoldRunner(t.Context(), "bob")
 	if err != nil {
@@ -104,7 +102,7 @@ func (j *judged) asks(kind, tool string) wire.ID {
 		e = e.With("tool", tool)
 	}
 	bob := j.store.Box("bob")
-	if err := bob.Append(j.t.Context(), mailbox.AppendOptions{}, e); err != nil {
+	if err := bob.Log().Append(j.t.Context(), e); err != nil {
 		j.t.Fatal(err)
 	}
 	m := &wire.Message{ID: id, From: bob.Address(), To: []wire.Address{j.store.Box("alice").Address()}, Type: wire.TypePermissionRequest, Body: "Go on?", SentAt: id.Time()}
@@ -189,7 +187,7 @@ func TestAnswersNothingUnseen(t *testing.T) {
 	t.Parallel()
 	j := newJudged(t)
 	e := wire.Event{Kind: "confirm_required", Source: "hook", Session: "s1"}.With("tool", "Edit")
-	if err := j.store.Box("bob").Append(t.Context(), mailbox.AppendOptions{}, e); err != nil {
+	if err := j.store.Box("bob").Log().Append(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
 	if got := j.atm(1, "approve", "bob", "--as", "me"); !strings.Contains(got, "hint: atm attach bob") {
@@ -226,7 +224,7 @@ func TestTraceOfOneWhoRuns(t *testing.T) {
 				k, v, _ := strings.Cut(w, "=")
 				e = e.With(k, v)
 			}
-			if err := j.store.Box("bob").Append(t.Context(), mailbox.AppendOptions{}, e); err != nil {
+			if err := j.store.Box("bob").Log().Append(t.Context(), e); err != nil {
 				t.Fatal(err)
 			}
 		}

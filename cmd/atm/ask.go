@@ -145,7 +145,7 @@ func (e *env) askAndWait(ctx context.Context, box *mailbox.Box, o *teams.Outgoin
 		f := cmdline.Failed("%w", err).WithHint("%s", looksAt(box))
 		f.Extra = map[string]any{"id": r.ID, "turn_id": r.Turn, "status": r.Status, "duration_ms": r.Took.Milliseconds()}
 		return f
-	case errors.Is(err, mailbox.ErrSettled):
+	case errors.Is(err, mailbox.ErrWithdrawn):
 		return cmdline.Refused("message %s was withdrawn", r.ID.Short(6)).WithHint("another name, or id, asks anew")
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
 		return e.unanswered(timeout, r, box)

@@ -4,16 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"sync/atomic"
 
-	"github.com/agentteammail/atm/internal/atomicfile"
 	"github.com/agentteammail/atm/internal/cmdline"
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/wire"
 )
 
 var backupVerb = &cmdline.Verb{
@@ -36,37 +38,35 @@ func backup(ctx context.Context, e *env) error {
 	if err := e.openRoot(); err != nil {
 		return err
 	}
-	dir, err := atomicfile.Open(filepath.Dir(e.Args[0]), nil)
+	dir, err := durable.Open(filepath.Dir(e.Args[0]), nil)
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
 	name := filepath.Base(e.Args[0])
-	if has, err := dir.Has(name); has || err != nil {
-		return errors.Join(cmdline.Refused("%s is there already", e.Args[0]).WithHint("take another name"), err)
+	taken := cmdline.Refused("%s is there already", e.Args[0]).WithHint("take another name")
+	if there, err := dir.Exists(name); there || err != nil {
+		return errors.Join(taken, err)
 	}
-	f, err := dir.Draft(fmt.Sprintf(".%s.%d", name, os.Getpid()))
+	var total mailbox.Moved
+	temp := fmt.Sprintf(".%s.%s.tmp", name, wire.NewID())
+	err = dir.CreateFrom(temp, func(w io.Writer) error {
+		var n atomic.Int64
+		stop := e.progress("files backed up", &n)
+		defer stop()
+		total, err = e.root.Backup(ctx, w, func() { n.Add(1) })
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	var n atomic.Int64
-	stop := e.progress("files backed up", &n)
-	total, err := e.root.Backup(ctx, f, func() { n.Add(1) })
-	stop()
-	if err != nil {
+	defer dir.Remove(temp)
+	if err := dir.Link(temp, name); errors.Is(err, fs.ErrExist) {
+		return taken
+	} else if err != nil {
 		return err
 	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	if err := f.Link(dir, name); err != nil {
-		if errors.Is(err, fs.ErrExist) {
-			return cmdline.Refused("%s is there already", e.Args[0]).WithHint("take another name")
-		}
-		return err
-	}
-	if err := dir.Sync(); err != nil {
+	if err := dir.Sync("."); err != nil {
 		return err
 	}
 	if err := os.Chmod(e.Args[0], 0o600); err != nil {

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -166,7 +165,7 @@ func (e *env) sendGroup(ctx context.Context, group []inputLine) (bad int, err er
 	}
 	known := map[reachedKey]delivered{}
 	for i, l := range group {
-		r := batchResult{Line: l.number, sent: sent{Delivered: []delivered{}, DryRun: dry}}
+		r := batchResult{Line: l.number, sent: sent{Delivered: []delivered{}, Failed: []failed{}, DryRun: dry}}
 		if errs[i] != nil {
 			bad++
 			code, msg, hint := e.failure(errs[i])
@@ -219,25 +218,7 @@ func notALine(err error) error {
 
 // parseLine reads one message of a batch.
 func (e *env) parseLine(ctx context.Context, text []byte) (*teams.Outgoing, error) {
-	fields, err := wire.Object(text)
-	if err != nil {
-		return nil, notALine(err)
-	}
-	var to []string
-	kept := fields[:0:0]
-	for _, f := range fields {
-		if f.Key == "to" {
-			var one string
-			if json.Unmarshal(f.Raw, &one) == nil {
-				to = append(to, one)
-			} else if json.Unmarshal(f.Raw, &to) != nil {
-				return nil, cmdline.Usage("to: must be a name or an array of names")
-			}
-			continue
-		}
-		kept = append(kept, f)
-	}
-	m, err := wire.FromFields(text, kept, e.team.Name)
+	m, to, err := wire.DecodeOutgoing(text, e.team.Name)
 	if err != nil {
 		return nil, notALine(err)
 	}

@@ -77,9 +77,6 @@ func (e *env) openRoot() error {
 	if e.Given("root") && e.String("root") == "" {
 		return cmdline.Usage("--root needs a directory")
 	}
-	if e.useNamed() {
-		return nil
-	}
 	place := e.placeless()
 	if name := cmp.Or(place.Flag, place.Env); !filepath.IsAbs(name) {
 		place = e.place()
@@ -92,15 +89,6 @@ func (e *env) openRoot() error {
 		return err
 	}
 	return e.use(f)
-}
-
-// useNamed opens a root that is named by its plain path; false: Find knows more.
-func (e *env) useNamed() bool {
-	root, ok := teams.OpenNamed(e.naming())
-	if ok {
-		e.workWith(root)
-	}
-	return ok
 }
 
 // use opens a root.

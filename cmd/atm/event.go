@@ -11,7 +11,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/agentteammail/atm/internal/cmdline"
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
@@ -77,7 +76,11 @@ func (e *env) event(ctx context.Context) error {
 	e.warnOther(&ev)
 	ev.Source = "cli"
 	events := []wire.Event{ev}
-	if err := e.me.Append(ctx, mailbox.AppendOptions{Sync: e.Bool("sync")}, events...); err != nil {
+	appendTo := e.me.Log().Append
+	if e.Bool("sync") {
+		appendTo = e.me.Log().AppendSync
+	}
+	if err := appendTo(ctx, events...); err != nil {
 		return err
 	}
 	switch {

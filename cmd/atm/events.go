@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/watcher"
@@ -116,9 +117,9 @@ func (e *env) eventsAfter(box *mailbox.Box) (uint64, error) {
 		if n == 0 || len(e.Strings("kind")) > 0 || e.Given("as-wire") {
 			return 0, nil
 		}
-		last, err := box.LastSeq() // no gaps: the last n are known
+		last, err := box.Log().LastSeq() // no gaps: the last n are known
 		after := last - min(n, last)
-		base, _ := box.Base()
+		base, _, _ := box.Log().Base()
 		e.sayMore(after - min(after, base.Seq))
 		return after, err
 	}
@@ -129,7 +130,7 @@ func (e *env) eventsAfter(box *mailbox.Box) (uint64, error) {
 	if err != nil {
 		return 0, e.noSince()
 	}
-	return box.SeqBefore(t)
+	return box.Log().SeqBefore(t)
 }
 
 // noSince is the error for a --since that is neither a number nor a moment.
@@ -153,7 +154,7 @@ type eventPrinter struct {
 
 // past prints what is in the log, and returns where it ended.
 func (p *eventPrinter) past(ctx context.Context, box *mailbox.Box, after uint64) (uint64, error) {
-	c := box.Events(after)
+	c := box.Log().Follow(after)
 	defer c.Close()
 	limit := p.newest()
 	var last [][]byte // the newest limit, as a ring
@@ -202,7 +203,7 @@ func (p *eventPrinter) follow(ctx context.Context, box *mailbox.Box, after uint6
 	}
 	defer w.Close()
 	if why := w.Polling(); why != "" {
-		p.Warn("%s: looking every half second instead", why)
+		p.Warn("%s: looking every second instead", why)
 	}
 	for {
 		entry, err := w.Next(ctx)
@@ -225,32 +226,32 @@ func (p *eventPrinter) follow(ctx context.Context, box *mailbox.Box, after uint6
 
 // archived says which of the events that are not there are in the archive, and
 // returns the gap that is left.
-func (p *eventPrinter) archived(box *mailbox.Box, gap *mailbox.Gap) *mailbox.Gap {
+func (p *eventPrinter) archived(box *mailbox.Box, gap *eventlog.Gap) *eventlog.Gap {
 	if gap == nil {
 		return nil
 	}
-	base, ok := box.Base()
+	base, ok, _ := box.Log().Base()
 	if !ok || base.Seq < gap.From {
 		return gap
 	}
-	there := mailbox.Gap{From: gap.From, To: min(gap.To, base.Seq)}
+	there := eventlog.Gap{From: gap.From, To: min(gap.To, base.Seq)}
 	if p.JSON() && p.as == "" {
 		p.out.Write(appendGap(nil, "archived", there))
 	} else {
-		p.Warn("events %d to %d are in the archive: %s", there.From, there.To, box.ArchivedEvents())
+		p.Warn("events %d to %d are in the archive: %s", there.From, there.To, box.Log().Root.Join(box.Log().Archive))
 	}
 	if there.To == gap.To {
 		return nil
 	}
-	return &mailbox.Gap{From: there.To + 1, To: gap.To}
+	return &eventlog.Gap{From: there.To + 1, To: gap.To}
 }
 
-func appendGap(line []byte, name string, g mailbox.Gap) []byte {
+func appendGap(line []byte, name string, g eventlog.Gap) []byte {
 	return fmt.Appendf(line, "{%q:{\"from\":%d,\"to\":%d}}\n", name, g.From, g.To)
 }
 
 // line is what is printed of an event and what is missing before it.
-func (p *eventPrinter) line(ev *wire.Event, gap *mailbox.Gap) (line []byte) {
+func (p *eventPrinter) line(ev *wire.Event, gap *eventlog.Gap) (line []byte) {
 	if gap != nil {
 		switch {
 		case p.as != "":

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/agentteammail/atm/internal/cmdline"
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams"
@@ -25,7 +26,7 @@ func (e *env) explain(err error) error {
 	var held *lockfile.HeldError
 	var format *teams.FormatError
 	var untrusted *teams.UntrustedError
-	var durable *mailbox.NotDurableError
+	var notDurable *mailbox.NotDurableError
 	var hops *teams.HopError
 	var path *fs.PathError
 	var content *mailbox.ContentError
@@ -50,8 +51,8 @@ func (e *env) explain(err error) error {
 		return cmdline.Ambiguous("%s", err).WithHint("more digits: %s", shorts(ambiguous.Candidates)).WithCandidates(ids...)
 	case errors.As(err, &held):
 		return cmdline.Locked("%s", err).WithHint("try again, or wait longer: --lock-timeout 30s")
-	case errors.As(err, &durable):
-		return cmdline.Failed("%s", err).WithHint("retry with --id %s: it stays one message", durable.ID)
+	case errors.As(err, &notDurable):
+		return cmdline.Failed("%s", err).WithHint("retry with --id %s: it stays one message", notDurable.ID)
 	case errors.As(err, &hops):
 		return cmdline.Refused("%s; are two agents thanking each other?", err).WithHint("end the turn without an answer, or begin anew: atm send")
 	case errors.As(err, &format):
@@ -86,10 +87,10 @@ func (e *env) explain(err error) error {
 	case errors.As(err, &leased):
 		return cmdline.Locked("%s", err).WithHint("take another: %s", e.takeAnother(leased.ID))
 	case errors.Is(err, mailbox.ErrNotHeld):
-		return cmdline.Refused("%s: you never took it, or its lease ran out", err).WithHint("atm trace%s says whose it is", e.subject())
+		return cmdline.Refused("%s", err).WithHint("atm trace%s says whose it is", e.subject())
 	case errors.Is(err, teams.ErrNotShared):
-		return cmdline.Refused("%s", err).WithHint("its owner says otherwise: atm take --share --as %s", strings.TrimSpace(e.first()))
-	case errors.Is(err, mailbox.ErrSettled):
+		return cmdline.Refused("%s", err).WithHint("atm team add %s --shared", strings.TrimSpace(e.first()))
+	case errors.Is(err, mailbox.ErrWithdrawn):
 		return cmdline.Refused("%s", err).WithHint("atm show%s shows it again", e.subject())
 	case errors.Is(err, mailbox.ErrExists):
 		return cmdline.Refused("%s", err).WithHint("atm team lists who there is; atm team retire NAME makes room")
@@ -108,6 +109,8 @@ func (e *env) explain(err error) error {
 			f.WithHint("atm doctor")
 		}
 		return f
+	case errors.Is(err, durable.ErrNotDirectory), errors.Is(err, syscall.ENOTDIR):
+		return cmdline.Failed("%s", err).WithHint("atm doctor")
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return cmdline.Failed("%s", err).WithHint("free some space and send again; nothing was lost")
 	}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/outlet"
-	"github.com/agentteammail/atm/teams"
 )
 
 // lookForTeam is how often who waits looks whether the team is still there.
@@ -42,9 +41,6 @@ func (e *env) whileThere(ctx context.Context, f func(ctx context.Context) error)
 				if lost = e.root.Lost(); lost != nil {
 					cancel()
 					return
-				}
-				if e.team != nil { // who waits for an answer may be all who look
-					_ = e.team.RemindAll(ctx, teams.DueLook{Origin: e.origin()})
 				}
 			}
 		}

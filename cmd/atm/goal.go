@@ -115,7 +115,7 @@ func (e *env) newWaiter(ctx context.Context, goals []*goal) (*waiter, error) {
 			after := uint64(max(0, g.since))
 			if g.since < 0 {
 				var err error
-				if after, err = g.box.LastSeq(); err != nil {
+				if after, err = g.box.Log().LastSeq(); err != nil {
 					return nil, err
 				}
 				g.since = int(after)

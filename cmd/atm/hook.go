@@ -56,7 +56,7 @@ func runHook(ctx context.Context, e *env) (err error) {
 		return err
 	}
 	exit, err := hook.Handle(ctx, tool, in, hook.Options{
-		Box: e.me, Turn: e.turnOf, Due: e.hookDue, Primer: e.hookPrimer, Flags: e.typed(),
+		Box: e.me, Turn: e.turnOf, Primer: e.hookPrimer, Flags: e.typed(),
 		Pass:   func(m *wire.Message) bool { return e.team.Withheld(m, e.me.Agent()) == "" },
 		Stdout: quietPipe{e.Stdout}, Stderr: quietPipe{e.Stderr},
 	})
@@ -74,10 +74,8 @@ func (e *env) hooked() (bool, error) {
 	if name == "" {
 		return false, nil
 	}
-	if !e.useNamed() {
-		if ok, err := e.useFound(); !ok {
-			return false, err
-		}
+	if ok, err := e.useFound(); !ok {
+		return false, err
 	}
 	if !e.Given("lock-timeout") {
 		e.root.LockTimeout = hookLock
@@ -130,7 +128,7 @@ func (e *env) useFound() (bool, error) {
 
 // turnOf is what the events so far say about a session.
 func (e *env) turnOf(session string) hook.Turn {
-	if newest, err := e.me.Tail(2); err == nil {
+	if newest, err := e.me.Log().Newest(2); err == nil {
 		if t, sure := hook.Rests(newest, session); sure {
 			return t
 		}
@@ -141,13 +139,6 @@ func (e *env) turnOf(session string) hook.Turn {
 	}
 	return hook.TurnOf(s, session)
 }
-
-// hookDue reminds the agent of answers that are overdue, in no more time than a
-// hook may take.
-func (e *env) hookDue(ctx context.Context) error {
-	return e.team.Remind(ctx, e.me, teams.DueLook{Between: true, Patience: hookLock / 4, Origin: e.origin()})
-}
-
 func (e *env) hookPrimer() string {
 	by := teams.Hooks
 	if e.Getenv("ATM_RUN") != "" {

@@ -12,7 +12,7 @@ import (
 // before the kind, above all.
 func (e *env) noPair(kind, word string) error {
 	err := cmdline.Usage("%q is no k=v", word)
-	said := wire.Says(word)
+	said := eventFor(word)
 	switch {
 	case slices.Contains(wire.Kinds(), word):
 		said = word
@@ -52,7 +52,7 @@ func (e *env) explainEvent(kind string, pairs [][2]string, err error) error {
 	}
 	for _, p := range pairs {
 		if kind == "state_change" && p[0] == "new" {
-			if said := wire.Says(p[1]); said != "" {
+			if said := eventFor(p[1]); said != "" {
 				return c.WithHint("atm event %s", said)
 			}
 		}
@@ -67,7 +67,7 @@ func (e *env) warnKind(kind string) {
 		return
 	}
 	near, ok := cmdline.Nearest(kind, known)
-	switch said := wire.Says(kind); {
+	switch said := eventFor(kind); {
 	case said != "":
 		word, _, _ := strings.Cut(said, " ")
 		e.Warn("%q is a state and no kind of event; did you mean %s? atm help event lists them", kind, word)
@@ -110,4 +110,30 @@ func (e *env) warnOther(ev *wire.Event) bool {
 	}
 	e.Warn("an event names %s, and goes into the log of %s: --as %s, or --stdin --route, writes into theirs", name, e.me.Agent(), name)
 	return true
+}
+
+// eventFor is the event that puts an agent into a state which somebody named
+// instead of a kind, as it is typed; "" for no state.
+func eventFor(word string) string {
+	switch word {
+	case "busy", "running", "working", "active", "started", "start":
+		return "turn_started turn_id=7"
+	case "idle", "ready":
+		return "turn_idle"
+	case "done", "completed", "complete", "finished", "terminal", "stopped":
+		return "turn_completed status=completed"
+	case "failed", "interrupted":
+		return "turn_completed status=" + word
+	case "blocked", "permission":
+		return "confirm_required tool=Bash"
+	case "question", "waiting":
+		return "waiting_for_input prompt=Which?"
+	case "online":
+		return "session_start source=startup"
+	case "off", "offline":
+		return "session_end reason=done"
+	case "unknown", "starting", "thinking", "responding", "tool_running", "awaiting_input", "confirming":
+		return "state_change new=" + word
+	}
+	return ""
 }

@@ -91,12 +91,10 @@ func (e *env) startRunner(p *plan) (<-chan news, error) {
 
 // runLog opens the file for what a runner says, empty. No link is followed.
 func (e *env) runLog(box *mailbox.Box) (*os.File, error) {
-	dir, err := e.team.Dir().Make(string(box.Agent()), "run")
-	if err != nil {
+	if err := e.team.Dir().Mkdir(string(box.Agent()) + "/run"); err != nil {
 		return nil, err
 	}
-	defer dir.Close()
-	f, err := dir.Append("run.log")
+	f, err := e.team.Dir().OpenFile(string(box.Agent())+"/run/run.log", os.O_RDWR|os.O_APPEND|os.O_CREATE)
 	if err != nil {
 		return nil, err
 	}

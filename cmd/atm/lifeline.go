@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"io/fs"
 	"strconv"
 	"time"
 
@@ -93,26 +91,22 @@ func (e *env) whenAlone(f func()) (stop func(), err error) {
 
 // noteLifeline notes what the runner of a member hangs on, under its lock.
 func (e *env) noteLifeline(name wire.Name) error {
-	dir, err := e.team.Dir().Make(string(name), "run")
-	if err != nil {
+	if err := e.team.Dir().Mkdir(string(name) + "/run"); err != nil {
 		return err
 	}
-	defer dir.Close()
+	file := string(name) + "/run/" + lifelineFile
 	l, err := e.lifeline()
 	if err != nil {
 		return err
 	}
 	if l == nil {
-		if err = dir.Remove(lifelineFile); errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		return err
+		return e.team.Dir().Remove(file)
 	}
 	data, err := json.Marshal(l)
 	if err != nil {
 		return err
 	}
-	return dir.Replace(lifelineFile, append(data, '\n'), false)
+	return e.team.Dir().Replace(file, append(data, '\n'), false)
 }
 
 // orphaned reports whether a member runs for a process that has ended: it is
@@ -121,12 +115,7 @@ func (e *env) orphaned(name wire.Name) bool {
 	if running, err := e.team.Running(name); err != nil || !running {
 		return false
 	}
-	dir, err := e.team.Dir().Walk(string(name), "run")
-	if err != nil {
-		return false
-	}
-	defer dir.Close()
-	data, err := dir.ReadFile(lifelineFile, 1<<10)
+	data, err := e.team.Dir().ReadFile(string(name)+"/run/"+lifelineFile, 1<<10)
 	var l lifeline
 	return err == nil && json.Unmarshal(data, &l) == nil && l.PID > 0 && l.broken()
 }

@@ -15,9 +15,14 @@ import (
 // listing is the JSON of read, ls, thread and search.
 type listing struct {
 	Messages []jsonItem `json:"messages"`
-	More     int        `json:"more,omitempty"`
-	Owed     []string   `json:"owed,omitempty"`
+	More     int        `json:"more"`
+	Owed     []wire.ID  `json:"owed"`
 	Bad      []badFile  `json:"bad,omitempty"`
+}
+
+// newListing is a listing whose lists are there, empty or not.
+func newListing(items []jsonItem, more int) listing {
+	return listing{Messages: append([]jsonItem{}, items...), More: more, Owed: []wire.ID{}}
 }
 
 type badFile struct {
@@ -39,49 +44,37 @@ type recipientState struct {
 }
 
 func (j jsonItem) MarshalJSON() ([]byte, error) {
-	more := []wire.Field{{Key: "short", Raw: wire.AppendString(nil, j.ID.Short(6))}}
-	if j.State != "" {
-		more = append(more, wire.Field{Key: "state", Raw: wire.AppendString(nil, string(j.State))})
+	more := struct {
+		Short      string           `json:"short"`
+		State      string           `json:"state"`
+		Lease      *leaseState      `json:"lease,omitempty"`
+		Recipients []recipientState `json:"recipients,omitempty"`
+	}{Short: j.ID.Short(6), State: string(j.State), Recipients: j.Recipients}
+	if j.Lease != nil {
+		more.Lease = &leaseState{j.Lease.By.String(), j.Lease.Until.UTC()}
 	}
-	if t := j.Takings; t != nil {
-		raw, err := json.Marshal(taken(t))
-		if err != nil {
-			return nil, err
-		}
-		more = append(more, wire.Field{Key: "taken", Raw: raw})
+	message, err := j.Message.MarshalJSON()
+	if err != nil {
+		return nil, err
 	}
-	if len(j.Recipients) > 0 {
-		raw, err := json.Marshal(j.Recipients)
-		if err != nil {
-			return nil, err
-		}
-		more = append(more, wire.Field{Key: "recipients", Raw: raw})
+	said, err := json.Marshal(more)
+	if err != nil {
+		return nil, err
 	}
-	return j.Message.Append(nil, more...), nil
+	return wire.Join(message, said)
 }
 
-// takenState is who took a message under a lease, as JSON says it.
-type takenState struct {
-	By    string           `json:"by,omitempty"` // who holds it now
-	Until *time.Time       `json:"until,omitempty"`
-	Tries int              `json:"tries"`
-	Takes []mailbox.Taking `json:"takes"`
-}
-
-func taken(t *mailbox.Takings) takenState {
-	s := takenState{Tries: t.Tries(), Takes: t.Takes}
-	if k := t.Holder(time.Now()); k != nil {
-		until := k.Until().UTC()
-		s.By, s.Until = k.By.String(), &until
-	}
-	return s
+// leaseState is who holds a message under a lease, as JSON says it.
+type leaseState struct {
+	By    string    `json:"by"`
+	Until time.Time `json:"until"`
 }
 
 // flagsOf is what the headers of these items say beyond the messages' fields.
 func flagsOf(shown, behind []*mailbox.Item, now time.Time) []letter.Flags {
 	flags := letter.FlagsOf(mailbox.Messages(shown), mailbox.Messages(behind))
 	for i, it := range shown {
-		f := teams.LeaseFlags(it, now)
+		f := teams.LeaseFlags(it)
 		f.SupersededBy, f.Newer = flags[i].SupersededBy, flags[i].Newer
 		f.Withdrawn = it.State == mailbox.Withdrawn
 		flags[i] = f

@@ -16,19 +16,17 @@ import (
 var lsVerb = &cmdline.Verb{
 	Name: "ls", Aliases: []string{"list", "inbox"}, Args: "[AGENT]", Summary: "list messages, a line each",
 	Examples: []string{"atm ls", "atm ls --owed", "atm ls bob", "atm ls --sent --owed"},
-	Notes:    []string{"Marks nothing. Unread and owed: oldest first; done and sent: newest first.", "--exists prints nothing and exits 0 or 1."},
+	Notes:    []string{"Marks nothing. Unread and owed: oldest first; done and sent: newest first."},
 	Flags: []cmdline.Flag{
 		{Name: "owed", Usage: "read, an ack still owed"},
 		{Name: "done", Usage: "finished ones"},
 		{Name: "all", Usage: "unread, owed and done"},
-		{Name: "aside", Usage: "taken too often, never finished"},
 		{Name: "bad", Usage: "files that were no mail"},
 		{Name: "sent", Usage: "what you sent, and its fate"},
 		{Name: "from", Kind: cmdline.String, Arg: "NAME", Usage: "of this sender"},
 		{Name: "since", Kind: cmdline.String, Arg: "D", Usage: "not older: 2h, 7d, a date"},
 		{Name: "limit", Aliases: []string{"n"}, Kind: cmdline.Int, Arg: "N", Default: "20", Usage: "at most N lines, 0: all"},
 		{Name: "count", Usage: "only how many"},
-		{Name: "exists", Usage: "no output, exit 0 or 1"},
 	},
 	MaxArgs: 1,
 	Run:     run(ls),
@@ -36,9 +34,6 @@ var lsVerb = &cmdline.Verb{
 
 func ls(ctx context.Context, e *env) error {
 	if err := e.NotBoth("all", "bad", "sent"); err != nil {
-		return err
-	}
-	if err := e.NotBoth("aside", "bad", "sent"); err != nil {
 		return err
 	}
 	if err := e.NotBoth("done", "bad", "sent"); err != nil {
@@ -66,13 +61,9 @@ func ls(ctx context.Context, e *env) error {
 			return err
 		}
 	}
-	if err := e.root.Tidy(ctx, box, e.origin()); err != nil {
-		e.Warn("%v", err)
-	}
 	owed, done := e.Bool("owed"), e.Bool("done")
 	rg := mailbox.Range{Owed: owed || e.Bool("all"), Done: done || e.Bool("all"), Archive: done || e.Bool("all"), Since: since, Times: !since.IsZero()}
-	rg.Aside = e.Bool("aside") || e.Bool("all")
-	rg.Unread = !owed && !done && !rg.Aside || e.Bool("all")
+	rg.Unread = !owed && !done || e.Bool("all")
 	rg.Newest = rg.Done
 	if e.Bool("sent") {
 		rg = mailbox.Range{Sent: true, Since: since, Times: !since.IsZero(), Newest: true}
@@ -81,15 +72,11 @@ func ls(ctx context.Context, e *env) error {
 	count := e.Bool("count")
 	filtered := !since.IsZero() || from != wire.Address{} || e.Bool("sent") && owed
 	rg.Limit = limit
-	if count || e.Bool("exists") {
+	if count {
 		rg.Limit = 1
 	}
-	if rg.Unread && (count || e.Bool("exists")) {
-		if held, err := box.Count(ctx); err != nil {
-			return err
-		} else if held.Held > 0 {
-			filtered = true // what others hold is not there to be read
-		}
+	if rg.Unread && count && len(box.Leases()) > 0 {
+		filtered = true // what others hold is not there to be read
 	}
 	if filtered {
 		rg.Limit = 0 // what fits is only known when it is open
@@ -100,7 +87,7 @@ func ls(ctx context.Context, e *env) error {
 		if !since.IsZero() && it.Written.Before(since) || from != (wire.Address{}) && it.From != from {
 			return true
 		}
-		if (count || e.Bool("exists")) && it.Takings.Holder(time.Now()) != nil {
+		if count && it.Lease != nil {
 			return true
 		}
 		j := jsonItem{Item: it}
@@ -115,18 +102,13 @@ func ls(ctx context.Context, e *env) error {
 			return true
 		}
 		items = append(items, j)
-		return !e.Bool("exists")
+		return true
 	})
 	if err != nil {
 		return err
 	}
 	more += extra
 	switch {
-	case e.Bool("exists"):
-		if len(items)+more == 0 {
-			return &cmdline.Error{Exit: 1, Printed: true}
-		}
-		return nil
 	case count:
 		if e.JSON() {
 			return e.PrintJSON(map[string]int{"count": len(items) + more})
@@ -150,15 +132,10 @@ func (e *env) boxNamed() (*mailbox.Box, error) {
 
 func (e *env) printList(ctx context.Context, box *mailbox.Box, items []jsonItem, more, bad int) error {
 	if e.JSON() {
-		list := listing{Messages: items, More: more}
-		if items == nil {
-			list.Messages = []jsonItem{}
-		}
+		list := newListing(items, more)
 		if !e.Bool("sent") {
-			owed, _, _ := box.OwedIDs(20)
-			for _, id := range owed {
-				list.Owed = append(list.Owed, string(id))
-			}
+			owed, _ := box.OwedIDs()
+			list.Owed = append(list.Owed, owed[:min(len(owed), 20)]...)
 		}
 		return e.PrintJSON(list)
 	}
@@ -204,7 +181,7 @@ func (e *env) again() string {
 	if len(e.Args) > 0 {
 		s += " " + e.Args[0]
 	}
-	for _, f := range []string{"owed", "done", "aside", "all", "sent"} {
+	for _, f := range []string{"owed", "done", "all", "sent"} {
 		if e.Bool(f) {
 			s += " --" + f
 		}
@@ -223,8 +200,6 @@ func (e *env) sayEmpty(b *strings.Builder, c mailbox.Counts) {
 		b.WriteString("0 sent that wait for an ack")
 	case e.Bool("sent"):
 		b.WriteString("nothing sent")
-	case e.Bool("aside"):
-		b.WriteString("0 set aside")
 	case e.Bool("owed"):
 		b.WriteString("0 owed")
 	case e.Bool("done"):
@@ -237,9 +212,6 @@ func (e *env) sayEmpty(b *strings.Builder, c mailbox.Counts) {
 		}
 		if c.Owed > 0 {
 			fmt.Fprintf(b, ", %d owed: atm ls%s --owed%s", c.Owed, who, e.typed())
-		}
-		if c.Aside > 0 {
-			fmt.Fprintf(b, ", %d set aside: atm ls%s --aside%s", c.Aside, who, e.typed())
 		}
 		if c.Bad > 0 {
 			fmt.Fprintf(b, ", %d bad: atm ls%s --bad%s", c.Bad, who, e.typed())
@@ -271,7 +243,7 @@ func (e *env) line(l *letter.Renderer, it jsonItem, now time.Time) string {
 		} else if it.RequiresAck {
 			b.WriteString(", wants ack")
 		}
-		if lease := l.Lease(teams.LeaseFlags(it.Item, now)); lease != "" {
+		if lease := l.Lease(teams.LeaseFlags(it.Item)); lease != "" {
 			b.WriteString(", " + lease)
 		}
 		if it.Urgent() {
@@ -299,7 +271,7 @@ func (e *env) fates(m *wire.Message) (out []recipientState, open bool) {
 		if b, err := e.root.Mailbox(a); err == nil {
 			if it, err := b.Get(m.ID); err == nil {
 				r.State = string(it.State)
-				if it.Takings.Holder(time.Now()) != nil {
+				if it.Lease != nil {
 					r.State = "taken"
 				}
 				if m.RequiresAck && it.State == mailbox.Done {
@@ -326,18 +298,12 @@ func (e *env) lsBad(box *mailbox.Box) error {
 	if e.Bool("count") {
 		return e.print("%d", len(files))
 	}
-	if e.Bool("exists") {
-		if len(files) == 0 {
-			return &cmdline.Error{Exit: 1, Printed: true}
-		}
-		return nil
-	}
 	more := 0
 	if limit > 0 && len(files) > limit {
 		files, more = files[:limit], len(files)-limit
 	}
 	if e.JSON() {
-		list := listing{Messages: []jsonItem{}, More: more, Bad: []badFile{}}
+		list := newListing(nil, more)
 		for _, f := range files {
 			list.Bad = append(list.Bad, badFile{f.Name, f.Reason, f.Size, string(mailbox.Bad)})
 		}

@@ -39,7 +39,7 @@ func pending(ctx context.Context, e *env) error {
 	if err != nil {
 		e.Warn("%v", err)
 	}
-	overdue, err := e.team.OverdueAnswers(ctx, e.origin())
+	overdue, err := e.team.OverdueAnswers(ctx)
 	if err != nil {
 		e.Warn("%v", err)
 	}
@@ -151,7 +151,7 @@ type settled struct {
 func (e *env) becameOf(q teams.Question) settled {
 	out := settled{ID: q.ID, Agent: q.Agent}
 	const recent = 200
-	events, _ := e.team.Box(q.Agent).Tail(recent) // what is not known is not said
+	events, _ := e.team.Box(q.Agent).Log().Newest(recent) // what is not known is not said
 	for _, ev := range events {
 		if q.ID != "" && ev.Field("id") == q.ID && ev.Field("answer") != "" {
 			out.Answer, out.By = ev.Field("answer"), ev.Field("by")
@@ -188,7 +188,7 @@ func (e *env) watchPending(ctx context.Context) error {
 	}
 	return e.eachLook(ctx, 0, func() error {
 		list, err := e.team.Waiting(ctx)
-		overdue, err2 := e.team.OverdueAnswers(ctx, e.origin())
+		overdue, err2 := e.team.OverdueAnswers(ctx)
 		if err = errors.Join(err, err2); err != nil && ctx.Err() == nil && err.Error() != warned {
 			warned = err.Error()
 			e.Warn("%v", err)
@@ -268,7 +268,7 @@ func (e *env) settleRequest(ctx context.Context, q teams.Question) {
 	}
 	// It has its answer, whether this can be noted or not.
 	if e.me.Agent() == lead {
-		_, _ = box.Take(ctx, id)
+		_, _ = box.MarkRead(ctx, id)
 	}
-	_ = box.Settle(ctx, id, false)
+	_ = box.MarkAcked(ctx, id, box.Address(), false)
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -19,12 +18,12 @@ func (j *judged) happens(agent wire.Name, source, kind string, fields ...string)
 	for _, f := range fields {
 		k, v, _ := strings.Cut(f, "=")
 		if strings.HasPrefix(v, "[") || k == "artifact_count" {
-			e.Extra = append(e.Extra, wire.Field{Key: k, Raw: []byte(v)})
+			e = e.With(k, json.RawMessage(v))
 		} else {
 			e = e.With(k, v)
 		}
 	}
-	if err := j.store.Box(agent).Append(j.t.Context(), mailbox.AppendOptions{}, e); err != nil {
+	if err := j.store.Box(agent).Log().Append(j.t.Context(), e); err != nil {
 		j.t.Fatal(err)
 	}
 }

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/cmdline"
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/outlet"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -63,10 +63,6 @@ func read(ctx context.Context, e *env) error {
 		if err := e.mine(); err != nil {
 			return err
 		}
-		// What it is to be reminded of comes with its mail. Of what it reads now its
-		// lead hears afterwards: it is not to be told that it was not read.
-		e.remind(ctx, teams.DueLook{Reading: true})
-		defer e.remind(ctx, teams.DueLook{Busy: true})
 	}
 	opt, again, err := e.choice(ctx)
 	if err != nil {
@@ -77,30 +73,24 @@ func read(ctx context.Context, e *env) error {
 			return e.following(ctx, func(ctx context.Context) error { return e.follow(ctx, opt) })
 		})
 	}
-	if e.Bool("wait") {
-		if err := e.interruptible(ctx, func(ctx context.Context) error { return e.waitForMail(ctx, opt) }); err != nil {
-			return err
+	if info, err := e.Stdout.Stat(); err == nil && info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0 {
+		outlet.IgnoreSIGPIPE()
+	}
+	if !e.Bool("wait") {
+		_, err = e.readOnce(ctx, opt, again)
+		return err
+	}
+	return e.interruptible(ctx, func(ctx context.Context) error {
+		// Another reader may be quicker: then the wait goes on.
+		for deadline := time.Now().Add(e.Duration("timeout")); ; {
+			if err := e.waitForMail(ctx, opt, deadline); err != nil {
+				return err
+			}
+			if shown, err := e.readOnce(ctx, opt, again); shown > 0 || err != nil {
+				return err
+			}
 		}
-	}
-	if info, err := e.Stdout.Stat(); err == nil {
-		if info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0 {
-			outlet.IgnoreSIGPIPE()
-		}
-		opt.Prompt = outlet.Prompt(info)
-	}
-	_, err = e.readOnce(ctx, opt, again)
-	return err
-}
-
-// remindPatience is how long a reader may take for what is overdue.
-const remindPatience = 50 * time.Millisecond
-
-// remind says what is due about the reader's answers.
-func (e *env) remind(ctx context.Context, look teams.DueLook) {
-	look.Patience, look.Origin = remindPatience, e.origin()
-	if err := e.team.Remind(ctx, e.me, look); err != nil && ctx.Err() == nil {
-		e.Warn("%v", err)
-	}
+	})
 }
 
 // choice makes the options of a read of the flags. again are messages named
@@ -124,8 +114,8 @@ func (e *env) choice(ctx context.Context) (opt mailbox.ReadOptions, again []*mai
 		}
 		opt.IDs = []wire.ID{}
 		for _, it := range items {
-			if k := it.Takings.Holder(time.Now()); k != nil && !e.Bool("peek") {
-				return opt, nil, &mailbox.LeasedError{ID: it.ID, By: k.By, Until: k.Until()}
+			if it.Lease != nil && !e.Bool("peek") {
+				return opt, nil, &mailbox.LeasedError{ID: it.ID, By: it.Lease.By, Until: it.Lease.Until}
 			}
 			if it.State == mailbox.Unread {
 				opt.IDs = append(opt.IDs, it.ID)
@@ -189,6 +179,9 @@ func (e *env) readOnce(ctx context.Context, opt mailbox.ReadOptions, again []*ma
 	opt.Owed = e.owedShown()
 	var showErr error
 	show := func(b mailbox.Batch) (int, error) {
+		if len(b.Items) == 0 && e.Bool("wait") {
+			return 0, nil
+		}
 		b.Items = append(b.Items[:len(b.Items):len(b.Items)], again...)
 		pieces := e.batchPieces(b, l)
 		out := &outlet.Outlet{File: e.Stdout, Whole: e.JSON(), Patience: patience}
@@ -224,6 +217,9 @@ func (e *env) readOnce(ctx context.Context, opt mailbox.ReadOptions, again []*ma
 	}
 	if b.Unmarked != nil {
 		e.Warn("shown, but not marked as read: %v", b.Unmarked)
+		if errors.Is(b.Unmarked, durable.ErrNotDirectory) {
+			e.Warn("hint: atm doctor")
+		}
 	} else if b.Unlogged != nil {
 		e.Warn("marked, but not noted in the event log: %v", b.Unlogged)
 	}
@@ -247,7 +243,7 @@ func (e *env) batchPieces(b mailbox.Batch, l *letter.Renderer) []outlet.Piece {
 	ids := make([]wire.ID, 0, len(b.Items)+len(owed))
 	for _, it := range b.Items {
 		ids = append(ids, it.ID)
-		if it.RequiresAck && it.State == mailbox.Unread && !e.Bool("peek") && !e.me.Acked(it.ID) {
+		if it.RequiresAck && it.State == mailbox.Unread && !e.Bool("peek") && !e.me.HasAcked(it.ID) {
 			owedTotal++
 			if len(owed) < show {
 				owed = append(owed, it.ID)
@@ -255,10 +251,8 @@ func (e *env) batchPieces(b mailbox.Batch, l *letter.Renderer) []outlet.Piece {
 		}
 	}
 	if e.JSON() {
-		list := listing{Messages: jsonItems(b.Items), More: b.More}
-		for _, id := range owed {
-			list.Owed = append(list.Owed, string(id))
-		}
+		list := newListing(jsonItems(b.Items), b.More)
+		list.Owed = append(list.Owed, owed...)
 		return []outlet.Piece{{Text: marshalLine(list), Message: true}}
 	}
 	l.Digits = letter.ShortLength(append(ids, owed...))
@@ -325,7 +319,7 @@ func (e *env) readLast() error {
 		l.Bytes, l.Lines = letter.MaxBytes, letter.MaxLines
 	}
 	if e.JSON() {
-		return e.PrintJSON(listing{Messages: jsonItems(items)})
+		return e.PrintJSON(newListing(jsonItems(items), 0))
 	}
 	if len(items) == 0 {
 		return e.print("no batch to show again")
@@ -339,15 +333,21 @@ func (e *env) readLast() error {
 	return nil
 }
 
-// waitForMail returns when there is unread mail that the options choose.
-func (e *env) waitForMail(ctx context.Context, opt mailbox.ReadOptions) error {
+// waitForMail returns when there is unread mail that the options choose. A --timeout
+// of 0 is for ever, whatever the deadline.
+func (e *env) waitForMail(ctx context.Context, opt mailbox.ReadOptions, deadline time.Time) error {
 	opt.Fits, opt.LookAhead, opt.Limit = nil, 0, 1
-	err := e.whenMail(ctx, e.Duration("timeout"), func() (bool, error) {
+	var left time.Duration
+	if e.Duration("timeout") > 0 {
+		left = max(time.Until(deadline), time.Millisecond)
+	}
+	err := e.whenMail(ctx, left, func() (bool, error) {
 		b, err := e.me.Peek(ctx, opt)
 		return len(b.Items) > 0, err
 	})
 	var c *cmdline.Error
 	if errors.As(err, &c) && c.Code == "timeout" {
+		c.Message = fmt.Sprintf("waited %s in vain", e.Duration("timeout"))
 		c.Extra["messages"] = []string{}
 		c.WithHint("do other work, or end your turn; later: atm read%s", e.typed())
 	}

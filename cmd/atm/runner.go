@@ -85,7 +85,7 @@ func (e *env) runHere(ctx context.Context, p *plan, tell func(news)) error {
 	}
 	o.Answered = func(ctx context.Context, id wire.ID) error { return e.team.Untell(ctx, p.box, id) }
 	o.Overdue = func(ctx context.Context, idle bool) error {
-		return e.team.Remind(ctx, p.box, teams.DueLook{Between: idle, Busy: !idle, Origin: origin})
+		return e.team.Remind(ctx, p.box, idle, origin)
 	}
 	exit, err := ptyrun.Run(ctx, o)
 	release() // before anybody hears of the end, who may start it anew at once

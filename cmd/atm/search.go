@@ -40,7 +40,7 @@ func search(ctx context.Context, e *env) error {
 		items = items[:n]
 	}
 	if e.JSON() {
-		return e.PrintJSON(listing{Messages: jsonItems(items), More: more})
+		return e.PrintJSON(newListing(jsonItems(items), more))
 	}
 	l := e.renderer()
 	l.Digits = letter.ShortLength(idsOf(items))

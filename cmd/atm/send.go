@@ -199,30 +199,25 @@ func (e *env) compose(words []string) (*wire.Message, error) {
 	}
 	if e.Given("payload") {
 		raw := json.RawMessage(e.String("payload"))
-		if fields, err := wire.Object(raw); err != nil {
+		if _, err := wire.ReadObject(raw); err != nil {
 			return nil, cmdline.Usage("--payload is no JSON object: %v", err).WithHint(`--payload '{"key":"value"}'`)
-		} else if len(fields) >= 0 {
-			m.Payload = raw
 		}
+		m.Payload = raw
 	}
 	if pairs := e.Pairs("meta"); len(pairs) > 0 {
-		var b []byte
+		var meta wire.Object
 		for _, p := range pairs {
 			if p[0] == "atm" {
 				return nil, cmdline.Usage("--meta atm is ours").WithHint("take another key")
 			}
-			if b == nil {
-				b = append(b, '{')
-			} else {
-				b = append(b, ',')
-			}
 			if !utf8.ValidString(p[0] + p[1]) {
 				return nil, cmdline.Usage("--meta is not UTF-8")
 			}
-			b = append(wire.AppendString(b, p[0]), ':')
-			b = wire.AppendString(b, p[1])
+			meta = append(meta, wire.Member{Name: p[0], Value: wire.Quote(p[1])})
 		}
-		m.Meta = append(b, '}')
+		if m.Meta, err = meta.MarshalJSON(); err != nil {
+			return nil, err
+		}
 	}
 	if m.Body, err = e.text(words); err != nil {
 		return nil, err
@@ -234,7 +229,7 @@ func (e *env) compose(words []string) (*wire.Message, error) {
 // that --once brings, too.
 func (e *env) ownID() (id wire.ID, err error) {
 	if e.Given("once") {
-		if err := mailbox.ErrandName(e.String("once")); err != nil {
+		if err := mailbox.CheckKeyName(e.String("once")); err != nil {
 			return "", cmdline.Usage("--once: %v", err).WithHint("--once release-1.4/notes")
 		}
 	}
@@ -344,7 +339,7 @@ func (e *env) attach(o *teams.Outgoing) error {
 type delivered struct {
 	To      string `json:"to"`
 	Running bool   `json:"running"`
-	State   string `json:"state,omitempty"`
+	State   string `json:"state"`
 	Known   bool   `json:"known,omitempty"`   // it was there before, and was not sent again
 	Differs bool   `json:"differs,omitempty"` // and has another text
 
@@ -363,7 +358,7 @@ type failed struct {
 type sent struct {
 	ID        wire.ID     `json:"id,omitempty"`
 	Delivered []delivered `json:"delivered"`
-	Failed    []failed    `json:"failed,omitempty"`
+	Failed    []failed    `json:"failed"`
 	DryRun    bool        `json:"dry_run,omitempty"`
 	Reply     *jsonItem   `json:"reply,omitempty"`
 }
@@ -429,7 +424,7 @@ func (e *env) answered(ctx context.Context, o *teams.Outgoing) {
 // report prints what became of a message, and waits between the line and the
 // end if there is a waiter.
 func (e *env) report(ctx context.Context, o *teams.Outgoing, w *waiter) error {
-	s := sent{ID: o.Message.ID, Delivered: []delivered{}, DryRun: e.Bool("dry-run")}
+	s := sent{ID: o.Message.ID, Delivered: []delivered{}, Failed: []failed{}, DryRun: e.Bool("dry-run")}
 	now := time.Now()
 	outcomes := o.Post.Outcomes
 	if s.DryRun {
@@ -515,8 +510,6 @@ func (e *env) cameOf(ctx context.Context, b *mailbox.Box, id wire.ID, word strin
 	switch it.State {
 	case mailbox.Unread:
 		return "unread; " + word
-	case mailbox.Aside:
-		return "set aside"
 	case mailbox.Withdrawn:
 		return "withdrawn"
 	}

@@ -203,7 +203,7 @@ func (c *conversation) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_, err := c.team.Sessions().Change(ctx, c.id, func(s *session.Session) error {
-		s.See(string(c.me.Agent()), c.shown)
+		s.MarkSeen(string(c.me.Agent()), c.shown)
 		return nil
 	})
 	if err != nil {
@@ -254,7 +254,11 @@ func (c *conversation) look(ctx context.Context) (*session.Session, error) {
 // entry shows something that was said.
 func (c *conversation) entry(m wire.SessionMessage, agent string) error {
 	if c.JSON() {
-		_, err := c.Stdout.Write(cmdline.EscapeJSON(append(wire.Encode(m), '\n')))
+		line, err := wire.Marshal(m)
+		if err != nil {
+			return err
+		}
+		_, err = c.Stdout.Write(cmdline.EscapeJSON(append(line, '\n')))
 		return err
 	}
 	return c.line(entryText(m, agent, c.terminal()))
@@ -280,7 +284,7 @@ func (c *conversation) takeMail(ctx context.Context) error {
 			if it.RequiresAck {
 				text += "\n(wants ack: atm ack " + it.ID.Short(6) + ")"
 			}
-			s.SayOnce(session.SenderAgent, text, it.SentAt)
+			s.AddMessageOnce(session.SenderAgent, text, it.SentAt)
 			ids = append(ids, it.ID)
 		}
 		return nil
@@ -288,6 +292,6 @@ func (c *conversation) takeMail(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.me.Read(ctx, mailbox.ReadOptions{IDs: ids, Prompt: true}, func(b mailbox.Batch) (int, error) { return len(b.Items), nil })
+	_, err = c.me.Read(ctx, mailbox.ReadOptions{IDs: ids}, func(b mailbox.Batch) (int, error) { return len(b.Items), nil })
 	return err
 }

@@ -28,7 +28,7 @@ func sessionResume(ctx context.Context, e *env) error {
 	if err := e.mayAct("resume", agent); err != nil {
 		return err
 	}
-	if s.OfRunner() { // which may have been killed: then it rests
+	if s.OwnedByRunner() { // which may have been killed: then it rests
 		if s, err = e.tended(ctx, id); err != nil {
 			return explainSession(err)
 		}
@@ -53,7 +53,7 @@ func sessionResume(ctx context.Context, e *env) error {
 		if began, err = e.startWith(ctx, agent, words); err != nil {
 			return e.notResumed(ctx, s, err)
 		}
-	case !running && s.OfRunner(): // whoever looks next would find it paused again
+	case !running && s.OwnedByRunner(): // whoever looks next would find it paused again
 		return cmdline.Refused("%s does not run, and team.toml has no resume_cmd: the session stays %s", agent, s.State).WithHint("%s; the session goes on with it", e.team.RunAgain(agent))
 	case !running:
 		e.Warn("%s does not run, and team.toml has no resume_cmd: %s", agent, e.team.RunAgain(agent))

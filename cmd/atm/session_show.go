@@ -1,8 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -112,20 +112,27 @@ func (d sessionDocument) MarshalJSON() ([]byte, error) {
 	if !d.log {
 		plain.Messages = nil
 	}
-	b := bytes.TrimSuffix(wire.Encode(plain), []byte("}"))
-	_, all := d.Entries(0)
-	b = fmt.Appendf(b, `,"alive":%t,"elapsed":%q,"message_count":%d,"waiting_drafts":[`, d.State.Alive(), lived(d.Session), all)
-	first := true
-	for _, id := range d.DraftIDs {
-		if !d.waiting[id] {
-			continue
-		}
-		if !first {
-			b = append(b, ',')
-		}
-		b, first = wire.AppendString(b, string(id)), false
+	own, err := wire.Marshal(plain)
+	if err != nil {
+		return nil, err
 	}
-	return append(b, "]}"...), nil
+	more := struct {
+		Alive   bool        `json:"alive"`
+		Elapsed string      `json:"elapsed"`
+		Count   uint64      `json:"message_count"`
+		Waiting []wire.UUID `json:"waiting_drafts"`
+	}{Alive: d.State.Alive(), Elapsed: lived(d.Session), Waiting: []wire.UUID{}}
+	_, more.Count = d.Entries(0)
+	for _, id := range d.DraftIDs {
+		if d.waiting[id] {
+			more.Waiting = append(more.Waiting, id)
+		}
+	}
+	made, err := json.Marshal(more)
+	if err != nil {
+		return nil, err
+	}
+	return wire.Join(own, made)
 }
 
 // printSession prints one session, as JSON or in a line.
@@ -154,8 +161,8 @@ func sessionShow(ctx context.Context, e *env) error {
 	if s.GoalID != session.NoGoal {
 		about += ", goal " + string(s.GoalID)
 	}
-	if !s.GoalDone().IsZero() {
-		about += ", complete " + letter.Age(time.Now(), s.GoalDone())
+	if !s.GoalCompleted().IsZero() {
+		about += ", complete " + letter.Age(time.Now(), s.GoalCompleted())
 	}
 	e.print("%s", about)
 	for _, d := range s.Drafts() {

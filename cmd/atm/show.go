@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/mailbox"
@@ -60,7 +59,7 @@ func show(ctx context.Context, e *env) error {
 			return err
 		}
 	}
-	if it.State == mailbox.Unread && it.Takings.Holder(time.Now()) == nil && e.me != nil && box.Address() == e.me.Address() {
+	if it.State == mailbox.Unread && it.Lease == nil && e.me != nil && box.Address() == e.me.Address() {
 		return e.print("still unread: atm read %s%s", it.ID.Short(6), e.typed())
 	}
 	return nil

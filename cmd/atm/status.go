@@ -56,7 +56,11 @@ func status(ctx context.Context, e *env) error {
 	case e.Given("as-wire"):
 		slot := e.team.Slot(m)
 		e.warnSlot(m, slot)
-		_, err = e.Stdout.Write(append(wire.Encode(slot), '\n'))
+		line, err := wire.Marshal(slot)
+		if err != nil {
+			return err
+		}
+		_, err = e.Stdout.Write(append(line, '\n'))
 		return err
 	case e.JSON():
 		return e.PrintJSON(m)
@@ -93,8 +97,8 @@ func card(m teams.Member, now time.Time) []string {
 	}
 	if l := m.LastTurn; l != nil {
 		s := l.Status + " " + letter.Age(now, l.At)
-		if l.Duration > 0 {
-			s += ", after " + letter.Span(l.Duration)
+		if l.DurationMS > 0 {
+			s += ", after " + letter.Span(l.Duration())
 		}
 		line("last turn", "%s", s)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strings"
 	"syscall"
 	"time"
 
@@ -18,43 +17,31 @@ import (
 )
 
 var takeVerb = &cmdline.Verb{
-	Name: "take", Args: "[AGENT [-- CMD…]]", Summary: "one message of an inbox that several work off",
-	Examples: []string{"atm take jobs --lease 10m", "atm take jobs --wait -- ./work.sh", "atm take --share --as jobs"},
+	Name: "take", Args: "[AGENT]", Summary: "one message of an inbox that several work off",
+	Examples: []string{"atm take jobs --lease 10m", "atm take jobs --wait", "atm take --renew 9f3a1c"},
 	Notes: []string{
 		"The oldest unread message is yours until the lease runs out; nobody else gets it",
-		"meanwhile. atm ack ends it, atm unread gives it back, --renew ID holds on to it.",
-		"CMD gets the body on stdin, its id in ATM_MESSAGE. While it runs the lease is renewed,",
-		"when that is lost it is ended. Exit 0 acks; any other gives it back, and is atm's exit",
-		"code. After five tries a message is set aside, and its sender told: atm ls jobs --aside.",
+		"meanwhile. atm ack finishes it, atm unread gives it back, --renew ID extends the lease.",
+		"Without AGENT it is taken from your own inbox; another's must be shared:",
+		"atm team add jobs --shared.",
 	},
 	Flags: []cmdline.Flag{
 		{Name: "lease", Kind: cmdline.Duration, Arg: "D", Default: "10m", Usage: "for that long, up to 24h"},
-		{Name: "from", Kind: cmdline.String, Arg: "NAME", Usage: "of this sender"},
-		{Name: "thread", Kind: cmdline.String, Arg: "ID", Usage: "of this thread"},
-		{Name: "urgent", Usage: "urgent ones"},
 		{Name: "wait", Usage: "until there is one"},
 		{Name: "timeout", Kind: cmdline.Duration, Arg: "D", Default: "90s", Usage: "of waiting, 0: for ever"},
 		{Name: "renew", Kind: cmdline.String, Arg: "ID", Usage: "hold it for --lease from now on"},
-		{Name: "share", Usage: "let others take from my inbox"},
-		{Name: "unshare", Usage: "let them no longer"},
 	},
 	Guesses: []string{"claim", "lease", "work"},
-	MaxArgs: -1, StopAfter: 1,
-	Run: run(take),
+	MaxArgs: 1,
+	Run:     run(take),
 }
 
 func take(ctx context.Context, e *env) error {
-	if err := e.NotBoth("renew", "share", "unshare", "wait"); err != nil {
+	if err := e.NotBoth("renew", "wait"); err != nil {
 		return err
 	}
 	if err := e.who(); err != nil {
 		return err
-	}
-	if e.Bool("share") || e.Bool("unshare") { // also while its owner runs: no mail is touched
-		return e.share(ctx)
-	}
-	if pipe := e.Getenv(guardPipe); pipe != "" {
-		return e.guardTaken(ctx, pipe)
 	}
 	if err := e.mine(); err != nil {
 		return err
@@ -67,61 +54,32 @@ func take(ctx context.Context, e *env) error {
 		return e.renew(ctx, lease)
 	}
 	e.warnUnaccepted()
-	box, command := e.me, e.Args
-	if len(e.Args) > 0 && e.Before != 0 { // what follows a -- at once is all CMD
+	box := e.me
+	if len(e.Args) > 0 {
 		var err error
 		if box, err = e.member(e.Args[0]); err != nil {
 			return err
 		}
-		command = e.Args[1:]
-	}
-	if e.Before >= 0 && strings.TrimSpace(strings.Join(command, "")) == "" { // a variable that held nothing
-		return cmdline.Usage("no command follows the --").WithHint("atm take %s%s -- CMD, or without the -- to see the message", box.Agent(), e.typed())
 	}
 	if err := teams.MayTake(box, e.me.Address()); err != nil {
 		return err
 	}
-	match, err := e.matching(ctx)
-	if err != nil {
-		return err
-	}
-	opt := mailbox.HoldOptions{By: e.me.Address(), For: lease, Match: match}
-	if len(command) > 0 {
-		if !e.root.Accepted {
-			return cmdline.Refused("take: nobody here made or accepted %s; it may have come with a clone", e.root.Path).WithHint("if it is yours: atm init")
+	if !e.Bool("wait") {
+		taken, err := e.takeOne(ctx, box, lease)
+		switch {
+		case taken || err != nil:
+			return err
+		case e.JSON():
+			return e.PrintJSON(map[string]any{"message": nil})
 		}
-		return e.takeAndWork(ctx, box, opt, command)
+		return e.print("nothing to take")
 	}
-	if e.Bool("wait") {
-		return e.interruptible(ctx, func(ctx context.Context) error { return e.takeOne(ctx, box, opt) })
-	}
-	return e.takeOne(ctx, box, opt)
+	return e.interruptible(ctx, func(ctx context.Context) error { return e.takeWaiting(ctx, box, lease) })
 }
 
-// share says whether other members may take from my inbox.
-func (e *env) share(ctx context.Context) error {
-	if len(e.Args) > 0 {
-		return cmdline.Usage("whose inbox it is says --as").WithHint("atm take --share --as %s", cmdline.Escape(e.Args[0]))
-	}
-	if err := e.mayAct("share", e.me.Agent()); err != nil {
-		return err
-	}
-	yes := e.Bool("share")
-	if err := e.me.Share(ctx, yes); err != nil {
-		return err
-	}
-	if e.JSON() {
-		return e.PrintJSON(map[string]any{"agent": e.me.Agent(), "shared": yes})
-	}
-	if yes {
-		return e.print("members of %s may take from the inbox of %s: atm take %s", e.team.Name, e.me.Agent(), e.me.Agent())
-	}
-	return e.print("only %s takes from this inbox; what others hold stays theirs", e.me.Agent())
-}
-
-// renew holds on to a message that I took.
+// renew extends the lease of a message that I took.
 func (e *env) renew(ctx context.Context, lease time.Duration) error {
-	it, box, theirs, err := e.inHand(e.String("renew"))
+	it, box, theirs, err := e.held(e.String("renew"))
 	switch {
 	case err != nil:
 		return err
@@ -133,7 +91,7 @@ func (e *env) renew(ctx context.Context, lease time.Duration) error {
 		}
 		return fmt.Errorf("message %s %w", it.ID.Short(6), mailbox.ErrNotHeld)
 	}
-	until, err := box.Renew(ctx, it.ID, e.me.Address(), "", lease)
+	until, err := box.RenewLease(ctx, it.ID, e.me.Address(), lease)
 	if err != nil {
 		return err
 	}
@@ -143,113 +101,78 @@ func (e *env) renew(ctx context.Context, lease time.Duration) error {
 	return e.print("%s is yours until %s", it.ID.Short(6), stamp(until))
 }
 
-// takeOne takes a message and shows it; it is mine when that was taken.
-func (e *env) takeOne(ctx context.Context, box *mailbox.Box, opt mailbox.HoldOptions) error {
+// takeOne takes a message and shows it; it is mine once it was received. It reports
+// whether there was one.
+func (e *env) takeOne(ctx context.Context, box *mailbox.Box, lease time.Duration) (bool, error) {
 	if info, err := e.Stdout.Stat(); err == nil && info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0 {
 		outlet.IgnoreSIGPIPE()
 	}
-	var showErr error
-	h, err := e.hold(ctx, box, opt, func(h *mailbox.Hold) (bool, error) {
-		n, err := (&outlet.Outlet{File: e.Stdout, Patience: patience, Whole: true}).Show(ctx, e.takenPieces(h))
-		if err != nil && (errors.Is(err, syscall.EPIPE) || errors.Is(err, context.Canceled)) {
-			showErr, err = err, nil
+	shown := false
+	_, _, err := box.Lease(ctx, mailbox.LeaseOptions{By: e.me.Address(), For: lease}, func(it *mailbox.Item, l mailbox.Lease) (bool, error) {
+		shown = true
+		piece := outlet.Piece{Text: e.takenText(it, l), Message: true}
+		n, err := (&outlet.Outlet{File: e.Stdout, Patience: patience, Whole: true}).Show(ctx, []outlet.Piece{piece})
+		if errors.Is(err, syscall.EPIPE) {
+			e.Warn("the reader of the output left early; the message is in nobody's hands")
 		}
 		return n > 0, err
 	})
-	switch {
-	case err != nil:
-		return err
-	case showErr != nil:
-		e.Warn("the reader of the output left early; the message is in nobody's hands")
-		return showErr
-	case h != nil:
-		return nil
-	case e.JSON():
-		return e.PrintJSON(map[string]any{"message": nil})
-	case e.filtered():
-		return e.print("nothing to take that matches")
-	}
-	return e.print("nothing to take")
+	return shown, err
 }
 
-// hold takes a message, with --wait as soon as there is one. A nil show shows
-// nothing.
-func (e *env) hold(ctx context.Context, box *mailbox.Box, opt mailbox.HoldOptions, show func(*mailbox.Hold) (bool, error)) (*mailbox.Hold, error) {
+// takeWaiting is takeOne as soon as there is a message. A lease that runs out leaves no
+// trace in the inbox that could be watched, so it is looked at again every second.
+func (e *env) takeWaiting(ctx context.Context, box *mailbox.Box, lease time.Duration) error {
 	began, timeout := time.Now(), e.Duration("timeout")
 	for {
-		if err := e.root.Tidy(ctx, box, e.origin()); err != nil {
-			e.Warn("%v", err)
+		if taken, err := e.takeOne(ctx, box, lease); taken || err != nil {
+			return err
 		}
-		_, were, err := box.UnreadIDs(1)
-		if err != nil {
-			return nil, err
-		}
-		shown := false
-		once := show
-		if show != nil {
-			once = func(h *mailbox.Hold) (bool, error) { shown = true; return show(h) }
-		}
-		h, err := box.Hold(ctx, opt, once)
-		if err != nil || h != nil || shown || !e.Bool("wait") {
-			return h, err
-		}
-		// A lease that runs out, and one given back, leave no trace in the inbox
-		// that could be watched: it is looked at again every second as well.
-		pause := tick
-		leases, err := box.Leases()
-		if err != nil {
-			return nil, err
-		}
-		for _, t := range leases {
-			if k := t.Holder(time.Now()); k != nil {
-				pause = max(min(pause, time.Until(k.Until())), time.Millisecond)
-			}
-		}
+		pause := time.Second
 		if timeout > 0 {
 			left := timeout - time.Since(began)
 			if left <= 0 {
-				t := cmdline.Timeout("waited %s in vain", timeout).WithHint("do other work, or again: atm take %s --wait%s", box.Agent(), e.typed())
+				t := cmdline.Timeout("nothing to take within %s", timeout).WithHint("do other work, or again: atm take %s --wait%s", box.Agent(), e.typed())
 				t.Extra = map[string]any{"timeout": true}
-				return nil, t
+				return t
 			}
 			pause = min(pause, left)
+		}
+		before, _, err := box.UnreadIDs()
+		if err != nil {
+			return err
 		}
 		there := *e
 		there.me = box
 		err = there.whenMail(ctx, pause, func() (bool, error) {
-			// More than there were: what was there may be in other hands.
-			_, now, err := box.UnreadIDs(1)
-			return now > were, err
+			now, _, err := box.UnreadIDs()
+			return len(now) > len(before), err
 		})
 		var in *cmdline.Error
 		if err != nil && !(errors.As(err, &in) && in.Code == "timeout") {
-			return nil, err
+			return err
 		}
 	}
 }
 
-// takenPieces renders what was taken.
-func (e *env) takenPieces(h *mailbox.Hold) []outlet.Piece {
-	// Had from when it is shown: what is said here is a moment early.
-	until := time.Now().Add(e.Duration("lease"))
+// takenText shows what was taken.
+func (e *env) takenText(it *mailbox.Item, lease mailbox.Lease) []byte {
 	if e.JSON() {
-		return []outlet.Piece{{Message: true, Text: marshalLine(struct {
+		return marshalLine(struct {
 			Message jsonItem  `json:"message"`
-			Key     wire.ID   `json:"lease"`
 			Until   time.Time `json:"until"`
-			Try     int       `json:"try"`
-		}{jsonItem{Item: h.Item}, h.Key, until.UTC(), h.Takings.Tries() + 1})}}
+			Times   int       `json:"times"` // given out, this time included
+		}{jsonItem{Item: it}, lease.Until.UTC(), it.Times + 1})
 	}
 	l := e.renderer()
-	id := l.Short(h.ID) + e.typed()
-	text := l.Render(h.Message, letter.Flags{TimesTaken: h.Takings.Tries()})
-	foot := fmt.Sprintf("yours until %s: atm ack %s when it is done, atm unread %s gives it back, atm take --renew %s holds on\n", stamp(until), id, id, id)
-	return []outlet.Piece{{Text: append(text, foot...), Message: true}}
+	id := l.Short(it.ID) + e.typed()
+	text := l.Render(it.Message, letter.Flags{TimesTaken: it.Times})
+	return fmt.Appendf(text, "yours until %s: atm ack %s when it is done, atm unread %s gives it back, atm take --renew %s extends it\n", stamp(lease.Until), id, id, id)
 }
 
-// inHand is the message that I took, in whichever inbox of the team, and that a
-// fragment of an id means; nil if none. theirs is then one that others took.
-func (e *env) inHand(fragment string) (it *mailbox.Item, box *mailbox.Box, theirs error, err error) {
+// held is the message that I took, in whichever inbox of the team, and that a fragment
+// of an id means; nil if none. theirs is then one that others took.
+func (e *env) held(fragment string) (it *mailbox.Item, box *mailbox.Box, theirs error, err error) {
 	f, err := wire.ParseFragment(fragment)
 	if err != nil {
 		return nil, nil, nil, nil // for who looks for it elsewhere to say
@@ -260,17 +183,13 @@ func (e *env) inHand(fragment string) (it *mailbox.Item, box *mailbox.Box, their
 	}
 	var found []wire.ID
 	for _, b := range boxes {
-		leases, err := b.Leases()
-		if err != nil && !errors.Is(err, mailbox.ErrNoAgent) {
-			return nil, nil, nil, err
-		}
-		for id, t := range leases {
-			switch k := t.Last(); {
+		for id, lease := range b.Leases() {
+			switch {
 			case !f.Matches(id):
-			case k.Open() && k.By == e.me.Address():
+			case lease.By == e.me.Address():
 				found, box = append(found, id), b
-			case k.Holds(time.Now()):
-				theirs = &mailbox.LeasedError{ID: id, By: k.By, Until: k.Until()}
+			case lease.Until.After(time.Now()):
+				theirs = &mailbox.LeasedError{ID: id, By: lease.By, Until: lease.Until}
 			case theirs == nil:
 				theirs = fmt.Errorf("message %s %w", id.Short(6), mailbox.ErrNotHeld)
 			}
@@ -286,25 +205,24 @@ func (e *env) inHand(fragment string) (it *mailbox.Item, box *mailbox.Box, their
 	return nil, nil, nil, &teams.AmbiguousError{Fragment: fragment, Candidates: found}
 }
 
-// takeAnother is the command that takes another message of the inbox in which one
-// lies that somebody holds.
+// takeAnother is the command that takes another message of the inbox in which one lies
+// that somebody holds.
 func (e *env) takeAnother(id wire.ID) string {
 	boxes, _ := e.team.Boxes()
 	for _, b := range boxes {
-		leases, _ := b.Leases()
-		if t := leases[id]; t != nil && t.Holder(time.Now()) != nil {
+		if lease, ok := b.Leases()[id]; ok && lease.Until.After(time.Now()) {
 			return "atm take " + string(b.Agent()) + e.typed()
 		}
 	}
 	return "atm take" + e.typed()
 }
 
-// findMineOrTaken finds messages in my mailbox, and those that I took in any of
-// the team's: of these it says which. Who names one in my mailbox that somebody
-// else holds is told so.
+// findMineOrTaken finds messages in my mailbox, and those that I took in any of the
+// team's: of these it says which. Who names one in my mailbox that somebody else holds
+// is told so.
 func (e *env) findMineOrTaken(ctx context.Context, fragments []string) (items []*mailbox.Item, taken []*mailbox.Box, err error) {
 	for _, f := range fragments {
-		it, box, theirs, err := e.inHand(f)
+		it, box, theirs, err := e.held(f)
 		if err == nil && it == nil {
 			it, _, err = e.find(ctx, f, true)
 			if theirs != nil && (errors.Is(err, mailbox.ErrNotFound) || err == nil && it.State == "") {

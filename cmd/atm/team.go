@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,7 +27,8 @@ var teamVerb = &cmdline.Verb{
 	Stray:   "atm status",
 	Subs: []*cmdline.Verb{
 		{Name: "ls", Aliases: []string{"list"}, Summary: "all teams of the root", Examples: []string{"atm team ls"}, Run: run(teamLs)},
-		{Name: "add", Guesses: []string{"new", "create", "join"}, Args: "NAME…", Summary: "add members", Examples: []string{"atm team add carol"}, MinArgs: 1, MaxArgs: -1, Run: run(teamAdd)},
+		{Name: "add", Guesses: []string{"new", "create", "join"}, Args: "NAME…", Summary: "add members", Examples: []string{"atm team add carol", "atm team add jobs --shared"},
+			Flags: []cmdline.Flag{{Name: "shared", Usage: "others may take from the inbox: atm take"}}, MinArgs: 1, MaxArgs: -1, Run: run(teamAdd)},
 		{Name: "retire", Guesses: []string{"remove", "rm", "delete", "del", "drop", "kick"}, Args: "NAME", Summary: "move a member and their mail to the archive", Examples: []string{"atm team retire bob"},
 			Notes: []string{"Unread mail goes with them; atm team restore brings both back."}, MinArgs: 1, MaxArgs: 1, Run: run(teamRetire)},
 		{Name: "restore", Args: "NAME", Summary: "bring back who was retired last", Examples: []string{"atm team restore bob"}, MinArgs: 1, MaxArgs: 1, Run: run(teamRestore)},
@@ -135,10 +137,30 @@ func teamAdd(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
+	shared := e.Bool("shared")
+	for _, n := range names {
+		if !shared {
+			break
+		}
+		if !slices.Contains(added, n) {
+			if err := e.mayAct("share", n); err != nil {
+				return err
+			}
+		}
+		if err := e.team.Box(n).Share(); err != nil {
+			return err
+		}
+	}
 	if e.JSON() {
-		return e.PrintJSON(map[string]any{"team": e.team.Name, "added": added})
+		return e.PrintJSON(map[string]any{"team": e.team.Name, "added": added, "shared": shared})
+	}
+	if shared {
+		defer e.print("members of %s may take from the inbox of %s: atm take %s", e.team.Name, join(names), names[0])
 	}
 	if len(added) == 0 {
+		if shared {
+			return nil
+		}
 		return e.print("%s: there already", join(names))
 	}
 	for _, n := range added {
@@ -197,9 +219,9 @@ func teamRetire(ctx context.Context, e *env) error {
 		return err
 	}
 	if e.JSON() {
-		return e.PrintJSON(map[string]any{"agent": b.Agent(), "unread": c.Unread + c.Held, "path": b.Store().Dir().Path() + "/" + where})
+		return e.PrintJSON(map[string]any{"agent": b.Agent(), "unread": c.Unread + c.Leased, "path": b.Store().Dir().Path() + "/" + where})
 	}
-	return e.print("retired %s with %d unread; atm team restore %s brings both back", b.Agent(), c.Unread+c.Held, b.Agent())
+	return e.print("retired %s with %d unread; atm team restore %s brings both back", b.Agent(), c.Unread+c.Leased, b.Agent())
 }
 
 func teamRestore(ctx context.Context, e *env) error {
@@ -216,7 +238,7 @@ func teamRestore(ctx context.Context, e *env) error {
 	if err := e.open(); err != nil {
 		return err
 	}
-	if err := e.team.RestoreOne(ctx, names[0], which); err != nil {
+	if err := e.team.Restore(ctx, names[0], which); err != nil {
 		return err
 	}
 	if e.JSON() {

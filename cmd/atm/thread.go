@@ -34,7 +34,7 @@ func thread(ctx context.Context, e *env) error {
 		items = items[more:]
 	}
 	if e.JSON() {
-		return e.PrintJSON(listing{Messages: jsonItems(items), More: more})
+		return e.PrintJSON(newListing(jsonItems(items), more))
 	}
 	if more > 0 {
 		if err := e.print("%d earlier: atm thread %s", more, e.Args[0]); err != nil {

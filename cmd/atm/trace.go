@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/agentteammail/atm/internal/cmdline"
@@ -59,12 +58,6 @@ func trace(ctx context.Context, e *env) error {
 		}
 		if t.State == mailbox.Withdrawn {
 			b.WriteString("   withdrawn")
-		}
-		for _, k := range t.Takes {
-			fmt.Fprintf(&b, "\n  taken by %s %s", letter.Escape(strings.TrimSuffix(k.By, "@"+string(e.team.Name))), stamp(k.At))
-			if k.How != "" {
-				fmt.Fprintf(&b, ", %s %s", letter.Clip(letter.Escape(k.How), 80), stamp(k.Ended))
-			}
 		}
 		if t.Due != "" {
 			b.WriteString("\n  " + t.Due)

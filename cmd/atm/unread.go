@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"time"
 
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/mailbox"
@@ -11,7 +10,7 @@ import (
 var unreadVerb = &cmdline.Verb{
 	Name: "unread", Args: "ID…", Summary: "put read messages back",
 	Examples: []string{"atm unread 9f3a1c"},
-	Notes:    []string{"What you took (atm take) is given back; what was set aside is taken again."},
+	Notes:    []string{"What you took (atm take) is given back."},
 	MinArgs:  1, MaxArgs: -1,
 	Run: run(unread),
 }
@@ -27,26 +26,29 @@ func unread(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	list := listing{Messages: []jsonItem{}}
+	list := newListing(nil, 0)
 	for i, it := range items {
 		if box := taken[i]; box != nil {
-			if it, err = e.giveBack(ctx, box, it); err != nil {
+			if err := box.EndLease(ctx, it.ID, e.me.Address()); err != nil {
 				return err
 			}
 			if e.JSON() {
+				if it, err = box.Get(it.ID); err != nil {
+					return err
+				}
 				list.Messages = append(list.Messages, jsonItem{Item: it})
-			} else if err := e.print("%s given back to %s%s", it.ID.Short(6), box.Agent(), asideNow(it)); err != nil {
+			} else if err := e.print("%s given back to %s", it.ID.Short(6), box.Agent()); err != nil {
 				return err
 			}
 			continue
 		}
-		if k := it.Takings.Holder(time.Now()); k != nil {
-			return &mailbox.LeasedError{ID: it.ID, By: k.By, Until: k.Until()}
+		if it.Lease != nil {
+			return &mailbox.LeasedError{ID: it.ID, By: it.Lease.By, Until: it.Lease.Until}
 		}
 		if it.State == "" {
 			return cmdline.Refused("message %s is one that you sent", it.ID.Short(6)).WithHint("atm withdraw %s%s takes it back", it.ID.Short(6), e.typed())
 		}
-		moved, err := e.me.Unread(ctx, it.ID)
+		moved, err := e.me.MarkUnread(ctx, it.ID)
 		if err != nil {
 			return err
 		}
@@ -70,23 +72,4 @@ func unread(ctx context.Context, e *env) error {
 		return e.PrintJSON(list)
 	}
 	return nil
-}
-
-// giveBack gives back what I took. It may have been the last try.
-func (e *env) giveBack(ctx context.Context, box *mailbox.Box, it *mailbox.Item) (*mailbox.Item, error) {
-	if err := box.GiveBack(ctx, it.ID, e.me.Address(), "", ""); err != nil {
-		return nil, err
-	}
-	if err := e.root.Tidy(ctx, box, e.origin()); err != nil {
-		e.Warn("%v", err)
-	}
-	return box.Get(it.ID)
-}
-
-// asideNow says that a message was set aside, if it was.
-func asideNow(it *mailbox.Item) string {
-	if it.State == mailbox.Aside {
-		return ", and set aside: nobody finished it"
-	}
-	return ""
 }

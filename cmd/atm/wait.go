@@ -52,7 +52,7 @@ func wait(ctx context.Context, e *env) error {
 	}
 	defer w.close()
 	if why := w.w.Polling(); why != "" {
-		e.Warn("%s: looking every half second instead", why)
+		e.Warn("%s: looking every second instead", why)
 	}
 	err = e.whileWanted(ctx, func(ctx context.Context) error {
 		return w.meet(ctx, e, e.Duration("timeout"), e.Bool("every"))

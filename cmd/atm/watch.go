@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/watcher"
@@ -48,7 +49,7 @@ type happening struct {
 	agent wire.Address
 	msg   *mailbox.Item
 	event *wire.Event
-	gap   *mailbox.Gap
+	gap   *eventlog.Gap
 }
 
 // arrival is a message at one recipient.
@@ -88,7 +89,7 @@ func (e *env) watchBoxes(ctx context.Context, boxes []*mailbox.Box) (err error) 
 	var past []happening
 	opt := watcher.Options{Messages: true, Events: true, After: map[wire.Address]uint64{}}
 	for _, b := range boxes {
-		if opt.After[b.Address()], err = b.LastSeq(); err != nil {
+		if opt.After[b.Address()], err = b.Log().LastSeq(); err != nil {
 			e.Warn("%v", err) // of this one; the others are followed
 		}
 	}
@@ -98,7 +99,7 @@ func (e *env) watchBoxes(ctx context.Context, boxes []*mailbox.Box) (err error) 
 	}
 	defer w.Close()
 	if why := w.Polling(); why != "" {
-		e.Warn("%s: looking every half second instead", why)
+		e.Warn("%s: looking every second instead", why)
 	}
 	shown := map[arrival]bool{}
 	if e.Given("since") {
@@ -183,7 +184,7 @@ func (e *env) past(ctx context.Context, boxes []*mailbox.Box) ([]happening, erro
 	}
 	var out []happening
 	for _, b := range boxes {
-		events, err := b.TailUntil(func(events []wire.Event) bool {
+		events, err := b.Log().Tail(func(events []wire.Event) bool {
 			if len(events) == 0 {
 				return false
 			}
@@ -207,7 +208,7 @@ func (e *env) past(ctx context.Context, boxes []*mailbox.Box) ([]happening, erro
 			}
 			h := happening{at: ev.At, agent: b.Address(), event: ev}
 			if last > 0 && ev.Seq > last+1 {
-				h.gap = &mailbox.Gap{From: last + 1, To: ev.Seq - 1}
+				h.gap = &eventlog.Gap{From: last + 1, To: ev.Seq - 1}
 			}
 			last = ev.Seq
 			out = append(out, h)
@@ -215,7 +216,7 @@ func (e *env) past(ctx context.Context, boxes []*mailbox.Box) ([]happening, erro
 		if since.IsZero() {
 			continue // a sequence number says nothing about messages
 		}
-		_, _, err = b.Walk(ctx, mailbox.Range{Unread: true, Aside: true, Owed: true, Done: true, Archive: true, Withdrawn: true, Times: true, Since: since}, func(it *mailbox.Item) bool {
+		_, _, err = b.Walk(ctx, mailbox.Range{Unread: true, Owed: true, Done: true, Archive: true, Withdrawn: true, Times: true, Since: since}, func(it *mailbox.Item) bool {
 			if !it.Written.Before(since) {
 				out = append(out, happening{at: it.Written, agent: b.Address(), msg: it})
 			}
@@ -258,7 +259,7 @@ func (e *env) happened(h happening) error {
 	switch {
 	case h.event != nil:
 		detail := letter.Clip(letter.Escape(wire.Line(h.event)), 200)
-		if id := h.event.MessageID(); wire.IsID(string(id)) && !wire.IsLeaseKind(h.event.Kind) {
+		if id := h.event.MessageID(); wire.IsID(string(id)) && h.event.Kind != wire.EventTaken && h.event.Kind != wire.EventReturned && h.event.Kind != wire.EventAside {
 			detail = l.Short(id)
 			if by, err := wire.ParseAddress(h.event.Field("by"), ""); err == nil && by != h.agent {
 				detail += " by " + l.Who(by)

@@ -127,7 +127,7 @@ func (c *census) file(team, rel string) error {
 				c.logged(agent, rel, line)
 			}
 		}
-	case dir == "inbox/new" && idName.MatchString(name), dir == "inbox/aside" && idName.MatchString(name), dir == "inbox/cur", strings.HasPrefix(dir, "inbox/done/"), dir == "inbox/withdrawn":
+	case dir == "inbox/new" && idName.MatchString(name), dir == "inbox/cur", strings.HasPrefix(dir, "inbox/done/"), dir == "inbox/withdrawn":
 		return c.message(team, agent, parts[1], rel, data)
 	case dir == "inbox/tmp" && strings.HasSuffix(name, ".drop"):
 		return keep("claim")

@@ -21,13 +21,12 @@
 //     moved came out of its pipe. No claim stays.
 //   - After `atm down` nothing that `atm up` started runs, and no agent ever ran
 //     twice at a time, whoever was killed.
-//   - A message of a shared inbox is in one pair of hands; the command of a taker
-//     that was killed, or stopped for longer than its lease, goes on in nothing that
-//     it started; of what is set aside, or overdue, each is told once.
+//   - A message of a shared inbox is in one pair of hands for as long as its lease
+//     lasts, whoever was killed; one that was given out before says so.
 //   - What is said of an agent stands in its events: without state.json, with a
 //     bad one, and with old events in the archive, it is the same.
 //
-// TestStress, TestStressHooks and TestStressUpDown run always, for some seconds in memory, or as long
+// TestStress, TestStressHooks, TestStressTake and TestStressUpDown run always, for some seconds in memory, or as long
 // as ATM_STRESS says, half of it on the disk (ATM_STRESS_DIR names a place). The
 // others need root or strace, and are asked for:
 //

@@ -3,6 +3,7 @@
 package crashtest
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -100,37 +101,32 @@ func (l *ledger) judgeHanded(t reporter, v *verdict) {
 // putBack says whether an agent's mail may have been put back, which makes it new.
 func (l *ledger) putBack(agent string) bool { return agent == "carol" && l.count["put back"] > 0 }
 
-// A claim as it lies on disk, as far as these tests look into it.
+// A claim as it lies on disk: who handles which unread messages.
 type claim struct {
-	IDs     []string `json:"ids"`
-	At      string   `json:"at"`
-	Session string   `json:"session,omitempty"`
-	Call    string   `json:"call,omitempty"`
-	Going   bool     `json:"going,omitempty"`
-	Ended   bool     `json:"ended,omitempty"`
-	Again   []string `json:"again,omitempty"`
-	Others  []claim  `json:"others,omitempty"`
+	Owner   string    `json:"owner"` // runner:<run>, session:<id> or lease:<agent>
+	IDs     []string  `json:"ids"`
+	At      time.Time `json:"at"`
+	Until   time.Time `json:"until,omitzero"`
+	Times   int       `json:"times"`
+	Call    string    `json:"call,omitempty"`
+	Offered bool      `json:"offered,omitempty"`
 }
 
 func (w *world) claimFile(agent string) string {
-	return filepath.Join(w.team(), agent, "run", "claim.json")
+	return filepath.Join(w.team(), agent, "run", "claims.json")
 }
 
 // claims are what an agent's messages are claimed for.
-func (w *world) claims(agent string) []claim {
+func (w *world) claims(agent string) (all []claim) {
 	data, err := os.ReadFile(w.claimFile(agent))
 	if err != nil {
 		return nil
 	}
-	var first claim
-	if err := json.Unmarshal(data, &first); err != nil {
-		if !w.cuts { // it is not synced
-			w.wrong("torn: the claims of %s: %v: %s", agent, err, clip(string(data)))
-		}
-		return nil
+	in := json.NewDecoder(bytes.NewReader(data))
+	in.DisallowUnknownFields()
+	if err := in.Decode(&all); err != nil && !w.cuts { // it is not synced
+		w.wrong("torn: the claims of %s: %v: %s", agent, err, clip(string(data)))
 	}
-	all := append([]claim{first}, first.Others...)
-	all[0].Others = nil
 	return all
 }
 
@@ -140,13 +136,13 @@ func (w *world) age(agent string) {
 	if len(all) == 0 {
 		return
 	}
-	for i := range all {
-		if at, err := time.Parse(time.RFC3339Nano, all[i].At); err == nil {
-			all[i].At = at.Add(-11 * time.Minute).Format(time.RFC3339Nano)
+	for i, c := range all {
+		all[i].At = c.At.Add(-11 * time.Minute)
+		if !c.Until.IsZero() {
+			all[i].Until = c.Until.Add(-11 * time.Minute)
 		}
 	}
-	all[0].Others = all[1:]
-	data, _ := json.Marshal(all[0])
+	data, _ := json.Marshal(all)
 	if err := os.WriteFile(w.claimFile(agent), append(data, '\n'), 0o600); err != nil {
 		w.t.Error(err)
 	}
@@ -162,7 +158,7 @@ func (w *world) handOut(t reporter, agent string, aged bool) {
 	} else {
 		for _, c := range w.claims(agent) {
 			s := w.newSession(agent)
-			s.id = c.Session
+			s.id = strings.TrimPrefix(c.Owner, "session:")
 			s.tell(s.ends("other"))
 		}
 	}

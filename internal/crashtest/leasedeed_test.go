@@ -5,15 +5,14 @@ package crashtest
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
+	"slices"
 	"strings"
 )
 
-// Deeds with messages that several share, and with answers that are due.
+// Deeds with messages that several share, and with answers that are late.
 var leaseDeeds = []deed{
 	{"take", func(p *template, w *world) act {
-		j := w.chore(0)
+		j := w.chore(false)
 		had := false
 		return act{
 			call: call{args: []string{"take", "dave", "--lease", "1h", "--as", "carol"}},
@@ -30,7 +29,7 @@ var leaseDeeds = []deed{
 		}
 	}},
 	{"ack what was taken", func(p *template, w *world) act {
-		j := w.chore(1)
+		j := w.chore(true)
 		return act{
 			call: call{args: []string{"ack", j.id, "--as", "carol", "--json"}}, once: true,
 			note: func(result) {},
@@ -41,12 +40,12 @@ var leaseDeeds = []deed{
 				if err := take(j.t, w.team()).lies("dave", j.id, "done"); err != nil {
 					t.Errorf("again, undisturbed: %v", err)
 				}
-				j.tells(t, "message_taken", 1)
+				j.tells(t, "message_acked", 1)
 			},
 		}
 	}},
 	{"renew", func(p *template, w *world) act {
-		j := w.chore(1)
+		j := w.chore(true)
 		return w.moving(call{args: []string{"take", "--renew", j.id, "--lease", "2h", "--as", "carol"}}, func(c *census) error {
 			if err := c.lies("dave", j.id, "new"); err != nil {
 				return err
@@ -55,7 +54,7 @@ var leaseDeeds = []deed{
 		})
 	}},
 	{"give back", func(p *template, w *world) act {
-		j := w.chore(1)
+		j := w.chore(true)
 		a := w.moving(call{args: []string{"unread", j.id, "--as", "carol"}}, func(c *census) error {
 			if err := c.lies("dave", j.id, "new"); err != nil {
 				return err
@@ -68,69 +67,35 @@ var leaseDeeds = []deed{
 			if err := j.heldBy(""); err != nil {
 				t.Errorf("again, undisturbed: %v", err)
 			}
+			j.tells(t, "message_returned", 1)
+			j.givenOut(t, 1)
 		}
 		return a
 	}},
-	{"set aside", func(p *template, w *world) act {
-		j := w.chore(5)
-		a := w.moving(call{args: []string{"unread", j.id, "--as", "carol"}}, func(c *census) error { return c.lies("dave", j.id, "aside") })
-		a.once = true
-		a.after = func(t reporter) {
-			j.expect(w.run(call{args: []string{"unread", j.id, "--as", "carol"}}), 0, 3, 5)
-			for range 2 {
-				w.must("team")
-			}
-			c := take(j.t, w.team())
-			if err := c.lies("dave", j.id, "aside"); err != nil {
-				t.Errorf("again, undisturbed: %v", err)
-			}
-			c.told(t, "alice", `"aside":"`+j.id, 1)
-		}
-		return a
-	}},
-	{"put back what was set aside", func(p *template, w *world) act {
-		j := w.chore(5)
-		w.must("unread", j.id, "--as", "carol")
-		return w.moving(call{args: []string{"unread", j.id, "--as", "dave"}}, func(c *census) error {
-			if err := c.lies("dave", j.id, "new"); err != nil {
-				return err
-			}
-			return j.heldBy("")
-		})
-	}},
-	{"send with a time", func(p *template, w *world) act {
-		id := newID(0)
-		a := w.sending([]string{"send", "carol", "--due", "1h", "--expires", "2h", "--id", id}, "carol")
-		sent := a.done
-		a.done = func(c *census) error {
-			if err := sent(c); err != nil {
-				return err
-			}
-			for _, what := range []string{"due", "expires"} {
-				if notes, _ := filepath.Glob(filepath.Join(w.team(), "carol", "inbox", "dated", "*."+id+"."+what)); len(notes) == 0 {
-					return fmt.Errorf("no note that it is %s", what)
-				}
-			}
-			return nil
-		}
-		return a
-	}},
-	{"remind", func(p *template, w *world) act {
-		if err := os.WriteFile(filepath.Join(w.team(), "team.toml"), []byte("lead = \"dave\"\n"), 0o600); err != nil {
-			w.wrong("%v", err)
-		}
+	{"pending", func(p *template, w *world) act {
 		t, text := write(300)
 		w.begin(t, "alice", "carol")
-		w.stored(t, w.must("send", "carol", "--due", "1ms", "--as", "alice", "--json", "--", text))
+		r := w.must("send", "carol", "--due", "1ms", "--as", "alice", "--json", "--", text)
+		w.stored(t, r)
 		w.saw("carol", w.must("read", "--as", "carol").out)
+		var out printed
+		if err := json.Unmarshal([]byte(r.out), &out); err != nil {
+			w.wrong("%v", err)
+		}
+		// What cannot be read is passed over, and hides nothing else.
 		a := w.moving(call{args: []string{"pending"}}, func(*census) error { return nil })
 		a.after = func(t reporter) {
 			for range 2 {
-				w.must("team")
+				if r := w.must("pending", "--json"); strings.Count(r.out, out.ID) != 1 {
+					t.Errorf("the late answer to %s is not shown once: %s", out.ID, r)
+				}
 			}
-			c := take(w.t, w.team())
-			c.told(t, "dave", `"overdue":"`, 1)
-			c.told(t, "carol", `"overdue":"`, 1)
+			// Nobody is told where no runner does it.
+			for _, f := range take(w.t, w.team()).messages {
+				if f.Type == "notice" {
+					t.Errorf("a notice: %s", f.path)
+				}
+			}
 		}
 		return a
 	}},
@@ -142,11 +107,11 @@ type chore struct {
 	id string
 }
 
-// chore makes dave's inbox a shared one with a message that carol has taken so
-// often, and has in hand; 0: nobody has taken it.
-func (w *world) chore(taken int) *chore {
+// chore makes dave's inbox a shared one with a message that carol has taken, or
+// nobody has.
+func (w *world) chore(taken bool) *chore {
 	j := &chore{world: w}
-	w.must("take", "--share", "--as", "dave")
+	w.must("team", "add", "dave", "--shared")
 	t, text := write(300)
 	w.begin(t, "alice", "dave")
 	r := w.must("send", "dave", "--as", "alice", "--json", "--", text)
@@ -156,10 +121,7 @@ func (w *world) chore(taken int) *chore {
 		w.wrong("%v", err)
 	}
 	j.id = out.ID
-	for n := range taken {
-		if n > 0 {
-			w.must("unread", j.id, "--as", "carol")
-		}
+	if taken {
 		w.saw("dave", w.must("take", "dave", "--lease", "1h", "--as", "carol").out)
 	}
 	return j
@@ -171,7 +133,7 @@ func (j *chore) heldBy(want string) error {
 	var list struct {
 		Messages []struct {
 			ID    string
-			Taken struct{ By string }
+			Lease struct{ By string }
 		}
 	}
 	if err := json.Unmarshal([]byte(r.out), &list); err != nil {
@@ -179,13 +141,23 @@ func (j *chore) heldBy(want string) error {
 	}
 	for _, m := range list.Messages {
 		if m.ID == j.id {
-			if m.Taken.By != want {
-				return fmt.Errorf("%s is in the hands of %q, not of %q", j.id, m.Taken.By, want)
+			if m.Lease.By != want {
+				return fmt.Errorf("%s is in the hands of %q, not of %q", j.id, m.Lease.By, want)
 			}
 			return nil
 		}
 	}
 	return fmt.Errorf("%s is not listed: %s", j.id, r)
+}
+
+// givenOut says whether the claims know how often the message was given out.
+func (j *chore) givenOut(t reporter, want int) {
+	for _, c := range j.claims("dave") {
+		if slices.Contains(c.IDs, j.id) && c.Times == want {
+			return
+		}
+	}
+	t.Errorf("it is not known that %s was given out %d times: %+v", j.id, want, j.claims("dave"))
 }
 
 // tells says whether dave's log tells something of the message so often at most.
@@ -198,18 +170,5 @@ func (j *chore) tells(t reporter, kind string, most int) {
 	}
 	if n > most {
 		t.Errorf("%s is told %d times", kind, n)
-	}
-}
-
-// told says whether somebody has so many notices that say something.
-func (c *census) told(t reporter, agent, what string, want int) {
-	n := 0
-	for _, f := range c.messages {
-		if f.agent == agent && f.Type == "notice" && strings.Contains(string(f.Payload), what) {
-			n++
-		}
-	}
-	if n != want {
-		t.Errorf("%s has %d notices of %s, not %d", agent, n, what, want)
 	}
 }

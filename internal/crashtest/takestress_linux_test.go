@@ -1,183 +1,148 @@
 package crashtest
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
+	"slices"
 	"sync"
-	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 )
 
-// worker is the command of a taker: what it has started beats, in a session of
-// its own, for as long as the message is worked on.
-const worker = `
-setsid sh -c 'while :; do echo "$0 $1 $(date +%s%N)" >>"$2"; sleep 0.01; done' "$ATM_MESSAGE" $$ "$1" </dev/null >/dev/null 2>&1 &
-sleep 0.$(($$ % 4 + 1))
-kill $!
-wait
-exit $(($$ % 3 > 1))
-`
+// held is a message in somebody's hands, as its taker was told.
+type held struct {
+	who         string
+	times       int
+	since, till time.Time // till: the lease's end, or when it was about to be let go
+	done        bool
+}
 
-// Takers of a shared inbox run a command on each message, and are killed, or
-// stopped for longer than their lease, at random. Never do two commands work on
-// one message, nothing that a command started goes on, every message is finished,
-// free or set aside, and of what is set aside the sender is told once.
+const lease = 2 * time.Second
+
+// Takers of a shared inbox are killed at random; who has got something finishes it,
+// gives it back, keeps it for longer, or forgets it. Never do two hold one message
+// while the first one's lease lasts, what was finished is given to nobody, what was
+// given out before says so, and in the end all of it can be finished.
 func TestStressTake(t *testing.T) {
 	d := duration(t, 3*time.Second)
-	w := newWorld(t, quick(t), "alice", "jobs", "bob", "carol", "dave")
-	w.must("take", "--share", "--as", "jobs")
-	script, beats := filepath.Join(w.home, "work.sh"), filepath.Join(w.home, "beats")
-	for name, text := range map[string]string{script: worker, beats: ""} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
+	w := newWorld(t, quick(t), "alice", "bob", "carol", "dave")
+	w.must("team", "add", "jobs", "--shared")
+	var mu sync.Mutex
+	holds := map[string][]*held{}
+	end := time.Now().Add(d)
+	get := func(who string, kill time.Duration, wait ...string) (id string, h *held) {
+		r := w.run(call{args: append([]string{"take", "jobs", "--lease", lease.String(), "--json", "--as", who}, wait...), kill: kill})
+		w.expect(r, 0, 4)
+		var out struct {
+			Message letter
+			Until   time.Time
+			Times   int
+		}
+		if json.Unmarshal([]byte(r.out), &out) != nil || out.Message.ID == "" {
+			return "", nil // nothing, or not all of it
+		}
+		id, h = out.Message.ID, &held{who: who, times: out.Times, since: out.Until.Add(-lease), till: out.Until}
+		w.excuse("jobs", id)
+		mu.Lock()
+		defer mu.Unlock()
+		holds[id] = append(holds[id], h)
+		return id, h
+	}
+	// letGo finishes a message, or gives it back. Whose lease ran out may be refused.
+	letGo := func(id string, h *held, how string) {
+		now := time.Now()
+		r := w.run(call{args: []string{how, id, "--as", h.who, "--json"}})
+		if w.expect(r, 0, 3, 5); r.code != 0 {
+			if now.Add(lease / 2).Before(h.till) {
+				w.wrong("%s holds %s until %s, and is refused: %s", h.who, id, h.till, r)
+			}
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		h.done = how == "ack"
+		if now.Before(h.till) {
+			h.till = now
 		}
 	}
-	var killed, stopped, taken atomic.Int64
-	end := time.Now().Add(d)
 	var all sync.WaitGroup
 	all.Go(func() {
-		for n := 0; time.Now().Before(end); n++ {
+		for time.Now().Before(end) {
 			tok, text := write(100)
 			w.begin(tok, "alice", "jobs")
-			r := w.must("send", "jobs", "--as", "alice", "--json", "--", text)
-			w.stored(tok, r)
-			var out printed
-			if json.Unmarshal([]byte(r.out), &out) == nil {
-				w.excuse("jobs", out.ID) // read by commands, not by readers
-			}
-			time.Sleep(time.Duration(100+rand.IntN(200)) * time.Millisecond)
+			w.stored(tok, w.run(call{args: []string{"send", "jobs", "--as", "alice", "--json", "--", text}}))
+			time.Sleep(time.Duration(20+rand.IntN(100)) * time.Millisecond)
 		}
 	})
-	for _, who := range []string{"bob", "carol", "dave"} {
+	for _, who := range []string{"bob", "carol", "carol", "dave"} {
 		all.Go(func() {
 			for time.Now().Before(end) {
-				c := w.command(nil, "take", "jobs", "--lease", "2s", "--wait", "--timeout", "1s", "--as", who, "--", "sh", script, beats)
-				if err := c.Start(); err != nil {
-					t.Error(err)
-					return
+				id, h := get(who, mortal(), "--wait", "--timeout", "1s")
+				if h == nil {
+					continue
 				}
-				ended := make(chan struct{})
-				go func() { defer close(ended); c.Wait() }()
-				taken.Add(1)
-				switch rand.IntN(8) {
-				case 0, 1, 2, 3:
-					select {
-					case <-ended:
-					case <-time.After(time.Duration(rand.IntN(500)) * time.Millisecond):
-						c.Process.Kill()
-						killed.Add(1)
-					}
+				switch time.Sleep(time.Duration(rand.IntN(100)) * time.Millisecond); rand.IntN(10) {
+				case 0:
+					continue // forgotten
+				case 1:
+					time.Sleep(lease) // it has run out
+				case 2, 3:
+					letGo(id, h, "unread")
+					continue
 				case 4:
-					select {
-					case <-ended:
-					case <-time.After(time.Duration(rand.IntN(200)) * time.Millisecond):
-						c.Process.Signal(syscall.SIGSTOP)
-						stopped.Add(1)
-						time.Sleep(2500 * time.Millisecond) // longer than its lease
-						c.Process.Signal(syscall.SIGCONT)
+					r := w.run(call{args: []string{"take", "--renew", id, "--lease", lease.String(), "--json", "--as", who}})
+					var out struct{ Until time.Time }
+					if w.expect(r, 0, 5); json.Unmarshal([]byte(r.out), &out) == nil && r.code == 0 {
+						mu.Lock()
+						h.till = out.Until
+						mu.Unlock()
 					}
 				}
-				<-ended
+				letGo(id, h, "ack")
 			}
 		})
 	}
 	all.Wait()
-	w.nothingWorks(t)
-	ids := w.oneAtATime(t, beats)
-	for range 2 {
-		w.must("team")
+	time.Sleep(lease)
+	for id, h := get("bob", 0); h != nil; id, h = get("bob", 0) {
+		letGo(id, h, "ack")
 	}
+	again := judgeHolds(t, holds)
 	c := take(t, w.team())
-	v := w.judge(t, c)
-	aside := 0
-	for _, f := range c.messages {
-		if f.agent == "jobs" && f.place == "aside" {
-			aside++
-			c.told(t, "alice", `"aside":"`+f.ID, 1)
+	for k := range w.posts {
+		if k.agent == "jobs" && !slices.ContainsFunc(c.messages, func(f found) bool { return f.token == k.token && f.place == "done" }) {
+			t.Errorf("not done: %s", k.token)
 		}
 	}
-	report := fmt.Sprintf("%s, %s: %s; %d takings, %d killed, %d stopped, %d messages worked on, %d set aside", t.Name(), d, v, taken.Load(), killed.Load(), stopped.Load(), ids, aside)
+	report := fmt.Sprintf("%s, %s: %s; %d messages taken, %d of them again; %s", t.Name(), d, w.judge(t, c), len(holds), again, w.summary())
 	t.Log(report)
 	if os.Getenv("ATM_STRESS") != "" {
 		fmt.Println(report)
 	}
-	if ids == 0 {
-		t.Error("nothing was worked on")
+	if again == 0 {
+		t.Error("nothing was taken again")
 	}
 }
 
-// nothingWorks waits until no process is left that a taker's command, or a
-// guard, was.
-func (w *world) nothingWorks(t *testing.T) {
-	t.Helper()
-	var left []string
-	for until := time.Now().Add(15 * time.Second); time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
-		left = nil
-		files, _ := filepath.Glob("/proc/[0-9]*/environ")
-		for _, file := range files {
-			env, err := os.ReadFile(file)
-			if err != nil || !bytes.Contains(env, []byte("HOME="+w.home+"\x00")) {
-				continue
+// judgeHolds: one holder at a time, and each is told how many there were before.
+func judgeHolds(t *testing.T, holds map[string][]*held) (again int) {
+	for id, hs := range holds {
+		slices.SortFunc(hs, func(a, b *held) int { return a.since.Compare(b.since) })
+		for i, h := range hs[1:] {
+			before := hs[i]
+			again++
+			if over := before.till.Sub(h.since); over > 0 {
+				t.Errorf("%s took %s %s before the lease of %s was over", h.who, id, over, before.who)
 			}
-			line, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline"))
-			left = append(left, filepath.Dir(file)+" "+strings.ReplaceAll(string(line), "\x00", " "))
-		}
-		if len(left) == 0 {
-			return
-		}
-	}
-	t.Errorf("still there:\n%s", strings.Join(left, "\n"))
-	for _, l := range left {
-		pid, _, _ := strings.Cut(filepath.Base(strings.Fields(l)[0]), " ")
-		exec.Command("kill", "-9", pid).Run()
-	}
-}
-
-// oneAtATime says whether the commands that beat for one message did so one after
-// the other, and counts the messages.
-func (w *world) oneAtATime(t *testing.T, beats string) int {
-	t.Helper()
-	type stint struct{ first, last int64 }
-	stints := map[string]map[string]*stint{}
-	f, err := os.Open(beats)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		var id, pid string
-		var at int64
-		if _, err := fmt.Sscan(lines.Text(), &id, &pid, &at); err != nil {
-			t.Errorf("%q: %v", lines.Text(), err)
-			continue
-		}
-		if stints[id] == nil {
-			stints[id] = map[string]*stint{}
-		}
-		s := stints[id][pid]
-		if s == nil {
-			s = &stint{at, at}
-			stints[id][pid] = s
-		}
-		s.first, s.last = min(s.first, at), max(s.last, at)
-	}
-	for id, of := range stints {
-		for a, s := range of {
-			for b, o := range of {
-				if over := min(s.last, o.last) - max(s.first, o.first); a < b && over > 0 {
-					t.Errorf("two worked on %s for %s: %s and %s", id, time.Duration(over), a, b)
-				}
+			if before.done {
+				t.Errorf("%s took %s, which %s had finished", h.who, id, before.who)
+			}
+			if h.times <= before.times {
+				t.Errorf("%s is told that it is number %d with %s, and %s was told %d", h.who, h.times, id, before.who, before.times)
 			}
 		}
 	}
-	return len(stints)
+	return again
 }

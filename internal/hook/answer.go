@@ -39,7 +39,7 @@ func (c *call) say(s string) {
 func (c *call) write(h *mailbox.Handover, l *letter.Renderer) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %d %s for %s", mark, len(h.Items), plural(len(h.Items), "new message"), c.o.Box.Agent())
-	if n := len(h.Again); n > 0 {
+	if n := len(h.Repeat); n > 0 {
 		fmt.Fprintf(&b, " (%d may be a repeat: nothing showed that it arrived)", n)
 	}
 	fmt.Fprintf(&b, "; answer with atm reply ID \"…\"%s\n", c.o.Flags)
@@ -49,7 +49,7 @@ func (c *call) write(h *mailbox.Handover, l *letter.Renderer) {
 	}
 	l.Digits = letter.ShortLength(ids)
 	for i, k := range letter.FlagsOf(mailbox.Messages(h.Items), mailbox.Messages(h.Ahead)) {
-		k.Repeat = h.Again[ids[i]]
+		k.Repeat = h.Repeat[ids[i]]
 		b.Write(l.Render(h.Items[i].Message, k))
 	}
 	if n := h.More + h.Left; n > 0 {
@@ -98,15 +98,19 @@ func (c *call) answer() (exit int, err error) {
 		if c.way == asDeny {
 			decision = "deny"
 		}
-		out = append(out, `{"decision":`...)
-		out = wire.AppendString(out, decision)
-		out = append(out, `,"reason":`...)
-		out = append(wire.AppendString(out, text), '}')
+		out, err = wire.Marshal(struct {
+			Decision string `json:"decision"`
+			Reason   string `json:"reason"`
+		}{decision, text})
 	default:
-		out = append(out, `{"hookSpecificOutput":{"hookEventName":`...)
-		out = wire.AppendString(out, c.kind)
-		out = append(out, `,"additionalContext":`...)
-		out = append(wire.AppendString(out, text), "}}"...)
+		type output struct {
+			Event   string `json:"hookEventName"`
+			Context string `json:"additionalContext"`
+		}
+		out, err = wire.Marshal(map[string]output{"hookSpecificOutput": {c.kind, text}})
+	}
+	if err != nil {
+		return 0, err
 	}
 	if len(out) > maxAnswer {
 		return 0, fmt.Errorf("answer: %d bytes are more than the %d that are read", len(out), maxAnswer)

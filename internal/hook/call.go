@@ -208,7 +208,7 @@ func (c *call) inSubagent() bool {
 // of an event, so the object stands under Wire, as its owner would write it.)
 func (c *call) opens(source string) {
 	e := c.event("session_start", "")
-	e.Wire = append(wire.AppendString(json.RawMessage(`{"kind":"session_start","source":`), clip(source, maxID)), '}')
+	e.Wire = json.RawMessage(`{"kind":"session_start","source":` + string(wire.Quote(clip(source, maxID))) + `}`)
 	c.add(e)
 }
 

@@ -12,7 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/agentteammail/atm/internal/atomicfile"
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -179,12 +179,12 @@ func TestStopIsContinuedOnce(t *testing.T) {
 			t.Fatal(tool, first)
 		}
 		if tool == Gemini { // which begins anew with what it was told
-			out, _ := call1(t, tool, bob, input(tool, "BeforeAgent", `,"prompt":`+string(wire.AppendString(nil, text))), now)
+			out, _ := call1(t, tool, bob, input(tool, "BeforeAgent", `,"prompt":`+string(wire.Quote(text))), now)
 			if out != "" || where(t, bob, id) != mailbox.Unread {
 				t.Errorf("%s: %q; the model has not been asked yet", tool, out)
 			}
 		}
-		if _, open := state(t, bob).Open("s1"); !open {
+		if !TurnOf(state(t, bob), "s1").Open {
 			t.Errorf("%s: the turn goes on", tool)
 		}
 		late := mail(t, bob, "too late")
@@ -472,7 +472,7 @@ func TestFailsOpenOnDisk(t *testing.T) {
 		for k := 1; k < 200; k++ {
 			var mu sync.Mutex
 			n, armed := 0, false
-			bob := team(t, func(atomicfile.Op, string) error {
+			bob := team(t, func(string, string) error {
 				mu.Lock()
 				defer mu.Unlock()
 				if n += b2i(armed); armed && n >= k {
@@ -538,17 +538,12 @@ func TestEventsLockHeld(t *testing.T) {
 	bob := team(t, nil)
 	id := mail(t, bob, "hello")
 	path := filepath.Dir(bob.Path())
-	root, err := atomicfile.Open(path, nil)
+	root, err := durable.Open(path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	locks, err := lockfile.Open(root, path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer locks.Close()
-	held, err := locks.Try("bob.events", lockfile.Exclusive, nil)
+	held, err := lockfile.In(root).Try("bob.events", lockfile.Exclusive, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

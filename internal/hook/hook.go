@@ -77,10 +77,6 @@ type Options struct {
 	// nothing is known.
 	Turn func(session string) Turn
 
-	// Due sends the agent what it is to be reminded of, which goes out with its
-	// other mail; asked between two turns. nil: nothing.
-	Due func(context.Context) error
-
 	// Pass says which messages go out unasked; nil: all.
 	Pass func(*wire.Message) bool
 
@@ -107,18 +103,7 @@ func Handle(ctx context.Context, tool Tool, in []byte, o Options) (exit int, err
 	if err != nil {
 		return 0, fmt.Errorf("hook of %s: %w", tool, err)
 	}
-	undue := c.remind(ctx)
-	exit, err = c.carryOut(ctx)
-	return exit, oneLine([]error{err, undue})
-}
-
-// remind has the agent reminded of what is overdue, between two turns. It keeps
-// nothing else from going on.
-func (c *call) remind(ctx context.Context) error {
-	if c.o.Due == nil || c.opening == nothing && !c.way.continues() {
-		return nil
-	}
-	return c.o.Due(ctx)
+	return c.carryOut(ctx)
 }
 
 // understand makes of what a tool sent what it means.
@@ -164,8 +149,8 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 			c.point(h)
 		}
 	}
-	goes := c.way.continues() && (len(h.Items) > 0 || h.Goes)
-	events := h.Settled
+	goes := c.way.continues() && (len(h.Items) > 0 || h.Repeated)
+	events := h.Received
 	for i := range events {
 		events[i].TurnID = c.turn
 	}
@@ -173,25 +158,25 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 	if !goes {
 		events = append(events, c.ending...)
 	}
-	wrong = append(wrong, box.Append(ctx, mailbox.AppendOptions{}, events...))
+	wrong = append(wrong, box.Log().Append(ctx, events...))
 
 	if err = oneLine(wrong); err == nil {
 		exit, err = c.answer()
 		wrong = append(wrong, err)
 	}
 	if err != nil {
-		wrong = append(wrong, h.Back(ctx))
-		if goes && !h.Goes {
-			wrong = append(wrong, box.Append(ctx, mailbox.AppendOptions{}, c.ending...))
+		wrong = append(wrong, h.NotSent(ctx))
+		if goes && !h.Repeated {
+			wrong = append(wrong, box.Log().Append(ctx, c.ending...))
 		}
 		return 0, oneLine(wrong)
 	}
-	announced, err := h.Out(ctx)
+	announced, err := h.Sent(ctx)
 	wrong = append(wrong, err)
 	for i := range announced {
 		announced[i].TurnID = c.turn
 	}
-	wrong = append(wrong, box.Append(ctx, mailbox.AppendOptions{}, announced...))
+	wrong = append(wrong, box.Log().Append(ctx, announced...))
 	return exit, oneLine(wrong)
 }
 

@@ -1,7 +1,6 @@
 package hook
 
 import (
-	"bytes"
 	"encoding/json"
 	"unicode/utf8"
 
@@ -10,22 +9,15 @@ import (
 
 // object is a JSON object as a tool sent it, looked at leniently: what is
 // absent, or of another type than expected, is the zero value.
-type object []wire.Field
+type object wire.Object
 
 // parse takes apart what a tool sent. What is no JSON object is an error.
 func parse(raw []byte) (object, error) {
-	fields, err := wire.Object(raw)
-	return object(fields), err
+	o, err := wire.ReadObject(raw)
+	return object(o), err
 }
 
-func (o object) raw(key string) json.RawMessage {
-	for i := range o {
-		if o[i].Key == key && string(o[i].Raw) != "null" {
-			return o[i].Raw
-		}
-	}
-	return nil
-}
+func (o object) raw(key string) json.RawMessage { return wire.Object(o).Get(key) }
 
 // text is the first of these members that is a string, and not empty.
 func (o object) text(keys ...string) string {
@@ -38,13 +30,7 @@ func (o object) text(keys ...string) string {
 }
 
 func text(raw json.RawMessage) (s string) {
-	switch {
-	case len(raw) < 2 || raw[0] != '"':
-	case bytes.IndexByte(raw, '\\') < 0:
-		return string(raw[1 : len(raw)-1]) // of valid JSON
-	default:
-		json.Unmarshal(raw, &s)
-	}
+	json.Unmarshal(raw, &s)
 	return s
 }
 

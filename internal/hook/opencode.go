@@ -21,9 +21,9 @@ func (c *call) opencode(ctx context.Context) error {
 	c.names(or(p.text("sessionID"), or(info.text("id"), part.text("sessionID"))), event, "")
 	c.dated = c.in.text("id") != ""
 	if info.text("parentID") != "" && !strings.ContainsAny(c.session, " \t\r\n") {
-		return c.o.Box.Adopt(ctx, c.session)
+		return addSubagent(c.o.Box, c.session)
 	}
-	if relevant(event) && c.o.Box.Adopted(c.session) {
+	if relevant(event) && isSubagent(c.o.Box, c.session) {
 		c.child(event, p)
 		return nil
 	}
@@ -86,10 +86,10 @@ func (c *call) opencode(ctx context.Context) error {
 		}
 
 	case "tool.execute.before":
-		c.toolIs(p.text("tool"), p.text("callID"), object{{Key: "status", Raw: []byte(`"running"`)}})
+		c.toolIs(p.text("tool"), p.text("callID"), object{{Name: "status", Value: []byte(`"running"`)}})
 
 	case "tool.execute.after":
-		c.toolIs(p.text("tool"), p.text("callID"), object{{Key: "status", Raw: []byte(`"completed"`)}})
+		c.toolIs(p.text("tool"), p.text("callID"), object{{Name: "status", Value: []byte(`"completed"`)}})
 	}
 	return nil
 }

@@ -28,10 +28,10 @@ func TurnOf(s *reducer.State, session string) Turn {
 	if session != "" && t.Session != session {
 		return Turn{}
 	}
-	out := Turn{ID: t.ID, Open: t.Status == reducer.TurnBusy, Anew: t.Anew, Blocked: t.Activity == reducer.Confirming,
+	out := Turn{ID: t.ID, Open: t.Status == reducer.TurnBusy, Anew: t.Reopened, Blocked: t.Activity == reducer.Confirming,
 		Retrying: strings.HasPrefix(t.Detail, retrying)}
-	if t.Waiting != nil {
-		out.Tool = t.Waiting.Tool
+	if w := t.Waiting(); w != nil {
+		out.Tool = w.Tool
 	}
 	return out
 }

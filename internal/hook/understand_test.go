@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/internal/atomicfile"
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
@@ -20,21 +20,16 @@ import (
 var ctx = context.Background()
 
 // team is a team in a temporary directory, in which bob is hooked.
-func team(t testing.TB, fault atomicfile.Fault) (bob *mailbox.Box) {
+func team(t testing.TB, fault durable.Fault) (bob *mailbox.Box) {
 	t.Helper()
-	d, err := atomicfile.Open(t.TempDir(), fault)
+	d, err := durable.Open(t.TempDir(), fault)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := d.Make(".locks")
-	if err != nil {
+	if err := d.Mkdir(".locks"); err != nil {
 		t.Fatal(err)
 	}
-	l.Close()
-	s, err := mailbox.OpenStore(d, "main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := mailbox.NewStore(d, "main")
 	s.LockTimeout = 200 * time.Millisecond
 	t.Cleanup(func() { s.Close() })
 	for _, n := range []wire.Name{"alice", "bob"} {
@@ -48,7 +43,7 @@ func team(t testing.TB, fault atomicfile.Fault) (bob *mailbox.Box) {
 // events are all of a log.
 func events(t testing.TB, b *mailbox.Box) (all []wire.Event) {
 	t.Helper()
-	c := b.Events(0)
+	c := b.Log().Follow(0)
 	defer c.Close()
 	for {
 		e, _, err := c.Next()
@@ -63,7 +58,7 @@ func events(t testing.TB, b *mailbox.Box) (all []wire.Event) {
 func folded(t testing.TB, b *mailbox.Box) func(string) Turn {
 	return func(session string) Turn {
 		fold := TurnOf(state(t, b), session)
-		if newest, err := b.Tail(2); err != nil {
+		if newest, err := b.Log().Newest(2); err != nil {
 			t.Error(err)
 		} else if quick, sure := Rests(newest, session); sure && (quick.ID != fold.ID || fold.Open) {
 			t.Errorf("the newest events say %+v, the fold %+v", quick, fold)
@@ -86,9 +81,10 @@ func told(e wire.Event) string {
 	if e.TurnID != "" {
 		s += " " + e.TurnID
 	}
-	for _, f := range e.Extra {
-		if f.Key != "transport" {
-			s += fmt.Sprintf(" %s=%s", f.Key, strings.Trim(string(f.Raw), `"`))
+	own, _ := wire.ReadObject(e.Extra)
+	for _, f := range own {
+		if f.Name != "transport" {
+			s += fmt.Sprintf(" %s=%s", f.Name, strings.Trim(string(f.Value), `"`))
 		}
 	}
 	if e.Wire != nil {
@@ -371,7 +367,7 @@ func TestRealSessions(t *testing.T) {
 				}
 			}
 			same(t, string(tool), got, want...)
-			if _, open := state(t, bob).Open(""); open {
+			if TurnOf(state(t, bob), "").Open {
 				t.Error("a turn is open in the end")
 			}
 		})
@@ -489,8 +485,8 @@ func TestChildSessions(t *testing.T) {
 	if s.Turn().Session != "o1" || s.Turn().Activity != reducer.ToolRunning || len(s.Turns) != 1 {
 		t.Errorf("%+v", s.Turns)
 	}
-	if id, open := s.Open("o1"); !open || id != "o1#1" {
-		t.Error(id, open)
+	if turn := TurnOf(s, "o1"); !turn.Open || turn.ID != "o1#1" {
+		t.Error(turn)
 	}
 }
 

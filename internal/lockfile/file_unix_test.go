@@ -4,6 +4,7 @@ package lockfile
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/agentteammail/atm/internal/durable"
 )
 
 func TestOnlyARegularFileIsLocked(t *testing.T) {
@@ -47,19 +50,28 @@ func TestOnlyARegularFileIsLocked(t *testing.T) {
 
 func TestLocksDirectoryIsNoLink(t *testing.T) {
 	path := t.TempDir()
-	root := opened(t, path)
-	if _, err := Open(root, path); err == nil {
-		t.Error("opened without .locks")
-	}
+	locks := filepath.Join(path, ".locks")
 	os.Mkdir(filepath.Join(path, "elsewhere"), 0o700)
-	os.Symlink("elsewhere", filepath.Join(path, ".locks"))
-	if _, err := Open(root, path); err == nil {
-		t.Error("a linked .locks was opened")
+	d := open(t, path)
+	for what, put := range map[string]func() error{
+		"none": func() error { return nil },
+		"link": func() error { return os.Symlink("elsewhere", locks) },
+		"file": func() error { return os.WriteFile(locks, nil, 0o600) },
+	} {
+		if err := put(); err != nil {
+			t.Fatal(err)
+		}
+		_, err := d.Try("bob.reader", Exclusive, nil)
+		if what == "none" != errors.Is(err, fs.ErrNotExist) || what != "none" != errors.Is(err, durable.ErrNotDirectory) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if _, err := d.Held("bob.reader"); err == nil {
+			t.Errorf("%s: Held says nothing", what)
+		}
+		os.Remove(locks)
 	}
-	os.Remove(filepath.Join(path, ".locks"))
-	os.WriteFile(filepath.Join(path, ".locks"), nil, 0o600)
-	if _, err := Open(root, path); err == nil {
-		t.Error("a .locks file was opened")
+	if names, _ := os.ReadDir(filepath.Join(path, "elsewhere")); len(names) != 0 {
+		t.Errorf("made through a link: %v", names)
 	}
 }
 

@@ -3,30 +3,26 @@ package lockfile
 import (
 	"bufio"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// holder looks in /proc/locks for a process that holds the lock's file. A line:
+// holder looks in /proc/locks for a process that holds a lock on a file. A line:
 //
 //	1: FLOCK  ADVISORY  WRITE 4242 fd:01:131074 0 EOF
 //
-// major and minor device in hex, then the inode. Who waits has "->" in the
-// second field. On btrfs and overlays the device is not the one that stat
-// gives; there the process must have the file open under its path.
-func (d *Dir) holder(name string) (pid int, command string) {
-	at, err := d.look(name)
-	if err != nil {
-		return 0, ""
-	}
-	dev := uint64(at.Dev)
-	device := fmt.Sprintf("%02x:%02x", unix.Major(dev), unix.Minor(dev))
-	inode := strconv.FormatUint(at.Ino, 10)
-
+// major and minor device in hex, then the inode. A process that waits has "->" in
+// the second field. On btrfs and overlays the device is not the one that stat gives;
+// there the process must have the file open.
+func holder(file fs.FileInfo) (pid int, command string) {
+	at := file.Sys().(*syscall.Stat_t)
+	device := fmt.Sprintf("%02x:%02x", unix.Major(uint64(at.Dev)), unix.Minor(uint64(at.Dev)))
 	f, err := os.Open("/proc/locks")
 	if err != nil {
 		return 0, ""
@@ -37,30 +33,23 @@ func (d *Dir) holder(name string) (pid int, command string) {
 		if len(w) < 6 || w[1] != "FLOCK" {
 			continue
 		}
-		dev, ok := strings.CutSuffix(w[5], ":"+inode)
-		if !ok || dev != device && !hasOpen(w[4], d.filePath(name)) {
+		dev, ok := strings.CutSuffix(w[5], ":"+strconv.FormatUint(at.Ino, 10))
+		if !ok || dev != device && !hasOpen(w[4], file) {
 			continue
 		}
 		// The lock of a process that ended may live on in a child's file.
 		comm, err := os.ReadFile("/proc/" + w[4] + "/comm")
-		if err != nil {
-			continue
-		}
-		if n, err := strconv.Atoi(w[4]); err == nil && n > 0 {
+		if n, e := strconv.Atoi(w[4]); err == nil && e == nil && n > 0 {
 			return n, strings.TrimSpace(string(comm))
 		}
 	}
 	return 0, ""
 }
 
-func hasOpen(pid, path string) bool {
-	dir := "/proc/" + pid + "/fd"
-	fds, err := os.ReadDir(dir)
-	if err != nil {
-		return false
-	}
-	for _, fd := range fds {
-		if to, err := os.Readlink(filepath.Join(dir, fd.Name())); err == nil && to == path {
+func hasOpen(pid string, file fs.FileInfo) bool {
+	open, _ := filepath.Glob("/proc/" + pid + "/fd/*")
+	for _, fd := range open {
+		if info, err := os.Stat(fd); err == nil && os.SameFile(info, file) {
 			return true
 		}
 	}

@@ -2,4 +2,6 @@
 
 package lockfile
 
-func (d *Dir) holder(string) (int, string) { return 0, "" }
+import "io/fs"
+
+func holder(fs.FileInfo) (int, string) { return 0, "" }

@@ -7,14 +7,15 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/agentteammail/atm/internal/durable"
 )
 
-func team(t testing.TB) (*Dir, string) {
+func team(t testing.TB) (Dir, string) {
 	t.Helper()
 	path := t.TempDir()
 	if err := os.Mkdir(filepath.Join(path, ".locks"), 0o700); err != nil {
@@ -23,33 +24,17 @@ func team(t testing.TB) (*Dir, string) {
 	return open(t, path), path
 }
 
-func open(t testing.TB, path string) *Dir {
+func open(t testing.TB, path string) Dir {
 	t.Helper()
-	team := opened(t, path)
-	d, err := Open(team, path)
+	root, err := durable.Open(path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { d.Close() })
-	return d
+	t.Cleanup(func() { root.Close() })
+	return In(root)
 }
 
-// directory is a Team.
-type directory struct{ *os.File }
-
-func (d directory) Root() (*os.Root, error) { return os.OpenRoot(d.Name()) }
-
-func opened(t testing.TB, path string) directory {
-	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { f.Close() })
-	return directory{f}
-}
-
-func mustTry(t testing.TB, d *Dir, name string, m Mode) *Lock {
+func mustTry(t testing.TB, d Dir, name string, m Mode) *Lock {
 	t.Helper()
 	l, err := d.Try(name, m, nil)
 	if err != nil {
@@ -57,16 +42,6 @@ func mustTry(t testing.TB, d *Dir, name string, m Mode) *Lock {
 	}
 	t.Cleanup(func() { l.Unlock() })
 	return l
-}
-
-// until waits for a state that must come.
-func until(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("never came: %s", what)
-		}
-	}
 }
 
 func TestSharedAndExclusive(t *testing.T) {
@@ -116,6 +91,11 @@ func TestFileIsMadeOnlyAfterTheAgentWasSeen(t *testing.T) {
 	}
 	if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the lock file is there: %v", err)
+	}
+	// A deadline of seen's own is no timeout of the lock.
+	late := func() error { return context.DeadlineExceeded }
+	if _, err := d.Lock(context.Background(), "bob.reader", Exclusive, time.Second, late); err != context.DeadlineExceeded {
+		t.Errorf("got %v", err)
 	}
 	asked := 0
 	seen := func() error { asked++; return nil }
@@ -175,7 +155,7 @@ func TestContextEndsTheWait(t *testing.T) {
 	}
 }
 
-func TestLockComesToWhoWaits(t *testing.T) {
+func TestLockComesToAWaiter(t *testing.T) {
 	d, _ := team(t)
 	first := mustTry(t, d, "bob.reader", Exclusive)
 	got := make(chan error)
@@ -186,57 +166,27 @@ func TestLockComesToWhoWaits(t *testing.T) {
 		}
 		got <- err
 	}()
-	time.Sleep(20 * time.Millisecond)
+	time.Sleep(5 * poll) // long enough that it waits; if not, nothing is shown
 	first.Unlock()
 	if err := <-got; err != nil {
 		t.Error(err)
 	}
 }
 
-func abandoned() int {
-	waiters.Lock()
-	defer waiters.Unlock()
-	return len(waiters.abandoned)
-}
-
-func TestLateLockIsLetGo(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // collecting the file lets go too
-	until(t, "waits of other tests end", func() bool { return abandoned() == 0 })
+// However short the time, a free lock is got, and a wait that was given up holds
+// nothing.
+func TestShortTimeout(t *testing.T) {
 	d, path := team(t)
-	first := mustTry(t, d, "bob.runner", Exclusive)
 	for range 20 {
-		// By turns through another Dir, as a library that opens for each call.
-		_, err := open(t, path).Lock(context.Background(), "bob.runner", Exclusive, 2*time.Millisecond, nil)
-		if err == nil {
+		l, err := d.Lock(context.Background(), "bob.runner", Exclusive, 1, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := open(t, path).Lock(context.Background(), "bob.runner", Exclusive, 1, nil); err == nil {
 			t.Fatal("two holders")
 		}
+		l.Unlock()
 	}
-	if n := abandoned(); n != 1 {
-		t.Errorf("%d threads wait for the lock, want 1 that is handed on", n)
-	}
-	first.Unlock()
-	until(t, "the late lock is let go", func() bool {
-		l, err := d.Try("bob.runner", Exclusive, nil)
-		if err == nil {
-			l.Unlock()
-		}
-		return err == nil && abandoned() == 0
-	})
-
-	// The wait carried on is as good as a new one.
-	first = mustTry(t, d, "bob.runner", Exclusive)
-	if _, err := d.Lock(context.Background(), "bob.runner", Exclusive, time.Millisecond, nil); err == nil {
-		t.Fatal("two holders")
-	}
-	time.AfterFunc(20*time.Millisecond, func() { first.Unlock() })
-	l, err := d.Lock(context.Background(), "bob.runner", Exclusive, 5*time.Second, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := d.Try("bob.runner", Shared, nil); err == nil {
-		t.Error("two holders")
-	}
-	l.Unlock()
 }
 
 func TestFileReplacedWhileHeld(t *testing.T) {
@@ -261,7 +211,8 @@ func TestFileReplacedWhileHeld(t *testing.T) {
 	}
 }
 
-// Who waited for the removed file must not come in beside who holds the new.
+// A process that waited for the removed file must not come in beside the one that
+// holds the new.
 func TestFileReplacedWhileWaitedFor(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("an open file cannot be removed")
@@ -295,8 +246,13 @@ func TestFileReplacedWhileWaitedFor(t *testing.T) {
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
-	other := mustTry(t, d, "bob.reader", Exclusive)
-	inside.Add(1)
+	other, err := d.Lock(context.Background(), "bob.reader", Exclusive, 10*time.Second, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if inside.Add(1) != 1 {
+		t.Error("two holders")
+	}
 	old.Unlock()
 	time.Sleep(20 * time.Millisecond)
 	inside.Add(-1)
@@ -321,14 +277,43 @@ func TestMovedTeamIsNoticed(t *testing.T) {
 	if err := os.Rename(path, path+".old"); err != nil {
 		t.Fatal(err)
 	}
+	refused := func() {
+		t.Helper()
+		for _, name := range []string{"bob.reader", "bob.inbox"} {
+			if _, err := d.Try(name, Exclusive, nil); err == nil || !strings.Contains(err.Error(), "another directory") {
+				t.Errorf("Try %s: %v", name, err)
+			}
+			if _, err := d.Lock(context.Background(), name, Shared, 0, nil); err == nil || !strings.Contains(err.Error(), "another directory") {
+				t.Errorf("Lock %s: %v", name, err)
+			}
+		}
+	}
+	refused()
 	if err := os.MkdirAll(filepath.Join(path, ".locks"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	mustTry(t, open(t, path), "bob.reader", Exclusive).Unlock()
-	for _, name := range []string{"bob.reader", "bob.inbox"} {
-		if _, err := d.Try(name, Exclusive, nil); err == nil || !strings.Contains(err.Error(), "another directory") {
-			t.Errorf("%s: %v", name, err)
-		}
+	mustTry(t, open(t, path), "bob.reader", Exclusive) // held: the other team's lock is none of ours
+	refused()
+}
+
+// A team that is moved while its lock is waited for ends the wait.
+func TestTeamMovedWhileWaitedFor(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("an open directory cannot be renamed")
+	}
+	d, path := team(t)
+	mustTry(t, d, "bob.reader", Exclusive)
+	got := make(chan error)
+	go func() {
+		_, err := d.Lock(context.Background(), "bob.reader", Exclusive, 0, nil)
+		got <- err
+	}()
+	if err := os.Rename(path, path+".old"); err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(path + ".old")
+	if err := <-got; err == nil || !strings.Contains(err.Error(), "another directory") {
+		t.Error(err)
 	}
 }
 
@@ -352,17 +337,5 @@ func BenchmarkUncontended(b *testing.B) {
 			b.Fatal(err)
 		}
 		l.Unlock()
-	}
-}
-
-func BenchmarkOpen(b *testing.B) {
-	_, path := team(b)
-	team := opened(b, path)
-	for b.Loop() {
-		d, err := Open(team, path)
-		if err != nil {
-			b.Fatal(err)
-		}
-		d.Close()
 	}
 }

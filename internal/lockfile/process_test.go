@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/agentteammail/atm/internal/durable"
 )
 
 // The test binary, executed again with LOCKFILE_ROLE set, is a process that
@@ -53,16 +55,12 @@ func process(t *testing.T, role, path string) (*exec.Cmd, *bufio.Scanner) {
 	return c, bufio.NewScanner(out)
 }
 
-func childDir(path string) *Dir {
-	team, err := os.Open(path)
+func childDir(path string) Dir {
+	root, err := durable.Open(path, nil)
 	if err != nil {
 		panic(err)
 	}
-	d, err := Open(directory{team}, path)
-	if err != nil {
-		panic(err)
-	}
-	return d
+	return In(root)
 }
 
 // contend locks again and again and prints how long each wait was. Whether
@@ -85,7 +83,7 @@ func contend(path string) {
 		switch i % 4 {
 		case 0:
 			l, err = d.Try("bob.reader", Exclusive, nil)
-		case 1: // gives up often, so that late locks come
+		case 1: // gives up often
 			l, err = d.Lock(context.Background(), "bob.reader", Exclusive, time.Duration(rand.IntN(300))*time.Microsecond, nil)
 		default:
 			l, err = d.Lock(context.Background(), "bob.reader", Exclusive, 0, nil)
@@ -215,7 +213,7 @@ func TestHolderKilled(t *testing.T) {
 	if !errors.As(err, &e) {
 		t.Fatalf("got %v", err)
 	}
-	if runtime.GOOS == "linux" && (e.PID != c.Process.Pid || !strings.HasPrefix(e.Command, "lockfile")) {
+	if runtime.GOOS == "linux" && (e.PID != c.Process.Pid || e.Command == "" || !strings.HasPrefix(filepath.Base(os.Args[0]), e.Command)) {
 		t.Errorf("held by %q, pid %d, want pid %d", e.Command, e.PID, c.Process.Pid)
 	}
 

@@ -1,6 +1,0 @@
-//go:build !linux
-
-package main
-
-func spread(string)  {}
-func syncAll(string) {}

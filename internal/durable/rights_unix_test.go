@@ -1,0 +1,143 @@
+//go:build unix
+
+package durable
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"syscall"
+	"testing"
+)
+
+// entries makes an entry of every kind under a umask and describes them.
+func entries(t *testing.T, top string, umask int) map[string]fs.FileInfo {
+	t.Helper()
+	r, err := Open(top, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer syscall.Umask(syscall.Umask(umask))
+	f, err := r.OpenFile("appended", os.O_WRONLY|os.O_APPEND|os.O_CREATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	if err := errors.Join(r.MkdirAll("dir/below"), r.Create("created", nil), r.Replace("replaced", nil, false)); err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]fs.FileInfo{}
+	for _, name := range []string{"dir", "dir/below", "appended", "created", "replaced"} {
+		if out[name], err = r.Lstat(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}
+
+// Rights do not depend on the umask: 0700 and 0600, and the group's bits where the
+// directory has them.
+func TestModes(t *testing.T) {
+	for _, umask := range []int{0, 0o022, 0o077, 0o777} {
+		for mode, want := range map[fs.FileMode][2]fs.FileMode{
+			0o700: {0o700, 0o600}, 0o755: {0o750, 0o640}, 0o770: {0o770, 0o660}, 0o777: {0o770, 0o660}, 0o750: {0o750, 0o640},
+		} {
+			top := t.TempDir()
+			if err := os.Chmod(top, mode); err != nil {
+				t.Fatal(err)
+			}
+			for name, info := range entries(t, top, umask) {
+				w := want[1]
+				if info.IsDir() {
+					w = want[0]
+				}
+				if info.Mode().Perm() != w {
+					t.Errorf("umask %03o, in a directory %03o: %s is %03o, want %03o", umask, mode, name, info.Mode().Perm(), w)
+				}
+			}
+		}
+	}
+}
+
+// A directory's group is inherited, and so is the bit that makes what others put
+// there inherit it.
+func TestGroup(t *testing.T) {
+	groups, _ := os.Getgroups()
+	gid := -1
+	for _, g := range append(groups, 12345) {
+		if g != os.Getegid() && (os.Geteuid() == 0 || g != 12345) {
+			gid = g
+		}
+	}
+	if gid < 0 {
+		t.Skip("this user is in one group only")
+	}
+	for _, bit := range []fs.FileMode{0, fs.ModeSetgid} {
+		top := t.TempDir()
+		if err := errors.Join(os.Chown(top, -1, gid), os.Chmod(top, 0o770|bit)); err != nil {
+			t.Fatal(err)
+		}
+		for name, info := range entries(t, top, 0o077) {
+			if g := int(info.Sys().(*syscall.Stat_t).Gid); g != gid {
+				t.Errorf("%s has the group %d, want %d", name, g, gid)
+			}
+			if info.IsDir() && info.Mode()&fs.ModeSetgid != bit {
+				t.Errorf("%s is %v, made in a directory with %v", name, info.Mode(), bit)
+			}
+		}
+	}
+}
+
+// What root makes belongs to the directory's owner; a file that has another name
+// elsewhere is not given away.
+func TestOwner(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	top := t.TempDir()
+	if err := os.Chown(top, 12345, 12346); err != nil {
+		t.Fatal(err)
+	}
+	for name, info := range entries(t, top, 0o077) {
+		if st := info.Sys().(*syscall.Stat_t); st.Uid != 12345 || st.Gid != 12346 {
+			t.Errorf("%s belongs to %d:%d", name, st.Uid, st.Gid)
+		}
+	}
+	r, err := Open(top, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	secret := top + ".secret"
+	defer os.Remove(secret)
+	if err := errors.Join(os.WriteFile(secret, nil, 0o600), os.Link(secret, r.Join("log"))); err != nil {
+		t.Fatal(err)
+	}
+	f, err := r.OpenFile("log", os.O_WRONLY|os.O_CREATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	if info, _ := os.Stat(secret); info.Sys().(*syscall.Stat_t).Uid != 0 {
+		t.Error("root's own file was given away")
+	}
+}
+
+// A maker killed before it gave the rights: the next to open for writing does.
+func TestRightsAreMended(t *testing.T) {
+	r := open(t, nil)
+	os.Chmod(r.Path(), 0o770)
+	write(t, r, "log", "")
+	f, err := r.OpenFile("log", os.O_WRONLY|os.O_APPEND|os.O_CREATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	if info, _ := r.Lstat("log"); info.Mode().Perm() != 0o660 {
+		t.Error(info.Mode())
+	}
+	if !r.OwnerCanRead(".") || !r.Writable(".") || r.Writable("none") {
+		t.Error("what I may do here")
+	}
+}

@@ -1,0 +1,342 @@
+package durable
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func open(t testing.TB, fault Fault) *Root {
+	t.Helper()
+	r, err := Open(t.TempDir(), fault)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	return r
+}
+
+func write(t testing.TB, r *Root, name, content string) {
+	t.Helper()
+	if err := os.WriteFile(r.Join(name), []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func has(t testing.TB, r *Root, name, want string) {
+	t.Helper()
+	if b, err := r.ReadFile(name, 100); err != nil || string(b) != want {
+		t.Errorf("%s: %q, %v, want %q", name, b, err, want)
+	}
+}
+
+func names(t testing.TB, r *Root, dir string) []string {
+	t.Helper()
+	out, err := r.Names(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// A message is written where nobody looks and gets its name once it is whole.
+func TestPublish(t *testing.T) {
+	r := open(t, nil)
+	if err := errors.Join(r.MkdirAll("bob/inbox/tmp"), r.MkdirAll("bob/inbox/new")); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(r.Create("bob/inbox/tmp/x", []byte("one two")), r.Link("bob/inbox/tmp/x", "bob/inbox/new/x.json"),
+		r.Remove("bob/inbox/tmp/x"), r.Sync("bob/inbox/new")); err != nil {
+		t.Fatal(err)
+	}
+	inbox, err := r.Sub("bob/inbox")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inbox.Close()
+	has(t, inbox, "new/x.json", "one two")
+	if got := names(t, r, "bob/inbox/tmp"); len(got) != 0 {
+		t.Errorf("left: %q", got)
+	}
+}
+
+// Create, Link and Move refuse to replace, and leave both as they were.
+func TestNothingIsReplaced(t *testing.T) {
+	r := open(t, nil)
+	write(t, r, "old", "old")
+	write(t, r, "other", "other")
+	for _, err := range []error{r.Create("old", []byte("new")), r.Link("other", "old"), r.Move("other", "old"), r.Move("old", "old")} {
+		if !errors.Is(err, fs.ErrExist) {
+			t.Error(err)
+		}
+	}
+	if err := r.Move("none", "new"); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	has(t, r, "old", "old")
+	has(t, r, "other", "other")
+}
+
+func TestOneOfManyPublishes(t *testing.T) {
+	r := open(t, nil)
+	var all sync.WaitGroup
+	errs := make([]error, 8)
+	for i := range errs {
+		all.Go(func() {
+			draft := fmt.Sprintf("draft%d", i)
+			if errs[i] = r.Create(draft, []byte(fmt.Sprint(i))); errs[i] == nil {
+				errs[i] = r.Link(draft, "x")
+			}
+		})
+	}
+	all.Wait()
+	won := slices.Index(errs, nil)
+	for i, err := range errs {
+		if i != won && !errors.Is(err, fs.ErrExist) {
+			t.Errorf("%d beside %d: %v", i, won, err)
+		}
+	}
+	has(t, r, "x", fmt.Sprint(won))
+}
+
+// Many replace one file at once: a reader sees one of them, whole, and nothing else
+// is left.
+func TestReplace(t *testing.T) {
+	r := open(t, nil)
+	text := func(i int) string { return strings.Repeat(fmt.Sprint(i), 10_000) }
+	if err := r.Replace("x", []byte(text(0)), true); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		var all sync.WaitGroup
+		for i := range 4 {
+			all.Go(func() {
+				for range 50 {
+					if err := r.Replace("x", []byte(text(i)), false); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
+	}()
+	for running := true; running; {
+		select {
+		case <-done:
+			running = false
+		default:
+		}
+		b, err := r.ReadFile("x", 20_000)
+		if err != nil || len(b) != 10_000 || string(b) != text(int(b[0]-'0')) {
+			t.Fatalf("torn: %d bytes, %v", len(b), err)
+		}
+	}
+	if got := names(t, r, "."); len(got) != 1 {
+		t.Errorf("left: %q", got)
+	}
+}
+
+// What a killed Replace left is listed once it is old.
+func TestStale(t *testing.T) {
+	r := open(t, nil)
+	if err := r.MkdirAll("a/.dir.tmp"); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{".x.1.tmp", ".y.2.tmp", ".hidden", "z.tmp"} {
+		write(t, r, "a/"+name, "")
+	}
+	old := time.Now().Add(-time.Hour)
+	for _, name := range []string{".x.1.tmp", ".hidden", "z.tmp", ".dir.tmp"} {
+		if err := os.Chtimes(r.Join("a/"+name), old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := r.Stale("a", old.Add(time.Minute)); !slices.Equal(got, []string{"a/.x.1.tmp"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestNamesStayInside(t *testing.T) {
+	r := open(t, nil)
+	write(t, r, "x", "x")
+	above := names(t, r, ".")
+	for _, name := range []string{"", "..", "../x", "a/../../x", "/etc/passwd", "/x/y", "x\x00"} {
+		_, err1 := r.Open(name)
+		_, err2 := r.Sub(name)
+		_, err3 := r.OpenFile(name, os.O_WRONLY|os.O_CREATE)
+		_, err4 := r.Lstat(name)
+		_, err5 := r.ReadFile(name, 10)
+		for i, err := range []error{err1, err2, err3, err4, err5, r.Mkdir(name), r.MkdirAll(name), r.Create(name, nil), r.Replace(name, nil, false),
+			r.Move("x", name), r.Move(name, "y"), r.Link("x", name), r.Link(name, "y")} {
+			if err == nil {
+				t.Errorf("%q, call %d", name, i)
+			}
+		}
+	}
+	for _, name := range []string{"..", "../x", "/etc/passwd"} {
+		if err := r.Remove(name); err == nil {
+			t.Errorf("removed %s", name)
+		}
+	}
+	if got := names(t, r, "."); !slices.Equal(got, above) {
+		t.Errorf("left: %q", got)
+	}
+}
+
+func TestLinksAreNotOpened(t *testing.T) {
+	r := open(t, nil)
+	outside := t.TempDir()
+	os.WriteFile(filepath.Join(outside, "secret"), []byte("secret"), 0o600)
+	r.Mkdir("real")
+	write(t, r, "mine", "mine")
+	for name, to := range map[string]string{"dir": outside, "file": filepath.Join(outside, "secret"), "dangling": filepath.Join(outside, "new"), "inside": "real", "near": "mine"} {
+		if err := os.Symlink(to, r.Join(name)); err != nil {
+			t.Skip("no links here: ", err)
+		}
+	}
+	for _, name := range []string{"dir", "inside", "file"} {
+		_, err1 := r.Sub(name)
+		_, err2 := r.Names(name)
+		for i, err := range []error{err1, err2, r.Mkdir(name), r.MkdirAll(name), r.IsDir(name), r.Sync(name)} {
+			if !errors.Is(err, ErrNotDirectory) {
+				t.Errorf("%s, call %d: %v", name, i, err)
+			}
+		}
+	}
+	for _, name := range []string{"file", "dangling", "dir", "near"} {
+		for _, flag := range []int{os.O_RDONLY, os.O_WRONLY | os.O_CREATE | os.O_APPEND} {
+			if _, err := r.OpenFile(name, flag); !errors.Is(err, ErrNotRegular) {
+				t.Errorf("open %s: %v", name, err)
+			}
+		}
+		if err := r.Create(name, nil); !errors.Is(err, fs.ErrExist) {
+			t.Errorf("create %s: %v", name, err)
+		}
+	}
+	if _, err := r.Open("dir/secret"); err == nil {
+		t.Error("out through a linked directory")
+	}
+	if err := r.Replace("file", []byte("new"), false); err != nil {
+		t.Error(err)
+	}
+	if b, _ := os.ReadFile(filepath.Join(outside, "secret")); string(b) != "secret" {
+		t.Errorf("written through a link: %q", b)
+	}
+	if _, err := os.Lstat(filepath.Join(outside, "new")); err == nil {
+		t.Error("made through a link")
+	}
+}
+
+func TestReadFileLimit(t *testing.T) {
+	r := open(t, nil)
+	write(t, r, "x", "12345")
+	write(t, r, "empty", "")
+	has(t, r, "empty", "")
+	if b, err := r.ReadFile("x", 5); err != nil || string(b) != "12345" {
+		t.Errorf("%q, %v", b, err)
+	}
+	if _, err := r.ReadFile("x", 4); !errors.Is(err, ErrTooLarge) {
+		t.Error(err)
+	}
+	if _, err := r.ReadFile("none", 4); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+}
+
+func TestRemoveAndAbsent(t *testing.T) {
+	r := open(t, nil)
+	write(t, r, "x", "")
+	if err := errors.Join(r.MkdirAll("full/x"), r.Mkdir("empty"), r.Mkdir("empty"), r.Remove("x"), r.Remove("x"), r.Remove("empty")); err != nil {
+		t.Error(err)
+	}
+	if err := r.Remove("full"); err == nil {
+		t.Error("a directory that is not empty was removed")
+	}
+	if got, err := r.Names("none/below"); err != nil || len(got) != 0 {
+		t.Errorf("an absent directory: %q, %v", got, err)
+	}
+	for name, want := range map[string]bool{"x": false, "full": true, "none/below": false} {
+		if there, err := r.Exists(name); there != want || err != nil {
+			t.Errorf("%s: %v, %v", name, there, err)
+		}
+	}
+}
+
+// A Root is its descriptor: where it lies does not matter.
+func TestRootThatIsMoved(t *testing.T) {
+	r := open(t, nil)
+	r.Mkdir("s")
+	s, err := r.Sub("s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := os.Rename(r.Join("s"), r.Join("moved")); err != nil {
+		t.Skip("open directories do not move here: ", err)
+	}
+	if err := errors.Join(s.Create("x", nil), s.Replace("y", nil, true), s.Mkdir("z"), s.Sync(".")); err != nil {
+		t.Fatal(err)
+	}
+	if got := names(t, r, "moved"); !slices.Equal(got, []string{"x", "y", "z"}) {
+		t.Errorf("in the moved directory: %q", got)
+	}
+}
+
+// Every operation asks for a fault, says what it was and leaves nothing behind.
+func TestFault(t *testing.T) {
+	var asked []string
+	var fail string
+	r := open(t, func(op, name string) error {
+		asked = append(asked, op)
+		if op == fail {
+			return syscall.EIO
+		}
+		return nil
+	})
+	write(t, r, "x", "x")
+	create := func() error { return r.Create("new", []byte("123456")) }
+	replace := func() error { return r.Replace("x", []byte("new"), true) }
+	for _, c := range []struct {
+		op   string
+		do   func() error
+		left string // what x holds
+	}{
+		{"open", func() error { _, err := r.ReadFile("x", 9); return err }, "x"},
+		{"read", func() error { _, err := r.ReadFile("x", 9); return err }, "x"},
+		{"open", create, "x"},
+		{"write", create, "x"},
+		{"fsync", create, "x"},
+		{"link", func() error { return r.Link("x", "y") }, "x"},
+		{"rename", func() error { return r.Move("x", "y") }, "x"},
+		{"mkdir", func() error { return r.MkdirAll("dir/below") }, "x"},
+		{"remove", func() error { return r.Remove("x") }, "x"},
+		{"list", func() error { _, err := r.Names("."); return err }, "x"},
+		{"fsync directory", func() error { return r.Sync(".") }, "x"},
+		{"open", replace, "x"},
+		{"write", replace, "x"},
+		{"fsync", replace, "x"},
+		{"rename", replace, "x"},
+		{"fsync directory", replace, "new"}, // in place, and not known to survive
+	} {
+		asked, fail = nil, c.op
+		err := c.do()
+		if !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), c.op) || asked[len(asked)-1] != c.op {
+			t.Errorf("%s: %v after %s", c.op, err, asked)
+		}
+		fail = ""
+		if got := names(t, r, "."); len(got) != 1 {
+			t.Fatalf("after a failed %s: %q", c.op, got)
+		}
+		has(t, r, "x", c.left)
+	}
+}

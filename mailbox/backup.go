@@ -1,0 +1,110 @@
+package mailbox
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/agentteammail/atm/internal/lockfile"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Entry names a message file of a mailbox, for a backup.
+type Entry struct {
+	ID    wire.ID
+	State State
+	Path  string // below the agent's directory, with slashes: inbox/done/2026-01-02/<id>.json
+}
+
+// entry is the entry of a message in a place; what is archived is restored as done.
+func (b *Box) entry(p place, id wire.ID) Entry {
+	below, ok := strings.CutPrefix(p.dir, b.in()+"/")
+	if !ok {
+		below = "inbox" + strings.TrimPrefix(p.dir, b.archived())
+	}
+	return Entry{id, p.state, below + "/" + fileOf(id)}
+}
+
+// List names every message of the mailbox: new, cur, done, withdrawn and the archive,
+// in this order, under the reader's lock, so that none is missed or named twice.
+func (b *Box) List(ctx context.Context) (out []Entry, err error) {
+	list := func() error {
+		done, err := b.placesIn(Range{Done: true})
+		if err != nil {
+			return err
+		}
+		archive, err := b.placesIn(Range{Archive: true})
+		if err != nil {
+			return err
+		}
+		places := append([]place{b.unread(), b.owed()}, done...)
+		for _, p := range append(append(places, b.withdrawn()), archive...) {
+			ids, _, err := b.list(p.dir)
+			if err != nil {
+				return err
+			}
+			for _, id := range ids {
+				out = append(out, b.entry(p, id))
+			}
+		}
+		return nil
+	}
+	err = b.locked(ctx, "reader", lockfile.Exclusive, list)
+	if readOnly(err) {
+		out = nil
+		err = list()
+	}
+	return out, err
+}
+
+// Copy reads a message file that List named. One that has moved meanwhile is looked for
+// further on, and its entry corrected.
+func (b *Box) Copy(e *Entry) ([]byte, error) {
+	for range 2 {
+		for _, p := range b.places(e.ID) {
+			data, err := b.store.root.ReadFile(p.file(e.ID), wire.MaxFile)
+			if absent(err) {
+				continue
+			}
+			if err == nil {
+				*e = b.entry(p, e.ID)
+			}
+			return data, err
+		}
+	}
+	return nil, fmt.Errorf("%s: %w", e.ID, ErrNotFound)
+}
+
+// Put puts a message back where a backup found it, durably, unless one of its id is
+// anywhere in the mailbox. It reports whether it did.
+func (b *Box) Put(ctx context.Context, state State, data []byte) (put bool, err error) {
+	m, err := wire.Decode(data)
+	if err != nil {
+		return false, err
+	}
+	at, ok := map[State]place{Unread: b.unread(), Owed: b.owed(), Done: b.done(m.ID), Withdrawn: b.withdrawn()}[state]
+	if !ok {
+		return false, fmt.Errorf("a message cannot be put back as %q", state)
+	}
+	err = b.locked(ctx, "inbox", lockfile.Exclusive, func() error {
+		if _, there, err := b.locate(m.ID); there || err != nil {
+			return err
+		}
+		for _, dir := range []string{b.in("inbox/tmp"), at.dir} {
+			if err := b.mkdir(dir); err != nil {
+				return err
+			}
+		}
+		temp := b.in("inbox/tmp", string(m.ID)+"."+string(wire.NewID()))
+		if err := b.store.root.Create(temp, data); err != nil {
+			return err
+		}
+		defer b.store.root.Remove(temp)
+		if err := b.store.root.Link(temp, at.file(m.ID)); err != nil {
+			return err
+		}
+		put = true
+		return b.store.root.Sync(at.dir)
+	})
+	return put, err
+}

@@ -1,8 +1,0 @@
-package mailbox
-
-import (
-	"syscall"
-	"time"
-)
-
-func changeTime(st *syscall.Stat_t) time.Time { return time.Unix(st.Ctim.Unix()) }

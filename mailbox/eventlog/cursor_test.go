@@ -1,0 +1,273 @@
+package eventlog
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+// A middle line that does not parse is a gap, and the rest is read.
+func TestGap(t *testing.T) {
+	l := openLog(t, scratch(t), nil)
+	appendKinds(t, l, "a", "b", "c", "d")
+	data, _ := os.ReadFile(segmentPath(l, 1))
+	lines := bytes.SplitAfter(data, []byte{'\n'})
+	lines[1] = bytes.Repeat([]byte{'x'}, len(lines[1]))
+	lines[1][len(lines[1])-1] = '\n'
+	if err := os.WriteFile(segmentPath(l, 1), bytes.Join(lines, nil), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	same(t, readAll(t, l, 0), "1 a", "gap 2-2", "3 c", "4 d")
+	appendKinds(t, l, "e")
+	same(t, readAll(t, l, 3), "4 d", "5 e")
+}
+
+// A cursor that begins in the middle of a long segment finds its event, though
+// others wrote lines into the log that lead past it.
+func TestFollowFromTheMiddle(t *testing.T) {
+	l := openLog(t, scratch(t), nil)
+	pad := wire.Event{Kind: "pad", Wire: []byte(`"` + strings.Repeat("x", 900) + `"`)}
+	grow := func(n int) {
+		t.Helper()
+		var events []wire.Event
+		for range n {
+			events = append(events, pad)
+		}
+		appendEvents(t, l, events...)
+	}
+	check := func(last uint64) {
+		t.Helper()
+		for _, after := range []uint64{0, 2, 57, 200, last - 1, last, last + 100} {
+			c := l.Follow(after)
+			want := after + 1
+			for {
+				e, gap, err := c.Next()
+				if err == io.EOF {
+					break
+				}
+				if err != nil || gap != nil || e.Seq != want {
+					t.Fatalf("after %d: %d for %d, %v, %v", after, e.Seq, want, gap, err)
+				}
+				want++
+			}
+			c.Close()
+			if after < last && want != last+1 {
+				t.Errorf("after %d: ended at %d of %d", after, want-1, last)
+			}
+		}
+	}
+	grow(200)
+	check(200)
+	scribble(t, segmentPath(l, 1), "{\"seq\":3,\"kind\":\"x\"}\n{\"seq\":55,\"kind\":\"x\"}\nxx\n")
+	check(200)
+	grow(200)
+	check(400)
+	scribble(t, segmentPath(l, 1), "{\"seq\":2,\"kind\":\"x\"}\n")
+	check(400)
+	grow(300)
+	scribble(t, segmentPath(l, 1), "{\"seq\":350,\"kind\":\"x\"}\n")
+	check(700)
+	// However little is read of the end, a line of somebody else is the last.
+	pad.Wire = []byte(`"` + strings.Repeat("x", 100<<10) + `"`)
+	for last := uint64(701); last <= 704; last++ {
+		grow(1)
+		scribble(t, segmentPath(l, 1), "{\"seq\":2,\"kind\":\"x\"}\n")
+		check(last)
+	}
+}
+
+// FuzzEventLog: whatever lies at the end of a log, the next who appends mends
+// it, no whole line is lost, and a cursor returns each event once.
+func FuzzEventLog(f *testing.F) {
+	for _, seed := range []string{
+		"", "\n", "{", "\x00\x00", `{"seq":4}`, "{\"seq\":4}\n", "{\"seq\":2}\n{\"seq\":3}\n", "{\"seq\":99}\n", "x\n{\"seq\":5}\n",
+		"{\"seq\":18446744073709551615}\n", "{\"seq\":null}\n", "\n\n\n", "{\"seq\":4,\"agent\":\"x\",\"kind\":\"\"}\nxxxxxxxx\n", "\r\n{\"seq\":4}\r\n",
+		"{\"seq\":2,\n{\"seq\":2,\n{\"seq\":2,\n", "{\"seq\":2}\n{\"seq\":1,\n{\"seq\":1,\n",
+	} {
+		f.Add([]byte(seed), true)
+		f.Add([]byte(seed), false)
+	}
+	top := scratch(f)
+	f.Fuzz(func(t *testing.T, junk []byte, follows bool) {
+		path, err := os.MkdirTemp(top, "events-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(path)
+		l := openLog(t, path, nil)
+		defer l.Root.Close()
+		appendKinds(t, l, "mine", "mine", "mine")
+		scribble(t, segmentPath(l, 1), string(junk))
+		before, _ := os.ReadFile(segmentPath(l, 1))
+		c := l.Follow(0)
+		defer c.Close()
+		var got []string
+		if follows {
+			got = read(t, c)
+		}
+		appendKinds(t, l, "late", "late")
+		appendKinds(t, l, "last")
+		got = append(got, read(t, c)...)
+		count := map[string]int{}
+		last := uint64(0)
+		for _, g := range got {
+			var n uint64
+			var kind string
+			if strings.HasPrefix(g, "gap ") {
+				continue
+			}
+			fmt.Sscan(g, &n, &kind)
+			if n <= last {
+				t.Fatalf("%d after %d: %s", n, last, got)
+			}
+			last = n
+			count[kind]++
+		}
+		if count["mine"] != 3 || count["late"] != 2 || count["last"] != 1 {
+			t.Fatalf("a cursor saw %s", got)
+		}
+		if a, b := strings.Join(readAll(t, l, 0), "\n"), strings.Join(got, "\n"); a != b {
+			t.Fatalf("a later cursor saw %s, the first %s", a, b)
+		}
+		// What was cut off is in bad, and nothing else is gone.
+		after, _ := os.ReadFile(segmentPath(l, 1))
+		cut := []byte(strings.Join(cutOff(t, l), ""))
+		if kept := len(before) - len(cut); kept < 0 || !bytes.Equal(before[:kept], after[:kept]) || !bytes.Equal(before[kept:], cut) {
+			t.Fatalf("%q was cut, of %q", cut, before)
+		}
+	})
+}
+
+// Many append at once, over rotations, and followers see each event once.
+func TestManyAppend(t *testing.T) {
+	smallSegments(t, 5000)
+	path := scratch(t)
+	l := openLog(t, path, nil)
+	const writers, each = 6, 60
+	var all sync.WaitGroup
+	for w := range writers {
+		l := existingLog(path, nil)
+		all.Go(func() {
+			for i := range each {
+				e := wire.Event{Kind: fmt.Sprintf("w%d.%d", w, i), EventID: fmt.Sprintf("%d.%d", w, i)}
+				if err := l.Append(ctx, e, e); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { all.Wait(); close(done) }()
+	c := l.Follow(0)
+	defer c.Close()
+	seen := map[string]int{}
+	for last, running := uint64(0), true; running; {
+		select {
+		case <-done:
+			running = false
+		default:
+		}
+		for {
+			e, gap, err := c.Next()
+			if err == io.EOF {
+				break
+			}
+			if err != nil || gap != nil || e.Seq != last+1 {
+				t.Fatal(e.Seq, last, gap, err)
+			}
+			last = e.Seq
+			seen[e.Kind]++
+		}
+	}
+	if len(seen) != writers*each {
+		t.Errorf("%d events of %d", len(seen), writers*each)
+	}
+	for k, n := range seen {
+		if n != 1 {
+			t.Errorf("%s: %d times", k, n)
+		}
+	}
+}
+
+// A torn line is cut off and written anew while somebody reads there: what they
+// got may be half of each, and is no gap.
+func TestFollowWhileMended(t *testing.T) {
+	l := openLog(t, t.TempDir(), nil)
+	appendKinds(t, l, "first")
+	stop := make(chan struct{})
+	seen := make(chan *followed, 2)
+	for range 2 {
+		go func() { seen <- follow(l, 0, stop) }()
+	}
+	r := random()
+	path := segmentPath(l, 1)
+	for end := time.Now().Add(time.Second); time.Now().Before(end); {
+		scribble(t, path, `{"seq":99,"at":"2026-11-20T09:46:47Z","team":"main"`+strings.Repeat("x", r.IntN(300)))
+		var events []wire.Event
+		for range 1 + r.IntN(4) {
+			events = append(events, wire.Event{Kind: "test", Source: "cli"}.With("pad", strings.Repeat("y", r.IntN(200))))
+		}
+		appendEvents(t, l, events...)
+	}
+	close(stop)
+	last, _ := l.LastSeq()
+	for range 2 {
+		f := <-seen
+		for _, w := range f.wrong {
+			t.Error(w)
+		}
+		if f.last != last {
+			t.Errorf("a follower ended at %d, the log at %d", f.last, last)
+		}
+	}
+	t.Logf("%d events", last)
+}
+
+// A follower goes on when what it reads is archived, and when another mailbox lies at
+// its path: with what that has after the last event.
+func TestFollowerSurvives(t *testing.T) {
+	smallSegments(t, 200)
+	team := scratch(t)
+	l := openLog(t, team, nil)
+	c := l.Follow(0)
+	defer c.Close()
+	appendKinds(t, l, "one", "two")
+	same(t, read(t, c), "1 one", "2 two")
+	appendKinds(t, l, "three", "four")
+	appendKinds(t, l, "five", "six")
+	if n, _, err := l.ArchiveBefore(ctx, time.Now().Add(time.Hour), false, fakeFold); n != 4 || err != nil {
+		t.Fatal(n, err)
+	}
+	same(t, read(t, c), "gap 3-4", "5 five", "6 six")
+
+	bob := filepath.Join(team, "bob")
+	if err := os.Rename(bob, bob+".old"); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.Next(); err != errAbsent {
+		t.Error(err)
+	}
+	l = openLog(t, team, nil)
+	same(t, read(t, c))
+	for _, pair := range []string{"a", "b", "c", "d"} {
+		appendKinds(t, l, pair, pair)
+	}
+	same(t, read(t, c), "7 d", "8 d")
+	if err := os.Rename(bob, bob+".new"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(bob+".old", bob); err != nil {
+		t.Fatal(err)
+	}
+	same(t, read(t, c))
+	appendKinds(t, l, "seven", "eight", "nine")
+	same(t, read(t, c), "9 nine")
+}

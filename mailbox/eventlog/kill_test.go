@@ -1,0 +1,233 @@
+package eventlog
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/internal/lockfile"
+	"github.com/agentteammail/atm/wire"
+)
+
+// The test binary, executed again with ATM_TEST_ROLE set, is a process that does one
+// thing to a log, again and again, until it is killed. It says on its output what is
+// done.
+func TestMain(m *testing.M) {
+	if role := os.Getenv("ATM_TEST_ROLE"); role != "" {
+		segmentSize = killSegment
+		roles[role](existingLog(os.Getenv("ATM_TEST_TEAM"), nil))
+	}
+	os.Exit(m.Run())
+}
+
+var roles = map[string]func(*Log){"append": appender, "tear": tearer, "archive": archiver}
+
+// killSegment makes the segments small, so that they are many.
+const killSegment = 8 << 10
+
+func random() *rand.Rand { return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) }
+
+// failed says what went wrong, unless it is what happens where many wait for a lock.
+func failed(err error) bool {
+	var held *lockfile.HeldError
+	if err != nil && !errors.As(err, &held) {
+		fmt.Println("error", strings.ReplaceAll(err.Error(), "\n", " "))
+	}
+	return err != nil
+}
+
+// appender appends events, one to five at a time, and says which are in.
+func appender(l *Log) {
+	for r, n := random(), 0; ; {
+		var events []wire.Event
+		for range 1 + r.IntN(5) {
+			n++
+			events = append(events, wire.Event{Kind: "test", Source: "cli"}.With("name", fmt.Sprintf("%d.%d", os.Getpid(), n)).With("pad", strings.Repeat("x", r.IntN(300))))
+		}
+		if failed(l.Append(ctx, events...)) {
+			continue
+		}
+		for i := range events {
+			fmt.Println("in", events[i].Field("name"))
+		}
+	}
+}
+
+// tearer leaves what a kill in the middle of a write leaves: the beginning of a line.
+func tearer(l *Log) {
+	for r := random(); ; time.Sleep(time.Duration(r.IntN(20)) * time.Millisecond) {
+		unlock, err := l.Lock(ctx)
+		if failed(err) {
+			continue
+		}
+		if n, err := l.openNewest(); err == nil && n.file != nil {
+			e := wire.Event{Seq: n.seq + 1, At: time.Now(), Team: "main", Agent: "bob", Source: "cli", Kind: "torn"}
+			line := append(e.Append(nil), '\n')
+			if n.size < segmentSize {
+				n.file.Write(line[:1+r.IntN(len(line)-2)])
+			}
+			n.file.Close()
+		}
+		unlock()
+	}
+}
+
+// archiver moves old segments away, as gc does: not so young ones that a follower
+// on a busy machine may not have read them yet.
+func archiver(l *Log) {
+	for ; ; time.Sleep(50 * time.Millisecond) {
+		_, _, err := l.ArchiveBefore(ctx, time.Now().Add(-1500*time.Millisecond), false, fakeFold)
+		failed(err)
+	}
+}
+
+// followed is what one follower saw.
+type followed struct {
+	names map[string]int
+	last  uint64
+	wrong []string
+}
+
+// follow reads the log as others append, until stop is closed and nothing more comes.
+func follow(l *Log, after uint64, stop <-chan struct{}) *followed {
+	f := &followed{names: map[string]int{}, last: after}
+	c := l.Follow(after)
+	defer c.Close()
+	for ended := false; ; {
+		e, gap, err := c.Next()
+		switch {
+		case err == io.EOF && ended:
+			return f
+		case err == io.EOF:
+			select {
+			case <-stop:
+				ended = true // one more look
+			case <-time.After(time.Duration(rand.IntN(4000)) * time.Microsecond):
+			}
+			continue
+		case err != nil:
+			f.wrong = append(f.wrong, err.Error())
+			return f
+		}
+		if gap != nil {
+			f.wrong = append(f.wrong, fmt.Sprintf("events %d to %d are missing", gap.From, gap.To))
+			f.last = gap.To
+		}
+		if e.Seq != f.last+1 {
+			f.wrong = append(f.wrong, fmt.Sprintf("event %d after %d", e.Seq, f.last))
+		}
+		f.last = e.Seq
+		f.names[e.Field("name")]++
+	}
+}
+
+// Eight processes append while they are killed at random, lines are torn, segments
+// rotate every 8 KiB and old ones go to the archive. What was said to be in is in,
+// once; numbers have no gap; followers see each event once and in order.
+func TestKilled(t *testing.T) {
+	duration := 2 * time.Second
+	if s := os.Getenv("ATM_STRESS"); s != "" {
+		d, err := time.ParseDuration(s)
+		if err != nil {
+			t.Fatal("ATM_STRESS: ", err)
+		}
+		duration = d / 2
+	}
+	smallSegments(t, killSegment)
+	path := scratch(t)
+	l := openLog(t, path, nil)
+	appendKinds(t, l, "first")
+	end := time.Now().Add(duration)
+	var mu sync.Mutex
+	in, killed := map[string]bool{}, 0
+	var all, watching sync.WaitGroup
+	live := func(role string) {
+		c := exec.Command(os.Args[0])
+		c.Env = append(os.Environ(), "ATM_TEST_ROLE="+role, "ATM_TEST_TEAM="+path)
+		c.Stderr = os.Stderr
+		out, err := c.StdoutPipe()
+		if err == nil {
+			err = c.Start()
+		}
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		life := time.AfterFunc(time.Duration(30+rand.IntN(400))*time.Millisecond, func() { c.Process.Kill() })
+		defer life.Stop()
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			if name, ok := strings.CutPrefix(lines.Text(), "in "); ok {
+				mu.Lock()
+				in[name] = true
+				mu.Unlock()
+			} else {
+				t.Error(role, lines.Text())
+			}
+		}
+		if c.Wait(); !c.ProcessState.Exited() {
+			mu.Lock()
+			killed++
+			mu.Unlock()
+		}
+	}
+	for role, n := range map[string]int{"append": 8, "tear": 1, "archive": 1} {
+		for range n {
+			all.Go(func() {
+				for time.Now().Before(end) {
+					live(role)
+				}
+			})
+		}
+	}
+	stop := make(chan struct{})
+	var seen [2]*followed
+	for i := range seen {
+		watching.Go(func() { seen[i] = follow(l, 1, stop) })
+	}
+	all.Wait()
+	appendKinds(t, l, "last")
+	close(stop)
+	watching.Wait()
+	// On a machine that has much else to do nobody may have got to it.
+	if _, _, err := l.ArchiveBefore(ctx, time.Now().Add(time.Hour), false, fakeFold); err != nil {
+		t.Error(err)
+	}
+	last, err := l.LastSeq()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range seen {
+		for _, w := range f.wrong {
+			t.Error(w)
+		}
+		if f.last != last {
+			t.Errorf("a follower ended at %d, the log at %d", f.last, last)
+		}
+		for name := range in {
+			if f.names[name] != 1 {
+				t.Errorf("event %s was seen %d times", name, f.names[name])
+			}
+		}
+	}
+	segs, err := l.segments()
+	if err != nil {
+		t.Fatal(err)
+	}
+	archived, _ := l.Root.Names(l.Archive)
+	if len(archived) == 0 {
+		t.Error("no segment was archived")
+	}
+	// (Whoever archived last was perhaps killed before it moved what is in the base.)
+	if base, ok, err := l.Base(); !ok || err != nil || segs[0] > base.Seq+1 {
+		t.Errorf("the base ends at %d, and %d is the oldest segment: %v", base.Seq, segs[0], err)
+	}
+	t.Logf("%s, %d processes killed, %d events said to be in, %d in the log, %d segments and %d archived", duration, killed, len(in), last, len(segs), len(archived))
+}

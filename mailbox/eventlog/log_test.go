@@ -1,0 +1,550 @@
+package eventlog
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/internal/lockfile"
+	"github.com/agentteammail/atm/wire"
+	"github.com/google/go-cmp/cmp"
+)
+
+var ctx = context.Background()
+
+var errAbsent = errors.New("no agent")
+
+// scratch is a directory in memory where there is one: nothing here needs a disk.
+func scratch(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "atm-test-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+// openLog is bob's log in a team's directory, which is made if need be.
+func openLog(t testing.TB, team string, fault durable.Fault) *Log {
+	t.Helper()
+	for _, dir := range []string{".locks", "bob/events"} {
+		if err := os.MkdirAll(filepath.Join(team, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return existingLog(team, fault)
+}
+
+func existingLog(team string, fault durable.Fault) *Log {
+	root, err := durable.Open(team, fault)
+	if err != nil {
+		panic(err)
+	}
+	present := func() error {
+		if root.IsDir("bob") != nil {
+			return errAbsent
+		}
+		return nil
+	}
+	return &Log{
+		Root: root, Dir: "bob/events", State: "bob/state.json", Bad: "bob/inbox/bad", Archive: ".archive/bob/events",
+		Present: present,
+		Lock: func(ctx context.Context) (func(), error) {
+			lock, err := lockfile.In(root).Lock(ctx, "bob.events", lockfile.Exclusive, 5*time.Second, present)
+			if err != nil {
+				return nil, err
+			}
+			return func() { lock.Unlock() }, nil
+		},
+		Fill: func(e *wire.Event) { e.Team, e.Agent = "main", "bob" },
+	}
+}
+
+func appendKinds(t testing.TB, l *Log, kinds ...string) {
+	t.Helper()
+	var events []wire.Event
+	for _, k := range kinds {
+		events = append(events, wire.Event{Kind: k, Source: "cli"})
+	}
+	appendEvents(t, l, events...)
+}
+
+func appendEvents(t testing.TB, l *Log, events ...wire.Event) {
+	t.Helper()
+	if err := l.Append(ctx, events...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func segmentPath(l *Log, first uint64) string { return l.Root.Join(l.segment(first)) }
+
+// scribble writes bytes at the end of a segment, as nobody should.
+func scribble(t testing.TB, path, text string) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteString(text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// read reads a cursor to its end and returns "seq kind", and "gap from-to".
+func read(t testing.TB, c *Cursor) (out []string) {
+	t.Helper()
+	for {
+		e, gap, err := c.Next()
+		if err == io.EOF {
+			return out
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if gap != nil {
+			out = append(out, fmt.Sprintf("gap %d-%d", gap.From, gap.To))
+		}
+		out = append(out, fmt.Sprintf("%d %s", e.Seq, e.Kind))
+	}
+}
+
+// readAll reads what a new cursor finds after an event.
+func readAll(t testing.TB, l *Log, after uint64) []string {
+	t.Helper()
+	c := l.Follow(after)
+	defer c.Close()
+	return read(t, c)
+}
+
+func same(t testing.TB, got []string, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// smallSegments lets segments be full after so many bytes.
+func smallSegments(t testing.TB, n int64) {
+	old := segmentSize
+	segmentSize = n
+	t.Cleanup(func() { segmentSize = old })
+}
+
+// cutOff is what was cut off torn segments.
+func cutOff(t testing.TB, l *Log) (parts []string) {
+	t.Helper()
+	names, err := l.Root.Names(l.Bad)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, ".reason") {
+			continue
+		}
+		data, err := os.ReadFile(l.Root.Join(l.Bad + "/" + name))
+		if err != nil || !slices.Contains(names, name+".reason") {
+			t.Error(name, err)
+		}
+		parts = append(parts, string(data))
+	}
+	return parts
+}
+
+func TestAppend(t *testing.T) {
+	l := openLog(t, scratch(t), nil)
+	c := l.Follow(0)
+	defer c.Close()
+	same(t, read(t, c))
+	if n, err := l.LastSeq(); n != 0 || err != nil {
+		t.Error(n, err)
+	}
+	appendKinds(t, l, "a", "b")
+	same(t, read(t, c), "1 a", "2 b")
+	same(t, read(t, c))
+	event := []wire.Event{{Kind: "c", Source: "cli"}}
+	appendEvents(t, l, event...)
+	appendEvents(t, l)
+	same(t, read(t, c), "3 c")
+	if e := event[0]; e.Seq != 3 || e.Agent != "bob" || e.Team != "main" || e.At.IsZero() || c.Seq() != 3 {
+		t.Error(e, c.Seq())
+	}
+	if n, err := l.LastSeq(); n != 3 || err != nil {
+		t.Error(n, err)
+	}
+	same(t, readAll(t, l, 2), "3 c")
+}
+
+func TestNoMailbox(t *testing.T) {
+	team := scratch(t)
+	l := openLog(t, team, nil)
+	if err := os.RemoveAll(filepath.Join(team, "bob")); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Append(ctx, wire.Event{Kind: "a"}); !errors.Is(err, errAbsent) {
+		t.Error(err)
+	}
+	if _, _, err := l.Follow(0).Next(); !errors.Is(err, errAbsent) {
+		t.Error(err)
+	}
+	if _, _, err := l.Base(); !errors.Is(err, errAbsent) {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(filepath.Join(team, "bob")); err == nil {
+		t.Error("a directory was made")
+	}
+}
+
+// What cannot be read back is refused, and nothing is written.
+func TestAppendRefuses(t *testing.T) {
+	l := openLog(t, scratch(t), nil)
+	for name, e := range map[string]wire.Event{
+		"a wire that is no JSON": {Kind: "a", Wire: []byte("{")},
+		"two lines":              {Kind: "a", Wire: []byte("{\n")},
+		"two values":             {Kind: "a", Wire: []byte(`1},{"x":1`)},
+		"not UTF-8":              {Kind: "a", Wire: []byte("\"\xff\"")},
+		"too long":               {Kind: "a", Wire: []byte(`"` + strings.Repeat("x", maxLine) + `"`)},
+		"a field of all events":  {Kind: "a", Extra: []byte(`{"seq":7}`)},
+		"a field that is none":   {Kind: "a", Extra: []byte(`{"x":x}`)},
+	} {
+		if err := l.Append(ctx, wire.Event{Kind: "good"}, e); err == nil {
+			t.Errorf("%s was appended", name)
+		}
+	}
+	appendKinds(t, l, "b")
+	same(t, readAll(t, l, 0), "1 b")
+}
+
+// The longest event is read back, wherever it begins.
+func TestLongEvents(t *testing.T) {
+	l := openLog(t, scratch(t), nil)
+	for _, n := range []int{1, 64 << 10, maxLine - 300, 10} {
+		appendEvents(t, l, wire.Event{Kind: fmt.Sprint(n), Wire: []byte(`"` + strings.Repeat("x", n) + `"`)})
+	}
+	same(t, readAll(t, l, 0), "1 1", "2 65536", "3 8388308", "4 10")
+	events, err := l.Tail(func(e []wire.Event) bool { return len(e) >= 3 })
+	if err != nil || len(events) < 3 || events[len(events)-1].Seq != 4 {
+		t.Error(len(events), err)
+	}
+}
+
+func TestEventID(t *testing.T) {
+	l := openLog(t, scratch(t), nil)
+	e := func(id string) wire.Event { return wire.Event{Kind: "k" + id, EventID: id} }
+	appendEvents(t, l, e("1"), e("1")) // twice in the first call of all
+	appendEvents(t, l, e("1"), e("2"), e("2"))
+	appendEvents(t, l, e("2"))
+	// The id in another place is not that event's.
+	appendEvents(t, l, wire.Event{Kind: "wire", Wire: []byte(`{"event_id":"3"}`)}, e("3"))
+	appendEvents(t, l, e("3"), wire.Event{Kind: "wire", Wire: []byte(`{"event_id":"2"}`)}, e("2"))
+	appendEvents(t, l, wire.Event{Kind: "none"}, wire.Event{Kind: "none"})
+	odd := wire.Event{Kind: "odd", EventID: "a\"\\<\n✳"}
+	appendEvents(t, l, odd, odd)
+	appendEvents(t, l, odd)
+	same(t, readAll(t, l, 0), "1 k1", "2 k2", "3 wire", "4 k3", "5 wire", "6 none", "7 none", "8 odd")
+	// Beyond the last MiB it is another event.
+	for range 20 {
+		appendEvents(t, l, wire.Event{Kind: "pad", Wire: []byte(`"` + strings.Repeat("x", 60<<10) + `"`)})
+	}
+	appendEvents(t, l, e("3"), e("3"))
+	if n, _ := l.LastSeq(); n != 29 {
+		t.Errorf("%d events", n)
+	}
+}
+
+// The window of event ids goes back over a rotation.
+func TestEventIDAcrossSegments(t *testing.T) {
+	smallSegments(t, 10)
+	l := openLog(t, scratch(t), nil)
+	for range 2 {
+		appendEvents(t, l, wire.Event{Kind: "a", EventID: "1"})
+	}
+	appendEvents(t, l, wire.Event{Kind: "b", EventID: "2"}) // begins a segment
+	for _, id := range []string{"1", "2"} {
+		appendEvents(t, l, wire.Event{Kind: "again", EventID: id})
+	}
+	same(t, readAll(t, l, 0), "1 a", "2 b")
+}
+
+func TestRotation(t *testing.T) {
+	smallSegments(t, 2000)
+	l := openLog(t, scratch(t), nil)
+	follower := l.Follow(0)
+	defer follower.Close()
+	var want, got []string
+	for i := range 100 {
+		kind := fmt.Sprintf("k%d", i)
+		appendKinds(t, l, kind, kind)
+		want = append(want, fmt.Sprintf("%d %s", 2*i+1, kind), fmt.Sprintf("%d %s", 2*i+2, kind))
+		if i%3 == 0 {
+			got = append(got, read(t, follower)...)
+		}
+	}
+	same(t, append(got, read(t, follower)...), want...)
+	same(t, readAll(t, l, 0), want...)
+	same(t, readAll(t, l, 150), want[150:]...)
+	segs, err := l.segments()
+	if err != nil || len(segs) < 5 || segs[0] != 1 {
+		t.Fatal(segs, err)
+	}
+	for i, seg := range segs {
+		info, err := os.Stat(segmentPath(l, seg))
+		if err != nil || i < len(segs)-1 && (info.Size() < 2000 || info.Size() > 2300) {
+			t.Errorf("segment %d has %d bytes: %v", seg, info.Size(), err)
+		}
+	}
+	for _, n := range []int{1, 10, 200, 500} {
+		events, err := l.Tail(func(e []wire.Event) bool { return len(e) >= n })
+		if err != nil || len(events) < min(n, 200) || events[len(events)-1].Seq != 200 {
+			t.Errorf("Tail %d: %d events, %v", n, len(events), err)
+		}
+		for i := 1; i < len(events); i++ {
+			if events[i].Seq != events[i-1].Seq+1 {
+				t.Fatalf("Tail %d: %d after %d", n, events[i].Seq, events[i-1].Seq)
+			}
+		}
+	}
+	// A segment that was archived shows as a gap.
+	if err := os.Remove(segmentPath(l, segs[0])); err != nil {
+		t.Fatal(err)
+	}
+	same(t, readAll(t, l, 0)[:2], fmt.Sprintf("gap 1-%d", segs[1]-1), want[segs[1]-1])
+	same(t, readAll(t, l, segs[1]-1)[:1], want[segs[1]-1])
+}
+
+// At sixteen MiB a segment is full.
+func TestSegmentSize(t *testing.T) {
+	l := openLog(t, scratch(t), nil)
+	appendKinds(t, l, "a", "a")
+	// A hole that reads as zeroes is as good as lines, but for the last.
+	line, _ := os.ReadFile(segmentPath(l, 1))
+	for _, size := range []int64{16<<20 - 1, 16 << 20} {
+		os.WriteFile(segmentPath(l, 1), nil, 0o600)
+		os.Truncate(segmentPath(l, 1), size-1-int64(len(line)))
+		scribble(t, segmentPath(l, 1), "\n"+string(line))
+		appendKinds(t, l, "b")
+	}
+	names, err := l.Root.Names(l.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, names, segmentName(1), segmentName(3))
+}
+
+// A torn last line is cut off, kept in bad, and nothing else is lost.
+func TestTornLine(t *testing.T) {
+	for name, torn := range map[string]string{
+		"half a line":          `{"seq":3,"at":"2026`,
+		"a line without end":   `{"seq":3,"kind":"x"}`,
+		"several":              "{\"seq\":3\n{\"seq\"\n\n\x00\x00\x00\n{",
+		"old ones":             "{\"seq\":1,\n{\"seq\":1,\n{\"seq\":1,\n",
+		"zeroes":               strings.Repeat("\x00", 5000),
+		"much":                 strings.Repeat("garbage\n", 20_000),
+		"a line with no seq":   "{\"kind\":\"x\"}\n",
+		"a number beyond all":  "{\"seq\":18446744073709551615}\n",
+		"a number not so high": "{\"seq\":2305843009213693951}\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := openLog(t, scratch(t), nil)
+			follower := l.Follow(0)
+			defer follower.Close()
+			appendKinds(t, l, "a", "b")
+			same(t, read(t, follower), "1 a", "2 b")
+			scribble(t, segmentPath(l, 1), torn)
+			same(t, read(t, follower))
+			late := l.Follow(2)
+			defer late.Close()
+			same(t, read(t, late))
+			appendKinds(t, l, "c")
+			same(t, read(t, follower), "3 c")
+			same(t, read(t, late), "3 c")
+			appendKinds(t, l, "d")
+			same(t, read(t, follower), "4 d")
+			same(t, readAll(t, l, 0), "1 a", "2 b", "3 c", "4 d")
+			same(t, cutOff(t, l), torn)
+		})
+	}
+}
+
+// Lines that somebody else wrote keep nobody from reading on, and no number is given
+// out twice.
+func TestStrayLines(t *testing.T) {
+	for name, stray := range map[string]string{
+		"longer than any": strings.Repeat("x", maxLine+5) + "\n{\"seq\":1}\n",
+		"low numbers":     "{\"seq\":1}\n{\"seq\":2}\n",
+		"one again":       "{\"seq\":2}\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := openLog(t, scratch(t), nil)
+			follower := l.Follow(0)
+			defer follower.Close()
+			appendKinds(t, l, "a", "b")
+			scribble(t, segmentPath(l, 1), stray)
+			same(t, read(t, follower), "1 a", "2 b")
+			if n, err := l.LastSeq(); n != 2 || err != nil {
+				t.Error(n, err)
+			}
+			appendKinds(t, l, "c", "d")
+			same(t, read(t, follower), "3 c", "4 d")
+			same(t, readAll(t, l, 0), "1 a", "2 b", "3 c", "4 d")
+		})
+	}
+}
+
+// A full disk: what was written in part is cut back, and the next goes on.
+func TestAppendToAFullDisk(t *testing.T) {
+	full := false
+	l := openLog(t, scratch(t), func(op, _ string) error {
+		if full && op == "write" {
+			return syscall.ENOSPC
+		}
+		return nil
+	})
+	appendKinds(t, l, "a")
+	full = true
+	if err := l.Append(ctx, wire.Event{Kind: "b"}, wire.Event{Kind: "c"}); !errors.Is(err, syscall.ENOSPC) {
+		t.Error(err)
+	}
+	full = false
+	same(t, readAll(t, l, 0), "1 a")
+	appendKinds(t, l, "d")
+	same(t, readAll(t, l, 0), "1 a", "2 d")
+	same(t, cutOff(t, l))
+}
+
+// syncs notes what is synced; files named like broken fail.
+type syncs struct {
+	mu     sync.Mutex
+	done   []string
+	broken string
+}
+
+func (s *syncs) fault(op, name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if op != "fsync" && op != "fsync directory" {
+		return nil
+	}
+	s.done = append(s.done, filepath.Base(name))
+	if s.broken != "" && strings.HasSuffix(name, s.broken) {
+		return syscall.EIO
+	}
+	return nil
+}
+
+func note(id string) wire.Event { return wire.Event{Kind: "note", Source: "cli", EventID: id} }
+
+// A segment is synced when the next is begun: a power cut takes the end of a log,
+// never its middle.
+func TestSegmentIsSyncedBeforeTheNext(t *testing.T) {
+	smallSegments(t, 200)
+	var s syncs
+	l := openLog(t, scratch(t), s.fault)
+	for range 3 {
+		appendKinds(t, l, "one", "two") // over 200 bytes
+	}
+	same(t, s.done, segmentName(1), segmentName(3))
+}
+
+// Where that fails, an event that is to survive is not said to; the segment is not
+// synced again.
+func TestSegmentCannotBeSynced(t *testing.T) {
+	smallSegments(t, 200)
+	s := syncs{broken: segmentName(1)}
+	l := openLog(t, scratch(t), s.fault)
+	appendKinds(t, l, "one", "two")
+	if err := l.AppendSync(ctx, note("")); !errors.Is(err, syscall.EIO) {
+		t.Errorf("error %v", err)
+	}
+	for range 2 {
+		if err := l.AppendSync(ctx, note("")); err != nil {
+			t.Error(err)
+		}
+	}
+	same(t, readAll(t, l, 0), "1 one", "2 two", "3 note", "4 note", "5 note")
+	if n := len(s.done); s.done[0] != segmentName(1) || slices.Contains(s.done[1:], segmentName(1)) {
+		t.Errorf("%d syncs: %v", n, s.done)
+	}
+}
+
+// An event that is in the log already is made durable for who asks for that: the
+// process that wrote it may have been killed before.
+func TestKnownEventIsSynced(t *testing.T) {
+	var s syncs
+	l := openLog(t, scratch(t), s.fault)
+	appendEvents(t, l, note("e1"))
+	if err := l.AppendSync(ctx, note("e1")); err != nil {
+		t.Fatal(err)
+	}
+	same(t, s.done, segmentName(1), "events")
+}
+
+// Where all segments are gone numbers go on after the base; one that cannot be
+// read is no reason to begin anew.
+func TestNumbersGoOnAfterTheBase(t *testing.T) {
+	broken := true
+	l := openLog(t, scratch(t), func(op, name string) error {
+		if broken && op == "read" && filepath.Base(name) == baseFile {
+			return syscall.EIO
+		}
+		return nil
+	})
+	if err := os.WriteFile(l.Root.Join("bob/events/base.json"), []byte(`{"version":1,"seq":7,"crc":1,"state":{}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Append(ctx, note("")); !errors.Is(err, syscall.EIO) {
+		t.Errorf("error %v", err)
+	}
+	broken = false
+	appendKinds(t, l, "eight")
+	same(t, readAll(t, l, 7), "8 eight")
+}
+
+// What happened since a moment is found across segments and gaps.
+func TestSeqBefore(t *testing.T) {
+	l := openLog(t, t.TempDir(), nil)
+	if n, err := l.SeqBefore(time.Now()); n != 0 || err != nil {
+		t.Fatal(n, err)
+	}
+	begin := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
+	var text bytes.Buffer
+	write := func(first uint64) {
+		t.Helper()
+		if err := os.WriteFile(segmentPath(l, first), text.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		text.Reset()
+	}
+	for seq := uint64(1); seq <= 5000; seq++ {
+		e := wire.Event{Seq: seq, At: begin.Add(time.Duration(seq) * time.Minute), Team: "main", Agent: "bob", Kind: "k"}
+		if seq < 2000 || seq >= 2100 { // lines that somebody took away
+			text.Write(append(e.Append(nil), '\n'))
+		}
+		if seq == 3000 {
+			write(1)
+		}
+	}
+	write(3001)
+	for minutes, want := range map[int]uint64{0: 0, 1: 0, 2: 1, 1999: 1998, 2000: 1999, 2050: 1999, 2101: 2100, 3000: 2999, 3001: 3000, 3002: 3001, 5000: 4999, 5001: 5000, 9000: 5000} {
+		got, err := l.SeqBefore(begin.Add(time.Duration(minutes) * time.Minute))
+		if got != want || err != nil {
+			t.Errorf("before minute %d: %d, not %d: %v", minutes, got, want, err)
+		}
+	}
+	appendKinds(t, l, "k")
+	if n, err := l.SeqBefore(time.Now().Add(time.Hour)); n != 5001 || err != nil {
+		t.Error(n, err)
+	}
+}

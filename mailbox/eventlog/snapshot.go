@@ -1,0 +1,192 @@
+package eventlog
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+const (
+	baseFile    = "base.json"
+	maxSnapshot = 1 << 20
+)
+
+// Snapshot is a fold of the events up to one of them. What its state is made of is
+// its maker's business.
+type Snapshot struct {
+	Version int             `json:"version"` // of the fold
+	Seq     uint64          `json:"seq"`     // of the last event folded
+	CRC     uint32          `json:"crc"`     // IEEE CRC-32 of its line, without the line feed
+	State   json.RawMessage `json:"state"`
+
+	// Where that line was found: a hint, by which it is found at once again.
+	Segment uint64 `json:"segment,omitempty"` // the segment's first number
+	Offset  int64  `json:"offset,omitempty"`
+}
+
+// Snapshot reads the cached snapshot, false when there is none. It is worth nothing
+// unless Resume finds its event.
+func (l *Log) Snapshot() (Snapshot, bool) {
+	s, ok, _ := l.readSnapshot(l.State)
+	return s, ok
+}
+
+// Base reads the fold of what is in the archive, from which a fold begins; false
+// when there is none. A fold that begins without one that cannot be read is wrong.
+func (l *Log) Base() (Snapshot, bool, error) {
+	if err := l.Present(); err != nil {
+		return Snapshot{}, false, err
+	}
+	return l.readSnapshot(path.Join(l.Dir, baseFile))
+}
+
+func (l *Log) readSnapshot(name string) (s Snapshot, ok bool, err error) {
+	data, err := l.Root.ReadFile(name, maxSnapshot)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, false, nil
+	}
+	if err != nil {
+		return s, false, err
+	}
+	if json.Unmarshal(data, &s) != nil || s.Seq == 0 {
+		return Snapshot{}, false, nil
+	}
+	return s, true, nil
+}
+
+// SaveSnapshot writes the cached snapshot, whole or not at all. It is not synced:
+// what a power cut leaves of it is no JSON, or Resume does not find its event.
+func (l *Log) SaveSnapshot(s Snapshot) error { return l.writeSnapshot(l.State, s, false) }
+
+func (l *Log) writeSnapshot(name string, s Snapshot, sync bool) error {
+	data, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	return l.Root.Replace(name, append(data, '\n'), sync)
+}
+
+// ArchiveBefore moves the oldest segments to the archive, those whose events all lie
+// before a moment, but never the newest. First fold is asked for the fold up to the
+// last event that goes, and that becomes the base: a kill in between leaves segments
+// that the next call moves. A dry run counts the same. fold may read the log.
+func (l *Log) ArchiveBefore(ctx context.Context, before time.Time, dry bool, fold func(upTo uint64) (Snapshot, error)) (events int, bytes int64, err error) {
+	unlock, err := l.Lock(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer unlock()
+	segs, err := l.segments()
+	if err != nil {
+		return 0, 0, err
+	}
+	old := 0
+	for ; old+1 < len(segs); old++ {
+		size, isOld, err := l.isOld(segs[old], segs[old+1], before)
+		if err != nil {
+			return 0, 0, err
+		}
+		if !isOld {
+			break
+		}
+		bytes += size
+	}
+	if old == 0 {
+		return 0, 0, nil
+	}
+	events = int(segs[old] - segs[0])
+	if dry {
+		return events, bytes, nil
+	}
+	if err := l.foldBase(segs[old]-1, fold); err != nil {
+		return 0, 0, err
+	}
+	if err := l.Root.MkdirAll(l.Archive); err != nil {
+		return 0, 0, err
+	}
+	for _, first := range segs[:old] {
+		to := path.Join(l.Archive, segmentName(first))
+		err := l.Root.Move(l.segment(first), to)
+		if errors.Is(err, fs.ErrExist) { // of a log that was restored since
+			err = l.Root.Move(l.segment(first), strings.TrimSuffix(to, segmentEnd)+"."+string(wire.NewID())+segmentEnd)
+		}
+		if err != nil {
+			return events, bytes, err
+		}
+	}
+	return events, bytes, nil
+}
+
+// isOld reports whether the last event of a segment lies before a moment. Where that
+// cannot be read, the first of the next tells.
+func (l *Log) isOld(first, next uint64, before time.Time) (size int64, isOld bool, err error) {
+	info, err := l.Root.Lstat(l.segment(first))
+	if err != nil {
+		return 0, false, err
+	}
+	c := l.Follow(next - 2)
+	defer c.Close()
+	e, _, err := c.Next()
+	if err == io.EOF {
+		return 0, false, nil
+	}
+	return info.Size(), e.At.Before(before), err
+}
+
+// foldBase writes the fold up to an event as the base, unless the base is further.
+func (l *Log) foldBase(upTo uint64, fold func(uint64) (Snapshot, error)) error {
+	base, _, err := l.Base()
+	if err != nil || base.Seq >= upTo {
+		return err
+	}
+	s, err := fold(upTo)
+	if err != nil {
+		return fmt.Errorf("fold %s up to %d: %w", l.Root.Join(l.Dir), upTo, err)
+	}
+	return l.writeSnapshot(path.Join(l.Dir, baseFile), s, true)
+}
+
+// Check looks at the log and changes nothing: odd are the names in its directory
+// that are neither segments nor the base nor unfinished files, gaps are the events
+// that are missing, but for those in the archive.
+func (l *Log) Check() (odd []string, gaps []Gap, err error) {
+	base, _, err := l.Base()
+	if err != nil {
+		return nil, nil, err
+	}
+	names, err := l.Root.Names(l.Dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, name := range names {
+		info, err := l.Root.Lstat(path.Join(l.Dir, name))
+		if err != nil || strings.HasPrefix(name, ".") {
+			continue
+		}
+		if !info.Mode().IsRegular() || segmentFirst(name) == 0 && name != baseFile {
+			odd = append(odd, name)
+		}
+	}
+	c := l.Follow(base.Seq)
+	defer c.Close()
+	for {
+		_, gap, err := c.Next()
+		if err == io.EOF {
+			return odd, gaps, nil
+		}
+		if err != nil {
+			return odd, gaps, err
+		}
+		if gap != nil {
+			gaps = append(gaps, *gap)
+		}
+	}
+}

@@ -1,0 +1,204 @@
+package eventlog
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// fakeFold is a fold that knows how far it went.
+func fakeFold(upTo uint64) (Snapshot, error) {
+	return Snapshot{Version: 1, Seq: upTo, State: []byte(fmt.Sprintf(`{"seq":%d}`, upTo))}, nil
+}
+
+// A snapshot is good as long as the log holds its event, unchanged; the hint where
+// that lies may be wrong.
+func TestSnapshot(t *testing.T) {
+	smallSegments(t, 500)
+	l := openLog(t, scratch(t), nil)
+	if _, ok := l.Snapshot(); ok {
+		t.Error("there is a snapshot")
+	}
+	for _, kind := range []string{"a", "b", "c", "d", "e", "f"} {
+		appendKinds(t, l, kind, kind)
+	}
+	c := l.Follow(0)
+	defer c.Close()
+	for range 8 {
+		if _, _, err := c.Next(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := Snapshot{Version: 3, State: []byte(`{"x":1}`)}
+	c.Mark(&s)
+	if err := l.SaveSnapshot(s); err != nil {
+		t.Fatal(err)
+	}
+	got, ok := l.Snapshot()
+	if diff := cmp.Diff(s, got); !ok || diff != "" || s.Seq != 8 || s.CRC == 0 || s.Segment == 0 {
+		t.Fatal(ok, diff)
+	}
+	resumes := func(name string, s Snapshot, want ...string) {
+		t.Helper()
+		c, ok := l.Resume(s)
+		if !ok {
+			t.Errorf("%s: the snapshot is refused", name)
+			return
+		}
+		defer c.Close()
+		again := Snapshot{Version: s.Version, State: s.State}
+		if c.Mark(&again); again.Seq != s.Seq || again.CRC != s.CRC {
+			t.Errorf("%s: marked %v", name, again)
+		}
+		same(t, read(t, c), want...)
+	}
+	want := []string{"9 e", "10 e", "11 f", "12 f"}
+	resumes("as it is", s, want...)
+	for name, hint := range map[string][2]int64{
+		"no hint":                {0, 0},
+		"the first segment":      {1, 0},
+		"the middle of a line":   {int64(s.Segment), s.Offset + 3},
+		"the line before":        {int64(s.Segment), 0},
+		"beyond the end":         {int64(s.Segment), 1 << 40},
+		"before the beginning":   {int64(s.Segment), -1},
+		"no segment":             {2, 0},
+		"a segment that is high": {1 << 40, 0},
+	} {
+		s := s
+		s.Segment, s.Offset = uint64(hint[0]), hint[1]
+		resumes(name, s, want...)
+	}
+	refused := func(name string, s Snapshot) {
+		t.Helper()
+		if c, ok := l.Resume(s); ok {
+			c.Close()
+			t.Errorf("%s: the snapshot is believed", name)
+		}
+	}
+	for name, wrong := range map[string]Snapshot{
+		"another checksum": {Seq: s.Seq, CRC: s.CRC + 1, Segment: s.Segment, Offset: s.Offset},
+		"another number":   {Seq: s.Seq + 1, CRC: s.CRC, Segment: s.Segment, Offset: s.Offset},
+		"not there yet":    {Seq: 13, CRC: s.CRC},
+		"nothing":          {},
+	} {
+		refused(name, wrong)
+	}
+	data, err := os.ReadFile(segmentPath(l, s.Segment))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[s.Offset+15]++ // in the time
+	if err := os.WriteFile(segmentPath(l, s.Segment), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused("a changed line", s)
+	for _, text := range []string{"", "{", "[]", `{"seq":0}`, `{"version":"x","seq":1}`, `{"seq":-1}`} {
+		if err := os.WriteFile(l.Root.Join(l.State), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := l.Snapshot(); ok {
+			t.Errorf("%s is a snapshot", text)
+		}
+	}
+}
+
+func TestArchive(t *testing.T) {
+	smallSegments(t, 500)
+	var fail error
+	l := openLog(t, scratch(t), func(op, name string) error {
+		if op == "rename" && name == l0 {
+			return fail
+		}
+		return nil
+	})
+	archive := func(before time.Duration, dry bool) (int, int64, error) {
+		return l.ArchiveBefore(ctx, time.Now().Add(before), dry, fakeFold)
+	}
+	if n, _, err := archive(time.Hour, false); n != 0 || err != nil {
+		t.Error(n, err)
+	}
+	for i := range 10 {
+		appendKinds(t, l, fmt.Sprint("a", i), fmt.Sprint("b", i))
+	}
+	if n, _, err := archive(-time.Hour, false); n != 0 || err != nil {
+		t.Error(n, err)
+	}
+	all := readAll(t, l, 0)
+	segs, _ := l.segments()
+	newest := segs[len(segs)-1]
+	n, size, err := archive(time.Hour, true)
+	if n != int(newest-1) || size < int64(500*(len(segs)-1)) || err != nil {
+		t.Error(n, size, err)
+	}
+	same(t, readAll(t, l, 0), all...)
+
+	// Cut off between the base and the segments, the next call moves the rest.
+	fail = syscall.EIO
+	if _, _, err := archive(time.Hour, false); !errors.Is(err, syscall.EIO) {
+		t.Error(err)
+	}
+	fail = nil
+	if base, ok, err := l.Base(); base.Seq != newest-1 || !ok || err != nil {
+		t.Error(base, ok, err)
+	}
+	same(t, readAll(t, l, 0), all...)
+	m, _, err := l.ArchiveBefore(ctx, time.Now().Add(time.Hour), false, nil)
+	if m != n || err != nil {
+		t.Error(m, err)
+	}
+	if odd, gaps, err := l.Check(); len(odd) != 0 || len(gaps) != 0 || err != nil {
+		t.Error(odd, gaps, err)
+	}
+	same(t, readAll(t, l, newest-1), all[newest-1:]...)
+
+	// A log that was restored has segments of the same names.
+	old, _ := l.Root.Names(l.Archive)
+	for _, name := range old {
+		if err := os.Link(l.Root.Join(l.Archive+"/"+name), l.Root.Join(l.Dir+"/"+name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := archive(time.Hour, false); err != nil {
+		t.Error(err)
+	}
+	if now, _ := l.Root.Names(l.Archive); len(now) != 2*len(old) {
+		t.Error(now)
+	}
+}
+
+var l0 = "bob/events/" + segmentName(1)
+
+// Check names what does not belong there, and which events are missing.
+func TestCheck(t *testing.T) {
+	l := openLog(t, scratch(t), nil)
+	appendKinds(t, l, "a", "b")
+	scribble(t, segmentPath(l, 1), "{\"seq\":9,\"kind\":\"x\"}\n")
+	appendKinds(t, l, "c")
+	for _, name := range []string{"base.json", ".base.json.1.tmp", "notes.txt", "7.ndjson"} {
+		if err := os.WriteFile(l.Root.Join("bob/events/"+name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(l.Root.Join("bob/events/.hidden"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	odd, gaps, err := l.Check()
+	same(t, odd, "7.ndjson", "notes.txt")
+	if diff := cmp.Diff([]Gap{{3, 8}}, gaps); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+	if err := os.Symlink("x", segmentPath(l, 20)); err != nil {
+		t.Skip(err)
+	}
+	odd, _, err = l.Check()
+	same(t, odd, segmentName(20), "7.ndjson", "notes.txt")
+	if err == nil || err == io.EOF {
+		t.Error("a segment that cannot be opened is no error")
+	}
+}

@@ -1,0 +1,224 @@
+package mailbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/agentteammail/atm/internal/lockfile"
+	"github.com/agentteammail/atm/wire"
+)
+
+// MaxLease is the longest lease.
+const MaxLease = 24 * time.Hour
+
+// ErrNotHeld says that a message is not held by who wants to finish, renew or give it
+// back: it was never taken, or the lease ran out and it went another way.
+var ErrNotHeld = errors.New("is not yours: nobody took it, or the lease ran out")
+
+// LeasedError says that somebody else holds a message under a lease.
+type LeasedError struct {
+	ID    wire.ID
+	By    wire.Address
+	Until time.Time
+}
+
+func (e *LeasedError) Error() string {
+	return fmt.Sprintf("message %s was taken by %s until %s", e.ID.Short(6), e.By, e.Until.Local().Format(time.TimeOnly))
+}
+
+// Lease is who holds an unread message, and until when.
+type Lease struct {
+	By    wire.Address
+	Until time.Time
+}
+
+// LeaseOptions say which message is taken, by whom, and for how long.
+type LeaseOptions struct {
+	By    wire.Address
+	For   time.Duration            // at most MaxLease
+	IDs   []wire.ID                // one of these only; nil: any
+	Match func(*wire.Message) bool // nil: all
+}
+
+// Lease takes the oldest unread message that nobody has claimed. It stays in new, where
+// everybody who reads or takes passes it over until the lease ends: by MarkAcked, by
+// EndLease, or by running out. A nil Item: there is none.
+//
+// The message is shown before it is held for the whole time: show reports whether it
+// was received; a taker who was killed showing it holds it for ten seconds.
+func (b *Box) Lease(ctx context.Context, opt LeaseOptions, show func(*Item, Lease) (received bool, err error)) (*Item, Lease, error) {
+	if opt.For <= 0 || opt.For > MaxLease {
+		return nil, Lease{}, fmt.Errorf("a lease of %s: it may be up to %s", opt.For, MaxLease)
+	}
+	unread, err := b.listUnread(ctx)
+	if err != nil {
+		return nil, Lease{}, err
+	}
+	var it *Item
+	mine := claim{Owner: b.leaseOwner(opt.By)}
+	err = b.locked(ctx, "reader", lockfile.Exclusive, func() error {
+		mine.At = claimTime(time.Now()) // waiting for the lock takes nothing off the lease
+		return b.changeClaims(func(all claims) error {
+			choice := ReadOptions{IDs: opt.IDs, Match: opt.Match, Limit: 1}
+			batch, err := b.choose(choice, unread, all.live(mine.At, b.running()), func(bad *BadError) { b.setAsideBad(bad) })
+			if err != nil || len(batch.Items) == 0 {
+				return err
+			}
+			it = batch.Items[0]
+			mine.Until, mine.Times = mine.At.Add(min(opt.For, answerGoes)), all[it.ID].Times+1
+			all[it.ID] = mine
+			return nil
+		})
+	})
+	if err != nil || it == nil {
+		return nil, Lease{}, err
+	}
+	lease := Lease{By: opt.By, Until: mine.At.Add(opt.For)}
+	received, showErr := show(it, lease)
+	// What was shown counts, whoever gave up meanwhile.
+	ctx = context.WithoutCancel(ctx)
+	err = b.locked(ctx, "reader", lockfile.Exclusive, func() error {
+		return b.changeClaims(func(all claims) error {
+			if all[it.ID] != mine {
+				return fmt.Errorf("message %s %w", it.ID.Short(6), ErrNotHeld)
+			}
+			switch {
+			case received:
+				mine.Until = lease.Until
+				all[it.ID] = mine
+			case mine.Times == 1:
+				delete(all, it.ID)
+			default:
+				mine.Times, mine.Until = mine.Times-1, mine.At
+				all[it.ID] = mine
+			}
+			return nil
+		})
+	})
+	if !received {
+		return nil, Lease{}, showErr
+	}
+	return it, lease, errors.Join(showErr, err)
+}
+
+// leaseOwner is the owner of somebody's leases; members of other teams have their team
+// with them.
+func (b *Box) leaseOwner(by wire.Address) string {
+	if by.Team == b.store.Team {
+		return ownerLease + string(by.Agent)
+	}
+	return ownerLease + by.String()
+}
+
+// leaseHolder is whose a lease is; nobody's once it was given back.
+func (b *Box) leaseHolder(c claim) wire.Address {
+	by, _ := wire.ParseAddress(c.Owner[len(ownerLease):], b.store.Team)
+	return by
+}
+
+// addLease says of an unread message who holds it, and how often it was given out.
+func (b *Box) addLease(it *Item, all claims) {
+	if it == nil {
+		return
+	}
+	c, ok := all[it.ID]
+	if !ok {
+		return
+	}
+	it.Times = c.Times
+	if c.isLease() && c.isLive(time.Now(), false) {
+		it.Lease = &Lease{By: b.leaseHolder(c), Until: c.Until}
+		it.Times-- // the present one is not over
+	}
+}
+
+// Leases tells who holds unread messages of this mailbox, or held them last.
+func (b *Box) Leases() map[wire.ID]Lease {
+	leases := map[wire.ID]Lease{}
+	for id, c := range b.claims() {
+		if unread, err := b.has(b.unread(), id); c.isLease() && (unread || err != nil) {
+			leases[id] = Lease{By: b.leaseHolder(c), Until: c.Until}
+		}
+	}
+	return leases
+}
+
+// leased are the messages that somebody holds.
+func (b *Box) leased(now time.Time) map[wire.ID]bool {
+	leased := map[wire.ID]bool{}
+	for id, c := range b.claims() {
+		leased[id] = c.isLease() && c.isLive(now, false)
+	}
+	return leased
+}
+
+// leasedTo is nil when a message with this claim, if any, is by's to move: nobody else
+// holds it and it is by's own, or by holds it, or held it last. Else *LeasedError or
+// ErrNotHeld.
+func (b *Box) leasedTo(c claim, id wire.ID, by wire.Address) error {
+	switch {
+	case c.Owner == b.leaseOwner(by):
+		return nil
+	case c.isLease() && c.isLive(time.Now(), false):
+		return &LeasedError{id, b.leaseHolder(c), c.Until}
+	case by == b.Address():
+		return nil
+	}
+	return fmt.Errorf("message %s %w", id.Short(6), ErrNotHeld)
+}
+
+// RenewLease has a lease run for that long from now on, and never makes it shorter. One
+// that ran out and that nobody took over is renewed as well.
+func (b *Box) RenewLease(ctx context.Context, id wire.ID, by wire.Address, d time.Duration) (until time.Time, err error) {
+	if d <= 0 || d > MaxLease {
+		return until, fmt.Errorf("a lease of %s: it may be up to %s", d, MaxLease)
+	}
+	err = b.changeLease(ctx, id, by, func(c *claim) {
+		if end := claimTime(time.Now()).Add(d); end.After(c.Until) {
+			c.Until = end
+		}
+		until = c.Until
+	})
+	return until, err
+}
+
+// EndLease gives a message back: nobody holds it any more. It says so among the events
+// (message_returned), for a runner that waits for the message.
+func (b *Box) EndLease(ctx context.Context, id wire.ID, by wire.Address) error {
+	err := b.changeLease(ctx, id, by, func(c *claim) { c.Owner, c.Until = ownerLease, claimTime(time.Now()) })
+	if err != nil {
+		return err
+	}
+	returned := wire.Event{Kind: wire.EventReturned, Source: "cli"}.With("id", string(id)).With("by", by.String())
+	return b.note(ctx, returned)
+}
+
+func (b *Box) changeLease(ctx context.Context, id wire.ID, by wire.Address, f func(*claim)) error {
+	return b.locked(ctx, "reader", lockfile.Exclusive, func() error {
+		return b.changeClaims(func(all claims) error {
+			c, ok := all[id]
+			if !ok || c.Owner != b.leaseOwner(by) {
+				if err := b.leasedTo(c, id, by); err != nil {
+					return err
+				}
+				return fmt.Errorf("message %s %w", id.Short(6), ErrNotHeld)
+			}
+			f(&c)
+			all[id] = c
+			return nil
+		})
+	})
+}
+
+// Shared reports whether other members may take from this inbox.
+func (b *Box) Shared() (bool, error) { return b.store.root.Exists(b.in("shared")) }
+
+// Share lets other members take from this inbox.
+func (b *Box) Share() error {
+	if shared, err := b.Shared(); shared || err != nil {
+		return err
+	}
+	return b.store.root.Replace(b.in("shared"), nil, true)
+}

@@ -1,9 +1,0 @@
-//go:build !linux
-
-package mailbox
-
-import "os"
-
-func lease(*os.File) (leased, busy bool) { return false, false }
-
-func release(*os.File) {}

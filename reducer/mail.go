@@ -1,0 +1,207 @@
+package reducer
+
+import (
+	"slices"
+	"time"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+// Mail is what the reducer knows of a message in the inbox.
+type Mail struct {
+	ID      wire.ID
+	Urgent  bool
+	Expires time.Time // not handed over from then on; zero: never
+	Due     time.Time // an answer is expected by then; zero: none
+	Never   bool      // superseded, or another reason not to type it or to remind of it
+	Read    bool      // no longer unread; only its answer is expected
+	Held    time.Time // somebody holds it under a lease, until then as far as is known; zero: nobody
+}
+
+// MaxMail is how many messages a State holds. Of more the urgent ones, those with
+// a due time and then the ones told of first are kept. Whoever tells of the rest
+// when there is room again (HasRoom) misses none.
+const MaxMail = 1024
+
+// offerFor is how long after a hook handed a message over, without a word that it
+// was read, it counts as not handed over.
+const offerFor = 10 * time.Minute
+
+// mail is what a State holds of the inbox: the directory's truth as the runner
+// has told it, and which effects were named. It is no part of a snapshot.
+type mail struct {
+	letters []letter // in order of arrival
+	changes int      // how often the word of the agent has changed
+}
+
+type letter struct {
+	Mail
+	named    Do        // the last effect that named it, except remind and escalate
+	namedAt  int       // at this number of changes
+	offered  time.Time // a hook handed it over then; zero: none did
+	session  string    // of that hook
+	remindAt int       // the number of changes from which it may be reminded of
+
+	isBeingTyped   bool
+	hasFailed      bool // to be typed
+	hasInterrupted bool
+	isReminded     bool
+	isEscalated    bool
+}
+
+// HasRoom reports whether a State has room for more messages.
+func (s *State) HasRoom() bool { return len(s.mail.letters) < MaxMail }
+
+// NextTick is when a tick of the clock is wanted next: something is due then, or
+// to be offered again. Zero: nothing is.
+func (s *State) NextTick() time.Time {
+	var next time.Time
+	wantAt := func(t time.Time) {
+		if !t.IsZero() && (next.IsZero() || t.Before(next)) {
+			next = t
+		}
+	}
+	for _, l := range s.mail.letters {
+		if !l.isEscalated {
+			wantAt(l.Due)
+		}
+		if !s.HasRoom() && !l.isBeingTyped {
+			wantAt(l.Expires)
+		}
+		if !l.Read {
+			wantAt(l.Held)
+			if !l.offered.IsZero() {
+				wantAt(l.offered.Add(offerFor))
+			}
+		}
+	}
+	return next
+}
+
+// applyEvent takes in what an event says about mail.
+func (m *mail) applyEvent(e *wire.Event, now time.Time) {
+	l := m.find(e.MessageID())
+	if l == nil {
+		l = new(letter) // of no message that is held
+	}
+	switch e.Kind {
+	case wire.EventInjecting:
+		l.isBeingTyped, l.hasFailed = true, false
+	case wire.EventInjectionFailed:
+		l.isBeingTyped, l.hasFailed = false, true
+	case wire.EventInjected, wire.EventRead:
+		m.markRead(l.ID)
+	case wire.EventAcked:
+		if e.Field("by") != "" { // who held it under a lease has finished it
+			m.remove(l.ID)
+		} else { // an ack is no answer
+			m.markRead(l.ID)
+		}
+	case wire.EventWithdrawn, wire.EventAside:
+		m.remove(l.ID)
+	case wire.EventTaken:
+		if d, err := time.ParseDuration(e.Field("lease")); err == nil && d > 0 {
+			l.Held = now.Add(d)
+		}
+	case wire.EventReturned:
+		l.Held, l.named = time.Time{}, ""
+	case wire.EventAnnounced:
+		if e.Source == "hook" {
+			l.offered, l.session = now, e.Session
+			if !e.At.IsZero() {
+				l.offered = e.At
+			}
+		}
+	case "session_end":
+		for i := range m.letters {
+			if l := &m.letters[i]; e.Session == "" || l.session == "" || l.session == e.Session {
+				l.endOffer()
+			}
+		}
+	case "spawned", "exited", "restarting":
+		for i := range m.letters {
+			m.letters[i].isBeingTyped = false // into what is no more
+			m.letters[i].endOffer()
+		}
+	}
+}
+
+// add takes in a message that arrived, or what is known of it now.
+func (m *mail) add(a Mail, now time.Time) {
+	if a.ID == "" || a.isExpired(now) {
+		return
+	}
+	if l := m.find(a.ID); l != nil {
+		if l.Read && !a.Read { // it was put back
+			*l = letter{isEscalated: l.isEscalated, isReminded: l.isReminded}
+		}
+		l.Mail = a
+		return
+	}
+	if len(m.letters) >= MaxMail {
+		last := len(m.letters) - 1
+		for last >= 0 && m.letters[last].isImportant() {
+			last--
+		}
+		if last < 0 || !a.isImportant() {
+			return
+		}
+		m.letters = slices.Delete(m.letters, last, last+1)
+	}
+	m.letters = append(m.letters, letter{Mail: a})
+}
+
+func (a *Mail) isImportant() bool { return a.Urgent || !a.Due.IsZero() }
+
+func (a *Mail) isExpired(now time.Time) bool { return !a.Expires.IsZero() && !now.Before(a.Expires) }
+
+func (m *mail) find(id wire.ID) *letter {
+	for i := range m.letters {
+		if m.letters[i].ID == id {
+			return &m.letters[i]
+		}
+	}
+	return nil
+}
+
+// markRead notes that a message is no longer unread. It stays while an answer is
+// expected.
+func (m *mail) markRead(id wire.ID) {
+	l := m.find(id)
+	switch {
+	case l == nil:
+	case l.Due.IsZero():
+		m.remove(id)
+	default:
+		if !l.Read {
+			l.remindAt = m.changes + 1
+		}
+		l.Read, l.isBeingTyped, l.offered = true, false, time.Time{}
+	}
+}
+
+func (m *mail) remove(id wire.ID) {
+	m.letters = slices.DeleteFunc(m.letters, func(l letter) bool { return l.ID == id })
+}
+
+// endOffer offers anew what a hook has handed over and nobody read.
+func (l *letter) endOffer() {
+	if !l.offered.IsZero() {
+		l.offered, l.named = time.Time{}, ""
+	}
+}
+
+// expire ends what the clock ends: the wait for a hook's session to read, leases
+// as far as they are known, and messages, which nobody is to get any more.
+func (m *mail) expire(now time.Time) {
+	for i := range m.letters {
+		l := &m.letters[i]
+		if now.Sub(l.offered).Abs() >= offerFor {
+			l.endOffer()
+		}
+		if !l.Held.IsZero() && !now.Before(l.Held) {
+			l.Held, l.named = time.Time{}, ""
+		}
+	}
+	m.letters = slices.DeleteFunc(m.letters, func(l letter) bool { return l.isExpired(now) && !l.isBeingTyped })
+}

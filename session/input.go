@@ -1,0 +1,91 @@
+package session
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+// Input is what a person said to a session, and the message that brought it.
+type Input struct {
+	wire.HumanInput
+	ID   wire.ID         // of the message
+	From wire.Address    // who said it; drop@team for a dropped file
+	At   time.Time       // when
+	Wire json.RawMessage // as it came; nil where it came as plain text
+
+	session string // the session that it names; "": it is for any
+}
+
+// For reports whether the input is meant for a session.
+func (in Input) For(id wire.UUID) bool { return in.ForAny() || in.session == string(id) }
+
+// ForAny reports whether the input names no session.
+func (in Input) ForAny() bool { return in.session == "" }
+
+// InputOf is the human input that a message brings; false for a message of another
+// type. Where the payload cannot be read, the body is the text.
+func InputOf(m *wire.Message) (Input, bool) {
+	if m.Kind() != wire.TypeHumanInput {
+		return Input{}, false
+	}
+	in := Input{ID: m.ID, From: m.From, At: m.SentAt, session: m.MetaString(FieldSession)}
+	if err := wire.Unmarshal(m.Payload, &in.HumanInput); err == nil {
+		in.Wire = m.Payload
+	} else {
+		in.HumanInput = wire.HumanInput{Kind: "message", Text: m.Body}
+	}
+	return in, true
+}
+
+// Message is the message that brings an input to a session's agent: the wire's object
+// as its payload, and the text or the kind in words as its body. The sender fills in
+// the rest. An input that cannot be written is a *wire.SessionError.
+func Message(id wire.UUID, in wire.HumanInput) (*wire.Message, error) {
+	raw, err := wire.Marshal(in)
+	body := ""
+	if err == nil {
+		err = wire.Unmarshal(raw, &wire.HumanInput{})
+	}
+	if err == nil {
+		body, _, err = wire.HumanText(raw)
+	}
+	if err != nil {
+		return nil, &wire.SessionError{Reason: "no human input: " + err.Error()}
+	}
+	m := &wire.Message{ID: wire.NewID(), Type: wire.TypeHumanInput, Body: body, Payload: raw, SentAt: time.Now().UTC().Round(0)}
+	if id != "" {
+		m.SetMeta(FieldSession, json.RawMessage(`"`+id+`"`))
+	}
+	return m, nil
+}
+
+// Withheld says why an input is kept from the agent for now, "" when it is not, and
+// which paused session keeps it, if one does. muted means that nobody may talk to
+// agents in sessions. It is about what reaches the agent unasked, by a runner or a
+// hook; an agent that reads its mail gets the input.
+func Withheld(m *wire.Message, sessions []*Session, muted bool) (why string, paused wire.UUID) {
+	in, ok := InputOf(m)
+	switch {
+	case !ok || in.Kind == "abort":
+		return "", ""
+	case muted:
+		return "nobody talks to agents in sessions here", ""
+	}
+	for _, s := range sessions {
+		if !in.For(s.SessionID) {
+			continue
+		}
+		switch s.State {
+		case wire.SessionActive:
+			return "", ""
+		case wire.SessionPaused:
+			paused = s.SessionID
+		}
+	}
+	if paused != "" {
+		why = "session " + wire.ID(paused).Short(6) + " is paused"
+	}
+	return why, paused
+}

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package teams
+
+func remoteFS(string) string { return "" }

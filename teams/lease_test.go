@@ -1,0 +1,125 @@
+package teams
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/wire"
+)
+
+// take has somebody take from an inbox; "" where there is nothing.
+func take(t *testing.T, box *mailbox.Box, by wire.Name) wire.ID {
+	t.Helper()
+	opt := mailbox.LeaseOptions{By: wire.Address{Agent: by, Team: box.Address().Team}, For: time.Minute}
+	it, _, err := box.Lease(context.Background(), opt, func(*mailbox.Item, mailbox.Lease) (bool, error) { return true, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if it == nil {
+		return ""
+	}
+	return it.ID
+}
+
+// unreadOf are the bodies of a member's unread messages.
+func unreadOf(t *testing.T, team *Team, name wire.Name) (out []string) {
+	t.Helper()
+	if _, _, err := team.Box(name).Walk(context.Background(), mailbox.Range{Unread: true}, func(it *mailbox.Item) bool {
+		out = append(out, it.Body)
+		return true
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// An ack reaches the sender only from who holds the message.
+func TestAckTaken(t *testing.T) {
+	ctx := context.Background()
+	r := newRoot(t)
+	team := newTeam(t, r, "alice", "bob", "carol", "jobs")
+	jobs := team.Box("jobs")
+	id := post(t, team, "alice", "jobs", "work")
+	take(t, jobs, "bob")
+	it, err := jobs.Get(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var leased *mailbox.LeasedError
+	if _, err := r.AckTaken(ctx, jobs, team.Box("carol").Address(), it.Message, "", nil); !errors.As(err, &leased) {
+		t.Fatal(err)
+	}
+	if _, err := r.Ack(ctx, jobs, it.Message, "", nil); !errors.As(err, &leased) {
+		t.Fatal(err)
+	}
+	if got := unreadOf(t, team, "alice"); len(got) != 0 {
+		t.Fatal("told: ", got)
+	}
+	if _, err := r.AckTaken(ctx, jobs, team.Box("bob").Address(), it.Message, "done", nil); err != nil {
+		t.Fatal(err)
+	}
+	if ack, all := r.AckedBy(ctx, &wire.Message{ID: id, To: []wire.Address{jobs.Address()}}, team.Box("alice")); !all || ack.Body != "done" || ack.From != team.Box("bob").Address() {
+		t.Fatal(ack, all)
+	}
+	if _, err := r.AckTaken(ctx, jobs, team.Box("bob").Address(), it.Message, "done", nil); !errors.Is(err, mailbox.ErrNotHeld) {
+		t.Fatal(err)
+	}
+}
+
+func TestMayTake(t *testing.T) {
+	team := newTeam(t, newRoot(t), "bob", "jobs")
+	jobs, bob := team.Box("jobs"), team.Box("bob").Address()
+	if err := MayTake(jobs, jobs.Address()); err != nil {
+		t.Fatal(err)
+	}
+	if err := MayTake(jobs, bob); !errors.Is(err, ErrNotShared) {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := jobs.Share(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := MayTake(jobs, bob); err != nil {
+		t.Fatal(err)
+	}
+	if err := MayTake(jobs, wire.Address{Agent: "bob", Team: "other"}); !errors.Is(err, ErrNotShared) {
+		t.Fatal("of another team: ", err)
+	}
+}
+
+// A backup has what is taken, unread, and knows which inbox is shared.
+func TestBackupOfTaken(t *testing.T) {
+	ctx := context.Background()
+	r := newRoot(t)
+	team := newTeam(t, r, "alice", "bob", "jobs")
+	if err := team.Box("jobs").Share(); err != nil {
+		t.Fatal(err)
+	}
+	id := post(t, team, "alice", "jobs", "held")
+	take(t, team.Box("jobs"), "bob")
+	var b bytes.Buffer
+	if _, err := r.Backup(ctx, &b, nil); err != nil {
+		t.Fatal(err)
+	}
+	other := newRoot(t)
+	for range 2 {
+		if _, err := other.Restore(ctx, bytes.NewReader(b.Bytes()), nil); err != nil {
+			t.Fatal(err)
+		}
+		again, err := other.Team("main")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if it, err := again.Box("jobs").Get(id); err != nil || it.State != mailbox.Unread {
+			t.Fatal(it, err)
+		}
+		if shared, err := again.Box("jobs").Shared(); err != nil || !shared {
+			t.Fatal(shared, err)
+		}
+	}
+}

@@ -1,5 +1,0 @@
-//go:build !linux && !darwin && !freebsd
-
-package watcher
-
-func foreignFS(string) string { return "" }
