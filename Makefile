@@ -75,8 +75,9 @@ faults:
 powercut:
 	ATM_POWERCUT=1 $(GO) test -count=1 -v -run 'PowerCut' -timeout 60m ./internal/crashtest
 
+# Ratios to what this disk and machine can do: make bench BENCH="-dir DIR --json"
 bench:
-	$(GO) run ./internal/bench
+	$(GO) run ./internal/bench $(BENCH)
 
 # The real Claude Code, Codex, Gemini CLI and opencode under atm run. KIT is the
 # directory of scripts that set them up: make real-agents KIT=DIR RUN=/claude

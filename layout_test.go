@@ -48,6 +48,7 @@ var mayImport = map[string][]string{
 	"cmd/atm":             {"ptyrun", "internal/driver", "internal/cast", "internal/foot", "internal/child", "internal/control", "internal/install", "internal/hook", "teams", "session", "watcher", "reducer", "mailbox/letter", "mailbox/eventlog", "mailbox", "wire", "internal/cmdline", "internal/outlet", "internal/lockfile", "internal/durable"},
 	"internal/crashtest":  {"wire"},
 	"internal/realagents": {},
+	"internal/bench":      {"teams", "watcher", "mailbox", "wire"},
 
 	"internal/fakeagent/cmd/fakeagent": {"internal/fakeagent"},
 }

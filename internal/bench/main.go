@@ -1,0 +1,342 @@
+//go:build unix
+
+// Command bench measures what atm does against what the same machine can do, side by
+// side in one run, and prints ratios: `make bench`. It exits with 1 when one of them
+// misses its goal.
+//
+// In each round every comparison runs once, one of its sides after the other. What is
+// printed is the median of the rounds' ratios.
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/wire"
+)
+
+// comparison is a row of the table.
+type comparison struct {
+	Name    string  `json:"name"`
+	Against string  `json:"against"`
+	Rate    float64 `json:"rate,omitempty"` // goal: done at least so many times as often
+	Time    float64 `json:"time,omitempty"` // goal: takes at most so many times as long
+	Ratio   float64 `json:"ratio"`          // of rates, or of times
+	Pass    bool    `json:"pass"`
+
+	ours, raw side
+	ratios    []float64
+}
+
+// side is one of the two things that are compared. It returns how long they took.
+type side func() (time.Duration, error)
+
+func main() {
+	dir := flag.String("dir", os.TempDir(), "measure on the disk of this `directory`")
+	rounds := flag.Int("rounds", 21, "how many `rounds` to measure")
+	only := flag.String("only", "", "measure only what has this `text` in its name")
+	asJSON := flag.Bool("json", false, "print JSON")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	all, err := measure(ctx, *dir, max(1, *rounds), *only)
+	if err == nil && *asJSON {
+		err = json.NewEncoder(os.Stdout).Encode(all)
+	} else if err == nil {
+		err = printTable(all)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(2)
+	}
+	if slices.ContainsFunc(all, func(c *comparison) bool { return !c.Pass }) {
+		os.Exit(1)
+	}
+}
+
+func measure(ctx context.Context, in string, rounds int, only string) (all []*comparison, err error) {
+	dir, err := os.MkdirTemp(in, "atm-bench-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	if _, err := teams.Make(dir); err != nil {
+		return nil, err
+	}
+	root, err := teams.Open(teams.Found{Path: dir}, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	if _, err := root.CreateTeam("main"); err != nil {
+		return nil, err
+	}
+	team, err := root.Team("main")
+	if err != nil {
+		return nil, err
+	}
+	defer progress("")
+	progress("preparing")
+	if all, err = (&bench{ctx, dir, team}).comparisons(); err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(c *comparison) bool { return !strings.Contains(c.Name, only) })
+	syscall.Sync() // what was prepared
+	for n := range rounds {
+		for _, c := range all {
+			progress("round %d of %d: %s", n+1, rounds, c.Name)
+			if err := cmp.Or(ctx.Err(), c.round(n)); err != nil {
+				return nil, fmt.Errorf("%s: %w", c.Name, err)
+			}
+		}
+	}
+	return all, nil
+}
+
+// round measures both sides, the other one first in every second round, and judges by
+// the rounds up to now.
+func (c *comparison) round(n int) (err error) {
+	var took [2]time.Duration
+	for _, i := range []int{n % 2, 1 - n%2} {
+		if took[i], err = []side{c.ours, c.raw}[i](); err != nil {
+			return err
+		}
+	}
+	ratio := float64(took[0]) / float64(took[1])
+	if c.Rate > 0 {
+		ratio = 1 / ratio
+	}
+	c.ratios = append(c.ratios, ratio)
+	c.Ratio = median(c.ratios)
+	c.Pass = (c.Rate == 0 || c.Ratio >= c.Rate) && (c.Time == 0 || c.Ratio <= c.Time)
+	return nil
+}
+
+func median[T cmp.Ordered](all []T) T {
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
+func printTable(all []*comparison) error {
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "MEASURED\tAGAINST\tRATIO\tROUNDS\tGOAL\t")
+	for _, c := range all {
+		goal, verdict := "(time)", ""
+		if c.Rate > 0 {
+			goal, verdict = fmt.Sprintf("rate >= %g", c.Rate), "pass"
+		} else if c.Time > 0 {
+			goal, verdict = fmt.Sprintf("time <= %g", c.Time), "pass"
+		}
+		if !c.Pass {
+			verdict = "MISS"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%.2f\t%.2f to %.2f\t%s\t%s\n", c.Name, c.Against, c.Ratio, slices.Min(c.ratios), slices.Max(c.ratios), goal, verdict)
+	}
+	return w.Flush()
+}
+
+// progress is shown on a terminal only, each line over the one before.
+func progress(format string, args ...any) {
+	if info, err := os.Stderr.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+		fmt.Fprintf(os.Stderr, "\r\x1b[K"+format, args...)
+	}
+}
+
+// times does something n times.
+func times(n int, do func() error) side {
+	return func() (time.Duration, error) {
+		begin := time.Now()
+		for range n {
+			if err := do(); err != nil {
+				return 0, err
+			}
+		}
+		return time.Since(begin), nil
+	}
+}
+
+// crowd is 16 who do something at once.
+func crowd(each side) side {
+	return times(1, func() (err error) {
+		done := make(chan error)
+		for range 16 {
+			go func() { _, err := each(); done <- err }()
+		}
+		for range 16 {
+			err = cmp.Or(err, <-done)
+		}
+		return err
+	})
+}
+
+// bench is where everything is measured.
+type bench struct {
+	ctx  context.Context
+	dir  string // removed at the end
+	team *teams.Team
+}
+
+// latency is a comparison on Linux.
+var latency func(*bench, *mailbox.Box) (*comparison, error)
+
+func (b *bench) comparisons() (all []*comparison, err error) {
+	box := map[wire.Name]*mailbox.Box{}
+	for _, agent := range []wire.Name{"bob", "busy", "logged", "watched", "long", "short"} {
+		box[agent] = b.team.Box(agent)
+		err = cmp.Or(err, b.team.Create(b.ctx, agent))
+	}
+	unread := filepath.Join(box["busy"].Path(), "inbox/new")
+	for n := 0; n < 100_000 && err == nil; n++ {
+		m := message()
+		data, _ := m.Encode()
+		err = cmp.Or(b.ctx.Err(), os.WriteFile(filepath.Join(unread, string(m.ID)+".json"), data, 0o600))
+	}
+	if err = cmp.Or(err, b.writeLog(box["long"], 1_000_000), b.writeLog(box["short"], 10)); err != nil {
+		return nil, err
+	}
+
+	one := func() error { return b.deliver(box["bob"], 1) }
+	const raw = "write, fsync, link, fsync directory"
+	all = []*comparison{
+		{Name: "a delivery", Against: raw, Rate: 0.85, ours: times(20, one), raw: times(20, b.rawDelivery)},
+		{Name: "16 senders", Against: "the same by 16 writers", Rate: 0.9, ours: crowd(times(4, one)), raw: crowd(times(4, b.rawDelivery))},
+		{Name: "a batch of 100", Against: "100 deliveries", Rate: 2, ours: times(1, func() error { return b.deliver(box["bob"], 100) }), raw: times(100, one)},
+	}
+	large := func(name string, do func() error) {
+		all = append(all, &comparison{Name: name, Against: "os.ReadDir of 100,000", Time: 2, ours: times(2, do), raw: times(2, func() error {
+			_, err := os.ReadDir(unread)
+			return err
+		})})
+	}
+	ten := mailbox.ReadOptions{Limit: 10}
+	large("read --peek --limit 10", func() error {
+		_, err := box["busy"].Peek(b.ctx, ten)
+		return err
+	})
+	large("read --limit 10", func() error {
+		_, err := box["busy"].Read(b.ctx, ten, func(mailbox.Batch) (int, error) { return 0, nil })
+		return err
+	})
+	large("ls --limit 10", func() error {
+		_, _, err := box["busy"].Walk(b.ctx, mailbox.Range{Unread: true, Limit: 10}, func(*mailbox.Item) bool { return true })
+		return err
+	})
+
+	appends := times(200, func() error { return box["logged"].Log().Append(b.ctx, event(1)) })
+	opened := times(200, func() error {
+		lock, log, err := b.openLog()
+		if err != nil {
+			return err
+		}
+		return cmp.Or(rawAppend(lock, log), log.Close(), lock.Close())
+	})
+	lock, log, err := b.openLog()
+	kept := times(200, func() error { return rawAppend(lock, log) })
+	state := func(agent wire.Name) side {
+		return times(20, func() error {
+			_, err := b.team.State(agent)
+			return err
+		})
+	}
+	all = append(all,
+		&comparison{Name: "an event appended", Against: "open a lock, flock, open, write, close both", Rate: 0.1, ours: appends, raw: opened},
+		&comparison{Name: "an event appended", Against: "flock, write, unlock, all kept open", ours: appends, raw: kept},
+		&comparison{Name: "the state after 1,000,000 events", Against: "after 10", Time: 1.3, ours: state("long"), raw: state("short")})
+	if latency != nil && err == nil {
+		var l *comparison
+		l, err = latency(b, box["watched"])
+		all = append(all, l)
+	}
+	return all, err
+}
+
+func message() *wire.Message {
+	to := []wire.Address{{Agent: "bob", Team: "main"}}
+	return &wire.Message{ID: wire.NewID(), From: wire.Address{Agent: "alice", Team: "main"}, To: to, Body: strings.Repeat("0123456789abcdef", 64)}
+}
+
+// deliver delivers so many messages in one call.
+func (b *bench) deliver(to *mailbox.Box, n int) (err error) {
+	posts := make([]*mailbox.Post, n)
+	for i := range posts {
+		posts[i] = &mailbox.Post{Message: message(), To: []*mailbox.Box{to}}
+	}
+	mailbox.Deliver(b.ctx, posts...)
+	for _, p := range posts {
+		err = cmp.Or(err, p.Outcomes[0].Err)
+	}
+	return err
+}
+
+// rawDelivery is the least that makes a file durable and appear whole. It writes into
+// the same mailbox: what a new file costs differs from directory to directory.
+func (b *bench) rawDelivery() error {
+	m := message()
+	data, _ := m.Encode()
+	inbox := filepath.Join(b.team.Box("bob").Path(), "inbox")
+	f, err := os.OpenFile(filepath.Join(inbox, "tmp", string(m.ID)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	err = cmp.Or(err, f.Sync(), f.Close(), os.Link(f.Name(), filepath.Join(inbox, "new", string(m.ID)+".json")))
+	d, e := os.Open(filepath.Join(inbox, "new"))
+	return cmp.Or(err, e, d.Sync(), d.Close())
+}
+
+func (b *bench) openLog() (lock, log *os.File, err error) {
+	lock, err = os.OpenFile(filepath.Join(b.dir, "raw.lock"), os.O_RDONLY|os.O_CREATE, 0o600)
+	log, e := os.OpenFile(filepath.Join(b.dir, "raw.ndjson"), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	return lock, log, cmp.Or(err, e)
+}
+
+func rawAppend(lock, log *os.File) error {
+	e := event(1)
+	err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX)
+	_, werr := log.Write(append(e.Append(nil), '\n'))
+	return cmp.Or(err, werr, syscall.Flock(int(lock.Fd()), syscall.LOCK_UN))
+}
+
+// event is one of a log of turns.
+func event(n int) wire.Event {
+	e := wire.Event{Seq: uint64(n), At: time.Now().UTC(), Team: "main", Source: "hook", Kind: "turn_started", TurnID: fmt.Sprint("turn-", n/2)}
+	if n%2 == 1 {
+		e.Kind = "turn_idle"
+	}
+	return e
+}
+
+// writeLog writes an agent's log by hand, has a snapshot saved where State does that,
+// and appends five events more.
+func (b *bench) writeLog(box *mailbox.Box, events int) error {
+	var text []byte
+	for n, first := 1, 1; n <= events; n++ {
+		e := event(n)
+		e.Agent = box.Agent()
+		text = append(e.Append(text), '\n')
+		if len(text) >= 16<<20 || n == events {
+			if err := os.WriteFile(filepath.Join(box.Path(), "events", fmt.Sprintf("%020d.ndjson", first)), text, 0o600); err != nil {
+				return err
+			}
+			text, first = nil, n+1
+		}
+	}
+	_, err := b.team.State(box.Agent())
+	for n := range 5 {
+		err = cmp.Or(err, box.Log().Append(b.ctx, event(n)))
+	}
+	return err
+}
