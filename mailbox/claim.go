@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/agentteammail/atm/wire"
@@ -17,8 +19,10 @@ import (
 // While a claim is live, others pass the message over. A claim that is over stays until
 // the message has left new, to say how often it was given out.
 //
-// Claims are advice. A file that is gone or cannot be read counts as none: its messages
-// are unread, and are shown once more.
+// Claims are advice. A file that is gone, is none, or is closed to us counts as none: its
+// messages are unread, and are shown once more. Where reading it fails in another way,
+// as with too many open files, who only looks does the same; but nothing is changed,
+// since that would end the claims of others.
 //
 //	run/claims.json    a list of {"owner","ids","at","until"?,"times",…}
 type claim struct {
@@ -120,10 +124,23 @@ func (b *Box) readClaims() (claims, error) {
 	return all, nil
 }
 
+// claimsToChange is claims for who changes something by them.
+func (b *Box) claimsToChange() (claims, error) {
+	all, err := b.readClaims()
+	var errno syscall.Errno
+	if errors.As(err, &errno) && !errors.Is(err, fs.ErrPermission) {
+		return nil, err
+	}
+	return all, nil
+}
+
 // changeClaims changes what is claimed, in the one place where that happens. The
 // reader's lock is held. Claims of messages that are no longer unread go.
 func (b *Box) changeClaims(change func(claims) error) error {
-	all := b.claims()
+	all, err := b.claimsToChange()
+	if err != nil {
+		return err
+	}
 	before := maps.Clone(all)
 	maps.DeleteFunc(all, func(id wire.ID, _ claim) bool {
 		unread, err := b.has(b.unread(), id)

@@ -1,7 +1,6 @@
 package mailbox
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -160,15 +159,21 @@ func (d *delivery) write() error {
 	if err := b.Present(); err != nil {
 		return err
 	}
-	if err := b.mkdir(tmp); err != nil {
-		return err
-	}
 	if !root.OwnerCanRead(tmp) {
 		return ErrUnreadable
 	}
 	temp := tmp + "/" + string(d.post.Message.ID) + "." + string(wire.NewID())
-	if err := root.Create(temp, d.data); err != nil {
-		return cmp.Or(b.Present(), err) // the mailbox may have been retired meanwhile
+	err := root.Create(temp, d.data)
+	if absent(err) {
+		if err = b.mkdir(tmp); err == nil {
+			err = root.Create(temp, d.data)
+		}
+	}
+	if absent(err) { // retired a moment ago
+		return fmt.Errorf("%s: %w", b.Address(), ErrNoAgent)
+	}
+	if err != nil {
+		return err
 	}
 	d.temp = temp
 	return nil
@@ -208,7 +213,7 @@ func (b *Box) NoteSent(m *wire.Message) bool {
 		return false
 	}
 	name := dir + "/" + fileOf(m.ID)
-	if there, _ := b.store.root.Exists(name); there {
+	if _, err := b.Sent(m.ID); !errors.Is(err, ErrNotFound) {
 		return false
 	}
 	data, err := m.Encode()

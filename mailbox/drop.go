@@ -83,6 +83,7 @@ func (b *Box) TakeInNamed(ctx context.Context, foreign []string) (TakenIn, error
 }
 
 func (b *Box) takeIn(ctx context.Context, foreign []string) (t TakenIn, err error) {
+	b.putBackAside(ctx)
 	found, begun, err := b.drops(foreign)
 	if err != nil || len(found)+len(begun) == 0 {
 		return t, err
@@ -142,15 +143,6 @@ func (b *Box) drops(foreign []string) (found []dropped, begun []string, err erro
 	for _, name := range foreign {
 		if !notDropped(name) {
 			consider(b.in("inbox/new", name))
-		}
-	}
-	// The first generation set messages aside that were taken too often; they are
-	// unread.
-	if aside, err := root.Names(b.in("inbox/aside")); err == nil {
-		for _, name := range aside {
-			if isMessageFile(name) {
-				consider(b.in("inbox/aside", name))
-			}
 		}
 	}
 	if names, err = root.Names(b.in("inbox/tmp")); err != nil {

@@ -23,17 +23,6 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// settleDrops takes in until nothing waits any more: where there are no leases, a file
-// is left alone until it is a second old.
-func settleDrops(t testing.TB, b *Box) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); takeIn(t, b).Waiting > 0; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("files wait and wait")
-		}
-	}
-}
-
 func dropEvents(t tb, b *Box) (out []wire.Event) {
 	return slices.DeleteFunc(eventsOf(t, b), func(e wire.Event) bool { return e.Source != "drop" })
 }
@@ -490,21 +479,6 @@ func TestDropIsSyncedBeforeItIsPublished(t *testing.T) {
 // begunFile is where a dropped file lies that somebody began to take in.
 func begunFile(b *Box, id wire.ID, name string) string {
 	return filepath.Join(b.Path(), "inbox/tmp", string(id)+"."+name+".drop")
-}
-
-// moveTo moves an unread message on, as far as a place.
-func moveTo(b *Box, id wire.ID, place string) (err error) {
-	switch place {
-	case "cur", "done", "archive":
-		_, err = b.MarkRead(ctx, id)
-	case "withdrawn":
-		_, err = b.Withdraw(ctx, id, addr("alice"))
-	}
-	if place == "archive" {
-		_, e := b.GC(ctx, GCOptions{Before: time.Now().AddDate(0, 0, 2)})
-		err = errors.Join(err, e)
-	}
-	return err
 }
 
 // The original of a message that is there already, and may say something else, is kept.

@@ -1,9 +1,6 @@
 package mailbox
 
-import (
-	"strings"
-	"sync"
-)
+import "sync"
 
 // failing fails the k-th file operation, or all from the k-th on, while it is armed.
 type failing struct {
@@ -43,15 +40,4 @@ func (f *failing) fault(op, name string) error {
 		f.dead[name] = true
 	}
 	return f.err
-}
-
-// unmarked is how often a message may be given out without being marked as a possible
-// repeat: once, and once more when the claims could not be read.
-func (f *failing) unmarked() int {
-	for _, op := range f.failed {
-		if op == "open bob/run/claims.json" || strings.HasPrefix(op, "read ") && strings.HasSuffix(op, "/claims.json") {
-			return 2
-		}
-	}
-	return 1
 }

@@ -89,6 +89,9 @@ func (b *Box) archiveDay(day string, ids []wire.ID, dry bool) (m Moved, err erro
 		return Moved{}, err
 	}
 	err = root.Move(from.dir, to.dir)
+	if absent(err) {
+		return Moved{}, nil // somebody moved it away
+	}
 	if !errors.Is(err, fs.ErrExist) {
 		return m, err
 	}

@@ -135,14 +135,15 @@ func (b *Box) addLease(it *Item, all claims) {
 }
 
 // Leases tells who holds unread messages of this mailbox, or held them last.
-func (b *Box) Leases() map[wire.ID]Lease {
+func (b *Box) Leases() (map[wire.ID]Lease, error) {
+	all, err := b.claimsToChange()
 	leases := map[wire.ID]Lease{}
-	for id, c := range b.claims() {
+	for id, c := range all {
 		if unread, err := b.has(b.unread(), id); c.isLease() && (unread || err != nil) {
 			leases[id] = Lease{By: b.leaseHolder(c), Until: c.Until}
 		}
 	}
-	return leases
+	return leases, err
 }
 
 // leased are the messages that somebody holds.

@@ -2,6 +2,7 @@ package mailbox
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,16 +26,15 @@ func (b *Box) Get(id wire.ID) (*Item, error) {
 			}
 		}
 	}
-	if err := b.Present(); err != nil {
-		return nil, err
-	}
-	return nil, fmt.Errorf("%s: %w", id, ErrNotFound)
+	return nil, cmp.Or(b.Present(), fmt.Errorf("%s: %w", id, ErrNotFound))
 }
 
-// Sent finds a message in the index of what the agent sent.
+// Sent finds a message in the index of what the agent sent. The index is not synced:
+// what a power cut has torn there is not in it.
 func (b *Box) Sent(id wire.ID) (*wire.Message, error) {
 	it, err := b.open(place{dir: b.in("sent", id.Day())}, id)
-	if err == errGone {
+	var bad *BadError
+	if err == errGone || errors.As(err, &bad) && bad.Unreadable == nil {
 		return nil, fmt.Errorf("%s: %w", id, ErrNotFound)
 	}
 	if err != nil {

@@ -262,7 +262,7 @@ func (m *machine) EndLease(t *rapid.T) {
 		m.refused(t, id, err)
 	} else if err != nil {
 		t.Fatal(err)
-	} else if l := m.bob.Leases()[id]; !l.Until.After(time.Now()) {
+	} else if l := leasesOf(t, m.bob)[id]; !l.Until.After(time.Now()) {
 		m.held[id] = ""
 		m.log = append(m.log, "message_returned "+string(id))
 	} else if l.By != addr(by) || time.Until(l.Until) < 59*time.Minute {

@@ -2,12 +2,14 @@ package mailbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -157,6 +159,32 @@ func takeIn(t tb, b *Box) TakenIn {
 		t.Fatal(err)
 	}
 	return taken
+}
+
+// settleDrops takes in until nothing waits any more: where there are no leases, a file
+// is left alone until it is a second old.
+func settleDrops(t testing.TB, b *Box) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); takeIn(t, b).Waiting > 0; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("files wait and wait")
+		}
+	}
+}
+
+// moveTo moves an unread message on, as far as a place.
+func moveTo(b *Box, id wire.ID, place string) (err error) {
+	switch place {
+	case "cur", "done", "archive":
+		_, err = b.MarkRead(ctx, id)
+	case "withdrawn":
+		_, err = b.Withdraw(ctx, id, addr("alice"))
+	}
+	if place == "archive" {
+		_, e := b.GC(ctx, GCOptions{Before: time.Now().AddDate(0, 0, 2)})
+		err = errors.Join(err, e)
+	}
+	return err
 }
 
 func receiveAll(b Batch) (int, error) { return len(b.Items), nil }
@@ -339,7 +367,7 @@ func eventsOf(t tb, b *Box) (events []wire.Event) {
 	}
 }
 
-// loggedBy are the events of a mailbox, as kind and message.
+// logged are the events of a mailbox, as kind and message.
 func logged(t tb, b *Box) (out []string) {
 	t.Helper()
 	for _, e := range eventsOf(t, b) {

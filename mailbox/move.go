@@ -29,7 +29,11 @@ func (b *Box) MarkRead(ctx context.Context, id wire.ID) (bool, error) {
 		if err != nil {
 			return err
 		}
-		if b.leasedTo(b.claims()[id], id, b.Address()) != nil {
+		all, err := b.claimsToChange()
+		if err != nil {
+			return err
+		}
+		if b.leasedTo(all[id], id, b.Address()) != nil {
 			return errGone
 		}
 		return b.markRead(it.Message)
@@ -54,7 +58,11 @@ func (b *Box) MarkAcked(ctx context.Context, id wire.ID, by wire.Address, delive
 			return nil
 		}
 		if was == Unread {
-			if err := b.leasedTo(b.claims()[id], id, by); err != nil {
+			all, err := b.claimsToChange()
+			if err == nil {
+				err = b.leasedTo(all[id], id, by)
+			}
+			if err != nil {
 				return err
 			}
 		} else if by != b.Address() {
@@ -116,6 +124,30 @@ func (b *Box) MarkUnread(ctx context.Context, id wire.ID) (moved bool, err error
 	return moved && err == nil, err
 }
 
+// putBackAside makes unread again what the first generation had set aside: messages that
+// were taken too often. What cannot be moved stays for the next look.
+func (b *Box) putBackAside(ctx context.Context) {
+	aside := place{Unread, b.in("inbox/aside")}
+	ids, _, err := b.list(aside.dir)
+	if err != nil || len(ids) == 0 {
+		return
+	}
+	b.locked(ctx, "inbox", lockfile.Exclusive, func() error {
+		return b.locked(ctx, "reader", lockfile.Exclusive, func() error {
+			for _, id := range ids {
+				to, there, err := b.locate(id) // there: this one is a duplicate
+				if !there {
+					to = b.unread()
+				}
+				if err == nil {
+					b.move(id, aside, to)
+				}
+			}
+			return nil
+		})
+	})
+}
+
 // Withdraw takes a message that is unread, or read and not acknowledged, out of the
 // mailbox and keeps it as withdrawn. It returns the state in which it found the
 // message: Unread and Owed mean that it was withdrawn now, Withdrawn that it was
@@ -127,7 +159,11 @@ func (b *Box) Withdraw(ctx context.Context, id wire.ID, by wire.Address) (state 
 		if state = p.state; state != Unread && state != Owed {
 			return nil
 		}
-		if c, ok := b.claims().live(time.Now(), b.running())[id]; ok && state == Unread {
+		all, err := b.claimsToChange()
+		if err != nil {
+			return err
+		}
+		if c, ok := all.live(time.Now(), b.running())[id]; ok && state == Unread {
 			if c.isRunner() {
 				return fmt.Errorf("message %s %w to %s", id.Short(6), ErrBeingTyped, b.agent)
 			}

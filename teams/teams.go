@@ -365,6 +365,15 @@ func (t *Team) Message(id wire.ID, box *mailbox.Box) (*mailbox.Item, error) {
 		return it, err
 	}
 	m, err := box.Sent(id)
+	if errors.Is(err, mailbox.ErrNotFound) {
+		// Its name is in the index; a recipient has the whole.
+		boxes, _ := t.Boxes()
+		for _, b := range boxes {
+			if it, e := b.Get(id); e == nil && it.From == box.Address() {
+				return &mailbox.Item{Message: it.Message}, nil
+			}
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

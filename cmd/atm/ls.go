@@ -75,7 +75,7 @@ func ls(ctx context.Context, e *env) error {
 	if count {
 		rg.Limit = 1
 	}
-	if rg.Unread && count && len(box.Leases()) > 0 {
+	if leases, _ := box.Leases(); rg.Unread && count && len(leases) > 0 {
 		filtered = true // what others hold is not there to be read
 	}
 	if filtered {

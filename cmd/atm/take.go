@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -171,7 +172,8 @@ func (e *env) takenText(it *mailbox.Item, lease mailbox.Lease) []byte {
 }
 
 // held is the message that I took, in whichever inbox of the team, and that a fragment
-// of an id means; nil if none. theirs is then one that others took.
+// of an id means; nil if none. theirs is then one that others took, or why that cannot be
+// said.
 func (e *env) held(fragment string) (it *mailbox.Item, box *mailbox.Box, theirs error, err error) {
 	f, err := wire.ParseFragment(fragment)
 	if err != nil {
@@ -182,8 +184,11 @@ func (e *env) held(fragment string) (it *mailbox.Item, box *mailbox.Box, theirs 
 		return nil, nil, nil, err
 	}
 	var found []wire.ID
+	var errs []error
 	for _, b := range boxes {
-		for id, lease := range b.Leases() {
+		leases, err := b.Leases()
+		errs = append(errs, err)
+		for id, lease := range leases {
 			switch {
 			case !f.Matches(id):
 			case lease.By == e.me.Address():
@@ -197,7 +202,7 @@ func (e *env) held(fragment string) (it *mailbox.Item, box *mailbox.Box, theirs 
 	}
 	switch len(found) {
 	case 0:
-		return nil, nil, theirs, nil
+		return nil, nil, cmp.Or(theirs, errors.Join(errs...)), nil
 	case 1:
 		it, err = box.Get(found[0])
 		return it, box, nil, err
@@ -210,7 +215,8 @@ func (e *env) held(fragment string) (it *mailbox.Item, box *mailbox.Box, theirs 
 func (e *env) takeAnother(id wire.ID) string {
 	boxes, _ := e.team.Boxes()
 	for _, b := range boxes {
-		if lease, ok := b.Leases()[id]; ok && lease.Until.After(time.Now()) {
+		leases, _ := b.Leases()
+		if lease, ok := leases[id]; ok && lease.Until.After(time.Now()) {
 			return "atm take " + string(b.Agent()) + e.typed()
 		}
 	}

@@ -18,6 +18,7 @@
 package durable
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/rand"
 	"errors"
@@ -134,7 +135,7 @@ func (r *Root) openDir(name string) (*os.File, error) {
 
 // MkdirAll makes a directory and those above it that are missing.
 func (r *Root) MkdirAll(name string) error {
-	if err := r.IsDir(name); !errors.Is(err, fs.ErrNotExist) {
+	if err := r.IsDir(name); !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
 		return err
 	}
 	if parent := path.Dir(name); parent != "." {
@@ -194,8 +195,12 @@ func (r *Root) OpenFile(name string, flag int) (*os.File, error) {
 	}
 	if flag&os.O_EXCL == 0 {
 		// Looked at first: to open a FIFO or a device is to do something to it.
-		if info, err := r.root.Lstat(name); err == nil && !info.Mode().IsRegular() {
+		info, err := r.root.Lstat(name)
+		if err == nil && !info.Mode().IsRegular() {
 			return nil, r.refuse("open", name, ErrNotRegular)
+		}
+		if err != nil && flag&os.O_CREATE == 0 {
+			return nil, err
 		}
 	}
 	f, err := r.root.OpenFile(name, flag|noWait, 0o600)
@@ -232,11 +237,13 @@ func (r *Root) ReadFile(name string, max int64) ([]byte, error) {
 	if err := r.ask("read", name); err != nil {
 		return nil, err
 	}
-	data, err := io.ReadAll(io.LimitReader(f, max+1))
-	if err == nil && int64(len(data)) > max {
+	var data bytes.Buffer
+	data.Grow(4 << 10) // most files are read at once
+	_, err = data.ReadFrom(io.LimitReader(f, max+1))
+	if err == nil && int64(data.Len()) > max {
 		return nil, r.refuse("read", name, ErrTooLarge)
 	}
-	return data, err
+	return data.Bytes(), err
 }
 
 // Create writes a new file and syncs it: fs.ErrExist when the name is taken. Its

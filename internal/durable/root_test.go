@@ -204,6 +204,9 @@ func TestLinksAreNotOpened(t *testing.T) {
 			t.Skip("no links here: ", err)
 		}
 	}
+	if err := r.MkdirAll("mine/a/b"); !errors.Is(err, ErrNotDirectory) {
+		t.Error("below a file: ", err)
+	}
 	for _, name := range []string{"dir", "inside", "file"} {
 		_, err1 := r.Sub(name)
 		_, err2 := r.Names(name)

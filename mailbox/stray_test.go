@@ -1,0 +1,190 @@
+package mailbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/wire"
+)
+
+// A stray file that is named like a day hides no mail: it is passed over by who looks,
+// and moved out of the way of who needs the day.
+func TestFileNamedLikeADay(t *testing.T) {
+	t.Parallel()
+	today := wire.NewID().Day()
+	for _, day := range []string{"2026-01-02", today} {
+		s := newStore(t, "alice", "bob")
+		bob := s.Box("bob")
+		old := readOn(t, bob, 10, 1)[0]
+		strays := []string{"inbox/done/" + day, "sent/" + day, "../.archive/bob/done/" + day}
+		for _, stray := range strays {
+			write(t, filepath.Join(bob.Path(), stray), "stray")
+		}
+		h, err := bob.Examine(false)
+		if err != nil || len(h.Misplaced) != 3 {
+			t.Error("the doctor is told of ", h.Misplaced, err)
+		}
+		m := message("x")
+		Deliver(ctx, &Post{Message: m, To: []*Box{bob}, Sender: bob})
+		equal(t, "read", read(t, bob), m.ID)
+		found := 0
+		if _, bad, err := bob.Walk(ctx, Range{Unread: true, Done: true, Archive: true, Sent: true}, func(*Item) bool { found++; return true }); err != nil || bad > 0 || found != 3 {
+			t.Error("walk: ", found, bad, err)
+		}
+		frag, _ := wire.ParseFragment(string(old[:13]))
+		if ids, err := bob.Match(frag); err != nil || len(ids) != 1 {
+			t.Error("match: ", ids, err)
+		}
+		if _, err := bob.Get(past); !errors.Is(err, ErrNotFound) {
+			t.Error(err)
+		}
+		if list, err := bob.List(ctx); err != nil || len(list) != 2 {
+			t.Error("list: ", list, err)
+		}
+		if sent, err := bob.Sent(m.ID); err != nil || sent.Body != "x" {
+			t.Error(sent, err)
+		}
+		if _, err := bob.GC(ctx, GCOptions{Before: time.Now().AddDate(0, 0, 2)}); err != nil {
+			t.Error("gc: ", err)
+		}
+		takeCensus(t, bob).is(t, map[wire.ID]string{old: "archive", m.ID: "archive"})
+		// In the way was what bears the name of today, and nothing else.
+		bad, err := bob.BadFiles(0)
+		if want := 3 * count(day == today); err != nil || len(bad) != want || want > 0 && (bad[0].Size != 5 || !strings.HasPrefix(bad[0].Name, day) || !strings.Contains(bad[0].Reason, "messages of a day")) {
+			t.Error(bad, err)
+		}
+	}
+}
+
+// A file in the place of a directory of the mailbox is said plainly, and nothing is lost:
+// put right, everything is there.
+func TestFileInPlaceOfADirectory(t *testing.T) {
+	t.Parallel()
+	for _, part := range []string{"inbox", "inbox/new", "inbox/done"} {
+		s := newStore(t, "alice", "bob")
+		bob := s.Box("bob")
+		old, id := readOn(t, bob, 3, 1)[0], deliverN(t, bob, 1)[0]
+		at := filepath.Join(bob.Path(), part)
+		if err := os.Rename(at, at+".away"); err != nil {
+			t.Fatal(err)
+		}
+		write(t, at, "in the way")
+		plain := func(what string, err error) {
+			t.Helper()
+			if !errors.Is(err, durable.ErrNotDirectory) || !strings.Contains(err.Error(), "bob/"+part) {
+				t.Errorf("%s, %s: %v", part, what, err)
+			}
+		}
+		o := post(bob, withID(past, message("x")), true)
+		b, readErr := bob.Read(ctx, ReadOptions{}, receiveAll)
+		if part == "inbox/done" { // messages come and are shown, and cannot be marked
+			if o.Err != nil || readErr != nil || len(b.Items) != 2 {
+				t.Error(part, o.Err, readErr)
+			}
+			plain("read", b.Unmarked)
+		} else {
+			plain("deliver", o.Err)
+			plain("read", readErr)
+			_, err := bob.Get(id)
+			plain("get", err)
+			_, err = bob.Count(ctx)
+			plain("count", err)
+			_, err = s.Retire(ctx, "bob")
+			plain("retire", err)
+			if agents, err := s.Agents(); err != nil || len(agents) != 1 {
+				t.Error(part, agents, err)
+			}
+		}
+		_, err := bob.GC(ctx, GCOptions{Before: time.Now()})
+		plain("gc", err)
+		_, err = bob.List(ctx)
+		plain("list", err)
+		_, _, err = bob.Walk(ctx, Range{Unread: true, Done: true}, func(*Item) bool { return true })
+		plain("walk", err)
+		if err := errors.Join(os.Remove(at), os.Rename(at+".away", at)); err != nil {
+			t.Fatal(err)
+		}
+		want := map[wire.ID]string{old: "done", id: "new"}
+		if part == "inbox/done" {
+			want[past] = "new"
+		}
+		takeCensus(t, bob).is(t, want)
+		if got := read(t, bob); len(got) != len(want)-1 {
+			t.Error(part, got)
+		}
+	}
+}
+
+// What the first generation left: a message that it had set aside is unread again, as it
+// was; its other files disturb nothing.
+func TestFirstGeneration(t *testing.T) {
+	t.Parallel()
+	bob := newBob(t)
+	uid := 7
+	aside := withAck(withID(daysAgo(5), message("set aside")))
+	aside.Type, aside.Payload = wire.TypePermissionReply, []byte(`{"allow":true}`)
+	aside.Origin = &wire.Origin{Via: "cli", UID: &uid}
+	ahead := withID(daysAgo(-3), message("by another clock"))
+	put(t, bob, "inbox/aside", aside)
+	put(t, bob, "inbox/aside", ahead)
+	put(t, bob, "inbox/cur", withID(past, message("known")))
+	put(t, bob, "inbox/aside", withID(past, message("known")))
+	write(t, filepath.Join(bob.Path(), "inbox/aside/theirs"), "x")
+	write(t, filepath.Join(bob.Path(), "run/claim.json"), `{"ids":["`+string(aside.ID)+`"],"session":"old"}`)
+	write(t, filepath.Join(bob.Path(), "inbox/leases", string(aside.ID)+".lease"), `{"takes":[]}`)
+	write(t, filepath.Join(bob.Path(), "inbox/dated", fmt.Sprintf("%015d.%s.due", time.Now().UnixMilli(), aside.ID)), "")
+	if c, err := bob.Count(ctx); err != nil || c.Unread != 2 {
+		t.Error(c, err)
+	}
+	it, err := bob.Get(aside.ID)
+	if err != nil || it.State != Unread || string(encoded(t, it.Message)) != string(encoded(t, aside)) {
+		t.Errorf("%+v, %v", it, err)
+	}
+	equal(t, "read", read(t, bob), aside.ID, ahead.ID)
+	c := takeCensus(t, bob)
+	c.is(t, map[wire.ID]string{aside.ID: "cur", ahead.ID: "done", past: "cur"})
+	equal(t, "bad", c.bad, fileOf(past)) // as a duplicate
+	if _, err := bob.GC(ctx, GCOptions{Before: time.Now().AddDate(0, 0, 9)}); err != nil {
+		t.Error(err)
+	}
+	if h, err := bob.Examine(true); err != nil || len(h.NotFiles)+len(h.NotDirs)+len(h.Misplaced) > 0 || h.BadClaims != nil {
+		t.Errorf("%+v, %v", h, err)
+	}
+	if _, err := os.Stat(filepath.Join(bob.Path(), "run/claim.json")); err != nil {
+		t.Error(err)
+	}
+}
+
+// What was acknowledged is not owed again when it is put back and read once more.
+func TestAckedAndUnread(t *testing.T) {
+	t.Parallel()
+	bob := newBob(t)
+	id := deliver(t, bob, withAck(message("x")))[0]
+	read(t, bob)
+	takeCensus(t, bob).is(t, map[wire.ID]string{id: "cur"})
+	if ids, err := bob.OwedIDs(); err != nil || len(ids) != 1 || bob.HasAcked(id) {
+		t.Error(ids, err)
+	}
+	ack := withID(wire.Derive("ack", id, bob.Address()), message("ack"))
+	if !bob.NoteSent(ack) || bob.NoteSent(ack) || !bob.HasAcked(id) {
+		t.Error("it is not noted, or twice")
+	}
+	if err := bob.MarkAcked(ctx, id, bob.Address(), false); err != nil {
+		t.Fatal(err)
+	}
+	if moved, err := bob.MarkUnread(ctx, id); !moved || err != nil {
+		t.Fatal(moved, err)
+	}
+	read(t, bob)
+	takeCensus(t, bob).is(t, map[wire.ID]string{id: "done"})
+	equal(t, "events", logged(t, bob), "message_read "+string(id), "message_acked "+string(id), "message_read "+string(id))
+	if d := eventsOf(t, bob)[1].Body().Raw("delivered"); string(d) != "false" {
+		t.Errorf("delivered: %s", d)
+	}
+}
