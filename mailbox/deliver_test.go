@@ -3,7 +3,6 @@ package mailbox
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"strings"
 	"sync"
 	"syscall"
@@ -165,94 +164,6 @@ func TestDeliverBatch(t *testing.T) {
 	equal(t, "read", read(t, bob)[1:], want...)
 }
 
-// An id that was given is looked for in every place, also in the archive.
-func TestDeliverGivenIsLookedFor(t *testing.T) {
-	t.Parallel()
-	for _, where := range []string{"inbox/new", "inbox/cur", "inbox/done/", "inbox/withdrawn", "../.archive/bob/done/"} {
-		bob := newBob(t)
-		m := withID(daysAgo(40), message("x"))
-		if strings.HasSuffix(where, "/") {
-			where += m.ID.Day()
-		}
-		put(t, bob, where, m)
-		if o := post(bob, m, true); o.Err != nil || !o.Known || !o.Stored {
-			t.Errorf("%s: %+v", where, o)
-		}
-		takeCensus(t, bob).sound(t)
-	}
-}
-
-// The same id, sent by several at once while readers move it on and gc carries whole
-// days away, is one message, and is shown once.
-func TestSameIDAtOnce(t *testing.T) {
-	t.Parallel()
-	bob := newBob(t)
-	stop := make(chan struct{})
-	var readers sync.WaitGroup
-	var mu sync.Mutex
-	shown := map[wire.ID]int{}
-	reading := func() {
-		ids := read(t, bob)
-		mu.Lock()
-		defer mu.Unlock()
-		for _, id := range ids {
-			shown[id]++
-		}
-	}
-	for range 2 {
-		readers.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				reading()
-				if _, err := bob.GC(ctx, GCOptions{Before: time.Now().AddDate(0, 0, 2)}); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	const n = 100
-	for range n {
-		m := withID(daysAgo(1), message("x"))
-		var senders sync.WaitGroup
-		first := 0
-		for range 3 {
-			senders.Go(func() {
-				// A batch of the same id and another one.
-				p := &Post{Message: m, To: []*Box{bob}, Given: true}
-				Deliver(ctx, &Post{Message: message("y"), To: []*Box{bob}}, p)
-				o := p.Outcomes[0]
-				if o.Err != nil || !o.Stored {
-					t.Error(o)
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				first += count(!o.Known)
-			})
-		}
-		senders.Wait()
-		if first != 1 {
-			t.Fatalf("%d senders were the first", first)
-		}
-	}
-	close(stop)
-	readers.Wait()
-	reading()
-	c := takeCensus(t, bob)
-	c.sound(t)
-	if len(c.places) != 4*n || len(shown) != 4*n {
-		t.Errorf("%d messages, %d shown, want %d", len(c.places), len(shown), 4*n)
-	}
-	for id, times := range shown {
-		if times != 1 {
-			t.Errorf("%s was shown %d times", id, times)
-		}
-	}
-}
-
 // Between a sender's look and its link nobody else may deliver the same id: a reader
 // would move that one out of the way of the link.
 func TestSameIDBetweenLookAndLink(t *testing.T) {
@@ -287,76 +198,6 @@ func TestSameIDBetweenLookAndLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	takeCensus(t, quick).sound(t)
-}
-
-// A delivery and a retirement at the same time: what was reported as delivered is in
-// the mailbox, wherever that went, and what was refused is not.
-func TestDeliverWhileRetired(t *testing.T) {
-	t.Parallel()
-	s := newStore(t, "bob")
-	bob := s.Box("bob")
-	var mu sync.Mutex
-	delivered, refused := map[wire.ID]bool{}, map[wire.ID]bool{}
-	size := func(ids map[wire.ID]bool) int {
-		mu.Lock()
-		defer mu.Unlock()
-		return len(ids)
-	}
-	stop := make(chan struct{})
-	var senders sync.WaitGroup
-	for i := range 3 {
-		senders.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				m := message("x")
-				o := post(bob, m, i == 0)
-				mu.Lock()
-				switch {
-				case o.Err == nil, o.Stored && errors.Is(o.Err, fs.ErrNotExist): // retired before it could be synced
-					delivered[m.ID] = true
-				case errors.Is(o.Err, ErrNoAgent):
-					refused[m.ID] = true
-				default:
-					t.Error(o.Err)
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	// As long as it takes that some were refused and many delivered.
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end) && (size(refused) < 30 || size(delivered) < 200); {
-		where, err := s.Retire(ctx, "bob")
-		if err != nil {
-			t.Fatal(err)
-		}
-		for before := size(refused); size(refused) == before && time.Now().Before(end); {
-			time.Sleep(time.Millisecond) // until somebody met the empty place
-		}
-		if bob.Exists() {
-			t.Fatalf("bob is retired to %s, and there", where)
-		}
-		if err := s.Restore(ctx, "bob", ""); err != nil {
-			t.Fatal(err)
-		}
-	}
-	close(stop)
-	senders.Wait()
-	c := takeCensus(t, bob)
-	c.sound(t)
-	for id := range delivered {
-		if c.place(id) != "new" {
-			t.Errorf("%s was delivered and is not there", id)
-		}
-	}
-	for id := range refused {
-		if c.place(id) != "" {
-			t.Errorf("%s was refused and is there", id)
-		}
-	}
 }
 
 // A lock that is held is named, and waited for no longer than told; looking needs none.

@@ -481,34 +481,6 @@ func begunFile(b *Box, id wire.ID, name string) string {
 	return filepath.Join(b.Path(), "inbox/tmp", string(id)+"."+name+".drop")
 }
 
-// The original of a message that is there already, and may say something else, is kept.
-func TestDropOfAKnownID(t *testing.T) {
-	t.Parallel()
-	for _, place := range []string{"new", "cur", "done", "withdrawn", "archive"} {
-		bob := newBob(t)
-		m := withID(daysAgo(2), message("the first"))
-		m.RequiresAck = place == "cur"
-		deliver(t, bob, m)
-		if err := moveTo(bob, m.ID, place); err != nil {
-			t.Fatal(err)
-		}
-		other := `{"id":"` + string(m.ID) + `","body":"something else"}`
-		drop(t, bob, "inbox", "m.json", other)
-		settleDrops(t, bob)
-		c := takeCensus(t, bob)
-		c.is(t, map[wire.ID]string{m.ID: place})
-		if c.texts[m.ID].Body != "the first" || len(c.bad)+len(c.tmp)+len(c.inbox) > 0 {
-			t.Errorf("bad %q, tmp %q, inbox %q", c.bad, c.tmp, c.inbox)
-		}
-		if len(c.drops) != 1 || !strings.HasSuffix(c.drops[0], ".m.json") {
-			t.Fatalf("kept: %q", c.drops)
-		}
-		if got, _ := os.ReadFile(bob.store.root.Join(".archive/bob/drops/" + c.drops[0])); string(got) != other {
-			t.Errorf("kept: %q", got)
-		}
-	}
-}
-
 // What somebody began to take in is carried on under its id, whatever was done of it
 // and wherever the message is by now.
 func TestDropIsCarriedOn(t *testing.T) {

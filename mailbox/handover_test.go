@@ -2,12 +2,10 @@ package mailbox
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -119,37 +117,6 @@ func TestSameCallTwice(t *testing.T) {
 		call.Now = call.Now.Add(time.Minute)
 		if third := calls(t, bob, call); loose != (len(third.Received) == 1) || loose == third.Repeated {
 			t.Errorf("loose %v: a minute later: received %v, repeated %v", loose, third.Received, third.Repeated)
-		}
-	}
-}
-
-// Of several calls at once each message goes out with one.
-func TestHandOverAtOnce(t *testing.T) {
-	t.Parallel()
-	path := scratch(t)
-	list := deliverN(t, openStore(t, path, nil, "bob").Box("bob"), 50)
-	var mu sync.Mutex
-	times := map[wire.ID]int{}
-	var all sync.WaitGroup
-	now := time.Now()
-	for i := range 8 {
-		b := openStore(t, path, nil).Box("bob")
-		all.Go(func() {
-			for n := range 5 {
-				h := handOver(t, b, fmt.Sprint("s", i%3), fmt.Sprint("call ", n, i%2), now)
-				mu.Lock()
-				for _, it := range h.Items {
-					times[it.ID]++
-				}
-				mu.Unlock()
-				sent(t, h)
-			}
-		})
-	}
-	all.Wait()
-	for _, id := range list {
-		if times[id] != 1 {
-			t.Errorf("%s went out %d times", id, times[id])
 		}
 	}
 }
@@ -295,47 +262,5 @@ func TestBrokenClaims(t *testing.T) {
 			handed(t, handOver(t, bob, "s1", "1", time.Now()), false, list...).NotSent(ctx)
 		}
 		equal(t, fmt.Sprintf("%.40s: read", text), read(t, bob), list...)
-	}
-}
-
-// Every file operation of a handover fails once: what is unread is never lost, and what
-// could not be claimed does not go out.
-func TestHandOverFaults(t *testing.T) {
-	t.Parallel()
-	for k := 1; ; k++ {
-		at := &failing{k: k, err: syscall.EIO}
-		bob := openStore(t, scratch(t), at.fault, "bob").Box("bob")
-		list := deliverN(t, bob, 2)
-		now := time.Now()
-		at.armed = true
-		shown, plain := map[wire.ID]int{}, map[wire.ID]int{}
-		for i := range 4 {
-			call := HookCall{Session: "s1", Name: fmt.Sprint(i), Shows: true, Want: true, Now: now.Add(time.Duration(i) * time.Minute)}
-			h, err := bob.HandOver(ctx, call, ReadOptions{})
-			if err != nil {
-				if !errors.Is(err, at.err) {
-					t.Fatal(err)
-				}
-				h.NotSent(ctx)
-				continue
-			}
-			for _, it := range h.Items {
-				shown[it.ID]++
-				plain[it.ID] += count(!h.Repeat[it.ID])
-			}
-			h.Sent(ctx)
-		}
-		at.armed = false
-		c := takeCensus(t, bob)
-		c.sound(t)
-		for _, id := range list {
-			if shown[id] == 0 && c.place(id) != "new" || shown[id] > 2 || plain[id] > 1 {
-				t.Errorf("operation %d (%v): shown %d times, %d of them unmarked, and in %s", k, at.failed, shown[id], plain[id], c.place(id))
-			}
-		}
-		if len(at.failed) == 0 {
-			t.Logf("%d operations", k-1)
-			return
-		}
 	}
 }

@@ -131,6 +131,11 @@ func TestKilled(t *testing.T) {
 			t.Errorf("lost: %s, acknowledged to the sender, is nowhere in the mailbox of %s", id, agent)
 		}
 	})
+	a.each("refused", func(agent wire.Name, id string, _ int) {
+		if len(all[agent].places[wire.ID(id)]) > 0 {
+			t.Errorf("%s was refused, and is in the mailbox of %s", id, agent)
+		}
+	})
 	for word, found := range map[string]map[string]int{"drop": names, "event": events} {
 		a.each(word, func(agent wire.Name, what string, _ int) {
 			if found[string(agent)+" "+what] == 0 {
@@ -156,7 +161,7 @@ func TestKilled(t *testing.T) {
 			t.Errorf("doubled: the log says %d times that %s was read", n, what)
 		}
 	}
-	for _, word := range []string{"ack", "drop", "show", "read", "moved", "unread", "archived", "retired", "event"} {
+	for _, word := range []string{"ack", "drop", "show", "read", "moved", "unread", "archived", "retired", "refused", "event"} {
 		if a.count[word] == 0 {
 			t.Errorf("nothing was said of %q", word)
 		}

@@ -7,84 +7,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/wire"
 )
-
-// Of many unread messages no more are opened than are shown; a full id is found, and a
-// message delivered, without a listing.
-func TestLimits(t *testing.T) {
-	t.Parallel()
-	const n = 1000
-	var opens, lists atomic.Int64
-	bob := openStore(t, scratch(t), func(op, name string) error {
-		if op == "open" && isMessageFile(filepath.Base(name)) {
-			opens.Add(1)
-		}
-		if op == "list" && strings.HasSuffix(name, "/new") {
-			lists.Add(1)
-		}
-		return nil
-	}, "bob").Box("bob")
-	for i := range n {
-		put(t, bob, "inbox/new", message(fmt.Sprint(i)))
-	}
-	list, foreign, err := bob.UnreadIDs()
-	if err != nil || len(list) != n || len(foreign) > 0 || !slices.IsSorted(list) {
-		t.Fatal(len(list), foreign, err)
-	}
-	check := func(what string, most, listings int64, f func()) {
-		t.Helper()
-		opens.Store(0)
-		lists.Store(0)
-		if f(); opens.Load() > most || lists.Load() > listings {
-			t.Errorf("%s: %d files opened, new listed %d times", what, opens.Load(), lists.Load())
-		}
-	}
-	check("peek", 15, 1, func() {
-		b, err := bob.Peek(ctx, ReadOptions{Limit: 10, LookAhead: 5})
-		if err != nil || len(b.Items) != 10 || len(b.Ahead) != 5 || b.More != n-10 || b.Items[9].ID != list[9] {
-			t.Error(len(b.Items), b.More, err)
-		}
-	})
-	check("walk", 10, 1, func() {
-		var got []wire.ID
-		more, bad, err := bob.Walk(ctx, Range{Unread: true, Newest: true, Limit: 10}, func(it *Item) bool { got = append(got, it.ID); return true })
-		if err != nil || bad != 0 || more != n-10 || got[0] != list[n-1] || len(got) != 10 {
-			t.Error(got, more, bad, err)
-		}
-	})
-	check("count", 0, 1, func() {
-		if c, err := bob.Count(ctx); err != nil || c.Unread != n {
-			t.Error(c, err)
-		}
-	})
-	check("get", 1, 0, func() {
-		if it, err := bob.Get(list[n/2]); err != nil || it.State != Unread {
-			t.Error(it, err)
-		}
-	})
-	check("a full id", 0, 0, func() {
-		if ids, err := bob.Match(wire.Fragment(list[7])); err != nil || len(ids) != 1 {
-			t.Error(ids, err)
-		}
-	})
-	check("a delivery", 1, 0, func() {
-		if o := post(bob, message("x"), true); o.Err != nil {
-			t.Error(o.Err)
-		}
-	})
-	check("a reading", 10, 1, func() {
-		b, err := bob.Read(ctx, ReadOptions{Limit: 10}, receiveAll)
-		if err != nil || len(b.Items) != 10 {
-			t.Error(len(b.Items), err)
-		}
-	})
-}
 
 // Walk goes through each place, oldest first, or newest; Since leaves out days by the
 // time of their directory.

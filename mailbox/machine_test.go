@@ -23,6 +23,7 @@ type machine struct {
 	home  string // where the mailbox lies: elsewhere while it is retired
 	place map[wire.ID]string
 	ack   map[wire.ID]bool
+	body  map[wire.ID]string    // as it was delivered first
 	held  map[wire.ID]wire.Name // under a lease, until it is ended
 	times map[wire.ID]int       // how often it was given out
 	log   []string              // "kind id"
@@ -89,7 +90,8 @@ func (m *machine) Deliver(t *rapid.T) {
 	if given {
 		id = rapid.SampledFrom(m.pool).Draw(t, "id")
 	}
-	msg := withID(id, message("body of "+string(id)))
+	m.n++
+	msg := withID(id, message(fmt.Sprint("body ", m.n)))
 	msg.RequiresAck = id[35]%2 == 0
 	for range rapid.IntRange(1, 2).Draw(t, "times") {
 		o := post(m.bob, msg, given)
@@ -101,7 +103,7 @@ func (m *machine) Deliver(t *rapid.T) {
 			t.Fatalf("%s, which was in %q: %+v", id, m.place[id], o)
 		}
 		if !known {
-			m.place[id], m.ack[id] = "new", msg.RequiresAck
+			m.place[id], m.ack[id], m.body[id] = "new", msg.RequiresAck, msg.Body
 		}
 	}
 }
@@ -330,7 +332,7 @@ func (m *machine) Drop(t *rapid.T) {
 	switch rapid.IntRange(0, 3).Draw(t, "what") {
 	case 1:
 		own = rapid.SampledFrom(m.pool).Draw(t, "id")
-		name, text = name+".json", fmt.Sprintf(`{"id":%q,"body":"x","requires_ack":%v}`, own, own[35]%2 == 0)
+		name, text = name+".json", fmt.Sprintf(`{"id":%q,"body":"%d","requires_ack":%v}`, own, m.n, own[35]%2 == 0)
 	case 2:
 		name, text = name+".json", fmt.Sprintf(`{"kind":"turn_started","turn_id":"%d"}`, m.n)
 		m.log = append(m.log, "turn_started ")
@@ -347,7 +349,7 @@ func (m *machine) Drop(t *rapid.T) {
 	case own != "" && m.place[own] != "":
 		m.kept++
 	case own != "":
-		m.place[own], m.ack[own] = "new", own[35]%2 == 0
+		m.place[own], m.ack[own], m.body[own] = "new", own[35]%2 == 0, fmt.Sprint(m.n)
 	case !strings.HasSuffix(name, ".json"):
 		var made []wire.ID
 		for id, it := range takeCensus(t, m.bob).texts {
@@ -358,13 +360,18 @@ func (m *machine) Drop(t *rapid.T) {
 		if len(made) != 1 {
 			t.Fatalf("the dropped %q became %d messages", name, len(made))
 		}
-		m.place[made[0]] = "new"
+		m.place[made[0]], m.body[made[0]] = "new", text
 	}
 }
 
 func (m *machine) Check(t *rapid.T) {
 	c := censusAt(t, m.bob, m.home)
 	c.is(t, m.place)
+	for id, body := range m.body {
+		if c.texts[id].Body != body {
+			t.Fatalf("%s says %q, and said %q", id, c.texts[id].Body, body)
+		}
+	}
 	if len(c.bad)+len(c.tmp)+len(c.inbox) > 0 || len(c.drops) != m.kept {
 		t.Fatalf("bad %q, tmp %q, inbox %q, drops %q", c.bad, c.tmp, c.inbox, c.drops)
 	}
@@ -406,7 +413,7 @@ func TestMachine(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		m := &machine{s: s, bob: s.Box("bob"), home: s.Box("bob").Path(), place: map[wire.ID]string{}, ack: map[wire.ID]bool{}, held: map[wire.ID]wire.Name{}, times: map[wire.ID]int{}, log: []string(nil)}
+		m := &machine{s: s, bob: s.Box("bob"), home: s.Box("bob").Path(), place: map[wire.ID]string{}, ack: map[wire.ID]bool{}, body: map[wire.ID]string{}, held: map[wire.ID]wire.Name{}, times: map[wire.ID]int{}}
 		for i := range 6 {
 			m.pool = append(m.pool, daysAgo(i%4))
 		}

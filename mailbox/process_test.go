@@ -156,6 +156,8 @@ func (p *process) deliver(posts ...*Post) {
 			retired := o.Stored && o.Box.agent == "dave" && errors.Is(o.Err, os.ErrNotExist)
 			if retired || !p.failed(o.Box, o.Err) {
 				p.say("ack %s %s", o.Box.agent, post.Message.ID)
+			} else if !post.Given && errors.Is(o.Err, ErrNoAgent) {
+				p.say("refused %s %s", o.Box.agent, post.Message.ID)
 			}
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -223,49 +222,6 @@ func TestDuplicates(t *testing.T) {
 			t.Errorf("%s: %v", where, bad)
 		}
 	}
-}
-
-// Several readers at once: each message goes to one, and none is missed.
-func TestReadersShare(t *testing.T) {
-	t.Parallel()
-	path := scratch(t)
-	bob := openStore(t, path, nil, "bob").Box("bob")
-	const n = 120
-	for i := range n {
-		put(t, bob, "inbox/new", message(fmt.Sprint(i)))
-	}
-	var mu sync.Mutex
-	times := map[wire.ID]int{}
-	var all sync.WaitGroup
-	for range 4 {
-		b := openStore(t, path, nil).Box("bob")
-		all.Go(func() {
-			for {
-				batch, err := b.Read(ctx, ReadOptions{Limit: 7}, receiveAll)
-				if err != nil || batch.Unmarked != nil || len(batch.Items) == 0 {
-					if err != nil || batch.Unmarked != nil {
-						t.Error(err, batch.Unmarked)
-					}
-					return
-				}
-				mu.Lock()
-				for _, it := range batch.Items {
-					times[it.ID]++
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	all.Wait()
-	for id, n := range times {
-		if n != 1 {
-			t.Errorf("%s was read %d times", id, n)
-		}
-	}
-	if len(times) != n {
-		t.Errorf("%d read of %d", len(times), n)
-	}
-	takeCensus(t, bob).sound(t)
 }
 
 // Nothing at all is done for an agent that is not there.

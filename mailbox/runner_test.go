@@ -6,7 +6,6 @@ import (
 	"os"
 	"slices"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -229,128 +228,69 @@ func TestClaimOfADeadRunner(t *testing.T) {
 func TestClaimBesideOthers(t *testing.T) {
 	t.Parallel()
 	path := scratch(t)
-	s := openStore(t, path, nil, "bob")
-	bob := s.Box("bob")
-	holds(t, s)
-	list := deliverN(t, bob, 120)
+	bob := openStore(t, path, nil, "bob").Box("bob")
+	holds(t, bob.store)
+	list := deliverN(t, bob, 100)
 	var mu sync.Mutex
 	ways := map[wire.ID]string{}
-	way := func(how string, ids ...wire.ID) {
-		mu.Lock()
-		defer mu.Unlock()
-		for _, id := range ids {
-			if was := ways[id]; was != "" {
-				t.Errorf("%s: %s, and %s", id, was, how)
-			}
-			ways[id] = how
-		}
-	}
 	var all sync.WaitGroup
-	others := func(n int, f func(b *Box, i int) error) {
+	for how, take := range map[string]func(b *Box, i int) ([]wire.ID, error){
+		"typed": func(_ *Box, i int) ([]wire.ID, error) {
+			c, err := bob.Claim(ctx, list[4*i:4*i+8])
+			if err != nil {
+				return nil, err
+			}
+			return idsOf(c.Items), c.Typed(ctx)
+		},
+		"read": func(b *Box, i int) ([]wire.ID, error) {
+			batch, err := b.Read(ctx, ReadOptions{Limit: 3}, receiveAll)
+			return idsOf(batch.Items), err
+		},
+		"handed over": func(b *Box, i int) ([]wire.ID, error) {
+			h, err := b.HandOver(ctx, HookCall{Session: "s1", Name: string(rune('a' + i)), Shows: true, Want: true, Now: time.Now()}, ReadOptions{Limit: 2})
+			h.Sent(ctx)
+			return nil, err // whoever reads gets what was handed over as well
+		},
+		"leased": func(b *Box, i int) ([]wire.ID, error) {
+			it, _, err := b.Lease(ctx, LeaseOptions{By: addr("carol"), For: time.Hour}, received)
+			if it == nil || errors.Is(err, ErrNotHeld) { // withdrawn while it was shown
+				return nil, nil
+			}
+			return []wire.ID{it.ID}, err
+		},
+		"withdrawn": func(b *Box, i int) ([]wire.ID, error) {
+			id := list[len(list)-1-4*i]
+			if state, err := b.Withdraw(ctx, id, addr("alice")); err != nil || state != Unread {
+				return nil, err
+			}
+			return []wire.ID{id}, nil
+		},
+	} {
 		b := openStore(t, path, nil).Box("bob")
 		all.Go(func() {
-			for i := range n {
-				if err := f(b, i); err != nil && !errors.Is(err, ErrBeingTyped) {
+			for i := range 20 {
+				ids, err := take(b, i)
+				if err != nil && !errors.Is(err, ErrBeingTyped) {
 					t.Error(err)
 				}
+				mu.Lock()
+				for _, id := range ids {
+					if ways[id] != "" {
+						t.Errorf("%s: %s, and %s", id, ways[id], how)
+					}
+					ways[id] = how
+				}
+				mu.Unlock()
 			}
 		})
 	}
-	all.Go(func() {
-		for i := 0; i < len(list); i += 4 {
-			c, err := bob.Claim(ctx, list[i:min(i+8, len(list))])
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			way("typed", idsOf(c.Items)...)
-			if err := c.Typed(ctx); err != nil {
-				t.Error(err)
-			}
-		}
-	})
-	others(12, func(b *Box, i int) error {
-		batch, err := b.Read(ctx, ReadOptions{Limit: 3}, receiveAll)
-		way("read", idsOf(batch.Items)...)
-		return err
-	})
-	others(12, func(b *Box, i int) error {
-		h, err := b.HandOver(ctx, HookCall{Session: "s1", Name: string(rune('a' + i)), Shows: true, Want: true, Now: time.Now()}, ReadOptions{Limit: 2})
-		// (Who reads gets what was handed over as well.)
-		h.Sent(ctx)
-		return err
-	})
-	others(12, func(b *Box, i int) error {
-		it, _, err := b.Lease(ctx, LeaseOptions{By: addr("carol"), For: time.Hour}, received)
-		if it != nil {
-			way("leased", it.ID)
-		}
-		if errors.Is(err, ErrNotHeld) {
-			return nil // withdrawn while it was shown
-		}
-		return err
-	})
-	others(24, func(b *Box, i int) error {
-		id := list[len(list)-1-5*i]
-		state, err := b.Withdraw(ctx, id, addr("alice"))
-		if err == nil && state == Unread {
-			way("withdrawn", id)
-		}
-		return err
-	})
 	all.Wait()
 	c := takeCensus(t, bob)
 	c.sound(t)
-	if len(c.places) != len(list) {
-		t.Errorf("%d messages of %d", len(c.places), len(list))
-	}
+	equal(t, "messages", c.ids(), list...)
 	for id, how := range ways {
 		if how == "typed" && c.place(id) != "done" || how == "withdrawn" && c.place(id) != "withdrawn" {
 			t.Errorf("%s was %s and is in %s", id, how, c.place(id))
-		}
-	}
-}
-
-// Every file operation of a runner's way with mail fails once. What was not claimed is
-// not typed; what was not typed is unread; nothing is stuck.
-func TestClaimFaults(t *testing.T) {
-	t.Parallel()
-	for k := 1; ; k++ {
-		at := &failing{k: k, err: syscall.EIO}
-		s := openStore(t, scratch(t), at.fault, "bob")
-		bob := s.Box("bob")
-		holds(t, s)
-		list := deliverN(t, bob, 3)
-		at.armed = true
-		typed, plain := map[wire.ID]int{}, map[wire.ID]int{}
-		for i := range 3 {
-			c, err := bob.Claim(ctx, list)
-			if err != nil {
-				continue
-			}
-			for _, it := range c.Items {
-				typed[it.ID]++
-				plain[it.ID] += count(!c.Repeat[it.ID])
-			}
-			if i == 0 && len(c.Items) > 1 {
-				c.MaybeTyped(ctx, c.Items[0].ID)
-			}
-			if err := c.Typed(ctx); err != nil {
-				c.Typed(ctx)
-			}
-		}
-		at.armed = false
-		c := takeCensus(t, bob)
-		c.sound(t)
-		for _, id := range list {
-			if typed[id] == 0 || c.place(id) == "new" || plain[id] > 1 {
-				t.Errorf("operation %d (%v): typed %d times, %d unmarked, and in %s", k, at.failed, typed[id], plain[id], c.place(id))
-			}
-		}
-		owned(t, bob)
-		if len(at.failed) == 0 {
-			t.Logf("%d operations", k-1)
-			return
 		}
 	}
 }

@@ -36,12 +36,13 @@ type run struct {
 	alice, bob, carol *Box
 	ids               []wire.ID // of messages that setup put into bob's mailbox
 	posts             []*Post
-	shown             map[wire.ID]int
-	showing           func(wire.ID) // told of each message shown; nil: nobody
+	shown, unmarked   map[wire.ID]int          // how often, and how often not as a possible repeat
+	showing           func(id wire.ID, b bool) // told of each message shown, and whether marked; nil: nobody
+	calls             int                      // of hooks
 }
 
 func newRun(t tb, s *Store, at *failing) *run {
-	return &run{t: t, at: at, s: s, alice: s.Box("alice"), bob: s.Box("bob"), carol: s.Box("carol"), shown: map[wire.ID]int{}}
+	return &run{t: t, at: at, s: s, alice: s.Box("alice"), bob: s.Box("bob"), carol: s.Box("carol"), shown: map[wire.ID]int{}, unmarked: map[wire.ID]int{}}
 }
 
 // must fails the test on an error without faults.
@@ -90,18 +91,19 @@ func (r *run) postAgain() {
 	r.must(r.post(r.posts...))
 }
 
-func (r *run) show(items ...*Item) {
-	for _, it := range items {
-		r.shown[it.ID]++
-		if r.showing != nil {
-			r.showing(it.ID)
-		}
+func (r *run) show(id wire.ID, marked bool) {
+	r.shown[id]++
+	r.unmarked[id] += count(!marked)
+	if r.showing != nil {
+		r.showing(id, marked)
 	}
 }
 
 func (r *run) read() error {
 	b, err := r.bob.Read(ctx, ReadOptions{}, func(b Batch) (int, error) {
-		r.show(b.Items...)
+		for _, it := range b.Items {
+			r.show(it.ID, true) // who reads again knows
+		}
 		return len(b.Items), nil
 	})
 	return errors.Join(err, b.Unmarked, b.Unlogged)
@@ -121,13 +123,34 @@ func (r *run) types() error {
 	if err != nil {
 		return err
 	}
-	r.show(c.Items...)
+	for _, it := range c.Items {
+		r.show(it.ID, c.Repeat[it.ID])
+	}
 	return c.Typed(ctx)
+}
+
+// handsOver makes two calls of a session's hook: the second shows that what the first
+// handed over was received.
+func (r *run) handsOver() (err error) {
+	for range 2 {
+		r.calls++
+		call := HookCall{Session: "s1", Name: strconv.Itoa(r.calls), Shows: true, Want: true, Now: time.Now().Add(time.Duration(r.calls) * time.Minute)}
+		h, e := r.bob.HandOver(ctx, call, ReadOptions{})
+		if e != nil {
+			return errors.Join(e, h.NotSent(ctx))
+		}
+		for _, it := range h.Items {
+			r.show(it.ID, h.Repeat[it.ID])
+		}
+		_, e = h.Sent(ctx)
+		err = errors.Join(err, e)
+	}
+	return err
 }
 
 func (r *run) lease(by wire.Name) error {
 	it, _, err := r.bob.Lease(ctx, LeaseOptions{By: addr(by), For: time.Minute}, func(it *Item, _ Lease) (bool, error) {
-		r.show(it)
+		r.show(it.ID, true)
 		return true, nil
 	})
 	if err == nil && it == nil {
@@ -159,10 +182,16 @@ func (r *run) consumed(show func(*run) error) {
 			r.in(id, "new", "done")
 		}
 	}
+	r.calls += 10
 	r.must(show(r))
 	r.in(r.ids[0], "done")
 	r.in(r.ids[1], "done")
 	r.in(r.ids[2], "cur")
+	for _, id := range r.ids {
+		if r.unmarked[id] > 1 {
+			r.t.Errorf("%s was given out %d times, %d of them unmarked", id, r.shown[id], r.unmarked[id])
+		}
+	}
 }
 
 // moveScene is a scene in which the first message moves from one place to another. When
@@ -258,6 +287,11 @@ var scenes = map[string]scene{
 		setup: func(r *run) { r.has(2, false); r.has(1, true) },
 		act:   (*run).types,
 		after: func(r *run) { r.consumed((*run).types) },
+	},
+	"hand over": {
+		setup: func(r *run) { r.has(2, false); r.has(1, true) },
+		act:   (*run).handsOver,
+		after: func(r *run) { r.consumed((*run).handsOver) },
 	},
 	"mark read": moveScene(true, "new", "cur", nil, func(r *run) error { _, err := r.bob.MarkRead(ctx, r.ids[0]); return err }),
 	"mark acked": moveScene(true, "cur", "done", (*run).read, func(r *run) error {
@@ -478,7 +512,7 @@ func playScene(p *process) {
 	for _, id := range strings.Fields(os.Getenv("ATM_TEST_IDS")) {
 		r.ids = append(r.ids, wire.ID(id))
 	}
-	r.showing = func(id wire.ID) { p.say("show %s", id) }
+	r.showing = func(id wire.ID, marked bool) { p.say("show %s %v", id, marked) }
 	armed.Store(true)
 	if err := scenes[os.Getenv("ATM_TEST_SCENE")].act(r); err != nil {
 		p.say("error %s", err)
@@ -520,7 +554,8 @@ func TestKilledAtEachStep(t *testing.T) {
 						case "error":
 							t.Error(rest)
 						case "show":
-							r.shown[wire.ID(rest)]++
+							id, marked, _ := strings.Cut(rest, " ")
+							r.show(wire.ID(id), marked == "true")
 						}
 					}
 					c.Wait()
