@@ -25,55 +25,36 @@ func readOn(t testing.TB, b *Box, days, n int) (ids []wire.ID) {
 	return ids
 }
 
-// Whole days move to the archive, and only those that are old and hold none of the
-// newest messages; a dry run says the same.
+// A day that is in the archive already is joined; what lies there already is a duplicate.
+// Which days move, the model says.
 func TestGC(t *testing.T) {
 	t.Parallel()
 	bob := newBob(t)
-	old, older, fresh := readOn(t, bob, 10, 2), readOn(t, bob, 20, 3), readOn(t, bob, 0, 1)
-	unread, owed := withID(daysAgo(30), message("x")), withID(daysAgo(30), message("y"))
-	put(t, bob, "inbox/new", unread)
-	put(t, bob, "inbox/cur", owed)
-	check := func(about string, opt GCOptions, moved, skipped int) {
-		t.Helper()
-		for _, opt.DryRun = range []bool{true, false} {
-			m, err := bob.GC(ctx, opt)
-			if err != nil || m.Messages != moved || m.Skipped != skipped || (m.Bytes > 0) != (moved > 0) {
-				t.Errorf("%s, dry %v: %+v, %v", about, opt.DryRun, m, err)
+	want := map[wire.ID]string{}
+	for _, n := range []int{2, 3} {
+		ids := readOn(t, bob, 20, n)
+		for _, dry := range []bool{true, false} {
+			if m, err := bob.GC(ctx, GCOptions{Before: time.Now(), DryRun: dry}); err != nil || m.Messages != n || m.Bytes == 0 || m.Skipped != 0 {
+				t.Errorf("dry %v: %+v, %v", dry, m, err)
 			}
 		}
+		for _, id := range ids {
+			want[id] = "archive"
+		}
+		takeCensus(t, bob).is(t, want)
+		m := withID(ids[0], message("second"))
+		put(t, bob, "inbox/done/"+m.ID.Day(), m)
+		if _, err := bob.GC(ctx, GCOptions{Before: time.Now()}); err != nil {
+			t.Error(err)
+		}
+		if c := takeCensus(t, bob); c.texts[m.ID].Body != "x" || !slices.Contains(c.bad, fileOf(m.ID)) {
+			t.Error(c.bad)
+		}
 	}
-	now := time.Now()
-	check("nothing is so old", GCOptions{Before: now.AddDate(0, 0, -40)}, 0, 6)
-	check("all are among the last", GCOptions{Before: now, KeepLast: 6}, 0, 6)
-	check("one of the older is among the last", GCOptions{Before: now, KeepLast: 4}, 0, 6)
-	check("the older", GCOptions{Before: now, KeepLast: 3}, 3, 3)
-	check("again", GCOptions{Before: now, KeepLast: 3}, 0, 3)
-	more := readOn(t, bob, 20, 2) // a day that is in the archive already
-	check("the rest", GCOptions{Before: now}, 4, 1)
-	want := map[wire.ID]string{fresh[0]: "done", unread.ID: "new", owed.ID: "cur"}
-	for _, id := range slices.Concat(old, older, more) {
-		want[id] = "archive"
-	}
-	takeCensus(t, bob).is(t, want)
-	if list, _ := os.ReadDir(filepath.Join(bob.Path(), "inbox/done")); len(list) != 1 {
+	if list, _ := os.ReadDir(filepath.Join(bob.Path(), "inbox/done")); len(list) != 0 {
 		t.Errorf("%d days are left", len(list))
 	}
-	if it, err := bob.Get(old[0]); err != nil || it.State != Done {
-		t.Error(it, err)
-	}
-	// What the archive has already is a duplicate.
-	m := withID(older[0], message("second"))
-	put(t, bob, "inbox/done/"+m.ID.Day(), m)
-	check("a duplicate", GCOptions{Before: now}, 1, 1)
-	c := takeCensus(t, bob)
-	c.is(t, want)
-	if len(c.bad) != 1 || c.texts[m.ID].Body != "x" {
-		t.Error(c.bad)
-	}
-	if moved, err := bob.MarkUnread(ctx, old[0]); err != nil || !moved {
-		t.Error(moved, err)
-	}
+	takeCensus(t, bob).is(t, want)
 }
 
 // A day that vanishes while gc looks ends nothing.
@@ -168,9 +149,6 @@ func TestRetireAndRestore(t *testing.T) {
 	where, err := s.Retire(ctx, "bob")
 	if err != nil || !strings.HasPrefix(where, ".archive/retired/bob.") {
 		t.Fatal(where, err)
-	}
-	if _, err := s.Retire(ctx, "bob"); !errors.Is(err, ErrNoAgent) {
-		t.Error(err)
 	}
 	if err := bob.Log().Append(ctx, wire.Event{Kind: "b"}); !errors.Is(err, ErrNoAgent) {
 		t.Error(err)

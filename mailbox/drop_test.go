@@ -276,22 +276,18 @@ func says(t testing.TB, s *Store, m *wire.Message, content, text []byte) bool {
 		return true
 	}
 	before, err := wire.ReadObject(text)
-	if err != nil {
+	after, e := wire.ReadObject(encoded(t, m))
+	if err != nil || e != nil {
 		return false
 	}
-	after, err := wire.ReadObject(encoded(t, m))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range before {
+	for _, f := range before { // of our own fields wire's tests say how they are written again
 		switch f.Name {
-		case "id", "type", "from", "to", "thread", "in_reply_to", "supersedes", "sent_at", "expires_at", "due_at", "priority",
-			"requires_ack", "reply_wanted", "hop", "origin", "meta", "attachments":
-			continue // filled in, or written another way; wire's tests look closer
 		case "body", "subject":
 			if before.Text(f.Name) != after.Text(f.Name) {
 				return false
 			}
+		case "id", "type", "from", "to", "thread", "in_reply_to", "supersedes", "sent_at", "expires_at", "due_at", "priority",
+			"requires_ack", "reply_wanted", "hop", "origin", "meta", "attachments":
 		default:
 			if string(f.Value) != "null" && compacted(after.Get(f.Name)) != compacted(f.Value) {
 				return false

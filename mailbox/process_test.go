@@ -40,6 +40,7 @@ func TestMain(m *testing.M) {
 	if role == "scene" {
 		playScene(p)
 	}
+	p.say("begin")
 	for do := roles[role]; ; {
 		do(p)
 	}
@@ -53,7 +54,7 @@ func init() { // not where it is declared: the roles use what uses it
 		"send": (*process).send, "batch": (*process).batch, "given": (*process).given, "read": (*process).read,
 		"slow": (*process).slow, "drop": (*process).drop, "move": (*process).move, "gc": (*process).gc,
 		"retire": (*process).retire, "append": (*process).append,
-		"type": (*process).types, "hook": (*process).hook, "post": (*process).post, "lease": (*process).lease,
+		"type": (*process).types, "hook": (*process).hook, "post": (*process).post,
 	}
 }
 
