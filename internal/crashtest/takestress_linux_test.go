@@ -27,7 +27,7 @@ const lease = 2 * time.Second
 // given out before says so, and in the end all of it can be finished.
 func TestStressTake(t *testing.T) {
 	d := duration(t, 3*time.Second)
-	w := newWorld(t, quick(t), "alice", "bob", "carol", "dave")
+	w := newWorld(t, quick(t), takers...)
 	w.must("team", "add", "jobs", "--shared")
 	var mu sync.Mutex
 	holds := map[string][]*held{}
@@ -76,7 +76,7 @@ func TestStressTake(t *testing.T) {
 			time.Sleep(time.Duration(20+rand.IntN(100)) * time.Millisecond)
 		}
 	})
-	for _, who := range []string{"bob", "carol", "carol", "dave"} {
+	for _, who := range []string{"bob", "carol", "dave", "erin"} {
 		all.Go(func() {
 			for time.Now().Before(end) {
 				id, h := get(who, mortal(), "--wait", "--timeout", "1s")
