@@ -2,11 +2,11 @@ package ptyrun
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
-	"github.com/agentteammail/atm/internal/screen"
+	"github.com/agentteammail/atm/ptyrun/screen"
 )
 
 // Capture says what becomes output of the agent's sessions.
@@ -19,36 +19,41 @@ const (
 	Log  Capture = "log"  // nothing: the answers are in the log of the session, from the turns
 )
 
-// capture makes of what stands on the screen output in lines. They come off the
-// screen and not out of the bytes, so a line is what a person reads there:
-// without escape sequences and torn characters, as it stood in the end where it
-// was painted over, and whole where the terminal has wrapped it.
-type capture struct {
-	lines
-	where string // to see what was left out
-	echo  string // what we have typed and the terminal shows, squeezed; not told
-	out   []string
-	size  int
-	late  time.Time // when what waits is told at the latest; zero: nothing waits
-
-	room   int       // bytes that may be told
-	filled time.Time // when that was counted
-	over   bool      // there is no room: until the program rests
-	left   uint64    // rows that were left out meanwhile
-}
-
 // How much becomes events. What a program writes without end would fill the disk
-// with them, and nobody reads it; the recording has it, and rotates.
+// with them, and nobody reads it; the recording has it.
 const (
 	maxRoom   = 64 << 10               // at once, and after something was typed
 	roomEvery = time.Second            // and a KiB
 	moreRoom  = 1 << 10                // so often
 	maxOutput = 16 << 10               // in one event
-	linesRest = 200 * time.Millisecond // without another text: what stands is told
-	linesLate = time.Second            // while there is another all the time
-	floodRest = 500 * time.Millisecond // without another text: a flood is over
-	tailLines = 10                     // told at the end of a flood
+	linesRest = 200 * time.Millisecond // the same text for so long: it is as it will be
+	linesLate = time.Second            // what has scrolled off waits for more at most so long
+	tailLines = 10                     // are told when a flood is over,
+	tailRoom  = 4 << 10                // with so much room at least
 )
+
+// capture makes output of the lines that have scrolled off the screen, and of those
+// that stand on it when the program rests. They come off the screen and not out of
+// the bytes, so a line is what a person reads there. Rows are counted as
+// screen.Scrolled counts them.
+type capture struct {
+	recording string // where to see what was left out
+	echo      string // what we have typed and the terminal shows, without blanks; not told
+
+	row   uint64   // the first row that is not told
+	shown []string // of a program that paints its screen: what was told of it last
+
+	text    []string // the screen at the last look
+	changed time.Time
+
+	waiting []string // lines to be told together
+	size    int      // their bytes
+	since   time.Time
+
+	room   int       // bytes that may be told
+	filled time.Time // when room was made last
+	left   uint64    // lines that were left out for want of it
+}
 
 // refill makes room as time goes by.
 func (c *capture) refill(now time.Time) {
@@ -58,157 +63,150 @@ func (c *capture) refill(now time.Time) {
 	}
 }
 
-// fresh makes all room: somebody has typed something.
-func (c *capture) fresh(now time.Time) { c.room, c.filled = maxRoom, now }
+// makeRoom makes all room: somebody has typed something.
+func (c *capture) makeRoom(now time.Time) { c.room, c.filled = maxRoom, now }
 
-// wrote takes in the lines that have left the screen. It returns what is to be
-// told.
-func (c *capture) wrote(s *screen.Screen, now time.Time) (out []string) {
+// flooded reports whether the program writes more than is told.
+func (c *capture) flooded() bool { return c.room <= 0 }
+
+// skip takes what the screen shows now as told.
+func (c *capture) skip(s *screen.Screen) {
+	_, y := s.Cursor()
+	c.row, c.shown = s.Scrolled()+uint64(y), s.Lines()
+}
+
+// scrolledOff takes in the lines that have left the screen. It returns events.
+func (c *capture) scrolledOff(s *screen.Screen, now time.Time) (out []string) {
 	c.refill(now)
-	if c.over {
-		_, lost := c.gone(s, false)
-		c.left += lost
-		return nil
+	if c.row < s.Scrolled() && !s.Modes().Alt {
+		out = c.add(c.upTo(s, s.Scrolled()), now)
 	}
-	list, lost := c.gone(s, true)
-	c.left += lost
-	out = c.add(list, now)
-	if c.room <= 0 && !c.over {
-		c.over = true
-		out = append(append(out, c.take()...), "… more than is kept here: "+c.where)
+	if len(c.waiting) > 0 && now.Sub(c.since) >= linesLate {
+		out = append(out, c.take()...)
 	}
 	return out
 }
 
-// add takes lines, and returns what is to be told at once: so much that it fills
-// an event.
-func (c *capture) add(list []string, now time.Time) (out []string) {
-	for _, l := range list {
-		if c.echo != "" && l != "" {
-			shown := strings.HasSuffix(squeezed(l), c.echo)
-			c.echo = ""
-			if shown {
-				continue
+// upTo are the lines of the rows before end that were not told.
+func (c *capture) upTo(s *screen.Screen, end uint64) (lines []string) {
+	top := s.Scrolled()
+	if first := top - uint64(s.History()); c.row < first {
+		c.left += first - c.row
+		c.row = first
+	}
+	for ; c.row < end; c.row++ {
+		lines = append(lines, s.Line(int(int64(c.row)-int64(top))))
+	}
+	return lines
+}
+
+// standing are the lines above the visible row end that were not told. Of a program
+// that paints its screen those are new which did not stand there before.
+func (c *capture) standing(s *screen.Screen, end int, painted bool) (lines []string) {
+	if painted {
+		was := c.shown
+		c.shown = s.Lines()
+		for _, line := range c.shown[:end] {
+			if line != "" && !slices.Contains(was, line) {
+				lines = append(lines, line)
 			}
+		}
+		c.row = s.Scrolled()
+		return lines
+	}
+	to := s.Scrolled() + uint64(end)
+	if to < c.row { // cleared: what comes now is new
+		c.row = to
+	}
+	return c.upTo(s, to)
+}
+
+// rest tells what stands above the visible row end, if the screen has shown the same
+// text for long enough: a program that waits may still draw its cursor ten times a
+// second. next is when to ask again.
+func (c *capture) rest(s *screen.Screen, end int, painted bool, now time.Time) (out []string, next time.Time) {
+	c.refill(now)
+	if text := s.Lines(); !slices.Equal(text, c.text) {
+		c.text, c.changed = text, now
+	}
+	if at := c.changed.Add(linesRest); now.Before(at) {
+		return nil, at
+	}
+	return c.tell(s, end, painted, now), time.Time{}
+}
+
+// tell tells what stands above the visible row end, and how much was left out.
+func (c *capture) tell(s *screen.Screen, end int, painted bool, now time.Time) []string {
+	lines := c.standing(s, end, painted)
+	var out []string
+	if c.left > 0 {
+		out = append(c.take(), fmt.Sprintf("… %d lines left out: %s", c.left, c.recording))
+		c.left = 0
+		c.room = max(c.room, tailRoom)
+		lines = lines[max(0, len(lines)-tailLines):]
+	}
+	out = append(out, c.add(lines, now)...)
+	return append(out, c.take()...)
+}
+
+// end is what is left when the program has ended.
+func (c *capture) end(s *screen.Screen, painted bool, now time.Time) []string {
+	out := c.scrolledOff(s, now)
+	return append(out, c.tell(s, lastWithText(s)+1, painted, now)...)
+}
+
+// add takes lines, and returns those events that are full.
+func (c *capture) add(lines []string, now time.Time) (out []string) {
+	for _, line := range lines {
+		if c.isEcho(line) {
+			continue
 		}
 		if c.room <= 0 {
 			c.left++
 			continue
 		}
-		c.room -= len(l) + 1
-		for len(l) > maxOutput {
-			cut := maxOutput
-			for !utf8.RuneStart(l[cut]) {
-				cut--
-			}
-			out = append(append(out, c.take()...), l[:cut])
-			l = l[cut:]
-		}
-		if c.size+len(l) > maxOutput {
+		c.room -= len(line) + 1
+		if c.size+len(line) > maxOutput {
 			out = append(out, c.take()...)
 		}
-		if c.out == nil {
-			c.late = now.Add(linesLate)
+		if len(c.waiting) == 0 {
+			c.since = now
 		}
-		c.out = append(c.out, l)
-		c.size += len(l) + 1
+		c.waiting = append(c.waiting, line)
+		c.size += len(line) + 1
 	}
 	return out
 }
 
+// isEcho reports whether a line is what we have typed, as the terminal shows it.
+func (c *capture) isEcho(line string) bool {
+	if c.echo == "" || line == "" {
+		return false
+	}
+	echo := c.echo
+	c.echo = ""
+	return strings.HasSuffix(squeezed(line), echo)
+}
+
 // take is what waits, as one text; nothing where that is blank.
 func (c *capture) take() []string {
-	text := strings.Trim(strings.Join(c.out, "\n"), "\n")
-	c.out, c.size, c.late = nil, 0, time.Time{}
+	text := strings.Trim(strings.Join(c.waiting, "\n"), "\n")
+	c.waiting, c.size = nil, 0
 	if text == "" {
 		return nil
 	}
 	return []string{text}
 }
 
-// rest takes in that the program has written nothing since wrote: what stands
-// above the row end is told when it has stood for long enough, and where a flood
-// is over what it left out. The second result is when to ask again.
-func (c *capture) rest(s *screen.Screen, end int, wrote, now time.Time) (out []string, next time.Time) {
-	return c.rested(s, end, c.stood.since(s, wrote), now)
-}
-
-// rested is rest, of a screen that shows the same text since changed.
-func (c *capture) rested(s *screen.Screen, end int, changed, now time.Time) (out []string, next time.Time) {
-	c.refill(now)
-	if c.over {
-		at := changed.Add(floodRest)
-		if c.room <= 0 {
-			at = later(at, c.filled.Add(roomEvery))
+// lastWithText is the last visible row with text on it; -1: none has any.
+func lastWithText(s *screen.Screen) int {
+	_, rows := s.Size()
+	for y := rows - 1; y >= 0; y-- {
+		if s.Line(y) != "" {
+			return y
 		}
-		if now.Before(at) {
-			return nil, at
-		}
-		_, lost := c.gone(s, false)
-		c.left += lost
-		out = append(out, c.note()...)
-		c.over = false
-		out = append(out, c.add(above(s, end, tailLines), now)...)
-		out = append(out, c.take()...)
-		c.skip(s)
-		return out, time.Time{}
 	}
-	if at := changed.Add(linesRest); now.Before(at) {
-		if !c.late.IsZero() && !now.Before(c.late) {
-			return c.take(), at
-		}
-		if !c.late.IsZero() && c.late.Before(at) {
-			at = c.late
-		}
-		return nil, at
-	}
-	if c.seen == s.Version() && c.out == nil && c.left == 0 {
-		return nil, time.Time{}
-	}
-	c.seen = s.Version()
-	out = c.add(c.standing(s, end), now)
-	out = append(out, c.take()...)
-	if c.left > 0 {
-		out = append(out, c.note()...)
-	}
-	return out, time.Time{}
-}
-
-// note says how much was left out.
-func (c *capture) note() []string {
-	n := c.left
-	c.left = 0
-	if n == 0 {
-		return nil
-	}
-	return []string{fmt.Sprintf("… %d lines left out: %s", n, c.where)}
-}
-
-// end is what is left when the program has ended.
-func (c *capture) end(s *screen.Screen, now time.Time) []string {
-	out := c.wrote(s, now)
-	if c.over {
-		c.room = max(c.room, tailLines<<10)
-	}
-	more, _ := c.rested(s, textual(s), time.Time{}, now)
-	return append(out, more...)
-}
-
-// above are the last n lines above the visible row end.
-func above(s *screen.Screen, end, n int) (out []string) {
-	for y := max(end-n, -s.History()); y < end; y++ {
-		out = append(out, s.Line(y))
-	}
-	return out
-}
-
-// textual is the number of visible rows up to the last one with text.
-func textual(s *screen.Screen) int {
-	all := s.Lines()
-	for len(all) > 0 && all[len(all)-1] == "" {
-		all = all[:len(all)-1]
-	}
-	return len(all)
+	return -1
 }
 
 func later(a, b time.Time) time.Time {

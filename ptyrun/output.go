@@ -3,7 +3,6 @@ package ptyrun
 import (
 	"time"
 
-	"github.com/agentteammail/atm/internal/driver"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
 )
@@ -76,7 +75,7 @@ func (r *runner) kept(now time.Time) bool {
 func (r *runner) echoes(text string, now time.Time) {
 	if s := r.sitting; s != nil {
 		s.capture.echo = squeezed(text)
-		s.capture.fresh(now)
+		s.capture.makeRoom(now)
 	}
 }
 
@@ -84,56 +83,50 @@ func (r *runner) echoes(text string, now time.Time) {
 // are looked at: all of it, or while they are told no more than the scrollback
 // holds, should every byte be a line.
 func (r *runner) piece(p []byte) int {
-	if !r.kept(r.Now()) || r.sitting.capture.over {
+	if !r.kept(r.Now()) || r.sitting.capture.flooded() {
 		return len(p)
 	}
 	return min(len(p), scrollback)
 }
 
-// wroteLines takes in what has left the screen.
-func (r *runner) wroteLines(now time.Time) {
-	if !r.kept(now) {
-		return
-	}
-	for _, text := range r.sitting.capture.wrote(r.prog.screen, now) {
-		r.emit(text, 0)
+// tellScrolledOff tells what has left the screen.
+func (r *runner) tellScrolledOff(now time.Time) {
+	if r.kept(now) {
+		r.emitAll(r.sitting.capture.scrolledOff(r.prog.screen, now))
 	}
 }
 
-// tellLines tells what stands on the screen when the program rests.
+// tellLines tells what stands on the screen when the program rests: above the cursor,
+// or of a program that paints its screen all of it, while it waits.
 func (r *runner) tellLines(now time.Time) (next time.Time) {
-	s := r.sitting
 	if !r.kept(now) {
 		return next
 	}
 	p := r.prog
-	end, rests := restsAbove(p.driver, p)
-	if !rests {
+	_, end := p.screen.Cursor()
+	if p.screen.Modes().Alt && p.driver.Plain {
 		return next
 	}
-	out, next := s.capture.rest(p.screen, end, p.changed, now)
-	for _, text := range out {
-		r.emit(text, 0)
+	if !p.driver.Plain {
+		if !p.reading.Prompt && p.reading.Dialog == nil {
+			return next
+		}
+		end = lastWithText(p.screen) + 1
 	}
+	out, next := r.sitting.capture.rest(p.screen, end, !p.driver.Plain, now)
+	r.emitAll(out)
 	return next
-}
-
-// restsAbove is the row above which a screen's lines are what they will be: the
-// cursor's, or of a program that paints all of it the end, while it waits.
-func restsAbove(d *driver.Driver, p *program) (end int, rests bool) {
-	if d.Plain {
-		_, y := p.screen.Cursor()
-		return y, !p.screen.Modes().Alt
-	}
-	return textual(p.screen), p.reading.Prompt || p.reading.Dialog != nil
 }
 
 // lastLines tells what is left of a program that has ended.
 func (r *runner) lastLines(now time.Time) {
-	if !r.kept(now) || r.prog.screen.Modes().Alt {
-		return
+	if r.kept(now) && !r.prog.screen.Modes().Alt {
+		r.emitAll(r.sitting.capture.end(r.prog.screen, !r.prog.driver.Plain, now))
 	}
-	for _, text := range r.sitting.capture.end(r.prog.screen, now) {
+}
+
+func (r *runner) emitAll(output []string) {
+	for _, text := range output {
 		r.emit(text, 0)
 	}
 }

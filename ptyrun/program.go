@@ -6,12 +6,12 @@ import (
 
 	"github.com/agentteammail/atm/internal/child"
 	"github.com/agentteammail/atm/internal/driver"
-	"github.com/agentteammail/atm/internal/screen"
+	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/wire"
 )
 
 // scrollback is how many lines above the screen are kept.
-const scrollback = 2000
+const scrollback = 500
 
 // program is one start of the agent's program.
 type program struct {
@@ -42,7 +42,7 @@ func (r *runner) start() error {
 	p.sight.begin(now)
 	r.prog = p
 	if s := r.sitting; s != nil {
-		s.capture.lines, s.decided = lines{}, false
+		s.capture.row, s.capture.shown, s.decided = 0, nil, false
 	}
 	if r.followed {
 		// The one before left modes behind, its alternate screen for one.
@@ -79,16 +79,14 @@ func (r *runner) output() {
 	for rest := p; len(rest) > 0; {
 		n := r.piece(rest)
 		s.Write(rest[:n])
-		r.wroteLines(r.Now())
+		r.tellScrolledOff(r.Now())
 		rest = rest[n:]
 	}
 	if a := s.Replies(); len(a) > 0 {
 		r.prog.out.put(a)
 	}
-	for _, n := range s.Notes() {
-		if n.Kind == screen.Bell {
-			r.prog.bells++
-		}
+	if s.Lost() {
+		r.prog.child.Jiggle() // so that it draws its screen again
 	}
 	for v := range r.viewers {
 		v.send(p)

@@ -22,7 +22,6 @@ type sight struct {
 	detail  string // told
 	worked  bool   // it was busy since a text of ours was taken
 	ready   bool   // it was idle for long enough once
-	bells   int
 }
 
 // How soon after output a screen is judged: a burst is judged once. A frame

@@ -74,8 +74,8 @@ func (r *runner) openSitting(o *Sessions) {
 		Sessions: *o, clerk: openClerk(), store: store, began: r.Now(),
 		input: map[wire.ID]*mailbox.Item{}, held: map[wire.ID]bool{},
 	}
-	r.sitting.capture.where = "atm play " + string(r.Box.Agent()) + r.Flags
-	r.sitting.capture.fresh(r.Now())
+	r.sitting.capture.recording = "asciinema play " + string(r.Box.Agent()) + "/run/screen.cast"
+	r.sitting.capture.makeRoom(r.Now())
 }
 
 // closeSitting lets go of the sessions: over where the agent has left by itself.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/control"
-	"github.com/agentteammail/atm/internal/screen"
+	"github.com/agentteammail/atm/ptyrun/screen"
 )
 
 // viewer is an attached terminal.

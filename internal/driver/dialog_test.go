@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/agentteammail/atm/internal/screen"
+	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/google/go-cmp/cmp"
 )
 

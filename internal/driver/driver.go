@@ -32,7 +32,7 @@ package driver
 import (
 	"time"
 
-	"github.com/agentteammail/atm/internal/screen"
+	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/reducer"
 )
 

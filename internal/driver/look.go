@@ -3,7 +3,7 @@ package driver
 import (
 	"strings"
 
-	"github.com/agentteammail/atm/internal/screen"
+	"github.com/agentteammail/atm/ptyrun/screen"
 )
 
 // A Look is a screen as a driver sees it. Bright and Strong may be shorter than

@@ -3,7 +3,7 @@ package driver
 import (
 	"testing"
 
-	"github.com/agentteammail/atm/internal/screen"
+	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/reducer"
 )
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/driver"
-	"github.com/agentteammail/atm/internal/screen"
+	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/reducer"
 )
 

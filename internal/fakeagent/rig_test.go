@@ -20,7 +20,7 @@ import (
 
 	"github.com/creack/pty"
 
-	"github.com/agentteammail/atm/internal/screen"
+	"github.com/agentteammail/atm/ptyrun/screen"
 )
 
 func TestMain(m *testing.M) {

@@ -15,7 +15,7 @@ import (
 	"github.com/creack/pty"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/agentteammail/atm/internal/screen"
+	"github.com/agentteammail/atm/ptyrun/screen"
 )
 
 // What becomes of text and Return in one write differs from each to each.
@@ -183,7 +183,7 @@ func TestWaitsForReplies(t *testing.T) {
 			if got := s.Replies(); got != nil {
 				t.Errorf("%s: %q answers %q", name, got, hello)
 			}
-			if !s.Modes().Focus {
+			if !s.Modes().Paste {
 				t.Errorf("%s: modes are missing from %q", name, hello)
 			}
 		}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/agentteammail/atm/internal/screen"
+	"github.com/agentteammail/atm/ptyrun/screen"
 )
 
 // agents are the profiles with a box for prompts.
@@ -54,7 +54,7 @@ func TestTurn(t *testing.T) {
 			r.titled(look.idleTitle)
 			r.until("modes", func(s *screen.Screen) bool {
 				m := s.Modes()
-				return m.Paste && m.Focus && m.Alt == look.alt
+				return m.Paste && m.Alt == look.alt
 			})
 
 			r.keys("hello")
@@ -110,7 +110,7 @@ func TestTurn(t *testing.T) {
 				t.Errorf("keys in the dialog: %v", es.Of(DialogKey))
 			}
 			<-r.gone
-			if m := r.screen.Modes(); m.Paste || m.Focus || m.Alt || m.CursorHidden || m.Sync || r.screen.Title() != "" {
+			if m := r.screen.Modes(); m.Paste || m.Alt || m.CursorHidden || m.Sync || r.screen.Title() != "" {
 				t.Errorf("left behind: %+v, title %q", m, r.screen.Title())
 			}
 		})

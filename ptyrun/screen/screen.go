@@ -1,0 +1,428 @@
+// Package screen is a terminal without a window: bytes in; text, styles, title,
+// modes and answers out. It is charmbracelet/x/vt behind a small type, and the only
+// package that imports it.
+//
+// What it does beside the emulator:
+//
+//   - Strings that programs send to their terminal (titles, clipboards, …) never
+//     reach the emulator, which would end them at the byte 0x9C in the middle of "✳".
+//   - Bytes that are no UTF-8 become U+FFFD; the emulator would swallow what follows.
+//   - A panic of the emulator ends nothing: it is made anew, and Lost says that the
+//     program has to draw its screen again.
+//   - Lines of a flood that later lines push out of the scrollback are not drawn.
+//   - It never blocks: queries are answered into Replies.
+//
+// The result does not depend on how the bytes were split over calls of Write. A
+// Screen has one owner; it is not for concurrent use. It does no I/O.
+package screen
+
+import (
+	"bytes"
+	"fmt"
+	"image/color"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	uv "github.com/charmbracelet/ultraviolet"
+	"github.com/charmbracelet/x/ansi"
+	"github.com/charmbracelet/x/vt"
+)
+
+// Cell is one place of the grid.
+type Cell struct {
+	Text  string // one grapheme cluster; "" for a place that nothing was written to
+	Width uint8  // 1; 2: the next cell is its second half; 0: the second half
+	Style Style
+}
+
+// Style is how a cell looks. The zero value is the terminal's default.
+type Style struct {
+	Fg, Bg Color
+	Attr   Attr
+}
+
+// Attr is a set of attributes.
+type Attr uint8
+
+// The attributes that drivers ask for.
+const (
+	Bold Attr = 1 << iota
+	Dim
+	Inverse
+)
+
+// Color is the default colour (zero), one of the 256 of the palette, or RGB.
+type Color uint32
+
+const (
+	paletteColor Color = 1 << 24
+	rgbColor     Color = 2 << 24
+)
+
+// Palette is the number of a palette colour.
+func (c Color) Palette() (index uint8, ok bool) { return uint8(c), c&^0xffffff == paletteColor }
+
+// RGB are the parts of a true colour.
+func (c Color) RGB() (r, g, b uint8, ok bool) {
+	return uint8(c >> 16), uint8(c >> 8), uint8(c), c&^0xffffff == rgbColor
+}
+
+// Modes is what programs switch and others ask for.
+type Modes struct {
+	Paste bool // 2004: pasted text is bracketed
+	Alt   bool // the alternate screen is shown
+	Sync  bool // 2026: a frame is being drawn
+
+	AppCursor    bool // 1: arrow keys send ESC O
+	CursorHidden bool // 25 off
+}
+
+// Screen is the terminal. Make one with New.
+type Screen struct {
+	emulator   *vt.Emulator
+	cols, rows int
+	keep       int // lines of scrollback
+	title      string
+	modes      map[int]bool // DEC private modes that are on
+	hidden     bool         // the cursor
+	replies    []byte
+	version    uint64
+	written    bool   // since version was counted
+	picture    string // what was shown then
+	scrolled   uint64
+	lost       bool
+	strip      stripper
+	torn       []byte // the beginning of a rune
+}
+
+// Scrollback is cut back when it is so many lines over, not at each line: to drop
+// the first of a slice costs as much as the slice is long.
+const slack = 1024
+
+// piece is how much is fed at once: fewer lines than slack.
+const piece = slack / 2
+
+const maxReplies = 4096 // bytes that nobody asked for yet
+
+// New is a blank screen that keeps that many lines of scrollback. Sizes below one
+// count as one.
+func New(cols, rows, scrollback int) *Screen {
+	s := &Screen{cols: max(cols, 1), rows: max(rows, 1), keep: max(scrollback, 1), modes: map[int]bool{}}
+	s.create()
+	return s
+}
+
+// create makes the emulator, and answers for it what programs ask.
+func (s *Screen) create() {
+	e := vt.NewEmulator(s.cols, s.rows)
+	// Nobody reads its own answers, and an open pipe would block it.
+	e.InputPipe().(io.Closer).Close()
+	e.SetScrollbackSize(s.keep + slack)
+	e.SetCallbacks(vt.Callbacks{
+		CursorVisibility: func(visible bool) { s.hidden = !visible },
+		AltScreen:        func(on bool) { s.setMode(1049, on) },
+		EnableMode:       func(m ansi.Mode) { s.switchMode(m, true) },
+		DisableMode:      func(m ansi.Mode) { s.switchMode(m, false) },
+	})
+	answer := func(prefix, final byte, f func(ansi.Params) string) {
+		e.RegisterCsiHandler(ansi.Command(prefix, 0, final), func(p ansi.Params) bool {
+			if a := f(p); len(s.replies)+len(a) <= maxReplies {
+				s.replies = append(s.replies, a...)
+			}
+			return true
+		})
+	}
+	answer(0, 'c', func(ansi.Params) string { return "\x1b[?62;22c" })
+	answer('>', 'c', func(ansi.Params) string { return "\x1b[>1;10;0c" })
+	answer('?', 'n', func(ansi.Params) string { return "" })
+	answer(0, 'n', s.status)
+	e.RegisterCsiHandler(ansi.Command('?', '$', 'p'), func(p ansi.Params) bool {
+		n, _, _ := p.Param(0, 0)
+		s.replies = fmt.Appendf(s.replies, "\x1b[?%d;0$y", n) // not known: nobody insists
+		return true
+	})
+	e.RegisterCsiHandler('J', s.eraseScreen)
+	s.emulator = e
+}
+
+// status answers a device status report.
+func (s *Screen) status(p ansi.Params) string {
+	switch n, _, _ := p.Param(0, 0); n {
+	case 5:
+		return "\x1b[0n"
+	case 6:
+		x, y := s.Cursor()
+		return fmt.Sprintf("\x1b[%d;%dR", y+1, x+1)
+	}
+	return ""
+}
+
+// eraseScreen is CSI 2 J. The emulator's own would move the screen into the
+// scrollback, where nothing has scrolled.
+func (s *Screen) eraseScreen(p ansi.Params) bool {
+	if n, _, _ := p.Param(0, 0); n != 2 {
+		return false
+	}
+	for y := range s.rows {
+		for x := range s.cols {
+			s.emulator.SetCell(x, y, nil)
+		}
+	}
+	return true
+}
+
+func (s *Screen) switchMode(m ansi.Mode, on bool) {
+	if _, private := m.(ansi.DECMode); private {
+		s.setMode(m.Mode(), on)
+	}
+}
+
+func (s *Screen) setMode(n int, on bool) {
+	if delete(s.modes, n); on && len(s.modes) < 1000 {
+		s.modes[n] = true
+	}
+}
+
+// Write takes what a program wrote to its terminal, in pieces of any size. It never
+// fails.
+func (s *Screen) Write(p []byte) (int, error) {
+	n := len(p)
+	s.written = true
+	p = s.skipFlood(p)
+	for len(p) > 0 {
+		next := p[:min(len(p), piece)]
+		p = p[len(next):]
+		s.feed(s.wholeRunes(s.strip.filter(next, s.command)))
+	}
+	return n, nil
+}
+
+// wholeRunes holds back the beginning of a rune until its rest comes, and replaces
+// what is none: the emulator would swallow the byte behind it.
+func (s *Screen) wholeRunes(p []byte) []byte {
+	p = append(s.torn, p...)
+	end := len(p)
+	for i := end - 1; i >= max(end-utf8.UTFMax, 0); i-- {
+		if utf8.RuneStart(p[i]) {
+			if !utf8.FullRune(p[i:]) {
+				end = i
+			}
+			break
+		}
+	}
+	s.torn = bytes.Clone(p[end:])
+	return bytes.ToValidUTF8(p[:end], []byte("\ufffd"))
+}
+
+func (s *Screen) feed(p []byte) {
+	defer s.recover()
+	before := s.emulator.ScrollbackLen()
+	s.emulator.Write(p)
+	after := s.emulator.ScrollbackLen()
+	if after > before {
+		s.scrolled += uint64(after - before)
+	}
+	if after > s.keep {
+		s.emulator.SetScrollbackSize(s.keep) // drops the oldest
+		s.emulator.SetScrollbackSize(s.keep + slack)
+	}
+}
+
+// recover begins again with a blank screen where the emulator has panicked, as it
+// may after the screen was made smaller.
+func (s *Screen) recover() {
+	if recover() == nil {
+		return
+	}
+	s.lost = true
+	alt := s.Modes().Alt
+	s.create()
+	if alt {
+		s.emulator.WriteString("\x1b[?1049h")
+	}
+}
+
+// Lost reports, once, that what was shown is lost: the program has to be made to
+// draw its screen again.
+func (s *Screen) Lost() bool {
+	lost := s.lost
+	s.lost = false
+	return lost
+}
+
+// command is what an OSC string asks of the terminal.
+func (s *Screen) command(text, end string) {
+	number, rest, _ := strings.Cut(text, ";")
+	switch number {
+	case "0", "2":
+		s.title = strings.Map(withoutControls, strings.ToValidUTF8(rest, "\ufffd"))
+	case "10", "11":
+		if rest == "?" {
+			colour := map[string]string{"10": "d0d0/d0d0/d0d0", "11": "0000/0000/0000"}[number]
+			s.replies = fmt.Appendf(s.replies, "\x1b]%s;rgb:%s%s", number, colour, end)
+		}
+	}
+}
+
+func withoutControls(r rune) rune {
+	if r < 0x20 || r >= 0x7f && r < 0xa0 {
+		return -1
+	}
+	return r
+}
+
+// Resize makes the screen cols × rows. The text is not reflowed.
+func (s *Screen) Resize(cols, rows int) {
+	s.cols, s.rows = max(cols, 1), max(rows, 1)
+	s.written = true
+	defer s.recover()
+	s.emulator.Resize(s.cols, s.rows)
+}
+
+// Size is the size in cells.
+func (s *Screen) Size() (cols, rows int) { return s.cols, s.rows }
+
+// Title is the window's title, without control characters.
+func (s *Screen) Title() string { return s.title }
+
+// Cursor is the cursor's place, from 0.
+func (s *Screen) Cursor() (x, y int) {
+	at := s.emulator.CursorPosition()
+	return min(at.X, s.cols-1), min(at.Y, s.rows-1)
+}
+
+// Version grows with what changes visibly: cells, cursor, title, modes.
+func (s *Screen) Version() uint64 {
+	if !s.written {
+		return s.version
+	}
+	s.written = false
+	x, y := s.Cursor()
+	picture := fmt.Sprintln(s.emulator.Render(), x, y, s.title, s.Modes(), s.scrolled)
+	if picture != s.picture {
+		s.picture = picture
+		s.version++
+	}
+	return s.version
+}
+
+// Scrolled is how many lines ever left the main screen at the top.
+func (s *Screen) Scrolled() uint64 { return s.scrolled }
+
+// Modes are the modes now.
+func (s *Screen) Modes() Modes {
+	return Modes{
+		Paste: s.modes[2004], Alt: s.modes[1049], Sync: s.modes[2026],
+		AppCursor: s.modes[1], CursorHidden: s.hidden,
+	}
+}
+
+// Replies are the answers to queries since the last call, to be written to the
+// program as if typed; nil: none.
+func (s *Screen) Replies() []byte {
+	r := s.replies
+	s.replies = nil
+	return r
+}
+
+// History is how many lines of the scrollback are kept; none of the alternate
+// screen.
+func (s *Screen) History() int {
+	if s.Modes().Alt {
+		return 0
+	}
+	return min(s.emulator.ScrollbackLen(), s.keep)
+}
+
+func (s *Screen) cell(x, y int) *uv.Cell {
+	if y < 0 {
+		return s.emulator.ScrollbackCellAt(x, s.emulator.ScrollbackLen()+y)
+	}
+	return s.emulator.CellAt(x, y)
+}
+
+// Row is the row y, always as many cells as the screen has columns. Rows below 0
+// are those of the scrollback; -1 is the newest.
+func (s *Screen) Row(y int) []Cell {
+	row := make([]Cell, s.cols)
+	for x := range row {
+		row[x] = cellOf(s.cell(x, y))
+		if row[x].Width == 0 && (x == 0 || row[x-1].Width != 2) {
+			row[x].Width = 1
+		}
+	}
+	return row
+}
+
+func cellOf(c *uv.Cell) Cell {
+	if c == nil {
+		return Cell{Width: 1}
+	}
+	cell := Cell{c.Content, uint8(c.Width), styleOf(c.Style)}
+	if c.Content == " " && cell.Style == (Style{}) {
+		cell.Text = ""
+	}
+	return cell
+}
+
+func styleOf(s uv.Style) Style {
+	style := Style{Fg: colorOf(s.Fg), Bg: colorOf(s.Bg)}
+	if s.Attrs&uv.AttrBold != 0 {
+		style.Attr |= Bold
+	}
+	if s.Attrs&uv.AttrFaint != 0 {
+		style.Attr |= Dim
+	}
+	if s.Attrs&uv.AttrReverse != 0 {
+		style.Attr |= Inverse
+	}
+	return style
+}
+
+func colorOf(c color.Color) Color {
+	switch c := c.(type) {
+	case nil:
+		return 0
+	case ansi.BasicColor:
+		return paletteColor | Color(c)
+	case ansi.IndexedColor:
+		return paletteColor | Color(c)
+	}
+	r, g, b, _ := c.RGBA()
+	return rgbColor | Color(r>>8)<<16 | Color(g>>8)<<8 | Color(b>>8)
+}
+
+// Line is the text of the row y, without the spaces at its end.
+func (s *Screen) Line(y int) string {
+	var b strings.Builder
+	for _, c := range s.Row(y) {
+		if c.Text == "" && c.Width > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(c.Text)
+	}
+	return strings.TrimRight(b.String(), " ")
+}
+
+// Lines are the texts of all visible rows.
+func (s *Screen) Lines() []string {
+	lines := make([]string, s.rows)
+	for y := range lines {
+		lines[y] = s.Line(y)
+	}
+	return lines
+}
+
+// Tail is the last n lines up to the last visible one with text on it, reaching
+// into the scrollback; fewer if there are no more.
+func (s *Screen) Tail(n int) (lines []string) {
+	end := s.rows
+	for end > 0 && s.Line(end-1) == "" {
+		end--
+	}
+	for y := max(end-n, -s.History()); y < end; y++ {
+		lines = append(lines, s.Line(y))
+	}
+	return lines
+}

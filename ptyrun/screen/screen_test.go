@@ -1,0 +1,201 @@
+package screen
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// captures are what real programs wrote on a terminal of 100x30, by name.
+func captures(t testing.TB) map[string][]byte {
+	t.Helper()
+	files, err := filepath.Glob("../../testdata/screens/*.bin")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no captures: %v", err)
+	}
+	all := make(map[string][]byte)
+	for _, f := range files {
+		data, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[strings.TrimSuffix(filepath.Base(f), ".bin")] = data
+	}
+	return all
+}
+
+// state is everything that a driver or a viewer can see.
+type state struct {
+	Lines, History []string
+	Cells          [][]Cell
+	X, Y           int
+	Title          string
+	Modes          Modes
+	Scrolled       uint64
+}
+
+func stateOf(s *Screen) state {
+	st := state{Lines: s.Lines(), Title: s.Title(), Modes: s.Modes(), Scrolled: s.Scrolled()}
+	st.X, st.Y = s.Cursor()
+	for y := range s.rows {
+		st.Cells = append(st.Cells, s.Row(y))
+	}
+	for y := -s.History(); y < 0; y++ {
+		st.History = append(st.History, s.Line(y))
+	}
+	return st
+}
+
+func same(t *testing.T, what string, want, got any) {
+	t.Helper()
+	if d := cmp.Diff(want, got); d != "" {
+		t.Fatalf("%s (-want +got):\n%s", what, d)
+	}
+}
+
+// written writes data in pieces of the sizes that next gives.
+func written(data []byte, next func() int) *Screen {
+	s := New(100, 30, 500)
+	for len(data) > 0 {
+		n := min(next(), len(data))
+		s.Write(data[:n])
+		data = data[n:]
+	}
+	return s
+}
+
+// Screens of real agents come out as they were, however the bytes are torn.
+func TestCaptures(t *testing.T) {
+	t.Parallel()
+	for name, data := range captures(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want, err := os.ReadFile(filepath.Join("../../testdata/screens", name+".txt"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			whole := written(data, func() int { return len(data) })
+			same(t, "the screen", string(want), strings.TrimRight(strings.Join(whole.Lines(), "\n"), "\n")+"\n")
+			same(t, "byte by byte", stateOf(whole), stateOf(written(data, func() int { return 1 })))
+			rnd := rand.New(rand.NewPCG(1, 2))
+			same(t, "in pieces", stateOf(whole), stateOf(written(data, func() int { return 1 + rnd.IntN(97) })))
+		})
+	}
+}
+
+// Who joins later sees what is shown.
+func TestRepaint(t *testing.T) {
+	t.Parallel()
+	feeds := captures(t)
+	feeds["scrollback"] = []byte("1\r\n2\r\n3\x1b[31mred\r\n" + strings.Repeat("x\r\n", 40) + "end")
+	feeds["modes"] = []byte("\x1b[?2004h\x1b[?1h\x1b]2;a; ✳ b\a\x1b[?25l\x1b[7;9Hx")
+	for name, data := range feeds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := written(data, func() int { return 512 })
+			other := New(100, 30, 500)
+			other.Write([]byte("left over\x1b[5;9r\x1b[?6h\x1b[31m"))
+			other.Write(s.Repaint(500))
+			a, b := stateOf(s), stateOf(other)
+			same(t, "lines", a.Lines, b.Lines)
+			same(t, "title, modes, cursor", []any{a.Title, a.Modes, a.X, a.Y}, []any{b.Title, b.Modes, b.X, b.Y})
+			if !a.Modes.Alt {
+				same(t, "scrollback", a.History, b.History[max(0, len(b.History)-len(a.History)):])
+			}
+		})
+	}
+}
+
+func TestStrings(t *testing.T) {
+	t.Parallel()
+	for feed, want := range map[string][3]string{ // text, title, replies
+		"a\x1b]0;✳ Claude; x\ab":           {"ab", "✳ Claude; x", ""},
+		"a\x1b]2;t\x1b\\b":                 {"ab", "t", ""},
+		"a\x1bP+q544e\x1b\\b\x1b_x\x1b\\c": {"abc", "", ""},
+		"a\x1b]0;broken\x1b[31mb":          {"ab", "", ""},
+		"a\x1b]0;x\x18b":                   {"ab", "", ""},
+		"\x1b]11;?\a":                      {"", "", "\x1b]11;rgb:0000/0000/0000\a"},
+		"ab\x1b[6n\x1b[c":                  {"ab", "", "\x1b[1;3R\x1b[?62;22c"},
+		"\x1b[?2026$p\x1b[?2048h":          {"", "", "\x1b[?2026;0$y"},
+		"é\xe4\xb8\r\n端":                   {"é\ufffd\n端", "", ""},
+		"one\r\ntwo\x1b[2J":                {"", "", ""},
+	} {
+		for _, size := range []int{1, 1000} {
+			s := written([]byte(feed), func() int { return size })
+			got := [3]string{strings.TrimRight(strings.Join(s.Lines(), "\n"), "\n"), s.Title(), string(s.Replies())}
+			same(t, fmt.Sprintf("%q", feed), want, got)
+			same(t, "scrolled", uint64(0), s.Scrolled())
+		}
+	}
+}
+
+// The end of a flood is what the whole of it would have left.
+func TestFlood(t *testing.T) {
+	t.Parallel()
+	var flood bytes.Buffer
+	for i := range 20_000 {
+		fmt.Fprintf(&flood, "\x1b[3%dmline %d\x1b[m\r\n", i%8, i)
+	}
+	whole, lines := New(80, 24, 500), New(80, 24, 500)
+	whole.Write(flood.Bytes())
+	for line := range bytes.Lines(flood.Bytes()) {
+		lines.Write(line)
+	}
+	same(t, "screen", stateOf(lines), stateOf(whole))
+}
+
+// A panic of the emulator blanks the screen, and is told once.
+func TestLost(t *testing.T) {
+	t.Parallel()
+	s := New(20, 5, 10)
+	s.Write([]byte("\x1b[?1049h\x1b[?2004hx"))
+	func() {
+		defer s.recover()
+		panic("index out of range")
+	}()
+	if !s.Lost() || s.Lost() {
+		t.Error("not told once")
+	}
+	if m := s.Modes(); !m.Alt || !m.Paste {
+		t.Errorf("modes %+v", m)
+	}
+	s.Write([]byte("again"))
+	same(t, "line", "again", s.Line(0))
+}
+
+// Nothing that a program writes or resizes blocks, panics, or makes cells that
+// are not whole.
+func FuzzWrite(f *testing.F) {
+	for i, seed := range []string{
+		"hello\r\nworld", "\x1b[31;1mred\x1b[0m", "端末e\u0301👩‍🔬🇩🇪✳️", "\xe2\x9c\x1b[\xffm", "\x1b[2;3r\x1b[?6h\x1b[99S\x1b[T\x1bM\x1bD",
+		"\x1b[?1049hx\x1b7\x1b[?47l\x1b8", "\x1b[b\x1b[9999b x\x1b[300b", "\x1b[c\x1b[>c\x1b[6n\x1b[?6n\x1b[5n\x1b[4$p\x1b[?2048h", "\x1b[3g\x1bH\t\x1b[Z\x1b[2I\b",
+	} {
+		f.Add([]byte(seed), uint64(i))
+	}
+	f.Fuzz(func(t *testing.T, data []byte, seed uint64) {
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		s := New(1+rnd.IntN(20), 1+rnd.IntN(8), rnd.IntN(5))
+		for rest := data; len(rest) > 0; {
+			n := min(1+rnd.IntN(64), len(rest))
+			s.Write(rest[:n])
+			rest = rest[n:]
+			if rnd.IntN(4) == 0 {
+				s.Resize(rnd.IntN(24), rnd.IntN(10))
+			}
+			if x, y := s.Cursor(); x < 0 || x >= s.cols || y < 0 || y >= s.rows {
+				t.Fatalf("cursor %d,%d outside of %dx%d", x, y, s.cols, s.rows)
+			}
+			if len(s.Lines()) != s.rows || len(s.Row(0)) != s.cols || len(s.replies) > 2*maxReplies {
+				t.Fatalf("%d lines, %d cells, %d bytes of answers", len(s.Lines()), len(s.Row(0)), len(s.replies))
+			}
+		}
+		s.Tail(100)
+		New(s.cols, s.rows, 5).Write(s.Repaint(5))
+	})
+}
