@@ -39,7 +39,7 @@ var mayImport = map[string][]string{
 	"watcher":             {"mailbox/eventlog", "mailbox", "wire"},
 	"reducer":             {"wire"},
 	"session":             {"watcher", "mailbox", "wire", "internal/lockfile", "internal/durable"},
-	"teams":               {"session", "internal/control", "watcher", "reducer", "mailbox/letter", "mailbox/eventlog", "mailbox", "wire", "internal/lockfile", "internal/durable"},
+	"teams":               {"session", "internal/child", "internal/control", "watcher", "reducer", "mailbox/letter", "mailbox/eventlog", "mailbox", "wire", "internal/lockfile", "internal/durable"},
 	"internal/hook":       {"reducer", "mailbox/letter", "mailbox", "wire"},
 	"internal/confedit":   {},
 	"internal/gitindex":   {},
@@ -56,7 +56,7 @@ var mayImport = map[string][]string{
 // onlyImporter names, for each module that is not ours, the packages that may
 // import it. Tests may import more.
 var onlyImporter = map[string][]string{
-	"github.com/clipperhouse/displaywidth": {"internal/screen", "internal/foot", "internal/fakeagent"},
+	"github.com/clipperhouse/displaywidth": {"internal/screen", "internal/foot", "internal/fakeagent", "teams"},
 	"github.com/creack/pty":                {"internal/child"},
 	"github.com/fsnotify/fsnotify":         {"watcher"},
 	"github.com/go-json-experiment/json":   {"wire", "session"},

@@ -48,7 +48,7 @@ func status(ctx context.Context, e *env) error {
 		}
 		name = e.me.Agent()
 	}
-	m, err := e.team.Row(ctx, name)
+	m, err := e.team.Status(ctx, name)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // A message's turn, whatever it was handed over by.
-func TestPassage(t *testing.T) {
+func TestDelivery(t *testing.T) {
 	for _, c := range []struct {
 		about  string
 		events []string
@@ -45,7 +45,7 @@ func TestPassage(t *testing.T) {
 		t.Run(c.about, func(t *testing.T) {
 			team := newTeam(t, newRoot(t), "bob")
 			id := wire.NewID()
-			p := &Passage{ID: id}
+			var turns Turns
 			for _, s := range c.events {
 				happen(t, team, "bob", strings.ReplaceAll(s, "id=ID", "id="+string(id)))
 			}
@@ -59,17 +59,25 @@ func TestPassage(t *testing.T) {
 				if e.Session != "" {
 					e.Source = "hook"
 				}
-				p.Step(&e)
+				turns.Apply(&e)
 			}
-			if p.Turn != c.turn && !(c.turn == "t1" && p.Turn != "" && c.about == "a turn that gets its name late") || p.Began.Seq != c.began || p.Ended.Seq != c.ended || p.Status != c.status {
-				t.Errorf("turn %q from %d to %d, %q", p.Turn, p.Began.Seq, p.Ended.Seq, p.Status)
+			p := turns.Delivery(id).Turn
+			if p == nil {
+				p = &Turn{}
+			}
+			status := p.Status
+			if status == TurnOpen {
+				status = ""
+			}
+			if p.ID != c.turn || p.BeganBy.Seq != c.began || p.EndedBy.Seq != c.ended || status != c.status {
+				t.Errorf("turn %q from %d to %d, %q", p.ID, p.BeganBy.Seq, p.EndedBy.Seq, p.Status)
 			}
 		})
 	}
 }
 
 // Whoever asked is told that nothing will come of a message any more.
-func TestPassageCutShort(t *testing.T) {
+func TestDeliveryCutShort(t *testing.T) {
 	for _, c := range []struct {
 		about  string
 		events []string
@@ -88,7 +96,7 @@ func TestPassageCutShort(t *testing.T) {
 	} {
 		t.Run(c.about, func(t *testing.T) {
 			id := wire.NewID()
-			p := &Passage{ID: id}
+			var turns Turns
 			for i, kind := range c.events {
 				e := wire.Event{Seq: uint64(i + 1), At: time.Now(), Source: "pty", Kind: kind}
 				switch kind {
@@ -102,10 +110,10 @@ func TestPassageCutShort(t *testing.T) {
 				case "exited":
 					e = e.With("signal", "TERM")
 				}
-				p.Step(&e)
+				turns.Apply(&e)
 			}
-			if p.CutShort() != c.cut {
-				t.Errorf("%+v", p)
+			if turns.Delivery(id).WasCutShort() != c.cut {
+				t.Errorf("%+v", turns.Delivery(id))
 			}
 		})
 	}
