@@ -168,13 +168,13 @@ func stillRuns(name wire.Name, runs []string) string {
 			left = append(left, p.String())
 		}
 	}
-	if len(left) == 0 {
+	switch len(left) {
+	case 0:
 		return ""
+	case 1:
+		return fmt.Sprintf("; %s still runs: atm stop %s", left[0], name)
 	}
-	if len(left) > 2 {
-		left = append(left[:2], fmt.Sprintf("%d more", len(left)-2))
-	}
-	return fmt.Sprintf("; %s still runs: atm stop %s", strings.Join(left, ", "), name)
+	return fmt.Sprintf("; %s and %d more still run: atm stop %s", left[0], len(left)-1, name)
 }
 
 func moment(t time.Time) *time.Time {
@@ -298,14 +298,12 @@ func (m *Member) hold() string {
 // heldText is why unread mail waits, where the state does not say so.
 func (m *Member) heldText() string {
 	switch {
-	case m.State == reducer.WordPerson:
+	case m.Kind == "person" || !m.Running:
 		return ""
-	case m.Running && m.Inject == "off":
+	case m.Inject == "off":
 		return "nothing is typed in (inject is off)"
-	case m.Running && m.State == reducer.WordIdle:
+	case m.State == reducer.WordIdle:
 		return m.hold()
-	case m.State == reducer.WordUnknown && !m.Running && !m.hasHooks():
-		return "no runner brings it in"
 	}
 	return ""
 }
