@@ -147,20 +147,13 @@ func (t *Team) gateOf(name wire.Name, it *mailbox.Item, d *Delivery) string {
 	if err != nil {
 		return lease
 	}
-	why := ""
-	switch held := t.HoldReason(it.Message, name); {
-	case held != "":
-		why = held
-	case m.Running:
+	why := t.HoldReason(it.Message, name)
+	if why == "" && m.Running {
 		why = m.gateOfRunner(it.Message, d, now)
-	default:
+	} else if why == "" {
 		why = m.gateOfOther(it.Message, d, now, t.RunAgain)
 	}
-	why = "unread; " + why
-	if lease != "" {
-		why = lease + "; " + why
-	}
-	return why
+	return strings.TrimPrefix(lease+"; unread; "+why, "; ")
 }
 
 // sinceText is how long the member has been so: " since 4m".
