@@ -32,6 +32,8 @@ func TestDelivery(t *testing.T) {
 		{"typing failed", []string{"injecting id=ID", "injection_failed id=ID outcome=stuck", "turn_started turn=t1", "turn_completed turn=t1"}, "", 0, 0, ""},
 		{"another's message", []string{"turn_started turn=t1", "message_read id=other", "turn_completed turn=t1"}, "", 0, 0, ""},
 		{"the process ends", []string{"turn_started turn=t1", "message_read id=ID", "exited code=1"}, "t1", 1, 3, "failed"},
+		{"its runner is killed, and another one begins", []string{"pty spawned pid=1", "turn_started turn=t1", "message_read id=ID", "pty spawned pid=2"}, "t1", 2, 4, "failed"},
+		{"another turn follows, and nobody said how it ended", []string{"turn_started turn=t1", "message_read id=ID", "turn_started turn=t2"}, "t1", 1, 3, ""},
 		{"put back after that, and handed over again", []string{"injecting id=ID", "turn_started turn=t1", "injected id=ID", "exited code=143", "spawned pid=2", "injecting id=ID", "turn_started turn=t2", "injected id=ID", "turn_completed turn=t2 status=completed"}, "t2", 7, 9, "completed"},
 		{"put back after its turn was completed", []string{"injecting id=ID", "turn_started turn=t1", "injected id=ID", "turn_completed turn=t1 status=completed", "injecting id=ID", "turn_started turn=t2"}, "t1", 2, 4, "completed"},
 		{"another session begins", []string{"turn_started session=d1 turn=t1", "message_read id=ID session=d1", "session_start session=d2", "turn_started session=d2 turn=t9", "turn_completed session=d2 turn=t9", "session_end session=d2"}, "t1", 1, 0, ""},
