@@ -149,7 +149,7 @@ func FuzzSnapshot(f *testing.F) {
 			t.Fatalf("%s, then %s", b, again)
 		}
 		for _, ev := range []Evidence{{}, {Held: true, Silent: true}, {Now: time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC), Person: true}} {
-			s.Look(ev)
+			s.Evaluate(ev)
 		}
 		s.Apply(Input{Arrived: &Mail{ID: "m1", Urgent: true}})
 		for _, log := range logs[:3] {

@@ -223,7 +223,7 @@ func valid(t testing.TB, s *State) {
 			t.Fatal("blocked without a question, or a question of one who is not:", show(s))
 		}
 	}
-	v := s.Look(Evidence{Now: time.Now()})
+	v := s.Evaluate(Evidence{Now: time.Now()})
 	if v.Word == "" || v.Presence == "" {
 		t.Fatal(v)
 	}

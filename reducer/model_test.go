@@ -221,7 +221,7 @@ func valid2(t *rapid.T, s *State) {
 		t.Fatal("off since when?")
 	}
 	for _, held := range []bool{true, false} {
-		v := s.Look(Evidence{Now: s.Heard.Add(time.Second), Held: held})
+		v := s.Evaluate(Evidence{Now: s.Heard.Add(time.Second), Held: held})
 		if held && (v.Presence != Online || v.Word == WordOff) || v.Presence == Offline && v.Word != WordOff && v.Word != WordError {
 			t.Fatal(v, show(s))
 		}

@@ -30,7 +30,7 @@ import (
 
 // Version is the version of State's JSON and of the fold. A snapshot of another
 // version is discarded.
-const Version = 4
+const Version = 5
 
 // TurnStatus is where a turn stands, in the daemon stream's three words.
 type TurnStatus string
@@ -138,9 +138,10 @@ type Turn struct {
 	Transport   string     `json:"transport,omitempty"`
 	Status      TurnStatus `json:"turn_status"`
 	Activity    Activity   `json:"activity"`
-	Detail      string     `json:"detail,omitempty"` // the tool, compacting, …
-	Since       time.Time  `json:"since,omitzero"`   // of the word
-	Began       time.Time  `json:"began,omitzero"`   // the turn, until it is known how it ended
+	Detail      string     `json:"detail,omitempty"`   // the tool, compacting, …
+	Since       time.Time  `json:"since,omitzero"`     // of the word
+	Began       time.Time  `json:"began,omitzero"`     // the turn, until it is known how it ended
+	TurnSeq     uint64     `json:"turn_seq,omitempty"` // the event by which the turn became known; it stays while the turn gets its name
 	Last        *Last      `json:"last_turn,omitempty"`
 	Requests    []Waiting  `json:"requests,omitempty"` // what it asks while it is blocked, and only then; the first is shown
 
@@ -165,7 +166,8 @@ type Last struct {
 	At         time.Time `json:"at"`
 	DurationMS int64     `json:"duration_ms,omitempty"` // 0: its start was not seen
 	Error      string    `json:"error,omitempty"`
-	IsCutOff   bool      `json:"cut,omitempty"` // it ended with its program; no event says how
+	IsCutOff   bool      `json:"cut,omitempty"`         // it ended with its program; no event says how
+	WasStopped bool      `json:"was_stopped,omitempty"` // somebody wanted its program to end
 }
 
 // Dropped adds up what the reports of a stream say it lost.

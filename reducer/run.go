@@ -6,13 +6,24 @@ import (
 	"time"
 )
 
+// stopped is the detail of an agent whose program somebody ended.
+const stopped = "stopped"
+
+// stopTakes is how long before its program's end a session may say its own end.
+const stopTakes = 10 * time.Second
+
+// wantsRestart is the reason of an end after which the runner starts the program again.
+const wantsRestart = "asked to restart"
+
 // Run is a process that a runner started for the agent.
 type Run struct {
+	ID              string    `json:"run,omitempty"` // of the runner's run
 	PID             int64     `json:"pid,omitempty"`
 	Started         time.Time `json:"started,omitzero"` // as the runner said, else when it said so
 	Code            *int64    `json:"code,omitempty"`   // it exited with this
 	Signal          string    `json:"signal,omitempty"`
 	HasExited       bool      `json:"has_exited,omitempty"`
+	WasStopped      bool      `json:"was_stopped,omitempty"`       // somebody wanted it to end
 	IsLocked        bool      `json:"is_locked,omitempty"`         // its runner holds a lock as long as it lives
 	HasSessionStart bool      `json:"has_session_start,omitempty"` // a session has begun in it
 	HasOtherSession bool      `json:"has_other_session,omitempty"` // and another one since, perhaps outside of it
@@ -20,7 +31,7 @@ type Run struct {
 
 // applySpawned is a runner's word that it started a process.
 func (s *State) applySpawned(e *event) {
-	r := &Run{Started: e.at, IsLocked: e.source == "pty" || e.source == "acp"}
+	r := &Run{ID: shortID(e.Text("run")), Started: e.at, IsLocked: e.source == "pty" || e.source == "acp"}
 	if pid, ok := e.Uint("pid"); ok && pid < 1<<31 {
 		r.PID = int64(pid)
 	}
@@ -63,6 +74,8 @@ func (s *State) applyExited(e *event) {
 	}
 	r.HasExited, r.Code, r.Signal = true, nil, clip(e.Text("signal"), maxName)
 	detail, status := r.Signal, Failed
+	reason := e.Text("reason") // of a wanted end; a crash has none
+	r.WasStopped = reason != "" && reason != wantsRestart
 	if code, err := strconv.ParseInt(string(e.Raw("code")), 10, 64); err == nil {
 		r.Code = &code
 		switch {
@@ -73,11 +86,26 @@ func (s *State) applyExited(e *event) {
 			detail = "exit " + strconv.FormatInt(code, 10)
 		}
 	}
+	if r.WasStopped {
+		detail, status = stopped, Interrupted
+	}
 	s.Run = &r
 	if len(s.Turns) == 0 {
 		s.addTurn(Turn{Session: e.session, Status: TurnIdle, Activity: Unknown, FirstSeq: e.seq, LastSeq: e.seq})
 	}
 	s.endAllSessions(e, detail, status)
+	if !r.WasStopped {
+		return
+	}
+	for i := range s.Turns {
+		t := &s.Turns[i]
+		t.Detail = stopped
+		if t.Last != nil && t.Last.IsCutOff && e.at.Sub(t.Last.At) < stopTakes { // its session_end came first
+			last := *t.Last
+			last.WasStopped = true
+			t.Last = &last
+		}
+	}
 }
 
 // noteSessionStart notes that a session has begun. The first one is the

@@ -27,7 +27,7 @@ var update = flag.Bool("update", false, "write what the scripts in testdata prin
 //	mail ID [urgent] [never] [read] [due=10m] [expires=10m] [held=10m]
 //	taken ID, settled ID
 //	+5s                   the clock goes on; -1h: it is set back
-//	look [held] [silent] [person]
+//	look [held] [silent] [person] [stopping] [run]
 //	json                  folding goes on from the state's JSON
 type player struct {
 	state State
@@ -128,11 +128,15 @@ func (p *player) input(line string) (in *Input, out string, err error) {
 				ev.Silent = true
 			case "person":
 				ev.Person = true
+			case "stopping":
+				ev.Stopping = true
+			case "run":
+				ev.Run = "r1"
 			default:
 				return nil, "", errors.New(s)
 			}
 		}
-		v := p.state.Look(ev)
+		v := p.state.Evaluate(ev)
 		out := fmt.Sprintf("= %s (%s) since %s; %s by %s", v.Word, v.Detail, clock(v.Since), v.Presence, clock(v.PresenceAt))
 		if v.PID != 0 {
 			out += fmt.Sprintf(", pid %d", v.PID)

@@ -260,7 +260,7 @@ func TestLook(t *testing.T) {
 				t.Fatal(line, err)
 			}
 		}
-		v := p.state.Look(Evidence{
+		v := p.state.Evaluate(Evidence{
 			Now: p.now, Held: strings.Contains(row[1], "held"), Silent: strings.Contains(row[1], "silent"), Person: strings.Contains(row[1], "person"),
 		})
 		got := []string{string(v.Word), or(v.Detail, "–"), string(v.Presence)}

@@ -98,7 +98,7 @@ func (t *Turn) complete(e *event) bool {
 		return false
 	}
 	isNews := !t.asksOutsideTurn(e)
-	t.ID = id
+	t.nameTurn(id, e)
 	t.noteOrigin(e, true)
 	t.recordEnd(e, endStatus(e), false)
 	t.Status = TurnTerminal
@@ -125,7 +125,7 @@ func (t *Turn) becomeIdle(e *event) bool {
 		t.EndIsTentative = e.source == "hook"
 	}
 	isNews := !t.asksOutsideTurn(e) && (t.Status != TurnIdle || !t.hasEnded(e.turn))
-	t.ID = cmp.Or(e.turn, t.ID)
+	t.nameTurn(e.turn, e)
 	t.closeTurn()
 	if isNews {
 		t.noteOrigin(e, true)
@@ -235,6 +235,13 @@ func (t *Turn) matchTurn(id string) bool {
 	return false
 }
 
+// nameTurn notes the id of a turn of which only the end is seen.
+func (t *Turn) nameTurn(id string, e *event) {
+	if t.ID == "" && id != "" {
+		t.ID, t.TurnSeq = id, e.seq
+	}
+}
+
 // beginTurn begins the turn that an event names. An earlier one that was open, or
 // was seen to stop, is over; how it ended is not known.
 func (t *Turn) beginTurn(e *event) {
@@ -245,7 +252,7 @@ func (t *Turn) beginTurn(e *event) {
 	if t.IsGenerated {
 		t.ID = "turn-" + strconv.FormatUint(e.seq, 10)
 	}
-	t.Status, t.Began = TurnBusy, e.at
+	t.Status, t.Began, t.TurnSeq = TurnBusy, e.at, e.seq
 	t.StartedCalls, t.EndedCalls = nil, nil
 	t.EndIsTentative, t.Reopened = false, 0
 	if t.isOver() {
@@ -331,6 +338,18 @@ func endStatus(e *event) string {
 
 // Duration is how long the turn took, in whole milliseconds. 0: not known.
 func (l *Last) Duration() time.Duration { return time.Duration(l.DurationMS) * time.Millisecond }
+
+// IsOpen reports whether the turn goes on.
+func (t *Turn) IsOpen() bool { return t.Status == TurnBusy }
+
+// End is how the current turn ended, as far as anything said so; nil while it goes
+// on, and where nothing did.
+func (t *Turn) End() *Last {
+	if t.IsOpen() || t.Last == nil || t.Last.ID != t.ID {
+		return nil
+	}
+	return t.Last
+}
 
 // hasEnded reports whether a turn is known to be over.
 func (t *Turn) hasEnded(id string) bool { return slices.Contains(t.Ended, id) }

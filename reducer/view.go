@@ -21,13 +21,16 @@ const freshFor = 5 * time.Minute
 // Evidence is what is known beside the events.
 type Evidence struct {
 	Now    time.Time
-	Held   bool // the runner's lock is held
-	Silent bool // and its socket did not answer
-	Person bool // the roster says that it is a person
+	Held   bool   // the runner's lock is held
+	Silent bool   // and its socket did not answer
+	Run    string // the run of that runner, as it has noted it; "": not known
+	Person bool   // the roster says that it is a person
+
+	Stopping bool // the runner says that it stops the program
 }
 
-// RunnerGone is the detail of an agent whose runner was killed.
-const RunnerGone = "its runner is gone"
+// NotAnswering is the detail of an agent whose runner is there and does not answer.
+const NotAnswering = "not answering"
 
 // View is what is true of an agent now, for a member's row.
 type View struct {
@@ -38,10 +41,11 @@ type View struct {
 	PresenceAt time.Time // of the evidence; zero: there is none
 	Turn       Turn
 	PID        int64 // of what runs; 0: not known to
+	RunnerGone bool  // its runner was killed, and no event tells when
 }
 
-// Look combines the fold with what is known beside it.
-func (s *State) Look(ev Evidence) View {
+// Evaluate combines the fold with what is known beside it.
+func (s *State) Evaluate(ev Evidence) View {
 	running := s.Run != nil && !s.Run.HasExited
 	t := *s.Turn()
 	if running && s.Run.HasOtherSession && !ev.Held {
@@ -70,12 +74,14 @@ func (s *State) Look(ev Evidence) View {
 	case ev.Person:
 		v.Word, v.Detail, v.Since = WordPerson, "", time.Time{}
 	case ev.Held && ev.Silent:
-		v.Detail = "not answering"
+		v.Detail = NotAnswering
+	case ev.Held && v.Word == WordOff && (ev.Stopping || s.Run != nil && s.Run.WasStopped && s.Run.ID == ev.Run):
+		v.Detail = stopped // and its runner is about to end
 	case ev.Held && v.Word == WordOff:
 		v.Word, v.Detail, v.Since = WordStarting, "", s.Gone // between two programs
 	case left && v.Word != WordOff && v.Word != WordError:
-		v.Word, v.Detail, v.Since = WordOff, RunnerGone, s.Heard
-	case v.Word == WordIdle && v.Detail == "" && t.Last != nil && t.Last.Status != Completed:
+		v.Word, v.Detail, v.Since, v.RunnerGone = WordOff, "runner gone", time.Time{}, true
+	case v.Word == WordIdle && v.Detail == "" && t.Last != nil && t.Last.Status != Completed && !t.Last.WasStopped:
 		v.Detail = fmt.Sprintf("last turn %s", t.Last.Status)
 		if t.Last.Error != "" {
 			v.Detail += ": " + t.Last.Error

@@ -1,6 +1,7 @@
 package teams
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,9 +30,8 @@ type Response struct {
 // Replied is the status of a Response that is a reply.
 const Replied = "replied"
 
-// CutShortError is the error of a turn that ended without an answer and
-// otherwise than by its completion. Asking again under the same id hands the
-// question over again.
+// CutShortError is the error of a turn that ended without an answer and otherwise than
+// by its completion. Asking again under the same id hands the question over again.
 type CutShortError struct {
 	Agent  wire.Name
 	Status string // interrupted, failed
@@ -41,8 +41,8 @@ func (e *CutShortError) Error() string {
 	return fmt.Sprintf("the turn of %s was %s, without an answer", e.Agent, e.Status)
 }
 
-// EndedError is the error of a question whose recipient's program, and its runner,
-// ended before there was an answer. What was not handed over waits.
+// EndedError is the error of a question whose recipient's program and runner ended
+// before there was an answer. What was not handed over waits.
 type EndedError struct {
 	Agent wire.Name
 	Code  int // of the program; 128+n for a signal
@@ -52,22 +52,24 @@ func (e *EndedError) Error() string {
 	return fmt.Sprintf("%s ended with %d before it answered", e.Agent, e.Code)
 }
 
-// mayReturn is how long a program that has ended may take to be started again.
-const mayReturn = 1500 * time.Millisecond
+const (
+	// restartsWithin is how long a program that has ended may take to be started again.
+	restartsWithin = 1500 * time.Millisecond
 
-// answerFollows is how long is waited for what a turn has said, when its end is
-// known: a screen may show that before a hook tells.
-const answerFollows = 1500 * time.Millisecond
+	// textWithin is how long after the end of a turn its text may come: a screen may
+	// show the end before a hook tells the text.
+	textWithin = 1500 * time.Millisecond
+)
 
-// Ask delivers a question that was prepared for one recipient, and returns what
-// comes first: a reply, or the end of the turn that it was handed into. sent, if
-// not nil, is called when it has been delivered and before anything is waited
-// for. The reply is not marked as read.
+// Ask delivers a question that was prepared for one recipient, and returns what comes
+// first: a reply, or the end of the turn that it was handed into. sent, if not nil, is
+// called when it has been delivered and before anything is waited for. The reply is not
+// marked as read.
 //
-// Asked again under an id or name that was asked before (Outgoing.Given, Once),
-// nothing is sent again: the answer is there at once, or waited for, and what was
-// cut short is handed over again. With the error of ctx, which ends the wait, the
-// Response says what is known; a question is only lost to whoever ignores its id.
+// Asked again under an id or a key that was used before (Outgoing.Given, Once), nothing
+// is sent again: the answer is there at once, or waited for, and a question whose turn
+// was cut short is handed over again. With the error of ctx, which ends the wait, the
+// Response says what is known.
 func (r *Root) Ask(ctx context.Context, o *Outgoing, sent func(*Response)) (*Response, error) {
 	a := &Response{ID: o.Message.ID, Sent: o.Message.SentAt}
 	if len(o.Failed) > 0 {
@@ -76,21 +78,21 @@ func (r *Root) Ask(ctx context.Context, o *Outgoing, sent func(*Response)) (*Res
 	if len(o.Post.To) != 1 || o.Post.To[0].Address() == o.From.Address() {
 		return a, errors.New("a question is for one other member")
 	}
-	box, m := o.Post.To[0], o.Message
-	t, err := r.Team(box.Address().Team)
+	box := o.Post.To[0]
+	team, err := r.Team(box.Address().Team)
 	if err != nil {
 		return a, err
 	}
-	if it, err := box.Get(m.ID); o.Post.Given && err == nil {
-		m, a.Sent = it.Message, it.SentAt // asked before: that is what is answered
+	if it, err := box.Get(o.Message.ID); o.Post.Given && err == nil {
+		a.Sent = it.SentAt // asked before: that is what is answered
 	}
-	p, last, err := t.Passage(box, m)
+	turns, err := team.Turns(box.Agent(), a.Sent.Add(-24*time.Hour))
 	if err != nil {
 		return a, err
 	}
 	// Watching begins before the message is sent: nothing that comes of it is missed.
 	w, err := watcher.Open(ctx, []*mailbox.Box{o.From, box}, watcher.Options{
-		Messages: true, Events: true, After: map[wire.Address]uint64{box.Address(): last},
+		Messages: true, Events: true, After: map[wire.Address]uint64{box.Address(): turns.Seq()},
 	})
 	if err != nil {
 		return a, err
@@ -101,9 +103,9 @@ func (r *Root) Ask(ctx context.Context, o *Outgoing, sent func(*Response)) (*Res
 	if out.Err != nil {
 		return a, out.Err
 	}
-	q := &asking{Response: a, me: o.From, box: box, team: t, passage: p, watcher: w}
+	q := &asking{Response: a, me: o.From, box: box, turns: turns, watcher: w}
 	if a.Known = out.Known; a.Known {
-		if err := q.anew(ctx); err != nil {
+		if err := q.handAgain(ctx); err != nil {
 			return a, err
 		}
 	}
@@ -117,19 +119,17 @@ func (r *Root) Ask(ctx context.Context, o *Outgoing, sent func(*Response)) (*Res
 type asking struct {
 	*Response
 	me, box *mailbox.Box
-	team    *Team
-	passage *Passage
+	turns   *Turns
 	watcher *watcher.Watcher
 
-	ended time.Time // when its program ended; zero: it goes on, or that is not known
-	code  int
+	exited   time.Time // when its program ended; zero: it goes on, or that is not known
+	exitCode int
 }
 
-// anew hands a question over once more whose turn was cut short before it was
-// answered: its recipient was stopped or killed, and whoever asks again wants the
-// answer all the same.
-func (q *asking) anew(ctx context.Context) error {
-	if q.replied(ctx) || !q.passage.CutShort() {
+// handAgain hands a question over once more whose turn was cut short before it was
+// answered.
+func (q *asking) handAgain(ctx context.Context) error {
+	if q.isReplied(ctx) || !q.turns.Delivery(q.ID).WasCutShort() {
 		return nil
 	}
 	if _, err := q.box.MarkUnread(ctx, q.ID); err != nil {
@@ -140,12 +140,12 @@ func (q *asking) anew(ctx context.Context) error {
 		return err
 	}
 	q.Again = true
-	q.passage.Again()
+	q.turns.Delivery(q.ID).reset()
 	return nil
 }
 
-// replied looks for a reply.
-func (q *asking) replied(ctx context.Context) bool {
+// isReplied looks for a reply.
+func (q *asking) isReplied(ctx context.Context) bool {
 	if q.Reply == nil {
 		if all := Replies(ctx, q.me, q.ID, wire.Address{}); len(all) > 0 {
 			q.Reply = all[0]
@@ -154,107 +154,86 @@ func (q *asking) replied(ctx context.Context) bool {
 	return q.Reply != nil
 }
 
+// wait waits for a reply or for the end of the turn. A reply that was sent within the
+// turn comes before its end.
 func (q *asking) wait(ctx context.Context) error {
-	q.replied(ctx)
-	for goesOn := true; goesOn; {
-		for q.Reply == nil && !q.passage.Ended.Is() {
-			if err := q.alive(ctx); err != nil {
-				return err
-			}
+	q.isReplied(ctx)
+	var textBy time.Time // zero: the turn goes on
+	for {
+		turn := q.turns.Delivery(q.ID).Turn
+		if turn != nil {
+			q.Turn = turn.ID
 		}
-		q.Turn = q.passage.Turn
-		// One that was sent within the turn came before its end.
-		if q.replied(ctx) {
+		if q.Reply != nil || turn.HasEnded() && q.isReplied(ctx) {
 			q.Status, q.Text, q.Took = Replied, q.Reply.Body, max(q.Reply.SentAt.Sub(q.Sent), 0)
 			return nil
 		}
-		var err error
-		if goesOn, err = q.respond(ctx); err != nil {
+		by := textBy
+		switch {
+		case !turn.HasEnded():
+			textBy = time.Time{}
+			if by = textBy; !q.exited.IsZero() {
+				by = q.exited.Add(restartsWithin)
+			}
+		case turn.Response != "" || turn.WasCutShort():
+			return q.finish(turn)
+		case textBy.IsZero():
+			textBy = time.Now().Add(textWithin)
+			by = textBy
+		}
+		isLate, err := q.next(ctx, by)
+		switch {
+		case err != nil:
 			return err
+		case isLate && turn.HasEnded():
+			return q.finish(turn)
+		case isLate:
+			if running, err := q.box.Store().Running(q.box.Agent()); err == nil && !running && !q.isReplied(ctx) {
+				return &EndedError{q.box.Agent(), q.exitCode}
+			}
+			q.exited = time.Time{}
 		}
 	}
-	q.Status, q.Took = q.passage.Status, max(q.passage.Ended.At.Sub(q.Sent), 0)
-	if q.Status == "" {
-		q.Status = reducer.Completed
-	}
+}
+
+// finish takes the end of the turn for the answer.
+func (q *asking) finish(turn *Turn) error {
+	q.Status = cmp.Or(turn.Status, reducer.Completed)
+	q.Text, q.Took = turn.Response, max(turn.EndedBy.At.Sub(q.Sent), 0)
 	if q.Status != reducer.Completed && q.Text == "" {
 		return &CutShortError{q.box.Agent(), q.Status}
 	}
 	return nil
 }
 
-// alive is next, and an error when the program has ended and stays away.
-func (q *asking) alive(ctx context.Context) error {
+// next takes in one thing that the watcher tells. isLate: nothing came by then.
+func (q *asking) next(ctx context.Context, by time.Time) (isLate bool, err error) {
 	limit := ctx
-	if !q.ended.IsZero() {
+	if !by.IsZero() {
 		var cancel context.CancelFunc
-		limit, cancel = context.WithDeadline(ctx, q.ended.Add(mayReturn))
+		limit, cancel = context.WithDeadline(ctx, by)
 		defer cancel()
 	}
-	e, err := q.next(limit)
+	entry, err := q.watcher.Next(limit)
+	if err != nil && limit.Err() != nil && ctx.Err() == nil {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	m, e := entry.Message, entry.Event // neither with an error of the watcher, which goes on trying
 	switch {
-	case err != nil && limit.Err() != nil && ctx.Err() == nil:
-		if running, bad := q.box.Store().Running(q.box.Agent()); bad == nil && !running && !q.replied(ctx) {
-			return &EndedError{q.box.Agent(), q.code}
-		}
-		q.ended = time.Time{}
-	case err != nil:
-		return err
-	case e == nil:
-	case e.Kind == "exited":
-		n, _ := e.Uint("code")
-		q.ended, q.code = time.Now(), int(n)
-	case e.Kind == "restarting", e.Kind == "spawned":
-		q.ended = time.Time{}
-	}
-	return nil
-}
-
-// next takes in one thing that the watcher tells.
-func (q *asking) next(ctx context.Context) (*wire.Event, error) {
-	e, err := q.watcher.Next(ctx)
-	switch {
-	case err != nil:
-		return nil, err
-	case e.Err != nil && !errors.Is(e.Err, mailbox.ErrNoAgent):
-		return nil, nil // it goes on trying
-	case e.Message != nil && e.Box.Address() == q.me.Address() && Answers(e.Message.Message, q.ID):
-		q.Reply = e.Message
-	case e.Event != nil && e.Box.Address() == q.box.Address():
-		q.passage.Step(e.Event)
-		return e.Event, nil
-	}
-	return nil, nil
-}
-
-// respond finds what the turn has said in the end. goesOn says that it was no
-// end, or that a reply came.
-func (q *asking) respond(ctx context.Context) (goesOn bool, err error) {
-	limit, cancel := context.WithTimeout(ctx, answerFollows)
-	defer cancel()
-	some := 4
-	if q.Known {
-		some = 0 // it may be long ago
-	}
-	for {
-		turns, err := q.team.History(q.box.Agent(), some)
-		if err != nil {
-			return false, err
-		}
-		for _, past := range turns {
-			if past.ID == q.passage.Turn && past.Response != "" {
-				q.Text = past.Response
-				return false, nil
-			}
-		}
-		if q.passage.CutShort() {
-			return false, nil
-		}
-		if _, err := q.next(limit); err != nil {
-			return false, ctx.Err() // nothing more is said
-		}
-		if q.Reply != nil || !q.passage.Ended.Is() {
-			return true, nil
+	case m != nil && entry.Box.Address() == q.me.Address() && Answers(m.Message, q.ID):
+		q.Reply = m
+	case e != nil && entry.Box.Address() == q.box.Address():
+		q.turns.Apply(e)
+		switch e.Kind {
+		case "exited":
+			code, _ := e.Uint("code")
+			q.exited, q.exitCode = time.Now(), int(code)
+		case "restarting", "spawned":
+			q.exited = time.Time{}
 		}
 	}
+	return false, nil
 }

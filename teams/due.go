@@ -14,14 +14,14 @@ import (
 )
 
 // When an answer is due (due_at) and has not come, the lead gets one notice, and the
-// agent one reminder between two turns: its runner sends both, under ids that are
-// derived from the message and its recipient, so that each is sent once. Without a
-// runner the answer is only shown as overdue.
+// agent one reminder between two turns: its runner sends both, under ids that are derived
+// from the message and its recipient, so that each is sent once. Without a runner the
+// answer is only shown as overdue.
 //
-// What counts as an answer is a reply of the recipient's, or of whoever took the
-// message from a shared inbox, and the ack of the latter: it means that the work is
-// done. Any other ack means "I have it", and the answer is still expected. What was
-// withdrawn, superseded or has expired is expected no longer.
+// What counts as an answer is a reply of the recipient, or of the member that took the
+// message from a shared inbox, and the ack of the latter: it means that the work is done.
+// Any other ack means "I have it", and the answer is still expected. What was withdrawn,
+// superseded or has expired is expected no longer.
 
 // overdue lists the messages to a member whose answer is overdue.
 func (t *Team) overdue(ctx context.Context, box *mailbox.Box) ([]*mailbox.Item, error) {
@@ -29,33 +29,31 @@ func (t *Team) overdue(ctx context.Context, box *mailbox.Box) ([]*mailbox.Item, 
 	if err != nil || len(due) == 0 {
 		return nil, err
 	}
-	by := box.Address()
-	if shared, err := box.Shared(); err != nil {
+	shared, err := box.Shared()
+	if err != nil {
 		return nil, err
-	} else if shared {
-		by = wire.Address{} // whoever took it may answer
 	}
-	var overdue []*mailbox.Item
-	for _, it := range due {
+	by := box.Address()
+	if shared {
+		by = wire.Address{} // any member may have taken it
+	}
+	isAnswered := func(it *mailbox.Item) bool {
 		sender, err := t.root.Mailbox(it.From)
 		if err != nil || it.From.Agent == "drop" {
-			continue // nobody waits for the answer
+			return true // nobody waits for the answer
 		}
 		ack, err := sender.Get(AckID(it.ID, box.Address()))
-		finished := err == nil && ack.From != box.Address()
-		if !finished && len(Replies(ctx, sender, it.ID, by)) == 0 {
-			overdue = append(overdue, it)
-		}
+		return err == nil && ack.From != box.Address() || len(Replies(ctx, sender, it.ID, by)) > 0
 	}
-	return overdue, nil
+	return slices.DeleteFunc(due, isAnswered), nil
 }
 
 // hasRead reports whether a message has been read.
 func hasRead(it *mailbox.Item) bool { return it.State == mailbox.Owed || it.State == mailbox.Done }
 
 // Remind sends what is due about the answers that are expected of a member: the lead is
-// told, and where the member is between two turns, it is reminded of what it has read.
-// In a root that may have come with a clone it does nothing.
+// told, and between two turns the member is reminded of what it has read. In a root that
+// may have come with a clone it does nothing. Runners call it.
 func (t *Team) Remind(ctx context.Context, box *mailbox.Box, betweenTurns bool, origin *wire.Origin) error {
 	if !t.root.Accepted {
 		return nil
@@ -63,9 +61,11 @@ func (t *Team) Remind(ctx context.Context, box *mailbox.Box, betweenTurns bool, 
 	overdue, err := t.overdue(ctx, box)
 	errs := []error{err}
 	for _, it := range overdue {
-		err := t.sayOverdue(ctx, box, true, it, origin)
+		err := t.notifyLead(ctx, box, it, origin)
 		if err == nil && betweenTurns && hasRead(it) {
-			err = t.sayOverdue(ctx, box, false, it, origin)
+			id := it.ID.Short(6)
+			err = t.notifyOnce(ctx, box, box.Agent(), "due", it, origin,
+				fmt.Sprintf("Your answer to %s from %s was due %s: atm reply %s \"…\"", id, it.From, wasDue(it.DueAt), id))
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("remind %s of %s: %w", box.Agent(), it.ID.Short(6), err))
@@ -74,41 +74,36 @@ func (t *Team) Remind(ctx context.Context, box *mailbox.Box, betweenTurns bool, 
 	return errors.Join(errs...)
 }
 
-// sayOverdue says once that the answer to a message is overdue: to the agent that
-// has it, or to its lead; where there is none, to nobody.
-func (t *Team) sayOverdue(ctx context.Context, agent *mailbox.Box, lead bool, it *mailbox.Item, origin *wire.Origin) error {
-	id := it.ID
-	to, say := agent.Agent(), fmt.Sprintf("Your answer to %s from %s was due %s: atm reply %s \"…\"", id.Short(6), it.From, wasDue(it.DueAt), id.Short(6))
-	purpose := "due"
-	if lead {
-		var err error
-		if to, err = t.leadOf(agent); to == "" || err != nil {
-			return err
-		}
-		if !t.Box(to).Exists() {
-			return nil
-		}
-		has := "has not even read"
-		if hasRead(it) {
-			has = "has not answered"
-		}
-		say = fmt.Sprintf("%s %s %s from %s, due %s: atm trace %s", agent.Agent(), has, id.Short(6), it.From, wasDue(it.DueAt), id.Short(6))
-		purpose = "due-lead"
+// notifyLead tells the member's lead, if there is one, that its answer is overdue.
+func (t *Team) notifyLead(ctx context.Context, box *mailbox.Box, it *mailbox.Item, origin *wire.Origin) error {
+	lead, err := t.leadOf(box)
+	if lead == "" || err != nil || !t.Box(lead).Exists() {
+		return err
 	}
-	notice := wire.Derive(purpose, id, agent.Address())
-	if _, err := t.Box(to).Get(notice); err == nil {
+	has := "has not even read"
+	if hasRead(it) {
+		has = "has not answered"
+	}
+	id := it.ID.Short(6)
+	return t.notifyOnce(ctx, box, lead, "due-lead", it, origin,
+		fmt.Sprintf("%s %s %s from %s, due %s: atm trace %s", box.Agent(), has, id, it.From, wasDue(it.DueAt), id))
+}
+
+// notifyOnce sends a notice about an overdue answer, unless it was sent before.
+func (t *Team) notifyOnce(ctx context.Context, box *mailbox.Box, to wire.Name, purpose string, it *mailbox.Item, origin *wire.Origin, text string) error {
+	id := wire.Derive(purpose, it.ID, box.Address())
+	if _, err := t.Box(to).Get(id); err == nil {
 		return nil
 	}
-	payload, err := json.Marshal(map[string]wire.ID{"overdue": id})
+	payload, err := json.Marshal(map[string]wire.ID{"overdue": it.ID})
 	if err != nil {
 		return err
 	}
-	return t.tell(ctx, agent, to, &wire.Message{
-		// It answers nothing: who waits for the answer is not to take it for one.
-		ID: notice, Type: wire.TypeNotice, Thread: it.ThreadID(),
-		ReplyWanted: "no", Subject: "overdue: " + it.Title(), Body: say, Origin: origin,
-		Payload: payload,
-	})
+	return t.root.deliver(ctx, &Outgoing{From: box, To: []wire.Address{{Agent: to, Team: t.Name}}, Given: true, Message: &wire.Message{
+		// It answers nothing: whoever waits for the answer is not to take it for one.
+		ID: id, Type: wire.TypeNotice, Thread: it.ThreadID(), ReplyWanted: "no",
+		Subject: "overdue: " + it.Title(), Body: text, Origin: origin, Payload: payload,
+	}})
 }
 
 // wasDue says how long ago an answer was due.
@@ -128,16 +123,14 @@ func (t *Team) dueOf(ctx context.Context, box *mailbox.Box, m *wire.Message, now
 	if now.Before(m.DueAt) {
 		return "an answer is due " + letter.Age(now, m.DueAt)
 	}
-	overdue, err := t.overdue(ctx, box)
-	for _, it := range overdue {
-		if it.ID == m.ID && err == nil {
-			return "its answer was due " + wasDue(m.DueAt)
-		}
+	overdue, _ := t.overdue(ctx, box) // what is not known is not said
+	if slices.ContainsFunc(overdue, func(it *mailbox.Item) bool { return it.ID == m.ID }) {
+		return "its answer was due " + wasDue(m.DueAt)
 	}
 	return ""
 }
 
-// OverdueAnswer is an answer that somebody waits for, and that is overdue.
+// OverdueAnswer is an answer that a sender waits for, and that is overdue.
 type OverdueAnswer struct {
 	ID      wire.ID   `json:"id"`
 	Agent   wire.Name `json:"agent"`
@@ -147,8 +140,8 @@ type OverdueAnswer struct {
 	Read    bool      `json:"read"`
 }
 
-// OverdueAnswers are the answers of all members that are overdue, the oldest first.
-// What cannot be read hides nothing else.
+// OverdueAnswers are the answers of all members that are overdue, the oldest first. What
+// cannot be read hides nothing else.
 func (t *Team) OverdueAnswers(ctx context.Context) (out []OverdueAnswer, err error) {
 	boxes, err := t.Boxes()
 	if err != nil {

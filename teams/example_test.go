@@ -80,7 +80,7 @@ func reply(ctx context.Context, team *teams.Team, me *mailbox.Box, to *wire.Mess
 		_, err := me.MarkRead(ctx, to.ID)
 		return err
 	}
-	o := &teams.Outgoing{From: me, To: teams.Reply(to, me.Address(), false), Parent: to, Message: &wire.Message{Body: text}}
+	o := &teams.Outgoing{From: me, To: teams.ReplyTo(to, me.Address(), false), Parent: to, Message: &wire.Message{Body: text}}
 	if err := team.Root().Prepare(o); err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func reply(ctx context.Context, team *teams.Team, me *mailbox.Box, to *wire.Mess
 	if err := o.Post.Outcomes[0].Err; err != nil {
 		return err
 	}
-	return teams.Answered(ctx, me, to)
+	return teams.MarkAnswered(ctx, me, to)
 }
 
 // says answers always the same.

@@ -144,7 +144,7 @@ func (t *Team) RunBy(pids []int) wire.Name {
 		return ""
 	}
 	for _, n := range agents {
-		if running, err := t.Running(n); err == nil && running && slices.Contains(pids, t.told(n).Runner) {
+		if running, err := t.Running(n); err == nil && running && slices.Contains(pids, t.runInfo(n).Runner) {
 			return n
 		}
 	}

@@ -14,8 +14,8 @@ import (
 // ErrNotShared says that an inbox is its owner's alone: nobody else takes from it.
 var ErrNotShared = errors.New("is not shared: only its owner takes from it")
 
-// MayTake reports why a member may not take from an inbox under a lease: from
-// one's own always, from another's of the same team when it is shared.
+// MayTake reports why a member may not take from an inbox under a lease: from one's own
+// always, from another's of the same team when it is shared.
 func MayTake(box *mailbox.Box, by wire.Address) error {
 	if box.Address() == by {
 		return nil
@@ -27,25 +27,22 @@ func MayTake(box *mailbox.Box, by wire.Address) error {
 	return err
 }
 
-// ackHolds is how long a message stays its holder's at least while its ack is
-// under way.
-const ackHolds = 30 * time.Second
+// ackLease is how long a message stays its holder's at least while its ack is under way.
+const ackLease = 30 * time.Second
 
-// AckTaken is Ack for a message in box that by took under a lease: the ack
-// reaches the sender, then the lease and the debt end. Nobody else can take the
-// message in between. *mailbox.LeasedError or mailbox.ErrNotHeld where by does not
-// hold it.
+// AckTaken is Ack for a message in box that by took under a lease: the ack reaches the
+// sender, then the lease and the debt end. Nobody else can take the message in between.
+// *mailbox.LeasedError or mailbox.ErrNotHeld where by does not hold it.
 func (r *Root) AckTaken(ctx context.Context, box *mailbox.Box, by wire.Address, m *wire.Message, text string, origin *wire.Origin) (Acked, error) {
-	if _, err := box.RenewLease(ctx, m.ID, by, ackHolds); err != nil {
+	if _, err := box.RenewLease(ctx, m.ID, by, ackLease); err != nil {
 		return Acked{}, err
 	}
-	return r.ack(ctx, box, by, m, text, origin, func(delivered bool) error {
-		return box.MarkAcked(ctx, m.ID, by, delivered)
-	})
+	return r.ack(ctx, box, by, m, text, origin)
 }
 
-// holder is the mailbox of who holds a message under a lease just now; nil: nobody.
-func (r *Root) holder(b *mailbox.Box, id wire.ID) *mailbox.Box {
+// leaseholder is the mailbox of the member that holds a message under a lease just now;
+// nil: nobody.
+func (r *Root) leaseholder(b *mailbox.Box, id wire.ID) *mailbox.Box {
 	it, err := b.Get(id)
 	if err != nil || it.Lease == nil {
 		return nil
@@ -54,7 +51,7 @@ func (r *Root) holder(b *mailbox.Box, id wire.ID) *mailbox.Box {
 	return by
 }
 
-// LeaseFlags is what is shown of an item's lease.
+// LeaseFlags is what is shown of a message's lease.
 func LeaseFlags(it *mailbox.Item) letter.Flags {
 	f := letter.Flags{TimesTaken: it.Times}
 	if it.Lease != nil {

@@ -3,11 +3,12 @@ package teams
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/agentteammail/atm/internal/child"
 	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -15,9 +16,9 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Member is a member's row: what is known of them, each thing on evidence.
-// What there is no evidence for is unknown, which is neither idle nor off.
-// send, trace, wait, team and status all show this row.
+// Member is what is known of a member, each thing on evidence. What there is no
+// evidence for is unknown, which is neither idle nor off. It is what team and status
+// print as JSON.
 type Member struct {
 	Name wire.Name `json:"name"`
 	Kind string    `json:"kind"` // agent, person
@@ -25,7 +26,7 @@ type Member struct {
 
 	State  reducer.Word `json:"state"` // one word, made of what follows
 	Detail string       `json:"detail,omitempty"`
-	Since  *time.Time   `json:"since,omitempty"` // of the word
+	Since  *time.Time   `json:"since,omitempty"` // of the state
 
 	Presence   reducer.Presence `json:"presence"`
 	PresenceAt *time.Time       `json:"presence_at,omitempty"` // of the evidence
@@ -40,14 +41,15 @@ type Member struct {
 	Errors     uint64             `json:"errors"`
 	LastError  string             `json:"last_error,omitempty"`
 	Dropped    reducer.Dropped    `json:"dropped"`
-	Unknown    uint64             `json:"unknown"` // events of kinds we do not know
+	Unknown    uint64             `json:"unknown"` // events of kinds that atm does not know
 	WaitingOn  *reducer.Waiting   `json:"waiting_on,omitempty"`
 
-	Unread   int         `json:"unread"`              // in nobody's hands
+	Unread   int         `json:"unread"`              // without what is taken under a lease
+	Held     string      `json:"held,omitempty"`      // why the unread mail waits, where nothing else here says so
 	Leased   int         `json:"leased,omitempty"`    // taken under a lease and not finished
 	Owed     int         `json:"owed"`                // acknowledgements it owes
 	OwesTo   []wire.Name `json:"owes_to,omitempty"`   // to these
-	WaitsFor []wire.Name `json:"waits_for,omitempty"` // who owe it one
+	WaitsFor []wire.Name `json:"waits_for,omitempty"` // these owe it one
 	Bad      int         `json:"bad,omitempty"`
 	PID      int64       `json:"pid,omitempty"`
 	ReadAt   *time.Time  `json:"read_at,omitempty"` // the newest message_read
@@ -57,14 +59,14 @@ type Member struct {
 	Running bool      `json:"-"` // the runner's lock is held
 	Started time.Time `json:"-"` // what a runner started last
 
-	// Said by who asks for Word, and knows.
-	Gate   string `json:"-"` // why its runner types nothing just now
-	Urgent bool   `json:"-"` // the message may interrupt
+	RunnerGone bool `json:"-"` // its runner was killed
+
+	gate string // why its runner types nothing in just now, in its words
 }
 
-// Stats counts a team's members as vocabulary B does: who runs is starting,
-// idle or busy, a dialog counts as busy; stopped is off or in error. Of people
-// and of those of whom nothing is known only the total speaks.
+// Stats counts a team's members as vocabulary B does: running is starting, idle or
+// busy; a dialog counts as busy; stopped is off or in error. People, and agents of whom
+// nothing is known, are in the total alone.
 type Stats struct {
 	Total   int `json:"total"`
 	Running int `json:"running"`
@@ -73,99 +75,105 @@ type Stats struct {
 	Stopped int `json:"stopped"`
 }
 
-// Glance is a member's row without the counts: what one line about somebody
-// needs. It probes the runner's lock and folds the events.
-func (t *Team) Glance(name wire.Name) (Member, error) {
-	running, err := t.Running(name)
-	if err != nil {
-		return Member{Name: name}, err
-	}
+// Summary is a member without what lies in its mailbox.
+func (t *Team) Summary(name wire.Name) (Member, error) {
 	s, err := t.State(name)
 	if errors.Is(err, mailbox.ErrNoAgent) {
 		return Member{Name: name}, err
 	}
-	if err != nil {
-		// Of one whose log cannot be read nothing is known; that hides nobody else.
-		m := t.memberOf(name, &reducer.State{}, running, time.Now())
-		m.Detail, m.LastError = "its events cannot be read", err.Error()
-		return m, nil
+	if err == nil {
+		return t.SummaryOf(name, s, time.Now())
 	}
-	return t.memberOf(name, s, running, time.Now()), nil
+	// Nothing is known of a member whose log cannot be read; that hides nobody else.
+	m, bad := t.SummaryOf(name, &reducer.State{}, time.Now())
+	m.Detail, m.LastError = "its events cannot be read", err.Error()
+	return m, bad
 }
 
-// MemberOf is a row made of a fold that the caller keeps up to date.
-func (t *Team) MemberOf(name wire.Name, s *reducer.State, now time.Time) (Member, error) {
+// SummaryOf is Summary for a state that the caller keeps up to date.
+func (t *Team) SummaryOf(name wire.Name, s *reducer.State, now time.Time) (Member, error) {
 	running, err := t.Running(name)
-	return t.memberOf(name, s, running, now), err
-}
-
-func (t *Team) memberOf(name wire.Name, s *reducer.State, running bool, now time.Time) Member {
-	// A team.toml that cannot be read is doctor's to name: it adds to what is
-	// known and never hides a member.
+	if err != nil {
+		return Member{Name: name}, err
+	}
+	// A team.toml that cannot be read is doctor's to name: it never hides a member.
 	roster, _ := t.Roster()
-	who := roster.Members[name]
-	v := s.Look(reducer.Evidence{Now: now, Held: running, Silent: running && t.silent(name), Person: who.Person})
-	m := Member{
-		Name: name, Kind: "agent", Role: who.Role, Running: running,
-		State: v.Word, Detail: v.Detail, Since: moment(v.Since),
-		Presence: v.Presence, PresenceAt: moment(v.PresenceAt),
-		TurnStatus: v.Turn.Status, Activity: v.Turn.Activity, TurnID: v.Turn.ID, ThreadID: v.Turn.Thread,
-		Transport: v.Turn.Transport, Session: v.Turn.Session, LastTurn: v.Turn.Last, WaitingOn: v.Turn.Waiting(),
-		Errors: s.Errors, LastError: s.LastError, Dropped: s.Dropped, Unknown: s.Unknown,
-		PID: v.PID, ReadAt: moment(s.Read),
+	about := roster.Members[name]
+	run := t.runInfo(name)
+	ev := reducer.Evidence{Now: now, Held: running, Person: about.Person, Run: run.Run}
+	m := Member{Name: name, Kind: "agent", Role: about.Role, Running: running}
+	if running {
+		answers := false
+		m.gate, answers = t.askRunner(name)
+		ev.Silent, ev.Stopping = !answers, m.gate == "it is being stopped"
+		if slices.Contains(Injects, run.Inject) {
+			m.Inject = run.Inject
+		}
 	}
-	if who.Person { // whatever their events say
-		m.Kind = "person"
-		m.TurnStatus, m.Activity, m.TurnID, m.WaitingOn, m.LastTurn = reducer.TurnIdle, reducer.Unknown, "", nil, nil
-	}
+	v := s.Evaluate(ev)
+	m.State, m.Detail, m.Since = v.Word, v.Detail, moment(v.Since)
+	m.Presence, m.PresenceAt = v.Presence, moment(v.PresenceAt)
+	m.Transport, m.Session, m.ThreadID, m.PID = v.Turn.Transport, v.Turn.Session, v.Turn.Thread, v.PID
+	m.Errors, m.LastError, m.Dropped, m.Unknown, m.ReadAt = s.Errors, s.LastError, s.Dropped, s.Unknown, moment(s.Read)
 	if s.Run != nil {
 		m.Started = s.Run.Started
 	}
-	if running {
-		m.Inject = t.injects(name)
+	if about.Person { // whatever its events say
+		m.Kind, m.TurnStatus, m.Activity = "person", reducer.TurnIdle, reducer.Unknown
+		return m, nil
 	}
-	return m
+	m.TurnStatus, m.Activity, m.TurnID = v.Turn.Status, v.Turn.Activity, v.Turn.ID
+	m.LastTurn, m.WaitingOn = v.Turn.Last, v.Turn.Waiting()
+	if m.RunnerGone = v.RunnerGone; m.RunnerGone {
+		m.Detail = "runner gone" + stillRuns(name, append(run.Kept, run.Run))
+	}
+	return m, nil
 }
 
-// silent reports whether a runner is there that does not say a word. (One whose
-// socket is not there is about to begin, or to end.)
-func (t *Team) silent(name wire.Name) bool {
-	c, err := control.Dial(context.Background(), filepath.Join(t.Box(name).Path(), "run"))
-	if err == nil {
-		c.Close()
-	}
-	return errors.Is(err, control.ErrNotAnswering)
-}
-
-// injects is how a member's runner says that it brings mail, "" where it does
-// not say.
-func (t *Team) injects(name wire.Name) string {
-	if how := t.told(name).Inject; slices.Contains(Injects, how) {
-		return how
-	}
-	return ""
-}
-
-// told is what a member's runner has written down about itself; zero where
-// there is nothing.
-func (t *Team) told(name wire.Name) (said control.Paper) {
+// runInfo is what a member's runner has noted about itself; zero where there is none.
+func (t *Team) runInfo(name wire.Name) (info control.Paper) {
 	if data, err := t.Dir().ReadFile(string(name)+"/run/"+control.PaperFile, control.MaxPaper); err == nil {
-		said, _ = control.ParsePaper(data)
+		info, _ = control.ParsePaper(data)
 	}
-	return said
+	return info
 }
 
-// gated says when what a runner holds back is typed in.
-func gated(gate string) string {
-	switch {
-	case strings.Contains(gate, "draft"):
-		return "a line is begun at its prompt: typed in when that is sent or cleared"
-	case gate == "a person types":
-		return "a person types: typed in when they pause"
-	case gate == "dialog":
-		return "a dialog came up: typed in when that is answered"
+// askRunner asks a member's runner why it types nothing in just now. A runner whose
+// socket is not there, since it is about to begin or to end, counts as one that answers.
+func (t *Team) askRunner(name wire.Name) (gate string, answers bool) {
+	c, err := control.Dial(context.Background(), filepath.Join(t.Box(name).Path(), "run"))
+	if err != nil {
+		return "", !errors.Is(err, control.ErrNotAnswering)
 	}
-	return "not at its prompt: typed in when it is"
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), control.Patience)
+	defer cancel()
+	s, err := c.Status(ctx)
+	if err != nil {
+		return "", true
+	}
+	return s.Gate, true
+}
+
+// stillRuns names the processes that a runner which was killed has left running.
+func stillRuns(name wire.Name, runs []string) string {
+	var left []string
+	for _, run := range runs {
+		if run == "" {
+			continue
+		}
+		processes, _ := child.Leftovers(run) // what cannot be seen is not said
+		for _, p := range processes {
+			left = append(left, p.String())
+		}
+	}
+	switch len(left) {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("; %s still runs: atm stop %s", left[0], name)
+	}
+	return fmt.Sprintf("; %s and %d more still run: atm stop %s", left[0], len(left)-1, name)
 }
 
 func moment(t time.Time) *time.Time {
@@ -176,73 +184,71 @@ func moment(t time.Time) *time.Time {
 	return &t
 }
 
-// Row is a member's row with what waits in the mailbox; drops are taken in.
-func (t *Team) Row(ctx context.Context, name wire.Name) (Member, error) {
-	// Counting takes in what was dropped, which may be events.
-	waits := Member{Name: name}
-	if err := t.count(ctx, &waits); err != nil {
-		return waits, err
+// Status is a member with what lies in its mailbox; dropped files are taken in.
+func (t *Team) Status(ctx context.Context, name wire.Name) (Member, error) {
+	box := t.Box(name)
+	// Counting takes in what was dropped, which may be events: it comes first.
+	c, err := box.Count(ctx)
+	if err != nil {
+		return Member{Name: name}, err
 	}
-	m, err := t.Glance(name)
-	m.Unread, m.Leased, m.Owed, m.OwesTo, m.Bad = waits.Unread, waits.Leased, waits.Owed, waits.OwesTo, waits.Bad
+	m, err := t.Summary(name)
+	if err != nil {
+		return m, err
+	}
+	m.Unread, m.Leased, m.Owed, m.Bad = c.Unread, c.Leased, c.Owed, c.Bad
+	if m.Unread > 0 {
+		m.Held = m.heldText()
+	}
+	if m.Owed > 0 {
+		m.OwesTo, err = t.owesTo(ctx, box)
+	}
 	return m, err
 }
 
-// owedSeen is how many of the messages that await an ack are opened to see
-// whom it is owed.
-const owedSeen = 50
-
-// count fills in what waits in a member's mailbox.
-func (t *Team) count(ctx context.Context, m *Member) error {
-	box := t.Box(m.Name)
-	c, err := box.Count(ctx)
-	m.Unread, m.Leased, m.Owed, m.Bad = c.Unread, c.Leased, c.Owed, c.Bad
-	if err != nil || m.Owed == 0 {
-		return err
-	}
-	n := 0
-	_, _, err = box.Walk(ctx, mailbox.Range{Owed: true}, func(it *mailbox.Item) bool {
-		if it.From.Team == t.Name && !slices.Contains(m.OwesTo, it.From.Agent) {
-			m.OwesTo = append(m.OwesTo, it.From.Agent)
+// owesTo is to whom a member owes acknowledgements, as far as its oldest ones tell.
+func (t *Team) owesTo(ctx context.Context, box *mailbox.Box) (to []wire.Name, err error) {
+	_, _, err = box.Walk(ctx, mailbox.Range{Owed: true, Limit: 50}, func(it *mailbox.Item) bool {
+		if it.From.Team == t.Name && !slices.Contains(to, it.From.Agent) {
+			to = append(to, it.From.Agent)
 		}
-		n++
-		return n < owedSeen
+		return true
 	})
-	slices.Sort(m.OwesTo)
-	return err
+	slices.Sort(to)
+	return to, err
 }
 
-// Rows are the rows of all members and what they add up to.
-func (t *Team) Rows(ctx context.Context) ([]Member, Stats, error) {
+// Members are all members, and what they add up to.
+func (t *Team) Members(ctx context.Context) ([]Member, Stats, error) {
 	names, err := t.Agents()
 	if err != nil {
 		return nil, Stats{}, err
 	}
-	var rows []Member
+	var members []Member
 	for _, n := range names {
-		m, err := t.Row(ctx, n)
+		m, err := t.Status(ctx, n)
 		if errors.Is(err, mailbox.ErrNoAgent) {
 			continue // retired meanwhile
 		}
 		if err != nil {
 			return nil, Stats{}, err
 		}
-		rows = append(rows, m)
+		members = append(members, m)
 	}
-	for i := range rows {
-		for _, o := range rows {
-			if slices.Contains(o.OwesTo, rows[i].Name) && o.Name != rows[i].Name {
-				rows[i].WaitsFor = append(rows[i].WaitsFor, o.Name)
+	for i := range members {
+		m := &members[i]
+		for _, other := range members {
+			if slices.Contains(other.OwesTo, m.Name) && other.Name != m.Name {
+				m.WaitsFor = append(m.WaitsFor, other.Name)
 			}
 		}
 	}
-	return rows, Sum(rows), nil
+	return members, statsOf(members), nil
 }
 
-// Sum counts rows.
-func Sum(rows []Member) Stats {
-	s := Stats{Total: len(rows)}
-	for _, m := range rows {
+func statsOf(members []Member) Stats {
+	s := Stats{Total: len(members)}
+	for _, m := range members {
 		switch m.State {
 		case reducer.WordIdle:
 			s.Idle++
@@ -263,74 +269,16 @@ func Sum(rows []Member) Stats {
 	return s
 }
 
-// Word says in a few words when a message is likely to be seen, on evidence.
-func (m Member) Word(now time.Time) string {
-	state := string(m.State)
-	if m.State == reducer.WordBusy && m.Since != nil {
-		state += " " + letter.Span(now.Sub(*m.Since))
-	}
-	last := ""
-	switch {
-	case m.ReadAt != nil:
-		last = "last read " + letter.Age(now, *m.ReadAt)
-	case m.PresenceAt != nil && m.Presence != reducer.Offline:
-		last = "last seen " + letter.Age(now, *m.PresenceAt)
-	}
-	hooked := m.handed() && m.PresenceAt != nil
-	if m.Running && m.Inject == "off" && m.State != reducer.WordPerson {
-		return strings.TrimSuffix(state+"; nothing is typed in; "+last, "; ")
-	}
-	switch m.State {
-	case reducer.WordPerson:
-		return "person"
-	case reducer.WordBlocked:
-		return "blocked: " + m.about()
-	case reducer.WordOff:
-		if last != "" {
-			return "off; " + last
-		}
-		return "off"
-	case reducer.WordIdle, reducer.WordBusy, reducer.WordStarting, reducer.WordError:
-		switch {
-		case m.Running && m.State == reducer.WordIdle && m.Inject == "pointer":
-			return "idle: told of it now"
-		case m.Running && m.State == reducer.WordIdle && m.Gate != "":
-			return "idle, but " + gated(m.Gate)
-		case m.Running && m.State == reducer.WordIdle:
-			return "idle: typed in now"
-		case m.Running && m.State == reducer.WordBusy && m.Urgent:
-			return state + ": interrupts it"
-		case m.Running && m.State == reducer.WordError:
-			return "error: " + m.about() + "; typed in when idle"
-		case m.Running && m.Inject == "pointer":
-			return state + ": told of it when idle"
-		case m.Running:
-			return state + ": typed in when idle"
-		case hooked && m.State == reducer.WordBusy && m.Presence == reducer.Online:
-			return state + ": handed over in this turn"
-		case hooked:
-			return "at its next turn; last seen " + letter.Age(now, *m.PresenceAt)
-		case last != "":
-			return state + "; " + last
-		}
-		return state
-	}
-	switch {
-	case m.Running:
-		return "running"
-	case last != "":
-		return last
-	}
-	return "has not read yet"
-}
+// isSilent reports whether its runner is there and does not answer.
+func (m *Member) isSilent() bool { return m.Running && m.Detail == reducer.NotAnswering }
 
-// handed reports whether hooks hand mail over to the agent in its turns. Those
-// of OpenCode, and Codex's notify, only tell what it does.
-func (m Member) handed() bool { return m.Transport == "hook" }
+// hasHooks reports whether hooks hand mail to the agent in its turns. Those of OpenCode,
+// and Codex's notify, only tell what it does.
+func (m *Member) hasHooks() bool { return m.Transport == "hook" }
 
-// about is what there is to say about the state, for people: a tool's name and
-// all else that came from outside escaped.
-func (m Member) about() string {
+// about is what there is to say about the state, for people: what came from outside is
+// escaped.
+func (m *Member) about() string {
 	s := m.Detail
 	if w := m.WaitingOn; w != nil && w.Tool != "" {
 		s += " for " + w.Tool

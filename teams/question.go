@@ -116,7 +116,7 @@ func (t *Team) Questions(name wire.Name) ([]Question, error) {
 }
 
 func asked(name wire.Name, s *reducer.State, running, person bool, now time.Time) (out []Question) {
-	switch s.Look(reducer.Evidence{Now: now, Held: running, Person: person}).Word {
+	switch s.Evaluate(reducer.Evidence{Now: now, Held: running, Person: person}).Word {
 	case reducer.WordOff, reducer.WordPerson:
 		return nil
 	}

@@ -17,20 +17,18 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
+// ErrNoSessions is wrapped where team.toml says that there are to be no sessions.
+var ErrNoSessions = errors.New("team.toml says [session] enabled = false")
+
+// ErrNoHumanInput is wrapped where team.toml says that nobody talks to agents in sessions.
+var ErrNoHumanInput = errors.New("team.toml says [session] allow_human_input = false")
+
 // Sessions are the team's interactive sessions.
 func (t *Team) Sessions() *session.Store { return &session.Store{Mail: t.Store} }
 
-// ErrNoSessions is wrapped where team.toml says that there are to be no
-// sessions.
-var ErrNoSessions = errors.New("team.toml says [session] enabled = false")
-
-// ErrNoHumanInput is wrapped where team.toml says that nobody talks to agents
-// in sessions.
-var ErrNoHumanInput = errors.New("team.toml says [session] allow_human_input = false")
-
-// MayBegin is nil unless team.toml says in so many words that there are to be
+// CheckSessionsAllowed is nil unless team.toml says in so many words that there are to be
 // no sessions: where it does not speak of them people may begin one.
-func (t *Team) MayBegin() error {
+func (t *Team) CheckSessionsAllowed() error {
 	data, err := t.Dir().ReadFile(rosterFile, maxRoster)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -38,23 +36,23 @@ func (t *Team) MayBegin() error {
 	if err != nil {
 		return err
 	}
-	var said struct {
+	var file struct {
 		Session struct {
 			Enabled *bool `toml:"enabled"`
 		} `toml:"session"`
 	}
-	if err := toml.Unmarshal(data, &said); err != nil {
+	if err := toml.Unmarshal(data, &file); err != nil {
 		return fmt.Errorf("%s/%s: %w", t.Dir().Path(), rosterFile, err)
 	}
-	if on := said.Session.Enabled; on != nil && !*on {
+	if on := file.Session.Enabled; on != nil && !*on {
 		return fmt.Errorf("no session is begun: %w", ErrNoSessions)
 	}
 	return nil
 }
 
-// MayInput is nil unless team.toml says that nobody talks to agents in sessions,
-// or cannot be understood.
-func (t *Team) MayInput() error {
+// CheckHumanInputAllowed is nil unless team.toml says that nobody talks to agents in
+// sessions, or cannot be understood.
+func (t *Team) CheckHumanInputAllowed() error {
 	p, err := t.Plan()
 	if err != nil {
 		return err
@@ -65,17 +63,31 @@ func (t *Team) MayInput() error {
 	return nil
 }
 
-// Withheld says why a message is kept from an agent for now although it is
-// unread, and what to do: "" when it is not. It is about what goes to the agent
-// unasked; who reads its mail gets it.
-func (t *Team) Withheld(m *wire.Message, agent wire.Name) string {
+// SessionRules say when sessions end by themselves.
+func SessionRules(p *SessionPlan) session.Rules {
+	return session.Rules{WhenIdle: p.ExitWhenIdle, OnGoal: p.ExitOnGoal}
+}
+
+// ResumeCommand are the words of resume_cmd for a session: {session_id} is filled in where
+// it stands, nothing else is looked at. nil when there is none.
+func ResumeCommand(p *SessionPlan, id wire.UUID) []string {
+	var out []string
+	for _, w := range p.ResumeCmd {
+		out = append(out, strings.ReplaceAll(w, "{session_id}", string(id)))
+	}
+	return out
+}
+
+// HoldReason says why an unread message is kept from an agent for now, and what to do: ""
+// when it is not. It is about what reaches the agent unasked; atm read shows the message.
+func (t *Team) HoldReason(m *wire.Message, agent wire.Name) string {
 	if m.Kind() != wire.TypeHumanInput {
 		return ""
 	}
-	mute, because := t.mute(agent)
+	muted, because := t.isMuted(agent)
 	list, _, _ := t.Sessions().List() // what cannot be read keeps nothing back
 	list = slices.DeleteFunc(list, func(s *session.Session) bool { return s.AgentID != string(agent) })
-	why, paused := session.Withheld(m, list, mute)
+	why, paused := session.Withheld(m, list, muted)
 	switch {
 	case why == "":
 		return ""
@@ -85,155 +97,139 @@ func (t *Team) Withheld(m *wire.Message, agent wire.Name) string {
 	return fmt.Sprintf("%s (%s); %s gets it by atm read alone", why, because, agent)
 }
 
-// mute reports whether nobody talks to an agent in sessions, and why: as it was
-// when the agent's runner started, for that one abides by it as well, and else as
-// team.toml says. What cannot be read allows nothing.
-func (t *Team) mute(agent wire.Name) (mute bool, because string) {
-	const said = "team.toml: allow_human_input = false"
+// isMuted reports whether nobody talks to an agent in sessions, and why: as it was when
+// the agent's runner started, which goes by that as well, and else as team.toml says.
+// What cannot be read allows nothing.
+func (t *Team) isMuted(agent wire.Name) (muted bool, because string) {
+	const says = "team.toml: allow_human_input = false"
 	if running, err := t.Running(agent); err == nil && running {
 		if kept, ok, err := t.KeptPolicy(agent); err == nil && ok {
-			return kept.Mute, said
+			return kept.Mute, says
 		}
 	}
 	plan, err := t.Plan()
 	if err != nil {
 		return true, fmt.Sprintf("it is not known whether team.toml allows it: %v", err)
 	}
-	return !plan.Session.AllowHumanInput, said
+	return !plan.Session.AllowHumanInput, says
 }
 
-// Rules say when sessions end by themselves.
-func (p *SessionPlan) Rules() session.Rules {
-	return session.Rules{WhenIdle: p.ExitWhenIdle, OnGoal: p.ExitOnGoal}
-}
-
-// Tend brings a session up to what its agent's events say, ends it where the
-// plan says so, lets it rest where a runner has begun it and is gone without a
-// word, and writes what is new. It is the part of auto_exit_on that needs no
-// daemon: whoever looks at a session tends it. (A runner that lives does the same
-// by its clock, and stops the agent.)
-func (t *Team) Tend(ctx context.Context, id wire.UUID, plan *SessionPlan) (*session.Session, error) {
+// RefreshSession brings a session up to what its agent's events say, ends it where the
+// plan says so, and pauses it where a runner began it and is gone. Every command that
+// looks at a session calls it, so that no daemon is needed. (A runner that lives does the
+// same by its clock, and stops the agent.)
+func (t *Team) RefreshSession(ctx context.Context, id wire.UUID, plan *SessionPlan) (*session.Session, error) {
 	st := t.Sessions()
 	s, err := st.Get(id)
 	if err != nil || !s.State.Alive() {
 		return s, err
 	}
 	agent := wire.Name(s.AgentID)
-	busy := plan.ExitWhenIdle > 0 && t.engaged(agent)
+	busy := plan.ExitWhenIdle > 0 && t.isEngaged(agent)
 	return st.Change(ctx, id, func(s *session.Session) error {
 		now := time.Now()
-		// Asked under the lock, and not before: one that starts takes it up under
-		// this lock while it holds its own.
+		// Asked under the team's lock, and not before: a runner that starts takes the
+		// session up under this lock while it holds its own.
 		running, err := t.Running(agent)
 		if err == nil && !running && s.OwnedByRunner() && s.State == wire.SessionActive {
 			return s.AutoPause(fmt.Sprintf("(the runner of %s is gone)", agent), now)
 		}
 		// A runner alone knows whether somebody types in the agent's terminal.
-		return s.ApplyRules(plan.Rules(), busy || running, now)
+		return s.ApplyRules(SessionRules(plan), busy || running, now)
 	})
 }
 
-// engaged reports whether an agent works, waits for an answer to a question of
-// its own, or has not come to its prompt yet.
-func (t *Team) engaged(agent wire.Name) bool {
-	m, err := t.Glance(agent)
+// isEngaged reports whether an agent works, waits for an answer to a question of its own,
+// or has not come to its prompt yet.
+func (t *Team) isEngaged(agent wire.Name) bool {
+	m, err := t.Summary(agent)
 	return err == nil && (m.State == reducer.WordBusy || m.State == reducer.WordBlocked || m.State == reducer.WordStarting)
 }
 
-// Saying is something that a member says to a session.
-type Saying struct {
+// SessionInput is something that a member says in a session.
+type SessionInput struct {
 	From   *mailbox.Box
 	Input  wire.HumanInput
 	Origin *wire.Origin
 	Person bool // see Outgoing
 }
 
-// Said is what came of it.
-type Said struct {
+// SessionResult is what came of it.
+type SessionResult struct {
 	Message  *wire.Message
 	Session  *session.Session // as it is now; nil: of no session
 	Unlogged error            // it was delivered, and the session's log could not be written
 }
 
-// Say delivers what a member says to a session's agent, durably, and notes it in
-// the log. An abort ends the session as well, in the same step; nothing else may
-// be said to a session that is over: a *wire.SessionError.
-func (t *Team) Say(ctx context.Context, id wire.UUID, say Saying) (out Said, err error) {
-	return t.say(ctx, id, say, nil)
+// Say delivers what a member says in a session to the session's agent, durably, and notes
+// it in the log. An abort ends the session as well, in the same step; nothing else may be
+// said in a session that is over: a *wire.SessionError.
+func (t *Team) Say(ctx context.Context, id wire.UUID, in SessionInput) (SessionResult, error) {
+	return t.say(ctx, id, in, nil)
 }
 
-// say is Say after check, which is asked under the team's lock.
-func (t *Team) say(ctx context.Context, id wire.UUID, say Saying, check func() error) (out Said, err error) {
-	abort := say.Input.Kind == "abort"
-	if !abort {
-		if err := t.MayInput(); err != nil {
+// say is Say after check, which is called under the team's lock.
+func (t *Team) say(ctx context.Context, id wire.UUID, in SessionInput, check func() error) (out SessionResult, err error) {
+	isAbort := in.Input.Kind == "abort"
+	if !isAbort {
+		if err := t.CheckHumanInputAllowed(); err != nil {
 			return out, err
 		}
 	}
 	s, err := t.Sessions().Change(ctx, id, func(s *session.Session) error {
-		trial := s.InteractiveSession
-		switch {
-		case abort:
-			if err := trial.Transition(wire.SessionAborted, time.Now()); err != nil {
-				return err
-			}
-		case !s.State.Alive():
-			return &wire.SessionError{Reason: fmt.Sprintf("session %s is %s: nothing is said to it any more", short(id), s.State)}
+		if err := mayBeSaid(s, isAbort); err != nil {
+			return err
 		}
 		if check != nil {
 			if err := check(); err != nil {
 				return err
 			}
 		}
-		m, err := t.tellAgent(ctx, id, wire.Name(s.AgentID), say)
+		m, err := t.deliverInput(ctx, id, wire.Name(s.AgentID), in)
 		// An agent that is gone cannot be told that its session is over.
-		if err != nil && !(abort && errors.Is(err, mailbox.ErrNoAgent)) {
+		if err != nil && !(isAbort && errors.Is(err, mailbox.ErrNoAgent)) {
 			return err
 		}
-		if out.Message = m; m != nil {
-			in, _ := session.InputOf(m)
-			s.AddInput(in)
+		if m != nil {
+			out.Message = m
+			input, _ := session.InputOf(m)
+			s.AddInput(input)
 		}
-		if abort {
-			return s.Move(wire.SessionAborted, "by "+string(say.From.Agent()), time.Now())
+		if isAbort {
+			return s.Move(wire.SessionAborted, "by "+string(in.From.Agent()), time.Now())
 		}
 		return nil
 	})
-	switch {
-	case err == nil:
+	if err == nil {
 		out.Session = s
-	case out.Message != nil:
+	} else if out.Message != nil {
 		out.Unlogged, err = err, nil
 	}
 	return out, err
 }
 
-// tellAgent delivers human input to an agent.
-func (t *Team) tellAgent(ctx context.Context, id wire.UUID, agent wire.Name, say Saying) (*wire.Message, error) {
-	m, err := session.Message(id, say.Input)
+// mayBeSaid refuses what may not be said in a session as it is now.
+func mayBeSaid(s *session.Session, isAbort bool) error {
+	if isAbort {
+		trial := s.InteractiveSession
+		return trial.Transition(wire.SessionAborted, time.Now())
+	}
+	if !s.State.Alive() {
+		return &wire.SessionError{Reason: fmt.Sprintf("session %s is %s: nothing is said to it any more", wire.ID(s.SessionID).Short(6), s.State)}
+	}
+	return nil
+}
+
+// deliverInput delivers human input to an agent; nil where it could not.
+func (t *Team) deliverInput(ctx context.Context, id wire.UUID, agent wire.Name, in SessionInput) (*wire.Message, error) {
+	m, err := session.Message(id, in.Input)
 	if err != nil {
 		return nil, err
 	}
-	m.Origin = say.Origin
-	o := &Outgoing{From: say.From, To: []wire.Address{{Agent: agent, Team: t.Name}}, Message: m, Person: say.Person}
-	if err := t.root.Prepare(o); err != nil {
+	m.Origin = in.Origin
+	o := &Outgoing{From: in.From, To: []wire.Address{{Agent: agent, Team: t.Name}}, Message: m, Person: in.Person}
+	if err := t.root.deliver(ctx, o); err != nil {
 		return nil, err
 	}
-	if len(o.Failed) > 0 {
-		return nil, o.Failed[0].Err
-	}
-	mailbox.Deliver(ctx, o.Post)
-	return m, o.Post.Outcomes[0].Err
+	return m, nil
 }
-
-// ResumeWords are the words of resume_cmd for a session: {session_id} is filled
-// in where it stands, nothing else is looked at. nil when there is none.
-func (p *SessionPlan) ResumeWords(id wire.UUID) []string {
-	var out []string
-	for _, w := range p.ResumeCmd {
-		out = append(out, strings.ReplaceAll(w, "{session_id}", string(id)))
-	}
-	return out
-}
-
-func short(id wire.UUID) string { return wire.ID(id).Short(6) }

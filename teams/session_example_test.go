@@ -39,14 +39,14 @@ func ExampleTeam_Say() {
 		fmt.Println(err)
 		return
 	}
-	no := teams.Saying{From: me, Input: wire.HumanInput{Kind: "reject", Reason: "No tests."}}
+	no := teams.SessionInput{From: me, Input: wire.HumanInput{Kind: "reject", Reason: "No tests."}}
 	_, err = team.AnswerDraft(ctx, draft, no)
 	fmt.Println(err)
 	_, err = team.AnswerDraft(ctx, draft, no)
 	fmt.Println(err)
 	in, err := bob.Receive(ctx, 0)
 	fmt.Println(in, err)
-	out, err := team.Say(ctx, s.SessionID, teams.Saying{From: me, Input: wire.HumanInput{Kind: "abort"}})
+	out, err := team.Say(ctx, s.SessionID, teams.SessionInput{From: me, Input: wire.HumanInput{Kind: "abort"}})
 	fmt.Println(out.Session.State, err)
 	in, err = bob.Receive(ctx, 0)
 	fmt.Println(in, err)
@@ -64,7 +64,7 @@ func ExampleTeam_Say() {
 
 // What [session] in team.toml says takes effect for whoever looks: here that
 // nobody talks to agents, and that a goal which is complete ends the session.
-func ExampleTeam_Tend() {
+func ExampleTeam_RefreshSession() {
 	ctx := context.Background()
 	team, done := aTeam("bob", "me")
 	defer done()
@@ -83,7 +83,7 @@ auto_exit_on = "goal_complete"
 		fmt.Println(err)
 		return
 	}
-	_, err = team.Say(ctx, s.SessionID, teams.Saying{From: team.Box("me"), Input: wire.HumanInput{Kind: "message", Text: "hello"}})
+	_, err = team.Say(ctx, s.SessionID, teams.SessionInput{From: team.Box("me"), Input: wire.HumanInput{Kind: "message", Text: "hello"}})
 	fmt.Println(err)
 	bob, err := team.Sessions().Channel(s.SessionID)
 	if err != nil {
@@ -92,7 +92,7 @@ auto_exit_on = "goal_complete"
 	}
 	defer bob.Close()
 	bob.Emit(ctx, wire.SessionEvent{Kind: "goal_complete", GoalID: "11111111-2222-4333-8444-555555555555"})
-	s, err = team.Tend(ctx, s.SessionID, &plan.Session)
+	s, err = team.RefreshSession(ctx, s.SessionID, &plan.Session)
 	fmt.Println(s.State, s.EndedBy(), err)
 	// Output:
 	// nothing is said to agents in sessions: team.toml says [session] allow_human_input = false

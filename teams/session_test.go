@@ -51,7 +51,7 @@ func TestOneAnswerToADraft(t *testing.T) {
 					if i%2 == 0 {
 						input = wire.HumanInput{Kind: "reject", Reason: "no"}
 					}
-					_, err := team.AnswerDraft(ctx, d, Saying{From: team.Box([]wire.Name{"alice", "me"}[i%2]), Input: input})
+					_, err := team.AnswerDraft(ctx, d, SessionInput{From: team.Box([]wire.Name{"alice", "me"}[i%2]), Input: input})
 					var answered *DraftAnsweredError
 					mu.Lock()
 					defer mu.Unlock()
@@ -87,7 +87,7 @@ func TestOneAbort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	say := Saying{From: team.Box("me"), Input: wire.HumanInput{Kind: "abort"}}
+	say := SessionInput{From: team.Box("me"), Input: wire.HumanInput{Kind: "abort"}}
 	errs := make([]error, 2)
 	var wg sync.WaitGroup
 	for i := range errs {
@@ -125,10 +125,10 @@ resume_cmd = "claude --resume {session_id} 'a {session_id} b' --x={session_id}"
 	}
 	const id = "0190163d-8694-739b-aea5-966c26f8ad91"
 	want := []string{"claude", "--resume", id, "a " + id + " b", "--x=" + id}
-	if got := p.Session.ResumeWords(id); !slices.Equal(got, want) {
+	if got := ResumeCommand(&p.Session, id); !slices.Equal(got, want) {
 		t.Error(cmp.Diff(want, got))
 	}
-	if got := new(SessionPlan).ResumeWords(id); got != nil {
+	if got := ResumeCommand(new(SessionPlan), id); got != nil {
 		t.Errorf("%q", got)
 	}
 }
@@ -142,7 +142,7 @@ func TestMayBegin(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(team.Dir().Path(), "team.toml"), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := team.MayBegin(); !errors.Is(err, want) || (err == nil) != (want == nil) {
+		if err := team.CheckSessionsAllowed(); !errors.Is(err, want) || (err == nil) != (want == nil) {
 			t.Errorf("%q: %v", content, err)
 		}
 	}
@@ -179,7 +179,7 @@ func TestWithheldWhereNobodyTalks(t *testing.T) {
 		says(c.now)
 		m, err := session.Message("", wire.HumanInput{Kind: "message", Text: "hello"})
 		must(t, err)
-		if got := team.Withheld(m, "bob"); (got == "") != (c.says == "") || !strings.Contains(got, c.says) {
+		if got := team.HoldReason(m, "bob"); (got == "") != (c.says == "") || !strings.Contains(got, c.says) {
 			t.Errorf("started with %q, now %q: %q", c.started, c.now, got)
 		}
 	}
@@ -194,7 +194,7 @@ func TestIdleSessionIsItsRunners(t *testing.T) {
 	hold, err := team.Store.HoldRunner(t.Context(), "bob")
 	must(t, err)
 	for _, want := range []wire.InteractiveSessionState{wire.SessionActive, wire.SessionCompleted} {
-		got, err := team.Tend(t.Context(), s.SessionID, &SessionPlan{ExitWhenIdle: time.Nanosecond})
+		got, err := team.RefreshSession(t.Context(), s.SessionID, &SessionPlan{ExitWhenIdle: time.Nanosecond})
 		must(t, err)
 		if got.State != want {
 			t.Errorf("it is %s, not %s", got.State, want)

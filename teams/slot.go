@@ -7,9 +7,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Slot is a member as a PTY manager writes it (vocabulary B): camelCase, times
-// in milliseconds. That one knows no question but a confirmation, and a slot
-// that was never spawned has exited.
+// Slot is a member as a PTY manager writes it (vocabulary B). That one knows no question
+// but a confirmation, and a slot that was never spawned has exited.
 func (t *Team) Slot(m Member) wire.PTYAgentInfo {
 	info := wire.PTYAgentInfo{
 		SlotID: string(m.Name), Role: m.Role, State: slotState(m),
@@ -18,10 +17,10 @@ func (t *Team) Slot(m Member) wire.PTYAgentInfo {
 	if m.PID > 0 {
 		pid := uint32(m.PID)
 		info.PID = &pid
-	}
-	if !m.Started.IsZero() && m.PID > 0 {
-		ms := m.Started.UnixMilli()
-		info.StartedAt = &ms
+		if !m.Started.IsZero() {
+			ms := m.Started.UnixMilli()
+			info.StartedAt = &ms
+		}
 	}
 	if m.TurnStatus == reducer.TurnBusy {
 		info.CurrentTaskID = &m.TurnID
@@ -30,20 +29,17 @@ func (t *Team) Slot(m Member) wire.PTYAgentInfo {
 }
 
 func slotState(m Member) wire.SessionState {
-	if m.State == reducer.WordOff {
+	switch {
+	case m.State == reducer.WordOff:
 		return wire.SlotExited
-	}
-	switch m.Activity {
-	case reducer.AwaitingInput:
+	case m.Activity == reducer.AwaitingInput:
 		return wire.SlotConfirming
-	case reducer.Unknown:
-		switch {
-		case m.TurnStatus == reducer.TurnBusy:
-			return wire.SlotThinking
-		case m.Running:
-			return wire.SlotStarting
-		}
-		return wire.SlotExited
+	case m.Activity != reducer.Unknown:
+		return wire.SessionState(m.Activity)
+	case m.TurnStatus == reducer.TurnBusy:
+		return wire.SlotThinking
+	case m.Running:
+		return wire.SlotStarting
 	}
-	return wire.SessionState(m.Activity)
+	return wire.SlotExited
 }

@@ -13,96 +13,116 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// foldedAnew is after how many events beyond the snapshot a new one is
-// written: about as many as are folded in the time that it takes to replace a
-// file.
-const foldedAnew = 32
+// snapshotAfter is how many events beyond the snapshot make a new one worth writing:
+// about as many as are folded in the time that it takes to replace a file.
+const snapshotAfter = 32
 
-// State folds a member's events: from state.json where that fits the log, else
-// from base.json, else from the first. What took long is kept in state.json,
-// if that can be written; nothing depends on it.
+// State folds a member's events: from state.json where that fits the log, else from
+// base.json, else from the first. A long fold is kept in state.json, if that can be
+// written; nothing depends on it.
 func (t *Team) State(name wire.Name) (*reducer.State, error) {
-	f := folding{box: t.Box(name)}
+	f := stateFold{box: t.Box(name)}
 	defer f.close()
-	if !f.cached() {
-		if err := f.restart(); err != nil {
+	if !f.startAtSnapshot() {
+		if err := f.startAtBase(); err != nil {
 			return nil, err
 		}
 	}
-	n, err := f.on(0)
+	n, err := f.foldTo(0)
 	if err != nil {
 		return nil, err
 	}
-	if n >= foldedAnew {
-		f.save()
+	if n >= snapshotAfter {
+		if s, err := f.snapshot(); err == nil && s.CRC != 0 {
+			f.box.Log().SaveSnapshot(s)
+		}
 	}
 	return &f.state, nil
 }
 
-// folding is a fold under way.
-type folding struct {
-	box   *mailbox.Box
-	state reducer.State
-	at    *eventlog.Cursor
-	begun uint64 // the base at which the fold began anew, when gc overtook it
+// ArchiveEvents moves a member's old events to the archive, with the fold up to them
+// kept in base.json.
+func (t *Team) ArchiveEvents(ctx context.Context, name wire.Name, before time.Time, dry bool) (mailbox.Moved, error) {
+	box := t.Box(name)
+	events, bytes, err := box.Log().ArchiveBefore(ctx, before, dry, func(upTo uint64) (eventlog.Snapshot, error) {
+		f := stateFold{box: box}
+		defer f.close()
+		if err := f.startAtBase(); err != nil {
+			return eventlog.Snapshot{}, err
+		}
+		if _, err := f.foldTo(upTo); err != nil {
+			return eventlog.Snapshot{}, err
+		}
+		return f.snapshot()
+	})
+	return mailbox.Moved{Events: events, Bytes: bytes}, err
 }
 
-func (f *folding) close() {
-	if f.at != nil {
-		f.at.Close()
+// stateFold is a fold of a member's events that is under way.
+type stateFold struct {
+	box    *mailbox.Box
+	state  reducer.State
+	cursor *eventlog.Cursor
+	base   uint64 // the base at which the fold began anew, when gc overtook it
+}
+
+func (f *stateFold) close() {
+	if f.cursor != nil {
+		f.cursor.Close()
 	}
 }
 
-// cached begins at state.json, if the log holds the event it stopped at.
-func (f *folding) cached() bool {
+// startAtSnapshot begins at state.json, if the log holds the event it stopped at.
+func (f *stateFold) startAtSnapshot() bool {
 	s, ok := f.box.Log().Snapshot()
-	if !ok || !f.take(s) {
+	if !ok || !f.load(s) {
 		return false
 	}
-	f.at, ok = f.box.Log().Resume(s)
+	f.cursor, ok = f.box.Log().Resume(s)
 	return ok
 }
 
-func (f *folding) take(s eventlog.Snapshot) bool {
+// load takes a snapshot's state, unless it is another version's or another agent's.
+func (f *stateFold) load(s eventlog.Snapshot) bool {
 	f.state = reducer.State{}
 	return s.Version == reducer.Version && json.Unmarshal(s.State, &f.state) == nil && f.state.Seq == s.Seq &&
 		f.state.Agent == f.box.Agent() && f.state.Team == f.box.Address().Team
 }
 
-// restart begins at base.json, or at the first event.
-func (f *folding) restart() error {
-	after := uint64(0)
+// startAtBase begins at base.json, or at the first event.
+func (f *stateFold) startAtBase() error {
 	s, ok, err := f.box.Log().Base()
 	if err != nil {
 		return err
 	}
-	if ok && f.take(s) {
-		after = s.Seq
-	} else {
-		f.state = reducer.State{}
+	after := s.Seq
+	if !ok || !f.load(s) {
+		after, f.state = 0, reducer.State{}
 	}
-	f.at = f.box.Log().Follow(after)
+	f.close()
+	f.cursor = f.box.Log().Follow(after)
 	return nil
 }
 
-// on folds what follows, up to an event (0: all there is), and counts it.
-func (f *folding) on(upTo uint64) (n int, err error) {
-	for upTo == 0 || f.at.Seq() < upTo {
-		e, gap, err := f.at.Next()
+// foldTo folds what follows, up to an event (0: all there is), and counts it.
+func (f *stateFold) foldTo(upTo uint64) (n int, err error) {
+	for upTo == 0 || f.cursor.Seq() < upTo {
+		e, gap, err := f.cursor.Next()
 		if errors.Is(err, io.EOF) {
-			break
+			return n, nil
 		}
 		if err != nil {
 			return n, err
 		}
 		if gap != nil {
 			// What is missing was perhaps archived a moment ago: then the base holds it.
-			if s, ok, err := f.box.Log().Base(); err != nil {
+			s, ok, err := f.box.Log().Base()
+			if err != nil {
 				return n, err
-			} else if ok && s.Seq >= gap.To && s.Seq > f.begun {
-				f.begun = s.Seq // once: a base that is of no use changes nothing
-				f.close()
-				if err := f.restart(); err != nil {
+			}
+			if ok && s.Seq >= gap.To && s.Seq > f.base {
+				f.base = s.Seq // once: a base that is of no use changes nothing
+				if err := f.startAtBase(); err != nil {
 					return n, err
 				}
 				continue
@@ -114,35 +134,10 @@ func (f *folding) on(upTo uint64) (n int, err error) {
 	return n, nil
 }
 
-func (f *folding) snapshot() (eventlog.Snapshot, error) {
-	// The log's number counts, not the newest the reducer made something of.
-	f.state.Seq = f.at.Seq()
+func (f *stateFold) snapshot() (eventlog.Snapshot, error) {
+	f.state.Seq = f.cursor.Seq() // also of events that the reducer made nothing of
 	data, err := json.Marshal(&f.state)
 	s := eventlog.Snapshot{Version: reducer.Version, State: data}
-	f.at.Mark(&s)
+	f.cursor.Mark(&s)
 	return s, err
-}
-
-func (f *folding) save() {
-	if s, err := f.snapshot(); err == nil && s.CRC != 0 {
-		f.box.Log().SaveSnapshot(s)
-	}
-}
-
-// ArchiveEvents moves a member's old events to the archive, with the fold up
-// to them kept in base.json.
-func (t *Team) ArchiveEvents(ctx context.Context, name wire.Name, before time.Time, dry bool) (mailbox.Moved, error) {
-	box := t.Box(name)
-	events, bytes, err := box.Log().ArchiveBefore(ctx, before, dry, func(upTo uint64) (eventlog.Snapshot, error) {
-		f := folding{box: box}
-		defer f.close()
-		if err := f.restart(); err != nil {
-			return eventlog.Snapshot{}, err
-		}
-		if _, err := f.on(upTo); err != nil {
-			return eventlog.Snapshot{}, err
-		}
-		return f.snapshot()
-	})
-	return mailbox.Moved{Events: events, Bytes: bytes}, err
 }

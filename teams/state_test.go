@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clipperhouse/displaywidth"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/agentteammail/atm/mailbox"
@@ -206,7 +207,7 @@ func TestTwoTeamsWithTheSameName(t *testing.T) {
 	happen(t, one, "bob", "turn_started turn=t1")
 	happen(t, two, "bob", "turn_idle")
 	for team, want := range map[*Team]reducer.Word{one: reducer.WordBusy, two: reducer.WordIdle} {
-		m, err := team.Glance("bob")
+		m, err := team.Summary("bob")
 		if err != nil || m.State != want {
 			t.Errorf("%s: %v, %v", team.Name, m.State, err)
 		}
@@ -226,7 +227,7 @@ func TestRow(t *testing.T) {
 	if _, err := team.Box("bob").Read(context.Background(), mailbox.ReadOptions{}, func(b mailbox.Batch) (int, error) { return len(b.Items), nil }); err != nil {
 		t.Fatal(err)
 	}
-	rows, stats, err := team.Rows(context.Background())
+	rows, stats, err := team.Members(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,27 +251,12 @@ func TestRow(t *testing.T) {
 	}
 	tab.Width, tab.Height = 20, 3
 	for _, line := range tab.Lines(rows) {
-		if Cells(line) >= 20 {
+		if displaywidth.String(line) >= 20 {
 			t.Errorf("%q is wider than the terminal", line)
 		}
 	}
 	if n := len(tab.Lines(rows)); n > 3 {
 		t.Errorf("%d lines on a terminal of 3", n)
-	}
-}
-
-func TestCut(t *testing.T) {
-	for _, c := range []struct {
-		in   string
-		n    int
-		want string
-	}{
-		{"short", 10, "short"}, {"exactly", 7, "exactly"}, {"too long", 5, "too …"},
-		{"日本語です", 10, "日本語です"}, {"日本語です", 6, "日本…"}, {"日本語です", 5, "日本…"}, {"e\u0301e\u0301e\u0301", 3, "e\u0301e\u0301e\u0301"}, {"✳ x", 3, "✳ x"},
-	} {
-		if got := Cut(c.in, c.n); got != c.want || Cells(got) > c.n {
-			t.Errorf("%q at %d: %q of %d cells", c.in, c.n, got, Cells(got))
-		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
+	"github.com/clipperhouse/displaywidth"
 )
 
 // Where not all members fit, those who want somebody are shown; where a line
@@ -27,23 +28,23 @@ func TestTableFits(t *testing.T) {
 	rows[3].Unread = 2
 	tab = Table{Now: time.Now(), Width: 40}
 	for i, line := range tab.Lines(rows) {
-		if Cells(line) > 39 || i == 3 && (!strings.HasSuffix(line, "2 unread") || !strings.Contains(line, "permission")) {
+		if displaywidth.String(line) > 39 || i == 3 && (!strings.HasSuffix(line, "2 unread") || !strings.Contains(line, "permission")) {
 			t.Errorf("forty columns: %q", line)
 		}
 	}
 }
 
 // The foot says of whom its numbers speak.
-func TestFoot(t *testing.T) {
+func TestFooter(t *testing.T) {
 	t.Parallel()
 	rows := []Member{{State: reducer.WordIdle}, {State: reducer.WordUnknown}, {State: reducer.WordUnknown}, {State: reducer.WordOff}}
-	if got := Foot(rows); got != "4 members, 1 running: 1 idle; 1 stopped, 2 unknown" {
+	if got := footer(rows); got != "4 members, 1 running: 1 idle; 1 stopped, 2 unknown" {
 		t.Error(got)
 	}
-	if got := Foot(rows[2:]); got != "2 members: 1 stopped, 1 unknown" {
+	if got := footer(rows[2:]); got != "2 members: 1 stopped, 1 unknown" {
 		t.Error(got)
 	}
-	if got := Foot(rows[1:3]); got != "" {
+	if got := footer(rows[1:3]); got != "" {
 		t.Error(got)
 	}
 }

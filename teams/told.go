@@ -48,10 +48,10 @@ func (t *Team) TellLead(ctx context.Context, agent *mailbox.Box, q Asked, origin
 	if q.Kind == "trust" {
 		way = fmt.Sprintf("\n\nNobody but a person at its terminal may answer that: atm attach %s", name)
 	}
-	return t.tell(ctx, agent, lead, &wire.Message{
+	return t.root.deliver(ctx, &Outgoing{From: agent, To: []wire.Address{{Agent: lead, Team: t.Name}}, Given: true, Message: &wire.Message{
 		ID: q.ID, Type: wire.TypePermissionRequest, Subject: fmt.Sprintf("%s asks: %s", name, letter.FirstLine(q.Prompt, 200)),
 		Body: body + way, Payload: payload, Origin: origin,
-	})
+	}})
 }
 
 // Untell takes a question back that nobody has to answer any more.
@@ -129,17 +129,4 @@ func (t *Team) Hears(asker wire.Name) (wire.Name, error) {
 		}
 	}
 	return "", nil
-}
-
-// tell delivers a message that a runner writes for its agent.
-func (t *Team) tell(ctx context.Context, from *mailbox.Box, to wire.Name, m *wire.Message) error {
-	o := &Outgoing{From: from, To: []wire.Address{{Agent: to, Team: t.Name}}, Message: m, Given: true}
-	if err := t.root.Prepare(o); err != nil {
-		return err
-	}
-	if len(o.Failed) > 0 {
-		return o.Failed[0].Err
-	}
-	mailbox.Deliver(ctx, o.Post)
-	return o.Post.Outcomes[0].Err
 }

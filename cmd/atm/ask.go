@@ -161,13 +161,13 @@ func (e *env) warnAsked(box *mailbox.Box) {
 	if err != nil {
 		return
 	}
-	m, err := t.Glance(box.Agent())
+	m, err := t.Summary(box.Agent())
 	if err != nil {
 		return
 	}
 	switch {
 	case m.State == reducer.WordOff, m.State == reducer.WordBlocked, m.State == reducer.WordError:
-		e.Warn("%s is %s", m.Name, m.Word(time.Now()))
+		e.Warn("%s is %s", m.Name, m.Forecast(time.Now(), false))
 	case m.State == reducer.WordPerson:
 		e.Warn("%s is a person, who answers when they read it", m.Name)
 	case m.Running && m.Inject == "off":
@@ -225,7 +225,7 @@ func (e *env) glance(b *mailbox.Box) teams.Member {
 	if err != nil {
 		return teams.Member{}
 	}
-	m, _ := t.Glance(b.Agent())
+	m, _ := t.Summary(b.Agent())
 	return m
 }
 
@@ -235,7 +235,7 @@ func (e *env) warnHindered(b *mailbox.Box, m teams.Member) {
 	case reducer.WordOff:
 		e.Warn("%s is off now; what it has not read waits: %s", b.Agent(), e.runAgain(b))
 	case reducer.WordBlocked:
-		what := m.Word(time.Now())
+		what := m.Forecast(time.Now(), false)
 		if t, err := e.root.Team(b.Address().Team); err == nil {
 			if asked, _ := t.Questions(b.Agent()); len(asked) > 0 {
 				what += " (" + about(asked[0], 100) + ")"
@@ -259,7 +259,7 @@ func (e *env) unanswered(timeout time.Duration, r *teams.Response, box *mailbox.
 	c := cmdline.Timeout("sent %s, but waited %s in vain for an answer of %s", id, timeout, box.Agent())
 	c.Extra = map[string]any{"timeout": true, "id": r.ID}
 	if t, bad := e.root.Team(box.Address().Team); bad == nil {
-		if row, bad := t.Glance(box.Agent()); bad == nil && row.State == reducer.WordBlocked {
+		if row, bad := t.Summary(box.Agent()); bad == nil && row.State == reducer.WordBlocked {
 			return c.WithHint("%s waits for an answer itself: atm pending%s", box.Agent(), e.typed())
 		}
 	}

@@ -241,11 +241,11 @@ func (e *env) parseLine(ctx context.Context, text []byte) (*teams.Outgoing, erro
 		return nil, cmdline.Usage("the line has no \"body\"").WithHint(aLine)
 	}
 	m.Hop = 0
-	if old := e.root.Own(e.me, m.Supersedes); m.Supersedes != "" && (old == nil || old.From != e.me.Address()) {
+	if old := e.root.OwnMessage(e.me, m.Supersedes); m.Supersedes != "" && (old == nil || old.From != e.me.Address()) {
 		return nil, cmdline.Refused("supersedes: %s is no message of yours", m.Supersedes.Short(6))
 	}
 	if m.InReplyTo != "" {
-		o.Parent = e.root.Own(e.me, m.InReplyTo)
+		o.Parent = e.root.OwnMessage(e.me, m.InReplyTo)
 	}
 	if m.HasOurMeta() {
 		return nil, cmdline.Usage("meta: atm is ours").WithHint("take another key")

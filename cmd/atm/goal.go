@@ -31,11 +31,11 @@ type goal struct {
 	done  bool
 }
 
-// way is a message's way at one recipient.
+// way is a message's delivery to one recipient.
 type way struct {
-	box     *mailbox.Box
-	passage *teams.Passage
-	after   uint64
+	box   *mailbox.Box
+	turns *teams.Turns
+	turn  func() *teams.Turn // into which it was handed
 }
 
 // about reports whether the goal is about an agent's state.
@@ -124,7 +124,7 @@ func (e *env) newWaiter(ctx context.Context, goals []*goal) (*waiter, error) {
 		case g.ways != nil:
 			opt.Events = true
 			for _, y := range g.ways {
-				watch(y.box, y.after)
+				watch(y.box, y.turns.Seq())
 			}
 		default:
 			watch(g.box, ^uint64(0)>>2)
@@ -283,7 +283,7 @@ func (g *goal) look(ctx context.Context, e *env, w *waiter) error {
 		if err != nil {
 			return err
 		}
-		m, err := t.MemberOf(g.box.Agent(), w.folds[g.box.Address()], time.Now())
+		m, err := t.SummaryOf(g.box.Agent(), w.folds[g.box.Address()], time.Now())
 		if err != nil {
 			return err
 		}
@@ -291,7 +291,7 @@ func (g *goal) look(ctx context.Context, e *env, w *waiter) error {
 	case g.ways != nil:
 		g.done = true
 		for _, y := range g.ways {
-			g.done = g.done && y.passage.Ended.Is()
+			g.done = g.done && y.turn().HasEnded()
 		}
 	case g.check != nil:
 		var err error
@@ -322,9 +322,8 @@ func (g *goal) see(ctx context.Context, e *env, w *waiter, entry watcher.Entry) 
 	case g.done && g.lasts():
 	case ev != nil && g.ways != nil:
 		for _, y := range g.ways {
-			if y.box.Address() == entry.Box.Address() && ev.Seq > y.after {
-				y.passage.Step(ev)
-				y.after = ev.Seq
+			if y.box.Address() == entry.Box.Address() && ev.Seq > y.turns.Seq() {
+				y.turns.Apply(ev)
 			}
 		}
 		return g.look(ctx, e, w)

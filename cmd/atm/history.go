@@ -35,7 +35,7 @@ func historyOf(ctx context.Context, e *env) error {
 	}
 	if e.JSON() {
 		if turns == nil {
-			turns = []teams.PastTurn{}
+			turns = []teams.Turn{}
 		}
 		return e.PrintJSON(map[string]any{"agent": b.Agent(), "turns": turns})
 	}
@@ -51,7 +51,7 @@ func historyOf(ctx context.Context, e *env) error {
 }
 
 // turnText is a turn for people: a line, and what was said indented below it.
-func turnText(t teams.PastTurn, full bool) string {
+func turnText(t teams.Turn, full bool) string {
 	var parts []string
 	switch {
 	case t.Began != nil:
@@ -94,7 +94,7 @@ func turnText(t teams.PastTurn, full bool) string {
 
 // prompt is what a turn was begun with. The line of ours above a message that
 // was typed in says nothing that the turn's line does not.
-func prompt(t teams.PastTurn, full bool) string {
+func prompt(t teams.Turn, full bool) string {
 	line, body, ok := strings.Cut(t.Prompt, "\n")
 	if full || len(t.Messages) != 1 || !ok || !strings.HasPrefix(line, "[atm "+t.Messages[0].Short(6)) {
 		return t.Prompt

@@ -57,7 +57,7 @@ func runHook(ctx context.Context, e *env) (err error) {
 	}
 	exit, err := hook.Handle(ctx, tool, in, hook.Options{
 		Box: e.me, Turn: e.turnOf, Primer: e.hookPrimer, Flags: e.typed(),
-		Pass:   func(m *wire.Message) bool { return e.team.Withheld(m, e.me.Agent()) == "" },
+		Pass:   func(m *wire.Message) bool { return e.team.HoldReason(m, e.me.Agent()) == "" },
 		Stdout: quietPipe{e.Stdout}, Stderr: quietPipe{e.Stderr},
 	})
 	if exit != 0 {

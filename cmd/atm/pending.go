@@ -43,6 +43,10 @@ func pending(ctx context.Context, e *env) error {
 	if err != nil {
 		e.Warn("%v", err)
 	}
+	held, err := e.team.HeldMail(ctx)
+	if err != nil {
+		e.Warn("%v", err)
+	}
 	if e.JSON() {
 		if list == nil {
 			list = []teams.Question{}
@@ -50,9 +54,10 @@ func pending(ctx context.Context, e *env) error {
 		return e.PrintJSON(struct {
 			Pending []teams.Question      `json:"pending"`
 			Overdue []teams.OverdueAnswer `json:"overdue,omitempty"`
-		}{list, overdue})
+			Held    []teams.HeldMail      `json:"held,omitempty"`
+		}{list, overdue, held})
 	}
-	if len(list)+len(overdue) == 0 {
+	if len(list)+len(overdue)+len(held) == 0 {
 		return e.print("nothing waits for an answer")
 	}
 	for _, q := range list {
@@ -62,6 +67,11 @@ func pending(ctx context.Context, e *env) error {
 	}
 	for _, o := range overdue {
 		if err := e.print("%s", owes(o, time.Now())); err != nil {
+			return err
+		}
+	}
+	for _, h := range held {
+		if err := e.print("-  %s  mail  %d unread: %s\n    atm attach %s", h.Agent, h.Unread, h.Reason, h.Agent); err != nil {
 			return err
 		}
 	}

@@ -70,7 +70,7 @@ func (e *env) unsure(n wire.Name, s control.Status) bool {
 	if s.ChildPID == 0 {
 		return false
 	}
-	m, err := e.team.Glance(n)
+	m, err := e.team.Summary(n)
 	return err == nil && m.State == reducer.WordUnknown && m.PID == int64(s.ChildPID)
 }
 

@@ -207,7 +207,7 @@ func (e *env) plan(ctx context.Context, name wire.Name) (*plan, error) {
 		return nil, cmdline.Failed("run %s: %v", name, err).WithHint("atm run %s -- bash runs a shell", name)
 	}
 	o.Sessions = &ptyrun.Sessions{
-		Begin: toml.Session.Enabled, Capture: ptyrun.Capture(toml.Session.OutputCapture), Rules: toml.Session.Rules(),
+		Begin: toml.Session.Enabled, Capture: ptyrun.Capture(toml.Session.OutputCapture), Rules: teams.SessionRules(&toml.Session),
 	}
 	policy, err := e.policy(name, toml.Policy())
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/mailbox"
-	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
@@ -101,7 +100,7 @@ func reply(ctx context.Context, e *env) error {
 		return err
 	}
 	o := &teams.Outgoing{
-		From: e.me, To: teams.Reply(parent.Message, e.me.Address(), e.Bool("all")), Message: m,
+		From: e.me, To: teams.ReplyTo(parent.Message, e.me.Address(), e.Bool("all")), Message: m,
 		Given: e.Given("id"), Parent: parent.Message, Person: e.person(),
 	}
 	if parent.From.Agent == "drop" {
@@ -415,7 +414,7 @@ func (e *env) answered(ctx context.Context, o *teams.Outgoing) {
 	if o.Parent != nil && slices.ContainsFunc(o.Post.Outcomes, func(out mailbox.Outcome) bool {
 		return out.Err == nil && out.Box.Address() == o.Parent.From
 	}) {
-		if err := teams.Answered(ctx, e.me, o.Parent); err != nil {
+		if err := teams.MarkAnswered(ctx, e.me, o.Parent); err != nil {
 			e.Warn("sent; the message answered: %v", err)
 		}
 	}
@@ -525,21 +524,8 @@ func (s *sent) fail(e *env, to wire.Address, err error) {
 func (e *env) reached(b *mailbox.Box, now time.Time, urgent bool) delivered {
 	a := b.Address()
 	t, _ := e.root.Team(a.Team)
-	m, _ := t.Glance(a.Agent)
-	m.Urgent = urgent
-	if m.Running && m.State == reducer.WordIdle {
-		m.Gate = passing(liveGate(context.Background(), b))
-	}
-	return delivered{To: a.String(), Running: m.Running, State: string(m.State), word: m.Word(now)}
-}
-
-// passing is a gate that will not open by itself in a moment; "" for the others.
-func passing(gate string) string {
-	switch gate {
-	case "idle for a moment only", "it is drawing", "busy", "its runner does not answer":
-		return ""
-	}
-	return gate
+	m, _ := t.Summary(a.Agent)
+	return delivered{To: a.String(), Running: m.Running, State: string(m.State), word: m.Forecast(now, urgent)}
 }
 
 // say prints the line that says what became of a message.

@@ -95,13 +95,13 @@ func sessionNew(ctx context.Context, e *env) error {
 	if e.team, err = e.root.Team(box.Address().Team); err != nil {
 		return err
 	}
-	if m, err := e.team.Glance(box.Agent()); err == nil && m.State == reducer.WordPerson {
+	if m, err := e.team.Summary(box.Agent()); err == nil && m.State == reducer.WordPerson {
 		return cmdline.Refused("%s is a person: a session is with an agent", box.Agent()).WithHint("atm send %s \"…\"", box.Agent())
 	}
 	if err := e.mayAct("begin a session of", box.Agent()); err != nil {
 		return err
 	}
-	if err := e.team.MayBegin(); err != nil {
+	if err := e.team.CheckSessionsAllowed(); err != nil {
 		return explainSession(err)
 	}
 	o.Agent = box.Agent()
@@ -138,7 +138,7 @@ func (e *env) tended(ctx context.Context, id wire.UUID) (*session.Session, error
 		e.Warn("%v; nothing ends by itself", err)
 		plan = &teams.SessionPlan{}
 	}
-	s, err := e.team.Tend(ctx, id, plan)
+	s, err := e.team.RefreshSession(ctx, id, plan)
 	if err == nil || errors.Is(err, session.ErrNotFound) {
 		return s, err
 	}
@@ -224,8 +224,8 @@ func (e *env) speaker() error {
 }
 
 // saying is what I say to a session.
-func (e *env) saying(in wire.HumanInput) teams.Saying {
-	return teams.Saying{From: e.me, Input: in, Origin: e.origin(), Person: e.person()}
+func (e *env) saying(in wire.HumanInput) teams.SessionInput {
+	return teams.SessionInput{From: e.me, Input: in, Origin: e.origin(), Person: e.person()}
 }
 
 func sessionMessage(ctx context.Context, e *env) error {
@@ -249,7 +249,7 @@ func sessionMessage(ctx context.Context, e *env) error {
 
 // sayDelivered says what became of something that was said. stops says that an
 // abort stops its agent.
-func (e *env) sayDelivered(out teams.Said, stops bool) error {
+func (e *env) sayDelivered(out teams.SessionResult, stops bool) error {
 	if out.Unlogged != nil {
 		e.Warn("delivered; the session's log could not be written: %v", out.Unlogged)
 	}
@@ -258,8 +258,8 @@ func (e *env) sayDelivered(out teams.Said, stops bool) error {
 	to := ""
 	if m != nil {
 		to = string(m.To[0].Agent)
-		if row, err := e.team.Glance(m.To[0].Agent); err == nil {
-			state = row.Word(time.Now())
+		if row, err := e.team.Summary(m.To[0].Agent); err == nil {
+			state = row.Forecast(time.Now(), false)
 			if stops && out.Session != nil && out.Session.State == wire.SessionAborted {
 				state = "which is stopped with all that it started"
 			}

@@ -242,7 +242,7 @@ func (c *conversation) look(ctx context.Context) (*session.Session, error) {
 	if err != nil {
 		plan = &teams.SessionPlan{}
 	}
-	s, err := c.team.Tend(ctx, c.id, plan)
+	s, err := c.team.RefreshSession(ctx, c.id, plan)
 	if err != nil && ctx.Err() == nil && !errors.Is(err, session.ErrNotFound) {
 		if seen, bad := c.team.Sessions().Look(ctx, c.id); bad == nil {
 			return seen, nil

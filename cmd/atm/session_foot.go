@@ -111,7 +111,7 @@ func (c *conversation) status(s *session.Session) {
 		return
 	}
 	state := "unknown"
-	if m, err := c.team.Glance(c.box.Agent()); err == nil {
+	if m, err := c.team.Summary(c.box.Agent()); err == nil {
 		if state = string(m.State); m.Detail != "" {
 			state += ", " + letter.Clip(letter.Escape(m.Detail), 30)
 		}

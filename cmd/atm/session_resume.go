@@ -6,6 +6,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/session"
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -37,7 +38,7 @@ func sessionResume(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	words := plan.ResumeWords(id)
+	words := teams.ResumeCommand(plan, id)
 	start := !running && len(words) > 0
 	if trial := s.InteractiveSession; s.State != wire.SessionActive || !start {
 		if err := trial.Transition(wire.SessionActive, time.Now()); err != nil {

@@ -48,7 +48,7 @@ func status(ctx context.Context, e *env) error {
 		}
 		name = e.me.Agent()
 	}
-	m, err := e.team.Row(ctx, name)
+	m, err := e.team.Status(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -86,6 +86,9 @@ func card(m teams.Member, now time.Time) []string {
 	if m.Kind == "person" {
 		return out
 	}
+	if m.Held != "" {
+		line("mail waits", "%d unread: %s", m.Unread, m.Held)
+	}
 	if m.TurnID != "" {
 		s := string(m.TurnStatus) + ", " + letter.Escape(m.TurnID)
 		for _, f := range []struct{ name, value string }{{"thread", m.ThreadID}, {"session", m.Session}, {"by", m.Transport}} {
@@ -109,6 +112,8 @@ func card(m teams.Member, now time.Time) []string {
 		line("presence", "online: its runner's lock is held")
 	case m.PresenceAt == nil:
 		line("presence", "unknown: no event, no runner")
+	case m.RunnerGone:
+		line("presence", "offline: its runner was killed; last event %s", letter.Age(now, *m.PresenceAt))
 	case m.Presence == reducer.Offline:
 		line("presence", "offline since %s", stamp(*m.PresenceAt))
 	default:

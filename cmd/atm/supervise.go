@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/cmdline"
-	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
@@ -96,7 +95,7 @@ func (c *crew) revive(ctx context.Context) {
 				continue
 			}
 			ticket, noTicket := c.team.LastStop(n) // before it is looked at: a stop after that counts
-			m, err := c.team.Glance(n)
+			m, err := c.team.Summary(n)
 			if err != nil || m.Running {
 				left = true // what cannot be told is no reason to end
 				if noTicket == nil {
@@ -105,7 +104,7 @@ func (c *crew) revive(ctx context.Context) {
 				}
 				continue
 			}
-			if m.Detail != reducer.RunnerGone || plan.Restart == "never" || lost[n] {
+			if !m.RunnerGone || plan.Restart == "never" || lost[n] {
 				continue
 			}
 			now := time.Now()

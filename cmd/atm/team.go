@@ -46,7 +46,7 @@ func team(ctx context.Context, e *env) error {
 	if e.Bool("watch") {
 		return e.interruptible(ctx, func(ctx context.Context) error { return e.following(ctx, e.watchTeam) })
 	}
-	rows, stats, err := e.team.Rows(ctx)
+	rows, stats, err := e.team.Members(ctx)
 	if err != nil {
 		return err
 	}

@@ -89,7 +89,7 @@ func (e *env) paintTeam(ctx context.Context) error {
 // eachChange calls show with the rows at every look (eachLook).
 func (e *env) eachChange(ctx context.Context, every time.Duration, show func([]teams.Member, teams.Stats) error) error {
 	return e.eachLook(ctx, every, func() error {
-		rows, stats, err := e.team.Rows(ctx)
+		rows, stats, err := e.team.Members(ctx)
 		if err != nil {
 			return err
 		}

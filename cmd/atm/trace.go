@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"strings"
 
 	"github.com/agentteammail/atm/internal/cmdline"
-	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 )
@@ -27,7 +25,7 @@ func trace(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	traced := e.root.Trace(ctx, it.Message, liveGate)
+	traced := e.root.Trace(ctx, it.Message)
 	if e.JSON() {
 		return e.PrintJSON(map[string]any{"id": it.ID, "recipients": traced})
 	}
@@ -70,24 +68,4 @@ func trace(ctx context.Context, e *env) error {
 		}
 	}
 	return nil
-}
-
-// liveGate asks a runner why nothing is typed in just now. One that does not
-// answer at once is not waited for.
-func liveGate(ctx context.Context, b *mailbox.Box) string {
-	c, err := control.Dial(ctx, runDir(b))
-	if errors.Is(err, control.ErrNotAnswering) {
-		return "its runner does not answer"
-	}
-	if err != nil {
-		return ""
-	}
-	defer c.Close()
-	ctx, cancel := context.WithTimeout(ctx, control.Patience)
-	defer cancel()
-	s, err := c.Status(ctx)
-	if err != nil {
-		return ""
-	}
-	return s.Gate
 }

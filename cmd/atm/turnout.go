@@ -221,7 +221,7 @@ func (s *telling) paint(since time.Duration) {
 	}
 	line := fmt.Sprintf("waiting for %s (%s)", join(s.waiting), letter.Span(since))
 	if w, _, err := term.GetSize(int(s.Stderr.Fd())); err == nil && w > 0 {
-		line = teams.Cut(line, w-1)
+		line = (&teams.Table{Width: w}).Fit(line)
 	}
 	fmt.Fprintf(s.Stderr, "\r%s\x1b[K", line)
 	s.shown = true

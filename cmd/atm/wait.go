@@ -176,11 +176,12 @@ func (e *env) turnGoal(ctx context.Context, g *goal) error {
 		if err != nil {
 			return err
 		}
-		p, last, err := t.Passage(b, it.Message)
+		turns, err := t.Turns(b.Agent(), it.SentAt.Add(-24*time.Hour))
 		if err != nil {
 			return err
 		}
-		g.ways = append(g.ways, &way{box: b, passage: p, after: last})
+		turn := func() *teams.Turn { return turns.Delivery(it.ID).Turn }
+		g.ways = append(g.ways, &way{box: b, turns: turns, turn: turn})
 	}
 	return nil
 }
@@ -222,7 +223,7 @@ func (e *env) met(g *goal) error {
 	case len(g.ways) > 0:
 		var parts []string
 		for _, w := range g.ways {
-			status := w.passage.Status
+			status := w.turn().Status
 			if status == "" {
 				status = "over"
 			}

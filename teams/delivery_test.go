@@ -9,7 +9,7 @@ import (
 )
 
 // A message's turn, whatever it was handed over by.
-func TestPassage(t *testing.T) {
+func TestDelivery(t *testing.T) {
 	for _, c := range []struct {
 		about  string
 		events []string
@@ -32,6 +32,8 @@ func TestPassage(t *testing.T) {
 		{"typing failed", []string{"injecting id=ID", "injection_failed id=ID outcome=stuck", "turn_started turn=t1", "turn_completed turn=t1"}, "", 0, 0, ""},
 		{"another's message", []string{"turn_started turn=t1", "message_read id=other", "turn_completed turn=t1"}, "", 0, 0, ""},
 		{"the process ends", []string{"turn_started turn=t1", "message_read id=ID", "exited code=1"}, "t1", 1, 3, "failed"},
+		{"its runner is killed, and another one begins", []string{"pty spawned pid=1", "turn_started turn=t1", "message_read id=ID", "pty spawned pid=2"}, "t1", 2, 4, "failed"},
+		{"another turn follows, and nobody said how it ended", []string{"turn_started turn=t1", "message_read id=ID", "turn_started turn=t2"}, "t1", 1, 3, ""},
 		{"put back after that, and handed over again", []string{"injecting id=ID", "turn_started turn=t1", "injected id=ID", "exited code=143", "spawned pid=2", "injecting id=ID", "turn_started turn=t2", "injected id=ID", "turn_completed turn=t2 status=completed"}, "t2", 7, 9, "completed"},
 		{"put back after its turn was completed", []string{"injecting id=ID", "turn_started turn=t1", "injected id=ID", "turn_completed turn=t1 status=completed", "injecting id=ID", "turn_started turn=t2"}, "t1", 2, 4, "completed"},
 		{"another session begins", []string{"turn_started session=d1 turn=t1", "message_read id=ID session=d1", "session_start session=d2", "turn_started session=d2 turn=t9", "turn_completed session=d2 turn=t9", "session_end session=d2"}, "t1", 1, 0, ""},
@@ -45,7 +47,7 @@ func TestPassage(t *testing.T) {
 		t.Run(c.about, func(t *testing.T) {
 			team := newTeam(t, newRoot(t), "bob")
 			id := wire.NewID()
-			p := &Passage{ID: id}
+			var turns Turns
 			for _, s := range c.events {
 				happen(t, team, "bob", strings.ReplaceAll(s, "id=ID", "id="+string(id)))
 			}
@@ -59,17 +61,25 @@ func TestPassage(t *testing.T) {
 				if e.Session != "" {
 					e.Source = "hook"
 				}
-				p.Step(&e)
+				turns.Apply(&e)
 			}
-			if p.Turn != c.turn && !(c.turn == "t1" && p.Turn != "" && c.about == "a turn that gets its name late") || p.Began.Seq != c.began || p.Ended.Seq != c.ended || p.Status != c.status {
-				t.Errorf("turn %q from %d to %d, %q", p.Turn, p.Began.Seq, p.Ended.Seq, p.Status)
+			p := turns.Delivery(id).Turn
+			if p == nil {
+				p = &Turn{}
+			}
+			status := p.Status
+			if status == TurnOpen {
+				status = ""
+			}
+			if p.ID != c.turn || p.BeganBy.Seq != c.began || p.EndedBy.Seq != c.ended || status != c.status {
+				t.Errorf("turn %q from %d to %d, %q", p.ID, p.BeganBy.Seq, p.EndedBy.Seq, p.Status)
 			}
 		})
 	}
 }
 
 // Whoever asked is told that nothing will come of a message any more.
-func TestPassageCutShort(t *testing.T) {
+func TestDeliveryCutShort(t *testing.T) {
 	for _, c := range []struct {
 		about  string
 		events []string
@@ -88,7 +98,7 @@ func TestPassageCutShort(t *testing.T) {
 	} {
 		t.Run(c.about, func(t *testing.T) {
 			id := wire.NewID()
-			p := &Passage{ID: id}
+			var turns Turns
 			for i, kind := range c.events {
 				e := wire.Event{Seq: uint64(i + 1), At: time.Now(), Source: "pty", Kind: kind}
 				switch kind {
@@ -102,10 +112,10 @@ func TestPassageCutShort(t *testing.T) {
 				case "exited":
 					e = e.With("signal", "TERM")
 				}
-				p.Step(&e)
+				turns.Apply(&e)
 			}
-			if p.CutShort() != c.cut {
-				t.Errorf("%+v", p)
+			if turns.Delivery(id).WasCutShort() != c.cut {
+				t.Errorf("%+v", turns.Delivery(id))
 			}
 		})
 	}

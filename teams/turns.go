@@ -1,0 +1,259 @@
+package teams
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/session"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Turn is one turn of an agent, as its events tell. What no event has said is empty.
+type Turn struct {
+	ID       string        `json:"turn_id"`
+	Session  string        `json:"session,omitempty"`
+	Began    *time.Time    `json:"began,omitempty"`
+	Ended    *time.Time    `json:"ended,omitempty"` // nil: it is open, or its end was lost
+	Duration time.Duration `json:"-"`               // 0: not known
+	Prompt   string        `json:"prompt"`
+	Response string        `json:"response"`
+	Status   string        `json:"status"` // completed, interrupted, failed; open; "": over, nothing said how
+	Error    string        `json:"error,omitempty"`
+	Messages []wire.ID     `json:"messages,omitempty"` // that were handed into it
+
+	BeganBy, EndedBy EventRef `json:"-"` // the events that are the evidence
+}
+
+// TurnOpen is the status of a turn that goes on.
+const TurnOpen = "open"
+
+// EventRef names an event that is evidence of something.
+type EventRef struct {
+	Seq uint64
+	At  time.Time
+}
+
+// Exists reports whether there was such an event.
+func (r EventRef) Exists() bool { return r.Seq > 0 }
+
+// MarshalJSON writes the duration as whole milliseconds.
+func (t Turn) MarshalJSON() ([]byte, error) {
+	type plain Turn
+	return json.Marshal(struct {
+		plain
+		MS int64 `json:"duration_ms,omitempty"`
+	}{plain(t), t.Duration.Milliseconds()})
+}
+
+// HasEnded reports whether the turn is over.
+func (t *Turn) HasEnded() bool { return t != nil && t.EndedBy.Exists() }
+
+// WasCutShort reports whether the turn ended otherwise than by its completion.
+func (t *Turn) WasCutShort() bool {
+	return t.HasEnded() && t.Status != "" && t.Status != reducer.Completed
+}
+
+// Turns folds an agent's events, in order, into its turns and into what became of
+// each message: trace, history, ask and wait read it. Not for concurrent use.
+type Turns struct {
+	list       []*Turn          // in the order in which they became known
+	current    map[uint64]*Turn // those that the state holds, by their reducer.Turn.TurnSeq
+	deliveries map[wire.ID]*Delivery
+	unplaced   []*Delivery // handed over, and their turn is not known yet
+	state      reducer.State
+}
+
+// Turns folds a member's events since a time. More can be applied from the event
+// after Seq on.
+func (t *Team) Turns(name wire.Name, since time.Time) (*Turns, error) {
+	return t.turns(name, func(events []wire.Event) bool { return len(events) > 0 && events[0].At.Before(since) })
+}
+
+func (t *Team) turns(name wire.Name, enough func([]wire.Event) bool) (*Turns, error) {
+	events, err := t.Box(name).Log().Tail(enough)
+	ts := &Turns{}
+	for i := range events {
+		ts.Apply(&events[i])
+	}
+	return ts, err
+}
+
+// History lists a member's newest turns, at most limit (0: all that the log holds),
+// the oldest first.
+func (t *Team) History(name wire.Name, limit int) ([]Turn, error) {
+	ts, err := t.turns(name, func(events []wire.Event) bool {
+		n := 0
+		for i := range events {
+			if events[i].Kind == wire.TurnStarted || events[i].Kind == wire.TurnCompleted {
+				n++
+			}
+		}
+		// A beginning and an end each, and some that began further back.
+		return limit > 0 && n > 2*limit+8
+	})
+	list := ts.list
+	if limit > 0 && len(list) > limit {
+		list = list[len(list)-limit:]
+	}
+	out := make([]Turn, len(list))
+	for i, turn := range list {
+		out[i] = *turn
+	}
+	return out, err
+}
+
+// Seq is the number of the newest event that was applied.
+func (ts *Turns) Seq() uint64 { return ts.state.Seq }
+
+// Delivery is what the events tell of a message. It is updated as they are applied.
+func (ts *Turns) Delivery(id wire.ID) *Delivery {
+	d := ts.deliveries[id]
+	if d == nil {
+		d = &Delivery{ID: id}
+		if ts.deliveries == nil {
+			ts.deliveries = map[wire.ID]*Delivery{}
+		}
+		ts.deliveries[id] = d
+	}
+	return d
+}
+
+// Apply takes in the next event.
+func (ts *Turns) Apply(e *wire.Event) {
+	ts.state.Apply(reducer.Input{Now: e.At, Event: e})
+	ts.updateTurns(e)
+	ts.addTexts(e)
+	if isDeliveryEvent(e.Kind) {
+		d := ts.Delivery(e.MessageID())
+		d.apply(e)
+		if d.Turn == nil && d.isHanded && !slices.Contains(ts.unplaced, d) {
+			ts.unplaced = append(ts.unplaced, d)
+		}
+	}
+	for _, d := range ts.unplaced {
+		d.place(e, ts.turnFor(d, e))
+	}
+	ts.unplaced = slices.DeleteFunc(ts.unplaced, func(d *Delivery) bool { return d.Turn != nil || !d.isHanded })
+}
+
+// updateTurns takes over what the event has changed in the turns of all sessions.
+func (ts *Turns) updateTurns(e *wire.Event) {
+	known := map[uint64]*Turn{}
+	for i := range ts.state.Turns {
+		now := &ts.state.Turns[i]
+		turn := ts.current[now.TurnSeq]
+		if turn == nil && now.TurnSeq > 0 && (now.IsOpen() || now.End() != nil) {
+			turn = &Turn{}
+			ts.list = append(ts.list, turn)
+		}
+		if turn != nil {
+			known[now.TurnSeq] = turn
+			turn.update(e, now)
+		}
+	}
+	for seq, turn := range ts.current {
+		if known[seq] != nil || turn.HasEnded() {
+			continue
+		}
+		// Another turn follows, or another program.
+		if last := ts.lastOf(turn.ID); last != nil {
+			turn.end(e, last)
+		} else {
+			turn.EndedBy, turn.Status = EventRef{e.Seq, e.At}, ""
+		}
+	}
+	ts.current = known
+}
+
+// lastOf is how a turn ended that no session is in any more, nil where nothing says so.
+func (ts *Turns) lastOf(id string) *reducer.Last {
+	for _, t := range ts.state.Turns {
+		if t.Last != nil && t.Last.ID == id {
+			return t.Last
+		}
+	}
+	return nil
+}
+
+func (t *Turn) update(e *wire.Event, now *reducer.Turn) {
+	t.ID, t.Session = now.ID, now.Session
+	if !now.IsOpen() {
+		t.end(e, now.End())
+		return
+	}
+	if !t.BeganBy.Exists() {
+		t.BeganBy, t.Began = EventRef{e.Seq, now.Began}, moment(now.Began)
+	}
+	// Also where it goes on after something said that it was over.
+	t.Status, t.Error, t.Ended, t.EndedBy, t.Duration = TurnOpen, "", nil, EventRef{}, 0
+}
+
+// end notes the end of a turn. last is nil while nothing says how it ended.
+func (t *Turn) end(e *wire.Event, last *reducer.Last) {
+	if !t.EndedBy.Exists() {
+		t.EndedBy, t.Ended, t.Status = EventRef{e.Seq, e.At}, moment(e.At), ""
+	}
+	if last != nil {
+		t.Status, t.Error, t.Ended, t.Duration = last.Status, last.Error, moment(last.At), last.Duration()
+	}
+	if t.Duration == 0 && t.Began != nil && t.Ended != nil {
+		t.Duration = max(0, t.Ended.Sub(*t.Began))
+	}
+}
+
+// addTexts takes over what an event says was typed, or answered, in a turn.
+func (ts *Turns) addTexts(e *wire.Event) {
+	response := session.AnswerOf(e)
+	if e.Kind != wire.TurnStarted && response == "" {
+		return
+	}
+	turn := ts.turnOf(e)
+	if turn == nil {
+		return
+	}
+	if e.Kind == wire.TurnStarted && turn.Prompt == "" {
+		turn.Prompt = e.Text("prompt")
+	}
+	turn.Response = cmp.Or(response, turn.Response)
+}
+
+// turnOf is the turn that an event names, else the newest one of its session.
+func (ts *Turns) turnOf(e *wire.Event) *Turn {
+	id, in := cmp.Or(e.TurnID, e.Text("turn_id")), cmp.Or(e.Session, e.Text("session"))
+	if id == "" && in == "" {
+		in = ts.state.Turn().Session
+	}
+	for _, turn := range slices.Backward(ts.list) {
+		isInSession := turn.Session == in || id != "" && (in == "" || turn.Session == "")
+		if isInSession && (id == "" || turn.ID == id) {
+			return turn
+		}
+	}
+	return nil
+}
+
+// turnFor is the open turn that a message which was handed over went into, nil if
+// there is none yet: the turn that the event named, else the one of its session. Where
+// neither was named it is the turn that is shown, or the next one that begins.
+func (ts *Turns) turnFor(d *Delivery, e *wire.Event) *Turn {
+	shown := ts.state.Turn().TurnSeq
+	for _, now := range slices.Backward(ts.state.Turns) {
+		turn := ts.current[now.TurnSeq]
+		if turn == nil || !now.IsOpen() {
+			continue
+		}
+		fits := d.session == "" || d.session == turn.Session
+		if d.turnID != "" {
+			fits = fits && d.turnID == turn.ID
+		} else if d.session == "" {
+			fits = turn.BeganBy.Seq == e.Seq || d.isAbout(e) && now.TurnSeq == shown
+		}
+		if fits {
+			return turn
+		}
+	}
+	return nil
+}
