@@ -1,10 +1,16 @@
-// Command atm carries mail between coding agents and the people they work
-// with. One file a verb: its flags, one call, and what it prints.
+// Command atm carries mail between coding agents and the people they work with.
 package main
 
 import (
 	"context"
 	"os"
+
+	"github.com/agentteammail/atm/internal/cli"
 )
 
-func main() { os.Exit(app().Run(context.Background(), os.Args[1:])) }
+func main() {
+	if cli.Has(os.Args[1:]) {
+		os.Exit(cli.Run(version, os.Args[1:]))
+	}
+	os.Exit(app().Run(context.Background(), os.Args[1:]))
+}

@@ -1,0 +1,16 @@
+//go:build !linux
+
+package output
+
+import (
+	"os"
+	"time"
+)
+
+// Unread is known on Linux only.
+func Unread(*os.File) (n int, ok bool) { return 0, false }
+
+// Waiting is known on Linux only.
+func Waiting(*os.File, time.Duration) int { return 0 }
+
+func readerGone(*os.File) bool { return false }
