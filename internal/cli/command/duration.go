@@ -28,7 +28,7 @@ func DurationFlag(name string, value time.Duration, usage string) *cli.GenericFl
 
 // TimeoutFlag is the --timeout of a verb that waits.
 func TimeoutFlag() cli.Flag {
-	return DurationFlag("timeout", 90*time.Second, "wait at most `D`; 0: for ever (default 90s)")
+	return DurationFlag("timeout", 90*time.Second, "wait `D`, default 90s; 0: for ever")
 }
 
 // Duration is the value of a DurationFlag, or its default.

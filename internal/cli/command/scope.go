@@ -290,3 +290,6 @@ func Strings(names []wire.Name) []string {
 
 // Join is names with commas between.
 func Join(names []wire.Name) string { return strings.Join(Strings(names), ", ") }
+
+// Context is the context of the command.
+func (s *Scope) Context() context.Context { return s.c.Context }

@@ -32,7 +32,8 @@ func StdinText(c *cli.Context, words []string) (string, error) {
 		return readStdin(c)
 	}
 	if len(words) == 0 {
-		return "", Usage("no text").WithHint("%s … \"text\", or a pipe: … | %s …", c.Command.HelpName, c.Command.HelpName)
+		example, _, _ := strings.Cut(c.Command.UsageText, "\n")
+		return "", Usage("no text").WithHint("%s; or pipe it in", example)
 	}
 	if n := output.Waiting(os.Stdin, pipePatience); n > 0 {
 		return "", Usage("a text and %d bytes on stdin: which of them is meant?", n).
@@ -56,7 +57,7 @@ func hasText(f *os.File) bool {
 // reads then ends with the process.
 func readStdin(c *cli.Context) (string, error) {
 	if !hasText(os.Stdin) {
-		return "", Usage("no text on stdin").WithHint("echo \"text\" | %s … -", c.Command.HelpName)
+		return "", Usage("no text on stdin").WithHint("pipe it in: echo \"text\" | %s …", c.Command.HelpName)
 	}
 	type result struct {
 		text string
