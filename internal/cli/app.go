@@ -48,19 +48,22 @@ func Run(version string, words []string) int {
 	return command.Report(ctx, err)
 }
 
-// Has reports whether the words name a verb of this app. (For as long as some
-// verbs are still elsewhere.)
-func Has(words []string) bool {
+// Has reports whether the words are for this app: they name one of its verbs, or
+// none of the others. (For as long as some verbs are still elsewhere.)
+func Has(words []string, others []string) bool {
 	app := newApp("")
-	if len(words) > 0 && words[len(words)-1] == generate {
+	if len(words) == 0 || words[len(words)-1] == generate {
 		return true
 	}
 	line, err := command.Parse(app, words)
 	var unknown *command.UnknownCommandError
-	if errors.As(err, &unknown) || line.Command == nil {
-		return false
+	if errors.As(err, &unknown) {
+		return !slices.Contains(others, unknown.Name)
 	}
-	return line.Command.Name != "help" || len(line.Words) > 0 && app.Command(line.Words[0]) != nil
+	if line.Command == nil || line.Command.Name != "help" || len(line.Words) == 0 {
+		return true
+	}
+	return app.Command(line.Words[0]) != nil || line.Words[0] != "all" && !slices.Contains(others, line.Words[0])
 }
 
 // newApp is the app with all its verbs.

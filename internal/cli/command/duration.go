@@ -18,6 +18,9 @@ func (s *span) Set(word string) error {
 	return err
 }
 
+// Get is for cli.Context.Value, which the flags of a verb are compared with.
+func (s *span) Get() any { return time.Duration(*s) }
+
 func (s *span) String() string { return time.Duration(*s).String() }
 
 // DurationFlag is a flag for what ParseDuration reads; Duration asks for it.

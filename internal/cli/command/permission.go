@@ -20,7 +20,7 @@ func (s *Scope) MayWrite() error {
 	if err != nil || !running {
 		return err
 	}
-	if run := os.Getenv("ATM_RUN"); run != "" && run == runOf(s.Me) {
+	if run := os.Getenv("ATM_RUN"); run != "" && run == runOf(s.Me) && os.Getenv("ATM_AGENT") == string(s.Me.Agent()) {
 		return nil
 	}
 	return Refused("%s is running: only its own processes act as %s", s.Me.Agent(), s.Me.Agent()).

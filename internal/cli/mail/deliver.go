@@ -276,7 +276,10 @@ func deliverAndWait(ctx context.Context, c *cli.Context, s *command.Scope, o *te
 			return notSaid(result, err)
 		}
 	}
-	if err := w.wait(ctx, command.Duration(c, "timeout")); err != nil {
+	stop := s.WarnHindered(ctx, o.Post.To...)
+	err = w.wait(ctx, command.Duration(c, "timeout"))
+	stop()
+	if err != nil {
 		return unanswered(c, s, w, result, err)
 	}
 	if reply.found != nil {

@@ -146,8 +146,8 @@ func mySent(ctx context.Context, s *command.Scope, word string) (*mailbox.Item, 
 
 // met is what came of a condition.
 type met struct {
-	Matched string           `json:"matched"`
 	Agent   wire.Name        `json:"agent,omitempty"`
+	Matched string           `json:"matched"`
 	Message *command.Message `json:"message,omitempty"`
 	ID      wire.ID          `json:"id,omitempty"`
 	State   reducer.Word     `json:"state,omitempty"`
