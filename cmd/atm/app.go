@@ -53,8 +53,8 @@ var program = cmdline.App{
 		{Name: "lock-timeout", Kind: cmdline.Duration, Arg: "D", Default: "5s", Usage: "how long to wait for a lock"},
 	},
 	Verbs: []*cmdline.Verb{
-		sendVerb, replyVerb, readVerb, ackVerb, lsVerb, showVerb, unreadVerb, takeVerb,
-		traceVerb, withdrawVerb, threadVerb, searchVerb, waitVerb, watchVerb, logVerb, eventVerb, eventsVerb,
+		takeVerb,
+		eventVerb, eventsVerb,
 		runVerb, attachVerb, screenVerb, typeVerb, interruptVerb, stopVerb, restartVerb, playVerb,
 		upVerb, downVerb, askVerb, historyVerb, pendingVerb, approveVerb, rejectVerb, sessionVerb,
 		teamVerb, statusVerb, whereVerb, initVerb, installVerb, uninstallVerb, gcVerb, backupVerb, restoreVerb, doctorVerb,

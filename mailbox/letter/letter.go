@@ -35,6 +35,7 @@ type Renderer struct {
 	Digits   int       // of short ids, at least 6; see ShortLength
 	Terminal bool      // escape bodies
 	Bold     bool      // headers in bold
+	To       bool      // headers name the recipient also where there is one only
 	Bytes    int       // a larger message is cut to this; 0: never
 	Lines    int       // likewise, if Bytes is set
 }
@@ -86,7 +87,7 @@ func (r *Renderer) Header(m *wire.Message, f Flags) string {
 
 	add(true, "%s from %s", r.Short(m.ID), r.Who(m.From))
 	add(true, "%s", Age(r.Now, m.SentAt))
-	add(len(m.To) > 1, "to %s", r.recipients(m.To))
+	add(len(m.To) > 1 || r.To && len(m.To) == 1, "to %s", r.recipients(m.To))
 	add(m.InReplyTo != "" && isAck, "acks %s", r.Short(m.InReplyTo))
 	add(m.InReplyTo != "" && !isAck, "answers %s", r.Short(m.InReplyTo))
 	add(m.Type != "" && !isAck, "%s", Clip(Escape(m.Type), 64))

@@ -1,0 +1,216 @@
+// Package cli is the atm command: an urfave/cli app whose verbs come from the
+// groups below (mail, agent, session, setup), a file each. What verbs share, and
+// how one looks, is in package command.
+package cli
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/mail"
+)
+
+// Run does what the words behind the program's name ask for and returns the exit
+// code. Everything that was wrong has been printed.
+func Run(version string, words []string) int {
+	app := newApp(version)
+	if len(words) > 0 && words[len(words)-1] == generate {
+		return runCompletion(app, words)
+	}
+	line, err := command.Parse(app, words)
+	var unknown *command.UnknownCommandError
+	if errors.As(err, &unknown) {
+		if program := companion(unknown.Name); program != "" {
+			return runCompanion(program, unknown.Rest)
+		}
+		err = unknownVerb(app, unknown.Name)
+	}
+	ctx := contextOf(app, line)
+	if err != nil {
+		return command.Report(ctx, err)
+	}
+	if line.Help {
+		return command.Report(ctx, printHelp(app, line.Path))
+	}
+	// The context of the verb itself knows its flags, which the report needs.
+	app.ExitErrHandler = func(c *cli.Context, _ error) { ctx = c }
+	err = app.RunContext(context.Background(), line.Args())
+	return command.Report(ctx, err)
+}
+
+// Has reports whether the words are for this app: they name one of its verbs, or
+// none of the others. (For as long as some verbs are still elsewhere.)
+func Has(words []string, others []string) bool {
+	app := newApp("")
+	if len(words) == 0 || words[len(words)-1] == generate {
+		return true
+	}
+	line, err := command.Parse(app, words)
+	var unknown *command.UnknownCommandError
+	if errors.As(err, &unknown) {
+		return !slices.Contains(others, unknown.Name)
+	}
+	if line.Command == nil || line.Command.Name != "help" || len(line.Words) == 0 {
+		return true
+	}
+	return app.Command(line.Words[0]) != nil || line.Words[0] != "all" && !slices.Contains(others, line.Words[0])
+}
+
+// newApp is the app with all its verbs.
+func newApp(version string) *cli.App {
+	app := &cli.App{
+		Name: "atm", HelpName: "atm", Version: version,
+		HideHelp: true, HideVersion: true,
+		DisableSliceFlagSeparator: true,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "root", Usage: "the `DIR` that holds the teams"},
+			&cli.StringFlag{Name: "team", Usage: "the team `NAME`"},
+			&cli.StringFlag{Name: "as", Usage: "your `NAME`"},
+			&cli.BoolFlag{Name: "json", Usage: "one JSON document on stdout"},
+			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "errors only"},
+			command.DurationFlag("lock-timeout", 5e9, "wait for a lock at most `D` (default 5s)"),
+			&cli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "the help page"},
+			&cli.BoolFlag{Name: "version", Aliases: []string{"v", "V"}, Usage: "the version"},
+		},
+		Action:       home,
+		BashComplete: complete,
+		Metadata:     map[string]any{},
+		// Errors are printed once, by Run.
+		ExitErrHandler: func(*cli.Context, error) {},
+	}
+	app.Commands = slices.Concat(mail.Commands(), []*cli.Command{helpCommand, versionCommand, completionCommand})
+	app.Setup()
+	for _, c := range app.Commands {
+		prepare(c, app.HelpName)
+	}
+	return app
+}
+
+// prepare gives a verb and its subs their full names and our completion, and
+// keeps urfave's own help out of them: --help and the verb help are ours.
+func prepare(c *cli.Command, parent string) {
+	c.HelpName = parent + " " + c.Name
+	c.HideHelp, c.HideHelpCommand = true, true
+	c.BashComplete = complete
+	for _, sub := range c.Subcommands {
+		prepare(sub, c.HelpName)
+	}
+}
+
+// contextOf is a context for an error of the command line itself, which no verb
+// has seen.
+func contextOf(app *cli.App, line *command.Line) *cli.Context {
+	set := flag.NewFlagSet(app.Name, flag.ContinueOnError)
+	set.Bool("json", line.JSON, "")
+	c := cli.NewContext(app, set, nil)
+	if line.Command != nil {
+		c.Command = line.Command
+	}
+	return c
+}
+
+// runCompletion prints what may stand next, and does nothing else: behind "--"
+// urfave would run the verb.
+func runCompletion(app *cli.App, words []string) int {
+	if !slices.Contains(words, "--") {
+		app.EnableBashCompletion = true
+		app.RunContext(context.Background(), append([]string{app.Name}, words...))
+	}
+	return command.ExitDone
+}
+
+// meant are words that people type for another verb, and what they mean.
+var meant = map[string]string{
+	"delete":    "atm withdraw ID takes back what you sent; what you have read is out of the way already",
+	"rm":        "atm withdraw ID takes back what you sent; what you have read is out of the way already",
+	"remove":    "atm withdraw ID takes back a message, atm team retire NAME a member",
+	"cancel":    "atm withdraw ID takes back what you sent; atm interrupt NAME ends a turn",
+	"forward":   "atm show ID --raw | atm send NAME -",
+	"fwd":       "atm show ID --raw | atm send NAME -",
+	"broadcast": "atm send all \"…\"", "announce": "atm send all \"…\"",
+	"messages": "atm ls --all", "unread-count": "atm ls --count", "count": "atm ls --count",
+	"ui": "atm team --watch", "tui": "atm team --watch", "dashboard": "atm team --watch", "top": "atm team --watch",
+	"config": "atm doctor looks at team.toml; atm where says what is in force", "settings": "atm where",
+	"members": "atm team", "agents": "atm team", "users": "atm team", "who": "atm team", "ps": "atm team",
+	"teams": "atm team ls", "add": "atm team add NAME", "join": "atm team add NAME", "invite": "atm team add NAME",
+	"create": "atm init NAME… makes a team, atm team add NAME a member", "new": "atm init NAME…", "setup": "atm init NAME…",
+	"start": "atm up NAME, or atm run NAME -- CMD", "spawn": "atm run NAME -- CMD", "launch": "atm run NAME -- CMD",
+	"kill": "atm stop NAME", "logs": "atm watch --since 1h --no-follow", "tail": "atm watch", "monitor": "atm watch", "follow": "atm watch",
+	"poll": "atm read --wait 5m", "sleep": "atm wait --timeout 5m", "subscribe": "atm read --follow",
+	"find": "atm search WORDS", "grep": "atm search WORDS", "query": "atm search WORDS",
+	"mark": "atm read ID marks as read, atm unread ID puts back", "done": "atm ack ID, or atm reply ID \"Done.\"",
+	"sent": "atm ls --sent", "outbox": "atm ls --sent", "archive": "atm gc", "clean": "atm gc", "export": "atm backup FILE",
+	"conversation": "atm thread ID", "attachments": "atm show ID --save DIR", "download": "atm show ID --save DIR",
+	"use": "export ATM_AGENT=NAME, or --as NAME on each command", "login": "export ATM_AGENT=NAME, or --as NAME on each command",
+	"exec": "atm run NAME -- CMD", "allow": "atm approve ID", "permissions": "atm pending",
+}
+
+// unknownVerb says what was probably meant.
+func unknownVerb(app *cli.App, name string) error {
+	e := command.Usage("unknown command %q", name)
+	if hint := meant[name]; hint != "" {
+		return e.WithHint("%s", hint)
+	}
+	for _, c := range app.Commands {
+		for _, sub := range c.Subcommands {
+			if sub.HasName(name) {
+				return e.WithHint("did you mean \"atm %s %s\"?", c.Name, sub.Name).WithCandidates(c.Name + " " + sub.Name)
+			}
+		}
+	}
+	var known []string
+	for _, c := range app.Commands {
+		if !c.Hidden {
+			known = append(known, c.Names()...)
+		}
+	}
+	if near, ok := command.Nearest(name, known); ok {
+		near = app.Command(near).Name
+		return e.WithHint("did you mean \"atm %s\"?", near).WithCandidates(near)
+	}
+	return e.WithHint("atm help all")
+}
+
+// companion is the program for a verb that atm does not have, atm-VERB: beside
+// atm itself, else on the PATH; "" is none.
+func companion(verb string) string {
+	if strings.ContainsAny(verb, `/\.`) {
+		return ""
+	}
+	name := "atm-" + verb
+	if self, err := os.Executable(); err == nil {
+		if beside, err := exec.LookPath(filepath.Join(filepath.Dir(self), name)); err == nil {
+			return beside
+		}
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return ""
+	}
+	return path
+}
+
+func runCompanion(program string, args []string) int {
+	cmd := exec.Command(program, args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return max(exit.ExitCode(), 1)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "atm:", err)
+		return command.ExitFailed
+	}
+	return command.ExitDone
+}

@@ -1,0 +1,104 @@
+// Package command is what the verbs of atm share.
+//
+// # How a verb looks
+//
+// A verb is a *cli.Command (github.com/urfave/cli/v2) in a file of its own, in
+// the package of its group (mail, agent, session, setup), which exports
+// Commands() []*cli.Command. It has flags, one call and a print:
+//
+//	var showCommand = &cli.Command{
+//		Name:      "show",
+//		Aliases:   []string{"cat", "view", "open"},   // synonyms work, and stand in no list
+//		ArgsUsage: "ID",                              // counted: see below
+//		Usage:     "show one message whole",          // the line in `atm help all`
+//		UsageText: "atm show 9f3a1c\natm show 9f3a1c --save .", // examples, a line each; the first is a hint
+//		Description: "Marks nothing.",                // notes, a line each
+//		Flags: []cli.Flag{
+//			&cli.BoolFlag{Name: "raw", Usage: "the bytes of the body alone"},
+//			&cli.StringFlag{Name: "save", Usage: "save its attachments in `DIR`"},
+//		},
+//		Action: show,
+//	}
+//
+//	func show(c *cli.Context) error {
+//		s, err := command.OpenMeIfSaid(c)             // root, team, identity
+//		if err != nil {
+//			return err
+//		}
+//		it, _, err := s.Find(c.Context, c.Args().First(), false)
+//		if err != nil {
+//			return err
+//		}
+//		return command.Print(c, shown{…})             // one value: its JSON, or its String()
+//	}
+//
+// The app adds the global flags (--root, --team, --as, --json, --quiet,
+// --lock-timeout, --help); ask for them with c.Bool("json") and so on.
+//
+// # The command line
+//
+// Parse sorts flags before words, so that a verb gets only words in c.Args() and
+// flags may stand anywhere until "--".
+//
+//   - ArgsUsage is also the rule: a field in [brackets] may be missing, one with
+//     an … may repeat. A verb that counts for itself sets Args: true. Where a
+//     field begins with CMD the first word behind the one before it ends the
+//     flags (`run NAME CMD…`).
+//   - A DurationFlag knows days; ask with Duration(c, name). A duration right
+//     behind a flag that begins with "wait", or behind the verb wait, is its
+//     --timeout.
+//   - Any other boolean flag refuses a word that can only be its value.
+//   - A word that begins with "-" and is no flag is refused with the nearest one.
+//     What people type for something else gets a line of its own in Flags:
+//     command.Meant("reply-to", "atm reply ID TEXT").
+//   - Aliases of flags work and stand in no help page.
+//
+// # Who is who
+//
+// OpenRoot, OpenTeam, OpenMe and OpenMeIfSaid give a Scope: Root, Team, Me.
+// s.Member(word) is a mailbox, s.Find a message, s.MayWrite before anything is
+// written as me, s.MayAct before something is done to another agent (MayStop for
+// ending it).
+//
+// # What a verb returns
+//
+// Any error: the app gives it its exit code and hint (Explain) and prints it, with
+// --json as one object on stdout. A verb that knows more returns Usage, NotFound,
+// Refused, Timeout, …, WithHint a command that helps when typed; Exit(code) where
+// it has said everything itself. Results go to stdout through Print alone, the
+// rest to stderr through Warn. What waits uses Interruptible.
+package command
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/agentteammail/atm/internal/output"
+)
+
+var errInterrupted = errors.New("interrupted")
+
+// Interruptible is for what waits or takes long: a context that an interrupt
+// ends. What is stuck in a write that nobody reads ends a second later all the
+// same. A pipe that nobody reads is then an error of writing.
+func Interruptible(ctx context.Context) (_ context.Context, stop func()) {
+	ctx, end := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	output.IgnoreSIGPIPE()
+	var done atomic.Bool
+	context.AfterFunc(ctx, func() {
+		time.AfterFunc(time.Second, func() {
+			if !done.Load() {
+				os.Exit(ExitInterrupted)
+			}
+		})
+	})
+	return ctx, func() {
+		done.Store(true)
+		end()
+	}
+}

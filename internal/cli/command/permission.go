@@ -1,0 +1,123 @@
+package command
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"os"
+	"strconv"
+
+	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/wire"
+)
+
+// MayWrite refuses what only an agent's own processes may do while it runs: mark
+// its mail, acknowledge and send as it. They are those whose ATM_RUN names this
+// very run of this very agent.
+func (s *Scope) MayWrite() error {
+	running, err := s.Me.Store().Running(s.Me.Agent())
+	if err != nil || !running {
+		return err
+	}
+	if run := os.Getenv("ATM_RUN"); run != "" && run == runOf(s.Me) && os.Getenv("ATM_AGENT") == string(s.Me.Agent()) {
+		return nil
+	}
+	return Refused("%s is running: only its own processes act as %s", s.Me.Agent(), s.Me.Agent()).
+		WithHint("atm read --peek --as %s looks without marking; to write, use a name of your own", s.Me.Agent())
+}
+
+// runOf is the run that an agent's runner says it is, "" where none is noted.
+func runOf(box *mailbox.Box) string {
+	data, err := box.Store().Dir().ReadFile(string(box.Agent())+"/run/"+control.PaperFile, control.MaxPaper)
+	if err != nil {
+		return ""
+	}
+	said, _ := control.ParsePaper(data)
+	return said.Run
+}
+
+// MayAct refuses what an agent's process may not do to another member: from an
+// agent's environment that is the lead's alone. A person may, and everybody to
+// themselves. verb stands in the sentence. In a root that may have come with a
+// clone nothing is done at all, but for stopping (MayStop).
+func (s *Scope) MayAct(verb string, to wire.Name) error {
+	if !s.Root.Accepted {
+		return Refused("%s: nobody here made or accepted %s; it may have come with a clone", verb, s.Root.Path).
+			WithHint("if it is yours: atm init")
+	}
+	return s.MayStop(verb, to)
+}
+
+// MayStop is MayAct for what must be possible in any root: ending what runs.
+func (s *Scope) MayStop(verb string, to wire.Name) error {
+	who, agent := s.Actor()
+	if !agent || who == to {
+		return nil
+	}
+	lead, err := s.Team.Lead()
+	if err != nil {
+		return err // who the lead is must be known
+	}
+	if lead == "" {
+		return Refused("an agent may %s others only as the team's lead, and team %q has none", verb, s.Team.Name).
+			WithHint("ask a person, or say what you need: atm send %s \"…\"", to)
+	}
+	if who != lead {
+		return Refused("an agent may %s others only as the team's lead, who is %s", verb, lead).
+			WithHint("ask: atm send %s \"Please %s %s: …\"", lead, verb, to)
+	}
+	return nil
+}
+
+// Actor is the member of this team on whose behalf this process acts, and
+// whether an agent's program started it. Whoever runs under atm is who the runner
+// says, whatever --as says; a process that has shed its environment is known by
+// the runner among those that started it. "" is nobody of this team.
+func (s *Scope) Actor() (who wire.Name, agent bool) {
+	if runner := s.Team.RunBy(ancestors()); runner != "" {
+		return runner, true
+	}
+	name, home := os.Getenv("ATM_AGENT"), s.Team.Name
+	if os.Getenv("ATM_RUN") == "" {
+		name, _ = said(s.c)
+	} else {
+		home = wire.Name(cmp.Or(os.Getenv("ATM_TEAM"), string(home)))
+		if root := os.Getenv("ATM_ROOT"); root != "" && !sameFile(root, s.Root.Path) {
+			return "", true // of another root, where names mean others
+		}
+	}
+	a, err := wire.ParseAddress(name, home)
+	if err != nil || a.Team != s.Team.Name {
+		return "", InAgent()
+	}
+	if run := os.Getenv("ATM_RUN"); run != "" && run != runOf(s.Team.Box(a.Agent)) {
+		return "", true // a run that is over, or was made up
+	}
+	return a.Agent, InAgent()
+}
+
+func sameFile(a, b string) bool {
+	x, err1 := os.Stat(a)
+	y, err2 := os.Stat(b)
+	return err1 == nil && err2 == nil && os.SameFile(x, y)
+}
+
+// ancestors are the processes that started this one, the nearest first, as far
+// as /proc tells.
+func ancestors() (pids []int) {
+	for pid := os.Getppid(); pid > 1 && len(pids) < 64; {
+		pids = append(pids, pid)
+		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			break
+		}
+		// pid (name) state ppid: the name may hold anything.
+		fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
+		if len(fields) < 2 {
+			break
+		}
+		pid, _ = strconv.Atoi(string(fields[1]))
+	}
+	return pids
+}

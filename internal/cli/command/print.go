@@ -1,0 +1,110 @@
+package command
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/urfave/cli/v2"
+	"golang.org/x/term"
+
+	"github.com/agentteammail/atm/mailbox/letter"
+)
+
+// Print writes one value to stdout: with --json as one JSON document on a line,
+// else as its String, with a line feed at the end. Streams print value after
+// value. What came from outside is escaped by its String (letter.Escape).
+func Print(c *cli.Context, v fmt.Stringer) error {
+	if c.Bool("json") {
+		return PrintJSON(v)
+	}
+	text := v.String()
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	_, err := os.Stdout.WriteString(text)
+	return err
+}
+
+// Text is a value that is the same to people and, as a string, in JSON.
+type Text string
+
+func (t Text) String() string { return string(t) }
+
+// PrintJSON writes a value to stdout as one JSON document on a line.
+func PrintJSON(v any) error { return writeJSON(os.Stdout, v) }
+
+func writeJSON(w io.Writer, v any) error {
+	line, err := JSON(v)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(line)
+	return err
+}
+
+// JSON is a value as one line. What could steer a terminal stands as \u escapes,
+// which a reader undoes; <, > and & stay as they are.
+func JSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return escapeJSON(b.Bytes()), nil
+}
+
+// escapeJSON escapes what letter.Escape would, where encoding/json has left it:
+// such runes stand only inside strings, where \u may stand.
+func escapeJSON(doc []byte) []byte {
+	var out []byte
+	for i := 0; i < len(doc); {
+		r, n := utf8.DecodeRune(doc[i:])
+		if r >= 0x7f && letter.Escape(string(r)) != string(r) {
+			out = fmt.Appendf(out, `\u%04x`, r)
+		} else {
+			out = append(out, doc[i:i+n]...)
+		}
+		i += n
+	}
+	return out
+}
+
+// Warn writes a line to stderr, escaped, unless --quiet.
+func Warn(c *cli.Context, format string, args ...any) {
+	if !c.Bool("quiet") {
+		fmt.Fprintln(os.Stderr, "atm: "+letter.Escape(fmt.Sprintf(format, args...)))
+	}
+}
+
+// Terminal reports whether a person sees stdout as it is written.
+func Terminal() bool { return term.IsTerminal(int(os.Stdout.Fd())) }
+
+// Colour reports whether stdout may be coloured.
+func Colour() bool {
+	return Terminal() && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
+// Width is how many columns the terminal has; 0: stdout is none.
+func Width() int {
+	w, _, err := term.GetSize(int(os.Stdout.Fd()))
+	if err != nil {
+		return 0
+	}
+	return w
+}
+
+// Stamp is a moment for people: of today the time, else the day as well.
+func Stamp(t time.Time) string {
+	t = t.Local()
+	if t.Format(time.DateOnly) != time.Now().Format(time.DateOnly) {
+		return t.Format("2006-01-02 15:04:05")
+	}
+	return t.Format("15:04:05")
+}

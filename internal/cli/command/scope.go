@@ -1,0 +1,295 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"golang.org/x/term"
+
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/wire"
+)
+
+// A Scope is where a verb works: the root, the team and, where it is known, the
+// mailbox of whoever types. It is the only thing that reads the environment and
+// the working directory for that.
+type Scope struct {
+	Root *teams.Root
+	Team *teams.Team
+	Me   *mailbox.Box // nil: nobody said, and the verb did not ask
+
+	TeamSource, MeSource string // who said so: "--as", "ATM_AGENT", …
+
+	c *cli.Context
+}
+
+// OpenRoot opens the root in force.
+func OpenRoot(c *cli.Context) (*Scope, error) {
+	if c.IsSet("root") && c.String("root") == "" {
+		return nil, Usage("--root needs a directory").WithHint("--root DIR")
+	}
+	found, passed, err := teams.Find(Place(c))
+	for _, p := range passed {
+		Warn(c, "%s", p)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return OpenFound(c, found)
+}
+
+// OpenFound opens a root that was found already, as `init` does.
+func OpenFound(c *cli.Context, found teams.Found) (*Scope, error) {
+	root, err := teams.Open(found, nil)
+	if err != nil {
+		return nil, err
+	}
+	root.LockTimeout = max(Duration(c, "lock-timeout"), time.Nanosecond) // 0: not to wait at all
+	c.App.Metadata["root"] = root.Path
+	return &Scope{Root: root, c: c}, nil
+}
+
+// OpenTeam opens the root and the team in force.
+func OpenTeam(c *cli.Context) (*Scope, error) {
+	s, err := OpenRoot(c)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.openTeam()
+}
+
+// OpenMe opens the root and the team, and says who I am. Nobody is ever guessed:
+// where nothing says so, the error lists the members. The scope is there even
+// with an error, as far as it is known.
+func OpenMe(c *cli.Context) (*Scope, error) {
+	s, err := OpenTeam(c)
+	if err != nil {
+		return s, err
+	}
+	return s, s.openMe()
+}
+
+// OpenMeIfSaid is OpenMe for a verb that needs no identity, but uses one.
+func OpenMeIfSaid(c *cli.Context) (*Scope, error) {
+	if name, _ := said(c); name == "" && !c.IsSet("as") {
+		return OpenTeam(c)
+	}
+	return OpenMe(c)
+}
+
+// Place is what the flags and the environment say about where the root is.
+func Place(c *cli.Context) teams.Place {
+	p := teams.Place{Flag: c.String("root"), Env: os.Getenv("ATM_ROOT"), UID: os.Getuid()}
+	p.Dir, _ = os.Getwd()
+	p.Home, _ = os.UserHomeDir()
+	state := os.Getenv("XDG_STATE_HOME")
+	if state == "" && p.Home != "" {
+		state = filepath.Join(p.Home, ".local", "state")
+	}
+	if state != "" {
+		p.State = filepath.Join(state, "atm")
+	}
+	return p
+}
+
+// said is who the command line or the environment says I am, and which did.
+func said(c *cli.Context) (name, source string) {
+	if c.IsSet("as") {
+		return strings.TrimPrefix(c.String("as"), "@"), "--as"
+	}
+	return os.Getenv("ATM_AGENT"), "ATM_AGENT"
+}
+
+func (s *Scope) openTeam() error {
+	name, err := s.teamName()
+	if err != nil {
+		return err
+	}
+	s.Team, err = s.Root.Team(name)
+	return err
+}
+
+func (s *Scope) teamName() (wire.Name, error) {
+	name, source := s.c.String("team"), "--team"
+	if !s.c.IsSet("team") {
+		name, source = os.Getenv("ATM_TEAM"), "ATM_TEAM"
+	}
+	if me, _ := said(s.c); name == "" && !s.c.IsSet("team") {
+		// An identity with its team, bob@main, names the team as well.
+		_, name, _ = strings.Cut(me, "@")
+		source = "the identity"
+	}
+	if name != "" || s.c.IsSet("team") {
+		s.TeamSource = source
+		team, err := wire.ParseName(name)
+		if err != nil {
+			return "", Usage("%s: %v", source, err).WithHint("atm team ls lists the teams")
+		}
+		return team, nil
+	}
+	all, err := s.Root.Teams()
+	if err != nil {
+		return "", err
+	}
+	if len(all) == 0 {
+		return "", NotFound("no team in %s", s.Root.Path).WithHint("atm init alice bob")
+	}
+	if len(all) > 1 {
+		return "", Usage("which team? there are %s", Join(all)).
+			WithHint("put --team NAME on the command, or set ATM_TEAM").WithCandidates(Strings(all)...)
+	}
+	s.TeamSource = "the only team"
+	return all[0], nil
+}
+
+func (s *Scope) openMe() error {
+	name, source := said(s.c)
+	s.MeSource = source
+	if name == "" {
+		members, err := s.Team.Agents()
+		if err != nil {
+			return err
+		}
+		if len(members) == 0 {
+			return Usage("who are you? team %q has no members", s.Team.Name).WithHint("atm team add NAME")
+		}
+		return Usage("who are you? members: %s", Join(members)).
+			WithHint("put --as NAME on the command; do not take a name that is not yours").WithCandidates(Strings(members)...)
+	}
+	a, err := wire.ParseAddress(name, s.Team.Name)
+	if err != nil {
+		return Usage("%s: %v", source, err).WithHint("atm team lists the members")
+	}
+	if a.Team != s.Team.Name {
+		return Usage("%s says team %q, the command team %q", source, a.Team, s.Team.Name).WithHint("leave one out")
+	}
+	s.Me, err = s.Team.Member(a.Agent)
+	return err
+}
+
+// Member is the mailbox that a word means: agent, agent@team or @agent.
+func (s *Scope) Member(word string) (*mailbox.Box, error) {
+	if word == "me" && s.Me != nil && !s.Team.Box("me").Exists() {
+		return s.Me, nil
+	}
+	a, err := wire.ParseAddress(strings.TrimPrefix(word, "@"), s.Team.Name)
+	if err != nil {
+		return nil, s.notAName(word, err)
+	}
+	return s.Root.Mailbox(a)
+}
+
+// notAName explains a word that cannot be one member's name.
+func (s *Scope) notAName(word string, err error) error {
+	names := Strings(s.Names())
+	if near, ok := Nearest(word, names); ok {
+		return Usage("%v", err).WithHint("did you mean %q?", near).WithCandidates(near)
+	}
+	if first, _, several := strings.Cut(word, ","); several {
+		return Usage("%v", err).WithHint("one at a time: %s %s", s.c.Command.HelpName, first)
+	}
+	return Usage("%v", err).WithHint("members: %s", strings.Join(names, ", "))
+}
+
+// Names are the names of the team's members, for looking at what a word means.
+func (s *Scope) Names() []wire.Name {
+	names, _ := s.Team.Agents()
+	return names
+}
+
+// IsMember reports whether a word is a member's name.
+func (s *Scope) IsMember(word string) bool {
+	a, err := wire.ParseAddress(strings.TrimPrefix(word, "@"), s.Team.Name)
+	return err == nil && a.Team == s.Team.Name && s.Team.Box(a.Agent).Exists()
+}
+
+// Find is the message that a fragment of an id means: in my mailbox or, unless
+// only mine counts, in the team's. box is where it lies.
+func (s *Scope) Find(ctx context.Context, fragment string, mine bool) (it *mailbox.Item, box *mailbox.Box, err error) {
+	fragment = strings.TrimPrefix(fragment, "#")
+	if _, bad := wire.ParseFragment(fragment); bad != nil {
+		if s.IsMember(fragment) {
+			return nil, nil, Usage("%q is a member, not the id of a message", fragment).
+				WithHint("atm ls --all lists ids; atm send %s \"…\" writes to %s", fragment, fragment)
+		}
+		return nil, nil, Usage("%v", bad).WithHint("atm read --last and atm ls --all show the ids")
+	}
+	id, box, err := s.Team.Lookup(ctx, s.Me, fragment, mine)
+	if err != nil {
+		return nil, nil, err
+	}
+	it, err = s.Team.Message(id, box)
+	return it, box, err
+}
+
+// Renderer shows messages as this terminal or pipe wants them.
+func (s *Scope) Renderer() *letter.Renderer {
+	return &letter.Renderer{Now: time.Now(), Team: s.Team.Name, Digits: 6, Terminal: Terminal(), Bold: Colour()}
+}
+
+// Who is an address as people write it: without the team if that is this one.
+func (s *Scope) Who(a wire.Address) string { return s.Renderer().Who(a) }
+
+// Flags are those of --root, --team and --as that were given, with a space in
+// front, for a command in a hint to mean the same.
+func (s *Scope) Flags() string {
+	flags := ""
+	for _, name := range []string{"root", "team", "as"} {
+		if s.c.IsSet(name) {
+			flags += " --" + name + " " + letter.Escape(s.c.String(name))
+		}
+	}
+	return flags
+}
+
+// Origin is the evidence that goes with what this process sends.
+func (s *Scope) Origin() *wire.Origin {
+	o := &wire.Origin{Via: "cli", Run: os.Getenv("ATM_RUN")}
+	if uid := os.Getuid(); uid >= 0 {
+		o.UID = &uid
+	}
+	return o
+}
+
+// WarnUnaccepted says that this root was neither named, made nor accepted by
+// this user: it may have come with a clone. Where nothing can be noted, nothing
+// could be accepted either.
+func (s *Scope) WarnUnaccepted() {
+	if s.Root.Accepted {
+		return
+	}
+	if state := Place(s.c).State; state != "" && os.MkdirAll(state, 0o700) == nil {
+		Warn(s.c, "nobody here made or accepted %s; its mail may have come with a clone. If it is yours: atm init", s.Root.Path)
+	}
+}
+
+// Person reports whether a person types this at a terminal of their own.
+func Person() bool { return !InAgent() && term.IsTerminal(int(os.Stdin.Fd())) }
+
+// InAgent reports whether an agent's program started this process.
+func InAgent() bool {
+	return cmp.Or(os.Getenv("ATM_RUN"), os.Getenv("CLAUDECODE"), os.Getenv("CODEX_SANDBOX"), os.Getenv("CODEX_THREAD_ID"),
+		os.Getenv("GEMINI_CLI"), os.Getenv("OPENCODE")) != ""
+}
+
+// Strings are names as strings.
+func Strings(names []wire.Name) []string {
+	out := make([]string, len(names))
+	for i, n := range names {
+		out[i] = string(n)
+	}
+	return out
+}
+
+// Join is names with commas between.
+func Join(names []wire.Name) string { return strings.Join(Strings(names), ", ") }
+
+// Context is the context of the command.
+func (s *Scope) Context() context.Context { return s.c.Context }

@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/internal/cli/command"
+)
+
+// generate is urfave's sign that a shell asks for the words that may stand next.
+const generate = "--generate-bash-completion"
+
+// completionScripts ask for the words that may stand at the cursor, with the word
+// there only where a flag is begun: the rest is compared by the shell.
+var completionScripts = map[string]string{
+	"bash": `_atm() {
+	local cur=${COMP_WORDS[COMP_CWORD]} words=("${COMP_WORDS[@]:1:COMP_CWORD-1}")
+	[[ $cur == -* ]] && words+=("$cur")
+	COMPREPLY=($(compgen -W "$(atm "${words[@]}" ` + generate + ` 2>/dev/null)" -- "$cur"))
+}
+complete -o default -F _atm atm
+`,
+	"zsh": `#compdef atm
+_atm() {
+	local -a given offers
+	given=("${(@)words[2,CURRENT-1]}")
+	[[ ${words[CURRENT]} == -* ]] && given+=("${words[CURRENT]}")
+	offers=(${(f)"$(atm "${given[@]}" ` + generate + ` 2>/dev/null)"})
+	if (( $#offers )); then compadd -a offers; else _files; fi
+}
+compdef _atm atm
+`,
+	"fish": `function __atm_offers
+	set -l given (commandline -opc)[2..-1]
+	string match -q -- '-*' (commandline -ct); and set -a given (commandline -ct)
+	atm $given ` + generate + ` 2>/dev/null
+end
+complete -c atm -a '(__atm_offers)'
+`,
+	"powershell": `Register-ArgumentCompleter -Native -CommandName atm -ScriptBlock {
+	param($word, $ast, $cursor)
+	$given = @($ast.CommandElements | Select-Object -Skip 1 | ForEach-Object { "$_" })
+	if ($word -ne '' -and $word -notlike '-*') { $given = @($given | Select-Object -SkipLast 1) }
+	atm @given ` + generate + ` 2>$null | Where-Object { $_ -like "$word*" } | ForEach-Object {
+		[System.Management.Automation.CompletionResult]::new($_, $_, 'ParameterValue', $_)
+	}
+}
+`,
+}
+
+var completionCommand = &cli.Command{
+	Name: "completion", ArgsUsage: "SHELL", Usage: "a completion script for bash, zsh, fish or powershell",
+	UsageText: "source <(atm completion bash)\natm completion fish > ~/.config/fish/completions/atm.fish",
+	Action: func(c *cli.Context) error {
+		script, ok := completionScripts[strings.ToLower(c.Args().First())]
+		if !ok {
+			return command.Usage("no completion for %q", c.Args().First()).
+				WithHint("atm completion bash, zsh, fish or powershell").WithCandidates("bash", "zsh", "fish", "powershell")
+		}
+		_, err := os.Stdout.WriteString(script)
+		return err
+	},
+}
+
+// complete prints what may stand next: flags where one is begun, else the verb's
+// subs, the members and the ids of what I have not finished.
+func complete(c *cli.Context) {
+	last := ""
+	if n := len(os.Args); n > 2 {
+		last = os.Args[n-2]
+	}
+	if strings.HasPrefix(last, "-") && !command.AwaitsValue(c.Command.Flags, last) {
+		printFlagNames(c.Command.Flags)
+		printFlagNames(c.App.Flags)
+		return
+	}
+	for _, sub := range c.Command.Subcommands {
+		if !sub.Hidden {
+			fmt.Fprintln(os.Stdout, sub.Name)
+		}
+	}
+	if c.Command.ArgsUsage == "" && !strings.HasPrefix(last, "-") {
+		return
+	}
+	s, err := command.OpenMeIfSaid(c)
+	if err != nil {
+		return
+	}
+	for _, name := range s.Names() {
+		fmt.Fprintln(os.Stdout, name)
+	}
+	if s.Me == nil || !strings.Contains(c.Command.ArgsUsage, "ID") {
+		return
+	}
+	unread, _, _ := s.Me.UnreadIDs()
+	owed, _ := s.Me.OwedIDs()
+	for _, id := range append(unread, owed...) {
+		fmt.Fprintln(os.Stdout, id.Short(6))
+	}
+}
+
+func printFlagNames(flags []cli.Flag) {
+	for _, f := range flags {
+		if v, ok := f.(cli.VisibleFlag); ok && v.IsVisible() {
+			fmt.Fprintln(os.Stdout, "--"+f.Names()[0])
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/wire"
+)
+
+// overview is what `atm` alone shows: what is up, in at most fifteen lines.
+type overview struct {
+	Root    string           `json:"root"`
+	Team    wire.Name        `json:"team"`
+	Agent   wire.Name        `json:"agent,omitempty"`
+	Unread  int              `json:"unread"`
+	Owed    int              `json:"owed"`
+	Pending []teams.Question `json:"pending"`
+	Members []teams.Member   `json:"members"`
+
+	mail []string
+	note string // who I am is not known: what to do about it
+}
+
+// most is how many things of a kind are listed.
+const most = 3
+
+// home shows what is up.
+func home(c *cli.Context) error {
+	if c.Bool("version") {
+		return versionCommand.Action(c)
+	}
+	s, err := command.OpenMe(c)
+	var e *command.Error
+	if errors.Is(err, teams.ErrNoRoot) {
+		return command.Print(c, nothingYet{})
+	}
+	if err != nil && !(s != nil && s.Team != nil && errors.As(err, &e) && e.Exit == command.ExitUsage) {
+		return err
+	}
+	o := &overview{Root: s.Root.Path, Team: s.Team.Name, Pending: []teams.Question{}}
+	if err != nil {
+		o.note = e.Message + "\n" + e.Hint
+	}
+	if s.Me != nil {
+		if err := o.readMail(c, s); err != nil {
+			return err
+		}
+	}
+	if waiting, _ := s.Team.Waiting(c.Context); waiting != nil {
+		o.Pending = waiting
+	}
+	if o.Members, _, err = s.Team.Members(c.Context); err != nil {
+		return err
+	}
+	return command.Print(c, o)
+}
+
+func (o *overview) readMail(c *cli.Context, s *command.Scope) error {
+	o.Agent = s.Me.Agent()
+	batch, err := s.Me.Peek(c.Context, mailbox.ReadOptions{Limit: most, Owed: 1})
+	if err != nil {
+		return err
+	}
+	o.Unread, o.Owed = len(batch.Items)+batch.More, batch.OwedTotal
+	now := time.Now()
+	for _, it := range batch.Items {
+		o.mail = append(o.mail, fmt.Sprintf("%s %s %q", s.Who(it.From), letter.Age(now, it.SentAt), letter.Clip(letter.Escape(it.Title()), 40)))
+	}
+	return nil
+}
+
+func (o *overview) String() string {
+	var b strings.Builder
+	who := "nobody yet"
+	if o.Agent != "" {
+		who = string(o.Agent)
+	}
+	fmt.Fprintf(&b, "%s, in team %s (%s)\n\n", who, o.Team, letter.Escape(short(o.Root)))
+	if o.note != "" {
+		fmt.Fprintf(&b, "%s\n", o.note)
+	}
+	if o.Unread > 0 {
+		fmt.Fprintf(&b, "%d unread: atm read   %s\n", o.Unread, strings.Join(o.mail, ", "))
+	} else if o.note == "" {
+		b.WriteString("no new messages; atm help shows the commands\n")
+	}
+	if o.Owed > 0 {
+		fmt.Fprintf(&b, "%d await your ack: atm ls --owed\n", o.Owed)
+	}
+	if len(o.Pending) > 0 {
+		fmt.Fprintf(&b, "%d waiting for an answer: atm pending\n", len(o.Pending))
+	}
+	for i, q := range o.Pending {
+		if i == most {
+			break
+		}
+		what := q.Input
+		if what == "" {
+			what = q.Prompt
+		}
+		fmt.Fprintf(&b, "  %s asks: %s   atm approve %s, atm reject %s\n", q.Agent, letter.Clip(letter.Escape(what), 60), q.Agent, q.Agent)
+	}
+	b.WriteString("\n")
+	left := 14 - strings.Count(b.String(), "\n")
+	table := teams.Table{Now: time.Now(), Width: command.Width(), Height: left, Colour: command.Colour()}
+	b.WriteString(strings.Join(table.Lines(o.Members), "\n"))
+	return b.String()
+}
+
+// short is a path as people write it, with ~ for their home.
+func short(path string) string {
+	home, err := os.UserHomeDir()
+	if err != nil || home == "" {
+		return path
+	}
+	if rest, below := strings.CutPrefix(path, home+string(os.PathSeparator)); below {
+		return "~" + string(os.PathSeparator) + rest
+	}
+	return path
+}
+
+// nothingYet is what `atm` alone says where there is no team.
+type nothingYet struct {
+	Root *string `json:"root"`
+}
+
+func (nothingYet) String() string {
+	return "atm carries mail between coding agents and the people they work with.\n" +
+		"No team here yet. `atm init alice bob me` makes one; `atm help` shows the rest."
+}
