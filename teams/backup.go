@@ -17,6 +17,7 @@ import (
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -92,7 +93,7 @@ func (b *backup) team(t *Team) error {
 	if err := b.boxes(t, true); err != nil {
 		return err
 	}
-	for _, name := range []string{rosterFile, ".sessions", ".files", ".archive"} {
+	for _, name := range []string{config.File, ".sessions", ".files", ".archive"} {
 		if err := b.tree(t, name, nil); err != nil {
 			return err
 		}
@@ -321,7 +322,7 @@ func (s *restore) entry(h *tar.Header) (mailbox.Moved, error) {
 func inBackup(name string, isDir bool) bool {
 	parts := strings.Split(name, "/")
 	switch parts[0] {
-	case rosterFile:
+	case config.File:
 		return len(parts) == 1 && !isDir
 	case ".files", ".sessions":
 		return isDir && len(parts) == 1 || !isDir && len(parts) == 2

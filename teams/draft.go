@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/session"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -28,7 +29,7 @@ type Draft struct {
 }
 
 // Question is the draft as it stands among what waits for a person.
-func (d *Draft) Question(running bool) Question {
+func (d *Draft) Question(running bool) policy.Question {
 	prompt := fmt.Sprintf("%d artifacts", d.Artifacts)
 	if d.Artifacts == 1 {
 		prompt = "1 artifact"
@@ -36,7 +37,7 @@ func (d *Draft) Question(running bool) Question {
 	if d.Summary != "" {
 		prompt = d.Summary + " (" + prompt + ")"
 	}
-	return Question{ID: string(d.ID), Agent: d.Agent, Kind: KindDraft, Prompt: prompt, Options: []Option{}, Since: d.At.UTC(), Running: running}
+	return policy.Question{ID: string(d.ID), Agent: d.Agent, Kind: KindDraft, Prompt: prompt, Options: []policy.Option{}, Since: d.At.UTC(), Running: running}
 }
 
 // looseEvents is among how many of an agent's newest events drafts are looked
@@ -151,7 +152,7 @@ func (t *Team) answers(ctx context.Context, drafts []Draft) error {
 // Waiting is everything that waits for a person: Pending, and the drafts that
 // have no answer yet. What cannot be read hides nothing else; the error is
 // about that.
-func (t *Team) Waiting(ctx context.Context) ([]Question, error) {
+func (t *Team) Waiting(ctx context.Context) ([]policy.Question, error) {
 	out, err := t.Pending()
 	drafts, e := t.Drafts(ctx)
 	running := map[wire.Name]bool{}
@@ -165,21 +166,21 @@ func (t *Team) Waiting(ctx context.Context) ([]Question, error) {
 		}
 		out = append(out, d.Question(running[d.Agent]))
 	}
-	slices.SortStableFunc(out, func(a, b Question) int { return a.Since.Compare(b.Since) })
+	slices.SortStableFunc(out, func(a, b policy.Question) int { return a.Since.Compare(b.Since) })
 	return out, errors.Join(err, e)
 }
 
-// FindWaiting is FindQuestion for a list that has drafts in it, which people
+// FindWaiting is policy.Find for a list that has drafts in it, which people
 // quote by four or more digits of their id as well, and as it is written
 // elsewhere.
-func FindWaiting(list []Question, word string) (Question, error) {
-	q, err := FindQuestion(list, word)
-	if !errors.Is(err, ErrNoQuestion) {
+func FindWaiting(list []policy.Question, word string) (policy.Question, error) {
+	q, err := policy.Find(list, word)
+	if !errors.Is(err, policy.ErrNoQuestion) {
 		return q, err
 	}
 	whole, notWhole := wire.ParseUUID(word)
 	part, notPart := wire.ParseFragment(word)
-	var found []Question
+	var found []policy.Question
 	for _, q := range list {
 		if q.Kind == KindDraft && (notWhole == nil && q.ID == string(whole) || notWhole != nil && notPart == nil && part.Matches(wire.ID(q.ID))) {
 			found = append(found, q)
@@ -191,7 +192,7 @@ func FindWaiting(list []Question, word string) (Question, error) {
 	case 1:
 		return found[0], nil
 	}
-	return q, &ManyQuestionsError{word, found}
+	return q, &policy.ManyQuestionsError{Word: word, Questions: found}
 }
 
 // DraftAnsweredError says that a draft has its answer already.
@@ -219,7 +220,7 @@ func (t *Team) FindDraft(ctx context.Context, agent wire.Name, id wire.UUID) (*D
 	if err != nil {
 		return nil, err
 	}
-	return nil, fmt.Errorf("draft %s: %w", id, ErrNoQuestion)
+	return nil, fmt.Errorf("draft %s: %w", id, policy.ErrNoQuestion)
 }
 
 // AnswerDraft says yes or no to a draft, or to one artifact of it. The first

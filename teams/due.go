@@ -103,7 +103,7 @@ func (t *Team) sayOverdue(ctx context.Context, agent *mailbox.Box, lead bool, it
 	if err != nil {
 		return err
 	}
-	return t.tell(ctx, agent, to, &wire.Message{
+	return t.notify(ctx, agent, to, &wire.Message{
 		// It answers nothing: who waits for the answer is not to take it for one.
 		ID: notice, Type: wire.TypeNotice, Thread: it.ThreadID(),
 		ReplyWanted: "no", Subject: "overdue: " + it.Title(), Body: say, Origin: origin,

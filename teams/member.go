@@ -12,6 +12,7 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -102,8 +103,8 @@ func (t *Team) MemberOf(name wire.Name, s *reducer.State, now time.Time) (Member
 func (t *Team) memberOf(name wire.Name, s *reducer.State, running bool, now time.Time) Member {
 	// A team.toml that cannot be read is doctor's to name: it adds to what is
 	// known and never hides a member.
-	roster, _ := t.Roster()
-	who := roster.Members[name]
+	c, _ := t.Config()
+	who := c.Members[name]
 	v := s.Look(reducer.Evidence{Now: now, Held: running, Silent: running && t.silent(name), Person: who.Person})
 	m := Member{
 		Name: name, Kind: "agent", Role: who.Role, Running: running,
@@ -140,7 +141,7 @@ func (t *Team) silent(name wire.Name) bool {
 // injects is how a member's runner says that it brings mail, "" where it does
 // not say.
 func (t *Team) injects(name wire.Name) string {
-	if how := t.told(name).Inject; slices.Contains(Injects, how) {
+	if how := t.runInfo(name).Inject; slices.Contains(config.Injects, how) {
 		return how
 	}
 	return ""

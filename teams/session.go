@@ -4,16 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
-	"strings"
 	"time"
-
-	"github.com/pelletier/go-toml/v2"
 
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/session"
+	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -31,22 +28,11 @@ var ErrNoHumanInput = errors.New("team.toml says [session] allow_human_input = f
 // MayBegin is nil unless team.toml says in so many words that there are to be
 // no sessions: where it does not speak of them people may begin one.
 func (t *Team) MayBegin() error {
-	data, err := t.Dir().ReadFile(rosterFile, maxRoster)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+	c, err := t.Config()
 	if err != nil {
 		return err
 	}
-	var said struct {
-		Session struct {
-			Enabled *bool `toml:"enabled"`
-		} `toml:"session"`
-	}
-	if err := toml.Unmarshal(data, &said); err != nil {
-		return fmt.Errorf("%s/%s: %w", t.Dir().Path(), rosterFile, err)
-	}
-	if on := said.Session.Enabled; on != nil && !*on {
+	if c.Session.Forbidden {
 		return fmt.Errorf("no session is begun: %w", ErrNoSessions)
 	}
 	return nil
@@ -55,7 +41,7 @@ func (t *Team) MayBegin() error {
 // MayInput is nil unless team.toml says that nobody talks to agents in sessions,
 // or cannot be understood.
 func (t *Team) MayInput() error {
-	p, err := t.Plan()
+	p, err := t.Config()
 	if err != nil {
 		return err
 	}
@@ -91,20 +77,15 @@ func (t *Team) Withheld(m *wire.Message, agent wire.Name) string {
 func (t *Team) mute(agent wire.Name) (mute bool, because string) {
 	const said = "team.toml: allow_human_input = false"
 	if running, err := t.Running(agent); err == nil && running {
-		if kept, ok, err := t.KeptPolicy(agent); err == nil && ok {
+		if kept, ok, err := t.SavedPolicy(agent); err == nil && ok {
 			return kept.Mute, said
 		}
 	}
-	plan, err := t.Plan()
+	plan, err := t.Config()
 	if err != nil {
 		return true, fmt.Sprintf("it is not known whether team.toml allows it: %v", err)
 	}
-	return !plan.Session.AllowHumanInput, said
-}
-
-// Rules say when sessions end by themselves.
-func (p *SessionPlan) Rules() session.Rules {
-	return session.Rules{WhenIdle: p.ExitWhenIdle, OnGoal: p.ExitOnGoal}
+	return !plan.SessionOf(agent).AllowHumanInput, said
 }
 
 // Tend brings a session up to what its agent's events say, ends it where the
@@ -112,7 +93,7 @@ func (p *SessionPlan) Rules() session.Rules {
 // word, and writes what is new. It is the part of auto_exit_on that needs no
 // daemon: whoever looks at a session tends it. (A runner that lives does the same
 // by its clock, and stops the agent.)
-func (t *Team) Tend(ctx context.Context, id wire.UUID, plan *SessionPlan) (*session.Session, error) {
+func (t *Team) Tend(ctx context.Context, id wire.UUID, plan *config.Session) (*session.Session, error) {
 	st := t.Sessions()
 	s, err := st.Get(id)
 	if err != nil || !s.State.Alive() {
@@ -224,16 +205,6 @@ func (t *Team) tellAgent(ctx context.Context, id wire.UUID, agent wire.Name, say
 	}
 	mailbox.Deliver(ctx, o.Post)
 	return m, o.Post.Outcomes[0].Err
-}
-
-// ResumeWords are the words of resume_cmd for a session: {session_id} is filled
-// in where it stands, nothing else is looked at. nil when there is none.
-func (p *SessionPlan) ResumeWords(id wire.UUID) []string {
-	var out []string
-	for _, w := range p.ResumeCmd {
-		out = append(out, strings.ReplaceAll(w, "{session_id}", string(id)))
-	}
-	return out
 }
 
 func short(id wire.UUID) string { return wire.ID(id).Short(6) }

@@ -5,7 +5,7 @@
 //	<root>/FORMAT        "1"
 //	<root>/<team>/       a team: a directory with .locks
 //	<root>/<team>/<agent>/
-//	<root>/<team>/.worktrees/<agent>/    a member's own git worktree (Workplace)
+//	<root>/<team>/.worktrees/<agent>/    a member's own git worktree
 //
 // A root, a team and an agent are directories, each made under a dot name and
 // renamed into place: a half-made one is none, and there is no roster that
@@ -136,10 +136,6 @@ type Team struct {
 	*mailbox.Store
 	Name wire.Name
 	root *Root
-
-	once      sync.Once
-	roster    Roster
-	rosterErr error
 }
 
 // ErrNoTeam is wrapped by the error for a team that is not there.

@@ -9,6 +9,7 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -186,7 +187,7 @@ func (m Member) runs(p *Passage, msg *wire.Message, why, since string, now time.
 		if m.State != reducer.WordBlocked || about == "" {
 			about, since = "a dialog", ""
 		}
-		if w := m.WaitingOn; w != nil && w.Dialog == DialogTrust {
+		if w := m.WaitingOn; w != nil && w.Dialog == policy.DialogTrust {
 			return fmt.Sprintf("%s asks whether a directory is trusted, which only a person at its terminal answers%s: atm attach %s", name, since, name)
 		}
 		return fmt.Sprintf("%s waits for an answer itself (%s)%s: atm pending, then atm approve %s, or atm attach %s", name, about, since, name, name)

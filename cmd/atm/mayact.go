@@ -65,6 +65,13 @@ func (e *env) actor() (who wire.Name, agent bool) {
 	if err != nil || a.Team != e.team.Name {
 		return "", agent
 	}
+	if value := run("ATM_RUN"); value != "" {
+		// Any value keeps to what an agent may do; only the live run of this very
+		// agent makes it that agent.
+		if own, err := e.team.IsRun(a.Agent, value); err != nil || !own {
+			return "", agent
+		}
+	}
 	return a.Agent, agent
 }
 
