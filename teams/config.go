@@ -82,11 +82,11 @@ func (t *Team) WriteConfig(text string) (path string, made bool, err error) {
 }
 
 // Lead is the team's lead: the member that team.toml names, else the one called
-// lead; "" when there is neither.
+// lead; "" when there is neither. With mistakes in team.toml nobody is known to
+// be the lead.
 func (t *Team) Lead() (wire.Name, error) {
 	c, err := t.Config()
-	var mistakes *config.Error
-	if err != nil && !errors.As(err, &mistakes) {
+	if err != nil {
 		return "", err
 	}
 	return t.leadIn(c), nil

@@ -196,8 +196,12 @@ func (d *doctor) checkConfig(t *Team) {
 	} else if err != nil {
 		d.add("team.toml", "error", "", "team %s: %v", t.Name, err)
 	}
-	for _, m := range t.missingPlaces(c) {
+	missing := t.missingPlaces(c)
+	for _, m := range missing {
 		d.add("team.toml", "error", "", "team %s: team.toml, %s", t.Name, m)
+	}
+	if has, _ := t.Dir().Exists(config.File); has && err == nil && len(missing) == 0 {
+		d.add("team.toml", "ok", "", "team %s: team.toml is in order: %d members, %d rules", t.Name, len(c.Members), len(c.Rules))
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Members)) {
 		if t.Box(name).Present() != nil {

@@ -70,16 +70,19 @@ func (t *Team) WithdrawRequest(ctx context.Context, agent *mailbox.Box, id wire.
 // approvers are named without the lead, the first of them that is a member. "":
 // nobody, as where there is no lead, or where the lead asks.
 func (t *Team) Notified(asker wire.Name) (wire.Name, error) {
-	lead, err := t.Lead()
-	if err != nil || lead == asker {
-		return "", err
-	}
 	p, ok, err := t.SavedPolicy(asker)
 	if err != nil {
 		return "", err
 	}
 	if !ok {
-		p, _ = t.PolicyNow(asker) // somebody is told in spite of mistakes in team.toml
+		p, _ = t.PolicyNow(asker)
+	}
+	lead, err := t.Lead()
+	if err != nil {
+		lead = p.Lead // somebody is told in spite of mistakes in team.toml
+	}
+	if lead == asker {
+		return "", nil
 	}
 	if lead == "" || p.Approvers == nil || slices.Contains(p.Approvers, lead) {
 		return lead, nil

@@ -66,9 +66,9 @@ func (e *env) actor() (who wire.Name, agent bool) {
 		return "", agent
 	}
 	if value := run("ATM_RUN"); value != "" {
-		// Any value keeps to what an agent may do; only the live run of this very
-		// agent makes it that agent.
-		if own, err := e.team.IsRun(a.Agent, value); err != nil || !own {
+		// While that agent runs, only its own run makes a process that agent.
+		own, err := e.team.IsRun(a.Agent, value)
+		if running, err2 := e.team.Running(a.Agent); err != nil || err2 != nil || running && !own {
 			return "", agent
 		}
 	}
