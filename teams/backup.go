@@ -24,8 +24,12 @@ import (
 // A backup is a tar of the root, without locks and tmp: the messages first listed and
 // then copied, so that it may be taken while others send.
 
-// maxEntry is the largest file that restore takes out of a backup.
-const maxEntry = 8 << 30
+// The largest file that restore takes out of a backup, and the largest segment of
+// an event log, which it reads into memory: segments are rotated at 16 MiB.
+const (
+	maxEntry   = 8 << 30
+	maxSegment = 64 << 20
+)
 
 // Backup writes the whole root to w. tick is told of each file.
 func (r *Root) Backup(ctx context.Context, w io.Writer, tick func()) (mailbox.Moved, error) {
@@ -313,6 +317,9 @@ func (s *restore) entry(h *tar.Header) (mailbox.Moved, error) {
 		return s.message(t, box, state, path.Base(below))
 	}
 	if strings.HasPrefix(below, "events/") {
+		if h.Size > maxSegment {
+			return skipped, nil
+		}
 		return mailbox.Moved{}, s.events(t, box, name)
 	}
 	return mailbox.Moved{}, s.file(t, name)
@@ -376,7 +383,7 @@ func (s *restore) events(t *Team, box *mailbox.Box, name string) error {
 	if err != nil {
 		return err
 	}
-	there, err := t.Dir().ReadFile(name, 1<<30)
+	there, err := t.Dir().ReadFile(name, maxSegment)
 	if !errors.Is(err, fs.ErrNotExist) {
 		s.ours[key] = err == nil && bytes.Equal(there, data)
 		return err

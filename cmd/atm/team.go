@@ -39,8 +39,8 @@ func team(ctx context.Context, e *env) error {
 	if err := e.open(); err != nil {
 		return err
 	}
-	if _, err := e.team.Config(); err != nil {
-		e.Warn("%v: atm doctor", err)
+	if c, err := e.team.Config(); err != nil && len(c.Members) == 0 {
+		e.Warn("%v; who is a person is not known", err)
 	}
 	if e.Bool("watch") {
 		return e.interruptible(ctx, func(ctx context.Context) error { return e.following(ctx, e.watchTeam) })
