@@ -150,12 +150,14 @@ func (r *Root) Teams() ([]wire.Name, error) {
 		if !wire.IsName(n) {
 			continue
 		}
-		switch _, err := r.Team(wire.Name(n)); {
-		case err == nil:
-			teams = append(teams, wire.Name(n))
-		case !errors.Is(err, ErrNoTeam) && !errors.Is(err, durable.ErrNotDirectory):
+		_, err := r.Team(wire.Name(n))
+		if errors.Is(err, ErrNoTeam) || errors.Is(err, durable.ErrNotDirectory) {
+			continue
+		}
+		if err != nil {
 			return teams, err
 		}
+		teams = append(teams, wire.Name(n))
 	}
 	return teams, err
 }
@@ -177,16 +179,15 @@ func (r *Root) Team(name wire.Name) (*Team, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch info, err := d.Lstat(".locks"); {
-	case errors.Is(err, fs.ErrNotExist):
+	info, err := d.Lstat(".locks")
+	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("team %q in %s: %w", name, r.Path, ErrNoTeam)
-		fallthrough
-	case err != nil:
+	} else if err == nil && !info.IsDir() {
+		err = fmt.Errorf("team %q: %s/.locks %w", name, d.Path(), durable.ErrNotDirectory)
+	}
+	if err != nil {
 		d.Close()
 		return nil, err
-	case !info.IsDir():
-		d.Close()
-		return nil, fmt.Errorf("team %q: %s/.locks %w", name, d.Path(), durable.ErrNotDirectory)
 	}
 	s := mailbox.NewStore(d, name)
 	s.LockTimeout = r.LockTimeout
