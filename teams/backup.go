@@ -17,14 +17,19 @@ import (
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/wire"
 )
 
 // A backup is a tar of the root, without locks and tmp: the messages first listed and
 // then copied, so that it may be taken while others send.
 
-// maxEntry is the largest file that restore takes out of a backup.
-const maxEntry = 8 << 30
+// The largest file that restore takes out of a backup, and the largest segment of
+// an event log, which it reads into memory: segments are rotated at 16 MiB.
+const (
+	maxEntry   = 8 << 30
+	maxSegment = 64 << 20
+)
 
 // Backup writes the whole root to w. tick is told of each file.
 func (r *Root) Backup(ctx context.Context, w io.Writer, tick func()) (mailbox.Moved, error) {
@@ -92,7 +97,7 @@ func (b *backup) team(t *Team) error {
 	if err := b.boxes(t, true); err != nil {
 		return err
 	}
-	for _, name := range []string{rosterFile, ".sessions", ".files", ".archive"} {
+	for _, name := range []string{config.File, ".sessions", ".files", ".archive"} {
 		if err := b.tree(t, name, nil); err != nil {
 			return err
 		}
@@ -312,6 +317,9 @@ func (s *restore) entry(h *tar.Header) (mailbox.Moved, error) {
 		return s.message(t, box, state, path.Base(below))
 	}
 	if strings.HasPrefix(below, "events/") {
+		if h.Size > maxSegment {
+			return skipped, nil
+		}
 		return mailbox.Moved{}, s.events(t, box, name)
 	}
 	return mailbox.Moved{}, s.file(t, name)
@@ -321,7 +329,7 @@ func (s *restore) entry(h *tar.Header) (mailbox.Moved, error) {
 func inBackup(name string, isDir bool) bool {
 	parts := strings.Split(name, "/")
 	switch parts[0] {
-	case rosterFile:
+	case config.File:
 		return len(parts) == 1 && !isDir
 	case ".files", ".sessions":
 		return isDir && len(parts) == 1 || !isDir && len(parts) == 2
@@ -375,7 +383,7 @@ func (s *restore) events(t *Team, box *mailbox.Box, name string) error {
 	if err != nil {
 		return err
 	}
-	there, err := t.Dir().ReadFile(name, 1<<30)
+	there, err := t.Dir().ReadFile(name, maxSegment)
 	if !errors.Is(err, fs.ErrNotExist) {
 		s.ours[key] = err == nil && bytes.Equal(there, data)
 		return err

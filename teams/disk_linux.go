@@ -2,8 +2,8 @@ package teams
 
 import "golang.org/x/sys/unix"
 
-// readOnlyDisk reports whether the file system at path is mounted read-only.
-func readOnlyDisk(path string) bool {
+// isReadOnly reports whether the file system at path is mounted read-only.
+func isReadOnly(path string) bool {
 	var st unix.Statfs_t
 	return unix.Statfs(path, &st) == nil && st.Flags&unix.ST_RDONLY != 0
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/session"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -27,7 +28,7 @@ type Draft struct {
 }
 
 // question is the draft as it stands among what waits for a person.
-func (d *Draft) question(running bool) Question {
+func (d *Draft) question(running bool) policy.Question {
 	prompt := fmt.Sprintf("%d artifacts", d.Artifacts)
 	if d.Artifacts == 1 {
 		prompt = "1 artifact"
@@ -35,7 +36,7 @@ func (d *Draft) question(running bool) Question {
 	if d.Summary != "" {
 		prompt = d.Summary + " (" + prompt + ")"
 	}
-	return Question{ID: string(d.ID), Agent: d.Agent, Kind: KindDraft, Prompt: prompt, Options: []Option{}, Since: d.At.UTC(), Running: running}
+	return policy.Question{ID: string(d.ID), Agent: d.Agent, Kind: KindDraft, Prompt: prompt, Options: []policy.Option{}, Since: d.At.UTC(), Running: running}
 }
 
 // draftEvents is among how many of an agent's newest events drafts are looked for that
@@ -171,7 +172,7 @@ func (t *Team) FindDraft(ctx context.Context, agent wire.Name, id wire.UUID) (*D
 	if err != nil {
 		return nil, err
 	}
-	return nil, fmt.Errorf("draft %s: %w", id, ErrNoQuestion)
+	return nil, fmt.Errorf("draft %s: %w", id, policy.ErrNoQuestion)
 }
 
 // AnswerDraft says yes or no to a draft, or to one artifact of it. The first answer to

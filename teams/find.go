@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/teams/git"
 )
 
 // rootName is what a root is called where it is found by search.
@@ -27,7 +27,7 @@ const (
 	FromHome         = "home"
 )
 
-// Place is what cmd knows of its surroundings.
+// Place is what a command knows of its surroundings.
 type Place struct {
 	Flag, Env string // --root and ATM_ROOT; "" is not given
 	Dir       string // the working directory, absolute
@@ -46,7 +46,7 @@ type Found struct {
 // ErrNoRoot says that there is no root.
 var ErrNoRoot = errors.New("no root found")
 
-// NoRootError is about a root that was named and is none. It is an ErrNoRoot.
+// NoRootError is for a root that was named and is none. It is an ErrNoRoot.
 type NoRootError struct {
 	Path   string
 	Source string // FromFlag or FromEnv
@@ -54,12 +54,22 @@ type NoRootError struct {
 }
 
 func (e *NoRootError) Error() string {
-	return "no root at " + shown(e.Path) + ", named by " + e.Source + ": " + e.why
+	return fmt.Sprintf("no root at %s, named by %s: %s", printable(e.Path), e.Source, e.why)
 }
 
 func (e *NoRootError) Unwrap() error { return ErrNoRoot }
 
-// FormatError is about a root of a format that this program does not know.
+// UntrustedError is for a place that is not safe to make a root in.
+type UntrustedError struct {
+	Path string
+	Why  string
+}
+
+func (e *UntrustedError) Error() string {
+	return printable(e.Path) + " is not to be trusted: " + e.Why
+}
+
+// FormatError is for a root of a format that this program does not know.
 type FormatError struct {
 	Path   string // the root
 	Format string // what FORMAT says
@@ -67,44 +77,35 @@ type FormatError struct {
 
 func (e *FormatError) Error() string {
 	if e.Newer() {
-		return "the root " + shown(e.Path) + " has format " + e.Format + ", newer than this atm knows (1): upgrade atm"
+		return fmt.Sprintf("the root %s has format %s, newer than this atm knows (1): upgrade atm", printable(e.Path), e.Format)
 	}
-	return "the root " + shown(e.Path) + " has a FORMAT that says " + strconv.Quote(e.Format) + ", not 1"
+	return fmt.Sprintf("the root %s has a FORMAT that says %q, not 1", printable(e.Path), e.Format)
 }
 
 // Newer reports whether an upgrade would help.
 func (e *FormatError) Newer() bool {
-	return len(e.Format) <= 9 && e.Format > "1" && strings.Trim(e.Format, "0123456789") == ""
+	n, err := strconv.Atoi(e.Format)
+	return err == nil && n > 1
 }
 
-// hasFormat reports whether dir has a file FORMAT, which makes it a root. One
-// that does not say 1 is a *FormatError.
-func hasFormat(dir string) (ok bool, err error) {
+// hasFormat reports whether dir has a file FORMAT, which makes it a root. A
+// FORMAT that does not say 1 is a *FormatError.
+func hasFormat(dir string) (bool, error) {
 	d, err := durable.Open(dir, nil)
+	if isAbsent(err) {
+		return false, nil
+	}
 	if err != nil {
-		return false, unlessAbsent(err)
+		return false, err
 	}
 	defer d.Close()
-	return formatIn(d)
-}
-
-func unlessAbsent(err error) error {
-	if absent(err) {
-		return nil
-	}
-	return err
-}
-
-// formatIn is hasFormat of an opened directory.
-func formatIn(d *durable.Root) (ok bool, err error) {
-	dir := d.Path()
 	data, err := d.ReadFile(formatFile, maxSmall)
 	format := strings.TrimSpace(string(data))
 	switch {
-	case absent(err) || errors.Is(err, errNotRegular):
+	case isAbsent(err) || errors.Is(err, durable.ErrNotRegular):
 		return false, nil
-	case errors.Is(err, errTooLarge) || err == nil && len(format) > 20:
-		return true, &FormatError{Path: dir, Format: format[:min(20, len(format))] + "…"}
+	case errors.Is(err, durable.ErrTooLarge) || len(format) > 20:
+		return true, &FormatError{Path: dir, Format: "…"}
 	case err == nil && format != "1":
 		return true, &FormatError{Path: dir, Format: format}
 	}
@@ -112,14 +113,14 @@ func formatIn(d *durable.Root) (ok bool, err error) {
 }
 
 // Find finds the root: the named one, else the nearest .atm from the working
-// directory upwards, looking at the top of the main worktree as well where a
-// linked worktree begins, else ~/.atm.
+// directory upwards, where a linked worktree begins also at the top of the main
+// worktree, else ~/.atm.
 //
-// A root that is named is taken or refused (*NoRootError). One found by search
-// must also be ours alone; passed says, a sentence each, which were passed
-// over and why. Without any the error is ErrNoRoot. A format that this program
-// does not know is a *FormatError: going on to the next root would put mail
-// where nobody looks for it.
+// A named root is taken or refused (*NoRootError). One found by search must also
+// be ours alone; passed says, in a sentence each, which were passed over and
+// why. Without any the error is ErrNoRoot. A format that this program does not
+// know is a *FormatError: going on to the next root would put mail where nobody
+// looks for it.
 func Find(p Place) (f Found, passed []string, err error) {
 	if name, source := p.named(); name != "" {
 		path, why, err := p.resolveNamed(name)
@@ -127,24 +128,23 @@ func Find(p Place) (f Found, passed []string, err error) {
 			return Found{}, nil, fmt.Errorf("look at the root named by %s: %w", source, err)
 		}
 		if why == "" {
-			why, err = lookAtNamed(path)
-		}
-		if err != nil {
-			return Found{}, nil, err
+			if why, err = whyNoRoot(path); err != nil {
+				return Found{}, nil, err
+			}
 		}
 		if why != "" {
 			return Found{}, nil, &NoRootError{Path: path, Source: source, why: why}
 		}
 		return Found{Path: path, Source: source, Accepted: true}, nil, nil
 	}
-	dir, err := physicalDir(p.Dir)
+	dir, err := physical(p.Dir)
 	if err != nil {
 		return Found{}, nil, err
 	}
 	return p.search(dir, false)
 }
 
-// named gives what the flag or the environment calls the root.
+// named is the name that the flag or the environment gives the root.
 func (p Place) named() (name, source string) {
 	if p.Flag != "" {
 		return p.Flag, FromFlag
@@ -152,27 +152,25 @@ func (p Place) named() (name, source string) {
 	return p.Env, FromEnv
 }
 
-// resolveNamed gives the named root's path without symbolic links; of one that
-// is not there yet, its directory's. Links and .. mean what they mean to the
-// kernel, so the two parts are joined without cleaning. why says what keeps
-// the name from leading anywhere.
+// resolveNamed returns the named root's path without symbolic links; if it is
+// not there, only those of its directory are resolved and why says so.
 func (p Place) resolveNamed(name string) (path, why string, err error) {
 	if !filepath.IsAbs(name) {
-		dir, err := physicalDir(p.Dir)
+		dir, err := physical(p.Dir)
 		if err != nil {
 			return "", "", err
 		}
 		if dir == "" {
-			return "", "", fmt.Errorf("%s is relative, and there is no working directory", shown(name))
+			return "", "", fmt.Errorf("%s is relative, and there is no working directory", printable(name))
 		}
-		name = dir + string(filepath.Separator) + name
+		name = dir + string(filepath.Separator) + name // not cleaned: links are resolved before ".."
 	}
 	path, err = filepath.EvalSymlinks(name)
-	if err == nil || !absent(err) {
+	if err == nil || !isAbsent(err) {
 		return path, "", err
 	}
 	name = strings.TrimRight(name, string(filepath.Separator))
-	if fi, err := os.Lstat(name); err == nil && fi.Mode()&fs.ModeSymlink != 0 {
+	if info, err := os.Lstat(name); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		return filepath.Clean(name), "a symbolic link that leads nowhere", nil
 	}
 	parent, base := filepath.Split(name)
@@ -182,144 +180,138 @@ func (p Place) resolveNamed(name string) (path, why string, err error) {
 	return filepath.Join(parent, base), "it does not exist", nil
 }
 
-// lookAtNamed says why there is no root at path.
-func lookAtNamed(path string) (why string, err error) {
-	fi, err := os.Stat(path)
+func whyNoRoot(path string) (why string, err error) {
+	info, err := os.Stat(path)
 	if err != nil {
 		return "", err
 	}
-	if !fi.IsDir() {
+	if !info.IsDir() {
 		return "it is no directory", nil
 	}
 	ok, err := hasFormat(path)
-	if err == nil && !ok {
-		why = "it has no file FORMAT"
+	if err != nil || ok {
+		return "", err
 	}
-	return why, err
+	return "it has no file FORMAT", nil
+}
+
+// candidate is a directory whose .atm may be the root.
+type candidate struct{ dir, source string }
+
+// candidates are the places to look, nearest first, each once.
+func candidates(dir, home string) (out []candidate) {
+	add := func(at, source string) {
+		if at == "" || slices.ContainsFunc(out, func(c candidate) bool { return c.dir == at }) {
+			return
+		}
+		if at == home {
+			source = FromHome
+		}
+		out = append(out, candidate{at, source})
+	}
+	for dir != "" {
+		add(dir, FromAbove)
+		if c, ok := git.At(dir); ok {
+			add(c.Main, FromMainWorktree)
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			break
+		}
+		dir = up
+	}
+	add(home, FromHome)
+	return out
 }
 
 // search looks for a root from dir, a physical path, upwards, and at home. For
-// init, home does not count, and neither does what only acceptance can mend:
-// to init is to accept.
+// init, home does not count, and neither does what only acceptance can mend: to
+// init is to accept.
 func (p Place) search(dir string, forInit bool) (f Found, passed []string, err error) {
 	home := ""
 	if p.Home != "" {
 		home, _ = filepath.EvalSymlinks(p.Home)
 	}
-	for at, source := range spots(dir, home) {
-		if forInit && source == FromHome {
+	for _, c := range candidates(dir, home) {
+		if forInit && c.source == FromHome {
 			continue
 		}
-		path := filepath.Join(at, rootName)
-		found, accepted, why, err := p.look(path, forInit)
+		path := filepath.Join(c.dir, rootName)
+		info, err := os.Lstat(path)
+		if err != nil || !info.IsDir() && info.Mode()&fs.ModeSymlink == 0 {
+			continue
+		}
+		accepted := Accepted(p, path)
+		why, err := p.whyPassedOver(path, info, !accepted && !forInit)
 		if err != nil {
 			return Found{}, passed, err
 		}
-		if why != "" {
-			passed = append(passed, "passed over "+shown(path)+": "+why)
+		if why == "" {
+			return Found{Path: path, Source: c.source, Accepted: accepted}, passed, nil
 		}
-		if found {
-			return Found{Path: path, Source: source, Accepted: accepted}, passed, nil
-		}
+		passed = append(passed, "passed over "+printable(path)+": "+why)
 	}
 	if dir == "" {
 		return Found{}, passed, ErrNoRoot
 	}
-	return Found{}, passed, fmt.Errorf("%w from %s upwards", ErrNoRoot, shown(dir))
+	return Found{}, passed, fmt.Errorf("%w from %s upwards", ErrNoRoot, printable(dir))
 }
 
-// spots gives the directories whose .atm may be the root, nearest first, each
-// once, and the source to name for it. It reads no further than it is asked.
-func spots(dir, home string) iter.Seq2[string, string] {
-	return func(yield func(string, string) bool) {
-		var seen []string
-		once := func(at, source string) bool {
-			if at == "" || slices.Contains(seen, at) {
-				return true
-			}
-			seen = append(seen, at)
-			if at == home {
-				source = FromHome
-			}
-			return yield(at, source)
-		}
-		for at := dir; at != ""; at = above(at) {
-			if !once(at, FromAbove) {
-				return
-			}
-			if wt, ok := worktreeAt(at); ok && !once(wt.main, FromMainWorktree) {
-				return
-			}
-		}
-		once(home, FromHome)
-	}
-}
+const whyNoLinks = "it is a symbolic link, and those count only when named"
 
-// above gives the directory that dir is in, "" for the topmost.
-func above(dir string) string {
-	if up := filepath.Dir(dir); up != dir {
-		return up
-	}
-	return ""
-}
-
-// look judges one path of the search. why says why something that is there is
-// passed over; nothing there, or nothing that can be seen, is no reason to
-// say anything.
-func (p Place) look(path string, forInit bool) (found, accepted bool, why string, err error) {
-	fi, err := os.Lstat(path)
-	switch {
-	case err != nil:
-		return false, false, "", nil
-	case fi.Mode()&fs.ModeSymlink != 0:
-		return false, false, "it is a symbolic link, and those count only when named", nil
-	case !fi.IsDir():
-		return false, false, "", nil
+// whyPassedOver says why a .atm is not taken for the root.
+func (p Place) whyPassedOver(path string, info fs.FileInfo, group bool) (why string, err error) {
+	if info.Mode()&fs.ModeSymlink != 0 {
+		return whyNoLinks, nil
 	}
 	ok, err := hasFormat(path)
 	if err == nil && !ok {
-		return false, false, "it has no file FORMAT, so it is no root", nil
+		return "it has no file FORMAT, so it is no root", nil
 	}
-	accepted = Accepted(p, path)
-	if why := shared(path, p.UID, !accepted && !forInit); why != "" {
-		return false, false, why, nil
+	if why := shared(path, p.UID, group); why != "" {
+		return why, nil
 	}
-	return err == nil, accepted, "", err
+	return "", err
 }
 
 // InitDir says where `atm init` makes the root, or finds it. A named one is
-// where it is named; here asks for one in the working directory; else it is
-// the root found above, not at home, even if this user has not accepted it
-// yet; else, in a git repository, at the top of the main worktree; else in the
-// working directory. why says which of these it was. A place taken by what
-// cannot be trusted is an *UntrustedError.
+// where it is named; here asks for one in the working directory; else it is the
+// root found above, not at home, even if this user has not accepted it yet; else
+// the top of the main worktree of the git repository; else the working
+// directory. why says which of these it was. A place taken by what cannot be
+// trusted is an *UntrustedError.
 func InitDir(p Place, here bool) (dir string, existing bool, why string, err error) {
 	if name, source := p.named(); name != "" {
 		dir, existing, err = p.initNamed(name, source)
 		return dir, existing, "named by " + source, err
 	}
-	wd, err := physicalDir(p.Dir)
+	wd, err := physical(p.Dir)
 	if err != nil {
 		return "", false, "", err
 	}
 	if wd == "" {
 		return "", false, "", errors.New("make a root: there is no working directory")
 	}
-	if here {
-		dir, why = filepath.Join(wd, rootName), "in this directory"
-	} else {
+	dir, why = filepath.Join(wd, rootName), "in this directory"
+	if !here {
 		f, _, err := p.search(wd, true)
-		switch {
-		case err == nil && f.Source == FromMainWorktree:
-			return f.Path, true, "found in the main worktree", nil
-		case err == nil:
+		if err == nil {
+			if f.Source == FromMainWorktree {
+				return f.Path, true, "found in the main worktree", nil
+			}
 			return f.Path, true, f.Source, nil
-		case !errors.Is(err, ErrNoRoot):
+		}
+		if !errors.Is(err, ErrNoRoot) {
 			return "", false, "", err
 		}
-		dir, why = newRootAt(wd)
+		if all := git.Above(wd); len(all) > 0 {
+			dir, why = filepath.Join(all[0].Main, rootName), "at the top of the main worktree"
+			if all[0].Main == "" {
+				dir, why = filepath.Join(all[0].Top, rootName), "at the top of this worktree: no main worktree is to be found"
+			}
+		}
 	}
-	existing, err = p.checkVacant(dir)
+	existing, err = p.mayMake(dir)
 	return dir, existing, why, err
 }
 
@@ -329,13 +321,14 @@ func (p Place) initNamed(name, source string) (dir string, existing bool, err er
 	if err != nil {
 		return "", false, fmt.Errorf("look at the root named by %s: %w", source, err)
 	}
-	fi, err := os.Lstat(dir)
-	switch {
-	case absent(err):
+	info, err := os.Lstat(dir)
+	if isAbsent(err) {
 		return dir, false, nil
-	case err != nil:
+	}
+	if err != nil {
 		return dir, false, err
-	case !fi.IsDir():
+	}
+	if !info.IsDir() {
 		if why == "" {
 			why = "it is no directory"
 		}
@@ -345,19 +338,19 @@ func (p Place) initNamed(name, source string) (dir string, existing bool, err er
 	return dir, existing, err
 }
 
-// checkVacant refuses what init must not put its own into: a link, a file, a
+// mayMake refuses what init must not put a root into: a link, a file, a
 // directory of somebody else's. existing: there is a root already.
-func (p Place) checkVacant(dir string) (existing bool, err error) {
-	fi, err := os.Lstat(dir)
+func (p Place) mayMake(dir string) (existing bool, err error) {
+	info, err := os.Lstat(dir)
 	switch {
-	case absent(err):
+	case isAbsent(err):
 		return false, nil
 	case err != nil:
 		return false, err
-	case fi.Mode()&fs.ModeSymlink != 0:
-		return false, &UntrustedError{Path: dir, Why: "it is a symbolic link, and those count only when named"}
-	case !fi.IsDir():
-		return false, fmt.Errorf("make a root: %s is no directory", shown(dir))
+	case info.Mode()&fs.ModeSymlink != 0:
+		return false, &UntrustedError{Path: dir, Why: whyNoLinks}
+	case !info.IsDir():
+		return false, fmt.Errorf("make a root: %s is no directory", printable(dir))
 	}
 	if why := shared(dir, p.UID, false); why != "" {
 		return false, &UntrustedError{Path: dir, Why: why}
@@ -365,8 +358,8 @@ func (p Place) checkVacant(dir string) (existing bool, err error) {
 	return hasFormat(dir)
 }
 
-// physicalDir resolves the working directory; "" stays "".
-func physicalDir(dir string) (string, error) {
+// physical resolves the working directory; "" stays "".
+func physical(dir string) (string, error) {
 	if dir == "" {
 		return "", nil
 	}
@@ -377,15 +370,14 @@ func physicalDir(dir string) (string, error) {
 	return real, nil
 }
 
-// absent reports whether err says that there is no such file.
-func absent(err error) bool {
+// isAbsent reports whether err says that there is no such file.
+func isAbsent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// shown is a path or name for a person: quoted if it could upset a terminal.
-func shown(s string) string {
-	odd := func(r rune) bool { return r == '\uFFFD' || !strconv.IsPrint(r) }
-	if strings.ContainsFunc(s, odd) {
+// printable is a path or name for a person, quoted if it could upset a terminal.
+func printable(s string) string {
+	if strings.ContainsFunc(s, func(r rune) bool { return r == '\uFFFD' || !strconv.IsPrint(r) }) {
 		return strconv.Quote(s)
 	}
 	return s

@@ -13,6 +13,7 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -97,8 +98,8 @@ func (t *Team) SummaryOf(name wire.Name, s *reducer.State, now time.Time) (Membe
 		return Member{Name: name}, err
 	}
 	// A team.toml that cannot be read is doctor's to name: it never hides a member.
-	roster, _ := t.Roster()
-	about := roster.Members[name]
+	c, _ := t.Config()
+	about := c.Members[name]
 	run := t.runInfo(name)
 	ev := reducer.Evidence{Now: now, Held: running, Person: about.Person, Run: run.Run}
 	m := Member{Name: name, Kind: "agent", Role: about.Role, Running: running}
@@ -106,7 +107,7 @@ func (t *Team) SummaryOf(name wire.Name, s *reducer.State, now time.Time) (Membe
 		answers := false
 		m.gate, answers = t.askRunner(name)
 		ev.Silent, ev.Stopping = !answers, m.gate == "it is being stopped"
-		if slices.Contains(Injects, run.Inject) {
+		if slices.Contains(config.Injects, run.Inject) {
 			m.Inject = run.Inject
 		}
 	}
@@ -128,14 +129,6 @@ func (t *Team) SummaryOf(name wire.Name, s *reducer.State, now time.Time) (Membe
 		m.Detail = "runner gone" + stillRuns(name, append(run.Kept, run.Run))
 	}
 	return m, nil
-}
-
-// runInfo is what a member's runner has noted about itself; zero where there is none.
-func (t *Team) runInfo(name wire.Name) (info control.Paper) {
-	if data, err := t.Dir().ReadFile(string(name)+"/run/"+control.PaperFile, control.MaxPaper); err == nil {
-		info, _ = control.ParsePaper(data)
-	}
-	return info
 }
 
 // askRunner asks a member's runner why it types nothing in just now. A runner whose

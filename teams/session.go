@@ -4,16 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
-	"strings"
 	"time"
-
-	"github.com/pelletier/go-toml/v2"
 
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/session"
+	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -29,31 +26,20 @@ func (t *Team) Sessions() *session.Store { return &session.Store{Mail: t.Store} 
 // CheckSessionsAllowed is nil unless team.toml says in so many words that there are to be
 // no sessions: where it does not speak of them people may begin one.
 func (t *Team) CheckSessionsAllowed() error {
-	data, err := t.Dir().ReadFile(rosterFile, maxRoster)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+	c, err := t.Config()
 	if err != nil {
 		return err
 	}
-	var file struct {
-		Session struct {
-			Enabled *bool `toml:"enabled"`
-		} `toml:"session"`
-	}
-	if err := toml.Unmarshal(data, &file); err != nil {
-		return fmt.Errorf("%s/%s: %w", t.Dir().Path(), rosterFile, err)
-	}
-	if on := file.Session.Enabled; on != nil && !*on {
+	if c.Session.Forbidden {
 		return fmt.Errorf("no session is begun: %w", ErrNoSessions)
 	}
 	return nil
 }
 
-// CheckHumanInputAllowed is nil unless team.toml says that nobody talks to agents in
-// sessions, or cannot be understood.
+// CheckHumanInputAllowed is nil unless team.toml says that nobody talks to agents in sessions,
+// or cannot be understood.
 func (t *Team) CheckHumanInputAllowed() error {
-	p, err := t.Plan()
+	p, err := t.Config()
 	if err != nil {
 		return err
 	}
@@ -61,21 +47,6 @@ func (t *Team) CheckHumanInputAllowed() error {
 		return fmt.Errorf("nothing is said to agents in sessions: %w", ErrNoHumanInput)
 	}
 	return nil
-}
-
-// SessionRules say when sessions end by themselves.
-func SessionRules(p *SessionPlan) session.Rules {
-	return session.Rules{WhenIdle: p.ExitWhenIdle, OnGoal: p.ExitOnGoal}
-}
-
-// ResumeCommand are the words of resume_cmd for a session: {session_id} is filled in where
-// it stands, nothing else is looked at. nil when there is none.
-func ResumeCommand(p *SessionPlan, id wire.UUID) []string {
-	var out []string
-	for _, w := range p.ResumeCmd {
-		out = append(out, strings.ReplaceAll(w, "{session_id}", string(id)))
-	}
-	return out
 }
 
 // HoldReason says why an unread message is kept from an agent for now, and what to do: ""
@@ -103,22 +74,22 @@ func (t *Team) HoldReason(m *wire.Message, agent wire.Name) string {
 func (t *Team) isMuted(agent wire.Name) (muted bool, because string) {
 	const says = "team.toml: allow_human_input = false"
 	if running, err := t.Running(agent); err == nil && running {
-		if kept, ok, err := t.KeptPolicy(agent); err == nil && ok {
+		if kept, ok, err := t.SavedPolicy(agent); err == nil && ok {
 			return kept.Mute, says
 		}
 	}
-	plan, err := t.Plan()
+	plan, err := t.Config()
 	if err != nil {
 		return true, fmt.Sprintf("it is not known whether team.toml allows it: %v", err)
 	}
-	return !plan.Session.AllowHumanInput, says
+	return !plan.SessionOf(agent).AllowHumanInput, says
 }
 
 // RefreshSession brings a session up to what its agent's events say, ends it where the
 // plan says so, and pauses it where a runner began it and is gone. Every command that
 // looks at a session calls it, so that no daemon is needed. (A runner that lives does the
 // same by its clock, and stops the agent.)
-func (t *Team) RefreshSession(ctx context.Context, id wire.UUID, plan *SessionPlan) (*session.Session, error) {
+func (t *Team) RefreshSession(ctx context.Context, id wire.UUID, plan *config.Session) (*session.Session, error) {
 	st := t.Sessions()
 	s, err := st.Get(id)
 	if err != nil || !s.State.Alive() {
@@ -135,7 +106,7 @@ func (t *Team) RefreshSession(ctx context.Context, id wire.UUID, plan *SessionPl
 			return s.AutoPause(fmt.Sprintf("(the runner of %s is gone)", agent), now)
 		}
 		// A runner alone knows whether somebody types in the agent's terminal.
-		return s.ApplyRules(SessionRules(plan), busy || running, now)
+		return s.ApplyRules(plan.Rules(), busy || running, now)
 	})
 }
 
@@ -233,3 +204,5 @@ func (t *Team) deliverInput(ctx context.Context, id wire.UUID, agent wire.Name, 
 	}
 	return m, nil
 }
+
+func short(id wire.UUID) string { return wire.ID(id).Short(6) }

@@ -73,7 +73,7 @@ func ExampleTeam_RefreshSession() {
 allow_human_input = false
 auto_exit_on = "goal_complete"
 `), 0o600)
-	plan, err := team.Plan()
+	plan, err := team.Config()
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/agentteammail/atm/session"
+	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -116,7 +117,7 @@ func TestOneAbort(t *testing.T) {
 
 // resume_cmd is words first; what is filled in makes no more of them.
 func TestResumeWords(t *testing.T) {
-	p, mistakes := CheckToml([]byte(`
+	p, mistakes := config.Parse([]byte(`
 [session]
 resume_cmd = "claude --resume {session_id} 'a {session_id} b' --x={session_id}"
 `), nil)
@@ -125,10 +126,10 @@ resume_cmd = "claude --resume {session_id} 'a {session_id} b' --x={session_id}"
 	}
 	const id = "0190163d-8694-739b-aea5-966c26f8ad91"
 	want := []string{"claude", "--resume", id, "a " + id + " b", "--x=" + id}
-	if got := ResumeCommand(&p.Session, id); !slices.Equal(got, want) {
+	if got := p.Session.ResumeWords(id); !slices.Equal(got, want) {
 		t.Error(cmp.Diff(want, got))
 	}
-	if got := ResumeCommand(new(SessionPlan), id); got != nil {
+	if got := new(config.Session).ResumeWords(id); got != nil {
 		t.Errorf("%q", got)
 	}
 }
@@ -169,9 +170,9 @@ func TestWithheldWhereNobodyTalks(t *testing.T) {
 		}
 		if c.started != "" {
 			says(c.started)
-			plan, err := team.Plan()
+			plan, err := team.Config()
 			must(t, err)
-			must(t, team.KeepPolicy("bob", plan.Policy()))
+			must(t, team.SavePolicy("bob", plan.Policy("bob")))
 			hold, err := team.Store.HoldRunner(t.Context(), "bob")
 			must(t, err)
 			defer hold.Release()
@@ -194,7 +195,7 @@ func TestIdleSessionIsItsRunners(t *testing.T) {
 	hold, err := team.Store.HoldRunner(t.Context(), "bob")
 	must(t, err)
 	for _, want := range []wire.InteractiveSessionState{wire.SessionActive, wire.SessionCompleted} {
-		got, err := team.RefreshSession(t.Context(), s.SessionID, &SessionPlan{ExitWhenIdle: time.Nanosecond})
+		got, err := team.RefreshSession(t.Context(), s.SessionID, &config.Session{ExitWhenIdle: time.Nanosecond})
 		must(t, err)
 		if got.State != want {
 			t.Errorf("it is %s, not %s", got.State, want)

@@ -5,7 +5,7 @@
 //	<root>/FORMAT        "1"
 //	<root>/<team>/       a team: a directory with .locks
 //	<root>/<team>/<agent>/
-//	<root>/<team>/.worktrees/<agent>/    a member's own git worktree (Workplace)
+//	<root>/<team>/.worktrees/<agent>/    a member's own git worktree
 //
 // A root, a team and an agent are directories, each made under a dot name and
 // renamed into place: a half-made one is none, and there is no roster that
@@ -136,10 +136,6 @@ type Team struct {
 	*mailbox.Store
 	Name wire.Name
 	root *Root
-
-	once      sync.Once
-	roster    Roster
-	rosterErr error
 }
 
 // ErrNoTeam is wrapped by the error for a team that is not there.
@@ -154,12 +150,14 @@ func (r *Root) Teams() ([]wire.Name, error) {
 		if !wire.IsName(n) {
 			continue
 		}
-		switch _, err := r.Team(wire.Name(n)); {
-		case err == nil:
-			teams = append(teams, wire.Name(n))
-		case !errors.Is(err, ErrNoTeam) && !errors.Is(err, durable.ErrNotDirectory):
+		_, err := r.Team(wire.Name(n))
+		if errors.Is(err, ErrNoTeam) || errors.Is(err, durable.ErrNotDirectory) {
+			continue
+		}
+		if err != nil {
 			return teams, err
 		}
+		teams = append(teams, wire.Name(n))
 	}
 	return teams, err
 }
@@ -181,16 +179,15 @@ func (r *Root) Team(name wire.Name) (*Team, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch info, err := d.Lstat(".locks"); {
-	case errors.Is(err, fs.ErrNotExist):
+	info, err := d.Lstat(".locks")
+	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("team %q in %s: %w", name, r.Path, ErrNoTeam)
-		fallthrough
-	case err != nil:
+	} else if err == nil && !info.IsDir() {
+		err = fmt.Errorf("team %q: %s/.locks %w", name, d.Path(), durable.ErrNotDirectory)
+	}
+	if err != nil {
 		d.Close()
 		return nil, err
-	case !info.IsDir():
-		d.Close()
-		return nil, fmt.Errorf("team %q: %s/.locks %w", name, d.Path(), durable.ErrNotDirectory)
 	}
 	s := mailbox.NewStore(d, name)
 	s.LockTimeout = r.LockTimeout

@@ -9,6 +9,7 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -199,7 +200,7 @@ func (m *Member) gateOfRunner(msg *wire.Message, d *Delivery, now time.Time) str
 		return fmt.Sprintf("it has expired, and is not typed into %s any more", name)
 	case m.isSilent():
 		return fmt.Sprintf("the runner of %s does not answer: atm doctor", name)
-	case m.WaitingOn != nil && m.WaitingOn.Dialog == DialogTrust:
+	case m.WaitingOn != nil && m.WaitingOn.Dialog == policy.DialogTrust:
 		return fmt.Sprintf("%s asks whether a directory is trusted, which only a person at its terminal answers%s: atm attach %s", name, since, name)
 	case m.State == reducer.WordBlocked:
 		return fmt.Sprintf("%s waits for an answer itself (%s)%s: atm pending, then atm approve %s, or atm attach %s", name, m.about(), since, name, name)

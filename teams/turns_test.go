@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -98,19 +99,19 @@ func TestQuestions(t *testing.T) {
 		t.Fatalf("%+v, %v", list, err)
 	}
 	for _, word := range []string{"bob", string(id), id.Short(6), id.Hex()[:12]} {
-		if q, err := FindQuestion(list, word); err != nil || q.Agent != "bob" {
+		if q, err := policy.Find(list, word); err != nil || q.Agent != "bob" {
 			t.Error(word, q, err)
 		}
 	}
-	if q, err := FindQuestion(list, "carol"); err != nil || q.Agent != "carol" {
+	if q, err := policy.Find(list, "carol"); err != nil || q.Agent != "carol" {
 		t.Error(q, err)
 	}
 	for _, word := range []string{"", "alice", "dave", "0000"} {
-		if q, err := FindQuestion(list, word); err == nil {
+		if q, err := policy.Find(list, word); err == nil {
 			t.Error(word, q)
 		}
 	}
-	if _, err := FindQuestion(append(list, list[0]), "bob"); err == nil || err.Error() != `"bob" means 2 open questions` {
+	if _, err := policy.Find(append(list, list[0]), "bob"); err == nil || err.Error() != `"bob" means 2 open questions` {
 		t.Error(err)
 	}
 }
@@ -122,7 +123,7 @@ func TestOptions(t *testing.T) {
 		`[{"id":"1","label":"Yes"},{"id":"2"},{"label":"No"},{},7]`: "[{1 Yes} {2 2} {No No}]",
 		`[{"optionId":"a","name":"Allow","kind":"allow_once"}]`:     "[{a Allow}]",
 	} {
-		if got := fmt.Sprint(optionsOf([]byte(raw))); got != want {
+		if got := fmt.Sprint(policy.ParseOptions([]byte(raw))); got != want {
 			t.Errorf("%s: %s, not %s", raw, got, want)
 		}
 	}

@@ -1,156 +1,85 @@
 package teams
 
 import (
-	"errors"
-	"io/fs"
+	"context"
+	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
+	"time"
 
-	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/internal/lockfile"
+	"github.com/agentteammail/atm/teams/git"
+	"github.com/agentteammail/atm/wire"
 )
 
-// worktree is a directory with a .git, and what that says. git itself is never
-// run: it would read the configuration of a repository that nobody trusts yet.
-// The files are described in gitrepository-layout(5).
-type worktree struct {
-	top    string // the directory with the .git
-	common string // the repository's own directory, that all its worktrees share; "" if .git leads to none
-	main   string // the top of the main worktree; "" if there is none, or none is known
+// Worktree is a member's own git worktree, <team>/.worktrees/<agent>, at first
+// on branch atm/<agent>. It lies in the root, which atm has put out of the
+// repository's sight. atm makes it and never touches or removes it afterwards.
+type Worktree struct {
+	Top  string // the worktree
+	Dir  string // where in it the member works
+	Done string // what was done, for people; "": it was there
 }
 
-// worktreeAt reads dir/.git. A .git that is malformed or leads nowhere still
-// makes dir a top. dir is physical, and so are the paths that come back.
-func worktreeAt(dir string) (wt worktree, ok bool) {
-	gitDir, ok := gitDirAt(dir)
-	if !ok {
-		return worktree{}, false
-	}
-	wt.top = dir
-	if gitDir == "" {
-		return wt, true
-	}
-	data, err := readSmall(filepath.Join(gitDir, "commondir"))
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		// The repository's only or main worktree, or a submodule.
-		wt.common, wt.main = gitDir, dir
-		return wt, true
-	case err != nil:
-		return wt, true
-	}
-	path, ok := parseCommonDir(data)
-	if !ok {
-		return wt, true
-	}
-	wt.common = resolveDir(gitDir, path)
-	if wt.common == "" {
-		return wt, true
-	}
-	// The main worktree is where a .git is, or leads to, the common directory.
-	// A bare repository beside such a file counts: people keep their linked
-	// worktrees around it, and no other place is known to all of them.
-	parent := filepath.Dir(wt.common)
-	if back, _ := gitDirAt(parent); back == wt.common {
-		wt.main = parent
-	}
-	return wt, true
+const worktreesDir = ".worktrees"
+
+// WorktreeError says why there is no worktree for a member, and what helps.
+type WorktreeError struct {
+	Agent wire.Name
+	Cause error
+	Hint  string // a command; "": none
 }
 
-// gitDirAt gives the directory that dir/.git is or names, "" if it is of no
-// use. ok: there is a .git, directory, file or a link to one.
-func gitDirAt(dir string) (gitDir string, ok bool) {
-	path := filepath.Join(dir, ".git")
-	fi, err := os.Lstat(path)
+func (e *WorktreeError) Error() string {
+	return fmt.Sprintf("no worktree for %s: %v", e.Agent, e.Cause)
+}
+func (e *WorktreeError) Unwrap() error { return e.Cause }
+
+// Worktree returns a member's worktree: the one that is there, else a new one of
+// the repository that cwd (as in team.toml) lies in. git gets environ without
+// what would lead it to another repository.
+func (t *Team) Worktree(ctx context.Context, environ []string, name wire.Name, cwd string) (Worktree, error) {
+	c, rel, err := t.repositoryOf(cwd)
 	if err != nil {
-		return "", false
-	}
-	switch fi.Mode().Type() {
-	case fs.ModeDir:
-		return path, true
-	case fs.ModeSymlink:
-		return resolveDir(dir, ".git"), true
-	case 0:
-		data, err := readSmall(path)
-		if err != nil {
-			return "", true
+		hint := "git init, or worktree = false in team.toml"
+		if _, err := os.Stat(t.WorkDir(cwd)); err != nil {
+			hint = "that is its cwd in team.toml: atm doctor names the line"
 		}
-		if path, ok = parseGitFile(data); !ok {
-			return "", true
-		}
-		return resolveDir(dir, path), true
+		return Worktree{}, &WorktreeError{Agent: name, Cause: err, Hint: hint}
 	}
-	return "", false
-}
-
-// parseGitFile reads the content of a .git file, "gitdir: PATH", as git does:
-// one space, and line ends only at the end.
-func parseGitFile(data []byte) (path string, ok bool) {
-	path, ok = strings.CutPrefix(string(data), "gitdir: ")
-	if !ok {
-		return "", false
+	if err := t.Dir().Mkdir(worktreesDir); err != nil {
+		return Worktree{}, err
 	}
-	return parseCommonDir([]byte(path))
-}
-
-// parseCommonDir reads the content of a commondir file: a path alone.
-func parseCommonDir(data []byte) (path string, ok bool) {
-	path = strings.TrimRight(string(data), "\r\n")
-	return path, path != "" && !strings.ContainsRune(path, 0)
-}
-
-// resolveDir gives the directory that a path in a git file means, seen from
-// base, and "" if there is none. Links are resolved before ".." is, as the
-// kernel does; a cycle of them ends in "".
-func resolveDir(base, path string) string {
-	path = filepath.FromSlash(path)
-	if !filepath.IsAbs(path) {
-		path = base + string(filepath.Separator) + path
-	}
-	// Looking at \\host\share would send this user's credentials to host.
-	if vol := filepath.VolumeName(path); strings.HasPrefix(vol, `\\`) && vol != filepath.VolumeName(base) {
-		return ""
-	}
-	real, err := filepath.EvalSymlinks(path)
+	// Two starts at once; a first checkout may take its time.
+	lock, err := t.Locks().Lock(ctx, string(name)+".worktree", lockfile.Exclusive, 10*time.Minute, nil)
 	if err != nil {
-		return ""
+		return Worktree{}, err
 	}
-	if fi, err := os.Lstat(real); err != nil || !fi.IsDir() {
-		return ""
+	defer lock.Unlock()
+	w := Worktree{Top: t.Dir().Join(worktreesDir + "/" + string(name))}
+	w.Dir = filepath.Join(w.Top, rel)
+	w.Done, err = git.AddWorktree(ctx, environ, c, w.Top, "atm/"+string(name))
+	if ctx.Err() != nil {
+		return Worktree{}, ctx.Err()
 	}
-	return real
-}
-
-// newRootAt says where a root that is not there yet belongs.
-func newRootAt(wd string) (dir, why string) {
-	for at := wd; at != ""; at = above(at) {
-		wt, ok := worktreeAt(at)
-		if !ok {
-			continue
-		}
-		if wt.main == "" {
-			return filepath.Join(wt.top, rootName), "at the top of this worktree: no main worktree is to be found"
-		}
-		return filepath.Join(wt.main, rootName), "at the top of the main worktree"
-	}
-	return filepath.Join(wd, rootName), "in this directory"
-}
-
-// maxSmall is the most that is read of a file that somebody else may have made.
-const maxSmall = 4 << 10
-
-var (
-	errNotRegular = durable.ErrNotRegular
-	errTooLarge   = durable.ErrTooLarge
-)
-
-// readSmall reads a regular file whole. A link, a FIFO or a device is not
-// opened (that could wait for ever, or rewind a tape), a large file not read.
-func readSmall(path string) ([]byte, error) {
-	d, err := durable.Open(filepath.Dir(path), nil)
 	if err != nil {
-		return nil, err
+		return Worktree{}, &WorktreeError{Agent: name, Cause: err, Hint: "git -C " + quote(c.Top) + " worktree list"}
 	}
-	defer d.Close()
-	return d.ReadFile(filepath.Base(path), maxSmall)
+	if info, err := os.Stat(w.Dir); err != nil || !info.IsDir() {
+		cause := fmt.Errorf("%s is not in its worktree %s: what is not committed on its branch is not there", printable(rel), printable(w.Top))
+		return Worktree{}, &WorktreeError{Agent: name, Cause: cause, Hint: "git -C " + quote(w.Top) + " status"}
+	}
+	return w, nil
+}
+
+// Worktrees are the members, present or former, whose worktrees lie here.
+func (t *Team) Worktrees() ([]wire.Name, error) {
+	names, err := t.Dir().Names(worktreesDir)
+	var out []wire.Name
+	for _, n := range names {
+		if wire.IsName(n) {
+			out = append(out, wire.Name(n))
+		}
+	}
+	return out, err
 }

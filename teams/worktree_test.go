@@ -1,204 +1,122 @@
 package teams
 
 import (
-	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/agentteammail/atm/teams/git"
 )
 
-// git runs git in dir, deaf to the configuration of whoever runs the test.
-func git(t *testing.T, dir string, args ...string) string {
+// gitIn runs git in dir, deaf to the configuration of whoever runs the test.
+func gitIn(t *testing.T, dir string, args ...string) string {
 	t.Helper()
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("needs git")
-	}
-	cmd := exec.Command("git", append([]string{"-c", "protocol.file.allow=always", "-c", "init.defaultBranch=main"}, args...)...)
-	cmd.Dir = dir
-	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, "GIT_") {
-			cmd.Env = append(cmd.Env, v)
-		}
-	}
-	cmd.Env = append(cmd.Env, "HOME="+t.TempDir(), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull,
-		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.org", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.org")
+	cmd := exec.Command("git", append([]string{"-C", dir}, args...)...)
+	cmd.Env = gitEnviron(t)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
-	return string(out)
+	return strings.TrimSpace(string(out))
 }
 
-// repository makes one with a commit.
-func repository(t *testing.T, dir string) {
+func gitEnviron(t *testing.T) []string {
+	return append(git.WithoutRepository(os.Environ()), "HOME="+t.TempDir(), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull,
+		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.org", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.org")
+}
+
+// repositoryTeam is a team whose root lies in a new repository, out of git's
+// sight.
+func repositoryTeam(t *testing.T) (team *Team, repo string) {
 	t.Helper()
-	must(t, os.MkdirAll(dir, 0o700))
-	git(t, dir, "init", "-q")
-	git(t, dir, "commit", "-q", "--allow-empty", "-m", "first")
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("needs git")
+	}
+	repo = filepath.Join(world(t, "file repo/sub/b.txt two"), "repo")
+	gitIn(t, repo, "init", "-q", "-b", "main")
+	path := filepath.Join(repo, rootName)
+	_, err := Make(path)
+	must(t, err)
+	_, _, err = git.Exclude(path)
+	must(t, err)
+	root, err := Open(Found{Path: path, Source: FromFlag, Accepted: true}, nil)
+	must(t, err)
+	t.Cleanup(func() { root.Close() })
+	return newTeam(t, root, "bob"), repo
 }
 
-// What git makes is understood.
-func TestWorktreeAtGit(t *testing.T) {
-	top := world(t)
-	app := filepath.Join(top, "app")
-	repository(t, app)
-	repository(t, filepath.Join(top, "lib"))
-	git(t, app, "worktree", "add", "-q", "../wt")
-	git(t, app, "worktree", "add", "-q", ".trees/inner")
-	git(t, app, "submodule", "--quiet", "add", "../lib", "sub")
-	git(t, app, "commit", "-q", "-m", "sub")
-	git(t, app, "worktree", "add", "-q", "../wtsub")
-	git(t, filepath.Join(top, "wtsub"), "submodule", "--quiet", "update", "--init")
-	git(t, top, "clone", "-q", "--bare", "app", "app.git")
-	git(t, filepath.Join(top, "app.git"), "worktree", "add", "-q", "../barewt", "-b", "barewt")
-	git(t, top, "clone", "-q", "--bare", "app", "around/.bare")
-	must(t, os.WriteFile(filepath.Join(top, "around", ".git"), []byte("gitdir: ./.bare\n"), 0o600))
-	git(t, filepath.Join(top, "around"), "worktree", "add", "-q", "one", "-b", "one")
-	git(t, top, "init", "-q", "--separate-git-dir", "app2.git", "apart")
-	git(t, filepath.Join(top, "apart"), "commit", "-q", "--allow-empty", "-m", "first")
-	git(t, filepath.Join(top, "apart"), "worktree", "add", "-q", "../apartwt")
-	repository(t, filepath.Join(top, "gone"))
-	git(t, filepath.Join(top, "gone"), "worktree", "add", "-q", "../orphan")
-	must(t, os.Rename(filepath.Join(top, "gone"), filepath.Join(top, "moved")))
-	must(t, os.Rename(filepath.Join(top, "wt"), filepath.Join(top, "wtmoved")))
-
-	for _, tt := range []struct {
-		what, dir, common, main string
-	}{
-		{"the main worktree", "app", "app/.git", "app"},
-		{"a linked worktree, moved", "wtmoved", "app/.git", "app"},
-		{"a linked worktree inside of the main one", "app/.trees/inner", "app/.git", "app"},
-		{"a submodule", "app/sub", "app/.git/modules/sub", "app/sub"},
-		{"a submodule in a linked worktree", "wtsub/sub", "app/.git/worktrees/wtsub/modules/sub", "wtsub/sub"},
-		{"a worktree of a bare repository", "barewt", "app.git", ""},
-		{"a worktree beside a bare repository", "around/one", "around/.bare", "around"},
-		{"a separate git directory", "apart", "app2.git", "apart"},
-		{"a worktree of a separate git directory", "apartwt", "app2.git", ""},
-		{"a worktree whose repository was moved away", "orphan", "", ""},
-	} {
-		t.Run(tt.what, func(t *testing.T) {
-			wt, ok := worktreeAt(filepath.Join(top, tt.dir))
-			got := cut(top, []string{wt.top, wt.common, wt.main})
-			if diff := cmp.Diff([]string{tt.dir, tt.common, tt.main}, got); diff != "" || !ok {
-				t.Errorf("ok=%v (-want +got):\n%s", ok, diff)
+// A member's worktree is made once, also by two starts at once, and whatever is
+// in it later nobody touches it.
+func TestWorktree(t *testing.T) {
+	t.Parallel()
+	team, repo := repositoryTeam(t)
+	var refused *WorktreeError
+	if _, err := team.Worktree(t.Context(), gitEnviron(t), "bob", "."); !errors.As(err, &refused) || refused.Hint == "" {
+		t.Errorf("there is no commit yet: %v", err)
+	}
+	gitIn(t, repo, "add", ".")
+	gitIn(t, repo, "commit", "-q", "-m", "first")
+	environ := append(gitEnviron(t), "GIT_DIR=/nowhere", "GIT_INDEX_FILE=/nowhere") // as in a hook of git's
+	made := make([]string, 4)
+	var wg sync.WaitGroup
+	for i := range made {
+		wg.Go(func() {
+			w, err := team.Worktree(t.Context(), environ, "bob", "sub")
+			if err != nil || w.Dir != filepath.Join(w.Top, "sub") || w.Top != filepath.Join(repo, ".atm", "main", ".worktrees", "bob") {
+				t.Errorf("%+v, %v", w, err)
 			}
+			made[i] = w.Done
 		})
 	}
-	if _, ok := worktreeAt(filepath.Join(top, "app.git")); ok {
-		t.Error("a bare repository has no top")
+	wg.Wait()
+	if all := strings.Join(made, ""); strings.Count(all, "made its worktree") != 1 || !strings.Contains(all, "on branch atm/bob, at "+gitIn(t, repo, "rev-parse", "--short", "HEAD")) {
+		t.Errorf("%q", made)
 	}
-	if _, ok := worktreeAt(filepath.Join(top, "app", ".git")); ok {
-		t.Error("the inside of .git is no top")
+	top := filepath.Join(repo, ".atm", "main", ".worktrees", "bob")
+	if got := gitIn(t, top, "status", "--porcelain", "--branch"); got != "## atm/bob" {
+		t.Error(got)
 	}
-
-	// Every worktree finds the root that any of them made.
-	p := Place{Dir: filepath.Join(top, "wtsub", "sub"), UID: os.Getuid()}
-	must(t, os.MkdirAll(filepath.Join(app, ".atm"), 0o700))
-	must(t, os.WriteFile(filepath.Join(app, ".atm", "FORMAT"), []byte("1\n"), 0o600))
-	f, _, err := Find(p)
-	if err != nil || f.Path != filepath.Join(app, ".atm") || f.Source != FromMainWorktree {
-		t.Errorf("from a submodule in a linked worktree: %+v, %v", f, err)
+	if got := gitIn(t, repo, "status", "--porcelain"); got != "" {
+		t.Errorf("the repository sees %q", got)
 	}
-}
-
-// Relative paths, as git 2.48 writes them with worktree.useRelativePaths, and
-// whatever else may stand in a .git.
-func TestWorktreeAtHandMade(t *testing.T) {
-	repo := []string{"dir app/.git/worktrees/wt", "file app/.git/worktrees/wt/commondir ../..\n", "dir wt"}
-	with := func(lines ...string) []string { return append(repo[:len(repo):len(repo)], lines...) }
-	for _, tt := range []struct {
-		name         string
-		world        []string
-		ok           bool
-		common, main string
-	}{
-		{"relative", with("file wt/.git gitdir: ../app/.git/worktrees/wt\n"), true, "app/.git", "app"},
-		{"through a link, .. after it", with("dir x/y", "link wt/l ../x/y", "file wt/.git gitdir: l/../../app/.git/worktrees/wt"), true, "app/.git", "app"},
-		{"no line end", with("file wt/.git gitdir: ../app/.git/worktrees/wt"), true, "app/.git", "app"},
-		{"carriage return", with("file wt/.git gitdir: ../app/.git/worktrees/wt\r\n\r\n"), true, "app/.git", "app"},
-		{"a linked .git directory", with("link wt/.git ../app/.git"), true, "app/.git", "wt"},
-		{"a linked .git file", with("file g gitdir: app/.git/worktrees/wt", "link wt/.git ../g"), true, "", ""},
-		{"a link to itself", with("link wt/.git .git"), true, "", ""},
-		{"nothing", repo, false, "", ""},
-		{"empty", with("file wt/.git "), true, "", ""},
-		{"no path", with("file wt/.git gitdir: \n"), true, "", ""},
-		{"no space", with("file wt/.git gitdir:../app/.git/worktrees/wt"), true, "", ""},
-		{"second line", with("file wt/.git gitdir: ../app/.git/worktrees/wt\ngitdir: x"), true, "", ""},
-		{"NUL", with("file wt/.git gitdir: ../app/.git/worktrees/wt\x00"), true, "", ""},
-		{"to itself", with("file wt/.git gitdir: .git"), true, "", ""},
-		{"to a file", with("file wt/x y", "file wt/.git gitdir: x"), true, "", ""},
-		{"below a file", with("file wt/x y", "file wt/.git gitdir: x/y"), true, "", ""},
-		{"to nowhere", with("file wt/.git gitdir: ../gone"), true, "", ""},
-		{"longer than any path", with("file wt/.git gitdir: " + strings.Repeat("../wt/", 600)), true, "wt", "wt"},
-		{"larger than 4 KiB", with("file wt/.git gitdir: " + strings.Repeat("../wt/", 700)), true, "", ""},
-		{"commondir is empty", with("file wt/.git gitdir: ../app/.git/worktrees/wt", "file app/.git/worktrees/wt/commondir \n"), true, "", ""},
-		{"commondir to nowhere", with("file wt/.git gitdir: ../app/.git/worktrees/wt", "file app/.git/worktrees/wt/commondir ../../x"), true, "", ""},
-		{"commondir is a directory", with("file wt/.git gitdir: x", "dir wt/x/commondir"), true, "", ""},
-		{"commondir to itself", with("file wt/.git gitdir: x", "file wt/x/commondir ."), true, "wt/x", "wt"},
-		{"commondir to the worktree", with("file wt/.git gitdir: x", "file wt/x/commondir .."), true, "wt", ""},
-		{"commondir in a circle", with("file wt/.git gitdir: x", "file wt/x/commondir ../y", "file wt/y/commondir ../x"), true, "wt/y", ""},
-		{"a circle of links", with("link wt/a b", "link wt/b a", "file wt/.git gitdir: a"), true, "", ""},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			top := world(t, tt.world...)
-			wt, ok := worktreeAt(filepath.Join(top, "wt"))
-			got := cut(top, []string{wt.common, wt.main})
-			if diff := cmp.Diff([]string{tt.common, tt.main}, got); diff != "" || ok != tt.ok {
-				t.Errorf("ok=%v, want %v (-want +got):\n%s", ok, tt.ok, diff)
-			}
-			// However odd it is, the search goes on above it, and Exclude
-			// writes nothing into what only looks like a repository.
-			must(t, os.MkdirAll(filepath.Join(top, ".atm"), 0o700))
-			must(t, os.WriteFile(filepath.Join(top, ".atm", "FORMAT"), []byte("1"), 0o600))
-			f, _, err := Find(Place{Dir: filepath.Join(top, "wt"), UID: os.Getuid()})
-			if err != nil || f.Path != filepath.Join(top, ".atm") {
-				t.Errorf("found %+v, %v", f, err)
-			}
-			must(t, os.MkdirAll(filepath.Join(top, "wt", ".atm"), 0o700))
-			if changed, file, err := Exclude(filepath.Join(top, "wt", ".atm")); changed || file != "" || err != nil {
-				t.Errorf("Exclude: %v, %q, %v", changed, file, err)
-			}
-		})
+	// Its processes find the same root without ATM_ROOT.
+	found, passed, err := Find(Place{Dir: filepath.Join(top, "sub"), UID: os.Getuid()})
+	if err != nil || found.Path != filepath.Join(repo, ".atm") || len(passed) > 0 {
+		t.Error(found, passed, err)
+	}
+	must(t, os.WriteFile(filepath.Join(top, "sub", "b.txt"), []byte("mine"), 0o600))
+	gitIn(t, top, "switch", "-q", "-c", "elsewhere")
+	w, err := team.Worktree(t.Context(), nil, "bob", "")
+	if data, _ := os.ReadFile(filepath.Join(top, "sub", "b.txt")); err != nil || w.Done != "" || string(data) != "mine" {
+		t.Errorf("%+v, %v: %q", w, err, data)
 	}
 }
 
-// A file of a gigabyte is not read.
-func TestWorktreeAtHuge(t *testing.T) {
-	top := world(t, "file wt/.git gitdir: x", "dir wt/x")
-	must(t, os.Truncate(filepath.Join(top, "wt", ".git"), 1<<30))
-	start := time.Now()
-	if wt, ok := worktreeAt(filepath.Join(top, "wt")); !ok || wt.common != "" {
-		t.Errorf("%+v, %v", wt, ok)
+// What is in the way git refuses, and its branch is used again.
+func TestWorktreeRefused(t *testing.T) {
+	t.Parallel()
+	team, repo := repositoryTeam(t)
+	gitIn(t, repo, "add", ".")
+	gitIn(t, repo, "commit", "-q", "-m", "first")
+	gitIn(t, repo, "branch", "atm/bob")
+	top := filepath.Join(repo, ".atm", "main", ".worktrees", "bob")
+	must(t, os.MkdirAll(top, 0o700))
+	must(t, os.WriteFile(filepath.Join(top, "a"), nil, 0o600))
+	for cwd, why := range map[string]string{".": "already exists", "gone": "is not there", "/": "is in no git repository"} {
+		if _, err := team.Worktree(t.Context(), gitEnviron(t), "bob", cwd); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%s: %v", cwd, err)
+		}
 	}
-	if d := time.Since(start); d > time.Second {
-		t.Errorf("took %v", d)
+	must(t, os.Remove(filepath.Join(top, "a")))
+	w, err := team.Worktree(t.Context(), gitEnviron(t), "bob", ".")
+	if err != nil || !strings.Contains(w.Done, "on branch atm/bob, which was there") {
+		t.Error(w, err)
 	}
-}
-
-func FuzzGitFile(f *testing.F) {
-	for _, s := range []string{"gitdir: /a/.git/worktrees/b\n", "gitdir: ../a\r\n", "gitdir:", "gitdir: \n", "gitdir: a\x00b", "gitdir: a\nb\n", "../..\n", "\n", ""} {
-		f.Add([]byte(s))
+	if names, err := team.Worktrees(); err != nil || len(names) != 1 || names[0] != "bob" {
+		t.Error(names, err)
 	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		path, ok := parseGitFile(data)
-		if !ok {
-			return
-		}
-		if path == "" || strings.ContainsRune(path, 0) || strings.HasSuffix(path, "\n") || strings.HasSuffix(path, "\r") {
-			t.Errorf("%q is taken as %q", data, path)
-		}
-		if !bytes.HasPrefix(data, []byte("gitdir: "+path)) {
-			t.Errorf("%q gives %q, which is not in it", data, path)
-		}
-		for _, end := range []string{"", "\n", "\r\n"} {
-			if again, ok := parseGitFile([]byte("gitdir: " + path + end)); !ok || again != path {
-				t.Errorf("written again, %q is read as %q", path, again)
-			}
-		}
-	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -94,10 +95,10 @@ func (e *env) answer(ctx context.Context, deny bool) error {
 
 // decide answers what an agent's screen asks through its runner. option "" is the
 // one that says so, once; a reason goes to the agent.
-func (e *env) decide(ctx context.Context, q teams.Question, who wire.Name, deny bool, option, reason string) (o control.Outcome, err error) {
+func (e *env) decide(ctx context.Context, q policy.Question, who wire.Name, deny bool, option, reason string) (o control.Outcome, err error) {
 	box := e.team.Box(q.Agent)
 	switch {
-	case q.Dialog == teams.DialogTrust:
+	case q.Dialog == policy.DialogTrust:
 		return o, cmdline.Refused("%s asks whether a directory is trusted: only a person at its terminal answers that", q.Agent).WithHint("%s", terminalOf(q))
 	case !q.Running:
 		return o, cmdline.Failed("%s runs under no runner: only its own terminal can answer", q.Agent).WithHint("next time: %s", e.team.RunAgain(q.Agent))
@@ -136,7 +137,7 @@ func (e *env) decide(ctx context.Context, q teams.Question, who wire.Name, deny 
 }
 
 // terminalOf is the way to the terminal of whoever asks.
-func terminalOf(q teams.Question) string {
+func terminalOf(q policy.Question) string {
 	if q.Running {
 		return fmt.Sprintf("atm attach %s", q.Agent)
 	}
@@ -160,15 +161,15 @@ func (e *env) answerer() (who wire.Name, inAgent bool, err error) {
 }
 
 // question is the open question that a word means.
-func (e *env) question(ctx context.Context, word string) (teams.Question, error) {
+func (e *env) question(ctx context.Context, word string) (policy.Question, error) {
 	list, err := e.team.Waiting(ctx)
 	q, found := teams.FindWaiting(list, word)
 	switch {
 	case found == nil:
 		return q, nil
-	case err != nil && errors.Is(found, teams.ErrNoQuestion):
+	case err != nil && errors.Is(found, policy.ErrNoQuestion):
 		return q, err
-	case !errors.Is(found, teams.ErrNoQuestion):
+	case !errors.Is(found, policy.ErrNoQuestion):
 		return q, found
 	}
 	if name, err := wire.ParseName(word); err == nil && e.team.Box(name).Exists() {
@@ -189,22 +190,12 @@ func (e *env) mayAnswer(asker, who wire.Name, inAgent bool) error {
 		return cmdline.Refused("nothing is answered in %s: nobody here made or accepted it", e.root.Path).WithHint("if it is yours: atm init")
 	}
 	// As they were when its runner was started: team.toml lies where agents write.
-	p, ok, err := e.team.KeptPolicy(asker)
+	p, err := e.team.PolicyFor(asker)
 	if err != nil {
-		return err
-	}
-	if !ok {
-		roster, err := e.team.Roster()
-		if err != nil {
-			return cmdline.Refused("who may answer is not known: %s", err).WithHint("atm team check")
-		}
-		p = roster.Policy()
-		if p.Lead, err = e.team.Lead(); err != nil {
-			return err
-		}
+		return cmdline.Refused("who may answer is not known: %s", err).WithHint("atm doctor")
 	}
 	err = p.MayAnswer(asker, who, inAgent)
-	if errors.Is(err, teams.ErrNotYours) && inAgent {
+	if errors.Is(err, policy.ErrNotYours) && inAgent {
 		may := slices.DeleteFunc(p.Answerers(asker), func(n wire.Name) bool { return n == who || !e.team.Box(n).Exists() })
 		switch {
 		case slices.Contains(may, p.Lead):
@@ -218,7 +209,7 @@ func (e *env) mayAnswer(asker, who wire.Name, inAgent bool) error {
 }
 
 // sendReason tells the agent why it was refused.
-func (e *env) sendReason(ctx context.Context, q teams.Question, reason string) error {
+func (e *env) sendReason(ctx context.Context, q policy.Question, reason string) error {
 	m := &wire.Message{
 		Type: wire.TypePermissionReply, ReplyWanted: "no", Origin: e.origin(),
 		Subject: "rejected: " + letter.Clip(cmp.Or(q.Tool, letter.FirstLine(q.Prompt, 80)), 80),

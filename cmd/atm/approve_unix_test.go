@@ -79,6 +79,9 @@ func newJudged(t *testing.T) *judged {
 	if err := os.MkdirAll(run, 0o700); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(filepath.Join(run, control.PaperFile), []byte(`{"run":"r1"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	server, err := control.Listen(run)
 	if err != nil {
 		t.Fatal(err)

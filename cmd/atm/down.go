@@ -12,40 +12,21 @@ import (
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/mailbox"
-	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/wire"
 )
 
 var downVerb = &cmdline.Verb{
 	Name: "down", Args: "[NAME…]", Summary: "stop the team, and everything that it started",
-	Examples: []string{"atm down", "atm down bob", "atm down --worktrees"},
-	Notes: []string{
-		"Their mail stays. Those that are started after others are stopped before them.",
-		"Worktrees stay, unless --worktrees; and then those with anything that is neither",
-		"committed nor ignored. Branches stay in any case.",
-	},
-	Flags: []cmdline.Flag{
-		{Name: "worktrees", Usage: "remove the members' git worktrees from which nothing would be lost"},
-	},
-	MaxArgs: -1,
-	Guesses: []string{"stop-all", "shutdown"},
-	Run:     long(down),
+	Examples: []string{"atm down", "atm down bob"},
+	Notes:    []string{"Their mail and their git worktrees stay."},
+	MaxArgs:  -1,
+	Guesses:  []string{"stop-all", "shutdown"},
+	Run:      long(down),
 }
 
 func down(ctx context.Context, e *env) error {
 	if err := e.open(); err != nil {
-		return err
-	}
-	if e.Bool("worktrees") && !e.root.Accepted {
-		// git would run what that repository's configuration says.
-		return cmdline.Refused("no worktree is removed in %s: nobody here made or accepted it", e.root.Path).WithHint("if it is yours: atm init")
-	}
-	plan, err := e.team.Plan()
-	if plan == nil {
-		return err
-	}
-	left, err := e.team.Workplaces()
-	if err != nil {
 		return err
 	}
 	names, err := namesOf(e.Args)
@@ -53,8 +34,7 @@ func down(ctx context.Context, e *env) error {
 		return err
 	}
 	for _, n := range names {
-		// Of one who is no member any more the worktree may be there.
-		if _, err := e.team.Member(n); err != nil && !(e.Bool("worktrees") && slices.Contains(left, n)) {
+		if _, err := e.team.Member(n); err != nil {
 			return err
 		}
 	}
@@ -62,11 +42,9 @@ func down(ctx context.Context, e *env) error {
 		if names, err = e.team.Agents(); err != nil {
 			return err
 		}
-		if e.Bool("worktrees") {
-			names = slices.Compact(slices.Sorted(slices.Values(append(names, left...))))
-		}
 	}
-	c := &crew{env: e, plan: plan, names: names, say: &telling{env: e}, git: e.git()}
+	// Stopping depends on nothing that team.toml says.
+	c := &crew{env: e, plan: config.Default(), names: names, say: &telling{env: e}}
 	return c.stop(ctx)
 }
 
@@ -107,9 +85,8 @@ func (c *crew) stop(ctx context.Context) error {
 func (c *crew) stopThese(ctx context.Context, names []wire.Name) map[wire.Name]error {
 	done := c.say.waitFor(names)
 	defer done()
-	down := c.Has("worktrees") // and not the end of up --foreground
-	named := down && len(c.Args) > 0
-	return c.plan.InOrder(ctx, names, true, func(ctx context.Context, n wire.Name) error {
+	named := c.Verb.Name == "down" && len(c.Args) > 0
+	return config.Default().Start(ctx, names, func(ctx context.Context, n wire.Name) error {
 		defer c.say.through(n)
 		t := turnout{Name: n, State: "off"}
 		ended, err := c.end(ctx, n)
@@ -119,12 +96,7 @@ func (c *crew) stopThese(ctx context.Context, names []wire.Name) map[wire.Name]e
 		if ended {
 			t.State = "stopped"
 		}
-		if down && c.Bool("worktrees") {
-			if err := c.vacate(ctx, n, &t); err != nil {
-				return err
-			}
-		}
-		if t.State == "off" && t.Worktree == "" && !named {
+		if t.State == "off" && !named {
 			return nil
 		}
 		// Whether anybody reads it or not, it is stopped, and so are the others.
@@ -187,21 +159,4 @@ func (c *crew) end(ctx context.Context, n wire.Name) (ended bool, err error) {
 		case <-time.After(readinessEvery):
 		}
 	}
-}
-
-// vacate removes a member's worktree if nothing is lost with it.
-func (c *crew) vacate(ctx context.Context, n wire.Name, t *turnout) error {
-	all, err := c.team.Workplaces()
-	if err != nil || !slices.Contains(all, n) {
-		return err
-	}
-	v, err := c.team.Vacate(ctx, c.git, n)
-	switch {
-	case errors.Is(err, teams.ErrNoGit):
-		v.Kept = err.Error()
-	case err != nil:
-		return err
-	}
-	t.Worktree, t.Kept, t.Removed = v.Top, v.Kept, v.Kept == ""
-	return nil
 }

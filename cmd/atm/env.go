@@ -219,7 +219,10 @@ func (e *env) typed() string {
 // mine refuses what only an agent's own processes may do while it runs.
 func (e *env) mine() error {
 	running, err := e.me.Store().Running(e.me.Agent())
-	if err != nil || !running || e.Getenv("ATM_RUN") != "" && e.Getenv("ATM_AGENT") == string(e.me.Agent()) {
+	if err != nil || !running {
+		return err
+	}
+	if own, err := e.team.IsRun(e.me.Agent(), e.Getenv("ATM_RUN")); own || err != nil {
 		return err
 	}
 	if e.Has("peek") {

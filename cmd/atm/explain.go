@@ -12,6 +12,8 @@ import (
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/config"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -30,10 +32,10 @@ func (e *env) explain(err error) error {
 	var hops *teams.HopError
 	var path *fs.PathError
 	var content *mailbox.ContentError
-	var mistakes *teams.TomlError
-	var many *teams.ManyQuestionsError
+	var mistakes *config.Error
+	var many *policy.ManyQuestionsError
 	var leased *mailbox.LeasedError
-	var place *teams.WorkplaceError
+	var place *teams.WorktreeError
 	switch {
 	case errors.As(err, &place):
 		return cmdline.Failed("%s", err).WithHint("%s", place.Hint)
@@ -63,12 +65,12 @@ func (e *env) explain(err error) error {
 		return e.tomlMistakes(mistakes)
 	case errors.As(err, &many):
 		return manyQuestions(many)
-	case errors.Is(err, teams.ErrNotYours):
+	case errors.Is(err, policy.ErrNotYours):
 		if e.inAgent() {
 			return cmdline.Refused("%s", err).WithHint("ask who may: atm send NAME \"…\"")
 		}
 		return cmdline.Refused("%s", err).WithHint("approvers in team.toml says who answers")
-	case errors.Is(err, teams.ErrNoQuestion):
+	case errors.Is(err, policy.ErrNoQuestion):
 		return cmdline.NotFound("%s", err).WithHint("atm pending lists what is asked")
 	case errors.Is(err, teams.ErrNoRoot):
 		return cmdline.NotFound("%s", err).WithHint("atm init alice bob, where the project begins; one that is elsewhere: --root DIR")

@@ -8,6 +8,8 @@ import (
 
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/config"
+	"github.com/agentteammail/atm/teams/git"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -65,7 +67,7 @@ func initRoot(ctx context.Context, e *env) error {
 	if err := teams.Accept(place, dir); err != nil {
 		e.Warn("the root could not be noted as yours: %v", err)
 	}
-	excluded, file, err := teams.Exclude(dir)
+	excluded, file, err := git.Exclude(dir)
 	if err != nil {
 		e.Warn("the root could not be excluded from the repository: %v", err)
 	}
@@ -75,7 +77,7 @@ func initRoot(ctx context.Context, e *env) error {
 	}
 	toml, wrote := "", false
 	if e.Bool("toml") {
-		if toml, wrote, err = e.team.WriteToml(e.sample(members).Text()); err != nil {
+		if toml, wrote, err = e.team.WriteConfig(e.sample(members).Text()); err != nil {
 			return err
 		}
 	}
@@ -116,7 +118,7 @@ func initRoot(ctx context.Context, e *env) error {
 		return err
 	}
 	if toml != "" {
-		return e.print("next: look into it, then atm team check, atm up")
+		return e.print("next: look into it, then atm doctor, atm up")
 	}
 	return e.print("next: %s", nextAfterInit(members))
 }
@@ -124,8 +126,8 @@ func initRoot(ctx context.Context, e *env) error {
 // sample is what a team.toml to start from says of these members, some of whom
 // are by their names no agents. The program is the first of those that are known
 // and installed.
-func (e *env) sample(members []wire.Name) teams.Sample {
-	s := teams.Sample{Command: "claude", Trees: e.team.HasWorktrees()}
+func (e *env) sample(members []wire.Name) config.Sample {
+	s := config.Sample{Command: "claude", Worktrees: e.team.HasWorktrees()}
 	for _, n := range []string{"claude", "codex", "gemini", "opencode"} {
 		if _, err := exec.LookPath(n); err == nil {
 			s.Command = n

@@ -65,6 +65,13 @@ func (e *env) actor() (who wire.Name, agent bool) {
 	if err != nil || a.Team != e.team.Name {
 		return "", agent
 	}
+	if value := run("ATM_RUN"); value != "" {
+		// While that agent runs, only its own run makes a process that agent.
+		own, err := e.team.IsRun(a.Agent, value)
+		if running, err2 := e.team.Running(a.Agent); err != nil || err2 != nil || running && !own {
+			return "", agent
+		}
+	}
 	return a.Agent, agent
 }
 

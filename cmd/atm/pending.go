@@ -14,6 +14,7 @@ import (
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -49,10 +50,10 @@ func pending(ctx context.Context, e *env) error {
 	}
 	if e.JSON() {
 		if list == nil {
-			list = []teams.Question{}
+			list = []policy.Question{}
 		}
 		return e.PrintJSON(struct {
-			Pending []teams.Question      `json:"pending"`
+			Pending []policy.Question     `json:"pending"`
 			Overdue []teams.OverdueAnswer `json:"overdue,omitempty"`
 			Held    []teams.HeldMail      `json:"held,omitempty"`
 		}{list, overdue, held})
@@ -89,14 +90,14 @@ func owes(o teams.OverdueAnswer, now time.Time) string {
 
 // quoted is a question's id as it can be typed: of a draft, whose id is its
 // agent's own, as many digits as tell it from everything else that waits.
-func quoted(q teams.Question, all []teams.Question) string {
+func quoted(q policy.Question, all []policy.Question) string {
 	if q.Kind != teams.KindDraft {
 		return cmp.Or(q.Short(), "-")
 	}
 	for _, n := range []int{6, 8, 12} {
 		short := wire.ID(q.ID).Short(n)
 		part, err := wire.ParseFragment(short)
-		if err == nil && !slices.ContainsFunc(all, func(o teams.Question) bool {
+		if err == nil && !slices.ContainsFunc(all, func(o policy.Question) bool {
 			return o.ID != q.ID && part.Matches(wire.ID(o.ID)) || string(o.Agent) == short
 		}) {
 			return short
@@ -107,7 +108,7 @@ func quoted(q teams.Question, all []teams.Question) string {
 
 // about is what a question is about: the tool and what it is to do, or what was
 // asked.
-func about(q teams.Question, longest int) string {
+func about(q policy.Question, longest int) string {
 	said := []string{q.Tool, q.Input, q.Prompt}
 	if q.Kind == reducer.Permission && q.Tool != "" && q.Input != "" {
 		said = said[:2] // the screen says the same once more, in words of its own
@@ -123,7 +124,7 @@ func about(q teams.Question, longest int) string {
 
 // asks is a question in a line, with the command that answers it below; all is
 // everything that waits.
-func asks(q teams.Question, all []teams.Question, now time.Time) string {
+func asks(q policy.Question, all []policy.Question, now time.Time) string {
 	id := quoted(q, all)
 	line := fmt.Sprintf("%s  %s  %s  %s", letter.Escape(id), q.Agent, q.Kind, letter.Span(max(0, now.Sub(q.Since))))
 	if text := about(q, 160); text != "" {
@@ -141,7 +142,7 @@ func asks(q teams.Question, all []teams.Question, now time.Time) string {
 		line += fmt.Sprintf("\n    atm approve %s, or atm reject %s --reason \"…\"", id, id)
 	case !q.Running:
 		line += fmt.Sprintf("\n    %s runs under no runner: answer it in its own terminal", q.Agent)
-	case q.Dialog == teams.DialogTrust:
+	case q.Dialog == policy.DialogTrust:
 		line += fmt.Sprintf("\n    only a person at its terminal answers that: atm attach %s", q.Agent)
 	case q.ID == "":
 		line += fmt.Sprintf("\n    atm attach %s", q.Agent)
@@ -158,7 +159,7 @@ type settled struct {
 }
 
 // becameOf finds out what became of a question.
-func (e *env) becameOf(q teams.Question) settled {
+func (e *env) becameOf(q policy.Question) settled {
 	out := settled{ID: q.ID, Agent: q.Agent}
 	const recent = 200
 	events, _ := e.team.Box(q.Agent).Log().Newest(recent) // what is not known is not said
@@ -170,7 +171,7 @@ func (e *env) becameOf(q teams.Question) settled {
 	return out
 }
 
-func (s settled) line(q teams.Question, all []teams.Question) string {
+func (s settled) line(q policy.Question, all []policy.Question) string {
 	line := fmt.Sprintf("%s  %s  %s  ", letter.Escape(quoted(q, all)), s.Agent, q.Kind)
 	if s.Answer == "" {
 		return line + "no longer asked"
@@ -186,7 +187,7 @@ func (s settled) line(q teams.Question, all []teams.Question) string {
 // each answer when it is overdue, once. What cannot be read just now hides nothing
 // else, and is looked at again.
 func (e *env) watchPending(ctx context.Context) error {
-	seen, asked, warned := map[string]bool{}, map[string]teams.Question{}, ""
+	seen, asked, warned := map[string]bool{}, map[string]policy.Question{}, ""
 	show := func(line string, doc any) error {
 		if e.JSON() {
 			return e.PrintJSON(doc)
@@ -254,7 +255,7 @@ func (e *env) watchPending(ctx context.Context) error {
 }
 
 // manyQuestions explains a word that means several questions.
-func manyQuestions(m *teams.ManyQuestionsError) error {
+func manyQuestions(m *policy.ManyQuestionsError) error {
 	var ids []string
 	for _, q := range m.Questions {
 		if s := q.Short(); s != "" {
@@ -266,9 +267,9 @@ func manyQuestions(m *teams.ManyQuestionsError) error {
 
 // settleRequest marks the copy of a question that has its answer, of whoever was
 // told of it: read, where that one gave it. The runner takes it back as well, if it is quicker.
-func (e *env) settleRequest(ctx context.Context, q teams.Question) {
+func (e *env) settleRequest(ctx context.Context, q policy.Question) {
 	id, ok := q.MessageID()
-	lead, err := e.team.Hears(q.Agent)
+	lead, err := e.team.Notified(q.Agent)
 	if !ok || err != nil || lead == "" {
 		return
 	}

@@ -16,6 +16,9 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun"
 	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/config"
+	"github.com/agentteammail/atm/teams/git"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -49,8 +52,8 @@ type plan struct {
 	command []string
 	opt     ptyrun.Options
 	keep    bool // what was left goes on
-	policy  teams.Policy
-	member  teams.MemberPlan // as team.toml has it, with the command that is run
+	policy  policy.Policy
+	member  config.Member // as team.toml has it, with the command that is run
 }
 
 func runAgent(ctx context.Context, e *env) error {
@@ -107,7 +110,7 @@ func runAgent(ctx context.Context, e *env) error {
 
 // plan makes of the command line and team.toml what is to be run.
 func (e *env) plan(ctx context.Context, name wire.Name) (*plan, error) {
-	toml, err := e.team.Plan()
+	toml, err := e.team.Config()
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +140,7 @@ func (e *env) plan(ctx context.Context, name wire.Name) (*plan, error) {
 	own := o.Dir == "" && m.Worktree
 	switch {
 	case own:
-		w, err := e.team.Workplace(ctx, e.git(), name, m.Cwd)
+		w, err := e.team.Worktree(ctx, os.Environ(), name, m.Cwd)
 		if err != nil {
 			return nil, err
 		}
@@ -176,8 +179,8 @@ func (e *env) plan(ctx context.Context, name wire.Name) (*plan, error) {
 		return nil, cmdline.Failed("driver acp is not in this atm yet").WithHint("--driver auto runs the program in a terminal")
 	}
 	which := choose("driver", m.Driver, "auto", append([]string{"auto"}, driver.Names()...)...)
-	o.Inject = ptyrun.Inject(choose("inject", m.Inject, "body", teams.Injects...))
-	o.Restart = ptyrun.Restart(choose("restart", m.Restart, restart, teams.Restarts...))
+	o.Inject = ptyrun.Inject(choose("inject", m.Inject, "body", config.Injects...))
+	o.Restart = ptyrun.Restart(choose("restart", m.Restart, restart, config.Restarts...))
 	p.keep = choose("leftovers", "", "end", "end", "keep") == "keep"
 	if err != nil {
 		return nil, err
@@ -194,22 +197,23 @@ func (e *env) plan(ctx context.Context, name wire.Name) (*plan, error) {
 	if size == "" {
 		size = "120x30"
 	}
-	if o.Cols, o.Rows, err = teams.ParseSize(size); err != nil {
+	if o.Cols, o.Rows, err = config.ParseSize(size); err != nil {
 		return nil, cmdline.Usage("--size: %v", err)
 	}
 	o.Input, o.Prompt = e.Bool("record-input"), m.Prompt
 	o.Run = string(wire.NewID())
 	o.Env = e.environment(p, m.Env)
 	if own {
-		o.Env = teams.WithoutRepository(o.Env)
+		o.Env = git.WithoutRepository(o.Env)
 	}
 	if _, err := lookPath(p.command[0], o.Dir, o.Env); err != nil {
 		return nil, cmdline.Failed("run %s: %v", name, err).WithHint("atm run %s -- bash runs a shell", name)
 	}
+	sessions := toml.SessionOf(name)
 	o.Sessions = &ptyrun.Sessions{
-		Begin: toml.Session.Enabled, Capture: ptyrun.Capture(toml.Session.OutputCapture), Rules: teams.SessionRules(&toml.Session),
+		Begin: sessions.Enabled, Capture: ptyrun.Capture(sessions.OutputCapture), Rules: sessions.Rules(),
 	}
-	policy, err := e.policy(name, toml.Policy())
+	policy, err := e.policy(name, toml.Policy(name))
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +227,7 @@ func (e *env) plan(ctx context.Context, name wire.Name) (*plan, error) {
 
 // policy is whose rules count: what team.toml says now, or where an agent starts
 // another, what it said when a person did so last.
-func (e *env) policy(name wire.Name, now teams.Policy) (teams.Policy, error) {
+func (e *env) policy(name wire.Name, now policy.Policy) (policy.Policy, error) {
 	if now.Lead == "" {
 		lead, err := e.team.Lead()
 		if err != nil {
@@ -234,9 +238,9 @@ func (e *env) policy(name wire.Name, now teams.Policy) (teams.Policy, error) {
 	if !e.inAgent() {
 		return now, nil
 	}
-	kept, ok, err := e.team.KeptPolicy(name)
+	kept, ok, err := e.team.SavedPolicy(name)
 	if !ok {
-		return now.Cautious(), err
+		return now.DenyOnly(), err
 	}
 	return kept, nil
 }
@@ -260,7 +264,7 @@ func (e *env) stillRuns(ctx context.Context, name wire.Name) (bool, error) {
 }
 
 // misspelt is the error of a name that no member has, and one that is near it.
-func (e *env) misspelt(name wire.Name, plan *teams.Plan) error {
+func (e *env) misspelt(name wire.Name, plan *config.Config) error {
 	_, err := e.team.Member(name)
 	var unknown *teams.UnknownError
 	if !errors.As(err, &unknown) || unknown.Retired {

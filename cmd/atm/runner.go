@@ -59,10 +59,10 @@ func (e *env) runHere(ctx context.Context, p *plan, tell func(news)) error {
 	if err := e.leftovers(p, tell); err != nil {
 		return err
 	}
-	if err := e.team.KeepPolicy(name, p.policy); err != nil {
+	if err := e.team.SavePolicy(name, p.policy); err != nil {
 		return err
 	}
-	if err := e.team.KeepStart(name, p.member); err != nil {
+	if err := e.team.SaveStart(name, p.member); err != nil {
 		return err
 	}
 	state, err := e.team.State(name)
@@ -79,11 +79,11 @@ func (e *env) runHere(ctx context.Context, p *plan, tell func(news)) error {
 	o.Unsure = func() { tell(news{Event: "unsure"}) }
 	o.Told = func(ctx context.Context, q ptyrun.Question) error {
 		tell(news{Event: "asks", Detail: q.Dialog.Kind, Message: q.Dialog.Prompt})
-		return e.team.TellLead(ctx, p.box, teams.Asked{
+		return e.team.NotifyRequest(ctx, p.box, teams.DialogRequest{
 			ID: q.ID, Kind: q.Dialog.Kind, Prompt: q.Dialog.Prompt, Tool: q.Dialog.Tool, Input: q.Dialog.Input, Options: q.Options(),
 		}, origin)
 	}
-	o.Answered = func(ctx context.Context, id wire.ID) error { return e.team.Untell(ctx, p.box, id) }
+	o.Answered = func(ctx context.Context, id wire.ID) error { return e.team.WithdrawRequest(ctx, p.box, id) }
 	o.Overdue = func(ctx context.Context, idle bool) error {
 		return e.team.Remind(ctx, p.box, idle, origin)
 	}

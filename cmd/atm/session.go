@@ -11,6 +11,7 @@ import (
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -120,8 +121,8 @@ const maxChannel = 256
 
 // sessionPlan is what team.toml says about sessions. Of a file with mistakes
 // what could be understood counts for who only looks.
-func (e *env) sessionPlan() (*teams.SessionPlan, error) {
-	p, err := e.team.Plan()
+func (e *env) sessionPlan() (*config.Session, error) {
+	p, err := e.team.Config()
 	if p == nil {
 		return nil, err
 	}
@@ -136,7 +137,7 @@ func (e *env) tended(ctx context.Context, id wire.UUID) (*session.Session, error
 	}
 	if err != nil {
 		e.Warn("%v; nothing ends by itself", err)
-		plan = &teams.SessionPlan{}
+		plan = &config.Session{}
 	}
 	s, err := e.team.RefreshSession(ctx, id, plan)
 	if err == nil || errors.Is(err, session.ErrNotFound) {

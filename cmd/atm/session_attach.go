@@ -12,6 +12,7 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -240,7 +241,7 @@ func (c *conversation) refresh(ctx context.Context) (over bool, err error) {
 func (c *conversation) look(ctx context.Context) (*session.Session, error) {
 	plan, err := c.sessionPlan()
 	if err != nil {
-		plan = &teams.SessionPlan{}
+		plan = &config.Session{}
 	}
 	s, err := c.team.RefreshSession(ctx, c.id, plan)
 	if err != nil && ctx.Err() == nil && !errors.Is(err, session.ErrNotFound) {

@@ -6,12 +6,13 @@ import (
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
 // answerDraft says yes or no to a draft, or to one artifact of it, as human
 // input to the agent that made it. Who may answer was asked before.
-func (e *env) answerDraft(ctx context.Context, q teams.Question, deny bool, reason string, artifact *string) (teams.SessionResult, error) {
+func (e *env) answerDraft(ctx context.Context, q policy.Question, deny bool, reason string, artifact *string) (teams.SessionResult, error) {
 	d, err := e.team.FindDraft(ctx, q.Agent, wire.UUID(q.ID))
 	if err != nil {
 		return teams.SessionResult{}, err
@@ -25,7 +26,7 @@ func (e *env) answerDraft(ctx context.Context, q teams.Question, deny bool, reas
 }
 
 // answerDraftVerb is approve and reject of a draft.
-func (e *env) answerDraftVerb(ctx context.Context, q teams.Question, deny bool) error {
+func (e *env) answerDraftVerb(ctx context.Context, q policy.Question, deny bool) error {
 	if len(e.Args) > 1 {
 		return cmdline.Usage("a draft has no options").WithHint("atm approve %s, or atm reject %s --reason \"…\"", q.ID, q.ID)
 	}

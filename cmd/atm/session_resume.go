@@ -6,7 +6,6 @@ import (
 
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/session"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -38,7 +37,7 @@ func sessionResume(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	words := teams.ResumeCommand(plan, id)
+	words := plan.ResumeWords(id)
 	start := !running && len(words) > 0
 	if trial := s.InteractiveSession; s.State != wire.SessionActive || !start {
 		if err := trial.Transition(wire.SessionActive, time.Now()); err != nil {

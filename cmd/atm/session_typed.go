@@ -11,6 +11,7 @@ import (
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -96,7 +97,7 @@ func (c *conversation) answerHere(ctx context.Context, rest string, deny bool) e
 	word, text, _ := strings.Cut(rest, " ")
 	q, found := teams.FindWaiting(list, word)
 	if found != nil || q.Kind != teams.KindDraft {
-		asked := slices.IndexFunc(list, func(q teams.Question) bool { return q.Agent == c.box.Agent() && q.Kind != teams.KindDraft })
+		asked := slices.IndexFunc(list, func(q policy.Question) bool { return q.Agent == c.box.Agent() && q.Kind != teams.KindDraft })
 		_, noID := wire.ParseFragment(word)
 		switch {
 		case found == nil && q.Agent != c.box.Agent():

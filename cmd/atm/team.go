@@ -32,7 +32,6 @@ var teamVerb = &cmdline.Verb{
 		{Name: "retire", Guesses: []string{"remove", "rm", "delete", "del", "drop", "kick"}, Args: "NAME", Summary: "move a member and their mail to the archive", Examples: []string{"atm team retire bob"},
 			Notes: []string{"Unread mail goes with them; atm team restore brings both back."}, MinArgs: 1, MaxArgs: 1, Run: run(teamRetire)},
 		{Name: "restore", Args: "NAME", Summary: "bring back who was retired last", Examples: []string{"atm team restore bob"}, MinArgs: 1, MaxArgs: 1, Run: run(teamRestore)},
-		{Name: "check", Summary: "every mistake in team.toml, with its line", Examples: []string{"atm team check"}, Run: run(teamCheck)},
 	},
 }
 
@@ -40,7 +39,7 @@ func team(ctx context.Context, e *env) error {
 	if err := e.open(); err != nil {
 		return err
 	}
-	if _, err := e.team.Roster(); err != nil {
+	if c, err := e.team.Config(); err != nil && len(c.Members) == 0 {
 		e.Warn("%v; who is a person is not known", err)
 	}
 	if e.Bool("watch") {

@@ -31,8 +31,6 @@ type turnout struct {
 	At       string    `json:"at,omitempty"`       // RFC 3339; with --foreground
 	Worktree string    `json:"worktree,omitempty"` // its git worktree
 	Done     string    `json:"done,omitempty"`     // what was done for that
-	Removed  bool      `json:"removed,omitempty"`  // that is gone
-	Kept     string    `json:"kept,omitempty"`     // why it was not removed
 	Changed  []string  `json:"changed,omitempty"`  // keys of team.toml that say otherwise since it was started
 	Error    string    `json:"error,omitempty"`
 	Hint     string    `json:"hint,omitempty"`
@@ -82,14 +80,14 @@ func (t *turnout) failed(err error) {
 	t.State, t.Error = "failed", strings.TrimPrefix(err.Error(), string(t.Name)+" ")
 	var said *selfError
 	var coded *cmdline.Error
-	var place *teams.WorkplaceError
+	var place *teams.WorktreeError
 	switch {
 	case errors.As(err, &said):
 		t.Hint, t.Tail = said.Hint, said.Tail
 	case errors.As(err, &coded):
 		t.Hint = coded.Hint
 	case errors.As(err, &place):
-		t.Error, t.Hint = "no worktree: "+place.Why, place.Hint
+		t.Error, t.Hint = "no worktree: "+place.Cause.Error(), place.Hint
 	}
 }
 
@@ -172,12 +170,6 @@ func (s *telling) turnout(t turnout) (err error) {
 	}
 	if t.At != "" {
 		line = stamp(time.Now()) + " " + line
-	}
-	switch {
-	case t.Kept != "":
-		line += "; worktree kept (" + t.Kept + "): " + cmdline.Escape(t.Worktree)
-	case t.Removed:
-		line += "; worktree removed: " + cmdline.Escape(t.Worktree)
 	}
 	err = s.print("%s", line)
 	if len(t.Changed) > 0 {

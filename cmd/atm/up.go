@@ -5,12 +5,11 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"slices"
 
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/mailbox"
-	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -50,11 +49,10 @@ func up(ctx context.Context, e *env) error {
 // crew are the members that one call is about, and how they are started.
 type crew struct {
 	*env
-	plan    *teams.Plan
+	plan    *config.Config
 	names   []wire.Name          // whom the others wait for first
 	tickets map[wire.Name]string // the last stop of each, when this began
 	say     *telling
-	git     teams.Git
 }
 
 // crew is who is meant: the named ones with those they come after, or all.
@@ -65,7 +63,7 @@ func (e *env) crew() (*crew, error) {
 	if !e.root.Accepted {
 		return nil, cmdline.Refused("nothing is started from %s: nobody here made or accepted it", e.root.Path).WithHint("if it is yours: atm init")
 	}
-	plan, err := e.team.Plan()
+	plan, err := e.team.Config()
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +88,7 @@ func (e *env) crew() (*crew, error) {
 			}
 		}
 	}
-	c := &crew{env: e, plan: plan, names: plan.Needed(names), tickets: map[wire.Name]string{}, say: &telling{env: e}, git: e.git()}
+	c := &crew{env: e, plan: plan, names: plan.StartOrder(names), tickets: map[wire.Name]string{}, say: &telling{env: e}}
 	for _, n := range c.names {
 		if len(plan.Members[n].Command) == 0 {
 			continue
@@ -115,20 +113,11 @@ func (e *env) enlist(n wire.Name) error {
 	return err
 }
 
-// git is the git of this environment, for members' worktrees.
-func (e *env) git() teams.Git {
-	path, err := exec.LookPath("git")
-	if err != nil {
-		path = "" // also one that was found in the working directory
-	}
-	return teams.Git{Path: path, Env: os.Environ()}
-}
-
 // start starts who does not run, waits until all are ready, and says of each
 // what became of it.
 func (c *crew) start(ctx context.Context) error {
 	done := c.say.waitFor(c.names)
-	errs := c.plan.InOrder(ctx, c.names, false, func(ctx context.Context, n wire.Name) error {
+	errs := c.plan.Start(ctx, c.names, func(ctx context.Context, n wire.Name) error {
 		defer c.say.through(n)
 		if len(c.plan.Members[n].Command) == 0 {
 			return nil // somebody else starts it
@@ -187,7 +176,7 @@ func (c *crew) bring(ctx context.Context, n wire.Name) (turnout, error) {
 func (c *crew) startMember(ctx context.Context, n wire.Name) (turnout, error) {
 	t := turnout{Name: n}
 	if m := c.plan.Members[n]; m.Worktree {
-		w, err := c.team.Workplace(ctx, c.git, n, m.Cwd)
+		w, err := c.team.Worktree(ctx, os.Environ(), n, m.Cwd)
 		if err != nil {
 			return t, err
 		}

@@ -13,18 +13,19 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
 // overview is what `atm` alone shows: what is up, in at most fifteen lines.
 type overview struct {
-	Root    string           `json:"root"`
-	Team    wire.Name        `json:"team"`
-	Agent   wire.Name        `json:"agent,omitempty"`
-	Unread  int              `json:"unread"`
-	Owed    int              `json:"owed"`
-	Pending []teams.Question `json:"pending"`
-	Members []teams.Member   `json:"members"`
+	Root    string            `json:"root"`
+	Team    wire.Name         `json:"team"`
+	Agent   wire.Name         `json:"agent,omitempty"`
+	Unread  int               `json:"unread"`
+	Owed    int               `json:"owed"`
+	Pending []policy.Question `json:"pending"`
+	Members []teams.Member    `json:"members"`
 
 	mail []string
 	note string // who I am is not known: what to do about it
@@ -46,7 +47,7 @@ func home(c *cli.Context) error {
 	if err != nil && !(s != nil && s.Team != nil && errors.As(err, &e) && e.Exit == command.ExitUsage) {
 		return err
 	}
-	o := &overview{Root: s.Root.Path, Team: s.Team.Name, Pending: []teams.Question{}}
+	o := &overview{Root: s.Root.Path, Team: s.Team.Name, Pending: []policy.Question{}}
 	if err != nil {
 		o.note = e.Message + "\n" + e.Hint
 	}

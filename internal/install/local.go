@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/agentteammail/atm/internal/confedit"
-	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/git"
 )
 
 // localDir is where this worktree's own configuration lies: its top, or the
@@ -19,7 +19,7 @@ func (p *Place) localDir() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if all := teams.CheckoutsAt(dir); len(all) > 0 {
+	if all := git.Above(dir); len(all) > 0 {
 		return all[0].Top, nil
 	}
 	return dir, nil
@@ -29,7 +29,7 @@ func (p *Place) localDir() (string, error) {
 // file of it. Such a line names one file, not a directory: what else is in
 // .claude or its like is for git to see.
 func (p *Place) exclude(pl *plan, local string) {
-	all := teams.CheckoutsAt(local)
+	all := git.Above(local)
 	if len(all) == 0 {
 		return
 	}
@@ -88,6 +88,6 @@ func (p *Place) exclude(pl *plan, local string) {
 // isLinked reports whether a worktree is another than the repository's main
 // one.
 func isLinked(top string) bool {
-	all := teams.CheckoutsAt(top)
-	return len(all) > 0 && all[0].Linked()
+	all := git.Above(top)
+	return len(all) > 0 && all[0].IsLinked()
 }

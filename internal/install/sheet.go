@@ -12,7 +12,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/confedit"
 	"github.com/agentteammail/atm/internal/gitindex"
-	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/git"
 )
 
 // format is what a file is made of.
@@ -289,7 +289,7 @@ func untracked(path, real string) error {
 		}
 	}
 	for _, at := range places {
-		for _, c := range teams.CheckoutsAt(filepath.Dir(at)) {
+		for _, c := range git.Above(filepath.Dir(at)) {
 			rel, err := filepath.Rel(c.Top, at)
 			if err != nil || c.GitDir == "" {
 				continue

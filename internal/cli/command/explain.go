@@ -16,6 +16,7 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -82,8 +83,8 @@ func explainValue(err error) *Error {
 	}{
 		{teams.ErrNoRoot, NotFound, "atm init alice bob, where the project begins; one that is elsewhere: --root DIR"},
 		{teams.ErrNoTeam, NotFound, "atm team ls lists the teams"},
-		{teams.ErrNoQuestion, NotFound, "atm pending lists what is asked"},
-		{teams.ErrNotYours, Refused, "approvers in team.toml says who answers"},
+		{policy.ErrNoQuestion, NotFound, "atm pending lists what is asked"},
+		{policy.ErrNotYours, Refused, "approvers in team.toml says who answers"},
 		{teams.ErrNotShared, Refused, "atm team add NAME --shared makes an inbox that others take from"},
 		{mailbox.ErrNotFound, NotFound, "atm ls --all lists your messages, atm search WORDS the team's"},
 		{mailbox.ErrNoAgent, NotFound, "atm team lists the members"},

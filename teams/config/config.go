@@ -1,0 +1,178 @@
+// Package config reads team.toml, the optional file in which people say how
+// their team's members are started and what they may do without asking.
+//
+// The file is strict: an unknown key or a value that makes no sense is a
+// mistake, and all mistakes are reported at once, each with its line. What could
+// be understood in spite of them is returned as well: it may be shown, but it is
+// not acted upon. The program never rewrites the file.
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/session"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/wire"
+)
+
+// File is the name of the file in the team's directory; no more than MaxSize
+// bytes of it are read.
+const (
+	File    = "team.toml"
+	MaxSize = 1 << 20
+)
+
+// Config is what team.toml says.
+type Config struct {
+	Lead      wire.Name   // absent: the member named lead, if team.toml has one
+	Approvers []wire.Name // nil: absent
+	Members   map[wire.Name]Member
+	Rules     policy.Rules
+	Session   Session
+}
+
+// Member is how a member is started.
+type Member struct {
+	Person   bool              `json:"person,omitempty"`
+	Role     string            `json:"role,omitempty"`
+	Command  []string          `json:"command,omitempty"` // nil: started elsewhere
+	Cwd      string            `json:"cwd,omitempty"`     // relative to the directory that holds the root; "": that directory
+	Env      map[string]string `json:"env,omitempty"`
+	Driver   string            `json:"driver,omitempty"`  // "": auto
+	Inject   string            `json:"inject,omitempty"`  // "": body
+	Restart  string            `json:"restart,omitempty"` // "": on-crash
+	Size     string            `json:"size,omitempty"`    // ParseSize reads it
+	Prompt   string            `json:"prompt,omitempty"`  // typed once, at the first idle
+	After    []wire.Name       `json:"after,omitempty"`   // started when these are ready
+	Worktree bool              `json:"worktree,omitempty"`
+	Session  *Session          `json:"-"` // nil: the team's
+}
+
+// Session is how interactive sessions run.
+type Session struct {
+	Enabled         bool
+	Forbidden       bool   // team.toml says enabled = false
+	OutputCapture   string // pipe, pty, log
+	AllowHumanInput bool
+	ExitWhenIdle    time.Duration // 0: never
+	ExitOnGoal      bool          // when the goal is complete
+	ResumeCmd       []string      // words; {session_id} in them is filled in; nil: none
+}
+
+// The words that team.toml and the flags of `atm run` take.
+var (
+	Drivers  = []string{"auto", "claude", "codex", "gemini", "opencode", "plain", "acp"}
+	Injects  = []string{"body", "pointer", "off"}
+	Restarts = []string{"never", "on-crash", "always"}
+)
+
+// Default is the configuration of a team without a team.toml.
+func Default() *Config {
+	return &Config{Members: map[wire.Name]Member{}, Session: Session{OutputCapture: "pipe", AllowHumanInput: true}}
+}
+
+// SessionOf is how the sessions of a member run: as its own section says, else
+// the team's.
+func (c *Config) SessionOf(name wire.Name) *Session {
+	if own := c.Members[name].Session; own != nil {
+		return own
+	}
+	return &c.Session
+}
+
+// Rules say when sessions end by themselves.
+func (s *Session) Rules() session.Rules {
+	return session.Rules{WhenIdle: s.ExitWhenIdle, OnGoal: s.ExitOnGoal}
+}
+
+// ResumeWords is resume_cmd with the id of a session filled in; nil when there
+// is none.
+func (s *Session) ResumeWords(id wire.UUID) []string {
+	var out []string
+	for _, w := range s.ResumeCmd {
+		out = append(out, strings.ReplaceAll(w, "{session_id}", string(id)))
+	}
+	return out
+}
+
+// Policy is who and what answers the permission requests of a member.
+func (c *Config) Policy(asker wire.Name) policy.Policy {
+	p := policy.Policy{
+		Lead: c.Lead, Approvers: slices.Clone(c.Approvers), Rules: slices.Clone(c.Rules),
+		Mute: !c.SessionOf(asker).AllowHumanInput,
+	}
+	for _, n := range slices.Sorted(maps.Keys(c.Members)) {
+		m := c.Members[n]
+		if m.Person {
+			p.People = append(p.People, n)
+		}
+		if m.Role != "" {
+			if p.Roles == nil {
+				p.Roles = map[wire.Name]string{}
+			}
+			p.Roles[n] = m.Role
+		}
+	}
+	return p
+}
+
+// Differences names the keys that count when a member is started and that differ
+// between m and n. An absent key equals its default.
+func (m Member) Differences(n Member) (keys []string) {
+	for _, k := range []struct {
+		key  string
+		same bool
+	}{
+		{"command", slices.Equal(m.Command, n.Command)},
+		{"cwd", cmp.Or(m.Cwd, ".") == cmp.Or(n.Cwd, ".")},
+		{"env", maps.Equal(m.Env, n.Env)},
+		{"driver", cmp.Or(m.Driver, "auto") == cmp.Or(n.Driver, "auto")},
+		{"inject", cmp.Or(m.Inject, "body") == cmp.Or(n.Inject, "body")},
+		{"restart", cmp.Or(m.Restart, "on-crash") == cmp.Or(n.Restart, "on-crash")},
+		{"size", m.Size == n.Size},
+		{"prompt", m.Prompt == n.Prompt},
+		{"worktree", m.Worktree == n.Worktree},
+	} {
+		if !k.same {
+			keys = append(keys, k.key)
+		}
+	}
+	return keys
+}
+
+// ParseSize reads a terminal's size in cells: columns x rows, each from 2 to
+// 1000.
+func ParseSize(s string) (cols, rows int, err error) {
+	n, err := fmt.Sscanf(s, "%dx%d", &cols, &rows)
+	if n != 2 || err != nil || s != fmt.Sprintf("%dx%d", cols, rows) || min(cols, rows) < 2 || max(cols, rows) > 1000 {
+		return 0, 0, fmt.Errorf("%q is no size of a terminal: columns x rows, each from 2 to 1000, such as \"120x30\"", s)
+	}
+	return cols, rows, nil
+}
+
+// Mistake is something that is wrong in team.toml.
+type Mistake struct {
+	Line int
+	Text string
+}
+
+func (m Mistake) String() string { return fmt.Sprintf("line %d: %s", m.Line, m.Text) }
+
+// Error reports all that is wrong in a team.toml.
+type Error struct {
+	Path     string
+	Mistakes []Mistake // by line; at least one
+}
+
+func (e *Error) Error() string {
+	s := fmt.Sprintf("%s: %s", e.Path, e.Mistakes[0])
+	if more := len(e.Mistakes) - 1; more > 0 {
+		s += fmt.Sprintf(", and %d more", more)
+	}
+	return s
+}

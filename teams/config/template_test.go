@@ -1,0 +1,88 @@
+package config
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+var commentedKey = regexp.MustCompile(`(?m)^# ?((\[+[a-z.]+\]+)|([a-z_]+ = .*))$`)
+
+// A team.toml to start from is in order as it stands, with each of its comments
+// that are lines of TOML taken in, and with all of them; and it speaks of every
+// key that there is.
+func TestSample(t *testing.T) {
+	t.Parallel()
+	for about, s := range map[string]Sample{
+		"nobody":     {Command: "claude"},
+		"one":        {Agents: []wire.Name{"bob"}, Command: "codex"},
+		"a person":   {People: []wire.Name{"me"}, Command: "claude"},
+		"all":        {Agents: []wire.Name{"alice", "bob", "carol"}, People: []wire.Name{"me", "you"}, Command: "claude", Worktrees: true},
+		"odd names":  {Agents: []wire.Name{"0", "x", "a_b-c"}, Command: `C:\a "b"`},
+		"a script":   {Agents: []wire.Name{"bob"}, Others: []wire.Name{"script"}, Command: "claude"},
+		"no agent":   {Others: []wire.Name{"script"}, Command: "claude"},
+		"one person": {Agents: []wire.Name{"bob"}, People: []wire.Name{"me"}, Command: "claude", Worktrees: true},
+	} {
+		text := s.Text()
+		p, mistakes := Parse([]byte(text), nil)
+		if len(mistakes) > 0 {
+			t.Errorf("%s: %v\n%s", about, mistakes, text)
+		}
+		if got := p.Startable(); len(got) != len(s.Agents) {
+			t.Errorf("%s: starts %v", about, got)
+		}
+		for _, n := range s.People {
+			if !p.Members[n].Person {
+				t.Errorf("%s: %s is no person", about, n)
+			}
+		}
+		for _, n := range s.Agents {
+			if c := p.Members[n].Command; len(c) != 1 || c[0] != s.Command {
+				t.Errorf("%s: %s runs %q", about, n, c)
+			}
+		}
+		full := commentedKey.ReplaceAllString(text, "$1")
+		if full == text {
+			t.Fatalf("%s: no examples", about)
+		}
+		if p, mistakes = Parse([]byte(full), nil); len(mistakes) > 0 {
+			t.Errorf("%s, all taken in: %v\n%s", about, mistakes, full)
+		}
+		if len(p.Rules) != 1 || !p.Session.Enabled {
+			t.Errorf("%s: %+v", about, p)
+		}
+		for _, key := range []string{
+			"lead", "approvers", "person", "role", "command", "cwd", "env", "driver", "inject", "restart", "size", "prompt", "after", "worktree",
+			"agent", "tool", "decision", "enabled", "output_capture", "allow_human_input", "auto_exit_on", "resume_cmd",
+		} {
+			line := regexp.MustCompile(`(?m)^` + key + ` = .+ # .+`)
+			if about == "all" && !line.MatchString(full) {
+				t.Errorf("%s: %s does not stand there with a word about it:\n%s", about, key, full)
+			}
+		}
+		// One at a time, those of members and of the whole.
+		lines := strings.Split(text, "\n")
+		for i, l := range lines {
+			if strings.HasPrefix(l, "#[[rules]]") {
+				break // from here on each needs its header
+			}
+			if m := commentedKey.FindStringSubmatch(l); m != nil && (len(s.Agents) > 0 || !strings.Contains(text[:strings.Index(text, l)], "#[")) && len(s.Agents)+len(s.People) > 0 {
+				one := strings.Join(append(append(append([]string{}, lines[:i]...), m[1]), lines[i+1:]...), "\n")
+				if _, mistakes := Parse([]byte(one), nil); len(mistakes) > 0 {
+					t.Errorf("%s, with %q: %v", about, m[1], mistakes)
+				}
+			}
+		}
+	}
+	text := Sample{Agents: []wire.Name{"alice", "bob"}, People: []wire.Name{"me"}, Command: "claude"}.Text()
+	for _, l := range strings.Split(text, "\n") {
+		if len(l) > 110 {
+			t.Errorf("too long: %s", l)
+		}
+	}
+	if n := strings.Count(text, "\n"); n > 45 {
+		t.Errorf("%d lines", n)
+	}
+}

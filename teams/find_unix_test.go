@@ -1,0 +1,22 @@
+//go:build unix
+
+package teams
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// A FIFO where FORMAT should be is not waited for.
+func TestFIFO(t *testing.T) {
+	top := world(t, "root .atm", "dir a/.atm")
+	if err := syscall.Mkfifo(filepath.Join(top, "a", ".atm", "FORMAT"), 0o600); err != nil {
+		t.Skip("no FIFOs here: ", err)
+	}
+	f, _, err := Find(Place{Dir: filepath.Join(top, "a"), UID: os.Getuid()})
+	if err != nil || f.Path != filepath.Join(top, ".atm") {
+		t.Errorf("found %+v, %v", f, err)
+	}
+}

@@ -1,0 +1,38 @@
+//go:build unix
+
+package git
+
+import (
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A FIFO where a file should be is not waited for.
+func TestFIFO(t *testing.T) {
+	top := world(t, "dir wt", "dir linked/x", "file linked/.git gitdir: x", "dir app/.git/info", "dir app/.atm")
+	for _, path := range []string{"wt/.git", "linked/x/commondir", "app/.git/info/exclude"} {
+		if err := syscall.Mkfifo(filepath.Join(top, path), 0o600); err != nil {
+			t.Skip("no FIFOs here: ", err)
+		}
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if _, ok := At(filepath.Join(top, "wt")); ok {
+			t.Error("a FIFO makes a worktree")
+		}
+		if c, ok := At(filepath.Join(top, "linked")); !ok || c.Common != "" {
+			t.Errorf("a FIFO as commondir gives %+v", c)
+		}
+		if changed, _, err := Exclude(filepath.Join(top, "app", ".atm")); changed || err == nil {
+			t.Error("a FIFO is written to as the exclude file")
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Fatal("waits for the other end")
+	}
+}

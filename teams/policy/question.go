@@ -1,0 +1,153 @@
+package policy
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+// Question is something that a member asks and that has no answer yet: a
+// permission, a choice, what somebody says to a draft.
+type Question struct {
+	// ID is also the id of the message to the lead when a runner asks. "": the
+	// program gave none, and the question cannot be answered from here.
+	ID      string    `json:"id"`
+	Agent   wire.Name `json:"agent"`
+	Kind    string    `json:"kind"` // permission, prompt, draft
+	Prompt  string    `json:"prompt"`
+	Tool    string    `json:"tool"`
+	Input   string    `json:"input,omitempty"`  // what the tool is about to do, where the prompt does not say it
+	Dialog  string    `json:"dialog,omitempty"` // as a screen shows it: permission, trust, question
+	Options []Option  `json:"options"`
+	Since   time.Time `json:"since"`
+	Cut     bool      `json:"cut,omitempty"` // prompt or tool is not complete
+
+	Running bool `json:"running"` // under a runner, which can press the answer
+}
+
+// DialogTrust asks whether a directory is to be trusted. Only a person at the
+// agent's terminal answers that.
+const DialogTrust = "trust"
+
+// Option is one of the answers that can be chosen.
+type Option struct {
+	ID    string `json:"id"`
+	Label string `json:"label"`
+}
+
+// MessageID is the id of the message that tells the lead about the question.
+func (q *Question) MessageID() (wire.ID, bool) { return wire.ID(q.ID), wire.IsID(q.ID) }
+
+// Short is the id as people quote it.
+func (q *Question) Short() string {
+	if id, ok := q.MessageID(); ok {
+		return id.Short(6)
+	}
+	return q.ID
+}
+
+// Choose returns the id of the option that a word means: its id, its label or
+// the beginning of that, or its number in the list. If no options are known,
+// any word is passed on.
+func (q *Question) Choose(word string) (string, error) {
+	if len(q.Options) == 0 {
+		return word, nil
+	}
+	var begins []Option
+	for _, o := range q.Options {
+		if o.ID == word || strings.EqualFold(o.Label, word) {
+			return o.ID, nil
+		}
+		if word != "" && len(o.Label) >= len(word) && strings.EqualFold(o.Label[:len(word)], word) {
+			begins = append(begins, o)
+		}
+	}
+	if n, err := strconv.Atoi(word); err == nil && n >= 1 && n <= len(q.Options) {
+		return q.Options[n-1].ID, nil
+	}
+	if len(begins) == 1 {
+		return begins[0].ID, nil
+	}
+	var have []string
+	for _, o := range q.Options {
+		have = append(have, strings.TrimSpace(o.ID+" "+o.Label))
+	}
+	problem := fmt.Sprintf("no option %q", word)
+	if len(begins) > 1 {
+		problem = fmt.Sprintf("%q is the beginning of several options", word)
+	}
+	return "", fmt.Errorf("%s; there are: %s", problem, strings.Join(have, ", "))
+}
+
+// ParseOptions reads options as a runner writes them, and as ACP does. What is
+// neither is left out; never nil.
+func ParseOptions(raw json.RawMessage) []Option {
+	out := []Option{}
+	var list []json.RawMessage
+	if json.Unmarshal(raw, &list) != nil {
+		return out
+	}
+	for _, item := range list {
+		var o struct{ ID, Label, OptionID, Name string }
+		if json.Unmarshal(item, &o.ID) != nil && json.Unmarshal(item, &o) != nil {
+			continue
+		}
+		id, label := first(o.ID, o.OptionID), first(o.Label, o.Name)
+		if id != "" || label != "" {
+			out = append(out, Option{ID: first(id, label), Label: first(label, id)})
+		}
+	}
+	return out
+}
+
+func first(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// ErrNoQuestion is wrapped by the error for a word that means no open question.
+var ErrNoQuestion = errors.New("no open question")
+
+// ManyQuestionsError is the error for a word that means several questions.
+type ManyQuestionsError struct {
+	Word      string
+	Questions []Question
+}
+
+func (e *ManyQuestionsError) Error() string {
+	return fmt.Sprintf("%q means %d open questions", e.Word, len(e.Questions))
+}
+
+// Find returns the question that a word means: the only one of the member of
+// that name, or the one with that id or a beginning or end of it.
+func Find(list []Question, word string) (Question, error) {
+	var found []Question
+	for _, q := range list {
+		if string(q.Agent) == word {
+			found = append(found, q)
+		}
+	}
+	if len(found) == 0 {
+		fragment, bad := wire.ParseFragment(word)
+		for _, q := range list {
+			id, ok := q.MessageID()
+			if q.ID != "" && q.ID == word || ok && bad == nil && fragment.Matches(id) {
+				found = append(found, q)
+			}
+		}
+	}
+	if len(found) == 0 {
+		return Question{}, fmt.Errorf("%s: %w", strings.TrimSpace(word), ErrNoQuestion)
+	}
+	if len(found) > 1 {
+		return Question{}, &ManyQuestionsError{word, found}
+	}
+	return found[0], nil
+}

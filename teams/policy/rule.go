@@ -1,0 +1,136 @@
+// Package policy decides who and what may answer an agent's permission
+// requests: the rules of team.toml, and the members who may answer what no rule
+// decides.
+//
+// A runner saves the policy that it was started with and keeps to it. team.toml
+// lies where agents write, so what an agent changes there counts only after
+// somebody has started a runner from outside an agent's environment.
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+// Decision is what a rule says to a permission request.
+type Decision string
+
+// The decisions. Ask is also the answer when no rule matches.
+const (
+	Allow Decision = "allow"
+	Deny  Decision = "deny"
+	Ask   Decision = "ask"
+)
+
+// Rule decides the permission requests of one agent, of everybody with a role,
+// or, with neither, of everybody. Tool is a tool's name or name(pattern), the
+// pattern matching what the tool is about to do; * stands for anything.
+type Rule struct {
+	Role     string    `json:"role,omitempty"`
+	Agent    wire.Name `json:"agent,omitempty"`
+	Tool     string    `json:"tool"`
+	Decision Decision  `json:"decision"`
+}
+
+// Request is what an agent asks for.
+type Request struct {
+	Agent wire.Name
+	Role  string
+	Tool  string // "": not known
+	Input string // the command, path or address that the tool is about to use
+	Cut   bool   // Input is not complete
+}
+
+// Rules are tried in order; the first that matches decides.
+//
+// A pattern allows a shell command only when the line is one plain call: no
+// second command, no expansion, no redirection, no assignment. Anything else
+// asks. A pattern denies a line when any command in it matches, whatever the
+// quoting and the program's directory. Where a rule that denies or asks might
+// apply to a line but this cannot be told for sure, no later rule allows it.
+//
+// Rules are no sandbox: an agent that may run a script may run anything.
+type Rules []Rule
+
+// Decide says what the rules decide about a request.
+func (rules Rules) Decide(q Request) Decision {
+	if len(rules) == 0 {
+		return Ask
+	}
+	in := readInput(q)
+	uncertain := false // an earlier rule that denies or asks may apply
+	for _, r := range rules {
+		if r.Role != "" && r.Role != q.Role || r.Agent != "" && r.Agent != q.Agent {
+			continue
+		}
+		name, pattern, hasPattern := splitTool(r.Tool)
+		if !glob(strings.ToLower(name), strings.ToLower(q.Tool)) {
+			uncertain = uncertain || q.Tool == "" && r.Decision != Allow
+			continue
+		}
+		if r.Decision != Allow {
+			if !hasPattern || in.includes(pattern) {
+				return r.Decision
+			}
+			uncertain = uncertain || in.mayInclude(pattern)
+			continue
+		}
+		if q.Tool == "" || hasPattern && !(in.plain && glob(pattern, in.text)) {
+			continue
+		}
+		if uncertain || in.cut {
+			return Ask
+		}
+		return Allow
+	}
+	return Ask
+}
+
+// splitTool splits a rule's tool into its name and its pattern, if it has one.
+func splitTool(tool string) (name, pattern string, hasPattern bool) {
+	name, rest, hasPattern := strings.Cut(tool, "(")
+	return name, strings.TrimSuffix(rest, ")"), hasPattern
+}
+
+// CheckTool says what is wrong with a rule's tool.
+func CheckTool(tool string) error {
+	name, pattern, hasPattern := splitTool(tool)
+	if strings.TrimSpace(name) == "" || name != strings.TrimSpace(name) {
+		return fmt.Errorf("%q names no tool", tool)
+	}
+	if strings.Contains(name, ")") || hasPattern && !strings.HasSuffix(tool, ")") {
+		return fmt.Errorf("%q: a pattern stands in parentheses behind the name, as in \"Bash(git *)\"", tool)
+	}
+	if hasPattern && strings.TrimSpace(pattern) == "" {
+		return errors.New("the pattern is empty; leave the parentheses out to match everything that the tool does")
+	}
+	if command, ok := strings.CutSuffix(pattern, ":*"); ok {
+		return fmt.Errorf("%q: here a * stands for anything, also within a word: \"%s(%s *)\"", tool, name, command)
+	}
+	return nil
+}
+
+// glob reports whether s matches a pattern, in which * stands for anything.
+func glob(pattern, s string) bool {
+	first, rest, star := strings.Cut(pattern, "*")
+	if !star {
+		return pattern == s
+	}
+	s, ok := strings.CutPrefix(s, first)
+	if !ok {
+		return false
+	}
+	for {
+		next, more, star := strings.Cut(rest, "*")
+		if !star {
+			return strings.HasSuffix(s, next)
+		}
+		if _, s, ok = strings.Cut(s, next); !ok {
+			return false
+		}
+		rest = more
+	}
+}

@@ -1,0 +1,293 @@
+package policy
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+// rulesOf reads rules as "allow Bash(git *)", with "@role" or "bob:" before the
+// tool.
+func rulesOf(lines ...string) (rs Rules) {
+	for _, l := range lines {
+		decision, tool, _ := strings.Cut(l, " ")
+		r := Rule{Decision: Decision(decision), Tool: tool}
+		if rest, ok := strings.CutPrefix(tool, "@"); ok {
+			r.Role, r.Tool, _ = strings.Cut(rest, " ")
+		} else if agent, rest, ok := strings.Cut(tool, ": "); ok {
+			r.Agent, r.Tool = wire.Name(agent), rest
+		}
+		rs = append(rs, r)
+	}
+	return rs
+}
+
+// A pattern allows one plain call and nothing else.
+func TestAllow(t *testing.T) {
+	t.Parallel()
+	git := rulesOf("allow Bash(git *)")
+	for _, c := range []struct {
+		input string
+		want  Decision
+	}{
+		{"git status", Allow},
+		{"git stat…", Ask},
+		{"  git   status\t-s ", Allow},
+		{"git", Ask},
+		{"gitk --all", Ask},
+		{"git status && git log", Ask},
+		{"git status; git log | git apply &\ngit diff", Ask},
+		{"git commit -m 'a; b && $(c) `d` > e'", Allow},
+		{`git commit -m "a; b | c"`, Allow},
+		{`git commit -m "it's \"fine\""`, Allow},
+		{"git log --format='%H'", Allow},
+		{"git log --format='%H'\ngit show", Ask},
+		{`git grep a\;b`, Ask},
+		{"git log 2>&1", Ask},
+		{"git log 2>/dev/null | git apply", Ask},
+		{"git log >/dev/null 2>&1", Ask},
+		{"git log $BRANCH", Ask},
+		{"git status # and so on", Ask},
+
+		{"", Ask},
+		{"git status; rm -rf x", Ask},
+		{"git status;rm -rf x", Ask},
+		{"git status && rm -rf x", Ask},
+		{"git status || rm -rf x", Ask},
+		{"git status | sh", Ask},
+		{"git status |& sh", Ask},
+		{"git status & rm -rf x", Ask},
+		{"git status &rm -rf x", Ask},
+		{"git status\nrm -rf x", Ask},
+		{"git status\r\nrm -rf x", Ask},
+		{"git status\rrm -rf x", Ask},
+		{"git status # a\nrm -rf x", Ask},
+		{"git status # it's", Ask},
+		{"git $(rm -rf x)", Ask},
+		{"git `rm -rf x`", Ask},
+		{`git "$(rm -rf x)"`, Ask},
+		{"git \"`rm -rf x`\"", Ask},
+		{"git ${x:-$(rm)}", Ask},
+		{`git "${x}"`, Ask},
+		{"git $((1+a[$(rm)]))", Ask},
+		{"git $[1]", Ask},
+		{`git $'a\'; rm -rf x #'`, Ask},
+		{`git $"a"`, Ask},
+		{"git diff <(rm -rf x)", Ask},
+		{"git log >(sh)", Ask},
+		{"git log > ~/.bashrc", Ask},
+		{"git log >> ~/.bashrc", Ask},
+		{"git log 1> ~/.bashrc", Ask},
+		{"git log &> x", Ask},
+		{"git log >& x", Ask},
+		{"git log >/dev/nullx", Ask},
+		{"git log 2>&1x", Ask},
+		{"git log >| x", Ask},
+		{"git apply < x", Ask},
+		{"git apply <<E\nx\nE", Ask},
+		{"git sta\\\ntus", Ask},
+		{`git status \`, Ask},
+		{"git 'status", Ask},
+		{`git "status`, Ask},
+		{"(git status)", Ask},
+		{"git status; (rm x)", Ask},
+		{"{ git status; }", Ask},
+		{"if git status; then rm x; fi", Ask},
+		{"GIT_PAGER='rm x' git log", Ask},
+		{"/tmp/git status", Ask},
+		{"g\\it status", Ask},
+		{"git status\x1b[2K", Ask},
+		{"git status \u202etxt", Ask},
+		{"git status\x00rm", Ask},
+		{"git \xff", Ask},
+		{"git status ;; rm", Ask},
+		{"git status'';rm", Ask},
+		{"git 'a'\\'';rm", Ask}, // the quote never ends, or rm runs
+	} {
+		if got := git.Decide(Request{Tool: "Bash", Input: c.input}); got != c.want {
+			t.Errorf("%q: %s, not %s", c.input, got, c.want)
+		}
+	}
+	if got := git.Decide(Request{Tool: "Bash", Input: "git status", Cut: true}); got != Ask {
+		t.Error("what was cut is allowed")
+	}
+	if got := rulesOf("allow *").Decide(Request{Tool: "Bash", Input: "x", Cut: true}); got != Ask {
+		t.Error("what was cut is allowed")
+	}
+}
+
+func TestRules(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		rules       string // by line
+		tool, input string
+		want        Decision
+	}{
+		{"", "Bash", "ls", Ask},
+		{"allow Bash", "Bash", "ls > x; $(y)", Allow},
+		{"allow bash", "Bash", "ls", Allow},
+		{"allow Bash", "BashOutput", "ls", Ask},
+		{"allow *", "Anything", "", Allow},
+		{"allow *", "", "ls", Ask},
+		{"deny *", "", "ls", Deny},
+		{"deny Bash\nallow *", "", "ls", Ask},
+		{"allow mcp__github__*", "mcp__github__search", "{}", Allow},
+		{"allow mcp__github__*", "mcp__gitlab__search", "{}", Ask},
+		{"deny Bash\nallow Bash", "Bash", "ls", Deny},
+		{"allow Bash\ndeny Bash", "Bash", "ls", Allow},
+		{"ask Bash(git push*)\nallow Bash(git *)", "Bash", "git push -f", Ask},
+		{"ask Bash(git push*)\nallow Bash(git *)", "Bash", "git pull", Allow},
+		{"ask Bash(git push*)\nallow Bash(git *)", "Bash", "git pull && git push", Ask},
+
+		// Several commands are never allowed by a pattern; one that is denied denies
+		// the line.
+		{"allow Bash(git *)\nallow Bash(ls *)", "Bash", "git status && ls -l", Ask},
+		{"allow Bash(git *)\ndeny Bash(rm *)", "Bash", "git status; rm x", Deny},
+		{"allow Bash(git *)\ndeny *", "Bash", "git status; rm x", Deny},
+		{"deny Bash(rm *)", "Bash", "ls | rm x", Deny},
+
+		// What denies is held against what the words say.
+		{"deny Bash(rm *)", "Bash", "/bin/rm -rf x", Deny},
+		{"deny Bash(rm *)", "Bash", `r\m -rf x`, Deny},
+		{"deny Bash(rm *)", "Bash", `"rm" -rf x`, Deny},
+		{"deny Bash(rm *)", "Bash", `r''m -rf x`, Deny},
+		{"deny Bash(rm *)", "Bash", "git rm x", Ask},
+
+		// And what it may miss, no rule behind it allows.
+		{"deny Bash(rm *)\nallow Bash", "Bash", "ls", Allow},
+		{"deny Bash(rm *)\nallow Bash", "Bash", "make test", Allow},
+		{"deny Bash(rm *)\nallow Bash(git *)", "Bash", "git rm x", Ask},
+		{"deny Bash(rm *)\nallow Bash(git *)", "Bash", "git commit -m 'perform'", Allow},
+		{"deny Bash(rm *)\nallow Bash", "Bash", "sudo rm -rf x", Ask},
+		{"deny Bash(rm *)\nallow Bash", "Bash", "sh -c 'rm -rf x'", Ask},
+		{"deny Bash(rm *)\nallow Bash(sh *)", "Bash", "sh -c 'cd x; rm -rf x'", Ask},
+		{"deny Bash(rm *)\nallow Bash(sh *)", "Bash", "sh test.sh", Allow},
+		{"deny Bash(rm *)\nallow Bash", "Bash", "echo cm0gLXJmIHg= | base64 -d | sh", Ask},
+		{"deny Bash(rm *)\nallow Bash", "Bash", "echo x | xargs rm", Ask},
+		{"deny Bash(rm *)\nallow Bash", "Bash", "find . -exec rm {} +", Ask},
+		{"deny Bash(rm *)\nallow Bash", "Bash", "find . -exec ls {} +", Ask},
+		{"deny Bash(rm *)\nallow Bash", "Bash", "$X -rf x", Ask},
+		{"deny Bash(rm *)\nallow Bash", "Bash", "/bin/r? -rf x", Ask},
+		{"deny Bash(rm *)\nallow Bash", "Bash", "A=rm; $A x", Ask},
+		{"deny Bash(rm *)\nallow Bash", "Bash", "echo $(rm x)", Deny},
+		{"deny Bash(rm *)\nallow Bash", "Bash", "cat > x", Ask},
+		{"deny Bash(rm *)\nallow Bash", "Bash", "", Ask},
+		{"deny Bash(rm *)\nallow Bash", "Bash", "for f in *; do rm $f; done", Deny},
+		{"deny Bash(rm *)\nallow *", "Edit", "a.go", Allow},
+
+		// Paths.
+		{"allow Edit(src/*)", "Edit", "src/a b.go", Allow},
+		{"allow Edit(src/*)", "Edit", "src/a;b&c.go", Allow},
+		{"allow Edit(src/*)", "Edit", "src/../x", Ask},
+		{"allow Edit(src/*)", "Edit", "src/..", Ask},
+		{"allow Edit(src/*)", "Edit", `src\..\x`, Ask},
+		{"allow Edit(src/*)", "Edit", "src/a\nb", Ask},
+		{"allow Edit(src/*)", "Edit", "/src/a", Ask},
+		{"deny Edit(*.env)\nallow Edit", "Edit", "x/.env", Deny},
+		{"deny Edit(/etc/*)\nallow Edit", "Edit", "/x/../etc/passwd", Ask},
+		{"allow WebFetch(https://go.dev/*)", "WebFetch", "https://go.dev/x?a=1&b=2", Allow},
+
+		// A tool that nobody knows may take a command.
+		{"allow runner(git *)", "runner", "git status; rm x", Ask},
+	} {
+		var rs Rules
+		if c.rules != "" {
+			rs = rulesOf(strings.Split(c.rules, "\n")...)
+		}
+		if got := rs.Decide(Request{Agent: "bob", Tool: c.tool, Input: c.input}); got != c.want {
+			t.Errorf("%q, %s(%s): %s, not %s", c.rules, c.tool, c.input, got, c.want)
+		}
+	}
+}
+
+func TestRulesOfSomebody(t *testing.T) {
+	t.Parallel()
+	p := Policy{Roles: map[wire.Name]string{"bob": "coder"}, Rules: rulesOf("deny carol: Bash", "allow @coder Bash", "deny Edit")}
+	for _, c := range []struct {
+		agent wire.Name
+		tool  string
+		want  Decision
+	}{
+		{"bob", "Bash", Allow}, {"carol", "Bash", Deny}, {"dave", "Bash", Ask}, {"dave", "Edit", Deny}, {"bob", "Read", Ask},
+	} {
+		if got := p.Decide(c.agent, c.tool, "x", false); got != c.want {
+			t.Errorf("%s, %s: %s, not %s", c.agent, c.tool, got, c.want)
+		}
+	}
+}
+
+func TestGlob(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		pattern, s string
+		want       bool
+	}{
+		{"", "", true}, {"", "a", false}, {"*", "", true}, {"*", "a\nb", true}, {"a", "a", true}, {"a", "ab", false}, {"a*", "ab", true},
+		{"*b", "ab", true}, {"a*b", "ab", true}, {"a*a", "a", false}, {"a*b*c", "axxbyyc", true}, {"a*b*c", "axxcyyb", false},
+		{"**", "a", true}, {"*a*", "bab", true}, {"*ab*ab", "ab", false}, {"*.go", "a.go.txt", false}, {"a?", "ab", false}, {"a**b", "ab", true},
+	} {
+		if got := glob(c.pattern, c.s); got != c.want {
+			t.Errorf("%q, %q: %v", c.pattern, c.s, got)
+		}
+	}
+}
+
+// Whatever a line holds, a pattern that allows is never fooled by a command
+// behind a command.
+func FuzzAllow(f *testing.F) {
+	for _, s := range []string{"", "'", `"`, `\`, "$", "$(", "${", "2>&1", ">/dev/null", "'a'", `"a"`, `$'`, "#", "a\\'", `"\"`} {
+		f.Add(s)
+	}
+	rules := rulesOf("allow Bash(git *)")
+	f.Fuzz(func(t *testing.T, s string) {
+		for _, line := range []string{"git " + s, "git " + s + " x"} {
+			if rules.Decide(Request{Tool: "Bash", Input: line}) != Allow {
+				continue
+			}
+			// What is allowed ends outside of quotes: what comes behind is seen.
+			for _, behind := range []string{"\nrm x", ";rm x", "&&rm x", "|rm x"} {
+				if got := rules.Decide(Request{Tool: "Bash", Input: line + behind}); got == Allow {
+					t.Errorf("%q is allowed", line+behind)
+				}
+			}
+		}
+	})
+}
+
+func TestMayAnswer(t *testing.T) {
+	t.Parallel()
+	none := Policy{}
+	plain := Policy{Lead: "alice", People: []wire.Name{"me"}}
+	named := Policy{Lead: "alice", People: []wire.Name{"me", "you"}, Approvers: []wire.Name{"me"}}
+	lead := Policy{Lead: "alice", People: []wire.Name{"me"}, Approvers: []wire.Name{"alice"}}
+	for _, c := range []struct {
+		p               Policy
+		asker, answerer wire.Name
+		inAgent, want   bool
+	}{
+		{none, "bob", "me", false, true},
+		{none, "bob", "", false, false},
+		{none, "bob", "bob", false, false},
+		{none, "bob", "alice", true, false},
+		{plain, "bob", "me", false, true},
+		{plain, "bob", "me", true, false},
+		{plain, "bob", "alice", true, true},
+		{plain, "bob", "alice", false, true},
+		{plain, "alice", "alice", true, false},
+		{plain, "alice", "me", false, true},
+		{plain, "bob", "carol", true, false},
+		{plain, "bob", "carol", false, false},
+		{plain, "bob", "bob", true, false},
+		{named, "bob", "me", false, true},
+		{named, "bob", "you", false, false},
+		{named, "bob", "alice", true, false},
+		{lead, "bob", "alice", true, true},
+		{lead, "bob", "me", false, false},
+		{Policy{Approvers: []wire.Name{}}, "bob", "me", false, false},
+	} {
+		if err := c.p.MayAnswer(c.asker, c.answerer, c.inAgent); (err == nil) != c.want {
+			t.Errorf("%+v: %s for %s, inside %v: %v", c.p, c.answerer, c.asker, c.inAgent, err)
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package policy
+
+import (
+	"strings"
+	"unicode"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// input is what a tool is about to do, as the rules see it.
+type input struct {
+	text  string   // with runs of blanks made one
+	plain bool     // text is everything that will happen: a pattern may allow it
+	cut   bool     // there is more than text
+	calls []string // every command that stands in it, for patterns that deny
+	shell bool
+}
+
+func readInput(q Request) input {
+	in := input{text: q.Input, calls: []string{q.Input}, shell: !takesNoCommand(q.Tool)}
+	in.cut = q.Cut || strings.ContainsRune(q.Input, '…') // which is how programs show that something was cut
+	if !in.shell {
+		in.plain = !in.cut && q.Input != "" && !hasInvisible(q.Input) && !strings.ContainsAny(q.Input, "\n\t") && !leadsUpwards(q.Input)
+		return in
+	}
+	file, err := syntax.NewParser().Parse(strings.NewReader(q.Input), "")
+	if err != nil {
+		return in
+	}
+	in.calls = nil
+	syntax.Walk(file, func(n syntax.Node) bool {
+		if call, ok := n.(*syntax.CallExpr); ok && len(call.Args) > 0 {
+			in.calls = append(in.calls, normalized(q.Input, call.Args))
+		}
+		return true
+	})
+	if call := plainCall(file, q.Input); call != nil && !in.cut {
+		in.text, in.plain = normalized(q.Input, call.Args), true
+	}
+	return in
+}
+
+// plainCall returns the call that a command line consists of, or nil if the line
+// is anything but one call of a program with words that are taken as they are.
+func plainCall(file *syntax.File, line string) *syntax.CallExpr {
+	// The parser and the shells disagree about a backslash at the end of a line.
+	if len(file.Stmts) != 1 || len(file.Stmts[0].Redirs) > 0 || hasInvisible(line) || strings.ContainsRune(line, '\n') {
+		return nil
+	}
+	call, ok := file.Stmts[0].Cmd.(*syntax.CallExpr)
+	if !ok || len(call.Assigns) > 0 || source(line, call) != strings.TrimSpace(line) {
+		return nil
+	}
+	for _, w := range call.Args {
+		if !isLiteral(w) {
+			return nil
+		}
+	}
+	return call
+}
+
+// isLiteral reports whether a word reaches the program as it stands: no
+// expansion of any kind, in any of the usual shells, and no backslash.
+func isLiteral(w *syntax.Word) bool {
+	for i, part := range w.Parts {
+		switch p := part.(type) {
+		case *syntax.Lit:
+			expanded := strings.ContainsAny(p.Value, "*?[]{}\\$`") || strings.Contains(p.Value, "=~") || strings.Contains(p.Value, ":~")
+			if expanded || i == 0 && strings.ContainsAny(p.Value[:min(1, len(p.Value))], "~=") {
+				return false
+			}
+		case *syntax.SglQuoted:
+			if p.Dollar {
+				return false
+			}
+		case *syntax.DblQuoted:
+			for _, inner := range p.Parts {
+				if _, ok := inner.(*syntax.Lit); !ok || p.Dollar {
+					return false
+				}
+			}
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+func source(line string, n syntax.Node) string { return line[n.Pos().Offset():n.End().Offset()] }
+
+// normalized is a call as it was written, with one blank between its words.
+func normalized(line string, words []*syntax.Word) string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = source(line, w)
+	}
+	return strings.Join(out, " ")
+}
+
+// includes reports whether a command in the input matches a pattern, as it was
+// written or without its quotes and its program's directory.
+func (in input) includes(pattern string) bool {
+	for _, call := range in.calls {
+		if glob(pattern, call) || in.shell && glob(pattern, bare(call)) {
+			return true
+		}
+	}
+	return false
+}
+
+// mayInclude reports whether the input may do what a pattern is about, though no
+// command in it matches: behind a program that runs another one (sudo, sh -c),
+// or where what will happen cannot be read.
+func (in input) mayInclude(pattern string) bool {
+	if !in.plain {
+		return true
+	}
+	if !in.shell {
+		return false
+	}
+	text := bare(in.text)
+	for i, r := range text {
+		begins := i == 0 || !unicode.IsLetter(rune(text[i-1])) && !unicode.IsDigit(rune(text[i-1]))
+		rest := text[i:]
+		if begins && r != ' ' && (glob(pattern, rest) || glob(pattern, rest+" ") || glob(pattern+" *", rest)) {
+			return true
+		}
+	}
+	return false
+}
+
+// bare is a command without quotes, backslashes and its program's directory.
+func bare(command string) string {
+	var b strings.Builder
+	for i := 0; i < len(command); i++ {
+		switch c := command[i]; {
+		case c == '\'' || c == '"':
+		case c == '\\' && i+1 < len(command):
+			i++
+			b.WriteByte(command[i])
+		default:
+			b.WriteByte(c)
+		}
+	}
+	s := b.String()
+	program, _, _ := strings.Cut(s, " ")
+	return s[strings.LastIndexByte(program, '/')+1:]
+}
+
+// hasInvisible reports whether a text holds what a person does not see as it is:
+// control characters and marks that change the direction of writing.
+func hasInvisible(s string) bool {
+	return strings.ContainsFunc(s, func(r rune) bool {
+		return r != '\n' && r != '\t' && (unicode.Is(unicode.C, r) || r == unicode.ReplacementChar || r == '\u2028' || r == '\u2029')
+	})
+}
+
+// leadsUpwards reports whether a path has a "..": then its beginning says
+// nothing about where it leads.
+func leadsUpwards(path string) bool {
+	for _, p := range strings.FieldsFunc(path, func(r rune) bool { return r == '/' || r == '\\' }) {
+		if p == ".." {
+			return true
+		}
+	}
+	return false
+}
+
+// takesNoCommand reports whether a tool of a known agent takes a path, an
+// address or words to look for. The input of any other tool may be a command.
+func takesNoCommand(tool string) bool {
+	switch strings.ToLower(strings.ReplaceAll(tool, "_", "")) {
+	case "read", "edit", "write", "multiedit", "notebookedit", "notebookread", "glob", "grep", "ls", "list", "webfetch", "websearch",
+		"readfile", "readmanyfiles", "writefile", "replace", "findfiles", "searchtext", "googlesearch", "applypatch", "patch", "todowrite":
+		return true
+	}
+	return false
+}
