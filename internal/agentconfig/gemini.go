@@ -1,19 +1,18 @@
-package install
+package agentconfig
 
 import (
 	"path/filepath"
-
-	"github.com/agentteammail/atm/internal/confedit"
+	"strings"
 )
 
 // PreCompress is not among them: it fires before every request, and says nothing
 // about the turn.
-var geminiEvents = []event{
+var geminiEvents = []hookEvent{
 	{"SessionStart", 10_000}, {"SessionEnd", 3_000}, {"BeforeAgent", 10_000}, {"AfterAgent", 10_000},
 	{"BeforeTool", 5_000}, {"AfterTool", 10_000}, {"Notification", 5_000},
 }
 
-func (p *Place) geminiHome() string {
+func (p *Installer) geminiHome() string {
 	if dir := p.getenv("GEMINI_CLI_HOME"); dir != "" {
 		return filepath.Join(dir, ".gemini")
 	}
@@ -42,50 +41,44 @@ func (p *Place) geminiHome() string {
 //   - tools.sandboxAllowedPaths of a project replaces the user's.
 //   - No setting carries environment variables to the shell tool. A .env would,
 //     but the first one found hides all others, and with them a key.
-func (p *Place) gemini(r Request, local string) *plan {
-	pl := &plan{}
+func (p *Installer) gemini(r Request, local string) *plan {
 	dir := p.geminiHome()
 	if r.Local {
 		dir = filepath.Join(local, ".gemini")
 	}
 	settings := filepath.Join(dir, "settings.json")
 	policies := filepath.Join(dir, "policies", "atm.toml")
-	h := hooks{tool: r.Tool, name: "atm", events: geminiEvents}
-	before := h.commands(settings, jsonWithComments)
-	h.command = shellLine(p.command(r.Tool, agentOf(r, before)))
-	pl.parts = append(pl.parts, part{
-		path: settings, format: jsonWithComments, ours: h.ours, commands: before,
-		fill: func(s *sheet) error {
-			if err := h.fill(s); err != nil {
+	h := hookSet{tool: r.Tool, name: "atm", events: geminiEvents}
+	before := h.current(settings)
+	h.command = shellLine(p.command(r, before))
+	e := edit{path: settings}
+	e.install = func(f *file) error {
+		return f.editJSON(jsonComments, func(e *jsonEdit) error {
+			if err := h.install(e); err != nil {
 				return err
 			}
-			if s.isFlag("hooksConfig.enabled", "false") {
-				s.notes = append(s.notes, "hooksConfig.enabled is false in "+s.path+": gemini runs no hooks until you change that")
+			if e.isFlag("false", "hooksConfig", "enabled") {
+				e.note("hooksConfig.enabled is false in %s: gemini runs no hooks until you change that", f.path)
 			}
 			var inherited []string
 			if r.Local {
-				if err := p.geminiPolicyPaths(s, policies); err != nil {
+				if err := p.addPolicyPaths(e, policies); err != nil {
 					return err
 				}
 				inherited = p.geminiUserPaths("tools", "sandboxAllowedPaths")
 			}
-			return p.addRoot(s, inherited, "tools", "sandboxAllowedPaths")
-		},
-		clear: func(s *sheet) error {
-			h.clear(s)
-			p.dropRoots(s, "tools", "sandboxAllowedPaths")
-			if r.Local {
-				paths, ok := s.old.values("policyPaths")
-				if !ok {
-					paths = []string{policies}
-				}
-				s.dropStrings(paths, "policyPaths")
-			}
+			return p.addRoot(e, inherited, "tools", "sandboxAllowedPaths")
+		})
+	}
+	e.uninstall = func(f *file) error {
+		return f.editJSON(jsonComments, func(e *jsonEdit) error {
+			h.uninstall(e)
+			e.removeRoots(f.ours([]string{p.Root}), "tools", "sandboxAllowedPaths")
+			e.removeStrings(f.ours([]string{policies}), "policyPaths")
 			return nil
-		},
-	}, p.rules(r.Tool, policies, geminiPolicy()))
-	p.pathNote(pl)
-	p.rootNote(pl)
+		})
+	}
+	pl := &plan{edits: []edit{e, rulesEdit(r.Tool, policies, geminiPolicy())}, command: before}
 	if r.Local {
 		pl.notes = append(pl.notes, "gemini reads .gemini here once the folder is trusted")
 		if r.Agent != "" {
@@ -95,46 +88,28 @@ func (p *Place) gemini(r Request, local string) *plan {
 	return pl
 }
 
-// geminiPolicyPaths makes a project's settings name our policies, and the
-// user's own beside them.
-func (p *Place) geminiPolicyPaths(s *sheet, policies string) error {
+// addPolicyPaths makes a project's settings name our policies, and the user's
+// own beside them, which they would hide.
+func (p *Installer) addPolicyPaths(e *jsonEdit, policies string) error {
 	want := []string{policies}
-	if _, list := s.look("policyPaths"); list == nil && len(p.geminiUserPaths("policyPaths")) == 0 {
+	if find(e.root, "policyPaths") == nil && len(p.geminiUserPaths("policyPaths")) == 0 {
 		want = []string{filepath.Join(p.geminiHome(), "policies"), policies}
 	}
-	added, err := s.addStrings(want, "policyPaths")
+	added, err := e.addStrings(want, "policyPaths")
 	if len(added) > 0 {
-		s.say("policies are read from %s too", policies)
+		e.say("policies are read from %s too", policies)
 	}
 	return err
 }
 
-// geminiUserPaths is a list of the user's own settings, as far as they can be
+// geminiUserPaths is a list in the user's own settings, as far as they can be
 // read.
-func (p *Place) geminiUserPaths(keys ...string) (paths []string) {
-	data, _, err := read(filepath.Join(p.geminiHome(), "settings.json"))
-	if err != nil {
-		return nil
-	}
-	doc, err := confedit.ParseJSON(data, jsonWithComments.dialect())
-	if err != nil {
-		return nil
-	}
-	if v := doc.Root.At(keys...); v != nil {
-		for _, e := range v.Elems {
-			if e.Kind == confedit.String {
-				paths = append(paths, e.Text)
-			}
-		}
-	}
-	return paths
+func (p *Installer) geminiUserPaths(keys ...string) []string {
+	return strs(find(readJSON(filepath.Join(p.geminiHome(), "settings.json")), keys...))
 }
 
 // geminiPolicy lets the mail verbs through.
 func geminiPolicy() string {
-	body := "[[rule]]\ntoolName = \"run_shell_command\"\ncommandPrefix = [\n"
-	for _, v := range Verbs {
-		body += "  \"atm " + v + "\",\n"
-	}
-	return body + "]\ndecision = \"allow\"\npriority = 100\n"
+	return "[[rule]]\ntoolName = \"run_shell_command\"\ncommandPrefix = [\n" + strings.Join(perVerb("  \"atm %s\",\n"), "") +
+		"]\ndecision = \"allow\"\npriority = 100\n"
 }
