@@ -42,36 +42,30 @@ func (p *Installer) claude(r Request, local string) *plan {
 		}
 		path = filepath.Join(dir, "settings.json")
 	}
-	h := hookSet{tool: r.Tool, events: claudeEvents}
-	before := h.current(path)
-	h.command = shellLine(p.command(Request{Tool: r.Tool}, ""))
+	h := hookSet{events: claudeEvents, command: shellLine(p.command(Request{Tool: r.Tool}, ""))}
 	rules := perVerb("Bash(atm %s:*)")
-	e := edit{path: path}
-	e.install = func(f *file) error {
-		return f.editJSON(strictJSON, func(e *jsonEdit) error {
-			if err := h.install(e); err != nil {
-				return err
-			}
-			if e.isFlag("true", "disableAllHooks") {
-				e.note("disableAllHooks is true in %s: claude runs no hooks until you change that", f.path)
-			}
-			if err := e.allow(rules, "permissions", "allow"); err != nil {
-				return err
-			}
-			if err := p.addRoot(e, nil, "sandbox", "filesystem", "allowWrite"); err != nil {
-				return err
-			}
-			return e.setAgent(r.Agent, "env", "ATM_AGENT")
-		})
-	}
-	e.uninstall = func(f *file) error {
-		return f.editJSON(strictJSON, func(e *jsonEdit) error {
-			h.uninstall(e)
-			e.disallow(f.ours(rules), "permissions", "allow")
-			e.removeRoots(f.ours([]string{p.Root}), "sandbox", "filesystem", "allowWrite")
-			e.resetAgent("env", "ATM_AGENT")
-			return nil
-		})
-	}
-	return &plan{edits: []edit{e}, command: before}
+	known := perVerb(entry("Bash(atm %s:*)", "permissions", "allow"))
+	known = append(known, entry(p.Root, "sandbox", "filesystem", "allowWrite"))
+	settings := newJSONEdit(path, r.Tool, strictJSON, known, func(e *jsonEdit) error {
+		if err := h.install(e); err != nil {
+			return err
+		}
+		if e.isFlag("true", "disableAllHooks") {
+			e.note("disableAllHooks is true in %s: claude runs no hooks until you change that", path)
+		}
+		added, err := e.addStrings(rules, "permissions", "allow")
+		if err != nil {
+			return err
+		}
+		e.sayVerbs(added)
+		if err := e.addRoot(p.Root, nil, "sandbox", "filesystem", "allowWrite"); err != nil || r.Agent == "" {
+			return err
+		}
+		changed, err := e.setString(r.Agent, "env", "ATM_AGENT")
+		if changed {
+			e.say("ATM_AGENT is %s here", r.Agent)
+		}
+		return err
+	})
+	return &plan{edits: []edit{settings}, command: currentHook(path, r.Tool)}
 }

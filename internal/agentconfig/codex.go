@@ -45,33 +45,25 @@ func (p *Installer) codex(r Request, local string) *plan {
 		dir = filepath.Join(local, ".codex")
 	}
 	path := filepath.Join(dir, "hooks.json")
-	h := hookSet{tool: r.Tool, events: codexEvents}
-	before := h.current(path)
-	h.command = shellLine(p.command(r, before))
-	e := edit{path: path}
-	e.install = func(f *file) error {
-		if err := f.editJSON(strictJSON, h.install); err != nil {
+	before := currentHook(path, r.Tool)
+	h := hookSet{events: codexEvents, command: shellLine(p.command(r, before))}
+	hooks := newJSONEdit(path, r.Tool, strictJSON, nil, func(e *jsonEdit) error {
+		if p.codexHooksOff() {
+			e.note("features.hooks is false in codex's config.toml: it runs no hooks until you change that")
+		}
+		if err := h.install(e); err != nil {
 			return err
 		}
-		if p.codexHooksOff() {
-			f.note("features.hooks is false in codex's config.toml: it runs no hooks until you change that")
-		}
-		if f.changed() {
-			f.note("codex runs new and changed hooks only after you trust them: start it and type /hooks")
+		if len(e.changes) > 0 {
+			e.note("codex runs new and changed hooks only after you trust them: start it and type /hooks")
 		}
 		return nil
-	}
-	e.uninstall = func(f *file) error {
-		return f.editJSON(strictJSON, func(e *jsonEdit) error {
-			h.uninstall(e)
-			return nil
-		})
-	}
+	})
 	rules := rulesEdit(r.Tool, filepath.Join(dir, "rules", "atm.rules"), codexRules())
 	config := edit{path: filepath.Join(dir, "config.toml")}
 	config.install = func(f *file) error { return f.editTOML(func(e *tomlEdit) error { return p.installCodexConfig(e, r) }) }
 	config.uninstall = func(f *file) error { return f.editTOML(p.uninstallCodexConfig) }
-	pl := &plan{edits: []edit{e, rules, config}, command: before}
+	pl := &plan{edits: []edit{hooks, rules, config}, command: before}
 	if r.Local {
 		pl.notes = append(pl.notes, "codex reads .codex here once the project is trusted")
 		if isLinkedWorktree(local) {

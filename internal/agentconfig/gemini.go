@@ -46,39 +46,27 @@ func (p *Installer) gemini(r Request, local string) *plan {
 	if r.Local {
 		dir = filepath.Join(local, ".gemini")
 	}
-	settings := filepath.Join(dir, "settings.json")
+	path := filepath.Join(dir, "settings.json")
 	policies := filepath.Join(dir, "policies", "atm.toml")
-	h := hookSet{tool: r.Tool, name: "atm", events: geminiEvents}
-	before := h.current(settings)
-	h.command = shellLine(p.command(r, before))
-	e := edit{path: settings}
-	e.install = func(f *file) error {
-		return f.editJSON(jsonComments, func(e *jsonEdit) error {
-			if err := h.install(e); err != nil {
-				return err
-			}
-			if e.isFlag("false", "hooksConfig", "enabled") {
-				e.note("hooksConfig.enabled is false in %s: gemini runs no hooks until you change that", f.path)
-			}
-			var inherited []string
-			if r.Local {
-				if err := p.addPolicyPaths(e, policies); err != nil {
-					return err
-				}
-				inherited = p.geminiUserPaths("tools", "sandboxAllowedPaths")
-			}
-			return p.addRoot(e, inherited, "tools", "sandboxAllowedPaths")
-		})
-	}
-	e.uninstall = func(f *file) error {
-		return f.editJSON(jsonComments, func(e *jsonEdit) error {
-			h.uninstall(e)
-			e.removeRoots(f.ours([]string{p.Root}), "tools", "sandboxAllowedPaths")
-			e.removeStrings(f.ours([]string{policies}), "policyPaths")
-			return nil
-		})
-	}
-	pl := &plan{edits: []edit{e, rulesEdit(r.Tool, policies, geminiPolicy())}, command: before}
+	before := currentHook(path, r.Tool)
+	h := hookSet{name: "atm", events: geminiEvents, command: shellLine(p.command(r, before))}
+	known := []string{entry(p.Root, "tools", "sandboxAllowedPaths"), entry(policies, "policyPaths")}
+	settings := newJSONEdit(path, r.Tool, jsonComments, known, func(e *jsonEdit) error {
+		if err := h.install(e); err != nil {
+			return err
+		}
+		if e.isFlag("false", "hooksConfig", "enabled") {
+			e.note("hooksConfig.enabled is false in %s: gemini runs no hooks until you change that", path)
+		}
+		if !r.Local {
+			return e.addRoot(p.Root, nil, "tools", "sandboxAllowedPaths")
+		}
+		if err := p.addPolicyPaths(e, policies); err != nil {
+			return err
+		}
+		return e.addRoot(p.Root, p.geminiUserPaths("tools", "sandboxAllowedPaths"), "tools", "sandboxAllowedPaths")
+	})
+	pl := &plan{edits: []edit{settings, rulesEdit(r.Tool, policies, geminiPolicy())}, command: before}
 	if r.Local {
 		pl.notes = append(pl.notes, "gemini reads .gemini here once the folder is trusted")
 		if r.Agent != "" {

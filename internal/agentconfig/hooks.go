@@ -17,7 +17,6 @@ import (
 // levels deep: {"hooks":{EVENT:[{"matcher":…,"hooks":[{"type":"command",…}]}]}}.
 // Without a matcher a group is for everything.
 type hookSet struct {
-	tool    string
 	name    string // what the tool shows while a hook runs; "": the command
 	command string
 	events  []hookEvent
@@ -70,33 +69,28 @@ func isAtm(program string) bool {
 	return strings.TrimSuffix(program, ".exe") == "atm"
 }
 
-// visit calls f for every command in a document's hooks, in order, and takes
+// visitHooks calls f for every command in a document's hooks, in order, and takes
 // out those that f says so of, with their group if that held nothing else. It
 // gives the events of those that were taken out.
-func (h hookSet) visit(root *hujson.Value, f func(event string, entry *hujson.Value) (remove bool)) (removed []string) {
-	v := member(root, "hooks")
-	if v == nil {
+func (e *jsonEdit) visitHooks(f func(event string, hook *hujson.Value) (remove bool)) (removed []string) {
+	hooks := find(e.root, "hooks")
+	if hooks == nil {
 		return nil
 	}
-	events, ok := v.Value.(*hujson.Object)
-	if !ok {
-		return nil
-	}
-	for i := range events.Members {
-		name, groups := str(&events.Members[i].Name), &events.Members[i].Value
+	for _, event := range members(hooks) {
+		name, groups := str(&event.Name), &event.Value
 		for g := 0; g < len(elements(groups)); g++ {
 			group := &elements(groups)[g]
 			list := member(group, "hooks")
 			before := len(elements(list))
-			for e := 0; e < len(elements(list)); e++ {
-				if f(name, &elements(list)[e]) {
-					removeChild(list, e)
+			for i := 0; i < len(elements(list)); i++ {
+				if f(name, &elements(list)[i]) {
+					removeChild(list, i)
 					removed = append(removed, name)
-					e--
+					i--
 				}
 			}
-			keys, _ := group.Value.(*hujson.Object)
-			plain := keys != nil && len(keys.Members) == 1 || member(group, "matcher") != nil && len(keys.Members) == 2
+			plain := len(members(group)) == 1 || member(group, "matcher") != nil && len(members(group)) == 2
 			if before > 0 && len(elements(list)) == 0 && plain {
 				removeChild(groups, g)
 				g--
@@ -107,9 +101,9 @@ func (h hookSet) visit(root *hujson.Value, f func(event string, entry *hujson.Va
 }
 
 // ownerOf looks at an entry of a list of commands.
-func (h hookSet) ownerOf(entry *hujson.Value) owner {
-	words := append([]string{str(member(entry, "command"))}, strs(member(entry, "args"))...)
-	return ownerOf(strings.Join(words, " "), h.tool)
+func (e *jsonEdit) ownerOf(hook *hujson.Value) owner {
+	words := append([]string{str(member(hook, "command"))}, strs(member(hook, "args"))...)
+	return ownerOf(strings.Join(words, " "), e.tool)
 }
 
 // install puts the hooks into a document: one command for each event.
@@ -119,13 +113,13 @@ func (h hookSet) install(e *jsonEdit) error {
 		timeouts[ev.name] = ev.timeout
 	}
 	there := map[string]bool{}
-	h.visit(e.root, func(event string, entry *hujson.Value) bool {
-		there[event] = there[event] || h.ownerOf(entry) == adjusted
+	e.visitHooks(func(event string, hook *hujson.Value) bool {
+		there[event] = there[event] || e.ownerOf(hook) == adjusted
 		return false
 	})
 	var updated []string
-	removed := h.visit(e.root, func(event string, entry *hujson.Value) bool {
-		if h.ownerOf(entry) != ours {
+	removed := e.visitHooks(func(event string, hook *hujson.Value) bool {
+		if e.ownerOf(hook) != ours {
 			return false
 		}
 		timeout, known := timeouts[event]
@@ -133,7 +127,7 @@ func (h hookSet) install(e *jsonEdit) error {
 			return true
 		}
 		there[event] = true
-		if h.refresh(entry, timeout) {
+		if h.refresh(hook, timeout) {
 			updated = append(updated, event)
 		}
 		return false
@@ -204,27 +198,16 @@ func (h hookSet) refresh(entry *hujson.Value, timeout int) (changed bool) {
 	return changed
 }
 
-// uninstall takes all commands of ours out of a document.
-func (h hookSet) uninstall(e *jsonEdit) {
-	removed := h.visit(e.root, func(_ string, entry *hujson.Value) bool { return h.ownerOf(entry) == ours })
-	for _, event := range removed {
-		e.prune("hooks", event)
-	}
-	if len(removed) > 0 {
-		e.say("hooks taken out: %d", len(removed))
-	}
-}
-
-// current is the first command of ours in a file, "" where there is none or
+// currentHook is the first command of ours in a file, "" where there is none or
 // the file cannot be understood.
-func (h hookSet) current(path string) (command string) {
-	root := readJSON(path)
-	if root == nil {
+func currentHook(path, tool string) (command string) {
+	e := &jsonEdit{tool: tool, root: readJSON(path)}
+	if e.root == nil {
 		return ""
 	}
-	h.visit(root, func(_ string, entry *hujson.Value) bool {
-		if command == "" && h.ownerOf(entry) == ours {
-			command = str(member(entry, "command"))
+	e.visitHooks(func(_ string, hook *hujson.Value) bool {
+		if command == "" && e.ownerOf(hook) == ours {
+			command = str(member(hook, "command"))
 		}
 		return false
 	})

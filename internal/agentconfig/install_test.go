@@ -1,6 +1,7 @@
 package agentconfig
 
 import (
+	"errors"
 	"flag"
 	"os"
 	"os/exec"
@@ -395,5 +396,57 @@ func TestMoved(t *testing.T) {
 		if st, err := h.Status(tool, false); err != nil || st.Installed {
 			t.Errorf("%s: %+v %v", tool, st, err)
 		}
+	}
+}
+
+// A later file that cannot be written leaves nothing of those before it.
+func TestFailedWriteLeavesNothing(t *testing.T) {
+	h := newSetup(t)
+	before := h.tree(".")
+	first := &file{path: "first", real: h.at("new/dir/first"), after: []byte("x")}
+	second := &file{path: "second", real: h.at("other/" + strings.Repeat("n", 252)), after: []byte("x")}
+	if _, err := writeFiles([]*file{first, second}); err == nil {
+		t.Fatal("a name that is too long was written")
+	}
+	h.same("failed", before, h.tree("."))
+}
+
+// What another program writes while we edit is not overwritten.
+func TestChangedMeanwhile(t *testing.T) {
+	h := newSetup(t)
+	h.write("home/.claude/settings.json", "{}\n")
+	_, files, err := h.run(Request{Tool: "claude"}, (*file).install)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.write("home/.claude/settings.json", "{\"model\": \"x\"}\n")
+	before := h.tree("home/.claude")
+	if _, err := writeFiles(files); !errors.Is(err, ErrChanged) {
+		t.Errorf("got %v", err)
+	}
+	h.same("changed", before, h.tree("home/.claude"))
+}
+
+// Without a record empty containers stay: they may be the user's. Where nothing
+// was ever installed, rules that look like ours stay as well.
+func TestWithoutRecord(t *testing.T) {
+	h := newSetup(t)
+	own := "{\"hooks\": {\"Stop\": []}, \"permissions\": {\"allow\": []}, \"env\": {}}"
+	h.write("home/.claude/settings.json", own)
+	h.install(Request{Tool: "claude"})
+	if err := os.RemoveAll(h.State); err != nil {
+		t.Fatal(err)
+	}
+	h.uninstall(Request{Tool: "claude"})
+	left := h.read("home/.claude/settings.json")
+	for _, want := range []string{`"Stop": []`, `"permissions": {"allow": []}`, `"env": {}`} {
+		if !strings.Contains(left, want) {
+			t.Errorf("%s is gone from %s", want, left)
+		}
+	}
+	own = "{\"permissions\": {\"allow\": [\"Bash(atm read:*)\"]}}"
+	h.write("home/.claude/settings.json", own)
+	if rep := h.uninstall(Request{Tool: "claude"}); len(rep.Files) > 0 || h.read("home/.claude/settings.json") != own {
+		t.Errorf("uninstall took out what was the user's: %+v", rep)
 	}
 }

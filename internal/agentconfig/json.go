@@ -94,13 +94,10 @@ func hasComment(e hujson.Extra) bool { return bytes.IndexByte(e, '/') >= 0 }
 // member gives the value of a key, nil where there is none. As in every reader
 // that these files have, the last one counts.
 func member(v *hujson.Value, key string) *hujson.Value {
-	obj, ok := v.Value.(*hujson.Object)
-	if !ok {
-		return nil
-	}
-	for i := len(obj.Members) - 1; i >= 0; i-- {
-		if obj.Members[i].Name.Value.(hujson.Literal).String() == key {
-			return &obj.Members[i].Value
+	all := members(v)
+	for i := len(all) - 1; i >= 0; i-- {
+		if str(&all[i].Name) == key {
+			return &all[i].Value
 		}
 	}
 	return nil
@@ -115,6 +112,21 @@ func find(v *hujson.Value, keys ...string) *hujson.Value {
 		v = member(v, k)
 	}
 	return v
+}
+
+// members are those of an object; what is no object has none.
+func members(v *hujson.Value) []hujson.ObjectMember {
+	if obj, ok := v.Value.(*hujson.Object); ok {
+		return obj.Members
+	}
+	return nil
+}
+
+// isEmpty reports whether an object or list holds nothing, no comment either.
+func isEmpty(v *hujson.Value) bool {
+	before, _, end := extras(v)
+	_, plain := v.Value.(hujson.Literal)
+	return !plain && len(before) == 0 && !hasComment(*end)
 }
 
 // elements are those of a list; nil and what is no list have none.
@@ -304,11 +316,24 @@ func removeChild(v *hujson.Value, i int) {
 func removeMember(root *hujson.Value, keys ...string) {
 	last := len(keys) - 1
 	v := find(root, keys[:last]...)
-	obj := v.Value.(*hujson.Object)
-	for i := len(obj.Members) - 1; i >= 0; i-- {
-		if obj.Members[i].Name.Value.(hujson.Literal).String() == keys[last] {
+	for i := len(members(v)) - 1; i >= 0; i-- {
+		if str(&members(v)[i].Name) == keys[last] {
 			removeChild(v, i)
 			return
 		}
 	}
+}
+
+// readJSON reads a file that is not going to be edited; nil is one that cannot
+// be understood.
+func readJSON(path string) *hujson.Value {
+	data, _, err := readFile(path)
+	if err != nil {
+		return nil
+	}
+	root, err := parseJSON(data, looseJSON)
+	if err != nil {
+		return nil
+	}
+	return root
 }

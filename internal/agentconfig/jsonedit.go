@@ -12,17 +12,27 @@ import (
 // jsonEdit is a JSON file while it is edited.
 type jsonEdit struct {
 	*file
+	tool     string
 	root     *hujson.Value
 	original *hujson.Value // what the file was before us; nil: not known
 }
 
-// editJSON has a function edit the document in a file.
-func (f *file) editJSON(d dialect, do func(*jsonEdit) error) error {
+// newJSONEdit is an edit of a JSON file. known are the strings that an install
+// puts in, as entry writes them.
+func newJSONEdit(path, tool string, d dialect, known []string, install func(*jsonEdit) error) edit {
+	return edit{
+		path:      path,
+		install:   func(f *file) error { return f.editJSON(tool, d, install) },
+		uninstall: func(f *file) error { return f.editJSON(tool, d, func(e *jsonEdit) error { return e.uninstall(known) }) },
+	}
+}
+
+func (f *file) editJSON(tool string, d dialect, do func(*jsonEdit) error) error {
 	root, err := parseJSON(f.after, d)
 	if err != nil {
 		return f.notUnderstood(err)
 	}
-	e := &jsonEdit{file: f, root: root}
+	e := &jsonEdit{file: f, tool: tool, root: root}
 	if f.record != nil {
 		e.original, _ = parseJSON(f.record.Original, d)
 	}
@@ -45,6 +55,9 @@ func (f *file) notUnderstood(err error) error {
 	return fmt.Errorf("%s cannot be understood, and was left alone: %w", f.path, err)
 }
 
+// entry names a string in a list or object, as a record notes what we added.
+func entry(value string, keys ...string) string { return strings.Join(keys, ".") + "=" + value }
+
 // addStrings puts into a list what of values is not in it.
 func (e *jsonEdit) addStrings(values []string, keys ...string) (added []string, err error) {
 	for _, s := range values {
@@ -54,28 +67,11 @@ func (e *jsonEdit) addStrings(values []string, keys ...string) (added []string, 
 		}
 		if !slices.Contains(strs(list), s) {
 			appendElement(list, hujson.String(s), sep, outer)
+			e.added = append(e.added, entry(s, keys...))
 			added = append(added, s)
 		}
 	}
-	e.added = append(e.added, added...)
 	return added, nil
-}
-
-// removeStrings takes these values out of a list, but for those that were in it
-// before us.
-func (e *jsonEdit) removeStrings(values []string, keys ...string) (removed []string) {
-	list := find(e.root, keys...)
-	for i := len(elements(list)) - 1; i >= 0; i-- {
-		s := str(&elements(list)[i])
-		if slices.Contains(values, s) && !slices.Contains(strs(find(e.original, keys...)), s) {
-			removeChild(list, i)
-			removed = append(removed, s)
-		}
-	}
-	if len(removed) > 0 {
-		e.prune(keys...)
-	}
-	return removed
 }
 
 // setString gives a member a string.
@@ -97,62 +93,17 @@ func (e *jsonEdit) setString(value string, keys ...string) (changed bool, err er
 	} else {
 		appendMember(obj, keys[last], hujson.Value{Value: hujson.String(value)}, sep, outer)
 	}
-	e.added = append(e.added, value)
+	e.added = append(e.added, entry(value, keys...))
 	return true, nil
-}
-
-// resetString takes back what setString did, unless somebody else has changed
-// the member since.
-func (e *jsonEdit) resetString(keys ...string) (changed bool) {
-	is := find(e.root, keys...)
-	if e.record == nil || is == nil || !slices.Contains(e.record.Added, str(is)) {
-		return false
-	}
-	was := find(e.original, keys...)
-	if was != nil {
-		changed = str(is) != str(was)
-		is.Value = was.Value
-		return changed
-	}
-	removeMember(e.root, keys...)
-	e.prune(keys[:len(keys)-1]...)
-	return true
-}
-
-// prune takes out a list or object that is empty now and was not there before
-// us, and what it was in likewise. Where that is not known it stays.
-func (e *jsonEdit) prune(keys ...string) {
-	v := find(e.root, keys...)
-	if len(keys) == 0 || v == nil || e.original == nil || find(e.original, keys...) != nil {
-		return
-	}
-	if before, _, end := extras(v); len(before) == 0 && !hasComment(*end) {
-		removeMember(e.root, keys...)
-		e.prune(keys[:len(keys)-1]...)
-	}
-}
-
-// allow puts rules into a list.
-func (e *jsonEdit) allow(rules []string, keys ...string) error {
-	added, err := e.addStrings(rules, keys...)
-	e.sayVerbs(added)
-	return err
-}
-
-// disallow takes rules of ours out again.
-func (e *jsonEdit) disallow(rules []string, keys ...string) {
-	if n := len(e.removeStrings(rules, keys...)); n > 0 {
-		e.say("asked about again: %d rules for atm taken out", n)
-	}
 }
 
 // addRoot puts the root among the paths that sandboxed commands may write.
 // inherited are paths that a new list would hide.
-func (p *Installer) addRoot(e *jsonEdit, inherited []string, keys ...string) error {
-	if p.Root == "" {
+func (e *jsonEdit) addRoot(root string, inherited []string, keys ...string) error {
+	if root == "" {
 		return nil
 	}
-	want := []string{p.Root}
+	want := []string{root}
 	if find(e.root, keys...) == nil {
 		want = union(inherited, want)
 	}
@@ -163,46 +114,76 @@ func (p *Installer) addRoot(e *jsonEdit, inherited []string, keys ...string) err
 	return err
 }
 
-func (e *jsonEdit) removeRoots(roots []string, keys ...string) {
-	if removed := e.removeStrings(roots, keys...); len(removed) > 0 {
-		e.say("no longer writable in the sandbox: %s", strings.Join(removed, ", "))
+// uninstall takes out hooks of ours, and the strings that the record names;
+// without one, those that an install puts in.
+func (e *jsonEdit) uninstall(known []string) error {
+	hooks := e.visitHooks(func(_ string, command *hujson.Value) bool { return e.ownerOf(command) == ours })
+	for _, event := range hooks {
+		e.prune("hooks", event)
 	}
+	if len(hooks) > 0 {
+		e.say("hooks taken out: %d", len(hooks))
+	}
+	removed := e.removeStrings(e.root, e.original, e.ours(known), "")
+	if len(removed) > 4 {
+		removed = []string{fmt.Sprintf("%d rules and paths", len(removed))}
+	}
+	if len(removed) > 0 {
+		e.say("taken out: %s", strings.Join(removed, ", "))
+	}
+	return nil
 }
 
-// setAgent writes who the agent is.
-func (e *jsonEdit) setAgent(agent string, keys ...string) error {
-	if agent == "" {
-		return nil
+// removeStrings takes these entries out of an object or list and all within it.
+// What was there before us gets its old value back.
+func (e *jsonEdit) removeStrings(v, original *hujson.Value, entries []string, path string) (removed []string) {
+	if list, ok := v.Value.(*hujson.Array); ok {
+		for i := len(list.Elements) - 1; i >= 0; i-- {
+			s := str(&list.Elements[i])
+			if s != "" && slices.Contains(entries, path+"="+s) && !slices.Contains(strs(original), s) {
+				removed = append(removed, s)
+				removeChild(v, i)
+			}
+		}
 	}
-	changed, err := e.setString(agent, keys...)
-	if changed {
-		e.say("ATM_AGENT is %s here", agent)
+	obj, _ := v.Value.(*hujson.Object)
+	for i := len(members(v)) - 1; i >= 0; i-- {
+		key, child := str(&obj.Members[i].Name), &obj.Members[i].Value
+		at, was := strings.TrimPrefix(path+"."+key, "."), find(original, key)
+		s := str(child)
+		switch {
+		case !slices.Contains(entries, at+"="+s) || s == str(was):
+			inside := e.removeStrings(child, was, entries, at)
+			removed = append(removed, inside...)
+			if len(inside) > 0 && was != nil && was.Value.Kind() == '"' && isEmpty(child) {
+				child.Value = was.Value
+			} else if len(inside) > 0 {
+				e.prune(strings.Split(at, ".")...)
+			}
+		case was != nil:
+			removed = append(removed, s)
+			child.Value = was.Value
+		case key != "*" || len(obj.Members) == 1: // else it says what holds for others' rules
+			removed = append(removed, key+": "+s)
+			removeChild(v, i)
+		}
 	}
-	return err
+	return removed
 }
 
-func (e *jsonEdit) resetAgent(keys ...string) {
-	if e.resetString(keys...) {
-		e.say("ATM_AGENT taken out")
+// prune takes out a list or object that is empty now and was not there before
+// us. Where that is not known it stays.
+func (e *jsonEdit) prune(keys ...string) {
+	v := find(e.root, keys...)
+	if len(keys) == 0 || v == nil || !isEmpty(v) || e.original == nil || find(e.original, keys...) != nil {
+		return
 	}
+	removeMember(e.root, keys...)
+	e.prune(keys[:len(keys)-1]...)
 }
 
 // isFlag reports whether a member is just this word.
 func (e *jsonEdit) isFlag(word string, keys ...string) bool {
 	v := find(e.root, keys...)
 	return v != nil && string(hujson.Value{Value: v.Value}.Pack()) == word
-}
-
-// readJSON reads a file that is not going to be edited; nil is one that cannot
-// be understood.
-func readJSON(path string) *hujson.Value {
-	data, _, err := readFile(path)
-	if err != nil {
-		return nil
-	}
-	root, err := parseJSON(data, looseJSON)
-	if err != nil {
-		return nil
-	}
-	return root
 }

@@ -58,11 +58,11 @@ func (p *Installer) opencode(r Request, local string) *plan {
 	}
 	body = strings.Replace(body, "$ENV", env, 1)
 	plugin := blockEdit(path, "//", r.Tool, body, "a plugin that runs "+shellLine(command), "the plugin taken out")
-	config := edit{path: opencodeConfig(dir)}
-	config.install = func(f *file) error {
-		return f.editJSON(looseJSON, func(e *jsonEdit) error { return allowInOpencode(e, p.opencodeBelow(r, local, config.path)) })
-	}
-	config.uninstall = func(f *file) error { return f.editJSON(looseJSON, disallowInOpencode) }
+	file := opencodeConfig(dir)
+	known := append(perVerb(entry("allow", "permission", "bash", "atm %s *")), entry("ask", "permission", "bash", askRedirected))
+	config := newJSONEdit(file, r.Tool, looseJSON, known, func(e *jsonEdit) error {
+		return e.allowInOpencode(p.opencodeBelow(r, local, file))
+	})
 	return &plan{edits: []edit{plugin, config}, command: before}
 }
 
@@ -130,7 +130,7 @@ func (p *Installer) opencodeBelow(r Request, local, config string) (d defaults) 
 // them: a file written with what a colleague said.
 const askRedirected = "atm *>*"
 
-func allowInOpencode(e *jsonEdit, d defaults) error {
+func (e *jsonEdit) allowInOpencode(d defaults) error {
 	d.read(e.root)
 	said := d.bash
 	if said == "" {
@@ -163,7 +163,6 @@ func allowInOpencode(e *jsonEdit, d defaults) error {
 		if _, err := e.setString("allow", "permission", "bash", rule); err != nil {
 			return err
 		}
-		e.added = append(e.added, rule)
 		added = append(added, rule)
 	}
 	e.sayVerbs(added)
@@ -173,7 +172,6 @@ func allowInOpencode(e *jsonEdit, d defaults) error {
 		return nil
 	}
 	_, err := e.setString("ask", "permission", "bash", askRedirected)
-	e.added = append(e.added, askRedirected)
 	return err
 }
 
@@ -188,46 +186,6 @@ func (e *jsonEdit) widen(said string, keys ...string) error {
 	}
 	_, err := e.setString(said, append(slices.Clone(keys), "*")...)
 	return err
-}
-
-func disallowInOpencode(e *jsonEdit) error {
-	rules := e.ours(append(perVerb("atm %s *"), askRedirected))
-	n := 0
-	for _, rule := range rules {
-		keys := []string{"permission", "bash", rule}
-		verdict := "allow"
-		if rule == askRedirected {
-			verdict = "ask"
-		}
-		if str(find(e.root, keys...)) == verdict && find(e.original, keys...) == nil {
-			removeMember(e.root, keys...)
-			n++
-		}
-	}
-	if n > 0 {
-		e.say("asked about again: %d rules for atm taken out", n)
-	}
-	e.narrow("permission", "bash")
-	e.narrow("permission")
-	e.resetString("$schema")
-	return nil
-}
-
-// narrow takes back what widen did.
-func (e *jsonEdit) narrow(keys ...string) {
-	v, was := find(e.root, keys...), find(e.original, keys...)
-	if v == nil || e.original == nil {
-		return
-	}
-	obj, ok := v.Value.(*hujson.Object)
-	star := str(member(v, "*"))
-	if ok && was == nil && star != "" && len(obj.Members) == 1 {
-		removeMember(e.root, append(slices.Clone(keys), "*")...)
-	}
-	if ok && str(was) != "" && str(was) == star && len(obj.Members) == 1 {
-		v.Value = was.Value
-	}
-	e.prune(keys...)
 }
 
 // pluginCommand is the command of ours in a plugin, "" where there is none.

@@ -213,4 +213,3 @@ func TestNotes(t *testing.T) {
 	h.write("home/.claude/settings.json", "{}")
 	says(h.install(Request{Tool: "claude"}), "could not be noted")
 }
-

@@ -1,0 +1,208 @@
+package agentconfig
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/tailscale/hujson"
+)
+
+// A drawer makes configuration files of every look: members that matter and
+// others, in any order, laid out in any way, with comments where the tool reads
+// them.
+type drawer struct {
+	r    *rand.Rand
+	d    dialect
+	nl   string
+	unit string
+	flat bool
+	out  strings.Builder
+}
+
+func (w *drawer) pick(of ...string) string { return of[w.r.IntN(len(of))] }
+
+// gap is what stands between two tokens on one level.
+func (w *drawer) gap(depth int) {
+	if w.flat {
+		w.out.WriteString(w.pick("", " "))
+		return
+	}
+	if w.d.comments && w.r.IntN(6) == 0 {
+		w.out.WriteString(w.pick(" /* { [ */", " // note, \"", ""))
+	}
+	w.out.WriteString(w.nl + strings.Repeat(w.unit, depth))
+}
+
+func (w *drawer) in(brackets string, depth int, children ...func()) {
+	w.out.WriteString(brackets[:1])
+	w.r.Shuffle(len(children), func(i, j int) { children[i], children[j] = children[j], children[i] })
+	children = children[:w.r.IntN(len(children)+1)]
+	for i, c := range children {
+		w.gap(depth + 1)
+		c()
+		if i < len(children)-1 || w.d.trailingCommas && w.r.IntN(3) == 0 {
+			w.out.WriteString(",")
+		}
+	}
+	if len(children) > 0 || w.r.IntN(4) == 0 {
+		w.gap(depth)
+	}
+	w.out.WriteString(brackets[1:])
+}
+
+func (w *drawer) member(key string, value func()) func() {
+	return func() {
+		w.out.WriteString(`"` + key + `":` + w.pick("", " "))
+		value()
+	}
+}
+
+func (w *drawer) text(s ...string) func() { return func() { w.out.WriteString(w.pick(s...)) } }
+
+func (w *drawer) hooks(depth int) {
+	handler := w.text(`{"type": "command", "command": "say done"}`, `{"command":"x | y","type":"command","timeout":3}`, `{"type":"prompt","prompt":"ok?"}`, `{"type":"command","command":"atm hook other"}`)
+	group := func() {
+		w.in("{}", depth+2, w.member("matcher", w.text(`"Bash"`, `"*"`)), w.member("hooks", func() { w.in("[]", depth+3, handler, handler) }))
+	}
+	event := func(name string) func() {
+		return w.member(name, func() { w.in("[]", depth+1, group, group, w.text("null")) })
+	}
+	w.in("{}", depth, event("Stop"), event("SessionStart"), event("AfterTool"), event("Mine"), event("BeforeAgent"))
+}
+
+func (w *drawer) document() string {
+	if w.r.IntN(6) == 0 {
+		w.out.WriteString("\uFEFF")
+	}
+	if w.d.comments && w.r.IntN(4) == 0 {
+		w.out.WriteString("// mine" + w.nl)
+	}
+	strs := func(depth int) { w.in("[]", depth, w.text(`"a"`), w.text(`"Bash(ls:*)"`), w.text(`"/x"`)) }
+	other := w.text("1", `"é"`, "null", "[1, [2]]", `{"hooks": {"Stop": [{}]}}`, "1e400")
+	w.in("{}", 0,
+		w.member("hooks", func() { w.hooks(1) }),
+		w.member("permissions", func() {
+			w.in("{}", 1, w.member("allow", func() { strs(2) }), w.member("deny", func() { strs(2) }), w.member("ask", other))
+		}),
+		w.member("permission", func() {
+			if w.r.IntN(3) == 0 {
+				w.text(`"ask"`, `"allow"`, `"deny"`)()
+				return
+			}
+			w.in("{}", 1, w.member("edit", other), w.member("*", w.text(`"ask"`)), w.member("bash", func() {
+				if w.r.IntN(2) == 0 {
+					w.text(`"ask"`, `"allow"`, `"deny"`)()
+					return
+				}
+				w.in("{}", 2, w.member("*", w.text(`"ask"`)), w.member("git *", w.text(`"allow"`)))
+			}))
+		}),
+		w.member("sandbox", func() {
+			w.in("{}", 1, w.member("enabled", w.text("true")), w.member("filesystem", func() { w.in("{}", 2, w.member("allowWrite", func() { strs(3) })) }))
+		}),
+		w.member("tools", func() { w.in("{}", 1, w.member("sandboxAllowedPaths", func() { strs(2) }), w.member("x", other)) }),
+		w.member("policyPaths", func() { strs(1) }),
+		w.member("env", func() { w.in("{}", 1, w.member("A", w.text(`"b"`)), w.member("ATM_AGENT", w.text(`"carol"`))) }),
+		w.member("other", other), w.member("other2", other),
+	)
+	w.out.WriteString(w.pick("", w.nl, w.nl+w.nl))
+	return w.out.String()
+}
+
+// files are those of a request that a drawer can fill.
+var files = []struct {
+	r    Request
+	name string
+	d    dialect
+}{
+	{Request{Tool: "claude"}, "home/.claude/settings.json", strictJSON},
+	{Request{Tool: "claude", Local: true, Agent: "bob"}, "repo/.claude/settings.local.json", strictJSON},
+	{Request{Tool: "codex"}, "home/.codex/hooks.json", strictJSON},
+	{Request{Tool: "gemini"}, "home/.gemini/settings.json", jsonComments},
+	{Request{Tool: "gemini", Local: true, Agent: "bob"}, "repo/.gemini/settings.json", jsonComments},
+	{Request{Tool: "opencode"}, "home/.config/opencode/opencode.json", looseJSON},
+	{Request{Tool: "opencode", Local: true}, "repo/.opencode/opencode.jsonc", looseJSON},
+}
+
+// Install and uninstall together change nothing, whatever a file looks like;
+// twice is once; and when somebody adds to the file in between, that is what
+// the file has more.
+func TestInstallAndUninstallAreNothing(t *testing.T) {
+	h := newSetup(t)
+	for seed := range uint64(12 * len(files)) {
+		f := files[seed%uint64(len(files))]
+		r := rand.New(rand.NewPCG(seed, 3))
+		w := &drawer{r: r, d: f.d, nl: "\n", unit: []string{"  ", "\t", "    "}[r.IntN(3)], flat: r.IntN(4) == 0}
+		if r.IntN(5) == 0 {
+			w.nl = "\r\n"
+		}
+		src := w.document()
+		if _, err := parseJSON([]byte(src), f.d); err != nil {
+			t.Fatalf("seed %d: the drawer is wrong: %v\n%s", seed, err, src)
+		}
+		fresh := func() {
+			t.Helper()
+			for _, dir := range []string{"home", "repo/.claude", "repo/.gemini", "repo/.opencode"} {
+				if err := os.RemoveAll(h.at(dir)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			h.write(f.name, src)
+		}
+		fail := func(format string, args ...any) {
+			t.Helper()
+			t.Fatalf("seed %d, %+v: %s\nfrom\n%s", seed, f.r, fmt.Sprintf(format, args...), src)
+		}
+		fresh()
+		before := h.tree(".")
+		if _, err := h.Install(f.r); err != nil {
+			if strings.Contains(err.Error(), "not a") {
+				continue // somebody put something else in that place
+			}
+			fail("%v", err)
+		}
+		after := h.read(f.name)
+		doc, err := parseJSON([]byte(after), f.d)
+		if err != nil {
+			fail("%v in\n%s", err, after)
+		}
+		if again := h.install(f.r); len(again.Files) > 0 {
+			fail("again changes %v in\n%s", again.Files, after)
+		}
+		h.uninstall(f.r)
+		if now := h.tree("."); !maps.Equal(before, now) {
+			h.same("uninstall", before, now)
+			fail("uninstall is not exact")
+		}
+
+		// Somebody adds a member in between.
+		fresh()
+		h.install(f.r)
+		_, sep, outer, err := container(doc, '{')
+		if err != nil {
+			fail("%v", err)
+		}
+		appendMember(doc, "added", hujson.Value{Value: hujson.String("in between")}, sep, outer)
+		h.write(f.name, string(doc.Pack()))
+		h.uninstall(f.r)
+		left := h.read(f.name)
+		got, err := parseJSON([]byte(left), f.d)
+		if err != nil {
+			fail("%v in\n%s", err, left)
+		}
+		was, _ := parseJSON([]byte(src), f.d)
+		if str(member(got, "added")) != "in between" {
+			fail("what was added is lost:\n%s", left)
+		}
+		removeMember(got, "added")
+		was.Minimize()
+		got.Minimize()
+		if was.String() != got.String() {
+			fail("uninstall left\n%s\n%s\n%s", left, was, got)
+		}
+	}
+}
