@@ -42,9 +42,6 @@ var layers = strings.Fields(`
 	teams/git
 	teams
 	internal/agentconfig
-	internal/confedit
-	internal/gitindex
-	internal/install
 	ptyrun
 	internal/cli/command
 	internal/cli/mail

@@ -7,8 +7,8 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/agentteammail/atm/internal/agentconfig"
 	"github.com/agentteammail/atm/internal/cmdline"
-	"github.com/agentteammail/atm/internal/install"
 	"github.com/agentteammail/atm/teams"
 )
 
@@ -61,28 +61,28 @@ func doctor(ctx context.Context, e *env) error {
 // user's and this worktree's. Where there are none, nothing is said.
 func (e *env) hookChecks() (out []teams.Check) {
 	at := e.place()
-	p := install.Place{Getenv: e.Getenv, Home: at.Home, Dir: at.Dir, State: at.State}
+	p := agentconfig.Installer{Getenv: e.Getenv, Home: at.Home, Dir: at.Dir, State: at.State}
 	p.Self, _ = os.Executable()
 	if e.root.Accepted {
 		p.Root = e.root.Path
 	}
-	for _, tool := range install.Tools {
+	for _, tool := range agentconfig.Tools {
 		for _, local := range []bool{false, true} {
 			c := teams.Check{Code: "hooks." + tool, Severity: "ok", Fix: "atm install " + tool}
 			if local {
 				c.Fix += " --local"
 			}
 			st, err := p.Status(tool, local)
-			var tracked *install.TrackedError
+			var tracked *agentconfig.TrackedError
 			switch {
 			case errors.As(err, &tracked), errors.Is(err, fs.ErrNotExist), err == nil && !st.Installed:
 				continue
 			case err != nil:
 				c.Severity, c.Fix = "info", ""
 				c.Message = fmt.Sprintf("whether %s has hooks cannot be told: %v", tool, err)
-			case st.Broken != "":
+			case st.Missing != "":
 				c.Severity = "error"
-				c.Message = fmt.Sprintf("the hooks in %s run %s, which is not there: %s gets no mail in its turns", st.Path, st.Broken, tool)
+				c.Message = fmt.Sprintf("the hooks in %s run %s, which is not there: %s gets no mail in its turns", st.Path, st.Missing, tool)
 			case !st.Current:
 				c.Severity = "info"
 				c.Message = fmt.Sprintf("the hooks in %s are not those that this atm installs", st.Path)

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/agentteammail/atm/internal/agentconfig"
 	"github.com/agentteammail/atm/internal/cmdline"
-	"github.com/agentteammail/atm/internal/install"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
@@ -29,22 +29,22 @@ var installVerb = &cmdline.Verb{
 	// One word too few is said better than "an argument is missing".
 	MaxArgs: 1,
 	Run: run(func(ctx context.Context, e *env) error {
-		return e.configure((*install.Place).Install, "nothing to change")
+		return e.configure((*agentconfig.Installer).Install, "nothing to change")
 	}),
 }
 
 // configure changes a tool's configuration, and prints what changed, or that
 // nothing was.
-func (e *env) configure(do func(*install.Place, install.Request) (*install.Report, error), nothing string) error {
-	r := install.Request{Local: e.Bool("local"), DryRun: e.Bool("dry-run")}
+func (e *env) configure(do func(*agentconfig.Installer, agentconfig.Request) (*agentconfig.Report, error), nothing string) error {
+	r := agentconfig.Request{Local: e.Bool("local"), DryRun: e.Bool("dry-run")}
 	if len(e.Args) == 0 {
-		return cmdline.Usage("which tool?").WithHint("%s claude", e.Path).WithCandidates(install.Tools...)
+		return cmdline.Usage("which tool?").WithHint("%s claude", e.Path).WithCandidates(agentconfig.Tools...)
 	}
 	r.Tool = e.Args[0]
 	if err := knownTool(r.Tool); err != nil {
 		return err
 	}
-	p := install.Place{Getenv: e.Getenv}
+	p := agentconfig.Installer{Getenv: e.Getenv}
 	if err := e.findRoot(&p); err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (e *env) configure(do func(*install.Place, install.Request) (*install.Repor
 	}
 	rep, err := do(&p, r)
 	if err != nil {
-		return explainConfigure(err, r)
+		return e.explainConfigure(err, r)
 	}
 	for _, n := range rep.Notes {
 		e.Warn("%s", n)
@@ -72,7 +72,7 @@ func (e *env) configure(do func(*install.Place, install.Request) (*install.Repor
 }
 
 // printReport prints a line for each file, and one for each change in it.
-func (e *env) printReport(rep *install.Report, nothing string) error {
+func (e *env) printReport(rep *agentconfig.Report, nothing string) error {
 	if len(rep.Files) == 0 {
 		return e.print("%s", nothing)
 	}
@@ -95,7 +95,7 @@ func (e *env) printReport(rep *install.Report, nothing string) error {
 
 // findRoot says what the surroundings are. A root that nobody here accepted is
 // none: no sandbox is opened for it.
-func (e *env) findRoot(p *install.Place) error {
+func (e *env) findRoot(p *agentconfig.Installer) error {
 	at := e.place()
 	p.Home, p.Dir, p.State = at.Home, at.Dir, at.State
 	p.Self, _ = os.Executable()
@@ -128,37 +128,58 @@ func (e *env) someMember(root string) error {
 }
 
 func knownTool(name string) error {
-	for _, t := range install.Tools {
+	for _, t := range agentconfig.Tools {
 		if t == name {
 			return nil
 		}
 	}
-	err := cmdline.Usage("no tool %q; there are %s", name, "claude, codex, gemini, opencode").WithCandidates(install.Tools...)
-	if near, ok := cmdline.Nearest(name, install.Tools); ok {
+	err := cmdline.Usage("no tool %q; there are %s", name, "claude, codex, gemini, opencode").WithCandidates(agentconfig.Tools...)
+	if near, ok := cmdline.Nearest(name, agentconfig.Tools); ok {
 		return err.WithHint("did you mean %s?", near).WithCandidates(near)
 	}
 	return err
 }
 
-// explainConfigure gives what went wrong with configuration files its way out.
-func explainConfigure(err error, r install.Request) error {
-	var tracked *install.TrackedError
-	var path *fs.PathError
-	switch {
-	case errors.As(err, &tracked) && r.Local:
-		return cmdline.Failed("%s", err).WithHint("atm install %s, without --local, writes your own configuration", r.Tool)
-	case errors.As(err, &tracked):
-		return cmdline.Failed("%s", err).WithHint("atm install %s --local, in each worktree", r.Tool)
-	case errors.As(err, &path) && (errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)):
-		return cmdline.Failed("%s", err).WithHint("free some space, then again: atm install %s", r.Tool)
-	case errors.As(err, &path) && (errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission)):
-		c := cmdline.Refused
-		if errors.Is(err, syscall.EROFS) {
-			c = cmdline.Failed
-		}
-		return c("%s", err).WithHint("outside the agent's sandbox, as yourself: atm install %s; it writes %s", r.Tool, cmdline.Escape(filepath.Dir(path.Path)))
-	case errors.As(err, &path):
-		return err
+// explainConfigure gives what went wrong with configuration files its way out,
+// which repeats the command as it was given.
+func (e *env) explainConfigure(err error, r agentconfig.Request) error {
+	again := e.Path + " " + r.Tool
+	if r.Local {
+		again += " --local"
 	}
-	return cmdline.Failed("%s", err).WithHint("mend it, then try again: atm install %s --dry-run", r.Tool)
+	if r.Agent != "" {
+		again += " --as " + cmdline.Escape(r.Agent)
+	}
+	var tracked *agentconfig.TrackedError
+	if errors.As(err, &tracked) {
+		failed := cmdline.Failed("%s", err)
+		if e.Path == "atm uninstall" {
+			return failed.WithHint("take atm's lines out of %s by hand, and commit that", cmdline.Escape(tracked.At))
+		}
+		if r.Local {
+			return failed.WithHint("%s %s, without --local, writes your own configuration", e.Path, r.Tool)
+		}
+		return failed.WithHint("%s %s --local, in each worktree", e.Path, r.Tool)
+	}
+	if errors.Is(err, agentconfig.ErrChanged) {
+		return cmdline.Failed("%s", err).WithHint("again: %s", again)
+	}
+	var path *fs.PathError
+	if !errors.As(err, &path) {
+		return cmdline.Failed("%s", err).WithHint("mend it, then try again: %s --dry-run", again)
+	}
+	failed := cmdline.Failed("%s", err)
+	if errors.Is(err, fs.ErrPermission) {
+		failed = cmdline.Refused("%s", err)
+	}
+	dir := cmdline.Escape(filepath.Dir(path.Path))
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return failed.WithHint("free some space, then again: %s", again)
+	case !errors.Is(err, syscall.EROFS) && !errors.Is(err, fs.ErrPermission):
+		return err
+	case e.inAgent() || e.Getenv("ATM_AGENT") != "":
+		return failed.WithHint("outside the agent's sandbox, as yourself: %s; it writes %s", again, dir)
+	}
+	return failed.WithHint("make %s writable, then again: %s", dir, again)
 }

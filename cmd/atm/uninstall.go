@@ -3,8 +3,8 @@ package main
 import (
 	"context"
 
+	"github.com/agentteammail/atm/internal/agentconfig"
 	"github.com/agentteammail/atm/internal/cmdline"
-	"github.com/agentteammail/atm/internal/install"
 )
 
 var uninstallVerb = &cmdline.Verb{
@@ -17,6 +17,6 @@ var uninstallVerb = &cmdline.Verb{
 	Flags:   []cmdline.Flag{localFlag, {Name: "dry-run", Usage: "print what would change, and write nothing"}},
 	MaxArgs: 1,
 	Run: run(func(ctx context.Context, e *env) error {
-		return e.configure((*install.Place).Uninstall, "nothing of atm is there")
+		return e.configure((*agentconfig.Installer).Uninstall, "nothing of atm is there")
 	}),
 }

@@ -9,19 +9,19 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// way is how mail goes out with the answer to a call.
-type way int
+// replyWay is how mail goes out with the answer to a call.
+type replyWay int
 
 const (
-	none      way = iota
-	asContext     // as additional context of the model
-	asBlock       // as the reason not to stop: {"decision":"block"}
-	asDeny        // the same, as Gemini CLI says it
-	onStderr      // the same, on stderr with exit code 2
+	none      replyWay = iota
+	asContext          // as additional context of the model
+	asBlock            // as the reason not to stop: {"decision":"block"}
+	asDeny             // the same, as Gemini CLI says it
+	onStderr           // the same, on stderr with exit code 2
 )
 
-// continues reports whether mail keeps the program from stopping.
-func (w way) continues() bool { return w == asBlock || w == asDeny || w == onStderr }
+// blocksStop reports whether mail keeps the program from stopping.
+func (w replyWay) blocksStop() bool { return w == asBlock || w == asDeny || w == onStderr }
 
 // maxAnswer is what Claude Code puts before its model whole: so many
 // characters, which are bytes at the least.
@@ -91,11 +91,11 @@ func (c *call) answer() (exit int, err error) {
 		return 0, nil
 	case text == "":
 		out = append(out, c.quiet...)
-	case c.way == onStderr:
+	case c.replyAs == onStderr:
 		out, to, exit = append(out, text...), c.o.Stderr, 2
-	case c.way == asBlock, c.way == asDeny:
+	case c.replyAs == asBlock, c.replyAs == asDeny:
 		decision := "block"
-		if c.way == asDeny {
+		if c.replyAs == asDeny {
 			decision = "deny"
 		}
 		out, err = wire.Marshal(struct {
@@ -115,7 +115,7 @@ func (c *call) answer() (exit int, err error) {
 	if len(out) > maxAnswer {
 		return 0, fmt.Errorf("answer: %d bytes are more than the %d that are read", len(out), maxAnswer)
 	}
-	if c.way != onStderr || text == "" {
+	if c.replyAs != onStderr || text == "" {
 		out = append(out, '\n')
 	}
 	_, err = to.Write(out)

@@ -31,19 +31,19 @@ type call struct {
 	events []wire.Event // to be appended
 	ending []wire.Event // after these, unless mail keeps the program going
 
-	way     way
-	opening opening
+	replyAs replyWay
+	starts  start
 	text    strings.Builder
 	quiet   string // what is answered where there is nothing to say
 
 	known *Turn // see now
 }
 
-// opening is what begins with a call.
-type opening int
+// start is what begins with a call.
+type start int
 
 const (
-	nothing opening = iota
+	nothing start = iota
 	aTurn
 	aSession
 )

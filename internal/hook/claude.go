@@ -19,7 +19,7 @@ func (c *call) claude() {
 	tool, id := in.text("tool_name"), in.text("tool_use_id")
 	switch event {
 	case "UserPromptSubmit":
-		c.shows, c.way, c.opening = true, asContext, aTurn
+		c.shows, c.replyAs, c.starts = true, asContext, aTurn
 		c.begin(in.text("prompt"))
 
 	case "Stop":
@@ -61,7 +61,7 @@ func (c *call) claude() {
 		}
 
 	case "PostToolBatch":
-		c.shows, c.way = true, asContext
+		c.shows, c.replyAs = true, asContext
 		var ids []string
 		for _, raw := range in.each("tool_calls") {
 			one, _ := parse(raw)
@@ -97,7 +97,7 @@ func (c *call) claude() {
 	case "TeammateIdle":
 		// Of the others, others speak.
 		if in.text("teammate_name") == string(c.o.Box.Agent()) {
-			c.shows, c.way, c.loose = true, onStderr, true
+			c.shows, c.replyAs, c.loose = true, onStderr, true
 			c.ending = append(c.ending, c.idle(c.turn))
 		}
 	}
@@ -108,7 +108,7 @@ func (c *call) stop() {
 	c.shows = true
 	active := "first"
 	if raw := c.in.raw("stop_hook_active"); raw == nil || string(raw) == "false" {
-		c.way = asBlock
+		c.replyAs = asBlock
 	} else {
 		active = "again"
 	}
@@ -118,7 +118,7 @@ func (c *call) stop() {
 // sessionStart is what Claude Code and Codex say alike.
 func (c *call) sessionStart() {
 	source := c.in.text("source")
-	c.way, c.opening = asContext, aSession
+	c.replyAs, c.starts = asContext, aSession
 	if source == "compact" { // in the middle of a session
 		c.shows = true
 	} else {

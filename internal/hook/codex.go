@@ -20,7 +20,7 @@ func (c *call) codex() {
 	tool, id := in.text("tool_name"), in.text("tool_use_id")
 	switch event {
 	case "UserPromptSubmit":
-		c.shows, c.way, c.opening = true, asContext, aTurn
+		c.shows, c.replyAs, c.starts = true, asContext, aTurn
 		c.begin(in.text("prompt"))
 
 	case "Stop":
@@ -42,7 +42,7 @@ func (c *call) codex() {
 		c.toolBegins(tool, id)
 
 	case "PostToolUse":
-		c.shows, c.way = true, asContext
+		c.shows, c.replyAs = true, asContext
 		c.toolEnds(tool, id, "")
 		if id != "" {
 			c.names(c.session, event, c.turn, id)

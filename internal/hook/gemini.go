@@ -28,7 +28,7 @@ func (c *call) gemini() {
 			c.turn = c.now().ID
 			return
 		}
-		c.shows, c.way, c.opening = true, asContext, aTurn
+		c.shows, c.replyAs, c.starts = true, asContext, aTurn
 		c.turn = c.nextTurn(c.hash(stamp, prompt)[:8])
 		c.begin(prompt)
 
@@ -41,7 +41,7 @@ func (c *call) gemini() {
 		} else {
 			c.shows = true
 			if raw := in.raw("stop_hook_active"); raw == nil || string(raw) == "false" {
-				c.way = asDeny
+				c.replyAs = asDeny
 			}
 		}
 		c.ending = append(c.ending, c.answered(status, c.turn, response), c.idle(c.turn))
@@ -52,7 +52,7 @@ func (c *call) gemini() {
 		c.toolBegins(tool, "")
 
 	case "AfterTool":
-		c.shows, c.way = true, asContext
+		c.shows, c.replyAs = true, asContext
 		c.turn = c.openTurn()
 		wrong := in.within("tool_response").text("error")
 		if e := in.within("tool_response").within("error"); e != nil {

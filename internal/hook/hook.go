@@ -135,27 +135,27 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 	box := c.o.Box
 	h := &mailbox.Handover{}
 	var wrong []error
-	if c.opening == aSession && c.o.Primer != nil {
+	if c.starts == aSession && c.o.Primer != nil {
 		c.say(c.o.Primer())
 	}
-	if c.shows || c.begins || c.ends || c.way != none {
+	if c.shows || c.begins || c.ends || c.replyAs != none {
 		l := &letter.Renderer{Now: c.o.Now, Team: box.Address().Team, Digits: 6, Terminal: true}
 		h, err = box.HandOver(ctx, c.mail(), mailbox.ReadOptions{Limit: letter.MaxMessages, LookAhead: lookAhead, Fits: l.LimitToPage(), Match: c.o.Pass})
 		wrong = append(wrong, err)
 		switch {
 		case len(h.Items) > 0:
 			c.write(h, l)
-		case h.Left > 0 && c.opening != nothing:
+		case h.Left > 0 && c.starts != nothing:
 			c.point(h)
 		}
 	}
-	goes := c.way.continues() && (len(h.Items) > 0 || h.Repeated)
+	blocks := c.replyAs.blocksStop() && (len(h.Items) > 0 || h.Repeated)
 	events := h.Received
 	for i := range events {
 		events[i].TurnID = c.turn
 	}
 	events = append(events, c.events...)
-	if !goes {
+	if !blocks {
 		events = append(events, c.ending...)
 	}
 	wrong = append(wrong, box.Log().Append(ctx, events...))
@@ -166,7 +166,7 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 	}
 	if err != nil {
 		wrong = append(wrong, h.NotSent(ctx))
-		if goes && !h.Repeated {
+		if blocks && !h.Repeated {
 			wrong = append(wrong, box.Log().Append(ctx, c.ending...))
 		}
 		return 0, oneLine(wrong)
@@ -203,9 +203,9 @@ func oneLine(all []error) error {
 func (c *call) mail() mailbox.HookCall {
 	m := mailbox.HookCall{
 		Session: or(c.session, "unnamed"), Name: c.name, Loose: c.loose,
-		Shows: c.shows, Begins: c.begins, Ends: c.ends, Want: c.way != none, Now: c.o.Now,
+		Shows: c.shows, Begins: c.begins, Ends: c.ends, Want: c.replyAs != none, Now: c.o.Now,
 	}
-	if c.way.continues() {
+	if c.replyAs.blocksStop() {
 		m.Worth = func(b mailbox.Batch) bool { return worth(b, c.o.Now) }
 	}
 	return m

@@ -15,39 +15,53 @@ const MaxInput = 16 << 20
 
 // ReadInput reads what a tool wrote to the hook's stdin, to the end. It gives
 // up when there was not a byte for so long: a tool that waits for us in turn
-// must not wait for ever. A terminal, or another device, is not read.
+// must not wait for ever. A terminal, or another device, is not read. The
+// goroutine that reads ends with the input, else with the process.
 func ReadInput(f *os.File, patience time.Duration) ([]byte, error) {
 	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() && info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) == 0 {
-		err = errors.New("the tool's JSON is expected there")
-	}
-	var data []byte
-	if err == nil {
-		data, err = readAll(f, patience)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("read stdin: %w", err)
 	}
-	return data, nil
-}
-
-// gather reads to the end by a function like io.Reader's.
-func gather(read func([]byte) (int, error)) ([]byte, error) {
-	data := make([]byte, 0, 16<<10)
+	if !info.Mode().IsRegular() && info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) == 0 {
+		return nil, errors.New("read stdin: the tool's JSON is expected there")
+	}
+	type chunk struct {
+		data []byte
+		err  error
+	}
+	chunks := make(chan chunk)
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		for {
+			buf := make([]byte, 64<<10)
+			n, err := f.Read(buf)
+			select {
+			case chunks <- chunk{buf[:n], err}:
+			case <-done:
+				return
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	data := []byte{}
 	for {
-		n, err := read(data[len(data):cap(data)])
-		data = data[:len(data)+n]
-		switch {
-		case err == io.EOF:
-			return data, nil
-		case err != nil:
-			return nil, err
-		case len(data) > MaxInput:
-			return nil, fmt.Errorf("over %d MiB", MaxInput>>20)
-		case len(data) == cap(data):
-			data = append(data, make([]byte, len(data))...)[:len(data)]
+		select {
+		case c := <-chunks:
+			data = append(data, c.data...)
+			if c.err == io.EOF {
+				return data, nil
+			}
+			if c.err != nil {
+				return nil, fmt.Errorf("read stdin: %w", c.err)
+			}
+			if len(data) > MaxInput {
+				return nil, fmt.Errorf("read stdin: over %d MiB", MaxInput>>20)
+			}
+		case <-time.After(patience):
+			return nil, fmt.Errorf("read stdin: not a byte for %s", patience)
 		}
 	}
 }
-
-func silent(patience time.Duration) error { return fmt.Errorf("not a byte for %s", patience) }

@@ -267,7 +267,7 @@ func TestUnderstand(t *testing.T) {
 			for _, f := range []struct {
 				on   bool
 				word string
-			}{{got.shows, shows}, {got.begins, "begins"}, {got.ends, "ends"}, {got.way == asContext, context}, {got.way.continues(), cont}} {
+			}{{got.shows, shows}, {got.begins, "begins"}, {got.ends, "ends"}, {got.replyAs == asContext, context}, {got.replyAs.blocksStop(), cont}} {
 				if f.on {
 					flags = append(flags, f.word)
 				}

@@ -1,6 +1,7 @@
-package install
+package agentconfig
 
 import (
+	"errors"
 	"flag"
 	"os"
 	"os/exec"
@@ -28,7 +29,7 @@ func requests() []Request {
 func TestFromNothing(t *testing.T) {
 	for _, r := range requests() {
 		t.Run(strings.TrimSpace(r.Tool+" "+r.Agent), func(t *testing.T) {
-			h := newHouse(t)
+			h := newSetup(t)
 			h.git("repo", "init", "-q", ".")
 			h.git("repo", "config", "core.excludesFile", os.DevNull)
 			before := h.tree(".")
@@ -95,7 +96,7 @@ func TestGolden(t *testing.T) {
 			if i := slices.Index(words, "--as"); i > 0 {
 				r.Agent = words[i+1]
 			}
-			h := newHouse(t)
+			h := newSetup(t)
 			h.git("repo", "init", "-q", ".")
 			names := map[string]bool{}
 			for _, f := range ar.Files {
@@ -197,7 +198,7 @@ func TestUnusualBytes(t *testing.T) {
 		{"rules of somebody", "codex", "home/.codex/rules/atm.rules", "prefix_rule(pattern = [\"ls\"])"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h := newHouse(t)
+			h := newSetup(t)
 			h.write(c.file, c.data)
 			before := h.tree("home")
 			h.install(Request{Tool: c.tool})
@@ -244,15 +245,15 @@ func TestRefused(t *testing.T) {
 		{"an event is an object", "home/.claude/settings.json", "{\"hooks\": {\"Stop\": {}}}", Request{Tool: "claude"}, "hooks.Stop is an object, not a list"},
 		{"rules are a string", "home/.claude/settings.json", "{\"permissions\": {\"allow\": \"all\"}}", Request{Tool: "claude"}, "permissions.allow is a string, not a list"},
 		{"not TOML", "home/.codex/config.toml", "model = \n", Request{Tool: "codex"}, "config.toml cannot be understood"},
-		{"roots are a number", "home/.codex/config.toml", "[sandbox_workspace_write]\nwritable_roots = 3\n", Request{Tool: "codex"}, "sandbox_workspace_write.writable_roots is no list"},
+		{"roots are a number", "home/.codex/config.toml", "[sandbox_workspace_write]\nwritable_roots = 3\n", Request{Tool: "codex"}, "sandbox_workspace_write.writable_roots is not a list"},
 		{"UTF-16", "home/.claude/settings.json", "\xff\xfe{\x00}\x00", Request{Tool: "claude"}, "this is not UTF-8"},
-		{"a directory", "home/.claude/settings.json/x", "", Request{Tool: "claude"}, "is no regular file"},
+		{"a directory", "home/.claude/settings.json/x", "", Request{Tool: "claude"}, "is not a regular file"},
 		{"a name for a list", "home/.config/opencode/opencode.json", "{\"permission\": {\"bash\": [1]}}", Request{Tool: "opencode"}, "permission.bash is a list, not an object"},
 		{"bad local file", "repo/.claude/settings.local.json", "{", Request{Tool: "claude", Local: true}, "settings.local.json cannot be understood"},
 		{"bad second file", "repo/.codex/config.toml", "[", Request{Tool: "codex", Local: true, Agent: "bob"}, "config.toml cannot be understood"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h := newHouse(t)
+			h := newSetup(t)
 			h.git("repo", "init", "-q", ".")
 			h.write(c.file, c.data)
 			before := h.tree(".")
@@ -266,7 +267,7 @@ func TestRefused(t *testing.T) {
 }
 
 func TestNoTool(t *testing.T) {
-	h := newHouse(t)
+	h := newSetup(t)
 	if _, err := h.Install(Request{Tool: "emacs"}); err == nil {
 		t.Error("there is no such tool")
 	}
@@ -287,7 +288,7 @@ func TestPlaces(t *testing.T) {
 		{"gemini", "GEMINI_CLI_HOME", "other", "other/.gemini/settings.json"},
 		{"opencode", "XDG_CONFIG_HOME", "other", "other/opencode/plugins/atm.js"},
 	} {
-		h := newHouse(t)
+		h := newSetup(t)
 		h.Getenv = h.env(c.name, h.at(c.value))
 		h.install(Request{Tool: c.tool})
 		if h.read(c.file) == "(none)" {
@@ -304,7 +305,7 @@ func TestPlaces(t *testing.T) {
 func TestRulesAdmitNothingElse(t *testing.T) {
 	never := []string{"run", "type", "approve", "reject", "stop", "interrupt", "restart", "install", "uninstall", "init", "gc", "up", "down"}
 	for _, r := range requests() {
-		h := newHouse(t)
+		h := newSetup(t)
 		h.install(r)
 		for name, v := range h.tree(".") {
 			if strings.Contains(name, "state") {
@@ -327,7 +328,7 @@ func TestRulesAdmitNothingElse(t *testing.T) {
 }
 
 func TestOlderEntries(t *testing.T) {
-	h := newHouse(t)
+	h := newSetup(t)
 	h.write("home/.claude/settings.json", `{
   "hooks": {
     "Stop": [
@@ -345,7 +346,7 @@ func TestOlderEntries(t *testing.T) {
 		what  string
 		times int
 	}{
-		{"/old/place", 0}, {"\"args\"", 0}, {"/a b/atm", 0}, {"Setup", 0}, {"\"statusMessage\": \"mine\"", 1}, {"say done", 1},
+		{"/old/place", 0}, {"\"args\"", 0}, {"/a b/atm", 0}, {"Setup\": []", 1}, {"\"statusMessage\": \"mine\"", 1}, {"say done", 1},
 		{"tee log", 1}, {"/bin/atm hook claude\"", len(claudeEvents) - 1},
 	} {
 		if n := strings.Count(got, c.what); n != c.times {
@@ -366,7 +367,7 @@ func TestOlderEntries(t *testing.T) {
 // was there before the first install.
 func TestMoved(t *testing.T) {
 	for _, tool := range Tools {
-		h := newHouse(t)
+		h := newSetup(t)
 		h.write("home/.claude/settings.json", "{\"model\": \"x\"}")
 		h.write("home/.codex/hooks.json", "{}")
 		h.write("home/.gemini/settings.json", "{ }")
@@ -381,13 +382,13 @@ func TestMoved(t *testing.T) {
 		if again := h.install(Request{Tool: tool}); len(again.Files) > 0 {
 			t.Errorf("%s: again changes %v", tool, again.Files)
 		}
-		if st, err := h.Status(tool, false); err != nil || !st.Installed || !st.Current || st.Broken != "" {
+		if st, err := h.Status(tool, false); err != nil || !st.Installed || !st.Current || st.Missing != "" {
 			t.Errorf("%s: %+v %v", tool, st, err)
 		}
 		if err := os.Remove(h.Self); err != nil {
 			t.Fatal(err)
 		}
-		if st, err := h.Status(tool, false); err != nil || st.Broken != h.Self {
+		if st, err := h.Status(tool, false); err != nil || st.Missing != h.Self {
 			t.Errorf("%s: %+v %v, broken is %s", tool, st, err, h.Self)
 		}
 		h.uninstall(Request{Tool: tool})
@@ -395,5 +396,57 @@ func TestMoved(t *testing.T) {
 		if st, err := h.Status(tool, false); err != nil || st.Installed {
 			t.Errorf("%s: %+v %v", tool, st, err)
 		}
+	}
+}
+
+// A later file that cannot be written leaves nothing of those before it.
+func TestFailedWriteLeavesNothing(t *testing.T) {
+	h := newSetup(t)
+	before := h.tree(".")
+	first := &file{path: "first", real: h.at("new/dir/first"), after: []byte("x")}
+	second := &file{path: "second", real: h.at("other/" + strings.Repeat("n", 252)), after: []byte("x")}
+	if _, err := writeFiles([]*file{first, second}); err == nil {
+		t.Fatal("a name that is too long was written")
+	}
+	h.same("failed", before, h.tree("."))
+}
+
+// What another program writes while we edit is not overwritten.
+func TestChangedMeanwhile(t *testing.T) {
+	h := newSetup(t)
+	h.write("home/.claude/settings.json", "{}\n")
+	_, files, err := h.run(Request{Tool: "claude"}, (*file).install)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.write("home/.claude/settings.json", "{\"model\": \"x\"}\n")
+	before := h.tree("home/.claude")
+	if _, err := writeFiles(files); !errors.Is(err, ErrChanged) {
+		t.Errorf("got %v", err)
+	}
+	h.same("changed", before, h.tree("home/.claude"))
+}
+
+// Without a record empty containers stay: they may be the user's. Where nothing
+// was ever installed, rules that look like ours stay as well.
+func TestWithoutRecord(t *testing.T) {
+	h := newSetup(t)
+	own := "{\"hooks\": {\"Stop\": []}, \"permissions\": {\"allow\": []}, \"env\": {}}"
+	h.write("home/.claude/settings.json", own)
+	h.install(Request{Tool: "claude"})
+	if err := os.RemoveAll(h.State); err != nil {
+		t.Fatal(err)
+	}
+	h.uninstall(Request{Tool: "claude"})
+	left := h.read("home/.claude/settings.json")
+	for _, want := range []string{`"Stop": []`, `"permissions": {"allow": []}`, `"env": {}`} {
+		if !strings.Contains(left, want) {
+			t.Errorf("%s is gone from %s", want, left)
+		}
+	}
+	own = "{\"permissions\": {\"allow\": [\"Bash(atm read:*)\"]}}"
+	h.write("home/.claude/settings.json", own)
+	if rep := h.uninstall(Request{Tool: "claude"}); len(rep.Files) > 0 || h.read("home/.claude/settings.json") != own {
+		t.Errorf("uninstall took out what was the user's: %+v", rep)
 	}
 }

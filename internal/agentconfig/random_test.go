@@ -1,13 +1,14 @@
-package install
+package agentconfig
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"strings"
 	"testing"
 
-	"github.com/agentteammail/atm/internal/confedit"
+	"github.com/tailscale/hujson"
 )
 
 // A drawer makes configuration files of every look: members that matter and
@@ -15,7 +16,7 @@ import (
 // them.
 type drawer struct {
 	r    *rand.Rand
-	d    confedit.Dialect
+	d    dialect
 	nl   string
 	unit string
 	flat bool
@@ -30,7 +31,7 @@ func (w *drawer) gap(depth int) {
 		w.out.WriteString(w.pick("", " "))
 		return
 	}
-	if w.d.Comments && w.r.IntN(6) == 0 {
+	if w.d.comments && w.r.IntN(6) == 0 {
 		w.out.WriteString(w.pick(" /* { [ */", " // note, \"", ""))
 	}
 	w.out.WriteString(w.nl + strings.Repeat(w.unit, depth))
@@ -43,7 +44,7 @@ func (w *drawer) in(brackets string, depth int, children ...func()) {
 	for i, c := range children {
 		w.gap(depth + 1)
 		c()
-		if i < len(children)-1 || w.d.TrailingCommas && w.r.IntN(3) == 0 {
+		if i < len(children)-1 || w.d.trailingCommas && w.r.IntN(3) == 0 {
 			w.out.WriteString(",")
 		}
 	}
@@ -77,7 +78,7 @@ func (w *drawer) document() string {
 	if w.r.IntN(6) == 0 {
 		w.out.WriteString("\uFEFF")
 	}
-	if w.d.Comments && w.r.IntN(4) == 0 {
+	if w.d.comments && w.r.IntN(4) == 0 {
 		w.out.WriteString("// mine" + w.nl)
 	}
 	strs := func(depth int) { w.in("[]", depth, w.text(`"a"`), w.text(`"Bash(ls:*)"`), w.text(`"/x"`)) }
@@ -116,22 +117,22 @@ func (w *drawer) document() string {
 var files = []struct {
 	r    Request
 	name string
-	d    confedit.Dialect
+	d    dialect
 }{
-	{Request{Tool: "claude"}, "home/.claude/settings.json", strictJSON.dialect()},
-	{Request{Tool: "claude", Local: true, Agent: "bob"}, "repo/.claude/settings.local.json", strictJSON.dialect()},
-	{Request{Tool: "codex"}, "home/.codex/hooks.json", strictJSON.dialect()},
-	{Request{Tool: "gemini"}, "home/.gemini/settings.json", jsonWithComments.dialect()},
-	{Request{Tool: "gemini", Local: true, Agent: "bob"}, "repo/.gemini/settings.json", jsonWithComments.dialect()},
-	{Request{Tool: "opencode"}, "home/.config/opencode/opencode.json", looseJSON.dialect()},
-	{Request{Tool: "opencode", Local: true}, "repo/.opencode/opencode.jsonc", looseJSON.dialect()},
+	{Request{Tool: "claude"}, "home/.claude/settings.json", strictJSON},
+	{Request{Tool: "claude", Local: true, Agent: "bob"}, "repo/.claude/settings.local.json", strictJSON},
+	{Request{Tool: "codex"}, "home/.codex/hooks.json", strictJSON},
+	{Request{Tool: "gemini"}, "home/.gemini/settings.json", jsonComments},
+	{Request{Tool: "gemini", Local: true, Agent: "bob"}, "repo/.gemini/settings.json", jsonComments},
+	{Request{Tool: "opencode"}, "home/.config/opencode/opencode.json", looseJSON},
+	{Request{Tool: "opencode", Local: true}, "repo/.opencode/opencode.jsonc", looseJSON},
 }
 
 // Install and uninstall together change nothing, whatever a file looks like;
 // twice is once; and when somebody adds to the file in between, that is what
 // the file has more.
 func TestInstallAndUninstallAreNothing(t *testing.T) {
-	h := newHouse(t)
+	h := newSetup(t)
 	for seed := range uint64(12 * len(files)) {
 		f := files[seed%uint64(len(files))]
 		r := rand.New(rand.NewPCG(seed, 3))
@@ -140,7 +141,7 @@ func TestInstallAndUninstallAreNothing(t *testing.T) {
 			w.nl = "\r\n"
 		}
 		src := w.document()
-		if _, err := confedit.ParseJSON([]byte(src), f.d); err != nil {
+		if _, err := parseJSON([]byte(src), f.d); err != nil {
 			t.Fatalf("seed %d: the drawer is wrong: %v\n%s", seed, err, src)
 		}
 		fresh := func() {
@@ -165,7 +166,7 @@ func TestInstallAndUninstallAreNothing(t *testing.T) {
 			fail("%v", err)
 		}
 		after := h.read(f.name)
-		doc, err := confedit.ParseJSON([]byte(after), f.d)
+		doc, err := parseJSON([]byte(after), f.d)
 		if err != nil {
 			fail("%v in\n%s", err, after)
 		}
@@ -173,7 +174,7 @@ func TestInstallAndUninstallAreNothing(t *testing.T) {
 			fail("again changes %v in\n%s", again.Files, after)
 		}
 		h.uninstall(f.r)
-		if now := h.tree("."); !equal(before, now) {
+		if now := h.tree("."); !maps.Equal(before, now) {
 			h.same("uninstall", before, now)
 			fail("uninstall is not exact")
 		}
@@ -181,53 +182,27 @@ func TestInstallAndUninstallAreNothing(t *testing.T) {
 		// Somebody adds a member in between.
 		fresh()
 		h.install(f.r)
-		text := confedit.New([]byte(after))
-		text.Apply(doc.Set(doc.Root, "added", "in between"))
-		h.write(f.name, string(text.Bytes()))
+		_, sep, outer, err := container(doc, '{')
+		if err != nil {
+			fail("%v", err)
+		}
+		appendMember(doc, "added", hujson.Value{Value: hujson.String("in between")}, sep, outer)
+		h.write(f.name, string(doc.Pack()))
 		h.uninstall(f.r)
 		left := h.read(f.name)
-		got, err := confedit.ParseJSON([]byte(left), f.d)
+		got, err := parseJSON([]byte(left), f.d)
 		if err != nil {
 			fail("%v in\n%s", err, left)
 		}
-		was, _ := confedit.ParseJSON([]byte(src), f.d)
-		if v := got.Root.Get("added"); v == nil || v.Text != "in between" {
+		was, _ := parseJSON([]byte(src), f.d)
+		if str(member(got, "added")) != "in between" {
 			fail("what was added is lost:\n%s", left)
 		}
-		if a, b := meaning(was.Root, src), meaning(got.Root, left); a != b {
-			fail("uninstall left\n%s\n%s\n%s", left, a, b)
+		removeMember(got, "added")
+		was.Minimize()
+		got.Minimize()
+		if was.String() != got.String() {
+			fail("uninstall left\n%s\n%s\n%s", left, was, got)
 		}
 	}
-}
-
-func equal(a, b map[string]string) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for k, v := range a {
-		if b[k] != v {
-			return false
-		}
-	}
-	return true
-}
-
-// meaning is what a document says, but for the member "added".
-func meaning(v *confedit.Value, src string) string {
-	var parts []string
-	switch v.Kind {
-	case confedit.Object:
-		for _, m := range v.Members {
-			if m.Key != "added" {
-				parts = append(parts, fmt.Sprintf("%q:%s", m.Key, meaning(m.Value, src)))
-			}
-		}
-		return "{" + strings.Join(parts, ",") + "}"
-	case confedit.Array:
-		for _, e := range v.Elems {
-			parts = append(parts, meaning(e, src))
-		}
-		return "[" + strings.Join(parts, ",") + "]"
-	}
-	return src[v.Start:v.End]
 }

@@ -1,4 +1,4 @@
-package install
+package agentconfig
 
 import (
 	"errors"
@@ -10,26 +10,26 @@ import (
 	"testing"
 )
 
-// A house is a user's home, a repository in it and atm on the PATH.
-type house struct {
+// A setup is a user's home, a repository in it and atm on the PATH.
+type setup struct {
 	*testing.T
 	dir string
-	Place
+	Installer
 }
 
-func newHouse(t *testing.T) *house {
+func newSetup(t *testing.T) *setup {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &house{T: t, dir: dir}
+	h := &setup{T: t, dir: dir}
 	h.write("bin/atm", "#!/bin/sh\n")
 	if err := os.Chmod(h.at("bin/atm"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	h.write("repo/.atm/FORMAT", "1\n")
-	h.Place = Place{
+	h.Installer = Installer{
 		Home: h.at("home"), Dir: h.at("repo"), State: h.at("home/.local/state/atm"), Self: h.at("bin/atm"), Root: h.at("repo/.atm"),
 		Getenv: h.env("PATH", h.at("bin")),
 	}
@@ -40,7 +40,7 @@ func newHouse(t *testing.T) *house {
 }
 
 // env is an environment of some variables.
-func (h *house) env(pairs ...string) func(string) string {
+func (h *setup) env(pairs ...string) func(string) string {
 	return func(name string) string {
 		for i := 0; i < len(pairs); i += 2 {
 			if pairs[i] == name {
@@ -51,9 +51,9 @@ func (h *house) env(pairs ...string) func(string) string {
 	}
 }
 
-func (h *house) at(name string) string { return filepath.Join(h.dir, filepath.FromSlash(name)) }
+func (h *setup) at(name string) string { return filepath.Join(h.dir, filepath.FromSlash(name)) }
 
-func (h *house) write(name, data string) {
+func (h *setup) write(name, data string) {
 	h.Helper()
 	if err := os.MkdirAll(filepath.Dir(h.at(name)), 0o700); err != nil {
 		h.Fatal(err)
@@ -64,7 +64,7 @@ func (h *house) write(name, data string) {
 }
 
 // read is a file's content, "(none)" where there is no file.
-func (h *house) read(name string) string {
+func (h *setup) read(name string) string {
 	h.Helper()
 	data, err := os.ReadFile(h.at(name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -78,7 +78,7 @@ func (h *house) read(name string) string {
 
 // tree is every file below a directory, with its content and mode; links as
 // what they say.
-func (h *house) tree(name string) map[string]string {
+func (h *setup) tree(name string) map[string]string {
 	h.Helper()
 	out := map[string]string{}
 	err := filepath.WalkDir(h.at(name), func(path string, d fs.DirEntry, err error) error {
@@ -107,7 +107,7 @@ func (h *house) tree(name string) map[string]string {
 	return out
 }
 
-func (h *house) same(what string, a, b map[string]string) {
+func (h *setup) same(what string, a, b map[string]string) {
 	h.Helper()
 	for k, v := range a {
 		if w, ok := b[k]; !ok {
@@ -123,7 +123,7 @@ func (h *house) same(what string, a, b map[string]string) {
 	}
 }
 
-func (h *house) git(dir string, args ...string) {
+func (h *setup) git(dir string, args ...string) {
 	h.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
 		h.Skip("git is not installed")
@@ -136,7 +136,7 @@ func (h *house) git(dir string, args ...string) {
 	}
 }
 
-func (h *house) install(r Request) *Report {
+func (h *setup) install(r Request) *Report {
 	h.Helper()
 	rep, err := h.Install(r)
 	if err != nil {
@@ -145,7 +145,7 @@ func (h *house) install(r Request) *Report {
 	return rep
 }
 
-func (h *house) uninstall(r Request) *Report {
+func (h *setup) uninstall(r Request) *Report {
 	h.Helper()
 	rep, err := h.Uninstall(r)
 	if err != nil {

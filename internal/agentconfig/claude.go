@@ -1,4 +1,4 @@
-package install
+package agentconfig
 
 import (
 	"path/filepath"
@@ -7,7 +7,7 @@ import (
 // claudeEvents are what internal/hook understands of Claude Code's hooks. Mail
 // is handed over where a turn begins, goes on or ends: those wait for the
 // mailbox, the others only for the log.
-var claudeEvents = []event{
+var claudeEvents = []hookEvent{
 	{"SessionStart", 10}, {"SessionEnd", 5}, {"UserPromptSubmit", 10}, {"Stop", 10}, {"StopFailure", 5},
 	{"Notification", 5}, {"PreToolUse", 5}, {"PostToolUse", 5}, {"PostToolUseFailure", 5}, {"PostToolBatch", 10},
 	{"PermissionRequest", 5}, {"PermissionDenied", 5}, {"Elicitation", 5}, {"ElicitationResult", 5},
@@ -33,8 +33,7 @@ var claudeEvents = []event{
 //   - env holds for the session and everything it starts, hooks too.
 //   - Timeouts are in seconds. At the end of a session hooks are given 1.5 s
 //     unless one asks for more.
-func (p *Place) claude(r Request, local string) *plan {
-	pl := &plan{}
+func (p *Installer) claude(r Request, local string) *plan {
 	path := filepath.Join(local, ".claude", "settings.local.json")
 	if !r.Local {
 		dir := p.getenv("CLAUDE_CONFIG_DIR")
@@ -43,34 +42,30 @@ func (p *Place) claude(r Request, local string) *plan {
 		}
 		path = filepath.Join(dir, "settings.json")
 	}
-	h := hooks{tool: r.Tool, command: shellLine(p.command(r.Tool, "")), events: claudeEvents}
-	rules := perVerb(func(v string) string { return "Bash(atm " + v + ":*)" })
-	pl.parts = append(pl.parts, part{
-		path: path, format: strictJSON, ours: h.ours, commands: h.commands(path, strictJSON),
-		fill: func(s *sheet) error {
-			if err := h.fill(s); err != nil {
-				return err
-			}
-			if s.isFlag("disableAllHooks", "true") {
-				s.notes = append(s.notes, "disableAllHooks is true in "+s.path+": claude runs no hooks until you change that")
-			}
-			if err := s.allow(rules, "permissions", "allow"); err != nil {
-				return err
-			}
-			if err := p.addRoot(s, nil, "sandbox", "filesystem", "allowWrite"); err != nil {
-				return err
-			}
-			return s.identify(r.Agent, "env", "ATM_AGENT")
-		},
-		clear: func(s *sheet) error {
-			h.clear(s)
-			s.disallow(rules, "permissions", "allow")
-			p.dropRoots(s, "sandbox", "filesystem", "allowWrite")
-			s.unidentify("env", "ATM_AGENT")
-			return nil
-		},
+	h := hookSet{events: claudeEvents, command: shellLine(p.command(Request{Tool: r.Tool}, ""))}
+	rules := perVerb("Bash(atm %s:*)")
+	known := perVerb(entry("Bash(atm %s:*)", "permissions", "allow"))
+	known = append(known, entry(p.Root, "sandbox", "filesystem", "allowWrite"))
+	settings := newJSONEdit(path, r.Tool, strictJSON, known, func(e *jsonEdit) error {
+		if err := h.install(e); err != nil {
+			return err
+		}
+		if e.isFlag("true", "disableAllHooks") {
+			e.note("disableAllHooks is true in %s: claude runs no hooks until you change that", path)
+		}
+		added, err := e.addStrings(rules, "permissions", "allow")
+		if err != nil {
+			return err
+		}
+		e.sayVerbs(added)
+		if err := e.addRoot(p.Root, nil, "sandbox", "filesystem", "allowWrite"); err != nil || r.Agent == "" {
+			return err
+		}
+		changed, err := e.setString(r.Agent, "env", "ATM_AGENT")
+		if changed {
+			e.say("ATM_AGENT is %s here", r.Agent)
+		}
+		return err
 	})
-	p.pathNote(pl)
-	p.rootNote(pl)
-	return pl
+	return &plan{edits: []edit{settings}, command: currentHook(path, r.Tool)}
 }

@@ -1,9 +1,0 @@
-package install
-
-import (
-	"io/fs"
-	"os"
-)
-
-// keepOwner: new files belong to whoever makes them.
-func keepOwner(*os.File, fs.FileInfo) {}
