@@ -30,9 +30,9 @@ var layers = strings.Fields(`
 	internal/outlet
 	internal/cmdline
 	internal/foot
-	internal/cast
 	internal/child
 	internal/control
+	ptyrun/record
 	ptyrun/screen
 	internal/driver
 	internal/fakeagent

@@ -8,11 +8,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/agentteammail/atm/internal/cast"
 	"github.com/agentteammail/atm/internal/child"
 	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/ptyrun/record"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
@@ -32,7 +32,7 @@ type runner struct {
 	ledger *ledger
 	clerk  *clerk // of claims
 	teller *clerk // of questions: one is told before it is taken back
-	record *cast.Writer
+	record *record.Writer
 	state  reducer.State
 	prog   *program // nil between two programs
 	tries  restarts
@@ -104,9 +104,10 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	if err != nil {
 		return r.exit, err
 	}
-	r.record, err = cast.Create(cast.Options{
+	r.record, err = record.Create(record.Options{
 		Path: filepath.Join(dir, "screen.cast"), Cols: o.Cols, Rows: o.Rows,
 		Command: joined(o.Command), Title: string(o.Box.Agent()), Repaint: r.repaint,
+		Failed: func(err error) { r.log.Error("nothing is recorded any more", "err", err) },
 	})
 	if err != nil {
 		return r.exit, errors.Join(err, server.Close())

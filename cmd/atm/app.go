@@ -29,7 +29,7 @@ const mainHelp = `atm carries mail between coding agents and the people they wor
   atm wait --reply 9f3a1c                or --idle bob, --turn-done bob, --exit bob
 
 Mail     ls show thread search unread take withdraw watch log
-Agents   run up down attach screen type interrupt stop restart play ask history
+Agents   run up down attach screen type interrupt stop restart ask history
          pending approve reject session   status event events hook
 Set-up   init install doctor where demo   team add|retire|restore   gc backup restore
 Rest     primer completion; atm help VERB, atm help all
@@ -55,7 +55,7 @@ var program = cmdline.App{
 	Verbs: []*cmdline.Verb{
 		takeVerb,
 		eventVerb, eventsVerb,
-		runVerb, attachVerb, screenVerb, typeVerb, interruptVerb, stopVerb, restartVerb, playVerb,
+		runVerb, attachVerb, screenVerb, typeVerb, interruptVerb, stopVerb, restartVerb,
 		upVerb, downVerb, askVerb, historyVerb, pendingVerb, approveVerb, rejectVerb, sessionVerb,
 		teamVerb, statusVerb, whereVerb, initVerb, installVerb, uninstallVerb, gcVerb, backupVerb, restoreVerb, doctorVerb,
 		demoVerb, primerVerb, hookVerb, completionVerb,

@@ -138,7 +138,7 @@ func (e *env) askAndWait(ctx context.Context, box *mailbox.Box, o *teams.Outgoin
 	case another:
 		return e.anothers(o.Message.ID)
 	case errors.As(err, &ended):
-		f := cmdline.Failed("%w", err).WithHint("atm play %s shows its end, atm trace %s what became of the question", box.Agent(), r.ID.Short(6))
+		f := cmdline.Failed("%w", err).WithHint("atm trace %s says what became of the question; %s shows the end", r.ID.Short(6), playRecording(box))
 		f.Extra = map[string]any{"id": r.ID, "exit": ended.Code}
 		return f
 	case errors.As(err, &cut):
@@ -248,7 +248,7 @@ func (e *env) warnHindered(b *mailbox.Box, m teams.Member) {
 // looksAt is the command that shows an agent's screen, or what stood on it last.
 func looksAt(box *mailbox.Box) string {
 	if running, err := box.Store().Running(box.Agent()); err == nil && !running {
-		return "atm play " + string(box.Agent())
+		return playRecording(box)
 	}
 	return "atm screen " + string(box.Agent())
 }

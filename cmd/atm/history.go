@@ -13,7 +13,7 @@ import (
 var historyVerb = &cmdline.Verb{
 	Name: "history", Args: "NAME", Summary: "an agent's turns: when, how long, prompt, response, status",
 	Examples: []string{"atm history bob", "atm history bob --limit 1 --full"},
-	Notes:    []string{"What no event has told is left out; the screen's recording has the rest: atm play NAME."},
+	Notes:    []string{"What no event has told is left out; the screen's recording has the rest: asciinema play .atm/main/NAME/run/screen.cast"},
 	Flags: []cmdline.Flag{
 		{Name: "limit", Aliases: []string{"n"}, Kind: cmdline.Int, Arg: "N", Default: "10", Usage: "the newest N; 0: all"},
 		{Name: "full", Usage: "prompts and responses whole"},

@@ -180,7 +180,7 @@ func (e *env) launch(ctx context.Context, p *plan) error {
 		select {
 		case n, ok := <-all:
 			if !ok {
-				return cmdline.Failed("the runner of %s ended", name).WithHint("atm play %s", name)
+				return cmdline.Failed("the runner of %s ended", name).WithHint("%s", playRecording(p.box))
 			}
 			switch n.Event {
 			case "note":
@@ -200,9 +200,9 @@ func (e *env) launch(ctx context.Context, p *plan) error {
 				return cmdline.Failed("%s runs, and asks before it is ready (%s): %s", name, n.Detail, letter.Escape(letter.FirstLine(n.Message, 200))).WithHint("atm attach %s", name)
 			case "failed", "ended":
 				if n.Message != "" {
-					return e.failedWith(n.Tail, "%s %s", name, n.Message)
+					return e.failedWith(p.box, n.Tail, "%s %s", name, n.Message)
 				}
-				return e.failedWith(n.Tail, "%s ended with %d before it was ready", name, n.Exit)
+				return e.failedWith(p.box, n.Tail, "%s ended with %d before it was ready", name, n.Exit)
 			}
 		case <-known:
 			if enough = true; pid != 0 {
@@ -253,14 +253,14 @@ func lastNews(all <-chan news) (n news, ok bool) {
 const endSaid = time.Second
 
 // failedWith is the failure of a program whose screen's last lines say why.
-func (e *env) failedWith(tail []string, format string, args ...any) *cmdline.Error {
+func (e *env) failedWith(box *mailbox.Box, tail []string, format string, args ...any) *cmdline.Error {
 	var said []string
 	for _, line := range tail {
 		if line = strings.TrimRight(line, " "); line != "" {
 			said = append(said, line)
 		}
 	}
-	err := cmdline.Failed(format, args...).WithHint("atm play %s shows all of it", e.Args[0])
+	err := cmdline.Failed(format, args...).WithHint("%s shows all of it", playRecording(box))
 	switch {
 	case len(said) == 0:
 		err.Message += ", without a word"

@@ -51,6 +51,11 @@ func (e *env) dial(ctx context.Context, b *mailbox.Box) (*control.Client, error)
 
 func runDir(b *mailbox.Box) string { return filepath.Join(b.Path(), "run") }
 
+// playRecording is the command that shows what an agent's terminal showed.
+func playRecording(b *mailbox.Box) string {
+	return "asciinema play " + filepath.Join(runDir(b), "screen.cast")
+}
+
 // explainRunner gives an error of a runner its exit code and the way out.
 func (e *env) explainRunner(b *mailbox.Box, err error) error {
 	name := b.Agent()

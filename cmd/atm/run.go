@@ -95,7 +95,7 @@ func runAgent(ctx context.Context, e *env) error {
 		switch {
 		case exited:
 			if n, ok := lastNews(all); ok && n.Message != "" { // it was given up
-				return &cmdline.Error{Exit: n.Exit, Code: "failed", Message: string(name) + " " + n.Message, Hint: "atm play " + string(name)}
+				return &cmdline.Error{Exit: n.Exit, Code: "failed", Message: string(name) + " " + n.Message, Hint: playRecording(p.box)}
 			}
 		case err != nil && !(errors.As(err, &said) && said.Printed):
 			if over, ended := e.overAlready(p, all); over {
@@ -104,7 +104,7 @@ func runAgent(ctx context.Context, e *env) error {
 		}
 		return err
 	}
-	e.Warn("%s runs here, with no terminal to show it: atm attach %s, atm play %s", name, name, name)
+	e.Warn("%s runs here, with no terminal to show it: atm attach %s", name, name)
 	return whileRunning(ctx, func(ctx context.Context) error { return e.runHere(ctx, p, func(news) {}) })
 }
 

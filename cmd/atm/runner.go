@@ -97,7 +97,7 @@ func (e *env) runHere(ctx context.Context, p *plan, tell func(news)) error {
 		if exit.Code == 0 {
 			does = "ends again and again"
 		}
-		ended := e.failedWith(exit.Tail, "%s %s", name, does)
+		ended := e.failedWith(p.box, exit.Tail, "%s %s", name, does)
 		ended.Exit = cmp.Or(exit.Code, cmdline.ExitFailed)
 		tell(news{Event: "failed", Exit: ended.Exit, Message: does, Tail: exit.Tail})
 		return ended

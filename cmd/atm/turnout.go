@@ -109,7 +109,7 @@ func (c *crew) sayFailed(errs map[wire.Name]error) error {
 		}
 		var ran *selfError
 		if errors.As(err, &ran) && len(ran.Tail) > 0 && !screened {
-			hint, screened = "atm play "+string(n)+" shows its screen; "+hint, true
+			hint, screened = playRecording(c.team.Box(n))+" shows its screen; "+hint, true
 		}
 		failed = append(failed, string(n))
 		t := turnout{Name: n}
