@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -49,7 +48,7 @@ func (b *Box) List(ctx context.Context) (out []Entry, err error) {
 		}
 		return nil
 	}
-	err = b.locked(ctx, "reader", lockfile.Exclusive, list)
+	err = b.locked(ctx, "reader", list)
 	if readOnly(err) {
 		out = nil
 		err = list()
@@ -86,7 +85,7 @@ func (b *Box) Put(ctx context.Context, state State, data []byte) (put bool, err 
 	if !ok {
 		return false, fmt.Errorf("a message cannot be put back as %q", state)
 	}
-	err = b.locked(ctx, "inbox", lockfile.Exclusive, func() error {
+	err = b.locked(ctx, "inbox", func() error {
 		if _, there, err := b.locate(m.ID); there || err != nil {
 			return err
 		}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -40,7 +39,7 @@ func (m *Moved) Add(o Moved) {
 // touched, nothing is deleted but the leftovers of killed writers. A dry run counts the
 // same.
 func (b *Box) GC(ctx context.Context, opt GCOptions) (total Moved, err error) {
-	err = b.locked(ctx, "reader", lockfile.Exclusive, func() error {
+	err = b.locked(ctx, "reader", func() error {
 		days, err := b.days(b.in("inbox/done"))
 		if err != nil {
 			return err

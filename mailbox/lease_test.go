@@ -76,12 +76,6 @@ func TestLease(t *testing.T) {
 	handed(t, handOver(t, bob, "s", "1", time.Now()), false)
 	holds(t, s)
 	equal(t, "leased", claimed(t, bob, list, false).Leased, list...)
-	if err := bob.MarkAcked(ctx, list[1], addr("dave"), true); err != nil {
-		t.Error(err)
-	}
-	if e := eventsOf(t, bob)[0]; e.Kind != wire.EventAcked || e.Field("by") != "dave@main" {
-		t.Error(e)
-	}
 	if err := bob.EndLease(ctx, list[0], addr("carol")); err != nil {
 		t.Error(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -21,14 +20,18 @@ func (b *Box) markRead(m *wire.Message) error {
 	return b.move(m.ID, b.unread(), to)
 }
 
+func (b *Box) openAndMarkRead(id wire.ID) error {
+	it, err := b.open(b.unread(), id)
+	if err != nil {
+		return err
+	}
+	return b.markRead(it.Message)
+}
+
 // MarkRead marks an unread message as read, for who replies to it. It reports whether
 // it did: what was not unread stays, and what somebody holds under a lease stays theirs.
 func (b *Box) MarkRead(ctx context.Context, id wire.ID) (bool, error) {
-	err := b.locked(ctx, "reader", lockfile.Exclusive, func() error {
-		it, err := b.open(b.unread(), id)
-		if err != nil {
-			return err
-		}
+	err := b.locked(ctx, "reader", func() error {
 		all, err := b.claimsToChange()
 		if err != nil {
 			return err
@@ -36,7 +39,7 @@ func (b *Box) MarkRead(ctx context.Context, id wire.ID) (bool, error) {
 		if b.leasedTo(all[id], id, b.Address()) != nil {
 			return errGone
 		}
-		return b.markRead(it.Message)
+		return b.openAndMarkRead(id)
 	})
 	if err == errGone {
 		return false, nil
@@ -66,7 +69,7 @@ func (b *Box) MarkAcked(ctx context.Context, id wire.ID, by wire.Address, delive
 				return err
 			}
 		} else if by != b.Address() {
-			return fmt.Errorf("message %s %w", id.Short(6), ErrNotHeld)
+			return notHeld(id)
 		}
 		return b.move(id, p, b.done(id))
 	})
@@ -89,7 +92,7 @@ func (b *Box) MarkAcked(ctx context.Context, id wire.ID, by wire.Address, delive
 // moving calls f with the place of a message, under the reader's lock. ErrNotFound
 // when it is nowhere.
 func (b *Box) moving(ctx context.Context, id wire.ID, f func(place) error) error {
-	return b.locked(ctx, "reader", lockfile.Exclusive, func() error {
+	return b.locked(ctx, "reader", func() error {
 		p, ok, err := b.locate(id)
 		if err != nil {
 			return err
@@ -105,7 +108,7 @@ func (b *Box) moving(ctx context.Context, id wire.ID, f func(place) error) error
 // whether it moved; a message that is unread already stays. ErrWithdrawn for one that
 // was withdrawn. One that was acknowledged is not owed again when it is read once more.
 func (b *Box) MarkUnread(ctx context.Context, id wire.ID) (moved bool, err error) {
-	err = b.locked(ctx, "inbox", lockfile.Exclusive, func() error {
+	err = b.locked(ctx, "inbox", func() error {
 		return b.moving(ctx, id, func(p place) error {
 			switch p.state {
 			case Unread:
@@ -132,8 +135,8 @@ func (b *Box) putBackAside(ctx context.Context) {
 	if err != nil || len(ids) == 0 {
 		return
 	}
-	b.locked(ctx, "inbox", lockfile.Exclusive, func() error {
-		return b.locked(ctx, "reader", lockfile.Exclusive, func() error {
+	b.locked(ctx, "inbox", func() error {
+		return b.locked(ctx, "reader", func() error {
 			for _, id := range ids {
 				to, there, err := b.locate(id) // there: this one is a duplicate
 				if !there {
