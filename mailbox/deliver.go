@@ -67,22 +67,26 @@ func Check(m *wire.Message) error {
 	return err
 }
 
-func encode(m *wire.Message) ([]byte, error) {
+func encode(m *wire.Message) (data []byte, err error) {
 	for _, s := range []string{m.Body, m.Subject, m.Type, string(m.Meta), string(m.Payload)} {
-		if !utf8.ValidString(s) {
-			return nil, &ContentError{errors.New("the text is not UTF-8")}
-		}
-		if strings.Contains(s, "\x00") {
-			return nil, &ContentError{errors.New("the text has a NUL")}
+		switch {
+		case !utf8.ValidString(s):
+			err = errors.New("the text is not UTF-8")
+		case strings.Contains(s, "\x00"):
+			err = errors.New("the text has a NUL")
 		}
 	}
-	data, err := m.Encode()
+	if err == nil {
+		data, err = m.Encode()
+	}
+	if err == nil {
+		// Delivered and then set aside as bad, it would be lost.
+		if _, err = wire.Decode(data); err != nil {
+			err = fmt.Errorf("no message: %w", err)
+		}
+	}
 	if err != nil {
 		return nil, &ContentError{err}
-	}
-	// Delivered and then set aside as bad, it would be lost.
-	if _, err := wire.Decode(data); err != nil {
-		return nil, &ContentError{fmt.Errorf("no message: %w", err)}
 	}
 	return data, nil
 }
@@ -138,11 +142,7 @@ type delivery struct {
 // All files are written and synced side by side; then each is linked into its mailbox
 // under that mailbox's lock; then each mailbox's directory is synced once.
 func Deliver(ctx context.Context, posts ...*Post) {
-	type mailbox struct {
-		store *Store
-		agent wire.Name
-	}
-	opened := map[mailbox]*target{}
+	opened := map[Box]*target{}
 	var targets []*target
 	var all []*delivery
 	for _, p := range posts {
@@ -153,12 +153,11 @@ func Deliver(ctx context.Context, posts ...*Post) {
 			if o.Box, o.Err = b, err; err != nil {
 				continue
 			}
-			t := opened[mailbox{b.store, b.agent}]
-			if t == nil {
-				t = openTarget(b)
-				opened[mailbox{b.store, b.agent}], targets = t, append(targets, t)
+			if opened[*b] == nil {
+				opened[*b] = openTarget(b)
+				targets = append(targets, opened[*b])
 			}
-			all = append(all, &delivery{Outcome: o, post: p, to: t, data: data})
+			all = append(all, &delivery{Outcome: o, post: p, to: opened[*b], data: data})
 		}
 	}
 	sideBySide(len(all), func(i int) { all[i].Err = all[i].write() })
@@ -229,17 +228,15 @@ func (d *delivery) publish(ctx context.Context) (known bool, err error) {
 
 // close makes what was linked into new survive a power cut.
 func (t *target) close() {
-	if t.inbox == nil {
-		return
-	}
-	defer t.inbox.Close()
-	if len(t.stored) == 0 {
-		return
-	}
-	if err := t.inbox.Sync("new"); err != nil {
-		for _, d := range t.stored {
-			d.Err = &NotDurableError{d.post.Message.ID, err}
+	if len(t.stored) > 0 {
+		if err := t.inbox.Sync("new"); err != nil {
+			for _, d := range t.stored {
+				d.Err = &NotDurableError{d.post.Message.ID, err}
+			}
 		}
+	}
+	if t.inbox != nil {
+		t.inbox.Close()
 	}
 }
 
@@ -261,10 +258,6 @@ func (b *Box) NoteSent(m *wire.Message) bool {
 
 // sideBySide calls f for 0 to n-1, several at a time.
 func sideBySide(n int, f func(int)) {
-	if n == 1 {
-		f(0)
-		return
-	}
 	var wg sync.WaitGroup
 	running := make(chan struct{}, syncs)
 	for i := range n {

@@ -66,6 +66,7 @@ func (b *Box) Lease(ctx context.Context, opt LeaseOptions, show func(*Item, Leas
 		return nil, Lease{}, err
 	}
 	var it *Item
+	var before claim
 	mine := claim{Owner: b.leaseOwner(opt.By)}
 	err = b.updateClaims(ctx, func(all claims) error {
 		mine.At = claimTime(time.Now()) // waiting for the lock takes nothing off the lease
@@ -75,7 +76,8 @@ func (b *Box) Lease(ctx context.Context, opt LeaseOptions, show func(*Item, Leas
 			return err
 		}
 		it = batch.Items[0]
-		mine.Until, mine.Times = mine.At.Add(min(opt.For, answerGoes)), all[it.ID].Times+1
+		before = all[it.ID]
+		mine.Until, mine.Times = mine.At.Add(min(opt.For, answerGoes)), before.Times+1
 		all[it.ID] = mine
 		return nil
 	})
@@ -89,12 +91,15 @@ func (b *Box) Lease(ctx context.Context, opt LeaseOptions, show func(*Item, Leas
 		if all[it.ID] != mine {
 			return notHeld(it.ID)
 		}
-		if !received {
-			all.release(it.ID, mine.At, 1)
-			return nil
+		if received {
+			mine.Until = lease.Until
+		} else { // nobody had it: it is as it was
+			before.Until = mine.At
+			mine = before
 		}
-		mine.Until = lease.Until
-		all[it.ID] = mine
+		if all[it.ID] = mine; mine.Times == 0 {
+			delete(all, it.ID)
+		}
 		return nil
 	})
 	if !received {

@@ -41,10 +41,10 @@ func (b *Box) MarkRead(ctx context.Context, id wire.ID) (bool, error) {
 		}
 		return b.openAndMarkRead(id)
 	})
-	if err == errGone {
+	switch {
+	case err == errGone:
 		return false, nil
-	}
-	if err != nil {
+	case err != nil:
 		return false, err
 	}
 	return true, b.note(ctx, readEvent(id, wire.NewID()))
@@ -56,19 +56,16 @@ func (b *Box) MarkRead(ctx context.Context, id wire.ID) (bool, error) {
 // under a lease. Again: nothing. *LeasedError: somebody else holds it.
 func (b *Box) MarkAcked(ctx context.Context, id wire.ID, by wire.Address, delivered bool) error {
 	var was State
-	err := b.moving(ctx, id, func(p place) error {
-		if was = p.state; was != Unread && was != Owed {
-			return nil
-		}
-		if was == Unread {
-			all, err := b.claimsToChange()
-			if err == nil {
-				err = b.leasedTo(all[id], id, by)
-			}
-			if err != nil {
+	err := b.moving(ctx, id, func(p place, claims claims) error {
+		was = p.state
+		switch {
+		case was == Unread:
+			if err := b.leasedTo(claims[id], id, by); err != nil {
 				return err
 			}
-		} else if by != b.Address() {
+		case was != Owed:
+			return nil
+		case by != b.Address():
 			return notHeld(id)
 		}
 		return b.move(id, p, b.done(id))
@@ -76,31 +73,35 @@ func (b *Box) MarkAcked(ctx context.Context, id wire.ID, by wire.Address, delive
 	if err != nil || was != Unread && was != Owed {
 		return err
 	}
+	var events []wire.Event
 	acked := wire.Event{Kind: wire.EventAcked, Source: "cli"}.With("id", string(id))
 	if by != b.Address() {
 		acked = acked.With("by", by.String())
+	} else if was == Unread {
+		events = append(events, readEvent(id, wire.NewID()))
 	}
 	if !delivered {
 		acked = acked.With("delivered", false)
 	}
-	if was == Unread && by == b.Address() {
-		return b.note(ctx, readEvent(id, wire.NewID()), acked)
-	}
-	return b.note(ctx, acked)
+	return b.note(ctx, append(events, acked)...)
 }
 
-// moving calls f with the place of a message, under the reader's lock. ErrNotFound
-// when it is nowhere.
-func (b *Box) moving(ctx context.Context, id wire.ID, f func(place) error) error {
+// moving calls f with the place of a message and with what is claimed, under the
+// reader's lock. ErrNotFound when the message is nowhere.
+func (b *Box) moving(ctx context.Context, id wire.ID, f func(place, claims) error) error {
 	return b.locked(ctx, "reader", func() error {
 		p, ok, err := b.locate(id)
+		if err == nil && !ok {
+			err = fmt.Errorf("%s: %w", id, ErrNotFound)
+		}
 		if err != nil {
 			return err
 		}
-		if !ok {
-			return fmt.Errorf("%s: %w", id, ErrNotFound)
+		claims, err := b.claimsToChange()
+		if err != nil {
+			return err
 		}
-		return f(p)
+		return f(p, claims)
 	})
 }
 
@@ -109,7 +110,7 @@ func (b *Box) moving(ctx context.Context, id wire.ID, f func(place) error) error
 // was withdrawn. One that was acknowledged is not owed again when it is read once more.
 func (b *Box) MarkUnread(ctx context.Context, id wire.ID) (moved bool, err error) {
 	err = b.locked(ctx, "inbox", func() error {
-		return b.moving(ctx, id, func(p place) error {
+		return b.moving(ctx, id, func(p place, _ claims) error {
 			switch p.state {
 			case Unread:
 				return nil
@@ -158,15 +159,11 @@ func (b *Box) putBackAside(ctx context.Context) {
 // that somebody holds under a lease, counts as Owed: they are to be told.
 // ErrBeingTyped while a runner types it.
 func (b *Box) Withdraw(ctx context.Context, id wire.ID, by wire.Address) (state State, err error) {
-	err = b.moving(ctx, id, func(p place) error {
+	err = b.moving(ctx, id, func(p place, all claims) error {
 		if state = p.state; state != Unread && state != Owed {
 			return nil
 		}
-		all, err := b.claimsToChange()
-		if err != nil {
-			return err
-		}
-		if c, ok := all.live(time.Now(), b.running())[id]; ok && state == Unread {
+		if c := all[id]; state == Unread && c.isLive(time.Now(), b.running()) {
 			if c.isRunner() {
 				return fmt.Errorf("message %s %w to %s", id.Short(6), ErrBeingTyped, b.agent)
 			}

@@ -1,6 +1,7 @@
 package mailbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -204,18 +205,15 @@ func (b *Box) choose(opt ReadOptions, unread []wire.ID, claimed claims, setAside
 // LastBatch finds the messages that the last Read marked, oldest first. Those that are
 // nowhere any more are left out.
 func (b *Box) LastBatch() ([]*Item, error) {
-	batch := ""
 	var ids []wire.ID
 	_, err := b.Log().Tail(func(events []wire.Event) bool {
-		batch, ids = "", nil
+		ids = nil
+		batch := ""
 		for _, e := range slices.Backward(events) {
 			if e.Kind != wire.EventRead {
 				continue
 			}
-			if batch == "" {
-				batch = e.Field("batch")
-			}
-			if e.Field("batch") != batch {
+			if batch = cmp.Or(batch, e.Field("batch")); e.Field("batch") != batch {
 				return true // an earlier one: this batch is whole
 			}
 			ids = append(ids, e.MessageID())
@@ -228,9 +226,10 @@ func (b *Box) LastBatch() ([]*Item, error) {
 	var items []*Item
 	for _, id := range slices.Backward(ids) {
 		it, err := b.Get(id)
-		if err == nil {
+		switch {
+		case err == nil:
 			items = append(items, it)
-		} else if !errors.Is(err, ErrNotFound) {
+		case !errors.Is(err, ErrNotFound):
 			return nil, err
 		}
 	}
