@@ -95,12 +95,13 @@ func encode(m *wire.Message) (data []byte, err error) {
 // share the disk's flushes.
 const syncs = 16
 
-// target is a mailbox that one call delivers to.
+// target is a mailbox that one call delivers to. Its inbox is opened once for the call:
+// each look by path costs as many system calls as the path has directories.
 type target struct {
 	box    *Box
-	inbox  *durable.Root // opened once for the call
-	err    error         // why it is not open
-	stored []*delivery   // linked into new, and not synced yet
+	inbox  *durable.Root
+	err    error       // why nothing can be delivered there
+	stored []*delivery // what was linked into new, and is not synced yet
 }
 
 func openTarget(b *Box) *target {
@@ -115,7 +116,8 @@ func openTarget(b *Box) *target {
 	return t
 }
 
-// current is nil while the inbox that was opened is that of the mailbox at its path.
+// current is nil if the inbox that was opened is the mailbox's still: it may have been
+// retired, and another made in its place. The inbox's lock is held.
 func (t *target) current() error {
 	root := t.box.store.root
 	opened, err := t.inbox.Lstat(".")
@@ -191,7 +193,7 @@ func (d *delivery) write() error {
 			err = d.to.inbox.Create(d.temp, d.data)
 		}
 	}
-	if absent(err) { // retired a moment ago
+	if absent(err) { // the mailbox was retired a moment ago
 		return b.noAgent()
 	}
 	return err
@@ -226,7 +228,7 @@ func (d *delivery) publish(ctx context.Context) (known bool, err error) {
 	return false, err
 }
 
-// close makes what was linked into new survive a power cut.
+// close makes what was linked into new survive a power cut, and lets go of the inbox.
 func (t *target) close() {
 	if len(t.stored) > 0 {
 		if err := t.inbox.Sync("new"); err != nil {

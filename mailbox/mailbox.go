@@ -35,8 +35,9 @@
 // All are flocks on files under the team's .locks. None is held while waiting for
 // anything but the file system and, at most two seconds, the output of Read. Their
 // order: runner, team, drops, inbox, reader, events; never those of two agents at
-// once. Looking takes none. Everything is reached by its path below the team's
-// directory, anew each time, so what was looked at before a lock does not count.
+// once. Looking takes none. What was looked at before a lock does not count: things are
+// reached by their path below the team's directory, anew each time, and the inbox that a
+// delivery has opened is compared with the one at its path.
 //
 // All types here may be used by several goroutines at once.
 package mailbox

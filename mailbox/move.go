@@ -20,6 +20,7 @@ func (b *Box) markRead(m *wire.Message) error {
 	return b.move(m.ID, b.unread(), to)
 }
 
+// openAndMarkRead is markRead for an id.
 func (b *Box) openAndMarkRead(id wire.ID) error {
 	it, err := b.open(b.unread(), id)
 	if err != nil {

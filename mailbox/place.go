@@ -76,6 +76,7 @@ func (b *Box) open(p place, id wire.ID) (*Item, error) {
 	return b.decode(p, id, data)
 }
 
+// readFile reads a message's file as it is.
 func (b *Box) readFile(p place, id wire.ID) ([]byte, error) {
 	data, err := b.store.root.ReadFile(p.file(id), wire.MaxFile)
 	switch {
@@ -93,6 +94,7 @@ func (b *Box) readFile(p place, id wire.ID) ([]byte, error) {
 	return nil, bad
 }
 
+// decode makes an Item of a message's file.
 func (b *Box) decode(p place, id wire.ID, data []byte) (*Item, error) {
 	m, err := wire.Decode(data)
 	if err == nil && m.ID != id {

@@ -29,6 +29,7 @@ type Runner struct {
 	typing sync.Map // the messages that it claimed and has not said how that went
 }
 
+// setTyping notes whether messages are being typed.
 func (r *Runner) setTyping(ids []wire.ID, typing bool) {
 	for _, id := range ids {
 		r.typing.Store(id, typing)
@@ -77,8 +78,8 @@ func (r *Runner) Release() error {
 	return r.lock.Unlock()
 }
 
-// updateClaimsAsRunner changes what is claimed, as this process's runner of the agent, and ends
-// the claims of other runners first: only one holds the lock, so they are dead.
+// updateClaimsAsRunner changes what is claimed, for this process's runner of the agent.
+// It ends the claims of other runners first: only one holds the lock, so they are dead.
 // ErrNoRunner when this process does not hold it.
 func (b *Box) updateClaimsAsRunner(ctx context.Context, change func(*Runner, claims, time.Time) error) error {
 	held, _ := b.store.runners.Load(b.agent)

@@ -189,6 +189,9 @@ func (r *Root) Names(dir string) ([]string, error) {
 	}
 	defer d.Close()
 	names, err := d.Readdirnames(-1)
+	if errors.Is(err, fs.ErrNotExist) { // removed since it was opened
+		err = nil
+	}
 	slices.Sort(names)
 	return names, err
 }
