@@ -118,10 +118,10 @@ func (s *source) scan(ctx context.Context) {
 	s.asked = false
 	s.w.mu.Unlock()
 	s.attach(anew > 0)
-	unread, foreign, err := s.box.UnreadIDs()
+	unread, _, err := s.box.UnreadIDs()
 	var in mailbox.TakenIn
 	if err == nil {
-		in, _ = s.box.TakeInNamed(ctx, foreign) // what cannot be taken in now stays where it is
+		in, _ = s.box.TakeIn(ctx) // what cannot be taken in now stays where it is
 	}
 	s.update(s.w.news, func() {
 		now := time.Now()

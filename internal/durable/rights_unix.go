@@ -16,11 +16,7 @@ const noWait = syscall.O_NONBLOCK
 func syncDirectory(d *os.File) error { return d.Sync() }
 
 // giveRights gives a file or directory the rights that a new one in dir has.
-func (r *Root) giveRights(f *os.File, dir string, mode fs.FileMode) error {
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
+func (r *Root) giveRights(f *os.File, info fs.FileInfo, dir string, mode fs.FileMode) error {
 	above, err := r.root.Stat(dir)
 	if err != nil {
 		return err

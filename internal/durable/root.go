@@ -51,6 +51,7 @@ type Root struct {
 	root  *os.Root
 	path  string
 	fault Fault
+	below string // of one that Sub opened: its name in the first
 }
 
 // Open opens the directory at path, which may itself be a symbolic link. fault is
@@ -67,7 +68,7 @@ func Open(path string, fault Fault) (*Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Root{root, path, fault}, nil
+	return &Root{root: root, path: path, fault: fault}, nil
 }
 
 // Sub opens a directory below as a root of its own. A link is refused.
@@ -79,7 +80,7 @@ func (r *Root) Sub(name string) (*Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Root{root, r.Join(name), r.fault}, nil
+	return &Root{root, r.Join(name), r.fault, path.Join(r.below, name)}, nil
 }
 
 // Close lets go of the directory.
@@ -97,6 +98,9 @@ func (r *Root) refuse(op, name string, err error) error {
 
 func (r *Root) ask(op, name string) error {
 	if r.fault != nil {
+		if !filepath.IsAbs(name) {
+			name = path.Join(r.below, name)
+		}
 		if err := r.fault(op, name); err != nil {
 			return &fs.PathError{Op: op, Path: name, Err: err}
 		}
@@ -130,7 +134,7 @@ func (r *Root) openDir(name string) (*os.File, error) {
 	if err := r.IsDir(name); err != nil {
 		return nil, err
 	}
-	return r.root.Open(name)
+	return r.root.OpenFile(name, os.O_RDONLY|noWait, 0)
 }
 
 // MkdirAll makes a directory and those above it that are missing.
@@ -164,7 +168,11 @@ func (r *Root) Mkdir(name string) error {
 		return err
 	}
 	defer d.Close()
-	return r.giveRights(d, path.Dir(name), 0o700)
+	info, err := d.Stat()
+	if err != nil {
+		return err
+	}
+	return r.giveRights(d, info, path.Dir(name), 0o700)
 }
 
 // Names lists a directory, sorted; one that is absent is empty.
@@ -181,6 +189,9 @@ func (r *Root) Names(dir string) ([]string, error) {
 	}
 	defer d.Close()
 	names, err := d.Readdirnames(-1)
+	if errors.Is(err, fs.ErrNotExist) { // removed since it was opened
+		err = nil
+	}
 	slices.Sort(names)
 	return names, err
 }
@@ -212,7 +223,7 @@ func (r *Root) OpenFile(name string, flag int) (*os.File, error) {
 		err = r.refuse("open", name, ErrNotRegular)
 	}
 	if err == nil && flag&os.O_CREATE != 0 {
-		err = r.giveRights(f, path.Dir(name), 0o600)
+		err = r.giveRights(f, info, path.Dir(name), 0o600)
 	}
 	if err != nil {
 		f.Close()

@@ -20,6 +20,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -131,7 +132,7 @@ func (d Dir) acquire(name string, m Mode, seen func() error) (*Lock, error) {
 			return nil, err
 		}
 		// Opened without O_CREATE: only ready makes files.
-		l := &Lock{dir: d, name: name, file: flock.New(path, flock.SetFlag(os.O_RDONLY))}
+		l := &Lock{dir: d, name: name, file: flock.New(path, flock.SetFlag(os.O_RDONLY|syscall.O_NONBLOCK))}
 		try := l.file.TryLock
 		if m == Shared {
 			try = l.file.TryRLock
