@@ -61,7 +61,7 @@ func (e *Event) Body() Body {
 		return b
 	}
 	b.wire[2] = whole
-	if v, _, ok := call(whole); ok {
+	if v, _, ok := detectCall(whole); ok {
 		b.wire[1], b.codex = whole.Object("params"), v == AppServer
 	}
 	for _, around := range b.wire[1:] {

@@ -25,7 +25,7 @@ func Compose(kind string, pairs [][2]string) (Event, error) {
 	if known != nil {
 		tag = g.tag
 	}
-	whole, extra, crowded := Object{{Name: tag, Value: Quote(kind)}}, Object{}, false
+	inWire, own, crowded := Object{{Name: tag, Value: Quote(kind)}}, Object{}, false
 	for i, p := range pairs {
 		key, value := p[0], p[1]
 		switch {
@@ -38,7 +38,7 @@ func Compose(kind string, pairs [][2]string) (Event, error) {
 		}
 		is := anything
 		if known != nil {
-			if at := index(known.fields, key); at >= 0 {
+			if at := slices.IndexFunc(known.fields, func(f field) bool { return f.name == key }); at >= 0 {
 				is = known.fields[at].is
 			}
 		}
@@ -47,17 +47,17 @@ func Compose(kind string, pairs [][2]string) (Event, error) {
 		}
 		raw := json.RawMessage(value)
 		switch {
-		case is.words == number.words || is.words == count.words:
+		case is.words == whole.words || is.words == count.words:
 		case (strings.HasPrefix(value, "{") || strings.HasPrefix(value, "[")) && Valid(raw):
 			raw = compact(raw)
 		default:
 			raw = Quote(value)
 		}
-		if err := is.check(0, raw); err != nil {
+		if _, err := is.canonical(0, raw); err != nil {
 			return e, fmt.Errorf("%s: %w", key, err)
 		}
 		member := Member{Name: key, Value: raw}
-		whole = append(whole, member)
+		inWire = append(inWire, member)
 		switch key {
 		case "turn_id":
 			e.TurnID = value
@@ -67,14 +67,14 @@ func Compose(kind string, pairs [][2]string) (Event, error) {
 			e.EventID = value
 		default:
 			crowded = crowded || slices.Contains(eventFields, key)
-			extra = append(extra, member)
+			own = append(own, member)
 		}
 	}
 	var err error
 	if crowded {
-		e.Wire, err = whole.MarshalJSON()
-	} else if len(extra) > 0 {
-		e.Extra, err = extra.MarshalJSON()
+		e.Wire, err = inWire.MarshalJSON()
+	} else if len(own) > 0 {
+		e.Extra, err = own.MarshalJSON()
 	}
 	return e, err
 }

@@ -47,6 +47,15 @@ const (
 	EventAgain           = "message_again"    // unread again after a turn that was cut short, since its sender asks again
 )
 
+// The kinds of the daemon's stream.
+const (
+	TurnStarted     = "turn_started"
+	TurnCompleted   = "turn_completed"
+	TurnIdle        = "turn_idle"
+	StreamFailed    = "stream_error"
+	DroppedCounters = "dropped_counters"
+)
+
 // With sets a field of the kind's own to what the value is in JSON, and returns
 // the event. A value that JSON cannot say changes nothing.
 func (e Event) With(key string, value any) Event {

@@ -85,34 +85,38 @@ func parseTime(s string) (time.Time, error) {
 	return t, nil
 }
 
-// messageWriters write a message and an event, chronoWriter a time as the other
-// vocabularies do: with 0, 3, 6 or 9 digits after the point.
+// messageWriters write a message and an event, chronoWriter the times of the other
+// vocabularies.
 var (
 	messageWriters = jsonv2.WithMarshalers(jsonv2.JoinMarshalers(
 		writer(Address.String), writer(func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) })))
-	chronoWriter = writer(func(t time.Time) string {
-		format := "2006-01-02T15:04:05.000000000Z"
-		switch n := t.Nanosecond(); {
-		case n == 0:
-			format = "2006-01-02T15:04:05Z"
-		case n%1e6 == 0:
-			format = "2006-01-02T15:04:05.000Z"
-		case n%1e3 == 0:
-			format = "2006-01-02T15:04:05.000000Z"
-		}
-		return t.UTC().Format(format)
-	})
+	chronoWriter = writer(chronoTime)
 )
+
+// chronoTime is a time as Rust's chrono writes it: with 0, 3, 6 or 9 digits after the
+// point.
+func chronoTime(t time.Time) string {
+	s := t.UTC().Format("2006-01-02T15:04:05.000000000")
+	for range 3 {
+		s = strings.TrimSuffix(s, "000")
+	}
+	return strings.TrimSuffix(s, ".") + "Z"
+}
 
 func writer[T any](text func(T) string) *jsonv2.Marshalers {
 	return jsonv2.MarshalToFunc(func(enc *jsontext.Encoder, v T) error { return enc.WriteToken(jsontext.String(text(v))) })
 }
 
-// Marshal writes a value in one line of JSON, with nothing escaped that JSON
-// does not ask for; one of another vocabulary exactly as its owner would. The same
-// value always gives the same text.
+// Marshal writes a value in one line of JSON, with nothing escaped that JSON does not
+// ask for. A value of another vocabulary is written exactly as its owner would, and
+// refused where its owner would. The same value always gives the same text.
 func Marshal(v any) ([]byte, error) {
-	return jsonv2.Marshal(v, lenient, jsonv2.Deterministic(true), jsonv2.WithMarshalers(jsonv2.JoinMarshalers(recordWriter, chronoWriter)))
+	out, err := jsonv2.Marshal(v, lenient, jsonv2.Deterministic(true), jsonv2.WithMarshalers(jsonv2.JoinMarshalers(recordWriter, chronoWriter)))
+	var f *fault
+	if errors.As(err, &f) {
+		return nil, f
+	}
+	return out, err
 }
 
 // Unmarshal reads one JSON value. Names are matched exactly, in this case. The

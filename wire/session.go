@@ -4,9 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
-
-	jsonv2 "github.com/go-json-experiment/json"
 )
 
 // The vocabulary of Trusted Autonomy's session channel: what a session says
@@ -25,8 +24,6 @@ type SessionEvent struct {
 	Prompt        string       `json:"prompt"`
 	Message       string       `json:"message"`
 }
-
-func (SessionEvent) form() *group { return &sessionKinds }
 
 // String is the channel's own line for the event.
 func (e SessionEvent) String() string {
@@ -69,8 +66,6 @@ type HumanInput struct {
 	Reason      string  `json:"reason"`
 }
 
-func (HumanInput) form() *group { return &inputKinds }
-
 // String is the channel's own line for the input.
 func (h HumanInput) String() string {
 	what := fmt.Sprintf("draft %s", h.DraftID)
@@ -88,6 +83,25 @@ func (h HumanInput) String() string {
 		return "Abort session"
 	}
 	return h.Kind
+}
+
+// HumanText says whether JSON is what a person says to an interactive session, and the
+// text that stands for it in a mailbox: the message's text, or the kind in words. The
+// error is a *DecodeError.
+func HumanText(data []byte) (body string, ok bool, err error) {
+	tag := members(data).Get("input_type")
+	if tag == nil || tag[0] == '"' && !inputKinds.has(unquote(tag)) {
+		return "", false, nil
+	}
+	var h HumanInput
+	if err := Unmarshal(data, &h); err != nil {
+		return "", true, err
+	}
+	if h.Kind == "message" {
+		return h.Text, true, nil
+	}
+	words := strings.TrimSuffix(h.String(), ": ")
+	return strings.ToLower(words[:1]) + words[1:], true, nil
 }
 
 // InteractiveSessionState is where a session is in its life.
@@ -137,18 +151,6 @@ type InteractiveSession struct {
 	DraftIDs  []UUID                  `json:"draft_ids,omitempty"` // in the order in which they came, each once
 }
 
-// The fields of a session and of what was said in it.
-var (
-	sessionMessage = object(field{"sender", must, text}, field{"content", must, text}, field{"timestamp", must, moment})
-	sessionFields  = []field{{"session_id", must, uuidText}, {"goal_id", must, uuidText}, {"channel_id", must, text}, {"agent_id", must, text},
-		{"state", must, oneOf("active", "paused", "completed", "aborted")}, {"created_at", must, moment}, {"updated_at", must, moment},
-		{"messages", lacks, shape{words: "an array", kind: '[', each: &sessionMessage}}, {"draft_ids", lacks, uuids}}
-)
-
-func (SessionMessage) form() *group { return plainly(sessionMessage.fields...) }
-
-func (InteractiveSession) form() *group { return plainly(sessionFields...) }
-
 // Transition moves the session to another state. The error, a *SessionError,
 // changes nothing.
 func (s *InteractiveSession) Transition(to InteractiveSessionState, now time.Time) error {
@@ -177,23 +179,6 @@ func (s *InteractiveSession) Elapsed(now time.Time) string {
 		return fmt.Sprintf("%dm %ds", sec/60, sec%60)
 	}
 	return fmt.Sprintf("%dh %dm", sec/3600, sec%3600/60)
-}
-
-// InteractiveConfig says how sessions are held. Reading {} gives "pipe" and
-// true; the zero value is theirs as well, and another.
-type InteractiveConfig struct {
-	Enabled         bool    `json:"enabled"`
-	OutputCapture   string  `json:"output_capture"` // pipe, pty, log
-	AllowHumanInput bool    `json:"allow_human_input"`
-	AutoExitOn      *string `json:"auto_exit_on"` // "idle_timeout: 300s", "goal_complete"
-	ResumeCmd       *string `json:"resume_cmd"`   // "claude --resume {session_id}"
-}
-
-// UnmarshalJSON reads a configuration.
-func (c *InteractiveConfig) UnmarshalJSON(data []byte) error {
-	type plain InteractiveConfig
-	*c = InteractiveConfig{OutputCapture: "pipe", AllowHumanInput: true}
-	return jsonv2.Unmarshal(data, (*plain)(c), lenient)
 }
 
 // SessionError is what a session channel refuses.
