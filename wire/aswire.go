@@ -2,7 +2,6 @@ package wire
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,22 +46,27 @@ func canonical(typeName string, raw []byte) ([]byte, bool) {
 	return line, err == nil
 }
 
-// asDaemon is the event as the daemon's stream has it. What the daemon's own event
-// lacks is taken from the log.
+// asDaemon is the event as the daemon's stream has it. What the event does not say
+// itself is taken from the log.
 func (e *Event) asDaemon() (Object, error) {
 	b := e.Body()
 	var said Object
 	if e.isOf(b.wire[2], Daemon) {
 		said = b.wire[2]
 	}
+	texts := map[string]string{
+		"agent": string(e.Agent), "agent_id": string(e.Agent), "turn_id": b.Text("turn_id"), "thread_id": b.Text("thread_id", "session"),
+		"session_id": b.Text("session", "thread_id"), "transport": cmp.Or(b.Text("transport"), e.Source),
+		"error_summary": b.Text("summary", "message"), "status": daemonStatus(b.Text("status")),
+	}
 	o := Object{{Name: "kind", Value: Quote(e.Kind)}}
 	for _, f := range daemonKinds.find(e.Kind).fields {
-		if f.use == extra {
-			continue
-		}
 		raw := said.Get(f.name)
-		if raw == nil {
-			raw = e.daemonValue(b, f.name)
+		if text, ok := texts[f.name]; raw == nil && ok {
+			raw = Quote(text)
+		} else if raw == nil {
+			n, _ := b.Uint(f.name)
+			raw = strconv.AppendUint(nil, n, 10)
 		}
 		o = append(o, Member{Name: f.name, Value: raw})
 	}
@@ -73,57 +77,36 @@ func (e *Event) asDaemon() (Object, error) {
 	return out, nil
 }
 
-// daemonValue is a field of the daemon's stream, made of what the event says.
-func (e *Event) daemonValue(b Body, field string) json.RawMessage {
-	switch field {
-	case "agent", "agent_id":
-		return Quote(string(e.Agent))
-	case "turn_id":
-		return Quote(b.Text("turn_id"))
-	case "thread_id":
-		return Quote(b.Text("thread_id", "session"))
-	case "session_id":
-		return Quote(b.Text("session", "thread_id"))
-	case "transport":
-		return Quote(cmp.Or(b.Text("transport"), e.Source))
-	case "error_summary":
-		return Quote(b.Text("summary", "message"))
-	case "dropped", "unknown":
-		n, _ := b.Uint(field)
-		return strconv.AppendUint(nil, n, 10)
-	case "status":
-		switch b.Text("status") {
-		case "", "completed":
-			return Quote("completed")
-		case "interrupted", "cancelled":
-			return Quote("interrupted")
-		}
-		return Quote("failed")
+// daemonStatus is the daemon's word for how a turn ended.
+func daemonStatus(status string) string {
+	switch status {
+	case "", "completed":
+		return "completed"
+	case "interrupted", "cancelled":
+		return "interrupted"
 	}
-	return nil
+	return "failed"
 }
 
-// daemonLine is the daemon's own line for the event.
+// daemonLines are the name and the fields in the daemon's own line for an event.
+var daemonLines = map[string][]string{
+	TurnStarted:     {"TurnStarted", "agent", "turn_id", "transport"},
+	TurnCompleted:   {"TurnCompleted", "agent", "turn_id", "transport"},
+	TurnIdle:        {"TurnIdle", "agent", "transport"},
+	StreamFailed:    {"StreamError", "agent_id", "session_id", "error_summary"},
+	DroppedCounters: {"DroppedCounters", "agent_id", "dropped", "unknown"},
+}
+
 func daemonLine(o Object) string {
-	show := func(name string, fields ...string) string {
-		for i, f := range fields {
-			if fields[i] = f + "=" + o.Text(f); o.Get(f)[0] != '"' {
-				fields[i] = f + "=" + string(o.Get(f))
-			}
+	line, shown := daemonLines[o.Text("kind")], []string{}
+	for _, name := range line[1:] {
+		value := string(o.Get(name))
+		if value[0] == '"' {
+			value = o.Text(name)
 		}
-		return name + "(" + strings.Join(fields, ", ") + ")"
+		shown = append(shown, name+"="+value)
 	}
-	switch o.Text("kind") {
-	case TurnStarted:
-		return show("TurnStarted", "agent", "turn_id", "transport")
-	case TurnCompleted:
-		return show("TurnCompleted", "agent", "turn_id", "transport")
-	case TurnIdle:
-		return show("TurnIdle", "agent", "transport")
-	case StreamFailed:
-		return show("StreamError", "agent_id", "session_id", "error_summary")
-	}
-	return show("DroppedCounters", "agent_id", "dropped", "unknown")
+	return line[0] + "(" + strings.Join(shown, ", ") + ")"
 }
 
 // asSession is the event with the session channel's tag.

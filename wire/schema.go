@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,15 +14,14 @@ import (
 // A schema says what a value of another vocabulary has to be, and how its owner
 // writes it.
 type schema struct {
-	words   string                       // for errors: "must be a string"
-	kind    jsontext.Kind                // 0: any value
-	fits    func(json.RawMessage) bool   // nil: every value of this kind
-	rewrite func(string) (string, error) // for a string that its owner writes in one form only
-	strict  bool                         // a string without half of a surrogate pair
-	each    *schema                      // for the elements of an array
-	fields  []field                      // for the members of an object, in the order of its owner
-	group   *group                       // and those of its kind
-	missing string                       // the JSON that stands for an absent member; "" leaves it out
+	words   string                                // for errors: "must be a string"
+	kind    jsontext.Kind                         // 0: any value
+	fits    func(json.RawMessage) bool            // nil: every value of this kind
+	rewrite func(json.RawMessage) (string, error) // for a string: as its owner writes it
+	each    *schema                               // for the elements of an array
+	fields  []field                               // for the members of an object, in the order of its owner
+	group   *group                                // and those of its kind
+	missing string                                // the JSON that stands for an absent member; "" leaves it out
 }
 
 // A field is one member of an object.
@@ -44,16 +44,22 @@ const (
 var (
 	anything = schema{}
 	str      = schema{words: "a string", kind: '"'}
-	text     = schema{words: "a string", kind: '"', strict: true}
+	text     = schema{words: "a string", kind: '"', rewrite: func(raw json.RawMessage) (string, error) {
+		s, err := jsontext.AppendUnquote(nil, raw)
+		if err != nil {
+			return "", errors.New("has half of a surrogate pair")
+		}
+		return string(s), nil
+	}}
 	array    = schema{words: "an array", kind: '['}
 	mapping  = schema{words: "an object", kind: '{'}
 	boolean  = schema{words: "true or false", fits: func(raw json.RawMessage) bool { return string(raw) == "true" || string(raw) == "false" }}
-	uuidText = schema{words: "a UUID", kind: '"', rewrite: func(s string) (string, error) {
-		u, err := ParseUUID(s)
+	uuidText = schema{words: "a UUID", rewrite: func(raw json.RawMessage) (string, error) {
+		u, err := ParseUUID(unquote(raw))
 		return string(u), err
 	}}
-	moment = schema{words: "a time", kind: '"', rewrite: func(s string) (string, error) {
-		t, err := parseTime(s)
+	moment = schema{words: "a time", rewrite: func(raw json.RawMessage) (string, error) {
+		t, err := parseTime(unquote(raw))
 		return chronoTime(t), err
 	}}
 	number = schema{words: "a number", kind: '0'}
@@ -97,17 +103,11 @@ func (s schema) canonical(at int, raw json.RawMessage) (json.RawMessage, *fault)
 	}
 	switch {
 	case s.rewrite != nil:
-		form, err := s.rewrite(unquote(raw))
+		text, err := s.rewrite(raw)
 		if err != nil {
-			return nil, faultAt(at, "must be %s", s.words)
+			return nil, faultAt(at, "%s", err)
 		}
-		return Quote(form), nil
-	case s.strict:
-		text, err := jsontext.AppendUnquote(nil, raw)
-		if err != nil {
-			return nil, faultAt(at, "has half of a surrogate pair")
-		}
-		return Quote(string(text)), nil
+		return Quote(text), nil
 	case s.each != nil:
 		list := [][]byte{}
 		for _, e := range elements(raw) {

@@ -8,10 +8,6 @@ import (
 	"time"
 )
 
-// The vocabulary of Trusted Autonomy's session channel: what a session says
-// (tag "event_type"), what a person says to it (tag "input_type"), and the
-// session itself.
-
 // SessionEvent is what a session tells the channel.
 type SessionEvent struct {
 	Kind          string       `json:"event_type"`
@@ -42,19 +38,11 @@ func (e SessionEvent) String() string {
 	return e.Kind
 }
 
-// OutputStream is where output came from: "std_out" or "std_err" on the wire,
-// stdout and stderr to people.
+// OutputStream is where output came from: "std_out" or "std_err" on the wire, stdout
+// and stderr to people.
 type OutputStream string
 
-func (s OutputStream) String() string {
-	switch s {
-	case "std_out":
-		return "stdout"
-	case "std_err":
-		return "stderr"
-	}
-	return string(s)
-}
+func (s OutputStream) String() string { return strings.Replace(string(s), "std_", "std", 1) }
 
 // HumanInput is what a person says to a session. ArtifactURI nil is the whole
 // draft.
@@ -68,9 +56,9 @@ type HumanInput struct {
 
 // String is the channel's own line for the input.
 func (h HumanInput) String() string {
-	what := fmt.Sprintf("draft %s", h.DraftID)
+	what := "draft " + string(h.DraftID)
 	if h.ArtifactURI != nil {
-		what = fmt.Sprintf("%s in draft %s", *h.ArtifactURI, h.DraftID)
+		what = *h.ArtifactURI + " in " + what
 	}
 	switch h.Kind {
 	case "message":
@@ -115,20 +103,18 @@ const (
 	SessionAborted   InteractiveSessionState = "aborted"
 )
 
-func (s InteractiveSessionState) String() string { return string(s) }
+// transitions are the states that may follow a state.
+var transitions = map[InteractiveSessionState][]InteractiveSessionState{
+	SessionActive: {SessionPaused, SessionCompleted, SessionAborted},
+	SessionPaused: {SessionActive, SessionAborted},
+}
 
 // Alive reports whether something may still be said in the session.
 func (s InteractiveSessionState) Alive() bool { return s == SessionActive || s == SessionPaused }
 
 // After reports whether a session may go from one state to this one.
 func (s InteractiveSessionState) After(from InteractiveSessionState) bool {
-	switch from {
-	case SessionActive:
-		return s == SessionPaused || s == SessionCompleted || s == SessionAborted
-	case SessionPaused:
-		return s == SessionActive || s == SessionAborted
-	}
-	return false
+	return slices.Contains(transitions[from], s)
 }
 
 // SessionMessage is one thing that was said in a session.
