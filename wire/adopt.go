@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // ErrNotEvent is Adopt's error for JSON that is no event of any vocabulary. The error
@@ -102,38 +103,33 @@ func appServerFields(kind string) []field {
 
 // isLogLine reports whether an object is a line of a log of ours.
 func isLogLine(o Object) bool {
-	for _, name := range []string{"seq", "at", "team", "agent", "source", "kind"} {
-		if !o.Has(name) {
-			return false
-		}
-	}
-	return true
+	return o.Has("seq") && o.Has("at") && o.Has("team") && o.Has("agent") && o.Has("source") && o.Has("kind")
 }
 
 func adoptLogLine(line []byte, o Object) (Event, error) {
 	at := start(line)
-	var once []field
+	once := schema{}
 	for _, name := range eventFields {
-		once = append(once, field{name, optional, anything})
+		once.fields = append(once.fields, field{name, optional, anything})
 	}
-	if _, err := object(once...).canonicalObject(at, o); err != nil {
+	if _, err := once.canonicalObject(at, o); err != nil {
 		return Event{}, placed(line, err)
 	}
-	old, err := DecodeEvent(line)
+	e, err := DecodeEvent(line)
 	if err != nil {
 		return Event{}, err
 	}
-	if !isKind(old.Kind) {
+	if !isKind(e.Kind) {
 		return Event{}, placed(line, faultAt(at, "kind: must be a word of a-z, 0-9 and _"))
 	}
-	e := Event{Agent: old.Agent, Kind: old.Kind, Session: old.Session, TurnID: old.TurnID, EventID: old.EventID, Extra: old.Extra, Wire: compact(old.Wire)}
-	if mailboxKinds.has(old.Kind) {
+	if mailboxKinds.has(e.Kind) {
 		// It is kept as it came, and is no evidence about a message of this mailbox.
-		e.Wire, e.Extra = compact(line), nil
+		e.Wire, e.Extra = line, nil
 	}
-	if len(e.Wire) > 0 && e.Wire[0] != '{' {
+	if e.Wire = compact(e.Wire); len(e.Wire) > 0 && e.Wire[0] != '{' {
 		return Event{}, placed(line, faultAt(at+o.place("wire"), "wire: must be an object"))
 	}
+	e.Seq, e.At, e.Team, e.Source = 0, time.Time{}, "", ""
 	return e, nil
 }
 

@@ -258,7 +258,7 @@ func FuzzAdopt(f *testing.F) {
 		if err != nil || string(back.Append(nil)) != string(line) || said(&back) != said(&e) {
 			t.Fatalf("%s: %v", line, err)
 		}
-		Display(&e)
+		display(&e)
 		if again, err := Adopt(e.Wire); len(e.Wire) > 0 && e.Extra == nil && e.Kind == again.Kind && (err != nil || string(again.Wire) != string(e.Wire)) {
 			t.Fatalf("%s: %v", e.Wire, err)
 		}

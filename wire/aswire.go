@@ -139,24 +139,18 @@ func (e *Event) asACP() ([]byte, bool) {
 // tagged is the event's own fields with the tag of a vocabulary.
 func (e *Event) tagged(tag string) []byte {
 	var o Object
-	if e.Session != "" {
-		o = append(o, Member{Name: "session_id", Value: Quote(e.Session)})
+	for _, m := range []struct{ name, value string }{{"session_id", e.Session}, {"turn_id", e.TurnID}, {tag, e.Kind}} {
+		if m.value != "" {
+			o = append(o, Member{Name: m.name, Value: Quote(m.value)})
+		}
 	}
-	if e.TurnID != "" {
-		o = append(o, Member{Name: "turn_id", Value: Quote(e.TurnID)})
-	}
-	o = append(append(o, Member{Name: tag, Value: Quote(e.Kind)}), members(e.Extra)...)
-	raw, err := o.MarshalJSON()
-	if err != nil {
-		return []byte("null")
-	}
+	raw, _ := append(o, members(e.Extra)...).MarshalJSON()
 	return raw
 }
 
-// Display is the event in one line for people, without its kind where that would be
-// all; nothing in it is escaped. Events of the daemon's stream and of the session
-// channel have their owners' lines, to the letter.
-func Display(e *Event) string {
+// display is the line without the kind where that would be all. Events of the daemon's
+// stream and of the session channel have their owners' lines, to the letter.
+func display(e *Event) string {
 	switch {
 	case daemonKinds.has(e.Kind):
 		if o, err := e.asDaemon(); err == nil {
@@ -200,10 +194,10 @@ func Display(e *Event) string {
 	return clip(s, 400)
 }
 
-// Line is Display, and how a turn ended where it did not just complete, which the
-// owners' lines leave out.
+// Line is the event in one line for people; nothing in it is escaped. To an owner's line
+// it adds how a turn ended that did not just complete.
 func Line(e *Event) string {
-	s := Display(e)
+	s := display(e)
 	if e.Kind == TurnCompleted {
 		if o, err := e.asDaemon(); err == nil && o.Text("status") != "completed" {
 			s += ", " + o.Text("status")

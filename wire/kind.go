@@ -2,8 +2,8 @@ package wire
 
 import "slices"
 
-// A kind is one variant of what a vocabulary says: its name, which stands under
-// the group's tag, and its fields in the order in which its owner writes them.
+// A kind is one variant of what a vocabulary says. Its name is the value of the group's
+// tag, and its fields are in the order in which its owner writes them.
 type kind struct {
 	name   string
 	fields []field
@@ -18,11 +18,13 @@ type group struct {
 // The kinds of event that are understood. The daemon's own turns have all their
 // fields; hooks and scripts may leave some out.
 var (
+	blank = text.or(`""`)
+
 	daemonKinds = group{"kind", []kind{
-		{TurnStarted, []field{{"agent", optional, text.or(`""`)}, {"thread_id", optional, text.or(`""`)}, {"turn_id", optional, text.or(`""`)}, {"transport", optional, text.or(`""`)}}},
-		{TurnCompleted, []field{{"agent", optional, text.or(`""`)}, {"thread_id", optional, text.or(`""`)}, {"turn_id", optional, text.or(`""`)}, {"status", required, turnEnd},
-			{"transport", optional, text.or(`""`)}, {"error", extra, anything}}},
-		{TurnIdle, []field{{"agent", optional, text.or(`""`)}, {"turn_id", optional, text.or(`""`)}, {"transport", optional, text.or(`""`)}, {"thread_id", extra, anything}}},
+		{TurnStarted, []field{{"agent", optional, blank}, {"thread_id", optional, blank}, {"turn_id", optional, blank}, {"transport", optional, blank}}},
+		{TurnCompleted, []field{{"agent", optional, blank}, {"thread_id", optional, blank}, {"turn_id", optional, blank}, {"status", required, turnEnd},
+			{"transport", optional, blank}, {"error", extra, anything}}},
+		{TurnIdle, []field{{"agent", optional, blank}, {"turn_id", optional, blank}, {"transport", optional, blank}, {"thread_id", extra, anything}}},
 		{StreamFailed, []field{{"agent_id", required, text}, {"session_id", required, text}, {"error_summary", required, text}}},
 		{DroppedCounters, []field{{"agent_id", required, text}, {"dropped", required, count}, {"unknown", required, count}}},
 	}}
@@ -41,7 +43,7 @@ var (
 		{"error", []field{{"code", required, text}, {"message", required, text}}},
 		{"server_request", []field{{"request", required, toolRequest}, {"tool", extra, anything}, {"prompt", extra, anything}, {"id", extra, anything}}},
 	}}
-	// The Agent Client Protocol of today, which grows: of any kind.
+	// The Agent Client Protocol of today. It grows, so any kind may have any field.
 	currentKinds = group{"sessionUpdate", []kind{
 		{"user_message_chunk", nil}, {"agent_message_chunk", nil}, {"agent_thought_chunk", nil}, {"tool_call", nil}, {"tool_call_update", nil},
 		{"plan", nil}, {"available_commands_update", nil}, {"current_mode_update", nil}, {"config_option_update", nil},
@@ -52,7 +54,7 @@ var (
 		{"kind", optional, str}, {"messageId", optional, str}, {"currentModeId", optional, str}, {"entries", optional, array}, {"availableCommands", optional, array},
 		{"locations", optional, array}, {"toolCall", optional, mapping}, {"options", optional, array},
 	}
-	// The runner and the hooks.
+	// What the runner and the hooks say.
 	ownKinds = group{"kind", []kind{
 		{"session_start", []field{{"source", optional, str}, {"reason", extra, anything}}},
 		{"session_end", []field{{"reason", optional, str}}},
@@ -71,7 +73,7 @@ var (
 	ids = []field{{"id", optional, str}}
 )
 
-// What is no event, and has kinds all the same.
+// Values that are no events and have kinds, too.
 var (
 	inputKinds = group{"input_type", []kind{
 		{"message", []field{{"text", required, text}}},
@@ -96,11 +98,10 @@ var (
 // eventGroups are the kinds of event, each once.
 var eventGroups = []*group{&daemonKinds, &sessionKinds, &acpKinds, &currentKinds, &ownKinds, &mailboxKinds}
 
+// find is a kind, nil for one that the group does not have.
 func (g *group) find(name string) *kind {
-	for i := range g.kinds {
-		if g.kinds[i].name == name {
-			return &g.kinds[i]
-		}
+	if i := slices.Index(g.names(), name); i >= 0 {
+		return &g.kinds[i]
 	}
 	return nil
 }
@@ -125,8 +126,7 @@ func kindOf(name string) (*group, *kind) {
 }
 
 // Kinds are the kinds of event that mean something here, sorted.
-func Kinds() []string {
-	var all []string
+func Kinds() (all []string) {
 	for _, g := range eventGroups {
 		all = append(all, g.names()...)
 	}
@@ -134,22 +134,22 @@ func Kinds() []string {
 	return all
 }
 
-// everyEvent are the fields that any kind may have.
-var everyEvent = []string{"turn_id", "session", "event_id", "thread_id", "transport"}
+// commonFields are what any kind may have.
+var commonFields = []string{"turn_id", "session", "event_id", "thread_id", "transport"}
 
-// FieldsOf are the fields of a kind that mean something, and then those of
-// every kind; nil for a kind that anybody may fill as they like.
+// FieldsOf are the fields that mean something in a kind of event: its own, then those
+// of every kind; nil for a kind that may have any field.
 func FieldsOf(kind string) (names []string) {
 	g, k := kindOf(kind)
 	if k == nil || g == &currentKinds || g == &mailboxKinds {
 		return nil
 	}
 	for _, f := range k.fields {
-		if f.name != "agent" && f.name != "agent_id" && f.name != "session_id" { // said by whose log it is
+		if f.name != "agent" && f.name != "agent_id" && f.name != "session_id" { // the log says it
 			names = append(names, f.name)
 		}
 	}
-	for _, name := range everyEvent {
+	for _, name := range commonFields {
 		if !slices.Contains(names, name) {
 			names = append(names, name)
 		}
@@ -157,19 +157,18 @@ func FieldsOf(kind string) (names []string) {
 	return names
 }
 
-// Means reports whether a field of a kind means something: one of FieldsOf, or
-// the name that another vocabulary has for one. Of a kind that has none every
-// field does.
+// Means reports whether a field means something in a kind of event: it is one of
+// FieldsOf, or another vocabulary's name for one. In a kind that may have any field,
+// every field does.
 func Means(kind, field string) bool {
 	known := FieldsOf(kind)
 	if known == nil || slices.Contains(known, field) || slices.Contains(eventFields, field) {
 		return true
 	}
-	for _, p := range plain {
-		for _, where := range p.where {
-			if where[0] == field && (slices.Contains(known, p.name) || p.name == "agent" || p.name == "session") {
-				return true
-			}
+	for name, paths := range aliases {
+		isAlias := slices.ContainsFunc(paths, func(path []string) bool { return path[0] == field })
+		if isAlias && (slices.Contains(known, name) || name == "agent" || name == "session") {
+			return true
 		}
 	}
 	return false

@@ -44,8 +44,8 @@ type OutputStream string
 
 func (s OutputStream) String() string { return strings.Replace(string(s), "std_", "std", 1) }
 
-// HumanInput is what a person says to a session. ArtifactURI nil is the whole
-// draft.
+// HumanInput is what a person says to a session. Without an ArtifactURI it is about the
+// whole draft.
 type HumanInput struct {
 	Kind        string  `json:"input_type"`
 	Text        string  `json:"text"`
@@ -73,9 +73,9 @@ func (h HumanInput) String() string {
 	return h.Kind
 }
 
-// HumanText says whether JSON is what a person says to an interactive session, and the
-// text that stands for it in a mailbox: the message's text, or the kind in words. The
-// error is a *DecodeError.
+// HumanText is the text that stands for a HumanInput in a mailbox: the message's text,
+// or the kind in words. ok is false for JSON that is no HumanInput; the error, a
+// *DecodeError, is for one with a wrong value.
 func HumanText(data []byte) (body string, ok bool, err error) {
 	tag := members(data).Get("input_type")
 	if tag == nil || tag[0] == '"' && !inputKinds.has(unquote(tag)) {
@@ -147,7 +147,7 @@ func (s *InteractiveSession) Transition(to InteractiveSessionState, now time.Tim
 	return nil
 }
 
-// AddDraft notes a draft, once.
+// AddDraft adds a draft unless the session has it.
 func (s *InteractiveSession) AddDraft(id UUID, now time.Time) {
 	s.UpdatedAt = now
 	if !slices.Contains(s.DraftIDs, id) {

@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"cmp"
+	"regexp"
 	"strings"
 )
 
@@ -98,20 +99,15 @@ func appServerKind(method string, params Object) string {
 			return kind
 		}
 	}
-	var b strings.Builder
-	for i := 0; i < len(method) && b.Len() < 63; i++ {
-		switch c := method[i]; {
-		case c >= 'A' && c <= 'Z': // agentMessage is agent_message
-			b.WriteByte('_')
-			b.WriteByte(c + 'a' - 'A')
-		case c >= 'a' && c <= 'z' || c >= '0' && c <= '9':
-			b.WriteByte(c)
-		default:
-			b.WriteByte('_')
-		}
-	}
-	return b.String()
+	kind := capital.ReplaceAllStringFunc(method, func(c string) string { return "_" + strings.ToLower(c) }) // agentMessage is agent_message
+	kind = notInKind.ReplaceAllString(kind, "_")
+	return kind[:min(len(kind), 64)]
 }
+
+var (
+	capital   = regexp.MustCompile("[A-Z]")
+	notInKind = regexp.MustCompile("[^a-z0-9]")
+)
 
 // appServerStatus is the kind of event that the new status of a thread means, "" for
 // one that means nothing here.
