@@ -56,8 +56,8 @@ func (e *Event) asDaemon() (Object, error) {
 	}
 	texts := map[string]string{
 		"agent": string(e.Agent), "agent_id": string(e.Agent), "turn_id": b.Text("turn_id"), "thread_id": b.Text("thread_id", "session"),
-		"session_id": b.Text("session", "thread_id"), "transport": cmp.Or(b.Text("transport"), e.Source),
-		"error_summary": b.Text("summary", "message"), "status": daemonStatus(b.Text("status")),
+		"session_id": b.Text("session", "session_id", "thread_id"), "transport": cmp.Or(b.Text("transport"), e.Source),
+		"error_summary": b.Text("summary", "error_summary", "message"), "status": daemonStatus(b.Text("status")),
 	}
 	o := Object{{Name: "kind", Value: Quote(e.Kind)}}
 	for _, f := range daemonKinds.find(e.Kind).fields {

@@ -93,6 +93,8 @@ func TestAsWire(t *testing.T) {
 			display: "TurnStarted(agent=x, turn_id=t1, transport=hook)"},
 		{e: compose("stream_error", "summary", "boom", "session", "s"), daemon: `{"kind":"stream_error","agent_id":"bob","session_id":"s","error_summary":"boom"}`,
 			display: "StreamError(agent_id=bob, session_id=s, error_summary=boom)"},
+		{e: compose("stream_error", "error_summary", "boom", "session_id", "s"), daemon: `{"kind":"stream_error","agent_id":"bob","session_id":"s","error_summary":"boom"}`,
+			display: "StreamError(agent_id=bob, session_id=s, error_summary=boom)"},
 		{e: compose("dropped_counters", "dropped", "18446744073709551615"), daemon: `{"kind":"dropped_counters","agent_id":"bob","dropped":18446744073709551615,"unknown":0}`,
 			display: "DroppedCounters(agent_id=bob, dropped=18446744073709551615, unknown=0)"},
 		{e: compose("status_update", "message", "hi"), session: `{"event_type":"status_update","message":"hi"}`, display: "Status: hi"},

@@ -69,12 +69,12 @@ func (id ID) Time() time.Time {
 // UTC.
 func (id ID) Day() string { return id.Time().Format(time.DateOnly) }
 
-// hex is the id's 32 digits without hyphens; people quote a prefix or a suffix of it.
-func (id ID) hex() string { return strings.ReplaceAll(string(id), "-", "") }
+// Hex is the id's 32 digits without hyphens; people quote a prefix or a suffix of it.
+func (id ID) Hex() string { return strings.ReplaceAll(string(id), "-", "") }
 
 // Short is the last n digits of the id (at least 6).
 func (id ID) Short(n int) string {
-	h := id.hex()
+	h := id.Hex()
 	return h[max(0, len(h)-max(n, 6)):]
 }
 
@@ -115,6 +115,6 @@ func (f Fragment) ID() (ID, bool) {
 
 // Matches reports whether the fragment is a beginning or an end of id.
 func (f Fragment) Matches(id ID) bool {
-	h := id.hex()
+	h := id.Hex()
 	return strings.HasPrefix(h, string(f)) || strings.HasSuffix(h, string(f))
 }
