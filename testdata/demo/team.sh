@@ -46,7 +46,7 @@ show atm history alice
 say "You are one of the team. Her git status a rule has allowed; her git push waits for you."
 export ATM_AGENT=me
 show atm send alice "Release it, please."
-show atm wait --confirming alice
+show atm wait --blocked alice
 show atm pending
 show atm team
 show atm approve alice

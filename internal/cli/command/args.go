@@ -332,6 +332,9 @@ func checkValue(f cli.Flag, value string) error {
 			return Usage("%s needs a whole number, not %q", name, value).WithHint("for example %s 20", name)
 		}
 	case *cli.GenericFlag:
+		if _, err := strconv.Atoi(value); err == nil && value != "0" {
+			return Usage("%s needs a unit", name).WithHint("%s %ss; units are s, m, h, d", name, value)
+		}
 		if _, err := ParseDuration(value); err != nil {
 			return Usage("%s needs a duration, not %q", name, value).WithHint("for example %s 30s; units are s, m, h, d", name)
 		}

@@ -15,7 +15,7 @@ import (
 )
 
 var lsCommand = &cli.Command{
-	Name: "ls", Aliases: []string{"list", "inbox"}, ArgsUsage: "[AGENT]", Usage: "list messages, a line each",
+	Name: "ls", Aliases: []string{"list", "inbox", "messages"}, ArgsUsage: "[AGENT]", Usage: "list messages, a line each",
 	UsageText:   "atm ls\natm ls --owed\natm ls bob\natm ls --sent --owed",
 	Description: "Marks nothing. Unread and owed: oldest first; done and sent: newest first.",
 	Flags: []cli.Flag{
