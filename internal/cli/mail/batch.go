@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
-	"golang.org/x/term"
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
@@ -57,7 +56,7 @@ func sendBatch(c *cli.Context, s *command.Scope) error {
 				WithHint(`echo '{"to":"bob","body":"…","subject":"…","requires_ack":true}' | atm send --batch`)
 		}
 	}
-	if term.IsTerminal(int(os.Stdin.Fd())) {
+	if command.StdinTerminal() {
 		return command.Usage("--batch reads NDJSON from a pipe or a file").WithHint(batchExample)
 	}
 	ctx, stop := command.Interruptible(c.Context)
