@@ -148,7 +148,7 @@ func (e *env) noMember(s string, err error) error {
 		}
 		return c.WithHint("one at a time: %s %s", e.Path, first)
 	case s == "all" && slices.Contains(e.Args, s):
-		return c.WithHint("all members: atm team, atm log or atm watch")
+		return c.WithHint("all members: atm team, atm watch")
 	}
 	if near, ok := cmdline.Nearest(s, strs(e.memberNames())); ok {
 		return c.WithHint("did you mean %q?", near).WithCandidates(near)

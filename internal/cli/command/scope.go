@@ -271,7 +271,10 @@ func (s *Scope) WarnUnaccepted() {
 }
 
 // Person reports whether a person types this at a terminal of their own.
-func Person() bool { return !InAgent() && term.IsTerminal(int(os.Stdin.Fd())) }
+func Person() bool { return !InAgent() && StdinTerminal() }
+
+// StdinTerminal reports whether somebody can type at stdin.
+func StdinTerminal() bool { return term.IsTerminal(int(os.Stdin.Fd())) }
 
 // InAgent reports whether an agent's program started this process.
 func InAgent() bool {
