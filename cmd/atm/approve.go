@@ -196,7 +196,7 @@ func (e *env) mayAnswer(asker, who wire.Name, inAgent bool) error {
 	if !ok {
 		roster, err := e.team.Roster()
 		if err != nil {
-			return cmdline.Refused("who may answer is not known: %s", err).WithHint("atm team check")
+			return cmdline.Refused("who may answer is not known: %s", err).WithHint("atm doctor")
 		}
 		p = roster.Policy()
 		if p.Lead, err = e.team.Lead(); err != nil {

@@ -433,6 +433,17 @@ func Meant(name, hint string) cli.Flag {
 	return &cli.GenericFlag{Name: name, Value: meant{}, Usage: hint, Hidden: true}
 }
 
+// MeantVerb is a verb that is not there but is often typed: all its names are
+// answered with a hint that says what was meant.
+func MeantVerb(hint, name string, aliases ...string) *cli.Command {
+	return &cli.Command{
+		Name: name, Aliases: aliases, Hidden: true, Args: true,
+		Action: func(c *cli.Context) error {
+			return Usage("unknown command %q", strings.TrimPrefix(c.Command.HelpName, c.App.Name+" ")).WithHint("%s", hint)
+		},
+	}
+}
+
 // meantBy is the hint of a Meant flag, "" for any other.
 func meantBy(f cli.Flag) string {
 	if g, ok := f.(*cli.GenericFlag); ok {
