@@ -5,8 +5,8 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 dir=$(mktemp -d)
 unset ATM_ROOT ATM_TEAM ATM_AGENT ATM_RUN
-export ATM_WHILE=$$ XDG_STATE_HOME="$dir/.state"
-trap 'cd /; rm -rf "$dir"' EXIT
+export XDG_STATE_HOME="$dir/.state"
+trap 'atm down >/dev/null 2>&1 || :; cd /; rm -rf "$dir"' EXIT
 trap 'exit 130' INT TERM HUP
 cd "$dir"
 cp "$here/team.toml" "$here/model.sh" "$here/../../docs/cookbook/pair.sh" .
@@ -46,7 +46,7 @@ show atm history alice
 say "You are one of the team. Her git status a rule has allowed; her git push waits for you."
 export ATM_AGENT=me
 show atm send alice "Release it, please."
-show atm wait --confirming alice
+show atm wait --blocked alice
 show atm pending
 show atm team
 show atm approve alice
