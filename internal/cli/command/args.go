@@ -146,7 +146,13 @@ func (l *Line) unknownSub(word string) error {
 	if l.find(word) != nil {
 		return e.WithHint("did you mean \"%s --%s\"?", path, word).WithCandidates("--" + word)
 	}
-	return e.WithHint("%s --help; it knows %s", path, strings.Join(names, ", "))
+	var listed []string
+	for _, c := range l.Command.Subcommands {
+		if !c.Hidden {
+			listed = append(listed, c.Name)
+		}
+	}
+	return e.WithHint("%s --help; it knows %s", path, strings.Join(listed, ", "))
 }
 
 func visibleNames(commands []*cli.Command) (names []string) {

@@ -19,7 +19,6 @@ import (
 	"github.com/agentteammail/atm/mailbox/letter"
 	sessions "github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams"
-	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -61,51 +60,36 @@ func attach(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	a.box = a.s.Team.Box(wire.Name(one.AgentID))
+	a.agent = a.s.Team.Box(wire.Name(one.AgentID)).Address()
 	return a.s.Follow(func(ctx context.Context) error { return a.run(ctx, one) })
 }
 
 // lastShown is how much of the log is shown to somebody who has not been here.
 const lastShown = 20
 
+// attachEvery is how often the session is looked at.
+const attachEvery = 250 * time.Millisecond
+
 // attached is a session on this terminal, or in lines where there is none. A
-// goroutine reads what is typed until the process ends, and one watches the
-// mailboxes until run returns.
+// goroutine reads what is typed until the process ends.
 type attached struct {
 	c        *cli.Context
 	s        *command.Scope
 	id       wire.UUID
-	box      *mailbox.Box // the agent's
+	agent    wire.Address
 	readOnly bool
 
 	terminal *term.Terminal // nil: lines
 	shown    uint64         // messages of the log
 }
 
+// typed is a line that was typed, or the end of what is typed.
+type typed struct {
+	text string
+	err  error
+}
+
 func (a *attached) run(ctx context.Context, one *sessions.Session) error {
-	boxes := []*mailbox.Box{a.box}
-	if a.s.Me != nil && a.s.Me.Address() != a.box.Address() {
-		boxes = append(boxes, a.s.Me)
-	}
-	// Before the first look: what comes between is not missed.
-	w, err := watcher.Open(ctx, boxes, watcher.Options{Messages: true, Events: true})
-	if err != nil {
-		return err
-	}
-	something, watched := make(chan struct{}, 1), make(chan struct{})
-	defer func() { w.Close(); <-watched }()
-	go func() {
-		defer close(watched)
-		for {
-			if _, err := w.Next(context.Background()); err != nil {
-				return // closed
-			}
-			select {
-			case something <- struct{}{}:
-			default:
-			}
-		}
-	}()
 	restore, err := a.openTerminal()
 	if err != nil {
 		return err
@@ -116,49 +100,31 @@ func (a *attached) run(ctx context.Context, one *sessions.Session) error {
 	if over, err := a.refresh(ctx); over || err != nil {
 		return err
 	}
-	return a.loop(ctx, something)
-}
-
-// typed is a line that was typed, or the end of what is typed.
-type typed struct {
-	text string
-	err  error
-}
-
-func (a *attached) loop(ctx context.Context, something <-chan struct{}) error {
+	limited := ctx
 	if d := command.Duration(a.c, "timeout"); d > 0 {
-		limited, cancel := context.WithTimeout(ctx, d)
+		var cancel context.CancelFunc
+		limited, cancel = context.WithTimeout(ctx, d)
 		defer cancel()
-		ctx = limited
 	}
 	lines := make(chan typed)
 	go a.read(lines)
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
 	for {
+		ended := false
 		select {
-		case <-ctx.Done():
-			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		case <-limited.Done():
+			return ctx.Err()
+		case <-time.After(attachEvery):
+		case l := <-lines:
+			if l.err == nil && a.handle(ctx, l.text) {
 				return nil
 			}
-			return ctx.Err()
-		case <-tick.C:
-		case <-something:
-			time.Sleep(50 * time.Millisecond) // a burst is one look: each may write the log anew
-		case l := <-lines:
 			if l.err != nil && a.terminal == nil && a.c.Bool("follow") {
 				lines = nil
-				continue
-			}
-			if l.err != nil {
-				_, err := a.refresh(ctx)
-				return err
-			}
-			if leave := a.handle(ctx, l.text); leave {
-				return nil
+			} else {
+				ended = l.err != nil
 			}
 		}
-		if over, err := a.refresh(ctx); over || err != nil {
+		if over, err := a.refresh(ctx); over || ended || err != nil {
 			return err
 		}
 	}
@@ -286,7 +252,7 @@ func (a *attached) takeMail(ctx context.Context) error {
 	if a.s.Me == nil || a.readOnly {
 		return nil
 	}
-	isFromAgent := func(m *wire.Message) bool { return m.From == a.box.Address() && m.Kind() == wire.TypeMessage }
+	isFromAgent := func(m *wire.Message) bool { return m.From == a.agent && m.Kind() == wire.TypeMessage }
 	batch, err := a.s.Me.Peek(ctx, mailbox.ReadOptions{Match: isFromAgent})
 	if err != nil || len(batch.Items) == 0 {
 		return err
@@ -358,7 +324,7 @@ func (a *attached) answer(ctx context.Context, verb, words string) {
 		a.note("%v", err)
 		return
 	}
-	what := string(a.box.Agent())
+	what := string(a.agent.Agent)
 	if first, rest, _ := strings.Cut(words, " "); isFragment(first) {
 		what, words = first, strings.TrimSpace(rest)
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 var resumeCommand = &cli.Command{
-	Name: "resume", Aliases: []string{"continue"}, ArgsUsage: "ID", Usage: "go on; starts resume_cmd of team.toml where its agent does not run",
+	Name: "resume", Aliases: []string{"continue"}, ArgsUsage: "ID", Usage: "go on; where its agent is off, start resume_cmd of team.toml",
 	UsageText: "atm session resume bob",
 	Action:    resume,
 }
@@ -133,14 +133,13 @@ func (r *resumption) notStarted(ctx context.Context, err error) error {
 		patience = 500 * time.Millisecond // a second is left to say it
 	}
 	running := r.isRunning(patience)
-	switch {
-	case ctx.Err() != nil && running:
+	if ctx.Err() != nil && running {
 		command.Warn(r.c, "interrupted; %s was started and goes on, with its session: atm attach %s joins it, atm stop %s ends it", r.agent, r.agent, r.agent)
+	}
+	if ctx.Err() != nil {
 		return ctx.Err()
-	case ctx.Err() != nil:
-		command.Warn(r.c, "interrupted; %s does not run, the session stays %s: atm session resume %s", r.agent, r.session.State, wire.ID(r.session.SessionID).Short(6))
-		return ctx.Err()
-	case running:
+	}
+	if running {
 		return command.Failed("%w", err).WithHint("%s goes on, with its session: atm attach %s", r.agent, r.agent)
 	}
 	return command.Failed("%s could not be started: %w; the session stays %s", r.agent, err, r.session.State).WithHint("%s", r.s.Team.RunAgain(r.agent))

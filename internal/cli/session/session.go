@@ -10,7 +10,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
-	"github.com/agentteammail/atm/mailbox"
 	sessions "github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
@@ -155,8 +154,6 @@ func explain(err error) error {
 		return command.Refused("%s", refused.Reason).WithHint("atm session ls --all shows the state of each")
 	case errors.Is(err, teams.ErrNoSessions), errors.Is(err, teams.ErrNoHumanInput):
 		return command.Refused("%w", err).WithHint("team.toml is for a person to change")
-	case errors.Is(err, mailbox.ErrNoAgent):
-		return command.NotFound("%w", err).WithHint("atm session ls --all; the agent is gone")
 	}
 	return err
 }

@@ -21,7 +21,7 @@ var statusCommand = &cli.Command{
 	Description: "unknown: there is no evidence, which is neither idle nor off.",
 	Flags: []cli.Flag{
 		&cli.StringFlag{Name: "as-wire", Usage: "as the PTY manager `missiond` writes it"},
-		&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "every member, with --as-wire one a line"},
+		&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "every member, one a line"},
 	},
 	Action: status,
 }
@@ -37,16 +37,12 @@ func status(c *cli.Context) error {
 	if c.Bool("all") && c.Args().Present() {
 		return command.Usage("--all and %s contradict each other", letter.Escape(c.Args().First())).WithHint("leave one out")
 	}
+	if c.Bool("all") && !c.IsSet("as-wire") {
+		return team(c)
+	}
 	s, names, err := shownMembers(c)
 	if err != nil {
 		return err
-	}
-	if c.Bool("all") && !c.IsSet("as-wire") {
-		m, err := readMembers(c.Context, s.Team)
-		if err != nil {
-			return err
-		}
-		return command.Print(c, cards{m})
 	}
 	for _, n := range names {
 		m, err := s.Team.Status(c.Context, n)
@@ -63,17 +59,6 @@ func status(c *cli.Context) error {
 		}
 	}
 	return nil
-}
-
-// cards are all members in full; their JSON is that of atm team.
-type cards struct{ members }
-
-func (all cards) String() string {
-	var b strings.Builder
-	for _, m := range all.Members {
-		b.WriteString(card{m}.String())
-	}
-	return b.String()
 }
 
 // shownMembers are the member that is named, or I, or all.

@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,6 @@ import (
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
-	"github.com/agentteammail/atm/wire"
 )
 
 // watchEvery is how often the team is looked at: a lock that a killed runner
@@ -90,7 +90,7 @@ func (w *teamWatch) paint(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		waiting := w.waiting(ctx, m)
+		waiting := w.waiting(ctx)
 		w.ring(waiting)
 		if err := r.Paint(w.lines(m, waiting)); err != nil {
 			return err
@@ -134,46 +134,25 @@ func (w *teamWatch) lines(m members, waiting []waitingThing) []string {
 
 // A waitingThing waits for somebody to do something about it: for me, where I am
 // known, else for whoever is in charge.
-type waitingThing struct {
-	key         string
-	title, text string
-	command     string
-}
+type waitingThing struct{ key, title, text, command string }
 
-func (w *teamWatch) waiting(ctx context.Context, m members) (out []waitingThing) {
+func (w *teamWatch) waiting(ctx context.Context) (out []waitingThing) {
 	questions, _ := w.s.Team.Waiting(ctx) // what cannot be read hides nothing else
 	for _, q := range questions {
 		if w.s.Me != nil && q.Agent == w.s.Me.Agent() {
 			continue // nobody answers their own
 		}
-		text := q.Prompt
-		if q.Input != "" {
-			text = q.Input
-		}
-		out = append(out, waitingThing{
-			key:     string(q.Agent) + " " + q.ID + " " + q.Since.Format(time.RFC3339Nano),
-			title:   fmt.Sprintf("%s asks", q.Agent),
-			text:    fmt.Sprintf("%s asks: %s", q.Agent, letter.Clip(letter.Escape(strings.Join(strings.Fields(text), " ")), 80)),
-			command: "atm pending" + w.s.Flags(),
-		})
+		text := letter.Clip(letter.Escape(strings.Join(strings.Fields(cmp.Or(q.Input, q.Prompt)), " ")), 80)
+		key := string(q.Agent) + q.ID + q.Since.String()
+		out = append(out, waitingThing{key, string(q.Agent) + " asks", string(q.Agent) + " asks: " + text, "atm pending" + w.s.Flags()})
 	}
-	return append(out, w.unread()...)
-}
-
-// unread is the mail that waits for me.
-func (w *teamWatch) unread() (out []waitingThing) {
 	if w.s.Me == nil {
-		return nil
+		return out
 	}
-	ids, _, err := w.s.Me.UnreadIDs()
-	if err != nil || len(ids) == 0 {
-		return nil
+	if ids, _, _ := w.s.Me.UnreadIDs(); len(ids) > 0 {
+		out = append(out, waitingThing{string(slices.Max(ids)), "atm", fmt.Sprintf("%d unread", len(ids)), "atm read" + w.s.Flags()})
 	}
-	newest := slices.MaxFunc(ids, func(a, b wire.ID) int { return strings.Compare(string(a), string(b)) })
-	return []waitingThing{{
-		key: string(newest), title: "mail for " + string(w.s.Me.Agent()),
-		text: fmt.Sprintf("%d unread", len(ids)), command: "atm read" + w.s.Flags(),
-	}}
+	return out
 }
 
 // ring tells of what is new since the last look. What was there at the first is
