@@ -18,6 +18,8 @@ import (
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/cli/mail"
+	"github.com/agentteammail/atm/internal/cli/session"
+	"github.com/agentteammail/atm/internal/cli/setup"
 )
 
 // Run does what the words behind the program's name ask for and returns the exit
@@ -36,8 +38,12 @@ func Run(version string, words []string) int {
 		err = unknownVerb(app, unknown.Name)
 	}
 	ctx := contextOf(app, line)
+	report := command.Report
+	if line.Command != nil && line.Command.Name == "hook" && !line.Help {
+		report = command.ReportHook
+	}
 	if err != nil {
-		return command.Report(ctx, err)
+		return report(ctx, err)
 	}
 	if line.Help {
 		return command.Report(ctx, printHelp(app, line.Path))
@@ -45,7 +51,7 @@ func Run(version string, words []string) int {
 	// The context of the verb itself knows its flags, which the report needs.
 	app.ExitErrHandler = func(c *cli.Context, _ error) { ctx = c }
 	err = app.RunContext(context.Background(), line.Args())
-	return command.Report(ctx, err)
+	return report(ctx, err)
 }
 
 // Has reports whether the words are for this app: they name one of its verbs, or
@@ -88,7 +94,7 @@ func newApp(version string) *cli.App {
 		// Errors are printed once, by Run.
 		ExitErrHandler: func(*cli.Context, error) {},
 	}
-	app.Commands = slices.Concat(mail.Commands(), []*cli.Command{helpCommand, versionCommand, completionCommand})
+	app.Commands = slices.Concat(mail.Commands(), session.Commands(), setup.Commands(), []*cli.Command{helpCommand, versionCommand, completionCommand})
 	app.Setup()
 	for _, c := range app.Commands {
 		prepare(c, app.HelpName)
@@ -134,6 +140,7 @@ var meant = map[string]string{
 	"delete":    "atm withdraw ID takes back what you sent; what you have read is out of the way already",
 	"rm":        "atm withdraw ID takes back what you sent; what you have read is out of the way already",
 	"remove":    "atm withdraw ID takes back a message, atm team retire NAME a member",
+	"undo":      "atm withdraw ID takes back what you sent, atm unread ID what you have read",
 	"cancel":    "atm withdraw ID takes back what you sent; atm interrupt NAME ends a turn",
 	"forward":   "atm show ID --raw | atm send NAME -",
 	"fwd":       "atm show ID --raw | atm send NAME -",
@@ -155,6 +162,7 @@ var meant = map[string]string{
 	"sent": "atm ls --sent", "outbox": "atm ls --sent", "archive": "atm gc", "clean": "atm gc", "export": "atm backup FILE",
 	"attachments": "atm show ID --save DIR", "download": "atm show ID --save DIR",
 	"use": "export ATM_AGENT=NAME, or --as NAME on each command", "login": "export ATM_AGENT=NAME, or --as NAME on each command",
+	"log": "atm watch --since 1h --no-follow", "play": "asciinema play .atm/main/NAME/run/screen.cast", "demo": "make demo, where atm's source is",
 	"exec": "atm run NAME -- CMD", "allow": "atm approve ID", "permissions": "atm pending",
 }
 

@@ -146,7 +146,13 @@ func (l *Line) unknownSub(word string) error {
 	if l.find(word) != nil {
 		return e.WithHint("did you mean \"%s --%s\"?", path, word).WithCandidates("--" + word)
 	}
-	return e.WithHint("%s --help; it knows %s", path, strings.Join(names, ", "))
+	var listed []string
+	for _, c := range l.Command.Subcommands {
+		if !c.Hidden {
+			listed = append(listed, c.Name)
+		}
+	}
+	return e.WithHint("%s --help; it knows %s", path, strings.Join(listed, ", "))
 }
 
 func visibleNames(commands []*cli.Command) (names []string) {
@@ -435,6 +441,17 @@ func (meant) String() string   { return "" }
 // Meant is a flag that is not there but is often typed. hint says what was meant.
 func Meant(name, hint string) cli.Flag {
 	return &cli.GenericFlag{Name: name, Value: meant{}, Usage: hint, Hidden: true}
+}
+
+// MeantVerb is a verb that is not there but is often typed: all its names are
+// answered with a hint that says what was meant.
+func MeantVerb(hint, name string, aliases ...string) *cli.Command {
+	return &cli.Command{
+		Name: name, Aliases: aliases, Hidden: true, Args: true,
+		Action: func(c *cli.Context) error {
+			return Usage("unknown command %q", strings.TrimPrefix(c.Command.HelpName, c.App.Name+" ")).WithHint("%s", hint)
+		},
+	}
 }
 
 // meantBy is the hint of a Meant flag, "" for any other.

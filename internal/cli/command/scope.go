@@ -149,6 +149,18 @@ func (s *Scope) teamName() (wire.Name, error) {
 	return all[0], nil
 }
 
+// TeamToMake is the team that init makes or adds to: the one in force, else main.
+func (s *Scope) TeamToMake() (wire.Name, error) {
+	all, err := s.Root.Teams()
+	if err != nil {
+		return "", err
+	}
+	if len(all) == 0 && !s.c.IsSet("team") && os.Getenv("ATM_TEAM") == "" {
+		return "main", nil
+	}
+	return s.teamName()
+}
+
 func (s *Scope) openMe() error {
 	name, source := said(s.c)
 	s.MeSource = source
