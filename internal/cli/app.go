@@ -16,6 +16,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/internal/cli/agent"
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/cli/mail"
 )
@@ -82,7 +83,7 @@ func newApp(version string) *cli.App {
 		// Errors are printed once, by Run.
 		ExitErrHandler: func(*cli.Context, error) {},
 	}
-	app.Commands = slices.Concat(mail.Commands(), []*cli.Command{helpCommand, versionCommand, completionCommand})
+	app.Commands = slices.Concat(mail.Commands(), agent.Commands(), []*cli.Command{helpCommand, versionCommand, completionCommand})
 	app.Setup()
 	for _, c := range app.Commands {
 		prepare(c, app.HelpName)

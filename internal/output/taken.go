@@ -70,7 +70,7 @@ func waitUntilRead(ctx context.Context, f *os.File, deadline time.Time) error {
 		if unread == 0 {
 			return nil
 		}
-		if readerGone(f) {
+		if ReaderGone(f) {
 			return &os.PathError{Op: "write", Path: f.Name(), Err: syscall.EPIPE}
 		}
 		if ctx.Err() != nil {

@@ -39,8 +39,8 @@ func Waiting(f *os.File, patience time.Duration) int {
 	return n
 }
 
-// readerGone reports whether nobody has the other end of a pipe open any more.
-func readerGone(f *os.File) bool {
+// ReaderGone reports whether nobody has the other end of a pipe open any more.
+func ReaderGone(f *os.File) bool {
 	gone := false
 	onDescriptor(f, func(fd int) error {
 		fds := []unix.PollFd{{Fd: int32(fd)}}

@@ -13,4 +13,5 @@ func Unread(*os.File) (n int, ok bool) { return 0, false }
 // Waiting is known on Linux only.
 func Waiting(*os.File, time.Duration) int { return 0 }
 
-func readerGone(*os.File) bool { return false }
+// ReaderGone is known on Linux only: elsewhere the next write tells.
+func ReaderGone(*os.File) bool { return false }

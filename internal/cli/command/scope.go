@@ -1,10 +1,10 @@
 package command
 
 import (
-	"cmp"
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -275,9 +275,14 @@ func Person() bool { return !InAgent() && term.IsTerminal(int(os.Stdin.Fd())) }
 
 // InAgent reports whether an agent's program started this process.
 func InAgent() bool {
-	return cmp.Or(os.Getenv("ATM_RUN"), os.Getenv("CLAUDECODE"), os.Getenv("CODEX_SANDBOX"), os.Getenv("CODEX_THREAD_ID"),
-		os.Getenv("GEMINI_CLI"), os.Getenv("OPENCODE")) != ""
+	return slices.ContainsFunc(agentMarks, func(mark string) bool { return os.Getenv(mark) != "" })
 }
+
+// agentMarks are variables that agents' programs set for what they start.
+var agentMarks = []string{"ATM_RUN", "CLAUDECODE", "CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE"}
+
+// AgentMarks are the variables that an agent's program sets for what it starts.
+func AgentMarks() []string { return slices.Clone(agentMarks) }
 
 // Strings are names as strings.
 func Strings(names []wire.Name) []string {

@@ -1,0 +1,107 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/internal/output"
+	"github.com/agentteammail/atm/mailbox"
+)
+
+var errReaderGone = errors.New("nobody reads the output any more")
+
+// Await calls f, which waits for something, with a context that ends when it is
+// interrupted, or when the root or a team that is in use was removed or renamed:
+// what is awaited there never comes. That is then the error.
+func (s *Scope) Await(f func(ctx context.Context) error) error {
+	return s.until(f, s.Root.Lost)
+}
+
+// Follow calls f, which shows what comes, until it is interrupted, the team is
+// gone, or nobody reads the output any more, which is no failure.
+func (s *Scope) Follow(f func(ctx context.Context) error) error {
+	err := s.until(f, func() error {
+		if output.ReaderGone(os.Stdout) {
+			return errReaderGone
+		}
+		return s.Root.Lost()
+	})
+	if errors.Is(err, errReaderGone) || errors.Is(err, syscall.EPIPE) {
+		return nil
+	}
+	return err
+}
+
+// until calls f with a context that ends when check, asked every second, returns
+// an error.
+func (s *Scope) until(f func(ctx context.Context) error, check func() error) error {
+	ctx, stop := Interruptible(s.c.Context)
+	defer stop()
+	ctx, cancel := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				if err := check(); err != nil {
+					cancel(err)
+					return
+				}
+			}
+		}
+	}()
+	err := f(ctx)
+	cause := context.Cause(ctx)
+	cancel(nil)
+	<-done
+	if err != nil && cause != nil && !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return err
+}
+
+// Gate asks an agent's runner why it types nothing in just now: "" where nothing
+// keeps it from that, or where it does not say. It is not waited for.
+func Gate(ctx context.Context, box *mailbox.Box) string {
+	ctx, cancel := context.WithTimeout(ctx, control.Patience)
+	defer cancel()
+	runner, err := control.Dial(ctx, box.Path()+"/run")
+	if errors.Is(err, control.ErrNotAnswering) {
+		return "its runner does not answer"
+	}
+	if err != nil {
+		return ""
+	}
+	defer runner.Close()
+	status, err := runner.Status(ctx)
+	if err != nil {
+		return ""
+	}
+	return status.Gate
+}
+
+// NotBoth is a usage error where more than one of the flags is given.
+func NotBoth(c *cli.Context, names ...string) error {
+	first := ""
+	for _, name := range names {
+		if !c.IsSet(name) || c.Value(name) == false {
+			continue
+		}
+		if first != "" {
+			return Usage("%s and %s contradict each other", dashed(first), dashed(name)).WithHint("leave one out")
+		}
+		first = name
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package command
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Message is a message as JSON shows it: its fields, its state and short id, and
+// of one that I sent its state at each recipient.
+type Message struct {
+	*mailbox.Item
+	Recipients []RecipientState
+}
+
+// RecipientState is what became of a message at one recipient; "": no evidence.
+type RecipientState struct {
+	To    string `json:"to"`
+	State string `json:"state,omitempty"`
+}
+
+type leaseState struct {
+	By    string    `json:"by"`
+	Until time.Time `json:"until"`
+}
+
+// MarshalJSON keeps the message's unknown fields, and adds what is known of it
+// here.
+func (m Message) MarshalJSON() ([]byte, error) {
+	here := struct {
+		Short      string           `json:"short"`
+		State      string           `json:"state"`
+		Lease      *leaseState      `json:"lease,omitempty"`
+		Recipients []RecipientState `json:"recipients,omitempty"`
+	}{Short: m.ID.Short(6), State: string(m.State), Recipients: m.Recipients}
+	if m.Lease != nil {
+		here.Lease = &leaseState{m.Lease.By.String(), m.Lease.Until.UTC()}
+	}
+	fields, err := m.Item.Message.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	more, err := json.Marshal(here)
+	if err != nil {
+		return nil, err
+	}
+	return wire.Join(fields, more)
+}
+
+// Listing is the JSON of read, ls, thread and search. Make it with NewListing:
+// its lists are there, empty or not.
+type Listing struct {
+	Messages []Message `json:"messages"`
+	More     int       `json:"more"`
+	Owed     []wire.ID `json:"owed"`
+}
+
+// NewListing lists messages, with so many more that are not shown.
+func NewListing(items []*mailbox.Item, more int) Listing {
+	l := Listing{Messages: make([]Message, len(items)), More: more, Owed: []wire.ID{}}
+	for i, it := range items {
+		l.Messages[i] = Message{Item: it}
+	}
+	return l
+}
+
+// IDs are the ids of items.
+func IDs(items []*mailbox.Item) []wire.ID {
+	ids := make([]wire.ID, len(items))
+	for i, it := range items {
+		ids[i] = it.ID
+	}
+	return ids
+}
+
+// HeaderFlags are what the headers of items say beyond the messages' own fields;
+// behind are further items, which may replace or follow these.
+func HeaderFlags(shown, behind []*mailbox.Item) []letter.Flags {
+	flags := letter.FlagsOf(mailbox.Messages(shown), mailbox.Messages(behind))
+	for i, it := range shown {
+		f := teams.LeaseFlags(it)
+		f.SupersededBy, f.Newer = flags[i].SupersededBy, flags[i].Newer
+		f.Withdrawn = it.State == mailbox.Withdrawn
+		flags[i] = f
+	}
+	return flags
+}
