@@ -226,7 +226,7 @@ func (d *doctor) workplaces(t *Team) {
 		}
 		switch {
 		case !plan.Members[n].Worktree:
-			d.say("worktree.left", "info", "atm down --worktrees "+string(n), "team %s: %s is still there, and team.toml gives %s no worktree", t.Name, at, n)
+			d.say("worktree.left", "info", "git worktree remove "+at, "team %s: %s is still there, and team.toml gives %s no worktree", t.Name, at, n)
 		case err != nil:
 			d.say("worktree.odd", "warning", "", "team %s: %s: %v", t.Name, at, err)
 		case how == halfMade:

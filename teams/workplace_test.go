@@ -432,7 +432,7 @@ func TestDoctorWorkplaces(t *testing.T) {
 	f.placed(".", "removed by hand")
 	want("")
 	must(t, os.WriteFile(toml, []byte("[members.bob]\n"), 0o600))
-	want("worktree.left atm down --worktrees bob")
+	want("worktree.left git worktree remove .worktrees/bob")
 }
 
 // Only what holds nothing that would be lost is removed.

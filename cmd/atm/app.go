@@ -54,9 +54,8 @@ var program = cmdline.App{
 	},
 	Verbs: []*cmdline.Verb{
 		sendVerb, replyVerb, readVerb, ackVerb, lsVerb, showVerb, unreadVerb, takeVerb,
-		traceVerb, withdrawVerb, threadVerb, searchVerb, waitVerb, watchVerb, logVerb, eventVerb, eventsVerb,
-		runVerb, attachVerb, screenVerb, typeVerb, interruptVerb, stopVerb, restartVerb, playVerb,
-		upVerb, downVerb, askVerb, historyVerb, pendingVerb, approveVerb, rejectVerb, sessionVerb,
+		traceVerb, withdrawVerb, threadVerb, searchVerb, waitVerb, watchVerb, logVerb,
+		sessionVerb,
 		teamVerb, statusVerb, whereVerb, initVerb, installVerb, uninstallVerb, gcVerb, backupVerb, restoreVerb, doctorVerb,
 		demoVerb, primerVerb, hookVerb, completionVerb,
 	},

@@ -1,7 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
 	"time"
 
 	"github.com/agentteammail/atm/internal/cmdline"
@@ -119,6 +124,35 @@ func (e *env) beginsToRun(agent wire.Name, within time.Duration) bool {
 // startWith runs `atm run AGENT --detach -- WORDS…` for the team in force.
 func (e *env) startWith(ctx context.Context, agent wire.Name, words []string) (turnout, error) {
 	t := turnout{Name: agent}
-	err := e.self(ctx, &t, nil, append([]string{"run", string(agent), "--detach", "--"}, words...)...)
+	err := e.self(ctx, &t, append([]string{"run", string(agent), "--detach", "--"}, words...)...)
 	return t, err
+}
+
+// readinessEvery is how often a runner is looked for.
+const readinessEvery = 50 * time.Millisecond
+
+// turnout is how an agent that was started stands.
+type turnout struct {
+	Name   wire.Name `json:"name"`
+	State  string    `json:"state"`
+	Detail string    `json:"detail"`
+}
+
+// self runs this program with --json for the team in force and reads its result
+// into v, or gives the error that it tells.
+func (e *env) self(ctx context.Context, v any, args ...string) error {
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	c := exec.CommandContext(ctx, exe, append([]string{"--json", "--root", e.root.Path, "--team", string(e.team.Name)}, args...)...)
+	out, err := c.Output()
+	if err == nil {
+		return json.Unmarshal(out, v)
+	}
+	var told struct{ Error struct{ Message string } }
+	if ctx.Err() == nil && json.Unmarshal(out, &told) == nil && told.Error.Message != "" {
+		return errors.New(told.Error.Message)
+	}
+	return cmp.Or(ctx.Err(), err)
 }

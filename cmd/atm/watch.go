@@ -272,3 +272,50 @@ func (e *env) happened(h happening) error {
 	}
 	return nil
 }
+
+// newestEvents is how many are shown where nobody said how many: what an agent
+// asks in passing is not to fill what it can keep in mind.
+const newestEvents = 200
+
+// newest is how many of the last are wanted; 0: all.
+func (e *env) newest() int {
+	switch {
+	case e.Given("limit"):
+		return e.Int("limit")
+	case e.JSON() || e.Has("as-wire") && e.Given("as-wire"):
+		return 0 // a program reads it, and wants what it asked for
+	case e.Given("since"), e.Has("follow") && e.Bool("follow"):
+		return 0
+	}
+	return newestEvents
+}
+
+// sayMore says how many are not shown where nobody asked for so few.
+func (e *env) sayMore(n uint64) {
+	if n == 0 || e.Given("limit") {
+		return
+	}
+	all := e.Path
+	for _, a := range e.Args {
+		all += " " + a
+	}
+	if e.Has("kind") {
+		for _, k := range e.Strings("kind") {
+			all += " --kind " + k
+		}
+		if e.Given("as-wire") {
+			all += " --as-wire " + e.String("as-wire")
+		}
+	}
+	e.Warn("%d more before these: %s --limit 0%s", n, all, e.typed())
+}
+
+// noSince is the error for a --since that is neither a number nor a moment.
+func (e *env) noSince() error {
+	hint := e.Path
+	for _, a := range e.Args {
+		hint += " " + cmdline.Escape(a)
+	}
+	return cmdline.Usage("--since: %q is neither an event's number nor a moment, as 120, 2h, 7d and 2006-01-02 are", e.String("since")).
+		WithHint("%s --since 2h", hint)
+}

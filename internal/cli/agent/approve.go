@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -92,7 +93,12 @@ func (d *decision) open() (err error) {
 	if d.s, err = command.OpenTeam(d.c); err != nil {
 		return err
 	}
-	if d.who, d.inAgent = d.s.Actor(); d.who == "" {
+	d.who, d.inAgent = d.s.Actor()
+	if d.who == "" && os.Getenv("ATM_RUN") != "" {
+		return command.Refused("this process belongs to a run that is over, or of another team: it answers for nobody").
+			WithHint("ask a person: atm pending shows them what is asked")
+	}
+	if d.who == "" {
 		if d.s, err = command.OpenMe(d.c); err != nil {
 			return err
 		}

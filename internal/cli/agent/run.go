@@ -282,7 +282,7 @@ func (sp *spec) chooseDir(c *cli.Context, s *command.Scope, m teams.MemberPlan, 
 func explainWorktree(err error) error {
 	var place *teams.WorkplaceError
 	if errors.As(err, &place) {
-		return command.Failed("no worktree: %s", place.Why).WithHint("%s", place.Hint)
+		return command.Failed("%w", err).WithHint("%s", place.Hint)
 	}
 	return err
 }

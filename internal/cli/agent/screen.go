@@ -60,8 +60,11 @@ func screen(c *cli.Context) error {
 		return runnerError(s, box, err)
 	}
 	shown := shownScreen{
-		Agent: string(box.Agent()), Lines: seen.Lines, ANSI: seen.ANSI, Cols: seen.Cols, Rows: seen.Rows,
+		Agent: string(box.Agent()), Lines: seen.Lines, Cols: seen.Cols, Rows: seen.Rows,
 		Title: seen.Title, State: seen.State, Detail: seen.Detail, Alt: seen.Alt,
+	}
+	if c.Bool("ansi") {
+		shown.ANSI = seen.ANSI
 	}
 	if shown.Lines == nil {
 		shown.Lines = []string{}

@@ -68,6 +68,7 @@ func startRunner(c *cli.Context, s *command.Scope, sp *spec) (*runnerProcess, er
 		args = append(append(args, "--"), c.Args().Tail()...)
 	}
 	cmd := exec.Command(exe, args...)
+	cmd.Args[0] = os.Args[0]
 	var said bytes.Buffer
 	cmd.Stdout = &said
 	cmd.Stderr = struct{ io.Writer }{os.Stderr} // not the file itself, which it would keep open

@@ -193,7 +193,11 @@ func (s *Scope) notAName(word string, err error) error {
 		return Usage("%v", err).WithHint("did you mean %q?", near).WithCandidates(near)
 	}
 	if first, _, several := strings.Cut(word, ","); several {
-		return Usage("%v", err).WithHint("one at a time: %s %s", s.c.Command.HelpName, first)
+		text := ""
+		if strings.Contains(s.c.Command.ArgsUsage, "TEXT") {
+			text = " \"…\""
+		}
+		return Usage("%v", err).WithHint("one at a time: %s %s%s", s.c.Command.HelpName, first, text)
 	}
 	return Usage("%v", err).WithHint("members: %s", strings.Join(names, ", "))
 }
