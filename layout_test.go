@@ -49,7 +49,7 @@ var mayImport = map[string][]string{
 	"internal/output":      {},
 	"internal/cli/command": {"teams", "mailbox/letter", "mailbox", "wire", "internal/control", "internal/output", "internal/lockfile", "internal/durable"},
 	"internal/cli/mail":    {"internal/cli/command", "teams", "watcher", "reducer", "mailbox/letter", "mailbox/eventlog", "mailbox", "wire", "internal/control", "internal/output", "internal/durable"},
-	"internal/cli/agent":   {"internal/cli/command", "ptyrun", "internal/driver", "internal/child", "internal/control", "internal/hook", "teams", "watcher", "reducer", "mailbox/letter", "mailbox/eventlog", "mailbox", "wire", "internal/durable", "internal/lockfile"},
+	"internal/cli/agent":   {"internal/cli/command", "ptyrun", "internal/driver", "internal/child", "internal/control", "internal/output", "internal/hook", "teams", "watcher", "reducer", "mailbox/letter", "mailbox/eventlog", "mailbox", "wire", "internal/durable", "internal/lockfile"},
 	"internal/cli/session": {"internal/cli/command", "session", "teams", "watcher", "reducer", "mailbox/letter", "mailbox/eventlog", "mailbox", "wire"},
 	"internal/cli/setup":   {"internal/cli/command", "internal/install", "internal/hook", "internal/control", "teams", "watcher", "reducer", "mailbox/letter", "mailbox/eventlog", "mailbox", "wire", "internal/durable", "internal/lockfile"},
 	"internal/cli":         {"internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "teams", "mailbox/letter", "mailbox", "wire"},

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/internal/control"
@@ -16,81 +15,6 @@ import (
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
-
-var approveVerb = &cmdline.Verb{
-	Name: "approve", Aliases: []string{"confirm"}, Args: "ID|NAME [OPTION]", Summary: "allow what an agent asks for",
-	Examples: []string{"atm approve 9f3a1c", "atm approve bob", "atm approve bob 2"},
-	Notes: []string{
-		"NAME: that agent's only open question, or the id of a draft. Without OPTION: the one",
-		"that allows this once.",
-		"Approvers of team.toml may; else people, and the lead for others. Never oneself.",
-	},
-	Flags:   []cmdline.Flag{artifactFlag},
-	MinArgs: 1, MaxArgs: 2,
-	Guesses: []string{"allow", "accept", "yes"},
-	Run:     long(func(ctx context.Context, e *env) error { return e.answer(ctx, false) }),
-}
-
-var rejectVerb = &cmdline.Verb{
-	Name: "reject", Aliases: []string{"deny"}, Args: "ID|NAME [OPTION]", Summary: "refuse what an agent asks for",
-	Examples: []string{`atm reject 9f3a1c --reason "Use the staging host."`, "atm reject bob"},
-	Notes:    []string{"The reason goes to the agent as a message, which it gets when it is idle."},
-	Flags:    []cmdline.Flag{{Name: "reason", Kind: cmdline.String, Arg: "R", Usage: "why, and what to do instead"}, artifactFlag},
-	MinArgs:  1, MaxArgs: 2,
-	Guesses: []string{"refuse", "no"},
-	Run:     long(func(ctx context.Context, e *env) error { return e.answer(ctx, true) }),
-}
-
-// artifactFlag names a part of a draft.
-var artifactFlag = cmdline.Flag{Name: "artifact", Kind: cmdline.String, Arg: "URI", Usage: "only this part of a draft, which stays open"}
-
-// answer answers an agent's question through its runner, and what it says of a
-// draft by a message.
-func (e *env) answer(ctx context.Context, deny bool) error {
-	if err := e.open(); err != nil {
-		return err
-	}
-	who, inAgent, err := e.answerer()
-	if err != nil {
-		return err
-	}
-	if deny && e.Given("reason") && strings.TrimSpace(e.String("reason")) == "" {
-		return cmdline.Usage("--reason is empty").WithHint("leave it out, or say why")
-	}
-	q, err := e.question(ctx, e.Args[0])
-	if err != nil {
-		return err
-	}
-	if err := e.mayAnswer(q.Agent, who, inAgent); err != nil {
-		return err
-	}
-	switch {
-	case q.Kind == teams.KindDraft:
-		return e.answerDraftVerb(ctx, q, deny)
-	case e.Given("artifact"):
-		return cmdline.Usage("--artifact is about drafts, and %s asks for something else", q.Agent).WithHint("atm pending lists what is asked")
-	}
-	option := ""
-	if len(e.Args) > 1 {
-		option = e.Args[1]
-	}
-	reason := ""
-	if deny {
-		reason = e.String("reason")
-	}
-	o, err := e.decide(ctx, q, who, deny, option, reason)
-	if err != nil {
-		return err
-	}
-	if e.JSON() {
-		return e.PrintJSON(struct {
-			ID    string    `json:"id"`
-			Agent wire.Name `json:"agent"`
-			control.Outcome
-		}{q.ID, q.Agent, o})
-	}
-	return e.sayOutcome(e.team.Box(q.Agent), o)
-}
 
 // decide answers what an agent's screen asks through its runner. option "" is the
 // one that says so, once; a reason goes to the agent.
@@ -141,22 +65,6 @@ func terminalOf(q teams.Question) string {
 		return fmt.Sprintf("atm attach %s", q.Agent)
 	}
 	return fmt.Sprintf("go to the terminal that %s runs in: atm status %s", q.Agent, q.Agent)
-}
-
-// answerer is who answers, and whether from within an agent's environment: a
-// member whose name is said, and who is not being run by somebody else.
-func (e *env) answerer() (who wire.Name, inAgent bool, err error) {
-	who, inAgent = e.actor()
-	if who == "" {
-		if err := e.who(); err != nil {
-			return "", inAgent, err
-		}
-		return e.me.Agent(), inAgent, e.mine()
-	}
-	if e.me, err = e.team.Member(who); err != nil {
-		return "", inAgent, err
-	}
-	return who, inAgent, e.mine()
 }
 
 // question is the open question that a word means.

@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"strconv"
 	"time"
 
 	"github.com/agentteammail/atm/internal/cmdline"
-	"github.com/agentteammail/atm/wire"
 )
 
 // whileEnv, in the environment, names a process. What waits, and what is run,
@@ -87,54 +85,4 @@ func (e *env) whenAlone(f func()) (stop func(), err error) {
 		f()
 	}()
 	return func() { close(over); <-done }, nil
-}
-
-// noteLifeline notes what the runner of a member hangs on, under its lock.
-func (e *env) noteLifeline(name wire.Name) error {
-	if err := e.team.Dir().Mkdir(string(name) + "/run"); err != nil {
-		return err
-	}
-	file := string(name) + "/run/" + lifelineFile
-	l, err := e.lifeline()
-	if err != nil {
-		return err
-	}
-	if l == nil {
-		return e.team.Dir().Remove(file)
-	}
-	data, err := json.Marshal(l)
-	if err != nil {
-		return err
-	}
-	return e.team.Dir().Replace(file, append(data, '\n'), false)
-}
-
-// orphaned reports whether a member runs for a process that has ended: it is
-// about to be stopped by its runner.
-func (e *env) orphaned(name wire.Name) bool {
-	if running, err := e.team.Running(name); err != nil || !running {
-		return false
-	}
-	data, err := e.team.Dir().ReadFile(string(name)+"/run/"+lifelineFile, 1<<10)
-	var l lifeline
-	return err == nil && json.Unmarshal(data, &l) == nil && l.PID > 0 && l.broken()
-}
-
-// awaitOrphan waits until a member that ran for a process which has ended is
-// stopped: who starts the team again is not to rely on what is about to go.
-func (e *env) awaitOrphan(ctx context.Context, name wire.Name) error {
-	late := time.NewTimer(orphanEnds)
-	defer late.Stop()
-	tick := time.NewTicker(lifelineTick / 3)
-	defer tick.Stop()
-	for e.orphaned(name) {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-late.C:
-			return cmdline.Failed("%s runs for a script that has ended, and does not stop", name).WithHint("atm stop %s", name)
-		case <-tick.C:
-		}
-	}
-	return nil
 }

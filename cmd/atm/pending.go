@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,66 +15,6 @@ import (
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
-
-var pendingVerb = &cmdline.Verb{
-	Name: "pending", Summary: "what waits for a person: permissions, questions, drafts, late answers",
-	Examples: []string{"atm pending", "atm pending --watch", "atm approve 9f3a1c"},
-	Notes:    []string{"The id is that of the message to the lead; atm screen NAME shows the dialog itself."},
-	Flags: []cmdline.Flag{
-		{Name: "watch", Usage: "follow: ring once for each new one, and say what became of it"},
-	},
-	Guesses: []string{"permissions", "requests", "questions"},
-	Run:     run(pending),
-}
-
-func pending(ctx context.Context, e *env) error {
-	if err := e.open(); err != nil {
-		return err
-	}
-	if e.Bool("watch") {
-		return e.interruptible(ctx, func(ctx context.Context) error { return e.following(ctx, e.watchPending) })
-	}
-	list, err := e.team.Waiting(ctx)
-	if err != nil {
-		e.Warn("%v", err)
-	}
-	overdue, err := e.team.OverdueAnswers(ctx)
-	if err != nil {
-		e.Warn("%v", err)
-	}
-	if e.JSON() {
-		if list == nil {
-			list = []teams.Question{}
-		}
-		return e.PrintJSON(struct {
-			Pending []teams.Question      `json:"pending"`
-			Overdue []teams.OverdueAnswer `json:"overdue,omitempty"`
-		}{list, overdue})
-	}
-	if len(list)+len(overdue) == 0 {
-		return e.print("nothing waits for an answer")
-	}
-	for _, q := range list {
-		if err := e.print("%s", asks(q, list, time.Now())); err != nil {
-			return err
-		}
-	}
-	for _, o := range overdue {
-		if err := e.print("%s", owes(o, time.Now())); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// owes is an answer that is overdue, in a line.
-func owes(o teams.OverdueAnswer, now time.Time) string {
-	line := fmt.Sprintf("%s  %s  overdue  %s  from %s: %s", o.ID.Short(6), o.Agent, letter.Span(max(0, now.Sub(o.DueAt))), o.From, letter.Clip(letter.Escape(o.Subject), 100))
-	if !o.Read {
-		line += "; not even read"
-	}
-	return line + fmt.Sprintf("\n    atm trace %s", o.ID.Short(6))
-}
 
 // quoted is a question's id as it can be typed: of a draft, whose id is its
 // agent's own, as many digits as tell it from everything else that waits.
@@ -137,110 +76,6 @@ func asks(q teams.Question, all []teams.Question, now time.Time) string {
 		line += fmt.Sprintf("\n    atm attach %s", q.Agent)
 	}
 	return line
-}
-
-// settled is a question of which it was told before, and that is asked no more.
-type settled struct {
-	ID     string    `json:"id"`
-	Agent  wire.Name `json:"agent"`
-	Answer string    `json:"answer,omitempty"` // as its runner pressed it
-	By     string    `json:"by,omitempty"`
-}
-
-// becameOf finds out what became of a question.
-func (e *env) becameOf(q teams.Question) settled {
-	out := settled{ID: q.ID, Agent: q.Agent}
-	const recent = 200
-	events, _ := e.team.Box(q.Agent).Log().Newest(recent) // what is not known is not said
-	for _, ev := range events {
-		if q.ID != "" && ev.Field("id") == q.ID && ev.Field("answer") != "" {
-			out.Answer, out.By = ev.Field("answer"), ev.Field("by")
-		}
-	}
-	return out
-}
-
-func (s settled) line(q teams.Question, all []teams.Question) string {
-	line := fmt.Sprintf("%s  %s  %s  ", letter.Escape(quoted(q, all)), s.Agent, q.Kind)
-	if s.Answer == "" {
-		return line + "no longer asked"
-	}
-	line += "answered: " + letter.Clip(letter.Escape(s.Answer), 100)
-	if s.By != "" {
-		line += " (by " + letter.Escape(s.By) + ")"
-	}
-	return line
-}
-
-// watchPending shows each question when it is asked and when it is settled, and
-// each answer when it is overdue, once. What cannot be read just now hides nothing
-// else, and is looked at again.
-func (e *env) watchPending(ctx context.Context) error {
-	seen, asked, warned := map[string]bool{}, map[string]teams.Question{}, ""
-	show := func(line string, doc any) error {
-		if e.JSON() {
-			return e.PrintJSON(doc)
-		}
-		if e.terminal() {
-			line = "\a" + line
-		}
-		return e.print("%s", line)
-	}
-	return e.eachLook(ctx, 0, func() error {
-		list, err := e.team.Waiting(ctx)
-		overdue, err2 := e.team.OverdueAnswers(ctx)
-		if err = errors.Join(err, err2); err != nil && ctx.Err() == nil && err.Error() != warned {
-			warned = err.Error()
-			e.Warn("%v", err)
-		}
-		there := map[string]bool{}
-		fresh := func(key string) bool {
-			there[key] = true
-			return !seen[key]
-		}
-		for _, q := range list {
-			// More may become known of the same dialog, its id for one.
-			key := string(q.Agent) + " " + q.Since.Format(time.RFC3339Nano)
-			if q.Kind == teams.KindDraft {
-				key = string(q.Agent) + " " + q.ID
-			}
-			if fresh(key) {
-				if err := show(asks(q, list, time.Now()), q); err != nil {
-					return err
-				}
-			}
-			asked[key] = q
-		}
-		for _, o := range overdue {
-			if fresh(string(o.Agent) + " " + string(o.ID)) {
-				if err := show(owes(o, time.Now()), map[string]any{"overdue": o}); err != nil {
-					return err
-				}
-			}
-		}
-		if err != nil { // what could not be read is not gone
-			for key := range seen {
-				there[key] = true
-			}
-		}
-		seen = there
-		for key, q := range asked {
-			if there[key] {
-				continue
-			}
-			delete(asked, key)
-			s := e.becameOf(q)
-			if e.JSON() {
-				err = e.PrintJSON(map[string]any{"settled": s})
-			} else {
-				err = e.print("%s", s.line(q, list))
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
 }
 
 // manyQuestions explains a word that means several questions.
