@@ -74,7 +74,7 @@ func (r *runner) openSitting(o *Sessions) {
 		Sessions: *o, clerk: openClerk(), store: store, began: r.Now(),
 		input: map[wire.ID]*mailbox.Item{}, held: map[wire.ID]bool{},
 	}
-	r.sitting.capture.where = "atm play " + string(r.Box.Agent()) + r.Flags
+	r.sitting.capture.where = "asciinema play " + r.Box.Path() + "/run/screen.cast"
 	r.sitting.capture.fresh(r.Now())
 }
 

@@ -172,7 +172,7 @@ func (a *attachment) sayEnding(end control.Ending) error {
 // title put back that saveTitle has kept.
 const (
 	saveTitle  = "\x1b[22;2t"
-	resetModes = "\x1b[0m\x1b[?25h\x1b[r\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1004l\x1b[?1005l\x1b[?1006l\x1b[?1015l" +
+	resetModes = "\x1b[0m\x1b[?25h\x1b7\x1b[r\x1b8\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1004l\x1b[?1005l\x1b[?1006l\x1b[?1015l" +
 		"\x1b[?2004l\x1b[?1l\x1b>\x1b[?7h\x1b[<1u\x1b[>4m\x1b[23;2t"
 	leaveAlternate = "\x1b[?1049l"
 	enterAlternate = "\x1b[?1049h"

@@ -164,7 +164,7 @@ func (w *pendingWatch) paint(ctx context.Context) error {
 		for _, q := range asked {
 			command.Notify(fmt.Sprintf("%s asks", q.Agent), subject(q, 160))
 		}
-		if err := r.Paint(append(strings.Split(l.String(), "\n"), "", "q leaves")); err != nil {
+		if err := r.Paint(strings.Split(l.String(), "\n")); err != nil {
 			return err
 		}
 		if !sleep(ctx, pendingEvery) {

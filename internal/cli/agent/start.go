@@ -282,28 +282,52 @@ func runAttached(c *cli.Context, s *command.Scope, sp *spec) error {
 	if err != nil {
 		return err
 	}
-	if client == nil { // it has ended already
-		for _, line := range p.exit.Tail {
-			fmt.Fprintln(os.Stdout, letter.Escape(line))
-		}
-		return exitWith(p.exit)
+	if client == nil {
+		return p.showEnding()
 	}
 	a := &attachment{c: c, scope: s, box: sp.box, owner: true}
 	end, err := a.follow(client)
-	if err != nil {
+	var silent *command.Error
+	if errors.As(err, &silent) && silent.Silent {
 		return err
 	}
-	if end.Exit == nil {
+	if err == nil && end.Exit == nil {
 		return a.sayEnding(end)
 	}
 	select {
 	case <-p.ended:
-		if p.err == nil && p.exit.Loop {
-			return endedEarly(c, s, sp.box, p.exit, "")
-		}
 	case <-time.After(time.Second):
+		if err != nil {
+			return err
+		}
+	}
+	if p.hasEnded() && p.err == nil && p.exit.Loop {
+		return endedEarly(c, s, sp.box, p.exit, "")
+	}
+	if err != nil { // it had ended before this terminal could join
+		return p.showEnding()
 	}
 	return exitWith(ptyrun.Exit{Code: end.Exit.Code})
+}
+
+func (p *runnerProcess) hasEnded() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// showEnding shows what a program wrote that has ended already.
+func (p *runnerProcess) showEnding() error {
+	if p.err != nil {
+		return p.err
+	}
+	for _, line := range p.exit.Tail {
+		fmt.Fprintln(os.Stdout, letter.Escape(line))
+	}
+	return exitWith(p.exit)
 }
 
 // dialStarted reaches the runner that this process has started; nil: its program
