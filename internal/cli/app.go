@@ -58,7 +58,10 @@ func Has(words []string) bool {
 	}
 	line, err := command.Parse(app, words)
 	var unknown *command.UnknownCommandError
-	return !errors.As(err, &unknown) && line.Command != nil && line.Command.Name != "help"
+	if errors.As(err, &unknown) || line.Command == nil {
+		return false
+	}
+	return line.Command.Name != "help" || len(line.Words) > 0 && app.Command(line.Words[0]) != nil
 }
 
 // newApp is the app with all its verbs.

@@ -38,14 +38,14 @@ var runCommand = &cli.Command{
 // specFlags are the flags of run that its runner gets as well.
 func specFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "driver", Usage: "`D`: auto, claude, codex, gemini, opencode or plain"},
-		&cli.StringFlag{Name: "inject", Usage: "`HOW`: body, pointer (a line that says atm read) or off"},
-		&cli.StringFlag{Name: "size", Usage: "of its terminal, `120x30`"},
-		&cli.StringFlag{Name: "cwd", Usage: "the `DIR` it runs in"},
+		&cli.StringFlag{Name: "driver", Usage: "the `DRIVER`: auto, claude, codex, gemini, opencode or plain"},
+		&cli.StringFlag{Name: "inject", Usage: "`HOW` mail comes in: body, pointer (a line that says atm read) or off"},
+		&cli.StringFlag{Name: "size", Usage: "its terminal is `120x30`, or as large as said"},
+		&cli.StringFlag{Name: "cwd", Usage: "it runs in `DIR`"},
 		&cli.StringSliceFlag{Name: "env", Usage: "a variable `k=v`; may be repeated"},
-		&cli.StringFlag{Name: "restart", Usage: "`WHEN`: never (for a CMD), on-crash (for team.toml's) or always"},
+		&cli.StringFlag{Name: "restart", Usage: "`WHEN` it is started again: never (a CMD), on-crash (team.toml's) or always"},
 		&cli.BoolFlag{Name: "record-input", Usage: "record what is typed, too: it may hold secrets"},
-		&cli.StringFlag{Name: "leftovers", Usage: "what a killed runner has left: `end|keep` (end)"},
+		&cli.StringFlag{Name: "leftovers", Usage: "`DO` with what a killed runner has left: end (the default) or keep"},
 	}
 }
 

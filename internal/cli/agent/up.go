@@ -30,7 +30,7 @@ var upCommand = &cli.Command{
 		"a member that is named brings along those that it is started after. Interrupted, or killed:\n" +
 		"again carries on. Exit 6: some are not ready.",
 	Flags: []cli.Flag{
-		&cli.BoolFlag{Name: "foreground", Usage: "stay, say what becomes of the members, start again those whose runner was killed; ^C is down"},
+		&cli.BoolFlag{Name: "foreground", Usage: "stay and say what happens; a killed runner is started again; ^C is down"},
 	},
 	Action: func(c *cli.Context) error {
 		t, err := openStartup(c)
