@@ -39,7 +39,7 @@ func TestCookbookFails(t *testing.T) {
 		},
 		{
 			about: "one that takes too long", recipe: "pipeline.sh", files: map[string]string{"slow": "60"}, limit: "1500ms",
-			code: 4, says: `waited 1\.5s in vain for an answer of alice`, afterwards: "tested: built: the plan",
+			code: 4, says: `no answer from alice within 1\.5s`, afterwards: "tested: built: the plan",
 		},
 		{
 			about: "one of several that fails", recipe: "fanout.sh", files: map[string]string{"broken": "carol\n"},
