@@ -30,7 +30,7 @@ import (
 
 // Version is the version of State's JSON and of the fold. A snapshot of another
 // version is discarded.
-const Version = 4
+const Version = 5
 
 // TurnStatus is where a turn stands, in the daemon stream's three words.
 type TurnStatus string

@@ -10,8 +10,6 @@ import (
 type Run struct {
 	PID             int64     `json:"pid,omitempty"`
 	Started         time.Time `json:"started,omitzero"` // as the runner said, else when it said so
-	Code            *int64    `json:"code,omitempty"`   // it exited with this
-	Signal          string    `json:"signal,omitempty"`
 	HasExited       bool      `json:"has_exited,omitempty"`
 	IsLocked        bool      `json:"is_locked,omitempty"`         // its runner holds a lock as long as it lives
 	HasSessionStart bool      `json:"has_session_start,omitempty"` // a session has begun in it
@@ -24,9 +22,9 @@ func (s *State) applySpawned(e *event) {
 	if pid, ok := e.Uint("pid"); ok && pid < 1<<31 {
 		r.PID = int64(pid)
 	}
-	started, _ := time.Parse(time.RFC3339Nano, e.Text("started"))
+	started, err := time.Parse(time.RFC3339Nano, e.Text("started"))
 	started = jsonTime(started)
-	if !started.IsZero() {
+	if err == nil && !started.IsZero() {
 		r.Started = started
 	}
 	if old := s.Run; old != nil && r.PID != 0 && old.PID == r.PID && (old.Started.Equal(started) || started.IsZero() && !old.HasExited) {
@@ -50,30 +48,25 @@ func (s *State) applyRestarting(e *event) {
 
 // applyExited is a runner's word that the process has ended.
 func (s *State) applyExited(e *event) {
-	r := Run{Started: e.at}
-	if s.Run != nil {
-		r = *s.Run
-		if pid, ok := e.Uint("pid"); ok && r.PID != 0 && int64(pid) != r.PID {
-			return // of an earlier process
-		}
-		isLive := slices.ContainsFunc(s.Turns, func(t Turn) bool { return t.Activity != Exited })
-		if r.HasExited && !isLive {
-			return // said before
-		}
+	if s.Run == nil {
+		s.Run = &Run{Started: e.at}
 	}
-	r.HasExited, r.Code, r.Signal = true, nil, clip(e.Text("signal"), maxName)
-	detail, status := r.Signal, Failed
-	if code, err := strconv.ParseInt(string(e.Raw("code")), 10, 64); err == nil {
-		r.Code = &code
-		switch {
-		case r.Signal != "":
-		case code == 0:
-			status = Interrupted // it ended itself
-		default:
-			detail = "exit " + strconv.FormatInt(code, 10)
-		}
+	pid, ok := e.Uint("pid")
+	isOther := ok && s.Run.PID != 0 && int64(pid) != s.Run.PID
+	isLive := slices.ContainsFunc(s.Turns, func(t Turn) bool { return t.Activity != Exited })
+	if isOther || s.Run.HasExited && !isLive {
+		return // of an earlier process, or said before
 	}
-	s.Run = &r
+	s.Run.HasExited = true
+	detail, status := clip(e.Text("signal"), maxName), Failed
+	code, err := strconv.ParseInt(string(e.Raw("code")), 10, 64)
+	switch {
+	case detail != "" || err != nil:
+	case code == 0:
+		status = Interrupted // it ended itself
+	default:
+		detail = "exit " + strconv.FormatInt(code, 10)
+	}
 	if len(s.Turns) == 0 {
 		s.addTurn(Turn{Session: e.session, Status: TurnIdle, Activity: Unknown, FirstSeq: e.seq, LastSeq: e.seq})
 	}

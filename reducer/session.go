@@ -90,7 +90,7 @@ func (s *State) show(e *event, t Turn, i int, wordBefore Word) {
 		s.Turns = slices.Delete(s.Turns, unnamed, unnamed+1) // the session is this program's
 	}
 	for j := range s.Turns[:len(s.Turns)-1] {
-		if r := &s.Turns[j]; r.IsReplaced && (i < 0 || e.kind == "session_start") {
+		if r := &s.Turns[j]; r.IsReplaced {
 			r.setActivity(Exited, r.Detail) // its program has gone on with this session
 			r.Since = e.at
 		}
@@ -130,10 +130,10 @@ func (s *State) endSession(e *event) {
 	reason := e.Text("reason")
 	goesOn := reason == "clear" || reason == "resume" || reason == "deleted" // the program, with another session
 	known := s.findSession(e.session)
-	switch {
-	case known < 0 && len(s.Turns) > 0:
+	if known < 0 && len(s.Turns) > 0 {
 		return
-	case known >= 0 && (s.Turns[known].Activity == Exited || goesOn && s.Turns[known].IsReplaced):
+	}
+	if known >= 0 && (s.Turns[known].Activity == Exited || goesOn && s.Turns[known].IsReplaced) {
 		return // said before
 	}
 	t, i := s.turnFor(e)

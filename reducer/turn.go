@@ -70,10 +70,12 @@ func (t *Turn) apply(e *event) (isNews bool) {
 
 // start is turn_started.
 func (t *Turn) start(e *event) bool {
-	if t.hasEnded(e.turn) || e.turn != "" && e.turn == t.ID {
+	switch {
+	case t.hasEnded(e.turn) || e.turn != "" && e.turn == t.ID:
 		return false // late, or said before
-	}
-	if e.turn == "" || t.Status != TurnBusy || !t.matchTurn(e.turn) { // else it was seen before it had a name
+	case e.turn != "" && t.Status == TurnBusy && t.matchTurn(e.turn):
+		// It was seen before it had a name.
+	default:
 		t.beginTurn(e)
 		t.setActivity(Thinking, "")
 	}
@@ -126,7 +128,8 @@ func (t *Turn) becomeIdle(e *event) bool {
 	}
 	isNews := !t.asksOutsideTurn(e) && (t.Status != TurnIdle || !t.hasEnded(e.turn))
 	t.ID = cmp.Or(e.turn, t.ID)
-	t.closeTurn()
+	t.noteEnded(t.ID)
+	t.Status = TurnIdle
 	if isNews {
 		t.noteOrigin(e, true)
 		t.setActivity(Idle, "")
@@ -148,7 +151,8 @@ func (t *Turn) work(e *event, a Activity, detail string) bool {
 // enterTurn makes the turn that an event names the open one. A turn that was only
 // seen to stop goes on.
 func (t *Turn) enterTurn(e *event) {
-	switch isPaused := t.Status == TurnIdle && !t.IsGenerated && t.ID != "" && !t.hasEnded(t.ID); {
+	isPaused := t.Status == TurnIdle && !t.IsGenerated && t.ID != "" && !t.hasEnded(t.ID)
+	switch {
 	case t.Status == TurnBusy && t.matchTurn(e.turn):
 	case isPaused && (e.turn == "" || e.turn == t.ID):
 		t.Status = TurnBusy
@@ -181,9 +185,6 @@ func (t *Turn) changeState(e *event, a Activity) bool {
 		if e.turn != "" && e.turn != t.ID {
 			return false
 		}
-		if t.IsGenerated {
-			t.closeTurn()
-		}
 		t.Status = TurnIdle // a turn with a name may still say that it goes on
 	case Exited, Error, Starting:
 		t.cutOff(e, Failed)
@@ -208,7 +209,6 @@ func (t *Turn) startSession(e *event) bool {
 		if t.Detail == "compacting" {
 			t.Detail = ""
 		}
-		t.HasSessionStart = true
 		return true
 	case e.session != "" && source != "resume" && (t.HasSessionStart && !t.isOver() || t.Status == TurnBusy):
 		t.HasSessionStart = true
@@ -248,9 +248,6 @@ func (t *Turn) beginTurn(e *event) {
 	t.Status, t.Began = TurnBusy, e.at
 	t.StartedCalls, t.EndedCalls = nil, nil
 	t.EndIsTentative, t.Reopened = false, 0
-	if t.isOver() {
-		t.HasSessionStart = false
-	}
 	t.setActivity(Unknown, "")
 }
 
@@ -274,16 +271,6 @@ func (t *Turn) reopenTurn(e *event) bool {
 	t.Status, t.EndIsTentative = TurnBusy, false
 	t.Reopened++
 	return true
-}
-
-// closeTurn makes the current turn one that is over and that no event can open
-// again.
-func (t *Turn) closeTurn() {
-	t.noteEnded(t.ID)
-	t.Status = TurnIdle
-	if t.Last != nil && t.Last.ID == t.ID {
-		t.Began = time.Time{}
-	}
 }
 
 // cutOff ends an open turn with its program.
