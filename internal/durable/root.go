@@ -168,15 +168,15 @@ func (r *Root) Names(dir string) ([]string, error) {
 	if err := r.injectFault("list", dir); err != nil {
 		return nil, err
 	}
+	var names []string
 	d, err := r.openDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
+	if err == nil {
+		defer d.Close()
+		names, err = d.Readdirnames(-1)
+	}
+	if errors.Is(err, fs.ErrNotExist) { // also one that is removed while it is read
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	defer d.Close()
-	names, err := d.Readdirnames(-1)
 	slices.Sort(names)
 	return names, err
 }
