@@ -68,7 +68,7 @@ func (s *State) applyExited(e *event) {
 		detail = "exit " + strconv.FormatInt(code, 10)
 	}
 	if len(s.Turns) == 0 {
-		s.addTurn(Turn{Session: e.session, Status: TurnIdle, Activity: Unknown, FirstSeq: e.seq, LastSeq: e.seq})
+		s.keep(e, newTurn(e, s.Turn(), Unknown, ""), "")
 	}
 	s.endAllSessions(e, detail, status)
 }

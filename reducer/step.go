@@ -197,7 +197,7 @@ func (s *State) foldTurn(e *event) (isLife bool) {
 		s.Turns[i] = t
 	}
 	if isNews {
-		s.show(e, t, i, before)
+		s.keep(e, t, before)
 		if e.kind == "session_start" {
 			s.Run.noteSessionStart(e.Text("source"))
 		}
