@@ -35,7 +35,7 @@ func (s *State) Turn() *Turn {
 		case !t.goesOn():
 		case isIdle && t.isEngaged() && isBeside:
 			shown = t
-		case last.Activity == Exited && (shown == last || t.isEngaged() || !shown.isEngaged()):
+		case last.Activity == Exited && (t.isEngaged() || !shown.isEngaged()):
 			shown = t
 		}
 	}
@@ -102,10 +102,10 @@ func (s *State) keep(e *event, t Turn, wordBefore Word) {
 	s.Turns = slices.DeleteFunc(s.Turns, func(o Turn) bool {
 		return o.Session == t.Session || o.Session == "" // a program that had not named its session has this one
 	})
-	for i := range s.Turns {
-		if o := &s.Turns[i]; o.IsReplaced { // its program has gone on with this session
-			o.setActivity(Exited, o.Detail)
-			o.Since = e.at
+	for i, o := range s.Turns {
+		if o.IsReplaced { // its program has gone on with this session
+			s.Turns[i].setActivity(Exited, o.Detail)
+			s.Turns[i].Since = e.at
 		}
 	}
 	if len(s.Turns) >= maxTurns {

@@ -93,7 +93,7 @@ func (t *Turn) complete(e *event) bool {
 	isSaid := t.Last != nil && t.Last.ID == id
 	if t.isOver() || t.Status == TurnIdle && t.ID != "" || t.Status == TurnTerminal && isSaid {
 		// Its idle or its program's end came first, or it was said before.
-		if t.noteEnded(id); id == t.ID && (!isSaid || t.Last.IsCutOff) {
+		if id == t.ID && (!isSaid || t.Last.IsCutOff) {
 			t.recordEnd(e, endStatus(e), false)
 			t.EndIsTentative = t.EndIsTentative && t.Last.Status == Completed
 		}
@@ -121,7 +121,6 @@ func (t *Turn) becomeIdle(e *event) bool {
 		t.noteEnded(e.turn)
 		return false
 	case t.isOver():
-		t.noteEnded(t.ID)
 		return false
 	case t.Status == TurnBusy:
 		t.EndIsTentative = e.source == "hook"
@@ -238,9 +237,7 @@ func (t *Turn) matchTurn(id string) bool {
 // beginTurn begins the turn that an event names. An earlier one that was open, or
 // was seen to stop, is over; how it ended is not known.
 func (t *Turn) beginTurn(e *event) {
-	if t.ID != e.turn {
-		t.noteEnded(t.ID)
-	}
+	t.noteEnded(t.ID)
 	t.ID, t.IsGenerated = e.turn, e.turn == ""
 	if t.IsGenerated {
 		t.ID = "turn-" + strconv.FormatUint(e.seq, 10)
