@@ -35,8 +35,8 @@ type source struct {
 	pending []wire.ID             // seen, not returned
 	cursor  *eventlog.Cursor      // nil until the log has been there
 	hasMore bool                  // the log may have more
-	errs    []error               // to be told
-	lastErr [2]string             // the last error told of the mailbox and of its log
+	errs    [2]error              // to be told: of the mailbox, and of its log
+	lastErr [2]string             // the last of each that was
 }
 
 const (
@@ -167,10 +167,11 @@ func (s *source) openLog() error {
 		return nil
 	}
 	cursor, err := s.openCursor()
-	if err == nil {
-		err = s.box.Present() // else it went meanwhile
-	}
 	if err != nil {
+		return err
+	}
+	if err := s.box.Present(); err != nil { // it went meanwhile
+		cursor.Close()
 		return err
 	}
 	if s.cursor != nil {
@@ -248,22 +249,21 @@ func (s *source) nextEvent() (Entry, bool) {
 		}
 		s.tell(logErr, err)
 	}
-	if len(s.errs) == 0 {
-		return Entry{}, false
+	for of, err := range s.errs {
+		if err != nil {
+			s.errs[of] = nil
+			return Entry{Err: err}, true
+		}
 	}
-	err := s.errs[0]
-	s.errs = s.errs[1:]
-	return Entry{Err: err}, true
+	return Entry{}, false
 }
 
-// tell queues an error, unless it was told; nil: it is gone.
+// tell has an error told, unless it was told; nil: it is over, and not told any more.
 func (s *source) tell(of int, err error) {
-	text := ""
-	if err != nil {
-		text = err.Error()
+	switch {
+	case err == nil:
+		s.errs[of], s.lastErr[of] = nil, ""
+	case err.Error() != s.lastErr[of]:
+		s.errs[of], s.lastErr[of] = err, err.Error()
 	}
-	if text != "" && text != s.lastErr[of] {
-		s.errs = append(s.errs, err)
-	}
-	s.lastErr[of] = text
 }

@@ -14,7 +14,7 @@
 //
 // A mailbox may be retired, removed, made again and restored: an entry says that the
 // agent is gone. Its log goes on where it was left; another log in its place begins
-// with its first event. An error is told once, and again after it was gone in between.
+// with its first event. An error that lasts is told once.
 //
 // A watcher takes in what is dropped into the inbox, also while nobody calls Next. One
 // goroutine listens to the kernel and one scans the directories; Close waits for both.
@@ -203,6 +203,11 @@ func (w *Watcher) run() {
 	pause := w.opt.poll // Open may have met a file that was being written
 	for {
 		select {
+		case <-time.After(debounce):
+		case <-w.running.Done():
+			return
+		}
+		select {
 		case <-time.After(pause):
 		case <-w.scanAsked:
 		case <-w.running.Done():
@@ -215,10 +220,6 @@ func (w *Watcher) run() {
 		pause = w.opt.rescan
 		if isWaiting || w.Polling() != "" {
 			pause = w.opt.poll
-		}
-		select {
-		case <-time.After(debounce):
-		case <-w.running.Done():
 		}
 	}
 }
