@@ -46,10 +46,11 @@ var pendingCommand = &cli.Command{
 type pendingList struct {
 	Pending []policy.Question     `json:"pending"`
 	Overdue []teams.OverdueAnswer `json:"overdue,omitempty"`
+	Held    []teams.HeldMail      `json:"held,omitempty"`
 }
 
 func (l pendingList) String() string {
-	if len(l.Pending)+len(l.Overdue) == 0 {
+	if len(l.Pending)+len(l.Overdue)+len(l.Held) == 0 {
 		return "nothing is waiting for you"
 	}
 	var lines []string
@@ -58,6 +59,9 @@ func (l pendingList) String() string {
 	}
 	for _, o := range l.Overdue {
 		lines = append(lines, describeOverdue(o))
+	}
+	for _, h := range l.Held {
+		lines = append(lines, fmt.Sprintf("-  %s  mail  %d unread: %s\n    atm attach %s", h.Agent, h.Unread, h.Reason, h.Agent))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -144,7 +148,9 @@ func (w *pendingWatch) look(ctx context.Context) pendingList {
 	l.Pending = append(l.Pending, waiting...)
 	overdue, err2 := w.s.Team.OverdueAnswers(ctx)
 	l.Overdue = overdue
-	err = errors.Join(err, err2)
+	var err3 error
+	l.Held, err3 = w.s.Team.HeldMail(ctx)
+	err = errors.Join(err, err2, err3)
 	w.partial = err != nil
 	if err != nil && ctx.Err() == nil && err.Error() != w.warned {
 		w.warned = err.Error()
