@@ -33,7 +33,7 @@ install: build
 	@case ":$$PATH:" in *":$(PREFIX)/bin:"*) ;; *) echo "put $(PREFIX)/bin on your PATH" ;; esac
 
 demo: build
-	@./bin/atm demo
+	@PATH="$(CURDIR)/bin:$$PATH" sh testdata/demo/demo.sh
 
 # A team of fake agents under team.toml, a script that drives it, and a person.
 demo-team: build

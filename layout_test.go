@@ -29,7 +29,6 @@ var layers = strings.Fields(`
 	internal/hook
 	internal/outlet
 	internal/cmdline
-	internal/foot
 	internal/cast
 	internal/child
 	internal/control
@@ -61,7 +60,7 @@ var importers = map[string][]string{
 	"github.com/charmbracelet/ultraviolet": {"ptyrun/screen"},
 	"github.com/charmbracelet/x/ansi":      {"ptyrun/screen"},
 	"github.com/charmbracelet/x/vt":        {"ptyrun/screen"},
-	"github.com/clipperhouse/displaywidth": {"internal/foot", "internal/fakeagent", "teams"},
+	"github.com/clipperhouse/displaywidth": {"internal/fakeagent", "teams"},
 	"github.com/creack/pty":                {"internal/child"},
 	"github.com/fsnotify/fsnotify":         {"watcher"},
 	"github.com/go-json-experiment/json":   {"wire", "session"},

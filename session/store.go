@@ -31,7 +31,7 @@ type ManyError struct {
 }
 
 func (e *ManyError) Error() string {
-	return fmt.Sprintf("%q fits %d sessions", e.Fragment, len(e.IDs))
+	return fmt.Sprintf("%q matches %d sessions", e.Fragment, len(e.IDs))
 }
 
 // Store is the sessions of a team.

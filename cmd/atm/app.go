@@ -53,12 +53,9 @@ var program = cmdline.App{
 		{Name: "lock-timeout", Kind: cmdline.Duration, Arg: "D", Default: "5s", Usage: "how long to wait for a lock"},
 	},
 	Verbs: []*cmdline.Verb{
-		takeVerb,
 		eventVerb, eventsVerb,
-		runVerb, attachVerb, screenVerb, typeVerb, interruptVerb, stopVerb, restartVerb, playVerb,
-		upVerb, downVerb, askVerb, historyVerb, pendingVerb, approveVerb, rejectVerb, sessionVerb,
-		teamVerb, statusVerb, whereVerb, initVerb, installVerb, uninstallVerb, gcVerb, backupVerb, restoreVerb, doctorVerb,
-		demoVerb, primerVerb, hookVerb, completionVerb,
+		runVerb, attachVerb, screenVerb, typeVerb, interruptVerb, stopVerb, restartVerb,
+		upVerb, downVerb, askVerb, historyVerb, pendingVerb, approveVerb, rejectVerb,
 	},
 }
 

@@ -190,9 +190,19 @@ func (e *env) mayAnswer(asker, who wire.Name, inAgent bool) error {
 		return cmdline.Refused("nothing is answered in %s: nobody here made or accepted it", e.root.Path).WithHint("if it is yours: atm init")
 	}
 	// As they were when its runner was started: team.toml lies where agents write.
-	p, err := e.team.PolicyFor(asker)
+	p, ok, err := e.team.SavedPolicy(asker)
 	if err != nil {
-		return cmdline.Refused("who may answer is not known: %s", err).WithHint("atm doctor")
+		return err
+	}
+	if !ok {
+		roster, err := e.team.Config()
+		if err != nil {
+			return cmdline.Refused("who may answer is not known: %s", err).WithHint("atm doctor")
+		}
+		p = roster.Policy()
+		if p.Lead, err = e.team.Lead(); err != nil {
+			return err
+		}
 	}
 	err = p.MayAnswer(asker, who, inAgent)
 	if errors.Is(err, policy.ErrNotYours) && inAgent {

@@ -87,7 +87,7 @@ func (e *env) explain(err error) error {
 	case errors.Is(err, mailbox.ErrBeingTyped):
 		return cmdline.Refused("%s", err).WithHint("again in a moment: atm withdraw sends a notice to who has read it")
 	case errors.As(err, &leased):
-		return cmdline.Locked("%s", err).WithHint("take another: %s", e.takeAnother(leased.ID))
+		return cmdline.Locked("%s", err).WithHint("take another: atm take")
 	case errors.Is(err, mailbox.ErrNotHeld):
 		return cmdline.Refused("%s", err).WithHint("atm trace%s says whose it is", e.subject())
 	case errors.Is(err, teams.ErrNotShared):
@@ -148,7 +148,7 @@ func (e *env) noMember(s string, err error) error {
 		}
 		return c.WithHint("one at a time: %s %s", e.Path, first)
 	case s == "all" && slices.Contains(e.Args, s):
-		return c.WithHint("all members: atm team, atm log or atm watch")
+		return c.WithHint("all members: atm team, atm watch")
 	}
 	if near, ok := cmdline.Nearest(s, strs(e.memberNames())); ok {
 		return c.WithHint("did you mean %q?", near).WithCandidates(near)

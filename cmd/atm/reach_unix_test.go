@@ -85,7 +85,6 @@ func TestNoRunner(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	s.atm(3, "screen", "nobody")
-	s.atm(3, "play", "bob")
 	if got := s.atm(2, "attach", "bob"); !strings.Contains(got, "atm screen bob") {
 		t.Errorf("%q", got)
 	}

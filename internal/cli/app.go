@@ -18,6 +18,8 @@ import (
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/cli/mail"
+	"github.com/agentteammail/atm/internal/cli/session"
+	"github.com/agentteammail/atm/internal/cli/setup"
 )
 
 // Run does what the words behind the program's name ask for and returns the exit
@@ -36,8 +38,12 @@ func Run(version string, words []string) int {
 		err = unknownVerb(app, unknown.Name)
 	}
 	ctx := contextOf(app, line)
+	report := command.Report
+	if line.Command != nil && line.Command.Name == "hook" && !line.Help {
+		report = command.ReportHook
+	}
 	if err != nil {
-		return command.Report(ctx, err)
+		return report(ctx, err)
 	}
 	if line.Help {
 		return command.Report(ctx, printHelp(app, line.Path))
@@ -45,7 +51,7 @@ func Run(version string, words []string) int {
 	// The context of the verb itself knows its flags, which the report needs.
 	app.ExitErrHandler = func(c *cli.Context, _ error) { ctx = c }
 	err = app.RunContext(context.Background(), line.Args())
-	return command.Report(ctx, err)
+	return report(ctx, err)
 }
 
 // Has reports whether the words are for this app: they name one of its verbs, or
@@ -88,7 +94,7 @@ func newApp(version string) *cli.App {
 		// Errors are printed once, by Run.
 		ExitErrHandler: func(*cli.Context, error) {},
 	}
-	app.Commands = slices.Concat(mail.Commands(), []*cli.Command{helpCommand, versionCommand, completionCommand})
+	app.Commands = slices.Concat(mail.Commands(), session.Commands(), setup.Commands(), []*cli.Command{helpCommand, versionCommand, completionCommand})
 	app.Setup()
 	for _, c := range app.Commands {
 		prepare(c, app.HelpName)
@@ -134,24 +140,29 @@ var meant = map[string]string{
 	"delete":    "atm withdraw ID takes back what you sent; what you have read is out of the way already",
 	"rm":        "atm withdraw ID takes back what you sent; what you have read is out of the way already",
 	"remove":    "atm withdraw ID takes back a message, atm team retire NAME a member",
+	"undo":      "atm withdraw ID takes back what you sent, atm unread ID what you have read",
 	"cancel":    "atm withdraw ID takes back what you sent; atm interrupt NAME ends a turn",
 	"forward":   "atm show ID --raw | atm send NAME -",
 	"fwd":       "atm show ID --raw | atm send NAME -",
 	"broadcast": "atm send all \"…\"", "announce": "atm send all \"…\"",
-	"messages": "atm ls --all", "unread-count": "atm ls --count", "count": "atm ls --count",
+	"mail": "atm read reads, atm send NAME \"…\" writes", "email": "atm send NAME \"…\"", "sendto": "atm send NAME \"…\"",
+	"notify": "atm send NAME \"…\"", "ping": "atm send NAME \"…\"", "post": "atm send NAME \"…\"",
+	"reply-all": "atm reply ID --all \"…\"", "replyall": "atm reply ID --all \"…\"",
+	"unread-count": "atm ls --count", "count": "atm ls --count",
 	"ui": "atm team --watch", "tui": "atm team --watch", "dashboard": "atm team --watch", "top": "atm team --watch",
 	"config": "atm doctor looks at team.toml; atm where says what is in force", "settings": "atm where",
 	"members": "atm team", "agents": "atm team", "users": "atm team", "who": "atm team", "ps": "atm team",
 	"teams": "atm team ls", "add": "atm team add NAME", "join": "atm team add NAME", "invite": "atm team add NAME",
 	"create": "atm init NAME… makes a team, atm team add NAME a member", "new": "atm init NAME…", "setup": "atm init NAME…",
 	"start": "atm up NAME, or atm run NAME -- CMD", "spawn": "atm run NAME -- CMD", "launch": "atm run NAME -- CMD",
-	"kill": "atm stop NAME", "logs": "atm watch --since 1h --no-follow", "tail": "atm watch", "monitor": "atm watch", "follow": "atm watch",
+	"kill": "atm stop NAME", "log": "atm watch --since 1h --no-follow", "logs": "atm watch --since 1h --no-follow", "tail": "atm watch", "monitor": "atm watch", "follow": "atm watch",
 	"poll": "atm read --wait 5m", "sleep": "atm wait --timeout 5m", "subscribe": "atm read --follow",
-	"find": "atm search WORDS", "grep": "atm search WORDS", "query": "atm search WORDS",
-	"mark": "atm read ID marks as read, atm unread ID puts back", "done": "atm ack ID, or atm reply ID \"Done.\"",
+	"query": "atm search WORDS",
+	"mark":  "atm read ID marks as read, atm unread ID puts back", "done": "atm ack ID, or atm reply ID \"Done.\"",
 	"sent": "atm ls --sent", "outbox": "atm ls --sent", "archive": "atm gc", "clean": "atm gc", "export": "atm backup FILE",
-	"conversation": "atm thread ID", "attachments": "atm show ID --save DIR", "download": "atm show ID --save DIR",
+	"attachments": "atm show ID --save DIR", "download": "atm show ID --save DIR",
 	"use": "export ATM_AGENT=NAME, or --as NAME on each command", "login": "export ATM_AGENT=NAME, or --as NAME on each command",
+	"log": "atm watch --since 1h --no-follow", "play": "asciinema play .atm/main/NAME/run/screen.cast", "demo": "make demo, where atm's source is",
 	"exec": "atm run NAME -- CMD", "allow": "atm approve ID", "permissions": "atm pending",
 }
 

@@ -5,8 +5,8 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 dir=$(mktemp -d)
 unset ATM_ROOT ATM_TEAM ATM_AGENT ATM_RUN
-export ATM_WHILE=$$ XDG_STATE_HOME="$dir/.state"
-trap 'cd /; rm -rf "$dir"' EXIT
+export XDG_STATE_HOME="$dir/.state"
+trap 'atm down >/dev/null 2>&1 || :; cd /; rm -rf "$dir"' EXIT
 trap 'exit 130' INT TERM HUP
 cd "$dir"
 cp "$here/team.toml" "$here/model.sh" "$here/../../docs/cookbook/pair.sh" .

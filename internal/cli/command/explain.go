@@ -195,6 +195,20 @@ func Report(c *cli.Context, err error) int {
 	return e.Exit
 }
 
+// ReportHook is Report for what an agent's program calls: whatever goes wrong there
+// is a line on stderr, nothing on stdout and exit 0, so that the program goes on.
+func ReportHook(c *cli.Context, err error) int {
+	if err == nil || errors.Is(err, syscall.EPIPE) {
+		return ExitDone
+	}
+	e := Explain(c, err)
+	if e.Silent {
+		return e.Exit
+	}
+	fmt.Fprintln(os.Stderr, "atm: "+letter.Escape(e.Message))
+	return ExitDone
+}
+
 // object is the error as JSON shows it.
 func (e *Error) object() map[string]any {
 	type shown struct {

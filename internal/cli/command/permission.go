@@ -49,7 +49,8 @@ func (s *Scope) MayAct(verb string, to wire.Name) error {
 	return s.MayStop(verb, to)
 }
 
-// MayStop is MayAct for what must be possible in any root: ending what runs.
+// MayStop is MayAct for what must be possible in any root, such as ending what
+// runs.
 func (s *Scope) MayStop(verb string, to wire.Name) error {
 	who, agent := s.Actor()
 	if !agent || who == to {
@@ -60,8 +61,11 @@ func (s *Scope) MayStop(verb string, to wire.Name) error {
 		return err // who the lead is must be known
 	}
 	if lead == "" {
-		return Refused("an agent may %s others only as the team's lead, and team %q has none", verb, s.Team.Name).
-			WithHint("ask a person, or say what you need: atm send %s \"…\"", to)
+		e := Refused("an agent may %s others only as the team's lead, and team %q has none", verb, s.Team.Name)
+		if !s.Team.Box(to).Exists() {
+			return e.WithHint("ask a person")
+		}
+		return e.WithHint("ask a person, or say what you need: atm send %s \"…\"", to)
 	}
 	if who != lead {
 		return Refused("an agent may %s others only as the team's lead, who is %s", verb, lead).

@@ -149,6 +149,18 @@ func (s *Scope) teamName() (wire.Name, error) {
 	return all[0], nil
 }
 
+// TeamToMake is the team that init makes or adds to: the one in force, else main.
+func (s *Scope) TeamToMake() (wire.Name, error) {
+	all, err := s.Root.Teams()
+	if err != nil {
+		return "", err
+	}
+	if len(all) == 0 && !s.c.IsSet("team") && os.Getenv("ATM_TEAM") == "" {
+		return "main", nil
+	}
+	return s.teamName()
+}
+
 func (s *Scope) openMe() error {
 	name, source := said(s.c)
 	s.MeSource = source
@@ -271,7 +283,10 @@ func (s *Scope) WarnUnaccepted() {
 }
 
 // Person reports whether a person types this at a terminal of their own.
-func Person() bool { return !InAgent() && term.IsTerminal(int(os.Stdin.Fd())) }
+func Person() bool { return !InAgent() && StdinTerminal() }
+
+// StdinTerminal reports whether somebody can type at stdin.
+func StdinTerminal() bool { return term.IsTerminal(int(os.Stdin.Fd())) }
 
 // InAgent reports whether an agent's program started this process.
 func InAgent() bool {
