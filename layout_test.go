@@ -27,8 +27,6 @@ var layers = strings.Fields(`
 	reducer
 	session
 	internal/hook
-	internal/outlet
-	internal/cmdline
 	internal/cast
 	internal/child
 	internal/control
@@ -70,7 +68,7 @@ var importers = map[string][]string{
 	"github.com/tailscale/hujson":          {"internal/agentconfig"},
 	"github.com/urfave/cli":                {"internal/cli", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup"},
 	"golang.org/x/term":                    {"cmd/atm", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/fakeagent"},
-	"golang.org/x/sys":                     {"internal/child", "internal/control", "internal/fakeagent", "internal/durable", "internal/lockfile", "internal/outlet", "internal/output", "mailbox", "teams", "watcher", "internal/cli/agent"},
+	"golang.org/x/sys":                     {"internal/child", "internal/control", "internal/fakeagent", "internal/durable", "internal/lockfile", "internal/output", "mailbox", "teams", "watcher", "internal/cli/agent"},
 	"mvdan.cc/sh":                          {"teams/policy"},
 }
 

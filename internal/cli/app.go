@@ -16,6 +16,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/internal/cli/agent"
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/cli/mail"
 	"github.com/agentteammail/atm/internal/cli/session"
@@ -54,24 +55,6 @@ func Run(version string, words []string) int {
 	return report(ctx, err)
 }
 
-// Has reports whether the words are for this app: they name one of its verbs, or
-// none of the others. (For as long as some verbs are still elsewhere.)
-func Has(words []string, others []string) bool {
-	app := newApp("")
-	if len(words) == 0 || words[len(words)-1] == generate {
-		return true
-	}
-	line, err := command.Parse(app, words)
-	var unknown *command.UnknownCommandError
-	if errors.As(err, &unknown) {
-		return !slices.Contains(others, unknown.Name)
-	}
-	if line.Command == nil || line.Command.Name != "help" || len(line.Words) == 0 {
-		return true
-	}
-	return app.Command(line.Words[0]) != nil || line.Words[0] != "all" && !slices.Contains(others, line.Words[0])
-}
-
 // newApp is the app with all its verbs.
 func newApp(version string) *cli.App {
 	app := &cli.App{
@@ -94,7 +77,7 @@ func newApp(version string) *cli.App {
 		// Errors are printed once, by Run.
 		ExitErrHandler: func(*cli.Context, error) {},
 	}
-	app.Commands = slices.Concat(mail.Commands(), session.Commands(), setup.Commands(), []*cli.Command{helpCommand, versionCommand, completionCommand})
+	app.Commands = slices.Concat(mail.Commands(), agent.Commands(), session.Commands(), setup.Commands(), []*cli.Command{helpCommand, versionCommand, completionCommand})
 	app.Setup()
 	for _, c := range app.Commands {
 		prepare(c, app.HelpName)
@@ -162,7 +145,7 @@ var meant = map[string]string{
 	"sent": "atm ls --sent", "outbox": "atm ls --sent", "archive": "atm gc", "clean": "atm gc", "export": "atm backup FILE",
 	"attachments": "atm show ID --save DIR", "download": "atm show ID --save DIR",
 	"use": "export ATM_AGENT=NAME, or --as NAME on each command", "login": "export ATM_AGENT=NAME, or --as NAME on each command",
-	"log": "atm watch --since 1h --no-follow", "play": "asciinema play .atm/main/NAME/run/screen.cast", "demo": "make demo, where atm's source is",
+	"play": "asciinema play .atm/main/NAME/run/screen.cast", "demo": "make demo, where atm's source is",
 	"exec": "atm run NAME -- CMD", "allow": "atm approve ID", "permissions": "atm pending",
 }
 

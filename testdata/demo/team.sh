@@ -43,6 +43,9 @@ say "Run again, as after a Ctrl-C, it sends nothing twice: every answer is there
 show sh pair.sh parser "write the parser"
 show atm history alice
 
+say "The script has stopped the team when it was done. It is started again."
+show atm up
+
 say "You are one of the team. Her git status a rule has allowed; her git push waits for you."
 export ATM_AGENT=me
 show atm send alice "Release it, please."

@@ -1,10 +1,10 @@
 package command
 
 import (
-	"cmp"
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -205,7 +205,11 @@ func (s *Scope) notAName(word string, err error) error {
 		return Usage("%v", err).WithHint("did you mean %q?", near).WithCandidates(near)
 	}
 	if first, _, several := strings.Cut(word, ","); several {
-		return Usage("%v", err).WithHint("one at a time: %s %s", s.c.Command.HelpName, first)
+		text := ""
+		if strings.Contains(s.c.Command.ArgsUsage, "TEXT") {
+			text = " \"…\""
+		}
+		return Usage("%v", err).WithHint("one at a time: %s %s%s", s.c.Command.HelpName, first, text)
 	}
 	return Usage("%v", err).WithHint("members: %s", strings.Join(names, ", "))
 }
@@ -290,9 +294,14 @@ func StdinTerminal() bool { return term.IsTerminal(int(os.Stdin.Fd())) }
 
 // InAgent reports whether an agent's program started this process.
 func InAgent() bool {
-	return cmp.Or(os.Getenv("ATM_RUN"), os.Getenv("CLAUDECODE"), os.Getenv("CODEX_SANDBOX"), os.Getenv("CODEX_THREAD_ID"),
-		os.Getenv("GEMINI_CLI"), os.Getenv("OPENCODE")) != ""
+	return slices.ContainsFunc(agentMarks, func(mark string) bool { return os.Getenv(mark) != "" })
 }
+
+// agentMarks are variables that agents' programs set for what they start.
+var agentMarks = []string{"ATM_RUN", "CLAUDECODE", "CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE"}
+
+// AgentMarks are the variables that an agent's program sets for what it starts.
+func AgentMarks() []string { return slices.Clone(agentMarks) }
 
 // Strings are names as strings.
 func Strings(names []wire.Name) []string {

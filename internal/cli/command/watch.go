@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/term"
 
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
 )
 
 // ErrQuit is the cause of a Repaint's context once its user has pressed q.
@@ -58,13 +60,21 @@ func StartRepaint(ctx context.Context) (*Repaint, context.Context) {
 	return r, ctx
 }
 
-// Paint shows the lines instead of those before, as far as they fit.
+// Paint shows the lines instead of those before, as far as they fit, and below them
+// how to leave.
 func (r *Repaint) Paint(lines []string) error {
 	r.last = lines
-	if _, height, err := term.GetSize(int(os.Stdout.Fd())); err == nil && len(lines) > height {
+	lines = append(slices.Clone(lines), "", "q leaves")
+	width, height, err := term.GetSize(int(os.Stdout.Fd()))
+	if err == nil && height > 0 && len(lines) > height {
 		lines = lines[:height]
 	}
-	_, err := os.Stdout.WriteString("\x1b[H" + strings.Join(lines, "\x1b[K\r\n") + "\x1b[K\x1b[J")
+	for i := range lines {
+		if width > 0 {
+			lines[i] = (&teams.Table{Width: width}).Fit(lines[i])
+		}
+	}
+	_, err = os.Stdout.WriteString("\x1b[H" + strings.Join(lines, "\x1b[K\r\n") + "\x1b[K\x1b[J")
 	return err
 }
 

@@ -13,7 +13,6 @@ import (
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	sessions "github.com/agentteammail/atm/session"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
 
