@@ -108,8 +108,8 @@ type State struct {
 	Agent wire.Name `json:"agent,omitempty"`
 	Seq   uint64    `json:"seq"` // of the newest event folded
 
-	// Turns are the newest three sessions of the agent's program. The last one
-	// is shown.
+	// Turns are the newest three sessions of the agent's program, the one heard last
+	// at the end.
 	Turns []Turn `json:"turns,omitempty"`
 
 	Heard time.Time `json:"heard,omitzero"` // the newest sign of life
@@ -183,14 +183,6 @@ func (s State) Clone() (c State) {
 	json.Unmarshal(data, &c)
 	c.mail = mail{letters: slices.Clone(s.mail.letters), changes: s.mail.changes}
 	return c
-}
-
-// Turn is the session that is shown. Never nil.
-func (s *State) Turn() *Turn {
-	if len(s.Turns) == 0 {
-		return &Turn{Status: TurnIdle, Activity: Unknown}
-	}
-	return &s.Turns[len(s.Turns)-1]
 }
 
 // Word is the turn's state in one word, as far as events tell.
