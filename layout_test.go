@@ -27,9 +27,6 @@ var layers = strings.Fields(`
 	reducer
 	session
 	internal/hook
-	internal/outlet
-	internal/cmdline
-	internal/foot
 	internal/child
 	internal/control
 	ptyrun/record
@@ -61,7 +58,7 @@ var importers = map[string][]string{
 	"github.com/charmbracelet/ultraviolet": {"ptyrun/screen"},
 	"github.com/charmbracelet/x/ansi":      {"ptyrun/screen"},
 	"github.com/charmbracelet/x/vt":        {"ptyrun/screen"},
-	"github.com/clipperhouse/displaywidth": {"internal/foot", "internal/fakeagent", "teams"},
+	"github.com/clipperhouse/displaywidth": {"internal/fakeagent", "teams"},
 	"github.com/creack/pty":                {"internal/child"},
 	"github.com/fsnotify/fsnotify":         {"watcher"},
 	"github.com/go-json-experiment/json":   {"wire", "session"},
@@ -71,7 +68,7 @@ var importers = map[string][]string{
 	"github.com/tailscale/hujson":          {"internal/agentconfig"},
 	"github.com/urfave/cli":                {"internal/cli", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup"},
 	"golang.org/x/term":                    {"cmd/atm", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/fakeagent"},
-	"golang.org/x/sys":                     {"internal/child", "internal/control", "internal/fakeagent", "internal/durable", "internal/lockfile", "internal/outlet", "internal/output", "mailbox", "teams", "watcher", "internal/cli/agent"},
+	"golang.org/x/sys":                     {"internal/child", "internal/control", "internal/fakeagent", "internal/durable", "internal/lockfile", "internal/output", "mailbox", "teams", "watcher", "internal/cli/agent"},
 	"mvdan.cc/sh":                          {"teams/policy"},
 }
 

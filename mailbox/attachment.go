@@ -47,9 +47,10 @@ func (s *Store) Attach(name string, content io.Reader) (wire.Attachment, error) 
 	stored := filesDir + "/" + a.SHA256
 	err = s.root.Link(temp, stored)
 	if errors.Is(err, fs.ErrExist) {
-		var whole bool
-		if whole, err = s.verify(a); err == nil && !whole {
-			// What lies there is not what its name says: out of the way.
+		var there *os.File
+		there, err = s.openVerified(a)
+		there.Close()
+		if errors.Is(err, errDamaged) { // out of the way
 			if err = s.root.Move(stored, stored+".damaged."+string(wire.NewID())); err == nil {
 				err = s.root.Link(temp, stored)
 			}
@@ -72,19 +73,30 @@ func isText(head []byte) bool {
 	return len(head) == 0
 }
 
-// verify reports whether the content of an attachment is what its hash says.
-func (s *Store) verify(a wire.Attachment) (bool, error) {
+var errDamaged = errors.New("its content is damaged")
+
+// openVerified opens the content of an attachment if it is what its hash says.
+func (s *Store) openVerified(a wire.Attachment) (*os.File, error) {
 	f, err := s.root.Open(filesDir + "/" + a.SHA256)
 	if errors.Is(err, durable.ErrNotRegular) {
-		return false, nil
+		return nil, errDamaged
 	}
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	defer f.Close()
 	hash := sha256.New()
 	n, err := io.Copy(hash, f)
-	return n == a.Size && hex.EncodeToString(hash.Sum(nil)) == a.SHA256, err
+	if err == nil && (n != a.Size || hex.EncodeToString(hash.Sum(nil)) != a.SHA256) {
+		err = errDamaged
+	}
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 // Attachment opens the content of an attachment after checking its size and hash.
@@ -92,14 +104,12 @@ func (s *Store) Attachment(a wire.Attachment) (*os.File, error) {
 	if !wire.IsSHA256(a.SHA256) {
 		return nil, fmt.Errorf("attachment %q: no hash", a.Name)
 	}
-	whole, err := s.verify(a)
-	switch {
-	case absent(err):
-		return nil, fmt.Errorf("attachment %q: its content is not here: %w", a.Name, ErrNotFound)
-	case err != nil:
-		return nil, err
-	case !whole:
-		return nil, fmt.Errorf("attachment %q: its content is damaged", a.Name)
+	f, err := s.openVerified(a)
+	if absent(err) {
+		err = fmt.Errorf("its content is not here: %w", ErrNotFound)
 	}
-	return s.root.Open(filesDir + "/" + a.SHA256)
+	if err != nil {
+		return nil, fmt.Errorf("attachment %q: %w", a.Name, err)
+	}
+	return f, nil
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -29,28 +28,24 @@ func (b *Box) entry(p place, id wire.ID) Entry {
 // in this order, under the reader's lock, so that none is missed or named twice.
 func (b *Box) List(ctx context.Context) (out []Entry, err error) {
 	list := func() error {
-		done, err := b.placesIn(Range{Done: true})
-		if err != nil {
-			return err
-		}
-		archive, err := b.placesIn(Range{Archive: true})
-		if err != nil {
-			return err
-		}
-		places := append([]place{b.unread(), b.owed()}, done...)
-		for _, p := range append(append(places, b.withdrawn()), archive...) {
-			ids, _, err := b.list(p.dir)
+		for _, rg := range []Range{{Unread: true, Owed: true}, {Done: true}, {Withdrawn: true}, {Archive: true}} {
+			places, err := b.placesIn(rg)
 			if err != nil {
 				return err
 			}
-			for _, id := range ids {
-				out = append(out, b.entry(p, id))
+			for _, p := range places {
+				ids, _, err := b.list(p.dir)
+				if err != nil {
+					return err
+				}
+				for _, id := range ids {
+					out = append(out, b.entry(p, id))
+				}
 			}
 		}
 		return nil
 	}
-	err = b.locked(ctx, "reader", lockfile.Exclusive, list)
-	if readOnly(err) {
+	if err = b.locked(ctx, "reader", list); readOnly(err) {
 		out = nil
 		err = list()
 	}
@@ -86,7 +81,7 @@ func (b *Box) Put(ctx context.Context, state State, data []byte) (put bool, err 
 	if !ok {
 		return false, fmt.Errorf("a message cannot be put back as %q", state)
 	}
-	err = b.locked(ctx, "inbox", lockfile.Exclusive, func() error {
+	err = b.locked(ctx, "inbox", func() error {
 		if _, there, err := b.locate(m.ID); there || err != nil {
 			return err
 		}
@@ -96,11 +91,7 @@ func (b *Box) Put(ctx context.Context, state State, data []byte) (put bool, err 
 			}
 		}
 		temp := b.in("inbox/tmp", string(m.ID)+"."+string(wire.NewID()))
-		if err := b.store.root.Create(temp, data); err != nil {
-			return err
-		}
-		defer b.store.root.Remove(temp)
-		if err := b.store.root.Link(temp, at.file(m.ID)); err != nil {
+		if err := b.store.publish(temp, at.file(m.ID), data); err != nil {
 			return err
 		}
 		put = true

@@ -23,11 +23,11 @@ func cutName(name string) string {
 	if isJSON(name) {
 		end = name[len(name)-len(".json"):]
 	}
-	name = name[:maxName-len(end)]
-	for !utf8.ValidString(name[max(0, len(name)-utf8.UTFMax):]) && len(name) > maxName-len(end)-utf8.UTFMax {
-		name = name[:len(name)-1]
+	cut := maxName - len(end)
+	for cut > maxName-len(end)-utf8.UTFMax && !utf8.RuneStart(name[cut]) {
+		cut--
 	}
-	return name + end
+	return name[:cut] + end
 }
 
 func isJSON(name string) bool { return strings.EqualFold(path.Ext(name), ".json") }
@@ -62,12 +62,13 @@ func (b *Box) setAside(file, as, reason string) error {
 	if as = strings.TrimLeft(as, "."); as == "" {
 		as = "unnamed"
 	}
+	other := cutName(as) + "." + string(wire.NewID())
 	if len(as) > maxName || strings.HasSuffix(as, ".reason") {
-		as = cutName(as) + "." + string(wire.NewID())
+		as = other
 	}
 	err := b.store.root.Move(file, dir+"/"+as)
 	if errors.Is(err, fs.ErrExist) {
-		as = cutName(as) + "." + string(wire.NewID())
+		as = other
 		err = b.store.root.Move(file, dir+"/"+as)
 	}
 	if err != nil {

@@ -1,7 +1,7 @@
 package mailbox
 
 import (
-	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -40,7 +40,7 @@ type claim struct {
 	Offered bool   `json:"offered,omitempty"` // a session's: the hook's answer is out
 }
 
-// owners of claims.
+// The owners of claims.
 const (
 	ownerRunner  = "runner:"
 	ownerSession = "session:"
@@ -67,13 +67,19 @@ type claims map[wire.ID]claim
 
 // live are the claims that count.
 func (all claims) live(now time.Time, running bool) claims {
-	live := claims{}
-	for id, c := range all {
-		if c.isLive(now, running) {
-			live[id] = c
-		}
-	}
+	live := maps.Clone(all)
+	maps.DeleteFunc(live, func(_ wire.ID, c claim) bool { return !c.isLive(now, running) })
 	return live
+}
+
+// release ends the claim of a message. uncounted is 1 when the message did not reach
+// the owner, so that this time does not count.
+func (all claims) release(id wire.ID, now time.Time, uncounted int) {
+	c := all[id]
+	c.Times, c.Until, c.Offered = c.Times-uncounted, now, false
+	if all[id] = c; c.Times == 0 {
+		delete(all, id)
+	}
 }
 
 // keptFromReaders are the claims that keep messages from who reads: a runner's and the
@@ -86,7 +92,7 @@ func (b *Box) keptFromReaders() claims {
 
 const maxClaims = 8 << 20 // bytes of the file
 
-// storedClaim is a claim as the file has it, for several messages.
+// storedClaim is a claim as the file has it, where it may be of several messages.
 type storedClaim struct {
 	claim
 	IDs []wire.ID `json:"ids"`
@@ -134,6 +140,11 @@ func (b *Box) claimsToChange() (claims, error) {
 	return all, nil
 }
 
+// updateClaims is changeClaims under the reader's lock.
+func (b *Box) updateClaims(ctx context.Context, change func(claims) error) error {
+	return b.locked(ctx, "reader", func() error { return b.changeClaims(change) })
+}
+
 // changeClaims changes what is claimed, in the one place where that happens. The
 // reader's lock is held. Claims of messages that are no longer unread go.
 func (b *Box) changeClaims(change func(claims) error) error {
@@ -155,18 +166,14 @@ func (b *Box) changeClaims(change func(claims) error) error {
 	if len(all) == 0 {
 		return b.store.root.Remove(b.claimsFile())
 	}
-	groups := map[claim][]wire.ID{}
-	for id, c := range all {
-		groups[c] = append(groups[c], id)
-	}
 	var stored []storedClaim
-	for c, ids := range groups {
-		slices.Sort(ids)
-		stored = append(stored, storedClaim{c, ids})
+	for _, id := range slices.Sorted(maps.Keys(all)) {
+		i := slices.IndexFunc(stored, func(s storedClaim) bool { return s.claim == all[id] })
+		if i < 0 {
+			i, stored = len(stored), append(stored, storedClaim{claim: all[id]})
+		}
+		stored[i].IDs = append(stored[i].IDs, id)
 	}
-	slices.SortFunc(stored, func(a, b storedClaim) int {
-		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.IDs[0], b.IDs[0]))
-	})
 	data, err := json.Marshal(stored)
 	if err != nil {
 		return err
@@ -189,7 +196,7 @@ func (b *Box) running() bool {
 	return running || err != nil
 }
 
-// claimTime is the present, as a claim has it.
+// claimTime is a time as a claim has it.
 func claimTime(t time.Time) time.Time { return t.UTC().Round(0) }
 
 // ErrBeingTyped says that a runner is typing the message to its agent just now.

@@ -1,14 +1,18 @@
 package mailbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"slices"
 	"strings"
 	"sync"
 	"unicode/utf8"
 
+	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/wire"
 )
@@ -63,22 +67,26 @@ func Check(m *wire.Message) error {
 	return err
 }
 
-func encode(m *wire.Message) ([]byte, error) {
+func encode(m *wire.Message) (data []byte, err error) {
 	for _, s := range []string{m.Body, m.Subject, m.Type, string(m.Meta), string(m.Payload)} {
-		if !utf8.ValidString(s) {
-			return nil, &ContentError{errors.New("the text is not UTF-8")}
-		}
-		if strings.Contains(s, "\x00") {
-			return nil, &ContentError{errors.New("the text has a NUL")}
+		switch {
+		case !utf8.ValidString(s):
+			err = errors.New("the text is not UTF-8")
+		case strings.Contains(s, "\x00"):
+			err = errors.New("the text has a NUL")
 		}
 	}
-	data, err := m.Encode()
+	if err == nil {
+		data, err = m.Encode()
+	}
+	if err == nil {
+		// Delivered and then set aside as bad, it would be lost.
+		if _, err = wire.Decode(data); err != nil {
+			err = fmt.Errorf("no message: %w", err)
+		}
+	}
 	if err != nil {
 		return nil, &ContentError{err}
-	}
-	// Delivered and then set aside as bad, it would be lost.
-	if _, err := wire.Decode(data); err != nil {
-		return nil, &ContentError{fmt.Errorf("no message: %w", err)}
 	}
 	return data, nil
 }
@@ -87,10 +95,44 @@ func encode(m *wire.Message) ([]byte, error) {
 // share the disk's flushes.
 const syncs = 16
 
+// target is a mailbox that one call delivers to. Its inbox is opened once for the call:
+// each look by path costs as many system calls as the path has directories.
+type target struct {
+	box    *Box
+	inbox  *durable.Root
+	err    error       // why nothing can be delivered there
+	stored []*delivery // what was linked into new, and is not synced yet
+}
+
+func openTarget(b *Box) *target {
+	t := &target{box: b}
+	if t.inbox, t.err = b.store.root.Sub(b.in("inbox")); absent(t.err) {
+		t.err = b.noAgent()
+	} else if t.err != nil {
+		t.err = cmp.Or(b.Present(), t.err)
+	} else if !t.inbox.OwnerCanRead("tmp") {
+		t.err = ErrUnreadable
+	}
+	return t
+}
+
+// current is nil if the inbox that was opened is the mailbox's still: it may have been
+// retired, and another made in its place. The inbox's lock is held.
+func (t *target) current() error {
+	root := t.box.store.root
+	opened, err := t.inbox.Lstat(".")
+	now, e := root.Lstat(t.box.in("inbox"))
+	if err == nil && e == nil && os.SameFile(opened, now) && root.IsDir(t.box.in()) == nil && t.inbox.IsDir("new") == nil {
+		return nil
+	}
+	return cmp.Or(t.box.Present(), t.box.noAgent())
+}
+
 // delivery is a message on its way to one mailbox.
 type delivery struct {
+	*Outcome
 	post *Post
-	to   *Outcome
+	to   *target
 	data []byte
 	temp string // the file that is linked into new
 }
@@ -102,106 +144,102 @@ type delivery struct {
 // All files are written and synced side by side; then each is linked into its mailbox
 // under that mailbox's lock; then each mailbox's directory is synced once.
 func Deliver(ctx context.Context, posts ...*Post) {
+	opened := map[Box]*target{}
+	var targets []*target
 	var all []*delivery
 	for _, p := range posts {
 		data, err := encode(p.Message)
 		p.Outcomes = make([]Outcome, len(p.To))
 		for i, b := range p.To {
 			o := &p.Outcomes[i]
-			o.Box, o.Err = b, err
-			if err == nil {
-				all = append(all, &delivery{post: p, to: o, data: data})
+			if o.Box, o.Err = b, err; err != nil {
+				continue
 			}
+			if opened[*b] == nil {
+				opened[*b] = openTarget(b)
+				targets = append(targets, opened[*b])
+			}
+			all = append(all, &delivery{Outcome: o, post: p, to: opened[*b], data: data})
 		}
 	}
-	sideBySide(len(all), func(i int) { all[i].to.Err = all[i].write() })
-	type mailbox struct {
-		store *Store
-		agent wire.Name
-	}
-	stored := map[mailbox][]*delivery{}
-	var order []mailbox
+	sideBySide(len(all), func(i int) { all[i].Err = all[i].write() })
 	for _, d := range all {
-		if d.to.Err == nil {
-			d.to.Stored, d.to.Known, d.to.Err = d.publish(ctx)
+		if d.Err == nil {
+			d.Known, d.Err = d.publish(ctx)
 		}
-		if d.to.Stored {
-			at := mailbox{d.to.Box.store, d.to.Box.agent}
-			if stored[at] == nil {
-				order = append(order, at)
-			}
-			stored[at] = append(stored[at], d)
+		if d.Stored = d.Err == nil; d.Stored {
+			d.to.stored = append(d.to.stored, d)
 		}
 	}
-	sideBySide(len(order), func(i int) {
-		some := stored[order[i]]
-		if err := order[i].store.root.Sync(some[0].to.Box.unread().dir); err != nil {
-			for _, d := range some {
-				d.to.Err = &NotDurableError{d.post.Message.ID, err}
-			}
-		}
-	})
+	sideBySide(len(targets), func(i int) { targets[i].close() })
 	for _, p := range posts {
-		for _, o := range p.Outcomes {
-			if o.Stored && p.Sender != nil {
-				p.Sender.NoteSent(p.Message)
-				break
-			}
+		stored := slices.ContainsFunc(p.Outcomes, func(o Outcome) bool { return o.Stored })
+		if stored && p.Sender != nil {
+			p.Sender.NoteSent(p.Message)
 		}
 	}
 }
 
 // write writes and syncs the message in the recipient's tmp.
 func (d *delivery) write() error {
-	b := d.to.Box
-	root := b.store.root
-	tmp := b.in("inbox/tmp")
-	if err := b.Present(); err != nil {
-		return err
+	b := d.to.box
+	if d.to.err != nil {
+		return d.to.err
 	}
-	if !root.OwnerCanRead(tmp) {
-		return ErrUnreadable
-	}
-	temp := tmp + "/" + string(d.post.Message.ID) + "." + string(wire.NewID())
-	err := root.Create(temp, d.data)
+	d.temp = "tmp/" + string(d.post.Message.ID) + "." + string(wire.NewID())
+	err := d.to.inbox.Create(d.temp, d.data)
 	if absent(err) {
-		if err = b.mkdir(tmp); err == nil {
-			err = root.Create(temp, d.data)
+		if err = b.mkdir(b.in("inbox/tmp")); err == nil {
+			err = d.to.inbox.Create(d.temp, d.data)
 		}
 	}
-	if absent(err) { // retired a moment ago
-		return fmt.Errorf("%s: %w", b.Address(), ErrNoAgent)
+	if absent(err) { // the mailbox was retired a moment ago
+		return b.noAgent()
 	}
-	if err != nil {
-		return err
-	}
-	d.temp = temp
-	return nil
+	return err
 }
 
 // publish links the message into new, unless it is known. The temp file goes in any
 // case.
-func (d *delivery) publish(ctx context.Context) (stored, known bool, err error) {
-	b, id := d.to.Box, d.post.Message.ID
-	defer b.store.root.Remove(d.temp)
+func (d *delivery) publish(ctx context.Context) (known bool, err error) {
+	b, id := d.to.box, d.post.Message.ID
+	defer d.to.inbox.Remove(d.temp)
 	mode := lockfile.Shared
 	if d.post.Given {
 		mode = lockfile.Exclusive
 	}
-	err = b.locked(ctx, "inbox", mode, func() error {
-		if d.post.Given {
-			if _, known, err = b.locate(id); known || err != nil {
-				return err
+	unlock, err := b.store.lock(ctx, string(b.agent)+".inbox", mode, b.Present)
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	if err := d.to.current(); err != nil {
+		return false, err
+	}
+	if d.post.Given {
+		if _, known, err := b.locate(id); known || err != nil {
+			return known, err
+		}
+	}
+	err = d.to.inbox.Link(d.temp, "new/"+fileOf(id))
+	if errors.Is(err, fs.ErrExist) {
+		return true, nil
+	}
+	return false, err
+}
+
+// close makes what was linked into new survive a power cut, and lets go of the inbox.
+func (t *target) close() {
+	if len(t.stored) > 0 {
+		if err := t.inbox.Sync("new"); err != nil {
+			for _, d := range t.stored {
+				d.Err = &NotDurableError{d.post.Message.ID, err}
 			}
 		}
-		err := b.store.root.Link(d.temp, b.unread().file(id))
-		if errors.Is(err, fs.ErrExist) {
-			known = true
-			return nil
-		}
-		return err
-	})
-	return err == nil, known, err
+	}
+	if t.inbox != nil {
+		t.inbox.Close()
+	}
 }
 
 // NoteSent notes a message in the index of what the mailbox's owner sent, and reports
@@ -222,10 +260,6 @@ func (b *Box) NoteSent(m *wire.Message) bool {
 
 // sideBySide calls f for 0 to n-1, several at a time.
 func sideBySide(n int, f func(int)) {
-	if n == 1 {
-		f(0)
-		return
-	}
 	var wg sync.WaitGroup
 	running := make(chan struct{}, syncs)
 	for i := range n {

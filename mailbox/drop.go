@@ -39,11 +39,6 @@ func notDropped(name string) bool {
 	})
 }
 
-// mayBeDropped reports whether there is a dropped file among names met in new.
-func (b *Box) mayBeDropped(foreign []string) bool {
-	return slices.ContainsFunc(foreign, func(name string) bool { return !notDropped(name) })
-}
-
 // claimedName takes the name of a dropped file apart that is being taken in:
 // <id>.<original name>.drop
 func claimedName(name string) (id wire.ID, original string, ok bool) {
@@ -65,26 +60,12 @@ type dropped struct {
 // the reason; exactly once, also when killed at any point, since a file is renamed to
 // the id that it will have before it is read. A file that a process has open for
 // writing is left for later. While another process takes in, TakeIn returns at once.
-func (b *Box) TakeIn(ctx context.Context) (TakenIn, error) {
-	_, foreign, err := b.UnreadIDs()
-	if err != nil {
-		return TakenIn{}, err
-	}
-	return b.takeIn(ctx, foreign)
-}
-
-// TakeInNamed is TakeIn for a caller who has listed new and seen these foreign names
-// there.
-func (b *Box) TakeInNamed(ctx context.Context, foreign []string) (TakenIn, error) {
+func (b *Box) TakeIn(ctx context.Context) (t TakenIn, err error) {
 	if err := b.Present(); err != nil {
-		return TakenIn{}, err
+		return t, err
 	}
-	return b.takeIn(ctx, foreign)
-}
-
-func (b *Box) takeIn(ctx context.Context, foreign []string) (t TakenIn, err error) {
 	b.putBackAside(ctx)
-	found, begun, err := b.drops(foreign)
+	found, begun, err := b.drops()
 	if err != nil || len(found)+len(begun) == 0 {
 		return t, err
 	}
@@ -105,7 +86,7 @@ func (b *Box) takeIn(ctx context.Context, foreign []string) (t TakenIn, err erro
 		return t, err
 	}
 	// Looked at anew: another may have taken some in meanwhile.
-	if found, begun, err = b.drops(foreign); err != nil {
+	if found, begun, err = b.drops(); err != nil {
 		return t, err
 	}
 	root := b.store.root
@@ -123,38 +104,26 @@ func (b *Box) takeIn(ctx context.Context, foreign []string) (t TakenIn, err erro
 
 // drops lists what may be taken in, the oldest first, and what somebody began to take
 // in and did not finish.
-func (b *Box) drops(foreign []string) (found []dropped, begun []string, err error) {
+func (b *Box) drops() (found []dropped, begun []string, err error) {
 	root := b.store.root
-	consider := func(path string) {
-		info, err := root.Lstat(path)
-		if err == nil && info.Mode().IsRegular() && info.Size() > 0 {
-			found = append(found, dropped{path, info})
+	for _, dir := range []string{"inbox", "inbox/new"} {
+		names, err := root.Names(b.in(dir))
+		if err != nil {
+			return nil, nil, err
 		}
-	}
-	names, err := root.Names(b.in("inbox"))
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, name := range names {
-		if !notDropped(name) && !slices.Contains(inboxDirs, name) {
-			consider(b.in("inbox", name))
-		}
-	}
-	for _, name := range foreign {
-		if !notDropped(name) {
-			consider(b.in("inbox/new", name))
-		}
-	}
-	if names, err = root.Names(b.in("inbox/tmp")); err != nil {
-		return nil, nil, err
-	}
-	for _, name := range names {
-		if _, _, ok := claimedName(name); ok {
-			begun = append(begun, name)
+		for _, name := range names {
+			if notDropped(name) || dir == "inbox" && slices.Contains(inboxDirs, name) || dir == "inbox/new" && isMessageFile(name) {
+				continue
+			}
+			info, err := root.Lstat(b.in(dir, name))
+			if err == nil && info.Mode().IsRegular() && info.Size() > 0 {
+				found = append(found, dropped{b.in(dir, name), info})
+			}
 		}
 	}
 	slices.SortStableFunc(found, func(a, b dropped) int { return a.info.ModTime().Compare(b.info.ModTime()) })
-	return found, begun, err
+	begun, err = root.Names(b.in("inbox/tmp"))
+	return found, slices.DeleteFunc(begun, func(name string) bool { _, _, ok := claimedName(name); return !ok }), err
 }
 
 // inboxDirs are the directories of an inbox; the first generation made the last three.
@@ -226,26 +195,18 @@ func (b *Box) finish(ctx context.Context, file string, certain bool, t *TakenIn)
 	if err != nil {
 		return
 	}
-	setAside := func(reason string) {
-		if b.setAside(file, name, reason) == nil {
-			t.Bad++
-		}
-	}
 	m, e, err := b.understand(f, before, id, name)
+	known := false
 	var bad *BadError
 	switch {
 	case errors.As(err, &bad):
-		setAside(bad.Reason)
-		return
 	case err != nil:
 		return // a full disk, say: it stays and is finished later
-	}
-	known := false
-	if e != nil {
+	case e != nil:
 		if b.Log().AppendSync(ctx, *e) != nil {
 			return
 		}
-	} else {
+	default:
 		p := &Post{Message: m, To: []*Box{b}, Given: true}
 		Deliver(ctx, p)
 		if p.Outcomes[0].Err != nil {
@@ -253,10 +214,14 @@ func (b *Box) finish(ctx context.Context, file string, certain bool, t *TakenIn)
 		}
 		known = p.Outcomes[0].Known && m.ID != id
 	}
-	after, err := f.Stat()
+	if after, err := f.Stat(); bad == nil && (err != nil || after.Size() != before.Size() || !after.ModTime().Equal(before.ModTime())) {
+		bad = &BadError{Reason: "changed while it was taken in as " + string(id)}
+	}
 	switch {
-	case err != nil || after.Size() != before.Size() || !after.ModTime().Equal(before.ModTime()):
-		setAside("changed while it was taken in as " + string(id))
+	case bad != nil:
+		if b.setAside(file, name, bad.Reason) == nil {
+			t.Bad++
+		}
 		return
 	case certain && !known:
 		root.Remove(file)
@@ -283,32 +248,12 @@ func (b *Box) understand(f *os.File, info fs.FileInfo, id wire.ID, name string) 
 		// Only files with content are taken in: what was in it is gone.
 		return nil, nil, &BadError{Name: name, Reason: "its content was lost, as by a power cut"}
 	}
-	if info.Size() <= wire.MaxFile {
-		data, err := io.ReadAll(io.LimitReader(f, wire.MaxFile+1))
-		if err != nil {
-			return nil, nil, err
-		}
-		m, e, err := b.understandText(data, info, id, name)
-		if m != nil || e != nil || err != nil {
-			return m, e, err
-		}
-		if _, err := f.Seek(0, io.SeekStart); err != nil {
-			return nil, nil, err
-		}
-	}
-	clean := strings.ToValidUTF8(name, "\ufffd")
-	a, err := b.store.Attach(clean, f)
+	data, err := io.ReadAll(io.LimitReader(f, wire.MaxFile+1))
 	if err != nil {
 		return nil, nil, err
 	}
-	m := &wire.Message{Subject: clean, Body: fmt.Sprintf("(the file is attached, %d bytes)", a.Size), Attachments: []wire.Attachment{a}}
-	return b.fill(m, info, id), nil, nil
-}
-
-// understandText is understand for what is short enough; nil, nil, nil: it is no text.
-func (b *Box) understandText(data []byte, info fs.FileInfo, id wire.ID, name string) (*wire.Message, *wire.Event, error) {
 	text := bytes.TrimPrefix(data, []byte("\ufeff"))
-	if isJSON(name) || bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{")) {
+	if len(data) <= wire.MaxFile && (isJSON(name) || bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{"))) {
 		m, e, err := b.understandJSON(text, info, id)
 		switch {
 		case err == nil && (m != nil || e != nil):
@@ -317,13 +262,22 @@ func (b *Box) understandText(data []byte, info fs.FileInfo, id wire.ID, name str
 			return nil, nil, &BadError{Name: name, Reason: err.Error()}
 		}
 	}
+	clean := strings.ToValidUTF8(name, "\ufffd")
 	if len(data) <= wire.MaxBody && utf8.Valid(data) {
-		m := b.fill(&wire.Message{Subject: strings.ToValidUTF8(name, "\ufffd"), Body: string(data)}, info, id)
+		m := b.fill(&wire.Message{Subject: clean, Body: string(data)}, info, id)
 		if Check(m) == nil {
 			return m, nil, nil
 		}
 	}
-	return nil, nil, nil
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return nil, nil, err
+	}
+	a, err := b.store.Attach(clean, f)
+	if err != nil {
+		return nil, nil, err
+	}
+	m := &wire.Message{Subject: clean, Body: fmt.Sprintf("(the file is attached, %d bytes)", a.Size), Attachments: []wire.Attachment{a}}
+	return b.fill(m, info, id), nil, nil
 }
 
 // understandJSON reads a JSON object: an event, what a person says to a session, or a

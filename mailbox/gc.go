@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -40,7 +39,7 @@ func (m *Moved) Add(o Moved) {
 // touched, nothing is deleted but the leftovers of killed writers. A dry run counts the
 // same.
 func (b *Box) GC(ctx context.Context, opt GCOptions) (total Moved, err error) {
-	err = b.locked(ctx, "reader", lockfile.Exclusive, func() error {
+	err = b.locked(ctx, "reader", func() error {
 		days, err := b.days(b.in("inbox/done"))
 		if err != nil {
 			return err
@@ -64,7 +63,7 @@ func (b *Box) GC(ctx context.Context, opt GCOptions) (total Moved, err error) {
 			}
 		}
 		if !opt.DryRun {
-			b.sweep()
+			b.stale(true)
 		}
 		return nil
 	})
@@ -107,33 +106,31 @@ func (b *Box) archiveDay(day string, ids []wire.ID, dry bool) (m Moved, err erro
 // tempAge is how long an unfinished file stays.
 const tempAge = 36 * time.Hour
 
-// sweep removes the leftovers of killed writers.
-func (b *Box) sweep() {
-	for _, file := range b.stale() {
-		b.store.root.Remove(file)
-	}
-}
-
-// stale lists what was being written and has not been touched for 36 hours. Dropped
-// files that are being taken in are mail, and never stale.
-func (b *Box) stale() []string {
+// stale lists what was being written and has not been touched for 36 hours: the
+// leftovers of killed writers. With remove they go. Dropped files that are being taken
+// in are mail, and never stale.
+func (b *Box) stale(remove bool) (stale []string) {
 	root, before := b.store.root, time.Now().Add(-tempAge)
-	var stale []string
-	for _, dir := range []string{b.in(), b.in("run"), b.in("events"), b.in("inbox/bad"), b.in("sent/once"), filesDir, ".sessions"} {
-		stale = append(stale, root.Stale(dir, before)...)
-	}
+	dirs := []string{b.in(), b.in("run"), b.in("events"), b.in("inbox/bad"), b.in("sent/once"), filesDir, ".sessions"}
 	days, _ := b.days(b.in("sent"))
 	for _, day := range days {
-		stale = append(stale, root.Stale(b.in("sent", day), before)...)
+		dirs = append(dirs, b.in("sent", day))
+	}
+	for _, dir := range dirs {
+		stale = append(stale, root.Stale(dir, before)...)
 	}
 	names, _ := root.Names(b.in("inbox/tmp"))
 	for _, name := range names {
-		if strings.HasSuffix(name, ".drop") || len(name) < 36 || !wire.IsID(name[:36]) {
-			continue
-		}
 		file := b.in("inbox/tmp", name)
-		if info, err := root.Lstat(file); err == nil && info.Mode().IsRegular() && info.ModTime().Before(before) {
+		info, err := root.Lstat(file)
+		isTemp := len(name) >= 36 && wire.IsID(name[:36]) && !strings.HasSuffix(name, ".drop")
+		if isTemp && err == nil && info.Mode().IsRegular() && info.ModTime().Before(before) {
 			stale = append(stale, file)
+		}
+	}
+	for _, file := range stale {
+		if remove {
+			root.Remove(file)
 		}
 	}
 	return stale

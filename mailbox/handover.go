@@ -3,9 +3,9 @@ package mailbox
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
-	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -98,7 +98,7 @@ func (b *Box) HandOver(ctx context.Context, call HookCall, opt ReadOptions) (*Ha
 		return h, err
 	}
 	all := b.claims()
-	todo := false
+	held, todo := h.look(all), false
 	for id, c := range all {
 		unread, err := b.has(b.unread(), id)
 		todo = todo || call.ends(c) || call.shows(c) || err == nil && !unread
@@ -108,33 +108,23 @@ func (b *Box) HandOver(ctx context.Context, call HookCall, opt ReadOptions) (*Ha
 		if err != nil {
 			return h, err
 		}
-		held := h.look(all)
-		for _, id := range unread {
-			if _, ok := held[id]; !ok {
-				todo = true
-				break
-			}
-		}
-	} else {
-		h.look(all)
+		todo = todo || slices.ContainsFunc(unread, func(id wire.ID) bool { _, ok := held[id]; return !ok })
 	}
 	if !todo {
 		return h, nil
 	}
-	return h, b.locked(ctx, "reader", lockfile.Exclusive, func() error {
-		var errs []error
-		err := b.changeClaims(func(all claims) error {
-			errs = append(errs, h.settle(all))
-			if call.Want {
-				errs = append(errs, h.offer(all, opt))
-			}
-			return nil
-		})
-		if err != nil { // nothing is claimed, so nothing may go out
-			h.Batch, h.Repeat = Batch{More: h.More + len(h.Items)}, nil
+	var errs []error
+	err := b.updateClaims(ctx, func(all claims) error {
+		errs = append(errs, h.settle(all))
+		if call.Want {
+			errs = append(errs, h.offer(all, opt))
 		}
-		return errors.Join(append(errs, err)...)
+		return nil
 	})
+	if err != nil { // nothing is claimed, so nothing may go out
+		h.Batch, h.Repeat = Batch{More: h.More + len(h.Items)}, nil
+	}
+	return h, errors.Join(append(errs, err)...)
 }
 
 // look says of the claims what this call must know, and returns those that keep their
@@ -156,32 +146,30 @@ func (h *Handover) look(all claims) (held claims) {
 	return held
 }
 
-// settle carries out what this call says about the claims of its session.
+// settle carries out what this call says about the claims of its session. What cannot
+// be read just now keeps nothing else from going out.
 func (h *Handover) settle(all claims) (err error) {
 	batch := wire.NewID()
 	for id, c := range all {
-		switch {
-		case h.call.ends(c):
-			c.Until, c.Offered = h.call.Now, false
-			all[id] = c
-		case h.call.shows(c):
-			it, e := h.box.open(h.box.unread(), id)
-			if e == nil {
-				e = h.box.markRead(it.Message)
-			}
-			if e == nil {
-				read := readEvent(id, batch)
-				read.Source, read.Session = "hook", h.call.Session
-				h.Received = append(h.Received, read)
-			}
-			var bad *BadError
-			switch {
-			case e == nil, e == errGone, errors.As(e, &bad) && bad.Unreadable == nil:
-				delete(all, id)
-			case !errors.As(e, &bad):
-				// What cannot be read just now keeps nothing else from going out.
-				err = e
-			}
+		if h.call.ends(c) {
+			all.release(id, h.call.Now, 0)
+			continue
+		}
+		if !h.call.shows(c) {
+			continue
+		}
+		e := h.box.openAndMarkRead(id)
+		if e == nil {
+			read := readEvent(id, batch)
+			read.Source, read.Session = "hook", h.call.Session
+			h.Received = append(h.Received, read)
+		}
+		var bad *BadError
+		switch isBad := errors.As(e, &bad); {
+		case e == nil, e == errGone, isBad && bad.Unreadable == nil:
+			delete(all, id)
+		case !isBad:
+			err = e
 		}
 	}
 	return err
@@ -194,7 +182,7 @@ func (h *Handover) offer(all claims, opt ReadOptions) error {
 	if err != nil {
 		return err
 	}
-	batch, err := b.choose(opt, unread, h.look(all), func(bad *BadError) { b.setAsideBad(bad) })
+	batch, err := b.choose(opt, unread, h.look(all), true)
 	if err != nil {
 		return err
 	}
@@ -222,39 +210,30 @@ func (h *Handover) Sent(ctx context.Context) (announced []wire.Event, err error)
 	for _, it := range h.Items {
 		announced = append(announced, wire.Event{Kind: wire.EventAnnounced, Source: "hook", Session: h.call.Session}.With("id", string(it.ID)))
 	}
-	return announced, h.change(ctx, func(c claim) claim {
+	return announced, h.change(ctx, func(all claims, id wire.ID) {
+		c := all[id]
 		c.Offered, c.Until = true, c.At.Add(sessionClaim)
-		return c
+		all[id] = c
 	})
 }
 
 // NotSent says that nothing went out: the messages are in nobody's hands.
 func (h *Handover) NotSent(ctx context.Context) error {
-	return h.change(ctx, func(c claim) claim {
-		c.Times, c.Until = c.Times-1, h.call.Now
-		return c
-	})
+	return h.change(ctx, func(all claims, id wire.ID) { all.release(id, h.call.Now, 1) })
 }
 
 // change changes this handover's claims, those that are still there.
-func (h *Handover) change(ctx context.Context, f func(claim) claim) error {
+func (h *Handover) change(ctx context.Context, f func(claims, wire.ID)) error {
 	if len(h.Items) == 0 {
 		return nil
 	}
-	return h.box.locked(ctx, "reader", lockfile.Exclusive, func() error {
-		return h.box.changeClaims(func(all claims) error {
-			for _, it := range h.Items {
-				c := all[it.ID]
-				if c.Owner != h.call.owner() || c.Call != h.call.Name || !c.At.Equal(h.call.Now) || c.Offered {
-					continue
-				}
-				if c = f(c); c.Times == 0 {
-					delete(all, it.ID)
-				} else {
-					all[it.ID] = c
-				}
+	return h.box.updateClaims(ctx, func(all claims) error {
+		for _, it := range h.Items {
+			c := all[it.ID]
+			if c.Owner == h.call.owner() && c.Call == h.call.Name && c.At.Equal(h.call.Now) && !c.Offered {
+				f(all, it.ID)
 			}
-			return nil
-		})
+		}
+		return nil
 	})
 }

@@ -38,9 +38,7 @@ func (b *Box) Examine(fix bool) (h Health, err error) {
 	if err := b.Present(); err != nil {
 		return h, err
 	}
-	if h.Stale = b.stale(); fix {
-		b.sweep()
-	}
+	h.Stale = b.stale(fix)
 	if err := h.examineInbox(b); err != nil {
 		return h, err
 	}
@@ -58,75 +56,63 @@ func (b *Box) Examine(fix bool) (h Health, err error) {
 			h.Open = append(h.Open, dir)
 		}
 	}
-	for _, dir := range []string{"inbox/done", "sent", "../.archive/" + string(b.agent) + "/done"} {
-		names, _ := root.Names(b.in(dir))
-		for _, name := range names {
-			if isDay(name) && root.IsDir(b.in(dir, name)) != nil {
-				h.Misplaced = append(h.Misplaced, path.Join(dir, name))
-			}
-		}
-	}
-	for _, dir := range []string{"", "inbox/cur", "inbox/withdrawn"} {
-		names, _ := root.Names(b.in(dir))
-		for _, name := range names {
-			info, err := root.Lstat(b.in(dir, name))
-			known := dir == "" && (name == "state.json" || name == "shared") || dir != "" && isMessageFile(name)
-			if err == nil && !info.IsDir() && !known && !notDropped(name) {
-				h.Misplaced = append(h.Misplaced, path.Join(dir, name))
-			}
-		}
-	}
+	h.misplaced(b, isDay, "inbox/done", "sent", "../.archive/"+string(b.agent)+"/done")
+	h.misplaced(b, func(name string) bool { return name != "state.json" && name != "shared" && !notDropped(name) }, "")
+	h.misplaced(b, func(name string) bool { return !isMessageFile(name) && !notDropped(name) }, "inbox/cur", "inbox/withdrawn")
 	h.OddEvents, h.EventGaps, h.EventsErr = b.Log().Check()
 	_, h.BadClaims = b.readClaims()
 	return h, err
 }
 
-// examineInbox looks at what lies in the inbox and in new.
-func (h *Health) examineInbox(b *Box) error {
-	root := b.store.root
-	look := func(name string) {
-		info, err := root.Lstat(b.in("inbox", name))
-		switch {
-		case err != nil || notDropped(path.Base(name)):
-		case slices.Contains(inboxDirs, name): // looked at by Examine
-		case !info.Mode().IsRegular():
-			h.NotFiles = append(h.NotFiles, name)
-		case info.Size() == 0:
-			h.Empty = append(h.Empty, name)
-		default:
-			if f, err := root.Open(b.in("inbox", name)); errors.Is(err, fs.ErrPermission) {
-				h.Unreadable = append(h.Unreadable, name)
-			} else if err == nil {
-				f.Close()
+// misplaced looks in directories for files whose names are odd there.
+func (h *Health) misplaced(b *Box, isOdd func(name string) bool, dirs ...string) {
+	for _, dir := range dirs {
+		names, _ := b.store.root.Names(b.in(dir))
+		for _, name := range names {
+			info, err := b.store.root.Lstat(b.in(dir, name))
+			if err == nil && !info.IsDir() && isOdd(name) {
+				h.Misplaced = append(h.Misplaced, path.Join(dir, name))
 			}
 		}
 	}
+}
+
+// examineInbox looks at what lies in the inbox and in new.
+func (h *Health) examineInbox(b *Box) error {
+	root := b.store.root
 	for _, dir := range []string{"", "new"} {
 		names, err := root.Names(b.in("inbox", dir))
 		if err != nil {
 			return err
 		}
 		for _, name := range names {
-			look(path.Join(dir, name))
+			name = path.Join(dir, name)
+			info, err := root.Lstat(b.in("inbox", name))
+			switch {
+			case err != nil || notDropped(path.Base(name)):
+			case slices.Contains(inboxDirs, name): // looked at by Examine
+			case !info.Mode().IsRegular():
+				h.NotFiles = append(h.NotFiles, name)
+			case info.Size() == 0:
+				h.Empty = append(h.Empty, name)
+			default:
+				f, err := root.Open(b.in("inbox", name))
+				if f.Close(); errors.Is(err, fs.ErrPermission) {
+					h.Unreadable = append(h.Unreadable, name)
+				}
+			}
 		}
 	}
 	places := map[wire.ID]int{}
 	for _, p := range []place{b.unread(), b.owed(), b.withdrawn()} {
-		ids, _, err := b.list(p.dir)
-		if err != nil {
-			continue // said already
-		}
+		ids, _, _ := b.list(p.dir) // why it cannot be listed is said already
 		for _, id := range ids {
 			if places[id]++; places[id] == 2 {
 				h.Doubled = append(h.Doubled, id)
 			}
 		}
 	}
-	names, _ := root.Names(b.in("inbox/tmp"))
-	for _, name := range names {
-		if _, _, ok := claimedName(name); ok {
-			h.Begun++
-		}
-	}
-	return nil
+	_, begun, err := b.drops()
+	h.Begun = len(begun)
+	return err
 }

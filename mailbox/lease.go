@@ -1,12 +1,12 @@
 package mailbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
-	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -16,6 +16,8 @@ const MaxLease = 24 * time.Hour
 // ErrNotHeld says that a message is not held by who wants to finish, renew or give it
 // back: it was never taken, or the lease ran out and it went another way.
 var ErrNotHeld = errors.New("is not yours: nobody took it, or the lease ran out")
+
+func notHeld(id wire.ID) error { return fmt.Errorf("message %s %w", id.Short(6), ErrNotHeld) }
 
 // LeasedError says that somebody else holds a message under a lease.
 type LeasedError struct {
@@ -42,6 +44,13 @@ type LeaseOptions struct {
 	Match func(*wire.Message) bool // nil: all
 }
 
+func checkLease(d time.Duration) error {
+	if d <= 0 || d > MaxLease {
+		return fmt.Errorf("a lease of %s: it may be up to %s", d, MaxLease)
+	}
+	return nil
+}
+
 // Lease takes the oldest unread message that nobody has claimed. It stays in new, where
 // everybody who reads or takes passes it over until the lease ends: by MarkAcked, by
 // EndLease, or by running out. A nil Item: there is none.
@@ -49,28 +58,28 @@ type LeaseOptions struct {
 // The message is shown before it is held for the whole time: show reports whether it
 // was received; a taker who was killed showing it holds it for ten seconds.
 func (b *Box) Lease(ctx context.Context, opt LeaseOptions, show func(*Item, Lease) (received bool, err error)) (*Item, Lease, error) {
-	if opt.For <= 0 || opt.For > MaxLease {
-		return nil, Lease{}, fmt.Errorf("a lease of %s: it may be up to %s", opt.For, MaxLease)
+	if err := checkLease(opt.For); err != nil {
+		return nil, Lease{}, err
 	}
 	unread, err := b.listUnread(ctx)
 	if err != nil {
 		return nil, Lease{}, err
 	}
 	var it *Item
+	var before claim
 	mine := claim{Owner: b.leaseOwner(opt.By)}
-	err = b.locked(ctx, "reader", lockfile.Exclusive, func() error {
+	err = b.updateClaims(ctx, func(all claims) error {
 		mine.At = claimTime(time.Now()) // waiting for the lock takes nothing off the lease
-		return b.changeClaims(func(all claims) error {
-			choice := ReadOptions{IDs: opt.IDs, Match: opt.Match, Limit: 1}
-			batch, err := b.choose(choice, unread, all.live(mine.At, b.running()), func(bad *BadError) { b.setAsideBad(bad) })
-			if err != nil || len(batch.Items) == 0 {
-				return err
-			}
-			it = batch.Items[0]
-			mine.Until, mine.Times = mine.At.Add(min(opt.For, answerGoes)), all[it.ID].Times+1
-			all[it.ID] = mine
-			return nil
-		})
+		choice := ReadOptions{IDs: opt.IDs, Match: opt.Match, Limit: 1}
+		batch, err := b.choose(choice, unread, all.live(mine.At, b.running()), true)
+		if err != nil || len(batch.Items) == 0 {
+			return err
+		}
+		it = batch.Items[0]
+		before = all[it.ID]
+		mine.Until, mine.Times = mine.At.Add(min(opt.For, answerGoes)), before.Times+1
+		all[it.ID] = mine
+		return nil
 	})
 	if err != nil || it == nil {
 		return nil, Lease{}, err
@@ -78,24 +87,20 @@ func (b *Box) Lease(ctx context.Context, opt LeaseOptions, show func(*Item, Leas
 	lease := Lease{By: opt.By, Until: mine.At.Add(opt.For)}
 	received, showErr := show(it, lease)
 	// What was shown counts, whoever gave up meanwhile.
-	ctx = context.WithoutCancel(ctx)
-	err = b.locked(ctx, "reader", lockfile.Exclusive, func() error {
-		return b.changeClaims(func(all claims) error {
-			if all[it.ID] != mine {
-				return fmt.Errorf("message %s %w", it.ID.Short(6), ErrNotHeld)
-			}
-			switch {
-			case received:
-				mine.Until = lease.Until
-				all[it.ID] = mine
-			case mine.Times == 1:
-				delete(all, it.ID)
-			default:
-				mine.Times, mine.Until = mine.Times-1, mine.At
-				all[it.ID] = mine
-			}
-			return nil
-		})
+	err = b.updateClaims(context.WithoutCancel(ctx), func(all claims) error {
+		if all[it.ID] != mine {
+			return notHeld(it.ID)
+		}
+		if received {
+			mine.Until = lease.Until
+		} else { // nobody had it: it is as it was
+			before.Until = mine.At
+			mine = before
+		}
+		if all[it.ID] = mine; mine.Times == 0 {
+			delete(all, it.ID)
+		}
+		return nil
 	})
 	if !received {
 		return nil, Lease{}, showErr
@@ -112,24 +117,19 @@ func (b *Box) leaseOwner(by wire.Address) string {
 	return ownerLease + by.String()
 }
 
-// leaseHolder is whose a lease is; nobody's once it was given back.
-func (b *Box) leaseHolder(c claim) wire.Address {
+// leaseOf is the lease that a claim is; nobody's once it was given back.
+func (b *Box) leaseOf(c claim) Lease {
 	by, _ := wire.ParseAddress(c.Owner[len(ownerLease):], b.store.Team)
-	return by
+	return Lease{By: by, Until: c.Until}
 }
 
 // addLease says of an unread message who holds it, and how often it was given out.
 func (b *Box) addLease(it *Item, all claims) {
-	if it == nil {
-		return
-	}
-	c, ok := all[it.ID]
-	if !ok {
-		return
-	}
+	c := all[it.ID]
 	it.Times = c.Times
 	if c.isLease() && c.isLive(time.Now(), false) {
-		it.Lease = &Lease{By: b.leaseHolder(c), Until: c.Until}
+		lease := b.leaseOf(c)
+		it.Lease = &lease
 		it.Times-- // the present one is not over
 	}
 }
@@ -140,19 +140,10 @@ func (b *Box) Leases() (map[wire.ID]Lease, error) {
 	leases := map[wire.ID]Lease{}
 	for id, c := range all {
 		if unread, err := b.has(b.unread(), id); c.isLease() && (unread || err != nil) {
-			leases[id] = Lease{By: b.leaseHolder(c), Until: c.Until}
+			leases[id] = b.leaseOf(c)
 		}
 	}
 	return leases, err
-}
-
-// leased are the messages that somebody holds.
-func (b *Box) leased(now time.Time) map[wire.ID]bool {
-	leased := map[wire.ID]bool{}
-	for id, c := range b.claims() {
-		leased[id] = c.isLease() && c.isLive(now, false)
-	}
-	return leased
 }
 
 // leasedTo is nil when a message with this claim, if any, is by's to move: nobody else
@@ -163,18 +154,18 @@ func (b *Box) leasedTo(c claim, id wire.ID, by wire.Address) error {
 	case c.Owner == b.leaseOwner(by):
 		return nil
 	case c.isLease() && c.isLive(time.Now(), false):
-		return &LeasedError{id, b.leaseHolder(c), c.Until}
+		return &LeasedError{id, b.leaseOf(c).By, c.Until}
 	case by == b.Address():
 		return nil
 	}
-	return fmt.Errorf("message %s %w", id.Short(6), ErrNotHeld)
+	return notHeld(id)
 }
 
 // RenewLease has a lease run for that long from now on, and never makes it shorter. One
 // that ran out and that nobody took over is renewed as well.
 func (b *Box) RenewLease(ctx context.Context, id wire.ID, by wire.Address, d time.Duration) (until time.Time, err error) {
-	if d <= 0 || d > MaxLease {
-		return until, fmt.Errorf("a lease of %s: it may be up to %s", d, MaxLease)
+	if err := checkLease(d); err != nil {
+		return until, err
 	}
 	err = b.changeLease(ctx, id, by, func(c *claim) {
 		if end := claimTime(time.Now()).Add(d); end.After(c.Until) {
@@ -192,24 +183,18 @@ func (b *Box) EndLease(ctx context.Context, id wire.ID, by wire.Address) error {
 	if err != nil {
 		return err
 	}
-	returned := wire.Event{Kind: wire.EventReturned, Source: "cli"}.With("id", string(id)).With("by", by.String())
-	return b.note(ctx, returned)
+	return b.note(ctx, wire.Event{Kind: wire.EventReturned, Source: "cli"}.With("id", string(id)).With("by", by.String()))
 }
 
-func (b *Box) changeLease(ctx context.Context, id wire.ID, by wire.Address, f func(*claim)) error {
-	return b.locked(ctx, "reader", lockfile.Exclusive, func() error {
-		return b.changeClaims(func(all claims) error {
-			c, ok := all[id]
-			if !ok || c.Owner != b.leaseOwner(by) {
-				if err := b.leasedTo(c, id, by); err != nil {
-					return err
-				}
-				return fmt.Errorf("message %s %w", id.Short(6), ErrNotHeld)
-			}
-			f(&c)
-			all[id] = c
-			return nil
-		})
+func (b *Box) changeLease(ctx context.Context, id wire.ID, by wire.Address, change func(*claim)) error {
+	return b.updateClaims(ctx, func(all claims) error {
+		c := all[id]
+		if c.Owner != b.leaseOwner(by) {
+			return cmp.Or(b.leasedTo(c, id, by), notHeld(id))
+		}
+		change(&c)
+		all[id] = c
+		return nil
 	})
 }
 

@@ -2,7 +2,6 @@ package mailbox
 
 import (
 	"errors"
-	"syscall"
 	"testing"
 	"time"
 
@@ -11,33 +10,7 @@ import (
 
 func received(*Item, Lease) (bool, error) { return true, nil }
 
-// Every file operation of a taker fails once: what somebody else holds stays theirs.
-func TestLeaseFaults(t *testing.T) {
-	t.Parallel()
-	for k := 1; ; k++ {
-		at := &failing{k: k, err: syscall.EIO}
-		jobs := openStore(t, scratch(t), at.fault, "jobs").Box("jobs")
-		list := deliverN(t, jobs, 2)
-		carol, dave := addr("carol"), addr("dave")
-		if it, _, err := jobs.Lease(ctx, LeaseOptions{By: carol, For: time.Hour}, received); err != nil || it.ID != list[0] {
-			t.Fatal(it, err)
-		}
-		at.armed = true
-		it, _, err := jobs.Lease(ctx, LeaseOptions{By: dave, For: time.Hour}, received)
-		at.armed = false
-		if it != nil && it.ID != list[1] {
-			t.Errorf("operation %d (%v): dave got %v, %v", k, at.failed, it, err)
-		}
-		if _, err := jobs.RenewLease(ctx, list[0], carol, time.Hour); err != nil {
-			t.Errorf("operation %d (%v): carol lost it: %v", k, at.failed, err)
-		}
-		if len(at.failed) == 0 {
-			return
-		}
-	}
-}
-
-// lease has somebody take a message for so long; nil: there is none.
+// leaseFor has somebody take a message for so long; nil: there is none.
 func leaseFor(t testing.TB, b *Box, by wire.Name, d time.Duration) *Item {
 	t.Helper()
 	it, _, err := b.Lease(ctx, LeaseOptions{By: addr(by), For: d}, received)
@@ -76,12 +49,6 @@ func TestLease(t *testing.T) {
 	handed(t, handOver(t, bob, "s", "1", time.Now()), false)
 	holds(t, s)
 	equal(t, "leased", claimed(t, bob, list, false).Leased, list...)
-	if err := bob.MarkAcked(ctx, list[1], addr("dave"), true); err != nil {
-		t.Error(err)
-	}
-	if e := eventsOf(t, bob)[0]; e.Kind != wire.EventAcked || e.Field("by") != "dave@main" {
-		t.Error(e)
-	}
 	if err := bob.EndLease(ctx, list[0], addr("carol")); err != nil {
 		t.Error(err)
 	}

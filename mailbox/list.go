@@ -19,7 +19,7 @@ func (b *Box) Get(id wire.ID) (*Item, error) {
 	for range 2 {
 		for _, p := range b.places(id) {
 			if it, err := b.open(p, id); err != errGone {
-				if p.state == Unread {
+				if err == nil && p.state == Unread {
 					b.addLease(it, b.claims())
 				}
 				return it, err
@@ -68,46 +68,29 @@ func (b *Box) Match(f wire.Fragment) ([]wire.ID, error) {
 		}
 		return []wire.ID{id}, err
 	}
-	found, err := b.match(f, b.unread().dir, b.owed().dir)
-	for _, top := range []string{b.in("inbox/done"), b.withdrawn().dir, b.in("sent"), b.archived("done")} {
-		if len(found) > 0 || err != nil {
-			return found, err
-		}
-		dirs := []string{top}
-		if top != b.withdrawn().dir {
-			var days []string
-			if days, err = b.days(top); err != nil {
-				return nil, err
-			}
-			dirs = nil
-			for _, day := range slices.Backward(days) {
-				dirs = append(dirs, top+"/"+day)
-			}
-		}
-		for _, dir := range dirs {
-			if found, err = b.match(f, dir); len(found) > 0 || err != nil {
-				break
-			}
-		}
-	}
-	return found, err
-}
-
-func (b *Box) match(f wire.Fragment, dirs ...string) ([]wire.ID, error) {
-	var found []wire.ID
-	for _, dir := range dirs {
-		ids, _, err := b.list(dir)
+	for _, rg := range []Range{{Unread: true, Owed: true}, {Done: true}, {Withdrawn: true}, {Sent: true}, {Archive: true}} {
+		rg.Newest = true
+		places, err := b.placesIn(rg)
 		if err != nil {
 			return nil, err
 		}
-		for _, id := range ids {
-			if f.Matches(id) {
-				found = append(found, id)
+		var found []wire.ID
+		for _, p := range places {
+			ids, _, err := b.list(p.dir)
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, slices.DeleteFunc(ids, func(id wire.ID) bool { return !f.Matches(id) })...)
+			if len(found) > 0 && p.state != Unread {
+				break
 			}
 		}
+		if len(found) > 0 {
+			slices.Sort(found)
+			return slices.Compact(found), nil
+		}
 	}
-	slices.Sort(found)
-	return slices.Compact(found), nil
+	return nil, nil
 }
 
 // Counts are the numbers of messages that wait in a mailbox. Unread are those that
@@ -120,9 +103,9 @@ func (b *Box) Count(ctx context.Context) (c Counts, err error) {
 	if err != nil {
 		return c, err
 	}
-	leased := b.leased(time.Now())
+	claims, now := b.claims(), time.Now()
 	for _, id := range unread {
-		if leased[id] {
+		if of := claims[id]; of.isLease() && of.isLive(now, false) {
 			c.Leased++
 		}
 	}
@@ -137,17 +120,11 @@ func (b *Box) Count(ctx context.Context) (c Counts, err error) {
 	return c, err
 }
 
-// listUnread lists what is unread, after taking in what was dropped.
+// listUnread lists what is unread, after taking in what was dropped. What cannot be
+// taken in now stays where it is.
 func (b *Box) listUnread(ctx context.Context) ([]wire.ID, error) {
-	if err := b.Present(); err != nil {
-		return nil, err
-	}
-	b.takeIn(ctx, nil) // what cannot be taken in now stays where it is
-	unread, foreign, err := b.list(b.unread().dir)
-	if err == nil && b.mayBeDropped(foreign) {
-		b.takeIn(ctx, foreign)
-		unread, _, err = b.list(b.unread().dir)
-	}
+	b.TakeIn(ctx)
+	unread, _, err := b.UnreadIDs()
 	return unread, err
 }
 
@@ -226,15 +203,15 @@ func (b *Box) Walk(ctx context.Context, rg Range, f func(*Item) bool) (more, bad
 				continue
 			}
 			it, err := b.openKept(p, id, rg)
-			b.addLease(it, claimed)
 			var be *BadError
 			switch {
 			case errors.As(err, &be):
 				bad++
-			case err == errGone, it == nil && err == nil:
+			case err == errGone:
 			case err != nil:
 				return more, bad, err
 			default:
+				b.addLease(it, claimed)
 				if shown++; !f(it) {
 					return more, bad, nil
 				}
@@ -244,57 +221,52 @@ func (b *Box) Walk(ctx context.Context, rg Range, f func(*Item) bool) (more, bad
 	return more, bad, nil
 }
 
-func (b *Box) placesIn(rg Range) (places []place, err error) {
-	for _, p := range []struct {
-		wanted bool
-		place
-	}{{rg.Unread, b.unread()}, {rg.Owed, b.owed()}, {rg.Withdrawn, b.withdrawn()}} {
-		if p.wanted {
-			places = append(places, p.place)
-		}
-	}
-	for _, top := range []struct {
-		wanted bool
-		place
-	}{{rg.Archive, place{Done, b.archived("done")}}, {rg.Done, place{Done, b.in("inbox/done")}}, {rg.Sent, place{"", b.in("sent")}}} {
-		if !top.wanted {
-			continue
-		}
-		days, err := b.days(top.dir)
-		if err != nil {
-			return nil, err
-		}
-		if rg.Newest {
-			slices.Reverse(days)
-		}
-		for _, day := range days {
-			dir := top.dir + "/" + day
-			if !rg.Since.IsZero() {
-				if info, err := b.store.root.Lstat(dir); err == nil && info.ModTime().Before(rg.Since) {
-					continue
-				}
-			}
-			places = append(places, place{top.state, dir})
-		}
-	}
-	return places, nil
-}
-
-// openKept is open for messages that the range keeps; nil, nil for others.
+// openKept is open for a message that the range keeps; errGone for another.
 func (b *Box) openKept(p place, id wire.ID, rg Range) (*Item, error) {
-	if rg.Keep != nil {
-		raw, err := b.store.root.ReadFile(p.file(id), wire.MaxFile)
-		if err == nil && !rg.Keep(raw) {
-			return nil, nil
-		}
+	data, err := b.readFile(p, id)
+	if err != nil {
+		return nil, err
 	}
-	it, err := b.open(p, id)
+	if rg.Keep != nil && !rg.Keep(data) {
+		return nil, errGone
+	}
+	it, err := b.decode(p, id, data)
 	if err == nil && rg.Times {
 		if info, err := b.store.root.Lstat(p.file(id)); err == nil {
 			it.Written = info.ModTime()
 		}
 	}
 	return it, err
+}
+
+// placesIn are the places of a range.
+func (b *Box) placesIn(rg Range) (places []place, err error) {
+	add := func(wanted bool, p place) {
+		if wanted {
+			places = append(places, p)
+		}
+	}
+	addDays := func(wanted bool, top place) {
+		if !wanted || err != nil {
+			return
+		}
+		var days []string
+		if days, err = b.days(top.dir); rg.Newest {
+			slices.Reverse(days)
+		}
+		for _, day := range days {
+			dir := top.dir + "/" + day
+			info, err := b.store.root.Lstat(dir)
+			add(err != nil || !info.ModTime().Before(rg.Since), place{top.state, dir})
+		}
+	}
+	add(rg.Unread, b.unread())
+	add(rg.Owed, b.owed())
+	add(rg.Withdrawn, b.withdrawn())
+	addDays(rg.Archive, place{Done, b.archived("done")})
+	addDays(rg.Done, place{Done, b.in("inbox/done")})
+	addDays(rg.Sent, place{"", b.in("sent")})
+	return places, err
 }
 
 // Due lists the messages whose answer was expected before a moment: unread, owed, and

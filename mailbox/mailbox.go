@@ -35,8 +35,9 @@
 // All are flocks on files under the team's .locks. None is held while waiting for
 // anything but the file system and, at most two seconds, the output of Read. Their
 // order: runner, team, drops, inbox, reader, events; never those of two agents at
-// once. Looking takes none. Everything is reached by its path below the team's
-// directory, anew each time, so what was looked at before a lock does not count.
+// once. Looking takes none. What was looked at before a lock does not count: things are
+// reached by their path below the team's directory, anew each time, and the inbox that a
+// delivery has opened is compared with the one at its path.
 //
 // All types here may be used by several goroutines at once.
 package mailbox
@@ -49,6 +50,7 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -78,7 +80,7 @@ type Store struct {
 
 	root    *durable.Root
 	locks   lockfile.Dir
-	runners runners
+	runners sync.Map // by agent: the *Runner of each runner lock that the store holds
 }
 
 // NewStore is the mailboxes in a team's directory, which the store closes with
@@ -115,7 +117,7 @@ func (s *Store) Agents() ([]wire.Name, error) {
 		switch err := s.Box(wire.Name(name)).Present(); {
 		case err == nil:
 			agents = append(agents, wire.Name(name))
-		case errors.Is(err, ErrNoAgent), notDirectory(err):
+		case errors.Is(err, ErrNoAgent), errors.Is(err, durable.ErrNotDirectory):
 		default:
 			return agents, err
 		}
@@ -187,6 +189,16 @@ func (s *Store) lock(ctx context.Context, name string, m lockfile.Mode, seen fun
 	return func() { l.Unlock() }, nil
 }
 
+// publish writes a file under a temporary name, and then gives it its own: fs.ErrExist
+// when that is taken. The directory is to be synced.
+func (s *Store) publish(temp, name string, data []byte) error {
+	if err := s.root.Create(temp, data); err != nil {
+		return err
+	}
+	defer s.root.Remove(temp)
+	return s.root.Link(temp, name)
+}
+
 // Box is one agent's mailbox.
 type Box struct {
 	store *Store
@@ -214,7 +226,7 @@ func (b *Box) Present() error {
 	for _, dir := range []string{"", "inbox", "inbox/new"} {
 		err := b.store.root.IsDir(b.in(dir))
 		if errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%s: %w", b.Address(), ErrNoAgent)
+			return b.noAgent()
 		}
 		if err != nil {
 			return err
@@ -222,6 +234,8 @@ func (b *Box) Present() error {
 	}
 	return nil
 }
+
+func (b *Box) noAgent() error { return fmt.Errorf("%s: %w", b.Address(), ErrNoAgent) }
 
 // in is the path, below the team's directory, of something in the mailbox.
 func (b *Box) in(elem ...string) string {
@@ -233,10 +247,10 @@ func (b *Box) archived(elem ...string) string {
 	return path.Join(append([]string{".archive", string(b.agent)}, elem...)...)
 }
 
-// locked calls f under one of the mailbox's locks, once the mailbox is seen to be
+// locked calls f while nobody else holds one of the mailbox's locks, if the mailbox is
 // there.
-func (b *Box) locked(ctx context.Context, lock string, m lockfile.Mode, f func() error) error {
-	unlock, err := b.lock(ctx, lock, m)
+func (b *Box) locked(ctx context.Context, lock string, f func() error) error {
+	unlock, err := b.lock(ctx, lock)
 	if err != nil {
 		return err
 	}
@@ -244,8 +258,8 @@ func (b *Box) locked(ctx context.Context, lock string, m lockfile.Mode, f func()
 	return f()
 }
 
-func (b *Box) lock(ctx context.Context, lock string, m lockfile.Mode) (unlock func(), err error) {
-	unlock, err = b.store.lock(ctx, string(b.agent)+"."+lock, m, b.Present)
+func (b *Box) lock(ctx context.Context, lock string) (unlock func(), err error) {
+	unlock, err = b.store.lock(ctx, string(b.agent)+"."+lock, lockfile.Exclusive, b.Present)
 	if err != nil {
 		return nil, err
 	}
@@ -287,7 +301,7 @@ func (b *Box) Log() *eventlog.Log {
 	return &eventlog.Log{
 		Root: b.store.root, Dir: b.in("events"), State: b.in("state.json"),
 		Bad: b.in("inbox/bad"), Archive: b.archived("events"),
-		Lock:    func(ctx context.Context) (func(), error) { return b.lock(ctx, "events", lockfile.Exclusive) },
+		Lock:    func(ctx context.Context) (func(), error) { return b.lock(ctx, "events") },
 		Present: b.Present,
 		Fill:    func(e *wire.Event) { e.Team, e.Agent = b.store.Team, b.agent },
 	}
@@ -317,10 +331,6 @@ func (e *UnloggedError) Unwrap() error { return e.Err }
 // there: a stray file in place of a directory holds no messages.
 func absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
-}
-
-func notDirectory(err error) bool {
-	return errors.Is(err, durable.ErrNotDirectory) || errors.Is(err, syscall.ENOTDIR)
 }
 
 // readOnly reports whether an error means that nothing can be written here.

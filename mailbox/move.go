@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -21,14 +20,19 @@ func (b *Box) markRead(m *wire.Message) error {
 	return b.move(m.ID, b.unread(), to)
 }
 
+// openAndMarkRead is markRead for an id.
+func (b *Box) openAndMarkRead(id wire.ID) error {
+	it, err := b.open(b.unread(), id)
+	if err != nil {
+		return err
+	}
+	return b.markRead(it.Message)
+}
+
 // MarkRead marks an unread message as read, for who replies to it. It reports whether
 // it did: what was not unread stays, and what somebody holds under a lease stays theirs.
 func (b *Box) MarkRead(ctx context.Context, id wire.ID) (bool, error) {
-	err := b.locked(ctx, "reader", lockfile.Exclusive, func() error {
-		it, err := b.open(b.unread(), id)
-		if err != nil {
-			return err
-		}
+	err := b.locked(ctx, "reader", func() error {
 		all, err := b.claimsToChange()
 		if err != nil {
 			return err
@@ -36,12 +40,12 @@ func (b *Box) MarkRead(ctx context.Context, id wire.ID) (bool, error) {
 		if b.leasedTo(all[id], id, b.Address()) != nil {
 			return errGone
 		}
-		return b.markRead(it.Message)
+		return b.openAndMarkRead(id)
 	})
-	if err == errGone {
+	switch {
+	case err == errGone:
 		return false, nil
-	}
-	if err != nil {
+	case err != nil:
 		return false, err
 	}
 	return true, b.note(ctx, readEvent(id, wire.NewID()))
@@ -53,51 +57,52 @@ func (b *Box) MarkRead(ctx context.Context, id wire.ID) (bool, error) {
 // under a lease. Again: nothing. *LeasedError: somebody else holds it.
 func (b *Box) MarkAcked(ctx context.Context, id wire.ID, by wire.Address, delivered bool) error {
 	var was State
-	err := b.moving(ctx, id, func(p place) error {
-		if was = p.state; was != Unread && was != Owed {
-			return nil
-		}
-		if was == Unread {
-			all, err := b.claimsToChange()
-			if err == nil {
-				err = b.leasedTo(all[id], id, by)
-			}
-			if err != nil {
+	err := b.moving(ctx, id, func(p place, claims claims) error {
+		was = p.state
+		switch {
+		case was == Unread:
+			if err := b.leasedTo(claims[id], id, by); err != nil {
 				return err
 			}
-		} else if by != b.Address() {
-			return fmt.Errorf("message %s %w", id.Short(6), ErrNotHeld)
+		case was != Owed:
+			return nil
+		case by != b.Address():
+			return notHeld(id)
 		}
 		return b.move(id, p, b.done(id))
 	})
 	if err != nil || was != Unread && was != Owed {
 		return err
 	}
+	var events []wire.Event
 	acked := wire.Event{Kind: wire.EventAcked, Source: "cli"}.With("id", string(id))
 	if by != b.Address() {
 		acked = acked.With("by", by.String())
+	} else if was == Unread {
+		events = append(events, readEvent(id, wire.NewID()))
 	}
 	if !delivered {
 		acked = acked.With("delivered", false)
 	}
-	if was == Unread && by == b.Address() {
-		return b.note(ctx, readEvent(id, wire.NewID()), acked)
-	}
-	return b.note(ctx, acked)
+	return b.note(ctx, append(events, acked)...)
 }
 
-// moving calls f with the place of a message, under the reader's lock. ErrNotFound
-// when it is nowhere.
-func (b *Box) moving(ctx context.Context, id wire.ID, f func(place) error) error {
-	return b.locked(ctx, "reader", lockfile.Exclusive, func() error {
+// moving calls f with the place of a message and with what is claimed, under the
+// reader's lock. ErrNotFound when the message is nowhere.
+func (b *Box) moving(ctx context.Context, id wire.ID, f func(place, claims) error) error {
+	return b.locked(ctx, "reader", func() error {
 		p, ok, err := b.locate(id)
+		if err == nil && !ok {
+			err = fmt.Errorf("%s: %w", id, ErrNotFound)
+		}
 		if err != nil {
 			return err
 		}
-		if !ok {
-			return fmt.Errorf("%s: %w", id, ErrNotFound)
+		claims, err := b.claimsToChange()
+		if err != nil {
+			return err
 		}
-		return f(p)
+		return f(p, claims)
 	})
 }
 
@@ -105,8 +110,8 @@ func (b *Box) moving(ctx context.Context, id wire.ID, f func(place) error) error
 // whether it moved; a message that is unread already stays. ErrWithdrawn for one that
 // was withdrawn. One that was acknowledged is not owed again when it is read once more.
 func (b *Box) MarkUnread(ctx context.Context, id wire.ID) (moved bool, err error) {
-	err = b.locked(ctx, "inbox", lockfile.Exclusive, func() error {
-		return b.moving(ctx, id, func(p place) error {
+	err = b.locked(ctx, "inbox", func() error {
+		return b.moving(ctx, id, func(p place, _ claims) error {
 			switch p.state {
 			case Unread:
 				return nil
@@ -132,8 +137,8 @@ func (b *Box) putBackAside(ctx context.Context) {
 	if err != nil || len(ids) == 0 {
 		return
 	}
-	b.locked(ctx, "inbox", lockfile.Exclusive, func() error {
-		return b.locked(ctx, "reader", lockfile.Exclusive, func() error {
+	b.locked(ctx, "inbox", func() error {
+		return b.locked(ctx, "reader", func() error {
 			for _, id := range ids {
 				to, there, err := b.locate(id) // there: this one is a duplicate
 				if !there {
@@ -155,15 +160,11 @@ func (b *Box) putBackAside(ctx context.Context) {
 // that somebody holds under a lease, counts as Owed: they are to be told.
 // ErrBeingTyped while a runner types it.
 func (b *Box) Withdraw(ctx context.Context, id wire.ID, by wire.Address) (state State, err error) {
-	err = b.moving(ctx, id, func(p place) error {
+	err = b.moving(ctx, id, func(p place, all claims) error {
 		if state = p.state; state != Unread && state != Owed {
 			return nil
 		}
-		all, err := b.claimsToChange()
-		if err != nil {
-			return err
-		}
-		if c, ok := all.live(time.Now(), b.running())[id]; ok && state == Unread {
+		if c := all[id]; state == Unread && c.isLive(time.Now(), b.running()) {
 			if c.isRunner() {
 				return fmt.Errorf("message %s %w to %s", id.Short(6), ErrBeingTyped, b.agent)
 			}

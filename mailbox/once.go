@@ -53,15 +53,10 @@ func (b *Box) Once(key *IdempotencyKey) (known bool, err error) {
 	if known, err = b.readKey(key, file); !known && err == nil {
 		key.ID = wire.NewID()
 		var data []byte
-		if data, err = json.Marshal(key); err != nil {
-			return false, err
+		if data, err = json.Marshal(key); err == nil {
+			err = b.store.publish(dir+"/."+string(wire.NewID())+".tmp", file, append(data, '\n'))
 		}
-		temp := dir + "/." + string(wire.NewID()) + ".tmp"
-		if err = root.Create(temp, append(data, '\n')); err != nil {
-			return false, err
-		}
-		defer root.Remove(temp)
-		if err = root.Link(temp, file); errors.Is(err, fs.ErrExist) { // somebody was faster
+		if errors.Is(err, fs.ErrExist) { // somebody was faster
 			known, err = b.readKey(key, file)
 		}
 	}
@@ -79,15 +74,15 @@ func (b *Box) readKey(key *IdempotencyKey, file string) (known bool, err error) 
 	if absent(err) {
 		return false, nil
 	}
-	if err != nil {
-		return false, err
-	}
 	var noted IdempotencyKey
-	if err := json.Unmarshal(data, &noted); err != nil {
-		return false, fmt.Errorf("read %s: %w", b.store.root.Join(file), err)
+	if err == nil {
+		err = json.Unmarshal(data, &noted)
 	}
-	if noted.Name != key.Name || !wire.IsID(string(noted.ID)) {
-		return false, fmt.Errorf("%s is of no message under that name", b.store.root.Join(file))
+	if err == nil && (noted.Name != key.Name || !wire.IsID(string(noted.ID))) {
+		err = errors.New("it is of no message under that name")
+	}
+	if err != nil {
+		return false, fmt.Errorf("read %s: %w", b.store.root.Join(file), err)
 	}
 	key.ID = noted.ID
 	return true, nil

@@ -69,29 +69,39 @@ var errGone = errors.New("moved meanwhile")
 // open reads a message from a place. A file that is no whole message of that id gives
 // a *BadError.
 func (b *Box) open(p place, id wire.ID) (*Item, error) {
+	data, err := b.readFile(p, id)
+	if err != nil {
+		return nil, err
+	}
+	return b.decode(p, id, data)
+}
+
+// readFile reads a message's file as it is.
+func (b *Box) readFile(p place, id wire.ID) ([]byte, error) {
 	data, err := b.store.root.ReadFile(p.file(id), wire.MaxFile)
-	bad := &BadError{Name: fileOf(id)}
 	switch {
+	case err == nil:
+		return data, nil
 	case absent(err):
 		return nil, errGone
-	case errors.Is(err, durable.ErrNotRegular), errors.Is(err, durable.ErrTooLarge):
-		bad.Reason = err.Error()
-		return nil, bad
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE), errors.Is(err, syscall.ENOMEM):
 		return nil, err // says something of this process, not of the file
-	case err != nil:
-		// One file that cannot be read must not hide the others.
-		bad.Reason, bad.Unreadable = err.Error(), err
-		return nil, bad
 	}
+	bad := &BadError{Name: fileOf(id), Reason: err.Error()}
+	if !errors.Is(err, durable.ErrNotRegular) && !errors.Is(err, durable.ErrTooLarge) {
+		bad.Unreadable = err // one file that cannot be read must not hide the others
+	}
+	return nil, bad
+}
+
+// decode makes an Item of a message's file.
+func (b *Box) decode(p place, id wire.ID, data []byte) (*Item, error) {
 	m, err := wire.Decode(data)
-	if err != nil {
-		bad.Reason = err.Error()
-		return nil, bad
+	if err == nil && m.ID != id {
+		err = fmt.Errorf("the message inside is %s", m.ID)
 	}
-	if m.ID != id {
-		bad.Reason = fmt.Sprintf("the message inside is %s", m.ID)
-		return nil, bad
+	if err != nil {
+		return nil, &BadError{Name: fileOf(id), Reason: err.Error()}
 	}
 	return &Item{Message: m, State: p.state, Size: len(data), Where: b.store.root.Join(p.dir)}, nil
 }

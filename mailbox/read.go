@@ -1,12 +1,12 @@
 package mailbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
 	"time"
 
-	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -69,7 +69,7 @@ func (b *Box) Peek(ctx context.Context, opt ReadOptions) (Batch, error) {
 	if opt.IDs != nil {
 		claimed = nil
 	}
-	return b.choose(opt, ids, claimed, nil)
+	return b.choose(opt, ids, claimed, false)
 }
 
 // Read chooses unread messages, has show write them, and then marks those that show
@@ -83,65 +83,43 @@ func (b *Box) Peek(ctx context.Context, opt ReadOptions) (Batch, error) {
 //
 // Where nothing can be marked (a read-only disk) the messages are shown all the same,
 // and Unmarked says why.
-func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (received int, err error)) (Batch, error) {
-	if err := b.Present(); err != nil {
-		return Batch{}, err
+func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (received int, err error)) (batch Batch, err error) {
+	taken, err := b.TakeIn(ctx)
+	if errors.Is(err, ErrNoAgent) {
+		return batch, err
 	}
-	taken, _ := b.takeIn(ctx, nil)
-	batch, foreign, err := b.read(ctx, opt, show, true)
-	if len(foreign) > 0 {
-		// Files were dropped into new: they are taken in without the lock.
-		more, _ := b.takeIn(ctx, foreign)
-		taken.Bad += more.Bad
-		batch, _, err = b.read(ctx, opt, show, false)
-	}
-	batch.SetAside += taken.Bad
-	return batch, err
-}
-
-// read is Read after drops were taken in. With stop it returns, before anything is
-// shown, the names in new that may be dropped files, if there are any.
-func (b *Box) read(ctx context.Context, opt ReadOptions, show func(Batch) (int, error), stop bool) (batch Batch, foreign []string, err error) {
-	unlock, err := b.lock(ctx, "reader", lockfile.Exclusive)
+	unlock, err := b.lock(ctx, "reader")
 	if readOnly(err) {
 		batch, e := b.Peek(ctx, opt)
 		if e == nil {
 			batch.Unmarked = err
 			_, e = show(batch)
 		}
-		return batch, nil, e
+		return batch, e
 	}
 	if err != nil {
-		return batch, nil, err
+		return batch, err
 	}
 	defer func() { unlock() }()
-	ids, foreign, err := b.list(b.unread().dir)
+	ids, _, err := b.list(b.unread().dir)
 	if err != nil {
-		return batch, nil, err
+		return batch, err
 	}
-	if stop && b.mayBeDropped(foreign) {
-		return batch, foreign, nil
+	if batch, err = b.choose(opt, ids, b.keptFromReaders(), true); err != nil {
+		return batch, err
 	}
-	setAside := 0
-	batch, err = b.choose(opt, ids, b.keptFromReaders(), func(bad *BadError) {
-		if b.setAsideBad(bad) {
-			setAside++
-		}
-	})
-	if err != nil {
-		return batch, nil, err
-	}
-	batch.ID, batch.SetAside = wire.NewID(), setAside
+	batch.ID = wire.NewID()
+	batch.SetAside += taken.Bad
 
 	timer := time.AfterFunc(showUnderLock, unlock)
 	received, showErr := show(batch)
-	var claimed map[wire.ID]claim
+	var claimed claims
 	if !timer.Stop() && received > 0 {
 		// Others were let in meanwhile: what they have is theirs.
-		if unlock, err = b.lock(ctx, "reader", lockfile.Exclusive); err != nil {
+		if unlock, err = b.lock(ctx, "reader"); err != nil {
 			unlock = func() {}
 			batch.Unmarked = err
-			return batch, nil, showErr
+			return batch, showErr
 		}
 		claimed = b.keptFromReaders()
 	}
@@ -160,7 +138,7 @@ func (b *Box) read(ctx context.Context, opt ReadOptions, show func(Batch) (int, 
 	}
 	unlock()
 	batch.Unlogged = b.note(ctx, events...)
-	return batch, nil, showErr
+	return batch, showErr
 }
 
 // readEvent says that a message was read, in a batch.
@@ -168,38 +146,30 @@ func readEvent(id, batch wire.ID) wire.Event {
 	return wire.Event{Kind: wire.EventRead, Source: "cli"}.With("id", string(id)).With("batch", string(batch))
 }
 
-// choose picks the batch out of the unread messages. Bad files are told to aside; nil
-// leaves them.
-func (b *Box) choose(opt ReadOptions, unread []wire.ID, claimed map[wire.ID]claim, aside func(*BadError)) (batch Batch, err error) {
+// choose picks the batch out of the unread messages. With setAside what is no message is
+// moved to bad.
+func (b *Box) choose(opt ReadOptions, unread []wire.ID, claimed claims, setAside bool) (batch Batch, err error) {
 	list := opt.IDs
 	if list == nil {
 		list = unread
 	}
+	list = slices.DeleteFunc(slices.Clone(list), func(id wire.ID) bool { _, ok := claimed[id]; return ok })
 	history := b.claims()
 	ended := false // Fits said no
 	for i, id := range list {
-		if _, ok := claimed[id]; ok {
-			continue
-		}
 		enough := ended || opt.Limit > 0 && len(batch.Items) >= opt.Limit
 		if enough && len(batch.Ahead) >= opt.LookAhead && opt.Match == nil {
-			// The rest is counted by name.
-			for _, id := range list[i:] {
-				if _, ok := claimed[id]; !ok {
-					batch.More++
-				}
-			}
+			batch.More += len(list) - i // counted by name
 			break
 		}
 		it, err := b.open(b.unread(), id)
-		b.addLease(it, history)
 		var bad *BadError
 		switch {
 		case errors.As(err, &bad):
 			if bad.Unreadable != nil {
 				batch.Unreadable++
-			} else if aside != nil {
-				aside(bad)
+			} else if setAside && b.setAsideBad(bad) {
+				batch.SetAside++
 			}
 			continue
 		case err == errGone:
@@ -207,6 +177,7 @@ func (b *Box) choose(opt ReadOptions, unread []wire.ID, claimed map[wire.ID]clai
 		case err != nil:
 			return batch, err
 		}
+		b.addLease(it, history)
 		matches := opt.Match == nil || opt.Match(it.Message)
 		if matches && !enough && opt.Fits != nil && !opt.Fits(it.Message) {
 			ended, enough = true, true
@@ -234,18 +205,15 @@ func (b *Box) choose(opt ReadOptions, unread []wire.ID, claimed map[wire.ID]clai
 // LastBatch finds the messages that the last Read marked, oldest first. Those that are
 // nowhere any more are left out.
 func (b *Box) LastBatch() ([]*Item, error) {
-	batch := ""
 	var ids []wire.ID
 	_, err := b.Log().Tail(func(events []wire.Event) bool {
-		batch, ids = "", nil
+		ids = nil
+		batch := ""
 		for _, e := range slices.Backward(events) {
 			if e.Kind != wire.EventRead {
 				continue
 			}
-			if batch == "" {
-				batch = e.Field("batch")
-			}
-			if e.Field("batch") != batch {
+			if batch = cmp.Or(batch, e.Field("batch")); e.Field("batch") != batch {
 				return true // an earlier one: this batch is whole
 			}
 			ids = append(ids, e.MessageID())
@@ -258,9 +226,10 @@ func (b *Box) LastBatch() ([]*Item, error) {
 	var items []*Item
 	for _, id := range slices.Backward(ids) {
 		it, err := b.Get(id)
-		if err == nil {
+		switch {
+		case err == nil:
 			items = append(items, it)
-		} else if !errors.Is(err, ErrNotFound) {
+		case !errors.Is(err, ErrNotFound):
 			return nil, err
 		}
 	}

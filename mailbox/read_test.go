@@ -316,22 +316,3 @@ func TestBadFilesHideNothing(t *testing.T) {
 		t.Errorf("%+v, %d bad files: %v, %v", n, len(bad), err, err2)
 	}
 }
-
-// Fits may add up: it is asked once about each message, also when files that were
-// dropped into new have to be taken in first.
-func TestFitsAddsUp(t *testing.T) {
-	t.Parallel()
-	bob := newBob(t)
-	deliverN(t, bob, 4)
-	for _, choose := range []func(ReadOptions) (Batch, error){
-		func(opt ReadOptions) (Batch, error) { return bob.Peek(ctx, opt) },
-		func(opt ReadOptions) (Batch, error) { return bob.Read(ctx, opt, receiveAll) },
-	} {
-		drop(t, bob, "inbox/new", "note", "dropped")
-		size := 0
-		b, err := choose(ReadOptions{Fits: func(*wire.Message) bool { size++; return size <= 3 }})
-		if err != nil || len(b.Items) != 3 || size != 4 {
-			t.Errorf("%d shown, Fits was asked %d times: %v", len(b.Items), size, err)
-		}
-	}
-}

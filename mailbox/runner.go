@@ -23,35 +23,24 @@ var ErrNoRunner = errors.New("is not run by this process")
 // Runner is the hold of an agent's runner lock. As long as it lasts the agent counts as
 // running, and what its holder claims is passed over by others.
 type Runner struct {
-	box   *Box
-	lock  *lockfile.Lock
-	owner string // of its claims
-
-	mu     sync.Mutex
-	typing map[wire.ID]bool // what it claimed and has not said how that went
+	box    *Box
+	lock   *lockfile.Lock
+	owner  string   // of its claims
+	typing sync.Map // the messages that it claimed and has not said how that went
 }
 
 // setTyping notes whether messages are being typed.
 func (r *Runner) setTyping(ids []wire.ID, typing bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	for _, id := range ids {
-		r.typing[id] = typing
+		r.typing.Store(id, typing)
 	}
 }
 
 // isTyping reports whether a live claim of this runner is meant: what a write that
 // failed left behind is not.
 func (r *Runner) isTyping(id wire.ID, c claim) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return c.Owner != r.owner || r.typing[id]
-}
-
-// runners are the runner locks that a store holds.
-type runners struct {
-	mu   sync.Mutex
-	held map[wire.Name]*Runner
+	typing, _ := r.typing.Load(id)
+	return c.Owner != r.owner || typing == true
 }
 
 // HoldRunner takes the agent's runner lock, for as long as the agent is run. There is
@@ -74,13 +63,8 @@ func (s *Store) HoldRunner(ctx context.Context, agent wire.Name) (*Runner, error
 		l.Unlock()
 		return nil, err
 	}
-	r := &Runner{box: b, lock: l, owner: ownerRunner + string(wire.NewID()), typing: map[wire.ID]bool{}}
-	s.runners.mu.Lock()
-	defer s.runners.mu.Unlock()
-	if s.runners.held == nil {
-		s.runners.held = map[wire.Name]*Runner{}
-	}
-	s.runners.held[agent] = r
+	r := &Runner{box: b, lock: l, owner: ownerRunner + string(wire.NewID())}
+	s.runners.Store(agent, r)
 	return r, nil
 }
 
@@ -90,36 +74,28 @@ func (r *Runner) StillHeld() bool { return r.lock.Current() }
 
 // Release lets go. Again is fine.
 func (r *Runner) Release() error {
-	s := r.box.store
-	s.runners.mu.Lock()
-	if s.runners.held[r.box.agent] == r {
-		delete(s.runners.held, r.box.agent)
-	}
-	s.runners.mu.Unlock()
+	r.box.store.runners.CompareAndDelete(r.box.agent, r)
 	return r.lock.Unlock()
 }
 
-// runner is this process's hold of the agent's runner lock, ErrNoRunner when there is
-// none that counts.
-func (b *Box) runner() (*Runner, error) {
-	b.store.runners.mu.Lock()
-	r := b.store.runners.held[b.agent]
-	b.store.runners.mu.Unlock()
+// updateClaimsAsRunner changes what is claimed, for this process's runner of the agent.
+// It ends the claims of other runners first: only one holds the lock, so they are dead.
+// ErrNoRunner when this process does not hold it.
+func (b *Box) updateClaimsAsRunner(ctx context.Context, change func(*Runner, claims, time.Time) error) error {
+	held, _ := b.store.runners.Load(b.agent)
+	r, _ := held.(*Runner)
 	if r == nil || !r.StillHeld() {
-		return nil, fmt.Errorf("%s %w", b.Address(), ErrNoRunner)
+		return fmt.Errorf("%s %w", b.Address(), ErrNoRunner)
 	}
-	return r, nil
-}
-
-// endOthers ends the claims of other runners: only one holds the lock, so they are
-// dead.
-func (r *Runner) endOthers(all claims, now time.Time) {
-	for id, c := range all {
-		if c.isRunner() && c.Owner != r.owner && c.Until.IsZero() {
-			c.Until = now
-			all[id] = c
+	now := claimTime(time.Now())
+	return b.updateClaims(ctx, func(all claims) error {
+		for id, c := range all {
+			if c.isRunner() && c.Owner != r.owner && c.Until.IsZero() {
+				all.release(id, now, 0)
+			}
 		}
-	}
+		return change(r, all, now)
+	})
 }
 
 // Claim is what a runner is typing to its agent. Until it says how that went the
@@ -151,47 +127,40 @@ type Claim struct {
 // claimed, or the claim ends with the runner; ErrNoRunner when this process does not
 // hold the runner lock.
 func (b *Box) Claim(ctx context.Context, ids []wire.ID) (*Claim, error) {
-	runner, err := b.runner()
-	if err != nil {
-		return nil, err
-	}
-	c := &Claim{Repeat: map[wire.ID]bool{}, box: b, runner: runner}
-	now := claimTime(time.Now())
-	err = b.locked(ctx, "reader", lockfile.Exclusive, func() error {
-		return b.changeClaims(func(all claims) error {
-			runner.endOthers(all, now)
-			for _, id := range ids {
-				before, known := all[id]
-				if known && before.isLive(now, true) && runner.isTyping(id, before) {
-					if before.isLease() {
-						c.Leased = append(c.Leased, id)
-					}
-					continue
+	c := &Claim{Repeat: map[wire.ID]bool{}, box: b}
+	err := b.updateClaimsAsRunner(ctx, func(r *Runner, all claims, now time.Time) error {
+		c.runner = r
+		for _, id := range ids {
+			before := all[id]
+			if before.isLive(now, true) && r.isTyping(id, before) {
+				if before.isLease() {
+					c.Leased = append(c.Leased, id)
 				}
-				it, err := b.open(b.unread(), id)
-				var bad *BadError
-				switch {
-				case err == errGone:
-					continue
-				case errors.As(err, &bad):
-					b.setAsideBad(bad)
-					continue
-				case err != nil:
-					return err
-				}
-				all[id] = claim{Owner: runner.owner, At: now, Times: before.Times + 1}
-				if before.Times > 0 {
-					c.Repeat[id] = true
-				}
-				c.Items, c.left = append(c.Items, it), append(c.left, id)
+				continue
 			}
-			return nil
-		})
+			it, err := b.open(b.unread(), id)
+			var bad *BadError
+			switch {
+			case err == errGone:
+				continue
+			case errors.As(err, &bad):
+				b.setAsideBad(bad)
+				continue
+			case err != nil:
+				return err
+			}
+			all[id] = claim{Owner: r.owner, At: now, Times: before.Times + 1}
+			if before.Times > 0 {
+				c.Repeat[id] = true
+			}
+			c.Items, c.left = append(c.Items, it), append(c.left, id)
+		}
+		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	runner.setTyping(c.left, true)
+	c.runner.setTyping(c.left, true)
 	if err := b.Log().Append(ctx, c.events(wire.EventInjecting, c.left)...); err != nil {
 		return nil, errors.Join(err, c.NotTyped(context.WithoutCancel(ctx)))
 	}
@@ -206,11 +175,7 @@ func (c *Claim) Typed(ctx context.Context, ids ...wire.ID) error {
 	var errs []error
 	err := c.end(ctx, ids, func(all claims, ids []wire.ID) (ended []wire.ID) {
 		for _, id := range ids {
-			it, err := c.box.open(c.box.unread(), id)
-			if err == nil {
-				err = c.box.markRead(it.Message)
-			}
-			if err == nil || err == errGone {
+			if err := c.box.openAndMarkRead(id); err == nil || err == errGone {
 				ended = append(ended, id)
 				delete(all, id)
 			} else {
@@ -232,22 +197,15 @@ func (c *Claim) NotTyped(ctx context.Context, ids ...wire.ID) error { return c.r
 // like NotTyped, and when they are handed over again that may be a repeat.
 func (c *Claim) MaybeTyped(ctx context.Context, ids ...wire.ID) error { return c.release(ctx, ids, 0) }
 
-// release lets go of messages; off are the times that do not count.
-func (c *Claim) release(ctx context.Context, ids []wire.ID, off int) error {
+func (c *Claim) release(ctx context.Context, ids []wire.ID, uncounted int) error {
 	if len(ids) == 0 {
 		ids = c.left
 	}
 	c.runner.setTyping(ids, false)
 	return c.end(ctx, ids, func(all claims, ids []wire.ID) []wire.ID {
 		for _, id := range ids {
-			mine := all[id]
-			if mine.Owner != c.runner.owner || !mine.Until.IsZero() {
-				continue
-			}
-			mine.Times -= off
-			mine.Until = claimTime(time.Now())
-			if all[id] = mine; mine.Times == 0 {
-				delete(all, id)
+			if mine := all[id]; mine.Owner == c.runner.owner && mine.Until.IsZero() {
+				all.release(id, claimTime(time.Now()), uncounted)
 			}
 		}
 		return ids
@@ -264,11 +222,9 @@ func (c *Claim) end(ctx context.Context, ids []wire.ID, f func(claims, []wire.ID
 		return nil
 	}
 	var ended []wire.ID
-	err := c.box.locked(ctx, "reader", lockfile.Exclusive, func() error {
-		return c.box.changeClaims(func(all claims) error {
-			ended = f(all, ids)
-			return nil
-		})
+	err := c.box.updateClaims(ctx, func(all claims) error {
+		ended = f(all, ids)
+		return nil
 	})
 	if err == nil {
 		c.runner.setTyping(ended, false)
@@ -293,21 +249,13 @@ func (c *Claim) events(kind string, ids []wire.ID) []wire.Event {
 // typing, or did not know to have arrived. It is asked by who has just got the runner
 // lock; ErrNoRunner from anybody else.
 func (b *Box) Unfinished(ctx context.Context) (ids []wire.ID, err error) {
-	runner, err := b.runner()
-	if err != nil {
-		return nil, err
-	}
-	err = b.locked(ctx, "reader", lockfile.Exclusive, func() error {
-		return b.changeClaims(func(all claims) error {
-			now := claimTime(time.Now())
-			runner.endOthers(all, now)
-			for id, c := range all {
-				if c.isRunner() && !c.isLive(now, true) {
-					ids = append(ids, id)
-				}
+	err = b.updateClaimsAsRunner(ctx, func(_ *Runner, all claims, now time.Time) error {
+		for id, c := range all {
+			if c.isRunner() && !c.isLive(now, true) {
+				ids = append(ids, id)
 			}
-			return nil
-		})
+		}
+		return nil
 	})
 	slices.Sort(ids)
 	return ids, err

@@ -74,7 +74,7 @@ func (r *runner) openSitting(o *Sessions) {
 		Sessions: *o, clerk: openClerk(), store: store, began: r.Now(),
 		input: map[wire.ID]*mailbox.Item{}, held: map[wire.ID]bool{},
 	}
-	r.sitting.capture.recording = "asciinema play " + string(r.Box.Agent()) + "/run/screen.cast"
+	r.sitting.capture.recording = "asciinema play " + r.Box.Path() + "/run/screen.cast"
 	r.sitting.capture.makeRoom(r.Now())
 }
 

@@ -6,24 +6,23 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 )
 
-// ErrNotEvent is what Adopt says of JSON that is no event of any vocabulary.
-// The error that wraps it says why.
+// ErrNotEvent is Adopt's error for JSON that is no event of any vocabulary. The error
+// that wraps it says why.
 var ErrNotEvent = errors.New("no event")
 
-// Adopt makes an event for a log of one object as it came from outside: of any
-// vocabulary (foreign says how they are told apart), or a line of another log
-// of ours. The object is kept whole under Wire, compact; Kind says what it is,
-// Session, TurnID and EventID what it carries plainly. Of a line of ours the
-// event is taken over, its wire and its own fields; Agent is the old log's
-// owner. All else is for the log to fill in.
+// Adopt makes an event from one object as it came from outside: of any vocabulary, or
+// a line of another log of ours. The object is kept whole under Wire, compact. Kind,
+// Session, TurnID and EventID are set from it; the log fills in the rest. From a line
+// of another log the event is taken over with its wire and its own fields, and Agent
+// is the owner of that log.
 //
-// An object of a known kind must be as its owner writes it: what has to be
-// there is, types and words are right, no known key stands twice. Of the
-// daemon's turns agent, thread_id, turn_id and transport may be missing; the
-// current ACP, which grows, is looked at for wrong types only. Unknown kinds
-// and fields are kept.
+// An object of a known kind must be as its owner writes it: required fields are there,
+// with the right types and words, and no known key stands twice. A turn event of the
+// daemon may lack agent, thread_id, turn_id and transport. Of the current ACP, which
+// grows, only the types are checked. Unknown kinds and fields are kept.
 //
 // The error wraps ErrNotEvent, or is a *DecodeError with the place.
 func Adopt(line []byte) (Event, error) {
@@ -37,152 +36,105 @@ func Adopt(line []byte) (Event, error) {
 	if isLogLine(o) {
 		return adoptLogLine(line, o)
 	}
-	v, kind, ok := foreign(o)
+	v, kind, ok := detect(o)
 	if !ok {
-		return Event{}, fmt.Errorf("%w: %s", ErrNotEvent, why(o))
+		return Event{}, fmt.Errorf("%w: %s", ErrNotEvent, whyNoEvent(o))
 	}
-	e := Event{Kind: kind}
-	if err := adopt(o, start(line), v, &e); err != nil {
+	fields := slices.Concat(adoptedFields(o, v, kind), namingFields)
+	if _, err := object(fields...).canonicalObject(start(line), o); err != nil {
 		return Event{}, placed(line, err)
 	}
-	e.Wire = compact(line)
+	e := Event{Kind: kind, Wire: compact(line)}
+	b := e.Body()
+	e.Session, e.TurnID, e.EventID = b.Text("session"), b.Text("turn_id"), o.Text("event_id")
 	return e, nil
 }
 
-// start is where the value begins.
+// start is where the value of a text begins.
 func start(line []byte) int { return len(line) - len(bytes.TrimLeft(line, " \t\r\n")) }
 
-// adopt looks whether an object that begins at an offset is as it has to be,
-// and takes from it what an event carries.
-func adopt(o Object, at int, v Vocabulary, e *Event) (err error) {
+// namingFields say in any vocabulary which session, turn and event it is.
+var namingFields = []field{
+	{"session", optional, text}, {"session_id", optional, text}, {"sessionId", optional, text},
+	{"turn_id", optional, text}, {"event_id", optional, text},
+}
+
+// adoptedFields are the fields that are checked in an object from outside.
+func adoptedFields(o Object, v Vocabulary, kind string) []field {
 	switch {
 	case v == AppServer:
-		err = adoptAppServer(o, at, e)
+		return appServerFields(kind)
 	case v == ACP && !o.Has("update_type"):
-		err = adoptCurrent(o, at, e)
-	default:
-		g := map[Vocabulary]*group{Session: &sessionKinds, ACP: &acpKinds, Daemon: &daemonKinds}[v]
-		if of, k := kindOf(e.Kind); k != nil && of.tag == g.tag {
-			g = of
-		}
-		err = o.check(at, field{g.tag, must, anything})
-		if k := g.find(e.Kind); err == nil && k != nil {
-			err = o.check(at, k.fields...)
-		}
+		return currentACPFields(o, "params", "update")
 	}
-	if err == nil {
-		err = o.take(&e.Session, at, "session", "session_id", "sessionId")
+	g := map[Vocabulary]*group{Session: &sessionKinds, ACP: &acpKinds, Daemon: &daemonKinds}[v]
+	if of, k := kindOf(kind); k != nil && of.tag == g.tag {
+		g = of
 	}
-	if err == nil {
-		err = o.take(&e.TurnID, at, "turn_id")
+	fields := []field{{g.tag, required, anything}}
+	if k := g.find(kind); k != nil {
+		fields = append(fields, k.fields...)
 	}
-	if err == nil {
-		err = o.take(&e.EventID, at, "event_id")
-	}
-	return err
+	return fields
 }
 
-// adoptCurrent looks at an update of the ACP of today, bare or in its
-// notification, for wrong types.
-func adoptCurrent(o Object, at int, e *Event) error {
-	for _, around := range []string{"params", "update"} {
-		if err := o.check(at, field{around, ours, anything}); err != nil {
-			return err
+// currentACPFields are those of an update of the ACP of today, bare or within the
+// objects of these names.
+func currentACPFields(o Object, around ...string) []field {
+	for i, name := range around {
+		if inner := o.Object(name); inner != nil {
+			is := schema{fields: currentACPFields(inner, around[i+1:]...)}
+			return []field{{"method", optional, str}, {"sessionId", optional, text}, {name, optional, is}}
 		}
-		in := o.Object(around)
-		if in == nil {
-			continue
-		}
-		if err := o.check(at, field{"method", may, str}); err != nil {
-			return err
-		}
-		if err := o.take(&e.Session, at, "sessionId"); err != nil {
-			return err
-		}
-		o, at = in, at+o.place(around)
 	}
-	if err := o.take(&e.Session, at, "sessionId"); err != nil {
-		return err
-	}
-	return o.check(at, currentFields...)
+	return currentFields
 }
 
-// take takes the first member that says something, and must be a string, unless
-// there is something already.
-func (o Object) take(to *string, at int, names ...string) error {
-	for _, name := range names {
-		if *to != "" {
-			return nil
-		}
-		if err := o.check(at, field{name, may, text}); err != nil {
-			return err
-		}
-		*to = o.Text(name)
+// appServerFields are those of a message of Codex's app-server.
+func appServerFields(kind string) []field {
+	turn := []field{{"turnId", optional, text}, {"turn_id", optional, text}}
+	if kind == TurnStarted || kind == TurnCompleted {
+		turn = append(turn, field{"threadId", optional, str}, field{"thread_id", optional, str},
+			field{"status", optional, oneOf("completed", "interrupted", "failed", "inProgress")})
 	}
-	return nil
-}
-
-// adoptAppServer looks at a message of Codex's app-server.
-func adoptAppServer(o Object, at int, e *Event) error {
-	params := o.Object("params")
-	if err := o.check(at, field{"method", must, str}, field{"params", must, shape{words: "an object", kind: '{'}}); err != nil {
-		return err
-	}
-	at += o.place("params")
-	if err := params.check(at, field{"turn", ours, anything}); err != nil {
-		return err
-	}
-	turn := params.Object("turn")
-	if e.Kind == TurnStarted || e.Kind == TurnCompleted {
-		is := []field{{"id", may, str}, {"turnId", may, str}, {"turn_id", may, str}, {"threadId", may, str}, {"thread_id", may, str},
-			{"status", may, oneOf("completed", "interrupted", "failed", "inProgress")}}
-		if err := params.check(at, is...); err != nil {
-			return err
-		}
-		if err := turn.check(at+params.place("turn"), is...); err != nil {
-			return err
-		}
-	}
-	if err := turn.take(&e.TurnID, at+params.place("turn"), "id"); err != nil {
-		return err
-	}
-	return params.take(&e.TurnID, at, "turnId", "turn_id")
+	inner := schema{fields: append(slices.Clone(turn), field{"id", optional, text})}
+	return []field{{"method", required, str}, {"params", required, object(append(turn, field{"turn", optional, inner})...)}}
 }
 
 // isLogLine reports whether an object is a line of a log of ours.
 func isLogLine(o Object) bool {
-	return !slices.ContainsFunc([]string{"seq", "at", "team", "agent", "source", "kind"}, func(name string) bool { return !o.Has(name) })
+	return o.Has("seq") && o.Has("at") && o.Has("team") && o.Has("agent") && o.Has("source") && o.Has("kind")
 }
 
 func adoptLogLine(line []byte, o Object) (Event, error) {
 	at := start(line)
-	var once []field
+	once := schema{}
 	for _, name := range eventFields {
-		once = append(once, field{name, ours, anything})
+		once.fields = append(once.fields, field{name, optional, anything})
 	}
-	if err := o.check(at, once...); err != nil {
+	if _, err := once.canonicalObject(at, o); err != nil {
 		return Event{}, placed(line, err)
 	}
-	old, err := DecodeEvent(line)
+	e, err := DecodeEvent(line)
 	if err != nil {
 		return Event{}, err
 	}
-	if !isKind(old.Kind) {
+	if !isKind(e.Kind) {
 		return Event{}, placed(line, faultAt(at, "kind: must be a word of a-z, 0-9 and _"))
 	}
-	e := Event{Agent: old.Agent, Kind: old.Kind, Session: old.Session, TurnID: old.TurnID, EventID: old.EventID, Extra: old.Extra, Wire: compact(old.Wire)}
-	if mailboxKinds.has(old.Kind) {
-		// Of another log: kept, and no evidence of anything in this one.
-		e.Wire, e.Extra = compact(line), nil
+	if mailboxKinds.has(e.Kind) {
+		// It is kept as it came, and is no evidence about a message of this mailbox.
+		e.Wire, e.Extra = line, nil
 	}
-	if len(e.Wire) > 0 && e.Wire[0] != '{' {
+	if e.Wire = compact(e.Wire); len(e.Wire) > 0 && e.Wire[0] != '{' {
 		return Event{}, placed(line, faultAt(at+o.place("wire"), "wire: must be an object"))
 	}
+	e.Seq, e.At, e.Team, e.Source = 0, time.Time{}, "", ""
 	return e, nil
 }
 
-// why says what an object lacks to be an event.
-func why(o Object) string {
+// whyNoEvent says what an object lacks to be an event.
+func whyNoEvent(o Object) string {
 	if isMessage(o) {
 		return "this is a message: atm send --batch"
 	}
@@ -194,6 +146,6 @@ func why(o Object) string {
 	return `it has no "kind", "event_type", "update_type", "sessionUpdate" or "method"`
 }
 
-// Names is the agent that the event's own words name, which may be another
-// than the one whose log it is in; "" when they name none.
+// Names is the agent that the event itself names, which may be another than the one
+// whose log it is in; else the owner of the log, if it is known.
 func (e *Event) Names() string { return cmp.Or(e.Text("agent"), string(e.Agent)) }

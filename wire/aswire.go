@@ -1,134 +1,164 @@
 package wire
 
 import (
+	"cmp"
 	"slices"
+	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
-// AsWire writes the event as the owner of a vocabulary would, in one line;
-// false when it has no counterpart there. What came in that vocabulary is
-// written in its canonical form, of an unknown kind or the current ACP as it
-// came. An event of the same kind from elsewhere (a hook, a script, Codex) is
-// written in the vocabulary's form: its agent is then the log's owner, its
-// thread the session, its transport the source, unless it says them.
+// AsWire writes the event as the owner of a vocabulary would, in one line; false when
+// it has no counterpart there. What came in that vocabulary is written in its canonical
+// form; an unknown kind and the current ACP are written as they came. An event of the
+// same kind from elsewhere (a hook, a script, Codex) is written in the vocabulary's
+// form: its agent is then the owner of the log, its thread the session, and its
+// transport the source, unless the event says otherwise.
 func AsWire(e *Event, v Vocabulary) ([]byte, bool) {
 	o := members(e.Wire)
-	from, kind, ok := foreign(o)
-	theirs := ok && from == v && kind == e.Kind
+	isTheirs := e.isOf(o, v)
 	switch {
 	case v == Daemon && daemonKinds.has(e.Kind):
-		d, ok := e.daemon()
-		return written(d, ok)
+		o, err := e.asDaemon()
+		if err != nil {
+			return nil, false
+		}
+		line, err := o.MarshalJSON()
+		return line, err == nil
 	case v == Session && sessionKinds.has(e.Kind):
-		s, ok := e.session()
-		return written(s, ok)
-	case v == ACP && acpKinds.has(e.Kind) && (len(e.Wire) == 0 || theirs && o.Has("update_type")):
-		return e.acp()
-	case theirs && !(v == Daemon && (ownKinds.has(e.Kind) || mailboxKinds.has(e.Kind))):
+		return canonical("session.SessionEvent", e.asSession())
+	case v == ACP && acpKinds.has(e.Kind) && (len(e.Wire) == 0 || isTheirs && o.Has("update_type")):
+		return e.asACP()
+	case isTheirs && !(v == Daemon && (ownKinds.has(e.Kind) || mailboxKinds.has(e.Kind))):
 		return compact(e.Wire), true
 	}
 	return nil, false
 }
 
-// written is a record as its owner writes it, if there is one.
-func written(record any, ok bool) ([]byte, bool) {
-	if !ok {
-		return nil, false
-	}
-	line, err := Marshal(record)
+// isOf reports whether the event is kept in this vocabulary.
+func (e *Event) isOf(o Object, v Vocabulary) bool {
+	of, kind, ok := detect(o)
+	return ok && of == v && kind == e.Kind
+}
+
+func canonical(typeName string, raw []byte) ([]byte, bool) {
+	line, err := records[typeName].read(start(raw), raw)
 	return line, err == nil
 }
 
-// daemon is the event as the daemon's stream has it.
-func (e *Event) daemon() (DaemonStreamEvent, bool) {
+// asDaemon is the event as the daemon's stream has it. What the event does not say
+// itself is taken from the log.
+func (e *Event) asDaemon() (Object, error) {
 	b := e.Body()
-	d := DaemonStreamEvent{Kind: e.Kind, Agent: string(e.Agent), AgentID: string(e.Agent), TurnID: e.TurnID}
-	if v, kind, ok := foreign(b.wire[2]); ok && v == Daemon && kind == e.Kind {
-		// Missing in theirs is what was prepared here.
-		d.ThreadID, d.Transport = e.Session, e.Source
-		return d, Unmarshal(e.Wire, &d) == nil
+	var said Object
+	if e.isOf(b.wire[2], Daemon) {
+		said = b.wire[2]
 	}
-	if d.TurnID == "" {
-		d.TurnID = b.Text("turn_id")
+	texts := map[string]string{
+		"agent": string(e.Agent), "agent_id": string(e.Agent), "turn_id": b.Text("turn_id"), "thread_id": b.Text("thread_id", "session"),
+		"session_id": b.Text("session", "session_id", "thread_id"), "transport": cmp.Or(b.Text("transport"), e.Source),
+		"error_summary": b.Text("summary", "error_summary", "message"), "status": daemonStatus(b.Text("status")),
 	}
-	d.ThreadID = b.Text("thread_id", "session")
-	if d.Transport = b.Text("transport"); d.Transport == "" {
-		d.Transport = e.Source
-	}
-	d.SessionID = b.Text("session", "session_id", "thread_id")
-	d.ErrorSummary = b.Text("summary", "error_summary", "message")
-	d.Dropped, _ = b.Uint("dropped")
-	d.Unknown, _ = b.Uint("unknown")
-	switch s := b.Text("status"); s {
-	case "", "completed":
-		d.Status = "completed"
-	case "interrupted", "cancelled":
-		d.Status = "interrupted"
-	default:
-		d.Status = "failed"
-	}
-	return d, true
-}
-
-// session is the event as the session channel has it; false when it lacks what
-// they demand.
-func (e *Event) session() (SessionEvent, bool) {
-	raw := []byte(e.Wire)
-	if v, _, ok := foreign(members(raw)); !ok || v != Session {
-		if e.Kind == "waiting_for_input" {
-			return SessionEvent{Kind: e.Kind, Prompt: e.Body().Text("prompt", "summary")}, true
+	o := Object{{Name: "kind", Value: Quote(e.Kind)}}
+	for _, f := range daemonKinds.find(e.Kind).fields {
+		raw := said.Get(f.name)
+		if text, ok := texts[f.name]; raw == nil && ok {
+			raw = Quote(text)
+		} else if raw == nil {
+			n, _ := b.Uint(f.name)
+			raw = strconv.AppendUint(nil, n, 10)
 		}
-		raw = e.tagged("event_type")
+		o = append(o, Member{Name: f.name, Value: raw})
 	}
-	var s SessionEvent
-	err := Unmarshal(raw, &s)
-	return s, err == nil
+	out, err := records["daemon.DaemonStreamEvent"].canonicalObject(0, o)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
-// acp is an event of the older client.
-func (e *Event) acp() ([]byte, bool) {
+// daemonStatus is the daemon's word for how a turn ended.
+func daemonStatus(status string) string {
+	switch status {
+	case "", "completed":
+		return "completed"
+	case "interrupted", "cancelled":
+		return "interrupted"
+	}
+	return "failed"
+}
+
+// daemonLines are the name and the fields in the daemon's own line for an event.
+var daemonLines = map[string][]string{
+	TurnStarted:     {"TurnStarted", "agent", "turn_id", "transport"},
+	TurnCompleted:   {"TurnCompleted", "agent", "turn_id", "transport"},
+	TurnIdle:        {"TurnIdle", "agent", "transport"},
+	StreamFailed:    {"StreamError", "agent_id", "session_id", "error_summary"},
+	DroppedCounters: {"DroppedCounters", "agent_id", "dropped", "unknown"},
+}
+
+func daemonLine(o Object) string {
+	line, shown := daemonLines[o.Text("kind")], []string{}
+	for _, name := range line[1:] {
+		value := string(o.Get(name))
+		if value[0] == '"' {
+			value = o.Text(name)
+		}
+		shown = append(shown, name+"="+value)
+	}
+	return line[0] + "(" + strings.Join(shown, ", ") + ")"
+}
+
+// asSession is the event with the session channel's tag.
+func (e *Event) asSession() []byte {
+	switch {
+	case e.isOf(members(e.Wire), Session):
+		return e.Wire
+	case e.Kind == "waiting_for_input":
+		asks := Event{Kind: e.Kind}.With("prompt", e.Text("prompt", "summary"))
+		return asks.tagged("event_type")
+	}
+	return e.tagged("event_type")
+}
+
+// asACP is an event of the older client, with or without its turn beside it.
+func (e *Event) asACP() ([]byte, bool) {
 	raw := []byte(e.Wire)
 	if len(raw) == 0 {
 		raw = e.tagged("update_type")
 	}
-	var n SessionUpdateNotification
-	if Unmarshal(raw, &n) == nil {
-		return written(n, true)
+	if line, ok := canonical("acp.SessionUpdateNotification", raw); ok {
+		return line, true
 	}
 	if members(raw).Has("session_id", "turn_id") {
-		return compact(e.Wire), len(e.Wire) > 0 // half a notification: nobody's canonical form
+		return compact(e.Wire), len(e.Wire) > 0 // half a notification has no canonical form
 	}
-	var u SessionUpdate
-	return written(&u, Unmarshal(raw, &u) == nil)
+	return canonical("acp.SessionUpdate", raw)
 }
 
 // tagged is the event's own fields with the tag of a vocabulary.
 func (e *Event) tagged(tag string) []byte {
 	var o Object
-	for _, m := range []Member{{Name: "session_id", Value: Quote(e.Session)}, {Name: "turn_id", Value: Quote(e.TurnID)}} {
-		if string(m.Value) != `""` {
-			o = append(o, m)
+	for _, m := range []struct{ name, value string }{{"session_id", e.Session}, {"turn_id", e.TurnID}, {tag, e.Kind}} {
+		if m.value != "" {
+			o = append(o, Member{Name: m.name, Value: Quote(m.value)})
 		}
 	}
-	o = append(append(o, Member{Name: tag, Value: Quote(e.Kind)}), members(e.Extra)...)
-	raw, err := o.MarshalJSON()
-	if err != nil {
-		return nil
-	}
+	raw, _ := append(o, members(e.Extra)...).MarshalJSON()
 	return raw
 }
 
-// Display is the event in one line for people, without its kind where that
-// would be all; nothing in it is escaped. Events of the daemon's stream and of
-// the session channel have their owners' lines, to the letter.
-func Display(e *Event) string {
+// display is the line without the kind where that would be all. Events of the daemon's
+// stream and of the session channel have their owners' lines, to the letter.
+func display(e *Event) string {
 	switch {
 	case daemonKinds.has(e.Kind):
-		if d, ok := e.daemon(); ok {
-			return d.String()
+		if o, err := e.asDaemon(); err == nil {
+			return daemonLine(o)
 		}
 	case sessionKinds.has(e.Kind):
-		if s, ok := e.session(); ok {
+		var s SessionEvent
+		if Unmarshal(e.asSession(), &s) == nil {
 			return s.String()
 		}
 	}
@@ -143,55 +173,51 @@ func Display(e *Event) string {
 	case "confirm_required":
 		s = joined(": ", b.Text("tool"), b.Text("prompt"))
 	case "exited":
-		if s = b.Text("signal"); s == "" {
-			s = "code " + string(b.Raw("code"))
-		}
+		s = cmp.Or(b.Text("signal"), "code "+string(b.Raw("code")))
 	case "message_delta":
 		s = b.Text("delta")
 	case "tool_call", "tool_call_start", "tool_call_update", "tool_call_end":
 		s = joined(" ", b.Text("tool"), b.Text("tool_call_id"), b.Text("status"))
 	case "agent_message_chunk", "agent_thought_chunk", "user_message_chunk":
-		if raw, ok := b.Value("content", "text"); ok {
-			s = unquote(raw)
-		}
+		raw, _ := b.Value("content", "text")
+		s = unquote(raw)
 	default:
-		for _, m := range b.rest() {
-			v := string(m.Value)
-			if t := unquote(m.Value); IsID(t) {
-				v = ID(t).Short(6)
-			} else if t != "" {
-				v = t
+		for _, m := range b.ownFields() {
+			v := cmp.Or(unquote(m.Value), string(m.Value))
+			if IsID(v) {
+				v = ID(v).Short(6)
 			}
 			s = joined(" ", s, m.Name+"="+clip(v, 80))
 		}
-		if s == "" {
-			s = b.Text("status", "summary", "prompt", "text")
-		}
+		s = cmp.Or(s, b.Text("status", "summary", "prompt", "text"))
 	}
 	return clip(s, 400)
 }
 
-// Line is Display, and how a turn ended where it did not just complete, which
-// their owners' lines leave out.
+// Line is the event in one line for people; nothing in it is escaped. To an owner's line
+// it adds how a turn ended that did not just complete.
 func Line(e *Event) string {
-	s := Display(e)
+	s := display(e)
 	if e.Kind == TurnCompleted {
-		if d, ok := e.daemon(); ok && d.Status != "completed" {
-			s += ", " + string(d.Status)
+		if o, err := e.asDaemon(); err == nil && o.Text("status") != "completed" {
+			s += ", " + o.Text("status")
 		}
 	}
 	return s
 }
 
-// rest are the event's own fields; of one that is kept under Wire those there
-// which no line says already.
-func (b Body) rest() (out Object) {
+// envelopeFields name a kind, a session or what is around an update.
+var envelopeFields = []string{"event_type", "update_type", "sessionUpdate", "session_id", "sessionId", "jsonrpc", "method", "params", "update"}
+
+// ownFields are the event's own fields; of one that is kept under Wire, those of the
+// innermost object that has any beside the common ones.
+func (b Body) ownFields() (out Object) {
 	if len(b.own) > 0 {
 		return b.own
 	}
 	for _, level := range b.wire {
 		for _, m := range level {
-			if !slices.Contains(eventFields, m.Name) && !slices.Contains(envelope, m.Name) && string(m.Value) != "null" {
+			if !slices.Contains(eventFields, m.Name) && !slices.Contains(envelopeFields, m.Name) && string(m.Value) != "null" {
 				out = append(out, m)
 			}
 		}
@@ -202,18 +228,9 @@ func (b Body) rest() (out Object) {
 	return out
 }
 
-// envelope are the keys by which a kind, a session or an envelope is named.
-var envelope = []string{"event_type", "update_type", "sessionUpdate", "session_id", "sessionId", "jsonrpc", "method", "params", "update"}
-
+// joined joins the parts that are not empty.
 func joined(sep string, parts ...string) string {
-	s := ""
-	for _, p := range parts {
-		if s != "" && p != "" {
-			s += sep
-		}
-		s += p
-	}
-	return s
+	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), sep)
 }
 
 // clip shortens to n characters.
@@ -221,10 +238,5 @@ func clip(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s
 	}
-	for i := range s {
-		if n--; n == 0 {
-			return s[:i] + "…"
-		}
-	}
-	return s
+	return string([]rune(s)[:n-1]) + "…"
 }

@@ -37,8 +37,8 @@ func TestAsWireVectors(t *testing.T) {
 					t.Errorf("%s as %s: %s", *v.Text, as, got)
 				}
 			}
-			if v.Display != nil && Display(e) != *v.Display {
-				t.Errorf("shown as %q, not %q", Display(e), *v.Display)
+			if v.Display != nil && display(e) != *v.Display {
+				t.Errorf("shown as %q, not %q", display(e), *v.Display)
 			}
 		}
 		if n == 0 {
@@ -93,6 +93,8 @@ func TestAsWire(t *testing.T) {
 			display: "TurnStarted(agent=x, turn_id=t1, transport=hook)"},
 		{e: compose("stream_error", "summary", "boom", "session", "s"), daemon: `{"kind":"stream_error","agent_id":"bob","session_id":"s","error_summary":"boom"}`,
 			display: "StreamError(agent_id=bob, session_id=s, error_summary=boom)"},
+		{e: compose("stream_error", "error_summary", "boom", "session_id", "s"), daemon: `{"kind":"stream_error","agent_id":"bob","session_id":"s","error_summary":"boom"}`,
+			display: "StreamError(agent_id=bob, session_id=s, error_summary=boom)"},
 		{e: compose("dropped_counters", "dropped", "18446744073709551615"), daemon: `{"kind":"dropped_counters","agent_id":"bob","dropped":18446744073709551615,"unknown":0}`,
 			display: "DroppedCounters(agent_id=bob, dropped=18446744073709551615, unknown=0)"},
 		{e: compose("status_update", "message", "hi"), session: `{"event_type":"status_update","message":"hi"}`, display: "Status: hi"},
@@ -119,7 +121,7 @@ func TestAsWire(t *testing.T) {
 		if got := Line(c.e); got != c.display+ended {
 			t.Errorf("%s is shown as %q, not %q", c.e.Append(nil), got, c.display+ended)
 		}
-		if got := Display(c.e); got != c.display {
+		if got := display(c.e); got != c.display {
 			t.Errorf("%s is shown as %q, not %q", c.e.Append(nil), got, c.display)
 		}
 	}

@@ -6,15 +6,12 @@ import (
 	"strconv"
 )
 
-// Body is what an event says beyond the fields that all events have: its own
-// fields first, then what is kept under Wire, whoever's vocabulary that is. It
-// is read once; a Body is good as long as nobody changes the event.
+// Body is what an event says beyond the fields that all events have: its own fields
+// first, then what is kept under Wire, whatever its vocabulary. It is good as long as
+// nobody changes the event.
 //
-// These names are found wherever a vocabulary keeps them (a turn's id is
-// turn_id, turnId or turn.id): session, turn_id, thread_id, status, transport,
-// agent, tool, tool_call_id, prompt, summary, previous, new, code. Any other
-// name is looked for as it is, in the update before the params around it and
-// these before the whole.
+// The names in aliases are found wherever a vocabulary keeps them. Any other name is
+// looked for as it is: in the update, then in the params around it, then in the whole.
 type Body struct {
 	event *Event
 	own   Object
@@ -22,46 +19,30 @@ type Body struct {
 	codex bool      // a message of Codex's app-server
 }
 
-// plain says where else the vocabularies keep what has a plain name: members,
-// or members of members.
-var plain = []struct {
-	name  string
-	where [][]string
-}{
-	{"session", [][]string{{"session_id"}, {"sessionId"}}},
-	{"turn_id", [][]string{{"turnId"}, {"turn", "id"}}},
-	{"thread_id", [][]string{{"threadId"}, {"thread", "id"}}},
-	{"status", [][]string{{"turn", "status"}}},
-	{"agent", [][]string{{"agent_id"}, {"slot_id"}}},
-	{"tool", [][]string{{"tool_name"}, {"tool_call", "name"}, {"request", "tool_call", "name"}, {"toolCall", "title"}, {"title"}}},
-	{"tool_call_id", [][]string{{"toolCallId"}, {"tool_call", "id"}, {"request", "tool_call", "id"}, {"toolCall", "toolCallId"}}},
-	{"prompt", [][]string{{"toolCall", "title"}}},
-	{"summary", [][]string{{"error_summary"}, {"error", "message"}, {"message"}}},
-	{"previous", [][]string{{"prev_state"}}}, // missiond
-	{"new", [][]string{{"new_state"}}},
-	{"code", [][]string{{"exit_code"}}},
+// aliases say where else the vocabularies keep what has a plain name: members, or
+// members of members.
+var aliases = map[string][][]string{
+	"session":      {{"session_id"}, {"sessionId"}},
+	"turn_id":      {{"turnId"}, {"turn", "id"}},
+	"thread_id":    {{"threadId"}, {"thread", "id"}},
+	"status":       {{"turn", "status"}},
+	"agent":        {{"agent_id"}, {"slot_id"}},
+	"tool":         {{"tool_name"}, {"tool_call", "name"}, {"request", "tool_call", "name"}, {"toolCall", "title"}, {"title"}},
+	"tool_call_id": {{"toolCallId"}, {"tool_call", "id"}, {"request", "tool_call", "id"}, {"toolCall", "toolCallId"}},
+	"prompt":       {{"toolCall", "title"}},
+	"summary":      {{"error_summary"}, {"error", "message"}, {"message"}},
+	"previous":     {{"prev_state"}}, // missiond
+	"new":          {{"new_state"}},
+	"code":         {{"exit_code"}},
 }
 
-// elsewhere is where else a plain name is looked for.
-func elsewhere(name string) [][]string {
-	for i := range plain {
-		if plain[i].name == name {
-			return plain[i].where
-		}
-	}
-	return nil
-}
-
-// Body reads what is under Wire. An event without one, or with one that is no
-// object, has only its own fields.
+// Body reads what is under Wire. An event without one, or with one that is no object,
+// has only its own fields.
 func (e *Event) Body() Body {
 	b := Body{event: e, own: members(e.Extra)}
 	whole := members(e.Wire)
-	if whole == nil {
-		return b
-	}
 	b.wire[2] = whole
-	if v, _, ok := call(whole); ok {
+	if v, _, ok := detectCall(whole); ok {
 		b.wire[1], b.codex = whole.Object("params"), v == AppServer
 	}
 	for _, around := range b.wire[1:] {
@@ -73,8 +54,7 @@ func (e *Event) Body() Body {
 	return b
 }
 
-// at is the value at a path of members, in the innermost object that has the
-// first.
+// at is the value at a path of members, in the innermost object that has the first.
 func (b Body) at(path ...string) json.RawMessage {
 	for _, level := range b.wire {
 		if raw := level.Get(path[0]); raw != nil {
@@ -100,7 +80,7 @@ func (b Body) values(name string) []json.RawMessage {
 		return []json.RawMessage{Quote(b.event.TurnID)}
 	}
 	all := []json.RawMessage{b.own.Get(name), b.at(name)}
-	for _, path := range elsewhere(name) {
+	for _, path := range aliases[name] {
 		all = append(all, b.at(path...))
 	}
 	return slices.DeleteFunc(all, func(raw json.RawMessage) bool { return raw == nil })
@@ -124,6 +104,23 @@ func (b Body) Text(names ...string) string {
 	return ""
 }
 
+// text passes over what is no string or empty, which Raw does not: status is an object
+// where Codex speaks of a thread.
+func (b Body) text(name string) (s string) {
+	for _, raw := range b.values(name) {
+		if s = unquote(raw); s != "" {
+			break
+		}
+	}
+	switch {
+	case name == "transport" && s == "" && b.codex:
+		return "app-server"
+	case name == "status" && s == "inProgress" && b.codex && b.event.Kind == TurnCompleted:
+		return "failed" // no status that a completed turn can have
+	}
+	return s
+}
+
 // Uint is a whole number of 64 bits, exactly.
 func (b Body) Uint(name string) (uint64, bool) {
 	n, err := strconv.ParseUint(string(b.Raw(name)), 10, 64)
@@ -139,28 +136,7 @@ func (b Body) Value(path ...string) (json.RawMessage, bool) {
 	return raw, raw != nil
 }
 
-// Value is Body().Value: for one look.
+// These read the body for one look.
 func (e *Event) Value(path ...string) (json.RawMessage, bool) { return e.Body().Value(path...) }
-
-// Text is Body().Text: for one look.
-func (e *Event) Text(names ...string) string { return e.Body().Text(names...) }
-
-// Uint is Body().Uint: for one look.
-func (e *Event) Uint(name string) (uint64, bool) { return e.Body().Uint(name) }
-
-// text passes over what is no string or empty, which Raw does not: status is
-// an object where Codex speaks of a thread.
-func (b Body) text(name string) (s string) {
-	for _, raw := range b.values(name) {
-		if s = unquote(raw); s != "" {
-			break
-		}
-	}
-	switch {
-	case name == "transport" && s == "" && b.codex:
-		return "app-server"
-	case name == "status" && s == "inProgress" && b.codex && b.event.Kind == "turn_completed":
-		return "failed" // no status that a completed turn can have
-	}
-	return s
-}
+func (e *Event) Text(names ...string) string                  { return e.Body().Text(names...) }
+func (e *Event) Uint(name string) (uint64, bool)              { return e.Body().Uint(name) }

@@ -7,11 +7,10 @@ import (
 	"strings"
 )
 
-// Compose makes an event of a kind and of fields as somebody types them. A
-// value is a string, except where the kind's field is a number, and where it is
-// a JSON object or array. turn_id, session and event_id are what all events
-// have. A field that is named as another of those (seq, at, team, agent,
-// source) goes, with all the others, under Wire.
+// Compose makes an event of a kind and of fields as somebody types them. A value is a
+// string, unless the kind's field is a number or the value is a JSON object or array.
+// turn_id, session and event_id become the event's own. If a field has the name of
+// another that all events have (seq, at, team, agent, source), all go under Wire.
 func Compose(kind string, pairs [][2]string) (Event, error) {
 	e := Event{Kind: kind}
 	if !isKind(kind) {
@@ -20,45 +19,28 @@ func Compose(kind string, pairs [][2]string) (Event, error) {
 	if mailboxKinds.has(kind) {
 		return e, fmt.Errorf("%s is evidence of a message, and appended by who moves it", kind)
 	}
-	g, known := kindOf(kind)
 	tag := "kind"
-	if known != nil {
+	if g, _ := kindOf(kind); g != nil {
 		tag = g.tag
 	}
-	whole, extra, crowded := Object{{Name: tag, Value: Quote(kind)}}, Object{}, false
-	for i, p := range pairs {
-		key, value := p[0], p[1]
+	whole, own, nameTaken := Object{{Name: tag, Value: Quote(kind)}}, Object{}, false
+	for _, p := range pairs {
+		name, value := p[0], p[1]
 		switch {
-		case key == "":
+		case name == "":
 			return e, fmt.Errorf("%q has no name before the =", clip("="+value, 40))
-		case key == "kind" || key == tag:
-			return e, fmt.Errorf("%s: the kind is %s already", key, kind)
-		case slices.ContainsFunc(pairs[:i], func(o [2]string) bool { return o[0] == key }):
-			return e, fmt.Errorf("%s stands twice", key)
+		case name == "kind" || name == tag:
+			return e, fmt.Errorf("%s: the kind is %s already", name, kind)
+		case whole.Has(name):
+			return e, fmt.Errorf("%s stands twice", name)
 		}
-		is := anything
-		if known != nil {
-			if at := index(known.fields, key); at >= 0 {
-				is = known.fields[at].is
-			}
+		raw, err := typedValue(schemaOf(kind, name), value)
+		if err != nil {
+			return e, fmt.Errorf("%s: %w", name, err)
 		}
-		if kind == "state_change" && key == "new" {
-			is = activities
-		}
-		raw := json.RawMessage(value)
-		switch {
-		case is.words == number.words || is.words == count.words:
-		case (strings.HasPrefix(value, "{") || strings.HasPrefix(value, "[")) && Valid(raw):
-			raw = compact(raw)
-		default:
-			raw = Quote(value)
-		}
-		if err := is.check(0, raw); err != nil {
-			return e, fmt.Errorf("%s: %w", key, err)
-		}
-		member := Member{Name: key, Value: raw}
+		member := Member{Name: name, Value: raw}
 		whole = append(whole, member)
-		switch key {
+		switch name {
 		case "turn_id":
 			e.TurnID = value
 		case "session":
@@ -66,15 +48,46 @@ func Compose(kind string, pairs [][2]string) (Event, error) {
 		case "event_id":
 			e.EventID = value
 		default:
-			crowded = crowded || slices.Contains(eventFields, key)
-			extra = append(extra, member)
+			nameTaken = nameTaken || slices.Contains(eventFields, name)
+			own = append(own, member)
 		}
 	}
 	var err error
-	if crowded {
+	if nameTaken {
 		e.Wire, err = whole.MarshalJSON()
-	} else if len(extra) > 0 {
-		e.Extra, err = extra.MarshalJSON()
+	} else if len(own) > 0 {
+		e.Extra, err = own.MarshalJSON()
 	}
 	return e, err
+}
+
+// typedValue is the JSON of a value as somebody types it.
+func typedValue(is schema, value string) (json.RawMessage, error) {
+	raw := json.RawMessage(value)
+	switch {
+	case is.words == whole.words || is.words == count.words:
+	case (strings.HasPrefix(value, "{") || strings.HasPrefix(value, "[")) && Valid(raw):
+		raw = compact(raw)
+	default:
+		raw = Quote(value)
+	}
+	if _, err := is.canonical(0, raw); err != nil {
+		return nil, err
+	}
+	return raw, nil
+}
+
+// schemaOf is what a field of a kind has to be.
+func schemaOf(kind, name string) schema {
+	if kind == "state_change" && name == "new" {
+		return activities
+	}
+	if _, k := kindOf(kind); k != nil {
+		for _, f := range k.fields {
+			if f.name == name {
+				return f.is
+			}
+		}
+	}
+	return anything
 }

@@ -41,14 +41,23 @@ const (
 	EventInjecting       = "injecting"
 	EventInjected        = "injected"
 	EventInjectionFailed = "injection_failed"
-	EventTaken           = "message_taken"    // under a lease, with by, lease and try
-	EventReturned        = "message_returned" // that one has ended and the message is free, with by and how
-	EventAside           = "message_aside"    // in old logs: taken too often and never finished, with tries
-	EventAgain           = "message_again"    // unread again after a turn that was cut short, since its sender asks again
+	EventTaken           = "message_taken"    // somebody has a lease on it; with by, lease and try
+	EventReturned        = "message_returned" // the lease has ended and the message is free; with by and how
+	EventAside           = "message_aside"    // only in old logs: taken too often and never finished; with tries
+	EventAgain           = "message_again"    // unread again, since its turn was cut short and its sender asks again
 )
 
-// With sets a field of the kind's own to what the value is in JSON, and returns
-// the event. A value that JSON cannot say changes nothing.
+// The kinds of the daemon's stream.
+const (
+	TurnStarted     = "turn_started"
+	TurnCompleted   = "turn_completed"
+	TurnIdle        = "turn_idle"
+	StreamFailed    = "stream_error"
+	DroppedCounters = "dropped_counters"
+)
+
+// With is the event with a field of its kind set to a value. A value that cannot be
+// written as JSON changes nothing.
 func (e Event) With(key string, value any) Event {
 	raw, err := Marshal(value)
 	if err != nil {
@@ -60,14 +69,13 @@ func (e Event) With(key string, value any) Event {
 	return e
 }
 
-// Field is the string value of one of the kind's own fields, "" when it is
-// absent or no string.
+// Field is a field of the kind's own that is a string, else "".
 func (e *Event) Field(key string) string { return members(e.Extra).Text(key) }
 
 // MessageID is the id of the message that an event of the mailbox is about.
 func (e *Event) MessageID() ID { return ID(e.Field("id")) }
 
-// Check says what would keep the event from being read back as it is.
+// Check returns an error for an event that would not be read back as it is.
 func (e *Event) Check() error {
 	if len(e.Wire) > 0 && !Valid(e.Wire) {
 		return errors.New("wire is not JSON")
@@ -87,8 +95,8 @@ func (e *Event) Check() error {
 	return nil
 }
 
-// Append appends the event as one line of JSON, without a line feed; nothing
-// where Check finds Wire or Extra to be no JSON.
+// Append appends the event as one line of JSON, without a line feed. It appends nothing
+// if Wire or Extra is not JSON.
 func (e *Event) Append(dst []byte) []byte {
 	line, err := e.MarshalJSON()
 	if err != nil {
@@ -97,7 +105,8 @@ func (e *Event) Append(dst []byte) []byte {
 	return append(dst, line...)
 }
 
-// MarshalJSON is Append, with the error.
+// MarshalJSON writes the event in one line. The error is a Wire or Extra that is not
+// JSON.
 func (e *Event) MarshalJSON() ([]byte, error) {
 	type plain Event // without this method
 	out := plain(*e)

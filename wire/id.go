@@ -69,8 +69,7 @@ func (id ID) Time() time.Time {
 // UTC.
 func (id ID) Day() string { return id.Time().Format(time.DateOnly) }
 
-// Hex is the id's 32 digits without hyphens; what people quote is a prefix or
-// a suffix of it.
+// Hex is the id's 32 digits without hyphens; people quote a prefix or a suffix of it.
 func (id ID) Hex() string { return strings.ReplaceAll(string(id), "-", "") }
 
 // Short is the last n digits of the id (at least 6).

@@ -20,7 +20,6 @@ import (
 type DecodeError struct {
 	Line, Column int
 	Msg          string
-	Syntax       bool // not JSON at all, rather than JSON of the wrong form
 }
 
 func (e *DecodeError) Error() string {
@@ -30,7 +29,7 @@ func (e *DecodeError) Error() string {
 // ErrNotObject is returned for JSON that is no object.
 var ErrNotObject = errors.New("not a JSON object")
 
-// fault is what is wrong with a value, and how many bytes into it.
+// A fault says what is wrong with a value, and how many bytes into the text.
 type fault struct {
 	at  int
 	msg string
@@ -43,13 +42,13 @@ func faultAt(at int, format string, args ...any) *fault {
 }
 
 // lenient is how all JSON is read and written. Half of a surrogate pair, which
-// JavaScript writes where it cuts a text, is no error: in a string of ours it
-// becomes U+FFFD, in JSON that is kept it stays. (Bytes that are not UTF-8 are
-// refused before.) Of two members with one name the last counts.
+// JavaScript writes where it cuts a text, is no error: it becomes U+FFFD in a string
+// that we take, and stays in JSON that we keep. Bytes that are not UTF-8 were refused
+// before. Of two members with one name the last counts.
 var lenient = jsonv2.JoinOptions(
 	jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true), jsontext.PreserveRawStrings(true))
 
-// readers read what is a string in JSON and has a type of its own here.
+// readers read the types that are strings in JSON.
 var readers = jsonv2.JoinUnmarshalers(
 	reader(ParseID), reader(ParseName), reader(ParseUUID), reader(parseTime), addressReader(""), listReader(""))
 
@@ -61,7 +60,7 @@ func reader[T any](parse func(string) (T, error)) *jsonv2.Unmarshalers {
 	return jsonv2.UnmarshalFunc(func(raw []byte, to *T) error { return readText(raw, to, parse) })
 }
 
-// readText reads a string, or null as nothing.
+// readText parses a string; null gives the zero value.
 func readText[T any](raw []byte, to *T, parse func(string) (T, error)) (err error) {
 	if *to = *new(T); string(raw) == "null" {
 		return nil
@@ -78,49 +77,52 @@ func parseTime(s string) (time.Time, error) {
 	if err != nil {
 		return t, errors.New("must be a time such as 2026-05-01T12:00:00Z")
 	}
-	// An offset may carry it out of the years that can be written.
+	// With its offset the time may lie outside of the years that can be written.
 	if t = t.UTC(); t.Year() < 0 || t.Year() > 9999 {
 		return t, errors.New("must be within the years 0 to 9999")
 	}
 	return t, nil
 }
 
-// messageWriters write a message and an event, chronoWriter a time as the other
-// vocabularies do: with 0, 3, 6 or 9 digits after the point.
+// messageWriters write a message and an event, chronoWriter the times of the other
+// vocabularies.
 var (
 	messageWriters = jsonv2.WithMarshalers(jsonv2.JoinMarshalers(
 		writer(Address.String), writer(func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) })))
-	chronoWriter = writer(func(t time.Time) string {
-		format := "2006-01-02T15:04:05.000000000Z"
-		switch n := t.Nanosecond(); {
-		case n == 0:
-			format = "2006-01-02T15:04:05Z"
-		case n%1e6 == 0:
-			format = "2006-01-02T15:04:05.000Z"
-		case n%1e3 == 0:
-			format = "2006-01-02T15:04:05.000000Z"
-		}
-		return t.UTC().Format(format)
-	})
+	chronoWriter = writer(chronoTime)
 )
+
+// chronoTime is a time as Rust's chrono writes it: with 0, 3, 6 or 9 digits after the
+// point.
+func chronoTime(t time.Time) string {
+	s := t.UTC().Format("2006-01-02T15:04:05.000000000")
+	for range 3 {
+		s = strings.TrimSuffix(s, "000")
+	}
+	return strings.TrimSuffix(s, ".") + "Z"
+}
 
 func writer[T any](text func(T) string) *jsonv2.Marshalers {
 	return jsonv2.MarshalToFunc(func(enc *jsontext.Encoder, v T) error { return enc.WriteToken(jsontext.String(text(v))) })
 }
 
-// Marshal writes a value in one line of JSON, with nothing escaped that JSON
-// does not ask for; one of another vocabulary exactly as its owner would. The same
-// value always gives the same text.
+// Marshal writes a value in one line of JSON, with nothing escaped that JSON does not
+// ask for. A value of another vocabulary is written exactly as its owner would, and
+// refused where its owner would. The same value always gives the same text.
 func Marshal(v any) ([]byte, error) {
-	return jsonv2.Marshal(v, lenient, jsonv2.Deterministic(true), jsonv2.WithMarshalers(jsonv2.JoinMarshalers(recordWriter, chronoWriter)))
+	out, err := jsonv2.Marshal(v, lenient, jsonv2.Deterministic(true), jsonv2.WithMarshalers(jsonv2.JoinMarshalers(recordWriter, chronoWriter)))
+	var f *fault
+	if errors.As(err, &f) {
+		return nil, f
+	}
+	return out, err
 }
 
-// Unmarshal reads one JSON value. Names are matched exactly, in this case. The
-// error is a *DecodeError, or ErrNotObject for an array or scalar where an
-// object belongs.
+// Unmarshal reads one JSON value. Names must have exactly this case. The error is a
+// *DecodeError, or ErrNotObject for an array or scalar where an object belongs.
 func Unmarshal(data []byte, v any) error { return unmarshal(data, v, recordReader) }
 
-// unmarshal is Unmarshal with readers that go before the usual ones.
+// unmarshal is Unmarshal with readers that are tried before the usual ones.
 func unmarshal(data []byte, v any, first ...*jsonv2.Unmarshalers) error {
 	if err := syntax(data); err != nil {
 		return err
@@ -132,37 +134,29 @@ func unmarshal(data []byte, v any, first ...*jsonv2.Unmarshalers) error {
 // Valid reports whether data is one JSON value, and UTF-8.
 func Valid(data []byte) bool { return syntax(data) == nil }
 
-// syntax says where data is not JSON.
+// syntax is the error of a text that is not JSON in UTF-8.
 func syntax(data []byte) error {
-	wrong := func(at int, msg string) error {
-		e := decodeError(data, at, msg)
-		e.Syntax = true
-		return e
-	}
-	if !utf8.Valid(data) {
-		at := 0
-		for {
-			r, n := utf8.DecodeRune(data[at:])
-			if r == utf8.RuneError && n == 1 {
-				return wrong(at, "not UTF-8")
-			}
-			at += n
+	for at := 0; at < len(data); {
+		r, n := utf8.DecodeRune(data[at:])
+		if r == utf8.RuneError && n == 1 {
+			return decodeError(data, at, "not UTF-8")
 		}
+		at += n
 	}
 	dec := jsontext.NewDecoder(bytes.NewBuffer(data), lenient)
 	_, err := dec.ReadValue()
-	if err == nil {
+	var s *jsontext.SyntacticError
+	switch {
+	case err == nil:
 		rest := bytes.TrimLeft(data[dec.InputOffset():], " \t\r\n")
 		if len(rest) == 0 {
 			return nil
 		}
-		return wrong(len(data)-len(rest), "something follows the object")
+		return decodeError(data, len(data)-len(rest), "something follows the object")
+	case errors.Is(err, io.ErrUnexpectedEOF) || !errors.As(err, &s):
+		return decodeError(data, len(data), "the text ends in the middle")
 	}
-	var s *jsontext.SyntacticError
-	if !errors.As(err, &s) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return wrong(len(data), "the text ends in the middle")
-	}
-	return wrong(int(s.ByteOffset), s.Err.Error())
+	return decodeError(data, int(s.ByteOffset), s.Err.Error())
 }
 
 func decodeError(data []byte, at int, msg string) *DecodeError {
@@ -170,38 +164,37 @@ func decodeError(data []byte, at int, msg string) *DecodeError {
 	return &DecodeError{Line: 1 + bytes.Count(before, []byte{'\n'}), Column: len(before) - bytes.LastIndexByte(before, '\n'), Msg: msg}
 }
 
-// placed says of what is wrong with a value in which line, column and member
-// it is.
+// placed says in which line, column and member an error of reading data is.
 func placed(data []byte, err error) error {
 	if err == nil {
 		return nil
 	}
-	at, path := int64(0), ""
+	at, path := 0, ""
 	for {
 		switch e := err.(type) {
 		case *fault:
-			return decodeError(data, int(at)+e.at, path+e.msg)
+			return decodeError(data, at+e.at, path+e.msg)
 		case *jsonv2.SemanticError:
-			at += e.ByteOffset
+			at += int(e.ByteOffset)
 			for name := range e.JSONPointer.Tokens() {
-				if strings.Trim(name, "0123456789") != "" { // the place in a list is said by the column
+				if strings.Trim(name, "0123456789") != "" { // the column says where in a list
 					path += name + ": "
 				}
 			}
 			if err = e.Err; err == nil || errors.Is(err, jsonv2.ErrUnknownName) || isNumber(e.GoType) {
-				if path == "" && e.JSONKind != '{' && e.GoType.Kind() == reflect.Struct {
-					return ErrNotObject
+				err = errors.New("must be " + typeWords(e.GoType))
+				if e.JSONKind != '{' && e.GoType.Kind() == reflect.Struct {
+					err = ErrNotObject
 				}
-				return decodeError(data, int(at), path+"must be "+typeWords(e.GoType))
 			}
 		default:
-			switch {
-			case err != ErrNotObject:
-				return decodeError(data, int(at), path+err.Error())
-			case path == "":
-				return ErrNotObject
+			if err == ErrNotObject && path == "" {
+				return err
 			}
-			return decodeError(data, int(at), path+"must be an object")
+			if err == ErrNotObject {
+				err = errors.New("must be an object")
+			}
+			return decodeError(data, at, path+err.Error())
 		}
 	}
 }
@@ -225,7 +218,7 @@ func typeWords(t reflect.Type) string {
 	return "a whole number"
 }
 
-// unquote is the text of a JSON string, "" of anything else.
+// unquote is the text of a JSON string, "" for anything else.
 func unquote(raw []byte) string {
 	if len(raw) == 0 || raw[0] != '"' {
 		return ""

@@ -2,8 +2,8 @@ package wire
 
 import "slices"
 
-// A kind is one variant of what a vocabulary says: its name, which stands under
-// the group's tag, and its fields in the order in which its owner writes them.
+// A kind is one variant of what a vocabulary says. Its name is the value of the group's
+// tag, and its fields are in the order in which its owner writes them.
 type kind struct {
 	name   string
 	fields []field
@@ -15,91 +15,93 @@ type group struct {
 	kinds []kind
 }
 
-// The events that are understood.
+// The kinds of event that are understood. The daemon's own turns have all their
+// fields; hooks and scripts may leave some out.
 var (
+	blank = text.or(`""`)
+
 	daemonKinds = group{"kind", []kind{
-		{TurnStarted, []field{{"agent", may, text}, {"thread_id", may, text}, {"turn_id", may, text}, {"transport", may, text}}},
-		{TurnCompleted, []field{{"agent", may, text}, {"thread_id", may, text}, {"turn_id", may, text}, {"status", must, turnEnd},
-			{"transport", may, text}, {"error", ours, anything}}},
-		{TurnIdle, []field{{"agent", may, text}, {"turn_id", may, text}, {"transport", may, text}, {"thread_id", ours, anything}}},
-		{StreamFailed, []field{{"agent_id", must, text}, {"session_id", must, text}, {"error_summary", must, text}}},
-		{DroppedCounters, []field{{"agent_id", must, text}, {"dropped", must, count}, {"unknown", must, count}}},
+		{TurnStarted, []field{{"agent", optional, blank}, {"thread_id", optional, blank}, {"turn_id", optional, blank}, {"transport", optional, blank}}},
+		{TurnCompleted, []field{{"agent", optional, blank}, {"thread_id", optional, blank}, {"turn_id", optional, blank}, {"status", required, turnEnd},
+			{"transport", optional, blank}, {"error", extra, anything}}},
+		{TurnIdle, []field{{"agent", optional, blank}, {"turn_id", optional, blank}, {"transport", optional, blank}, {"thread_id", extra, anything}}},
+		{StreamFailed, []field{{"agent_id", required, text}, {"session_id", required, text}, {"error_summary", required, text}}},
+		{DroppedCounters, []field{{"agent_id", required, text}, {"dropped", required, count}, {"unknown", required, count}}},
 	}}
 	sessionKinds = group{"event_type", []kind{
-		{"agent_output", []field{{"stream", must, oneOf("std_out", "std_err")}, {"content", must, text}}},
-		{"draft_ready", []field{{"draft_id", must, uuidText}, {"summary", must, text}, {"artifact_count", must, count}}},
-		{"goal_complete", []field{{"goal_id", must, uuidText}}},
-		{"waiting_for_input", []field{{"prompt", must, text}, {"id", ours, anything}}},
-		{"status_update", []field{{"message", must, text}}},
+		{"agent_output", []field{{"stream", required, streams}, {"content", required, text}}},
+		{"draft_ready", []field{{"draft_id", required, uuidText}, {"summary", required, text}, {"artifact_count", required, count}}},
+		{"goal_complete", []field{{"goal_id", required, uuidText}}},
+		{"waiting_for_input", []field{{"prompt", required, text}, {"id", extra, anything}}},
+		{"status_update", []field{{"message", required, text}}},
 	}}
 	acpKinds = group{"update_type", []kind{
-		{"message_delta", []field{{"delta", must, text}}},
-		{"tool_call_start", []field{{"tool_call", must, toolCall}, {"tool", ours, anything}, {"tool_call_id", ours, anything}}},
-		{"tool_call_end", []field{{"tool_call_id", must, text}, {"result", must, anything}, {"tool", ours, anything}, {"status", ours, anything}}},
-		{"turn_complete", []field{{"status", must, oneOf("completed", "cancelled", "failed", "awaiting_input")}, {"error", ours, anything}}},
-		{"error", []field{{"code", must, text}, {"message", must, text}}},
-		{"server_request", []field{{"request", must, toolRequest}, {"tool", ours, anything}, {"prompt", ours, anything}, {"id", ours, anything}}},
+		{"message_delta", []field{{"delta", required, text}}},
+		{"tool_call_start", []field{{"tool_call", required, toolCall}, {"tool", extra, anything}, {"tool_call_id", extra, anything}}},
+		{"tool_call_end", []field{{"tool_call_id", required, text}, {"result", required, anything}, {"tool", extra, anything}, {"status", extra, anything}}},
+		{"turn_complete", []field{{"status", required, acpEnd}, {"error", extra, anything}}},
+		{"error", []field{{"code", required, text}, {"message", required, text}}},
+		{"server_request", []field{{"request", required, toolRequest}, {"tool", extra, anything}, {"prompt", extra, anything}, {"id", extra, anything}}},
 	}}
-	// The Agent Client Protocol of today, which grows: of any kind.
+	// The Agent Client Protocol of today. It grows, so any kind may have any field.
 	currentKinds = group{"sessionUpdate", []kind{
 		{"user_message_chunk", nil}, {"agent_message_chunk", nil}, {"agent_thought_chunk", nil}, {"tool_call", nil}, {"tool_call_update", nil},
 		{"plan", nil}, {"available_commands_update", nil}, {"current_mode_update", nil}, {"config_option_update", nil},
 		{"session_info_update", nil}, {"usage_update", nil},
 	}}
 	currentFields = []field{
-		{"sessionUpdate", may, str}, {"sessionId", may, str}, {"toolCallId", may, str}, {"title", may, str}, {"status", may, str},
-		{"kind", may, str}, {"messageId", may, str}, {"currentModeId", may, str}, {"entries", may, array}, {"availableCommands", may, array},
-		{"locations", may, array}, {"toolCall", may, shape{words: "an object", kind: '{'}}, {"options", may, array},
+		{"sessionUpdate", optional, str}, {"sessionId", optional, str}, {"toolCallId", optional, str}, {"title", optional, str}, {"status", optional, str},
+		{"kind", optional, str}, {"messageId", optional, str}, {"currentModeId", optional, str}, {"entries", optional, array}, {"availableCommands", optional, array},
+		{"locations", optional, array}, {"toolCall", optional, mapping}, {"options", optional, array},
 	}
-	// The runner and the hooks.
+	// What the runner and the hooks say.
 	ownKinds = group{"kind", []kind{
-		{"session_start", []field{{"source", may, str}, {"reason", ours, anything}}},
-		{"session_end", []field{{"reason", may, str}}},
-		{"spawned", []field{{"pid", may, number}, {"started", may, anything}}},
-		{"state_change", []field{{"new", may, str}, {"previous", may, str}, {"detail", may, str}, {"id", ours, anything}}},
-		{"confirm_required", []field{{"tool", may, str}, {"prompt", may, str}, {"id", may, str}, {"options", may, array},
-			{"tool_call_id", ours, anything}, {"input", may, str}, {"dialog", may, str}}},
-		{"exited", []field{{"code", may, number}, {"signal", may, str}}},
-		{"restarting", []field{{"attempt", may, number}, {"pause_ms", may, number}}},
+		{"session_start", []field{{"source", optional, str}, {"reason", extra, anything}}},
+		{"session_end", []field{{"reason", optional, str}}},
+		{"spawned", []field{{"pid", optional, whole}, {"started", optional, anything}}},
+		{"state_change", []field{{"new", optional, str}, {"previous", optional, str}, {"detail", optional, str}, {"id", extra, anything}}},
+		{"confirm_required", []field{{"tool", optional, str}, {"prompt", optional, str}, {"id", optional, str}, {"options", optional, array},
+			{"tool_call_id", extra, anything}, {"input", optional, str}, {"dialog", optional, str}}},
+		{"exited", []field{{"code", optional, whole}, {"signal", optional, str}}},
+		{"restarting", []field{{"attempt", optional, whole}, {"pause_ms", optional, whole}}},
 	}}
 	mailboxKinds = group{"kind", []kind{
-		{EventAnnounced, ids}, {EventRead, append(ids, field{"batch", may, str})}, {EventAcked, ids}, {EventWithdrawn, ids},
-		{EventInjecting, ids}, {EventInjected, ids}, {EventInjectionFailed, append(ids, field{"outcome", may, str}, field{"reason", may, str})},
+		{EventAnnounced, ids}, {EventRead, append(ids, field{"batch", optional, str})}, {EventAcked, ids}, {EventWithdrawn, ids},
+		{EventInjecting, ids}, {EventInjected, ids}, {EventInjectionFailed, append(ids, field{"outcome", optional, str}, field{"reason", optional, str})},
 		{EventTaken, ids}, {EventReturned, ids}, {EventAside, ids}, {EventAgain, ids},
 	}}
-	ids = []field{{"id", may, str}}
+	ids = []field{{"id", optional, str}}
 )
 
-// What is no event, and has kinds all the same.
+// Values that are no events and have kinds, too.
 var (
 	inputKinds = group{"input_type", []kind{
-		{"message", []field{{"text", must, text}}},
-		{"approve", []field{{"draft_id", must, uuidText}, {"artifact_uri", may, text}}},
-		{"reject", []field{{"draft_id", must, uuidText}, {"artifact_uri", may, text}, {"reason", must, text}}},
+		{"message", []field{{"text", required, text}}},
+		{"approve", []field{{"draft_id", required, uuidText}, {"artifact_uri", optional, text.or("null")}}},
+		{"reject", []field{{"draft_id", required, uuidText}, {"artifact_uri", optional, text.or("null")}, {"reason", required, text}}},
 		{"abort", nil},
 	}}
 	promptKinds = group{"type", []kind{
-		{"text", []field{{"text", must, text}}},
-		{"image", []field{{"data", must, text}, {"mime_type", must, text}, {"is_url", may, anything}}},
-		{"context", []field{{"path", must, text}, {"content", must, text}, {"language", may, text}}},
+		{"text", []field{{"text", required, text}}},
+		{"image", []field{{"data", required, text}, {"mime_type", required, text}, {"is_url", listed, boolean.or("false")}}},
+		{"context", []field{{"path", required, text}, {"content", required, text}, {"language", optional, text}}},
 	}}
-	outcomeKinds = group{"outcome", []kind{{"selected", []field{{"option_id", must, text}}}, {"cancelled", nil}}}
+	outcomeKinds = group{"outcome", []kind{{"selected", []field{{"option_id", required, text}}}, {"cancelled", nil}}}
 	slotKinds    = group{"kind", []kind{
-		{"spawned", slot}, {"exited", append(slot, field{"exit_code", must, number})},
-		{"state_change", append(slot, field{"new_state", must, slotStates}, field{"prev_state", must, slotStates})},
-		{"confirm_required", append(slot, field{"prompt", must, text}, field{"tool_info", may, anything})},
+		{"spawned", slot}, {"exited", append(slot, field{"exit_code", required, whole})},
+		{"state_change", append(slot, field{"new_state", required, slotStates}, field{"prev_state", required, slotStates})},
+		{"confirm_required", append(slot, field{"prompt", required, text}, field{"tool_info", optional, anything.or("null")})},
 	}}
-	slot = []field{{"slot_id", must, text}}
+	slot = []field{{"slot_id", required, text}}
 )
 
 // eventGroups are the kinds of event, each once.
 var eventGroups = []*group{&daemonKinds, &sessionKinds, &acpKinds, &currentKinds, &ownKinds, &mailboxKinds}
 
+// find is a kind, nil for one that the group does not have.
 func (g *group) find(name string) *kind {
-	for i := range g.kinds {
-		if g.kinds[i].name == name {
-			return &g.kinds[i]
-		}
+	if i := slices.Index(g.names(), name); i >= 0 {
+		return &g.kinds[i]
 	}
 	return nil
 }
@@ -124,8 +126,7 @@ func kindOf(name string) (*group, *kind) {
 }
 
 // Kinds are the kinds of event that mean something here, sorted.
-func Kinds() []string {
-	var all []string
+func Kinds() (all []string) {
 	for _, g := range eventGroups {
 		all = append(all, g.names()...)
 	}
@@ -133,22 +134,22 @@ func Kinds() []string {
 	return all
 }
 
-// everyEvent are the fields that any kind may have.
-var everyEvent = []string{"turn_id", "session", "event_id", "thread_id", "transport"}
+// commonFields are what any kind may have.
+var commonFields = []string{"turn_id", "session", "event_id", "thread_id", "transport"}
 
-// FieldsOf are the fields of a kind that mean something, and then those of
-// every kind; nil for a kind that anybody may fill as they like.
+// FieldsOf are the fields that mean something in a kind of event: its own, then those
+// of every kind; nil for a kind that may have any field.
 func FieldsOf(kind string) (names []string) {
 	g, k := kindOf(kind)
 	if k == nil || g == &currentKinds || g == &mailboxKinds {
 		return nil
 	}
 	for _, f := range k.fields {
-		if f.name != "agent" && f.name != "agent_id" && f.name != "session_id" { // said by whose log it is
+		if f.name != "agent" && f.name != "agent_id" && f.name != "session_id" { // the log says it
 			names = append(names, f.name)
 		}
 	}
-	for _, name := range everyEvent {
+	for _, name := range commonFields {
 		if !slices.Contains(names, name) {
 			names = append(names, name)
 		}
@@ -156,19 +157,18 @@ func FieldsOf(kind string) (names []string) {
 	return names
 }
 
-// Means reports whether a field of a kind means something: one of FieldsOf, or
-// the name that another vocabulary has for one. Of a kind that has none every
-// field does.
+// Means reports whether a field means something in a kind of event: it is one of
+// FieldsOf, or another vocabulary's name for one. In a kind that may have any field,
+// every field does.
 func Means(kind, field string) bool {
 	known := FieldsOf(kind)
 	if known == nil || slices.Contains(known, field) || slices.Contains(eventFields, field) {
 		return true
 	}
-	for _, p := range plain {
-		for _, where := range p.where {
-			if where[0] == field && (slices.Contains(known, p.name) || p.name == "agent" || p.name == "session") {
-				return true
-			}
+	for name, paths := range aliases {
+		isAlias := slices.ContainsFunc(paths, func(path []string) bool { return path[0] == field })
+		if isAlias && (slices.Contains(known, name) || name == "agent" || name == "session") {
+			return true
 		}
 	}
 	return false

@@ -102,19 +102,12 @@ func (m *Message) Title() string {
 	if strings.TrimSpace(m.Subject) != "" {
 		return m.Subject
 	}
-	for rest := m.Body; rest != ""; {
-		line, after, _ := strings.Cut(rest, "\n")
-		if t := strings.TrimSpace(line); t != "" {
-			return t
-		}
-		rest = after
-	}
-	return ""
+	line, _, _ := strings.Cut(strings.TrimSpace(m.Body), "\n")
+	return strings.TrimSpace(line)
 }
 
-// MarshalJSON writes the message in one line. The error is one of Payload, Meta
-// or Extra that is not JSON. It is safe to call concurrently on a message nobody
-// changes.
+// MarshalJSON writes the message in one line. The error is a Payload, Meta or Extra that
+// is not JSON. It may be called concurrently while nobody changes the message.
 func (m *Message) MarshalJSON() ([]byte, error) {
 	type plain Message // without this method
 	out := plain(*m)
@@ -123,7 +116,7 @@ func (m *Message) MarshalJSON() ([]byte, error) {
 	return jsonv2.Marshal(&out, lenient, messageWriters)
 }
 
-// orNil is what omitzero leaves out where there is nothing.
+// orNil is nil for an empty value, which omitzero then leaves out.
 func orNil(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 {
 		return nil
@@ -131,8 +124,8 @@ func orNil(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// Encode is the message as it lies on disk: one line. The error is one of
-// size: a body over MaxBody, or a whole over MaxFile; or MarshalJSON's.
+// Encode is the message as it lies on disk, in one line. The error is a body over
+// MaxBody, a whole over MaxFile, or that of MarshalJSON.
 func (m *Message) Encode() ([]byte, error) {
 	if len(m.Body) > MaxBody {
 		return nil, fmt.Errorf("the body has %d bytes, the most is %d", len(m.Body), MaxBody)
@@ -147,8 +140,8 @@ func (m *Message) Encode() ([]byte, error) {
 	return b, nil
 }
 
-// Decode reads a message as it lies on disk: everything that delivery fills
-// in must be there. The error is a *DecodeError or ErrNotObject.
+// Decode reads a message as it lies on disk, with an id and a sender. The error is a
+// *DecodeError or ErrNotObject.
 func Decode(data []byte) (*Message, error) {
 	m, err := decode(data)
 	switch {
@@ -165,37 +158,35 @@ func Decode(data []byte) (*Message, error) {
 // ErrNotMessage says that JSON is no message of ours.
 var ErrNotMessage = errors.New("no message")
 
-// DecodeDropped reads a message that may be incomplete, as people and programs
-// drop it: bare names are completed with team, "to" may be one string, and an id
-// that is none of ours is kept in meta.atm.id. The error is ErrNotMessage where
-// no member makes it one of ours (an id, a type or meta alone do not: a
-// package.json has a "type"), else a *DecodeError.
+// DecodeDropped reads a message that may be incomplete, as people and programs drop it:
+// bare names are completed with team, "to" may be one string, and an id that is none of
+// ours is kept in meta.atm.id. The error is ErrNotMessage where no member makes it one
+// of ours (an id, a type or meta alone do not: a package.json has a "type"), else a
+// *DecodeError.
 func DecodeDropped(data []byte, team Name) (*Message, error) {
 	o, err := ReadObject(data)
 	if err == ErrNotObject || err == nil && !isMessage(o) {
 		return nil, ErrNotMessage
 	}
-	foreign := ""
-	m, err := decode(data, addressReader(team), listReader(team), jsonv2.UnmarshalFromFunc(func(dec *jsontext.Decoder, id *ID) error {
-		own := dec.StackPointer() == "/id"
-		raw, err := dec.ReadValue()
-		if err != nil {
-			return err
+	theirID := o.Text("id")
+	if _, err := ParseID(theirID); theirID == "" || err == nil {
+		return decode(data, addressReader(team), listReader(team))
+	}
+	m, err := decode(data, addressReader(team), listReader(team), jsonv2.UnmarshalFromFunc(func(dec *jsontext.Decoder, _ *ID) error {
+		if dec.StackPointer() != "/id" {
+			return errors.ErrUnsupported
 		}
-		if err = readText(raw, id, ParseID); err != nil && own && raw[0] == '"' {
-			foreign, err = unquote(raw), nil
-		}
-		return err
+		return dec.SkipValue()
 	}))
-	if err == nil && m.ID == "" && foreign != "" {
-		m.SetMeta("id", Quote(foreign))
+	if err == nil {
+		m.SetMeta("id", Quote(theirID))
 	}
 	return m, err
 }
 
-// DecodeOutgoing reads a message that somebody wants sent: nothing has to be
-// there, a bare sender is completed with team, and "to", one name or several,
-// is given as it was written.
+// DecodeOutgoing reads a message that somebody wants to send. Nothing has to be there,
+// and a bare sender is completed with team. "to" is one name or several, and is
+// returned as it was written.
 func DecodeOutgoing(data []byte, team Name) (m *Message, to []string, err error) {
 	m, err = decode(data, addressReader(team), jsonv2.UnmarshalFunc(func(raw []byte, _ *[]Address) error {
 		if to = nil; raw[0] == '"' {
@@ -208,7 +199,7 @@ func DecodeOutgoing(data []byte, team Name) (m *Message, to []string, err error)
 	return m, to, err
 }
 
-// listReader reads the addressees, which may be one string.
+// listReader reads the recipients, which may be one string.
 func listReader(team Name) *jsonv2.Unmarshalers {
 	return jsonv2.UnmarshalFunc(func(raw []byte, to *[]Address) error {
 		if raw[0] != '"' {
@@ -220,8 +211,8 @@ func listReader(team Name) *jsonv2.Unmarshalers {
 	})
 }
 
-// decode reads a message of which nothing has to be there. A null in a member
-// of ours counts as absent.
+// decode reads a message in which nothing has to be there. A member of ours that is
+// null counts as absent.
 func decode(data []byte, readers ...*jsonv2.Unmarshalers) (*Message, error) {
 	m := &Message{}
 	if err := unmarshal(data, m, readers...); err != nil {
@@ -233,8 +224,8 @@ func decode(data []byte, readers ...*jsonv2.Unmarshalers) (*Message, error) {
 	return m, nil
 }
 
-// normalize empties what says the same as nothing, and says what is wrong with
-// which member.
+// normalize clears values that mean the same as absent ones. It returns the first member
+// with a wrong value, and what is wrong with it.
 func (m *Message) normalize() (member, msg string) {
 	if m.Type == TypeMessage {
 		m.Type = ""
@@ -242,11 +233,10 @@ func (m *Message) normalize() (member, msg string) {
 	if m.Priority == "normal" {
 		m.Priority = ""
 	}
-	object := func(raw *json.RawMessage) bool {
+	for _, raw := range []*json.RawMessage{&m.Payload, &m.Meta} {
 		if string(*raw) == "null" {
 			*raw = nil
 		}
-		return len(*raw) == 0 || (*raw)[0] == '{'
 	}
 	switch {
 	case strings.ContainsRune(m.Body, 0):
@@ -259,9 +249,9 @@ func (m *Message) normalize() (member, msg string) {
 		return "reply_wanted", "must be yes or no"
 	case m.Hop < 0:
 		return "hop", "is negative"
-	case !object(&m.Payload):
+	case len(m.Payload) > 0 && m.Payload[0] != '{':
 		return "payload", "must be an object"
-	case !object(&m.Meta):
+	case len(m.Meta) > 0 && m.Meta[0] != '{':
 		return "meta", "must be an object"
 	}
 	for _, a := range m.Attachments {
@@ -287,8 +277,7 @@ func isMessage(o Object) bool {
 		"sent_at", "expires_at", "due_at", "supersedes", "hop", "origin", "attachments", "payload")
 }
 
-// SetMeta notes something of ours under meta.atm, keeping all else in meta. The
-// value is JSON.
+// SetMeta sets a value, which is JSON, under meta.atm and keeps all else in meta.
 func (m *Message) SetMeta(key string, value json.RawMessage) {
 	meta := members(m.Meta)
 	ours, err := meta.Object("atm").With(key, value).MarshalJSON()
@@ -300,7 +289,7 @@ func (m *Message) SetMeta(key string, value json.RawMessage) {
 	}
 }
 
-// MetaString is what SetMeta noted under key, if it is a string.
+// MetaString is the value that SetMeta set under key, if it is a string.
 func (m *Message) MetaString(key string) string { return members(m.Meta).Object("atm").Text(key) }
 
 // HasOurMeta reports whether meta has an atm, which only we write.

@@ -8,8 +8,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Object is a JSON object as its members in order, those that stand twice too.
-// Their values are kept as they were written.
+// Object is a JSON object: its members in order, with repeated ones, and with their
+// values as they were written.
 type Object []Member
 
 // Member is one member of an object.
@@ -17,7 +17,7 @@ type Member struct {
 	Name  string
 	Value json.RawMessage
 
-	at int // where the value begins, in bytes from the object's own beginning
+	at int // bytes from the beginning of the object to the value
 }
 
 // ReadObject takes an object apart. The error is a *DecodeError, or
@@ -33,8 +33,7 @@ func ReadObject(data []byte) (Object, error) {
 	return o, nil
 }
 
-// members takes apart what is valid JSON: nil for what is no object. The values
-// are parts of data.
+// members takes apart valid JSON, nil if it is no object. The values are parts of data.
 func members(data []byte) Object {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(data), lenient)
 	if dec.PeekKind() != '{' {
@@ -59,7 +58,7 @@ func members(data []byte) Object {
 	return o
 }
 
-// elements takes apart a valid JSON array: its values, without names.
+// elements takes apart a valid JSON array; its values have no names.
 func elements(data []byte) (list []Member) {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(data), lenient)
 	for dec.ReadToken(); dec.PeekKind() != ']'; {
@@ -72,8 +71,8 @@ func elements(data []byte) (list []Member) {
 	return list
 }
 
-// Get is the value of a member, the last one's of several that are not null;
-// else nil.
+// Get is the value of a member: the last one if it is repeated, nil if it is absent or
+// null.
 func (o Object) Get(name string) json.RawMessage {
 	for i := len(o) - 1; i >= 0; i-- {
 		if o[i].Name == name && string(o[i].Value) != "null" {
@@ -83,10 +82,10 @@ func (o Object) Get(name string) json.RawMessage {
 	return nil
 }
 
-// Text is a member that is a string, else "".
+// Text is the value of a member that is a string, else "".
 func (o Object) Text(name string) string { return unquote(o.Get(name)) }
 
-// Object is a member that is an object, else nil.
+// Object is the value of a member that is an object, else nil.
 func (o Object) Object(name string) Object { return members(o.Get(name)) }
 
 // place is where the value of a member begins.
@@ -99,12 +98,12 @@ func (o Object) place(name string) int {
 	return 0
 }
 
-// Has reports whether there is a member, be it null.
+// Has reports whether there is a member of one of these names, be it null.
 func (o Object) Has(names ...string) bool {
 	return slices.ContainsFunc(o, func(m Member) bool { return slices.Contains(names, m.Name) })
 }
 
-// With is the object with a member set: in its place, else behind the others.
+// With is a copy of the object with a member set, in its old place or at the end.
 func (o Object) With(name string, value json.RawMessage) Object {
 	out := slices.Clone(o)
 	for i := range out {
@@ -134,8 +133,7 @@ func (o Object) MarshalJSON() ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// Join is one object of the members of two; where both have a name, of the
-// second.
+// Join is one object of the members of two. Where both have a name, the second counts.
 func Join(first, second []byte) ([]byte, error) {
 	a, err := ReadObject(first)
 	if err != nil {

@@ -4,14 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
-
-	jsonv2 "github.com/go-json-experiment/json"
 )
-
-// The vocabulary of Trusted Autonomy's session channel: what a session says
-// (tag "event_type"), what a person says to it (tag "input_type"), and the
-// session itself.
 
 // SessionEvent is what a session tells the channel.
 type SessionEvent struct {
@@ -25,8 +20,6 @@ type SessionEvent struct {
 	Prompt        string       `json:"prompt"`
 	Message       string       `json:"message"`
 }
-
-func (SessionEvent) form() *group { return &sessionKinds }
 
 // String is the channel's own line for the event.
 func (e SessionEvent) String() string {
@@ -45,22 +38,14 @@ func (e SessionEvent) String() string {
 	return e.Kind
 }
 
-// OutputStream is where output came from: "std_out" or "std_err" on the wire,
-// stdout and stderr to people.
+// OutputStream is where output came from: "std_out" or "std_err" on the wire, stdout
+// and stderr to people.
 type OutputStream string
 
-func (s OutputStream) String() string {
-	switch s {
-	case "std_out":
-		return "stdout"
-	case "std_err":
-		return "stderr"
-	}
-	return string(s)
-}
+func (s OutputStream) String() string { return strings.Replace(string(s), "std_", "std", 1) }
 
-// HumanInput is what a person says to a session. ArtifactURI nil is the whole
-// draft.
+// HumanInput is what a person says to a session. Without an ArtifactURI it is about the
+// whole draft.
 type HumanInput struct {
 	Kind        string  `json:"input_type"`
 	Text        string  `json:"text"`
@@ -69,13 +54,11 @@ type HumanInput struct {
 	Reason      string  `json:"reason"`
 }
 
-func (HumanInput) form() *group { return &inputKinds }
-
 // String is the channel's own line for the input.
 func (h HumanInput) String() string {
-	what := fmt.Sprintf("draft %s", h.DraftID)
+	what := "draft " + string(h.DraftID)
 	if h.ArtifactURI != nil {
-		what = fmt.Sprintf("%s in draft %s", *h.ArtifactURI, h.DraftID)
+		what = *h.ArtifactURI + " in " + what
 	}
 	switch h.Kind {
 	case "message":
@@ -90,6 +73,25 @@ func (h HumanInput) String() string {
 	return h.Kind
 }
 
+// HumanText is the text that stands for a HumanInput in a mailbox: the message's text,
+// or the kind in words. ok is false for JSON that is no HumanInput; the error, a
+// *DecodeError, is for one with a wrong value.
+func HumanText(data []byte) (body string, ok bool, err error) {
+	tag := members(data).Get("input_type")
+	if tag == nil || tag[0] == '"' && !inputKinds.has(unquote(tag)) {
+		return "", false, nil
+	}
+	var h HumanInput
+	if err := Unmarshal(data, &h); err != nil {
+		return "", true, err
+	}
+	if h.Kind == "message" {
+		return h.Text, true, nil
+	}
+	words := strings.TrimSuffix(h.String(), ": ")
+	return strings.ToLower(words[:1]) + words[1:], true, nil
+}
+
 // InteractiveSessionState is where a session is in its life.
 type InteractiveSessionState string
 
@@ -101,20 +103,18 @@ const (
 	SessionAborted   InteractiveSessionState = "aborted"
 )
 
-func (s InteractiveSessionState) String() string { return string(s) }
+// transitions are the states that may follow a state.
+var transitions = map[InteractiveSessionState][]InteractiveSessionState{
+	SessionActive: {SessionPaused, SessionCompleted, SessionAborted},
+	SessionPaused: {SessionActive, SessionAborted},
+}
 
 // Alive reports whether something may still be said in the session.
 func (s InteractiveSessionState) Alive() bool { return s == SessionActive || s == SessionPaused }
 
 // After reports whether a session may go from one state to this one.
 func (s InteractiveSessionState) After(from InteractiveSessionState) bool {
-	switch from {
-	case SessionActive:
-		return s == SessionPaused || s == SessionCompleted || s == SessionAborted
-	case SessionPaused:
-		return s == SessionActive || s == SessionAborted
-	}
-	return false
+	return slices.Contains(transitions[from], s)
 }
 
 // SessionMessage is one thing that was said in a session.
@@ -137,18 +137,6 @@ type InteractiveSession struct {
 	DraftIDs  []UUID                  `json:"draft_ids,omitempty"` // in the order in which they came, each once
 }
 
-// The fields of a session and of what was said in it.
-var (
-	sessionMessage = object(field{"sender", must, text}, field{"content", must, text}, field{"timestamp", must, moment})
-	sessionFields  = []field{{"session_id", must, uuidText}, {"goal_id", must, uuidText}, {"channel_id", must, text}, {"agent_id", must, text},
-		{"state", must, oneOf("active", "paused", "completed", "aborted")}, {"created_at", must, moment}, {"updated_at", must, moment},
-		{"messages", lacks, shape{words: "an array", kind: '[', each: &sessionMessage}}, {"draft_ids", lacks, uuids}}
-)
-
-func (SessionMessage) form() *group { return plainly(sessionMessage.fields...) }
-
-func (InteractiveSession) form() *group { return plainly(sessionFields...) }
-
 // Transition moves the session to another state. The error, a *SessionError,
 // changes nothing.
 func (s *InteractiveSession) Transition(to InteractiveSessionState, now time.Time) error {
@@ -159,7 +147,7 @@ func (s *InteractiveSession) Transition(to InteractiveSessionState, now time.Tim
 	return nil
 }
 
-// AddDraft notes a draft, once.
+// AddDraft adds a draft unless the session has it.
 func (s *InteractiveSession) AddDraft(id UUID, now time.Time) {
 	s.UpdatedAt = now
 	if !slices.Contains(s.DraftIDs, id) {
@@ -177,23 +165,6 @@ func (s *InteractiveSession) Elapsed(now time.Time) string {
 		return fmt.Sprintf("%dm %ds", sec/60, sec%60)
 	}
 	return fmt.Sprintf("%dh %dm", sec/3600, sec%3600/60)
-}
-
-// InteractiveConfig says how sessions are held. Reading {} gives "pipe" and
-// true; the zero value is theirs as well, and another.
-type InteractiveConfig struct {
-	Enabled         bool    `json:"enabled"`
-	OutputCapture   string  `json:"output_capture"` // pipe, pty, log
-	AllowHumanInput bool    `json:"allow_human_input"`
-	AutoExitOn      *string `json:"auto_exit_on"` // "idle_timeout: 300s", "goal_complete"
-	ResumeCmd       *string `json:"resume_cmd"`   // "claude --resume {session_id}"
-}
-
-// UnmarshalJSON reads a configuration.
-func (c *InteractiveConfig) UnmarshalJSON(data []byte) error {
-	type plain InteractiveConfig
-	*c = InteractiveConfig{OutputCapture: "pipe", AllowHumanInput: true}
-	return jsonv2.Unmarshal(data, (*plain)(c), lenient)
 }
 
 // SessionError is what a session channel refuses.

@@ -2,7 +2,7 @@ package wire
 
 import "testing"
 
-func TestForeign(t *testing.T) {
+func TestDetect(t *testing.T) {
 	for _, c := range []struct {
 		text, kind string
 		v          Vocabulary
@@ -20,7 +20,7 @@ func TestForeign(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, kind, ok := foreign(o)
+		v, kind, ok := detect(o)
 		if v != c.v || kind != c.kind || ok != (c.kind != "") {
 			t.Errorf("%s: %q, %q, %v", c.text, v, kind, ok)
 		}

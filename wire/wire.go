@@ -1,21 +1,20 @@
-// Package wire says what a message, an event and an address are, and reads
-// and writes them. It does no I/O and knows no clock but the one that makes
-// new ids.
+// Package wire defines messages, events and addresses, and reads and writes them. It
+// knows four other vocabularies: the tables in kind.go and record.go say what their
+// values are. It does no I/O and needs no clock but for new ids.
 //
-// What may be relied on:
+// What you may rely on:
 //
-//   - Decoding never panics and never drops anything: fields it does not know,
-//     at any depth, are kept as they came and written back (numbers too, to the
-//     last digit).
-//   - Keys are matched exactly, in this case, unlike encoding/json.
-//   - An error of the decoder carries line and column of what was wrong.
-//   - Encoding is compact JSON in one line, UTF-8, with nothing escaped that
-//     JSON does not ask for.
+//   - Decoding never panics and never drops anything. Fields that it does not know, at
+//     any depth, are kept and written back as they came, numbers to the last digit.
+//   - Names must have exactly this case, unlike in encoding/json.
+//   - An error of decoding carries line and column.
+//   - Encoding is compact JSON in one line of UTF-8, with nothing escaped that JSON
+//     does not ask for.
 //
 // Members that a struct does not know are kept by an embedded jsontext.Value. The
 // library calls that embed, the one in Go 1.26 (GOEXPERIMENT=jsonv2) inline.
 //
-// The envelope (Message) is the project's contract, version 1; docs/format.md
-// has the table. Values are plain: copy them, share them between goroutines as
-// long as nobody writes.
+// The envelope (Message) is the project's contract, version 1; docs/format.md has the
+// table. Values are plain: copy them, and share them between goroutines while nobody
+// writes.
 package wire

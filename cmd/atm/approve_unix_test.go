@@ -79,7 +79,7 @@ func newJudged(t *testing.T) *judged {
 	if err := os.MkdirAll(run, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(run, control.PaperFile), []byte(`{"run":"r1"}`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(run, control.PaperFile), []byte(`{"run":"r1","runner":1}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	server, err := control.Listen(run)
@@ -139,6 +139,7 @@ func TestAnswers(t *testing.T) {
 	}{
 		{5, "ATM_AGENT=bob ATM_RUN=r1", "approve bob", "", "nobody answers for themselves", "unread"},
 		{5, "ATM_AGENT=bob ATM_RUN=r1", "approve bob --as alice", "", "nobody answers for themselves", "unread"},
+		{5, "ATM_AGENT=alice ATM_RUN=made-up", "approve bob --as alice", "", "it answers for nobody", "unread"},
 		{5, "CLAUDECODE=1", "approve bob --as me", "", "of agents only the lead answers, who is alice", "unread"},
 		{5, "", "approve bob --as bob", "", "only its own processes act as bob", "unread"},
 		{2, "", "approve bob", "", "who are you?", "unread"},

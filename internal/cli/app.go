@@ -16,8 +16,11 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/internal/cli/agent"
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/cli/mail"
+	"github.com/agentteammail/atm/internal/cli/session"
+	"github.com/agentteammail/atm/internal/cli/setup"
 )
 
 // Run does what the words behind the program's name ask for and returns the exit
@@ -36,8 +39,12 @@ func Run(version string, words []string) int {
 		err = unknownVerb(app, unknown.Name)
 	}
 	ctx := contextOf(app, line)
+	report := command.Report
+	if line.Command != nil && line.Command.Name == "hook" && !line.Help {
+		report = command.ReportHook
+	}
 	if err != nil {
-		return command.Report(ctx, err)
+		return report(ctx, err)
 	}
 	if line.Help {
 		return command.Report(ctx, printHelp(app, line.Path))
@@ -45,25 +52,7 @@ func Run(version string, words []string) int {
 	// The context of the verb itself knows its flags, which the report needs.
 	app.ExitErrHandler = func(c *cli.Context, _ error) { ctx = c }
 	err = app.RunContext(context.Background(), line.Args())
-	return command.Report(ctx, err)
-}
-
-// Has reports whether the words are for this app: they name one of its verbs, or
-// none of the others. (For as long as some verbs are still elsewhere.)
-func Has(words []string, others []string) bool {
-	app := newApp("")
-	if len(words) == 0 || words[len(words)-1] == generate {
-		return true
-	}
-	line, err := command.Parse(app, words)
-	var unknown *command.UnknownCommandError
-	if errors.As(err, &unknown) {
-		return !slices.Contains(others, unknown.Name)
-	}
-	if line.Command == nil || line.Command.Name != "help" || len(line.Words) == 0 {
-		return true
-	}
-	return app.Command(line.Words[0]) != nil || line.Words[0] != "all" && !slices.Contains(others, line.Words[0])
+	return report(ctx, err)
 }
 
 // newApp is the app with all its verbs.
@@ -88,7 +77,7 @@ func newApp(version string) *cli.App {
 		// Errors are printed once, by Run.
 		ExitErrHandler: func(*cli.Context, error) {},
 	}
-	app.Commands = slices.Concat(mail.Commands(), []*cli.Command{helpCommand, versionCommand, completionCommand})
+	app.Commands = slices.Concat(mail.Commands(), agent.Commands(), session.Commands(), setup.Commands(), []*cli.Command{helpCommand, versionCommand, completionCommand})
 	app.Setup()
 	for _, c := range app.Commands {
 		prepare(c, app.HelpName)
@@ -138,20 +127,24 @@ var meant = map[string]string{
 	"forward":   "atm show ID --raw | atm send NAME -",
 	"fwd":       "atm show ID --raw | atm send NAME -",
 	"broadcast": "atm send all \"…\"", "announce": "atm send all \"…\"",
-	"messages": "atm ls --all", "unread-count": "atm ls --count", "count": "atm ls --count",
+	"mail": "atm read reads, atm send NAME \"…\" writes", "email": "atm send NAME \"…\"", "sendto": "atm send NAME \"…\"",
+	"notify": "atm send NAME \"…\"", "ping": "atm send NAME \"…\"", "post": "atm send NAME \"…\"",
+	"reply-all": "atm reply ID --all \"…\"", "replyall": "atm reply ID --all \"…\"",
+	"unread-count": "atm ls --count", "count": "atm ls --count",
 	"ui": "atm team --watch", "tui": "atm team --watch", "dashboard": "atm team --watch", "top": "atm team --watch",
 	"config": "atm doctor looks at team.toml; atm where says what is in force", "settings": "atm where",
 	"members": "atm team", "agents": "atm team", "users": "atm team", "who": "atm team", "ps": "atm team",
 	"teams": "atm team ls", "add": "atm team add NAME", "join": "atm team add NAME", "invite": "atm team add NAME",
 	"create": "atm init NAME… makes a team, atm team add NAME a member", "new": "atm init NAME…", "setup": "atm init NAME…",
 	"start": "atm up NAME, or atm run NAME -- CMD", "spawn": "atm run NAME -- CMD", "launch": "atm run NAME -- CMD",
-	"kill": "atm stop NAME", "logs": "atm watch --since 1h --no-follow", "tail": "atm watch", "monitor": "atm watch", "follow": "atm watch",
+	"kill": "atm stop NAME", "log": "atm watch --since 1h --no-follow", "logs": "atm watch --since 1h --no-follow", "tail": "atm watch", "monitor": "atm watch", "follow": "atm watch",
 	"poll": "atm read --wait 5m", "sleep": "atm wait --timeout 5m", "subscribe": "atm read --follow",
-	"find": "atm search WORDS", "grep": "atm search WORDS", "query": "atm search WORDS",
-	"mark": "atm read ID marks as read, atm unread ID puts back", "done": "atm ack ID, or atm reply ID \"Done.\"",
+	"query": "atm search WORDS",
+	"mark":  "atm read ID marks as read, atm unread ID puts back", "done": "atm ack ID, or atm reply ID \"Done.\"",
 	"sent": "atm ls --sent", "outbox": "atm ls --sent", "archive": "atm gc", "clean": "atm gc", "export": "atm backup FILE",
-	"conversation": "atm thread ID", "attachments": "atm show ID --save DIR", "download": "atm show ID --save DIR",
+	"attachments": "atm show ID --save DIR", "download": "atm show ID --save DIR",
 	"use": "export ATM_AGENT=NAME, or --as NAME on each command", "login": "export ATM_AGENT=NAME, or --as NAME on each command",
+	"play": "asciinema play .atm/main/NAME/run/screen.cast", "demo": "make demo, where atm's source is",
 	"exec": "atm run NAME -- CMD", "allow": "atm approve ID", "permissions": "atm pending",
 }
 

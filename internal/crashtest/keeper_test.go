@@ -26,7 +26,7 @@ func (w *world) look() {
 	me := one(readers)
 	args := [][]string{
 		{"ls", "--as", me}, {"ls", "--count", "--as", me}, {"ls", "--all", "--limit", "0", "--as", me}, {"ls", "--sent", "--as", "alice"},
-		{"read", "--last", "--as", me}, {"read", "--peek", "--as", me}, {"team"}, {"ls", "--bad", "--as", me}, {"log", "--since", "1s"},
+		{"read", "--last", "--as", me}, {"read", "--peek", "--as", me}, {"team"}, {"ls", "--bad", "--as", me}, {"watch", "--since", "1s", "--no-follow"},
 	}[rand.IntN(9)]
 	r := w.run(call{args: args, kill: mortal()})
 	w.expect(r, 0)

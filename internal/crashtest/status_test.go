@@ -18,7 +18,7 @@ func (w *world) see() {
 	me := one(loggers)
 	args := [][]string{
 		{"status", me, "--json"}, {"status", me}, {"team", "--json"}, {"team"},
-		{"wait", "--idle", me, "--timeout", "100ms"}, {"events", me, "--limit", "20"}, {"log", "--since", "1s"},
+		{"wait", "--idle", me, "--timeout", "100ms"}, {"events", me, "--limit", "20"}, {"watch", "--since", "1s", "--no-follow"},
 	}[rand.IntN(7)]
 	r := w.run(call{args: args, kill: mortal()})
 	w.expect(r, 0, 4)

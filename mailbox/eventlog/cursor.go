@@ -159,29 +159,22 @@ func (c *Cursor) line() ([]byte, error) {
 // segmentLine returns the next whole line of the open segment. All of it was got by
 // one read: what was read of a line that had no end yet is read again.
 func (c *Cursor) segmentLine() ([]byte, error) {
-	for {
-		if line, rest, ok := bytes.Cut(c.buf, []byte{'\n'}); ok {
-			c.buf, c.off = rest, c.off+int64(len(line))+1
-			return line, nil
-		}
-		if c.space == nil {
-			c.space = make([]byte, 16<<10)
+	for size := 16 << 10; len(c.buf) == 0; size *= 8 {
+		if len(c.space) < size {
+			c.space = make([]byte, size)
 		}
 		n, err := c.file.ReadAt(c.space, c.off)
 		if err != nil && err != io.EOF {
 			return nil, err
 		}
 		c.buf = c.space[:bytes.LastIndexByte(c.space[:n], '\n')+1]
-		switch {
-		case len(c.buf) == 0 && n < len(c.space):
+		if len(c.buf) == 0 && n < len(c.space) {
 			return nil, io.EOF
-		case len(c.buf) == 0 && n == maxLine:
-			c.off += int64(n) // of a line that is longer than any of ours
-			return nil, nil
-		case len(c.buf) == 0 || n == len(c.space) && n < 128<<10:
-			c.space = make([]byte, min(2*len(c.space), maxLine))
 		}
 	}
+	line, rest, _ := bytes.Cut(c.buf, []byte{'\n'})
+	c.buf, c.off = rest, c.off+int64(len(line))+1
+	return line, nil
 }
 
 // openNext opens, of the segments behind the one that was read, the last that begins

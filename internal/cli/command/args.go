@@ -104,7 +104,7 @@ func (l *Line) findVerb(words []string) error {
 	for i := 0; i < len(words) && words[i] != "--"; i++ {
 		word := words[i]
 		if isFlag(word) {
-			if l.valueFollows(word) && i+1 < len(words) && (l.Command != nil || findCommand(l.app.Commands, words[i+1]) == nil) {
+			if i+1 < len(words) && l.valueFollows(word, words[i+1]) {
 				i++
 			}
 			continue
@@ -146,7 +146,13 @@ func (l *Line) unknownSub(word string) error {
 	if l.find(word) != nil {
 		return e.WithHint("did you mean \"%s --%s\"?", path, word).WithCandidates("--" + word)
 	}
-	return e.WithHint("%s --help; it knows %s", path, strings.Join(names, ", "))
+	var listed []string
+	for _, c := range l.Command.Subcommands {
+		if !c.Hidden {
+			listed = append(listed, c.Name)
+		}
+	}
+	return e.WithHint("%s --help; it knows %s", path, strings.Join(listed, ", "))
 }
 
 func visibleNames(commands []*cli.Command) (names []string) {
@@ -159,17 +165,18 @@ func visibleNames(commands []*cli.Command) (names []string) {
 }
 
 // valueFollows reports whether the next word is the value of a flag that stands
-// before its verb is known.
-func (l *Line) valueFollows(word string) bool {
+// before its verb is known. Where the flag is that of some verb, another verb may
+// have one of that name without a value: then a verb's name is the verb.
+func (l *Line) valueFollows(word, next string) bool {
 	name, _, assigned := strings.Cut(strings.TrimLeft(word, "-"), "=")
 	if assigned {
 		return false
 	}
-	f := l.find(name)
-	if f == nil {
-		f = findAnywhere(l.app.Commands, name)
+	if f := l.find(name); f != nil {
+		return takesValue(f)
 	}
-	return f != nil && takesValue(f)
+	f := findAnywhere(l.app.Commands, name)
+	return f != nil && takesValue(f) && findCommand(l.app.Commands, next) == nil
 }
 
 func findAnywhere(commands []*cli.Command, name string) cli.Flag {
@@ -332,6 +339,9 @@ func checkValue(f cli.Flag, value string) error {
 			return Usage("%s needs a whole number, not %q", name, value).WithHint("for example %s 20", name)
 		}
 	case *cli.GenericFlag:
+		if _, err := strconv.Atoi(value); err == nil && value != "0" {
+			return Usage("%s needs a unit", name).WithHint("%s %ss; units are s, m, h, d", name, value)
+		}
 		if _, err := ParseDuration(value); err != nil {
 			return Usage("%s needs a duration, not %q", name, value).WithHint("for example %s 30s; units are s, m, h, d", name)
 		}
@@ -431,6 +441,17 @@ func (meant) String() string   { return "" }
 // Meant is a flag that is not there but is often typed. hint says what was meant.
 func Meant(name, hint string) cli.Flag {
 	return &cli.GenericFlag{Name: name, Value: meant{}, Usage: hint, Hidden: true}
+}
+
+// MeantVerb is a verb that is not there but is often typed: all its names are
+// answered with a hint that says what was meant.
+func MeantVerb(hint, name string, aliases ...string) *cli.Command {
+	return &cli.Command{
+		Name: name, Aliases: aliases, Hidden: true, Args: true,
+		Action: func(c *cli.Context) error {
+			return Usage("unknown command %q", strings.TrimPrefix(c.Command.HelpName, c.App.Name+" ")).WithHint("%s", hint)
+		},
+	}
 }
 
 // meantBy is the hint of a Meant flag, "" for any other.

@@ -65,8 +65,28 @@
 // Any error: the app gives it its exit code and hint (Explain) and prints it, with
 // --json as one object on stdout. A verb that knows more returns Usage, NotFound,
 // Refused, Timeout, …, WithHint a command that helps when typed; Exit(code) where
-// it has said everything itself. Results go to stdout through Print alone, the
-// rest to stderr through Warn. What waits uses Interruptible.
+// it has said everything itself. An error type of a package below gets its line in
+// explain.go.
+//
+// Results go to stdout through Print alone, the rest to stderr through Warn. What
+// is printed is one value with a String method: that is the text, its JSON is the
+// other form. What came from outside is escaped in String (letter.Escape). A stream
+// prints value after value. Messages in JSON are Message, lists of them Listing.
+//
+// # What waits
+//
+// s.Await is for a verb that waits for something, s.Follow for one that shows what
+// comes: they end with an interrupt (exit 130), when the team is removed, and Follow
+// when nobody reads any more. Interruptible is the plain form. StdinText is the text
+// of a verb, from its words or stdin; ReadText and CheckText take it from elsewhere.
+//
+// # A new group
+//
+// Write package internal/cli/NAME with its Commands, add NAME.Commands() in newApp
+// (internal/cli/app.go) and the package to layout_test.go. Words that people type
+// for another verb stand in the table meant in app.go. A verb that is in the new app
+// is taken from there (cmd/atm/main.go); take it out of the old table, and delete its
+// old file. testdata/script and TestGuesses (cmd/atm) are its tests.
 package command
 
 import (

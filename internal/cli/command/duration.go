@@ -31,7 +31,9 @@ func DurationFlag(name string, value time.Duration, usage string) *cli.GenericFl
 
 // TimeoutFlag is the --timeout of a verb that waits.
 func TimeoutFlag() cli.Flag {
-	return DurationFlag("timeout", 90*time.Second, "wait `D`, default 90s; 0: for ever")
+	f := DurationFlag("timeout", 90*time.Second, "wait `D` (90s); 0: for ever")
+	f.Aliases = []string{"for"}
+	return f
 }
 
 // Duration is the value of a DurationFlag, or its default.

@@ -16,6 +16,7 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
@@ -48,7 +49,10 @@ func explainType(err error) *Error {
 	var hops *teams.HopError
 	var content *mailbox.ContentError
 	var leased *mailbox.LeasedError
+	var mistakes *config.Error
 	switch {
+	case errors.As(err, &mistakes):
+		return Failed("%s", err).WithHint("atm doctor names every mistake in team.toml")
 	case errors.As(err, &unknown):
 		return UnknownAgent(unknown)
 	case errors.As(err, &ambiguous):
@@ -193,6 +197,20 @@ func Report(c *cli.Context, err error) int {
 		fmt.Fprintln(os.Stderr, "atm: hint: "+letter.Escape(e.Hint))
 	}
 	return e.Exit
+}
+
+// ReportHook is Report for what an agent's program calls: whatever goes wrong there
+// is a line on stderr, nothing on stdout and exit 0, so that the program goes on.
+func ReportHook(c *cli.Context, err error) int {
+	if err == nil || errors.Is(err, syscall.EPIPE) {
+		return ExitDone
+	}
+	e := Explain(c, err)
+	if e.Silent {
+		return e.Exit
+	}
+	fmt.Fprintln(os.Stderr, "atm: "+letter.Escape(e.Message))
+	return ExitDone
 }
 
 // object is the error as JSON shows it.

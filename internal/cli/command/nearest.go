@@ -14,7 +14,7 @@ func Nearest(word string, known []string) (string, bool) {
 	best, bestCost := "", 0
 	for _, name := range known {
 		k := []rune(strings.ToLower(name))
-		allowed := min(len(w), len(k), 9) / 3
+		allowed := min(max(len(w), len(k)), 9) / 3
 		if slips(w, k) > allowed || len(w) == 0 || len(k) == 0 {
 			continue
 		}

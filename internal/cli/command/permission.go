@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 
 	"github.com/agentteammail/atm/internal/control"
@@ -49,7 +50,8 @@ func (s *Scope) MayAct(verb string, to wire.Name) error {
 	return s.MayStop(verb, to)
 }
 
-// MayStop is MayAct for what must be possible in any root: ending what runs.
+// MayStop is MayAct for what must be possible in any root, such as ending what
+// runs.
 func (s *Scope) MayStop(verb string, to wire.Name) error {
 	who, agent := s.Actor()
 	if !agent || who == to {
@@ -60,8 +62,11 @@ func (s *Scope) MayStop(verb string, to wire.Name) error {
 		return err // who the lead is must be known
 	}
 	if lead == "" {
-		return Refused("an agent may %s others only as the team's lead, and team %q has none", verb, s.Team.Name).
-			WithHint("ask a person, or say what you need: atm send %s \"…\"", to)
+		e := Refused("an agent may %s others only as the team's lead, and team %q has none", verb, s.Team.Name)
+		if !s.Team.Box(to).Exists() {
+			return e.WithHint("ask a person")
+		}
+		return e.WithHint("ask a person, or say what you need: atm send %s \"…\"", to)
 	}
 	if who != lead {
 		return Refused("an agent may %s others only as the team's lead, who is %s", verb, lead).
@@ -75,7 +80,7 @@ func (s *Scope) MayStop(verb string, to wire.Name) error {
 // says, whatever --as says; a process that has shed its environment is known by
 // the runner among those that started it. "" is nobody of this team.
 func (s *Scope) Actor() (who wire.Name, agent bool) {
-	if runner := s.Team.RunBy(ancestors()); runner != "" {
+	if runner := s.Team.RunBy(ancestors(os.Getppid())); runner != "" {
 		return runner, true
 	}
 	name, home := os.Getenv("ATM_AGENT"), s.Team.Name
@@ -103,10 +108,29 @@ func sameFile(a, b string) bool {
 	return err1 == nil && err2 == nil && os.SameFile(x, y)
 }
 
-// ancestors are the processes that started this one, the nearest first, as far
-// as /proc tells.
-func ancestors() (pids []int) {
-	for pid := os.Getppid(); pid > 1 && len(pids) < 64; {
+// IsAgent reports whether a process belongs to an agent, as far as the system
+// shows: by its environment, or by what started it.
+func (s *Scope) IsAgent(pid int) bool {
+	if pid <= 0 {
+		return false
+	}
+	if s.Team.RunBy(ancestors(pid)) != "" {
+		return true
+	}
+	env, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	for _, pair := range bytes.Split(env, []byte{0}) {
+		name, value, _ := bytes.Cut(pair, []byte{'='})
+		if len(value) > 0 && slices.Contains(agentMarks, string(name)) {
+			return true
+		}
+	}
+	return false
+}
+
+// ancestors are a process and those that started it, the nearest first, as far as
+// /proc tells.
+func ancestors(pid int) (pids []int) {
+	for pid > 1 && len(pids) < 64 {
 		pids = append(pids, pid)
 		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if err != nil {

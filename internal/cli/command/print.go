@@ -57,12 +57,12 @@ func JSON(v any) ([]byte, error) {
 	if err := enc.Encode(v); err != nil {
 		return nil, err
 	}
-	return escapeJSON(b.Bytes()), nil
+	return EscapeJSON(b.Bytes()), nil
 }
 
-// escapeJSON escapes what letter.Escape would, where encoding/json has left it:
+// EscapeJSON escapes what letter.Escape would, where encoding/json has left it:
 // such runes stand only inside strings, where \u may stand.
-func escapeJSON(doc []byte) []byte {
+func EscapeJSON(doc []byte) []byte {
 	var out []byte
 	for i := 0; i < len(doc); {
 		r, n := utf8.DecodeRune(doc[i:])

@@ -1,10 +1,10 @@
 package command
 
 import (
-	"cmp"
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -149,6 +149,18 @@ func (s *Scope) teamName() (wire.Name, error) {
 	return all[0], nil
 }
 
+// TeamToMake is the team that init makes or adds to: the one in force, else main.
+func (s *Scope) TeamToMake() (wire.Name, error) {
+	all, err := s.Root.Teams()
+	if err != nil {
+		return "", err
+	}
+	if len(all) == 0 && !s.c.IsSet("team") && os.Getenv("ATM_TEAM") == "" {
+		return "main", nil
+	}
+	return s.teamName()
+}
+
 func (s *Scope) openMe() error {
 	name, source := said(s.c)
 	s.MeSource = source
@@ -193,7 +205,11 @@ func (s *Scope) notAName(word string, err error) error {
 		return Usage("%v", err).WithHint("did you mean %q?", near).WithCandidates(near)
 	}
 	if first, _, several := strings.Cut(word, ","); several {
-		return Usage("%v", err).WithHint("one at a time: %s %s", s.c.Command.HelpName, first)
+		text := ""
+		if strings.Contains(s.c.Command.ArgsUsage, "TEXT") {
+			text = " \"…\""
+		}
+		return Usage("%v", err).WithHint("one at a time: %s %s%s", s.c.Command.HelpName, first, text)
 	}
 	return Usage("%v", err).WithHint("members: %s", strings.Join(names, ", "))
 }
@@ -271,13 +287,21 @@ func (s *Scope) WarnUnaccepted() {
 }
 
 // Person reports whether a person types this at a terminal of their own.
-func Person() bool { return !InAgent() && term.IsTerminal(int(os.Stdin.Fd())) }
+func Person() bool { return !InAgent() && StdinTerminal() }
+
+// StdinTerminal reports whether somebody can type at stdin.
+func StdinTerminal() bool { return term.IsTerminal(int(os.Stdin.Fd())) }
 
 // InAgent reports whether an agent's program started this process.
 func InAgent() bool {
-	return cmp.Or(os.Getenv("ATM_RUN"), os.Getenv("CLAUDECODE"), os.Getenv("CODEX_SANDBOX"), os.Getenv("CODEX_THREAD_ID"),
-		os.Getenv("GEMINI_CLI"), os.Getenv("OPENCODE")) != ""
+	return slices.ContainsFunc(agentMarks, func(mark string) bool { return os.Getenv(mark) != "" })
 }
+
+// agentMarks are variables that agents' programs set for what they start.
+var agentMarks = []string{"ATM_RUN", "CLAUDECODE", "CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE"}
+
+// AgentMarks are the variables that an agent's program sets for what it starts.
+func AgentMarks() []string { return slices.Clone(agentMarks) }
 
 // Strings are names as strings.
 func Strings(names []wire.Name) []string {

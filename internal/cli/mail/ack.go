@@ -15,7 +15,7 @@ import (
 )
 
 var ackCommand = &cli.Command{
-	Name: "ack", ArgsUsage: "ID…", Usage: "I have it and will act on it",
+	Name: "ack", Aliases: []string{"acknowledge"}, ArgsUsage: "ID…", Usage: "I have it and will act on it",
 	UsageText:   "atm ack 9f3a1c\natm ack 9f3a1c --text \"after lunch\"",
 	Description: "Again: nothing more, exit 0. Of what you took (atm take) it ends the lease.",
 	Flags: []cli.Flag{
@@ -73,7 +73,10 @@ type held struct {
 // findMineOrTaken are the messages that the words name: mine, or those that I took
 // from shared inboxes.
 func findMineOrTaken(c *cli.Context, s *command.Scope) (out []held, err error) {
-	for _, word := range c.Args().Slice() {
+	for i, word := range c.Args().Slice() {
+		if _, err := wire.ParseFragment(word); err != nil && i > 0 && c.Command.Name == "ack" {
+			return nil, command.Usage("%v", err).WithHint("atm ack %s --text %s", c.Args().First(), quoted(word))
+		}
 		box, id, theirs, err := findTaken(s, word)
 		if err != nil {
 			return nil, err

@@ -4,15 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
-	"golang.org/x/term"
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
@@ -57,98 +54,62 @@ func sendBatch(c *cli.Context, s *command.Scope) error {
 				WithHint(`echo '{"to":"bob","body":"…","subject":"…","requires_ack":true}' | atm send --batch`)
 		}
 	}
-	if term.IsTerminal(int(os.Stdin.Fd())) {
+	if command.StdinTerminal() {
 		return command.Usage("--batch reads NDJSON from a pipe or a file").WithHint(batchExample)
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
 	lines := make(chan batchLine, batchSize)
-	go readBatch(ctx, os.Stdin, lines)
+	go readBatch(os.Stdin, lines)
 	bad := 0
-	for {
-		group, more := nextGroup(ctx, lines)
+	for ctx.Err() == nil {
+		group := nextGroup(ctx, lines)
+		if group == nil && bad > 0 {
+			return command.Exit(command.ExitFailed)
+		}
+		if group == nil {
+			return ctx.Err()
+		}
 		n, err := sendGroup(ctx, c, s, group)
 		bad += n
 		if err != nil {
 			return err
 		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if !more && bad > 0 {
-			return command.Exit(command.ExitFailed)
-		}
-		if !more {
-			return nil
-		}
 	}
+	return ctx.Err()
 }
 
-// nextGroup waits for a line, and takes what has arrived with it.
-func nextGroup(ctx context.Context, lines <-chan batchLine) (group []batchLine, more bool) {
+// nextGroup waits for a line, and takes what has arrived with it; nil: there are no
+// more, or ctx has ended.
+func nextGroup(ctx context.Context, lines <-chan batchLine) (group []batchLine) {
 	select {
 	case l, ok := <-lines:
 		if !ok {
-			return nil, false
+			return nil
 		}
 		group = append(group, l)
 	case <-ctx.Done():
-		return nil, true
+		return nil
 	}
-	for len(group) < batchSize {
-		select {
-		case l, ok := <-lines:
-			if !ok {
-				return group, false
-			}
-			group = append(group, l)
-		default:
-			return group, true
-		}
+	for len(group) < batchSize && len(lines) > 0 {
+		group = append(group, <-lines)
 	}
-	return group, true
+	return group
 }
 
-func readBatch(ctx context.Context, from io.Reader, out chan<- batchLine) {
+// readBatch reads lines to the end. One that is too long for a message ends it.
+func readBatch(from io.Reader, out chan<- batchLine) {
 	defer close(out)
-	in := bufio.NewReaderSize(from, 64<<10)
-	for n := 1; ; n++ {
-		text, err := readLine(in, wire.MaxFile)
-		l := batchLine{number: n, text: text}
-		if err != nil && err != io.EOF {
-			l.err = err
-		}
-		if len(bytes.TrimSpace(text)) > 0 || l.err != nil {
-			select {
-			case out <- l:
-			case <-ctx.Done():
-				return
-			}
-		}
-		if err != nil && !errors.Is(err, errLongLine) {
-			return
+	in := bufio.NewScanner(from)
+	in.Buffer(nil, wire.MaxFile+1)
+	n := 1
+	for ; in.Scan(); n++ {
+		if len(bytes.TrimSpace(in.Bytes())) > 0 {
+			out <- batchLine{number: n, text: bytes.Clone(in.Bytes())}
 		}
 	}
-}
-
-var errLongLine = errors.New("the line is too long for a message")
-
-// readLine reads a line of at most max bytes; of a longer one the rest is passed
-// over.
-func readLine(in *bufio.Reader, max int) (line []byte, err error) {
-	long := false
-	for {
-		part, err := in.ReadSlice('\n')
-		if line = append(line, part...); len(line) > max {
-			line, long = nil, true
-		}
-		if errors.Is(err, bufio.ErrBufferFull) {
-			continue
-		}
-		if long && (err == nil || err == io.EOF) {
-			return nil, errLongLine
-		}
-		return line, err
+	if err := in.Err(); err != nil {
+		out <- batchLine{number: n, err: err}
 	}
 }
 
@@ -233,8 +194,4 @@ func parseMessage(s *command.Scope, text []byte) (*teams.Outgoing, error) {
 	}
 	m.Hop, m.Origin, m.SentAt = 0, s.Origin(), time.Time{}
 	return o, nil
-}
-
-func quoteAck(who wire.Name, text string) string {
-	return fmt.Sprintf("%s: %s", who, quoted(text))
 }

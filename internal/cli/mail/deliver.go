@@ -267,7 +267,7 @@ func deliverAndWait(ctx context.Context, c *cli.Context, s *command.Scope, o *te
 	err = w.wait(ctx, command.Duration(c, "timeout"))
 	stop()
 	if err != nil {
-		return unanswered(c, s, w, result, err)
+		return unanswered(s, result, err)
 	}
 	if reply.found != nil {
 		err = showReply(ctx, c, s, result, reply.found)
@@ -283,12 +283,12 @@ func deliverAndWait(ctx context.Context, c *cli.Context, s *command.Scope, o *te
 }
 
 // unanswered says that the message was sent, and what did not come.
-func unanswered(c *cli.Context, s *command.Scope, w *waiter, result sent, err error) error {
+func unanswered(s *command.Scope, result sent, err error) error {
 	var e *command.Error
 	if !errors.As(err, &e) || e.Code != "timeout" {
 		return err
 	}
-	e = w.inVain(s, e)
+	e.Hint += s.Flags()
 	e.Message = "sent " + result.ID.Short(6) + ", but " + e.Message
 	e.Extra["id"], e.Extra["delivered"] = result.ID, result.Delivered
 	return e
@@ -324,7 +324,7 @@ func showAcks(ctx context.Context, s *command.Scope, m *wire.Message) error {
 		}
 		ids = append(ids, ack.ID)
 		if ack.Body != "" {
-			line += " (" + quoteAck(a.Agent, ack.Body) + ")"
+			line += " (" + string(a.Agent) + ": " + quoted(ack.Body) + ")"
 		}
 	}
 	_, err := s.Me.Read(ctx, mailbox.ReadOptions{IDs: ids}, func(b mailbox.Batch) (int, error) {

@@ -15,7 +15,7 @@ import (
 )
 
 var lsCommand = &cli.Command{
-	Name: "ls", Aliases: []string{"list", "inbox"}, ArgsUsage: "[AGENT]", Usage: "list messages, a line each",
+	Name: "ls", Aliases: []string{"list", "inbox", "messages"}, ArgsUsage: "[AGENT]", Usage: "list messages, a line each",
 	UsageText:   "atm ls\natm ls --owed\natm ls bob\natm ls --sent --owed",
 	Description: "Marks nothing. Unread and owed: oldest first; done and sent: newest first.",
 	Flags: []cli.Flag{
@@ -279,112 +279,4 @@ func sayBad(c *cli.Context, s *command.Scope, n int) string {
 		text += ": atm read" + s.Flags() + " sets aside what is unread"
 	}
 	return text + "\n"
-}
-
-// A lineRenderer shows a message in a line of a list.
-type lineRenderer struct {
-	*letter.Renderer
-	to bool // name the recipients
-}
-
-func (r lineRenderer) line(m command.Message) string {
-	who := r.Who(m.From)
-	if r.to {
-		who += " to " + r.whoAll(m.To)
-	}
-	parts := []string{who + " " + letter.Age(r.Now, m.SentAt)}
-	add := func(when bool, word string) {
-		if when {
-			parts = append(parts, word)
-		}
-	}
-	add(m.State == mailbox.Done, "read")
-	add(m.State != mailbox.Unread && m.State != mailbox.Done && m.State != "", string(m.State))
-	add(m.State == mailbox.Unread && m.RequiresAck, "wants ack")
-	lease := r.Lease(teams.LeaseFlags(m.Item))
-	add(lease != "", lease)
-	add(m.Urgent(), "urgent")
-	add(m.Origin != nil && m.Origin.Via == "drop" && m.From.Agent != "drop", "dropped as a file")
-	add(m.Expired(r.Now), "expired")
-	return r.Short(m.ID) + " " + strings.Join(parts, ", ") + r.title(m)
-}
-
-// sentLine is the line of a message that I sent.
-func (r lineRenderer) sentLine(m command.Message) string {
-	states := make([]string, len(m.Recipients))
-	for i, at := range m.Recipients {
-		state := at.State
-		if state == "" {
-			state = "no evidence"
-		}
-		states[i] = strings.TrimSuffix(at.To, "@"+string(r.Team)) + " " + state
-	}
-	return r.Short(m.ID) + " " + letter.Age(r.Now, m.SentAt) + " " + strings.Join(states, ", ") + r.title(m)
-}
-
-func (r lineRenderer) title(m command.Message) string {
-	title := m.Title()
-	if title == "" {
-		return ""
-	}
-	return ": " + letter.Clip(letter.Escape(title), 100)
-}
-
-func (r lineRenderer) whoAll(to []wire.Address) string {
-	names := make([]string, len(to))
-	for i, a := range to {
-		names[i] = r.Who(a)
-	}
-	return strings.Join(names, ",")
-}
-
-type badFile struct {
-	Name   string `json:"name"`
-	Reason string `json:"reason"`
-	Size   int64  `json:"size"`
-	State  string `json:"state"`
-}
-
-type badListing struct {
-	command.Listing
-	Bad []badFile `json:"bad"`
-
-	path string
-}
-
-func (l badListing) String() string {
-	if len(l.Bad)+l.More == 0 {
-		return "0 bad"
-	}
-	var b strings.Builder
-	for _, f := range l.Bad {
-		fmt.Fprintf(&b, "%s %s: %s\n", letter.Escape(f.Name), letter.Size(f.Size), letter.Clip(letter.Escape(f.Reason), 160))
-	}
-	if l.More > 0 {
-		fmt.Fprintf(&b, "%d more: atm ls --bad --limit 0\n", l.More)
-	}
-	fmt.Fprintf(&b, "they are in %s/inbox/bad\n", letter.Escape(l.path))
-	return b.String()
-}
-
-func lsBad(c *cli.Context, box *mailbox.Box) error {
-	if _, err := box.TakeIn(c.Context); err != nil {
-		return err
-	}
-	files, err := box.BadFiles(0)
-	if err != nil {
-		return err
-	}
-	if c.Bool("count") {
-		return command.Print(c, count{len(files)})
-	}
-	l := badListing{Listing: command.NewListing(nil, 0), path: box.Path()}
-	if n := c.Int("limit"); n > 0 && len(files) > n {
-		l.More = len(files) - n
-		files = files[:n]
-	}
-	for _, f := range files {
-		l.Bad = append(l.Bad, badFile{f.Name, f.Reason, f.Size, string(mailbox.Bad)})
-	}
-	return command.Print(c, l)
 }

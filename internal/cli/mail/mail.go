@@ -7,6 +7,6 @@ import "github.com/urfave/cli/v2"
 func Commands() []*cli.Command {
 	return []*cli.Command{
 		sendCommand, replyCommand, readCommand, ackCommand, lsCommand, showCommand, unreadCommand,
-		threadCommand, searchCommand, traceCommand, withdrawCommand, waitCommand, watchCommand,
+		threadCommand, searchCommand, traceCommand, withdrawCommand, waitCommand, watchCommand, takeCommand,
 	}
 }

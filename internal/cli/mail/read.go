@@ -44,7 +44,7 @@ var readCommand = &cli.Command{
 		hidden("unread", "new", "u", "mark", "inbox"),
 		command.Meant("all", "atm ls --all lists what was read as well; atm read --full has no cap"),
 		command.Meant("a", "atm ls --all lists what was read as well; atm read --full has no cap"),
-		command.Meant("id", "atm read ID"),
+		&cli.StringSliceFlag{Name: "id", Hidden: true},
 		command.Meant("agent", "--as NAME says who you are; atm ls NAME looks at somebody's inbox"),
 		command.Meant("since", "atm ls --all --since D"),
 		command.Meant("sent", "atm ls --sent"),
@@ -120,7 +120,7 @@ func newPage(c *cli.Context, s *command.Scope) (*page, error) {
 			return nil, command.Usage("--limit 0 shows nothing").WithHint("atm read --full shows all of it, atm ls --count counts")
 		}
 	}
-	if err := p.choose(c.Args().Slice()); err != nil {
+	if err := p.choose(append(c.Args().Slice(), c.StringSlice("id")...)); err != nil {
 		return nil, err
 	}
 	var err error

@@ -14,15 +14,15 @@ import (
 )
 
 var searchCommand = &cli.Command{
-	Name: "search", ArgsUsage: "WORDS…", Usage: "search every message of the team",
+	Name: "search", Aliases: []string{"grep", "find"}, ArgsUsage: "WORDS…", Usage: "search every message of the team",
 	UsageText:   "atm search flaky test from:alice since:7d\natm search in:new to:bob",
 	Description: "All words must be in subject or body, in any case; from:, to:, in:new|cur|done, since:.\nNewest first.",
 	Flags: []cli.Flag{
 		&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Value: 20, Usage: "at most `N` (default 20); 0: all"},
-		command.Meant("from", "atm search WORDS from:NAME"),
-		command.Meant("to", "atm search WORDS to:NAME"),
-		command.Meant("in", "atm search WORDS in:new, in:cur or in:done"),
-		command.Meant("since", "atm search WORDS since:7d"),
+		&cli.StringFlag{Name: "from", Hidden: true},
+		&cli.StringFlag{Name: "to", Hidden: true},
+		&cli.StringFlag{Name: "in", Hidden: true},
+		&cli.StringFlag{Name: "since", Hidden: true},
 		command.Meant("unread", "atm search WORDS in:new"),
 	},
 	Action: search,
@@ -33,7 +33,13 @@ func search(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	query, err := teams.ParseQuery(c.Args().Slice(), time.Now(), command.ParseDuration)
+	words := c.Args().Slice()
+	for _, key := range []string{"from", "to", "in", "since"} {
+		if c.IsSet(key) {
+			words = append(words, key+":"+strings.TrimPrefix(c.String(key), "@"))
+		}
+	}
+	query, err := teams.ParseQuery(words, time.Now(), command.ParseDuration)
 	if err != nil {
 		return command.Usage("%v", err).WithHint("atm search WORDS since:7d")
 	}

@@ -26,11 +26,9 @@ var sendCommand = &cli.Command{
 		&cli.StringSliceFlag{Name: "to", Aliases: []string{"recipient", "recipients", "t"}, Usage: "recipients `TO` as a flag"},
 		&cli.BoolFlag{Name: "batch", Usage: "NDJSON messages on stdin"},
 		command.Meant("from", "--as NAME says who you are"),
-		command.Meant("cc", "recipients are one word: atm send bob,carol \"…\""),
-		command.Meant("reply-to", "atm reply ID \"…\""),
-		command.Meant("in-reply-to", "atm reply ID \"…\""),
-		command.Meant("reply", "atm reply ID \"…\""),
-		command.Meant("all", "atm send all \"…\""),
+		&cli.StringSliceFlag{Name: "cc", Hidden: true},
+		&cli.BoolFlag{Name: "all", Hidden: true},
+		&cli.StringFlag{Name: "reply-to", Aliases: []string{"in-reply-to", "reply", "re"}, Hidden: true},
 	),
 	Action: send,
 }
@@ -59,7 +57,7 @@ func messageFlags() []cli.Flag {
 		command.TimeoutFlag(),
 		&cli.BoolFlag{Name: "stdin", Hidden: true},
 		command.Meant("wait", "--wait-reply 30s waits for the answer, --wait-ack 30s for the ack"),
-		command.Meant("priority", "--urgent"),
+		&cli.StringFlag{Name: "priority", Hidden: true},
 		command.Meant("dry-run", "atm send has no trial run; atm withdraw ID takes back what is unread"),
 	}
 }
@@ -80,14 +78,25 @@ func send(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return deliver(c, s, &teams.Outgoing{From: s.Me, To: to, Message: m, Given: c.IsSet("id"), Person: command.Person()})
+	o := &teams.Outgoing{From: s.Me, To: to, Message: m, Given: c.IsSet("id"), Person: command.Person()}
+	if c.IsSet("reply-to") {
+		parent, _, err := s.Find(c.Context, c.String("reply-to"), false)
+		if err != nil {
+			return err
+		}
+		o.Parent = parent.Message
+	}
+	return deliver(c, s, o)
 }
 
 // recipients takes the recipients off the words.
 func recipients(c *cli.Context, s *command.Scope) (to []wire.Address, words []string, err error) {
 	words = c.Args().Slice()
-	named := c.StringSlice("to")
-	if len(named) > 0 {
+	named := append(c.StringSlice("to"), c.StringSlice("cc")...)
+	if c.Bool("all") {
+		named = []string{"all"}
+	}
+	if len(c.StringSlice("to")) > 0 || c.Bool("all") {
 		to, err = addresses(s, strings.Join(named, ","))
 		return to, words, err
 	}
@@ -106,7 +115,8 @@ func recipients(c *cli.Context, s *command.Scope) (to []wire.Address, words []st
 		return nil, nil, command.Usage("the recipient and the text are two words").
 			WithHint("atm send %s %q", strings.TrimRight(name, ",:"), text)
 	}
-	to, err = addresses(s, strings.TrimSuffix(first, ":"))
+	named = append([]string{strings.TrimSuffix(first, ":")}, named...)
+	to, err = addresses(s, strings.Join(named, ","))
 	return to, words, err
 }
 
@@ -207,6 +217,13 @@ func compose(c *cli.Context, s *command.Scope, words []string) (*wire.Message, e
 	}
 	if m.Type == wire.TypeMessage {
 		m.Type = ""
+	}
+	switch c.String("priority") {
+	case "", "normal", "low":
+	case "urgent", "high":
+		m.Priority = "urgent"
+	default:
+		return nil, command.Usage("--priority %q", c.String("priority")).WithHint("--urgent, or nothing")
 	}
 	if c.Bool("urgent") {
 		m.Priority = "urgent"

@@ -11,7 +11,7 @@ import (
 )
 
 var threadCommand = &cli.Command{
-	Name: "thread", ArgsUsage: "ID", Usage: "the conversation, in order",
+	Name: "thread", Aliases: []string{"conversation"}, ArgsUsage: "ID", Usage: "the conversation, in order",
 	UsageText:   "atm thread 9f3a1c",
 	Description: "Across the team's inboxes. Marks nothing.",
 	Flags: []cli.Flag{

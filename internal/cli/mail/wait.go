@@ -3,16 +3,12 @@ package mail
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/reducer"
-	"github.com/agentteammail/atm/wire"
 )
 
 var waitCommand = &cli.Command{
@@ -58,23 +54,28 @@ func wait(c *cli.Context) error {
 		if why := w.watcher.Polling(); why != "" {
 			w.warn(why + ": looking every second instead")
 		}
-		err = w.wait(ctx, command.Duration(c, "timeout"))
-		var e *command.Error
-		if errors.As(err, &e) && e.Code == "timeout" {
-			return w.inVain(s, e)
+		if err := w.wait(ctx, command.Duration(c, "timeout")); err != nil {
+			return inVain(s, err)
 		}
-		if err != nil {
-			return err
-		}
-		for i, met := range w.met {
-			if met {
-				if err := command.Print(c, conditions[i].outcome()); err != nil {
-					return err
-				}
+		for _, met := range w.met {
+			if met == nil {
+				continue
+			}
+			if err := command.Print(c, met); err != nil {
+				return err
 			}
 		}
 		return nil
 	})
+}
+
+// inVain completes the hint of a timeout with the flags that were given.
+func inVain(s *command.Scope, err error) error {
+	var e *command.Error
+	if errors.As(err, &e) && e.Code == "timeout" {
+		e.Hint += s.Flags()
+	}
+	return err
 }
 
 // openForWait asks for an identity where what is waited for is mine.
@@ -142,52 +143,6 @@ func mySent(ctx context.Context, s *command.Scope, word string) (*mailbox.Item, 
 			WithHint("atm trace %s tells how far it got", it.ID.Short(6))
 	}
 	return it, nil
-}
-
-// met is what came of a condition.
-type met struct {
-	Agent   wire.Name        `json:"agent,omitempty"`
-	Matched string           `json:"matched"`
-	Message *command.Message `json:"message,omitempty"`
-	ID      wire.ID          `json:"id,omitempty"`
-	State   reducer.Word     `json:"state,omitempty"`
-	Detail  string           `json:"detail,omitempty"`
-
-	text string
-}
-
-func (m met) String() string { return m.Matched + ": " + m.text }
-
-// inVain says what did not come, and how things stand.
-func (w *waiter) inVain(s *command.Scope, e *command.Error) *command.Error {
-	var missing, now []string
-	what := ""
-	for i, c := range w.conditions {
-		if w.met[i] {
-			continue
-		}
-		if again := c.again(); again != "" {
-			missing = append(missing, again)
-		}
-		if how := c.standing(); how != "" {
-			now = append(now, how)
-		}
-		what = c.wanted()
-	}
-	if len(w.conditions) > 1 {
-		what = "not so"
-	}
-	e.Message = fmt.Sprintf("%s within %s", what, w.timeout)
-	if len(now) > 0 {
-		e.Message += ": " + strings.Join(now, ", ")
-	}
-	if len(missing) > 1 && w.every {
-		missing = append(missing, "--every")
-	}
-	if len(missing) == 0 {
-		return e.WithHint("do other work, or again: atm wait%s", s.Flags())
-	}
-	return e.WithHint("do other work, or again: atm wait %s%s", strings.Join(missing, " "), s.Flags())
 }
 
 func quoted(text string) string { return `"` + letter.Clip(letter.Escape(text), 200) + `"` }

@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/urfave/cli/v2"
+)
+
+// TestVerbs: every verb has a line, an example and a page of at most 25 lines of 100
+// columns; no name stands for two things.
+func TestVerbs(t *testing.T) {
+	app := newApp("test")
+	seen := map[string]string{}
+	for _, c := range app.Commands {
+		for _, name := range c.Names() {
+			if seen[name] != "" {
+				t.Errorf("%s: %q is %s already", c.Name, name, seen[name])
+			}
+			seen[name] = c.Name
+			if meant[name] != "" {
+				t.Errorf("%s: %q is among the words that mean another verb", c.Name, name)
+			}
+		}
+		checkVerb(t, app, nil, c)
+	}
+}
+
+func checkVerb(t *testing.T, app *cli.App, parents []string, c *cli.Command) {
+	t.Helper()
+	path := append(parents[:len(parents):len(parents)], c.Name)
+	name := strings.Join(path, " ")
+	if !c.Hidden && (c.Usage == "" || c.UsageText == "") {
+		t.Errorf("%s: no line, or no example", name)
+	}
+	flags := map[string]bool{}
+	for _, f := range app.Flags {
+		flags["--"+f.Names()[0]] = true
+	}
+	for _, f := range c.Flags {
+		for _, flag := range f.Names() {
+			if flags["--"+flag] {
+				t.Errorf("%s: --%s is there twice", name, flag)
+			}
+			flags["--"+flag] = true
+		}
+	}
+	page := printed(t, func() error { return printHelp(app, path) })
+	if n := strings.Count(page, "\n"); n > 25 {
+		t.Errorf("%s: its page has %d lines", name, n)
+	}
+	for line := range strings.Lines(page) {
+		if n := utf8.RuneCountInString(line); n > 101 {
+			t.Errorf("%s: a line of %d columns: %s", name, n, line)
+		}
+	}
+	for _, sub := range c.Subcommands {
+		checkVerb(t, app, path, sub)
+	}
+}
+
+// printed is what f writes to standard output.
+func printed(t *testing.T, f func() error) string {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout := os.Stdout
+	os.Stdout = w
+	err = f()
+	os.Stdout = stdout
+	w.Close()
+	text, readErr := io.ReadAll(r)
+	if err != nil || readErr != nil {
+		t.Fatal(err, readErr)
+	}
+	return string(text)
+}
+
+func TestMainHelp(t *testing.T) {
+	if n := strings.Count(mainHelp, "\n"); n > 25 {
+		t.Errorf("the main page has %d lines", n)
+	}
+}

@@ -1,0 +1,147 @@
+package command
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/urfave/cli/v2"
+)
+
+func testApp() *cli.App {
+	app := &cli.App{
+		Name: "atm",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "as", Usage: "`NAME`"}, &cli.BoolFlag{Name: "json"}, &cli.BoolFlag{Name: "help", Aliases: []string{"h"}},
+		},
+		Commands: []*cli.Command{
+			{Name: "send", Aliases: []string{"msg"}, Args: true, ArgsUsage: "TO [TEXT…]", Flags: []cli.Flag{
+				&cli.StringFlag{Name: "message", Aliases: []string{"m"}, Usage: "`TEXT`"}, &cli.BoolFlag{Name: "urgent"},
+				&cli.StringSliceFlag{Name: "attach"}, &cli.BoolFlag{Name: "wait-reply"}, TimeoutFlag(), Meant("cc", "one word"),
+			}},
+			{Name: "ls", ArgsUsage: "[AGENT]", UsageText: "atm ls", Flags: []cli.Flag{
+				&cli.BoolFlag{Name: "all", Aliases: []string{"a"}}, &cli.BoolFlag{Name: "long", Aliases: []string{"l"}}, &cli.IntFlag{Name: "limit", Aliases: []string{"n"}},
+			}},
+			{Name: "wait", ArgsUsage: "[AGENT]", Flags: []cli.Flag{&cli.StringSliceFlag{Name: "idle"}, TimeoutFlag()}},
+			{Name: "run", ArgsUsage: "NAME [CMD…]", UsageText: "atm run bob -- bash", Flags: []cli.Flag{&cli.BoolFlag{Name: "detach"}}},
+			{Name: "team", Flags: []cli.Flag{&cli.BoolFlag{Name: "watch"}}, Subcommands: []*cli.Command{
+				{Name: "add", ArgsUsage: "NAME…", Flags: []cli.Flag{&cli.BoolFlag{Name: "shared"}}},
+			}},
+		},
+	}
+	app.Setup()
+	return app
+}
+
+func TestParse(t *testing.T) {
+	for _, tt := range []struct{ line, want string }{
+		{"send bob hi", "send -- bob hi"},
+		{"msg bob hi", "send -- bob hi"},
+		{"send bob hi --urgent there", "send --urgent=true -- bob hi there"},
+		{"--urgent send bob hi --as alice", "--as=alice send --urgent=true -- bob hi"},
+		{"--as send send bob", "--as=send send -- bob"},
+		{"-m hi send bob", "send --message=hi -- bob"},
+		{"send bob -m=hi", "send --message=hi -- bob"},
+		{"send bob -message hi", "send --message=hi -- bob"},
+		{"send bob -- --urgent", "send -- bob --urgent"},
+		{"send bob -", "send -- bob -"},
+		{"send bob -m -x", "send --message=-x -- bob"},
+		{"send bob hi --attach a --attach b,c", "send --attach=a --attach=b,c -- bob hi"},
+		{"send bob q --wait-reply 30s", "send --wait-reply=true --timeout=30s -- bob q"},
+		{"send bob q --wait-reply=30s", "send --wait-reply=true --timeout=30s -- bob q"},
+		{"send bob --wait-reply hello", "send --wait-reply=true -- bob hello"},
+		{"send bob hi --urgent=false", "send --urgent=false -- bob hi"},
+		{"wait 1d", "wait --timeout=1d --"},
+		{"wait --idle bob 5s", "wait --idle=bob --timeout=5s --"},
+		{"ls -la -n5", "ls --long=true --all=true --limit=5 --"},
+		{"ls --all --all", "ls --all=true --"},
+		{"run bob --detach bash --login -x", "run --detach=true -- bob bash --login -x"},
+		{"run bob --detach -- bash --detach", "run --detach=true -- bob bash --detach"},
+		{"team --watch", "team --watch=true --"},
+		{"team add --shared jobs --json", "--json=true team add --shared=true -- jobs"},
+	} {
+		l, err := Parse(testApp(), strings.Fields(tt.line))
+		if err != nil {
+			t.Errorf("%s: %v", tt.line, err)
+			continue
+		}
+		if diff := cmp.Diff("atm "+tt.want, strings.Join(l.Args(), " ")); diff != "" {
+			t.Errorf("%s: %s", tt.line, diff)
+		}
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	for _, tt := range []struct{ line, want, hint string }{
+		{"send bob hi --urgnet", "unknown flag --urgnet", "did you mean --urgent?"},
+		{"send bob hi -s x", "unknown flag -s", "text that begins with -"},
+		{"send bob hi --cc carol", "atm send has no --cc", "one word"},
+		{"send bob hi --urgent true", `"true" can be nothing else`, "--urgent=false"},
+		{"send bob hi --urgent=maybe", "on or off", ""},
+		{"send bob q --wait-reply 30", "seconds, or minutes?", "--wait-reply 30s"},
+		{"send bob -m", "-m needs a value", "-m TEXT"},
+		{"send bob -m --urgent", "needs a value", ""},
+		{"send bob -m a -m b", "--message given twice", "leave one out"},
+		{"ls --limit many", "whole number", "--limit 20"},
+		{"wait --timeout 5", "needs a unit", "--timeout 5s"},
+		{"ls bob carol", `"carol" is one argument too many`, ""},
+		{"run", "atm run needs NAME", "atm run bob -- bash"},
+		{"team ad jobs", `unknown command "ad" after atm team`, `"atm team add"`},
+		{"team watch", "unknown command", `"atm team --watch"`},
+	} {
+		_, err := Parse(testApp(), strings.Fields(tt.line))
+		var e *Error
+		if !errors.As(err, &e) {
+			t.Errorf("%s: %v", tt.line, err)
+			continue
+		}
+		if e.Exit != ExitUsage || !strings.Contains(e.Message, tt.want) || !strings.Contains(e.Hint, tt.hint) {
+			t.Errorf("%s: %s (hint: %s)", tt.line, e.Message, e.Hint)
+		}
+	}
+	var unknown *UnknownCommandError
+	if _, err := Parse(testApp(), []string{"--json", "sned", "-x"}); !errors.As(err, &unknown) || unknown.Name != "sned" {
+		t.Error(err)
+	}
+}
+
+func TestParseDuration(t *testing.T) {
+	for word, want := range map[string]string{"30s": "30s", "7d": "168h0m0s", "1d12h": "36h0m0s", "0": "0s", "1.5d": "36h0m0s"} {
+		if d, err := ParseDuration(word); err != nil || d.String() != want {
+			t.Errorf("%s: %v, %v", word, d, err)
+		}
+	}
+	for _, word := range []string{"", "5", "-1s", "+1s", "d", "1x", "2m3d", "9999999999d"} {
+		if d, err := ParseDuration(word); err == nil {
+			t.Errorf("%s: %v", word, d)
+		}
+	}
+}
+
+func TestNearest(t *testing.T) {
+	known := []string{"bob", "alice", "read", "unread", "withdraw", "up"}
+	for word, want := range map[string]string{"bbo": "bob", "alcie": "alice", "raed": "read", "Bob": "bob", "withdrwa": "withdraw", "ui": "", "x": "", "dave": "", "": ""} {
+		if got, _ := Nearest(word, known); got != want {
+			t.Errorf("%s: %q, not %q", word, got, want)
+		}
+	}
+}
+
+func TestCheckText(t *testing.T) {
+	for _, text := range []string{"", " \n", "a\x00b", "\xff", strings.Repeat("x", MaxText+1)} {
+		if CheckText(text) == nil {
+			t.Errorf("%.20q is taken", text)
+		}
+	}
+	if text, err := ReadText(strings.NewReader("a\n\r\n")); text != "a\n" || err != nil {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+func TestJSONNeverSteersATerminal(t *testing.T) {
+	doc, err := JSON("<a>\x1b[2J\u202e\u009b\x7f")
+	if err != nil || string(doc) != `"<a>\u001b[2J\u202e\u009b\u007f"`+"\n" {
+		t.Errorf("%s %v", doc, err)
+	}
+}

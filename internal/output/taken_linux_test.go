@@ -1,0 +1,92 @@
+package output
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+)
+
+var pieces = [][]byte{[]byte("1a\n1b\n"), []byte("2a\n2b\n"), []byte("3a\n3b\n")}
+
+func pipe(t *testing.T) (r, w *os.File) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close(); w.Close() })
+	return r, w
+}
+
+// What a reader that quits has not read was not received.
+func TestReaderThatQuits(t *testing.T) {
+	for lines, want := range []int{0, 0, 1, 1, 2, 2} {
+		r, w := pipe(t)
+		go func() {
+			in := bufio.NewReader(r)
+			for range lines {
+				in.ReadString('\n')
+			}
+			r.Close()
+		}()
+		n, err := Show(t.Context(), w, time.Minute, pieces)
+		if n != want || !errors.Is(err, syscall.EPIPE) {
+			t.Errorf("%d lines read: %d received, %v", lines, n, err)
+		}
+	}
+}
+
+func TestReaderThatReads(t *testing.T) {
+	r, w := pipe(t)
+	go io.Copy(io.Discard, r)
+	if n, err := Show(t.Context(), w, time.Minute, pieces); n != 3 || err != nil {
+		t.Error(n, err)
+	}
+}
+
+// One that reads when its child has ended gets all of it.
+func TestReaderThatWaits(t *testing.T) {
+	_, w := pipe(t)
+	if n, err := Show(t.Context(), w, 10*time.Millisecond, pieces); n != 3 || err != nil {
+		t.Error(n, err)
+	}
+}
+
+func TestInterrupted(t *testing.T) {
+	_, w := pipe(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if n, err := Show(ctx, w, time.Minute, pieces); n != 0 || !errors.Is(err, context.Canceled) {
+		t.Error(n, err)
+	}
+}
+
+func TestFile(t *testing.T) {
+	f, err := os.Create(t.TempDir() + "/out")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if n, err := Show(t.Context(), f, 0, pieces); n != 3 || err != nil {
+		t.Error(n, err)
+	}
+	if n := Waiting(f, 0); n != 0 {
+		t.Error(n)
+	}
+}
+
+func TestWaiting(t *testing.T) {
+	r, w := pipe(t)
+	if n := Waiting(r, time.Millisecond); n != 0 {
+		t.Error(n)
+	}
+	w.WriteString("abc")
+	if n := Waiting(r, time.Minute); n != 3 {
+		t.Error(n)
+	}
+}
