@@ -28,7 +28,8 @@ var layers = strings.Fields(`
 	session
 	internal/hook
 	internal/child
-	internal/control
+	ptyrun/control
+	ptyrun/runinfo
 	ptyrun/record
 	ptyrun/screen
 	internal/driver
@@ -65,10 +66,11 @@ var importers = map[string][]string{
 	"github.com/gofrs/flock":               {"internal/lockfile"},
 	"github.com/google/uuid":               {"wire"},
 	"github.com/pelletier/go-toml":         {"teams/config", "teams", "internal/agentconfig"},
+	"github.com/tailscale/peercred":        {"ptyrun/control"},
 	"github.com/tailscale/hujson":          {"internal/agentconfig"},
 	"github.com/urfave/cli":                {"internal/cli", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup"},
 	"golang.org/x/term":                    {"cmd/atm", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/fakeagent"},
-	"golang.org/x/sys":                     {"internal/child", "internal/control", "internal/fakeagent", "internal/durable", "internal/lockfile", "internal/output", "mailbox", "teams", "watcher", "internal/cli/agent"},
+	"golang.org/x/sys":                     {"internal/child", "internal/fakeagent", "internal/durable", "internal/lockfile", "internal/output", "mailbox", "teams", "watcher", "internal/cli/agent"},
 	"mvdan.cc/sh":                          {"teams/policy"},
 }
 

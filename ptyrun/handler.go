@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
-	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/internal/driver"
+	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
 )
 
@@ -21,15 +20,17 @@ func (h handler) Status(ctx context.Context) (control.Status, error) {
 	return ask(ctx, h.r, func() (control.Status, error) {
 		r := h.r
 		s := control.Status{
-			PID: os.Getpid(), Run: r.Run, Command: r.Command, Cols: r.Cols, Rows: r.Rows,
 			Restarts: r.tries.count, Viewers: len(r.viewers),
+		}
+		if err := r.record.Err(); err != nil {
+			s.NotRecorded = err.Error()
 		}
 		if r.typing == nil { // else the draft is ours
 			s.Gate, _ = r.gate(r.Now())
 		}
 		if p := r.prog; p != nil {
 			s.ChildPID, s.Started, s.Ready = p.child.PID(), p.began, p.ready
-			s.Driver, s.State, s.Detail = p.driver.Name, string(p.reading.Activity), p.reading.Detail
+			s.State, s.Detail = string(p.reading.Activity), p.reading.Detail
 			if d := p.reading.Dialog; d != nil {
 				s.Detail = d.Kind
 			}
@@ -100,9 +101,9 @@ func (r *runner) typeFor(req control.TypeRequest, to chan<- reply) {
 		to <- reply{err: errors.New("a message is being typed in; try again in a moment")}
 		return
 	}
-	data := []byte(req.Text)
+	data := req.Text
 	if !req.Raw {
-		data = []byte(keys(clean(req.Text), p.screen.Modes().Paste && len(req.Text) > 0))
+		data = []byte(keys(clean(string(req.Text)), p.screen.Modes().Paste && len(req.Text) > 0))
 	}
 	r.lastHuman = r.Now()
 	r.recordInput(data)

@@ -50,7 +50,7 @@ func (r *runner) start() error {
 		r.record.Output(fresh)
 		for v := range r.viewers {
 			if v.send(fresh) != nil { // it was behind, and may have caught up while there was nothing to show
-				v.to.Picture(fresh)
+				v.to.Repaint(fresh)
 			}
 		}
 	}

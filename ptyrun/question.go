@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/internal/driver"
+	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -260,7 +260,7 @@ var (
 // Answer answers what the agent asks.
 func (h handler) Answer(ctx context.Context, req control.AnswerRequest) (control.Outcome, error) {
 	if h.r.May != nil {
-		if err := h.r.May(control.PeerOf(ctx).PID, req.By); err != nil {
+		if err := h.r.May(req.PID, req.By); err != nil {
 			return control.Outcome{}, &control.Error{Code: "refused", Message: err.Error()}
 		}
 	}

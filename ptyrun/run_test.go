@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/child"
-	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/internal/fakeagent"
+	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/wire"
 )
 

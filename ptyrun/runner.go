@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/child"
-	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/record"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/watcher"
@@ -139,7 +139,10 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	}
 	close(r.over)
 	stop()
-	err = errors.Join(err, inbox.Close(), server.Close(), r.record.Close())
+	err = errors.Join(err, inbox.Close(), server.Close())
+	if err := r.record.Close(); err != nil {
+		r.log.Error("ending the recording", "err", err)
+	}
 	r.wg.Wait()
 	r.clerk.close()
 	r.teller.close()

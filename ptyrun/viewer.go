@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/screen"
 )
 
@@ -30,17 +30,11 @@ func (h handler) Attach(ctx context.Context, req control.AttachRequest, to *cont
 	for {
 		select {
 		case in, ok := <-to.Input():
-			switch {
-			case !ok:
+			if !ok {
 				r.post(func() { r.leave(v) })
 				return nil
-			case in.Size.Cols > 0:
-				r.post(func() { r.resized(v, in.Size.Cols, in.Size.Rows) })
-			case len(in.Bytes) > 0:
-				r.post(func() { r.typedBy(v, in.Bytes) })
 			}
-		case <-to.Ready():
-			r.post(func() { r.picture(v) })
+			r.post(func() { r.did(v, in) })
 		case <-r.over:
 			v.end(r)
 			return nil
@@ -53,11 +47,24 @@ func (h handler) Attach(ctx context.Context, req control.AttachRequest, to *cont
 	}
 }
 
+// did takes in what a terminal has sent.
+func (r *runner) did(v *viewer, in control.Input) {
+	if in.Size.Cols > 0 {
+		r.resized(v, in.Size.Cols, in.Size.Rows)
+	}
+	if in.Repaint {
+		r.picture(v)
+	}
+	if len(in.Bytes) > 0 {
+		r.typedBy(v, in.Bytes)
+	}
+}
+
 // end tells a terminal that the agent has ended for good, below what the program
 // showed last: all of that, if it came too late to be repainted.
 func (v *viewer) end(r *runner) {
 	if !v.joined || v.send(nil) == control.ErrViewerBehind {
-		v.to.Picture(r.last)
+		v.to.Repaint(r.last)
 	}
 	v.send(r.below)
 	v.to.Exit(r.exit.Code, r.exit.Signal)
@@ -77,9 +84,9 @@ func (r *runner) ending(s *screen.Screen) {
 		}
 	}
 	if last < rows {
-		r.below = fmt.Appendf(nil, "\x1b[%d;1H%s", last+1, control.Below)
+		r.below = fmt.Appendf(nil, "\x1b[%d;1H\x1b[0J", last+1)
 	} else {
-		r.below = fmt.Appendf(nil, "\x1b[%d;1H\r\n%s", rows, control.Below)
+		r.below = fmt.Appendf(nil, "\x1b[%d;1H\r\n\x1b[0J", rows)
 	}
 }
 
@@ -101,7 +108,7 @@ func (r *runner) picture(v *viewer) {
 		return
 	}
 	r.output()
-	v.to.Picture(r.prog.screen.Repaint(repaintLines))
+	v.to.Repaint(r.prog.screen.Repaint(repaintLines))
 }
 
 // leave lets a terminal go. What it made small is as large again as those that

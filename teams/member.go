@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/child"
-	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/wire"

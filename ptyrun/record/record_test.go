@@ -286,7 +286,7 @@ func TestConcurrentCallers(t *testing.T) {
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
-			for range 100 {
+			for range 50 { // fewer than may wait
 				w.Output([]byte("✳ out"))
 				w.Input([]byte("in"))
 				w.Marker("mark")
