@@ -185,7 +185,7 @@ func (c *capture) isEcho(line string) bool {
 	}
 	echo := c.echo
 	c.echo = ""
-	return strings.HasSuffix(squeezed(line), echo)
+	return strings.HasSuffix(withoutBlanks(line), echo)
 }
 
 // take is what waits, as one text; nothing where that is blank.

@@ -276,14 +276,12 @@ func TestTriedAgain(t *testing.T) {
 // A message that the agent does not survive does not end it for ever.
 func TestTriedOften(t *testing.T) {
 	deadly, other := wire.NewID(), wire.NewID()
-	r := &runner{tried: map[wire.ID]int{deadly: maxTried - 1, other: 1}}
-	r.enqueue([]wire.ID{deadly, other})
-	if len(r.queue) != 2 {
-		t.Errorf("not typed: %q", r.queue)
+	m := mail{tries: map[wire.ID]int{deadly: maxTried - 1, other: 1}}
+	if m.enqueue([]wire.ID{deadly, other}); len(m.queue) != 2 {
+		t.Errorf("not typed: %q", m.queue)
 	}
-	r.queue, r.tried[deadly] = nil, maxTried
-	r.enqueue([]wire.ID{deadly, other})
-	if len(r.queue) != 1 || r.queue[0] != other {
-		t.Errorf("typed again: %q", r.queue)
+	m = mail{tries: map[wire.ID]int{deadly: maxTried}}
+	if m.enqueue([]wire.ID{deadly, other}); len(m.queue) != 1 || m.queue[0] != other {
+		t.Errorf("typed again: %q", m.queue)
 	}
 }

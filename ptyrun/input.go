@@ -17,8 +17,8 @@ import (
 
 // inputCame takes in a message of human input, and reports whether the reducer
 // is to hear of it.
-func (r *runner) inputCame(it *mailbox.Item) bool {
-	s := r.sitting
+func (r *runner) noteInput(it *mailbox.Item) bool {
+	s := r.binding
 	if s == nil || it.State != mailbox.Unread {
 		return true
 	}
@@ -42,7 +42,7 @@ func (r *runner) inputCame(it *mailbox.Item) bool {
 
 // withholds says why a message is kept from the agent.
 func (r *runner) withholds(it *mailbox.Item) string {
-	s := r.sitting
+	s := r.binding
 	if !s.known {
 		return "its sessions are not known yet"
 	}
@@ -52,7 +52,7 @@ func (r *runner) withholds(it *mailbox.Item) string {
 
 // settle holds human input, or lets it go, by how the sessions are now.
 func (r *runner) settle(id wire.ID, it *mailbox.Item) {
-	s := r.sitting
+	s := r.binding
 	if in, _ := session.InputOf(it.Message); in.Kind == "abort" {
 		return
 	}
@@ -60,26 +60,26 @@ func (r *runner) settle(id wire.ID, it *mailbox.Item) {
 	switch was := s.held[id]; {
 	case held && !was:
 		s.held[id] = true
-		r.unqueue(id)
+		r.mail.unqueue(id)
 		r.apply(reducer.Input{Now: r.Now(), Settled: id})
 	case !held && was:
 		s.held[id] = false
-		r.arrived(it, r.Now())
+		r.messageArrived(it, r.Now())
 	}
 }
 
 // inputGone takes in that a message is no longer unread.
 func (r *runner) inputGone(e *wire.Event) {
-	if s := r.sitting; s != nil && (e.Kind == wire.EventRead || e.Kind == wire.EventInjected || e.Kind == wire.EventWithdrawn) {
+	if s := r.binding; s != nil && (e.Kind == wire.EventRead || e.Kind == wire.EventInjected || e.Kind == wire.EventWithdrawn) {
 		delete(s.input, e.MessageID())
 		delete(s.held, e.MessageID())
 	}
 }
 
-// known reports whether what is to be typed is judged by how the sessions are
+// knowsSessions reports whether what is to be typed is judged by how the sessions are
 // this moment. If not it has them looked at, and says when to ask again.
-func (r *runner) known(ids []wire.ID, now time.Time) (ok bool, next time.Time) {
-	s := r.sitting
+func (r *runner) knowsSessions(ids []wire.ID, now time.Time) (ok bool, next time.Time) {
+	s := r.binding
 	if s == nil {
 		return true, next
 	}
@@ -106,7 +106,7 @@ func (r *runner) known(ids []wire.ID, now time.Time) (ok bool, next time.Time) {
 // them still may.
 func (r *runner) withheld(items []*mailbox.Item) (why string, rest []wire.ID) {
 	for _, it := range items {
-		if s := r.sitting; s != nil && s.held[it.ID] {
+		if s := r.binding; s != nil && s.held[it.ID] {
 			why = r.withholds(it)
 		} else {
 			rest = append(rest, it.ID)
@@ -120,7 +120,7 @@ func (r *runner) withheld(items []*mailbox.Item) (why string, rest []wire.ID) {
 // written. It is never typed, and read when all that is done. One that is older
 // than this run, and for no session that is alive, has come too late.
 func (r *runner) abort(in session.Input) {
-	s := r.sitting
+	s := r.binding
 	ids := s.alive()
 	r.lookAgain(func(ctx context.Context) error {
 		all, err := s.look(r.Box.Agent())

@@ -13,11 +13,11 @@ import (
 // inLines reports whether what the program writes is told line by line: not
 // before it is known which it is.
 func (r *runner) inLines(now time.Time) bool {
-	s, p := r.sitting, r.prog
+	s, p := r.binding, r.prog
 	if s.Capture != Pipe || p == nil {
 		return s.Capture == PTY
 	}
-	if !s.decided && !(r.Auto && p.driver.Plain && !p.ready && now.Sub(p.began) < unmasks) {
+	if !s.decided && !(r.Auto && p.driver.Plain && !p.isReady && now.Sub(p.started) < unmasks) {
 		s.decided = true
 	}
 	return s.decided && p.driver.Plain
@@ -25,17 +25,17 @@ func (r *runner) inLines(now time.Time) bool {
 
 // tellAnswer tells what the agent answered in a turn that has ended.
 func (r *runner) tellAnswer(e *wire.Event) {
-	s := r.sitting
+	s := r.binding
 	if s.Capture != Pipe || r.prog == nil || r.inLines(r.Now()) {
 		return
 	}
 	answer := session.AnswerOf(e)
 	of := e.Seq
 	if answer == "" {
-		if answer = r.response(); answer == r.said {
+		if answer = r.response(); answer == r.turn.answer {
 			return
 		}
-		r.said, of = answer, 0
+		r.turn.answer, of = answer, 0
 	}
 	r.emit(answer, of)
 }
@@ -43,7 +43,7 @@ func (r *runner) tellAnswer(e *wire.Event) {
 // emit appends output to the agent's events: the one session's that is alive, or
 // that of all. of is the event whose answer it repeats.
 func (r *runner) emit(text string, of uint64) {
-	alive := r.sitting.alive()
+	alive := r.binding.alive()
 	if text == "" || len(alive) == 0 {
 		return
 	}
@@ -66,33 +66,33 @@ func (r *runner) emit(text string, of uint64) {
 
 // kept reports whether lines are told now, of this program.
 func (r *runner) kept(now time.Time) bool {
-	s, p := r.sitting, r.prog
+	s, p := r.binding, r.prog
 	return s != nil && p != nil && s.known && len(s.alive()) > 0 && r.inLines(now)
 }
 
-// echoes takes in that a text is typed, which the terminal will show: that is
+// expectEcho takes in that a text is typed, which the terminal will show: that is
 // nothing that the program says.
-func (r *runner) echoes(text string, now time.Time) {
-	if s := r.sitting; s != nil {
-		s.capture.echo = squeezed(text)
+func (r *runner) expectEcho(text string, now time.Time) {
+	if s := r.binding; s != nil {
+		s.capture.echo = withoutBlanks(text)
 		s.capture.makeRoom(now)
 	}
 }
 
-// piece is how much of what the program wrote goes to the screen before its lines
+// captureSize is how much of what the program wrote goes to the screen before its lines
 // are looked at: all of it, or while they are told no more than the scrollback
 // holds, should every byte be a line.
-func (r *runner) piece(p []byte) int {
-	if !r.kept(r.Now()) || r.sitting.capture.flooded() {
+func (r *runner) captureSize(p []byte) int {
+	if !r.kept(r.Now()) || r.binding.capture.flooded() {
 		return len(p)
 	}
 	return min(len(p), scrollback)
 }
 
-// tellScrolledOff tells what has left the screen.
-func (r *runner) tellScrolledOff(now time.Time) {
+// captureScrolled tells what has left the screen.
+func (r *runner) captureScrolled(now time.Time) {
 	if r.kept(now) {
-		r.emitAll(r.sitting.capture.scrolledOff(r.prog.screen, now))
+		r.emitAll(r.binding.capture.scrolledOff(r.prog.screen, now))
 	}
 }
 
@@ -113,15 +113,15 @@ func (r *runner) tellLines(now time.Time) (next time.Time) {
 		}
 		end = lastWithText(p.screen) + 1
 	}
-	out, next := r.sitting.capture.rest(p.screen, end, !p.driver.Plain, now)
+	out, next := r.binding.capture.rest(p.screen, end, !p.driver.Plain, now)
 	r.emitAll(out)
 	return next
 }
 
-// lastLines tells what is left of a program that has ended.
-func (r *runner) lastLines(now time.Time) {
+// captureLast tells what is left of a program that has ended.
+func (r *runner) captureLast(now time.Time) {
 	if r.kept(now) && !r.prog.screen.Modes().Alt {
-		r.emitAll(r.sitting.capture.end(r.prog.screen, !r.prog.driver.Plain, now))
+		r.emitAll(r.binding.capture.end(r.prog.screen, !r.prog.driver.Plain, now))
 	}
 }
 

@@ -85,13 +85,6 @@ const (
 	Ask   Decision = "ask"
 )
 
-// Question is what an agent's screen asks.
-type Question struct {
-	ID     wire.ID // of the request: that of the message to the lead as well
-	Dialog driver.Dialog
-	Since  time.Time
-}
-
 // Options say what is run, and how. Box, Run, Command, Cols and Rows are
 // needed.
 type Options struct {
@@ -163,8 +156,8 @@ type Waits struct {
 	Backoff time.Duration // the first pause before a restart
 }
 
-// standard is what real programs need (measured with four).
-var standard = Waits{
+// standardWaits are what real programs need (measured with four).
+var standardWaits = Waits{
 	First: driver.FirstSettle, Idle: driver.Settle, Human: 3 * time.Second,
 	Render: 2 * time.Second, Quiet: 100 * time.Millisecond, Return: 150 * time.Millisecond,
 	Taken: 3 * time.Second, Again: 500 * time.Millisecond,
@@ -184,17 +177,21 @@ type Exit struct {
 // ErrTakenOver says that the runner lock is another's by now.
 var ErrTakenOver = errors.New("another runner has taken over")
 
-func (o *Options) waits() Waits {
-	if o.Gates != nil {
-		return *o.Gates
+// setDefaults fills in what was left out.
+func (o *Options) setDefaults() {
+	if o.Driver == nil {
+		o.Driver, o.Auto = driver.ForCommand(o.Command), true
 	}
-	return standard
-}
-
-// silent is the logger that says nothing.
-func (o *Options) logger() *slog.Logger {
-	if o.Log != nil {
-		return o.Log
+	if o.Inject == "" {
+		o.Inject = Body
 	}
-	return slog.New(slog.DiscardHandler)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Gates == nil {
+		o.Gates = &standardWaits
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
 }

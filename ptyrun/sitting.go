@@ -25,10 +25,10 @@ type Sessions struct {
 
 // sitting is the runner's part in its agent's sessions. The files are read and
 // changed by a clerk; what the loop knows of them is as old as the last look.
-type sitting struct {
+type binding struct {
 	Sessions
-	clerk *clerk
-	store *session.Store
+	worker worker
+	store  *session.Store
 
 	// The clerk's, or the loop's while the clerk does not look.
 	read     []*session.Session // as they were when they were read last
@@ -65,27 +65,27 @@ const (
 	retryLate = time.Minute
 )
 
-func (r *runner) openSitting(o *Sessions) {
+func (r *runner) bindSessions(o *Sessions) {
 	if o == nil {
 		return
 	}
 	store := &session.Store{Mail: r.Box.Store()}
-	r.sitting = &sitting{
-		Sessions: *o, clerk: openClerk(), store: store, began: r.Now(),
+	r.binding = &binding{
+		Sessions: *o, store: store, began: r.Now(),
 		input: map[wire.ID]*mailbox.Item{}, held: map[wire.ID]bool{},
 	}
-	r.sitting.capture.recording = "asciinema play " + string(r.Box.Agent()) + "/run/screen.cast"
-	r.sitting.capture.makeRoom(r.Now())
+	r.binding.capture.recording = "asciinema play " + string(r.Box.Agent()) + "/run/screen.cast"
+	r.binding.capture.makeRoom(r.Now())
 }
 
-// closeSitting lets go of the sessions: over where the agent has left by itself.
+// unbindSessions lets go of the sessions: over where the agent has left by itself.
 // Where another runner has the agent by now they are that one's.
-func (r *runner) closeSitting(failed error) {
-	s := r.sitting
+func (r *runner) unbindSessions(failed error) {
+	s := r.binding
 	if s == nil {
 		return
 	}
-	s.clerk.close()
+	s.worker.wait()
 	if r.Held != nil && !r.Held() {
 		return
 	}
@@ -106,13 +106,13 @@ func (r *runner) closeSitting(failed error) {
 }
 
 // changed reports whether a look may show something new.
-func (s *sitting) changed() bool {
+func (s *binding) changed() bool {
 	at := s.store.Modified()
 	return at.IsZero() || !at.Equal(s.modified)
 }
 
 // look reads the agent's sessions: those that are alive, and those that were.
-func (s *sitting) look(agent wire.Name) (all []*session.Session, err error) {
+func (s *binding) look(agent wire.Name) (all []*session.Session, err error) {
 	at := s.store.Modified()
 	if all, err = s.store.OfAgent(agent, s.read); err == nil {
 		s.modified = at
@@ -124,7 +124,7 @@ func (s *sitting) look(agent wire.Name) (all []*session.Session, err error) {
 // every is how often is looked for what became of the sessions. Before anything
 // of a person's is typed, and when an abort comes, that is looked at anyway; so
 // where there is none an idle runner need not wake for it.
-func (s *sitting) every() time.Duration {
+func (s *binding) every() time.Duration {
 	if len(s.alive()) == 0 {
 		return lookRound
 	}
@@ -132,8 +132,8 @@ func (s *sitting) every() time.Duration {
 }
 
 // sit does what is due for the sessions.
-func (r *runner) sit(now time.Time) (next time.Time) {
-	s := r.sitting
+func (r *runner) stepSessions(now time.Time) (next time.Time) {
+	s := r.binding
 	if s == nil {
 		return next
 	}
@@ -202,15 +202,15 @@ func (r *runner) engaged() bool {
 	if w := r.state.Turn().Word(); w == reducer.WordBusy || w == reducer.WordBlocked || w == reducer.WordStarting {
 		return true
 	}
-	return r.typing != nil || len(r.queue) > 0 || r.Now().Before(r.lastHuman.Add(r.sitting.Rules.WhenIdle))
+	return r.mail.typing != nil || len(r.mail.queue) > 0 || r.Now().Before(r.lastKey.Add(r.binding.Rules.WhenIdle))
 }
 
 // lookAgain has the clerk do something to the sessions, if there is something to
 // be done, and look how they are then.
 func (r *runner) lookAgain(do func(ctx context.Context) error) {
-	s := r.sitting
+	s := r.binding
 	s.looking++
-	s.clerk.do(func() {
+	s.worker.do(func() {
 		var err error
 		if do != nil {
 			err = do(r.ctx)
@@ -237,7 +237,7 @@ func (r *runner) lookAgain(do func(ctx context.Context) error) {
 
 // takeUp takes up the sessions, or begins one.
 func (r *runner) takeUp() {
-	s := r.sitting
+	s := r.binding
 	s.lines = r.inLines(r.Now())
 	o := session.AttachOptions{Begin: s.Begin, Lines: s.lines, Rules: s.Rules}
 	r.lookAgain(func(ctx context.Context) error {
@@ -250,7 +250,7 @@ func (r *runner) takeUp() {
 // applyRules applies the rules to every session. A goal is not forgotten where
 // that fails; of one that is told meanwhile another round takes care.
 func (r *runner) applyRules() {
-	s := r.sitting
+	s := r.binding
 	goal := s.goal
 	s.goal = false
 	ids := s.alive()
@@ -269,7 +269,7 @@ func (r *runner) applyRules() {
 	})
 }
 
-func (s *sitting) alive() []wire.UUID { return aliveOf(s.all) }
+func (s *binding) alive() []wire.UUID { return aliveOf(s.all) }
 
 func aliveOf(all []*session.Session) (ids []wire.UUID) {
 	for _, o := range all {
@@ -282,7 +282,7 @@ func aliveOf(all []*session.Session) (ids []wire.UUID) {
 
 // looked takes in how the sessions are now.
 func (r *runner) looked(all []*session.Session) {
-	s := r.sitting
+	s := r.binding
 	was := map[wire.UUID]bool{}
 	for _, o := range s.all {
 		was[o.SessionID] = o.State.Alive()
@@ -295,7 +295,7 @@ func (r *runner) looked(all []*session.Session) {
 	s.known = true
 	for _, o := range all {
 		if o.State == wire.SessionActive && s.Rules.WhenIdle > 0 {
-			at := later(o.LastActivity(), r.lastHuman).Add(s.Rules.WhenIdle)
+			at := later(o.LastActivity(), r.lastKey).Add(s.Rules.WhenIdle)
 			if s.idle.IsZero() || at.Before(s.idle) {
 				s.idle = at
 			}
@@ -316,8 +316,8 @@ func (r *runner) looked(all []*session.Session) {
 }
 
 // heardOf takes in an event of the agent's log.
-func (r *runner) heardOf(e *wire.Event) {
-	s := r.sitting
+func (r *runner) noteSessionEvent(e *wire.Event) {
+	s := r.binding
 	if s == nil {
 		return
 	}
