@@ -50,8 +50,8 @@ func (r *runner) start() error {
 	}
 	r.prog, r.pid = p, c.PID()
 	if r.binding != nil {
-		s := r.binding
-		s.capture.row, s.capture.shown, s.decided = 0, nil, false
+		c := &r.binding.capture
+		c.row, c.shown, c.isDecided = 0, nil, false
 	}
 	if r.hasRun {
 		// The one before left modes behind, its alternate screen for one.

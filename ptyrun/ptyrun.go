@@ -45,6 +45,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/internal/driver"
@@ -182,6 +184,9 @@ func (o *Options) setDefaults() {
 	if o.Driver == nil {
 		o.Driver, o.Auto = driver.ForCommand(o.Command), true
 	}
+	if o.Driver.Plain && runsScript(o.Command) {
+		o.Driver, _ = driver.Named("plain")
+	}
 	if o.Inject == "" {
 		o.Inject = Body
 	}
@@ -194,4 +199,14 @@ func (o *Options) setDefaults() {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+}
+
+// runsScript reports whether a command is a shell that runs a script: its prompts are the
+// script's own, also a lone "> ", with which a shell asks for the rest of a command.
+func runsScript(command []string) bool {
+	if len(command) < 2 || !strings.HasSuffix(filepath.Base(command[0]), "sh") {
+		return false
+	}
+	option, isOption := strings.CutPrefix(command[1], "-")
+	return !isOption || !strings.HasPrefix(option, "-") && strings.Contains(option, "c")
 }
