@@ -7,7 +7,6 @@ import (
 
 	"github.com/agentteammail/atm/internal/driver"
 	"github.com/agentteammail/atm/reducer"
-	"github.com/agentteammail/atm/wire"
 )
 
 // screenState is what has been seen of a program's screen, and since when.
@@ -268,49 +267,6 @@ func (r *runner) tellActivity(rd driver.Reading) {
 	r.sayState(previous, shown, rd.Detail)
 }
 
-// endTurn says that the turn is over, where only the screen tells, with what was answered
-// in it.
-func (r *runner) endTurn(rd driver.Reading, previous, shown reducer.Activity) {
-	p, t, known := r.prog, &r.turn, r.state.Turn()
-	if (t.isOurs || t.id != "" || known.Status == reducer.TurnBusy) && !r.hasHooks() && previous != reducer.Starting && p.isReady {
-		id := t.id
-		if id == "" {
-			id = known.ID
-		}
-		e := r.turnEvent(wire.TurnCompleted, id)
-		switch {
-		case t.isCut:
-			e = e.With("status", reducer.Interrupted)
-		case rd.Activity == reducer.Error:
-			e = e.With("status", reducer.Failed)
-			if rd.Detail != "" {
-				e = e.With("error", rd.Detail)
-			}
-		default:
-			e = e.With("status", reducer.Completed)
-		}
-		if text := r.response(); text != "" && !(t.isCut && text == t.answer) {
-			e, t.answer = e.With("response", text), text
-		}
-		r.say(e)
-		if shown == reducer.Idle {
-			r.say(r.turnEvent("turn_idle", id))
-		}
-	}
-	t.id, t.isOurs, t.isCut, p.worked = "", false, false, false
-}
-
-// maxResponse is how much of an answer an event keeps.
-const maxResponse = 64 << 10
-
-// response cuts the answer to the last prompt out of what the program has written since.
-func (r *runner) response() string {
-	p := r.prog
-	_, rows := p.screen.Size()
-	n := rows + int(min(p.screen.Scrolled()-min(r.turn.from, p.screen.Scrolled()), scrollback))
-	return clip(p.driver.Response(p.screen.Tail(n), r.turn.text), maxResponse)
-}
-
 // awaitWork waits until a turn that has just begun shows: before that the key which
 // interrupts would do nothing.
 func (r *runner) awaitWork(ctx context.Context) error {
@@ -346,15 +302,4 @@ func printOf(d *driver.Dialog) string {
 		return ""
 	}
 	return d.Print
-}
-
-// clip is the beginning of a text, whole characters only.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && s[n]&0xc0 == 0x80 {
-		n--
-	}
-	return s[:n]
 }

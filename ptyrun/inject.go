@@ -11,7 +11,6 @@ import (
 	"github.com/agentteammail/atm/internal/driver"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -549,49 +548,4 @@ func idsOf(items []*mailbox.Item) []wire.ID {
 		ids = append(ids, it.ID)
 	}
 	return ids
-}
-
-// turn is the turn as far as only the screen tells of it.
-type turn struct {
-	id     string // ours; "" while the program's hooks tell
-	text   string // with which it began, where that was ours
-	from   uint64 // how far the screen had scrolled
-	isOurs bool   // a text of ours began it, and its end has not been told
-	isCut  bool   // we have interrupted it
-	answer string // told last
-}
-
-// beginTurn takes in that a text of ours was taken, and is the turn's id where it is known.
-func (r *runner) beginTurn(text string, now time.Time) (id string) {
-	p := r.prog
-	previous := p.told
-	p.told, p.detail, p.since, p.worked = reducer.Thinking, "", now, showsWork(p.reading)
-	if p.reading.Prompt {
-		p.promptAt = now
-	}
-	r.turn.id, r.turn.isOurs, r.turn.text = "", true, text
-	if r.hasHooks() {
-		if turn := r.state.Turn(); turn.Status == reducer.TurnBusy { // Codex shows a message before its hook has named the turn
-			return turn.ID
-		}
-		return ""
-	}
-	r.sayTurnStarted(text)
-	r.sayState(previous, reducer.Thinking, "")
-	return r.turn.id
-}
-
-// sayTurnStarted gives the turn an id and says that it has begun.
-func (r *runner) sayTurnStarted(prompt string) {
-	r.turn.id = string(wire.NewID())
-	e := r.turnEvent(wire.TurnStarted, r.turn.id)
-	if prompt != "" {
-		e = e.With("prompt", clip(prompt, maxResponse))
-	}
-	r.say(e)
-}
-
-// turnEvent is an event about a turn that only the screen tells of. Its thread is the run.
-func (r *runner) turnEvent(kind, turn string) wire.Event {
-	return wire.Event{Kind: kind, TurnID: turn}.With("transport", "pty").With("thread_id", r.Run)
 }

@@ -80,39 +80,35 @@ func (w *eventWriter) close() {
 func (w *eventWriter) run() {
 	defer close(w.done)
 	var batch []wire.Event
-	for open := true; open; {
-		var again <-chan time.Time
-		if len(batch) > 0 {
-			again = time.After(appendAgain)
+	for e := range w.events {
+		batch = append(batch, e)
+		if len(w.events) > 0 {
+			continue // what is queued goes in together
 		}
-		select {
-		case e, ok := <-w.events:
-			if open = ok; ok {
-				batch = append(batch, e)
-			}
-		case <-again:
-		}
-		for more := open; more; {
+		for !w.append(batch) {
 			select {
 			case e, ok := <-w.events:
-				if open = ok; ok {
-					batch = append(batch, e)
+				if !ok {
+					return
 				}
-				more = ok
-			default:
-				more = false
+				batch = append(batch, e)
+				for len(w.events) > 0 {
+					batch = append(batch, <-w.events)
+				}
+				batch = batch[max(0, len(batch)-keptEvents):]
+			case <-time.After(appendAgain):
 			}
 		}
-		batch = batch[max(0, len(batch)-keptEvents):]
-		if len(batch) == 0 {
-			continue
-		}
-		if err := w.box.Log().Append(context.Background(), batch...); err != nil {
-			w.log.Error("appending events", "err", err)
-		} else {
-			batch = nil
-		}
+		batch = nil
 	}
+}
+
+func (w *eventWriter) append(batch []wire.Event) bool {
+	err := w.box.Log().Append(context.Background(), batch...)
+	if err != nil {
+		w.log.Error("appending events", "err", err)
+	}
+	return err == nil
 }
 
 // outputPieces is how many pieces of output may wait for the loop. The kernel gives them

@@ -15,6 +15,8 @@
 //     before the return key.
 //   - A message is read only when it was seen to be taken. Every other outcome is
 //     an event, and leaves it unread.
+//   - A turn that no hook tells of has an id from its start to the idle that follows, and
+//     the run for its thread.
 //   - A dialog is answered only by a rule of the owner's or by somebody who may,
 //     and only while that same dialog is on the screen. One that asks whether a
 //     directory is trusted is never answered.
@@ -34,11 +36,11 @@
 //
 // # Goroutines
 //
-// One loop owns all state: the caller's, in Run. Beside it, one reads the
-// program's output, one writes to it, one waits in the watcher, one appends events
-// in order, one claims messages and says what became of them, one tells of
-// questions and takes them back, one reads and changes sessions, and one serves the socket, with two for every
-// client and three for a viewer. Run waits for all of them.
+// One loop owns all state: the caller's, in Run. Beside it one reads the program's output,
+// one types into it, one waits in the watcher, one appends events in order, and one serves
+// the socket, with those of package control for every client. Claims, notices to people and
+// sessions have a worker each, whose jobs run one after the other. Run waits for all of
+// them.
 package ptyrun
 
 import (
@@ -87,8 +89,7 @@ const (
 	Ask   Decision = "ask"
 )
 
-// Options say what is run, and how. Box, Run, Command, Cols and Rows are
-// needed.
+// Options say what is run, and how. Box, Run, Command, Cols and Rows are needed.
 type Options struct {
 	Box   *mailbox.Box
 	State reducer.State // the fold of the agent's events; the watcher goes on after its Seq
@@ -96,9 +97,9 @@ type Options struct {
 	Run     string   // what tells this run from all others: ATM_RUN of everything it starts
 	Command []string // the program and its arguments
 	Dir     string
-	Env     []string // whole, with ATM_RUN
-	Driver  *driver.Driver
-	Auto    bool // another driver may be chosen by what the screen shows
+	Env     []string       // whole, with ATM_RUN
+	Driver  *driver.Driver // nil: by the command, else by what the screen shows
+	Auto    bool           // another driver may be chosen by what the screen shows
 
 	Inject     Inject
 	Cols, Rows int
