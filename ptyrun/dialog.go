@@ -97,7 +97,9 @@ func (r *runner) openQuestion(d driver.Dialog, now time.Time) {
 	}
 	r.say(e.With("dialog", d.Kind))
 	p := r.prog
-	r.sayState(p.told, p.reading.Activity, p.reading.Detail)
+	if p.told != p.reading.Activity { // not from one dialog to another
+		r.sayState(p.told, p.reading.Activity, p.reading.Detail)
+	}
 	p.told, p.detail = p.reading.Activity, p.reading.Detail
 
 	// (Where the tool is not known for sure, not even a rule about all of them is about this.)

@@ -109,14 +109,13 @@ func (r *runner) stepMail(now time.Time) time.Time {
 	if gate, again := r.gate(now); gate != GateOpen {
 		return again
 	}
-	switch {
-	case isFirst:
-		m.isPrompted, m.typing = true, &typing{text: r.Prompt}
-		r.write(now)
-		return r.stepTyping(now)
-	case isResend:
+	if isFirst || isResend {
 		m.typing = &typing{}
-		r.addResend(m.typing)
+		if isFirst {
+			m.isPrompted, m.typing.text = true, r.Prompt
+		} else {
+			r.addResend(m.typing)
+		}
 		r.write(now)
 		return r.stepTyping(now)
 	}
@@ -427,6 +426,11 @@ func (r *runner) failed(outcome, reason string) {
 	r.mail.typing = nil
 	r.log.Warn("typing", "outcome", outcome, "reason", reason)
 	wasWritten := !t.began.IsZero()
+	// The lines above the draft's were submitted: they must not run again.
+	isInPart := wasWritten && t.draft != t.text
+	if isInPart {
+		outcome = outcomeUnverified
+	}
 	// Perhaps the program has it, or it is the text that has ended the program.
 	isTry := outcome != outcomeFailed || r.prog == nil && wasWritten
 	for _, it := range t.items {
@@ -434,6 +438,9 @@ func (r *runner) failed(outcome, reason string) {
 		r.recording.Marker("failed:" + string(it.ID))
 		if isTry {
 			r.mail.tries[it.ID]++
+		}
+		if isInPart {
+			r.mail.tries[it.ID] = maxTried
 		}
 	}
 	if t.isResend && isTry {
@@ -456,7 +463,7 @@ func (r *runner) failed(outcome, reason string) {
 	}
 	if c := t.claim; c != nil {
 		letGo := c.MaybeTyped // a program that hung may take it yet
-		if isCleared && t.returns == 0 {
+		if isCleared && t.returns == 0 && !isInPart {
 			letGo = c.NotTyped
 		}
 		r.changeClaim("letting go of messages", func(ctx context.Context) error { return letGo(ctx) })

@@ -89,7 +89,11 @@ func (r *runner) takeOutput() {
 		}
 	}
 	written := p.unread
-	p.unread, p.flooding = nil, len(written) >= floodSize
+	if p.flooding = len(written) >= floodSize; p.flooding {
+		p.unread = written[:0] // no need to grow it again
+	} else {
+		p.unread = nil
+	}
 	if len(written) == 0 {
 		return
 	}
