@@ -88,7 +88,7 @@ func (l *life) live() error {
 		return err
 	}
 	if len(left.Processes) > 0 {
-		say.Encode(lived{Left: names(left.Processes)})
+		say.Encode(lived{Left: processNames(left.Processes)})
 	}
 	argv, env, err := fakeagent.Command(l.Fake)
 	if err != nil {

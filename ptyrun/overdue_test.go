@@ -42,7 +42,7 @@ func TestLeasedIsNotTyped(t *testing.T) {
 	}
 }
 
-func init() { remindEvery = rescan / 2 }
+func init() { remindEvery = checkEvery / 2 }
 
 // Overdue answers are looked for again and again, and the agent counts as idle
 // only while it could be typed into.

@@ -14,6 +14,34 @@ import (
 
 const runDir = "run"
 
+// openRunDir opens an agent's run directory; nil: there is none.
+func openRunDir(box *mailbox.Box, create bool) (*durable.Root, error) {
+	team, name := box.Store().Dir(), string(box.Agent())+"/"+runDir
+	if create {
+		if err := team.Mkdir(name); err != nil {
+			return nil, err
+		}
+	}
+	dir, err := team.Sub(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return dir, err
+}
+
+// writeRunInfo writes run.json.
+func (r *runner) writeRunInfo() error {
+	p := control.Paper{Run: r.Run, Kept: r.Kept, Runner: os.Getpid(), Started: r.Now().UTC(), Command: r.Command, Inject: string(r.Inject)}
+	if r.prog != nil {
+		p.PID = r.prog.child.PID()
+	}
+	data, err := p.Encode()
+	if err != nil {
+		return err
+	}
+	return r.dir.Replace(control.PaperFile, data, false)
+}
+
 // Left is what a runner that was killed has left running.
 type Left struct {
 	Runs      []string // whose they are
@@ -21,10 +49,10 @@ type Left struct {
 	Processes []child.Process
 }
 
-// Leftovers finds what the last runner of an agent has left running. Call it
-// while holding the runner lock.
+// Leftovers finds what the last runner of an agent has left running. Call it while
+// holding the runner lock.
 func Leftovers(box *mailbox.Box) (Left, error) {
-	dir, err := openRun(box, false)
+	dir, err := openRunDir(box, false)
 	if dir == nil || err != nil {
 		return Left{}, err
 	}
@@ -54,47 +82,19 @@ func Leftovers(box *mailbox.Box) (Left, error) {
 	return left, nil
 }
 
-// openRun opens an agent's run directory; nil: there is none.
-func openRun(box *mailbox.Box, create bool) (*durable.Root, error) {
-	team, name := box.Store().Dir(), string(box.Agent())+"/"+runDir
-	if create {
-		if err := team.Mkdir(name); err != nil {
-			return nil, err
-		}
-	}
-	dir, err := team.Sub(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	return dir, err
-}
-
-// note writes run.json.
-func (r *runner) note() error {
-	p := control.Paper{Run: r.Run, Kept: r.Kept, Runner: os.Getpid(), Started: r.Now().UTC(), Command: r.Command, Inject: string(r.Inject)}
-	if r.prog != nil {
-		p.PID = r.prog.child.PID()
-	}
-	data, err := p.Encode()
-	if err != nil {
-		return err
-	}
-	return r.dir.Replace(control.PaperFile, data, false)
-}
+// End ends what was left: asked first, killed after grace.
+func (l *Left) End(grace time.Duration) error { return child.End(l.Processes, grace) }
 
 // endKept ends what earlier runs had left and was let go on.
 func (r *runner) endKept() {
 	for _, run := range r.Kept {
 		ps, err := child.Leftovers(run)
 		if err == nil && len(ps) > 0 {
-			r.exit.Ended = append(r.exit.Ended, names(ps)...)
+			r.exit.Ended = append(r.exit.Ended, processNames(ps)...)
 			err = child.End(ps, time.Second)
 		}
 		if err != nil {
-			r.log.Error("ending what was let go on", "run", run, "err", err)
+			r.log.Error("ending what was kept", "run", run, "err", err)
 		}
 	}
 }
-
-// End ends what was left: asked first, killed after grace.
-func (l *Left) End(grace time.Duration) error { return child.End(l.Processes, grace) }

@@ -130,10 +130,10 @@ func TestUnansweredIsHeldLonger(t *testing.T) {
 		p := &program{screen: screen.New(80, 24, scrollback), driver: claude}
 		p.screen.Write([]byte(c.screen))
 		p.since, p.worked = time.Now(), c.worked
-		r := &runner{prog: p, turnText: "do it"}
+		r := &runner{prog: p, turn: turn{text: "do it"}}
 		last := hold
 		for range 3 { // it asks again whenever that time is over
-			last = r.unanswered(p.since.Add(last), hold)
+			last = r.holdUnanswered(p.since.Add(last), hold)
 		}
 		if last != c.want {
 			t.Errorf("worked %v, %q: %s, not %s", c.worked, c.screen, last, c.want)

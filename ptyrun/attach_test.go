@@ -18,7 +18,11 @@ func TestWhoTyped(t *testing.T) {
 	}
 	for name, pieces := range map[string][]piece{
 		"keys":              {{"ab\r", 0, "ab\r", true}},
-		"escape":            {{"\x1b", 0, "\x1b", true}},
+		"escape":            {{"\x1b", 0, "", false}, {"", time.Second, "\x1b", true}},
+		"escape, then keys": {{"\x1b", 0, "", false}, {"a", time.Second, "\x1ba", true}},
+		"torn after ESC":    {{"\x1b", 0, "", false}, {"[?62;22c", 10 * time.Millisecond, "", false}},
+		"torn in its end":   {{"\x1b]11;rgb:0/0/0\x1b", 0, "", false}, {"\\", 10 * time.Millisecond, "", false}},
+		"old mouse, torn":   {{"\x1b[M !", 0, "", false}, {"!", 10 * time.Millisecond, "\x1b[M !!", false}},
 		"arrow":             {{"\x1b[A", 0, "\x1b[A", true}},
 		"focus":             {{"\x1b[I", 0, "\x1b[I", false}},
 		"mouse":             {{"\x1b[<0;3;4M", 0, "\x1b[<0;3;4M", false}},
@@ -30,11 +34,11 @@ func TestWhoTyped(t *testing.T) {
 		"Alt-[, then words": {{"\x1b[", 0, "", false}, {"A", time.Second, "\x1b[A", true}},
 		"paste":             {{"\x1b[200~x\x1b[201~", 0, "\x1b[200~x\x1b[201~", true}},
 	} {
-		var h human
+		var u userInput
 		at := now
 		for _, p := range pieces {
 			at = at.Add(p.after)
-			if out, person := h.sort([]byte(p.in), at); string(out) != p.out || person != p.person {
+			if out, person := u.filter([]byte(p.in), at); string(out) != p.out || person != p.person {
 				t.Errorf("%s: of %q comes %q, %v", name, p.in, out, person)
 			}
 		}

@@ -1,7 +1,6 @@
 package ptyrun
 
 import (
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +31,7 @@ func TestUrgentUndoes(t *testing.T) {
 		r := thinking(t, fakeagent.Options{Profile: of.profile}, of.body)
 		r.wait("the urgent one to be read", r.read(r.send("stop that", urgent)))
 		got := r.fakes(fakeagent.Submitted)
-		if len(got) != 2 || !strings.Contains(got[1], "stop that\n"+toldAgain+"\n"+got[0]) {
+		if len(got) != 2 || !strings.Contains(got[1], "stop that\n"+resendHeader+"\n"+got[0]) {
 			t.Errorf("submitted %q", got)
 		}
 	}
@@ -71,12 +70,13 @@ func TestUndoneIsTheirsWhoTouchIt(t *testing.T) {
 // What is to be told again and ends the program each time is given up: it is in
 // nobody's inbox, and nothing else would bound it.
 func TestToldAgainEndsIt(t *testing.T) {
-	r := &runner{log: slog.New(slog.DiscardHandler), retell: "deadly", tried: map[wire.ID]int{}}
-	r.Options.Now = time.Now
+	r := &runner{resend: resend{text: "deadly"}, mail: mail{tries: map[wire.ID]int{}}}
+	r.setDefaults()
+	r.log = r.Log
 	tries := 0
-	for ; r.retell != "" && tries < 10; tries++ {
-		r.typing = &typing{text: r.retell, again: true, step: rendering, began: time.Now()}
-		r.drop("the program has ended")
+	for ; r.resend.text != "" && tries < 10; tries++ {
+		r.mail.typing = &typing{text: r.resend.text, isResend: true, step: rendering, began: time.Now()}
+		r.abandonTyping("the program has ended")
 	}
 	if tries != maxTried {
 		t.Errorf("it was typed %d times", tries)
