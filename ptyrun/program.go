@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/agentteammail/atm/internal/child"
 	"github.com/agentteammail/atm/internal/driver"
+	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/wire"
 )
@@ -15,7 +15,7 @@ const scrollback = 500
 
 // program is one start of the agent's program.
 type program struct {
-	child  *child.Child
+	child  *process.Child
 	feed   *feed
 	done   <-chan struct{} // it has exited
 	screen *screen.Screen
@@ -30,7 +30,7 @@ type program struct {
 // start starts the program.
 func (r *runner) start() error {
 	r.tries.at = time.Time{}
-	c, err := child.Start(child.Command{Argv: r.Command, Dir: r.Dir, Env: r.Env, Cols: r.Cols, Rows: r.Rows})
+	c, err := process.Start(process.Command{Argv: r.Command, Dir: r.Dir, Env: r.Env, Cols: r.Cols, Rows: r.Rows})
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (r *runner) gone() {
 		ended = r.stopping.ended
 	}
 	now := r.Now()
-	exit := child.Exit{Code: 137, Signal: "SIGKILL"} // of one that is stuck in the kernel
+	exit := process.Exit{Code: 137, Signal: "SIGKILL"} // of one that is stuck in the kernel
 	select {
 	case <-p.done:
 		exit = p.child.Exit()
@@ -188,7 +188,7 @@ func loopDetail(e Exit) string {
 	return detail
 }
 
-func names(ps []child.Process) []string {
+func names(ps []process.Info) []string {
 	var out []string
 	for _, p := range ps {
 		out = append(out, fmt.Sprintf("%s (%d)", p.Name, p.PID))

@@ -53,7 +53,7 @@ func (r *runner) stop(why string, grace time.Duration, to chan<- reply) {
 	}
 	c := r.prog.child
 	r.wg.Go(func() {
-		e := c.Stop(r.ctx, nil, grace)
+		e := c.Stop(r.ctx, grace)
 		s.ended = append(names(e.Others), names(e.Left)...)
 		close(s.gone)
 	})

@@ -4,14 +4,14 @@ import (
 	"os"
 	"time"
 
-	"github.com/agentteammail/atm/internal/child"
+	"github.com/agentteammail/atm/ptyrun/process"
 )
 
 // typist writes to the program, in order, apart from the loop: a program that
 // does not read blocks the writer, and nobody else.
 type typist struct {
 	queue[write]
-	child *child.Child
+	child *process.Child
 	size  int // of what is queued; under the queue's lock
 }
 
@@ -26,7 +26,7 @@ const (
 	writeWait = 2 * time.Second // for it to read
 )
 
-func newTypist(c *child.Child) *typist { return &typist{queue: newQueue[write](0), child: c} }
+func newTypist(c *process.Child) *typist { return &typist{queue: newQueue[write](0), child: c} }
 
 // put queues keys. What a program leaves unread for too long is lost, as on any
 // terminal.

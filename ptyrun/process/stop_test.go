@@ -1,12 +1,13 @@
-//go:build linux || darwin || freebsd
+//go:build linux || darwin
 
-package child
+package process
 
 import (
 	"context"
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,15 +20,10 @@ var naps atomic.Int64
 
 func nap() string { return fmt.Sprintf("1000.%d%04d", os.Getpid(), naps.Add(1)) }
 
-// nappers counts the processes, zombies too, that were given the nap.
+// nappers counts the processes that were given the nap.
 func nappers(t *testing.T, nap string) (n int) {
-	t.Helper()
-	all, err := census()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range all {
-		if strings.Contains(cmdline(e.pid), nap) {
+	for line := range strings.Lines(ps(t, "args=")) {
+		if strings.Contains(line, nap) {
 			n++
 		}
 	}
@@ -36,17 +32,22 @@ func nappers(t *testing.T, nap string) (n int) {
 
 // zombies counts our children that nobody reaped.
 func zombies(t *testing.T) (n int) {
-	t.Helper()
-	all, err := census()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range all {
-		if e.zombie && e.ppid == os.Getpid() {
+	for line := range strings.Lines(ps(t, "ppid=,stat=")) {
+		f := strings.Fields(line)
+		if f[0] == fmt.Sprint(os.Getpid()) && f[1][0] == 'Z' {
 			n++
 		}
 	}
 	return n
+}
+
+func ps(t *testing.T, columns string) string {
+	t.Helper()
+	out, err := exec.Command("ps", "-A", "-ww", "-o", columns).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
 }
 
 // What Stop must end, by what a program may do to keep it. NAP stands for a nap;
@@ -55,21 +56,21 @@ var keepers = []struct {
 	name    string
 	script  string
 	nappers int
-	how     string
+	grace   time.Duration // as long as a busy machine needs where one should do, short where it will be waited out
 }{
-	{"a plain program", `exec sleep NAP`, 1, HowTerminated},
-	{"a job in the background", `sleep NAP & exec sleep NAP`, 2, HowTerminated},
-	{"nohup", `nohup sleep NAP >/dev/null & exec sleep NAP`, 2, HowTerminated},
-	{"a session of its own", `setsid sleep NAP & exec sleep NAP`, 2, HowTerminated},
-	{"forked twice, environment cleared", `(setsid env -i sleep NAP </dev/null >/dev/null 2>&1 &); exec sleep NAP`, 2, HowTerminated},
-	{"sessions within sessions", `setsid sh -c 'setsid sh -c "setsid sleep NAP & sleep NAP; :"; :' & exec sleep NAP`, 5, HowTerminated},
-	{"deaf to TERM", `trap '' TERM; sleep NAP; sleep NAP`, 2, HowHungUp},
-	{"deaf to TERM and HUP", `trap '' TERM HUP; sleep NAP; sleep NAP`, 2, HowKilled},
-	{"deaf in a session of its own", `setsid sh -c 'trap "" TERM HUP INT; sleep NAP; sleep NAP' & exec sleep NAP`, 3, HowTerminated},
-	{"stopped", `sleep NAP & kill -STOP $!; setsid sh -c 'kill -STOP $$; sleep NAP' & exec sleep NAP`, 3, HowTerminated},
-	{"stopped itself", `sleep NAP & kill -STOP $$; wait`, 2, HowTerminated},
-	{"stopped and deaf", `trap '' TERM HUP; sleep NAP & kill -STOP $$; wait; sleep NAP`, 2, HowKilled},
-	{"in the foreground of a shell", `set -m; sleep NAP; sleep NAP`, 2, HowTerminated},
+	{"a plain program", `exec sleep NAP`, 1, 5 * time.Second},
+	{"a job in the background", `sleep NAP & exec sleep NAP`, 2, 5 * time.Second},
+	{"nohup", `nohup sleep NAP >/dev/null & exec sleep NAP`, 2, 5 * time.Second},
+	{"a session of its own", `setsid sleep NAP & exec sleep NAP`, 2, 5 * time.Second},
+	{"forked twice, environment cleared", `(setsid env -i sleep NAP </dev/null >/dev/null 2>&1 &); exec sleep NAP`, 2, 5 * time.Second},
+	{"sessions within sessions", `setsid sh -c 'setsid sh -c "setsid sleep NAP & sleep NAP; :"; :' & exec sleep NAP`, 5, 5 * time.Second},
+	{"deaf to TERM", `trap '' TERM; sleep NAP; sleep NAP`, 2, 500 * time.Millisecond},
+	{"deaf to TERM and HUP", `trap '' TERM HUP; sleep NAP; sleep NAP`, 2, 50 * time.Millisecond},
+	{"deaf in a session of its own", `setsid sh -c 'trap "" TERM HUP INT; sleep NAP; sleep NAP' & exec sleep NAP`, 3, 5 * time.Second},
+	{"stopped", `sleep NAP & kill -STOP $!; setsid sh -c 'kill -STOP $$; sleep NAP' & exec sleep NAP`, 3, 5 * time.Second},
+	{"stopped itself", `sleep NAP & kill -STOP $$; wait`, 2, 5 * time.Second},
+	{"stopped and deaf", `trap '' TERM HUP; sleep NAP & kill -STOP $$; wait; sleep NAP`, 2, 50 * time.Millisecond},
+	{"in the foreground of a shell", `set -m; sleep NAP; sleep NAP`, 2, 5 * time.Second},
 }
 
 func TestStopLeavesNothing(t *testing.T) {
@@ -82,18 +83,15 @@ func TestStopLeavesNothing(t *testing.T) {
 			s := begin(t, Command{Argv: []string{"sh", "-c", strings.ReplaceAll(k.script, "NAP", nap)}})
 			eventually(t, func() bool { return nappers(t, nap) >= k.nappers },
 				func() string { return fmt.Sprintf("%d processes; there are %d", k.nappers, nappers(t, nap)) })
-			// As long as a busy machine needs where one should do, short where
-			// it will be waited out.
-			grace := map[string]time.Duration{HowTerminated: 5 * time.Second, HowHungUp: 500 * time.Millisecond, HowKilled: 50 * time.Millisecond}[k.how]
-			e := s.Stop(context.Background(), nil, grace)
+			e := s.Stop(context.Background(), k.grace)
 			if n := nappers(t, nap); n != 0 {
 				t.Errorf("%d processes are left", n)
 			}
 			if n := zombies(t); n != 0 {
 				t.Errorf("%d zombies are left", n)
 			}
-			if e.How != k.how || len(e.Left) != 0 {
-				t.Errorf("ended: %+v, want how %q", e, k.how)
+			if len(e.Left) != 0 {
+				t.Errorf("ended: %+v", e)
 			}
 			select {
 			case <-s.Done():
@@ -129,11 +127,11 @@ time.sleep(1000)
 `, nap}})
 	s.sees("daemon")
 	eventually(t, func() bool { return nappers(t, nap) >= 3 }, func() string { return "the daemon" })
-	e := s.Stop(context.Background(), nil, 100*time.Millisecond)
+	e := s.Stop(context.Background(), 100*time.Millisecond)
 	if n := nappers(t, nap); n != 0 || zombies(t) != 0 {
 		t.Errorf("%d processes and %d zombies are left; ended: %+v", n, zombies(t), e)
 	}
-	if len(e.Others) == 0 || !strings.Contains(e.Others[0].Cmdline, nap) {
+	if !slices.ContainsFunc(e.Others, func(p Info) bool { return p.Name == "sleep" }) {
 		t.Errorf("ended: %+v, which does not name the daemon", e)
 	}
 }
@@ -156,65 +154,35 @@ if os.fork() == 0:
 signal.pause()
 `, nap}})
 	s.sees("hopping")
-	e := s.Stop(context.Background(), nil, 50*time.Millisecond)
-	if n := nappers(t, nap); n != 0 || e.How != HowKilled {
+	e := s.Stop(context.Background(), 50*time.Millisecond)
+	if n := nappers(t, nap); n != 0 || len(e.Left) != 0 {
 		t.Errorf("%d processes are left; ended: %+v", n, e)
-	}
-}
-
-func TestStopAsksFirst(t *testing.T) {
-	s := shell(t, `trap 'echo told' TERM; echo ready; read answer; echo "goodbye $answer"; exit 5`)
-	s.sees("ready")
-	e := s.Stop(context.Background(), func() { s.types("friend\r") }, 5*time.Second)
-	<-s.eof
-	if e.How != HowAsked || s.Exit() != (Exit{Code: 5}) {
-		t.Errorf("ended: %+v, %+v", e, s.Exit())
-	}
-	if got := s.text(); !strings.Contains(got, "goodbye friend") || strings.Contains(got, "told") {
-		t.Errorf("it shows %q", got)
-	}
-	if again := s.Stop(context.Background(), nil, time.Second); again.How != HowAsked {
-		t.Errorf("a second stop says %+v", again)
 	}
 }
 
 func TestLastWordsAreRead(t *testing.T) {
 	s := shell(t, `trap 'seq 2000; echo last words; exit 0' TERM; echo ready; while :; do sleep 0.01; done`)
 	s.sees("ready")
-	s.Stop(context.Background(), nil, 5*time.Second)
+	s.Stop(context.Background(), 5*time.Second)
 	<-s.eof
 	if got := s.text(); !strings.HasSuffix(got, "2000\r\nlast words\r\n") {
 		t.Errorf("it ends with %q", got[max(0, len(got)-40):])
 	}
 }
 
-func TestStopInAHurry(t *testing.T) {
-	deaf := `trap '' TERM HUP; echo ready; while :; do sleep 0.01; done`
-	t.Run("cancelled", func(t *testing.T) {
-		s := shell(t, deaf)
-		s.sees("ready")
-		ctx, cancel := context.WithCancel(context.Background())
-		time.AfterFunc(50*time.Millisecond, cancel)
-		began := time.Now()
-		if e := s.Stop(ctx, nil, time.Hour); e.How != HowKilled {
-			t.Errorf("ended: %+v", e)
-		}
-		if took := time.Since(began); took > 5*time.Second {
-			t.Errorf("it took %v", took)
-		}
-	})
-	t.Run("overtaken", func(t *testing.T) {
-		s := shell(t, deaf)
-		s.sees("ready")
-		first := make(chan Ended, 1)
-		go func() { first <- s.Stop(context.Background(), nil, time.Hour) }()
-		if e := s.Stop(context.Background(), nil, 0); e.How != HowKilled {
-			t.Errorf("ended: %+v", e)
-		}
-		if e := <-first; e.How != HowKilled {
-			t.Errorf("the first says %+v", e)
-		}
-	})
+func TestStopIsCancelled(t *testing.T) {
+	s := shell(t, `trap '' TERM HUP; echo ready; while :; do sleep 0.01; done`)
+	s.sees("ready")
+	ctx, cancel := context.WithCancel(context.Background())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	began := time.Now()
+	s.Stop(ctx, time.Hour)
+	if got := s.Exit(); got != (Exit{137, "SIGKILL"}) {
+		t.Errorf("ended: %+v", got)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
 }
 
 // What stays when the program ends by itself is ended by Close.
@@ -245,11 +213,11 @@ func TestStopSparesOthers(t *testing.T) {
 	defer stranger.Wait()
 	defer stranger.Process.Kill()
 	eventually(t, func() bool { return nappers(t, mine) == 2 && nappers(t, theirs) == 3 }, func() string { return "five processes" })
-	a.Stop(context.Background(), nil, 100*time.Millisecond)
+	a.Stop(context.Background(), 100*time.Millisecond)
 	if nappers(t, mine) != 0 || nappers(t, theirs) != 3 {
 		t.Errorf("%d of its own and %d of the others' processes are left", nappers(t, mine), nappers(t, theirs))
 	}
-	b.Stop(context.Background(), nil, 100*time.Millisecond)
+	b.Stop(context.Background(), 100*time.Millisecond)
 	if n := nappers(t, theirs); n != 1 {
 		t.Errorf("%d processes are left, want the stranger", n)
 	}
@@ -272,7 +240,7 @@ func TestLeftovers(t *testing.T) {
 		t.Fatalf("left over: %v, %v", ps, err)
 	}
 	for _, p := range ps {
-		if !strings.Contains(p.Cmdline, nap) || p.Start == 0 || p.Name == "" {
+		if p.Start == 0 || p.Name == "" {
 			t.Errorf("left over: %+v", p)
 		}
 	}
@@ -284,7 +252,7 @@ func TestLeftovers(t *testing.T) {
 	}
 
 	// Whoever has the number now but began at another time is somebody else.
-	moved := make([]Process, len(ps))
+	moved := make([]Info, len(ps))
 	for i, p := range ps {
 		moved[i] = p
 		moved[i].Start++

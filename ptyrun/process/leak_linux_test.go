@@ -1,4 +1,4 @@
-package child
+package process
 
 import (
 	"fmt"
@@ -86,21 +86,6 @@ func TestAdoptedAreReaped(t *testing.T) {
 	}
 }
 
-// The program's number is its own until Close: the group can be signalled.
-func TestNumberIsKept(t *testing.T) {
-	s := shell(t, "exit 0")
-	s.ends(Exit{})
-	if e, ok := look(s.PID()); !ok || !e.zombie || e.start != s.Process().Start {
-		t.Errorf("its line: %+v, %v", e, ok)
-	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := unix.Kill(s.PID(), 0); err == nil {
-		t.Error("it is still there")
-	}
-}
-
 // Nothing polls: an idle program costs no processor time.
 func TestIdleCostsNothing(t *testing.T) {
 	s := shell(t, "echo ready; exec sleep 1000")
@@ -135,7 +120,7 @@ func TestLookAtOddNames(t *testing.T) {
 	}
 	defer c.Close()
 	eventually(t, func() bool { return nappers(t, nap) == 1 }, func() string { return "sleep" })
-	if e, ok := look(c.PID()); !ok || e.ppid != os.Getpid() || e.sid != c.PID() || e.name != "a ) R (b" {
+	if e, ok := readEntry(c.PID()); !ok || e.ppid != os.Getpid() || e.sid != c.PID() || e.Name != "a ) R (b" {
 		t.Errorf("its line: %+v, %v", e, ok)
 	}
 }
