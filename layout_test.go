@@ -34,7 +34,7 @@ var layers = strings.Fields(`
 	internal/control
 	ptyrun/process
 	ptyrun/screen
-	internal/driver
+	ptyrun/driver
 	internal/fakeagent
 	internal/fakeagent/cmd/fakeagent
 	teams/policy
@@ -59,7 +59,7 @@ var layers = strings.Fields(`
 // import more.
 var importers = map[string][]string{
 	"github.com/charmbracelet/ultraviolet": {"ptyrun/screen"},
-	"github.com/charmbracelet/x/ansi":      {"ptyrun/screen"},
+	"github.com/charmbracelet/x/ansi":      {"ptyrun/driver", "ptyrun/screen"},
 	"github.com/charmbracelet/x/vt":        {"ptyrun/screen"},
 	"github.com/clipperhouse/displaywidth": {"internal/foot", "internal/fakeagent", "teams"},
 	"github.com/creack/pty":                {"ptyrun/process"},

@@ -47,8 +47,8 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/agentteammail/atm/internal/driver"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )

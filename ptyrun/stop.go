@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/ptyrun/driver"
 )
 
 // stopping is a stop that is under way.
@@ -80,7 +81,7 @@ func (r *runner) interrupt(urgent bool) error {
 		for i, k := range all {
 			if i > 0 {
 				select {
-				case <-time.After(p.driver.InterruptPause()):
+				case <-time.After(driver.InterruptPause):
 				case <-p.done:
 					return
 				}

@@ -1,28 +1,19 @@
 package driver
 
-import (
-	"time"
-
-	"github.com/agentteammail/atm/reducer"
-)
+import "github.com/agentteammail/atm/reducer"
 
 // claude is Claude Code. While it asks, its title is the idle one; while a
 // person's draft stands in its box, it does not say "esc to interrupt".
 var claude = Driver{
-	Name:      "claude",
-	commands:  []string{"claude", "claude-code"},
-	packages:  []string{"@anthropic-ai/claude-code"},
-	interrupt: []string{"\x1b"},
-	pause:     300 * time.Millisecond,
-	titles: []title{
-		{start: braille, means: reducer.Thinking},
-		{start: "✳", means: reducer.Idle},
-	},
+	Name:     "claude",
+	commands: []string{"claude", "claude-code"},
+	packages: []string{"@anthropic-ai/claude-code"},
+	titles:   []title{{braille, reducer.Thinking}, {"✳", reducer.Idle}},
 	box: box{
 		shape:        ruled,
 		glyph:        "❯",
 		text:         2,
-		modes:        []note{{"!", "bang mode"}, {"#", "memory mode"}},
+		modes:        []note{{"! ", "bang mode"}, {"# ", "memory mode"}},
 		placeholders: []string{"Press up to edit queued messages"},
 		lacks:        []string{"claude --resume", "Resume this session"},
 		below:        12,
@@ -41,14 +32,14 @@ var claude = Driver{
 		{"Esc to cancel", "a menu is open"},
 		{"Pasting text", "a paste is under way"},
 	},
-	rows: []row{
+	marks: []mark{
 		{is: queuedRow, trim: true, has: "Press up to edit queued message"},
 		{is: retryRow, spins: claudeSpins, has: "etrying in"},
 		{is: retryRow, trim: true, start: []string{"⎿"}, has: "etrying in", has2: "attempt"},
 		{is: busyRow, spins: claudeSpins, has: "…"},
 		{is: doneRow, spins: claudeSpins, has: " for "},
-		{is: limitRow, trim: true, start: claudeSpeaks, has: "limit reached"},
-		{is: limitRow, trim: true, start: claudeSpeaks, has: "hit your", has2: "limit"},
+		{is: errorRow, trim: true, start: claudeSpeaks, has: "limit reached"},
+		{is: errorRow, trim: true, start: claudeSpeaks, has: "hit your", has2: "limit"},
 		{is: errorRow, trim: true, start: claudeSpeaks, has: "API Error"},
 		{is: errorRow, trim: true, start: claudeSpeaks, has: "Please run /login"},
 		{is: noteRow, trim: true, start: []string{"⎿"}, has: "Interrupted"},

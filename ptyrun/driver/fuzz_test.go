@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,7 +30,7 @@ func FuzzRead(f *testing.F) {
 		for _, line := range l.Lines {
 			marked = marked || hasAny(line, marks)
 		}
-		for _, d := range append(agents(), plain) {
+		for _, d := range append(slices.Clone(agents), plain) {
 			r := d.Read(l, Reading{})
 			again := d.Read(l, r)
 			if again.Activity == "" || r.Prompt != (r.Why == "") {
@@ -46,7 +47,7 @@ func FuzzRead(f *testing.F) {
 			d.Response(l.Lines, title)
 			d.Recognise(l)
 			// A look that was put together by hand may be torn in any way.
-			torn := Look{Lines: l.Lines, Bright: l.Bright[:len(l.Bright)/2], CursorX: int(cols), CursorY: int(rows), Cols: int(rows)}
+			torn := Look{Lines: l.Lines, Cells: l.Cells[:len(l.Cells)/2], CursorX: int(cols), CursorY: int(rows), Cols: int(rows)}
 			d.Read(torn, r)
 			d.Taken(torn, title)
 		}

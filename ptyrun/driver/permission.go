@@ -1,6 +1,9 @@
 package driver
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // asked reads which tool a permission dialog is about and what it is about to
 // do. Where the screen leaves that open, it says nothing: a rule must not allow
@@ -24,24 +27,19 @@ func (d *Driver) askedByHeading(l *Look, first int, f list) (tool, input string)
 		first++
 	}
 	heading := strings.TrimSpace(l.line(first))
-	tool, known := "", false
-	for _, h := range d.asks.headings {
-		if strings.HasPrefix(heading, h.has) {
-			tool, known = h.why, true
-			break
-		}
-	}
-	if !known {
+	known, ok := startOf(heading, d.asks.headings)
+	if !ok {
 		return "", ""
 	}
+	tool = known.why
 	var rows []int
 	for y := first + 1; y < f.rows[0]; y++ {
-		line := l.strong(y)
+		line := l.text(y, isStrong)
 		if strings.HasPrefix(strings.TrimSpace(line), "╌╌╌") {
 			break
 		}
 		deep := margin(line) >= 2 || tool != "Bash" && tool != ""
-		if blank(line) || !deep || startsAny(strings.TrimSpace(line), []string{"Do you want to "}) && margin(line) < 2 {
+		if blank(line) || !deep || strings.HasPrefix(strings.TrimSpace(line), "Do you want to ") && margin(line) < 2 {
 			if len(rows) > 0 && !blank(line) {
 				break
 			}
@@ -49,19 +47,18 @@ func (d *Driver) askedByHeading(l *Look, first int, f list) (tool, input string)
 		}
 		rows = append(rows, y)
 	}
-	input = joined(l, rows, func(y int) string { return l.strong(y) })
+	input = joined(l, rows, isStrong)
 	if heading != "Tool use" {
 		return tool, input
 	}
-	// "server - tool(arguments) (MCP)"
-	call, arguments, ok := strings.Cut(input, "(")
-	server, name, two := strings.Cut(strings.TrimSpace(call), " - ")
-	if !ok || !two {
+	m := mcpCall.FindStringSubmatch(input)
+	if m == nil {
 		return "", ""
 	}
-	arguments, _, _ = strings.Cut(arguments, ") (MCP)")
-	return "mcp__" + server + "__" + name, strings.TrimSuffix(arguments, ")")
+	return "mcp__" + m[1] + "__" + m[2], m[3]
 }
+
+var mcpCall = regexp.MustCompile(`(?s)^ *([^(]+?) - ([^(]+?) *\((.*?)\)?( \(MCP\).*)?$`)
 
 // askedInFrame is Gemini CLI's way: "? Tool  what" in the first row, the
 // command in a frame of its own.
@@ -72,36 +69,29 @@ func (d *Driver) askedInFrame(l *Look, first int, f list) (tool, input string) {
 		return "", ""
 	}
 	rest = strings.TrimSpace(rest)
-	for _, n := range d.asks.names {
-		if what, ok := strings.CutPrefix(rest, n.has+" "); ok {
-			tool, input = n.why, strings.TrimSpace(what)
-			break
-		}
+	if name, ok := startOf(rest, d.asks.verbs); ok {
+		tool, input = name.why, strings.TrimSpace(strings.TrimPrefix(rest, name.has))
 	}
 	if tool != "Bash" {
 		return tool, strings.TrimPrefix(input, "Writing to ")
 	}
-	var rows []int
-	inner := -1
-	for y := first + 1; y < f.rows[0]; y++ {
-		line := l.line(y)
-		if inner < 0 {
-			if s, column := unframe(line); strings.HasPrefix(s, "╭") {
-				inner = column
-			}
-			continue
+	y, inner := first+1, -1
+	for ; y < f.rows[0] && inner < 0; y++ {
+		if s, column := unframe(l.line(y)); strings.HasPrefix(s, "╭") {
+			inner = column
 		}
-		if at := runeAt(line, inner); at == "╰" {
-			break
-		} else if at != "│" || strings.Contains(line, "hidden (") {
+	}
+	var rows []int
+	for ; y < f.rows[0] && runeAt(l.line(y), inner) != "╰"; y++ {
+		if runeAt(l.line(y), inner) != "│" || strings.Contains(l.line(y), "hidden (") {
 			return "", "" // part of the command is not shown
 		}
 		rows = append(rows, y)
 	}
-	if len(rows) == 0 {
+	if rows == nil {
 		return "", ""
 	}
-	return tool, joined(l, rows, l.line)
+	return tool, joined(l, rows, all)
 }
 
 // askedByCommand is Codex's way: reasons, then "$ command". Rows of the reason,
@@ -110,17 +100,10 @@ func (d *Driver) askedInFrame(l *Look, first int, f list) (tool, input string) {
 func (d *Driver) askedByCommand(l *Look, first int, f list) (tool, input string) {
 	text := words(l, first, f.rows[0])
 	heading := strings.Join(text[:min(3, len(text))], " ")
-	for _, h := range d.asks.headings {
-		if strings.HasPrefix(heading, h.has) {
-			tool = h.why
-			break
-		}
-	}
+	known, _ := startOf(heading, d.asks.headings)
+	tool = known.why
 	if tool != "Bash" {
-		if len(text) > 1 {
-			input = strings.Join(text[1:], "\n")
-		}
-		return tool, input
+		return tool, strings.Join(text[min(1, len(text)):], "\n")
 	}
 	var rows []int
 	for y := first; y < f.rows[0]; y++ {
@@ -136,23 +119,20 @@ func (d *Driver) askedByCommand(l *Look, first int, f list) (tool, input string)
 	if rows == nil {
 		return "", ""
 	}
-	return tool, strings.TrimPrefix(joined(l, rows, l.line), "$ ")
+	return tool, strings.TrimPrefix(joined(l, rows, all), "$ ")
 }
 
 // joined is the text of rows: a row that was only broken for want of room is
 // joined to the next with a blank, others with a newline.
-func joined(l *Look, rows []int, text func(y int) string) string {
-	var b strings.Builder
+func joined(l *Look, rows []int, keep func(r row, i int) bool) string {
+	text := ""
 	for i, y := range rows {
-		s, _ := unframe(text(y))
-		if i > 0 {
-			if wraps(l, rows[i-1], y) && y == rows[i-1]+1 {
-				b.WriteByte(' ')
-			} else {
-				b.WriteByte('\n')
-			}
+		s, _ := unframe(l.text(y, keep))
+		if i > 0 && y == rows[i-1]+1 && wraps(l, rows[i-1], y) {
+			text += " " + s
+		} else {
+			text += "\n" + s
 		}
-		b.WriteString(s)
 	}
-	return clip(strings.Trim(b.String(), "\n "))
+	return clip(strings.Trim(text, "\n "))
 }

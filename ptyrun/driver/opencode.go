@@ -1,14 +1,11 @@
 package driver
 
-import "time"
-
 // opencode is opencode. Its title tells nothing; it takes two Escapes.
 var opencode = Driver{
 	Name:      "opencode",
 	commands:  []string{"opencode"},
 	packages:  []string{"opencode-ai"},
-	interrupt: []string{"\x1b", "\x1b"},
-	pause:     300 * time.Millisecond,
+	interrupt: "\x1b\x1b",
 	box: box{
 		shape:        barred,
 		text:         3,
@@ -23,7 +20,7 @@ var opencode = Driver{
 		{"■", busyFoot},
 		{"exit shell mode", "bang mode"},
 	},
-	rows: []row{
+	marks: []mark{
 		{is: retryRow, has: "[retrying"},
 		{is: doneRow, trim: true, start: []string{"▣ "}, twice: " · "},
 		{is: runsRow, trim: true, start: []string{"┃  "}, braille: true},

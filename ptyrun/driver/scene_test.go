@@ -6,6 +6,7 @@ import (
 
 	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/charmbracelet/x/ansi"
 )
 
 // sketch is a screen drawn by hand: ▮ is the cursor, "═40" a rule of 40 columns,
@@ -28,19 +29,33 @@ func sketch(title, text string) Look {
 			if strings.HasPrefix(before, "›") { // Codex's glyph, not a bracket
 				bare = before
 			}
-			l.CursorX, l.CursorY, l.Modes.CursorHidden = width(bare), y, false
-			l.Before = bare
+			l.CursorX, l.CursorY, l.Modes.CursorHidden = ansi.StringWidth(bare), y, false
 			row = before + rest
 		}
-		bright := row
-		if open, rest, ok := strings.Cut(row, "‹"); ok {
-			dim, tail, _ := strings.Cut(rest, "›")
-			row, bright = open+dim+tail, open+strings.Repeat(" ", len([]rune(dim)))+tail
+		open, dim, tail := row, "", ""
+		if before, rest, ok := strings.Cut(row, "‹"); ok {
+			open = before
+			dim, tail, _ = strings.Cut(rest, "›")
 		}
-		l.Lines = append(l.Lines, strings.TrimRight(row, " "))
-		l.Bright = append(l.Bright, strings.TrimRight(bright, " "))
+		cells := append(cellsOf(open, 0), cellsOf(dim, screen.Dim)...)
+		cells = append(cells, cellsOf(tail, 0)...)
+		for len(cells) < l.Cols {
+			cells = append(cells, screen.Cell{Width: 1})
+		}
+		l.Cells = append(l.Cells, cells)
+		l.Lines = append(l.Lines, strings.TrimRight(open+dim+tail, " "))
 	}
 	return l
+}
+
+func cellsOf(text string, a screen.Attr) (cells []screen.Cell) {
+	for _, r := range text {
+		c := screen.Cell{Text: string(r), Width: uint8(ansi.StringWidth(string(r))), Style: screen.Style{Attr: a}}
+		if cells = append(cells, c); c.Width == 2 {
+			cells = append(cells, screen.Cell{})
+		}
+	}
+	return cells
 }
 
 const (

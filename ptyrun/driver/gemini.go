@@ -1,32 +1,21 @@
 package driver
 
-import (
-	"time"
-
-	"github.com/agentteammail/atm/reducer"
-)
+import "github.com/agentteammail/atm/reducer"
 
 // gemini is Gemini CLI. It restarts itself inside its terminal after a folder
 // was trusted; its title stays.
 var gemini = Driver{
-	Name:      "gemini",
-	commands:  []string{"gemini"},
-	packages:  []string{"@google/gemini-cli"},
-	interrupt: []string{"\x1b"},
-	pause:     300 * time.Millisecond,
-	forgets:   true,
-	titles: []title{
-		{start: "✋", means: reducer.Confirming},
-		{start: "✦", means: reducer.Thinking},
-		{start: "⏲", means: reducer.Thinking},
-		{start: "◇", means: reducer.Idle},
-	},
+	Name:     "gemini",
+	commands: []string{"gemini"},
+	packages: []string{"@google/gemini-cli"},
+	forgets:  true,
+	titles:   []title{{"✋", reducer.Confirming}, {"✦", reducer.Thinking}, {"⏲", reducer.Thinking}, {"◇", reducer.Idle}},
 	box: box{
 		shape:        halves,
 		glyph:        ">",
 		indent:       1,
 		text:         2,
-		modes:        []note{{"!", "bang mode"}},
+		modes:        []note{{"! ", "bang mode"}},
 		placeholders: []string{"Type your message or @path/to/file", "Type your shell command"},
 		below:        8,
 	},
@@ -35,14 +24,12 @@ var gemini = Driver{
 		{"again to quit", "one more Ctrl-C would end it"},
 		{"to navigate", "a menu is open"},
 	},
-	rows: []row{
+	marks: []mark{
 		{is: retryRow, trim: true, braille: true, has: "etrying", has2: "esc to cancel"},
 		{is: busyRow, trim: true, braille: true, has: "(esc to cancel"},
 		{is: queuedRow, trim: true, start: []string{"Queued ("}},
 		{is: hintRow, trim: true, start: []string{"? for shortcuts"}},
 		{is: noteRow, start: []string{"ℹ Request cancelled"}},
-		{is: limitRow, start: []string{"✕ "}, has: "uota"},
-		{is: limitRow, start: []string{"✕ "}, has: "limit"},
 		{is: errorRow, start: []string{"✕ "}},
 		{is: runsRow, trim: true, start: []string{"│ ⊷ "}},
 		{is: toolRow, trim: true, start: []string{"│ ✓ ", "│ - ", "│ ✗ ", "│ x ", "│ ? "}},
@@ -51,7 +38,6 @@ var gemini = Driver{
 	},
 	asks: asks{
 		frames: true,
-		names:  []note{{"Shell", "Bash"}, {"WriteFile", "Write"}, {"Edit", "Edit"}, {"ReadFile", "Read"}, {"WebFetch", "WebFetch"}, {"GoogleSearch", "WebSearch"}},
 		verbs:  []note{{"Shell ", "Bash"}, {"WriteFile ", "Write"}, {"Edit ", "Edit"}, {"ReadFile ", "Read"}, {"WebFetch ", "WebFetch"}, {"GoogleSearch ", "WebSearch"}},
 		kinds: []note{
 			{"Do you trust the files in this folder?", "trust"},

@@ -1,11 +1,13 @@
 package driver
 
 import (
+	"regexp"
 	"slices"
 	"strings"
-	"time"
+	"unicode/utf8"
 
 	"github.com/agentteammail/atm/reducer"
+	"github.com/charmbracelet/x/ansi"
 )
 
 // plain is a shell or a REPL. One with line editing asks for bracketed paste at
@@ -14,8 +16,7 @@ import (
 var plain = Driver{
 	Name:      "plain",
 	Plain:     true,
-	interrupt: []string{"\x03"},
-	pause:     300 * time.Millisecond,
+	interrupt: "\x03",
 }
 
 // shells are the programs in which a lone "> " asks for the rest of a command.
@@ -33,24 +34,19 @@ var promptEnds = []string{">>> ", "$ ", "# ", "% ", "❯ ", "➜ ", "λ ", "» "
 var continuations = []string{"... ", "quote> ", "dquote> ", "bquote> ", "heredoc> ", "for> ", "while> ", "if> ", "then> ", "else> ", "do> ", "case> ", "function> ", "cmdsubst> ", "pipe> ", "cmdand> ", "cmdor> ", "subsh> ", "braceparam> ", "   ...> ", "    -> ", "    '> ", "    \"> "}
 
 func (d *Driver) readPlain(l *Look, before Reading) Reading {
-	r := Reading{memory: before.memory}
+	r := Reading{Activity: reducer.ToolRunning, Detail: l.Foreground, memory: before.memory}
 	r.memory.paste = before.memory.paste || l.Modes.Paste && !l.Modes.Alt
 	line := l.before()
-	switch {
-	case l.Modes.Alt:
-		r.Activity, r.Detail, r.Why = reducer.ToolRunning, l.Foreground, "a program has the whole screen"
-		return r
-	case l.Foreground != "":
-		r.Activity, r.Detail, r.Why = reducer.ToolRunning, l.Foreground, l.Foreground+" is running"
-		if question(line) {
-			r.Activity, r.Detail = reducer.AwaitingInput, "question"
-		}
+	if l.Modes.Alt {
+		r.Why = "a program has the whole screen"
 		return r
 	}
-	if r.memory.paste && !l.Modes.Paste {
-		r.memory.prompt = ""
-		r.Activity, r.Why = reducer.ToolRunning, "a command is running"
-		if question(line) {
+	if l.Foreground != "" || r.memory.paste && !l.Modes.Paste {
+		r.Why = l.Foreground + " is running"
+		if l.Foreground == "" {
+			r.memory.prompt, r.Why = "", "a command is running"
+		}
+		if isQuestion(line) {
 			r.Activity, r.Detail = reducer.AwaitingInput, "question"
 		}
 		return r
@@ -60,21 +56,26 @@ func (d *Driver) readPlain(l *Look, before Reading) Reading {
 	}
 	prompt, draft, ok := d.prompt(l, line, before.memory.prompt)
 	switch {
-	case !ok && question(line):
+	case !ok && isQuestion(line):
 		r.Activity, r.Detail, r.Why = reducer.AwaitingInput, "question", "it asks for something else"
-	case !ok && l.Modes.Paste:
-		r.Activity, r.Why = reducer.Idle, "no prompt on the screen"
-	case !ok && (before.Activity == "" || before.Activity == reducer.Starting):
-		r.Activity, r.Why = reducer.Starting, "no prompt on the screen"
-	case !ok:
-		r.Activity, r.Why = reducer.Thinking, "no prompt on the screen"
-		if before.Activity == reducer.Unknown {
-			r.Activity = reducer.Unknown
-		}
-	case draft != "":
+		return r
+	case ok && draft != "":
 		r.Activity, r.Draft, r.HasDraft, r.Why = reducer.Idle, draft, true, "draft"
-	default:
+		return r
+	case ok:
 		r.Activity, r.Prompt, r.memory.prompt = reducer.Idle, true, prompt
+		return r
+	}
+	r.Why = "no prompt on the screen"
+	switch {
+	case l.Modes.Paste:
+		r.Activity = reducer.Idle
+	case before.Activity == "" || before.Activity == reducer.Starting:
+		r.Activity = reducer.Starting
+	case before.Activity == reducer.Unknown:
+		r.Activity = reducer.Unknown
+	default:
+		r.Activity = reducer.Thinking
 	}
 	return r
 }
@@ -83,7 +84,7 @@ func (d *Driver) readPlain(l *Look, before Reading) Reading {
 // known is the prompt as it stood before anything was typed.
 func (d *Driver) prompt(l *Look, line, known string) (prompt, draft string, ok bool) {
 	right := l.after()
-	if gap := strings.TrimLeft(after(l.line(l.CursorY), len([]rune(line))), " "); gap != "" && len([]rune(l.line(l.CursorY)))-len([]rune(line))-len([]rune(gap)) >= 4 {
+	if strings.HasPrefix(after(l.line(l.CursorY), utf8.RuneCountInString(line)), "    ") {
 		right = "" // a prompt of the right margin
 	}
 	if d.continues(line, known) {
@@ -103,13 +104,13 @@ func (d *Driver) prompt(l *Look, line, known string) (prompt, draft string, ok b
 		}
 	}
 	for _, end := range promptEnds {
-		if at := strings.Index(line, end); at >= 0 && likelyPrompt(line[:at+len(end)]) {
-			return line[:at+len(end)], strings.TrimSpace(line[at+len(end):] + right), true
+		if before, rest, ok := strings.Cut(line, end); ok && likelyPrompt(before+end) {
+			return before + end, strings.TrimSpace(rest + right), true
 		}
 	}
 	// Some other prompt: with bracketed paste on, whatever ends in a blank
 	// before the cursor and was not seen to grow.
-	if l.Modes.Paste && known == "" && !blank(line) && strings.HasSuffix(line, " ") && !question(line) {
+	if l.Modes.Paste && known == "" && !blank(line) && strings.HasSuffix(line, " ") && !isQuestion(line) {
 		return line, right, true
 	}
 	return "", "", false
@@ -120,7 +121,7 @@ func (d *Driver) prompt(l *Look, line, known string) (prompt, draft string, ok b
 func (l *Look) brokenFrom(prompt string) (text string, ok bool) {
 	for y := l.CursorY - 1; y >= 0 && l.CursorY-y <= 50; y-- {
 		line := l.line(y)
-		if l.Cols == 0 || width(line) < l.Cols-1 {
+		if l.Cols == 0 || ansi.StringWidth(line) < l.Cols-1 {
 			return "", false
 		}
 		if rest, ok := strings.CutPrefix(line, prompt); ok {
@@ -139,26 +140,13 @@ func likelyPrompt(s string) bool {
 
 // continues reports whether line asks for the rest of what was typed.
 func (d *Driver) continues(line, known string) bool {
-	for _, c := range continuations {
-		if strings.HasPrefix(line, c) && (known == "" || !strings.HasPrefix(known, c)) {
-			return true
-		}
-	}
-	return strings.HasPrefix(line, "> ") && slices.Contains(shells, d.program) && !strings.HasPrefix(known, "> ")
-}
-
-// question reports whether line asks a person for something other than a
-// command.
-func question(line string) bool {
-	s := strings.ToLower(strings.TrimRight(line, " "))
-	if hasAny(s, []string{"password", "passphrase"}) && strings.HasSuffix(s, ":") {
+	if strings.HasPrefix(line, "> ") && slices.Contains(shells, d.program) && !strings.HasPrefix(known, "> ") {
 		return true
 	}
-	s = strings.TrimRight(s, ":? ")
-	for _, end := range []string{"[y/n]", "(y/n)", "[yes/no]", "(yes/no)", "(yes/no/[fingerprint])", "[y/n/q]", "[n]"} {
-		if strings.HasSuffix(s, end) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(continuations, func(c string) bool { return strings.HasPrefix(line, c) && !strings.HasPrefix(known, c) })
 }
+
+// isQuestion reports whether line asks a person for something other than a command.
+func isQuestion(line string) bool { return question.MatchString(strings.TrimRight(line, " ")) }
+
+var question = regexp.MustCompile(`(?i)(password|passphrase).*:$|(\[y/n\]|\(y/n\)|[[(]yes/no[])]|\(yes/no/\[fingerprint\]\)|\[y/n/q\]|\[n\])[:? ]*$`)

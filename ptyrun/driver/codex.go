@@ -1,29 +1,19 @@
 package driver
 
-import (
-	"time"
-
-	"github.com/agentteammail/atm/reducer"
-)
+import "github.com/agentteammail/atm/reducer"
 
 // codex is Codex. While an answer streams it shows no busy line, only its title
 // turns.
 var codex = Driver{
-	Name:      "codex",
-	commands:  []string{"codex"},
-	packages:  []string{"@openai/codex"},
-	interrupt: []string{"\x1b"},
-	pause:     300 * time.Millisecond,
-	titles: []title{
-		{start: "[ ! ] Action Required", means: reducer.Confirming},
-		{start: "[ . ] Action Required", means: reducer.Confirming},
-		{start: braille, means: reducer.Thinking},
-	},
+	Name:     "codex",
+	commands: []string{"codex"},
+	packages: []string{"@openai/codex"},
+	titles:   []title{{"[ ! ] Action Required", reducer.Confirming}, {"[ . ] Action Required", reducer.Confirming}, {braille, reducer.Thinking}},
 	box: box{
 		shape:        unframed,
 		glyph:        "›",
 		text:         2,
-		modes:        []note{{"!", "bang mode"}},
+		modes:        []note{{"! ", "bang mode"}},
 		placeholders: []string{"Ask Codex to do anything"},
 		lacks:        []string{"enter to confirm", "enter continue", "enter to continue", "codex resume"},
 		below:        4,
@@ -39,12 +29,11 @@ var codex = Driver{
 		{"to navigate", "a menu is open"},
 		{"esc back", "a menu is open"},
 	},
-	rows: []row{
+	marks: []mark{
 		{is: retryRow, start: []string{"• "}, has: "econnecting", has2: "esc to interrupt"},
 		{is: busyRow, start: []string{"• ", "◦ "}, has: "esc to interrupt)"},
 		{is: queuedRow, start: []string{"• Queued", "• Messages to be submitted"}},
 		{is: doneRow, start: []string{"  Worked for ", "─ Worked for "}},
-		{is: limitRow, start: []string{"■ "}, has: "usage limit"},
 		{is: noteRow, start: []string{"■ Conversation interrupted"}},
 		{is: errorRow, start: []string{"■ "}},
 		{is: runsRow, start: []string{"• Running ", "• Exploring", "• Calling ", "• Searching"}},

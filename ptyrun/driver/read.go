@@ -1,6 +1,8 @@
 package driver
 
 import (
+	"cmp"
+	"regexp"
 	"strings"
 
 	"github.com/agentteammail/atm/reducer"
@@ -12,9 +14,7 @@ import (
 func (d *Driver) Read(l Look, before Reading) Reading {
 	if l.Modes.Sync {
 		before.Prompt, before.Why, before.Stale = false, "the screen is being redrawn", true
-		if before.Activity == "" {
-			before.Activity = reducer.Starting
-		}
+		before.Activity = cmp.Or(before.Activity, reducer.Starting)
 		return before
 	}
 	if d.Plain {
@@ -43,19 +43,20 @@ func (d *Driver) readAgent(l *Look, before Reading) Reading {
 	}
 	r := Reading{Draft: p.draft, HasDraft: p.draft != ""}
 	s := d.sceneAbove(l, p.top)
-	foot, hint := d.footSays(l, p)
+	hint := d.footSays(l, p)
 	switch {
-	case says == reducer.Thinking || s.busy != "" || foot == busyFoot:
+	case says == reducer.Thinking || s.busy != "" || hint == busyFoot:
 		r.Activity, r.Detail = s.doing()
 		r.Why = "busy"
-	case s.limit != "":
-		r.Activity, r.Detail = reducer.Error, s.limit
 	case s.failed != "":
 		r.Activity, r.Detail = reducer.Error, s.failed
 	default:
 		r.Activity = reducer.Idle
 	}
-	if r.Why == "" && d.early(l, p) {
+	// Codex draws its box seconds before it can take a message, and may ask for
+	// trust instead.
+	early := d.box.early != "" && blank(l.Title) && l.solidRows(p.bottom+1, len(l.Lines)) == solid(d.box.early)
+	if r.Why == "" && early {
 		r.Activity, r.Why = reducer.Starting, "starting"
 	}
 	switch {
@@ -74,23 +75,6 @@ func (d *Driver) readAgent(l *Look, before Reading) Reading {
 		r.Prompt = true
 	}
 	return r
-}
-
-// early reports whether the program has drawn its box before it can take a
-// message: for seconds, after which it may ask for trust instead.
-func (d *Driver) early(l *Look, p place) bool {
-	if d.box.early == "" || !blank(l.Title) {
-		return false
-	}
-	seen := false
-	for y := p.bottom + 1; y < len(l.Lines); y++ {
-		if line := strings.TrimSpace(l.line(y)); line == d.box.early {
-			seen = true
-		} else if line != "" {
-			return false
-		}
-	}
-	return seen
 }
 
 // boxless is the reading of a screen without an input box: while starting, in
@@ -116,31 +100,27 @@ func (d *Driver) boxless(l *Look, says reducer.Activity, before Reading) Reading
 // busyFoot is what footSays calls a foot that tells of a turn.
 const busyFoot = "busy"
 
-// footSays reads the rows below the box: whether they tell of a turn, and
-// otherwise why nothing may be typed.
-func (d *Driver) footSays(l *Look, p place) (foot, hint string) {
+// footSays reads the rows below the box: busyFoot if they tell of a turn, else
+// why nothing may be typed.
+func (d *Driver) footSays(l *Look, p place) (hint string) {
 	for y := p.bottom + 1; y < len(l.Lines); y++ {
-		line := l.line(y)
 		for _, n := range d.foot {
-			if !strings.Contains(line, n.has) {
-				continue
-			}
-			if n.why == busyFoot {
-				return busyFoot, ""
-			}
-			if hint == "" {
+			if strings.Contains(l.line(y), n.has) && (hint == "" || n.why == busyFoot) {
 				hint = n.why
 			}
 		}
 	}
-	return "", hint
+	return hint
 }
 
 // doing is what an agent does whose turn goes on.
 func (s scene) doing() (reducer.Activity, string) {
 	switch {
 	case s.retry:
-		return reducer.Thinking, retryDetail(s.busy)
+		if m := attempt.FindStringSubmatch(s.busy); m != nil {
+			return reducer.Thinking, "API retry " + m[1]
+		}
+		return reducer.Thinking, "API retry"
 	case strings.Contains(s.busy, "ompacting"):
 		return reducer.Thinking, "compacting"
 	case s.runs:
@@ -151,22 +131,5 @@ func (s scene) doing() (reducer.Activity, string) {
 	return reducer.Thinking, ""
 }
 
-// retryDetail shortens a line that tells of a retry to "API retry 4/10", or to
-// what it says when it does not count.
-func retryDetail(line string) string {
-	for _, mark := range []string{"attempt ", "attempt #", "Reconnecting... ", "Reconnecting… "} {
-		_, rest, ok := strings.Cut(line, mark)
-		if !ok {
-			continue
-		}
-		n := strings.TrimLeft(rest, "#")
-		end := strings.IndexFunc(n, func(r rune) bool { return (r < '0' || r > '9') && r != '/' })
-		if end < 0 {
-			end = len(n)
-		}
-		if end > 0 {
-			return "API retry " + n[:end]
-		}
-	}
-	return "API retry"
-}
+// attempt is how a line counts its retries.
+var attempt = regexp.MustCompile(`(?:attempt |Reconnecting(?:\.\.\.|…) )#?([0-9/]+)`)

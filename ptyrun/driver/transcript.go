@@ -1,6 +1,11 @@
 package driver
 
-import "strings"
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
 
 // A kind is what a row of the transcript is the mark of.
 type kind int
@@ -15,82 +20,65 @@ const (
 	busyRow        // a turn goes on
 	retryRow       // a turn goes on, after an error
 	doneRow        // a turn is over
-	errorRow       // a turn ended in an error
-	limitRow       // a turn ended at a usage limit
+	errorRow       // a turn ended in an error, or at a usage limit
 	noteRow        // something the program says by itself
 	hintRow        // what keys do
 )
 
-// A row is one way to tell what a row of the screen is. Every condition that is
+// A mark is one way to tell what a row of the screen is. Every condition that is
 // set must hold.
-type row struct {
+type mark struct {
 	is      kind
 	start   []string // the row begins with one of these, blanks included
 	spins   string   // the row, or what follows start, begins with one of these characters and a blank
+	braille bool     // spins: any braille character too
 	trim    bool     // blanks before start and spins are passed over
+	call    bool     // what follows the start is Name(…)
 	has     string   // somewhere in the row
 	has2    string   // and this
 	twice   string   // twice or more
 	lacks   string
-	braille bool // spins: any braille character too
-	call    bool // what follows the start is Name(…)
 }
 
-func (r *row) fits(line string) bool {
-	if r.trim {
-		line = strings.TrimLeft(line, " \u00a0")
+func (m *mark) fits(line string) bool {
+	if m.trim {
+		line = strings.TrimLeft(line, " ")
 	}
 	rest := line
-	if r.start != nil {
-		found := false
-		for _, s := range r.start {
-			if rest, found = strings.CutPrefix(line, s); found {
-				break
-			}
-		}
-		if !found {
+	if m.start != nil {
+		i := slices.IndexFunc(m.start, func(s string) bool { return strings.HasPrefix(line, s) })
+		if i < 0 {
 			return false
 		}
+		rest = line[len(m.start[i]):]
 	}
-	if (r.spins != "" || r.braille) && !spinning(rest, r.spins, r.braille) {
+	if (m.spins != "" || m.braille) && !spinning(rest, m.spins, m.braille) || m.call && callName(rest) == "" {
 		return false
 	}
-	if r.call && callName(rest) == "" {
+	if m.twice != "" && strings.Count(line, m.twice) < 2 || m.lacks != "" && strings.Contains(line, m.lacks) {
 		return false
 	}
-	if r.twice != "" && strings.Count(line, r.twice) < 2 {
-		return false
-	}
-	return strings.Contains(line, r.has) && strings.Contains(line, r.has2) && (r.lacks == "" || !strings.Contains(line, r.lacks))
+	return strings.Contains(line, m.has) && strings.Contains(line, m.has2)
 }
 
 // spinning reports whether s begins with a spinner's character and a blank.
 func spinning(s, spinners string, withBraille bool) bool {
-	for i, r := range s {
-		if i > 0 {
-			return r == ' ' || r == '\u00a0'
-		}
-		if !strings.ContainsRune(spinners, r) && !(withBraille && r > 0x2800 && r <= 0x28ff) {
-			return false
-		}
-	}
-	return false
+	r, size := utf8.DecodeRuneInString(s)
+	return (strings.ContainsRune(spinners, r) || withBraille && startsBraille(s)) && strings.HasPrefix(s[size:], " ")
 }
 
-// callName is Name of "Name(arguments…"; "" when s is no such thing.
+var toolName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_:. -]*$`)
+
+// callName is Name of "Name(arguments…"; "" when s is no such thing, but a
+// sentence with a parenthesis.
 func callName(s string) string {
 	name, _, ok := strings.Cut(s, "(")
-	if !ok || name == "" || len(name) > 80 {
+	if !ok || len(name) > 80 || !toolName.MatchString(name) {
 		return ""
 	}
-	for i, r := range name {
-		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
-		if !letter && (i == 0 || !strings.ContainsRune("0123456789_-: .", r)) {
-			return ""
-		}
-	}
-	if c := name[0]; strings.Contains(name, " ") && !strings.HasSuffix(strings.TrimSpace(name), "(MCP)") && !strings.Contains(name, " - ") || c >= 'a' && c <= 'z' && !strings.Contains(name, "_") {
-		return "" // a sentence with a parenthesis
+	words := strings.Contains(name, " ") && !strings.Contains(name, " - ")
+	if lower := name[0] >= 'a' && !strings.Contains(name, "_"); words || lower {
+		return ""
 	}
 	return strings.TrimSpace(name)
 }
@@ -100,9 +88,9 @@ func (d *Driver) kindOf(line string) kind {
 	if blank(line) {
 		return other
 	}
-	for i := range d.rows {
-		if d.rows[i].fits(line) {
-			return d.rows[i].is
+	for i := range d.marks {
+		if d.marks[i].fits(line) {
+			return d.marks[i].is
 		}
 	}
 	return other
@@ -115,8 +103,7 @@ type scene struct {
 	running string // the tool that runs
 	runs    bool
 	answers bool   // an answer is the last thing
-	failed  string // the line of an error that is the last thing
-	limit   string
+	failed  string // the line of an error or a usage limit that is the last thing
 }
 
 // sceneAbove reads l upwards from row y (without it) to the last message sent.
@@ -125,44 +112,33 @@ func (d *Driver) sceneAbove(l *Look, y int) scene {
 	settled := false // the last thing of the turn was seen
 	over := false    // the turn's end was seen: what stands above does not go on
 	for y--; y >= 0; y-- {
-		line := strings.ReplaceAll(l.line(y), "\u00a0", " ")
-		k := d.kindOf(line)
-		switch k {
+		line := strings.TrimSpace(l.line(y))
+		switch k := d.kindOf(l.line(y)); k {
 		case busyRow, retryRow:
 			if !settled && !over && s.busy == "" {
-				s.busy, s.retry = strings.TrimSpace(line), k == retryRow
+				s.busy, s.retry = line, k == retryRow
 			}
 		case doneRow:
 			over = true
-		case runsRow:
-			if !settled && !over {
-				s.runs, s.running = true, d.toolAt(l, y)
-			}
-			settled = true
-		case toolRow:
-			settled = true
-		case answerRow:
-			if !settled && !over {
-				s.answers = true
-			}
-			settled = true
-		case errorRow:
-			if !settled {
-				s.failed = strings.TrimSpace(line)
-			}
-			settled = true
-		case limitRow:
-			if !settled {
-				s.limit = strings.TrimSpace(line)
-			}
-			settled = true
-		case noteRow:
-			settled = true
-		case userRow:
-			if d.queued(l, y) {
+		case runsRow, toolRow, answerRow, errorRow, noteRow:
+			if settled {
 				continue
 			}
-			return s
+			settled = true
+			switch k {
+			case runsRow:
+				if !over {
+					s.runs, s.running = true, d.toolAt(l, y)
+				}
+			case answerRow:
+				s.answers = !over
+			case errorRow:
+				s.failed = line
+			}
+		case userRow:
+			if !d.queued(l, y) {
+				return s
+			}
 		}
 	}
 	return s
@@ -192,17 +168,15 @@ func (d *Driver) toolAt(l *Look, y int) string {
 		said = firstRunes(strings.TrimSpace(after(text, 1)), 60)
 	}
 	for n := 0; y >= 0 && n < 12; y, n = y-1, n+1 {
-		line := strings.TrimLeft(l.line(y), " \u00a0●⏺•│┃⊷")
+		line := strings.TrimLeft(l.line(y), " ●⏺•│┃⊷")
 		if name := callName(line); name != "" {
 			return name
 		}
 		if n > 0 && d.kindOf(l.line(y)) == userRow {
 			break
 		}
-		for _, t := range d.asks.verbs {
-			if strings.HasPrefix(line, t.has) {
-				return t.why
-			}
+		if verb, ok := startOf(line, d.asks.verbs); ok {
+			return verb.why
 		}
 	}
 	return said

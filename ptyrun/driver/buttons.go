@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,7 +29,7 @@ func (d *Driver) buttonDialog(l *Look) *Dialog {
 	for first > 0 && margin(l.line(first-1)) == column && runeAt(l.line(first-1), column) == "┃" {
 		first--
 	}
-	rows := make([]string, 0, last-first+1)
+	var rows []string
 	var at []int
 	for y := first; y <= last; y++ {
 		if s := strings.TrimSpace(after(l.line(y), column+1)); s != "" {
@@ -42,12 +43,12 @@ func (d *Driver) buttonDialog(l *Look) *Dialog {
 		return q
 	}
 	// On a narrow screen the keys stand in rows of their own below the buttons.
-	foot := len(rows)
-	for n := len(rows) - 1; n >= 0 && n >= len(rows)-4; n-- {
-		if slices.ContainsFunc(fields(rows[n]), isButton) {
-			foot = n
-			break
-		}
+	foot := len(rows) - 1
+	for foot > max(0, len(rows)-4) && !hasButton(rows[foot]) {
+		foot--
+	}
+	if !hasButton(rows[foot]) {
+		foot = len(rows)
 	}
 	keys := strings.Join(rows[min(foot, len(rows)-1):], " ")
 	if !hasAny(keys, []string{"enter confirm", "enter submit", "esc dismiss", "⇆ select", "↑↓ select"}) {
@@ -72,10 +73,8 @@ func (d *Driver) buttonDialog(l *Look) *Dialog {
 	return q
 }
 
-// numberedDialog reads opencode's question: its options numbered below each
-// other, each with what is said of it in rows of its own, and "esc dismiss" at
-// the end. A digit chooses its option, and where several may be chosen marks it,
-// which answers nothing.
+// numberedDialog reads opencode's question: numbered options, and "esc dismiss" at
+// the end. Where several may be chosen a digit only marks one.
 func (d *Driver) numberedDialog(rows []string) *Dialog {
 	foot := len(rows) - 1
 	if !strings.Contains(rows[foot], "esc dismiss") {
@@ -104,17 +103,13 @@ func (d *Driver) numberedDialog(rows []string) *Dialog {
 }
 
 // fields cuts a row where two blanks or more stand.
-func fields(row string) []string {
-	var out []string
-	for f := range strings.SplitSeq(row, "  ") {
-		if f = strings.TrimSpace(f); f != "" {
-			out = append(out, f)
-		}
-	}
-	return out
-}
+func fields(row string) []string { return twoBlanks.Split(strings.TrimSpace(row), -1) }
+
+var twoBlanks = regexp.MustCompile(`  +`)
 
 func isButton(s string) bool { return slices.Contains(buttonLabels, s) }
+
+func hasButton(row string) bool { return slices.ContainsFunc(fields(row), isButton) }
 
 func (d *Driver) buttonsIn(l *Look, row string, y int) []Option {
 	var out []Option
@@ -127,11 +122,7 @@ func (d *Driver) buttonsIn(l *Look, row string, y int) []Option {
 		if strings.Contains(lit, label) {
 			selected = len(out)
 		}
-		o := answer(strings.ReplaceAll(strings.ToLower(label), " ", "-"), label)
-		out = append(out, o)
-	}
-	if selected < 0 && l.Lit == nil {
-		selected = 0 // as the dialog comes up
+		out = append(out, answer(strings.ReplaceAll(strings.ToLower(label), " ", "-"), label))
 	}
 	for i := range out {
 		if selected >= 0 {
@@ -143,28 +134,21 @@ func (d *Driver) buttonsIn(l *Look, row string, y int) []Option {
 
 // askedByOpencode reads the rows between the heading and the buttons.
 func askedByOpencode(rows []string) (tool, input string) {
-	start := -1
-	for i, s := range rows {
-		if strings.HasSuffix(s, "…") {
-			return "", "" // cut short
-		}
-		if strings.HasPrefix(s, "$ ") {
-			if start >= 0 {
-				return "", ""
-			}
-			start = i
-		}
+	if len(rows) == 0 || slices.ContainsFunc(rows, func(s string) bool { return strings.HasSuffix(s, "…") }) {
+		return "", "" // nothing, or cut short
 	}
-	switch {
-	case len(rows) == 0:
-		return "", ""
-	case start >= 0:
+	isCommand := func(s string) bool { return strings.HasPrefix(s, "$ ") }
+	if start := slices.IndexFunc(rows, isCommand); start >= 0 {
+		if slices.ContainsFunc(rows[start+1:], isCommand) {
+			return "", "" // where the command begins is open
+		}
 		return "Bash", strings.TrimPrefix(strings.Join(rows[start:], "\n"), "$ ")
 	}
-	for _, t := range []note{{"→ Edit ", "Edit"}, {"← Edit ", "Edit"}, {"← Write ", "Write"}, {"→ Write ", "Write"}, {"→ Read ", "Read"}, {"→ List ", "LS"}, {"% WebFetch ", "WebFetch"}, {"✱ Glob ", "Glob"}, {"✱ Grep ", "Grep"}, {"◈ ", "WebSearch"}} {
-		if what, ok := strings.CutPrefix(rows[0], t.has); ok {
-			return t.why, what
-		}
+	t, ok := startOf(rows[0], opencodeTools)
+	if !ok {
+		return "", ""
 	}
-	return "", ""
+	return t.why, strings.TrimPrefix(rows[0], t.has)
 }
+
+var opencodeTools = []note{{"→ Edit ", "Edit"}, {"← Edit ", "Edit"}, {"← Write ", "Write"}, {"→ Write ", "Write"}, {"→ Read ", "Read"}, {"→ List ", "LS"}, {"% WebFetch ", "WebFetch"}, {"✱ Glob ", "Glob"}, {"✱ Grep ", "Grep"}, {"◈ ", "WebSearch"}}

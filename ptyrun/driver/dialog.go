@@ -1,11 +1,15 @@
 package driver
 
 import (
+	"fmt"
+	"hash/fnv"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/charmbracelet/x/ansi"
 )
 
 // asks is how a program asks.
@@ -17,7 +21,6 @@ type asks struct {
 	digits   bool   // an option's digit chooses it at once
 	kinds    []note // how the first row or the question begins, or what a row below the options has, and the kind it means
 	headings []note // how the first row begins, and the tool that it means
-	names    []note // the program's names of tools, and ours
 	verbs    []note // how a row begins that tells of a running tool, and the tool
 }
 
@@ -74,12 +77,13 @@ func (d *Driver) dialog(l *Look, p place, boxed bool) *Dialog {
 // cancels returns the key that ends a dialog without an answer, as the rows
 // below its options say, which may be broken anywhere.
 func cancels(foot []string) string {
-	said := strings.ToLower(solid(strings.Join(foot, "")))
-	if hasAny(said, []string{"esctocancel", "esctointerrupt", "escdismiss"}) {
+	if escCancels.MatchString(solid(strings.Join(foot, ""))) {
 		return escape
 	}
 	return ""
 }
+
+var escCancels = regexp.MustCompile(`(?i)esc(tocancel|tointerrupt|dismiss)`)
 
 // lowestList finds the lowest numbered list of at least two, one of which has a
 // selector before it, and below which nothing of the transcript stands.
@@ -94,12 +98,11 @@ func (d *Driver) lowestList(l *Look) (list, bool) {
 		case n > 0 && (want == 0 || n == want && column == f.column):
 			if selected && f.selected >= 0 {
 				return list{}, false
-			}
-			if selected {
+			} else if selected {
 				f.selected = len(f.rows)
 			}
-			if next := y + 1; wraps(l, y, next) {
-				more, _ := unframe(l.line(next))
+			if wraps(l, y, y+1) {
+				more, _ := unframe(l.line(y + 1))
 				label += " " + more
 			}
 			f.column, want, between = column, n-1, 0
@@ -127,68 +130,42 @@ func (d *Driver) lowestList(l *Look) (list, bool) {
 	return f, true
 }
 
+var numberedRow = regexp.MustCompile(`^(?:([` + selectors + `]) *)?([1-9][0-9]?)[.)] +(.+)$`)
+
 // numbered reads "❯ 2. Label": number 0 for anything else.
 func numbered(line string) (n int, label string, column int, selected bool) {
 	text, column := unframe(line)
-	if r, size := utf8.DecodeRuneInString(text); size > 0 && strings.ContainsRune(selectors, r) {
-		rest := text[size:]
-		text = strings.TrimLeft(rest, " \u00a0")
-		column += 1 + margin(rest)
-		selected = true
-	}
-	digits := 0
-	for digits < len(text) && digits < 2 && text[digits] >= '0' && text[digits] <= '9' {
-		n = 10*n + int(text[digits]-'0')
-		digits++
-	}
-	if digits == 0 || n == 0 || digits >= len(text) || text[digits] != '.' && text[digits] != ')' {
+	m := numberedRow.FindStringSubmatchIndex(text)
+	if m == nil {
 		return 0, "", 0, false
 	}
-	rest := text[digits+1:]
-	label = strings.Trim(rest, " \u00a0✔✓") // a mark at the one that was chosen
-	if label == "" || margin(rest) == 0 {
+	label = strings.Trim(text[m[6]:], " ✔✓") // a mark at the one that was chosen
+	if label == "" {
 		return 0, "", 0, false
 	}
-	return n, label, column, selected
+	n, _ = strconv.Atoi(text[m[4]:m[5]])
+	return n, label, column + utf8.RuneCountInString(text[:m[4]]), m[2] >= 0
 }
 
 // unframe is what stands in a row between its frames, if it has any, and the
 // column at which that begins.
 func unframe(line string) (text string, column int) {
-	column = margin(line)
-	text = after(line, column)
-	for {
-		rest, ok := strings.CutPrefix(text, "│")
-		if !ok {
-			rest, ok = strings.CutPrefix(text, "┃")
-		}
-		if !ok {
-			break
-		}
-		n := margin(rest)
-		column += 1 + n
-		text = after(rest, n)
-	}
-	text = strings.TrimRight(text, " \u00a0│")
-	return text, column
+	text = strings.TrimLeft(line, " │┃")
+	column = utf8.RuneCountInString(line) - utf8.RuneCountInString(text)
+	return strings.TrimRight(text, " │"), column
 }
 
 // wraps reports whether row y was broken because the first word of row next did
 // not fit any more.
 func wraps(l *Look, y, next int) bool {
-	if l.Cols == 0 || next >= len(l.Lines) {
-		return false
-	}
-	if n, _, _, _ := numbered(l.line(next)); n > 0 {
-		return false
-	}
+	n, _, _, _ := numbered(l.line(next))
 	more, column := unframe(l.line(next))
 	_, from := unframe(l.line(y))
-	if more == "" || column < from {
+	if l.Cols == 0 || n > 0 || more == "" || column < from {
 		return false
 	}
 	word, _, _ := strings.Cut(more, " ")
-	return width(strings.TrimRight(l.line(y), " │"))+1+width(word) > l.Cols-4
+	return ansi.StringWidth(strings.TrimRight(l.line(y), " │"))+1+ansi.StringWidth(word) > l.Cols-4
 }
 
 // arrows are the keys that go n options on, or back, and choose.
@@ -206,43 +183,36 @@ func arrows(l *Look, on, back string, n int) string {
 // top is the first row of the dialog whose list is f, and whether the dialog is
 // on the screen from its beginning.
 func (d *Driver) top(l *Look, f list) (first int, whole bool) {
-	if f.cut {
-		return 0, false
-	}
 	at := f.rows[0]
+	column, framed := columnOf(l.line(at), "│")
 	switch {
+	case f.cut:
+		return 0, false
 	case d.asks.rule != "":
-		for y := at - 1; y >= 0; y-- {
-			if isRule(l.line(y), d.asks.rule) {
-				return y + 1, true
-			}
+		y := l.ruleAbove(at, d.asks.rule)
+		return y + 1, y >= 0
+	case d.asks.frames && framed && blank(firstRunes(l.line(at), column)):
+		y := at - 1
+		for runeAt(l.line(y), column) == "│" {
+			y--
 		}
-		return 0, false
-	case d.asks.frames:
-		column, framed := cutBefore(l.line(at), "│")
-		if !framed || !blank(head(l.line(at), column)) {
-			break
-		}
-		for y := at - 1; y >= 0; y-- {
-			switch runeAt(l.line(y), column) {
-			case "╭":
-				return y + 1, true
-			case "│":
-			default:
-				return y + 1, false
-			}
-		}
-		return 0, false
+		return y + 1, runeAt(l.line(y), column) == "╭"
 	case d.asks.flush:
-		for y := at - 1; y >= 0; y-- {
-			if margin(l.line(y)) == 0 && !blank(l.line(y)) {
-				return belowMessage(l, y, at, d.kindOf(l.line(y)) == userRow), true
-			}
+		y := at - 1
+		for y >= 0 && (blank(l.line(y)) || margin(l.line(y)) > 0) {
+			y--
 		}
-		return 0, blank(l.line(0))
+		if y < 0 {
+			return 0, blank(l.line(0))
+		}
+		// Of a message the rows are indented from the second on.
+		message := d.kindOf(l.line(y)) == userRow
+		for y++; message && y < at && !blank(l.line(y)); y++ {
+		}
+		return y, true
 	}
 	y := at
-	for n := 0; y > 0 && n < 12; n++ {
+	for y > 0 && y > at-12 {
 		line := l.line(y - 1)
 		if isRule(line, "─") || strings.ContainsAny(line, "╭╮╰╯╹") || d.kindOf(line) != other {
 			break
@@ -250,16 +220,6 @@ func (d *Driver) top(l *Look, f list) (first int, whole bool) {
 		y--
 	}
 	return y, false
-}
-
-// belowMessage is the row below y: below a message of a person's or ours, whose
-// rows are indented from the second on, the first blank one after it.
-func belowMessage(l *Look, y, before int, message bool) int {
-	y++
-	for message && y < before && !blank(l.line(y)) {
-		y++
-	}
-	return y
 }
 
 // words are the rows from a to b (without b), without frames, rules and what is
@@ -279,10 +239,7 @@ func words(l *Look, a, b int) []string {
 // rows below them. What stands between is what the agent wants to do: it can
 // say anything.
 func (d *Driver) kindOfDialog(l *Look, text []string, f list) string {
-	var judged []string
-	if len(text) > 0 {
-		judged = append(judged, strings.Join(text[:min(3, len(text))], " "))
-	}
+	judged := []string{strings.Join(text[:min(3, len(text))], " ")}
 	for n := 1; n <= 3 && n <= len(text); n++ {
 		judged = append(judged, strings.Join(text[len(text)-n:], " "))
 	}
@@ -295,21 +252,20 @@ func (d *Driver) kindOfDialog(l *Look, text []string, f list) string {
 	return "unknown"
 }
 
+var namedKey = regexp.MustCompile(`^(.+) \((esc|[a-z])\)$`)
+
 // answer is an option as its label tells. Keys are set where the label names
 // one: "(y)", "(esc)".
 func answer(id, label string) Option {
 	o := Option{ID: id, Label: label}
-	if open := strings.LastIndex(label, " ("); open > 0 && strings.HasSuffix(label, ")") {
-		switch key := label[open+2 : len(label)-1]; {
-		case key == "esc":
-			o.Keys, o.Label = escape, label[:open]
-		case len(key) == 1 && key[0] >= 'a' && key[0] <= 'z':
-			o.Keys, o.Label = key, label[:open]
+	if m := namedKey.FindStringSubmatch(label); m != nil {
+		if o.Label, o.Keys = m[1], m[2]; o.Keys == "esc" {
+			o.Keys = escape
 		}
 	}
 	low := strings.ToLower(label)
 	switch {
-	case startsAny(low, []string{"reject", "deny", "don't", "cancel", "exit", "back"}), isNo(low):
+	case startsAny(low, []string{"reject", "deny", "don't", "cancel", "exit", "back"}), no.MatchString(low):
 		o.Deny = true
 	case startsAny(low, []string{"yes", "allow", "approve", "trust", "confirm", "accept"}):
 		o.Allow = true
@@ -318,50 +274,31 @@ func answer(id, label string) Option {
 	return o
 }
 
-// isNo reports whether a label says no: "none of the above" does not.
-func isNo(low string) bool {
-	rest, ok := strings.CutPrefix(low, "no")
-	r, _ := utf8.DecodeRuneInString(rest)
-	return ok && !unicode.IsLetter(r)
-}
+// no is how a label says no: "none of the above" does not.
+var no = regexp.MustCompile(`^no(\PL|$)`)
 
 // print is the dialog's fingerprint. It leaves out blanks and frames, which a
 // resize moves, and rows that spin.
 func (d *Driver) print(q *Dialog) string {
-	const prime = 1099511628211
-	h := uint64(14695981039346656037)
-	add := func(s string) {
-		for i := range len(s) {
-			h = (h ^ uint64(s[i])) * prime
-		}
-		h = (h ^ 0xff) * prime
-	}
-	add(d.Name)
-	add(q.Kind)
+	var prompt strings.Builder // in one piece: its rows may be broken elsewhere
 	for row := range strings.SplitSeq(q.Prompt, "\n") {
-		if spinning(row, claudeSpins, true) {
-			continue
-		}
-		for i := range len(row) { // without an end mark: rows may be broken elsewhere
-			if row[i] != ' ' {
-				h = (h ^ uint64(row[i])) * prime
-			}
+		if !spinning(row, claudeSpins, true) {
+			prompt.WriteString(solid(row))
 		}
 	}
-	add(q.Tool)
-	add(solid(q.Input))
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%q %q %q %q %q", d.Name, q.Kind, prompt.String(), q.Tool, solid(q.Input))
 	for _, o := range q.Options {
-		add(solid(o.Label))
+		fmt.Fprintf(h, " %q", solid(o.Label))
 	}
-	return strconv.FormatUint(h, 16)
+	return strconv.FormatUint(h.Sum64(), 16)
 }
 
 // clip keeps a text readable: a dialog is one screen at most, but a screen may
 // be large.
 func clip(s string) string {
-	const most = 8 << 10
-	if len(s) <= most {
-		return s
+	if most := 8 << 10; len(s) > most {
+		return strings.ToValidUTF8(s[:most], "") + "…"
 	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
+	return s
 }

@@ -12,27 +12,28 @@
 // a busy title. Only what stands at the bottom, where the program itself draws,
 // is believed; an answer or a person may quote a dialog, a busy line or a box.
 //
-// What may be relied on: everything here is pure and never panics, whatever is
-// on the screen; Prompt is never true while a dialog of a known shape is at the
-// bottom of the screen, while a redraw frame is open, while the box holds
-// anything, or, for an agent, on a screen without its own box and the cursor at
-// the start of it. A plain program is at its prompt while bracketed paste is on;
-// one that never asks for it, when the row before the cursor ends as prompts do.
+// Everything here is pure and never panics. Prompt is never true while a dialog
+// of a known shape is at the bottom of the screen, while a redraw frame is open,
+// while the box holds anything, or, for an agent, without its own box and the
+// cursor at the start of it. A plain program is at its prompt while bracketed
+// paste is on; one that never asks for it, when its row ends as prompts do.
 //
-// What a caller must add is time. A screen is a moment: programs that draw
-// without frames pass through moments that are true but do not last (Codex
-// draws its prompt before it asks for trust, Claude Code goes back to its idle
-// title before its dialog stands). Prompt is to be believed after it held for
-// [Settle], the first time after a start for [FirstSettle]; a dialog after it
-// held, with the same Print, for [DialogSettle]. Before keys are pressed into a
-// dialog the screen is read again: an [Option]'s Keys hold for the screen they
-// were read from.
+// What a caller must add is time. Programs that draw without frames pass through
+// moments that do not last: Codex draws its prompt before it asks for trust.
+// Prompt is to be believed after it held for [Settle], the first time after a
+// start for [FirstSettle]; a dialog after it held, with the same Print, for
+// [DialogSettle]. Before keys are pressed into a dialog the screen is read again:
+// an [Option]'s Keys hold for the screen they were read from.
 package driver
 
 import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
-	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/reducer"
 )
 
@@ -93,12 +94,7 @@ type Option struct {
 // of a question are the agent's own words: several that begin like a yes are a
 // choice, which is nobody's but who answers.
 func (d *Dialog) Allowing() (Option, bool) {
-	var found []Option
-	for _, o := range d.Options {
-		if o.Allow && !o.Always {
-			found = append(found, o)
-		}
-	}
+	found := slices.DeleteFunc(slices.Clone(d.Options), func(o Option) bool { return !o.Allow || o.Always })
 	if len(found) == 0 || d.Kind == "question" && len(found) > 1 {
 		return Option{}, false
 	}
@@ -113,10 +109,8 @@ func (d *Dialog) Denying() (Option, bool) {
 			return o, true
 		}
 	}
-	for _, o := range d.Options {
-		if o.Deny {
-			return o, true
-		}
+	if i := slices.IndexFunc(d.Options, func(o Option) bool { return o.Deny }); i >= 0 {
+		return d.Options[i], true
 	}
 	return d.cancelling()
 }
@@ -124,10 +118,8 @@ func (d *Dialog) Denying() (Option, bool) {
 // cancelling returns what ends the dialog without an answer: the option that
 // Escape stands for, or Escape itself.
 func (d *Dialog) cancelling() (Option, bool) {
-	for _, o := range d.Options {
-		if o.Keys == escape {
-			return o, true
-		}
+	if i := slices.IndexFunc(d.Options, func(o Option) bool { return o.Keys == escape }); i >= 0 {
+		return d.Options[i], true
 	}
 	return Option{ID: "cancel", Label: "Esc", Keys: d.Cancel, Deny: true}, d.Cancel != ""
 }
@@ -144,16 +136,18 @@ type Driver struct {
 
 	commands  []string // names of the program
 	packages  []string // its packages, as node and its kin run them
-	interrupt []string // keys that stop a turn, one write each
-	pause     time.Duration
-	forgets   bool // a turn that is interrupted before its first word
+	interrupt string   // keys that stop a turn, one byte each; "": Escape
+	forgets   bool     // a turn that is interrupted before its first word
 
 	titles []title
 	box    box
 	foot   []note // texts below the box
-	rows   []row  // marks in the transcript, first match wins
+	marks  []mark // of rows in the transcript, first match wins
 	asks   asks   // how it asks
 }
+
+// InterruptPause is the pause between the InterruptKeys of one interruption.
+const InterruptPause = 300 * time.Millisecond
 
 // Submit is the key that sends what stands in the box. It goes in a write of
 // its own, SubmitDelay after the text: in one write with the text Codex and
@@ -165,43 +159,26 @@ func (d *Driver) SubmitDelay(n int) time.Duration {
 	return min(150*time.Millisecond+time.Duration(n/100)*time.Millisecond, time.Second)
 }
 
-// InterruptKeys are the keys that end a turn, to be written one by one with
-// InterruptPause between them. Never Ctrl-C for an agent: it leaves Codex and
-// opencode.
+// InterruptKeys are the keys that end a turn, to be written one by one. Never
+// Ctrl-C for an agent: it leaves Codex and opencode.
 func (d *Driver) InterruptKeys() [][]byte {
-	keys := make([][]byte, len(d.interrupt))
-	for i, k := range d.interrupt {
-		keys[i] = []byte(k)
-	}
-	return keys
+	return bytes.Split([]byte(cmp.Or(d.interrupt, escape)), nil)
 }
-
-// InterruptPause is the pause between the InterruptKeys: long enough for the
-// program to have seen the first, short enough to count as twice.
-func (d *Driver) InterruptPause() time.Duration { return d.pause }
 
 // Forgets reports whether a prompt that was interrupted before the first word of
 // its answer is gone: from the conversation, and from the screen as well but for
 // the transcript. (Claude Code forgets it too, and puts it back into its box.)
 func (d *Driver) Forgets() bool { return d.forgets }
 
-// OneLine reports whether text must be typed as a single line: without
-// bracketed paste every newline would submit.
-func (d *Driver) OneLine(m screen.Modes) bool { return !m.Paste }
+// agents are the drivers that are recognised.
+var agents = []*Driver{&claude, &codex, &gemini, &opencode}
 
 // Named returns the driver of that name.
 func Named(name string) (*Driver, bool) {
-	switch name {
-	case "claude":
-		return &claude, true
-	case "codex":
-		return &codex, true
-	case "gemini":
-		return &gemini, true
-	case "opencode":
-		return &opencode, true
-	case "plain":
-		return &plain, true
+	for _, d := range append(slices.Clone(agents), &plain) {
+		if d.Name == name {
+			return d, true
+		}
 	}
 	return nil, false
 }
@@ -209,5 +186,27 @@ func Named(name string) (*Driver, bool) {
 // Names returns the names that Named knows, the agents first.
 func Names() []string { return []string{"claude", "codex", "gemini", "opencode", "plain"} }
 
-// agents are the drivers that are recognised.
-func agents() []*Driver { return []*Driver{&claude, &codex, &gemini, &opencode} }
+// A title says what titles of one form mean. The first that fits counts.
+type title struct {
+	start string // the title begins so; braille: with any braille spinner
+	means reducer.Activity
+}
+
+// braille is the sign for one of U+2801–U+28FF at the start of a text.
+const braille = "⠿"
+
+func startsBraille(s string) bool {
+	r, _ := utf8.DecodeRuneInString(s)
+	return r > 0x2800 && r <= 0x28ff
+}
+
+// titleSays is what the title is a witness of; Unknown: nothing.
+func (d *Driver) titleSays(s string) reducer.Activity {
+	s = strings.TrimSpace(s)
+	for _, t := range d.titles {
+		if strings.HasPrefix(s, t.start) || t.start == braille && startsBraille(s) {
+			return t.means
+		}
+	}
+	return reducer.Unknown
+}

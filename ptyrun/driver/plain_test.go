@@ -96,9 +96,3 @@ func TestPlain(t *testing.T) {
 		}
 	}
 }
-
-func TestOneLine(t *testing.T) {
-	if !plain.OneLine(screen.Modes{}) || plain.OneLine(screen.Modes{Paste: true}) {
-		t.Error("a line break submits unless bracketed paste is on")
-	}
-}

@@ -1,51 +1,53 @@
 package driver
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Response cuts the answer to prompt out of a transcript, the rows of scrollback
 // and screen: what the agent said after the last message that begins as prompt
 // does, without tools, spinners and boxes; from a plain program the rows
 // between the command and the next prompt. "" when there is none.
 func (d *Driver) Response(lines []string, prompt string) string {
-	if d.Plain {
-		return plainResponse(lines, prompt)
+	l := Look{CursorX: -1, CursorY: len(lines) - 1}
+	for _, line := range lines {
+		l.Lines = append(l.Lines, strings.TrimRight(strings.ReplaceAll(line, "\u00a0", " "), " "))
 	}
-	l := Look{Lines: lines, CursorX: -1, CursorY: len(lines) - 1}
+	if d.Plain {
+		return plainResponse(l.Lines, prompt)
+	}
 	end := len(lines)
-	if p, ok := d.find(&l); ok && d.box.shape != unframed {
-		end = max(0, p.top) // of a box that fills the screen the upper edge is above it
-	} else if d.box.shape == unframed {
+	if d.box.shape == unframed {
 		for y := end - 1; y >= 0; y-- { // the composer: the last row that begins with its glyph
-			if _, ok := d.glyphAt(lines[y]); ok {
+			if _, ok := d.glyphAt(l.line(y)); ok {
 				end = y
 				break
 			}
 		}
+	} else if p, ok := d.find(&l); ok {
+		end = max(0, p.top) // of a box that fills the screen the upper edge is above it
 	}
-	start := d.sentAt(lines[:end], prompt)
-	var parts [][]string
+	l.Lines = l.Lines[:end]
+	var parts []string
 	in := false
-	for y := start; y < end; y++ {
-		line := strings.TrimRight(strings.ReplaceAll(lines[y], "\u00a0", " "), " ")
-		switch k := d.kindOf(line); {
-		case k == answerRow && !(in && d.box.shape == barred):
-			in = true
-			parts = append(parts, []string{d.said(line)})
-		case k == other && in && blank(line), k == answerRow:
-			parts[len(parts)-1] = append(parts[len(parts)-1], d.said(line))
-		case k == other && in && margin(line) >= 2 && !strings.HasPrefix(strings.TrimSpace(line), "⎿"):
-			parts[len(parts)-1] = append(parts[len(parts)-1], d.said(line))
-		default:
-			in = false
+	for y := d.sentAt(&l, prompt); y < end; y++ {
+		line := l.line(y)
+		k := d.kindOf(line)
+		begins := k == answerRow && !(in && d.box.shape == barred)
+		goesOn := k == answerRow || k == other && (blank(line) || margin(line) >= 2 && !strings.HasPrefix(strings.TrimSpace(line), "⎿"))
+		switch {
+		case begins:
+			parts = append(parts, d.said(line))
+		case in && goesOn:
+			parts[len(parts)-1] += "\n" + d.said(line)
 		}
+		in = begins || in && goesOn
 	}
-	out := make([]string, 0, len(parts))
-	for _, p := range parts {
-		if s := strings.Trim(strings.Join(p, "\n"), "\n"); s != "" {
-			out = append(out, s)
-		}
+	for i := range parts {
+		parts[i] = strings.Trim(parts[i], "\n")
 	}
-	return strings.Join(out, "\n\n")
+	return strings.Join(slices.DeleteFunc(parts, blank), "\n\n")
 }
 
 // said is what a row says, without the answer's mark or indent.
@@ -58,27 +60,23 @@ func (d *Driver) said(line string) string {
 
 // sentAt is the row after the last message that begins as prompt does; if there
 // is none, after the last message.
-func (d *Driver) sentAt(lines []string, prompt string) int {
+func (d *Driver) sentAt(l *Look, prompt string) int {
 	want := firstRunes(solid(prompt), visible)
 	last := -1
-	for y := len(lines) - 1; y >= 0; y-- {
-		if d.kindOf(strings.ReplaceAll(lines[y], "\u00a0", " ")) != userRow || isRule(lines[y], "▄") {
+	for y := len(l.Lines) - 1; y >= 0; y-- {
+		if d.kindOf(l.line(y)) != userRow || isRule(l.line(y), "▄") {
 			continue
 		}
 		if last < 0 {
 			last = y
 		}
-		text := ""
-		for n := y; n < len(lines) && n < y+4; n++ {
-			text += solid(strings.TrimLeft(lines[n], " \u00a0❯›>┃"))
-		}
-		if want != "" && strings.HasPrefix(text, want) {
+		if want != "" && strings.HasPrefix(d.messageAt(l, y), want) {
 			last = y
 			break
 		}
 	}
 	last++
-	for last > 0 && last < len(lines) && d.kindOf(lines[last]) == other && !blank(lines[last]) && !isRule(lines[last], "▀") {
+	for last > 0 && d.kindOf(l.line(last)) == other && !blank(l.line(last)) && !isRule(l.line(last), "▀") {
 		last++ // the rest of a message of several rows
 	}
 	return last
@@ -100,10 +98,10 @@ func plainResponse(lines []string, prompt string) string {
 	// else behind something that looks like one: "ls" also ends "tools".
 	next := solid(lines[last])
 	same := func(before string) bool { return before == next }
-	alike := func(before string) bool { return before != "" && startsAny(lastRunes(before, 1), promptMarks) }
-	for _, is := range []func(string) bool{same, alike} {
+	alike := func(before string) bool { return startsAny(lastRunes(before, 1), promptMarks) }
+	for _, isPrompt := range []func(string) bool{same, alike} {
 		for y := last - 1; y >= 0; y-- {
-			end, ok := commandAt(lines[:last], y, want, is)
+			end, ok := commandAt(lines[:last], y, want, isPrompt)
 			if !ok {
 				continue
 			}
