@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentteammail/atm/internal/driver"
+	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/reducer"
 )
 

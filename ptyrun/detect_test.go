@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/agentteammail/atm/internal/driver"
+	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/screen"
 )
 

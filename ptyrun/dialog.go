@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/control"
-	"github.com/agentteammail/atm/internal/driver"
+	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )

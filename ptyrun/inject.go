@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentteammail/atm/internal/driver"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/wire"
 )
 

@@ -7,8 +7,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/agentteammail/atm/internal/child"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -116,7 +116,7 @@ func (w *eventWriter) append(batch []wire.Event) bool {
 const outputPieces = 1024
 
 // readOutput passes on what the program writes, until its end.
-func readOutput(c *child.Child, to chan<- []byte) {
+func readOutput(c *process.Child, to chan<- []byte) {
 	defer close(to)
 	buf := make([]byte, 32<<10)
 	for {
@@ -133,7 +133,7 @@ func readOutput(c *child.Child, to chan<- []byte) {
 // inputWriter types into the program, in order, apart from the loop: a program that does
 // not read blocks the writer, and nobody else.
 type inputWriter struct {
-	child  *child.Child
+	child  *process.Child
 	writes chan write
 }
 
@@ -148,7 +148,7 @@ const (
 	writeWait = 2 * time.Second // for it to read
 )
 
-func newInputWriter(c *child.Child) *inputWriter {
+func newInputWriter(c *process.Child) *inputWriter {
 	return &inputWriter{child: c, writes: make(chan write, maxWrites)}
 }
 

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/cast"
-	"github.com/agentteammail/atm/internal/child"
 	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
@@ -78,7 +78,7 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 		return r.exit, err
 	}
 	defer r.dir.Close()
-	if err := child.Subreaper(); err != nil {
+	if err := process.Subreaper(); err != nil {
 		return r.exit, err
 	}
 	server, err := control.Listen(r.dir.Path())

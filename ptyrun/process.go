@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/agentteammail/atm/internal/child"
 	"github.com/agentteammail/atm/internal/control"
-	"github.com/agentteammail/atm/internal/driver"
+	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
@@ -18,7 +18,7 @@ const scrollback = 500
 
 // program is one start of the agent's program.
 type program struct {
-	child   *child.Child
+	child   *process.Child
 	output  chan []byte // what it writes; closed at the end
 	input   *inputWriter
 	screen  *screen.Screen
@@ -35,7 +35,7 @@ type program struct {
 // start starts the program.
 func (r *runner) start() error {
 	r.restarts.at = time.Time{}
-	c, err := child.Start(child.Command{Argv: r.Command, Dir: r.Dir, Env: r.Env, Cols: r.Cols, Rows: r.Rows})
+	c, err := process.Start(process.Command{Argv: r.Command, Dir: r.Dir, Env: r.Env, Cols: r.Cols, Rows: r.Rows})
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (r *runner) programEnded() {
 		r.exit.Ended = append(r.exit.Ended, r.stopping.ended...)
 	}
 	now := r.Now()
-	exit := child.Exit{Code: 137, Signal: "SIGKILL"} // of one that is stuck in the kernel
+	exit := process.Exit{Code: 137, Signal: "SIGKILL"} // of one that is stuck in the kernel
 	select {
 	case <-p.child.Done():
 		exit = p.child.Exit()
@@ -298,13 +298,13 @@ func (r *runner) stop(why string, grace time.Duration, waiter chan<- reply) {
 	}
 	c := r.prog.child
 	r.wg.Go(func() {
-		e := c.Stop(r.ctx, nil, grace)
+		e := c.Stop(r.ctx, grace)
 		s.ended = append(processNames(e.Others), processNames(e.Left)...)
 		close(s.done)
 	})
 }
 
-func processNames(ps []child.Process) (names []string) {
+func processNames(ps []process.Info) (names []string) {
 	for _, p := range ps {
 		names = append(names, fmt.Sprintf("%s (%d)", p.Name, p.PID))
 	}
@@ -331,7 +331,7 @@ func (r *runner) interrupt(isUrgent bool) error {
 		for i, key := range p.driver.InterruptKeys() {
 			if i > 0 {
 				select {
-				case <-time.After(p.driver.InterruptPause()):
+				case <-time.After(driver.InterruptPause):
 				case <-p.child.Done():
 					return
 				}

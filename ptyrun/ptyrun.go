@@ -51,8 +51,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentteammail/atm/internal/driver"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )

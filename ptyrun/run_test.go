@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/internal/child"
 	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/internal/fakeagent"
+	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -88,7 +88,7 @@ func TestStop(t *testing.T) {
 		t.Fatalf("%+v, %v", out, err)
 	}
 	<-r.done
-	if left, err := child.Leftovers(r.opt.Run); err != nil || len(left) > 0 {
+	if left, err := process.Leftovers(r.opt.Run); err != nil || len(left) > 0 {
 		t.Errorf("left %v, %v", left, err)
 	}
 	if !r.exit.Asked || len(out.Ended) == 0 {

@@ -6,10 +6,10 @@ import (
 	"os"
 	"time"
 
-	"github.com/agentteammail/atm/internal/child"
 	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/ptyrun/process"
 )
 
 const runDir = "run"
@@ -46,7 +46,7 @@ func (r *runner) writeRunInfo() error {
 type Left struct {
 	Runs      []string // whose they are
 	Command   []string // what the last of them ran
-	Processes []child.Process
+	Processes []process.Info
 }
 
 // Leftovers finds what the last runner of an agent has left running. Call it while
@@ -70,7 +70,7 @@ func Leftovers(box *mailbox.Box) (Left, error) {
 	}
 	left := Left{Command: p.Command}
 	for _, run := range append(p.Kept, p.Run) {
-		ps, err := child.Leftovers(run)
+		ps, err := process.Leftovers(run)
 		if err != nil {
 			return left, err
 		}
@@ -83,15 +83,15 @@ func Leftovers(box *mailbox.Box) (Left, error) {
 }
 
 // End ends what was left: asked first, killed after grace.
-func (l *Left) End(grace time.Duration) error { return child.End(l.Processes, grace) }
+func (l *Left) End(grace time.Duration) error { return process.End(l.Processes, grace) }
 
 // endKept ends what earlier runs had left and was let go on.
 func (r *runner) endKept() {
 	for _, run := range r.Kept {
-		ps, err := child.Leftovers(run)
+		ps, err := process.Leftovers(run)
 		if err == nil && len(ps) > 0 {
 			r.exit.Ended = append(r.exit.Ended, processNames(ps)...)
-			err = child.End(ps, time.Second)
+			err = process.End(ps, time.Second)
 		}
 		if err != nil {
 			r.log.Error("ending what was kept", "run", run, "err", err)

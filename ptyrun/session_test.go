@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/internal/child"
 	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/internal/fakeagent"
+	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
 )
@@ -204,7 +204,7 @@ func TestAbortedSession(t *testing.T) {
 			if s := r.its(); s.State != wire.SessionAborted {
 				t.Errorf("it is %s", s.State)
 			}
-			if left, err := child.Leftovers(r.opt.Run); err != nil || len(left) > 0 {
+			if left, err := process.Leftovers(r.opt.Run); err != nil || len(left) > 0 {
 				t.Errorf("left %v, %v", left, err)
 			}
 			if got := strings.Join(r.fakes(fakeagent.Submitted), "\n"); strings.Contains(got, "abort") {

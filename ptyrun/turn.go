@@ -3,7 +3,7 @@ package ptyrun
 import (
 	"time"
 
-	"github.com/agentteammail/atm/internal/driver"
+	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )

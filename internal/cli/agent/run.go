@@ -15,7 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/agentteammail/atm/internal/cli/command"
-	"github.com/agentteammail/atm/internal/driver"
+	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun"
 	"github.com/agentteammail/atm/teams"
