@@ -131,7 +131,7 @@ time.sleep(1000)
 	if n := nappers(t, nap); n != 0 || zombies(t) != 0 {
 		t.Errorf("%d processes and %d zombies are left; ended: %+v", n, zombies(t), e)
 	}
-	if !slices.ContainsFunc(e.Others, func(p Info) bool { return p.Name == "sleep" }) {
+	if !slices.ContainsFunc(e.Others, func(p Info) bool { return p.Name == "sh" }) {
 		t.Errorf("ended: %+v, which does not name the daemon", e)
 	}
 }
