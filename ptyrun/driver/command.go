@@ -73,7 +73,7 @@ func behindOptions(args, valued []string) []string {
 // more than one command is left to Recognise.
 func shellCommand(args []string) []string {
 	i := slices.IndexFunc(args, func(a string) bool { return !strings.HasPrefix(a, "-") })
-	if i < 1 || !strings.HasSuffix(args[i-1], "c") || strings.ContainsAny(args[i], ";&|<>`$()\n") {
+	if i < 1 || !strings.HasSuffix(args[i-1], "c") || strings.HasPrefix(args[i-1], "--") || strings.ContainsAny(args[i], ";&|<>`$()\n") {
 		return nil
 	}
 	return behindOptions(strings.Fields(strings.NewReplacer(`"`, "", `'`, "").Replace(args[i])), nil)

@@ -20,6 +20,7 @@ func TestForCommand(t *testing.T) {
 		"node /usr/lib/node_modules/@anthropic-ai/claude-code/cli.js": "claude",
 		"sh -c exec|claude|-p":                                        "claude",
 		"bash -lc FOO=1|gemini":                                       "gemini",
+		"bash --norc claude":                                          "plain",
 		"bash -c cd|x;|claude":                                        "plain",
 		"sudo -u bob setsid codex":                                    "codex",
 		"bash":                                                        "plain",

@@ -112,7 +112,7 @@ func (l *Look) text(y int, keep func(r row, i int) bool) string {
 // one of several buttons.
 func (l *Look) lit(y int) string {
 	ground := l.row(y).ground()
-	return l.text(y, func(r row, i int) bool { return r[i].Style.Bg != ground || r.is(i, screen.Inverse) })
+	return l.row(y).text(func(r row, i int) bool { return r[i].Style.Bg != ground || r.is(i, screen.Inverse) })
 }
 
 // before is the cursor's row up to the cursor.
