@@ -8,10 +8,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/agentteammail/atm/internal/child"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/wire"
@@ -155,7 +155,7 @@ func stillRuns(name wire.Name, runs []string) string {
 		if run == "" {
 			continue
 		}
-		processes, _ := child.Leftovers(run) // what cannot be seen is not said
+		processes, _ := process.Leftovers(run) // what cannot be seen is not said
 		for _, p := range processes {
 			left = append(left, p.String())
 		}
