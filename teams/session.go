@@ -204,5 +204,3 @@ func (t *Team) deliverInput(ctx context.Context, id wire.UUID, agent wire.Name, 
 	}
 	return m, nil
 }
-
-func short(id wire.UUID) string { return wire.ID(id).Short(6) }
