@@ -6,7 +6,7 @@ import (
 )
 
 // flood is how much must come at once to be looked at as a flood.
-const flood = 64 << 10 // bytes
+const flood = 8 << 10 // bytes
 
 var style = regexp.MustCompile("\x1b\\[[0-9;:]*m")
 
