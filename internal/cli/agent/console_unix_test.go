@@ -31,9 +31,6 @@ func TestConsolePanic(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.close()
-		if err := c.enter(); err != nil {
-			t.Fatal(err)
-		}
 		c.Write([]byte("\x1b[?25l"))
 		panic("oh")
 	}()

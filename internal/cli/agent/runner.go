@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -38,14 +39,22 @@ var runnerCommand = &cli.Command{
 		if err != nil {
 			return err
 		}
-		return command.PrintJSON(ending{Exit: &exit})
+		return command.PrintJSON(runnerReport{Exit: &exit})
 	},
+}
+
+// A runnerReport is what a runner prints when it ends.
+type runnerReport struct {
+	Exit  *ptyrun.Exit `json:"exit,omitempty"`
+	Error *struct {
+		Code, Message, Hint string
+	} `json:"error,omitempty"`
 }
 
 // runHere is the runner: it returns when the agent's program has ended for good,
 // and with it all that it started. A signal ends it, which may take some seconds
 // and is never cut short.
-func runHere(c *cli.Context, s *command.Scope, sp *spec, detached bool) (exit ptyrun.Exit, err error) {
+func runHere(c *cli.Context, s *command.Scope, sp *spec, isDetached bool) (exit ptyrun.Exit, err error) {
 	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	output.IgnoreSIGPIPE()
@@ -59,18 +68,26 @@ func runHere(c *cli.Context, s *command.Scope, sp *spec, detached bool) (exit pt
 	defer release()
 	// Whoever stops the agent notes that first and then looks for this lock, so that
 	// one of the two sees the other.
-	if last, err := s.Team.LastStop(name); err != nil || last != sp.lastStop {
-		return exit, stoppedMeanwhile(name, err)
+	last, err := s.Team.LastStop(name)
+	if err != nil {
+		return exit, err
+	}
+	if last != sp.lastStop {
+		return exit, command.Refused("%s was stopped meanwhile", name).WithHint("atm up %s", name)
 	}
 	log := os.Stderr
-	if detached {
+	if isDetached {
 		if log, err = openLog(sp.box); err != nil {
 			return exit, err
 		}
 		defer log.Close()
 	}
-	if err := endLeftovers(c, sp); err != nil {
-		return exit, err
+	left, err := endLeftovers(sp.box)
+	if err != nil {
+		return exit, fmt.Errorf("end what the last runner of %s left: %w", name, err)
+	}
+	if len(left) > 0 {
+		command.Warn(c, "%s: what its last runner left was ended: %s", name, strings.Join(left, ", "))
 	}
 	if err := s.Team.SavePolicy(name, sp.policy); err != nil {
 		return exit, err
@@ -78,11 +95,11 @@ func runHere(c *cli.Context, s *command.Scope, sp *spec, detached bool) (exit pt
 	if err := s.Team.SaveStart(name, sp.member); err != nil {
 		return exit, err
 	}
-	o := sp.options
 	state, err := s.Team.State(name)
 	if err != nil {
 		return exit, err
 	}
+	o := sp.options
 	o.State, o.Held = *state, hold.StillHeld
 	o.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	notifyPeople(s, sp.box, &o)
@@ -105,50 +122,28 @@ func notifyPeople(s *command.Scope, box *mailbox.Box, o *ptyrun.Options) {
 	o.Overdue = func(ctx context.Context, idle bool) error { return s.Team.Remind(ctx, box, idle, origin) }
 }
 
-func stoppedMeanwhile(name wire.Name, err error) error {
-	if err != nil {
-		return err
-	}
-	return command.Refused("%s was stopped meanwhile", name).WithHint("atm up %s", name)
-}
-
 // openLog begins the file for what a runner says, once it has its lock: the log of
-// one that runs is nobody else's. No link is followed. A crash is written there,
-// too.
+// one that runs is nobody else's. No link is followed. A crash is written there, too.
 func openLog(box *mailbox.Box) (*os.File, error) {
-	dir, run := box.Store().Dir(), string(box.Agent())+"/run"
-	if err := dir.Mkdir(run); err != nil {
-		return nil, err
-	}
-	log, err := dir.OpenFile(run+"/run.log", os.O_RDWR|os.O_APPEND|os.O_CREATE)
+	log, err := box.Store().Dir().OpenFile(string(box.Agent())+"/run/run.log", os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
-		return nil, err
-	}
-	if err := log.Truncate(0); err != nil {
-		log.Close()
 		return nil, err
 	}
 	return log, debug.SetCrashOutput(log, debug.CrashOptions{})
 }
 
-// endLeftovers names what a runner that was killed has left running, and ends it
-// unless it is to go on.
-func endLeftovers(c *cli.Context, sp *spec) error {
-	left, err := ptyrun.Leftovers(sp.box)
+// leftoversGrace is how long what a killed runner has left may take to end by itself.
+const leftoversGrace = 2 * time.Second
+
+// endLeftovers ends what a runner that was killed has left running, and names it.
+// The caller holds the runner's lock.
+func endLeftovers(box *mailbox.Box) (processes []string, err error) {
+	left, err := ptyrun.Leftovers(box)
 	if err != nil || len(left.Processes) == 0 {
-		return err
+		return nil, err
 	}
-	var named []string
 	for _, p := range left.Processes {
-		named = append(named, p.String())
+		processes = append(processes, p.String())
 	}
-	names := strings.Join(named, ", ")
-	done := "ended"
-	if sp.keepLeft {
-		sp.options.Kept, done = left.Runs, "left running"
-	} else if err := left.End(defaultGrace); err != nil {
-		return fmt.Errorf("end what the last runner of %s left (%s): %w", sp.box.Agent(), names, err)
-	}
-	command.Warn(c, "%s: what its last runner left was %s: %s", sp.box.Agent(), done, names)
-	return nil
+	return processes, left.End(leftoversGrace)
 }

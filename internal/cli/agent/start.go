@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -26,9 +28,8 @@ import (
 const (
 	lookEvery    = 50 * time.Millisecond // the runner is asked how its program stands
 	knownWithin  = 3 * time.Second       // --detach waits so long for a prompt
-	readyWithin  = 60 * time.Second      // and `atm up`
+	readyWithin  = 30 * time.Second      // and `atm up`
 	listenWithin = 15 * time.Second      // from a runner's lock to its socket: it first ends what the last one left
-	promptWithin = 30 * time.Second      // a program whose prompts are not known shows none later
 	dialogHolds  = 6                     // looks in a row, until a dialog counts
 )
 
@@ -50,10 +51,7 @@ func startRunner(c *cli.Context, s *command.Scope, sp *spec) (*runnerProcess, er
 		return nil, err
 	}
 	args := []string{"runner", string(sp.box.Agent()), "--json", "--root", s.Root.Path, "--team", string(s.Team.Name), "--last-stop", sp.lastStop}
-	if c.IsSet("as") {
-		args = append(args, "--as", c.String("as"))
-	}
-	for _, name := range []string{"driver", "inject", "size", "cwd", "restart", "leftovers"} {
+	for _, name := range []string{"as", "driver", "inject", "size", "cwd", "restart"} {
 		if value := c.String(name); value != "" {
 			args = append(args, "--"+name+"="+value)
 		}
@@ -78,181 +76,94 @@ func startRunner(c *cli.Context, s *command.Scope, sp *spec) (*runnerProcess, er
 	}
 	p := &runnerProcess{ended: make(chan struct{})}
 	go func() {
-		err := cmd.Wait()
-		p.exit, p.err = readEnding(said.Bytes(), err)
+		waited := cmd.Wait()
+		p.readReport(said.Bytes(), waited, cmd.ProcessState.ExitCode())
 		close(p.ended)
 	}()
 	return p, nil
 }
 
-// ending is what a runner prints when it ends.
-type ending struct {
-	Exit  *ptyrun.Exit `json:"exit,omitempty"`
-	Error *struct {
-		Code, Message, Hint string
-	} `json:"error,omitempty"`
-}
-
-func readEnding(said []byte, waited error) (ptyrun.Exit, error) {
-	var e ending
-	if json.Unmarshal(said, &e) == nil && e.Exit != nil {
-		return *e.Exit, nil
-	}
-	if e.Error == nil {
-		return ptyrun.Exit{}, command.Failed("the runner ended: %v", waited).WithHint("its run/run.log may say why")
-	}
-	exit := map[string]int{
-		"usage": command.ExitUsage, "ambiguous": command.ExitUsage, "not_found": command.ExitNotFound,
-		"timeout": command.ExitTimeout, "locked": command.ExitRefused, "refused": command.ExitRefused,
-	}[e.Error.Code]
-	return ptyrun.Exit{}, &command.Error{
-		Code: e.Error.Code, Exit: max(exit, command.ExitFailed), Message: e.Error.Message, Hint: e.Error.Hint,
+// readReport reads what a runner that has ended said.
+func (p *runnerProcess) readReport(said []byte, waited error, code int) {
+	var r runnerReport
+	json.Unmarshal(said, &r)
+	switch {
+	case r.Exit != nil:
+		p.exit = *r.Exit
+	case r.Error != nil:
+		p.err = &command.Error{Code: r.Error.Code, Exit: code, Message: r.Error.Message, Hint: r.Error.Hint}
+	default:
+		p.err = command.Failed("the runner ended: %v", waited).WithHint("its run/run.log may say why")
 	}
 }
 
 // errGone says that an agent which was awaited runs no more.
 var errGone = errors.New("it has ended")
 
-// A started is how an agent stands after it was started.
-type started struct {
-	State  string // ready, unknown: at no prompt that is known, started: not ready yet
-	PID    int
-	Detail string
-}
-
 // awaitReady waits until an agent is ready, or until it is known that it does not
 // become so. p is its runner if this process has started it, else nil. After
 // patience it is as it is.
-func awaitReady(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox.Box, p *runnerProcess, patience time.Duration) (started, error) {
-	var ended chan struct{}
+func awaitReady(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox.Box, p *runnerProcess, patience time.Duration) (memberResult, error) {
+	r := memberResult{Name: box.Agent()}
+	over := make(chan struct{})
 	if p != nil {
-		ended = p.ended
+		over = p.ended
 	}
-	asking := 0
+	asking, restarts := 0, 0
 	for began := time.Now(); ; {
 		status, err := statusOf(ctx, box)
+		r.PID = status.ChildPID
 		if err == nil && status.Ready {
-			return started{State: "ready", PID: status.ChildPID}, nil
+			r.State = "ready"
+			return r, nil
 		}
-		if err == nil && (status.State == string(reducer.Confirming) || status.State == string(reducer.AwaitingInput)) {
-			asking++
-		} else {
+		asking++
+		if err != nil || status.State != string(reducer.Confirming) && status.State != string(reducer.AwaitingInput) {
 			asking = 0
 		}
 		if asking == dialogHolds {
-			return started{}, asksEarly(s, box, status)
+			return r, command.Failed("%s runs, and asks before it is ready: %s", r.Name, letter.Escape(status.Detail)).WithHint("atm attach %s", r.Name)
 		}
-		if err == nil && status.ChildPID != 0 && status.State == string(reducer.Starting) && time.Since(status.Started) > promptWithin {
-			return started{State: "unknown", PID: status.ChildPID, Detail: "at no prompt that is known; mail waits until there is one"}, nil
+		if status.Restarts > restarts {
+			restarts = status.Restarts
+			command.Warn(c, "%s has ended before it was ready, and is started again", r.Name)
 		}
 		if err == nil && time.Since(began) > patience {
-			return notReadyYet(status), nil
+			r.State, r.Detail = "started", "no prompt is shown yet"
+			return r, nil
 		}
 		if errors.Is(err, control.ErrNotAnswering) || err != nil && time.Since(began) > listenWithin {
-			return started{}, runnerError(s, box, err)
+			return r, runnerError(s, box, err)
 		}
 		if p == nil {
-			if running, err := box.Store().Running(box.Agent()); err != nil || !running {
-				return started{}, errors.Join(err, errGone)
+			if running, err := box.Store().Running(r.Name); err != nil || !running {
+				return r, cmp.Or(err, errGone)
 			}
 		}
 		select {
-		case <-ended:
+		case <-over:
 			if p.err != nil {
-				return started{}, p.err
+				return r, p.err
 			}
-			return started{}, endedEarly(c, s, box, p.exit, " before it was ready")
+			return r, ended(box, p.exit)
 		case <-ctx.Done():
-			return started{}, ctx.Err()
+			return r, ctx.Err()
 		case <-time.After(lookEvery):
 		}
 	}
 }
 
-func notReadyYet(status control.Status) started {
-	st := started{State: "started", PID: status.ChildPID, Detail: "no prompt is shown yet"}
-	if status.Restarts > 0 {
-		st.Detail = fmt.Sprintf("it has ended %d times already", status.Restarts)
-	}
-	return st
-}
-
-// asksEarly is the error of an agent that asks something before it is ready.
-func asksEarly(s *command.Scope, box *mailbox.Box, status control.Status) error {
-	name := box.Agent()
-	what := status.Detail
-	if asked, _ := s.Team.Questions(name); len(asked) > 0 {
-		what += "): " + subject(asked[0], 200)
-	} else {
-		what += ")"
-	}
-	return command.Failed("%s runs, and asks before it is ready (%s", name, letter.Escape(what)).WithHint("atm attach %s", name)
-}
-
-// endedEarly is the error of a program that has ended, with the last lines of its
-// screen: on stderr, or with --json beside the error.
-func endedEarly(c *cli.Context, s *command.Scope, box *mailbox.Box, exit ptyrun.Exit, when string) error {
-	name := box.Agent()
-	e := command.Failed("%s ended with %d%s", name, exit.Code, when)
-	if exit.Loop && exit.Code == 0 {
-		e = command.Failed("%s ends again and again", name)
-	} else if exit.Loop {
-		e = command.Failed("%s crashes again and again", name)
-	}
-	if when == "" {
+// ended is the error of a program that has ended, with the last words of its screen.
+func ended(box *mailbox.Box, exit ptyrun.Exit) error {
+	e := command.Failed("%s ended with %d before it was ready", box.Agent(), exit.Code)
+	if exit.Loop {
+		e = command.Failed("%s ends again and again, with %d", box.Agent(), exit.Code)
 		e.Exit = max(exit.Code, command.ExitFailed)
 	}
-	e.WithHint("asciinema play %s shows its screen", recording(box))
-	lines := lastLines(exit.Tail)
-	if len(lines) == 0 {
-		e.Message += ", without a word"
-	} else {
-		e.Extra = map[string]any{"tail": lines}
+	if said := oneLine(strings.Join(exit.Tail, " "), 500); said != "" {
+		e.Message += ": " + said
 	}
-	return e
-}
-
-// recording is the path of an agent's recording.
-func recording(box *mailbox.Box) string { return runDir(box) + "/screen.cast" }
-
-// lastLines are the last lines of a screen that say something.
-func lastLines(tail []string) (lines []string) {
-	for _, line := range tail {
-		if line = strings.TrimRight(line, " "); line != "" {
-			lines = append(lines, line)
-		}
-	}
-	return lines[max(len(lines)-5, 0):]
-}
-
-// warnTail shows the lines that an error brings, unless JSON has them.
-func warnTail(c *cli.Context, err error, before string) {
-	var e *command.Error
-	if !errors.As(err, &e) || c.Bool("json") {
-		return
-	}
-	lines, _ := e.Extra["tail"].([]string)
-	for _, line := range lines {
-		command.Warn(c, "%s| %s", before, letter.Clip(letter.Escape(line), 200))
-	}
-}
-
-// startedAgent is what run --detach prints.
-type startedAgent struct {
-	Agent  string `json:"agent"`
-	PID    int    `json:"pid"`
-	State  string `json:"state"`
-	Detail string `json:"detail"`
-}
-
-func (a startedAgent) String() string {
-	switch a.State {
-	case "ready":
-		return fmt.Sprintf("%s runs: ready, process %d; atm attach %s", a.Agent, a.PID, a.Agent)
-	case "unknown":
-		return fmt.Sprintf("%s runs: %s, process %d; atm attach %s", a.Agent, a.Detail, a.PID, a.Agent)
-	}
-	return fmt.Sprintf("%s: started, process %d; %s", a.Agent, a.PID, a.Detail)
+	return e.WithHint("asciinema play %s shows its screen", filepath.Join(box.Path(), "run", "screen.cast"))
 }
 
 // runDetached starts a runner, and comes back when the agent is ready or it is
@@ -264,12 +175,11 @@ func runDetached(c *cli.Context, s *command.Scope, sp *spec) error {
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	st, err := awaitReady(ctx, c, s, sp.box, p, knownWithin)
+	r, err := awaitReady(ctx, c, s, sp.box, p, knownWithin)
 	if err != nil {
-		warnTail(c, err, "")
 		return err
 	}
-	return command.Print(c, startedAgent{string(sp.box.Agent()), st.PID, st.State, st.Detail})
+	return command.Print(c, r)
 }
 
 // runAttached starts a runner and attaches this terminal to its agent.
@@ -282,62 +192,33 @@ func runAttached(c *cli.Context, s *command.Scope, sp *spec) error {
 	if err != nil {
 		return err
 	}
-	if client == nil {
-		return p.showEnding()
-	}
-	a := &attachment{c: c, scope: s, box: sp.box, owner: true}
-	end, err := a.follow(client)
-	var silent *command.Error
-	if errors.As(err, &silent) && silent.Silent {
-		return err
-	}
-	if err == nil && end.Exit == nil {
-		return a.sayEnding(end)
-	}
-	select {
-	case <-p.ended:
-	case <-time.After(time.Second):
-		if err != nil {
+	a := &attachment{c: c, scope: s, box: sp.box, isOwner: true}
+	if client != nil {
+		end, err := a.follow(client)
+		if e, ok := errors.AsType[*command.Error](err); ok && e.Silent {
 			return err
 		}
+		if err == nil && end.Exit == nil {
+			return a.printEnd(end)
+		}
 	}
-	if p.hasEnded() && p.err == nil && p.exit.Loop {
-		return endedEarly(c, s, sp.box, p.exit, "")
-	}
-	if err != nil { // it had ended before this terminal could join
-		return p.showEnding()
-	}
-	return exitWith(ptyrun.Exit{Code: end.Exit.Code})
-}
-
-func (p *runnerProcess) hasEnded() bool {
-	select {
-	case <-p.ended:
-		return true
-	default:
-		return false
-	}
-}
-
-// showEnding shows what a program wrote that has ended already.
-func (p *runnerProcess) showEnding() error {
+	// Its program has ended, perhaps before this terminal could join; so does its runner.
+	<-p.ended
 	if p.err != nil {
 		return p.err
 	}
-	for _, line := range p.exit.Tail {
-		fmt.Fprintln(os.Stdout, letter.Escape(line))
+	if client == nil {
+		fmt.Fprintln(os.Stdout, letter.EscapeBody(strings.Join(p.exit.Tail, "\n")))
 	}
-	return exitWith(p.exit)
+	return exitWith(sp.box, p.exit)
 }
 
 // dialStarted reaches the runner that this process has started; nil: its program
 // has ended already.
 func dialStarted(ctx context.Context, p *runnerProcess, box *mailbox.Box) (*control.Client, error) {
 	for {
-		status, err := statusOf(ctx, box)
-		if err == nil && status.ChildPID != 0 {
-			client, err := dial(ctx, box)
-			if err == nil {
+		if status, err := statusOf(ctx, box); err == nil && status.ChildPID != 0 {
+			if client, err := dial(ctx, box); err == nil {
 				return client, nil
 			}
 		}
