@@ -23,7 +23,7 @@ var approveCommand = &cli.Command{
 	UsageText: "atm approve 9f3a1c\natm approve bob\natm approve bob 2",
 	Description: "NAME: that agent's only open question. Without OPTION: the one that allows it once.\n" +
 		"Approvers of team.toml may; else people, and the lead for others. Never oneself.",
-	Action: func(c *cli.Context) error { return answerQuestion(c, &decision{c: c}) },
+	Action: func(c *cli.Context) error { return answerQuestion(c, false) },
 }
 
 var rejectCommand = &cli.Command{
@@ -31,125 +31,113 @@ var rejectCommand = &cli.Command{
 	UsageText:   "atm reject 9f3a1c --reason \"Use the staging host.\"\natm reject bob",
 	Description: "The reason goes to the agent as a message, which it gets when it is idle.",
 	Flags:       []cli.Flag{&cli.StringFlag{Name: "reason", Aliases: []string{"r"}, Usage: "`WHY`, and what to do instead"}},
-	Action: func(c *cli.Context) error {
-		return answerQuestion(c, &decision{c: c, deny: true, reason: c.String("reason")})
-	},
+	Action:      func(c *cli.Context) error { return answerQuestion(c, true) },
 }
 
 // A decision is a person's, or the lead's, answer to what an agent asks.
 type decision struct {
-	c       *cli.Context
-	s       *command.Scope
-	who     wire.Name
-	inAgent bool // it comes from an agent's environment
-	deny    bool
-	reason  string
-	q       policy.Question
+	c      *cli.Context
+	s      *command.Scope
+	q      policy.Question
+	deny   bool
+	reason string
 }
 
-func answerQuestion(c *cli.Context, d *decision) error {
+func answerQuestion(c *cli.Context, deny bool) error {
+	d := &decision{c: c, deny: deny, reason: c.String("reason")}
 	if c.IsSet("reason") && strings.TrimSpace(d.reason) == "" {
 		return command.Usage("--reason is empty").WithHint("leave it out, or say why")
 	}
-	if err := d.open(); err != nil {
-		return err
-	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	var err error
-	if d.q, err = findQuestion(ctx, d.s, c.Args().First()); err != nil {
+	if err := d.open(ctx); err != nil {
 		return err
 	}
-	if err := d.mayAnswer(); err != nil {
-		return err
-	}
-	var r memberResult
+	answer := d.answerDialog
 	if d.q.Kind == teams.KindDraft {
-		r, err = d.answerDraft(ctx)
-	} else {
-		r, err = d.answerDialog(ctx, c.Args().Get(1))
+		answer = d.answerDraft
 	}
+	r, err := answer(ctx)
 	if err != nil {
 		return err
 	}
-	r.ID = d.q.ID
 	return command.Print(c, r)
 }
 
-// open says who answers: from within an agent's environment that agent, whatever
-// --as says.
-func (d *decision) open() (err error) {
+// open finds the question, and refuses whoever may not answer it: from within an
+// agent's environment that agent counts, whatever --as says, and the rules are those
+// that the asker's runner was started with, as team.toml lies where agents write.
+func (d *decision) open(ctx context.Context) (err error) {
 	if d.s, err = command.OpenTeam(d.c); err != nil {
 		return err
 	}
-	d.who, d.inAgent = d.s.Actor()
-	if d.who == "" {
+	who, inAgent := d.s.Actor()
+	if who == "" {
 		if _, err := command.OpenMe(d.c); err != nil {
 			return err
 		}
 		return command.Refused("this process belongs to a run that is over, or of another team: it answers for nobody").WithHint("ask a person")
 	}
-	if d.s.Me, err = d.s.Team.Member(d.who); err != nil {
+	if d.s.Me, err = d.s.Team.Member(who); err != nil {
 		return err
 	}
-	return d.s.MayWrite()
+	if err := d.s.MayWrite(); err != nil {
+		return err
+	}
+	if d.q, err = findQuestion(ctx, d.s, d.c.Args().First()); err != nil {
+		return err
+	}
+	if !d.s.Root.Accepted {
+		return command.Refused("nothing is answered in %s: nobody here made or accepted it", d.s.Root.Path).WithHint("if it is yours: atm init")
+	}
+	p, err := d.s.Team.PolicyFor(d.q.Agent)
+	if err != nil {
+		return err
+	}
+	return p.MayAnswer(d.q.Agent, who, inAgent)
 }
 
 // findQuestion is the open question that a word means.
 func findQuestion(ctx context.Context, s *command.Scope, word string) (policy.Question, error) {
-	list, err := s.Team.Waiting(ctx)
-	q, notFound := teams.FindWaiting(list, word)
-	if many, ok := errors.AsType[*policy.ManyQuestionsError](notFound); ok {
+	list, unread := s.Team.Waiting(ctx)
+	q, err := teams.FindWaiting(list, word)
+	if many, ok := errors.AsType[*policy.ManyQuestionsError](err); ok {
 		var ids []string
 		for _, q := range many.Questions {
 			ids = append(ids, shortID(q))
 		}
 		return q, command.Ambiguous("%s", many).WithHint("name one by its id: %s", strings.Join(ids, " ")).WithCandidates(ids...)
 	}
-	if notFound == nil {
-		return q, nil
-	}
-	if _, bad := wire.ParseFragment(word); bad != nil {
-		if _, err := s.Member(word); err != nil {
-			return q, err // a name that is nobody's
+	if _, bad := wire.ParseFragment(word); err != nil && bad != nil {
+		if _, unknown := s.Member(word); unknown != nil {
+			return q, unknown
 		}
 	}
-	return q, cmp.Or(err, notFound)
-}
-
-// mayAnswer refuses whoever may not answer, by the rules that the agent's runner was
-// started with: team.toml lies where agents write.
-func (d *decision) mayAnswer() error {
-	if !d.s.Root.Accepted {
-		return command.Refused("nothing is answered in %s: nobody here made or accepted it", d.s.Root.Path).WithHint("if it is yours: atm init")
-	}
-	p, err := d.s.Team.PolicyFor(d.q.Agent)
 	if err != nil {
-		return command.Refused("who may answer is not known: %s", err).WithHint("atm doctor")
+		err = cmp.Or(unread, err)
 	}
-	return p.MayAnswer(d.q.Agent, d.who, d.inAgent)
+	return q, err
 }
 
-// answerDialog answers what an agent's screen asks, through its runner. option "" is
-// the one that says so, once.
-func (d *decision) answerDialog(ctx context.Context, option string) (r memberResult, err error) {
-	q := d.q
+// answerDialog answers what an agent's screen asks, through its runner. Without an
+// option it is the one that says so, once.
+func (d *decision) answerDialog(ctx context.Context) (r memberResult, err error) {
+	q, option := d.q, d.c.Args().Get(1)
 	if why, hint := onlyAtTerminal(d.s.Team, q); why != "" {
 		return r, command.Refused("%s %s", q.Agent, why).WithHint("%s", hint)
 	}
-	request := control.AnswerRequest{ID: q.ID, Deny: d.deny, By: string(d.who), Reason: d.reason}
 	if option != "" {
-		if request.Option, err = q.Choose(option); err != nil {
+		if option, err = q.Choose(option); err != nil {
 			return r, command.Usage("%s", letter.Escape(err.Error())).WithHint("atm pending lists the options")
 		}
 	}
 	box := d.s.Team.Box(q.Agent)
-	client, err := connect(ctx, d.s, box)
+	client, err := dial(ctx, box)
 	if err != nil {
-		return r, err
+		return r, runnerError(d.s, box, err)
 	}
 	defer client.Close()
-	o, err := client.Answer(ctx, request)
+	o, err := client.Answer(ctx, control.AnswerRequest{ID: q.ID, Option: option, Deny: d.deny, By: string(d.s.Me.Agent()), Reason: d.reason})
 	if err != nil {
 		return r, runnerError(d.s, box, err)
 	}

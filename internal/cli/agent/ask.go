@@ -69,11 +69,8 @@ func ask(c *cli.Context) error {
 // composeQuestion makes the message of the command line.
 func composeQuestion(c *cli.Context, s *command.Scope, box *mailbox.Box) (*teams.Outgoing, error) {
 	words := c.Args().Tail()
-	if c.IsSet("message") && len(words) > 0 {
-		return nil, command.Usage("the text is given twice: as a flag and as %q", letter.Clip(words[0], 40)).WithHint("leave one out")
-	}
 	if c.IsSet("message") {
-		words = []string{c.String("message")}
+		words = append(words, c.String("message"))
 	}
 	text, err := command.StdinText(c, words)
 	if err != nil {
@@ -140,11 +137,8 @@ func awaitAnswer(ctx context.Context, c *cli.Context, s *command.Scope, box *mai
 	}
 	if r.Reply != nil {
 		if _, err := s.Me.MarkRead(ctx, r.Reply.ID); err != nil {
-			command.Warn(c, "the reply could not be marked as read: %v", err)
+			return err
 		}
-	}
-	if r.Text == "" {
-		command.Warn(c, "the turn of %s is over, and nothing tells what it said: atm screen %s", name, name)
 	}
 	command.Warn(c, "%s after %s", r.Status, r.Took.Round(time.Millisecond))
 	return nil

@@ -19,34 +19,6 @@ var downCommand = &cli.Command{
 	Action:      down,
 }
 
-// down reads no team.toml: whatever is wrong there, what runs can be stopped.
-func down(c *cli.Context) error {
-	s, err := command.OpenTeam(c)
-	if err != nil {
-		return err
-	}
-	d := &shutdown{c: c, s: s, isNamed: c.Args().Present()}
-	for _, word := range c.Args().Slice() {
-		box, err := s.Member(word)
-		if err != nil {
-			return err
-		}
-		d.names = append(d.names, box.Agent())
-	}
-	if !d.isNamed {
-		if d.names, err = s.Team.Agents(); err != nil {
-			return err
-		}
-	}
-	ctx, stop := command.Interruptible(c.Context)
-	defer stop()
-	err = d.stop(ctx)
-	if err == nil && d.stopped == 0 && !d.isNamed {
-		command.Warn(c, "nobody of team %s was running", s.Team.Name)
-	}
-	return err
-}
-
 // A shutdown stops members, all at once.
 type shutdown struct {
 	c       *cli.Context
@@ -60,24 +32,50 @@ type shutdown struct {
 	hint    string
 }
 
+// down reads no team.toml: whatever is wrong there, what runs can be stopped.
+func down(c *cli.Context) error {
+	s, err := command.OpenTeam(c)
+	if err != nil {
+		return err
+	}
+	d := &shutdown{c: c, s: s, isNamed: c.Args().Present()}
+	if !d.isNamed {
+		d.names, err = s.Team.Agents()
+	}
+	if err != nil {
+		return err
+	}
+	for _, word := range c.Args().Slice() {
+		box, err := s.Member(word)
+		if err != nil {
+			return err
+		}
+		d.names = append(d.names, box.Agent())
+	}
+	ctx, stop := command.Interruptible(c.Context)
+	defer stop()
+	err = d.stop(ctx)
+	if err == nil && d.stopped == 0 && !d.isNamed {
+		command.Warn(c, "nobody of team %s was running", s.Team.Name)
+	}
+	return err
+}
+
 // stop stops the member that asks for it last: this process ends with it.
 func (d *shutdown) stop(ctx context.Context) error {
 	me, isAgent := d.s.Actor()
-	var wg sync.WaitGroup
+	var others sync.WaitGroup
 	for _, n := range d.names {
 		if !isAgent || n != me {
-			wg.Go(func() { d.stopMember(ctx, n) })
+			others.Go(func() { d.stopMember(ctx, n) })
 		}
 	}
-	wg.Wait()
+	others.Wait()
 	if isAgent && slices.Contains(d.names, me) {
 		d.stopMember(ctx, me)
 	}
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || len(d.failed) == 0 {
 		return ctx.Err()
-	}
-	if len(d.failed) == 0 {
-		return nil
 	}
 	return &command.Error{Code: "partial", Exit: command.ExitPartial, Message: "not stopped: " + strings.Join(d.failed, "; "), Hint: d.hint}
 }
@@ -91,11 +89,10 @@ func (d *shutdown) stopMember(ctx context.Context, n wire.Name) {
 		d.failed, d.hint = append(d.failed, string(n)+": "+e.Message), e.Hint
 		return
 	}
-	if r.State == "not running" && !d.isNamed {
-		return
-	}
 	if r.State != "not running" {
 		d.stopped++
+	} else if !d.isNamed {
+		return
 	}
-	command.Print(d.c, memberResult{Name: n, State: r.State}) // it is, whether anybody reads that or not
+	command.Print(d.c, memberResult{Name: n, State: r.State}) // that nobody reads it stops nothing
 }

@@ -48,7 +48,6 @@ func event(c *cli.Context) error {
 	if c.Bool("route") || !c.Args().Present() {
 		return command.Usage("which event? --route needs --stdin").WithHint("atm event turn_started turn_id=7; a stream of them: atm event --stdin")
 	}
-	kind := c.Args().First()
 	var pairs [][2]string
 	for _, word := range c.Args().Tail() {
 		k, v, found := strings.Cut(word, "=")
@@ -57,7 +56,7 @@ func event(c *cli.Context) error {
 		}
 		pairs = append(pairs, [2]string{k, v})
 	}
-	e, err := wire.Compose(kind, pairs)
+	e, err := wire.Compose(c.Args().First(), pairs)
 	if err != nil {
 		return command.Usage("%v", err).WithHint("atm help event lists the kinds and their fields")
 	}
@@ -65,7 +64,6 @@ func event(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	warnKind(c, kind)
 	e.Source = "cli"
 	events := []wire.Event{e}
 	appendTo := s.Me.Log().Append
@@ -76,13 +74,6 @@ func event(c *cli.Context) error {
 		return err
 	}
 	return command.Print(c, notedEvent{&events[0]})
-}
-
-// warnKind says that a kind looks misspelt. Any kind may be somebody's own.
-func warnKind(c *cli.Context, kind string) {
-	if near, ok := command.Nearest(kind, wire.Kinds()); ok && near != kind {
-		command.Warn(c, "%q means nothing to atm; did you mean %s?", kind, near)
-	}
 }
 
 // notedEvent is what event prints.

@@ -44,9 +44,6 @@ func events(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, kind := range p.kinds {
-		warnKind(c, kind)
-	}
 	box.TakeIn(c.Context) // a dropped file may be an event; on a disk that is read-only it waits
 	after, err := firstEvent(c, box)
 	if err != nil {

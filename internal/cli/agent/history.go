@@ -2,12 +2,14 @@ package agent
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
@@ -17,10 +19,8 @@ var historyCommand = &cli.Command{
 	Name: "history", Aliases: []string{"turns"}, ArgsUsage: "NAME", Usage: "an agent's turns: when, how long, prompt, response, status",
 	UsageText:   "atm history bob\natm history bob --limit 1 --json",
 	Description: "What no event has told is left out; --json has prompts and responses whole.",
-	Flags: []cli.Flag{
-		&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Value: 10, Usage: "the newest `N` (default 10); 0: all"},
-	},
-	Action: history,
+	Flags:       []cli.Flag{&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Value: 10, Usage: "the newest `N` (default 10); 0: all"}},
+	Action:      history,
 }
 
 // turnList is what history prints.
@@ -30,16 +30,11 @@ type turnList struct {
 }
 
 func history(c *cli.Context) error {
-	s, box, err := openAgent(c)
-	if err != nil {
-		return err
-	}
-	box.TakeIn(c.Context) // dropped files may be events
-	turns, err := s.Team.History(box.Agent(), c.Int("limit"))
-	if err != nil {
-		return err
-	}
-	return command.Print(c, turnList{box.Agent(), append([]teams.Turn{}, turns...)})
+	return withAgent(c, func(ctx context.Context, s *command.Scope, box *mailbox.Box) (fmt.Stringer, error) {
+		box.TakeIn(ctx) // dropped files may be events
+		turns, err := s.Team.History(box.Agent(), c.Int("limit"))
+		return turnList{box.Agent(), append([]teams.Turn{}, turns...)}, err
+	})
 }
 
 func (l turnList) String() string {

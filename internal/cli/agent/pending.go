@@ -23,23 +23,8 @@ var pendingCommand = &cli.Command{
 	Name: "pending", Aliases: []string{"requests", "questions"}, Usage: "what waits for a person: permissions, questions, drafts, late answers",
 	UsageText:   "atm pending\natm pending --watch\natm approve 9f3a1c",
 	Description: "The id is that of the message to the lead; atm screen NAME shows the dialog itself.",
-	Flags: []cli.Flag{
-		&cli.BoolFlag{Name: "watch", Aliases: []string{"follow", "w", "f"}, Usage: "stay, print each once when it comes, and ring"},
-	},
-	Action: func(c *cli.Context) error {
-		s, err := command.OpenTeam(c)
-		if err != nil {
-			return err
-		}
-		if c.Bool("watch") {
-			return s.Follow(func(ctx context.Context) error { return watchPending(ctx, c, s) })
-		}
-		l, err := lookPending(c.Context, s)
-		if err != nil { // of what could not be read; it hides nothing else
-			command.Warn(c, "%v", err)
-		}
-		return command.Print(c, l)
-	},
+	Flags:       []cli.Flag{&cli.BoolFlag{Name: "watch", Aliases: []string{"follow", "w", "f"}, Usage: "stay, print each once when it comes, and ring"}},
+	Action:      pending,
 }
 
 // pendingList is what pending prints, with --watch only what is new.
@@ -51,19 +36,29 @@ type pendingList struct {
 	team *teams.Team
 }
 
-func lookPending(ctx context.Context, s *command.Scope) (pendingList, error) {
+func pending(c *cli.Context) error {
+	s, err := command.OpenTeam(c)
+	if err != nil {
+		return err
+	}
+	if c.Bool("watch") {
+		return s.Follow(func(ctx context.Context) error { return watchPending(ctx, c, s) })
+	}
+	return command.Print(c, lookPending(c.Context, c, s))
+}
+
+// lookPending finds what waits. What cannot be read is said, and hides nothing else.
+func lookPending(ctx context.Context, c *cli.Context, s *command.Scope) pendingList {
 	waiting, err1 := s.Team.Waiting(ctx)
 	overdue, err2 := s.Team.OverdueAnswers(ctx)
 	held, err3 := s.Team.HeldMail(ctx)
-	return pendingList{append([]policy.Question{}, waiting...), overdue, held, s.Team}, errors.Join(err1, err2, err3)
+	if err := errors.Join(err1, err2, err3); err != nil && ctx.Err() == nil {
+		command.Warn(c, "%v", err)
+	}
+	return pendingList{append([]policy.Question{}, waiting...), overdue, held, s.Team}
 }
 
-func (l pendingList) size() int { return len(l.Pending) + len(l.Overdue) + len(l.Held) }
-
 func (l pendingList) String() string {
-	if l.size() == 0 {
-		return "nothing is waiting for you"
-	}
 	var lines []string
 	for _, q := range l.Pending {
 		lines = append(lines, l.describeQuestion(q))
@@ -78,7 +73,7 @@ func (l pendingList) String() string {
 	for _, h := range l.Held {
 		lines = append(lines, fmt.Sprintf("-  %s  mail  %d unread: %s\n    atm attach %s", h.Agent, h.Unread, h.Reason, h.Agent))
 	}
-	return strings.Join(lines, "\n")
+	return cmp.Or(strings.Join(lines, "\n"), "nothing is waiting for you")
 }
 
 func age(since time.Time) string { return letter.Span(max(0, time.Since(since))) }
@@ -140,25 +135,23 @@ const pendingEvery = 500 * time.Millisecond
 func watchPending(ctx context.Context, c *cli.Context, s *command.Scope) error {
 	known := map[string]bool{}
 	isKnown := func(key ...any) bool {
-		k := fmt.Sprint(key...)
-		before := known[k]
-		known[k] = true
-		return before
+		n := len(known)
+		known[fmt.Sprint(key...)] = true
+		return len(known) == n
 	}
-	for {
-		l, _ := lookPending(ctx, s)
+	for ; ctx.Err() == nil; sleep(ctx, pendingEvery) {
+		l := lookPending(ctx, c, s)
 		// More may become known of the same dialog, also its id.
 		l.Pending = slices.DeleteFunc(l.Pending, func(q policy.Question) bool { return isKnown(q.Agent, q.Kind, q.Since.UnixNano()) })
 		l.Overdue = slices.DeleteFunc(l.Overdue, func(o teams.OverdueAnswer) bool { return isKnown(o.Agent, o.ID) })
 		l.Held = slices.DeleteFunc(l.Held, func(h teams.HeldMail) bool { return isKnown(h.Agent, h.Reason) })
-		if l.size() > 0 {
-			if err := command.Print(c, l); err != nil {
-				return err
-			}
-			command.Notify("atm", fmt.Sprintf("%d waiting for you", l.size()))
+		if len(l.Pending)+len(l.Overdue)+len(l.Held) == 0 {
+			continue
 		}
-		if !sleep(ctx, pendingEvery) {
-			return ctx.Err()
+		if err := command.Print(c, l); err != nil {
+			return err
 		}
+		command.Notify("atm", "something waits for you")
 	}
+	return ctx.Err()
 }

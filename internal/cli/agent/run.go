@@ -2,12 +2,10 @@ package agent
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
@@ -54,7 +52,7 @@ func run(c *cli.Context) error {
 		return err
 	}
 	name := sp.box.Agent()
-	if isRunning(c.Context, sp.box) {
+	if running, _ := s.Team.Running(name); running {
 		return command.Refused("%s runs already", name).WithHint("atm attach %s joins it, atm stop %s ends it", name, name)
 	}
 	if c.Bool("detach") {
@@ -80,22 +78,6 @@ func exitWith(box *mailbox.Box, exit ptyrun.Exit) error {
 		return nil
 	}
 	return command.Exit(exit.Code)
-}
-
-// isRunning reports whether an agent runs and is not about to end: a runner whose
-// program has ended gets a second to let go of its lock.
-func isRunning(ctx context.Context, box *mailbox.Box) bool {
-	for deadline := time.Now().Add(time.Second); time.Now().Before(deadline); {
-		running, err := box.Store().Running(box.Agent())
-		if err != nil || !running {
-			return false // what is wrong shows when the lock is taken
-		}
-		status, err := statusOf(ctx, box)
-		if err == nil && status.ChildPID != 0 || !sleep(ctx, probeEvery) {
-			break
-		}
-	}
-	return true
 }
 
 // A spec is what is to be run, and how.
@@ -159,8 +141,9 @@ func noCommand(s *command.Scope, name wire.Name) error {
 		WithHint("%s", strings.Replace(s.Team.RunAgain(name), " -- CMD", " -- claude", 1))
 }
 
-// newSpec makes a spec of flags and team.toml. words are the command, if one is
-// given.
+// newSpec makes a spec of flags and team.toml. words are the command, if one is given.
+// The rules that count are those of team.toml or, where an agent starts another, what
+// they were when a person last did so.
 func newSpec(c *cli.Context, s *command.Scope, plan *config.Config, box *mailbox.Box, words []string) (sp *spec, err error) {
 	name := box.Agent()
 	sp = &spec{box: box, member: plan.Members[name]}
@@ -171,10 +154,29 @@ func newSpec(c *cli.Context, s *command.Scope, plan *config.Config, box *mailbox
 	if len(sp.member.Command) == 0 {
 		return nil, noCommand(s, name)
 	}
-	sessions := plan.SessionOf(name)
+	if sp.lastStop, err = s.Team.LastStop(name); err != nil {
+		return nil, err
+	}
+	if sp.policy, err = s.Team.PolicyNow(name); err != nil {
+		return nil, err
+	}
+	if command.InAgent() {
+		saved, ok, err := s.Team.SavedPolicy(name)
+		if err != nil {
+			return nil, err
+		}
+		if sp.policy = sp.policy.DenyOnly(); ok {
+			sp.policy = saved
+		}
+	}
+	p, sessions := sp.policy, plan.SessionOf(name)
 	sp.options = ptyrun.Options{
 		Box: box, Command: sp.member.Command, Run: string(wire.NewID()), Prompt: sp.member.Prompt, Input: c.Bool("record-input"),
-		Sessions: &ptyrun.Sessions{Begin: sessions.Enabled, Capture: ptyrun.Capture(sessions.OutputCapture), Rules: sessions.Rules()},
+		Sessions: &ptyrun.Sessions{
+			Begin: sessions.Enabled, Capture: ptyrun.Capture(sessions.OutputCapture), Rules: sessions.Rules(), Mute: p.Mute,
+		},
+		May:    func(pid int, by string) error { return p.MayAnswer(name, wire.Name(by), s.IsAgent(pid)) },
+		Decide: func(tool, input string) ptyrun.Decision { return ptyrun.Decision(p.Decide(name, tool, input, false)) },
 	}
 	if err := sp.chooseHow(c, isPlanned); err != nil {
 		return nil, err
@@ -182,12 +184,8 @@ func newSpec(c *cli.Context, s *command.Scope, plan *config.Config, box *mailbox
 	if err := sp.chooseDir(c, s, isPlanned); err != nil {
 		return nil, err
 	}
-	sp.options.Env = environment(c, s, sp)
-	if err := sp.choosePolicy(s); err != nil {
-		return nil, err
-	}
-	sp.lastStop, err = s.Team.LastStop(name)
-	return sp, err
+	sp.options.Env = sp.environment(c, s)
+	return sp, nil
 }
 
 // chooseHow takes driver, inject, restart and size from the flags, else from
@@ -210,7 +208,7 @@ func (sp *spec) chooseHow(c *cli.Context, isPlanned bool) (err error) {
 		{"restart", string(o.Restart), config.Restarts},
 	} {
 		if !slices.Contains(choice.of, choice.value) {
-			return command.Usage("--%s is one of %s, not %q", choice.flag, strings.Join(choice.of, ", "), choice.value).WithCandidates(choice.of...)
+			return command.Usage("%s is one of %s, not %q", choice.flag, strings.Join(choice.of, ", "), choice.value).WithCandidates(choice.of...)
 		}
 	}
 	o.Auto, o.Driver = which == "auto", driver.ForCommand(o.Command)
@@ -218,7 +216,7 @@ func (sp *spec) chooseHow(c *cli.Context, isPlanned bool) (err error) {
 		o.Driver = named
 	}
 	if o.Cols, o.Rows, err = config.ParseSize(cmp.Or(c.String("size"), m.Size, "120x30")); err != nil {
-		return command.Usage("--size: %v", err).WithHint("--size 120x30")
+		return command.Usage("size: %v", err).WithHint("--size 120x30")
 	}
 	return nil
 }
@@ -226,8 +224,8 @@ func (sp *spec) chooseHow(c *cli.Context, isPlanned bool) (err error) {
 // chooseDir is where it runs: --cwd, the member's worktree, team.toml's cwd, which
 // team.toml's command always runs in; else here.
 func (sp *spec) chooseDir(c *cli.Context, s *command.Scope, isPlanned bool) error {
-	o, m, name := &sp.options, sp.member, sp.box.Agent()
-	if o.Dir = c.String("cwd"); o.Dir == "" && m.Worktree {
+	m, name, dir := sp.member, sp.box.Agent(), c.String("cwd")
+	if dir == "" && m.Worktree {
 		w, err := s.Team.Worktree(c.Context, os.Environ(), name, m.Cwd)
 		if place, ok := errors.AsType[*teams.WorktreeError](err); ok {
 			return command.Failed("%w", err).WithHint("%s", place.Hint)
@@ -235,51 +233,25 @@ func (sp *spec) chooseDir(c *cli.Context, s *command.Scope, isPlanned bool) erro
 		if err != nil {
 			return err
 		}
-		o.Dir = w.Dir
+		dir = w.Dir
 		if w.Done != "" {
 			command.Warn(c, "%s: %s", name, w.Done)
 		}
 	}
-	if o.Dir == "" && (isPlanned || m.Cwd != "") {
-		o.Dir = s.Team.WorkDir(m.Cwd)
+	if dir == "" && (isPlanned || m.Cwd != "") {
+		dir = s.Team.WorkDir(m.Cwd)
 	}
-	if o.Dir == "" {
-		o.Dir, _ = os.Getwd()
+	sp.options.Dir = cmp.Or(dir, ".")
+	if info, err := os.Stat(sp.options.Dir); err != nil || !info.IsDir() {
+		return command.Failed("run %s: %s is not a directory", name, dir).WithHint("--cwd DIR names another")
 	}
-	if info, err := os.Stat(o.Dir); err != nil || !info.IsDir() {
-		return command.Failed("run %s: %s is not a directory", name, o.Dir).WithHint("--cwd DIR names another")
-	}
-	return nil
-}
-
-// choosePolicy takes the rules that count: what team.toml says now or, where an
-// agent starts another, what it said when a person last did so.
-func (sp *spec) choosePolicy(s *command.Scope) error {
-	name := sp.box.Agent()
-	p, err := s.Team.PolicyNow(name)
-	if err != nil {
-		return err
-	}
-	if command.InAgent() {
-		saved, ok, err := s.Team.SavedPolicy(name)
-		if err != nil {
-			return err
-		}
-		if p = p.DenyOnly(); ok {
-			p = saved
-		}
-	}
-	sp.policy = p
-	o := &sp.options
-	o.Sessions.Mute = p.Mute
-	o.May = func(pid int, by string) error { return p.MayAnswer(name, wire.Name(by), s.IsAgent(pid)) }
-	o.Decide = func(tool, input string) ptyrun.Decision { return ptyrun.Decision(p.Decide(name, tool, input, false)) }
 	return nil
 }
 
 // environment is the agent's: ours, with who it is, and without what would make it
-// take itself for a part of another agent or terminal.
-func environment(c *cli.Context, s *command.Scope, sp *spec) []string {
+// take itself for a part of another agent or terminal. Of a name that is there twice
+// the last one counts.
+func (sp *spec) environment(c *cli.Context, s *command.Scope) []string {
 	unset := append(command.AgentMarks(), "TMUX", "TMUX_PANE", "STY", "WINDOW", "COLUMNS", "LINES", "TERM_PROGRAM", "TERM_PROGRAM_VERSION")
 	env := slices.DeleteFunc(os.Environ(), func(pair string) bool {
 		k, _, _ := strings.Cut(pair, "=")
@@ -294,5 +266,5 @@ func environment(c *cli.Context, s *command.Scope, sp *spec) []string {
 	if sp.member.Worktree && !c.IsSet("cwd") {
 		env = git.WithoutRepository(env)
 	}
-	return env // of a name that is there twice the last one counts
+	return env
 }

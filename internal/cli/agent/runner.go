@@ -1,11 +1,18 @@
 package agent
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
+	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -15,9 +22,12 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/internal/output"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
@@ -68,19 +78,19 @@ func runHere(c *cli.Context, s *command.Scope, sp *spec, isDetached bool) (exit 
 	defer release()
 	// Whoever stops the agent notes that first and then looks for this lock, so that
 	// one of the two sees the other.
-	last, err := s.Team.LastStop(name)
-	if err != nil {
-		return exit, err
-	}
-	if last != sp.lastStop {
+	if last, err := s.Team.LastStop(name); err != nil || last != sp.lastStop {
 		return exit, command.Refused("%s was stopped meanwhile", name).WithHint("atm up %s", name)
 	}
 	log := os.Stderr
 	if isDetached {
-		if log, err = openLog(sp.box); err != nil {
+		// Only now: the log of a runner that runs is nobody else's. No link is followed,
+		// and a crash is written there, too.
+		log, err = sp.box.Store().Dir().OpenFile(string(name)+"/run/run.log", os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_TRUNC)
+		if err != nil {
 			return exit, err
 		}
 		defer log.Close()
+		debug.SetCrashOutput(log, debug.CrashOptions{})
 	}
 	left, err := endLeftovers(sp.box)
 	if err != nil {
@@ -122,16 +132,6 @@ func notifyPeople(s *command.Scope, box *mailbox.Box, o *ptyrun.Options) {
 	o.Overdue = func(ctx context.Context, idle bool) error { return s.Team.Remind(ctx, box, idle, origin) }
 }
 
-// openLog begins the file for what a runner says, once it has its lock: the log of
-// one that runs is nobody else's. No link is followed. A crash is written there, too.
-func openLog(box *mailbox.Box) (*os.File, error) {
-	log, err := box.Store().Dir().OpenFile(string(box.Agent())+"/run/run.log", os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_TRUNC)
-	if err != nil {
-		return nil, err
-	}
-	return log, debug.SetCrashOutput(log, debug.CrashOptions{})
-}
-
 // leftoversGrace is how long what a killed runner has left may take to end by itself.
 const leftoversGrace = 2 * time.Second
 
@@ -146,4 +146,199 @@ func endLeftovers(box *mailbox.Box) (processes []string, err error) {
 		processes = append(processes, p.String())
 	}
 	return processes, left.End(leftoversGrace)
+}
+
+// Times of a start.
+const (
+	lookEvery    = 50 * time.Millisecond // the runner is asked how its program stands
+	knownWithin  = 3 * time.Second       // --detach waits so long for a prompt
+	readyWithin  = 30 * time.Second      // and `atm up`
+	listenWithin = 15 * time.Second      // from a runner's lock to its socket: it first ends what the last one left
+	dialogHolds  = 6                     // looks in a row, until a dialog counts
+)
+
+// A runnerProcess is a runner that this process has started.
+type runnerProcess struct {
+	ended chan struct{}
+
+	// Once ended is closed: how its program ended for good, or why it was not run.
+	exit ptyrun.Exit
+	err  error
+}
+
+// startRunner starts the runner of a spec as a process of its own, with the flags
+// of this command. What it says on stderr goes to ours for as long as this process
+// lives, and to run/run.log once it has its lock.
+func startRunner(c *cli.Context, s *command.Scope, sp *spec) (*runnerProcess, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"runner", string(sp.box.Agent()), "--json", "--root", s.Root.Path, "--team", string(s.Team.Name), "--last-stop", sp.lastStop}
+	for _, name := range []string{"as", "driver", "inject", "size", "cwd", "restart"} {
+		if value := c.String(name); value != "" {
+			args = append(args, "--"+name+"="+value)
+		}
+	}
+	for _, pair := range c.StringSlice("env") {
+		args = append(args, "--env="+pair)
+	}
+	if c.Bool("record-input") {
+		args = append(args, "--record-input")
+	}
+	if c.Command.Name != "up" {
+		args = append(append(args, "--"), c.Args().Tail()...)
+	}
+	cmd := exec.Command(exe, args...)
+	cmd.Args[0] = os.Args[0]
+	var said bytes.Buffer
+	cmd.Stdout = &said
+	cmd.Stderr = struct{ io.Writer }{os.Stderr} // not the file itself, which it would keep open
+	detach(cmd)
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	p := &runnerProcess{ended: make(chan struct{})}
+	go func() {
+		cmd.Wait() // what it said tells more than the error
+		p.exit, p.err = readReport(said.Bytes(), cmd.ProcessState)
+		close(p.ended)
+	}()
+	return p, nil
+}
+
+// readReport reads what a runner that has ended said.
+func readReport(said []byte, state *os.ProcessState) (exit ptyrun.Exit, err error) {
+	var r runnerReport
+	json.Unmarshal(said, &r)
+	if r.Exit != nil {
+		return *r.Exit, nil
+	}
+	if r.Error != nil {
+		return exit, &command.Error{Code: r.Error.Code, Exit: state.ExitCode(), Message: r.Error.Message, Hint: r.Error.Hint}
+	}
+	return exit, command.Failed("the runner ended: %v", state).WithHint("its run/run.log may say why")
+}
+
+// errGone says that an agent which was awaited runs no more.
+var errGone = errors.New("it has ended")
+
+// awaitReady waits until an agent is ready, or until it is known that it does not
+// become so. p is its runner if this process has started it, else nil. After
+// patience it is as it is.
+func awaitReady(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox.Box, p *runnerProcess, patience time.Duration) (memberResult, error) {
+	r := memberResult{Name: box.Agent()}
+	var over chan struct{}
+	if p != nil {
+		over = p.ended
+	}
+	asking, restarts := 0, 0
+	for began := time.Now(); ; {
+		status, err := statusOf(ctx, box)
+		r.PID = status.ChildPID
+		if status.Ready {
+			r.State = "ready"
+			return r, nil
+		}
+		if asking++; status.State != string(reducer.Confirming) && status.State != string(reducer.AwaitingInput) {
+			asking = 0
+		}
+		if asking == dialogHolds {
+			return r, command.Failed("%s runs, and asks before it is ready: %s", r.Name, letter.Escape(status.Detail)).WithHint("atm attach %s", r.Name)
+		}
+		if status.Restarts > restarts {
+			restarts = status.Restarts
+			command.Warn(c, "%s has ended before it was ready, and is started again", r.Name)
+		}
+		if err == nil && time.Since(began) > patience {
+			r.State, r.Detail = "started", "no prompt is shown yet"
+			return r, nil
+		}
+		if errors.Is(err, control.ErrNotAnswering) || err != nil && time.Since(began) > listenWithin {
+			return r, runnerError(s, box, err)
+		}
+		if running, err := box.Store().Running(r.Name); p == nil && (err != nil || !running) {
+			return r, cmp.Or(err, errGone)
+		}
+		select {
+		case <-over:
+			return r, cmp.Or(p.err, ended(box, p.exit))
+		case <-ctx.Done():
+			return r, ctx.Err()
+		case <-time.After(lookEvery):
+		}
+	}
+}
+
+// ended is the error of a program that has ended, with the last words of its screen.
+func ended(box *mailbox.Box, exit ptyrun.Exit) error {
+	e := command.Failed("%s ended with %d before it was ready", box.Agent(), exit.Code)
+	if exit.Loop {
+		e = command.Failed("%s ends again and again, with %d", box.Agent(), exit.Code)
+		e.Exit = max(exit.Code, command.ExitFailed)
+	}
+	if said := oneLine(strings.Join(exit.Tail, " "), 500); said != "" {
+		e.Message += ": " + said
+	}
+	return e.WithHint("asciinema play %s shows its screen", filepath.Join(box.Path(), "run", "screen.cast"))
+}
+
+// runDetached starts a runner, and comes back when the agent is ready or it is
+// known how it stands.
+func runDetached(c *cli.Context, s *command.Scope, sp *spec) error {
+	p, err := startRunner(c, s, sp)
+	if err != nil {
+		return err
+	}
+	ctx, stop := command.Interruptible(c.Context)
+	defer stop()
+	r, err := awaitReady(ctx, c, s, sp.box, p, knownWithin)
+	if err != nil {
+		return err
+	}
+	return command.Print(c, r)
+}
+
+// runAttached starts a runner and attaches this terminal to its agent.
+func runAttached(c *cli.Context, s *command.Scope, sp *spec) error {
+	p, err := startRunner(c, s, sp)
+	if err != nil {
+		return err
+	}
+	client := dialStarted(c.Context, p, sp.box)
+	if client != nil {
+		a := &attachment{c: c, scope: s, box: sp.box, isOwner: true}
+		end, err := a.follow(client)
+		if e, ok := errors.AsType[*command.Error](err); ok && e.Silent {
+			return err
+		}
+		if err == nil && end.Exit == nil {
+			return a.printEnd(end)
+		}
+	}
+	<-p.ended // soon, as its program has ended: perhaps before this terminal could join
+	if p.err != nil {
+		return p.err
+	}
+	if client == nil {
+		fmt.Fprintln(os.Stdout, letter.EscapeBody(strings.Join(p.exit.Tail, "\n")))
+	}
+	return exitWith(sp.box, p.exit)
+}
+
+// dialStarted reaches the runner that this process has started; nil: its program has
+// ended already.
+func dialStarted(ctx context.Context, p *runnerProcess, box *mailbox.Box) *control.Client {
+	for {
+		if status, err := statusOf(ctx, box); err == nil && status.ChildPID != 0 {
+			if client, err := dial(ctx, box); err == nil {
+				return client
+			}
+		}
+		select {
+		case <-p.ended:
+			return nil
+		case <-time.After(probeEvery):
+		}
+	}
 }

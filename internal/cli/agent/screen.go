@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"context"
+	"fmt"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -24,44 +26,26 @@ var screenCommand = &cli.Command{
 
 // shownScreen is what screen prints.
 type shownScreen struct {
-	Agent  wire.Name `json:"agent"`
-	Lines  []string  `json:"lines"`
-	Cursor position  `json:"cursor"`
-	Title  string    `json:"title"`
-	State  string    `json:"state"`
-	ANSI   string    `json:"ansi,omitempty"`
-}
-
-type position struct {
-	X int `json:"x"`
-	Y int `json:"y"`
+	Agent  wire.Name      `json:"agent"`
+	Lines  []string       `json:"lines"`
+	Cursor map[string]int `json:"cursor"`
+	Title  string         `json:"title"`
+	State  string         `json:"state"`
+	ANSI   string         `json:"ansi,omitempty"`
 }
 
 func screen(c *cli.Context) error {
 	if err := command.NotBoth(c, "ansi", "last"); err != nil {
 		return err
 	}
-	s, box, err := openAgent(c)
-	if err != nil {
-		return err
-	}
-	client, err := connect(c.Context, s, box)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	seen, err := client.Screen(c.Context, control.ScreenRequest{ANSI: c.Bool("ansi"), Last: c.Int("last")})
-	if err != nil {
-		return runnerError(s, box, err)
-	}
-	shown := shownScreen{
-		Agent: box.Agent(), Lines: append([]string{}, seen.Lines...), Cursor: position{seen.CursorX, seen.CursorY},
-		Title: seen.Title, State: seen.State,
-	}
-	if c.Bool("ansi") {
-		shown.ANSI = seen.ANSI
-	}
-	return command.Print(c, shown)
+	return perform(c, "", func(ctx context.Context, client *control.Client, name wire.Name) (fmt.Stringer, error) {
+		seen, err := client.Screen(ctx, control.ScreenRequest{ANSI: c.Bool("ansi"), Last: c.Int("last")})
+		shown := shownScreen{name, append([]string{}, seen.Lines...), map[string]int{"x": seen.CursorX, "y": seen.CursorY}, seen.Title, seen.State, ""}
+		if c.Bool("ansi") {
+			shown.ANSI = seen.ANSI
+		}
+		return shown, err
+	})
 }
 
 // String ends where the last text does.

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/wire"
 )
 
 var stopCommand = &cli.Command{
@@ -18,17 +20,9 @@ var stopCommand = &cli.Command{
 	UsageText:   "atm stop bob",
 	Description: "Asks, then TERM, then KILL. Its mail stays. An agent that does not run: exit 0.",
 	Action: func(c *cli.Context) error {
-		s, box, err := openAgent(c)
-		if err != nil {
-			return err
-		}
-		ctx, end := command.Interruptible(c.Context)
-		defer end()
-		r, err := stopAgent(ctx, c, s, box)
-		if err != nil {
-			return err
-		}
-		return command.Print(c, r)
+		return withAgent(c, func(ctx context.Context, s *command.Scope, box *mailbox.Box) (fmt.Stringer, error) {
+			return stopAgent(ctx, c, s, box)
+		})
 	},
 }
 
@@ -37,9 +31,9 @@ var interruptCommand = &cli.Command{
 	UsageText:   "atm interrupt bob",
 	Description: "Presses the keys that this agent takes for it. Refused while it asks something, which the\nsame keys would answer: atm pending.",
 	Action: func(c *cli.Context) error {
-		return perform(c, "interrupt", func(ctx context.Context, client *control.Client) (memberResult, error) {
+		return perform(c, "interrupt", func(ctx context.Context, client *control.Client, name wire.Name) (fmt.Stringer, error) {
 			o, err := client.Interrupt(ctx)
-			return resultOf("", o), err
+			return resultOf(name, o), err
 		})
 	},
 }
@@ -67,11 +61,9 @@ func stopAgent(ctx context.Context, c *cli.Context, s *command.Scope, box *mailb
 	if err := s.MayStop("stop", name); err != nil {
 		return r, err
 	}
-	if err := s.Team.MarkStopped(name); err != nil { // a full disk is no reason not to stop
-		command.Warn(c, "a start of %s that is under way is not told of the stop: %v", name, err)
-	}
+	s.Team.MarkStopped(name) // a full disk is no reason not to stop
 	isAsked := false
-	for deadline := time.Now().Add(stopWithin); ; {
+	for began := time.Now(); time.Since(began) < stopWithin && ctx.Err() == nil; sleep(ctx, probeEvery) {
 		if !isAsked {
 			o, err := askToStop(ctx, box)
 			if isAsked = err == nil; isAsked {
@@ -81,18 +73,15 @@ func stopAgent(ctx context.Context, c *cli.Context, s *command.Scope, box *mailb
 				return r, runnerError(s, box, err)
 			}
 			if silent, ok := errors.AsType[*control.NotAnsweringError](err); ok && silent.PID > 0 {
-				if err := kill(silent.PID); err != nil {
-					return r, err
+				if p, err := os.FindProcess(silent.PID); err == nil {
+					p.Kill()
 				}
 				command.Warn(c, "%s: its runner, process %d, did not answer and was killed", name, silent.PID)
 			}
 		}
 		running, err := box.Store().Running(name)
-		if err != nil {
+		if err != nil || !running && isAsked {
 			return r, err
-		}
-		if !running && isAsked {
-			return r, nil
 		}
 		if !running {
 			hold, err := box.Store().HoldRunner(ctx, name) // it is not to be started meanwhile
@@ -108,13 +97,11 @@ func stopAgent(ctx context.Context, c *cli.Context, s *command.Scope, box *mailb
 		if !isAsked {
 			r.State = "stopped" // it is about to listen, or to end
 		}
-		if time.Now().After(deadline) {
-			return r, command.Failed("the runner of %s has not ended within %s", name, stopWithin).WithHint("atm status %s", name)
-		}
-		if !sleep(ctx, probeEvery) {
-			return r, ctx.Err()
-		}
 	}
+	if ctx.Err() != nil {
+		return r, ctx.Err()
+	}
+	return r, command.Failed("the runner of %s has not ended within %s", name, stopWithin).WithHint("atm status %s", name)
 }
 
 func askToStop(ctx context.Context, box *mailbox.Box) (control.Outcome, error) {
@@ -126,28 +113,18 @@ func askToStop(ctx context.Context, box *mailbox.Box) (control.Outcome, error) {
 	return client.Stop(ctx, control.StopRequest{})
 }
 
-func kill(pid int) error {
-	p, err := os.FindProcess(pid)
-	if err != nil {
-		return err
-	}
-	return p.Kill()
-}
-
 // restart comes back when the new program runs.
-func restart(ctx context.Context, client *control.Client) (memberResult, error) {
+func restart(ctx context.Context, client *control.Client, name wire.Name) (fmt.Stringer, error) {
 	before, err := client.Status(ctx)
 	if err != nil {
-		return memberResult{}, err
+		return nil, err
 	}
 	o, err := client.Restart(ctx)
-	r := resultOf("", o)
-	for deadline := time.Now().Add(restartWithin); err == nil && r.State == "restarting"; sleep(ctx, lookEvery) {
+	r := resultOf(name, o)
+	for began := time.Now(); err == nil && r.State == "restarting" && time.Since(began) < restartWithin; sleep(ctx, lookEvery) {
 		var now control.Status
-		if now, err = client.Status(ctx); err == nil && now.ChildPID != 0 && now.ChildPID != before.ChildPID {
+		if now, err = client.Status(ctx); now.ChildPID != 0 && now.ChildPID != before.ChildPID {
 			r.State, r.PID = "restarted", now.ChildPID
-		} else if time.Now().After(deadline) {
-			return r, command.Failed("its program has not started again within %s", restartWithin)
 		}
 	}
 	return r, err

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 	"unicode"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/wire"
 )
 
 const rawExample = `atm type NAME --raw '\e[A\r'`
@@ -24,7 +26,6 @@ var typeCommand = &cli.Command{
 		&cli.BoolFlag{Name: "raw", Usage: "these bytes and no others: keys, escape sequences"},
 		&cli.BoolFlag{Name: "enter", Usage: "and then the return key"},
 		command.Meant("key", "keys and escape sequences: "+rawExample),
-		command.Meant("keys", "keys and escape sequences: "+rawExample),
 	},
 	Action: typeText,
 }
@@ -40,9 +41,9 @@ func typeText(c *cli.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	return perform(c, "type into", func(ctx context.Context, client *control.Client) (memberResult, error) {
+	return perform(c, "type into", func(ctx context.Context, client *control.Client, name wire.Name) (fmt.Stringer, error) {
 		o, err := client.Type(ctx, r)
-		return resultOf("", o), err
+		return resultOf(name, o), err
 	})
 }
 

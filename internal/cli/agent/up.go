@@ -8,7 +8,6 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -27,9 +26,7 @@ var upCommand = &cli.Command{
 	Description: "Members that run stay as they are, and are waited for. Each is ready, or it is said why not;\n" +
 		"a member that is named brings along those that it is started after. Interrupted, or killed:\n" +
 		"again carries on. Exit 6: some are not ready.",
-	Flags: []cli.Flag{
-		&cli.BoolFlag{Name: "foreground", Usage: "stay until interrupted or until nobody runs any more, then stop them"},
-	},
+	Flags:  []cli.Flag{&cli.BoolFlag{Name: "foreground", Usage: "stay until interrupted or until nobody runs any more, then stop them"}},
 	Action: up,
 }
 
@@ -38,15 +35,20 @@ type startup struct {
 	c     *cli.Context
 	s     *command.Scope
 	plan  *config.Config
-	names []wire.Name // with a command; those that others are started after come first
-	order []wire.Name // the same, with those that others must start
-
-	printing sync.Mutex
+	order []wire.Name // those that others are started after come first
+	names []wire.Name // the same without those that have no command here
 }
 
 func up(c *cli.Context) error {
-	u, err := openStartup(c)
+	s, err := command.OpenTeam(c)
 	if err != nil {
+		return err
+	}
+	u := &startup{c: c, s: s}
+	if u.plan, err = s.Team.Config(); err != nil {
+		return err
+	}
+	if err := u.choose(); err != nil {
 		return err
 	}
 	if c.Bool("foreground") {
@@ -54,67 +56,49 @@ func up(c *cli.Context) error {
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	if err = u.start(ctx); ctx.Err() != nil {
-		command.Warn(c, "interrupted; the members that were started go on: atm up carries on, atm down stops them")
-	}
-	return err
+	return u.start(ctx)
 }
 
-// openStartup finds the members that are meant: the named ones with those that they
-// are started after, or all. Every member of team.toml gets its mailbox, people too.
-func openStartup(c *cli.Context) (*startup, error) {
-	s, err := command.OpenTeam(c)
-	if err != nil {
-		return nil, err
-	}
-	plan, err := s.Team.Config()
-	if err != nil {
-		return nil, err
-	}
-	names, err := namesToStart(c, s, plan)
-	if err != nil {
-		return nil, err
-	}
-	u := &startup{c: c, s: s, plan: plan, order: plan.StartOrder(names)}
-	u.names = slices.DeleteFunc(slices.Clone(u.order), func(n wire.Name) bool { return len(plan.Members[n].Command) == 0 })
-	for _, n := range u.order {
-		if err := s.MayAct("start", n); err != nil {
-			return nil, err
-		}
-	}
-	for n := range plan.Members {
-		if s.Team.Box(n).Exists() || s.Team.WasRetired(n) {
-			continue
-		}
-		if err := s.Team.Create(c.Context, n); err != nil && !errors.Is(err, mailbox.ErrExists) {
-			return nil, err
-		}
-	}
-	return u, nil
-}
-
-func namesToStart(c *cli.Context, s *command.Scope, plan *config.Config) (names []wire.Name, err error) {
-	startable := plan.Startable()
+// choose finds the members that are meant: the named ones with those that they are
+// started after, or all. Every member of team.toml gets its mailbox, people too.
+func (u *startup) choose() error {
+	startable := u.plan.Startable()
 	if len(startable) == 0 {
-		return nil, command.Usage("team.toml gives nobody a command").
+		return command.Usage("team.toml gives nobody a command").
 			WithHint("atm init --toml writes one to start from; atm run bob -- claude runs one agent without")
 	}
-	for _, word := range c.Args().Slice() {
+	var names []wire.Name
+	for _, word := range u.c.Args().Slice() {
 		name := wire.Name(word)
-		if _, isPlanned := plan.Members[name]; !isPlanned {
-			if _, err := s.Member(word); err != nil {
-				return nil, err
-			}
+		if _, err := u.s.Member(word); err != nil && !slices.Contains(startable, name) {
+			return err
 		}
 		if !slices.Contains(startable, name) {
-			return nil, noCommand(s, name)
+			return noCommand(u.s, name)
 		}
 		names = append(names, name)
 	}
 	if len(names) == 0 {
 		names = startable
 	}
-	return names, nil
+	u.order = u.plan.StartOrder(names)
+	for _, n := range u.order {
+		if err := u.s.MayAct("start", n); err != nil {
+			return err
+		}
+		if len(u.plan.Members[n].Command) > 0 {
+			u.names = append(u.names, n)
+		}
+	}
+	for n := range u.plan.Members {
+		if u.s.Team.WasRetired(n) {
+			continue
+		}
+		if err := u.s.Team.Create(u.c.Context, n); err != nil && !errors.Is(err, mailbox.ErrExists) {
+			return err
+		}
+	}
+	return nil
 }
 
 // start starts the members that do not run, waits until all are ready, and says of
@@ -126,7 +110,7 @@ func (u *startup) start(ctx context.Context) error {
 		}
 		r, err := u.bring(ctx, n)
 		if err == nil {
-			u.print(r)
+			command.Print(u.c, r) // that nobody reads it stops nothing
 		}
 		return err
 	})
@@ -135,69 +119,48 @@ func (u *startup) start(ctx context.Context) error {
 	}
 	var failed []wire.Name
 	for _, n := range u.names {
-		if errs[n] != nil {
-			failed = append(failed, n)
-			u.printFailure(ctx, n, command.Explain(u.c, errs[n]))
+		if errs[n] == nil {
+			continue
+		}
+		failed = append(failed, n)
+		e := command.Explain(u.c, errs[n])
+		command.Print(u.c, memberResult{Name: n, State: "failed", Detail: e.Message, Hint: e.Hint})
+		if !u.isRunning(n) { // `atm team` shows why
+			event := wire.Event{Source: "cli", Kind: "state_change"}.With("new", "error").With("detail", e.Message)
+			u.s.Team.Box(n).Log().Append(ctx, event)
 		}
 	}
 	if len(failed) == 0 {
 		return nil
 	}
-	e := command.Failed("not ready: %s", command.Join(failed))
+	e := command.Failed("not ready: %s", command.Join(failed)).WithHint("atm up tries again")
 	if len(failed) < len(u.names) {
 		e.Code, e.Exit = "partial", command.ExitPartial
 	}
-	return e.WithHint("atm up tries again")
+	return e
 }
 
-// print prints a result. That nobody reads it stops nothing.
-func (u *startup) print(r memberResult) {
-	u.printing.Lock()
-	defer u.printing.Unlock()
-	command.Print(u.c, r)
-}
-
-// tries is how often a member is started or waited for that others start and stop
-// meanwhile.
-const tries = 5
-
-// bring has a member run and be ready: started, or as it is.
+// bring has a member run and be ready: started, or as it is. Others may start and stop
+// it meanwhile; then it is tried again, a few times.
 func (u *startup) bring(ctx context.Context, n wire.Name) (r memberResult, err error) {
-	for range tries {
-		if r, err = u.bringOnce(ctx, n); err == nil {
-			return r, nil
+	for range 5 {
+		if u.isRunning(n) {
+			r, err = awaitReady(ctx, u.c, u.s, u.s.Team.Box(n), nil, readyWithin)
+			r.State = strings.Replace(r.State, "ready", "running", 1)
+		} else {
+			r, err = u.startMember(ctx, n)
 		}
-		running, _ := u.s.Team.Running(n)
 		refused, ok := errors.AsType[*command.Error](err)
-		isTaken := ok && refused.Exit == command.ExitRefused && running // somebody else was quicker
+		isTaken := ok && refused.Exit == command.ExitRefused && u.isRunning(n) // somebody else was quicker
 		if !isTaken && !errors.Is(err, errGone) {
-			return r, err
+			break
 		}
 	}
 	return r, err
 }
 
-func (u *startup) bringOnce(ctx context.Context, n wire.Name) (r memberResult, err error) {
-	running, err := u.s.Team.Running(n)
-	if err != nil {
-		return r, err
-	}
-	box, err := u.s.Team.Member(n)
-	if err != nil {
-		return r, err
-	}
-	if running {
-		r, err = awaitReady(ctx, u.c, u.s, box, nil, readyWithin)
-		if changed := u.s.Team.Changed(n, u.plan); err == nil && len(changed) > 0 {
-			command.Warn(u.c, "%s: in team.toml its %s changed since it was started, which counts from the next start: atm down %s; atm up %s",
-				n, strings.Join(changed, ", "), n, n)
-		}
-		if r.State == "ready" {
-			r.State = "running"
-		}
-		return r, err
-	}
-	sp, err := newSpec(u.c, u.s, u.plan, box, nil)
+func (u *startup) startMember(ctx context.Context, n wire.Name) (r memberResult, err error) {
+	sp, err := newSpec(u.c, u.s, u.plan, u.s.Team.Box(n), nil)
 	if err != nil {
 		return r, err
 	}
@@ -205,21 +168,7 @@ func (u *startup) bringOnce(ctx context.Context, n wire.Name) (r memberResult, e
 	if err != nil {
 		return r, err
 	}
-	return awaitReady(ctx, u.c, u.s, box, p, readyWithin)
-}
-
-// printFailure prints why a member is not ready, and keeps that where `atm team` shows
-// it.
-func (u *startup) printFailure(ctx context.Context, n wire.Name, e *command.Error) {
-	u.print(memberResult{Name: n, State: "failed", Detail: e.Message, Hint: e.Hint})
-	running, err := u.s.Team.Running(n)
-	if running || err != nil {
-		return
-	}
-	event := wire.Event{Source: "cli", Kind: "state_change"}.With("new", "error").With("detail", e.Message)
-	if err := u.s.Team.Box(n).Log().Append(ctx, event); err != nil {
-		command.Warn(u.c, "%s: the reason could not be kept: %v", n, err)
-	}
+	return awaitReady(ctx, u.c, u.s, sp.box, p, readyWithin)
 }
 
 // foreground starts the team, waits until it is interrupted, nobody reads on or
@@ -229,19 +178,17 @@ func (u *startup) foreground() error {
 	defer stop()
 	output.IgnoreSIGPIPE()
 	err := u.start(ctx)
-	for u.isAnyRunning() && !output.ReaderGone(os.Stdout) && sleep(ctx, time.Second) {
+	for slices.ContainsFunc(u.names, u.isRunning) && !output.ReaderGone(os.Stdout) && sleep(ctx, time.Second) {
 	}
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+	if errors.Is(err, context.Canceled) {
 		err = nil // interrupted while they were started
 	}
 	d := &shutdown{c: u.c, s: u.s, names: u.names}
 	return cmp.Or(err, d.stop(context.WithoutCancel(u.c.Context)))
 }
 
-// isAnyRunning: what cannot be told is no reason to end.
-func (u *startup) isAnyRunning() bool {
-	return slices.ContainsFunc(u.names, func(n wire.Name) bool {
-		running, err := u.s.Team.Running(n)
-		return running || err != nil
-	})
+// isRunning: what cannot be told is no reason to end.
+func (u *startup) isRunning(n wire.Name) bool {
+	running, err := u.s.Team.Running(n)
+	return running || err != nil
 }
