@@ -37,15 +37,22 @@ func Commands() []*cli.Command {
 }
 
 // openAgent opens the team, and the mailbox of the agent that the first argument
-// names. The scope's team is that agent's from then on.
+// names, or mine. The scope's team is that agent's from then on.
 func openAgent(c *cli.Context) (*command.Scope, *mailbox.Box, error) {
+	if !c.Args().Present() {
+		s, err := command.OpenMe(c)
+		if err != nil {
+			return s, nil, err
+		}
+		return s, s.Me, nil
+	}
 	s, err := command.OpenTeam(c)
 	if err != nil {
-		return nil, nil, err
+		return s, nil, err
 	}
 	box, err := s.Member(c.Args().First())
 	if err != nil {
-		return nil, nil, err
+		return s, nil, err
 	}
 	s.Team, err = s.Root.Team(box.Address().Team)
 	return s, box, err

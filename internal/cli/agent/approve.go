@@ -159,12 +159,9 @@ func (d *decision) sendReason(ctx context.Context) error {
 	if id, ok := d.q.MessageID(); ok {
 		m.InReplyTo = id
 	}
-	o := &teams.Outgoing{From: d.s.Me, To: []wire.Address{{Agent: d.q.Agent, Team: d.s.Team.Name}}, Message: m, Person: command.Person()}
-	if err := d.s.Root.Prepare(o); err != nil {
+	o, err := outgoing(d.s, wire.Address{Agent: d.q.Agent, Team: d.s.Team.Name}, m)
+	if err != nil {
 		return err
-	}
-	if len(o.Failed) > 0 {
-		return o.Failed[0].Err
 	}
 	mailbox.Deliver(ctx, o.Post)
 	return o.Post.Outcomes[0].Err

@@ -55,9 +55,6 @@ func ask(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if box.Address() == s.Me.Address() {
-		return command.Usage("%s is you", s.Me.Agent()).WithHint("members: %s", command.Join(s.Names()))
-	}
 	o, err := composeQuestion(c, s, box)
 	if err != nil {
 		return err
@@ -77,18 +74,12 @@ func composeQuestion(c *cli.Context, s *command.Scope, box *mailbox.Box) (*teams
 		return nil, err
 	}
 	m := &wire.Message{Body: text, ReplyWanted: "yes", Origin: s.Origin(), SentAt: time.Now().UTC()}
-	o := &teams.Outgoing{From: s.Me, To: []wire.Address{box.Address()}, Message: m, Person: command.Person()}
-	if err := s.Root.Prepare(o); err != nil {
+	o, err := outgoing(s, box.Address(), m)
+	if err != nil {
 		return nil, err
-	}
-	if len(o.Failed) > 0 {
-		return nil, o.Failed[0].Err
 	}
 	if !c.IsSet("once") {
 		return o, nil
-	}
-	if err := mailbox.CheckKeyName(c.String("once")); err != nil {
-		return nil, command.Usage("--once: %v", err).WithHint("--once release-1.4/notes")
 	}
 	if _, err := o.Once(c.String("once")); err != nil {
 		return nil, err
@@ -96,6 +87,18 @@ func composeQuestion(c *cli.Context, s *command.Scope, box *mailbox.Box) (*teams
 	if it, err := box.Get(m.ID); err == nil && it.Body != m.Body {
 		return nil, command.Refused("%s was sent before with another text: what answers it answers that", m.ID.Short(6)).
 			WithHint("another --once NAME for this one; atm wait --reply %s%s waits for that answer", m.ID.Short(6), s.Flags())
+	}
+	return o, nil
+}
+
+// outgoing prepares a message to one member.
+func outgoing(s *command.Scope, to wire.Address, m *wire.Message) (*teams.Outgoing, error) {
+	o := &teams.Outgoing{From: s.Me, To: []wire.Address{to}, Message: m, Person: command.Person()}
+	if err := s.Root.Prepare(o); err != nil {
+		return nil, err
+	}
+	if len(o.Failed) > 0 {
+		return nil, o.Failed[0].Err
 	}
 	return o, nil
 }
@@ -124,13 +127,8 @@ func awaitAnswer(ctx context.Context, c *cli.Context, s *command.Scope, box *mai
 		return command.Timeout("sent %s, but no answer from %s within %s", short, name, timeout).
 			WithHint("not yet: atm wait --reply %s%s, or atm trace %s says what keeps it", short, s.Flags(), short)
 	}
-	_, isCut := errors.AsType[*teams.CutShortError](err)
-	_, hasEnded := errors.AsType[*teams.EndedError](err)
-	if isCut || hasEnded {
-		return command.Failed("%w", err).WithHint("atm history %s, or atm trace %s says what became of the question", name, r.ID.Short(6))
-	}
 	if err != nil {
-		return err
+		return command.Failed("%w", err).WithHint("atm trace %s says what became of the question", r.ID.Short(6))
 	}
 	if err := command.Print(c, answer{r.Text, r.Took.Milliseconds(), r.Turn, r.Status}); err != nil {
 		return err

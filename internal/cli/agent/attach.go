@@ -50,77 +50,59 @@ func attach(c *cli.Context) error {
 	if err != nil {
 		return runnerError(s, box, err)
 	}
-	a := &attachment{c: c, scope: s, box: box, readOnly: readOnly}
-	if onTerminal {
-		end, err := a.follow(client)
-		if err != nil {
-			return err
-		}
-		return a.printEnd(end)
-	}
 	defer client.Close()
-	return s.Follow(func(ctx context.Context) error {
-		_, err := client.Attach(ctx, control.AttachRequest{Cols: 120, Rows: 30, ReadOnly: true}, control.Terminal{Out: os.Stdout})
+	if onTerminal {
+		end, err := showTerminal(c, box, client, false)
 		if err != nil {
 			return runnerError(s, box, err)
 		}
-		return ctx.Err()
+		return printEnd(c, box, end)
+	}
+	return s.Follow(func(ctx context.Context) error {
+		_, err := client.Attach(ctx, control.AttachRequest{Cols: 120, Rows: 30, ReadOnly: true}, control.Terminal{Out: os.Stdout})
+		return cmp.Or(err, ctx.Err())
 	})
-}
-
-// An attachment is an agent's terminal shown on this one.
-type attachment struct {
-	c        *cli.Context
-	scope    *command.Scope
-	box      *mailbox.Box
-	readOnly bool
-	isOwner  bool // this process started the agent: what ends it ends the agent
 }
 
 // readingTime is how long the line that says how to leave stays before the agent's
 // screen covers it.
 const readingTime = 700 * time.Millisecond
 
-// follow shows the agent's terminal on this one until it is left or ends, and
-// closes the client. Closing this terminal detaches or, for the owner, ends the
-// agent.
-func (a *attachment) follow(client *control.Client) (end control.Ending, err error) {
-	defer client.Close()
-	if a.readOnly {
-		command.Warn(a.c, "looking at %s; %s leaves", a.box.Agent(), control.DetachKey)
+// endWithin is how long this process may take to end by itself after a signal.
+const endWithin = 2 * time.Second
+
+// showTerminal shows the agent's terminal on this one until it is left or ends. Closing
+// this terminal detaches or, for the owner, who has started the agent, ends the agent.
+func showTerminal(c *cli.Context, box *mailbox.Box, client *control.Client, isOwner bool) (end control.Ending, err error) {
+	readOnly := c.Bool("read-only")
+	if readOnly {
+		command.Warn(c, "looking at %s; %s leaves", box.Agent(), control.DetachKey)
 	} else {
-		command.Warn(a.c, "attached to %s; %s leaves it running", a.box.Agent(), control.DetachKey)
+		command.Warn(c, "attached to %s; %s leaves it running", box.Agent(), control.DetachKey)
 	}
-	con, err := openConsole(a.c.Context, os.Stdin, os.Stdout)
+	con, err := openConsole(c.Context, os.Stdin, os.Stdout)
 	if err != nil {
 		return end, err
 	}
 	defer con.close()
 	sleep(con.ctx, readingTime)
 	size := con.size()
-	end, err = client.Attach(con.ctx, control.AttachRequest{Cols: size.Cols, Rows: size.Rows, ReadOnly: a.readOnly},
-		control.Terminal{In: con.typed, Out: con, Sizes: con.sizes})
+	end, err = client.Attach(con.ctx, control.AttachRequest{Cols: size.Cols, Rows: size.Rows, ReadOnly: readOnly},
+		control.Terminal{In: con.typed, Out: con.out, Sizes: con.sizes})
 	con.hasExited = end.Exit != nil
-	if con.hasExited {
-		return end, nil
+	if con.hasExited || !end.Gone && con.ctx.Err() == nil {
+		return end, err
 	}
-	if end.Gone || con.ctx.Err() != nil { // the terminal was closed, or a signal came
-		if a.isOwner {
-			// Nobody is left to be told how that went; the runner, once asked, ends it.
-			ctx, cancel := context.WithTimeout(context.Background(), endWithin/2)
-			defer cancel()
-			askToStop(ctx, a.box)
-		}
-		return end, command.Exit(command.ExitInterrupted)
+	if isOwner { // nobody is left to be told how that goes; the runner, once asked, ends it
+		ctx, cancel := context.WithTimeout(context.Background(), endWithin/2)
+		defer cancel()
+		askToStop(ctx, box)
 	}
-	if err != nil {
-		return end, runnerError(a.scope, a.box, err)
-	}
-	return end, nil
+	return end, command.Exit(command.ExitInterrupted)
 }
 
-func (a *attachment) printEnd(end control.Ending) error {
-	name := a.box.Agent()
+func printEnd(c *cli.Context, box *mailbox.Box, end control.Ending) error {
+	name := box.Agent()
 	if end.Exit == nil && !end.Detached {
 		return command.Failed("the runner of %s ended the attachment: %s", name, end.Reason).WithHint("atm attach %s", name)
 	}
@@ -128,31 +110,26 @@ func (a *attachment) printEnd(end control.Ending) error {
 	if end.Exit != nil {
 		r.State, r.Detail = "ended", cmp.Or(end.Exit.Signal, fmt.Sprintf("exit %d", end.Exit.Code))
 	}
-	return command.Print(a.c, r)
+	return command.Print(c, r)
 }
 
-// A console is this terminal while it shows an agent's. It is put back as it was
-// when the agent ends, on an error, a panic of the goroutine that opened it (which
-// defers close), a signal, and also where it takes nothing more. Only kill -9
-// leaves it raw.
+// A console is this terminal while it shows an agent's. It is put back as it was when
+// the agent ends, on an error, a panic of the goroutine that opened it (which defers
+// close), a signal, and also where it takes nothing more. Only kill -9 leaves it raw.
 //
 // Two goroutines: one reads what is typed until the process ends, one waits for
 // signals until close.
 type console struct {
-	in, out   *os.File
+	out       *os.File
 	typed     chan []byte // closed when the terminal has gone
 	sizes     chan control.Size
 	signals   chan os.Signal
 	restore   func() // puts its settings back, once; never waits
-	isWritten bool   // something was shown on it
 	hasExited bool   // the program has ended, and left the cursor below its output
 
 	ctx    context.Context // ends with a signal that asks for that
 	cancel context.CancelFunc
 }
-
-// endWithin is how long this process may take to end by itself after a signal.
-const endWithin = 2 * time.Second
 
 // Leaving a terminal: what a program may have switched on is switched off, the
 // alternate screen left, and the title put back that saveTitle has kept. Outside of
@@ -171,11 +148,12 @@ func openConsole(ctx context.Context, in, out *os.File) (*console, error) {
 	if err != nil {
 		return nil, err
 	}
-	con := &console{in: in, out: out, typed: make(chan []byte), sizes: make(chan control.Size, 1), signals: make(chan os.Signal, 8)}
+	con := &console{out: out, typed: make(chan []byte), sizes: make(chan control.Size, 1), signals: make(chan os.Signal, 8)}
 	con.restore = sync.OnceFunc(func() { term.Restore(int(in.Fd()), before) })
 	con.ctx, con.cancel = context.WithCancel(ctx)
 	signal.Notify(con.signals, resized, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT)
-	go con.read()
+	out.WriteString(saveTitle)
+	go con.read(in)
 	go con.waitForSignals()
 	return con, nil
 }
@@ -183,24 +161,13 @@ func openConsole(ctx context.Context, in, out *os.File) (*console, error) {
 // close puts the terminal back.
 func (con *console) close() {
 	con.restore()
-	if con.isWritten {
-		con.out.WriteString(resetModes)
-	}
-	if con.isWritten && !con.hasExited {
+	con.out.WriteString(resetModes)
+	if !con.hasExited {
 		con.out.WriteString(toBottom)
 	}
 	signal.Stop(con.signals)
 	close(con.signals)
 	con.cancel()
-}
-
-// Write shows output of the agent.
-func (con *console) Write(p []byte) (int, error) {
-	if !con.isWritten {
-		con.isWritten = true
-		con.out.WriteString(saveTitle)
-	}
-	return con.out.Write(p)
 }
 
 func (con *console) size() control.Size {
@@ -211,38 +178,30 @@ func (con *console) size() control.Size {
 	return control.Size{Cols: cols, Rows: rows}
 }
 
-func (con *console) read() {
+func (con *console) read(in *os.File) {
 	defer close(con.typed)
 	for {
 		buf := make([]byte, 4096)
-		n, err := con.in.Read(buf)
+		n, err := in.Read(buf)
 		if err != nil {
 			return
 		}
-		select {
-		case con.typed <- buf[:n]:
-		case <-con.ctx.Done():
-			return
-		}
+		con.typed <- buf[:n]
 	}
 }
 
 func (con *console) waitForSignals() {
 	for s := range con.signals {
-		if s != resized {
-			// A process that does not come to its end, as one whose terminal takes
-			// nothing, is ended.
-			time.AfterFunc(endWithin, func() {
-				con.restore()
-				os.Exit(command.ExitInterrupted)
-			})
-			con.cancel()
+		if s == resized {
+			con.sizes <- con.size()
 			continue
 		}
-		select {
-		case <-con.sizes: // an older one
-		default:
-		}
-		con.sizes <- con.size()
+		con.cancel()
+		// A process that does not come to its end, as one whose terminal takes nothing,
+		// is ended.
+		time.AfterFunc(endWithin, func() {
+			con.restore()
+			os.Exit(command.ExitInterrupted)
+		})
 	}
 }

@@ -35,16 +35,14 @@ var eventCommand = &cli.Command{
 		&cli.BoolFlag{Name: "route", Usage: "with --stdin: to the agent that each names"},
 		&cli.BoolFlag{Name: "sync", Usage: "survive a power cut"},
 	},
-	Action: func(c *cli.Context) error {
-		if c.Bool("stdin") {
-			return ingest(c)
-		}
-		return event(c)
-	},
+	Action: event,
 }
 
 // event appends the event of the command line.
 func event(c *cli.Context) error {
+	if c.Bool("stdin") {
+		return ingest(c)
+	}
 	if c.Bool("route") || !c.Args().Present() {
 		return command.Usage("which event? --route needs --stdin").WithHint("atm event turn_started turn_id=7; a stream of them: atm event --stdin")
 	}
@@ -73,17 +71,14 @@ func event(c *cli.Context) error {
 	if err := appendTo(c.Context, events...); err != nil {
 		return err
 	}
-	return command.Print(c, notedEvent{&events[0]})
-}
-
-// notedEvent is what event prints.
-type notedEvent struct{ *wire.Event }
-
-func (e notedEvent) String() string {
-	if e.Seq == 0 {
-		return fmt.Sprintf("event %s, there already", e.Kind)
+	noted := &events[0]
+	if c.Bool("json") {
+		return command.PrintJSON(noted)
 	}
-	return fmt.Sprintf("event %s, seq %d", e.Kind, e.Seq)
+	if noted.Seq == 0 {
+		return command.Print(c, command.Text(fmt.Sprintf("event %s, there already", noted.Kind)))
+	}
+	return command.Print(c, command.Text(fmt.Sprintf("event %s, seq %d", noted.Kind, noted.Seq)))
 }
 
 // ingest appends the events of stdin, each when its line is complete.

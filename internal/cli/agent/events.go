@@ -40,7 +40,7 @@ func events(c *cli.Context) error {
 	if as := []string{"daemon", "session", "acp"}; c.IsSet("as-wire") && !slices.Contains(as, string(p.as)) {
 		return command.Usage("--as-wire: %q is none of %s", p.as, strings.Join(as, ", ")).WithCandidates(as...)
 	}
-	s, box, err := openMeOr(c)
+	s, box, err := openAgent(c)
 	if err != nil {
 		return err
 	}
@@ -53,18 +53,6 @@ func events(c *cli.Context) error {
 		return err
 	}
 	return s.Follow(func(ctx context.Context) error { return p.follow(ctx, box, after) })
-}
-
-// openMeOr opens the agent that is named, else me.
-func openMeOr(c *cli.Context) (*command.Scope, *mailbox.Box, error) {
-	if c.Args().Present() {
-		return openAgent(c)
-	}
-	s, err := command.OpenMe(c)
-	if err != nil {
-		return nil, nil, err
-	}
-	return s, s.Me, nil
 }
 
 // firstEvent is the number of the event after which to begin. What lies in the

@@ -92,38 +92,35 @@ type spec struct {
 // openSpec makes the spec of the command line. A new name is added and said, unless it
 // is near an existing one.
 func openSpec(c *cli.Context) (*command.Scope, *spec, error) {
-	s, err := command.OpenTeam(c)
+	s, box, err := openAgent(c)
+	if unknown, ok := errors.AsType[*teams.UnknownError](err); ok && !unknown.Retired && unknown.Team == s.Team.Name {
+		box, err = newMember(c, s, unknown)
+	}
 	if err != nil {
+		return nil, nil, err
+	}
+	if err := s.MayAct("run", box.Agent()); err != nil {
 		return nil, nil, err
 	}
 	plan, err := s.Team.Config()
 	if err != nil {
 		return nil, nil, err
 	}
-	box, err := s.Member(c.Args().First())
-	if unknown, ok := errors.AsType[*teams.UnknownError](err); ok && !unknown.Retired && unknown.Team == s.Team.Name {
-		box, err = newMember(c, s, plan, unknown)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	if s.Team, err = s.Root.Team(box.Address().Team); err != nil {
-		return nil, nil, err
-	}
-	if err := s.MayAct("run", box.Agent()); err != nil {
-		return nil, nil, err
-	}
 	sp, err := newSpec(c, s, plan, box, c.Args().Tail())
 	return s, sp, err
 }
 
-func newMember(c *cli.Context, s *command.Scope, plan *config.Config, unknown *teams.UnknownError) (*mailbox.Box, error) {
+func newMember(c *cli.Context, s *command.Scope, unknown *teams.UnknownError) (*mailbox.Box, error) {
 	name := unknown.Name
-	isPlanned := len(plan.Members[name].Command) > 0
-	if _, near := command.Nearest(string(name), command.Strings(unknown.Members)); near && !isPlanned {
+	plan, err := s.Team.Config()
+	if err != nil {
+		return nil, err
+	}
+	hasCommand := len(plan.Members[name].Command) > 0
+	if _, near := command.Nearest(string(name), command.Strings(unknown.Members)); near && !hasCommand {
 		return nil, unknown
 	}
-	if c.Args().Len() == 1 && !isPlanned {
+	if c.Args().Len() == 1 && !hasCommand {
 		return nil, noCommand(s, name)
 	}
 	if err := s.MayAct("run", name); err != nil {

@@ -307,13 +307,13 @@ func runAttached(c *cli.Context, s *command.Scope, sp *spec) error {
 	}
 	client := dialStarted(c.Context, p, sp.box)
 	if client != nil {
-		a := &attachment{c: c, scope: s, box: sp.box, isOwner: true}
-		end, err := a.follow(client)
+		defer client.Close()
+		end, err := showTerminal(c, sp.box, client, true)
 		if e, ok := errors.AsType[*command.Error](err); ok && e.Silent {
 			return err
 		}
 		if err == nil && end.Exit == nil {
-			return a.printEnd(end)
+			return printEnd(c, sp.box, end)
 		}
 	}
 	<-p.ended // soon, as its program has ended: perhaps before this terminal could join

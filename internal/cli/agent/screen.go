@@ -35,9 +35,6 @@ type shownScreen struct {
 }
 
 func screen(c *cli.Context) error {
-	if err := command.NotBoth(c, "ansi", "last"); err != nil {
-		return err
-	}
 	return perform(c, "", func(ctx context.Context, client *control.Client, name wire.Name) (fmt.Stringer, error) {
 		seen, err := client.Screen(ctx, control.ScreenRequest{ANSI: c.Bool("ansi"), Last: c.Int("last")})
 		shown := shownScreen{name, append([]string{}, seen.Lines...), map[string]int{"x": seen.CursorX, "y": seen.CursorY}, seen.Title, seen.State, ""}
