@@ -1,11 +1,10 @@
-// Package agent is the verbs around running agents: they start and stop them,
-// show and type into their terminals, ask them, answer what they ask, and keep
-// their events.
+// Package agent is the verbs around running agents: they start and stop them, show and type into
+// their terminals, ask them, answer what they ask, and keep their events.
 //
-// An agent runs under a runner (package ptyrun), which is this program under the
-// hidden verb runner, in a session of its own. Everything here reaches it through
-// its control socket. A started agent is ready when its runner's status
-// says so. A runner that ends says on its stdout how.
+// An agent runs under a runner (package ptyrun), which is this program under the hidden verb
+// runner, in a session of its own. Everything here reaches it through its control socket. A
+// started agent is ready when its runner's status says so. A runner that ends says on its stdout
+// how.
 package agent
 
 import (
@@ -36,8 +35,8 @@ func Commands() []*cli.Command {
 	}
 }
 
-// openAgent opens the team, and the mailbox of the agent that the first argument
-// names, or mine. The scope's team is that agent's from then on.
+// openAgent opens the team, and the mailbox of the agent that the first argument names, or mine.
+// The scope's team is that agent's from then on.
 func openAgent(c *cli.Context) (*command.Scope, *mailbox.Box, error) {
 	if !c.Args().Present() {
 		s, err := command.OpenMe(c)
@@ -58,13 +57,12 @@ func openAgent(c *cli.Context) (*command.Scope, *mailbox.Box, error) {
 	return s, box, err
 }
 
-// A memberResult is what became of a member: every verb that starts, stops, types
-// into or answers an agent prints it.
+// A memberResult is what became of a member: every verb that starts, stops, types into or answers
+// an agent prints it.
 type memberResult struct {
 	Name   wire.Name `json:"name"`
 	State  string    `json:"state"` // ready, running, started, failed, stopped, restarted, typed, …
 	Detail string    `json:"detail,omitempty"`
-	Hint   string    `json:"hint,omitempty"` // of one that failed
 	PID    int       `json:"pid,omitempty"`
 	Ended  []string  `json:"ended,omitempty"` // processes that were ended with it
 }
@@ -85,9 +83,6 @@ func (r memberResult) String() string {
 	if len(r.Ended) > 0 {
 		line += "; ended with it: " + letter.Escape(strings.Join(r.Ended, ", "))
 	}
-	if r.Hint != "" {
-		line += "\n  " + letter.Escape(r.Hint)
-	}
 	return line
 }
 
@@ -101,8 +96,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// answerWithin is how long a runner may take to say who it is. It does so at once
-// unless it is stopped or stuck; a machine under load must not look like that.
+// answerWithin is how long a runner may take to say who it is. It does so at once unless it is
+// stopped or stuck; a machine under load must not look like that.
 const answerWithin = 3 * time.Second
 
 func dial(ctx context.Context, box *mailbox.Box) (*control.Client, error) {
@@ -121,8 +116,8 @@ func statusOf(ctx context.Context, box *mailbox.Box) (control.Status, error) {
 	return client.Status(ctx)
 }
 
-// withAgent opens the first argument's agent, has something done with it, and prints
-// what came of that.
+// withAgent opens the first argument's agent, has something done with it, and prints what came of
+// that.
 func withAgent(c *cli.Context, do func(context.Context, *command.Scope, *mailbox.Box) (fmt.Stringer, error)) error {
 	s, box, err := openAgent(c)
 	if err != nil {
@@ -137,8 +132,8 @@ func withAgent(c *cli.Context, do func(context.Context, *command.Scope, *mailbox
 	return command.Print(c, result)
 }
 
-// perform has the runner of the first argument's agent do something, and prints what
-// came of it. verb stands in a refusal; "" is for what anybody may do.
+// perform has the runner of the first argument's agent do something, and prints what came of it.
+// verb stands in a refusal; "" is for what anybody may do.
 func perform(c *cli.Context, verb string, do func(context.Context, *control.Client, wire.Name) (fmt.Stringer, error)) error {
 	return withAgent(c, func(ctx context.Context, s *command.Scope, box *mailbox.Box) (fmt.Stringer, error) {
 		if verb != "" {

@@ -64,9 +64,9 @@ func answerQuestion(c *cli.Context, deny bool) error {
 	return command.Print(c, r)
 }
 
-// open finds the question, and refuses whoever may not answer it: from within an
-// agent's environment that agent counts, whatever --as says, and the rules are those
-// that the asker's runner was started with, as team.toml lies where agents write.
+// open finds the question, and refuses whoever may not answer it: from within an agent's
+// environment that agent counts, whatever --as says, and the rules are those that the asker's
+// runner was started with, as team.toml lies where agents write.
 func (d *decision) open(ctx context.Context) (err error) {
 	if d.s, err = command.OpenTeam(d.c); err != nil {
 		return err
@@ -119,11 +119,11 @@ func findQuestion(ctx context.Context, s *command.Scope, word string) (policy.Qu
 	return q, err
 }
 
-// answerDialog answers what an agent's screen asks, through its runner. Without an
-// option it is the one that says so, once.
+// answerDialog answers what an agent's screen asks, through its runner. Without an option it is
+// the one that says so, once.
 func (d *decision) answerDialog(ctx context.Context) (r memberResult, err error) {
 	q, option := d.q, d.c.Args().Get(1)
-	if why, hint := onlyAtTerminal(d.s.Team, q); why != "" {
+	if why, hint := onlyAtTerminal(q); why != "" {
 		return r, command.Refused("%s %s", q.Agent, why).WithHint("%s", hint)
 	}
 	if option != "" {

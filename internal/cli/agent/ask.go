@@ -103,8 +103,8 @@ func outgoing(s *command.Scope, to wire.Address, m *wire.Message) (*teams.Outgoi
 	return o, nil
 }
 
-// awaitAnswer sends the question and prints its answer. How long that took goes
-// beside it: `$(atm ask …)` is the answer alone.
+// awaitAnswer sends the question and prints its answer. How long that took goes beside it: `$(atm
+// ask …)` is the answer alone.
 func awaitAnswer(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox.Box, o *teams.Outgoing) error {
 	limited, cancel := context.WithCancel(ctx)
 	timeout := command.Duration(c, "timeout")

@@ -64,15 +64,13 @@ func attach(c *cli.Context) error {
 	})
 }
 
-// readingTime is how long the line that says how to leave stays before the agent's
-// screen covers it.
-const readingTime = 700 * time.Millisecond
+const (
+	readingTime = 700 * time.Millisecond // until the agent's screen covers the line that says how to leave
+	endWithin   = 2 * time.Second        // this process may take so long to end by itself after a signal
+)
 
-// endWithin is how long this process may take to end by itself after a signal.
-const endWithin = 2 * time.Second
-
-// showTerminal shows the agent's terminal on this one until it is left or ends. Closing
-// this terminal detaches or, for the owner, who has started the agent, ends the agent.
+// showTerminal shows the agent's terminal on this one until it is left or ends. Closing this
+// terminal detaches or, for the owner, who has started the agent, ends the agent.
 func showTerminal(c *cli.Context, box *mailbox.Box, client *control.Client, isOwner bool) (end control.Ending, err error) {
 	readOnly := c.Bool("read-only")
 	if readOnly {
@@ -113,12 +111,12 @@ func printEnd(c *cli.Context, box *mailbox.Box, end control.Ending) error {
 	return command.Print(c, r)
 }
 
-// A console is this terminal while it shows an agent's. It is put back as it was when
-// the agent ends, on an error, a panic of the goroutine that opened it (which defers
-// close), a signal, and also where it takes nothing more. Only kill -9 leaves it raw.
+// A console is this terminal while it shows an agent's. It is put back as it was when the agent
+// ends, on an error, a panic of the goroutine that opened it (which defers close), a signal, and
+// also where it takes nothing more. Only kill -9 leaves it raw.
 //
-// Two goroutines: one reads what is typed until the process ends, one waits for
-// signals until close.
+// Two goroutines: one reads what is typed until the process ends, one waits for signals until
+// close.
 type console struct {
 	out       *os.File
 	typed     chan []byte // closed when the terminal has gone
@@ -131,9 +129,9 @@ type console struct {
 	cancel context.CancelFunc
 }
 
-// Leaving a terminal: what a program may have switched on is switched off, the
-// alternate screen left, and the title put back that saveTitle has kept. Outside of
-// the alternate screen leaving it moves the cursor to where it was saved: here.
+// Leaving a terminal: what a program may have switched on is switched off, the alternate screen
+// left, and the title put back that saveTitle has kept. Outside of the alternate screen leaving
+// it moves the cursor to where it was saved: here.
 const (
 	saveTitle  = "\x1b[22;2t"
 	resetModes = "\x1b[0m\x1b[?25h\x1b7\x1b[r\x1b8\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1004l\x1b[?1005l\x1b[?1006l\x1b[?1015l" +
@@ -197,8 +195,7 @@ func (con *console) waitForSignals() {
 			continue
 		}
 		con.cancel()
-		// A process that does not come to its end, as one whose terminal takes nothing,
-		// is ended.
+		// A process that does not come to its end, as one whose terminal takes nothing, is ended.
 		time.AfterFunc(endWithin, func() {
 			con.restore()
 			os.Exit(command.ExitInterrupted)

@@ -7,9 +7,7 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -17,17 +15,16 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
 
 var eventsCommand = &cli.Command{
 	Name: "events", ArgsUsage: "[AGENT]", Usage: "what happened to me, or to AGENT, for programs (for people: atm watch)",
-	UsageText: "atm events\natm events bob --kind turn_idle --follow\natm events bob --as-wire daemon --since 1h",
+	UsageText: "atm events\natm events bob --kind turn_idle --follow\natm events bob --as-wire daemon --since 120",
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "and what comes, until interrupted"},
-		&cli.StringFlag{Name: "since", Usage: "after that event, or since that long ago (`SEQ|D`)"},
+		&cli.Uint64Flag{Name: "since", Usage: "what came after event `SEQ`"},
 		&cli.StringSliceFlag{Name: "kind", Usage: "only of the kind `K`; may be repeated"},
 		&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Usage: "only the last `N`"},
 		&cli.StringFlag{Name: "as-wire", Usage: "as their owner writes them: `daemon|session|acp`"},
@@ -44,34 +41,16 @@ func events(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	box.TakeIn(c.Context) // a dropped file may be an event; on a disk that is read-only it waits
-	after, err := firstEvent(c, box)
+	box.TakeIn(c.Context)            // a dropped file may be an event; on a disk that is read-only it waits
+	base, _, err := box.Log().Base() // what lies in the archive is not missing
 	if err != nil {
 		return err
 	}
-	if after, err = p.printPast(box, after); err != nil || !c.Bool("follow") {
+	after, err := p.printPast(box, max(c.Uint64("since"), base.Seq))
+	if err != nil || !c.Bool("follow") {
 		return err
 	}
 	return s.Follow(func(ctx context.Context) error { return p.follow(ctx, box, after) })
-}
-
-// firstEvent is the number of the event after which to begin. What lies in the
-// archive is not missing.
-func firstEvent(c *cli.Context, box *mailbox.Box) (uint64, error) {
-	base, _, err := box.Log().Base()
-	since := c.String("since")
-	if err != nil || since == "" {
-		return base.Seq, err
-	}
-	if seq, err := strconv.ParseUint(since, 10, 64); err == nil {
-		return max(seq, base.Seq), nil
-	}
-	at, err := teams.Since(since, time.Now(), command.ParseDuration)
-	if err != nil {
-		return 0, command.Usage("--since: %q is neither an event's number nor a moment", since).WithHint("atm events --since 2h")
-	}
-	seq, err := box.Log().SeqBefore(at)
-	return max(seq, base.Seq), err
 }
 
 // An eventPrinter prints events of one log.
@@ -147,11 +126,11 @@ func (p *eventPrinter) line(e *wire.Event, gap *eventlog.Gap) (line []byte) {
 		if command.Terminal() {
 			theirs = command.EscapeJSON(theirs)
 		}
-		return append(append(line, theirs...), '\n')
+		return fmt.Appendf(line, "%s\n", theirs)
 	}
 	if p.c.Bool("json") {
-		return append(append(line, command.EscapeJSON(e.Append(nil))...), '\n')
+		return fmt.Appendf(line, "%s\n", command.EscapeJSON(e.Append(nil)))
 	}
 	said := strings.TrimRight(command.Stamp(e.At)+"  "+letter.Escape(e.Kind+"  "+wire.Line(e)), " ")
-	return append(line, letter.Clip(said, 400)+"\n"...)
+	return fmt.Appendf(line, "%s\n", letter.Clip(said, 400))
 }

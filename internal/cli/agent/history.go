@@ -63,9 +63,6 @@ func describeTurn(t teams.Turn) string {
 		line += letter.Span(t.Duration) + "  "
 	}
 	line += cmp.Or(t.Status, "over")
-	if t.Error != "" {
-		line += ": " + oneLine(t.Error, 100)
-	}
 	if len(t.Messages) > 0 {
 		line += "  mail " + command.Shorts(t.Messages)
 	}

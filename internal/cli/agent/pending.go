@@ -32,8 +32,6 @@ type pendingList struct {
 	Pending []policy.Question     `json:"pending"`
 	Overdue []teams.OverdueAnswer `json:"overdue,omitempty"`
 	Held    []teams.HeldMail      `json:"held,omitempty"`
-
-	team *teams.Team
 }
 
 func pending(c *cli.Context) error {
@@ -55,13 +53,13 @@ func lookPending(ctx context.Context, c *cli.Context, s *command.Scope) pendingL
 	if err := errors.Join(err1, err2, err3); err != nil && ctx.Err() == nil {
 		command.Warn(c, "%v", err)
 	}
-	return pendingList{append([]policy.Question{}, waiting...), overdue, held, s.Team}
+	return pendingList{append([]policy.Question{}, waiting...), overdue, held}
 }
 
 func (l pendingList) String() string {
 	var lines []string
 	for _, q := range l.Pending {
-		lines = append(lines, l.describeQuestion(q))
+		lines = append(lines, describeQuestion(q))
 	}
 	for _, o := range l.Overdue {
 		line := fmt.Sprintf("%s  %s  overdue  %s  from %s: %s", o.ID.Short(6), o.Agent, age(o.DueAt), o.From, oneLine(o.Subject, 100))
@@ -78,11 +76,11 @@ func (l pendingList) String() string {
 
 func age(since time.Time) string { return letter.Span(max(0, time.Since(since))) }
 
-// describeQuestion is a question with its options and, where that is not plain, how
-// it is answered.
-func (l pendingList) describeQuestion(q policy.Question) string {
+// describeQuestion is a question with its options and, where that is not plain, how it is
+// answered.
+func describeQuestion(q policy.Question) string {
 	id := shortID(q)
-	line := fmt.Sprintf("%s  %s  %s  %s  %s", letter.Escape(id), q.Agent, q.Kind, age(q.Since), subject(q, 160))
+	line := fmt.Sprintf("%s  %s  %s  %s  %s", letter.Escape(id), q.Agent, q.Kind, age(q.Since), subject(q))
 	var options []string
 	for _, o := range q.Options {
 		options = append(options, oneLine(o.ID+" "+o.Label, 40))
@@ -93,17 +91,17 @@ func (l pendingList) describeQuestion(q policy.Question) string {
 	if q.Kind == teams.KindDraft {
 		return line + fmt.Sprintf("\n    atm approve %s, or atm reject %s --reason \"…\"", id, id)
 	}
-	if why, hint := onlyAtTerminal(l.team, q); why != "" {
+	if why, hint := onlyAtTerminal(q); why != "" {
 		line += fmt.Sprintf("\n    %s %s: %s", q.Agent, why, hint)
 	}
 	return line
 }
 
-// onlyAtTerminal says why nobody can answer a question from here, and what to do
-// about it; "": it can be answered.
-func onlyAtTerminal(t *teams.Team, q policy.Question) (why, hint string) {
+// onlyAtTerminal says why nobody can answer a question from here, and what to do about it; "": it
+// can be answered.
+func onlyAtTerminal(q policy.Question) (why, hint string) {
 	if !q.Running {
-		return "runs under no runner, only its own terminal can answer", "next time " + t.RunAgain(q.Agent)
+		return "runs under no runner, only its own terminal can answer", "next time atm run " + string(q.Agent)
 	}
 	if q.ID == "" || q.Dialog == policy.DialogTrust {
 		return "asks what only a person at its terminal can answer", "atm attach " + string(q.Agent)
@@ -119,17 +117,14 @@ func shortID(q policy.Question) string {
 	return cmp.Or(q.Short(), "-")
 }
 
-// subject is what a question is about, in at most n characters: the tool and what
-// it is to do, or what is asked.
-func subject(q policy.Question, n int) string {
-	said := q.Input
-	if q.Kind != reducer.Permission || q.Tool == "" || q.Input == "" { // else the screen says the same in words of its own
-		said = strings.TrimPrefix(q.Input+": "+q.Prompt, ": ")
+// subject is what a question is about: the tool and what it is to do, or what is asked.
+func subject(q policy.Question) string {
+	said := strings.TrimPrefix(q.Input+": "+q.Prompt, ": ")
+	if q.Kind == reducer.Permission && q.Tool != "" && q.Input != "" {
+		said = q.Input // the screen says the same in words of its own
 	}
-	return oneLine(strings.TrimPrefix(q.Tool+": "+said, ": "), n)
+	return oneLine(strings.TrimPrefix(q.Tool+": "+said, ": "), 160)
 }
-
-const pendingEvery = 500 * time.Millisecond
 
 // watchPending prints once what comes to be waiting, and rings.
 func watchPending(ctx context.Context, c *cli.Context, s *command.Scope) error {
@@ -139,7 +134,7 @@ func watchPending(ctx context.Context, c *cli.Context, s *command.Scope) error {
 		known[fmt.Sprint(key...)] = true
 		return len(known) == n
 	}
-	for ; ctx.Err() == nil; sleep(ctx, pendingEvery) {
+	for ; ctx.Err() == nil; sleep(ctx, 500*time.Millisecond) {
 		l := lookPending(ctx, c, s)
 		// More may become known of the same dialog, also its id.
 		l.Pending = slices.DeleteFunc(l.Pending, func(q policy.Question) bool { return isKnown(q.Agent, q.Kind, q.Since.UnixNano()) })

@@ -89,8 +89,8 @@ type spec struct {
 	lastStop string // the last stop of the agent when this start was asked for
 }
 
-// openSpec makes the spec of the command line. A new name is added and said, unless it
-// is near an existing one.
+// openSpec makes the spec of the command line. A new name is added and said, unless it is near an
+// existing one.
 func openSpec(c *cli.Context) (*command.Scope, *spec, error) {
 	s, box, err := openAgent(c)
 	if unknown, ok := errors.AsType[*teams.UnknownError](err); ok && !unknown.Retired && unknown.Team == s.Team.Name {
@@ -138,9 +138,9 @@ func noCommand(s *command.Scope, name wire.Name) error {
 		WithHint("%s", strings.Replace(s.Team.RunAgain(name), " -- CMD", " -- claude", 1))
 }
 
-// newSpec makes a spec of flags and team.toml. words are the command, if one is given.
-// The rules that count are those of team.toml or, where an agent starts another, what
-// they were when a person last did so.
+// newSpec makes a spec of flags and team.toml. words are the command, if one is given. The rules
+// that count are those of team.toml or, where an agent starts another, what they were when a
+// person last did so.
 func newSpec(c *cli.Context, s *command.Scope, plan *config.Config, box *mailbox.Box, words []string) (sp *spec, err error) {
 	name := box.Agent()
 	sp = &spec{box: box, member: plan.Members[name]}
@@ -185,8 +185,7 @@ func newSpec(c *cli.Context, s *command.Scope, plan *config.Config, box *mailbox
 	return sp, nil
 }
 
-// chooseHow takes driver, inject, restart and size from the flags, else from
-// team.toml.
+// chooseHow takes driver, inject, restart and size from the flags, else from team.toml.
 func (sp *spec) chooseHow(c *cli.Context, isPlanned bool) (err error) {
 	o, m := &sp.options, sp.member
 	otherwise := "never"
@@ -196,17 +195,10 @@ func (sp *spec) chooseHow(c *cli.Context, isPlanned bool) (err error) {
 	which := cmp.Or(c.String("driver"), m.Driver, "auto")
 	o.Inject = ptyrun.Inject(cmp.Or(c.String("inject"), m.Inject, "body"))
 	o.Restart = ptyrun.Restart(cmp.Or(c.String("restart"), m.Restart, otherwise))
-	for _, choice := range []struct {
-		flag, value string
-		of          []string
-	}{
-		{"driver", which, append([]string{"auto"}, driver.Names()...)},
-		{"inject", string(o.Inject), config.Injects},
-		{"restart", string(o.Restart), config.Restarts},
-	} {
-		if !slices.Contains(choice.of, choice.value) {
-			return command.Usage("%s is one of %s, not %q", choice.flag, strings.Join(choice.of, ", "), choice.value).WithCandidates(choice.of...)
-		}
+	err = errors.Join(oneOf("driver", which, append([]string{"auto"}, driver.Names()...)),
+		oneOf("inject", string(o.Inject), config.Injects), oneOf("restart", string(o.Restart), config.Restarts))
+	if err != nil {
+		return err
 	}
 	o.Auto, o.Driver = which == "auto", driver.ForCommand(o.Command)
 	if named, ok := driver.Named(which); ok {
@@ -218,8 +210,15 @@ func (sp *spec) chooseHow(c *cli.Context, isPlanned bool) (err error) {
 	return nil
 }
 
-// chooseDir is where it runs: --cwd, the member's worktree, team.toml's cwd, which
-// team.toml's command always runs in; else here.
+func oneOf(flag, value string, of []string) error {
+	if slices.Contains(of, value) {
+		return nil
+	}
+	return command.Usage("%s is one of %s, not %q", flag, strings.Join(of, ", "), value).WithCandidates(of...)
+}
+
+// chooseDir is where it runs: --cwd, the member's worktree, team.toml's cwd, which team.toml's
+// command always runs in; else here.
 func (sp *spec) chooseDir(c *cli.Context, s *command.Scope, isPlanned bool) error {
 	m, name, dir := sp.member, sp.box.Agent(), c.String("cwd")
 	if dir == "" && m.Worktree {
@@ -245,9 +244,8 @@ func (sp *spec) chooseDir(c *cli.Context, s *command.Scope, isPlanned bool) erro
 	return nil
 }
 
-// environment is the agent's: ours, with who it is, and without what would make it
-// take itself for a part of another agent or terminal. Of a name that is there twice
-// the last one counts.
+// environment is the agent's: ours, with who it is, and without what would make it take itself
+// for a part of another agent or terminal. Of a name that is there twice the last one counts.
 func (sp *spec) environment(c *cli.Context, s *command.Scope) []string {
 	unset := append(command.AgentMarks(), "TMUX", "TMUX_PANE", "STY", "WINDOW", "COLUMNS", "LINES", "TERM_PROGRAM", "TERM_PROGRAM_VERSION")
 	env := slices.DeleteFunc(os.Environ(), func(pair string) bool {

@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -61,9 +60,8 @@ type runnerReport struct {
 	} `json:"error,omitempty"`
 }
 
-// runHere is the runner: it returns when the agent's program has ended for good,
-// and with it all that it started. A signal ends it, which may take some seconds
-// and is never cut short.
+// runHere is the runner: it returns when the agent's program has ended for good, and with it all
+// that it started. A signal ends it, which may take some seconds and is never cut short.
 func runHere(c *cli.Context, s *command.Scope, sp *spec, isDetached bool) (exit ptyrun.Exit, err error) {
 	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -73,18 +71,16 @@ func runHere(c *cli.Context, s *command.Scope, sp *spec, isDetached bool) (exit 
 	if err != nil {
 		return exit, err
 	}
-	// Released before anybody hears of the end, who may start it anew at once.
-	release := sync.OnceValue(hold.Release)
-	defer release()
-	// Whoever stops the agent notes that first and then looks for this lock, so that
-	// one of the two sees the other.
+	defer hold.Release()
+	// Whoever stops the agent notes that first and then looks for this lock, so that one of the
+	// two sees the other.
 	if last, err := s.Team.LastStop(name); err != nil || last != sp.lastStop {
 		return exit, command.Refused("%s was stopped meanwhile", name).WithHint("atm up %s", name)
 	}
 	log := os.Stderr
 	if isDetached {
-		// Only now: the log of a runner that runs is nobody else's. No link is followed,
-		// and a crash is written there, too.
+		// Only now: the log of a runner that runs is nobody else's. No link is followed, and a
+		// crash is written there, too.
 		log, err = sp.box.Store().Dir().OpenFile(string(name)+"/run/run.log", os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_TRUNC)
 		if err != nil {
 			return exit, err
@@ -99,27 +95,19 @@ func runHere(c *cli.Context, s *command.Scope, sp *spec, isDetached bool) (exit 
 	if len(left) > 0 {
 		command.Warn(c, "%s: what its last runner left was ended: %s", name, strings.Join(left, ", "))
 	}
-	if err := s.Team.SavePolicy(name, sp.policy); err != nil {
-		return exit, err
-	}
-	if err := s.Team.SaveStart(name, sp.member); err != nil {
-		return exit, err
-	}
 	state, err := s.Team.State(name)
-	if err != nil {
+	if err := errors.Join(err, s.Team.SavePolicy(name, sp.policy), s.Team.SaveStart(name, sp.member)); err != nil {
 		return exit, err
 	}
 	o := sp.options
 	o.State, o.Held = *state, hold.StillHeld
 	o.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	notifyPeople(s, sp.box, &o)
-	exit, err = ptyrun.Run(ctx, o)
-	release()
-	return exit, err
+	return ptyrun.Run(ctx, o)
 }
 
-// notifyPeople has the runner tell whoever answers of what its agent asks, and send
-// the reminders that are due.
+// notifyPeople has the runner tell whoever answers of what its agent asks, and send the reminders
+// that are due.
 func notifyPeople(s *command.Scope, box *mailbox.Box, o *ptyrun.Options) {
 	origin := &wire.Origin{Via: "runner", Run: o.Run, UID: s.Origin().UID}
 	o.Told = func(ctx context.Context, q ptyrun.Question) error {
@@ -135,8 +123,8 @@ func notifyPeople(s *command.Scope, box *mailbox.Box, o *ptyrun.Options) {
 // leftoversGrace is how long what a killed runner has left may take to end by itself.
 const leftoversGrace = 2 * time.Second
 
-// endLeftovers ends what a runner that was killed has left running, and names it.
-// The caller holds the runner's lock.
+// endLeftovers ends what a runner that was killed has left running, and names it. The caller
+// holds the runner's lock.
 func endLeftovers(box *mailbox.Box) (processes []string, err error) {
 	left, err := ptyrun.Leftovers(box)
 	if err != nil || len(left.Processes) == 0 {
@@ -166,9 +154,9 @@ type runnerProcess struct {
 	err  error
 }
 
-// startRunner starts the runner of a spec as a process of its own, with the flags
-// of this command. What it says on stderr goes to ours for as long as this process
-// lives, and to run/run.log once it has its lock.
+// startRunner starts the runner of a spec as a process of its own, with the flags of this
+// command. What it says on stderr goes to ours for as long as this process lives, and to
+// run/run.log once it has its lock.
 func startRunner(c *cli.Context, s *command.Scope, sp *spec) (*runnerProcess, error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -223,9 +211,8 @@ func readReport(said []byte, state *os.ProcessState) (exit ptyrun.Exit, err erro
 // errGone says that an agent which was awaited runs no more.
 var errGone = errors.New("it has ended")
 
-// awaitReady waits until an agent is ready, or until it is known that it does not
-// become so. p is its runner if this process has started it, else nil. After
-// patience it is as it is.
+// awaitReady waits until an agent is ready, or until it is known that it does not become so. p is
+// its runner if this process has started it, else nil. After patience it is as it is.
 func awaitReady(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox.Box, p *runnerProcess, patience time.Duration) (memberResult, error) {
 	r := memberResult{Name: box.Agent()}
 	var over chan struct{}
@@ -283,8 +270,8 @@ func ended(box *mailbox.Box, exit ptyrun.Exit) error {
 	return e.WithHint("asciinema play %s shows its screen", filepath.Join(box.Path(), "run", "screen.cast"))
 }
 
-// runDetached starts a runner, and comes back when the agent is ready or it is
-// known how it stands.
+// runDetached starts a runner, and comes back when the agent is ready or it is known how it
+// stands.
 func runDetached(c *cli.Context, s *command.Scope, sp *spec) error {
 	p, err := startRunner(c, s, sp)
 	if err != nil {
@@ -326,8 +313,8 @@ func runAttached(c *cli.Context, s *command.Scope, sp *spec) error {
 	return exitWith(sp.box, p.exit)
 }
 
-// dialStarted reaches the runner that this process has started; nil: its program has
-// ended already.
+// dialStarted reaches the runner that this process has started; nil: its program has ended
+// already.
 func dialStarted(ctx context.Context, p *runnerProcess, box *mailbox.Box) *control.Client {
 	for {
 		if status, err := statusOf(ctx, box); err == nil && status.ChildPID != 0 {

@@ -47,14 +47,13 @@ var restartCommand = &cli.Command{
 
 // Times of stopping and restarting.
 const (
-	stopWithin    = 15 * time.Second // a runner may take so long from its lock to its socket
-	restartWithin = 15 * time.Second
-	probeEvery    = 10 * time.Millisecond
+	stopWithin = 15 * time.Second // a runner may take so long from its lock to its socket
+	probeEvery = 10 * time.Millisecond
 )
 
-// stopAgent ends an agent, all that it started and its runner, and comes back when
-// the runner's lock is free. An agent that is about to start does not. A runner that
-// does not answer is killed; what it leaves is then ended.
+// stopAgent ends an agent, all that it started and its runner, and comes back when the runner's
+// lock is free. An agent that is about to start does not. A runner that does not answer is
+// killed; what it leaves is then ended.
 func stopAgent(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox.Box) (memberResult, error) {
 	name := box.Agent()
 	r := memberResult{Name: name, State: "not running"}
@@ -121,7 +120,7 @@ func restart(ctx context.Context, client *control.Client, name wire.Name) (fmt.S
 	}
 	o, err := client.Restart(ctx)
 	r := resultOf(name, o)
-	for began := time.Now(); err == nil && r.State == "restarting" && time.Since(began) < restartWithin; sleep(ctx, lookEvery) {
+	for began := time.Now(); err == nil && r.State == "restarting" && time.Since(began) < stopWithin; sleep(ctx, lookEvery) {
 		var now control.Status
 		if now, err = client.Status(ctx); now.ChildPID != 0 && now.ChildPID != before.ChildPID {
 			r.State, r.PID = "restarted", now.ChildPID

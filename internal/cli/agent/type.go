@@ -36,10 +36,14 @@ func typeText(c *cli.Context) (err error) {
 	if r.Raw {
 		r.Text, err = unescape(strings.Join(words, " "))
 	} else if len(words) > 0 || !r.Enter {
-		r.Text, err = plainText(c, words)
+		r.Text, err = command.StdinText(c, words)
 	}
 	if err != nil {
 		return err
+	}
+	isKey := func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\n\t", r) }
+	if !r.Raw && strings.ContainsFunc(r.Text, isKey) {
+		return command.Usage("the text has control characters").WithHint("keys and escape sequences: " + rawExample)
 	}
 	return perform(c, "type into", func(ctx context.Context, client *control.Client, name wire.Name) (fmt.Stringer, error) {
 		o, err := client.Type(ctx, r)
@@ -47,25 +51,11 @@ func typeText(c *cli.Context) (err error) {
 	})
 }
 
-// plainText is a text to be typed; one with a control character is refused.
-func plainText(c *cli.Context, words []string) (string, error) {
-	text, err := command.StdinText(c, words)
-	if err != nil {
-		return "", err
-	}
-	text = strings.ReplaceAll(text, "\r\n", "\n")
-	isKey := func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }
-	if strings.ContainsFunc(text, isKey) {
-		return "", command.Usage("the text has control characters").WithHint("keys and escape sequences: " + rawExample)
-	}
-	return text, nil
-}
-
 // forGo writes a text with our escapes as the inside of a Go string.
 var forGo = strings.NewReplacer(`\\`, `\\`, `\e`, `\x1b`, `"`, `\"`, "\n", `\n`)
 
-// unescape undoes the escapes that --raw knows. Any other is an error: a misspelt
-// key is not to be typed as a backslash and a letter.
+// unescape undoes the escapes that --raw knows. Any other is an error: a misspelt key is not to
+// be typed as a backslash and a letter.
 func unescape(s string) (string, error) {
 	text, err := strconv.Unquote(`"` + forGo.Replace(s) + `"`)
 	if err != nil || text == "" {

@@ -59,8 +59,8 @@ func up(c *cli.Context) error {
 	return u.start(ctx)
 }
 
-// choose finds the members that are meant: the named ones with those that they are
-// started after, or all. Every member of team.toml gets its mailbox, people too.
+// choose finds the members that are meant: the named ones with those that they are started after,
+// or all. Every member of team.toml gets its mailbox, people too.
 func (u *startup) choose() error {
 	startable := u.plan.Startable()
 	if len(startable) == 0 {
@@ -101,8 +101,8 @@ func (u *startup) choose() error {
 	return nil
 }
 
-// start starts the members that do not run, waits until all are ready, and says of
-// each what became of it.
+// start starts the members that do not run, waits until all are ready, and says of each what
+// became of it.
 func (u *startup) start(ctx context.Context) error {
 	errs := u.plan.Start(ctx, u.order, func(ctx context.Context, n wire.Name) error {
 		if !slices.Contains(u.names, n) {
@@ -124,10 +124,9 @@ func (u *startup) start(ctx context.Context) error {
 		}
 		failed = append(failed, n)
 		e := command.Explain(u.c, errs[n])
-		command.Print(u.c, memberResult{Name: n, State: "failed", Detail: e.Message, Hint: e.Hint})
+		command.Print(u.c, memberResult{Name: n, State: "failed", Detail: strings.TrimSuffix(e.Message+"; "+e.Hint, "; ")})
 		if !u.isRunning(n) { // `atm team` shows why
-			event := wire.Event{Source: "cli", Kind: "state_change"}.With("new", "error").With("detail", e.Message)
-			u.s.Team.Box(n).Log().Append(ctx, event)
+			u.s.Team.Box(n).Log().Append(ctx, wire.Event{Source: "cli", Kind: "state_change"}.With("new", "error").With("detail", e.Message))
 		}
 	}
 	if len(failed) == 0 {
@@ -140,8 +139,8 @@ func (u *startup) start(ctx context.Context) error {
 	return e
 }
 
-// bring has a member run and be ready: started, or as it is. Others may start and stop
-// it meanwhile; then it is tried again, a few times.
+// bring has a member run and be ready: started, or as it is. Others may start and stop it
+// meanwhile; then it is tried again, a few times.
 func (u *startup) bring(ctx context.Context, n wire.Name) (r memberResult, err error) {
 	for range 5 {
 		if u.isRunning(n) {
@@ -171,8 +170,8 @@ func (u *startup) startMember(ctx context.Context, n wire.Name) (r memberResult,
 	return awaitReady(ctx, u.c, u.s, sp.box, p, readyWithin)
 }
 
-// foreground starts the team, waits until it is interrupted, nobody reads on or
-// nobody runs any more, and stops it. A signal cuts none of that short.
+// foreground starts the team, waits until it is interrupted, nobody reads on or nobody runs any
+// more, and stops it. A signal cuts none of that short.
 func (u *startup) foreground() error {
 	ctx, stop := signal.NotifyContext(u.c.Context, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
