@@ -2,9 +2,7 @@
 // their terminals, ask them, answer what they ask, and keep their events.
 //
 // An agent runs under a runner (package ptyrun), which is this program under the hidden verb
-// runner, in a session of its own. Everything here reaches it through its control socket. A
-// started agent is ready when its runner's status says so. A runner that ends says on its stdout
-// how.
+// runner, in a session of its own. Everything here reaches it through its control socket.
 package agent
 
 import (
@@ -96,9 +94,18 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// answerWithin is how long a runner may take to say who it is. It does so at once unless it is
-// stopped or stuck; a machine under load must not look like that.
-const answerWithin = 3 * time.Second
+// Times.
+const (
+	answerWithin   = 3 * time.Second        // a runner says who it is: at once unless it is stuck, or the machine
+	lookEvery      = 50 * time.Millisecond  // the runner is asked how its program stands
+	probeEvery     = 10 * time.Millisecond  // or whether it is there
+	knownWithin    = 3 * time.Second        // run --detach waits so long for a prompt
+	readyWithin    = 30 * time.Second       // and up
+	listenWithin   = 15 * time.Second       // from a runner's lock to its socket: it first ends what the last one left
+	leftoversGrace = 2 * time.Second        // for those to end by themselves
+	endWithin      = 2 * time.Second        // for this process, after a signal in an attached terminal
+	readingTime    = 700 * time.Millisecond // until the agent's screen covers the line that says how to leave
+)
 
 func dial(ctx context.Context, box *mailbox.Box) (*control.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
@@ -136,10 +143,8 @@ func withAgent(c *cli.Context, do func(context.Context, *command.Scope, *mailbox
 // verb stands in a refusal; "" is for what anybody may do.
 func perform(c *cli.Context, verb string, do func(context.Context, *control.Client, wire.Name) (fmt.Stringer, error)) error {
 	return withAgent(c, func(ctx context.Context, s *command.Scope, box *mailbox.Box) (fmt.Stringer, error) {
-		if verb != "" {
-			if err := s.MayAct(verb, box.Agent()); err != nil {
-				return nil, err
-			}
+		if err := s.MayAct(verb, box.Agent()); verb != "" && err != nil {
+			return nil, err
 		}
 		client, err := dial(ctx, box)
 		if err != nil {
@@ -147,14 +152,11 @@ func perform(c *cli.Context, verb string, do func(context.Context, *control.Clie
 		}
 		defer client.Close()
 		result, err := do(ctx, client, box.Agent())
-		if err != nil {
-			return nil, runnerError(s, box, err)
-		}
-		return result, nil
+		return result, runnerError(s, box, err)
 	})
 }
 
-// runnerError gives an error of a runner its exit code and its hint.
+// runnerError gives an error of a runner, if there is one, its exit code and its hint.
 func runnerError(s *command.Scope, box *mailbox.Box, err error) error {
 	name := box.Agent()
 	if said, ok := errors.AsType[*control.Error](err); ok {

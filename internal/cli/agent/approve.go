@@ -36,16 +36,15 @@ var rejectCommand = &cli.Command{
 
 // A decision is a person's, or the lead's, answer to what an agent asks.
 type decision struct {
-	c      *cli.Context
-	s      *command.Scope
-	q      policy.Question
-	deny   bool
-	reason string
+	c    *cli.Context
+	s    *command.Scope
+	q    policy.Question
+	deny bool
 }
 
 func answerQuestion(c *cli.Context, deny bool) error {
-	d := &decision{c: c, deny: deny, reason: c.String("reason")}
-	if c.IsSet("reason") && strings.TrimSpace(d.reason) == "" {
+	d := &decision{c: c, deny: deny}
+	if c.IsSet("reason") && strings.TrimSpace(c.String("reason")) == "" {
 		return command.Usage("--reason is empty").WithHint("leave it out, or say why")
 	}
 	ctx, stop := command.Interruptible(c.Context)
@@ -99,7 +98,7 @@ func (d *decision) open(ctx context.Context) (err error) {
 
 // findQuestion is the open question that a word means.
 func findQuestion(ctx context.Context, s *command.Scope, word string) (policy.Question, error) {
-	list, unread := s.Team.Waiting(ctx)
+	list, _ := s.Team.Waiting(ctx) // atm pending says what cannot be read
 	q, err := teams.FindWaiting(list, word)
 	if many, ok := errors.AsType[*policy.ManyQuestionsError](err); ok {
 		var ids []string
@@ -112,9 +111,6 @@ func findQuestion(ctx context.Context, s *command.Scope, word string) (policy.Qu
 		if _, unknown := s.Member(word); unknown != nil {
 			return q, unknown
 		}
-	}
-	if err != nil {
-		err = cmp.Or(unread, err)
 	}
 	return q, err
 }
@@ -137,22 +133,20 @@ func (d *decision) answerDialog(ctx context.Context) (r memberResult, err error)
 		return r, runnerError(d.s, box, err)
 	}
 	defer client.Close()
-	o, err := client.Answer(ctx, control.AnswerRequest{ID: q.ID, Option: option, Deny: d.deny, By: string(d.s.Me.Agent()), Reason: d.reason})
+	o, err := client.Answer(ctx, control.AnswerRequest{ID: q.ID, Option: option, Deny: d.deny, By: string(d.s.Me.Agent()), Reason: d.c.String("reason")})
 	if err != nil {
 		return r, runnerError(d.s, box, err)
 	}
-	if d.reason != "" {
-		if err := d.sendReason(ctx); err != nil {
-			command.Warn(d.c, "rejected; the reason could not be sent: %v", err)
-		}
+	if d.c.String("reason") != "" {
+		err = d.sendReason(ctx)
 	}
-	return resultOf(q.Agent, o), nil
+	return resultOf(q.Agent, o), err
 }
 
 // sendReason tells the agent why it was refused.
 func (d *decision) sendReason(ctx context.Context) error {
 	m := &wire.Message{
-		Type: wire.TypePermissionReply, ReplyWanted: "no", Origin: d.s.Origin(), Body: d.reason,
+		Type: wire.TypePermissionReply, ReplyWanted: "no", Origin: d.s.Origin(), Body: d.c.String("reason"),
 		Subject: "rejected: " + oneLine(cmp.Or(d.q.Tool, d.q.Prompt), 80),
 		Payload: []byte(fmt.Sprintf(`{"decision":"reject","question":%s}`, wire.Quote(d.q.ID))),
 	}
@@ -176,15 +170,14 @@ func (d *decision) answerDraft(ctx context.Context) (r memberResult, err error) 
 	r = memberResult{Name: d.q.Agent, State: "approved draft " + d.q.ID}
 	in := wire.HumanInput{Kind: "approve", DraftID: draft.ID}
 	if d.deny {
-		r.State, in.Kind, in.Reason = "rejected draft "+d.q.ID, "reject", d.reason
+		r.State, in.Kind, in.Reason = "rejected draft "+d.q.ID, "reject", d.c.String("reason")
 	}
 	out, err := d.s.Team.AnswerDraft(ctx, draft, teams.SessionInput{From: d.s.Me, Input: in, Origin: d.s.Origin(), Person: command.Person()})
 	if _, ok := errors.AsType[*wire.SessionError](err); ok || errors.Is(err, teams.ErrNoSessions) || errors.Is(err, teams.ErrNoHumanInput) {
 		return r, command.Refused("%w", err).WithHint("atm session show %s", d.q.Agent)
 	}
-	if err != nil {
-		return r, err
+	if err == nil {
+		r.Detail = "sent " + out.Message.ID.Short(6)
 	}
-	r.Detail = "sent " + out.Message.ID.Short(6)
-	return r, nil
+	return r, err
 }

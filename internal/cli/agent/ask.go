@@ -134,10 +134,8 @@ func awaitAnswer(ctx context.Context, c *cli.Context, s *command.Scope, box *mai
 		return err
 	}
 	if r.Reply != nil {
-		if _, err := s.Me.MarkRead(ctx, r.Reply.ID); err != nil {
-			return err
-		}
+		_, err = s.Me.MarkRead(ctx, r.Reply.ID)
 	}
 	command.Warn(c, "%s after %s", r.Status, r.Took.Round(time.Millisecond))
-	return nil
+	return err
 }

@@ -64,20 +64,15 @@ func attach(c *cli.Context) error {
 	})
 }
 
-const (
-	readingTime = 700 * time.Millisecond // until the agent's screen covers the line that says how to leave
-	endWithin   = 2 * time.Second        // this process may take so long to end by itself after a signal
-)
-
 // showTerminal shows the agent's terminal on this one until it is left or ends. Closing this
 // terminal detaches or, for the owner, who has started the agent, ends the agent.
 func showTerminal(c *cli.Context, box *mailbox.Box, client *control.Client, isOwner bool) (end control.Ending, err error) {
 	readOnly := c.Bool("read-only")
+	said := "attached to %s; %s leaves it running"
 	if readOnly {
-		command.Warn(c, "looking at %s; %s leaves", box.Agent(), control.DetachKey)
-	} else {
-		command.Warn(c, "attached to %s; %s leaves it running", box.Agent(), control.DetachKey)
+		said = "looking at %s; %s leaves"
 	}
+	command.Warn(c, said, box.Agent(), control.DetachKey)
 	con, err := openConsole(c.Context, os.Stdin, os.Stdout)
 	if err != nil {
 		return end, err
@@ -113,10 +108,8 @@ func printEnd(c *cli.Context, box *mailbox.Box, end control.Ending) error {
 
 // A console is this terminal while it shows an agent's. It is put back as it was when the agent
 // ends, on an error, a panic of the goroutine that opened it (which defers close), a signal, and
-// also where it takes nothing more. Only kill -9 leaves it raw.
-//
-// Two goroutines: one reads what is typed until the process ends, one waits for signals until
-// close.
+// also where it takes nothing more. One goroutine reads what is typed until the process ends, one
+// waits for signals until close.
 type console struct {
 	out       *os.File
 	typed     chan []byte // closed when the terminal has gone
@@ -169,11 +162,8 @@ func (con *console) close() {
 }
 
 func (con *console) size() control.Size {
-	cols, rows, err := term.GetSize(int(con.out.Fd()))
-	if err != nil || cols <= 0 || rows <= 0 {
-		return control.Size{Cols: 80, Rows: 24}
-	}
-	return control.Size{Cols: cols, Rows: rows}
+	cols, rows, _ := term.GetSize(int(con.out.Fd()))
+	return control.Size{Cols: cmp.Or(cols, 80), Rows: cmp.Or(rows, 24)}
 }
 
 func (con *console) read(in *os.File) {

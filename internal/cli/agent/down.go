@@ -2,6 +2,8 @@ package agent
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -28,8 +30,7 @@ type shutdown struct {
 
 	mu      sync.Mutex
 	stopped int
-	failed  []string
-	hint    string
+	errs    []error
 }
 
 // down reads no team.toml: whatever is wrong there, what runs can be stopped.
@@ -74,10 +75,12 @@ func (d *shutdown) stop(ctx context.Context) error {
 	if isAgent && slices.Contains(d.names, me) {
 		d.stopMember(ctx, me)
 	}
-	if ctx.Err() != nil || len(d.failed) == 0 {
+	if ctx.Err() != nil || len(d.errs) == 0 {
 		return ctx.Err()
 	}
-	return &command.Error{Code: "partial", Exit: command.ExitPartial, Message: "not stopped: " + strings.Join(d.failed, "; "), Hint: d.hint}
+	e := command.Explain(d.c, errors.Join(d.errs...))
+	e.Code, e.Exit, e.Message = "partial", command.ExitPartial, strings.ReplaceAll(e.Message, "\n", "; ")
+	return e
 }
 
 func (d *shutdown) stopMember(ctx context.Context, n wire.Name) {
@@ -85,8 +88,7 @@ func (d *shutdown) stopMember(ctx context.Context, n wire.Name) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err != nil {
-		e := command.Explain(d.c, err)
-		d.failed, d.hint = append(d.failed, string(n)+": "+e.Message), e.Hint
+		d.errs = append(d.errs, fmt.Errorf("not stopped: %s: %w", n, err))
 		return
 	}
 	if r.State != "not running" {

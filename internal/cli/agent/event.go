@@ -27,11 +27,9 @@ var eventCommand = &cli.Command{
 		"stream_error: error_summary   agent_output: stream content   draft_ready: draft_id summary\n" +
 		"waiting_for_input: prompt   status_update: message   message_delta: delta   turn_complete: status\n" +
 		"tool_call_start: tool tool_call_id   tool_call_end   error: message   goal_complete: goal_id\n" +
-		"Each also turn_id session event_id. Any other kind or field is kept, and changes no state.\n" +
-		"--stdin: lines as the daemon stream, a session channel, ACP, Codex's app-server or\n" +
-		"atm events --json writes them; bad lines are named, the others go on, exit 1.",
+		"Each also turn_id session event_id. Any other kind or field is kept, and changes no state.",
 	Flags: []cli.Flag{
-		&cli.BoolFlag{Name: "stdin", Usage: "events of any known vocabulary, a line each"},
+		&cli.BoolFlag{Name: "stdin", Usage: "lines of any known vocabulary; bad ones are named, the others go on, exit 1"},
 		&cli.BoolFlag{Name: "route", Usage: "with --stdin: to the agent that each names"},
 		&cli.BoolFlag{Name: "sync", Usage: "survive a power cut"},
 	},
@@ -106,7 +104,14 @@ func ingest(c *cli.Context) error {
 		}
 		l := []teams.Ingested{{Number: n, Text: lines.Bytes()}}
 		in.Take(ctx, l)
-		result.count(c, &l[0])
+		if l[0].Err != nil {
+			result.Bad++
+			fmt.Fprintf(os.Stderr, "atm: line %d: %s\n", n, letter.Escape(command.Explain(c, l[0].Err).Message))
+		} else if l[0].Event.Seq == 0 {
+			result.Known++
+		} else {
+			result.Appended++
+		}
 	}
 	if err := cmp.Or(ctx.Err(), lines.Err()); err != nil {
 		return fmt.Errorf("read stdin, after %s: %w", result, err)
@@ -129,16 +134,4 @@ type ingested struct {
 
 func (n ingested) String() string {
 	return fmt.Sprintf("%d appended, %d there already, %d bad", n.Appended, n.Known, n.Bad)
-}
-
-// count says what is wrong with a bad line, also with --quiet.
-func (n *ingested) count(c *cli.Context, l *teams.Ingested) {
-	if l.Err != nil {
-		n.Bad++
-		fmt.Fprintf(os.Stderr, "atm: line %d: %s\n", l.Number, letter.Escape(command.Explain(c, l.Err).Message))
-	} else if l.Event.Seq == 0 {
-		n.Known++
-	} else {
-		n.Appended++
-	}
 }

@@ -38,12 +38,19 @@ func history(c *cli.Context) error {
 }
 
 func (l turnList) String() string {
-	if len(l.Turns) == 0 {
-		return fmt.Sprintf("no turn of %s is known", l.Agent)
-	}
 	var lines []string
 	for _, t := range l.Turns {
-		lines = append(lines, describeTurn(t))
+		line := cmp.Or(t.Status, "over")
+		if t.Duration > 0 {
+			line = letter.Span(t.Duration) + "  " + line
+		}
+		if t.Began != nil {
+			line = command.Stamp(*t.Began) + "  " + line
+		}
+		if len(t.Messages) > 0 {
+			line += "  mail " + command.Shorts(t.Messages)
+		}
+		lines = append(lines, line)
 		if t.Prompt != "" {
 			lines = append(lines, "  > "+oneLine(t.Prompt, 160))
 		}
@@ -51,22 +58,7 @@ func (l turnList) String() string {
 			lines = append(lines, "  < "+oneLine(t.Response, 160))
 		}
 	}
-	return strings.Join(lines, "\n")
-}
-
-func describeTurn(t teams.Turn) string {
-	line := ""
-	if t.Began != nil {
-		line = command.Stamp(*t.Began) + "  "
-	}
-	if t.Duration > 0 {
-		line += letter.Span(t.Duration) + "  "
-	}
-	line += cmp.Or(t.Status, "over")
-	if len(t.Messages) > 0 {
-		line += "  mail " + command.Shorts(t.Messages)
-	}
-	return line
+	return cmp.Or(strings.Join(lines, "\n"), fmt.Sprintf("no turn of %s is known", l.Agent))
 }
 
 // oneLine is a text from outside as at most n characters of one line.

@@ -56,13 +56,19 @@ func run(c *cli.Context) error {
 		return command.Refused("%s runs already", name).WithHint("atm attach %s joins it, atm stop %s ends it", name, name)
 	}
 	if c.Bool("detach") {
-		return runDetached(c, s, sp)
+		ctx, stop := command.Interruptible(c.Context)
+		defer stop()
+		r, err := startReady(ctx, c, s, sp, knownWithin)
+		if err != nil {
+			return err
+		}
+		return command.Print(c, r)
 	}
 	if term.IsTerminal(int(os.Stdin.Fd())) && command.Terminal() {
 		return runAttached(c, s, sp)
 	}
 	command.Warn(c, "%s runs here, without a terminal to show it: atm screen %s", name, name)
-	exit, err := runHere(c, s, sp, false)
+	exit, err := runHere(c, s, sp)
 	if err != nil {
 		return err
 	}
@@ -89,53 +95,39 @@ type spec struct {
 	lastStop string // the last stop of the agent when this start was asked for
 }
 
-// openSpec makes the spec of the command line. A new name is added and said, unless it is near an
-// existing one.
+// openSpec makes the spec of the command line. A new name is added and said, unless it is near
+// an existing one.
 func openSpec(c *cli.Context) (*command.Scope, *spec, error) {
 	s, box, err := openAgent(c)
-	if unknown, ok := errors.AsType[*teams.UnknownError](err); ok && !unknown.Retired && unknown.Team == s.Team.Name {
-		box, err = newMember(c, s, unknown)
+	unknown, isNew := errors.AsType[*teams.UnknownError](err)
+	isNew = isNew && !unknown.Retired && unknown.Team == s.Team.Name
+	if err != nil && !isNew {
+		return nil, nil, err
 	}
+	plan, err := s.Team.Config()
 	if err != nil {
 		return nil, nil, err
+	}
+	if isNew {
+		_, isNear := command.Nearest(string(unknown.Name), command.Strings(unknown.Members))
+		if isNear && len(plan.Members[unknown.Name].Command) == 0 {
+			return nil, nil, unknown
+		}
+		box = s.Team.Box(unknown.Name)
 	}
 	if err := s.MayAct("run", box.Agent()); err != nil {
 		return nil, nil, err
 	}
-	plan, err := s.Team.Config()
-	if err != nil {
-		return nil, nil, err
-	}
 	sp, err := newSpec(c, s, plan, box, c.Args().Tail())
+	if err == nil && isNew {
+		command.Warn(c, "%s is new in team %s", box.Agent(), s.Team.Name)
+		err = s.Team.Create(c.Context, box.Agent())
+	}
 	return s, sp, err
 }
 
-func newMember(c *cli.Context, s *command.Scope, unknown *teams.UnknownError) (*mailbox.Box, error) {
-	name := unknown.Name
-	plan, err := s.Team.Config()
-	if err != nil {
-		return nil, err
-	}
-	hasCommand := len(plan.Members[name].Command) > 0
-	if _, near := command.Nearest(string(name), command.Strings(unknown.Members)); near && !hasCommand {
-		return nil, unknown
-	}
-	if c.Args().Len() == 1 && !hasCommand {
-		return nil, noCommand(s, name)
-	}
-	if err := s.MayAct("run", name); err != nil {
-		return nil, err
-	}
-	command.Warn(c, "%s is new in team %s", name, s.Team.Name)
-	if err := s.Team.Create(c.Context, name); err != nil && !errors.Is(err, mailbox.ErrExists) {
-		return nil, err
-	}
-	return s.Team.Member(name)
-}
-
-func noCommand(s *command.Scope, name wire.Name) error {
-	return command.Usage("no command to run for %s: team.toml gives none", name).
-		WithHint("%s", strings.Replace(s.Team.RunAgain(name), " -- CMD", " -- claude", 1))
+func noCommand(name wire.Name) error {
+	return command.Usage("no command to run for %s: team.toml gives none", name).WithHint("atm run %s -- claude", name)
 }
 
 // newSpec makes a spec of flags and team.toml. words are the command, if one is given. The rules
@@ -149,7 +141,7 @@ func newSpec(c *cli.Context, s *command.Scope, plan *config.Config, box *mailbox
 		sp.member.Command = words
 	}
 	if len(sp.member.Command) == 0 {
-		return nil, noCommand(s, name)
+		return nil, noCommand(name)
 	}
 	if sp.lastStop, err = s.Team.LastStop(name); err != nil {
 		return nil, err

@@ -44,7 +44,7 @@ var runnerCommand = &cli.Command{
 		if c.IsSet("last-stop") {
 			sp.lastStop = c.String("last-stop")
 		}
-		exit, err := runHere(c, s, sp, true)
+		exit, err := runHere(c, s, sp)
 		if err != nil {
 			return err
 		}
@@ -54,15 +54,13 @@ var runnerCommand = &cli.Command{
 
 // A runnerReport is what a runner prints when it ends.
 type runnerReport struct {
-	Exit  *ptyrun.Exit `json:"exit,omitempty"`
-	Error *struct {
-		Code, Message, Hint string
-	} `json:"error,omitempty"`
+	Exit  *ptyrun.Exit                          `json:"exit,omitempty"`
+	Error *struct{ Code, Message, Hint string } `json:"error,omitempty"`
 }
 
 // runHere is the runner: it returns when the agent's program has ended for good, and with it all
 // that it started. A signal ends it, which may take some seconds and is never cut short.
-func runHere(c *cli.Context, s *command.Scope, sp *spec, isDetached bool) (exit ptyrun.Exit, err error) {
+func runHere(c *cli.Context, s *command.Scope, sp *spec) (exit ptyrun.Exit, err error) {
 	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	output.IgnoreSIGPIPE()
@@ -77,17 +75,14 @@ func runHere(c *cli.Context, s *command.Scope, sp *spec, isDetached bool) (exit 
 	if last, err := s.Team.LastStop(name); err != nil || last != sp.lastStop {
 		return exit, command.Refused("%s was stopped meanwhile", name).WithHint("atm up %s", name)
 	}
-	log := os.Stderr
-	if isDetached {
-		// Only now: the log of a runner that runs is nobody else's. No link is followed, and a
-		// crash is written there, too.
-		log, err = sp.box.Store().Dir().OpenFile(string(name)+"/run/run.log", os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_TRUNC)
-		if err != nil {
-			return exit, err
-		}
-		defer log.Close()
-		debug.SetCrashOutput(log, debug.CrashOptions{})
+	// Only now: the log of a runner that runs is nobody else's. No link is followed, and a crash is
+	// written there, too.
+	log, err := sp.box.Store().Dir().OpenFile(string(name)+"/run/run.log", os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_TRUNC)
+	if err != nil {
+		return exit, err
 	}
+	defer log.Close()
+	debug.SetCrashOutput(log, debug.CrashOptions{})
 	left, err := endLeftovers(sp.box)
 	if err != nil {
 		return exit, fmt.Errorf("end what the last runner of %s left: %w", name, err)
@@ -102,26 +97,18 @@ func runHere(c *cli.Context, s *command.Scope, sp *spec, isDetached bool) (exit 
 	o := sp.options
 	o.State, o.Held = *state, hold.StillHeld
 	o.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	notifyPeople(s, sp.box, &o)
-	return ptyrun.Run(ctx, o)
-}
-
-// notifyPeople has the runner tell whoever answers of what its agent asks, and send the reminders
-// that are due.
-func notifyPeople(s *command.Scope, box *mailbox.Box, o *ptyrun.Options) {
+	// Whoever answers is told of what the agent asks, and of answers that are overdue.
 	origin := &wire.Origin{Via: "runner", Run: o.Run, UID: s.Origin().UID}
 	o.Told = func(ctx context.Context, q ptyrun.Question) error {
 		d := q.Dialog
-		return s.Team.NotifyRequest(ctx, box, teams.DialogRequest{
+		return s.Team.NotifyRequest(ctx, sp.box, teams.DialogRequest{
 			ID: q.ID, Kind: d.Kind, Prompt: d.Prompt, Tool: d.Tool, Input: d.Input, Options: q.Options(),
 		}, origin)
 	}
-	o.Answered = func(ctx context.Context, id wire.ID) error { return s.Team.WithdrawRequest(ctx, box, id) }
-	o.Overdue = func(ctx context.Context, idle bool) error { return s.Team.Remind(ctx, box, idle, origin) }
+	o.Answered = func(ctx context.Context, id wire.ID) error { return s.Team.WithdrawRequest(ctx, sp.box, id) }
+	o.Overdue = func(ctx context.Context, idle bool) error { return s.Team.Remind(ctx, sp.box, idle, origin) }
+	return ptyrun.Run(ctx, o)
 }
-
-// leftoversGrace is how long what a killed runner has left may take to end by itself.
-const leftoversGrace = 2 * time.Second
 
 // endLeftovers ends what a runner that was killed has left running, and names it. The caller
 // holds the runner's lock.
@@ -136,14 +123,8 @@ func endLeftovers(box *mailbox.Box) (processes []string, err error) {
 	return processes, left.End(leftoversGrace)
 }
 
-// Times of a start.
-const (
-	lookEvery    = 50 * time.Millisecond // the runner is asked how its program stands
-	knownWithin  = 3 * time.Second       // --detach waits so long for a prompt
-	readyWithin  = 30 * time.Second      // and `atm up`
-	listenWithin = 15 * time.Second      // from a runner's lock to its socket: it first ends what the last one left
-	dialogHolds  = 6                     // looks in a row, until a dialog counts
-)
+// dialogHolds is how many looks in a row see a dialog until it counts.
+const dialogHolds = 6
 
 // A runnerProcess is a runner that this process has started.
 type runnerProcess struct {
@@ -188,24 +169,20 @@ func startRunner(c *cli.Context, s *command.Scope, sp *spec) (*runnerProcess, er
 	}
 	p := &runnerProcess{ended: make(chan struct{})}
 	go func() {
+		defer close(p.ended)
 		cmd.Wait() // what it said tells more than the error
-		p.exit, p.err = readReport(said.Bytes(), cmd.ProcessState)
-		close(p.ended)
+		var r runnerReport
+		json.Unmarshal(said.Bytes(), &r)
+		switch {
+		case r.Exit != nil:
+			p.exit = *r.Exit
+		case r.Error != nil:
+			p.err = &command.Error{Code: r.Error.Code, Exit: cmd.ProcessState.ExitCode(), Message: r.Error.Message, Hint: r.Error.Hint}
+		default:
+			p.err = command.Failed("the runner ended: %v", cmd.ProcessState).WithHint("its run/run.log may say why")
+		}
 	}()
 	return p, nil
-}
-
-// readReport reads what a runner that has ended said.
-func readReport(said []byte, state *os.ProcessState) (exit ptyrun.Exit, err error) {
-	var r runnerReport
-	json.Unmarshal(said, &r)
-	if r.Exit != nil {
-		return *r.Exit, nil
-	}
-	if r.Error != nil {
-		return exit, &command.Error{Code: r.Error.Code, Exit: state.ExitCode(), Message: r.Error.Message, Hint: r.Error.Hint}
-	}
-	return exit, command.Failed("the runner ended: %v", state).WithHint("its run/run.log may say why")
 }
 
 // errGone says that an agent which was awaited runs no more.
@@ -270,20 +247,13 @@ func ended(box *mailbox.Box, exit ptyrun.Exit) error {
 	return e.WithHint("asciinema play %s shows its screen", filepath.Join(box.Path(), "run", "screen.cast"))
 }
 
-// runDetached starts a runner, and comes back when the agent is ready or it is known how it
-// stands.
-func runDetached(c *cli.Context, s *command.Scope, sp *spec) error {
+// startReady starts a runner, and comes back when the agent is ready or it is known how it stands.
+func startReady(ctx context.Context, c *cli.Context, s *command.Scope, sp *spec, patience time.Duration) (r memberResult, err error) {
 	p, err := startRunner(c, s, sp)
 	if err != nil {
-		return err
+		return r, err
 	}
-	ctx, stop := command.Interruptible(c.Context)
-	defer stop()
-	r, err := awaitReady(ctx, c, s, sp.box, p, knownWithin)
-	if err != nil {
-		return err
-	}
-	return command.Print(c, r)
+	return awaitReady(ctx, c, s, sp.box, p, patience)
 }
 
 // runAttached starts a runner and attaches this terminal to its agent.
@@ -292,7 +262,12 @@ func runAttached(c *cli.Context, s *command.Scope, sp *spec) error {
 	if err != nil {
 		return err
 	}
-	client := dialStarted(c.Context, p, sp.box)
+	var client *control.Client
+	for client == nil && !p.hasEnded(probeEvery) {
+		if status, err := statusOf(c.Context, sp.box); err == nil && status.ChildPID != 0 {
+			client, _ = dial(c.Context, sp.box)
+		}
+	}
 	if client != nil {
 		defer client.Close()
 		end, err := showTerminal(c, sp.box, client, true)
@@ -313,19 +288,11 @@ func runAttached(c *cli.Context, s *command.Scope, sp *spec) error {
 	return exitWith(sp.box, p.exit)
 }
 
-// dialStarted reaches the runner that this process has started; nil: its program has ended
-// already.
-func dialStarted(ctx context.Context, p *runnerProcess, box *mailbox.Box) *control.Client {
-	for {
-		if status, err := statusOf(ctx, box); err == nil && status.ChildPID != 0 {
-			if client, err := dial(ctx, box); err == nil {
-				return client
-			}
-		}
-		select {
-		case <-p.ended:
-			return nil
-		case <-time.After(probeEvery):
-		}
+func (p *runnerProcess) hasEnded(within time.Duration) bool {
+	select {
+	case <-p.ended:
+		return true
+	case <-time.After(within):
+		return false
 	}
 }

@@ -45,12 +45,6 @@ var restartCommand = &cli.Command{
 	Action:      func(c *cli.Context) error { return perform(c, "restart", restart) },
 }
 
-// Times of stopping and restarting.
-const (
-	stopWithin = 15 * time.Second // a runner may take so long from its lock to its socket
-	probeEvery = 10 * time.Millisecond
-)
-
 // stopAgent ends an agent, all that it started and its runner, and comes back when the runner's
 // lock is free. An agent that is about to start does not. A runner that does not answer is
 // killed; what it leaves is then ended.
@@ -62,7 +56,7 @@ func stopAgent(ctx context.Context, c *cli.Context, s *command.Scope, box *mailb
 	}
 	s.Team.MarkStopped(name) // a full disk is no reason not to stop
 	isAsked := false
-	for began := time.Now(); time.Since(began) < stopWithin && ctx.Err() == nil; sleep(ctx, probeEvery) {
+	for began := time.Now(); time.Since(began) < listenWithin && ctx.Err() == nil; sleep(ctx, probeEvery) {
 		if !isAsked {
 			o, err := askToStop(ctx, box)
 			if isAsked = err == nil; isAsked {
@@ -100,7 +94,7 @@ func stopAgent(ctx context.Context, c *cli.Context, s *command.Scope, box *mailb
 	if ctx.Err() != nil {
 		return r, ctx.Err()
 	}
-	return r, command.Failed("the runner of %s has not ended within %s", name, stopWithin).WithHint("atm status %s", name)
+	return r, command.Failed("the runner of %s has not ended within %s", name, listenWithin).WithHint("atm status %s", name)
 }
 
 func askToStop(ctx context.Context, box *mailbox.Box) (control.Outcome, error) {
@@ -120,7 +114,7 @@ func restart(ctx context.Context, client *control.Client, name wire.Name) (fmt.S
 	}
 	o, err := client.Restart(ctx)
 	r := resultOf(name, o)
-	for began := time.Now(); err == nil && r.State == "restarting" && time.Since(began) < stopWithin; sleep(ctx, lookEvery) {
+	for began := time.Now(); err == nil && r.State == "restarting" && time.Since(began) < listenWithin; sleep(ctx, lookEvery) {
 		var now control.Status
 		if now, err = client.Status(ctx); now.ChildPID != 0 && now.ChildPID != before.ChildPID {
 			r.State, r.PID = "restarted", now.ChildPID

@@ -74,7 +74,7 @@ func (u *startup) choose() error {
 			return err
 		}
 		if !slices.Contains(startable, name) {
-			return noCommand(u.s, name)
+			return noCommand(name)
 		}
 		names = append(names, name)
 	}
@@ -147,7 +147,10 @@ func (u *startup) bring(ctx context.Context, n wire.Name) (r memberResult, err e
 			r, err = awaitReady(ctx, u.c, u.s, u.s.Team.Box(n), nil, readyWithin)
 			r.State = strings.Replace(r.State, "ready", "running", 1)
 		} else {
-			r, err = u.startMember(ctx, n)
+			var sp *spec
+			if sp, err = newSpec(u.c, u.s, u.plan, u.s.Team.Box(n), nil); err == nil {
+				r, err = startReady(ctx, u.c, u.s, sp, readyWithin)
+			}
 		}
 		refused, ok := errors.AsType[*command.Error](err)
 		isTaken := ok && refused.Exit == command.ExitRefused && u.isRunning(n) // somebody else was quicker
@@ -158,18 +161,6 @@ func (u *startup) bring(ctx context.Context, n wire.Name) (r memberResult, err e
 	return r, err
 }
 
-func (u *startup) startMember(ctx context.Context, n wire.Name) (r memberResult, err error) {
-	sp, err := newSpec(u.c, u.s, u.plan, u.s.Team.Box(n), nil)
-	if err != nil {
-		return r, err
-	}
-	p, err := startRunner(u.c, u.s, sp)
-	if err != nil {
-		return r, err
-	}
-	return awaitReady(ctx, u.c, u.s, sp.box, p, readyWithin)
-}
-
 // foreground starts the team, waits until it is interrupted, nobody reads on or nobody runs any
 // more, and stops it. A signal cuts none of that short.
 func (u *startup) foreground() error {
@@ -178,9 +169,6 @@ func (u *startup) foreground() error {
 	output.IgnoreSIGPIPE()
 	err := u.start(ctx)
 	for slices.ContainsFunc(u.names, u.isRunning) && !output.ReaderGone(os.Stdout) && sleep(ctx, time.Second) {
-	}
-	if errors.Is(err, context.Canceled) {
-		err = nil // interrupted while they were started
 	}
 	d := &shutdown{c: u.c, s: u.s, names: u.names}
 	return cmp.Or(err, d.stop(context.WithoutCancel(u.c.Context)))
