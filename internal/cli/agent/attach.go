@@ -20,7 +20,7 @@ import (
 )
 
 var attachCommand = &cli.Command{
-	Name: "attach", Aliases: []string{"join"}, ArgsUsage: "NAME", Usage: "join an agent's terminal; " + control.DetachKey + " leaves it",
+	Name: "attach", ArgsUsage: "NAME", Usage: "join an agent's terminal; " + control.DetachKey + " leaves it",
 	UsageText: "atm attach bob\natm attach bob --read-only",
 	Description: "Several terminals may; both can type, and the agent's is as large as the one resized last.\n" +
 		"While a line that you began is not sent, no mail is typed in.",

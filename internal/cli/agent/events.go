@@ -24,7 +24,7 @@ var eventsCommand = &cli.Command{
 	UsageText: "atm events\natm events bob --kind turn_idle --follow\natm events bob --as-wire daemon --since 120",
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "and what comes, until interrupted"},
-		&cli.Uint64Flag{Name: "since", Usage: "what came after event `SEQ`"},
+		&cli.IntFlag{Name: "since", Usage: "what came after event `SEQ`"},
 		&cli.StringSliceFlag{Name: "kind", Usage: "only of the kind `K`; may be repeated"},
 		&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Usage: "only the last `N`"},
 		&cli.StringFlag{Name: "as-wire", Usage: "as their owner writes them: `daemon|session|acp`"},
@@ -46,7 +46,7 @@ func events(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	after, err := p.printPast(box, max(c.Uint64("since"), base.Seq))
+	after, err := p.printPast(box, max(uint64(c.Int("since")), base.Seq))
 	if err != nil || !c.Bool("follow") {
 		return err
 	}

@@ -63,10 +63,6 @@ func up(c *cli.Context) error {
 // or all. Every member of team.toml gets its mailbox, people too.
 func (u *startup) choose() error {
 	startable := u.plan.Startable()
-	if len(startable) == 0 {
-		return command.Usage("team.toml gives nobody a command").
-			WithHint("atm init --toml writes one to start from; atm run bob -- claude runs one agent without")
-	}
 	var names []wire.Name
 	for _, word := range u.c.Args().Slice() {
 		name := wire.Name(word)
@@ -80,6 +76,10 @@ func (u *startup) choose() error {
 	}
 	if len(names) == 0 {
 		names = startable
+	}
+	if len(names) == 0 {
+		return command.Usage("team.toml gives nobody a command").
+			WithHint("atm init --toml writes one to start from; atm run bob -- claude runs one agent without")
 	}
 	u.order = u.plan.StartOrder(names)
 	for _, n := range u.order {
