@@ -113,7 +113,7 @@ func (d *decision) open() (err error) {
 // findQuestion is the open question that a word means.
 func findQuestion(ctx context.Context, s *command.Scope, word string) (policy.Question, error) {
 	list, err := s.Team.Waiting(ctx)
-	q, notFound := teams.FindWaiting(list, word)
+	q, notFound := policy.Find(list, word)
 	var many *policy.ManyQuestionsError
 	if errors.As(notFound, &many) {
 		var ids []string
