@@ -12,9 +12,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -79,7 +80,7 @@ func newJudged(t *testing.T) *judged {
 	if err := os.MkdirAll(run, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(run, control.PaperFile), []byte(`{"run":"r1","runner":1}`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(run, runinfo.File), []byte(`{"run":"r1","runner":1}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	server, err := control.Listen(run)

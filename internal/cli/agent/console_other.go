@@ -6,7 +6,7 @@ import (
 	"context"
 	"os"
 
-	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/ptyrun/control"
 )
 
 // A console is this terminal while it shows an agent's; agents are not run in

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/agentteammail/atm/internal/cli/command"
-	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/internal/output"
+	"github.com/agentteammail/atm/ptyrun/control"
 )
 
 // A console is this terminal while it shows an agent's. It is put back as it was

@@ -13,8 +13,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
-	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -114,7 +115,7 @@ func (d *shutdown) end(ctx context.Context, n wire.Name) (stopped bool, err erro
 	if err != nil && !errors.Is(err, mailbox.ErrNoAgent) {
 		return false, err
 	}
-	if _, err := os.Lstat(runDir(box) + "/" + control.PaperFile); err != nil && !running {
+	if _, err := os.Lstat(runDir(box) + "/" + runinfo.File); err != nil && !running {
 		if box.Exists() {
 			d.s.Team.MarkStopped(n) // for whoever is about to start it
 		}

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/agentteammail/atm/internal/cli/command"
-	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/ptyrun/control"
 )
 
 var typeCommand = &cli.Command{
@@ -33,15 +33,17 @@ var typeCommand = &cli.Command{
 func typeText(c *cli.Context) error {
 	words := c.Args().Tail()
 	r := control.TypeRequest{Raw: c.Bool("raw"), Enter: c.Bool("enter")}
+	var text string
 	var err error
 	if r.Raw {
-		r.Text, err = rawText(words)
+		text, err = rawText(words)
 	} else if len(words) > 0 || !r.Enter {
-		r.Text, err = plainText(c, words)
+		text, err = plainText(c, words)
 	}
 	if err != nil {
 		return err
 	}
+	r.Text = []byte(text)
 	return perform(c, "type into", func(ctx context.Context, client *control.Client) (control.Outcome, error) {
 		return client.Type(ctx, r)
 	})
