@@ -17,7 +17,8 @@
 //   - A State is plain data. Folding on from its JSON gives the same as folding
 //     the whole log.
 //
-// docs/states.md has the table of what each event does; a test runs it.
+// docs/states.md has the rules in words, testdata/states.md every event in every state
+// as tables that a test runs.
 package reducer
 
 import (

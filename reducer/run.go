@@ -12,6 +12,9 @@ const stopped = "stopped"
 // stopTakes is how long before its program's end a session may say its own end.
 const stopTakes = 10 * time.Second
 
+// restart begins the detail of an agent whose program is to be started again.
+const restart = "restart"
+
 // wantsRestart is the reason of an end after which the runner starts the program again.
 const wantsRestart = "asked to restart"
 
@@ -50,9 +53,9 @@ func (s *State) applyRestarting(e *event) {
 	if s.Run != nil {
 		s.Run.HasExited = true
 	}
-	detail := "restarting"
+	detail := restart + "ing"
 	if n, ok := e.Uint("attempt"); ok {
-		detail = "restart " + strconv.FormatUint(n, 10)
+		detail = restart + " " + strconv.FormatUint(n, 10)
 	}
 	s.startProgram(e, detail)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// apply is the table of docs/states.md: what an event about a session does to
+// apply is the table of testdata/states.md: what an event about a session does to
 // its turn. It reports whether that is news: about the session as it is now,
 // neither late nor said before.
 func (t *Turn) apply(e *event) (isNews bool) {

@@ -19,7 +19,7 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/term"
 
-	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/ptyrun/control"
 )
 
 // echo shows a viewer what it types, behind what an agent switches on.

@@ -10,7 +10,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/runinfo"
 )
 
 // Each verb asks the runner for one thing, and says in a line what came of it.
@@ -139,7 +140,7 @@ func TestMayAct(t *testing.T) {
 		if err := os.MkdirAll(run, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(run, control.PaperFile), []byte(`{"run":"r","runner":1}`), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(run, runinfo.File), []byte(`{"run":"r","runner":1}`), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

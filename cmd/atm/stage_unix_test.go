@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/cli/command"
-	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/ptyrun/control"
 )
 
 // A stage is a team with an agent bob whose runner is this test: it keeps what

@@ -123,7 +123,6 @@ var meant = map[string]string{
 	"delete":    "atm withdraw ID takes back what you sent; what you have read is out of the way already",
 	"rm":        "atm withdraw ID takes back what you sent; what you have read is out of the way already",
 	"remove":    "atm withdraw ID takes back a message, atm team retire NAME a member",
-	"undo":      "atm withdraw ID takes back what you sent, atm unread ID what you have read",
 	"cancel":    "atm withdraw ID takes back what you sent; atm interrupt NAME ends a turn",
 	"forward":   "atm show ID --raw | atm send NAME -",
 	"fwd":       "atm show ID --raw | atm send NAME -",

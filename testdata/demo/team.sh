@@ -36,7 +36,7 @@ say "atm up starts them, each in a terminal of its own, and returns when all are
 show atm up
 show atm team
 
-say "A script drives them: alice writes and bob reviews, until he approves (docs/cookbook.md has it)."
+say "A script drives them: alice writes and bob reviews, until he approves (docs/cookbook has it)."
 show sh pair.sh parser "write the parser"
 
 say "Run again, as after a Ctrl-C, it sends nothing twice: every answer is there."
@@ -63,4 +63,4 @@ say "atm down stops everybody, and all that they have started. Their mail stays.
 show atm down
 show atm team
 echo
-echo "# Your own: atm init alice bob me, a .atm/main/team.toml, atm up. More scripts: docs/cookbook.md"
+echo "# Your own: atm init alice bob me, a .atm/main/team.toml, atm up. More scripts: docs/guide.md"

@@ -10,9 +10,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
-	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
@@ -99,7 +99,7 @@ func (d *decision) open(ctx context.Context) (err error) {
 // findQuestion is the open question that a word means.
 func findQuestion(ctx context.Context, s *command.Scope, word string) (policy.Question, error) {
 	list, _ := s.Team.Waiting(ctx) // atm pending says what cannot be read
-	q, err := teams.FindWaiting(list, word)
+	q, err := policy.Find(list, word)
 	if many, ok := errors.AsType[*policy.ManyQuestionsError](err); ok {
 		var ids []string
 		for _, q := range many.Questions {

@@ -10,7 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
-	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -32,19 +32,21 @@ var typeCommand = &cli.Command{
 
 func typeText(c *cli.Context) (err error) {
 	words := c.Args().Tail()
+	text := ""
 	r := control.TypeRequest{Raw: c.Bool("raw"), Enter: c.Bool("enter")}
 	if r.Raw {
-		r.Text, err = unescape(strings.Join(words, " "))
+		text, err = unescape(strings.Join(words, " "))
 	} else if len(words) > 0 || !r.Enter {
-		r.Text, err = command.StdinText(c, words)
+		text, err = command.StdinText(c, words)
 	}
 	if err != nil {
 		return err
 	}
 	isKey := func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\n\t", r) }
-	if !r.Raw && strings.ContainsFunc(r.Text, isKey) {
+	if !r.Raw && strings.ContainsFunc(text, isKey) {
 		return command.Usage("the text has control characters").WithHint("keys and escape sequences: " + rawExample)
 	}
+	r.Text = []byte(text)
 	return perform(c, "type into", func(ctx context.Context, client *control.Client, name wire.Name) (fmt.Stringer, error) {
 		o, err := client.Type(ctx, r)
 		return resultOf(name, o), err

@@ -16,6 +16,7 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
@@ -48,7 +49,10 @@ func explainType(err error) *Error {
 	var hops *teams.HopError
 	var content *mailbox.ContentError
 	var leased *mailbox.LeasedError
+	var mistakes *config.Error
 	switch {
+	case errors.As(err, &mistakes):
+		return Failed("%s", err).WithHint("atm doctor names every mistake in team.toml")
 	case errors.As(err, &unknown):
 		return UnknownAgent(unknown)
 	case errors.As(err, &ambiguous):

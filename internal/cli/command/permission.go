@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -30,11 +30,11 @@ func (s *Scope) MayWrite() error {
 
 // runOf is the run that an agent's runner says it is, "" where none is noted.
 func runOf(box *mailbox.Box) string {
-	data, err := box.Store().Dir().ReadFile(string(box.Agent())+"/run/"+control.PaperFile, control.MaxPaper)
+	data, err := box.Store().Dir().ReadFile(string(box.Agent())+"/run/"+runinfo.File, runinfo.MaxSize)
 	if err != nil {
 		return ""
 	}
-	said, _ := control.ParsePaper(data)
+	said, _ := runinfo.Parse(data)
 	return said.Run
 }
 

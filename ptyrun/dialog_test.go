@@ -1,0 +1,186 @@
+package ptyrun
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/internal/fakeagent"
+	"github.com/agentteammail/atm/ptyrun/control"
+)
+
+// A dialog is told of, and nothing is typed into it; an answer presses the
+// option, and what waited is typed then.
+func TestDialogIsAnswered(t *testing.T) {
+	for _, profile := range agents {
+		t.Run(profile, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t).fake(fakeagent.Options{Profile: profile}).run().idle()
+			r.wait("the first to be read", r.read(r.send("CONFIRM [touch made.txt]")))
+			r.wait("the question", func() bool { return len(r.questions()) == 1 })
+			q := r.questions()[0]
+			if q.Dialog.Kind != "permission" || q.Dialog.Tool != "Bash" || !strings.Contains(q.Dialog.Input, "touch made.txt") {
+				t.Errorf("asked %+v", q.Dialog)
+			}
+			id := r.send("and this")
+			time.Sleep(400 * time.Millisecond)
+			if !r.unread(id) || len(r.fakes(fakeagent.DialogKey)) > 0 {
+				t.Fatal("something was typed into a dialog")
+			}
+			out, err := r.client().Answer(t.Context(), control.AnswerRequest{ID: string(q.ID), By: "alice"})
+			if err != nil || out.Done != "answered" {
+				t.Fatalf("%+v, %v", out, err)
+			}
+			if got := r.fakes(fakeagent.Answered); len(got) != 1 || !strings.Contains(got[0], "touch made.txt") {
+				t.Errorf("answers %q", got)
+			}
+			r.wait("the other to be read", r.read(id))
+			if n := len(r.questions()); n != 1 {
+				t.Errorf("%d questions", n)
+			}
+		})
+	}
+}
+
+func TestDialogIsDenied(t *testing.T) {
+	for _, profile := range agents {
+		t.Run(profile, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t).fake(fakeagent.Options{Profile: profile})
+			gates := quick
+			gates.Idle = time.Second
+			r.opt.Gates = &gates
+			r.run().idle()
+			r.wait("the first to be read", r.read(r.send("CONFIRM [touch made.txt]")))
+			r.wait("the question", func() bool { return len(r.questions()) == 1 })
+			if out, err := r.client().Answer(t.Context(), control.AnswerRequest{Deny: true, By: "alice"}); err != nil {
+				t.Fatalf("%+v, %v", out, err)
+			}
+			denied := time.Now()
+			r.wait("the end", func() bool { return strings.Contains(strings.Join(r.events(), "\n"), "turn_completed") })
+			// Who has asked was at it: nothing is waited for that may not show yet.
+			if took := time.Since(denied); took > 10*gates.Idle {
+				t.Errorf("the end was told %s after the answer", took)
+			}
+		})
+	}
+}
+
+// The owner's rules answer first.
+func TestRules(t *testing.T) {
+	for decision, want := range map[Decision]string{Allow: "yes", Deny: "no"} {
+		t.Run(string(decision), func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t).fake(fakeagent.Options{})
+			r.opt.Decide = func(tool, input string) Decision {
+				if tool == "Bash" && input == "git status" {
+					return decision
+				}
+				return Ask
+			}
+			r.run().idle()
+			r.send("CONFIRM [git status]")
+			r.wait("the answer", func() bool { return len(r.fakes(fakeagent.Answered)) == 1 })
+			es, _ := fakeagent.ReadLog(r.log)
+			if got := es.Of(fakeagent.Answered)[0].Option; got != want {
+				t.Errorf("option %q", got)
+			}
+			if len(r.questions()) > 0 {
+				t.Error("the lead was told")
+			}
+		})
+	}
+	t.Run("ask", func(t *testing.T) {
+		t.Parallel()
+		r := newRig(t).fake(fakeagent.Options{})
+		r.opt.Decide = func(tool, input string) Decision { return Ask }
+		r.run().idle()
+		r.send("CONFIRM [git push]")
+		r.wait("the question", func() bool { return len(r.questions()) == 1 })
+		time.Sleep(300 * time.Millisecond)
+		if got := r.fakes(fakeagent.Answered); len(got) > 0 {
+			t.Errorf("answered %q", got)
+		}
+	})
+}
+
+// A dialog about trust is never answered, and nothing is typed before it.
+func TestTrustIsNotAnswered(t *testing.T) {
+	for _, o := range []fakeagent.Options{{Trust: true}, {Profile: "codex", TrustLate: 80 * time.Millisecond}, {Profile: "gemini", Trust: true}} {
+		t.Run(o.Profile, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t).fake(o)
+			r.opt.Decide = func(string, string) Decision { return Allow }
+			r.run()
+			id := r.send("hello")
+			r.wait("the question", func() bool { return len(r.questions()) == 1 })
+			if k := r.questions()[0].Dialog.Kind; k != "trust" {
+				t.Errorf("kind %q", k)
+			}
+			if _, err := r.client().Answer(t.Context(), control.AnswerRequest{By: "alice"}); err == nil {
+				t.Error("it was answered")
+			}
+			if !r.unread(id) || len(r.fakes(fakeagent.Answered)) > 0 || len(r.fakes(fakeagent.Typed)) > 0 {
+				t.Error("something was typed")
+			}
+		})
+	}
+}
+
+// A dialog that becomes another one is not answered by the answer to the first.
+func TestOtherDialog(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(fakeagent.Options{DialogChange: 300 * time.Millisecond}).run().idle()
+	r.send("CONFIRM [touch a.txt]")
+	r.wait("the question", func() bool { return len(r.questions()) >= 1 })
+	first := r.questions()[0]
+	r.wait("another question", func() bool { return len(r.questions()) == 2 })
+	if _, err := r.client().Answer(t.Context(), control.AnswerRequest{ID: string(first.ID), By: "alice"}); err == nil {
+		t.Error("the first was answered")
+	}
+	if got := r.fakes(fakeagent.Answered); len(got) > 0 {
+		t.Errorf("answered %q", got)
+	}
+}
+
+// A dialog that goes away by itself is closed.
+func TestDialogVanishes(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(fakeagent.Options{DialogVanish: 500 * time.Millisecond}).run().idle()
+	r.send("CONFIRM [touch a.txt]")
+	r.wait("the question", func() bool { return len(r.questions()) == 1 })
+	c := r.client()
+	r.wait("it to be closed", func() bool {
+		_, err := c.Answer(t.Context(), control.AnswerRequest{By: "alice"})
+		return err != nil && strings.Contains(err.Error(), errNoQuestion.Error())
+	})
+}
+
+// A picture of a dialog is none.
+func TestQuotedDialog(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(fakeagent.Options{}).run().idle()
+	r.wait("the first to be read", r.read(r.send("QUOTE")))
+	r.wait("the end", r.has("turn_completed"))
+	r.wait("the second to be read", r.read(r.send("hello")))
+	if len(r.questions()) > 0 {
+		t.Errorf("asked %+v", r.questions())
+	}
+}
+
+// An interrupt is no answer.
+func TestInterruptInDialog(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(fakeagent.Options{}).run().idle()
+	r.send("CONFIRM [touch a.txt]")
+	r.wait("the question", func() bool { return len(r.questions()) == 1 })
+	if _, err := r.client().Interrupt(t.Context()); err == nil {
+		t.Error("it was interrupted")
+	}
+	if id := r.send("urgent", urgent); !r.unread(id) {
+		t.Error("it was read")
+	}
+	if got := r.fakes(fakeagent.DialogKey); len(got) > 0 || len(r.fakes(fakeagent.Answered)) > 0 {
+		t.Errorf("keys %q", got)
+	}
+}
