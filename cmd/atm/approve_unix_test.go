@@ -127,7 +127,7 @@ func (j *judged) state(agent wire.Name, id wire.ID) mailbox.State {
 	return it.State
 }
 
-// What is answered goes to the runner, and the lead's copy is done.
+// What is answered goes to the runner, whose matter the lead's copy is.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	j := newJudged(t)
@@ -144,12 +144,12 @@ func TestAnswers(t *testing.T) {
 		{5, "CLAUDECODE=1", "approve bob --as me", "", "of agents only the lead answers, who is alice", "unread"},
 		{5, "", "approve bob --as bob", "", "only its own processes act as bob", "unread"},
 		{2, "", "approve bob", "", "who are you?", "unread"},
-		{0, "", "approve bob --as me", "answer " + short + ` option="" deny=false reason="" by=me`, "bob: answered (Yes)\n", "done"},
-		{0, "CLAUDECODE=1", "approve " + short + " 2 --as alice", "answer " + short + ` option="2" deny=false reason="" by=alice`, "bob: answered (Yes)\n", "done"},
-		{0, "", "approve " + string(id) + " --as me --json", "answer " + short + ` option="" deny=false reason="" by=me`, `{"id":"` + string(id) + `","agent":"bob","done":"answered","detail":"Yes"}` + "\n", "done"},
-		{0, "", "confirm bob --as me", "answer " + short + ` option="" deny=false reason="" by=me`, "bob: answered (Yes)\n", "done"},
-		{0, "", "deny bob --as me", "answer " + short + ` option="" deny=true reason="" by=me`, "bob: answered (Yes)\n", "done"},
-		{2, "", "reject bob --as me --reason=", "", "--reason is empty", "done"},
+		{0, "", "approve bob --as me", "answer " + short + ` option="" deny=false reason="" by=me`, "bob: answered (Yes)\n", "unread"},
+		{0, "CLAUDECODE=1", "approve " + short + " 2 --as alice", "answer " + short + ` option="2" deny=false reason="" by=alice`, "bob: answered (Yes)\n", "unread"},
+		{0, "", "approve " + string(id) + " --as me --json", "answer " + short + ` option="" deny=false reason="" by=me`, `{"name":"bob","state":"answered","detail":"Yes"}` + "\n", "unread"},
+		{0, "", "confirm bob --as me", "answer " + short + ` option="" deny=false reason="" by=me`, "bob: answered (Yes)\n", "unread"},
+		{0, "", "deny bob --as me", "answer " + short + ` option="" deny=true reason="" by=me`, "bob: answered (Yes)\n", "unread"},
+		{2, "", "reject bob --as me --reason=", "", "--reason is empty", "unread"},
 	} {
 		got := j.atm(c.exit, append(strings.Fields(c.env), strings.Fields(c.args)...)...)
 		if !strings.Contains(got, c.says) {
@@ -195,7 +195,7 @@ func TestAnswersNothingUnseen(t *testing.T) {
 	if err := j.store.Box("bob").Log().Append(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
-	if got := j.atm(1, "approve", "bob", "--as", "me"); !strings.Contains(got, "hint: atm attach bob") {
+	if got := j.atm(5, "approve", "bob", "--as", "me"); !strings.Contains(got, "hint: atm attach bob") {
 		t.Error(got)
 	}
 	if got := j.heard(); got != "" {
@@ -210,17 +210,17 @@ func TestTraceOfOneWhoRuns(t *testing.T) {
 	id := wire.NewID()
 	j.atm(0, "send", "bob", "hello", "--as", "alice", "--id", string(id))
 	for _, c := range []struct{ event, gate, want string }{
-		{"state_change new=idle", "", "bob is idle, and gets it in a moment"},
+		{"state_change new=idle", "", "bob is idle since 0s, and has not taken it yet"},
 		{"", "draft", "somebody has begun to write in the prompt of bob, and nothing is typed over that: atm attach bob"},
 		{"", "a person types", "a person is typing into bob"},
-		{"", "bang mode", "bob shows no prompt that mail could be typed into (bang mode): atm screen bob"},
+		{"", "bang mode", "bob is idle since 0s, and has not taken it yet: atm screen bob"},
 		{"state_change new=thinking", "busy", "bob is busy since 0s, and gets it when it is idle: atm wait --idle bob"},
 		{"confirm_required tool=Bash", "dialog", "bob waits for an answer itself (permission for Bash) since 0s: atm pending, then atm approve bob, or atm attach bob"},
 		{"state_change new=idle", "dialog", "bob waits for an answer itself (a dialog): atm pending"},
-		{"state_change new=starting", "", "bob is starting since 0s, and gets it at its first prompt"},
-		{"state_change new=error detail=limit", "", "bob stopped with an error (limit) since 0s: atm screen bob"},
+		{"state_change new=starting", "", "bob is starting since 0s, and has not taken it yet: atm screen bob"},
+		{"state_change new=error detail=limit", "", "bob is error since 0s, and has not taken it yet: atm screen bob"},
 		{"state_change new=idle", "", "bob is idle"},
-		{"injection_failed id=" + string(id) + " outcome=stuck reason=deaf", "", "typing it in failed now (deaf), and is tried again: atm screen bob"},
+		{"injection_failed id=" + string(id) + " outcome=stuck reason=deaf", "", "typing it in failed now (deaf): atm screen bob"},
 	} {
 		if c.event != "" {
 			words := strings.Fields(c.event)
@@ -240,7 +240,7 @@ func TestTraceOfOneWhoRuns(t *testing.T) {
 	}
 	run := filepath.Join(j.root, "main", "bob", "run", "run.json")
 	for inject, want := range map[string][2]string{
-		"off":     {"nothing is typed into bob (inject is off), who reads it with atm read", "(idle; nothing is typed in; last seen now)"},
+		"off":     {"nothing is typed into bob (inject is off), who reads it with atm read", "(idle; nothing is typed in)"},
 		"pointer": {"", "(idle: told of it now)"},
 		"body":    {"", "(idle: typed in now)"},
 	} {

@@ -112,8 +112,8 @@ func (o *overview) String() string {
 	}
 	b.WriteString("\n")
 	left := 14 - strings.Count(b.String(), "\n")
-	table := teams.Table{Now: time.Now(), Width: command.Width(), Height: left, Colour: command.Colour()}
-	b.WriteString(strings.Join(table.Lines(o.Members), "\n"))
+	table := teams.Table{Now: time.Now(), Width: command.Width(), Colour: command.Colour()}
+	b.WriteString(strings.Join(teams.FirstLines(table.Lines(o.Members), left), "\n"))
 	return b.String()
 }
 

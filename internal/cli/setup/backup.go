@@ -68,7 +68,7 @@ func backup(c *cli.Context) error {
 	done := copied{verb: "backed up", skipped: "vanished meanwhile"}
 	temp := fmt.Sprintf(".%s.%s.tmp", name, wire.NewID())
 	err = dir.CreateFrom(temp, func(w io.Writer) error {
-		done.Moved, err = s.Root.Backup(ctx, w, func() {})
+		done.Moved, err = s.Root.Backup(ctx, w)
 		return err
 	})
 	if err != nil {
@@ -104,7 +104,7 @@ func restore(c *cli.Context) error {
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	moved, err := s.Root.Restore(ctx, f, func() {})
+	moved, err := s.Root.Restore(ctx, f)
 	if err != nil {
 		return err
 	}

@@ -116,10 +116,10 @@ func (w *teamWatch) lines(m members, waiting []waitingThing) []string {
 		below = append(below, thing.text+"   "+thing.command)
 	}
 	t := newTable()
-	if _, height, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
-		t.Height = max(height-len(below)-2, 3)
-	}
 	lines := t.Lines(m.Members)
+	if _, height, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
+		lines = teams.FirstLines(lines, max(height-len(below)-2, 3))
+	}
 	if len(m.Members) == 0 {
 		lines = strings.Split(m.String(), "\n")
 	}
