@@ -7,12 +7,7 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -28,11 +23,7 @@ func Run(version string, words []string) int {
 		return runCompletion(app, words)
 	}
 	line, err := command.Parse(app, words)
-	var unknown *command.UnknownCommandError
-	if errors.As(err, &unknown) {
-		if program := companion(unknown.Name); program != "" {
-			return runCompanion(program, unknown.Rest)
-		}
+	if unknown, ok := errors.AsType[*command.UnknownCommandError](err); ok {
 		err = unknownVerb(app, unknown.Name)
 	}
 	ctx := contextOf(app, line)
@@ -56,8 +47,7 @@ func Has(words []string, others []string) bool {
 		return true
 	}
 	line, err := command.Parse(app, words)
-	var unknown *command.UnknownCommandError
-	if errors.As(err, &unknown) {
+	if unknown, ok := errors.AsType[*command.UnknownCommandError](err); ok {
 		return !slices.Contains(others, unknown.Name)
 	}
 	if line.Command == nil || line.Command.Name != "help" || len(line.Words) == 0 {
@@ -84,6 +74,7 @@ func newApp(version string) *cli.App {
 		},
 		Action:       home,
 		BashComplete: complete,
+		OnUsageError: command.UsageError,
 		Metadata:     map[string]any{},
 		// Errors are printed once, by Run.
 		ExitErrHandler: func(*cli.Context, error) {},
@@ -100,8 +91,8 @@ func newApp(version string) *cli.App {
 // keeps urfave's own help out of them: --help and the verb help are ours.
 func prepare(c *cli.Command, parent string) {
 	c.HelpName = parent + " " + c.Name
-	c.HideHelp, c.HideHelpCommand = true, true
-	c.BashComplete = complete
+	c.HideHelp, c.HideHelpCommand, c.UseShortOptionHandling = true, true, true
+	c.BashComplete, c.OnUsageError = complete, command.UsageError
 	for _, sub := range c.Subcommands {
 		prepare(sub, c.HelpName)
 	}
@@ -131,31 +122,23 @@ func runCompletion(app *cli.App, words []string) int {
 
 // meant are words that people type for another verb, and what they mean.
 var meant = map[string]string{
-	"delete":    "atm withdraw ID takes back what you sent; what you have read is out of the way already",
-	"rm":        "atm withdraw ID takes back what you sent; what you have read is out of the way already",
-	"remove":    "atm withdraw ID takes back a message, atm team retire NAME a member",
-	"cancel":    "atm withdraw ID takes back what you sent; atm interrupt NAME ends a turn",
-	"forward":   "atm show ID --raw | atm send NAME -",
-	"fwd":       "atm show ID --raw | atm send NAME -",
-	"broadcast": "atm send all \"…\"", "announce": "atm send all \"…\"",
+	"delete": "atm withdraw ID", "rm": "atm withdraw ID", "remove": "atm withdraw ID, atm team retire NAME",
+	"cancel":  "atm withdraw ID takes back what you sent; atm interrupt NAME ends a turn",
+	"forward": "atm show ID --raw | atm send NAME -", "broadcast": "atm send all \"…\"", "announce": "atm send all \"…\"",
 	"mail": "atm read reads, atm send NAME \"…\" writes", "email": "atm send NAME \"…\"", "sendto": "atm send NAME \"…\"",
 	"notify": "atm send NAME \"…\"", "ping": "atm send NAME \"…\"", "post": "atm send NAME \"…\"",
-	"reply-all": "atm reply ID --all \"…\"", "replyall": "atm reply ID --all \"…\"",
-	"unread-count": "atm ls --count", "count": "atm ls --count",
+	"reply-all": "atm reply ID --all \"…\"", "count": "atm ls --count", "sent": "atm ls --sent", "outbox": "atm ls --sent",
+	"mark": "atm read ID marks as read, atm unread ID puts back", "done": "atm ack ID, or atm reply ID \"Done.\"",
+	"poll": "atm read --wait 5m", "sleep": "atm wait --timeout 5m", "subscribe": "atm read --follow", "query": "atm search WORDS",
 	"ui": "atm team --watch", "tui": "atm team --watch", "dashboard": "atm team --watch", "top": "atm team --watch",
+	"members": "atm team", "agents": "atm team", "users": "atm team", "who": "atm team", "ps": "atm team", "teams": "atm team ls",
+	"add": "atm team add NAME", "join": "atm team add NAME", "create": "atm init NAME…", "new": "atm init NAME…", "setup": "atm init NAME…",
+	"start": "atm up NAME, or atm run NAME -- CMD", "launch": "atm run NAME -- CMD", "exec": "atm run NAME -- CMD", "kill": "atm stop NAME",
+	"log": "atm watch --since 1h --no-follow", "logs": "atm watch --since 1h --no-follow", "tail": "atm watch", "follow": "atm watch",
 	"config": "atm doctor looks at team.toml; atm where says what is in force", "settings": "atm where",
-	"members": "atm team", "agents": "atm team", "users": "atm team", "who": "atm team", "ps": "atm team",
-	"teams": "atm team ls", "add": "atm team add NAME", "join": "atm team add NAME", "invite": "atm team add NAME",
-	"create": "atm init NAME… makes a team, atm team add NAME a member", "new": "atm init NAME…", "setup": "atm init NAME…",
-	"start": "atm up NAME, or atm run NAME -- CMD", "spawn": "atm run NAME -- CMD", "launch": "atm run NAME -- CMD",
-	"kill": "atm stop NAME", "log": "atm watch --since 1h --no-follow", "logs": "atm watch --since 1h --no-follow", "tail": "atm watch", "monitor": "atm watch", "follow": "atm watch",
-	"poll": "atm read --wait 5m", "sleep": "atm wait --timeout 5m", "subscribe": "atm read --follow",
-	"query": "atm search WORDS",
-	"mark":  "atm read ID marks as read, atm unread ID puts back", "done": "atm ack ID, or atm reply ID \"Done.\"",
-	"sent": "atm ls --sent", "outbox": "atm ls --sent", "archive": "atm gc", "clean": "atm gc", "export": "atm backup FILE",
-	"attachments": "atm show ID --save DIR", "download": "atm show ID --save DIR",
+	"export": "atm backup FILE", "archive": "atm gc", "attachments": "atm show ID --save DIR", "download": "atm show ID --save DIR",
 	"use": "export ATM_AGENT=NAME, or --as NAME on each command", "login": "export ATM_AGENT=NAME, or --as NAME on each command",
-	"exec": "atm run NAME -- CMD", "allow": "atm approve ID", "permissions": "atm pending",
+	"allow": "atm approve ID", "permissions": "atm pending",
 }
 
 // unknownVerb says what was probably meant.
@@ -164,56 +147,13 @@ func unknownVerb(app *cli.App, name string) error {
 	if hint := meant[name]; hint != "" {
 		return e.WithHint("%s", hint)
 	}
-	for _, c := range app.Commands {
-		for _, sub := range c.Subcommands {
-			if sub.HasName(name) {
-				return e.WithHint("did you mean \"atm %s %s\"?", c.Name, sub.Name).WithCandidates(c.Name + " " + sub.Name)
-			}
-		}
-	}
 	var known []string
-	for _, c := range app.Commands {
-		if !c.Hidden {
-			known = append(known, c.Names()...)
-		}
+	for _, c := range app.VisibleCommands() {
+		known = append(known, c.Names()...)
 	}
 	if near, ok := command.Nearest(name, known); ok {
 		near = app.Command(near).Name
 		return e.WithHint("did you mean \"atm %s\"?", near).WithCandidates(near)
 	}
 	return e.WithHint("atm help all")
-}
-
-// companion is the program for a verb that atm does not have, atm-VERB: beside
-// atm itself, else on the PATH; "" is none.
-func companion(verb string) string {
-	if strings.ContainsAny(verb, `/\.`) {
-		return ""
-	}
-	name := "atm-" + verb
-	if self, err := os.Executable(); err == nil {
-		if beside, err := exec.LookPath(filepath.Join(filepath.Dir(self), name)); err == nil {
-			return beside
-		}
-	}
-	path, err := exec.LookPath(name)
-	if err != nil {
-		return ""
-	}
-	return path
-}
-
-func runCompanion(program string, args []string) int {
-	cmd := exec.Command(program, args...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	err := cmd.Run()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		return max(exit.ExitCode(), 1)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "atm:", err)
-		return command.ExitFailed
-	}
-	return command.ExitDone
 }

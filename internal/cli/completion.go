@@ -65,28 +65,18 @@ var completionCommand = &cli.Command{
 	},
 }
 
-// complete prints what may stand next: flags where one is begun, else the verb's
-// subs, the members and the ids of what I have not finished.
+// complete prints what may stand next: flags where one is begun, the verb's subs, the
+// members and the ids of what I have not finished.
 func complete(c *cli.Context) {
-	last := ""
-	if n := len(os.Args); n > 2 {
-		last = os.Args[n-2]
-	}
-	if strings.HasPrefix(last, "-") && !command.AwaitsValue(c.Command.Flags, last) {
+	if n := len(os.Args); n > 2 && strings.HasPrefix(os.Args[n-2], "-") {
 		printFlagNames(c.Command.Flags)
 		printFlagNames(c.App.Flags)
-		return
 	}
-	for _, sub := range c.Command.Subcommands {
-		if !sub.Hidden {
-			fmt.Fprintln(os.Stdout, sub.Name)
-		}
-	}
-	if c.Command.ArgsUsage == "" && !strings.HasPrefix(last, "-") {
-		return
+	for _, sub := range c.Command.VisibleCommands() {
+		fmt.Fprintln(os.Stdout, sub.Name)
 	}
 	s, err := command.OpenMeIfSaid(c)
-	if err != nil {
+	if err != nil || c.Command.ArgsUsage == "" {
 		return
 	}
 	for _, name := range s.Names() {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	_ "embed"
+	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -84,9 +85,11 @@ func flagLines(c *cli.Command) string {
 	var cells []string
 	width := 0
 	for _, f := range c.VisibleFlags() {
-		placeholder, usage := command.Usages(f)
-		cell := strings.TrimRight(fmt.Sprintf("%-16s", strings.TrimSpace("--"+f.Names()[0]+" "+placeholder)), " ")
-		cell = fmt.Sprintf("%-16s %s", cell, usage)
+		value, usage := flag.UnquoteUsage(&flag.Flag{Usage: f.(cli.DocGenerationFlag).GetUsage()})
+		if _, isBool := f.(*cli.BoolFlag); isBool {
+			value = ""
+		}
+		cell := fmt.Sprintf("%-16s %s", strings.TrimSpace("--"+f.Names()[0]+" "+value), usage)
 		cells = append(cells, cell)
 		width = max(width, len([]rune(cell)))
 	}

@@ -2,13 +2,10 @@ package command
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"os"
 	"strconv"
 
-	"github.com/agentteammail/atm/internal/control"
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -16,25 +13,17 @@ import (
 // its mail, acknowledge and send as it. They are those whose ATM_RUN names this
 // very run of this very agent.
 func (s *Scope) MayWrite() error {
-	running, err := s.Me.Store().Running(s.Me.Agent())
+	name := s.Me.Agent()
+	running, err := s.Team.Running(name)
 	if err != nil || !running {
 		return err
 	}
-	if run := os.Getenv("ATM_RUN"); run != "" && run == runOf(s.Me) && os.Getenv("ATM_AGENT") == string(s.Me.Agent()) {
-		return nil
+	mine, err := s.Team.IsRun(name, os.Getenv("ATM_RUN"))
+	if err != nil || mine && os.Getenv("ATM_AGENT") == string(name) {
+		return err
 	}
-	return Refused("%s is running: only its own processes act as %s", s.Me.Agent(), s.Me.Agent()).
-		WithHint("atm read --peek --as %s looks without marking; to write, use a name of your own", s.Me.Agent())
-}
-
-// runOf is the run that an agent's runner says it is, "" where none is noted.
-func runOf(box *mailbox.Box) string {
-	data, err := box.Store().Dir().ReadFile(string(box.Agent())+"/run/"+control.PaperFile, control.MaxPaper)
-	if err != nil {
-		return ""
-	}
-	said, _ := control.ParsePaper(data)
-	return said.Run
+	return Refused("%s is running: only its own processes act as %s", name, name).
+		WithHint("atm read --peek --as %s looks without marking; to write, use a name of your own", name)
 }
 
 // MayAct refuses what an agent's process may not do to another member: from an
@@ -75,38 +64,28 @@ func (s *Scope) MayStop(verb string, to wire.Name) error {
 // says, whatever --as says; a process that has shed its environment is known by
 // the runner among those that started it. "" is nobody of this team.
 func (s *Scope) Actor() (who wire.Name, agent bool) {
-	if runner := s.Team.RunBy(ancestors()); runner != "" {
+	if runner := s.Team.RunBy(ancestors(os.Getppid())); runner != "" {
 		return runner, true
 	}
-	name, home := os.Getenv("ATM_AGENT"), s.Team.Name
-	if os.Getenv("ATM_RUN") == "" {
-		name, _ = said(s.c)
-	} else {
-		home = wire.Name(cmp.Or(os.Getenv("ATM_TEAM"), string(home)))
-		if root := os.Getenv("ATM_ROOT"); root != "" && !sameFile(root, s.Root.Path) {
-			return "", true // of another root, where names mean others
-		}
+	name, _ := said(s.c)
+	run := os.Getenv("ATM_RUN")
+	if run != "" {
+		name = os.Getenv("ATM_AGENT")
 	}
-	a, err := wire.ParseAddress(name, home)
+	a, err := wire.ParseAddress(name, s.Team.Name)
 	if err != nil || a.Team != s.Team.Name {
 		return "", InAgent()
 	}
-	if run := os.Getenv("ATM_RUN"); run != "" && run != runOf(s.Team.Box(a.Agent)) {
-		return "", true // a run that is over, or was made up
+	if mine, _ := s.Team.IsRun(a.Agent, run); run != "" && !mine {
+		return "", true // a run that is over, of another root, or made up
 	}
 	return a.Agent, InAgent()
 }
 
-func sameFile(a, b string) bool {
-	x, err1 := os.Stat(a)
-	y, err2 := os.Stat(b)
-	return err1 == nil && err2 == nil && os.SameFile(x, y)
-}
-
-// ancestors are the processes that started this one, the nearest first, as far
-// as /proc tells.
-func ancestors() (pids []int) {
-	for pid := os.Getppid(); pid > 1 && len(pids) < 64; {
+// ancestors are a process and those that started it, the nearest first, as far as
+// /proc tells.
+func ancestors(pid int) (pids []int) {
+	for pid > 1 && len(pids) < 64 {
 		pids = append(pids, pid)
 		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if err != nil {

@@ -3,6 +3,7 @@ package command
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -32,9 +33,6 @@ type Scope struct {
 
 // OpenRoot opens the root in force.
 func OpenRoot(c *cli.Context) (*Scope, error) {
-	if c.IsSet("root") && c.String("root") == "" {
-		return nil, Usage("--root needs a directory").WithHint("--root DIR")
-	}
 	found, passed, err := teams.Find(Place(c))
 	for _, p := range passed {
 		Warn(c, "%s", p)
@@ -89,12 +87,10 @@ func Place(c *cli.Context) teams.Place {
 	p := teams.Place{Flag: c.String("root"), Env: os.Getenv("ATM_ROOT"), UID: os.Getuid()}
 	p.Dir, _ = os.Getwd()
 	p.Home, _ = os.UserHomeDir()
-	state := os.Getenv("XDG_STATE_HOME")
-	if state == "" && p.Home != "" {
-		state = filepath.Join(p.Home, ".local", "state")
-	}
-	if state != "" {
+	if state := os.Getenv("XDG_STATE_HOME"); state != "" {
 		p.State = filepath.Join(state, "atm")
+	} else if p.Home != "" {
+		p.State = filepath.Join(p.Home, ".local", "state", "atm")
 	}
 	return p
 }
@@ -117,20 +113,16 @@ func (s *Scope) openTeam() error {
 }
 
 func (s *Scope) teamName() (wire.Name, error) {
-	name, source := s.c.String("team"), "--team"
-	if !s.c.IsSet("team") {
-		name, source = os.Getenv("ATM_TEAM"), "ATM_TEAM"
-	}
-	if me, _ := said(s.c); name == "" && !s.c.IsSet("team") {
-		// An identity with its team, bob@main, names the team as well.
-		_, name, _ = strings.Cut(me, "@")
-		source = "the identity"
-	}
-	if name != "" || s.c.IsSet("team") {
-		s.TeamSource = source
-		team, err := wire.ParseName(name)
+	me, _ := said(s.c)
+	_, myTeam, _ := strings.Cut(me, "@") // bob@main names the team as well
+	for _, from := range [][2]string{{s.c.String("team"), "--team"}, {os.Getenv("ATM_TEAM"), "ATM_TEAM"}, {myTeam, "the identity"}} {
+		if from[0] == "" {
+			continue
+		}
+		s.TeamSource = from[1]
+		team, err := wire.ParseName(from[0])
 		if err != nil {
-			return "", Usage("%s: %v", source, err).WithHint("atm team ls lists the teams")
+			return "", Usage("%s: %v", from[1], err).WithHint("atm team ls lists the teams")
 		}
 		return team, nil
 	}
@@ -153,15 +145,8 @@ func (s *Scope) openMe() error {
 	name, source := said(s.c)
 	s.MeSource = source
 	if name == "" {
-		members, err := s.Team.Agents()
-		if err != nil {
-			return err
-		}
-		if len(members) == 0 {
-			return Usage("who are you? team %q has no members", s.Team.Name).WithHint("atm team add NAME")
-		}
-		return Usage("who are you? members: %s", Join(members)).
-			WithHint("put --as NAME on the command; do not take a name that is not yours").WithCandidates(Strings(members)...)
+		return Usage("who are you? members: %s", Join(s.Names())).
+			WithHint("put --as NAME on the command; do not take a name that is not yours").WithCandidates(Strings(s.Names())...)
 	}
 	a, err := wire.ParseAddress(name, s.Team.Name)
 	if err != nil {
@@ -174,28 +159,26 @@ func (s *Scope) openMe() error {
 	return err
 }
 
-// Member is the mailbox that a word means: agent, agent@team or @agent.
-func (s *Scope) Member(word string) (*mailbox.Box, error) {
-	if word == "me" && s.Me != nil && !s.Team.Box("me").Exists() {
-		return s.Me, nil
-	}
+// Address is what a word says: agent, agent@team or @agent.
+func (s *Scope) Address(word string) (wire.Address, error) {
 	a, err := wire.ParseAddress(strings.TrimPrefix(word, "@"), s.Team.Name)
-	if err != nil {
-		return nil, s.notAName(word, err)
+	if err == nil {
+		return a, nil
 	}
-	return s.Root.Mailbox(a)
+	hint := "members: " + Join(s.Names())
+	if near, ok := Nearest(word, Strings(s.Names())); ok {
+		hint = fmt.Sprintf("did you mean %q? %s", near, hint)
+	}
+	return a, Usage("%v", err).WithHint("%s", hint)
 }
 
-// notAName explains a word that cannot be one member's name.
-func (s *Scope) notAName(word string, err error) error {
-	names := Strings(s.Names())
-	if near, ok := Nearest(word, names); ok {
-		return Usage("%v", err).WithHint("did you mean %q?", near).WithCandidates(near)
+// Member is the mailbox that a word means.
+func (s *Scope) Member(word string) (*mailbox.Box, error) {
+	a, err := s.Address(word)
+	if err != nil {
+		return nil, err
 	}
-	if first, _, several := strings.Cut(word, ","); several {
-		return Usage("%v", err).WithHint("one at a time: %s %s", s.c.Command.HelpName, first)
-	}
-	return Usage("%v", err).WithHint("members: %s", strings.Join(names, ", "))
+	return s.Root.Mailbox(a)
 }
 
 // Names are the names of the team's members, for looking at what a word means.
@@ -214,11 +197,11 @@ func (s *Scope) IsMember(word string) bool {
 // only mine counts, in the team's. box is where it lies.
 func (s *Scope) Find(ctx context.Context, fragment string, mine bool) (it *mailbox.Item, box *mailbox.Box, err error) {
 	fragment = strings.TrimPrefix(fragment, "#")
+	if s.IsMember(fragment) {
+		return nil, nil, Usage("%q is a member, not the id of a message", fragment).
+			WithHint("atm read --from %s, atm ls %s, atm send %s \"…\"", fragment, fragment, fragment)
+	}
 	if _, bad := wire.ParseFragment(fragment); bad != nil {
-		if s.IsMember(fragment) {
-			return nil, nil, Usage("%q is a member, not the id of a message", fragment).
-				WithHint("atm ls --all lists ids; atm send %s \"…\" writes to %s", fragment, fragment)
-		}
 		return nil, nil, Usage("%v", bad).WithHint("atm read --last and atm ls --all show the ids")
 	}
 	id, box, err := s.Team.Lookup(ctx, s.Me, fragment, mine)
@@ -259,22 +242,15 @@ func (s *Scope) Origin() *wire.Origin {
 }
 
 // WarnUnaccepted says that this root was neither named, made nor accepted by
-// this user: it may have come with a clone. Where nothing can be noted, nothing
-// could be accepted either.
+// this user: it may have come with a clone.
 func (s *Scope) WarnUnaccepted() {
-	if s.Root.Accepted {
-		return
-	}
-	if state := Place(s.c).State; state != "" && os.MkdirAll(state, 0o700) == nil {
+	if !s.Root.Accepted {
 		Warn(s.c, "nobody here made or accepted %s; its mail may have come with a clone. If it is yours: atm init", s.Root.Path)
 	}
 }
 
 // Person reports whether a person types this at a terminal of their own.
-func Person() bool { return !InAgent() && StdinTerminal() }
-
-// StdinTerminal reports whether somebody can type at stdin.
-func StdinTerminal() bool { return term.IsTerminal(int(os.Stdin.Fd())) }
+func Person() bool { return !InAgent() && term.IsTerminal(int(os.Stdin.Fd())) }
 
 // InAgent reports whether an agent's program started this process.
 func InAgent() bool {
@@ -293,6 +269,3 @@ func Strings(names []wire.Name) []string {
 
 // Join is names with commas between.
 func Join(names []wire.Name) string { return strings.Join(Strings(names), ", ") }
-
-// Context is the context of the command.
-func (s *Scope) Context() context.Context { return s.c.Context }

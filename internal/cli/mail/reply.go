@@ -27,10 +27,6 @@ func reply(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if parent.From.Agent == "drop" {
-		return command.NotFound("message %s was dropped as a file: there is nobody to answer", parent.ID.Short(6)).
-			WithHint("atm send NAME \"…\"%s", s.Flags())
-	}
 	m, err := compose(c, s, c.Args().Tail())
 	if err != nil {
 		return err

@@ -14,7 +14,6 @@ import (
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/wire"
 )
 
 var showCommand = &cli.Command{
@@ -24,7 +23,6 @@ var showCommand = &cli.Command{
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "raw", Aliases: []string{"body"}, Usage: "the bytes of the body alone"},
 		&cli.StringFlag{Name: "save", Usage: "save its attachments in `DIR`, under their names"},
-		hidden("full", "no-mark", "peek"),
 	},
 	Action: show,
 }
@@ -50,11 +48,7 @@ func show(c *cli.Context) error {
 		return err
 	}
 	if c.IsSet("save") {
-		saved, err := saveAttachments(it, box, c.String("save"))
-		if err != nil {
-			return err
-		}
-		return command.Print(c, saved)
+		return saveAttachments(c, it, box)
 	}
 	if c.Bool("raw") {
 		_, err := os.Stdout.WriteString(it.Body)
@@ -62,78 +56,57 @@ func show(c *cli.Context) error {
 	}
 	r := s.Renderer()
 	r.To = true
-	var b strings.Builder
-	b.Write(r.Render(it.Message, command.HeaderFlags([]*mailbox.Item{it}, nil)[0]))
+	text := rendered(r, []*mailbox.Item{it}, 0, "").text
 	for _, a := range it.Attachments {
-		fmt.Fprintf(&b, "attached: %s, %s\n", letter.Escape(a.Name), letter.Size(a.Size))
+		text += fmt.Sprintf("attached: %s, %s\n", letter.Escape(a.Name), letter.Size(a.Size))
 	}
-	if it.State == mailbox.Unread && it.Lease == nil && s.Me != nil && box.Address() == s.Me.Address() {
-		fmt.Fprintf(&b, "still unread: atm read %s%s\n", it.ID.Short(6), s.Flags())
+	if it.State == mailbox.Unread && s.Me != nil && box.Address() == s.Me.Address() {
+		text += fmt.Sprintf("still unread: atm read %s%s\n", it.ID.Short(6), s.Flags())
 	}
-	return command.Print(c, shown{command.Message{Item: it}, b.String()})
-}
-
-type savedFile struct {
-	Name string `json:"name"`
-	Path string `json:"path"`
-	Size int64  `json:"size"`
+	return command.Print(c, shown{command.Message{Item: it}, text})
 }
 
 type savedFiles struct {
-	Saved []savedFile `json:"saved"`
-
-	id wire.ID
+	Saved []string `json:"saved"`
 }
 
-func (s savedFiles) String() string {
-	var b strings.Builder
-	for _, f := range s.Saved {
-		fmt.Fprintf(&b, "%s (%s)\n", f.Path, letter.Size(f.Size))
-	}
-	if len(s.Saved) == 0 {
-		fmt.Fprintf(&b, "message %s has no attachments", s.id.Short(6))
-	}
-	return b.String()
-}
+func (s savedFiles) String() string { return strings.Join(s.Saved, "\n") }
 
 // saveAttachments writes a message's attachments into a directory: never over a
 // file that is there, and never outside of it, whatever their names say.
-func saveAttachments(it *mailbox.Item, box *mailbox.Box, into string) (savedFiles, error) {
-	saved := savedFiles{Saved: []savedFile{}, id: it.ID}
-	dir, err := os.OpenRoot(into)
+func saveAttachments(c *cli.Context, it *mailbox.Item, box *mailbox.Box) error {
+	dir, err := os.OpenRoot(c.String("save"))
 	if err != nil {
-		return saved, command.Usage("--save: %v", err).WithHint("mkdir -p %s", into)
+		return command.Usage("--save: %v", err).WithHint("mkdir -p %s", c.String("save"))
 	}
 	defer dir.Close()
+	saved := savedFiles{[]string{}}
 	for _, a := range it.Attachments {
 		f, err := box.Store().Attachment(a)
 		if err != nil {
-			return saved, err
+			return err
 		}
-		name, err := saveAs(dir, safeName(a), f)
+		name, err := saveAs(dir, safeName(a.Name), f)
 		f.Close()
 		if err != nil {
-			return saved, fmt.Errorf("save %s: %w", letter.Escape(a.Name), err)
+			return fmt.Errorf("save %s: %w", letter.Escape(a.Name), err)
 		}
-		saved.Saved = append(saved.Saved, savedFile{name, filepath.Join(into, name), a.Size})
+		saved.Saved = append(saved.Saved, filepath.Join(c.String("save"), name))
 	}
-	return saved, nil
+	return command.Print(c, saved)
 }
 
 // safeName is an attachment's name as one component of a path.
-func safeName(a wire.Attachment) string {
-	name := strings.Map(func(r rune) rune {
-		if r < 0x20 || r == 0x7f || strings.ContainsRune(`/\:`, r) {
+func safeName(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if r < 0x20 || strings.ContainsRune(`/\:`, r) {
 			return '_'
 		}
 		return r
-	}, letter.Escape(a.Name))
+	}, letter.Clip(letter.Escape(name), 60))
 	name = strings.TrimLeft(name, ".")
-	if len(name) > 200 {
-		name = strings.ToValidUTF8(name[:200], "")
-	}
-	if name == "" || !filepath.IsLocal(name) {
-		name = "attachment-" + a.SHA256[:8]
+	if !filepath.IsLocal(name) {
+		return "attachment"
 	}
 	return name
 }
@@ -142,10 +115,10 @@ func safeName(a wire.Attachment) string {
 func saveAs(dir *os.Root, name string, from io.Reader) (string, error) {
 	ext := filepath.Ext(name)
 	stem := strings.TrimSuffix(name, ext)
-	for n := 1; ; n++ {
+	for n := 2; ; n++ {
 		f, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		if errors.Is(err, fs.ErrExist) && n < 1000 {
-			name = fmt.Sprintf("%s-%d%s", stem, n+1, ext)
+		if errors.Is(err, fs.ErrExist) {
+			name = fmt.Sprintf("%s-%d%s", stem, n, ext)
 			continue
 		}
 		if err != nil {

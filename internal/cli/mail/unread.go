@@ -25,7 +25,7 @@ func unread(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	l := listing{Listing: command.NewListing(nil, 0)}
+	var items []*mailbox.Item
 	var lines []string
 	for _, h := range found {
 		line, err := h.putBack(c, s)
@@ -37,18 +37,14 @@ func unread(c *cli.Context) error {
 			return err
 		}
 		lines = append(lines, h.ID.Short(6)+" "+line)
-		l.Messages = append(l.Messages, command.Message{Item: now})
+		items = append(items, now)
 	}
-	l.text = strings.Join(lines, "\n")
-	return command.Print(c, l)
+	return command.Print(c, listing{command.NewListing(items, 0), strings.Join(lines, "\n")})
 }
 
 func (h held) putBack(c *cli.Context, s *command.Scope) (line string, err error) {
 	if h.taken {
 		return "given back to " + string(h.box.Agent()), h.box.EndLease(c.Context, h.ID, s.Me.Address())
-	}
-	if h.Lease != nil {
-		return "", &mailbox.LeasedError{ID: h.ID, By: h.Lease.By, Until: h.Lease.Until}
 	}
 	if h.State == "" {
 		return "", command.Refused("message %s is one that you sent", h.ID.Short(6)).

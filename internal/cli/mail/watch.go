@@ -3,8 +3,9 @@ package mail
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
-	"strconv"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -21,12 +22,10 @@ import (
 var watchCommand = &cli.Command{
 	Name: "watch", ArgsUsage: "[AGENT…]", Usage: "what happens: messages and events, a line each",
 	UsageText:   "atm watch\natm watch bob --since 1h --no-follow",
-	Description: "Marks nothing; goes on until it is interrupted. With --limit the newest of what was before.",
+	Description: "Marks nothing; goes on until it is interrupted.",
 	Flags: []cli.Flag{
-		&cli.StringFlag{Name: "since", Usage: "begin `D` earlier, or behind an event's number"},
+		&cli.StringFlag{Name: "since", Usage: "begin `D` earlier"},
 		&cli.BoolFlag{Name: "no-follow", Usage: "end when all is shown"},
-		&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Usage: "of what was before the last `N`"},
-		hidden("follow", "f"),
 	},
 	Action: watch,
 }
@@ -37,7 +36,7 @@ type entry struct {
 	agent wire.Address
 	msg   *mailbox.Item
 	event *wire.Event
-	gap   *eventlog.Gap
+	gap   *eventlog.Gap // with the event: those that are missing before it
 
 	r *letter.Renderer
 }
@@ -51,27 +50,22 @@ func watch(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.Follow(func(ctx context.Context) error {
-		if c.Bool("no-follow") {
-			past, err := history(ctx, c, boxes)
-			if err != nil {
-				return err
-			}
-			if len(past) == 0 && !c.Bool("json") {
-				return command.Print(c, command.Text("nothing happened"))
-			}
-			return printEntries(c, s, past)
+	since := time.Now()
+	if c.IsSet("since") {
+		if since, err = teams.Since(c.String("since"), since, command.ParseDuration); err != nil {
+			return command.Usage("--since: %v", err).WithHint("atm watch --since 2h")
 		}
-		return watchBoxes(ctx, c, s, boxes)
-	})
+	} else if c.Bool("no-follow") {
+		since = time.Time{}
+	}
+	return s.Follow(func(ctx context.Context) error { return watchBoxes(ctx, c, s, boxes, since) })
 }
 
 // watchedBoxes are the mailboxes that the words name, or all.
-func watchedBoxes(c *cli.Context, s *command.Scope) ([]*mailbox.Box, error) {
+func watchedBoxes(c *cli.Context, s *command.Scope) (out []*mailbox.Box, err error) {
 	if !c.Args().Present() {
 		return s.Team.Boxes()
 	}
-	var out []*mailbox.Box
 	for _, word := range c.Args().Slice() {
 		box, err := s.Member(word)
 		if err != nil {
@@ -82,8 +76,8 @@ func watchedBoxes(c *cli.Context, s *command.Scope) ([]*mailbox.Box, error) {
 	return out, nil
 }
 
-// watchBoxes shows what was before, as far as that is asked for, and what comes.
-func watchBoxes(ctx context.Context, c *cli.Context, s *command.Scope, boxes []*mailbox.Box) error {
+// watchBoxes shows what was since a moment, and what comes.
+func watchBoxes(ctx context.Context, c *cli.Context, s *command.Scope, boxes []*mailbox.Box, since time.Time) error {
 	options := watcher.Options{Messages: true, Events: true, After: map[wire.Address]uint64{}}
 	for _, box := range boxes {
 		last, err := box.Log().LastSeq()
@@ -97,31 +91,22 @@ func watchBoxes(ctx context.Context, c *cli.Context, s *command.Scope, boxes []*
 		return err
 	}
 	defer w.Close()
-	if why := w.Polling(); why != "" {
-		command.Warn(c, "%s: looking every second instead", why)
-	}
-	shown := map[wire.Address]map[wire.ID]bool{}
-	if c.IsSet("since") {
-		past, err := history(ctx, c, boxes)
+	shown := map[string]bool{} // messages, which the watcher may bring as well
+	if c.IsSet("since") || c.Bool("no-follow") {
+		past, err := history(ctx, c, boxes, since, options.After)
 		if err != nil {
 			return err
 		}
-		past = slices.DeleteFunc(past, func(e entry) bool { // these the watcher brings
-			return e.event != nil && e.event.Seq > options.After[e.agent]
-		})
 		for _, e := range past {
-			if shown[e.agent] == nil {
-				shown[e.agent] = map[wire.ID]bool{}
-			}
 			if e.msg != nil {
-				shown[e.agent][e.msg.ID] = true
+				shown[e.agent.String()+string(e.msg.ID)] = true
 			}
-		}
-		if err := printEntries(c, s, past); err != nil {
-			return err
+			if err := e.print(c, s); err != nil {
+				return err
+			}
 		}
 	}
-	for {
+	for !c.Bool("no-follow") {
 		next, err := w.Next(ctx)
 		if err != nil {
 			return err
@@ -131,73 +116,42 @@ func watchBoxes(ctx context.Context, c *cli.Context, s *command.Scope, boxes []*
 			continue
 		}
 		e := entry{at: time.Now(), agent: next.Box.Address(), msg: next.Message, event: next.Event, gap: next.Gap}
-		if e.msg != nil && shown[e.agent][e.msg.ID] {
+		if e.msg != nil && shown[e.agent.String()+string(e.msg.ID)] {
 			continue
 		}
 		if e.event != nil {
 			e.at = e.event.At
 		}
-		if err := printEntries(c, s, []entry{e}); err != nil {
-			return err
-		}
-	}
-}
-
-func printEntries(c *cli.Context, s *command.Scope, entries []entry) error {
-	for _, e := range entries {
-		e.r = s.Renderer()
-		if e.gap != nil && c.Bool("json") {
-			gap := map[string]any{"gap": map[string]uint64{"from": e.gap.From, "to": e.gap.To}, "agent": e.agent.Agent}
-			if err := command.PrintJSON(gap); err != nil {
-				return err
-			}
-		}
-		if err := command.Print(c, e); err != nil {
+		if err := e.print(c, s); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// since is what --since says: an event's number, or a moment.
-func since(c *cli.Context) (seq uint64, at time.Time, err error) {
-	word := c.String("since")
-	if word == "" {
-		return 0, time.Time{}, nil
-	}
-	if seq, err = strconv.ParseUint(word, 10, 64); err == nil {
-		return seq, time.Time{}, nil
-	}
-	if at, err = teams.Since(word, time.Now(), command.ParseDuration); err != nil {
-		return 0, at, command.Usage("--since: %q is neither an event's number nor a moment", word).WithHint("atm watch --since 2h")
-	}
-	return 0, at, nil
-}
-
-// history is what happened since --since, in order; at most the last --limit.
-func history(ctx context.Context, c *cli.Context, boxes []*mailbox.Box) ([]entry, error) {
-	seq, at, err := since(c)
-	if err != nil {
-		return nil, err
-	}
-	var out []entry
+// history is what happened since a moment, in order: the events up to those numbers.
+func history(ctx context.Context, c *cli.Context, boxes []*mailbox.Box, since time.Time, upTo map[wire.Address]uint64) (out []entry, err error) {
 	for _, box := range boxes {
-		events, err := box.Log().Tail(func(events []wire.Event) bool {
-			return len(events) > 0 && (!at.IsZero() && events[0].At.Before(at) || seq > 0 && events[0].Seq <= seq+1)
-		})
+		events, err := box.Log().Tail(func(events []wire.Event) bool { return len(events) > 0 && events[0].At.Before(since) })
 		if errors.Is(err, mailbox.ErrNoAgent) {
 			continue // retired meanwhile
 		}
 		if err != nil {
 			command.Warn(c, "%v", err) // of this one
 		}
-		out = append(out, eventsSince(box, events, seq, at)...)
-		if seq > 0 {
-			continue // a number says nothing about messages
+		for i := range events {
+			e := entry{at: events[i].At, agent: box.Address(), event: &events[i]}
+			if e.at.Before(since) || e.event.Seq > upTo[e.agent] {
+				continue
+			}
+			if i > 0 && e.event.Seq > events[i-1].Seq+1 {
+				e.gap = &eventlog.Gap{From: events[i-1].Seq + 1, To: e.event.Seq - 1}
+			}
+			out = append(out, e)
 		}
-		everything := mailbox.Range{Unread: true, Owed: true, Done: true, Archive: true, Withdrawn: true, Times: true, Since: at}
+		everything := mailbox.Range{Unread: true, Owed: true, Done: true, Archive: true, Withdrawn: true, Times: true, Since: since}
 		_, _, err = box.Walk(ctx, everything, func(it *mailbox.Item) bool {
-			if !it.Written.Before(at) {
+			if !it.Written.Before(since) {
 				out = append(out, entry{at: it.Written, agent: box.Address(), msg: it})
 			}
 			return true
@@ -207,53 +161,85 @@ func history(ctx context.Context, c *cli.Context, boxes []*mailbox.Box) ([]entry
 		}
 	}
 	slices.SortStableFunc(out, func(a, b entry) int { return a.at.Compare(b.at) })
-	if n := c.Int("limit"); n > 0 && len(out) > n {
-		command.Warn(c, "%d more before these: --limit 0 shows all", len(out)-n)
-		out = out[len(out)-n:]
-	}
 	return out, nil
 }
 
-// eventsSince are events after a number and a moment, with the gaps among them.
-func eventsSince(box *mailbox.Box, events []wire.Event, seq uint64, at time.Time) (out []entry) {
-	last := uint64(0)
-	for i := range events {
-		e := &events[i]
-		if e.Seq > seq && !e.At.Before(at) {
-			next := entry{at: e.At, agent: box.Address(), event: e}
-			if last > 0 && e.Seq > last+1 {
-				next.gap = &eventlog.Gap{From: last + 1, To: e.Seq - 1}
-			}
-			out = append(out, next)
+func (e entry) print(c *cli.Context, s *command.Scope) error {
+	e.r = s.Renderer()
+	if e.gap != nil {
+		if err := command.Print(c, missing{*e.gap}); err != nil {
+			return err
 		}
-		last = e.Seq
 	}
-	return out
+	return command.Print(c, e)
 }
 
-// MarshalJSON is the event as it is, or the message and whose it is.
+// missing says that events are missing from the log.
+type missing struct{ gap eventlog.Gap }
+
+func (m missing) String() string {
+	return fmt.Sprintf("events %d to %d are missing", m.gap.From, m.gap.To)
+}
+
+func (m missing) MarshalJSON() ([]byte, error) {
+	return command.JSON(map[string]any{"gap": map[string]uint64{"from": m.gap.From, "to": m.gap.To}})
+}
+
+// MarshalJSON is the event as it is, or the message.
 func (e entry) MarshalJSON() ([]byte, error) {
 	if e.event != nil {
 		return e.event.MarshalJSON()
 	}
-	return command.JSON(struct {
-		Message command.Message `json:"message"`
-		Agent   wire.Name       `json:"agent"`
-	}{command.Message{Item: e.msg}, e.agent.Agent})
+	return command.JSON(map[string]command.Message{"message": {Item: e.msg}})
 }
 
 func (e entry) String() string {
-	begin := command.Stamp(e.at) + " " + e.r.Who(e.agent) + " "
-	if e.msg != nil {
-		text := begin + "got " + e.r.Short(e.msg.ID) + " from " + e.r.Who(e.msg.From)
-		if title := e.msg.Title(); title != "" {
-			text += ": " + letter.Clip(letter.Escape(title), 100)
-		}
-		return text
+	text := command.Stamp(e.at) + " " + e.r.Who(e.agent) + " "
+	if e.event != nil {
+		return text + eventWords(e.event, e.r)
 	}
-	text := begin + eventWords(e.event, e.r)
-	if e.gap != nil {
-		text = begin + "events " + strconv.FormatUint(e.gap.From, 10) + " to " + strconv.FormatUint(e.gap.To, 10) + " are missing\n" + text
+	text += "got " + e.r.Short(e.msg.ID) + " from " + e.r.Who(e.msg.From)
+	if title := e.msg.Title(); title != "" {
+		text += ": " + letter.Clip(letter.Escape(title), 100)
 	}
 	return text
+}
+
+// words are the kinds of events as people would say them behind the agent's name.
+var words = map[string]string{
+	wire.EventAnnounced:       "was told of",
+	wire.EventRead:            "read",
+	wire.EventAcked:           "acked",
+	wire.EventInjecting:       "is being typed",
+	wire.EventInjected:        "was typed",
+	wire.EventInjectionFailed: "could not be typed",
+	wire.TurnStarted:          "began a turn",
+	wire.TurnIdle:             "is idle",
+	wire.TurnCompleted:        "ended its turn",
+	"waiting_for_input":       "asks",
+	"confirm_required":        "asks for a permission",
+	"server_request":          "asks for a permission",
+}
+
+// eventWords says an event as people would. `atm events` shows events as programs
+// know them.
+func eventWords(e *wire.Event, r *letter.Renderer) string {
+	text := words[e.Kind]
+	if text == "" {
+		text = strings.ReplaceAll(letter.Escape(e.Kind), "_", " ")
+	}
+	if id := e.MessageID(); wire.IsID(string(id)) {
+		return text + " " + r.Short(id)
+	}
+	if e.Kind == wire.TurnStarted || e.Kind == wire.TurnIdle {
+		return text
+	}
+	said := e.Text("status", "prompt", "tool", "message", "summary", "error_summary", "reason")
+	if said == "" {
+		said = wire.Line(e)
+	}
+	if said == "" {
+		return text
+	}
+	return text + ": " + letter.Clip(letter.Escape(said), 200)
 }
