@@ -1,7 +1,6 @@
 package mail
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -24,54 +23,40 @@ var ackCommand = &cli.Command{
 }
 
 func ack(c *cli.Context) error {
-	s, err := openToWrite(c)
-	if err != nil {
-		return err
-	}
 	if c.IsSet("text") {
 		if err := command.CheckText(c.String("text")); err != nil {
 			return err
 		}
 	}
-	found, err := findMineOrTaken(c, s)
+	s, found, err := findMineOrTaken(c)
 	if err != nil {
 		return err
 	}
 	for _, h := range found {
-		if err := h.ack(c, s); err != nil {
+		if h.State == mailbox.Withdrawn {
+			return fmt.Errorf("message %s %w", h.ID.Short(6), mailbox.ErrWithdrawn)
+		}
+		var a teams.Acked
+		if h.taken {
+			a, err = s.Root.AckTaken(c.Context, h.box, s.Me.Address(), h.Message, c.String("text"), s.Origin())
+		} else {
+			a, err = s.Root.Ack(c.Context, s.Me, h.Message, c.String("text"), s.Origin())
+		}
+		if err != nil {
+			return err
+		}
+		out := acked{newResult(s, teams.AckID(h.ID, h.box.Address()), ""), "acked " + h.ID.Short(6)}
+		if a.Already {
+			out.line += " before"
+		}
+		if a.Post != nil {
+			out.Delivered = append(out.Delivered, out.reached(a.Post.To[0], false))
+		}
+		if err := command.Print(c, out); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (h held) ack(c *cli.Context, s *command.Scope) error {
-	short := h.ID.Short(6)
-	if h.State == mailbox.Withdrawn {
-		return fmt.Errorf("message %s %w", short, mailbox.ErrWithdrawn)
-	}
-	if h.State == "" {
-		return command.Refused("message %s is one that you sent", short).WithHint("atm trace %s%s says who has acknowledged it", short, s.Flags())
-	}
-	var a teams.Acked
-	var err error
-	if h.taken {
-		a, err = s.Root.AckTaken(c.Context, h.box, s.Me.Address(), h.Message, c.String("text"), s.Origin())
-	} else {
-		a, err = s.Root.Ack(c.Context, s.Me, h.Message, c.String("text"), s.Origin())
-	}
-	if err != nil {
-		return err
-	}
-	r := newResult(s, teams.AckID(h.ID, h.box.Address()), "acked")
-	if a.Post != nil {
-		r.reached(a.Post.To[0], false)
-	}
-	line := "acked " + short
-	if a.Already {
-		line += " before"
-	}
-	return command.Print(c, acked{r, line})
 }
 
 // acked prints an ack: its JSON is that of a message sent.
@@ -91,30 +76,32 @@ type held struct {
 
 // findMineOrTaken are the messages that the words name: mine, or those that I took
 // from shared inboxes.
-func findMineOrTaken(c *cli.Context, s *command.Scope) (out []held, err error) {
+func findMineOrTaken(c *cli.Context) (s *command.Scope, out []held, err error) {
+	if s, err = openToWrite(c); err != nil {
+		return nil, nil, err
+	}
 	for _, word := range c.Args().Slice() {
 		box, id, theirs, err := findTaken(s, word)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
+		var it *mailbox.Item
 		if id != "" {
-			it, err := box.Get(id)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, held{it, box, true})
-			continue
-		}
-		it, _, err := s.Find(c.Context, word, true)
-		if theirs != nil && (errors.Is(err, mailbox.ErrNotFound) || err == nil && (it.State == "" || it.Lease != nil)) {
-			return nil, theirs
+			it, err = box.Get(id)
+		} else if it, _, err = s.Find(c.Context, word, true); theirs != nil && (err != nil || it.State == "" || it.Lease != nil) {
+			err = theirs
+		} else if err == nil && it.State == "" {
+			err = command.Refused("message %s is one that you sent", it.ID.Short(6)).WithHint("atm trace %s, atm withdraw %s", word, word)
 		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		out = append(out, held{it, s.Me, false})
+		if id == "" {
+			box = s.Me
+		}
+		out = append(out, held{it, box, id != ""})
 	}
-	return out, nil
+	return s, out, nil
 }
 
 // findTaken is the message that I hold under a lease and that a fragment means; id
@@ -134,18 +121,17 @@ func findTaken(s *command.Scope, fragment string) (box *mailbox.Box, id wire.ID,
 			return nil, "", nil, err
 		}
 		for other, lease := range leases {
-			if !f.Matches(other) {
-				continue
-			}
-			if lease.By == s.Me.Address() && id != "" {
+			mine := lease.By == s.Me.Address()
+			switch {
+			case !f.Matches(other):
+			case mine && id != "":
 				return nil, "", nil, &teams.AmbiguousError{Fragment: fragment, Candidates: []wire.ID{id, other}}
-			}
-			if lease.By == s.Me.Address() {
+			case mine:
 				box, id = b, other
-			} else if lease.Until.After(time.Now()) {
+			case lease.Until.After(time.Now()):
 				taken := &mailbox.LeasedError{ID: other, By: lease.By, Until: lease.Until}
 				theirs = command.Locked("%w", taken).WithHint("take another: atm take %s%s", b.Agent(), s.Flags())
-			} else if theirs == nil {
+			case theirs == nil:
 				theirs = fmt.Errorf("message %s %w", other.Short(6), mailbox.ErrNotHeld)
 			}
 		}

@@ -15,6 +15,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
+const batchExample = `echo '{"to":"bob","body":"…","requires_ack":true}' | atm send --batch`
+
 // batchResult is one line of what send --batch prints.
 type batchResult struct {
 	Line int `json:"line"`
@@ -25,14 +27,8 @@ type batchResult struct {
 // sendBatch sends NDJSON messages of stdin, and prints each result once its message
 // is durable.
 func sendBatch(c *cli.Context, s *command.Scope) error {
-	for _, f := range append(messageFlags(), &cli.StringSliceFlag{Name: "to"}) {
-		if name := f.Names()[0]; c.IsSet(name) {
-			return command.Usage("--batch takes no --%s: what it would say is in each line", name).
-				WithHint(`echo '{"to":"bob","body":"…","subject":"…","requires_ack":true}' | atm send --batch`)
-		}
-	}
-	if c.Args().Present() || !command.HasText(os.Stdin) {
-		return command.Usage("--batch takes its messages from stdin alone").WithHint(`echo '{"to":"bob","body":"…"}' | atm send --batch`)
+	if c.NumFlags() > 1 || c.Args().Present() || !command.HasText(os.Stdin) {
+		return command.Usage("--batch takes its messages from stdin alone, and no other flag").WithHint(batchExample)
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
@@ -43,12 +39,12 @@ func sendBatch(c *cli.Context, s *command.Scope) error {
 		if len(bytes.TrimSpace(in.Bytes())) == 0 {
 			continue
 		}
-		r := batchResult{Line: n}
-		var err error
-		if r.result, err = sendLine(ctx, c, s, in.Bytes()); err != nil {
+		sent, err := sendLine(ctx, c, s, in.Bytes())
+		r := batchResult{Line: n, result: sent}
+		if err != nil {
 			r.result, r.Error = newResult(s, "", ""), command.Explain(c, err)
 		}
-		if err != nil || len(r.Failed) > 0 {
+		if err != nil || len(sent.Failed) > 0 {
 			bad++
 		}
 		if err := command.PrintJSON(r); err != nil {
@@ -65,19 +61,14 @@ func sendBatch(c *cli.Context, s *command.Scope) error {
 func sendLine(ctx context.Context, c *cli.Context, s *command.Scope, text []byte) (*result, error) {
 	m, to, err := wire.DecodeOutgoing(text, s.Team.Name)
 	if err != nil {
-		return nil, command.Usage("%s", strings.TrimPrefix(err.Error(), "line 1, ")).WithHint(`a line is {"to":"bob","body":"…"}`)
-	}
-	if m.From != (wire.Address{}) && m.From != s.Me.Address() {
-		return nil, command.Refused("from: you are %s", s.Me.Address()).WithHint("leave \"from\" out")
+		return nil, command.Usage("%s", strings.TrimPrefix(err.Error(), "line 1, ")).WithHint(batchExample)
 	}
 	if m.Body == "" && m.Payload == nil {
-		return nil, command.Usage("the line has no \"body\"").WithHint(`a line is {"to":"bob","body":"…"}`)
+		return nil, command.Usage("the line has no \"body\"").WithHint(batchExample)
 	}
-	if m.HasOurMeta() {
-		return nil, command.Usage("meta: atm is ours").WithHint("take another key")
-	}
-	if old := s.Root.OwnMessage(s.Me, m.Supersedes); m.Supersedes != "" && (old == nil || old.From != s.Me.Address()) {
-		return nil, command.Refused("supersedes: %s is not a message of yours", m.Supersedes.Short(6)).WithHint("atm ls --sent")
+	old := s.Root.OwnMessage(s.Me, m.Supersedes)
+	if m.From != (wire.Address{}) && m.From != s.Me.Address() || m.Supersedes != "" && (old == nil || old.From != s.Me.Address()) || m.HasOurMeta() {
+		return nil, command.Refused("from, supersedes and meta.atm: what is not yours").WithHint("leave them out")
 	}
 	m.Hop, m.Origin, m.SentAt = 0, s.Origin(), time.Time{}
 	o := &teams.Outgoing{From: s.Me, Message: m, Given: m.ID != ""}
@@ -87,10 +78,7 @@ func sendLine(ctx context.Context, c *cli.Context, s *command.Scope, text []byte
 	if m.InReplyTo != "" {
 		o.Parent = s.Root.OwnMessage(s.Me, m.InReplyTo)
 	}
-	if err := mayAbort(s, o); err != nil {
-		return nil, err
-	}
-	if err := s.Root.Prepare(o); err != nil {
+	if err := prepare(s, o); err != nil {
 		return nil, err
 	}
 	return post(ctx, c, s, o), nil

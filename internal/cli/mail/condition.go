@@ -19,12 +19,11 @@ import (
 type condition interface {
 	// watches are the mailboxes to watch, and after which event.
 	watches() map[*mailbox.Box]uint64
-	// see takes in something new; the entry is empty where only time has passed.
-	see(entry watcher.Entry)
-	// look is what came of it as things are now; nil: it is not met.
-	look(ctx context.Context) (*met, error)
-	// missing is what did not come, and the flag that waits for it again.
-	missing() (what, flag string)
+	// look takes in something new, and is what came of the condition then; nil: it is not
+	// met. The entry is empty where only time has passed.
+	look(ctx context.Context, entry watcher.Entry) (*met, error)
+	// flag waits for it again: " --reply 9f3a1c".
+	flag() string
 }
 
 // met is what came of a condition.
@@ -38,15 +37,6 @@ type met struct {
 
 func (m met) String() string { return m.Matched + ": " + m.text }
 
-// metByMessage is the outcome of waiting for a message.
-func metByMessage(s *command.Scope, kind string, it *mailbox.Item) *met {
-	text := s.Renderer().Header(it.Message, letter.Flags{})
-	if it.State == mailbox.Unread {
-		text += "; atm read " + it.ID.Short(6) + s.Flags()
-	}
-	return &met{s.Me.Agent(), kind, &command.Message{Item: it}, text}
-}
-
 // noEvents is after every event there will be.
 const noEvents = ^uint64(0) >> 2
 
@@ -59,86 +49,57 @@ type mailCondition struct {
 func (c *mailCondition) watches() map[*mailbox.Box]uint64 {
 	return map[*mailbox.Box]uint64{c.s.Me: noEvents}
 }
-func (c *mailCondition) see(watcher.Entry)            {}
-func (c *mailCondition) missing() (what, flag string) { return "no mail", "" }
+func (c *mailCondition) flag() string { return "" }
 
-func (c *mailCondition) look(ctx context.Context) (*met, error) {
+func (c *mailCondition) look(ctx context.Context, _ watcher.Entry) (*met, error) {
 	b, err := c.s.Me.Peek(ctx, mailbox.ReadOptions{IDs: c.options.IDs, Match: c.options.Match, Limit: 1})
 	if err != nil || len(b.Items) == 0 {
 		return nil, err
 	}
-	return metByMessage(c.s, "mail", b.Items[0]), nil
+	return metBy(c.s, "mail", b.Items[0]), nil
 }
 
-// replyCondition: somebody has answered a message of mine.
-type replyCondition struct {
-	s      *command.Scope
-	id     wire.ID
-	looked bool          // what was there has been searched; what comes is seen
-	found  *mailbox.Item // the answer
-}
-
-func (c *replyCondition) watches() map[*mailbox.Box]uint64 {
-	return map[*mailbox.Box]uint64{c.s.Me: noEvents}
-}
-
-func (c *replyCondition) missing() (what, flag string) {
-	return "no answer", " --reply " + c.id.Short(6)
-}
-
-func (c *replyCondition) see(entry watcher.Entry) {
-	if entry.Message != nil && c.found == nil && teams.Answers(entry.Message.Message, c.id) {
-		c.found = entry.Message
+func metBy(s *command.Scope, kind string, it *mailbox.Item) *met {
+	text := s.Renderer().Header(it.Message, letter.Flags{})
+	if it.State == mailbox.Unread {
+		text += "; atm read " + it.ID.Short(6) + s.Flags()
 	}
+	return &met{s.Me.Agent(), kind, &command.Message{Item: it}, text}
 }
 
-func (c *replyCondition) look(ctx context.Context) (*met, error) {
-	if !c.looked && c.found == nil {
-		if replies := teams.Replies(ctx, c.s.Me, c.id, wire.Address{}); len(replies) > 0 {
-			c.found = replies[0]
-		}
-		c.looked = true
-	}
-	if c.found == nil {
-		return nil, nil
-	}
-	return metByMessage(c.s, "reply", c.found), nil
-}
-
-// ackCondition: every recipient has acknowledged a message of mine.
-type ackCondition struct {
+// answerCondition: somebody has answered a message of mine (reply), or every recipient
+// has acknowledged it (acked).
+type answerCondition struct {
 	s       *command.Scope
+	kind    string
 	message *wire.Message
-	looked  bool // and nothing about the message has come since
-	acked   *met
+	looked  bool // and no message has come since
+	met     *met
 }
 
-func (c *ackCondition) watches() map[*mailbox.Box]uint64 {
+func (c *answerCondition) watches() map[*mailbox.Box]uint64 {
 	return map[*mailbox.Box]uint64{c.s.Me: noEvents}
 }
+func (c *answerCondition) flag() string { return " --" + c.kind + " " + c.message.ID.Short(6) }
 
-func (c *ackCondition) missing() (what, flag string) {
-	return "no ack", " --acked " + c.message.ID.Short(6)
-}
-
-func (c *ackCondition) see(entry watcher.Entry) {
-	if entry.Message != nil && entry.Message.InReplyTo == c.message.ID {
-		c.looked = false
-	}
-}
-
-func (c *ackCondition) look(ctx context.Context) (*met, error) {
-	if c.looked {
-		return c.acked, nil
+func (c *answerCondition) look(ctx context.Context, entry watcher.Entry) (*met, error) {
+	if c.met != nil || c.looked && entry.Message == nil {
+		return c.met, nil
 	}
 	c.looked = true
+	if c.kind == "reply" {
+		if replies := teams.Replies(ctx, c.s.Me, c.message.ID, wire.Address{}); len(replies) > 0 {
+			c.met = metBy(c.s, c.kind, replies[0])
+		}
+		return c.met, nil
+	}
 	last, all := c.s.Root.AckedBy(ctx, c.message, c.s.Me)
 	if all && last != nil {
-		c.acked = metByMessage(c.s, "acked", last)
+		c.met = metBy(c.s, c.kind, last)
 	} else if all {
-		c.acked = &met{Matched: "acked", Agent: c.s.Me.Agent(), text: c.message.ID.Short(6)}
+		c.met = &met{Matched: c.kind, Agent: c.s.Me.Agent(), text: c.message.ID.Short(6)}
 	}
-	return c.acked, nil
+	return c.met, nil
 }
 
 // stateCondition: an agent is idle, busy, blocked or off, or its turn is over.
@@ -163,47 +124,29 @@ func newStateCondition(ctx context.Context, s *command.Scope, kind, word string)
 	if c.state, err = c.team.State(box.Agent()); err != nil {
 		return nil, err
 	}
-	_, err = c.look(ctx)
+	_, err = c.look(ctx, watcher.Entry{})
 	return c, err
 }
 
 func (c *stateCondition) watches() map[*mailbox.Box]uint64 {
 	return map[*mailbox.Box]uint64{c.box: c.state.Seq}
 }
+func (c *stateCondition) flag() string { return " --" + c.kind + " " + string(c.box.Agent()) }
 
-func (c *stateCondition) missing() (what, flag string) {
-	return "not " + c.kind, " --" + c.kind + " " + string(c.box.Agent())
-}
-
-func (c *stateCondition) see(entry watcher.Entry) {
+func (c *stateCondition) look(_ context.Context, entry watcher.Entry) (_ *met, err error) {
 	if entry.Event != nil && entry.Box.Address() == c.box.Address() && entry.Event.Seq > c.state.Seq {
 		c.state.Apply(reducer.Input{Now: time.Now(), Event: entry.Event})
 	}
-}
-
-func (c *stateCondition) look(context.Context) (_ *met, err error) {
 	if c.now, err = c.team.SummaryOf(c.box.Agent(), c.state, time.Now()); err != nil {
 		return nil, err
 	}
 	word := c.now.State
-	is := map[string]bool{
-		"idle":      word == reducer.WordIdle,
-		"busy":      word == reducer.WordBusy,
-		"blocked":   word == reducer.WordBlocked,
-		"exit":      word == reducer.WordOff,
-		"turn-done": word == reducer.WordIdle || word == reducer.WordOff || c.now.TurnStatus == reducer.TurnTerminal,
+	over := word == reducer.WordIdle || word == reducer.WordOff || c.now.TurnStatus == reducer.TurnTerminal
+	if string(word) == c.kind || c.kind == "exit" && word == reducer.WordOff || c.kind == "turn-done" && over {
+		return &met{Matched: c.kind, Agent: c.now.Name, text: string(c.now.Name) + " is " + string(word)}, nil
 	}
-	if !is[c.kind] {
-		return nil, nil
-	}
-	text := string(c.now.Name) + " is " + string(word)
-	if c.now.Detail != "" {
-		text += ", " + letter.Escape(c.now.Detail)
-	}
-	return &met{Matched: c.kind, Agent: c.now.Name, text: text}, nil
+	return nil, nil
 }
-
-func (c *stateCondition) isOff() bool { return c.now.State == reducer.WordOff }
 
 // standing is how things are with the agent.
 func (c *stateCondition) standing() string {
@@ -252,27 +195,20 @@ func (c *turnCondition) watches() map[*mailbox.Box]uint64 {
 	}
 	return out
 }
+func (c *turnCondition) flag() string { return " --turn-done " + c.id.Short(6) }
 
-func (c *turnCondition) missing() (what, flag string) {
-	return "turn not over", " --turn-done " + c.id.Short(6)
-}
-
-func (c *turnCondition) see(entry watcher.Entry) {
+func (c *turnCondition) look(_ context.Context, entry watcher.Entry) (*met, error) {
+	var parts []string
 	for box, turns := range c.turns {
 		if entry.Event != nil && box.Address() == entry.Box.Address() && entry.Event.Seq > turns.Seq() {
 			turns.Apply(entry.Event)
 		}
-	}
-}
-
-func (c *turnCondition) look(context.Context) (*met, error) {
-	var parts []string
-	for box, turns := range c.turns {
-		turn := turns.Delivery(c.id).Turn
-		if !turn.HasEnded() {
-			return nil, nil
+		if turn := turns.Delivery(c.id).Turn; turn.HasEnded() {
+			parts = append(parts, string(box.Agent())+": "+string(turn.Status))
 		}
-		parts = append(parts, string(box.Agent())+": "+string(turn.Status))
+	}
+	if len(parts) < len(c.turns) {
+		return nil, nil
 	}
 	slices.Sort(parts)
 	return &met{Matched: "turn-done", text: c.id.Short(6) + " (" + strings.Join(parts, ", ") + ")"}, nil

@@ -10,7 +10,6 @@ import (
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
-	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
@@ -39,35 +38,28 @@ type delivered struct {
 
 // failed is a recipient that a message did not reach.
 type failed struct {
-	To      string `json:"to"`
-	Code    string `json:"code"`
-	Message string `json:"message"`
-
-	err *command.Error
+	To string `json:"to"`
+	*command.Error
 }
 
 func newResult(s *command.Scope, id wire.ID, done string) *result {
 	return &result{ID: id, Delivered: []delivered{}, Failed: []failed{}, s: s, done: done}
 }
 
-// reached adds a recipient that the message reached. The note is what is known of
-// when it will be seen.
-func (r *result) reached(box *mailbox.Box, urgent bool) *delivered {
+// reached is a recipient that the message reached.
+func (r *result) reached(box *mailbox.Box, urgent bool) delivered {
 	a := box.Address()
-	d := delivered{To: a.String(), State: string(reducer.WordUnknown)}
 	if t, err := r.s.Root.Team(a.Team); err == nil {
 		if m, err := t.Summary(a.Agent); err == nil {
-			d = delivered{a.String(), m.Running, string(m.State), m.Forecast(time.Now(), urgent)}
+			return delivered{a.String(), m.Running, string(m.State), m.Forecast(time.Now(), urgent)}
 		}
 	}
-	r.Delivered = append(r.Delivered, d)
-	return &r.Delivered[len(r.Delivered)-1]
+	return delivered{To: a.String(), State: "unknown", note: "unknown"}
 }
 
 // missed adds a recipient that the message did not reach.
 func (r *result) missed(c *cli.Context, to wire.Address, err error) {
-	e := command.Explain(c, err)
-	r.Failed = append(r.Failed, failed{To: to.String(), Code: e.Code, Message: e.Message, err: e})
+	r.Failed = append(r.Failed, failed{to.String(), command.Explain(c, err)})
 }
 
 // String is the line that says what became of the message.
@@ -85,11 +77,11 @@ func (r *result) String() string {
 // print prints what became of the message.
 func (r *result) print(c *cli.Context) error {
 	if len(r.Delivered) == 0 && len(r.Failed) == 1 {
-		return r.Failed[0].err
+		return r.Failed[0].Error
 	}
 	if c.Bool("json") || len(r.Delivered) > 0 {
 		if err := command.Print(c, r); err != nil {
-			return command.Failed("%s %s, but it could not be said: %w", r.done, r.ID.Short(6), err)
+			return err
 		}
 	}
 	return r.exit(c)
@@ -102,21 +94,18 @@ func (r *result) exit(c *cli.Context) error {
 	}
 	for _, f := range r.Failed {
 		if !c.Bool("json") {
-			command.Warn(c, "not %s %s: %s; %s", r.done, f.To, f.Message, f.err.Hint)
+			command.Warn(c, "not %s %s: %s; %s", r.done, f.To, f.Message, f.Hint)
 		}
 	}
 	if len(r.Delivered) > 0 {
 		return command.Exit(command.ExitPartial)
 	}
-	return command.Exit(r.Failed[0].err.Exit)
+	return command.Exit(r.Failed[0].Exit)
 }
 
 // deliver sends a message, says what became of it, and waits if that was asked for.
 func deliver(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
-	if err := mayAbort(s, o); err != nil {
-		return err
-	}
-	if err := s.Root.Prepare(o); err != nil {
+	if err := prepare(s, o); err != nil {
 		return err
 	}
 	if err := attach(c, o); err != nil {
@@ -133,19 +122,17 @@ func deliver(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
 	return post(c.Context, c, s, o).print(c)
 }
 
-// mayAbort refuses a message that would end another agent, as an abort of its
-// session does, where a command of the same sender would be refused.
-func mayAbort(s *command.Scope, o *teams.Outgoing) error {
-	input, ok := session.InputOf(o.Message)
-	if !ok || input.Kind != "abort" {
-		return nil
-	}
-	for _, to := range o.To {
-		if err := s.MayAct("abort", to.Agent); err != nil {
-			return err
+// prepare completes a message. One that would end another agent, as an abort of its
+// session does, is refused where a command of the same sender would be.
+func prepare(s *command.Scope, o *teams.Outgoing) error {
+	if input, ok := session.InputOf(o.Message); ok && input.Kind == "abort" {
+		for _, to := range o.To {
+			if err := s.MayAct("abort", to.Agent); err != nil {
+				return err
+			}
 		}
 	}
-	return nil
+	return s.Root.Prepare(o)
 }
 
 // post delivers a message that was prepared, and marks what it answers.
@@ -153,18 +140,15 @@ func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoi
 	mailbox.Deliver(ctx, o.Post)
 	r := newResult(s, o.Message.ID, "sent to")
 	for _, out := range o.Post.Outcomes {
-		before, err := "", out.Err
-		if err == nil && out.Known {
-			before, err = sentBefore(out.Box, o.Message)
+		d := r.reached(out.Box, o.Message.Urgent())
+		if out.Err == nil && out.Known {
+			d.note, out.Err = sentBefore(out.Box, o.Message)
 		}
-		if err != nil {
-			r.missed(c, out.Box.Address(), err)
+		if out.Err != nil {
+			r.missed(c, out.Box.Address(), out.Err)
 			continue
 		}
-		d := r.reached(out.Box, o.Message.Urgent())
-		if before != "" {
-			d.note = "before: " + before
-		}
+		r.Delivered = append(r.Delivered, d)
 		if o.Parent == nil || o.Parent.From != out.Box.Address() {
 			continue
 		}
@@ -178,17 +162,17 @@ func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoi
 	return r
 }
 
-// sentBefore is the state of a message that was sent before under the same id or name.
-func sentBefore(box *mailbox.Box, m *wire.Message) (state string, err error) {
+// sentBefore says where a message is that was sent before under the same id or name.
+func sentBefore(box *mailbox.Box, m *wire.Message) (note string, err error) {
 	it, err := box.Get(m.ID)
 	if err != nil {
-		return "no longer there", nil
+		return "before", nil
 	}
 	if it.Body != m.Body {
 		return "", command.Refused("%s was sent before with another text, which stays", m.ID.Short(6)).
 			WithHint("another --once NAME or --id for this one; atm wait --reply %s waits for the other's answer", m.ID.Short(6))
 	}
-	return stateAt(it), nil
+	return "before: " + stateAt(it), nil
 }
 
 // deliverAndWait is deliver for --wait-ack and --wait-reply. Watching begins before
@@ -196,12 +180,12 @@ func sentBefore(box *mailbox.Box, m *wire.Message) (state string, err error) {
 func deliverAndWait(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
 	var wanted []condition
 	if c.Bool("wait-ack") {
-		wanted = append(wanted, &ackCondition{s: s, message: o.Message})
+		wanted = append(wanted, &answerCondition{s: s, kind: "acked", message: o.Message})
 	}
 	if c.Bool("wait-reply") {
-		wanted = append(wanted, &replyCondition{s: s, id: o.Message.ID})
+		wanted = append(wanted, &answerCondition{s: s, kind: "reply", message: o.Message})
 	}
-	w, err := newWaiter(ctx, wanted, true)
+	w, err := newWaiter(ctx, s, wanted, true)
 	if err != nil {
 		return err
 	}
@@ -218,7 +202,6 @@ func deliverAndWait(ctx context.Context, c *cli.Context, s *command.Scope, o *te
 	err = w.wait(ctx, command.Duration(c, "timeout"))
 	if e, ok := errors.AsType[*command.Error](err); ok && e.Code == "timeout" {
 		e.Message = "sent " + r.ID.Short(6) + ", but " + e.Message
-		e.Hint += s.Flags()
 		e.Extra["id"] = r.ID
 	}
 	if err != nil {
@@ -245,17 +228,17 @@ func (r *result) printAnswers(ctx context.Context, c *cli.Context, m *wire.Messa
 		ids = append(ids, r.Reply.ID)
 		shown := r.s.Renderer()
 		shown.LimitToPage()
-		text += string(shown.Render(r.Reply.Message, command.HeaderFlags([]*mailbox.Item{r.Reply.Item}, nil)[0]))
+		text += rendered(shown, []*mailbox.Item{r.Reply.Item}, "").text
 	}
+	doc := []byte(text)
 	if c.Bool("json") {
-		doc, err := command.JSON(r)
-		if err != nil {
+		var err error
+		if doc, err = command.JSON(r); err != nil {
 			return err
 		}
-		text = string(doc)
 	}
 	_, err := r.s.Me.Read(ctx, mailbox.ReadOptions{IDs: ids}, func(b mailbox.Batch) (int, error) {
-		n, err := showPieces(ctx, [][]byte{[]byte(text)})
+		n, err := showPieces(ctx, [][]byte{doc})
 		return n * len(b.Items), err
 	})
 	return err

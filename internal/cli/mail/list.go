@@ -21,82 +21,86 @@ type listing struct {
 
 func (l listing) String() string { return l.text }
 
-// lines is a listing with a line a message, and none as what is said of none.
-func lines(r *letter.Renderer, messages []command.Message, more int, none string) listing {
-	l := listing{Listing: command.NewListing(nil, more), text: none}
-	l.Messages = append(l.Messages, messages...)
-	ids := make([]wire.ID, len(messages))
-	for i, m := range messages {
+// lines is a listing with a line a message, cut to --limit; none is what is said of none.
+func lines(c *cli.Context, r *letter.Renderer, l command.Listing, none string) listing {
+	if n := c.Int("limit"); n > 0 && len(l.Messages) > n {
+		l.More += len(l.Messages) - n
+		l.Messages = l.Messages[:n]
+	}
+	if len(l.Messages) == 0 {
+		return listing{l, none}
+	}
+	ids := make([]wire.ID, len(l.Messages))
+	for i, m := range l.Messages {
 		ids[i] = m.ID
 	}
 	r.Digits = letter.ShortLength(ids)
-	var b strings.Builder
-	for _, m := range messages {
-		b.WriteString(line(r, m) + "\n")
+	text := ""
+	for _, m := range l.Messages {
+		text += line(r, m) + "\n"
 	}
-	if more > 0 {
-		fmt.Fprintf(&b, "%d more: the same with --limit 0\n", more)
+	if l.More > 0 {
+		text += fmt.Sprintf("%d more: the same with --limit 0\n", l.More)
 	}
-	if b.Len() > 0 {
-		l.text = b.String()
-	}
-	return l
+	return listing{l, text}
 }
 
 // line is a message in a line: who wrote it, or of one that I sent where it is.
 func line(r *letter.Renderer, m command.Message) string {
-	parts := []string{r.Who(m.From) + " " + letter.Age(r.Now, m.SentAt)}
-	if r.To {
-		var to []string
-		for _, a := range m.To {
-			to = append(to, r.Who(a))
-		}
-		parts[0] = r.Who(m.From) + " to " + strings.Join(to, ",") + " " + letter.Age(r.Now, m.SentAt)
+	age := letter.Age(r.Now, m.SentAt)
+	var parts []string
+	for _, at := range m.Recipients {
+		parts = append(parts, strings.TrimSuffix(at.To, "@"+string(r.Team))+" "+at.State)
 	}
 	if m.Recipients != nil {
-		parts = nil
-		for _, at := range m.Recipients {
-			parts = append(parts, strings.TrimSuffix(at.To, "@"+string(r.Team))+" "+at.State)
-		}
-		parts[0] = letter.Age(r.Now, m.SentAt) + " " + parts[0]
+		return r.Short(m.ID) + " " + age + " " + strings.Join(parts, ", ") + title(m.Item)
 	}
-	add := func(when bool, word string) {
-		if when && word != "" {
-			parts = append(parts, word)
-		}
+	for _, a := range m.To {
+		parts = append(parts, r.Who(a))
 	}
-	add(m.State == mailbox.Done && m.Recipients == nil, "read")
-	add(m.State != mailbox.Unread && m.State != mailbox.Done, string(m.State))
-	add(m.State == mailbox.Unread && m.RequiresAck, "wants ack")
-	add(true, r.Lease(teams.LeaseFlags(m.Item)))
-	add(m.Urgent(), "urgent")
-	add(m.Expired(r.Now), "expired")
-	text := r.Short(m.ID) + " " + strings.Join(parts, ", ")
-	if title := m.Title(); title != "" {
-		text += ": " + letter.Clip(letter.Escape(title), 100)
+	text := r.Short(m.ID) + " " + r.Who(m.From) + " " + age
+	if r.To {
+		text = r.Short(m.ID) + " " + r.Who(m.From) + " to " + strings.Join(parts, ",") + " " + age
 	}
-	return text
+	if m.State == mailbox.Done {
+		text += ", read"
+	} else if m.State != mailbox.Unread && m.State != "" {
+		text += ", " + string(m.State)
+	} else if m.RequiresAck {
+		text += ", wants ack"
+	}
+	if lease := r.Lease(teams.LeaseFlags(m.Item)); lease != "" {
+		text += ", " + lease
+	}
+	if m.Urgent() {
+		text += ", urgent"
+	}
+	if m.Expired(r.Now) {
+		text += ", expired"
+	}
+	return text + title(m.Item)
+}
+
+// title is the end of a line about a message: its subject, or how its body begins.
+func title(it *mailbox.Item) string {
+	if it.Title() == "" {
+		return ""
+	}
+	return ": " + letter.Clip(letter.Escape(it.Title()), 100)
 }
 
 // rendered is a listing with whole messages.
-func rendered(r *letter.Renderer, items []*mailbox.Item, more int, none string) listing {
+func rendered(r *letter.Renderer, items []*mailbox.Item, none string) listing {
+	l := listing{command.NewListing(items, 0), none}
 	r.Digits = letter.ShortLength(command.IDs(items))
-	l := listing{command.NewListing(items, more), none}
-	if len(items) > 0 {
-		l.text = ""
-	}
+	var b strings.Builder
 	for i, flags := range command.HeaderFlags(items, nil) {
-		l.text += string(r.Render(items[i].Message, flags))
+		b.Write(r.Render(items[i].Message, flags))
+	}
+	if len(items) > 0 {
+		l.text = b.String()
 	}
 	return l
-}
-
-// limited cuts a list to --limit, and says how many are left out.
-func limited[T any](c *cli.Context, list []T) (shown []T, more int) {
-	if n := c.Int("limit"); n > 0 && len(list) > n {
-		return list[:n], len(list) - n
-	}
-	return list, 0
 }
 
 // sender is the address that --from names; zero: anybody.

@@ -47,26 +47,24 @@ func ls(c *cli.Context) error {
 	if c.Bool("bad") {
 		return lsBad(c, box)
 	}
-	messages, more, err := walk(c, s, box)
+	l, err := walk(c, s, box)
 	if err != nil {
 		return err
 	}
 	if c.Bool("count") {
-		return command.Print(c, count{len(messages)})
+		return command.Print(c, count{len(l.Messages)})
 	}
-	messages, cut := limited(c, messages)
 	none := "nothing there"
 	if !c.Bool("sent") && !c.Bool("owed") && !c.Bool("done") {
 		if none, err = nothingUnread(c, s, box); err != nil {
 			return err
 		}
 	}
-	l := lines(s.Renderer(), messages, more+cut, none)
 	if !c.Bool("sent") {
 		owed, _ := box.OwedIDs()
 		l.Owed = append(l.Owed, owed...)
 	}
-	return command.Print(c, l)
+	return command.Print(c, lines(c, s.Renderer(), l, none))
 }
 
 // nothingUnread says what there is beside unread messages.
@@ -115,10 +113,10 @@ func boxNamed(c *cli.Context) (*command.Scope, *mailbox.Box, error) {
 	return s, box, err
 }
 
-// walk is what the flags choose of a mailbox, and how many more there are: where
-// nothing but the place counts, what is beyond the limit is counted by name.
-func walk(c *cli.Context, s *command.Scope, box *mailbox.Box) (out []command.Message, more int, err error) {
-	all, owed, done, sent := c.Bool("all"), c.Bool("owed"), c.Bool("done"), c.Bool("sent")
+// walk is what the flags choose of a mailbox; where nothing but the place counts, what
+// is beyond the limit is counted by name.
+func walk(c *cli.Context, s *command.Scope, box *mailbox.Box) (l command.Listing, err error) {
+	all, owed, done, sent, counted := c.Bool("all"), c.Bool("owed"), c.Bool("done"), c.Bool("sent"), c.Bool("count")
 	rg := mailbox.Range{Unread: all || !owed && !done, Owed: all || owed, Done: all || done, Archive: all || done, Newest: all || done}
 	if sent {
 		rg = mailbox.Range{Sent: true, Newest: true}
@@ -126,35 +124,32 @@ func walk(c *cli.Context, s *command.Scope, box *mailbox.Box) (out []command.Mes
 	if c.IsSet("since") {
 		rg.Times = true
 		if rg.Since, err = teams.Since(c.String("since"), time.Now(), command.ParseDuration); err != nil {
-			return nil, 0, command.Usage("--since: %v", err).WithHint("atm ls --since 2h")
+			return l, command.Usage("--since: %v", err).WithHint("atm ls --since 2h")
 		}
 	}
 	from, err := sender(c, s)
 	if err != nil {
-		return nil, 0, err
+		return l, err
 	}
-	counted := c.Bool("count")
-	if !c.IsSet("since") && !c.IsSet("from") && !(sent && owed) && !counted {
+	if !rg.Times && !c.IsSet("from") && !(sent && owed) && !counted {
 		rg.Limit = c.Int("limit")
 	}
-	more, _, err = box.Walk(c.Context, rg, func(it *mailbox.Item) bool {
-		if rg.Times && it.Written.Before(rg.Since) || from != (wire.Address{}) && it.From != from {
-			return true
-		}
-		if counted && it.Lease != nil {
-			return true // what somebody has taken is not there to be read
-		}
-		m := command.Message{Item: it}
-		open := false
+	l = command.NewListing(nil, 0)
+	l.More, _, err = box.Walk(c.Context, rg, func(it *mailbox.Item) bool {
+		m, open := command.Message{Item: it}, true
 		if sent {
 			m.Recipients, open = recipientStates(s, it.Message)
 		}
-		if !sent || !owed || open {
-			out = append(out, m)
+		switch {
+		case rg.Times && it.Written.Before(rg.Since), from != (wire.Address{}) && it.From != from:
+		case counted && it.Lease != nil: // what somebody has taken is not there to be read
+		case sent && owed && !open:
+		default:
+			l.Messages = append(l.Messages, m)
 		}
 		return true
 	})
-	return out, more, err
+	return l, err
 }
 
 // recipientStates are what became of a message at its recipients; open says that
@@ -186,25 +181,14 @@ func stateAt(it *mailbox.Item) string {
 	return string(it.State)
 }
 
-// badFiles is what ls --bad prints.
-type badFiles struct {
-	Bad []badFile `json:"bad"`
-}
-
 type badFile struct {
 	Name   string `json:"name"`
 	Reason string `json:"reason"`
-	Size   int64  `json:"size"`
 }
 
-func (l badFiles) String() string {
-	text := ""
-	for _, f := range l.Bad {
-		text += letter.Escape(f.Name) + " " + letter.Size(f.Size) + ": " + letter.Clip(letter.Escape(f.Reason), 160) + "\n"
-	}
-	return text + fmt.Sprintf("%d bad\n", len(l.Bad))
-}
+func (f badFile) String() string { return letter.Escape(f.Name) + " " + letter.Escape(f.Reason) }
 
+// lsBad prints the files that are no messages; with --json one a line.
 func lsBad(c *cli.Context, box *mailbox.Box) error {
 	if _, err := box.TakeIn(c.Context); err != nil {
 		return err
@@ -213,9 +197,13 @@ func lsBad(c *cli.Context, box *mailbox.Box) error {
 	if err != nil {
 		return err
 	}
-	l := badFiles{Bad: []badFile{}}
-	for _, f := range files {
-		l.Bad = append(l.Bad, badFile{f.Name, f.Reason, f.Size})
+	if c.Bool("count") {
+		return command.Print(c, count{len(files)})
 	}
-	return command.Print(c, l)
+	for _, f := range files {
+		if err := command.Print(c, badFile{f.Name, letter.Size(f.Size) + ": " + letter.Clip(f.Reason, 160)}); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/mailbox"
 )
 
 // Commands are the verbs of this group.
@@ -22,6 +23,16 @@ func openToWrite(c *cli.Context) (*command.Scope, error) {
 		return nil, err
 	}
 	return s, s.MayWrite()
+}
+
+// findNamed opens the team, and finds the message that the first word names.
+func findNamed(c *cli.Context, open func(*cli.Context) (*command.Scope, error)) (*command.Scope, *mailbox.Item, *mailbox.Box, error) {
+	s, err := open(c)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	it, box, err := s.Find(c.Context, c.Args().First(), false)
+	return s, it, box, err
 }
 
 // hidden is a flag that says what is so already: it works, and changes nothing.

@@ -41,7 +41,7 @@ var readCommand = &cli.Command{
 		hidden("unread", "new", "u"),
 		command.Meant("all", "atm ls --all lists what was read as well; atm read --full has no cap"),
 		command.Meant("a", "atm ls --all lists what was read as well; atm read --full has no cap"),
-		command.Meant("id", "atm read ID"),
+		&cli.StringSliceFlag{Name: "id", Hidden: true},
 		command.Meant("agent", "--as NAME says who you are; atm ls NAME looks at somebody's inbox"),
 		command.Meant("since", "atm ls --all --since D"),
 	},
@@ -102,34 +102,25 @@ func newPage(c *cli.Context, s *command.Scope) (*page, error) {
 	case c.Bool("full"):
 		p.options.Limit = 0
 	}
-	for _, word := range c.Args().Slice() {
-		if err := p.choose(word); err != nil {
+	for _, word := range append(c.Args().Slice(), c.StringSlice("id")...) {
+		if word == string(s.Me.Agent()) {
+			continue // read bob, by bob
+		}
+		it, _, err := s.Find(c.Context, word, true)
+		if err != nil {
 			return nil, err
 		}
+		if it.Lease != nil && !c.Bool("peek") {
+			return nil, &mailbox.LeasedError{ID: it.ID, By: it.Lease.By, Until: it.Lease.Until}
+		}
+		if it.State != mailbox.Unread {
+			p.again = append(p.again, it)
+		}
+		p.options.IDs = append(p.options.IDs, it.ID)
 	}
 	var err error
 	p.options.Match, err = matching(c, s)
 	return p, err
-}
-
-// choose adds a message that is named.
-func (p *page) choose(word string) error {
-	it, _, err := p.s.Find(p.c.Context, word, true)
-	if err != nil {
-		return err
-	}
-	if it.Lease != nil && !p.c.Bool("peek") {
-		return &mailbox.LeasedError{ID: it.ID, By: it.Lease.By, Until: it.Lease.Until}
-	}
-	if p.options.IDs == nil {
-		p.options.IDs = []wire.ID{} // not everything
-	}
-	if it.State == mailbox.Unread {
-		p.options.IDs = append(p.options.IDs, it.ID)
-	} else {
-		p.again = append(p.again, it)
-	}
-	return nil
 }
 
 // matching is what --from, --thread and --urgent choose.
@@ -170,9 +161,6 @@ func (p *page) show(ctx context.Context) (shown int, err error) {
 	}
 	if b.SetAside > 0 {
 		command.Warn(p.c, "%d files were no messages and were set aside: atm ls --bad%s says why", b.SetAside, p.s.Flags())
-	}
-	if b.Unreadable > 0 {
-		command.Warn(p.c, "%d messages in %s/inbox/new cannot be read by this user", b.Unreadable, p.s.Me.Path())
 	}
 	if err == nil && b.Unmarked != nil {
 		err = fmt.Errorf("shown, but not marked as read: %w", b.Unmarked)
@@ -220,9 +208,6 @@ func (p *page) pieces(b mailbox.Batch, r *letter.Renderer) [][]byte {
 	for i, flags := range command.HeaderFlags(b.Items, b.Ahead) {
 		pieces = append(pieces, r.Render(b.Items[i].Message, flags))
 	}
-	if p.c.Bool("follow") {
-		return pieces
-	}
 	foot := ""
 	if len(b.Items) == 0 {
 		foot = "no new messages\n"
@@ -230,14 +215,14 @@ func (p *page) pieces(b mailbox.Batch, r *letter.Renderer) [][]byte {
 	if b.More > 0 {
 		foot += fmt.Sprintf("%d more: atm read%s\n", b.More, p.s.Flags())
 	}
-	if b.OwedTotal > 0 {
-		foot += fmt.Sprintf("%d %s your ack: %s", b.OwedTotal, map[bool]string{true: "awaits", false: "await"}[b.OwedTotal == 1], command.Shorts(b.Owed))
-		if b.OwedTotal > len(b.Owed) {
-			foot += " … atm ls --owed"
-		}
-		foot += "\n"
+	if b.OwedTotal == 1 {
+		foot += "1 awaits your ack: " + command.Shorts(b.Owed) + "\n"
+	} else if b.OwedTotal > len(b.Owed) {
+		foot += fmt.Sprintf("%d await your ack: %s … atm ls --owed\n", b.OwedTotal, command.Shorts(b.Owed))
+	} else if b.OwedTotal > 1 {
+		foot += fmt.Sprintf("%d await your ack: %s\n", b.OwedTotal, command.Shorts(b.Owed))
 	}
-	if foot != "" {
+	if foot != "" && !p.c.Bool("follow") {
 		pieces = append(pieces, []byte(foot))
 	}
 	return pieces
@@ -253,7 +238,7 @@ func readLast(c *cli.Context, s *command.Scope) error {
 	if !c.Bool("full") {
 		r.LimitToPage()
 	}
-	return command.Print(c, rendered(r, items, 0, "no batch to show again"))
+	return command.Print(c, rendered(r, items, "no batch to show again"))
 }
 
 // waitAndShow waits for mail and shows it. Another reader may be quicker: then the
@@ -282,7 +267,7 @@ func (p *page) waitAndShow(ctx context.Context) error {
 // waitForMail returns when there is unread mail that the page chooses; a timeout
 // of 0 is for ever.
 func (p *page) waitForMail(ctx context.Context, timeout time.Duration) error {
-	w, err := newWaiter(ctx, []condition{&mailCondition{s: p.s, options: p.options}}, false)
+	w, err := newWaiter(ctx, p.s, []condition{&mailCondition{p.s, p.options}}, false)
 	if err != nil {
 		return err
 	}

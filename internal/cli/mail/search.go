@@ -15,9 +15,7 @@ var searchCommand = &cli.Command{
 	Description: "All words must be in subject or body, in any case; from:, to:, in:new|cur|done, since:.\nNewest first.",
 	Flags: []cli.Flag{
 		&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Value: 20, Usage: "at most `N` (default 20); 0: all"},
-		command.Meant("from", "atm search WORDS from:NAME"),
-		command.Meant("to", "atm search WORDS to:NAME"),
-		command.Meant("since", "atm search WORDS since:7d"),
+		&cli.StringFlag{Name: "from", Hidden: true}, &cli.StringFlag{Name: "to", Hidden: true}, &cli.StringFlag{Name: "since", Hidden: true},
 	},
 	Action: search,
 }
@@ -27,18 +25,21 @@ func search(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	query, err := teams.ParseQuery(c.Args().Slice(), time.Now(), command.ParseDuration)
+	words := c.Args().Slice()
+	for _, key := range []string{"from", "to", "since"} {
+		if c.IsSet(key) {
+			words = append(words, key+":"+c.String(key))
+		}
+	}
+	query, err := teams.ParseQuery(words, time.Now(), command.ParseDuration)
 	if err != nil {
 		return command.Usage("%v", err).WithHint("atm search WORDS since:7d")
 	}
-	ctx, stop := command.Interruptible(c.Context)
-	defer stop()
-	items, err := s.Team.Search(ctx, query, func() {})
+	items, err := s.Team.Search(c.Context, query, func() {})
 	if err != nil {
 		return err
 	}
-	items, more := limited(c, items)
 	r := s.Renderer()
 	r.To = true
-	return command.Print(c, lines(r, command.NewListing(items, 0).Messages, more, "no match"))
+	return command.Print(c, lines(c, r, command.NewListing(items, 0), "no match"))
 }

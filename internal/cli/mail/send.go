@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -26,10 +25,8 @@ var sendCommand = &cli.Command{
 		&cli.StringSliceFlag{Name: "to", Aliases: []string{"recipient", "t"}, Usage: "recipients `TO` as a flag"},
 		&cli.BoolFlag{Name: "batch", Usage: "NDJSON messages on stdin"},
 		command.Meant("from", "--as NAME says who you are"),
-		command.Meant("cc", "atm send bob,carol \"…\""),
-		command.Meant("all", "atm send all \"…\""),
-		command.Meant("reply-to", "atm reply ID \"…\""),
-		command.Meant("in-reply-to", "atm reply ID \"…\""),
+		&cli.StringSliceFlag{Name: "cc", Hidden: true}, hidden("all"),
+		&cli.StringFlag{Name: "reply-to", Aliases: []string{"in-reply-to"}, Hidden: true},
 	),
 	Action: send,
 }
@@ -57,7 +54,7 @@ func messageFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "wait-reply", Usage: "waits for the answer"},
 		command.TimeoutFlag(),
 		command.Meant("wait", "--wait-reply 30s waits for the answer, --wait-ack 30s for the ack"),
-		command.Meant("priority", "--urgent, or nothing"),
+		&cli.StringFlag{Name: "priority", Hidden: true}, hidden("stdin"),
 		command.Meant("dry-run", "atm send has no trial run; atm withdraw ID takes back what is unread"),
 	}
 }
@@ -74,32 +71,39 @@ func send(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	m, err := compose(c, s, words)
-	if err != nil {
-		return err
+	o := &teams.Outgoing{To: to}
+	if c.IsSet("reply-to") {
+		parent, _, err := s.Find(c.Context, c.String("reply-to"), false)
+		if err != nil {
+			return err
+		}
+		o.Parent = parent.Message
 	}
-	return deliver(c, s, &teams.Outgoing{From: s.Me, To: to, Message: m, Given: c.IsSet("id"), Person: command.Person()})
+	return compose(c, s, o, words)
 }
 
 // recipients takes the recipients off the words.
 func recipients(c *cli.Context, s *command.Scope) (to []wire.Address, words []string, err error) {
 	words = c.Args().Slice()
-	if c.IsSet("to") {
-		to, err = addresses(s, strings.Join(c.StringSlice("to"), ","))
-		return to, words, err
+	named := c.StringSlice("to")
+	if c.Bool("all") {
+		named = []string{"all"}
 	}
-	if len(words) > 1 && words[0] == "to" && !s.IsMember("to") {
-		words = words[1:] // send to bob "…"
+	if len(named) == 0 {
+		if len(words) > 1 && words[0] == "to" && !s.IsMember("to") {
+			words = words[1:] // send to bob "…"
+		}
+		if len(words) == 0 {
+			return nil, nil, toWhom(s)
+		}
+		if names, n := namesApart(s, words); names != words[0] && names != "" {
+			return nil, nil, command.Usage("several recipients are one word, with commas and no blanks").
+				WithHint("atm send %s \"%s\"%s", names, strings.Join(words[n:], " "), s.Flags())
+		}
+		named, words = []string{strings.TrimSuffix(words[0], ":")}, words[1:]
 	}
-	if len(words) == 0 {
-		return nil, nil, toWhom(s)
-	}
-	if names, n := namesApart(s, words); names != words[0] && names != "" {
-		return nil, nil, command.Usage("several recipients are one word, with commas and no blanks").
-			WithHint("atm send %s \"%s\"%s", names, strings.Join(words[n:], " "), s.Flags())
-	}
-	to, err = addresses(s, strings.TrimSuffix(words[0], ":"))
-	return to, words[1:], err
+	to, err = addresses(s, strings.Join(append(named, c.StringSlice("cc")...), ","))
+	return to, words, err
 }
 
 // namesApart are the recipients, with commas between, where they were typed as several
@@ -152,13 +156,11 @@ func addresses(s *command.Scope, list string) (to []wire.Address, err error) {
 	return to, nil
 }
 
-// compose makes the message of flags and words.
-func compose(c *cli.Context, s *command.Scope, words []string) (*wire.Message, error) {
-	for _, flags := range [][]string{{"fyi", "wait-reply"}, {"fyi", "ack", "wait-ack"}, {"fyi", "due"}, {"file", "message"}, {"id", "once"}} {
-		if c.IsSet(flags[0]) {
-			if err := command.NotBoth(c, flags...); err != nil {
-				return nil, err
-			}
+// compose makes the message of flags and words, and delivers it.
+func compose(c *cli.Context, s *command.Scope, o *teams.Outgoing, words []string) error {
+	for _, flags := range [][]string{{"fyi", "wait-reply"}, {"fyi", "wait-ack"}, {"fyi", "ack"}, {"fyi", "due"}, {"file", "message"}, {"id", "once"}} {
+		if err := command.NotBoth(c, flags...); err != nil {
+			return err
 		}
 	}
 	now := time.Now().UTC()
@@ -169,7 +171,7 @@ func compose(c *cli.Context, s *command.Scope, words []string) (*wire.Message, e
 	if m.Type == wire.TypeMessage {
 		m.Type = ""
 	}
-	if c.Bool("urgent") {
+	if priority := c.String("priority"); c.Bool("urgent") || priority == "urgent" || priority == "high" {
 		m.Priority = "urgent"
 	}
 	if c.Bool("fyi") {
@@ -184,50 +186,41 @@ func compose(c *cli.Context, s *command.Scope, words []string) (*wire.Message, e
 	if c.IsSet("due") {
 		m.DueAt = now.Add(command.Duration(c, "due"))
 	}
-	for _, fill := range []func(*cli.Context, *wire.Message) error{takeID, takePayload, takeMeta} {
-		if err := fill(c, m); err != nil {
-			return nil, err
-		}
+	if err := takeValues(c, m); err != nil {
+		return err
 	}
 	var err error
 	if m.Body, err = bodyText(c, words); err != nil {
-		return nil, err
+		return err
 	}
-	return m, refer(c, s, m)
+	if err := refer(c, s, m); err != nil {
+		return err
+	}
+	o.From, o.Message, o.Given, o.Person = s.Me, m, c.IsSet("id"), command.Person()
+	return deliver(c, s, o)
 }
 
-// takeID takes the id that --id brings, and checks the name that --once brings.
-func takeID(c *cli.Context, m *wire.Message) error {
+// takeValues takes what --id, --payload and --meta bring, and checks what --once does.
+func takeValues(c *cli.Context, m *wire.Message) (err error) {
 	if c.IsSet("once") {
 		if err := mailbox.CheckKeyName(c.String("once")); err != nil {
-			return command.Usage("--once: %v", err).WithHint("--once release-1.4/notes")
+			return command.Usage("--once: %v", err)
 		}
 	}
-	if !c.IsSet("id") {
-		return nil
+	if c.IsSet("id") {
+		if m.ID, err = wire.ParseID(c.String("id")); err == nil {
+			err = teams.GivenID(m.ID)
+		}
+		if err != nil {
+			return command.Usage("--id: %v", err).WithHint("leave --id out: atm makes one; --once NAME takes any name")
+		}
 	}
-	var err error
-	if m.ID, err = wire.ParseID(c.String("id")); err == nil {
-		err = teams.GivenID(m.ID)
+	if c.IsSet("payload") {
+		m.Payload = json.RawMessage(c.String("payload"))
+		if _, err := wire.ReadObject(m.Payload); err != nil {
+			return command.Usage("--payload is not a JSON object: %v", err).WithHint(`--payload '{"key":"value"}'`)
+		}
 	}
-	if err != nil {
-		return command.Usage("--id: %v", err).WithHint("leave --id out: atm makes one; --once NAME takes any name")
-	}
-	return nil
-}
-
-func takePayload(c *cli.Context, m *wire.Message) error {
-	if !c.IsSet("payload") {
-		return nil
-	}
-	m.Payload = json.RawMessage(c.String("payload"))
-	if _, err := wire.ReadObject(m.Payload); err != nil {
-		return command.Usage("--payload is not a JSON object: %v", err).WithHint(`--payload '{"key":"value"}'`)
-	}
-	return nil
-}
-
-func takeMeta(c *cli.Context, m *wire.Message) (err error) {
 	var facts wire.Object
 	for _, pair := range c.StringSlice("meta") {
 		key, value, found := strings.Cut(pair, "=")
@@ -290,26 +283,24 @@ func refer(c *cli.Context, s *command.Scope, m *wire.Message) error {
 
 // attach stores the files, in the team of each recipient.
 func attach(c *cli.Context, o *teams.Outgoing) error {
-	var stores []*mailbox.Store
-	for _, box := range o.Post.To {
-		if !slices.Contains(stores, box.Store()) {
-			stores = append(stores, box.Store())
-		}
-	}
 	for _, name := range c.StringSlice("attach") {
-		for i, store := range stores {
+		stored := map[*mailbox.Store]wire.Attachment{}
+		for _, box := range o.Post.To {
+			if _, done := stored[box.Store()]; done {
+				continue
+			}
 			f, err := os.Open(name)
 			if err != nil {
-				return command.Usage("--attach: %v", err).WithHint("--attach FILE")
+				return command.Usage("--attach: %v", err)
 			}
-			a, err := store.Attach(filepath.Base(name), f)
+			stored[box.Store()], err = box.Store().Attach(filepath.Base(name), f)
 			f.Close()
 			if err != nil {
 				return err
 			}
-			if i == 0 {
-				o.Message.Attachments = append(o.Message.Attachments, a)
-			}
+		}
+		if len(o.Post.To) > 0 {
+			o.Message.Attachments = append(o.Message.Attachments, stored[o.Post.To[0].Store()])
 		}
 	}
 	return nil

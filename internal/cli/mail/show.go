@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -14,6 +15,7 @@ import (
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/wire"
 )
 
 var showCommand = &cli.Command{
@@ -29,21 +31,13 @@ var showCommand = &cli.Command{
 
 type shown struct {
 	Message command.Message `json:"message"`
-
-	text string
+	text    string
 }
 
 func (s shown) String() string { return s.text }
 
 func show(c *cli.Context) error {
-	if err := command.NotBoth(c, "raw", "save"); err != nil {
-		return err
-	}
-	s, err := command.OpenMeIfSaid(c)
-	if err != nil {
-		return err
-	}
-	it, box, err := s.Find(c.Context, c.Args().First(), false)
+	s, it, box, err := findNamed(c, command.OpenMeIfSaid)
 	if err != nil {
 		return err
 	}
@@ -56,7 +50,7 @@ func show(c *cli.Context) error {
 	}
 	r := s.Renderer()
 	r.To = true
-	text := rendered(r, []*mailbox.Item{it}, 0, "").text
+	text := rendered(r, []*mailbox.Item{it}, "").text
 	for _, a := range it.Attachments {
 		text += fmt.Sprintf("attached: %s, %s\n", letter.Escape(a.Name), letter.Size(a.Size))
 	}
@@ -82,12 +76,7 @@ func saveAttachments(c *cli.Context, it *mailbox.Item, box *mailbox.Box) error {
 	defer dir.Close()
 	saved := savedFiles{[]string{}}
 	for _, a := range it.Attachments {
-		f, err := box.Store().Attachment(a)
-		if err != nil {
-			return err
-		}
-		name, err := saveAs(dir, safeName(a.Name), f)
-		f.Close()
+		name, err := saveAs(dir, box.Store(), a)
 		if err != nil {
 			return fmt.Errorf("save %s: %w", letter.Escape(a.Name), err)
 		}
@@ -96,23 +85,20 @@ func saveAttachments(c *cli.Context, it *mailbox.Item, box *mailbox.Box) error {
 	return command.Print(c, saved)
 }
 
-// safeName is an attachment's name as one component of a path.
-func safeName(name string) string {
-	name = strings.Map(func(r rune) rune {
-		if r < 0x20 || strings.ContainsRune(`/\:`, r) {
-			return '_'
-		}
-		return r
-	}, letter.Clip(letter.Escape(name), 60))
-	name = strings.TrimLeft(name, ".")
-	if !filepath.IsLocal(name) {
-		return "attachment"
-	}
-	return name
-}
+// notInNames is what has no place in a file's name.
+var notInNames = regexp.MustCompile(`^\.+|[\x00-\x1f/\\:]`)
 
 // saveAs writes a new file; a name that is taken gets a number.
-func saveAs(dir *os.Root, name string, from io.Reader) (string, error) {
+func saveAs(dir *os.Root, store *mailbox.Store, a wire.Attachment) (string, error) {
+	from, err := store.Attachment(a)
+	if err != nil {
+		return "", err
+	}
+	defer from.Close()
+	name := notInNames.ReplaceAllString(letter.Clip(letter.Escape(a.Name), 60), "_")
+	if !filepath.IsLocal(name) {
+		name = "attachment"
+	}
 	ext := filepath.Ext(name)
 	stem := strings.TrimSuffix(name, ext)
 	for n := 2; ; n++ {

@@ -8,27 +8,19 @@ import (
 
 var threadCommand = &cli.Command{
 	Name: "thread", Aliases: []string{"conversation"}, ArgsUsage: "ID", Usage: "the conversation, in order",
-	UsageText:   "atm thread 9f3a1c",
-	Description: "Across the team's inboxes. Marks nothing.",
-	Action:      thread,
+	UsageText: "atm thread 9f3a1c", Description: "Across the team's inboxes. Marks nothing.", Action: thread,
 }
 
 func thread(c *cli.Context) error {
-	s, err := command.OpenMeIfSaid(c)
+	s, it, _, err := findNamed(c, command.OpenMeIfSaid)
 	if err != nil {
 		return err
 	}
-	ctx, stop := command.Interruptible(c.Context)
-	defer stop()
-	it, _, err := s.Find(ctx, c.Args().First(), false)
-	if err != nil {
-		return err
-	}
-	items, err := s.Team.Thread(ctx, it.ThreadID())
+	items, err := s.Team.Thread(c.Context, it.ThreadID())
 	if err != nil {
 		return err
 	}
 	r := s.Renderer()
 	r.To = true
-	return command.Print(c, rendered(r, items, 0, ""))
+	return command.Print(c, rendered(r, items, ""))
 }

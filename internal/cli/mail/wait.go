@@ -3,6 +3,7 @@ package mail
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,7 +11,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
-	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -40,10 +41,14 @@ func wait(c *cli.Context) error {
 	if word := c.Args().First(); word != "" {
 		var err error
 		if timeout, err = command.ParseDuration(word); err != nil {
-			return command.Usage("wait for what of %s?", letter.Escape(word)).WithHint("atm wait --idle %s, atm read --wait --from %s", word, word)
+			return command.Usage("wait for what of %s?", word).WithHint("atm wait --idle %s, atm read --wait --from %s", word, word)
 		}
 	}
-	s, err := openForWait(c)
+	open := command.OpenMe
+	if slices.ContainsFunc(agentConditions, c.IsSet) && !c.IsSet("reply") && !c.IsSet("acked") {
+		open = command.OpenMeIfSaid // nothing of mine is waited for
+	}
+	s, err := open(c)
 	if err != nil {
 		return err
 	}
@@ -52,20 +57,17 @@ func wait(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		w, err := newWaiter(ctx, conditions, c.Bool("every"))
+		w, err := newWaiter(ctx, s, conditions, c.Bool("every"))
 		if err != nil {
 			return err
 		}
 		defer w.close()
 		for _, condition := range conditions {
-			if agent, ok := condition.(*stateCondition); ok && agent.isOff() && agent.kind != "exit" {
+			if agent, ok := condition.(*stateCondition); ok && agent.now.State == reducer.WordOff && agent.kind != "exit" {
 				command.Warn(c, "%s", agent.standing())
 			}
 		}
 		if err := w.wait(ctx, timeout); err != nil {
-			if e, ok := errors.AsType[*command.Error](err); ok && e.Code == "timeout" {
-				e.Hint += s.Flags()
-			}
 			return err
 		}
 		for _, met := range w.met {
@@ -80,21 +82,28 @@ func wait(c *cli.Context) error {
 	})
 }
 
-// openForWait asks for an identity where what is waited for is mine.
-func openForWait(c *cli.Context) (*command.Scope, error) {
-	for _, flag := range []string{"idle", "busy", "turn-done", "blocked", "exit"} {
-		if c.IsSet(flag) && !c.IsSet("reply") && !c.IsSet("acked") {
-			return command.OpenMeIfSaid(c)
-		}
-	}
-	return command.OpenMe(c)
-}
+// agentConditions are the flags that wait for something of an agent.
+var agentConditions = []string{"idle", "busy", "blocked", "exit", "turn-done"}
 
 // conditionsOf are what the command line names; mail for me when it names nothing.
 func conditionsOf(ctx context.Context, c *cli.Context, s *command.Scope) (out []condition, err error) {
-	for _, kind := range []string{"reply", "acked", "idle", "busy", "blocked", "exit", "turn-done"} {
+	for _, kind := range []string{"reply", "acked"} {
 		for _, word := range c.StringSlice(kind) {
-			one, err := conditionOf(ctx, s, kind, word)
+			it, err := mySent(ctx, s, word)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, &answerCondition{s: s, kind: kind, message: it.Message})
+		}
+	}
+	for _, kind := range agentConditions {
+		for _, word := range c.StringSlice(kind) {
+			var one condition
+			if kind == "turn-done" && !s.IsMember(word) {
+				one, err = newTurnCondition(ctx, s, word)
+			} else {
+				one, err = newStateCondition(ctx, s, kind, word)
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -105,23 +114,6 @@ func conditionsOf(ctx context.Context, c *cli.Context, s *command.Scope) (out []
 		out = append(out, &mailCondition{s: s})
 	}
 	return out, nil
-}
-
-func conditionOf(ctx context.Context, s *command.Scope, kind, word string) (condition, error) {
-	if kind != "reply" && kind != "acked" && (kind != "turn-done" || s.IsMember(word)) {
-		return newStateCondition(ctx, s, kind, word)
-	}
-	if kind == "turn-done" {
-		return newTurnCondition(ctx, s, word)
-	}
-	it, err := mySent(ctx, s, word)
-	if err != nil {
-		return nil, err
-	}
-	if kind == "reply" {
-		return &replyCondition{s: s, id: it.ID}, nil
-	}
-	return &ackCondition{s: s, message: it.Message}, nil
 }
 
 // mySent is a message that I sent.
@@ -142,13 +134,14 @@ const lockTick = time.Second
 // A waiter waits until conditions are met. It watches from the moment it is made,
 // so that nothing between a look and the wait is missed.
 type waiter struct {
+	s          *command.Scope
 	conditions []condition
 	every      bool   // all of them, not any
 	met        []*met // of each, as it was looked at last
 	watcher    *watcher.Watcher
 }
 
-func newWaiter(ctx context.Context, conditions []condition, every bool) (*waiter, error) {
+func newWaiter(ctx context.Context, s *command.Scope, conditions []condition, every bool) (*waiter, error) {
 	// Messages even where only events count: a dropped file may be either.
 	options := watcher.Options{Messages: true, Events: true, After: map[wire.Address]uint64{}}
 	var boxes []*mailbox.Box
@@ -163,7 +156,7 @@ func newWaiter(ctx context.Context, conditions []condition, every bool) (*waiter
 		}
 	}
 	w, err := watcher.Open(ctx, boxes, options)
-	return &waiter{conditions: conditions, every: every, met: make([]*met, len(conditions)), watcher: w}, err
+	return &waiter{s, conditions, every, make([]*met, len(conditions)), w}, err
 }
 
 func (w *waiter) close() { w.watcher.Close() }
@@ -176,8 +169,9 @@ func (w *waiter) wait(ctx context.Context, timeout time.Duration) error {
 		limited, cancel = context.WithTimeout(ctx, timeout)
 	}
 	defer cancel()
+	var entry watcher.Entry
 	for {
-		enough, err := w.look(ctx)
+		enough, err := w.look(ctx, entry)
 		if enough || err != nil && !errors.Is(err, mailbox.ErrNoAgent) { // a directory that is moved may come back
 			return err
 		}
@@ -188,22 +182,19 @@ func (w *waiter) wait(ctx context.Context, timeout time.Duration) error {
 			return w.inVain(timeout)
 		}
 		next, stop := context.WithTimeout(limited, lockTick)
-		entry, err := w.watcher.Next(next)
+		entry, err = w.watcher.Next(next)
 		stop()
 		if err != nil && next.Err() == nil {
 			return err
-		}
-		for _, c := range w.conditions {
-			c.see(entry)
 		}
 	}
 }
 
 // look looks at every condition, and reports whether enough of them are met.
-func (w *waiter) look(ctx context.Context) (enough bool, err error) {
+func (w *waiter) look(ctx context.Context, entry watcher.Entry) (enough bool, err error) {
 	n := 0
 	for i, c := range w.conditions {
-		if w.met[i], err = c.look(ctx); err != nil {
+		if w.met[i], err = c.look(ctx, entry); err != nil {
 			return false, err
 		}
 		if w.met[i] != nil {
@@ -215,22 +206,23 @@ func (w *waiter) look(ctx context.Context) (enough bool, err error) {
 
 // inVain says what did not come, and how to wait for it again.
 func (w *waiter) inVain(timeout time.Duration) *command.Error {
-	hint, standing, what := "do other work, or again: atm wait", "", ""
-	missing := 0
+	what, flags, standing := "no mail", "", ""
 	for i, c := range w.conditions {
 		if w.met[i] != nil {
 			continue
 		}
-		missing++
-		var flag string
-		what, flag = c.missing()
-		hint += flag
-		if agent, ok := c.(*stateCondition); ok {
-			standing += ": " + agent.standing()
+		flags += c.flag()
+		switch c := c.(type) {
+		case *answerCondition:
+			what = "no " + map[string]string{"reply": "answer", "acked": "ack"}[c.kind]
+		case *turnCondition:
+			what = "turn not over"
+		case *stateCondition:
+			what, standing = "not "+c.kind, ": "+c.standing()
 		}
 	}
-	if missing > 1 && w.every {
-		hint += " --every"
+	if strings.Count(flags, "--") > 1 && w.every {
+		flags += " --every"
 	}
-	return command.Timeout("%s within %s%s", what, timeout, strings.TrimSpace(standing)).WithHint("%s", hint)
+	return command.Timeout("%s within %s%s", what, timeout, standing).WithHint("do other work, or again: atm wait%s%s", flags, w.s.Flags())
 }

@@ -30,13 +30,13 @@ var watchCommand = &cli.Command{
 	Action: watch,
 }
 
-// An entry is a message or an event in the order of time. It prints itself.
+// An entry is a message, an event or a gap among the events, in the order of time.
 type entry struct {
 	at    time.Time
 	agent wire.Address
 	msg   *mailbox.Item
 	event *wire.Event
-	gap   *eventlog.Gap // with the event: those that are missing before it
+	gap   *eventlog.Gap
 
 	r *letter.Renderer
 }
@@ -91,7 +91,7 @@ func watchBoxes(ctx context.Context, c *cli.Context, s *command.Scope, boxes []*
 		return err
 	}
 	defer w.Close()
-	shown := map[string]bool{} // messages, which the watcher may bring as well
+	shown := map[wire.ID]bool{} // messages, which the watcher may bring as well
 	if c.IsSet("since") || c.Bool("no-follow") {
 		past, err := history(ctx, c, boxes, since, options.After)
 		if err != nil {
@@ -99,7 +99,7 @@ func watchBoxes(ctx context.Context, c *cli.Context, s *command.Scope, boxes []*
 		}
 		for _, e := range past {
 			if e.msg != nil {
-				shown[e.agent.String()+string(e.msg.ID)] = true
+				shown[e.msg.ID] = true
 			}
 			if err := e.print(c, s); err != nil {
 				return err
@@ -113,16 +113,18 @@ func watchBoxes(ctx context.Context, c *cli.Context, s *command.Scope, boxes []*
 		}
 		if next.Err != nil {
 			command.Warn(c, "%v", next.Err)
-			continue
 		}
-		e := entry{at: time.Now(), agent: next.Box.Address(), msg: next.Message, event: next.Event, gap: next.Gap}
-		if e.msg != nil && shown[e.agent.String()+string(e.msg.ID)] {
-			continue
+		at, agent := time.Now(), next.Box.Address()
+		if next.Gap != nil {
+			err = entry{at: at, agent: agent, gap: next.Gap}.print(c, s)
 		}
-		if e.event != nil {
-			e.at = e.event.At
+		if next.Event != nil && err == nil {
+			err = entry{at: next.Event.At, agent: agent, event: next.Event}.print(c, s)
 		}
-		if err := e.print(c, s); err != nil {
+		if next.Message != nil && !shown[next.Message.ID] {
+			err = entry{at: at, agent: agent, msg: next.Message}.print(c, s)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -133,21 +135,17 @@ func watchBoxes(ctx context.Context, c *cli.Context, s *command.Scope, boxes []*
 func history(ctx context.Context, c *cli.Context, boxes []*mailbox.Box, since time.Time, upTo map[wire.Address]uint64) (out []entry, err error) {
 	for _, box := range boxes {
 		events, err := box.Log().Tail(func(events []wire.Event) bool { return len(events) > 0 && events[0].At.Before(since) })
-		if errors.Is(err, mailbox.ErrNoAgent) {
-			continue // retired meanwhile
-		}
 		if err != nil {
 			command.Warn(c, "%v", err) // of this one
 		}
-		for i := range events {
-			e := entry{at: events[i].At, agent: box.Address(), event: &events[i]}
-			if e.at.Before(since) || e.event.Seq > upTo[e.agent] {
+		for i, e := range events {
+			if e.At.Before(since) || e.Seq > upTo[box.Address()] {
 				continue
 			}
-			if i > 0 && e.event.Seq > events[i-1].Seq+1 {
-				e.gap = &eventlog.Gap{From: events[i-1].Seq + 1, To: e.event.Seq - 1}
+			if i > 0 && e.Seq > events[i-1].Seq+1 {
+				out = append(out, entry{at: e.At, agent: box.Address(), gap: &eventlog.Gap{From: events[i-1].Seq + 1, To: e.Seq - 1}})
 			}
-			out = append(out, e)
+			out = append(out, entry{at: e.At, agent: box.Address(), event: &events[i]})
 		}
 		everything := mailbox.Range{Unread: true, Owed: true, Done: true, Archive: true, Withdrawn: true, Times: true, Since: since}
 		_, _, err = box.Walk(ctx, everything, func(it *mailbox.Item) bool {
@@ -166,29 +164,16 @@ func history(ctx context.Context, c *cli.Context, boxes []*mailbox.Box, since ti
 
 func (e entry) print(c *cli.Context, s *command.Scope) error {
 	e.r = s.Renderer()
-	if e.gap != nil {
-		if err := command.Print(c, missing{*e.gap}); err != nil {
-			return err
-		}
-	}
 	return command.Print(c, e)
 }
 
-// missing says that events are missing from the log.
-type missing struct{ gap eventlog.Gap }
-
-func (m missing) String() string {
-	return fmt.Sprintf("events %d to %d are missing", m.gap.From, m.gap.To)
-}
-
-func (m missing) MarshalJSON() ([]byte, error) {
-	return command.JSON(map[string]any{"gap": map[string]uint64{"from": m.gap.From, "to": m.gap.To}})
-}
-
-// MarshalJSON is the event as it is, or the message.
+// MarshalJSON is the event as it is, or what else there is under its name.
 func (e entry) MarshalJSON() ([]byte, error) {
 	if e.event != nil {
 		return e.event.MarshalJSON()
+	}
+	if e.gap != nil {
+		return command.JSON(map[string]any{"gap": map[string]uint64{"from": e.gap.From, "to": e.gap.To}})
 	}
 	return command.JSON(map[string]command.Message{"message": {Item: e.msg}})
 }
@@ -198,11 +183,10 @@ func (e entry) String() string {
 	if e.event != nil {
 		return text + eventWords(e.event, e.r)
 	}
-	text += "got " + e.r.Short(e.msg.ID) + " from " + e.r.Who(e.msg.From)
-	if title := e.msg.Title(); title != "" {
-		text += ": " + letter.Clip(letter.Escape(title), 100)
+	if e.gap != nil {
+		return text + fmt.Sprintf("events %d to %d are missing", e.gap.From, e.gap.To)
 	}
-	return text
+	return text + "got " + e.r.Short(e.msg.ID) + " from " + e.r.Who(e.msg.From) + title(e.msg)
 }
 
 // words are the kinds of events as people would say them behind the agent's name.

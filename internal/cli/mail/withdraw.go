@@ -19,28 +19,23 @@ func withdraw(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	it, _, err := s.Find(c.Context, c.Args().First(), false)
+	it, err := mySent(c.Context, s, c.Args().First())
 	if err != nil {
 		return err
-	}
-	short := it.ID.Short(6)
-	if it.From != s.Me.Address() {
-		return command.Refused("message %s is from %s: only its sender withdraws it", short, it.From).
-			WithHint("atm reply %s \"…\"%s", short, s.Flags())
 	}
 	r := newResult(s, it.ID, "withdrawn from")
 	for _, w := range s.Root.Withdraw(c.Context, s.Me, it.Message, s.Origin()) {
 		d := delivered{To: w.To.String(), State: "withdrawn", note: "unread"}
-		switch {
-		case w.Err != nil:
+		if w.Err == nil && w.State == "" {
+			w.Err = command.Refused("message %s is acknowledged", it.ID.Short(6)).WithHint("atm reply %s \"…\"%s", it.ID.Short(6), s.Flags())
+		}
+		if w.Err != nil {
 			r.missed(c, w.To, w.Err)
 			continue
-		case w.State == "":
-			r.missed(c, w.To, command.Refused("message %s is acknowledged", short).WithHint("atm reply %s \"…\"%s", short, s.Flags()))
-			continue
-		case w.State == mailbox.Withdrawn:
+		}
+		if w.State == mailbox.Withdrawn {
 			d.note = "before"
-		case w.State != mailbox.Unread:
+		} else if w.State != mailbox.Unread {
 			d.State, d.note = "notified", "read: a notice was sent"
 		}
 		r.Delivered = append(r.Delivered, d)
