@@ -135,10 +135,8 @@ var meant = map[string]string{
 	"add": "atm team add NAME", "join": "atm team add NAME", "create": "atm init NAME…", "new": "atm init NAME…", "setup": "atm init NAME…",
 	"start": "atm up NAME, or atm run NAME -- CMD", "launch": "atm run NAME -- CMD", "exec": "atm run NAME -- CMD", "kill": "atm stop NAME",
 	"log": "atm watch --since 1h --no-follow", "logs": "atm watch --since 1h --no-follow", "tail": "atm watch", "follow": "atm watch",
-	"config": "atm doctor looks at team.toml; atm where says what is in force", "settings": "atm where",
-	"export": "atm backup FILE", "archive": "atm gc", "attachments": "atm show ID --save DIR", "download": "atm show ID --save DIR",
-	"use": "export ATM_AGENT=NAME, or --as NAME on each command", "login": "export ATM_AGENT=NAME, or --as NAME on each command",
-	"allow": "atm approve ID", "permissions": "atm pending",
+	"config": "atm doctor looks at team.toml; atm where says what is in force", "settings": "atm where", "export": "atm backup FILE",
+	"use": "put --as NAME on each command", "login": "put --as NAME on each command", "permissions": "atm pending",
 }
 
 // unknownVerb says what was probably meant.

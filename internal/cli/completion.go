@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -69,8 +70,9 @@ var completionCommand = &cli.Command{
 // members and the ids of what I have not finished.
 func complete(c *cli.Context) {
 	if n := len(os.Args); n > 2 && strings.HasPrefix(os.Args[n-2], "-") {
-		printFlagNames(c.Command.Flags)
-		printFlagNames(c.App.Flags)
+		for _, f := range slices.Concat(c.Command.VisibleFlags(), c.App.VisibleFlags()) {
+			fmt.Fprintln(os.Stdout, "--"+f.Names()[0])
+		}
 	}
 	for _, sub := range c.Command.VisibleCommands() {
 		fmt.Fprintln(os.Stdout, sub.Name)
@@ -89,13 +91,5 @@ func complete(c *cli.Context) {
 	owed, _ := s.Me.OwedIDs()
 	for _, id := range append(unread, owed...) {
 		fmt.Fprintln(os.Stdout, id.Short(6))
-	}
-}
-
-func printFlagNames(flags []cli.Flag) {
-	for _, f := range flags {
-		if v, ok := f.(cli.VisibleFlag); ok && v.IsVisible() {
-			fmt.Fprintln(os.Stdout, "--"+f.Names()[0])
-		}
 	}
 }

@@ -27,10 +27,7 @@ type Line struct {
 }
 
 // UnknownCommandError says that no verb has this name.
-type UnknownCommandError struct {
-	Name string
-	Rest []string // the words behind it, as they were typed
-}
+type UnknownCommandError struct{ Name string }
 
 func (e *UnknownCommandError) Error() string { return fmt.Sprintf("unknown command %q", e.Name) }
 
@@ -49,7 +46,7 @@ func Parse(app *cli.App, words []string) (*Line, error) {
 		end = len(words)
 	}
 	l.JSON = slices.Contains(words[:end], "--json")
-	if err := l.findVerb(words[:end], words); err != nil {
+	if err := l.findVerb(words[:end]); err != nil {
 		return l, err
 	}
 	before := l.wordsBeforeCommand()
@@ -86,28 +83,23 @@ func isFlag(word string) bool {
 	return len(word) > 1 && word[0] == '-' && word[1] != ' ' && !strings.HasPrefix(word, "--- ")
 }
 
-// flagName is the name in "--name=value".
-func flagName(word string) string {
-	name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
-	return name
-}
-
 // findVerb finds the words that name the verb and its sub.
-func (l *Line) findVerb(words, all []string) error {
+func (l *Line) findVerb(words []string) error {
 	commands := l.app.Commands
 	for i, word := range words {
-		found := findCommand(commands, word)
-		if isFlag(word) || i > 0 && l.takesNext(words[i-1], found != nil) {
+		at := slices.IndexFunc(commands, func(c *cli.Command) bool { return c.HasName(word) })
+		if isFlag(word) || i > 0 && l.takesNext(words[i-1], at >= 0) {
 			continue
 		}
-		if found == nil && l.Command == nil {
-			return &UnknownCommandError{Name: word, Rest: all[i+1:]}
+		if at < 0 && l.Command == nil {
+			return &UnknownCommandError{word}
 		}
-		if found == nil {
+		if at < 0 {
 			return nil
 		}
-		l.Command, l.Path, l.verbs = found, append(l.Path, found.Name), append(l.verbs, i)
-		if commands = found.Subcommands; len(commands) == 0 {
+		l.Command, l.verbs = commands[at], append(l.verbs, i)
+		l.Path = append(l.Path, l.Command.Name)
+		if commands = l.Command.Subcommands; len(commands) == 0 {
 			return nil
 		}
 	}
@@ -120,36 +112,25 @@ func (l *Line) takesNext(word string, verbFollows bool) bool {
 	if !isFlag(word) || strings.Contains(word, "=") {
 		return false
 	}
-	if f := l.find(flagName(word)); f != nil {
+	if f := l.find(word); f != nil {
 		return takesValue(f)
 	}
 	return !verbFollows
 }
 
-func findCommand(commands []*cli.Command, name string) *cli.Command {
-	i := slices.IndexFunc(commands, func(c *cli.Command) bool { return c.HasName(name) })
-	if i < 0 {
-		return nil
-	}
-	return commands[i]
-}
-
-// find is this verb's or the app's flag of that name or alias.
-func (l *Line) find(name string) cli.Flag {
+// find is this verb's or the app's flag that a word "--name" or "--name=value" means.
+func (l *Line) find(word string) cli.Flag {
+	name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
+	flags := l.app.Flags
 	if l.Command != nil {
-		if f := findFlag(l.Command.Flags, name); f != nil {
+		flags = slices.Concat(l.Command.Flags, flags)
+	}
+	for _, f := range flags {
+		if slices.Contains(f.Names(), name) {
 			return f
 		}
 	}
-	return findFlag(l.app.Flags, name)
-}
-
-func findFlag(flags []cli.Flag, name string) cli.Flag {
-	i := slices.IndexFunc(flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), name) })
-	if i < 0 {
-		return nil
-	}
-	return flags[i]
+	return nil
 }
 
 func takesValue(f cli.Flag) bool {
@@ -159,35 +140,31 @@ func takesValue(f cli.Flag) bool {
 
 // takeFlag takes a flag, and returns how many of the words behind it are its value.
 func (l *Line) takeFlag(word string, behind []string) (used int, err error) {
-	typed := flagName(word)
-	_, value, assigned := strings.Cut(word, "=")
-	f := l.find(typed)
+	typed, value, assigned := strings.Cut(word, "=")
+	f := l.find(word)
 	if f == nil {
-		l.addWord(nil, word) // urfave takes "-al" apart, or refuses it
+		l.flags = append(l.flags, word) // urfave takes "-al" apart, or refuses it
 		return 0, nil
 	}
 	next := ""
 	if len(behind) > 0 {
 		next = behind[0]
 	}
-	if takesValue(f) && !assigned && len(behind) > 0 && (!isFlag(next) || l.find(flagName(next)) == nil) {
-		value, used = next, 1
-	}
-	waits := strings.HasPrefix(f.Names()[0], "wait") && l.find("timeout") != nil
-	if waits && !assigned && isDuration(next) {
+	timeout := l.find("timeout")
+	waits := strings.HasPrefix(f.Names()[0], "wait") && timeout != nil
+	if !assigned && len(behind) > 0 && (takesValue(f) && (!isFlag(next) || l.find(next) == nil) || waits && isDuration(next)) {
 		value, used = next, 1
 	}
 	if waits && isDuration(value) {
-		l.add(l.find("timeout"), value)
+		l.add(timeout, value)
 		value = ""
 	}
-	needed := takesValue(f) && (!assigned && used == 0 || value == "" && slices.Contains(l.app.Flags, f))
 	switch {
-	case needed:
-		return 0, Usage("%s needs a value", dashed(typed))
+	case takesValue(f) && (!assigned && used == 0 || value == "" && slices.Contains(l.app.Flags, f)):
+		return 0, Usage("%s needs a value", typed)
 	case !takesValue(f) && used == 0 && (next == "true" || next == "false"):
-		return 0, Usage("%s takes no value, and %q can be nothing else", dashed(typed), next).
-			WithHint("%s=%s; a text goes into quotes, or behind --", dashed(typed), next)
+		return 0, Usage("%s takes no value, and %q can be nothing else", typed, next).
+			WithHint("%s=%s; a text goes into quotes, or behind --", typed, next)
 	case f.Names()[0] == "help":
 		l.Help = true
 	case !takesValue(f) && value == "":
@@ -198,9 +175,8 @@ func (l *Line) takeFlag(word string, behind []string) (used int, err error) {
 	return used, nil
 }
 
-func (l *Line) add(f cli.Flag, value string) { l.addWord(f, "--"+f.Names()[0]+"="+value) }
-
-func (l *Line) addWord(f cli.Flag, word string) {
+func (l *Line) add(f cli.Flag, value string) {
+	word := "--" + f.Names()[0] + "=" + value
 	if slices.Contains(l.app.Flags, f) {
 		l.global = append(l.global, word)
 	} else {
@@ -210,9 +186,6 @@ func (l *Line) addWord(f cli.Flag, word string) {
 
 // checkWords counts what is left by ArgsUsage.
 func (l *Line) checkWords() error {
-	if l.Command.Args {
-		return nil
-	}
 	least, most := 0, 0
 	for _, field := range strings.Fields(l.Command.ArgsUsage) {
 		if !strings.HasPrefix(field, "[") {
@@ -223,20 +196,21 @@ func (l *Line) checkWords() error {
 		}
 		most++
 	}
-	if len(l.Words) < least {
-		example, _, _ := strings.Cut(l.Command.UsageText, "\n")
-		return Usage("%s needs %s", l.path(), l.Command.ArgsUsage).WithHint("%s", example)
-	}
-	if len(l.Words) <= most {
+	path := l.app.Name + " " + strings.Join(l.Path, " ")
+	if l.Command.Args || least <= len(l.Words) && len(l.Words) <= most {
 		return nil
 	}
-	e := Usage("%q is one argument too many for %s", clipped(l.Words[most]), l.path()).WithHint("%s --help", l.path())
+	if len(l.Words) < least {
+		example, _, _ := strings.Cut(l.Command.UsageText, "\n")
+		return Usage("%s needs %s", path, l.Command.ArgsUsage).WithHint("%s", example)
+	}
+	e := Usage("%q is one argument too many for %s", clipped(l.Words[most]), path).WithHint("%s --help", path)
 	var subs []string
 	for _, sub := range l.Command.VisibleCommands() {
 		subs = append(subs, sub.Name)
 	}
 	if near, ok := Nearest(l.Words[most], subs); ok {
-		e.WithHint("did you mean \"%s %s\"?", l.path(), near).WithCandidates(near)
+		e.WithHint("did you mean \"%s %s\"?", path, near).WithCandidates(near)
 	}
 	return e
 }
@@ -249,10 +223,6 @@ func (l *Line) wordsBeforeCommand() int {
 	}
 	fields := strings.Fields(l.Command.ArgsUsage)
 	return max(0, slices.IndexFunc(fields, func(f string) bool { return strings.HasPrefix(strings.Trim(f, "["), "CMD") }))
-}
-
-func (l *Line) path() string {
-	return strings.Join(append([]string{l.app.Name}, l.Path...), " ")
 }
 
 var badValue = regexp.MustCompile(`^invalid(?: boolean)? value "(.*)" for (?:flag )?-([a-z-]+): (.*)$`)

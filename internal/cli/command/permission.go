@@ -48,15 +48,16 @@ func (s *Scope) MayStop(verb string, to wire.Name) error {
 	if err != nil {
 		return err // who the lead is must be known
 	}
-	if lead == "" {
-		return Refused("an agent may %s others only as the team's lead, and team %q has none", verb, s.Team.Name).
-			WithHint("ask a person, or say what you need: atm send %s \"…\"", to)
+	if who == lead {
+		return nil
 	}
-	if who != lead {
-		return Refused("an agent may %s others only as the team's lead, who is %s", verb, lead).
+	e := Refused("an agent may %s others only as the team's lead, and team %q has none", verb, s.Team.Name).
+		WithHint("ask a person, or say what you need: atm send %s \"…\"", to)
+	if lead != "" {
+		e = Refused("an agent may %s others only as the team's lead, who is %s", verb, lead).
 			WithHint("ask: atm send %s \"Please %s %s: …\"", lead, verb, to)
 	}
-	return nil
+	return e
 }
 
 // Actor is the member of this team on whose behalf this process acts, and

@@ -1,11 +1,11 @@
 package command
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,7 +60,12 @@ func OpenTeam(c *cli.Context) (*Scope, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s, s.openTeam()
+	name, err := s.teamName()
+	if err != nil {
+		return s, err
+	}
+	s.Team, err = s.Root.Team(name)
+	return s, err
 }
 
 // OpenMe opens the root and the team, and says who I am. Nobody is ever guessed:
@@ -71,12 +76,24 @@ func OpenMe(c *cli.Context) (*Scope, error) {
 	if err != nil {
 		return s, err
 	}
-	return s, s.openMe()
+	name := ""
+	if name, s.MeSource = said(c); name == "" {
+		return s, Usage("who are you? members: %s", Join(s.Names())).
+			WithHint("put --as NAME on the command; do not take a name that is not yours").WithCandidates(Strings(s.Names())...)
+	}
+	a, err := s.Address(name)
+	if err == nil && a.Team != s.Team.Name {
+		err = Usage("%s says team %q, the command team %q", s.MeSource, a.Team, s.Team.Name).WithHint("leave one out")
+	}
+	if err == nil {
+		s.Me, err = s.Team.Member(a.Agent)
+	}
+	return s, err
 }
 
 // OpenMeIfSaid is OpenMe for a verb that needs no identity, but uses one.
 func OpenMeIfSaid(c *cli.Context) (*Scope, error) {
-	if name, _ := said(c); name == "" && !c.IsSet("as") {
+	if name, _ := said(c); name == "" {
 		return OpenTeam(c)
 	}
 	return OpenMe(c)
@@ -98,18 +115,9 @@ func Place(c *cli.Context) teams.Place {
 // said is who the command line or the environment says I am, and which did.
 func said(c *cli.Context) (name, source string) {
 	if c.IsSet("as") {
-		return strings.TrimPrefix(c.String("as"), "@"), "--as"
+		return c.String("as"), "--as"
 	}
 	return os.Getenv("ATM_AGENT"), "ATM_AGENT"
-}
-
-func (s *Scope) openTeam() error {
-	name, err := s.teamName()
-	if err != nil {
-		return err
-	}
-	s.Team, err = s.Root.Team(name)
-	return err
 }
 
 func (s *Scope) teamName() (wire.Name, error) {
@@ -139,24 +147,6 @@ func (s *Scope) teamName() (wire.Name, error) {
 	}
 	s.TeamSource = "the only team"
 	return all[0], nil
-}
-
-func (s *Scope) openMe() error {
-	name, source := said(s.c)
-	s.MeSource = source
-	if name == "" {
-		return Usage("who are you? members: %s", Join(s.Names())).
-			WithHint("put --as NAME on the command; do not take a name that is not yours").WithCandidates(Strings(s.Names())...)
-	}
-	a, err := wire.ParseAddress(name, s.Team.Name)
-	if err != nil {
-		return Usage("%s: %v", source, err).WithHint("atm team lists the members")
-	}
-	if a.Team != s.Team.Name {
-		return Usage("%s says team %q, the command team %q", source, a.Team, s.Team.Name).WithHint("leave one out")
-	}
-	s.Me, err = s.Team.Member(a.Agent)
-	return err
 }
 
 // Address is what a word says: agent, agent@team or @agent.
@@ -189,19 +179,17 @@ func (s *Scope) Names() []wire.Name {
 
 // IsMember reports whether a word is a member's name.
 func (s *Scope) IsMember(word string) bool {
-	a, err := wire.ParseAddress(strings.TrimPrefix(word, "@"), s.Team.Name)
-	return err == nil && a.Team == s.Team.Name && s.Team.Box(a.Agent).Exists()
+	return slices.Contains(s.Names(), wire.Name(strings.TrimPrefix(word, "@")))
 }
 
 // Find is the message that a fragment of an id means: in my mailbox or, unless
 // only mine counts, in the team's. box is where it lies.
 func (s *Scope) Find(ctx context.Context, fragment string, mine bool) (it *mailbox.Item, box *mailbox.Box, err error) {
 	fragment = strings.TrimPrefix(fragment, "#")
-	if s.IsMember(fragment) {
+	if _, bad := wire.ParseFragment(fragment); bad != nil && s.IsMember(fragment) {
 		return nil, nil, Usage("%q is a member, not the id of a message", fragment).
 			WithHint("atm read --from %s, atm ls %s, atm send %s \"…\"", fragment, fragment, fragment)
-	}
-	if _, bad := wire.ParseFragment(fragment); bad != nil {
+	} else if bad != nil {
 		return nil, nil, Usage("%v", bad).WithHint("atm read --last and atm ls --all show the ids")
 	}
 	id, box, err := s.Team.Lookup(ctx, s.Me, fragment, mine)
@@ -216,9 +204,6 @@ func (s *Scope) Find(ctx context.Context, fragment string, mine bool) (it *mailb
 func (s *Scope) Renderer() *letter.Renderer {
 	return &letter.Renderer{Now: time.Now(), Team: s.Team.Name, Digits: 6, Terminal: Terminal(), Bold: Colour()}
 }
-
-// Who is an address as people write it: without the team if that is this one.
-func (s *Scope) Who(a wire.Address) string { return s.Renderer().Who(a) }
 
 // Flags are those of --root, --team and --as that were given, with a space in
 // front, for a command in a hint to mean the same.
@@ -252,10 +237,12 @@ func (s *Scope) WarnUnaccepted() {
 // Person reports whether a person types this at a terminal of their own.
 func Person() bool { return !InAgent() && term.IsTerminal(int(os.Stdin.Fd())) }
 
+// agentMarks are variables that agents' programs set for what they start.
+var agentMarks = []string{"ATM_RUN", "CLAUDECODE", "CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE"}
+
 // InAgent reports whether an agent's program started this process.
 func InAgent() bool {
-	return cmp.Or(os.Getenv("ATM_RUN"), os.Getenv("CLAUDECODE"), os.Getenv("CODEX_SANDBOX"), os.Getenv("CODEX_THREAD_ID"),
-		os.Getenv("GEMINI_CLI"), os.Getenv("OPENCODE")) != ""
+	return slices.ContainsFunc(agentMarks, func(mark string) bool { return os.Getenv(mark) != "" })
 }
 
 // Strings are names as strings.

@@ -1,7 +1,9 @@
 package mail
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -35,10 +37,8 @@ var lsCommand = &cli.Command{
 }
 
 func ls(c *cli.Context) error {
-	for _, flags := range [][]string{{"all", "bad", "sent"}, {"done", "bad", "sent"}} {
-		if err := command.NotBoth(c, flags...); err != nil {
-			return err
-		}
+	if err := command.NotBoth(c, "all", "bad", "sent"); err != nil {
+		return err
 	}
 	s, box, err := boxNamed(c)
 	if err != nil {
@@ -70,20 +70,14 @@ func ls(c *cli.Context) error {
 // nothingUnread says what there is beside unread messages.
 func nothingUnread(c *cli.Context, s *command.Scope, box *mailbox.Box) (string, error) {
 	n, err := box.Count(c.Context)
-	if err != nil {
-		return "", err
-	}
-	text, name := "0 unread", ""
-	if c.Args().Present() {
-		name = " " + c.Args().First()
-	}
+	text, name := "0 unread", strings.TrimSpace("atm ls "+c.Args().First())
 	if n.Owed > 0 {
-		text += fmt.Sprintf(", %d owed: atm ls%s --owed%s", n.Owed, name, s.Flags())
+		text += fmt.Sprintf(", %d owed: %s --owed%s", n.Owed, name, s.Flags())
 	}
 	if n.Bad > 0 {
-		text += fmt.Sprintf(", %d bad: atm ls%s --bad%s", n.Bad, name, s.Flags())
+		text += fmt.Sprintf(", %d bad: %s --bad%s", n.Bad, name, s.Flags())
 	}
-	return text, nil
+	return text, err
 }
 
 type count struct {
@@ -94,23 +88,20 @@ func (n count) String() string { return fmt.Sprint(n.Count) }
 
 // boxNamed is the mailbox to list: the one that is named, or mine.
 func boxNamed(c *cli.Context) (*command.Scope, *mailbox.Box, error) {
-	name := c.Args().First()
-	if name == "" {
-		name = c.String("agent")
-	}
-	if name == "" {
-		s, err := command.OpenMe(c)
+	name := cmp.Or(c.Args().First(), c.String("agent"))
+	if name != "" {
+		s, err := command.OpenMeIfSaid(c)
 		if err != nil {
 			return nil, nil, err
 		}
-		return s, s.Me, nil
+		box, err := s.Member(name)
+		return s, box, err
 	}
-	s, err := command.OpenMeIfSaid(c)
+	s, err := command.OpenMe(c)
 	if err != nil {
 		return nil, nil, err
 	}
-	box, err := s.Member(name)
-	return s, box, err
+	return s, s.Me, nil
 }
 
 // walk is what the flags choose of a mailbox; where nothing but the place counts, what
@@ -194,16 +185,10 @@ func lsBad(c *cli.Context, box *mailbox.Box) error {
 		return err
 	}
 	files, err := box.BadFiles(c.Int("limit"))
-	if err != nil {
-		return err
-	}
-	if c.Bool("count") {
-		return command.Print(c, count{len(files)})
-	}
 	for _, f := range files {
 		if err := command.Print(c, badFile{f.Name, letter.Size(f.Size) + ": " + letter.Clip(f.Reason, 160)}); err != nil {
 			return err
 		}
 	}
-	return nil
+	return err
 }

@@ -60,7 +60,13 @@ func read(c *cli.Context) error {
 	}
 	s.WarnUnaccepted()
 	if c.Bool("last") {
-		return readLast(c, s)
+		items, err := s.Me.LastBatch()
+		if err != nil {
+			return err
+		}
+		r := s.Renderer()
+		r.LimitToPage()
+		return command.Print(c, rendered(r, items, "no batch to show again"))
 	}
 	if !c.Bool("peek") {
 		if err := s.MayWrite(); err != nil {
@@ -129,17 +135,16 @@ func matching(c *cli.Context, s *command.Scope) (func(*wire.Message) bool, error
 	if err != nil {
 		return nil, err
 	}
-	var thread wire.ID
+	var in mailbox.Item
 	if c.IsSet("thread") {
 		it, _, err := s.Find(c.Context, c.String("thread"), false)
 		if err != nil {
 			return nil, err
 		}
-		thread = it.ThreadID()
+		in = *it
 	}
-	urgent := c.Bool("urgent")
 	return func(m *wire.Message) bool {
-		return (from == wire.Address{} || m.From == from) && (thread == "" || m.ThreadID() == thread) && (!urgent || m.Urgent())
+		return (from == wire.Address{} || m.From == from) && (in.Message == nil || m.ThreadID() == in.ThreadID()) && (!c.Bool("urgent") || m.Urgent())
 	}, nil
 }
 
@@ -150,14 +155,11 @@ func (p *page) show(ctx context.Context) (shown int, err error) {
 	if !p.c.Bool("full") && !p.c.IsSet("limit") && !p.c.Bool("follow") {
 		options.Fits = r.LimitToPage()
 	}
-	write := func(b mailbox.Batch) (int, error) { return p.write(ctx, b, r) }
 	var b mailbox.Batch
-	if p.c.Bool("peek") {
-		if b, err = p.s.Me.Peek(ctx, options); err == nil {
-			_, err = write(b)
-		}
-	} else {
-		b, err = p.s.Me.Read(ctx, options, write)
+	if !p.c.Bool("peek") {
+		b, err = p.s.Me.Read(ctx, options, func(b mailbox.Batch) (int, error) { return p.write(ctx, b, r) })
+	} else if b, err = p.s.Me.Peek(ctx, options); err == nil {
+		_, err = p.write(ctx, b, r)
 	}
 	if b.SetAside > 0 {
 		command.Warn(p.c, "%d files were no messages and were set aside: atm ls --bad%s says why", b.SetAside, p.s.Flags())
@@ -215,12 +217,14 @@ func (p *page) pieces(b mailbox.Batch, r *letter.Renderer) [][]byte {
 	if b.More > 0 {
 		foot += fmt.Sprintf("%d more: atm read%s\n", b.More, p.s.Flags())
 	}
-	if b.OwedTotal == 1 {
-		foot += "1 awaits your ack: " + command.Shorts(b.Owed) + "\n"
-	} else if b.OwedTotal > len(b.Owed) {
-		foot += fmt.Sprintf("%d await your ack: %s … atm ls --owed\n", b.OwedTotal, command.Shorts(b.Owed))
-	} else if b.OwedTotal > 1 {
-		foot += fmt.Sprintf("%d await your ack: %s\n", b.OwedTotal, command.Shorts(b.Owed))
+	if b.OwedTotal > 0 {
+		verb, more := "await", ""
+		if b.OwedTotal == 1 {
+			verb = "awaits"
+		} else if b.OwedTotal > len(b.Owed) {
+			more = " … atm ls --owed"
+		}
+		foot += fmt.Sprintf("%d %s your ack: %s%s\n", b.OwedTotal, verb, command.Shorts(b.Owed), more)
 	}
 	if foot != "" && !p.c.Bool("follow") {
 		pieces = append(pieces, []byte(foot))
@@ -228,26 +232,12 @@ func (p *page) pieces(b mailbox.Batch, r *letter.Renderer) [][]byte {
 	return pieces
 }
 
-// readLast shows the last batch again.
-func readLast(c *cli.Context, s *command.Scope) error {
-	items, err := s.Me.LastBatch()
-	if err != nil {
-		return err
-	}
-	r := s.Renderer()
-	if !c.Bool("full") {
-		r.LimitToPage()
-	}
-	return command.Print(c, rendered(r, items, "no batch to show again"))
-}
-
 // waitAndShow waits for mail and shows it. Another reader may be quicker: then the
 // wait goes on.
 func (p *page) waitAndShow(ctx context.Context) error {
 	timeout := command.Duration(p.c, "timeout")
-	deadline := time.Now().Add(timeout)
-	for {
-		left := time.Duration(0)
+	for deadline := time.Now().Add(timeout); ; {
+		left := timeout
 		if timeout > 0 {
 			left = max(time.Until(deadline), time.Millisecond)
 		}
@@ -264,8 +254,7 @@ func (p *page) waitAndShow(ctx context.Context) error {
 	}
 }
 
-// waitForMail returns when there is unread mail that the page chooses; a timeout
-// of 0 is for ever.
+// waitForMail returns when there is unread mail that the page chooses.
 func (p *page) waitForMail(ctx context.Context, timeout time.Duration) error {
 	w, err := newWaiter(ctx, p.s, []condition{&mailCondition{p.s, p.options}}, false)
 	if err != nil {

@@ -259,24 +259,21 @@ func bodyText(c *cli.Context, words []string) (string, error) {
 }
 
 // refer resolves the ids that the message quotes.
-func refer(c *cli.Context, s *command.Scope, m *wire.Message) error {
-	if c.IsSet("thread") {
-		it, _, err := s.Find(c.Context, c.String("thread"), false)
-		if err != nil {
+func refer(c *cli.Context, s *command.Scope, m *wire.Message) (err error) {
+	var in *mailbox.Item
+	if c.IsSet("supersedes") {
+		if in, err = mySent(c.Context, s, c.String("supersedes")); err != nil {
 			return err
 		}
-		m.Thread = it.ThreadID()
+		m.Supersedes = in.ID
 	}
-	if !c.IsSet("supersedes") {
-		return nil
+	if c.IsSet("thread") {
+		if in, _, err = s.Find(c.Context, c.String("thread"), false); err != nil {
+			return err
+		}
 	}
-	old, err := mySent(c.Context, s, c.String("supersedes"))
-	if err != nil {
-		return err
-	}
-	m.Supersedes = old.ID
-	if m.Thread == "" {
-		m.Thread = old.ThreadID()
+	if in != nil {
+		m.Thread = in.ThreadID()
 	}
 	return nil
 }

@@ -2,8 +2,8 @@ package mail
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -30,15 +30,11 @@ var watchCommand = &cli.Command{
 	Action: watch,
 }
 
-// An entry is a message, an event or a gap among the events, in the order of time.
+// An entry is a message or an event, in the order of time.
 type entry struct {
-	at    time.Time
-	agent wire.Address
-	msg   *mailbox.Item
-	event *wire.Event
-	gap   *eventlog.Gap
-
-	r *letter.Renderer
+	watcher.Entry
+	at time.Time
+	s  *command.Scope
 }
 
 func watch(c *cli.Context) error {
@@ -46,37 +42,30 @@ func watch(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	boxes, err := watchedBoxes(c, s)
-	if err != nil {
-		return err
-	}
-	since := time.Now()
-	if c.IsSet("since") {
-		if since, err = teams.Since(c.String("since"), since, command.ParseDuration); err != nil {
-			return command.Usage("--since: %v", err).WithHint("atm watch --since 2h")
-		}
-	} else if c.Bool("no-follow") {
-		since = time.Time{}
-	}
-	return s.Follow(func(ctx context.Context) error { return watchBoxes(ctx, c, s, boxes, since) })
-}
-
-// watchedBoxes are the mailboxes that the words name, or all.
-func watchedBoxes(c *cli.Context, s *command.Scope) (out []*mailbox.Box, err error) {
-	if !c.Args().Present() {
-		return s.Team.Boxes()
+	boxes, err := s.Team.Boxes()
+	if c.Args().Present() {
+		boxes = nil
 	}
 	for _, word := range c.Args().Slice() {
 		box, err := s.Member(word)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		out = append(out, box)
+		boxes = append(boxes, box)
 	}
-	return out, nil
+	if err != nil {
+		return err
+	}
+	since := time.Time{}
+	if c.IsSet("since") {
+		if since, err = teams.Since(c.String("since"), time.Now(), command.ParseDuration); err != nil {
+			return command.Usage("--since: %v", err).WithHint("atm watch --since 2h")
+		}
+	}
+	return s.Follow(func(ctx context.Context) error { return watchBoxes(ctx, c, s, boxes, since) })
 }
 
-// watchBoxes shows what was since a moment, and what comes.
+// watchBoxes shows what was since a moment, if that is asked for, and what comes.
 func watchBoxes(ctx context.Context, c *cli.Context, s *command.Scope, boxes []*mailbox.Box, since time.Time) error {
 	options := watcher.Options{Messages: true, Events: true, After: map[wire.Address]uint64{}}
 	for _, box := range boxes {
@@ -93,15 +82,15 @@ func watchBoxes(ctx context.Context, c *cli.Context, s *command.Scope, boxes []*
 	defer w.Close()
 	shown := map[wire.ID]bool{} // messages, which the watcher may bring as well
 	if c.IsSet("since") || c.Bool("no-follow") {
-		past, err := history(ctx, c, boxes, since, options.After)
+		past, err := history(ctx, c, s, boxes, since, options.After)
 		if err != nil {
 			return err
 		}
 		for _, e := range past {
-			if e.msg != nil {
-				shown[e.msg.ID] = true
+			if e.Message != nil {
+				shown[e.Message.ID] = true
 			}
-			if err := e.print(c, s); err != nil {
+			if err := e.print(c); err != nil {
 				return err
 			}
 		}
@@ -113,18 +102,12 @@ func watchBoxes(ctx context.Context, c *cli.Context, s *command.Scope, boxes []*
 		}
 		if next.Err != nil {
 			command.Warn(c, "%v", next.Err)
+			continue
 		}
-		at, agent := time.Now(), next.Box.Address()
-		if next.Gap != nil {
-			err = entry{at: at, agent: agent, gap: next.Gap}.print(c, s)
+		if next.Message != nil && shown[next.Message.ID] {
+			continue
 		}
-		if next.Event != nil && err == nil {
-			err = entry{at: next.Event.At, agent: agent, event: next.Event}.print(c, s)
-		}
-		if next.Message != nil && !shown[next.Message.ID] {
-			err = entry{at: at, agent: agent, msg: next.Message}.print(c, s)
-		}
-		if err != nil {
+		if err := (entry{next, time.Now(), s}).print(c); err != nil {
 			return err
 		}
 	}
@@ -132,98 +115,73 @@ func watchBoxes(ctx context.Context, c *cli.Context, s *command.Scope, boxes []*
 }
 
 // history is what happened since a moment, in order: the events up to those numbers.
-func history(ctx context.Context, c *cli.Context, boxes []*mailbox.Box, since time.Time, upTo map[wire.Address]uint64) (out []entry, err error) {
+func history(ctx context.Context, c *cli.Context, s *command.Scope, boxes []*mailbox.Box, since time.Time, upTo map[wire.Address]uint64) (out []entry, err error) {
+	everything := mailbox.Range{Unread: true, Owed: true, Done: true, Archive: true, Withdrawn: true, Times: true, Since: since}
 	for _, box := range boxes {
-		events, err := box.Log().Tail(func(events []wire.Event) bool { return len(events) > 0 && events[0].At.Before(since) })
-		if err != nil {
-			command.Warn(c, "%v", err) // of this one
-		}
-		for i, e := range events {
-			if e.At.Before(since) || e.Seq > upTo[box.Address()] {
-				continue
-			}
-			if i > 0 && e.Seq > events[i-1].Seq+1 {
-				out = append(out, entry{at: e.At, agent: box.Address(), gap: &eventlog.Gap{From: events[i-1].Seq + 1, To: e.Seq - 1}})
-			}
-			out = append(out, entry{at: e.At, agent: box.Address(), event: &events[i]})
-		}
-		everything := mailbox.Range{Unread: true, Owed: true, Done: true, Archive: true, Withdrawn: true, Times: true, Since: since}
 		_, _, err = box.Walk(ctx, everything, func(it *mailbox.Item) bool {
 			if !it.Written.Before(since) {
-				out = append(out, entry{at: it.Written, agent: box.Address(), msg: it})
+				out = append(out, entry{watcher.Entry{Box: box, Message: it}, it.Written, s})
 			}
 			return true
 		})
-		if err != nil && !errors.Is(err, mailbox.ErrNoAgent) {
+		if err != nil {
 			return nil, err
 		}
+		before, err := box.Log().SeqBefore(since)
+		log := box.Log().Follow(before)
+		for err == nil && log.Seq() < upTo[box.Address()] {
+			var e wire.Event
+			var gap *eventlog.Gap
+			if e, gap, err = log.Next(); err == nil {
+				out = append(out, entry{watcher.Entry{Box: box, Event: &e, Gap: gap}, e.At, s})
+			}
+		}
+		if err != nil && err != io.EOF {
+			command.Warn(c, "%v", err) // of this one
+		}
+		log.Close()
 	}
 	slices.SortStableFunc(out, func(a, b entry) int { return a.at.Compare(b.at) })
 	return out, nil
 }
 
-func (e entry) print(c *cli.Context, s *command.Scope) error {
-	e.r = s.Renderer()
+func (e entry) print(c *cli.Context) error {
+	if e.Gap != nil && c.Bool("json") {
+		if err := command.PrintJSON(map[string]any{"gap": map[string]uint64{"from": e.Gap.From, "to": e.Gap.To}}); err != nil {
+			return err
+		}
+	}
 	return command.Print(c, e)
 }
 
-// MarshalJSON is the event as it is, or what else there is under its name.
+// MarshalJSON is the event as it is, or the message.
 func (e entry) MarshalJSON() ([]byte, error) {
-	if e.event != nil {
-		return e.event.MarshalJSON()
+	if e.Event != nil {
+		return e.Event.MarshalJSON()
 	}
-	if e.gap != nil {
-		return command.JSON(map[string]any{"gap": map[string]uint64{"from": e.gap.From, "to": e.gap.To}})
-	}
-	return command.JSON(map[string]command.Message{"message": {Item: e.msg}})
+	return command.JSON(map[string]command.Message{"message": {Item: e.Message}})
 }
 
 func (e entry) String() string {
-	text := command.Stamp(e.at) + " " + e.r.Who(e.agent) + " "
-	if e.event != nil {
-		return text + eventWords(e.event, e.r)
+	r := e.s.Renderer()
+	text := command.Stamp(e.at) + " " + r.Who(e.Box.Address()) + " "
+	if e.Message != nil {
+		return text + "got " + r.Short(e.Message.ID) + " from " + r.Who(e.Message.From) + title(e.Message)
 	}
-	if e.gap != nil {
-		return text + fmt.Sprintf("events %d to %d are missing", e.gap.From, e.gap.To)
+	if e.Gap != nil {
+		text += fmt.Sprintf("(events %d to %d are missing) ", e.Gap.From, e.Gap.To)
 	}
-	return text + "got " + e.r.Short(e.msg.ID) + " from " + e.r.Who(e.msg.From) + title(e.msg)
+	return text + eventWords(e.Event, r)
 }
 
-// words are the kinds of events as people would say them behind the agent's name.
-var words = map[string]string{
-	wire.EventAnnounced:       "was told of",
-	wire.EventRead:            "read",
-	wire.EventAcked:           "acked",
-	wire.EventInjecting:       "is being typed",
-	wire.EventInjected:        "was typed",
-	wire.EventInjectionFailed: "could not be typed",
-	wire.TurnStarted:          "began a turn",
-	wire.TurnIdle:             "is idle",
-	wire.TurnCompleted:        "ended its turn",
-	"waiting_for_input":       "asks",
-	"confirm_required":        "asks for a permission",
-	"server_request":          "asks for a permission",
-}
-
-// eventWords says an event as people would. `atm events` shows events as programs
-// know them.
+// eventWords says an event in words: its kind, and the message or the text that it is about.
 func eventWords(e *wire.Event, r *letter.Renderer) string {
-	text := words[e.Kind]
-	if text == "" {
-		text = strings.ReplaceAll(letter.Escape(e.Kind), "_", " ")
-	}
+	text := strings.ReplaceAll(strings.TrimPrefix(letter.Escape(e.Kind), "message_"), "_", " ")
 	if id := e.MessageID(); wire.IsID(string(id)) {
 		return text + " " + r.Short(id)
 	}
-	if e.Kind == wire.TurnStarted || e.Kind == wire.TurnIdle {
-		return text
+	if said := wire.Line(e); said != "" {
+		text += ": " + letter.Clip(letter.Escape(said), 200)
 	}
-	said := e.Text("status", "prompt", "tool", "message", "summary", "error_summary", "reason")
-	if said == "" {
-		said = wire.Line(e)
-	}
-	if said == "" {
-		return text
-	}
-	return text + ": " + letter.Clip(letter.Escape(said), 200)
+	return text
 }
