@@ -72,6 +72,7 @@ var importers = map[string][]string{
 	"github.com/urfave/cli":                {"internal/cli", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup"},
 	"golang.org/x/term":                    {"cmd/atm", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/fakeagent"},
 	"golang.org/x/sys":                     {"internal/child", "internal/control", "internal/fakeagent", "internal/durable", "internal/lockfile", "internal/outlet", "internal/output", "mailbox", "teams", "watcher", "internal/cli/agent"},
+	"github.com/xrash/smetrics":            {"internal/cli/command"},
 	"mvdan.cc/sh":                          {"teams/policy"},
 }
 

@@ -20,7 +20,11 @@ import (
 func Run(version string, words []string) int {
 	app := newApp(version)
 	if len(words) > 0 && words[len(words)-1] == generate {
-		return runCompletion(app, words)
+		app.EnableBashCompletion = true
+		if !slices.Contains(words, "--") { // behind which urfave would run the verb
+			app.Run(append([]string{app.Name}, words...))
+		}
+		return command.ExitDone
 	}
 	line, err := command.Parse(app, words)
 	if unknown, ok := errors.AsType[*command.UnknownCommandError](err); ok {
@@ -39,29 +43,22 @@ func Run(version string, words []string) int {
 	return command.Report(ctx, err)
 }
 
-// Has reports whether the words are for this app: they name one of its verbs, or
-// none of the others. (For as long as some verbs are still elsewhere.)
+// Has reports whether the words are for this app: they name none of the others' verbs.
+// (For as long as some verbs are still elsewhere.)
 func Has(words []string, others []string) bool {
-	app := newApp("")
-	if len(words) == 0 || words[len(words)-1] == generate {
-		return true
-	}
-	line, err := command.Parse(app, words)
+	line, err := command.Parse(newApp(""), words)
 	if unknown, ok := errors.AsType[*command.UnknownCommandError](err); ok {
-		return !slices.Contains(others, unknown.Name)
+		return !slices.Contains(others, unknown.Name) || words[len(words)-1] == generate
 	}
-	if line.Command == nil || line.Command.Name != "help" || len(line.Words) == 0 {
-		return true
-	}
-	return app.Command(line.Words[0]) != nil || line.Words[0] != "all" && !slices.Contains(others, line.Words[0])
+	help := line.Command != nil && line.Command.Name == "help" && len(line.Words) > 0
+	return !help || line.Words[0] != "all" && !slices.Contains(others, line.Words[0])
 }
 
 // newApp is the app with all its verbs.
 func newApp(version string) *cli.App {
 	app := &cli.App{
 		Name: "atm", HelpName: "atm", Version: version,
-		HideHelp: true, HideVersion: true,
-		DisableSliceFlagSeparator: true,
+		HideHelp: true, HideVersion: true, DisableSliceFlagSeparator: true,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "root", Usage: "the `DIR` that holds the teams"},
 			&cli.StringFlag{Name: "team", Usage: "the team `NAME`"},
@@ -110,16 +107,6 @@ func contextOf(app *cli.App, line *command.Line) *cli.Context {
 	return c
 }
 
-// runCompletion prints what may stand next, and does nothing else: behind "--"
-// urfave would run the verb.
-func runCompletion(app *cli.App, words []string) int {
-	if !slices.Contains(words, "--") {
-		app.EnableBashCompletion = true
-		app.RunContext(context.Background(), append([]string{app.Name}, words...))
-	}
-	return command.ExitDone
-}
-
 // meant are words that people type for another verb, and what they mean.
 var meant = map[string]string{
 	"delete": "atm withdraw ID", "rm": "atm withdraw ID", "remove": "atm withdraw ID, atm team retire NAME",
@@ -141,7 +128,7 @@ var meant = map[string]string{
 
 // unknownVerb says what was probably meant.
 func unknownVerb(app *cli.App, name string) error {
-	e := command.Usage("unknown command %q", name)
+	e := command.Usage("unknown command %q", name).WithHint("atm help all")
 	if hint := meant[name]; hint != "" {
 		return e.WithHint("%s", hint)
 	}
@@ -153,5 +140,5 @@ func unknownVerb(app *cli.App, name string) error {
 		near = app.Command(near).Name
 		return e.WithHint("did you mean \"atm %s\"?", near).WithCandidates(near)
 	}
-	return e.WithHint("atm help all")
+	return e
 }

@@ -58,8 +58,7 @@ var completionCommand = &cli.Command{
 	Action: func(c *cli.Context) error {
 		script, ok := completionScripts[strings.ToLower(c.Args().First())]
 		if !ok {
-			return command.Usage("no completion for %q", c.Args().First()).
-				WithHint("atm completion bash, zsh, fish or powershell").WithCandidates("bash", "zsh", "fish", "powershell")
+			return command.Usage("no completion for %q", c.Args().First()).WithHint("atm completion bash, zsh, fish or powershell")
 		}
 		_, err := os.Stdout.WriteString(script)
 		return err
@@ -87,9 +86,9 @@ func complete(c *cli.Context) {
 	if s.Me == nil || !strings.Contains(c.Command.ArgsUsage, "ID") {
 		return
 	}
-	unread, _, _ := s.Me.UnreadIDs()
+	ids, _, _ := s.Me.UnreadIDs()
 	owed, _ := s.Me.OwedIDs()
-	for _, id := range append(unread, owed...) {
+	for _, id := range append(ids, owed...) {
 		fmt.Fprintln(os.Stdout, id.Short(6))
 	}
 }

@@ -1,12 +1,9 @@
 // Package output writes messages and knows which of them somebody received.
 //
-// A message counts as read once its reader has received it: a reader that is
-// killed, a full disk, `| head -3` never consume a message whose bytes they did
-// not get. For a pipe on Linux, received is what was read out of it, which the
-// kernel tells; lines are written one by one, the next when the last was read. A
-// reader that is there and does not read until its patience is over gets the rest at
-// once: many programs read their child's output only when it has ended. For anything
-// else, received is what write returned for.
+// A message counts as read once its reader has received it: a reader that is killed,
+// a full disk, `| head -3` never consume a message. For a pipe on Linux, received is
+// what was read out of it. A reader that does not read until its patience is over gets
+// the rest at once: many programs read their child's output only when it has ended.
 package output
 
 import (
@@ -48,8 +45,7 @@ func Show(ctx context.Context, f *os.File, patience time.Duration, pieces [][]by
 	return received, err
 }
 
-// waitUntilRead returns when nothing is left in the pipe, or the deadline is
-// over; the error says that the reader has gone.
+// waitUntilRead returns when nothing is left in the pipe, or the deadline is over.
 func waitUntilRead(ctx context.Context, f *os.File, deadline time.Time) error {
 	for time.Now().Before(deadline) {
 		unread, _ := Unread(f)
@@ -67,7 +63,6 @@ func waitUntilRead(ctx context.Context, f *os.File, deadline time.Time) error {
 	return nil
 }
 
-// IgnoreSIGPIPE makes writing to a pipe that nobody reads an error instead of
-// the end of the program. The signal is caught, not ignored: an ignored one
-// would stay ignored in programs started from this one.
+// IgnoreSIGPIPE makes writing to a pipe that nobody reads an error. The signal is
+// caught, not ignored: an ignored one would stay so in programs started from this one.
 func IgnoreSIGPIPE() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }

@@ -7,8 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Unread is how many bytes are in a pipe, asked at either end; ok is false for
-// anything else.
+// Unread is how many bytes are in a pipe; ok is false for anything else.
 func Unread(f *os.File) (n int, ok bool) {
 	info, err := f.Stat()
 	if err != nil || info.Mode()&os.ModeNamedPipe == 0 {
