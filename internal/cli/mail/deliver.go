@@ -80,11 +80,19 @@ func (r *result) print(c *cli.Context) error {
 		return r.Failed[0].Error
 	}
 	if c.Bool("json") || len(r.Delivered) > 0 {
-		if err := command.Print(c, r); err != nil {
+		if err := r.say(c); err != nil {
 			return err
 		}
 	}
 	return r.exit(c)
+}
+
+// say prints the result. Where that fails the message is not to be sent again.
+func (r *result) say(c *cli.Context) error {
+	if err := command.Print(c, r); err != nil {
+		return command.Failed("%s %s, but it could not be said: %w", r.done, r.ID.Short(6), err)
+	}
+	return nil
 }
 
 // exit names the recipients that the message did not reach, and is the exit code.
@@ -195,7 +203,7 @@ func deliverAndWait(ctx context.Context, c *cli.Context, s *command.Scope, o *te
 		return r.print(c)
 	}
 	if !c.Bool("json") {
-		if err := command.Print(c, r); err != nil {
+		if err := r.say(c); err != nil {
 			return err
 		}
 	}
