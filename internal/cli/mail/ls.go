@@ -185,6 +185,9 @@ func lsBad(c *cli.Context, box *mailbox.Box) error {
 		return err
 	}
 	files, err := box.BadFiles(c.Int("limit"))
+	if err == nil && len(files) == 0 && !c.Bool("json") {
+		return command.Print(c, command.Text("0 bad"))
+	}
 	for _, f := range files {
 		if err := command.Print(c, badFile{f.Name, letter.Size(f.Size) + ": " + letter.Clip(f.Reason, 160)}); err != nil {
 			return err

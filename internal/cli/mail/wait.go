@@ -41,7 +41,7 @@ func wait(c *cli.Context) error {
 	if word := c.Args().First(); word != "" {
 		var err error
 		if timeout, err = command.ParseDuration(word); err != nil {
-			return command.Usage("wait for what of %s?", word).WithHint("atm wait --idle %s, atm read --wait --from %s", word, word)
+			return command.Usage("wait for what of %s?", word).WithHint("atm wait --idle %s, atm read --wait --from %s, atm wait 30s", word, word)
 		}
 	}
 	open := command.OpenMe
