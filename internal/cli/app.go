@@ -37,8 +37,11 @@ func Run(version string, words []string) int {
 	if line.Help {
 		return command.Report(ctx, printHelp(app, line.Path))
 	}
-	// The context of the verb itself knows its flags, which the report needs.
-	app.ExitErrHandler = func(c *cli.Context, _ error) { ctx = c }
+	app.ExitErrHandler = func(c *cli.Context, _ error) {
+		if !line.JSON || c.Bool("json") { // after an error in a global flag it is not known
+			ctx = c
+		}
+	}
 	err = app.RunContext(context.Background(), line.Args())
 	return command.Report(ctx, err)
 }
@@ -69,12 +72,8 @@ func newApp(version string) *cli.App {
 			&cli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "the help page"},
 			&cli.BoolFlag{Name: "version", Aliases: []string{"v", "V"}, Usage: "the version"},
 		},
-		Action:       home,
-		BashComplete: complete,
-		OnUsageError: command.UsageError,
-		Metadata:     map[string]any{},
-		// Errors are printed once, by Run.
-		ExitErrHandler: func(*cli.Context, error) {},
+		Action: home, BashComplete: complete, OnUsageError: command.UsageError, Metadata: map[string]any{},
+		ExitErrHandler: func(*cli.Context, error) {}, // errors are printed once, by Run
 	}
 	app.Commands = slices.Concat(mail.Commands(), []*cli.Command{helpCommand, versionCommand, completionCommand})
 	app.Setup()

@@ -14,8 +14,7 @@ import (
 // generate is urfave's sign that a shell asks for the words that may stand next.
 const generate = "--generate-bash-completion"
 
-// completionScripts ask for the words that may stand at the cursor, with the word
-// there only where a flag is begun: the rest is compared by the shell.
+// completionScripts ask for the words that may stand at the cursor.
 var completionScripts = map[string]string{
 	"bash": `_atm() {
 	local cur=${COMP_WORDS[COMP_CWORD]} words=("${COMP_WORDS[@]:1:COMP_CWORD-1}")

@@ -31,9 +31,8 @@ type UnknownCommandError struct{ Name string }
 
 func (e *UnknownCommandError) Error() string { return fmt.Sprintf("unknown command %q", e.Name) }
 
-// Args are the arguments for cli.App.Run: --json first, for an error of those behind it.
+// Args are the arguments for cli.App.Run.
 func (l *Line) Args() []string {
-	slices.SortStableFunc(l.global, func(a, b string) int { return strings.Index(b, "--json") - strings.Index(a, "--json") })
 	return slices.Concat([]string{l.app.Name}, l.global, l.Path, l.flags, []string{"--"}, l.Words)
 }
 

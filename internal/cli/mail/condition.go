@@ -143,7 +143,11 @@ func (c *stateCondition) look(_ context.Context, entry watcher.Entry) (_ *met, e
 	word := c.now.State
 	over := word == reducer.WordIdle || word == reducer.WordOff || c.now.TurnStatus == reducer.TurnTerminal
 	if string(word) == c.kind || c.kind == "exit" && word == reducer.WordOff || c.kind == "turn-done" && over {
-		return &met{Matched: c.kind, Agent: c.now.Name, text: string(c.now.Name) + " is " + string(word)}, nil
+		text := string(c.now.Name) + " is " + string(word)
+		if c.now.Detail != "" {
+			text += ", " + letter.Escape(c.now.Detail)
+		}
+		return &met{Matched: c.kind, Agent: c.now.Name, text: text}, nil
 	}
 	return nil, nil
 }
