@@ -16,24 +16,19 @@ GOVULNCHECK = $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.1.4
 
 .PHONY: build install demo demo-team test race check vet fuzz stress faults powercut bench real-agents clean
 
-# Copies a program in one write: then the page cache has it in pieces of up to
-# 2 MiB, and until it is read from the disk again it starts in four fifths of the
-# time that it takes as the linker, or cp, left it.
-copied    = { dd if='$(1)' of='$(2)' bs=67108864 2>/dev/null || cp '$(1)' '$(2)'; } && chmod 755 '$(2)'
-
 build:
 	@mkdir -p bin
-	$(BUILD) -o bin/atm.linked ./cmd/atm
-	@$(call copied,bin/atm.linked,bin/atm.copied) && mv -f bin/atm.copied bin/atm && rm bin/atm.linked
+	$(BUILD) -o bin/ ./cmd/...
+	@echo "built $(CURDIR)/bin/atm"
 
-install: build
+install:
 	@mkdir -p '$(PREFIX)/bin'
-	@$(call copied,bin/atm,$(PREFIX)/bin/.atm.new) && mv -f '$(PREFIX)/bin/.atm.new' '$(PREFIX)/bin/atm'
+	GOBIN='$(abspath $(PREFIX))/bin' CGO_ENABLED=0 $(GO) install -trimpath -ldflags '$(LDFLAGS)' ./cmd/...
 	@echo "installed $(PREFIX)/bin/atm"
 	@case ":$$PATH:" in *":$(PREFIX)/bin:"*) ;; *) echo "put $(PREFIX)/bin on your PATH" ;; esac
 
 demo: build
-	@./bin/atm demo
+	@PATH="$(CURDIR)/bin:$$PATH" sh testdata/demo/demo.sh
 
 # A team of fake agents under team.toml, a script that drives it, and a person.
 demo-team: build
@@ -54,7 +49,7 @@ check: vet
 	else echo "$$out"; exit 1; fi
 
 vet:
-	@set -e; for os in linux darwin windows freebsd; do for arch in amd64 arm64; do \
+	@set -e; for os in linux darwin windows; do for arch in amd64 arm64; do \
 		echo "go vet $$os/$$arch"; GOOS=$$os GOARCH=$$arch CGO_ENABLED=0 $(GO) vet ./...; done; done
 
 # Every fuzz target for a while: make fuzz FUZZTIME=1m

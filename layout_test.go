@@ -27,14 +27,11 @@ var layers = strings.Fields(`
 	reducer
 	session
 	internal/hook
-	internal/outlet
-	internal/cmdline
-	internal/foot
 	internal/cast
-	internal/child
 	internal/control
+	ptyrun/process
 	ptyrun/screen
-	internal/driver
+	ptyrun/driver
 	internal/fakeagent
 	internal/fakeagent/cmd/fakeagent
 	teams/policy
@@ -59,10 +56,10 @@ var layers = strings.Fields(`
 // import more.
 var importers = map[string][]string{
 	"github.com/charmbracelet/ultraviolet": {"ptyrun/screen"},
-	"github.com/charmbracelet/x/ansi":      {"ptyrun/screen"},
+	"github.com/charmbracelet/x/ansi":      {"ptyrun", "ptyrun/driver", "ptyrun/screen"},
 	"github.com/charmbracelet/x/vt":        {"ptyrun/screen"},
-	"github.com/clipperhouse/displaywidth": {"internal/foot", "internal/fakeagent", "teams"},
-	"github.com/creack/pty":                {"internal/child"},
+	"github.com/clipperhouse/displaywidth": {"internal/fakeagent", "teams"},
+	"github.com/creack/pty":                {"ptyrun/process"},
 	"github.com/fsnotify/fsnotify":         {"watcher"},
 	"github.com/go-json-experiment/json":   {"wire", "session"},
 	"github.com/gofrs/flock":               {"internal/lockfile"},
@@ -70,9 +67,9 @@ var importers = map[string][]string{
 	"github.com/pelletier/go-toml":         {"teams/config", "teams", "internal/agentconfig"},
 	"github.com/tailscale/hujson":          {"internal/agentconfig"},
 	"github.com/urfave/cli":                {"internal/cli", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup"},
+	"github.com/xrash/smetrics":            {"teams/config", "internal/cli/command"},
 	"golang.org/x/term":                    {"cmd/atm", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/fakeagent"},
-	"golang.org/x/sys":                     {"internal/child", "internal/control", "internal/fakeagent", "internal/durable", "internal/lockfile", "internal/outlet", "internal/output", "mailbox", "teams", "watcher", "internal/cli/agent"},
-	"github.com/xrash/smetrics":            {"internal/cli/command"},
+	"golang.org/x/sys":                     {"ptyrun/process", "internal/control", "internal/fakeagent", "internal/durable", "internal/lockfile", "internal/output", "mailbox", "teams", "watcher", "internal/cli/agent"},
 	"mvdan.cc/sh":                          {"teams/policy"},
 }
 

@@ -3,7 +3,6 @@
 package ptyrun
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -241,18 +240,14 @@ func TestMoreMailThanIsHeld(t *testing.T) {
 		posts = append(posts, &mailbox.Post{Message: m, Sender: rg.store.Box("alice"), To: []*mailbox.Box{rg.bob}})
 	}
 	mailbox.Deliver(t.Context(), posts...)
-	rg.opt.Now = time.Now
-	r := &runner{Options: rg.opt, ctx: context.Background(), log: rg.opt.logger(), calls: make(chan func()), over: make(chan struct{}), clerk: openClerk()}
-	defer func() { close(r.over); r.clerk.close() }()
+	r := &runner{Options: rg.opt}
+	r.setDefaults()
+	r.log = r.Log
 	now := time.Now()
 	for _, id := range ids {
-		it, err := rg.bob.Get(id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.arrived(it, now)
+		r.messageChanged(id)
 	}
-	if !r.crowded || r.state.HasRoom() {
+	if !r.mailLeft || r.state.HasRoom() {
 		t.Fatal("there is room")
 	}
 	for _, id := range ids[:100] {
@@ -261,34 +256,33 @@ func TestMoreMailThanIsHeld(t *testing.T) {
 		}
 		r.apply(reducer.Input{Now: now, Settled: id})
 	}
-	r.recount()
-	told := false
-	r.clerk.do(func() { r.post(func() { told = true }) })
-	for !told {
-		(<-r.calls)()
-	}
+	r.readMailLeft()
 	for i := range 97 { // those that had no room are in
 		if !r.state.HasRoom() {
 			t.Fatalf("after %d", i)
 		}
 		it := &mailbox.Item{Message: &wire.Message{ID: wire.NewID()}, State: mailbox.Unread}
 		it.ID = it.Message.ID
-		r.arrived(it, now)
+		r.messageArrived(it, now)
 	}
 	if r.state.HasRoom() {
 		t.Error("they were not told of")
 	}
 }
 
-// The ledger keeps the newest of what a disk has no room for.
-func TestLedgerKeepsTheNewest(t *testing.T) {
-	l := &ledger{queue: newQueue[wire.Event](keptEvents)}
+// The newest events are kept of what a disk has no room for.
+func TestNewestEventsAreKept(t *testing.T) {
+	w := newEventWriter(nil, nil)
 	for range keptEvents {
-		l.say(wire.Event{Kind: "old"})
+		w.say(wire.Event{Kind: "old"})
 	}
-	l.say(wire.Event{Kind: "new"})
-	if n := len(l.list); n != keptEvents || l.list[n-1].Kind != "new" {
-		t.Errorf("%d, the last %q", n, l.list[n-1].Kind)
+	w.say(wire.Event{Kind: "new"})
+	last := ""
+	for range keptEvents {
+		last = (<-w.events).Kind
+	}
+	if last != "new" || len(w.events) > 0 {
+		t.Errorf("the last is %q, %d more", last, len(w.events))
 	}
 }
 

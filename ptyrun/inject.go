@@ -4,20 +4,43 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
-	"github.com/agentteammail/atm/internal/driver"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/wire"
 )
+
+// How a text gets into the program. stepMail goes this way, from the top to the bottom of
+// this file, and waits where the loop has to see more of the screen:
+//
+//	the gates are open       compose or claim
+//	claimed                  render the messages, look at the gates again
+//	write                    the text into the terminal
+//	stepRendering            until it stands in the draft and the screen is quiet
+//	stepReturning            until the return key may be pressed; the gates once more
+//	stepTaking               until the draft is gone: only now are the messages read
+//
+// typed and failed are its two ends.
+
+// mail is what is to be typed.
+type mail struct {
+	queue      []wire.ID       // named by the reducer to be handed over, in order
+	typing     *typing         // under way
+	isPrompted bool            // the first prompt was typed, or given up
+	retryAt    time.Time       // after a failure
+	tries      map[wire.ID]int // how often a message was typed and perhaps not taken
+	failures   int             // in a row
+}
 
 // step is how far a text is on its way into the program.
 type step int
 
 const (
-	claiming  step = iota // under the reader's lock, apart from the loop
+	claiming  step = iota // apart from the loop
 	writing               // into the terminal
 	rendering             // until it stands in the draft
 	returning             // until the return key may be pressed
@@ -26,79 +49,93 @@ const (
 
 // typing is one text on its way in.
 type typing struct {
-	claim   *mailbox.Claim  // nil: the first prompt
-	items   []*mailbox.Item // of the claim, which the text holds
-	text    string
-	step    step
-	at      time.Time // when the step began
-	began   time.Time // when the first byte was written
-	last    time.Time // when the last byte was
-	version uint64    // of the screen, before
-	pasted  bool
-	seen    bool // in the draft
-	returns int
-	again   bool // it holds what is told again
-	mixed   bool // with what a person typed, who could not be held any longer
+	claim    *mailbox.Claim  // nil: no message's, as the first prompt
+	items    []*mailbox.Item // of the claim, which the text holds
+	text     string
+	draft    string // what of the text is to stand in the draft: all, or its last line
+	step     step
+	since    time.Time // when the step began
+	began    time.Time // when the first byte was written
+	wroteAt  time.Time // when the last byte was
+	version  uint64    // of the screen, before
+	isPaste  bool
+	isSeen   bool // in the draft
+	returns  int  // return keys pressed
+	isResend bool // it holds a text whose turn was interrupted
+	isMixed  bool // with what a person typed, who could not be held any longer
 }
 
 // The outcomes of a text that was not taken, as events tell them.
 const (
-	unverified = "unverified" // it was not seen: not on the screen, or not to be taken
-	failed     = "failed"     // it stood in the draft, and stayed there
-	stuck      = "stuck"      // the program did not read
+	outcomeUnverified = "unverified" // it was not seen: not on the screen, or not to be taken
+	outcomeFailed     = "failed"     // it stood in the draft, and stayed there
+	outcomeStuck      = "stuck"      // the program did not read
 )
 
-// maxReturns is how often the return key is pressed for one text.
-const maxReturns = 3
+const (
+	maxReturns = 3    // for one text
+	maxClaimed = 64   // messages at once
+	maxLine    = 4000 // a terminal line that is edited by the kernel keeps 4095 bytes, and loses the rest
+	maxPasted  = 64 << 10
+	maxTried   = 3 // times is a message typed that the program may have had, or that has ended it
 
-// maxClaimed is how many messages are claimed at once.
-const maxClaimed = 64
+	retryClaim = time.Second
+	retryFirst = 5 * time.Second // a text that the program did not take
+	retryLast  = 5 * time.Minute
+)
 
-// returned reports whether the return key was pressed, and nothing is known of
-// it yet.
-func (t *typing) returned() bool { return t != nil && t.step == taking }
+func (t *typing) isUnderWay() bool     { return t != nil && t.step >= writing }
+func (t *typing) isBeforeSubmit() bool { return t.isUnderWay() && t.step < taking }
 
-// hand carries on with what is being typed, or begins with what is queued.
-func (r *runner) hand(now time.Time) (next time.Time) {
-	if r.typing != nil {
-		return r.carryOn(now)
+// isSubmitted reports whether the return key was pressed, and nothing is known of it yet.
+func (t *typing) isSubmitted() bool { return t != nil && t.step == taking }
+
+func (t *typing) enter(s step, now time.Time) { t.step, t.since = s, now }
+
+// stepMail carries on with what is being typed, or begins with what is queued.
+func (r *runner) stepMail(now time.Time) time.Time {
+	m := &r.mail
+	if m.typing != nil {
+		return r.stepTyping(now)
 	}
-	first := !r.prompted && r.Prompt != "" && r.Inject != Off
-	again := r.retold(now)
-	if !first && !again && len(r.queue) == 0 {
-		return next
+	isFirst := !m.isPrompted && r.Prompt != "" && r.Inject != Off
+	isResend := r.canResend(now)
+	if !isFirst && !isResend && len(m.queue) == 0 {
+		return time.Time{}
 	}
-	if now.Before(r.retry) {
-		return r.retry
+	if now.Before(m.retryAt) {
+		return m.retryAt
 	}
-	why, wait := r.gate(now)
-	if why != "" {
-		return wait
+	if gate, again := r.gate(now); gate != GateOpen {
+		return again
 	}
-	if first {
-		r.prompted = true
-		r.typing = &typing{text: clean(r.Prompt)}
+	if isFirst || isResend {
+		m.typing = &typing{}
+		if isFirst {
+			m.isPrompted, m.typing.text = true, r.Prompt
+		} else {
+			r.addResend(m.typing)
+		}
 		r.write(now)
-		return r.carryOn(now)
+		return r.stepTyping(now)
 	}
-	if again {
-		r.typing = &typing{}
-		r.tellAgain(r.typing)
-		r.write(now)
-		return r.carryOn(now)
+	if ok, again := r.knowsSessions(m.queue, now); !ok {
+		return again
 	}
-	if ok, at := r.known(r.queue, now); !ok {
-		return at
-	}
-	ids := r.queue[:min(len(r.queue), maxClaimed)]
+	r.claim(now)
+	return time.Time{}
+}
+
+// claim claims what is queued, as much as goes in together.
+func (r *runner) claim(now time.Time) {
+	ids := slices.Clone(r.mail.queue[:min(len(r.mail.queue), maxClaimed)])
 	if r.prog.driver.Plain {
 		ids = ids[:1]
 	}
-	r.typing = &typing{step: claiming, at: now}
-	ids = append([]wire.ID(nil), ids...)
-	together := !r.prog.driver.Plain && r.Inject != Pointer
-	r.clerk.do(func() {
-		if together {
+	r.mail.typing = &typing{step: claiming, since: now}
+	isLetter := !r.prog.driver.Plain && r.Inject != Pointer
+	r.claims.do(func() {
+		if isLetter {
 			ids = ids[:r.fitting(ids, now)]
 		}
 		c, err := r.Box.Claim(r.ctx, ids)
@@ -106,79 +143,6 @@ func (r *runner) hand(now time.Time) (next time.Time) {
 			c.NotTyped(context.Background())
 		}
 	})
-	return next
-}
-
-// claimed goes on with the messages that are ours to type.
-func (r *runner) claimed(ids []wire.ID, c *mailbox.Claim, err error) {
-	now := r.Now()
-	t := r.typing
-	if err != nil {
-		r.typing = nil
-		r.retry = now.Add(time.Second)
-		r.log.Error("claiming messages", "err", err)
-		return
-	}
-	r.unqueue(ids...)
-	r.leased(c.Leased)
-	t.claim = c
-	if len(c.Items) == 0 {
-		r.typing = nil // read meanwhile, or in a hook's hands
-		return
-	}
-	if r.prog != nil {
-		r.freshen(now)
-	}
-	if why, _ := r.gate(now); why != "" {
-		t.items = c.Items
-		r.requeue(idsOf(c.Items))
-		r.fail(failed, why)
-		return
-	}
-	why, rest := r.withheld(c.Items)
-	if r.prog != nil && r.prog.driver.Plain && !said(c.Items[0].Message) {
-		why, rest = "what atm itself says is not typed into a shell, which would run it", nil
-	}
-	if why != "" {
-		t.items = c.Items
-		r.requeue(rest)
-		r.fail(failed, why)
-		return
-	}
-	l := r.renderer(now, c.Items)
-	switch {
-	case r.Inject == Pointer:
-		t.text = pointer(c.Items, l, r.Flags)
-	case r.prog != nil && r.prog.driver.Plain:
-		t.text = c.Items[0].Body
-	default:
-		t.text = typed(c.Items, c.Repeat, l, r.Flags)
-	}
-	t.items = c.Items
-	t.text = clean(t.text)
-	r.tellAgain(t)
-	for _, it := range t.items {
-		r.record.Marker("inject:" + string(it.ID))
-	}
-	if why := r.untypable(t); why != "" {
-		r.fail(failed, why)
-		return
-	}
-	r.write(now)
-}
-
-// said reports whether a message is what somebody says, and no notice of atm's own
-// of which others wrote a part: what a dialog asks, what became of a message.
-func said(m *wire.Message) bool {
-	switch m.Type {
-	case wire.TypeAck, wire.TypeNotice, wire.TypePermissionRequest, wire.TypePermissionReply:
-		return false
-	}
-	return true
-}
-
-func (r *runner) renderer(now time.Time, items []*mailbox.Item) *letter.Renderer {
-	return &letter.Renderer{Now: now, Team: r.Box.Address().Team, Terminal: true, Digits: letter.ShortLength(idsOf(items))}
 }
 
 // fitting is how many of the messages go in together: at least one.
@@ -187,371 +151,408 @@ func (r *runner) fitting(ids []wire.ID, now time.Time) int {
 	for i, id := range ids {
 		it, err := r.Box.Get(id)
 		if err != nil {
-			continue // gone: who claims it will see
+			continue // gone: the claim will see
 		}
 		items = append(items, it)
-		if len(items) > 1 && len(typed(items, nil, r.renderer(now, items), r.Flags)) > maxTyped {
+		if len(items) > 1 && len(letterText(items, nil, r.renderer(now, items), r.Flags)) > maxTyped {
 			return i
 		}
 	}
 	return len(ids)
 }
 
+// claimed goes on with the messages that are ours to type.
+func (r *runner) claimed(ids []wire.ID, c *mailbox.Claim, err error) {
+	now, t := r.Now(), r.mail.typing
+	if err != nil {
+		r.mail.typing, r.mail.retryAt = nil, now.Add(retryClaim)
+		r.log.Error("claiming messages", "err", err)
+		return
+	}
+	r.mail.unqueue(ids...)
+	for _, id := range c.Leased { // somebody holds it: how long, the reducer has to know
+		r.messageChanged(id)
+	}
+	t.claim, t.items = c, c.Items
+	if len(c.Items) == 0 {
+		r.mail.typing = nil // read meanwhile, or handed over by a hook
+		return
+	}
+	if r.prog != nil {
+		r.refresh(now)
+	}
+	if gate, _ := r.gate(now); gate != GateOpen {
+		r.mail.requeue(idsOf(c.Items))
+		r.failed(outcomeFailed, string(gate))
+		return
+	}
+	why, rest := r.withheld(c.Items)
+	if r.prog.driver.Plain && isNotice(c.Items[0].Message) {
+		why, rest = "what atm itself says is not typed into a shell, which would run it", nil
+	}
+	if why != "" {
+		r.mail.requeue(rest)
+		r.failed(outcomeFailed, why)
+		return
+	}
+	l := r.renderer(now, c.Items)
+	switch {
+	case r.Inject == Pointer:
+		t.text = pointerText(c.Items, l, r.Flags)
+	case r.prog.driver.Plain:
+		t.text = c.Items[0].Body
+	default:
+		t.text = letterText(c.Items, c.Repeat, l, r.Flags)
+	}
+	r.addResend(t)
+	for _, it := range t.items {
+		r.recording.Marker("inject:" + string(it.ID))
+	}
+	r.write(now)
+}
+
+func (r *runner) renderer(now time.Time, items []*mailbox.Item) *letter.Renderer {
+	return &letter.Renderer{Now: now, Team: r.Box.Address().Team, Terminal: true, Digits: letter.ShortLength(idsOf(items))}
+}
+
+// isNotice reports whether a message is a notice of atm's own, of which others wrote a
+// part (what a dialog asks, what became of a message), and not what somebody says.
+func isNotice(m *wire.Message) bool {
+	switch m.Type {
+	case wire.TypeAck, wire.TypeNotice, wire.TypePermissionRequest, wire.TypePermissionReply:
+		return true
+	}
+	return false
+}
+
 // untypable says why a text cannot be typed into this program at all.
-func (r *runner) untypable(t *typing) string {
-	switch paste := r.prog.screen.Modes().Paste; {
-	case t.text == "":
+func untypable(text string, isPaste bool) string {
+	switch {
+	case text == "":
 		return "there is nothing in it to type"
-	case !paste && len(t.text) > maxLine:
-		return fmt.Sprintf("%d bytes do not fit into a line of this terminal", len(t.text))
-	case len(t.text) > maxPasted:
-		return fmt.Sprintf("%d bytes are too much to type", len(t.text))
+	case !isPaste && len(text) > maxLine:
+		return fmt.Sprintf("%d bytes do not fit into a line of this terminal", len(text))
+	case len(text) > maxPasted:
+		return fmt.Sprintf("%d bytes are too much to type", len(text))
 	}
 	return ""
 }
 
-const (
-	maxLine   = 4000 // a terminal line that is edited by the kernel keeps 4095 bytes, and loses the rest
-	maxPasted = 64 << 10
-)
-
 // write puts the text into the terminal.
 func (r *runner) write(now time.Time) {
-	t, p := r.typing, r.prog
-	t.step, t.at, t.began = writing, now, now
-	t.version, t.pasted = p.screen.Version(), p.screen.Modes().Paste
-	r.echoes(t.text, now)
-	data := []byte(keys(t.text, t.pasted))
+	t, p := r.mail.typing, r.prog
+	t.isPaste, t.version = p.screen.Modes().Paste, p.screen.Version()
+	t.text = clean(t.text)
+	t.draft = t.text
+	if p.driver.Plain && !t.isPaste {
+		t.text = strings.Trim(t.text, "\n")
+		t.draft = t.text[strings.LastIndexByte(t.text, '\n')+1:]
+	}
+	if why := untypable(t.text, t.isPaste); why != "" {
+		r.failed(outcomeFailed, why)
+		return
+	}
+	t.enter(writing, now)
+	t.began = now
+	r.expectEcho(t.text, now)
+	data := []byte(keysOf(t.text, t.isPaste, p.driver.Plain))
 	r.recordInput(data)
-	p.out.send(write{data: data, done: func(n int, err error) {
+	p.input.send(write{data: data, done: func(n int, err error) {
 		r.post(func() { r.written(t, p, n, err) })
 	}})
 }
 
 func (r *runner) written(t *typing, p *program, n int, err error) {
-	if r.typing != t || r.prog != p {
+	if r.mail.typing != t || r.prog != p {
 		return
 	}
 	if err != nil {
-		if t.pasted && n > 0 {
-			p.out.put([]byte(pasteOff))
+		if t.isPaste && n > 0 {
+			p.input.put([]byte(pasteOff))
 		}
-		r.fail(stuck, fmt.Sprintf("the program does not read: %d bytes of %d", n, len(t.text)))
+		r.failed(outcomeStuck, fmt.Sprintf("the program does not read: %d bytes of %d", n, len(t.text)))
 		return
 	}
 	now := r.Now()
-	t.step, t.at, t.last = rendering, now, now
+	t.enter(rendering, now)
+	t.wroteAt = now
 }
 
-// carryOn looks where the text is.
-func (r *runner) carryOn(now time.Time) (next time.Time) {
-	t := r.typing
-	p := r.prog
-	if t.step <= writing {
-		return next
+// stepTyping looks where the text is.
+func (r *runner) stepTyping(now time.Time) time.Time {
+	t := r.mail.typing
+	if t == nil || t.step <= writing {
+		return time.Time{}
 	}
-	r.freshen(now) // what the program has drawn decides here
-	look := p.lookAt()
+	r.refresh(now) // what the program has drawn decides here
 	switch t.step {
 	case rendering:
-		if t.began.Add(longHold).Before(now) {
-			r.flush()
-		}
-		t.seen = p.driver.Taken(look, t.text)
-		quiet := p.changed.Add(r.waits.Quiet)
-		until := t.at.Add(r.waits.Render)
-		switch {
-		case t.seen && !now.Before(earlier(quiet, t.at.Add(4*r.waits.Quiet))): // something may blink
-		case now.Before(until):
-			return earlier(until, now.Add(judgeAfter*2))
-		case p.screen.Version() == t.version:
-			r.fail(unverified, "the screen did not change")
-			return next
-		}
-		t.step, t.at = returning, now
-		fallthrough
+		return r.stepRendering(t, now)
 	case returning:
-		if why := r.still(); why != "" {
-			r.fail(failed, why)
-			return next
-		}
-		if t.mixed {
-			r.fail(failed, "a person types")
-			return next
-		}
-		if at := t.last.Add(r.pause(t)); now.Before(at) {
-			return at
-		}
-		if !p.frame.IsZero() && now.Sub(p.frame) < longFrame {
-			return now.Add(judgeAfter) // a dialog may be coming
-		}
-		r.pressReturn(now)
-		return now.Add(judgeAfter)
-	case taking:
-		switch there := p.driver.Taken(look, t.text); {
-		case p.driver.Accepted(look, t.text):
-			r.taken(now)
-		case r.stopping != nil:
-			r.fail(unverified, "it is being stopped")
-		case r.still() != "" && p.reading.Dialog != nil && (p.reading.Dialog.Kind == "trust" || p.reading.Dialog.Kind == "unknown"):
-			r.fail(unverified, "a dialog came up, which may have had the return key")
-		case r.still() != "":
-			// It was idle, and what is asked now belongs to a turn: this text's.
-			r.taken(now)
-		case now.After(t.at.Add(r.waits.Taken)) && !there && t.seen && !t.mixed:
-			r.taken(now) // it stood in the draft, and is gone by our key
-		case now.After(t.at.Add(r.waits.Taken)):
-			if there {
-				r.fail(failed, fmt.Sprintf("it stays in the draft, after %d return keys", t.returns))
-			} else {
-				r.fail(unverified, "nothing shows that it was taken")
-			}
-		case there && !t.mixed && t.returns < maxReturns && !now.Before(t.at.Add(r.waits.Again)):
-			r.pressReturn(now)
-		}
-		if r.typing != nil {
-			return now.Add(judgeAfter * 2)
-		}
+		return r.stepReturning(t, now)
 	}
-	return next
+	return r.stepTaking(t, now)
 }
 
-// pause is how long the return key waits behind the last byte: a program that
-// is still taking in a paste swallows it.
-func (r *runner) pause(t *typing) time.Duration {
-	return max(r.waits.Return, r.prog.driver.SubmitDelay(len(t.text)))
-}
-
-func (r *runner) pressReturn(now time.Time) {
-	t, p := r.typing, r.prog
-	if t.returns == 0 {
-		r.turnFrom = p.screen.Scrolled()
-	}
-	t.step, t.at = taking, now
-	t.returns++
-	r.recordInput([]byte(driver.Submit))
-	p.out.put([]byte(driver.Submit))
-}
-
-// taken takes in that the program has the text: only now are the messages read.
-func (r *runner) taken(now time.Time) {
-	t := r.typing
-	r.typing, r.misses = nil, 0
+// stepRendering waits until the text stands in the draft and the screen is quiet.
+func (r *runner) stepRendering(t *typing, now time.Time) time.Time {
 	p := r.prog
-	p.told, p.detail, p.since, p.worked = reducer.Thinking, "", now, atWork(p.reading)
-	if p.reading.Prompt {
-		p.prompt = now
+	if t.began.Add(maxHold).Before(now) {
+		r.releaseKeys()
 	}
-	r.turnOurs, r.turnText = true, t.text
-	if r.undone = nil; t.again {
-		r.retell, r.retries = "", 0
-	}
-	turn := r.state.Turn().ID
+	t.isSeen = p.driver.Taken(p.look(), t.draft)
+	quiet := earliest(p.changed.Add(r.waits.Quiet), t.since.Add(4*r.waits.Quiet)) // something may blink
+	until := t.since.Add(r.waits.Render)
 	switch {
-	case !r.hooked():
-		turn = string(wire.NewID())
-		r.say(wire.Event{Kind: "turn_started", TurnID: turn}.With("prompt", clip(t.text, maxResponse)))
-	case r.state.Turn().Status != reducer.TurnBusy:
-		turn = "" // Codex shows a message before its hook has named the turn
+	case t.isSeen && !now.Before(quiet):
+	case now.Before(until):
+		return earliest(until, now.Add(2*judgeAfter))
+	case p.screen.Version() == t.version:
+		r.failed(outcomeUnverified, "the screen did not change")
+		return time.Time{}
 	}
-	if t.claim != nil && r.Inject != Pointer {
+	t.enter(returning, now)
+	return r.stepReturning(t, now)
+}
+
+// stepReturning waits until the return key may be pressed: a program that is still taking
+// in a paste swallows it.
+func (r *runner) stepReturning(t *typing, now time.Time) time.Time {
+	p := r.prog
+	why := r.returnGate()
+	if why == "" && t.isMixed {
+		why = string(GateTyping)
+	}
+	if why != "" {
+		r.failed(outcomeFailed, why)
+		return time.Time{}
+	}
+	if at := t.wroteAt.Add(max(r.waits.Return, p.driver.SubmitDelay(len(t.text)))); now.Before(at) {
+		return at
+	}
+	if !p.frame.IsZero() && now.Sub(p.frame) < longFrame {
+		return now.Add(judgeAfter) // a dialog may be coming
+	}
+	r.pressReturn(t, now)
+	return now.Add(judgeAfter)
+}
+
+func (r *runner) pressReturn(t *typing, now time.Time) {
+	p := r.prog
+	if t.returns == 0 {
+		r.turn.from = p.screen.Scrolled()
+	}
+	t.enter(taking, now)
+	t.returns++
+	keys := driver.Submit
+	if t.draft != t.text && strings.TrimLeft(t.draft, " \t") != t.draft {
+		keys += driver.Submit // Python's prompt ends a block by an empty line
+	}
+	r.recordInput([]byte(keys))
+	p.input.put([]byte(keys))
+}
+
+// stepTaking waits until the draft is gone.
+func (r *runner) stepTaking(t *typing, now time.Time) time.Time {
+	p := r.prog
+	look := p.look()
+	isThere := p.driver.Taken(look, t.draft)
+	isLate := now.After(t.since.Add(r.waits.Taken))
+	blocked := r.returnGate() != ""
+	switch {
+	case p.driver.Accepted(look, t.draft):
+		r.typed(now)
+	case r.stopping != nil:
+		r.failed(outcomeUnverified, string(GateStopping))
+	case blocked && p.reading.Dialog != nil && (p.reading.Dialog.Kind == "trust" || p.reading.Dialog.Kind == "unknown"):
+		r.failed(outcomeUnverified, "a dialog came up, which may have had the return key")
+	case blocked:
+		// It was idle, and what is asked now belongs to a turn: this text's.
+		r.typed(now)
+	case isLate && !isThere && t.isSeen && !t.isMixed:
+		r.typed(now) // it stood in the draft, and is gone by our key
+	case isLate && isThere:
+		r.failed(outcomeFailed, fmt.Sprintf("it stays in the draft, after %d return keys", t.returns))
+	case isLate:
+		r.failed(outcomeUnverified, "nothing shows that it was taken")
+	case isThere && !t.isMixed && t.returns < maxReturns && !now.Before(t.since.Add(r.waits.Again)):
+		r.pressReturn(t, now)
+	}
+	if r.mail.typing == nil {
+		return time.Time{}
+	}
+	return now.Add(2 * judgeAfter)
+}
+
+// typed takes in that the program has the text: only now are the messages read.
+func (r *runner) typed(now time.Time) {
+	t := r.mail.typing
+	r.mail.typing, r.mail.failures = nil, 0
+	if r.restored = nil; t.isResend {
+		r.resend = resend{}
+	}
+	turn := r.beginTurn(t.text, now)
+	switch {
+	case t.claim != nil && r.Inject != Pointer:
 		ids := idsOf(t.items)
 		t.claim.Turn = turn
-		r.surely("marking what was typed", func(ctx context.Context) error {
+		r.changeClaim("marking what was typed", func(ctx context.Context) error {
 			err := t.claim.Typed(ctx, ids...)
-			if u := (*mailbox.UnloggedError)(nil); errors.As(err, &u) {
-				for _, id := range ids { // the ledger tries until it is said
+			if unlogged := (*mailbox.UnloggedError)(nil); errors.As(err, &unlogged) {
+				for _, id := range ids { // the event writer tries until it is said
 					r.say(wire.Event{Kind: wire.EventInjected, TurnID: turn}.With("id", string(id)))
 				}
 			}
 			return err
 		})
-	} else if t.claim != nil {
-		r.giveBack(t.claim)
+	case t.claim != nil:
+		r.changeClaim("letting go of messages", func(ctx context.Context) error { return t.claim.NotTyped(ctx) })
 		for _, it := range t.items {
 			r.say(wire.Event{Kind: wire.EventInjected}.With("id", string(it.ID)).With("as", "pointer"))
 		}
 	}
 	for _, it := range t.items {
-		r.record.Marker("injected:" + string(it.ID))
+		r.recording.Marker("injected:" + string(it.ID))
 	}
-	r.flush()
+	r.releaseKeys()
 }
 
-// fail takes in that the program has not got the text.
-func (r *runner) fail(outcome, reason string) {
-	t := r.typing
+// failed takes in that the program has not got the text.
+func (r *runner) failed(outcome, reason string) {
+	t := r.mail.typing
 	if t == nil {
 		return
 	}
-	r.typing = nil
+	r.mail.typing = nil
 	r.log.Warn("typing", "outcome", outcome, "reason", reason)
-	deadly := r.prog == nil && !t.began.IsZero() // it may be the text that has ended the program
+	wasWritten := !t.began.IsZero()
+	// The lines above the draft's were submitted: they must not run again.
+	isInPart := wasWritten && t.draft != t.text
+	if isInPart {
+		outcome = outcomeUnverified
+	}
+	// Perhaps the program has it, or it is the text that has ended the program.
+	isTry := outcome != outcomeFailed || r.prog == nil && wasWritten
 	for _, it := range t.items {
 		r.say(wire.Event{Kind: wire.EventInjectionFailed}.With("id", string(it.ID)).With("outcome", outcome).With("reason", reason))
-		r.record.Marker("failed:" + string(it.ID))
-		if outcome != failed || deadly {
-			r.tried[it.ID]++
+		r.recording.Marker("failed:" + string(it.ID))
+		if isTry {
+			r.mail.tries[it.ID]++
+		}
+		if isInPart {
+			r.mail.tries[it.ID] = maxTried
 		}
 	}
-	if t.again && (outcome != failed || deadly) {
-		if r.retries++; r.retries == maxTried {
-			r.log.Error("telling again what was interrupted: given up", "text", clip(r.retell, 200))
-			r.retell, r.retries = "", 0
-		}
+	if t.isResend && isTry {
+		r.noteResendFailed()
 	}
-	cleared := t.began.IsZero()
-	if !cleared && !t.mixed {
+	if len(t.items) == 0 && !t.isResend && reason != "" {
+		r.tell("the first prompt was not typed: " + reason)
+	}
+	isCleared := !wasWritten
+	if wasWritten && !t.isMixed {
 		// It may come up in the draft late: there it would keep all mail out.
-		r.undone = &undone{text: t.text, at: t.began}
+		r.restored = &restoredDraft{text: t.draft, at: t.began}
 	}
-	if p := r.prog; p != nil && !cleared && r.still() == "" {
+	if p := r.prog; p != nil && wasWritten && r.returnGate() == "" {
 		// Only what is ours is cleared, never a person's text.
-		if look := p.lookAt(); p.driver.Taken(look, t.text) && onlyOurs(p.reading, t.text) {
-			for _, k := range p.driver.ClearDraft(p.reading.Draft) {
-				p.out.put(k)
+		if p.driver.Taken(p.look(), t.draft) && isOnlyOurs(p.reading, t.draft) {
+			p.input.putAll(p.driver.ClearDraft(p.reading.Draft))
+			isCleared = true
+		}
+	}
+	if c := t.claim; c != nil {
+		letGo := c.MaybeTyped // a program that hung may take it yet
+		if isCleared && t.returns == 0 && !isInPart {
+			letGo = c.NotTyped
+		}
+		r.changeClaim("letting go of messages", func(ctx context.Context) error { return letGo(ctx) })
+	}
+	if outcome == outcomeFailed && wasWritten {
+		// By all that its screen shows the program has not taken it, and nothing may happen
+		// until the next try. (It may have it all the same, after return keys or a person's:
+		// the claim is in doubt, so the message is marked.)
+		r.mail.unqueue(idsOf(t.items)...)
+		r.mail.requeue(r.mail.notTiredOf(idsOf(t.items)))
+		r.mail.retryAt = r.Now().Add(min(retryFirst<<min(r.mail.failures, 10), retryLast))
+		r.mail.failures++
+	}
+	r.releaseKeys()
+}
+
+// isOnlyOurs reports whether a draft is a text of ours and nothing more.
+func isOnlyOurs(rd driver.Reading, text string) bool {
+	return rd.HasDraft && (withoutBlanks(text) == withoutBlanks(rd.Draft) || strings.HasPrefix(rd.Draft, "["))
+}
+
+// withoutBlanks is a text without what wrapping changes.
+func withoutBlanks(s string) string {
+	return strings.NewReplacer(" ", "", "\n", "", "\t", "").Replace(s)
+}
+
+// abandonTyping gives up what is being typed, for something came between.
+func (r *runner) abandonTyping(reason string) {
+	t := r.mail.typing
+	switch {
+	case t.isSubmitted() && r.prog == nil:
+		r.failed(outcomeUnverified, reason+", after the return key")
+	case t.isBeforeSubmit():
+		r.failed(outcomeFailed, reason)
+	}
+	// A claim that is under way sees the gates, and what was submitted the screen.
+}
+
+// changeClaim says what became of a claim, in order. What fails is tried again until the
+// run is over, beside what is claimed next: one claim that is stuck blocks no other mail.
+func (r *runner) changeClaim(what string, change func(context.Context) error) {
+	r.claims.do(func() {
+		err := change(context.Background())
+		if err == nil {
+			return
+		}
+		r.log.Error(what, "err", err)
+		r.wg.Go(func() {
+			for pause := 100 * time.Millisecond; err != nil; pause = min(2*pause, 5*time.Second) {
+				select {
+				case <-time.After(pause):
+				case <-r.over:
+					return
+				}
+				if err = change(context.Background()); err != nil {
+					r.log.Error(what, "err", err)
+				}
 			}
-			cleared = true
-		}
-	}
-	switch c := t.claim; {
-	case c == nil:
-	case cleared && t.returns == 0:
-		r.giveBack(c)
-	default: // a program that hung may take it yet
-		r.surely("letting go of messages", func(ctx context.Context) error { return c.MaybeTyped(ctx) })
-	}
-	if outcome == failed && !t.began.IsZero() {
-		r.later(idsOf(t.items))
-	}
-	r.flush()
-}
-
-// How often a message is typed that the program may have had, or that has ended
-// it. And after how long a text is tried again that the program did not take.
-const (
-	maxTried   = 3
-	firstLater = 5 * time.Second
-	maxLater   = 5 * time.Minute
-)
-
-// later queues messages again that the program has not taken by all that its
-// screen shows, though nothing happens until then. (It may have them all the same,
-// after return keys or a person's: their claim is in doubt, so they are marked.)
-func (r *runner) later(ids []wire.ID) {
-	r.unqueue(ids...)
-	r.requeue(r.untired(ids))
-	r.retry = r.Now().Add(min(firstLater<<min(r.misses, 10), maxLater))
-	r.misses++
-}
-
-// enqueue queues messages that are to be typed now.
-func (r *runner) enqueue(ids []wire.ID) {
-	r.unqueue(ids...)
-	r.queue = append(r.queue, r.untired(ids)...)
-	r.retry = time.Time{} // something has happened
-}
-
-// untired are those messages that were not tried too often.
-func (r *runner) untired(ids []wire.ID) (out []wire.ID) {
-	for _, id := range ids {
-		if r.tried[id] < maxTried {
-			out = append(out, id)
-		}
-	}
-	return out
-}
-
-// onlyOurs reports whether a draft is a text of ours and nothing more.
-func onlyOurs(rd driver.Reading, text string) bool {
-	return rd.HasDraft && (squeezed(text) == squeezed(rd.Draft) || len(rd.Draft) > 0 && rd.Draft[0] == '[')
-}
-
-// squeezed is a text without what wrapping changes.
-func squeezed(s string) string {
-	out := make([]byte, 0, len(s))
-	for i := 0; i < len(s); i++ {
-		if c := s[i]; c != ' ' && c != '\n' && c != '\t' {
-			out = append(out, c)
-		}
-	}
-	return string(out)
-}
-
-// drop gives up what is being typed, for something came between.
-func (r *runner) drop(reason string) {
-	switch t := r.typing; {
-	case t == nil || t.step == claiming:
-	case t.step == taking && r.prog == nil:
-		r.fail(unverified, reason+", after the return key")
-	case t.step == taking:
-		// It is known by what the screen shows now.
-	default:
-		r.fail(failed, reason)
-	}
-}
-
-// giveBack lets go of a claim, or of some of it.
-func (r *runner) giveBack(c *mailbox.Claim, ids ...wire.ID) {
-	if len(ids) == 0 {
-		ids = idsOf(c.Items)
-	}
-	r.surely("letting go of messages", func(ctx context.Context) error { return c.NotTyped(ctx, ids...) })
-}
-
-// surely has the clerk do something to a claim, again and again until it is
-// done or the run is over: what stays in hand nobody reads, and nobody types.
-func (r *runner) surely(what string, do func(context.Context) error) {
-	r.clerk.do(func() {
-		for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
-			err := do(context.Background())
-			if err == nil {
-				return
-			}
-			r.log.Error(what, "err", err)
-			select {
-			case <-time.After(pause):
-			case <-r.over:
-				return
-			}
-		}
+		})
 	})
 }
 
-func (r *runner) unqueue(ids ...wire.ID) {
-	gone := map[wire.ID]bool{}
+// enqueue queues messages that are to be typed now.
+func (m *mail) enqueue(ids []wire.ID) {
+	m.unqueue(ids...)
+	m.queue = append(m.queue, m.notTiredOf(ids)...)
+	m.retryAt = time.Time{} // something has happened
+}
+
+// notTiredOf are those messages that were not tried too often.
+func (m *mail) notTiredOf(ids []wire.ID) (left []wire.ID) {
 	for _, id := range ids {
-		gone[id] = true
-	}
-	left := r.queue[:0]
-	for _, id := range r.queue {
-		if !gone[id] {
+		if m.tries[id] < maxTried {
 			left = append(left, id)
 		}
 	}
-	r.queue = left
+	return left
 }
 
-func (r *runner) requeue(ids []wire.ID) { r.queue = append(append([]wire.ID(nil), ids...), r.queue...) }
+func (m *mail) unqueue(ids ...wire.ID) {
+	m.queue = slices.DeleteFunc(m.queue, func(id wire.ID) bool { return slices.Contains(ids, id) })
+}
+
+func (m *mail) requeue(ids []wire.ID) { m.queue = append(slices.Clone(ids), m.queue...) }
 
 func idsOf(items []*mailbox.Item) []wire.ID {
-	out := make([]wire.ID, 0, len(items))
+	ids := make([]wire.ID, 0, len(items))
 	for _, it := range items {
-		out = append(out, it.ID)
+		ids = append(ids, it.ID)
 	}
-	return out
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
-}
-
-// recordInput records what is typed, where that was asked for.
-func (r *runner) recordInput(p []byte) {
-	if r.Input {
-		r.record.Input(p)
-	}
+	return ids
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/internal/fakeagent"
 	"github.com/agentteammail/atm/wire"
 )
@@ -276,14 +277,101 @@ func TestTriedAgain(t *testing.T) {
 // A message that the agent does not survive does not end it for ever.
 func TestTriedOften(t *testing.T) {
 	deadly, other := wire.NewID(), wire.NewID()
-	r := &runner{tried: map[wire.ID]int{deadly: maxTried - 1, other: 1}}
-	r.enqueue([]wire.ID{deadly, other})
-	if len(r.queue) != 2 {
-		t.Errorf("not typed: %q", r.queue)
+	m := mail{tries: map[wire.ID]int{deadly: maxTried - 1, other: 1}}
+	if m.enqueue([]wire.ID{deadly, other}); len(m.queue) != 2 {
+		t.Errorf("not typed: %q", m.queue)
 	}
-	r.queue, r.tried[deadly] = nil, maxTried
-	r.enqueue([]wire.ID{deadly, other})
-	if len(r.queue) != 1 || r.queue[0] != other {
-		t.Errorf("typed again: %q", r.queue)
+	m = mail{tries: map[wire.ID]int{deadly: maxTried}}
+	if m.enqueue([]wire.ID{deadly, other}); len(m.queue) != 1 || m.queue[0] != other {
+		t.Errorf("typed again: %q", m.queue)
+	}
+}
+
+// What mail starts is a turn with an id, from its start to the idle that follows, and
+// every change of state says what was before.
+func TestTurnHasItsID(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(fakeagent.Options{}).run().idle()
+	r.send("CONFIRM [touch made.txt]")
+	r.wait("the question", func() bool { return len(r.questions()) == 1 })
+	if _, err := r.client().Answer(t.Context(), control.AnswerRequest{By: "alice"}); err != nil {
+		t.Fatal(err)
+	}
+	r.wait("the turn's end", r.has("turn_idle"))
+	all, err := r.bob.Log().Newest(1 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	turns := map[string][]string{}
+	var states []string
+	last := "starting"
+	for _, e := range all {
+		if strings.HasPrefix(e.Kind, "turn_") {
+			turns[e.TurnID] = append(turns[e.TurnID], e.Kind)
+			if e.Field("thread_id") != r.opt.Run || e.Field("transport") != "pty" {
+				t.Errorf("%s is of thread %q over %q", e.Kind, e.Field("thread_id"), e.Field("transport"))
+			}
+		}
+		if e.Kind == "state_change" {
+			if e.Field("previous") != last {
+				t.Errorf("%s to %s: it was %s", e.Field("previous"), e.Field("new"), last)
+			}
+			last = e.Field("new")
+			states = append(states, last)
+		}
+	}
+	for id, kinds := range turns {
+		if id == "" || strings.Join(kinds, " ") != "turn_started turn_completed turn_idle" {
+			t.Errorf("turn %q: %q", id, kinds)
+		}
+	}
+	if got := strings.Join(states, " "); len(turns) != 1 || !strings.HasPrefix(got, "idle thinking ") || !strings.Contains(got, " confirming ") {
+		t.Errorf("%d turns, states %q", len(turns), got)
+	}
+}
+
+// Several lines reach a program without bracketed paste as lines, and a block of Python's
+// is ended.
+func TestLinesArriveAsLines(t *testing.T) {
+	for program, c := range map[string]struct {
+		argv              []string
+		text, shown, more string
+	}{
+		"sh":      {[]string{"sh"}, "a=40\nb=2\necho sum-$((a+b))", "sum-42", "echo next-$((1+1))"},
+		"python3": {[]string{"python3", "-i", "-q"}, "def f(x):\n    return x*2", "", "print('next-%d' % f(1))"},
+	} {
+		t.Run(program, func(t *testing.T) {
+			t.Parallel()
+			needs(t, program)
+			r := newRig(t).program("plain", c.argv...)
+			r.opt.Env = append(r.opt.Env, "PYTHON_BASIC_REPL=1", "PS1=$ ", "ENV=")
+			r.run().idle()
+			r.wait("the lines to be read", r.read(r.send(c.text)))
+			r.wait("their output", r.shows(c.shown))
+			r.wait("the next to be read", r.read(r.send(c.more)))
+			r.wait("its output", r.shows("next-2"))
+		})
+	}
+}
+
+// A script whose prompt is "> " gets its mail.
+func TestPromptOfAScript(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).program("plain", "bash", "-c", `while printf '> '; read -r line; do echo "got $line"; done`)
+	r.opt.Driver = nil
+	r.run()
+	r.wait("the message to be read", r.read(r.send("hello")))
+	r.wait("its output", r.shows("got hello"))
+}
+
+// A first prompt that cannot be typed is not typed, and mail goes in.
+func TestFirstPromptTooLong(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(fakeagent.Options{Paste: "off"})
+	r.opt.Prompt = strings.Repeat("long ", maxLine)
+	r.run()
+	r.wait("the message to be read", r.read(r.send("hello")))
+	if got := r.fakes(fakeagent.Submitted); len(got) != 1 || strings.Contains(got[0], "long") {
+		t.Errorf("submitted %q", got)
 	}
 }

@@ -14,20 +14,20 @@ import (
 // maxTyped is how much is typed at once.
 const maxTyped = 8 << 10
 
-// typed is what is typed of some messages.
-func typed(items []*mailbox.Item, again map[wire.ID]bool, l *letter.Renderer, flags string) string {
+// letterText is what is typed of some messages.
+func letterText(items []*mailbox.Item, repeats map[wire.ID]bool, l *letter.Renderer, flags string) string {
 	var b strings.Builder
 	for i, f := range letter.FlagsOf(mailbox.Messages(items), nil) {
-		f.Repeat = again[items[i].ID]
-		b.WriteString(typedMessage(items[i].Message, f, l, flags))
+		f.Repeat = repeats[items[i].ID]
+		b.WriteString(letterOf(items[i].Message, f, l, flags))
 	}
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// typedMessage is a message under a line of ours. That begins with what no program
+// letterOf is a message under a line of ours. That begins with what no program
 // takes for a command, and every line of the body is indented: no body can start
 // one, or pass for such a line.
-func typedMessage(m *wire.Message, f letter.Flags, l *letter.Renderer, flags string) string {
+func letterOf(m *wire.Message, f letter.Flags, l *letter.Renderer, flags string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[atm %s]", l.Header(m, f))
 	switch {
@@ -66,8 +66,8 @@ func inWords(m *wire.Message) string {
 	return m.Body
 }
 
-// pointer is what is typed instead of messages.
-func pointer(items []*mailbox.Item, l *letter.Renderer, flags string) string {
+// pointerText is what is typed instead of messages.
+func pointerText(items []*mailbox.Item, l *letter.Renderer, flags string) string {
 	var from []string
 	seen := map[wire.Address]bool{}
 	for _, it := range items {
@@ -117,11 +117,15 @@ const (
 	pasteOff = "\x1b[201~"
 )
 
-// keys are the bytes that put a clean text into a draft. Without bracketed
-// paste every newline would submit a line, so there it is one line.
-func keys(text string, paste bool) string {
-	if paste {
+// keysOf are the bytes that put a clean text into a draft. Without bracketed paste every
+// newline submits a line. A plain program is to get them so, as a shell does from a file, and
+// its last line stays in the draft; for an agent the text becomes one line.
+func keysOf(text string, isPaste, isPlain bool) string {
+	switch {
+	case isPaste:
 		return pasteOn + text + pasteOff
+	case isPlain:
+		return strings.ReplaceAll(text, "\n", "\r")
 	}
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' }), " ")
 }

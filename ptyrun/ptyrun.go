@@ -15,6 +15,8 @@
 //     before the return key.
 //   - A message is read only when it was seen to be taken. Every other outcome is
 //     an event, and leaves it unread.
+//   - A turn that no hook tells of has an id from its start to the idle that follows, and
+//     the run for its thread.
 //   - A dialog is answered only by a rule of the owner's or by somebody who may,
 //     and only while that same dialog is on the screen. One that asks whether a
 //     directory is trusted is never answered.
@@ -34,21 +36,23 @@
 //
 // # Goroutines
 //
-// One loop owns all state: the caller's, in Run. Beside it, one reads the
-// program's output, one writes to it, one waits in the watcher, one appends events
-// in order, one claims messages and says what became of them, one tells of
-// questions and takes them back, one reads and changes sessions, and one serves the socket, with two for every
-// client and three for a viewer. Run waits for all of them.
+// One loop owns all state: the caller's, in Run. Beside it one reads the program's output,
+// one types into it, one waits in the watcher, one appends events in order, and one serves
+// the socket, with those of package control for every client. Claims, notices to people and
+// sessions have a worker each, whose jobs run one after the other. Run waits for all of
+// them.
 package ptyrun
 
 import (
 	"context"
 	"errors"
 	"log/slog"
+	"path/filepath"
+	"strings"
 	"time"
 
-	"github.com/agentteammail/atm/internal/driver"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -85,15 +89,7 @@ const (
 	Ask   Decision = "ask"
 )
 
-// Question is what an agent's screen asks.
-type Question struct {
-	ID     wire.ID // of the request: that of the message to the lead as well
-	Dialog driver.Dialog
-	Since  time.Time
-}
-
-// Options say what is run, and how. Box, Run, Command, Cols and Rows are
-// needed.
+// Options say what is run, and how. Box, Run, Command, Cols and Rows are needed.
 type Options struct {
 	Box   *mailbox.Box
 	State reducer.State // the fold of the agent's events; the watcher goes on after its Seq
@@ -101,9 +97,9 @@ type Options struct {
 	Run     string   // what tells this run from all others: ATM_RUN of everything it starts
 	Command []string // the program and its arguments
 	Dir     string
-	Env     []string // whole, with ATM_RUN
-	Driver  *driver.Driver
-	Auto    bool // another driver may be chosen by what the screen shows
+	Env     []string       // whole, with ATM_RUN
+	Driver  *driver.Driver // nil: by the command, else by what the screen shows
+	Auto    bool           // another driver may be chosen by what the screen shows
 
 	Inject     Inject
 	Cols, Rows int
@@ -163,8 +159,8 @@ type Waits struct {
 	Backoff time.Duration // the first pause before a restart
 }
 
-// standard is what real programs need (measured with four).
-var standard = Waits{
+// standardWaits are what real programs need (measured with four).
+var standardWaits = Waits{
 	First: driver.FirstSettle, Idle: driver.Settle, Human: 3 * time.Second,
 	Render: 2 * time.Second, Quiet: 100 * time.Millisecond, Return: 150 * time.Millisecond,
 	Taken: 3 * time.Second, Again: 500 * time.Millisecond,
@@ -184,17 +180,34 @@ type Exit struct {
 // ErrTakenOver says that the runner lock is another's by now.
 var ErrTakenOver = errors.New("another runner has taken over")
 
-func (o *Options) waits() Waits {
-	if o.Gates != nil {
-		return *o.Gates
+// setDefaults fills in what was left out.
+func (o *Options) setDefaults() {
+	if o.Driver == nil {
+		o.Driver, o.Auto = driver.ForCommand(o.Command), true
 	}
-	return standard
+	if o.Driver.Plain && runsScript(o.Command) {
+		o.Driver, _ = driver.Named("plain")
+	}
+	if o.Inject == "" {
+		o.Inject = Body
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Gates == nil {
+		o.Gates = &standardWaits
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
 }
 
-// silent is the logger that says nothing.
-func (o *Options) logger() *slog.Logger {
-	if o.Log != nil {
-		return o.Log
+// runsScript reports whether a command is a shell that runs a script: its prompts are the
+// script's own, also a lone "> ", with which a shell asks for the rest of a command.
+func runsScript(command []string) bool {
+	if len(command) < 2 || !strings.HasSuffix(filepath.Base(command[0]), "sh") {
+		return false
 	}
-	return slog.New(slog.DiscardHandler)
+	option, isOption := strings.CutPrefix(command[1], "-")
+	return !isOption || !strings.HasPrefix(option, "-") && strings.Contains(option, "c")
 }

@@ -11,9 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/internal/child"
 	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/internal/fakeagent"
+	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -87,7 +88,7 @@ func TestStop(t *testing.T) {
 		t.Fatalf("%+v, %v", out, err)
 	}
 	<-r.done
-	if left, err := child.Leftovers(r.opt.Run); err != nil || len(left) > 0 {
+	if left, err := process.Leftovers(r.opt.Run); err != nil || len(left) > 0 {
 		t.Errorf("left %v, %v", left, err)
 	}
 	if !r.exit.Asked || len(out.Ended) == 0 {
@@ -317,5 +318,48 @@ func TestSlowTerminalOfTwoPrograms(t *testing.T) {
 			}
 			r.wait("the terminal to show the second", func() bool { return strings.Contains(slow.String(), "the second") })
 		})
+	}
+}
+
+// Stopped in its pause before a restart it is off, and not about to start for ever.
+func TestStopBetweenTwoPrograms(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).program("plain", "sh", "-c", "exit 3")
+	w := quick
+	w.Backoff = time.Minute
+	r.opt.Gates, r.opt.Restart = &w, OnCrash
+	r.run()
+	r.wait("the pause", r.has("restarting"))
+	if out, err := r.client().Stop(t.Context(), control.StopRequest{}); err != nil || out.Done != "stopped" {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	<-r.done
+	state := reducer.State{Team: "main", Agent: "bob"}
+	all, err := r.bob.Log().Newest(1 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range all {
+		state.Apply(reducer.Input{Now: time.Now(), Event: &all[i]})
+	}
+	if turn := state.Turn(); turn.Word() != reducer.WordOff || turn.Detail != "stopped" {
+		t.Errorf("it is %s %s: %q", turn.Word(), turn.Detail, r.events())
+	}
+}
+
+// The pauses grow up to a limit, however often it crashes.
+func TestPauseBeforeRestart(t *testing.T) {
+	s := restarts{firstPause: 500 * time.Millisecond}
+	now := time.Now()
+	want := 500 * time.Millisecond
+	for n := range 200 {
+		now = now.Add(30 * time.Second)
+		if s.plan(now, 30*time.Second) || s.pause != want || !s.at.Equal(now.Add(want)) {
+			t.Fatalf("crash %d: %s, not %s", n, s.pause, want)
+		}
+		want = min(2*want, maxPause)
+	}
+	if s.plan(now.Add(time.Hour), time.Hour); s.pause != s.firstPause {
+		t.Errorf("after an hour: %s", s.pause)
 	}
 }

@@ -19,12 +19,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/internal/child"
 	"github.com/agentteammail/atm/internal/control"
-	"github.com/agentteammail/atm/internal/driver"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/fakeagent"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -88,7 +88,7 @@ func (l *life) live() error {
 		return err
 	}
 	if len(left.Processes) > 0 {
-		say.Encode(lived{Left: names(left.Processes)})
+		say.Encode(lived{Left: processNames(left.Processes)})
 	}
 	argv, env, err := fakeagent.Command(l.Fake)
 	if err != nil {
@@ -114,13 +114,13 @@ func (l *life) live() error {
 }
 
 // process is a life that has begun.
-type process struct {
+type runnerProcess struct {
 	*exec.Cmd
 	run string
 	out chan lived
 }
 
-func (r *rig) live(l life) *process {
+func (r *rig) live(l life) *runnerProcess {
 	r.t.Helper()
 	l.Team, l.Run = r.opt.Dir, string(wire.NewID())
 	l.Fake.Log, l.Fake.Deterministic = r.log, true
@@ -135,7 +135,7 @@ func (r *rig) live(l life) *process {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	p := &process{Cmd: exec.Command(exe), run: l.Run, out: make(chan lived, 4)}
+	p := &runnerProcess{Cmd: exec.Command(exe), run: l.Run, out: make(chan lived, 4)}
 	p.Env = append(os.Environ(), lifeEnv+"="+string(conf))
 	p.Stderr = os.Stderr
 	out, err := p.StdoutPipe()
@@ -158,7 +158,7 @@ func (r *rig) live(l life) *process {
 	return p
 }
 
-func (p *process) kill() {
+func (p *runnerProcess) kill() {
 	p.Process.Kill()
 	for range p.out {
 	}
@@ -248,7 +248,7 @@ func TestStressKills(t *testing.T) {
 	last.Wait()
 
 	for _, run := range runs {
-		if left, err := child.Leftovers(run); err != nil || len(left) > 0 {
+		if left, err := process.Leftovers(run); err != nil || len(left) > 0 {
 			t.Errorf("left by %s: %v, %v", run, left, err)
 		}
 	}
@@ -373,7 +373,7 @@ func TestStressLeftovers(t *testing.T) {
 	case <-ctx.Done():
 		t.Fatal("the next runner names nothing")
 	}
-	if ps, err := child.Leftovers(first.run); err != nil || len(ps) > 0 {
+	if ps, err := process.Leftovers(first.run); err != nil || len(ps) > 0 {
 		t.Errorf("still there: %v, %v", ps, err)
 	}
 	id := r.send("hello")

@@ -16,9 +16,7 @@ func (t *Turn) startCall(e *event) bool {
 		}
 		isNews = t.work(e, ToolRunning, tool)
 	}
-	if e.turn == "" || e.turn == t.ID {
-		t.StartedCalls = remember(t.StartedCalls, call, maxCalls)
-	}
+	t.StartedCalls = remember(t.StartedCalls, call, maxCalls)
 	return isNews
 }
 
@@ -34,9 +32,7 @@ func (t *Turn) endCall(e *event) (isNews bool) {
 			isNews = t.work(e, Thinking, "")
 		}
 	}
-	if e.turn == "" || e.turn == t.ID {
-		t.EndedCalls = remember(t.EndedCalls, call, maxCalls)
-	}
+	t.EndedCalls = remember(t.EndedCalls, call, maxCalls)
 	return isNews
 }
 

@@ -27,13 +27,12 @@ func clip(s string, most int) string {
 // shortID is an id as it is kept. One that is too long is cut and gets a hash of
 // the whole, so that it differs from others that begin alike.
 func shortID(id string) string {
-	if s := clip(id, maxID); s == id {
+	if clip(id, maxID) == id {
 		return id
 	}
 	h := fnv.New64a()
 	h.Write([]byte(id))
-	hash := fmt.Sprintf("~%016x", h.Sum64())
-	return clip(id, maxID-len(hash)) + hash
+	return clip(id, maxID-17) + fmt.Sprintf("~%016x", h.Sum64())
 }
 
 // compactJSON is a JSON value as encoding/json writes it; nil for none and null.
@@ -55,29 +54,24 @@ func jsonTime(t time.Time) time.Time {
 	return t
 }
 
-// remember appends an id that the list does not have.
+// remember appends an id that the list does not have. Of too many the oldest goes.
 func remember(ids []string, id string, most int) []string {
 	if id == "" || slices.Contains(ids, id) {
 		return ids
 	}
-	return appendCapped(ids, id, most)
-}
-
-// appendCapped appends an id. Of too many the oldest goes.
-func appendCapped(ids []string, id string, most int) []string {
 	if len(ids) >= most {
 		ids = ids[len(ids)-most+1:]
 	}
 	return append(ids, id)
 }
 
-// without is a copy of the list without one element; nil when none is left, as
-// JSON gives it back.
+// without is the list without one element; nil when none is left, as JSON gives it
+// back.
 func without[T any](list []T, i int) []T {
 	if len(list) == 1 {
 		return nil
 	}
-	return slices.Delete(slices.Clone(list), i, i+1)
+	return slices.Delete(list, i, i+1)
 }
 
 // addUp is the sum, or the largest number there is.

@@ -18,9 +18,9 @@ type Mail struct {
 	Held    time.Time // somebody holds it under a lease, until then as far as is known; zero: nobody
 }
 
-// MaxMail is how many messages a State holds. Of more the urgent ones, those with
-// a due time and then the ones told of first are kept. Whoever tells of the rest
-// when there is room again (HasRoom) misses none.
+// MaxMail is how many messages a State holds, beyond which it takes in only urgent
+// ones and those with a due time. Whoever tells of the rest when there is room again
+// (HasRoom) misses none.
 const MaxMail = 1024
 
 // offerFor is how long after a hook handed a message over, without a word that it
@@ -65,9 +65,6 @@ func (s *State) NextTick() time.Time {
 		if !l.isEscalated {
 			wantAt(l.Due)
 		}
-		if !s.HasRoom() && !l.isBeingTyped {
-			wantAt(l.Expires)
-		}
 		if !l.Read {
 			wantAt(l.Held)
 			if !l.offered.IsZero() {
@@ -108,9 +105,6 @@ func (m *mail) applyEvent(e *wire.Event, now time.Time) {
 	case wire.EventAnnounced:
 		if e.Source == "hook" {
 			l.offered, l.session = now, e.Session
-			if !e.At.IsZero() {
-				l.offered = e.At
-			}
 		}
 	case "session_end":
 		for i := range m.letters {
@@ -138,20 +132,11 @@ func (m *mail) add(a Mail, now time.Time) {
 		l.Mail = a
 		return
 	}
-	if len(m.letters) >= MaxMail {
-		last := len(m.letters) - 1
-		for last >= 0 && m.letters[last].isImportant() {
-			last--
-		}
-		if last < 0 || !a.isImportant() {
-			return
-		}
-		m.letters = slices.Delete(m.letters, last, last+1)
+	if len(m.letters) >= MaxMail && !a.Urgent && a.Due.IsZero() {
+		return
 	}
 	m.letters = append(m.letters, letter{Mail: a})
 }
-
-func (a *Mail) isImportant() bool { return a.Urgent || !a.Due.IsZero() }
 
 func (a *Mail) isExpired(now time.Time) bool { return !a.Expires.IsZero() && !now.Before(a.Expires) }
 

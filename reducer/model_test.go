@@ -228,7 +228,7 @@ func valid2(t *rapid.T, s *State) {
 	}
 }
 
-// model is a turn as the first section of docs/states.md has it, told again:
+// model is a turn as the first table of events has it, told again:
 // one session, no questions, no screen, nothing forgotten.
 type model struct {
 	id     string

@@ -17,7 +17,8 @@
 //   - A State is plain data. Folding on from its JSON gives the same as folding
 //     the whole log.
 //
-// docs/states.md has the table of what each event does; a test runs it.
+// docs/states.md has the rules in words, testdata/states.md every event in every state
+// as tables that a test runs.
 package reducer
 
 import (
@@ -107,8 +108,8 @@ type State struct {
 	Agent wire.Name `json:"agent,omitempty"`
 	Seq   uint64    `json:"seq"` // of the newest event folded
 
-	// Turns are the newest three sessions of the agent's program. The last one
-	// is shown.
+	// Turns are the newest three sessions of the agent's program, the one heard last
+	// at the end.
 	Turns []Turn `json:"turns,omitempty"`
 
 	Heard time.Time `json:"heard,omitzero"` // the newest sign of life
@@ -182,14 +183,6 @@ func (s State) Clone() (c State) {
 	json.Unmarshal(data, &c)
 	c.mail = mail{letters: slices.Clone(s.mail.letters), changes: s.mail.changes}
 	return c
-}
-
-// Turn is the session that is shown. Never nil.
-func (s *State) Turn() *Turn {
-	if len(s.Turns) == 0 {
-		return &Turn{Status: TurnIdle, Activity: Unknown}
-	}
-	return &s.Turns[len(s.Turns)-1]
 }
 
 // Word is the turn's state in one word, as far as events tell.

@@ -12,6 +12,9 @@ const stopped = "stopped"
 // stopTakes is how long before its program's end a session may say its own end.
 const stopTakes = 10 * time.Second
 
+// restart begins the detail of an agent whose program is to be started again.
+const restart = "restart"
+
 // wantsRestart is the reason of an end after which the runner starts the program again.
 const wantsRestart = "asked to restart"
 
@@ -20,8 +23,6 @@ type Run struct {
 	ID              string    `json:"run,omitempty"` // of the runner's run
 	PID             int64     `json:"pid,omitempty"`
 	Started         time.Time `json:"started,omitzero"` // as the runner said, else when it said so
-	Code            *int64    `json:"code,omitempty"`   // it exited with this
-	Signal          string    `json:"signal,omitempty"`
 	HasExited       bool      `json:"has_exited,omitempty"`
 	WasStopped      bool      `json:"was_stopped,omitempty"`       // somebody wanted it to end
 	IsLocked        bool      `json:"is_locked,omitempty"`         // its runner holds a lock as long as it lives
@@ -35,9 +36,9 @@ func (s *State) applySpawned(e *event) {
 	if pid, ok := e.Uint("pid"); ok && pid < 1<<31 {
 		r.PID = int64(pid)
 	}
-	started, _ := time.Parse(time.RFC3339Nano, e.Text("started"))
+	started, err := time.Parse(time.RFC3339Nano, e.Text("started"))
 	started = jsonTime(started)
-	if !started.IsZero() {
+	if err == nil && !started.IsZero() {
 		r.Started = started
 	}
 	if old := s.Run; old != nil && r.PID != 0 && old.PID == r.PID && (old.Started.Equal(started) || started.IsZero() && !old.HasExited) {
@@ -52,49 +53,42 @@ func (s *State) applyRestarting(e *event) {
 	if s.Run != nil {
 		s.Run.HasExited = true
 	}
-	detail := "restarting"
+	detail := restart + "ing"
 	if n, ok := e.Uint("attempt"); ok {
-		detail = "restart " + strconv.FormatUint(n, 10)
+		detail = restart + " " + strconv.FormatUint(n, 10)
 	}
 	s.startProgram(e, detail)
 }
 
 // applyExited is a runner's word that the process has ended.
 func (s *State) applyExited(e *event) {
-	r := Run{Started: e.at}
-	if s.Run != nil {
-		r = *s.Run
-		if pid, ok := e.Uint("pid"); ok && r.PID != 0 && int64(pid) != r.PID {
-			return // of an earlier process
-		}
-		isLive := slices.ContainsFunc(s.Turns, func(t Turn) bool { return t.Activity != Exited })
-		if r.HasExited && !isLive {
-			return // said before
-		}
+	if s.Run == nil {
+		s.Run = &Run{Started: e.at}
 	}
-	r.HasExited, r.Code, r.Signal = true, nil, clip(e.Text("signal"), maxName)
-	detail, status := r.Signal, Failed
+	pid, ok := e.Uint("pid")
+	isOther := ok && s.Run.PID != 0 && int64(pid) != s.Run.PID
+	isLive := slices.ContainsFunc(s.Turns, func(t Turn) bool { return t.Activity != Exited })
+	if isOther || s.Run.HasExited && !isLive {
+		return // of an earlier process, or said before
+	}
 	reason := e.Text("reason") // of a wanted end; a crash has none
-	r.WasStopped = reason != "" && reason != wantsRestart
-	if code, err := strconv.ParseInt(string(e.Raw("code")), 10, 64); err == nil {
-		r.Code = &code
-		switch {
-		case r.Signal != "":
-		case code == 0:
-			status = Interrupted // it ended itself
-		default:
-			detail = "exit " + strconv.FormatInt(code, 10)
-		}
-	}
-	if r.WasStopped {
+	s.Run.HasExited, s.Run.WasStopped = true, reason != "" && reason != wantsRestart
+	detail, status := clip(e.Text("signal"), maxName), Failed
+	code, err := strconv.ParseInt(string(e.Raw("code")), 10, 64)
+	switch {
+	case s.Run.WasStopped:
 		detail, status = stopped, Interrupted
+	case detail != "" || err != nil:
+	case code == 0:
+		status = Interrupted // it ended itself
+	default:
+		detail = "exit " + strconv.FormatInt(code, 10)
 	}
-	s.Run = &r
 	if len(s.Turns) == 0 {
-		s.addTurn(Turn{Session: e.session, Status: TurnIdle, Activity: Unknown, FirstSeq: e.seq, LastSeq: e.seq})
+		s.keep(e, newTurn(e, s.Turn(), Unknown, ""), "")
 	}
 	s.endAllSessions(e, detail, status)
-	if !r.WasStopped {
+	if !s.Run.WasStopped {
 		return
 	}
 	for i := range s.Turns {

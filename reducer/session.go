@@ -15,24 +15,48 @@ func (t *Turn) isOver() bool { return t.Activity == Exited || t.IsReplaced }
 // isEngaged reports whether the session is known to do something, or to ask.
 func (t *Turn) isEngaged() bool { return !t.isOver() && (t.Status == TurnBusy || len(t.Requests) > 0) }
 
-// findSession is the place of a session's turn, -1 for one that is not known. An
-// event that names no session belongs to the one heard last of those that go on,
-// else to the one that is shown.
-func (s *State) findSession(session string) int {
-	if session != "" {
-		return slices.IndexFunc(s.Turns, func(t Turn) bool { return t.Session == session })
+// goesOn reports whether the session lives, as far as is known.
+func (t *Turn) goesOn() bool { return !t.isOver() && !t.IsPresumedEnded }
+
+// Turn is the session that is shown: the one heard last, but none that is idle
+// while another works or asks, or that has ended while another goes on. Never nil.
+func (s *State) Turn() *Turn {
+	if len(s.Turns) == 0 {
+		return &Turn{Status: TurnIdle, Activity: Unknown}
 	}
-	found := len(s.Turns) - 1
-	if found <= 0 {
-		return found
-	}
-	lastSeq := uint64(0)
-	for i := range s.Turns {
-		if t := &s.Turns[i]; !t.isOver() && !t.IsPresumedEnded && t.LastSeq > lastSeq {
-			found, lastSeq = i, t.LastSeq
+	last := s.heardLast()
+	isIdle := last.Activity == Idle && last.Status != TurnBusy
+	shown := last
+	for i := range s.Turns[:len(s.Turns)-1] {
+		t := &s.Turns[i]
+		// One that was silent for longer may have been killed.
+		isBeside := t.LastSeq > last.FirstSeq || last.HeardAt.Sub(t.HeardAt).Abs() < parallelFor
+		switch {
+		case !t.goesOn():
+		case isIdle && t.isEngaged() && isBeside:
+			shown = t
+		case last.Activity == Exited && (t.isEngaged() || !shown.isEngaged()):
+			shown = t
 		}
 	}
-	return found
+	return shown
+}
+
+// heardLast is the session heard last, whether it has ended or not.
+func (s *State) heardLast() *Turn { return &s.Turns[len(s.Turns)-1] }
+
+// findSession is the place of a session's turn, -1 for one that is not known. An
+// event that names no session belongs to the one heard last of those that go on.
+func (s *State) findSession(session string) int {
+	for i := len(s.Turns) - 1; i >= 0; i-- {
+		if t := &s.Turns[i]; t.Session == session || session == "" && t.goesOn() {
+			return i
+		}
+	}
+	if session == "" {
+		return len(s.Turns) - 1
+	}
+	return -1
 }
 
 // findUnnamed is the place of the turn whose program has not named its session
@@ -52,29 +76,22 @@ func (s *State) turnFor(e *event) (t Turn, i int) {
 	if i = s.findUnnamed(); i >= 0 && !s.Turns[i].isOver() {
 		return s.Turns[i], i
 	}
-	shown := s.Turn()
-	return Turn{Session: e.session, Status: TurnIdle, Activity: Unknown, Transport: shown.Transport, Last: shown.Last, FirstSeq: e.seq}, -1
+	return newTurn(e, s.Turn(), Unknown, ""), -1
 }
 
-// addTurn adds a turn, to be shown. Of too many the first that is over goes,
-// else the one that was shown longest ago.
-func (s *State) addTurn(t Turn) {
-	if len(s.Turns) >= maxTurns {
-		i := max(0, slices.IndexFunc(s.Turns, func(t Turn) bool { return t.isOver() }))
-		s.Turns = slices.Delete(s.Turns, i, i+1)
+// newTurn is the turn of a session that begins. How the last turn ended is known from
+// the session that was shown before.
+func newTurn(e *event, shown *Turn, a Activity, detail string) Turn {
+	return Turn{
+		Session: e.session, Transport: shown.Transport, Last: shown.Last,
+		Status: TurnIdle, Activity: a, Detail: detail, FirstSeq: e.seq,
 	}
-	s.Turns = append(s.Turns, t)
 }
 
-// showTurn makes a turn the one that is shown.
-func (s *State) showTurn(i int) {
-	t := s.Turns[i]
-	s.Turns = append(slices.Delete(s.Turns, i, i+1), t)
-}
-
-// show keeps and shows the turn that an event was about, or another one that is
-// still engaged. wordBefore is the turn's word before the event.
-func (s *State) show(e *event, t Turn, i int, wordBefore Word) {
+// keep keeps the turn that an event was about as the one heard last. wordBefore is
+// its word before the event. Of too many turns one that is over goes, else the one
+// that was silent longest.
+func (s *State) keep(e *event, t Turn, wordBefore Word) {
 	t.LastSeq, t.HeardAt, t.IsPresumedEnded = e.seq, e.at, false
 	if t.Word() != wordBefore || t.Since.IsZero() {
 		t.Since = e.at
@@ -82,98 +99,57 @@ func (s *State) show(e *event, t Turn, i int, wordBefore Word) {
 	if e.session != "" {
 		t.Session = e.session
 	}
-	if i >= 0 {
+	s.Turns = slices.DeleteFunc(s.Turns, func(o Turn) bool {
+		return o.Session == t.Session || o.Session == "" // a program that had not named its session has this one
+	})
+	for i, o := range s.Turns {
+		if o.IsReplaced { // its program has gone on with this session
+			s.Turns[i].setActivity(Exited, o.Detail)
+			s.Turns[i].Since = e.at
+		}
+	}
+	if len(s.Turns) >= maxTurns {
+		i := max(0, slices.IndexFunc(s.Turns, func(t Turn) bool { return t.isOver() }))
 		s.Turns = slices.Delete(s.Turns, i, i+1)
 	}
-	s.addTurn(t)
-	if unnamed := s.findUnnamed(); unnamed >= 0 && e.session != "" {
-		s.Turns = slices.Delete(s.Turns, unnamed, unnamed+1) // the session is this program's
-	}
-	for j := range s.Turns[:len(s.Turns)-1] {
-		if r := &s.Turns[j]; r.IsReplaced && (i < 0 || e.kind == "session_start") {
-			r.setActivity(Exited, r.Detail) // its program has gone on with this session
-			r.Since = e.at
-		}
-	}
-	if shown := s.Turn(); shown.Word() == WordIdle && shown.Status != TurnBusy {
-		s.showEngaged(shown.FirstSeq, e.at)
-	}
-}
-
-// showEngaged shows, when the session heard last is idle, another one that is
-// engaged and lives beside it: heard since the idle one came, or shortly before
-// now. One that was silent for longer may have been killed.
-func (s *State) showEngaged(idleSince uint64, now time.Time) {
-	for i := len(s.Turns) - 2; i >= 0; i-- {
-		t := &s.Turns[i]
-		if t.isEngaged() && !t.IsPresumedEnded && (t.LastSeq > idleSince || now.Sub(t.HeardAt).Abs() < parallelFor) {
-			s.showTurn(i)
-			return
-		}
-	}
-}
-
-// heardLast is the session heard last, whether it has ended or not.
-func (s *State) heardLast() *Turn {
-	last := s.Turn()
-	for i := range s.Turns {
-		if s.Turns[i].LastSeq > last.LastSeq {
-			last = &s.Turns[i]
-		}
-	}
-	return last
+	s.Turns = append(s.Turns, t)
 }
 
 // endSession ends one session. The end of a session of which nothing was known
 // is no news while another one is known.
 func (s *State) endSession(e *event) {
 	reason := e.Text("reason")
-	goesOn := reason == "clear" || reason == "resume" || reason == "deleted" // the program, with another session
+	isReplaced := reason == "clear" || reason == "resume" || reason == "deleted" // its program goes on
 	known := s.findSession(e.session)
-	switch {
-	case known < 0 && len(s.Turns) > 0:
+	if known < 0 && len(s.Turns) > 0 {
 		return
-	case known >= 0 && (s.Turns[known].Activity == Exited || goesOn && s.Turns[known].IsReplaced):
+	}
+	if known >= 0 && (s.Turns[known].Activity == Exited || isReplaced && s.Turns[known].IsReplaced) {
 		return // said before
 	}
-	t, i := s.turnFor(e)
+	t, _ := s.turnFor(e)
 	before := t.Word()
 	t.cutOff(e, Interrupted)
 	t.setActivity(Exited, clip(reason, maxDetail))
 	t.HasSessionStart = false
-	if goesOn {
+	if isReplaced {
 		t.Activity, t.IsReplaced = Starting, true
 	}
-	s.show(e, t, i, before)
-	if !goesOn {
-		s.showRemaining()
+	s.keep(e, t, before)
+	if !isReplaced {
+		s.presumeEnded(t.FirstSeq)
 	}
 }
 
-// showRemaining shows, when the session that is shown has ended, another one
-// that goes on: heard since the ended one came, an engaged one first. A session
-// that was silent all that time may have ended without a word. It is presumed
-// ended until it is heard, unless it is engaged and a runner's program runs,
-// whose session it may be.
-func (s *State) showRemaining() {
-	last := len(s.Turns) - 1
-	firstSeq := s.Turns[last].FirstSeq
+// presumeEnded presumes that the sessions which were silent while another lived its
+// whole life, from an event on, have ended without a word, until they are heard. Not
+// so one that is engaged while a runner's program runs, whose session it may be.
+func (s *State) presumeEnded(firstSeq uint64) {
 	isRunning := s.Run != nil && !s.Run.HasExited
-	next := -1
-	for i := range s.Turns[:last] {
-		t := &s.Turns[i]
-		if t.isOver() {
-			continue
-		}
-		if t.LastSeq <= firstSeq && !(isRunning && t.isEngaged()) {
+	for i := range s.Turns {
+		if t := &s.Turns[i]; !t.isOver() && t.LastSeq <= firstSeq && !(isRunning && t.isEngaged()) {
 			t.IsPresumedEnded = true
 		}
-		if !t.IsPresumedEnded && (next < 0 || t.isEngaged() || !s.Turns[next].isEngaged()) {
-			next = i
-		}
-	}
-	if next >= 0 {
-		s.showTurn(next)
 	}
 }
 
@@ -192,16 +168,12 @@ func (s *State) endAllSessions(e *event, detail, status string) {
 // startProgram begins the life of a program: earlier sessions are over, and it
 // has not said yet which session is its own.
 func (s *State) startProgram(e *event, detail string) {
+	shown := s.Turn()
 	s.endAllSessions(e, "", Failed)
-	shown := *s.Turn()
 	if i := s.findUnnamed(); i >= 0 {
 		for _, id := range s.Turns[i].Ended {
 			s.PastTurns = remember(s.PastTurns, id, maxEnded)
 		}
 	}
-	s.Turns = slices.DeleteFunc(s.Turns, func(t Turn) bool { return t.Session == e.session })
-	s.addTurn(Turn{
-		Session: e.session, Transport: shown.Transport, Last: shown.Last,
-		Status: TurnIdle, Activity: Starting, Detail: detail, Since: e.at, FirstSeq: e.seq, LastSeq: e.seq,
-	})
+	s.keep(e, newTurn(e, shown, Starting, detail), "")
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-const statesDoc = "../docs/states.md"
+const statesTables = "testdata/states.md"
 
 // tables are the rows of all tables of a Markdown text whose first column has
 // this heading, cell by cell.
@@ -47,7 +47,7 @@ func code(cell string) (out []string) {
 	return out
 }
 
-// before makes the states that the document names.
+// before makes the states that the tables name.
 func before(t *testing.T, doc string) (names []string, make map[string]func() *player) {
 	make = map[string]func() *player{}
 	for _, row := range tables(doc, "before") {
@@ -134,7 +134,7 @@ func TestStates(t *testing.T) {
 
 func document(t *testing.T) string {
 	t.Helper()
-	data, err := os.ReadFile(statesDoc)
+	data, err := os.ReadFile(statesTables)
 	if err != nil {
 		t.Fatal(err)
 	}

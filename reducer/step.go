@@ -3,6 +3,7 @@ package reducer
 import (
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/agentteammail/atm/wire"
@@ -69,14 +70,10 @@ type event struct {
 
 // idOf is a field that is an id, which some write as a number.
 func (e *event) idOf(name string) string {
-	if s := e.Text(name); s != "" {
-		return shortID(s)
+	if n, ok := e.Uint(name); ok {
+		return strconv.FormatUint(n, 10)
 	}
-	raw := e.Raw(name)
-	if len(raw) > 0 && len(raw) <= 20 && (raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9') {
-		return string(raw)
-	}
-	return ""
+	return shortID(e.Text(name))
 }
 
 // applyEvent folds one event, unless it is another agent's or was folded before.
@@ -87,10 +84,8 @@ func (s *State) applyEvent(logged *wire.Event, now time.Time) (effects []Effect)
 	if logged.Team != s.Team || logged.Agent != s.Agent || logged.Seq > 0 && logged.Seq <= s.Seq {
 		return nil
 	}
-	e := event{
-		Body: logged.Body(), kind: logged.Kind, source: logged.Source,
-		seq: logged.Seq, at: logged.At, session: shortID(logged.Session), turn: shortID(logged.TurnID),
-	}
+	e := event{Body: logged.Body(), kind: logged.Kind, source: logged.Source, seq: logged.Seq, at: logged.At}
+	e.session, e.turn = shortID(e.Text("session")), shortID(e.Text("turn_id"))
 	if e.seq == 0 && s.Seq < math.MaxUint64 {
 		e.seq = s.Seq + 1 // it comes from no log
 	}
@@ -99,7 +94,7 @@ func (s *State) applyEvent(logged *wire.Event, now time.Time) (effects []Effect)
 		if slices.Contains(s.EventIDs, id) {
 			return nil
 		}
-		s.EventIDs = appendCapped(s.EventIDs, id, maxEventIDs)
+		s.EventIDs = remember(s.EventIDs, id, maxEventIDs)
 	}
 	if e.at.IsZero() {
 		e.at = now
@@ -121,77 +116,76 @@ func (s *State) applyEvent(logged *wire.Event, now time.Time) (effects []Effect)
 // fold is the table of what each kind of event does to the state. The kinds that
 // are about a turn stand in Turn.apply.
 func (s *State) fold(e *event) {
+	isLife := true // a sign that the program lives
 	switch e.kind {
-	// The mailbox's own, about messages. Only what the agent did itself is a sign
-	// of its life; by names somebody who held the message under a lease.
+	// The mailbox's own, about messages. A sign of life is what the agent did
+	// itself; by names another member, who held the message under a lease.
 	case wire.EventRead:
-		s.Read, s.Heard = e.at, e.at
+		s.Read = e.at
 	case wire.EventAcked, wire.EventAnnounced, wire.EventInjected:
-		if e.Text("by") == "" {
-			s.Heard = e.at
-		}
+		isLife = e.Text("by") == ""
 	case wire.EventWithdrawn, wire.EventInjecting, wire.EventInjectionFailed,
 		wire.EventTaken, wire.EventReturned, wire.EventAside, wire.EventAgain:
+		isLife = false
 
 	// Counted, whatever the turn does. Others say stream_error and
-	// dropped_counters about the agent: no sign of its life.
+	// dropped_counters about the agent.
 	case wire.StreamFailed, "error":
 		s.Errors = addUp(s.Errors, 1)
 		s.LastError, s.ErrorAt = clip(e.Text("error_summary", "summary", "message", "error"), maxError), e.at
-		if e.kind == "error" {
-			s.Heard = e.at
-		}
+		isLife = e.kind == "error"
 	case wire.DroppedCounters:
 		dropped, _ := e.Uint("dropped")
 		unknown, _ := e.Uint("unknown")
-		s.Dropped.Dropped, s.Dropped.Unknown = addUp(s.Dropped.Dropped, dropped), addUp(s.Dropped.Unknown, unknown)
+		s.Dropped = Dropped{addUp(s.Dropped.Dropped, dropped), addUp(s.Dropped.Unknown, unknown)}
+		isLife = false
 
 	// Known, and no evidence about the turn.
 	case "agent_output", "draft_ready", "goal_complete", "status_update", "server_request",
 		"user_message_chunk", "plan", "available_commands_update", "current_mode_update",
 		"config_option_update", "session_info_update", "usage_update":
-		s.Heard = e.at
 
 	// The runner's, about the whole program.
 	case "spawned":
 		s.applySpawned(e)
-		s.Heard = e.at
 	case "exited":
 		s.applyExited(e)
+		isLife = false
 	case "restarting":
 		s.applyRestarting(e)
+		isLife = false
 
 	case "session_end":
 		s.endSession(e)
+		isLife = false
 	default:
-		s.foldTurn(e)
+		isLife = s.foldTurn(e)
 		if e.isUnknown {
 			s.Unknown = addUp(s.Unknown, 1)
 		}
 	}
-	switch word := s.Turn().Word(); {
-	case word != WordOff && !(word == WordError && s.Run != nil && s.Run.HasExited):
+	if isLife {
+		s.Heard = e.at
+	}
+	word := s.Turn().Word()
+	isOff := word == WordOff || word == WordError && s.Run != nil && s.Run.HasExited
+	if !isOff {
 		s.Gone = time.Time{}
-	case s.Gone.IsZero():
+	} else if s.Gone.IsZero() {
 		s.Gone = e.at
 	}
 }
 
-// foldTurn folds an event about one session.
-func (s *State) foldTurn(e *event) {
-	if e.session == "" {
-		e.session = shortID(e.Text("session"))
-	}
-	if e.turn == "" {
-		e.turn = shortID(e.Text("turn_id"))
-	}
+// foldTurn folds an event about one session, and reports whether it is a sign of
+// life.
+func (s *State) foldTurn(e *event) (isLife bool) {
 	// Late is what is about a turn of an earlier program, which like this one named
 	// no session. A start is not, since ids may be used again.
 	if i := slices.Index(s.PastTurns, e.turn); i >= 0 && e.session == "" {
 		if e.kind != wire.TurnStarted {
 			new(Turn).apply(e) // only for whether its kind is known
 			e.asked = nil
-			return
+			return false
 		}
 		s.PastTurns = without(s.PastTurns, i)
 	}
@@ -202,13 +196,11 @@ func (s *State) foldTurn(e *event) {
 	if i >= 0 {
 		s.Turns[i] = t
 	}
-	if !e.isUnknown && !t.isOver() && t.Activity != Error {
-		s.Heard = e.at
-	}
 	if isNews {
-		s.show(e, t, i, before)
+		s.keep(e, t, before)
 		if e.kind == "session_start" {
 			s.Run.noteSessionStart(e.Text("source"))
 		}
 	}
+	return !e.isUnknown && !t.isOver() && t.Activity != Error
 }

@@ -1,12 +1,8 @@
 package reducer
 
 import (
-	"fmt"
-	"reflect"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/agentteammail/atm/wire"
 )
@@ -34,76 +30,6 @@ func TestNumbers(t *testing.T) {
 	fold(wire.Event{Kind: "turn_idle"})
 	if got := show(&s); got != "idle: idle, turn turn-7 idle; errors 1" {
 		t.Error(got)
-	}
-}
-
-// TestTimes: an event without a time has the input's; what a runner says of a
-// process's start is taken over.
-func TestTimes(t *testing.T) {
-	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.FixedZone("", 7200))
-	var s State
-	s.Apply(Input{Now: now, Event: &wire.Event{Kind: "turn_started"}})
-	if turn := s.Turn(); !turn.Since.Equal(now) || turn.Since.Location() != time.UTC || !turn.Began.Equal(now) || !s.Heard.Equal(now) {
-		t.Error(turn.Since, turn.Began, s.Heard)
-	}
-	for started, want := range map[string]time.Time{
-		"2026-05-01T09:59:58+00:00": now.Add(-2 * time.Second), "yesterday": now, "": now, "0000-01-01T00:00:00+14:00": now,
-	} {
-		var s State
-		e := wire.Event{Kind: "spawned", At: now, Source: "pty"}.With("started", started)
-		s.Apply(Input{Event: &e})
-		if !s.Run.Started.Equal(want) || s.Run.PID != 0 {
-			t.Errorf("%q: %v", started, s.Run.Started)
-		}
-	}
-}
-
-// TestWires: a wire that was not adopted says itself whose it is.
-func TestWires(t *testing.T) {
-	var s State
-	for i, fields := range []string{
-		`"kind":"message_delta","wire":{"session_id":"a","turn_id":"t1","update_type":"message_delta","delta":"x"}`,
-		`"kind":"message_delta","wire":{"session_id":"b","turn_id":"t2","update_type":"message_delta","delta":"x"}`,
-		`"kind":"turn_complete","wire":{"session_id":"a","turn_id":"t1","update_type":"turn_complete","status":"cancelled"}`,
-		`"kind":"tool_call","session":"b","wire":{"params":{"sessionId":"c","update":{"sessionUpdate":"tool_call","title":"x","toolCallId":"1"}},"method":"session/update"}`,
-		`"kind":"turn_started","wire":{"kind":"turn_started","agent":"zzz","turnId":"t9","threadId":"th"}`,
-	} {
-		s.Apply(Input{Event: logged(t, uint64(i+1), fields)})
-	}
-	want := []string{"a t1 terminal idle", "b t9 busy thinking"}
-	var got []string
-	for _, turn := range s.Turns {
-		got = append(got, fmt.Sprint(turn.Session, " ", turn.ID, " ", turn.Status, " ", turn.Activity))
-	}
-	if !slices.Equal(got, want) {
-		t.Error(got)
-	}
-}
-
-// TestClone: nothing is shared, however the copy is changed.
-func TestClone(t *testing.T) {
-	p := newPlayer()
-	for _, l := range []string{
-		"pty spawned pid=7", "mail m1 urgent", "turn_started session=s1 turn_id=t1 event_id=e1", "turn_idle session=s1 turn_id=t1", "turn_completed session=s1 turn_id=t1 status=completed",
-		"turn_started session=s1 turn_id=t2", "confirm_required session=s1 turn_id=t2 id=1 tool=a options=[1]", "confirm_required session=s1 turn_id=t2 id=2 tool=b",
-	} {
-		if _, err := p.play(l); err != nil {
-			t.Fatal(err)
-		}
-	}
-	code := int64(1)
-	p.state.Run.Code = &code
-	want := string(mustJSON(t, &p.state))
-	c := p.state.Clone()
-	if !reflect.DeepEqual(c, p.state) {
-		t.Fatal("not a copy")
-	}
-	turn := c.Turn()
-	turn.Ended[0], turn.Last.Status, turn.Requests[0].Tool, turn.Requests[0].Options[0], turn.Requests[1].Tool = "x", "x", "x", '{', "x"
-	*c.Run.Code, c.Run.PID, c.EventIDs[0], c.mail.letters[0].ID = 9, 9, "x", "x"
-	turn.Session = "x"
-	if got := string(mustJSON(t, &p.state)); got != want || p.state.mail.letters[0].ID != "m1" {
-		t.Error(got, want)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// apply is the table of docs/states.md: what an event about a session does to
+// apply is the table of testdata/states.md: what an event about a session does to
 // its turn. It reports whether that is news: about the session as it is now,
 // neither late nor said before.
 func (t *Turn) apply(e *event) (isNews bool) {
@@ -70,10 +70,12 @@ func (t *Turn) apply(e *event) (isNews bool) {
 
 // start is turn_started.
 func (t *Turn) start(e *event) bool {
-	if t.hasEnded(e.turn) || e.turn != "" && e.turn == t.ID {
+	switch {
+	case t.hasEnded(e.turn) || e.turn != "" && e.turn == t.ID:
 		return false // late, or said before
-	}
-	if e.turn == "" || t.Status != TurnBusy || !t.matchTurn(e.turn) { // else it was seen before it had a name
+	case e.turn != "" && t.Status == TurnBusy && t.matchTurn(e.turn):
+		// It was seen before it had a name.
+	default:
 		t.beginTurn(e)
 		t.setActivity(Thinking, "")
 	}
@@ -91,7 +93,7 @@ func (t *Turn) complete(e *event) bool {
 	isSaid := t.Last != nil && t.Last.ID == id
 	if t.isOver() || t.Status == TurnIdle && t.ID != "" || t.Status == TurnTerminal && isSaid {
 		// Its idle or its program's end came first, or it was said before.
-		if t.noteEnded(id); id == t.ID && (!isSaid || t.Last.IsCutOff) {
+		if id == t.ID && (!isSaid || t.Last.IsCutOff) {
 			t.recordEnd(e, endStatus(e), false)
 			t.EndIsTentative = t.EndIsTentative && t.Last.Status == Completed
 		}
@@ -119,14 +121,14 @@ func (t *Turn) becomeIdle(e *event) bool {
 		t.noteEnded(e.turn)
 		return false
 	case t.isOver():
-		t.noteEnded(t.ID)
 		return false
 	case t.Status == TurnBusy:
 		t.EndIsTentative = e.source == "hook"
 	}
 	isNews := !t.asksOutsideTurn(e) && (t.Status != TurnIdle || !t.hasEnded(e.turn))
 	t.nameTurn(e.turn, e)
-	t.closeTurn()
+	t.noteEnded(t.ID)
+	t.Status = TurnIdle
 	if isNews {
 		t.noteOrigin(e, true)
 		t.setActivity(Idle, "")
@@ -148,7 +150,8 @@ func (t *Turn) work(e *event, a Activity, detail string) bool {
 // enterTurn makes the turn that an event names the open one. A turn that was only
 // seen to stop goes on.
 func (t *Turn) enterTurn(e *event) {
-	switch isPaused := t.Status == TurnIdle && !t.IsGenerated && t.ID != "" && !t.hasEnded(t.ID); {
+	isPaused := t.Status == TurnIdle && !t.IsGenerated && t.ID != "" && !t.hasEnded(t.ID)
+	switch {
 	case t.Status == TurnBusy && t.matchTurn(e.turn):
 	case isPaused && (e.turn == "" || e.turn == t.ID):
 		t.Status = TurnBusy
@@ -181,9 +184,6 @@ func (t *Turn) changeState(e *event, a Activity) bool {
 		if e.turn != "" && e.turn != t.ID {
 			return false
 		}
-		if t.IsGenerated {
-			t.closeTurn()
-		}
 		t.Status = TurnIdle // a turn with a name may still say that it goes on
 	case Exited, Error, Starting:
 		t.cutOff(e, Failed)
@@ -208,7 +208,6 @@ func (t *Turn) startSession(e *event) bool {
 		if t.Detail == "compacting" {
 			t.Detail = ""
 		}
-		t.HasSessionStart = true
 		return true
 	case e.session != "" && source != "resume" && (t.HasSessionStart && !t.isOver() || t.Status == TurnBusy):
 		t.HasSessionStart = true
@@ -245,9 +244,7 @@ func (t *Turn) nameTurn(id string, e *event) {
 // beginTurn begins the turn that an event names. An earlier one that was open, or
 // was seen to stop, is over; how it ended is not known.
 func (t *Turn) beginTurn(e *event) {
-	if t.ID != e.turn {
-		t.noteEnded(t.ID)
-	}
+	t.noteEnded(t.ID)
 	t.ID, t.IsGenerated = e.turn, e.turn == ""
 	if t.IsGenerated {
 		t.ID = "turn-" + strconv.FormatUint(e.seq, 10)
@@ -255,9 +252,6 @@ func (t *Turn) beginTurn(e *event) {
 	t.Status, t.Began, t.TurnSeq = TurnBusy, e.at, e.seq
 	t.StartedCalls, t.EndedCalls = nil, nil
 	t.EndIsTentative, t.Reopened = false, 0
-	if t.isOver() {
-		t.HasSessionStart = false
-	}
 	t.setActivity(Unknown, "")
 }
 
@@ -281,16 +275,6 @@ func (t *Turn) reopenTurn(e *event) bool {
 	t.Status, t.EndIsTentative = TurnBusy, false
 	t.Reopened++
 	return true
-}
-
-// closeTurn makes the current turn one that is over and that no event can open
-// again.
-func (t *Turn) closeTurn() {
-	t.noteEnded(t.ID)
-	t.Status = TurnIdle
-	if t.Last != nil && t.Last.ID == t.ID {
-		t.Began = time.Time{}
-	}
 }
 
 // cutOff ends an open turn with its program.

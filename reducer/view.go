@@ -2,6 +2,7 @@ package reducer
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -53,8 +54,9 @@ func (s *State) Evaluate(ev Evidence) View {
 	}
 	t.Ended, t.StartedCalls, t.EndedCalls = nil, nil, nil
 	v := View{Word: t.Word(), Detail: t.Detail, Since: t.Since, Turn: t, Presence: PresenceUnknown, PresenceAt: s.Heard}
-	// The lock is let go only with the runner's life, and the terminal goes with it.
-	left := running && s.Run.IsLocked && !s.Run.HasOtherSession && !ev.Held
+	// The lock is let go only with the runner's life, and the terminal goes with it; so does
+	// the start that was to come after a pause.
+	left := (running || s.isRestarting()) && s.Run.IsLocked && !s.Run.HasOtherSession && !ev.Held
 	age := ev.Now.Sub(s.Heard)
 	fresh := !s.Heard.IsZero() && age < freshFor && age > -freshFor
 	switch {
@@ -88,4 +90,10 @@ func (s *State) Evaluate(ev Evidence) View {
 		}
 	}
 	return v
+}
+
+// isRestarting reports whether the last word of a runner is that it will start the program
+// again.
+func (s *State) isRestarting() bool {
+	return s.Run != nil && s.Run.HasExited && s.Turn().Activity == Starting && strings.HasPrefix(s.Turn().Detail, restart)
 }

@@ -96,14 +96,13 @@ func (t *Turn) waitFor(e *event, said Waiting) bool {
 		if kept = merged.clipped(maxPrompt); old.Kind != said.Kind || reflect.DeepEqual(kept, old) {
 			return false
 		}
-		t.Requests = slices.Clone(t.Requests)
 		t.Requests[0], e.asked = kept, &merged
 		return true
 	case len(t.Requests) > 0 && (e.source == "hook" || e.source == "acp") && t.Requests[0].Kind == Permission && kept.Kind == Permission:
 		if len(t.Requests) < maxRequests {
 			next := said.clipped(maxNextPrompt)
 			next.Input, next.Options = "", nil
-			t.Requests = append(slices.Clone(t.Requests), next)
+			t.Requests = append(t.Requests, next)
 		}
 		e.asked = &said
 		return true

@@ -91,15 +91,12 @@ const maxOutput = 1 << 20
 // is for all sessions that it has. Long output becomes several events. The error is a
 // *wire.SessionError.
 func Events(id wire.UUID, e wire.SessionEvent) (out []wire.Event, err error) {
-	content := e.Content
-	for {
-		if e.Content = content; e.Kind == "agent_output" && len(content) > maxOutput {
-			n := maxOutput
-			for n > maxOutput-utf8.UTFMax && !utf8.RuneStart(content[n]) {
-				n--
-			}
-			e.Content = content[:n]
+	for content := string([]rune(e.Content)); content != "" || out == nil; {
+		n := min(len(content), maxOutput)
+		for n < len(content) && !utf8.RuneStart(content[n]) {
+			n--
 		}
+		e.Content, content = content[:n], content[n:]
 		raw, err := wire.Marshal(e)
 		if err == nil {
 			err = wire.Unmarshal(raw, &wire.SessionEvent{})
@@ -112,10 +109,8 @@ func Events(id wire.UUID, e wire.SessionEvent) (out []wire.Event, err error) {
 			event = event.With(FieldSession, string(id))
 		}
 		out = append(out, event)
-		if content = content[len(e.Content):]; content == "" {
-			return out, nil
-		}
 	}
+	return out, nil
 }
 
 // statePoll is how often a waiting Receive looks whether the session is over: no
@@ -183,21 +178,17 @@ func (c *MailboxChannel) handleNext(ctx context.Context, handler func(Input) err
 		in, ok := InputOf(m)
 		return ok && in.For(c.id) && (s.State == wire.SessionActive || in.Kind == "abort")
 	}}
-	// Mostly there is none, and Peek takes no lock.
-	batch, err := c.box.Peek(ctx, next)
-	if err == nil && len(batch.Items) > 0 {
-		batch, err = c.box.Read(ctx, next, func(b mailbox.Batch) (int, error) {
-			if len(b.Items) == 0 {
-				return 0, nil // another receiver was quicker
-			}
-			in, _ := InputOf(b.Items[0].Message)
-			if err := handler(in); err != nil {
-				return 0, err
-			}
-			done = true
-			return 1, nil
-		})
-	}
+	batch, err := c.box.Read(ctx, next, func(b mailbox.Batch) (int, error) {
+		if len(b.Items) == 0 {
+			return 0, nil
+		}
+		in, _ := InputOf(b.Items[0].Message)
+		if err := handler(in); err != nil {
+			return 0, err
+		}
+		done = true
+		return 1, nil
+	})
 	switch {
 	case errors.Is(err, mailbox.ErrNoAgent):
 		return false, wire.ErrChannelClosed

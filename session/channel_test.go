@@ -2,11 +2,9 @@ package session
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -175,81 +173,6 @@ func TestReceiveWaits(t *testing.T) {
 	c.Close()
 	if r := <-got; r.err != wire.ErrChannelClosed {
 		t.Errorf("closed: %+v", r)
-	}
-}
-
-// Several receive on several channels of one session, and come and go: each
-// input comes to one of them, once.
-func TestEachInputOnce(t *testing.T) {
-	st := testTeam(t, "bob")
-	s := begin(t, st, "bob")
-	const inputs = 60
-	var mu sync.Mutex
-	seen := map[string]int{}
-	var wg sync.WaitGroup
-	for range 3 {
-		wg.Go(func() {
-			for {
-				mine := openTeam(t, st.Mail.Dir().Path())
-				c, err := mine.Channel(s.SessionID)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				for range 7 { // then begun again
-					in, err := c.Receive(ctx, 10*time.Second)
-					if err == wire.ErrChannelClosed {
-						c.Close()
-						mine.Mail.Close()
-						return
-					}
-					if err != nil || in == nil {
-						t.Errorf("received %v, %v", in, err)
-						return
-					}
-					mu.Lock()
-					seen[in.Text]++
-					mu.Unlock()
-				}
-				c.Close()
-				mine.Mail.Close()
-			}
-		})
-	}
-	for i := range inputs {
-		id := s.SessionID
-		if i%3 == 0 {
-			id = ""
-		}
-		tell(t, st, "bob", id, text(fmt.Sprint(i)))
-	}
-	deadline := time.Now().Add(30 * time.Second)
-	for {
-		mu.Lock()
-		n := len(seen)
-		mu.Unlock()
-		if n == inputs || time.Now().After(deadline) {
-			break
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	move(t, st, s.SessionID, wire.SessionCompleted)
-	wg.Wait()
-	for i := range inputs {
-		if n := seen[fmt.Sprint(i)]; n != 1 {
-			t.Errorf("input %d came %d times", i, n)
-		}
-	}
-	got, err := st.Get(s.SessionID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	human := 0
-	for _, m := range got.Messages {
-		human += map[bool]int{true: 1}[m.Sender == SenderHuman]
-	}
-	if human != inputs {
-		t.Errorf("the log has %d of them", human)
 	}
 }
 

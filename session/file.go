@@ -80,8 +80,9 @@ func Decode(data []byte) (*Session, error) {
 }
 
 // Encode is the session as it lies on disk: one line, the vocabulary's members first
-// and as their owner writes them.
+// and as their owner writes them. The oldest messages of a log that is too long go.
 func (s *Session) Encode() ([]byte, error) {
+	s.trimLog()
 	f := file{vocabulary: vocabulary(s.InteractiveSession), DraftIDs: s.DraftIDs, Notes: s.notes, Extra: s.extra}
 	for i, m := range s.Messages {
 		out := message{Sender: m.Sender, Content: m.Content, Timestamp: m.Timestamp}

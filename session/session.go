@@ -55,10 +55,9 @@ const NoGoal wire.UUID = "00000000-0000-0000-0000-000000000000"
 type Session struct {
 	wire.InteractiveSession
 
-	notes   notes
-	extra   jsontext.Value   // members of the file that this version does not know
-	extras  []jsontext.Value // the same of the first messages
-	logSize int              // bytes of the messages; 0: not counted yet
+	notes  notes
+	extra  jsontext.Value   // members of the file that this version does not know
+	extras []jsontext.Value // the same of the first messages
 }
 
 // Draft is something that the agent has made and that waits for a person's answer.
@@ -97,9 +96,8 @@ func (s *Session) addDraft(d Draft) (isNew bool) {
 	return isNew
 }
 
-// AddMessage appends to the log, and removes the oldest messages where the log has
-// become too long. A message that is too long by itself loses its beginning. Bytes
-// that are not UTF-8 become U+FFFD.
+// AddMessage appends to the log. A message that is too long by itself loses its
+// beginning. Bytes that are not UTF-8 become U+FFFD.
 func (s *Session) AddMessage(sender, content string, at time.Time) {
 	m := wire.SessionMessage{Sender: sender, Content: strings.ToValidUTF8(content, "\uFFFD"), Timestamp: at.UTC().Round(0)}
 	if messageSize(m) > MaxLog { // at most six bytes for each
@@ -107,17 +105,15 @@ func (s *Session) AddMessage(sender, content string, at time.Time) {
 	}
 	s.Messages = append(s.Messages, m)
 	s.touch(m.Timestamp)
+}
 
-	added := s.Messages[len(s.Messages)-1:]
-	if s.logSize == 0 {
-		added = s.Messages
-	}
-	for _, m := range added {
-		s.logSize += messageSize(m)
-	}
-	first := 0
-	for ; s.logSize > MaxLog; first++ {
-		s.logSize -= messageSize(s.Messages[first])
+// trimLog removes the oldest messages where the log has become too long.
+func (s *Session) trimLog() {
+	first, size := len(s.Messages), 0
+	for ; first > 0; first-- {
+		if size += messageSize(s.Messages[first-1]); size > MaxLog {
+			break
+		}
 	}
 	s.Messages, s.extras = s.Messages[first:], s.extras[min(first, len(s.extras)):]
 	s.notes.Dropped += uint64(first)
@@ -136,11 +132,11 @@ func (s *Session) AddMessageOnce(sender, content string, at time.Time) {
 
 // AddInput notes in the log what a person has said, once.
 func (s *Session) AddInput(in Input) {
-	content := in.String()
 	if in.Kind == "message" {
-		content = in.Text
+		s.AddMessageOnce(SenderHuman, in.Text, in.At)
+	} else {
+		s.AddMessageOnce(SenderHuman, in.String(), in.At)
 	}
-	s.AddMessageOnce(SenderHuman, content, in.At)
 }
 
 // touch notes a sign of life.

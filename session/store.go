@@ -31,7 +31,7 @@ type ManyError struct {
 }
 
 func (e *ManyError) Error() string {
-	return fmt.Sprintf("%q fits %d sessions", e.Fragment, len(e.IDs))
+	return fmt.Sprintf("%q matches %d sessions", e.Fragment, len(e.IDs))
 }
 
 // Store is the sessions of a team.
@@ -106,22 +106,17 @@ func (st *Store) Get(id wire.UUID) (*Session, error) {
 		return nil, fmt.Errorf("session %q: %w", id, ErrNotFound)
 	}
 	root := st.Mail.Dir()
-	err := root.IsDir(sessionsDir)
-	var data []byte
-	if err == nil {
-		data, err = root.ReadFile(fileOf(id), MaxFile)
-	}
-	var s *Session
-	var path *fs.PathError
+	data, err := root.ReadFile(fileOf(id), MaxFile)
+	isOther := errors.Is(err, durable.ErrTooLarge) || errors.Is(err, durable.ErrNotRegular)
 	switch {
-	case err == nil:
-		s, err = decodeAs(id, data)
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("session %s: %w", id, ErrNotFound)
-	case (errors.Is(err, durable.ErrTooLarge) || errors.Is(err, durable.ErrNotRegular)) && errors.As(err, &path):
-		err = path.Err
-	default:
+	case err != nil && !isOther:
 		return nil, fmt.Errorf("session %s: %w", id, err)
+	}
+	var s *Session
+	if err == nil {
+		s, err = decodeAs(id, data)
 	}
 	if err != nil {
 		return nil, &FileError{id, root.Join(fileOf(id)), err}
@@ -167,13 +162,12 @@ func (st *Store) List() (list []*Session, bad []*FileError, err error) {
 		s, err := st.Get(id)
 		var broken *FileError
 		switch {
+		case err == nil:
+			list = append(list, s)
 		case errors.As(err, &broken):
 			bad = append(bad, broken)
-		case errors.Is(err, ErrNotFound):
-		case err != nil:
+		case !errors.Is(err, ErrNotFound):
 			return nil, bad, err
-		default:
-			list = append(list, s)
 		}
 	}
 	slices.SortStableFunc(list, func(a, b *Session) int { return a.CreatedAt.Compare(b.CreatedAt) })

@@ -9,12 +9,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
-	"github.com/agentteammail/atm/wire"
 )
 
 // maxSmall bounds files that somebody else may have made.
@@ -58,6 +56,9 @@ func (p Place) noteOf(root string) (n note, file string, err error) {
 // Accept notes in the user's state directory that this user made or accepts the
 // root. Doing it again changes nothing.
 func Accept(p Place, root string) error {
+	if Accepted(p, root) {
+		return nil
+	}
 	if err := accept(p, root); err != nil {
 		return fmt.Errorf("note that %s is yours: %w", printable(root), err)
 	}
@@ -71,9 +72,6 @@ func accept(p Place, root string) error {
 	n, file, err := p.noteOf(root)
 	if err != nil {
 		return err
-	}
-	if old, ok := p.readNote(file); ok && old.same(n) {
-		return nil
 	}
 	data, err := json.Marshal(n)
 	if err != nil {
@@ -137,9 +135,6 @@ func Shared(root string, uid int) string { return shared(root, uid, false) }
 
 // shared is Shared; with group, a group that may write is a reason too.
 func shared(root string, uid int, group bool) string {
-	if uid < 0 {
-		return ""
-	}
 	info, err := os.Stat(root)
 	if err != nil {
 		return "it cannot be looked at: " + cause(err)
@@ -152,19 +147,13 @@ func shared(root string, uid int, group bool) string {
 		return "it cannot be listed: " + cause(err)
 	}
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), ".") || e.Type().IsRegular() {
-			continue
-		}
 		// Not Lstat: what a link in the root leads to is a team as well.
 		info, err := os.Stat(filepath.Join(root, e.Name()))
-		if err != nil || !info.IsDir() {
+		if err != nil || !info.IsDir() || strings.HasPrefix(e.Name(), ".") {
 			continue
 		}
 		if why := distrust(info, uid, group); why != "" {
-			if !wire.IsName(e.Name()) {
-				return fmt.Sprintf("its directory %q is %s", e.Name(), why)
-			}
-			return "its team " + e.Name() + " is " + why
+			return "its team " + printable(e.Name()) + " is " + why
 		}
 	}
 	return ""
@@ -175,17 +164,15 @@ func distrust(info fs.FileInfo, uid int, group bool) string {
 	if uid < 0 {
 		return ""
 	}
-	if owner := durable.Owner(info); owner == nil || *owner != uid {
-		if owner == nil {
-			return "owned by nobody known"
-		}
-		return "owned by uid " + strconv.Itoa(*owner)
-	}
-	perm := info.Mode().Perm()
-	if perm&0o002 != 0 {
+	owner := durable.Owner(info)
+	switch perm := info.Mode().Perm(); {
+	case owner == nil:
+		return "owned by nobody known"
+	case *owner != uid:
+		return fmt.Sprintf("owned by uid %d", *owner)
+	case perm&0o002 != 0:
 		return "writable by everybody"
-	}
-	if group && perm&0o020 != 0 {
+	case group && perm&0o020 != 0:
 		return "writable by its group, and not accepted yet"
 	}
 	return ""

@@ -107,47 +107,38 @@ type Withdrawal struct {
 
 // Withdraw takes a message of mine out of the inboxes where it is unread. A recipient
 // that has read it gets a notice; one that has acknowledged it keeps it.
-func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, origin *wire.Origin) []Withdrawal {
-	out := make([]Withdrawal, len(m.To))
-	notice := &mailbox.Post{Given: true, Sender: me, Message: &wire.Message{
-		ID: wire.Derive("withdrawn", m.ID, me.Address()), Type: wire.TypeNotice, From: me.Address(),
-		InReplyTo: m.ID, Thread: m.ThreadID(), ReplyWanted: "no", SentAt: time.Now().UTC(), Origin: origin,
-		Body:    fmt.Sprintf("I withdrew my message %s, which you have read. Please do not act on it.", m.ID.Short(6)),
-		Payload: json.RawMessage(`{"withdrawn":` + string(wire.Quote(string(m.ID))) + `}`),
-	}}
-	var notified []*Withdrawal // beside notice.To
-	for i, a := range m.To {
-		w := &out[i]
-		w.To = a
-		b, err := r.Mailbox(a)
-		if err != nil {
-			w.Err = err
-			continue
-		}
-		if _, err := me.Get(AckID(m.ID, a)); err == nil {
-			continue // acknowledged, wherever it lies now
-		}
-		reader := b
-		if by := r.leaseholder(b, m.ID); by != nil {
-			reader = by
-		}
-		w.State, w.Err = b.Withdraw(ctx, m.ID, me.Address())
-		if w.Err != nil || w.State == mailbox.Unread || w.State == mailbox.Withdrawn {
-			continue
-		}
-		if w.State == mailbox.Done && m.RequiresAck {
-			w.State = ""
-			continue
-		}
-		notified = append(notified, w)
-		notice.To = append(notice.To, reader)
-		notice.Message.To = append(notice.Message.To, reader.Address())
-	}
-	if len(notice.To) > 0 {
-		mailbox.Deliver(ctx, notice)
-		for i, w := range notified {
-			w.Err = notice.Outcomes[i].Err
-		}
+func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, origin *wire.Origin) (out []Withdrawal) {
+	for _, a := range m.To {
+		w := Withdrawal{To: a}
+		w.State, w.Err = r.withdrawFrom(ctx, me, m, a, origin)
+		out = append(out, w)
 	}
 	return out
+}
+
+func (r *Root) withdrawFrom(ctx context.Context, me *mailbox.Box, m *wire.Message, a wire.Address, origin *wire.Origin) (mailbox.State, error) {
+	b, err := r.Mailbox(a)
+	if err != nil {
+		return "", err
+	}
+	if _, err := me.Get(AckID(m.ID, a)); err == nil {
+		return "", nil // acknowledged, wherever it lies now
+	}
+	to := b.Address() // or whoever has taken it
+	if it, err := b.Get(m.ID); err == nil && it.Lease != nil {
+		to = it.Lease.By
+	}
+	state, err := b.Withdraw(ctx, m.ID, me.Address())
+	if err != nil || state == mailbox.Unread || state == mailbox.Withdrawn {
+		return state, err
+	}
+	if state == mailbox.Done && m.RequiresAck {
+		return "", nil
+	}
+	return state, r.deliver(ctx, &Outgoing{From: me, To: []wire.Address{to}, Given: true, Message: &wire.Message{
+		ID: wire.Derive("withdrawn", m.ID, me.Address()), Type: wire.TypeNotice,
+		InReplyTo: m.ID, Thread: m.ThreadID(), ReplyWanted: "no", Origin: origin,
+		Body:    fmt.Sprintf("I withdrew my message %s, which you have read. Please do not act on it.", m.ID.Short(6)),
+		Payload: json.RawMessage(`{"withdrawn":` + string(wire.Quote(string(m.ID))) + `}`),
+	}})
 }

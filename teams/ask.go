@@ -52,14 +52,10 @@ func (e *EndedError) Error() string {
 	return fmt.Sprintf("%s ended with %d before it answered", e.Agent, e.Code)
 }
 
-const (
-	// restartsWithin is how long a program that has ended may take to be started again.
-	restartsWithin = 1500 * time.Millisecond
-
-	// textWithin is how long after the end of a turn its text may come: a screen may
-	// show the end before a hook tells the text.
-	textWithin = 1500 * time.Millisecond
-)
+// settles is how long a program that has ended may take to be started again, and how
+// long after the end of a turn its text may come: a screen may show the end before a
+// hook tells the text.
+const settles = 1500 * time.Millisecond
 
 // Ask delivers a question that was prepared for one recipient, and returns what comes
 // first: a reply, or the end of the turn that it was handed into. sent, if not nil, is
@@ -158,7 +154,7 @@ func (q *asking) isReplied(ctx context.Context) bool {
 // turn comes before its end.
 func (q *asking) wait(ctx context.Context) error {
 	q.isReplied(ctx)
-	var textBy time.Time // zero: the turn goes on
+	var endSeen time.Time // zero: the turn goes on
 	for {
 		turn := q.turns.Delivery(q.ID).Turn
 		if turn != nil {
@@ -168,30 +164,27 @@ func (q *asking) wait(ctx context.Context) error {
 			q.Status, q.Text, q.Took = Replied, q.Reply.Body, max(q.Reply.SentAt.Sub(q.Sent), 0)
 			return nil
 		}
-		by := textBy
-		switch {
-		case !turn.HasEnded():
-			textBy = time.Time{}
-			if by = textBy; !q.exited.IsZero() {
-				by = q.exited.Add(restartsWithin)
-			}
-		case turn.Response != "" || turn.WasCutShort():
-			return q.finish(turn)
-		case textBy.IsZero():
-			textBy = time.Now().Add(textWithin)
-			by = textBy
+		since := q.exited // what may settle
+		if !turn.HasEnded() {
+			endSeen = time.Time{}
+		} else if endSeen.IsZero() {
+			endSeen = time.Now()
 		}
-		isLate, err := q.next(ctx, by)
-		switch {
-		case err != nil:
-			return err
-		case isLate && turn.HasEnded():
+		if turn.HasEnded() {
+			since = endSeen
+		}
+		isLate := !since.IsZero() && time.Since(since) >= settles
+		if turn.HasEnded() && (isLate || turn.Response != "" || turn.WasCutShort()) {
 			return q.finish(turn)
-		case isLate:
-			if running, err := q.box.Store().Running(q.box.Agent()); err == nil && !running && !q.isReplied(ctx) {
+		}
+		if isLate {
+			if running, err := q.box.Store().Running(q.box.Agent()); err == nil && !running {
 				return &EndedError{q.box.Agent(), q.exitCode}
 			}
-			q.exited = time.Time{}
+			q.exited, since = time.Time{}, time.Time{}
+		}
+		if err := q.next(ctx, since); err != nil {
+			return err
 		}
 	}
 }
@@ -206,34 +199,36 @@ func (q *asking) finish(turn *Turn) error {
 	return nil
 }
 
-// next takes in one thing that the watcher tells. isLate: nothing came by then.
-func (q *asking) next(ctx context.Context, by time.Time) (isLate bool, err error) {
-	limit := ctx
-	if !by.IsZero() {
-		var cancel context.CancelFunc
-		limit, cancel = context.WithDeadline(ctx, by)
-		defer cancel()
+// next takes in one thing that the watcher tells, if it comes before what began at a
+// time (zero: nothing) has settled.
+func (q *asking) next(ctx context.Context, since time.Time) error {
+	limit, cancel := context.WithCancel(ctx)
+	if !since.IsZero() {
+		cancel()
+		limit, cancel = context.WithDeadline(ctx, since.Add(settles))
 	}
+	defer cancel()
 	entry, err := q.watcher.Next(limit)
-	if err != nil && limit.Err() != nil && ctx.Err() == nil {
-		return true, nil
+	if err != nil && limit.Err() != nil {
+		return ctx.Err()
 	}
 	if err != nil {
-		return false, err
+		return err
 	}
 	m, e := entry.Message, entry.Event // neither with an error of the watcher, which goes on trying
-	switch {
-	case m != nil && entry.Box.Address() == q.me.Address() && Answers(m.Message, q.ID):
+	if m != nil && entry.Box.Address() == q.me.Address() && Answers(m.Message, q.ID) {
 		q.Reply = m
-	case e != nil && entry.Box.Address() == q.box.Address():
-		q.turns.Apply(e)
-		switch e.Kind {
-		case "exited":
-			code, _ := e.Uint("code")
-			q.exited, q.exitCode = time.Now(), int(code)
-		case "restarting", "spawned":
-			q.exited = time.Time{}
-		}
 	}
-	return false, nil
+	if e == nil || entry.Box.Address() != q.box.Address() {
+		return nil
+	}
+	q.turns.Apply(e)
+	switch e.Kind {
+	case "exited":
+		code, _ := e.Uint("code")
+		q.exited, q.exitCode = time.Now(), int(code)
+	case "restarting", "spawned":
+		q.exited = time.Time{}
+	}
+	return nil
 }

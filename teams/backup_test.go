@@ -74,14 +74,14 @@ func TestBackupRestore(t *testing.T) {
 		t.Fatal(err)
 	}
 	var file bytes.Buffer
-	total, err := r.Backup(ctx, &file, nil)
+	total, err := r.Backup(ctx, &file)
 	if err != nil || total.Messages != 2 { // unread, and the drop that was taken in
 		t.Fatal(total, err)
 	}
 
 	again := newRoot(t)
 	for round, want := range []int{2, 0} {
-		got, err := again.Restore(ctx, bytes.NewReader(file.Bytes()), nil)
+		got, err := again.Restore(ctx, bytes.NewReader(file.Bytes()))
 		if err != nil || got.Messages != want {
 			t.Fatalf("round %d: %+v, %v", round, got, err)
 		}

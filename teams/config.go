@@ -39,23 +39,16 @@ func (t *Team) Config() (*config.Config, error) {
 // missingPlaces reports members whose directory or repository is not there. That
 // keeps only these members from being started.
 func (t *Team) missingPlaces(c *config.Config) (mistakes []config.Mistake) {
-	data, err := t.Dir().ReadFile(config.File, config.MaxSize)
-	if err != nil {
-		return nil
-	}
+	data, _ := t.Dir().ReadFile(config.File, config.MaxSize)
 	lines := config.FindLines(data)
 	for n, m := range c.Members {
-		key := "members." + string(n) + "."
+		path := fmt.Sprintf("members.%s.", n)
+		_, _, noRepository := t.repositoryOf(m.Cwd)
 		info, err := os.Stat(t.WorkDir(m.Cwd))
-		switch {
-		case m.Worktree && !m.Person:
-			if _, _, err := t.repositoryOf(m.Cwd); err != nil {
-				mistakes = append(mistakes, config.Mistake{Line: lines.Of(key + "worktree"), Text: fmt.Sprintf("%s has worktree = true, but %v", n, err)})
-			}
-		case m.Cwd != "" && errors.Is(err, fs.ErrNotExist):
-			mistakes = append(mistakes, config.Mistake{Line: lines.Of(key + "cwd"), Text: fmt.Sprintf("cwd of %s: %s is not there", n, printable(t.WorkDir(m.Cwd)))})
-		case m.Cwd != "" && (err != nil || !info.IsDir()):
-			mistakes = append(mistakes, config.Mistake{Line: lines.Of(key + "cwd"), Text: fmt.Sprintf("cwd of %s: %s is no directory", n, printable(t.WorkDir(m.Cwd)))})
+		if m.Worktree && !m.Person && noRepository != nil {
+			mistakes = append(mistakes, config.Mistake{Line: lines.Of(path + "worktree"), Text: fmt.Sprintf("%s has worktree = true, but %v", n, noRepository)})
+		} else if !m.Worktree && m.Cwd != "" && (err != nil || !info.IsDir()) {
+			mistakes = append(mistakes, config.Mistake{Line: lines.Of(path + "cwd"), Text: fmt.Sprintf("cwd of %s: %s is not there", n, printable(t.WorkDir(m.Cwd)))})
 		}
 	}
 	slices.SortFunc(mistakes, func(a, b config.Mistake) int { return a.Line - b.Line })
@@ -75,10 +68,7 @@ func (t *Team) WriteConfig(text string) (path string, made bool, err error) {
 	if errors.Is(err, fs.ErrExist) {
 		return path, false, nil
 	}
-	if err != nil {
-		return path, false, err
-	}
-	return path, true, t.Dir().Sync(".")
+	return path, err == nil, err
 }
 
 // Lead is the team's lead: the member that team.toml names, else the one called
@@ -119,13 +109,10 @@ func (t *Team) repositoryOf(cwd string) (c git.Checkout, rel string, err error) 
 	if err != nil {
 		return c, "", fmt.Errorf("its directory %s is not there", printable(t.WorkDir(cwd)))
 	}
-	all := git.Above(dir)
-	if len(all) == 0 {
+	c, ok := git.Nearest(dir)
+	if !ok || !c.HasRepository() {
 		return c, "", fmt.Errorf("%s is in no git repository", printable(dir))
 	}
-	if !all[0].HasRepository() {
-		return c, "", fmt.Errorf("the .git in %s leads to no repository", printable(all[0].Top))
-	}
-	rel, err = filepath.Rel(all[0].Top, dir)
-	return all[0], rel, err
+	rel, err = filepath.Rel(c.Top, dir)
+	return c, rel, err
 }

@@ -29,16 +29,30 @@ type Check struct {
 // Wrong reports whether the finding is something to mend.
 func (c Check) Wrong() bool { return c.Severity == "warning" || c.Severity == "error" }
 
-const (
-	lowDisk      = 64 << 20 // bytes free below which the doctor warns
-	doctorUnread = 500      // how many unread messages of a mailbox it opens
-)
+// fileSystem is what the system tells of a file system.
+type fileSystem struct {
+	remote     string // its kind, if others than this kernel may change it
+	isReadOnly bool
+	free       *uint64 // bytes that this user may still fill; nil: not known
+}
+
+const lowDisk = 64 << 20 // bytes free below which the doctor warns
+
+// doctor collects the findings about a root.
+type doctor struct {
+	root   *Root
+	ctx    context.Context
+	fix    bool
+	place  Place
+	disk   fileSystem
+	checks []Check
+}
 
 // Doctor looks at everything in the root and changes nothing, unless fix is set:
 // then it mends what can be mended without losing anything, and says so.
 func (r *Root) Doctor(ctx context.Context, p Place, fix bool) []Check {
-	d := &doctor{root: r, ctx: ctx, fix: fix, readOnly: isReadOnly(r.Path)}
-	d.checkRoot(p)
+	d := &doctor{root: r, ctx: ctx, fix: fix, place: p, disk: fileSystemAt(r.Path)}
+	d.checkRoot()
 	d.checkDisk()
 	d.checkDirectories()
 	names, err := r.Teams()
@@ -53,17 +67,11 @@ func (r *Root) Doctor(ctx context.Context, p Place, fix bool) []Check {
 			d.add("team.unreadable", "error", "", "team %s: %v", n, err)
 			continue
 		}
-		d.checkTeam(t, p.UID)
+		for _, check := range []func(*Team){d.checkTeam, d.checkAgentDirs, d.checkConfig, d.checkWorktrees, d.checkMembers} {
+			check(t)
+		}
 	}
 	return d.checks
-}
-
-type doctor struct {
-	root     *Root
-	ctx      context.Context
-	fix      bool
-	readOnly bool // the file system is; then no directory is named for it
-	checks   []Check
 }
 
 // add adds a finding. What came from outside is escaped.
@@ -79,9 +87,9 @@ func quote(s string) string {
 	return s
 }
 
-func (d *doctor) checkRoot(p Place) {
+func (d *doctor) checkRoot() {
 	d.add("root", "ok", "", "root %s (%s)", d.root.Path, d.root.Source)
-	if why := Shared(d.root.Path, p.UID); why != "" {
+	if why := Shared(d.root.Path, d.place.UID); why != "" {
 		d.add("root.shared", "warning", "chmod go-w "+quote(d.root.Path), "the root is %s", why)
 	}
 	if !d.root.Accepted {
@@ -90,16 +98,16 @@ func (d *doctor) checkRoot(p Place) {
 }
 
 func (d *doctor) checkDisk() {
-	if remote := remoteFS(d.root.Path); remote != "" {
-		d.add("fs.remote", "warning", "atm backup root.tar", "the root lies on %s: locks and events do not reach other machines; restore the backup to a local disk", remote)
+	if d.disk.remote != "" {
+		d.add("fs.remote", "warning", "atm backup root.tar", "the root lies on %s: locks and events do not reach other machines; restore the backup to a local disk", d.disk.remote)
 	} else if err := watcher.Probe(d.root.Path); err != nil {
 		d.add("fs.no_events", "warning", "", "the kernel does not report changes (%v): what waits looks every second", err)
 	}
-	if d.readOnly {
+	if d.disk.isReadOnly {
 		d.add("disk.read_only", "error", "", "the file system of %s is read-only: mail can be looked at, not sent or marked", d.root.Path)
 	}
-	if free, ok := freeBytes(d.root.Path); ok && free < lowDisk {
-		d.add("disk.low", "warning", "", "%s free: atm moves old mail to the archive, but deletes none", letter.Size(int64(free)))
+	if free := d.disk.free; free != nil && *free < lowDisk {
+		d.add("disk.low", "warning", "", "%s free: atm moves old mail to the archive, but deletes none", letter.Size(int64(*free)))
 	}
 }
 
@@ -108,15 +116,9 @@ func (d *doctor) checkDirectories() {
 	dir := d.root.dir
 	names, _ := dir.Names(".")
 	for _, n := range names {
-		if strings.HasPrefix(n, ".") && strings.HasSuffix(n, ".making") {
-			d.add("team.half_made", "info", "", "%s: a team that was never finished; it is none, and can be removed", n)
-		}
-		if !wire.IsName(n) || dir.IsDir(n) != nil {
-			continue
-		}
 		inner, _ := dir.Names(n)
 		hasMailbox := slices.ContainsFunc(inner, func(a string) bool { return dir.IsDir(n+"/"+a+"/inbox/new") == nil })
-		if has, err := dir.Exists(n + "/.locks"); has || err != nil || !hasMailbox {
+		if has, err := dir.Exists(n + "/.locks"); !wire.IsName(n) || has || err != nil || !hasMailbox {
 			continue
 		}
 		if d.fix && dir.Mkdir(n+"/.locks") == nil {
@@ -127,20 +129,73 @@ func (d *doctor) checkDirectories() {
 	}
 }
 
-func (d *doctor) checkTeam(t *Team, uid int) {
-	if why := Shared(t.Dir().Path(), uid); why != "" {
+func (d *doctor) checkTeam(t *Team) {
+	if why := Shared(t.Dir().Path(), d.place.UID); why != "" {
 		d.add("team.shared", "warning", "chmod go-w "+quote(t.Dir().Path()), "team %s is %s", t.Name, why)
 	}
-	names, _ := t.Dir().Names(".")
-	for _, n := range names {
-		if !strings.HasPrefix(n, ".") {
-			d.checkAgentDir(t, n)
-		}
-	}
-	d.checkConfig(t)
 	if old, err := t.Retired(); err == nil && len(old) > 0 {
 		d.add("team.retired", "info", "", "team %s: %d retired mailboxes in the archive: %s", t.Name, len(old), strings.Join(old, ", "))
 	}
+}
+
+// checkAgentDirs reports what lies where a member's directory would, and is none.
+func (d *doctor) checkAgentDirs(t *Team) {
+	names, _ := t.Dir().Names(".")
+	for _, n := range names {
+		info, err := t.Dir().Lstat(n)
+		if err != nil || strings.HasPrefix(n, ".") || !info.IsDir() && info.Mode()&fs.ModeSymlink == 0 {
+			continue
+		}
+		present := t.Box(wire.Name(n)).Present()
+		switch {
+		case !info.IsDir():
+			d.add("agent.link", "error", "", "%s in team %s is a symbolic link: links are not followed", n, t.Name)
+		case !wire.IsName(n):
+			d.add("agent.name", "warning", "", "%s in team %s is no name of an agent", n, t.Name)
+		case errors.Is(present, mailbox.ErrNoAgent):
+			d.add("agent.broken", "error", "atm team add "+n, "%s in team %s has no inbox/new and is no agent", n, t.Name)
+		case errors.Is(present, durable.ErrNotDirectory):
+			d.add("agent.not_a_directory", "error", "", "%s in team %s: its inbox or inbox/new is not a directory, so nothing can be sent to %s", n, t.Name, n)
+		}
+	}
+}
+
+// checkConfig reports every mistake in team.toml, and what it and the team
+// disagree about.
+func (d *doctor) checkConfig(t *Team) {
+	c, err := t.Config()
+	var wrong *config.Error
+	mistakes := t.missingPlaces(c)
+	if errors.As(err, &wrong) {
+		mistakes = append(wrong.Mistakes, mistakes...)
+	} else if err != nil {
+		d.add("team.toml", "error", "", "team %s: %v", t.Name, err)
+	}
+	for _, m := range mistakes {
+		d.add("team.toml", "error", "", "team %s: team.toml, %s", t.Name, m)
+	}
+	if has, _ := t.Dir().Exists(config.File); has && err == nil && len(mistakes) == 0 {
+		d.add("team.toml", "ok", "", "team %s: team.toml is in order: %d members, %d rules", t.Name, len(c.Members), len(c.Rules))
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Members)) {
+		if t.Box(name).Present() != nil {
+			d.add("team.toml.member", "info", "atm team add "+string(name), "team %s: team.toml names %s, and there is no such mailbox yet", t.Name, name)
+		}
+	}
+}
+
+func (d *doctor) checkWorktrees(t *Team) {
+	c, err := t.Config()
+	trees, _ := t.Dir().Names(worktreesDir)
+	for _, n := range trees {
+		if err == nil && !c.Members[wire.Name(n)].Worktree {
+			at := worktreesDir + "/" + n
+			d.add("worktree.left", "info", "git worktree remove "+quote(t.Dir().Join(at)), "team %s: %s is still there, and team.toml gives %s no worktree", t.Name, at, n)
+		}
+	}
+}
+
+func (d *doctor) checkMembers(t *Team) {
 	boxes, err := t.Boxes()
 	if err != nil {
 		d.add("team.unreadable", "error", "", "team %s: %v", t.Name, err)
@@ -159,67 +214,6 @@ func (d *doctor) checkTeam(t *Team, uid int) {
 	}
 }
 
-// checkAgentDir reports what lies where a member's directory would, and is none.
-func (d *doctor) checkAgentDir(t *Team, n string) {
-	info, err := t.Dir().Lstat(n)
-	if err != nil {
-		return
-	}
-	present := t.Box(wire.Name(n)).Present()
-	switch {
-	case info.Mode()&fs.ModeSymlink != 0:
-		d.add("agent.link", "error", "", "%s in team %s is a symbolic link: links are not followed", n, t.Name)
-	case !info.IsDir():
-	case !wire.IsName(n):
-		d.add("agent.name", "warning", "", "%s in team %s is no name of an agent", n, t.Name)
-	case errors.Is(present, mailbox.ErrNoAgent):
-		d.add("agent.broken", "error", "atm team add "+n, "%s in team %s has no inbox/new and is no agent", n, t.Name)
-	case errors.Is(present, durable.ErrNotDirectory):
-		bad := "inbox"
-		if t.Dir().IsDir(n+"/inbox") == nil {
-			bad = "inbox/new"
-		}
-		d.add("agent.not_a_directory", "error", fmt.Sprintf("mv %s . && atm team add %s", quote(t.Dir().Join(n+"/"+bad)), n),
-			"%s in team %s: %s is not a directory, so nothing can be sent to %s", n, t.Name, bad, n)
-	}
-}
-
-// checkConfig reports every mistake in team.toml, and what it and the team
-// disagree about.
-func (d *doctor) checkConfig(t *Team) {
-	c, err := t.Config()
-	var wrong *config.Error
-	if errors.As(err, &wrong) {
-		for _, m := range wrong.Mistakes {
-			d.add("team.toml", "error", "", "team %s: team.toml, %s", t.Name, m)
-		}
-	} else if err != nil {
-		d.add("team.toml", "error", "", "team %s: %v", t.Name, err)
-	}
-	missing := t.missingPlaces(c)
-	for _, m := range missing {
-		d.add("team.toml", "error", "", "team %s: team.toml, %s", t.Name, m)
-	}
-	if has, _ := t.Dir().Exists(config.File); has && err == nil && len(missing) == 0 {
-		d.add("team.toml", "ok", "", "team %s: team.toml is in order: %d members, %d rules", t.Name, len(c.Members), len(c.Rules))
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.Members)) {
-		if t.Box(name).Present() != nil {
-			d.add("team.toml.member", "info", "atm team add "+string(name), "team %s: team.toml names %s, and there is no such mailbox yet", t.Name, name)
-		}
-	}
-	trees, err := t.Worktrees()
-	if err != nil {
-		d.add("worktree.unreadable", "error", "", "team %s: %v", t.Name, err)
-	}
-	for _, n := range trees {
-		if wrong == nil && !c.Members[n].Worktree {
-			at := worktreesDir + "/" + string(n)
-			d.add("worktree.left", "info", "git worktree remove "+quote(t.Dir().Join(at)), "team %s: %s is still there, and team.toml gives %s no worktree", t.Name, at, n)
-		}
-	}
-}
-
 // checkMailbox reports what package mailbox finds wrong in a mailbox.
 func (d *doctor) checkMailbox(b *mailbox.Box) {
 	name := b.Address().String()
@@ -231,61 +225,35 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 		d.add("agent.unreadable", "error", "", "%s: %v", name, err)
 		return
 	}
-	if d.readOnly {
+	if d.disk.isReadOnly {
 		h.Closed = nil
 	}
 	var doubled []string
 	for _, id := range h.Doubled {
 		doubled = append(doubled, string(id))
 	}
-	// Findings about files or directories: %s in the message is its name, PATH in
-	// the command its path in the mailbox.
+	// Of files or directories: %s in the message is a name, in the command its path.
 	for _, c := range []struct {
 		code, severity string
+		dir            string
 		found          []string
 		fix, message   string
 	}{
-		{"drop.not_a_file", "warning", h.NotFiles, "", "inbox/%s is no regular file and is never opened"},
-		{"drop.empty", "info", h.Empty, "", "inbox/%s is empty and waits for content"},
-		{"drop.unreadable", "warning", h.Unreadable, "chmod u+r PATH/inbox/%s", "inbox/%s cannot be read"},
-		{"drop.misplaced", "warning", h.Misplaced, "mv PATH/%s PATH/inbox/", "%s lies where nobody looks for mail"},
-		{"message.doubled", "error", doubled, "", "message %s lies in two places"},
-		{"inbox.not_writable", "error", h.Closed, "chmod u+rwx PATH/%s", "this user cannot write in %s"},
-		{"events.odd", "error", h.OddEvents, "mv PATH/events/%s .", "events/%s is no part of the log"},
-		{"agent.not_a_directory", "error", h.NotDirs, "mv PATH/%s .", "%s is not a directory"},
-		{"mode.open", "warning", h.Open, "chmod 700 PATH/%s", "%s is open to everybody"},
+		{"drop.not_a_file", "warning", "inbox/", h.NotFiles, "", "inbox/%s is no regular file and is never opened"},
+		{"drop.empty", "info", "inbox/", h.Empty, "", "inbox/%s is empty and waits for content"},
+		{"drop.unreadable", "warning", "inbox/", h.Unreadable, "chmod u+r %s", "inbox/%s cannot be read"},
+		{"drop.misplaced", "warning", "", h.Misplaced, "mv %s " + quote(b.Path()+"/inbox/"), "%s lies where nobody looks for mail"},
+		{"message.doubled", "error", "", doubled, "", "message %s lies in two places"},
+		{"inbox.not_writable", "error", "", h.Closed, "chmod u+rwx %s", "this user cannot write in %s"},
+		{"events.odd", "error", "events/", h.OddEvents, "mv %s .", "events/%s is no part of the log"},
+		{"agent.not_a_directory", "error", "", h.NotDirs, "mv %s .", "%s is not a directory"},
+		{"mode.open", "warning", "", h.Open, "chmod 700 %s", "%s is open to everybody"},
 	} {
 		for _, found := range c.found {
-			var words []string
-			for _, w := range strings.Fields(c.fix) {
-				if in, ok := strings.CutPrefix(w, "PATH"); ok {
-					w = quote(b.Path() + strings.ReplaceAll(in, "%s", found))
-				}
-				words = append(words, w)
-			}
-			d.add(c.code, c.severity, strings.Join(words, " "), "%s: "+c.message, name, found)
+			d.add(c.code, c.severity, strings.ReplaceAll(c.fix, "%s", quote(b.Path()+"/"+c.dir+found)), "%s: "+c.message, name, found)
 		}
 	}
-	// Findings that are counted.
-	_, torn, _ := b.Walk(d.ctx, mailbox.Range{Unread: true, Limit: doctorUnread}, func(*mailbox.Item) bool { return true })
-	for _, c := range []struct {
-		code, severity string
-		n              int
-		fix, message   string
-	}{
-		{"drop.unfinished", "warning", h.Begun, "atm doctor --fix", "%d dropped files whose taking in was cut off; the next look carries on"},
-		{"bad.files", "warning", h.Bad, fmt.Sprintf("atm ls %s --bad", b.Agent()), "%d files in inbox/bad could not be understood"},
-		{"message.torn", "warning", torn, fmt.Sprintf("atm read --as %s", b.Agent()), "%d files in inbox/new are not messages; reading sets them aside"},
-	} {
-		if c.n > 0 {
-			d.add(c.code, c.severity, c.fix, "%s: "+c.message, name, c.n)
-		}
-	}
-	if n := len(h.Stale); n > 0 && d.fix {
-		d.add("tmp.stale", "ok", "", "%s: %d unfinished files older than 36 h removed", name, n)
-	} else if n > 0 {
-		d.add("tmp.stale", "info", "atm gc", "%s: %d unfinished files older than 36 h", name, n)
-	}
+	d.checkCounts(b, h)
 	if h.EventsErr != nil {
 		d.add("events.unreadable", "error", "", "%s: the log cannot be read to its end: %v", name, h.EventsErr)
 	}
@@ -294,6 +262,30 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 	}
 	if h.BadClaims != nil {
 		d.add("claims.bad", "error", "mv "+quote(b.Path()+"/run/claims.json")+" .", "%s: run/claims.json counts for nothing, and what is being handed over may be shown twice: %v", name, h.BadClaims)
+	}
+}
+
+// checkCounts reports what is counted in a mailbox.
+func (d *doctor) checkCounts(b *mailbox.Box, h mailbox.Health) {
+	_, torn, _ := b.Walk(d.ctx, mailbox.Range{Unread: true, Limit: 500}, func(*mailbox.Item) bool { return true })
+	stale, mended := len(h.Stale), 0
+	if d.fix {
+		stale, mended = 0, stale
+	}
+	for _, c := range []struct {
+		code, severity string
+		n              int
+		fix, message   string
+	}{
+		{"drop.unfinished", "warning", h.Begun, "atm doctor --fix", "%d dropped files whose taking in was cut off; the next look carries on"},
+		{"bad.files", "warning", h.Bad, fmt.Sprintf("atm ls %s --bad", b.Agent()), "%d files in inbox/bad could not be understood"},
+		{"message.torn", "warning", torn, fmt.Sprintf("atm read --as %s", b.Agent()), "%d files in inbox/new are not messages; reading sets them aside"},
+		{"tmp.stale", "info", stale, "atm gc", "%d unfinished files older than 36 h"},
+		{"tmp.stale", "ok", mended, "", "%d unfinished files older than 36 h removed"},
+	} {
+		if c.n > 0 {
+			d.add(c.code, c.severity, c.fix, "%s: "+c.message, b.Address(), c.n)
+		}
 	}
 }
 
@@ -308,24 +300,20 @@ func (d *doctor) checkRunner(t *Team, b *mailbox.Box) {
 	var silent *control.NotAnsweringError
 	if err == nil {
 		c.Close()
-	} else if errors.As(err, &silent) && silent.PID > 0 {
-		d.add("runner.silent", "error", fmt.Sprintf("kill -CONT %d", silent.PID), "%s: its runner, process %d, does not answer; if it was not stopped, kill -9 %d ends it", b.Address(), silent.PID, silent.PID)
 	} else if errors.As(err, &silent) {
-		d.add("runner.silent", "error", "", "%s: its runner does not answer", b.Address())
+		d.add("runner.silent", "error", fmt.Sprintf("kill -CONT %d", silent.PID), "%s: its runner, process %d, does not answer; if it was not stopped, kill -9 %d ends it", b.Address(), silent.PID, silent.PID)
 	}
 	saved, ok, err := t.SavedPolicy(name)
 	if !ok || err != nil {
 		return
 	}
-	now, err := t.PolicyNow(name)
-	if err != nil || now.Equal(saved) {
-		return // a mistake in team.toml is reported already
+	if now, err := t.PolicyNow(name); err == nil && !now.Equal(saved) { // a mistake in team.toml is reported already
+		again := t.RunAgain(name)
+		if again == "atm run "+string(name) {
+			again = "atm up " + string(name)
+		}
+		d.add("runner.rules", "warning", fmt.Sprintf("atm down %s; %s", name, again), "%s: the rules of team.toml have changed since its runner was started, and count from its next start", b.Address())
 	}
-	again := t.RunAgain(name)
-	if again == "atm run "+string(name) {
-		again = "atm up " + string(name)
-	}
-	d.add("runner.rules", "warning", fmt.Sprintf("atm down %s; %s", name, again), "%s: the rules of team.toml have changed since its runner was started, and count from its next start", b.Address())
 }
 
 // reindex notes every message that is missing in its sender's index of sent

@@ -45,41 +45,17 @@ const draftEvents = 1000
 
 // Drafts are the drafts of the sessions that go on, and those that a member has announced
 // lately outside of any, the oldest first. What cannot be read hides nothing else.
-func (t *Team) Drafts(ctx context.Context) ([]Draft, error) {
-	var errs []error
-	known := map[string]bool{} // drafts of sessions, also of those that are over
-	out, err := t.sessionDrafts(ctx, known)
-	errs = append(errs, err)
-	names, err := t.Agents()
-	if err != nil {
-		return nil, err
-	}
-	for _, n := range names {
-		more, err := t.eventDrafts(n, known)
-		if err != nil && !errors.Is(err, mailbox.ErrNoAgent) {
-			errs = append(errs, fmt.Errorf("the drafts of %s: %w", n, err))
-		}
-		out = append(out, more...)
-	}
-	errs = append(errs, t.addAnswers(ctx, out))
-	slices.SortStableFunc(out, func(a, b Draft) int { return a.At.Compare(b.At) })
-	return out, errors.Join(errs...)
-}
-
-// isNew notes a draft, and reports whether it was not known yet. Ids are an agent's own.
-func isNew(known map[string]bool, agent wire.Name, id wire.UUID) bool {
-	key := string(agent) + " " + string(id)
-	was := known[key]
-	known[key] = true
-	return !was
-}
-
-func (t *Team) sessionDrafts(ctx context.Context, known map[string]bool) (out []Draft, err error) {
+func (t *Team) Drafts(ctx context.Context) (out []Draft, err error) {
 	list, bad, err := t.Sessions().List()
 	errs := []error{err}
 	for _, b := range bad {
 		errs = append(errs, b)
 	}
+	type key struct {
+		agent wire.Name
+		id    wire.UUID
+	}
+	known := map[key]bool{} // drafts of sessions, also of those that are over
 	for _, s := range list {
 		agent := wire.Name(s.AgentID)
 		if err := s.CatchUp(ctx, t.Box(agent)); err != nil {
@@ -89,62 +65,54 @@ func (t *Team) sessionDrafts(ctx context.Context, known map[string]bool) (out []
 			if d.At.IsZero() {
 				d.At = s.CreatedAt
 			}
-			if isNew(known, agent, d.ID) && s.State.Alive() {
+			if !known[key{agent, d.ID}] && s.State.Alive() {
 				out = append(out, Draft{Draft: d, Agent: agent, Session: s.SessionID})
+			}
+			known[key{agent, d.ID}] = true
+		}
+	}
+	names, err := t.Agents()
+	errs = append(errs, err)
+	for _, agent := range names {
+		events, err := t.Box(agent).Log().Newest(draftEvents)
+		if err != nil && !errors.Is(err, mailbox.ErrNoAgent) {
+			errs = append(errs, fmt.Errorf("the drafts of %s: %w", agent, err))
+		}
+		for i := range events {
+			e, ok := session.EventOf(&events[i])
+			if ok && events[i].Kind == "draft_ready" && !known[key{agent, e.DraftID}] {
+				d := session.Draft{ID: e.DraftID, Summary: e.Summary, Artifacts: e.ArtifactCount, At: events[i].At}
+				out = append(out, Draft{Draft: d, Agent: agent})
+				known[key{agent, e.DraftID}] = true
 			}
 		}
 	}
+	for i := range out {
+		errs = append(errs, t.addAnswer(ctx, &out[i]))
+	}
+	slices.SortStableFunc(out, func(a, b Draft) int { return a.At.Compare(b.At) })
 	return out, errors.Join(errs...)
 }
 
-func (t *Team) eventDrafts(agent wire.Name, known map[string]bool) (out []Draft, err error) {
-	events, err := t.Box(agent).Log().Newest(draftEvents)
-	for i := range events {
-		if events[i].Kind != "draft_ready" {
-			continue
-		}
-		e, ok := session.EventOf(&events[i])
-		if ok && isNew(known, agent, e.DraftID) {
-			d := session.Draft{ID: e.DraftID, Summary: e.Summary, Artifacts: e.ArtifactCount, At: events[i].At}
-			out = append(out, Draft{Draft: d, Agent: agent})
-		}
-	}
-	return out, err
-}
-
-// addAnswers finds what was said to drafts, in the mail of their agents: an answer by a
+// addAnswer finds what was said to a draft, in the mail of its agent: an answer by a
 // command, by a program and by a dropped file is a message there.
-func (t *Team) addAnswers(ctx context.Context, drafts []Draft) error {
-	oldest := map[wire.Name]time.Time{}
-	for _, d := range drafts {
-		if at, ok := oldest[d.Agent]; !ok || d.At.Before(at) {
-			oldest[d.Agent] = d.At
-		}
+func (t *Team) addAnswer(ctx context.Context, d *Draft) error {
+	rg := mailbox.Range{
+		Unread: true, Owed: true, Done: true, Archive: true, Since: d.At.Add(-time.Hour), // clocks may differ a little
+		Keep: func(raw []byte) bool { return bytes.Contains(raw, []byte(`"`+wire.TypeHumanInput+`"`)) },
 	}
-	var errs []error
-	for agent, since := range oldest {
-		rg := mailbox.Range{
-			Unread: true, Owed: true, Done: true, Archive: true, Since: since.Add(-time.Hour), // clocks may differ a little
-			Keep: func(raw []byte) bool { return bytes.Contains(raw, []byte(`"`+wire.TypeHumanInput+`"`)) },
+	_, _, err := t.Box(d.Agent).Walk(ctx, rg, func(it *mailbox.Item) bool {
+		in, ok := session.InputOf(it.Message)
+		isAnswer := ok && (in.Kind == "approve" || in.Kind == "reject") && in.ArtifactURI == nil && in.DraftID == d.ID
+		if isAnswer && (d.Answer == nil || in.At.Before(d.Answer.At)) {
+			d.Answer = &in
 		}
-		_, _, err := t.Box(agent).Walk(ctx, rg, func(it *mailbox.Item) bool {
-			in, ok := session.InputOf(it.Message)
-			if !ok || in.Kind != "approve" && in.Kind != "reject" || in.ArtifactURI != nil {
-				return true
-			}
-			for i := range drafts {
-				d := &drafts[i]
-				if d.Agent == agent && d.ID == in.DraftID && (d.Answer == nil || in.At.Before(d.Answer.At)) {
-					d.Answer = &in
-				}
-			}
-			return true
-		})
-		if err != nil && !errors.Is(err, mailbox.ErrNoAgent) {
-			errs = append(errs, fmt.Errorf("the answers to drafts of %s: %w", agent, err))
-		}
+		return true
+	})
+	if err != nil && !errors.Is(err, mailbox.ErrNoAgent) {
+		return fmt.Errorf("the answers to drafts of %s: %w", d.Agent, err)
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
 // DraftAnsweredError says that a draft has its answer already.
@@ -181,13 +149,13 @@ func (t *Team) AnswerDraft(ctx context.Context, d *Draft, in SessionInput) (out 
 	in.Input.DraftID = d.ID
 	// Under the team's lock, so that of two answers at once one is the first.
 	check := func() error {
-		now := []Draft{*d}
-		now[0].Answer = nil
-		if err := t.addAnswers(ctx, now); err != nil {
+		now := *d
+		now.Answer = nil
+		if err := t.addAnswer(ctx, &now); err != nil {
 			return err
 		}
-		if a := now[0].Answer; a != nil {
-			return &DraftAnsweredError{d.ID, *a}
+		if now.Answer != nil {
+			return &DraftAnsweredError{d.ID, *now.Answer}
 		}
 		return nil
 	}
@@ -201,8 +169,7 @@ func (t *Team) AnswerDraft(ctx context.Context, d *Draft, in SessionInput) (out 
 		if err := check(); err != nil {
 			return err
 		}
-		m, err := t.deliverInput(ctx, "", d.Agent, in)
-		out.Message = m
+		out.Message, err = t.deliverInput(ctx, "", d.Agent, in)
 		return err
 	})
 	return out, err

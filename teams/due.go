@@ -58,35 +58,24 @@ func (t *Team) Remind(ctx context.Context, box *mailbox.Box, betweenTurns bool, 
 	if !t.root.Accepted {
 		return nil
 	}
-	overdue, err := t.overdue(ctx, box)
-	errs := []error{err}
+	lead, err := t.Lead()
+	overdue, unread := t.overdue(ctx, box)
+	errs := []error{err, unread}
 	for _, it := range overdue {
-		err := t.notifyLead(ctx, box, it, origin)
-		if err == nil && betweenTurns && hasRead(it) {
-			id := it.ID.Short(6)
-			err = t.notifyOnce(ctx, box, box.Agent(), "due", it, origin,
-				fmt.Sprintf("Your answer to %s from %s was due %s: atm reply %s \"…\"", id, it.From, wasDue(it.DueAt), id))
+		id, has, was := it.ID.Short(6), "has not even read", letter.Age(time.Now(), it.DueAt)
+		if hasRead(it) {
+			has = "has not answered"
 		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("remind %s of %s: %w", box.Agent(), it.ID.Short(6), err))
+		if lead != "" && lead != box.Agent() && t.Box(lead).Exists() {
+			errs = append(errs, t.notifyOnce(ctx, box, lead, "due-lead", it, origin,
+				fmt.Sprintf("%s %s %s from %s, due %s: atm trace %s", box.Agent(), has, id, it.From, was, id)))
+		}
+		if betweenTurns && hasRead(it) {
+			errs = append(errs, t.notifyOnce(ctx, box, box.Agent(), "due", it, origin,
+				fmt.Sprintf("Your answer to %s from %s was due %s: atm reply %s \"…\"", id, it.From, was, id)))
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// notifyLead tells the member's lead, if there is one, that its answer is overdue.
-func (t *Team) notifyLead(ctx context.Context, box *mailbox.Box, it *mailbox.Item, origin *wire.Origin) error {
-	lead, err := t.leadOf(box)
-	if lead == "" || err != nil || !t.Box(lead).Exists() {
-		return err
-	}
-	has := "has not even read"
-	if hasRead(it) {
-		has = "has not answered"
-	}
-	id := it.ID.Short(6)
-	return t.notifyOnce(ctx, box, lead, "due-lead", it, origin,
-		fmt.Sprintf("%s %s %s from %s, due %s: atm trace %s", box.Agent(), has, id, it.From, wasDue(it.DueAt), id))
 }
 
 // notifyOnce sends a notice about an overdue answer, unless it was sent before.
@@ -106,14 +95,6 @@ func (t *Team) notifyOnce(ctx context.Context, box *mailbox.Box, to wire.Name, p
 	}})
 }
 
-// wasDue says how long ago an answer was due.
-func wasDue(at time.Time) string {
-	if ago := letter.Age(time.Now(), at); ago != "now" {
-		return ago
-	}
-	return "just now"
-}
-
 // dueOf says for trace what is known of the answer that is expected to a message: ""
 // where none is, or none any more.
 func (t *Team) dueOf(ctx context.Context, box *mailbox.Box, m *wire.Message, now time.Time) string {
@@ -125,7 +106,7 @@ func (t *Team) dueOf(ctx context.Context, box *mailbox.Box, m *wire.Message, now
 	}
 	overdue, _ := t.overdue(ctx, box) // what is not known is not said
 	if slices.ContainsFunc(overdue, func(it *mailbox.Item) bool { return it.ID == m.ID }) {
-		return "its answer was due " + wasDue(m.DueAt)
+		return "its answer was due " + letter.Age(now, m.DueAt)
 	}
 	return ""
 }
@@ -144,19 +125,14 @@ type OverdueAnswer struct {
 // cannot be read hides nothing else.
 func (t *Team) OverdueAnswers(ctx context.Context) (out []OverdueAnswer, err error) {
 	boxes, err := t.Boxes()
-	if err != nil {
-		return nil, err
-	}
-	var errs []error
+	errs := []error{err}
 	for _, b := range boxes {
 		overdue, err := t.overdue(ctx, b)
 		if err != nil && !errors.Is(err, mailbox.ErrNoAgent) { // retired meanwhile
 			errs = append(errs, err)
 		}
 		for _, it := range overdue {
-			out = append(out, OverdueAnswer{
-				ID: it.ID, Agent: b.Agent(), From: it.From.String(), Subject: it.Title(), DueAt: it.DueAt, Read: hasRead(it),
-			})
+			out = append(out, OverdueAnswer{it.ID, b.Agent(), it.From.String(), it.Title(), it.DueAt, hasRead(it)})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b OverdueAnswer) int { return a.DueAt.Compare(b.DueAt) })

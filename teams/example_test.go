@@ -10,7 +10,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// The examples in example_*_test.go are the recipes of docs/cookbook.md as
+// The examples in example_*_test.go are the scripts of docs/cookbook as
 // programs. They share this: how a question is asked under a name, so that a
 // program that is started again asks nothing twice, and how a member that is a
 // program of its own answers.

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -99,14 +98,14 @@ func hasFormat(dir string) (bool, error) {
 		return false, err
 	}
 	defer d.Close()
-	data, err := d.ReadFile(formatFile, maxSmall)
-	format := strings.TrimSpace(string(data))
-	switch {
-	case isAbsent(err) || errors.Is(err, durable.ErrNotRegular):
+	data, err := d.ReadFile(formatFile, 20)
+	if isAbsent(err) || errors.Is(err, durable.ErrNotRegular) {
 		return false, nil
-	case errors.Is(err, durable.ErrTooLarge) || len(format) > 20:
+	}
+	if errors.Is(err, durable.ErrTooLarge) {
 		return true, &FormatError{Path: dir, Format: "…"}
-	case err == nil && format != "1":
+	}
+	if format := strings.TrimSpace(string(data)); err == nil && format != "1" {
 		return true, &FormatError{Path: dir, Format: format}
 	}
 	return err == nil, err
@@ -122,26 +121,30 @@ func hasFormat(dir string) (bool, error) {
 // know is a *FormatError: going on to the next root would put mail where nobody
 // looks for it.
 func Find(p Place) (f Found, passed []string, err error) {
-	if name, source := p.named(); name != "" {
-		path, why, err := p.resolveNamed(name)
-		if err != nil {
-			return Found{}, nil, fmt.Errorf("look at the root named by %s: %w", source, err)
-		}
-		if why == "" {
-			if why, err = whyNoRoot(path); err != nil {
-				return Found{}, nil, err
-			}
-		}
-		if why != "" {
-			return Found{}, nil, &NoRootError{Path: path, Source: source, why: why}
-		}
-		return Found{Path: path, Source: source, Accepted: true}, nil, nil
-	}
 	dir, err := physical(p.Dir)
 	if err != nil {
 		return Found{}, nil, err
 	}
-	return p.search(dir, false)
+	name, source := p.named()
+	if name == "" {
+		return p.search(dir, false)
+	}
+	path, err := resolveNamed(dir, name)
+	if err != nil {
+		return Found{}, nil, fmt.Errorf("look at the root named by %s: %w", source, err)
+	}
+	info, err := os.Stat(path)
+	if isAbsent(err) {
+		return Found{}, nil, &NoRootError{Path: path, Source: source, why: "it does not exist"}
+	}
+	if err == nil && !info.IsDir() {
+		return Found{}, nil, &NoRootError{Path: path, Source: source, why: "it is no directory"}
+	}
+	ok, err := hasFormat(path)
+	if err == nil && !ok {
+		err = &NoRootError{Path: path, Source: source, why: "it has no file FORMAT"}
+	}
+	return Found{Path: path, Source: source, Accepted: true}, nil, err
 }
 
 // named is the name that the flag or the environment gives the root.
@@ -152,67 +155,35 @@ func (p Place) named() (name, source string) {
 	return p.Env, FromEnv
 }
 
-// resolveNamed returns the named root's path without symbolic links; if it is
-// not there, only those of its directory are resolved and why says so.
-func (p Place) resolveNamed(name string) (path, why string, err error) {
+// resolveNamed returns the named root's path without symbolic links, as far as
+// there is something.
+func resolveNamed(dir, name string) (string, error) {
 	if !filepath.IsAbs(name) {
-		dir, err := physical(p.Dir)
-		if err != nil {
-			return "", "", err
-		}
 		if dir == "" {
-			return "", "", fmt.Errorf("%s is relative, and there is no working directory", printable(name))
+			return "", fmt.Errorf("%s is relative, and there is no working directory", printable(name))
 		}
 		name = dir + string(filepath.Separator) + name // not cleaned: links are resolved before ".."
 	}
-	path, err = filepath.EvalSymlinks(name)
+	path, err := filepath.EvalSymlinks(name)
 	if err == nil || !isAbsent(err) {
-		return path, "", err
+		return path, err
 	}
-	name = strings.TrimRight(name, string(filepath.Separator))
-	if info, err := os.Lstat(name); err == nil && info.Mode()&fs.ModeSymlink != 0 {
-		return filepath.Clean(name), "a symbolic link that leads nowhere", nil
+	parent, base := filepath.Split(strings.TrimRight(name, string(filepath.Separator)))
+	if real, err := filepath.EvalSymlinks(parent); err == nil && base != ".." {
+		parent = real
 	}
-	parent, base := filepath.Split(name)
-	if parent, err = filepath.EvalSymlinks(parent); err != nil || base == ".." {
-		return filepath.Clean(name), "it does not exist", nil
-	}
-	return filepath.Join(parent, base), "it does not exist", nil
-}
-
-func whyNoRoot(path string) (why string, err error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return "", err
-	}
-	if !info.IsDir() {
-		return "it is no directory", nil
-	}
-	ok, err := hasFormat(path)
-	if err != nil || ok {
-		return "", err
-	}
-	return "it has no file FORMAT", nil
+	return filepath.Join(parent, base), nil
 }
 
 // candidate is a directory whose .atm may be the root.
 type candidate struct{ dir, source string }
 
-// candidates are the places to look, nearest first, each once.
+// candidates are the places to look, nearest first.
 func candidates(dir, home string) (out []candidate) {
-	add := func(at, source string) {
-		if at == "" || slices.ContainsFunc(out, func(c candidate) bool { return c.dir == at }) {
-			return
-		}
-		if at == home {
-			source = FromHome
-		}
-		out = append(out, candidate{at, source})
-	}
 	for dir != "" {
-		add(dir, FromAbove)
-		if c, ok := git.At(dir); ok {
-			add(c.Main, FromMainWorktree)
+		out = append(out, candidate{dir, FromAbove})
+		if c, ok := git.At(dir); ok && c.Main != "" {
+			out = append(out, candidate{c.Main, FromMainWorktree})
 		}
 		up := filepath.Dir(dir)
 		if up == dir {
@@ -220,22 +191,23 @@ func candidates(dir, home string) (out []candidate) {
 		}
 		dir = up
 	}
-	add(home, FromHome)
-	return out
+	return append(out, candidate{home, FromHome})
 }
 
 // search looks for a root from dir, a physical path, upwards, and at home. For
 // init, home does not count, and neither does what only acceptance can mend: to
 // init is to accept.
 func (p Place) search(dir string, forInit bool) (f Found, passed []string, err error) {
-	home := ""
-	if p.Home != "" {
-		home, _ = filepath.EvalSymlinks(p.Home)
-	}
+	home, _ := filepath.EvalSymlinks(p.Home)
+	seen := map[string]bool{"": true}
 	for _, c := range candidates(dir, home) {
-		if forInit && c.source == FromHome {
+		if c.dir == home {
+			c.source = FromHome
+		}
+		if seen[c.dir] || forInit && c.source == FromHome {
 			continue
 		}
+		seen[c.dir] = true
 		path := filepath.Join(c.dir, rootName)
 		info, err := os.Lstat(path)
 		if err != nil || !info.IsDir() && info.Mode()&fs.ModeSymlink == 0 {
@@ -281,13 +253,20 @@ func (p Place) whyPassedOver(path string, info fs.FileInfo, group bool) (why str
 // directory. why says which of these it was. A place taken by what cannot be
 // trusted is an *UntrustedError.
 func InitDir(p Place, here bool) (dir string, existing bool, why string, err error) {
-	if name, source := p.named(); name != "" {
-		dir, existing, err = p.initNamed(name, source)
-		return dir, existing, "named by " + source, err
-	}
 	wd, err := physical(p.Dir)
 	if err != nil {
 		return "", false, "", err
+	}
+	name, source := p.named()
+	if name != "" {
+		dir, err = resolveNamed(wd, name)
+		if info, missing := os.Stat(dir); err == nil && missing == nil && !info.IsDir() {
+			err = &NoRootError{Path: dir, Source: source, why: "it is no directory"}
+		}
+		if err == nil {
+			existing, err = hasFormat(dir)
+		}
+		return dir, existing, "named by " + source, err
 	}
 	if wd == "" {
 		return "", false, "", errors.New("make a root: there is no working directory")
@@ -296,63 +275,38 @@ func InitDir(p Place, here bool) (dir string, existing bool, why string, err err
 	if !here {
 		f, _, err := p.search(wd, true)
 		if err == nil {
-			if f.Source == FromMainWorktree {
-				return f.Path, true, "found in the main worktree", nil
-			}
-			return f.Path, true, f.Source, nil
+			return f.Path, true, strings.Replace(f.Source, "main worktree", "found in the main worktree", 1), nil
 		}
 		if !errors.Is(err, ErrNoRoot) {
 			return "", false, "", err
 		}
-		if all := git.Above(wd); len(all) > 0 {
-			dir, why = filepath.Join(all[0].Main, rootName), "at the top of the main worktree"
-			if all[0].Main == "" {
-				dir, why = filepath.Join(all[0].Top, rootName), "at the top of this worktree: no main worktree is to be found"
-			}
+		if c, ok := git.Nearest(wd); ok && c.Main != "" {
+			dir, why = filepath.Join(c.Main, rootName), "at the top of the main worktree"
+		} else if ok {
+			dir, why = filepath.Join(c.Top, rootName), "at the top of this worktree: no main worktree is to be found"
 		}
 	}
 	existing, err = p.mayMake(dir)
 	return dir, existing, why, err
 }
 
-// initNamed is InitDir for a name. What is not there yet is no error.
-func (p Place) initNamed(name, source string) (dir string, existing bool, err error) {
-	dir, why, err := p.resolveNamed(name)
-	if err != nil {
-		return "", false, fmt.Errorf("look at the root named by %s: %w", source, err)
-	}
-	info, err := os.Lstat(dir)
-	if isAbsent(err) {
-		return dir, false, nil
-	}
-	if err != nil {
-		return dir, false, err
-	}
-	if !info.IsDir() {
-		if why == "" {
-			why = "it is no directory"
-		}
-		return dir, false, &NoRootError{Path: dir, Source: source, why: why}
-	}
-	existing, err = hasFormat(dir)
-	return dir, existing, err
-}
-
 // mayMake refuses what init must not put a root into: a link, a file, a
 // directory of somebody else's. existing: there is a root already.
 func (p Place) mayMake(dir string) (existing bool, err error) {
 	info, err := os.Lstat(dir)
-	switch {
-	case isAbsent(err):
+	if isAbsent(err) {
 		return false, nil
-	case err != nil:
+	}
+	if err != nil {
 		return false, err
-	case info.Mode()&fs.ModeSymlink != 0:
+	}
+	if info.Mode()&fs.ModeSymlink != 0 {
 		return false, &UntrustedError{Path: dir, Why: whyNoLinks}
-	case !info.IsDir():
+	}
+	if !info.IsDir() {
 		return false, fmt.Errorf("make a root: %s is no directory", printable(dir))
 	}
-	if why := shared(dir, p.UID, false); why != "" {
+	if why := Shared(dir, p.UID); why != "" {
 		return false, &UntrustedError{Path: dir, Why: why}
 	}
 	return hasFormat(dir)

@@ -16,10 +16,6 @@ const (
 	holdNoPrompt = "it is not at its prompt"
 )
 
-var holdsUntil = map[string]string{
-	holdDraft: "that is sent or cleared", holdTyping: "they pause", holdDialog: "that is answered", holdNoPrompt: "it is",
-}
-
 // hold is which of these it is; "" where nothing holds mail, or for a moment only. The
 // words of gates are those of ptyrun and its drivers.
 func (m *Member) hold() string {
@@ -57,59 +53,35 @@ func (m *Member) Forecast(now time.Time, urgent bool) string {
 	if m.State == reducer.WordBusy && m.Since != nil {
 		state += " " + letter.Span(now.Sub(*m.Since))
 	}
-	last := m.lastSign(now)
+	seen := "not read yet"
+	if m.ReadAt != nil {
+		seen = "last read " + letter.Age(now, *m.ReadAt)
+	}
+	how := "typed in"
+	if m.Inject == "pointer" {
+		how = "told of it"
+	}
 	switch {
 	case m.State == reducer.WordPerson:
 		return "person"
 	case m.Running && m.Inject == "off":
-		return strings.TrimSuffix(state+"; nothing is typed in; "+last, "; ")
+		return state + "; nothing is typed in"
 	case m.State == reducer.WordBlocked:
 		return "blocked: " + m.about()
-	case m.State == reducer.WordOff:
-		return strings.TrimSuffix("off; "+last, "; ")
-	case m.State == reducer.WordUnknown && m.Running:
-		return "running"
-	case m.State == reducer.WordUnknown && last != "":
-		return last
-	case m.State == reducer.WordUnknown:
-		return "not read yet"
+	case m.Running && m.State == reducer.WordIdle && m.hold() != "":
+		return "idle, but " + m.hold() + ": " + how + " later"
+	case m.Running && m.State == reducer.WordIdle:
+		return "idle: " + how + " now"
+	case m.Running && m.State == reducer.WordBusy && urgent:
+		return state + ": interrupts it"
+	case m.Running && m.State != reducer.WordUnknown:
+		return state + ": " + how + " when idle"
 	case m.Running:
-		return m.forecastRunner(state, urgent)
-	case m.hasHooks() && m.State == reducer.WordBusy && m.Presence == reducer.Online:
-		return state + ": handed over in this turn"
-	case m.hasHooks() && m.PresenceAt != nil:
+		return "running"
+	case m.State == reducer.WordUnknown:
+		return seen
+	case m.State != reducer.WordOff && m.hasHooks() && m.PresenceAt != nil:
 		return "at its next turn; last seen " + letter.Age(now, *m.PresenceAt)
 	}
-	return strings.TrimSuffix(state+"; "+last, "; ")
-}
-
-// forecastRunner is Forecast where a runner brings the mail.
-func (m *Member) forecastRunner(state string, urgent bool) string {
-	isIdle := m.State == reducer.WordIdle
-	switch {
-	case isIdle && m.Inject == "pointer":
-		return "idle: told of it now"
-	case isIdle && m.hold() != "":
-		return "idle, but " + m.hold() + ": typed in when " + holdsUntil[m.hold()]
-	case isIdle:
-		return "idle: typed in now"
-	case m.State == reducer.WordBusy && urgent:
-		return state + ": interrupts it"
-	case m.State == reducer.WordError:
-		return "error: " + m.about() + "; typed in when idle"
-	case m.Inject == "pointer":
-		return state + ": told of it when idle"
-	}
-	return state + ": typed in when idle"
-}
-
-// lastSign is when the member was last seen to read, else to do anything.
-func (m *Member) lastSign(now time.Time) string {
-	switch {
-	case m.ReadAt != nil:
-		return "last read " + letter.Age(now, *m.ReadAt)
-	case m.PresenceAt != nil && m.Presence != reducer.Offline:
-		return "last seen " + letter.Age(now, *m.PresenceAt)
-	}
-	return ""
+	return state + "; " + seen
 }

@@ -12,19 +12,15 @@ import (
 // Ingest takes events in that come from outside, line by line, in any known
 // vocabulary.
 type Ingest struct {
-	Team *Team
-	To   *mailbox.Box // whose log they go to
-	// Route: to the log of the agent that each names, as agent or agent@team,
-	// which must be a member. To is then not used.
-	Route  bool
+	Team   *Team
+	To     *mailbox.Box // whose log they go to
+	Route  bool         // to the log of the member that each names instead
 	Source string
 	Sync   bool // each is durable when Take returns
-
-	boxes map[string]*mailbox.Box
 }
 
 // Ingested is one line and what became of it. Number counts lines from 1. Err
-// is set by who could not read the line, else by Take; a *wire.DecodeError
+// is set by whoever could not read the line, else by Take; a *wire.DecodeError
 // then has the line's number. Event.Seq is 0 where the log has an event of
 // that id already.
 type Ingested struct {
@@ -38,69 +34,50 @@ type Ingested struct {
 // for each. A line that is no good, or whose log cannot be written, has its
 // error; the others go on.
 func (in *Ingest) Take(ctx context.Context, lines []Ingested) {
-	groups := map[*mailbox.Box][]int{}
-	var order []*mailbox.Box
+	groups := map[wire.Address][]*Ingested{}
 	for i := range lines {
 		l := &lines[i]
 		if l.Err != nil {
 			continue
 		}
-		if l.Event, l.Err = wire.Adopt(bytes.TrimRight(l.Text, "\r\n")); l.Err != nil {
-			var at *wire.DecodeError
-			if errors.As(l.Err, &at) {
-				at.Line = l.Number
-			}
-			continue
+		var a wire.Address
+		if a, l.Err = in.adopt(l); l.Err == nil {
+			groups[a] = append(groups[a], l)
 		}
-		box, err := in.box(&l.Event)
-		if l.Err = err; err != nil {
-			continue
-		}
-		l.Event.Source = in.Source
-		if groups[box] == nil {
-			order = append(order, box)
-		}
-		groups[box] = append(groups[box], i)
 	}
-	for _, box := range order {
-		events := make([]wire.Event, len(groups[box]))
-		for j, i := range groups[box] {
-			events[j] = lines[i].Event
+	for a, group := range groups {
+		events := make([]wire.Event, len(group))
+		for i, l := range group {
+			events[i] = l.Event
 		}
-		appendTo := box.Log().Append
-		if in.Sync {
-			appendTo = box.Log().AppendSync
+		box, err := in.Team.Root().Mailbox(a)
+		if err == nil && in.Sync {
+			err = box.Log().AppendSync(ctx, events...)
+		} else if err == nil {
+			err = box.Log().Append(ctx, events...)
 		}
-		err := appendTo(ctx, events...)
-		for j, i := range groups[box] {
-			lines[i].Event, lines[i].Err = events[j], err
+		for i, l := range group {
+			l.Event, l.Err = events[i], err
 		}
 	}
 }
 
-// box is the log that an event goes to.
-func (in *Ingest) box(e *wire.Event) (*mailbox.Box, error) {
-	if !in.Route {
-		return in.To, nil
+// adopt reads the event of a line, and says whose log it goes to.
+func (in *Ingest) adopt(l *Ingested) (a wire.Address, err error) {
+	l.Event, err = wire.Adopt(bytes.TrimRight(l.Text, "\r\n"))
+	var at *wire.DecodeError
+	if errors.As(err, &at) {
+		at.Line = l.Number
 	}
-	s := e.Names()
-	if s == "" {
-		return nil, errors.New("the event names no agent")
+	l.Event.Source = in.Source
+	if err != nil || !in.Route {
+		if in.To != nil {
+			a = in.To.Address()
+		}
+		return a, err
 	}
-	if b := in.boxes[s]; b != nil && b.Exists() {
-		return b, nil
+	if l.Event.Names() == "" {
+		return a, errors.New("the event names no agent")
 	}
-	a, err := wire.ParseAddress(s, in.Team.Name)
-	if err != nil {
-		return nil, err
-	}
-	b, err := in.Team.Root().Mailbox(a)
-	if err != nil {
-		return nil, err
-	}
-	if in.boxes == nil {
-		in.boxes = map[string]*mailbox.Box{}
-	}
-	in.boxes[s] = b
-	return b, nil
+	return wire.ParseAddress(l.Event.Names(), in.Team.Name)
 }

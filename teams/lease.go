@@ -40,17 +40,6 @@ func (r *Root) AckTaken(ctx context.Context, box *mailbox.Box, by wire.Address, 
 	return r.ack(ctx, box, by, m, text, origin)
 }
 
-// leaseholder is the mailbox of the member that holds a message under a lease just now;
-// nil: nobody.
-func (r *Root) leaseholder(b *mailbox.Box, id wire.ID) *mailbox.Box {
-	it, err := b.Get(id)
-	if err != nil || it.Lease == nil {
-		return nil
-	}
-	by, _ := r.Mailbox(it.Lease.By)
-	return by
-}
-
 // LeaseFlags is what is shown of a message's lease.
 func LeaseFlags(it *mailbox.Item) letter.Flags {
 	f := letter.Flags{TimesTaken: it.Times}

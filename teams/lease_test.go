@@ -103,12 +103,12 @@ func TestBackupOfTaken(t *testing.T) {
 	id := post(t, team, "alice", "jobs", "held")
 	take(t, team.Box("jobs"), "bob")
 	var b bytes.Buffer
-	if _, err := r.Backup(ctx, &b, nil); err != nil {
+	if _, err := r.Backup(ctx, &b); err != nil {
 		t.Fatal(err)
 	}
 	other := newRoot(t)
 	for range 2 {
-		if _, err := other.Restore(ctx, bytes.NewReader(b.Bytes()), nil); err != nil {
+		if _, err := other.Restore(ctx, bytes.NewReader(b.Bytes())); err != nil {
 			t.Fatal(err)
 		}
 		again, err := other.Team("main")

@@ -5,15 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"time"
 
-	"github.com/agentteammail/atm/internal/child"
 	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
-	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -45,15 +43,13 @@ type Member struct {
 	Unknown    uint64             `json:"unknown"` // events of kinds that atm does not know
 	WaitingOn  *reducer.Waiting   `json:"waiting_on,omitempty"`
 
-	Unread   int         `json:"unread"`              // without what is taken under a lease
-	Held     string      `json:"held,omitempty"`      // why the unread mail waits, where nothing else here says so
-	Leased   int         `json:"leased,omitempty"`    // taken under a lease and not finished
-	Owed     int         `json:"owed"`                // acknowledgements it owes
-	OwesTo   []wire.Name `json:"owes_to,omitempty"`   // to these
-	WaitsFor []wire.Name `json:"waits_for,omitempty"` // these owe it one
-	Bad      int         `json:"bad,omitempty"`
-	PID      int64       `json:"pid,omitempty"`
-	ReadAt   *time.Time  `json:"read_at,omitempty"` // the newest message_read
+	Unread int        `json:"unread"`           // without what is taken under a lease
+	Held   string     `json:"held,omitempty"`   // why the unread mail waits, where nothing else here says so
+	Leased int        `json:"leased,omitempty"` // taken under a lease and not finished
+	Owed   int        `json:"owed"`             // acknowledgements it owes
+	Bad    int        `json:"bad,omitempty"`
+	PID    int64      `json:"pid,omitempty"`
+	ReadAt *time.Time `json:"read_at,omitempty"` // the newest message_read
 
 	Inject string `json:"inject,omitempty"` // how its runner brings mail: body, pointer, off; "": not known
 
@@ -107,9 +103,7 @@ func (t *Team) SummaryOf(name wire.Name, s *reducer.State, now time.Time) (Membe
 		answers := false
 		m.gate, answers = t.askRunner(name)
 		ev.Silent, ev.Stopping = !answers, m.gate == "it is being stopped"
-		if slices.Contains(config.Injects, run.Inject) {
-			m.Inject = run.Inject
-		}
+		m.Inject = run.Inject
 	}
 	v := s.Evaluate(ev)
 	m.State, m.Detail, m.Since = v.Word, v.Detail, moment(v.Since)
@@ -148,25 +142,18 @@ func (t *Team) askRunner(name wire.Name) (gate string, answers bool) {
 	return s.Gate, true
 }
 
-// stillRuns names the processes that a runner which was killed has left running.
+// stillRuns names a process that a runner which was killed has left running.
 func stillRuns(name wire.Name, runs []string) string {
-	var left []string
 	for _, run := range runs {
 		if run == "" {
 			continue
 		}
-		processes, _ := child.Leftovers(run) // what cannot be seen is not said
-		for _, p := range processes {
-			left = append(left, p.String())
+		processes, _ := process.Leftovers(run) // what cannot be seen is not said
+		if len(processes) > 0 {
+			return fmt.Sprintf("; %s still runs: atm stop %s", processes[0], name)
 		}
 	}
-	switch len(left) {
-	case 0:
-		return ""
-	case 1:
-		return fmt.Sprintf("; %s still runs: atm stop %s", left[0], name)
-	}
-	return fmt.Sprintf("; %s and %d more still run: atm stop %s", left[0], len(left)-1, name)
+	return ""
 }
 
 func moment(t time.Time) *time.Time {
@@ -193,22 +180,7 @@ func (t *Team) Status(ctx context.Context, name wire.Name) (Member, error) {
 	if m.Unread > 0 {
 		m.Held = m.heldText()
 	}
-	if m.Owed > 0 {
-		m.OwesTo, err = t.owesTo(ctx, box)
-	}
-	return m, err
-}
-
-// owesTo is to whom a member owes acknowledgements, as far as its oldest ones tell.
-func (t *Team) owesTo(ctx context.Context, box *mailbox.Box) (to []wire.Name, err error) {
-	_, _, err = box.Walk(ctx, mailbox.Range{Owed: true, Limit: 50}, func(it *mailbox.Item) bool {
-		if it.From.Team == t.Name && !slices.Contains(to, it.From.Agent) {
-			to = append(to, it.From.Agent)
-		}
-		return true
-	})
-	slices.Sort(to)
-	return to, err
+	return m, nil
 }
 
 // Members are all members, and what they add up to.
@@ -228,14 +200,6 @@ func (t *Team) Members(ctx context.Context) ([]Member, Stats, error) {
 		}
 		members = append(members, m)
 	}
-	for i := range members {
-		m := &members[i]
-		for _, other := range members {
-			if slices.Contains(other.OwesTo, m.Name) && other.Name != m.Name {
-				m.WaitsFor = append(m.WaitsFor, other.Name)
-			}
-		}
-	}
 	return members, statsOf(members), nil
 }
 
@@ -245,25 +209,19 @@ func statsOf(members []Member) Stats {
 		switch m.State {
 		case reducer.WordIdle:
 			s.Idle++
-			s.Running++
 		case reducer.WordBusy, reducer.WordBlocked:
 			s.Busy++
-			s.Running++
-		case reducer.WordStarting:
-			s.Running++
 		case reducer.WordOff, reducer.WordError:
 			s.Stopped++
 		default:
-			if m.Running {
+			if m.Running || m.State == reducer.WordStarting {
 				s.Running++
 			}
 		}
 	}
+	s.Running += s.Idle + s.Busy
 	return s
 }
-
-// isSilent reports whether its runner is there and does not answer.
-func (m *Member) isSilent() bool { return m.Running && m.Detail == reducer.NotAnswering }
 
 // hasHooks reports whether hooks hand mail to the agent in its turns. Those of OpenCode,
 // and Codex's notify, only tell what it does.

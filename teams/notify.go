@@ -3,11 +3,13 @@ package teams
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
@@ -70,16 +72,14 @@ func (t *Team) WithdrawRequest(ctx context.Context, agent *mailbox.Box, id wire.
 // approvers are named without the lead, the first of them that is a member. "":
 // nobody, as where there is no lead, or where the lead asks.
 func (t *Team) Notified(asker wire.Name) (wire.Name, error) {
-	p, ok, err := t.SavedPolicy(asker)
-	if err != nil {
+	p, err := t.PolicyFor(asker)
+	var mistakes *config.Error
+	if err != nil && !errors.As(err, &mistakes) { // somebody is told in spite of mistakes in team.toml
 		return "", err
-	}
-	if !ok {
-		p, _ = t.PolicyNow(asker)
 	}
 	lead, err := t.Lead()
 	if err != nil {
-		lead = p.Lead // somebody is told in spite of mistakes in team.toml
+		lead = p.Lead
 	}
 	if lead == asker {
 		return "", nil
@@ -93,14 +93,4 @@ func (t *Team) Notified(asker wire.Name) (wire.Name, error) {
 		}
 	}
 	return "", nil
-}
-
-// leadOf is the member that an agent's matters go to; "": nobody, as for the
-// lead's own.
-func (t *Team) leadOf(agent *mailbox.Box) (wire.Name, error) {
-	lead, err := t.Lead()
-	if err != nil || lead == agent.Agent() {
-		return "", err
-	}
-	return lead, nil
 }

@@ -15,7 +15,7 @@ import (
 
 // Questions are what a member asks now, the oldest first: in all sessions of
 // its program, as its events tell. A member that is off asks nothing.
-func (t *Team) Questions(name wire.Name) ([]policy.Question, error) {
+func (t *Team) Questions(name wire.Name) (out []policy.Question, err error) {
 	running, err := t.Running(name)
 	if err != nil {
 		return nil, err
@@ -25,13 +25,10 @@ func (t *Team) Questions(name wire.Name) ([]policy.Question, error) {
 		return nil, err
 	}
 	c, _ := t.Config() // a mistake in it hides no question
-	return openQuestions(name, s, running, c.Members[name].Person, time.Now()), nil
-}
-
-func openQuestions(name wire.Name, s *reducer.State, running, person bool, now time.Time) (out []policy.Question) {
-	word := s.Evaluate(reducer.Evidence{Now: now, Held: running, Person: person}).Word
+	person := c.Members[name].Person
+	word := s.Evaluate(reducer.Evidence{Now: time.Now(), Held: running, Person: person}).Word
 	if word == reducer.WordOff || word == reducer.WordPerson {
-		return nil
+		return nil, nil
 	}
 	for _, turn := range s.Turns {
 		if turn.IsPresumedEnded || turn.IsReplaced || turn.Activity == reducer.Exited {
@@ -48,20 +45,17 @@ func openQuestions(name wire.Name, s *reducer.State, running, person bool, now t
 		}
 	}
 	slices.SortStableFunc(out, bySince)
-	return out
+	return out, nil
 }
 
 func bySince(a, b policy.Question) int { return a.Since.Compare(b.Since) }
 
-// Pending are the questions of all members, the oldest first. A member whose
-// events cannot be read hides nobody else's; the error is about such members.
-func (t *Team) Pending() ([]policy.Question, error) {
+// Waiting is everything that waits for a person's answer, the oldest first: the
+// questions of all members, and the drafts that have no answer yet. What cannot be read
+// hides nothing else.
+func (t *Team) Waiting(ctx context.Context) (out []policy.Question, err error) {
 	names, err := t.Agents()
-	if err != nil {
-		return nil, err
-	}
-	var out []policy.Question
-	var errs []error
+	errs := []error{err}
 	for _, n := range names {
 		list, err := t.Questions(n)
 		if err != nil && !errors.Is(err, mailbox.ErrNoAgent) {
@@ -69,15 +63,7 @@ func (t *Team) Pending() ([]policy.Question, error) {
 		}
 		out = append(out, list...)
 	}
-	slices.SortStableFunc(out, bySince)
-	return out, errors.Join(errs...)
-}
-
-// Waiting is everything that waits for a person's answer: Pending, and the drafts that
-// have none yet. What cannot be read hides nothing else.
-func (t *Team) Waiting(ctx context.Context) ([]policy.Question, error) {
-	out, err := t.Pending()
-	drafts, bad := t.Drafts(ctx)
+	drafts, err := t.Drafts(ctx)
 	for i := range drafts {
 		d := &drafts[i]
 		if d.Answer == nil {
@@ -86,33 +72,7 @@ func (t *Team) Waiting(ctx context.Context) ([]policy.Question, error) {
 		}
 	}
 	slices.SortStableFunc(out, bySince)
-	return out, errors.Join(err, bad)
-}
-
-// FindWaiting is policy.Find for a list that has drafts in it, which people quote by four
-// or more digits of their id as well, and in upper case.
-func FindWaiting(list []policy.Question, word string) (policy.Question, error) {
-	q, err := policy.Find(list, word)
-	if !errors.Is(err, policy.ErrNoQuestion) {
-		return q, err
-	}
-	whole, notWhole := wire.ParseUUID(word)
-	part, notPart := wire.ParseFragment(word)
-	var found []policy.Question
-	for _, q := range list {
-		isWhole := notWhole == nil && q.ID == string(whole)
-		isPart := notWhole != nil && notPart == nil && part.Matches(wire.ID(q.ID))
-		if q.Kind == KindDraft && (isWhole || isPart) {
-			found = append(found, q)
-		}
-	}
-	switch len(found) {
-	case 0:
-		return q, err
-	case 1:
-		return found[0], nil
-	}
-	return q, &policy.ManyQuestionsError{Word: word, Questions: found}
+	return out, errors.Join(append(errs, err)...)
 }
 
 // HeldMail is mail that is not typed into an agent that is idle, until a person does

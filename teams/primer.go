@@ -58,10 +58,11 @@ func (t *Team) Primer(me wire.Name, by Bringer, byFlag bool) (string, error) {
 
 // sentence lists words for a sentence; of more than eight the rest is counted.
 func sentence(words []string, and bool) string {
-	if len(words) > 8 {
-		return fmt.Sprintf("%s and %d more", strings.Join(words[:8], ", "), len(words)-8)
+	last := len(words) - 1
+	if last >= 8 {
+		return fmt.Sprintf("%s and %d more", strings.Join(words[:8], ", "), last-7)
 	}
-	if last := len(words) - 1; and && last > 0 {
+	if and && last > 0 {
 		return strings.Join(words[:last], ", ") + " and " + words[last]
 	}
 	return strings.Join(words, ", ")
@@ -71,12 +72,9 @@ func sentence(words []string, and bool) string {
 // newest events tell: hooks that hand it over say when a session begins.
 func (t *Team) BroughtBy(name wire.Name) Bringer {
 	events, err := t.Box(name).Log().Newest(64)
-	if err != nil {
-		return Nothing
-	}
 	for i := range events {
 		e := &events[i]
-		if e.Source == "hook" && (e.Kind == wire.EventAnnounced || e.Kind == "session_start" && e.Text("source") != "created") {
+		if err == nil && e.Source == "hook" && (e.Kind == wire.EventAnnounced || e.Kind == "session_start" && e.Text("source") != "created") {
 			return Hooks
 		}
 	}

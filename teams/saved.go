@@ -14,22 +14,45 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// What is saved about a member's run lies in <agent>/run: policy.json (package
-// policy), start.json, what team.toml said about the member when its runner was
+// What is saved about a member's run lies in <agent>/run: policy.json , start.json, what team.toml said about the member when its runner was
 // started, and stopped, which changes whenever somebody stops the member.
 
-func startFile(name wire.Name) string { return string(name) + "/run/start.json" }
-func stopFile(name wire.Name) string  { return string(name) + "/run/stopped" }
+const (
+	policyFile  = "policy.json"
+	startFile   = "start.json"
+	stoppedFile = "stopped"
+)
+
+func runFile(name wire.Name, file string) string { return string(name) + "/run/" + file }
+
+// saveRun saves a value in a member's run directory.
+func (t *Team) saveRun(name wire.Name, file string, v any) error {
+	if err := t.Dir().Mkdir(string(name) + "/run"); err != nil {
+		return err
+	}
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return t.Dir().Replace(runFile(name, file), append(data, '\n'), false)
+}
 
 // SavePolicy saves the policy of a runner that is being started.
 func (t *Team) SavePolicy(name wire.Name, p policy.Policy) error {
-	return policy.Save(t.Dir(), name, p)
+	return t.saveRun(name, policyFile, p)
 }
 
 // SavedPolicy is the policy that a member's runner was started with; ok is false
-// when none is saved.
+// when none is saved that can be understood.
 func (t *Team) SavedPolicy(name wire.Name) (p policy.Policy, ok bool, err error) {
-	return policy.Saved(t.Dir(), name)
+	data, err := t.Dir().ReadFile(runFile(name, policyFile), config.MaxSize)
+	if errors.Is(err, fs.ErrNotExist) {
+		return p, false, nil
+	}
+	if err != nil || json.Unmarshal(data, &p) != nil {
+		return policy.Policy{}, false, err
+	}
+	return p, true, nil
 }
 
 // PolicyNow is the policy that a runner of the member would be started with now.
@@ -57,20 +80,13 @@ func (t *Team) PolicyFor(asker wire.Name) (policy.Policy, error) {
 // SaveStart saves how a runner that is being started was told to run: as
 // team.toml says, with the command that it really runs.
 func (t *Team) SaveStart(name wire.Name, m config.Member) error {
-	if err := t.Dir().Mkdir(string(name) + "/run"); err != nil {
-		return err
-	}
-	data, err := json.Marshal(m)
-	if err != nil {
-		return err
-	}
-	return t.Dir().Replace(startFile(name), append(data, '\n'), false)
+	return t.saveRun(name, startFile, m)
 }
 
 // savedStart is how a member's runner was told to run; ok is false when that is
 // not known.
 func (t *Team) savedStart(name wire.Name) (m config.Member, ok bool) {
-	data, err := t.Dir().ReadFile(startFile(name), config.MaxSize)
+	data, err := t.Dir().ReadFile(runFile(name, startFile), config.MaxSize)
 	return m, err == nil && json.Unmarshal(data, &m) == nil
 }
 
@@ -78,16 +94,13 @@ func (t *Team) savedStart(name wire.Name) (m config.Member, ok bool) {
 // says; with CMD for its program where neither is known, or cannot be typed.
 func (t *Team) RunAgain(name wire.Name) string {
 	line := "atm run " + string(name)
-	c, err := t.Config()
+	c, _ := t.Config()
 	configured := c.Members[name].Command
-	if err != nil {
-		configured = nil
-	}
 	last, ok := t.savedStart(name)
-	if !ok || len(last.Command) == 0 || slices.Equal(last.Command, configured) {
-		if len(configured) > 0 {
-			return line
-		}
+	if len(configured) > 0 && (!ok || len(last.Command) == 0 || slices.Equal(last.Command, configured)) {
+		return line
+	}
+	if len(last.Command) == 0 {
 		return line + " -- CMD"
 	}
 	again := line + " --"
@@ -115,7 +128,7 @@ func (t *Team) Changed(name wire.Name, c *config.Config) (keys []string) {
 // MarkStopped notes that a member is being stopped, so that a start which is
 // under way gives up. A member that never ran needs no mark.
 func (t *Team) MarkStopped(name wire.Name) error {
-	err := t.Dir().Replace(stopFile(name), []byte(wire.NewID()+"\n"), false)
+	err := t.Dir().Replace(runFile(name, stoppedFile), []byte(wire.NewID()+"\n"), false)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -131,7 +144,7 @@ func (t *Team) LastStop(name wire.Name) (string, error) {
 	if err := t.Dir().Mkdir(string(name) + "/run"); err != nil {
 		return "", err
 	}
-	data, err := t.Dir().ReadFile(stopFile(name), maxSmall)
+	data, err := t.Dir().ReadFile(runFile(name, stoppedFile), maxSmall)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "never", nil
 	}

@@ -75,7 +75,7 @@ func TestConfig(t *testing.T) {
 		t.Error(c, err)
 	}
 	path := filepath.Join(team.Dir().Path(), "team.toml")
-	must(t, os.WriteFile(path, []byte("lead = \"alice\"\n[members.bob]\nrole = \"coder\"\ncomand = [\"x\"]\nperson = 1\n"), 0o600))
+	must(t, os.WriteFile(path, []byte("lead = \"alice\"\n[members.bob]\nrole = \"coder\"\ncomand = [\"x\"]\ndriver = \"x\"\n"), 0o600))
 	c, err := team.Config()
 	var wrong *config.Error
 	if !errors.As(err, &wrong) || len(wrong.Mistakes) != 2 || c.Lead != "alice" || c.Members["bob"].Role != "coder" {

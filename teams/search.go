@@ -105,43 +105,30 @@ type Query struct {
 
 // ParseQuery reads words, from:, to:, in:new|cur|done and since:. duration reads a
 // duration, which in since: is before now.
-func ParseQuery(words []string, now time.Time, duration func(string) (time.Duration, error)) (Query, error) {
-	var q Query
-	var err error
+func ParseQuery(words []string, now time.Time, duration func(string) (time.Duration, error)) (q Query, err error) {
 	for _, w := range words {
 		key, value, _ := strings.Cut(w, ":")
-		switch {
-		case !strings.Contains(w, ":"):
-			key = ""
-		case key == "from":
+		switch key {
+		case "from":
 			q.From = value
-		case key == "to":
+		case "to":
 			q.To = value
-		case key == "in":
-			q.In, err = parseIn(value)
-		case key == "since":
-			q.Since, err = Since(value, now, duration)
+		case "in":
+			q.In = strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == '|' })
+		case "since":
+			if q.Since, err = Since(value, now, duration); err != nil {
+				return q, err
+			}
 		default:
-			key = ""
-		}
-		if err != nil {
-			return q, err
-		}
-		if key == "" {
 			q.Words = append(q.Words, strings.Fields(strings.ToLower(w))...)
 		}
 	}
-	return q, nil
-}
-
-func parseIn(value string) ([]string, error) {
-	places := strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == '|' })
-	for _, in := range places {
+	for _, in := range q.In {
 		if in != "new" && in != "cur" && in != "done" {
-			return nil, fmt.Errorf("in:%s: new, cur or done", in)
+			return q, fmt.Errorf("in:%s: new, cur or done", in)
 		}
 	}
-	return places, nil
+	return q, nil
 }
 
 // Since reads a time: a duration before now, a day, or RFC 3339.

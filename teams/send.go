@@ -1,6 +1,7 @@
 package teams
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,8 +58,12 @@ func (r *Root) Prepare(o *Outgoing) error {
 		m.SentAt = time.Now().UTC()
 	}
 	if o.Parent != nil {
-		if err := r.prepareReply(o); err != nil {
-			return err
+		m.InReplyTo, m.Thread = o.Parent.ID, cmp.Or(m.Thread, o.Parent.ThreadID())
+	}
+	if o.Parent != nil && !o.Person {
+		m.Hop = o.Parent.Hop + 1
+		if m.Hop >= wire.MaxHops && time.Since(r.chainBegan(o)) < time.Hour {
+			return &HopError{m.Hop}
 		}
 	}
 	o.Post = &mailbox.Post{Message: m, Given: o.Given, Sender: o.From}
@@ -73,23 +78,6 @@ func (r *Root) Prepare(o *Outgoing) error {
 		o.Post.To = append(o.Post.To, b)
 	}
 	return mailbox.Check(m)
-}
-
-// prepareReply fills in what ties a message to the one that it answers.
-func (r *Root) prepareReply(o *Outgoing) error {
-	m := o.Message
-	m.InReplyTo = o.Parent.ID
-	if m.Thread == "" {
-		m.Thread = o.Parent.ThreadID()
-	}
-	if o.Person {
-		return nil
-	}
-	m.Hop = o.Parent.Hop + 1
-	if m.Hop >= wire.MaxHops && time.Since(r.chainBegan(o)) < time.Hour {
-		return &HopError{m.Hop}
-	}
-	return nil
 }
 
 // chainBegan is when the newest MaxHops answers of a chain began. The chain is followed
@@ -147,8 +135,7 @@ func (r *Root) deliver(ctx context.Context, o *Outgoing) error {
 	return o.Post.Outcomes[0].Err
 }
 
-func unique(in []wire.Address) []wire.Address {
-	var out []wire.Address
+func unique(in []wire.Address) (out []wire.Address) {
 	for _, a := range in {
 		if !slices.Contains(out, a) {
 			out = append(out, a)
@@ -173,38 +160,33 @@ func GivenID(id wire.ID) error {
 // one's own message goes to those that it went to.
 func ReplyTo(parent *wire.Message, me wire.Address, all bool) []wire.Address {
 	to := []wire.Address{parent.From}
-	if parent.From == me {
-		to = slices.Clone(parent.To)
-	} else if all {
+	if parent.From == me || all {
 		to = append(to, parent.To...)
 	}
-	to = unique(to)
-	if len(to) > 1 {
-		to = slices.DeleteFunc(to, func(a wire.Address) bool { return a == me })
+	others := slices.DeleteFunc(unique(to), func(a wire.Address) bool { return a == me })
+	if len(others) == 0 {
+		return []wire.Address{me}
 	}
-	return to
+	return others
 }
 
 // MarkAnswered does in the answerer's mailbox what an answer that was delivered does to
 // the message it answers: it is read, and an acknowledgement that was owed is given.
 func MarkAnswered(ctx context.Context, me *mailbox.Box, parent *wire.Message) error {
 	it, err := me.Get(parent.ID)
-	if errors.Is(err, mailbox.ErrNotFound) {
+	switch {
+	case errors.Is(err, mailbox.ErrNotFound):
 		return nil // one's own message, or a colleague's
-	}
-	if err != nil {
+	case err != nil:
 		return err
-	}
-	if parent.RequiresAck && (it.State == mailbox.Unread || it.State == mailbox.Owed) {
+	case parent.RequiresAck && (it.State == mailbox.Unread || it.State == mailbox.Owed):
 		err = me.MarkAcked(ctx, parent.ID, me.Address(), true)
-		var leased *mailbox.LeasedError
-		if errors.As(err, &leased) {
-			return nil // its holder goes on
-		}
-		return err
-	}
-	if it.State == mailbox.Unread {
+	case it.State == mailbox.Unread:
 		_, err = me.MarkRead(ctx, parent.ID)
+	}
+	var leased *mailbox.LeasedError
+	if errors.As(err, &leased) {
+		return nil // its holder goes on
 	}
 	return err
 }

@@ -96,7 +96,8 @@ func (t *Team) RefreshSession(ctx context.Context, id wire.UUID, plan *config.Se
 		return s, err
 	}
 	agent := wire.Name(s.AgentID)
-	busy := plan.ExitWhenIdle > 0 && t.isEngaged(agent)
+	m, err := t.Summary(agent)
+	busy := err == nil && slices.Contains([]reducer.Word{reducer.WordBusy, reducer.WordBlocked, reducer.WordStarting}, m.State)
 	return st.Change(ctx, id, func(s *session.Session) error {
 		now := time.Now()
 		// Asked under the team's lock, and not before: a runner that starts takes the
@@ -108,13 +109,6 @@ func (t *Team) RefreshSession(ctx context.Context, id wire.UUID, plan *config.Se
 		// A runner alone knows whether somebody types in the agent's terminal.
 		return s.ApplyRules(plan.Rules(), busy || running, now)
 	})
-}
-
-// isEngaged reports whether an agent works, waits for an answer to a question of its own,
-// or has not come to its prompt yet.
-func (t *Team) isEngaged(agent wire.Name) bool {
-	m, err := t.Summary(agent)
-	return err == nil && (m.State == reducer.WordBusy || m.State == reducer.WordBlocked || m.State == reducer.WordStarting)
 }
 
 // SessionInput is something that a member says in a session.
@@ -142,13 +136,15 @@ func (t *Team) Say(ctx context.Context, id wire.UUID, in SessionInput) (SessionR
 // say is Say after check, which is called under the team's lock.
 func (t *Team) say(ctx context.Context, id wire.UUID, in SessionInput, check func() error) (out SessionResult, err error) {
 	isAbort := in.Input.Kind == "abort"
-	if !isAbort {
-		if err := t.CheckHumanInputAllowed(); err != nil {
-			return out, err
-		}
+	if err := t.CheckHumanInputAllowed(); err != nil && !isAbort {
+		return out, err
 	}
 	s, err := t.Sessions().Change(ctx, id, func(s *session.Session) error {
-		if err := mayBeSaid(s, isAbort); err != nil {
+		if !isAbort && !s.State.Alive() {
+			return &wire.SessionError{Reason: fmt.Sprintf("session %s is %s: nothing is said to it any more", wire.ID(s.SessionID).Short(6), s.State)}
+		}
+		trial := s.InteractiveSession
+		if err := trial.Transition(wire.SessionAborted, time.Now()); isAbort && err != nil {
 			return err
 		}
 		if check != nil {
@@ -179,18 +175,6 @@ func (t *Team) say(ctx context.Context, id wire.UUID, in SessionInput, check fun
 	return out, err
 }
 
-// mayBeSaid refuses what may not be said in a session as it is now.
-func mayBeSaid(s *session.Session, isAbort bool) error {
-	if isAbort {
-		trial := s.InteractiveSession
-		return trial.Transition(wire.SessionAborted, time.Now())
-	}
-	if !s.State.Alive() {
-		return &wire.SessionError{Reason: fmt.Sprintf("session %s is %s: nothing is said to it any more", wire.ID(s.SessionID).Short(6), s.State)}
-	}
-	return nil
-}
-
 // deliverInput delivers human input to an agent; nil where it could not.
 func (t *Team) deliverInput(ctx context.Context, id wire.UUID, agent wire.Name, in SessionInput) (*wire.Message, error) {
 	m, err := session.Message(id, in.Input)
@@ -204,5 +188,3 @@ func (t *Team) deliverInput(ctx context.Context, id wire.UUID, agent wire.Name, 
 	}
 	return m, nil
 }
-
-func short(id wire.UUID) string { return wire.ID(id).Short(6) }

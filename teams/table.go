@@ -2,7 +2,6 @@ package teams
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -10,7 +9,6 @@ import (
 
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
-	"github.com/agentteammail/atm/wire"
 )
 
 // Table shows members to people. text/tabwriter would do, but for the wide characters
@@ -18,7 +16,6 @@ import (
 type Table struct {
 	Now    time.Time
 	Width  int  // columns of the terminal; 0: lines are as long as they are
-	Height int  // lines of the terminal; 0: all
 	Colour bool // mark the states
 }
 
@@ -26,21 +23,17 @@ type Table struct {
 const gap = 2
 
 // Lines are a line a member and one that adds up. Where the width is too small for all,
-// what there is to say about the state is cut before the mail. Members that do not fit
-// the height are counted: those that want somebody are shown first.
+// what there is to say about the state is cut before the mail.
 func (t *Table) Lines(members []Member) []string {
-	foot := footer(members)
-	if t.Height > 0 && len(members)+1 > t.Height {
-		n := max(0, t.Height-2)
-		foot = strings.TrimSuffix(fmt.Sprintf("%d more not shown; %s", len(members)-n, foot), "; ")
-		members = slices.Clone(members)
-		slices.SortStableFunc(members, func(a, b Member) int { return rank(a) - rank(b) })
-		members = members[:n]
-	}
 	rows := make([][5]string, len(members))
 	var widths [5]int
 	for i, m := range members {
-		rows[i] = [5]string{string(m.Name), string(m.State), t.since(m), t.about(m), mailText(m)}
+		since := ""
+		if m.Since != nil {
+			since = letter.Span(max(0, t.Now.Sub(*m.Since)))
+		}
+		mail := counted(m.Unread, "unread", m.Leased, "taken", m.Owed, "owed", m.Bad, "bad")
+		rows[i] = [5]string{string(m.Name), string(m.State), since, t.about(m), strings.Join(mail, ", ")}
 		for c, s := range rows[i] {
 			widths[c] = max(widths[c], displaywidth.String(s))
 		}
@@ -63,7 +56,7 @@ func (t *Table) Lines(members []Member) []string {
 		}
 		out = append(out, line)
 	}
-	if foot != "" {
+	if foot := footer(members); foot != "" {
 		out = append(out, t.Fit(foot))
 	}
 	return out
@@ -85,37 +78,21 @@ func (t *Table) narrow(widths *[5]int) {
 	}
 }
 
+// FirstLines are the lines of a table that fit a height: the rest is counted.
+func FirstLines(lines []string, height int) []string {
+	if len(lines) <= height || height < 1 {
+		return lines
+	}
+	more := fmt.Sprintf("%d more: atm team", len(lines)-height+1)
+	return append(lines[:height-1:height-1], more)
+}
+
 // Fit cuts a line to the terminal's width.
 func (t *Table) Fit(line string) string {
 	if t.Width == 0 {
 		return line
 	}
 	return displaywidth.TruncateString(line, t.Width-1, "…")
-}
-
-// rank orders members of which not all can be shown: least first.
-func rank(m Member) int {
-	switch {
-	case m.State == reducer.WordBlocked:
-		return 0
-	case m.State == reducer.WordError:
-		return 1
-	case m.Unread+m.Owed+m.Bad > 0:
-		return 2
-	case m.State == reducer.WordBusy || m.State == reducer.WordStarting:
-		return 3
-	case m.State == reducer.WordIdle:
-		return 4
-	}
-	return 5
-}
-
-// since is how long the state has been so.
-func (t *Table) since(m Member) string {
-	if m.Since == nil {
-		return ""
-	}
-	return letter.Span(max(0, t.Now.Sub(*m.Since)))
 }
 
 // about is what there is to say about the state: why mail waits, and how old the
@@ -128,52 +105,22 @@ func (t *Table) about(m Member) string {
 	if s := m.about(); s != "" {
 		parts = append(parts, s)
 	}
-	if m.Presence == reducer.PresenceUnknown || m.State == reducer.WordUnknown {
-		parts = append(parts, t.evidence(m))
+	isKnown := m.Presence != reducer.PresenceUnknown && m.State != reducer.WordUnknown
+	switch {
+	case isKnown:
+	case m.Running:
+		parts = append(parts, "runs")
+	case m.PresenceAt == nil:
+		parts = append(parts, "never seen")
+	case m.ReadAt != nil && !m.PresenceAt.After(*m.ReadAt):
+		parts = append(parts, "last read "+letter.Age(t.Now, *m.ReadAt))
+	default:
+		parts = append(parts, "last seen "+letter.Age(t.Now, *m.PresenceAt))
 	}
 	if m.Held != "" {
 		parts = append(parts, "mail waits: "+m.Held)
 	}
 	return strings.Join(parts, "; ")
-}
-
-func (t *Table) evidence(m Member) string {
-	switch {
-	case m.Running:
-		return "runs"
-	case m.PresenceAt == nil:
-		return "never seen"
-	case m.ReadAt != nil && !m.PresenceAt.After(*m.ReadAt):
-		return "last read " + letter.Age(t.Now, *m.ReadAt)
-	}
-	return "last seen " + letter.Age(t.Now, *m.PresenceAt)
-}
-
-// mailText is what waits in a mailbox.
-func mailText(m Member) string {
-	parts := counted(m.Unread, "unread", m.Leased, "taken")
-	if m.Owed > 0 {
-		s := fmt.Sprintf("%d owed", m.Owed)
-		if len(m.OwesTo) > 0 {
-			s += " to " + names(m.OwesTo)
-		}
-		parts = append(parts, s)
-	}
-	if len(m.WaitsFor) > 0 {
-		parts = append(parts, "waits for "+names(m.WaitsFor))
-	}
-	return strings.Join(append(parts, counted(m.Bad, "bad")...), ", ")
-}
-
-func names(list []wire.Name) string {
-	var out []string
-	for i, n := range list {
-		if i == 3 && len(list) > 4 {
-			return strings.Join(out, ", ") + fmt.Sprintf(" and %d more", len(list)-3)
-		}
-		out = append(out, string(n))
-	}
-	return strings.Join(out, ", ")
 }
 
 // footer adds members up: `5 members, 3 running: 1 idle, 2 busy; 2 stopped`. "" where
@@ -183,28 +130,24 @@ func footer(members []Member) string {
 	if s.Running+s.Stopped == 0 {
 		return ""
 	}
+	foot := strings.Join(counted(s.Total, "members", s.Running, "running"), ", ")
+	if s.Total == 1 {
+		foot = strings.Replace(foot, "members", "member", 1)
+	}
 	blocked, unknown := 0, 0
 	for _, m := range members {
 		if m.State == reducer.WordBlocked {
 			blocked++
-		}
-		if m.State == reducer.WordUnknown && !m.Running {
+		} else if m.State == reducer.WordUnknown && !m.Running {
 			unknown++
 		}
 	}
-	foot, lead := fmt.Sprintf("%d members", s.Total), ": "
-	if s.Total == 1 {
-		foot = "1 member"
-	}
-	if s.Running > 0 {
-		foot += fmt.Sprintf(", %d running", s.Running)
-		if of := counted(s.Idle, "idle", s.Busy-blocked, "busy", blocked, "blocked"); of != nil {
-			foot += ": " + strings.Join(of, ", ")
+	separator := ": "
+	for _, of := range [][]string{counted(s.Idle, "idle", s.Busy-blocked, "busy", blocked, "blocked"), counted(s.Stopped, "stopped", unknown, "unknown")} {
+		if of != nil {
+			foot += separator + strings.Join(of, ", ")
+			separator = "; "
 		}
-		lead = "; "
-	}
-	if of := counted(s.Stopped, "stopped", unknown, "unknown"); of != nil {
-		foot += lead + strings.Join(of, ", ")
 	}
 	return foot
 }

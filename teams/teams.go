@@ -27,7 +27,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 	"sync"
 	"time"
 
@@ -49,14 +49,7 @@ type Root struct {
 // Open opens a root that Find found. fault is nil but in tests.
 func Open(f Found, fault durable.Fault) (*Root, error) {
 	dir, err := durable.Open(f.Path, fault)
-	if err != nil {
-		return nil, err
-	}
-	return rootOf(f, dir), nil
-}
-
-func rootOf(f Found, dir *durable.Root) *Root {
-	return &Root{Found: f, dir: dir, teams: map[wire.Name]*Team{}}
+	return &Root{Found: f, dir: dir, teams: map[wire.Name]*Team{}}, err
 }
 
 // Close lets go of the root and its teams.
@@ -75,60 +68,28 @@ func (r *Root) Dir() *durable.Root { return r.dir }
 
 const formatFile = "FORMAT"
 
-// Make makes a root at path unless there is one, and reports whether it did.
-// It is built beside and renamed into place; a directory that is there and is
-// no root becomes one by its FORMAT, written last.
+// Make makes a root at path unless there is one, and reports whether it did: a
+// directory becomes one by its FORMAT, written last.
 func Make(path string) (made bool, err error) {
-	parent, err := filepath.EvalSymlinks(filepath.Dir(path))
-	if err != nil {
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			return false, err
-		}
-		parent = filepath.Dir(path)
-	}
-	d, err := durable.Open(parent, nil)
-	if err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return false, err
 	}
-	defer d.Close()
-	name := filepath.Base(path)
-	if info, err := os.Stat(path); err == nil {
-		if !info.IsDir() {
-			return false, fmt.Errorf("%s is not a directory", path)
-		}
-		r, err := durable.Open(path, nil)
-		if err != nil {
-			return false, err
-		}
-		defer r.Close()
-		if has, err := r.Exists(formatFile); has || err != nil {
-			return false, err
-		}
-		return true, r.Replace(formatFile, []byte("1\n"), true)
+	err = os.Mkdir(path, 0o700)
+	if err == nil {
+		err = os.Chmod(path, 0o700) // whatever the umask is
 	}
-	build := fmt.Sprintf(".%s.making.%d", strings.TrimPrefix(name, "."), os.Getpid())
-	if err := os.Mkdir(filepath.Join(parent, build), 0o700); err != nil {
+	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return false, err
 	}
-	r, err := d.Sub(build)
+	r, err := durable.Open(path, nil)
 	if err != nil {
 		return false, err
 	}
 	defer r.Close()
-	if err := os.Chmod(filepath.Join(parent, build), 0o700); err != nil {
+	if has, err := r.Exists(formatFile); has || err != nil {
 		return false, err
 	}
-	if err := r.Replace(formatFile, []byte("1\n"), true); err != nil {
-		return false, err
-	}
-	if err := d.Move(build, name); err != nil {
-		os.RemoveAll(filepath.Join(parent, build))
-		if errors.Is(err, fs.ErrExist) {
-			return Make(path) // somebody else was quicker
-		}
-		return false, err
-	}
-	return true, d.Sync(".")
+	return true, r.Replace(formatFile, []byte("1\n"), true)
 }
 
 // Team is a team: the mailboxes of its members.
@@ -143,9 +104,8 @@ var ErrNoTeam = errors.New("no such team")
 
 // Teams lists the root's teams by name: directories that hold .locks. One that
 // cannot be opened is an error, not an absence.
-func (r *Root) Teams() ([]wire.Name, error) {
+func (r *Root) Teams() (teams []wire.Name, err error) {
 	names, err := r.dir.Names(".")
-	var teams []wire.Name
 	for _, n := range names {
 		if !wire.IsName(n) {
 			continue
@@ -172,26 +132,19 @@ func (r *Root) Team(name wire.Name) (*Team, error) {
 	if _, err := wire.ParseName(string(name)); err != nil {
 		return nil, err
 	}
-	d, err := r.dir.Sub(string(name))
+	err := r.dir.IsDir(string(name) + "/.locks")
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("team %q in %s: %w", name, r.Path, ErrNoTeam)
 	}
 	if err != nil {
 		return nil, err
 	}
-	info, err := d.Lstat(".locks")
-	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("team %q in %s: %w", name, r.Path, ErrNoTeam)
-	} else if err == nil && !info.IsDir() {
-		err = fmt.Errorf("team %q: %s/.locks %w", name, d.Path(), durable.ErrNotDirectory)
-	}
+	d, err := r.dir.Sub(string(name))
 	if err != nil {
-		d.Close()
 		return nil, err
 	}
-	s := mailbox.NewStore(d, name)
-	s.LockTimeout = r.LockTimeout
-	t := &Team{Store: s, Name: name, root: r}
+	t := &Team{Store: mailbox.NewStore(d, name), Name: name, root: r}
+	t.LockTimeout = r.LockTimeout
 	r.teams[name] = t
 	return t, nil
 }
@@ -259,10 +212,9 @@ func (e *UnknownError) Is(target error) bool { return target == mailbox.ErrNoAge
 // Member is the mailbox of a member, or an *UnknownError.
 func (t *Team) Member(name wire.Name) (*mailbox.Box, error) {
 	b := t.Box(name)
-	if err := b.Present(); err == nil {
-		return b, nil
-	} else if !errors.Is(err, mailbox.ErrNoAgent) {
-		return nil, err
+	err := b.Present()
+	if !errors.Is(err, mailbox.ErrNoAgent) {
+		return b, err
 	}
 	members, err := t.Agents()
 	if err != nil {
@@ -292,9 +244,9 @@ func (t *Team) Boxes() ([]*mailbox.Box, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := make([]*mailbox.Box, len(names))
-	for i, n := range names {
-		out[i] = t.Box(n)
+	var out []*mailbox.Box
+	for _, n := range names {
+		out = append(out, t.Box(n))
 	}
 	return out, nil
 }
@@ -319,43 +271,35 @@ func (t *Team) Lookup(ctx context.Context, me *mailbox.Box, fragment string, min
 	if err != nil {
 		return "", nil, err
 	}
-	boxes := []*mailbox.Box{}
-	if me != nil {
-		boxes = append(boxes, me)
-	}
+	var boxes []*mailbox.Box
 	if !mine {
-		all, err := t.Boxes()
-		if err != nil {
+		if boxes, err = t.Boxes(); err != nil {
 			return "", nil, err
-		}
-		for _, b := range all {
-			if me == nil || b.Address() != me.Address() {
-				boxes = append(boxes, b)
-			}
 		}
 	}
-	for i, b := range boxes {
+	if me != nil {
+		boxes = slices.Insert(boxes, 0, me)
+	}
+	for _, b := range boxes {
 		found, err := b.Match(f)
+		if errors.Is(err, mailbox.ErrNoAgent) && b != me {
+			continue // retired meanwhile
+		}
 		if err != nil {
-			if i > 0 && errors.Is(err, mailbox.ErrNoAgent) {
-				continue // retired meanwhile
-			}
 			return "", nil, err
 		}
-		switch len(found) {
-		case 0:
-			continue
-		case 1:
+		if len(found) > 1 {
+			return "", nil, &AmbiguousError{fragment, found}
+		}
+		if len(found) == 1 {
 			return found[0], b, nil
 		}
-		return "", nil, &AmbiguousError{fragment, found}
 	}
 	return "", nil, fmt.Errorf("message %s: %w", fragment, mailbox.ErrNotFound)
 }
 
-// Message finds a message by its full id: in box, in what box's owner sent,
-// or in the mailbox of one of its recipients. When it lies in no mailbox the
-// item's State is "".
+// Message finds a message by its full id: in box, in what box's owner sent, or in
+// the mailbox of a recipient. When it does not lie in box the item's State is "".
 func (t *Team) Message(id wire.ID, box *mailbox.Box) (*mailbox.Item, error) {
 	it, err := box.Get(id)
 	if !errors.Is(err, mailbox.ErrNotFound) {

@@ -41,11 +41,7 @@ func (e *WorktreeError) Unwrap() error { return e.Cause }
 func (t *Team) Worktree(ctx context.Context, environ []string, name wire.Name, cwd string) (Worktree, error) {
 	c, rel, err := t.repositoryOf(cwd)
 	if err != nil {
-		hint := "git init, or worktree = false in team.toml"
-		if _, err := os.Stat(t.WorkDir(cwd)); err != nil {
-			hint = "that is its cwd in team.toml: atm doctor names the line"
-		}
-		return Worktree{}, &WorktreeError{Agent: name, Cause: err, Hint: hint}
+		return Worktree{}, &WorktreeError{Agent: name, Cause: err, Hint: "git init, or worktree = false, or another cwd in team.toml: atm doctor names the line"}
 	}
 	if err := t.Dir().Mkdir(worktreesDir); err != nil {
 		return Worktree{}, err
@@ -70,16 +66,4 @@ func (t *Team) Worktree(ctx context.Context, environ []string, name wire.Name, c
 		return Worktree{}, &WorktreeError{Agent: name, Cause: cause, Hint: "git -C " + quote(w.Top) + " status"}
 	}
 	return w, nil
-}
-
-// Worktrees are the members, present or former, whose worktrees lie here.
-func (t *Team) Worktrees() ([]wire.Name, error) {
-	names, err := t.Dir().Names(worktreesDir)
-	var out []wire.Name
-	for _, n := range names {
-		if wire.IsName(n) {
-			out = append(out, wire.Name(n))
-		}
-	}
-	return out, err
 }

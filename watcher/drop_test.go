@@ -3,7 +3,6 @@ package watcher
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
@@ -64,52 +63,4 @@ func TestDroppedFileBeingWrittenArrivesWholeAndOnce(t *testing.T) {
 		nothing(t, w, bob)
 		w.Close()
 	}
-}
-
-func TestDroppedWhileNobodyCallsNext(t *testing.T) {
-	_, bob := bobs(t)
-	w := watch(t, Options{Messages: true}, bob)
-	var want []string
-	for _, text := range []string{"one", "two", "three"} {
-		drop(t, bob, text, text)
-		want = append(want, text)
-	}
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		c, _, err := bob.UnreadIDs()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(c) == len(want) {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("not taken in")
-		}
-	}
-	var got []string
-	for range want {
-		got = append(got, word(next(t, w)))
-	}
-	slices.Sort(got)
-	slices.Sort(want)
-	if !slices.Equal(got, want) {
-		t.Error(got)
-	}
-	nothing(t, w, bob)
-}
-
-func TestManyDropsByNameInNew(t *testing.T) {
-	_, bob := bobs(t)
-	w := watch(t, Options{Messages: true}, bob)
-	const n = 300
-	fresh := filepath.Join(bob.Path(), "inbox", "new")
-	for i := range n {
-		if err := os.WriteFile(filepath.Join(fresh, "note"+string(rune('a'+i%26))+time.Duration(i).String()), []byte("n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for range n {
-		expect(t, w, "n")
-	}
-	nothing(t, w, bob)
 }

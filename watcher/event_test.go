@@ -2,11 +2,8 @@ package watcher
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
-	"sync"
 	"testing"
 
 	"github.com/agentteammail/atm/mailbox"
@@ -53,41 +50,4 @@ func TestGapIsSaid(t *testing.T) {
 	}
 	w.mu.Unlock()
 	expect(t, w, "gap 2-2 three 3")
-}
-
-func TestEventsAcrossSegmentsWhileOthersAppend(t *testing.T) {
-	_, bob := bobs(t)
-	w := watch(t, Options{Events: true}, bob)
-	add := func(kind string, size int) {
-		e := wire.Event{Kind: kind, Source: "cli"}.With("text", strings.Repeat("x", size))
-		if err := bob.Log().Append(t.Context(), e); err != nil {
-			t.Error(err)
-		}
-	}
-	const writers, each, size, large = 3, 60, 10 << 10, 17
-	var wg sync.WaitGroup
-	for i := range writers {
-		wg.Go(func() {
-			for range each {
-				add(fmt.Sprint("w", i), size)
-			}
-		})
-	}
-	wg.Go(func() { // a segment has 16 MiB
-		for range large {
-			add("large", 1<<20)
-		}
-	})
-	for seq := range writers*each + large {
-		e := next(t, w)
-		if e.Event == nil || e.Gap != nil || e.Event.Seq != uint64(seq+1) || len(e.Event.Field("text")) < size {
-			t.Fatal(seq+1, word(e))
-		}
-	}
-	wg.Wait()
-	add("last", 1)
-	expect(t, w, fmt.Sprint("last ", writers*each+large+1))
-	if segs, _ := os.ReadDir(filepath.Join(bob.Path(), "events")); len(segs) < 2 {
-		t.Error("there was no second segment")
-	}
 }

@@ -25,22 +25,18 @@ type source struct {
 	paths [4]string // of the directories that are watched
 
 	// Used by scan alone.
-	watched [4]fs.FileInfo // what is watched at the paths; nil: nothing
-	changed bool           // something else is watched than before: the log may be another
+	watched    [4]fs.FileInfo // what is watched at the paths; nil: nothing
+	hasScanned bool
+	isReplaced bool // something else is watched than before: the log may be another
 
 	// Guarded by the watcher's lock.
-	asked   bool                  // a scan is asked for
-	anew    int                   // how often it was asked to watch everything anew
-	waiting bool                  // a dropped file is still being written
-	scanned time.Time             // the last scan
+	stale   int                   // how often it was asked to watch everything anew
 	seen    map[wire.ID]time.Time // messages, and when they were last met in new
 	pending []wire.ID             // seen, not returned
 	cursor  *eventlog.Cursor      // nil until the log has been there
-	more    bool                  // the log may have more
-	others  []eventlog.Snapshot   // where logs were left that lay here before
-	errs    []error               // to be told
-	said    string                // the last error of the mailbox that was told
-	logSaid string                // and of its log
+	hasMore bool                  // the log may have more
+	errs    [2]error              // to be told: of the mailbox, and of its log
+	lastErr [2]string             // the last of each that was
 }
 
 const (
@@ -48,6 +44,11 @@ const (
 	inboxDir
 	newDir
 	eventsDir
+)
+
+const (
+	mailboxErr = iota
+	logErr
 )
 
 func newSource(w *Watcher, b *mailbox.Box, path string) *source {
@@ -59,103 +60,92 @@ func newSource(w *Watcher, b *mailbox.Box, path string) *source {
 // handle takes in what the kernel told.
 func (s *source) handle(e fsnotify.Event) {
 	dir, name := filepath.Dir(e.Name), filepath.Base(e.Name)
-	left := e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename)
+	hasLeft := e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename)
 	switch {
 	case slices.Contains(s.paths[:], e.Name):
 		// The kernel lets go of a directory that is moved or removed, even when it is
 		// back by now.
-		if left || e.Has(fsnotify.Create) {
-			s.ask(1)
+		if hasLeft || e.Has(fsnotify.Create) {
+			s.rewatch()
 		}
-	case left:
+	case hasLeft:
 	case dir == s.paths[newDir]:
 		if id, ok := strings.CutSuffix(name, ".json"); ok && wire.IsID(id) {
-			s.update(s.w.news, func() { s.notice(wire.ID(id)) })
+			s.update(s.w.newEntry, func() { s.notice(wire.ID(id)) })
 		} else {
-			s.ask(0)
+			wake(s.w.scanAsked)
 		}
 	case dir == s.paths[inboxDir]:
-		s.ask(0)
+		wake(s.w.scanAsked)
 	case dir == s.paths[eventsDir]:
-		s.update(s.w.news, func() { s.more = true })
+		s.update(s.w.newEntry, func() { s.hasMore = true })
 	}
 }
 
-// update changes what is guarded, and wakes one of those who look at it.
-func (s *source) update(wake chan struct{}, f func()) {
+// update changes what is guarded, and wakes whoever looks at it.
+func (s *source) update(looks chan struct{}, change func()) {
 	s.w.mu.Lock()
-	f()
+	change()
 	s.w.mu.Unlock()
+	wake(looks)
+}
+
+func wake(c chan struct{}) {
 	select {
-	case wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
 
-// ask asks for a scan; 1: which watches everything anew.
-func (s *source) ask(anew int) {
-	s.update(s.w.asked, func() { s.asked, s.anew = true, s.anew+anew })
-}
-
-// due is when the next scan is.
-func (s *source) due() time.Time {
-	s.w.mu.Lock()
-	defer s.w.mu.Unlock()
-	switch {
-	case s.asked:
-		return s.scanned.Add(debounce)
-	case s.waiting || s.w.polling != "":
-		return s.scanned.Add(s.w.opt.poll)
-	}
-	return s.scanned.Add(s.w.opt.rescan)
-}
+// rewatch asks for a scan that watches every directory anew.
+func (s *source) rewatch() { s.update(s.w.scanAsked, func() { s.stale++ }) }
 
 // scan looks at everything: it watches what is there, takes in what was dropped, lists
-// new, and has the log read.
-func (s *source) scan(ctx context.Context) {
+// new, and has the log read. It reports whether a dropped file is still being written.
+func (s *source) scan(ctx context.Context) (isWaiting bool) {
 	s.w.mu.Lock()
-	anew := s.anew
-	s.asked = false
+	stale := s.stale
 	s.w.mu.Unlock()
-	s.attach(anew > 0)
+	s.attach(stale > 0)
 	unread, _, err := s.box.UnreadIDs()
 	var in mailbox.TakenIn
 	if err == nil {
 		in, _ = s.box.TakeIn(ctx) // what cannot be taken in now stays where it is
 	}
-	s.update(s.w.news, func() {
-		now := time.Now()
+	s.update(s.w.newEntry, func() {
 		if err == nil {
 			for _, id := range append(unread, in.Messages...) {
 				s.notice(id)
 			}
-			maps.DeleteFunc(s.seen, func(_ wire.ID, last time.Time) bool { return now.Sub(last) > s.w.opt.forget })
+			forget := time.Now().Add(-s.w.opt.forget)
+			maps.DeleteFunc(s.seen, func(_ wire.ID, last time.Time) bool { return last.Before(forget) })
 			err = s.openLog()
 		}
-		s.say(&s.said, err)
-		s.more = s.more || err == nil
-		s.anew -= anew
-		s.waiting, s.scanned = in.Waiting > 0, now
+		s.tell(mailboxErr, err)
+		s.hasMore = s.hasMore || err == nil
+		s.stale -= stale
+		s.hasScanned = true
 	})
+	return in.Waiting > 0
 }
 
 // attach watches the directories that are at the paths now. Parents come first: they
 // tell of what happens to the next while it is looked at.
 func (s *source) attach(anew bool) {
 	for i, path := range s.paths {
-		was := s.watched[i]
-		is, err := os.Lstat(path)
-		there := err == nil && is.IsDir()
-		if there && was != nil && !anew && os.SameFile(was, is) {
+		old := s.watched[i]
+		info, err := os.Lstat(path)
+		isThere := err == nil && info.IsDir()
+		if isThere && old != nil && !anew && os.SameFile(old, info) {
 			continue
 		}
 		s.watched[i] = nil
-		if was != nil && s.w.fs != nil {
+		if old != nil && s.w.fs != nil {
 			s.w.fs.Remove(path) // the kernel may have let go of it itself
 		}
-		if there {
+		if isThere {
 			s.w.watch(path)
-			s.watched[i], s.changed = is, true
+			s.watched[i], s.isReplaced = info, true
 		}
 	}
 }
@@ -171,58 +161,57 @@ func (s *source) notice(id wire.ID) {
 	s.seen[id] = time.Now()
 }
 
-// openLog opens the log, or, where another may lie there now, that one: after the last
-// event that was returned of it, if any was.
-func (s *source) openLog() (err error) {
-	if !s.changed || !s.w.opt.Events {
+// openLog opens the log, or, where another may lie there now, that one.
+func (s *source) openLog() error {
+	if !s.isReplaced || !s.w.opt.Events {
 		return nil
 	}
-	log := s.box.Log()
-	if s.cursor == nil {
-		after, given := s.w.opt.After[s.box.Address()]
-		switch {
-		case given:
-		case s.scanned.IsZero():
-			after, err = log.LastSeq()
-		default: // the mailbox was not there when Open looked
-			after, err = log.SeqBefore(s.w.opened)
-		}
-		if err == nil {
-			s.cursor, s.changed = follow(log, after), false
-		}
+	cursor, err := s.openCursor()
+	if err != nil {
 		return err
 	}
-	others := s.others
-	var here eventlog.Snapshot
-	if s.cursor.Mark(&here); here.CRC != 0 {
-		others = append(others, here)
+	if err := s.box.Present(); err != nil { // it went meanwhile
+		cursor.Close()
+		return err
 	}
-	cursor := log.Follow(0)
-	for i, left := range others {
-		if c, ok := log.Resume(left); ok {
-			cursor, others = c, slices.Delete(others, i, i+1)
-			break
-		}
+	if s.cursor != nil {
+		s.cursor.Close()
 	}
-	if err := s.box.Present(); err != nil {
-		return err // it went meanwhile
-	}
-	s.cursor.Close()
-	s.cursor, s.others, s.changed = cursor, others, false
+	s.cursor, s.isReplaced = cursor, false
 	return nil
 }
 
-// follow is a cursor on the events after a sequence number. It has met that event if it
-// is there: by that the log is known again.
-func follow(log *eventlog.Log, after uint64) *eventlog.Cursor {
-	if after > 0 {
-		c := log.Follow(after - 1)
-		if e, _, err := c.Next(); err == nil && e.Seq == after {
-			return c
+// openCursor goes on after the last event that was returned, if the log has that one;
+// another log begins with its first event.
+func (s *source) openCursor() (*eventlog.Cursor, error) {
+	log := s.box.Log()
+	if s.cursor != nil {
+		var last eventlog.Snapshot
+		s.cursor.Mark(&last)
+		if c, ok := log.Resume(last); ok {
+			return c, nil
 		}
-		c.Close()
+		return log.Follow(0), nil
 	}
-	return log.Follow(after)
+	after, isGiven := s.w.opt.After[s.box.Address()]
+	var err error
+	switch {
+	case isGiven:
+	case s.hasScanned: // the mailbox was not there when Open looked
+		after, err = log.SeqBefore(s.w.opened)
+	default:
+		after, err = log.LastSeq()
+	}
+	if err != nil || after == 0 {
+		return log.Follow(0), err
+	}
+	// A log is known again by the last event that was read of it.
+	c := log.Follow(after - 1)
+	if e, _, err := c.Next(); err != nil || e.Seq != after {
+		c.Close()
+		c = log.Follow(after)
+	}
+	return c, nil
 }
 
 // nextMessage returns the next message that can be read.
@@ -237,7 +226,7 @@ func (s *source) nextMessage() (Entry, bool) {
 		delete(s.seen, id) // it is new when it is met again
 		var bad *mailbox.BadError
 		if !errors.As(err, &bad) && !errors.Is(err, mailbox.ErrNotFound) && !errors.Is(err, mailbox.ErrNoAgent) {
-			s.say(&s.said, err)
+			s.tell(mailboxErr, err)
 		}
 	}
 	return Entry{}, false
@@ -246,35 +235,35 @@ func (s *source) nextMessage() (Entry, bool) {
 // nextEvent returns the next event of the log, then errors: the agent is gone when all
 // of its log is told. Nothing while another log may lie there.
 func (s *source) nextEvent() (Entry, bool) {
-	if s.anew > 0 {
+	if s.stale > 0 {
 		return Entry{}, false
 	}
-	if s.cursor != nil && s.more {
+	if s.cursor != nil && s.hasMore {
 		e, gap, err := s.cursor.Next()
 		if err == nil {
 			return Entry{Event: &e, Gap: gap}, true
 		}
-		s.more = false
+		s.hasMore = false
 		if err == io.EOF || errors.Is(err, mailbox.ErrNoAgent) {
 			err = nil
 		}
-		s.say(&s.logSaid, err)
+		s.tell(logErr, err)
 	}
-	if len(s.errs) == 0 {
-		return Entry{}, false
+	for of, err := range s.errs {
+		if err != nil {
+			s.errs[of] = nil
+			return Entry{Err: err}, true
+		}
 	}
-	err := s.errs[0]
-	s.errs = s.errs[1:]
-	return Entry{Err: err}, true
+	return Entry{}, false
 }
 
-// say tells an error, unless it was told; nil: it is gone.
-func (s *source) say(said *string, err error) {
+// tell has an error told, unless it was told; nil: it is over, and not told any more.
+func (s *source) tell(of int, err error) {
 	switch {
 	case err == nil:
-		*said = ""
-	case err.Error() != *said:
-		*said = err.Error()
-		s.errs = append(s.errs, err)
+		s.errs[of], s.lastErr[of] = nil, ""
+	case err.Error() != s.lastErr[of]:
+		s.errs[of], s.lastErr[of] = err, err.Error()
 	}
 }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -73,49 +71,6 @@ func TestManySendersAndASlowConsumer(t *testing.T) {
 	nothing(t, w, bob)
 }
 
-// publish renames n messages into a mailbox, as quickly as can be.
-func publish(t testing.TB, b *mailbox.Box, n int) map[wire.ID]int {
-	t.Helper()
-	inbox := filepath.Join(b.Path(), "inbox")
-	left := map[wire.ID]int{}
-	for range n {
-		m := message("alice", "m")
-		left[m.ID] = 1
-		data, _ := m.Encode()
-		tmp := filepath.Join(inbox, "tmp", string(m.ID))
-		if err := os.WriteFile(tmp, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(tmp, filepath.Join(inbox, "new", string(m.ID)+".json")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return left
-}
-
-func drainAll(t *testing.T, w *Watcher, left map[wire.ID]int) {
-	t.Helper()
-	for range len(left) {
-		id := next(t, w).Message.ID
-		if left[id]--; left[id] != 0 {
-			t.Fatalf("%s came twice, or was never sent", id)
-		}
-	}
-}
-
-func TestKernelQueueRunsOver(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("the size of the queue is known on linux only")
-	}
-	_, bob := bobs(t)
-	w := watch(t, Options{Messages: true}, bob)
-	w.mu.Lock() // nobody hears the kernel
-	left := publish(t, bob, 20000)
-	w.mu.Unlock()
-	drainAll(t, w, left)
-	nothing(t, w, bob)
-}
-
 // unwatch has the kernel let go of a mailbox unheard.
 func unwatch(w *Watcher) {
 	for _, path := range w.sources[0].paths {
@@ -137,14 +92,4 @@ func TestLostEvents(t *testing.T) {
 	appendEvent(t, bob, "turn_idle")
 	expect(t, w, "turn_idle 1")
 	nothing(t, w, bob)
-}
-
-func TestLostEventsAreMadeUpForInTime(t *testing.T) {
-	_, bob := bobs(t)
-	w := watch(t, Options{Messages: true, rescan: 50 * time.Millisecond}, bob)
-	unwatch(w)
-	for i := range 5 {
-		deliver(t, bob, fmt.Sprint(i))
-		expect(t, w, fmt.Sprint(i))
-	}
 }

@@ -1,31 +1,23 @@
-// Package watcher says, in order, what is new in mailboxes: the messages that arrive
-// and the events that are appended.
+// Package watcher says what is new in mailboxes: the messages that arrive and the
+// events that are appended.
 //
 // A kernel's event is a hint; the directory is the truth. A directory is watched before
 // it is listed, and listed again every few seconds in any case.
 //
-// Messages come in the order in which the kernel told of them; those that are found
-// together by listing come by id. The events of an agent come by number, each once,
-// with the gaps among them. Otherwise there is no order.
+// Messages come in the order in which the kernel told of them; those that a listing
+// finds come by id. Every message that arrives after Open is an entry, once, even when
+// another process has read it by then; but where the kernel's events are lost or
+// refused, not one that came and left between two listings. A message that unread puts
+// back is new an hour after it left. A file that is no whole message is tried again.
 //
-// What is in the mailbox when Open returns is seen by a look after it, or comes first,
-// with Existing. Every later message is an entry, also one that another process has
-// read by then; but where the kernel's events are lost or refused, not one that came
-// and left between two listings. Which messages were told is forgotten an hour after
-// they left new: one that unread puts back later is told again. A file that is no whole
-// message is tried again when it changes and at each listing.
+// The events of an agent come by number, each once, with the gaps among them.
 //
-// A mailbox may be retired, removed, made again and restored: the watcher says that the
-// agent is gone, and later tells what is unread there and was not told. A log that was
-// replaced by another begins at its first event; one that returns goes on where it was
-// left. An error is told once, and again after it was gone in between.
+// A mailbox may be retired, removed, made again and restored: an entry says that the
+// agent is gone. Its log goes on where it was left; another log in its place begins
+// with its first event. An error that lasts is told once.
 //
-// A watcher takes in what is dropped into the inbox, also while nobody calls Next, and
-// whatever it was asked to watch for.
-//
-// One goroutine listens to the kernel and one scans the directories. Neither waits for
-// the caller of Next, who reads: what is kept for it are the ids of messages, and of
-// events only that there are some. Close waits for both, also for a drop being taken in.
+// A watcher takes in what is dropped into the inbox, also while nobody calls Next. One
+// goroutine listens to the kernel and one scans the directories; Close waits for both.
 package watcher
 
 import (
@@ -65,8 +57,7 @@ type Options struct {
 	Events   bool // entries for events
 
 	// After says, for an agent, after which sequence number its events begin (0: with
-	// the first that is kept). For an agent that is absent here they begin with those
-	// appended after Open.
+	// the first that is kept); otherwise they begin with those appended after Open.
 	After map[wire.Address]uint64
 
 	rescan, poll, forget time.Duration // tests: other intervals
@@ -95,15 +86,15 @@ var ErrClosed = errors.New("the watcher is closed")
 // Watcher watches some mailboxes. Next is for one caller at a time; Polling and Close
 // may be called by anybody at any time.
 type Watcher struct {
-	opt     Options
-	opened  time.Time
-	fs      *fsnotify.Watcher // nil: there are no events
-	sources []*source
-	news    chan struct{}   // there may be something for Next
-	asked   chan struct{}   // a scan is asked for
-	running context.Context // until Close
-	stop    context.CancelFunc
-	wg      sync.WaitGroup
+	opt       Options
+	opened    time.Time
+	fs        *fsnotify.Watcher // nil: there are no events
+	sources   []*source
+	newEntry  chan struct{}   // there may be something for Next
+	scanAsked chan struct{}   // a scan is asked for
+	running   context.Context // until Close
+	stop      context.CancelFunc
+	wg        sync.WaitGroup
 
 	mu      sync.Mutex
 	turn    int    // which source is asked next, for messages and for events
@@ -114,7 +105,7 @@ type Watcher struct {
 // and when it comes into being it is watched. The context is for Open alone.
 func Open(ctx context.Context, boxes []*mailbox.Box, o Options) (*Watcher, error) {
 	o.rescan, o.poll, o.forget = cmp.Or(o.rescan, rescanEvery), cmp.Or(o.poll, pollEvery), cmp.Or(o.forget, forgetAfter)
-	w := &Watcher{opt: o, opened: time.Now(), news: make(chan struct{}, 1), asked: make(chan struct{}, 1)}
+	w := &Watcher{opt: o, opened: time.Now(), newEntry: make(chan struct{}, 1), scanAsked: make(chan struct{}, 1)}
 	for _, b := range boxes {
 		path, err := filepath.Abs(b.Path())
 		if err != nil {
@@ -127,7 +118,7 @@ func Open(ctx context.Context, boxes []*mailbox.Box, o Options) (*Watcher, error
 	if w.fs, err = newNotifier(); err == nil {
 		w.wg.Go(w.listen)
 	} else {
-		w.poll("no file events", err)
+		w.startPolling(err)
 	}
 	for _, s := range w.sources {
 		w.watch(filepath.Dir(s.paths[agentDir])) // mailboxes come and go there
@@ -146,11 +137,17 @@ func Open(ctx context.Context, boxes []*mailbox.Box, o Options) (*Watcher, error
 // watcher is closed.
 func (w *Watcher) Next(ctx context.Context) (Entry, error) {
 	for {
-		if e, ok, err := w.next(ctx); ok || err != nil {
-			return e, err
+		if w.running.Err() != nil {
+			return Entry{}, ErrClosed
+		}
+		if err := ctx.Err(); err != nil {
+			return Entry{}, err
+		}
+		if e, ok := w.next(); ok {
+			return e, nil
 		}
 		select {
-		case <-w.news:
+		case <-w.newEntry:
 		case <-w.running.Done():
 		case <-ctx.Done():
 		}
@@ -158,29 +155,21 @@ func (w *Watcher) Next(ctx context.Context) (Entry, error) {
 }
 
 // next asks the sources in turn.
-func (w *Watcher) next(ctx context.Context) (e Entry, ok bool, err error) {
+func (w *Watcher) next() (e Entry, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.running.Err() != nil {
-		return e, false, ErrClosed
-	}
-	if err := ctx.Err(); err != nil {
-		return e, false, err
-	}
 	for range 2 * len(w.sources) {
-		s, messages := w.sources[w.turn/2], w.turn%2 == 0
-		w.turn = (w.turn + 1) % (2 * len(w.sources))
-		if messages {
-			e, ok = s.nextMessage()
-		} else {
-			e, ok = s.nextEvent()
+		s, next := w.sources[w.turn/2], (*source).nextMessage
+		if w.turn%2 == 1 {
+			next = (*source).nextEvent
 		}
-		if ok {
+		w.turn = (w.turn + 1) % (2 * len(w.sources))
+		if e, ok = next(s); ok {
 			e.Agent, e.Box = s.box.Agent(), s.box
-			break
+			return e, true
 		}
 	}
-	return e, ok, nil
+	return e, false
 }
 
 // listen takes in what the kernel tells. It does not wait for scans, which fsnotify may
@@ -200,10 +189,10 @@ func (w *Watcher) listen() {
 				return
 			}
 			if errors.Is(err, syscall.EMFILE) {
-				w.refused(err)
+				w.startPolling(err)
 			}
 			for _, s := range w.sources {
-				s.ask(1)
+				s.rewatch()
 			}
 		}
 	}
@@ -211,23 +200,26 @@ func (w *Watcher) listen() {
 
 // run scans when it is time.
 func (w *Watcher) run() {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for w.running.Err() == nil {
-		next := time.Now().Add(w.opt.rescan)
-		for _, s := range w.sources {
-			if !time.Now().Before(s.due()) {
-				s.scan(w.running)
-			}
-			if due := s.due(); due.Before(next) {
-				next = due
-			}
-		}
-		timer.Reset(time.Until(next))
+	pause := w.opt.poll // Open may have met a file that was being written
+	for {
 		select {
-		case <-timer.C:
-		case <-w.asked:
+		case <-time.After(debounce):
 		case <-w.running.Done():
+			return
+		}
+		select {
+		case <-time.After(pause):
+		case <-w.scanAsked:
+		case <-w.running.Done():
+			return
+		}
+		isWaiting := false
+		for _, s := range w.sources {
+			isWaiting = s.scan(w.running) || isWaiting
+		}
+		pause = w.opt.rescan
+		if isWaiting || w.Polling() != "" {
+			pause = w.opt.poll
 		}
 	}
 }
@@ -239,30 +231,19 @@ func (w *Watcher) watch(path string) {
 	}
 	err := addWatch(w.fs, path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fsnotify.ErrClosed) {
-		w.refused(err)
+		w.startPolling(err)
 	}
 }
 
-// refused notes that the kernel will not tell everything. kqueue takes a descriptor for
-// every file: rather no events than a process that can open nothing.
-func (w *Watcher) refused(err error) {
-	w.poll("not all file events", err)
-	if errors.Is(err, syscall.EMFILE) {
+// startPolling notes that the kernel will not tell everything. kqueue takes a descriptor
+// for every file: rather no events than a process that can open nothing.
+func (w *Watcher) startPolling(err error) {
+	if errors.Is(err, syscall.EMFILE) && w.fs != nil {
 		w.fs.Close()
-	}
-}
-
-func (w *Watcher) poll(what string, err error) {
-	why := err.Error()
-	switch {
-	case errors.Is(err, syscall.ENOSPC):
-		why = "no watches left for this user (fs.inotify.max_user_watches)"
-	case errors.Is(err, syscall.EMFILE):
-		why = "no watcher or open file left for this user (fs.inotify.max_user_instances, ulimit -n)"
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.polling = cmp.Or(w.polling, what+": "+why)
+	w.polling = cmp.Or(w.polling, err.Error()+" (see fs.inotify.max_user_watches, max_user_instances and ulimit -n)")
 }
 
 // Polling says why the watcher polls, "" while it relies on the kernel's events. It may

@@ -167,16 +167,6 @@ func nothing(t testing.TB, w *Watcher, b *mailbox.Box) {
 	expect(t, w, "the last one")
 }
 
-func TestMessagesArrive(t *testing.T) {
-	_, bob := bobs(t)
-	deliver(t, bob, "before")
-	w := watch(t, Options{Messages: true}, bob)
-	deliver(t, bob, "one")
-	deliver(t, bob, "two")
-	expect(t, w, "one", "two")
-	nothing(t, w, bob)
-}
-
 func TestExistingComesFirst(t *testing.T) {
 	_, bob := bobs(t)
 	deliver(t, bob, "one")
@@ -228,55 +218,6 @@ func TestMessageReadMeanwhileIsStillAnEntry(t *testing.T) {
 	nothing(t, w, bob)
 }
 
-func TestUnreadIsNotNewAgain(t *testing.T) {
-	_, bob := bobs(t)
-	w := watch(t, Options{Messages: true}, bob)
-	id := deliver(t, bob, "one")
-	expect(t, w, "one")
-	readAll(t, bob)
-	if back, err := bob.MarkUnread(t.Context(), id); err != nil || !back {
-		t.Fatal(back, err)
-	}
-	nothing(t, w, bob)
-}
-
-func TestWhatHasLeftIsForgotten(t *testing.T) {
-	_, bob := bobs(t)
-	w := watch(t, Options{Messages: true, rescan: 10 * time.Millisecond, forget: time.Nanosecond}, bob)
-	id := deliver(t, bob, "one")
-	deliver(t, bob, "two")
-	expect(t, w, "one", "two")
-	if _, err := bob.MarkRead(t.Context(), id); err != nil {
-		t.Fatal(err)
-	}
-	known := func() int {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		return len(w.sources[0].seen)
-	}
-	for known() > 1 {
-		time.Sleep(time.Millisecond)
-	}
-	nothing(t, w, bob) // what is still there is not told again
-	if _, err := bob.MarkUnread(t.Context(), id); err != nil {
-		t.Fatal(err)
-	}
-	expect(t, w, "one")
-}
-
-func TestSeveralAgents(t *testing.T) {
-	s := openStore(t, memoryDir(t), "bob", "carol")
-	w := watch(t, Options{Messages: true}, s.Box("bob"), s.Box("carol"))
-	deliver(t, s.Box("carol"), "for carol")
-	if e := next(t, w); e.Agent != "carol" || e.Box.Agent() != "carol" {
-		t.Fatal(e)
-	}
-	deliver(t, s.Box("bob"), "for bob")
-	if e := next(t, w); e.Agent != "bob" {
-		t.Fatal(e)
-	}
-}
-
 func TestPollingSeesEverythingToo(t *testing.T) {
 	s, bob := bobs(t)
 	noEvents(t)
@@ -303,22 +244,6 @@ func TestPollingSeesEverythingToo(t *testing.T) {
 	expect(t, w, "two")
 	appendEvent(t, bob, "turn_started")
 	expect(t, w, "turn_started 1")
-}
-
-func TestSmallChangesOfTheSameInstantAreFoundByPolling(t *testing.T) {
-	// The directory's time may be the same before and after a delivery.
-	_, bob := bobs(t)
-	noEvents(t)
-	w := watch(t, Options{Messages: true}, bob)
-	still := time.Now()
-	fresh := filepath.Join(bob.Path(), "inbox", "new")
-	for i := range 20 {
-		deliver(t, bob, fmt.Sprint(i))
-		if err := os.Chtimes(fresh, still, still); err != nil {
-			t.Fatal(err)
-		}
-		expect(t, w, fmt.Sprint(i))
-	}
 }
 
 func TestTornFileIsAnEntryOnceItIsWhole(t *testing.T) {

@@ -79,7 +79,7 @@ func newJudged(t *testing.T) *judged {
 	if err := os.MkdirAll(run, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(run, control.PaperFile), []byte(`{"run":"r1"}`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(run, control.PaperFile), []byte(`{"run":"r1","runner":1}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	server, err := control.Listen(run)
@@ -139,6 +139,7 @@ func TestAnswers(t *testing.T) {
 	}{
 		{5, "ATM_AGENT=bob ATM_RUN=r1", "approve bob", "", "nobody answers for themselves", "unread"},
 		{5, "ATM_AGENT=bob ATM_RUN=r1", "approve bob --as alice", "", "nobody answers for themselves", "unread"},
+		{5, "ATM_AGENT=alice ATM_RUN=made-up", "approve bob --as alice", "", "it answers for nobody", "unread"},
 		{5, "CLAUDECODE=1", "approve bob --as me", "", "of agents only the lead answers, who is alice", "unread"},
 		{5, "", "approve bob --as bob", "", "only its own processes act as bob", "unread"},
 		{2, "", "approve bob", "", "who are you?", "unread"},
@@ -208,17 +209,17 @@ func TestTraceOfOneWhoRuns(t *testing.T) {
 	id := wire.NewID()
 	j.atm(0, "send", "bob", "hello", "--as", "alice", "--id", string(id))
 	for _, c := range []struct{ event, gate, want string }{
-		{"state_change new=idle", "", "bob is idle, and gets it in a moment"},
+		{"state_change new=idle", "", "bob is idle since 0s, and has not taken it yet"},
 		{"", "draft", "somebody has begun to write in the prompt of bob, and nothing is typed over that: atm attach bob"},
 		{"", "a person types", "a person is typing into bob"},
-		{"", "bang mode", "bob shows no prompt that mail could be typed into (bang mode): atm screen bob"},
+		{"", "bang mode", "bob is idle since 0s, and has not taken it yet: atm screen bob"},
 		{"state_change new=thinking", "busy", "bob is busy since 0s, and gets it when it is idle: atm wait --idle bob"},
 		{"confirm_required tool=Bash", "dialog", "bob waits for an answer itself (permission for Bash) since 0s: atm pending, then atm approve bob, or atm attach bob"},
 		{"state_change new=idle", "dialog", "bob waits for an answer itself (a dialog): atm pending"},
-		{"state_change new=starting", "", "bob is starting since 0s, and gets it at its first prompt"},
-		{"state_change new=error detail=limit", "", "bob stopped with an error (limit) since 0s: atm screen bob"},
+		{"state_change new=starting", "", "bob is starting since 0s, and has not taken it yet: atm screen bob"},
+		{"state_change new=error detail=limit", "", "bob is error since 0s, and has not taken it yet: atm screen bob"},
 		{"state_change new=idle", "", "bob is idle"},
-		{"injection_failed id=" + string(id) + " outcome=stuck reason=deaf", "", "typing it in failed now (deaf), and is tried again: atm screen bob"},
+		{"injection_failed id=" + string(id) + " outcome=stuck reason=deaf", "", "typing it in failed now (deaf): atm screen bob"},
 	} {
 		if c.event != "" {
 			words := strings.Fields(c.event)
@@ -238,7 +239,7 @@ func TestTraceOfOneWhoRuns(t *testing.T) {
 	}
 	run := filepath.Join(j.root, "main", "bob", "run", "run.json")
 	for inject, want := range map[string][2]string{
-		"off":     {"nothing is typed into bob (inject is off), who reads it with atm read", "(idle; nothing is typed in; last seen now)"},
+		"off":     {"nothing is typed into bob (inject is off), who reads it with atm read", "(idle; nothing is typed in)"},
 		"pointer": {"", "(idle: told of it now)"},
 		"body":    {"", "(idle: typed in now)"},
 	} {

@@ -19,7 +19,6 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/term"
 
-	"github.com/agentteammail/atm/internal/cmdline"
 	"github.com/agentteammail/atm/internal/control"
 )
 
@@ -194,7 +193,7 @@ func TestAttachRestores(t *testing.T) {
 			test.end(s, w)
 			w.ends(test.exit)
 			w.isPut()
-			w.shows(`attached to bob; Ctrl-\ d detaches`)
+			w.shows(`attached to bob; Ctrl-\ d leaves it running`)
 			w.shows(test.says)
 		})
 	}
@@ -259,132 +258,26 @@ func TestAttachLost(t *testing.T) {
 	w.shows("it went wrong")
 }
 
-// Stopped and continued it shows the agent again.
-func TestAttachSuspended(t *testing.T) {
+// A terminal that started an agent has its code; the agent ends with the terminal,
+// and the key alone lets it go on.
+func TestAttachOwner(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	s.attach = s.echo
-	s.serve()
-	w := s.open(false, "attach", "bob")
-	w.shows("ready ")
-	w.command.Process.Signal(syscall.SIGTSTP)
-	s.hears("left")
-	w.isPut()
-	until(t, func() bool { return !w.raw() }, func() string { return "still raw" })
-	s.heard()
-	until(t, func() bool {
-		w.command.Process.Signal(syscall.SIGCONT)
-		return strings.Contains(s.heard(), "attach")
-	}, func() string { return "does not come back" })
-	until(t, w.raw, func() string { return "not raw" })
-	w.types("again")
-	w.shows("again")
-	w.types("\x1cd")
-	w.ends(0)
-}
-
-// A panic leaves the terminal as it was: close is deferred by who opens it.
-func TestConsolePanic(t *testing.T) {
-	master, slave, err := pty.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer master.Close()
-	defer slave.Close()
-	before, err := term.GetState(int(slave.Fd()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	func() {
-		defer func() { recover() }()
-		c, err := openConsole(slave, slave)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.close()
-		if _, err := c.enter(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		c.Write([]byte("\x1b[?25l"))
-		panic("oh")
-	}()
-	after, err := term.GetState(int(slave.Fd()))
-	if err != nil || !reflect.DeepEqual(before, after) {
-		t.Error("the terminal is not as it was", err)
-	}
-	master.SetReadDeadline(time.Now().Add(10 * time.Second))
-	buf := make([]byte, 1000)
-	n, _ := master.Read(buf)
-	if !bytes.Contains(buf[:n], []byte("\x1b[?25h")) {
-		t.Errorf("%q", buf[:n])
-	}
-}
-
-// own joins bob's terminal in this process, as the one that started him.
-func (s *stage) own(t *testing.T) (w *window, exit <-chan int) {
-	t.Helper()
-	w = &window{t: t}
-	var err error
-	if w.master, w.slave, err = pty.Open(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { w.slave.Close() })
-	if w.before, err = term.GetState(int(w.slave.Fd())); err != nil {
-		t.Fatal(err)
-	}
-	go w.read()
-	a := program
-	a.Stdin, a.Stdout, a.Stderr = w.slave, w.slave, w.slave
-	a.Getenv = func(string) string { return "" }
-	a.Verbs = []*cmdline.Verb{{Name: "own", Args: "NAME", MinArgs: 1, MaxArgs: 1, Run: run(func(ctx context.Context, e *env) error {
-		b, err := e.agent()
-		if err != nil {
-			return err
-		}
-		_, err = e.attachOwner(ctx, b)
-		return err
-	})}}
-	done := make(chan int, 1)
-	go func() { done <- a.Run(context.Background(), []string{"own", "bob", "--root", s.root}) }()
-	w.shows("ready ")
-	return w, done
-}
-
-// Who started an agent ends with it, and it with their terminal; the key alone
-// lets it go on.
-func TestAttachOwner(t *testing.T) {
-	s := newStage(t)
-	s.attach = s.echo
-	s.serve()
 	for _, test := range []struct {
-		end   func(w *window)
-		exit  int
-		hears string
+		end  func(w *window)
+		exit int
+		team string
 	}{
-		{func(w *window) { w.types("Q") }, 3, ""},
-		{func(w *window) { w.types("\x1cd") }, 0, "left"},
-		// The signal comes to this process: nothing else may wait for one now.
-		{func(w *window) { syscall.Kill(os.Getpid(), syscall.SIGHUP) }, 130, "stop"},
+		{func(w *window) { w.types("Q\r") }, 3, "bob    off"},
+		{func(w *window) { w.types("\x1cd") }, 0, "1 running"},
+		{func(w *window) { w.command.Process.Signal(syscall.SIGHUP) }, 130, "bob    off"},
 	} {
-		w, exit := s.own(t)
-		s.heard()
+		w := s.open(false, "run", "bob", "--", "sh", "-c", "echo ready; read x; exit 3")
+		w.shows("leaves it running")
+		w.shows("ready")
 		test.end(w)
-		select {
-		case got := <-exit:
-			if got != test.exit {
-				t.Errorf("exit %d, not %d", got, test.exit)
-			}
-		case <-time.After(10 * time.Second):
-			t.Fatal("does not end")
-		}
-		if test.hears != "" {
-			s.hears(test.hears)
-		}
-		if strings.Contains(s.heard(), "stop") && test.hears != "stop" {
-			t.Error("stopped")
-		}
-		if w.raw() {
-			t.Error("the terminal is not as it was")
-		}
+		w.ends(test.exit)
+		until(t, func() bool { return strings.Contains(s.atm(0, "team"), test.team) }, func() string { return s.atm(0, "team") })
+		s.atm(0, "stop", "bob")
 	}
 }

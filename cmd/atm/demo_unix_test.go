@@ -11,11 +11,10 @@ import (
 	"testing"
 )
 
-// The demonstration of a team comes to its end, shows each of its steps, and
-// leaves nothing behind.
-func TestDemoTeam(t *testing.T) {
-	t.Parallel()
-	script, err := filepath.Abs(filepath.Join("..", "..", "testdata", "demo", "team.sh"))
+// runDemo runs a demonstration, which leaves nothing behind.
+func runDemo(t *testing.T, name string) string {
+	t.Helper()
+	script, err := filepath.Abs(filepath.Join("..", "..", "testdata", "demo", name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +25,30 @@ func TestDemoTeam(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	rest := string(out)
+	if strings.Contains(string(out), tmp) {
+		t.Errorf("it shows where it is:\n%s", out)
+	}
+	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	return string(out)
+}
+
+func TestDemo(t *testing.T) {
+	t.Parallel()
+	out := runDemo(t, "demo.sh")
+	for _, step := range []string{`$ atm send alice "Please split the parser out of main.go." --ack --as me`, "wants ack", "TestParse: want 3 nodes", "Done, all green.\n"} {
+		if !strings.Contains(out, step) {
+			t.Errorf("%s is not in\n%s", step, out)
+		}
+	}
+}
+
+// The demonstration of a team comes to its end and shows each of its steps.
+func TestDemoTeam(t *testing.T) {
+	t.Parallel()
+	out := runDemo(t, "team.sh")
+	rest := out
 	for _, step := range []string{
 		`\$ atm up\nalice: ready, process \d+\nbob: ready, process \d+\n`,
 		`\$ atm team\nalice +idle `,
@@ -44,11 +66,5 @@ func TestDemoTeam(t *testing.T) {
 			t.Fatalf("%s is not in what follows, in its place:\n%s", step, out)
 		}
 		rest = rest[at[1]:]
-	}
-	if strings.Contains(string(out), tmp) {
-		t.Errorf("it shows where it is:\n%s", out)
-	}
-	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
 	}
 }

@@ -62,7 +62,12 @@ func TestScreen(t *testing.T) {
 	if got := s.heard(); got != "screen 7 false; screen 8 false" {
 		t.Error(got)
 	}
-	var got shownScreen
+	var got struct {
+		Agent        string
+		Lines        []string
+		Cursor       struct{ X, Y int }
+		Title, State string
+	}
 	if err := json.Unmarshal([]byte(s.atm(0, "screen", "bob", "--json")), &got); err != nil {
 		t.Error(err)
 	}
@@ -85,7 +90,6 @@ func TestNoRunner(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	s.atm(3, "screen", "nobody")
-	s.atm(3, "play", "bob")
 	if got := s.atm(2, "attach", "bob"); !strings.Contains(got, "atm screen bob") {
 		t.Errorf("%q", got)
 	}
@@ -129,6 +133,16 @@ func TestMayAct(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// r is the run of alice, bob and lead, as their runners have noted it.
+	for _, name := range []string{"alice", "bob", "lead"} {
+		run := filepath.Join(team, name, "run")
+		if err := os.MkdirAll(run, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(run, control.PaperFile), []byte(`{"run":"r","runner":1}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	as := func(exit int, env ...string) {
 		t.Helper()
 		for _, verb := range [][]string{{"interrupt", "bob"}, {"type", "bob", "hi"}, {"restart", "bob"}, {"stop", "bob"}} {
@@ -142,6 +156,7 @@ func TestMayAct(t *testing.T) {
 	as(0, "ATM_AGENT=alice")                             // a person's default
 	as(5, "ATM_AGENT=alice", "ATM_RUN=r")                // there is no lead
 	as(0, "ATM_AGENT=bob", "ATM_RUN=r", "ATM_TEAM=main") // to themselves
+	as(5, "ATM_AGENT=bob", "ATM_RUN=other")              // a run that is over, or made up
 	as(5, "CLAUDECODE=1")                                // an agent who has not said who it is
 	as(5, "CLAUDECODE=1", "ATM_AGENT=alice")             //
 	lead(`lead = "alice"`)                               //
@@ -188,20 +203,5 @@ func TestStopWaitsForTheLock(t *testing.T) {
 	syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
 	if err := c.Wait(); err != nil || !strings.HasPrefix(out.String(), "bob: stopped") || strings.Contains(out.String(), "has not ended") {
 		t.Error(err, out.String())
-	}
-}
-
-func TestUnescape(t *testing.T) {
-	for in, want := range map[string]string{
-		"": "", "plain ü": "plain ü", `\r\n\t\b\e\0\\`: "\r\n\t\b\x1b\x00\\", `\x1b[A`: "\x1b[A", `\xff\u2733`: "\xff✳",
-	} {
-		if got, err := unescape(in); err != nil || got != want {
-			t.Errorf("%s: %q %v", in, got, err)
-		}
-	}
-	for _, in := range []string{`\`, `\q`, `\x`, `\x1`, `\xzz`, `\u12`, `\ü`} {
-		if got, err := unescape(in); err == nil {
-			t.Errorf("%s: %q", in, got)
-		}
 	}
 }

@@ -1,4 +1,4 @@
-//go:build linux || darwin || freebsd
+//go:build linux || darwin
 
 package main
 
@@ -8,30 +8,27 @@ import (
 	"testing"
 )
 
-// A conversation in a terminal: what the agent emits stands above what is being
-// typed, which is not lost; the status line tells; commands do; the terminal is
-// put back.
+// A session in a terminal: what the agent emits stands above what is being typed,
+// which is not lost; what it asks is answered there.
 func TestSessionInATerminal(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	s.atm(0, "team", "add", "me")
-	id := strings.TrimSpace(s.atm(0, "session", "new", "--agent", "bob"))
+	id := strings.TrimSpace(s.atm(0, "session", "new", "--agent", "bob", "--quiet"))
 	s.atm(0, "event", "agent_output", "stream=std_out", "content=Said while nobody was there: 世界\x1b[2J", "--as", "bob")
 	w := s.open(false, "session", "attach", "bob", "--as", "me")
 	w.shows("bob: Said while nobody was there: 世界")
-	w.shows("[bob ")
 	if strings.Contains(w.String(), "\x1b[2J") {
 		t.Error("what an agent says steers the terminal")
 	}
 	w.types("half a li")
-	w.shows("half a li")
+	w.shows("> half a li")
 	s.atm(0, "event", "draft_ready", "draft_id=6f1c2a34-0b7e-4c1d-9a55-0123456789ab", "summary=Part one", "artifact_count=2", "--as", "bob")
 	w.shows("Draft ready: 6f1c2a34-0b7e-4c1d-9a55-0123456789ab")
-	w.shows("1 to approve]\r\n> half a li")
 	w.types("ne\r")
 	w.shows("human: half a line")
 	w.types("/aprove 6f1c\r")
-	w.shows("no /aprove: /help lists")
+	w.shows("no /aprove: there are /approve")
 	w.types("/approve 6f1c\r")
 	w.shows("human: Approve draft 6f1c2a34-0b7e-4c1d-9a55-0123456789ab")
 	// A draft that has its answer: what else is asked is not refused in its place.
@@ -41,38 +38,38 @@ func TestSessionInATerminal(t *testing.T) {
 	w.types("\x1b[200~two\rlines\x1b[201~ pasted\r")
 	w.shows("human: two\r\n    lines pasted")
 	w.types("taken back\x03")
-	w.types("/pause\r")
-	w.shows("session paused")
-	w.types("\x04")
 	w.ends(0)
 	if got := s.atm(0, "session", "show", id); strings.Contains(got, "taken back") {
 		t.Errorf("sent: %s", got)
 	}
 	// Again: nothing is shown twice.
 	w = s.open(false, "session", "attach", "bob", "--as", "me")
-	w.shows("/help")
-	w.types("/abort\r")
-	w.shows("Session aborted by me")
+	w.shows("Ctrl-D leaves")
+	w.types("/quit\r")
 	w.ends(0)
 	if strings.Contains(w.String(), "half a line") {
 		t.Errorf("shown again: %s", w.String())
 	}
 }
 
-// A signal ends it, and the terminal is as it was; so does Ctrl-C where nothing
-// is typed.
+// It ends with a signal, with Ctrl-D, and when the session is over.
 func TestSessionInATerminalEnds(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	s.atm(0, "session", "new", "--agent", "bob")
 	w := s.open(false, "session", "attach", "bob", "--as", "alice")
-	w.shows("[bob ")
+	w.shows("Ctrl-D leaves")
 	w.types("never sent")
 	w.shows("never sent")
 	w.command.Process.Signal(syscall.SIGTERM)
 	w.ends(130)
 	w = s.open(false, "session", "attach", "bob", "--as", "alice")
-	w.shows("[bob ")
-	w.types("\x03")
+	w.shows("Ctrl-D leaves")
+	w.types("\x04")
+	w.ends(0)
+	w = s.open(false, "session", "attach", "bob", "--as", "alice")
+	w.shows("Ctrl-D leaves")
+	s.atm(0, "session", "abort", "bob", "--as", "alice")
+	w.shows("Session aborted by alice")
 	w.ends(0)
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/control"
 )
 
@@ -40,7 +41,7 @@ func newStage(t *testing.T) *stage {
 	s := &stage{t: t, root: filepath.Join(dir, ".atm")}
 	for _, kv := range os.Environ() {
 		k, _, _ := strings.Cut(kv, "=")
-		if !strings.HasPrefix(k, "ATM_") && !slices.Contains(agentMarks, k) {
+		if !strings.HasPrefix(k, "ATM_") && !slices.Contains(command.AgentMarks(), k) {
 			s.env = append(s.env, kv)
 		}
 	}

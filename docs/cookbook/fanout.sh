@@ -5,7 +5,8 @@
 #   fanout.sh JOB "question"      prints the answer
 #   exit 0: done, 6: done without those who gave no answer within LIMIT
 set -eu
-export ATM_AGENT=script ATM_WHILE=$$
+export ATM_AGENT=script
+trap 'atm down >&2' EXIT; trap 'exit 130' INT TERM
 job=$1 question=$2 limit=${LIMIT:-1h} answers="" code=0
 atm up >&2
 

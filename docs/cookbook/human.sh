@@ -7,7 +7,8 @@
 #   human.sh VERSION
 #   exit 0: released, 4: bob has not answered within LIMIT, 5: the person said no
 set -eu
-export ATM_AGENT=script ATM_WHILE=$$
+export ATM_AGENT=script
+trap 'atm down >&2' EXIT; trap 'exit 130' INT TERM
 version=$1 limit=${LIMIT:-1h}
 atm up
 

@@ -5,7 +5,8 @@
 #   nightly.sh NIGHT FILE SECONDS      the answers are files in the directory NIGHT
 #   exit 0: all done, 4: not all
 set -eu
-export ATM_AGENT=script ATM_WHILE=$$
+export ATM_AGENT=script
+trap 'atm down >&2' EXIT; trap 'exit 130' INT TERM
 night=$1 jobs=$2 end=$(($(date +%s) + $3)) summary="" late=0
 mkdir -p "$night"
 atm up
@@ -14,7 +15,7 @@ work() { # the jobs of one agent, in their order
 	while read -r name agent text || [ -n "$name" ]; do
 		left=$((end - $(date +%s)))
 		[ "$agent" = "$1" ] && [ $left -gt 0 ] || continue
-		atm ask "$agent" --once "$night/$name" --timeout ${left}s "$text" >"$night/$name" || : >"$night/$name"
+		atm ask "$agent" --once "$night/$name" --timeout ${left}s "$text" >"$night/$name" || [ $? -ne 130 ] || exit
 	done <"$jobs"
 }
 for agent in $(cut -d" " -f2 "$jobs" | sort -u); do work "$agent" & done

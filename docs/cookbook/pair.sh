@@ -4,7 +4,8 @@
 #   pair.sh JOB "what to write"
 #   exit 0: approved, 1: not after five rounds, 4: no answer within LIMIT
 set -eu
-export ATM_AGENT=script ATM_WHILE=$$
+export ATM_AGENT=script
+trap 'atm down >&2' EXIT; trap 'exit 130' INT TERM
 job=$1 task=$2 limit=${LIMIT:-1h}
 atm up
 

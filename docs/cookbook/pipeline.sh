@@ -4,7 +4,8 @@
 #   pipeline.sh JOB "task"      prints carol's report
 #   exit 0: done, 1: a stage has failed, 4: one has not answered within LIMIT
 set -eu
-export ATM_AGENT=script ATM_WHILE=$$
+export ATM_AGENT=script
+trap 'atm down >&2' EXIT; trap 'exit 130' INT TERM
 job=$1 task=$2 limit=${LIMIT:-1h}
 atm up >&2
 

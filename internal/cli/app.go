@@ -11,8 +11,11 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/agentteammail/atm/internal/cli/agent"
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/cli/mail"
+	"github.com/agentteammail/atm/internal/cli/session"
+	"github.com/agentteammail/atm/internal/cli/setup"
 )
 
 // Run does what the words behind the program's name ask for and returns the exit
@@ -31,8 +34,12 @@ func Run(version string, words []string) int {
 		err = unknownVerb(app, unknown.Name)
 	}
 	ctx := contextOf(app, line)
+	report := command.Report
+	if line.Command != nil && line.Command.Name == "hook" && !line.Help {
+		report = command.ReportHook
+	}
 	if err != nil {
-		return command.Report(ctx, err)
+		return report(ctx, err)
 	}
 	if line.Help {
 		return command.Report(ctx, printHelp(app, line.Path))
@@ -43,18 +50,7 @@ func Run(version string, words []string) int {
 		}
 	}
 	err = app.RunContext(context.Background(), line.Args())
-	return command.Report(ctx, err)
-}
-
-// Has reports whether the words are for this app: they name none of the others' verbs.
-// (For as long as some verbs are still elsewhere.)
-func Has(words []string, others []string) bool {
-	line, err := command.Parse(newApp(""), words)
-	if unknown, ok := errors.AsType[*command.UnknownCommandError](err); ok {
-		return !slices.Contains(others, unknown.Name) || words[len(words)-1] == generate
-	}
-	help := line.Command != nil && line.Command.Name == "help" && len(line.Words) > 0
-	return !help || line.Words[0] != "all" && !slices.Contains(others, line.Words[0])
+	return report(ctx, err)
 }
 
 // newApp is the app with all its verbs.
@@ -75,7 +71,7 @@ func newApp(version string) *cli.App {
 		Action: home, BashComplete: complete, OnUsageError: command.UsageError, Metadata: map[string]any{},
 		ExitErrHandler: func(*cli.Context, error) {}, // errors are printed once, by Run
 	}
-	app.Commands = slices.Concat(mail.Commands(), []*cli.Command{helpCommand, versionCommand, completionCommand})
+	app.Commands = slices.Concat(mail.Commands(), agent.Commands(), session.Commands(), setup.Commands(), []*cli.Command{helpCommand, versionCommand, completionCommand})
 	app.Setup()
 	for _, c := range app.Commands {
 		prepare(c, app.HelpName)

@@ -95,6 +95,7 @@ func (o *overview) String() string {
 		what := letter.FirstLine(q.Prompt+" "+q.Input, 60)
 		fmt.Fprintf(&b, "  %s asks: %s   atm approve %s, atm reject %s\n", q.Agent, letter.Escape(what), q.Agent, q.Agent)
 	}
-	table := teams.Table{Now: time.Now(), Width: command.Width(), Height: 13 - strings.Count(b.String(), "\n"), Colour: command.Colour()}
-	return b.String() + "\n" + strings.Join(table.Lines(o.Members), "\n")
+	table := teams.Table{Now: time.Now(), Width: command.Width(), Colour: command.Colour()}
+	left := 13 - strings.Count(b.String(), "\n")
+	return b.String() + "\n" + strings.Join(teams.FirstLines(table.Lines(o.Members), left), "\n")
 }

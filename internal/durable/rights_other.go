@@ -12,7 +12,7 @@ const noWait = 0
 // A directory cannot be synced here.
 func syncDirectory(*os.File) error { return nil }
 
-func (r *Root) giveRights(*os.File, fs.FileInfo, string, fs.FileMode) error { return nil }
+func (r *Root) giveRights(*os.File, fs.FileInfo, string) error { return nil }
 
 // OwnerCanRead reports whether the owner of a directory could read a file that
 // this process makes in it.

@@ -47,27 +47,6 @@ func names(t testing.TB, r *Root, dir string) []string {
 	return out
 }
 
-// A message is written where nobody looks and gets its name once it is whole.
-func TestPublish(t *testing.T) {
-	r := open(t, nil)
-	if err := errors.Join(r.MkdirAll("bob/inbox/tmp"), r.MkdirAll("bob/inbox/new")); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(r.Create("bob/inbox/tmp/x", []byte("one two")), r.Link("bob/inbox/tmp/x", "bob/inbox/new/x.json"),
-		r.Remove("bob/inbox/tmp/x"), r.Sync("bob/inbox/new")); err != nil {
-		t.Fatal(err)
-	}
-	inbox, err := r.Sub("bob/inbox")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer inbox.Close()
-	has(t, inbox, "new/x.json", "one two")
-	if got := names(t, r, "bob/inbox/tmp"); len(got) != 0 {
-		t.Errorf("left: %q", got)
-	}
-}
-
 // Create, Link and Move refuse to replace, and leave both as they were.
 func TestNothingIsReplaced(t *testing.T) {
 	r := open(t, nil)
@@ -85,28 +64,6 @@ func TestNothingIsReplaced(t *testing.T) {
 	has(t, r, "other", "other")
 }
 
-func TestOneOfManyPublishes(t *testing.T) {
-	r := open(t, nil)
-	var all sync.WaitGroup
-	errs := make([]error, 8)
-	for i := range errs {
-		all.Go(func() {
-			draft := fmt.Sprintf("draft%d", i)
-			if errs[i] = r.Create(draft, []byte(fmt.Sprint(i))); errs[i] == nil {
-				errs[i] = r.Link(draft, "x")
-			}
-		})
-	}
-	all.Wait()
-	won := slices.Index(errs, nil)
-	for i, err := range errs {
-		if i != won && !errors.Is(err, fs.ErrExist) {
-			t.Errorf("%d beside %d: %v", i, won, err)
-		}
-	}
-	has(t, r, "x", fmt.Sprint(won))
-}
-
 // Many replace one file at once: a reader sees one of them, whole, and nothing else
 // is left.
 func TestReplace(t *testing.T) {
@@ -115,32 +72,21 @@ func TestReplace(t *testing.T) {
 	if err := r.Replace("x", []byte(text(0)), true); err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		var all sync.WaitGroup
-		for i := range 4 {
-			all.Go(func() {
-				for range 50 {
-					if err := r.Replace("x", []byte(text(i)), false); err != nil {
-						t.Error(err)
-					}
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() {
+			for range 50 {
+				if err := r.Replace("x", []byte(text(i)), false); err != nil {
+					t.Error(err)
 				}
-			})
-		}
-		all.Wait()
-	}()
-	for running := true; running; {
-		select {
-		case <-done:
-			running = false
-		default:
-		}
-		b, err := r.ReadFile("x", 20_000)
-		if err != nil || len(b) != 10_000 || string(b) != text(int(b[0]-'0')) {
-			t.Fatalf("torn: %d bytes, %v", len(b), err)
-		}
+				b, err := r.ReadFile("x", 20_000)
+				if err != nil || len(b) != 10_000 || string(b) != text(int(b[0]-'0')) {
+					t.Errorf("torn: %d bytes, %v", len(b), err)
+				}
+			}
+		})
 	}
+	all.Wait()
 	if got := names(t, r, "."); len(got) != 1 {
 		t.Errorf("left: %q", got)
 	}

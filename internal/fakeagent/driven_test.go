@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/internal/driver"
+	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/reducer"
 )
@@ -66,7 +66,7 @@ func (r *reader) stops() {
 	n := len(r.logs("anything", func(Entries) bool { return true }).Of(Interrupted))
 	for _, key := range r.d.InterruptKeys() {
 		r.keys(string(key))
-		time.Sleep(r.d.InterruptPause())
+		time.Sleep(driver.InterruptPause)
 	}
 	r.logs("interrupt", func(es Entries) bool { return len(es.Of(Interrupted)) > n })
 	r.waits()

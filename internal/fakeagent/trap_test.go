@@ -183,9 +183,6 @@ func TestWaitsForReplies(t *testing.T) {
 			if got := s.Replies(); got != nil {
 				t.Errorf("%s: %q answers %q", name, got, hello)
 			}
-			if !s.Modes().Paste {
-				t.Errorf("%s: modes are missing from %q", name, hello)
-			}
 		}
 	})
 }

@@ -2,14 +2,13 @@
 //
 //	<team>/.locks/<name>    empty; only ever locked, never removed, never renamed
 //
-// When Lock or Try has returned, the file held is the one that lies at the lock's
-// path: between goroutines as between processes nobody else holds it Exclusive, and
-// when this one is Exclusive, nobody holds it Shared. A process that ends in any way
-// lets go of what it holds, and its children never hold anything.
+// A lock that was got is the file at the lock's path: between goroutines as between
+// processes nobody else holds it Exclusive, and when this one is Exclusive, nobody
+// holds it Shared. A process that ends in any way lets go of what it holds, and its
+// children never hold anything. Should somebody remove a lock file by hand while it is
+// held, the next one makes a new file and holds that; Lock.Current tells the first.
 //
-// A lock ties its holder to nothing else: after it is got, what it guards is looked
-// at anew. Somebody may remove a lock file by hand while it is held; whoever comes
-// then makes a new one and holds that. Lock.Current tells the first holder.
+// What a lock guards is looked at only after it was got.
 package lockfile
 
 import (
@@ -57,13 +56,10 @@ type HeldError struct {
 }
 
 func (e *HeldError) Error() string {
-	switch {
-	case e.Command != "":
-		return fmt.Sprintf("lock %s is held by %s (pid %d)", e.Lock, e.Command, e.PID)
-	case e.PID != 0:
-		return fmt.Sprintf("lock %s is held by pid %d", e.Lock, e.PID)
+	if e.PID == 0 {
+		return fmt.Sprintf("lock %s is held", e.Lock)
 	}
-	return fmt.Sprintf("lock %s is held", e.Lock)
+	return fmt.Sprintf("lock %s is held by %s (pid %d)", e.Lock, e.Command, e.PID)
 }
 
 // Lock waits for the lock name, for ever when timeout is 0 or less; it tries at least
@@ -83,7 +79,7 @@ func (d Dir) Lock(ctx context.Context, name string, m Mode, timeout time.Duratio
 		select {
 		case <-ctx.Done():
 		case <-expired:
-			return nil, d.held(name)
+			return nil, d.heldError(name)
 		case <-time.After(poll):
 		}
 	}
@@ -94,7 +90,7 @@ func (d Dir) Lock(ctx context.Context, name string, m Mode, timeout time.Duratio
 func (d Dir) Try(name string, m Mode, seen func() error) (*Lock, error) {
 	l, err := d.acquire(name, m, seen)
 	if err == errHeld {
-		return nil, d.held(name)
+		return nil, d.heldError(name)
 	}
 	return l, err
 }
@@ -120,19 +116,18 @@ var (
 	errAbsent = errors.New("absent")
 )
 
-// acquire takes the lock if nobody holds it, errHeld, and sees that it holds the file
-// that lies at the lock's path.
+// acquire takes the lock if nobody holds it, errHeld, and checks that it is the file
+// at the lock's path.
 func (d Dir) acquire(name string, m Mode, seen func() error) (*Lock, error) {
 	if !filepath.IsLocal(name) || strings.ContainsAny(name, "/\\\x00") || name == "." {
 		return nil, fmt.Errorf("lock %q: %w", name, fs.ErrInvalid)
 	}
-	path := d.team.Join(directory + "/" + name)
 	for range 20 {
-		if err := d.ready(name, seen); err != nil {
+		if err := d.makeFile(name, seen); err != nil {
 			return nil, err
 		}
-		// Opened without O_CREATE: only ready makes files.
-		l := &Lock{dir: d, name: name, file: flock.New(path, flock.SetFlag(os.O_RDONLY|syscall.O_NONBLOCK))}
+		// Without O_CREATE: only makeFile makes files.
+		l := &Lock{d, name, flock.New(d.team.Join(fileOf(name)), flock.SetFlag(os.O_RDONLY|syscall.O_NONBLOCK))}
 		try := l.file.TryLock
 		if m == Shared {
 			try = l.file.TryRLock
@@ -150,34 +145,29 @@ func (d Dir) acquire(name string, m Mode, seen func() error) (*Lock, error) {
 		}
 		l.Unlock()
 	}
-	return nil, fmt.Errorf("lock %s: %s is replaced again and again", name, path)
+	return nil, fmt.Errorf("lock %s: its file is replaced again and again", name)
 }
 
-// ready sees that the team is still at its path, which flock opens the file by, and
-// that a regular file lies at the lock's. It makes one where there is none and seen
-// has nothing against it.
-func (d Dir) ready(name string, seen func() error) error {
+func fileOf(name string) string { return directory + "/" + name }
+
+// makeFile makes the lock file unless it is there. It fails when another directory
+// is at the team's path, by which flock opens the file.
+func (d Dir) makeFile(name string, seen func() error) error {
 	team, err := d.team.Lstat(".")
 	now, e := os.Stat(d.team.Path())
 	if err != nil || e != nil || !os.SameFile(team, now) {
 		return fmt.Errorf("lock %s: %s is gone or another directory than before", name, d.team.Path())
 	}
-	locks, err := d.team.Lstat(directory)
-	if err == nil && !locks.IsDir() {
-		err = fmt.Errorf("%s %w", d.team.Join(directory), durable.ErrNotDirectory)
+	if err := d.team.IsDir(directory); err != nil {
+		return fmt.Errorf("lock %s: %w", name, err)
 	}
+	locks, err := d.team.Lstat(directory)
 	if err != nil {
 		return fmt.Errorf("lock %s: %w", name, err)
 	}
-	path := directory + "/" + name
-	info, err := d.team.Lstat(path)
-	if err == nil && info.Mode().IsRegular() {
-		if locks.Mode()&^info.Mode()&0o060 != 0 {
-			// Its maker may have been killed before it shared it with the group.
-			if f, err := d.team.OpenFile(path, os.O_RDONLY|os.O_CREATE); err == nil {
-				f.Close()
-			}
-		}
+	info, err := d.team.Lstat(fileOf(name))
+	isShared := err == nil && locks.Mode()&^info.Mode()&0o060 == 0
+	if err == nil && info.Mode().IsRegular() && isShared {
 		return nil
 	}
 	if errors.Is(err, fs.ErrNotExist) && seen != nil {
@@ -185,7 +175,8 @@ func (d Dir) ready(name string, seen func() error) error {
 			return err
 		}
 	}
-	f, err := d.team.OpenFile(path, os.O_RDONLY|os.O_CREATE)
+	// This also shares the file of a process that was killed before it did.
+	f, err := d.team.OpenFile(fileOf(name), os.O_RDONLY|os.O_CREATE)
 	if err != nil {
 		return fmt.Errorf("lock %s: %w", name, err)
 	}
@@ -208,13 +199,13 @@ func (l *Lock) Unlock() error { return l.file.Unlock() }
 // lock's path. False means that somebody else may hold the lock too.
 func (l *Lock) Current() bool {
 	held, err := l.file.Stat()
-	now, e := l.dir.team.Lstat(directory + "/" + l.name)
+	now, e := l.dir.team.Lstat(fileOf(l.name))
 	return err == nil && e == nil && os.SameFile(held, now) && (l.file.Locked() || l.file.RLocked())
 }
 
-func (d Dir) held(name string) error {
+func (d Dir) heldError(name string) error {
 	e := &HeldError{Lock: name}
-	if info, err := d.team.Lstat(directory + "/" + name); err == nil {
+	if info, err := d.team.Lstat(fileOf(name)); err == nil {
 		e.PID, e.Command = holder(info)
 	}
 	return e

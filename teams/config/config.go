@@ -2,9 +2,9 @@
 // their team's members are started and what they may do without asking.
 //
 // The file is strict: an unknown key or a value that makes no sense is a
-// mistake, and all mistakes are reported at once, each with its line. What could
-// be understood in spite of them is returned as well: it may be shown, but it is
-// not acted upon. The program never rewrites the file.
+// mistake with a line. What could be understood in spite of mistakes is returned
+// as well: it may be shown, but it is not acted upon. The program never rewrites
+// the file.
 package config
 
 import (
@@ -33,7 +33,7 @@ type Config struct {
 	Approvers []wire.Name // nil: absent
 	Members   map[wire.Name]Member
 	Rules     policy.Rules
-	Session   Session
+	Session   Session `toml:"-"`
 }
 
 // Member is how a member is started.
@@ -50,7 +50,7 @@ type Member struct {
 	Prompt   string            `json:"prompt,omitempty"`  // typed once, at the first idle
 	After    []wire.Name       `json:"after,omitempty"`   // started when these are ready
 	Worktree bool              `json:"worktree,omitempty"`
-	Session  *Session          `json:"-"` // nil: the team's
+	Session  *Session          `json:"-" toml:"-"` // nil: the team's
 }
 
 // Session is how interactive sessions run.
@@ -104,18 +104,14 @@ func (s *Session) ResumeWords(id wire.UUID) []string {
 func (c *Config) Policy(asker wire.Name) policy.Policy {
 	p := policy.Policy{
 		Lead: c.Lead, Approvers: slices.Clone(c.Approvers), Rules: slices.Clone(c.Rules),
-		Mute: !c.SessionOf(asker).AllowHumanInput,
+		Mute: !c.SessionOf(asker).AllowHumanInput, Roles: map[wire.Name]string{},
 	}
 	for _, n := range slices.Sorted(maps.Keys(c.Members)) {
-		m := c.Members[n]
-		if m.Person {
+		if c.Members[n].Person {
 			p.People = append(p.People, n)
 		}
-		if m.Role != "" {
-			if p.Roles == nil {
-				p.Roles = map[wire.Name]string{}
-			}
-			p.Roles[n] = m.Role
+		if role := c.Members[n].Role; role != "" {
+			p.Roles[n] = role
 		}
 	}
 	return p

@@ -4,129 +4,101 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
+	"github.com/xrash/smetrics"
 
 	"github.com/agentteammail/atm/wire"
 )
 
-// The tables of team.toml. Their values are of any type, because the decoder
-// stops at the first value of a wrong type, and all of them are to be reported:
-// a reader checks them.
-type (
-	fileTable struct {
-		Lead      any                    `toml:"lead"`
-		Approvers any                    `toml:"approvers"`
-		Members   map[string]memberTable `toml:"members"`
-		Rules     []ruleTable            `toml:"rules"`
-		Session   sessionTable           `toml:"session"`
-	}
-	memberTable struct {
-		Person   any           `toml:"person"`
-		Role     any           `toml:"role"`
-		Command  any           `toml:"command"`
-		Cwd      any           `toml:"cwd"`
-		Env      any           `toml:"env"`
-		Driver   any           `toml:"driver"`
-		Inject   any           `toml:"inject"`
-		Restart  any           `toml:"restart"`
-		Size     any           `toml:"size"`
-		Prompt   any           `toml:"prompt"`
-		After    any           `toml:"after"`
-		Worktree any           `toml:"worktree"`
-		Session  *sessionTable `toml:"session"`
-	}
-	ruleTable struct {
-		Role     any `toml:"role"`
-		Agent    any `toml:"agent"`
-		Tool     any `toml:"tool"`
-		Decision any `toml:"decision"`
-	}
-	sessionTable struct {
-		Enabled         any `toml:"enabled"`
-		OutputCapture   any `toml:"output_capture"`
-		AllowHumanInput any `toml:"allow_human_input"`
-		AutoExitOn      any `toml:"auto_exit_on"`
-		ResumeCmd       any `toml:"resume_cmd"`
-	}
-)
+// file is team.toml as it is decoded; what the sections about sessions leave out
+// holds on from what stands above them.
+type file struct {
+	Lead      wire.Name
+	Approvers []wire.Name
+	Members   map[wire.Name]memberTable
+	Rules     []ruleTable
+	Session   *sessionTable
+}
+
+type memberTable struct {
+	Member
+	Session *sessionTable
+}
+
+type ruleTable struct {
+	Role, Tool, Decision string
+	Agent                wire.Name
+}
+
+type sessionTable struct {
+	Enabled         *bool
+	OutputCapture   *string `toml:"output_capture"`
+	AllowHumanInput *bool   `toml:"allow_human_input"`
+	AutoExitOn      string  `toml:"auto_exit_on"`
+	ResumeCmd       string  `toml:"resume_cmd"`
+}
 
 // byteOrderMark is what editors on Windows put before a text.
 var byteOrderMark = []byte("\ufeff")
 
 // Parse reads a team.toml and reports every mistake in it, by line. agents are
 // the members that have a mailbox; the file may name them without a section.
-// Where the file is no TOML, the first such place is the only mistake.
+// Where the file is no TOML, or a value has the wrong type, the first such place
+// is the only mistake.
 func Parse(data []byte, agents []wire.Name) (*Config, []Mistake) {
 	data = bytes.TrimPrefix(data, byteOrderMark)
-	r := &reader{config: Default()}
-	if line, ok := invalidUTF8(data); ok {
-		return r.config, []Mistake{{Line: line, Text: "this is not UTF-8"}}
-	}
-	var file fileTable
-	decoder := toml.NewDecoder(bytes.NewReader(data)).DisallowUnknownFields()
-	err := decoder.Decode(&file)
+	c := checker{config: Default(), agents: agents, lines: FindLines(data)}
+	var f file
+	err := toml.NewDecoder(bytes.NewReader(data)).DisallowUnknownFields().Decode(&f)
 	var unknown *toml.StrictMissingError
 	var broken *toml.DecodeError
-	switch {
-	case errors.As(err, &unknown):
+	if errors.As(err, &unknown) {
 		for _, e := range unknown.Errors {
-			r.unknownKey(&e)
+			line, _ := e.Position()
+			c.mistakes = append(c.mistakes, Mistake{line, unknownKey(e.Key())})
 		}
-	case errors.As(err, &broken):
+	} else if errors.As(err, &broken) {
 		line, _ := broken.Position()
 		text := strings.TrimPrefix(broken.Error(), "toml: ")
 		if strings.HasSuffix(text, "at start of value") {
 			text = "a value is missing, or a string is not in quotes"
 		}
-		return r.config, []Mistake{{Line: line, Text: text}}
-	case err != nil:
-		return r.config, []Mistake{{Line: 1, Text: strings.TrimPrefix(err.Error(), "toml: ")}}
+		c.mistakes = append(c.mistakes, Mistake{max(line, 1), text})
+	} else if err != nil {
+		c.mistakes = append(c.mistakes, Mistake{1, strings.TrimPrefix(err.Error(), "toml: ")})
 	}
-	r.lines = FindLines(data)
-	r.read(&file, agents)
-	slices.SortStableFunc(r.mistakes, func(a, b Mistake) int { return a.Line - b.Line })
-	return r.config, r.mistakes
+	if unknown == nil && err != nil {
+		return c.config, c.mistakes
+	}
+	c.check(&f)
+	slices.SortStableFunc(c.mistakes, func(a, b Mistake) int { return a.Line - b.Line })
+	return c.config, c.mistakes
 }
 
-// invalidUTF8 returns the line of the first byte that is not UTF-8.
-func invalidUTF8(data []byte) (line int, found bool) {
-	for i, l := range bytes.SplitAfter(data, []byte("\n")) {
-		if !utf8.Valid(l) {
-			return i + 1, true
-		}
-	}
-	return 0, false
-}
+// keys are all that team.toml may hold.
+var keys = strings.Fields("lead approvers members rules session person role command cwd env driver inject restart size prompt after worktree " +
+	"agent tool decision enabled output_capture allow_human_input auto_exit_on resume_cmd")
 
-// unknownKey reports a key that its table does not have.
-func (r *reader) unknownKey(e *toml.DecodeError) {
-	key := e.Key()
-	line, _ := e.Position()
-	table, where := reflect.TypeFor[fileTable](), "here"
-	if len(key) > 1 && key[0] == "rules" {
-		table, where = reflect.TypeFor[ruleTable](), "in rules"
+// unknownKey says what is wrong about a key that its table does not have.
+func unknownKey(key []string) string {
+	if !slices.Contains(keys[:5], key[0]) {
+		key = key[:1]
 	}
-	if len(key) > 1 && key[0] == "session" || len(key) > 3 && key[0] == "members" {
-		table, where = reflect.TypeFor[sessionTable](), "in "+strings.Join(key[:len(key)-1], ".")
+	word, where := key[len(key)-1], "here"
+	if len(key) > 1 {
+		where = "in " + strings.Join(key[:len(key)-1], ".")
 	}
-	if len(key) == 3 && key[0] == "members" {
-		table, where = reflect.TypeFor[memberTable](), "in members."+key[1]
+	text := fmt.Sprintf("there is no key %q %s", word, where)
+	slips := func(known string) int { return smetrics.WagnerFischer(word, known, 1, 1, 1) }
+	near := slices.MinFunc(keys, func(a, b string) int { return slips(a) - slips(b) })
+	if slips(near) <= (len(word)+1)/3 {
+		text += fmt.Sprintf("; did you mean %q?", near)
 	}
-	word := key[len(key)-1]
-	if len(key) > 1 && where == "here" {
-		word = key[0]
-	}
-	var known []string
-	for i := range table.NumField() {
-		known = append(known, table.Field(i).Tag.Get("toml"))
-	}
-	r.mistakes = append(r.mistakes, Mistake{Line: line, Text: fmt.Sprintf("there is no key %q %s", word, where) + suggest(word, known)})
+	return text
 }
 
 // Lines are the lines of the keys of a team.toml, outside of inline tables, by

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/agentteammail/atm/wire"
 )
@@ -50,41 +49,34 @@ func (c *Config) StartOrder(names []wire.Name) []wire.Name {
 // that comes later in order.
 func (c *Config) Start(ctx context.Context, order []wire.Name, start func(context.Context, wire.Name) error) map[wire.Name]error {
 	type result struct {
+		name wire.Name
 		done chan struct{}
 		err  error
 	}
 	results := map[wire.Name]*result{}
-	var wg sync.WaitGroup
 	for _, n := range order {
-		waitFor := map[wire.Name]*result{}
-		for _, before := range c.Members[n].After {
-			if r := results[before]; r != nil {
-				waitFor[before] = r
+		var before []*result
+		for _, b := range c.Members[n].After {
+			if r := results[b]; r != nil {
+				before = append(before, r)
 			}
 		}
-		mine := &result{done: make(chan struct{})}
+		mine := &result{name: n, done: make(chan struct{})}
 		results[n] = mine
-		wg.Go(func() {
+		go func() {
 			defer close(mine.done)
-			for before, r := range waitFor {
-				select {
-				case <-r.done:
-				case <-ctx.Done():
-					mine.err = ctx.Err()
-					return
-				}
-				if r.err != nil {
-					mine.err = fmt.Errorf("not started: %s, which it comes after, is not ready", before)
+			for _, r := range before {
+				if <-r.done; r.err != nil {
+					mine.err = fmt.Errorf("not started: %s, which it comes after, is not ready", r.name)
 					return
 				}
 			}
 			mine.err = start(ctx, n)
-		})
+		}()
 	}
-	wg.Wait()
 	errs := map[wire.Name]error{}
 	for n, r := range results {
-		if r.err != nil {
+		if <-r.done; r.err != nil {
 			errs[n] = r.err
 		}
 	}

@@ -117,66 +117,44 @@ func TestMistakes(t *testing.T) {
 		{"comments", "# x\n\n  # y", nil},
 		{"unknown keys", "leed = \"a\"\n[member.bob]\nx = 1\n[members.bob]\ncomand = [\"x\"]\n[[rules]]\ntol = \"x\"\n[session]\nx = 1", []string{
 			`1: there is no key "leed" here`, `2: there is no key "member" here`, `5: there is no key "comand" in members.bob`,
-			`6: a rule needs a tool`, `7: there is no key "tol" in rules`, `9: there is no key "x" in session`,
+			`6: a rule needs a tool`, `6: a rule needs a decision`, `7: there is no key "tol" in rules`, `9: there is no key "x" in session`,
 		}},
-		{"types", "lead = 1\napprovers = \"me\"\n[members.bob]\nperson = \"yes\"\nrole = true\ncommand = \"claude\"\nenv = [\"A=1\"]\nsize = 120\nworktree = 1\nafter = [1, \"bob\"]\nprompt = 2026-01-02\n[session]\nenabled = 1.5", []string{
-			"1: lead must be a string, and is a number", "2: approvers must be a list such as", "4: person must be true or false, and is a string",
-			"5: role must be a string, and is a boolean", "6: command must be a list such as", "7: env must be a table such as",
-			"8: size must be a string, and is a number", "9: worktree must be true or false", "10: each of after must be a string, and one is a number",
-			"11: prompt must be a string, and is a date or time", "13: enabled must be true or false, and is a number",
-		}},
-		{"values", "[members.bob]\ncommand = []\ncwd = \"\"\nenv = { A = 1, ATM_RUN = \"x\", \"a=b\" = \"x\" }\ndriver = \"claud\"\ninject = \"\"\nrestart = \"Always\"\nsize = \"120\"", []string{
-			"2: command is empty", "3: cwd is empty", "4: env.A must be a string", "4: env: atm sets ATM_RUN itself", `4: env: "a=b" cannot be`,
-			`5: driver is "claud", and can only be auto, claude`, `6: inject is "", and`, `7: restart is "Always", and`, `8: size: "120" is no size`,
+		{"a wrong type", "leed = 1\n[members.bob]\nperson = \"yes\"\nsize = 120", []string{"3: cannot decode TOML string"}},
+		{"values", "[members.bob]\ncommand = []\nenv = { ATM_RUN = \"x\", \"a=b\" = \"x\" }\ndriver = \"claud\"\nrestart = \"Always\"\nsize = \"120\"", []string{
+			"2: command is empty", "3: env: atm sets ATM_RUN itself", `3: env: "a=b" cannot be`,
+			`4: driver is "claud", and can only be auto, claude`, `5: restart is "Always", and`, `6: size: "120" is no size`,
 		}},
 		{"a mark before it", "\ufeffleed = 1", []string{`1: there is no key "leed" here`}},
-		{"what is filled in", "[session]\nresume_cmd = \"x {session_id} ${HOME} {} {1} {a b} {a,b} {{ {\"", nil},
-		{"what is not", "[session]\nresume_cmd = \"x --id={sesion_id} '{ID}'\"", []string{
-			"2: resume_cmd: nothing is filled in for {sesion_id}", "2: resume_cmd: nothing is filled in for {ID}",
-		}},
-		{"a command with a line for each word", "[members.bob]\ncommand = [\n  \"claude\",\n  # why\n  7,\n]", []string{"2: each of command must be a string"}},
 		{"who there is not", "lead = \"alise\"\napprovers = [\"me\", \"alice\"]\n[members.alice]\nafter = [\"bob\"]\n[[rules]]\nagent = \"carl\"\ntool = \"*\"\ndecision = \"ask\"", []string{
 			`1: lead names "alise"`, `2: approvers names "me"`, `4: after names "bob"`, `6: agent names "carl"`,
 		}},
-		{"no names", "lead = \"A\"\n[members.\"b c\"]\n[members.all]\n", []string{"1: lead: ", "2: members: ", "3: members: "}},
+		{"no names", "lead = \"A\"\n[members.\"b c\"]\n[members.all]\n", []string{"1: lead names ", "2: members: ", "3: members: "}},
 		{"a person with a command", "[members.me]\nperson = true\ncommand = [\"x\"]", []string{"3: me is a person"}},
-		{"rules", "[[rules]]\n[[rules]]\ntool = \"Bash(git\"\ndecision = \"alow\"\n[[rules]]\ntool = \"Bash(git:*)\"\n[[rules]]\nrole = \"coder\"\nagent = \"bob\"\ntool = \"(x)\"\ndecision = \"ask\"\n[members.bob]\nrole = \"codes\"", []string{
-			"1: a rule needs a tool", `3: tool: "Bash(git": a pattern stands in parentheses`, `4: decision is "alow", and can only be allow, deny, ask`,
-			"5: a rule needs a decision", `6: tool: "Bash(git:*)": here a * stands for anything`, "7: a rule is for a role or for an agent",
-			`8: nobody has the role "coder"`, `10: tool: "(x)" names no tool`,
+		{"rules", "[[rules]]\n[[rules]]\ntool = \"Bash(git\"\ndecision = \"alow\"\n[[rules]]\ntool = \"Bash(git:*)\"\n[[rules]]\nrole = \"coder\"\nagent = \"bob\"\ntool = \"(x)\"\ndecision = \"ask\"\n[members.bob]", []string{
+			"1: a rule needs a tool", "1: a rule needs a decision", `3: tool: "Bash(git": a pattern stands in parentheses`, `4: decision is "alow", and can only be allow, deny, ask`,
+			"5: a rule needs a decision", `6: tool: "Bash(git:*)": here a * stands for anything`, "7: a rule is for a role or for an agent", `10: tool: "(x)" names no tool`,
 		}},
-		{"a section of a member's own", "[members.bob.session]\nenabled = 1\nx = 1\noutput_capture = \"tty\"", []string{
-			"2: enabled must be true or false", `3: there is no key "x" in members.bob.session`, `4: output_capture is "tty"`,
+		{"a section of a member's own", "[members.bob.session]\nenabled = false\nx = 1\noutput_capture = \"tty\"", []string{
+			`3: there is no key "x" in members.bob.session`, `4: output_capture is "tty"`,
 		}},
-		{"rules in one line", "rules = [{ tool = \"*\", decision = \"ask\" }, { tol = 1 }]", []string{`1: there is no key "tol"`, "1: a rule needs a tool"}},
-		{"one rule as a table", "[rules]\ntool = \"*\"", []string{"1: a rule needs a decision"}},
+		{"rules in one line", "rules = [{ tool = \"*\", decision = \"ask\" }, { tol = 1 }]", []string{`1: there is no key "tol"`, "1: a rule needs a tool", "1: a rule needs a decision"}},
 		{"round in a circle", "[members.a]\nafter = [\"c\"]\n[members.b]\nafter = [\"a\"]\n[members.c]\nafter = [\"b\"]\n[members.d]\nafter = [\"d\"]", []string{
-			"4: after goes round in a circle: a after c after b after a", "8: after goes round in a circle: d after d",
+			"2: after goes round in a circle: a waits for itself", "4: after goes round", "6: after goes round", "8: after goes round in a circle: d waits for itself",
 		}},
-		{"session", "[session]\noutput_capture = \"tty\"\nauto_exit_on = [\"goal_complete\", \"idle_timeout: 5\"]\nresume_cmd = \"claude '\"", []string{
+		{"session", "[session]\noutput_capture = \"tty\"\nauto_exit_on = \"idle_timeout: 5\"\nresume_cmd = \"claude '\"", []string{
 			`2: output_capture is "tty"`, `3: auto_exit_on is "idle_timeout: 5"`, "4: resume_cmd:",
 		}},
 		{"twice", "lead = \"a\"\nlead = \"a\"\n[members.a]\n[members.a]\n[members]\n[members]\n", []string{"2: key lead is already defined"}},
 		{"a table and a value", "members.a.role = \"x\"\n[members.a]\nperson = true\nrole.x = 1", []string{"2: "}},
 		{"syntax, and what is around it", "leed = \"x\"\nlead = alice\n[members.a]\nperson = 1", []string{"2: a value is missing"}},
 		{"syntax, several times", "leed = \"x\"\nlead = alice\n[members.a]\nrole = \nperson = 1\ncommand = [\"x\"\n[members.b]\nperson = 1", []string{"2: a value is missing"}},
-		{"names in capitals", "lead = \"Alice\"\n[members.Bob]\nafter = [\"ALICE\"]\n[members.alice]\n[[rules]]\nagent = \"BOB\"\ntool = \"*\"\ndecision = \"ask\"", []string{"1: lead: ", "2: members: ", "3: after: ", "6: agent: "}},
 		{"sizes", "[members.a]\nsize = \"0x0\"\n[members.b]\nsize = \"120x\"\n[members.c]\nsize = \"-1x30\"\n[members.d]\nsize = \"1001x30\"\n[members.e]\nsize = \"120X30\"", []string{
 			`2: size: "0x0"`, `4: size: "120x"`, `6: size: "-1x30"`, `8: size: "1001x30"`, `10: size: "120X30"`,
 		}},
-		{"when a session ends", "[session]\nauto_exit_on = [\"idle_timeout: -5s\", \"idle_timeout: 0s\", \"idle_timeout\", 5, \"goal\"]", []string{
-			`2: auto_exit_on is "idle_timeout: -5s"`, `2: auto_exit_on is "idle_timeout: 0s"`, `2: auto_exit_on is "idle_timeout"`, "2: auto_exit_on must be a string", `2: auto_exit_on is "goal"`,
-		}},
 		{"a person's worktree", "[members.me]\nperson = true\nworktree = true", []string{"3: me is a person, and"}},
-		{"lists in lists", "[members.a]\ncommand = [[\"a\"], 1979-05-27, true]\nafter = [{ a = 1 }]\napprovers = [\"a\"]", []string{
-			"2: each of command must be a string, and one is a list",
-			"3: each of after must be a string, and one is a table", `4: there is no key "approvers" in members.a`,
-		}},
 		{"syntax in a header", "leed = 1\n[members.a\nperson = 1", []string{"2: "}},
 		{"a string without an end", "lead = \"a", []string{"1: "}},
-		{"no UTF-8", "lead = \"alice\"\n# \xff\n", []string{"2: this is not UTF-8"}},
 		{"what no TOML may be", "a = 08\n", []string{"1: "}},
-		{"a NUL", "[members.a]\nrole = \"\\u0000\"", []string{"2: role contains a NUL"}},
 	} {
 		_, mistakes := Parse([]byte(c.toml), nil)
 		var got []string
@@ -191,15 +169,8 @@ func TestMistakes(t *testing.T) {
 			t.Errorf("%s:\n%s\nnot\n%s", c.about, strings.Join(got, "\n"), strings.Join(c.want, "\n"))
 		}
 	}
-	for toml, want := range map[string]string{
-		"[members.Bob]\n":                    `did you mean "bob"?`,
-		"leed = \"x\"\n":                     `did you mean "lead"?`,
-		"[members.a]\ndriver = \"cluade\"\n": `did you mean "claude"?`,
-	} {
-		_, mistakes := Parse([]byte(toml), nil)
-		if len(mistakes) != 1 || !strings.HasSuffix(mistakes[0].Text, want) {
-			t.Errorf("%q: %v", toml, mistakes)
-		}
+	if _, mistakes := Parse([]byte("leed = \"x\"\n"), nil); len(mistakes) != 1 || !strings.HasSuffix(mistakes[0].Text, `did you mean "lead"?`) {
+		t.Error(mistakes)
 	}
 }
 

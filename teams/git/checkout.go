@@ -1,5 +1,5 @@
 // Package git knows as much about git repositories as a team needs: which
-// worktrees a directory lies in, the repository's own exclude file, and members'
+// worktree a directory lies in, the repository's own exclude file, and members'
 // worktrees.
 //
 // Finding out where a directory belongs reads git's files, described in
@@ -14,8 +14,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"github.com/agentteammail/atm/internal/durable"
 )
 
 // Checkout is a directory with a .git, and what that says. All paths are
@@ -31,64 +29,47 @@ type Checkout struct {
 // leads nowhere still makes dir a top. dir is absolute and without links.
 func At(dir string) (c Checkout, ok bool) {
 	gitDir, ok := gitDirAt(dir)
-	if !ok {
-		return Checkout{}, false
-	}
 	c = Checkout{Top: dir, GitDir: gitDir}
 	if gitDir == "" {
-		return c, true
+		return c, ok
 	}
-	data, err := readSmall(filepath.Join(gitDir, "commondir"))
+	path, err := readLine(filepath.Join(gitDir, "commondir"))
 	if errors.Is(err, fs.ErrNotExist) {
 		// The repository's only or main worktree, or a submodule.
 		c.Common, c.Main = gitDir, dir
 		return c, true
 	}
-	path, ok := parsePath(string(data))
-	if err != nil || !ok {
+	if err != nil {
 		return c, true
 	}
 	c.Common = resolve(gitDir, path)
-	if c.Common == "" {
-		return c, true
-	}
 	// The main worktree is where a .git is, or leads to, the common directory. A
 	// bare repository beside such a .git file counts as well: people keep their
 	// linked worktrees around it.
 	parent := filepath.Dir(c.Common)
-	if back, _ := gitDirAt(parent); back == c.Common {
+	if back, _ := gitDirAt(parent); back != "" && back == c.Common {
 		c.Main = parent
 	}
 	return c, true
 }
 
-// Above returns the checkouts that a directory lies in, the nearest first. There
-// may be several: a repository can lie inside another one.
-func Above(dir string) []Checkout {
-	var out []Checkout
+// Nearest returns the checkout that a directory lies in; the innermost, since a
+// repository can lie inside another one.
+func Nearest(dir string) (c Checkout, ok bool) {
 	for {
-		if c, ok := At(dir); ok {
-			out = append(out, c)
-		}
 		up := filepath.Dir(dir)
-		if up == dir {
-			return out
+		if c, ok := At(dir); ok || up == dir {
+			return c, ok
 		}
 		dir = up
 	}
 }
 
-// IsLinked reports whether this is a worktree other than the main one.
-func (c Checkout) IsLinked() bool { return c.Main != "" && c.Main != c.Top }
-
 // HasRepository reports whether .git leads to what git takes for a repository.
 // Nothing is written to wherever a stranger's .git file points.
 func (c Checkout) HasRepository() bool {
-	if c.Common == "" {
-		return false
-	}
 	for _, name := range []string{"HEAD", "objects", "refs"} {
-		if _, err := os.Lstat(filepath.Join(c.Common, name)); err != nil {
+		if _, err := os.Lstat(filepath.Join(c.Common, name)); c.Common == "" || err != nil {
 			return false
 		}
 	}
@@ -103,27 +84,15 @@ func gitDirAt(dir string) (gitDir string, ok bool) {
 	if err != nil {
 		return "", false
 	}
-	switch info.Mode().Type() {
-	case fs.ModeDir:
-		return path, true
-	case fs.ModeSymlink:
-		return resolve(dir, ".git"), true
-	case 0:
-		data, err := readSmall(path)
-		named, isGitFile := strings.CutPrefix(string(data), "gitdir: ")
-		named, valid := parsePath(named)
-		if err != nil || !isGitFile || !valid {
-			return "", true
-		}
-		return resolve(dir, named), true
+	if !info.Mode().IsRegular() {
+		return resolve(dir, ".git"), info.IsDir() || info.Mode()&fs.ModeSymlink != 0
 	}
-	return "", false
-}
-
-// parsePath reads a path as git does: without the line ends behind it.
-func parsePath(s string) (path string, ok bool) {
-	path = strings.TrimRight(s, "\r\n")
-	return path, path != "" && !strings.ContainsRune(path, 0)
+	line, err := readLine(path)
+	named, isGitFile := strings.CutPrefix(line, "gitdir: ")
+	if err != nil || !isGitFile || named == "" {
+		return "", true
+	}
+	return resolve(dir, named), true
 }
 
 // resolve returns the directory that a path in one of git's files means, seen
@@ -147,13 +116,20 @@ func resolve(base, path string) string {
 	return real
 }
 
-// readSmall reads a regular file of up to 4 KiB. A link, a FIFO or a device is
-// not opened: that could wait for ever.
-func readSmall(path string) ([]byte, error) {
-	d, err := durable.Open(filepath.Dir(path), nil)
+// readLine reads a regular file of one line, of up to 4 KiB. A link, a FIFO or a
+// device is not opened: that could wait for ever.
+func readLine(path string) (string, error) {
+	info, err := os.Lstat(path)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	defer d.Close()
-	return d.ReadFile(filepath.Base(path), 4<<10)
+	if !info.Mode().IsRegular() || info.Size() > 4<<10 {
+		return "", errors.New("not one of git's files")
+	}
+	data, err := os.ReadFile(path)
+	line := strings.TrimRight(string(data), "\r\n")
+	if err == nil && line == "" {
+		err = errors.New("empty")
+	}
+	return line, err
 }

@@ -1,7 +1,6 @@
 package git
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,9 +9,6 @@ import (
 	"slices"
 	"strings"
 )
-
-// maxExclude bounds how much is read of an exclude file.
-const maxExclude = 1 << 20
 
 // Exclude puts a directory into the exclude file of the repository that it lies
 // in, <commondir>/info/exclude, which belongs to the user and is not tracked,
@@ -23,66 +19,51 @@ func Exclude(dir string) (changed bool, file string, err error) {
 	if err != nil {
 		return false, "", err
 	}
-	all := Above(dir)
-	if len(all) == 0 || all[0].Top == dir { // a repository of its own
+	c, ok := Nearest(dir)
+	if !ok || c.Top == dir { // none, or a repository of its own
 		return false, "", nil
 	}
-	file, line := all[0].ExcludeFile(dir)
-	if file == "" {
+	rel, err := filepath.Rel(c.Top, dir)
+	rel = filepath.ToSlash(rel)
+	if err != nil || strings.HasPrefix(rel, ".git/") || c.Common != filepath.Join(c.Top, ".git") && !c.HasRepository() {
 		return false, "", nil
 	}
-	// The slash keeps git from dropping a blank at the end.
-	line += "/"
-	changed, err = addLine(all[0].Common, line)
+	// See gitignore(5). The slash at the end keeps git from dropping a blank there; a
+	// line feed cannot be written, and stands as any character.
+	escape := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, "\n", "?")
+	line := "/" + escape.Replace(rel) + "/"
+	file = filepath.Join(c.Common, "info", "exclude")
+	changed, err = addLine(c.Common, line)
 	if err != nil {
 		return false, file, fmt.Errorf("exclude %q from git: %w; add the line %q to %q yourself", dir, err, line, file)
 	}
 	return changed, file, nil
 }
 
-// ExcludeFile returns the exclude file of the checkout's repository, and the
-// line for it that matches path, a file or directory in the checkout, and
-// nothing else (see gitignore(5)). Both are "" where there is no repository that
-// it could be excluded from.
-func (c Checkout) ExcludeFile(path string) (file, line string) {
-	rel, err := filepath.Rel(c.Top, path)
-	if err != nil || !filepath.IsLocal(rel) || strings.HasPrefix(filepath.ToSlash(rel), ".git/") {
-		return "", ""
-	}
-	if c.Common != filepath.Join(c.Top, ".git") && !c.HasRepository() {
-		return "", ""
-	}
-	// A line feed cannot be written there: it stands as any character.
-	escape := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, "\n", "?")
-	return filepath.Join(c.Common, "info", "exclude"), "/" + escape.Replace(filepath.ToSlash(rel))
-}
-
 // addLine appends a line to info/exclude in a repository's directory unless it
-// is there. Links are left alone.
+// is there. Links are left alone. The modes are git's: the file is the
+// repository's, not ours.
 func addLine(common, line string) (changed bool, err error) {
 	dir, err := os.OpenRoot(common)
 	if err != nil {
 		return false, err
 	}
 	defer dir.Close()
-	// The modes are git's: the file is the repository's, not ours.
 	if err := dir.Mkdir("info", 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
 		return false, err
 	}
-	if info, err := dir.Lstat("info"); err != nil || !info.IsDir() {
-		return false, errors.New("info is a link or no directory, and was left alone")
-	}
 	const name = "info/exclude"
-	var data []byte
-	if info, err := dir.Lstat(name); err == nil {
-		if !info.Mode().IsRegular() || info.Size() > maxExclude {
-			return false, errors.New("it is a link, no regular file or too large, and was left alone")
-		}
-		if data, err = dir.ReadFile(name); err != nil {
-			return false, err
-		}
+	info, errDir := dir.Lstat("info")
+	there, errFile := dir.Lstat(name)
+	if errDir != nil || !info.IsDir() || errFile == nil && (!there.Mode().IsRegular() || there.Size() > 1<<20) {
+		return false, errors.New("it is a link, no file or too large, and was left alone")
 	}
-	if hasLine(data, line) {
+	data, err := dir.ReadFile(name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	isLine := func(l string) bool { return l == line || l+"/" == line }
+	if slices.ContainsFunc(strings.FieldsFunc(string(data), func(r rune) bool { return r == '\n' || r == '\r' || r == '\ufeff' }), isLine) {
 		return false, nil
 	}
 	text := line + "\n"
@@ -95,12 +76,4 @@ func addLine(common, line string) (changed bool, err error) {
 	}
 	_, err = f.WriteString(text) // one write: somebody else may append too
 	return err == nil, errors.Join(err, f.Close())
-}
-
-// hasLine reports whether a line is there, with or without a slash at its end.
-func hasLine(data []byte, line string) bool {
-	data = bytes.TrimPrefix(data, []byte("\ufeff"))
-	return slices.ContainsFunc(strings.Split(string(data), "\n"), func(l string) bool {
-		return strings.TrimSuffix(strings.TrimSuffix(l, "\r"), "/") == strings.TrimSuffix(line, "/")
-	})
 }

@@ -2,11 +2,13 @@ package git
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -28,14 +30,9 @@ func AddWorktree(ctx context.Context, environ []string, c Checkout, path, branch
 	}
 	args := []string{"worktree", "add", "--no-track", "-b", branch, "--", path, "HEAD"}
 	done = fmt.Sprintf("made its worktree %s on branch %s", path, branch)
-	_, err = run(ctx, environ, c.Top, "show-ref", "--verify", "--quiet", "refs/heads/"+branch)
-	if err == nil {
+	if _, err := run(ctx, environ, c.Top, "show-ref", "--verify", "--quiet", "refs/heads/"+branch); err == nil {
 		args = []string{"worktree", "add", "--", path, branch}
 		done += ", which was there"
-	}
-	var refused *refusedError
-	if err != nil && !errors.As(err, &refused) {
-		return "", err
 	}
 	out, err := run(ctx, environ, c.Top, args...)
 	if err != nil {
@@ -48,11 +45,6 @@ func AddWorktree(ctx context.Context, environ []string, c Checkout, path, branch
 	return done, nil
 }
 
-// refusedError is what git said when it did not do something.
-type refusedError struct{ command, message string }
-
-func (e *refusedError) Error() string { return "git " + e.command + ": " + e.message }
-
 // run runs git in a directory and returns its output.
 func run(ctx context.Context, environ []string, dir string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", append([]string{"-C", dir, "-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false"}, args...)...)
@@ -63,56 +55,26 @@ func run(ctx context.Context, environ []string, dir string, args ...string) (str
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said
 	err := cmd.Run()
-	if err == nil {
-		return out.String(), nil
-	}
-	if ctx.Err() != nil {
-		return "", ctx.Err()
+	if err == nil || ctx.Err() != nil {
+		return out.String(), ctx.Err()
 	}
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, exec.ErrDot) {
 		return "", ErrNoGit
 	}
-	command := strings.Join(args[:min(2, len(args))], " ")
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) {
-		return "", fmt.Errorf("git %s: %w", command, err)
-	}
-	return "", &refusedError{command, reason(said.String(), err)}
-}
-
-// reason is what git wrote about a failure, in one line: what it calls fatal or
-// an error, else the last line.
-func reason(stderr string, err error) string {
-	lines := strings.Split(strings.TrimSpace(stderr), "\n")
-	for _, prefix := range []string{"fatal: ", "error: "} {
-		for _, l := range lines {
-			if said, ok := strings.CutPrefix(l, prefix); ok {
-				return said
-			}
-		}
-	}
-	if last := lines[len(lines)-1]; last != "" {
-		return last
-	}
-	return err.Error()
+	lines := strings.Split(strings.TrimSpace(said.String()), "\n")
+	why := lines[len(lines)-1]
+	return "", fmt.Errorf("git %s: %s", args[0], cmp.Or(strings.TrimPrefix(why, "fatal: "), err.Error()))
 }
 
 // repositoryVariables lead git to another repository, index or configuration
-// than those of the directory it runs in: `git rev-parse --local-env-vars`, and
-// some more that name other places.
-var repositoryVariables = []string{
-	"GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_ATTR_SOURCE", "GIT_CEILING_DIRECTORIES", "GIT_COMMON_DIR", "GIT_CONFIG", "GIT_CONFIG_COUNT",
-	"GIT_CONFIG_PARAMETERS", "GIT_DIR", "GIT_GRAFT_FILE", "GIT_IMPLICIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_INTERNAL_SUPER_PREFIX",
-	"GIT_LITERAL_PATHSPECS", "GIT_NAMESPACE", "GIT_NO_REPLACE_OBJECTS", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX", "GIT_QUARANTINE_PATH",
-	"GIT_REPLACE_REF_BASE", "GIT_SHALLOW_FILE", "GIT_WORK_TREE",
-}
+// than those of the directory it runs in (git rev-parse --local-env-vars).
+var repositoryVariables = regexp.MustCompile("^GIT_(ALTERNATE_OBJECT_DIRECTORIES|ATTR_SOURCE|CEILING_DIRECTORIES|COMMON_DIR|CONFIG|CONFIG_COUNT|" +
+	"CONFIG_(KEY|VALUE)_.*|CONFIG_PARAMETERS|DIR|GRAFT_FILE|IMPLICIT_WORK_TREE|INDEX_FILE|INTERNAL_SUPER_PREFIX|LITERAL_PATHSPECS|NAMESPACE|" +
+	"NO_REPLACE_OBJECTS|OBJECT_DIRECTORY|PREFIX|QUARANTINE_PATH|REPLACE_REF_BASE|SHALLOW_FILE|WORK_TREE)=")
 
 // WithoutRepository is an environment without what would lead git to another
 // repository than that of the directory it runs in, as the environment of git's
 // own hooks does.
 func WithoutRepository(environ []string) []string {
-	return slices.DeleteFunc(slices.Clone(environ), func(kv string) bool {
-		name, _, _ := strings.Cut(kv, "=")
-		return slices.Contains(repositoryVariables, name) || strings.HasPrefix(name, "GIT_CONFIG_KEY_") || strings.HasPrefix(name, "GIT_CONFIG_VALUE_")
-	})
+	return slices.DeleteFunc(slices.Clone(environ), repositoryVariables.MatchString)
 }

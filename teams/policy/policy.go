@@ -1,15 +1,12 @@
 package policy
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"slices"
 	"strings"
 
-	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -51,31 +48,30 @@ var ErrNotYours = errors.New("not yours to answer")
 // Otherwise the approvers answer; where team.toml names none, people and the
 // lead; and where it names no people either, anybody at a terminal.
 func (p Policy) MayAnswer(asker, answerer wire.Name, inAgent bool) error {
+	why := p.whyNot(asker, answerer, inAgent)
+	if why != "" {
+		return fmt.Errorf("what %s asks is %w: %s", asker, ErrNotYours, why)
+	}
+	return nil
+}
+
+func (p Policy) whyNot(asker, answerer wire.Name, inAgent bool) string {
 	isLead := answerer == p.Lead
-	refuse := func(why string) error { return fmt.Errorf("what %s asks is %w: %s", asker, ErrNotYours, why) }
-	if answerer == "" {
-		return refuse("it is not known who answers")
+	switch {
+	case answerer == "":
+		return "it is not known who answers"
+	case asker == answerer:
+		return "nobody answers for themselves"
+	case inAgent && !isLead && p.Lead != "":
+		return "of agents only the lead answers, who is " + string(p.Lead)
+	case inAgent && !isLead:
+		return "of agents only the lead answers, and team.toml names none"
+	case p.Approvers != nil && !slices.Contains(p.Approvers, answerer):
+		return "approvers are " + join(p.Approvers)
+	case p.Approvers == nil && !isLead && len(p.People) > 0 && !slices.Contains(p.People, answerer):
+		return "people and the lead answer (" + join(p.peopleAndLead()) + ")"
 	}
-	if asker == answerer {
-		return refuse("nobody answers for themselves")
-	}
-	if inAgent && !isLead {
-		lead := ", and team.toml names none"
-		if p.Lead != "" {
-			lead = ", who is " + string(p.Lead)
-		}
-		return refuse("of agents only the lead answers" + lead)
-	}
-	if p.Approvers != nil {
-		if !slices.Contains(p.Approvers, answerer) {
-			return refuse("approvers are " + join(p.Approvers))
-		}
-		return nil
-	}
-	if isLead || len(p.People) == 0 || slices.Contains(p.People, answerer) {
-		return nil
-	}
-	return refuse("people and the lead answer (" + join(p.peopleAndLead()) + ")")
+	return ""
 }
 
 // Answerers are those who may answer what asker asks, as far as they are named.
@@ -101,38 +97,4 @@ func join(names []wire.Name) string {
 		s[i] = string(n)
 	}
 	return strings.Join(s, ", ")
-}
-
-// maxSaved bounds a saved policy.
-const maxSaved = 1 << 20
-
-func savedFile(agent wire.Name) string { return string(agent) + "/run/policy.json" }
-
-// Save saves the policy of an agent's runner that is being started, in the
-// directory of the agent's team.
-func Save(team *durable.Root, agent wire.Name, p Policy) error {
-	if err := team.Mkdir(string(agent) + "/run"); err != nil {
-		return err
-	}
-	data, err := json.Marshal(p)
-	if err != nil {
-		return err
-	}
-	return team.Replace(savedFile(agent), append(data, '\n'), false)
-}
-
-// Saved returns the policy that an agent's runner was started with; ok is false
-// when none is saved that can be read.
-func Saved(team *durable.Root, agent wire.Name) (p Policy, ok bool, err error) {
-	data, err := team.ReadFile(savedFile(agent), maxSaved)
-	if errors.Is(err, fs.ErrNotExist) {
-		return Policy{}, false, nil
-	}
-	if err != nil {
-		return Policy{}, false, err
-	}
-	if json.Unmarshal(data, &p) != nil {
-		return Policy{}, false, nil
-	}
-	return p, true, nil
 }

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -51,37 +52,23 @@ func (q *Question) Short() string {
 	return q.ID
 }
 
-// Choose returns the id of the option that a word means: its id, its label or
-// the beginning of that, or its number in the list. If no options are known,
-// any word is passed on.
+// Choose returns the id of the option that a word means: its id, its label, or
+// its number in the list. If no options are known, any word is passed on.
 func (q *Question) Choose(word string) (string, error) {
 	if len(q.Options) == 0 {
 		return word, nil
 	}
-	var begins []Option
+	var have []string
 	for _, o := range q.Options {
 		if o.ID == word || strings.EqualFold(o.Label, word) {
 			return o.ID, nil
 		}
-		if word != "" && len(o.Label) >= len(word) && strings.EqualFold(o.Label[:len(word)], word) {
-			begins = append(begins, o)
-		}
+		have = append(have, strings.TrimSpace(o.ID+" "+o.Label))
 	}
 	if n, err := strconv.Atoi(word); err == nil && n >= 1 && n <= len(q.Options) {
 		return q.Options[n-1].ID, nil
 	}
-	if len(begins) == 1 {
-		return begins[0].ID, nil
-	}
-	var have []string
-	for _, o := range q.Options {
-		have = append(have, strings.TrimSpace(o.ID+" "+o.Label))
-	}
-	problem := fmt.Sprintf("no option %q", word)
-	if len(begins) > 1 {
-		problem = fmt.Sprintf("%q is the beginning of several options", word)
-	}
-	return "", fmt.Errorf("%s; there are: %s", problem, strings.Join(have, ", "))
+	return "", fmt.Errorf("no option %q; there are: %s", word, strings.Join(have, ", "))
 }
 
 // ParseOptions reads options as a runner writes them, and as ACP does. What is
@@ -89,27 +76,16 @@ func (q *Question) Choose(word string) (string, error) {
 func ParseOptions(raw json.RawMessage) []Option {
 	out := []Option{}
 	var list []json.RawMessage
-	if json.Unmarshal(raw, &list) != nil {
-		return out
-	}
+	_ = json.Unmarshal(raw, &list)
 	for _, item := range list {
 		var o struct{ ID, Label, OptionID, Name string }
-		if json.Unmarshal(item, &o.ID) != nil && json.Unmarshal(item, &o) != nil {
-			continue
-		}
-		id, label := first(o.ID, o.OptionID), first(o.Label, o.Name)
+		_ = json.Unmarshal(item, &o)
+		id, label := cmp.Or(o.ID, o.OptionID), cmp.Or(o.Label, o.Name)
 		if id != "" || label != "" {
-			out = append(out, Option{ID: first(id, label), Label: first(label, id)})
+			out = append(out, Option{ID: cmp.Or(id, label), Label: cmp.Or(label, id)})
 		}
 	}
 	return out
-}
-
-func first(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // ErrNoQuestion is wrapped by the error for a word that means no open question.
@@ -126,28 +102,27 @@ func (e *ManyQuestionsError) Error() string {
 }
 
 // Find returns the question that a word means: the only one of the member of
-// that name, or the one with that id or a beginning or end of it.
+// that name, or the one with that id or four or more digits of it.
 func Find(list []Question, word string) (Question, error) {
-	var found []Question
+	fragment, bad := wire.ParseFragment(word)
+	var byName, byID []Question
 	for _, q := range list {
 		if string(q.Agent) == word {
-			found = append(found, q)
+			byName = append(byName, q)
+		}
+		if q.ID != "" && (strings.EqualFold(q.ID, word) || bad == nil && fragment.Matches(wire.ID(q.ID))) {
+			byID = append(byID, q)
 		}
 	}
+	found := byName
 	if len(found) == 0 {
-		fragment, bad := wire.ParseFragment(word)
-		for _, q := range list {
-			id, ok := q.MessageID()
-			if q.ID != "" && q.ID == word || ok && bad == nil && fragment.Matches(id) {
-				found = append(found, q)
-			}
-		}
+		found = byID
 	}
-	if len(found) == 0 {
-		return Question{}, fmt.Errorf("%s: %w", strings.TrimSpace(word), ErrNoQuestion)
+	switch len(found) {
+	case 0:
+		return Question{}, fmt.Errorf("%s: %w", word, ErrNoQuestion)
+	case 1:
+		return found[0], nil
 	}
-	if len(found) > 1 {
-		return Question{}, &ManyQuestionsError{word, found}
-	}
-	return found[0], nil
+	return Question{}, &ManyQuestionsError{word, found}
 }

@@ -1,11 +1,28 @@
 package policy
 
 import (
+	"errors"
+	"slices"
 	"strings"
 	"unicode"
 
+	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
 )
+
+// SplitWords splits a command into words as a shell does: blanks separate words,
+// quotes and backslashes keep them together. Nothing is expanded.
+func SplitWords(line string) (words []string, err error) {
+	itself := &expand.Config{Env: expand.FuncEnviron(func(name string) string { return "$" + name })}
+	var wrong error
+	err = syntax.NewParser().Words(strings.NewReader(line), func(w *syntax.Word) bool {
+		var word string
+		word, wrong = expand.Literal(itself, w)
+		words = append(words, word)
+		return wrong == nil
+	})
+	return words, errors.Join(err, wrong)
+}
 
 // input is what a tool is about to do, as the rules see it.
 type input struct {
@@ -131,18 +148,7 @@ func (in input) mayInclude(pattern string) bool {
 
 // bare is a command without quotes, backslashes and its program's directory.
 func bare(command string) string {
-	var b strings.Builder
-	for i := 0; i < len(command); i++ {
-		switch c := command[i]; {
-		case c == '\'' || c == '"':
-		case c == '\\' && i+1 < len(command):
-			i++
-			b.WriteByte(command[i])
-		default:
-			b.WriteByte(c)
-		}
-	}
-	s := b.String()
+	s := strings.NewReplacer(`\\`, `\`, `\`, "", `'`, "", `"`, "").Replace(command)
 	program, _, _ := strings.Cut(s, " ")
 	return s[strings.LastIndexByte(program, '/')+1:]
 }
@@ -158,12 +164,7 @@ func hasInvisible(s string) bool {
 // leadsUpwards reports whether a path has a "..": then its beginning says
 // nothing about where it leads.
 func leadsUpwards(path string) bool {
-	for _, p := range strings.FieldsFunc(path, func(r rune) bool { return r == '/' || r == '\\' }) {
-		if p == ".." {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(strings.FieldsFunc(path, func(r rune) bool { return r == '/' || r == '\\' }), "..")
 }
 
 // takesNoCommand reports whether a tool of a known agent takes a path, an

@@ -5,8 +5,8 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 dir=$(mktemp -d)
 unset ATM_ROOT ATM_TEAM ATM_AGENT ATM_RUN
-export ATM_WHILE=$$ XDG_STATE_HOME="$dir/.state"
-trap 'cd /; rm -rf "$dir"' EXIT
+export XDG_STATE_HOME="$dir/.state"
+trap 'atm down >/dev/null 2>&1 || :; cd /; rm -rf "$dir"' EXIT
 trap 'exit 130' INT TERM HUP
 cd "$dir"
 cp "$here/team.toml" "$here/model.sh" "$here/../../docs/cookbook/pair.sh" .
@@ -36,12 +36,15 @@ say "atm up starts them, each in a terminal of its own, and returns when all are
 show atm up
 show atm team
 
-say "A script drives them: alice writes and bob reviews, until he approves (docs/cookbook.md has it)."
+say "A script drives them: alice writes and bob reviews, until he approves (docs/cookbook has it)."
 show sh pair.sh parser "write the parser"
 
 say "Run again, as after a Ctrl-C, it sends nothing twice: every answer is there."
 show sh pair.sh parser "write the parser"
 show atm history alice
+
+say "The script has stopped the team when it was done. It is started again."
+show atm up
 
 say "You are one of the team. Her git status a rule has allowed; her git push waits for you."
 export ATM_AGENT=me
@@ -60,4 +63,4 @@ say "atm down stops everybody, and all that they have started. Their mail stays.
 show atm down
 show atm team
 echo
-echo "# Your own: atm init alice bob me, a .atm/main/team.toml, atm up. More scripts: docs/cookbook.md"
+echo "# Your own: atm init alice bob me, a .atm/main/team.toml, atm up. More scripts: docs/guide.md"

@@ -267,6 +267,17 @@ func Meant(name, hint string) cli.Flag {
 	}}
 }
 
+// MeantVerb is a verb that is not there but is often typed: all its names are
+// answered with a hint that says what was meant.
+func MeantVerb(hint, name string, aliases ...string) *cli.Command {
+	return &cli.Command{
+		Name: name, Aliases: aliases, Hidden: true, Args: true,
+		Action: func(c *cli.Context) error {
+			return Usage("unknown command %q", strings.TrimPrefix(c.Command.HelpName, c.App.Name+" ")).WithHint("%s", hint)
+		},
+	}
+}
+
 // dashed is a flag's name or alias as it is typed.
 func dashed(name string) string {
 	if len(name) == 1 {

@@ -17,6 +17,7 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
@@ -27,6 +28,7 @@ var known = []struct {
 	as      func(string, ...any) *Error
 	hint    string
 }{
+	{isA[*config.Error], Failed, "atm doctor names every mistake in team.toml"},
 	{isA[*lockfile.HeldError], Locked, "try again, or wait longer: --lock-timeout 30s"},
 	{isA[*mailbox.LeasedError], Locked, "take another: atm take"},
 	{isA[*teams.FormatError], Failed, "upgrade atm; `atm version` says which this is"},
@@ -160,4 +162,18 @@ func Report(c *cli.Context, err error) int {
 		fmt.Fprintln(os.Stderr, "atm: hint: "+letter.Escape(e.Hint))
 	}
 	return e.Exit
+}
+
+// ReportHook is Report for what an agent's program calls: whatever goes wrong there
+// is a line on stderr, nothing on stdout and exit 0, so that the program goes on.
+func ReportHook(c *cli.Context, err error) int {
+	if err == nil || errors.Is(err, syscall.EPIPE) {
+		return ExitDone
+	}
+	e := Explain(c, err)
+	if e.Silent {
+		return e.Exit
+	}
+	fmt.Fprintln(os.Stderr, "atm: "+letter.Escape(e.Message))
+	return ExitDone
 }

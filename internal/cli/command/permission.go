@@ -2,10 +2,13 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 
+	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -38,7 +41,8 @@ func (s *Scope) MayAct(verb string, to wire.Name) error {
 	return s.MayStop(verb, to)
 }
 
-// MayStop is MayAct for what must be possible in any root: ending what runs.
+// MayStop is MayAct for what must be possible in any root, such as ending what
+// runs.
 func (s *Scope) MayStop(verb string, to wire.Name) error {
 	who, agent := s.Actor()
 	if !agent || who == to {
@@ -48,11 +52,13 @@ func (s *Scope) MayStop(verb string, to wire.Name) error {
 	if err != nil {
 		return err // who the lead is must be known
 	}
-	if who == lead {
+	if lead != "" && who == lead {
 		return nil
 	}
-	e := Refused("an agent may %s others only as the team's lead, and team %q has none", verb, s.Team.Name).
-		WithHint("ask a person, or say what you need: atm send %s \"…\"", to)
+	e := Refused("an agent may %s others only as the team's lead, and team %q has none", verb, s.Team.Name).WithHint("ask a person")
+	if s.IsMember(string(to)) {
+		e.WithHint("ask a person, or say what you need: atm send %s \"…\"", to)
+	}
 	if lead != "" {
 		e = Refused("an agent may %s others only as the team's lead, who is %s", verb, lead).
 			WithHint("ask: atm send %s \"Please %s %s: …\"", lead, verb, to)
@@ -69,18 +75,47 @@ func (s *Scope) Actor() (who wire.Name, agent bool) {
 		return runner, true
 	}
 	name, _ := said(s.c)
-	run := os.Getenv("ATM_RUN")
+	run, home := os.Getenv("ATM_RUN"), s.Team.Name
 	if run != "" {
-		name = os.Getenv("ATM_AGENT")
+		name, home = os.Getenv("ATM_AGENT"), cmp.Or(wire.Name(os.Getenv("ATM_TEAM")), home)
 	}
-	a, err := wire.ParseAddress(name, s.Team.Name)
+	a, err := wire.ParseAddress(name, home)
 	if err != nil || a.Team != s.Team.Name {
 		return "", InAgent()
 	}
-	if mine, _ := s.Team.IsRun(a.Agent, run); run != "" && !mine {
+	if run != "" && run != s.runOf(a.Agent) {
 		return "", true // a run that is over, of another root, or made up
 	}
 	return a.Agent, InAgent()
+}
+
+// runOf is the run that an agent's runner has noted, "" where none is.
+func (s *Scope) runOf(name wire.Name) string {
+	data, err := s.Team.Dir().ReadFile(string(name)+"/run/"+control.PaperFile, control.MaxPaper)
+	if err != nil {
+		return ""
+	}
+	noted, _ := control.ParsePaper(data)
+	return noted.Run
+}
+
+// IsAgent reports whether a process belongs to an agent, as far as the system
+// shows: by its environment, or by what started it.
+func (s *Scope) IsAgent(pid int) bool {
+	if pid <= 0 {
+		return false
+	}
+	if s.Team.RunBy(ancestors(pid)) != "" {
+		return true
+	}
+	env, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	for _, pair := range bytes.Split(env, []byte{0}) {
+		name, value, _ := bytes.Cut(pair, []byte{'='})
+		if len(value) > 0 && slices.Contains(agentMarks, string(name)) {
+			return true
+		}
+	}
+	return false
 }
 
 // ancestors are a process and those that started it, the nearest first, as far as

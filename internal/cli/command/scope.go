@@ -149,6 +149,18 @@ func (s *Scope) teamName() (wire.Name, error) {
 	return all[0], nil
 }
 
+// TeamToMake is the team that init makes or adds to: the one in force, else main.
+func (s *Scope) TeamToMake() (wire.Name, error) {
+	all, err := s.Root.Teams()
+	if err != nil {
+		return "", err
+	}
+	if len(all) == 0 && !s.c.IsSet("team") && os.Getenv("ATM_TEAM") == "" {
+		return "main", nil
+	}
+	return s.teamName()
+}
+
 // Address is what a word says: agent, agent@team or @agent.
 func (s *Scope) Address(word string) (wire.Address, error) {
 	a, err := wire.ParseAddress(strings.TrimPrefix(word, "@"), s.Team.Name)
@@ -156,6 +168,9 @@ func (s *Scope) Address(word string) (wire.Address, error) {
 		return a, nil
 	}
 	hint := "members: " + Join(s.Names())
+	if first, _, several := strings.Cut(word, ","); several {
+		hint = "one at a time: " + s.c.Command.HelpName + " " + first
+	}
 	if near, ok := Nearest(word, Strings(s.Names())); ok {
 		hint = fmt.Sprintf("did you mean %q? %s", near, hint)
 	}
@@ -244,6 +259,9 @@ var agentMarks = []string{"ATM_RUN", "CLAUDECODE", "CODEX_SANDBOX", "CODEX_THREA
 func InAgent() bool {
 	return slices.ContainsFunc(agentMarks, func(mark string) bool { return os.Getenv(mark) != "" })
 }
+
+// AgentMarks are the variables that an agent's program sets for what it starts.
+func AgentMarks() []string { return slices.Clone(agentMarks) }
 
 // Strings are names as strings.
 func Strings(names []wire.Name) []string {

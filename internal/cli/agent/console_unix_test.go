@@ -1,0 +1,50 @@
+//go:build unix
+
+package agent
+
+import (
+	"bytes"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"golang.org/x/term"
+)
+
+// A panic leaves the terminal as it was: close is deferred by who opens it.
+func TestConsolePanic(t *testing.T) {
+	master, slave, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer master.Close()
+	defer slave.Close()
+	before, err := term.GetState(int(slave.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	func() {
+		defer func() { recover() }()
+		c, err := openConsole(t.Context(), slave, slave)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.close()
+		if err := c.enter(); err != nil {
+			t.Fatal(err)
+		}
+		c.Write([]byte("\x1b[?25l"))
+		panic("oh")
+	}()
+	after, err := term.GetState(int(slave.Fd()))
+	if err != nil || !reflect.DeepEqual(before, after) {
+		t.Error("the terminal is not as it was", err)
+	}
+	master.SetReadDeadline(time.Now().Add(10 * time.Second))
+	buf := make([]byte, 1000)
+	n, _ := master.Read(buf)
+	if !bytes.Contains(buf[:n], []byte("\x1b[?25h")) {
+		t.Errorf("%q", buf[:n])
+	}
+}

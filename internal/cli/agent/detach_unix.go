@@ -1,0 +1,12 @@
+//go:build unix
+
+package agent
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// detach gives a command a session of its own: it outlives this terminal and this
+// process.
+func detach(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }

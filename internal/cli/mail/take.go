@@ -1,0 +1,176 @@
+package mail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/output"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/wire"
+)
+
+var takeCommand = &cli.Command{
+	Name: "take", Aliases: []string{"claim", "lease"}, ArgsUsage: "[AGENT]", Usage: "take one message of a shared inbox",
+	UsageText: "atm take jobs\natm take jobs --wait 10m --lease 30m\natm take --renew 9f3a1c",
+	Description: "The oldest unread message is yours until the lease ends; nobody else gets it before.\n" +
+		"atm ack finishes it, atm unread gives it back. Without AGENT it comes from your own\n" +
+		"inbox; another's must be shared: atm team add jobs --shared. Nothing there: exit 0.",
+	Flags: []cli.Flag{
+		command.DurationFlag("lease", 10*time.Minute, "for `D`, default 10m, at most 24h"),
+		&cli.StringFlag{Name: "renew", Aliases: []string{"extend"}, Usage: "the lease of `ID` begins anew"},
+		&cli.BoolFlag{Name: "wait", Aliases: []string{"w", "block"}, Usage: "until there is one"},
+		command.TimeoutFlag(),
+	},
+	Action: take,
+}
+
+func take(c *cli.Context) error {
+	if err := command.NotBoth(c, "renew", "wait"); err != nil {
+		return err
+	}
+	lease := command.Duration(c, "lease")
+	if lease <= 0 || lease > mailbox.MaxLease {
+		return command.Usage("--lease %s: it may be up to %s", lease, mailbox.MaxLease).WithHint("--lease 10m, and --renew for more")
+	}
+	s, err := openToWrite(c)
+	if err != nil {
+		return err
+	}
+	if c.IsSet("renew") {
+		return renewLease(c, s, lease)
+	}
+	s.WarnUnaccepted()
+	box := s.Me
+	if c.Args().Present() {
+		if box, err = s.Member(c.Args().First()); err != nil {
+			return err
+		}
+	}
+	if err := teams.MayTake(box, s.Me.Address()); errors.Is(err, teams.ErrNotShared) {
+		return command.Refused("%w", err).WithHint("atm team add %s --shared", box.Agent())
+	} else if err != nil {
+		return err
+	}
+	if c.Bool("wait") {
+		return s.Await(func(ctx context.Context) error { return takeWhenThere(ctx, c, s, box, lease) })
+	}
+	taken, err := takeOne(c.Context, c, s, box, lease)
+	if err != nil || taken {
+		return err
+	}
+	return command.Print(c, nothingTaken{})
+}
+
+type nothingTaken struct {
+	Message *command.Message `json:"message"`
+}
+
+func (nothingTaken) String() string { return "nothing to take" }
+
+// takeOne takes a message and shows it, and reports whether there was one. It is
+// mine once its reader has received it.
+func takeOne(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox.Box, lease time.Duration) (bool, error) {
+	output.IgnoreSIGPIPE()
+	it, _, err := box.Lease(ctx, mailbox.LeaseOptions{By: s.Me.Address(), For: lease}, func(it *mailbox.Item, l mailbox.Lease) (bool, error) {
+		text, err := takenText(c, s, it, l)
+		if err != nil {
+			return false, err
+		}
+		n, err := showPieces(ctx, [][]byte{text})
+		if errors.Is(err, syscall.EPIPE) {
+			command.Warn(c, "the reader of the output left early; nobody has taken the message")
+		}
+		return n > 0, err
+	})
+	return it != nil, err
+}
+
+func takenText(c *cli.Context, s *command.Scope, it *mailbox.Item, l mailbox.Lease) ([]byte, error) {
+	if c.Bool("json") {
+		return command.JSON(struct {
+			Message command.Message `json:"message"`
+			Until   time.Time       `json:"until"`
+			Times   int             `json:"times"` // it was given out, this time included
+		}{command.Message{Item: it}, l.Until.UTC(), it.Times + 1})
+	}
+	r := s.Renderer()
+	id := r.Short(it.ID) + s.Flags()
+	text := r.Render(it.Message, letter.Flags{TimesTaken: it.Times})
+	return fmt.Appendf(text, "yours until %s: atm ack %s when it is done, atm unread %s gives it back, atm take --renew %s extends it\n",
+		command.Stamp(l.Until), id, id, id), nil
+}
+
+// takeWhenThere is takeOne as soon as there is a message. A lease that ends leaves
+// no trace that could be watched, so it looks again every second.
+func takeWhenThere(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox.Box, lease time.Duration) error {
+	theirs := *s
+	theirs.Me = box // whose mail is waited for
+	w, err := newWaiter(ctx, s, []condition{&mailCondition{s: &theirs}}, false)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	timeout, began := command.Duration(c, "timeout"), time.Now()
+	for {
+		if taken, err := takeOne(ctx, c, s, box, lease); taken || err != nil {
+			return err
+		}
+		pause := time.Second
+		if timeout > 0 {
+			pause = min(pause, timeout-time.Since(began))
+		}
+		if pause <= 0 {
+			return command.Timeout("nothing to take within %s", timeout).
+				WithHint("do other work, or again: atm take %s --wait%s", box.Agent(), s.Flags())
+		}
+		limited, cancel := context.WithTimeout(ctx, pause)
+		_, err := w.watcher.Next(limited)
+		cancel()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+	}
+}
+
+// renewed is what take --renew prints.
+type renewed struct {
+	ID    wire.ID   `json:"id"`
+	Until time.Time `json:"until"`
+}
+
+func (r renewed) String() string {
+	return r.ID.Short(6) + " is yours until " + command.Stamp(r.Until)
+}
+
+func renewLease(c *cli.Context, s *command.Scope, lease time.Duration) error {
+	box, id, theirs, err := findTaken(s, c.String("renew"))
+	if err != nil {
+		return err
+	}
+	if id == "" && theirs != nil {
+		return theirs
+	}
+	if id == "" {
+		it, _, err := s.Find(c.Context, c.String("renew"), false)
+		if err != nil {
+			return err
+		}
+		return fmt.Errorf("message %s %w", it.ID.Short(6), mailbox.ErrNotHeld)
+	}
+	until, err := box.RenewLease(c.Context, id, s.Me.Address(), lease)
+	if err != nil {
+		return err
+	}
+	return command.Print(c, renewed{id, until.UTC()})
+}

@@ -1,0 +1,305 @@
+package ptyrun
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/reducer"
+)
+
+// screenState is what has been seen of a program's screen, and since when.
+type screenState struct {
+	reading  driver.Reading
+	since    time.Time // when activity, detail and dialog became what they are
+	promptAt time.Time // since when it could be typed into; zero: it cannot
+	version  uint64    // of the screen that was read
+	changed  time.Time // when the screen was written to last
+	frame    time.Time // since when a frame is being drawn; zero: none is
+	readAt   time.Time // when to read the screen again; zero: nothing was written
+	told     reducer.Activity
+	detail   string // told
+	worked   bool   // it was at work since a text of ours was taken
+	isReady  bool   // it was idle for long enough once
+}
+
+const (
+	judgeAfter = 20 * time.Millisecond // of output the screen is read: a burst is read once
+	longFrame  = time.Second           // a frame that is never closed counts as closed then
+	longStart  = 30 * time.Second      // for a program that is not known by its command
+	beginShows = 2 * time.Second       // a turn that was begun may take so long to show
+)
+
+func newScreenState(now time.Time) screenState {
+	return screenState{
+		told: reducer.Starting, since: now, changed: now,
+		reading: driver.Reading{Activity: reducer.Starting, Why: "starting"},
+	}
+}
+
+// outputCame notes that the program has written something.
+func (s *screenState) outputCame(now time.Time) {
+	s.changed = now
+	if s.readAt.IsZero() {
+		s.readAt = now.Add(judgeAfter)
+	}
+}
+
+// read reads the screen now, unless it is in the middle of a frame.
+func (p *program) read(now time.Time, anyDriver bool) {
+	p.readAt = time.Time{}
+	if !p.screen.Modes().Sync {
+		p.frame = time.Time{}
+	} else if p.frame.IsZero() {
+		p.frame = now
+	}
+	if !p.frame.IsZero() && now.Sub(p.frame) < longFrame {
+		p.readAt = now.Add(judgeAfter)
+		return
+	}
+	if p.version != 0 && p.version == p.screen.Version() {
+		return
+	}
+	p.version = p.screen.Version()
+	look := p.look()
+	if anyDriver {
+		p.driver = p.driver.Recognise(look)
+	}
+	before := p.reading
+	p.reading = p.driver.Read(look, before)
+	if rd := &p.reading; rd.Activity != before.Activity || rd.Detail != before.Detail || printOf(rd.Dialog) != printOf(before.Dialog) {
+		p.since = now
+	}
+	p.worked = p.worked || showsWork(p.reading)
+	if !p.reading.Prompt {
+		p.promptAt = time.Time{}
+	} else if p.promptAt.IsZero() {
+		p.promptAt = now
+	}
+}
+
+// refresh takes in and reads what the program has written by now: before a key of ours,
+// what has come meanwhile counts.
+func (r *runner) refresh(now time.Time) {
+	r.takeOutput()
+	if p := r.prog; p.version != p.screen.Version() || !p.frame.IsZero() {
+		p.read(now, r.Auto)
+	}
+}
+
+// look is the screen as drivers see it.
+func (p *program) look() driver.Look {
+	look := driver.LookAt(p.screen)
+	if p.driver.Plain {
+		if group, name := p.child.Foreground(); group != p.child.PID() {
+			look.Foreground = name
+		}
+	}
+	return look
+}
+
+// stepScreen reads the screen when that is due, and tells what has held for long enough.
+func (r *runner) stepScreen(now time.Time) time.Time {
+	p := r.prog
+	if !p.readAt.IsZero() && !now.Before(p.readAt) {
+		p.read(now, r.Auto)
+	}
+	next := earliest(p.readAt, r.noteReady(now))
+	r.clearJunk(now)
+	next = earliest(next, r.noteDialog(now))
+	return earliest(next, r.noteActivity(now))
+}
+
+// noteReady notes when the program was idle for long enough after its start.
+func (r *runner) noteReady(now time.Time) time.Time {
+	p := r.prog
+	if p.isReady || p.promptAt.IsZero() {
+		return time.Time{}
+	}
+	if at := p.promptAt.Add(r.waits.First); now.Before(at) {
+		return at
+	}
+	p.isReady = true
+	if r.Ready != nil {
+		r.Ready()
+	}
+	return time.Time{}
+}
+
+// clearJunk removes what a terminal's late answer has left in the draft.
+func (r *runner) clearJunk(now time.Time) {
+	p := r.prog
+	isJunk := p.reading.HasDraft && p.driver.Junk(p.reading.Draft)
+	if isJunk && r.mail.typing == nil && !now.Before(p.since.Add(r.waits.Idle)) && now.Sub(r.lastKey) > r.waits.Human {
+		p.since = now // once in a while, should it not help
+		p.input.putAll(p.driver.ClearDraft(p.reading.Draft))
+	}
+}
+
+// noteDialog opens or closes the question when the dialog on the screen has held.
+func (r *runner) noteDialog(now time.Time) time.Time {
+	p := r.prog
+	asked := ""
+	if r.question != nil {
+		asked = r.question.Dialog.Print
+	}
+	d := p.reading.Dialog
+	if printOf(d) == asked {
+		return time.Time{}
+	}
+	if at := p.since.Add(r.waits.Settle); now.Before(at) {
+		return at
+	}
+	if d == nil {
+		r.closeQuestion(p.reading.Activity)
+	} else {
+		r.openQuestion(*d, now)
+	}
+	return time.Time{}
+}
+
+// noteActivity tells what the program does when that has held.
+func (r *runner) noteActivity(now time.Time) time.Time {
+	p, rd := r.prog, r.prog.reading
+	if rd.Activity == reducer.Starting && p.told == reducer.Starting && p.driver.Plain && !p.isReady {
+		if at := p.started.Add(longStart); now.Before(at) {
+			return at
+		}
+		p.told = reducer.Unknown
+		r.sayState(reducer.Starting, reducer.Unknown, "")
+		if r.Unsure != nil {
+			r.Unsure()
+		}
+	}
+	switch {
+	case rd.Activity == reducer.Starting && p.told == reducer.Unknown: // it has shown nothing that is known
+		return time.Time{}
+	case rd.Activity == p.told && rd.Detail == p.detail:
+		return time.Time{}
+	case rd.Dialog != nil: // what a dialog asks was told by its question
+		return time.Time{}
+	case r.stopping != nil: // how a program looks that is being ended is the end of no turn
+		return time.Time{}
+	}
+	if at := p.since.Add(r.holdFor(rd, now)); now.Before(at) {
+		return at
+	}
+	if isWork(rd.Activity) && !p.isReady && r.Auto && p.driver.Plain && now.Before(p.started.Add(longStart)) {
+		return p.started.Add(longStart) // a wrapper, perhaps, whose program has not drawn anything yet
+	}
+	if isWork(rd.Activity) && r.mail.typing.isSubmitted() {
+		return time.Time{} // whether this is its turn is about to be known
+	}
+	// On a busy machine the runner may get to run so late that what the program has drawn
+	// since lies there unread for longer than the screen has to hold.
+	since := p.since
+	if r.refresh(now); !p.since.Equal(since) {
+		return now
+	}
+	if !p.frame.IsZero() && !p.readAt.IsZero() {
+		return p.readAt
+	}
+	r.tellActivity(p.reading)
+	return time.Time{}
+}
+
+// holdFor is how long the screen must show the same before it is told.
+func (r *runner) holdFor(rd driver.Reading, now time.Time) time.Duration {
+	hold := r.waits.Settle
+	switch {
+	case rd.Activity == reducer.Unknown:
+		hold = r.waits.Hooked
+	case rd.Activity == reducer.Idle && r.turn.isOurs && !r.prog.driver.Plain && !r.turn.isCut:
+		hold = r.holdUnanswered(now, r.waits.Idle)
+	case rd.Activity == reducer.Idle:
+		hold = r.waits.Idle
+	}
+	if r.hasHooks() {
+		hold = max(hold, r.waits.Hooked)
+	}
+	return hold
+}
+
+// holdUnanswered is how long a screen has to look idle after a text of ours: longer than
+// others while it shows no answer.
+func (r *runner) holdUnanswered(now time.Time, hold time.Duration) time.Duration {
+	p := r.prog
+	isUnanswered := func() bool { return !now.Before(p.since.Add(hold)) && r.response() == "" }
+	if p.worked {
+		if isUnanswered() {
+			hold *= 3 // between two things that it does it may show neither
+		}
+		return hold
+	}
+	// What was taken a moment ago may not show yet: opencode asks for a title first, for
+	// seconds on a slow machine, and shows nothing of it.
+	if hold *= 3; isUnanswered() {
+		hold *= 7
+	}
+	return hold
+}
+
+// tellActivity appends what the screen shows, unless hooks have said as much.
+func (r *runner) tellActivity(rd driver.Reading) {
+	p := r.prog
+	previous := p.told
+	p.told, p.detail = rd.Activity, rd.Detail
+	isBegun := isWork(rd.Activity) && !isWork(previous) && !r.turn.isOurs // by a person
+	if isBegun {
+		r.turn.id, r.turn.text, r.turn.from = "", "", p.screen.Scrolled()
+	}
+	if r.hasHooks() {
+		shown := reducer.Turn{Activity: rd.Activity}
+		if shown.Word() == r.state.Turn().Word() {
+			return // hooks have said as much
+		}
+	} else if isBegun && p.isReady && r.state.Turn().Status != reducer.TurnBusy {
+		r.sayTurnStarted("")
+	}
+	shown := rd.Activity
+	if shown == reducer.Error && rd.Prompt && !strings.HasPrefix(rd.Detail, "usage limit") {
+		shown = reducer.Idle // the last turn failed; the next may be begun
+	}
+	if rd.Activity == reducer.Idle || rd.Activity == reducer.Error {
+		r.endTurn(rd, previous, shown)
+	}
+	r.sayState(previous, shown, rd.Detail)
+}
+
+// awaitWork waits until a turn that has just begun shows: before that the key which
+// interrupts would do nothing.
+func (r *runner) awaitWork(ctx context.Context) error {
+	for until := time.Now().Add(beginShows); time.Now().Before(until); {
+		isEarly, err := ask(r, func() (bool, error) {
+			if r.prog == nil || r.prog.reading.Activity != reducer.Idle {
+				return false, nil
+			}
+			return r.turn.isOurs || r.state.Turn().Word() == reducer.WordBusy, nil
+		})
+		if err != nil || !isEarly {
+			return err
+		}
+		select {
+		case <-time.After(judgeAfter):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+func isWork(a reducer.Activity) bool {
+	return a == reducer.Thinking || a == reducer.Responding || a == reducer.ToolRunning
+}
+
+// showsWork reports whether a screen shows that a text was taken: also a program that asks
+// is at work.
+func showsWork(rd driver.Reading) bool { return isWork(rd.Activity) || rd.Dialog != nil }
+
+func printOf(d *driver.Dialog) string {
+	if d == nil {
+		return ""
+	}
+	return d.Print
+}

@@ -1,0 +1,142 @@
+//go:build unix
+
+package ptyrun
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/ptyrun/screen"
+)
+
+// titled makes a script the program, which draws a box as Claude Code's; its title
+// alone says what it does. It awaits files whose names begin with steps.
+func (r *rig) titled(script, steps string) *rig {
+	return r.program("claude", "sh", "-c", `STEP='`+steps+`'
+await() { until [ -e "$STEP$1" ]; do sleep 0.01; done; }
+title() { printf '\033]0;%s Claude Code\007' "$1"; }
+rule() { i=0; while [ $i -lt 100 ]; do printf '─'; i=$((i+1)); done; }
+printf '\033[2J\033[H'; rule; printf '\r\n❯ \r\n'; rule; printf '\r\n  ? for shortcuts\033[2;3H'
+`+script)
+}
+
+// states are what was told of bob's state, one after the other.
+func (r *rig) states() []string {
+	return slices.DeleteFunc(r.events(), func(s string) bool { return !strings.HasPrefix(s, "state_change") })
+}
+
+// What a program has drawn while the runner did not get to run counts before it
+// is told how the screen looked before: here that it went on, in between.
+func TestLateRunnerSeesWhatWasDrawn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	step := func(n string) string { return filepath.Join(r.opt.Dir, "step"+n) }
+	script := `title ✳; await 1; title ⠂; await 2; title ✳; await 3; title ⠂; touch "$STEP"4; await 5; title ✳; sleep 60`
+	goOn := func(n string) {
+		t.Helper()
+		if err := os.WriteFile(step(n), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := quick
+	w.Idle = time.Second
+	r.opt.Gates = &w
+	var clock sync.Mutex // held: the runner stands still
+	r.opt.Now = func() time.Time {
+		clock.Lock()
+		defer clock.Unlock()
+		return time.Now()
+	}
+	r.titled(script, step("")).run().idle()
+	goOn("1")
+	r.wait("work", func() bool { return len(r.states()) == 2 })
+	goOn("2")
+	r.wait("the idle screen", func() bool {
+		s, err := r.status()
+		return err == nil && s.State == "idle"
+	})
+	clock.Lock()
+	goOn("3")
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if _, err := os.Lstat(step("4")); err == nil {
+			break
+		}
+		if time.Now().After(end) {
+			clock.Unlock()
+			t.Fatal("the program does not go on")
+		}
+	}
+	time.Sleep(w.Idle)
+	clock.Unlock()
+	time.Sleep(4 * w.Settle) // in which it would be told that it works again
+	last := time.Now()
+	goOn("5")
+	want := []string{`state_change new="idle"`, `state_change new="thinking"`, `state_change new="idle"`}
+	r.wait("the end", func() bool {
+		all, err := r.bob.Log().Newest(1 << 20)
+		return err == nil && len(all) > 0 && all[len(all)-1].Text("new") == "idle" && all[len(all)-1].At.After(last)
+	})
+	r.stop()
+	<-r.done
+	if diff := cmp.Diff(want, r.states()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A program that is ended, and shows its prompt before it goes, has not come to
+// the end of its turn.
+func TestStoppedTurnIsNotCompleted(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	step := filepath.Join(r.opt.Dir, "step")
+	r.titled(`trap 'title ✳; i=0; while [ $i -lt 40 ]; do sleep 0.01; i=$((i+1)); done; touch "$STEP"2; exit 0' TERM
+title ✳; await 1; title ⠂; while :; do sleep 0.01; done`, step).run().idle()
+	if err := os.WriteFile(step+"1", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.wait("work", func() bool { return len(r.states()) == 2 })
+	r.stop()
+	<-r.done
+	if _, err := os.Lstat(step + "2"); err != nil {
+		t.Error("it was ended before it could show its prompt for long")
+	}
+	if r.has("turn_completed")() || len(r.states()) != 2 {
+		t.Errorf("%q", r.events())
+	}
+}
+
+// A text of ours that shows no answer yet is given longer before its turn counts
+// as over, and longest where nothing was seen of work either.
+func TestUnansweredIsHeldLonger(t *testing.T) {
+	t.Parallel()
+	const hold = time.Second
+	claude, _ := driver.Named("claude")
+	for _, c := range []struct {
+		worked bool
+		screen string
+		want   time.Duration
+	}{
+		{false, "❯ do it", 21 * hold}, {false, "❯ do it\r\n● Done.", 3 * hold},
+		{true, "❯ do it", 3 * hold}, {true, "❯ do it\r\n● Done.", hold},
+	} {
+		p := &program{screen: screen.New(80, 24, scrollback), driver: claude}
+		p.screen.Write([]byte(c.screen))
+		p.since, p.worked = time.Now(), c.worked
+		r := &runner{prog: p, turn: turn{text: "do it"}}
+		last := hold
+		for range 3 { // it asks again whenever that time is over
+			last = r.holdUnanswered(p.since.Add(last), hold)
+		}
+		if last != c.want {
+			t.Errorf("worked %v, %q: %s, not %s", c.worked, c.screen, last, c.want)
+		}
+	}
+}

@@ -1,0 +1,321 @@
+package ptyrun
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Question is what an agent's screen asks.
+type Question struct {
+	ID     wire.ID // of the request: that of the message to the lead as well
+	Dialog driver.Dialog
+	Since  time.Time
+}
+
+// Options are the options as JSON: [{"id","label"}]; nil: there are none.
+func (q *Question) Options() json.RawMessage {
+	type option struct {
+		ID    string `json:"id"`
+		Label string `json:"label"`
+	}
+	var options []option
+	for _, o := range q.Dialog.Options {
+		options = append(options, option{o.ID, o.Label})
+	}
+	if options == nil {
+		return nil
+	}
+	data, _ := json.Marshal(options) // of strings alone
+	return data
+}
+
+// question is a dialog on the screen, as a request that somebody may answer.
+type question struct {
+	Question
+	answer *answer // being pressed
+
+	rule    *driver.Option // what a rule answers; nil: people do
+	tries   int            // of that
+	retryAt time.Time
+}
+
+// answer is an option that was pressed and has yet to work.
+type answer struct {
+	label  string
+	by     string
+	until  time.Time
+	waiter chan<- reply
+}
+
+type reply struct {
+	out control.Outcome
+	err error
+}
+
+func (a *answer) end(out control.Outcome, err error) {
+	if a.waiter != nil {
+		a.waiter <- reply{out, err}
+	}
+}
+
+const (
+	answerWorks = 3 * time.Second // a dialog may take so long to go after its answer
+	maxByRule   = 4               // tries of a rule's answer, before people are asked
+	byRule      = "a rule"
+)
+
+// openQuestion makes a request of a dialog: event, rules, and if these do not answer, word
+// to the lead.
+func (r *runner) openQuestion(d driver.Dialog, now time.Time) {
+	r.closeQuestion("")
+	q := &question{Question: Question{ID: wire.NewID(), Dialog: d, Since: now}}
+	r.question = q
+	r.abandonTyping("a dialog came up")
+	kind := "confirm_required"
+	if d.Kind == "question" {
+		kind = "waiting_for_input"
+	}
+	e := wire.Event{Kind: kind}.With("id", string(q.ID)).With("prompt", d.Prompt)
+	if d.Tool != "" {
+		e = e.With("tool", d.Tool)
+	}
+	if d.Input != "" {
+		e = e.With("input", d.Input)
+	}
+	if options := q.Options(); options != nil {
+		e = e.With("options", options)
+	}
+	r.say(e.With("dialog", d.Kind))
+	p := r.prog
+	if p.told != p.reading.Activity { // not from one dialog to another
+		r.sayState(p.told, p.reading.Activity, p.reading.Detail)
+	}
+	p.told, p.detail = p.reading.Activity, p.reading.Detail
+
+	// (Where the tool is not known for sure, not even a rule about all of them is about this.)
+	if d.Kind == "permission" && d.Tool != "" && r.Decide != nil {
+		switch r.Decide(d.Tool, d.Input) {
+		case Allow:
+			q.rule = firstOption(d.Options, func(o driver.Option) bool { return o.Allow && !o.Always })
+		case Deny:
+			q.rule = firstOption(d.Options, func(o driver.Option) bool { return o.Deny })
+		}
+	}
+	r.answerByRule(q, now)
+}
+
+// answerByRule answers as a rule says. Where there is none, or its answer has no effect,
+// the lead is told.
+func (r *runner) answerByRule(q *question, now time.Time) {
+	if q.rule != nil && q.tries < maxByRule {
+		q.tries++
+		q.retryAt = now.Add(r.waits.Idle)
+		r.press(q, *q.rule, byRule, nil, now)
+		return
+	}
+	q.rule = nil
+	if r.Told == nil {
+		return
+	}
+	asked := q.Question
+	r.notifier.do(func() {
+		if err := r.Told(r.ctx, asked); err != nil {
+			r.log.Error("telling the lead of a question", "err", err)
+		}
+	})
+}
+
+func firstOption(options []driver.Option, fits func(driver.Option) bool) *driver.Option {
+	if i := slices.IndexFunc(options, fits); i >= 0 {
+		return &options[i]
+	}
+	return nil
+}
+
+// closeQuestion takes in that the dialog is gone: answered, by whomever. now is what the
+// screen shows instead, "" where nothing does.
+func (r *runner) closeQuestion(now reducer.Activity) {
+	q := r.question
+	if q == nil {
+		return
+	}
+	r.question = nil
+	if now != "" {
+		r.sayAnswered(q, now)
+	}
+	if q.answer != nil {
+		q.answer.end(control.Outcome{Done: "answered", Detail: q.answer.label}, nil)
+	}
+	if r.Answered == nil {
+		return
+	}
+	r.notifier.do(func() {
+		if err := r.Answered(r.ctx, q.ID); err != nil {
+			r.log.Error("taking back a question", "err", err)
+		}
+	})
+}
+
+// sayAnswered says that a question has its answer, and what the program does now.
+func (r *runner) sayAnswered(q *question, now reducer.Activity) {
+	p := r.prog
+	switch {
+	case !p.isReady:
+		now = reducer.Starting // a question at the start belongs to no turn
+	case now == reducer.Idle || now == reducer.Error:
+		// It was answered a moment ago: whether that ended the turn is known when the prompt
+		// has held.
+		now = reducer.Thinking
+	}
+	if turn := r.state.Turn(); r.hasHooks() && turn.Word() != reducer.WordBlocked {
+		now = turn.Activity // hooks have said what came of it
+	}
+	e := wire.Event{Kind: "state_change"}.With("previous", string(p.told)).With("new", string(now)).With("id", string(q.ID))
+	if a := q.answer; a != nil {
+		e = e.With("answer", a.label).With("by", a.by)
+	}
+	r.say(e)
+	p.told, p.detail = now, ""
+}
+
+// press presses an option, if the dialog is still on the screen. waiter, if any, hears what
+// came of it.
+func (r *runner) press(q *question, o driver.Option, by string, waiter chan<- reply, now time.Time) {
+	a := &answer{label: o.Label, by: by, until: now.Add(answerWorks), waiter: waiter}
+	r.refresh(now)
+	// Its keys are those of this moment: arrows count from what is selected now.
+	dialog := r.prog.reading.Dialog
+	if dialog != nil {
+		if fresh := firstOption(dialog.Options, func(f driver.Option) bool { return f.ID == o.ID }); fresh != nil {
+			o = *fresh
+		}
+	}
+	sinceKey := now.Sub(r.lastKey)
+	refusal := ""
+	switch {
+	case !r.prog.frame.IsZero():
+		refusal = "it is drawing: nothing was pressed; try again"
+	case printOf(dialog) != q.Dialog.Print:
+		refusal = "the dialog is gone: nothing was pressed"
+	case q.answer != nil:
+		refusal = "it is being answered already"
+	case sinceKey < r.waits.Human && by == byRule, sinceKey < r.waits.Idle:
+		refusal = "a person is typing in it: nothing was pressed"
+	case o.Keys == "":
+		refusal = "its keys are not known: nothing was pressed"
+	}
+	if refusal != "" {
+		a.end(control.Outcome{}, errors.New(refusal))
+		return
+	}
+	q.answer = a
+	r.turn.isCut = r.turn.isCut || o.Deny // its turn is over with that, or goes on
+	r.log.Info("answering", "prompt", q.Dialog.Prompt, "option", o.Label, "by", by)
+	r.recording.Marker("answer:" + o.Label + " by " + by)
+	r.prog.input.put([]byte(o.Keys))
+}
+
+// stepAnswer gives up on an answer that had no effect.
+func (r *runner) stepAnswer(now time.Time) time.Time {
+	q := r.question
+	switch {
+	case q == nil:
+	case q.answer != nil && now.Before(q.answer.until):
+		return q.answer.until
+	case q.answer != nil:
+		a := q.answer
+		q.answer = nil
+		a.end(control.Outcome{}, fmt.Errorf("the dialog is still there after %q was pressed", a.label))
+		if a.by == byRule {
+			r.answerByRule(q, now)
+		}
+	case q.rule != nil && now.Before(q.retryAt):
+		return q.retryAt
+	case q.rule != nil:
+		r.answerByRule(q, now)
+	}
+	return time.Time{}
+}
+
+// Errors of an answer.
+var (
+	errNoQuestion = errors.New("nothing is asked")
+	errTrust      = errors.New("it asks whether a directory is trusted: that is for a person at its terminal")
+)
+
+// answerQuestion answers what is asked as somebody wants it.
+func (r *runner) answerQuestion(req control.AnswerRequest, waiter chan<- reply) {
+	q := r.question
+	var err error
+	var o driver.Option
+	switch {
+	case q == nil:
+		err = errNoQuestion
+	case req.ID != "" && req.ID != string(q.ID) && !strings.HasSuffix(string(q.ID), req.ID):
+		err = fmt.Errorf("that question is not open any more; %s is", q.ID.Short(6))
+	case q.Dialog.Kind == "trust":
+		err = errTrust
+	default:
+		o, err = r.wantedOption(q.Dialog, req)
+	}
+	if err != nil {
+		waiter <- reply{err: err}
+		return
+	}
+	r.press(q, o, req.By, waiter, r.Now())
+}
+
+// wantedOption is the option of d that a request means. One that does the contrary of what
+// is asked for is a slip, and refused; but any answer to a question may be given.
+func (r *runner) wantedOption(d driver.Dialog, req control.AnswerRequest) (driver.Option, error) {
+	name := r.Box.Agent()
+	usage := func(hint, format string, args ...any) (driver.Option, error) {
+		return driver.Option{}, &control.Error{Code: "usage", Message: fmt.Sprintf(format, args...), Hint: hint}
+	}
+	var labels []string
+	for _, o := range d.Options {
+		labels = append(labels, o.ID+" "+o.Label)
+	}
+	all := strings.Join(labels, ", ")
+	if req.Option == "" {
+		o, ok := d.Allowing()
+		if req.Deny {
+			o, ok = d.Denying()
+		}
+		switch {
+		case ok:
+			return o, nil
+		case len(labels) == 0:
+			return o, &control.Error{Code: "failed", Message: "its options are not known: nothing was pressed", Hint: fmt.Sprintf("atm attach %s", name)}
+		case req.Deny:
+			return usage(fmt.Sprintf("atm attach %s", name), "none of its options says no: %s", all)
+		}
+		return usage(fmt.Sprintf("atm approve %s %s", name, d.Options[0].ID), "which one? %s", all)
+	}
+	o := firstOption(d.Options, func(o driver.Option) bool { return o.ID == req.Option })
+	if o == nil {
+		o = firstOption(d.Options, func(o driver.Option) bool { return strings.EqualFold(o.Label, req.Option) })
+	}
+	if n, err := strconv.Atoi(req.Option); o == nil && err == nil && n >= 1 && n <= len(d.Options) {
+		o = &d.Options[n-1]
+	}
+	switch {
+	case o == nil:
+		return usage(fmt.Sprintf("atm screen %s shows it", name), "no such option; there are: %s", all)
+	case req.Deny && o.Allow:
+		return usage(fmt.Sprintf("atm approve %s %s", name, o.ID), "%q allows it: nothing was pressed", o.ID+" "+o.Label)
+	case !req.Deny && o.Deny && d.Kind != "question":
+		return usage(fmt.Sprintf("atm reject %s %s", name, o.ID), "%q denies it: nothing was pressed", o.ID+" "+o.Label)
+	}
+	return *o, nil
+}

@@ -1,0 +1,154 @@
+package driver
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// buttonLabels are opencode's answers. They are drawn side by side, the one
+// that Return would press on a ground of its own.
+var buttonLabels = []string{"Allow once", "Allow always", "Reject", "Confirm", "Cancel"}
+
+// buttonDialog reads opencode's dialog: rows that begin with ┃, at the bottom
+// and not closed by ╹ as the input box is, the last with text a row of buttons
+// and of keys.
+func (d *Driver) buttonDialog(l *Look) *Dialog {
+	last, below := len(l.Lines)-1, 0
+	for ; last >= 0 && !strings.HasPrefix(strings.TrimSpace(l.line(last)), "┃"); last-- {
+		if !blank(l.line(last)) {
+			below++
+		}
+	}
+	if last < 0 || below > 3 {
+		return nil
+	}
+	column := margin(l.line(last))
+	first := last
+	for first > 0 && margin(l.line(first-1)) == column && runeAt(l.line(first-1), column) == "┃" {
+		first--
+	}
+	var rows []string
+	var at []int
+	for y := first; y <= last; y++ {
+		if s := strings.TrimSpace(after(l.line(y), column+1)); s != "" {
+			rows, at = append(rows, s), append(at, y)
+		}
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	if q := d.numberedDialog(rows); q != nil {
+		return q
+	}
+	// On a narrow screen the keys stand in rows of their own below the buttons.
+	foot := len(rows) - 1
+	for foot > max(0, len(rows)-4) && !hasButton(rows[foot]) {
+		foot--
+	}
+	if !hasButton(rows[foot]) {
+		foot = len(rows)
+	}
+	keys := strings.Join(rows[min(foot, len(rows)-1):], " ")
+	if !hasAny(keys, []string{"enter confirm", "enter submit", "esc dismiss", "⇆ select", "↑↓ select"}) {
+		return nil
+	}
+	q := &Dialog{Kind: "unknown", Prompt: clip(strings.Join(rows[:min(foot, len(rows))], "\n"))}
+	if foot < len(rows) {
+		q.Options = d.buttonsIn(l, rows[foot], at[foot])
+	}
+	switch {
+	case strings.HasPrefix(rows[0], "△ ") && len(q.Options) > 0:
+		q.Kind = "permission"
+		q.Tool, q.Input = askedByOpencode(rows[1:foot])
+		if first == 0 {
+			q.Tool, q.Input = "", "" // its beginning may be above the screen
+		}
+	case strings.Contains(keys, "dismiss"):
+		q.Kind = "question"
+	}
+	q.Cancel = cancels([]string{keys})
+	q.Print = d.print(q)
+	return q
+}
+
+// numberedDialog reads opencode's question: numbered options, and "esc dismiss" at
+// the end. Where several may be chosen a digit only marks one.
+func (d *Driver) numberedDialog(rows []string) *Dialog {
+	foot := len(rows) - 1
+	if !strings.Contains(rows[foot], "esc dismiss") {
+		return nil
+	}
+	var options []Option
+	first, want := foot, 0
+	for y := foot - 1; y >= 0 && want != 1; y-- {
+		n, label, _, _ := numbered(rows[y])
+		if n == 0 || want > 0 && n != want-1 {
+			continue
+		}
+		o := answer(strconv.Itoa(n), label)
+		if o.Keys = ""; n <= 9 && !hasAny(label, []string{"[ ]", "[✓]"}) {
+			o.Keys = o.ID
+		}
+		options, first, want = append(options, o), y, n
+	}
+	if want != 1 {
+		return nil
+	}
+	slices.Reverse(options)
+	q := &Dialog{Kind: "question", Prompt: clip(strings.Join(rows[:first], "\n")), Options: options, Cancel: cancels(rows[foot:])}
+	q.Print = d.print(q)
+	return q
+}
+
+// fields cuts a row where two blanks or more stand.
+func fields(row string) []string { return twoBlanks.Split(strings.TrimSpace(row), -1) }
+
+var twoBlanks = regexp.MustCompile(`  +`)
+
+func isButton(s string) bool { return slices.Contains(buttonLabels, s) }
+
+func hasButton(row string) bool { return slices.ContainsFunc(fields(row), isButton) }
+
+func (d *Driver) buttonsIn(l *Look, row string, y int) []Option {
+	var out []Option
+	lit := l.lit(y)
+	selected := -1
+	for _, label := range fields(row) {
+		if !isButton(label) {
+			continue
+		}
+		if strings.Contains(lit, label) {
+			selected = len(out)
+		}
+		out = append(out, answer(strings.ReplaceAll(strings.ToLower(label), " ", "-"), label))
+	}
+	for i := range out {
+		if selected >= 0 {
+			out[i].Keys = arrows(l, "C", "D", i-selected)
+		}
+	}
+	return out
+}
+
+// askedByOpencode reads the rows between the heading and the buttons.
+func askedByOpencode(rows []string) (tool, input string) {
+	if len(rows) == 0 || slices.ContainsFunc(rows, func(s string) bool { return strings.HasSuffix(s, "…") }) {
+		return "", "" // nothing, or cut short
+	}
+	isCommand := func(s string) bool { return strings.HasPrefix(s, "$ ") }
+	if start := slices.IndexFunc(rows, isCommand); start >= 0 {
+		if slices.ContainsFunc(rows[start+1:], isCommand) {
+			return "", "" // where the command begins is open
+		}
+		return "Bash", strings.TrimPrefix(strings.Join(rows[start:], "\n"), "$ ")
+	}
+	t, ok := startOf(rows[0], opencodeTools)
+	if !ok {
+		return "", ""
+	}
+	return t.why, strings.TrimPrefix(rows[0], t.has)
+}
+
+var opencodeTools = []note{{"→ Edit ", "Edit"}, {"← Edit ", "Edit"}, {"← Write ", "Write"}, {"→ Write ", "Write"}, {"→ Read ", "Read"}, {"→ List ", "LS"}, {"% WebFetch ", "WebFetch"}, {"✱ Glob ", "Glob"}, {"✱ Grep ", "Grep"}, {"◈ ", "WebSearch"}}

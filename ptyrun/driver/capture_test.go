@@ -1,0 +1,184 @@
+package driver
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/agentteammail/atm/ptyrun/screen"
+	"github.com/agentteammail/atm/reducer"
+)
+
+// captures are recordings of the real programs, from their start to the state
+// that the file is named after.
+var captures = []struct {
+	file     string
+	activity reducer.Activity
+	detail   string
+	why      string // "": at the prompt
+	draft    string
+}{
+	{"claude-bang-mode", reducer.Idle, "", "bang mode", "sleep 3"},
+	{"claude-confirming", reducer.Confirming, "permission", "dialog", ""},
+	{"claude-ctrlc-once", reducer.Idle, "", "one more Ctrl-C would end it", ""},
+	{"claude-done", reducer.Idle, "", "", ""},
+	{"claude-draft", reducer.Idle, "", "draft", "hello agent"},
+	{"claude-exited", reducer.Starting, "", "no prompt on the screen", ""},
+	{"claude-idle", reducer.Idle, "", "", ""},
+	{"claude-interrupted", reducer.Idle, "", "draft", "DOSLOW esc"},
+	{"claude-pasted", reducer.Idle, "", "draft", "[Pasted text #1 +12 lines]"},
+	{"claude-responding", reducer.Responding, "", "busy", ""},
+	{"claude-thinking", reducer.Thinking, "", "busy", ""},
+	{"claude-tool-running", reducer.ToolRunning, "Bash", "busy", ""},
+	{"claude-trust", reducer.Confirming, "trust", "dialog", ""},
+	{"codex-confirming", reducer.Confirming, "permission", "dialog", ""},
+	{"codex-done", reducer.Idle, "", "", ""},
+	{"codex-draft", reducer.Idle, "", "draft", "hello agent"},
+	{"codex-exited", reducer.Starting, "", "no prompt on the screen", ""},
+	{"codex-idle", reducer.Idle, "", "", ""},
+	{"codex-interrupted", reducer.Idle, "", "", ""},
+	{"codex-pasted", reducer.Idle, "", "draft", "[Pasted Content 1149 chars]"},
+	{"codex-starting", reducer.Starting, "", "starting", ""},
+	{"codex-thinking", reducer.Thinking, "", "busy", ""},
+	{"codex-tool-running", reducer.ToolRunning, "Bash", "busy", ""},
+	{"codex-trust", reducer.Confirming, "trust", "dialog", ""},
+	{"gemini-confirming", reducer.Confirming, "permission", "dialog", ""},
+	{"gemini-thinking", reducer.Thinking, "", "busy", ""},
+	{"gemini-done", reducer.Idle, "", "", ""},
+	{"gemini-draft", reducer.Idle, "", "draft", "hello agent"},
+	{"gemini-idle", reducer.Idle, "", "", ""},
+	{"gemini-trust", reducer.Confirming, "trust", "dialog", ""},
+	{"opencode-confirming", reducer.Confirming, "permission", "dialog", ""},
+	{"opencode-done", reducer.Idle, "", "", ""},
+	{"opencode-draft", reducer.Idle, "", "draft", "hello agent"},
+	{"opencode-idle", reducer.Idle, "", "", ""},
+	{"opencode-thinking", reducer.Thinking, "", "busy", ""},
+	{"opencode-tool-running", reducer.ToolRunning, "sleep 6; echo done", "busy", ""},
+}
+
+const recordings = "../../testdata/screens"
+
+func recording(t *testing.T, file string) []byte {
+	t.Helper()
+	b, err := readRecording(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// readRecording looks among the recordings for all packages first, then among
+// those made for this one.
+func readRecording(file string) ([]byte, error) {
+	b, err := os.ReadFile(filepath.Join(recordings, file+".bin"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return os.ReadFile(filepath.Join("testdata", file+".bin"))
+	}
+	return b, err
+}
+
+func driverOf(t *testing.T, file string) *Driver {
+	t.Helper()
+	name, _, _ := strings.Cut(file, "-")
+	d, ok := Named(name)
+	if !ok {
+		t.Fatalf("no driver %s", name)
+	}
+	return d
+}
+
+func TestCapturesWhole(t *testing.T) {
+	for _, c := range captures {
+		s := screen.New(100, 30, 100)
+		s.Write(recording(t, c.file))
+		r := driverOf(t, c.file).Read(LookAt(s), Reading{})
+		if r.Activity != c.activity || r.Detail != c.detail || r.Why != c.why || r.Draft != c.draft || r.Prompt != (c.why == "") {
+			t.Errorf("%s: %s %q, prompt %v, why %q, draft %q", c.file, r.Activity, r.Detail, r.Prompt, r.Why, r.Draft)
+		}
+	}
+}
+
+// Every recording has its test: a new one must not go unread.
+func TestEveryCapture(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(recordings, "*.bin"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d recordings, %v", len(files), err)
+	}
+	for _, f := range files {
+		name := strings.TrimSuffix(filepath.Base(f), ".bin")
+		found := false
+		for _, c := range captures {
+			found = found || c.file == name
+		}
+		if !found {
+			t.Errorf("%s is not tested", name)
+		}
+	}
+}
+
+// shown are words of dialogs and of turns that go on, and what the programs say
+// below an empty box: an oracle that knows nothing of boxes.
+var (
+	asking = []string{"Do you want to proceed?", "Quick safety check", "Press enter to confirm", "Trust this folder?", "Do you trust the files", "Permission required", "Allow execution of"}
+	going  = []string{"esc to interrupt", "esc interrupt", "esc to cancel", "Running…"}
+)
+
+// Programs draw without frames, and a pipe cuts anywhere: at no byte may a
+// screen that is half drawn, that asks or that is busy be taken for a prompt. Of
+// a row of equal characters, rules for the most part, only the ends are looked at.
+func TestCapturesByteByByte(t *testing.T) {
+	var last []byte
+	for _, c := range captures {
+		b := recording(t, c.file)
+		d := driverOf(t, c.file)
+		s := screen.New(100, 30, 100)
+		// Recordings of one session begin alike: what they share is read once.
+		same := 0
+		for same < min(len(b), len(last)) && b[same] == last[same] {
+			same++
+		}
+		last = b
+		s.Write(b[:same])
+		r := d.Read(LookAt(s), Reading{})
+		for i := same; i < len(b); i++ {
+			s.Write(b[i : i+1])
+			if i < len(b)-4 && (i%stride != 0 || i > 4 && string(b[i-2:i+1]) == string(b[i-5:i-2]) && b[i+3] == b[i]) {
+				continue
+			}
+			if s.Modes().Sync {
+				r = d.Read(Look{Modes: s.Modes()}, r)
+				if r.Prompt || !r.Stale {
+					t.Fatalf("%s at %d: a frame is open, and %+v", c.file, i, r)
+				}
+				continue
+			}
+			l := LookAt(s)
+			r = d.Read(l, r)
+			if !r.Prompt {
+				continue
+			}
+			bottom := strings.Join(l.Lines[max(0, l.CursorY-2):], "\n")
+			switch {
+			case r.Activity != reducer.Idle && r.Activity != reducer.Error:
+				t.Fatalf("%s at %d: %s and a prompt", c.file, i, r.Activity)
+			case hasAny(strings.Join(l.Lines[l.CursorY:], "\n"), asking), hasAny(bottom, going):
+				t.Fatalf("%s at %d: a prompt on\n%s", c.file, i, strings.Join(l.Lines, "\n"))
+			case startsBraille(l.Title), strings.Contains(l.Title, "Action Required"), strings.Contains(l.Title, "Working…"):
+				t.Fatalf("%s at %d: a prompt under the title %q", c.file, i, l.Title)
+			case blank(l.line(l.CursorY)):
+				t.Fatalf("%s at %d: a prompt without its glyph", c.file, i)
+			}
+		}
+		if r.Activity != c.activity || r.Detail != c.detail || r.Why != c.why || r.Draft != c.draft {
+			if c.activity != reducer.Starting { // what has ended is known from its exit
+				t.Errorf("%s: %s %q, why %q, draft %q", c.file, r.Activity, r.Detail, r.Why, r.Draft)
+			}
+		}
+		if r.Prompt != (c.why == "") {
+			t.Errorf("%s: prompt %v at the end", c.file, r.Prompt)
+		}
+	}
+}

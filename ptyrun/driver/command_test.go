@@ -1,0 +1,78 @@
+package driver
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestForCommand(t *testing.T) {
+	for command, want := range map[string]string{
+		"claude":                                                      "claude",
+		"/usr/local/bin/claude --resume x":                            "claude",
+		"env -u CI A=1 codex":                                         "codex",
+		"nice -n 5 codex":                                             "codex",
+		"npx -y @google/gemini-cli@latest":                            "gemini",
+		"npx --package x opencode-ai":                                 "opencode",
+		"npm exec -- @openai/codex":                                   "codex",
+		"pnpm dlx @anthropic-ai/claude-code":                          "claude",
+		"node --inspect /opt/bin/opencode":                            "opencode",
+		"node -r x /a/node_modules/@openai/codex/bin/codex.js":        "codex",
+		"node /usr/lib/node_modules/@anthropic-ai/claude-code/cli.js": "claude",
+		"sh -c exec|claude|-p":                                        "claude",
+		"bash -lc FOO=1|gemini":                                       "gemini",
+		"bash --norc claude":                                          "plain",
+		"bash -c cd|x;|claude":                                        "plain",
+		"sudo -u bob setsid codex":                                    "codex",
+		"bash":                                                        "plain",
+		"python3 -i claude":                                           "plain",
+		"./real-agents/run DIR claude":                                "plain",
+		"claudette":                                                   "plain",
+		"echo claude":                                                 "plain",
+		"env":                                                         "plain",
+		"":                                                            "plain",
+	} {
+		argv := strings.Fields(command)
+		for i := range argv {
+			argv[i] = strings.ReplaceAll(argv[i], "|", " ")
+		}
+		if got := ForCommand(argv).Name; got != want {
+			t.Errorf("%q is %s, want %s", command, got, want)
+		}
+	}
+}
+
+func TestNamed(t *testing.T) {
+	for _, name := range Names() {
+		if d, ok := Named(name); !ok || d.Name != name {
+			t.Errorf("%s: %v", name, ok)
+		}
+	}
+	if _, ok := Named("emacs"); ok {
+		t.Error("emacs is a driver")
+	}
+}
+
+// A wrapper's agent is known by its first screens; what a shell shows is not
+// asked, since whatever it prints is on its screen.
+func TestRecognise(t *testing.T) {
+	for _, c := range captures {
+		if strings.HasSuffix(c.file, "-exited") {
+			continue
+		}
+		want := driverOf(t, c.file).Name
+		l := look(t, c.file)
+		if got := ForCommand([]string{"run", "DIR"}).Recognise(l).Name; got != want && !(want == "codex" && got == "plain") {
+			t.Errorf("%s is recognised as %s", c.file, got)
+		}
+		for _, other := range []*Driver{&claude, ForCommand([]string{"bash"}), ForCommand([]string{"python3.12"})} {
+			if got := other.Recognise(l); got != other {
+				t.Errorf("%s: %s becomes %s", c.file, other.Name, got.Name)
+			}
+		}
+	}
+	for _, file := range []string{"codex-idle", "codex-trust", "codex-confirming", "codex-thinking"} {
+		if got := ForCommand([]string{"run"}).Recognise(look(t, file)).Name; got != "codex" {
+			t.Errorf("%s is recognised as %s", file, got)
+		}
+	}
+}

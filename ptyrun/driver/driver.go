@@ -1,0 +1,212 @@
+// Package driver says what the screen of an agent in a terminal means.
+//
+// A [Driver] is a table: how one program draws its input box, its dialogs, its
+// title, its busy line, and which keys it takes. [Driver.Read] turns a screen
+// into a [Reading]: what the agent does, what it asks, whether a message typed
+// now would be taken as one. The tables were made from recorded screens of
+// Claude Code 2.1, Codex 0.169, Gemini CLI 0.61 and opencode 1.18.
+//
+// Evidence counts in this order: a dialog on the screen, the title, the bottom
+// of the screen. Busy needs one witness, idle needs all of them: a title that
+// looks idle does not outweigh a busy line, and an empty box does not outweigh
+// a busy title. Only what stands at the bottom, where the program itself draws,
+// is believed; an answer or a person may quote a dialog, a busy line or a box.
+//
+// Everything here is pure and never panics. Prompt is never true while a dialog
+// of a known shape is at the bottom of the screen, while a redraw frame is open,
+// while the box holds anything, or, for an agent, without its own box and the
+// cursor at the start of it. A plain program is at its prompt while bracketed
+// paste is on; one that never asks for it, when its row ends as prompts do.
+//
+// What a caller must add is time. Programs that draw without frames pass through
+// moments that do not last: Codex draws its prompt before it asks for trust.
+// Prompt is to be believed after it held for [Settle], the first time after a
+// start for [FirstSettle]; a dialog after it held, with the same Print, for
+// [DialogSettle]. Before keys are pressed into a dialog the screen is read again:
+// an [Option]'s Keys hold for the screen they were read from.
+package driver
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/agentteammail/atm/reducer"
+)
+
+// How long a reading must have held before it is acted upon.
+const (
+	FirstSettle  = time.Second
+	Settle       = 500 * time.Millisecond
+	DialogSettle = 200 * time.Millisecond
+)
+
+// A Reading is what a screen means.
+//
+// Activity is Idle at a prompt, and Error at a prompt above which the last turn
+// ended in an error: Prompt, not Activity, says whether a message would be
+// taken. The zero Reading is that of a program of which nothing was seen yet.
+type Reading struct {
+	Activity reducer.Activity
+	Detail   string  // the tool, "permission", "question", "trust", "API retry 4/10", "compacting", a usage limit's line
+	Dialog   *Dialog // what is asked; nil while nothing is
+	Draft    string  // what a person, or we, left in the input box; lines joined by newlines as shown
+	HasDraft bool
+	Prompt   bool   // what is typed now would be taken as a message
+	Why      string // why Prompt is false: "dialog", "busy", "draft", "no prompt on the screen", …
+	Stale    bool   // a redraw frame is open: all but Prompt is from the reading before
+
+	memory memory
+}
+
+// memory is what a reading hands on to the next.
+type memory struct {
+	paste  bool   // plain: the program has asked for bracketed paste once
+	prompt string // plain: the prompt as it last stood before anything was typed
+}
+
+// A Dialog is a question that a program puts in place of its input box.
+type Dialog struct {
+	Kind    string // permission, trust, question, unknown
+	Print   string // the same as long as the same question stands; another for another command
+	Prompt  string // what a person reads above the options
+	Tool    string // as Claude Code names it, whatever the program: Bash, Edit, WebFetch; "" when the screen does not show for sure what is asked: no rule may answer then
+	Input   string // what the tool is about to do, whole: a command, a path, an address
+	Options []Option
+	Cancel  string // the key that ends it without an answer, as its foot says; "": it names none
+}
+
+// An Option is one answer to a dialog.
+type Option struct {
+	ID    string // its number as shown, or "allow-once" and the like where there are none
+	Label string
+	Keys  string // the bytes that choose it, on the screen it was read from
+	Allow bool
+	Deny  bool
+	// Always: allowed beyond this one call. Never pressed for an "allow" of one call.
+	Always bool
+}
+
+// Allowing returns the option that allows this one call and no more. The options
+// of a question are the agent's own words: several that begin like a yes are a
+// choice, which is nobody's but who answers.
+func (d *Dialog) Allowing() (Option, bool) {
+	found := slices.DeleteFunc(slices.Clone(d.Options), func(o Option) bool { return !o.Allow || o.Always })
+	if len(found) == 0 || d.Kind == "question" && len(found) > 1 {
+		return Option{}, false
+	}
+	return found[0], true
+}
+
+// Denying returns what denies and ends the dialog: an option, or for a question
+// the key that ends it without an answer. ("No tests" is an answer.)
+func (d *Dialog) Denying() (Option, bool) {
+	if d.Kind == "question" {
+		if o, ok := d.cancelling(); ok {
+			return o, true
+		}
+	}
+	if i := slices.IndexFunc(d.Options, func(o Option) bool { return o.Deny }); i >= 0 {
+		return d.Options[i], true
+	}
+	return d.cancelling()
+}
+
+// cancelling returns what ends the dialog without an answer: the option that
+// Escape stands for, or Escape itself.
+func (d *Dialog) cancelling() (Option, bool) {
+	if i := slices.IndexFunc(d.Options, func(o Option) bool { return o.Keys == escape }); i >= 0 {
+		return d.Options[i], true
+	}
+	return Option{ID: "cancel", Label: "Esc", Keys: d.Cancel, Deny: true}, d.Cancel != ""
+}
+
+const escape = "\x1b"
+
+// A Driver is the table of one program. The ones returned by [Named] are shared
+// and read only.
+type Driver struct {
+	Name  string
+	Plain bool // a shell or REPL: no envelope, one message at a time
+
+	program string // plain: the command's name, where ForCommand knew it
+
+	commands  []string // names of the program
+	packages  []string // its packages, as node and its kin run them
+	interrupt string   // keys that stop a turn, one byte each; "": Escape
+	forgets   bool     // a turn that is interrupted before its first word
+
+	titles []title
+	box    box
+	foot   []note // texts below the box
+	marks  []mark // of rows in the transcript, first match wins
+	asks   asks   // how it asks
+}
+
+// InterruptPause is the pause between the InterruptKeys of one interruption.
+const InterruptPause = 300 * time.Millisecond
+
+// Submit is the key that sends what stands in the box. It goes in a write of
+// its own, SubmitDelay after the text: in one write with the text Codex and
+// Gemini CLI take it for a line break, Claude Code does so with long text.
+const Submit = "\r"
+
+// SubmitDelay is how long to wait between n bytes of text and [Submit].
+func (d *Driver) SubmitDelay(n int) time.Duration {
+	return min(150*time.Millisecond+time.Duration(n/100)*time.Millisecond, time.Second)
+}
+
+// InterruptKeys are the keys that end a turn, to be written one by one. Never
+// Ctrl-C for an agent: it leaves Codex and opencode.
+func (d *Driver) InterruptKeys() [][]byte {
+	return bytes.Split([]byte(cmp.Or(d.interrupt, escape)), nil)
+}
+
+// Forgets reports whether a prompt that was interrupted before the first word of
+// its answer is gone: from the conversation, and from the screen as well but for
+// the transcript. (Claude Code forgets it too, and puts it back into its box.)
+func (d *Driver) Forgets() bool { return d.forgets }
+
+// agents are the drivers that are recognised.
+var agents = []*Driver{&claude, &codex, &gemini, &opencode}
+
+// Named returns the driver of that name.
+func Named(name string) (*Driver, bool) {
+	for _, d := range append(slices.Clone(agents), &plain) {
+		if d.Name == name {
+			return d, true
+		}
+	}
+	return nil, false
+}
+
+// Names returns the names that Named knows, the agents first.
+func Names() []string { return []string{"claude", "codex", "gemini", "opencode", "plain"} }
+
+// A title says what titles of one form mean. The first that fits counts.
+type title struct {
+	start string // the title begins so; braille: with any braille spinner
+	means reducer.Activity
+}
+
+// braille is the sign for one of U+2801–U+28FF at the start of a text.
+const braille = "⠿"
+
+func startsBraille(s string) bool {
+	r, _ := utf8.DecodeRuneInString(s)
+	return r > 0x2800 && r <= 0x28ff
+}
+
+// titleSays is what the title is a witness of; Unknown: nothing.
+func (d *Driver) titleSays(s string) reducer.Activity {
+	s = strings.TrimSpace(s)
+	for _, t := range d.titles {
+		if strings.HasPrefix(s, t.start) || t.start == braille && startsBraille(s) {
+			return t.means
+		}
+	}
+	return reducer.Unknown
+}

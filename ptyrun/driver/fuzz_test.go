@@ -1,0 +1,55 @@
+package driver
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/agentteammail/atm/ptyrun/screen"
+)
+
+// marks are what the input boxes are drawn with.
+var marks = []string{"❯", "›", ">", "!", "#", "╹"}
+
+func FuzzRead(f *testing.F) {
+	// Short ones: an input of a whole screen keeps the fuzzer minimizing.
+	rule := strings.Repeat("─", 20)
+	f.Add([]byte(rule+"\r\n❯ \r\n"+rule+"\x1b[2;3H"), uint8(19), uint8(5), "✳ Claude Code")
+	f.Add([]byte("› \x1b[2mAsk\x1b[m\r\n\r\n  model\x1b[1;3H"), uint8(40), uint8(5), "p")
+	f.Add([]byte("▄▄▄▄▄▄▄▄\r\n > a\r\n▀▀▀▀▀▀▀▀"), uint8(7), uint8(5), "◇  Ready (p)")
+	f.Add([]byte("┃\r\n┃  \r\n┃\r\n┃  Build\r\n╹▀▀▀▀▀▀\x1b[2;4H"), uint8(40), uint8(8), "OpenCode")
+	f.Add([]byte("\x1b[?2004h$ ls"), uint8(40), uint8(8), "")
+	f.Add([]byte("❯ 1. a\r\n  2. b\r\n┃  △ x\r\n┃ Allow once  Reject  ⇆ select  enter confirm"), uint8(80), uint8(5), "⠋ x")
+	f.Fuzz(func(t *testing.T, b []byte, cols, rows uint8, title string) {
+		s := screen.New(int(cols%200)+1, int(rows%60)+1, 10)
+		s.Write(b)
+		l := LookAt(s)
+		l.Title = title
+		plain := ForCommand(nil)
+		marked := false
+		for _, line := range l.Lines {
+			marked = marked || hasAny(line, marks)
+		}
+		for _, d := range append(slices.Clone(agents), plain) {
+			r := d.Read(l, Reading{})
+			again := d.Read(l, r)
+			if again.Activity == "" || r.Prompt != (r.Why == "") {
+				t.Fatalf("%s: %+v", d.Name, r)
+			}
+			if r.Prompt && (r.HasDraft || r.Dialog != nil || l.Modes.Sync || !d.Plain && !marked) {
+				t.Fatalf("%s: a prompt on %q: %+v", d.Name, l.Lines, r)
+			}
+			if q := r.Dialog; q != nil && (q.Print == "" || q.Kind == "") {
+				t.Fatalf("%s: %+v", d.Name, q)
+			}
+			d.Taken(l, title)
+			d.Accepted(l, title)
+			d.Response(l.Lines, title)
+			d.Recognise(l)
+			// A look that was put together by hand may be torn in any way.
+			torn := Look{Lines: l.Lines, Cells: l.Cells[:len(l.Cells)/2], CursorX: int(cols), CursorY: int(rows), Cols: int(rows)}
+			d.Read(torn, r)
+			d.Taken(torn, title)
+		}
+	})
+}

@@ -1,0 +1,127 @@
+package driver
+
+import (
+	"strings"
+
+	"github.com/agentteammail/atm/ptyrun/screen"
+)
+
+// A Look is a screen as a driver sees it.
+type Look struct {
+	Lines            []string        // visible rows, right-trimmed, with plain blanks only
+	Cells            [][]screen.Cell // the same, cell by cell; nil: nothing is dim, grey or lit
+	CursorX, CursorY int
+	Title            string
+	Modes            screen.Modes
+	Cols             int
+	// Foreground is the name of the process that has the terminal, where that
+	// is not the program we started. Plain only: agents start tools without it.
+	Foreground string
+}
+
+// LookAt takes a look at s. Foreground is the caller's to add.
+func LookAt(s *screen.Screen) Look {
+	cols, rows := s.Size()
+	x, y := s.Cursor()
+	l := Look{CursorX: x, CursorY: y, Title: s.Title(), Modes: s.Modes(), Cols: cols}
+	for y := range rows {
+		cells := s.Row(y)
+		l.Cells = append(l.Cells, cells)
+		l.Lines = append(l.Lines, strings.TrimRight(row(cells).text(all), " "))
+	}
+	return l
+}
+
+// A row is the cells of a row of the screen.
+type row []screen.Cell
+
+// text is the row with blanks in place of the cells that keep returns false for.
+func (r row) text(keep func(r row, i int) bool) string {
+	var b strings.Builder
+	for i, c := range r {
+		switch {
+		case c.Width == 0 && i > 0 && r[i-1].Width == 2: // the tail of a wide character
+		case c.Text != "" && keep(r, i):
+			b.WriteString(c.Text)
+		default:
+			b.WriteString(strings.Repeat(" ", max(1, int(c.Width))))
+		}
+	}
+	return strings.ReplaceAll(b.String(), "\u00a0", " ")
+}
+
+func all(row, int) bool { return true }
+
+// isBright is false for dim cells, and for the cursor that a program draws
+// itself, in inverse, over the first character of a dim placeholder.
+func isBright(r row, i int) bool {
+	overPlaceholder := r.is(i, screen.Inverse) && r.is(i+1, screen.Dim) && r[i+1].Text != "" && !r.is(i-1, screen.Inverse)
+	return !r.is(i, screen.Dim) && !overPlaceholder
+}
+
+// isStrong is false for dim and grey cells: a dialog's own words are left,
+// without the explanation in grey.
+func isStrong(r row, i int) bool { return isBright(r, i) && !isGrey(r[i].Style.Fg) }
+
+func (r row) is(i int, a screen.Attr) bool { return i >= 0 && i < len(r) && r[i].Style.Attr&a != 0 }
+
+// isGrey reports whether c is a middling grey, the colour of explanations.
+func isGrey(c screen.Color) bool {
+	if r, g, b, ok := c.RGB(); ok {
+		return r == g && g == b && r >= 0x50 && r <= 0xb8
+	}
+	i, ok := c.Palette()
+	return ok && (i == 8 || i >= 240 && i <= 249)
+}
+
+// ground is the background that most of a row's cells have.
+func (r row) ground() screen.Color {
+	count := make(map[screen.Color]int)
+	var best screen.Color
+	for _, c := range r {
+		if count[c.Style.Bg]++; count[c.Style.Bg] > count[best] {
+			best = c.Style.Bg
+		}
+	}
+	return best
+}
+
+func (l *Look) row(y int) row {
+	if y < 0 || y >= len(l.Cells) {
+		return nil
+	}
+	return l.Cells[y]
+}
+
+func (l *Look) line(y int) string {
+	if y < 0 || y >= len(l.Lines) {
+		return ""
+	}
+	return l.Lines[y]
+}
+
+// text is line y with blanks in place of the cells that keep returns false for.
+func (l *Look) text(y int, keep func(r row, i int) bool) string {
+	if l.Cells == nil {
+		return l.line(y)
+	}
+	return strings.TrimRight(l.row(y).text(keep), " ")
+}
+
+// lit are the cells of row y on a background that is not their row's: the chosen
+// one of several buttons.
+func (l *Look) lit(y int) string {
+	ground := l.row(y).ground()
+	return l.row(y).text(func(r row, i int) bool { return r[i].Style.Bg != ground || r.is(i, screen.Inverse) })
+}
+
+// before is the cursor's row up to the cursor.
+func (l *Look) before() string {
+	r := l.row(l.CursorY)
+	return r[:min(max(l.CursorX, 0), len(r))].text(all)
+}
+
+// after is what stands right of the cursor and is not dim.
+func (l *Look) after() string {
+	return strings.TrimSpace(l.row(l.CursorY).text(func(r row, i int) bool { return i >= l.CursorX && isBright(r, i) }))
+}

@@ -1,0 +1,138 @@
+package driver
+
+import (
+	"regexp"
+	"strings"
+)
+
+// asked reads which tool a permission dialog is about and what it is about to
+// do. Where the screen leaves that open, it says nothing: a rule must not allow
+// what nobody has read.
+func (d *Driver) asked(l *Look, first int, f list) (tool, input string) {
+	switch {
+	case d.asks.rule != "":
+		return d.askedByHeading(l, first, f)
+	case d.asks.frames:
+		return d.askedInFrame(l, first, f)
+	case d.asks.flush:
+		return d.askedByCommand(l, first, f)
+	}
+	return "", ""
+}
+
+// askedByHeading is Claude Code's way: the tool's title, what it does indented
+// below, then what it is for in grey, then the question.
+func (d *Driver) askedByHeading(l *Look, first int, f list) (tool, input string) {
+	for first < f.rows[0] && blank(l.line(first)) {
+		first++
+	}
+	heading := strings.TrimSpace(l.line(first))
+	known, ok := startOf(heading, d.asks.headings)
+	if !ok {
+		return "", ""
+	}
+	tool = known.why
+	var rows []int
+	for y := first + 1; y < f.rows[0]; y++ {
+		line := l.text(y, isStrong)
+		if strings.HasPrefix(strings.TrimSpace(line), "╌╌╌") {
+			break
+		}
+		deep := margin(line) >= 2 || tool != "Bash" && tool != ""
+		if blank(line) || !deep || strings.HasPrefix(strings.TrimSpace(line), "Do you want to ") && margin(line) < 2 {
+			if len(rows) > 0 && !blank(line) {
+				break
+			}
+			continue
+		}
+		rows = append(rows, y)
+	}
+	input = joined(l, rows, isStrong)
+	if heading != "Tool use" {
+		return tool, input
+	}
+	m := mcpCall.FindStringSubmatch(input)
+	if m == nil {
+		return "", ""
+	}
+	return "mcp__" + m[1] + "__" + m[2], m[3]
+}
+
+var mcpCall = regexp.MustCompile(`(?s)^ *([^(]+?) - ([^(]+?) *\((.*?)\)?( \(MCP\).*)?$`)
+
+// askedInFrame is Gemini CLI's way: "? Tool  what" in the first row, the
+// command in a frame of its own.
+func (d *Driver) askedInFrame(l *Look, first int, f list) (tool, input string) {
+	heading, _ := unframe(l.line(first))
+	rest, ok := strings.CutPrefix(heading, "? ")
+	if !ok {
+		return "", ""
+	}
+	rest = strings.TrimSpace(rest)
+	if name, ok := startOf(rest, d.asks.verbs); ok {
+		tool, input = name.why, strings.TrimSpace(strings.TrimPrefix(rest, name.has))
+	}
+	if tool != "Bash" {
+		return tool, strings.TrimPrefix(input, "Writing to ")
+	}
+	y, inner := first+1, -1
+	for ; y < f.rows[0] && inner < 0; y++ {
+		if s, column := unframe(l.line(y)); strings.HasPrefix(s, "╭") {
+			inner = column
+		}
+	}
+	var rows []int
+	for ; y < f.rows[0] && runeAt(l.line(y), inner) != "╰"; y++ {
+		if runeAt(l.line(y), inner) != "│" || strings.Contains(l.line(y), "hidden (") {
+			return "", "" // part of the command is not shown
+		}
+		rows = append(rows, y)
+	}
+	if rows == nil {
+		return "", ""
+	}
+	return tool, joined(l, rows, all)
+}
+
+// askedByCommand is Codex's way: reasons, then "$ command". Rows of the reason,
+// which the model writes, and rows of the command look alike: more than one
+// that begins with "$ " leaves open where the command begins.
+func (d *Driver) askedByCommand(l *Look, first int, f list) (tool, input string) {
+	text := words(l, first, f.rows[0])
+	heading := strings.Join(text[:min(3, len(text))], " ")
+	known, _ := startOf(heading, d.asks.headings)
+	tool = known.why
+	if tool != "Bash" {
+		return tool, strings.Join(text[min(1, len(text)):], "\n")
+	}
+	var rows []int
+	for y := first; y < f.rows[0]; y++ {
+		line := l.line(y)
+		starts := margin(line) == 2 && strings.HasPrefix(after(line, 2), "$ ")
+		if starts && rows != nil {
+			return "", ""
+		}
+		if starts || rows != nil {
+			rows = append(rows, y)
+		}
+	}
+	if rows == nil {
+		return "", ""
+	}
+	return tool, strings.TrimPrefix(joined(l, rows, all), "$ ")
+}
+
+// joined is the text of rows: a row that was only broken for want of room is
+// joined to the next with a blank, others with a newline.
+func joined(l *Look, rows []int, keep func(r row, i int) bool) string {
+	text := ""
+	for i, y := range rows {
+		s, _ := unframe(l.text(y, keep))
+		if i > 0 && y == rows[i-1]+1 && wraps(l, rows[i-1], y) {
+			text += " " + s
+		} else {
+			text += "\n" + s
+		}
+	}
+	return clip(strings.Trim(text, "\n "))
+}

@@ -1,0 +1,98 @@
+package driver
+
+import (
+	"testing"
+
+	"github.com/agentteammail/atm/ptyrun/screen"
+	"github.com/agentteammail/atm/reducer"
+)
+
+// What bash 5.2, Python 3.11 and 3.13, dash and node really write, in order;
+// each step is read with the reading before.
+func TestPlain(t *testing.T) {
+	type step struct {
+		out        string
+		activity   reducer.Activity
+		why        string
+		draft      string
+		foreground string
+	}
+	const idle, tool, asks, starting, thinking = reducer.Idle, reducer.ToolRunning, reducer.AwaitingInput, reducer.Starting, reducer.Thinking
+	for name, steps := range map[string][]step{
+		"bash": {
+			{"", starting, "no prompt on the screen", "", ""},
+			{"\x1b[?2004h", idle, "no prompt on the screen", "", ""},
+			{"bash-5.2# ", idle, "", "", ""},
+			{"echo hi", idle, "draft", "echo hi", ""},
+			{"\r\n\x1b[?2004l\r", tool, "a command is running", "", ""},
+			{"hi $ ", tool, "a command is running", "", ""},
+			{"\r\n\x1b[?2004hbash-5.2# ", idle, "", "", ""},
+			{"read\r\n\x1b[?2004l\rGo on? [y/N] ", asks, "a command is running", "", ""},
+			{"n\r\n\x1b[?2004hbash-5.2# echo 'a\r\n\x1b[?2004l\r\x1b[?2004h> ", idle, "draft", ">", ""},
+			{"b'\r\n\x1b[?2004l\ra\r\nb\r\n\x1b[?2004hbash-5.2# ", idle, "", "", ""},
+			{"vi\r\n\x1b[?2004l\r\x1b[?1049h\x1b[?2004h$ ", tool, "a program has the whole screen", "", "vi"},
+			{"\x1b[?2004l\x1b[?1049l\x1b[?2004hbash-5.2# ", idle, "", "", ""},
+			{"python3\r\n\x1b[?2004l\r\x1b[?2004h>>> ", tool, "python3 is running", "", "python3"},
+			{"sudo x\r\n\x1b[?2004l\r[sudo] password for bob: ", asks, "sudo is running", "", "sudo"},
+		},
+		"a prompt of two rows, and one at the right": {
+			{"\x1b[?2004h\x1b[32m~/proj main\x1b[m\r\n❯ ", idle, "", "", ""},
+			{"\x1b7\x1b[40C12:30\x1b8", idle, "", "", ""},
+			{"ls", idle, "draft", "ls", ""},
+		},
+		"a suggestion in grey and dim": {
+			{"\x1b[?2004hbob@host ~> \x1b[2mls -l\x1b[m\x1b[5D", idle, "", "", ""},
+		},
+		"a prompt of its own": {
+			{"\x1b[?2004h[proj] => ", idle, "", "", ""},
+			{"l", idle, "draft", "l", ""},
+			{"\x08\x1b[K", idle, "", "", ""},
+		},
+		"wide characters in the prompt": {
+			{"\x1b[?2004h项目 $ ", idle, "", "", ""},
+			{"echo 你好", idle, "draft", "echo 你好", ""},
+		},
+		"a command longer than the row": {
+			{"\x1b[?2004h\x1b]0;x\abob$ ", idle, "", "", ""},
+			{"echo 0123456789012345678901234567890123456789012345678901234567 5$ ", idle, "draft", "echo 0123456789012345678901234567890123456789012345678901234567 5$", ""},
+		},
+		"python3": {
+			{"Python 3.11.7\r\nType \"help\", \"copyright\", \"credits\" or \"license\" for more information.\r\n", starting, "no prompt on the screen", "", ""},
+			{">>> ", idle, "", "", ""},
+			{"if 1:\r\n... ", idle, "draft", "...", ""},
+			{"\r\n>>> while 1: pass\r\n", thinking, "no prompt on the screen", "", ""},
+			{"Traceback\r\nKeyboardInterrupt\r\n>>> ", idle, "", "", ""},
+		},
+		"python3.13": {
+			{"\x1b[?2004h\x1b[?1h\x1b=\x1b[1G\x1b[35m>>> \x1b[0m\x1b[5G", idle, "", "", ""},
+			{"1\r\n\x1b[?2004l\r", tool, "a command is running", "", ""},
+			{"1\r\n\x1b[?2004h>>> ", idle, "", "", ""},
+		},
+		"dash": {
+			{"# ", idle, "", "", ""},
+			{"sleep 9", idle, "draft", "sleep 9", ""},
+			{"\r\n", tool, "sleep is running", "", "sleep"},
+			{"# ", idle, "", "", ""},
+		},
+		"node": {
+			{"Welcome to Node.js v20.20.2.\r\nType \".help\" for more information.\r\n\x1b[1G\x1b[0J> \x1b[3G", idle, "", "", ""},
+			{"1+1\r\n\x1b[90m2\x1b[39m\x1b[6G\x1b[1A", idle, "draft", "1+1", ""},
+		},
+		"less": {
+			{"\x1b[?1049h\x1b[2Jtext\r\n:", tool, "a program has the whole screen", "", ""},
+		},
+	} {
+		s := screen.New(60, 12, 100)
+		d := ForCommand([]string{name})
+		var r Reading
+		for i, st := range steps {
+			s.Write([]byte(st.out))
+			l := LookAt(s)
+			l.Foreground = st.foreground
+			r = d.Read(l, r)
+			if r.Activity != st.activity || r.Why != st.why || r.Draft != st.draft || r.Prompt != (st.why == "") {
+				t.Errorf("%s, step %d, after %q: %s, prompt %v, why %q, draft %q", name, i, st.out, r.Activity, r.Prompt, r.Why, r.Draft)
+			}
+		}
+	}
+}

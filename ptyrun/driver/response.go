@@ -1,0 +1,136 @@
+package driver
+
+import (
+	"slices"
+	"strings"
+)
+
+// Response cuts the answer to prompt out of a transcript, the rows of scrollback
+// and screen: what the agent said after the last message that begins as prompt
+// does, without tools, spinners and boxes; from a plain program the rows
+// between the command and the next prompt. "" when there is none.
+func (d *Driver) Response(lines []string, prompt string) string {
+	l := Look{CursorX: -1, CursorY: len(lines) - 1}
+	for _, line := range lines {
+		l.Lines = append(l.Lines, strings.TrimRight(strings.ReplaceAll(line, "\u00a0", " "), " "))
+	}
+	if d.Plain {
+		return plainResponse(l.Lines, prompt)
+	}
+	end := len(lines)
+	if d.box.shape == unframed {
+		for y := end - 1; y >= 0; y-- { // the composer: the last row that begins with its glyph
+			if _, ok := d.glyphAt(l.line(y)); ok {
+				end = y
+				break
+			}
+		}
+	} else if p, ok := d.find(&l); ok {
+		end = max(0, p.top) // of a box that fills the screen the upper edge is above it
+	}
+	l.Lines = l.Lines[:end]
+	var parts []string
+	in := false
+	for y := d.sentAt(&l, prompt); y < end; y++ {
+		line := l.line(y)
+		k := d.kindOf(line)
+		begins := k == answerRow && !(in && d.box.shape == barred)
+		goesOn := k == answerRow || k == other && (blank(line) || margin(line) >= 2 && !strings.HasPrefix(strings.TrimSpace(line), "⎿"))
+		switch {
+		case begins:
+			parts = append(parts, d.said(line))
+		case in && goesOn:
+			parts[len(parts)-1] += "\n" + d.said(line)
+		}
+		in = begins || in && goesOn
+	}
+	for i := range parts {
+		parts[i] = strings.Trim(parts[i], "\n")
+	}
+	return strings.Join(slices.DeleteFunc(parts, blank), "\n\n")
+}
+
+// said is what a row says, without the answer's mark or indent.
+func (d *Driver) said(line string) string {
+	if d.box.shape == barred {
+		return after(line, min(5, margin(line)))
+	}
+	return after(line, min(2, max(margin(line), margin(after(line, 1))+1)))
+}
+
+// sentAt is the row after the last message that begins as prompt does; if there
+// is none, after the last message.
+func (d *Driver) sentAt(l *Look, prompt string) int {
+	want := firstRunes(solid(prompt), visible)
+	last := -1
+	for y := len(l.Lines) - 1; y >= 0; y-- {
+		if d.kindOf(l.line(y)) != userRow || isRule(l.line(y), "▄") {
+			continue
+		}
+		if last < 0 {
+			last = y
+		}
+		if want != "" && strings.HasPrefix(d.messageAt(l, y), want) {
+			last = y
+			break
+		}
+	}
+	last++
+	for last > 0 && d.kindOf(l.line(last)) == other && !blank(l.line(last)) && !isRule(l.line(last), "▀") {
+		last++ // the rest of a message of several rows
+	}
+	return last
+}
+
+// plainResponse is what stands between the command and the last row, which is
+// the next prompt.
+func plainResponse(lines []string, prompt string) string {
+	for len(lines) > 0 && blank(lines[len(lines)-1]) {
+		lines = lines[:len(lines)-1]
+	}
+	command := strings.Split(strings.Trim(prompt, "\n"), "\n")
+	want := solid(command[0])
+	if len(lines) < 2 || want == "" {
+		return ""
+	}
+	last := len(lines) - 1
+	// The command stands behind the same prompt as the one that came back, or
+	// else behind something that looks like one: "ls" also ends "tools".
+	next := solid(lines[last])
+	same := func(before string) bool { return before == next }
+	alike := func(before string) bool { return startsAny(lastRunes(before, 1), promptMarks) }
+	for _, isPrompt := range []func(string) bool{same, alike} {
+		for y := last - 1; y >= 0; y-- {
+			end, ok := commandAt(lines[:last], y, want, isPrompt)
+			if !ok {
+				continue
+			}
+			for _, more := range command[1:] {
+				if end < last && strings.HasSuffix(solid(lines[end]), solid(more)) {
+					end++
+				}
+			}
+			return strings.Trim(strings.Join(lines[end:last], "\n"), "\n")
+		}
+	}
+	return ""
+}
+
+// promptMarks are the last visible characters of prompts.
+var promptMarks = []string{"$", "#", "%", ">", "❯", "➜", "λ", "»", "›"}
+
+// commandAt reports whether the command want begins in row y, behind a prompt,
+// and which row follows it: it may be broken over several.
+func commandAt(lines []string, y int, want string, prompt func(before string) bool) (end int, ok bool) {
+	first := solid(lines[y])
+	text := first
+	for end = y + 1; ; end++ {
+		if before, ok := strings.CutSuffix(text, want); ok && len(before) < max(1, len(first)) {
+			return end, prompt(before)
+		}
+		if end >= len(lines) || len(text) > len(first)+len(want) {
+			return 0, false
+		}
+		text += solid(lines[end])
+	}
+}

@@ -1,0 +1,227 @@
+package driver
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/agentteammail/atm/ptyrun/screen"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/charmbracelet/x/ansi"
+)
+
+// sketch is a screen drawn by hand: ▮ is the cursor, "═40" a rule of 40 columns,
+// "▄40" and "▀40" Gemini CLI's edges, ‹dim› dim text.
+func sketch(title, text string) Look {
+	l := Look{Title: title, Modes: screen.Modes{Paste: true, CursorHidden: true}, Cols: 100}
+	for y, row := range strings.Split(strings.TrimPrefix(text, "\n"), "\n") {
+		for _, edge := range []string{"▄", "▀", "═"} {
+			if n, ok := strings.CutPrefix(row, edge); ok && len(n) > 1 && len(n) < 4 && strings.Trim(n, "0123456789") == "" {
+				cols := 0
+				for _, c := range n {
+					cols = 10*cols + int(c-'0')
+				}
+				row, l.Cols = strings.Repeat(strings.Replace(edge, "═", "─", 1), cols), cols
+			}
+		}
+		row = strings.ReplaceAll(row, "╹▀▀", "╹"+strings.Repeat("▀", 60))
+		if before, rest, ok := strings.Cut(row, "▮"); ok {
+			bare := strings.NewReplacer("‹", "", "›", "").Replace(before)
+			if strings.HasPrefix(before, "›") { // Codex's glyph, not a bracket
+				bare = before
+			}
+			l.CursorX, l.CursorY, l.Modes.CursorHidden = ansi.StringWidth(bare), y, false
+			row = before + rest
+		}
+		open, dim, tail := row, "", ""
+		if before, rest, ok := strings.Cut(row, "‹"); ok {
+			open = before
+			dim, tail, _ = strings.Cut(rest, "›")
+		}
+		cells := append(cellsOf(open, 0), cellsOf(dim, screen.Dim)...)
+		cells = append(cells, cellsOf(tail, 0)...)
+		for len(cells) < l.Cols {
+			cells = append(cells, screen.Cell{Width: 1})
+		}
+		l.Cells = append(l.Cells, cells)
+		l.Lines = append(l.Lines, strings.TrimRight(open+dim+tail, " "))
+	}
+	return l
+}
+
+func cellsOf(text string, a screen.Attr) (cells []screen.Cell) {
+	for _, r := range text {
+		c := screen.Cell{Text: string(r), Width: uint8(ansi.StringWidth(string(r))), Style: screen.Style{Attr: a}}
+		if cells = append(cells, c); c.Width == 2 {
+			cells = append(cells, screen.Cell{})
+		}
+	}
+	return cells
+}
+
+const (
+	claudeIdle = "✳ Claude Code"
+	claudeBusy = "⠐ Claude Code"
+	quoted     = `
+● The dialog looks like this:
+
+   Do you want to proceed?
+   ❯ 1. Yes
+     2. No
+
+   Esc to cancel · Tab to amend
+`
+)
+
+func TestScenes(t *testing.T) {
+	for _, c := range []struct {
+		name, driver, title, screen string
+		activity                    reducer.Activity
+		detail, why                 string
+	}{
+		{"a dialog quoted above the box", "claude", claudeIdle, quoted + "\n═100\n❯ ▮\n═100\n  ? for shortcuts", reducer.Idle, "", ""},
+		{"a dialog quoted during a turn", "claude", claudeBusy, quoted + "\n✶ Wrangling… (2s)\n\n═100\n❯ ▮\n═100\n  esc to interrupt", reducer.Responding, "", "busy"},
+		{"a dialog in what the user typed", "claude", claudeIdle, "❯ why does it say\n  ❯ 1. Yes\n    2. No\n\n● No idea.\n\n═100\n❯ ▮\n═100\n  ? for shortcuts", reducer.Idle, "", ""},
+		{"a dialog as a draft", "claude", claudeIdle, "═100\n❯ 1. Yes\n  2. No▮\n═100\n", reducer.Idle, "", "draft"},
+		{"a whole box quoted inside a dialog", "claude", claudeIdle, "═100\n Bash command\n\n   cat <<X\n   ───────────────────────────────────\n   ❯ \n   ───────────────────────────────────\n   X\n\n Do you want to proceed?\n ❯ 1. Yes\n   2. No\n\n Esc to cancel", reducer.Confirming, "permission", "dialog"},
+		{"an idle title during a dialog", "claude", claudeIdle, "═100\n Bash command\n\n   git status\n\n Do you want to proceed?\n ❯ 1. Yes\n   2. No\n\n Esc to cancel", reducer.Confirming, "permission", "dialog"},
+		{"a dialog of an unknown kind", "claude", claudeIdle, "  What do you want to do?\n\n  ❯ 1. Stop and wait\n    2. Upgrade\n\n  Enter to confirm", reducer.Confirming, "unknown", "dialog"},
+		{"with the second option chosen", "claude", claudeIdle, "  What do you want to do?\n\n    1. Stop and wait\n  ❯ 2. Upgrade\n\n  Enter to confirm", reducer.Confirming, "unknown", "dialog"},
+		{"a question with two parts", "claude", claudeIdle, "═100\n ☐ Color\n\nWhich color?\n\n❯ 1. Red\n     like blood\n  2. Blue\n     like the sky\n═100\n  3. Chat about this\n\nEnter to select · ↑/↓ to navigate · Esc to cancel", reducer.AwaitingInput, "question", "dialog"},
+		{"the first rows of a dialog above the screen", "claude", claudeIdle, "   rm -rf build\n   Remove it\n\n Do you want to proceed?\n ❯ 1. Yes\n   2. No\n\n Esc to cancel", reducer.Confirming, "permission", "dialog"},
+		{"the first option above the screen", "claude", claudeIdle, " ❯ 2. Yes, and always\n   3. No\n\n Esc to cancel", reducer.Confirming, "unknown", "dialog"},
+		{"a numbered list without a selector", "claude", claudeIdle, "● Two ways:\n\n  1. this\n  2. that\n\n═100\n❯ ▮\n═100\n  ? for shortcuts", reducer.Idle, "", ""},
+		{"a dim suggestion", "claude", claudeIdle, "═100\n❯ ▮‹Try \"fix lint errors\"›\n═100\n  ? for shortcuts", reducer.Idle, "", ""},
+		{"forty columns", "claude", claudeIdle, "═40\n❯ ▮\n═40\n  ? for shortcuts", reducer.Idle, "", ""},
+		{"two hundred columns", "claude", claudeIdle, "═200\n❯ ▮\n═200\n  ? for shortcuts", reducer.Idle, "", ""},
+		{"a draft in Chinese", "claude", claudeIdle, "═40\n❯ 你好世界▮\n═40\n", reducer.Idle, "", "draft"},
+		{"a label in the upper rule", "claude", claudeIdle, strings.Repeat("─", 80) + " my session ──\n❯ ▮\n═100\n  ? for shortcuts", reducer.Idle, "", ""},
+		{"a status line of three rows", "claude", claudeIdle, "═100\n❯ ▮\n═100\n  main · 42%\n  /home/dev\n  ⏵⏵ accept edits on (shift+tab to cycle)", reducer.Idle, "", ""},
+		{"no title at all", "claude", "", "═100\n❯ ▮\n═100\n  ? for shortcuts", reducer.Idle, "", ""},
+		{"a busy title over an empty box", "claude", claudeBusy, "❯ hello\n\n═100\n❯ ▮\n═100\n", reducer.Thinking, "", "busy"},
+		{"a person's draft during a turn", "claude", "", "❯ go\n\n● Bash(sleep 6)\n  ⎿  Running…\n\n✶ Wrangling… (2s)\n\n═100\n❯ human▮\n═100\n", reducer.ToolRunning, "Bash", "busy"},
+		{"a message that waits", "claude", "", "❯ go\n\n● word word\n\n✶ Wrangling…\n\n❯ queued text\n\n═100\n❯ ‹Press up to edit queued messages›\n═100\n", reducer.Responding, "", "busy"},
+		{"a server that does not answer", "claude", claudeBusy, "❯ go\n\n✻ Unable to connect to API (ConnectionRefused) · Retrying in 4s · attempt 4/10\n\n═100\n❯ ▮\n═100\n  esc to interrupt", reducer.Thinking, "API retry 4/10", "busy"},
+		{"a turn that ended in an error", "claude", claudeIdle, "❯ go\n\n● API Error: 529 overloaded\n\n✻ Worked for 1s\n\n═100\n❯ ▮\n═100\n  ? for shortcuts", reducer.Error, "● API Error: 529 overloaded", ""},
+		{"a usage limit", "claude", claudeIdle, "❯ go\n  ⎿  You've hit your limit · resets 3pm\n\n═100\n❯ ▮\n═100\n  ? for shortcuts", reducer.Error, "⎿  You've hit your limit · resets 3pm", ""},
+		{"an error of an earlier turn", "claude", claudeIdle, "● API Error: 529\n\n❯ again\n\n● Fine.\n\n═100\n❯ ▮\n═100\n  ? for shortcuts", reducer.Idle, "", ""},
+		{"compacting", "claude", claudeBusy, "✻ Compacting conversation… (3s)\n\n═100\n❯ ▮\n═100\n  esc to interrupt", reducer.Thinking, "compacting", "busy"},
+		{"an old spinner", "claude", claudeIdle, "✻ Wrangling… (9s)\n\n● It said so.\n\n═100\n❯ ▮\n═100\n  ? for shortcuts", reducer.Idle, "", ""},
+		{"shell mode", "claude", claudeIdle, "═100\n! ▮\n═100\n  ! for shell mode", reducer.Idle, "", "bang mode"},
+		{"a slash menu", "claude", claudeIdle, "═100\n❯ /▮\n═100\n  /help   Show help\n  /clear  Clear\n", reducer.Idle, "", "draft"},
+		{"help", "claude", claudeIdle, "═100\n❯ ▮\n═100\n  ! for shell mode   double tap esc to clear input\n  / for commands", reducer.Idle, "", "help is open"},
+		{"the list of agents", "claude", claudeIdle, "═100\n❯ ▮\n═100\n  main\n❯ explore   ↓ 12.3k tokens\n  Enter to view", reducer.Idle, "", "the list of agents is open"},
+		{"the transcript", "claude", claudeIdle, "● Pong\n\n═100\n  Showing detailed transcript · ctrl+o to toggle", reducer.Starting, "", "no prompt on the screen"},
+		{"the cursor on its way", "claude", claudeIdle, "▮\n═100\n❯ \n═100\n  ? for shortcuts", reducer.Idle, "", "the cursor is elsewhere"},
+
+		{"a dim placeholder", "codex", "proj", "› ▮‹Explain this codebase›\n\n  model · ~/proj\n  ? for shortcuts", reducer.Idle, "", ""},
+		{"an answer streams", "codex", "⠋ proj", "› go\n\n• word word\n\n› ▮‹Ask Codex to do anything›\n\n  model · ~/proj", reducer.Responding, "", "busy"},
+		{"a title that tells nothing", "codex", "", "› go\n\n• Working (2s • esc to interrupt)\n\n› ▮‹Ask Codex to do anything›\n\n  model · ~/proj", reducer.Thinking, "", "busy"},
+		{"a quoted busy line", "codex", "proj", "› go\n\n• Working (2s • esc to interrupt)\n\n  Worked for 3s • 06:55\n\n› ▮‹Ask Codex to do anything›\n\n  model · ~/proj", reducer.Idle, "", ""},
+		{"a title that blinks", "codex", "[ . ] Action Required | proj", "anything", reducer.Confirming, "unknown", "dialog"},
+		{"a dialog as a draft", "codex", "proj", "› 1. Yes\n  2. No▮\n\n  model · ~/proj\n", reducer.Idle, "", "draft"},
+		{"a dialog sent as text", "codex", "proj", "› 1. Yes\n  2. No\n\n• Fine.\n\n› ▮‹Ask Codex›\n\n  model · ~/proj", reducer.Idle, "", ""},
+		{"reconnecting", "codex", "⠋ proj", "› go\n\n• Reconnecting... 2/5 (3s • esc to interrupt)\n\n› ▮\n\n  model · ~/proj", reducer.Thinking, "API retry 2/5", "busy"},
+		{"a failed turn", "codex", "proj", "› go\n\n■ stream error: 500\n\n› ▮\n\n  model · ~/proj", reducer.Error, "■ stream error: 500", ""},
+
+		{"the answer to a query that came late", "gemini", "◇  Ready (p)", "▄80\n > 62;22c▮\n▀80\n ~/p", reducer.Idle, "", "draft"},
+		{"a loop was detected", "gemini", "✋  Action Required (p)", "╭────────────────────────────╮\n│ A potential loop was detected │\n│ ● 1. Keep loop detection enabled (esc) │\n│   2. Disable loop detection │\n╰────────────────────────────╯", reducer.Confirming, "unknown", "dialog"},
+		{"a draft that fills the screen", "claude", claudeIdle, "  line 8\n\n  line 9▮\n═100\n", reducer.Idle, "", "draft"},
+		{"a tool", "gemini", "✦  Working… (p)", "▄80\n > go\n▀80\n╭───────────╮\n│ ⊷  Shell sleep 6 │\n╰───────────╯\n ⠼ Thinking... (esc to cancel, 2s)\n▄80\n >  ▮ Type your message or @path/to/file\n▀80\n ~/p", reducer.ToolRunning, "Bash", "busy"},
+		{"shell mode", "gemini", "◇  Ready (p)", "▄80\n !   ▮Type your shell command\n▀80\n ~/p", reducer.Idle, "", "bang mode"},
+
+		{"a draft that fills the screen", "gemini", "◇  Ready (p)", "   line 8\n\n   line 9▮\n▀80\n ~/p", reducer.Idle, "", "draft"},
+
+		{"a side bar", "opencode", "OC | x", "     Pong      █ Context\n               █ 12k tokens\n  ┃                                                                █ LSP\n  ┃  ▮                                                             █ none\n  ┃                                                                █\n  ┃  Build · Fake                                                  █\n  ╹▀▀   █\n   /home/dev   tab agents  ctrl+p commands", reducer.Idle, "", ""},
+		{"one Escape pressed", "opencode", "OC | x", "  ┃\n  ┃  ▮\n  ┃\n  ┃  Build · Fake\n  ╹▀▀\n   ⬝⬝■■  esc again to interrupt   ctrl+p commands", reducer.Thinking, "", "busy"},
+		{"a server that does not answer", "opencode", "OC | x", "  ┃  go\n\n     overloaded [retrying in 4s attempt #2]\n\n  ┃\n  ┃  ▮\n  ┃\n  ┃  Build · Fake\n  ╹▀▀\n   ⬝⬝■■  esc interrupt", reducer.Thinking, "API retry 2", "busy"},
+		{"a dialog quoted by the user", "opencode", "OC | x", "  ┃  △ Permission required\n  ┃   Allow once   Allow always   Reject   ⇆ select  enter confirm\n\n     No.\n\n  ┃\n  ┃  ▮\n  ┃\n  ┃  Build · Fake\n  ╹▀▀\n   tab agents", reducer.Idle, "", ""},
+		{"a command palette over the box", "opencode", "OC | x", "  Commands        esc\n  Search▮\n\n  ┃\n  ┃\n  ┃\n  ┃  Build · Fake\n  ╹▀▀\n   tab agents", reducer.Idle, "", "the cursor is elsewhere"},
+	} {
+		d, _ := Named(c.driver)
+		l := sketch(c.title, c.screen)
+		r := d.Read(l, Reading{})
+		if r.Activity != c.activity || r.Detail != c.detail || r.Why != c.why || r.Prompt != (c.why == "") {
+			t.Errorf("%s, %s: %s %q, prompt %v, why %q, draft %q, dialog %+v", c.driver, c.name, r.Activity, r.Detail, r.Prompt, r.Why, r.Draft, r.Dialog)
+		}
+	}
+}
+
+// A message or an error right above opencode's box is told from it by its
+// background alone.
+func TestGround(t *testing.T) {
+	bar := func(ground, text string) string { return "\x1b[48;2;" + ground + "m┃  " + text + "\x1b[K\x1b[m\r\n" }
+	s := screen.New(40, 12, 0)
+	const message, box = "20;20;20", "30;30;30"
+	s.Write([]byte("\x1b[?2004h" + bar(message, "Internal Server Error") + bar(message, "") +
+		bar(box, "") + bar(box, "") + bar(box, "") + bar(box, "Build · Fake") + "╹▀▀▀▀▀▀▀▀▀▀▀▀\r\n  tab agents\x1b[4;4H"))
+	if r := opencode.Read(LookAt(s), Reading{}); !r.Prompt {
+		t.Errorf("why %q, draft %q", r.Why, r.Draft)
+	}
+	s.Write([]byte("\x1b[48;2;" + box + "mhello"))
+	if r := opencode.Read(LookAt(s), Reading{}); r.Draft != "hello" {
+		t.Errorf("why %q, draft %q", r.Why, r.Draft)
+	}
+}
+
+// What is drawn dim over the program's own cursor is its suggestion, not a draft.
+func TestPlaceholderUnderTheCursor(t *testing.T) {
+	s := screen.New(40, 12, 0)
+	rule := strings.Repeat("─", 40)
+	s.Write([]byte("\x1b]0;✳ Claude Code\a" + rule + "\r\n❯\u00a0\x1b[7mT\x1b[27m\x1b[2mry \"fix lint\"\x1b[22m\r\n" + rule + "\x1b[2;3H"))
+	if r := claude.Read(LookAt(s), Reading{}); !r.Prompt {
+		t.Errorf("why %q, draft %q", r.Why, r.Draft)
+	}
+	s.Write([]byte("T\x1b[m\x1b[K"))
+	if r := claude.Read(LookAt(s), Reading{}); r.Draft != "T" {
+		t.Errorf("why %q, draft %q", r.Why, r.Draft)
+	}
+}
+
+// A frame that is open says nothing new, and is never a prompt.
+func TestStale(t *testing.T) {
+	l := sketch(claudeIdle, "═100\n❯ ▮\n═100\n  ? for shortcuts")
+	before := claude.Read(l, Reading{})
+	l.Modes.Sync = true
+	r := claude.Read(l, before)
+	if r.Prompt || !r.Stale || r.Activity != reducer.Idle {
+		t.Errorf("%+v", r)
+	}
+	if r := claude.Read(l, Reading{}); r.Activity != reducer.Starting || r.Prompt {
+		t.Errorf("%+v", r)
+	}
+	l.Modes.Sync = false
+	if r := claude.Read(l, r); !r.Prompt || r.Stale {
+		t.Errorf("%+v", r)
+	}
+}
+
+// An overlay hides the box and tells nothing of the turn: what was known stays.
+func TestWithoutABox(t *testing.T) {
+	overlay := sketch("", "text\n\n  Showing detailed transcript")
+	for _, c := range []struct{ before, want reducer.Activity }{
+		{"", reducer.Starting}, {reducer.Starting, reducer.Starting}, {reducer.ToolRunning, reducer.ToolRunning},
+		{reducer.Idle, reducer.Idle}, {reducer.Confirming, reducer.Unknown}, {reducer.Unknown, reducer.Unknown},
+	} {
+		r := claude.Read(overlay, Reading{Activity: c.before})
+		if r.Activity != c.want || r.Prompt || r.Dialog != nil {
+			t.Errorf("after %q: %+v", c.before, r)
+		}
+	}
+	busy := sketch(claudeBusy, "text")
+	if r := claude.Read(busy, Reading{Activity: reducer.Idle}); r.Activity != reducer.Thinking {
+		t.Errorf("a busy title: %+v", r)
+	}
+}
+
+func BenchmarkRead(b *testing.B) {
+	bytes, err := readRecording("claude-responding")
+	if err != nil {
+		b.Fatal(err)
+	}
+	s := screen.New(100, 30, 100)
+	s.Write(bytes)
+	b.ReportAllocs()
+	for b.Loop() {
+		claude.Read(LookAt(s), Reading{})
+	}
+}

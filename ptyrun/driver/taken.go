@@ -1,0 +1,117 @@
+package driver
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/agentteammail/atm/reducer"
+)
+
+// pastes are how boxes show a long paste instead of its text.
+var pastes = []string{"[Pasted text #", "[Pasted Content", "[Pasted ~", "[Pasted Text:", "[Pasted text:"}
+
+// visible is how many visible characters of a text must be seen.
+const visible = 20
+
+// Taken reports whether text stands in the input box: its beginning, its end, or
+// what the program shows instead of a long paste. text is as it was typed.
+func (d *Driver) Taken(l Look, text string) bool {
+	want := solid(text)
+	if l.Modes.Sync || want == "" {
+		return false
+	}
+	if d.Plain {
+		return strings.HasSuffix(typed(&l), lastRunes(want, visible))
+	}
+	p, ok := d.find(&l)
+	return ok && holds(p.draft, want)
+}
+
+// holds reports whether draft is text, or a part of it, or stands for it.
+func holds(draft, want string) bool {
+	has := solid(draft)
+	return has != "" && (strings.HasPrefix(has, firstRunes(want, visible)) || strings.HasSuffix(has, lastRunes(want, visible)) || hasAny(draft, pastes))
+}
+
+// typed is what stands before the cursor and in a few rows above it, without blanks.
+func typed(l *Look) string { return l.solidRows(l.CursorY-8, l.CursorY) + solid(l.before()) }
+
+// Accepted reports whether text, which was Taken, has been taken as a message:
+// it stands no more in the box, and the agent is busy, or the text stands in
+// the transcript or among the messages that wait.
+func (d *Driver) Accepted(l Look, text string) bool {
+	if l.Modes.Sync {
+		return false
+	}
+	want := solid(text)
+	if d.Plain {
+		end := lastRunes(want, visible)
+		r := d.Read(l, Reading{memory: memory{paste: true}})
+		return r.Activity == reducer.ToolRunning || r.Activity == reducer.AwaitingInput ||
+			!strings.HasSuffix(typed(&l), end) && strings.Contains(l.solidRows(0, l.CursorY), end)
+	}
+	start := want
+	if line, _, _ := strings.Cut(text, "\n"); len(solid(line)) >= visible {
+		start = solid(line) // our line, with the message's id
+	}
+	p, boxed := d.find(&l)
+	r := d.Read(l, Reading{})
+	switch {
+	case r.Dialog != nil:
+		return d.shows(&l, len(l.Lines), start) // it may have been swallowed by the dialog
+	case !boxed || p.draft != "" && holds(p.draft, want):
+		return false
+	}
+	return r.Why == "busy" || d.shows(&l, p.top, start)
+}
+
+// shows reports whether a message above row y begins as start does, or the
+// last one is what stands for a long paste.
+func (d *Driver) shows(l *Look, y int, start string) bool {
+	last := true
+	for y--; y >= 0; y-- {
+		if k := d.kindOf(l.line(y)); k != userRow && k != queuedRow || isRule(l.line(y), "▄") {
+			continue
+		}
+		if strings.HasPrefix(d.messageAt(l, y), firstRunes(start, 3*visible)) || last && startsAny(withoutGlyph(l.line(y)), pastes) {
+			return true
+		}
+		last = false
+	}
+	return false
+}
+
+// messageAt is what the message says whose first row is y, without blanks.
+func (d *Driver) messageAt(l *Look, y int) string {
+	text := solid(withoutGlyph(l.line(y)))
+	for n := y + 1; n < y+12 && (d.kindOf(l.line(n)) == other || d.box.shape == barred); n++ {
+		text += solid(withoutGlyph(l.line(n)))
+	}
+	return text
+}
+
+func withoutGlyph(line string) string { return strings.TrimLeft(line, " ❯›>┃") }
+
+// ClearDraft are the keys, one write each, that empty a box whose draft is
+// ours, with the cursor at its end. Ctrl-U deletes to the start of a line;
+// Backspace then joins it to the line above.
+func (d *Driver) ClearDraft(draft string) [][]byte {
+	if d.Plain {
+		return [][]byte{[]byte("\x05\x15")}
+	}
+	var keys [][]byte
+	for range min(1+strings.Count(draft, "\n"), 500) {
+		keys = append(keys, []byte("\x15"), []byte("\x7f"))
+	}
+	return keys
+}
+
+// Junk reports whether draft is the rest of a terminal's answer to a query,
+// which came too late to be read as one and was taken for typing: "62;22c". It
+// is ours to clear.
+func (d *Driver) Junk(draft string) bool {
+	s := solid(draft)
+	return len(s) <= 64 && terminalAnswer.MatchString(s) && strings.Contains(s, ";") && strings.ContainsAny(s, "0123456789")
+}
+
+var terminalAnswer = regexp.MustCompile(`^[0-9;?>[]+[cR]$`)

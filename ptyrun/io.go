@@ -1,0 +1,185 @@
+package ptyrun
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/wire"
+)
+
+// worker runs jobs one after the other, apart from the loop: they wait for locks and
+// disks. Only the loop gives it jobs.
+type worker struct{ last chan struct{} }
+
+// do runs a job when those before it are done.
+func (w *worker) do(job func()) {
+	before, done := w.last, make(chan struct{})
+	w.last = done
+	go func() {
+		defer close(done)
+		if before != nil {
+			<-before
+		}
+		job()
+	}()
+}
+
+// wait waits until all jobs are done.
+func (w *worker) wait() {
+	if w.last != nil {
+		<-w.last
+	}
+}
+
+// eventWriter appends the runner's events in order, apart from the loop: a lock that
+// somebody holds, or a slow disk, keeps nobody from typing. What cannot be appended (a
+// full disk) is tried again, for a state that was not told is a lie that stays.
+type eventWriter struct {
+	box    *mailbox.Box
+	log    *slog.Logger
+	events chan wire.Event
+	done   chan struct{}
+}
+
+const (
+	keptEvents  = 1024 // wait for a disk that has no room: the newest, for they say what is
+	appendAgain = 500 * time.Millisecond
+)
+
+func newEventWriter(box *mailbox.Box, log *slog.Logger) *eventWriter {
+	return &eventWriter{box: box, log: log, events: make(chan wire.Event, keptEvents), done: make(chan struct{})}
+}
+
+// say queues an event. It never waits: where there is no room the oldest event goes.
+func (w *eventWriter) say(e wire.Event) {
+	e.Source = "pty"
+	for {
+		select {
+		case w.events <- e:
+			return
+		default:
+		}
+		select {
+		case <-w.events:
+		default:
+		}
+	}
+}
+
+// close has what is queued appended, tried once, and waits for that.
+func (w *eventWriter) close() {
+	close(w.events)
+	<-w.done
+}
+
+func (w *eventWriter) run() {
+	defer close(w.done)
+	var batch []wire.Event
+	for e := range w.events {
+		batch = append(batch, e)
+		if len(w.events) > 0 {
+			continue // what is queued goes in together
+		}
+		for !w.append(batch) {
+			select {
+			case e, ok := <-w.events:
+				if !ok {
+					return
+				}
+				batch = append(batch, e)
+				for len(w.events) > 0 {
+					batch = append(batch, <-w.events)
+				}
+				batch = batch[max(0, len(batch)-keptEvents):]
+			case <-time.After(appendAgain):
+			}
+		}
+		batch = nil
+	}
+}
+
+func (w *eventWriter) append(batch []wire.Event) bool {
+	err := w.box.Log().Append(context.Background(), batch...)
+	if err != nil {
+		w.log.Error("appending events", "err", err)
+	}
+	return err == nil
+}
+
+// outputPieces is how many pieces of output may wait for the loop. The kernel gives them
+// out in 4 KiB; when there is no room the program waits, as for a slow terminal.
+const outputPieces = 1024
+
+// readOutput passes on what the program writes, until its end.
+func readOutput(c *process.Child, to chan<- []byte) {
+	defer close(to)
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := c.Read(buf)
+		if n > 0 {
+			to <- bytes.Clone(buf[:n])
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// inputWriter types into the program, in order, apart from the loop: a program that does
+// not read blocks the writer, and nobody else.
+type inputWriter struct {
+	child  *process.Child
+	writes chan write
+}
+
+// write is something to be typed. done hears how much was.
+type write struct {
+	data []byte
+	done func(n int, err error)
+}
+
+const (
+	maxWrites = 2048            // wait for a program that does not read
+	writeWait = 2 * time.Second // for it to read
+)
+
+func newInputWriter(c *process.Child) *inputWriter {
+	return &inputWriter{child: c, writes: make(chan write, maxWrites)}
+}
+
+// put types keys. What a program leaves unread for too long is lost, as on any terminal.
+func (w *inputWriter) put(keys []byte) { w.send(write{data: bytes.Clone(keys)}) }
+
+func (w *inputWriter) putAll(keys [][]byte) {
+	for _, k := range keys {
+		w.put(k)
+	}
+}
+
+func (w *inputWriter) send(x write) {
+	select {
+	case w.writes <- x:
+	default:
+		if x.done != nil {
+			go x.done(0, os.ErrDeadlineExceeded)
+		}
+	}
+}
+
+// close ends run when everything is written, or was refused by the program's end. Nothing
+// may be sent any more.
+func (w *inputWriter) close() { close(w.writes) }
+
+func (w *inputWriter) run() {
+	for x := range w.writes {
+		n, err := w.child.Write(x.data, writeWait)
+		if x.done != nil {
+			x.done(n, err)
+		}
+	}
+}

@@ -1,0 +1,402 @@
+package ptyrun
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/agentteammail/atm/internal/cast"
+	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/watcher"
+	"github.com/agentteammail/atm/wire"
+)
+
+// runner is all state of a run. The loop alone touches it; others post.
+type runner struct {
+	Options
+	ctx   context.Context
+	waits Waits
+	log   *slog.Logger
+	wg    sync.WaitGroup
+
+	calls chan func()   // for the loop; unbuffered, so that none is left when it ends
+	over  chan struct{} // closed when the loop has ended
+
+	dir       *durable.Root // run/
+	recording *cast.Writer
+	events    *eventWriter
+	claims    worker // claims messages and says what became of them
+	notifier  worker // tells people of questions and overdue answers, and takes that back
+
+	state    reducer.State
+	prog     *program // nil between two programs
+	pid      int      // of the program, or of the last one
+	restarts restarts
+	stopping *stopping
+	isRerun  bool // it is stopped to be started again
+	hasRun   bool // a program has run, or runs
+	exit     Exit
+	ended    bool
+
+	mail     mail
+	turn     turn
+	restored *restoredDraft // a text whose turn was interrupted
+	resend   resend         // what of that goes in again
+	question *question      // on the screen
+	binding  *binding       // to the agent's sessions; nil: to none
+
+	viewers     map[*viewer]bool
+	lastKey     time.Time // of a person
+	heldKeys    []byte    // a person's, while a text of ours is on its way in
+	last, below []byte    // for terminals, when the agent has ended
+	cols, rows  int       // as it was begun
+
+	mailLeft   bool      // more mail is unread than the reducer holds
+	reminding  bool      // overdue answers are being looked for
+	remindedAt time.Time // when they were looked for last
+}
+
+// Run runs the agent until its program has ended for good, or ctx has, or
+// somebody stopped it. The caller holds the runner lock.
+func Run(ctx context.Context, o Options) (Exit, error) {
+	o.setDefaults()
+	r := &runner{
+		Options: o, ctx: context.WithoutCancel(ctx), waits: *o.Gates, log: o.Log, state: o.State,
+		calls: make(chan func()), over: make(chan struct{}), viewers: map[*viewer]bool{}, cols: o.Cols, rows: o.Rows,
+		mail: mail{tries: map[wire.ID]int{}}, restarts: restarts{policy: o.Restart, firstPause: o.Gates.Backoff},
+	}
+	var err error
+	if r.dir, err = openRunDir(o.Box, true); err != nil {
+		return r.exit, err
+	}
+	defer r.dir.Close()
+	if err := process.Subreaper(); err != nil {
+		return r.exit, err
+	}
+	server, err := control.Listen(r.dir.Path())
+	if err != nil {
+		return r.exit, err
+	}
+	r.recording, err = cast.Create(cast.Options{
+		Path: filepath.Join(r.dir.Path(), "screen.cast"), Cols: o.Cols, Rows: o.Rows,
+		Command: strings.Join(o.Command, " "), Title: string(o.Box.Agent()), Repaint: r.repaint,
+	})
+	if err != nil {
+		return r.exit, errors.Join(err, server.Close())
+	}
+	inbox, err := watcher.Open(ctx, []*mailbox.Box{o.Box}, watcher.Options{
+		Messages: true, Existing: true, Events: true, After: map[wire.Address]uint64{o.Box.Address(): o.State.Seq},
+	})
+	if err != nil {
+		return r.exit, errors.Join(err, server.Close(), r.recording.Close())
+	}
+	// What a dead runner was typing is claimed by nobody from now on, also if this one
+	// cannot type it for long.
+	if _, err := o.Box.Unfinished(ctx); err != nil {
+		r.log.Error("looking for what was being typed", "err", err)
+	}
+	// Before the program runs: if the runner is killed from here on, what it starts is found.
+	if err := r.writeRunInfo(); err != nil {
+		r.log.Error("writing run.json", "err", err)
+	}
+	r.bindSessions(o.Sessions)
+	r.events = newEventWriter(o.Box, r.log)
+	go r.events.run()
+	serving, stop := context.WithCancel(r.ctx)
+	r.wg.Go(func() { server.Serve(serving, handler{r}) })
+	entries := make(chan watcher.Entry, 16)
+	r.wg.Go(func() { r.watch(serving, inbox, entries) })
+
+	if err = r.loop(ctx.Done(), entries); err == nil {
+		r.endKept()
+	}
+	close(r.over)
+	stop()
+	err = errors.Join(err, inbox.Close(), server.Close(), r.recording.Close())
+	r.claims.wait()
+	r.notifier.wait()
+	r.wg.Wait()
+	r.events.close()
+	r.unbindSessions(err)
+	return r.exit, err
+}
+
+// watch passes on what the watcher tells.
+func (r *runner) watch(ctx context.Context, w *watcher.Watcher, to chan<- watcher.Entry) {
+	for {
+		e, err := w.Next(ctx)
+		if err != nil {
+			return
+		}
+		select {
+		case to <- e:
+		case <-r.over:
+			return
+		}
+	}
+}
+
+// post has the loop call f, unless it has ended.
+func (r *runner) post(f func()) bool {
+	select {
+	case r.calls <- f:
+		return true
+	case <-r.over:
+		return false
+	}
+}
+
+var errOver = errors.New("the program has ended")
+
+// ask has the loop call f, and waits until it has.
+func ask[T any](r *runner, f func() (T, error)) (out T, err error) {
+	done := make(chan struct{})
+	if !r.post(func() { out, err = f(); close(done) }) {
+		return out, errOver
+	}
+	<-done
+	return out, err
+}
+
+const (
+	checkEvery  = 3 * time.Second       // whether the runner lock is still ours
+	outputEvery = 20 * time.Millisecond // a program that floods its terminal is read
+)
+
+// loop owns everything until the end.
+func (r *runner) loop(quit <-chan struct{}, entries <-chan watcher.Entry) (failed error) {
+	if err := r.start(); err != nil {
+		return err
+	}
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	checked := r.Now()
+	for !r.ended {
+		now := r.Now()
+		if now.Sub(checked) >= checkEvery {
+			checked = now
+			if r.Held != nil && !r.Held() && failed == nil {
+				failed = ErrTakenOver
+				r.stop("another runner has taken over", r.waits.Idle, nil)
+			}
+			r.readMailLeft()
+			if now.Sub(r.remindedAt) >= remindEvery {
+				r.remind()
+			}
+		}
+		next := earliest(r.step(now), checked.Add(checkEvery))
+		var output <-chan []byte
+		var exited, stopped <-chan struct{}
+		if p := r.prog; p != nil {
+			exited = p.child.Done()
+			if !p.eof {
+				output = p.output
+			}
+			// Each piece of a flood would cost a change of goroutines; of many at once the
+			// screen draws only what can still be seen.
+			if at := p.changed.Add(outputEvery); p.flooding && now.Before(at) && len(r.viewers) == 0 {
+				output, next = nil, earliest(next, at)
+			}
+			if r.stopping != nil {
+				stopped = r.stopping.done // also if the program is stuck in the kernel, where no signal reaches it
+			}
+		}
+		timer.Reset(max(next.Sub(r.Now()), 0))
+		select {
+		case piece, ok := <-output:
+			r.prog.unread, r.prog.eof = append(r.prog.unread, piece...), !ok
+			r.takeOutput()
+		case <-exited:
+			r.programEnded()
+		case <-stopped:
+			r.programEnded()
+		case e := <-entries:
+			r.heard(e)
+		case f := <-r.calls:
+			f()
+		case <-timer.C:
+		case <-quit:
+			quit = nil
+			r.stop("interrupted", 2*time.Second, nil)
+		}
+	}
+	return failed
+}
+
+// step does what time brings, and says when it wants to be called again (zero: when
+// something has happened).
+func (r *runner) step(now time.Time) time.Time {
+	next := r.stepSessions(now)
+	if r.prog == nil {
+		return earliest(next, r.stepRestart(now))
+	}
+	next = earliest(next, r.stepScreen(now))
+	at := r.state.NextTick()
+	if !at.IsZero() && !now.Before(at) {
+		r.apply(reducer.Input{Now: now})
+		at = r.state.NextTick()
+	}
+	if at.After(now) {
+		next = earliest(next, at)
+	}
+	next = earliest(next, r.stepAnswer(now))
+	next = earliest(next, r.stepRestored(now))
+	next = earliest(next, r.stepKeys(now))
+	return earliest(next, r.stepMail(now))
+}
+
+// earliest is the first of some times; zero is never.
+func earliest(times ...time.Time) (first time.Time) {
+	for _, t := range times {
+		if first.IsZero() || !t.IsZero() && t.Before(first) {
+			first = t
+		}
+	}
+	return first
+}
+
+// heard takes in what the watcher tells.
+func (r *runner) heard(e watcher.Entry) {
+	now := r.Now()
+	switch {
+	case e.Message != nil:
+		r.messageArrived(e.Message, now)
+	case e.Event != nil:
+		r.apply(reducer.Input{Now: now, Event: e.Event})
+		r.noteSessionEvent(e.Event)
+		if e.Event.Kind == wire.EventAgain { // the watcher tells of a message once
+			r.messageChanged(e.Event.MessageID())
+		}
+	case e.Err != nil:
+		r.log.Error("watching", "err", e.Err)
+	}
+}
+
+func (r *runner) messageChanged(id wire.ID) {
+	if it, err := r.Box.Get(id); err == nil {
+		r.messageArrived(it, r.Now())
+	}
+}
+
+// messageArrived tells the reducer of a message.
+func (r *runner) messageArrived(it *mailbox.Item, now time.Time) {
+	if !r.noteInput(it) || r.Inject == Off {
+		return
+	}
+	mail := mailOf(it)
+	if it.Lease != nil && it.Lease.Until.After(now) {
+		mail.Held = it.Lease.Until
+	}
+	if mail.Read && mail.Due.IsZero() {
+		return
+	}
+	r.mailLeft = r.mailLeft || !r.state.HasRoom()
+	if it.Supersedes != "" {
+		if old, err := r.Box.Get(it.Supersedes); err == nil && old.From == it.From {
+			replaced := mailOf(old)
+			replaced.Never = true
+			r.apply(reducer.Input{Now: now, Arrived: replaced})
+		}
+	}
+	r.apply(reducer.Input{Now: now, Arrived: mail})
+}
+
+func mailOf(it *mailbox.Item) *reducer.Mail {
+	return &reducer.Mail{ID: it.ID, Urgent: it.Urgent(), Expires: it.ExpiresAt, Due: it.DueAt, Read: it.State != mailbox.Unread}
+}
+
+// readMailLeft tells the reducer of the mail that it had no room for, now that it has some.
+func (r *runner) readMailLeft() {
+	if !r.mailLeft || !r.state.HasRoom() {
+		return
+	}
+	ids, _, err := r.Box.UnreadIDs()
+	r.mailLeft = err != nil
+	for _, id := range ids {
+		if r.messageChanged(id); r.mailLeft {
+			return
+		}
+	}
+}
+
+// apply folds an input and begins what it calls for.
+func (r *runner) apply(in reducer.Input) {
+	for _, e := range r.state.Apply(in) {
+		switch e.Do {
+		case reducer.DeliverNow:
+			r.mail.enqueue(e.IDs)
+		case reducer.Interrupt:
+			r.log.Info("interrupting for urgent mail", "ids", e.IDs)
+			r.wg.Go(func() {
+				if r.awaitWork(r.ctx) == nil {
+					r.post(func() { r.interrupt(true) })
+				}
+			})
+		case reducer.Remind, reducer.Escalate:
+			r.remind()
+		}
+		// DeliverAtIdle and Announce wait, and so does Ask: what the screen asks is put to
+		// the rules when it is seen.
+	}
+	if r.state.Turn().Word() != reducer.WordIdle {
+		r.mail.queue = nil // it will be named again
+	}
+}
+
+// hasHooks reports whether the program's own hooks tell of its turns. (opencode's begin
+// when its first session does, not with the program.)
+func (r *runner) hasHooks() bool {
+	return r.state.Run != nil && (r.state.Run.HasSessionStart || r.state.Turn().HasSessionStart)
+}
+
+// say appends an event of ours.
+func (r *runner) say(e wire.Event) { r.events.say(e) }
+
+// sayState appends a change of state.
+func (r *runner) sayState(previous, now reducer.Activity, detail string) {
+	e := wire.Event{Kind: "state_change"}.With("previous", string(previous)).With("new", string(now))
+	if detail != "" {
+		e = e.With("detail", detail)
+	}
+	r.say(e)
+}
+
+// tell shows the attached terminals a line of ours.
+func (r *runner) tell(line string) {
+	r.recording.Marker(line)
+	for v := range r.viewers {
+		v.to.Send([]byte("\r\n[atm: " + line + "]\r\n"))
+	}
+}
+
+// record records what the program showed. That it cannot be recorded is said once.
+func (r *runner) record(p []byte) {
+	if err := r.recording.Output(p); err != nil {
+		r.log.Error("recording", "err", err)
+		r.say(wire.Event{Kind: "stream_error"}.With("error_summary", "the recording has stopped: "+err.Error()))
+		r.tell("the recording has stopped: " + err.Error())
+	}
+}
+
+// recordInput records what is typed, where that was asked for.
+func (r *runner) recordInput(p []byte) {
+	if r.Input {
+		r.recording.Input(p)
+	}
+}
+
+// repaint is what a new file of the recording begins with.
+func (r *runner) repaint() []byte {
+	if r.prog == nil {
+		return nil
+	}
+	return r.prog.screen.Repaint(0)
+}

@@ -1,0 +1,66 @@
+package ptyrun
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/internal/fakeagent"
+	"github.com/agentteammail/atm/mailbox"
+)
+
+// What a colleague holds under a lease is not typed, also by a runner that begins
+// meanwhile; given back, or when the lease has run out without a word, it is.
+func TestLeasedIsNotTyped(t *testing.T) {
+	t.Parallel()
+	for name, lease := range map[string]time.Duration{"given back": time.Hour, "run out": 1500 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t).fake(fakeagent.Options{})
+			taken := r.send("for whoever comes first")
+			carol := r.store.Box("carol").Address()
+			it, held, err := r.bob.Lease(t.Context(), mailbox.LeaseOptions{By: carol, For: lease}, func(*mailbox.Item, mailbox.Lease) (bool, error) { return true, nil })
+			if err != nil || it == nil {
+				t.Fatal(it, err)
+			}
+			r.run().idle()
+			r.wait("the other to be read", r.read(r.send("for bob")))
+			if name == "given back" {
+				if it, err := r.bob.Get(taken); err != nil || it.State != mailbox.Unread {
+					t.Fatal(it, err)
+				}
+				if err := r.bob.EndLease(t.Context(), taken, carol); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r.wait("what was taken to be read", r.read(taken))
+			if now := time.Now(); name == "run out" && now.Before(held.Until) {
+				t.Errorf("it was typed %s before its lease ran out", held.Until.Sub(now))
+			}
+		})
+	}
+}
+
+func init() { remindEvery = checkEvery / 2 }
+
+// Overdue answers are looked for again and again, and the agent counts as idle
+// only while it could be typed into.
+func TestOverdueIsLookedFor(t *testing.T) {
+	t.Parallel()
+	var idle, busy atomic.Int64
+	r := newRig(t).fake(fakeagent.Options{})
+	r.opt.Overdue = func(_ context.Context, between bool) error {
+		if between {
+			idle.Add(1)
+		} else {
+			busy.Add(1)
+		}
+		return nil
+	}
+	r.run().idle()
+	r.wait("a look between two turns", func() bool { return idle.Load() > 0 })
+	was := busy.Load()
+	r.send("THINK 5s")
+	r.wait("a look in a turn", func() bool { return busy.Load() > was })
+}

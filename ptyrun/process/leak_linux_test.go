@@ -1,0 +1,137 @@
+package process
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func descriptors(t *testing.T) int {
+	t.Helper()
+	names, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(names)
+}
+
+func TestManyRunsLeakNothing(t *testing.T) {
+	once := func(i int) {
+		nap := nap()
+		script := []string{
+			`echo hello`,
+			`setsid sleep ` + nap + ` & (sleep ` + nap + ` &) ; exit 0`,
+			`exec sleep ` + nap,
+		}[i%3]
+		c, err := Start(Command{Argv: []string{"sh", "-c", script}, Cols: 80, Rows: 24, Env: append(os.Environ(), "ATM_RUN="+nap)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		read := make(chan struct{})
+		go func() {
+			defer close(read)
+			buf := make([]byte, 1024)
+			for {
+				if _, err := c.Read(buf); err != nil {
+					return
+				}
+			}
+		}()
+		if i%3 != 2 {
+			<-c.Done()
+		}
+		if err := c.Jiggle(); err != nil {
+			t.Error(err)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		<-read
+		if n := nappers(t, nap); n != 0 {
+			t.Fatalf("run %d left %d processes", i, n)
+		}
+	}
+	once(0) // opens what stays open, such as the poller
+	fds, routines := descriptors(t), runtime.NumGoroutine()
+	for i := range 50 {
+		once(i)
+	}
+	eventually(t, func() bool { return runtime.NumGoroutine() <= routines && descriptors(t) <= fds && zombies(t) == 0 },
+		func() string {
+			return fmt.Sprintf("%d goroutines, %d descriptors and no zombie; there are %d, %d and %d",
+				routines, fds, runtime.NumGoroutine(), descriptors(t), zombies(t))
+		})
+}
+
+// An orphan that ends while the program runs is reaped then, and other code's
+// children are left to it.
+func TestAdoptedAreReaped(t *testing.T) {
+	other := exec.Command("sh", "-c", "exit 9")
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s := shell(t, `for i in 1 2 3 4 5; do (setsid sh -c 'echo orphan $$' &); done; echo ready; read x`)
+	s.sees("ready")
+	eventually(t, func() bool { return strings.Count(s.text(), "orphan") == 5 && zombies(t) <= 1 },
+		func() string { return fmt.Sprintf("the orphans' end; zombies: %d", zombies(t)) })
+	err := other.Wait()
+	if exit, ok := err.(*exec.ExitError); !ok || exit.ExitCode() != 9 {
+		t.Errorf("the other child ended with %v", err)
+	}
+}
+
+// Nothing polls: an idle program costs no processor time.
+func TestIdleCostsNothing(t *testing.T) {
+	s := shell(t, "echo ready; exec sleep 1000")
+	s.sees("ready")
+	used := func() time.Duration {
+		var r unix.Rusage
+		if err := unix.Getrusage(unix.RUSAGE_SELF, &r); err != nil {
+			t.Fatal(err)
+		}
+		return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+	}
+	before := used()
+	time.Sleep(300 * time.Millisecond)
+	if spent := used() - before; spent > 30*time.Millisecond {
+		t.Errorf("%v of processor time in 300 ms", spent)
+	}
+}
+
+func TestLookAtOddNames(t *testing.T) {
+	nap := nap()
+	odd := t.TempDir() + "/a ) R (b"
+	sleep, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(sleep, odd); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Start(Command{Argv: []string{odd, nap}, Cols: 80, Rows: 24})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	eventually(t, func() bool { return nappers(t, nap) == 1 }, func() string { return "sleep" })
+	if e, ok := readEntry(c.PID()); !ok || e.ppid != os.Getpid() || e.sid != c.PID() || e.Name != "a ) R (b" {
+		t.Errorf("its line: %+v, %v", e, ok)
+	}
+}
+
+// The program gets its terminal and nothing else of ours.
+func TestNoDescriptorIsInherited(t *testing.T) {
+	shell(t, "exec sleep 1000") // another terminal is open
+	s := shell(t, "ls -l /proc/self/fd")
+	s.ends(Exit{})
+	<-s.eof
+	if n := strings.Count(s.text(), " -> "); n != 4 { // and the directory itself
+		t.Errorf("it has %s", s.text())
+	}
+}

@@ -1,0 +1,386 @@
+//go:build linux || darwin
+
+package process
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv("ATM_PROCESS_TEST") == "window" {
+		showWindow()
+	}
+	if err := Subreaper(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// session is a program with somebody who reads what it shows.
+type session struct {
+	*Child
+	t *testing.T
+
+	mu    sync.Mutex
+	shown bytes.Buffer
+	eof   chan struct{}
+}
+
+func begin(t *testing.T, c Command) *session {
+	t.Helper()
+	if c.Cols == 0 {
+		c.Cols, c.Rows = 80, 24
+	}
+	if c.Env == nil {
+		c.Env = append(os.Environ(), "ATM_RUN="+newMark(t), "PS1=$ ")
+	}
+	ch, err := Start(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &session{Child: ch, t: t, eof: make(chan struct{})}
+	go func() {
+		defer close(s.eof)
+		buf := make([]byte, 4096)
+		for {
+			n, err := ch.Read(buf)
+			s.mu.Lock()
+			s.shown.Write(buf[:n])
+			s.mu.Unlock()
+			if err != nil {
+				if err != io.EOF {
+					t.Errorf("read: %v", err)
+				}
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		if err := ch.Close(); err != nil {
+			t.Error(err)
+		}
+		<-s.eof
+	})
+	return s
+}
+
+func newMark(t *testing.T) string {
+	return fmt.Sprintf("%s-%d-%d", strings.ReplaceAll(t.Name(), "/", "-"), os.Getpid(), time.Now().UnixNano())
+}
+
+func shell(t *testing.T, script string) *session {
+	t.Helper()
+	return begin(t, Command{Argv: []string{"sh", "-c", script}})
+}
+
+func (s *session) text() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.shown.String()
+}
+
+// sees waits for a text on the terminal.
+func (s *session) sees(want string) {
+	s.t.Helper()
+	eventually(s.t, func() bool { return strings.Contains(s.text(), want) },
+		func() string { return fmt.Sprintf("%q to be shown; it shows %q", want, s.text()) })
+}
+
+func (s *session) types(text string) {
+	s.t.Helper()
+	if _, err := s.Write([]byte(text), time.Second); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *session) ends(want Exit) {
+	s.t.Helper()
+	select {
+	case <-s.Done():
+	case <-time.After(10 * time.Second):
+		s.t.Fatalf("it does not end; it shows %q", s.text())
+	}
+	if got := s.Exit(); got != want {
+		s.t.Errorf("it ended with %+v, want %+v", got, want)
+	}
+}
+
+func eventually(t *testing.T, ok func() bool, what func() string) {
+	t.Helper()
+	for until := time.Now().Add(10 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatalf("waited in vain for %s", what())
+		}
+	}
+}
+
+func TestExit(t *testing.T) {
+	for _, c := range []struct {
+		script string
+		want   Exit
+	}{
+		{"exit 0", Exit{}},
+		{"exit 3", Exit{Code: 3}},
+		{"kill -KILL $$", Exit{137, "SIGKILL"}},
+		{"kill -TERM $$", Exit{143, "SIGTERM"}},
+		{"kill -HUP $$", Exit{129, "SIGHUP"}},
+		{"trap 'exit 129' HUP; kill -HUP $$", Exit{Code: 129}},
+	} {
+		s := shell(t, c.script)
+		s.ends(c.want)
+		<-s.eof
+	}
+}
+
+func TestEverythingShownIsRead(t *testing.T) {
+	s := shell(t, "seq 200000; echo the end")
+	s.ends(Exit{})
+	<-s.eof
+	if got := s.text(); !strings.HasSuffix(got, "200000\r\nthe end\r\n") {
+		t.Errorf("it ends with %q", got[max(0, len(got)-40):])
+	}
+}
+
+// A reader that comes long after the program's end, later than the grace, still
+// gets what the kernel holds.
+func TestSlowReader(t *testing.T) {
+	c, err := Start(Command{Argv: []string{"sh", "-c", "seq 500; echo the end"}, Cols: 80, Rows: 24})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	<-c.Done()
+	time.Sleep(readGrace + 20*time.Millisecond)
+	got, err := io.ReadAll(c)
+	if err != nil || !strings.HasSuffix(string(got), "the end\r\n") {
+		t.Errorf("read %q, %v", got, err)
+	}
+}
+
+// A grandchild that ignores the hangup keeps the terminal open: reading ends
+// 250 ms after the program nevertheless, even if it writes on and on.
+func TestGrandchildHoldsTerminal(t *testing.T) {
+	for name, script := range map[string]string{
+		"silent": `trap '' HUP; sleep 1000 & echo started; exit 0`,
+		"flood":  `trap '' HUP; yes & echo started; exit 0`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := shell(t, script)
+			s.ends(Exit{})
+			began := time.Now()
+			<-s.eof
+			if took := time.Since(began); took > 4*readGrace {
+				t.Errorf("reading ended %v after the program", took)
+			}
+			if !strings.Contains(s.text(), "started") {
+				t.Error("what it had shown is lost")
+			}
+		})
+	}
+}
+
+func TestWriteToAProgramThatDoesNotRead(t *testing.T) {
+	s := shell(t, "stty raw -echo; echo ready; exec sleep 1000")
+	s.sees("ready")
+	began := time.Now()
+	n, err := s.Write(bytes.Repeat([]byte("x"), 1<<20), 200*time.Millisecond)
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("write: %v, want os.ErrDeadlineExceeded", err)
+	}
+	if n == 0 || n == 1<<20 {
+		t.Errorf("%d bytes were taken", n)
+	}
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	s.Stop(context.Background(), time.Second)
+	if got := s.Exit(); got != (Exit{143, "SIGTERM"}) {
+		t.Errorf("ended: %+v", got)
+	}
+	if _, err := s.Write([]byte("x"), time.Second); !errors.Is(err, os.ErrProcessDone) {
+		t.Errorf("write after the end: %v", err)
+	}
+}
+
+func TestWriteArrivesWhole(t *testing.T) {
+	s := shell(t, "stty raw -echo; echo ready; head -c 90000 | cksum; exit")
+	s.sees("ready")
+	text := strings.Repeat("añ→🙂", 9000)
+	n, err := s.Write([]byte(text), 5*time.Second)
+	if n != len(text) || err != nil {
+		t.Fatalf("wrote %d, %v", n, err)
+	}
+	sum := exec.Command("cksum")
+	sum.Stdin = strings.NewReader(text)
+	want, err := sum.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.sees(strings.TrimSpace(string(want)))
+}
+
+func TestPieces(t *testing.T) {
+	for name, text := range map[string]string{
+		"plain":  strings.Repeat("x", 5000),
+		"runes":  strings.Repeat("→", 3000),
+		"odd":    "x" + strings.Repeat("🙂", 3000),
+		"marks":  strings.Repeat("a\x1b[200~b\x1b[201~", 400),
+		"binary": strings.Repeat("\x80", 5000),
+	} {
+		rest := text
+		for rest != "" {
+			n := piece([]byte(rest))
+			if n < 1 || n > pieceSize {
+				t.Fatalf("%s: a piece of %d bytes", name, n)
+			}
+			if one := rest[:n]; name != "binary" && !wholeRunes(one) {
+				t.Errorf("%s: a rune is torn in %q", name, one[n-8:])
+			}
+			if one := rest[:n]; strings.LastIndexByte(one, 0x1b) > strings.LastIndexByte(one, '~') {
+				t.Errorf("%s: a mark is torn in %q", name, one[n-8:])
+			}
+			rest = rest[n:]
+		}
+	}
+}
+
+func wholeRunes(s string) bool { return strings.ToValidUTF8(s, "") == s }
+
+// showWindow is a program that tells its terminal's size each time it is told of
+// a new one. A shell would do, had it not a way to miss a signal before it reads.
+func showWindow() {
+	told := make(chan os.Signal, 100)
+	signal.Notify(told, syscall.SIGWINCH)
+	for {
+		rows, cols, err := pty.Getsize(os.Stdin)
+		fmt.Printf("%dx%d %v\n", cols, rows, err)
+		<-told
+	}
+}
+
+func TestWindow(t *testing.T) {
+	s := begin(t, Command{Argv: []string{os.Args[0]}, Env: append(os.Environ(), "ATM_PROCESS_TEST=window"), Cols: 100, Rows: 30})
+	s.sees("100x30 <nil>")
+	if err := s.Resize(70, 20); err != nil {
+		t.Fatal(err)
+	}
+	s.sees("70x20 <nil>")
+	if err := s.Jiggle(); err != nil {
+		t.Fatal(err)
+	}
+	s.sees("70x19 <nil>\r\n70x20 <nil>")
+	for _, bad := range [][2]int{{0, 10}, {10, 0}, {-1, 5}, {70000, 5}} {
+		if s.Resize(bad[0], bad[1]) == nil {
+			t.Errorf("a window of %v was taken", bad)
+		}
+	}
+	// A resize in the middle of a jiggle is the last word.
+	if err := errors.Join(s.Jiggle(), s.Resize(90, 40)); err != nil {
+		t.Fatal(err)
+	}
+	s.sees("90x40 <nil>")
+	time.Sleep(2 * jigglePause)
+	if got := s.text(); !strings.HasSuffix(got, "90x40 <nil>\r\n") {
+		t.Errorf("it ends with %q", got)
+	}
+}
+
+func TestForeground(t *testing.T) {
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("no bash here")
+	}
+	s := begin(t, Command{Argv: []string{bash, "--norc", "--noprofile", "-i"}, Env: append(os.Environ(), "PS1=ready$ ", "ATM_RUN="+newMark(t))})
+	s.sees("ready$ ")
+	if pgid, name := s.Foreground(); pgid != s.PID() || name != "bash" {
+		t.Errorf("in the foreground is %s (%d), want bash (%d)", name, pgid, s.PID())
+	}
+	in := func(want string) func() bool {
+		return func() bool { _, name := s.Foreground(); return name == want }
+	}
+	tell := func() string { _, name := s.Foreground(); return "another foreground than " + name }
+	s.types("sleep 1000\r")
+	eventually(t, in("sleep"), tell)
+	s.types("\x03")
+	eventually(t, in("bash"), tell)
+	s.types("sleep 1000\r")
+	eventually(t, in("sleep"), tell)
+	s.types("\x03exit 7\r")
+	s.ends(Exit{Code: 7})
+	if pgid, name := s.Foreground(); pgid != 0 || name != "" {
+		t.Errorf("in the foreground after the end is %s (%d)", name, pgid)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	dir := t.TempDir()
+	file := dir + "/file"
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		command Command
+		want    string
+	}{
+		{Command{}, "run a program: no program was given"},
+		{Command{Argv: []string{"surely-not-there"}}, "run surely-not-there: no such program on PATH"},
+		{Command{Argv: []string{dir}}, "run " + dir + ": fork/exec " + dir + ": permission denied"},
+		{Command{Argv: []string{file}}, "run " + file + ": fork/exec " + file + ": permission denied"},
+		{Command{Argv: []string{"./nothing"}, Dir: dir}, "run ./nothing: fork/exec ./nothing: no such file or directory"},
+		{Command{Argv: []string{"sh"}, Dir: dir + "/nowhere"}, "run sh: fork/exec " + sh + ": no such file or directory"},
+		{Command{Argv: []string{"sh"}, Env: []string{"PATH=" + dir}}, "run sh: no such program on PATH"},
+	} {
+		c.command.Cols, c.command.Rows = 80, 24
+		ch, err := Start(c.command)
+		if err == nil {
+			ch.Close()
+			t.Errorf("%v ran", c.command.Argv)
+		} else if err.Error() != c.want {
+			t.Errorf("%v: %q, want %q", c.command.Argv, err, c.want)
+		}
+	}
+	if _, err := Start(Command{Argv: []string{"sh"}}); err == nil {
+		t.Error("a terminal without a size was taken")
+	}
+}
+
+func TestDirectoryAndEnvironment(t *testing.T) {
+	dir := t.TempDir()
+	s := begin(t, Command{
+		Argv: []string{"sh", "-c", `echo "$PWD $FOO $(stty -a | grep -o ' iutf8')"`},
+		Dir:  dir, Env: append(os.Environ(), "FOO=bar"),
+	})
+	s.ends(Exit{})
+	<-s.eof
+	if got, want := s.text(), dir+" bar  iutf8\r\n"; got != want {
+		t.Errorf("it shows %q, want %q", got, want)
+	}
+}
+
+// What our parent ignores the program does not.
+func TestIgnoredSignalsAreNotInherited(t *testing.T) {
+	signal.Ignore(syscall.SIGHUP, syscall.SIGINT)
+	defer signal.Reset(syscall.SIGHUP, syscall.SIGINT)
+	shell(t, "kill -INT $$; exit 0").ends(Exit{130, "SIGINT"})
+	shell(t, "kill -HUP $$; exit 0").ends(Exit{129, "SIGHUP"})
+	syscall.Kill(os.Getpid(), syscall.SIGHUP) // would end this test
+}

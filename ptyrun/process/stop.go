@@ -1,0 +1,155 @@
+//go:build linux || darwin
+
+package process
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	closeGrace   = 250 * time.Millisecond // Close's
+	maxLastGrace = time.Second            // for what is left when the program has ended or its terminal is gone
+
+	// killWait is how long a killed process may take to be gone. One that sleeps
+	// in the kernel on a dead disk takes for ever.
+	killWait = 5 * time.Second
+)
+
+// Stop ends the program and everything that it started, and returns when they
+// are gone. In this order: SIGTERM to the foreground group and the program's own,
+// SIGCONT so that stopped processes get it, and grace; the terminal is closed,
+// which sends SIGHUP, everything else gets SIGTERM and SIGCONT, and up to a
+// second of grace; SIGKILL until nothing is left. The end of ctx ends all grace.
+func (c *Child) Stop(ctx context.Context, grace time.Duration) Ended {
+	c.stopping.Lock()
+	defer c.stopping.Unlock()
+	if !c.hasEnded() {
+		foreground, _ := c.Foreground()
+		for _, group := range slices.Compact([]int{c.pid, foreground}) {
+			if group > 1 {
+				unix.Kill(-group, unix.SIGTERM)
+				unix.Kill(-group, unix.SIGCONT)
+			}
+		}
+		c.awaitEnd(ctx, grace)
+	}
+	if !c.hasEnded() {
+		c.master.Close()
+	}
+	ended := c.endTree(ctx, min(grace, maxLastGrace))
+	c.awaitEnd(context.Background(), killWait)
+	if c.hasEnded() {
+		select {
+		case <-c.drained: // the reader has the rest
+		case <-time.After(2 * readGrace):
+		}
+		c.master.Close()
+		runningLock.Lock()
+		delete(running, c.pid)
+		runningLock.Unlock()
+	}
+	reapAdopted()
+	return ended
+}
+
+// Close stops with little grace. It waits for a Stop that is under way.
+func (c *Child) Close() error {
+	if left := c.Stop(context.Background(), closeGrace).Left; len(left) > 0 {
+		return fmt.Errorf("end what %s started: still there after SIGKILL: %v", c.cmd.Args[0], left)
+	}
+	return nil
+}
+
+// awaitEnd waits for the program's end for at most d.
+func (c *Child) awaitEnd(ctx context.Context, d time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	select {
+	case <-c.done:
+	case <-ctx.Done():
+	}
+}
+
+// endTree ends what runs, first with SIGTERM and then with SIGKILL, again and
+// again, because a process may fork before it dies.
+func (c *Child) endTree(ctx context.Context, grace time.Duration) (ended Ended) {
+	named := map[int]bool{c.pid: true}
+	polite := grace > 0
+	for until := time.Now().Add(grace + killWait); ; polite = false {
+		tree, err := c.tree()
+		if err != nil {
+			c.cmd.Process.Kill()
+			return ended
+		}
+		ended.Left = infos(tree)
+		for _, p := range ended.Left {
+			if !named[p.PID] {
+				named[p.PID] = true
+				ended.Others = append(ended.Others, p)
+			}
+		}
+		if len(tree) == 0 || time.Now().After(until) {
+			return ended
+		}
+		if polite && ctx.Err() == nil {
+			signalAll(tree, unix.SIGTERM, unix.SIGCONT)
+			awaitAll(ctx, tree, grace)
+			continue
+		}
+		// Those of the program's own group are killed at once, so that one that
+		// keeps forking there forks no more.
+		if slices.ContainsFunc(tree, func(e entry) bool { return e.pgid == c.pid }) {
+			unix.Kill(-c.pid, unix.SIGKILL)
+		}
+		signalAll(tree, unix.SIGKILL)
+		awaitAll(context.Background(), tree, time.Until(until))
+	}
+}
+
+// tree is what runs of this program and of what it started. A zombie runs no
+// more.
+func (c *Child) tree() ([]entry, error) {
+	all, err := readTable()
+	if err != nil {
+		return nil, err
+	}
+	runningLock.Lock()
+	defer runningLock.Unlock()
+	spared := ancestors(all)
+	for pid := range running {
+		spared[pid] = true
+	}
+	isReused := slices.ContainsFunc(all, func(e entry) bool { return e.PID == c.pid && e.Start != c.start })
+	ours := map[int]bool{c.pid: !isReused}
+	for _, e := range all {
+		inSession := e.sid == c.pid && !isReused
+		// With several programs an adopted process could be any one's: then the
+		// mark decides.
+		adopted := len(running) == 1 && isAdopted(e)
+		if !spared[e.PID] && (inSession || adopted || c.mark != "" && carries(e.PID, c.mark)) {
+			ours[e.PID] = true
+		}
+	}
+	for grown := true; grown; {
+		grown = false
+		for _, e := range all {
+			if ours[e.ppid] && !ours[e.PID] && !spared[e.PID] {
+				ours[e.PID], grown = true, true
+			}
+		}
+	}
+	return slices.DeleteFunc(all, func(e entry) bool { return !ours[e.PID] || e.zombie }), nil
+}
+
+// isAdopted says whether a process became our child when it lost its parent: it
+// is in another session then. What was started here is for the caller to exclude.
+func isAdopted(e entry) bool {
+	session, err := unix.Getsid(0)
+	return err == nil && e.ppid == os.Getpid() && e.sid != session
+}

@@ -1,0 +1,299 @@
+//go:build linux || darwin
+
+package process
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// A nap is an argument for sleep that no other test uses, by which the process
+// table can be searched.
+var naps atomic.Int64
+
+func nap() string { return fmt.Sprintf("1000.%d%04d", os.Getpid(), naps.Add(1)) }
+
+// nappers counts the processes that were given the nap.
+func nappers(t *testing.T, nap string) (n int) {
+	for line := range strings.Lines(ps(t, "args=")) {
+		if strings.Contains(line, nap) {
+			n++
+		}
+	}
+	return n
+}
+
+// zombies counts our children that nobody reaped.
+func zombies(t *testing.T) (n int) {
+	for line := range strings.Lines(ps(t, "ppid=,stat=")) {
+		f := strings.Fields(line)
+		if f[0] == fmt.Sprint(os.Getpid()) && f[1][0] == 'Z' {
+			n++
+		}
+	}
+	return n
+}
+
+func ps(t *testing.T, columns string) string {
+	t.Helper()
+	out, err := exec.Command("ps", "-A", "-ww", "-o", columns).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+// What Stop must end, by what a program may do to keep it. NAP stands for a nap;
+// each script has to have as many nappers as it says before it is stopped.
+var keepers = []struct {
+	name    string
+	script  string
+	nappers int
+	grace   time.Duration // as long as a busy machine needs where one should do, short where it will be waited out
+}{
+	{"a plain program", `exec sleep NAP`, 1, 5 * time.Second},
+	{"a job in the background", `sleep NAP & exec sleep NAP`, 2, 5 * time.Second},
+	{"nohup", `nohup sleep NAP >/dev/null & exec sleep NAP`, 2, 5 * time.Second},
+	{"a session of its own", `setsid sleep NAP & exec sleep NAP`, 2, 5 * time.Second},
+	{"forked twice, environment cleared", `(setsid env -i sleep NAP </dev/null >/dev/null 2>&1 &); exec sleep NAP`, 2, 5 * time.Second},
+	{"sessions within sessions", `setsid sh -c 'setsid sh -c "setsid sleep NAP & sleep NAP; :"; :' & exec sleep NAP`, 5, 5 * time.Second},
+	{"deaf to TERM", `trap '' TERM; sleep NAP; sleep NAP`, 2, 500 * time.Millisecond},
+	{"deaf to TERM and HUP", `trap '' TERM HUP; sleep NAP; sleep NAP`, 2, 50 * time.Millisecond},
+	{"deaf in a session of its own", `setsid sh -c 'trap "" TERM HUP INT; sleep NAP; sleep NAP' & exec sleep NAP`, 3, 5 * time.Second},
+	{"stopped", `sleep NAP & kill -STOP $!; setsid sh -c 'kill -STOP $$; sleep NAP' & exec sleep NAP`, 3, 5 * time.Second},
+	{"stopped itself", `sleep NAP & kill -STOP $$; wait`, 2, 5 * time.Second},
+	{"stopped and deaf", `trap '' TERM HUP; sleep NAP & kill -STOP $$; wait; sleep NAP`, 2, 50 * time.Millisecond},
+	{"in the foreground of a shell", `set -m; sleep NAP; sleep NAP`, 2, 5 * time.Second},
+}
+
+func TestStopLeavesNothing(t *testing.T) {
+	if _, err := exec.LookPath("setsid"); err != nil {
+		t.Skip("no setsid here")
+	}
+	for _, k := range keepers {
+		t.Run(k.name, func(t *testing.T) {
+			nap := nap()
+			s := begin(t, Command{Argv: []string{"sh", "-c", strings.ReplaceAll(k.script, "NAP", nap)}})
+			eventually(t, func() bool { return nappers(t, nap) >= k.nappers },
+				func() string { return fmt.Sprintf("%d processes; there are %d", k.nappers, nappers(t, nap)) })
+			e := s.Stop(context.Background(), k.grace)
+			if n := nappers(t, nap); n != 0 {
+				t.Errorf("%d processes are left", n)
+			}
+			if n := zombies(t); n != 0 {
+				t.Errorf("%d zombies are left", n)
+			}
+			if len(e.Left) != 0 {
+				t.Errorf("ended: %+v", e)
+			}
+			select {
+			case <-s.Done():
+			default:
+				t.Error("it is not done")
+			}
+		})
+	}
+}
+
+// A daemon as Python libraries make them: two forks, a session, no terminal, its
+// environment cleared, every signal ignored that can be.
+func TestStopEndsADaemon(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("no python3 here")
+	}
+	nap := nap()
+	s := begin(t, Command{Argv: []string{python, "-c", `
+import os, signal, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        for s in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            signal.signal(s, signal.SIG_IGN)
+        fd = os.open("/dev/null", os.O_RDWR)
+        for n in (0, 1, 2): os.dup2(fd, n)
+        os.execve("/bin/sh", ["sh", "-c", "sleep " + sys.argv[1] + "; :"], {})
+    os._exit(0)
+os.wait()
+print("daemon", flush=True)
+time.sleep(1000)
+`, nap}})
+	s.sees("daemon")
+	eventually(t, func() bool { return nappers(t, nap) >= 3 }, func() string { return "the daemon" })
+	e := s.Stop(context.Background(), 100*time.Millisecond)
+	if n := nappers(t, nap); n != 0 || zombies(t) != 0 {
+		t.Errorf("%d processes and %d zombies are left; ended: %+v", n, zombies(t), e)
+	}
+	if !slices.ContainsFunc(e.Others, func(p Info) bool { return p.Name == "sh" }) {
+		t.Errorf("ended: %+v, which does not name the daemon", e)
+	}
+}
+
+// What forks faster than the process table is read is caught by its group.
+func TestStopEndsWhatKeepsForking(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("no python3 here")
+	}
+	nap := nap()
+	s := begin(t, Command{Argv: []string{python, "-c", `
+import os, signal, sys
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+print("hopping", flush=True)
+if os.fork() == 0:
+    while True:
+        if os.fork() != 0: os._exit(0)
+signal.pause()
+`, nap}})
+	s.sees("hopping")
+	e := s.Stop(context.Background(), 50*time.Millisecond)
+	if n := nappers(t, nap); n != 0 || len(e.Left) != 0 {
+		t.Errorf("%d processes are left; ended: %+v", n, e)
+	}
+}
+
+func TestLastWordsAreRead(t *testing.T) {
+	s := shell(t, `trap 'seq 2000; echo last words; exit 0' TERM; echo ready; while :; do sleep 0.01; done`)
+	s.sees("ready")
+	s.Stop(context.Background(), 5*time.Second)
+	<-s.eof
+	if got := s.text(); !strings.HasSuffix(got, "2000\r\nlast words\r\n") {
+		t.Errorf("it ends with %q", got[max(0, len(got)-40):])
+	}
+}
+
+func TestStopIsCancelled(t *testing.T) {
+	s := shell(t, `trap '' TERM HUP; echo ready; while :; do sleep 0.01; done`)
+	s.sees("ready")
+	ctx, cancel := context.WithCancel(context.Background())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	began := time.Now()
+	s.Stop(ctx, time.Hour)
+	if got := s.Exit(); got != (Exit{137, "SIGKILL"}) {
+		t.Errorf("ended: %+v", got)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// What stays when the program ends by itself is ended by Close.
+func TestCloseEndsSurvivors(t *testing.T) {
+	nap := nap()
+	s := shell(t, `trap '' HUP; nohup sleep `+nap+` >/dev/null 2>&1 & exit 0`)
+	s.ends(Exit{})
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if n := nappers(t, nap); n != 0 {
+		t.Errorf("%d processes are left", n)
+	}
+	if err := s.Close(); err != nil {
+		t.Errorf("a second close: %v", err)
+	}
+}
+
+// Two programs in one process do not end each other's descendants.
+func TestStopSparesOthers(t *testing.T) {
+	mine, theirs := nap(), nap()
+	a := shell(t, `setsid sleep `+mine+` & exec sleep `+mine)
+	b := shell(t, `(setsid sleep `+theirs+` &); exec sleep `+theirs)
+	stranger := exec.Command("sleep", theirs)
+	if err := stranger.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer stranger.Wait()
+	defer stranger.Process.Kill()
+	eventually(t, func() bool { return nappers(t, mine) == 2 && nappers(t, theirs) == 3 }, func() string { return "five processes" })
+	a.Stop(context.Background(), 100*time.Millisecond)
+	if nappers(t, mine) != 0 || nappers(t, theirs) != 3 {
+		t.Errorf("%d of its own and %d of the others' processes are left", nappers(t, mine), nappers(t, theirs))
+	}
+	b.Stop(context.Background(), 100*time.Millisecond)
+	if n := nappers(t, theirs); n != 1 {
+		t.Errorf("%d processes are left, want the stranger", n)
+	}
+}
+
+func TestLeftovers(t *testing.T) {
+	nap, run := nap(), newMark(t)
+	// As after a runner's death: nobody's children, with the mark in their
+	// environment, one of them deaf and one stopped.
+	cmd := exec.Command("sh", "-c", strings.ReplaceAll(`
+		setsid sleep NAP & setsid sh -c 'trap "" TERM; sleep NAP; sleep NAP' &
+		setsid sh -c 'kill -STOP $$; sleep NAP' & :`, "NAP", nap))
+	cmd.Env = append(os.Environ(), "ATM_RUN="+run)
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() bool { return nappers(t, nap) == 4 }, func() string { return "four processes" })
+	ps, err := Leftovers(run)
+	if err != nil || len(ps) != 4 {
+		t.Fatalf("left over: %v, %v", ps, err)
+	}
+	for _, p := range ps {
+		if p.Start == 0 || p.Name == "" {
+			t.Errorf("left over: %+v", p)
+		}
+	}
+	if other, err := Leftovers(run + "1"); err != nil || len(other) != 0 {
+		t.Errorf("left over of another run: %v, %v", other, err)
+	}
+	if _, err := Leftovers(""); err == nil {
+		t.Error("no mark is a mark")
+	}
+
+	// Whoever has the number now but began at another time is somebody else.
+	moved := make([]Info, len(ps))
+	for i, p := range ps {
+		moved[i] = p
+		moved[i].Start++
+	}
+	if err := End(moved, 10*time.Millisecond); err != nil {
+		t.Error(err)
+	}
+	if n := nappers(t, nap); n != 4 {
+		t.Fatalf("%d processes are left of four strangers", n)
+	}
+	if err := End(ps, 100*time.Millisecond); err != nil {
+		t.Error(err)
+	}
+	eventually(t, func() bool { return nappers(t, nap) == 0 && zombies(t) == 0 }, func() string { return "their end" })
+	if err := End(ps, time.Second); err != nil {
+		t.Errorf("what has ended: %v", err)
+	}
+}
+
+// A stopped process hears SIGTERM: it is woken for it.
+func TestEndWakesTheStopped(t *testing.T) {
+	run, said := newMark(t), t.TempDir()+"/said"
+	cmd := exec.Command("sh", "-c", `trap 'echo goodbye >"$0"; exit' TERM; kill -STOP $$; sleep 1000`, said)
+	cmd.Env = append(os.Environ(), "ATM_RUN="+run)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	stopped := func() bool {
+		out, _ := exec.Command("ps", "-o", "stat=", "-p", fmt.Sprint(cmd.Process.Pid)).Output()
+		return strings.HasPrefix(string(out), "T")
+	}
+	eventually(t, stopped, func() string { return "its stop" })
+	ps, err := Leftovers(run)
+	if err != nil || len(ps) != 1 {
+		t.Fatalf("left over: %v, %v", ps, err)
+	}
+	if err := End(ps, 5*time.Second); err != nil {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(said); err != nil || string(text) != "goodbye\n" {
+		t.Errorf("it said %q, %v", text, err)
+	}
+}

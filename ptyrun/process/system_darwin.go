@@ -1,0 +1,71 @@
+package process
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+const getTermios, setTermios = unix.TIOCGETA, unix.TIOCSETA
+
+// closeFilesOnExec has nothing to do: what is opened here is O_CLOEXEC.
+func closeFilesOnExec() {}
+
+// readTable reads the process table.
+func readTable() ([]entry, error) {
+	table, err := unix.SysctlKinfoProcSlice("kern.proc.all")
+	if err != nil {
+		return nil, fmt.Errorf("read the process table: %w", err)
+	}
+	var all []entry
+	for i := range table {
+		all = append(all, entryOf(&table[i]))
+	}
+	return all, nil
+}
+
+// readEntry reads one process's line.
+func readEntry(pid int) (entry, bool) {
+	k, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
+	if err != nil || int(k.Proc.P_pid) != pid {
+		return entry{}, false
+	}
+	return entryOf(k), true
+}
+
+func entryOf(k *unix.KinfoProc) entry {
+	const zombie = 5                         // SZOMB in sys/proc.h
+	sid, _ := unix.Getsid(int(k.Proc.P_pid)) // -1 if it has ended
+	return entry{
+		Info: Info{
+			PID:   int(k.Proc.P_pid),
+			Name:  unix.ByteSliceToString(k.Proc.P_comm[:]),
+			Start: uint64(k.Proc.P_starttime.Sec)*1e6 + uint64(k.Proc.P_starttime.Usec),
+		},
+		ppid: int(k.Eproc.Ppid), pgid: int(k.Eproc.Pgid), sid: sid,
+		zombie: k.Proc.P_stat == zombie,
+	}
+}
+
+// environment is lines that NUL ends. kern.procargs2 is the count of arguments,
+// the program's path, NULs, the arguments, the environment.
+func environment(pid int) string {
+	text, err := unix.SysctlRaw("kern.procargs2", pid)
+	if err != nil || len(text) < 4 {
+		return ""
+	}
+	_, lines, _ := strings.Cut(string(text[4:]), "\x00")
+	lines = strings.TrimLeft(lines, "\x00")
+	for n := binary.LittleEndian.Uint32(text); n > 0 && lines != ""; n-- {
+		_, lines, _ = strings.Cut(lines, "\x00")
+	}
+	return lines
+}
+
+// Subreaper does nothing here: orphans go to launchd, which reaps them. They are
+// found by their session and their mark.
+func Subreaper() error { return nil }
+
+func reapAdopted() {}

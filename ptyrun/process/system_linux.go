@@ -1,0 +1,96 @@
+package process
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+const getTermios, setTermios = unix.TCGETS, unix.TCSETS
+
+// closeFilesOnExec keeps what is open here from the next program, also files that
+// we inherited, such as a pipe whose reader would wait. Linux before 5.11 cannot.
+func closeFilesOnExec() { unix.CloseRange(3, 1<<31-1, unix.CLOSE_RANGE_CLOEXEC) }
+
+// readTable reads the process table. Processes that end meanwhile are left out.
+func readTable() ([]entry, error) {
+	dir, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("read the process table: %w", err)
+	}
+	var all []entry
+	for _, d := range dir {
+		pid, err := strconv.Atoi(d.Name())
+		if err != nil {
+			continue // not a process
+		}
+		if e, ok := readEntry(pid); ok {
+			all = append(all, e)
+		}
+	}
+	return all, nil
+}
+
+// readEntry reads one process's line: see proc_pid_stat(5).
+func readEntry(pid int) (entry, bool) {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	// The name may hold blanks and parentheses of its own.
+	open, shut := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
+	f := strings.Fields(string(text[shut+1:]))
+	if open < 0 || len(f) < 20 {
+		return entry{}, false
+	}
+	e := entry{Info: Info{PID: pid, Name: string(text[open+1 : shut])}, zombie: f[0] == "Z" || f[0] == "X"}
+	e.ppid, _ = strconv.Atoi(f[1])
+	e.pgid, _ = strconv.Atoi(f[2])
+	e.sid, _ = strconv.Atoi(f[3])
+	e.Start, _ = strconv.ParseUint(f[19], 10, 64)
+	return e, true
+}
+
+// environment is lines that NUL ends. That of another user's process, and of one
+// that keeps its memory to itself as ssh-agent does, is empty.
+func environment(pid int) string {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	return string(text)
+}
+
+var reaper sync.Once
+
+// Subreaper makes this process, for its life, the parent of every descendant that
+// loses its own, and reaps those when they end. Call it before the first Start. A
+// child in a session of its own must be started with Start: see isAdopted.
+func Subreaper() error {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("become the parent of orphaned descendants: %w", err)
+	}
+	reaper.Do(func() {
+		ended := make(chan os.Signal, 1)
+		signal.Notify(ended, unix.SIGCHLD)
+		go func() {
+			for range ended {
+				reapAdopted()
+			}
+		}()
+	})
+	return nil
+}
+
+// reapAdopted reaps the adopted processes that have ended, by number: a wait for
+// any child would take other code's children.
+func reapAdopted() {
+	runningLock.Lock()
+	defer runningLock.Unlock()
+	all, _ := readTable()
+	for _, e := range all {
+		if e.zombie && isAdopted(e) && running[e.PID] == nil {
+			unix.Wait4(e.PID, nil, unix.WNOHANG, nil)
+		}
+	}
+}

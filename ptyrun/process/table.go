@@ -1,0 +1,119 @@
+//go:build linux || darwin
+
+package process
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// entry is a line of the process table.
+type entry struct {
+	Info
+	ppid, pgid, sid int
+	zombie          bool
+}
+
+// runs says whether the process still runs, and not another one of its number.
+func (e entry) runs() bool {
+	now, ok := readEntry(e.PID)
+	return ok && now.Start == e.Start && !now.zombie
+}
+
+// signalAll sends signals to processes. SIGTERM waits for a stopped process to
+// be woken by SIGCONT. FindProcess holds the process on Linux, so that no signal
+// can reach another one; on macOS a gap of microseconds is left.
+func signalAll(entries []entry, signals ...unix.Signal) {
+	for _, e := range entries {
+		p, err := os.FindProcess(e.PID)
+		if err != nil {
+			continue
+		}
+		for _, sig := range signals {
+			if e.runs() {
+				p.Signal(sig)
+			}
+		}
+		p.Release()
+	}
+}
+
+// awaitAll waits until all have ended, at most for d.
+func awaitAll(ctx context.Context, entries []entry, d time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	for ctx.Err() == nil && slices.ContainsFunc(entries, entry.runs) {
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// infos is what callers may know of processes, oldest first.
+func infos(entries []entry) (list []Info) {
+	for _, e := range entries {
+		list = append(list, e.Info)
+	}
+	slices.SortFunc(list, func(a, b Info) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.PID, b.PID)) })
+	return list
+}
+
+// ancestors is this process and those above it, which are never ended.
+func ancestors(all []entry) map[int]bool {
+	parent := make(map[int]int, len(all))
+	for _, e := range all {
+		parent[e.PID] = e.ppid
+	}
+	above := map[int]bool{0: true, 1: true}
+	for pid := os.Getpid(); !above[pid]; pid = parent[pid] {
+		above[pid] = true
+	}
+	return above
+}
+
+// carries says whether a process's environment has the mark of a run.
+func carries(pid int, mark string) bool {
+	return slices.Contains(strings.Split(environment(pid), "\x00"), "ATM_RUN="+mark)
+}
+
+// Leftovers finds the running processes that carry the mark of a run, oldest
+// first: what a runner that was killed could not end. This process and those
+// above it are not among them.
+func Leftovers(mark string) ([]Info, error) {
+	if mark == "" {
+		return nil, errors.New("look for what a run left: the run has no mark")
+	}
+	all, err := readTable()
+	if err != nil {
+		return nil, err
+	}
+	above := ancestors(all)
+	return infos(slices.DeleteFunc(all, func(e entry) bool {
+		return above[e.PID] || e.zombie || !carries(e.PID, mark)
+	})), nil
+}
+
+// End ends processes: SIGTERM, which wakes the stopped ones too, and after grace
+// SIGKILL. It is no error if one has ended already, even if its number is another
+// process's now.
+func End(processes []Info, grace time.Duration) error {
+	var left []entry
+	for _, p := range processes {
+		left = append(left, entry{Info: p})
+	}
+	signalAll(left, unix.SIGTERM, unix.SIGCONT)
+	awaitAll(context.Background(), left, grace)
+	signalAll(left, unix.SIGKILL)
+	awaitAll(context.Background(), left, killWait)
+	left = slices.DeleteFunc(left, func(e entry) bool { return !e.runs() })
+	if len(left) > 0 {
+		return fmt.Errorf("end processes: still there after SIGKILL: %v", infos(left))
+	}
+	return nil
+}

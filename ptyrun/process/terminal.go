@@ -1,0 +1,192 @@
+//go:build linux || darwin
+
+package process
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"time"
+	"unicode/utf8"
+
+	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// readGrace is how long reads go on after the program's end, in case another
+	// process keeps the terminal open.
+	readGrace = 250 * time.Millisecond
+
+	// pieceSize is what is written to the terminal at once. A program in canonical
+	// mode loses what goes over 4095 bytes, and one that does not read takes about
+	// 11 KiB before the kernel makes us wait: small pieces lose less of either.
+	pieceSize = 1024
+
+	// jigglePause is between the two sizes of Jiggle. Without it a program finds
+	// its size unchanged and does not repaint.
+	jigglePause = 60 * time.Millisecond
+)
+
+// openTerminal opens a PTY. creack/pty puts the master into blocking mode, where
+// deadlines do nothing and Close does not end a blocked Read or Write: so a
+// duplicate is used, in non-blocking mode.
+func openTerminal(size *pty.Winsize) (master, tty *os.File, err error) {
+	first, tty, err := pty.Open()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer first.Close()
+	fd, err := unix.FcntlInt(first.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err == nil {
+		err = errors.Join(pty.Setsize(first, size), unix.SetNonblock(fd, true)) // in this order
+	}
+	if err != nil {
+		tty.Close()
+		return nil, nil, err
+	}
+	// So that the kernel's line editing erases characters, not bytes, if it can.
+	if t, err := unix.IoctlGetTermios(int(tty.Fd()), getTermios); err == nil {
+		t.Iflag |= unix.IUTF8
+		unix.IoctlSetTermios(int(tty.Fd()), setTermios, t)
+	}
+	return os.NewFile(uintptr(fd), first.Name()), tty, nil
+}
+
+// Read reads what the program shows. The end is io.EOF, whatever the system
+// calls it.
+func (c *Child) Read(p []byte) (int, error) {
+	n, err := c.master.Read(p)
+	if errors.Is(err, os.ErrDeadlineExceeded) && c.unread > 0 {
+		// A slow reader gets what the kernel held at the deadline. A process that
+		// writes on without end gets no further than that.
+		c.master.SetReadDeadline(time.Now().Add(time.Millisecond))
+		n, err = c.master.Read(p[:min(len(p), c.unread)])
+		c.unread -= n
+	}
+	if n > 0 || err == nil {
+		return n, nil
+	}
+	for _, end := range []error{io.EOF, unix.EIO, os.ErrClosed, os.ErrDeadlineExceeded} {
+		if errors.Is(err, end) {
+			c.drainOnce.Do(func() { close(c.drained) })
+			return 0, io.EOF
+		}
+	}
+	return 0, fmt.Errorf("read the terminal: %w", err)
+}
+
+// Write types p. If the program does not read, it returns os.ErrDeadlineExceeded
+// after d, with the number of bytes that the terminal has taken by then.
+func (c *Child) Write(p []byte, d time.Duration) (int, error) {
+	until := time.Now().Add(d)
+	written := 0
+	for written < len(p) {
+		// Asked before each piece: a terminal that no process has open takes
+		// everything.
+		if c.hasEnded() || c.master.SetWriteDeadline(until) != nil {
+			return written, fmt.Errorf("write to the terminal: %w", os.ErrProcessDone)
+		}
+		n, err := c.master.Write(p[written : written+piece(p[written:])])
+		written += n
+		if err != nil && (c.hasEnded() || !errors.Is(err, os.ErrDeadlineExceeded)) {
+			err = os.ErrProcessDone
+		}
+		if err != nil {
+			return written, fmt.Errorf("write to the terminal: %w", err)
+		}
+	}
+	return written, nil
+}
+
+// piece is how much of p to write at once: not more than pieceSize, and neither
+// a rune nor an escape sequence torn.
+func piece(p []byte) int {
+	if len(p) <= pieceSize {
+		return len(p)
+	}
+	n := pieceSize
+	for n > pieceSize-utf8.UTFMax && !utf8.RuneStart(p[n]) {
+		n--
+	}
+	const mark = 16 // longer than a sequence that is typed, such as the marks of a paste
+	if esc := bytes.LastIndexByte(p[n-mark:n], 0x1b); esc >= 0 {
+		n += esc - mark
+	}
+	return n
+}
+
+func winsize(cols, rows int) (pty.Winsize, error) {
+	if cols < 1 || rows < 1 || cols > math.MaxUint16 || rows > math.MaxUint16 {
+		return pty.Winsize{}, fmt.Errorf("a terminal of %d columns and %d rows is not possible", cols, rows)
+	}
+	return pty.Winsize{Cols: uint16(cols), Rows: uint16(rows)}, nil
+}
+
+// Resize tells the program its terminal's new size.
+func (c *Child) Resize(cols, rows int) error {
+	size, err := winsize(cols, rows)
+	if err != nil {
+		return err
+	}
+	c.sizeLock.Lock()
+	defer c.sizeLock.Unlock()
+	c.size = size
+	return c.setSize(size)
+}
+
+// Jiggle makes the program repaint: it takes a row away and gives it back 60 ms
+// later, and does not wait for that. The same size again would be no news.
+func (c *Child) Jiggle() error {
+	c.sizeLock.Lock()
+	defer c.sizeLock.Unlock()
+	other := c.size
+	other.Rows = max(1, other.Rows-1)
+	time.AfterFunc(jigglePause, func() {
+		c.sizeLock.Lock()
+		defer c.sizeLock.Unlock()
+		c.setSize(c.size)
+	})
+	return c.setSize(other)
+}
+
+func (c *Child) setSize(s pty.Winsize) error {
+	err := c.control(func(fd int) error {
+		return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: s.Rows, Col: s.Cols})
+	})
+	if err != nil {
+		return fmt.Errorf("resize the terminal: %w", err)
+	}
+	return nil
+}
+
+// control calls the kernel with the master's number. Fd would put the master into
+// blocking mode.
+func (c *Child) control(call func(fd int) error) error {
+	raw, err := c.master.SyscallConn()
+	if err != nil {
+		return os.ErrProcessDone
+	}
+	var callErr error
+	if raw.Control(func(fd uintptr) { callErr = call(int(fd)) }) != nil {
+		return os.ErrProcessDone
+	}
+	return callErr
+}
+
+// Foreground is the process group that the terminal's keys go to, and the name
+// of its first process. It is 0 when the program has ended.
+func (c *Child) Foreground() (pgid int, name string) {
+	if c.hasEnded() {
+		return 0, ""
+	}
+	c.control(func(fd int) (err error) {
+		pgid, err = unix.IoctlGetInt(fd, unix.TIOCGPGRP)
+		return err
+	})
+	leader, _ := readEntry(pgid)
+	return pgid, leader.Name
+}

@@ -1,0 +1,84 @@
+package ptyrun
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/internal/fakeagent"
+	"github.com/agentteammail/atm/wire"
+)
+
+// thinking has a turn of ours under way that has not been answered yet.
+func thinking(t *testing.T, o fakeagent.Options, body string) *rig {
+	r := newRig(t).fake(o).run().idle()
+	r.wait("the first to be read", r.read(r.send(body)))
+	r.wait("work", func() bool {
+		return strings.Contains(strings.Join(r.screen(), "\n"), "(esc to cancel") || strings.Contains(strings.Join(r.screen(), "\n"), "esc to interrupt")
+	})
+	return r
+}
+
+// A prompt that is put back into the box by an interrupt keeps no mail out, and
+// is not lost: the agent gets it again behind the urgent one.
+func TestUrgentUndoes(t *testing.T) {
+	for _, of := range []struct{ profile, body string }{
+		{"claude", "THINK 60s"},
+		{"claude", "THINK 60s " + strings.Repeat("and a line\n", 60)},
+		{"gemini", "THINK 60s"},
+	} {
+		r := thinking(t, fakeagent.Options{Profile: of.profile}, of.body)
+		r.wait("the urgent one to be read", r.read(r.send("stop that", urgent)))
+		got := r.fakes(fakeagent.Submitted)
+		if len(got) != 2 || !strings.Contains(got[1], "stop that\n"+resendHeader+"\n"+got[0]) {
+			t.Errorf("submitted %q", got)
+		}
+	}
+}
+
+// What a person interrupts is not typed again, and keeps no mail out either.
+func TestInterruptUndoes(t *testing.T) {
+	r := thinking(t, fakeagent.Options{}, "THINK 60s")
+	if _, err := r.client().Interrupt(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.wait("the next to be read", r.read(r.send("do this instead")))
+	if got := r.fakes(fakeagent.Submitted); len(got) != 2 || strings.Contains(got[1], "THINK") {
+		t.Errorf("submitted %q", got)
+	}
+}
+
+// What was put back and touched by a person since is theirs.
+func TestUndoneIsTheirsWhoTouchIt(t *testing.T) {
+	r := thinking(t, fakeagent.Options{}, "THINK 60s")
+	c := r.client()
+	if _, err := c.Interrupt(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.wait("the end", r.has("turn_completed"))
+	if _, err := c.Type(t.Context(), control.TypeRequest{Text: " but not so long"}); err != nil {
+		t.Fatal(err)
+	}
+	id := r.send("hello")
+	time.Sleep(quick.Human + 5*quick.Idle) // in which it would be typed
+	if s := strings.Join(r.screen(), "\n"); !r.unread(id) || !strings.Contains(s, "but not so long") {
+		t.Errorf("a person's draft was touched:\n%s", s)
+	}
+}
+
+// What is to be told again and ends the program each time is given up: it is in
+// nobody's inbox, and nothing else would bound it.
+func TestToldAgainEndsIt(t *testing.T) {
+	r := &runner{resend: resend{text: "deadly"}, mail: mail{tries: map[wire.ID]int{}}}
+	r.setDefaults()
+	r.log = r.Log
+	tries := 0
+	for ; r.resend.text != "" && tries < 10; tries++ {
+		r.mail.typing = &typing{text: r.resend.text, isResend: true, step: rendering, began: time.Now()}
+		r.abandonTyping("the program has ended")
+	}
+	if tries != maxTried {
+		t.Errorf("it was typed %d times", tries)
+	}
+}

@@ -1,0 +1,380 @@
+package ptyrun
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/session"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Sessions say how the agent's interactive sessions are held, as it was laid down when the
+// runner started.
+type Sessions struct {
+	Begin   bool // one is begun where none is alive
+	Capture Capture
+	Mute    bool // nobody talks to the agent in sessions: what people say there stays unread
+	Rules   session.Rules
+}
+
+// binding binds the runner to its agent's sessions. Their files are read and changed in
+// rounds, by a worker, one round at a time. A round does what is wanted then; what fails
+// stays wanted, and is tried again.
+type binding struct {
+	Sessions
+	store  *session.Store
+	worker worker
+	began  time.Time
+
+	// The round's while one is under way, else the loop's.
+	read     []*session.Session // as they were when they were read last
+	modified time.Time          // when any had changed last before that; zero: not known
+
+	inRound bool
+	roundAt time.Time     // the last one
+	retryAt time.Time     // after one that failed
+	pause   time.Duration // before that
+
+	isAttached bool            // else a round does that
+	hasGoal    bool            // an event says that a goal is complete: a round applies the rules
+	hasLines   bool            // the sessions know that they get lines; else a round tells them
+	aborts     []session.Input // a round carries them out
+
+	isKnown bool                      // the sessions were read
+	all     []*session.Session        // as they were after the last round
+	idleAt  time.Time                 // when one may end because nobody has said anything; zero: none
+	input   map[wire.ID]*mailbox.Item // human input that is unread
+	held    map[wire.ID]bool          // of that, what is kept from the agent
+	over    string                    // the session that is over, for which the agent is to be stopped
+	overBy  time.Time                 // at the latest
+	capture capture
+}
+
+const (
+	roundEvery     = 500 * time.Millisecond // people change a session
+	roundEveryNone = 3 * time.Second        // somebody begins one
+	roundAgain     = 50 * time.Millisecond  // after one, where files may have changed in the same moment
+	lastTurn       = 30 * time.Second       // for the turn in which a goal was reached
+	retryRound     = time.Second            // and later
+	retryRoundLast = time.Minute
+)
+
+func (r *runner) bindSessions(o *Sessions) {
+	if o == nil {
+		return
+	}
+	r.binding = &binding{
+		Sessions: *o, store: &session.Store{Mail: r.Box.Store()}, began: r.Now(),
+		input: map[wire.ID]*mailbox.Item{}, held: map[wire.ID]bool{}, capture: newCapture(r.Box.Path(), r.Now()),
+	}
+}
+
+// unbindSessions lets go of the sessions: over where the agent has left by itself. Where
+// another runner has the agent by now they are that one's.
+func (r *runner) unbindSessions(failed error) {
+	b := r.binding
+	if b == nil {
+		return
+	}
+	b.worker.wait()
+	if r.Held != nil && !r.Held() {
+		return
+	}
+	name, e := r.Box.Agent(), r.exit
+	how := fmt.Sprintf("%s ended with %d", name, e.Code)
+	switch {
+	case failed != nil:
+		how = fmt.Sprintf("the runner of %s ended: %v", name, failed)
+	case e.Asked:
+		how = fmt.Sprintf("%s was stopped", name)
+	case e.Code == 0:
+		how = fmt.Sprintf("%s has left", name)
+	}
+	isCompleted := failed == nil && !e.Asked && !e.Loop && e.Code == 0 && e.Signal == ""
+	if err := b.store.Detach(r.ctx, name, isCompleted, how); err != nil {
+		r.log.Error("letting go of sessions", "err", err)
+	}
+}
+
+// stepSessions does what is due for the sessions.
+func (r *runner) stepSessions(now time.Time) (next time.Time) {
+	b := r.binding
+	if b == nil {
+		return next
+	}
+	if b.over != "" && r.stopping == nil {
+		if r.prog != nil && r.state.Turn().Word() == reducer.WordBusy && now.Before(b.overBy) {
+			next = b.overBy
+		} else {
+			r.dismiss(b.over)
+		}
+	}
+	next = earliest(next, r.captureResting(now))
+	if now.Before(b.idleAt) {
+		next = earliest(next, b.idleAt)
+	}
+	if b.inRound {
+		return next
+	}
+	if now.Before(b.retryAt) {
+		return earliest(next, b.retryAt)
+	}
+	isIdle := !b.idleAt.IsZero() && !now.Before(b.idleAt) && !r.isEngaged()
+	if b.isAttached && !b.hasGoal && !isIdle && len(b.aborts) == 0 && b.hasLines == r.capturesLines(now) {
+		// Before anything of a person's is typed the files are looked at anyway; so where no
+		// session is alive an idle runner need not wake often.
+		every := roundEvery
+		if len(aliveOf(b.all)) == 0 {
+			every = roundEveryNone
+		}
+		if at := b.roundAt.Add(every); now.Before(at) {
+			return earliest(next, at)
+		}
+		if !b.mayHaveChanged() {
+			b.roundAt = now
+			return earliest(next, now.Add(every))
+		}
+	}
+	r.startRound(now, b.hasGoal || isIdle)
+	return next
+}
+
+// mayHaveChanged reports whether the files may say something new.
+func (b *binding) mayHaveChanged() bool {
+	at := b.store.Modified()
+	return at.IsZero() || !at.Equal(b.modified)
+}
+
+// readSessions reads the agent's sessions: those that are alive, and those that were.
+func (b *binding) readSessions(agent wire.Name) (all []*session.Session, err error) {
+	at := b.store.Modified()
+	if all, err = b.store.OfAgent(agent, b.read); err == nil {
+		b.modified = at
+	}
+	b.read = all
+	return all, err
+}
+
+// startRound has the worker do what is wanted, and read the sessions.
+func (r *runner) startRound(now time.Time, applyRules bool) {
+	b, agent := r.binding, r.Box.Agent()
+	b.inRound, b.roundAt = true, now
+	hadGoal, isBusy, alive, aborts := b.hasGoal, r.isEngaged(), aliveOf(b.all), b.aborts
+	lines, isAttached := r.capturesLines(now), b.isAttached
+	tellLines := isAttached && lines != b.hasLines
+	b.hasGoal, b.aborts = false, nil
+	b.worker.do(func() {
+		var failed []session.Input
+		var errs []error
+		for _, in := range aborts {
+			if err := r.abort(in, alive); err != nil {
+				failed, errs = append(failed, in), append(errs, err)
+			}
+		}
+		var attached, told, applied error
+		if !isAttached {
+			_, attached = b.store.Attach(r.ctx, agent, session.AttachOptions{Begin: b.Begin, Lines: lines, Rules: b.Rules})
+		}
+		if tellLines {
+			told = b.store.SetLineCapture(r.ctx, agent, lines)
+		}
+		for _, id := range alive {
+			if applyRules {
+				_, err := b.store.Change(r.ctx, id, func(s *session.Session) error { return s.ApplyRules(b.Rules, isBusy, time.Now()) })
+				applied = errors.Join(applied, err)
+			}
+		}
+		all, bad := b.readSessions(agent)
+		err := errors.Join(append(errs, attached, told, applied, bad)...)
+		r.post(func() {
+			b.inRound, b.aborts = false, append(failed, b.aborts...)
+			b.hasGoal = b.hasGoal || hadGoal && applied != nil
+			if b.isAttached = isAttached || attached == nil; b.isAttached && told == nil {
+				b.hasLines = lines
+			}
+			if b.pause *= 2; err == nil {
+				b.pause = 0
+			} else {
+				r.log.Error("sessions", "err", err)
+				b.pause = min(max(b.pause, retryRound), retryRoundLast)
+				b.retryAt = r.Now().Add(b.pause)
+			}
+			if bad != nil && all == nil { // they are taken to be as they were
+				all = b.all
+			}
+			r.noteSessions(all)
+		})
+	})
+}
+
+// abort ends the sessions for which an abort is meant, and the agent with them: at once,
+// whoever holds the sessions' lock and whether or not they can be written. It is never
+// typed, and read when all that is done. One that is older than this run, and for no session
+// that is alive, has come too late. It is part of a round.
+func (r *runner) abort(in session.Input, alive []wire.UUID) error {
+	b := r.binding
+	all, err := b.readSessions(r.Box.Agent())
+	if err == nil || all != nil {
+		alive = aliveOf(all)
+	}
+	ids := slices.DeleteFunc(slices.Clone(alive), func(id wire.UUID) bool { return !in.For(id) })
+	if (in.ForAny() || len(ids) > 0) && !in.ID.Time().Before(b.began.Truncate(time.Millisecond)) {
+		r.post(func() { r.dismiss("aborted by " + string(in.From.Agent)) })
+	}
+	for _, id := range ids {
+		_, bad := b.store.Change(r.ctx, id, nil)
+		err = errors.Join(err, bad)
+	}
+	if err != nil { // as long as it is unread anybody who changes a session takes it in
+		return err
+	}
+	_, err = r.Box.Read(r.ctx, mailbox.ReadOptions{IDs: []wire.ID{in.ID}}, func(batch mailbox.Batch) (int, error) { return len(batch.Items), nil })
+	return err
+}
+
+// dismiss stops the agent because its session is over, and says so.
+func (r *runner) dismiss(why string) {
+	if r.stopping == nil {
+		r.tell(why)
+	}
+	r.stop(why, 2*time.Second, nil)
+}
+
+// isEngaged reports whether the agent is in a turn, or about to be, or starts, or a person
+// types in its terminal: then nobody has been idle.
+func (r *runner) isEngaged() bool {
+	switch r.state.Turn().Word() {
+	case reducer.WordBusy, reducer.WordBlocked, reducer.WordStarting:
+		return true
+	}
+	return r.mail.typing != nil || len(r.mail.queue) > 0 || r.Now().Before(r.lastKey.Add(r.binding.Rules.WhenIdle))
+}
+
+func aliveOf(all []*session.Session) (ids []wire.UUID) {
+	for _, s := range all {
+		if s.State.Alive() {
+			ids = append(ids, s.SessionID)
+		}
+	}
+	return ids
+}
+
+// noteSessions takes in how the sessions are now.
+func (r *runner) noteSessions(all []*session.Session) {
+	b := r.binding
+	before, alive := aliveOf(b.all), aliveOf(all)
+	if b.isKnown && len(before) == 0 && len(alive) > 0 && r.prog != nil {
+		b.capture.skip(r.prog.screen) // what was written before it began is none of its output
+	}
+	b.all, b.isKnown, b.idleAt = all, true, time.Time{}
+	for _, s := range all {
+		if s.State == wire.SessionActive && b.Rules.WhenIdle > 0 {
+			b.idleAt = earliest(b.idleAt, later(s.LastActivity(), r.lastKey).Add(b.Rules.WhenIdle))
+		}
+		if !slices.Contains(before, s.SessionID) {
+			continue
+		}
+		name := wire.ID(s.SessionID).Short(6)
+		if s.State == wire.SessionAborted {
+			r.dismiss("session " + name + " was aborted")
+		}
+		if s.State == wire.SessionCompleted && s.EndedBy() != "" && len(alive) == 0 {
+			b.over, b.overBy = fmt.Sprintf("session %s is complete (%s)", name, s.EndedBy()), r.Now().Add(lastTurn)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(b.input)) { // as they were said
+		wasHeld, isHeld := b.held[id], r.isWithheld(b.input[id]) != ""
+		b.held[id] = isHeld
+		if isHeld && !wasHeld {
+			r.mail.unqueue(id)
+			r.apply(reducer.Input{Now: r.Now(), Settled: id})
+		}
+		if wasHeld && !isHeld {
+			r.messageArrived(b.input[id], r.Now())
+		}
+	}
+}
+
+// noteInput takes in a message of human input, and reports whether the reducer is to hear
+// of it.
+func (r *runner) noteInput(it *mailbox.Item) bool {
+	b := r.binding
+	if b == nil || it.State != mailbox.Unread {
+		return true
+	}
+	in, ok := session.InputOf(it.Message)
+	if !ok {
+		return true
+	}
+	if in.Kind == "abort" {
+		if !slices.ContainsFunc(b.aborts, func(a session.Input) bool { return a.ID == in.ID }) {
+			b.aborts = append(b.aborts, in)
+		}
+		return false
+	}
+	b.input[it.ID] = it
+	b.held[it.ID] = r.isWithheld(it) != ""
+	return !b.held[it.ID]
+}
+
+// isWithheld says why a message is kept from the agent.
+func (r *runner) isWithheld(it *mailbox.Item) string {
+	if !r.binding.isKnown {
+		return "its sessions are not known yet"
+	}
+	why, _ := session.Withheld(it.Message, r.binding.all, r.binding.Mute)
+	return why
+}
+
+// withheld says why one of the messages may not be typed any more, and which of them may.
+func (r *runner) withheld(items []*mailbox.Item) (why string, rest []wire.ID) {
+	for _, it := range items {
+		if r.binding != nil && r.binding.held[it.ID] {
+			why = r.isWithheld(it)
+		} else {
+			rest = append(rest, it.ID)
+		}
+	}
+	return why, rest
+}
+
+// knowsSessions reports whether what is to be typed is judged by how the sessions are this
+// moment. If not, it has them read, and says when to ask again.
+func (r *runner) knowsSessions(ids []wire.ID, now time.Time) (ok bool, again time.Time) {
+	b := r.binding
+	if b == nil || !slices.ContainsFunc(ids, func(id wire.ID) bool { return b.input[id] != nil }) {
+		return true, again
+	}
+	switch at := b.roundAt.Add(roundAgain); {
+	case b.inRound:
+		return false, again
+	case now.Before(b.retryAt), !b.mayHaveChanged(): // what cannot be read keeps nothing back
+		return true, again
+	case now.Before(at):
+		return false, at
+	}
+	r.startRound(now, false)
+	return false, again
+}
+
+// noteSessionEvent takes in an event of the agent's log.
+func (r *runner) noteSessionEvent(e *wire.Event) {
+	b := r.binding
+	if b == nil {
+		return
+	}
+	switch e.Kind {
+	case wire.EventRead, wire.EventInjected, wire.EventWithdrawn:
+		delete(b.input, e.MessageID())
+		delete(b.held, e.MessageID())
+	case "goal_complete":
+		b.hasGoal = b.hasGoal || b.Rules.OnGoal
+	case wire.TurnCompleted, "turn_complete":
+		r.captureAnswer(e)
+	}
+}

@@ -1,0 +1,535 @@
+package ptyrun
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/internal/fakeagent"
+	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/session"
+	"github.com/agentteammail/atm/wire"
+)
+
+// sits gives the rig's runner a part in sessions.
+func (r *rig) sits(o Sessions) *rig {
+	if o.Capture == "" {
+		o.Capture = Pipe
+	}
+	r.opt.Sessions = &o
+	return r
+}
+
+func (r *rig) sessions() *session.Store { return &session.Store{Mail: r.store} }
+
+// open begins a session, as a person does.
+func (r *rig) open() wire.UUID {
+	r.t.Helper()
+	s, err := r.sessions().New(r.t.Context(), session.Options{Agent: "bob"})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return s.SessionID
+}
+
+// its is the only session there is.
+func (r *rig) its() *session.Session {
+	r.t.Helper()
+	list, bad, err := r.sessions().List()
+	if len(list) != 1 || len(bad) > 0 || err != nil {
+		r.t.Fatalf("%d sessions, %v, %v", len(list), bad, err)
+	}
+	s, err := r.sessions().Look(context.Background(), list[0].SessionID)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return s
+}
+
+// begun waits until the runner has begun a session.
+func (r *rig) begun() *rig {
+	r.t.Helper()
+	r.wait("a session", func() bool {
+		list, _, err := r.sessions().List()
+		return err == nil && len(list) > 0
+	})
+	return r
+}
+
+// move takes a session to another state, as a person does.
+func (r *rig) move(id wire.UUID, to wire.InteractiveSessionState) {
+	r.t.Helper()
+	_, err := r.sessions().Change(r.t.Context(), id, func(s *session.Session) error { return s.Move(to, "by alice", time.Now()) })
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// say says something to bob in a session; "" is in any.
+func (r *rig) say(id wire.UUID, in wire.HumanInput) wire.ID {
+	r.t.Helper()
+	m, err := session.Message(id, in)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return r.send(m.Body, func(out *wire.Message) {
+		out.Type, out.Payload, out.Meta = m.Type, m.Payload, m.Meta
+	})
+}
+
+func text(s string) wire.HumanInput { return wire.HumanInput{Kind: "message", Text: s} }
+
+// outputs are the events of output, one after the other.
+func (r *rig) outputs() (out []string) {
+	all, _ := r.bob.Log().Newest(1 << 20)
+	for i := range all {
+		if said, ok := session.EventOf(&all[i]); ok && said.Kind == "agent_output" {
+			out = append(out, said.Content)
+		}
+	}
+	return out
+}
+
+// log is what a session's log says, without the times.
+func log(s *session.Session) (out []string) {
+	for _, m := range s.Messages {
+		out = append(out, m.Sender+": "+m.Content)
+	}
+	return out
+}
+
+// While a session is paused nothing that people say is typed; all else is. When
+// it goes on what waited goes in, in order.
+func TestPausedSession(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(fakeagent.Options{}).sits(Sessions{})
+	id := r.open()
+	r.run().idle()
+	r.move(id, wire.SessionPaused)
+	said := r.say(id, text("first in the session"))
+	loose := r.say("", text("second, to any session"))
+	r.wait("mail to be read", r.read(r.send("ordinary mail")))
+	if !r.unread(said) || !r.unread(loose) {
+		t.Error("typed while the session is paused")
+	}
+	r.move(id, wire.SessionActive)
+	r.wait("what was said", r.read(said))
+	r.wait("the rest of it", r.read(loose))
+	got := strings.Join(r.fakes(fakeagent.Submitted), "\n")
+	if a, b := strings.Index(got, "first in the"), strings.Index(got, "second, to"); a < 0 || b < a {
+		t.Errorf("submitted %q", got)
+	}
+}
+
+// What was queued behind a turn is held as well when the session is paused
+// before that is over.
+func TestPausedBehindATurn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(fakeagent.Options{}).sits(Sessions{})
+	id := r.open()
+	r.run().idle()
+	r.wait("the turn", r.read(r.send("THINK 60s")))
+	said := r.say(id, text("behind the turn"))
+	r.move(id, wire.SessionPaused)
+	if _, err := r.client().Interrupt(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.wait("the end of the turn", r.has(`turn_completed`))
+	r.wait("mail to be read", r.read(r.send("ordinary mail")))
+	if !r.unread(said) {
+		t.Error("typed while the session is paused")
+	}
+	r.move(id, wire.SessionActive)
+	r.wait("what was said", r.read(said))
+}
+
+// Where nobody talks to agents what was said or dropped stays unread.
+func TestMuteSession(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(fakeagent.Options{}).sits(Sessions{Mute: true})
+	id := r.open()
+	r.run().idle()
+	said := r.say(id, text("not for its ears"))
+	drop := filepath.Join(r.bob.Path(), "inbox", "said.json")
+	if err := os.WriteFile(drop, []byte(`{"input_type":"message","text":"nor this"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.wait("mail to be read", r.read(r.send("ordinary mail")))
+	r.wait("the dropped file", func() bool { ids, _, err := r.bob.UnreadIDs(); return err == nil && len(ids) == 2 })
+	if !r.unread(said) {
+		t.Error("it was read")
+	}
+	if got := strings.Join(r.fakes(fakeagent.Submitted), "\n"); strings.Contains(got, "for its ears") || strings.Contains(got, "nor this") {
+		t.Errorf("submitted %q", got)
+	}
+}
+
+// An abort, however it comes, ends the session and the agent with all that it
+// started, and is never typed.
+func TestAbortedSession(t *testing.T) {
+	t.Parallel()
+	for name, abort := range map[string]func(r *rig, id wire.UUID){
+		"by its message alone": func(r *rig, id wire.UUID) { r.say(id, wire.HumanInput{Kind: "abort"}) },
+		"by its state alone":   func(r *rig, id wire.UUID) { r.move(id, wire.SessionAborted) },
+		"as a dropped file": func(r *rig, id wire.UUID) {
+			if err := os.WriteFile(filepath.Join(r.bob.Path(), "inbox", "stop.json"), []byte(`{"input_type":"abort"}`), 0o600); err != nil {
+				r.t.Fatal(err)
+			}
+		},
+		"while it is paused": func(r *rig, id wire.UUID) {
+			r.move(id, wire.SessionPaused)
+			r.say(id, wire.HumanInput{Kind: "abort"})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t).fake(fakeagent.Options{}).sits(Sessions{})
+			id := r.open()
+			r.run().idle()
+			r.wait("the orphan", r.read(r.send("LEAVE-ORPHAN 60s")))
+			r.wait("the orphan's start", func() bool { return len(r.fakes(fakeagent.Orphaned)) > 0 })
+			abort(r, id)
+			<-r.done
+			if r.err != nil || !r.exit.Asked {
+				t.Errorf("%+v, %v", r.exit, r.err)
+			}
+			if s := r.its(); s.State != wire.SessionAborted {
+				t.Errorf("it is %s", s.State)
+			}
+			if left, err := process.Leftovers(r.opt.Run); err != nil || len(left) > 0 {
+				t.Errorf("left %v, %v", left, err)
+			}
+			if got := strings.Join(r.fakes(fakeagent.Submitted), "\n"); strings.Contains(got, "abort") {
+				t.Errorf("submitted %q", got)
+			}
+			if ids, _, err := r.bob.UnreadIDs(); len(ids) != 0 || err != nil {
+				t.Errorf("%d unread, %v", len(ids), err)
+			}
+		})
+	}
+}
+
+// An abort from before the run ends nothing that began after it, and is read.
+func TestLateAbort(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(fakeagent.Options{}).sits(Sessions{Begin: true})
+	old := r.say("", wire.HumanInput{Kind: "abort"})
+	r.run().idle().begun()
+	r.wait("the abort to be read", r.read(old))
+	r.wait("mail to be read", r.read(r.send("hello")))
+	if s := r.its(); s.State != wire.SessionActive {
+		t.Errorf("it is %s", s.State)
+	}
+}
+
+// A session ends when nobody has said anything for long enough, and not before;
+// with it the agent.
+func TestSessionIdles(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(fakeagent.Options{}).sits(Sessions{Begin: true, Rules: session.Rules{WhenIdle: 700 * time.Millisecond}})
+	r.run().idle()
+	r.wait("a turn that is longer", r.read(r.send("THINK 1500ms")))
+	<-r.done
+	s := r.its()
+	if r.err != nil || !r.exit.Asked || s.State != wire.SessionCompleted || s.EndedBy() != "idle_timeout: 0.7s" {
+		t.Errorf("%+v, %v; %s by %q", r.exit, r.err, s.State, s.EndedBy())
+	}
+	if !slices.ContainsFunc(r.events(), func(s string) bool { return strings.HasPrefix(s, `turn_completed status="completed"`) }) {
+		t.Errorf("the turn was cut off: %q", r.events())
+	}
+}
+
+// A session that has reached its goal ends, and the agent when its turn is over.
+func TestSessionReachesItsGoal(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(fakeagent.Options{}).sits(Sessions{Begin: true, Rules: session.Rules{OnGoal: true}})
+	r.run().idle().begun()
+	r.wait("a turn", r.read(r.send("THINK 1s")))
+	events, err := session.Events("", wire.SessionEvent{Kind: "goal_complete", GoalID: "11111111-2222-4333-8444-555555555555"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.bob.Log().Append(t.Context(), events...); err != nil {
+		t.Fatal(err)
+	}
+	<-r.done
+	if s := r.its(); s.State != wire.SessionCompleted || s.EndedBy() != "goal_complete" {
+		t.Errorf("%s by %q", s.State, s.EndedBy())
+	}
+	if !r.has(`turn_completed status="completed"`)() {
+		t.Errorf("the turn was cut off: %q", r.events())
+	}
+}
+
+// What somebody else finds to be at its end stops the agent as well; what a
+// person completes does not.
+func TestSessionEndedByOthers(t *testing.T) {
+	t.Parallel()
+	rules := session.Rules{WhenIdle: time.Hour}
+	r := newRig(t).fake(fakeagent.Options{}).sits(Sessions{Rules: rules})
+	id := r.open()
+	r.run().idle()
+	r.move(id, wire.SessionCompleted)
+	second := r.open()
+	r.wait("mail to be read", r.read(r.say(second, text("hello"))))
+	_, err := r.sessions().Change(t.Context(), second, func(s *session.Session) error {
+		return s.ApplyRules(rules, false, time.Now().Add(2*time.Hour))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-r.done
+	if !r.exit.Asked {
+		t.Errorf("%+v", r.exit)
+	}
+}
+
+// A session that the runner begins is over when the agent leaves by itself, and
+// rests otherwise; the next runner goes on with it.
+func TestSessionOfARun(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		end  func(r *rig)
+		want wire.InteractiveSessionState
+	}{
+		"left":    {func(r *rig) { r.send("EXIT 0") }, wire.SessionCompleted},
+		"crashed": {func(r *rig) { r.send("EXIT 3") }, wire.SessionPaused},
+		"stopped": {func(r *rig) { r.stop() }, wire.SessionPaused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t).fake(fakeagent.Options{}).sits(Sessions{Begin: true})
+			r.run().idle().begun()
+			first := r.its()
+			if first.State != wire.SessionActive || first.ChannelID != "cli:tty0" || !first.OwnedByRunner() {
+				t.Fatalf("%+v", first.InteractiveSession)
+			}
+			c.end(r)
+			<-r.done
+			r.hold.Release()
+			if s := r.its(); s.State != c.want || s.AutoPaused() != (c.want == wire.SessionPaused) {
+				t.Fatalf("it is %s", s.State)
+			}
+			if c.want != wire.SessionPaused {
+				return
+			}
+			r.done = make(chan struct{})
+			r.run()
+			r.wait("the session to go on", func() bool { return r.its().State == wire.SessionActive })
+			if s := r.its(); s.SessionID != first.SessionID || s.AutoPaused() {
+				t.Errorf("%+v", s.InteractiveSession)
+			}
+		})
+	}
+}
+
+// One that a person has paused stays so, and so does one that a person began
+// when the agent ends.
+func TestSessionOfAPerson(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(fakeagent.Options{}).sits(Sessions{Begin: true})
+	id := r.open()
+	r.move(id, wire.SessionPaused)
+	r.run().idle()
+	r.wait("mail to be read", r.read(r.send("hello")))
+	if s := r.its(); s.State != wire.SessionPaused {
+		t.Errorf("it is %s", s.State)
+	}
+	r.move(id, wire.SessionActive)
+	r.send("EXIT 0")
+	<-r.done
+	if s := r.its(); s.State != wire.SessionActive {
+		t.Errorf("it is %s", s.State)
+	}
+}
+
+// Of a program that is known its answers are output, once; the log has each
+// once as well.
+func TestAnswersAreOutput(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(fakeagent.Options{}).sits(Sessions{Begin: true})
+	r.run().idle().begun()
+	r.wait("the turn", r.read(r.send("hello 世界 ECHO")))
+	r.wait("the answer", func() bool { return len(r.outputs()) > 0 })
+	r.wait("the next", r.read(r.send("again")))
+	r.wait("its answer", func() bool { return len(r.outputs()) > 1 })
+	got := r.outputs()
+	if len(got) != 2 || !strings.Contains(got[0], "世界") || got[1] != "Pong from the fake model." {
+		t.Errorf("%q", got)
+	}
+	said := log(r.its())
+	want := []string{"agent: " + got[0], "agent: " + got[1]}
+	if !slices.Equal(said, want) {
+		t.Errorf("log %q", said)
+	}
+}
+
+// Of a program that is not known its lines are: as they stood on the screen in the end,
+// without escape sequences, torn characters and what we typed.
+func TestLinesAreOutput(t *testing.T) {
+	t.Parallel()
+	script := `
+printf 'plain\n\033[31mred\033[0m \033]0;title\007世界\n'
+for i in 1 2 3; do printf '\r%s%%' $i; done; echo
+printf '%0150d\n' 7
+printf 'caf\303'; sleep .1; printf '\251 \344\270\n'
+printf 'no newline'
+sleep .5
+printf ' yet\n'
+while read line; do echo "got $line"; done`
+	r := newRig(t).program("plain", "sh", "-c", script).sits(Sessions{Begin: true})
+	r.run()
+	r.wait("the last line", func() bool { return strings.HasSuffix(strings.Join(r.outputs(), "\n"), "no newline yet") })
+	want := "plain\nred 世界\n3%\n" + strings.Repeat("0", 100) + "\n" + fmt.Sprintf("%050d", 7) + "\ncafé �\nno newline yet"
+	if got := strings.Join(r.outputs(), "\n"); got != want {
+		t.Errorf("%q, not %q", got, want)
+	}
+	r.stop()
+	<-r.done
+	if got := strings.Join(log(r.its()), "\n"); strings.Count(got, "no newline yet") != 1 {
+		t.Errorf("log %q", got)
+	}
+}
+
+// A flood becomes little, which says how much was left out and how it ended.
+func TestFloodIsCut(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).program("plain", "sh", "-c", "yes line | head -c 20000000; echo; echo the end; sleep 60").sits(Sessions{Begin: true, Capture: PTY})
+	r.run()
+	r.wait("the end", func() bool {
+		return strings.HasSuffix(strings.Join(r.outputs(), "\n"), "the end")
+	})
+	all := strings.Join(r.outputs(), "\n")
+	if len(all) > maxRoom+16<<10 || !strings.Contains(all, "lines left out: asciinema play") {
+		t.Errorf("%d bytes; %.300q", len(all), all[max(0, len(all)-300):])
+	}
+	for _, o := range r.outputs() {
+		if len(o) > maxOutput+1 {
+			t.Errorf("an event of %d bytes", len(o))
+		}
+	}
+}
+
+// As much as is told is told from its beginning, also where it comes at once.
+func TestBurstIsWhole(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).program("plain", "sh", "-c", "echo ready; read line; seq 9000; sleep 60").sits(Sessions{Begin: true})
+	r.run()
+	r.wait("the first line", func() bool { return len(r.outputs()) > 0 })
+	if _, err := r.client().Type(t.Context(), control.TypeRequest{Text: "go", Enter: true}); err != nil {
+		t.Fatal(err)
+	}
+	r.wait("the last line", func() bool { return strings.HasSuffix(strings.Join(r.outputs(), "\n"), "\n9000") })
+	all := strings.Split(strings.Join(r.outputs(), "\n"), "\n")
+	first := slices.Index(all, "1")
+	for i := first; first >= 0 && i < len(all); i++ {
+		if all[i] != strconv.Itoa(i-first+1) {
+			t.Fatalf("%q is the line after %d", all[i], i-first)
+		}
+	}
+	if first < 0 || len(all)-first != 9000 {
+		t.Errorf("%d lines, from %d on", len(all), first)
+	}
+}
+
+// Kept in the recording alone.
+func TestOutputIsLogged(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(fakeagent.Options{}).sits(Sessions{Begin: true, Capture: Log})
+	r.run().idle().begun()
+	r.wait("the turn", r.read(r.send("hello")))
+	r.wait("the answer", r.has("turn_completed"))
+	r.wait("the next", r.read(r.send("more")))
+	if got := r.outputs(); len(got) > 0 {
+		t.Errorf("%q", got)
+	}
+	if got := log(r.its()); len(got) == 0 || got[0] != "agent: Pong from the fake model." {
+		t.Errorf("log %q", got)
+	}
+}
+
+// What was written before a session began is none of its output.
+func TestOutputOfALateSession(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).program("plain", "sh", "-c", "echo before; while read line; do echo after; done").sits(Sessions{})
+	r.run()
+	r.wait("the line", func() bool { return strings.Contains(strings.Join(r.screen(), "\n"), "before") })
+	id := r.open()
+	// Until the runner has seen it.
+	c := r.client()
+	r.wait("a line of output", func() bool {
+		if _, err := c.Type(t.Context(), control.TypeRequest{Text: "x", Enter: true}); err != nil {
+			t.Fatal(err)
+		}
+		return strings.Contains(strings.Join(r.outputs(), "\n"), "after")
+	})
+	if got := strings.Join(r.outputs(), "\n"); strings.Contains(got, "before") {
+		t.Errorf("session %s has %q", id, got)
+	}
+}
+
+// Sessions that cannot be read keep nothing back, and are taken up when they
+// can.
+func TestSessionsInTheWay(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(fakeagent.Options{}).sits(Sessions{Begin: true})
+	path := filepath.Join(r.store.Dir().Path(), ".sessions")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.run().idle()
+	r.wait("what was said", r.read(r.say("", text("hello"))))
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	r.begun()
+}
+
+// People speak, pause and resume while one run follows the other: in the end
+// everything that was said has gone in, once, and the session is the same.
+func TestSessionThroughManyRuns(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).fake(fakeagent.Options{}).sits(Sessions{Begin: true})
+	rng := rand.New(rand.NewPCG(1, 2))
+	r.run().idle().begun()
+	id := r.its().SessionID
+	var said []wire.ID
+	for round := range 4 {
+		for range 4 {
+			said = append(said, r.say(id, text(fmt.Sprintf("word-%d.", len(said)))))
+			to := []wire.InteractiveSessionState{wire.SessionPaused, wire.SessionActive}[rng.IntN(2)]
+			// What it is already is refused, and what a run has let rest is a pause.
+			r.sessions().Change(t.Context(), id, func(s *session.Session) error { return s.Move(to, "", time.Now()) })
+		}
+		if round == 3 {
+			break
+		}
+		r.stop()
+		<-r.done
+		r.hold.Release()
+		r.done = make(chan struct{})
+		r.run()
+		r.wait("the prompt", func() bool { return len(r.fakes(fakeagent.Started)) > round+1 })
+	}
+	r.sessions().Change(t.Context(), id, func(s *session.Session) error { return s.Move(wire.SessionActive, "", time.Now()) })
+	for _, id := range said {
+		r.wait("everything that was said", r.read(id))
+	}
+	if s := r.its(); s.SessionID != id || s.State != wire.SessionActive {
+		t.Errorf("%s is %s", s.SessionID, s.State)
+	}
+	got := strings.Join(r.fakes(fakeagent.Submitted), "\n")
+	for i := range said {
+		if n := strings.Count(got, fmt.Sprintf("word-%d.", i)); n != 1 && !strings.Contains(got, "may be a repeat") {
+			t.Errorf("word %d went in %d times", i, n)
+		}
+	}
+}

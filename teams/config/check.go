@@ -1,0 +1,161 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/wire"
+)
+
+// reservedEnv are the variables that `atm run` sets itself.
+var reservedEnv = []string{"ATM_ROOT", "ATM_TEAM", "ATM_AGENT", "ATM_RUN"}
+
+// checker makes a Config of a decoded file and collects what is wrong with its
+// values.
+type checker struct {
+	lines    Lines
+	agents   []wire.Name // that have mailboxes
+	config   *Config
+	mistakes []Mistake
+}
+
+func (k *checker) add(path, format string, args ...any) {
+	k.mistakes = append(k.mistakes, Mistake{Line: k.lines.Of(path), Text: fmt.Sprintf(format, args...)})
+}
+
+func (k *checker) check(f *file) {
+	c := k.config
+	c.Lead, c.Approvers = f.Lead, f.Approvers
+	k.session("session", f.Session, &c.Session)
+	for _, name := range slices.Sorted(maps.Keys(f.Members)) {
+		path := "members." + string(name)
+		if _, err := wire.ParseName(string(name)); err != nil {
+			k.add(path, "members: %v", err)
+			continue
+		}
+		c.Members[name] = k.member(path, name, f.Members[name])
+	}
+	if _, ok := c.Members["lead"]; ok && c.Lead == "" {
+		c.Lead = "lead"
+	}
+	k.names("lead", c.Lead)
+	k.names("approvers", c.Approvers...)
+	for name, m := range c.Members {
+		k.names("members."+string(name)+".after", m.After...)
+	}
+	for i, r := range f.Rules {
+		k.rule(fmt.Sprintf("rules.%d", i), r)
+	}
+	k.circles()
+}
+
+func (k *checker) member(path string, name wire.Name, t memberTable) Member {
+	m := t.Member
+	if t.Session != nil {
+		own := k.config.Session
+		k.session(path+".session", t.Session, &own)
+		m.Session = &own
+	}
+	k.word(path+".driver", m.Driver, Drivers...)
+	k.word(path+".inject", m.Inject, Injects...)
+	k.word(path+".restart", m.Restart, Restarts...)
+	if m.Command != nil && (len(m.Command) == 0 || m.Command[0] == "") {
+		k.add(path+".command", "command is empty; leave it out if the member is started elsewhere")
+		m.Command = nil
+	}
+	if _, _, err := ParseSize(m.Size); m.Size != "" && err != nil {
+		k.add(path+".size", "size: %v", err)
+	}
+	for _, v := range slices.Sorted(maps.Keys(m.Env)) {
+		if slices.Contains(reservedEnv, v) {
+			k.add(path+".env."+v, "env: atm sets %s itself", v)
+		} else if v == "" || strings.ContainsAny(v, "=\x00") {
+			k.add(path+".env", "env: %q cannot be the name of a variable", v)
+		}
+	}
+	if m.Person && m.Command != nil {
+		k.add(path+".command", "%s is a person: no command starts a person", name)
+	}
+	if m.Person && m.Worktree {
+		k.add(path+".worktree", "%s is a person, and people get no worktree", name)
+	}
+	return m
+}
+
+func (k *checker) rule(path string, t ruleTable) {
+	r := policy.Rule{Role: t.Role, Agent: t.Agent, Tool: t.Tool, Decision: policy.Decision(t.Decision)}
+	if r.Role != "" && r.Agent != "" {
+		k.add(path, "a rule is for a role or for an agent, not for both")
+	}
+	if r.Tool == "" {
+		k.add(path, `a rule needs a tool; "*" is every tool`)
+	} else if err := policy.CheckTool(r.Tool); err != nil {
+		k.add(path+".tool", "tool: %v", err)
+	}
+	if r.Decision == "" {
+		k.add(path, "a rule needs a decision: allow, deny or ask")
+	}
+	k.word(path+".decision", t.Decision, string(policy.Allow), string(policy.Deny), string(policy.Ask))
+	k.names(path+".agent", r.Agent)
+	k.config.Rules = append(k.config.Rules, r)
+}
+
+// session reads a section about sessions over what holds without it.
+func (k *checker) session(path string, t *sessionTable, s *Session) {
+	if t == nil {
+		return
+	}
+	if t.Enabled != nil {
+		s.Enabled, s.Forbidden = *t.Enabled, !*t.Enabled
+	}
+	if t.OutputCapture != nil {
+		s.OutputCapture = *t.OutputCapture
+		k.word(path+".output_capture", s.OutputCapture, "pipe", "pty", "log")
+	}
+	if t.AllowHumanInput != nil {
+		s.AllowHumanInput = *t.AllowHumanInput
+	}
+	if idle, ok := strings.CutPrefix(t.AutoExitOn, "idle_timeout:"); ok {
+		s.ExitWhenIdle, _ = time.ParseDuration(strings.TrimSpace(idle))
+	}
+	s.ExitOnGoal = s.ExitOnGoal || t.AutoExitOn == "goal_complete"
+	if t.AutoExitOn != "" && t.AutoExitOn != "goal_complete" && s.ExitWhenIdle <= 0 {
+		k.add(path+".auto_exit_on", `auto_exit_on is %q, and can only be "idle_timeout: 300s" or "goal_complete"`, t.AutoExitOn)
+	}
+	if t.ResumeCmd != "" {
+		words, err := policy.SplitWords(t.ResumeCmd)
+		if err != nil {
+			k.add(path+".resume_cmd", "resume_cmd: %v", err)
+		}
+		s.ResumeCmd = words
+	}
+}
+
+// word reports a value that is none of the known words.
+func (k *checker) word(path, value string, known ...string) {
+	if value != "" && !slices.Contains(known, value) {
+		k.add(path, "%s is %q, and can only be %s", path[strings.LastIndexByte(path, '.')+1:], value, strings.Join(known, ", "))
+	}
+}
+
+// names reports names that no member has.
+func (k *checker) names(path string, names ...wire.Name) {
+	for _, n := range names {
+		if _, ok := k.config.Members[n]; n != "" && !ok && !slices.Contains(k.agents, n) {
+			k.add(path, "%s names %q, and there is no such member", path[strings.LastIndexByte(path, '.')+1:], n)
+		}
+	}
+}
+
+// circles reports members that are started after themselves, by way of others.
+func (k *checker) circles() {
+	for name, m := range k.config.Members {
+		if slices.Contains(k.config.StartOrder(m.After), name) {
+			k.add("members."+string(name)+".after", "after goes round in a circle: %s waits for itself", name)
+		}
+	}
+}

@@ -1,0 +1,219 @@
+package teams
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/wire"
+)
+
+// The largest file that restore takes out of a backup, and the largest segment of
+// an event log, which it reads into memory: segments are rotated at 16 MiB.
+const (
+	maxEntry   = 8 << 30
+	maxSegment = 64 << 20
+)
+
+// restore is a backup that is being brought back.
+type restore struct {
+	ctx   context.Context
+	root  *Root
+	tar   *tar.Reader
+	total mailbox.Moved
+	ours  map[wire.Address]bool // whether the event log is ours to restore
+}
+
+// Restore brings back what a backup holds. A message whose id is there already stays as
+// it is; an event log is restored only where there is none; any other file only where
+// it is missing. What no backup holds is skipped: whatever the file says, nothing else
+// is written.
+func (r *Root) Restore(ctx context.Context, from io.Reader) (mailbox.Moved, error) {
+	s := &restore{ctx: ctx, root: r, tar: tar.NewReader(from), ours: map[wire.Address]bool{}}
+	h, err := s.tar.Next()
+	if err != nil || h.Name != formatFile {
+		return s.total, fmt.Errorf("not a backup of atm: it does not begin with %s", formatFile)
+	}
+	data, err := io.ReadAll(io.LimitReader(s.tar, 64))
+	if err == nil && strings.TrimSpace(string(data)) != "1" {
+		err = errors.New("the backup was made by a newer atm")
+	}
+	for err == nil {
+		if h, err = s.tar.Next(); err == io.EOF {
+			return s.total, nil
+		}
+		if err != nil {
+			return s.total, fmt.Errorf("not a backup of atm, or a damaged one: %w", err)
+		}
+		if err = errors.Join(ctx.Err(), s.entry(h)); err != nil {
+			err = fmt.Errorf("restore %s: %w", letter.Escape(h.Name), err)
+		}
+	}
+	return s.total, err
+}
+
+// entry restores one file or directory.
+func (s *restore) entry(h *tar.Header) error {
+	teamName, name, _ := strings.Cut(path.Clean(h.Name), "/")
+	team, err := wire.ParseName(teamName)
+	if err != nil {
+		return err
+	}
+	isDir := h.Typeflag == tar.TypeDir
+	if !isDir && h.Typeflag != tar.TypeReg || h.Size > maxEntry || !fs.ValidPath(path.Join(name, ".")) || name != "" && !inBackup(name, isDir) {
+		s.total.Skipped++
+		return nil
+	}
+	if _, err := s.root.CreateTeam(team); err != nil {
+		return err
+	}
+	t, err := s.root.Team(team)
+	if err != nil || name == "" {
+		return err
+	}
+	first, below, _ := strings.Cut(name, "/")
+	if !wire.IsName(first) { // .files, .archive, .sessions, team.toml
+		if isDir {
+			return t.Dir().MkdirAll(name)
+		}
+		if isArchivedElsewhere(t, name) {
+			s.total.Skipped++
+			return nil
+		}
+		return restoreFile(t, name, s.tar)
+	}
+	box := t.Box(wire.Name(first))
+	if err := box.Present(); errors.Is(err, mailbox.ErrNoAgent) {
+		if err := t.Create(s.ctx, box.Agent()); err != nil && !errors.Is(err, mailbox.ErrExists) {
+			return err
+		}
+	} else if err != nil {
+		return err
+	}
+	if isDir {
+		return nil
+	}
+	if state, ok := stateAt(below); ok {
+		return s.message(t, box, state, path.Base(below))
+	}
+	if !strings.HasPrefix(below, "events/") {
+		return restoreFile(t, name, s.tar)
+	}
+	if h.Size > maxSegment {
+		s.total.Skipped++
+		return nil
+	}
+	return s.events(t, box, name)
+}
+
+// message restores a message, or what was to be one to bad.
+func (s *restore) message(t *Team, box *mailbox.Box, state mailbox.State, file string) error {
+	data, err := io.ReadAll(io.LimitReader(s.tar, wire.MaxFile+1))
+	if err != nil {
+		return err
+	}
+	if _, err := wire.Decode(data); err != nil {
+		s.total.Skipped++
+		return restoreFile(t, string(box.Agent())+"/inbox/bad/"+file, bytes.NewReader(data))
+	}
+	put, err := box.Put(s.ctx, state, data)
+	if put {
+		s.total.Messages++
+		s.total.Bytes += int64(len(data))
+	} else {
+		s.total.Skipped++
+	}
+	return err
+}
+
+// events restores a segment of an event log where there was none, or where what there
+// is came from this backup: a restore that was cut off goes on.
+func (s *restore) events(t *Team, box *mailbox.Box, name string) error {
+	ours, known := s.ours[box.Address()]
+	if !known {
+		seq, err := box.Log().LastSeq()
+		if err != nil {
+			return err
+		}
+		ours = seq == 0
+	}
+	data, err := io.ReadAll(s.tar)
+	if err != nil {
+		return err
+	}
+	there, err := t.Dir().ReadFile(name, maxSegment)
+	if !errors.Is(err, fs.ErrNotExist) {
+		s.ours[box.Address()] = err == nil && bytes.Equal(there, data)
+		return err
+	}
+	s.ours[box.Address()] = ours
+	if !ours {
+		return nil
+	}
+	return restoreFile(t, name, bytes.NewReader(data))
+}
+
+// restoreFile writes a file below a team unless it is there.
+func restoreFile(t *Team, name string, from io.Reader) error {
+	if there, err := t.Dir().Exists(name); there || err != nil {
+		return err
+	}
+	dir := path.Dir(name)
+	if err := t.Dir().MkdirAll(dir); err != nil {
+		return err
+	}
+	temp := dir + "/.restoring." + string(wire.NewID()) + ".tmp"
+	err := t.Dir().CreateFrom(temp, func(w io.Writer) error {
+		_, err := io.Copy(w, from)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer t.Dir().Remove(temp)
+	if err := t.Dir().Link(temp, name); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return t.Dir().Sync(dir)
+}
+
+// isArchivedElsewhere reports whether an archived message of a backup is in its mailbox
+// here already, archived or not.
+func isArchivedElsewhere(t *Team, name string) bool {
+	parts := strings.Split(name, "/") // .archive/<agent>/done/<day>/<id>.json
+	if len(parts) != 5 || parts[2] != "done" || !wire.IsName(parts[1]) {
+		return false
+	}
+	id := strings.TrimSuffix(parts[4], ".json")
+	if !wire.IsID(id) {
+		return false
+	}
+	_, err := t.Box(wire.Name(parts[1])).Get(wire.ID(id))
+	return err == nil
+}
+
+// stateAt says which state a message file below an agent's directory has. The first
+// generation had messages aside, which are unread.
+func stateAt(below string) (mailbox.State, bool) {
+	id, ok := strings.CutSuffix(path.Base(below), ".json")
+	if !ok || !wire.IsID(id) {
+		return "", false
+	}
+	dir := strings.Split(path.Dir(below), "/")
+	states := map[string]mailbox.State{
+		"new": mailbox.Unread, "aside": mailbox.Unread, "cur": mailbox.Owed, "done": mailbox.Done, "withdrawn": mailbox.Withdrawn,
+	}
+	if len(dir) < 2 || dir[0] != "inbox" || (len(dir) == 3) != (dir[1] == "done") {
+		return "", false
+	}
+	state, ok := states[dir[1]]
+	return state, ok
+}
