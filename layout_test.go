@@ -27,8 +27,9 @@ var layers = strings.Fields(`
 	reducer
 	session
 	internal/hook
-	internal/cast
-	internal/control
+	ptyrun/control
+	ptyrun/runinfo
+	ptyrun/record
 	ptyrun/process
 	ptyrun/screen
 	ptyrun/driver
@@ -65,11 +66,12 @@ var importers = map[string][]string{
 	"github.com/gofrs/flock":               {"internal/lockfile"},
 	"github.com/google/uuid":               {"wire"},
 	"github.com/pelletier/go-toml":         {"teams/config", "teams", "internal/agentconfig"},
+	"github.com/tailscale/peercred":        {"ptyrun/control"},
 	"github.com/tailscale/hujson":          {"internal/agentconfig"},
 	"github.com/urfave/cli":                {"internal/cli", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup"},
 	"github.com/xrash/smetrics":            {"teams/config", "internal/cli/command"},
 	"golang.org/x/term":                    {"cmd/atm", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/fakeagent"},
-	"golang.org/x/sys":                     {"ptyrun/process", "internal/control", "internal/fakeagent", "internal/durable", "internal/lockfile", "internal/output", "mailbox", "teams", "watcher", "internal/cli/agent"},
+	"golang.org/x/sys":                     {"ptyrun/process", "internal/fakeagent", "internal/durable", "internal/lockfile", "internal/output", "mailbox", "teams", "watcher", "internal/cli/agent"},
 	"mvdan.cc/sh":                          {"teams/policy"},
 }
 

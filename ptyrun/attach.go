@@ -8,7 +8,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/screen"
 )
 
@@ -36,17 +36,11 @@ func (h handler) Attach(ctx context.Context, req control.AttachRequest, to *cont
 	for {
 		select {
 		case in, ok := <-to.Input():
-			switch {
-			case !ok:
+			if !ok {
 				r.post(func() { r.leave(v) })
 				return nil
-			case in.Size.Cols > 0:
-				r.post(func() { r.viewerResized(v, in.Size.Cols, in.Size.Rows) })
-			case len(in.Bytes) > 0:
-				r.post(func() { r.viewerTyped(v, in.Bytes) })
 			}
-		case <-to.Ready():
-			r.post(func() { r.showAll(v) })
+			r.post(func() { r.viewerSent(v, in) })
 		case <-r.over:
 			v.end(r)
 			return nil
@@ -56,6 +50,17 @@ func (h handler) Attach(ctx context.Context, req control.AttachRequest, to *cont
 			}
 			return nil
 		}
+	}
+}
+
+// viewerSent takes in what a terminal has sent.
+func (r *runner) viewerSent(v *viewer, in control.Input) {
+	r.viewerResized(v, in.Size.Cols, in.Size.Rows)
+	if in.Repaint {
+		r.showAll(v)
+	}
+	if len(in.Bytes) > 0 {
+		r.viewerTyped(v, in.Bytes)
 	}
 }
 
@@ -74,7 +79,7 @@ func (r *runner) join(v *viewer, req control.AttachRequest) {
 func (r *runner) showAll(v *viewer) {
 	if r.prog != nil {
 		r.takeOutput()
-		v.to.Picture(r.prog.screen.Repaint(repaintLines))
+		v.to.Repaint(r.prog.screen.Repaint(repaintLines))
 	}
 }
 
@@ -130,9 +135,9 @@ func (r *runner) keepLastScreen(s *screen.Screen) {
 	}
 	_, rows := s.Size()
 	if last := lastWithText(s) + 1; last < rows {
-		r.below = fmt.Appendf(nil, "\x1b[%d;1H%s", last+1, control.Below)
+		r.below = fmt.Appendf(nil, "\x1b[%d;1H\x1b[0J", last+1)
 	} else {
-		r.below = fmt.Appendf(nil, "\x1b[%d;1H\r\n%s", rows, control.Below)
+		r.below = fmt.Appendf(nil, "\x1b[%d;1H\r\n\x1b[0J", rows)
 	}
 }
 
@@ -140,7 +145,7 @@ func (r *runner) keepLastScreen(s *screen.Screen) {
 // last: all of that, if the terminal joined too late or was behind.
 func (v *viewer) end(r *runner) {
 	if !v.hasJoined || v.to.Send(nil) == control.ErrViewerBehind {
-		v.to.Picture(r.last)
+		v.to.Repaint(r.last)
 	}
 	v.to.Send(r.below)
 	v.to.Exit(r.exit.Code, r.exit.Signal)

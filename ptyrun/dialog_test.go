@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/internal/fakeagent"
+	"github.com/agentteammail/atm/ptyrun/control"
 )
 
 // A dialog is told of, and nothing is typed into it; an answer presses the

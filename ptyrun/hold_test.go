@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/internal/fakeagent"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -186,7 +186,7 @@ func TestRuleGivesWayToAPerson(t *testing.T) {
 		if len(r.fakes(fakeagent.DialogShown)) > 0 {
 			return true
 		}
-		_, err := c.Type(t.Context(), control.TypeRequest{Text: "\x1b[I", Raw: true})
+		_, err := c.Type(t.Context(), control.TypeRequest{Text: []byte("\x1b[I"), Raw: true})
 		if err != nil && !strings.Contains(err.Error(), "being typed in") {
 			t.Fatal(err)
 		}
@@ -220,7 +220,7 @@ func TestTypedReturnIsNoAnswer(t *testing.T) {
 		es, err := fakeagent.ReadLog(r.log)
 		return err == nil && es.Has(fakeagent.Ready) && time.Since(es.Of(fakeagent.Ready)[0].At) > 900*time.Millisecond
 	})
-	if _, err := c.Type(t.Context(), control.TypeRequest{Text: "hello", Enter: true}); err == nil || !strings.Contains(err.Error(), "dialog") {
+	if _, err := c.Type(t.Context(), control.TypeRequest{Text: []byte("hello"), Enter: true}); err == nil || !strings.Contains(err.Error(), "dialog") {
 		t.Errorf("typed: %v", err)
 	}
 	if got := r.fakes(fakeagent.Answered); len(got) > 0 {

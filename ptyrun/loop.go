@@ -9,11 +9,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/agentteammail/atm/internal/cast"
-	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/ptyrun/record"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
@@ -31,7 +31,7 @@ type runner struct {
 	over  chan struct{} // closed when the loop has ended
 
 	dir       *durable.Root // run/
-	recording *cast.Writer
+	recording *record.Writer
 	events    *eventWriter
 	claims    worker // claims messages and says what became of them
 	notifier  worker // tells people of questions and overdue answers, and takes that back
@@ -85,9 +85,10 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	if err != nil {
 		return r.exit, err
 	}
-	r.recording, err = cast.Create(cast.Options{
+	r.recording, err = record.Create(record.Options{
 		Path: filepath.Join(r.dir.Path(), "screen.cast"), Cols: o.Cols, Rows: o.Rows,
 		Command: strings.Join(o.Command, " "), Title: string(o.Box.Agent()), Repaint: r.repaint,
+		Failed: func(err error) { go r.post(func() { r.recordingFailed(err) }) },
 	})
 	if err != nil {
 		return r.exit, errors.Join(err, server.Close())
@@ -120,7 +121,10 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	}
 	close(r.over)
 	stop()
-	err = errors.Join(err, inbox.Close(), server.Close(), r.recording.Close())
+	err = errors.Join(err, inbox.Close(), server.Close())
+	if err := r.recording.Close(); err != nil {
+		r.log.Error("ending the recording", "err", err)
+	}
 	r.claims.wait()
 	r.notifier.wait()
 	r.wg.Wait()
@@ -377,13 +381,11 @@ func (r *runner) tell(line string) {
 	}
 }
 
-// record records what the program showed. That it cannot be recorded is said once.
-func (r *runner) record(p []byte) {
-	if err := r.recording.Output(p); err != nil {
-		r.log.Error("recording", "err", err)
-		r.say(wire.Event{Kind: "stream_error"}.With("error_summary", "the recording has stopped: "+err.Error()))
-		r.tell("the recording has stopped: " + err.Error())
-	}
+// recordingFailed says, once each time, that nothing is recorded any more.
+func (r *runner) recordingFailed(err error) {
+	r.log.Error("recording", "err", err)
+	r.say(wire.Event{Kind: "stream_error"}.With("error_summary", "the recording has stopped: "+err.Error()))
+	r.tell("the recording has stopped: " + err.Error())
 }
 
 // recordInput records what is typed, where that was asked for.

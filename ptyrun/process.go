@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/screen"
@@ -52,10 +52,10 @@ func (r *runner) start() error {
 	if r.hasRun {
 		// The one before left modes behind, its alternate screen for one.
 		fresh := p.screen.Repaint(0)
-		r.record(fresh)
+		r.recording.Output(fresh)
 		for v := range r.viewers {
 			if v.to.Send(fresh) != nil { // it was behind, and may have caught up while there was nothing to show
-				v.to.Picture(fresh)
+				v.to.Repaint(fresh)
 			}
 		}
 	}
@@ -97,7 +97,7 @@ func (r *runner) takeOutput() {
 	if len(written) == 0 {
 		return
 	}
-	r.record(written)
+	r.recording.Output(written)
 	for rest := written; len(rest) > 0; {
 		n := r.captureSize(rest)
 		p.screen.Write(rest[:n])

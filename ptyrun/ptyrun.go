@@ -29,7 +29,7 @@
 // # On disk
 //
 //	run/control.sock    the control socket (package control)
-//	run/screen.cast     the recording, which is also the log (package cast)
+//	run/screen.cast     the recording, which is also the log (package record)
 //	run/run.json        {"run","runner","pid","started","command"}: what a runner that was
 //	                    killed has left is found by it
 //	run/claims.json      what is being typed (package mailbox)

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/ptyrun/control"
 )
 
 func needs(t *testing.T, programs ...string) {
@@ -52,7 +52,7 @@ func TestFullScreenPrograms(t *testing.T) {
 			if !r.unread(id) {
 				t.Fatal("mail was typed into " + name)
 			}
-			if _, err := r.client().Type(t.Context(), control.TypeRequest{Text: c.leave, Raw: true}); err != nil {
+			if _, err := r.client().Type(t.Context(), control.TypeRequest{Text: []byte(c.leave), Raw: true}); err != nil {
 				t.Fatal(err)
 			}
 			r.wait("the message to be read", r.read(id))

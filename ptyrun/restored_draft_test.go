@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/internal/fakeagent"
+	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -57,7 +57,7 @@ func TestUndoneIsTheirsWhoTouchIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.wait("the end", r.has("turn_completed"))
-	if _, err := c.Type(t.Context(), control.TypeRequest{Text: " but not so long"}); err != nil {
+	if _, err := c.Type(t.Context(), control.TypeRequest{Text: []byte(" but not so long")}); err != nil {
 		t.Fatal(err)
 	}
 	id := r.send("hello")

@@ -1,15 +1,16 @@
 package ptyrun
 
 import (
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
 	"time"
 
-	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/ptyrun/runinfo"
 )
 
 const runDir = "run"
@@ -31,15 +32,15 @@ func openRunDir(box *mailbox.Box, create bool) (*durable.Root, error) {
 
 // writeRunInfo writes run.json.
 func (r *runner) writeRunInfo() error {
-	p := control.Paper{Run: r.Run, Kept: r.Kept, Runner: os.Getpid(), Started: r.Now().UTC(), Command: r.Command, Inject: string(r.Inject)}
+	p := runinfo.Info{Run: r.Run, Kept: r.Kept, Runner: os.Getpid(), Started: r.Now().UTC(), Command: r.Command, Inject: string(r.Inject)}
 	if r.prog != nil {
 		p.PID = r.prog.child.PID()
 	}
-	data, err := p.Encode()
+	data, err := json.Marshal(p)
 	if err != nil {
 		return err
 	}
-	return r.dir.Replace(control.PaperFile, data, false)
+	return r.dir.Replace(runinfo.File, append(data, '\n'), false)
 }
 
 // Left is what a runner that was killed has left running.
@@ -57,14 +58,14 @@ func Leftovers(box *mailbox.Box) (Left, error) {
 		return Left{}, err
 	}
 	defer dir.Close()
-	data, err := dir.ReadFile(control.PaperFile, control.MaxPaper)
+	data, err := dir.ReadFile(runinfo.File, runinfo.MaxSize)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Left{}, nil
 	}
 	if err != nil {
 		return Left{}, err
 	}
-	p, ok := control.ParsePaper(data)
+	p, ok := runinfo.Parse(data)
 	if !ok {
 		return Left{}, nil // not ours
 	}

@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
-	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/reducer"
 )
@@ -41,8 +40,10 @@ func (h handler) Status(context.Context) (control.Status, error) {
 	r := h.r
 	return ask(r, func() (control.Status, error) {
 		s := control.Status{
-			PID: os.Getpid(), Run: r.Run, Command: r.Command, Cols: r.Cols, Rows: r.Rows,
 			Restarts: r.restarts.count, Viewers: len(r.viewers), State: string(reducer.Starting),
+		}
+		if err := r.recording.Err(); err != nil {
+			s.NotRecorded = err.Error()
 		}
 		if r.mail.typing == nil { // else the draft is ours
 			gate, _ := r.gate(r.Now())
@@ -50,7 +51,7 @@ func (h handler) Status(context.Context) (control.Status, error) {
 		}
 		if p := r.prog; p != nil {
 			s.ChildPID, s.Started, s.Ready = p.child.PID(), p.started, p.isReady
-			s.Driver, s.State, s.Detail = p.driver.Name, string(p.reading.Activity), p.reading.Detail
+			s.State, s.Detail = string(p.reading.Activity), p.reading.Detail
 			if d := p.reading.Dialog; d != nil {
 				s.Detail = d.Kind
 			}
@@ -99,9 +100,9 @@ func (r *runner) typeFor(req control.TypeRequest, waiter chan<- reply) {
 		waiter <- reply{err: errors.New("a message is being typed in; try again in a moment")}
 		return
 	}
-	data := []byte(req.Text)
+	data := req.Text
 	if !req.Raw {
-		data = []byte(keysOf(clean(req.Text), p.screen.Modes().Paste && req.Text != "", p.driver.Plain))
+		data = []byte(keysOf(clean(string(req.Text)), p.screen.Modes().Paste && len(req.Text) > 0, p.driver.Plain))
 	}
 	r.lastKey = r.Now()
 	r.recordInput(data)
@@ -160,7 +161,7 @@ func (h handler) Interrupt(ctx context.Context) (control.Outcome, error) {
 // Answer answers what the agent asks.
 func (h handler) Answer(ctx context.Context, req control.AnswerRequest) (control.Outcome, error) {
 	if h.r.May != nil {
-		if err := h.r.May(control.PeerOf(ctx).PID, req.By); err != nil {
+		if err := h.r.May(req.PID, req.By); err != nil {
 			return control.Outcome{}, &control.Error{Code: "refused", Message: err.Error()}
 		}
 	}

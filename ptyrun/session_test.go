@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/internal/fakeagent"
+	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
@@ -424,7 +424,7 @@ func TestBurstIsWhole(t *testing.T) {
 	r := newRig(t).program("plain", "sh", "-c", "echo ready; read line; seq 9000; sleep 60").sits(Sessions{Begin: true})
 	r.run()
 	r.wait("the first line", func() bool { return len(r.outputs()) > 0 })
-	if _, err := r.client().Type(t.Context(), control.TypeRequest{Text: "go", Enter: true}); err != nil {
+	if _, err := r.client().Type(t.Context(), control.TypeRequest{Text: []byte("go"), Enter: true}); err != nil {
 		t.Fatal(err)
 	}
 	r.wait("the last line", func() bool { return strings.HasSuffix(strings.Join(r.outputs(), "\n"), "\n9000") })
@@ -466,7 +466,7 @@ func TestOutputOfALateSession(t *testing.T) {
 	// Until the runner has seen it.
 	c := r.client()
 	r.wait("a line of output", func() bool {
-		if _, err := c.Type(t.Context(), control.TypeRequest{Text: "x", Enter: true}); err != nil {
+		if _, err := c.Type(t.Context(), control.TypeRequest{Text: []byte("x"), Enter: true}); err != nil {
 			t.Fatal(err)
 		}
 		return strings.Contains(strings.Join(r.outputs(), "\n"), "after")

@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
@@ -299,7 +299,11 @@ func (d *doctor) checkRunner(t *Team, b *mailbox.Box) {
 	c, err := control.Dial(d.ctx, b.Path()+"/run")
 	var silent *control.NotAnsweringError
 	if err == nil {
+		status, _ := c.Status(d.ctx)
 		c.Close()
+		if status.NotRecorded != "" {
+			d.add("runner.recording", "warning", "", "%s: what its terminal shows is not recorded: %s", b.Address(), status.NotRecorded)
+		}
 	} else if errors.As(err, &silent) {
 		d.add("runner.silent", "error", fmt.Sprintf("kill -CONT %d", silent.PID), "%s: its runner, process %d, does not answer; if it was not stopped, kill -9 %d ends it", b.Address(), silent.PID, silent.PID)
 	}

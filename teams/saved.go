@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
@@ -153,9 +153,9 @@ func (t *Team) LastStop(name wire.Name) (string, error) {
 
 // runInfo is what a member's runner has written down about itself; zero when it
 // has not.
-func (t *Team) runInfo(name wire.Name) (info control.Paper) {
-	if data, err := t.Dir().ReadFile(string(name)+"/run/"+control.PaperFile, control.MaxPaper); err == nil {
-		info, _ = control.ParsePaper(data)
+func (t *Team) runInfo(name wire.Name) (info runinfo.Info) {
+	if data, err := t.Dir().ReadFile(string(name)+"/run/"+runinfo.File, runinfo.MaxSize); err == nil {
+		info, _ = runinfo.Parse(data)
 	}
 	return info
 }

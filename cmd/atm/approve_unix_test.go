@@ -12,9 +12,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/agentteammail/atm/internal/control"
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -79,7 +80,7 @@ func newJudged(t *testing.T) *judged {
 	if err := os.MkdirAll(run, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(run, control.PaperFile), []byte(`{"run":"r1","runner":1}`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(run, runinfo.File), []byte(`{"run":"r1","runner":1}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	server, err := control.Listen(run)
@@ -126,7 +127,7 @@ func (j *judged) state(agent wire.Name, id wire.ID) mailbox.State {
 	return it.State
 }
 
-// What is answered goes to the runner, and the lead's copy is done.
+// What is answered goes to the runner, whose matter the lead's copy is.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	j := newJudged(t)
@@ -143,12 +144,12 @@ func TestAnswers(t *testing.T) {
 		{5, "CLAUDECODE=1", "approve bob --as me", "", "of agents only the lead answers, who is alice", "unread"},
 		{5, "", "approve bob --as bob", "", "only its own processes act as bob", "unread"},
 		{2, "", "approve bob", "", "who are you?", "unread"},
-		{0, "", "approve bob --as me", "answer " + short + ` option="" deny=false reason="" by=me`, "bob: answered (Yes)\n", "done"},
-		{0, "CLAUDECODE=1", "approve " + short + " 2 --as alice", "answer " + short + ` option="2" deny=false reason="" by=alice`, "bob: answered (Yes)\n", "done"},
-		{0, "", "approve " + string(id) + " --as me --json", "answer " + short + ` option="" deny=false reason="" by=me`, `{"id":"` + string(id) + `","agent":"bob","done":"answered","detail":"Yes"}` + "\n", "done"},
-		{0, "", "confirm bob --as me", "answer " + short + ` option="" deny=false reason="" by=me`, "bob: answered (Yes)\n", "done"},
-		{0, "", "deny bob --as me", "answer " + short + ` option="" deny=true reason="" by=me`, "bob: answered (Yes)\n", "done"},
-		{2, "", "reject bob --as me --reason=", "", "--reason is empty", "done"},
+		{0, "", "approve bob --as me", "answer " + short + ` option="" deny=false reason="" by=me`, "bob: answered (Yes)\n", "unread"},
+		{0, "CLAUDECODE=1", "approve " + short + " 2 --as alice", "answer " + short + ` option="2" deny=false reason="" by=alice`, "bob: answered (Yes)\n", "unread"},
+		{0, "", "approve " + string(id) + " --as me --json", "answer " + short + ` option="" deny=false reason="" by=me`, `{"name":"bob","state":"answered","detail":"Yes"}` + "\n", "unread"},
+		{0, "", "confirm bob --as me", "answer " + short + ` option="" deny=false reason="" by=me`, "bob: answered (Yes)\n", "unread"},
+		{0, "", "deny bob --as me", "answer " + short + ` option="" deny=true reason="" by=me`, "bob: answered (Yes)\n", "unread"},
+		{2, "", "reject bob --as me --reason=", "", "--reason is empty", "unread"},
 	} {
 		got := j.atm(c.exit, append(strings.Fields(c.env), strings.Fields(c.args)...)...)
 		if !strings.Contains(got, c.says) {
@@ -194,7 +195,7 @@ func TestAnswersNothingUnseen(t *testing.T) {
 	if err := j.store.Box("bob").Log().Append(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
-	if got := j.atm(1, "approve", "bob", "--as", "me"); !strings.Contains(got, "hint: atm attach bob") {
+	if got := j.atm(5, "approve", "bob", "--as", "me"); !strings.Contains(got, "hint: atm attach bob") {
 		t.Error(got)
 	}
 	if got := j.heard(); got != "" {

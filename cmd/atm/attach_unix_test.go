@@ -19,7 +19,7 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/term"
 
-	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/ptyrun/control"
 )
 
 // echo shows a viewer what it types, behind what an agent switches on.
@@ -170,9 +170,9 @@ func TestAttachRestores(t *testing.T) {
 		exit int
 		says string
 	}{
-		{"detached", func(s *stage, w *window) { w.types("\x1cd"); s.hears("left") }, 0, "detached; bob goes on"},
+		{"detached", func(s *stage, w *window) { w.types("\x1cd"); s.hears("left") }, 0, "bob: detached (it goes on"},
 		{"detached by the keys of the kitty protocol", func(s *stage, w *window) { w.types("\x1b[92;5u\x1b[92;5:3u\x1b[100u") }, 0, "detached"},
-		{"ended", func(_ *stage, w *window) { w.types("Q") }, 0, "bob ended: exit 3"},
+		{"ended", func(_ *stage, w *window) { w.types("Q") }, 0, "bob: ended (exit 3)"},
 		{"TERM", func(_ *stage, w *window) { w.command.Process.Signal(syscall.SIGTERM) }, 130, ""},
 		{"HUP", func(_ *stage, w *window) { w.command.Process.Signal(syscall.SIGHUP) }, 130, ""},
 		{"INT", func(_ *stage, w *window) { w.command.Process.Signal(syscall.SIGINT) }, 130, ""},

@@ -76,13 +76,13 @@ func TestPendingOfSeveral(t *testing.T) {
 		{0, "reject bob no", "answer " + short + ` option="3" deny=true reason="" by=me`, "bob: answered"},
 		{2, "approve bob y", "", `"y" is the beginning of several options; there are: 1 Yes, 2 Yes, and do not ask again, 3 No`},
 		{2, "approve bob 4", "", `no option "4"; there are: 1 Yes`},
-		{1, "approve carol", "", "carol runs under no runner: only its own terminal can answer"},
-		{1, "reject carol --reason later", "", "carol runs under no runner: only its own terminal can answer"},
+		{5, "approve carol", "", "carol runs under no runner, only its own terminal can answer"},
+		{5, "reject carol --reason later", "", "carol runs under no runner, only its own terminal can answer"},
 		{2, "approve dave", "", `"dave" means 2 open questions`},
-		{3, "approve alice", "", "alice asks nothing now"},
+		{3, "approve alice", "", "alice: no open question"},
 		{0, "approve " + draft, "", "dave: approved draft"},
 		{5, "approve " + draft, "", ""},
-		{1, "approve dave", "", "dave runs under no runner"},
+		{5, "approve dave", "", "dave runs under no runner"},
 	} {
 		var words []string
 		for _, w := range strings.Fields(c.args) {
@@ -112,7 +112,7 @@ func TestPendingOfSeveral(t *testing.T) {
 	// Whether a directory is trusted is nobody's to answer from here.
 	j.happens("bob", "pty", "confirm_required", "id="+string(wire.NewID()), "prompt=Do you trust the files in this folder?", "input=/srv/repo", "dialog=trust")
 	text := j.atm(0, "pending")
-	if !strings.Contains(text, "  bob  prompt  ") || !strings.Contains(text, "/srv/repo: Do you trust") || !strings.Contains(text, "only a person at its terminal answers that: atm attach bob") {
+	if !strings.Contains(text, "  bob  prompt  ") || !strings.Contains(text, "/srv/repo: Do you trust") || !strings.Contains(text, "only a person at its terminal can answer: atm attach bob") {
 		t.Error(text)
 	}
 	if got := j.atm(0, "pending", "--json"); !strings.Contains(got, `"kind":"prompt","prompt":"Do you trust the files in this folder?","tool":"","input":"/srv/repo","dialog":"trust"`) {

@@ -10,7 +10,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/runinfo"
 )
 
 // Each verb asks the runner for one thing, and says in a line what came of it.
@@ -21,8 +22,8 @@ func TestRunnerVerbs(t *testing.T) {
 	for _, test := range []struct{ args, asks, says string }{
 		{"interrupt bob", "interrupt", "bob: interrupted\n"},
 		{"restart bob", "restart", "bob: restarted\n"},
-		{"restart bob --json", "restart", `{"agent":"bob","done":"restarted"}` + "\n"},
-		{"stop bob --grace 3s", "stop 3s", "bob: stopped (exit 0); ended with it: sleep (0), sleep (1), sleep (2), sleep (3), sleep (4), 2 more\n"},
+		{"restart bob --json", "restart", `{"name":"bob","state":"restarted"}` + "\n"},
+		{"stop bob", "stop 0s", "bob: stopped (exit 0); ended with it: sleep (0), sleep (1)\n"},
 		{"type bob ls -- -l", `type "ls -l" raw=false enter=false`, "bob: typed\n"},
 		{"type bob --enter", `type "" raw=false enter=true`, "bob: typed\n"},
 		{`type bob --raw \e[A\x9b\u00e4\r\\`, `type "\x1b[A\x9bä\r\\" raw=true enter=false`, "bob: typed\n"},
@@ -35,7 +36,7 @@ func TestRunnerVerbs(t *testing.T) {
 		}
 	}
 	for _, args := range []string{
-		"type bob", "type bob \x1b[A", `type bob --raw \q`, `type bob --raw \x4`, `type bob --raw a\`, "stop", "stop bob --grace 0",
+		"type bob", "type bob \x1b[A", `type bob --raw \q`, `type bob --raw \x4`, `type bob --raw a\`, "stop",
 		"screen bob --last", "screen bob 5", "screen bob --last x", "interrupt bob alice",
 	} {
 		s.atm(2, strings.Fields(args)...)
@@ -114,7 +115,7 @@ func TestSilentRunner(t *testing.T) {
 	}
 	defer server.Close()
 	got := s.atm(1, "screen", "bob")
-	for _, want := range []string{"has not answered yet", "does not answer", "kill -CONT"} {
+	for _, want := range []string{"does not answer", "kill -CONT"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q does not say %q", got, want)
 		}
@@ -139,7 +140,7 @@ func TestMayAct(t *testing.T) {
 		if err := os.MkdirAll(run, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(run, control.PaperFile), []byte(`{"run":"r","runner":1}`), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(run, runinfo.File), []byte(`{"run":"r","runner":1}`), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

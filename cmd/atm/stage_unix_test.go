@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/cli/command"
-	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/ptyrun/control"
 )
 
 // A stage is a team with an agent bob whose runner is this test: it keeps what
@@ -146,7 +146,7 @@ func (s *stage) Stop(_ context.Context, r control.StopRequest) (control.Outcome,
 	o, err := s.did("stop "+r.Grace.String(), "stopped")
 	if err == nil {
 		o.Detail = "exit 0"
-		for i := range 7 {
+		for i := range 2 {
 			o.Ended = append(o.Ended, fmt.Sprintf("sleep (%d)", i))
 		}
 	}

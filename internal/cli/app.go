@@ -114,7 +114,7 @@ var meant = map[string]string{
 	"poll": "atm read --wait 5m", "sleep": "atm wait --timeout 5m", "subscribe": "atm read --follow", "query": "atm search WORDS",
 	"ui": "atm team --watch", "tui": "atm team --watch", "dashboard": "atm team --watch", "top": "atm team --watch",
 	"members": "atm team", "agents": "atm team", "users": "atm team", "who": "atm team", "ps": "atm team", "teams": "atm team ls",
-	"add": "atm team add NAME", "join": "atm team add NAME", "create": "atm init NAME…", "new": "atm init NAME…", "setup": "atm init NAME…",
+	"add": "atm team add NAME", "create": "atm init NAME…", "new": "atm init NAME…", "setup": "atm init NAME…",
 	"start": "atm up NAME, or atm run NAME -- CMD", "launch": "atm run NAME -- CMD", "exec": "atm run NAME -- CMD", "kill": "atm stop NAME",
 	"log": "atm watch --since 1h --no-follow", "logs": "atm watch --since 1h --no-follow", "tail": "atm watch", "follow": "atm watch",
 	"config": "atm doctor looks at team.toml; atm where says what is in force", "settings": "atm where", "export": "atm backup FILE",

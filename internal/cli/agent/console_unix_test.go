@@ -31,10 +31,7 @@ func TestConsolePanic(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.close()
-		if err := c.enter(); err != nil {
-			t.Fatal(err)
-		}
-		c.Write([]byte("\x1b[?25l"))
+		slave.WriteString("\x1b[?25l")
 		panic("oh")
 	}()
 	after, err := term.GetState(int(slave.Fd()))

@@ -23,268 +23,135 @@ var pendingCommand = &cli.Command{
 	Name: "pending", Aliases: []string{"requests", "questions"}, Usage: "what waits for a person: permissions, questions, drafts, late answers",
 	UsageText:   "atm pending\natm pending --watch\natm approve 9f3a1c",
 	Description: "The id is that of the message to the lead; atm screen NAME shows the dialog itself.",
-	Flags: []cli.Flag{
-		&cli.BoolFlag{Name: "watch", Aliases: []string{"follow", "w", "f"}, Usage: "stay, and ring once for each new one; q leaves"},
-	},
-	Action: func(c *cli.Context) error {
-		s, err := command.OpenTeam(c)
-		if err != nil {
-			return err
-		}
-		w := &pendingWatch{c: c, s: s, known: map[string]policy.Question{}, overdue: map[string]bool{}}
-		if !c.Bool("watch") {
-			return command.Print(c, w.look(c.Context))
-		}
-		if command.Terminal() && !c.Bool("json") {
-			return s.Follow(w.paint)
-		}
-		return s.Follow(w.list)
-	},
+	Flags:       []cli.Flag{&cli.BoolFlag{Name: "watch", Aliases: []string{"follow", "w", "f"}, Usage: "stay, print each once when it comes, and ring"}},
+	Action:      pending,
 }
 
-// pendingList is what pending prints.
+// pendingList is what pending prints, with --watch only what is new.
 type pendingList struct {
 	Pending []policy.Question     `json:"pending"`
 	Overdue []teams.OverdueAnswer `json:"overdue,omitempty"`
 	Held    []teams.HeldMail      `json:"held,omitempty"`
+
+	team *teams.Team
+}
+
+func pending(c *cli.Context) error {
+	s, err := command.OpenTeam(c)
+	if err != nil {
+		return err
+	}
+	if c.Bool("watch") {
+		return s.Follow(func(ctx context.Context) error { return watchPending(ctx, c, s) })
+	}
+	return command.Print(c, lookPending(c.Context, c, s))
+}
+
+// lookPending finds what waits. What cannot be read is said, and hides nothing else.
+func lookPending(ctx context.Context, c *cli.Context, s *command.Scope) pendingList {
+	waiting, err1 := s.Team.Waiting(ctx)
+	overdue, err2 := s.Team.OverdueAnswers(ctx)
+	held, err3 := s.Team.HeldMail(ctx)
+	if err := errors.Join(err1, err2, err3); err != nil && ctx.Err() == nil {
+		command.Warn(c, "%v", err)
+	}
+	return pendingList{append([]policy.Question{}, waiting...), overdue, held, s.Team}
 }
 
 func (l pendingList) String() string {
-	if len(l.Pending)+len(l.Overdue)+len(l.Held) == 0 {
-		return "nothing is waiting for you"
-	}
 	var lines []string
 	for _, q := range l.Pending {
-		lines = append(lines, l.describe(q))
+		lines = append(lines, l.describeQuestion(q))
 	}
 	for _, o := range l.Overdue {
-		lines = append(lines, describeOverdue(o))
+		line := fmt.Sprintf("%s  %s  overdue  %s  from %s: %s", o.ID.Short(6), o.Agent, age(o.DueAt), o.From, oneLine(o.Subject, 100))
+		if !o.Read {
+			line += "; not read yet"
+		}
+		lines = append(lines, line, "    atm trace "+o.ID.Short(6))
 	}
 	for _, h := range l.Held {
 		lines = append(lines, fmt.Sprintf("-  %s  mail  %d unread: %s\n    atm attach %s", h.Agent, h.Unread, h.Reason, h.Agent))
 	}
-	return strings.Join(lines, "\n")
+	return cmp.Or(strings.Join(lines, "\n"), "nothing is waiting for you")
 }
 
-// describe is a question, with its options and the command that answers it.
-func (l pendingList) describe(q policy.Question) string {
-	id := l.shortID(q)
-	line := fmt.Sprintf("%s  %s  %s  %s", letter.Escape(id), q.Agent, q.Kind, letter.Span(max(0, time.Since(q.Since))))
-	if text := subject(q, 160); text != "" {
-		line += "  " + text
-	}
+func age(since time.Time) string { return letter.Span(max(0, time.Since(since))) }
+
+// describeQuestion is a question with its options and, where that is not plain, how
+// it is answered.
+func (l pendingList) describeQuestion(q policy.Question) string {
+	id := shortID(q)
+	line := fmt.Sprintf("%s  %s  %s  %s  %s", letter.Escape(id), q.Agent, q.Kind, age(q.Since), subject(q, 160))
 	var options []string
 	for _, o := range q.Options {
-		options = append(options, letter.Clip(letter.Escape(strings.TrimSpace(o.ID+" "+o.Label)), 40))
+		options = append(options, oneLine(o.ID+" "+o.Label, 40))
 	}
 	if len(options) > 0 {
 		line += "\n    " + strings.Join(options, " | ")
 	}
-	switch {
-	case q.Kind == teams.KindDraft:
-		line += fmt.Sprintf("\n    atm approve %s, or atm reject %s --reason \"…\"", id, id)
-	case !q.Running:
-		line += fmt.Sprintf("\n    %s runs under no runner: answer it in its own terminal", q.Agent)
-	case q.Dialog == policy.DialogTrust:
-		line += fmt.Sprintf("\n    only a person at its terminal answers that: atm attach %s", q.Agent)
-	case q.ID == "":
-		line += fmt.Sprintf("\n    atm attach %s", q.Agent)
+	if q.Kind == teams.KindDraft {
+		return line + fmt.Sprintf("\n    atm approve %s, or atm reject %s --reason \"…\"", id, id)
+	}
+	if why, hint := onlyAtTerminal(l.team, q); why != "" {
+		line += fmt.Sprintf("\n    %s %s: %s", q.Agent, why, hint)
 	}
 	return line
 }
 
-// shortID is a question's id as it can be typed: of a draft, whose id is its
-// agent's own, as many digits as tell it from everything else that waits.
-func (l pendingList) shortID(q policy.Question) string {
-	if q.Kind != teams.KindDraft {
-		return cmp.Or(q.Short(), "-")
+// onlyAtTerminal says why nobody can answer a question from here, and what to do
+// about it; "": it can be answered.
+func onlyAtTerminal(t *teams.Team, q policy.Question) (why, hint string) {
+	if !q.Running {
+		return "runs under no runner, only its own terminal can answer", "next time " + t.RunAgain(q.Agent)
 	}
-	for _, n := range []int{6, 8, 12} {
-		short := wire.ID(q.ID).Short(n)
-		fragment, err := wire.ParseFragment(short)
-		isOther := func(o policy.Question) bool {
-			return o.ID != q.ID && fragment.Matches(wire.ID(o.ID)) || string(o.Agent) == short
-		}
-		if err == nil && !slices.ContainsFunc(l.Pending, isOther) {
-			return short
-		}
+	if q.ID == "" || q.Dialog == policy.DialogTrust {
+		return "asks what only a person at its terminal can answer", "atm attach " + string(q.Agent)
 	}
-	return q.ID
+	return "", ""
+}
+
+// shortID is a question's id as it can be typed; a draft's id is its agent's own.
+func shortID(q policy.Question) string {
+	if q.Kind == teams.KindDraft {
+		return wire.ID(q.ID).Short(6)
+	}
+	return cmp.Or(q.Short(), "-")
 }
 
 // subject is what a question is about, in at most n characters: the tool and what
 // it is to do, or what is asked.
 func subject(q policy.Question, n int) string {
-	said := []string{q.Tool, q.Input, q.Prompt}
-	if q.Kind == reducer.Permission && q.Tool != "" && q.Input != "" {
-		said = said[:2] // the screen says the same in words of its own
+	said := q.Input
+	if q.Kind != reducer.Permission || q.Tool == "" || q.Input == "" { // else the screen says the same in words of its own
+		said = strings.TrimPrefix(q.Input+": "+q.Prompt, ": ")
 	}
-	said = slices.Compact(slices.DeleteFunc(said, func(s string) bool { return s == "" }))
-	return letter.Clip(letter.Escape(strings.Join(strings.Fields(strings.Join(said, ": ")), " ")), n)
-}
-
-func describeOverdue(o teams.OverdueAnswer) string {
-	line := fmt.Sprintf("%s  %s  overdue  %s  from %s: %s", o.ID.Short(6), o.Agent, letter.Span(max(0, time.Since(o.DueAt))), o.From, letter.Clip(letter.Escape(o.Subject), 100))
-	if !o.Read {
-		line += "; not read yet"
-	}
-	return line + fmt.Sprintf("\n    atm trace %s", o.ID.Short(6))
-}
-
-// A pendingWatch follows what waits.
-type pendingWatch struct {
-	c       *cli.Context
-	s       *command.Scope
-	known   map[string]policy.Question
-	overdue map[string]bool
-	warned  string
-	partial bool // something could not be read at the last look
-}
-
-// look is what waits now. What cannot be read is said, once, and hides nothing else.
-func (w *pendingWatch) look(ctx context.Context) pendingList {
-	l := pendingList{Pending: []policy.Question{}}
-	waiting, err := w.s.Team.Waiting(ctx)
-	l.Pending = append(l.Pending, waiting...)
-	overdue, err2 := w.s.Team.OverdueAnswers(ctx)
-	l.Overdue = overdue
-	var err3 error
-	l.Held, err3 = w.s.Team.HeldMail(ctx)
-	err = errors.Join(err, err2, err3)
-	w.partial = err != nil
-	if err != nil && ctx.Err() == nil && err.Error() != w.warned {
-		w.warned = err.Error()
-		command.Warn(w.c, "%v", err)
-	}
-	return l
+	return oneLine(strings.TrimPrefix(q.Tool+": "+said, ": "), n)
 }
 
 const pendingEvery = 500 * time.Millisecond
 
-// paint shows what waits, again and again, on a screen of its own.
-func (w *pendingWatch) paint(ctx context.Context) error {
-	r, ctx := command.StartRepaint(ctx)
-	defer r.Close()
-	for {
-		l := w.look(ctx)
-		asked, _ := w.news(l)
-		for _, q := range asked {
-			command.Notify(fmt.Sprintf("%s asks", q.Agent), subject(q, 160))
+// watchPending prints once what comes to be waiting, and rings.
+func watchPending(ctx context.Context, c *cli.Context, s *command.Scope) error {
+	known := map[string]bool{}
+	isKnown := func(key ...any) bool {
+		n := len(known)
+		known[fmt.Sprint(key...)] = true
+		return len(known) == n
+	}
+	for ; ctx.Err() == nil; sleep(ctx, pendingEvery) {
+		l := lookPending(ctx, c, s)
+		// More may become known of the same dialog, also its id.
+		l.Pending = slices.DeleteFunc(l.Pending, func(q policy.Question) bool { return isKnown(q.Agent, q.Kind, q.Since.UnixNano()) })
+		l.Overdue = slices.DeleteFunc(l.Overdue, func(o teams.OverdueAnswer) bool { return isKnown(o.Agent, o.ID) })
+		l.Held = slices.DeleteFunc(l.Held, func(h teams.HeldMail) bool { return isKnown(h.Agent, h.Reason) })
+		if len(l.Pending)+len(l.Overdue)+len(l.Held) == 0 {
+			continue
 		}
-		if err := r.Paint(strings.Split(l.String(), "\n")); err != nil {
+		if err := command.Print(c, l); err != nil {
 			return err
 		}
-		if !sleep(ctx, pendingEvery) {
-			break
-		}
-	}
-	if errors.Is(context.Cause(ctx), command.ErrQuit) {
-		return nil
+		command.Notify("atm", "something waits for you")
 	}
 	return ctx.Err()
-}
-
-// list prints each question once when it is asked, and once more when it no longer
-// is.
-func (w *pendingWatch) list(ctx context.Context) error {
-	for {
-		l := w.look(ctx)
-		asked, gone := w.news(l)
-		for _, q := range asked {
-			if err := command.Print(w.c, shownQuestion{q, l.describe(q)}); err != nil {
-				return err
-			}
-		}
-		for _, o := range l.Overdue {
-			key := string(o.Agent) + " " + string(o.ID)
-			if w.overdue[key] {
-				continue
-			}
-			w.overdue[key] = true
-			if err := command.Print(w.c, shownOverdue{o}); err != nil {
-				return err
-			}
-		}
-		for _, q := range gone {
-			if err := command.Print(w.c, shownSettled{w.settled(q, l)}); err != nil {
-				return err
-			}
-		}
-		if !sleep(ctx, pendingEvery) {
-			return ctx.Err()
-		}
-	}
-}
-
-// news are the questions that are new since the last look, and those that are no
-// longer asked.
-func (w *pendingWatch) news(l pendingList) (asked, gone []policy.Question) {
-	there := map[string]bool{}
-	for _, q := range l.Pending {
-		// More may become known of the same dialog, also its id.
-		key := string(q.Agent) + " " + q.Since.Format(time.RFC3339Nano)
-		if q.Kind == teams.KindDraft {
-			key = string(q.Agent) + " " + q.ID
-		}
-		there[key] = true
-		if _, known := w.known[key]; !known {
-			asked = append(asked, q)
-		}
-		w.known[key] = q
-	}
-	for key, q := range w.known {
-		if !there[key] && !w.partial { // what could not be read is not gone
-			gone = append(gone, q)
-			delete(w.known, key)
-		}
-	}
-	return asked, gone
-}
-
-type shownQuestion struct {
-	policy.Question
-	line string
-}
-
-func (q shownQuestion) String() string { return q.line }
-
-type shownOverdue struct {
-	Overdue teams.OverdueAnswer `json:"overdue"`
-}
-
-func (o shownOverdue) String() string { return describeOverdue(o.Overdue) }
-
-type shownSettled struct {
-	Settled settled `json:"settled"`
-}
-
-func (s shownSettled) String() string { return s.Settled.line }
-
-// settled is a question that is no longer asked.
-type settled struct {
-	ID     string    `json:"id"`
-	Agent  wire.Name `json:"agent"`
-	Answer string    `json:"answer,omitempty"` // as its runner pressed it
-	By     string    `json:"by,omitempty"`
-
-	line string
-}
-
-// settled finds out what became of a question, as far as the newest events tell.
-func (w *pendingWatch) settled(q policy.Question, l pendingList) settled {
-	s := settled{ID: q.ID, Agent: q.Agent}
-	events, _ := w.s.Team.Box(q.Agent).Log().Newest(200)
-	for _, e := range events {
-		if q.ID != "" && e.Field("id") == q.ID && e.Field("answer") != "" {
-			s.Answer, s.By = e.Field("answer"), e.Field("by")
-		}
-	}
-	s.line = fmt.Sprintf("%s  %s  %s  no longer asked", letter.Escape(l.shortID(q)), q.Agent, q.Kind)
-	if s.Answer != "" {
-		s.line = strings.TrimSuffix(s.line, "no longer asked") + "answered: " + letter.Clip(letter.Escape(s.Answer), 100)
-	}
-	if s.By != "" {
-		s.line += " (by " + letter.Escape(s.By) + ")"
-	}
-	return s
 }

@@ -1,22 +1,33 @@
 package agent
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
+	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/output"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun"
+	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
@@ -38,14 +49,22 @@ var runnerCommand = &cli.Command{
 		if err != nil {
 			return err
 		}
-		return command.PrintJSON(ending{Exit: &exit})
+		return command.PrintJSON(runnerReport{Exit: &exit})
 	},
+}
+
+// A runnerReport is what a runner prints when it ends.
+type runnerReport struct {
+	Exit  *ptyrun.Exit `json:"exit,omitempty"`
+	Error *struct {
+		Code, Message, Hint string
+	} `json:"error,omitempty"`
 }
 
 // runHere is the runner: it returns when the agent's program has ended for good,
 // and with it all that it started. A signal ends it, which may take some seconds
 // and is never cut short.
-func runHere(c *cli.Context, s *command.Scope, sp *spec, detached bool) (exit ptyrun.Exit, err error) {
+func runHere(c *cli.Context, s *command.Scope, sp *spec, isDetached bool) (exit ptyrun.Exit, err error) {
 	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	output.IgnoreSIGPIPE()
@@ -60,17 +79,25 @@ func runHere(c *cli.Context, s *command.Scope, sp *spec, detached bool) (exit pt
 	// Whoever stops the agent notes that first and then looks for this lock, so that
 	// one of the two sees the other.
 	if last, err := s.Team.LastStop(name); err != nil || last != sp.lastStop {
-		return exit, stoppedMeanwhile(name, err)
+		return exit, command.Refused("%s was stopped meanwhile", name).WithHint("atm up %s", name)
 	}
 	log := os.Stderr
-	if detached {
-		if log, err = openLog(sp.box); err != nil {
+	if isDetached {
+		// Only now: the log of a runner that runs is nobody else's. No link is followed,
+		// and a crash is written there, too.
+		log, err = sp.box.Store().Dir().OpenFile(string(name)+"/run/run.log", os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_TRUNC)
+		if err != nil {
 			return exit, err
 		}
 		defer log.Close()
+		debug.SetCrashOutput(log, debug.CrashOptions{})
 	}
-	if err := endLeftovers(c, sp); err != nil {
-		return exit, err
+	left, err := endLeftovers(sp.box)
+	if err != nil {
+		return exit, fmt.Errorf("end what the last runner of %s left: %w", name, err)
+	}
+	if len(left) > 0 {
+		command.Warn(c, "%s: what its last runner left was ended: %s", name, strings.Join(left, ", "))
 	}
 	if err := s.Team.SavePolicy(name, sp.policy); err != nil {
 		return exit, err
@@ -78,11 +105,11 @@ func runHere(c *cli.Context, s *command.Scope, sp *spec, detached bool) (exit pt
 	if err := s.Team.SaveStart(name, sp.member); err != nil {
 		return exit, err
 	}
-	o := sp.options
 	state, err := s.Team.State(name)
 	if err != nil {
 		return exit, err
 	}
+	o := sp.options
 	o.State, o.Held = *state, hold.StillHeld
 	o.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	notifyPeople(s, sp.box, &o)
@@ -105,50 +132,213 @@ func notifyPeople(s *command.Scope, box *mailbox.Box, o *ptyrun.Options) {
 	o.Overdue = func(ctx context.Context, idle bool) error { return s.Team.Remind(ctx, box, idle, origin) }
 }
 
-func stoppedMeanwhile(name wire.Name, err error) error {
-	if err != nil {
-		return err
-	}
-	return command.Refused("%s was stopped meanwhile", name).WithHint("atm up %s", name)
-}
+// leftoversGrace is how long what a killed runner has left may take to end by itself.
+const leftoversGrace = 2 * time.Second
 
-// openLog begins the file for what a runner says, once it has its lock: the log of
-// one that runs is nobody else's. No link is followed. A crash is written there,
-// too.
-func openLog(box *mailbox.Box) (*os.File, error) {
-	dir, run := box.Store().Dir(), string(box.Agent())+"/run"
-	if err := dir.Mkdir(run); err != nil {
-		return nil, err
-	}
-	log, err := dir.OpenFile(run+"/run.log", os.O_RDWR|os.O_APPEND|os.O_CREATE)
-	if err != nil {
-		return nil, err
-	}
-	if err := log.Truncate(0); err != nil {
-		log.Close()
-		return nil, err
-	}
-	return log, debug.SetCrashOutput(log, debug.CrashOptions{})
-}
-
-// endLeftovers names what a runner that was killed has left running, and ends it
-// unless it is to go on.
-func endLeftovers(c *cli.Context, sp *spec) error {
-	left, err := ptyrun.Leftovers(sp.box)
+// endLeftovers ends what a runner that was killed has left running, and names it.
+// The caller holds the runner's lock.
+func endLeftovers(box *mailbox.Box) (processes []string, err error) {
+	left, err := ptyrun.Leftovers(box)
 	if err != nil || len(left.Processes) == 0 {
+		return nil, err
+	}
+	for _, p := range left.Processes {
+		processes = append(processes, p.String())
+	}
+	return processes, left.End(leftoversGrace)
+}
+
+// Times of a start.
+const (
+	lookEvery    = 50 * time.Millisecond // the runner is asked how its program stands
+	knownWithin  = 3 * time.Second       // --detach waits so long for a prompt
+	readyWithin  = 30 * time.Second      // and `atm up`
+	listenWithin = 15 * time.Second      // from a runner's lock to its socket: it first ends what the last one left
+	dialogHolds  = 6                     // looks in a row, until a dialog counts
+)
+
+// A runnerProcess is a runner that this process has started.
+type runnerProcess struct {
+	ended chan struct{}
+
+	// Once ended is closed: how its program ended for good, or why it was not run.
+	exit ptyrun.Exit
+	err  error
+}
+
+// startRunner starts the runner of a spec as a process of its own, with the flags
+// of this command. What it says on stderr goes to ours for as long as this process
+// lives, and to run/run.log once it has its lock.
+func startRunner(c *cli.Context, s *command.Scope, sp *spec) (*runnerProcess, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"runner", string(sp.box.Agent()), "--json", "--root", s.Root.Path, "--team", string(s.Team.Name), "--last-stop", sp.lastStop}
+	for _, name := range []string{"as", "driver", "inject", "size", "cwd", "restart"} {
+		if value := c.String(name); value != "" {
+			args = append(args, "--"+name+"="+value)
+		}
+	}
+	for _, pair := range c.StringSlice("env") {
+		args = append(args, "--env="+pair)
+	}
+	if c.Bool("record-input") {
+		args = append(args, "--record-input")
+	}
+	if c.Command.Name != "up" {
+		args = append(append(args, "--"), c.Args().Tail()...)
+	}
+	cmd := exec.Command(exe, args...)
+	cmd.Args[0] = os.Args[0]
+	var said bytes.Buffer
+	cmd.Stdout = &said
+	cmd.Stderr = struct{ io.Writer }{os.Stderr} // not the file itself, which it would keep open
+	detach(cmd)
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	p := &runnerProcess{ended: make(chan struct{})}
+	go func() {
+		cmd.Wait() // what it said tells more than the error
+		p.exit, p.err = readReport(said.Bytes(), cmd.ProcessState)
+		close(p.ended)
+	}()
+	return p, nil
+}
+
+// readReport reads what a runner that has ended said.
+func readReport(said []byte, state *os.ProcessState) (exit ptyrun.Exit, err error) {
+	var r runnerReport
+	json.Unmarshal(said, &r)
+	if r.Exit != nil {
+		return *r.Exit, nil
+	}
+	if r.Error != nil {
+		return exit, &command.Error{Code: r.Error.Code, Exit: state.ExitCode(), Message: r.Error.Message, Hint: r.Error.Hint}
+	}
+	return exit, command.Failed("the runner ended: %v", state).WithHint("its run/run.log may say why")
+}
+
+// errGone says that an agent which was awaited runs no more.
+var errGone = errors.New("it has ended")
+
+// awaitReady waits until an agent is ready, or until it is known that it does not
+// become so. p is its runner if this process has started it, else nil. After
+// patience it is as it is.
+func awaitReady(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox.Box, p *runnerProcess, patience time.Duration) (memberResult, error) {
+	r := memberResult{Name: box.Agent()}
+	var over chan struct{}
+	if p != nil {
+		over = p.ended
+	}
+	asking, restarts := 0, 0
+	for began := time.Now(); ; {
+		status, err := statusOf(ctx, box)
+		r.PID = status.ChildPID
+		if status.Ready {
+			r.State = "ready"
+			return r, nil
+		}
+		if asking++; status.State != string(reducer.Confirming) && status.State != string(reducer.AwaitingInput) {
+			asking = 0
+		}
+		if asking == dialogHolds {
+			return r, command.Failed("%s runs, and asks before it is ready: %s", r.Name, letter.Escape(status.Detail)).WithHint("atm attach %s", r.Name)
+		}
+		if status.Restarts > restarts {
+			restarts = status.Restarts
+			command.Warn(c, "%s has ended before it was ready, and is started again", r.Name)
+		}
+		if err == nil && time.Since(began) > patience {
+			r.State, r.Detail = "started", "no prompt is shown yet"
+			return r, nil
+		}
+		if errors.Is(err, control.ErrNotAnswering) || err != nil && time.Since(began) > listenWithin {
+			return r, runnerError(s, box, err)
+		}
+		if running, err := box.Store().Running(r.Name); p == nil && (err != nil || !running) {
+			return r, cmp.Or(err, errGone)
+		}
+		select {
+		case <-over:
+			return r, cmp.Or(p.err, ended(box, p.exit))
+		case <-ctx.Done():
+			return r, ctx.Err()
+		case <-time.After(lookEvery):
+		}
+	}
+}
+
+// ended is the error of a program that has ended, with the last words of its screen.
+func ended(box *mailbox.Box, exit ptyrun.Exit) error {
+	e := command.Failed("%s ended with %d before it was ready", box.Agent(), exit.Code)
+	if exit.Loop {
+		e = command.Failed("%s ends again and again, with %d", box.Agent(), exit.Code)
+		e.Exit = max(exit.Code, command.ExitFailed)
+	}
+	if said := oneLine(strings.Join(exit.Tail, " "), 500); said != "" {
+		e.Message += ": " + said
+	}
+	return e.WithHint("asciinema play %s shows its screen", filepath.Join(box.Path(), "run", "screen.cast"))
+}
+
+// runDetached starts a runner, and comes back when the agent is ready or it is
+// known how it stands.
+func runDetached(c *cli.Context, s *command.Scope, sp *spec) error {
+	p, err := startRunner(c, s, sp)
+	if err != nil {
 		return err
 	}
-	var named []string
-	for _, p := range left.Processes {
-		named = append(named, p.String())
+	ctx, stop := command.Interruptible(c.Context)
+	defer stop()
+	r, err := awaitReady(ctx, c, s, sp.box, p, knownWithin)
+	if err != nil {
+		return err
 	}
-	names := strings.Join(named, ", ")
-	done := "ended"
-	if sp.keepLeft {
-		sp.options.Kept, done = left.Runs, "left running"
-	} else if err := left.End(defaultGrace); err != nil {
-		return fmt.Errorf("end what the last runner of %s left (%s): %w", sp.box.Agent(), names, err)
+	return command.Print(c, r)
+}
+
+// runAttached starts a runner and attaches this terminal to its agent.
+func runAttached(c *cli.Context, s *command.Scope, sp *spec) error {
+	p, err := startRunner(c, s, sp)
+	if err != nil {
+		return err
 	}
-	command.Warn(c, "%s: what its last runner left was %s: %s", sp.box.Agent(), done, names)
-	return nil
+	client := dialStarted(c.Context, p, sp.box)
+	if client != nil {
+		defer client.Close()
+		end, err := showTerminal(c, sp.box, client, true)
+		if e, ok := errors.AsType[*command.Error](err); ok && e.Silent {
+			return err
+		}
+		if err == nil && end.Exit == nil {
+			return printEnd(c, sp.box, end)
+		}
+	}
+	<-p.ended // soon, as its program has ended: perhaps before this terminal could join
+	if p.err != nil {
+		return p.err
+	}
+	if client == nil {
+		fmt.Fprintln(os.Stdout, letter.EscapeBody(strings.Join(p.exit.Tail, "\n")))
+	}
+	return exitWith(sp.box, p.exit)
+}
+
+// dialStarted reaches the runner that this process has started; nil: its program has
+// ended already.
+func dialStarted(ctx context.Context, p *runnerProcess, box *mailbox.Box) *control.Client {
+	for {
+		if status, err := statusOf(ctx, box); err == nil && status.ChildPID != 0 {
+			if client, err := dial(ctx, box); err == nil {
+				return client
+			}
+		}
+		select {
+		case <-p.ended:
+			return nil
+		case <-time.After(probeEvery):
+		}
+	}
 }

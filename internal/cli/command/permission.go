@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/agentteammail/atm/internal/control"
+	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -91,11 +91,11 @@ func (s *Scope) Actor() (who wire.Name, agent bool) {
 
 // runOf is the run that an agent's runner has noted, "" where none is.
 func (s *Scope) runOf(name wire.Name) string {
-	data, err := s.Team.Dir().ReadFile(string(name)+"/run/"+control.PaperFile, control.MaxPaper)
+	data, err := s.Team.Dir().ReadFile(string(name)+"/run/"+runinfo.File, runinfo.MaxSize)
 	if err != nil {
 		return ""
 	}
-	noted, _ := control.ParsePaper(data)
+	noted, _ := runinfo.Parse(data)
 	return noted.Run
 }
 

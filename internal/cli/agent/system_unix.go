@@ -7,6 +7,9 @@ import (
 	"syscall"
 )
 
+// resized is the signal for a terminal that has another size.
+const resized = syscall.SIGWINCH
+
 // detach gives a command a session of its own: it outlives this terminal and this
 // process.
 func detach(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }

@@ -1,4 +1,0 @@
-package control
-
-// peerPID: the structure that golang.org/x/sys has does not show it.
-func peerPID(int) int { return 0 }

@@ -1,0 +1,295 @@
+//go:build linux || darwin
+
+package control
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// window is a terminal of a test's.
+type window struct {
+	in    chan []byte
+	sizes chan Size
+	mu    sync.Mutex
+	seen  bytes.Buffer
+	stuck chan struct{} // it shows nothing until this is closed; nil: it shows
+}
+
+func newWindow() *window { return &window{in: make(chan []byte), sizes: make(chan Size)} }
+
+func (w *window) Write(p []byte) (int, error) {
+	if w.stuck != nil {
+		<-w.stuck
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.seen.Write(p)
+}
+
+func (w *window) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.seen.String()
+}
+
+func (w *window) shows(t *testing.T, want string) {
+	t.Helper()
+	eventually(t, "it does not show "+want, func() bool { return strings.HasSuffix(w.String(), want) })
+}
+
+// join attaches; what comes of it arrives on the channel.
+func (w *window) join(t *testing.T, ctx context.Context, dir string, readOnly bool) <-chan Ending {
+	t.Helper()
+	c, out := dial(t, dir), make(chan Ending, 1)
+	go func() {
+		e, err := c.Attach(ctx, AttachRequest{Cols: 80, Rows: 24, ReadOnly: readOnly}, Terminal{In: w.in, Out: w, Sizes: w.sizes})
+		e.err = err
+		out <- e
+	}()
+	return out
+}
+
+// room is a runner that shows every viewer what any of them types, and a screen to the
+// one that asks for it.
+type room struct {
+	fake
+	mu      sync.Mutex
+	viewers map[*Viewer]bool
+	sizes   []Size
+	exit    chan struct{}
+}
+
+func newRoom() *room {
+	r := &room{viewers: map[*Viewer]bool{}, exit: make(chan struct{})}
+	r.attach = r.serve
+	return r
+}
+
+func (r *room) serve(ctx context.Context, req AttachRequest, v *Viewer) error {
+	r.mu.Lock()
+	v.Send([]byte("hello"))
+	r.viewers[v] = true
+	r.sizes = append(r.sizes, Size{req.Cols, req.Rows})
+	r.mu.Unlock()
+	defer func() {
+		r.mu.Lock()
+		delete(r.viewers, v)
+		r.mu.Unlock()
+	}()
+	for {
+		select {
+		case in, ok := <-v.Input():
+			if !ok {
+				return nil
+			}
+			r.took(v, in)
+		case <-r.exit:
+			r.mu.Lock()
+			v.Send([]byte("bye"))
+			r.mu.Unlock()
+			v.Exit(143, "terminated")
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (r *room) took(v *Viewer, in Input) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if in.Size.Cols > 0 {
+		r.sizes = append(r.sizes, in.Size)
+	}
+	if in.Repaint {
+		v.Repaint([]byte("SCREEN"))
+	}
+	for o := range r.viewers {
+		o.Send(in.Bytes)
+	}
+}
+
+// Several look and type; one detaches, one only looks, one sees the end.
+func TestAttach(t *testing.T) {
+	r, dir := newRoom(), t.TempDir()
+	start(t, dir, r)
+	a, b, c := newWindow(), newWindow(), newWindow()
+	endA, endB, endC := a.join(t, t.Context(), dir, false), b.join(t, t.Context(), dir, false), c.join(t, t.Context(), dir, true)
+	for _, w := range []*window{a, b, c} {
+		w.shows(t, "hello")
+	}
+	a.in <- []byte("ls\x1b[A\r")
+	for _, w := range []*window{a, b, c} {
+		w.shows(t, "hellols\x1b[A\r")
+	}
+	c.in <- []byte("rm -rf\r")
+	a.sizes <- Size{100, 40}
+	a.in <- []byte("\x1b")
+	b.shows(t, "\r\x1b")
+	a.in <- []byte("\x1c")
+	a.in <- []byte("drm")
+	if e := <-endA; e.err != nil || !e.Detached || e.Gone || e.Exit != nil {
+		t.Errorf("%+v", e)
+	}
+	b.in <- []byte("ü")
+	c.shows(t, "\x1bü")
+	close(b.in)
+	if e := <-endB; e.err != nil || !e.Detached || !e.Gone {
+		t.Errorf("%+v", e)
+	}
+	close(r.exit)
+	if e := <-endC; e.err != nil || e.Detached || e.Exit == nil || *e.Exit != (Exit{143, "terminated"}) {
+		t.Errorf("%+v", e)
+	}
+	if got, want := c.String(), "hellols\x1b[A\r\x1bübye"; got != want {
+		t.Errorf("%q, not %q", got, want)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if diff := cmp.Diff([]Size{{80, 24}, {80, 24}, {80, 24}, {100, 40}}, r.sizes); diff != "" || len(r.viewers) > 0 {
+		t.Error(diff, r.viewers)
+	}
+}
+
+// The keys are shown until the next one, which has the screen painted again.
+func TestShowsKeys(t *testing.T) {
+	dir, w := t.TempDir(), newWindow()
+	start(t, dir, newRoom())
+	w.join(t, t.Context(), dir, false)
+	w.shows(t, "hello")
+	w.in <- []byte("\x1c?")
+	w.shows(t, keysLine)
+	w.in <- []byte("x")
+	w.shows(t, "\x18SCREENx")
+}
+
+// The context detaches as the key does; the server's end, an error of the Handler's and
+// one of the terminal's end an attachment.
+func TestAttachEnds(t *testing.T) {
+	dir := t.TempDir()
+	s := start(t, dir, newRoom())
+	ctx, cancel := context.WithCancel(t.Context())
+	a, b := newWindow(), newWindow()
+	end := a.join(t, ctx, dir, false)
+	a.shows(t, "hello")
+	cancel()
+	if e := <-end; e.err != nil || !e.Detached || e.Gone {
+		t.Errorf("%+v", e)
+	}
+	broken := errors.New("broken")
+	if _, err := dial(t, dir).Attach(t.Context(), AttachRequest{Cols: 9, Rows: 9}, Terminal{Out: brokenTerminal{broken}}); !errors.Is(err, broken) {
+		t.Error(err)
+	}
+	end = b.join(t, t.Context(), dir, false)
+	b.shows(t, "hello")
+	s.Close()
+	if e := <-end; e.err != nil || e.Detached || e.Reason != "the runner ends" {
+		t.Errorf("%+v", e)
+	}
+	other := t.TempDir()
+	start(t, other, &fake{attach: func(context.Context, AttachRequest, *Viewer) error { return errors.New("not now") }})
+	if e := <-newWindow().join(t, t.Context(), other, false); e.err != nil || e.Reason != "not now" {
+		t.Errorf("%+v", e)
+	}
+}
+
+type brokenTerminal struct{ err error }
+
+func (b brokenTerminal) Write([]byte) (int, error) { return 0, b.err }
+
+// For a viewer that is too slow output is left out; it asks for the screen when it can
+// show it. Nobody else waits for it.
+func TestSlowViewer(t *testing.T) {
+	dir, behind, asked := t.TempDir(), make(chan struct{}), make(chan struct{})
+	start(t, dir, &fake{attach: func(ctx context.Context, _ AttachRequest, v *Viewer) error {
+		flood := bytes.Repeat([]byte("0123456789abcde\n"), 1<<12) // 64 KiB
+		for v.Send(flood) == nil {
+		}
+		close(behind)
+		for in := range v.Input() {
+			if in.Repaint {
+				break
+			}
+		}
+		if v.Send([]byte("lost")) != ErrViewerBehind {
+			t.Error("no longer behind")
+		}
+		v.Repaint([]byte("the screen"))
+		v.Send([]byte(", and more"))
+		close(asked)
+		<-ctx.Done()
+		return nil
+	}})
+	w := newWindow()
+	w.stuck = make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	end := w.join(t, ctx, dir, false)
+	<-behind
+	select {
+	case <-asked:
+		t.Error("it asked though it shows nothing")
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(w.stuck)
+	w.shows(t, "\x18the screen, and more")
+	if strings.Contains(w.String(), "lost") {
+		t.Error("it shows what was left out")
+	}
+	cancel()
+	if e := <-end; e.err != nil || !e.Detached {
+		t.Errorf("%+v", e)
+	}
+}
+
+func TestDetachKey(t *testing.T) {
+	for _, test := range []struct {
+		in   []string
+		want string // "!": the viewer leaves, "?": the keys are shown
+	}{
+		{[]string{"ls\r"}, "ls\r"},
+		{[]string{"\x1cd rest"}, "!"},
+		{[]string{"a\x1c", "d"}, "a!"},
+		{[]string{"\x1c", "x"}, "\x1cx"}, // another key goes with it
+		{[]string{"\x1c\x1c", "d"}, "\x1c!"},
+		{[]string{"\x1c", "\x1b[A"}, "\x1c\x1b[A"},
+		{[]string{"\x1c?", "d"}, "?d"},
+		{[]string{"\x1b", "d"}, "\x1bd"},
+		{[]string{"ü\xff"}, "ü\xff"},
+		{[]string{"\x1b[200~\x1cd\x1b[201~x"}, "\x1b[200~\x1cd\x1b[201~x"}, // a paste
+		// Reports between the keys are none.
+		{[]string{"\x1c", "\x1b[I", "\x1b[<0;3;4M", "\x1b[M d!", "\x1b[?62;22c", "\x1b]11;rgb:0/0/0\x1b\\", "d"}, "\x1b[I\x1b[<0;3;4M\x1b[M d!\x1b[?62;22c\x1b]11;rgb:0/0/0\x1b\\!"},
+		// As kitty writes them: with releases, Num Lock, alternate keys, every key.
+		{[]string{"\x1b[92;5u", "\x1b[92;5:3u", "d"}, "\x1b[92;5:3u!"},
+		{[]string{"\x1b[92;133:1u", "\x1b[100;129u"}, "!"},
+		{[]string{"\x1b[57442;5u\x1b[92::92;5u\x1b[57442;1:3u\x1b[100;1:1u"}, "\x1b[57442;5u\x1b[57442;1:3u!"},
+		{[]string{"\x1b[92;5u", "\x1b[57441;2u", "\x1b[47:63;2u"}, "\x1b[57441;2u?"},
+		{[]string{"\x1b[92;5u", "\x1b[100;5u"}, "\x1b[92;5u\x1b[100;5u"}, // Ctrl-d
+		// As xterm's modifyOtherKeys.
+		{[]string{"\x1b[27;5;92~", "d"}, "!"},
+	} {
+		var k keyScanner
+		got := ""
+		for _, p := range test.in {
+			out, help, detach := k.scan([]byte(p))
+			got += string(out)
+			if help {
+				got += "?"
+			}
+			if detach {
+				got += "!"
+				break
+			}
+		}
+		if got != test.want {
+			t.Errorf("of %q comes %q, not %q", test.in, got, test.want)
+		}
+	}
+}

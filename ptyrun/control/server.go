@@ -1,0 +1,241 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/tailscale/peercred"
+)
+
+const (
+	version   = 2               // of what is on the wire
+	lastLimit = 2 * time.Second // for a viewer to read the last of the output
+)
+
+type request struct {
+	Op   string          `json:"op"`
+	With json.RawMessage `json:"with,omitempty"`
+}
+
+type answer struct {
+	OK     bool   `json:"ok,omitempty"`
+	Result any    `json:"result,omitempty"`
+	Error  *Error `json:"error,omitempty"`
+}
+
+// A connection carries lines of JSON both ways.
+type connection struct {
+	*net.UnixConn
+	*json.Encoder
+	*json.Decoder
+	uid string // of the process at the other end, when it connected or listened
+	pid int
+}
+
+func newConnection(conn *net.UnixConn) *connection {
+	c := &connection{UnixConn: conn, Encoder: json.NewEncoder(conn), Decoder: json.NewDecoder(conn)}
+	if creds, err := peercred.Get(conn); err == nil {
+		c.uid, _ = creds.UserID()
+		c.pid, _ = creds.PID()
+	}
+	return c
+}
+
+// isTrusted reports whether the process at the other end is this user's, or root's.
+func (c *connection) isTrusted() bool { return c.uid == "0" || c.uid == strconv.Itoa(os.Geteuid()) }
+
+// A Server listens on an agent's control socket.
+type Server struct {
+	dir      string
+	listener *net.UnixListener
+}
+
+// Listen makes the socket in a run directory, in place of a dead runner's: the caller
+// holds the runner's lock. ErrInUse where somebody listens all the same.
+func Listen(dir string) (*Server, error) {
+	if conn, err := connect(dir); err == nil {
+		conn.Close()
+		return nil, ErrInUse
+	}
+	removeSocket(dir)
+	path := filepath.Join(dir, SocketName)
+	if len(path) > 100 { // not every system takes more
+		short, err := os.MkdirTemp(os.Getenv("XDG_RUNTIME_DIR"), "atm-")
+		if err != nil {
+			return nil, fmt.Errorf("the path of %s is too long for a socket: %w", path, err)
+		}
+		if err := os.Symlink(filepath.Join(short, SocketName), path); err != nil {
+			return nil, err
+		}
+	}
+	path = socketPath(dir)
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	return &Server{dir, listener}, os.Chmod(path, 0o600)
+}
+
+// socketPath is where the socket of a run directory lies.
+func socketPath(dir string) string {
+	path := filepath.Join(dir, SocketName)
+	if target, err := os.Readlink(path); err == nil {
+		return target
+	}
+	return path
+}
+
+func connect(dir string) (*net.UnixConn, error) {
+	return net.DialUnix("unix", nil, &net.UnixAddr{Name: socketPath(dir), Net: "unix"})
+}
+
+// removeSocket removes the socket, and where it lies elsewhere its directory and the link.
+func removeSocket(dir string) {
+	path, link := socketPath(dir), filepath.Join(dir, SocketName)
+	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSocket != 0 {
+		os.Remove(path)
+	}
+	if path != link {
+		os.Remove(filepath.Dir(path))
+		os.Remove(link)
+	}
+}
+
+// Serve answers clients until ctx ends or Close is called, and then waits for its
+// goroutines: one a client, three for a viewer.
+func (s *Server) Serve(ctx context.Context, h Handler) error {
+	var clients sync.WaitGroup
+	defer clients.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { s.listener.Close() })()
+	for {
+		conn, err := s.listener.AcceptUnix()
+		if errors.Is(err, net.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			time.Sleep(50 * time.Millisecond) // out of descriptors: that passes
+			continue
+		}
+		clients.Go(func() { serve(ctx, conn, h) })
+	}
+}
+
+// Close removes the socket and ends every connection.
+func (s *Server) Close() error {
+	err := s.listener.Close()
+	removeSocket(s.dir)
+	if errors.Is(err, net.ErrClosed) {
+		return nil // the end of Serve's context did that
+	}
+	return err
+}
+
+// serve talks to one client.
+func serve(ctx context.Context, conn *net.UnixConn, h Handler) {
+	c := newConnection(conn)
+	defer c.Close()
+	if !c.isTrusted() {
+		c.Encode(answerOf(nil, &Error{Code: "refused", Message: "this runner is another user's"}))
+		return
+	}
+	// The end of ctx ends the wait for a request, and for a client that reads no answer.
+	defer context.AfterFunc(ctx, func() {
+		c.SetReadDeadline(time.Unix(1, 0))
+		c.SetWriteDeadline(time.Now().Add(lastLimit))
+	})()
+	err := c.Encode(answerOf(version, nil))
+	for err == nil {
+		r := request{With: json.RawMessage("null")}
+		if c.Decode(&r) != nil {
+			return
+		}
+		if r.Op == "attach" {
+			c.attach(ctx, h, r)
+			return
+		}
+		err = c.Encode(answerOf(c.handle(ctx, h, r)))
+	}
+}
+
+// handle calls the Handler for anything but attach.
+func (c *connection) handle(ctx context.Context, h Handler, r request) (any, error) {
+	switch r.Op {
+	case "status":
+		return h.Status(ctx)
+	case "screen":
+		return handleWith(ctx, r, h.Screen)
+	case "type":
+		return handleWith(ctx, r, h.Type)
+	case "interrupt":
+		return h.Interrupt(ctx)
+	case "answer":
+		return handleWith(ctx, r, func(ctx context.Context, a AnswerRequest) (Outcome, error) {
+			a.PID = c.pid
+			return h.Answer(ctx, a)
+		})
+	case "stop":
+		return handleWith(ctx, r, h.Stop)
+	case "restart":
+		return h.Restart(ctx)
+	}
+	return nil, &Error{Code: "usage", Message: fmt.Sprintf("there is no operation %q", r.Op)}
+}
+
+func handleWith[R, A any](ctx context.Context, r request, method func(context.Context, R) (A, error)) (any, error) {
+	var with R
+	if err := json.Unmarshal(r.With, &with); err != nil {
+		return nil, &Error{Code: "usage", Message: err.Error()}
+	}
+	return method(ctx, with)
+}
+
+// attach serves a viewer for the rest of the connection.
+func (c *connection) attach(ctx context.Context, h Handler, r request) {
+	var with AttachRequest
+	err := json.Unmarshal(r.With, &with)
+	if c.Encode(answerOf(nil, err)) != nil || err != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	v := &Viewer{input: make(chan Input, 16), lines: make(chan output, maxWaiting)}
+	var reading, writing sync.WaitGroup
+	reading.Go(func() { v.read(ctx, c, with.ReadOnly) })
+	writing.Go(func() { v.write(c) })
+	err = h.Attach(ctx, with, v)
+	last := output{Exit: v.exit, Detached: "detached"}
+	if ctx.Err() != nil {
+		last.Detached = "the runner ends"
+	} else if err != nil {
+		last.Detached = err.Error()
+	}
+	close(v.lines)
+	c.SetWriteDeadline(time.Now().Add(lastLimit))
+	writing.Wait()
+	c.Encode(last)
+	cancel()
+	c.Close() // ends the reading
+	reading.Wait()
+}
+
+// answerOf is the line for what a Handler returned.
+func answerOf(result any, err error) answer {
+	if err == nil {
+		return answer{OK: true, Result: result}
+	}
+	said, ok := errors.AsType[*Error](err)
+	if !ok {
+		said = &Error{Code: "failed", Message: err.Error()}
+	}
+	return answer{Error: said}
+}

@@ -1,0 +1,300 @@
+//go:build linux || darwin
+
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// fake is a runner; a function that is missing says what it was asked for.
+type fake struct {
+	interrupt func(ctx context.Context) (Outcome, error)
+	stop      func(ctx context.Context, r StopRequest) (Outcome, error)
+	attach    func(ctx context.Context, r AttachRequest, v *Viewer) error
+}
+
+func (f *fake) Status(context.Context) (Status, error) { return Status{State: "idle"}, nil }
+
+func (f *fake) Screen(_ context.Context, r ScreenRequest) (Screen, error) {
+	return Screen{Lines: []string{"one", "zwei ✳"}, Cols: r.Last, Alt: r.ANSI}, nil
+}
+
+func (f *fake) Type(_ context.Context, r TypeRequest) (Outcome, error) {
+	return Outcome{Done: "typed", Detail: fmt.Sprintf("%q %v %v", r.Text, r.Raw, r.Enter)}, nil
+}
+
+func (f *fake) Interrupt(ctx context.Context) (Outcome, error) {
+	if f.interrupt == nil {
+		return Outcome{Done: "interrupted"}, nil
+	}
+	return f.interrupt(ctx)
+}
+
+func (f *fake) Answer(_ context.Context, r AnswerRequest) (Outcome, error) {
+	return Outcome{Done: "answered", Detail: fmt.Sprint(r.ID, r.Option, r.Deny, r.Reason, r.By, r.PID)}, nil
+}
+
+func (f *fake) Stop(ctx context.Context, r StopRequest) (Outcome, error) {
+	if f.stop == nil {
+		return Outcome{Done: "stopped", Detail: r.Grace.String(), Ended: []string{"sleep 60 (77)"}}, nil
+	}
+	return f.stop(ctx, r)
+}
+
+func (f *fake) Restart(context.Context) (Outcome, error) { return Outcome{Done: "restarted"}, nil }
+
+func (f *fake) Attach(ctx context.Context, r AttachRequest, v *Viewer) error {
+	return f.attach(ctx, r, v)
+}
+
+// start serves in a directory until the test ends, and sees to it that nothing of the
+// server is left then.
+func start(t *testing.T, dir string, h Handler) *Server {
+	t.Helper()
+	s, err := Listen(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(context.Background(), h) }()
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		select {
+		case err := <-served:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Error("Serve did not end")
+		}
+		if _, err := os.Lstat(filepath.Join(dir, SocketName)); err == nil {
+			t.Error("the socket is still there")
+		}
+		eventually(t, "goroutines are left", func() bool {
+			buf := make([]byte, 1<<20)
+			stacks := string(buf[:runtime.Stack(buf, true)])
+			return !strings.Contains(stacks, "control.(*connection)") && !strings.Contains(stacks, "control.(*Viewer)")
+		})
+	})
+	return s
+}
+
+func eventually(t *testing.T, otherwise string, so func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); !so(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal(otherwise)
+		}
+	}
+}
+
+// dial is a client that ends with the test.
+func dial(t *testing.T, dir string) *Client {
+	t.Helper()
+	c, err := Dial(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// Every operation goes there and back, several on one connection.
+func TestOperations(t *testing.T) {
+	dir := t.TempDir()
+	start(t, dir, &fake{})
+	c, ctx := dial(t, dir), t.Context()
+	if s, err := c.Status(ctx); err != nil || s.State != "idle" {
+		t.Error(s, err)
+	}
+	screen, err := c.Screen(ctx, ScreenRequest{ANSI: true, Last: 3})
+	if err != nil || !cmp.Equal(screen, Screen{Lines: []string{"one", "zwei ✳"}, Cols: 3, Alt: true}) {
+		t.Error(screen, err)
+	}
+	var got []string
+	outcome := func(o Outcome, err error) {
+		got = append(got, fmt.Sprintf("%s %s %v %v", o.Done, o.Detail, o.Ended, err))
+	}
+	outcome(c.Type(ctx, TypeRequest{Text: []byte("\xff\x1b[A✳"), Raw: true, Enter: true}))
+	outcome(c.Interrupt(ctx))
+	outcome(c.Answer(ctx, AnswerRequest{ID: "i", Option: "o", Deny: true, Reason: "r", By: "b", PID: 1}))
+	outcome(c.Stop(ctx, StopRequest{Grace: time.Second}))
+	outcome(c.Restart(ctx))
+	want := []string{
+		`typed "\xff\x1b[A✳" true true [] <nil>`, "interrupted  [] <nil>", fmt.Sprintf("answered iotruerb%d [] <nil>", os.Getpid()),
+		"stopped 1s [sleep 60 (77)] <nil>", "restarted  [] <nil>",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The runner's errors arrive with code and hint, and the client goes on.
+func TestErrors(t *testing.T) {
+	dir := t.TempDir()
+	var give error
+	start(t, dir, &fake{interrupt: func(context.Context) (Outcome, error) { return Outcome{}, give }})
+	c := dial(t, dir)
+	for _, test := range []struct {
+		give error
+		want Error
+	}{
+		{&Error{"refused", "no", "try that"}, Error{"refused", "no", "try that"}},
+		{fmt.Errorf("before: %w", &Error{Code: "usage", Message: "no"}), Error{"usage", "no", ""}},
+		{errors.New("broke"), Error{"failed", "broke", ""}},
+	} {
+		give = test.give
+		_, err := c.Interrupt(t.Context())
+		if e, ok := errors.AsType[*Error](err); !ok || *e != test.want {
+			t.Errorf("%v came as %v", test.give, err)
+		}
+	}
+	if _, err := ask[any](t.Context(), c, "dance", nil); err == nil || !strings.Contains(err.Error(), "dance") {
+		t.Error(err)
+	}
+	if _, err := ask[any](t.Context(), c, "type", 5); err == nil || errors.Is(err, ErrGone) {
+		t.Error(err)
+	}
+	if _, err := c.Status(t.Context()); err != nil {
+		t.Error("of no use after an error:", err)
+	}
+	garbage := dial(t, dir)
+	garbage.conn.Write([]byte("hello\n"))
+	if _, err := garbage.Status(t.Context()); !errors.Is(err, ErrGone) {
+		t.Error("garbage is answered:", err)
+	}
+}
+
+// A socket that nobody listens on is replaced, one that somebody listens on is not.
+func TestNoRunner(t *testing.T) {
+	dir := t.TempDir()
+	for _, d := range []string{dir, filepath.Join(dir, "none")} {
+		if _, err := Dial(t.Context(), d); !errors.Is(err, ErrNoRunner) {
+			t.Error(d, err)
+		}
+	}
+	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, SocketName), Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.SetUnlinkOnClose(false)
+	dead.Close()
+	if _, err := Dial(t.Context(), dir); !errors.Is(err, ErrNoRunner) {
+		t.Error(err)
+	}
+	start(t, dir, &fake{})
+	if _, err := Listen(dir); !errors.Is(err, ErrInUse) {
+		t.Error(err)
+	}
+	info, err := os.Stat(filepath.Join(dir, SocketName))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Error(info, err)
+	}
+	dial(t, dir)
+}
+
+// A path that is too long for a socket is a link to a short one; nothing of it is left.
+func TestLongPath(t *testing.T) {
+	runtimeDir := t.TempDir()
+	t.Setenv("XDG_RUNTIME_DIR", runtimeDir)
+	dir := filepath.Join(t.TempDir(), strings.Repeat("long", 30))
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		s := start(t, dir, &fake{})
+		if _, err := dial(t, dir).Status(t.Context()); err != nil {
+			t.Error(err)
+		}
+		s.Close()
+		if left, err := os.ReadDir(runtimeDir); err != nil || len(left) > 0 {
+			t.Error(left, err)
+		}
+	}
+	// What the link leads to is no socket: it stays.
+	file := filepath.Join(runtimeDir, "file")
+	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Symlink(file, filepath.Join(dir, SocketName))); err != nil {
+		t.Fatal(err)
+	}
+	start(t, dir, &fake{})
+	if _, err := os.Stat(file); err != nil {
+		t.Error(err)
+	}
+}
+
+// One that has stopped is told from one that is not there, and soon.
+func TestNotAnswering(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Listen(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	began := time.Now()
+	_, err = Dial(t.Context(), dir)
+	silent, ok := errors.AsType[*NotAnsweringError](err)
+	if !ok || !errors.Is(err, ErrNotAnswering) || silent.PID != os.Getpid() {
+		t.Error(err)
+	}
+	if took := time.Since(began); took < Patience || took > Patience+2*time.Second {
+		t.Error("took", took)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Dial(ctx, dir); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+// A busy runner greets, serves others, and answers when it is done; also what the end
+// of the server has interrupted.
+func TestBusy(t *testing.T) {
+	dir, begun := t.TempDir(), make(chan struct{})
+	s := start(t, dir, &fake{stop: func(ctx context.Context, _ StopRequest) (Outcome, error) {
+		close(begun)
+		<-ctx.Done()
+		return Outcome{Done: "stopped"}, nil
+	}})
+	c, answered := dial(t, dir), make(chan error, 1)
+	go func() {
+		_, err := c.Stop(t.Context(), StopRequest{})
+		answered <- err
+	}()
+	<-begun
+	idle := dial(t, dir)
+	if _, err := idle.Status(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-answered; err != nil {
+		t.Error(err)
+	}
+	if _, err := idle.Status(t.Context()); !errors.Is(err, ErrGone) {
+		t.Error(err)
+	}
+}
+
+// Only this user's processes and root's are dealt with.
+func TestOtherUsers(t *testing.T) {
+	me := fmt.Sprint(os.Geteuid())
+	for uid, want := range map[string]bool{me: true, "0": true, "": false, me + "1": false} {
+		if got := (&connection{uid: uid}).isTrusted(); got != want {
+			t.Errorf("user %q: %v", uid, got)
+		}
+	}
+}

@@ -1,0 +1,301 @@
+package record
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A clock is a time that goes on when it is told to.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func newClock() *clock { return &clock{now: time.Unix(1700000000, 0)} }
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func create(t testing.TB, o Options) *Writer {
+	t.Helper()
+	if o.Path == "" {
+		o.Path = filepath.Join(t.TempDir(), "screen.cast")
+	}
+	o.Cols, o.Rows = 80, 24
+	w, err := Create(o)
+	must(t, err)
+	t.Cleanup(func() { w.Close() })
+	return w
+}
+
+func until(t testing.TB, what string, so func() bool) {
+	t.Helper()
+	for end := time.Now().Add(15 * time.Second); !so(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("never: " + what)
+		}
+	}
+}
+
+// read checks a file against the format and returns its events, a line each.
+func read(t testing.TB, path string) (events []string) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	must(t, err)
+	lines := strings.SplitAfter(string(data), "\n")
+	if lines[len(lines)-1] != "" {
+		t.Fatalf("%s ends with a torn line: %q", path, lines[len(lines)-1])
+	}
+	var header struct {
+		Version   int
+		Term      struct{ Cols, Rows int }
+		Timestamp int64
+	}
+	must(t, json.Unmarshal([]byte(lines[0]), &header))
+	if header.Version != 3 || header.Term.Cols < 1 || header.Term.Rows < 1 || header.Timestamp < 1 {
+		t.Errorf("header: %s", lines[0])
+	}
+	for _, line := range lines[1 : len(lines)-1] {
+		var fields []any
+		must(t, json.Unmarshal([]byte(line), &fields))
+		if len(fields) != 3 || fields[0].(float64) < 0 || !strings.Contains("oirmx", fields[1].(string)) {
+			t.Fatalf("event: %s", line)
+		}
+		events = append(events, fmt.Sprintf("%v %s %.60q", fields...))
+	}
+	return events
+}
+
+func TestRecording(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	w := create(t, Options{Command: "claude --resume", Title: `"bob" <✳>`, Now: c.Now})
+	c.pass(512 * time.Millisecond)
+	w.Output([]byte("hello \xe2\x9c"))
+	c.pass(1500 * time.Millisecond)
+	w.Input([]byte("y\r"))
+	w.Resize(100, 40)
+	w.Output([]byte("\xb3 \xff\x1b[m\r\n"))
+	c.pass(time.Minute)
+	w.Marker("state: thinking")
+	w.Exit(143)
+	must(t, w.Close())
+	w.Output([]byte("late"))
+	must(t, w.Close())
+
+	want := `{"version":3,"term":{"cols":80,"rows":24,"type":"xterm-256color"},"timestamp":1700000000,"command":"claude --resume","title":"\"bob\" \u003c✳\u003e"}
+[0.512,"o","hello "]
+[1.500,"i","y\r"]
+[0.000,"r","100x40"]
+[0.000,"o","✳ ` + "\uFFFD" + `\u001b[m\r\n"]
+[60.000,"m","state: thinking"]
+[0.000,"x","143"]
+`
+	data, err := os.ReadFile(w.options.Path)
+	must(t, err)
+	if diff := cmp.Diff(want, string(data)); diff != "" {
+		t.Error(diff)
+	}
+	info, err := os.Stat(w.options.Path)
+	must(t, err)
+	if info.Mode().Perm()&0o077 != 0 && os.PathSeparator == '/' {
+		t.Errorf("the file's mode: %v", info.Mode())
+	}
+}
+
+// What rounding takes from an interval the next one gets.
+func TestIntervalsAddUp(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	w := create(t, Options{Now: c.Now})
+	for range 100 {
+		c.pass(1600 * time.Microsecond)
+		w.Marker("x")
+	}
+	must(t, w.Close())
+	sum := 0.0
+	for _, e := range read(t, w.options.Path) {
+		var pause float64
+		fmt.Sscan(e, &pause)
+		sum += pause
+	}
+	if sum < 0.1595 || sum > 0.1605 {
+		t.Errorf("%v seconds", sum)
+	}
+}
+
+// A recording is there within a second.
+func TestWrittenSoon(t *testing.T) {
+	t.Parallel()
+	w := create(t, Options{})
+	w.Output([]byte("hello"))
+	until(t, "the event in the file", func() bool { return len(read(t, w.options.Path)) == 1 })
+}
+
+// Every file begins with the screen as it was, not in the middle of an escape sequence,
+// and five are kept.
+func TestRotation(t *testing.T) {
+	t.Parallel()
+	shown := ""
+	w := create(t, Options{MaxSize: 1000, Repaint: func() []byte { return []byte("screen " + shown) }})
+	for i := range 200 {
+		text := fmt.Sprintf("line %03d\x1b[3", i)
+		w.Output([]byte(text))
+		w.Output([]byte("1m"))
+		shown = fmt.Sprintf("%03d", i)
+		until(t, "the queue to be written", func() bool {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return len(w.events) == 0
+		})
+	}
+	must(t, w.Close())
+	files, err := filepath.Glob(filepath.Join(filepath.Dir(w.options.Path), "*"))
+	must(t, err)
+	if len(files) != 1+keptFiles {
+		t.Errorf("files: %v", files)
+	}
+	for _, path := range files {
+		events := read(t, path)
+		n := 0
+		if _, err := fmt.Sscanf(events[0], `0 o "screen %03d"`, &n); err != nil {
+			t.Fatalf("%s begins with %s", path, events[0])
+		}
+		if want := fmt.Sprintf(`"line %03d\x1b[3"`, n+1); !strings.HasSuffix(events[1], want) {
+			t.Errorf("%s goes on with %s, not %s", path, events[1], want)
+		}
+	}
+}
+
+// While nothing can be written, events are left out and the reason is told once. When it
+// can be again, the recording goes on in the same file.
+func TestFailedWrite(t *testing.T) {
+	t.Parallel()
+	f := &file{options: Options{Path: filepath.Join(t.TempDir(), "screen.cast"), MaxSize: 10 << 20}, started: time.Now()}
+	must(t, f.next(0, 80, 24))
+	f.write(event{code: output, at: 1000, data: []byte("before")})
+	f.flush()
+	good := f.file
+	readOnly, err := os.Open(f.options.Path)
+	must(t, err)
+	defer readOnly.Close()
+	f.file = readOnly
+	f.write(event{code: output, at: 2000, data: []byte("lost")})
+	f.flush()
+	if f.failed == nil {
+		t.Error("it was written")
+	}
+	f.write(event{code: repaint, at: 3000, data: []byte("SCREEN"), cols: 80, rows: 24}) // tries in vain
+	f.write(event{code: output, at: 4000, data: []byte("lost too")})
+	f.file = good
+	f.write(event{code: repaint, at: 60_000, data: []byte("SCREEN"), cols: 100, rows: 40})
+	f.write(event{code: output, at: 61_000, data: []byte("after")})
+	f.write(event{code: repaint, at: 62_000, data: []byte("once is enough")})
+	f.flush()
+	if f.failed != nil {
+		t.Error(f.failed)
+	}
+	got := read(t, f.options.Path)
+	if len(got) == 5 && strings.HasPrefix(got[1], `59 m "recording was interrupted: `) {
+		got[1] = "interrupted"
+	}
+	if diff := cmp.Diff([]string{`1 o "before"`, "interrupted", `0 r "100x40"`, `0 o "SCREEN"`, `1 o "after"`}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A directory that has gone away fails a rotation; it is made when it is back.
+func TestFailedRotation(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "run")
+	must(t, os.Mkdir(dir, 0o700))
+	f := &file{options: Options{Path: filepath.Join(dir, "screen.cast"), MaxSize: 200}, started: time.Now()}
+	must(t, f.next(0, 80, 24))
+	f.write(event{code: output, data: bytes.Repeat([]byte("x"), 300)})
+	must(t, os.Rename(dir, dir+".away"))
+	f.write(event{code: repaint, data: []byte("SCREEN"), cols: 80, rows: 24})
+	if !errors.Is(f.failed, os.ErrNotExist) {
+		t.Errorf("failed: %v", f.failed)
+	}
+	must(t, os.Rename(dir+".away", dir))
+	f.write(event{code: repaint, data: []byte("SCREEN"), cols: 80, rows: 24})
+	if got := read(t, f.options.Path); len(got) != 3 || got[2] != `0 o "SCREEN"` {
+		t.Errorf("recorded: %q", got)
+	}
+	read(t, numbered(f.options.Path, 1))
+}
+
+// A disk that hangs does not hang the terminal, and the recording goes on after it.
+func TestSlowDisk(t *testing.T) {
+	t.Parallel()
+	var told []error
+	r, pipe, err := os.Pipe()
+	must(t, err)
+	o := Options{Now: time.Now, MaxSize: 1 << 40, Failed: func(err error) { told = append(told, err) }}
+	w := &Writer{options: o, started: time.Now(), events: make(chan event, maxWaiting), ended: make(chan struct{})}
+	go w.run(&file{options: o, started: w.started, file: pipe, size: 1})
+	text := bytes.Repeat([]byte("x"), 1000)
+	until(t, "a full queue", func() bool { w.Output(text); return w.Err() != nil })
+	if w.Err() != errSlowDisk {
+		t.Error(w.Err())
+	}
+	var data bytes.Buffer
+	copied := make(chan error)
+	go func() { _, err := data.ReadFrom(r); copied <- err }()
+	until(t, "the gap's end", func() bool { w.Output([]byte("again")); return w.Err() == nil })
+	w.Output([]byte("the end"))
+	must(t, w.Close())
+	must(t, <-copied)
+	if !strings.Contains(data.String(), "recording was interrupted: the disk is too slow") || !strings.HasSuffix(data.String(), `"the end"]`+"\n") {
+		t.Error("it did not go on")
+	}
+	if len(told) != 1 || told[0] != errSlowDisk {
+		t.Errorf("told: %v", told)
+	}
+}
+
+func TestConcurrentCallers(t *testing.T) {
+	t.Parallel()
+	w := create(t, Options{MaxSize: 10_000, Repaint: func() []byte { return []byte("SCREEN") }})
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 50 { // fewer than may wait
+				w.Output([]byte("✳ out"))
+				w.Input([]byte("in"))
+				w.Marker("mark")
+				w.Resize(90, 20)
+				w.Err()
+			}
+		})
+	}
+	all.Wait()
+	must(t, w.Close())
+	read(t, w.options.Path)
+}
