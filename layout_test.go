@@ -69,7 +69,7 @@ var importers = map[string][]string{
 	"github.com/tailscale/peercred":        {"ptyrun/control"},
 	"github.com/tailscale/hujson":          {"internal/agentconfig"},
 	"github.com/urfave/cli":                {"internal/cli", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup"},
-	"github.com/xrash/smetrics":            {"teams/config"},
+	"github.com/xrash/smetrics":            {"teams/config", "internal/cli/command"},
 	"golang.org/x/term":                    {"cmd/atm", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/fakeagent"},
 	"golang.org/x/sys":                     {"ptyrun/process", "internal/fakeagent", "internal/durable", "internal/lockfile", "internal/output", "mailbox", "teams", "watcher", "internal/cli/agent"},
 	"mvdan.cc/sh":                          {"teams/policy"},

@@ -91,7 +91,7 @@ echo hello | atm send bob
 echo hello | atm send bob -
 cat notes.txt | atm send bob "see:"	bytes on stdin
 atm send bob "$(cat notes.txt)"
-atm send "bob hello"			atm send bob "hello"
+atm send "bob hello"			?
 atm send bobb hello			"bob"
 atm send Bob hello			"bob"
 atm send dave hello			members: alice, bob, carol
@@ -124,7 +124,7 @@ atm read --json
 atm read -n 5
 atm read --limit 5
 atm read --limit=5
-atm read -n5
+atm read -n5				?
 atm read --peek
 atm read --no-mark
 atm read --all				atm ls --all
@@ -228,7 +228,7 @@ atm reply-all 9f3a1c Yes		atm reply
 atm ack 9f3a1c
 atm ack 9f3a1c --text "on it"
 atm ack 9f3a1c -m "on it"
-atm ack 9f3a1c "on it"			--text
+atm ack 9f3a1c "on it"			?
 atm acknowledge 9f3a1c
 atm done 9f3a1c				atm ack
 atm withdraw 5c5c5c

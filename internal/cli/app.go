@@ -7,12 +7,7 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -28,14 +23,14 @@ import (
 func Run(version string, words []string) int {
 	app := newApp(version)
 	if len(words) > 0 && words[len(words)-1] == generate {
-		return runCompletion(app, words)
+		app.EnableBashCompletion = true
+		if !slices.Contains(words, "--") { // behind which urfave would run the verb
+			app.Run(append([]string{app.Name}, words...))
+		}
+		return command.ExitDone
 	}
 	line, err := command.Parse(app, words)
-	var unknown *command.UnknownCommandError
-	if errors.As(err, &unknown) {
-		if program := companion(unknown.Name); program != "" {
-			return runCompanion(program, unknown.Rest)
-		}
+	if unknown, ok := errors.AsType[*command.UnknownCommandError](err); ok {
 		err = unknownVerb(app, unknown.Name)
 	}
 	ctx := contextOf(app, line)
@@ -49,8 +44,11 @@ func Run(version string, words []string) int {
 	if line.Help {
 		return command.Report(ctx, printHelp(app, line.Path))
 	}
-	// The context of the verb itself knows its flags, which the report needs.
-	app.ExitErrHandler = func(c *cli.Context, _ error) { ctx = c }
+	app.ExitErrHandler = func(c *cli.Context, _ error) {
+		if !line.JSON || c.Bool("json") { // after an error in a global flag it is not known
+			ctx = c
+		}
+	}
 	err = app.RunContext(context.Background(), line.Args())
 	return report(ctx, err)
 }
@@ -59,8 +57,7 @@ func Run(version string, words []string) int {
 func newApp(version string) *cli.App {
 	app := &cli.App{
 		Name: "atm", HelpName: "atm", Version: version,
-		HideHelp: true, HideVersion: true,
-		DisableSliceFlagSeparator: true,
+		HideHelp: true, HideVersion: true, DisableSliceFlagSeparator: true,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "root", Usage: "the `DIR` that holds the teams"},
 			&cli.StringFlag{Name: "team", Usage: "the team `NAME`"},
@@ -71,11 +68,8 @@ func newApp(version string) *cli.App {
 			&cli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "the help page"},
 			&cli.BoolFlag{Name: "version", Aliases: []string{"v", "V"}, Usage: "the version"},
 		},
-		Action:       home,
-		BashComplete: complete,
-		Metadata:     map[string]any{},
-		// Errors are printed once, by Run.
-		ExitErrHandler: func(*cli.Context, error) {},
+		Action: home, BashComplete: complete, OnUsageError: command.UsageError, Metadata: map[string]any{},
+		ExitErrHandler: func(*cli.Context, error) {}, // errors are printed once, by Run
 	}
 	app.Commands = slices.Concat(mail.Commands(), agent.Commands(), session.Commands(), setup.Commands(), []*cli.Command{helpCommand, versionCommand, completionCommand})
 	app.Setup()
@@ -89,8 +83,8 @@ func newApp(version string) *cli.App {
 // keeps urfave's own help out of them: --help and the verb help are ours.
 func prepare(c *cli.Command, parent string) {
 	c.HelpName = parent + " " + c.Name
-	c.HideHelp, c.HideHelpCommand = true, true
-	c.BashComplete = complete
+	c.HideHelp, c.HideHelpCommand, c.UseShortOptionHandling = true, true, true
+	c.BashComplete, c.OnUsageError = complete, command.UsageError
 	for _, sub := range c.Subcommands {
 		prepare(sub, c.HelpName)
 	}
@@ -108,102 +102,38 @@ func contextOf(app *cli.App, line *command.Line) *cli.Context {
 	return c
 }
 
-// runCompletion prints what may stand next, and does nothing else: behind "--"
-// urfave would run the verb.
-func runCompletion(app *cli.App, words []string) int {
-	if !slices.Contains(words, "--") {
-		app.EnableBashCompletion = true
-		app.RunContext(context.Background(), append([]string{app.Name}, words...))
-	}
-	return command.ExitDone
-}
-
 // meant are words that people type for another verb, and what they mean.
 var meant = map[string]string{
-	"delete":    "atm withdraw ID takes back what you sent; what you have read is out of the way already",
-	"rm":        "atm withdraw ID takes back what you sent; what you have read is out of the way already",
-	"remove":    "atm withdraw ID takes back a message, atm team retire NAME a member",
-	"cancel":    "atm withdraw ID takes back what you sent; atm interrupt NAME ends a turn",
-	"forward":   "atm show ID --raw | atm send NAME -",
-	"fwd":       "atm show ID --raw | atm send NAME -",
-	"broadcast": "atm send all \"…\"", "announce": "atm send all \"…\"",
+	"delete": "atm withdraw ID", "rm": "atm withdraw ID", "remove": "atm withdraw ID, atm team retire NAME",
+	"cancel":  "atm withdraw ID takes back what you sent; atm interrupt NAME ends a turn",
+	"forward": "atm show ID --raw | atm send NAME -", "broadcast": "atm send all \"…\"", "announce": "atm send all \"…\"",
 	"mail": "atm read reads, atm send NAME \"…\" writes", "email": "atm send NAME \"…\"", "sendto": "atm send NAME \"…\"",
 	"notify": "atm send NAME \"…\"", "ping": "atm send NAME \"…\"", "post": "atm send NAME \"…\"",
-	"reply-all": "atm reply ID --all \"…\"", "replyall": "atm reply ID --all \"…\"",
-	"unread-count": "atm ls --count", "count": "atm ls --count",
+	"reply-all": "atm reply ID --all \"…\"", "count": "atm ls --count", "sent": "atm ls --sent", "outbox": "atm ls --sent",
+	"mark": "atm read ID marks as read, atm unread ID puts back", "done": "atm ack ID, or atm reply ID \"Done.\"",
+	"poll": "atm read --wait 5m", "sleep": "atm wait --timeout 5m", "subscribe": "atm read --follow", "query": "atm search WORDS",
 	"ui": "atm team --watch", "tui": "atm team --watch", "dashboard": "atm team --watch", "top": "atm team --watch",
-	"config": "atm doctor looks at team.toml; atm where says what is in force", "settings": "atm where",
-	"members": "atm team", "agents": "atm team", "users": "atm team", "who": "atm team", "ps": "atm team",
-	"teams": "atm team ls", "add": "atm team add NAME", "join": "atm team add NAME", "invite": "atm team add NAME",
-	"create": "atm init NAME… makes a team, atm team add NAME a member", "new": "atm init NAME…", "setup": "atm init NAME…",
-	"start": "atm up NAME, or atm run NAME -- CMD", "spawn": "atm run NAME -- CMD", "launch": "atm run NAME -- CMD",
-	"kill": "atm stop NAME", "log": "atm watch --since 1h --no-follow", "logs": "atm watch --since 1h --no-follow", "tail": "atm watch", "monitor": "atm watch", "follow": "atm watch",
-	"poll": "atm read --wait 5m", "sleep": "atm wait --timeout 5m", "subscribe": "atm read --follow",
-	"query": "atm search WORDS",
-	"mark":  "atm read ID marks as read, atm unread ID puts back", "done": "atm ack ID, or atm reply ID \"Done.\"",
-	"sent": "atm ls --sent", "outbox": "atm ls --sent", "archive": "atm gc", "clean": "atm gc", "export": "atm backup FILE",
-	"attachments": "atm show ID --save DIR", "download": "atm show ID --save DIR",
-	"use": "export ATM_AGENT=NAME, or --as NAME on each command", "login": "export ATM_AGENT=NAME, or --as NAME on each command",
-	"play": "asciinema play .atm/main/NAME/run/screen.cast", "demo": "make demo, where atm's source is",
-	"exec": "atm run NAME -- CMD", "allow": "atm approve ID", "permissions": "atm pending",
+	"members": "atm team", "agents": "atm team", "users": "atm team", "who": "atm team", "ps": "atm team", "teams": "atm team ls",
+	"add": "atm team add NAME", "create": "atm init NAME…", "new": "atm init NAME…", "setup": "atm init NAME…",
+	"start": "atm up NAME, or atm run NAME -- CMD", "launch": "atm run NAME -- CMD", "exec": "atm run NAME -- CMD", "kill": "atm stop NAME",
+	"log": "atm watch --since 1h --no-follow", "logs": "atm watch --since 1h --no-follow", "tail": "atm watch", "follow": "atm watch",
+	"config": "atm doctor looks at team.toml; atm where says what is in force", "settings": "atm where", "export": "atm backup FILE",
+	"use": "put --as NAME on each command", "login": "put --as NAME on each command", "permissions": "atm pending",
 }
 
 // unknownVerb says what was probably meant.
 func unknownVerb(app *cli.App, name string) error {
-	e := command.Usage("unknown command %q", name)
+	e := command.Usage("unknown command %q", name).WithHint("atm help all")
 	if hint := meant[name]; hint != "" {
 		return e.WithHint("%s", hint)
 	}
-	for _, c := range app.Commands {
-		for _, sub := range c.Subcommands {
-			if sub.HasName(name) {
-				return e.WithHint("did you mean \"atm %s %s\"?", c.Name, sub.Name).WithCandidates(c.Name + " " + sub.Name)
-			}
-		}
-	}
 	var known []string
-	for _, c := range app.Commands {
-		if !c.Hidden {
-			known = append(known, c.Names()...)
-		}
+	for _, c := range app.VisibleCommands() {
+		known = append(known, c.Names()...)
 	}
 	if near, ok := command.Nearest(name, known); ok {
 		near = app.Command(near).Name
 		return e.WithHint("did you mean \"atm %s\"?", near).WithCandidates(near)
 	}
-	return e.WithHint("atm help all")
-}
-
-// companion is the program for a verb that atm does not have, atm-VERB: beside
-// atm itself, else on the PATH; "" is none.
-func companion(verb string) string {
-	if strings.ContainsAny(verb, `/\.`) {
-		return ""
-	}
-	name := "atm-" + verb
-	if self, err := os.Executable(); err == nil {
-		if beside, err := exec.LookPath(filepath.Join(filepath.Dir(self), name)); err == nil {
-			return beside
-		}
-	}
-	path, err := exec.LookPath(name)
-	if err != nil {
-		return ""
-	}
-	return path
-}
-
-func runCompanion(program string, args []string) int {
-	cmd := exec.Command(program, args...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	err := cmd.Run()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		return max(exit.ExitCode(), 1)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "atm:", err)
-		return command.ExitFailed
-	}
-	return command.ExitDone
+	return e
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -13,8 +14,7 @@ import (
 // generate is urfave's sign that a shell asks for the words that may stand next.
 const generate = "--generate-bash-completion"
 
-// completionScripts ask for the words that may stand at the cursor, with the word
-// there only where a flag is begun: the rest is compared by the shell.
+// completionScripts ask for the words that may stand at the cursor.
 var completionScripts = map[string]string{
 	"bash": `_atm() {
 	local cur=${COMP_WORDS[COMP_CWORD]} words=("${COMP_WORDS[@]:1:COMP_CWORD-1}")
@@ -57,36 +57,26 @@ var completionCommand = &cli.Command{
 	Action: func(c *cli.Context) error {
 		script, ok := completionScripts[strings.ToLower(c.Args().First())]
 		if !ok {
-			return command.Usage("no completion for %q", c.Args().First()).
-				WithHint("atm completion bash, zsh, fish or powershell").WithCandidates("bash", "zsh", "fish", "powershell")
+			return command.Usage("no completion for %q", c.Args().First()).WithHint("atm completion bash, zsh, fish or powershell")
 		}
 		_, err := os.Stdout.WriteString(script)
 		return err
 	},
 }
 
-// complete prints what may stand next: flags where one is begun, else the verb's
-// subs, the members and the ids of what I have not finished.
+// complete prints what may stand next: flags where one is begun, the verb's subs, the
+// members and the ids of what I have not finished.
 func complete(c *cli.Context) {
-	last := ""
-	if n := len(os.Args); n > 2 {
-		last = os.Args[n-2]
-	}
-	if strings.HasPrefix(last, "-") && !command.AwaitsValue(c.Command.Flags, last) {
-		printFlagNames(c.Command.Flags)
-		printFlagNames(c.App.Flags)
-		return
-	}
-	for _, sub := range c.Command.Subcommands {
-		if !sub.Hidden {
-			fmt.Fprintln(os.Stdout, sub.Name)
+	if n := len(os.Args); n > 2 && strings.HasPrefix(os.Args[n-2], "-") {
+		for _, f := range slices.Concat(c.Command.VisibleFlags(), c.App.VisibleFlags()) {
+			fmt.Fprintln(os.Stdout, "--"+f.Names()[0])
 		}
 	}
-	if c.Command.ArgsUsage == "" && !strings.HasPrefix(last, "-") {
-		return
+	for _, sub := range c.Command.VisibleCommands() {
+		fmt.Fprintln(os.Stdout, sub.Name)
 	}
 	s, err := command.OpenMeIfSaid(c)
-	if err != nil {
+	if err != nil || c.Command.ArgsUsage == "" {
 		return
 	}
 	for _, name := range s.Names() {
@@ -95,17 +85,9 @@ func complete(c *cli.Context) {
 	if s.Me == nil || !strings.Contains(c.Command.ArgsUsage, "ID") {
 		return
 	}
-	unread, _, _ := s.Me.UnreadIDs()
+	ids, _, _ := s.Me.UnreadIDs()
 	owed, _ := s.Me.OwedIDs()
-	for _, id := range append(unread, owed...) {
+	for _, id := range append(ids, owed...) {
 		fmt.Fprintln(os.Stdout, id.Short(6))
-	}
-}
-
-func printFlagNames(flags []cli.Flag) {
-	for _, f := range flags {
-		if v, ok := f.(cli.VisibleFlag); ok && v.IsVisible() {
-			fmt.Fprintln(os.Stdout, "--"+f.Names()[0])
-		}
 	}
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	_ "embed"
+	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -27,14 +28,8 @@ var helpCommand = &cli.Command{
 
 var versionCommand = &cli.Command{
 	Name: "version", Usage: "prints the version", UsageText: "atm version",
-	Action: func(c *cli.Context) error { return command.Print(c, versionOf{c.App.Version}) },
+	Action: func(c *cli.Context) error { return command.Print(c, command.Text("atm "+c.App.Version)) },
 }
-
-type versionOf struct {
-	Version string `json:"version"`
-}
-
-func (v versionOf) String() string { return "atm " + v.Version }
 
 // page is a verb's help: an example first, at most 25 lines.
 const page = `{{range lines .UsageText}}  {{.}}
@@ -49,29 +44,20 @@ Everywhere: --root DIR, --team NAME, --as NAME, --json, --quiet, --lock-timeout 
 
 // printHelp prints the page of a verb; of none, the main page.
 func printHelp(app *cli.App, path []string) error {
-	commands, found, name := app.Commands, (*cli.Command)(nil), app.Name
-	for _, word := range path {
-		var next *cli.Command
-		for _, c := range commands {
-			if c.HasName(word) {
-				next = c
-			}
-		}
-		if next == nil && found == nil {
-			return unknownVerb(app, word)
-		}
-		if next == nil {
-			return command.Usage("unknown command %q after %s", word, name).WithHint("%s --help", name)
-		}
-		found, commands, name = next, next.Subcommands, name+" "+next.Name
-	}
-	if found == nil {
+	if len(path) == 0 {
 		_, err := os.Stdout.WriteString(mainHelp)
 		return err
 	}
-	shown := *found
-	shown.HelpName = name
-	cli.HelpPrinterCustom(os.Stdout, page, &shown, map[string]any{
+	found := app.Command(path[0])
+	if found == nil {
+		return unknownVerb(app, path[0])
+	}
+	for _, sub := range path[1:] {
+		if found = found.Command(sub); found == nil {
+			return command.Usage("unknown command %q", strings.Join(path, " ")).WithHint("atm help %s", path[0])
+		}
+	}
+	cli.HelpPrinterCustom(os.Stdout, page, found, map[string]any{
 		"lines": func(s string) []string { return strings.Split(s, "\n") },
 		"flags": flagLines,
 		"subs":  subLines,
@@ -84,47 +70,43 @@ func flagLines(c *cli.Command) string {
 	var cells []string
 	width := 0
 	for _, f := range c.VisibleFlags() {
-		placeholder, usage := command.Usages(f)
-		cell := strings.TrimRight(fmt.Sprintf("%-16s", strings.TrimSpace("--"+f.Names()[0]+" "+placeholder)), " ")
-		cell = fmt.Sprintf("%-16s %s", cell, usage)
+		value, usage := flag.UnquoteUsage(&flag.Flag{Usage: f.(cli.DocGenerationFlag).GetUsage()})
+		if _, isBool := f.(*cli.BoolFlag); isBool {
+			value = ""
+		}
+		cell := fmt.Sprintf("%-16s %s", strings.TrimSpace("--"+f.Names()[0]+" "+value), usage)
 		cells = append(cells, cell)
 		width = max(width, len([]rune(cell)))
 	}
-	var b strings.Builder
 	rows := len(cells)
-	if len(cells) > 10 {
-		rows = (len(cells) + 1) / 2
+	if rows > 10 {
+		rows = (rows + 1) / 2
 	}
+	text := ""
 	for i := range rows {
-		line := "  " + cells[i]
 		if i+rows < len(cells) {
-			line = fmt.Sprintf("  %-*s  %s", width, cells[i], cells[i+rows])
+			text += fmt.Sprintf("  %-*s  %s\n", width, cells[i], cells[i+rows])
+		} else {
+			text += "  " + cells[i] + "\n"
 		}
-		b.WriteString(line + "\n")
 	}
-	return b.String()
+	return text
 }
 
 func subLines(c *cli.Command) string {
-	var b strings.Builder
+	text := ""
 	for _, sub := range c.VisibleCommands() {
-		fmt.Fprintf(&b, "  %-28s %s\n", strings.TrimSpace(c.Name+" "+sub.Name+" "+sub.ArgsUsage), sub.Usage)
+		text += fmt.Sprintf("  %-30s %s\n", strings.TrimSpace(sub.HelpName+" "+sub.ArgsUsage), sub.Usage)
 	}
-	return b.String()
+	return text
 }
 
 // printAll prints a line for every verb.
 func printAll(app *cli.App) error {
-	var b strings.Builder
-	for _, c := range app.Commands {
-		if c.Hidden {
-			continue
-		}
-		fmt.Fprintf(&b, "%-32s %s\n", strings.TrimSpace("atm "+c.Name+" "+c.ArgsUsage), c.Usage)
-		for _, sub := range c.VisibleCommands() {
-			fmt.Fprintf(&b, "%-32s %s\n", strings.TrimSpace("atm "+c.Name+" "+sub.Name+" "+sub.ArgsUsage), sub.Usage)
-		}
+	text := ""
+	for _, c := range app.VisibleCommands() {
+		text += fmt.Sprintf("%-32s %s\n%s", strings.TrimSpace(c.HelpName+" "+c.ArgsUsage), c.Usage, subLines(c))
 	}
-	_, err := os.Stdout.WriteString(b.String())
+	_, err := os.Stdout.WriteString(text)
 	return err
 }

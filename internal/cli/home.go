@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -40,21 +39,19 @@ func home(c *cli.Context) error {
 		return versionCommand.Action(c)
 	}
 	s, err := command.OpenMe(c)
-	var e *command.Error
 	if errors.Is(err, teams.ErrNoRoot) {
-		return command.Print(c, nothingYet{})
+		return command.Print(c, command.Text("atm carries mail between coding agents and the people they work with.\n"+
+			"No team here yet. `atm init alice bob me` makes one; `atm help` shows the rest."))
 	}
-	if err != nil && !(s != nil && s.Team != nil && errors.As(err, &e) && e.Exit == command.ExitUsage) {
+	e, ok := errors.AsType[*command.Error](err)
+	if err != nil && !(s != nil && s.Team != nil && ok && e.Exit == command.ExitUsage) {
 		return err
 	}
 	o := &overview{Root: s.Root.Path, Team: s.Team.Name, Pending: []policy.Question{}}
 	if err != nil {
-		o.note = e.Message + "\n" + e.Hint
-	}
-	if s.Me != nil {
-		if err := o.readMail(c, s); err != nil {
-			return err
-		}
+		o.note = e.Message + "\n" + e.Hint + "\n"
+	} else if err := o.readMail(c, s); err != nil {
+		return err
 	}
 	if waiting, _ := s.Team.Waiting(c.Context); waiting != nil {
 		o.Pending = waiting
@@ -68,27 +65,21 @@ func home(c *cli.Context) error {
 func (o *overview) readMail(c *cli.Context, s *command.Scope) error {
 	o.Agent = s.Me.Agent()
 	batch, err := s.Me.Peek(c.Context, mailbox.ReadOptions{Limit: most, Owed: 1})
-	if err != nil {
-		return err
-	}
 	o.Unread, o.Owed = len(batch.Items)+batch.More, batch.OwedTotal
-	now := time.Now()
+	r := s.Renderer()
 	for _, it := range batch.Items {
-		o.mail = append(o.mail, fmt.Sprintf("%s %s %q", s.Who(it.From), letter.Age(now, it.SentAt), letter.Clip(letter.Escape(it.Title()), 40)))
+		o.mail = append(o.mail, fmt.Sprintf("%s %s %q", r.Who(it.From), letter.Age(r.Now, it.SentAt), letter.Clip(letter.Escape(it.Title()), 40)))
 	}
-	return nil
+	return err
 }
 
 func (o *overview) String() string {
 	var b strings.Builder
-	who := "nobody yet"
-	if o.Agent != "" {
-		who = string(o.Agent)
+	who := string(o.Agent)
+	if who == "" {
+		who = "nobody yet"
 	}
-	fmt.Fprintf(&b, "%s, in team %s (%s)\n\n", who, o.Team, letter.Escape(short(o.Root)))
-	if o.note != "" {
-		fmt.Fprintf(&b, "%s\n", o.note)
-	}
+	fmt.Fprintf(&b, "%s, in team %s (%s)\n\n%s", who, o.Team, letter.Escape(o.Root), o.note)
 	if o.Unread > 0 {
 		fmt.Fprintf(&b, "%d unread: atm read   %s\n", o.Unread, strings.Join(o.mail, ", "))
 	} else if o.note == "" {
@@ -100,41 +91,11 @@ func (o *overview) String() string {
 	if len(o.Pending) > 0 {
 		fmt.Fprintf(&b, "%d waiting for an answer: atm pending\n", len(o.Pending))
 	}
-	for i, q := range o.Pending {
-		if i == most {
-			break
-		}
-		what := q.Input
-		if what == "" {
-			what = q.Prompt
-		}
-		fmt.Fprintf(&b, "  %s asks: %s   atm approve %s, atm reject %s\n", q.Agent, letter.Clip(letter.Escape(what), 60), q.Agent, q.Agent)
+	for _, q := range o.Pending[:min(most, len(o.Pending))] {
+		what := letter.FirstLine(q.Prompt+" "+q.Input, 60)
+		fmt.Fprintf(&b, "  %s asks: %s   atm approve %s, atm reject %s\n", q.Agent, letter.Escape(what), q.Agent, q.Agent)
 	}
-	b.WriteString("\n")
-	left := 14 - strings.Count(b.String(), "\n")
 	table := teams.Table{Now: time.Now(), Width: command.Width(), Colour: command.Colour()}
-	b.WriteString(strings.Join(teams.FirstLines(table.Lines(o.Members), left), "\n"))
-	return b.String()
-}
-
-// short is a path as people write it, with ~ for their home.
-func short(path string) string {
-	home, err := os.UserHomeDir()
-	if err != nil || home == "" {
-		return path
-	}
-	if rest, below := strings.CutPrefix(path, home+string(os.PathSeparator)); below {
-		return "~" + string(os.PathSeparator) + rest
-	}
-	return path
-}
-
-// nothingYet is what `atm` alone says where there is no team.
-type nothingYet struct {
-	Root *string `json:"root"`
-}
-
-func (nothingYet) String() string {
-	return "atm carries mail between coding agents and the people they work with.\n" +
-		"No team here yet. `atm init alice bob me` makes one; `atm help` shows the rest."
+	left := 13 - strings.Count(b.String(), "\n")
+	return b.String() + "\n" + strings.Join(teams.FirstLines(table.Lines(o.Members), left), "\n")
 }

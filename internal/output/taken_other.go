@@ -7,11 +7,8 @@ import (
 	"time"
 )
 
-// Unread is known on Linux only.
-func Unread(*os.File) (n int, ok bool) { return 0, false }
-
-// Waiting is known on Linux only.
+// What is in a pipe, and whether somebody reads it, is known on Linux only:
+// elsewhere the next write tells.
+func Unread(*os.File) (n int, ok bool)    { return 0, false }
 func Waiting(*os.File, time.Duration) int { return 0 }
-
-// ReaderGone is known on Linux only: elsewhere the next write tells.
-func ReaderGone(*os.File) bool { return false }
+func ReaderGone(*os.File) bool            { return false }

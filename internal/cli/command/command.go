@@ -4,7 +4,8 @@
 //
 // A verb is a *cli.Command (github.com/urfave/cli/v2) in a file of its own, in
 // the package of its group (mail, agent, session, setup), which exports
-// Commands() []*cli.Command. It has flags, one call and a print:
+// Commands() []*cli.Command. Its Action opens a Scope, calls one thing and returns
+// Print(c, result):
 //
 //	var showCommand = &cli.Command{
 //		Name:      "show",
@@ -13,45 +14,19 @@
 //		Usage:     "show one message whole",          // the line in `atm help all`
 //		UsageText: "atm show 9f3a1c\natm show 9f3a1c --save .", // examples, a line each; the first is a hint
 //		Description: "Marks nothing.",                // notes, a line each
-//		Flags: []cli.Flag{
-//			&cli.BoolFlag{Name: "raw", Usage: "the bytes of the body alone"},
-//			&cli.StringFlag{Name: "save", Usage: "save its attachments in `DIR`"},
-//		},
-//		Action: show,
+//		Flags:     []cli.Flag{&cli.BoolFlag{Name: "raw", Usage: "the bytes of the body alone"}},
+//		Action:    show,
 //	}
-//
-//	func show(c *cli.Context) error {
-//		s, err := command.OpenMeIfSaid(c)             // root, team, identity
-//		if err != nil {
-//			return err
-//		}
-//		it, _, err := s.Find(c.Context, c.Args().First(), false)
-//		if err != nil {
-//			return err
-//		}
-//		return command.Print(c, shown{…})             // one value: its JSON, or its String()
-//	}
-//
-// The app adds the global flags (--root, --team, --as, --json, --quiet,
-// --lock-timeout, --help); ask for them with c.Bool("json") and so on.
 //
 // # The command line
 //
-// Parse sorts flags before words, so that a verb gets only words in c.Args() and
-// flags may stand anywhere until "--".
-//
-//   - ArgsUsage is also the rule: a field in [brackets] may be missing, one with
-//     an … may repeat. A verb that counts for itself sets Args: true. Where a
-//     field begins with CMD the first word behind the one before it ends the
-//     flags (`run NAME CMD…`).
-//   - A DurationFlag knows days; ask with Duration(c, name). A duration right
-//     behind a flag that begins with "wait", or behind the verb wait, is its
-//     --timeout.
-//   - Any other boolean flag refuses a word that can only be its value.
-//   - A word that begins with "-" and is no flag is refused with the nearest one.
-//     What people type for something else gets a line of its own in Flags:
-//     command.Meant("reply-to", "atm reply ID TEXT").
-//   - Aliases of flags work and stand in no help page.
+// Parse sorts flags before words, so that flags may stand anywhere until "--"; urfave
+// reads their values, and UsageError says what it finds wrong with one. ArgsUsage is
+// also the rule for the words: a field in [brackets] may be missing, one with an … may
+// repeat; where one begins with CMD, the first word behind those before it ends the
+// flags. A verb that counts for itself sets Args: true. A DurationFlag knows days
+// (Duration asks for it), and a duration right behind a flag that begins with "wait" is
+// its --timeout. Meant is a flag that people type for something else.
 //
 // # Who is who
 //
@@ -62,36 +37,23 @@
 //
 // # What a verb returns
 //
-// Any error: the app gives it its exit code and hint (Explain) and prints it, with
-// --json as one object on stdout. A verb that knows more returns Usage, NotFound,
-// Refused, Timeout, …, WithHint a command that helps when typed; Exit(code) where
-// it has said everything itself. An error type of a package below gets its line in
-// explain.go.
+// Any error: the app gives it its exit code and hint (Explain) and prints it. A verb
+// that knows more returns Usage, NotFound, Refused, Timeout, …, WithHint a command that
+// helps when typed; Exit(code) where it has said everything itself. An error of a
+// package below gets its line in explain.go.
 //
-// Results go to stdout through Print alone, the rest to stderr through Warn. What
-// is printed is one value with a String method: that is the text, its JSON is the
-// other form. What came from outside is escaped in String (letter.Escape). A stream
-// prints value after value. Messages in JSON are Message, lists of them Listing.
+// Results go to stdout through Print alone, the rest to stderr through Warn. What is
+// printed is one value with a String method, which escapes what came from outside
+// (letter.Escape); a stream prints value after value. Messages in JSON are Message,
+// lists of them Listing. What waits runs in s.Await, what shows what comes in s.Follow.
+// StdinText is the text of a verb; ReadText and CheckText take it from elsewhere.
 //
-// # What waits
-//
-// s.Await is for a verb that waits for something, s.Follow for one that shows what
-// comes: they end with an interrupt (exit 130), when the team is removed, and Follow
-// when nobody reads any more. Interruptible is the plain form. StdinText is the text
-// of a verb, from its words or stdin; ReadText and CheckText take it from elsewhere.
-//
-// # A new group
-//
-// Write package internal/cli/NAME with its Commands, add NAME.Commands() in newApp
-// (internal/cli/app.go) and the package to layout_test.go. Words that people type
-// for another verb stand in the table meant in app.go. A verb that is in the new app
-// is taken from there (cmd/atm/main.go); take it out of the old table, and delete its
-// old file. testdata/script and TestGuesses (cmd/atm) are its tests.
+// A new group's Commands go into newApp (internal/cli/app.go), and the package into
+// layout_test.go. testdata/script and TestGuesses (cmd/atm) are its tests.
 package command
 
 import (
 	"context"
-	"errors"
 	"os"
 	"os/signal"
 	"sync/atomic"
@@ -100,8 +62,6 @@ import (
 
 	"github.com/agentteammail/atm/internal/output"
 )
-
-var errInterrupted = errors.New("interrupted")
 
 // Interruptible is for what waits or takes long: a context that an interrupt
 // ends. What is stuck in a write that nobody reads ends a second later all the

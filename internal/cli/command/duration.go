@@ -2,7 +2,9 @@ package command
 
 import (
 	"errors"
+	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,9 +19,6 @@ func (s *span) Set(word string) error {
 	*s = span(d)
 	return err
 }
-
-// Get is for cli.Context.Value, which the flags of a verb are compared with.
-func (s *span) Get() any { return time.Duration(*s) }
 
 func (s *span) String() string { return time.Duration(*s).String() }
 
@@ -50,22 +49,19 @@ var errDuration = errors.New("not a duration such as 30s, 2h, 7d or 1d12h")
 // ParseDuration reads durations as Go writes them, with days of 24 hours in
 // front: "30s", "7d", "1d12h", "0". A sign is refused.
 func ParseDuration(s string) (time.Duration, error) {
-	if s == "" || strings.ContainsAny(s, "+-") {
-		return 0, errDuration
+	if n, err := strconv.ParseUint(s, 10, 64); err == nil && n > 0 {
+		return 0, fmt.Errorf("without a unit: %ss, or m, h, d", s)
 	}
 	days, rest, hasDays := strings.Cut(s, "d")
 	if !hasDays {
 		days, rest = "0", s
 	}
-	if strings.Trim(days, ".0123456789") != "" {
+	whole, err := strconv.ParseUint(days, 10, 16)
+	if err != nil || strings.ContainsAny(s, "+-") {
 		return 0, errDuration
 	}
-	total, err := time.ParseDuration(days + "h")
-	if err != nil || total > math.MaxInt64/24 {
-		return 0, errDuration
-	}
-	total *= 24
-	if rest == "" {
+	total := time.Duration(whole) * 24 * time.Hour
+	if hasDays && rest == "" {
 		return total, nil
 	}
 	d, err := time.ParseDuration(rest)
@@ -73,4 +69,10 @@ func ParseDuration(s string) (time.Duration, error) {
 		return 0, errDuration
 	}
 	return total + d, nil
+}
+
+// isDuration reports whether a word was typed for a duration, perhaps without its unit.
+func isDuration(word string) bool {
+	_, err := ParseDuration(word)
+	return err == nil || word != "" && strings.Trim(word, "0123456789") == ""
 }

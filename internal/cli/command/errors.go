@@ -19,17 +19,14 @@ const (
 
 // An Error is what a verb returns to say more than that it failed.
 type Error struct {
-	Code       string   // "failed", "usage", "ambiguous", …
-	Exit       int      // the exit code
-	Message    string   // the operation and the object, lower case, no stop
-	Hint       string   // a command that helps when typed
-	Candidates []string // the names that may have been meant
+	Code       string   `json:"code"`                 // "failed", "usage", "ambiguous", …
+	Exit       int      `json:"-"`                    // the exit code
+	Message    string   `json:"message"`              // the operation and the object, lower case, no stop
+	Hint       string   `json:"hint,omitempty"`       // a command that helps when typed
+	Candidates []string `json:"candidates,omitempty"` // the names that may have been meant
 
-	// Extra stands beside "error" in the JSON object: "timeout": true.
-	Extra map[string]any
-
-	// Silent: the verb has said everything; only Exit counts.
-	Silent bool
+	Extra  map[string]any `json:"-"` // stands beside "error" in the JSON object: "timeout": true
+	Silent bool           `json:"-"` // the verb has said everything; only Exit counts
 
 	cause error
 }
@@ -56,21 +53,21 @@ func newError(code string, exit int, format string, args []any) *Error {
 	return &Error{Code: code, Exit: exit, Message: err.Error(), cause: errors.Unwrap(err)}
 }
 
-// Failed is exit 1.
+// Failed is exit 1, Usage (a wrong command line) and Ambiguous (it could mean any of the
+// candidates) exit 2, NotFound exit 3, Refused (not the caller's to do) and Locked
+// (somebody else holds it) exit 5.
 func Failed(format string, args ...any) *Error { return newError("failed", ExitFailed, format, args) }
-
-// Usage is exit 2: the command line is wrong.
-func Usage(format string, args ...any) *Error { return newError("usage", ExitUsage, format, args) }
-
-// Ambiguous is exit 2: it could mean several things, which are the candidates.
+func Usage(format string, args ...any) *Error  { return newError("usage", ExitUsage, format, args) }
 func Ambiguous(format string, args ...any) *Error {
 	return newError("ambiguous", ExitUsage, format, args)
 }
-
-// NotFound is exit 3.
 func NotFound(format string, args ...any) *Error {
 	return newError("not_found", ExitNotFound, format, args)
 }
+func Refused(format string, args ...any) *Error {
+	return newError("refused", ExitRefused, format, args)
+}
+func Locked(format string, args ...any) *Error { return newError("locked", ExitRefused, format, args) }
 
 // Timeout is exit 4; its JSON says "timeout": true.
 func Timeout(format string, args ...any) *Error {
@@ -78,14 +75,6 @@ func Timeout(format string, args ...any) *Error {
 	e.Extra = map[string]any{"timeout": true}
 	return e
 }
-
-// Refused is exit 5: it is not the caller's to do.
-func Refused(format string, args ...any) *Error {
-	return newError("refused", ExitRefused, format, args)
-}
-
-// Locked is exit 5: somebody else holds it.
-func Locked(format string, args ...any) *Error { return newError("locked", ExitRefused, format, args) }
 
 // Exit ends the command with a code and no further word.
 func Exit(code int) *Error { return &Error{Exit: code, Silent: true} }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"strings"
 	"syscall"
@@ -21,136 +22,101 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
+// known are the errors of the packages below that callers tell apart.
+var known = []struct {
+	matches func(error) bool
+	as      func(string, ...any) *Error
+	hint    string
+}{
+	{isA[*config.Error], Failed, "atm doctor names every mistake in team.toml"},
+	{isA[*lockfile.HeldError], Locked, "try again, or wait longer: --lock-timeout 30s"},
+	{isA[*mailbox.LeasedError], Locked, "take another: atm take"},
+	{isA[*teams.FormatError], Failed, "upgrade atm; `atm version` says which this is"},
+	{isA[*teams.UntrustedError], Refused, "name it to accept it: --root DIR"},
+	{isA[*teams.HopError], Refused, "end the turn without an answer, or begin anew: atm send"},
+	{isA[*mailbox.ContentError], Usage, "what is not a short text can go as a file: --attach FILE"},
+	{is(teams.ErrNoRoot), NotFound, "atm init alice bob, where the project begins; one that is elsewhere: --root DIR"},
+	{is(teams.ErrNoTeam), NotFound, "atm team ls lists the teams"},
+	{is(policy.ErrNoQuestion), NotFound, "atm pending lists what is asked"},
+	{is(policy.ErrNotYours), Refused, "approvers in team.toml says who answers"},
+	{is(teams.ErrNotShared), Refused, "atm team add NAME --shared makes an inbox that others take from"},
+	{is(mailbox.ErrNotFound), NotFound, "atm ls --all lists your messages, atm search WORDS the team's"},
+	{is(mailbox.ErrNoAgent), NotFound, "atm team lists the members"},
+	{is(mailbox.ErrUnreadable), Refused, "chmod g+rwx the team's directory, or send as the inbox's owner"},
+	{is(mailbox.ErrRunning), Refused, "stop it first: atm stop NAME; atm status NAME says which process it is"},
+	{is(mailbox.ErrBeingTyped), Refused, "again in a moment; once it is read, atm withdraw sends a notice"},
+	{is(mailbox.ErrNotHeld), Refused, "atm trace ID says who has it"},
+	{is(mailbox.ErrWithdrawn), Refused, "atm show ID shows it again"},
+	{is(mailbox.ErrExists), Refused, "atm team lists the members; atm team retire NAME makes room"},
+	{is(durable.ErrNotDirectory), Failed, "atm doctor"},
+	{is(syscall.ENOTDIR), Failed, "atm doctor"},
+	{is(syscall.ENOSPC), Failed, "free some space and send again; nothing was lost"},
+	{is(fs.ErrPermission), Refused, "atm doctor"},
+	{is(syscall.EROFS), Failed, "atm doctor"},
+}
+
+func is(known error) func(error) bool {
+	return func(err error) bool { return errors.Is(err, known) }
+}
+
+func isA[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
 // Explain gives an error of the packages below its exit code and its hint. What
 // is an *Error already stays as it is, with what wrapping has added to its words.
 func Explain(c *cli.Context, err error) *Error {
-	var own *Error
-	if errors.As(err, &own) {
+	if own, ok := errors.AsType[*Error](err); ok {
 		shown := *own
 		shown.Message = err.Error()
 		return &shown
 	}
-	if e := explainType(err); e != nil {
-		return e
+	if e, ok := errors.AsType[*teams.UnknownError](err); ok {
+		return unknownAgent(e)
 	}
-	if e := explainValue(err); e != nil {
-		return e
+	if e, ok := errors.AsType[*teams.AmbiguousError](err); ok {
+		short := Shorts(e.Candidates)
+		return Ambiguous("%s", err).WithHint("more digits: %s", short).WithCandidates(strings.Fields(short)...)
 	}
-	return explainSystem(c, err)
-}
-
-func explainType(err error) *Error {
-	var unknown *teams.UnknownError
-	var ambiguous *teams.AmbiguousError
-	var held *lockfile.HeldError
-	var format *teams.FormatError
-	var untrusted *teams.UntrustedError
-	var notDurable *mailbox.NotDurableError
-	var hops *teams.HopError
-	var content *mailbox.ContentError
-	var leased *mailbox.LeasedError
-	var mistakes *config.Error
-	switch {
-	case errors.As(err, &mistakes):
-		return Failed("%s", err).WithHint("atm doctor names every mistake in team.toml")
-	case errors.As(err, &unknown):
-		return UnknownAgent(unknown)
-	case errors.As(err, &ambiguous):
-		ids := make([]string, len(ambiguous.Candidates))
-		for i, id := range ambiguous.Candidates {
-			ids[i] = string(id)
-		}
-		return Ambiguous("%s", err).WithHint("more digits: %s", Shorts(ambiguous.Candidates)).WithCandidates(ids...)
-	case errors.As(err, &held):
-		return Locked("%s", err).WithHint("try again, or wait longer: --lock-timeout 30s")
-	case errors.As(err, &format):
-		return Failed("%s", err).WithHint("upgrade atm; `atm version` says which this is")
-	case errors.As(err, &untrusted):
-		return Refused("%s", err).WithHint("name it to accept it: --root DIR")
-	case errors.As(err, &notDurable):
-		return Failed("%s", err).WithHint("retry with --id %s: it stays one message", notDurable.ID)
-	case errors.As(err, &hops):
-		return Refused("%s; are two agents thanking each other?", err).WithHint("end the turn without an answer, or begin anew: atm send")
-	case errors.As(err, &content):
-		return Usage("%s", err).WithHint("what is not a short text can go as a file: --attach FILE")
-	case errors.As(err, &leased):
-		return Locked("%s", err).WithHint("take another: atm take")
-	}
-	return nil
-}
-
-func explainValue(err error) *Error {
-	known := []struct {
-		err  error
-		as   func(string, ...any) *Error
-		hint string
-	}{
-		{teams.ErrNoRoot, NotFound, "atm init alice bob, where the project begins; one that is elsewhere: --root DIR"},
-		{teams.ErrNoTeam, NotFound, "atm team ls lists the teams"},
-		{policy.ErrNoQuestion, NotFound, "atm pending lists what is asked"},
-		{policy.ErrNotYours, Refused, "approvers in team.toml says who answers"},
-		{teams.ErrNotShared, Refused, "atm team add NAME --shared makes an inbox that others take from"},
-		{mailbox.ErrNotFound, NotFound, "atm ls --all lists your messages, atm search WORDS the team's"},
-		{mailbox.ErrNoAgent, NotFound, "atm team lists the members"},
-		{mailbox.ErrUnreadable, Refused, "chmod g+rwx the team's directory, or send as the inbox's owner"},
-		{mailbox.ErrRunning, Refused, "stop it first: atm stop NAME; atm status NAME says which process it is"},
-		{mailbox.ErrBeingTyped, Refused, "again in a moment; once it is read, atm withdraw sends a notice"},
-		{mailbox.ErrNotHeld, Refused, "atm trace ID says who has it"},
-		{mailbox.ErrWithdrawn, Refused, "atm show ID shows it again"},
-		{mailbox.ErrExists, Refused, "atm team lists the members; atm team retire NAME makes room"},
-		{durable.ErrNotDirectory, Failed, "atm doctor"},
-		{syscall.ENOTDIR, Failed, "atm doctor"},
-		{syscall.ENOSPC, Failed, "free some space and send again; nothing was lost"},
+	if e, ok := errors.AsType[*mailbox.NotDurableError](err); ok {
+		return Failed("%s", err).WithHint("retry with --id %s: it stays one message", e.ID)
 	}
 	for _, k := range known {
-		if errors.Is(err, k.err) {
-			return k.as("%w", err).WithHint("%s", k.hint)
+		if k.matches(err) {
+			return k.as("%w", err).WithHint("%s", sandboxHint(c, err, k.hint))
 		}
 	}
-	return nil
+	return Failed("%w", err)
 }
 
-// explainSystem is for what the system forbids: in an agent's environment that
-// is most often a sandbox.
-func explainSystem(c *cli.Context, err error) *Error {
-	as := Failed
-	if errors.Is(err, fs.ErrPermission) {
-		as = Refused
-	} else if !errors.Is(err, syscall.EROFS) {
-		return Failed("%w", err)
+// sandboxHint is the hint for what the system forbids an agent: most often a sandbox does.
+func sandboxHint(c *cli.Context, err error, hint string) string {
+	forbidden := errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
+	if !forbidden || !InAgent() && os.Getenv("ATM_AGENT") == "" {
+		return hint
 	}
-	e := as("%w", err).WithHint("atm doctor")
-	if InAgent() || os.Getenv("ATM_AGENT") != "" {
-		where, known := c.App.Metadata["root"].(string)
-		if !known {
-			where = "the root"
-		}
-		e.WithHint("a sandbox may forbid it: let it write to %s", where)
+	where, found := c.App.Metadata["root"].(string)
+	if !found {
+		where = "the root"
 	}
-	return e
+	return "a sandbox may forbid it: let it write to " + where
 }
 
-// UnknownAgent is the error for a name that is nobody's: with the nearest one,
+// unknownAgent is the error for a name that is nobody's: with the nearest one,
 // and in a small team with all of them.
-func UnknownAgent(u *teams.UnknownError) *Error {
+func unknownAgent(u *teams.UnknownError) *Error {
 	e := NotFound("%s", u)
 	names := Strings(u.Members)
 	if u.Retired {
 		return e.WithHint("atm team restore %s brings it back with its mail", u.Name)
-	}
-	if len(names) == 0 {
-		return e.WithHint("the team has no members: atm team add %s", u.Name)
 	}
 	hint := "`atm team` lists them"
 	if len(names) <= 12 {
 		hint = "members: " + strings.Join(names, ", ")
 		e.WithCandidates(names...)
 	}
-	near, found := Nearest(string(u.Name), names)
-	if found && len(names) > 12 {
-		e.WithCandidates(near)
-	}
-	if found {
+	if near, ok := Nearest(string(u.Name), names); ok {
 		hint = fmt.Sprintf("did you mean %q? %s", near, hint)
 	}
 	return e.WithHint("%s", hint)
@@ -172,7 +138,7 @@ func Report(c *cli.Context, err error) int {
 	if err == nil {
 		return ExitDone
 	}
-	if errors.Is(err, errInterrupted) || errors.Is(err, context.Canceled) {
+	if errors.Is(err, context.Canceled) {
 		return ExitInterrupted
 	}
 	if errors.Is(err, syscall.EPIPE) {
@@ -182,13 +148,12 @@ func Report(c *cli.Context, err error) int {
 	if e.Silent {
 		return e.Exit
 	}
-	if e.Hint == "" && len(e.Candidates) > 0 {
-		e.Hint = "one of " + strings.Join(e.Candidates, ", ")
-	}
 	if e.Hint == "" && e.Code == "usage" && c.Command.HelpName != "" {
 		e.Hint = c.Command.HelpName + " --help"
 	}
-	if c.Bool("json") && PrintJSON(e.object()) == nil {
+	object := map[string]any{"error": e}
+	maps.Copy(object, e.Extra)
+	if c.Bool("json") && PrintJSON(object) == nil {
 		return e.Exit
 	}
 	// Also where stdout takes no JSON: a full disk is not passed over in silence.
@@ -211,19 +176,4 @@ func ReportHook(c *cli.Context, err error) int {
 	}
 	fmt.Fprintln(os.Stderr, "atm: "+letter.Escape(e.Message))
 	return ExitDone
-}
-
-// object is the error as JSON shows it.
-func (e *Error) object() map[string]any {
-	type shown struct {
-		Code       string   `json:"code"`
-		Message    string   `json:"message"`
-		Hint       string   `json:"hint,omitempty"`
-		Candidates []string `json:"candidates,omitempty"`
-	}
-	all := map[string]any{"error": shown{e.Code, e.Message, e.Hint, e.Candidates}}
-	for k, v := range e.Extra {
-		all[k] = v
-	}
-	return all
 }

@@ -12,8 +12,6 @@ import (
 	"github.com/agentteammail/atm/internal/output"
 )
 
-var errReaderGone = errors.New("nobody reads the output any more")
-
 // Await calls f, which waits for something, with a context that ends when it is
 // interrupted, or when the root or a team that is in use was removed or renamed:
 // what is awaited there never comes. That is then the error.
@@ -26,11 +24,11 @@ func (s *Scope) Await(f func(ctx context.Context) error) error {
 func (s *Scope) Follow(f func(ctx context.Context) error) error {
 	err := s.until(f, func() error {
 		if output.ReaderGone(os.Stdout) {
-			return errReaderGone
+			return syscall.EPIPE
 		}
 		return s.Root.Lost()
 	})
-	if errors.Is(err, errReaderGone) || errors.Is(err, syscall.EPIPE) {
+	if errors.Is(err, syscall.EPIPE) {
 		return nil
 	}
 	return err
@@ -45,17 +43,13 @@ func (s *Scope) until(f func(ctx context.Context) error, check func() error) err
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		tick := time.NewTicker(time.Second)
-		defer tick.Stop()
-		for {
+		for ctx.Err() == nil {
+			if err := check(); err != nil {
+				cancel(err)
+			}
 			select {
 			case <-ctx.Done():
-				return
-			case <-tick.C:
-				if err := check(); err != nil {
-					cancel(err)
-					return
-				}
+			case <-time.After(time.Second):
 			}
 		}
 	}()
@@ -63,7 +57,7 @@ func (s *Scope) until(f func(ctx context.Context) error, check func() error) err
 	cause := context.Cause(ctx)
 	cancel(nil)
 	<-done
-	if err != nil && cause != nil && !errors.Is(cause, context.Canceled) {
+	if err != nil && cause != nil {
 		return cause
 	}
 	return err
@@ -73,13 +67,12 @@ func (s *Scope) until(f func(ctx context.Context) error, check func() error) err
 func NotBoth(c *cli.Context, names ...string) error {
 	first := ""
 	for _, name := range names {
-		if !c.IsSet(name) || c.Value(name) == false {
-			continue
-		}
-		if first != "" {
+		if c.IsSet(name) && first != "" {
 			return Usage("%s and %s contradict each other", dashed(first), dashed(name)).WithHint("leave one out")
 		}
-		first = name
+		if c.IsSet(name) {
+			first = name
+		}
 	}
 	return nil
 }

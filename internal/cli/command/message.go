@@ -2,7 +2,6 @@ package command
 
 import (
 	"encoding/json"
-	"time"
 
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -23,23 +22,13 @@ type RecipientState struct {
 	State string `json:"state,omitempty"`
 }
 
-type leaseState struct {
-	By    string    `json:"by"`
-	Until time.Time `json:"until"`
-}
-
-// MarshalJSON keeps the message's unknown fields, and adds what is known of it
-// here.
+// MarshalJSON keeps the message's unknown fields, and adds what is known of it here.
 func (m Message) MarshalJSON() ([]byte, error) {
 	here := struct {
 		Short      string           `json:"short"`
 		State      string           `json:"state"`
-		Lease      *leaseState      `json:"lease,omitempty"`
 		Recipients []RecipientState `json:"recipients,omitempty"`
-	}{Short: m.ID.Short(6), State: string(m.State), Recipients: m.Recipients}
-	if m.Lease != nil {
-		here.Lease = &leaseState{m.Lease.By.String(), m.Lease.Until.UTC()}
-	}
+	}{m.ID.Short(6), string(m.State), m.Recipients}
 	fields, err := m.Item.Message.MarshalJSON()
 	if err != nil {
 		return nil, err

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/wire"
 )
@@ -17,25 +16,17 @@ import (
 // its mail, acknowledge and send as it. They are those whose ATM_RUN names this
 // very run of this very agent.
 func (s *Scope) MayWrite() error {
-	running, err := s.Me.Store().Running(s.Me.Agent())
+	name := s.Me.Agent()
+	running, err := s.Team.Running(name)
 	if err != nil || !running {
 		return err
 	}
-	if run := os.Getenv("ATM_RUN"); run != "" && run == runOf(s.Me) && os.Getenv("ATM_AGENT") == string(s.Me.Agent()) {
-		return nil
+	mine, err := s.Team.IsRun(name, os.Getenv("ATM_RUN"))
+	if err != nil || mine && os.Getenv("ATM_AGENT") == string(name) {
+		return err
 	}
-	return Refused("%s is running: only its own processes act as %s", s.Me.Agent(), s.Me.Agent()).
-		WithHint("atm read --peek --as %s looks without marking; to write, use a name of your own", s.Me.Agent())
-}
-
-// runOf is the run that an agent's runner says it is, "" where none is noted.
-func runOf(box *mailbox.Box) string {
-	data, err := box.Store().Dir().ReadFile(string(box.Agent())+"/run/"+runinfo.File, runinfo.MaxSize)
-	if err != nil {
-		return ""
-	}
-	said, _ := runinfo.Parse(data)
-	return said.Run
+	return Refused("%s is running: only its own processes act as %s", name, name).
+		WithHint("atm read --peek --as %s looks without marking; to write, use a name of your own", name)
 }
 
 // MayAct refuses what an agent's process may not do to another member: from an
@@ -61,18 +52,18 @@ func (s *Scope) MayStop(verb string, to wire.Name) error {
 	if err != nil {
 		return err // who the lead is must be known
 	}
-	if lead == "" {
-		e := Refused("an agent may %s others only as the team's lead, and team %q has none", verb, s.Team.Name)
-		if !s.Team.Box(to).Exists() {
-			return e.WithHint("ask a person")
-		}
-		return e.WithHint("ask a person, or say what you need: atm send %s \"…\"", to)
+	if lead != "" && who == lead {
+		return nil
 	}
-	if who != lead {
-		return Refused("an agent may %s others only as the team's lead, who is %s", verb, lead).
+	e := Refused("an agent may %s others only as the team's lead, and team %q has none", verb, s.Team.Name).WithHint("ask a person")
+	if s.IsMember(string(to)) {
+		e.WithHint("ask a person, or say what you need: atm send %s \"…\"", to)
+	}
+	if lead != "" {
+		e = Refused("an agent may %s others only as the team's lead, who is %s", verb, lead).
 			WithHint("ask: atm send %s \"Please %s %s: …\"", lead, verb, to)
 	}
-	return nil
+	return e
 }
 
 // Actor is the member of this team on whose behalf this process acts, and
@@ -83,29 +74,29 @@ func (s *Scope) Actor() (who wire.Name, agent bool) {
 	if runner := s.Team.RunBy(ancestors(os.Getppid())); runner != "" {
 		return runner, true
 	}
-	name, home := os.Getenv("ATM_AGENT"), s.Team.Name
-	if os.Getenv("ATM_RUN") == "" {
-		name, _ = said(s.c)
-	} else {
-		home = wire.Name(cmp.Or(os.Getenv("ATM_TEAM"), string(home)))
-		if root := os.Getenv("ATM_ROOT"); root != "" && !sameFile(root, s.Root.Path) {
-			return "", true // of another root, where names mean others
-		}
+	name, _ := said(s.c)
+	run, home := os.Getenv("ATM_RUN"), s.Team.Name
+	if run != "" {
+		name, home = os.Getenv("ATM_AGENT"), cmp.Or(wire.Name(os.Getenv("ATM_TEAM")), home)
 	}
 	a, err := wire.ParseAddress(name, home)
 	if err != nil || a.Team != s.Team.Name {
 		return "", InAgent()
 	}
-	if run := os.Getenv("ATM_RUN"); run != "" && run != runOf(s.Team.Box(a.Agent)) {
-		return "", true // a run that is over, or was made up
+	if run != "" && run != s.runOf(a.Agent) {
+		return "", true // a run that is over, of another root, or made up
 	}
 	return a.Agent, InAgent()
 }
 
-func sameFile(a, b string) bool {
-	x, err1 := os.Stat(a)
-	y, err2 := os.Stat(b)
-	return err1 == nil && err2 == nil && os.SameFile(x, y)
+// runOf is the run that an agent's runner has noted, "" where none is.
+func (s *Scope) runOf(name wire.Name) string {
+	data, err := s.Team.Dir().ReadFile(string(name)+"/run/"+runinfo.File, runinfo.MaxSize)
+	if err != nil {
+		return ""
+	}
+	noted, _ := runinfo.Parse(data)
+	return noted.Run
 }
 
 // IsAgent reports whether a process belongs to an agent, as far as the system

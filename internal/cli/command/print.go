@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"time"
@@ -37,14 +36,12 @@ type Text string
 func (t Text) String() string { return string(t) }
 
 // PrintJSON writes a value to stdout as one JSON document on a line.
-func PrintJSON(v any) error { return writeJSON(os.Stdout, v) }
-
-func writeJSON(w io.Writer, v any) error {
+func PrintJSON(v any) error {
 	line, err := JSON(v)
 	if err != nil {
 		return err
 	}
-	_, err = w.Write(line)
+	_, err = os.Stdout.Write(line)
 	return err
 }
 
@@ -64,14 +61,12 @@ func JSON(v any) ([]byte, error) {
 // such runes stand only inside strings, where \u may stand.
 func EscapeJSON(doc []byte) []byte {
 	var out []byte
-	for i := 0; i < len(doc); {
-		r, n := utf8.DecodeRune(doc[i:])
+	for _, r := range string(doc) {
 		if r >= 0x7f && letter.Escape(string(r)) != string(r) {
 			out = fmt.Appendf(out, `\u%04x`, r)
 		} else {
-			out = append(out, doc[i:i+n]...)
+			out = utf8.AppendRune(out, r)
 		}
-		i += n
 	}
 	return out
 }
@@ -102,9 +97,9 @@ func Width() int {
 
 // Stamp is a moment for people: of today the time, else the day as well.
 func Stamp(t time.Time) string {
-	t = t.Local()
-	if t.Format(time.DateOnly) != time.Now().Format(time.DateOnly) {
-		return t.Format("2006-01-02 15:04:05")
+	day, clock, _ := strings.Cut(t.Local().Format(time.DateTime), " ")
+	if day == time.Now().Format(time.DateOnly) {
+		return clock
 	}
-	return t.Format("15:04:05")
+	return day + " " + clock
 }

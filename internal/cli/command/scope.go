@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,9 +33,6 @@ type Scope struct {
 
 // OpenRoot opens the root in force.
 func OpenRoot(c *cli.Context) (*Scope, error) {
-	if c.IsSet("root") && c.String("root") == "" {
-		return nil, Usage("--root needs a directory").WithHint("--root DIR")
-	}
 	found, passed, err := teams.Find(Place(c))
 	for _, p := range passed {
 		Warn(c, "%s", p)
@@ -62,7 +60,12 @@ func OpenTeam(c *cli.Context) (*Scope, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s, s.openTeam()
+	name, err := s.teamName()
+	if err != nil {
+		return s, err
+	}
+	s.Team, err = s.Root.Team(name)
+	return s, err
 }
 
 // OpenMe opens the root and the team, and says who I am. Nobody is ever guessed:
@@ -73,12 +76,24 @@ func OpenMe(c *cli.Context) (*Scope, error) {
 	if err != nil {
 		return s, err
 	}
-	return s, s.openMe()
+	name := ""
+	if name, s.MeSource = said(c); name == "" {
+		return s, Usage("who are you? members: %s", Join(s.Names())).
+			WithHint("put --as NAME on the command; do not take a name that is not yours").WithCandidates(Strings(s.Names())...)
+	}
+	a, err := s.Address(name)
+	if err == nil && a.Team != s.Team.Name {
+		err = Usage("%s says team %q, the command team %q", s.MeSource, a.Team, s.Team.Name).WithHint("leave one out")
+	}
+	if err == nil {
+		s.Me, err = s.Team.Member(a.Agent)
+	}
+	return s, err
 }
 
 // OpenMeIfSaid is OpenMe for a verb that needs no identity, but uses one.
 func OpenMeIfSaid(c *cli.Context) (*Scope, error) {
-	if name, _ := said(c); name == "" && !c.IsSet("as") {
+	if name, _ := said(c); name == "" {
 		return OpenTeam(c)
 	}
 	return OpenMe(c)
@@ -89,12 +104,10 @@ func Place(c *cli.Context) teams.Place {
 	p := teams.Place{Flag: c.String("root"), Env: os.Getenv("ATM_ROOT"), UID: os.Getuid()}
 	p.Dir, _ = os.Getwd()
 	p.Home, _ = os.UserHomeDir()
-	state := os.Getenv("XDG_STATE_HOME")
-	if state == "" && p.Home != "" {
-		state = filepath.Join(p.Home, ".local", "state")
-	}
-	if state != "" {
+	if state := os.Getenv("XDG_STATE_HOME"); state != "" {
 		p.State = filepath.Join(state, "atm")
+	} else if p.Home != "" {
+		p.State = filepath.Join(p.Home, ".local", "state", "atm")
 	}
 	return p
 }
@@ -102,35 +115,22 @@ func Place(c *cli.Context) teams.Place {
 // said is who the command line or the environment says I am, and which did.
 func said(c *cli.Context) (name, source string) {
 	if c.IsSet("as") {
-		return strings.TrimPrefix(c.String("as"), "@"), "--as"
+		return c.String("as"), "--as"
 	}
 	return os.Getenv("ATM_AGENT"), "ATM_AGENT"
 }
 
-func (s *Scope) openTeam() error {
-	name, err := s.teamName()
-	if err != nil {
-		return err
-	}
-	s.Team, err = s.Root.Team(name)
-	return err
-}
-
 func (s *Scope) teamName() (wire.Name, error) {
-	name, source := s.c.String("team"), "--team"
-	if !s.c.IsSet("team") {
-		name, source = os.Getenv("ATM_TEAM"), "ATM_TEAM"
-	}
-	if me, _ := said(s.c); name == "" && !s.c.IsSet("team") {
-		// An identity with its team, bob@main, names the team as well.
-		_, name, _ = strings.Cut(me, "@")
-		source = "the identity"
-	}
-	if name != "" || s.c.IsSet("team") {
-		s.TeamSource = source
-		team, err := wire.ParseName(name)
+	me, _ := said(s.c)
+	_, myTeam, _ := strings.Cut(me, "@") // bob@main names the team as well
+	for _, from := range [][2]string{{s.c.String("team"), "--team"}, {os.Getenv("ATM_TEAM"), "ATM_TEAM"}, {myTeam, "the identity"}} {
+		if from[0] == "" {
+			continue
+		}
+		s.TeamSource = from[1]
+		team, err := wire.ParseName(from[0])
 		if err != nil {
-			return "", Usage("%s: %v", source, err).WithHint("atm team ls lists the teams")
+			return "", Usage("%s: %v", from[1], err).WithHint("atm team ls lists the teams")
 		}
 		return team, nil
 	}
@@ -161,57 +161,29 @@ func (s *Scope) TeamToMake() (wire.Name, error) {
 	return s.teamName()
 }
 
-func (s *Scope) openMe() error {
-	name, source := said(s.c)
-	s.MeSource = source
-	if name == "" {
-		members, err := s.Team.Agents()
-		if err != nil {
-			return err
-		}
-		if len(members) == 0 {
-			return Usage("who are you? team %q has no members", s.Team.Name).WithHint("atm team add NAME")
-		}
-		return Usage("who are you? members: %s", Join(members)).
-			WithHint("put --as NAME on the command; do not take a name that is not yours").WithCandidates(Strings(members)...)
+// Address is what a word says: agent, agent@team or @agent.
+func (s *Scope) Address(word string) (wire.Address, error) {
+	a, err := wire.ParseAddress(strings.TrimPrefix(word, "@"), s.Team.Name)
+	if err == nil {
+		return a, nil
 	}
-	a, err := wire.ParseAddress(name, s.Team.Name)
-	if err != nil {
-		return Usage("%s: %v", source, err).WithHint("atm team lists the members")
+	hint := "members: " + Join(s.Names())
+	if first, _, several := strings.Cut(word, ","); several {
+		hint = "one at a time: " + s.c.Command.HelpName + " " + first
 	}
-	if a.Team != s.Team.Name {
-		return Usage("%s says team %q, the command team %q", source, a.Team, s.Team.Name).WithHint("leave one out")
+	if near, ok := Nearest(word, Strings(s.Names())); ok {
+		hint = fmt.Sprintf("did you mean %q? %s", near, hint)
 	}
-	s.Me, err = s.Team.Member(a.Agent)
-	return err
+	return a, Usage("%v", err).WithHint("%s", hint)
 }
 
-// Member is the mailbox that a word means: agent, agent@team or @agent.
+// Member is the mailbox that a word means.
 func (s *Scope) Member(word string) (*mailbox.Box, error) {
-	if word == "me" && s.Me != nil && !s.Team.Box("me").Exists() {
-		return s.Me, nil
-	}
-	a, err := wire.ParseAddress(strings.TrimPrefix(word, "@"), s.Team.Name)
+	a, err := s.Address(word)
 	if err != nil {
-		return nil, s.notAName(word, err)
+		return nil, err
 	}
 	return s.Root.Mailbox(a)
-}
-
-// notAName explains a word that cannot be one member's name.
-func (s *Scope) notAName(word string, err error) error {
-	names := Strings(s.Names())
-	if near, ok := Nearest(word, names); ok {
-		return Usage("%v", err).WithHint("did you mean %q?", near).WithCandidates(near)
-	}
-	if first, _, several := strings.Cut(word, ","); several {
-		text := ""
-		if strings.Contains(s.c.Command.ArgsUsage, "TEXT") {
-			text = " \"…\""
-		}
-		return Usage("%v", err).WithHint("one at a time: %s %s%s", s.c.Command.HelpName, first, text)
-	}
-	return Usage("%v", err).WithHint("members: %s", strings.Join(names, ", "))
 }
 
 // Names are the names of the team's members, for looking at what a word means.
@@ -222,19 +194,17 @@ func (s *Scope) Names() []wire.Name {
 
 // IsMember reports whether a word is a member's name.
 func (s *Scope) IsMember(word string) bool {
-	a, err := wire.ParseAddress(strings.TrimPrefix(word, "@"), s.Team.Name)
-	return err == nil && a.Team == s.Team.Name && s.Team.Box(a.Agent).Exists()
+	return slices.Contains(s.Names(), wire.Name(strings.TrimPrefix(word, "@")))
 }
 
 // Find is the message that a fragment of an id means: in my mailbox or, unless
 // only mine counts, in the team's. box is where it lies.
 func (s *Scope) Find(ctx context.Context, fragment string, mine bool) (it *mailbox.Item, box *mailbox.Box, err error) {
 	fragment = strings.TrimPrefix(fragment, "#")
-	if _, bad := wire.ParseFragment(fragment); bad != nil {
-		if s.IsMember(fragment) {
-			return nil, nil, Usage("%q is a member, not the id of a message", fragment).
-				WithHint("atm ls --all lists ids; atm send %s \"…\" writes to %s", fragment, fragment)
-		}
+	if _, bad := wire.ParseFragment(fragment); bad != nil && s.IsMember(fragment) {
+		return nil, nil, Usage("%q is a member, not the id of a message", fragment).
+			WithHint("atm read --from %s, atm ls %s, atm send %s \"…\"", fragment, fragment, fragment)
+	} else if bad != nil {
 		return nil, nil, Usage("%v", bad).WithHint("atm read --last and atm ls --all show the ids")
 	}
 	id, box, err := s.Team.Lookup(ctx, s.Me, fragment, mine)
@@ -249,9 +219,6 @@ func (s *Scope) Find(ctx context.Context, fragment string, mine bool) (it *mailb
 func (s *Scope) Renderer() *letter.Renderer {
 	return &letter.Renderer{Now: time.Now(), Team: s.Team.Name, Digits: 6, Terminal: Terminal(), Bold: Colour()}
 }
-
-// Who is an address as people write it: without the team if that is this one.
-func (s *Scope) Who(a wire.Address) string { return s.Renderer().Who(a) }
 
 // Flags are those of --root, --team and --as that were given, with a space in
 // front, for a command in a hint to mean the same.
@@ -275,30 +242,23 @@ func (s *Scope) Origin() *wire.Origin {
 }
 
 // WarnUnaccepted says that this root was neither named, made nor accepted by
-// this user: it may have come with a clone. Where nothing can be noted, nothing
-// could be accepted either.
+// this user: it may have come with a clone.
 func (s *Scope) WarnUnaccepted() {
-	if s.Root.Accepted {
-		return
-	}
-	if state := Place(s.c).State; state != "" && os.MkdirAll(state, 0o700) == nil {
+	if !s.Root.Accepted {
 		Warn(s.c, "nobody here made or accepted %s; its mail may have come with a clone. If it is yours: atm init", s.Root.Path)
 	}
 }
 
 // Person reports whether a person types this at a terminal of their own.
-func Person() bool { return !InAgent() && StdinTerminal() }
+func Person() bool { return !InAgent() && term.IsTerminal(int(os.Stdin.Fd())) }
 
-// StdinTerminal reports whether somebody can type at stdin.
-func StdinTerminal() bool { return term.IsTerminal(int(os.Stdin.Fd())) }
+// agentMarks are variables that agents' programs set for what they start.
+var agentMarks = []string{"ATM_RUN", "CLAUDECODE", "CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE"}
 
 // InAgent reports whether an agent's program started this process.
 func InAgent() bool {
 	return slices.ContainsFunc(agentMarks, func(mark string) bool { return os.Getenv(mark) != "" })
 }
-
-// agentMarks are variables that agents' programs set for what they start.
-var agentMarks = []string{"ATM_RUN", "CLAUDECODE", "CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE"}
 
 // AgentMarks are the variables that an agent's program sets for what it starts.
 func AgentMarks() []string { return slices.Clone(agentMarks) }
@@ -314,6 +274,3 @@ func Strings(names []wire.Name) []string {
 
 // Join is names with commas between.
 func Join(names []wire.Name) string { return strings.Join(Strings(names), ", ") }
-
-// Context is the context of the command.
-func (s *Scope) Context() context.Context { return s.c.Context }

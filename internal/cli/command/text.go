@@ -1,7 +1,6 @@
 package command
 
 import (
-	"context"
 	"io"
 	"io/fs"
 	"os"
@@ -28,10 +27,11 @@ const pipePatience = 10 * time.Millisecond
 // file. A terminal, a device and a closed descriptor are never read. Words and a
 // pipe with something in it are refused: one of them would be lost.
 func StdinText(c *cli.Context, words []string) (string, error) {
-	if len(words) == 1 && words[0] == "-" || len(words) == 0 && hasText(os.Stdin) {
+	dash := len(words) == 1 && words[0] == "-"
+	if (dash || len(words) == 0) && HasText(os.Stdin) {
 		return readStdin(c)
 	}
-	if len(words) == 0 {
+	if dash || len(words) == 0 {
 		example, _, _ := strings.Cut(c.Command.UsageText, "\n")
 		return "", Usage("no text").WithHint("%s; or pipe it in", example)
 	}
@@ -43,62 +43,32 @@ func StdinText(c *cli.Context, words []string) (string, error) {
 	return text, CheckText(text)
 }
 
-// hasText reports whether text can come from f.
-func hasText(f *os.File) bool {
+// HasText reports whether text can come from f.
+func HasText(f *os.File) bool {
 	info, err := f.Stat()
 	if err != nil {
 		return false
 	}
 	mode := info.Mode()
-	return mode.IsRegular() || mode&(fs.ModeNamedPipe|fs.ModeSocket) != 0 && mode&fs.ModeCharDevice == 0
+	return mode.IsRegular() || mode&(fs.ModeNamedPipe|fs.ModeSocket) != 0
 }
 
-// readStdin comes back as soon as the command is interrupted; the goroutine that
-// reads then ends with the process.
+// readStdin says that it reads where nothing comes. An interrupt ends the process.
 func readStdin(c *cli.Context) (string, error) {
-	if !hasText(os.Stdin) {
-		return "", Usage("no text on stdin").WithHint("pipe it in: echo \"text\" | %s …", c.Command.HelpName)
-	}
-	type result struct {
-		text string
-		err  error
-	}
-	began, done := make(chan struct{}), make(chan result, 1)
-	go func() {
-		text, err := ReadText(&announcing{Reader: os.Stdin, began: began})
-		done <- result{text, err}
-	}()
-	ctx, stop := Interruptible(c.Context)
-	defer stop()
-	slow := time.NewTimer(stdinPatience)
+	slow := time.AfterFunc(stdinPatience, func() { Warn(c, "reading the text from stdin") })
 	defer slow.Stop()
-	for {
-		select {
-		case r := <-done:
-			return r.text, r.err
-		case <-began:
-			slow.Stop()
-			began = nil
-		case <-slow.C:
-			Warn(c, "reading the text from stdin")
-		case <-ctx.Done():
-			return "", context.Cause(ctx)
-		}
-	}
+	return ReadText(&firstByte{os.Stdin, slow})
 }
 
-// announcing closes began once the first read returns.
-type announcing struct {
+// firstByte stops a timer once a read returns.
+type firstByte struct {
 	io.Reader
-	began chan struct{}
+	timer *time.Timer
 }
 
-func (a *announcing) Read(p []byte) (int, error) {
-	n, err := a.Reader.Read(p)
-	if a.began != nil {
-		close(a.began)
-		a.began = nil
-	}
+func (f *firstByte) Read(p []byte) (int, error) {
+	n, err := f.Reader.Read(p)
+	f.timer.Stop()
 	return n, err
 }
 
@@ -118,14 +88,15 @@ func ReadText(r io.Reader) (string, error) {
 
 // CheckText refuses what cannot be the text of a message.
 func CheckText(s string) error {
+	const asFile = "any bytes can go as a file: --attach FILE"
 	if len(s) > MaxText {
-		return Usage("the text is over 1 MiB").WithHint("send it as a file: --attach FILE")
+		return Usage("the text is over 1 MiB").WithHint(asFile)
 	}
 	if !utf8.ValidString(s) {
-		return Usage("the text is not UTF-8").WithHint("any bytes can go as a file: --attach FILE")
+		return Usage("the text is not UTF-8").WithHint(asFile)
 	}
 	if strings.Contains(s, "\x00") {
-		return Usage("the text has a NUL byte").WithHint("any bytes can go as a file: --attach FILE")
+		return Usage("the text has a NUL byte").WithHint(asFile)
 	}
 	if strings.TrimSpace(s) == "" {
 		return Usage("the text is empty").WithHint("put the text behind the command, or pipe it in")

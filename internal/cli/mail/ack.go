@@ -1,9 +1,7 @@
 package mail
 
 import (
-	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -25,43 +23,49 @@ var ackCommand = &cli.Command{
 }
 
 func ack(c *cli.Context) error {
-	s, err := openToWrite(c)
-	if err != nil {
-		return err
-	}
 	if c.IsSet("text") {
 		if err := command.CheckText(c.String("text")); err != nil {
 			return err
 		}
 	}
-	found, err := findMineOrTaken(c, s)
+	s, found, err := findMineOrTaken(c)
 	if err != nil {
 		return err
 	}
-	for _, f := range found {
-		if err := f.mayAck(s); err != nil {
-			return err
+	for _, h := range found {
+		if h.State == mailbox.Withdrawn {
+			return fmt.Errorf("message %s %w", h.ID.Short(6), mailbox.ErrWithdrawn)
 		}
-	}
-	var all acks
-	for _, f := range found {
-		result, err := f.ack(c, s)
+		var a teams.Acked
+		if h.taken {
+			a, err = s.Root.AckTaken(c.Context, h.box, s.Me.Address(), h.Message, c.String("text"), s.Origin())
+		} else {
+			a, err = s.Root.Ack(c.Context, s.Me, h.Message, c.String("text"), s.Origin())
+		}
 		if err != nil {
 			return err
 		}
-		all = append(all, result)
+		out := acked{newResult(s, teams.AckID(h.ID, h.box.Address()), ""), "acked " + h.ID.Short(6)}
+		if a.Already {
+			out.line += " before"
+		}
+		if a.Post != nil {
+			out.Delivered = append(out.Delivered, out.reached(a.Post.To[0], false))
+		}
+		if err := command.Print(c, out); err != nil {
+			return err
+		}
 	}
-	return command.Print(c, all)
+	return nil
 }
 
-// openToWrite is OpenMe for a verb that changes something as me.
-func openToWrite(c *cli.Context) (*command.Scope, error) {
-	s, err := command.OpenMe(c)
-	if err != nil {
-		return nil, err
-	}
-	return s, s.MayWrite()
+// acked prints an ack: its JSON is that of a message sent.
+type acked struct {
+	*result
+	line string
 }
+
+func (a acked) String() string { return a.line }
 
 // A held message is one of mine, or one that I took under a lease from box.
 type held struct {
@@ -72,33 +76,32 @@ type held struct {
 
 // findMineOrTaken are the messages that the words name: mine, or those that I took
 // from shared inboxes.
-func findMineOrTaken(c *cli.Context, s *command.Scope) (out []held, err error) {
-	for i, word := range c.Args().Slice() {
-		if _, err := wire.ParseFragment(word); err != nil && i > 0 && c.Command.Name == "ack" {
-			return nil, command.Usage("%v", err).WithHint("atm ack %s --text %s", c.Args().First(), quoted(word))
-		}
+func findMineOrTaken(c *cli.Context) (s *command.Scope, out []held, err error) {
+	if s, err = openToWrite(c); err != nil {
+		return nil, nil, err
+	}
+	for _, word := range c.Args().Slice() {
 		box, id, theirs, err := findTaken(s, word)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
+		var it *mailbox.Item
 		if id != "" {
-			it, err := box.Get(id)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, held{it, box, true})
-			continue
-		}
-		it, _, err := s.Find(c.Context, word, true)
-		if theirs != nil && (errors.Is(err, mailbox.ErrNotFound) || err == nil && (it.State == "" || it.Lease != nil)) {
-			return nil, theirs
+			it, err = box.Get(id)
+		} else if it, _, err = s.Find(c.Context, word, true); theirs != nil && (err != nil || it.State == "" || it.Lease != nil) {
+			err = theirs
+		} else if err == nil && it.State == "" {
+			err = command.Refused("message %s is one that you sent", it.ID.Short(6)).WithHint("atm trace %s, atm withdraw %s", word, word)
 		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		out = append(out, held{it, s.Me, false})
+		if id == "" {
+			box = s.Me
+		}
+		out = append(out, held{it, box, id != ""})
 	}
-	return out, nil
+	return s, out, nil
 }
 
 // findTaken is the message that I hold under a lease and that a fragment means; id
@@ -118,97 +121,20 @@ func findTaken(s *command.Scope, fragment string) (box *mailbox.Box, id wire.ID,
 			return nil, "", nil, err
 		}
 		for other, lease := range leases {
-			if !f.Matches(other) {
-				continue
-			}
-			if lease.By == s.Me.Address() && id != "" {
+			mine := lease.By == s.Me.Address()
+			switch {
+			case !f.Matches(other):
+			case mine && id != "":
 				return nil, "", nil, &teams.AmbiguousError{Fragment: fragment, Candidates: []wire.ID{id, other}}
-			}
-			if lease.By == s.Me.Address() {
+			case mine:
 				box, id = b, other
-			} else if lease.Until.After(time.Now()) {
+			case lease.Until.After(time.Now()):
 				taken := &mailbox.LeasedError{ID: other, By: lease.By, Until: lease.Until}
 				theirs = command.Locked("%w", taken).WithHint("take another: atm take %s%s", b.Agent(), s.Flags())
-			} else if theirs == nil {
+			case theirs == nil:
 				theirs = fmt.Errorf("message %s %w", other.Short(6), mailbox.ErrNotHeld)
 			}
 		}
 	}
 	return box, id, theirs, nil
-}
-
-func (h held) mayAck(s *command.Scope) error {
-	short := h.ID.Short(6)
-	if h.taken {
-		return nil
-	}
-	if h.State == mailbox.Withdrawn {
-		return command.Refused("message %s was withdrawn by its sender", short).WithHint("atm show %s%s", short, s.Flags())
-	}
-	mine := h.From == s.Me.Address() && len(h.To) > 0 && h.To[0] != s.Me.Address()
-	if h.State == "" || mine {
-		return command.Refused("message %s is one that you sent", short).WithHint("atm trace %s%s says who has acknowledged it", short, s.Flags())
-	}
-	return nil
-}
-
-func (h held) ack(c *cli.Context, s *command.Scope) (acked, error) {
-	var a teams.Acked
-	var err error
-	if h.taken {
-		a, err = s.Root.AckTaken(c.Context, h.box, s.Me.Address(), h.Message, c.String("text"), s.Origin())
-	} else {
-		a, err = s.Root.Ack(c.Context, s.Me, h.Message, c.String("text"), s.Origin())
-	}
-	if err != nil {
-		return acked{}, err
-	}
-	short := h.ID.Short(6)
-	if a.Unlogged != nil {
-		command.Warn(c, "%v", a.Unlogged)
-	}
-	if a.Differs {
-		command.Warn(c, "%s was acknowledged before with another text: atm reply %s \"…\" says more", short, short)
-	}
-	out := acked{sent: newSent(teams.AckID(h.ID, h.box.Address())), line: "acked " + short}
-	if a.Already {
-		out.line += " before"
-	}
-	if a.NoMailbox && a.Already && !h.RequiresAck { // read before, and nothing was owed
-		command.Warn(c, "%s has no mailbox here, and %s asked for no ack: there is nothing to note", h.From, short)
-		out.line = "read " + short + " before"
-	} else if a.NoMailbox {
-		command.Warn(c, "%s has no mailbox here: the ack of %s is only noted", h.From, short)
-	}
-	if a.Post != nil {
-		out.Delivered = append(out.Delivered, reached(s, a.Post.To[0], false))
-	}
-	return out, nil
-}
-
-type acked struct {
-	sent
-	line string
-}
-
-// acks is what ack prints; of one message its JSON is that of send.
-type acks []acked
-
-func (all acks) String() string {
-	lines := make([]string, len(all))
-	for i, a := range all {
-		lines[i] = a.line
-	}
-	return strings.Join(lines, "\n")
-}
-
-func (all acks) MarshalJSON() ([]byte, error) {
-	if len(all) == 1 {
-		return command.JSON(all[0].sent)
-	}
-	list := make([]sent, len(all))
-	for i, a := range all {
-		list[i] = a.sent
-	}
-	return command.JSON(map[string]any{"acks": list})
 }

@@ -2,6 +2,7 @@ package mail
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,12 +19,11 @@ import (
 type condition interface {
 	// watches are the mailboxes to watch, and after which event.
 	watches() map[*mailbox.Box]uint64
-	// see takes in something new.
-	see(entry watcher.Entry)
-	// look is what came of it as things are now; nil: it is not met.
-	look(ctx context.Context) (*met, error)
-	// missing is what did not come, and the flag that waits for it again.
-	missing() (what, again string)
+	// look takes in something new, and is what came of the condition then; nil: it is not
+	// met. The entry is empty where only time has passed.
+	look(ctx context.Context, entry watcher.Entry) (*met, error)
+	// flag waits for it again: " --reply 9f3a1c".
+	flag() string
 }
 
 // met is what came of a condition.
@@ -31,9 +31,6 @@ type met struct {
 	Agent   wire.Name        `json:"agent,omitempty"`
 	Matched string           `json:"matched"`
 	Message *command.Message `json:"message,omitempty"`
-	ID      wire.ID          `json:"id,omitempty"`
-	State   reducer.Word     `json:"state,omitempty"`
-	Detail  string           `json:"detail,omitempty"`
 
 	text string
 }
@@ -52,105 +49,66 @@ type mailCondition struct {
 func (c *mailCondition) watches() map[*mailbox.Box]uint64 {
 	return map[*mailbox.Box]uint64{c.s.Me: noEvents}
 }
-func (c *mailCondition) see(watcher.Entry)             {}
-func (c *mailCondition) missing() (what, again string) { return "no mail", "" }
+func (c *mailCondition) flag() string { return "" }
 
-func (c *mailCondition) look(ctx context.Context) (*met, error) {
+func (c *mailCondition) look(ctx context.Context, _ watcher.Entry) (*met, error) {
 	b, err := c.s.Me.Peek(ctx, mailbox.ReadOptions{IDs: c.options.IDs, Match: c.options.Match, Limit: 1})
 	if err != nil || len(b.Items) == 0 {
 		return nil, err
 	}
-	return metByMessage(c.s, "mail", b.Items[0]), nil
+	return metBy(c.s, "mail", b.Items[0]), nil
 }
 
-// metByMessage is the outcome of waiting for a message.
-func metByMessage(s *command.Scope, kind string, it *mailbox.Item) *met {
-	out := &met{Matched: kind, Agent: s.Me.Agent(), Message: &command.Message{Item: it}}
-	out.text = s.Renderer().Header(it.Message, letter.Flags{})
+func metBy(s *command.Scope, kind string, it *mailbox.Item) *met {
+	text := s.Renderer().Header(it.Message, letter.Flags{})
 	if it.State == mailbox.Unread {
-		out.text += "; atm read " + it.ID.Short(6) + s.Flags()
+		text += "; atm read " + it.ID.Short(6) + s.Flags()
 	}
-	return out
+	return &met{s.Me.Agent(), kind, &command.Message{Item: it}, text}
 }
 
-// replyCondition: somebody has answered a message of mine.
-type replyCondition struct {
-	s      *command.Scope
-	id     wire.ID
-	found  *mailbox.Item
-	looked bool // what was there has been searched; what comes is seen
+// answerCondition: somebody has answered a message of mine (reply), or every recipient
+// has acknowledged it (acked).
+type answerCondition struct {
+	s       *command.Scope
+	kind    string
+	message *wire.Message
+	looked  bool // and no message has come since
+	met     *met
 }
 
-func (c *replyCondition) watches() map[*mailbox.Box]uint64 {
+func (c *answerCondition) watches() map[*mailbox.Box]uint64 {
 	return map[*mailbox.Box]uint64{c.s.Me: noEvents}
 }
+func (c *answerCondition) flag() string { return " --" + c.kind + " " + c.message.ID.Short(6) }
 
-func (c *replyCondition) missing() (what, again string) {
-	return "no answer", "--reply " + c.id.Short(6)
-}
-
-func (c *replyCondition) see(entry watcher.Entry) {
-	if it := entry.Message; it != nil && c.found == nil && teams.Answers(it.Message, c.id) {
-		c.found = it
+func (c *answerCondition) look(ctx context.Context, entry watcher.Entry) (*met, error) {
+	if c.met != nil || c.looked && entry.Message == nil {
+		return c.met, nil
 	}
-}
-
-func (c *replyCondition) look(ctx context.Context) (*met, error) {
-	if c.found == nil && !c.looked {
-		c.looked = true
-		if replies := teams.Replies(ctx, c.s.Me, c.id, wire.Address{}); len(replies) > 0 {
-			c.found = replies[0]
+	c.looked = true
+	if c.kind == "reply" {
+		if replies := teams.Replies(ctx, c.s.Me, c.message.ID, wire.Address{}); len(replies) > 0 {
+			c.met = metBy(c.s, c.kind, replies[0])
 		}
+		return c.met, nil
 	}
-	if c.found == nil {
-		return nil, nil
-	}
-	return metByMessage(c.s, "reply", c.found), nil
-}
-
-// ackCondition: every recipient has acknowledged a message of mine.
-type ackCondition struct {
-	s     *command.Scope
-	m     *wire.Message
-	acked *met
-	known bool // and nothing about the message has come since
-}
-
-func (c *ackCondition) watches() map[*mailbox.Box]uint64 {
-	return map[*mailbox.Box]uint64{c.s.Me: noEvents}
-}
-
-func (c *ackCondition) missing() (what, again string) {
-	return "no ack", "--acked " + c.m.ID.Short(6)
-}
-
-func (c *ackCondition) see(entry watcher.Entry) {
-	if it := entry.Message; it != nil && it.InReplyTo == c.m.ID {
-		c.known = false
-	}
-}
-
-func (c *ackCondition) look(ctx context.Context) (*met, error) {
-	if c.known || c.acked != nil {
-		return c.acked, nil
-	}
-	c.known = true
-	last, all := c.s.Root.AckedBy(ctx, c.m, c.s.Me)
+	last, all := c.s.Root.AckedBy(ctx, c.message, c.s.Me)
 	if all && last != nil {
-		c.acked = metByMessage(c.s, "acked", last)
+		c.met = metBy(c.s, c.kind, last)
 	} else if all {
-		c.acked = &met{Matched: "acked", Agent: c.s.Me.Agent(), ID: c.m.ID, text: c.m.ID.Short(6)}
+		c.met = &met{Matched: c.kind, Agent: c.s.Me.Agent(), text: c.message.ID.Short(6)}
 	}
-	return c.acked, nil
+	return c.met, nil
 }
 
 // stateCondition: an agent is idle, busy, blocked or off, or its turn is over.
 type stateCondition struct {
-	kind string
-	box  *mailbox.Box
-	team *teams.Team
-	fold *reducer.State
-	row  teams.Member
+	kind  string
+	box   *mailbox.Box
+	team  *teams.Team
+	state *reducer.State
+	now   teams.Member // as it was looked at last
 }
 
 func newStateCondition(ctx context.Context, s *command.Scope, kind, word string) (*stateCondition, error) {
@@ -163,83 +121,53 @@ func newStateCondition(ctx context.Context, s *command.Scope, kind, word string)
 		return nil, err
 	}
 	box.TakeIn(ctx)
-	c.fold, err = c.team.State(box.Agent())
+	if c.state, err = c.team.State(box.Agent()); err != nil {
+		return nil, err
+	}
+	_, err = c.look(ctx, watcher.Entry{})
 	return c, err
 }
 
 func (c *stateCondition) watches() map[*mailbox.Box]uint64 {
-	return map[*mailbox.Box]uint64{c.box: c.fold.Seq}
+	return map[*mailbox.Box]uint64{c.box: c.state.Seq}
 }
+func (c *stateCondition) flag() string { return " --" + c.kind + " " + string(c.box.Agent()) }
 
-func (c *stateCondition) missing() (what, again string) {
-	return "not " + c.kind, "--" + c.kind + " " + string(c.box.Agent())
-}
-
-func (c *stateCondition) see(entry watcher.Entry) {
-	if entry.Event != nil && entry.Box.Address() == c.box.Address() && entry.Event.Seq > c.fold.Seq {
-		c.fold.Apply(reducer.Input{Now: time.Now(), Event: entry.Event})
+func (c *stateCondition) look(_ context.Context, entry watcher.Entry) (_ *met, err error) {
+	if entry.Event != nil && entry.Box.Address() == c.box.Address() && entry.Event.Seq > c.state.Seq {
+		c.state.Apply(reducer.Input{Now: time.Now(), Event: entry.Event})
 	}
-}
-
-func (c *stateCondition) look(context.Context) (*met, error) {
-	var err error
-	if c.row, err = c.team.SummaryOf(c.box.Agent(), c.fold, time.Now()); err != nil {
+	if c.now, err = c.team.SummaryOf(c.box.Agent(), c.state, time.Now()); err != nil {
 		return nil, err
 	}
-	is := map[string]bool{
-		"idle":      c.row.State == reducer.WordIdle,
-		"busy":      c.row.State == reducer.WordBusy,
-		"blocked":   c.row.State == reducer.WordBlocked,
-		"exit":      c.row.State == reducer.WordOff,
-		"turn-done": c.row.State == reducer.WordIdle || c.row.State == reducer.WordOff || c.row.TurnStatus == reducer.TurnTerminal,
+	word := c.now.State
+	over := word == reducer.WordIdle || word == reducer.WordOff || c.now.TurnStatus == reducer.TurnTerminal
+	if string(word) == c.kind || c.kind == "exit" && word == reducer.WordOff || c.kind == "turn-done" && over {
+		text := string(c.now.Name) + " is " + string(word)
+		if c.now.Detail != "" {
+			text += ", " + letter.Escape(c.now.Detail)
+		}
+		return &met{Matched: c.kind, Agent: c.now.Name, text: text}, nil
 	}
-	if !is[c.kind] {
-		return nil, nil
-	}
-	out := &met{Matched: c.kind, Agent: c.row.Name, State: c.row.State, Detail: c.row.Detail}
-	out.text = string(c.row.Name) + " is " + string(c.row.State)
-	if c.row.Detail != "" {
-		out.text += ", " + letter.Escape(c.row.Detail)
-	}
-	return out, nil
+	return nil, nil
 }
 
 // standing is how things are with the agent.
 func (c *stateCondition) standing() string {
-	text := string(c.row.Name) + " is " + string(c.row.State)
-	if c.row.Since != nil {
-		text += " since " + letter.Span(time.Since(*c.row.Since))
+	text := string(c.now.Name) + " is " + string(c.now.State)
+	if c.now.Since != nil {
+		text += " since " + letter.Span(time.Since(*c.now.Since))
 	}
-	if about := letter.Escape(c.row.Detail); about != "" {
-		text += " (" + about + ")"
+	if c.now.Detail != "" {
+		text += " (" + letter.Escape(c.now.Detail) + ")"
 	}
 	return text
 }
 
-// hopeless says why waiting has little to hope for; "" where it has.
-func (c *stateCondition) hopeless() string {
-	switch {
-	case c.row.State == reducer.WordOff:
-		return c.standing()
-	case c.row.State == reducer.WordPerson:
-		return string(c.row.Name) + " is a person: their state is not known"
-	case c.row.State == reducer.WordUnknown && !c.row.Running:
-		return "the state of " + string(c.row.Name) + " is unknown: no runner, no hook has said anything (atm install TOOL adds hooks)"
-	}
-	return ""
-}
-
-// turnCondition: the turns that a message was handed into are over, at every
-// recipient.
+// turnCondition: the turns that a message was handed into are over, at every recipient.
 type turnCondition struct {
 	id    wire.ID
-	turns []*handedTurn
-}
-
-// handedTurn is a message's turn at one recipient.
-type handedTurn struct {
-	box   *mailbox.Box
-	turns *teams.Turns
+	turns map[*mailbox.Box]*teams.Turns
 }
 
 func newTurnCondition(ctx context.Context, s *command.Scope, word string) (*turnCondition, error) {
@@ -247,7 +175,7 @@ func newTurnCondition(ctx context.Context, s *command.Scope, word string) (*turn
 	if err != nil {
 		return nil, err
 	}
-	c := &turnCondition{id: it.ID}
+	c := &turnCondition{it.ID, map[*mailbox.Box]*teams.Turns{}}
 	for _, a := range it.To {
 		box, err := s.Root.Mailbox(a)
 		if err != nil {
@@ -257,47 +185,35 @@ func newTurnCondition(ctx context.Context, s *command.Scope, word string) (*turn
 		if err != nil {
 			return nil, err
 		}
-		turns, err := team.Turns(box.Agent(), it.SentAt.Add(-24*time.Hour))
-		if err != nil {
+		if c.turns[box], err = team.Turns(box.Agent(), it.SentAt.Add(-24*time.Hour)); err != nil {
 			return nil, err
 		}
-		c.turns = append(c.turns, &handedTurn{box, turns})
 	}
 	return c, nil
 }
 
 func (c *turnCondition) watches() map[*mailbox.Box]uint64 {
 	out := map[*mailbox.Box]uint64{}
-	for _, t := range c.turns {
-		out[t.box] = t.turns.Seq()
+	for box, turns := range c.turns {
+		out[box] = turns.Seq()
 	}
 	return out
 }
+func (c *turnCondition) flag() string { return " --turn-done " + c.id.Short(6) }
 
-func (c *turnCondition) missing() (what, again string) {
-	return "turn not over", "--turn-done " + c.id.Short(6)
-}
-
-func (c *turnCondition) see(entry watcher.Entry) {
-	for _, t := range c.turns {
-		if e := entry.Event; e != nil && t.box.Address() == entry.Box.Address() && e.Seq > t.turns.Seq() {
-			t.turns.Apply(e)
-		}
-	}
-}
-
-func (c *turnCondition) look(context.Context) (*met, error) {
+func (c *turnCondition) look(_ context.Context, entry watcher.Entry) (*met, error) {
 	var parts []string
-	for _, t := range c.turns {
-		turn := t.turns.Delivery(c.id).Turn
-		if !turn.HasEnded() {
-			return nil, nil
+	for box, turns := range c.turns {
+		if entry.Event != nil && box.Address() == entry.Box.Address() && entry.Event.Seq > turns.Seq() {
+			turns.Apply(entry.Event)
 		}
-		status := string(turn.Status)
-		if status == "" {
-			status = "over"
+		if turn := turns.Delivery(c.id).Turn; turn.HasEnded() {
+			parts = append(parts, string(box.Agent())+": "+string(turn.Status))
 		}
-		parts = append(parts, string(t.box.Agent())+": "+status)
 	}
-	return &met{Matched: "turn-done", ID: c.id, text: c.id.Short(6) + " (" + strings.Join(parts, ", ") + ")"}, nil
+	if len(parts) < len(c.turns) {
+		return nil, nil
+	}
+	slices.Sort(parts)
+	return &met{Matched: "turn-done", text: c.id.Short(6) + " (" + strings.Join(parts, ", ") + ")"}, nil
 }

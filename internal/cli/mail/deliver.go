@@ -3,7 +3,6 @@ package mail
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
@@ -11,20 +10,21 @@ import (
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
-	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
 
-// sent is the JSON of send, reply and ack.
-type sent struct {
+// A result is what became of a message at each recipient: send, reply, ack and
+// withdraw print one.
+type result struct {
 	ID        wire.ID          `json:"id,omitempty"`
 	Delivered []delivered      `json:"delivered"`
 	Failed    []failed         `json:"failed"`
 	Reply     *command.Message `json:"reply,omitempty"`
 
-	team wire.Name
+	s    *command.Scope
+	done string // what was done: "sent to", "withdrawn from"
 }
 
 // delivered is a recipient that a message reached.
@@ -32,48 +32,89 @@ type delivered struct {
 	To      string `json:"to"`
 	Running bool   `json:"running"`
 	State   string `json:"state"`
-	Known   bool   `json:"known,omitempty"`   // it was there before, and was not sent again
-	Differs bool   `json:"differs,omitempty"` // and has another text
 
-	when string // what is known of when it will be seen
+	note string // when it will be seen, as far as that is known
 }
 
 // failed is a recipient that a message did not reach.
 type failed struct {
-	To      string `json:"to"`
-	Code    string `json:"code"`
-	Message string `json:"message"`
-
-	err *command.Error
+	To string `json:"to"`
+	*command.Error
 }
 
-func newSent(id wire.ID) sent { return sent{ID: id, Delivered: []delivered{}, Failed: []failed{}} }
+func newResult(s *command.Scope, id wire.ID, done string) *result {
+	return &result{ID: id, Delivered: []delivered{}, Failed: []failed{}, s: s, done: done}
+}
 
-// String is the line that says what became of a message, "" where it reached nobody.
-func (s sent) String() string {
+// reached is a recipient that the message reached.
+func (r *result) reached(box *mailbox.Box, urgent bool) delivered {
+	a := box.Address()
+	if t, err := r.s.Root.Team(a.Team); err == nil {
+		if m, err := t.Summary(a.Agent); err == nil {
+			return delivered{a.String(), m.Running, string(m.State), m.Forecast(time.Now(), urgent)}
+		}
+	}
+	return delivered{To: a.String(), State: "unknown", note: "unknown"}
+}
+
+// missed adds a recipient that the message did not reach.
+func (r *result) missed(c *cli.Context, to wire.Address, err error) {
+	r.Failed = append(r.Failed, failed{to.String(), command.Explain(c, err)})
+}
+
+// String is the line that says what became of the message.
+func (r *result) String() string {
 	var to []string
-	for _, d := range s.Delivered {
-		to = append(to, strings.TrimSuffix(d.To, "@"+string(s.team))+" ("+d.when+")")
+	for _, d := range r.Delivered {
+		if d.note != "" {
+			to = append(to, strings.TrimSuffix(d.To, "@"+string(r.s.Team.Name))+" ("+d.note+")")
+		}
 	}
-	if len(to) == 0 {
-		return ""
+	verb, preposition, _ := strings.Cut(r.done, " ")
+	return strings.TrimSpace(verb + " " + r.ID.Short(6) + " " + preposition + " " + strings.Join(to, ", "))
+}
+
+// print prints what became of the message.
+func (r *result) print(c *cli.Context) error {
+	if len(r.Delivered) == 0 && len(r.Failed) == 1 {
+		return r.Failed[0].Error
 	}
-	return "sent " + s.ID.Short(6) + " to " + strings.Join(to, ", ")
+	if c.Bool("json") || len(r.Delivered) > 0 {
+		if err := r.say(c); err != nil {
+			return err
+		}
+	}
+	return r.exit(c)
+}
+
+// say prints the result. Where that fails the message is not to be sent again.
+func (r *result) say(c *cli.Context) error {
+	if err := command.Print(c, r); err != nil {
+		return command.Failed("%s %s, but it could not be said: %w", r.done, r.ID.Short(6), err)
+	}
+	return nil
+}
+
+// exit names the recipients that the message did not reach, and is the exit code.
+func (r *result) exit(c *cli.Context) error {
+	if len(r.Failed) == 0 {
+		return nil
+	}
+	for _, f := range r.Failed {
+		if !c.Bool("json") {
+			command.Warn(c, "not %s %s: %s; %s", r.done, f.To, f.Message, f.Hint)
+		}
+	}
+	if len(r.Delivered) > 0 {
+		return command.Exit(command.ExitPartial)
+	}
+	return command.Exit(r.Failed[0].Exit)
 }
 
 // deliver sends a message, says what became of it, and waits if that was asked for.
 func deliver(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
-	if err := mayAbort(s, o); err != nil {
+	if err := prepare(s, o); err != nil {
 		return err
-	}
-	if err := checkAttachments(c); err != nil {
-		return err
-	}
-	if err := s.Root.Prepare(o); err != nil {
-		return err
-	}
-	if len(o.Post.To) == 0 && len(o.Failed) == 1 {
-		return o.Failed[0].Err
 	}
 	if err := attach(c, o); err != nil {
 		return err
@@ -83,252 +124,129 @@ func deliver(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
 			return err
 		}
 	}
-	if !c.Bool("wait-ack") && !c.Bool("wait-reply") {
-		result, err := post(c.Context, c, s, o)
-		if err != nil {
-			return err
-		}
-		return finish(c, result)
+	if c.Bool("wait-ack") || c.Bool("wait-reply") {
+		return s.Await(func(ctx context.Context) error { return deliverAndWait(ctx, c, s, o) })
 	}
-	return s.Await(func(ctx context.Context) error { return deliverAndWait(ctx, c, s, o) })
+	return post(c.Context, c, s, o).print(c)
 }
 
-// mayAbort refuses a message that would end another agent, as an abort of its
-// session does, to whom that agent may not be ended by a command.
-func mayAbort(s *command.Scope, o *teams.Outgoing) error {
-	input, ok := session.InputOf(o.Message)
-	if !ok || input.Kind != "abort" {
-		return nil
-	}
-	for _, to := range o.To {
-		if err := s.MayAct("abort", to.Agent); err != nil {
-			return err
+// prepare completes a message. One that would end another agent, as an abort of its
+// session does, is refused where a command of the same sender would be.
+func prepare(s *command.Scope, o *teams.Outgoing) error {
+	if input, ok := session.InputOf(o.Message); ok && input.Kind == "abort" {
+		for _, to := range o.To {
+			if err := s.MayAct("abort", to.Agent); err != nil {
+				return err
+			}
 		}
 	}
-	return nil
+	return s.Root.Prepare(o)
 }
 
-// post delivers a message and tells what became of it.
-func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoing) (sent, error) {
+// post delivers a message that was prepared, and marks what it answers.
+func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoing) *result {
 	mailbox.Deliver(ctx, o.Post)
-	markAnswered(ctx, c, s, o)
-	result := resultOf(ctx, c, s, o)
-	if len(result.Delivered) == 0 && len(result.Failed) == 1 {
-		return result, result.Failed[0].err
-	}
-	return result, nil
-}
-
-// markAnswered marks what a message answered, once it has reached its sender.
-func markAnswered(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoing) {
-	reachedSender := o.Parent != nil && slices.ContainsFunc(o.Post.Outcomes, func(out mailbox.Outcome) bool {
-		return out.Err == nil && out.Box.Address() == o.Parent.From
-	})
-	if !reachedSender {
-		return
-	}
-	if err := teams.MarkAnswered(ctx, s.Me, o.Parent); err != nil {
-		command.Warn(c, "sent; the message answered: %v", err)
-	}
-}
-
-func resultOf(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoing) sent {
-	result := newSent(o.Message.ID)
-	result.team = s.Team.Name
+	r := newResult(s, o.Message.ID, "sent to")
 	for _, out := range o.Post.Outcomes {
+		d := r.reached(out.Box, o.Message.Urgent())
+		if out.Err == nil && out.Known {
+			d.note, out.Err = sentBefore(out.Box, o.Message)
+		}
 		if out.Err != nil {
-			result.fail(c, out.Box.Address(), out.Err)
+			r.missed(c, out.Box.Address(), out.Err)
 			continue
 		}
-		d := reached(s, out.Box, o.Message.Urgent())
-		if out.Known {
-			knownBefore(ctx, c, s, out.Box, o.Message, &d)
+		r.Delivered = append(r.Delivered, d)
+		if o.Parent == nil || o.Parent.From != out.Box.Address() {
+			continue
 		}
-		result.Delivered = append(result.Delivered, d)
+		if err := teams.MarkAnswered(ctx, s.Me, o.Parent); err != nil {
+			command.Warn(c, "sent; the message answered: %v", err)
+		}
 	}
 	for _, f := range o.Failed {
-		result.fail(c, f.To, f.Err)
+		r.missed(c, f.To, f.Err)
 	}
-	return result
+	return r
 }
 
-func (s *sent) fail(c *cli.Context, to wire.Address, err error) {
-	e := command.Explain(c, err)
-	s.Failed = append(s.Failed, failed{To: to.String(), Code: e.Code, Message: e.Message, err: e})
-}
-
-// reached is a recipient that a message reached, and what is known of it.
-func reached(s *command.Scope, box *mailbox.Box, urgent bool) delivered {
-	a := box.Address()
-	d := delivered{To: a.String(), State: string(reducer.WordUnknown), when: "unknown"}
-	t, err := s.Root.Team(a.Team)
-	if err != nil {
-		return d
-	}
-	m, err := t.Summary(a.Agent)
-	if err != nil {
-		return d
-	}
-	d.Running, d.State, d.when = m.Running, string(m.State), m.Forecast(time.Now(), urgent)
-	return d
-}
-
-// knownBefore says what came of a message that was sent before under the same id
-// or name.
-func knownBefore(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox.Box, m *wire.Message, d *delivered) {
-	d.Known = true
+// sentBefore says where a message is that was sent before under the same id or name.
+func sentBefore(box *mailbox.Box, m *wire.Message) (note string, err error) {
 	it, err := box.Get(m.ID)
-	if err == nil && it.Body != m.Body {
-		d.Differs = true
-		command.Warn(c, "%s was there before with another text, and stays as it is; another message needs another id or name", m.ID.Short(6))
+	if err != nil {
+		return "before", nil
 	}
-	switch {
-	case len(teams.Replies(ctx, s.Me, m.ID, box.Address())) > 0:
-		d.when = "before: answered"
-	case err != nil:
-		d.when = "before: no longer there"
-	case it.State == mailbox.Unread:
-		d.when = "before: unread; " + d.when
-	case it.State == mailbox.Withdrawn:
-		d.when = "before: withdrawn"
-	default:
-		d.when = "before: read"
+	if it.Body != m.Body {
+		return "", command.Refused("%s was sent before with another text, which stays", m.ID.Short(6)).
+			WithHint("another --once NAME or --id for this one; atm wait --reply %s waits for the other's answer", m.ID.Short(6))
 	}
-}
-
-// finish prints the result of a send that waits for nothing more.
-func finish(c *cli.Context, result sent) error {
-	if c.Bool("json") || len(result.Delivered) > 0 {
-		if err := command.Print(c, result); err != nil {
-			return notSaid(result, err)
-		}
-	}
-	return result.exit(c)
-}
-
-func notSaid(result sent, err error) error {
-	return command.Failed("sent %s, but it could not be said: %w", result.ID.Short(6), err)
-}
-
-// exit names the recipients that a message did not reach, and is the exit code.
-func (s sent) exit(c *cli.Context) error {
-	if len(s.Failed) == 0 {
-		return nil
-	}
-	for _, f := range s.Failed {
-		if c.Bool("json") {
-			break
-		}
-		command.Warn(c, "not sent to %s: %s", f.To, f.Message)
-		if f.err.Hint != "" {
-			command.Warn(c, "hint: %s", f.err.Hint)
-		}
-	}
-	if len(s.Delivered) > 0 {
-		return command.Exit(command.ExitPartial)
-	}
-	return command.Exit(s.Failed[0].err.Exit)
+	return "before: " + stateAt(it), nil
 }
 
 // deliverAndWait is deliver for --wait-ack and --wait-reply. Watching begins before
 // the message is sent: no answer is missed.
 func deliverAndWait(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
-	reply := &replyCondition{s: s, id: o.Message.ID}
 	var wanted []condition
 	if c.Bool("wait-ack") {
-		wanted = append(wanted, &ackCondition{s: s, m: o.Message})
+		wanted = append(wanted, &answerCondition{s: s, kind: "acked", message: o.Message})
 	}
 	if c.Bool("wait-reply") {
-		wanted = append(wanted, reply)
+		wanted = append(wanted, &answerCondition{s: s, kind: "reply", message: o.Message})
 	}
-	w, err := newWaiter(ctx, wanted, true)
+	w, err := newWaiter(ctx, s, wanted, true)
 	if err != nil {
 		return err
 	}
 	defer w.close()
-	result, err := post(ctx, c, s, o)
-	if err != nil {
-		return err
-	}
-	if slices.ContainsFunc(result.Delivered, func(d delivered) bool { return d.Differs }) {
-		short := result.ID.Short(6)
-		return command.Refused("%s was sent before with another text: what answers it answers that", short).
-			WithHint("another --once NAME or --id for this one; atm wait --reply %s%s waits for that answer", short, s.Flags())
-	}
-	if len(result.Delivered) == 0 {
-		return finish(c, result)
+	r := post(ctx, c, s, o)
+	if len(r.Delivered) == 0 {
+		return r.print(c)
 	}
 	if !c.Bool("json") {
-		if err := command.Print(c, result); err != nil {
-			return notSaid(result, err)
-		}
-	}
-	stop := s.WarnHindered(ctx, o.Post.To...)
-	err = w.wait(ctx, command.Duration(c, "timeout"))
-	stop()
-	if err != nil {
-		return unanswered(s, result, err)
-	}
-	if reply.found != nil {
-		err = showReply(ctx, c, s, result, reply.found)
-	} else if c.Bool("json") {
-		err = command.Print(c, result)
-	} else {
-		err = showAcks(ctx, s, o.Message)
-	}
-	if err != nil {
-		return err
-	}
-	return result.exit(c)
-}
-
-// unanswered says that the message was sent, and what did not come.
-func unanswered(s *command.Scope, result sent, err error) error {
-	var e *command.Error
-	if !errors.As(err, &e) || e.Code != "timeout" {
-		return err
-	}
-	e.Hint += s.Flags()
-	e.Message = "sent " + result.ID.Short(6) + ", but " + e.Message
-	e.Extra["id"], e.Extra["delivered"] = result.ID, result.Delivered
-	return e
-}
-
-// showReply prints the answer, which is read with that.
-func showReply(ctx context.Context, c *cli.Context, s *command.Scope, result sent, reply *mailbox.Item) error {
-	r := s.Renderer()
-	r.LimitToPage()
-	text := r.Render(reply.Message, command.HeaderFlags([]*mailbox.Item{reply}, nil)[0])
-	if c.Bool("json") {
-		result.Reply = &command.Message{Item: reply}
-		var err error
-		if text, err = command.JSON(result); err != nil {
+		if err := r.say(c); err != nil {
 			return err
 		}
 	}
-	_, err := s.Me.Read(ctx, mailbox.ReadOptions{IDs: []wire.ID{reply.ID}}, func(mailbox.Batch) (int, error) {
-		return showPieces(ctx, [][]byte{text})
-	})
-	return err
+	err = w.wait(ctx, command.Duration(c, "timeout"))
+	if e, ok := errors.AsType[*command.Error](err); ok && e.Code == "timeout" {
+		e.Message = "sent " + r.ID.Short(6) + ", but " + e.Message
+		e.Extra["id"] = r.ID
+	}
+	if err != nil {
+		return err
+	}
+	if err := r.printAnswers(ctx, c, o.Message, w.met); err != nil {
+		return err
+	}
+	return r.exit(c)
 }
 
-// showAcks prints who acknowledged a message and with which words; the acks are
-// read with that.
-func showAcks(ctx context.Context, s *command.Scope, m *wire.Message) error {
-	line := "acked " + m.ID.Short(6)
-	ids := []wire.ID{} // not nil, which would be everything
+// printAnswers prints what was waited for; it is read with that.
+func (r *result) printAnswers(ctx context.Context, c *cli.Context, m *wire.Message, met []*met) error {
+	ids, text := []wire.ID{}, ""
 	for _, a := range m.To {
-		ack, err := s.Me.Get(teams.AckID(m.ID, a))
-		if err != nil {
+		ids = append(ids, teams.AckID(m.ID, a))
+	}
+	for _, answer := range met {
+		if answer.Matched == "acked" {
+			text += "acked " + m.ID.Short(6) + "\n"
 			continue
 		}
-		ids = append(ids, ack.ID)
-		if ack.Body != "" {
-			line += " (" + string(a.Agent) + ": " + quoted(ack.Body) + ")"
+		r.Reply = answer.Message
+		ids = append(ids, r.Reply.ID)
+		shown := r.s.Renderer()
+		shown.LimitToPage()
+		text += rendered(shown, []*mailbox.Item{r.Reply.Item}, "").text
+	}
+	doc := []byte(text)
+	if c.Bool("json") {
+		var err error
+		if doc, err = command.JSON(r); err != nil {
+			return err
 		}
 	}
-	_, err := s.Me.Read(ctx, mailbox.ReadOptions{IDs: ids}, func(b mailbox.Batch) (int, error) {
-		n, err := showPieces(ctx, [][]byte{[]byte(line + "\n")})
+	_, err := r.s.Me.Read(ctx, mailbox.ReadOptions{IDs: ids}, func(b mailbox.Batch) (int, error) {
+		n, err := showPieces(ctx, [][]byte{doc})
 		return n * len(b.Items), err
 	})
 	return err

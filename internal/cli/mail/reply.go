@@ -19,24 +19,10 @@ var replyCommand = &cli.Command{
 }
 
 func reply(c *cli.Context) error {
-	s, err := openToWrite(c)
+	s, parent, _, err := findNamed(c, openToWrite)
 	if err != nil {
 		return err
 	}
-	parent, _, err := s.Find(c.Context, c.Args().First(), false)
-	if err != nil {
-		return err
-	}
-	if parent.From.Agent == "drop" {
-		return command.NotFound("message %s was dropped as a file: there is nobody to answer", parent.ID.Short(6)).
-			WithHint("atm send NAME \"…\"%s", s.Flags())
-	}
-	m, err := compose(c, s, c.Args().Tail())
-	if err != nil {
-		return err
-	}
-	return deliver(c, s, &teams.Outgoing{
-		From: s.Me, To: teams.ReplyTo(parent.Message, s.Me.Address(), c.Bool("all")), Message: m,
-		Given: c.IsSet("id"), Parent: parent.Message, Person: command.Person(),
-	})
+	to := teams.ReplyTo(parent.Message, s.Me.Address(), c.Bool("all"))
+	return compose(c, s, &teams.Outgoing{To: to, Parent: parent.Message}, c.Args().Tail())
 }

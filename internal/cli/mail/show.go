@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -24,37 +25,24 @@ var showCommand = &cli.Command{
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "raw", Aliases: []string{"body"}, Usage: "the bytes of the body alone"},
 		&cli.StringFlag{Name: "save", Usage: "save its attachments in `DIR`, under their names"},
-		hidden("full", "no-mark", "peek"),
 	},
 	Action: show,
 }
 
 type shown struct {
 	Message command.Message `json:"message"`
-
-	text string
+	text    string
 }
 
 func (s shown) String() string { return s.text }
 
 func show(c *cli.Context) error {
-	if err := command.NotBoth(c, "raw", "save"); err != nil {
-		return err
-	}
-	s, err := command.OpenMeIfSaid(c)
-	if err != nil {
-		return err
-	}
-	it, box, err := s.Find(c.Context, c.Args().First(), false)
+	s, it, box, err := findNamed(c, command.OpenMeIfSaid)
 	if err != nil {
 		return err
 	}
 	if c.IsSet("save") {
-		saved, err := saveAttachments(it, box, c.String("save"))
-		if err != nil {
-			return err
-		}
-		return command.Print(c, saved)
+		return saveAttachments(c, it, box)
 	}
 	if c.Bool("raw") {
 		_, err := os.Stdout.WriteString(it.Body)
@@ -62,90 +50,61 @@ func show(c *cli.Context) error {
 	}
 	r := s.Renderer()
 	r.To = true
-	var b strings.Builder
-	b.Write(r.Render(it.Message, command.HeaderFlags([]*mailbox.Item{it}, nil)[0]))
+	text := rendered(r, []*mailbox.Item{it}, "").text
 	for _, a := range it.Attachments {
-		fmt.Fprintf(&b, "attached: %s, %s\n", letter.Escape(a.Name), letter.Size(a.Size))
+		text += fmt.Sprintf("attached: %s, %s\n", letter.Escape(a.Name), letter.Size(a.Size))
 	}
-	if it.State == mailbox.Unread && it.Lease == nil && s.Me != nil && box.Address() == s.Me.Address() {
-		fmt.Fprintf(&b, "still unread: atm read %s%s\n", it.ID.Short(6), s.Flags())
+	if it.State == mailbox.Unread && s.Me != nil && box.Address() == s.Me.Address() {
+		text += fmt.Sprintf("still unread: atm read %s%s\n", it.ID.Short(6), s.Flags())
 	}
-	return command.Print(c, shown{command.Message{Item: it}, b.String()})
-}
-
-type savedFile struct {
-	Name string `json:"name"`
-	Path string `json:"path"`
-	Size int64  `json:"size"`
+	return command.Print(c, shown{command.Message{Item: it}, text})
 }
 
 type savedFiles struct {
-	Saved []savedFile `json:"saved"`
-
-	id wire.ID
+	Saved []string `json:"saved"`
 }
 
-func (s savedFiles) String() string {
-	var b strings.Builder
-	for _, f := range s.Saved {
-		fmt.Fprintf(&b, "%s (%s)\n", f.Path, letter.Size(f.Size))
-	}
-	if len(s.Saved) == 0 {
-		fmt.Fprintf(&b, "message %s has no attachments", s.id.Short(6))
-	}
-	return b.String()
-}
+func (s savedFiles) String() string { return strings.Join(s.Saved, "\n") }
 
 // saveAttachments writes a message's attachments into a directory: never over a
 // file that is there, and never outside of it, whatever their names say.
-func saveAttachments(it *mailbox.Item, box *mailbox.Box, into string) (savedFiles, error) {
-	saved := savedFiles{Saved: []savedFile{}, id: it.ID}
-	dir, err := os.OpenRoot(into)
+func saveAttachments(c *cli.Context, it *mailbox.Item, box *mailbox.Box) error {
+	dir, err := os.OpenRoot(c.String("save"))
 	if err != nil {
-		return saved, command.Usage("--save: %v", err).WithHint("mkdir -p %s", into)
+		return command.Usage("--save: %v", err).WithHint("mkdir -p %s", c.String("save"))
 	}
 	defer dir.Close()
+	saved := savedFiles{[]string{}}
 	for _, a := range it.Attachments {
-		f, err := box.Store().Attachment(a)
+		name, err := saveAs(dir, box.Store(), a)
 		if err != nil {
-			return saved, err
+			return fmt.Errorf("save %s: %w", letter.Escape(a.Name), err)
 		}
-		name, err := saveAs(dir, safeName(a), f)
-		f.Close()
-		if err != nil {
-			return saved, fmt.Errorf("save %s: %w", letter.Escape(a.Name), err)
-		}
-		saved.Saved = append(saved.Saved, savedFile{name, filepath.Join(into, name), a.Size})
+		saved.Saved = append(saved.Saved, filepath.Join(c.String("save"), name))
 	}
-	return saved, nil
+	return command.Print(c, saved)
 }
 
-// safeName is an attachment's name as one component of a path.
-func safeName(a wire.Attachment) string {
-	name := strings.Map(func(r rune) rune {
-		if r < 0x20 || r == 0x7f || strings.ContainsRune(`/\:`, r) {
-			return '_'
-		}
-		return r
-	}, letter.Escape(a.Name))
-	name = strings.TrimLeft(name, ".")
-	if len(name) > 200 {
-		name = strings.ToValidUTF8(name[:200], "")
-	}
-	if name == "" || !filepath.IsLocal(name) {
-		name = "attachment-" + a.SHA256[:8]
-	}
-	return name
-}
+// notInNames is what has no place in a file's name.
+var notInNames = regexp.MustCompile(`^\.+|[\x00-\x1f/\\:]`)
 
 // saveAs writes a new file; a name that is taken gets a number.
-func saveAs(dir *os.Root, name string, from io.Reader) (string, error) {
+func saveAs(dir *os.Root, store *mailbox.Store, a wire.Attachment) (string, error) {
+	from, err := store.Attachment(a)
+	if err != nil {
+		return "", err
+	}
+	defer from.Close()
+	name := notInNames.ReplaceAllString(letter.Clip(letter.Escape(a.Name), 60), "_")
+	if !filepath.IsLocal(name) {
+		name = "attachment"
+	}
 	ext := filepath.Ext(name)
 	stem := strings.TrimSuffix(name, ext)
-	for n := 1; ; n++ {
+	for n := 2; ; n++ {
 		f, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		if errors.Is(err, fs.ErrExist) && n < 1000 {
-			name = fmt.Sprintf("%s-%d%s", stem, n+1, ext)
+		if errors.Is(err, fs.ErrExist) {
+			name = fmt.Sprintf("%s-%d%s", stem, n, ext)
 			continue
 		}
 		if err != nil {

@@ -113,7 +113,7 @@ func takenText(c *cli.Context, s *command.Scope, it *mailbox.Item, l mailbox.Lea
 func takeWhenThere(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox.Box, lease time.Duration) error {
 	theirs := *s
 	theirs.Me = box // whose mail is waited for
-	w, err := newWaiter(ctx, []condition{&mailCondition{s: &theirs}}, false)
+	w, err := newWaiter(ctx, s, []condition{&mailCondition{s: &theirs}}, false)
 	if err != nil {
 		return err
 	}

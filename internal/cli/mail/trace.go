@@ -14,9 +14,8 @@ import (
 
 var traceCommand = &cli.Command{
 	Name: "trace", Aliases: []string{"track"}, ArgsUsage: "ID", Usage: "how far a message got, and the evidence",
-	UsageText:   "atm trace 9f3a1c",
+	UsageText: "atm trace 9f3a1c", Action: trace,
 	Description: "A stage that is not named has no evidence, which is not the same as no.",
-	Action:      trace,
 }
 
 type traced struct {
@@ -27,11 +26,7 @@ type traced struct {
 }
 
 func trace(c *cli.Context) error {
-	s, err := command.OpenMeIfSaid(c)
-	if err != nil {
-		return err
-	}
-	it, _, err := s.Find(c.Context, c.Args().First(), false)
+	s, it, _, err := findNamed(c, command.OpenMeIfSaid)
 	if err != nil {
 		return err
 	}
@@ -65,12 +60,12 @@ func stageLine(r teams.DeliveryTrace) string {
 			part += " " + command.Stamp(*stage.At)
 		}
 		if stage.Text != "" {
-			part += " " + letter.Clip(`"`+letter.Escape(stage.Text)+`"`, 60)
+			part += ` "` + letter.Clip(letter.Escape(stage.Text), 60) + `"`
 		}
 		parts = append(parts, part)
 	}
 	if len(parts) == 0 {
-		parts = append(parts, "no evidence")
+		return "no evidence"
 	}
 	if r.State == mailbox.Withdrawn {
 		parts = append(parts, "withdrawn")

@@ -1,34 +1,30 @@
 package mail
 
 import (
-	"strings"
-
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
-	"github.com/agentteammail/atm/mailbox"
 )
 
 var unreadCommand = &cli.Command{
 	Name: "unread", ArgsUsage: "ID…", Usage: "put read messages back",
-	UsageText:   "atm unread 9f3a1c",
-	Description: "What you took (atm take) is given back.",
-	Action:      unread,
+	UsageText: "atm unread 9f3a1c", Description: "What you took (atm take) is given back.", Action: unread,
 }
 
 func unread(c *cli.Context) error {
-	s, err := openToWrite(c)
-	if err != nil {
-		return err
-	}
-	found, err := findMineOrTaken(c, s)
+	s, found, err := findMineOrTaken(c)
 	if err != nil {
 		return err
 	}
 	l := listing{Listing: command.NewListing(nil, 0)}
-	var lines []string
 	for _, h := range found {
-		line, err := h.putBack(c, s)
+		line := " unread again\n"
+		if h.taken {
+			line = " given back to " + string(h.box.Agent()) + "\n"
+			err = h.box.EndLease(c.Context, h.ID, s.Me.Address())
+		} else {
+			_, err = h.box.MarkUnread(c.Context, h.ID)
+		}
 		if err != nil {
 			return err
 		}
@@ -36,27 +32,8 @@ func unread(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		lines = append(lines, h.ID.Short(6)+" "+line)
+		l.text += h.ID.Short(6) + line
 		l.Messages = append(l.Messages, command.Message{Item: now})
 	}
-	l.text = strings.Join(lines, "\n")
 	return command.Print(c, l)
-}
-
-func (h held) putBack(c *cli.Context, s *command.Scope) (line string, err error) {
-	if h.taken {
-		return "given back to " + string(h.box.Agent()), h.box.EndLease(c.Context, h.ID, s.Me.Address())
-	}
-	if h.Lease != nil {
-		return "", &mailbox.LeasedError{ID: h.ID, By: h.Lease.By, Until: h.Lease.Until}
-	}
-	if h.State == "" {
-		return "", command.Refused("message %s is one that you sent", h.ID.Short(6)).
-			WithHint("atm withdraw %s%s takes it back", h.ID.Short(6), s.Flags())
-	}
-	moved, err := h.box.MarkUnread(c.Context, h.ID)
-	if moved {
-		return "unread again", err
-	}
-	return "was unread", err
 }

@@ -3,16 +3,21 @@ package mail
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
-	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/watcher"
+	"github.com/agentteammail/atm/wire"
 )
 
 var waitCommand = &cli.Command{
-	Name: "wait", ArgsUsage: "[AGENT]", Usage: "wait for mail, an answer, an ack, or an agent's state",
+	Name: "wait", ArgsUsage: "[D]", Usage: "wait for mail, an answer, an ack, or an agent's state",
 	UsageText:   "atm wait --reply 9f3a1c\natm wait --idle bob --timeout 10m",
 	Description: "What is already so returns at once. Marks nothing: atm read does.\nExit 4: it did not come in time.",
 	Flags: []cli.Flag{
@@ -32,11 +37,18 @@ var waitCommand = &cli.Command{
 }
 
 func wait(c *cli.Context) error {
-	if name := c.Args().First(); name != "" {
-		return command.Usage("wait for what of %s?", letter.Escape(name)).
-			WithHint("atm wait --idle %s; atm read --wait --from %s waits for a message", letter.Escape(name), letter.Escape(name))
+	timeout := command.Duration(c, "timeout")
+	if word := c.Args().First(); word != "" {
+		var err error
+		if timeout, err = command.ParseDuration(word); err != nil {
+			return command.Usage("wait for what of %s?", word).WithHint("atm wait --idle %s, atm read --wait --from %s, atm wait 30s", word, word)
+		}
 	}
-	s, err := openForWait(c)
+	open := command.OpenMe
+	if slices.ContainsFunc(agentConditions, c.IsSet) && !c.IsSet("reply") && !c.IsSet("acked") {
+		open = command.OpenMeIfSaid // nothing of mine is waited for
+	}
+	s, err := open(c)
 	if err != nil {
 		return err
 	}
@@ -45,17 +57,18 @@ func wait(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		w, err := newWaiter(ctx, conditions, c.Bool("every"))
+		w, err := newWaiter(ctx, s, conditions, c.Bool("every"))
 		if err != nil {
 			return err
 		}
 		defer w.close()
-		w.warn = func(text string) { command.Warn(c, "%s", text) }
-		if why := w.watcher.Polling(); why != "" {
-			w.warn(why + ": looking every second instead")
+		for _, condition := range conditions {
+			if agent, ok := condition.(*stateCondition); ok && agent.now.State == reducer.WordOff && agent.kind != "exit" {
+				command.Warn(c, "%s", agent.standing())
+			}
 		}
-		if err := w.wait(ctx, command.Duration(c, "timeout")); err != nil {
-			return inVain(s, err)
+		if err := w.wait(ctx, timeout); err != nil {
+			return err
 		}
 		for _, met := range w.met {
 			if met == nil {
@@ -69,67 +82,38 @@ func wait(c *cli.Context) error {
 	})
 }
 
-// inVain completes the hint of a timeout with the flags that were given.
-func inVain(s *command.Scope, err error) error {
-	var e *command.Error
-	if errors.As(err, &e) && e.Code == "timeout" {
-		e.Hint += s.Flags()
-	}
-	return err
-}
-
-// openForWait asks for an identity where what is waited for is mine.
-func openForWait(c *cli.Context) (*command.Scope, error) {
-	named := false
-	for _, flag := range []string{"idle", "busy", "turn-done", "blocked", "exit"} {
-		named = named || c.IsSet(flag)
-	}
-	if !named || c.IsSet("reply") || c.IsSet("acked") {
-		return command.OpenMe(c)
-	}
-	return command.OpenMeIfSaid(c)
-}
+// agentConditions are the flags that wait for something of an agent.
+var agentConditions = []string{"idle", "busy", "blocked", "exit", "turn-done"}
 
 // conditionsOf are what the command line names; mail for me when it names nothing.
 func conditionsOf(ctx context.Context, c *cli.Context, s *command.Scope) (out []condition, err error) {
-	add := func(flag string, make func(word string) (condition, error)) {
-		for _, word := range c.StringSlice(flag) {
+	for _, kind := range []string{"reply", "acked"} {
+		for _, word := range c.StringSlice(kind) {
+			it, err := mySent(ctx, s, word)
 			if err != nil {
-				return
+				return nil, err
 			}
-			var made condition
-			if made, err = make(word); err == nil {
-				out = append(out, made)
-			}
+			out = append(out, &answerCondition{s: s, kind: kind, message: it.Message})
 		}
 	}
-	add("reply", func(word string) (condition, error) {
-		it, err := mySent(ctx, s, word)
-		if err != nil {
-			return nil, err
+	for _, kind := range agentConditions {
+		for _, word := range c.StringSlice(kind) {
+			var one condition
+			if kind == "turn-done" && !s.IsMember(word) {
+				one, err = newTurnCondition(ctx, s, word)
+			} else {
+				one, err = newStateCondition(ctx, s, kind, word)
+			}
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, one)
 		}
-		return &replyCondition{s: s, id: it.ID}, nil
-	})
-	add("acked", func(word string) (condition, error) {
-		it, err := mySent(ctx, s, word)
-		if err != nil {
-			return nil, err
-		}
-		return &ackCondition{s: s, m: it.Message}, nil
-	})
-	for _, kind := range []string{"idle", "busy", "blocked", "exit"} {
-		add(kind, func(word string) (condition, error) { return newStateCondition(ctx, s, kind, word) })
 	}
-	add("turn-done", func(word string) (condition, error) {
-		if s.IsMember(word) {
-			return newStateCondition(ctx, s, "turn-done", word)
-		}
-		return newTurnCondition(ctx, s, word)
-	})
-	if len(out) == 0 && err == nil {
+	if len(out) == 0 {
 		out = append(out, &mailCondition{s: s})
 	}
-	return out, err
+	return out, nil
 }
 
 // mySent is a message that I sent.
@@ -139,10 +123,106 @@ func mySent(ctx context.Context, s *command.Scope, word string) (*mailbox.Item, 
 		return nil, err
 	}
 	if it.From != s.Me.Address() {
-		return nil, command.Refused("message %s is from %s, who gets what answers it", it.ID.Short(6), it.From).
-			WithHint("atm trace %s tells how far it got", it.ID.Short(6))
+		return nil, command.Refused("message %s is not yours but from %s", it.ID.Short(6), it.From).WithHint("atm ls --sent%s", s.Flags())
 	}
 	return it, nil
 }
 
-func quoted(text string) string { return `"` + letter.Clip(letter.Escape(text), 200) + `"` }
+// lockTick is how often runners' locks are probed: a kill writes no event.
+const lockTick = time.Second
+
+// A waiter waits until conditions are met. It watches from the moment it is made,
+// so that nothing between a look and the wait is missed.
+type waiter struct {
+	s          *command.Scope
+	conditions []condition
+	every      bool   // all of them, not any
+	met        []*met // of each, as it was looked at last
+	watcher    *watcher.Watcher
+}
+
+func newWaiter(ctx context.Context, s *command.Scope, conditions []condition, every bool) (*waiter, error) {
+	// Messages even where only events count: a dropped file may be either.
+	options := watcher.Options{Messages: true, Events: true, After: map[wire.Address]uint64{}}
+	var boxes []*mailbox.Box
+	for _, c := range conditions {
+		for box, after := range c.watches() {
+			old, known := options.After[box.Address()]
+			if !known {
+				boxes = append(boxes, box)
+				old = after
+			}
+			options.After[box.Address()] = min(old, after)
+		}
+	}
+	w, err := watcher.Open(ctx, boxes, options)
+	return &waiter{s, conditions, every, make([]*met, len(conditions)), w}, err
+}
+
+func (w *waiter) close() { w.watcher.Close() }
+
+// wait returns when any condition, or every one at once, is met. A timeout of 0 is
+// for ever.
+func (w *waiter) wait(ctx context.Context, timeout time.Duration) error {
+	limited, cancel := context.WithCancel(ctx)
+	if timeout > 0 {
+		limited, cancel = context.WithTimeout(ctx, timeout)
+	}
+	defer cancel()
+	var entry watcher.Entry
+	for {
+		enough, err := w.look(ctx, entry)
+		if enough || err != nil && !errors.Is(err, mailbox.ErrNoAgent) { // a directory that is moved may come back
+			return err
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if limited.Err() != nil {
+			return w.inVain(timeout)
+		}
+		next, stop := context.WithTimeout(limited, lockTick)
+		entry, err = w.watcher.Next(next)
+		stop()
+		if err != nil && next.Err() == nil {
+			return err
+		}
+	}
+}
+
+// look looks at every condition, and reports whether enough of them are met.
+func (w *waiter) look(ctx context.Context, entry watcher.Entry) (enough bool, err error) {
+	n := 0
+	for i, c := range w.conditions {
+		if w.met[i], err = c.look(ctx, entry); err != nil {
+			return false, err
+		}
+		if w.met[i] != nil {
+			n++
+		}
+	}
+	return n == len(w.conditions) || n > 0 && !w.every, nil
+}
+
+// inVain says what did not come, and how to wait for it again.
+func (w *waiter) inVain(timeout time.Duration) *command.Error {
+	what, flags, standing := "no mail", "", ""
+	for i, c := range w.conditions {
+		if w.met[i] != nil {
+			continue
+		}
+		flags += c.flag()
+		switch c := c.(type) {
+		case *answerCondition:
+			what = "no " + map[string]string{"reply": "answer", "acked": "ack"}[c.kind]
+		case *turnCondition:
+			what = "turn not over"
+		case *stateCondition:
+			what, standing = "not "+c.kind, ": "+c.standing()
+		}
+	}
+	if strings.Count(flags, "--") > 1 && w.every {
+		flags += " --every"
+	}
+	return command.Timeout("%s within %s%s", what, timeout, standing).WithHint("do other work, or again: atm wait%s%s", flags, w.s.Flags())
+}

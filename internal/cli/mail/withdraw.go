@@ -1,14 +1,10 @@
 package mail
 
 import (
-	"strings"
-
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
-	"github.com/agentteammail/atm/teams"
-	"github.com/agentteammail/atm/wire"
 )
 
 var withdrawCommand = &cli.Command{
@@ -18,86 +14,31 @@ var withdrawCommand = &cli.Command{
 	Action:      withdraw,
 }
 
-type withdrawal struct {
-	To     string `json:"to"`
-	Result string `json:"result"`
-	Error  string `json:"error,omitempty"`
-}
-
-type withdrawals struct {
-	ID         wire.ID      `json:"id"`
-	Recipients []withdrawal `json:"recipients"`
-}
-
-func (w withdrawals) String() string {
-	var b strings.Builder
-	for _, r := range w.Recipients {
-		b.WriteString(w.ID.Short(6) + " " + r.To + ": " + r.Result)
-		if r.Error != "" {
-			b.WriteString(": " + r.Error)
-		}
-		b.WriteString("\n")
-	}
-	return b.String()
-}
-
 func withdraw(c *cli.Context) error {
 	s, err := openToWrite(c)
 	if err != nil {
 		return err
 	}
-	it, _, err := s.Find(c.Context, c.Args().First(), false)
+	it, err := mySent(c.Context, s, c.Args().First())
 	if err != nil {
 		return err
 	}
-	short := it.ID.Short(6)
-	if it.From != s.Me.Address() || it.Origin != nil && it.Origin.Via == "drop" {
-		return command.Refused("message %s is from %s: only its sender withdraws it", short, it.From).
-			WithHint("atm reply %s \"…\"%s", short, s.Flags())
-	}
-	out := withdrawals{ID: it.ID}
-	failed, refused := 0, 0
-	var first error
+	r := newResult(s, it.ID, "withdrawn from")
 	for _, w := range s.Root.Withdraw(c.Context, s.Me, it.Message, s.Origin()) {
-		r := withdrawalAt(c, w)
-		if w.Err != nil {
-			failed++
-			if first == nil {
-				first = w.Err
-			}
-		} else if w.State == "" {
-			refused++
+		d := delivered{To: w.To.String(), State: "withdrawn", note: "unread"}
+		if w.Err == nil && w.State == "" {
+			w.Err = command.Refused("message %s is acknowledged", it.ID.Short(6)).WithHint("atm reply %s \"…\"%s", it.ID.Short(6), s.Flags())
 		}
-		out.Recipients = append(out.Recipients, r)
+		if w.Err != nil {
+			r.missed(c, w.To, w.Err)
+			continue
+		}
+		if w.State == mailbox.Withdrawn {
+			d.note = "before"
+		} else if w.State != mailbox.Unread {
+			d.State, d.note = "notified", "read: a notice was sent"
+		}
+		r.Delivered = append(r.Delivered, d)
 	}
-	if failed == len(out.Recipients) && failed > 0 {
-		return first
-	}
-	if refused == len(out.Recipients) {
-		return command.Refused("message %s is acknowledged", short).WithHint("atm reply %s \"…\"%s", short, s.Flags())
-	}
-	if err := command.Print(c, out); err != nil {
-		return err
-	}
-	if failed+refused > 0 {
-		return command.Exit(command.ExitPartial)
-	}
-	return nil
-}
-
-func withdrawalAt(c *cli.Context, w teams.Withdrawal) withdrawal {
-	r := withdrawal{To: w.To.String()}
-	switch {
-	case w.Err != nil:
-		r.Result, r.Error = "failed", command.Explain(c, w.Err).Message
-	case w.State == mailbox.Unread:
-		r.Result = "withdrawn"
-	case w.State == mailbox.Withdrawn:
-		r.Result = "withdrawn before"
-	case w.State == "":
-		r.Result = "acknowledged already, left alone"
-	default:
-		r.Result = "read already, a notice was sent"
-	}
-	return r
+	return r.print(c)
 }
