@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/agentteammail/atm/internal/control"
-	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams/config"
@@ -143,19 +141,16 @@ func (d *doctor) checkAgentDirs(t *Team) {
 	names, _ := t.Dir().Names(".")
 	for _, n := range names {
 		info, err := t.Dir().Lstat(n)
-		if err != nil || strings.HasPrefix(n, ".") || !info.IsDir() && info.Mode()&fs.ModeSymlink == 0 {
+		if err != nil || !wire.IsName(n) || info.Mode().IsRegular() {
 			continue
 		}
 		present := t.Box(wire.Name(n)).Present()
-		switch {
-		case !info.IsDir():
+		if !info.IsDir() {
 			d.add("agent.link", "error", "", "%s in team %s is a symbolic link: links are not followed", n, t.Name)
-		case !wire.IsName(n):
-			d.add("agent.name", "warning", "", "%s in team %s is no name of an agent", n, t.Name)
-		case errors.Is(present, mailbox.ErrNoAgent):
+		} else if errors.Is(present, mailbox.ErrNoAgent) {
 			d.add("agent.broken", "error", "atm team add "+n, "%s in team %s has no inbox/new and is no agent", n, t.Name)
-		case errors.Is(present, durable.ErrNotDirectory):
-			d.add("agent.not_a_directory", "error", "", "%s in team %s: its inbox or inbox/new is not a directory, so nothing can be sent to %s", n, t.Name, n)
+		} else if present != nil {
+			d.add("agent.not_a_directory", "error", "", "%s in team %s: %v", n, t.Name, present)
 		}
 	}
 }
@@ -303,11 +298,7 @@ func (d *doctor) checkRunner(t *Team, b *mailbox.Box) {
 	} else if errors.As(err, &silent) {
 		d.add("runner.silent", "error", fmt.Sprintf("kill -CONT %d", silent.PID), "%s: its runner, process %d, does not answer; if it was not stopped, kill -9 %d ends it", b.Address(), silent.PID, silent.PID)
 	}
-	saved, ok, err := t.SavedPolicy(name)
-	if !ok || err != nil {
-		return
-	}
-	if now, err := t.PolicyNow(name); err == nil && !now.Equal(saved) { // a mistake in team.toml is reported already
+	if t.HasOtherRules(name) {
 		again := t.RunAgain(name)
 		if again == "atm run "+string(name) {
 			again = "atm up " + string(name)

@@ -262,7 +262,7 @@ func (sp *spec) chooseDir(c *cli.Context, s *command.Scope, m config.Member, pla
 	if o.Dir == "" && m.Worktree {
 		w, err := s.Team.Worktree(c.Context, os.Environ(), sp.box.Agent(), m.Cwd)
 		if err != nil {
-			return explainWorktree(err)
+			return err
 		}
 		o.Dir = w.Dir
 		if w.Done != "" {
@@ -279,14 +279,6 @@ func (sp *spec) chooseDir(c *cli.Context, s *command.Scope, m config.Member, pla
 		return command.Failed("run %s: %s is not a directory", sp.box.Agent(), o.Dir).WithHint("--cwd DIR names another")
 	}
 	return nil
-}
-
-func explainWorktree(err error) error {
-	var place *teams.WorktreeError
-	if errors.As(err, &place) {
-		return command.Failed("%w", err).WithHint("%s", place.Hint)
-	}
-	return err
 }
 
 // choosePolicy takes the rules that count: what team.toml says now or, where an

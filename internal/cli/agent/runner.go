@@ -75,9 +75,6 @@ func runHere(c *cli.Context, s *command.Scope, sp *spec, detached bool) (exit pt
 	if err := s.Team.SavePolicy(name, sp.policy); err != nil {
 		return exit, err
 	}
-	if err := s.Team.SaveStart(name, sp.member); err != nil {
-		return exit, err
-	}
 	o := sp.options
 	state, err := s.Team.State(name)
 	if err != nil {

@@ -68,7 +68,7 @@ type memberResult struct {
 	Detail  string    `json:"detail,omitempty"`
 	PID     int       `json:"pid,omitempty"`
 	At      string    `json:"at,omitempty"`      // RFC 3339; with --foreground
-	Changed []string  `json:"changed,omitempty"` // keys of team.toml that say otherwise since it was started
+	Changed bool      `json:"changed,omitempty"` // the rules of team.toml are others since it was started
 	Error   string    `json:"error,omitempty"`
 	Hint    string    `json:"hint,omitempty"`
 	Tail    []string  `json:"tail,omitempty"` // the last lines of its screen
@@ -202,9 +202,8 @@ func (t *startup) say(r memberResult) error {
 	t.printing.Lock()
 	defer t.printing.Unlock()
 	err := command.Print(t.c, r)
-	if len(r.Changed) > 0 {
-		command.Warn(t.c, "%s: in team.toml its %s changed since it was started, which counts from the next start: atm down %s; atm up %s",
-			r.Name, strings.Join(r.Changed, ", "), r.Name, r.Name)
+	if r.Changed {
+		command.Warn(t.c, "%s: its rules in team.toml changed since it was started, which counts from the next start: atm down %s; atm up %s", r.Name, r.Name, r.Name)
 	}
 	return err
 }
@@ -241,7 +240,7 @@ func (t *startup) bringOnce(ctx context.Context, n wire.Name) (memberResult, err
 	}
 	if running {
 		st, err := awaitReady(ctx, t.c, t.s, box, nil, readyWithin)
-		r.State, r.PID, r.Changed = "running", st.PID, t.s.Team.Changed(n, t.plan)
+		r.State, r.PID, r.Changed = "running", st.PID, t.s.Team.HasOtherRules(n)
 		if st.State != "ready" {
 			r.Detail = st.Detail
 		}
