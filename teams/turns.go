@@ -83,7 +83,7 @@ func (t *Team) turns(name wire.Name, enough func([]wire.Event) bool) (*Turns, er
 
 // History lists a member's newest turns, at most limit (0: all that the log holds),
 // the oldest first.
-func (t *Team) History(name wire.Name, limit int) ([]Turn, error) {
+func (t *Team) History(name wire.Name, limit int) (out []Turn, err error) {
 	ts, err := t.turns(name, func(events []wire.Event) bool {
 		n := 0
 		for i := range events {
@@ -94,13 +94,12 @@ func (t *Team) History(name wire.Name, limit int) ([]Turn, error) {
 		// A beginning and an end each, and some that began further back.
 		return limit > 0 && n > 2*limit+8
 	})
-	list := ts.list
-	if limit > 0 && len(list) > limit {
-		list = list[len(list)-limit:]
+	out = []Turn{}
+	for _, turn := range ts.list {
+		out = append(out, *turn)
 	}
-	out := make([]Turn, len(list))
-	for i, turn := range list {
-		out[i] = *turn
+	if limit > 0 {
+		out = out[max(0, len(out)-limit):]
 	}
 	return out, err
 }
@@ -206,16 +205,12 @@ func (t *Turn) end(e *wire.Event, last *reducer.Last) {
 
 // addTexts takes over what an event says was typed, or answered, in a turn.
 func (ts *Turns) addTexts(e *wire.Event) {
-	response := session.AnswerOf(e)
-	if e.Kind != wire.TurnStarted && response == "" {
-		return
-	}
-	turn := ts.turnOf(e)
+	turn, response := ts.turnOf(e), session.AnswerOf(e)
 	if turn == nil {
 		return
 	}
-	if e.Kind == wire.TurnStarted && turn.Prompt == "" {
-		turn.Prompt = e.Text("prompt")
+	if e.Kind == wire.TurnStarted {
+		turn.Prompt = cmp.Or(turn.Prompt, e.Text("prompt"))
 	}
 	turn.Response = cmp.Or(response, turn.Response)
 }
