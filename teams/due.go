@@ -26,11 +26,8 @@ import (
 // overdue lists the messages to a member whose answer is overdue.
 func (t *Team) overdue(ctx context.Context, box *mailbox.Box) ([]*mailbox.Item, error) {
 	due, err := box.Due(ctx, time.Now())
-	if err != nil || len(due) == 0 {
-		return nil, err
-	}
-	shared, err := box.Shared()
-	if err != nil {
+	shared, e := box.Shared()
+	if err = errors.Join(err, e); err != nil {
 		return nil, err
 	}
 	by := box.Address()

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/agentteammail/atm/internal/control"
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
@@ -25,16 +24,20 @@ const (
 
 func runFile(name wire.Name, file string) string { return string(name) + "/run/" + file }
 
-// SavePolicy saves the policy of a runner that is being started.
-func (t *Team) SavePolicy(name wire.Name, p policy.Policy) error {
+func (t *Team) saveRun(name wire.Name, file string, data []byte) error {
 	if err := t.Dir().Mkdir(string(name) + "/run"); err != nil {
 		return err
 	}
+	return t.Dir().Replace(runFile(name, file), append(data, '\n'), false)
+}
+
+// SavePolicy saves the policy of a runner that is being started.
+func (t *Team) SavePolicy(name wire.Name, p policy.Policy) error {
 	data, err := json.Marshal(p)
 	if err != nil {
 		return err
 	}
-	return t.Dir().Replace(runFile(name, policyFile), append(data, '\n'), false)
+	return t.saveRun(name, policyFile, data)
 }
 
 // SavedPolicy is the policy that a member's runner was started with; ok is false
@@ -97,24 +100,17 @@ func (t *Team) RunAgain(name wire.Name) string {
 }
 
 // MarkStopped notes that a member is being stopped, so that a start which is
-// under way gives up. A member that never ran needs no mark.
+// under way gives up.
 func (t *Team) MarkStopped(name wire.Name) error {
-	err := t.Dir().Replace(runFile(name, stoppedFile), []byte(wire.NewID()+"\n"), false)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	if !t.Box(name).Exists() {
+		return nil // no directory is made for somebody who is no member
 	}
-	return err
+	return t.saveRun(name, stoppedFile, []byte(wire.NewID()))
 }
 
 // LastStop identifies the last stop of a member. A start that was asked for
 // before another one is void.
 func (t *Team) LastStop(name wire.Name) (string, error) {
-	if err := t.Box(name).Present(); errors.Is(err, mailbox.ErrNoAgent) {
-		return "never", nil // no directory is made for somebody who is no member
-	}
-	if err := t.Dir().Mkdir(string(name) + "/run"); err != nil {
-		return "", err
-	}
 	data, err := t.Dir().ReadFile(runFile(name, stoppedFile), maxSmall)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "never", nil
@@ -134,25 +130,13 @@ func (t *Team) runInfo(name wire.Name) (info control.Paper) {
 // IsRun reports whether run, the ATM_RUN of some process, names the live run of
 // this member. Any other value counts as none.
 func (t *Team) IsRun(name wire.Name, run string) (bool, error) {
-	if run == "" {
-		return false, nil
-	}
 	running, err := t.Running(name)
-	if err != nil || !running {
-		return false, err
-	}
-	return t.runInfo(name).Run == run, nil
+	return running && run != "" && t.runInfo(name).Run == run, err
 }
 
 // RunBy is the member whose runner is among these processes; "": none is.
 func (t *Team) RunBy(pids []int) wire.Name {
-	if len(pids) == 0 {
-		return ""
-	}
-	agents, err := t.Agents()
-	if err != nil {
-		return ""
-	}
+	agents, _ := t.Agents()
 	for _, n := range agents {
 		if running, err := t.Running(n); err == nil && running && slices.Contains(pids, t.runInfo(n).Runner) {
 			return n

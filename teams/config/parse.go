@@ -58,24 +58,21 @@ func Parse(data []byte, agents []wire.Name) (*Config, []Mistake) {
 	var f file
 	err := toml.NewDecoder(bytes.NewReader(data)).DisallowUnknownFields().Decode(&f)
 	var unknown *toml.StrictMissingError
-	var broken *toml.DecodeError
 	if errors.As(err, &unknown) {
 		for _, e := range unknown.Errors {
 			line, _ := e.Position()
 			c.mistakes = append(c.mistakes, Mistake{line, unknownKey(e.Key())})
 		}
-	} else if errors.As(err, &broken) {
-		line, _ := broken.Position()
-		text := strings.TrimPrefix(broken.Error(), "toml: ")
+	} else if err != nil {
+		line, text := 1, strings.TrimPrefix(err.Error(), "toml: ")
+		var broken *toml.DecodeError
+		if errors.As(err, &broken) {
+			line, _ = broken.Position()
+		}
 		if strings.HasSuffix(text, "at start of value") {
 			text = "a value is missing, or a string is not in quotes"
 		}
-		c.mistakes = append(c.mistakes, Mistake{max(line, 1), text})
-	} else if err != nil {
-		c.mistakes = append(c.mistakes, Mistake{1, strings.TrimPrefix(err.Error(), "toml: ")})
-	}
-	if unknown == nil && err != nil {
-		return c.config, c.mistakes
+		return c.config, []Mistake{{max(line, 1), text}}
 	}
 	c.check(&f)
 	slices.SortStableFunc(c.mistakes, func(a, b Mistake) int { return a.Line - b.Line })
@@ -116,26 +113,24 @@ func FindLines(data []byte) Lines {
 	table, rules := "", 0
 	for p.NextExpression() {
 		e := p.Expression()
-		var key []string
-		line := 0
+		path, line := "", 0
 		for it := e.Key(); it.Next(); {
-			if line == 0 {
-				line = p.Shape(it.Node().Raw).Start.Line
-			}
-			key = append(key, string(it.Node().Data))
+			line = p.Shape(it.Node().Raw).Start.Line
+			path += "." + string(it.Node().Data)
 		}
-		path := strings.Join(key, ".")
 		switch e.Kind {
 		case unstable.Table:
-			table = path + "."
+			table = path
 		case unstable.ArrayTable:
-			path = fmt.Sprintf("%s.%d", path, rules)
-			table = path + "."
+			table = fmt.Sprintf("%s.%d", path, rules)
 			rules++
-		default:
-			path = table + path
 		}
-		lines[path] = line
+		if e.Kind == unstable.KeyValue {
+			path = table + path
+		} else {
+			path = table
+		}
+		lines[strings.TrimPrefix(path, ".")] = line
 	}
 	return lines
 }
@@ -210,18 +205,13 @@ func (k *checker) member(path string, name wire.Name, t memberTable) Member {
 	if _, _, err := ParseSize(m.Size); m.Size != "" && err != nil {
 		k.add(path+".size", "size: %v", err)
 	}
-	for _, v := range slices.Sorted(maps.Keys(m.Env)) {
-		if slices.Contains(reservedEnv, v) {
-			k.add(path+".env."+v, "env: atm sets %s itself", v)
-		} else if v == "" || strings.ContainsAny(v, "=\x00") {
-			k.add(path+".env", "env: %q cannot be the name of a variable", v)
+	for v := range m.Env {
+		if slices.Contains(reservedEnv, v) || v == "" || strings.ContainsAny(v, "=\x00") {
+			k.add(path+".env", "env: %q is set by atm itself, or cannot be the name of a variable", v)
 		}
 	}
-	if m.Person && m.Command != nil {
-		k.add(path+".command", "%s is a person: no command starts a person", name)
-	}
-	if m.Person && m.Worktree {
-		k.add(path+".worktree", "%s is a person, and people get no worktree", name)
+	if m.Person && (m.Command != nil || m.Worktree) {
+		k.add(path, "%s is a person: people get no command and no worktree", name)
 	}
 	return m
 }
@@ -231,13 +221,10 @@ func (k *checker) rule(path string, t ruleTable) {
 	if r.Role != "" && r.Agent != "" {
 		k.add(path, "a rule is for a role or for an agent, not for both")
 	}
-	if r.Tool == "" {
-		k.add(path, `a rule needs a tool; "*" is every tool`)
+	if r.Tool == "" || r.Decision == "" {
+		k.add(path, "a rule needs a tool (\"*\" is every tool) and a decision: allow, deny or ask")
 	} else if err := policy.CheckTool(r.Tool); err != nil {
 		k.add(path+".tool", "tool: %v", err)
-	}
-	if r.Decision == "" {
-		k.add(path, "a rule needs a decision: allow, deny or ask")
 	}
 	k.word(path+".decision", t.Decision, string(policy.Allow), string(policy.Deny), string(policy.Ask))
 	k.names(path+".agent", r.Agent)
