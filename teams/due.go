@@ -92,22 +92,6 @@ func (t *Team) notifyOnce(ctx context.Context, box *mailbox.Box, to wire.Name, p
 	}})
 }
 
-// dueOf says for trace what is known of the answer that is expected to a message: ""
-// where none is, or none any more.
-func (t *Team) dueOf(ctx context.Context, box *mailbox.Box, m *wire.Message, now time.Time) string {
-	if m.DueAt.IsZero() {
-		return ""
-	}
-	if now.Before(m.DueAt) {
-		return "an answer is due " + letter.Age(now, m.DueAt)
-	}
-	overdue, _ := t.overdue(ctx, box) // what is not known is not said
-	if slices.ContainsFunc(overdue, func(it *mailbox.Item) bool { return it.ID == m.ID }) {
-		return "its answer was due " + letter.Age(now, m.DueAt)
-	}
-	return ""
-}
-
 // OverdueAnswer is an answer that a sender waits for, and that is overdue.
 type OverdueAnswer struct {
 	ID      wire.ID   `json:"id"`

@@ -281,20 +281,18 @@ func InitDir(p Place, here bool) (dir string, existing bool, why string, err err
 // directory of somebody else's. existing: there is a root already.
 func (p Place) mayMake(dir string) (existing bool, err error) {
 	info, err := os.Lstat(dir)
-	if isAbsent(err) {
+	switch {
+	case isAbsent(err):
 		return false, nil
-	}
-	if err != nil {
+	case err != nil:
 		return false, err
-	}
-	if info.Mode()&fs.ModeSymlink != 0 {
-		return false, &UntrustedError{Path: dir, Why: whyNoLinks}
-	}
-	if !info.IsDir() {
+	case info.Mode()&fs.ModeSymlink != 0:
+		return false, &UntrustedError{dir, whyNoLinks}
+	case !info.IsDir():
 		return false, fmt.Errorf("make a root: %s is no directory", printable(dir))
 	}
 	if why := Shared(dir, p.UID); why != "" {
-		return false, &UntrustedError{Path: dir, Why: why}
+		return false, &UntrustedError{dir, why}
 	}
 	return hasFormat(dir)
 }

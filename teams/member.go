@@ -245,13 +245,11 @@ func (t *Team) Slot(m Member) wire.PTYAgentInfo {
 		SlotID: string(m.Name), Role: m.Role, State: slotState(m),
 		LogFile: filepath.Join(t.Box(m.Name).Path(), "run", "screen.cast"),
 	}
-	if m.PID > 0 {
-		pid := uint32(m.PID)
+	if pid := uint32(m.PID); m.PID > 0 {
 		info.PID = &pid
-		if !m.Started.IsZero() {
-			ms := m.Started.UnixMilli()
-			info.StartedAt = &ms
-		}
+	}
+	if ms := m.Started.UnixMilli(); m.PID > 0 && !m.Started.IsZero() {
+		info.StartedAt = &ms
 	}
 	if m.TurnStatus == reducer.TurnBusy {
 		info.CurrentTaskID = &m.TurnID
@@ -275,16 +273,9 @@ func slotState(m Member) wire.SessionState {
 	return wire.SlotExited
 }
 
-// What keeps a runner from typing mail into an agent that is idle.
-const (
-	holdDraft    = "a line is begun at its prompt"
-	holdTyping   = "a person types"
-	holdDialog   = "a dialog is open"
-	holdNoPrompt = "it is not at its prompt"
-)
-
-// hold is which of these it is; "" where nothing holds mail, or for a moment only. The
-// words of gates are those of ptyrun and its drivers.
+// hold is what keeps a runner from typing mail into an agent that is idle; "" where
+// nothing does, or for a moment only. The words of gates are those of ptyrun and its
+// drivers.
 func (m *Member) hold() string {
 	switch m.gate {
 	case "", "idle for a moment only", "it is drawing", "busy":
@@ -297,17 +288,21 @@ func (m *Member) hold() string {
 	if strings.Contains(m.gate, "draft") {
 		return holdDraft
 	}
-	return holdNoPrompt
+	return "it is not at its prompt"
 }
+
+const (
+	holdDraft  = "a line is begun at its prompt"
+	holdTyping = "a person types"
+	holdDialog = "a dialog is open"
+)
 
 // heldText is why unread mail waits, where the state does not say so.
 func (m *Member) heldText() string {
-	switch {
-	case m.Kind == "person" || !m.Running:
-		return ""
-	case m.Inject == "off":
+	if m.Running && m.Inject == "off" {
 		return "nothing is typed in (inject is off)"
-	case m.State == reducer.WordIdle:
+	}
+	if m.Running && m.State == reducer.WordIdle {
 		return m.hold()
 	}
 	return ""

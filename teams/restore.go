@@ -80,22 +80,15 @@ func (s *restore) entry(h *tar.Header) error {
 		if isDir {
 			return t.Dir().MkdirAll(name)
 		}
-		if isArchivedElsewhere(t, name) {
-			s.total.Skipped++
-			return nil
-		}
 		return restoreFile(t, name, s.tar)
 	}
 	box := t.Box(wire.Name(first))
-	if err := box.Present(); errors.Is(err, mailbox.ErrNoAgent) {
-		if err := t.Create(s.ctx, box.Agent()); err != nil && !errors.Is(err, mailbox.ErrExists) {
-			return err
-		}
-	} else if err != nil {
-		return err
+	err = box.Present()
+	if errors.Is(err, mailbox.ErrNoAgent) {
+		err = t.Create(s.ctx, box.Agent())
 	}
-	if isDir {
-		return nil
+	if err != nil || isDir {
+		return err
 	}
 	if state, ok := stateAt(below); ok {
 		return s.message(t, box, state, path.Base(below))
@@ -118,8 +111,7 @@ func (s *restore) message(t *Team, box *mailbox.Box, state mailbox.State, file s
 	}
 	put, err := box.Put(s.ctx, state, data)
 	if put {
-		s.total.Messages++
-		s.total.Bytes += int64(len(data))
+		s.total.Add(mailbox.Moved{Messages: 1, Bytes: int64(len(data))})
 	} else {
 		s.total.Skipped++
 	}
@@ -165,18 +157,6 @@ func restoreFile(t *Team, name string, from io.Reader) error {
 		return err
 	}
 	return t.Dir().Sync(dir)
-}
-
-// isArchivedElsewhere reports whether an archived message of a backup, at
-// .archive/<agent>/done/<day>/<id>.json, is in its mailbox here already.
-func isArchivedElsewhere(t *Team, name string) bool {
-	parts := strings.Split(name, "/")
-	id := strings.TrimSuffix(path.Base(name), ".json")
-	if len(parts) != 5 || parts[2] != "done" || !wire.IsName(parts[1]) || !wire.IsID(id) {
-		return false
-	}
-	_, err := t.Box(wire.Name(parts[1])).Get(wire.ID(id))
-	return err == nil
 }
 
 // stateAt says which state a message file below an agent's directory has. The first

@@ -51,21 +51,20 @@ func byID(a, b *mailbox.Item) int { return strings.Compare(string(a.ID), string(
 func (t *Team) Thread(ctx context.Context, thread wire.ID) ([]*mailbox.Item, error) {
 	rg := mentioning(thread)
 	rg.Withdrawn, rg.Sent = true, true
-	out, err := t.collect(ctx, rg, func() {}, func(it *mailbox.Item) bool { return it.ThreadID() == thread })
+	out, err := t.collect(ctx, rg, func(it *mailbox.Item) bool { return it.ThreadID() == thread })
 	// By time: an ack or a notice has an id derived from what it is about.
 	slices.SortFunc(out, func(a, b *mailbox.Item) int { return cmp.Or(a.SentAt.Compare(b.SentAt), byID(a, b)) })
 	return out, err
 }
 
 // collect walks all members' mailboxes and returns the messages that match, each once.
-// looked is called for each message. What cannot be read hides nothing else.
-func (t *Team) collect(ctx context.Context, rg mailbox.Range, looked func(), matches func(*mailbox.Item) bool) ([]*mailbox.Item, error) {
+// What cannot be read hides nothing else.
+func (t *Team) collect(ctx context.Context, rg mailbox.Range, matches func(*mailbox.Item) bool) ([]*mailbox.Item, error) {
 	boxes, err := t.Boxes()
 	errs := []error{err}
 	found := map[wire.ID]*mailbox.Item{}
 	for _, b := range boxes {
 		_, _, err := b.Walk(ctx, rg, func(it *mailbox.Item) bool {
-			looked()
 			// A copy in a mailbox says more than the sender's index.
 			if old := found[it.ID]; (old == nil || old.State == "") && matches(it) {
 				found[it.ID] = it
@@ -131,15 +130,14 @@ func Since(s string, now time.Time, duration func(string) (time.Duration, error)
 	return now.Add(-d), nil
 }
 
-// Search looks through every message of the team, newest first. looked is called for
-// each message.
-func (t *Team) Search(ctx context.Context, q Query, looked func()) ([]*mailbox.Item, error) {
+// Search looks through every message of the team, newest first.
+func (t *Team) Search(ctx context.Context, q Query) ([]*mailbox.Item, error) {
 	in := func(place string) bool { return len(q.In) == 0 || slices.Contains(q.In, place) }
 	rg := mailbox.Range{
 		Unread: in("new"), Owed: in("cur"), Done: in("done"), Archive: in("done"), Withdrawn: len(q.In) == 0,
 		Since: q.Since, Times: !q.Since.IsZero(),
 	}
-	out, err := t.collect(ctx, rg, looked, func(it *mailbox.Item) bool { return q.matches(it, t.Name) })
+	out, err := t.collect(ctx, rg, func(it *mailbox.Item) bool { return q.matches(it, t.Name) })
 	slices.SortFunc(out, func(a, b *mailbox.Item) int { return byID(b, a) })
 	return out, err
 }

@@ -164,9 +164,6 @@ func (r *Root) Lost() error {
 
 // CreateTeam makes a team unless it is there, and reports whether it did.
 func (r *Root) CreateTeam(name wire.Name) (made bool, err error) {
-	if _, err := wire.ParseName(string(name)); err != nil {
-		return false, err
-	}
 	if _, err := r.Team(name); !errors.Is(err, ErrNoTeam) {
 		return false, err
 	}
@@ -174,35 +171,30 @@ func (r *Root) CreateTeam(name wire.Name) (made bool, err error) {
 	if err := r.dir.MkdirAll(build + "/.locks"); err != nil {
 		return false, err
 	}
-	if err := r.dir.Move(build, string(name)); err != nil {
-		// Somebody else may have been quicker, with the same directory even.
-		if _, e := r.Team(name); e == nil {
-			return false, nil
-		}
-		if errors.Is(err, fs.ErrExist) {
-			return false, fmt.Errorf("%s: a directory %q is there and is no team", r.Path, name)
-		}
-		return false, err
+	err = r.dir.Move(build, string(name))
+	if err == nil {
+		return true, r.dir.Sync(".")
 	}
-	return true, r.dir.Sync(".")
+	if _, e := r.Team(name); e == nil {
+		return false, nil // somebody else was quicker, with the same directory even
+	}
+	if errors.Is(err, fs.ErrExist) {
+		err = fmt.Errorf("%s: a directory %q is there and is no team", r.Path, name)
+	}
+	return false, err
 }
 
 // Root is where the team lies.
 func (t *Team) Root() *Root { return t.root }
 
-// UnknownError is for an agent that is not in a team.
+// UnknownError is for an agent that is not in a team. It is a mailbox.ErrNoAgent.
 type UnknownError struct {
-	Name    wire.Name
-	Team    wire.Name
-	Members []wire.Name
-	Retired bool // there was one, and it can be restored
+	Name, Team wire.Name
+	Members    []wire.Name
+	Retired    bool // there was one, and it can be restored
 }
 
-func (e *UnknownError) Error() string {
-	return fmt.Sprintf("no agent %q in team %q", e.Name, e.Team)
-}
-
-// Is makes the error a mailbox.ErrNoAgent.
+func (e *UnknownError) Error() string        { return fmt.Sprintf("no agent %q in team %q", e.Name, e.Team) }
 func (e *UnknownError) Is(target error) bool { return target == mailbox.ErrNoAgent }
 
 // Member is the mailbox of a member, or an *UnknownError.

@@ -157,24 +157,15 @@ func (ts *Turns) updateTurns(e *wire.Event) {
 		if known[seq] != nil || turn.HasEnded() {
 			continue
 		}
-		// Another turn follows, or another program.
-		if last := ts.lastOf(turn.ID); last != nil {
-			turn.end(e, last)
-		} else {
-			turn.EndedBy, turn.Status = EventRef{e.Seq, e.At}, ""
+		// Another turn follows, or another program: some session may say how it ended.
+		turn.EndedBy, turn.Status = EventRef{e.Seq, e.At}, ""
+		for _, t := range ts.state.Turns {
+			if t.Last != nil && t.Last.ID == turn.ID {
+				turn.end(e, t.Last)
+			}
 		}
 	}
 	ts.current = known
-}
-
-// lastOf is how a turn ended that no session is in any more, nil where nothing says so.
-func (ts *Turns) lastOf(id string) *reducer.Last {
-	for _, t := range ts.state.Turns {
-		if t.Last != nil && t.Last.ID == id {
-			return t.Last
-		}
-	}
-	return nil
 }
 
 func (t *Turn) update(e *wire.Event, now *reducer.Turn) {

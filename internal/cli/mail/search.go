@@ -3,7 +3,6 @@ package mail
 import (
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -45,8 +44,7 @@ func search(c *cli.Context) error {
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	var seen atomic.Int64
-	items, err := s.Team.Search(ctx, query, func() { seen.Add(1) })
+	items, err := s.Team.Search(ctx, query)
 	if err != nil {
 		return err
 	}
@@ -63,7 +61,7 @@ func search(c *cli.Context) error {
 		b.WriteString(lines.line(m) + "\n")
 	}
 	if len(items) == 0 {
-		fmt.Fprintf(&b, "no match in %d messages\n", seen.Load())
+		b.WriteString("no match\n")
 	}
 	if more > 0 {
 		fmt.Fprintf(&b, "%d more: put --limit 0 on the command\n", more)
