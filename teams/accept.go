@@ -18,11 +18,9 @@ import (
 // maxSmall bounds files that somebody else may have made.
 const maxSmall = 4 << 10
 
-// A note says that this user made or accepted a root. Each is a file of its own
-// in the user's state directory, so that two inits at once lose nothing; never
-// in the root, which a clone can carry.
-//
-//	<state>/roots/<sha256 of the path>.json
+// A note says that this user made or accepted a root. Each is a file of its own,
+// <state>/roots/<sha256 of the path>.json: two inits at once lose nothing. It is
+// never in the root, which a clone can carry.
 type note struct {
 	Path string    `json:"path"`
 	Ino  uint64    `json:"ino"`
@@ -30,27 +28,28 @@ type note struct {
 	At   time.Time `json:"at"`
 }
 
-// same reports whether two notes are about one directory. ext4 gives an inode
+// isSame reports whether two notes are about one directory. ext4 gives an inode
 // number again to the very next directory, so the birth counts where it is known.
-func (n note) same(o note) bool {
-	return n.Path == o.Path && n.Ino == o.Ino && (n.Born == o.Born || n.Born == 0 || o.Born == 0)
+func (n note) isSame(o note) bool {
+	return n.Path != "" && n.Path == o.Path && n.Ino == o.Ino && (n.Born == o.Born || n.Born == 0 || o.Born == 0)
 }
 
 // noteOf is a note about the root as it is now, and the file to keep it in.
 func (p Place) noteOf(root string) (n note, file string, err error) {
 	path, err := filepath.Abs(root)
 	if err != nil {
-		return note{}, "", err
+		return n, "", err
 	}
 	if path, err = filepath.EvalSymlinks(path); err != nil {
-		return note{}, "", err
+		return n, "", err
+	}
+	if p.State == "" {
+		return n, "", errors.New("there is no state directory")
 	}
 	n = note{Path: strings.ToValidUTF8(path, "\uFFFD"), At: time.Now().UTC()} // as JSON holds it
-	if n.Ino, n.Born, err = identify(path); err != nil {
-		return note{}, "", err
-	}
+	n.Ino, n.Born, err = identify(path)
 	sum := sha256.Sum256([]byte(path))
-	return n, filepath.Join(p.State, "roots", hex.EncodeToString(sum[:])+".json"), nil
+	return n, filepath.Join(p.State, "roots", hex.EncodeToString(sum[:])+".json"), err
 }
 
 // Accept notes in the user's state directory that this user made or accepts the
@@ -59,29 +58,23 @@ func Accept(p Place, root string) error {
 	if Accepted(p, root) {
 		return nil
 	}
-	if err := accept(p, root); err != nil {
+	n, file, err := p.noteOf(root)
+	if err == nil {
+		err = n.save(file)
+	}
+	if err != nil {
 		return fmt.Errorf("note that %s is yours: %w", printable(root), err)
 	}
 	return nil
 }
 
-func accept(p Place, root string) error {
-	if p.State == "" {
-		return errors.New("there is no state directory")
-	}
-	n, file, err := p.noteOf(root)
-	if err != nil {
-		return err
-	}
+func (n note) save(file string) error {
 	data, err := json.Marshal(n)
 	if err != nil {
 		return err
 	}
 	dir := filepath.Dir(file)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	if err := os.Chmod(dir, 0o700); err != nil {
+	if err := errors.Join(os.MkdirAll(dir, 0o700), os.Chmod(dir, 0o700)); err != nil {
 		return err
 	}
 	d, err := durable.Open(dir, nil)
@@ -93,37 +86,21 @@ func accept(p Place, root string) error {
 }
 
 // Accepted reports whether this user made or accepted the root, and it is still
-// that directory.
+// that directory. A note that is torn, foreign, or open to others is none.
 func Accepted(p Place, root string) bool {
-	if p.State == "" {
-		return false
-	}
 	n, file, err := p.noteOf(root)
 	if err != nil {
 		return false
 	}
-	old, ok := p.readNote(file)
-	return ok && old.same(n)
-}
-
-// readNote reads a note. What is torn, foreign, or open to others is none.
-func (p Place) readNote(file string) (n note, ok bool) {
 	for _, path := range []string{filepath.Dir(file), file} {
 		info, err := os.Lstat(path)
-		if err != nil || info.Mode()&fs.ModeSymlink != 0 || distrust(info, p.UID, true) != "" {
-			return note{}, false
+		if err != nil || info.Mode()&fs.ModeSymlink != 0 || info.Size() > maxSmall && !info.IsDir() || distrust(info, p.UID, true) != "" {
+			return false
 		}
 	}
-	d, err := durable.Open(filepath.Dir(file), nil)
-	if err != nil {
-		return note{}, false
-	}
-	defer d.Close()
-	data, err := d.ReadFile(filepath.Base(file), maxSmall)
-	if err != nil || json.Unmarshal(data, &n) != nil {
-		return note{}, false
-	}
-	return n, n.Path != ""
+	var old note
+	data, err := os.ReadFile(file)
+	return err == nil && json.Unmarshal(data, &old) == nil && old.isSame(n)
 }
 
 // Shared says why a root found by search is not trusted ("owned by uid 1001",
@@ -137,14 +114,14 @@ func Shared(root string, uid int) string { return shared(root, uid, false) }
 func shared(root string, uid int, group bool) string {
 	info, err := os.Stat(root)
 	if err != nil {
-		return "it cannot be looked at: " + cause(err)
+		return "it cannot be looked at: " + err.Error()
 	}
 	if why := distrust(info, uid, group); why != "" {
 		return why
 	}
 	entries, err := os.ReadDir(root)
 	if err != nil {
-		return "it cannot be listed: " + cause(err)
+		return "it cannot be listed: " + err.Error()
 	}
 	for _, e := range entries {
 		// Not Lstat: what a link in the root leads to is a team as well.
@@ -161,11 +138,10 @@ func shared(root string, uid int, group bool) string {
 
 // distrust says why a file is not this user's alone.
 func distrust(info fs.FileInfo, uid int, group bool) string {
-	if uid < 0 {
+	owner, perm := durable.Owner(info), info.Mode().Perm()
+	switch {
+	case uid < 0:
 		return ""
-	}
-	owner := durable.Owner(info)
-	switch perm := info.Mode().Perm(); {
 	case owner == nil:
 		return "owned by nobody known"
 	case *owner != uid:
@@ -176,12 +152,4 @@ func distrust(info fs.FileInfo, uid int, group bool) string {
 		return "writable by its group, and not accepted yet"
 	}
 	return ""
-}
-
-// cause is what the system said, without the path.
-func cause(err error) string {
-	if pe, ok := errors.AsType[*fs.PathError](err); ok {
-		err = pe.Err
-	}
-	return err.Error()
 }

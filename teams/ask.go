@@ -30,8 +30,8 @@ type Response struct {
 // Replied is the status of a Response that is a reply.
 const Replied = "replied"
 
-// CutShortError is the error of a turn that ended without an answer and otherwise than
-// by its completion. Asking again under the same id hands the question over again.
+// CutShortError is for a turn that ended without an answer and otherwise than by its
+// completion. Asking again under the same id hands the question over again.
 type CutShortError struct {
 	Agent  wire.Name
 	Status string // interrupted, failed
@@ -41,8 +41,7 @@ func (e *CutShortError) Error() string {
 	return fmt.Sprintf("the turn of %s was %s, without an answer", e.Agent, e.Status)
 }
 
-// EndedError is the error of a question whose recipient's program and runner ended
-// before there was an answer. What was not handed over waits.
+// EndedError is for a recipient whose program and runner ended before there was an answer.
 type EndedError struct {
 	Agent wire.Name
 	Code  int // of the program; 128+n for a signal
@@ -53,19 +52,16 @@ func (e *EndedError) Error() string {
 }
 
 // settles is how long a program that has ended may take to be started again, and how
-// long after the end of a turn its text may come: a screen may show the end before a
-// hook tells the text.
+// long after the end of a turn, which a screen shows, a hook may tell its text.
 const settles = 1500 * time.Millisecond
 
 // Ask delivers a question that was prepared for one recipient, and returns what comes
-// first: a reply, or the end of the turn that it was handed into. sent, if not nil, is
-// called when it has been delivered and before anything is waited for. The reply is not
-// marked as read.
+// first: a reply, which is not marked as read, or the end of the turn that it was handed
+// into. sent, unless nil, is called when it has been delivered and before anything is waited for.
 //
 // Asked again under an id or a key that was used before (Outgoing.Given, Once), nothing
-// is sent again: the answer is there at once, or waited for, and a question whose turn
-// was cut short is handed over again. With the error of ctx, which ends the wait, the
-// Response says what is known.
+// is sent again, but a question whose turn was cut short is handed over again. With the
+// error of ctx, which ends the wait, the Response says what is known.
 func (r *Root) Ask(ctx context.Context, o *Outgoing, sent func(*Response)) (*Response, error) {
 	a := &Response{ID: o.Message.ID, Sent: o.Message.SentAt}
 	if len(o.Failed) > 0 {
@@ -74,33 +70,30 @@ func (r *Root) Ask(ctx context.Context, o *Outgoing, sent func(*Response)) (*Res
 	if len(o.Post.To) != 1 || o.Post.To[0].Address() == o.From.Address() {
 		return a, errors.New("a question is for one other member")
 	}
-	box := o.Post.To[0]
-	team, err := r.Team(box.Address().Team)
+	q := &asking{Response: a, me: o.From, box: o.Post.To[0]}
+	if it, err := q.box.Get(a.ID); o.Post.Given && err == nil {
+		a.Sent = it.SentAt // asked before: that is what is answered
+	}
+	team, err := r.Team(q.box.Address().Team)
 	if err != nil {
 		return a, err
 	}
-	if it, err := box.Get(o.Message.ID); o.Post.Given && err == nil {
-		a.Sent = it.SentAt // asked before: that is what is answered
-	}
-	turns, err := team.Turns(box.Agent(), a.Sent.Add(-24*time.Hour))
-	if err != nil {
+	if q.turns, err = team.Turns(q.box.Agent(), a.Sent.Add(-24*time.Hour)); err != nil {
 		return a, err
 	}
 	// Watching begins before the message is sent: nothing that comes of it is missed.
-	w, err := watcher.Open(ctx, []*mailbox.Box{o.From, box}, watcher.Options{
-		Messages: true, Events: true, After: map[wire.Address]uint64{box.Address(): turns.Seq()},
+	q.watcher, err = watcher.Open(ctx, []*mailbox.Box{q.me, q.box}, watcher.Options{
+		Messages: true, Events: true, After: map[wire.Address]uint64{q.box.Address(): q.turns.Seq()},
 	})
 	if err != nil {
 		return a, err
 	}
-	defer w.Close()
+	defer q.watcher.Close()
 	mailbox.Deliver(ctx, o.Post)
-	out := o.Post.Outcomes[0]
-	if out.Err != nil {
-		return a, out.Err
+	if err := o.Post.Outcomes[0].Err; err != nil {
+		return a, err
 	}
-	q := &asking{Response: a, me: o.From, box: box, turns: turns, watcher: w}
-	if a.Known = out.Known; a.Known {
+	if a.Known = o.Post.Outcomes[0].Known; a.Known {
 		if err := q.handAgain(ctx); err != nil {
 			return a, err
 		}
@@ -164,13 +157,13 @@ func (q *asking) wait(ctx context.Context) error {
 			q.Status, q.Text, q.Took = Replied, q.Reply.Body, max(q.Reply.SentAt.Sub(q.Sent), 0)
 			return nil
 		}
-		since := q.exited // what may settle
+		since := q.exited // the beginning of what may settle; zero: nothing does
 		if !turn.HasEnded() {
 			endSeen = time.Time{}
-		} else if endSeen.IsZero() {
-			endSeen = time.Now()
-		}
-		if turn.HasEnded() {
+		} else {
+			if endSeen.IsZero() {
+				endSeen = time.Now()
+			}
 			since = endSeen
 		}
 		isLate := !since.IsZero() && time.Since(since) >= settles

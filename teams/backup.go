@@ -21,8 +21,7 @@ import (
 // A backup is a tar of the root, without locks and tmp: the messages first listed and
 // then copied, so that it may be taken while others send.
 
-// backup is a backup that is being written. Names in it have slashes and begin with
-// the team's.
+// backup is a backup that is being written. Names in it begin with the team's.
 type backup struct {
 	ctx   context.Context
 	tar   *tar.Writer
@@ -125,15 +124,14 @@ func (b *backup) messages(box *mailbox.Box, top string) error {
 			b.total.Skipped++
 			continue
 		}
+		if err == nil {
+			err = b.add(top+"/"+e.Path, data, e.ID.Time())
+		}
 		if err != nil {
 			return err
 		}
-		if err := b.add(top+"/"+e.Path, data, e.ID.Time()); err != nil {
-			return err
-		}
 		b.saved[key] = true
-		b.total.Messages++
-		b.total.Bytes += int64(len(data))
+		b.total.Add(mailbox.Moved{Messages: 1, Bytes: int64(len(data))})
 	}
 	return nil
 }
@@ -145,14 +143,11 @@ func (b *backup) tree(t *Team, name string) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	if info.Mode().IsRegular() {
+	if err == nil && info.Mode().IsRegular() {
 		return b.file(t, name)
 	}
-	if !info.IsDir() {
-		return nil
+	if err != nil || !info.IsDir() {
+		return err
 	}
 	if err := b.dir(string(t.Name) + "/" + name); err != nil {
 		return err

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"slices"
 	"strings"
 
-	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
@@ -53,7 +51,6 @@ type doctor struct {
 func (r *Root) Doctor(ctx context.Context, p Place, fix bool) []Check {
 	d := &doctor{root: r, ctx: ctx, fix: fix, place: p, disk: fileSystemAt(r.Path)}
 	d.checkRoot()
-	d.checkDisk()
 	d.checkDirectories()
 	names, err := r.Teams()
 	if err != nil {
@@ -67,7 +64,7 @@ func (r *Root) Doctor(ctx context.Context, p Place, fix bool) []Check {
 			d.add("team.unreadable", "error", "", "team %s: %v", n, err)
 			continue
 		}
-		for _, check := range []func(*Team){d.checkTeam, d.checkAgentDirs, d.checkConfig, d.checkWorktrees, d.checkMembers} {
+		for _, check := range []func(*Team){d.checkTeam, d.checkAgentDirs, d.checkConfig, d.checkMembers} {
 			check(t)
 		}
 	}
@@ -95,9 +92,6 @@ func (d *doctor) checkRoot() {
 	if !d.root.Accepted {
 		d.add("root.unaccepted", "warning", "atm init --root "+quote(d.root.Path), "nobody here made or accepted this root: nothing is started or handed over from it")
 	}
-}
-
-func (d *doctor) checkDisk() {
 	if d.disk.remote != "" {
 		d.add("fs.remote", "warning", "atm backup root.tar", "the root lies on %s: locks and events do not reach other machines; restore the backup to a local disk", d.disk.remote)
 	} else if err := watcher.Probe(d.root.Path); err != nil {
@@ -133,7 +127,7 @@ func (d *doctor) checkTeam(t *Team) {
 	if why := Shared(t.Dir().Path(), d.place.UID); why != "" {
 		d.add("team.shared", "warning", "chmod go-w "+quote(t.Dir().Path()), "team %s is %s", t.Name, why)
 	}
-	if old, err := t.Retired(); err == nil && len(old) > 0 {
+	if old, _ := t.Retired(); len(old) > 0 {
 		d.add("team.retired", "info", "", "team %s: %d retired mailboxes in the archive: %s", t.Name, len(old), strings.Join(old, ", "))
 	}
 }
@@ -143,19 +137,16 @@ func (d *doctor) checkAgentDirs(t *Team) {
 	names, _ := t.Dir().Names(".")
 	for _, n := range names {
 		info, err := t.Dir().Lstat(n)
-		if err != nil || strings.HasPrefix(n, ".") || !info.IsDir() && info.Mode()&fs.ModeSymlink == 0 {
+		if err != nil || !wire.IsName(n) || info.Mode().IsRegular() {
 			continue
 		}
 		present := t.Box(wire.Name(n)).Present()
-		switch {
-		case !info.IsDir():
+		if !info.IsDir() {
 			d.add("agent.link", "error", "", "%s in team %s is a symbolic link: links are not followed", n, t.Name)
-		case !wire.IsName(n):
-			d.add("agent.name", "warning", "", "%s in team %s is no name of an agent", n, t.Name)
-		case errors.Is(present, mailbox.ErrNoAgent):
+		} else if errors.Is(present, mailbox.ErrNoAgent) {
 			d.add("agent.broken", "error", "atm team add "+n, "%s in team %s has no inbox/new and is no agent", n, t.Name)
-		case errors.Is(present, durable.ErrNotDirectory):
-			d.add("agent.not_a_directory", "error", "", "%s in team %s: its inbox or inbox/new is not a directory, so nothing can be sent to %s", n, t.Name, n)
+		} else if present != nil {
+			d.add("agent.not_a_directory", "error", "", "%s in team %s: %v", n, t.Name, present)
 		}
 	}
 }
@@ -182,10 +173,6 @@ func (d *doctor) checkConfig(t *Team) {
 			d.add("team.toml.member", "info", "atm team add "+string(name), "team %s: team.toml names %s, and there is no such mailbox yet", t.Name, name)
 		}
 	}
-}
-
-func (d *doctor) checkWorktrees(t *Team) {
-	c, err := t.Config()
 	trees, _ := t.Dir().Names(worktreesDir)
 	for _, n := range trees {
 		if err == nil && !c.Members[wire.Name(n)].Worktree {
@@ -216,13 +203,12 @@ func (d *doctor) checkMembers(t *Team) {
 
 // checkMailbox reports what package mailbox finds wrong in a mailbox.
 func (d *doctor) checkMailbox(b *mailbox.Box) {
-	name := b.Address().String()
 	if d.fix {
 		b.TakeIn(d.ctx)
 	}
 	h, err := b.Examine(d.fix)
 	if err != nil {
-		d.add("agent.unreadable", "error", "", "%s: %v", name, err)
+		d.add("agent.unreadable", "error", "", "%s: %v", b.Address(), err)
 		return
 	}
 	if d.disk.isReadOnly {
@@ -235,42 +221,28 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 	// Of files or directories: %s in the message is a name, in the command its path.
 	for _, c := range []struct {
 		code, severity string
-		dir            string
 		found          []string
+		dir            string
 		fix, message   string
 	}{
-		{"drop.not_a_file", "warning", "inbox/", h.NotFiles, "", "inbox/%s is no regular file and is never opened"},
-		{"drop.empty", "info", "inbox/", h.Empty, "", "inbox/%s is empty and waits for content"},
-		{"drop.unreadable", "warning", "inbox/", h.Unreadable, "chmod u+r %s", "inbox/%s cannot be read"},
-		{"drop.misplaced", "warning", "", h.Misplaced, "mv %s " + quote(b.Path()+"/inbox/"), "%s lies where nobody looks for mail"},
-		{"message.doubled", "error", "", doubled, "", "message %s lies in two places"},
-		{"inbox.not_writable", "error", "", h.Closed, "chmod u+rwx %s", "this user cannot write in %s"},
-		{"events.odd", "error", "events/", h.OddEvents, "mv %s .", "events/%s is no part of the log"},
-		{"agent.not_a_directory", "error", "", h.NotDirs, "mv %s .", "%s is not a directory"},
-		{"mode.open", "warning", "", h.Open, "chmod 700 %s", "%s is open to everybody"},
+		{"drop.not_a_file", "warning", h.NotFiles, "inbox/", "", "%s is no regular file and is never opened"},
+		{"drop.empty", "info", h.Empty, "inbox/", "", "%s is empty and waits for content"},
+		{"drop.unreadable", "warning", h.Unreadable, "inbox/", "chmod u+r %s", "%s cannot be read"},
+		{"drop.misplaced", "warning", h.Misplaced, "", "mv %s " + quote(b.Path()+"/inbox/"), "%s lies where nobody looks for mail"},
+		{"message.doubled", "error", doubled, "", "", "message %s lies in two places"},
+		{"inbox.not_writable", "error", h.Closed, "", "chmod u+rwx %s", "this user cannot write in %s"},
+		{"events.odd", "error", h.OddEvents, "events/", "mv %s .", "%s is no part of the log"},
+		{"agent.not_a_directory", "error", h.NotDirs, "", "mv %s .", "%s is not a directory"},
+		{"mode.open", "warning", h.Open, "", "chmod 700 %s", "%s is open to everybody"},
 	} {
-		for _, found := range c.found {
-			d.add(c.code, c.severity, strings.ReplaceAll(c.fix, "%s", quote(b.Path()+"/"+c.dir+found)), "%s: "+c.message, name, found)
+		for _, name := range c.found {
+			d.add(c.code, c.severity, strings.ReplaceAll(c.fix, "%s", quote(b.Path()+"/"+c.dir+name)), "%s: "+c.message, b.Address(), c.dir+name)
 		}
 	}
-	d.checkCounts(b, h)
-	if h.EventsErr != nil {
-		d.add("events.unreadable", "error", "", "%s: the log cannot be read to its end: %v", name, h.EventsErr)
-	}
-	if n := len(h.EventGaps); n > 0 {
-		d.add("events.gap", "warning", "", "%s: events %d to %d are missing or spoilt (%d such gaps); what they said is lost, the rest counts", name, h.EventGaps[0].From, h.EventGaps[0].To, n)
-	}
-	if h.BadClaims != nil {
-		d.add("claims.bad", "error", "mv "+quote(b.Path()+"/run/claims.json")+" .", "%s: run/claims.json counts for nothing, and what is being handed over may be shown twice: %v", name, h.BadClaims)
-	}
-}
-
-// checkCounts reports what is counted in a mailbox.
-func (d *doctor) checkCounts(b *mailbox.Box, h mailbox.Health) {
 	_, torn, _ := b.Walk(d.ctx, mailbox.Range{Unread: true, Limit: 500}, func(*mailbox.Item) bool { return true })
-	stale, mended := len(h.Stale), 0
+	staleFix, staleText := "atm gc", "%d unfinished files older than 36 h"
 	if d.fix {
-		stale, mended = 0, stale
+		staleFix, staleText = "", "%d unfinished files older than 36 h removed"
 	}
 	for _, c := range []struct {
 		code, severity string
@@ -280,12 +252,20 @@ func (d *doctor) checkCounts(b *mailbox.Box, h mailbox.Health) {
 		{"drop.unfinished", "warning", h.Begun, "atm doctor --fix", "%d dropped files whose taking in was cut off; the next look carries on"},
 		{"bad.files", "warning", h.Bad, fmt.Sprintf("atm ls %s --bad", b.Agent()), "%d files in inbox/bad could not be understood"},
 		{"message.torn", "warning", torn, fmt.Sprintf("atm read --as %s", b.Agent()), "%d files in inbox/new are not messages; reading sets them aside"},
-		{"tmp.stale", "info", stale, "atm gc", "%d unfinished files older than 36 h"},
-		{"tmp.stale", "ok", mended, "", "%d unfinished files older than 36 h removed"},
+		{"tmp.stale", "info", len(h.Stale), staleFix, staleText},
 	} {
 		if c.n > 0 {
 			d.add(c.code, c.severity, c.fix, "%s: "+c.message, b.Address(), c.n)
 		}
+	}
+	if h.EventsErr != nil {
+		d.add("events.unreadable", "error", "", "%s: the log cannot be read to its end: %v", b.Address(), h.EventsErr)
+	}
+	if n := len(h.EventGaps); n > 0 {
+		d.add("events.gap", "warning", "", "%s: events %d to %d are missing or spoilt (%d such gaps); what they said is lost, the rest counts", b.Address(), h.EventGaps[0].From, h.EventGaps[0].To, n)
+	}
+	if h.BadClaims != nil {
+		d.add("claims.bad", "error", "mv "+quote(b.Path()+"/run/claims.json")+" .", "%s: run/claims.json counts for nothing, and what is being handed over may be shown twice: %v", b.Address(), h.BadClaims)
 	}
 }
 
@@ -307,11 +287,7 @@ func (d *doctor) checkRunner(t *Team, b *mailbox.Box) {
 	} else if errors.As(err, &silent) {
 		d.add("runner.silent", "error", fmt.Sprintf("kill -CONT %d", silent.PID), "%s: its runner, process %d, does not answer; if it was not stopped, kill -9 %d ends it", b.Address(), silent.PID, silent.PID)
 	}
-	saved, ok, err := t.SavedPolicy(name)
-	if !ok || err != nil {
-		return
-	}
-	if now, err := t.PolicyNow(name); err == nil && !now.Equal(saved) { // a mistake in team.toml is reported already
+	if t.HasOtherRules(name) {
 		again := t.RunAgain(name)
 		if again == "atm run "+string(name) {
 			again = "atm up " + string(name)

@@ -51,11 +51,13 @@ func (t *Team) Drafts(ctx context.Context) (out []Draft, err error) {
 	for _, b := range bad {
 		errs = append(errs, b)
 	}
-	type key struct {
-		agent wire.Name
-		id    wire.UUID
+	known := map[string]bool{} // drafts of sessions, also of those that are over, by agent and id
+	isNew := func(agent wire.Name, id wire.UUID) bool {
+		key := string(agent) + " " + string(id)
+		was := known[key]
+		known[key] = true
+		return !was
 	}
-	known := map[key]bool{} // drafts of sessions, also of those that are over
 	for _, s := range list {
 		agent := wire.Name(s.AgentID)
 		if err := s.CatchUp(ctx, t.Box(agent)); err != nil {
@@ -65,10 +67,9 @@ func (t *Team) Drafts(ctx context.Context) (out []Draft, err error) {
 			if d.At.IsZero() {
 				d.At = s.CreatedAt
 			}
-			if !known[key{agent, d.ID}] && s.State.Alive() {
+			if isNew(agent, d.ID) && s.State.Alive() {
 				out = append(out, Draft{Draft: d, Agent: agent, Session: s.SessionID})
 			}
-			known[key{agent, d.ID}] = true
 		}
 	}
 	names, err := t.Agents()
@@ -80,10 +81,9 @@ func (t *Team) Drafts(ctx context.Context) (out []Draft, err error) {
 		}
 		for i := range events {
 			e, ok := session.EventOf(&events[i])
-			if ok && events[i].Kind == "draft_ready" && !known[key{agent, e.DraftID}] {
+			if ok && events[i].Kind == "draft_ready" && isNew(agent, e.DraftID) {
 				d := session.Draft{ID: e.DraftID, Summary: e.Summary, Artifacts: e.ArtifactCount, At: events[i].At}
 				out = append(out, Draft{Draft: d, Agent: agent})
-				known[key{agent, e.DraftID}] = true
 			}
 		}
 	}

@@ -26,11 +26,8 @@ import (
 // overdue lists the messages to a member whose answer is overdue.
 func (t *Team) overdue(ctx context.Context, box *mailbox.Box) ([]*mailbox.Item, error) {
 	due, err := box.Due(ctx, time.Now())
-	if err != nil || len(due) == 0 {
-		return nil, err
-	}
-	shared, err := box.Shared()
-	if err != nil {
+	shared, e := box.Shared()
+	if err = errors.Join(err, e); err != nil {
 		return nil, err
 	}
 	by := box.Address()
@@ -93,22 +90,6 @@ func (t *Team) notifyOnce(ctx context.Context, box *mailbox.Box, to wire.Name, p
 		ID: id, Type: wire.TypeNotice, Thread: it.ThreadID(), ReplyWanted: "no",
 		Subject: "overdue: " + it.Title(), Body: text, Origin: origin, Payload: payload,
 	}})
-}
-
-// dueOf says for trace what is known of the answer that is expected to a message: ""
-// where none is, or none any more.
-func (t *Team) dueOf(ctx context.Context, box *mailbox.Box, m *wire.Message, now time.Time) string {
-	if m.DueAt.IsZero() {
-		return ""
-	}
-	if now.Before(m.DueAt) {
-		return "an answer is due " + letter.Age(now, m.DueAt)
-	}
-	overdue, _ := t.overdue(ctx, box) // what is not known is not said
-	if slices.ContainsFunc(overdue, func(it *mailbox.Item) bool { return it.ID == m.ID }) {
-		return "its answer was due " + letter.Age(now, m.DueAt)
-	}
-	return ""
 }
 
 // OverdueAnswer is an answer that a sender waits for, and that is overdue.

@@ -46,11 +46,7 @@ type Found struct {
 var ErrNoRoot = errors.New("no root found")
 
 // NoRootError is for a root that was named and is none. It is an ErrNoRoot.
-type NoRootError struct {
-	Path   string
-	Source string // FromFlag or FromEnv
-	why    string
-}
+type NoRootError struct{ Path, Source, why string }
 
 func (e *NoRootError) Error() string {
 	return fmt.Sprintf("no root at %s, named by %s: %s", printable(e.Path), e.Source, e.why)
@@ -59,20 +55,14 @@ func (e *NoRootError) Error() string {
 func (e *NoRootError) Unwrap() error { return ErrNoRoot }
 
 // UntrustedError is for a place that is not safe to make a root in.
-type UntrustedError struct {
-	Path string
-	Why  string
-}
+type UntrustedError struct{ Path, Why string }
 
 func (e *UntrustedError) Error() string {
 	return printable(e.Path) + " is not to be trusted: " + e.Why
 }
 
-// FormatError is for a root of a format that this program does not know.
-type FormatError struct {
-	Path   string // the root
-	Format string // what FORMAT says
-}
+// FormatError is for a root whose FORMAT this program does not know.
+type FormatError struct{ Path, Format string }
 
 func (e *FormatError) Error() string {
 	if e.Newer() {
@@ -102,13 +92,14 @@ func hasFormat(dir string) (bool, error) {
 	if isAbsent(err) || errors.Is(err, durable.ErrNotRegular) {
 		return false, nil
 	}
+	format := strings.TrimSpace(string(data))
 	if errors.Is(err, durable.ErrTooLarge) {
-		return true, &FormatError{Path: dir, Format: "…"}
+		format, err = "…", nil
 	}
-	if format := strings.TrimSpace(string(data)); err == nil && format != "1" {
-		return true, &FormatError{Path: dir, Format: format}
+	if err == nil && format != "1" {
+		err = &FormatError{Path: dir, Format: format}
 	}
-	return err == nil, err
+	return true, err
 }
 
 // Find finds the root: the named one, else the nearest .atm from the working
@@ -117,9 +108,8 @@ func hasFormat(dir string) (bool, error) {
 //
 // A named root is taken or refused (*NoRootError). One found by search must also
 // be ours alone; passed says, in a sentence each, which were passed over and
-// why. Without any the error is ErrNoRoot. A format that this program does not
-// know is a *FormatError: going on to the next root would put mail where nobody
-// looks for it.
+// why. Without any the error is ErrNoRoot. A *FormatError ends the search: going
+// on to the next root would put mail where nobody looks for it.
 func Find(p Place) (f Found, passed []string, err error) {
 	dir, err := physical(p.Dir)
 	if err != nil {
@@ -133,18 +123,15 @@ func Find(p Place) (f Found, passed []string, err error) {
 	if err != nil {
 		return Found{}, nil, fmt.Errorf("look at the root named by %s: %w", source, err)
 	}
-	info, err := os.Stat(path)
-	if isAbsent(err) {
-		return Found{}, nil, &NoRootError{Path: path, Source: source, why: "it does not exist"}
+	why := "it has no file FORMAT"
+	if info, err := os.Stat(path); isAbsent(err) {
+		why = "it does not exist"
+	} else if err == nil && !info.IsDir() {
+		why = "it is no directory"
+	} else if ok, err := hasFormat(path); ok || err != nil {
+		return Found{Path: path, Source: source, Accepted: true}, nil, err
 	}
-	if err == nil && !info.IsDir() {
-		return Found{}, nil, &NoRootError{Path: path, Source: source, why: "it is no directory"}
-	}
-	ok, err := hasFormat(path)
-	if err == nil && !ok {
-		err = &NoRootError{Path: path, Source: source, why: "it has no file FORMAT"}
-	}
-	return Found{Path: path, Source: source, Accepted: true}, nil, err
+	return Found{}, nil, &NoRootError{path, source, why}
 }
 
 // named is the name that the flag or the environment gives the root.
@@ -261,7 +248,7 @@ func InitDir(p Place, here bool) (dir string, existing bool, why string, err err
 	if name != "" {
 		dir, err = resolveNamed(wd, name)
 		if info, missing := os.Stat(dir); err == nil && missing == nil && !info.IsDir() {
-			err = &NoRootError{Path: dir, Source: source, why: "it is no directory"}
+			err = &NoRootError{dir, source, "it is no directory"}
 		}
 		if err == nil {
 			existing, err = hasFormat(dir)
@@ -294,20 +281,18 @@ func InitDir(p Place, here bool) (dir string, existing bool, why string, err err
 // directory of somebody else's. existing: there is a root already.
 func (p Place) mayMake(dir string) (existing bool, err error) {
 	info, err := os.Lstat(dir)
-	if isAbsent(err) {
+	switch {
+	case isAbsent(err):
 		return false, nil
-	}
-	if err != nil {
+	case err != nil:
 		return false, err
-	}
-	if info.Mode()&fs.ModeSymlink != 0 {
-		return false, &UntrustedError{Path: dir, Why: whyNoLinks}
-	}
-	if !info.IsDir() {
+	case info.Mode()&fs.ModeSymlink != 0:
+		return false, &UntrustedError{dir, whyNoLinks}
+	case !info.IsDir():
 		return false, fmt.Errorf("make a root: %s is no directory", printable(dir))
 	}
 	if why := Shared(dir, p.UID); why != "" {
-		return false, &UntrustedError{Path: dir, Why: why}
+		return false, &UntrustedError{dir, why}
 	}
 	return hasFormat(dir)
 }

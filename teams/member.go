@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/mailbox"
@@ -235,4 +236,114 @@ func (m *Member) about() string {
 		s += " for " + w.Tool
 	}
 	return letter.Clip(letter.Escape(s), 80)
+}
+
+// Slot is a member as a PTY manager writes it (vocabulary B). That one knows no question
+// but a confirmation, and a slot that was never spawned has exited.
+func (t *Team) Slot(m Member) wire.PTYAgentInfo {
+	info := wire.PTYAgentInfo{
+		SlotID: string(m.Name), Role: m.Role, State: slotState(m),
+		LogFile: filepath.Join(t.Box(m.Name).Path(), "run", "screen.cast"),
+	}
+	if pid := uint32(m.PID); m.PID > 0 {
+		info.PID = &pid
+	}
+	if ms := m.Started.UnixMilli(); m.PID > 0 && !m.Started.IsZero() {
+		info.StartedAt = &ms
+	}
+	if m.TurnStatus == reducer.TurnBusy {
+		info.CurrentTaskID = &m.TurnID
+	}
+	return info
+}
+
+func slotState(m Member) wire.SessionState {
+	switch {
+	case m.State == reducer.WordOff:
+		return wire.SlotExited
+	case m.Activity == reducer.AwaitingInput:
+		return wire.SlotConfirming
+	case m.Activity != reducer.Unknown:
+		return wire.SessionState(m.Activity)
+	case m.TurnStatus == reducer.TurnBusy:
+		return wire.SlotThinking
+	case m.Running:
+		return wire.SlotStarting
+	}
+	return wire.SlotExited
+}
+
+// hold is what keeps a runner from typing mail into an agent that is idle; "" where
+// nothing does, or for a moment only. The words of gates are those of ptyrun and its
+// drivers.
+func (m *Member) hold() string {
+	switch m.gate {
+	case "", "idle for a moment only", "it is drawing", "busy":
+		return ""
+	case "a person types":
+		return holdTyping
+	case "dialog":
+		return holdDialog
+	}
+	if strings.Contains(m.gate, "draft") {
+		return holdDraft
+	}
+	return "it is not at its prompt"
+}
+
+const (
+	holdDraft  = "a line is begun at its prompt"
+	holdTyping = "a person types"
+	holdDialog = "a dialog is open"
+)
+
+// heldText is why unread mail waits, where the state does not say so.
+func (m *Member) heldText() string {
+	if m.Running && m.Inject == "off" {
+		return "nothing is typed in (inject is off)"
+	}
+	if m.Running && m.State == reducer.WordIdle {
+		return m.hold()
+	}
+	return ""
+}
+
+// Forecast says in a few words when a message to the member is likely to be seen, on
+// evidence: `idle: typed in now`.
+func (m *Member) Forecast(now time.Time, urgent bool) string {
+	state := string(m.State)
+	if m.State == reducer.WordBusy && m.Since != nil {
+		state += " " + letter.Span(now.Sub(*m.Since))
+	}
+	seen := "not read yet"
+	if m.ReadAt != nil {
+		seen = "last read " + letter.Age(now, *m.ReadAt)
+	}
+	how := "typed in"
+	if m.Inject == "pointer" {
+		how = "told of it"
+	}
+	switch {
+	case m.State == reducer.WordPerson:
+		return "person"
+	case m.Running && m.Inject == "off":
+		return state + "; nothing is typed in"
+	case m.State == reducer.WordBlocked:
+		return "blocked: " + m.about()
+	case m.Running && m.State == reducer.WordIdle && m.hold() != "":
+		return "idle, but " + m.hold() + ": " + how + " later"
+	case m.Running && m.State == reducer.WordIdle:
+		return "idle: " + how + " now"
+	case m.Running && m.State == reducer.WordBusy && urgent:
+		return state + ": interrupts it"
+	case m.Running && m.State != reducer.WordUnknown:
+		return state + ": " + how + " when idle"
+	case m.Running:
+		return "running"
+	case m.State == reducer.WordUnknown:
+		return seen
+	case m.State != reducer.WordOff && m.hasHooks() && m.PresenceAt != nil:
+		return "at its next turn; last seen " + letter.Age(now, *m.PresenceAt)
+	}
+	return state + "; " + seen
 }

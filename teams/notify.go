@@ -57,14 +57,11 @@ func (t *Team) WithdrawRequest(ctx context.Context, agent *mailbox.Box, id wire.
 	if to == "" || err != nil {
 		return err
 	}
-	box, err := t.Member(to)
-	if err != nil {
-		return err
-	}
-	if it, err := box.Get(id); err != nil || it.State != mailbox.Unread {
+	it, err := t.Box(to).Get(id)
+	if err != nil || it.State != mailbox.Unread {
 		return nil // read, or never sent
 	}
-	_, err = box.Withdraw(ctx, id, agent.Address())
+	_, err = t.Box(to).Withdraw(ctx, id, agent.Address())
 	return err
 }
 

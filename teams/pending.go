@@ -74,31 +74,3 @@ func (t *Team) Waiting(ctx context.Context) (out []policy.Question, err error) {
 	slices.SortStableFunc(out, bySince)
 	return out, errors.Join(append(errs, err)...)
 }
-
-// HeldMail is mail that is not typed into an agent that is idle, until a person does
-// something about it.
-type HeldMail struct {
-	Agent  wire.Name `json:"agent"`
-	Unread int       `json:"unread"`
-	Reason string    `json:"reason"`
-}
-
-// HeldMail lists the members whose mail is held at their prompt. What cannot be read
-// hides nothing else.
-func (t *Team) HeldMail(ctx context.Context) (out []HeldMail, err error) {
-	names, err := t.Agents()
-	errs := []error{err}
-	for _, n := range names {
-		if running, err := t.Running(n); err != nil || !running {
-			continue
-		}
-		m, err := t.Status(ctx, n)
-		if err != nil && !errors.Is(err, mailbox.ErrNoAgent) {
-			errs = append(errs, err)
-		}
-		if m.State == reducer.WordIdle && m.hold() != "" && m.Unread > 0 && m.Inject != "off" {
-			out = append(out, HeldMail{Agent: n, Unread: m.Unread, Reason: m.hold()})
-		}
-	}
-	return out, errors.Join(errs...)
-}

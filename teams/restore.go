@@ -16,12 +16,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// The largest file that restore takes out of a backup, and the largest segment of
-// an event log, which it reads into memory: segments are rotated at 16 MiB.
-const (
-	maxEntry   = 8 << 30
-	maxSegment = 64 << 20
-)
+// maxEntry is the largest file that restore takes out of a backup.
+const maxEntry = 8 << 30
 
 // restore is a backup that is being brought back.
 type restore struct {
@@ -84,34 +80,23 @@ func (s *restore) entry(h *tar.Header) error {
 		if isDir {
 			return t.Dir().MkdirAll(name)
 		}
-		if isArchivedElsewhere(t, name) {
-			s.total.Skipped++
-			return nil
-		}
 		return restoreFile(t, name, s.tar)
 	}
 	box := t.Box(wire.Name(first))
-	if err := box.Present(); errors.Is(err, mailbox.ErrNoAgent) {
-		if err := t.Create(s.ctx, box.Agent()); err != nil && !errors.Is(err, mailbox.ErrExists) {
-			return err
-		}
-	} else if err != nil {
-		return err
+	err = box.Present()
+	if errors.Is(err, mailbox.ErrNoAgent) {
+		err = t.Create(s.ctx, box.Agent())
 	}
-	if isDir {
-		return nil
+	if err != nil || isDir {
+		return err
 	}
 	if state, ok := stateAt(below); ok {
 		return s.message(t, box, state, path.Base(below))
 	}
-	if !strings.HasPrefix(below, "events/") {
-		return restoreFile(t, name, s.tar)
+	if strings.HasPrefix(below, "events/") {
+		return s.events(t, box, name)
 	}
-	if h.Size > maxSegment {
-		s.total.Skipped++
-		return nil
-	}
-	return s.events(t, box, name)
+	return restoreFile(t, name, s.tar)
 }
 
 // message restores a message, or what was to be one to bad.
@@ -126,16 +111,14 @@ func (s *restore) message(t *Team, box *mailbox.Box, state mailbox.State, file s
 	}
 	put, err := box.Put(s.ctx, state, data)
 	if put {
-		s.total.Messages++
-		s.total.Bytes += int64(len(data))
+		s.total.Add(mailbox.Moved{Messages: 1, Bytes: int64(len(data))})
 	} else {
 		s.total.Skipped++
 	}
 	return err
 }
 
-// events restores a segment of an event log where there was none, or where what there
-// is came from this backup: a restore that was cut off goes on.
+// events restores a segment of an event log where there was none.
 func (s *restore) events(t *Team, box *mailbox.Box, name string) error {
 	ours, known := s.ours[box.Address()]
 	if !known {
@@ -144,21 +127,12 @@ func (s *restore) events(t *Team, box *mailbox.Box, name string) error {
 			return err
 		}
 		ours = seq == 0
+		s.ours[box.Address()] = ours
 	}
-	data, err := io.ReadAll(s.tar)
-	if err != nil {
-		return err
-	}
-	there, err := t.Dir().ReadFile(name, maxSegment)
-	if !errors.Is(err, fs.ErrNotExist) {
-		s.ours[box.Address()] = err == nil && bytes.Equal(there, data)
-		return err
-	}
-	s.ours[box.Address()] = ours
 	if !ours {
 		return nil
 	}
-	return restoreFile(t, name, bytes.NewReader(data))
+	return restoreFile(t, name, s.tar)
 }
 
 // restoreFile writes a file below a team unless it is there.
@@ -183,21 +157,6 @@ func restoreFile(t *Team, name string, from io.Reader) error {
 		return err
 	}
 	return t.Dir().Sync(dir)
-}
-
-// isArchivedElsewhere reports whether an archived message of a backup is in its mailbox
-// here already, archived or not.
-func isArchivedElsewhere(t *Team, name string) bool {
-	parts := strings.Split(name, "/") // .archive/<agent>/done/<day>/<id>.json
-	if len(parts) != 5 || parts[2] != "done" || !wire.IsName(parts[1]) {
-		return false
-	}
-	id := strings.TrimSuffix(parts[4], ".json")
-	if !wire.IsID(id) {
-		return false
-	}
-	_, err := t.Box(wire.Name(parts[1])).Get(wire.ID(id))
-	return err == nil
 }
 
 // stateAt says which state a message file below an agent's directory has. The first

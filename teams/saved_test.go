@@ -4,40 +4,30 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 
 	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/wire"
 )
 
-// What a runner was started with is kept, and what team.toml says otherwise since
-// is named; what stands for the same is the same.
-func TestChanged(t *testing.T) {
+// A runner keeps the rules that it was started with: others are told from them.
+func TestOtherRules(t *testing.T) {
 	t.Parallel()
 	team := newTeam(t, newRoot(t), "bob")
-	toml := func(text string) *config.Config {
-		t.Helper()
-		must(t, os.WriteFile(filepath.Join(team.Dir().Path(), "team.toml"), []byte(text), 0o600))
-		p, err := team.Config()
-		must(t, err)
-		return p
+	path := filepath.Join(team.Dir().Path(), "team.toml")
+	must(t, os.WriteFile(path, []byte("[members.bob]\nrole = \"coder\"\n"), 0o600))
+	if team.HasOtherRules("bob") {
+		t.Error("nothing was started")
 	}
-	was := toml("[members.bob]\ncommand = [\"claude\"]\nprompt = \"x\"\n")
-	if keys := team.Changed("bob", was); keys != nil {
-		t.Errorf("nothing was started, and %q changed", keys)
+	p, err := team.PolicyNow("bob")
+	must(t, err)
+	must(t, team.SavePolicy("bob", p))
+	if team.HasOtherRules("bob") {
+		t.Error("the same rules are others")
 	}
-	must(t, team.SaveStart("bob", was.Members["bob"]))
-	must(t, team.SavePolicy("bob", was.Policy("bob")))
-	for text, want := range map[string][]string{
-		"command = [\"claude\"]\nprompt = \"x\"\n": nil,
-		"command = [\"claude\"]\nprompt = \"x\"\ncwd = \".\"\ndriver = \"auto\"\ninject = \"body\"\nrestart = \"on-crash\"\n": nil,
-		"command = [\"claude\", \"-c\"]\nworktree = true\nenv = { A = \"1\" }\n":                                              {"command", "env", "prompt", "worktree"},
-		"command = [\"claude\"]\nprompt = \"x\"\nrole = \"coder\"\n":                                                          {"rules"},
-	} {
-		if got := team.Changed("bob", toml("[members.bob]\n"+text)); !slices.Equal(got, want) {
-			t.Errorf("%q changed, not %q: %s", got, want, text)
-		}
+	must(t, os.WriteFile(path, []byte("[members.bob]\nrole = \"tester\"\n"), 0o600))
+	if !team.HasOtherRules("bob") {
+		t.Error("other rules are the same")
 	}
 }
 
@@ -45,7 +35,6 @@ func TestChanged(t *testing.T) {
 func TestLastStop(t *testing.T) {
 	t.Parallel()
 	team := newTeam(t, newRoot(t), "bob")
-	must(t, team.MarkStopped("bob")) // never run: no mark
 	first, err := team.LastStop("bob")
 	if err != nil || first != "never" {
 		t.Fatal(first, err)
@@ -58,6 +47,7 @@ func TestLastStop(t *testing.T) {
 	if err != nil || second == first || third == second || third == "" {
 		t.Error(first, second, third, err)
 	}
+	must(t, team.MarkStopped("carol"))
 	if s, err := team.LastStop("carol"); s != "never" || err != nil {
 		t.Error(s, err)
 	}

@@ -2,9 +2,11 @@ package teams
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -49,49 +51,31 @@ func byID(a, b *mailbox.Item) int { return strings.Compare(string(a.ID), string(
 func (t *Team) Thread(ctx context.Context, thread wire.ID) ([]*mailbox.Item, error) {
 	rg := mentioning(thread)
 	rg.Withdrawn, rg.Sent = true, true
-	out, err := t.collect(ctx, rg, nil, func(it *mailbox.Item) bool { return it.ThreadID() == thread })
+	out, err := t.collect(ctx, rg, func(it *mailbox.Item) bool { return it.ThreadID() == thread })
 	// By time: an ack or a notice has an id derived from what it is about.
-	slices.SortFunc(out, func(a, b *mailbox.Item) int {
-		if c := a.SentAt.Compare(b.SentAt); c != 0 {
-			return c
-		}
-		return byID(a, b)
-	})
+	slices.SortFunc(out, func(a, b *mailbox.Item) int { return cmp.Or(a.SentAt.Compare(b.SentAt), byID(a, b)) })
 	return out, err
 }
 
 // collect walks all members' mailboxes and returns the messages that match, each once.
-// looked, if not nil, is called for each message. What cannot be read hides nothing else.
-func (t *Team) collect(ctx context.Context, rg mailbox.Range, looked func(), matches func(*mailbox.Item) bool) ([]*mailbox.Item, error) {
+// What cannot be read hides nothing else.
+func (t *Team) collect(ctx context.Context, rg mailbox.Range, matches func(*mailbox.Item) bool) ([]*mailbox.Item, error) {
 	boxes, err := t.Boxes()
-	if err != nil {
-		return nil, err
-	}
-	var errs []error
+	errs := []error{err}
 	found := map[wire.ID]*mailbox.Item{}
 	for _, b := range boxes {
 		_, _, err := b.Walk(ctx, rg, func(it *mailbox.Item) bool {
-			if looked != nil {
-				looked()
-			}
 			// A copy in a mailbox says more than the sender's index.
 			if old := found[it.ID]; (old == nil || old.State == "") && matches(it) {
 				found[it.ID] = it
 			}
 			return ctx.Err() == nil
 		})
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
 		if err != nil && !errors.Is(err, mailbox.ErrNoAgent) { // retired meanwhile
 			errs = append(errs, err)
 		}
 	}
-	out := make([]*mailbox.Item, 0, len(found))
-	for _, it := range found {
-		out = append(out, it)
-	}
-	return out, errors.Join(errs...)
+	return slices.Collect(maps.Values(found)), cmp.Or(ctx.Err(), errors.Join(errs...))
 }
 
 // Query is what `atm search` looks for: all of it must match.
@@ -146,34 +130,29 @@ func Since(s string, now time.Time, duration func(string) (time.Duration, error)
 	return now.Add(-d), nil
 }
 
-// Search looks through every message of the team, newest first. looked is called for
-// each message.
-func (t *Team) Search(ctx context.Context, q Query, looked func()) ([]*mailbox.Item, error) {
+// Search looks through every message of the team, newest first.
+func (t *Team) Search(ctx context.Context, q Query) ([]*mailbox.Item, error) {
 	in := func(place string) bool { return len(q.In) == 0 || slices.Contains(q.In, place) }
 	rg := mailbox.Range{
 		Unread: in("new"), Owed: in("cur"), Done: in("done"), Archive: in("done"), Withdrawn: len(q.In) == 0,
 		Since: q.Since, Times: !q.Since.IsZero(),
 	}
-	out, err := t.collect(ctx, rg, looked, func(it *mailbox.Item) bool { return q.matches(it, t.Name) })
+	out, err := t.collect(ctx, rg, func(it *mailbox.Item) bool { return q.matches(it, t.Name) })
 	slices.SortFunc(out, func(a, b *mailbox.Item) int { return byID(b, a) })
 	return out, err
 }
 
 func (q Query) matches(it *mailbox.Item, team wire.Name) bool {
-	if q.From != "" && !isCalled(it.From, q.From, team) {
+	// The name alone means an agent within the team.
+	isCalled := func(a wire.Address, word string) bool {
+		return word == "" || word == a.String() || word == string(a.Agent) && (a.Team == team || a.Agent == "drop")
+	}
+	if !isCalled(it.From, q.From) || !q.Since.IsZero() && it.Written.Before(q.Since) {
 		return false
 	}
-	if q.To != "" && !slices.ContainsFunc(it.To, func(a wire.Address) bool { return isCalled(a, q.To, team) }) {
-		return false
-	}
-	if !q.Since.IsZero() && it.Written.Before(q.Since) {
+	if q.To != "" && !slices.ContainsFunc(it.To, func(a wire.Address) bool { return isCalled(a, q.To) }) {
 		return false
 	}
 	text := strings.ToLower(it.Subject + "\n" + it.Body)
 	return !slices.ContainsFunc(q.Words, func(w string) bool { return !strings.Contains(text, w) })
-}
-
-// isCalled reports whether a word means an address: the name alone within the team.
-func isCalled(a wire.Address, word string, team wire.Name) bool {
-	return word == a.String() || word == string(a.Agent) && (a.Team == team || a.Agent == "drop")
 }

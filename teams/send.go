@@ -45,13 +45,9 @@ func (e *HopError) Error() string {
 // that are unknown go to Failed, and are not an error.
 func (r *Root) Prepare(o *Outgoing) error {
 	m := o.Message
-	if m.ID == "" {
-		m.ID = wire.NewID()
-	}
-	if o.Given {
-		if err := GivenID(m.ID); err != nil {
-			return err
-		}
+	m.ID = cmp.Or(m.ID, wire.NewID())
+	if err := GivenID(m.ID); err != nil {
+		return err
 	}
 	m.From = o.From.Address()
 	if m.SentAt.IsZero() {
@@ -80,8 +76,8 @@ func (r *Root) Prepare(o *Outgoing) error {
 	return mailbox.Check(m)
 }
 
-// chainBegan is when the newest MaxHops answers of a chain began. The chain is followed
-// as far as the sender's own mail shows it, else it began with the thread.
+// chainBegan is when the newest MaxHops answers of a chain began: as far as the
+// sender's own mail shows it, else with the thread.
 func (r *Root) chainBegan(o *Outgoing) time.Time {
 	at := o.Parent
 	for range wire.MaxHops - 2 {
@@ -105,8 +101,7 @@ func (r *Root) OwnMessage(b *mailbox.Box, id wire.ID) *wire.Message {
 }
 
 // Once gives a prepared message the id that belongs to its sender's key: the same key,
-// recipients and message answered always give the same id. known says that the key was
-// used before; the message may have arrived or not.
+// recipients and message answered always give the same id. known: it was used before.
 func (o *Outgoing) Once(name string) (known bool, err error) {
 	key := &mailbox.IdempotencyKey{Name: name}
 	for _, a := range unique(o.To) {
@@ -123,7 +118,7 @@ func (o *Outgoing) Once(name string) (known bool, err error) {
 	return known, nil
 }
 
-// deliver sends a message to one member, as one act: tell and sessions use it.
+// deliver sends a message to one member, as one act.
 func (r *Root) deliver(ctx context.Context, o *Outgoing) error {
 	if err := r.Prepare(o); err != nil {
 		return err

@@ -27,26 +27,20 @@ func (t *Team) Sessions() *session.Store { return &session.Store{Mail: t.Store} 
 // no sessions: where it does not speak of them people may begin one.
 func (t *Team) CheckSessionsAllowed() error {
 	c, err := t.Config()
-	if err != nil {
-		return err
+	if err == nil && c.Session.Forbidden {
+		err = fmt.Errorf("no session is begun: %w", ErrNoSessions)
 	}
-	if c.Session.Forbidden {
-		return fmt.Errorf("no session is begun: %w", ErrNoSessions)
-	}
-	return nil
+	return err
 }
 
-// CheckHumanInputAllowed is nil unless team.toml says that nobody talks to agents in sessions,
-// or cannot be understood.
+// CheckHumanInputAllowed is nil unless team.toml says that nobody talks to agents in
+// sessions, or cannot be understood.
 func (t *Team) CheckHumanInputAllowed() error {
-	p, err := t.Config()
-	if err != nil {
-		return err
+	c, err := t.Config()
+	if err == nil && !c.Session.AllowHumanInput {
+		err = fmt.Errorf("nothing is said to agents in sessions: %w", ErrNoHumanInput)
 	}
-	if !p.Session.AllowHumanInput {
-		return fmt.Errorf("nothing is said to agents in sessions: %w", ErrNoHumanInput)
-	}
-	return nil
+	return err
 }
 
 // HoldReason says why an unread message is kept from an agent for now, and what to do: ""
@@ -59,30 +53,29 @@ func (t *Team) HoldReason(m *wire.Message, agent wire.Name) string {
 	list, _, _ := t.Sessions().List() // what cannot be read keeps nothing back
 	list = slices.DeleteFunc(list, func(s *session.Session) bool { return s.AgentID != string(agent) })
 	why, paused := session.Withheld(m, list, muted)
-	switch {
-	case why == "":
-		return ""
-	case paused != "":
+	if paused != "" {
 		return fmt.Sprintf("%s, and what is said in it waits: atm session resume %s", why, wire.ID(paused).Short(6))
 	}
-	return fmt.Sprintf("%s (%s); %s gets it by atm read alone", why, because, agent)
+	if why != "" {
+		why = fmt.Sprintf("%s (%s); %s gets it by atm read alone", why, because, agent)
+	}
+	return why
 }
 
 // isMuted reports whether nobody talks to an agent in sessions, and why: as it was when
-// the agent's runner started, which goes by that as well, and else as team.toml says.
-// What cannot be read allows nothing.
+// the agent's runner started, and else as team.toml says. What cannot be read allows
+// nothing.
 func (t *Team) isMuted(agent wire.Name) (muted bool, because string) {
 	const says = "team.toml: allow_human_input = false"
-	if running, err := t.Running(agent); err == nil && running {
-		if kept, ok, err := t.SavedPolicy(agent); err == nil && ok {
-			return kept.Mute, says
-		}
+	running, _ := t.Running(agent)
+	if kept, ok, _ := t.SavedPolicy(agent); running && ok {
+		return kept.Mute, says
 	}
-	plan, err := t.Config()
+	c, err := t.Config()
 	if err != nil {
 		return true, fmt.Sprintf("it is not known whether team.toml allows it: %v", err)
 	}
-	return !plan.SessionOf(agent).AllowHumanInput, says
+	return !c.SessionOf(agent).AllowHumanInput, says
 }
 
 // RefreshSession brings a session up to what its agent's events say, ends it where the
@@ -182,8 +175,8 @@ func (t *Team) deliverInput(ctx context.Context, id wire.UUID, agent wire.Name, 
 		return nil, err
 	}
 	m.Origin = in.Origin
-	o := &Outgoing{From: in.From, To: []wire.Address{{Agent: agent, Team: t.Name}}, Message: m, Person: in.Person}
-	if err := t.root.deliver(ctx, o); err != nil {
+	to := []wire.Address{{Agent: agent, Team: t.Name}}
+	if err := t.root.deliver(ctx, &Outgoing{From: in.From, To: to, Message: m, Person: in.Person}); err != nil {
 		return nil, err
 	}
 	return m, nil

@@ -24,28 +24,34 @@ const gap = 2
 
 // Lines are a line a member and one that adds up. Where the width is too small for all,
 // what there is to say about the state is cut before the mail.
-func (t *Table) Lines(members []Member) []string {
-	rows := make([][5]string, len(members))
-	var widths [5]int
+func (t *Table) Lines(members []Member) (out []string) {
+	const last = 4
+	rows := make([][last + 1]string, len(members))
+	var widths [last + 1]int
 	for i, m := range members {
 		since := ""
 		if m.Since != nil {
 			since = letter.Span(max(0, t.Now.Sub(*m.Since)))
 		}
 		mail := counted(m.Unread, "unread", m.Leased, "taken", m.Owed, "owed", m.Bad, "bad")
-		rows[i] = [5]string{string(m.Name), string(m.State), since, t.about(m), strings.Join(mail, ", ")}
+		rows[i] = [last + 1]string{string(m.Name), string(m.State), since, t.about(m), strings.Join(mail, ", ")}
 		for c, s := range rows[i] {
 			widths[c] = max(widths[c], displaywidth.String(s))
 		}
 	}
-	t.narrow(&widths)
-	var out []string
+	total := 1 - gap
+	for _, w := range widths {
+		if w > 0 {
+			total += w + gap
+		}
+	}
+	if t.Width > 0 {
+		widths[3] = max(0, widths[3]-max(0, total-t.Width))
+	}
 	for i, row := range rows {
 		line := ""
 		for c, s := range row {
-			if c == 3 {
-				s = displaywidth.TruncateString(s, widths[c], "…")
-			}
+			s = displaywidth.TruncateString(s, widths[c], "…")
 			if widths[c] > 0 {
 				line += s + strings.Repeat(" ", widths[c]-displaywidth.String(s)+gap)
 			}
@@ -60,22 +66,6 @@ func (t *Table) Lines(members []Member) []string {
 		out = append(out, t.Fit(foot))
 	}
 	return out
-}
-
-// narrow makes room for the mail at the cost of what there is to say about the state.
-func (t *Table) narrow(widths *[5]int) {
-	if t.Width == 0 || widths[4] == 0 {
-		return
-	}
-	room := t.Width - 1 - min(widths[4], t.Width/2) - gap
-	for _, w := range widths[:3] {
-		if w > 0 {
-			room -= w + gap
-		}
-	}
-	if widths[3] = min(widths[3], room); widths[3] < 3 {
-		widths[3] = 0
-	}
 }
 
 // FirstLines are the lines of a table that fit a height: the rest is counted.

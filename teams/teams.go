@@ -7,14 +7,10 @@
 //	<root>/<team>/<agent>/
 //	<root>/<team>/.worktrees/<agent>/    a member's own git worktree
 //
-// A root, a team and an agent are directories, each made under a dot name and
-// renamed into place: a half-made one is none, and there is no roster that
-// could be damaged.
-//
-// Finding a root (Find) tells a root that this user named, made or accepted
-// from one that merely lies there, as in a cloned repository. From the latter
-// nothing may be started, typed, approved or handed to a hook: callers that do
-// such things check Root.Accepted.
+// There is no roster that could be damaged. Finding a root (Find) tells one that
+// this user named, made or accepted from one that merely lies there, as in a
+// cloned repository: callers that start, type, approve or hand something to a
+// hook check Root.Accepted.
 //
 // Nothing here reads the environment, flags or the working directory. All
 // types may be used by several goroutines at once.
@@ -168,9 +164,6 @@ func (r *Root) Lost() error {
 
 // CreateTeam makes a team unless it is there, and reports whether it did.
 func (r *Root) CreateTeam(name wire.Name) (made bool, err error) {
-	if _, err := wire.ParseName(string(name)); err != nil {
-		return false, err
-	}
 	if _, err := r.Team(name); !errors.Is(err, ErrNoTeam) {
 		return false, err
 	}
@@ -178,35 +171,30 @@ func (r *Root) CreateTeam(name wire.Name) (made bool, err error) {
 	if err := r.dir.MkdirAll(build + "/.locks"); err != nil {
 		return false, err
 	}
-	if err := r.dir.Move(build, string(name)); err != nil {
-		// Somebody else may have been quicker, with the same directory even.
-		if _, e := r.Team(name); e == nil {
-			return false, nil
-		}
-		if errors.Is(err, fs.ErrExist) {
-			return false, fmt.Errorf("%s: a directory %q is there and is no team", r.Path, name)
-		}
-		return false, err
+	err = r.dir.Move(build, string(name))
+	if err == nil {
+		return true, r.dir.Sync(".")
 	}
-	return true, r.dir.Sync(".")
+	if _, e := r.Team(name); e == nil {
+		return false, nil // somebody else was quicker, with the same directory even
+	}
+	if errors.Is(err, fs.ErrExist) {
+		err = fmt.Errorf("%s: a directory %q is there and is no team", r.Path, name)
+	}
+	return false, err
 }
 
 // Root is where the team lies.
 func (t *Team) Root() *Root { return t.root }
 
-// UnknownError is for an agent that is not in a team.
+// UnknownError is for an agent that is not in a team. It is a mailbox.ErrNoAgent.
 type UnknownError struct {
-	Name    wire.Name
-	Team    wire.Name
-	Members []wire.Name
-	Retired bool // there was one, and it can be restored
+	Name, Team wire.Name
+	Members    []wire.Name
+	Retired    bool // there was one, and it can be restored
 }
 
-func (e *UnknownError) Error() string {
-	return fmt.Sprintf("no agent %q in team %q", e.Name, e.Team)
-}
-
-// Is makes the error a mailbox.ErrNoAgent.
+func (e *UnknownError) Error() string        { return fmt.Sprintf("no agent %q in team %q", e.Name, e.Team) }
 func (e *UnknownError) Is(target error) bool { return target == mailbox.ErrNoAgent }
 
 // Member is the mailbox of a member, or an *UnknownError.
@@ -239,16 +227,12 @@ func (r *Root) Mailbox(a wire.Address) (*mailbox.Box, error) {
 }
 
 // Boxes are the mailboxes of all members, by name.
-func (t *Team) Boxes() ([]*mailbox.Box, error) {
+func (t *Team) Boxes() (out []*mailbox.Box, err error) {
 	names, err := t.Agents()
-	if err != nil {
-		return nil, err
-	}
-	var out []*mailbox.Box
 	for _, n := range names {
 		out = append(out, t.Box(n))
 	}
-	return out, nil
+	return out, err
 }
 
 // AmbiguousError is for a fragment of an id that fits several messages in the
@@ -306,17 +290,14 @@ func (t *Team) Message(id wire.ID, box *mailbox.Box) (*mailbox.Item, error) {
 		return it, err
 	}
 	m, err := box.Sent(id)
-	if errors.Is(err, mailbox.ErrNotFound) {
-		// Its name is in the index; a recipient has the whole.
-		boxes, _ := t.Boxes()
-		for _, b := range boxes {
-			if it, e := b.Get(id); e == nil && it.From == box.Address() {
-				return &mailbox.Item{Message: it.Message}, nil
-			}
+	if !errors.Is(err, mailbox.ErrNotFound) {
+		return &mailbox.Item{Message: m}, err
+	}
+	boxes, _ := t.Boxes()
+	for _, b := range boxes {
+		if it, e := b.Get(id); e == nil && it.From == box.Address() {
+			return &mailbox.Item{Message: it.Message}, nil
 		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	return &mailbox.Item{Message: m}, nil
+	return nil, err
 }

@@ -80,7 +80,9 @@ func (r *Root) traceTo(ctx context.Context, t *DeliveryTrace, m *wire.Message, a
 	}
 	t.addEvents(d, a.Agent)
 	t.addAnswers(ctx, r, m, a)
-	t.Due = team.dueOf(ctx, box, m, time.Now())
+	if !m.DueAt.IsZero() && !t.reached("replied") {
+		t.Due = "answer due " + letter.Age(time.Now(), m.DueAt)
+	}
 	it, err := box.Get(m.ID)
 	if err != nil {
 		return

@@ -83,7 +83,7 @@ func (t *Team) turns(name wire.Name, enough func([]wire.Event) bool) (*Turns, er
 
 // History lists a member's newest turns, at most limit (0: all that the log holds),
 // the oldest first.
-func (t *Team) History(name wire.Name, limit int) ([]Turn, error) {
+func (t *Team) History(name wire.Name, limit int) (out []Turn, err error) {
 	ts, err := t.turns(name, func(events []wire.Event) bool {
 		n := 0
 		for i := range events {
@@ -94,13 +94,12 @@ func (t *Team) History(name wire.Name, limit int) ([]Turn, error) {
 		// A beginning and an end each, and some that began further back.
 		return limit > 0 && n > 2*limit+8
 	})
-	list := ts.list
-	if limit > 0 && len(list) > limit {
-		list = list[len(list)-limit:]
+	out = []Turn{}
+	for _, turn := range ts.list {
+		out = append(out, *turn)
 	}
-	out := make([]Turn, len(list))
-	for i, turn := range list {
-		out[i] = *turn
+	if limit > 0 {
+		out = out[max(0, len(out)-limit):]
 	}
 	return out, err
 }
@@ -158,24 +157,15 @@ func (ts *Turns) updateTurns(e *wire.Event) {
 		if known[seq] != nil || turn.HasEnded() {
 			continue
 		}
-		// Another turn follows, or another program.
-		if last := ts.lastOf(turn.ID); last != nil {
-			turn.end(e, last)
-		} else {
-			turn.EndedBy, turn.Status = EventRef{e.Seq, e.At}, ""
+		// Another turn follows, or another program: some session may say how it ended.
+		turn.EndedBy, turn.Status = EventRef{e.Seq, e.At}, ""
+		for _, t := range ts.state.Turns {
+			if t.Last != nil && t.Last.ID == turn.ID {
+				turn.end(e, t.Last)
+			}
 		}
 	}
 	ts.current = known
-}
-
-// lastOf is how a turn ended that no session is in any more, nil where nothing says so.
-func (ts *Turns) lastOf(id string) *reducer.Last {
-	for _, t := range ts.state.Turns {
-		if t.Last != nil && t.Last.ID == id {
-			return t.Last
-		}
-	}
-	return nil
 }
 
 func (t *Turn) update(e *wire.Event, now *reducer.Turn) {
@@ -206,16 +196,12 @@ func (t *Turn) end(e *wire.Event, last *reducer.Last) {
 
 // addTexts takes over what an event says was typed, or answered, in a turn.
 func (ts *Turns) addTexts(e *wire.Event) {
-	response := session.AnswerOf(e)
-	if e.Kind != wire.TurnStarted && response == "" {
-		return
-	}
-	turn := ts.turnOf(e)
+	turn, response := ts.turnOf(e), session.AnswerOf(e)
 	if turn == nil {
 		return
 	}
-	if e.Kind == wire.TurnStarted && turn.Prompt == "" {
-		turn.Prompt = e.Text("prompt")
+	if e.Kind == wire.TurnStarted {
+		turn.Prompt = cmp.Or(turn.Prompt, e.Text("prompt"))
 	}
 	turn.Response = cmp.Or(response, turn.Response)
 }
@@ -256,4 +242,95 @@ func (ts *Turns) turnFor(d *Delivery, e *wire.Event) *Turn {
 		}
 	}
 	return nil
+}
+
+// Delivery is how far a message has got with its recipient, as the recipient's events
+// tell: Turns makes it.
+type Delivery struct {
+	ID wire.ID
+
+	Announced, Read, Acked EventRef
+	Failed                 EventRef // the last time it could not be typed in
+	FailedWhy              string
+	ProgramEnded           EventRef // what it was handed to ended before a turn began
+	Turn                   *Turn    // into which it was handed; nil: none is known
+
+	isHanded        bool
+	isBeingTyped    bool
+	isOnlyAnnounced bool   // by a line that says atm read
+	turnID          string // of the turn that it was handed into; "": not said
+	session         string // of that; "": not said
+}
+
+// isDeliveryEvent reports whether events of a kind tell how far a message has got.
+func isDeliveryEvent(kind string) bool {
+	switch kind {
+	case wire.EventAnnounced, wire.EventRead, wire.EventAcked, wire.EventAgain,
+		wire.EventInjecting, wire.EventInjected, wire.EventInjectionFailed:
+		return true
+	}
+	return false
+}
+
+func (d *Delivery) isAbout(e *wire.Event) bool {
+	return isDeliveryEvent(e.Kind) && e.MessageID() == d.ID
+}
+
+// WasCutShort reports whether nobody will answer the message any more: its turn ended
+// otherwise than by its completion, or none began before the program ended.
+func (d *Delivery) WasCutShort() bool { return d.ProgramEnded.Exists() || d.Turn.WasCutShort() }
+
+// reset forgets how the message was handed over: it is unread once more.
+func (d *Delivery) reset() { *d = Delivery{ID: d.ID, Acked: d.Acked} }
+
+// apply takes in an event about the message.
+func (d *Delivery) apply(e *wire.Event) {
+	here := EventRef{e.Seq, e.At}
+	isHandedAnew := e.Kind == wire.EventInjecting || e.Kind == wire.EventAnnounced || e.Kind == wire.EventRead && d.Read.Exists()
+	if isHandedAnew && d.WasCutShort() {
+		d.reset() // another turn counts
+	}
+	switch e.Kind {
+	case wire.EventAgain:
+		d.reset()
+	case wire.EventInjecting:
+		d.isHanded, d.isBeingTyped = true, true // its turn may begin before it is known to be in
+	case wire.EventAnnounced, wire.EventInjected:
+		d.Announced, d.Failed, d.ProgramEnded = here, EventRef{}, EventRef{}
+		d.isHanded, d.isBeingTyped = true, false
+		d.isOnlyAnnounced = e.Kind == wire.EventInjected && e.Field("as") != ""
+		if e.Kind == wire.EventInjected && !d.isOnlyAnnounced {
+			d.Read = here // what is typed in whole counts as read with that
+		}
+	case wire.EventRead:
+		d.Read, d.isHanded = here, true
+	case wire.EventAcked:
+		d.Acked = here
+		return
+	case wire.EventInjectionFailed:
+		d.Failed, d.FailedWhy = here, cmp.Or(e.Field("reason"), e.Field("outcome"))
+		d.isHanded, d.isBeingTyped = d.Announced.Exists() || d.Turn != nil, false
+		return
+	}
+	if d.Turn == nil {
+		d.session, d.turnID = cmp.Or(e.Session, d.session), cmp.Or(d.turnID, e.TurnID)
+	}
+}
+
+// place notes the turn into which a message went that was handed over, where the event
+// shows it, or that none will come.
+func (d *Delivery) place(e *wire.Event, turn *Turn) {
+	switch {
+	case turn != nil:
+		d.Turn, d.session = turn, turn.Session
+		if !slices.Contains(turn.Messages, d.ID) {
+			turn.Messages = append(turn.Messages, d.ID)
+		}
+	case e.Kind == "spawned" || e.Kind == "exited":
+		if d.Announced.Exists() {
+			d.ProgramEnded, d.isHanded = EventRef{e.Seq, e.At}, false
+		}
+	case e.Kind == wire.EventRead && d.isAbout(e) && !d.Announced.Exists() && d.turnID == "":
+		d.isHanded = d.isBeingTyped // read between two turns, it belongs to none
+	}
 }

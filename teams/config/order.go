@@ -9,8 +9,7 @@ import (
 )
 
 // Startable are the members that have a command, by name.
-func (c *Config) Startable() []wire.Name {
-	var out []wire.Name
+func (c *Config) Startable() (out []wire.Name) {
 	for n, m := range c.Members {
 		if len(m.Command) > 0 && !m.Person {
 			out = append(out, n)
@@ -22,52 +21,46 @@ func (c *Config) Startable() []wire.Name {
 
 // StartOrder returns the named members and those that they are started after,
 // each once, and each behind the ones that it waits for.
-func (c *Config) StartOrder(names []wire.Name) []wire.Name {
-	var out []wire.Name
+func (c *Config) StartOrder(names []wire.Name) (out []wire.Name) {
 	seen := map[wire.Name]bool{}
-	var visit func(n wire.Name)
-	visit = func(n wire.Name) {
-		if seen[n] {
-			return
+	var visit func(names []wire.Name)
+	visit = func(names []wire.Name) {
+		for _, n := range names {
+			if !seen[n] {
+				seen[n] = true
+				visit(c.Members[n].After)
+				out = append(out, n)
+			}
 		}
-		seen[n] = true
-		for _, before := range c.Members[n].After {
-			visit(before)
-		}
-		out = append(out, n)
 	}
-	for _, n := range names {
-		visit(n)
-	}
+	visit(names)
 	return out
 }
 
-// Start calls start for each of the members, at the same time where it can: a
-// member waits for those in its after that stand before it in order (see
-// StartOrder), and is not started when one of them failed. It returns the errors
-// by member. It cannot hang, whatever team.toml says: nobody waits for a member
-// that comes later in order.
+// Start calls start for each of the members, at the same time where it can, and
+// returns the errors by member. A member waits for those in its after that stand
+// before it in order (see StartOrder), and is not started when one of them failed.
+// Nobody waits for a member that comes later: it cannot hang, whatever team.toml says.
 func (c *Config) Start(ctx context.Context, order []wire.Name, start func(context.Context, wire.Name) error) map[wire.Name]error {
 	type result struct {
-		name wire.Name
 		done chan struct{}
 		err  error
 	}
 	results := map[wire.Name]*result{}
 	for _, n := range order {
-		var before []*result
+		before := map[wire.Name]*result{}
 		for _, b := range c.Members[n].After {
 			if r := results[b]; r != nil {
-				before = append(before, r)
+				before[b] = r
 			}
 		}
-		mine := &result{name: n, done: make(chan struct{})}
+		mine := &result{done: make(chan struct{})}
 		results[n] = mine
 		go func() {
 			defer close(mine.done)
-			for _, r := range before {
+			for b, r := range before {
 				if <-r.done; r.err != nil {
-					mine.err = fmt.Errorf("not started: %s, which it comes after, is not ready", r.name)
+					mine.err = fmt.Errorf("not started: %s, which it comes after, is not ready", b)
 					return
 				}
 			}

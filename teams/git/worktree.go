@@ -2,7 +2,6 @@ package git
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"os/exec"
 	"regexp"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -28,42 +26,29 @@ func AddWorktree(ctx context.Context, environ []string, c Checkout, path, branch
 	if there, ok := At(path); ok && there.Common == c.Common && there.GitDir != c.GitDir {
 		return "", nil
 	}
-	args := []string{"worktree", "add", "--no-track", "-b", branch, "--", path, "HEAD"}
 	done = fmt.Sprintf("made its worktree %s on branch %s", path, branch)
-	if _, err := run(ctx, environ, c.Top, "show-ref", "--verify", "--quiet", "refs/heads/"+branch); err == nil {
-		args = []string{"worktree", "add", "--", path, branch}
-		done += ", which was there"
+	if run(ctx, environ, c.Top, "show-ref", "--verify", "--quiet", "refs/heads/"+branch) == nil {
+		return done + ", which was there", run(ctx, environ, c.Top, "worktree", "add", "--", path, branch)
 	}
-	out, err := run(ctx, environ, c.Top, args...)
-	if err != nil {
-		return "", err
-	}
-	if _, head, ok := strings.Cut(out, "HEAD is now at "); ok {
-		head, _, _ = strings.Cut(head, " ")
-		done += ", at " + strings.TrimSpace(head)
-	}
-	return done, nil
+	return done, run(ctx, environ, c.Top, "worktree", "add", "--no-track", "-b", branch, "--", path, "HEAD")
 }
 
-// run runs git in a directory and returns its output.
-func run(ctx context.Context, environ []string, dir string, args ...string) (string, error) {
+// run runs git in a directory.
+func run(ctx context.Context, environ []string, dir string, args ...string) error {
 	cmd := exec.CommandContext(ctx, "git", append([]string{"-C", dir, "-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false"}, args...)...)
 	cmd.Env = append(WithoutRepository(environ), "LC_ALL=C", "GIT_TERMINAL_PROMPT=0")
 	// Told to end, git takes back what it has half made.
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 5 * time.Second
-	var out, said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &said
-	err := cmd.Run()
-	if err == nil || ctx.Err() != nil {
-		return out.String(), ctx.Err()
-	}
+	said, err := cmd.CombinedOutput()
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, exec.ErrDot) {
-		return "", ErrNoGit
+		return ErrNoGit
 	}
-	lines := strings.Split(strings.TrimSpace(said.String()), "\n")
-	why := lines[len(lines)-1]
-	return "", fmt.Errorf("git %s: %s", args[0], cmp.Or(strings.TrimPrefix(why, "fatal: "), err.Error()))
+	if err != nil && ctx.Err() == nil {
+		lines := bytes.Split(bytes.TrimSpace(said), []byte("\n"))
+		return fmt.Errorf("git %s: %w: %s", args[0], err, lines[len(lines)-1])
+	}
+	return ctx.Err()
 }
 
 // repositoryVariables lead git to another repository, index or configuration

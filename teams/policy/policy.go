@@ -48,53 +48,38 @@ var ErrNotYours = errors.New("not yours to answer")
 // Otherwise the approvers answer; where team.toml names none, people and the
 // lead; and where it names no people either, anybody at a terminal.
 func (p Policy) MayAnswer(asker, answerer wire.Name, inAgent bool) error {
-	why := p.whyNot(asker, answerer, inAgent)
-	if why != "" {
-		return fmt.Errorf("what %s asks is %w: %s", asker, ErrNotYours, why)
-	}
-	return nil
-}
-
-func (p Policy) whyNot(asker, answerer wire.Name, inAgent bool) string {
-	isLead := answerer == p.Lead
+	isLead, why := answerer == p.Lead, ""
 	switch {
 	case answerer == "":
-		return "it is not known who answers"
+		why = "it is not known who answers"
 	case asker == answerer:
-		return "nobody answers for themselves"
+		why = "nobody answers for themselves"
 	case inAgent && !isLead && p.Lead != "":
-		return "of agents only the lead answers, who is " + string(p.Lead)
+		why = "of agents only the lead answers, who is " + string(p.Lead)
 	case inAgent && !isLead:
-		return "of agents only the lead answers, and team.toml names none"
+		why = "of agents only the lead answers, and team.toml names none"
 	case p.Approvers != nil && !slices.Contains(p.Approvers, answerer):
-		return "approvers are " + join(p.Approvers)
+		why = "approvers are " + join(p.Approvers)
 	case p.Approvers == nil && !isLead && len(p.People) > 0 && !slices.Contains(p.People, answerer):
-		return "people and the lead answer (" + join(p.peopleAndLead()) + ")"
+		why = "people and the lead answer (" + join(p.Answerers("")) + ")"
+	default:
+		return nil
 	}
-	return ""
+	return fmt.Errorf("what %s asks is %w: %s", asker, ErrNotYours, why)
 }
 
 // Answerers are those who may answer what asker asks, as far as they are named.
 func (p Policy) Answerers(asker wire.Name) []wire.Name {
-	out := p.peopleAndLead()
-	if p.Approvers != nil {
-		out = slices.Clone(p.Approvers)
+	out := slices.Clone(p.Approvers)
+	if p.Approvers == nil {
+		out = slices.Clone(p.People)
+		if p.Lead != "" && !slices.Contains(out, p.Lead) {
+			out = append(out, p.Lead)
+		}
 	}
 	return slices.DeleteFunc(out, func(n wire.Name) bool { return n == asker })
 }
 
-func (p Policy) peopleAndLead() []wire.Name {
-	out := slices.Clone(p.People)
-	if p.Lead != "" && !slices.Contains(out, p.Lead) {
-		out = append(out, p.Lead)
-	}
-	return out
-}
-
 func join(names []wire.Name) string {
-	s := make([]string, len(names))
-	for i, n := range names {
-		s[i] = string(n)
-	}
-	return strings.Join(s, ", ")
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(names), " ", ", "), "[]")
 }

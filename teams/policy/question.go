@@ -52,23 +52,29 @@ func (q *Question) Short() string {
 	return q.ID
 }
 
-// Choose returns the id of the option that a word means: its id, its label, or
-// its number in the list. If no options are known, any word is passed on.
+// Choose returns the id of the option that a word means: its id, its label or
+// the beginning of that, or its number. If no options are known, any word is passed on.
 func (q *Question) Choose(word string) (string, error) {
 	if len(q.Options) == 0 {
 		return word, nil
 	}
-	var have []string
+	var have, begins []string
 	for _, o := range q.Options {
 		if o.ID == word || strings.EqualFold(o.Label, word) {
 			return o.ID, nil
+		}
+		if word != "" && strings.HasPrefix(strings.ToLower(o.Label), strings.ToLower(word)) {
+			begins = append(begins, o.ID)
 		}
 		have = append(have, strings.TrimSpace(o.ID+" "+o.Label))
 	}
 	if n, err := strconv.Atoi(word); err == nil && n >= 1 && n <= len(q.Options) {
 		return q.Options[n-1].ID, nil
 	}
-	return "", fmt.Errorf("no option %q; there are: %s", word, strings.Join(have, ", "))
+	if len(begins) == 1 {
+		return begins[0], nil
+	}
+	return "", fmt.Errorf("%q is not one option; there are: %s", word, strings.Join(have, ", "))
 }
 
 // ParseOptions reads options as a runner writes them, and as ACP does. What is

@@ -2,9 +2,8 @@
 // requests: the rules of team.toml, and the members who may answer what no rule
 // decides.
 //
-// A runner saves the policy that it was started with and keeps to it. team.toml
-// lies where agents write, so what an agent changes there counts only after
-// somebody has started a runner from outside an agent's environment.
+// A runner saves the policy that it was started with and keeps to it: team.toml
+// lies where agents write.
 package policy
 
 import (
@@ -57,9 +56,6 @@ type Rules []Rule
 
 // Decide says what the rules decide about a request.
 func (rules Rules) Decide(q Request) Decision {
-	if len(rules) == 0 {
-		return Ask
-	}
 	in := readInput(q)
 	uncertain := false // an earlier rule that denies or asks may apply
 	for _, r := range rules {
@@ -67,24 +63,22 @@ func (rules Rules) Decide(q Request) Decision {
 			continue
 		}
 		name, pattern, hasPattern := splitTool(r.Tool)
-		if !glob(strings.ToLower(name), strings.ToLower(q.Tool)) {
-			uncertain = uncertain || q.Tool == "" && r.Decision != Allow
-			continue
-		}
-		if r.Decision != Allow {
-			if !hasPattern || in.includes(pattern) {
-				return r.Decision
+		isTool := glob(strings.ToLower(name), strings.ToLower(q.Tool))
+		switch {
+		case r.Decision == Allow:
+			if isTool && q.Tool != "" && (!hasPattern || in.plain && glob(pattern, in.text)) {
+				if uncertain || in.cut {
+					return Ask
+				}
+				return Allow
 			}
+		case !isTool:
+			uncertain = uncertain || q.Tool == ""
+		case !hasPattern || in.includes(pattern):
+			return r.Decision
+		default:
 			uncertain = uncertain || in.mayInclude(pattern)
-			continue
 		}
-		if q.Tool == "" || hasPattern && !(in.plain && glob(pattern, in.text)) {
-			continue
-		}
-		if uncertain || in.cut {
-			return Ask
-		}
-		return Allow
 	}
 	return Ask
 }
@@ -98,39 +92,31 @@ func splitTool(tool string) (name, pattern string, hasPattern bool) {
 // CheckTool says what is wrong with a rule's tool.
 func CheckTool(tool string) error {
 	name, pattern, hasPattern := splitTool(tool)
-	if strings.TrimSpace(name) == "" || name != strings.TrimSpace(name) {
+	switch {
+	case strings.TrimSpace(name) == "" || name != strings.TrimSpace(name):
 		return fmt.Errorf("%q names no tool", tool)
-	}
-	if strings.Contains(name, ")") || hasPattern && !strings.HasSuffix(tool, ")") {
+	case strings.Contains(name, ")") || hasPattern && !strings.HasSuffix(tool, ")"):
 		return fmt.Errorf("%q: a pattern stands in parentheses behind the name, as in \"Bash(git *)\"", tool)
-	}
-	if hasPattern && strings.TrimSpace(pattern) == "" {
+	case hasPattern && strings.TrimSpace(pattern) == "":
 		return errors.New("the pattern is empty; leave the parentheses out to match everything that the tool does")
-	}
-	if command, ok := strings.CutSuffix(pattern, ":*"); ok {
-		return fmt.Errorf("%q: here a * stands for anything, also within a word: \"%s(%s *)\"", tool, name, command)
+	case strings.HasSuffix(pattern, ":*"):
+		return fmt.Errorf("%q: here a * stands for anything, also within a word: \"%s(%s *)\"", tool, name, strings.TrimSuffix(pattern, ":*"))
 	}
 	return nil
 }
 
 // glob reports whether s matches a pattern, in which * stands for anything.
 func glob(pattern, s string) bool {
-	first, rest, star := strings.Cut(pattern, "*")
-	if !star {
-		return pattern == s
+	parts := strings.Split(pattern, "*")
+	s, ok := strings.CutPrefix(s, parts[0])
+	if len(parts) == 1 || !ok {
+		return ok && s == ""
 	}
-	s, ok := strings.CutPrefix(s, first)
-	if !ok {
-		return false
-	}
-	for {
-		next, more, star := strings.Cut(rest, "*")
-		if !star {
-			return strings.HasSuffix(s, next)
-		}
-		if _, s, ok = strings.Cut(s, next); !ok {
+	last := len(parts) - 1
+	for _, p := range parts[1:last] {
+		if _, s, ok = strings.Cut(s, p); !ok {
 			return false
 		}
-		rest = more
 	}
+	return strings.HasSuffix(s, parts[last])
 }

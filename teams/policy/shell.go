@@ -37,7 +37,7 @@ func readInput(q Request) input {
 	in := input{text: q.Input, calls: []string{q.Input}, shell: !takesNoCommand(q.Tool)}
 	in.cut = q.Cut || strings.ContainsRune(q.Input, '…') // which is how programs show that something was cut
 	if !in.shell {
-		in.plain = !in.cut && q.Input != "" && !hasInvisible(q.Input) && !strings.ContainsAny(q.Input, "\n\t") && !leadsUpwards(q.Input)
+		in.plain = !in.cut && q.Input != "" && !hasInvisible(q.Input) && !leadsUpwards(q.Input)
 		return in
 	}
 	file, err := syntax.NewParser().Parse(strings.NewReader(q.Input), "")
@@ -51,29 +51,22 @@ func readInput(q Request) input {
 		}
 		return true
 	})
-	if call := plainCall(file, q.Input); call != nil && !in.cut {
-		in.text, in.plain = normalized(q.Input, call.Args), true
+	if isPlainCall(file, q.Input) && !in.cut {
+		in.text, in.plain = in.calls[0], true
 	}
 	return in
 }
 
-// plainCall returns the call that a command line consists of, or nil if the line
-// is anything but one call of a program with words that are taken as they are.
-func plainCall(file *syntax.File, line string) *syntax.CallExpr {
+// isPlainCall reports whether a command line is one call of a program with words
+// that are taken as they are, and nothing else.
+func isPlainCall(file *syntax.File, line string) bool {
 	// The parser and the shells disagree about a backslash at the end of a line.
-	if len(file.Stmts) != 1 || len(file.Stmts[0].Redirs) > 0 || hasInvisible(line) || strings.ContainsRune(line, '\n') {
-		return nil
+	if len(file.Stmts) != 1 || len(file.Stmts[0].Redirs) > 0 || hasInvisible(strings.ReplaceAll(line, "\t", " ")) {
+		return false
 	}
 	call, ok := file.Stmts[0].Cmd.(*syntax.CallExpr)
-	if !ok || len(call.Assigns) > 0 || source(line, call) != strings.TrimSpace(line) {
-		return nil
-	}
-	for _, w := range call.Args {
-		if !isLiteral(w) {
-			return nil
-		}
-	}
-	return call
+	return ok && len(call.Assigns) == 0 && source(line, call) == strings.TrimSpace(line) &&
+		!slices.ContainsFunc(call.Args, func(w *syntax.Word) bool { return !isLiteral(w) })
 }
 
 // isLiteral reports whether a word reaches the program as it stands: no
@@ -82,8 +75,8 @@ func isLiteral(w *syntax.Word) bool {
 	for i, part := range w.Parts {
 		switch p := part.(type) {
 		case *syntax.Lit:
-			expanded := strings.ContainsAny(p.Value, "*?[]{}\\$`") || strings.Contains(p.Value, "=~") || strings.Contains(p.Value, ":~")
-			if expanded || i == 0 && strings.ContainsAny(p.Value[:min(1, len(p.Value))], "~=") {
+			isExpanded := strings.ContainsAny(p.Value, "*?[]{}\\$`") || strings.Contains(p.Value, "=~") || strings.Contains(p.Value, ":~")
+			if isExpanded || i == 0 && strings.ContainsAny(p.Value[:min(1, len(p.Value))], "~=") {
 				return false
 			}
 		case *syntax.SglQuoted:
@@ -91,10 +84,9 @@ func isLiteral(w *syntax.Word) bool {
 				return false
 			}
 		case *syntax.DblQuoted:
-			for _, inner := range p.Parts {
-				if _, ok := inner.(*syntax.Lit); !ok || p.Dollar {
-					return false
-				}
+			isNoLit := func(inner syntax.WordPart) bool { _, ok := inner.(*syntax.Lit); return !ok }
+			if p.Dollar || slices.ContainsFunc(p.Parts, isNoLit) {
+				return false
 			}
 		default:
 			return false
@@ -117,23 +109,17 @@ func normalized(line string, words []*syntax.Word) string {
 // includes reports whether a command in the input matches a pattern, as it was
 // written or without its quotes and its program's directory.
 func (in input) includes(pattern string) bool {
-	for _, call := range in.calls {
-		if glob(pattern, call) || in.shell && glob(pattern, bare(call)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(in.calls, func(call string) bool {
+		return glob(pattern, call) || in.shell && glob(pattern, bare(call))
+	})
 }
 
 // mayInclude reports whether the input may do what a pattern is about, though no
 // command in it matches: behind a program that runs another one (sudo, sh -c),
 // or where what will happen cannot be read.
 func (in input) mayInclude(pattern string) bool {
-	if !in.plain {
-		return true
-	}
-	if !in.shell {
-		return false
+	if !in.plain || !in.shell {
+		return !in.plain
 	}
 	text := bare(in.text)
 	for i, r := range text {
@@ -154,10 +140,10 @@ func bare(command string) string {
 }
 
 // hasInvisible reports whether a text holds what a person does not see as it is:
-// control characters and marks that change the direction of writing.
+// line ends, control characters and marks that change the direction of writing.
 func hasInvisible(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool {
-		return r != '\n' && r != '\t' && (unicode.Is(unicode.C, r) || r == unicode.ReplacementChar || r == '\u2028' || r == '\u2029')
+		return unicode.Is(unicode.C, r) || r == unicode.ReplacementChar || r == '\u2028' || r == '\u2029'
 	})
 }
 

@@ -31,7 +31,15 @@ var pendingCommand = &cli.Command{
 type pendingList struct {
 	Pending []policy.Question     `json:"pending"`
 	Overdue []teams.OverdueAnswer `json:"overdue,omitempty"`
-	Held    []teams.HeldMail      `json:"held,omitempty"`
+	Held    []heldMail            `json:"held,omitempty"`
+}
+
+// heldMail is mail that is not typed into an idle agent until a person does something at its
+// terminal.
+type heldMail struct {
+	Agent  wire.Name `json:"agent"`
+	Unread int       `json:"unread"`
+	Reason string    `json:"reason"`
 }
 
 func pending(c *cli.Context) error {
@@ -49,7 +57,13 @@ func pending(c *cli.Context) error {
 func lookPending(ctx context.Context, c *cli.Context, s *command.Scope) pendingList {
 	waiting, err1 := s.Team.Waiting(ctx)
 	overdue, err2 := s.Team.OverdueAnswers(ctx)
-	held, err3 := s.Team.HeldMail(ctx)
+	members, _, err3 := s.Team.Members(ctx)
+	var held []heldMail
+	for _, m := range members {
+		if m.Held != "" && m.Inject != "off" {
+			held = append(held, heldMail{m.Name, m.Unread, m.Held})
+		}
+	}
 	if err := errors.Join(err1, err2, err3); err != nil && ctx.Err() == nil {
 		command.Warn(c, "%v", err)
 	}
@@ -139,7 +153,7 @@ func watchPending(ctx context.Context, c *cli.Context, s *command.Scope) error {
 		// More may become known of the same dialog, also its id.
 		l.Pending = slices.DeleteFunc(l.Pending, func(q policy.Question) bool { return isKnown(q.Agent, q.Kind, q.Since.UnixNano()) })
 		l.Overdue = slices.DeleteFunc(l.Overdue, func(o teams.OverdueAnswer) bool { return isKnown(o.Agent, o.ID) })
-		l.Held = slices.DeleteFunc(l.Held, func(h teams.HeldMail) bool { return isKnown(h.Agent, h.Reason) })
+		l.Held = slices.DeleteFunc(l.Held, func(h heldMail) bool { return isKnown(h.Agent, h.Reason) })
 		if len(l.Pending)+len(l.Overdue)+len(l.Held) == 0 {
 			continue
 		}

@@ -215,9 +215,6 @@ func (sp *spec) chooseDir(c *cli.Context, s *command.Scope, isPlanned bool) erro
 	m, name, dir := sp.member, sp.box.Agent(), c.String("cwd")
 	if dir == "" && m.Worktree {
 		w, err := s.Team.Worktree(c.Context, os.Environ(), name, m.Cwd)
-		if place, ok := errors.AsType[*teams.WorktreeError](err); ok {
-			return command.Failed("%w", err).WithHint("%s", place.Hint)
-		}
 		if err != nil {
 			return err
 		}

@@ -91,7 +91,7 @@ func runHere(c *cli.Context, s *command.Scope, sp *spec) (exit ptyrun.Exit, err 
 		command.Warn(c, "%s: what its last runner left was ended: %s", name, strings.Join(left, ", "))
 	}
 	state, err := s.Team.State(name)
-	if err := errors.Join(err, s.Team.SavePolicy(name, sp.policy), s.Team.SaveStart(name, sp.member)); err != nil {
+	if err := errors.Join(err, s.Team.SavePolicy(name, sp.policy)); err != nil {
 		return exit, err
 	}
 	o := sp.options

@@ -35,7 +35,7 @@ func search(c *cli.Context) error {
 	if err != nil {
 		return command.Usage("%v", err).WithHint("atm search WORDS since:7d")
 	}
-	items, err := s.Team.Search(c.Context, query, func() {})
+	items, err := s.Team.Search(c.Context, query)
 	if err != nil {
 		return err
 	}
