@@ -2,6 +2,7 @@ package hook
 
 import (
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/agentteammail/atm/mailbox"
@@ -22,10 +23,6 @@ const (
 
 // blocksStop reports whether mail keeps the program from stopping.
 func (w replyWay) blocksStop() bool { return w == asBlock || w == asDeny || w == onStderr }
-
-// maxAnswer is what Claude Code puts before its model whole: so many
-// characters, which are bytes at the least.
-const maxAnswer = 50_000
 
 // say adds to the text of the answer.
 func (c *call) say(s string) {
@@ -58,13 +55,6 @@ func (c *call) write(h *mailbox.Handover, l *letter.Renderer) {
 	c.say(b.String())
 }
 
-// point says that there is mail which is not handed over any more: twice is
-// enough, and never is too little.
-func (c *call) point(h *mailbox.Handover) {
-	c.say(fmt.Sprintf("%s %d unread %s for %s, handed over twice and perhaps not seen: atm read%s\n",
-		mark, h.Left, plural(h.Left, "message"), c.o.Box.Agent(), c.o.Flags))
-}
-
 // mark begins every text of ours.
 const mark = "[atm]"
 
@@ -84,40 +74,34 @@ func plural(n int, s string) string {
 // answer says what there is to say: in one write, since half an answer is
 // worse than none. exit is the process's code.
 func (c *call) answer() (exit int, err error) {
-	text, to := c.text.String(), c.o.Stdout
-	var out []byte
-	switch {
-	case text == "" && c.quiet == "":
-		return 0, nil
-	case text == "":
-		out = append(out, c.quiet...)
-	case c.replyAs == onStderr:
-		out, to, exit = append(out, text...), c.o.Stderr, 2
-	case c.replyAs == asBlock, c.replyAs == asDeny:
-		decision := "block"
-		if c.replyAs == asDeny {
-			decision = "deny"
-		}
-		out, err = wire.Marshal(struct {
-			Decision string `json:"decision"`
-			Reason   string `json:"reason"`
-		}{decision, text})
-	default:
-		type output struct {
-			Event   string `json:"hookEventName"`
-			Context string `json:"additionalContext"`
-		}
-		out, err = wire.Marshal(map[string]output{"hookSpecificOutput": {c.kind, text}})
+	type output struct {
+		Event   string `json:"hookEventName"`
+		Context string `json:"additionalContext"`
 	}
+	var document struct {
+		Decision string  `json:"decision,omitempty"`
+		Reason   string  `json:"reason,omitempty"`
+		Output   *output `json:"hookSpecificOutput,omitempty"`
+	}
+	text := c.text.String()
+	switch {
+	case text == "" && !c.answersAlways:
+		return 0, nil
+	case text == "": // the document stays {}
+	case c.replyAs == onStderr:
+		_, err = io.WriteString(c.o.Stderr, text)
+		return 2, err
+	case c.replyAs == asBlock:
+		document.Decision, document.Reason = "block", text
+	case c.replyAs == asDeny:
+		document.Decision, document.Reason = "deny", text
+	default:
+		document.Output = &output{c.kind, text}
+	}
+	out, err := wire.Marshal(document)
 	if err != nil {
 		return 0, err
 	}
-	if len(out) > maxAnswer {
-		return 0, fmt.Errorf("answer: %d bytes are more than the %d that are read", len(out), maxAnswer)
-	}
-	if c.replyAs != onStderr || text == "" {
-		out = append(out, '\n')
-	}
-	_, err = to.Write(out)
-	return exit, err
+	_, err = c.o.Stdout.Write(append(out, '\n'))
+	return 0, err
 }

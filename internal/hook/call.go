@@ -13,7 +13,7 @@ import (
 // call is one call of a hook: what the tool sent, and what it means.
 type call struct {
 	tool Tool
-	in   object
+	in   input
 	sent []byte // in, as it came
 	o    Options
 
@@ -31,22 +31,13 @@ type call struct {
 	events []wire.Event // to be appended
 	ending []wire.Event // after these, unless mail keeps the program going
 
-	replyAs replyWay
-	starts  start
-	text    strings.Builder
-	quiet   string // what is answered where there is nothing to say
+	replyAs       replyWay
+	primes        bool // a session begins: the primer goes with it
+	text          strings.Builder
+	answersAlways bool // with {} where there is nothing to say
 
 	known *Turn // see now
 }
-
-// start is what begins with a call.
-type start int
-
-const (
-	nothing start = iota
-	aTurn
-	aSession
-)
 
 // Bounds of what is kept of a tool's words.
 const (
@@ -54,6 +45,7 @@ const (
 	maxPrompt = 200     // of the user's
 	maxAsk    = 1 << 10 // of a question to the user
 	maxError  = 512
+	maxAnswer = 64 << 10 // of what the program answered in a turn
 )
 
 // names takes over the session, and what the call is known by: its event and,
@@ -115,32 +107,19 @@ func with(e wire.Event, key, value string) wire.Event {
 // one that goes on: nobody said so when it happened.
 func (c *call) cutShort(goesOn string) {
 	if t := c.now(); t.Open && (goesOn == "" || t.ID != goesOn) {
-		c.add(c.over("interrupted", t.ID))
+		c.add(c.over("interrupted", t.ID, ""))
 	}
 }
 
-// over is the end of a turn.
-func (c *call) over(status, turn string) wire.Event {
+// over is the end of a turn, with what the program answered in it.
+func (c *call) over(status, turn, answer string) wire.Event {
 	key := ""
 	if turn != "" {
 		key = c.again(turn) + " " + status
 	}
 	e := c.event(wire.TurnCompleted, key)
 	e.TurnID = turn
-	return e.With("status", status)
-}
-
-// maxResponse is how much of an answer an event keeps.
-const maxResponse = 64 << 10
-
-// answered is over, with what the program answered in the turn: what `atm ask`
-// and `atm history` show.
-func (c *call) answered(status, turn, response string) wire.Event {
-	e := c.over(status, turn)
-	if response != "" {
-		e = e.With("response", clip(response, maxResponse))
-	}
-	return e
+	return with(e.With("status", status), "response", clip(answer, maxAnswer))
 }
 
 // again is what the end of a turn is known by: the turn, and where it went on
@@ -198,12 +177,6 @@ func (c *call) fails(summary string) {
 	c.add(c.event(wire.StreamFailed, "").With("error_summary", clip(summary, maxError)))
 }
 
-// inSubagent reports whether the call comes from a sub-agent, or is about one.
-func (c *call) inSubagent() bool {
-	raw := c.in.raw("agent_id")
-	return raw != nil && string(raw) != `""`
-}
-
 // opens and closes are the ends of a session. (The source of one is no source
 // of an event, so the object stands under Wire, as its owner would write it.)
 func (c *call) opens(source string) {
@@ -217,23 +190,4 @@ func (c *call) closes(reason string) {
 	c.cutShort("")
 	// Gemini CLI says it three times within a tenth of a second.
 	c.add(with(c.event("session_end", reason+" "+c.atOnce()), "reason", clip(reason, maxID)))
-}
-
-// about says in short what a tool is about to do: the command, the file, or
-// all that it is given.
-func about(tool string, in object, raw json.RawMessage) string {
-	for _, k := range []string{"command", "file_path", "path", "notebook_path", "url", "query", "pattern", "prompt", "description"} {
-		if s := in.text(k); s != "" {
-			return s
-		}
-	}
-	// Codex gives a command as words as well.
-	var words []string
-	if json.Unmarshal(in.raw("command"), &words) == nil && len(words) > 0 {
-		return strings.Join(words, " ")
-	}
-	if len(in) > 0 {
-		return string(raw)
-	}
-	return tool
 }

@@ -4,57 +4,45 @@ package hook
 // Claude Code: every event of a turn bears its turn_id, and there is one for an
 // interrupt. A session is a thread. Failures are not said.
 func (c *call) codex() {
-	in := c.in
-	event := in.text("hook_event_name")
-	if event == "" && in.text("type") != "" {
+	in := &c.in
+	if in.Event == "" && in.Type != "" {
 		c.codexNotify()
 		return
 	}
-	c.quiet = "{}" // nothing at all is taken for a mistake by some versions
-	c.names(in.text("session_id"), event, in.text("turn_id"))
+	c.answersAlways = true // nothing at all is taken for a mistake by some versions
+	c.names(in.Session, in.Event, in.TurnID)
 	c.thread = c.session
-	if c.inSubagent() {
+	if in.isSubagent() {
 		c.subagent()
 		return
 	}
-	tool, id := in.text("tool_name"), in.text("tool_use_id")
-	switch event {
+	c.shows = showsTaken[in.Event]
+	switch in.Event {
 	case "UserPromptSubmit":
-		c.shows, c.replyAs, c.starts = true, asContext, aTurn
-		c.begin(in.text("prompt"))
-
+		c.replyAs = asContext
+		c.begin(in.Prompt)
 	case "Stop":
 		c.stop()
-		c.ending = append(c.ending, c.answered("completed", c.turn, in.text("last_assistant_message")), c.idle(c.turn))
-
+		c.ending = append(c.ending, c.over("completed", c.turn, in.Answer), c.idle(c.turn))
 	case "Interrupt":
-		c.add(c.over("interrupted", c.turn))
+		c.add(c.over("interrupted", c.turn, ""))
 		c.add(c.idle(c.turn))
-
 	case "SessionStart":
 		c.sessionStart()
-
 	case "SessionEnd":
-		c.closes(in.text("reason"))
-
+		c.closes(in.Reason)
 	case "PreToolUse":
-		c.shows = true
-		c.toolBegins(tool, id)
-
+		c.toolBegins(in.Tool, in.ToolID)
 	case "PostToolUse":
-		c.shows, c.replyAs = true, asContext
-		c.toolEnds(tool, id, "")
-		if id != "" {
-			c.names(c.session, event, c.turn, id)
+		c.replyAs = asContext
+		c.toolEnds(in.Tool, in.ToolID, "")
+		if in.ToolID != "" {
+			c.names(c.session, in.Event, c.turn, in.ToolID)
 		}
-
 	case "PermissionRequest":
-		c.shows = true
-		c.asks(tool, about(tool, in.within("tool_input"), in.raw("tool_input")), "")
-
+		c.asks(in.Tool, about(in.Tool, in.ToolInput), "")
 	case "PreCompact":
 		c.compacts()
-
 	case "PostCompact":
 		c.compacted()
 	}
@@ -63,12 +51,11 @@ func (c *call) codex() {
 // codexNotify understands what Codex calls after a turn where it has no hooks:
 // the one type there is. Beside hooks it says what Stop said.
 func (c *call) codexNotify() {
-	in := c.in
 	c.tool = Codex
-	c.names(in.text("thread-id"), in.text("type"), in.text("turn-id"))
-	c.thread = in.text("thread-id")
+	c.names(c.in.NotifyID, c.in.Type, c.in.NotifyTurn)
+	c.thread = c.in.NotifyID
 	if c.kind == "agent-turn-complete" {
-		c.add(c.over("completed", c.turn))
+		c.add(c.over("completed", c.turn, ""))
 		c.add(c.idle(c.turn))
 	}
 }

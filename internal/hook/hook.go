@@ -18,7 +18,7 @@
 //
 //   - It fails open. A hook that fails, blocks or says half of something stops
 //     somebody's work: Handle returns an error to be said on stderr, and
-//     nothing has gone to stdout. A panic is an error.
+//     nothing has gone to stdout.
 //   - What a tool sends is data. Unknown events and fields are passed over;
 //     wrong types are as if absent.
 //   - Events have an event_id made of what identifies the call (session, turn,
@@ -34,6 +34,7 @@
 package hook
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,11 +92,6 @@ type Options struct {
 // that is how the tool is told something, else 0. The error is to be said on
 // stderr, and is no reason for another code.
 func Handle(ctx context.Context, tool Tool, in []byte, o Options) (exit int, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			exit, err = 0, fmt.Errorf("hook of %s: %w", tool, oneLine([]error{fmt.Errorf("%v", p)}))
-		}
-	}()
 	if o.Now.IsZero() {
 		o.Now = time.Now()
 	}
@@ -108,11 +104,13 @@ func Handle(ctx context.Context, tool Tool, in []byte, o Options) (exit int, err
 
 // understand makes of what a tool sent what it means.
 func understand(ctx context.Context, tool Tool, in []byte, o Options) (*call, error) {
-	fields, err := parse(in)
-	if err != nil {
+	c := &call{tool: tool, sent: in, o: o}
+	if tool == OpenCode {
+		return c, c.opencode(ctx)
+	}
+	if err := parse(in, &c.in); err != nil {
 		return nil, err
 	}
-	c := &call{tool: tool, in: fields, sent: in, o: o}
 	switch tool {
 	case Claude:
 		c.claude()
@@ -122,12 +120,11 @@ func understand(ctx context.Context, tool Tool, in []byte, o Options) (*call, er
 		c.codexNotify()
 	case Gemini:
 		c.gemini()
-	case OpenCode:
-		return c, c.opencode(ctx)
 	default:
-		_, err = ParseTool(string(tool))
+		_, err := ParseTool(string(tool))
+		return nil, err
 	}
-	return c, err
+	return c, nil
 }
 
 // carryOut does what a call means: events, mail, answer.
@@ -135,18 +132,15 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 	box := c.o.Box
 	h := &mailbox.Handover{}
 	var wrong []error
-	if c.starts == aSession && c.o.Primer != nil {
+	if c.primes && c.o.Primer != nil {
 		c.say(c.o.Primer())
 	}
 	if c.shows || c.begins || c.ends || c.replyAs != none {
 		l := &letter.Renderer{Now: c.o.Now, Team: box.Address().Team, Digits: 6, Terminal: true}
-		h, err = box.HandOver(ctx, c.mail(), mailbox.ReadOptions{Limit: letter.MaxMessages, LookAhead: lookAhead, Fits: l.LimitToPage(), Match: c.o.Pass})
+		h, err = box.HandOver(ctx, c.mail(), mailbox.ReadOptions{Limit: letter.MaxMessages, LookAhead: 200, Fits: l.LimitToPage(), Match: c.o.Pass})
 		wrong = append(wrong, err)
-		switch {
-		case len(h.Items) > 0:
+		if len(h.Items) > 0 {
 			c.write(h, l)
-		case h.Left > 0 && c.starts != nothing:
-			c.point(h)
 		}
 	}
 	blocks := c.replyAs.blocksStop() && (len(h.Items) > 0 || h.Repeated)
@@ -180,51 +174,22 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 	return exit, oneLine(wrong)
 }
 
-// oneLine is several errors in one line; the same one is said once.
+// oneLine is several errors in one line.
 func oneLine(all []error) error {
-	var said []string
-	for _, err := range all {
-		if err == nil {
-			continue
-		}
-		for _, line := range strings.Split(err.Error(), "\n") {
-			if len(said) == 0 || said[len(said)-1] != line {
-				said = append(said, line)
-			}
-		}
-	}
-	if len(said) == 0 {
+	err := errors.Join(all...)
+	if err == nil {
 		return nil
 	}
-	return errors.New(strings.Join(said, "; "))
+	return errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))
 }
 
 // mail is the call as the mailbox sees it.
 func (c *call) mail() mailbox.HookCall {
-	m := mailbox.HookCall{
-		Session: or(c.session, "unnamed"), Name: c.name, Loose: c.loose,
+	return mailbox.HookCall{
+		Session: cmp.Or(c.session, "unnamed"), Name: c.name, Loose: c.loose,
 		Shows: c.shows, Begins: c.begins, Ends: c.ends, Want: c.replyAs != none, Now: c.o.Now,
 	}
-	if c.replyAs.blocksStop() {
-		m.Worth = func(b mailbox.Batch) bool { return worth(b, c.o.Now) }
-	}
-	return m
 }
-
-// worth reports whether a batch is worth keeping somebody from stopping: what
-// is expired or replaced asks for nothing.
-func worth(b mailbox.Batch, now time.Time) bool {
-	for i, k := range letter.FlagsOf(mailbox.Messages(b.Items), mailbox.Messages(b.Ahead)) {
-		if k.SupersededBy == "" && !b.Items[i].Expired(now) {
-			return true
-		}
-	}
-	return false
-}
-
-// lookAhead is how many further messages are opened, to see whether they
-// replace or follow those that go out.
-const lookAhead = 200
 
 // event is an event of this call. key is what it is known by beside session
 // and kind; "" where the tool gives nothing: then the same text at the same

@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"github.com/agentteammail/atm/reducer"
-	"github.com/agentteammail/atm/wire"
 )
 
 // Turn is what the fold of an agent's events says about one session.
@@ -34,26 +33,4 @@ func TurnOf(s *reducer.State, session string) Turn {
 		out.Tool = w.Tool
 	}
 	return out
-}
-
-// Rests tells, from the newest events of a log, that a session's last turn is
-// over and nothing has begun since. It spares a prompt the fold where a hook
-// has just said so; sure is false where more than these events must be asked.
-func Rests(events []wire.Event, session string) (t Turn, sure bool) {
-	var idle *wire.Event
-	for i := len(events) - 1; i >= 0; i-- {
-		e := &events[i]
-		switch {
-		case strings.HasPrefix(e.Kind, "message_"):
-		case e.Session != session || e.Source != "hook" || e.TurnID == "":
-			return Turn{}, false
-		case idle == nil && e.Kind == wire.TurnIdle:
-			idle = e
-		case idle != nil && e.Kind == wire.TurnCompleted && e.TurnID == idle.TurnID:
-			return Turn{ID: e.TurnID}, true
-		default:
-			return Turn{}, false
-		}
-	}
-	return Turn{}, false
 }

@@ -57,13 +57,7 @@ func events(t testing.TB, b *mailbox.Box) (all []wire.Event) {
 // folded answers Options.Turn from a log.
 func folded(t testing.TB, b *mailbox.Box) func(string) Turn {
 	return func(session string) Turn {
-		fold := TurnOf(state(t, b), session)
-		if newest, err := b.Log().Newest(2); err != nil {
-			t.Error(err)
-		} else if quick, sure := Rests(newest, session); sure && (quick.ID != fold.ID || fold.Open) {
-			t.Errorf("the newest events say %+v, the fold %+v", quick, fold)
-		}
-		return fold
+		return TurnOf(state(t, b), session)
 	}
 }
 
@@ -237,7 +231,6 @@ func TestUnderstand(t *testing.T) {
 		"opencode tool":       {OpenCode, `{"type":"message.part.updated","properties":{"sessionID":"o1","part":{"type":"tool","tool":"bash","callID":"c1","state":{"status":"running"}}}}`, Turn{ID: "o1#3", Open: true}, []string{"tool_call_start o1#3 tool=bash tool_call_id=c1"}, ""},
 		"opencode tool done":  {OpenCode, `{"type":"message.part.updated","properties":{"part":{"sessionID":"o1","type":"tool","tool":"bash","callID":"c1","state":{"status":"error","error":"no"}}}}`, Turn{ID: "o1#3", Open: true}, []string{"tool_call_end o1#3 tool=bash tool_call_id=c1 error=no"}, ""},
 		"opencode text":       {OpenCode, `{"type":"message.part.updated","properties":{"sessionID":"o1","part":{"type":"text","text":"hello"}}}`, Turn{ID: "o1#3", Open: true}, nil, ""},
-		"opencode tool hook":  {OpenCode, `{"type":"tool.execute.before","properties":{"sessionID":"o1","tool":"bash","callID":"c1"}}`, Turn{ID: "o1#3", Open: true}, []string{"tool_call_start o1#3 tool=bash tool_call_id=c1"}, ""},
 		"opencode end":        {OpenCode, `{"type":"session.deleted","properties":{"sessionID":"o1","info":{"id":"o1"}}}`, Turn{ID: "o1#3", Open: true}, []string{"turn_completed o1#3 status=interrupted", "session_end reason=deleted"}, "ends"},
 		"opencode other":      {OpenCode, `{"type":"todo.updated","properties":{"sessionID":"o1","todos":[]}}`, Turn{}, nil, ""},
 	} {
@@ -396,7 +389,7 @@ func TestStopIsBlockedByAnother(t *testing.T) {
 			does := func(want reducer.Word, event, fields string) {
 				t.Helper()
 				for range 2 { // hooks are installed twice
-					call1(t, tool, bob, input(tool, event, fields), now)
+					call1(t, tool, bob, calledWith(tool, event, fields), now)
 				}
 				if got := state(t, bob).Turn().Word(); got != want {
 					t.Errorf("%s %s: %s, not %s", event, fields, got, want)
@@ -435,7 +428,7 @@ func TestLateIdlePrompt(t *testing.T) {
 	now := time.Now()
 	call := func(turn, event, fields string) {
 		t.Helper()
-		call1(t, Claude, bob, strings.Replace(input(Claude, event, fields), `"p1"`, `"`+turn+`"`, 1), now)
+		call1(t, Claude, bob, strings.Replace(calledWith(Claude, event, fields), `"p1"`, `"`+turn+`"`, 1), now)
 	}
 	call("p1", "UserPromptSubmit", `,"prompt":"x"`)
 	call("p1", "Stop", `,"stop_hook_active":false`)
@@ -487,39 +480,5 @@ func TestChildSessions(t *testing.T) {
 	}
 	if turn := TurnOf(s, "o1"); !turn.Open || turn.ID != "o1#1" {
 		t.Error(turn)
-	}
-}
-
-// What the newest events are enough for, and what not.
-func TestRests(t *testing.T) {
-	t.Parallel()
-	e := func(kind, session, turn string) wire.Event {
-		return wire.Event{Kind: kind, Source: "hook", Session: session, TurnID: turn}
-	}
-	done, idle := e("turn_completed", "s1", "p1"), e("turn_idle", "s1", "p1")
-	read := wire.Event{Kind: "message_read", Source: "cli"}
-	pty := idle
-	pty.Source = "pty"
-	for about, c := range map[string]struct {
-		events []wire.Event
-		sure   bool
-	}{
-		"over":                {[]wire.Event{done, idle}, true},
-		"and mail was read":   {[]wire.Event{done, read, idle, read}, true},
-		"nothing":             {nil, false},
-		"idle alone":          {[]wire.Event{idle}, false},
-		"not idle yet":        {[]wire.Event{e("turn_idle", "s1", "p0"), done}, false},
-		"another turn's":      {[]wire.Event{e("turn_completed", "s1", "p0"), idle}, false},
-		"begun since":         {[]wire.Event{done, idle, e("turn_started", "s1", "p2")}, false},
-		"a tool in between":   {[]wire.Event{done, e("tool_call_start", "s1", "p1"), idle}, false},
-		"another session's":   {[]wire.Event{done, idle, e("turn_idle", "s2", "p9")}, false},
-		"without a turn":      {[]wire.Event{e("turn_completed", "s1", ""), e("turn_idle", "s1", "")}, false},
-		"seen on the screen":  {[]wire.Event{done, pty}, false},
-		"a session's new one": {[]wire.Event{done, idle, e("session_start", "s1", "")}, false},
-	} {
-		got, sure := Rests(c.events, "s1")
-		if sure != c.sure || sure && got != (Turn{ID: "p1"}) || !sure && got != (Turn{}) {
-			t.Errorf("%s: %+v, %v", about, got, sure)
-		}
 	}
 }
