@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/agentteammail/atm/reducer"
+
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -42,10 +44,9 @@ type call struct {
 // Bounds of what is kept of a tool's words.
 const (
 	maxID     = 256
-	maxPrompt = 200     // of the user's
-	maxAsk    = 1 << 10 // of a question to the user
-	maxError  = 512
-	maxAnswer = 64 << 10 // of what the program answered in a turn
+	maxText   = 512
+	maxPrompt = 200
+	maxAnswer = 64 << 10
 )
 
 // names takes over the session, and what the call is known by: its event and,
@@ -69,13 +70,14 @@ func (c *call) hash(parts ...string) string {
 const moment = 2
 
 func (c *call) eventID(kind, key string) string {
-	switch {
-	case key != "":
+	if key != "" {
 		return "hook/" + c.hash(c.session, kind, key)
-	case c.dated:
-		return "hook/" + c.hash(c.session, kind, string(c.sent), "dated")
 	}
-	return "hook/" + c.hash(c.session, kind, string(c.sent), c.atOnce())
+	at := "dated"
+	if !c.dated {
+		at = c.atOnce()
+	}
+	return "hook/" + c.hash(c.session, kind, string(c.sent), at)
 }
 
 // atOnce is alike for what happens in one moment.
@@ -95,13 +97,18 @@ func (c *call) now() Turn {
 	return *c.known
 }
 
-// with adds a field unless it is empty.
-func with(e wire.Event, key, value string) wire.Event {
-	if value == "" {
-		return e
+// with adds fields, pairs of a name and a text, but for empty ones.
+func with(e wire.Event, pairs ...string) wire.Event {
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			e = e.With(pairs[i], clip(pairs[i+1], maxText))
+		}
 	}
-	return e.With(key, value)
+	return e
 }
+
+// tell adds an event.
+func (c *call) tell(kind, key string, pairs ...string) { c.add(with(c.event(kind, key), pairs...)) }
 
 // cutShort says that the turn that is open was interrupted, unless it is the
 // one that goes on: nobody said so when it happened.
@@ -119,7 +126,11 @@ func (c *call) over(status, turn, answer string) wire.Event {
 	}
 	e := c.event(wire.TurnCompleted, key)
 	e.TurnID = turn
-	return with(e.With("status", status), "response", clip(answer, maxAnswer))
+	e = e.With("status", status)
+	if answer != "" {
+		e = e.With("response", clip(answer, maxAnswer))
+	}
+	return e
 }
 
 // again is what the end of a turn is known by: the turn, and where it went on
@@ -134,7 +145,7 @@ func (c *call) again(turn string) string {
 // begin is a prompt of the user's.
 func (c *call) begin(prompt string) {
 	c.cutShort(c.turn)
-	c.add(with(c.event(wire.TurnStarted, c.turn), "prompt", clip(prompt, maxPrompt)))
+	c.tell(wire.TurnStarted, c.turn, "prompt", clip(prompt, maxPrompt))
 }
 
 // idle says that the program waits for a prompt.
@@ -144,37 +155,23 @@ func (c *call) idle(turn string) wire.Event {
 	return e
 }
 
-// tool events; id is the tool call's, "" where the tool gives none.
+// id is the tool call's, "" where the tool gives none.
 func (c *call) toolBegins(tool, id string) {
-	e := c.event("tool_call_start", id)
-	c.add(with(with(e, "tool", clip(tool, maxID)), "tool_call_id", clip(id, maxID)))
+	c.tell("tool_call_start", id, "tool", tool, "tool_call_id", clip(id, maxID))
 }
 
 func (c *call) toolEnds(tool, id, wrong string) {
-	e := c.event("tool_call_end", id)
-	e = with(with(e, "tool", clip(tool, maxID)), "tool_call_id", clip(id, maxID))
-	c.add(with(e, "error", clip(wrong, maxError)))
+	c.tell("tool_call_end", id, "tool", tool, "tool_call_id", clip(id, maxID), "error", wrong)
 }
 
 // asks is a permission dialog.
 func (c *call) asks(tool, prompt, detail string) {
-	e := with(c.event("confirm_required", ""), "tool", clip(tool, maxID))
-	c.add(with(with(e, "prompt", clip(prompt, maxAsk)), "detail", clip(detail, maxID)))
-}
-
-// wants is a question to the user that is no permission dialog.
-func (c *call) wants(prompt string) {
-	c.add(with(c.event("waiting_for_input", ""), "prompt", clip(prompt, maxAsk)))
+	c.tell("confirm_required", "", "tool", tool, "prompt", prompt, "detail", detail)
 }
 
 // does is a change of what the program does.
 func (c *call) does(activity, detail string) {
-	c.add(with(c.event("state_change", "").With("new", activity), "detail", clip(detail, maxID)))
-}
-
-// fails is an error of the model's API.
-func (c *call) fails(summary string) {
-	c.add(c.event(wire.StreamFailed, "").With("error_summary", clip(summary, maxError)))
+	c.tell("state_change", "", "new", activity, "detail", detail)
 }
 
 // opens and closes are the ends of a session. (The source of one is no source
@@ -189,5 +186,34 @@ func (c *call) closes(reason string) {
 	c.ends = true
 	c.cutShort("")
 	// Gemini CLI says it three times within a tenth of a second.
-	c.add(with(c.event("session_end", reason+" "+c.atOnce()), "reason", clip(reason, maxID)))
+	c.tell("session_end", reason+" "+c.atOnce(), "reason", reason)
+}
+
+// Turn is what the fold of an agent's events says about one session.
+type Turn struct {
+	ID       string // of the current or last turn
+	Open     bool
+	Anew     int    // how often it went on after a hook called it over
+	Blocked  bool   // a permission dialog is open
+	Tool     string // that it is about, where known
+	Retrying bool   // after an error of the model's API
+}
+
+// TurnOf is what a fold says about one session; "" is the one that is shown.
+func TurnOf(s *reducer.State, session string) Turn {
+	t := s.Turn()
+	for i := range s.Turns {
+		if session != "" && s.Turns[i].Session == session {
+			t = &s.Turns[i]
+		}
+	}
+	if session != "" && t.Session != session {
+		return Turn{}
+	}
+	out := Turn{ID: t.ID, Open: t.Status == reducer.TurnBusy, Anew: t.Reopened, Blocked: t.Activity == reducer.Confirming,
+		Retrying: strings.HasPrefix(t.Detail, retrying)}
+	if w := t.Waiting(); w != nil {
+		out.Tool = w.Tool
+	}
+	return out
 }

@@ -3,6 +3,8 @@ package hook
 import (
 	"cmp"
 	"strings"
+
+	"github.com/agentteammail/atm/wire"
 )
 
 // showsTaken are the events that come only when the program has taken what it was
@@ -39,7 +41,7 @@ func (c *call) claude() {
 			c.ending = append(c.ending, c.idle(c.turn))
 		}
 	case "StopFailure":
-		c.fails(strings.Trim(in.Error+": "+cmp.Or(in.ErrorDetails, in.Answer), ": "))
+		c.tell(wire.StreamFailed, "", "error_summary", strings.Trim(in.Error+": "+cmp.Or(in.ErrorDetails, in.Answer), ": "))
 		c.add(c.over("failed", c.turn, ""))
 		c.add(c.idle(c.turn))
 	case "SessionStart":
@@ -63,13 +65,13 @@ func (c *call) claude() {
 		}
 		c.names(c.session, in.Event, c.turn, c.hash(ids...))
 	case "PermissionRequest":
-		c.asks(in.Tool, about(in.Tool, in.ToolInput), "")
+		c.asks(in.Tool, cmp.Or(about(in.ToolInput), string(in.ToolInput)), "")
 	case "PermissionDenied":
 		c.toolEnds(in.Tool, in.ToolID, cmp.Or(in.Reason, "denied"))
 	case "Notification":
 		c.notification()
 	case "Elicitation":
-		c.wants(in.Message)
+		c.tell("waiting_for_input", "", "prompt", in.Message)
 	case "ElicitationResult":
 		c.goesOn()
 	case "PreCompact":
@@ -139,7 +141,7 @@ func (c *call) notification() {
 	case "permission_prompt", "worker_permission_prompt":
 		c.asks("", message, "")
 	case "elicitation_dialog", "elicitation_url_dialog", "agent_needs_input":
-		c.wants(message)
+		c.tell("waiting_for_input", "", "prompt", message)
 	case "elicitation_complete", "elicitation_response":
 		c.goesOn()
 	case "idle_prompt":
@@ -160,7 +162,7 @@ func (c *call) subagent() {
 	who := strings.TrimSpace("subagent " + in.AgentType)
 	switch c.kind {
 	case "PermissionRequest":
-		c.asks(in.Tool, about(in.Tool, in.ToolInput), who)
+		c.asks(in.Tool, cmp.Or(about(in.ToolInput), string(in.ToolInput)), who)
 	case "Notification":
 		switch in.Notification {
 		case "permission_prompt", "worker_permission_prompt":

@@ -1,5 +1,7 @@
 package hook
 
+import "cmp"
+
 // codex understands the hooks of Codex (0.169), which are made like those of
 // Claude Code: every event of a turn bears its turn_id, and there is one for an
 // interrupt. A session is a thread. Failures are not said.
@@ -40,7 +42,7 @@ func (c *call) codex() {
 			c.names(c.session, in.Event, c.turn, in.ToolID)
 		}
 	case "PermissionRequest":
-		c.asks(in.Tool, about(in.Tool, in.ToolInput), "")
+		c.asks(in.Tool, cmp.Or(about(in.ToolInput), string(in.ToolInput)), "")
 	case "PreCompact":
 		c.compacts()
 	case "PostCompact":

@@ -53,7 +53,7 @@ func (c *call) gemini() {
 	case "Notification":
 		if in.Notification == "ToolPermission" {
 			c.turn = c.openTurn()
-			c.asks("", cmp.Or(shortly(in.Details), in.Message), "")
+			c.asks("", cmp.Or(about(in.Details), in.Message), "")
 		}
 	case "SessionStart":
 		c.sessionStart()

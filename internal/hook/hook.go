@@ -2,9 +2,8 @@
 // answers: the programs call `atm hook TOOL` with JSON on stdin, at moments of
 // their choosing, and read JSON from its stdout.
 //
-// A call becomes events of the agent's log (docs/states.md says what they do
-// to its state), and unread mail goes out with the answer where the program
-// puts that before its model:
+// A call becomes events of the agent's log, and unread mail goes out with the answer
+// where the program puts that before its model:
 //
 //	tool       mail goes out at                            and continues it at
 //	claude     UserPromptSubmit SessionStart PostToolBatch Stop TeammateIdle
@@ -12,23 +11,17 @@
 //	gemini     BeforeAgent SessionStart AfterTool          AfterAgent
 //	opencode   never: its plugins can say states only
 //
-// One file a tool: what its events are, and what they mean.
+// One file a tool. What may be relied on:
 //
-// What may be relied on:
-//
-//   - It fails open. A hook that fails, blocks or says half of something stops
-//     somebody's work: Handle returns an error to be said on stderr, and
-//     nothing has gone to stdout.
-//   - What a tool sends is data. Unknown events and fields are passed over;
-//     wrong types are as if absent.
-//   - Events have an event_id made of what identifies the call (session, turn,
-//     tool call), or, where a tool gives too little, of the call's text and
-//     the moment: hooks that are installed twice say things once.
-//   - What a sub-agent does is not what the agent does. Of its calls only a
-//     permission dialog counts, since that blocks the agent.
-//   - Mail goes out as mailbox.Box.HandOver says: each message once, and once
-//     more, marked, when nothing showed that it was taken. A program is kept
-//     from stopping only by mail that it did not have, and never twice in a row.
+//   - It fails open: Handle returns an error to be said on stderr, and nothing has gone
+//     to stdout.
+//   - Unknown events and fields are passed over; wrong types are as if absent.
+//   - Events have an event_id made of what identifies the call (session, turn, tool
+//     call), or, where a tool gives too little, of the call's text and the moment: hooks
+//     that are installed twice say things once.
+//   - Of a sub-agent's calls only a permission dialog counts: it blocks the agent.
+//   - Each message goes out once, and once more, marked, when nothing showed that it was
+//     taken (mailbox.Box.HandOver).
 //
 // Handle may be called by several goroutines at once.
 package hook
@@ -95,7 +88,7 @@ func Handle(ctx context.Context, tool Tool, in []byte, o Options) (exit int, err
 	if o.Now.IsZero() {
 		o.Now = time.Now()
 	}
-	c, err := understand(ctx, tool, in, o)
+	c, err := understand(tool, in, o)
 	if err != nil {
 		return 0, fmt.Errorf("hook of %s: %w", tool, err)
 	}
@@ -103,10 +96,10 @@ func Handle(ctx context.Context, tool Tool, in []byte, o Options) (exit int, err
 }
 
 // understand makes of what a tool sent what it means.
-func understand(ctx context.Context, tool Tool, in []byte, o Options) (*call, error) {
+func understand(tool Tool, in []byte, o Options) (*call, error) {
 	c := &call{tool: tool, sent: in, o: o}
 	if tool == OpenCode {
-		return c, c.opencode(ctx)
+		return c, c.opencode()
 	}
 	if err := parse(in, &c.in); err != nil {
 		return nil, err

@@ -1,7 +1,6 @@
 package hook
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -105,9 +104,9 @@ func parse(data []byte, in any) error {
 	return nil
 }
 
-// shortly is what a tool is about to do: the command or the file, "" where neither
-// is known.
-func shortly(raw json.RawMessage) string {
+// about says in short what a tool is about to do: the command or the file, ""
+// where neither is known.
+func about(raw json.RawMessage) string {
 	var in map[string]any
 	json.Unmarshal(raw, &in)
 	for _, key := range []string{"command", "file_path", "path", "notebook_path", "url", "query", "pattern", "prompt", "description"} {
@@ -119,15 +118,6 @@ func shortly(raw json.RawMessage) string {
 		}
 	}
 	return ""
-}
-
-// about is shortly, else all that the tool is given, else its name.
-func about(tool string, raw json.RawMessage) string {
-	all := string(raw)
-	if len(all) <= len("{}") {
-		all = ""
-	}
-	return cmp.Or(shortly(raw), all, tool)
 }
 
 // clip cuts a text to so many bytes, at a character's end.

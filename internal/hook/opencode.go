@@ -1,10 +1,13 @@
 package hook
 
 import (
+	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
+	"os"
 	"strings"
+
+	"github.com/agentteammail/atm/mailbox"
 
 	"github.com/agentteammail/atm/wire"
 )
@@ -15,7 +18,7 @@ import (
 //
 // A session with a parent is a sub-agent. Only its creation says so, and it is
 // remembered in the agent's run directory.
-func (c *call) opencode(ctx context.Context) error {
+func (c *call) opencode() error {
 	var in busEvent
 	if err := parse(c.sent, &in); err != nil {
 		return err
@@ -26,7 +29,7 @@ func (c *call) opencode(ctx context.Context) error {
 	if p.Info.Parent != "" && !strings.ContainsAny(c.session, " \t\r\n") {
 		return addSubagent(c.o.Box, c.session)
 	}
-	if relevant(in.Type) && isSubagent(c.o.Box, c.session) {
+	if isSubagent(c.o.Box, c.session) {
 		c.child(in.Type, p)
 		return nil
 	}
@@ -43,7 +46,7 @@ func (c *call) opencode(ctx context.Context) error {
 		status := "interrupted"
 		if p.Error.Name != "MessageAbortedError" {
 			status = "failed"
-			c.fails(strings.TrimPrefix(p.Error.Name+": "+p.Error.Data.Message, ": "))
+			c.tell(wire.StreamFailed, "", "error_summary", strings.TrimPrefix(p.Error.Name+": "+p.Error.Data.Message, ": "))
 		}
 		if t := c.now(); t.Open {
 			c.turn = t.ID
@@ -67,7 +70,7 @@ func (c *call) opencode(ctx context.Context) error {
 		for _, q := range p.Questions {
 			prompt = strings.TrimSpace(prompt + "\n" + q.Question)
 		}
-		c.wants(cmp.Or(prompt, p.Question))
+		c.tell("waiting_for_input", "", "prompt", cmp.Or(prompt, p.Question))
 	case "question.replied", "question.rejected":
 		c.turn = c.now().ID
 		c.goesOn()
@@ -119,17 +122,7 @@ type busProperties struct {
 func (p *busProperties) asked() string { return cmp.Or(p.Permission, p.Type) }
 
 func (p *busProperties) prompt() string {
-	return cmp.Or(shortly(p.Metadata), p.Title, strings.Join(p.Patterns, " "), p.asked())
-}
-
-// relevant reports whether an event of a sub-agent's must be known as one.
-func relevant(event string) bool {
-	for _, prefix := range []string{"session.", "permission.", "question.", "message.part.", "tool."} {
-		if strings.HasPrefix(event, prefix) {
-			return true
-		}
-	}
-	return false
+	return cmp.Or(about(p.Metadata), p.Title, strings.Join(p.Patterns, " "), p.asked())
 }
 
 // retrying is the detail of a turn that waits to ask its model again.
@@ -148,7 +141,7 @@ func (c *call) status(p *busProperties) {
 		}
 	case "retry":
 		c.turn = c.now().ID
-		c.fails(p.Status.Message)
+		c.tell(wire.StreamFailed, "", "error_summary", p.Status.Message)
 		if c.now().Open {
 			c.does("thinking", strings.TrimSpace(retrying+" "+string(p.Status.Attempt)))
 		}
@@ -198,4 +191,31 @@ func (c *call) child(event string, p *busProperties) {
 			c.does("tool_running", "subagent")
 		}
 	}
+}
+
+// The sessions of the agent's program that are its sub-agents', a line each: some
+// programs say so only once.
+const subagentsFile = "/run/children"
+
+// addSubagent notes that a session is a sub-agent's.
+func addSubagent(box *mailbox.Box, session string) error {
+	if isSubagent(box, session) {
+		return nil
+	}
+	root, agent := box.Store().Dir(), string(box.Agent())
+	if err := root.Mkdir(agent + "/run"); err != nil {
+		return err
+	}
+	f, err := root.OpenFile(agent+subagentsFile, os.O_WRONLY|os.O_APPEND|os.O_CREATE)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return root.Write(f, []byte(session+"\n"))
+}
+
+// isSubagent reports whether a session is known as a sub-agent's.
+func isSubagent(box *mailbox.Box, session string) bool {
+	data, err := box.Store().Dir().ReadFile(string(box.Agent())+subagentsFile, 16<<20)
+	return err == nil && bytes.Contains(append([]byte("\n"), data...), []byte("\n"+session+"\n"))
 }

@@ -236,7 +236,7 @@ func TestUnderstand(t *testing.T) {
 	} {
 		t.Run(about, func(t *testing.T) {
 			bob := team(t, nil)
-			got, err := understand(ctx, c.tool, []byte(c.in), Options{Box: bob, Now: time.Now(), Turn: func(session string) Turn {
+			got, err := understand(c.tool, []byte(c.in), Options{Box: bob, Now: time.Now(), Turn: func(session string) Turn {
 				if !strings.Contains(c.in, `"`+session+`"`) {
 					t.Errorf("asked about session %q", session)
 				}

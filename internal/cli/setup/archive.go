@@ -2,8 +2,6 @@ package setup
 
 import (
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,10 +10,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
-	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/wire"
 )
 
 var gcCommand = &cli.Command{
@@ -27,14 +23,10 @@ var gcCommand = &cli.Command{
 		&cli.IntFlag{Name: "keep-last", Value: 100, Usage: "the newest `N` of an inbox stay (default 100)"},
 		&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "count only: the same totals"},
 	},
-	Action: gc,
+	Action: with(command.OpenTeam, gc),
 }
 
-func gc(c *cli.Context) error {
-	s, err := command.OpenTeam(c)
-	if err != nil {
-		return err
-	}
+func gc(c *cli.Context, s *command.Scope) error {
 	boxes, err := s.Team.Boxes()
 	if err != nil {
 		return err
@@ -55,10 +47,7 @@ func gc(c *cli.Context) error {
 			return err
 		}
 	}
-	verb := "moved"
-	if options.DryRun {
-		verb = "would move"
-	}
+	verb := map[bool]string{false: "moved", true: "would move"}[options.DryRun]
 	return printResult(c, total, "%s %d messages, %d events, %s, to the archive; %d stay",
 		verb, total.Messages, total.Events, letter.Size(total.Bytes), total.Skipped)
 }
@@ -67,7 +56,7 @@ var backupCommand = &cli.Command{
 	Name: "backup", ArgsUsage: "FILE", Usage: "the whole root in one file",
 	UsageText:   "atm backup atm-2026-05-01.tar",
 	Description: "May be taken while others send. A file that is there is not replaced.",
-	Action:      backup,
+	Action:      with(command.OpenRoot, backup),
 }
 
 var restoreCommand = &cli.Command{
@@ -78,36 +67,22 @@ var restoreCommand = &cli.Command{
 }
 
 // backup writes beside the file and links it into place when it is whole.
-func backup(c *cli.Context) error {
-	s, err := command.OpenRoot(c)
-	if err != nil {
-		return err
-	}
+func backup(c *cli.Context, s *command.Scope) error {
 	path := c.Args().First()
-	name := filepath.Base(path)
-	dir, err := durable.Open(filepath.Dir(path), nil)
+	temp, err := os.CreateTemp(filepath.Dir(path), ".atm-backup-*")
 	if err != nil {
 		return err
 	}
-	defer dir.Close()
+	defer os.Remove(temp.Name())
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	var moved mailbox.Moved
-	temp := fmt.Sprintf(".%s.%s.tmp", name, wire.NewID())
-	err = dir.CreateFrom(temp, func(w io.Writer) error {
-		moved, err = s.Root.Backup(ctx, w, func() {})
-		return err
-	})
-	if err != nil {
+	moved, err := s.Root.Backup(ctx, temp, func() {})
+	if err := errors.Join(err, temp.Sync(), temp.Close()); err != nil {
 		return err
 	}
-	defer dir.Remove(temp)
-	if err := dir.Link(temp, name); errors.Is(err, fs.ErrExist) {
+	if err := os.Link(temp.Name(), path); errors.Is(err, fs.ErrExist) {
 		return command.Refused("%s is there already", path).WithHint("use another name")
 	} else if err != nil {
-		return err
-	}
-	if err := errors.Join(os.Chmod(path, 0o600), dir.Sync(".")); err != nil {
 		return err
 	}
 	return printResult(c, moved, "backed up %d messages, %s", moved.Messages, letter.Size(moved.Bytes))

@@ -66,11 +66,7 @@ func runHook(c *cli.Context) (err error) {
 			return hook.TurnOf(state, session)
 		},
 		Primer: func() string {
-			by := teams.Hooks
-			if os.Getenv("ATM_RUN") != "" {
-				by = teams.Runner
-			}
-			text, _ := s.Team.Primer(s.Me.Agent(), by, s.MeSource == "--as")
+			text, _ := primerText(s, teams.Hooks)
 			return text
 		},
 	})

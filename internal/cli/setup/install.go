@@ -24,27 +24,23 @@ var installCommand = &cli.Command{
 		"that a repository tracks; keeps what is there, and prints what it changed. Agents may then\n" +
 		"read and send without being asked about it, and not run, type, approve or stop.\n" +
 		"--local with --as NAME: who the agent is here.",
-	Flags: installFlags(),
-	Action: func(c *cli.Context) error {
-		return configure(c, (*agentconfig.Installer).Install, "nothing to change")
-	},
+	Flags:  installFlags,
+	Action: func(c *cli.Context) error { return configure(c, (*agentconfig.Installer).Install, "nothing to change") },
 }
 
 var uninstallCommand = &cli.Command{
 	Name: "uninstall", ArgsUsage: "[TOOL]", Usage: "take out of a coding agent's configuration what install put there",
 	UsageText:   "atm uninstall claude\natm uninstall codex --local",
 	Description: "The files get back what was in them. What you changed since is kept.",
-	Flags:       installFlags(),
+	Flags:       installFlags,
 	Action: func(c *cli.Context) error {
 		return configure(c, (*agentconfig.Installer).Uninstall, "nothing of atm is there")
 	},
 }
 
-func installFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.BoolFlag{Name: "local", Usage: "this worktree's own file, which git does not see"},
-		&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "print what would change, and write nothing"},
-	}
+var installFlags = []cli.Flag{
+	&cli.BoolFlag{Name: "local", Usage: "this worktree's own file, which git does not see"},
+	&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "print what would change, and write nothing"},
 }
 
 func configure(c *cli.Context, do func(*agentconfig.Installer, agentconfig.Request) (*agentconfig.Report, error), nothing string) error {
@@ -57,20 +53,15 @@ func configure(c *cli.Context, do func(*agentconfig.Installer, agentconfig.Reque
 	if place.Root, err = acceptedRoot(c); err != nil {
 		return err
 	}
-	again := c.Command.HelpName + " " + r.Tool
-	if r.Local {
-		again += " --local"
-	}
 	if c.IsSet("as") {
 		r.Agent = c.String("as")
-		again += " --as " + letter.Escape(r.Agent)
 		if err := checkAs(c, r, place.Root != ""); err != nil {
 			return err
 		}
 	}
 	report, err := do(&place, r)
 	if err != nil {
-		return explainInstall(err, again)
+		return explainInstall(err)
 	}
 	for _, note := range report.Notes {
 		command.Warn(c, "%s", note)
@@ -83,10 +74,7 @@ func changeText(report *agentconfig.Report, nothing string) string {
 	if len(report.Files) == 0 {
 		return nothing
 	}
-	verb := "changed"
-	if report.DryRun {
-		verb = "would change"
-	}
+	verb := map[bool]string{false: "changed", true: "would change"}[report.DryRun]
 	var b strings.Builder
 	for _, f := range report.Files {
 		fmt.Fprintf(&b, "%s %s\n", verb, letter.Escape(f.Path))
@@ -140,9 +128,8 @@ func checkAs(c *cli.Context, r agentconfig.Request, hasRoot bool) error {
 	return err
 }
 
-// explainInstall gives what went wrong with a configuration file its hint. again is
-// the command as it was given.
-func explainInstall(err error, again string) error {
+// explainInstall gives what went wrong with a configuration file its hint.
+func explainInstall(err error) error {
 	var path *fs.PathError
 	if errors.Is(err, agentconfig.ErrTracked) {
 		return command.Failed("%w", err).WithHint("atm install writes no file that others share: try it with --local, or without")
@@ -150,5 +137,5 @@ func explainInstall(err error, again string) error {
 	if errors.As(err, &path) {
 		return err
 	}
-	return command.Failed("%w", err).WithHint("mend it, then try again: %s --dry-run", again)
+	return command.Failed("%w", err).WithHint("mend it, then try again: atm %s --dry-run", letter.Escape(strings.Join(os.Args[1:], " ")))
 }

@@ -46,24 +46,24 @@ type madeRoot struct {
 }
 
 func (m madeRoot) String() string {
-	text := fmt.Sprintf("team %s in %s (%s)", m.Team, letter.Escape(m.Root), letter.Escape(m.why))
+	text := fmt.Sprintf("team %s in %s (%s): ", m.Team, letter.Escape(m.Root), letter.Escape(m.why))
 	if m.Made {
-		text = fmt.Sprintf("made %s (%s), team %s", letter.Escape(m.Root), letter.Escape(m.why), m.Team)
+		text = fmt.Sprintf("made %s (%s), team %s: ", letter.Escape(m.Root), letter.Escape(m.why), m.Team)
 	}
 	if len(m.Added) > 0 {
-		text += ": added " + command.Join(m.Added)
+		text += "added " + command.Join(m.Added)
 	} else {
-		text += ": " + command.Join(m.Members)
+		text += command.Join(m.Members)
 	}
-	switch {
-	case m.TomlMade:
-		return fmt.Sprintf("%s\nwrote %s\nnext: look into it, then atm doctor, atm up", text, letter.Escape(m.Toml))
-	case m.Toml != "":
-		return fmt.Sprintf("%s\n%s was there, and stays as it is", text, letter.Escape(m.Toml))
-	case len(m.Members) < 2:
-		return text + "\nnext: atm team add NAME"
+	next := "atm team add NAME"
+	if m.TomlMade {
+		text, next = text+"\nwrote "+letter.Escape(m.Toml), "look into it, then atm doctor, atm up"
+	} else if m.Toml != "" {
+		text, next = text+"\n"+letter.Escape(m.Toml)+" was there, and stays as it is", "atm up"
+	} else if len(m.Members) > 1 {
+		next = fmt.Sprintf("atm send %s \"hello\" --as %s; agents run: atm primer", m.Members[1], m.Members[0])
 	}
-	return fmt.Sprintf("%s\nnext: atm send %s \"hello\" --as %s; agents run: atm primer", text, m.Members[1], m.Members[0])
+	return text + "\nnext: " + next
 }
 
 func initRoot(c *cli.Context) error {
@@ -134,15 +134,15 @@ func makeRoot(c *cli.Context, here bool) (m madeRoot, err error) {
 // parseNames checks names before anything is made of them. Commas may stand
 // between them.
 func parseNames(words []string) (names []wire.Name, err error) {
-	for _, word := range words {
-		for _, part := range strings.Split(word, ",") {
-			n, err := wire.ParseName(part)
-			if err == nil {
-				names = append(names, n)
-				continue
-			}
+	if len(words) == 0 {
+		return nil, nil
+	}
+	for _, word := range strings.Split(strings.Join(words, ","), ",") {
+		n, err := wire.ParseName(word)
+		if err != nil {
 			return nil, command.Usage("%v", err).WithHint("a name is of small letters, digits and dashes, such as alice or reviewer-2")
 		}
+		names = append(names, n)
 	}
 	return names, nil
 }
@@ -169,20 +169,25 @@ var whereCommand = &cli.Command{
 	Action:    where,
 }
 
-func where(c *cli.Context) error {
-	s, err := command.OpenMe(c)
-	if s == nil {
-		return err
+// openSaid opens the team and says who I am, for a verb that works without either:
+// unsaid is then what nobody said.
+func openSaid(c *cli.Context) (s *command.Scope, unsaid *command.Error, err error) {
+	s, err = command.OpenMe(c)
+	if s != nil && !c.IsSet("as") && errors.As(err, &unsaid) && unsaid.Exit == command.ExitUsage {
+		err = nil
 	}
-	var e *command.Error
-	isOpen := errors.As(err, &e) && e.Exit == command.ExitUsage // nobody said which team, or who
-	if err != nil && (c.IsSet("as") || !isOpen) {
+	return s, unsaid, err
+}
+
+func where(c *cli.Context) error {
+	s, unsaid, err := openSaid(c)
+	if err != nil {
 		return err
 	}
 	document := map[string]any{"root": map[string]string{"path": s.Root.Path, "source": s.Root.Source}}
 	text := fmt.Sprintf("root   %s (%s)\n", letter.Escape(s.Root.Path), letter.Escape(s.Root.Source))
 	if s.Team == nil {
-		return command.Print(c, result{document, text + "team   none: " + letter.Escape(e.Message)})
+		return command.Print(c, result{document, text + "team   none: " + letter.Escape(unsaid.Message)})
 	}
 	document["team"] = map[string]string{"name": string(s.Team.Name), "source": s.TeamSource}
 	text += fmt.Sprintf("team   %s (%s)\n", s.Team.Name, s.TeamSource)
@@ -200,25 +205,28 @@ var primerCommand = &cli.Command{
 }
 
 func primer(c *cli.Context) error {
-	s, err := command.OpenMe(c)
-	var e *command.Error
-	isUnsaid := errors.As(err, &e) && e.Exit == command.ExitUsage && s != nil && s.Team != nil
-	if err != nil && !isUnsaid {
+	s, unsaid, err := openSaid(c)
+	if err != nil {
 		return err
 	}
-	s.WarnUnaccepted()
-	var me wire.Name
-	by := teams.Nothing
-	if s.Me != nil {
-		me = s.Me.Agent()
-		by = teams.Runner
-		if os.Getenv("ATM_RUN") == "" {
-			by = s.Team.BroughtBy(me)
-		}
+	if s.Team == nil {
+		return unsaid
 	}
-	text, err := s.Team.Primer(me, by, s.MeSource == "--as")
+	s.WarnUnaccepted()
+	text, err := s.Team.Primer("", teams.Nothing, false)
+	if s.Me != nil {
+		text, err = primerText(s, s.Team.BroughtBy(s.Me.Agent()))
+	}
 	if err != nil {
 		return err
 	}
 	return command.Print(c, result{map[string]string{"primer": text}, text})
+}
+
+// primerText is the primer for me. by brings my mail where no runner does.
+func primerText(s *command.Scope, by teams.Bringer) (string, error) {
+	if os.Getenv("ATM_RUN") != "" {
+		by = teams.Runner
+	}
+	return s.Team.Primer(s.Me.Agent(), by, s.MeSource == "--as")
 }

@@ -20,6 +20,17 @@ func Commands() []*cli.Command {
 	}
 }
 
+// with makes an action of a function for what an action opens first.
+func with(open func(*cli.Context) (*command.Scope, error), do func(*cli.Context, *command.Scope) error) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		s, err := open(c)
+		if err != nil {
+			return err
+		}
+		return do(c, s)
+	}
+}
+
 // A result is what a verb prints: a JSON document, or a text that says the same.
 type result struct {
 	document any

@@ -97,22 +97,12 @@ func statusText(m teams.Member) string {
 	if l := m.LastTurn; l != nil {
 		line("last turn", "%s %s, after %s", l.Status, letter.Age(now, l.At), letter.Span(l.Duration()))
 	}
-	line("presence", "%s", presence(m, now))
-	if m.LastError != "" {
-		line("errors", "%d, the last: %s", m.Errors, letter.Clip(m.LastError, 200))
+	evidence := "no event, no runner"
+	if m.Running {
+		evidence = fmt.Sprintf("its runner's lock is held, process %d", m.PID)
+	} else if m.PresenceAt != nil {
+		evidence = "last event " + letter.Age(now, *m.PresenceAt)
 	}
+	line("presence", "%s: %s", m.Presence, evidence)
 	return b.String()
-}
-
-// presence is whether a member is there, and the evidence for it.
-func presence(m teams.Member, now time.Time) string {
-	switch {
-	case m.Running:
-		return fmt.Sprintf("online: its runner's lock is held, process %d", m.PID)
-	case m.PresenceAt == nil:
-		return "unknown: no event, no runner"
-	case m.RunnerGone:
-		return "offline: its runner was killed; last event " + letter.Age(now, *m.PresenceAt)
-	}
-	return fmt.Sprintf("%s: last event %s", m.Presence, letter.Age(now, *m.PresenceAt))
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -20,30 +19,29 @@ import (
 
 var teamCommand = &cli.Command{
 	Name: "team", Usage: "who is busy, idle, blocked, off, and what is waiting for them",
-	UsageText:   "atm team\natm team --watch\natm team add carol",
-	Description: "unknown: there is no evidence, which is neither idle nor off.",
+	UsageText: "atm team\natm team --watch\natm team add carol",
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "watch", Aliases: []string{"w", "follow", "f"}, Usage: "repaint; q leaves"},
 	},
-	Action: team,
+	Action: with(command.OpenTeam, team),
 	Subcommands: []*cli.Command{
-		{Name: "ls", Aliases: []string{"list", "all"}, Usage: "all teams of the root", UsageText: "atm team ls", Action: teamLs},
+		{Name: "ls", Aliases: []string{"list", "all"}, Usage: "all teams of the root", UsageText: "atm team ls", Action: with(command.OpenRoot, teamLs)},
 		{
 			Name: "add", Aliases: []string{"new", "create", "join"}, ArgsUsage: "NAME…", Usage: "add members",
 			UsageText: "atm team add carol\natm team add jobs --shared",
 			Flags:     []cli.Flag{&cli.BoolFlag{Name: "shared", Aliases: []string{"share"}, Usage: "others may take from the inbox: atm take"}},
-			Action:    teamAdd,
+			Action:    with(command.OpenTeam, teamAdd),
 		},
 		{
 			Name: "retire", ArgsUsage: "NAME", Usage: "move a member and its mail to the archive",
 			UsageText: "atm team retire bob",
-			Action:    teamRetire,
+			Action:    with(command.OpenTeam, teamRetire),
 		},
 		{
 			Name: "restore", ArgsUsage: "NAME", Usage: "bring back a retired member", UsageText: "atm team restore bob",
-			Action: teamRestore,
+			Action: with(command.OpenTeam, teamRestore),
 		},
-		{Name: "members", Aliases: []string{"show", "status"}, Hidden: true, Action: team},
+		{Name: "members", Aliases: []string{"show", "status"}, Hidden: true, Action: with(command.OpenTeam, team)},
 		command.MeantVerb("did you mean \"atm team retire\"?", "remove", "rm", "delete", "del", "drop", "kick"),
 		command.MeantVerb("atm doctor names every mistake in team.toml, with its line", "check", "validate", "lint"),
 	},
@@ -64,22 +62,18 @@ func readMembers(ctx context.Context, t *teams.Team) (members, error) {
 }
 
 // lines are the members as a table of so many lines at most; 0 is any number.
-func (m members) lines(now time.Time, height int) []string {
+func (m members) lines(height int) []string {
 	if len(m.Members) == 0 {
 		return []string{fmt.Sprintf("team %s has no members: atm team add NAME", m.Team)}
 	}
-	return (&teams.Table{Now: now, Width: command.Width(), Height: height, Colour: command.Colour()}).Lines(m.Members)
+	return (&teams.Table{Now: time.Now(), Width: command.Width(), Height: height, Colour: command.Colour()}).Lines(m.Members)
 }
 
-func (m members) String() string { return strings.Join(m.lines(time.Now(), 0), "\n") }
+func (m members) String() string { return strings.Join(m.lines(0), "\n") }
 
-func team(c *cli.Context) error {
-	s, err := command.OpenTeam(c)
-	if err != nil {
-		return err
-	}
-	if c.Bool("watch") {
-		return s.Follow(func(ctx context.Context) error { return watchTeam(ctx, c, s.Team) })
+func team(c *cli.Context, s *command.Scope) error {
+	if c.Bool("watch") && command.Terminal() && !c.Bool("json") && os.Getenv("TERM") != "dumb" {
+		return s.Follow(func(ctx context.Context) error { return watchTeam(ctx, s.Team) })
 	}
 	m, err := readMembers(c.Context, s.Team)
 	if err != nil {
@@ -92,28 +86,17 @@ func team(c *cli.Context) error {
 // leaves writes no event, so there is nothing else that could be waited for.
 const watchEvery = 500 * time.Millisecond
 
-// watchTeam repaints the team on a terminal; else it prints it whenever something
-// but an age has changed.
-func watchTeam(ctx context.Context, c *cli.Context, t *teams.Team) error {
-	var screen *command.Repaint
-	if command.Terminal() && !c.Bool("json") && os.Getenv("TERM") != "dumb" {
-		screen, ctx = command.StartRepaint(ctx)
-		defer screen.Close()
-	}
-	began := time.Now()
-	var before []string
+// watchTeam repaints the team on the terminal.
+func watchTeam(ctx context.Context, t *teams.Team) error {
+	screen, ctx := command.StartRepaint(ctx)
+	defer screen.Close()
 	for {
 		m, err := readMembers(ctx, t)
 		if err != nil {
 			return err
 		}
-		if screen != nil {
-			_, height, _ := term.GetSize(int(os.Stdout.Fd()))
-			err = screen.Paint(m.lines(time.Now(), max(height-2, 0)))
-		} else if lines := m.lines(began, 0); !slices.Equal(lines, before) {
-			before, err = lines, command.Print(c, m)
-		}
-		if err != nil {
+		_, height, _ := term.GetSize(int(os.Stdout.Fd()))
+		if err := screen.Paint(m.lines(max(height-2, 0))); err != nil {
 			return err
 		}
 		select {
@@ -127,20 +110,12 @@ func watchTeam(ctx context.Context, c *cli.Context, t *teams.Team) error {
 	}
 }
 
-func teamLs(c *cli.Context) error {
-	s, err := command.OpenRoot(c)
-	if err != nil {
-		return err
-	}
+func teamLs(c *cli.Context, s *command.Scope) error {
 	names, err := s.Root.Teams()
 	if err != nil {
 		return err
 	}
-	type teamLine struct {
-		Team    wire.Name   `json:"team"`
-		Members []wire.Name `json:"members"`
-	}
-	list, text := []teamLine{}, ""
+	list, text := []map[string]any{}, ""
 	for _, n := range names {
 		t, err := s.Root.Team(n)
 		if err != nil {
@@ -150,18 +125,14 @@ func teamLs(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		list = append(list, teamLine{n, members})
+		list = append(list, map[string]any{"team": n, "members": members})
 		text += fmt.Sprintf("%s: %s\n", n, command.Join(members))
 	}
 	return command.Print(c, result{map[string]any{"teams": list}, text})
 }
 
-func teamAdd(c *cli.Context) error {
+func teamAdd(c *cli.Context, s *command.Scope) error {
 	names, err := parseNames(c.Args().Slice())
-	if err != nil {
-		return err
-	}
-	s, err := command.OpenTeam(c)
 	if err != nil {
 		return err
 	}
@@ -189,11 +160,7 @@ func teamAdd(c *cli.Context) error {
 	return command.Print(c, result{map[string]any{"team": s.Team.Name, "added": added, "shared": c.Bool("shared")}, text})
 }
 
-func teamRetire(c *cli.Context) error {
-	s, err := command.OpenTeam(c)
-	if err != nil {
-		return err
-	}
+func teamRetire(c *cli.Context, s *command.Scope) error {
 	box, err := s.Member(c.Args().First())
 	if err != nil {
 		return err
@@ -215,12 +182,8 @@ func teamRetire(c *cli.Context) error {
 		"retired %s with %d unread; atm team restore %s brings both back", name, unread, name)
 }
 
-func teamRestore(c *cli.Context) error {
+func teamRestore(c *cli.Context, s *command.Scope) error {
 	names, err := parseNames(c.Args().Slice())
-	if err != nil {
-		return err
-	}
-	s, err := command.OpenTeam(c)
 	if err != nil {
 		return err
 	}
