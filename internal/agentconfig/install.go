@@ -21,8 +21,7 @@
 //     kept in the user's state directory (record); without it only hooks and blocks
 //     are taken out, which nobody else writes.
 //   - Each file is replaced in one step, links are written through, modes kept. A
-//     file that another program changes meanwhile is left alone. When a replacement
-//     fails, those before it stay: each is good on its own.
+//     file that another program changes meanwhile is left alone.
 package agentconfig
 
 import (
@@ -35,10 +34,8 @@ import (
 // Tools are the programs whose configuration is known.
 var Tools = []string{"claude", "codex", "gemini", "opencode"}
 
-// Verbs are the commands of atm that an agent may run without being asked: its
-// mail, and looking around. The rest starts, types for, approves or stops
-// somebody, or changes the set-up: that stays asked for, and no pattern that
-// this package writes may admit it.
+// Verbs are the commands of atm that an agent may run without being asked: its mail,
+// and looking around. No pattern that this package writes may admit another.
 var Verbs = []string{"send", "read", "reply", "ack", "ls", "show", "wait", "team", "trace", "where", "primer"}
 
 // Installer knows the surroundings of an installation.
@@ -74,7 +71,7 @@ type Change struct {
 	Changes []string `json:"changes"`
 }
 
-// edit is what is to be done to one file of a tool's configuration.
+// edit is what is to be done to one file.
 type edit struct {
 	path      string
 	install   func(*file) error

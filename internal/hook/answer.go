@@ -16,30 +16,27 @@ type replyWay int
 const (
 	none      replyWay = iota
 	asContext          // as additional context of the model
-	asBlock            // as the reason not to stop: {"decision":"block"}
-	asDeny             // the same, as Gemini CLI says it
+	asBlock            // as the reason not to stop
 	onStderr           // the same, on stderr with exit code 2
 )
 
 // blocksStop reports whether mail keeps the program from stopping.
-func (w replyWay) blocksStop() bool { return w == asBlock || w == asDeny || w == onStderr }
-
-// say adds to the text of the answer.
-func (c *call) say(s string) {
-	if c.text.Len() > 0 {
-		c.text.WriteByte('\n')
-	}
-	c.text.WriteString(s)
-}
+func (w replyWay) blocksStop() bool { return w == asBlock || w == onStderr }
 
 // write is the text of a handover: a line of ours, the letters, what is left.
 func (c *call) write(h *mailbox.Handover, l *letter.Renderer) {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s %d %s for %s", mark, len(h.Items), plural(len(h.Items), "new message"), c.o.Box.Agent())
-	if n := len(h.Repeat); n > 0 {
-		fmt.Fprintf(&b, " (%d may be a repeat: nothing showed that it arrived)", n)
+	if c.text.Len() > 0 {
+		c.text.WriteByte('\n')
 	}
-	fmt.Fprintf(&b, "; answer with atm reply ID \"…\"%s\n", c.o.Flags)
+	what := "new messages"
+	if len(h.Items) == 1 {
+		what = "new message"
+	}
+	fmt.Fprintf(&c.text, "%s %d %s for %s", mark, len(h.Items), what, c.o.Box.Agent())
+	if n := len(h.Repeat); n > 0 {
+		fmt.Fprintf(&c.text, " (%d may be a repeat: nothing showed that it arrived)", n)
+	}
+	fmt.Fprintf(&c.text, "; answer with atm reply ID \"…\"%s\n", c.o.Flags)
 	var ids []wire.ID
 	for _, it := range h.Items {
 		ids = append(ids, it.ID)
@@ -47,12 +44,11 @@ func (c *call) write(h *mailbox.Handover, l *letter.Renderer) {
 	l.Digits = letter.ShortLength(ids)
 	for i, k := range letter.FlagsOf(mailbox.Messages(h.Items), mailbox.Messages(h.Ahead)) {
 		k.Repeat = h.Repeat[ids[i]]
-		b.Write(l.Render(h.Items[i].Message, k))
+		c.text.Write(l.Render(h.Items[i].Message, k))
 	}
 	if n := h.More + h.Left; n > 0 {
-		fmt.Fprintf(&b, "%d more: atm read%s\n", n, c.o.Flags)
+		fmt.Fprintf(&c.text, "%d more: atm read%s\n", n, c.o.Flags)
 	}
-	c.say(b.String())
 }
 
 // mark begins every text of ours.
@@ -62,13 +58,6 @@ const mark = "[atm]"
 func ours(prompt string) bool {
 	rest, ok := strings.CutPrefix(strings.TrimSpace(prompt), mark+" ")
 	return ok && rest != "" && rest[0] >= '0' && rest[0] <= '9'
-}
-
-func plural(n int, s string) string {
-	if n == 1 {
-		return s
-	}
-	return s + "s"
 }
 
 // answer says what there is to say: in one write, since half an answer is
@@ -91,10 +80,10 @@ func (c *call) answer() (exit int, err error) {
 	case c.replyAs == onStderr:
 		_, err = io.WriteString(c.o.Stderr, text)
 		return 2, err
+	case c.replyAs == asBlock && c.tool == Gemini:
+		document.Decision, document.Reason = "deny", text
 	case c.replyAs == asBlock:
 		document.Decision, document.Reason = "block", text
-	case c.replyAs == asDeny:
-		document.Decision, document.Reason = "deny", text
 	default:
 		document.Output = &output{c.kind, text}
 	}

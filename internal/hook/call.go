@@ -66,9 +66,6 @@ func (c *call) hash(parts ...string) string {
 	return hex.EncodeToString(sum[:12])
 }
 
-// moment is how long the same text is the same call, in seconds.
-const moment = 2
-
 func (c *call) eventID(kind, key string) string {
 	if key != "" {
 		return "hook/" + c.hash(c.session, kind, key)
@@ -80,8 +77,8 @@ func (c *call) eventID(kind, key string) string {
 	return "hook/" + c.hash(c.session, kind, string(c.sent), at)
 }
 
-// atOnce is alike for what happens in one moment.
-func (c *call) atOnce() string { return strconv.FormatInt(c.o.Now.Unix()/moment, 10) }
+// atOnce is alike for what happens within two seconds.
+func (c *call) atOnce() string { return strconv.FormatInt(c.o.Now.Unix()/2, 10) }
 
 func (c *call) add(e wire.Event) { c.events = append(c.events, e) }
 

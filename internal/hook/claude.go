@@ -22,8 +22,13 @@ var showsTaken = map[string]bool{
 // There is no hook for an interrupt: a new prompt, the end of the session or
 // an idle prompt with the turn still open show it.
 func (c *call) claude() {
+	c.names(c.in.Session, c.in.Event, c.in.PromptID)
+	c.shared()
+}
+
+// shared is what Claude Code and Codex say alike.
+func (c *call) shared() {
 	in := &c.in
-	c.names(in.Session, in.Event, in.PromptID)
 	if in.isSubagent() {
 		c.subagent()
 		return
@@ -96,7 +101,7 @@ func (c *call) stop() {
 	c.names(c.session, c.kind, c.turn, active)
 }
 
-// sessionStart is what Claude Code and Codex say alike.
+// sessionStart is the beginning of a session, or of its rest after compacting.
 func (c *call) sessionStart() {
 	source := c.in.Source
 	c.replyAs, c.primes = asContext, true
@@ -121,11 +126,11 @@ func (c *call) compacts() {
 // compacted is the end of compacting: of one that a person asked for, the
 // program is idle after it.
 func (c *call) compacted() {
+	activity := "thinking"
 	if c.in.Trigger == "manual" {
-		c.does("idle", "")
-	} else {
-		c.does("thinking", "")
+		activity = "idle"
 	}
+	c.does(activity, "")
 }
 
 // goesOn says that what was waited for has come.

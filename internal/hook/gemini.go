@@ -38,7 +38,7 @@ func (c *call) gemini() {
 		} else {
 			c.shows = true
 			if in.isFirstStop() {
-				c.replyAs = asDeny
+				c.replyAs = asBlock
 			}
 		}
 		c.ending = append(c.ending, c.over(status, c.turn, response), c.idle(c.turn))

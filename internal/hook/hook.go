@@ -32,7 +32,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/mailbox"
@@ -64,20 +63,13 @@ func ParseTool(name string) (Tool, error) {
 
 // Options are the surroundings of a call.
 type Options struct {
-	Box *mailbox.Box
-	Now time.Time // zero: the present
+	Box    *mailbox.Box
+	Now    time.Time                 // zero: the present
+	Turn   func(session string) Turn // asked at most once; nil: nothing is known
+	Pass   func(*wire.Message) bool  // which messages go out unasked; nil: all
+	Primer func() string             // what an agent is told when its session begins; nil: nothing
+	Flags  string                    // what a command needs to act as this agent: " --as bob"
 
-	// Turn is asked at most once a call, for the few that need to know. nil:
-	// nothing is known.
-	Turn func(session string) Turn
-
-	// Pass says which messages go out unasked; nil: all.
-	Pass func(*wire.Message) bool
-
-	// Primer is what an agent is told when its session begins; nil: nothing.
-	Primer func() string
-
-	Flags          string    // what a command needs to act as this agent: " --as bob"
 	Stdout, Stderr io.Writer // of the process
 }
 
@@ -126,7 +118,7 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 	h := &mailbox.Handover{}
 	var wrong []error
 	if c.primes && c.o.Primer != nil {
-		c.say(c.o.Primer())
+		c.text.WriteString(c.o.Primer())
 	}
 	if c.shows || c.begins || c.ends || c.replyAs != none {
 		l := &letter.Renderer{Now: c.o.Now, Team: box.Address().Team, Digits: 6, Terminal: true}
@@ -147,7 +139,7 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 	}
 	wrong = append(wrong, box.Log().Append(ctx, events...))
 
-	if err = oneLine(wrong); err == nil {
+	if err = errors.Join(wrong...); err == nil {
 		exit, err = c.answer()
 		wrong = append(wrong, err)
 	}
@@ -156,7 +148,7 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 		if blocks && !h.Repeated {
 			wrong = append(wrong, box.Log().Append(ctx, c.ending...))
 		}
-		return 0, oneLine(wrong)
+		return 0, errors.Join(wrong...)
 	}
 	announced, err := h.Sent(ctx)
 	wrong = append(wrong, err)
@@ -164,16 +156,7 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 		announced[i].TurnID = c.turn
 	}
 	wrong = append(wrong, box.Log().Append(ctx, announced...))
-	return exit, oneLine(wrong)
-}
-
-// oneLine is several errors in one line.
-func oneLine(all []error) error {
-	err := errors.Join(all...)
-	if err == nil {
-		return nil
-	}
-	return errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))
+	return exit, errors.Join(wrong...)
 }
 
 // mail is the call as the mailbox sees it.

@@ -25,18 +25,12 @@ func ReadInput(f *os.File, patience time.Duration) ([]byte, error) {
 	done := make(chan error, 1)
 	go func() {
 		var err error
-		data, err = io.ReadAll(io.LimitReader(f, MaxInput+1))
+		data, err = io.ReadAll(io.LimitReader(f, MaxInput))
 		done <- err
 	}()
 	select {
 	case err := <-done:
-		if err == nil && len(data) > MaxInput {
-			err = fmt.Errorf("over %d MiB", MaxInput>>20)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read stdin: %w", err)
-		}
-		return data, nil
+		return data, err
 	case <-time.After(patience):
 		return nil, fmt.Errorf("read stdin: no end of it within %s", patience)
 	}

@@ -24,9 +24,9 @@ func (c *call) opencode() error {
 		return err
 	}
 	p := &in.Properties
-	c.names(cmp.Or(p.Session, p.Info.ID, p.Part.Session), in.Type, "")
+	c.names(cmp.Or(p.SessionID, p.Info.ID, p.Part.SessionID), in.Type, "")
 	c.dated = in.ID != ""
-	if p.Info.Parent != "" && !strings.ContainsAny(c.session, " \t\r\n") {
+	if p.Info.ParentID != "" && !strings.ContainsAny(c.session, " \t\r\n") {
 		return addSubagent(c.o.Box, c.session)
 	}
 	if isSubagent(c.o.Box, c.session) {
@@ -52,14 +52,14 @@ func (c *call) opencode() error {
 			c.turn = t.ID
 			c.add(c.over(status, t.ID, ""))
 		}
-	case "permission.asked", "permission.updated":
+	case "permission.asked":
 		c.turn = c.now().ID
-		c.asks(p.asked(), p.prompt(), "")
+		c.asks(p.Permission, p.prompt(), "")
 	case "permission.replied":
 		if c.now().Open {
 			c.turn = c.now().ID
 			activity := "tool_running"
-			if cmp.Or(p.Reply, p.Response) == "reject" {
+			if p.Reply == "reject" {
 				activity = "thinking"
 			}
 			c.does(activity, "")
@@ -70,7 +70,7 @@ func (c *call) opencode() error {
 		for _, q := range p.Questions {
 			prompt = strings.TrimSpace(prompt + "\n" + q.Question)
 		}
-		c.tell("waiting_for_input", "", "prompt", cmp.Or(prompt, p.Question))
+		c.tell("waiting_for_input", "", "prompt", prompt)
 	case "question.replied", "question.rejected":
 		c.turn = c.now().ID
 		c.goesOn()
@@ -82,47 +82,37 @@ func (c *call) opencode() error {
 	return nil
 }
 
-// busEvent is what the plugin passes on.
+// busEvent is what the plugin passes on. encoding/json does not mind the case of
+// names.
 type busEvent struct {
-	ID         string        `json:"id"`
-	Type       string        `json:"type"`
-	Properties busProperties `json:"properties"`
+	ID, Type   string
+	Properties busProperties
 }
 
 type busProperties struct {
-	Session string `json:"sessionID"`
-	Info    struct {
-		ID     string `json:"id"`
-		Parent string `json:"parentID"`
-	} `json:"info"`
-	Part struct {
-		Session            string `json:"sessionID"`
-		Type, Tool, CallID string
-		State              struct{ Status, Error string }
-	} `json:"part"`
+	SessionID string
+	Info      struct{ ID, ParentID string }
+	Part      struct {
+		SessionID, Type, Tool, CallID string
+		State                         struct{ Status, Error string }
+	}
 	Status struct {
 		Type, Message string
 		Attempt       json.RawMessage
-	} `json:"status"`
+	}
 	Error struct {
 		Name string
 		Data struct{ Message string }
-	} `json:"error"`
-
-	Permission, Type string // what is asked for; Type in older versions
-	Reply, Response  string // the same of the answer
-	Title            string
-	Patterns         []string
-	Metadata         json.RawMessage
-	Question         string
-	Questions        []struct{ Question string }
+	}
+	Permission, Reply string
+	Patterns          []string
+	Metadata          json.RawMessage
+	Questions         []struct{ Question string }
 }
 
-// asked is what a permission is for, and prompt what it is about.
-func (p *busProperties) asked() string { return cmp.Or(p.Permission, p.Type) }
-
+// prompt is what a permission is asked for.
 func (p *busProperties) prompt() string {
-	return cmp.Or(about(p.Metadata), p.Title, strings.Join(p.Patterns, " "), p.asked())
+	return cmp.Or(about(p.Metadata), strings.Join(p.Patterns, " "), p.Permission)
 }
 
 // retrying is the detail of a turn that waits to ask its model again.
@@ -182,9 +172,9 @@ func (c *call) toolIs(tool, id, status, wrong string) {
 // session this is not.
 func (c *call) child(event string, p *busProperties) {
 	switch event {
-	case "permission.asked", "permission.updated":
+	case "permission.asked":
 		c.session = ""
-		c.asks(p.asked(), p.prompt(), "subagent")
+		c.asks(p.Permission, p.prompt(), "subagent")
 	case "permission.replied":
 		c.session = ""
 		if c.now().Blocked {

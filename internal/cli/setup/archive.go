@@ -61,9 +61,8 @@ var backupCommand = &cli.Command{
 
 var restoreCommand = &cli.Command{
 	Name: "restore", ArgsUsage: "FILE", Usage: "bring back what a backup holds",
-	UsageText:   "atm restore atm-2026-05-01.tar\natm restore atm-2026-05-01.tar --root NEWDIR",
-	Description: "A message whose id is there already stays as it is. --root may name a new root.",
-	Action:      restore,
+	UsageText: "atm restore atm-2026-05-01.tar\natm restore atm-2026-05-01.tar --root NEWDIR",
+	Action:    restore,
 }
 
 // backup writes beside the file and links it into place when it is whole.

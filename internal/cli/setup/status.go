@@ -16,8 +16,7 @@ import (
 
 var statusCommand = &cli.Command{
 	Name: "status", ArgsUsage: "[AGENT]", Usage: "one agent in full, and the evidence",
-	UsageText:   "atm status bob\natm status bob --json\natm status --all --as-wire missiond",
-	Description: "unknown: there is no evidence, which is neither idle nor off.",
+	UsageText: "atm status bob\natm status bob --json\natm status --all --as-wire missiond",
 	Flags: []cli.Flag{
 		&cli.StringFlag{Name: "as-wire", Usage: "as the PTY manager `missiond` writes it"},
 		&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "every member, one a line"},

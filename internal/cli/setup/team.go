@@ -37,10 +37,7 @@ var teamCommand = &cli.Command{
 			UsageText: "atm team retire bob",
 			Action:    with(command.OpenTeam, teamRetire),
 		},
-		{
-			Name: "restore", ArgsUsage: "NAME", Usage: "bring back a retired member", UsageText: "atm team restore bob",
-			Action: with(command.OpenTeam, teamRestore),
-		},
+		{Name: "restore", ArgsUsage: "NAME", Usage: "bring back a retired member", UsageText: "atm team restore bob", Action: with(command.OpenTeam, teamRestore)},
 		{Name: "members", Aliases: []string{"show", "status"}, Hidden: true, Action: with(command.OpenTeam, team)},
 		command.MeantVerb("did you mean \"atm team retire\"?", "remove", "rm", "delete", "del", "drop", "kick"),
 		command.MeantVerb("atm doctor names every mistake in team.toml, with its line", "check", "validate", "lint"),
