@@ -9,7 +9,7 @@ import (
 )
 
 // A session in a terminal: what the agent emits stands above what is being typed,
-// which is not lost; what it asks is answered there.
+// which is not lost.
 func TestSessionInATerminal(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -27,28 +27,10 @@ func TestSessionInATerminal(t *testing.T) {
 	w.shows("Draft ready: 6f1c2a34-0b7e-4c1d-9a55-0123456789ab")
 	w.types("ne\r")
 	w.shows("human: half a line")
-	w.types("/aprove 6f1c\r")
-	w.shows("no /aprove: there are /approve")
-	w.types("/approve 6f1c\r")
-	w.shows("human: Approve draft 6f1c2a34-0b7e-4c1d-9a55-0123456789ab")
-	// A draft that has its answer: what else is asked is not refused in its place.
-	s.atm(0, "event", "confirm_required", "prompt=rm -rf build", "tool=Bash", "--as", "bob")
-	w.types("/reject 6f1c too slow\r")
-	w.shows("no open question")
-	w.types("\x1b[200~two\rlines\x1b[201~ pasted\r")
-	w.shows("human: two\r\n    lines pasted")
 	w.types("taken back\x03")
 	w.ends(0)
 	if got := s.atm(0, "session", "show", id); strings.Contains(got, "taken back") {
 		t.Errorf("sent: %s", got)
-	}
-	// Again: nothing is shown twice.
-	w = s.open(false, "session", "attach", "bob", "--as", "me")
-	w.shows("Ctrl-D leaves")
-	w.types("/quit\r")
-	w.ends(0)
-	if strings.Contains(w.String(), "half a line") {
-		t.Errorf("shown again: %s", w.String())
 	}
 }
 

@@ -10,15 +10,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 )
-
-// ErrChanged says that another program changed a file while it was edited.
-var ErrChanged = errors.New("another program changed it in the meantime, and it was left alone")
-
-// maxFile bounds what is read of a configuration file.
-const maxFile = 8 << 20
 
 // file is a configuration file while it is edited.
 type file struct {
@@ -31,24 +24,20 @@ type file struct {
 
 	recordPath string  // "": there is no state directory
 	record     *record // of an earlier install, nil: none
-	added      []string
+	added      []setting
 	changes    []string // told to a person, and notes too
 	notes      []string
-	earlier    bool     // hooks of ours were found: there was an install before
-	temp       string   // the file that takes the place of this one
-	made       []string // directories made for it, outermost first
+	temp       string // the file that takes the place of this one
 }
 
 // record is what is noted of an edited file to take the edit back: a JSON file
 // below the user's state directory, install/TOOL.HASH.json, where HASH is that
 // of the path.
 type record struct {
-	Path     string   `json:"path"`
-	Existed  bool     `json:"existed"`
-	Original []byte   `json:"original"` // the file without what is ours
-	After    string   `json:"after"`    // SHA-256 of the file as we left it
-	Added    []string `json:"added,omitempty"`
-	Dirs     []string `json:"dirs,omitempty"` // directories that were made for it
+	Existed  bool      `json:"existed"`
+	Original []byte    `json:"original"` // the file without what is ours
+	After    string    `json:"after"`    // SHA-256 of the file as we left it
+	Added    []setting `json:"settings,omitempty"`
 }
 
 // openFile reads a file that is to be edited, and makes sure that it may be.
@@ -58,7 +47,7 @@ func (p *Installer) openFile(tool string, e edit) (*file, error) {
 	if f.real, err = realPath(e.path); err != nil {
 		return nil, err
 	}
-	if err := untracked(f.path, f.real); err != nil {
+	if err := checkUntracked(f.path, f.real); err != nil {
 		return nil, err
 	}
 	if f.before, f.info, err = readFile(f.real); err != nil {
@@ -69,7 +58,7 @@ func (p *Installer) openFile(tool string, e edit) (*file, error) {
 		f.recordPath = filepath.Join(p.State, "install", tool+"."+hash([]byte(f.real))[:16]+".json")
 		var r record
 		data, err := os.ReadFile(f.recordPath)
-		if err == nil && json.Unmarshal(data, &r) == nil && r.Path == f.real {
+		if err == nil && json.Unmarshal(data, &r) == nil {
 			f.record = &r
 		}
 	}
@@ -87,20 +76,12 @@ func (f *file) say(format string, args ...any) {
 	f.changes = append(f.changes, fmt.Sprintf(format, args...))
 }
 
-func (f *file) note(format string, args ...any) {
-	f.notes = append(f.notes, fmt.Sprintf(format, args...))
+func (f *file) notUnderstood(err error) error {
+	return fmt.Errorf("%s cannot be understood, and was left alone: %w", f.path, err)
 }
 
-// ours narrows values down to those that an install put into the file, as far
-// as that is known.
-func (f *file) ours(values []string) []string {
-	if f.record != nil {
-		return f.record.Added
-	}
-	if !f.earlier {
-		return nil
-	}
-	return values
+func (f *file) note(format string, args ...any) {
+	f.notes = append(f.notes, fmt.Sprintf(format, args...))
 }
 
 // install edits the file, and notes how it looked without what is ours.
@@ -108,15 +89,14 @@ func (f *file) install(e edit) error {
 	if err := e.install(f); err != nil || !f.changed() {
 		return err
 	}
-	without := &file{path: f.path, info: f.info, before: f.before, after: f.before, record: f.record, earlier: f.earlier}
+	without := &file{path: f.path, info: f.info, before: f.before, after: f.before, record: f.record}
 	if err := without.uninstall(e); err != nil {
 		return err
 	}
-	next := &record{Path: f.real, Existed: f.info != nil && !without.remove, Original: without.after, After: hash(f.after), Added: f.added}
 	if f.record != nil {
-		next.Added, next.Dirs = union(f.record.Added, f.added), f.record.Dirs
+		f.added = append(f.added, f.record.Added...)
 	}
-	f.record = next
+	f.record = &record{Existed: f.info != nil && !without.remove, Original: without.after, After: hash(f.after), Added: f.added}
 	return nil
 }
 
@@ -133,8 +113,7 @@ func (f *file) uninstall(e edit) error {
 		f.after, f.remove = f.record.Original, !f.record.Existed
 	} else if f.changed() {
 		left := string(bytes.TrimSpace(f.after))
-		made := f.record != nil && !f.record.Existed
-		f.remove = left == "" && (made || f.record == nil) || left == "{}" && made
+		f.remove = left == "" || left == "{}" && f.record != nil && !f.record.Existed
 	}
 	if f.remove {
 		f.say("the file removed: it held nothing else")
@@ -142,136 +121,94 @@ func (f *file) uninstall(e edit) error {
 	return nil
 }
 
-// writeFiles puts every changed file in place. Nothing is replaced before all
-// of them, and their records, are written beside it.
-func writeFiles(files []*file) (notes []string, err error) {
+// writeFiles puts every changed file in place. Nothing is replaced before all of
+// them, and their records, are written beside it.
+func writeFiles(files []*file, forget bool) error {
 	defer func() {
 		for _, f := range files {
 			if f.temp != "" {
 				os.Remove(f.temp)
 			}
 		}
-		if err != nil {
-			for _, f := range files {
-				removeEmpty(f.made)
-			}
-		}
 	}()
 	for _, f := range files {
-		if !f.changed() || f.remove {
-			continue
+		err := f.writeTemp()
+		if err == nil && !forget {
+			err = f.saveRecord()
 		}
-		if f.made, err = makeDirs(filepath.Dir(f.real)); err != nil {
-			return nil, err
-		}
-		if f.temp, err = f.writeTemp(); err != nil {
-			return nil, err
-		}
-	}
-	for _, f := range files {
-		if f.record == nil || !f.changed() {
-			continue
-		}
-		if err := f.saveRecord(); err != nil {
-			notes = append(notes, fmt.Sprintf("what was in %s before could not be noted (%v): atm uninstall will take out what it recognises", f.path, err))
+		if err != nil {
+			return err
 		}
 	}
 	for _, f := range files {
 		if err := f.replace(); err != nil {
-			return nil, err
+			return err
+		}
+		if forget && f.recordPath != "" {
+			os.Remove(f.recordPath)
 		}
 	}
-	return notes, nil
+	return nil
 }
 
 // writeTemp writes the new content beside the file.
-func (f *file) writeTemp() (name string, err error) {
-	t, err := os.CreateTemp(filepath.Dir(f.real), "."+filepath.Base(f.real)+".*")
-	if err != nil {
-		return "", err
+func (f *file) writeTemp() error {
+	if f.remove {
+		return nil
 	}
+	dir := filepath.Dir(f.real)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	t, err := os.CreateTemp(dir, "."+filepath.Base(f.real)+".*")
+	if err != nil {
+		return err
+	}
+	f.temp = t.Name()
 	mode := fs.FileMode(0o600)
 	if f.info != nil {
 		mode = f.info.Mode().Perm()
 	}
 	_, err = t.Write(f.after)
-	err = errors.Join(err, t.Chmod(mode), t.Sync(), t.Close())
-	if err != nil {
-		os.Remove(t.Name())
-		return "", err
-	}
-	return t.Name(), nil
+	return errors.Join(err, t.Chmod(mode), t.Sync(), t.Close())
 }
 
 // replace puts the new content in place, if the file is still what was read.
 func (f *file) replace() error {
-	if !f.changed() {
-		return nil
-	}
 	now, info, err := readFile(f.real)
 	if err != nil {
 		return err
 	}
 	if !bytes.Equal(now, f.before) || (info == nil) != (f.info == nil) {
-		return fmt.Errorf("%s: %w", f.path, ErrChanged)
+		return fmt.Errorf("%s: another program changed it in the meantime, and it was left alone", f.path)
 	}
-	if f.remove {
-		return os.Remove(f.real)
+	if !f.remove {
+		return os.Rename(f.temp, f.real)
 	}
-	return os.Rename(f.temp, f.real)
-}
-
-func (f *file) saveRecord() error {
-	if f.recordPath == "" {
-		return errors.New("there is no state directory")
-	}
-	made, err := makeDirs(filepath.Dir(f.recordPath))
-	if err != nil {
+	if err := os.Remove(f.real); err != nil {
 		return err
 	}
-	f.record.Dirs = union(union(f.record.Dirs, f.made), made)
+	// What was made for the file goes with it, unless something else is in there.
+	dir := filepath.Dir(f.real)
+	if up := filepath.Dir(dir); os.Remove(dir) == nil && strings.HasPrefix(filepath.Base(up), ".") {
+		os.Remove(up)
+	}
+	return nil
+}
+
+// saveRecord writes the record of an install.
+func (f *file) saveRecord() error {
+	if f.record == nil || f.recordPath == "" {
+		return nil
+	}
 	data, err := json.Marshal(f.record)
 	if err != nil {
 		return err
 	}
-	f.made = union(f.made, made)
+	if err := os.MkdirAll(filepath.Dir(f.recordPath), 0o700); err != nil {
+		return err
+	}
 	return os.WriteFile(f.recordPath, data, 0o600)
-}
-
-// forget removes the records of files that hold nothing of ours any more, and
-// the directories that were made for them.
-func forget(files []*file) {
-	var dirs []string
-	for _, f := range files {
-		if f.record != nil {
-			os.Remove(f.recordPath)
-			dirs = union(dirs, f.record.Dirs)
-		}
-	}
-	removeEmpty(dirs)
-}
-
-// removeEmpty removes directories that hold nothing, inner ones first.
-func removeEmpty(dirs []string) {
-	dirs = slices.Sorted(slices.Values(dirs))
-	for _, dir := range slices.Backward(dirs) {
-		os.Remove(dir)
-	}
-}
-
-// makeDirs makes a directory and those around it, and says which it made.
-func makeDirs(dir string) (made []string, err error) {
-	if _, err := os.Stat(dir); err == nil || !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	up := filepath.Dir(dir)
-	if made, err = makeDirs(up); err != nil {
-		return made, err
-	}
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return made, err
-	}
-	return append(made, dir), nil
 }
 
 // readFile reads a regular file that may be written; info is nil where there is
@@ -289,9 +226,6 @@ func readFile(path string) (data []byte, info fs.FileInfo, err error) {
 	}
 	if info.Mode().Perm()&0o200 == 0 {
 		return nil, nil, fmt.Errorf("%s is read-only, and was left alone", path)
-	}
-	if info.Size() > maxFile {
-		return nil, nil, fmt.Errorf("%s is larger than %d MiB", path, maxFile>>20)
 	}
 	data, err = os.ReadFile(path)
 	return data, info, err
@@ -314,46 +248,47 @@ func realPath(path string) (string, error) {
 	return filepath.Join(dir, filepath.Base(path)), err
 }
 
-// union is a and what of b is not in it.
-func union(a, b []string) []string {
-	out := slices.Clone(a)
-	for _, s := range b {
-		if !slices.Contains(out, s) {
-			out = append(out, s)
-		}
+// cutBlock is the text around a block of lines of ours; found is false where there
+// is none. comment begins a comment in such a file.
+func (f *file) cutBlock(comment, tool string) (head, tail string, found bool) {
+	head, rest, begins := strings.Cut(string(f.after), blockBegin(comment, tool))
+	_, tail, ends := strings.Cut(rest, comment+" atm end\n")
+	if !begins || !ends {
+		return string(f.after), "", false
 	}
-	return out
+	return head, tail, true
 }
 
-// blockEdit is a block of lines of ours in a file that others may have written
-// to as well. comment begins a comment there.
-func blockEdit(path, comment, tool, body, added, removed string) edit {
-	begin := comment + " atm begin: atm install " + tool + " writes this, atm uninstall " + tool + " removes it\n"
-	end := comment + " atm end\n"
-	replace := func(f *file, block, said string) error {
-		text := string(f.after)
-		head, rest, found := strings.Cut(text, begin)
-		_, tail, closed := strings.Cut(rest, end)
-		if !found || !closed {
-			head, tail = text, ""
-			if head != "" && block != "" && !strings.HasSuffix(head, "\n") {
-				head += "\n"
-			}
+func blockBegin(comment, tool string) string {
+	return comment + " atm begin: atm install " + tool + " writes this, atm uninstall " + tool + " removes it\n"
+}
+
+func (f *file) withoutBlock(comment, tool string) string {
+	head, tail, _ := f.cutBlock(comment, tool)
+	return head + tail
+}
+
+// replaceBlock puts a block of lines of ours in the place of the last one, or at
+// the end. Without a body the block goes.
+func (f *file) replaceBlock(comment, tool, body, said string) {
+	head, tail, found := f.cutBlock(comment, tool)
+	if body != "" {
+		if !found && head != "" && !strings.HasSuffix(head, "\n") {
+			head += "\n"
 		}
-		if text = head + block + tail; text != string(f.after) {
-			f.after = []byte(text)
-			f.say("%s", said)
-		}
-		return nil
+		body = blockBegin(comment, tool) + body + comment + " atm end\n"
 	}
+	if text := head + body + tail; text != string(f.after) {
+		f.after = []byte(text)
+		f.say("%s", said)
+	}
+}
+
+// blockEdit is an edit that adds a block of lines.
+func blockEdit(path, comment, tool, body, added, removed string) edit {
 	return edit{
 		path:      path,
-		install:   func(f *file) error { return replace(f, begin+body+end, added) },
-		uninstall: func(f *file) error { return replace(f, "", removed) },
+		install:   func(f *file) error { f.replaceBlock(comment, tool, body, added); return nil },
+		uninstall: func(f *file) error { f.replaceBlock(comment, tool, "", removed); return nil },
 	}
-}
-
-// rulesEdit is a file of our own with rules that let the mail verbs through.
-func rulesEdit(tool, path, body string) edit {
-	return blockEdit(path, "#", tool, body, "runs without asking: atm "+strings.Join(Verbs, ", "), "asked about again: rules for atm taken out")
 }

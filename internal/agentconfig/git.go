@@ -10,37 +10,25 @@ import (
 	"strings"
 )
 
-// TrackedError is about a file that a git repository tracks, or a link to it
-// that one does. Such a file is others' as well.
-type TrackedError struct {
-	Path string // as it was asked for
-	At   string // what is tracked
-	Top  string // of the worktree that tracks it
-}
+// ErrTracked says that a git repository tracks a file, or a link to it. Such a file
+// is others' as well.
+var ErrTracked = errors.New("is tracked by the repository")
 
-func (e *TrackedError) Error() string {
-	if e.At != e.Path {
-		return fmt.Sprintf("%s leads to %s, which the repository at %s tracks: it was left alone", e.Path, e.At, e.Top)
-	}
-	return fmt.Sprintf("%s is tracked by the repository at %s: it was left alone", e.Path, e.Top)
-}
-
-// untracked makes sure that no repository tracks a file, nor the link that
+// checkUntracked makes sure that no repository tracks a file, nor the link that
 // leads to it.
-func untracked(path, real string) error {
+func checkUntracked(path, real string) error {
 	dir, err := realPath(filepath.Dir(path))
 	if err != nil {
 		return err
 	}
-	places := union([]string{real}, []string{filepath.Join(dir, filepath.Base(path))})
-	for _, at := range places {
+	for _, at := range []string{real, filepath.Join(dir, filepath.Base(path))} {
 		for _, top := range worktreesAround(filepath.Dir(at)) {
 			tracked, err := isTracked(top, at)
 			if err != nil {
 				return fmt.Errorf("find out whether %s is tracked: %w", path, err)
 			}
 			if tracked {
-				return &TrackedError{Path: path, At: at, Top: top}
+				return fmt.Errorf("%s %w at %s: it was left alone", at, ErrTracked, top)
 			}
 		}
 	}
@@ -88,25 +76,11 @@ func git(dir string, args ...string) (string, error) {
 // localDir is where this worktree's own configuration lies: its top, or the
 // working directory where there is no worktree.
 func (p *Installer) localDir() (string, error) {
-	if p.Dir == "" {
-		return "", errors.New("there is no working directory")
-	}
 	dir, err := realPath(p.Dir)
-	if err != nil {
-		return "", err
-	}
-	if tops := worktreesAround(dir); len(tops) > 0 {
+	if tops := worktreesAround(dir); err == nil && len(tops) > 0 {
 		return tops[0], nil
 	}
-	return dir, nil
-}
-
-// isLinkedWorktree reports whether a worktree is another than the repository's
-// main one.
-func isLinkedWorktree(top string) bool {
-	out, err := git(top, "rev-parse", "--git-dir", "--git-common-dir")
-	dirs := strings.Split(strings.TrimSpace(out), "\n")
-	return err == nil && len(dirs) == 2 && dirs[0] != dirs[1]
+	return dir, err
 }
 
 // excludeEdit is the repository's exclude file with a line for each of these
@@ -121,28 +95,11 @@ func excludeEdit(top, tool string, files []edit) (e edit, ok bool) {
 	if !filepath.IsAbs(e.path) {
 		e.path = filepath.Join(top, e.path)
 	}
-	escapes := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
 	lines := ""
 	for _, f := range files {
 		if rel, err := filepath.Rel(top, f.path); err == nil {
-			lines += "/" + escapes.Replace(filepath.ToSlash(rel)) + "\n"
+			lines += "/" + filepath.ToSlash(rel) + "\n"
 		}
 	}
 	return blockEdit(e.path, "#", tool, lines, "git does not see "+strings.Join(strings.Fields(lines), ", "), "git sees them again"), true
-}
-
-// usedElsewhere reports whether another worktree of the repository has one of
-// these files.
-func usedElsewhere(top string, files []edit) bool {
-	out, _ := git(top, "worktree", "list", "--porcelain")
-	for line := range strings.Lines(out) {
-		other, ok := strings.CutPrefix(strings.TrimSpace(line), "worktree ")
-		for _, f := range files {
-			rel, _ := filepath.Rel(top, f.path)
-			if _, err := os.Stat(filepath.Join(other, rel)); ok && other != top && err == nil {
-				return true
-			}
-		}
-	}
-	return false
 }

@@ -30,25 +30,16 @@ func newSetup(t *testing.T) *setup {
 	}
 	h.write("repo/.atm/FORMAT", "1\n")
 	h.Installer = Installer{
-		Home: h.at("home"), Dir: h.at("repo"), State: h.at("home/.local/state/atm"), Self: h.at("bin/atm"), Root: h.at("repo/.atm"),
-		Getenv: h.env("PATH", h.at("bin")),
+		Home: h.at("home"), Dir: h.at("repo"), State: h.at("state"), Self: h.at("bin/atm"), Root: h.at("repo/.atm"),
+	}
+	t.Setenv("PATH", h.at("bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
+	for _, name := range []string{"CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "XDG_CONFIG_HOME"} {
+		t.Setenv(name, "")
 	}
 	if err := os.Mkdir(h.at("home"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	return h
-}
-
-// env is an environment of some variables.
-func (h *setup) env(pairs ...string) func(string) string {
-	return func(name string) string {
-		for i := 0; i < len(pairs); i += 2 {
-			if pairs[i] == name {
-				return pairs[i+1]
-			}
-		}
-		return ""
-	}
 }
 
 func (h *setup) at(name string) string { return filepath.Join(h.dir, filepath.FromSlash(name)) }
@@ -76,8 +67,8 @@ func (h *setup) read(name string) string {
 	return string(data)
 }
 
-// tree is every file below a directory, with its content and mode; links as
-// what they say.
+// tree is every file below a directory but our records, with its content and mode;
+// links as what they say.
 func (h *setup) tree(name string) map[string]string {
 	h.Helper()
 	out := map[string]string{}
@@ -91,8 +82,9 @@ func (h *setup) tree(name string) map[string]string {
 			return err
 		}
 		switch {
+		case rel == "state":
+			return filepath.SkipDir
 		case d.IsDir():
-			out[rel] = info.Mode().String()
 		case info.Mode().Type() == fs.ModeSymlink:
 			out[rel], _ = os.Readlink(path)
 		default:

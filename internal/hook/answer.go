@@ -2,6 +2,7 @@ package hook
 
 import (
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/agentteammail/atm/mailbox"
@@ -15,34 +16,27 @@ type replyWay int
 const (
 	none      replyWay = iota
 	asContext          // as additional context of the model
-	asBlock            // as the reason not to stop: {"decision":"block"}
-	asDeny             // the same, as Gemini CLI says it
+	asBlock            // as the reason not to stop
 	onStderr           // the same, on stderr with exit code 2
 )
 
 // blocksStop reports whether mail keeps the program from stopping.
-func (w replyWay) blocksStop() bool { return w == asBlock || w == asDeny || w == onStderr }
-
-// maxAnswer is what Claude Code puts before its model whole: so many
-// characters, which are bytes at the least.
-const maxAnswer = 50_000
-
-// say adds to the text of the answer.
-func (c *call) say(s string) {
-	if c.text.Len() > 0 {
-		c.text.WriteByte('\n')
-	}
-	c.text.WriteString(s)
-}
+func (w replyWay) blocksStop() bool { return w == asBlock || w == onStderr }
 
 // write is the text of a handover: a line of ours, the letters, what is left.
 func (c *call) write(h *mailbox.Handover, l *letter.Renderer) {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s %d %s for %s", mark, len(h.Items), plural(len(h.Items), "new message"), c.o.Box.Agent())
-	if n := len(h.Repeat); n > 0 {
-		fmt.Fprintf(&b, " (%d may be a repeat: nothing showed that it arrived)", n)
+	if c.text.Len() > 0 {
+		c.text.WriteByte('\n')
 	}
-	fmt.Fprintf(&b, "; answer with atm reply ID \"…\"%s\n", c.o.Flags)
+	what := "new messages"
+	if len(h.Items) == 1 {
+		what = "new message"
+	}
+	fmt.Fprintf(&c.text, "%s %d %s for %s", mark, len(h.Items), what, c.o.Box.Agent())
+	if n := len(h.Repeat); n > 0 {
+		fmt.Fprintf(&c.text, " (%d may be a repeat: nothing showed that it arrived)", n)
+	}
+	fmt.Fprintf(&c.text, "; answer with atm reply ID \"…\"%s\n", c.o.Flags)
 	var ids []wire.ID
 	for _, it := range h.Items {
 		ids = append(ids, it.ID)
@@ -50,19 +44,11 @@ func (c *call) write(h *mailbox.Handover, l *letter.Renderer) {
 	l.Digits = letter.ShortLength(ids)
 	for i, k := range letter.FlagsOf(mailbox.Messages(h.Items), mailbox.Messages(h.Ahead)) {
 		k.Repeat = h.Repeat[ids[i]]
-		b.Write(l.Render(h.Items[i].Message, k))
+		c.text.Write(l.Render(h.Items[i].Message, k))
 	}
 	if n := h.More + h.Left; n > 0 {
-		fmt.Fprintf(&b, "%d more: atm read%s\n", n, c.o.Flags)
+		fmt.Fprintf(&c.text, "%d more: atm read%s\n", n, c.o.Flags)
 	}
-	c.say(b.String())
-}
-
-// point says that there is mail which is not handed over any more: twice is
-// enough, and never is too little.
-func (c *call) point(h *mailbox.Handover) {
-	c.say(fmt.Sprintf("%s %d unread %s for %s, handed over twice and perhaps not seen: atm read%s\n",
-		mark, h.Left, plural(h.Left, "message"), c.o.Box.Agent(), c.o.Flags))
 }
 
 // mark begins every text of ours.
@@ -74,50 +60,37 @@ func ours(prompt string) bool {
 	return ok && rest != "" && rest[0] >= '0' && rest[0] <= '9'
 }
 
-func plural(n int, s string) string {
-	if n == 1 {
-		return s
-	}
-	return s + "s"
-}
-
 // answer says what there is to say: in one write, since half an answer is
 // worse than none. exit is the process's code.
 func (c *call) answer() (exit int, err error) {
-	text, to := c.text.String(), c.o.Stdout
-	var out []byte
-	switch {
-	case text == "" && c.quiet == "":
-		return 0, nil
-	case text == "":
-		out = append(out, c.quiet...)
-	case c.replyAs == onStderr:
-		out, to, exit = append(out, text...), c.o.Stderr, 2
-	case c.replyAs == asBlock, c.replyAs == asDeny:
-		decision := "block"
-		if c.replyAs == asDeny {
-			decision = "deny"
-		}
-		out, err = wire.Marshal(struct {
-			Decision string `json:"decision"`
-			Reason   string `json:"reason"`
-		}{decision, text})
-	default:
-		type output struct {
-			Event   string `json:"hookEventName"`
-			Context string `json:"additionalContext"`
-		}
-		out, err = wire.Marshal(map[string]output{"hookSpecificOutput": {c.kind, text}})
+	type output struct {
+		Event   string `json:"hookEventName"`
+		Context string `json:"additionalContext"`
 	}
+	var document struct {
+		Decision string  `json:"decision,omitempty"`
+		Reason   string  `json:"reason,omitempty"`
+		Output   *output `json:"hookSpecificOutput,omitempty"`
+	}
+	text := c.text.String()
+	switch {
+	case text == "" && !c.answersAlways:
+		return 0, nil
+	case text == "": // the document stays {}
+	case c.replyAs == onStderr:
+		_, err = io.WriteString(c.o.Stderr, text)
+		return 2, err
+	case c.replyAs == asBlock && c.tool == Gemini:
+		document.Decision, document.Reason = "deny", text
+	case c.replyAs == asBlock:
+		document.Decision, document.Reason = "block", text
+	default:
+		document.Output = &output{c.kind, text}
+	}
+	out, err := wire.Marshal(document)
 	if err != nil {
 		return 0, err
 	}
-	if len(out) > maxAnswer {
-		return 0, fmt.Errorf("answer: %d bytes are more than the %d that are read", len(out), maxAnswer)
-	}
-	if c.replyAs != onStderr || text == "" {
-		out = append(out, '\n')
-	}
-	_, err = to.Write(out)
-	return exit, err
+	_, err = c.o.Stdout.Write(append(out, '\n'))
+	return 0, err
 }

@@ -7,13 +7,15 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/agentteammail/atm/reducer"
+
 	"github.com/agentteammail/atm/wire"
 )
 
 // call is one call of a hook: what the tool sent, and what it means.
 type call struct {
 	tool Tool
-	in   object
+	in   input
 	sent []byte // in, as it came
 	o    Options
 
@@ -31,29 +33,20 @@ type call struct {
 	events []wire.Event // to be appended
 	ending []wire.Event // after these, unless mail keeps the program going
 
-	replyAs replyWay
-	starts  start
-	text    strings.Builder
-	quiet   string // what is answered where there is nothing to say
+	replyAs       replyWay
+	primes        bool // a session begins: the primer goes with it
+	text          strings.Builder
+	answersAlways bool // with {} where there is nothing to say
 
 	known *Turn // see now
 }
 
-// start is what begins with a call.
-type start int
-
-const (
-	nothing start = iota
-	aTurn
-	aSession
-)
-
 // Bounds of what is kept of a tool's words.
 const (
 	maxID     = 256
-	maxPrompt = 200     // of the user's
-	maxAsk    = 1 << 10 // of a question to the user
-	maxError  = 512
+	maxText   = 512
+	maxPrompt = 200
+	maxAnswer = 64 << 10
 )
 
 // names takes over the session, and what the call is known by: its event and,
@@ -73,21 +66,19 @@ func (c *call) hash(parts ...string) string {
 	return hex.EncodeToString(sum[:12])
 }
 
-// moment is how long the same text is the same call, in seconds.
-const moment = 2
-
 func (c *call) eventID(kind, key string) string {
-	switch {
-	case key != "":
+	if key != "" {
 		return "hook/" + c.hash(c.session, kind, key)
-	case c.dated:
-		return "hook/" + c.hash(c.session, kind, string(c.sent), "dated")
 	}
-	return "hook/" + c.hash(c.session, kind, string(c.sent), c.atOnce())
+	at := "dated"
+	if !c.dated {
+		at = c.atOnce()
+	}
+	return "hook/" + c.hash(c.session, kind, string(c.sent), at)
 }
 
-// atOnce is alike for what happens in one moment.
-func (c *call) atOnce() string { return strconv.FormatInt(c.o.Now.Unix()/moment, 10) }
+// atOnce is alike for what happens within two seconds.
+func (c *call) atOnce() string { return strconv.FormatInt(c.o.Now.Unix()/2, 10) }
 
 func (c *call) add(e wire.Event) { c.events = append(c.events, e) }
 
@@ -103,42 +94,38 @@ func (c *call) now() Turn {
 	return *c.known
 }
 
-// with adds a field unless it is empty.
-func with(e wire.Event, key, value string) wire.Event {
-	if value == "" {
-		return e
+// with adds fields, pairs of a name and a text, but for empty ones.
+func with(e wire.Event, pairs ...string) wire.Event {
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			e = e.With(pairs[i], clip(pairs[i+1], maxText))
+		}
 	}
-	return e.With(key, value)
+	return e
 }
+
+// tell adds an event.
+func (c *call) tell(kind, key string, pairs ...string) { c.add(with(c.event(kind, key), pairs...)) }
 
 // cutShort says that the turn that is open was interrupted, unless it is the
 // one that goes on: nobody said so when it happened.
 func (c *call) cutShort(goesOn string) {
 	if t := c.now(); t.Open && (goesOn == "" || t.ID != goesOn) {
-		c.add(c.over("interrupted", t.ID))
+		c.add(c.over("interrupted", t.ID, ""))
 	}
 }
 
-// over is the end of a turn.
-func (c *call) over(status, turn string) wire.Event {
+// over is the end of a turn, with what the program answered in it.
+func (c *call) over(status, turn, answer string) wire.Event {
 	key := ""
 	if turn != "" {
 		key = c.again(turn) + " " + status
 	}
 	e := c.event(wire.TurnCompleted, key)
 	e.TurnID = turn
-	return e.With("status", status)
-}
-
-// maxResponse is how much of an answer an event keeps.
-const maxResponse = 64 << 10
-
-// answered is over, with what the program answered in the turn: what `atm ask`
-// and `atm history` show.
-func (c *call) answered(status, turn, response string) wire.Event {
-	e := c.over(status, turn)
-	if response != "" {
-		e = e.With("response", clip(response, maxResponse))
+	e = e.With("status", status)
+	if answer != "" {
+		e = e.With("response", clip(answer, maxAnswer))
 	}
 	return e
 }
@@ -155,7 +142,7 @@ func (c *call) again(turn string) string {
 // begin is a prompt of the user's.
 func (c *call) begin(prompt string) {
 	c.cutShort(c.turn)
-	c.add(with(c.event(wire.TurnStarted, c.turn), "prompt", clip(prompt, maxPrompt)))
+	c.tell(wire.TurnStarted, c.turn, "prompt", clip(prompt, maxPrompt))
 }
 
 // idle says that the program waits for a prompt.
@@ -165,43 +152,23 @@ func (c *call) idle(turn string) wire.Event {
 	return e
 }
 
-// tool events; id is the tool call's, "" where the tool gives none.
+// id is the tool call's, "" where the tool gives none.
 func (c *call) toolBegins(tool, id string) {
-	e := c.event("tool_call_start", id)
-	c.add(with(with(e, "tool", clip(tool, maxID)), "tool_call_id", clip(id, maxID)))
+	c.tell("tool_call_start", id, "tool", tool, "tool_call_id", clip(id, maxID))
 }
 
 func (c *call) toolEnds(tool, id, wrong string) {
-	e := c.event("tool_call_end", id)
-	e = with(with(e, "tool", clip(tool, maxID)), "tool_call_id", clip(id, maxID))
-	c.add(with(e, "error", clip(wrong, maxError)))
+	c.tell("tool_call_end", id, "tool", tool, "tool_call_id", clip(id, maxID), "error", wrong)
 }
 
 // asks is a permission dialog.
 func (c *call) asks(tool, prompt, detail string) {
-	e := with(c.event("confirm_required", ""), "tool", clip(tool, maxID))
-	c.add(with(with(e, "prompt", clip(prompt, maxAsk)), "detail", clip(detail, maxID)))
-}
-
-// wants is a question to the user that is no permission dialog.
-func (c *call) wants(prompt string) {
-	c.add(with(c.event("waiting_for_input", ""), "prompt", clip(prompt, maxAsk)))
+	c.tell("confirm_required", "", "tool", tool, "prompt", prompt, "detail", detail)
 }
 
 // does is a change of what the program does.
 func (c *call) does(activity, detail string) {
-	c.add(with(c.event("state_change", "").With("new", activity), "detail", clip(detail, maxID)))
-}
-
-// fails is an error of the model's API.
-func (c *call) fails(summary string) {
-	c.add(c.event(wire.StreamFailed, "").With("error_summary", clip(summary, maxError)))
-}
-
-// inSubagent reports whether the call comes from a sub-agent, or is about one.
-func (c *call) inSubagent() bool {
-	raw := c.in.raw("agent_id")
-	return raw != nil && string(raw) != `""`
+	c.tell("state_change", "", "new", activity, "detail", detail)
 }
 
 // opens and closes are the ends of a session. (The source of one is no source
@@ -216,24 +183,34 @@ func (c *call) closes(reason string) {
 	c.ends = true
 	c.cutShort("")
 	// Gemini CLI says it three times within a tenth of a second.
-	c.add(with(c.event("session_end", reason+" "+c.atOnce()), "reason", clip(reason, maxID)))
+	c.tell("session_end", reason+" "+c.atOnce(), "reason", reason)
 }
 
-// about says in short what a tool is about to do: the command, the file, or
-// all that it is given.
-func about(tool string, in object, raw json.RawMessage) string {
-	for _, k := range []string{"command", "file_path", "path", "notebook_path", "url", "query", "pattern", "prompt", "description"} {
-		if s := in.text(k); s != "" {
-			return s
+// Turn is what the fold of an agent's events says about one session.
+type Turn struct {
+	ID       string // of the current or last turn
+	Open     bool
+	Anew     int    // how often it went on after a hook called it over
+	Blocked  bool   // a permission dialog is open
+	Tool     string // that it is about, where known
+	Retrying bool   // after an error of the model's API
+}
+
+// TurnOf is what a fold says about one session; "" is the one that is shown.
+func TurnOf(s *reducer.State, session string) Turn {
+	t := s.Turn()
+	for i := range s.Turns {
+		if session != "" && s.Turns[i].Session == session {
+			t = &s.Turns[i]
 		}
 	}
-	// Codex gives a command as words as well.
-	var words []string
-	if json.Unmarshal(in.raw("command"), &words) == nil && len(words) > 0 {
-		return strings.Join(words, " ")
+	if session != "" && t.Session != session {
+		return Turn{}
 	}
-	if len(in) > 0 {
-		return string(raw)
+	out := Turn{ID: t.ID, Open: t.Status == reducer.TurnBusy, Anew: t.Reopened, Blocked: t.Activity == reducer.Confirming,
+		Retrying: strings.HasPrefix(t.Detail, retrying)}
+	if w := t.Waiting(); w != nil {
+		out.Tool = w.Tool
 	}
-	return tool
+	return out
 }

@@ -1,6 +1,19 @@
 package hook
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+// showsTaken are the events that come only when the program has taken what it was
+// told before.
+var showsTaken = map[string]bool{
+	"UserPromptSubmit": true, "Stop": true, "PreToolUse": true, "PostToolUse": true, "PostToolUseFailure": true, "PostToolBatch": true,
+	"PermissionRequest": true, "PermissionDenied": true, "Elicitation": true, "ElicitationResult": true, "PreCompact": true, "PostCompact": true,
+	"BeforeAgent": true, "BeforeTool": true, "AfterTool": true,
+}
 
 // claude understands the hooks of Claude Code (2.1: protocols of its settings,
 // and what the program was seen to send).
@@ -9,94 +22,70 @@ import "strings"
 // There is no hook for an interrupt: a new prompt, the end of the session or
 // an idle prompt with the turn still open show it.
 func (c *call) claude() {
-	in := c.in
-	event := in.text("hook_event_name")
-	c.names(in.text("session_id"), event, in.text("prompt_id"))
-	if c.inSubagent() {
+	c.names(c.in.Session, c.in.Event, c.in.PromptID)
+	c.shared()
+}
+
+// shared is what Claude Code and Codex say alike.
+func (c *call) shared() {
+	in := &c.in
+	if in.isSubagent() {
 		c.subagent()
 		return
 	}
-	tool, id := in.text("tool_name"), in.text("tool_use_id")
-	switch event {
+	c.shows = showsTaken[in.Event]
+	switch in.Event {
 	case "UserPromptSubmit":
-		c.shows, c.replyAs, c.starts = true, asContext, aTurn
-		c.begin(in.text("prompt"))
-
+		c.replyAs = asContext
+		c.begin(in.Prompt)
 	case "Stop":
 		c.stop()
-		c.ending = append(c.ending, c.answered("completed", c.turn, in.text("last_assistant_message")))
+		c.ending = append(c.ending, c.over("completed", c.turn, in.Answer))
 		// What runs in the background wakes it again.
-		if len(in.each("background_tasks")) == 0 {
+		if len(in.Background) == 0 {
 			c.ending = append(c.ending, c.idle(c.turn))
 		}
-
 	case "StopFailure":
-		summary := in.text("error")
-		if more := in.text("error_details", "last_assistant_message"); more != "" {
-			summary = strings.TrimPrefix(summary+": "+more, ": ")
-		}
-		c.fails(summary)
-		c.add(c.over("failed", c.turn))
+		c.tell(wire.StreamFailed, "", "error_summary", strings.Trim(in.Error+": "+cmp.Or(in.ErrorDetails, in.Answer), ": "))
+		c.add(c.over("failed", c.turn, ""))
 		c.add(c.idle(c.turn))
-
 	case "SessionStart":
 		c.sessionStart()
-
 	case "SessionEnd":
-		c.closes(in.text("reason"))
-
+		c.closes(in.Reason)
 	case "PreToolUse":
-		c.shows = true
-		c.toolBegins(tool, id)
-
+		c.toolBegins(in.Tool, in.ToolID)
 	case "PostToolUse":
-		c.shows = true
-		c.toolEnds(tool, id, "")
-
+		c.toolEnds(in.Tool, in.ToolID, "")
 	case "PostToolUseFailure":
-		c.shows = true
-		c.toolEnds(tool, id, in.text("error"))
-		if in.is("is_interrupt") {
-			c.add(c.over("interrupted", c.turn))
+		c.toolEnds(in.Tool, in.ToolID, in.Error)
+		if in.IsInterrupt {
+			c.add(c.over("interrupted", c.turn, ""))
 		}
-
 	case "PostToolBatch":
-		c.shows, c.replyAs = true, asContext
+		c.replyAs = asContext
 		var ids []string
-		for _, raw := range in.each("tool_calls") {
-			one, _ := parse(raw)
-			ids = append(ids, one.text("tool_use_id"))
+		for _, one := range in.ToolCalls {
+			ids = append(ids, one.ID)
 		}
-		c.names(c.session, event, c.turn, c.hash(ids...))
-
+		c.names(c.session, in.Event, c.turn, c.hash(ids...))
 	case "PermissionRequest":
-		c.shows = true
-		c.asks(tool, about(tool, in.within("tool_input"), in.raw("tool_input")), "")
-
+		c.asks(in.Tool, cmp.Or(about(in.ToolInput), string(in.ToolInput)), "")
 	case "PermissionDenied":
-		c.shows = true
-		c.toolEnds(tool, id, or(in.text("reason"), "denied"))
-
+		c.toolEnds(in.Tool, in.ToolID, cmp.Or(in.Reason, "denied"))
 	case "Notification":
 		c.notification()
-
 	case "Elicitation":
-		c.shows = true
-		c.wants(in.text("message"))
-
+		c.tell("waiting_for_input", "", "prompt", in.Message)
 	case "ElicitationResult":
-		c.shows = true
 		c.goesOn()
-
 	case "PreCompact":
 		c.compacts()
-
 	case "PostCompact":
 		c.compacted()
-
 	case "TeammateIdle":
 		// Of the others, others speak.
-		if in.text("teammate_name") == string(c.o.Box.Agent()) {
+		if in.Teammate == string(c.o.Box.Agent()) {
 			c.shows, c.replyAs, c.loose = true, onStderr, true
 			c.ending = append(c.ending, c.idle(c.turn))
 		}
@@ -105,20 +94,17 @@ func (c *call) claude() {
 
 // stop is the end of a turn that mail may continue, but not twice in a row.
 func (c *call) stop() {
-	c.shows = true
-	active := "first"
-	if raw := c.in.raw("stop_hook_active"); raw == nil || string(raw) == "false" {
-		c.replyAs = asBlock
-	} else {
-		active = "again"
+	active := "again"
+	if c.in.isFirstStop() {
+		active, c.replyAs = "first", asBlock
 	}
 	c.names(c.session, c.kind, c.turn, active)
 }
 
-// sessionStart is what Claude Code and Codex say alike.
+// sessionStart is the beginning of a session, or of its rest after compacting.
 func (c *call) sessionStart() {
-	source := c.in.text("source")
-	c.replyAs, c.starts = asContext, aSession
+	source := c.in.Source
+	c.replyAs, c.primes = asContext, true
 	if source == "compact" { // in the middle of a session
 		c.shows = true
 	} else {
@@ -131,8 +117,7 @@ func (c *call) sessionStart() {
 // compacts is the beginning of compacting. Who asks for it does so at the
 // prompt: a turn that is still open was interrupted.
 func (c *call) compacts() {
-	c.shows = true
-	if c.in.text("trigger") == "manual" && c.turn != "" {
+	if c.in.Trigger == "manual" && c.turn != "" {
 		c.cutShort(c.turn)
 	}
 	c.does("thinking", "compacting")
@@ -141,12 +126,11 @@ func (c *call) compacts() {
 // compacted is the end of compacting: of one that a person asked for, the
 // program is idle after it.
 func (c *call) compacted() {
-	c.shows = true
-	if c.in.text("trigger") == "manual" {
-		c.does("idle", "")
-	} else {
-		c.does("thinking", "")
+	activity := "thinking"
+	if c.in.Trigger == "manual" {
+		activity = "idle"
 	}
+	c.does(activity, "")
 }
 
 // goesOn says that what was waited for has come.
@@ -157,12 +141,12 @@ func (c *call) goesOn() {
 }
 
 func (c *call) notification() {
-	message := c.in.text("message")
-	switch c.in.text("notification_type") {
+	message := c.in.Message
+	switch c.in.Notification {
 	case "permission_prompt", "worker_permission_prompt":
 		c.asks("", message, "")
 	case "elicitation_dialog", "elicitation_url_dialog", "agent_needs_input":
-		c.wants(message)
+		c.tell("waiting_for_input", "", "prompt", message)
 	case "elicitation_complete", "elicitation_response":
 		c.goesOn()
 	case "idle_prompt":
@@ -171,7 +155,7 @@ func (c *call) notification() {
 			return // it waited then, and another turn has begun since
 		}
 		c.cutShort("")
-		c.add(c.idle(or(c.turn, last.ID)))
+		c.add(c.idle(cmp.Or(c.turn, last.ID)))
 	}
 }
 
@@ -179,27 +163,19 @@ func (c *call) notification() {
 // the agent's turn, except that a permission dialog blocks the agent, and that
 // a tool which has run, or may not, waits for no permission any more.
 func (c *call) subagent() {
-	in := c.in
-	tool := in.text("tool_name")
-	who := strings.TrimSpace("subagent " + in.text("agent_type"))
+	in := &c.in
+	who := strings.TrimSpace("subagent " + in.AgentType)
 	switch c.kind {
 	case "PermissionRequest":
-		c.asks(tool, about(tool, in.within("tool_input"), in.raw("tool_input")), who)
+		c.asks(in.Tool, cmp.Or(about(in.ToolInput), string(in.ToolInput)), who)
 	case "Notification":
-		switch in.text("notification_type") {
+		switch in.Notification {
 		case "permission_prompt", "worker_permission_prompt":
-			c.asks("", in.text("message"), who)
+			c.asks("", in.Message, who)
 		}
 	case "PostToolUse", "PostToolUseFailure", "PermissionDenied":
-		if t := c.now(); t.Blocked && (t.Tool == "" || tool == "" || t.Tool == tool) {
+		if t := c.now(); t.Blocked && (t.Tool == "" || in.Tool == "" || t.Tool == in.Tool) {
 			c.does("tool_running", who)
 		}
 	}
-}
-
-func or(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }

@@ -4,71 +4,34 @@ package hook
 // Claude Code: every event of a turn bears its turn_id, and there is one for an
 // interrupt. A session is a thread. Failures are not said.
 func (c *call) codex() {
-	in := c.in
-	event := in.text("hook_event_name")
-	if event == "" && in.text("type") != "" {
-		c.codexNotify()
-		return
-	}
-	c.quiet = "{}" // nothing at all is taken for a mistake by some versions
-	c.names(in.text("session_id"), event, in.text("turn_id"))
+	in := &c.in
+	c.answersAlways = true // nothing at all is taken for a mistake by some versions
+	c.names(in.Session, in.Event, in.TurnID)
 	c.thread = c.session
-	if c.inSubagent() {
-		c.subagent()
+	c.shared()
+	if in.isSubagent() {
 		return
 	}
-	tool, id := in.text("tool_name"), in.text("tool_use_id")
-	switch event {
-	case "UserPromptSubmit":
-		c.shows, c.replyAs, c.starts = true, asContext, aTurn
-		c.begin(in.text("prompt"))
-
-	case "Stop":
-		c.stop()
-		c.ending = append(c.ending, c.answered("completed", c.turn, in.text("last_assistant_message")), c.idle(c.turn))
-
-	case "Interrupt":
-		c.add(c.over("interrupted", c.turn))
+	if in.Event == "Interrupt" {
+		c.add(c.over("interrupted", c.turn, ""))
 		c.add(c.idle(c.turn))
-
-	case "SessionStart":
-		c.sessionStart()
-
-	case "SessionEnd":
-		c.closes(in.text("reason"))
-
-	case "PreToolUse":
-		c.shows = true
-		c.toolBegins(tool, id)
-
-	case "PostToolUse":
-		c.shows, c.replyAs = true, asContext
-		c.toolEnds(tool, id, "")
-		if id != "" {
-			c.names(c.session, event, c.turn, id)
+	}
+	if in.Event == "PostToolUse" {
+		c.replyAs = asContext
+		if in.ToolID != "" {
+			c.names(c.session, in.Event, c.turn, in.ToolID)
 		}
-
-	case "PermissionRequest":
-		c.shows = true
-		c.asks(tool, about(tool, in.within("tool_input"), in.raw("tool_input")), "")
-
-	case "PreCompact":
-		c.compacts()
-
-	case "PostCompact":
-		c.compacted()
 	}
 }
 
 // codexNotify understands what Codex calls after a turn where it has no hooks:
 // the one type there is. Beside hooks it says what Stop said.
 func (c *call) codexNotify() {
-	in := c.in
 	c.tool = Codex
-	c.names(in.text("thread-id"), in.text("type"), in.text("turn-id"))
-	c.thread = in.text("thread-id")
+	c.names(c.in.NotifyID, c.in.Type, c.in.NotifyTurn)
+	c.thread = c.in.NotifyID
 	if c.kind == "agent-turn-complete" {
-		c.add(c.over("completed", c.turn))
+		c.add(c.over("completed", c.turn, ""))
 		c.add(c.idle(c.turn))
 	}
 }

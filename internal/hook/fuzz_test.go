@@ -26,7 +26,7 @@ func fuzz(f *testing.F, tool Tool) {
 	bob := team(f, nil)
 	f.Fuzz(func(t *testing.T, in []byte, turn string, open bool) {
 		for _, blocked := range []bool{false, true} {
-			c, err := understand(ctx, tool, in, Options{Box: bob, Now: time.Now(), Turn: func(string) Turn {
+			c, err := understand(tool, in, Options{Box: bob, Now: time.Now(), Turn: func(string) Turn {
 				return Turn{ID: turn, Open: open, Blocked: blocked, Retrying: blocked}
 			}})
 			if err != nil {

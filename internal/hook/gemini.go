@@ -1,6 +1,8 @@
 package hook
 
 import (
+	"cmp"
+	"encoding/json"
 	"strconv"
 	"strings"
 )
@@ -13,66 +15,60 @@ import (
 // PreCompress says nothing here: the program calls it before every request to
 // its model, whether it compresses or not.
 func (c *call) gemini() {
-	in := c.in
-	event := in.text("hook_event_name")
-	stamp := in.text("timestamp")
-	c.names(in.text("session_id"), event, "")
-	c.dated, c.loose = stamp != "", stamp == ""
-	tool := in.text("tool_name")
-	switch event {
+	in := &c.in
+	c.names(in.Session, in.Event, "")
+	c.dated, c.loose = in.Timestamp != "", in.Timestamp == ""
+	switch in.Event {
 	case "BeforeAgent":
-		prompt := in.text("prompt")
-		if ours(prompt) && c.now().Open {
+		if ours(in.Prompt) && c.now().Open {
 			// The turn that mail continued, called anew with that mail. The
 			// model has not been asked yet.
 			c.turn = c.now().ID
 			return
 		}
-		c.shows, c.replyAs, c.starts = true, asContext, aTurn
-		c.turn = c.nextTurn(c.hash(stamp, prompt)[:8])
-		c.begin(prompt)
-
+		c.shows, c.replyAs = true, asContext
+		c.turn = c.nextTurn(c.hash(in.Timestamp, in.Prompt)[:8])
+		c.begin(in.Prompt)
 	case "AfterAgent":
 		c.turn = c.now().ID
-		status, response := "completed", in.text("prompt_response")
+		status, response := "completed", in.PromptResponse
 		if response == noAnswer {
 			// Of no use to continue: the program is told to stop.
 			status, response = "interrupted", ""
 		} else {
 			c.shows = true
-			if raw := in.raw("stop_hook_active"); raw == nil || string(raw) == "false" {
-				c.replyAs = asDeny
+			if in.isFirstStop() {
+				c.replyAs = asBlock
 			}
 		}
-		c.ending = append(c.ending, c.answered(status, c.turn, response), c.idle(c.turn))
-
+		c.ending = append(c.ending, c.over(status, c.turn, response), c.idle(c.turn))
 	case "BeforeTool":
 		c.shows = true
 		c.turn = c.openTurn()
-		c.toolBegins(tool, "")
-
+		c.toolBegins(in.Tool, "")
 	case "AfterTool":
 		c.shows, c.replyAs = true, asContext
 		c.turn = c.openTurn()
-		wrong := in.within("tool_response").text("error")
-		if e := in.within("tool_response").within("error"); e != nil {
-			wrong = or(e.text("message"), "failed")
-		}
-		c.toolEnds(tool, "", wrong)
-
+		c.toolEnds(in.Tool, "", errorText(in.ToolResponse.Error))
 	case "Notification":
-		if in.text("notification_type") == "ToolPermission" {
+		if in.Notification == "ToolPermission" {
 			c.turn = c.openTurn()
-			details := in.within("details")
-			c.asks("", or(about("", details, nil), in.text("message")), "")
+			c.asks("", cmp.Or(about(in.Details), in.Message), "")
 		}
-
 	case "SessionStart":
 		c.sessionStart()
-
 	case "SessionEnd":
-		c.closes(in.text("reason"))
+		c.closes(in.Reason)
 	}
+}
+
+// errorText is an error as a string, or as an object with a message; "" is none.
+func errorText(raw json.RawMessage) (text string) {
+	var e struct{ Message string }
+	if json.Unmarshal(raw, &text) != nil && json.Unmarshal(raw, &e) == nil {
+		return cmp.Or(e.Message, "failed")
+	}
+	return text
 }
 
 // noAnswer is what stands for an answer that has not begun.

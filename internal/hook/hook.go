@@ -2,9 +2,8 @@
 // answers: the programs call `atm hook TOOL` with JSON on stdin, at moments of
 // their choosing, and read JSON from its stdout.
 //
-// A call becomes events of the agent's log (docs/states.md says what they do
-// to its state), and unread mail goes out with the answer where the program
-// puts that before its model:
+// A call becomes events of the agent's log, and unread mail goes out with the answer
+// where the program puts that before its model:
 //
 //	tool       mail goes out at                            and continues it at
 //	claude     UserPromptSubmit SessionStart PostToolBatch Stop TeammateIdle
@@ -12,33 +11,27 @@
 //	gemini     BeforeAgent SessionStart AfterTool          AfterAgent
 //	opencode   never: its plugins can say states only
 //
-// One file a tool: what its events are, and what they mean.
+// One file a tool. What may be relied on:
 //
-// What may be relied on:
-//
-//   - It fails open. A hook that fails, blocks or says half of something stops
-//     somebody's work: Handle returns an error to be said on stderr, and
-//     nothing has gone to stdout. A panic is an error.
-//   - What a tool sends is data. Unknown events and fields are passed over;
-//     wrong types are as if absent.
-//   - Events have an event_id made of what identifies the call (session, turn,
-//     tool call), or, where a tool gives too little, of the call's text and
-//     the moment: hooks that are installed twice say things once.
-//   - What a sub-agent does is not what the agent does. Of its calls only a
-//     permission dialog counts, since that blocks the agent.
-//   - Mail goes out as mailbox.Box.HandOver says: each message once, and once
-//     more, marked, when nothing showed that it was taken. A program is kept
-//     from stopping only by mail that it did not have, and never twice in a row.
+//   - It fails open: Handle returns an error to be said on stderr, and nothing has gone
+//     to stdout.
+//   - Unknown events and fields are passed over; wrong types are as if absent.
+//   - Events have an event_id made of what identifies the call (session, turn, tool
+//     call), or, where a tool gives too little, of the call's text and the moment: hooks
+//     that are installed twice say things once.
+//   - Of a sub-agent's calls only a permission dialog counts: it blocks the agent.
+//   - Each message goes out once, and once more, marked, when nothing showed that it was
+//     taken (mailbox.Box.HandOver).
 //
 // Handle may be called by several goroutines at once.
 package hook
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/mailbox"
@@ -70,20 +63,13 @@ func ParseTool(name string) (Tool, error) {
 
 // Options are the surroundings of a call.
 type Options struct {
-	Box *mailbox.Box
-	Now time.Time // zero: the present
+	Box    *mailbox.Box
+	Now    time.Time                 // zero: the present
+	Turn   func(session string) Turn // asked at most once; nil: nothing is known
+	Pass   func(*wire.Message) bool  // which messages go out unasked; nil: all
+	Primer func() string             // what an agent is told when its session begins; nil: nothing
+	Flags  string                    // what a command needs to act as this agent: " --as bob"
 
-	// Turn is asked at most once a call, for the few that need to know. nil:
-	// nothing is known.
-	Turn func(session string) Turn
-
-	// Pass says which messages go out unasked; nil: all.
-	Pass func(*wire.Message) bool
-
-	// Primer is what an agent is told when its session begins; nil: nothing.
-	Primer func() string
-
-	Flags          string    // what a command needs to act as this agent: " --as bob"
 	Stdout, Stderr io.Writer // of the process
 }
 
@@ -91,15 +77,10 @@ type Options struct {
 // that is how the tool is told something, else 0. The error is to be said on
 // stderr, and is no reason for another code.
 func Handle(ctx context.Context, tool Tool, in []byte, o Options) (exit int, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			exit, err = 0, fmt.Errorf("hook of %s: %w", tool, oneLine([]error{fmt.Errorf("%v", p)}))
-		}
-	}()
 	if o.Now.IsZero() {
 		o.Now = time.Now()
 	}
-	c, err := understand(ctx, tool, in, o)
+	c, err := understand(tool, in, o)
 	if err != nil {
 		return 0, fmt.Errorf("hook of %s: %w", tool, err)
 	}
@@ -107,12 +88,14 @@ func Handle(ctx context.Context, tool Tool, in []byte, o Options) (exit int, err
 }
 
 // understand makes of what a tool sent what it means.
-func understand(ctx context.Context, tool Tool, in []byte, o Options) (*call, error) {
-	fields, err := parse(in)
-	if err != nil {
+func understand(tool Tool, in []byte, o Options) (*call, error) {
+	c := &call{tool: tool, sent: in, o: o}
+	if tool == OpenCode {
+		return c, c.opencode()
+	}
+	if err := parse(in, &c.in); err != nil {
 		return nil, err
 	}
-	c := &call{tool: tool, in: fields, sent: in, o: o}
 	switch tool {
 	case Claude:
 		c.claude()
@@ -122,12 +105,11 @@ func understand(ctx context.Context, tool Tool, in []byte, o Options) (*call, er
 		c.codexNotify()
 	case Gemini:
 		c.gemini()
-	case OpenCode:
-		return c, c.opencode(ctx)
 	default:
-		_, err = ParseTool(string(tool))
+		_, err := ParseTool(string(tool))
+		return nil, err
 	}
-	return c, err
+	return c, nil
 }
 
 // carryOut does what a call means: events, mail, answer.
@@ -135,18 +117,15 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 	box := c.o.Box
 	h := &mailbox.Handover{}
 	var wrong []error
-	if c.starts == aSession && c.o.Primer != nil {
-		c.say(c.o.Primer())
+	if c.primes && c.o.Primer != nil {
+		c.text.WriteString(c.o.Primer())
 	}
 	if c.shows || c.begins || c.ends || c.replyAs != none {
 		l := &letter.Renderer{Now: c.o.Now, Team: box.Address().Team, Digits: 6, Terminal: true}
-		h, err = box.HandOver(ctx, c.mail(), mailbox.ReadOptions{Limit: letter.MaxMessages, LookAhead: lookAhead, Fits: l.LimitToPage(), Match: c.o.Pass})
+		h, err = box.HandOver(ctx, c.mail(), mailbox.ReadOptions{Limit: letter.MaxMessages, LookAhead: 200, Fits: l.LimitToPage(), Match: c.o.Pass})
 		wrong = append(wrong, err)
-		switch {
-		case len(h.Items) > 0:
+		if len(h.Items) > 0 {
 			c.write(h, l)
-		case h.Left > 0 && c.starts != nothing:
-			c.point(h)
 		}
 	}
 	blocks := c.replyAs.blocksStop() && (len(h.Items) > 0 || h.Repeated)
@@ -160,7 +139,7 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 	}
 	wrong = append(wrong, box.Log().Append(ctx, events...))
 
-	if err = oneLine(wrong); err == nil {
+	if err = errors.Join(wrong...); err == nil {
 		exit, err = c.answer()
 		wrong = append(wrong, err)
 	}
@@ -169,7 +148,7 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 		if blocks && !h.Repeated {
 			wrong = append(wrong, box.Log().Append(ctx, c.ending...))
 		}
-		return 0, oneLine(wrong)
+		return 0, errors.Join(wrong...)
 	}
 	announced, err := h.Sent(ctx)
 	wrong = append(wrong, err)
@@ -177,54 +156,16 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 		announced[i].TurnID = c.turn
 	}
 	wrong = append(wrong, box.Log().Append(ctx, announced...))
-	return exit, oneLine(wrong)
-}
-
-// oneLine is several errors in one line; the same one is said once.
-func oneLine(all []error) error {
-	var said []string
-	for _, err := range all {
-		if err == nil {
-			continue
-		}
-		for _, line := range strings.Split(err.Error(), "\n") {
-			if len(said) == 0 || said[len(said)-1] != line {
-				said = append(said, line)
-			}
-		}
-	}
-	if len(said) == 0 {
-		return nil
-	}
-	return errors.New(strings.Join(said, "; "))
+	return exit, errors.Join(wrong...)
 }
 
 // mail is the call as the mailbox sees it.
 func (c *call) mail() mailbox.HookCall {
-	m := mailbox.HookCall{
-		Session: or(c.session, "unnamed"), Name: c.name, Loose: c.loose,
+	return mailbox.HookCall{
+		Session: cmp.Or(c.session, "unnamed"), Name: c.name, Loose: c.loose,
 		Shows: c.shows, Begins: c.begins, Ends: c.ends, Want: c.replyAs != none, Now: c.o.Now,
 	}
-	if c.replyAs.blocksStop() {
-		m.Worth = func(b mailbox.Batch) bool { return worth(b, c.o.Now) }
-	}
-	return m
 }
-
-// worth reports whether a batch is worth keeping somebody from stopping: what
-// is expired or replaced asks for nothing.
-func worth(b mailbox.Batch, now time.Time) bool {
-	for i, k := range letter.FlagsOf(mailbox.Messages(b.Items), mailbox.Messages(b.Ahead)) {
-		if k.SupersededBy == "" && !b.Items[i].Expired(now) {
-			return true
-		}
-	}
-	return false
-}
-
-// lookAhead is how many further messages are opened, to see whether they
-// replace or follow those that go out.
-const lookAhead = 200
 
 // event is an event of this call. key is what it is known by beside session
 // and kind; "" where the tool gives nothing: then the same text at the same

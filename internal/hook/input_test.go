@@ -28,8 +28,7 @@ func TestReadInput(t *testing.T) {
 			w.Write([]byte("}"))
 			w.Close()
 		}, []byte("{}"), ""},
-		"too much": {func(w *os.File) { w.Write(make([]byte, MaxInput+1)); w.Close() }, nil, "over 16 MiB"},
-		"silence":  {func(w *os.File) { w.Write([]byte("{")) }, nil, "not a byte for"},
+		"silence": {func(w *os.File) { w.Write([]byte("{")) }, nil, "no end of it"},
 	} {
 		t.Run(about, func(t *testing.T) {
 			r, w, err := os.Pipe()
@@ -61,11 +60,5 @@ func TestReadInput(t *testing.T) {
 	f.Close()
 	if _, err := ReadInput(f, time.Second); err == nil {
 		t.Error("a closed one is read")
-	}
-	if null, err := os.Open(os.DevNull); err == nil {
-		if _, err := ReadInput(null, time.Second); err == nil {
-			t.Error("a device is read")
-		}
-		null.Close()
 	}
 }

@@ -1,8 +1,13 @@
 package hook
 
 import (
-	"context"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"os"
 	"strings"
+
+	"github.com/agentteammail/atm/mailbox"
 
 	"github.com/agentteammail/atm/wire"
 )
@@ -13,103 +18,109 @@ import (
 //
 // A session with a parent is a sub-agent. Only its creation says so, and it is
 // remembered in the agent's run directory.
-func (c *call) opencode(ctx context.Context) error {
-	p := c.in.within("properties")
-	info := p.within("info")
-	part := p.within("part")
-	event := c.in.text("type")
-	c.names(or(p.text("sessionID"), or(info.text("id"), part.text("sessionID"))), event, "")
-	c.dated = c.in.text("id") != ""
-	if info.text("parentID") != "" && !strings.ContainsAny(c.session, " \t\r\n") {
+func (c *call) opencode() error {
+	var in busEvent
+	if err := parse(c.sent, &in); err != nil {
+		return err
+	}
+	p := &in.Properties
+	c.names(cmp.Or(p.SessionID, p.Info.ID, p.Part.SessionID), in.Type, "")
+	c.dated = in.ID != ""
+	if p.Info.ParentID != "" && !strings.ContainsAny(c.session, " \t\r\n") {
 		return addSubagent(c.o.Box, c.session)
 	}
-	if relevant(event) && isSubagent(c.o.Box, c.session) {
-		c.child(event, p)
+	if isSubagent(c.o.Box, c.session) {
+		c.child(in.Type, p)
 		return nil
 	}
-	switch event {
+	switch in.Type {
 	case "session.created":
 		c.opens("created")
-
 	case "session.deleted":
 		c.closes("deleted")
-
 	case "session.status":
-		c.status(p.within("status"))
-
+		c.status(p)
 	case "session.idle":
 		c.rests()
-
 	case "session.error":
-		e := p.within("error")
-		status := "failed"
-		if e.text("name") == "MessageAbortedError" {
-			status = "interrupted"
-		} else {
-			c.fails(strings.TrimPrefix(e.text("name")+": "+e.within("data").text("message"), ": "))
+		status := "interrupted"
+		if p.Error.Name != "MessageAbortedError" {
+			status = "failed"
+			c.tell(wire.StreamFailed, "", "error_summary", strings.TrimPrefix(p.Error.Name+": "+p.Error.Data.Message, ": "))
 		}
 		if t := c.now(); t.Open {
 			c.turn = t.ID
-			c.add(c.over(status, t.ID))
+			c.add(c.over(status, t.ID, ""))
 		}
-
-	case "permission.asked", "permission.updated":
+	case "permission.asked":
 		c.turn = c.now().ID
-		c.asks(asked(p))
-
+		c.asks(p.Permission, p.prompt(), "")
 	case "permission.replied":
 		if c.now().Open {
 			c.turn = c.now().ID
-			if p.text("reply", "response") == "reject" {
-				c.does("thinking", "")
-			} else {
-				c.does("tool_running", "")
+			activity := "tool_running"
+			if p.Reply == "reject" {
+				activity = "thinking"
 			}
+			c.does(activity, "")
 		}
-
 	case "question.asked":
 		c.turn = c.now().ID
 		prompt := ""
-		for _, raw := range p.each("questions") {
-			q, _ := parse(raw)
-			prompt = strings.TrimSpace(prompt + "\n" + q.text("question"))
+		for _, q := range p.Questions {
+			prompt = strings.TrimSpace(prompt + "\n" + q.Question)
 		}
-		c.wants(or(prompt, p.text("question")))
-
+		c.tell("waiting_for_input", "", "prompt", prompt)
 	case "question.replied", "question.rejected":
 		c.turn = c.now().ID
 		c.goesOn()
-
 	case "message.part.updated":
-		if part.text("type") == "tool" {
-			c.toolIs(part.text("tool"), part.text("callID"), part.within("state"))
+		if p.Part.Type == "tool" {
+			c.toolIs(p.Part.Tool, p.Part.CallID, p.Part.State.Status, p.Part.State.Error)
 		}
-
-	case "tool.execute.before":
-		c.toolIs(p.text("tool"), p.text("callID"), object{{Name: "status", Value: []byte(`"running"`)}})
-
-	case "tool.execute.after":
-		c.toolIs(p.text("tool"), p.text("callID"), object{{Name: "status", Value: []byte(`"completed"`)}})
 	}
 	return nil
 }
 
-// relevant reports whether an event of a sub-agent's must be known as one.
-func relevant(event string) bool {
-	for _, prefix := range []string{"session.", "permission.", "question.", "message.part.", "tool."} {
-		if strings.HasPrefix(event, prefix) {
-			return true
-		}
+// busEvent is what the plugin passes on. encoding/json does not mind the case of
+// names.
+type busEvent struct {
+	ID, Type   string
+	Properties busProperties
+}
+
+type busProperties struct {
+	SessionID string
+	Info      struct{ ID, ParentID string }
+	Part      struct {
+		SessionID, Type, Tool, CallID string
+		State                         struct{ Status, Error string }
 	}
-	return false
+	Status struct {
+		Type, Message string
+		Attempt       json.RawMessage
+	}
+	Error struct {
+		Name string
+		Data struct{ Message string }
+	}
+	Permission, Reply string
+	Patterns          []string
+	Metadata          json.RawMessage
+	Questions         []struct{ Question string }
+}
+
+// prompt is what a permission is asked for.
+func (p *busProperties) prompt() string {
+	return cmp.Or(about(p.Metadata), strings.Join(p.Patterns, " "), p.Permission)
 }
 
 // retrying is the detail of a turn that waits to ask its model again.
 const retrying = "API retry"
 
 // status is what a session says it does.
-func (c *call) status(s object) {
-	switch s.text("type") {
+func (c *call) status(p *busProperties) {
+	switch p.Status.Type {
 	case "busy":
 		if t := c.now(); !t.Open {
 			c.turn = c.nextTurn("")
@@ -120,9 +131,9 @@ func (c *call) status(s object) {
 		}
 	case "retry":
 		c.turn = c.now().ID
-		c.fails(s.text("message"))
+		c.tell(wire.StreamFailed, "", "error_summary", p.Status.Message)
 		if c.now().Open {
-			c.does("thinking", strings.TrimSpace(retrying+" "+string(s.raw("attempt"))))
+			c.does("thinking", strings.TrimSpace(retrying+" "+string(p.Status.Attempt)))
 		}
 	case "idle":
 		c.rests()
@@ -139,50 +150,62 @@ func (c *call) rests() {
 		if t.Retrying {
 			status = "failed"
 		}
-		c.add(c.over(status, t.ID))
+		c.add(c.over(status, t.ID, ""))
 	}
 	c.add(c.idle(t.ID))
 }
 
 // toolIs is what a tool call has come to.
-func (c *call) toolIs(tool, id string, state object) {
+func (c *call) toolIs(tool, id, status, wrong string) {
 	c.turn = c.openTurn()
-	switch state.text("status") {
+	switch status {
 	case "running":
 		c.toolBegins(tool, id)
 	case "completed":
 		c.toolEnds(tool, id, "")
 	case "error":
-		c.toolEnds(tool, id, or(state.text("error"), "failed"))
+		c.toolEnds(tool, id, cmp.Or(wrong, "failed"))
 	}
-}
-
-// asked is what a permission dialog is about.
-func asked(p object) (tool, prompt, detail string) {
-	tool = p.text("permission", "type")
-	prompt = about("", p.within("metadata"), nil)
-	if prompt == "" {
-		var patterns []string
-		for _, raw := range p.each("patterns") {
-			patterns = append(patterns, text(raw))
-		}
-		prompt = or(p.text("title"), or(strings.Join(patterns, " "), tool))
-	}
-	return tool, prompt, ""
 }
 
 // child is an event of a sub-agent: its dialogs block the agent, whose own
 // session this is not.
-func (c *call) child(event string, p object) {
+func (c *call) child(event string, p *busProperties) {
 	switch event {
-	case "permission.asked", "permission.updated":
-		tool, prompt, _ := asked(p)
+	case "permission.asked":
 		c.session = ""
-		c.asks(tool, prompt, "subagent")
+		c.asks(p.Permission, p.prompt(), "subagent")
 	case "permission.replied":
 		c.session = ""
 		if c.now().Blocked {
 			c.does("tool_running", "subagent")
 		}
 	}
+}
+
+// The sessions of the agent's program that are its sub-agents', a line each: some
+// programs say so only once.
+const subagentsFile = "/run/children"
+
+// addSubagent notes that a session is a sub-agent's.
+func addSubagent(box *mailbox.Box, session string) error {
+	if isSubagent(box, session) {
+		return nil
+	}
+	root, agent := box.Store().Dir(), string(box.Agent())
+	if err := root.Mkdir(agent + "/run"); err != nil {
+		return err
+	}
+	f, err := root.OpenFile(agent+subagentsFile, os.O_WRONLY|os.O_APPEND|os.O_CREATE)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return root.Write(f, []byte(session+"\n"))
+}
+
+// isSubagent reports whether a session is known as a sub-agent's.
+func isSubagent(box *mailbox.Box, session string) bool {
+	data, err := box.Store().Dir().ReadFile(string(box.Agent())+subagentsFile, 16<<20)
+	return err == nil && bytes.Contains(append([]byte("\n"), data...), []byte("\n"+session+"\n"))
 }

@@ -1,8 +1,9 @@
 package session
 
 import (
-	"context"
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,85 +22,29 @@ var lsCommand = &cli.Command{
 	Action:    list,
 }
 
-// A session is one in JSON: as it is on disk, and what is made of that. In text it
-// is a line.
-type session struct {
-	*sessions.Session
-	waiting map[wire.UUID]bool // drafts that have no answer
-	log     bool               // its JSON has the messages
-}
-
-// MarshalJSON puts what is made of a session behind its own fields.
-func (d session) MarshalJSON() ([]byte, error) {
-	plain := d.InteractiveSession
-	if !d.log {
-		plain.Messages = nil
-	}
-	own, err := wire.Marshal(plain)
-	if err != nil {
-		return nil, err
-	}
-	more := struct {
-		Alive   bool        `json:"alive"`
-		Elapsed string      `json:"elapsed"`
-		Count   uint64      `json:"message_count"`
-		Waiting []wire.UUID `json:"waiting_drafts"`
-	}{Alive: d.State.Alive(), Elapsed: lived(d.Session), Waiting: d.waitingDrafts()}
-	_, more.Count = d.Entries(0)
-	made, err := command.JSON(more)
-	if err != nil {
-		return nil, err
-	}
-	return wire.Join(own, made)
-}
-
-func (d session) waitingDrafts() []wire.UUID {
-	ids := []wire.UUID{}
-	for _, id := range d.DraftIDs {
-		if d.waiting[id] {
-			ids = append(ids, id)
-		}
-	}
-	return ids
-}
-
-func (d session) String() string {
-	line := fmt.Sprintf("%s  %s  %s  %s  %s", wire.ID(d.SessionID).Short(6), d.AgentID, d.State, lived(d.Session), letter.Clip(letter.Escape(d.ChannelID), 60))
-	switch n := len(d.waitingDrafts()); n {
-	case 0:
-		return line
-	case 1:
-		return line + "  1 draft waits"
-	default:
-		return line + fmt.Sprintf("  %d drafts wait", n)
-	}
-}
-
-// lived is how long a session has gone on, or went on until it was over.
-func lived(s *sessions.Session) string {
-	if s.State.Alive() {
-		return s.Elapsed(time.Now())
-	}
-	return s.Elapsed(s.UpdatedAt)
+var showCommand = &cli.Command{
+	Name: "show", Aliases: []string{"cat", "log"}, ArgsUsage: "ID", Usage: "one with its log",
+	UsageText: "atm session show bob",
+	Flags:     []cli.Flag{&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Value: 50, Usage: "the last `N` of the log (default 50); 0: all that is kept"}},
+	Action:    show,
 }
 
 // listing is what ls prints.
 type listing struct {
-	Sessions []session `json:"sessions"`
-	over     int       // that are not listed
+	Sessions []wire.InteractiveSession `json:"sessions"`
+
+	lines []string
+	over  int // sessions that are not listed
 }
 
 func (l listing) String() string {
-	var b strings.Builder
-	for _, one := range l.Sessions {
-		b.WriteString(one.String() + "\n")
-	}
 	if l.over > 0 {
-		fmt.Fprintf(&b, "%d over: atm session ls --all\n", l.over)
-	} else if len(l.Sessions) == 0 {
-		b.WriteString("no sessions: atm session new --agent NAME\n")
+		l.lines = append(l.lines, fmt.Sprintf("%d over: atm session ls --all", l.over))
 	}
-	return b.String()
+	if len(l.lines) == 0 {
+		return "no sessions: atm session new --agent NAME"
+	}
+	return strings.Join(l.lines, "\n")
 }
 
 func list(c *cli.Context) error {
@@ -114,32 +59,95 @@ func list(c *cli.Context) error {
 	for _, file := range bad {
 		command.Warn(c, "%v", file)
 	}
-	l := listing{Sessions: []session{}}
-	waiting := waitingDrafts(c.Context, c, s)
+	l := listing{Sessions: []wire.InteractiveSession{}}
 	for _, one := range all {
-		if one.State.Alive() {
-			if now, err := refresh(c.Context, s, one.SessionID); err == nil {
-				one = now
-			}
+		if now, err := refresh(c.Context, s, one.SessionID); err == nil {
+			one = now
 		}
 		if !one.State.Alive() && !c.Bool("all") {
 			l.over++
 			continue
 		}
-		l.Sessions = append(l.Sessions, session{Session: one, waiting: waiting})
+		one.Messages = nil
+		l.Sessions = append(l.Sessions, one.InteractiveSession)
+		l.lines = append(l.lines, line(one))
 	}
 	return command.Print(c, l)
 }
 
-// waitingDrafts are the drafts of the team that have no answer yet, by their ids.
-func waitingDrafts(ctx context.Context, c *cli.Context, s *command.Scope) map[wire.UUID]bool {
-	drafts, err := s.Team.Drafts(ctx)
+func show(c *cli.Context) error {
+	_, one, err := open(c, false)
 	if err != nil {
-		command.Warn(c, "%v", err)
+		return err
 	}
-	out := map[wire.UUID]bool{}
-	for _, d := range drafts {
-		out[d.ID] = d.Answer == nil
+	return command.Print(c, resultOf(one, logText(one, c.Int("limit"))))
+}
+
+// logText is a session with the last messages of its log; 0 is all of them.
+func logText(one *sessions.Session, limit int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "session %s with %s: %s, %s\n", one.SessionID, one.AgentID, one.State, lived(one))
+	fmt.Fprintf(&b, "channel %s", letter.Escape(one.ChannelID))
+	if one.GoalID != sessions.NoGoal {
+		fmt.Fprintf(&b, ", goal %s", one.GoalID)
 	}
-	return out
+	b.WriteString("\n")
+	entries, all := one.Entries(0)
+	// The log is in the order in which things became known.
+	slices.SortStableFunc(entries, func(a, b wire.SessionMessage) int { return a.Timestamp.Compare(b.Timestamp) })
+	if limit > 0 {
+		entries = entries[max(len(entries)-limit, 0):]
+	}
+	if before := all - uint64(len(entries)); before > 0 {
+		fmt.Fprintf(&b, "… %d before these\n", before)
+	}
+	for _, m := range entries {
+		b.WriteString(entry{m, one.AgentID}.String() + "\n")
+	}
+	return b.String()
+}
+
+// A result is what the verbs about one session print.
+type result struct {
+	Session wire.InteractiveSession `json:"session"`
+	Alive   bool                    `json:"alive"`
+	ID      wire.ID                 `json:"id,omitempty"` // of the message that was sent
+
+	text string
+}
+
+func (r result) String() string { return r.text }
+
+func resultOf(one *sessions.Session, text string) result {
+	return result{Session: one.InteractiveSession, Alive: one.State.Alive(), text: text}
+}
+
+// line is a session in a list.
+func line(one *sessions.Session) string {
+	return fmt.Sprintf("%s  %s  %s  %s  %s", short(one), one.AgentID, one.State, lived(one), letter.Clip(letter.Escape(one.ChannelID), 60))
+}
+
+func short(one *sessions.Session) string { return wire.ID(one.SessionID).Short(6) }
+
+// lived is how long a session has gone on, or went on until it was over.
+func lived(one *sessions.Session) string {
+	if one.State.Alive() {
+		return one.Elapsed(time.Now())
+	}
+	return one.Elapsed(one.UpdatedAt)
+}
+
+// An entry is one line in the log of a session with an agent.
+type entry struct {
+	wire.SessionMessage
+	agent string
+}
+
+// String is the time, who spoke and the text. Further lines of the text are
+// indented, so that none looks like another entry.
+func (e entry) String() string {
+	names := map[string]string{sessions.SenderAgent: e.agent, sessions.SenderSystem: "--"}
+	r := letter.Renderer{Terminal: command.Terminal()}
+	text, _ := r.Body(e.Content, 0, 0)
+	return command.Stamp(e.Timestamp) + " " + letter.Escape(cmp.Or(names[e.Sender], e.Sender)) + ": " + strings.TrimSpace(string(text))
 }

@@ -1,7 +1,7 @@
 package session
 
 import (
-	"strings"
+	"cmp"
 
 	"github.com/urfave/cli/v2"
 
@@ -24,92 +24,50 @@ var newCommand = &cli.Command{
 	Action: begin,
 }
 
-// maxChannel is the longest id of a channel, in bytes.
-const maxChannel = 256
-
 func begin(c *cli.Context) error {
-	s, options, err := newOptions(c)
-	if err != nil {
-		return err
-	}
-	if m, err := s.Team.Summary(options.Agent); err == nil && m.State == reducer.WordPerson {
-		return command.Refused("%s is a person: a session is with an agent", options.Agent).WithHint("atm send %s \"…\"", options.Agent)
-	}
-	if err := s.MayAct("begin a session of", options.Agent); err != nil {
-		return err
-	}
-	if err := s.Team.CheckSessionsAllowed(); err != nil {
-		return explain(err)
-	}
-	if !c.Bool("another") {
-		if err := refuseSecond(c, s, options.Agent); err != nil {
-			return err
-		}
-	}
-	made, err := s.Team.Sessions().New(c.Context, options)
-	if err != nil {
-		return explain(err)
-	}
-	if !c.Bool("json") {
-		command.Warn(c, "atm session attach %s", wire.ID(made.SessionID).Short(6))
-	}
-	return command.Print(c, begun{session{Session: made, log: true}})
-}
-
-// newOptions are what the command line says about a new session. The scope's team
-// is the agent's.
-func newOptions(c *cli.Context) (*command.Scope, sessions.Options, error) {
-	o := sessions.Options{Channel: c.String("channel")}
-	name := c.String("agent")
+	name := cmp.Or(c.String("agent"), c.Args().First())
 	if name == "" {
-		name = c.Args().First()
+		return command.Usage("a session with whom?").WithHint("atm session new --agent NAME")
 	}
-	if name == "" {
-		return nil, o, command.Usage("a session with whom?").WithHint("atm session new --agent NAME")
-	}
-	if c.IsSet("goal") {
-		var err error
-		if o.Goal, err = wire.ParseUUID(c.String("goal")); err != nil {
-			return nil, o, command.Usage("--goal: %q is no UUID", c.String("goal")).
-				WithHint("leave it out: any goal that is complete then completes the session")
-		}
-	}
-	if c.IsSet("channel") && (strings.TrimSpace(o.Channel) == "" || len(o.Channel) > maxChannel) {
-		return nil, o, command.Usage("--channel is a name of 1 to %d bytes", maxChannel).WithHint("--channel discord:thread:123")
+	goal, err := wire.ParseUUID(c.String("goal"))
+	if c.IsSet("goal") && err != nil {
+		return command.Usage("--goal: %v", err)
 	}
 	s, err := command.OpenTeam(c)
 	if err != nil {
-		return nil, o, err
+		return err
 	}
 	box, err := s.Member(name)
 	if err != nil {
-		return nil, o, err
-	}
-	o.Agent = box.Agent()
-	s.Team, err = s.Root.Team(box.Address().Team)
-	return s, o, err
-}
-
-// refuseSecond refuses a session beside one that goes on: with two of them the
-// agent's name means neither.
-func refuseSecond(c *cli.Context, s *command.Scope, agent wire.Name) error {
-	alive, err := aliveOf(s, agent)
-	if err != nil {
 		return err
 	}
-	for _, one := range alive {
-		if now, err := refresh(c.Context, s, one.SessionID); err == nil && now.State.Alive() {
-			short := wire.ID(now.SessionID).Short(6)
-			return command.Refused("%s has a session already: %s, %s for %s", agent, short, now.State, lived(now)).
-				WithHint("atm session attach %s; a second one: atm session new --agent %s --another", short, agent)
-		}
+	if err := mayBegin(c, s, box.Agent()); err != nil {
+		return explain(err)
 	}
-	return nil
+	made, err := s.Team.Sessions().New(c.Context, sessions.Options{Agent: box.Agent(), Goal: goal, Channel: c.String("channel")})
+	if err != nil {
+		return explain(err)
+	}
+	command.Warn(c, "atm session attach %s", short(made))
+	return command.Print(c, resultOf(made, string(made.SessionID)))
 }
 
-// begun is what new prints: for people the id alone, which a script can keep.
-type begun struct {
-	Session session `json:"session"`
+// mayBegin refuses a session that nobody could talk in, or that makes the agent's
+// name ambiguous.
+func mayBegin(c *cli.Context, s *command.Scope, agent wire.Name) error {
+	if m, err := s.Team.Summary(agent); err == nil && m.State == reducer.WordPerson {
+		return command.Refused("%s is a person: a session is with an agent", agent).WithHint("atm send %s \"…\"", agent)
+	}
+	if err := s.MayAct("begin a session of", agent); err != nil {
+		return err
+	}
+	if err := s.Team.CheckSessionsAllowed(); err != nil {
+		return err
+	}
+	alive, err := aliveOf(c.Context, s, string(agent))
+	if err != nil || len(alive) == 0 || c.Bool("another") {
+		return err
+	}
+	return command.Refused("%s has a session already: %s, %s for %s", agent, short(alive[0]), alive[0].State, lived(alive[0])).
+		WithHint("atm session attach %s; a second one: atm session new --agent %s --another", short(alive[0]), agent)
 }
-
-func (b begun) String() string { return string(b.Session.SessionID) }

@@ -57,9 +57,18 @@ func runHook(c *cli.Context) (err error) {
 	}
 	exit, err := hook.Handle(c.Context, tool, in, hook.Options{
 		Box: s.Me, Flags: s.Flags(), Stdout: os.Stdout, Stderr: os.Stderr,
-		Turn:   func(session string) hook.Turn { return turnOf(s, session) },
-		Primer: func() string { return primerFor(s) },
-		Pass:   func(m *wire.Message) bool { return s.Team.HoldReason(m, s.Me.Agent()) == "" },
+		Pass: func(m *wire.Message) bool { return s.Team.HoldReason(m, s.Me.Agent()) == "" },
+		Turn: func(session string) hook.Turn {
+			state, err := s.Team.State(s.Me.Agent())
+			if err != nil {
+				return hook.Turn{}
+			}
+			return hook.TurnOf(state, session)
+		},
+		Primer: func() string {
+			text, _ := primerText(s, teams.Hooks)
+			return text
+		},
 	})
 	if exit != 0 {
 		return command.Exit(exit)
@@ -68,64 +77,30 @@ func runHook(c *cli.Context) (err error) {
 }
 
 // openForHook opens the mailbox of the agent that the environment names. nil
-// without an error: a hook has nothing to say here, which is a matter of course
-// outside of a team, where nobody is named, and where a runner speaks for the agent.
+// without an error: there is nothing to say outside of a team, where nobody is
+// named, and where a runner speaks for the agent.
 func openForHook(c *cli.Context) (*command.Scope, error) {
 	if c.String("as") == "" && os.Getenv("ATM_AGENT") == "" {
 		return nil, nil
-	}
-	found, passed, err := teams.Find(command.Place(c))
-	var named *teams.NoRootError
-	if errors.Is(err, teams.ErrNoRoot) && !errors.As(err, &named) {
-		if len(passed) > 0 {
-			return nil, errors.New(passed[0])
-		}
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if !found.Accepted {
-		return nil, command.Refused("nobody here made or accepted %s; if it is yours: atm init", found.Path)
 	}
 	if !c.IsSet("lock-timeout") {
 		c.Set("lock-timeout", hookLock.String())
 	}
 	s, err := command.OpenMe(c)
-	if errors.Is(err, teams.ErrNoTeam) || errors.Is(err, mailbox.ErrNoAgent) {
-		return nil, nil
-	}
-	if err != nil {
+	var named *teams.NoRootError
+	switch {
+	case errors.As(err, &named):
 		return nil, err
+	case errors.Is(err, teams.ErrNoRoot), errors.Is(err, teams.ErrNoTeam), errors.Is(err, mailbox.ErrNoAgent):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case !s.Root.Accepted:
+		return nil, command.Refused("nobody here made or accepted %s; if it is yours: atm init", s.Root.Path)
 	}
 	var refused *command.Error
-	if err := s.MayWrite(); errors.As(err, &refused) {
+	if err = s.MayWrite(); errors.As(err, &refused) {
 		return nil, nil
-	} else if err != nil {
-		return nil, err
 	}
-	return s, nil
-}
-
-// turnOf is what the events so far say about a session of the agent's program.
-func turnOf(s *command.Scope, session string) hook.Turn {
-	if newest, err := s.Me.Log().Newest(2); err == nil {
-		if t, sure := hook.Rests(newest, session); sure {
-			return t
-		}
-	}
-	state, err := s.Team.State(s.Me.Agent())
-	if err != nil {
-		return hook.Turn{}
-	}
-	return hook.TurnOf(state, session)
-}
-
-func primerFor(s *command.Scope) string {
-	by := teams.Hooks
-	if os.Getenv("ATM_RUN") != "" {
-		by = teams.Runner
-	}
-	text, _ := s.Team.Primer(s.Me.Agent(), by, s.MeSource == "--as")
-	return text
+	return s, err
 }

@@ -1,0 +1,112 @@
+package setup
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
+)
+
+var gcCommand = &cli.Command{
+	Name: "gc", Usage: "move old finished messages and events to the archive",
+	UsageText:   "atm gc --dry-run\natm gc --keep 7d",
+	Description: "Never unread, never owed; nothing is deleted. Whole days only.",
+	Flags: []cli.Flag{
+		command.DurationFlag("keep", 30*24*time.Hour, "what is younger than `D` stays (default 30d)"),
+		&cli.IntFlag{Name: "keep-last", Value: 100, Usage: "the newest `N` of an inbox stay (default 100)"},
+		&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "count only: the same totals"},
+	},
+	Action: with(command.OpenTeam, gc),
+}
+
+func gc(c *cli.Context, s *command.Scope) error {
+	boxes, err := s.Team.Boxes()
+	if err != nil {
+		return err
+	}
+	ctx, stop := command.Interruptible(c.Context)
+	defer stop()
+	options := mailbox.GCOptions{Before: time.Now().Add(-command.Duration(c, "keep")), KeepLast: c.Int("keep-last"), DryRun: c.Bool("dry-run")}
+	var total mailbox.Moved
+	for _, b := range boxes {
+		moved, err := b.GC(ctx, options)
+		total.Add(moved)
+		if err != nil {
+			return err
+		}
+		moved, err = s.Team.ArchiveEvents(ctx, b.Agent(), options.Before, options.DryRun)
+		total.Add(moved)
+		if err != nil {
+			return err
+		}
+	}
+	verb := map[bool]string{false: "moved", true: "would move"}[options.DryRun]
+	return printResult(c, total, "%s %d messages, %d events, %s, to the archive; %d stay",
+		verb, total.Messages, total.Events, letter.Size(total.Bytes), total.Skipped)
+}
+
+var backupCommand = &cli.Command{
+	Name: "backup", ArgsUsage: "FILE", Usage: "the whole root in one file",
+	UsageText:   "atm backup atm-2026-05-01.tar",
+	Description: "May be taken while others send. A file that is there is not replaced.",
+	Action:      with(command.OpenRoot, backup),
+}
+
+var restoreCommand = &cli.Command{
+	Name: "restore", ArgsUsage: "FILE", Usage: "bring back what a backup holds",
+	UsageText: "atm restore atm-2026-05-01.tar\natm restore atm-2026-05-01.tar --root NEWDIR",
+	Action:    restore,
+}
+
+// backup writes beside the file and links it into place when it is whole.
+func backup(c *cli.Context, s *command.Scope) error {
+	path := c.Args().First()
+	temp, err := os.CreateTemp(filepath.Dir(path), ".atm-backup-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temp.Name())
+	ctx, stop := command.Interruptible(c.Context)
+	defer stop()
+	moved, err := s.Root.Backup(ctx, temp)
+	if err := errors.Join(err, temp.Sync(), temp.Close()); err != nil {
+		return err
+	}
+	if err := os.Link(temp.Name(), path); errors.Is(err, fs.ErrExist) {
+		return command.Refused("%s is there already", path).WithHint("use another name")
+	} else if err != nil {
+		return err
+	}
+	return printResult(c, moved, "backed up %d messages, %s", moved.Messages, letter.Size(moved.Bytes))
+}
+
+func restore(c *cli.Context) error {
+	f, err := os.Open(c.Args().First())
+	if err != nil {
+		return command.Usage("%v", err).WithHint("atm restore FILE, as atm backup wrote it; a member: atm team restore NAME")
+	}
+	defer f.Close()
+	if place := command.Place(c); place.Flag != "" || place.Env != "" {
+		if _, err := makeRoot(c, false); err != nil {
+			return err
+		}
+	}
+	s, err := command.OpenRoot(c)
+	if err != nil {
+		return err
+	}
+	ctx, stop := command.Interruptible(c.Context)
+	defer stop()
+	moved, err := s.Root.Restore(ctx, f)
+	if err != nil {
+		return err
+	}
+	return printResult(c, moved, "restored %d messages, %s; %d there already", moved.Messages, letter.Size(moved.Bytes), moved.Skipped)
+}
