@@ -19,15 +19,16 @@ import (
 )
 
 var approveCommand = &cli.Command{
-	Name: "approve", Aliases: []string{"confirm", "accept"}, ArgsUsage: "ID|NAME [OPTION]", Usage: "allow what an agent asks for",
+	Name: "approve", Aliases: []string{"confirm", "accept"}, ArgsUsage: "ID|NAME [OPTION…]", Usage: "allow what an agent asks for",
 	UsageText: "atm approve 9f3a1c\natm approve bob\natm approve bob 2",
-	Description: "NAME: that agent's only open question. Without OPTION: the one that allows it once.\n" +
+	Description: "NAME: that agent's only open question. Without OPTION: the one that allows it once; else\n" +
+		"its number, its label or the beginning of that.\n" +
 		"Approvers of team.toml may; else people, and the lead for others. Never oneself.",
 	Action: func(c *cli.Context) error { return answerQuestion(c, false) },
 }
 
 var rejectCommand = &cli.Command{
-	Name: "reject", Aliases: []string{"deny", "refuse"}, ArgsUsage: "ID|NAME [OPTION]", Usage: "refuse what an agent asks for",
+	Name: "reject", Aliases: []string{"deny", "refuse"}, ArgsUsage: "ID|NAME [OPTION…]", Usage: "refuse what an agent asks for",
 	UsageText:   "atm reject 9f3a1c --reason \"Use the staging host.\"\natm reject bob",
 	Description: "The reason goes to the agent as a message, which it gets when it is idle.",
 	Flags:       []cli.Flag{&cli.StringFlag{Name: "reason", Aliases: []string{"r"}, Usage: "`WHY`, and what to do instead"}},
@@ -36,15 +37,15 @@ var rejectCommand = &cli.Command{
 
 // A decision is a person's, or the lead's, answer to what an agent asks.
 type decision struct {
-	c    *cli.Context
-	s    *command.Scope
-	q    policy.Question
-	deny bool
+	*call
+	q      policy.Question
+	isDeny bool
+	reason string
 }
 
-func answerQuestion(c *cli.Context, deny bool) error {
-	d := &decision{c: c, deny: deny}
-	if c.IsSet("reason") && strings.TrimSpace(c.String("reason")) == "" {
+func answerQuestion(c *cli.Context, isDeny bool) error {
+	d := &decision{call: &call{c: c}, isDeny: isDeny, reason: c.String("reason")}
+	if c.IsSet("reason") && strings.TrimSpace(d.reason) == "" {
 		return command.Usage("--reason is empty").WithHint("leave it out, or say why")
 	}
 	ctx, stop := command.Interruptible(c.Context)
@@ -70,12 +71,13 @@ func (d *decision) open(ctx context.Context) (err error) {
 	if d.s, err = command.OpenTeam(d.c); err != nil {
 		return err
 	}
-	who, inAgent := d.s.Actor()
+	who, isInAgent := d.s.Actor()
 	if who == "" {
 		if _, err := command.OpenMe(d.c); err != nil {
 			return err
 		}
-		return command.Refused("this process belongs to a run that is over, or of another team: it answers for nobody").WithHint("ask a person")
+		return command.Refused("this process belongs to a run that is over, or of another team: it answers for nobody").
+			WithHint("ask a person")
 	}
 	if d.s.Me, err = d.s.Team.Member(who); err != nil {
 		return err
@@ -86,14 +88,16 @@ func (d *decision) open(ctx context.Context) (err error) {
 	if d.q, err = findQuestion(ctx, d.s, d.c.Args().First()); err != nil {
 		return err
 	}
+	d.box = d.s.Team.Box(d.q.Agent)
 	if !d.s.Root.Accepted {
-		return command.Refused("nothing is answered in %s: nobody here made or accepted it", d.s.Root.Path).WithHint("if it is yours: atm init")
+		return command.Refused("nothing is answered in %s: nobody here made or accepted it", d.s.Root.Path).
+			WithHint("if it is yours: atm init")
 	}
 	p, err := d.s.Team.PolicyFor(d.q.Agent)
 	if err != nil {
 		return err
 	}
-	return p.MayAnswer(d.q.Agent, who, inAgent)
+	return p.MayAnswer(d.q.Agent, who, isInAgent)
 }
 
 // findQuestion is the open question that a word means.
@@ -115,45 +119,42 @@ func findQuestion(ctx context.Context, s *command.Scope, word string) (policy.Qu
 	return q, err
 }
 
-// answerDialog answers what an agent's screen asks, through its runner. Without an option it is
-// the one that says so, once.
-func (d *decision) answerDialog(ctx context.Context) (r memberResult, err error) {
-	q, option := d.q, d.c.Args().Get(1)
-	if why, hint := onlyAtTerminal(q); why != "" {
-		return r, command.Refused("%s %s", q.Agent, why).WithHint("%s", hint)
+// answerDialog answers what an agent's screen asks, through its runner. Without an option it is the
+// one that says so, once.
+func (d *decision) answerDialog(ctx context.Context) (r result, err error) {
+	if why, hint := onlyAtTerminal(d.q); why != "" {
+		return r, command.Refused("%s %s", d.q.Agent, why).WithHint("%s", hint)
 	}
+	option := strings.Join(d.c.Args().Tail(), " ")
 	if option != "" {
-		if option, err = q.Choose(option); err != nil {
+		if option, err = d.q.Choose(option); err != nil {
 			return r, command.Usage("%s", letter.Escape(err.Error())).WithHint("atm pending lists the options")
 		}
 	}
-	box := d.s.Team.Box(q.Agent)
-	client, err := dial(ctx, box)
+	client, err := d.dial(ctx)
 	if err != nil {
-		return r, runnerError(d.s, box, err)
+		return r, d.explain(err)
 	}
 	defer client.Close()
-	o, err := client.Answer(ctx, control.AnswerRequest{ID: q.ID, Option: option, Deny: d.deny, By: string(d.s.Me.Agent()), Reason: d.c.String("reason")})
-	if err != nil {
-		return r, runnerError(d.s, box, err)
-	}
-	if d.c.String("reason") != "" {
+	by := string(d.s.Me.Agent())
+	r, err = d.result(client.Answer(ctx, control.AnswerRequest{ID: d.q.ID, Option: option, Deny: d.isDeny, By: by, Reason: d.reason}))
+	if err == nil && d.reason != "" {
 		err = d.sendReason(ctx)
 	}
-	return resultOf(q.Agent, o), err
+	return r, d.explain(err)
 }
 
 // sendReason tells the agent why it was refused.
 func (d *decision) sendReason(ctx context.Context) error {
 	m := &wire.Message{
-		Type: wire.TypePermissionReply, ReplyWanted: "no", Origin: d.s.Origin(), Body: d.c.String("reason"),
+		Type: wire.TypePermissionReply, ReplyWanted: "no", Origin: d.s.Origin(), Body: d.reason,
 		Subject: "rejected: " + oneLine(cmp.Or(d.q.Tool, d.q.Prompt), 80),
 		Payload: []byte(fmt.Sprintf(`{"decision":"reject","question":%s}`, wire.Quote(d.q.ID))),
 	}
 	if id, ok := d.q.MessageID(); ok {
 		m.InReplyTo = id
 	}
-	o, err := outgoing(d.s, wire.Address{Agent: d.q.Agent, Team: d.s.Team.Name}, m)
+	o, err := outgoing(d.s, d.box.Address(), m)
 	if err != nil {
 		return err
 	}
@@ -162,18 +163,20 @@ func (d *decision) sendReason(ctx context.Context) error {
 }
 
 // answerDraft says yes or no to a draft, as human input to the agent that made it.
-func (d *decision) answerDraft(ctx context.Context) (r memberResult, err error) {
+func (d *decision) answerDraft(ctx context.Context) (r result, err error) {
 	draft, err := d.s.Team.FindDraft(ctx, d.q.Agent, wire.UUID(d.q.ID))
 	if err != nil {
 		return r, err
 	}
-	r = memberResult{Name: d.q.Agent, State: "approved draft " + d.q.ID}
+	r = result{Name: d.q.Agent, State: "approved draft " + d.q.ID}
 	in := wire.HumanInput{Kind: "approve", DraftID: draft.ID}
-	if d.deny {
-		r.State, in.Kind, in.Reason = "rejected draft "+d.q.ID, "reject", d.c.String("reason")
+	if d.isDeny {
+		r.State, in.Kind, in.Reason = "rejected draft "+d.q.ID, "reject", d.reason
 	}
-	out, err := d.s.Team.AnswerDraft(ctx, draft, teams.SessionInput{From: d.s.Me, Input: in, Origin: d.s.Origin(), Person: command.Person()})
-	if _, ok := errors.AsType[*wire.SessionError](err); ok || errors.Is(err, teams.ErrNoSessions) || errors.Is(err, teams.ErrNoHumanInput) {
+	from := teams.SessionInput{From: d.s.Me, Input: in, Origin: d.s.Origin(), Person: command.Person()}
+	out, err := d.s.Team.AnswerDraft(ctx, draft, from)
+	_, isOver := errors.AsType[*wire.SessionError](err)
+	if isOver || errors.Is(err, teams.ErrNoSessions) || errors.Is(err, teams.ErrNoHumanInput) {
 		return r, command.Refused("%w", err).WithHint("atm session show %s", d.q.Agent)
 	}
 	if err == nil {

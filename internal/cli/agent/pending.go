@@ -58,22 +58,60 @@ func lookPending(ctx context.Context, c *cli.Context, s *command.Scope) pendingL
 	waiting, err1 := s.Team.Waiting(ctx)
 	overdue, err2 := s.Team.OverdueAnswers(ctx)
 	members, _, err3 := s.Team.Members(ctx)
-	var held []heldMail
-	for _, m := range members {
-		if m.Held != "" && m.Inject != "off" {
-			held = append(held, heldMail{m.Name, m.Unread, m.Held})
-		}
-	}
 	if err := errors.Join(err1, err2, err3); err != nil && ctx.Err() == nil {
 		command.Warn(c, "%v", err)
 	}
-	return pendingList{append([]policy.Question{}, waiting...), overdue, held}
+	l := pendingList{Pending: append([]policy.Question{}, waiting...), Overdue: overdue}
+	for _, m := range members {
+		if m.Held != "" && m.Inject != "off" {
+			l.Held = append(l.Held, heldMail{m.Name, m.Unread, m.Held})
+		}
+	}
+	return l
+}
+
+// watchPending prints once what comes to be waiting, and rings.
+func watchPending(ctx context.Context, c *cli.Context, s *command.Scope) error {
+	known := map[string]bool{}
+	isKnown := func(key ...any) bool {
+		n := len(known)
+		known[fmt.Sprint(key...)] = true
+		return len(known) == n
+	}
+	for ; ctx.Err() == nil; sleep(ctx, 500*time.Millisecond) {
+		l := lookPending(ctx, c, s)
+		// More may become known of the same dialog, also its id.
+		l.Pending = slices.DeleteFunc(l.Pending, func(q policy.Question) bool { return isKnown(q.Agent, q.Kind, q.Since.UnixNano()) })
+		l.Overdue = slices.DeleteFunc(l.Overdue, func(o teams.OverdueAnswer) bool { return isKnown(o.Agent, o.ID) })
+		l.Held = slices.DeleteFunc(l.Held, func(h heldMail) bool { return isKnown(h.Agent, h.Reason) })
+		if len(l.Pending)+len(l.Overdue)+len(l.Held) == 0 {
+			continue
+		}
+		if err := command.Print(c, l); err != nil {
+			return err
+		}
+		command.Notify("atm", "something waits for you")
+	}
+	return ctx.Err()
 }
 
 func (l pendingList) String() string {
+	age := func(since time.Time) string { return letter.Span(max(0, time.Since(since))) }
 	var lines []string
 	for _, q := range l.Pending {
-		lines = append(lines, describeQuestion(q))
+		lines = append(lines, fmt.Sprintf("%s  %s  %s  %s  %s", letter.Escape(shortID(q)), q.Agent, q.Kind, age(q.Since), subject(q)))
+		var options []string
+		for _, o := range q.Options {
+			options = append(options, oneLine(o.ID+" "+o.Label, 40))
+		}
+		if len(options) > 0 {
+			lines = append(lines, "    "+strings.Join(options, " | "))
+		}
+		if q.Kind == teams.KindDraft {
+			lines = append(lines, fmt.Sprintf("    atm approve %s, or atm reject %[1]s --reason \"…\"", shortID(q)))
+		} else if why, hint := onlyAtTerminal(q); why != "" {
+			lines = append(lines, fmt.Sprintf("    %s %s: %s", q.Agent, why, hint))
+		}
 	}
 	for _, o := range l.Overdue {
 		line := fmt.Sprintf("%s  %s  overdue  %s  from %s: %s", o.ID.Short(6), o.Agent, age(o.DueAt), o.From, oneLine(o.Subject, 100))
@@ -86,29 +124,6 @@ func (l pendingList) String() string {
 		lines = append(lines, fmt.Sprintf("-  %s  mail  %d unread: %s\n    atm attach %s", h.Agent, h.Unread, h.Reason, h.Agent))
 	}
 	return cmp.Or(strings.Join(lines, "\n"), "nothing is waiting for you")
-}
-
-func age(since time.Time) string { return letter.Span(max(0, time.Since(since))) }
-
-// describeQuestion is a question with its options and, where that is not plain, how it is
-// answered.
-func describeQuestion(q policy.Question) string {
-	id := shortID(q)
-	line := fmt.Sprintf("%s  %s  %s  %s  %s", letter.Escape(id), q.Agent, q.Kind, age(q.Since), subject(q))
-	var options []string
-	for _, o := range q.Options {
-		options = append(options, oneLine(o.ID+" "+o.Label, 40))
-	}
-	if len(options) > 0 {
-		line += "\n    " + strings.Join(options, " | ")
-	}
-	if q.Kind == teams.KindDraft {
-		return line + fmt.Sprintf("\n    atm approve %s, or atm reject %s --reason \"…\"", id, id)
-	}
-	if why, hint := onlyAtTerminal(q); why != "" {
-		line += fmt.Sprintf("\n    %s %s: %s", q.Agent, why, hint)
-	}
-	return line
 }
 
 // onlyAtTerminal says why nobody can answer a question from here, and what to do about it; "": it
@@ -138,29 +153,4 @@ func subject(q policy.Question) string {
 		said = q.Input // the screen says the same in words of its own
 	}
 	return oneLine(strings.TrimPrefix(q.Tool+": "+said, ": "), 160)
-}
-
-// watchPending prints once what comes to be waiting, and rings.
-func watchPending(ctx context.Context, c *cli.Context, s *command.Scope) error {
-	known := map[string]bool{}
-	isKnown := func(key ...any) bool {
-		n := len(known)
-		known[fmt.Sprint(key...)] = true
-		return len(known) == n
-	}
-	for ; ctx.Err() == nil; sleep(ctx, 500*time.Millisecond) {
-		l := lookPending(ctx, c, s)
-		// More may become known of the same dialog, also its id.
-		l.Pending = slices.DeleteFunc(l.Pending, func(q policy.Question) bool { return isKnown(q.Agent, q.Kind, q.Since.UnixNano()) })
-		l.Overdue = slices.DeleteFunc(l.Overdue, func(o teams.OverdueAnswer) bool { return isKnown(o.Agent, o.ID) })
-		l.Held = slices.DeleteFunc(l.Held, func(h heldMail) bool { return isKnown(h.Agent, h.Reason) })
-		if len(l.Pending)+len(l.Overdue)+len(l.Held) == 0 {
-			continue
-		}
-		if err := command.Print(c, l); err != nil {
-			return err
-		}
-		command.Notify("atm", "something waits for you")
-	}
-	return ctx.Err()
 }

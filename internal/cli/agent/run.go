@@ -51,23 +51,23 @@ func run(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	name := sp.box.Agent()
-	if running, _ := s.Team.Running(name); running {
-		return command.Refused("%s runs already", name).WithHint("atm attach %s joins it, atm stop %s ends it", name, name)
+	k := &call{c, s, sp.box}
+	if running, _ := s.Team.Running(k.name()); running {
+		return command.Refused("%s runs already", k.name()).WithHint("atm attach %s joins it, atm stop %s ends it", k.name(), k.name())
 	}
 	if c.Bool("detach") {
 		ctx, stop := command.Interruptible(c.Context)
 		defer stop()
-		r, err := startReady(ctx, c, s, sp, knownWithin)
+		r, err := k.startReady(ctx, sp)
 		if err != nil {
 			return err
 		}
 		return command.Print(c, r)
 	}
 	if term.IsTerminal(int(os.Stdin.Fd())) && command.Terminal() {
-		return runAttached(c, s, sp)
+		return k.runAttached(sp)
 	}
-	command.Warn(c, "%s runs here, without a terminal to show it: atm screen %s", name, name)
+	command.Warn(c, "%s runs here, without a terminal to show it: atm screen %s", k.name(), k.name())
 	exit, err := runHere(c, s, sp)
 	if err != nil {
 		return err
@@ -98,7 +98,8 @@ type spec struct {
 // openSpec makes the spec of the command line. A new name is added and said, unless it is near
 // an existing one.
 func openSpec(c *cli.Context) (*command.Scope, *spec, error) {
-	s, box, err := openAgent(c)
+	k, err := open(c)
+	s, box := k.s, k.box
 	unknown, isNew := errors.AsType[*teams.UnknownError](err)
 	isNew = isNew && !unknown.Retired && unknown.Team == s.Team.Name
 	if err != nil && !isNew {
@@ -184,22 +185,31 @@ func (sp *spec) chooseHow(c *cli.Context, isPlanned bool) (err error) {
 	if isPlanned {
 		otherwise = "on-crash"
 	}
-	which := cmp.Or(c.String("driver"), m.Driver, "auto")
 	o.Inject = ptyrun.Inject(cmp.Or(c.String("inject"), m.Inject, "body"))
 	o.Restart = ptyrun.Restart(cmp.Or(c.String("restart"), m.Restart, otherwise))
-	err = errors.Join(oneOf("driver", which, append([]string{"auto"}, driver.Names()...)),
+	o.Driver, o.Auto = chooseDriver(c, m)
+	err = errors.Join(oneOf("driver", driverName(c, m), append([]string{"auto"}, driver.Names()...)),
 		oneOf("inject", string(o.Inject), config.Injects), oneOf("restart", string(o.Restart), config.Restarts))
 	if err != nil {
 		return err
-	}
-	o.Auto, o.Driver = which == "auto", driver.ForCommand(o.Command)
-	if named, ok := driver.Named(which); ok {
-		o.Driver = named
 	}
 	if o.Cols, o.Rows, err = config.ParseSize(cmp.Or(c.String("size"), m.Size, "120x30")); err != nil {
 		return command.Usage("size: %v", err).WithHint("--size 120x30")
 	}
 	return nil
+}
+
+func driverName(c *cli.Context, m config.Member) string {
+	return cmp.Or(c.String("driver"), m.Driver, "auto")
+}
+
+// chooseDriver is the driver of a member: the one that is named or, automatically, its command's,
+// until the screen shows another.
+func chooseDriver(c *cli.Context, m config.Member) (d *driver.Driver, isAuto bool) {
+	if named, ok := driver.Named(driverName(c, m)); ok {
+		return named, false
+	}
+	return driver.ForCommand(m.Command), true
 }
 
 func oneOf(flag, value string, of []string) error {

@@ -26,6 +26,7 @@ import (
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun"
 	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
@@ -188,48 +189,47 @@ func startRunner(c *cli.Context, s *command.Scope, sp *spec) (*runnerProcess, er
 // errGone says that an agent which was awaited runs no more.
 var errGone = errors.New("it has ended")
 
-// awaitReady waits until an agent is ready, or until it is known that it does not become so. p is
-// its runner if this process has started it, else nil. After patience it is as it is.
-func awaitReady(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox.Box, p *runnerProcess, patience time.Duration) (memberResult, error) {
-	r := memberResult{Name: box.Agent()}
-	var over chan struct{}
-	if p != nil {
-		over = p.ended
+// awaitReady waits until the agent is ready, or until it is known that it does not become so. p is
+// its runner if this process has started it, else nil. A program that shows no prompt is then as it
+// is, after a short while where its driver does not know its prompt.
+func (k *call) awaitReady(ctx context.Context, p *runnerProcess, d *driver.Driver) (result, error) {
+	r := result{Name: k.name()}
+	patience := readyWithin
+	if d.Plain {
+		patience = quietWithin
 	}
 	asking, restarts := 0, 0
 	for began := time.Now(); ; {
-		status, err := statusOf(ctx, box)
+		status, err := k.status(ctx)
 		r.PID = status.ChildPID
-		if status.Ready {
-			r.State = "ready"
-			return r, nil
-		}
 		if asking++; status.State != string(reducer.Confirming) && status.State != string(reducer.AwaitingInput) {
 			asking = 0
 		}
-		if asking == dialogHolds {
-			return r, command.Failed("%s runs, and asks before it is ready: %s", r.Name, letter.Escape(status.Detail)).WithHint("atm attach %s", r.Name)
-		}
 		if status.Restarts > restarts {
 			restarts = status.Restarts
-			command.Warn(c, "%s has ended before it was ready, and is started again", r.Name)
+			command.Warn(k.c, "%s has ended before it was ready, and is started again", r.Name)
 		}
-		if err == nil && time.Since(began) > patience {
+		switch waited := time.Since(began); {
+		case status.Ready:
+			r.State = "ready"
+			return r, nil
+		case asking == dialogHolds:
+			return r, command.Failed("%s runs, and asks before it is ready: %s", r.Name, letter.Escape(status.Detail)).
+				WithHint("atm attach %s", r.Name)
+		case err == nil && waited > patience:
 			r.State, r.Detail = "started", "no prompt is shown yet"
 			return r, nil
+		case errors.Is(err, control.ErrNotAnswering) || err != nil && waited > listenWithin:
+			return r, k.explain(err)
 		}
-		if errors.Is(err, control.ErrNotAnswering) || err != nil && time.Since(began) > listenWithin {
-			return r, runnerError(s, box, err)
-		}
-		if running, err := box.Store().Running(r.Name); p == nil && (err != nil || !running) {
+		if running, err := k.box.Store().Running(r.Name); p == nil && (err != nil || !running) {
 			return r, cmp.Or(err, errGone)
 		}
-		select {
-		case <-over:
-			return r, cmp.Or(p.err, ended(box, p.exit))
-		case <-ctx.Done():
+		if p.hasEnded(lookEvery) {
+			return r, cmp.Or(p.err, ended(k.box, p.exit))
+		}
+		if ctx.Err() != nil {
 			return r, ctx.Err()
-		case <-time.After(lookEvery):
 		}
 	}
 }
@@ -248,34 +248,34 @@ func ended(box *mailbox.Box, exit ptyrun.Exit) error {
 }
 
 // startReady starts a runner, and comes back when the agent is ready or it is known how it stands.
-func startReady(ctx context.Context, c *cli.Context, s *command.Scope, sp *spec, patience time.Duration) (r memberResult, err error) {
-	p, err := startRunner(c, s, sp)
+func (k *call) startReady(ctx context.Context, sp *spec) (result, error) {
+	p, err := startRunner(k.c, k.s, sp)
 	if err != nil {
-		return r, err
+		return result{}, err
 	}
-	return awaitReady(ctx, c, s, sp.box, p, patience)
+	return k.awaitReady(ctx, p, sp.options.Driver)
 }
 
 // runAttached starts a runner and attaches this terminal to its agent.
-func runAttached(c *cli.Context, s *command.Scope, sp *spec) error {
-	p, err := startRunner(c, s, sp)
+func (k *call) runAttached(sp *spec) error {
+	p, err := startRunner(k.c, k.s, sp)
 	if err != nil {
 		return err
 	}
 	var client *control.Client
 	for client == nil && !p.hasEnded(probeEvery) {
-		if status, err := statusOf(c.Context, sp.box); err == nil && status.ChildPID != 0 {
-			client, _ = dial(c.Context, sp.box)
+		if status, err := k.status(k.c.Context); err == nil && status.ChildPID != 0 {
+			client, _ = k.dial(k.c.Context)
 		}
 	}
 	if client != nil {
 		defer client.Close()
-		end, err := showTerminal(c, sp.box, client, true)
+		end, err := k.showTerminal(client, true)
 		if e, ok := errors.AsType[*command.Error](err); ok && e.Silent {
 			return err
 		}
 		if err == nil && end.Exit == nil {
-			return printEnd(c, sp.box, end)
+			return k.printEnd(end)
 		}
 	}
 	<-p.ended // soon, as its program has ended: perhaps before this terminal could join
@@ -288,9 +288,14 @@ func runAttached(c *cli.Context, s *command.Scope, sp *spec) error {
 	return exitWith(sp.box, p.exit)
 }
 
+// hasEnded waits for the end of a runner; nil is somebody else's, which nobody tells of.
 func (p *runnerProcess) hasEnded(within time.Duration) bool {
+	var ended chan struct{}
+	if p != nil {
+		ended = p.ended
+	}
 	select {
-	case <-p.ended:
+	case <-ended:
 		return true
 	case <-time.After(within):
 		return false

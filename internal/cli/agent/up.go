@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -28,6 +30,13 @@ var upCommand = &cli.Command{
 		"again carries on. Exit 6: some are not ready.",
 	Flags:  []cli.Flag{&cli.BoolFlag{Name: "foreground", Usage: "stay until interrupted or until nobody runs any more, then stop them"}},
 	Action: up,
+}
+
+var downCommand = &cli.Command{
+	Name: "down", ArgsUsage: "[NAME…]", Usage: "stop the team, and everything that it started",
+	UsageText:   "atm down\natm down bob",
+	Description: "Their mail and their worktrees stay.",
+	Action:      down,
 }
 
 // A startup are the members that one `atm up` is about.
@@ -63,19 +72,16 @@ func up(c *cli.Context) error {
 // or all. Every member of team.toml gets its mailbox, people too.
 func (u *startup) choose() error {
 	startable := u.plan.Startable()
-	var names []wire.Name
-	for _, word := range u.c.Args().Slice() {
-		name := wire.Name(word)
-		if _, err := u.s.Member(word); err != nil && !slices.Contains(startable, name) {
-			return err
-		}
-		if !slices.Contains(startable, name) {
-			return noCommand(name)
-		}
-		names = append(names, name)
+	names := startable
+	if u.c.Args().Present() {
+		names = nil
 	}
-	if len(names) == 0 {
-		names = startable
+	for _, word := range u.c.Args().Slice() {
+		names = append(names, wire.Name(word))
+		if !slices.Contains(startable, wire.Name(word)) {
+			_, err := u.s.Member(word)
+			return cmp.Or(err, noCommand(wire.Name(word)))
+		}
 	}
 	if len(names) == 0 {
 		return command.Usage("team.toml gives nobody a command").
@@ -124,9 +130,10 @@ func (u *startup) start(ctx context.Context) error {
 		}
 		failed = append(failed, n)
 		e := command.Explain(u.c, errs[n])
-		command.Print(u.c, memberResult{Name: n, State: "failed", Detail: strings.TrimSuffix(e.Message+"; "+e.Hint, "; ")})
+		command.Print(u.c, result{Name: n, State: "failed", Detail: strings.TrimSuffix(e.Message+"; "+e.Hint, "; ")})
 		if !u.isRunning(n) { // `atm team` shows why
-			u.s.Team.Box(n).Log().Append(ctx, wire.Event{Source: "cli", Kind: "state_change"}.With("new", "error").With("detail", e.Message))
+			event := wire.Event{Source: "cli", Kind: "state_change"}.With("new", "error").With("detail", e.Message)
+			u.s.Team.Box(n).Log().Append(ctx, event)
 		}
 	}
 	if len(failed) == 0 {
@@ -141,16 +148,15 @@ func (u *startup) start(ctx context.Context) error {
 
 // bring has a member run and be ready: started, or as it is. Others may start and stop it
 // meanwhile; then it is tried again, a few times.
-func (u *startup) bring(ctx context.Context, n wire.Name) (r memberResult, err error) {
+func (u *startup) bring(ctx context.Context, n wire.Name) (r result, err error) {
+	k := &call{u.c, u.s, u.s.Team.Box(n)}
 	for range 5 {
 		if u.isRunning(n) {
-			r, err = awaitReady(ctx, u.c, u.s, u.s.Team.Box(n), nil, readyWithin)
+			d, _ := chooseDriver(u.c, u.plan.Members[n])
+			r, err = k.awaitReady(ctx, nil, d)
 			r.State = strings.Replace(r.State, "ready", "running", 1)
 		} else {
-			var sp *spec
-			if sp, err = newSpec(u.c, u.s, u.plan, u.s.Team.Box(n), nil); err == nil {
-				r, err = startReady(ctx, u.c, u.s, sp, readyWithin)
-			}
+			r, err = u.startMember(ctx, k)
 		}
 		refused, ok := errors.AsType[*command.Error](err)
 		isTaken := ok && refused.Exit == command.ExitRefused && u.isRunning(n) // somebody else was quicker
@@ -159,6 +165,14 @@ func (u *startup) bring(ctx context.Context, n wire.Name) (r memberResult, err e
 		}
 	}
 	return r, err
+}
+
+func (u *startup) startMember(ctx context.Context, k *call) (result, error) {
+	sp, err := newSpec(u.c, u.s, u.plan, k.box, nil)
+	if err != nil {
+		return result{}, err
+	}
+	return k.startReady(ctx, sp)
 }
 
 // foreground starts the team, waits until it is interrupted, nobody reads on or nobody runs any
@@ -170,12 +184,82 @@ func (u *startup) foreground() error {
 	err := u.start(ctx)
 	for slices.ContainsFunc(u.names, u.isRunning) && !output.ReaderGone(os.Stdout) && sleep(ctx, time.Second) {
 	}
-	d := &shutdown{c: u.c, s: u.s, names: u.names}
-	return cmp.Or(err, d.stop(context.WithoutCancel(u.c.Context)))
+	_, stopErr := stopAll(context.WithoutCancel(u.c.Context), u.c, u.s, u.names, false)
+	return cmp.Or(err, stopErr)
 }
 
 // isRunning: what cannot be told is no reason to end.
 func (u *startup) isRunning(n wire.Name) bool {
 	running, err := u.s.Team.Running(n)
 	return running || err != nil
+}
+
+// down reads no team.toml: whatever is wrong there, what runs can be stopped.
+func down(c *cli.Context) error {
+	s, err := command.OpenTeam(c)
+	if err != nil {
+		return err
+	}
+	var names []wire.Name
+	for _, word := range c.Args().Slice() {
+		box, err := s.Member(word)
+		if err != nil {
+			return err
+		}
+		names = append(names, box.Agent())
+	}
+	isNamed := len(names) > 0
+	if !isNamed {
+		if names, err = s.Team.Agents(); err != nil {
+			return err
+		}
+	}
+	ctx, stop := command.Interruptible(c.Context)
+	defer stop()
+	stopped, err := stopAll(ctx, c, s, names, isNamed)
+	if err == nil && stopped == 0 && !isNamed {
+		command.Warn(c, "nobody of team %s was running", s.Team.Name)
+	}
+	return err
+}
+
+// stopAll stops members, all at once, but whoever asks for it last: this process ends with it.
+// Those that did not run are said where all are to be.
+func stopAll(ctx context.Context, c *cli.Context, s *command.Scope, names []wire.Name, sayAll bool) (stopped int, err error) {
+	var mu sync.Mutex
+	var errs []error
+	stop := func(n wire.Name) {
+		k := &call{c, s, s.Team.Box(n)}
+		r, err := k.stop(ctx)
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil {
+			errs = append(errs, fmt.Errorf("not stopped: %s: %w", n, err))
+			return
+		}
+		isStopped := r.State != "not running"
+		if isStopped {
+			stopped++
+		}
+		if isStopped || sayAll {
+			command.Print(c, result{Name: n, State: r.State}) // that nobody reads it stops nothing
+		}
+	}
+	me, isAgent := s.Actor()
+	var others sync.WaitGroup
+	for _, n := range names {
+		if !isAgent || n != me {
+			others.Go(func() { stop(n) })
+		}
+	}
+	others.Wait()
+	if isAgent && slices.Contains(names, me) {
+		stop(me)
+	}
+	if ctx.Err() != nil || len(errs) == 0 {
+		return stopped, ctx.Err()
+	}
+	e := command.Explain(c, errors.Join(errs...))
+	e.Code, e.Exit, e.Message = "partial", command.ExitPartial, strings.ReplaceAll(e.Message, "\n", "; ")
+	return stopped, e
 }

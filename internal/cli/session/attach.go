@@ -2,6 +2,7 @@ package session
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,9 +16,18 @@ import (
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox/letter"
-	sessions "github.com/agentteammail/atm/session"
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
+
+var messageCommand = &cli.Command{
+	Name: "message", Aliases: []string{"msg", "send", "say"}, ArgsUsage: "ID [TEXT…]", Usage: "say something to its agent",
+	UsageText: "atm session message bob \"Focus on auth\"",
+	Flags: []cli.Flag{
+		&cli.StringFlag{Name: "message", Aliases: []string{"m", "body", "text"}, Usage: "`TEXT` as a flag"},
+	},
+	Action: with(message),
+}
 
 var attachCommand = &cli.Command{
 	Name: "attach", Aliases: []string{"join"}, ArgsUsage: "ID", Usage: "join it: what its agent says, and a line to type",
@@ -28,7 +38,54 @@ var attachCommand = &cli.Command{
 		&cli.BoolFlag{Name: "read-only", Usage: "look only"},
 		&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "without a terminal: stay until the session is over"},
 	},
-	Action: attach,
+	Action: with(attach),
+}
+
+func message(k *call) error {
+	words := k.c.Args().Tail()
+	if k.c.IsSet("message") && len(words) > 0 {
+		return command.Usage("the text is given twice: as a flag and as %q", words[0]).WithHint("leave one out")
+	} else if k.c.IsSet("message") {
+		words = []string{k.c.String("message")}
+	}
+	text, err := command.StdinText(k.c, words)
+	if err != nil {
+		return err
+	}
+	out, err := k.say(wire.HumanInput{Kind: "message", Text: text})
+	if err != nil {
+		return err
+	}
+	outlook := "the session is paused: it waits for atm session resume " + short(k.one)
+	if k.one.State != wire.SessionPaused {
+		m, _ := k.s.Team.Summary(k.agent())
+		outlook = m.Forecast(time.Now(), false)
+	}
+	r := resultOf(k.one, fmt.Sprintf("sent %s to %s (%s)", out.Message.ID.Short(6), k.one.AgentID, outlook))
+	r.ID = out.Message.ID
+	return command.Print(k.c, r)
+}
+
+func abort(k *call) error {
+	out, err := k.say(wire.HumanInput{Kind: "abort"})
+	if err != nil {
+		return err
+	}
+	r := resultOf(cmp.Or(out.Session, k.one), "aborted; its agent is gone")
+	if out.Message != nil {
+		r.ID, r.text = out.Message.ID, fmt.Sprintf("aborted; sent %s to %s", out.Message.ID.Short(6), k.one.AgentID)
+	}
+	return command.Print(k.c, r)
+}
+
+// say says something in the session as me.
+func (k *call) say(in wire.HumanInput) (teams.SessionResult, error) {
+	from := teams.SessionInput{From: k.s.Me, Input: in, Origin: k.s.Origin(), Person: command.Person()}
+	out, err := k.s.Team.Say(k.c.Context, k.one.SessionID, from)
+	if err == nil && out.Unlogged != nil {
+		command.Warn(k.c, "sent; the session's log could not be written: %v", out.Unlogged)
+	}
+	return out, err
 }
 
 const (
@@ -38,37 +95,39 @@ const (
 
 // attached is a session on this terminal, or in lines where there is none.
 type attached struct {
-	c        *cli.Context
-	s        *command.Scope
-	id       wire.UUID
+	*call
 	terminal *term.Terminal // nil: lines
 	shown    uint64         // messages of the log
 }
 
-func attach(c *cli.Context) error {
-	s, one, err := open(c, !c.Bool("read-only"))
-	if err != nil {
-		return err
-	}
-	a := &attached{c: c, s: s, id: one.SessionID}
-	return s.Follow(func(ctx context.Context) error { return a.run(ctx, one) })
-}
+func attach(k *call) error { return k.s.Follow((&attached{call: k}).run) }
 
 // run shows what is new and says what is typed, until one of them ends.
-func (a *attached) run(ctx context.Context, one *sessions.Session) error {
-	restore, err := a.openTerminal()
-	if err != nil {
-		return err
+func (a *attached) run(ctx context.Context) error {
+	in := int(os.Stdin.Fd())
+	if term.IsTerminal(in) && command.Terminal() && !a.c.Bool("json") && os.Getenv("TERM") != "dumb" {
+		before, err := term.MakeRaw(in)
+		if err != nil {
+			return err
+		}
+		defer func() {
+			os.Stdout.WriteString("\r\x1b[K")
+			term.Restore(in, before)
+		}()
+		a.terminal = term.NewTerminal(struct {
+			io.Reader
+			io.Writer
+		}{os.Stdin, os.Stdout}, "> ")
 	}
-	defer restore()
-	_, all := one.Entries(0)
+	_, all := a.one.Entries(0)
 	a.shown = all - min(all, lastShown)
-	a.note("session %s with %s, %s for %s; Ctrl-D leaves", short(one), one.AgentID, one.State, lived(one))
-	lines := make(chan string)
+	a.note("session %s with %s, %s for %s; Ctrl-D leaves", short(a.one), a.one.AgentID, a.one.State, lived(a.one))
+	lines := make(chan string) // nil: there are no more
 	go a.read(lines)
-	for ended := false; ; {
+	isToStay := a.terminal == nil && a.c.Bool("follow")
+	for {
 		over, err := a.update(ctx)
-		if over || ended || err != nil {
+		if over || err != nil || lines == nil && !isToStay {
 			return err
 		}
 		select {
@@ -77,33 +136,12 @@ func (a *attached) run(ctx context.Context, one *sessions.Session) error {
 		case <-time.After(attachEvery):
 		case text, ok := <-lines:
 			if ok {
-				a.say(text)
-				continue
+				a.send(text)
+			} else {
+				lines = nil
 			}
-			lines = nil
-			ended = a.terminal != nil || !a.c.Bool("follow")
 		}
 	}
-}
-
-// openTerminal takes hold of the terminal, if stdin and stdout are one.
-func (a *attached) openTerminal() (restore func(), err error) {
-	if !term.IsTerminal(int(os.Stdin.Fd())) || !command.Terminal() || a.c.Bool("json") || os.Getenv("TERM") == "dumb" {
-		return func() {}, nil
-	}
-	in := int(os.Stdin.Fd())
-	before, err := term.MakeRaw(in)
-	if err != nil {
-		return nil, err
-	}
-	a.terminal = term.NewTerminal(struct {
-		io.Reader
-		io.Writer
-	}{os.Stdin, os.Stdout}, "> ")
-	return func() {
-		os.Stdout.WriteString("\r\x1b[K")
-		term.Restore(in, before)
-	}, nil
 }
 
 // read reads lines until there are no more. It ends with the process.
@@ -129,9 +167,9 @@ func (a *attached) read(lines chan<- string) {
 
 // update shows what is new, and reports whether the session is over.
 func (a *attached) update(ctx context.Context) (over bool, err error) {
-	one, err := refresh(ctx, a.s, a.id)
+	one, err := refresh(ctx, a.s, a.one.SessionID)
 	if err != nil {
-		return false, explain(err)
+		return false, err
 	}
 	entries, all := one.Entries(a.shown)
 	for _, m := range entries {
@@ -143,14 +181,14 @@ func (a *attached) update(ctx context.Context) (over bool, err error) {
 	return !one.State.Alive(), nil
 }
 
-// say sends a line that was typed. An error is shown, and the session goes on.
-func (a *attached) say(text string) {
+// send sends a line that was typed. An error is shown, and the session goes on.
+func (a *attached) send(text string) {
 	err := command.CheckText(text)
 	if a.c.Bool("read-only") {
 		err = errors.New("read only: nothing is sent")
 	}
 	if err == nil {
-		_, err = say(a.c, a.s, a.id, wire.HumanInput{Kind: "message", Text: text})
+		_, err = a.say(wire.HumanInput{Kind: "message", Text: text})
 	}
 	if err != nil {
 		a.note("%v", err)
@@ -173,7 +211,7 @@ func (a *attached) print(line fmt.Stringer) error {
 func (a *attached) note(format string, args ...any) {
 	if a.terminal == nil {
 		command.Warn(a.c, format, args...)
-		return
+	} else {
+		a.print(command.Text(letter.Escape("-- " + fmt.Sprintf(format, args...))))
 	}
-	a.print(command.Text(letter.Escape("-- " + fmt.Sprintf(format, args...))))
 }

@@ -25,27 +25,19 @@ var lsCommand = &cli.Command{
 var showCommand = &cli.Command{
 	Name: "show", Aliases: []string{"cat", "log"}, ArgsUsage: "ID", Usage: "one with its log",
 	UsageText: "atm session show bob",
-	Flags:     []cli.Flag{&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Value: 50, Usage: "the last `N` of the log (default 50); 0: all that is kept"}},
-	Action:    show,
+	Flags: []cli.Flag{
+		&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Value: 50, Usage: "the last `N` of the log (default 50); 0: all that is kept"},
+	},
+	Action: with(show),
 }
 
 // listing is what ls prints.
 type listing struct {
 	Sessions []wire.InteractiveSession `json:"sessions"`
-
-	lines []string
-	over  int // sessions that are not listed
+	text     string
 }
 
-func (l listing) String() string {
-	if l.over > 0 {
-		l.lines = append(l.lines, fmt.Sprintf("%d over: atm session ls --all", l.over))
-	}
-	if len(l.lines) == 0 {
-		return "no sessions: atm session new --agent NAME"
-	}
-	return strings.Join(l.lines, "\n")
-}
+func (l listing) String() string { return l.text }
 
 func list(c *cli.Context) error {
 	s, err := command.OpenTeam(c)
@@ -59,32 +51,28 @@ func list(c *cli.Context) error {
 	for _, file := range bad {
 		command.Warn(c, "%v", file)
 	}
-	l := listing{Sessions: []wire.InteractiveSession{}}
+	l, over := listing{Sessions: []wire.InteractiveSession{}}, 0
 	for _, one := range all {
 		if now, err := refresh(c.Context, s, one.SessionID); err == nil {
 			one = now
 		}
 		if !one.State.Alive() && !c.Bool("all") {
-			l.over++
+			over++
 			continue
 		}
 		one.Messages = nil
 		l.Sessions = append(l.Sessions, one.InteractiveSession)
-		l.lines = append(l.lines, line(one))
+		l.text += line(one) + "\n"
 	}
+	if over > 0 {
+		l.text += fmt.Sprintf("%d over: atm session ls --all", over)
+	}
+	l.text = cmp.Or(l.text, "no sessions: atm session new --agent NAME")
 	return command.Print(c, l)
 }
 
-func show(c *cli.Context) error {
-	_, one, err := open(c, false)
-	if err != nil {
-		return err
-	}
-	return command.Print(c, resultOf(one, logText(one, c.Int("limit"))))
-}
-
-// logText is a session with the last messages of its log; 0 is all of them.
-func logText(one *sessions.Session, limit int) string {
+func show(k *call) error {
+	one := k.one
 	var b strings.Builder
 	fmt.Fprintf(&b, "session %s with %s: %s, %s\n", one.SessionID, one.AgentID, one.State, lived(one))
 	fmt.Fprintf(&b, "channel %s", letter.Escape(one.ChannelID))
@@ -95,7 +83,7 @@ func logText(one *sessions.Session, limit int) string {
 	entries, all := one.Entries(0)
 	// The log is in the order in which things became known.
 	slices.SortStableFunc(entries, func(a, b wire.SessionMessage) int { return a.Timestamp.Compare(b.Timestamp) })
-	if limit > 0 {
+	if limit := k.c.Int("limit"); limit > 0 {
 		entries = entries[max(len(entries)-limit, 0):]
 	}
 	if before := all - uint64(len(entries)); before > 0 {
@@ -104,7 +92,7 @@ func logText(one *sessions.Session, limit int) string {
 	for _, m := range entries {
 		b.WriteString(entry{m, one.AgentID}.String() + "\n")
 	}
-	return b.String()
+	return command.Print(k.c, resultOf(one, b.String()))
 }
 
 // A result is what the verbs about one session print.
@@ -124,7 +112,8 @@ func resultOf(one *sessions.Session, text string) result {
 
 // line is a session in a list.
 func line(one *sessions.Session) string {
-	return fmt.Sprintf("%s  %s  %s  %s  %s", short(one), one.AgentID, one.State, lived(one), letter.Clip(letter.Escape(one.ChannelID), 60))
+	channel := letter.Clip(letter.Escape(one.ChannelID), 60)
+	return fmt.Sprintf("%s  %s  %s  %s  %s", short(one), one.AgentID, one.State, lived(one), channel)
 }
 
 func short(one *sessions.Session) string { return wire.ID(one.SessionID).Short(6) }
@@ -143,11 +132,12 @@ type entry struct {
 	agent string
 }
 
-// String is the time, who spoke and the text. Further lines of the text are
-// indented, so that none looks like another entry.
+// String is the time, who spoke and the text. Further lines of the text are indented, so that none
+// looks like another entry.
 func (e entry) String() string {
 	names := map[string]string{sessions.SenderAgent: e.agent, sessions.SenderSystem: "--"}
 	r := letter.Renderer{Terminal: command.Terminal()}
 	text, _ := r.Body(e.Content, 0, 0)
-	return command.Stamp(e.Timestamp) + " " + letter.Escape(cmp.Or(names[e.Sender], e.Sender)) + ": " + strings.TrimSpace(string(text))
+	who := letter.Escape(cmp.Or(names[e.Sender], e.Sender))
+	return command.Stamp(e.Timestamp) + " " + who + ": " + strings.TrimSpace(string(text))
 }
