@@ -84,6 +84,9 @@ func statusText(m teams.Member) string {
 	if m.Kind == "person" {
 		return b.String()
 	}
+	if m.Held != "" {
+		line("mail waits", "%d unread: %s", m.Unread, m.Held)
+	}
 	if m.TurnID != "" {
 		turn := []string{string(m.TurnStatus), m.TurnID}
 		for _, field := range [][2]string{{"thread ", m.ThreadID}, {"session ", m.Session}, {"by ", m.Transport}} {
@@ -97,11 +100,26 @@ func statusText(m teams.Member) string {
 		line("last turn", "%s %s, after %s", l.Status, letter.Age(now, l.At), letter.Span(l.Duration()))
 	}
 	evidence := "no event, no runner"
-	if m.Running {
+	switch {
+	case m.Running:
 		evidence = fmt.Sprintf("its runner's lock is held, process %d", m.PID)
-	} else if m.PresenceAt != nil {
+	case m.PresenceAt != nil && m.RunnerGone:
+		evidence = "its runner was killed; last event " + letter.Age(now, *m.PresenceAt)
+	case m.PresenceAt != nil:
 		evidence = "last event " + letter.Age(now, *m.PresenceAt)
 	}
 	line("presence", "%s: %s", m.Presence, evidence)
+	if m.ReadAt != nil {
+		line("last read", "%s", letter.Age(now, *m.ReadAt))
+	}
+	if m.Errors > 0 {
+		line("errors", "%d, the last: %s", m.Errors, letter.Clip(m.LastError, 200))
+	} else if m.LastError != "" {
+		line("events", "%s", m.LastError)
+	}
+	if m.Dropped.Dropped+m.Dropped.Unknown+m.Unknown > 0 {
+		line("lost", "%d events dropped by its stream, %d it did not know, %d that atm does not know",
+			m.Dropped.Dropped, m.Dropped.Unknown, m.Unknown)
+	}
 	return b.String()
 }

@@ -78,6 +78,9 @@ func team(c *cli.Context, s *command.Scope) error {
 	if err != nil {
 		return err
 	}
+	if _, err := s.Team.Config(); err != nil {
+		command.Warn(c, "%v: who is a person is not known", err)
+	}
 	return command.Print(c, m)
 }
 
