@@ -78,7 +78,11 @@ func runHere(c *cli.Context, s *command.Scope, sp *spec) (exit ptyrun.Exit, err 
 	}
 	// Only now: the log of a runner that runs is nobody else's. No link is followed, and a crash is
 	// written there, too.
-	log, err := sp.box.Store().Dir().OpenFile(string(name)+"/run/run.log", os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_TRUNC)
+	dir := sp.box.Store().Dir()
+	if err := dir.Mkdir(string(name) + "/run"); err != nil {
+		return exit, err
+	}
+	log, err := dir.OpenFile(string(name)+"/run/run.log", os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
 		return exit, err
 	}

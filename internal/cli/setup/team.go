@@ -77,6 +77,9 @@ func team(c *cli.Context, s *command.Scope) error {
 	if err != nil {
 		return err
 	}
+	if _, err := s.Team.Config(); err != nil {
+		command.Warn(c, "%v: who is a person is not known", err)
+	}
 	return command.Print(c, m)
 }
 
@@ -236,26 +239,27 @@ func status(c *cli.Context) error {
 		return command.Usage("--as-wire %s: there is only missiond", letter.Escape(v)).
 			WithHint("atm status --as-wire missiond; events have their own: atm events --as-wire daemon")
 	}
-	open := command.OpenTeam
-	if !c.Args().Present() && !c.Bool("all") {
-		open = command.OpenMe
+	open := command.OpenMe
+	if c.Args().Present() || c.Bool("all") {
+		open = command.OpenTeam
 	}
 	s, err := open(c)
 	if err != nil {
 		return err
 	}
 	var names []wire.Name
-	box := s.Me
 	if c.Bool("all") {
 		names, err = s.Team.Agents()
 	} else if c.Args().Present() {
-		box, err = s.Member(c.Args().First())
+		if s.Me, err = s.Member(c.Args().First()); err == nil {
+			s.Team, err = s.Root.Team(s.Me.Address().Team)
+		}
 	}
 	if err != nil {
 		return err
 	}
-	if box != nil {
-		names = []wire.Name{box.Agent()}
+	if !c.Bool("all") {
+		names = []wire.Name{s.Me.Agent()}
 	}
 	for _, n := range names {
 		m, err := s.Team.Status(c.Context, n)
@@ -291,14 +295,17 @@ func statusText(m teams.Member) string {
 	if m.Kind == "person" {
 		return b.String()
 	}
+	if m.Held != "" {
+		line("mail waits", "%d unread: %s", m.Unread, m.Held)
+	}
 	if m.TurnID != "" {
-		turn := []string{string(m.TurnStatus), m.TurnID}
+		turn := string(m.TurnStatus) + ", " + m.TurnID
 		for _, field := range [][2]string{{"thread ", m.ThreadID}, {"session ", m.Session}, {"by ", m.Transport}} {
 			if field[1] != "" {
-				turn = append(turn, field[0]+field[1])
+				turn += ", " + field[0] + field[1]
 			}
 		}
-		line("turn", "%s", strings.Join(turn, ", "))
+		line("turn", "%s", turn)
 	}
 	if l := m.LastTurn; l != nil {
 		line("last turn", "%s %s, after %s", l.Status, letter.Age(now, l.At), letter.Span(l.Duration()))
@@ -308,7 +315,22 @@ func statusText(m teams.Member) string {
 		evidence = fmt.Sprintf("its runner's lock is held, process %d", m.PID)
 	} else if m.PresenceAt != nil {
 		evidence = "last event " + letter.Age(now, *m.PresenceAt)
+		if m.RunnerGone {
+			evidence = "its runner was killed; " + evidence
+		}
 	}
 	line("presence", "%s: %s", m.Presence, evidence)
+	if m.ReadAt != nil {
+		line("last read", "%s", letter.Age(now, *m.ReadAt))
+	}
+	if m.Errors > 0 {
+		line("errors", "%d, the last: %s", m.Errors, letter.Clip(m.LastError, 200))
+	} else if m.LastError != "" {
+		line("events", "%s", m.LastError)
+	}
+	if m.Dropped.Dropped+m.Dropped.Unknown+m.Unknown > 0 {
+		line("lost", "%d events dropped by its stream, %d it did not know, %d that atm does not know",
+			m.Dropped.Dropped, m.Dropped.Unknown, m.Unknown)
+	}
 	return b.String()
 }
