@@ -98,12 +98,7 @@ func onRunner(verb string, do func(context.Context, *call, *control.Client) (fmt
 		if err := k.s.MayAct(verb, k.name()); verb != "" && err != nil {
 			return nil, err
 		}
-		client, err := k.dial(ctx)
-		if err != nil {
-			return nil, k.explain(err)
-		}
-		defer client.Close()
-		result, err := do(ctx, k, client)
+		result, err := request(ctx, k, func(client *control.Client) (fmt.Stringer, error) { return do(ctx, k, client) })
 		return result, k.explain(err)
 	})
 }
@@ -114,14 +109,19 @@ func (k *call) dial(ctx context.Context) (*control.Client, error) {
 	return control.Dial(ctx, filepath.Join(k.box.Path(), "run"))
 }
 
-// status is what the agent's runner says about itself.
-func (k *call) status(ctx context.Context) (control.Status, error) {
+// request has something asked of the agent's runner.
+func request[T any](ctx context.Context, k *call, ask func(*control.Client) (T, error)) (out T, err error) {
 	client, err := k.dial(ctx)
 	if err != nil {
-		return control.Status{}, err
+		return out, err
 	}
 	defer client.Close()
-	return client.Status(ctx)
+	return ask(client)
+}
+
+// status is what the runner says about itself.
+func (k *call) status(ctx context.Context) (control.Status, error) {
+	return request(ctx, k, func(client *control.Client) (control.Status, error) { return client.Status(ctx) })
 }
 
 // explain gives an error of a runner, if there is one, its exit code and its hint.

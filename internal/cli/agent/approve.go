@@ -131,13 +131,8 @@ func (d *decision) answerDialog(ctx context.Context) (r result, err error) {
 			return r, command.Usage("%s", letter.Escape(err.Error())).WithHint("atm pending lists the options")
 		}
 	}
-	client, err := d.dial(ctx)
-	if err != nil {
-		return r, d.explain(err)
-	}
-	defer client.Close()
-	by := string(d.s.Me.Agent())
-	r, err = d.result(client.Answer(ctx, control.AnswerRequest{ID: d.q.ID, Option: option, Deny: d.isDeny, By: by, Reason: d.reason}))
+	a := control.AnswerRequest{ID: d.q.ID, Option: option, Deny: d.isDeny, By: string(d.s.Me.Agent()), Reason: d.reason}
+	r, err = request(ctx, d.call, func(client *control.Client) (result, error) { return d.result(client.Answer(ctx, a)) })
 	if err == nil && d.reason != "" {
 		err = d.sendReason(ctx)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/control"
 )
 
@@ -40,12 +41,11 @@ var restartCommand = &cli.Command{
 // free. An agent that is about to start does not. A runner that does not answer is killed; what it
 // leaves is then ended.
 func (k *call) stop(ctx context.Context) (result, error) {
-	r := result{Name: k.name(), State: "not running"}
-	if err := k.s.MayStop("stop", k.name()); err != nil {
+	r, name, isAsked := result{Name: k.name(), State: "not running"}, k.name(), false
+	if err := k.s.MayStop("stop", name); err != nil {
 		return r, err
 	}
-	k.s.Team.MarkStopped(k.name()) // a full disk is no reason not to stop
-	isAsked := false
+	k.s.Team.MarkStopped(name) // a full disk is no reason not to stop
 	for began := time.Now(); time.Since(began) < listenWithin && ctx.Err() == nil; sleep(ctx, probeEvery) {
 		if !isAsked {
 			asked, err := k.askToStop(ctx)
@@ -59,41 +59,38 @@ func (k *call) stop(ctx context.Context) (result, error) {
 				if p, err := os.FindProcess(silent.PID); err == nil {
 					p.Kill()
 				}
-				command.Warn(k.c, "%s: its runner, process %d, did not answer and was killed", k.name(), silent.PID)
+				command.Warn(k.c, "%s: its runner, process %d, did not answer and was killed", name, silent.PID)
 			}
 		}
-		running, err := k.box.Store().Running(k.name())
-		if err != nil || !running && isAsked {
+		hold, err := k.box.Store().HoldRunner(ctx, name) // so that it is not started meanwhile
+		if errors.Is(err, mailbox.ErrRunning) {
+			if !isAsked {
+				r.State = "stopped" // it is about to listen, or to end
+			}
+			continue
+		}
+		if err != nil {
 			return r, err
 		}
-		if !running {
-			hold, err := k.box.Store().HoldRunner(ctx, k.name()) // it is not to be started meanwhile
-			if err != nil {
-				return r, err
-			}
-			defer hold.Release()
-			if r.Ended, err = endLeftovers(k.box); len(r.Ended) > 0 {
-				r.State = "stopped"
-			}
-			return r, err
+		defer hold.Release()
+		if isAsked {
+			return r, nil
 		}
-		if !isAsked {
-			r.State = "stopped" // it is about to listen, or to end
+		if r.Ended, err = endLeftovers(k.box); len(r.Ended) > 0 {
+			r.State = "stopped"
 		}
+		return r, err
 	}
 	if ctx.Err() != nil {
 		return r, ctx.Err()
 	}
-	return r, command.Failed("the runner of %s has not ended within %s", k.name(), listenWithin).WithHint("atm status %s", k.name())
+	return r, command.Failed("the runner of %s has not ended within %s", name, listenWithin).WithHint("atm status %s", name)
 }
 
 func (k *call) askToStop(ctx context.Context) (result, error) {
-	client, err := k.dial(ctx)
-	if err != nil {
-		return result{}, err
-	}
-	defer client.Close()
-	return k.result(client.Stop(ctx, control.StopRequest{}))
+	return request(ctx, k, func(client *control.Client) (result, error) {
+		return k.result(client.Stop(ctx, control.StopRequest{}))
+	})
 }
 
 // restart comes back when the new program runs.

@@ -152,7 +152,7 @@ func (u *startup) bring(ctx context.Context, n wire.Name) (r result, err error) 
 	k := &call{u.c, u.s, u.s.Team.Box(n)}
 	for range 5 {
 		if u.isRunning(n) {
-			d, _ := chooseDriver(u.c, u.plan.Members[n])
+			d, _ := chooseDriver(u.plan.Members[n])
 			r, err = k.awaitReady(ctx, nil, d)
 			r.State = strings.Replace(r.State, "ready", "running", 1)
 		} else {
