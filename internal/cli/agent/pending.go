@@ -212,11 +212,9 @@ func (d *decision) open(ctx context.Context) (err error) {
 	}
 	who, isInAgent := d.s.Actor()
 	if who == "" {
-		if _, err := command.OpenMe(d.c); err != nil {
-			return err
-		}
-		return command.Refused("this process belongs to a run that is over, or of another team: it answers for nobody").
-			WithHint("ask a person")
+		_, err := command.OpenMe(d.c)
+		over := command.Refused("this process belongs to a run that is over, or of another team: it answers for nobody")
+		return cmp.Or[error](err, over.WithHint("ask a person"))
 	}
 	if d.s.Me, err = d.s.Team.Member(who); err != nil {
 		return err

@@ -57,7 +57,7 @@ func up(c *cli.Context) error {
 	if u.plan, err = s.Team.Config(); err != nil {
 		return err
 	}
-	if err := u.choose(); err != nil {
+	if err := u.choose(c.Args().Slice()); err != nil {
 		return err
 	}
 	if c.Bool("foreground") {
@@ -70,18 +70,16 @@ func up(c *cli.Context) error {
 
 // choose finds the members that are meant: the named ones with those that they are started after,
 // or all. Every member of team.toml gets its mailbox, people too.
-func (u *startup) choose() error {
-	startable := u.plan.Startable()
-	names := startable
-	if u.c.Args().Present() {
-		names = nil
-	}
-	for _, word := range u.c.Args().Slice() {
-		names = append(names, wire.Name(word))
-		if !slices.Contains(startable, wire.Name(word)) {
+func (u *startup) choose(words []string) error {
+	names := u.plan.Startable()
+	for _, word := range words {
+		if !slices.Contains(names, wire.Name(word)) {
 			_, err := u.s.Member(word)
 			return cmp.Or(err, noCommand(wire.Name(word)))
 		}
+	}
+	if len(words) > 0 {
+		names = slices.DeleteFunc(names, func(n wire.Name) bool { return !slices.Contains(words, string(n)) })
 	}
 	if len(names) == 0 {
 		return command.Usage("team.toml gives nobody a command").
@@ -156,7 +154,10 @@ func (u *startup) bring(ctx context.Context, n wire.Name) (r result, err error) 
 			r, err = k.awaitReady(ctx, nil, d)
 			r.State = strings.Replace(r.State, "ready", "running", 1)
 		} else {
-			r, err = u.startMember(ctx, k)
+			var sp *spec
+			if sp, err = newSpec(u.c, u.s, u.plan, k.box, nil); err == nil {
+				r, err = k.startReady(ctx, sp)
+			}
 		}
 		refused, ok := errors.AsType[*command.Error](err)
 		isTaken := ok && refused.Exit == command.ExitRefused && u.isRunning(n) // somebody else was quicker
@@ -165,14 +166,6 @@ func (u *startup) bring(ctx context.Context, n wire.Name) (r result, err error) 
 		}
 	}
 	return r, err
-}
-
-func (u *startup) startMember(ctx context.Context, k *call) (result, error) {
-	sp, err := newSpec(u.c, u.s, u.plan, k.box, nil)
-	if err != nil {
-		return result{}, err
-	}
-	return k.startReady(ctx, sp)
 }
 
 // foreground starts the team, waits until it is interrupted, nobody reads on or nobody runs any
@@ -229,19 +222,16 @@ func stopAll(ctx context.Context, c *cli.Context, s *command.Scope, names []wire
 	var mu sync.Mutex
 	var errs []error
 	stop := func(n wire.Name) {
-		k := &call{c, s, s.Team.Box(n)}
-		r, err := k.stop(ctx)
+		r, err := (&call{c, s, s.Team.Box(n)}).stop(ctx)
 		mu.Lock()
 		defer mu.Unlock()
-		if err != nil {
-			errs = append(errs, fmt.Errorf("not stopped: %s: %w", n, err))
-			return
-		}
-		isStopped := r.State != "not running"
+		isStopped := err == nil && r.State != "not running"
 		if isStopped {
 			stopped++
 		}
-		if isStopped || sayAll {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("not stopped: %s: %w", n, err))
+		} else if isStopped || sayAll {
 			command.Print(c, result{Name: n, State: r.State}) // that nobody reads it stops nothing
 		}
 	}
