@@ -1,8 +1,8 @@
-// Package agent is the verbs around running agents: they start and stop them, show and type into
-// their terminals, ask them, answer what they ask, and keep their events.
+// Package agent is the verbs around running agents: they start and stop them, show and type into their
+// terminals, ask them, answer what they ask, and keep their events.
 //
-// An agent runs under a runner (package ptyrun), a process of its own. Everything here reaches it
-// through its control socket.
+// An agent runs under a runner (package ptyrun), a process of its own. Everything here reaches it through
+// its control socket.
 package agent
 
 import (
@@ -55,8 +55,8 @@ type call struct {
 
 func (k *call) name() wire.Name { return k.box.Agent() }
 
-// open opens the team and the agent that the first argument names, or without one me. The scope's
-// team is that agent's from then on.
+// open opens the team and the agent that the first argument names, or without one me. The scope's team is
+// that agent's from then on.
 func open(c *cli.Context) (*call, error) {
 	openScope := command.OpenTeam
 	if !c.Args().Present() {
@@ -143,8 +143,7 @@ func (k *call) explain(err error) error {
 	return err
 }
 
-// A result is what became of an agent: every verb that starts, stops, types into or answers one
-// prints it.
+// A result is what became of an agent: every verb that starts, stops, types into or answers one prints it.
 type result struct {
 	Name   wire.Name `json:"name"`
 	State  string    `json:"state"` // ready, running, started, failed, stopped, restarted, typed, …

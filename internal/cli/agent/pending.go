@@ -36,8 +36,7 @@ type pendingList struct {
 	Held    []heldMail            `json:"held,omitempty"`
 }
 
-// heldMail is mail that is not typed into an idle agent until a person does something at its
-// terminal.
+// heldMail is mail that is not typed into an idle agent until a person does something at its terminal.
 type heldMail struct {
 	Agent  wire.Name `json:"agent"`
 	Unread int       `json:"unread"`
@@ -128,8 +127,8 @@ func (l pendingList) String() string {
 	return cmp.Or(strings.Join(lines, "\n"), "nothing is waiting for you")
 }
 
-// onlyAtTerminal says why nobody can answer a question from here, and what to do about it; "": it
-// can be answered.
+// onlyAtTerminal says why nobody can answer a question from here, and what to do about it; "": it can be
+// answered.
 func onlyAtTerminal(q policy.Question) (why, hint string) {
 	if !q.Running {
 		return "runs under no runner, only its own terminal can answer", "next time atm run " + string(q.Agent)
@@ -203,9 +202,9 @@ func answerQuestion(c *cli.Context, isDeny bool) error {
 	return command.Print(c, r)
 }
 
-// open finds the question, and refuses whoever may not answer it: from within an agent's
-// environment that agent counts, whatever --as says, and the rules are those that the asker's
-// runner was started with, as team.toml lies where agents write.
+// open finds the question, and refuses whoever may not answer it: from within an agent's environment that
+// agent counts, whatever --as says, and the rules are those that the asker's runner was started with, as
+// team.toml lies where agents write.
 func (d *decision) open(ctx context.Context) (err error) {
 	if d.s, err = command.OpenTeam(d.c); err != nil {
 		return err
@@ -256,8 +255,8 @@ func findQuestion(ctx context.Context, s *command.Scope, word string) (policy.Qu
 	return q, err
 }
 
-// answerDialog answers what an agent's screen asks, through its runner. Without an option it is the
-// one that says so, once.
+// answerDialog answers what an agent's screen asks, through its runner. Without an option it is the one
+// that says so, once.
 func (d *decision) answerDialog(ctx context.Context) (r result, err error) {
 	if why, hint := onlyAtTerminal(d.q); why != "" {
 		return r, command.Refused("%s %s", d.q.Agent, why).WithHint("%s", hint)

@@ -95,8 +95,8 @@ type spec struct {
 	lastStop string // the last stop of the agent when this start was asked for
 }
 
-// openSpec makes the spec of the command line. A new name is added and said, unless it is near
-// an existing one.
+// openSpec makes the spec of the command line. A new name is added and said, unless it is near an existing
+// one.
 func openSpec(c *cli.Context) (*command.Scope, *spec, error) {
 	k, err := open(c)
 	s, box := k.s, k.box
@@ -131,9 +131,8 @@ func noCommand(name wire.Name) error {
 	return command.Usage("no command to run for %s: team.toml gives none", name).WithHint("atm run %s -- claude", name)
 }
 
-// newSpec makes a spec of flags and team.toml. words are the command, if one is given. The rules
-// that count are those of team.toml or, where an agent starts another, what they were when a
-// person last did so.
+// newSpec makes a spec of flags and team.toml. words are the command, if one is given. The rules that count
+// are those of team.toml or, where an agent starts another, what they were when a person last did so.
 func newSpec(c *cli.Context, s *command.Scope, plan *config.Config, box *mailbox.Box, words []string) (sp *spec, err error) {
 	name, m, restart := box.Agent(), plan.Members[box.Agent()], "never"
 	isPlanned := len(words) == 0
@@ -188,8 +187,8 @@ func newSpec(c *cli.Context, s *command.Scope, plan *config.Config, box *mailbox
 	return sp, nil
 }
 
-// chooseDriver is the driver of a member: the one that is named or, automatically, its command's,
-// until the screen shows another.
+// chooseDriver is the driver of a member: the one that is named or, automatically, its command's, until the
+// screen shows another.
 func chooseDriver(m config.Member) (d *driver.Driver, isAuto bool) {
 	if named, ok := driver.Named(m.Driver); ok {
 		return named, false
@@ -204,8 +203,8 @@ func oneOf(flag, value string, of []string) error {
 	return command.Usage("%s is one of %s, not %q", flag, strings.Join(of, ", "), value).WithCandidates(of...)
 }
 
-// chooseDir is where it runs: --cwd, the member's worktree, team.toml's cwd, which team.toml's
-// command always runs in; else here.
+// chooseDir is where it runs: --cwd, the member's worktree, team.toml's cwd, which team.toml's command
+// always runs in; else here.
 func (sp *spec) chooseDir(c *cli.Context, s *command.Scope, isPlanned bool) (string, error) {
 	m, name, dir := sp.member, sp.box.Agent(), c.String("cwd")
 	if dir == "" && m.Worktree {
@@ -225,8 +224,8 @@ func (sp *spec) chooseDir(c *cli.Context, s *command.Scope, isPlanned bool) (str
 	return cmp.Or(dir, "."), nil
 }
 
-// environment is the agent's: ours, with who it is, and without what would make it take itself
-// for a part of another agent or terminal. Of a name that is there twice the last one counts.
+// environment is the agent's: ours, with who it is, and without what would make it take itself for a part
+// of another agent or terminal. Of a name that is there twice the last one counts.
 func (sp *spec) environment(c *cli.Context, s *command.Scope) []string {
 	unset := append(command.AgentMarks(), "TMUX", "TMUX_PANE", "STY", "WINDOW", "COLUMNS", "LINES", "TERM_PROGRAM", "TERM_PROGRAM_VERSION")
 	env := slices.DeleteFunc(os.Environ(), func(pair string) bool {

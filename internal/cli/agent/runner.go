@@ -59,8 +59,8 @@ type runnerReport struct {
 	Error *struct{ Code, Message, Hint string } `json:"error,omitempty"`
 }
 
-// runHere is the runner: it returns when the agent's program has ended for good, and with it all
-// that it started. A signal ends it, which may take some seconds and is never cut short.
+// runHere is the runner: it returns when the agent's program has ended for good, and with it all that it
+// started. A signal ends it, which may take some seconds and is never cut short.
 func runHere(c *cli.Context, s *command.Scope, sp *spec) (exit ptyrun.Exit, err error) {
 	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -71,13 +71,13 @@ func runHere(c *cli.Context, s *command.Scope, sp *spec) (exit ptyrun.Exit, err 
 		return exit, err
 	}
 	defer hold.Release()
-	// Whoever stops the agent notes that first and then looks for this lock, so that one of the
-	// two sees the other.
+	// Whoever stops the agent notes that first and then looks for this lock, so that one of the two sees
+	// the other.
 	if last, err := s.Team.LastStop(name); err != nil || last != sp.lastStop {
 		return exit, command.Refused("%s was stopped meanwhile", name).WithHint("atm up %s", name)
 	}
-	// Only now: the log of a runner that runs is nobody else's. No link is followed, and a crash is
-	// written there, too.
+	// Only now: the log of a runner that runs is nobody else's. No link is followed, and a crash is written
+	// there, too.
 	dir := sp.box.Store().Dir()
 	if err := dir.Mkdir(string(name) + "/run"); err != nil {
 		return exit, err
@@ -115,8 +115,8 @@ func runHere(c *cli.Context, s *command.Scope, sp *spec) (exit ptyrun.Exit, err 
 	return ptyrun.Run(ctx, o)
 }
 
-// endLeftovers ends what a runner that was killed has left running, and names it. The caller
-// holds the runner's lock.
+// endLeftovers ends what a runner that was killed has left running, and names it. The caller holds the
+// runner's lock.
 func endLeftovers(box *mailbox.Box) (processes []string, err error) {
 	left, err := ptyrun.Leftovers(box)
 	if err != nil || len(left.Processes) == 0 {
@@ -140,9 +140,8 @@ type runnerProcess struct {
 	err  error
 }
 
-// startRunner starts the runner of a spec as a process of its own, with the flags of this
-// command. What it says on stderr goes to ours for as long as this process lives, and to
-// run/run.log once it has its lock.
+// startRunner starts the runner of a spec as a process of its own, with the flags of this command. What it
+// says on stderr goes to ours for as long as this process lives, and to run/run.log once it has its lock.
 func startRunner(c *cli.Context, s *command.Scope, sp *spec) (*runnerProcess, error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -193,9 +192,9 @@ func startRunner(c *cli.Context, s *command.Scope, sp *spec) (*runnerProcess, er
 // errGone says that an agent which was awaited runs no more.
 var errGone = errors.New("it has ended")
 
-// awaitReady waits until the agent is ready, or until it is known that it does not become so. p is
-// its runner if this process has started it, else nil. A program that shows no prompt is then as it
-// is, after a short while where its driver does not know its prompt.
+// awaitReady waits until the agent is ready, or until it is known that it does not become so. p is its
+// runner if this process has started it, else nil. A program that shows no prompt is then as it is, after a
+// short while where its driver does not know its prompt.
 func (k *call) awaitReady(ctx context.Context, p *runnerProcess, d *driver.Driver) (result, error) {
 	r := result{Name: k.name()}
 	patience := readyWithin

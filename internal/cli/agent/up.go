@@ -68,8 +68,8 @@ func up(c *cli.Context) error {
 	return u.start(ctx)
 }
 
-// choose finds the members that are meant: the named ones with those that they are started after,
-// or all. Every member of team.toml gets its mailbox, people too.
+// choose finds the members that are meant: the named ones with those that they are started after, or all.
+// Every member of team.toml gets its mailbox, people too.
 func (u *startup) choose(words []string) error {
 	names := u.plan.Startable()
 	for _, word := range words {
@@ -105,8 +105,7 @@ func (u *startup) choose(words []string) error {
 	return nil
 }
 
-// start starts the members that do not run, waits until all are ready, and says of each what
-// became of it.
+// start starts the members that do not run, waits until all are ready, and says of each what became of it.
 func (u *startup) start(ctx context.Context) error {
 	errs := u.plan.Start(ctx, u.order, func(ctx context.Context, n wire.Name) error {
 		if !slices.Contains(u.names, n) {
@@ -144,8 +143,8 @@ func (u *startup) start(ctx context.Context) error {
 	return e
 }
 
-// bring has a member run and be ready: started, or as it is. Others may start and stop it
-// meanwhile; then it is tried again, a few times.
+// bring has a member run and be ready: started, or as it is. Others may start and stop it meanwhile; then
+// it is tried again, a few times.
 func (u *startup) bring(ctx context.Context, n wire.Name) (r result, err error) {
 	k := &call{u.c, u.s, u.s.Team.Box(n)}
 	for range 5 {
@@ -168,8 +167,8 @@ func (u *startup) bring(ctx context.Context, n wire.Name) (r result, err error) 
 	return r, err
 }
 
-// foreground starts the team, waits until it is interrupted, nobody reads on or nobody runs any
-// more, and stops it. A signal cuts none of that short.
+// foreground starts the team, waits until it is interrupted, nobody reads on or nobody runs any more, and
+// stops it. A signal cuts none of that short.
 func (u *startup) foreground() error {
 	ctx, stop := signal.NotifyContext(u.c.Context, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -216,8 +215,8 @@ func down(c *cli.Context) error {
 	return err
 }
 
-// stopAll stops members, all at once, but whoever asks for it last: this process ends with it.
-// Those that did not run are said where all are to be.
+// stopAll stops members, all at once, but whoever asks for it last: this process ends with it. Those that
+// did not run are said where all are to be.
 func stopAll(ctx context.Context, c *cli.Context, s *command.Scope, names []wire.Name, sayAll bool) (stopped int, err error) {
 	var mu sync.Mutex
 	var errs []error

@@ -1,5 +1,5 @@
-// Package session is the verbs of interactive sessions (package session at the top): they begin,
-// list, show, join and end them.
+// Package session is the verbs of interactive sessions (package session at the top): they begin, list,
+// show, join and end them.
 package session
 
 import (
@@ -188,8 +188,8 @@ func moveTo(to wire.InteractiveSessionState) func(*call) error {
 	}
 }
 
-// resume lets a session go on. An agent that does not run is started first; when it cannot be
-// started, the session stays as it is.
+// resume lets a session go on. An agent that does not run is started first; when it cannot be started, the
+// session stays as it is.
 func resume(k *call) error {
 	plan, err := k.s.Team.Config()
 	if err != nil {
@@ -220,8 +220,8 @@ func resume(k *call) error {
 	return moveTo(wire.SessionActive)(k)
 }
 
-// find is the session that a word means: by its id or a part of it, or by the name of an agent
-// that has only one.
+// find is the session that a word means: by its id or a part of it, or by the name of an agent that has
+// only one.
 func find(ctx context.Context, s *command.Scope, word string) (*sessions.Session, error) {
 	if !s.IsMember(word) {
 		id, err := s.Team.Sessions().Find(word)
@@ -262,8 +262,8 @@ func aliveOf(ctx context.Context, s *command.Scope, agent string) (alive []*sess
 	return alive, err
 }
 
-// refresh is a session as it is now, with what its agent has said since. Where that cannot be
-// written, it is as it would be.
+// refresh is a session as it is now, with what its agent has said since. Where that cannot be written, it
+// is as it would be.
 func refresh(ctx context.Context, s *command.Scope, id wire.UUID) (*sessions.Session, error) {
 	plan, _ := s.Team.Config() // doctor names its mistakes
 	one, err := s.Team.RefreshSession(ctx, id, &plan.Session)
@@ -392,8 +392,8 @@ type entry struct {
 	agent string
 }
 
-// String is the time, who spoke and the text. Further lines of the text are indented, so that none
-// looks like another entry.
+// String is the time, who spoke and the text. Further lines of the text are indented, so that none looks
+// like another entry.
 func (e entry) String() string {
 	names := map[string]string{sessions.SenderAgent: e.agent, sessions.SenderSystem: "--"}
 	r := letter.Renderer{Terminal: command.Terminal()}

@@ -176,8 +176,8 @@ func runHook(c *cli.Context) (err error) {
 	return err
 }
 
-// openForHook opens the mailbox of the agent that the environment names. nil without an error: there
-// is nothing to say outside of a team, where nobody is named, and where a runner speaks for the agent.
+// openForHook opens the mailbox of the agent that the environment names. nil without an error: there is
+// nothing to say outside of a team, where nobody is named, and where a runner speaks for the agent.
 func openForHook(c *cli.Context) (*command.Scope, error) {
 	if c.String("as") == "" && os.Getenv("ATM_AGENT") == "" {
 		return nil, nil

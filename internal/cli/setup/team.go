@@ -83,8 +83,8 @@ func team(c *cli.Context, s *command.Scope) error {
 	return command.Print(c, m)
 }
 
-// watchEvery is how often the team is looked at: a lock that a killed runner
-// leaves writes no event, so there is nothing else that could be waited for.
+// watchEvery is how often the team is looked at: a lock that a killed runner leaves writes no event, so
+// there is nothing else that could be waited for.
 const watchEvery = 500 * time.Millisecond
 
 // watchTeam repaints the team and what waits below it, and rings when more waits.
