@@ -193,11 +193,13 @@ func startRunner(c *cli.Context, s *command.Scope, sp *spec) (*runnerProcess, er
 var errGone = errors.New("it has ended")
 
 // awaitReady waits until the agent is ready, or until it is known that it does not become so. p is its
-// runner if this process has started it, else nil. A program that shows no prompt is then as it is, after a
-// short while where its driver does not know its prompt.
+// runner if this process has started it, else nil. A program that shows no prompt is then as it is, after
+// a short while where its driver does not know its prompt.
 func (k *call) awaitReady(ctx context.Context, p *runnerProcess, d *driver.Driver) (result, error) {
-	r := result{Name: k.name()}
-	patience := readyWithin
+	r, unready, patience := result{Name: k.name(), State: "ready"}, "started", readyWithin
+	if p == nil {
+		r.State, unready = "running", "running"
+	}
 	if d.Plain {
 		patience = quietWithin
 	}
@@ -212,17 +214,20 @@ func (k *call) awaitReady(ctx context.Context, p *runnerProcess, d *driver.Drive
 			restarts = status.Restarts
 			command.Warn(k.c, "%s has ended before it was ready, and is started again", r.Name)
 		}
-		switch waited := time.Since(began); {
+		quiet := time.Since(began)
+		if p == nil && r.PID != 0 {
+			quiet = time.Since(status.Started)
+		}
+		switch {
 		case status.Ready:
-			r.State = "ready"
 			return r, nil
 		case asking == dialogHolds:
 			return r, command.Failed("%s runs, and asks before it is ready: %s", r.Name, letter.Escape(status.Detail)).
 				WithHint("atm attach %s", r.Name)
-		case err == nil && waited > patience:
-			r.State, r.Detail = "started", "no prompt is shown yet"
+		case err == nil && asking == 0 && quiet > patience:
+			r.State, r.Detail = unready, "no prompt is shown yet"
 			return r, nil
-		case errors.Is(err, control.ErrNotAnswering) || err != nil && waited > listenWithin:
+		case errors.Is(err, control.ErrNotAnswering) || err != nil && time.Since(began) > listenWithin:
 			return r, k.explain(err)
 		}
 		if running, err := k.box.Store().Running(r.Name); p == nil && (err != nil || !running) {

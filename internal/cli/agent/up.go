@@ -151,7 +151,6 @@ func (u *startup) bring(ctx context.Context, n wire.Name) (r result, err error) 
 		if u.isRunning(n) {
 			d, _ := chooseDriver(u.plan.Members[n])
 			r, err = k.awaitReady(ctx, nil, d)
-			r.State = strings.Replace(r.State, "ready", "running", 1)
 		} else {
 			var sp *spec
 			if sp, err = newSpec(u.c, u.s, u.plan, k.box, nil); err == nil {
