@@ -38,8 +38,8 @@ const (
 	answerWithin   = 3 * time.Second        // a runner says who it is: at once unless it is stuck, or the machine
 	lookEvery      = 50 * time.Millisecond  // the runner is asked how its program stands
 	probeEvery     = 10 * time.Millisecond  // or whether it is there
-	readyWithin    = 30 * time.Second       // a program whose driver is known shows its prompt
-	quietWithin    = 3 * time.Second        // any other may never show one that is known
+	readyWithin    = 30 * time.Second       // up waits so long for a prompt that the driver knows
+	quietWithin    = 3 * time.Second        // and for any other; so does run --detach
 	listenWithin   = 15 * time.Second       // from a runner's lock to its socket: it first ends what the last one left
 	leftoversGrace = 2 * time.Second        // for those to end by themselves
 	endWithin      = 2 * time.Second        // for this process, after a signal in an attached terminal

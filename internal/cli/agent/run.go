@@ -58,7 +58,7 @@ func run(c *cli.Context) error {
 	if c.Bool("detach") {
 		ctx, stop := command.Interruptible(c.Context)
 		defer stop()
-		r, err := k.startReady(ctx, sp)
+		r, err := k.startReady(ctx, sp, quietWithin)
 		if err != nil {
 			return err
 		}

@@ -26,7 +26,6 @@ import (
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun"
 	"github.com/agentteammail/atm/ptyrun/control"
-	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
@@ -193,15 +192,12 @@ func startRunner(c *cli.Context, s *command.Scope, sp *spec) (*runnerProcess, er
 var errGone = errors.New("it has ended")
 
 // awaitReady waits until the agent is ready, or until it is known that it does not become so. p is its
-// runner if this process has started it, else nil. A program that shows no prompt is then as it is, after
-// a short while where its driver does not know its prompt.
-func (k *call) awaitReady(ctx context.Context, p *runnerProcess, d *driver.Driver) (result, error) {
-	r, unready, patience := result{Name: k.name(), State: "ready"}, "started", readyWithin
+// runner if this process has started it, else nil. After patience, which counts from its start, it is as
+// it is.
+func (k *call) awaitReady(ctx context.Context, p *runnerProcess, patience time.Duration) (result, error) {
+	r, unready := result{Name: k.name(), State: "ready"}, "started"
 	if p == nil {
 		r.State, unready = "running", "running"
-	}
-	if d.Plain {
-		patience = quietWithin
 	}
 	asking, restarts := 0, 0
 	for began := time.Now(); ; {
@@ -256,12 +252,12 @@ func ended(box *mailbox.Box, exit ptyrun.Exit) error {
 }
 
 // startReady starts a runner, and comes back when the agent is ready or it is known how it stands.
-func (k *call) startReady(ctx context.Context, sp *spec) (result, error) {
+func (k *call) startReady(ctx context.Context, sp *spec, patience time.Duration) (result, error) {
 	p, err := startRunner(k.c, k.s, sp)
 	if err != nil {
 		return result{}, err
 	}
-	return k.awaitReady(ctx, p, sp.options.Driver)
+	return k.awaitReady(ctx, p, patience)
 }
 
 // runAttached starts a runner and attaches this terminal to its agent.

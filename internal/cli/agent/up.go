@@ -146,15 +146,17 @@ func (u *startup) start(ctx context.Context) error {
 // bring has a member run and be ready: started, or as it is. Others may start and stop it meanwhile; then
 // it is tried again, a few times.
 func (u *startup) bring(ctx context.Context, n wire.Name) (r result, err error) {
-	k := &call{u.c, u.s, u.s.Team.Box(n)}
+	k, patience := &call{u.c, u.s, u.s.Team.Box(n)}, readyWithin
+	if d, _ := chooseDriver(u.plan.Members[n]); d.Plain {
+		patience = quietWithin
+	}
 	for range 5 {
 		if u.isRunning(n) {
-			d, _ := chooseDriver(u.plan.Members[n])
-			r, err = k.awaitReady(ctx, nil, d)
+			r, err = k.awaitReady(ctx, nil, patience)
 		} else {
 			var sp *spec
 			if sp, err = newSpec(u.c, u.s, u.plan, k.box, nil); err == nil {
-				r, err = k.startReady(ctx, sp)
+				r, err = k.startReady(ctx, sp, patience)
 			}
 		}
 		refused, ok := errors.AsType[*command.Error](err)

@@ -199,7 +199,12 @@ func resume(k *call) error {
 	if err != nil {
 		return err
 	}
-	words, again := plan.Session.ResumeWords(k.one.SessionID), k.s.Team.RunAgain(k.agent())
+	m, err := k.s.Team.Summary(k.agent())
+	if err != nil {
+		return err
+	}
+	own := wire.UUID(cmp.Or(m.Session, string(k.one.SessionID))) // what the agent itself calls it
+	words, again := plan.SessionOf(k.agent()).ResumeWords(own), k.s.Team.RunAgain(k.agent())
 	switch {
 	case running || !k.one.State.Alive(): // there is nothing to start
 	case len(words) == 0 && k.one.OwnedByRunner(): // it would be paused again at the next look
@@ -265,8 +270,12 @@ func aliveOf(ctx context.Context, s *command.Scope, agent string) (alive []*sess
 // refresh is a session as it is now, with what its agent has said since. Where that cannot be written, it
 // is as it would be.
 func refresh(ctx context.Context, s *command.Scope, id wire.UUID) (*sessions.Session, error) {
+	one, err := s.Team.Sessions().Get(id)
+	if err != nil {
+		return nil, err
+	}
 	plan, _ := s.Team.Config() // doctor names its mistakes
-	one, err := s.Team.RefreshSession(ctx, id, &plan.Session)
+	one, err = s.Team.RefreshSession(ctx, id, plan.SessionOf(wire.Name(one.AgentID)))
 	if err != nil {
 		if seen, lookErr := s.Team.Sessions().Look(ctx, id); lookErr == nil {
 			return seen, nil
