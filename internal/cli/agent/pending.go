@@ -295,6 +295,9 @@ func (d *decision) sendReason(ctx context.Context) error {
 
 // answerDraft says yes or no to a draft, as human input to the agent that made it.
 func (d *decision) answerDraft(ctx context.Context) (r result, err error) {
+	if d.c.Args().Len() > 1 {
+		return r, command.Usage("a draft has no options").WithHint("atm approve %s, or atm reject %[1]s --reason \"…\"", shortID(d.q))
+	}
 	draft, err := d.s.Team.FindDraft(ctx, d.q.Agent, wire.UUID(d.q.ID))
 	if err != nil {
 		return r, err

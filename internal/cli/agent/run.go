@@ -153,6 +153,11 @@ func newSpec(c *cli.Context, s *command.Scope, plan *config.Config, box *mailbox
 	if err != nil {
 		return nil, command.Usage("size: %v", err).WithHint("--size 120x30")
 	}
+	for _, pair := range c.StringSlice("env") {
+		if !strings.Contains(pair, "=") {
+			return nil, command.Usage("--env needs k=v, not %q", pair)
+		}
+	}
 	sp = &spec{box: box, member: m}
 	if sp.lastStop, err = s.Team.LastStop(name); err != nil {
 		return nil, err

@@ -23,7 +23,7 @@ var gcCommand = &cli.Command{
 	Description: "Never unread, never owed; nothing is deleted. Whole days only.",
 	Flags: []cli.Flag{
 		command.DurationFlag("keep", 30*24*time.Hour, "what is younger than `D` stays (default 30d)"),
-		&cli.IntFlag{Name: "keep-last", Value: 100, Usage: "the newest `N` of an inbox stay (default 100)"},
+		&cli.UintFlag{Name: "keep-last", Value: 100, Usage: "the newest `N` of an inbox stay (default 100)"},
 		&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "count only: the same totals"},
 	},
 	Action: with(command.OpenTeam, gc),
@@ -36,7 +36,7 @@ func gc(c *cli.Context, s *command.Scope) error {
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	options := mailbox.GCOptions{Before: time.Now().Add(-command.Duration(c, "keep")), KeepLast: c.Int("keep-last"), DryRun: c.Bool("dry-run")}
+	options := mailbox.GCOptions{Before: time.Now().Add(-command.Duration(c, "keep")), KeepLast: int(c.Uint("keep-last")), DryRun: c.Bool("dry-run")}
 	var total mailbox.Moved
 	for _, b := range boxes {
 		messages, err1 := b.GC(ctx, options)

@@ -212,17 +212,17 @@ func teamRetire(c *cli.Context, s *command.Scope) error {
 }
 
 func teamRestore(c *cli.Context, s *command.Scope) error {
-	names, err := parseNames(c.Args().Slice())
+	name, err := wire.ParseName(c.Args().First())
 	if err != nil {
+		return command.Usage("%v", err)
+	}
+	if err := s.MayStop("restore", name); err != nil {
 		return err
 	}
-	if err := s.MayStop("restore", names[0]); err != nil {
+	if err := s.Team.Restore(c.Context, name, ""); err != nil {
 		return err
 	}
-	if err := s.Team.Restore(c.Context, names[0], ""); err != nil {
-		return err
-	}
-	return printResult(c, map[string]any{"agent": names[0]}, "%s is back", names[0])
+	return printResult(c, map[string]any{"agent": name}, "%s is back", name)
 }
 
 var statusCommand = &cli.Command{
