@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -28,7 +27,7 @@ type kitchen struct {
 	dir  string
 	mark string // in the environment of everything that is started here
 
-	limit atomic.Value // LIMIT of the recipes, a string
+	limit string // LIMIT of the recipes
 }
 
 // mealTime is how long a recipe may take on a slow machine.
@@ -46,13 +45,11 @@ func newKitchen(t *testing.T) *kitchen {
 	k.atm("init", "alice", "bob", "carol", "me", "script")
 	for name, to := range map[string]string{"team.toml": ".atm/main/team.toml", "model.sh": "model.sh"} {
 		data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "cookbook", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(k.dir, to), data, 0o755); err != nil {
+		if err = errors.Join(err, os.WriteFile(filepath.Join(k.dir, to), data, 0o755)); err != nil {
 			t.Fatal(err)
 		}
 	}
+	k.write("jobs.txt", jobs)
 	t.Cleanup(func() {
 		k.command("atm", "down").Run()
 		if left := k.left(); len(left) > 0 {
@@ -65,10 +62,9 @@ func newKitchen(t *testing.T) *kitchen {
 func (k *kitchen) command(name string, args ...string) *exec.Cmd {
 	c := exec.Command(name, args...)
 	c.Dir = k.dir
-	limit, _ := k.limit.Load().(string)
 	c.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + k.dir, "TZ=UTC", "GORACE=atexit_sleep_ms=0", k.mark,
-		"GOCOVERDIR=" + os.Getenv("GOCOVERDIR"), "LIMIT=" + limit,
+		"GOCOVERDIR=" + os.Getenv("GOCOVERDIR"),
 	}
 	return c
 }
@@ -93,16 +89,16 @@ func (k *kitchen) write(name, text string) {
 	}
 }
 
-// script is a recipe at work.
+// A script is a recipe at work, started as a terminal's shell does: in a process group of its own.
 type script struct {
 	*exec.Cmd
 	out, errs bytes.Buffer
 }
 
-// start starts a recipe as a terminal's shell does: in a process group of its own.
 func (k *kitchen) start(shell, name string, args ...string) *script {
 	k.t.Helper()
 	s := &script{Cmd: k.command(shell, append([]string{cookbook(name)}, args...)...)}
+	s.Env = append(s.Env, "LIMIT="+k.limit)
 	s.Stdout, s.Stderr, s.SysProcAttr = &s.out, &s.errs, &syscall.SysProcAttr{Setpgid: true}
 	s.WaitDelay = time.Second // what outlives it is looked for by its mark
 	if err := s.Start(); err != nil {
@@ -117,6 +113,16 @@ func (s *script) ends() int {
 	defer over.Stop()
 	s.Wait() // its error is in the state
 	return s.ProcessState.ExitCode()
+}
+
+// cook has a recipe run to its end, after which nothing of it runs, and returns its exit code, its
+// result, which is the last line of output but for what up and send say, and all that it printed.
+func (k *kitchen) cook(shell, name string, args ...string) (code int, last, all string) {
+	k.t.Helper()
+	s := k.start(shell, name, args...)
+	code = s.ends()
+	k.nothingRuns("after its end")
+	return code, s.last(), s.out.String() + s.errs.String()
 }
 
 // left are the commands of the processes that carry the mark.
@@ -177,15 +183,6 @@ func (k *kitchen) mail() (all []string) {
 		}
 	}
 	slices.Sort(all)
-	return all
-}
-
-// events are what the agents' logs hold, for a test that has failed.
-func (k *kitchen) events() (all string) {
-	for _, agent := range []string{"alice", "bob", "carol"} {
-		out, _ := k.command("atm", "events", agent, "--json").CombinedOutput()
-		all += agent + ":\n" + string(out)
-	}
 	return all
 }
 
@@ -277,9 +274,7 @@ func (r *recipe) meanwhile(k *kitchen) {
 	k.t.Cleanup(func() { stop(); <-done })
 }
 
-// result is a recipe's last line of output, without what up and send say.
-func result(s *script) string {
-	last := ""
+func (s *script) last() (last string) {
 	for line := range strings.Lines(s.out.String()) {
 		if !strings.Contains(line, ": ready, process ") && !strings.Contains(line, ": running") && !strings.HasPrefix(line, "sent ") {
 			last = strings.TrimSpace(line)
@@ -296,17 +291,14 @@ func TestCookbook(t *testing.T) {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
 			k := newKitchen(t)
-			k.write("jobs.txt", jobs)
 			r.meanwhile(k)
 			for n, shell := range []string{"sh", "bash"} {
 				if (i+n)%2 == 1 { // each shell is the first of some
 					shell = map[string]string{"sh": "bash", "bash": "sh"}[shell]
 				}
-				s := k.start(shell, r.name, r.args...)
-				if code := s.ends(); code != 0 || result(s) != r.out {
-					t.Fatalf("%s, run %d: exit %d, %q\n%s%s", shell, n+1, code, result(s), &s.out, &s.errs)
+				if code, last, all := k.cook(shell, r.name, r.args...); code != 0 || last != r.out {
+					t.Fatalf("%s, run %d: exit %d, %q\n%s", shell, n+1, code, last, all)
 				}
-				k.nothingRuns("after its end")
 				if diff := cmp.Diff(r.sent, k.mail()); diff != "" {
 					t.Fatalf("%s, run %d, mail: %s", shell, n+1, diff)
 				}
@@ -325,7 +317,6 @@ func TestCookbookInterrupted(t *testing.T) {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
 			k := newKitchen(t)
-			k.write("jobs.txt", jobs)
 			k.write("slow", "0.3")
 			r.meanwhile(k)
 			cut := func(n int, when string, is func() bool) (over bool) {
@@ -335,8 +326,8 @@ func TestCookbookInterrupted(t *testing.T) {
 				for end := time.Now().Add(mealTime); !is(); time.Sleep(2 * time.Millisecond) {
 					select {
 					case code := <-gone:
-						if code != 0 || result(s) != r.out {
-							t.Fatalf("exit %d, %q\n%s%s%s", code, result(s), &s.out, &s.errs, k.events())
+						if code != 0 || s.last() != r.out {
+							t.Fatalf("exit %d, %q\n%s%s", code, s.last(), &s.out, &s.errs)
 						}
 						return true
 					default:

@@ -277,7 +277,7 @@ func (w *world) judgeStatus(agents ...string) {
 func (w *world) judgeArchive(agents ...string) {
 	w.t.Helper()
 	other := w.at(w.root + "-unarchived")
-	w.want(os.CopyFS(other.root, os.DirFS(w.root)))
+	copyTree(w.t, w.root, other.root)
 	defer os.RemoveAll(other.root)
 	for _, agent := range agents {
 		events := filepath.Join(other.team(), agent, "events")

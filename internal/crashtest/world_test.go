@@ -79,6 +79,13 @@ func memory(t testing.TB) string {
 	return t.TempDir()
 }
 
+func copyTree(t testing.TB, from, to string) {
+	t.Helper()
+	if out, err := exec.Command("cp", "-a", from, to).CombinedOutput(); err != nil {
+		t.Fatalf("copy: %v: %s", err, out)
+	}
+}
+
 // at is the same world with another root.
 func (w *world) at(root string) *world {
 	other := *w
