@@ -19,13 +19,12 @@ import (
 // letter is what the tests know of a message file: what stands in format.md, not what the
 // project's packages make of it.
 type letter struct {
-	ID          string   `json:"id"`
-	Type        string   `json:"type"`
-	From        string   `json:"from"`
-	To          []string `json:"to"`
-	Body        string   `json:"body"`
-	RequiresAck bool     `json:"requires_ack"`
-	InReplyTo   string   `json:"in_reply_to"`
+	ID          string `json:"id"`
+	Type        string `json:"type"`
+	From        string `json:"from"`
+	Body        string `json:"body"`
+	RequiresAck bool   `json:"requires_ack"`
+	InReplyTo   string `json:"in_reply_to"`
 	Attachments []struct {
 		SHA256 string `json:"sha256"`
 	} `json:"attachments"`
@@ -47,10 +46,9 @@ type found struct {
 	attached bool // reading does not show the text
 }
 
-// other is a file that is no message: dropped and not taken in yet, claimed, set aside as bad,
-// or kept as the original of a drop.
+// other is a file that is no message: dropped and not taken in yet, claimed, or set aside as bad.
 type other struct {
-	agent, kind, path string // kind: drop, claim, bad, original
+	agent, kind, path string // kind: drop, claim, bad
 	token             token
 }
 
@@ -152,8 +150,6 @@ func (c *census) add(path string) error {
 	}
 	name, dir := parts[len(parts)-1], strings.Join(parts[:len(parts)-1], "/")
 	switch {
-	case archived && parts[0] == "drops":
-		keep("original")
 	case archived && parts[0] == "done":
 		return c.addMessage(agent, "archive", rel, data)
 	case dir == "events" && strings.HasSuffix(name, ".ndjson"):

@@ -19,23 +19,17 @@ func (w *world) drop() {
 	t, text := w.write()
 	d := drop{name: "note-" + string(t)}
 	content := []byte(text)
-	switch rand.IntN(8) {
-	case 0:
-		content, _ = json.Marshal(map[string]any{"body": text, "requires_ack": rand.IntN(2) == 0})
+	if rand.IntN(2) == 0 {
 		d.name += ".json"
-	case 1:
-		content, _ = json.Marshal(map[string]any{"body": text, "from": "alice", "id": newID(rand.IntN(3))})
-		d.name += ".json"
-	case 2:
-		content = []byte(`{"body": "` + strings.ReplaceAll(text, "\n", " "))
-		d.name += ".json"
-	case 3:
-		content, _ = json.Marshal(map[string]any{"event_type": "agent_output", "stream": "std_out", "content": text})
-		d.name += ".json"
-	case 4:
-		if rand.IntN(8) == 0 {
-			content = append(content, make([]byte, 1200_000)...) // binary, and long
+		content, _ = json.Marshal(one(
+			map[string]any{"body": text, "requires_ack": rand.IntN(2) == 0},
+			map[string]any{"body": text, "from": "alice", "id": newID(rand.IntN(3))},
+			map[string]any{"event_type": "agent_output", "stream": "std_out", "content": text}))
+		if rand.IntN(4) == 0 {
+			content = []byte(`{"body": "` + strings.ReplaceAll(text, "\n", " "))
 		}
+	} else if rand.IntN(32) == 0 {
+		content = append(content, make([]byte, 1200_000)...) // binary, and long
 	}
 	w.setDrop(me, t, d)
 	w.add("dropped", 1)

@@ -86,10 +86,15 @@ func newRecord() *record {
 	}
 }
 
+// locked is undone at once: defer r.locked()().
+func (r *record) locked() (unlock func()) {
+	r.mu.Lock()
+	return r.mu.Unlock
+}
+
 // copy is a record that begins with what was promised in this one.
 func (r *record) copy() *record {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer r.locked()()
 	c := newRecord()
 	c.posts, c.drops, c.reads = deepCopy(r.posts), deepCopy(r.drops), deepCopy(r.reads)
 	c.events, c.hooks = deepCopy(r.events), deepCopy(r.hooks)
@@ -106,8 +111,7 @@ func deepCopy[K comparable, V any](m map[K]*V) map[K]*V {
 
 // wrong records a complaint.
 func (r *record) wrong(format string, args ...any) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer r.locked()()
 	if s := fmt.Sprintf(format, args...); !slices.Contains(r.wrongs, s) {
 		r.wrongs = append(r.wrongs, s)
 	}
@@ -120,14 +124,12 @@ func (r *record) breach(kind, format string, args ...any) {
 }
 
 func (r *record) add(what string, n int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer r.locked()()
 	r.count[what] += n
 }
 
 func (r *record) setBroken(broken bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer r.locked()()
 	r.broken = broken
 	// That a message was read is not synced: after a power cut it may be shown once more.
 	for _, got := range r.reads {
@@ -136,16 +138,14 @@ func (r *record) setBroken(broken bool) {
 }
 
 func (r *record) isBroken() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer r.locked()()
 	return r.broken
 }
 
 // failed makes complaints errors of the test, and says whether it has any.
 func (r *record) failed(t testing.TB) bool {
 	t.Helper()
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer r.locked()()
 	for _, s := range r.wrongs {
 		t.Error(s)
 	}
@@ -179,8 +179,7 @@ func (r *record) report(t testing.TB, about string) {
 
 // begin records that a text is about to be sent.
 func (r *record) begin(t token, from string, to ...string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer r.locked()()
 	for _, a := range to {
 		r.posts[key{a, t}] = &post{from: from}
 	}
@@ -188,22 +187,19 @@ func (r *record) begin(t token, from string, to ...string) {
 
 // excuse records that a message may be taken by a process that does not show it.
 func (r *record) excuse(agent, id string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer r.locked()()
 	r.excused[mail{agent, id}] = true
 }
 
 // setDrop records what is known of a dropped file.
 func (r *record) setDrop(agent string, t token, d drop) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer r.locked()()
 	r.drops[key{agent, t}] = &d
 }
 
 // happens records that an event is about to be appended.
 func (r *record) happens(t token, agent string, sync bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer r.locked()()
 	r.events[t] = &event{agent: agent, sync: sync}
 	r.count["events"]++
 }
@@ -215,8 +211,7 @@ func (r *record) note(c call, res result, took time.Duration) {
 	if c.reader != "" {
 		tokens, begun := shown(res.out)
 		r.saw(c.reader, append(tokens, inJSON(res.out)...), begun)
-		peaceful := res.code == 0 && res.err == "" && took < time.Second
-		if peaceful && c.args[0] == "read" && c.out == nil {
+		if isWhole := c.args[0] == "read" && c.out == nil && res.code == 0 && res.err == ""; isWhole && took < time.Second {
 			r.sawAlone(c.reader, tokens)
 		}
 	}
@@ -301,14 +296,10 @@ func (r *record) notePrinted(c call, p printed) {
 
 // promise records that a process said of a text that it is delivered.
 func (r *record) promise(id string, t token, to string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	p := r.posts[key{to, t}]
-	if p == nil {
-		p = &post{}
-		r.posts[key{to, t}] = p
+	defer r.locked()()
+	if p := r.posts[key{to, t}]; p != nil {
+		p.id, p.stored, p.at = id, true, time.Now()
 	}
-	p.id, p.stored, p.at = id, true, time.Now()
 	r.count["acknowledged"]++
 }
 
@@ -344,8 +335,7 @@ func (r *record) reading(agent string, t token) *reading {
 
 // saw records what a reader of agent's mail got.
 func (r *record) saw(agent string, tokens, begun []token) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer r.locked()()
 	for _, t := range tokens {
 		r.reading(agent, t).shown++
 		r.count["shown"]++
@@ -357,8 +347,7 @@ func (r *record) saw(agent string, tokens, begun []token) {
 
 // sawAlone records what no other such reader may get.
 func (r *record) sawAlone(agent string, tokens []token) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer r.locked()()
 	for _, t := range tokens {
 		got := r.reading(agent, t)
 		got.alone++
@@ -368,8 +357,7 @@ func (r *record) sawAlone(agent string, tokens []token) {
 
 // calledHook records a hook's call that was to leave an event.
 func (r *record) calledHook(e hookEvent, said, loose bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer r.locked()()
 	c := r.hooks[e]
 	if c == nil {
 		c = &hookCalls{}

@@ -255,8 +255,7 @@ func (w *world) readAll(me string) {
 // nobody answers what they have not seen.
 func (w *world) someTarget() target {
 	me, id, n := one(readers...), "", 0
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	defer w.locked()()
 	for k, p := range w.posts {
 		isSeen := me == "carol" || w.reading(me, k.token).shown > 0
 		if k.agent == me && p.stored && p.from == "alice" && time.Since(p.at) < time.Second && isSeen {
@@ -291,8 +290,7 @@ func (w *world) tryAction(a action) {
 		w.try(a.call)
 		return
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	defer w.locked()()
 	w.retries = append(w.retries, a.call)
 }
 

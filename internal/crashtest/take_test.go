@@ -36,7 +36,7 @@ type shared struct {
 // of it can be finished.
 func TestStressTake(t *testing.T) {
 	d := 3 * time.Second
-	if s := os.Getenv("ATM_STRESS"); s != "" {
+	if os.Getenv("ATM_STRESS") != "" {
 		d = stressTime(t)
 	}
 	w := &shared{newWorld(t, memory(t), takers...), map[string][]*taken{}}
@@ -92,8 +92,7 @@ func (w *shared) take(who string, kill time.Duration, wait ...string) *taken {
 	}
 	m := &taken{id: out.Message.ID, who: who, times: out.Times, since: out.Until.Add(-lease), till: out.Until}
 	w.excuse("jobs", m.id)
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	defer w.locked()()
 	w.takes[m.id] = append(w.takes[m.id], m)
 	return m
 }
@@ -131,8 +130,7 @@ func (w *shared) letGo(m *taken, how string) {
 		}
 		return
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	defer w.locked()()
 	m.done = how == "ack"
 	if now.Before(m.till) {
 		m.till = now

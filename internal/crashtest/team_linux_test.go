@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -50,17 +51,23 @@ func TestStressUpDown(t *testing.T) {
 			syscall.Kill(p.pid, syscall.SIGKILL)
 		}
 	})
-	over := make(chan struct{})
+	var over atomic.Bool
 	var all sync.WaitGroup
-	all.Go(func() { every(15*time.Millisecond, over, func() { w.findTwins(agent) }) })
 	all.Go(func() {
-		every(30*time.Millisecond, over, func() { w.try(w.sending("me", started, "--", "--json").call) })
+		for ; !over.Load(); time.Sleep(15 * time.Millisecond) {
+			w.findTwins(agent)
+		}
+	})
+	all.Go(func() {
+		for ; !over.Load(); time.Sleep(30 * time.Millisecond) {
+			w.try(w.sending("me", started, "--", "--json").call)
+		}
 	})
 	n := 0
 	for ; (n < cycles || time.Now().Before(until)) && !w.failed(t); n++ {
 		w.upAndDown(n + 1)
 	}
-	close(over)
+	over.Store(true)
 	all.Wait()
 	c := w.census()
 	for _, agent := range started { // what counts as read is in the log of the program that it was typed to
@@ -74,18 +81,6 @@ func TestStressUpDown(t *testing.T) {
 		t.Error("nothing was sent")
 	}
 	w.report(t, fmt.Sprintf("%d times up and down", n))
-}
-
-// every does something again and again, until it is over.
-func every(d time.Duration, over <-chan struct{}, do func()) {
-	for {
-		select {
-		case <-over:
-			return
-		case <-time.After(d):
-			do()
-		}
-	}
 }
 
 // upAndDown is one life of the team. In each odd one `atm up` is killed, and two carry on.
@@ -117,7 +112,7 @@ func (w *world) upAndDown(n int) {
 	// killed, sees that it was stopped, and ends.
 	isAgent := func(p process) bool { return p.run != "" }
 	left := w.processes()
-	for end := time.Now().Add(5 * time.Second); len(left) > 0 && !slices.ContainsFunc(left, isAgent) && time.Now().Before(end); {
+	for i := 0; i < 500 && len(left) > 0 && !slices.ContainsFunc(left, isAgent); i++ {
 		time.Sleep(10 * time.Millisecond)
 		left = w.processes()
 	}
@@ -146,9 +141,8 @@ func (w *world) killOne(name string) {
 
 // process is what the system tells of one.
 type process struct {
-	pid            int
-	command, agent string
-	run            string // ATM_RUN; "": it has none
+	pid                 int
+	command, agent, run string // run is ATM_RUN; "": it has none
 }
 
 func (p process) String() string {

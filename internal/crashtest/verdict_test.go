@@ -81,21 +81,17 @@ func (r *record) judgeDrops(c *census, texts map[key][]found) {
 			}
 		}
 	}
-	originals := map[key]int{}
 	for _, o := range c.others {
 		k := key{o.agent, o.token}
-		switch {
-		case o.kind == "original":
-			originals[k]++
-		case o.kind == "claim" && len(places[k]) > 0: // published, and settled by whoever comes next
-		case o.token != "":
+		isPublished := o.kind == "claim" && len(places[k]) > 0 // and settled by whoever comes next
+		if o.token != "" && !isPublished {
 			places[k] = append(places[k], o.path)
 		}
 	}
 	for k, d := range r.drops {
 		switch at := places[k]; {
 		case d.safe && len(at) == 0:
-			r.breach("lost", "%s, dropped on %s (originals kept: %d)", d.name, k.agent, originals[k])
+			r.breach("lost", "%s, dropped on %s", d.name, k.agent)
 		case len(at) > 1:
 			r.breach("doubled", "%s, dropped on %s, is %s", d.name, k.agent, strings.Join(at, " and "))
 		}

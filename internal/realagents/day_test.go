@@ -347,7 +347,7 @@ func (s *team) midWork() {
 // turns is how many bob has had.
 func (s *team) turns() int {
 	s.t.Helper()
-	var h struct{ Turns []struct{ TurnID string } }
+	var h struct{ Turns []json.RawMessage }
 	s.get(&h, "history", "bob")
 	return len(h.Turns)
 }
