@@ -82,8 +82,8 @@ var actions = []namedAction{
 	{"backup", func(w *world, at target) action {
 		holdsAll := func(file string) error {
 			c := w.unpack(file)
-			for k := range w.posts {
-				if !c.has(k) {
+			for k, it := range w.items {
+				if it.kind == "message" && !c.has(k) {
 					return fmt.Errorf("%s of %s is not in the backup", k.token, k.agent)
 				}
 			}
@@ -341,7 +341,7 @@ func route(w *world, at target) action  { return w.streaming(at.me, 5, true, "--
 // --attach.
 func (w *world) sending(from string, to []string, how string, flags ...string) action {
 	t, text := w.write()
-	w.begin(t, from, to...)
+	w.begin(t, item{kind: "message", from: from}, to...)
 	c := call{args: append([]string{"send", strings.Join(to, ","), "--as", from}, flags...), texts: []token{t}}
 	switch how {
 	case "--":
@@ -362,7 +362,7 @@ func (w *world) batching(n int, ids bool) action {
 	for i := range n {
 		t, text := w.write()
 		to := readers[:1+i%2]
-		w.begin(t, "alice", to...)
+		w.begin(t, item{kind: "message", from: "alice"}, to...)
 		c.texts = append(c.texts, t)
 		line := map[string]any{"to": to, "body": text, "requires_ack": i%3 == 2}
 		if ids || i%3 == 1 {
@@ -377,7 +377,7 @@ func (w *world) batching(n int, ids bool) action {
 // delivering is an action that is done when all have got its texts.
 func (w *world) delivering(c call) action {
 	return action{call: c, done: func(have *census) error {
-		for k := range w.posts {
+		for k := range w.items {
 			if slices.Contains(c.texts, k.token) && !have.has(k) {
 				return fmt.Errorf("%s has not got %s", k.agent, k.token)
 			}
@@ -417,7 +417,7 @@ func (w *world) joining(want bool, names ...string) action {
 func (w *world) mail(to string, flags ...string) string {
 	a := w.sending("alice", []string{to}, "--", append(flags, "--json")...)
 	w.mustRun(a.call)
-	return w.posts[key{to, a.texts[0]}].id
+	return w.items[key{to, a.texts[0]}].id
 }
 
 // sharedJob makes dave's inbox a shared one with a message, which carol has taken, or nobody has.

@@ -210,6 +210,43 @@ func (c *census) addMessage(agent, place, rel string, data []byte) error {
 	return nil
 }
 
+// A place is where a text lies.
+type place struct {
+	kind  string // a message's place; drop, claim, bad; log
+	path  string
+	whole bool
+	id    string
+	seq   uint64
+}
+
+// places are where all texts lie, by their mailbox or log.
+func (c *census) places() map[key][]place {
+	all := map[key][]place{}
+	for _, f := range c.messages {
+		k := key{f.agent, f.token}
+		all[k] = append(all[k], place{f.place, f.path, f.whole, f.ID, 0})
+	}
+	for log, lines := range c.logs {
+		agent, _, _ := strings.Cut(log, ".")
+		for _, e := range lines {
+			if m := headLine.FindStringSubmatch(e.line); m != nil {
+				_, whole := tokenOf(e.text())
+				k := key{agent, token(m[1])}
+				all[k] = append(all[k], place{"log", e.path, whole, "", e.Seq})
+			}
+		}
+	}
+	for _, o := range c.others {
+		k := key{o.agent, o.token}
+		if o.kind == "claim" && len(all[k]) > 0 { // published, and settled by whoever comes next
+			continue
+		}
+		all[k] = append(all[k], place{kind: o.kind, path: o.path})
+	}
+	delete(all, key{})
+	return all
+}
+
 // pending is what is dropped and not taken in, or not to its end.
 func (c *census) pending() (paths []string) {
 	for _, o := range c.others {

@@ -17,10 +17,10 @@ import (
 func (w *world) drop() {
 	me := one(readers...)
 	t, text := w.write()
-	d := drop{name: "note-" + string(t)}
+	name := "note-" + string(t)
 	content := []byte(text)
 	if rand.IntN(2) == 0 {
-		d.name += ".json"
+		name += ".json"
 		content, _ = json.Marshal(one(
 			map[string]any{"body": text, "requires_ack": rand.IntN(2) == 0},
 			map[string]any{"body": text, "from": "alice", "id": newID(rand.IntN(3))},
@@ -31,19 +31,21 @@ func (w *world) drop() {
 	} else if rand.IntN(32) == 0 {
 		content = append(content, make([]byte, 1200_000)...) // binary, and long
 	}
-	w.setDrop(me, t, d)
-	w.add("dropped", 1)
-	at := filepath.Join(w.team(), me, "inbox", one("", "", "", "new"), d.name)
+	w.begin(t, item{kind: "drop", from: name, cut: true}, me)
+	var isThere, isWhole bool
+	at := filepath.Join(w.team(), me, "inbox", one("", "", "", "new"), name)
 	switch rand.IntN(4) {
 	case 0, 1:
-		d.safe, d.whole = w.moveIn(at, content, string(t))
+		isThere, isWhole = w.moveIn(at, content, string(t))
 	case 2:
-		d.safe, d.whole = w.writeSlowly(at, content, len(content))
+		isThere, isWhole = w.writeSlowly(at, content, len(content))
 	case 3: // whoever wrote it died, perhaps before the end
 		head := headLine.FindIndex(content)[1]
-		d.safe, d.whole = w.writeSlowly(at, content, head+rand.IntN(len(content)-head+1))
+		isThere, isWhole = w.writeSlowly(at, content, head+rand.IntN(len(content)-head+1))
 	}
-	w.setDrop(me, t, d)
+	defer w.locked()()
+	it := w.items[key{me, t}]
+	it.promised, it.cut = isThere, !isWhole
 }
 
 // moveIn writes a file beside, and has mv or cp take it in, which may be killed. It reports whether
@@ -116,5 +118,5 @@ func (w *world) durable(paths ...string) bool {
 func (w *world) dropNote() {
 	t, text := write(300)
 	w.want(os.WriteFile(filepath.Join(w.team(), "bob", "inbox", "note.txt"), []byte(text), 0o600))
-	w.setDrop("bob", t, drop{name: "note.txt", whole: true, safe: true})
+	w.begin(t, item{kind: "drop", from: "note.txt", promised: true}, "bob")
 }

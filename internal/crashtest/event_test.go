@@ -21,46 +21,41 @@ import (
 func (w *world) noting(me string, flags ...string) action {
 	t, text := w.write()
 	args := []string{"event", "agent_output", "stream=std_out", "content=" + text, "event_id=id-" + string(t), "--as", me}
-	return w.appending(call{args: append(args, flags...), events: []token{t}}, me)
+	return w.appending(call{args: append(args, flags...), events: []key{{me, t}}})
 }
 
 // streaming is an action that pipes in n events: of a session channel, or with --route of no known
 // kind, to several agents; ids makes it safe to give them once more.
 func (w *world) streaming(me string, n int, ids bool, flags ...string) action {
 	c := call{args: append([]string{"event", "--stdin", "--json", "--as", me}, flags...)}
-	to := []string{me}
 	for i := range n {
+		to := me
 		t, text := w.write()
 		fields := map[string]any{"event_type": "agent_output", "stream": "std_out", "content": text}
 		if slices.Contains(flags, "--route") {
-			fields = map[string]any{"kind": "note", "agent": readers[i%2], "text": text}
-			to = readers[:2]
+			to = readers[i%2]
+			fields = map[string]any{"kind": "note", "agent": to, "text": text}
 		}
 		if ids {
 			fields["event_id"] = "id-" + string(t)
 		}
 		b, _ := json.Marshal(fields)
 		c.stdin += string(b) + "\n"
-		c.events = append(c.events, t)
+		c.events = append(c.events, key{to, t})
 	}
-	return w.appending(c, to...)
+	return w.appending(c)
 }
 
-// appending is an action that is done when its events, to each of these in turn, are in the logs.
-func (w *world) appending(c call, to ...string) action {
-	for i, t := range c.events {
-		w.happens(t, to[i%len(to)], slices.Contains(c.args, "--sync"))
+// appending is an action that is done when its events are in the logs.
+func (w *world) appending(c call) action {
+	for _, k := range c.events {
+		w.begin(k.token, item{kind: "event", sync: slices.Contains(c.args, "--sync")}, k.agent)
 	}
 	return action{call: c, done: func(have *census) error {
-		var logs strings.Builder
-		for _, lines := range have.logs {
-			for _, e := range lines {
-				logs.WriteString(e.line)
-			}
-		}
-		for _, t := range c.events {
-			if !strings.Contains(logs.String(), string(t)) {
-				return fmt.Errorf("event %s is not in", t)
+		places := have.places()
+		for _, k := range c.events {
+			if len(places[k]) == 0 {
+				return fmt.Errorf("event %s of %s is not in", k.token, k.agent)
 			}
 		}
 		return nil

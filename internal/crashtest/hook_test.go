@@ -287,9 +287,7 @@ func (r *record) handedOver(me, text string, began time.Time) error {
 			marked++
 		}
 		tokens, _ := shown(text[head[0]:end])
-		for _, t := range tokens {
-			r.noteHandedOver(me, t, repeat, began)
-		}
+		r.handOver(me, tokens, repeat, began)
 	}
 	said, saidMarked := "0", "0"
 	if m := newMail.FindStringSubmatch(text); m != nil {
@@ -299,24 +297,27 @@ func (r *record) handedOver(me, text string, began time.Time) error {
 		return fmt.Errorf("it says %s messages, %s of them marked, and has %d and %d", said, saidMarked, len(heads), marked)
 	}
 	tokens, begun := shown(text)
-	r.saw(me, tokens, begun)
+	r.saw(me, tokens, begun, false)
 	return nil
 }
 
-func (r *record) noteHandedOver(me string, t token, repeat bool, began time.Time) {
-	r.mu.Lock()
-	got := r.reading(me, t)
-	if repeat {
-		got.marked++
-		r.count["handed over again"]++
-	} else {
-		got.plain++
-		r.count["handed over"]++
-	}
-	late := !got.at.IsZero() && began.After(got.at) && !r.isPutBack(me)
-	r.mu.Unlock()
-	if late {
-		r.wrong("handed over after it was read: %s of %s", t, me)
+func (r *record) handOver(me string, tokens []token, repeat bool, began time.Time) {
+	defer r.locked()()
+	for _, t := range tokens {
+		it := r.items[key{me, t}]
+		switch {
+		case it == nil: // which saw complains of
+			continue
+		case repeat:
+			it.marked++
+			r.count["handed over again"]++
+		default:
+			it.plain++
+			r.count["handed over"]++
+		}
+		if !it.read.IsZero() && began.After(it.read) && !r.isPutBack(me) {
+			r.wrongs = append(r.wrongs, fmt.Sprintf("handed over after it was read: %s of %s", t, me))
+		}
 	}
 }
 

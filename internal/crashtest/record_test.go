@@ -3,6 +3,7 @@
 package crashtest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -17,10 +18,7 @@ import (
 // A record is what was tried, what processes said is done, and what is wrong.
 type record struct {
 	mu      sync.Mutex
-	posts   map[key]*post
-	drops   map[key]*drop
-	reads   map[key]*reading
-	events  map[token]*event
+	items   map[key]*item
 	hooks   map[hookEvent]*hookCalls
 	excused map[mail]bool  // messages that may have been taken without reading: replied to, acknowledged
 	acks    map[mail]bool  // acks whose ids were printed
@@ -30,7 +28,7 @@ type record struct {
 	broken  bool           // the disk is gone, or fails: errors are no surprise
 }
 
-// key is a text in a mailbox, mail an id in one.
+// key is a text in a mailbox or log, mail an id in one.
 type key struct {
 	agent string
 	token token
@@ -38,36 +36,22 @@ type key struct {
 
 type mail struct{ agent, id string }
 
-// post is a text on its way to one recipient.
-type post struct {
-	id     string // "" while nothing told it
-	from   string
-	stored bool // printed: it has to be there
-	at     time.Time
-}
+// An item is a text on its way to one mailbox or log.
+type item struct {
+	kind     string    // message, drop, event
+	from     string    // its sender, or the file's name
+	promised bool      // a process said that it is in; a dropped file is written to its end, and synced where needed
+	at       time.Time // when
+	id       string    // of a message, once that was printed
+	seq      uint64    // of an event, once that was printed
+	sync     bool      // an event that has to survive a power cut
+	cut      bool      // a dropped file of which not all was written
 
-// drop is a file that was put into an inbox.
-type drop struct {
-	name  string
-	whole bool // all of it was written
-	safe  bool // it has to be there: its writer ended, and synced it where the power may be cut
-}
-
-// reading is how a text came out.
-type reading struct {
-	shown         int // times, whole
+	shown         int // how often it came out whole
 	begun         bool
-	alone         int       // by readers that were neither killed nor slow: once at most
-	at            time.Time // of the last of those
-	plain, marked int       // by hooks: as new, and as a possible repeat
-}
-
-// event is one with a text, which some process was to append.
-type event struct {
-	agent string
-	said  bool   // a process said that it is in: it has to be there, once
-	seq   uint64 // under this number, where that was printed
-	sync  bool   // and it has to survive a power cut
+	alone         int       // so often to readers that were neither killed nor slow: once at most
+	read          time.Time // when to the last of those
+	plain, marked int       // so often by hooks: as new, and as a possible repeat
 }
 
 // hookEvent is what identifies an event of a hook in the log. about is the turn or the tool call.
@@ -80,33 +64,26 @@ type hookCalls struct {
 }
 
 func newRecord() *record {
-	return &record{
-		posts: map[key]*post{}, drops: map[key]*drop{}, reads: map[key]*reading{}, events: map[token]*event{},
-		hooks: map[hookEvent]*hookCalls{}, excused: map[mail]bool{}, acks: map[mail]bool{}, count: map[string]int{},
-	}
-}
-
-// locked is undone at once: defer r.locked()().
-func (r *record) locked() (unlock func()) {
-	r.mu.Lock()
-	return r.mu.Unlock
+	return &record{items: map[key]*item{}, hooks: map[hookEvent]*hookCalls{}, excused: map[mail]bool{}, acks: map[mail]bool{}, count: map[string]int{}}
 }
 
 // copy is a record that begins with what was promised in this one.
 func (r *record) copy() *record {
 	defer r.locked()()
 	c := newRecord()
-	c.posts, c.drops, c.reads = deepCopy(r.posts), deepCopy(r.drops), deepCopy(r.reads)
-	c.events, c.hooks = deepCopy(r.events), deepCopy(r.hooks)
+	for k, it := range r.items {
+		c.items[k] = new(*it)
+	}
+	for e, h := range r.hooks {
+		c.hooks[e] = new(*h)
+	}
 	return c
 }
 
-func deepCopy[K comparable, V any](m map[K]*V) map[K]*V {
-	c := map[K]*V{}
-	for k, v := range m {
-		c[k] = new(*v)
-	}
-	return c
+// locked is undone at once: defer r.locked()().
+func (r *record) locked() (unlock func()) {
+	r.mu.Lock()
+	return r.mu.Unlock
 }
 
 // wrong records a complaint.
@@ -132,8 +109,8 @@ func (r *record) setBroken(broken bool) {
 	defer r.locked()()
 	r.broken = broken
 	// That a message was read is not synced: after a power cut it may be shown once more.
-	for _, got := range r.reads {
-		got.alone = 0
+	for _, it := range r.items {
+		it.alone = 0
 	}
 }
 
@@ -177,12 +154,13 @@ func (r *record) report(t testing.TB, about string) {
 	r.failed(t)
 }
 
-// begin records that a text is about to be sent.
-func (r *record) begin(t token, from string, to ...string) {
+// begin records that a text is about to be sent, dropped or appended.
+func (r *record) begin(t token, it item, to ...string) {
 	defer r.locked()()
-	for _, a := range to {
-		r.posts[key{a, t}] = &post{from: from}
+	for _, agent := range to {
+		r.items[key{agent, t}] = new(it)
 	}
+	r.count[it.kind+"s"]++
 }
 
 // excuse records that a message may be taken by a process that does not show it.
@@ -191,29 +169,15 @@ func (r *record) excuse(agent, id string) {
 	r.excused[mail{agent, id}] = true
 }
 
-// setDrop records what is known of a dropped file.
-func (r *record) setDrop(agent string, t token, d drop) {
-	defer r.locked()()
-	r.drops[key{agent, t}] = &d
-}
-
-// happens records that an event is about to be appended.
-func (r *record) happens(t token, agent string, sync bool) {
-	defer r.locked()()
-	r.events[t] = &event{agent: agent, sync: sync}
-	r.count["events"]++
-}
-
 // note records what a process promised: by what it printed, and by its exit code.
 func (r *record) note(c call, res result, took time.Duration) {
 	r.add("processes", 1)
 	r.check(res, c.exits...)
 	if c.reader != "" {
+		alone := c.args[0] == "read" && c.out == nil && res.code == 0 && res.err == "" && took < time.Second
 		tokens, begun := shown(res.out)
-		r.saw(c.reader, append(tokens, inJSON(res.out)...), begun)
-		if isWhole := c.args[0] == "read" && c.out == nil && res.code == 0 && res.err == ""; isWhole && took < time.Second {
-			r.sawAlone(c.reader, tokens)
-		}
+		r.saw(c.reader, tokens, begun, alone)
+		r.saw(c.reader, inJSON(res.out), nil, false)
 	}
 	for line := range strings.Lines(res.out) {
 		var p printed
@@ -225,12 +189,12 @@ func (r *record) note(c call, res result, took time.Duration) {
 		// For people the line has the end of the id only.
 		id := c.args[at+1]
 		if short, to, ok := strings.Cut(res.out, " to "); ok && short == "sent "+id[30:] && strings.Contains(to, "\n") {
-			r.promise(id, c.texts[0], strings.Fields(to)[0])
+			r.promise(strings.Fields(to)[0], c.texts[0], id, 0)
 		}
 	}
 	if res.code == 0 {
-		for _, t := range c.events {
-			r.happened(t, 0)
+		for _, k := range c.events {
+			r.promise(k.agent, k.token, "", 0)
 		}
 	}
 }
@@ -281,7 +245,7 @@ func (r *record) notePrinted(c call, p printed) {
 		agent, _, _ := strings.Cut(d.To, "@")
 		switch {
 		case len(c.texts) > 0:
-			r.promise(p.ID, c.texts[max(0, p.Line-1)], agent)
+			r.promise(agent, c.texts[max(0, p.Line-1)], p.ID, 0)
 		case c.args[0] == "ack":
 			r.mu.Lock()
 			r.acks[mail{agent, p.ID}] = true
@@ -289,69 +253,46 @@ func (r *record) notePrinted(c call, p printed) {
 			r.mu.Unlock()
 		}
 	}
-	if t, _ := tokenOf(p.text()); t != "" && p.Seq > 0 && len(c.events) > 0 {
-		r.happened(t, p.Seq)
+	t, _ := tokenOf(p.text())
+	if at := slices.IndexFunc(c.events, func(k key) bool { return k.token == t }); at >= 0 && p.Seq > 0 {
+		r.promise(c.events[at].agent, t, "", p.Seq)
 	}
 }
 
-// promise records that a process said of a text that it is delivered.
-func (r *record) promise(id string, t token, to string) {
+// promise records that a process said of a text that it is in, with its id or seq where it said that.
+func (r *record) promise(to string, t token, id string, seq uint64) {
 	defer r.locked()()
-	if p := r.posts[key{to, t}]; p != nil {
-		p.id, p.stored, p.at = id, true, time.Now()
+	it := r.items[key{to, t}]
+	if it == nil || seq != 0 && it.seq != 0 && seq != it.seq {
+		r.wrongs = append(r.wrongs, fmt.Sprintf("what was not given to it, or is in already, is said to be in: %s, %s%d", t, id, seq))
+		return
 	}
-	r.count["acknowledged"]++
+	if !it.promised {
+		r.count[it.kind+"s acknowledged"]++
+	}
+	it.promised, it.at, it.id, it.seq = true, time.Now(), id, cmp.Or(seq, it.seq)
 }
 
-// happened records that a process said an event is in; seq is 0 where it did not say under
-// which number.
-func (r *record) happened(t token, seq uint64) {
-	r.mu.Lock()
-	h := r.events[t]
-	twice := h != nil && h.seq != 0 && seq != 0 && h.seq != seq
-	if h != nil {
-		if !h.said {
-			r.count["events said to be in"]++
-		}
-		h.said = true
-		if seq != 0 {
-			h.seq = seq
-		}
-	}
-	r.mu.Unlock()
-	if h == nil || twice {
-		r.wrong("an event that was not given to it, or is in already, is said to be in: %s, %d", t, seq)
-	}
-}
-
-// reading is what is known of a text in a mailbox. r.mu is held.
-func (r *record) reading(agent string, t token) *reading {
-	k := key{agent, t}
-	if r.reads[k] == nil {
-		r.reads[k] = &reading{}
-	}
-	return r.reads[k]
-}
-
-// saw records what a reader of agent's mail got.
-func (r *record) saw(agent string, tokens, begun []token) {
+// saw records what a reader of agent's mail got; alone: what no other such reader may get.
+func (r *record) saw(agent string, tokens, begun []token, alone bool) {
 	defer r.locked()()
-	for _, t := range tokens {
-		r.reading(agent, t).shown++
-		r.count["shown"]++
+	for _, t := range slices.Concat(tokens, begun) {
+		if r.items[key{agent, t}] == nil {
+			r.wrongs = append(r.wrongs, fmt.Sprintf("%s is shown what it has not got: %s", agent, t))
+			return
+		}
 	}
 	for _, t := range begun {
-		r.reading(agent, t).begun = true
+		r.items[key{agent, t}].begun = true
 	}
-}
-
-// sawAlone records what no other such reader may get.
-func (r *record) sawAlone(agent string, tokens []token) {
-	defer r.locked()()
 	for _, t := range tokens {
-		got := r.reading(agent, t)
-		got.alone++
-		got.at = time.Now()
+		it := r.items[key{agent, t}]
+		it.shown++
+		r.count["shown"]++
+		if alone {
+			it.alone++
+			it.read = time.Now()
+		}
 	}
 }
 
@@ -374,25 +315,19 @@ func (r *record) isPutBack(agent string) bool { return agent == "carol" && r.cou
 // forgive takes back what is not promised across a power cut: the last events of a log, unless
 // they were synced; and what only hooks know.
 func (r *record) forgive(c *census) {
-	last, there := map[string]uint64{}, map[token]bool{}
-	for name, lines := range c.logs {
-		agent, _, _ := strings.Cut(name, ".")
-		for _, e := range lines {
-			last[agent] = max(last[agent], e.Seq)
-			t, _ := tokenOf(e.text())
-			there[t] = true
+	places := c.places()
+	for k, it := range r.items {
+		var last uint64
+		if lines := c.logs[k.agent]; len(lines) > 0 {
+			last = lines[len(lines)-1].Seq
 		}
-	}
-	for t, h := range r.events {
-		if h.said && !h.sync && (h.seq > last[h.agent] || h.seq == 0 && !there[t]) {
-			h.said, h.seq = false, 0
+		if it.kind == "event" && it.promised && !it.sync && (it.seq > last || it.seq == 0 && len(places[k]) == 0) {
+			it.promised, it.seq = false, 0
 			r.count["events lost to a cut"]++
 		}
+		it.plain, it.marked, it.read = 0, 0, time.Time{}
 	}
 	for _, h := range r.hooks {
 		h.said = false
-	}
-	for _, got := range r.reads {
-		got.plain, got.marked, got.at = 0, 0, time.Time{}
 	}
 }

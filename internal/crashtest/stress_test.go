@@ -256,11 +256,11 @@ func (w *world) readAll(me string) {
 func (w *world) someTarget() target {
 	me, id, n := one(readers...), "", 0
 	defer w.locked()()
-	for k, p := range w.posts {
-		isSeen := me == "carol" || w.reading(me, k.token).shown > 0
-		if k.agent == me && p.stored && p.from == "alice" && time.Since(p.at) < time.Second && isSeen {
+	for k, it := range w.items {
+		isSeen := me == "carol" || it.shown > 0
+		if k.agent == me && it.id != "" && it.from == "alice" && time.Since(it.at) < time.Second && isSeen {
 			if n++; rand.IntN(n) == 0 {
-				id = p.id
+				id = it.id
 			}
 		}
 		if n > 50 {
@@ -384,7 +384,7 @@ func (w *world) read() {
 		w.try(c)
 		b, _ := os.ReadFile(f.Name())
 		tokens, begun := shown(string(b))
-		w.saw(me, append(tokens, inJSON(string(b))...), begun)
+		w.saw(me, append(tokens, inJSON(string(b))...), begun, false)
 		return
 	case 12:
 		if f, err := os.OpenFile("/dev/full", os.O_WRONLY, 0); err == nil {
@@ -458,8 +458,8 @@ func (w *world) backup() {
 	pause(200)
 	var want []key
 	w.mu.Lock()
-	for k, p := range w.posts {
-		if p.stored && k.agent != "erin" {
+	for k, it := range w.items {
+		if it.id != "" && k.agent != "erin" {
 			want = append(want, k)
 		}
 	}

@@ -73,11 +73,11 @@ func TestStressUpDown(t *testing.T) {
 	for _, agent := range started { // what counts as read is in the log of the program that it was typed to
 		log, _ := os.ReadFile(filepath.Join(filepath.Dir(w.root), agent+".log"))
 		for _, m := range headLine.FindAllSubmatch(log, -1) {
-			w.saw(agent, []token{token(m[1])}, nil)
+			w.saw(agent, []token{token(m[1])}, nil, false)
 		}
 	}
 	w.judge(c)
-	if w.count["acknowledged"] == 0 {
+	if w.count["messages acknowledged"] == 0 {
 		t.Error("nothing was sent")
 	}
 	w.report(t, fmt.Sprintf("%d times up and down", n))

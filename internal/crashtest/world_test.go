@@ -111,7 +111,7 @@ type call struct {
 	taker  func(*os.File) string // who reads stdout from a pipe, and what they got
 
 	texts  []token // that it sends, in the order of its input
-	events []token // that it appends
+	events []key   // that it appends
 	reader string  // whose mail it shows
 }
 
