@@ -100,7 +100,7 @@ func (t *Team) RefreshSession(ctx context.Context, id wire.UUID, plan *config.Se
 			return s.AutoPause(fmt.Sprintf("(the runner of %s is gone)", agent), now)
 		}
 		// A runner alone knows whether somebody types in the agent's terminal.
-		return s.ApplyRules(plan.Rules(), busy || running, now)
+		return s.ApplyRules(plan.Rules, busy || running, now)
 	})
 }
 

@@ -195,7 +195,7 @@ func TestIdleSessionIsItsRunners(t *testing.T) {
 	hold, err := team.Store.HoldRunner(t.Context(), "bob")
 	must(t, err)
 	for _, want := range []wire.InteractiveSessionState{wire.SessionActive, wire.SessionCompleted} {
-		got, err := team.RefreshSession(t.Context(), s.SessionID, &config.Session{ExitWhenIdle: time.Nanosecond})
+		got, err := team.RefreshSession(t.Context(), s.SessionID, &config.Session{Rules: session.Rules{WhenIdle: time.Nanosecond}})
 		must(t, err)
 		if got.State != want {
 			t.Errorf("it is %s, not %s", got.State, want)

@@ -162,7 +162,7 @@ func newSpec(c *cli.Context, s *command.Scope, plan *config.Config, box *mailbox
 	sp.options = ptyrun.Options{
 		Box: box, Command: sp.member.Command, Run: string(wire.NewID()), Prompt: sp.member.Prompt, Input: c.Bool("record-input"),
 		Sessions: &ptyrun.Sessions{
-			Begin: sessions.Enabled, Capture: ptyrun.Capture(sessions.OutputCapture), Rules: sessions.Rules(), Mute: p.Mute,
+			Begin: sessions.Enabled, Capture: ptyrun.Capture(sessions.OutputCapture), Rules: sessions.Rules, Mute: p.Mute,
 		},
 		May:    func(pid int, by string) error { return p.MayAnswer(name, wire.Name(by), s.IsAgent(pid)) },
 		Decide: func(tool, input string) ptyrun.Decision { return ptyrun.Decision(p.Decide(name, tool, input, false)) },
