@@ -169,18 +169,18 @@ func ReplyTo(parent *wire.Message, me wire.Address, all bool) []wire.Address {
 // the message it answers: it is read, and an acknowledgement that was owed is given.
 func MarkAnswered(ctx context.Context, me *mailbox.Box, parent *wire.Message) error {
 	it, err := me.Get(parent.ID)
-	switch {
-	case errors.Is(err, mailbox.ErrNotFound):
+	if errors.Is(err, mailbox.ErrNotFound) {
 		return nil // one's own message, or a colleague's
-	case err != nil:
+	}
+	if err != nil {
 		return err
-	case parent.RequiresAck && (it.State == mailbox.Unread || it.State == mailbox.Owed):
+	}
+	if parent.RequiresAck && (it.State == mailbox.Unread || it.State == mailbox.Owed) {
 		err = me.MarkAcked(ctx, parent.ID, me.Address(), true)
-	case it.State == mailbox.Unread:
+	} else if it.State == mailbox.Unread {
 		_, err = me.MarkRead(ctx, parent.ID)
 	}
-	var leased *mailbox.LeasedError
-	if errors.As(err, &leased) {
+	if _, isLeased := errors.AsType[*mailbox.LeasedError](err); isLeased {
 		return nil // its holder goes on
 	}
 	return err

@@ -53,13 +53,13 @@ func TestOneAnswerToADraft(t *testing.T) {
 						input = wire.HumanInput{Kind: "reject", Reason: "no"}
 					}
 					_, err := team.AnswerDraft(ctx, d, SessionInput{From: team.Box([]wire.Name{"alice", "me"}[i%2]), Input: input})
-					var answered *DraftAnsweredError
+					answered := ErrAnswered
 					mu.Lock()
 					defer mu.Unlock()
 					switch {
 					case err == nil:
 						first++
-					case errors.As(err, &answered):
+					case errors.Is(err, answered):
 						late++
 					default:
 						t.Error(err)
