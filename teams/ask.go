@@ -29,7 +29,7 @@ const settles = 1500 * time.Millisecond
 
 // Ask delivers a question that was prepared for one recipient, and returns what comes
 // first: a reply, which is not marked as read, or the end of the turn that it was handed
-// into. sent is called when it has been delivered and before anything is waited for.
+// into. sent, unless nil, is called when it has been delivered and before anything is waited for.
 //
 // Asked again under an id or a key that was used before (Outgoing.Given, Once), nothing
 // is sent again, but a question whose turn was cut short is handed over again. With the
@@ -66,7 +66,9 @@ func (r *Root) Ask(ctx context.Context, o *Outgoing, sent func(*Response)) (*Res
 	if err != nil {
 		return a, err
 	}
-	sent(a)
+	if sent != nil {
+		sent(a)
+	}
 	return a, q.wait(ctx)
 }
 

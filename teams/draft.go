@@ -129,8 +129,8 @@ func (t *Team) FindDraft(ctx context.Context, agent wire.Name, id wire.UUID) (*D
 	return nil, cmp.Or(err, fmt.Errorf("draft %s: %w", id, policy.ErrNoQuestion))
 }
 
-// ErrAnswered is wrapped where a draft has its answer already.
-var ErrAnswered = errors.New("is answered already")
+// ErrAnswered is wrapped where a draft has its answer.
+var ErrAnswered = errors.New("already")
 
 // AnswerDraft says yes or no to a draft, or to one artifact of it. The first answer to
 // the whole counts, also of two at once: a second is refused, ErrAnswered.
@@ -140,7 +140,8 @@ func (t *Team) AnswerDraft(ctx context.Context, d *Draft, in SessionInput) (out 
 		now := Draft{Draft: d.Draft, Agent: d.Agent}
 		err := t.addAnswer(ctx, &now)
 		if a := now.Answer; err == nil && a != nil {
-			return fmt.Errorf("draft %s %w, by %s: %s", d.ID, ErrAnswered, cmp.Or(string(a.From.Agent), "somebody"), a.Kind)
+			did := map[string]string{"approve": "approved", "reject": "rejected"}[a.Kind]
+			return fmt.Errorf("draft %s is %s %w, by %s", d.ID, did, ErrAnswered, cmp.Or(string(a.From.Agent), "somebody"))
 		}
 		return err
 	}

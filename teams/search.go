@@ -100,11 +100,12 @@ func ParseQuery(words []string, now time.Time, duration func(string) (time.Durat
 		case "in":
 			q.In = strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == '|' })
 		case "since":
-			if q.Since, err = Since(value, now, duration); err != nil {
-				return q, err
-			}
+			q.Since, err = Since(value, now, duration)
 		default:
 			q.Words = append(q.Words, strings.Fields(strings.ToLower(w))...)
+		}
+		if err != nil {
+			return q, err
 		}
 	}
 	for _, in := range q.In {

@@ -73,7 +73,7 @@ func TestOneAnswerToADraft(t *testing.T) {
 			if list, err := team.Waiting(ctx); err != nil || len(list) != 0 {
 				t.Errorf("%v waits, %v", list, err)
 			}
-			if d, err := team.FindDraft(ctx, "", id); err != nil || d.Answer == nil {
+			if d, err := team.FindDraft(ctx, "bob", id); err != nil || d.Answer == nil {
 				t.Errorf("%+v, %v", d, err)
 			}
 		})

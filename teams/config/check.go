@@ -39,7 +39,7 @@ func (k *checker) check(f *file) {
 		}
 		c.Members[name] = k.member(path, name, f.Members[name])
 	}
-	if _, ok := c.Members["lead"]; ok && c.Lead == "" {
+	if _, ok := c.Members["lead"]; c.Lead == "" && (ok || slices.Contains(k.agents, "lead")) {
 		c.Lead = "lead"
 	}
 	k.names("lead", c.Lead)

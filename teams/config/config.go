@@ -27,7 +27,7 @@ const (
 
 // Config is what team.toml says.
 type Config struct {
-	Lead      wire.Name   // absent: the member named lead, if team.toml has one
+	Lead      wire.Name   // absent: the member named lead, if there is one
 	Approvers []wire.Name // nil: absent
 	Members   map[wire.Name]Member
 	Rules     policy.Rules
