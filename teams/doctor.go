@@ -65,7 +65,7 @@ func (r *Root) Doctor(ctx context.Context, p Place, fix bool) []Check {
 			d.add("team.unreadable", "error", "", "team %s: %v", n, err)
 			continue
 		}
-		for _, check := range []func(*Team){d.checkTeam, d.checkAgents, d.checkConfig, d.checkWorktrees, d.checkMembers} {
+		for _, check := range []func(*Team){d.checkAgents, d.checkConfig, d.checkWorktrees, d.checkMembers} {
 			check(t)
 		}
 	}
@@ -126,15 +126,6 @@ func (d *doctor) checkDirectories() {
 		} else {
 			d.add("team.locks", "error", "atm doctor --fix", "%s holds mailboxes and no .locks, and so is no team", n)
 		}
-	}
-}
-
-func (d *doctor) checkTeam(t *Team) {
-	if why := Shared(t.Dir().Path(), d.place.UID); why != "" {
-		d.add("team.shared", "warning", "chmod go-w "+quote(t.Dir().Path()), "team %s is %s", t.Name, why)
-	}
-	if old, _ := t.Retired(); len(old) > 0 {
-		d.add("team.retired", "info", "", "team %s: %d retired mailboxes in the archive: %s", t.Name, len(old), strings.Join(old, ", "))
 	}
 }
 

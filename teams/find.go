@@ -1,6 +1,7 @@
 package teams
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -105,51 +106,50 @@ func Find(p Place) (f Found, passed []string, err error) {
 	if err != nil {
 		return Found{}, nil, err
 	}
-	name, source := p.named()
-	if name == "" {
+	path, source, err := p.named(dir)
+	if source == "" {
 		return p.search(dir, false)
 	}
-	path, err := resolveNamed(dir, name)
 	if err != nil {
-		return Found{}, nil, fmt.Errorf("look at the root named by %s: %w", source, err)
+		return Found{}, nil, err
 	}
-	why := "it has no file FORMAT"
-	if info, err := os.Stat(path); isAbsent(err) {
-		why = "it does not exist"
-	} else if err == nil && !info.IsDir() {
-		why = "it is no directory"
-	} else if ok, err := hasFormat(path); ok || err != nil {
-		return Found{Path: path, Source: source, Accepted: true}, nil, err
+	ok, err := hasFormat(path)
+	if _, missing := os.Stat(path); isAbsent(missing) {
+		err = &NoRootError{path, source, "it does not exist"}
+	} else if err == nil && !ok {
+		err = &NoRootError{path, source, "it has no file FORMAT"}
 	}
-	return Found{}, nil, &NoRootError{path, source, why}
+	return Found{Path: path, Source: source, Accepted: true}, nil, err
 }
 
-// named is the name that the flag or the environment gives the root.
-func (p Place) named() (name, source string) {
-	if p.Flag != "" {
-		return p.Flag, FromFlag
+// named is the root that the flag or the environment names, without symbolic links as
+// far as there is something; source is "" where neither does.
+func (p Place) named(dir string) (path, source string, err error) {
+	name := cmp.Or(p.Flag, p.Env)
+	if name == "" {
+		return "", "", nil
 	}
-	return p.Env, FromEnv
-}
-
-// resolveNamed returns the named root's path without symbolic links, as far as
-// there is something.
-func resolveNamed(dir, name string) (string, error) {
+	if source = FromEnv; p.Flag != "" {
+		source = FromFlag
+	}
 	if !filepath.IsAbs(name) {
 		if dir == "" {
-			return "", fmt.Errorf("%s is relative, and there is no working directory", printable(name))
+			return "", source, fmt.Errorf("%s is relative, and there is no working directory", printable(name))
 		}
 		name = dir + string(filepath.Separator) + name // not cleaned: links are resolved before ".."
 	}
-	path, err := filepath.EvalSymlinks(name)
-	if !isAbsent(err) {
-		return path, err
+	path, err = filepath.EvalSymlinks(name)
+	if isAbsent(err) {
+		parent, base := filepath.Split(strings.TrimRight(name, string(filepath.Separator)))
+		if real, err := filepath.EvalSymlinks(parent); err == nil && base != ".." {
+			parent = real
+		}
+		return filepath.Join(parent, base), source, nil
 	}
-	parent, base := filepath.Split(strings.TrimRight(name, string(filepath.Separator)))
-	if real, err := filepath.EvalSymlinks(parent); err == nil && base != ".." {
-		parent = real
+	if info, e := os.Stat(path); e == nil && !info.IsDir() {
+		err = &NoRootError{path, source, "it is no directory"}
 	}
-	return filepath.Join(parent, base), nil
+	return path, source, err
 }
 
 // search looks for a root from dir, a physical path, upwards, and at home. For
@@ -172,7 +172,10 @@ func (p Place) search(dir string, forInit bool) (f Found, passed []string, err e
 			return false
 		}
 		f = Found{Path: path, Source: source, Accepted: Accepted(p, path)}
-		why, e := p.whyPassedOver(path, info, !f.Accepted && !forInit)
+		why, isRoot, e := inspect(path, p.UID, !f.Accepted && !forInit)
+		if why == "" && !isRoot && e == nil {
+			why = "it has no file FORMAT, so it is no root"
+		}
 		if why != "" {
 			passed = append(passed, "passed over "+printable(path)+": "+why)
 			return false
@@ -197,18 +200,17 @@ func (p Place) search(dir string, forInit bool) (f Found, passed []string, err e
 	return Found{}, passed, fmt.Errorf("%w from %s upwards", ErrNoRoot, printable(dir))
 }
 
-const whyNoLinks = "it is a symbolic link, and those count only when named"
-
-// whyPassedOver says why a .atm is not taken for the root.
-func (p Place) whyPassedOver(path string, info fs.FileInfo, group bool) (why string, err error) {
-	if info.Mode()&fs.ModeSymlink != 0 {
-		return whyNoLinks, nil
+// inspect says why a directory is not to be trusted, else whether it is a root. group:
+// a group that may write is a reason too.
+func inspect(path string, uid int, group bool) (why string, isRoot bool, err error) {
+	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return "it is a symbolic link, and those count only when named", false, nil
 	}
-	ok, err := hasFormat(path)
-	if err == nil && !ok {
-		return "it has no file FORMAT, so it is no root", nil
+	isRoot, err = hasFormat(path)
+	if err == nil && !isRoot {
+		return "", false, nil
 	}
-	return shared(path, p.UID, group), err
+	return shared(path, uid, group), isRoot, err
 }
 
 // InitDir says where `atm init` makes the root, or finds it. A named one is
@@ -222,11 +224,8 @@ func InitDir(p Place, here bool) (dir, why string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	if name, source := p.named(); name != "" {
-		dir, err = resolveNamed(wd, name)
-		if info, missing := os.Stat(dir); err == nil && missing == nil && !info.IsDir() {
-			err = &NoRootError{dir, source, "it is no directory"}
-		}
+	dir, source, err := p.named(wd)
+	if source != "" {
 		if err == nil {
 			_, err = hasFormat(dir)
 		}
@@ -258,21 +257,17 @@ func InitDir(p Place, here bool) (dir, why string, err error) {
 // mayMake refuses what init must not put a root into: a link, a file, a
 // directory of somebody else's.
 func (p Place) mayMake(dir, why string) (string, string, error) {
-	info, err := os.Lstat(dir)
+	info, err := os.Stat(dir)
 	if isAbsent(err) {
 		return dir, why, nil
 	}
-	if err != nil || !info.IsDir() && info.Mode()&fs.ModeSymlink == 0 {
+	if err != nil || !info.IsDir() {
 		return dir, why, fmt.Errorf("make a root: %s is no directory", printable(dir))
 	}
-	distrust := Shared(dir, p.UID)
-	if !info.IsDir() {
-		distrust = whyNoLinks
+	distrust, _, err := inspect(dir, p.UID, false)
+	if distrust = cmp.Or(distrust, Shared(dir, p.UID)); distrust != "" {
+		err = fmt.Errorf("%s %w: %s", printable(dir), ErrUntrusted, distrust)
 	}
-	if distrust != "" {
-		return dir, why, fmt.Errorf("%s %w: %s", printable(dir), ErrUntrusted, distrust)
-	}
-	_, err = hasFormat(dir)
 	return dir, why, err
 }
 

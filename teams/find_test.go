@@ -222,14 +222,14 @@ func TestFindRelativeName(t *testing.T) {
 
 func TestInitDir(t *testing.T) {
 	tests := []struct {
-		name     string
-		world    []string
-		dir      string
-		flag     string
-		here     bool
-		want     string
-		why      string
-		err      string
+		name  string
+		world []string
+		dir   string
+		flag  string
+		here  bool
+		want  string
+		why   string
+		err   string
 	}{
 		{name: "no repository", world: []string{"dir a"}, dir: "a", want: "a/.atm", why: "in this directory"},
 		{name: "subdirectory of a repository", world: []string{"dir a/.git", "dir a/b/c"}, dir: "a/b/c", want: "a/.atm", why: "at the top of the main worktree"},

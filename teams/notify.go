@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -70,27 +69,15 @@ func (t *Team) WithdrawRequest(ctx context.Context, agent *mailbox.Box, id wire.
 	return err
 }
 
-// notified is the member that is told what an agent asks: the lead, but where
-// approvers are named without the lead, the first of them that is a member. "":
-// nobody, as where there is no lead, or where the lead asks.
+// notified is the member that is told what an agent asks: the lead, as it was when the
+// agent's runner started; "" where there is none, or where the lead asks.
 func (t *Team) notified(asker wire.Name) (wire.Name, error) {
 	p, err := t.PolicyFor(asker)
-	if _, mistakes := errors.AsType[*config.Error](err); err != nil && !mistakes {
-		return "", err // in spite of mistakes in team.toml somebody is told
+	if _, mistakes := errors.AsType[*config.Error](err); mistakes {
+		err = nil // somebody is told in spite of mistakes in team.toml
 	}
-	lead, err := t.Lead()
-	if err != nil {
-		lead = p.Lead
+	if p.Lead == asker {
+		return "", err
 	}
-	if lead == asker {
-		return "", nil
-	}
-	if lead == "" || p.Approvers == nil || slices.Contains(p.Approvers, lead) {
-		return lead, nil
-	}
-	i := slices.IndexFunc(p.Approvers, func(n wire.Name) bool { return n != asker && t.Box(n).Exists() })
-	if i < 0 {
-		return "", nil
-	}
-	return p.Approvers[i], nil
+	return p.Lead, err
 }

@@ -120,11 +120,12 @@ func (o *Outgoing) Once(name string) (known bool, err error) {
 
 // deliver sends a message to one member, as one act.
 func (r *Root) deliver(ctx context.Context, o *Outgoing) error {
-	if err := r.Prepare(o); err != nil {
-		return err
+	err := r.Prepare(o)
+	if err == nil && len(o.Failed) > 0 {
+		err = o.Failed[0].Err
 	}
-	if len(o.Failed) > 0 {
-		return o.Failed[0].Err
+	if err != nil {
+		return err
 	}
 	mailbox.Deliver(ctx, o.Post)
 	return o.Post.Outcomes[0].Err

@@ -119,13 +119,11 @@ func (r *Root) Teams() (teams []wire.Name, err error) {
 			continue
 		}
 		_, err := r.Team(wire.Name(n))
-		if errors.Is(err, ErrNoTeam) || errors.Is(err, durable.ErrNotDirectory) {
-			continue
-		}
-		if err != nil {
+		if err == nil {
+			teams = append(teams, wire.Name(n))
+		} else if !errors.Is(err, ErrNoTeam) && !errors.Is(err, durable.ErrNotDirectory) {
 			return teams, err
 		}
-		teams = append(teams, wire.Name(n))
 	}
 	return teams, err
 }
