@@ -3,6 +3,7 @@ package teams
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,21 +47,13 @@ func (r *Root) Backup(ctx context.Context, w io.Writer) (mailbox.Moved, error) {
 		err = b.add(formatFile, []byte("1\n"), time.Now())
 	}
 	for _, n := range names {
-		if err != nil {
-			return b.total, err
-		}
 		t, e := r.Team(n)
-		if err = e; err == nil {
-			err = b.team(t)
+		if err == nil && e == nil {
+			e = b.team(t)
 		}
-		if err != nil {
-			err = fmt.Errorf("back up team %s: %w", n, err)
-		}
+		err = cmp.Or(err, e)
 	}
-	if err != nil {
-		return b.total, err
-	}
-	return b.total, b.tar.Close()
+	return b.total, cmp.Or(err, b.tar.Close())
 }
 
 func (b *backup) add(name string, data []byte, at time.Time) error {
@@ -229,20 +222,20 @@ func (r *Root) Restore(ctx context.Context, from io.Reader) (mailbox.Moved, erro
 	}
 	data, err := io.ReadAll(io.LimitReader(s.tar, 64))
 	if err == nil && strings.TrimSpace(string(data)) != "1" {
-		err = errors.New("the backup was made by a newer atm")
+		return s.total, errors.New("the backup was made by a newer atm")
 	}
-	for err == nil {
-		if h, err = s.tar.Next(); err == io.EOF {
+	for {
+		h, err := s.tar.Next()
+		if err == io.EOF {
 			return s.total, nil
 		}
 		if err != nil {
 			return s.total, fmt.Errorf("not a backup of atm, or a damaged one: %w", err)
 		}
-		if err = errors.Join(ctx.Err(), s.entry(h)); err != nil {
-			err = fmt.Errorf("restore %s: %w", letter.Escape(h.Name), err)
+		if err := errors.Join(ctx.Err(), s.entry(h)); err != nil {
+			return s.total, fmt.Errorf("restore %s: %w", letter.Escape(h.Name), err)
 		}
 	}
-	return s.total, err
 }
 
 func (s *restore) entry(h *tar.Header) error {
@@ -282,19 +275,17 @@ func (s *restore) entry(h *tar.Header) error {
 	if m := backupMessages.FindStringSubmatch(below); m != nil && wire.IsID(m[2]) {
 		return s.message(t, box, m[1], m[2])
 	}
-	if strings.HasPrefix(below, "events/") {
-		isNew, known := s.isNew[box.Address()]
-		if !known {
-			seq, err := box.Log().LastSeq()
-			if err != nil {
-				return err
-			}
-			isNew = seq == 0
-			s.isNew[box.Address()] = isNew
+	isNew, known := s.isNew[box.Address()]
+	if !known {
+		seq, err := box.Log().LastSeq()
+		if err != nil {
+			return err
 		}
-		if !isNew {
-			return nil
-		}
+		isNew = seq == 0
+		s.isNew[box.Address()] = isNew
+	}
+	if strings.HasPrefix(below, "events/") && !isNew {
+		return nil
 	}
 	return s.file(t, name, s.tar)
 }

@@ -76,20 +76,16 @@ func (t *Team) Drafts(ctx context.Context) (out []Draft, err error) {
 			add(Draft{Draft: d, Agent: agent, Session: s.SessionID}, s.State.Alive())
 		}
 	}
-	agents, err := t.Agents()
-	errs = append(errs, err)
-	for _, agent := range agents {
-		events, err := t.Box(agent).Log().Newest(draftEvents)
-		if err != nil && !errors.Is(err, mailbox.ErrNoAgent) {
-			errs = append(errs, fmt.Errorf("the drafts of %s: %w", agent, err))
-		}
+	errs = append(errs, t.each(func(b *mailbox.Box) error {
+		events, err := b.Log().Newest(draftEvents)
 		for i := range events {
 			if e, ok := session.EventOf(&events[i]); ok && events[i].Kind == "draft_ready" {
 				d := session.Draft{ID: e.DraftID, Summary: e.Summary, Artifacts: e.ArtifactCount, At: events[i].At}
-				add(Draft{Draft: d, Agent: agent}, true)
+				add(Draft{Draft: d, Agent: b.Agent()}, true)
 			}
 		}
-	}
+		return err
+	}))
 	for i := range out {
 		errs = append(errs, t.addAnswer(ctx, &out[i]))
 	}

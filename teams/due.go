@@ -96,17 +96,13 @@ type OverdueAnswer struct {
 // OverdueAnswers are the answers of all members that are overdue, the oldest first. What
 // cannot be read hides nothing else.
 func (t *Team) OverdueAnswers(ctx context.Context) (out []OverdueAnswer, err error) {
-	boxes, err := t.Boxes()
-	errs := []error{err}
-	for _, b := range boxes {
+	err = t.each(func(b *mailbox.Box) error {
 		overdue, err := t.overdue(ctx, b)
-		if !errors.Is(err, mailbox.ErrNoAgent) { // retired meanwhile
-			errs = append(errs, err)
-		}
 		for _, it := range overdue {
 			out = append(out, OverdueAnswer{it.ID, b.Agent(), it.From.String(), it.Title(), it.DueAt, hasRead(it)})
 		}
-	}
+		return err
+	})
 	slices.SortStableFunc(out, func(a, b OverdueAnswer) int { return a.DueAt.Compare(b.DueAt) })
-	return out, errors.Join(errs...)
+	return out, err
 }

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -303,5 +305,33 @@ func TestFindOwner(t *testing.T) {
 	_, _, err = InitDir(p, true)
 	if !errors.Is(err, ErrUntrusted) || !strings.HasSuffix(err.Error(), ": its team main is owned by uid 1001") {
 		t.Errorf("init in a root with somebody else's team: %v", err)
+	}
+}
+
+// Many make one root at once: one of them does, nobody sees half of it, and nothing is
+// left beside it.
+func TestMakeAtOnce(t *testing.T) {
+	top := world(t)
+	path := filepath.Join(top, "a", ".atm")
+	var made atomic.Int32
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			did, err := Make(path)
+			if has, missing := hasFormat(path); err != nil || missing != nil || !has {
+				t.Error(err, missing, has)
+			}
+			if did {
+				made.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	names, err := os.ReadDir(filepath.Join(top, "a"))
+	if made.Load() != 1 || err != nil || len(names) != 1 {
+		t.Errorf("made %d times; %v, %v", made.Load(), names, err)
+	}
+	if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o700 {
+		t.Error(info, err)
 	}
 }

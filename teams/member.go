@@ -176,16 +176,13 @@ func (t *Team) Status(ctx context.Context, name wire.Name) (Member, error) {
 
 // Members are all members, and what they add up to.
 func (t *Team) Members(ctx context.Context) (members []Member, stats Stats, err error) {
-	names, err := t.Agents()
-	for _, n := range names {
-		m, err := t.Status(ctx, n)
-		if err != nil && !errors.Is(err, mailbox.ErrNoAgent) {
-			return nil, Stats{}, err
-		}
-		if err == nil { // else it was retired meanwhile
+	err = t.each(func(b *mailbox.Box) error {
+		m, err := t.Status(ctx, b.Agent())
+		if err == nil {
 			members = append(members, m)
 		}
-	}
+		return err
+	})
 	return members, statsOf(members), err
 }
 

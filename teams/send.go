@@ -49,21 +49,18 @@ func (r *Root) Prepare(o *Outgoing) error {
 	if err := GivenID(m.ID); err != nil {
 		return err
 	}
-	m.From = o.From.Address()
-	if m.SentAt.IsZero() {
-		m.SentAt = time.Now().UTC()
-	}
-	if o.Parent != nil {
-		m.InReplyTo, m.Thread = o.Parent.ID, cmp.Or(m.Thread, o.Parent.ThreadID())
-	}
-	if o.Parent != nil && !o.Person {
-		m.Hop = o.Parent.Hop + 1
+	m.From, m.To = o.From.Address(), nil
+	m.SentAt = cmp.Or(m.SentAt, time.Now().UTC())
+	if p := o.Parent; p != nil {
+		m.InReplyTo, m.Thread = p.ID, cmp.Or(m.Thread, p.ThreadID())
+		if !o.Person {
+			m.Hop = p.Hop + 1
+		}
 		if m.Hop >= wire.MaxHops && time.Since(r.chainBegan(o)) < time.Hour {
 			return &HopError{m.Hop}
 		}
 	}
 	o.Post = &mailbox.Post{Message: m, Given: o.Given, Sender: o.From}
-	m.To = nil
 	for _, a := range unique(o.To) {
 		b, err := r.Mailbox(a)
 		if err != nil {

@@ -81,6 +81,8 @@ func Make(path string) (made bool, err error) {
 		build = "." + name + ".making"
 		defer os.RemoveAll(d.Join(build)) // when somebody else was quicker
 		err = d.Mkdir(build)
+	} else if has, err := hasFormat(path); has || err != nil {
+		return false, err
 	}
 	if err == nil {
 		err = os.Chmod(d.Join(build), 0o700) // whatever the directory above is open to
@@ -244,6 +246,19 @@ func (t *Team) Boxes() (out []*mailbox.Box, err error) {
 		out = append(out, t.Box(n))
 	}
 	return out, err
+}
+
+// each calls f for the mailbox of every member, by name. One that is retired meanwhile is
+// passed over, and an error hides nobody else.
+func (t *Team) each(f func(*mailbox.Box) error) error {
+	boxes, err := t.Boxes()
+	errs := []error{err}
+	for _, b := range boxes {
+		if err := f(b); err != nil && !errors.Is(err, mailbox.ErrNoAgent) {
+			errs = append(errs, fmt.Errorf("%s: %w", b.Agent(), err))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // AmbiguousError is for a fragment of an id that fits several messages in the
