@@ -71,7 +71,8 @@ func (a *Acked) deliver(ctx context.Context, sender, box *mailbox.Box, it *mailb
 	out := a.Post.Outcomes[0]
 	a.Already = out.Known
 	if out.Known && before != nil && ack.Body != "" && before.Body != ack.Body {
-		a.Notes = append(a.Notes, fmt.Sprintf("it was acknowledged before with another text, which stays: atm reply %s \"…\"", it.ID.Short(6)))
+		const note = "it was acknowledged before with another text, which stays: atm reply %s \"…\""
+		a.Notes = append(a.Notes, fmt.Sprintf(note, it.ID.Short(6)))
 	}
 	return true, out.Err
 }

@@ -192,7 +192,8 @@ func (b *backup) file(t *Team, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := b.tar.WriteHeader(&tar.Header{Name: string(t.Name) + "/" + name, Size: info.Size(), Mode: 0o600, ModTime: info.ModTime()}); err != nil {
+	h := &tar.Header{Name: string(t.Name) + "/" + name, Size: info.Size(), Mode: 0o600, ModTime: info.ModTime()}
+	if err := b.tar.WriteHeader(h); err != nil {
 		return err
 	}
 	n, err := io.Copy(b.tar, io.LimitReader(f, info.Size()))

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -69,15 +70,24 @@ func (t *Team) WithdrawRequest(ctx context.Context, agent *mailbox.Box, id wire.
 	return err
 }
 
-// notified is the member that is told what an agent asks: the lead, as it was when the
-// agent's runner started; "" where there is none, or where the lead asks.
+// notified is the member that is told what an agent asks: the lead, but where approvers
+// are named without the lead, the first of them that is a member. "": nobody, as where
+// the lead asks. It is as it was when the agent's runner started.
 func (t *Team) notified(asker wire.Name) (wire.Name, error) {
 	p, err := t.PolicyFor(asker)
-	if _, mistakes := errors.AsType[*config.Error](err); mistakes {
-		err = nil // somebody is told in spite of mistakes in team.toml
+	if _, mistakes := errors.AsType[*config.Error](err); err != nil && !mistakes {
+		return "", err // in spite of mistakes in team.toml somebody is told
 	}
 	if p.Lead == asker {
-		return "", err
+		return "", nil
 	}
-	return p.Lead, err
+	if p.Approvers == nil || slices.Contains(p.Approvers, p.Lead) {
+		return p.Lead, nil
+	}
+	for _, n := range p.Approvers {
+		if n != asker && t.Box(n).Exists() {
+			return n, nil
+		}
+	}
+	return "", nil
 }

@@ -137,7 +137,8 @@ func (t *Team) say(ctx context.Context, id wire.UUID, in SessionInput, check fun
 			trial := s.InteractiveSession
 			err = trial.Transition(wire.SessionAborted, time.Now())
 		} else if !s.State.Alive() {
-			err = &wire.SessionError{Reason: fmt.Sprintf("session %s is %s: nothing is said to it any more", wire.ID(s.SessionID).Short(6), s.State)}
+			short := wire.ID(s.SessionID).Short(6)
+			err = &wire.SessionError{Reason: fmt.Sprintf("session %s is %s: nothing is said to it any more", short, s.State)}
 		}
 		if err != nil {
 			return err

@@ -46,7 +46,8 @@ func (t *Team) Worktree(ctx context.Context, environ []string, name wire.Name, c
 		return w, fmt.Errorf("no worktree for %s: %w", name, err)
 	}
 	if info, err := os.Stat(w.Dir); err != nil || !info.IsDir() {
-		return w, fmt.Errorf("%s is not in its worktree %s: what is not committed on its branch is not there", printable(rel), printable(w.Top))
+		return w, fmt.Errorf("%s is not in its worktree %s: what is not committed on its branch is not there",
+			printable(rel), printable(w.Top))
 	}
 	return w, nil
 }
