@@ -31,24 +31,25 @@ import (
 
 // Version is the version of State's JSON and of the fold. A snapshot of another
 // version is discarded.
-const Version = 5
+const Version = 6
 
-// TurnStatus is where a turn stands, in the daemon stream's three words.
+// TurnStatus is where a turn stands, in the daemon stream's three words. Terminal: it
+// is over, and nothing has said yet that the agent waits for the next one.
 type TurnStatus string
-
-// The states of a turn. Terminal: it is over, and nothing has said yet that the
-// agent waits for the next one.
-const (
-	TurnIdle     TurnStatus = "idle"
-	TurnBusy     TurnStatus = "busy"
-	TurnTerminal TurnStatus = "terminal"
-)
 
 // Activity is what is known of an agent beyond its turn.
 type Activity string
 
-// The activities; docs/states.md says what each means.
+// Word is an agent's state in one word, for people and scripts. WordPerson is given
+// by team.toml, not by events.
+type Word string
+
+// docs/states.md says what each of these means.
 const (
+	TurnIdle     TurnStatus = "idle"
+	TurnBusy     TurnStatus = "busy"
+	TurnTerminal TurnStatus = "terminal"
+
 	Unknown       Activity = "unknown"
 	Starting      Activity = "starting"
 	Idle          Activity = "idle"
@@ -59,13 +60,7 @@ const (
 	Confirming    Activity = "confirming"
 	Exited        Activity = "exited"
 	Error         Activity = "error"
-)
 
-// Word is an agent's state in one word, for people and scripts.
-type Word string
-
-// The words. WordPerson is given by team.toml, not by events.
-const (
 	WordStarting Word = "starting"
 	WordIdle     Word = "idle"
 	WordBusy     Word = "busy"
@@ -74,10 +69,8 @@ const (
 	WordOff      Word = "off"
 	WordUnknown  Word = "unknown"
 	WordPerson   Word = "person"
-)
 
-// How the last turn ended.
-const (
+	// How the last turn ended.
 	Completed   = "completed"
 	Interrupted = "interrupted"
 	Failed      = "failed"
@@ -91,14 +84,11 @@ const (
 	maxCalls    = 12  // started, and ended, tool calls of one turn
 	maxEventIDs = 512 // of one agent
 
-	maxID         = 80
-	maxName       = 64 // of a tool, a transport, a kind of dialog, a signal
-	maxDetail     = 120
-	maxPrompt     = 400
-	maxNextPrompt = 80 // of a request that is not the first
-	maxInput      = 200
-	maxOptions    = 560
-	maxError      = 300
+	maxID      = 80 // of an id, a name, the prompt of a request that is not the first
+	maxDetail  = 120
+	maxText    = 300 // of a tool's input, an error
+	maxPrompt  = 400
+	maxOptions = 560
 )
 
 // State is the fold of one agent's events. The zero value is an agent of whom
@@ -106,11 +96,8 @@ const (
 type State struct {
 	Team  wire.Name `json:"team,omitempty"`
 	Agent wire.Name `json:"agent,omitempty"`
-	Seq   uint64    `json:"seq"` // of the newest event folded
-
-	// Turns are the newest three sessions of the agent's program, the one heard last
-	// at the end.
-	Turns []Turn `json:"turns,omitempty"`
+	Seq   uint64    `json:"seq"`             // of the newest event folded
+	Turns []Turn    `json:"turns,omitempty"` // the newest sessions of its program, the one heard last at the end
 
 	Heard time.Time `json:"heard,omitzero"` // the newest sign of life
 	Gone  time.Time `json:"gone,omitzero"`  // since when it is known to be off
@@ -142,7 +129,7 @@ type Turn struct {
 	Detail      string     `json:"detail,omitempty"`   // the tool, compacting, …
 	Since       time.Time  `json:"since,omitzero"`     // of the word
 	Began       time.Time  `json:"began,omitzero"`     // the turn, until it is known how it ended
-	TurnSeq     uint64     `json:"turn_seq,omitempty"` // the event by which the turn became known; it stays while the turn gets its name
+	TurnSeq     uint64     `json:"turn_seq,omitempty"` // the event that told of the turn; stays when the turn gets its name
 	Last        *Last      `json:"last_turn,omitempty"`
 	Requests    []Waiting  `json:"requests,omitempty"` // what it asks while it is blocked, and only then; the first is shown
 
@@ -154,10 +141,10 @@ type Turn struct {
 	StartedCalls    []string  `json:"started_calls,omitempty"`     // the newest tool calls of the turn
 	EndedCalls      []string  `json:"ended_calls,omitempty"`
 
-	EndIsTentative  bool `json:"end_is_tentative,omitempty"`  // only a hook said that the turn is over; another hook may have kept it going
+	EndIsTentative  bool `json:"end_is_tentative,omitempty"`  // only a hook said so; another may have kept the turn going
 	Reopened        int  `json:"reopened,omitempty"`          // how often the turn went on after that
 	IsReplaced      bool `json:"is_replaced,omitempty"`       // the session has ended, and its program goes on with another
-	IsPresumedEnded bool `json:"is_presumed_ended,omitempty"` // another session began and ended since it was last heard
+	IsPresumedEnded bool `json:"is_presumed_ended,omitempty"` // another session began and ended since it was heard
 }
 
 // Last is how the last turn ended.
@@ -190,12 +177,8 @@ func (t *Turn) Word() Word {
 	switch t.Activity {
 	case Exited:
 		return WordOff
-	case Error:
-		return WordError
-	case Starting:
-		return WordStarting
-	case Idle:
-		return WordIdle
+	case Error, Starting, Idle:
+		return Word(t.Activity)
 	case Thinking, Responding, ToolRunning:
 		return WordBusy
 	case AwaitingInput, Confirming:
@@ -205,4 +188,19 @@ func (t *Turn) Word() Word {
 		return WordBusy
 	}
 	return WordUnknown
+}
+
+// Duration is how long the turn took, in whole milliseconds. 0: not known.
+func (l *Last) Duration() time.Duration { return time.Duration(l.DurationMS) * time.Millisecond }
+
+// IsOpen reports whether the turn goes on.
+func (t *Turn) IsOpen() bool { return t.Status == TurnBusy }
+
+// End is how the current turn ended, as far as anything said so; nil while it goes
+// on, and where nothing did.
+func (t *Turn) End() *Last {
+	if t.IsOpen() || t.Last == nil || t.Last.ID != t.ID {
+		return nil
+	}
+	return t.Last
 }

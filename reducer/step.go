@@ -84,10 +84,9 @@ func (s *State) applyEvent(logged *wire.Event, now time.Time) (effects []Effect)
 	if logged.Team != s.Team || logged.Agent != s.Agent || logged.Seq > 0 && logged.Seq <= s.Seq {
 		return nil
 	}
-	e := event{Body: logged.Body(), kind: logged.Kind, source: logged.Source, seq: logged.Seq, at: logged.At}
-	e.session, e.turn = shortID(e.Text("session")), shortID(e.Text("turn_id"))
-	if e.seq == 0 && s.Seq < math.MaxUint64 {
-		e.seq = s.Seq + 1 // it comes from no log
+	e := event{Body: logged.Body(), kind: logged.Kind, source: logged.Source, seq: logged.Seq, at: jsonTime(logged.At)}
+	if e.seq == 0 { // it comes from no log
+		e.seq = s.Seq + 1
 	}
 	s.Seq = max(s.Seq, e.seq)
 	if id := shortID(logged.EventID); id != "" {
@@ -97,9 +96,10 @@ func (s *State) applyEvent(logged *wire.Event, now time.Time) (effects []Effect)
 		s.EventIDs = remember(s.EventIDs, id, maxEventIDs)
 	}
 	if e.at.IsZero() {
-		e.at = now
+		e.at = jsonTime(now)
 	}
-	e.at = jsonTime(e.at)
+	e.session, e.turn = shortID(e.Text("session")), shortID(e.Text("turn_id"))
+	e.lastError, e.errorAt = s.LastError, s.ErrorAt
 
 	before := s.handoverWord()
 	s.fold(&e)
@@ -113,63 +113,53 @@ func (s *State) applyEvent(logged *wire.Event, now time.Time) (effects []Effect)
 	return effects
 }
 
+// noSignsOfLife are the kinds that others say about the agent, or that tell of an end.
+var noSignsOfLife = []string{
+	wire.EventWithdrawn, wire.EventInjecting, wire.EventInjectionFailed, wire.EventTaken, wire.EventReturned,
+	wire.EventAside, wire.EventAgain, wire.StreamFailed, wire.DroppedCounters, "exited", "restarting", "session_end",
+}
+
 // fold is the table of what each kind of event does to the state. The kinds that
 // are about a turn stand in Turn.apply.
 func (s *State) fold(e *event) {
-	isLife := true // a sign that the program lives
+	// A sign of life is what the agent does itself. by names another member, who held
+	// a message under a lease.
+	isLife := e.Text("by") == "" && !slices.Contains(noSignsOfLife, e.kind)
 	switch e.kind {
-	// The mailbox's own, about messages. A sign of life is what the agent did
-	// itself; by names another member, who held the message under a lease.
 	case wire.EventRead:
 		s.Read = e.at
-	case wire.EventAcked, wire.EventAnnounced, wire.EventInjected:
-		isLife = e.Text("by") == ""
-	case wire.EventWithdrawn, wire.EventInjecting, wire.EventInjectionFailed,
-		wire.EventTaken, wire.EventReturned, wire.EventAside, wire.EventAgain:
-		isLife = false
-
-	// Counted, whatever the turn does. Others say stream_error and
-	// dropped_counters about the agent.
 	case wire.StreamFailed, "error":
-		s.Errors = addUp(s.Errors, 1)
-		s.LastError, s.ErrorAt = clip(e.Text("error_summary", "summary", "message", "error"), maxError), e.at
-		isLife = e.kind == "error"
+		s.Errors++
+		s.LastError, s.ErrorAt = clip(e.Text("error_summary", "summary", "message", "error"), maxText), e.at
 	case wire.DroppedCounters:
 		dropped, _ := e.Uint("dropped")
 		unknown, _ := e.Uint("unknown")
-		s.Dropped = Dropped{addUp(s.Dropped.Dropped, dropped), addUp(s.Dropped.Unknown, unknown)}
-		isLife = false
+		s.Dropped.Dropped += min(dropped, math.MaxUint64-s.Dropped.Dropped)
+		s.Dropped.Unknown += min(unknown, math.MaxUint64-s.Dropped.Unknown)
 
-	// Known, and no evidence about the turn.
-	case "agent_output", "draft_ready", "goal_complete", "status_update", "server_request",
+	// About messages, or otherwise known and no evidence about the turn.
+	case wire.EventAcked, wire.EventAnnounced, wire.EventInjected, wire.EventWithdrawn, wire.EventInjecting,
+		wire.EventInjectionFailed, wire.EventTaken, wire.EventReturned, wire.EventAside, wire.EventAgain,
+		"agent_output", "draft_ready", "goal_complete", "status_update", "server_request",
 		"user_message_chunk", "plan", "available_commands_update", "current_mode_update",
 		"config_option_update", "session_info_update", "usage_update":
 
-	// The runner's, about the whole program.
 	case "spawned":
 		s.applySpawned(e)
 	case "exited":
 		s.applyExited(e)
-		isLife = false
 	case "restarting":
 		s.applyRestarting(e)
-		isLife = false
-
 	case "session_end":
 		s.endSession(e)
-		isLife = false
 	default:
 		isLife = s.foldTurn(e)
-		if e.isUnknown {
-			s.Unknown = addUp(s.Unknown, 1)
-		}
 	}
 	if isLife {
 		s.Heard = e.at
 	}
 	word := s.Turn().Word()
-	isOff := word == WordOff || word == WordError && s.Run != nil && s.Run.HasExited
-	if !isOff {
+	if word != WordOff && (word != WordError || s.Run == nil || !s.Run.HasExited) {
 		s.Gone = time.Time{}
 	} else if s.Gone.IsZero() {
 		s.Gone = e.at
@@ -177,30 +167,36 @@ func (s *State) fold(e *event) {
 }
 
 // foldTurn folds an event about one session, and reports whether it is a sign of
-// life.
+// life. What is about a turn of an earlier program, which like this one named no
+// session, is late; but a start is not, since ids may be used again.
 func (s *State) foldTurn(e *event) (isLife bool) {
-	// Late is what is about a turn of an earlier program, which like this one named
-	// no session. A start is not, since ids may be used again.
-	if i := slices.Index(s.PastTurns, e.turn); i >= 0 && e.session == "" {
-		if e.kind != wire.TurnStarted {
-			new(Turn).apply(e) // only for whether its kind is known
-			e.asked = nil
-			return false
-		}
-		s.PastTurns = without(s.PastTurns, i)
+	isPast := e.session == "" && slices.Contains(s.PastTurns, e.turn)
+	if isPast && e.kind == wire.TurnStarted {
+		s.PastTurns, isPast = forget(s.PastTurns, e.turn), false
 	}
-	e.lastError, e.errorAt = s.LastError, s.ErrorAt
 	t, i := s.turnFor(e)
+	if isPast {
+		t, i = Turn{}, -1
+	}
 	before := t.Word()
 	isNews := t.apply(e)
+	if e.isUnknown {
+		s.Unknown++
+	}
+	if e.isUnknown || isPast {
+		e.asked = nil
+		return false
+	}
 	if i >= 0 {
 		s.Turns[i] = t
 	}
 	if isNews {
 		s.keep(e, t, before)
-		if e.kind == "session_start" {
-			s.Run.noteSessionStart(e.Text("source"))
+		if source := e.Text("source"); e.kind == "session_start" && (source == "" || source == "startup" || source == "resume") {
+			if s.Run != nil && !s.Run.HasExited {
+				s.Run.Sessions++
+			}
 		}
 	}
-	return !e.isUnknown && !t.isOver() && t.Activity != Error
+	return !t.isOver() && t.Activity != Error
 }
