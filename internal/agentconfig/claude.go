@@ -33,12 +33,12 @@ func (p *Installer) claude(r Request, local string) *plan {
 	}
 	groups := []group{
 		{allowed, perVerb(func(verb string) setting {
-			return setting{Keys: []string{"permissions", "allow"}, Value: "Bash(atm " + verb + ":*)", InList: true}
+			return setting{"/permissions/allow/-", "Bash(atm " + verb + ":*)"}
 		})},
-		p.rootGroup("sandbox", "filesystem", "allowWrite"),
+		p.rootGroup("/sandbox/filesystem/allowWrite/-"),
 	}
 	if r.Agent != "" {
-		groups = append(groups, group{"ATM_AGENT is " + r.Agent + " here", []setting{{Keys: []string{"env", "ATM_AGENT"}, Value: r.Agent}}})
+		groups = append(groups, group{"ATM_AGENT is " + r.Agent + " here", []setting{{"/env/ATM_AGENT", r.Agent}}})
 	}
 	h := hookSet{events: claudeEvents, timeout: 10, command: shellLine(p.command(r.Tool, ""))}
 	return &plan{edits: []edit{jsonFile(path, r.Tool, h, groups)}}

@@ -3,7 +3,6 @@ package agentconfig
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +11,12 @@ import (
 	"path/filepath"
 	"strings"
 )
+
+// edit is what is to be done to one file.
+type edit struct {
+	path               string
+	install, uninstall func(*file) error
+}
 
 // file is a configuration file while it is edited.
 type file struct {
@@ -27,7 +32,6 @@ type file struct {
 	added      []setting
 	changes    []string // told to a person, and notes too
 	notes      []string
-	temp       string // the file that takes the place of this one
 }
 
 // record is what is noted of an edited file to take the edit back: a JSON file
@@ -40,11 +44,12 @@ type record struct {
 	Added    []setting `json:"settings,omitempty"`
 }
 
+func hash(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
+
 // openFile reads a file that is to be edited, and makes sure that it may be.
-func (p *Installer) openFile(tool string, e edit) (*file, error) {
-	f := &file{path: e.path}
-	var err error
-	if f.real, err = realPath(e.path); err != nil {
+func (p *Installer) openFile(tool, path string) (f *file, err error) {
+	f = &file{path: path}
+	if f.real, err = realPath(path); err != nil {
 		return nil, err
 	}
 	if err := checkUntracked(f.path, f.real); err != nil {
@@ -56,18 +61,12 @@ func (p *Installer) openFile(tool string, e edit) (*file, error) {
 	f.after = f.before
 	if p.State != "" {
 		f.recordPath = filepath.Join(p.State, "install", tool+"."+hash([]byte(f.real))[:16]+".json")
-		var r record
-		data, err := os.ReadFile(f.recordPath)
-		if err == nil && json.Unmarshal(data, &r) == nil {
-			f.record = &r
+		data, _ := os.ReadFile(f.recordPath)
+		if json.Unmarshal(data, &f.record) != nil {
+			f.record = nil
 		}
 	}
 	return f, nil
-}
-
-func hash(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
 }
 
 func (f *file) changed() bool { return f.remove || !bytes.Equal(f.before, f.after) }
@@ -78,10 +77,6 @@ func (f *file) say(format string, args ...any) {
 
 func (f *file) notUnderstood(err error) error {
 	return fmt.Errorf("%s cannot be understood, and was left alone: %w", f.path, err)
-}
-
-func (f *file) note(format string, args ...any) {
-	f.notes = append(f.notes, fmt.Sprintf(format, args...))
 }
 
 // install edits the file, and notes how it looked without what is ours.
@@ -121,60 +116,78 @@ func (f *file) uninstall(e edit) error {
 	return nil
 }
 
-// writeFiles puts every changed file in place. Nothing is replaced before all of
-// them, and their records, are written beside it.
-func writeFiles(files []*file, forget bool) error {
+// recordFile is the file with the record of an edit, to be written or removed.
+func (f *file) recordFile() (*file, error) {
+	data, err := json.Marshal(f.record)
+	if err != nil {
+		return nil, err
+	}
+	r := &file{path: f.recordPath, real: f.recordPath, after: data}
+	r.before, r.info, err = readFile(r.real)
+	return r, err
+}
+
+// writeFiles puts every file in place. Nothing is replaced before all of them are
+// written beside it; when that fails nothing of it is left.
+func writeFiles(files []*file) error {
+	var made []string // new directories, the inner ones first
+	temps := make([]string, len(files))
 	defer func() {
-		for _, f := range files {
-			if f.temp != "" {
-				os.Remove(f.temp)
-			}
+		for _, path := range append(temps, made...) {
+			os.Remove(path) // what is in use stays: it is not empty, or has another name by now
 		}
 	}()
-	for _, f := range files {
-		err := f.writeTemp()
-		if err == nil && !forget {
-			err = f.saveRecord()
+	for i, f := range files {
+		if f.remove {
+			continue
+		}
+		dir := filepath.Dir(f.real)
+		made = append(missingDirs(dir), made...)
+		err := os.MkdirAll(dir, 0o700)
+		if err == nil {
+			temps[i], err = f.writeTemp()
 		}
 		if err != nil {
 			return err
 		}
 	}
-	for _, f := range files {
-		if err := f.replace(); err != nil {
+	for i, f := range files {
+		if err := f.replace(temps[i]); err != nil {
 			return err
-		}
-		if forget && f.recordPath != "" {
-			os.Remove(f.recordPath)
 		}
 	}
 	return nil
 }
 
+// missingDirs are the directories that are to be made for dir, the inner ones first.
+func missingDirs(dir string) (missing []string) {
+	for ; ; dir = filepath.Dir(dir) {
+		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+			return missing
+		}
+		missing = append(missing, dir)
+	}
+}
+
 // writeTemp writes the new content beside the file.
-func (f *file) writeTemp() error {
-	if f.remove {
-		return nil
-	}
-	dir := filepath.Dir(f.real)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	t, err := os.CreateTemp(dir, "."+filepath.Base(f.real)+".*")
+func (f *file) writeTemp() (temp string, err error) {
+	t, err := os.CreateTemp(filepath.Dir(f.real), "."+filepath.Base(f.real)+".*")
 	if err != nil {
-		return err
+		return "", err
 	}
-	f.temp = t.Name()
 	mode := fs.FileMode(0o600)
 	if f.info != nil {
 		mode = f.info.Mode().Perm()
 	}
 	_, err = t.Write(f.after)
-	return errors.Join(err, t.Chmod(mode), t.Sync(), t.Close())
+	if err = errors.Join(err, t.Chmod(mode), t.Sync(), t.Close()); err != nil {
+		os.Remove(t.Name())
+	}
+	return t.Name(), err
 }
 
 // replace puts the new content in place, if the file is still what was read.
-func (f *file) replace() error {
+func (f *file) replace(temp string) error {
 	now, info, err := readFile(f.real)
 	if err != nil {
 		return err
@@ -183,7 +196,7 @@ func (f *file) replace() error {
 		return fmt.Errorf("%s: another program changed it in the meantime, and it was left alone", f.path)
 	}
 	if !f.remove {
-		return os.Rename(f.temp, f.real)
+		return os.Rename(temp, f.real)
 	}
 	if err := os.Remove(f.real); err != nil {
 		return err
@@ -196,35 +209,18 @@ func (f *file) replace() error {
 	return nil
 }
 
-// saveRecord writes the record of an install.
-func (f *file) saveRecord() error {
-	if f.record == nil || f.recordPath == "" {
-		return nil
-	}
-	data, err := json.Marshal(f.record)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(f.recordPath), 0o700); err != nil {
-		return err
-	}
-	return os.WriteFile(f.recordPath, data, 0o600)
-}
-
 // readFile reads a regular file that may be written; info is nil where there is
 // none.
 func readFile(path string) (data []byte, info fs.FileInfo, err error) {
 	info, err = os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil, nil
-	}
-	if err != nil {
+	case err != nil:
 		return nil, nil, err
-	}
-	if !info.Mode().IsRegular() {
+	case !info.Mode().IsRegular():
 		return nil, nil, fmt.Errorf("%s is not a regular file", path)
-	}
-	if info.Mode().Perm()&0o200 == 0 {
+	case info.Mode().Perm()&0o200 == 0:
 		return nil, nil, fmt.Errorf("%s is read-only, and was left alone", path)
 	}
 	data, err = os.ReadFile(path)
@@ -235,14 +231,11 @@ func readFile(path string) (data []byte, info fs.FileInfo, err error) {
 // file is or would be.
 func realPath(path string) (string, error) {
 	real, err := filepath.EvalSymlinks(path)
-	if !errors.Is(err, fs.ErrNotExist) {
+	if !errors.Is(err, fs.ErrNotExist) || filepath.Dir(path) == path {
 		return real, err
 	}
 	if _, err := os.Lstat(path); err == nil {
 		return "", fmt.Errorf("%s is a link that leads nowhere", path)
-	}
-	if filepath.Dir(path) == path {
-		return "", err
 	}
 	dir, err := realPath(filepath.Dir(path))
 	return filepath.Join(dir, filepath.Base(path)), err
@@ -261,11 +254,6 @@ func (f *file) cutBlock(comment, tool string) (head, tail string, found bool) {
 
 func blockBegin(comment, tool string) string {
 	return comment + " atm begin: atm install " + tool + " writes this, atm uninstall " + tool + " removes it\n"
-}
-
-func (f *file) withoutBlock(comment, tool string) string {
-	head, tail, _ := f.cutBlock(comment, tool)
-	return head + tail
 }
 
 // replaceBlock puts a block of lines of ours in the place of the last one, or at

@@ -71,13 +71,6 @@ type Change struct {
 	Changes []string `json:"changes"`
 }
 
-// edit is what is to be done to one file.
-type edit struct {
-	path      string
-	install   func(*file) error
-	uninstall func(*file) error
-}
-
 // plan is what is to be done to all files of a tool, the one with the hooks
 // first.
 type plan struct {
@@ -131,9 +124,9 @@ func (p *Installer) run(r Request, do func(*file, edit) error) (*Report, error) 
 	if !r.remove {
 		report.Notes = pl.notes
 	}
-	var files []*file
+	var files, records []*file
 	for _, e := range pl.edits {
-		f, err := p.openFile(r.Tool, e)
+		f, err := p.openFile(r.Tool, e.path)
 		if err == nil {
 			err = do(f, e)
 		}
@@ -141,15 +134,27 @@ func (p *Installer) run(r Request, do func(*file, edit) error) (*Report, error) 
 			return nil, err
 		}
 		report.Notes = append(report.Notes, f.notes...)
-		if f.changed() {
-			files = append(files, f)
-			report.Files = append(report.Files, Change{Path: f.path, Changes: f.changes})
+		if !f.changed() {
+			continue
+		}
+		files = append(files, f)
+		report.Files = append(report.Files, Change{Path: f.path, Changes: f.changes})
+		if f.recordPath != "" && f.record != nil {
+			record, err := f.recordFile()
+			if err != nil {
+				return nil, err
+			}
+			record.remove = r.remove
+			records = append(records, record)
 		}
 	}
 	if r.DryRun {
 		return report, nil
 	}
-	return report, writeFiles(files, r.remove)
+	if r.remove { // a file without its record is no longer known as ours
+		return report, writeFiles(append(files, records...))
+	}
+	return report, writeFiles(append(records, files...))
 }
 
 // Hooks are those of ours in a tool's configuration.
