@@ -31,15 +31,13 @@ func (p *Installer) claude(r Request, local string) *plan {
 	if !r.Local {
 		path = filepath.Join(cmp.Or(os.Getenv("CLAUDE_CONFIG_DIR"), filepath.Join(p.Home, ".claude")), "settings.json")
 	}
-	groups := []group{
-		{allowed, perVerb(func(verb string) setting {
-			return setting{"/permissions/allow/-", "Bash(atm " + verb + ":*)"}
-		})},
-		p.rootGroup("/sandbox/filesystem/allowWrite/-"),
-	}
+	settings := perVerb(func(verb string) setting {
+		return setting{"/permissions/allow/-", "Bash(atm " + verb + ":*)", allowed}
+	})
+	settings = p.withRoot(settings, "/sandbox/filesystem/allowWrite/-")
 	if r.Agent != "" {
-		groups = append(groups, group{"ATM_AGENT is " + r.Agent + " here", []setting{{"/env/ATM_AGENT", r.Agent}}})
+		settings = append(settings, setting{"/env/ATM_AGENT", r.Agent, "ATM_AGENT is " + r.Agent + " here"})
 	}
 	h := hookSet{events: claudeEvents, timeout: 10, command: shellLine(p.command(r.Tool, ""))}
-	return &plan{edits: []edit{jsonFile(path, r.Tool, h, groups)}}
+	return &plan{edits: []edit{jsonFile(path, r.Tool, h, settings)}}
 }

@@ -9,23 +9,25 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
 // edit is what is to be done to one file.
 type edit struct {
-	path               string
-	install, uninstall func(*file) error
+	path  string
+	apply func(*file) error // to f.after: puts in what is ours, or takes it out
 }
 
 // file is a configuration file while it is edited.
 type file struct {
-	path   string      // as a person names it
-	real   string      // without links
-	info   fs.FileInfo // nil: there is no such file yet
-	before []byte
-	after  []byte
-	remove bool // nothing of the file is left to keep
+	path      string      // as a person names it
+	real      string      // without links
+	info      fs.FileInfo // nil: there is no such file yet
+	before    []byte
+	after     []byte
+	isRemoval bool // what is ours goes
+	remove    bool // nothing of the file is left to keep
 
 	recordPath string  // "": there is no state directory
 	record     *record // of an earlier install, nil: none
@@ -47,8 +49,8 @@ type record struct {
 func hash(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
 
 // openFile reads a file that is to be edited, and makes sure that it may be.
-func (p *Installer) openFile(tool, path string) (f *file, err error) {
-	f = &file{path: path}
+func (p *Installer) openFile(r Request, path string) (f *file, err error) {
+	f = &file{path: path, isRemoval: r.remove}
 	if f.real, err = realPath(path); err != nil {
 		return nil, err
 	}
@@ -60,7 +62,7 @@ func (p *Installer) openFile(tool, path string) (f *file, err error) {
 	}
 	f.after = f.before
 	if p.State != "" {
-		f.recordPath = filepath.Join(p.State, "install", tool+"."+hash([]byte(f.real))[:16]+".json")
+		f.recordPath = filepath.Join(p.State, "install", r.Tool+"."+hash([]byte(f.real))[:16]+".json")
 		data, _ := os.ReadFile(f.recordPath)
 		if json.Unmarshal(data, &f.record) != nil {
 			f.record = nil
@@ -81,10 +83,11 @@ func (f *file) notUnderstood(err error) error {
 
 // install edits the file, and notes how it looked without what is ours.
 func (f *file) install(e edit) error {
-	if err := e.install(f); err != nil || !f.changed() {
+	without := *f
+	without.isRemoval = true
+	if err := e.apply(f); err != nil || !f.changed() {
 		return err
 	}
-	without := &file{path: f.path, info: f.info, before: f.before, after: f.before, record: f.record}
 	if err := without.uninstall(e); err != nil {
 		return err
 	}
@@ -101,7 +104,7 @@ func (f *file) uninstall(e edit) error {
 	if f.info == nil {
 		return nil
 	}
-	if err := e.uninstall(f); err != nil {
+	if err := e.apply(f); err != nil {
 		return err
 	}
 	if f.record != nil && f.record.After == hash(f.before) {
@@ -241,42 +244,40 @@ func realPath(path string) (string, error) {
 	return filepath.Join(dir, filepath.Base(path)), err
 }
 
-// cutBlock is the text around a block of lines of ours; found is false where there
-// is none. comment begins a comment in such a file.
-func (f *file) cutBlock(comment, tool string) (head, tail string, found bool) {
-	head, rest, begins := strings.Cut(string(f.after), blockBegin(comment, tool))
-	_, tail, ends := strings.Cut(rest, comment+" atm end\n")
-	if !begins || !ends {
-		return string(f.after), "", false
-	}
-	return head, tail, true
-}
-
 func blockBegin(comment, tool string) string {
 	return comment + " atm begin: atm install " + tool + " writes this, atm uninstall " + tool + " removes it\n"
 }
 
-// replaceBlock puts a block of lines of ours in the place of the last one, or at
-// the end. Without a body the block goes.
-func (f *file) replaceBlock(comment, tool, body, said string) {
-	head, tail, found := f.cutBlock(comment, tool)
-	if body != "" {
-		if !found && head != "" && !strings.HasSuffix(head, "\n") {
-			head += "\n"
-		}
-		body = blockBegin(comment, tool) + body + comment + " atm end\n"
+// block finds lines of ours. comment begins a comment in such a file.
+func block(comment, tool string) *regexp.Regexp {
+	return regexp.MustCompile("(?s)" + regexp.QuoteMeta(blockBegin(comment, tool)) + ".*?" + comment + " atm end\n")
+}
+
+// replaceBlock puts lines of ours in the place of the last ones, or at the end. Without
+// a body, and at a removal, they go.
+func (f *file) replaceBlock(comment, tool, body, added, removed string) {
+	said := removed
+	if body != "" && !f.isRemoval {
+		said, body = added, blockBegin(comment, tool)+body+comment+" atm end\n"
+	} else {
+		body = ""
 	}
-	if text := head + body + tail; text != string(f.after) {
+	old, text := block(comment, tool), string(f.after)
+	switch {
+	case old.MatchString(text):
+		text = old.ReplaceAllLiteralString(text, body)
+	case text != "" && !strings.HasSuffix(text, "\n") && body != "":
+		text += "\n" + body
+	default:
+		text += body
+	}
+	if text != string(f.after) {
 		f.after = []byte(text)
 		f.say("%s", said)
 	}
 }
 
-// blockEdit is an edit that adds a block of lines.
+// blockEdit is an edit that adds lines of ours.
 func blockEdit(path, comment, tool, body, added, removed string) edit {
-	return edit{
-		path:      path,
-		install:   func(f *file) error { f.replaceBlock(comment, tool, body, added); return nil },
-		uninstall: func(f *file) error { f.replaceBlock(comment, tool, "", removed); return nil },
-	}
+	return edit{path, func(f *file) error { f.replaceBlock(comment, tool, body, added, removed); return nil }}
 }

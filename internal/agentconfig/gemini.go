@@ -33,7 +33,7 @@ func (p *Installer) gemini(r Request, local string) *plan {
 	}
 	path := filepath.Join(dir, "settings.json")
 	h := hookSet{events: geminiEvents, timeout: 10_000, command: shellLine(p.command(r.Tool, r.Agent))}
-	pl := &plan{edits: []edit{jsonFile(path, r.Tool, h, []group{p.rootGroup("/tools/sandboxAllowedPaths/-")})}}
+	pl := &plan{edits: []edit{jsonFile(path, r.Tool, h, p.withRoot(nil, "/tools/sandboxAllowedPaths/-"))}}
 	if !r.Local {
 		pl.edits = append(pl.edits, blockEdit(filepath.Join(dir, "policies", "atm.toml"), "#", r.Tool, geminiPolicy(), allowed, "rules for atm taken out"))
 		return pl

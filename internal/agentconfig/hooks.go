@@ -36,12 +36,11 @@ var ownCommand = regexp.MustCompile(`^'?([^'"|&;<>()$]*[/\\])?atm(\.exe)?'? hook
 // taken out, each with its group if that held nothing else.
 func (e *jsonEdit) ownHooks(removes bool) (found []ownHook) {
 	hooks := e.root.Find("/hooks")
-	var events []hujson.ObjectMember
-	if hooks != nil && hooks.Value.Kind() == '{' {
-		events = hooks.Value.(*hujson.Object).Members
+	if hooks == nil || hooks.Value.Kind() != '{' {
+		return nil
 	}
-	for _, event := range events {
-		place := "/hooks/" + pointerTo.Replace(str(&event.Name))
+	for _, event := range hooks.Value.(*hujson.Object).Members {
+		place := "/hooks/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(str(&event.Name))
 		for g := len(elements(e.root.Find(place))) - 1; g >= 0; g-- {
 			group := fmt.Sprintf("%s/%d", place, g)
 			list := e.root.Find(group + "/hooks")

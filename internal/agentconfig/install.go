@@ -126,7 +126,7 @@ func (p *Installer) run(r Request, do func(*file, edit) error) (*Report, error) 
 	}
 	var files, records []*file
 	for _, e := range pl.edits {
-		f, err := p.openFile(r.Tool, e.path)
+		f, err := p.openFile(r, e.path)
 		if err == nil {
 			err = do(f, e)
 		}

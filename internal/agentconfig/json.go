@@ -10,6 +10,9 @@ import (
 	"github.com/tailscale/hujson"
 )
 
+// Places in a document are JSON pointers (RFC 6901) in all of this package; "/-" behind
+// one is the end of a list.
+
 // parseJSON reads a document whose root is an object. A blank one counts as {}.
 func parseJSON(data []byte) (*hujson.Value, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
@@ -25,22 +28,18 @@ func parseJSON(data []byte) (*hujson.Value, error) {
 	return &root, nil
 }
 
-// find is what a JSON pointer leads to, nil where nothing is. Places in a document are
-// JSON pointers (RFC 6901) in all of this package; "/-" at the end is the end of a list.
-func find(v *hujson.Value, pointer string) *hujson.Value {
+// find is what is at a place, nil where nothing is.
+func find(v *hujson.Value, place string) *hujson.Value {
 	if v == nil {
 		return nil
 	}
-	return v.Find(pointer)
+	return v.Find(place)
 }
 
-// pointerTo escapes a name for a pointer.
-var pointerTo = strings.NewReplacer("~", "~0", "/", "~1")
-
 // around is the place of the object or list that a place lies in, and the name there.
-func around(pointer string) (outer, name string) {
-	i := strings.LastIndex(pointer, "/")
-	return pointer[:i], pointer[i+1:]
+func around(place string) (outer, name string) {
+	i := strings.LastIndex(place, "/")
+	return place[:i], place[i+1:]
 }
 
 // str is a string's value, "" for everything else.
@@ -71,10 +70,16 @@ func minimal(v hujson.Value) string {
 	return v.String()
 }
 
+// isEmpty reports whether an object or list holds nothing, no comment either.
+func isEmpty(v *hujson.Value) bool {
+	text := strings.Join(strings.Fields(hujson.Value{Value: v.Value}.String()), "")
+	return text == "{}" || text == "[]"
+}
+
 // put makes a place in a document have a value, and makes what is missing around it.
 // What is new gets a line of its own.
-func put(root *hujson.Value, pointer, value string) error {
-	outer, name := around(pointer)
+func put(root *hujson.Value, place, value string) error {
+	outer, name := around(place)
 	kind, what, empty := hujson.Kind('{'), "an object", "{}"
 	if name == "-" {
 		kind, what, empty = '[', "a list", "[]"
@@ -89,43 +94,38 @@ func put(root *hujson.Value, pointer, value string) error {
 		return fmt.Errorf("%s is not %s; the file was left alone", strings.ReplaceAll(outer[1:], "/", "."), what)
 	}
 	isNew := in.Find("/"+name) == nil
-	err := root.Patch(fmt.Appendf(nil, `[{"op": "add", "path": %s, "value": %s}]`, quoted(pointer), value))
+	err := root.Patch(fmt.Appendf(nil, `[{"op": "add", "path": %s, "value": %s}]`, quoted(place), value))
 	if err != nil || !isNew {
 		return err
 	}
 	var before, end *hujson.Extra
-	isFirst := false
+	n := 0
 	switch c := in.Value.(type) {
 	case *hujson.Object:
-		last := &c.Members[len(c.Members)-1]
-		last.Value.BeforeExtra = hujson.Extra(" ")
-		before, end, isFirst = &last.Name.BeforeExtra, &c.AfterExtra, len(c.Members) == 1
+		n = len(c.Members)
+		c.Members[n-1].Value.BeforeExtra = hujson.Extra(" ")
+		before, end = &c.Members[n-1].Name.BeforeExtra, &c.AfterExtra
 	case *hujson.Array:
-		before, end, isFirst = &c.Elements[len(c.Elements)-1].BeforeExtra, &c.AfterExtra, len(c.Elements) == 1
+		n = len(c.Elements)
+		before, end = &c.Elements[n-1].BeforeExtra, &c.AfterExtra
 	}
 	indent := "\n" + strings.Repeat("  ", strings.Count(outer, "/"))
 	*before = slices.Concat(bytes.TrimRight(*before, " \t\r\n"), hujson.Extra(indent+"  "))
-	if isFirst && len(bytes.TrimSpace(*end)) == 0 {
+	if n == 1 && len(bytes.TrimSpace(*end)) == 0 {
 		*end = hujson.Extra(indent)
 	}
 	return nil
 }
 
-// bare is the text of an object or list without the white space in it.
-func bare(v *hujson.Value) string { return strings.Join(strings.Fields(hujson.Value{Value: v.Value}.String()), "") }
-
 // remove takes out what is at a place. It must be there.
-func remove(root *hujson.Value, pointer string) {
+func remove(root *hujson.Value, place string) {
 	isStandard := root.IsStandard()
-	root.Patch(fmt.Appendf(nil, `[{"op": "remove", "path": %s}]`, quoted(pointer)))
+	root.Patch(fmt.Appendf(nil, `[{"op": "remove", "path": %s}]`, quoted(place)))
 	if isStandard {
 		root.Standardize() // Patch may leave a comma
 	}
-	outer, _ := around(pointer)
-	switch in := root.Find(outer); bare(in) {
-	case "{}":
-		in.Value = &hujson.Object{}
-	case "[]":
-		in.Value = &hujson.Array{}
+	outer, _ := around(place)
+	if in := root.Find(outer); isEmpty(in) {
+		in.Value = map[hujson.Kind]hujson.ValueTrimmed{'{': &hujson.Object{}, '[': &hujson.Array{}}[in.Value.Kind()]
 	}
 }

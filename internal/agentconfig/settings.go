@@ -3,6 +3,7 @@ package agentconfig
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tailscale/hujson"
@@ -13,24 +14,11 @@ import (
 type setting struct {
 	Place string `json:"place"`
 	Value string `json:"value"`
-}
-
-// group is settings that a person is told of in one line.
-type group struct {
-	said     string
-	settings []setting
+	said  string // what a person is told, once for all settings that say the same
 }
 
 // allowed is what a person is told where the verbs need no permission from now on.
 var allowed = "runs without asking: atm " + strings.Join(Verbs, ", ")
-
-// rootGroup is the root among the paths that sandboxed commands may write.
-func (p *Installer) rootGroup(place string) group {
-	if p.Root == "" {
-		return group{}
-	}
-	return group{"writable in the sandbox: " + p.Root, []setting{{place, p.Root}}}
-}
 
 // perVerb makes something for each verb that needs no permission.
 func perVerb[T any](f func(verb string) T) (all []T) {
@@ -38,6 +26,14 @@ func perVerb[T any](f func(verb string) T) (all []T) {
 		all = append(all, f(v))
 	}
 	return all
+}
+
+// withRoot adds the root to what sandboxed commands may write.
+func (p *Installer) withRoot(settings []setting, place string) []setting {
+	if p.Root == "" {
+		return settings
+	}
+	return append(settings, setting{place, p.Root, "writable in the sandbox: " + p.Root})
 }
 
 // jsonEdit is a JSON file while it is edited.
@@ -49,55 +45,51 @@ type jsonEdit struct {
 }
 
 // jsonFile is an edit of a JSON file: hooks and settings.
-func jsonFile(path, tool string, h hookSet, groups []group) edit {
-	with := func(do func(*jsonEdit) error) func(*file) error {
-		return func(f *file) error {
-			root, err := parseJSON(f.after)
-			if err != nil {
-				return f.notUnderstood(err)
-			}
-			e, before := &jsonEdit{file: f, tool: tool, root: root}, root.Pack()
-			if f.record != nil {
-				e.original, _ = parseJSON(f.record.Original)
-			}
-			if err := do(e); err != nil {
-				return fmt.Errorf("%s: %w", f.path, err)
-			}
-			if after := root.Pack(); !bytes.Equal(before, after) {
-				f.after = after
-			}
-			return nil
+func jsonFile(path, tool string, h hookSet, settings []setting) edit {
+	return edit{path, func(f *file) error {
+		root, err := parseJSON(f.after)
+		if err != nil {
+			return f.notUnderstood(err)
 		}
-	}
-	return edit{path, with(func(e *jsonEdit) error { return e.install(h, groups) }), with((*jsonEdit).uninstall)}
+		e, before := &jsonEdit{file: f, tool: tool, root: root}, root.Pack()
+		if f.record != nil {
+			e.original, _ = parseJSON(f.record.Original)
+		}
+		if f.isRemoval {
+			e.uninstall()
+		} else if err := e.install(h, settings); err != nil {
+			return fmt.Errorf("%s: %w", f.path, err)
+		}
+		if after := root.Pack(); !bytes.Equal(before, after) {
+			f.after = after
+		}
+		return nil
+	}}
 }
 
-func (e *jsonEdit) install(h hookSet, groups []group) error {
+func (e *jsonEdit) install(h hookSet, settings []setting) error {
 	if err := e.installHooks(h); err != nil {
 		return err
 	}
-	for _, g := range groups {
-		before := len(e.added)
-		for _, s := range g.settings {
-			place, isList := strings.CutSuffix(s.Place, "/-")
-			is := e.root.Find(place)
-			if isList && indexOf(is, s.Value) >= 0 || !isList && str(is) == s.Value {
-				continue
-			}
-			if err := put(e.root, s.Place, quoted(s.Value)); err != nil {
-				return err
-			}
-			e.added = append(e.added, s)
+	for _, s := range settings {
+		place, isList := strings.CutSuffix(s.Place, "/-")
+		is := e.root.Find(place)
+		if isList && indexOf(is, s.Value) >= 0 || !isList && str(is) == s.Value {
+			continue
 		}
-		if len(e.added) > before {
-			e.say("%s", g.said)
+		if err := put(e.root, s.Place, quoted(s.Value)); err != nil {
+			return err
+		}
+		e.added = append(e.added, s)
+		if !slices.Contains(e.changes, s.said) {
+			e.say("%s", s.said)
 		}
 	}
 	return nil
 }
 
 // uninstall takes out hooks of ours, and the settings that the record names.
-func (e *jsonEdit) uninstall() error {
+func (e *jsonEdit) uninstall() {
 	hooks, n := e.ownHooks(true), 0
 	for _, h := range hooks {
 		e.prune(h.place)
@@ -113,7 +105,6 @@ func (e *jsonEdit) uninstall() error {
 	if n > 0 {
 		e.say("rules, paths and names taken out: %d", n)
 	}
-	return nil
 }
 
 // removeSetting takes out a setting that is still as it was added, and counts it. A
@@ -142,12 +133,10 @@ func (e *jsonEdit) removeSetting(s setting) int {
 // Where that is not known it stays.
 func (e *jsonEdit) prune(place string) {
 	v := e.root.Find(place)
-	if place == "" || v == nil || e.original == nil || e.original.Find(place) != nil {
+	if place == "" || v == nil || e.original == nil || e.original.Find(place) != nil || !isEmpty(v) {
 		return
 	}
-	if text := bare(v); text == "{}" || text == "[]" {
-		remove(e.root, place)
-		outer, _ := around(place)
-		e.prune(outer)
-	}
+	remove(e.root, place)
+	outer, _ := around(place)
+	e.prune(outer)
 }

@@ -22,31 +22,24 @@ type tomlKey struct {
 // note says what to add by hand.
 func tomlFile(path, tool string, keys []tomlKey) edit {
 	return edit{path, func(f *file) error {
-		head, tail, _ := f.cutBlock("#", tool)
-		text, body, said := head+tail, "", []string(nil)
+		text, body := block("#", tool).ReplaceAllString(string(f.after), ""), ""
 		doc, err := parseTOML(text)
 		if err != nil {
 			return f.notUnderstood(err)
 		}
+		var said []string
 		for _, k := range keys {
-			if k.want == "" || k.isIn(doc) {
-				continue
-			}
 			more := fmt.Sprintf("[%s]\n%s = %s\n", k.table, k.key, k.value)
-			if _, err := parseTOML(text + "\n" + body + more); err != nil {
+			if _, err := parseTOML(text + "\n" + body + more); f.isRemoval || k.want == "" || k.isIn(doc) {
+				continue
+			} else if err != nil {
 				f.notes = append(f.notes, fmt.Sprintf("%s has a [%s] of its own: add %s = %s to it yourself", path, k.table, k.key, k.value))
 				continue
 			}
 			body += more
 			said = append(said, k.said)
 		}
-		f.replaceBlock("#", tool, body, strings.Join(said, "; "))
-		return nil
-	}, func(f *file) error {
-		if _, err := parseTOML(string(f.after)); err != nil {
-			return f.notUnderstood(err)
-		}
-		f.replaceBlock("#", tool, "", "taken out: what atm had added")
+		f.replaceBlock("#", tool, body, strings.Join(said, "; "), "taken out: what atm had added")
 		return nil
 	}}
 }
