@@ -13,19 +13,12 @@ var claudeEvents = []string{
 	"PreCompact", "PostCompact", "SubagentStart", "SubagentStop", "TeammateIdle",
 }
 
-// claude is the plan for Claude Code (2.1): one file, settings.json, has
-// everything.
+// claude is the plan for Claude Code (2.1): one file, settings.json, has everything.
+// Bash(atm send:*) is "atm send", alone or with a blank and more behind it; a line of
+// several commands is taken apart. env holds for all that the session starts.
 //
-// Sources: the settings layout and events, protocols of the program's bundle
-// 2.1.328; rules, https://code.claude.com/docs/en/permissions; the sandbox,
-// https://code.claude.com/docs/en/sandboxing; all tried with 2.1.197.
-//
-//   - The user's file is settings.json in CLAUDE_CONFIG_DIR, else ~/.claude; a
-//     directory's own, which is not for the repository, .claude/settings.local.json.
-//   - Bash(atm send:*) is "atm send", alone or with a blank and more behind it. A line
-//     of several commands is taken apart; substitutions and redirections are asked about.
-//   - sandbox.filesystem.allowWrite adds to what sandboxed commands may write.
-//   - env holds for the session and everything it starts, hooks too.
+// Sources: https://code.claude.com/docs/en/permissions and …/sandboxing, the bundle of
+// 2.1.328; tried with 2.1.197.
 func (p *Installer) claude(r Request, local string) *plan {
 	path := filepath.Join(local, ".claude", "settings.local.json")
 	if !r.Local {

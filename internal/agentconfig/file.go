@@ -50,15 +50,12 @@ func hash(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
 
 // openFile reads a file that is to be edited, and makes sure that it may be.
 func (p *Installer) openFile(r Request, path string) (f *file, err error) {
-	f = &file{path: path, isRemoval: r.remove}
-	if f.real, err = realPath(path); err != nil {
-		return nil, err
+	f = &file{path: path, isRemoval: r.isRemoval}
+	if f.real, err = realPath(path); err == nil {
+		err = checkUntracked(f.path, f.real)
 	}
-	if err := checkUntracked(f.path, f.real); err != nil {
-		return nil, err
-	}
-	if f.before, f.info, err = readFile(f.real); err != nil {
-		return nil, err
+	if err == nil {
+		f.before, f.info, err = readFile(f.real)
 	}
 	f.after = f.before
 	if p.State != "" {
@@ -68,7 +65,7 @@ func (p *Installer) openFile(r Request, path string) (f *file, err error) {
 			f.record = nil
 		}
 	}
-	return f, nil
+	return f, err
 }
 
 func (f *file) changed() bool { return f.remove || !bytes.Equal(f.before, f.after) }
@@ -119,13 +116,16 @@ func (f *file) uninstall(e edit) error {
 	return nil
 }
 
-// recordFile is the file with the record of an edit, to be written or removed.
+// recordFile is the file with the record, to be written or removed; nil: there is none.
 func (f *file) recordFile() (*file, error) {
+	if f.recordPath == "" || f.record == nil {
+		return nil, nil
+	}
 	data, err := json.Marshal(f.record)
 	if err != nil {
 		return nil, err
 	}
-	r := &file{path: f.recordPath, real: f.recordPath, after: data}
+	r := &file{path: f.recordPath, real: f.recordPath, after: data, remove: f.isRemoval}
 	r.before, r.info, err = readFile(r.real)
 	return r, err
 }
@@ -144,8 +144,12 @@ func writeFiles(files []*file) error {
 		if f.remove {
 			continue
 		}
+		var missing []string
 		dir := filepath.Dir(f.real)
-		made = append(missingDirs(dir), made...)
+		for d := dir; !exists(d); d = filepath.Dir(d) {
+			missing = append(missing, d)
+		}
+		made = append(missing, made...)
 		err := os.MkdirAll(dir, 0o700)
 		if err == nil {
 			temps[i], err = f.writeTemp()
@@ -162,18 +166,13 @@ func writeFiles(files []*file) error {
 	return nil
 }
 
-// missingDirs are the directories that are to be made for dir, the inner ones first.
-func missingDirs(dir string) (missing []string) {
-	for ; ; dir = filepath.Dir(dir) {
-		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
-			return missing
-		}
-		missing = append(missing, dir)
-	}
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// writeTemp writes the new content beside the file.
-func (f *file) writeTemp() (temp string, err error) {
+// writeTemp writes the new content beside the file. The name is good also with an error.
+func (f *file) writeTemp() (string, error) {
 	t, err := os.CreateTemp(filepath.Dir(f.real), "."+filepath.Base(f.real)+".*")
 	if err != nil {
 		return "", err
@@ -183,10 +182,7 @@ func (f *file) writeTemp() (temp string, err error) {
 		mode = f.info.Mode().Perm()
 	}
 	_, err = t.Write(f.after)
-	if err = errors.Join(err, t.Chmod(mode), t.Sync(), t.Close()); err != nil {
-		os.Remove(t.Name())
-	}
-	return t.Name(), err
+	return t.Name(), errors.Join(err, t.Chmod(mode), t.Sync(), t.Close())
 }
 
 // replace puts the new content in place, if the file is still what was read.
@@ -212,21 +208,20 @@ func (f *file) replace(temp string) error {
 	return nil
 }
 
-// readFile reads a regular file that may be written; info is nil where there is
-// none.
+// readFile reads a regular file that may be written; info is nil where there is none.
 func readFile(path string) (data []byte, info fs.FileInfo, err error) {
 	info, err = os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil, nil
 	case err != nil:
-		return nil, nil, err
 	case !info.Mode().IsRegular():
-		return nil, nil, fmt.Errorf("%s is not a regular file", path)
+		err = fmt.Errorf("%s is not a regular file", path)
 	case info.Mode().Perm()&0o200 == 0:
-		return nil, nil, fmt.Errorf("%s is read-only, and was left alone", path)
+		err = fmt.Errorf("%s is read-only, and was left alone", path)
+	default:
+		data, err = os.ReadFile(path)
 	}
-	data, err = os.ReadFile(path)
 	return data, info, err
 }
 
@@ -237,7 +232,7 @@ func realPath(path string) (string, error) {
 	if !errors.Is(err, fs.ErrNotExist) || filepath.Dir(path) == path {
 		return real, err
 	}
-	if _, err := os.Lstat(path); err == nil {
+	if exists(path) {
 		return "", fmt.Errorf("%s is a link that leads nowhere", path)
 	}
 	dir, err := realPath(filepath.Dir(path))
@@ -253,31 +248,29 @@ func block(comment, tool string) *regexp.Regexp {
 	return regexp.MustCompile("(?s)" + regexp.QuoteMeta(blockBegin(comment, tool)) + ".*?" + comment + " atm end\n")
 }
 
+// blockEdit is an edit that adds lines of ours.
+func blockEdit(path, comment, tool, body, added, removed string) edit {
+	return edit{path, func(f *file) error { f.replaceBlock(comment, tool, body, added, removed); return nil }}
+}
+
 // replaceBlock puts lines of ours in the place of the last ones, or at the end. Without
 // a body, and at a removal, they go.
 func (f *file) replaceBlock(comment, tool, body, added, removed string) {
-	said := removed
+	said, lines := removed, ""
 	if body != "" && !f.isRemoval {
-		said, body = added, blockBegin(comment, tool)+body+comment+" atm end\n"
-	} else {
-		body = ""
+		said, lines = added, blockBegin(comment, tool)+body+comment+" atm end\n"
 	}
 	old, text := block(comment, tool), string(f.after)
-	switch {
-	case old.MatchString(text):
-		text = old.ReplaceAllLiteralString(text, body)
-	case text != "" && !strings.HasSuffix(text, "\n") && body != "":
-		text += "\n" + body
-	default:
-		text += body
+	if old.MatchString(text) {
+		text = old.ReplaceAllLiteralString(text, lines)
+	} else if lines != "" {
+		if text != "" && !strings.HasSuffix(text, "\n") {
+			text += "\n"
+		}
+		text += lines
 	}
 	if text != string(f.after) {
 		f.after = []byte(text)
 		f.say("%s", said)
 	}
-}
-
-// blockEdit is an edit that adds lines of ours.
-func blockEdit(path, comment, tool, body, added, removed string) edit {
-	return edit{path, func(f *file) error { f.replaceBlock(comment, tool, body, added, removed); return nil }}
 }
