@@ -28,11 +28,11 @@ func (c *call) write(h *mailbox.Handover, l *letter.Renderer) {
 	if c.text.Len() > 0 {
 		c.text.WriteByte('\n')
 	}
-	what := "new messages"
+	plural := "s"
 	if len(h.Items) == 1 {
-		what = "new message"
+		plural = ""
 	}
-	fmt.Fprintf(&c.text, "%s %d %s for %s", mark, len(h.Items), what, c.o.Box.Agent())
+	fmt.Fprintf(&c.text, "%s %d new message%s for %s", mark, len(h.Items), plural, c.o.Box.Agent())
 	if n := len(h.Repeat); n > 0 {
 		fmt.Fprintf(&c.text, " (%d may be a repeat: nothing showed that it arrived)", n)
 	}

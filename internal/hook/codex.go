@@ -9,14 +9,12 @@ func (c *call) codex() {
 	c.names(in.Session, in.Event, in.TurnID)
 	c.thread = c.session
 	c.shared()
-	if in.isSubagent() {
-		return
-	}
-	if in.Event == "Interrupt" {
+	switch {
+	case in.isSubagent():
+	case in.Event == "Interrupt":
 		c.add(c.over("interrupted", c.turn, ""))
 		c.add(c.idle(c.turn))
-	}
-	if in.Event == "PostToolUse" {
+	case in.Event == "PostToolUse":
 		c.replyAs = asContext
 		if in.ToolID != "" {
 			c.names(c.session, in.Event, c.turn, in.ToolID)

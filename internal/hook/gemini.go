@@ -7,13 +7,10 @@ import (
 	"strings"
 )
 
-// gemini understands the hooks of Gemini CLI (0.61). There is no turn id: a
-// turn is its session's with a counter. There is no hook for an interrupt or a
-// failure either; a turn that is cut off before the first word ends with
-// noAnswer, of any other the next prompt or the session's end shows it.
-//
-// PreCompress says nothing here: the program calls it before every request to
-// its model, whether it compresses or not.
+// gemini understands the hooks of Gemini CLI (0.61). There is no turn id: a turn is its
+// session's with a counter. There is no hook for an interrupt or a failure either; a turn
+// that is cut off before the first word ends with noAnswer, of any other the next prompt
+// or the session's end shows it.
 func (c *call) gemini() {
 	in := &c.in
 	c.names(in.Session, in.Event, "")
@@ -81,13 +78,10 @@ func (c *call) nextTurn(known string) string {
 	rest, _ := strings.CutPrefix(last, c.session+"#")
 	number, of, _ := strings.Cut(rest, ".")
 	n, _ := strconv.Atoi(number)
-	switch {
-	case known == "":
-		return c.session + "#" + strconv.Itoa(n+1)
-	case known == of:
+	if known != "" && known == of {
 		return last
 	}
-	return c.session + "#" + strconv.Itoa(n+1) + "." + known
+	return strings.TrimSuffix(c.session+"#"+strconv.Itoa(n+1)+"."+known, ".")
 }
 
 // openTurn is the id of the turn that is open, "" when none is known to be.

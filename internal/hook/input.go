@@ -116,11 +116,8 @@ func about(raw json.RawMessage) string {
 
 // clip cuts a text to so many bytes, at a character's end.
 func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
+	for n < len(s) && n > 0 && !utf8.RuneStart(s[n]) {
 		n--
 	}
-	return s[:n]
+	return s[:min(n, len(s))]
 }

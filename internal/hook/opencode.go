@@ -56,12 +56,8 @@ func (c *call) opencode() error {
 		c.turn = c.now().ID
 		c.asks(p.Permission, p.prompt(), "")
 	case "permission.replied":
-		if c.now().Open {
-			c.turn = c.now().ID
-			activity := "tool_running"
-			if p.Reply == "reject" {
-				activity = "thinking"
-			}
+		c.turn = c.openTurn()
+		if activity := map[bool]string{true: "thinking", false: "tool_running"}[p.Reply == "reject"]; c.now().Open {
 			c.does(activity, "")
 		}
 	case "question.asked":
@@ -75,8 +71,15 @@ func (c *call) opencode() error {
 		c.turn = c.now().ID
 		c.goesOn()
 	case "message.part.updated":
-		if p.Part.Type == "tool" {
-			c.toolIs(p.Part.Tool, p.Part.CallID, p.Part.State.Status, p.Part.State.Error)
+		c.turn = c.openTurn()
+		switch part := p.Part; {
+		case part.Type != "tool":
+		case part.State.Status == "running":
+			c.toolBegins(part.Tool, part.CallID)
+		case part.State.Status == "completed":
+			c.toolEnds(part.Tool, part.CallID, "")
+		case part.State.Status == "error":
+			c.toolEnds(part.Tool, part.CallID, cmp.Or(part.State.Error, "failed"))
 		}
 	}
 	return nil
@@ -155,31 +158,14 @@ func (c *call) rests() {
 	c.add(c.idle(t.ID))
 }
 
-// toolIs is what a tool call has come to.
-func (c *call) toolIs(tool, id, status, wrong string) {
-	c.turn = c.openTurn()
-	switch status {
-	case "running":
-		c.toolBegins(tool, id)
-	case "completed":
-		c.toolEnds(tool, id, "")
-	case "error":
-		c.toolEnds(tool, id, cmp.Or(wrong, "failed"))
-	}
-}
-
 // child is an event of a sub-agent: its dialogs block the agent, whose own
 // session this is not.
 func (c *call) child(event string, p *busProperties) {
-	switch event {
-	case "permission.asked":
-		c.session = ""
+	c.session = ""
+	if event == "permission.asked" {
 		c.asks(p.Permission, p.prompt(), "subagent")
-	case "permission.replied":
-		c.session = ""
-		if c.now().Blocked {
-			c.does("tool_running", "subagent")
-		}
+	} else if event == "permission.replied" && c.now().Blocked {
+		c.does("tool_running", "subagent")
 	}
 }
 
