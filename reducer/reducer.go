@@ -1,21 +1,14 @@
-// Package reducer folds an agent's events, and the messages in its inbox, into
-// what is true of the agent now, and names what is to be done.
+// Package reducer folds an agent's events, and the messages in its inbox, into what is
+// true of the agent now, and names what is to be done. It is pure: no clock, no file, no
+// goroutine; the time comes with the input.
 //
-// It is pure: no clock, no file, no goroutine; the time comes with the input. One
-// State is one agent of one team. Each session of the agent's program has a Turn
-// of its own in it. The session heard last is the one that is shown, unless it is
-// idle while another one works or asks.
-//
-//   - Positive evidence only. Silence changes nothing. What no event has said is
-//     unknown, which is neither idle nor off.
-//   - Late events change no state: neither one about a turn or a session that is
-//     over, nor one about a turn that is not the current one.
-//   - The same event twice counts once: by its number in the log, by its event_id
-//     among the newest 512, and by what it says.
-//   - An event of an unknown kind is counted and changes nothing else.
+//   - Positive evidence only: silence changes nothing.
+//   - Late events change no state: about a turn or a session that is over, or about a
+//     turn that is not the current one.
+//   - The same event twice counts once: by its number in the log, by its event_id among
+//     the newest 512, and by what it says.
 //   - Texts are cut and lists are capped: a State does not grow with the log.
-//   - A State is plain data. Folding on from its JSON gives the same as folding
-//     the whole log.
+//   - Folding on from a State's JSON gives the same as folding the whole log.
 //
 // docs/states.md has the rules in words, testdata/states.md every event in every state
 // as tables that a test runs.
@@ -119,7 +112,7 @@ type State struct {
 // Turn is one session of an agent's program: its current or last turn, and what
 // the program is doing.
 type Turn struct {
-	Session     string     `json:"session,omitempty"`
+	Session     string     `json:"session,omitempty"` // "": the program has not named it yet
 	ID          string     `json:"turn_id,omitempty"`
 	IsGenerated bool       `json:"id_is_generated,omitempty"` // no event has named the turn: the id is ours
 	Thread      string     `json:"thread_id,omitempty"`       // survives idle
@@ -179,15 +172,14 @@ func (t *Turn) Word() Word {
 		return WordOff
 	case Error, Starting, Idle:
 		return Word(t.Activity)
-	case Thinking, Responding, ToolRunning:
-		return WordBusy
 	case AwaitingInput, Confirming:
 		return WordBlocked
+	case Unknown:
+		if !t.IsOpen() {
+			return WordUnknown
+		}
 	}
-	if t.Status == TurnBusy {
-		return WordBusy
-	}
-	return WordUnknown
+	return WordBusy
 }
 
 // Duration is how long the turn took, in whole milliseconds. 0: not known.

@@ -1,6 +1,7 @@
 package reducer
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -20,8 +21,8 @@ type Input struct {
 	Settled wire.ID // is answered, acknowledged or withdrawn
 }
 
-// Step is the reducer: the state after an input, and what is to be done now.
-// The state that is given is left as it was.
+// Step is the reducer: the state after an input, which leaves the given one as it was,
+// and what is to be done now.
 func Step(s State, in Input) (State, []Effect) {
 	s = s.Clone()
 	return s, s.Apply(in)
@@ -54,13 +55,10 @@ func (s *State) handoverWord() Word {
 
 // event is an event on its way into the state.
 type event struct {
-	wire.Body // what it says beyond these
-	kind      string
-	source    string
-	seq       uint64
-	at        time.Time
-	session   string
-	turn      string // "": it names none
+	wire.Body                          // what it says beyond these
+	kind, source, session, turn string // "": it names none
+	seq                         uint64
+	at                          time.Time
 
 	lastError string // the agent's newest error
 	errorAt   time.Time
@@ -84,10 +82,9 @@ func (s *State) applyEvent(logged *wire.Event, now time.Time) (effects []Effect)
 	if logged.Team != s.Team || logged.Agent != s.Agent || logged.Seq > 0 && logged.Seq <= s.Seq {
 		return nil
 	}
-	e := event{Body: logged.Body(), kind: logged.Kind, source: logged.Source, seq: logged.Seq, at: jsonTime(logged.At)}
-	if e.seq == 0 { // it comes from no log
-		e.seq = s.Seq + 1
-	}
+	e := event{Body: logged.Body(), kind: logged.Kind, source: logged.Source, at: jsonTime(logged.At), lastError: s.LastError, errorAt: s.ErrorAt}
+	e.session, e.turn = shortID(e.Text("session")), shortID(e.Text("turn_id"))
+	e.seq = cmp.Or(logged.Seq, s.Seq+1) // 0: it comes from no log
 	s.Seq = max(s.Seq, e.seq)
 	if id := shortID(logged.EventID); id != "" {
 		if slices.Contains(s.EventIDs, id) {
@@ -98,9 +95,6 @@ func (s *State) applyEvent(logged *wire.Event, now time.Time) (effects []Effect)
 	if e.at.IsZero() {
 		e.at = jsonTime(now)
 	}
-	e.session, e.turn = shortID(e.Text("session")), shortID(e.Text("turn_id"))
-	e.lastError, e.errorAt = s.LastError, s.ErrorAt
-
 	before := s.handoverWord()
 	s.fold(&e)
 	if s.handoverWord() != before {
@@ -180,22 +174,21 @@ func (s *State) foldTurn(e *event) (isLife bool) {
 	}
 	before := t.Word()
 	isNews := t.apply(e)
-	if e.isUnknown {
+	switch {
+	case e.isUnknown:
 		s.Unknown++
-	}
-	if e.isUnknown || isPast {
+		return false
+	case isPast:
 		e.asked = nil
 		return false
-	}
-	if i >= 0 {
+	case i >= 0:
 		s.Turns[i] = t
 	}
 	if isNews {
 		s.keep(e, t, before)
-		if source := e.Text("source"); e.kind == "session_start" && (source == "" || source == "startup" || source == "resume") {
-			if s.Run != nil && !s.Run.HasExited {
-				s.Run.Sessions++
-			}
+		isNewSession := e.kind == "session_start" && slices.Contains([]string{"", "startup", "resume"}, e.Text("source"))
+		if isNewSession && s.Run != nil && !s.Run.HasExited {
+			s.Run.Sessions++
 		}
 	}
 	return !t.isOver() && t.Activity != Error
