@@ -42,12 +42,7 @@ type call struct {
 }
 
 // Bounds of what is kept of a tool's words.
-const (
-	maxID     = 256
-	maxText   = 512
-	maxPrompt = 200
-	maxAnswer = 64 << 10
-)
+const maxID, maxText, maxPrompt, maxAnswer = 256, 512, 200, 64 << 10
 
 // names takes over the session, and what the call is known by: its event and,
 // where the tool gives one, the turn and what else tells it from the turn's
@@ -131,8 +126,7 @@ func (c *call) over(status, turn, answer string) wire.Event {
 		key = c.endOf(turn) + " " + status
 	}
 	e := c.event(wire.TurnCompleted, key, "status", status)
-	e.TurnID = turn
-	if answer != "" {
+	if e.TurnID = turn; answer != "" {
 		e = e.With("response", clip(answer, maxAnswer))
 	}
 	return e

@@ -128,17 +128,16 @@ func (c *call) notification() {
 		c.goesOn()
 	case "idle_prompt":
 		last := c.now()
-		if last.Open && c.turn != "" && c.turn != last.ID {
-			return // it waited then, and another turn has begun since
+		if !last.Open || c.turn == "" || c.turn == last.ID { // else another turn has begun since
+			c.cutShort("")
+			c.add(c.idle(cmp.Or(c.turn, last.ID)))
 		}
-		c.cutShort("")
-		c.add(c.idle(cmp.Or(c.turn, last.ID)))
 	}
 }
 
-// subagent is a call from inside a sub-agent, or about one. It says nothing of
-// the agent's turn, except that a permission dialog blocks the agent, and that
-// a tool which has run, or may not, waits for no permission any more.
+// subagent is a call from inside a sub-agent, or about one. It says nothing of the turn,
+// except that a permission dialog blocks the agent, and that a tool which has run, or may
+// not, waits for no permission any more.
 func (c *call) subagent() {
 	in := &c.in
 	who := strings.TrimSpace("subagent " + in.AgentType)
@@ -146,8 +145,7 @@ func (c *call) subagent() {
 	case "PermissionRequest":
 		c.asks(in.Tool, cmp.Or(about(in.ToolInput), string(in.ToolInput)), who)
 	case "Notification":
-		switch in.Notification {
-		case "permission_prompt", "worker_permission_prompt":
+		if in.Notification == "permission_prompt" || in.Notification == "worker_permission_prompt" {
 			c.asks("", in.Message, who)
 		}
 	case "PostToolUse", "PostToolUseFailure", "PermissionDenied":

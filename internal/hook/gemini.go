@@ -17,9 +17,7 @@ func (c *call) gemini() {
 	c.dated, c.loose = in.Timestamp != "", in.Timestamp == ""
 	switch in.Event {
 	case "BeforeAgent":
-		if ours(in.Prompt) && c.now().Open {
-			// The turn that mail continued, called anew with that mail. The
-			// model has not been asked yet.
+		if ours(in.Prompt) && c.now().Open { // the turn that mail continued, called anew with it
 			c.turn = c.now().ID
 			return
 		}
@@ -30,13 +28,9 @@ func (c *call) gemini() {
 		c.turn = c.now().ID
 		status, response := "completed", in.PromptResponse
 		if response == noAnswer {
-			// Of no use to continue: the program is told to stop.
-			status, response = "interrupted", ""
-		} else {
-			c.shows = true
-			if in.isFirstStop() {
-				c.replyAs = asBlock
-			}
+			status, response = "interrupted", "" // of no use to continue
+		} else if c.shows = true; in.isFirstStop() {
+			c.replyAs = asBlock
 		}
 		c.ending = append(c.ending, c.over(status, c.turn, response), c.idle(c.turn))
 	case "BeforeTool":

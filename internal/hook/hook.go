@@ -87,23 +87,14 @@ func understand(tool Tool, in []byte, o Options) (*call, error) {
 	if tool == OpenCode {
 		return c, c.opencode()
 	}
-	if err := parse(in, &c.in); err != nil {
-		return nil, err
+	err := parse(in, &c.in)
+	tools := map[Tool]func(){Claude: c.claude, Codex: c.codex, CodexNotify: c.codexNotify, Gemini: c.gemini}
+	if do := tools[tool]; err == nil && do != nil {
+		do()
+	} else if err == nil {
+		_, err = ParseTool(string(tool))
 	}
-	switch tool {
-	case Claude:
-		c.claude()
-	case Codex:
-		c.codex()
-	case CodexNotify:
-		c.codexNotify()
-	case Gemini:
-		c.gemini()
-	default:
-		_, err := ParseTool(string(tool))
-		return nil, err
-	}
-	return c, nil
+	return c, err
 }
 
 // carryOut does what a call means: events, mail, answer.
@@ -126,7 +117,7 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 			c.write(h, l)
 		}
 	}
-	blocks := c.replyAs.blocksStop() && (len(h.Items) > 0 || h.Repeated)
+	blocks := (c.replyAs == asBlock || c.replyAs == onStderr) && (len(h.Items) > 0 || h.Repeated)
 	events := append(c.inTurn(h.Received), c.events...)
 	if !blocks {
 		events = append(events, c.ending...)

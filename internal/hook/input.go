@@ -2,7 +2,6 @@ package hook
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,8 +12,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// MaxInput is the most that is read of what a tool writes: what its tools
-// printed is in it.
+// MaxInput is the most that is read of what a tool writes.
 const MaxInput = 16 << 20
 
 // ReadInput reads what a tool wrote to the hook's stdin, to the end. It gives up
@@ -88,14 +86,11 @@ func (in *input) isFirstStop() bool { return in.StopActive == nil || string(in.S
 
 // parse takes apart what a tool sent. What is no JSON object is an error.
 func parse(data []byte, in any) error {
-	if _, err := wire.ReadObject(data); err != nil {
-		return err
+	_, err := wire.ReadObject(data)
+	if err == nil {
+		json.Unmarshal(data, in) // a member of another type is passed over
 	}
-	var wrong *json.UnmarshalTypeError
-	if err := json.Unmarshal(data, in); err != nil && !errors.As(err, &wrong) {
-		return err
-	}
-	return nil
+	return err
 }
 
 // about says in short what a tool is about to do: the command or the file, ""

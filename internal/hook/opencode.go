@@ -64,9 +64,9 @@ func (c *call) opencode() error {
 		c.turn = c.now().ID
 		prompt := ""
 		for _, q := range p.Questions {
-			prompt = strings.TrimSpace(prompt + "\n" + q.Question)
+			prompt += "\n" + q.Question
 		}
-		c.tell("waiting_for_input", "", "prompt", prompt)
+		c.tell("waiting_for_input", "", "prompt", strings.TrimSpace(prompt))
 	case "question.replied", "question.rejected":
 		c.turn = c.now().ID
 		c.goesOn()
@@ -85,17 +85,17 @@ func (c *call) opencode() error {
 	return nil
 }
 
-// busEvent is what the plugin passes on. encoding/json does not mind the case of
-// names.
+// busEvent is what the plugin passes on. encoding/json does not mind the case of names.
 type busEvent struct {
 	ID, Type   string
 	Properties busProperties
 }
 
 type busProperties struct {
-	SessionID string
-	Info      struct{ ID, ParentID string }
-	Part      struct {
+	SessionID, Permission, Reply string
+
+	Info struct{ ID, ParentID string }
+	Part struct {
 		SessionID, Type, Tool, CallID string
 		State                         struct{ Status, Error string }
 	}
@@ -107,10 +107,9 @@ type busProperties struct {
 		Name string
 		Data struct{ Message string }
 	}
-	Permission, Reply string
-	Patterns          []string
-	Metadata          json.RawMessage
-	Questions         []struct{ Question string }
+	Patterns  []string
+	Metadata  json.RawMessage
+	Questions []struct{ Question string }
 }
 
 // prompt is what a permission is asked for.
@@ -148,12 +147,10 @@ func (c *call) status(p *busProperties) {
 func (c *call) rests() {
 	t := c.now()
 	c.turn = t.ID
-	if t.Open {
-		status := "completed"
-		if t.Retrying {
-			status = "failed"
-		}
-		c.add(c.over(status, t.ID, ""))
+	if t.Open && t.Retrying {
+		c.add(c.over("failed", t.ID, ""))
+	} else if t.Open {
+		c.add(c.over("completed", t.ID, ""))
 	}
 	c.add(c.idle(t.ID))
 }
@@ -169,17 +166,14 @@ func (c *call) child(event string, p *busProperties) {
 	}
 }
 
-// The sessions of the agent's program that are its sub-agents', a line each: some
-// programs say so only once.
+// subagentsFile has the sessions of the agent's program that are its sub-agents', a line
+// each: the program says so only once.
 const subagentsFile = "/run/children"
 
-// addSubagent notes that a session is a sub-agent's.
 func addSubagent(box *mailbox.Box, session string) error {
-	if isSubagent(box, session) {
-		return nil
-	}
 	root, agent := box.Store().Dir(), string(box.Agent())
-	if err := root.Mkdir(agent + "/run"); err != nil {
+	err := root.Mkdir(agent + "/run")
+	if err != nil || isSubagent(box, session) {
 		return err
 	}
 	f, err := root.OpenFile(agent+subagentsFile, os.O_WRONLY|os.O_APPEND|os.O_CREATE)
@@ -190,7 +184,6 @@ func addSubagent(box *mailbox.Box, session string) error {
 	return root.Write(f, []byte(session+"\n"))
 }
 
-// isSubagent reports whether a session is known as a sub-agent's.
 func isSubagent(box *mailbox.Box, session string) bool {
 	data, err := box.Store().Dir().ReadFile(string(box.Agent())+subagentsFile, 16<<20)
 	return err == nil && bytes.Contains(append([]byte("\n"), data...), []byte("\n"+session+"\n"))
