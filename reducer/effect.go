@@ -9,14 +9,12 @@ import (
 // Do is what a runner is to do.
 type Do string
 
-// The effects. Each is named once for the same thing, until the agent's word changes.
-// None that types (deliver, interrupt, remind) is named while the agent asks something
-// or nothing is known of it.
+// The effects. Each is named once for the same thing, until the agent's word changes. None that types
+// (deliver, interrupt, remind) is named while the agent asks something or nothing is known of it.
 //
-// Deliver is for as long as the agent is idle. What the runner has not begun to
-// type by then (the event injecting) it forgets, and it is named again at the
-// next idle. What it has begun is its own until it says how that went (injected,
-// injection_failed).
+// Deliver is for as long as the agent is idle. What the runner has not begun to type by then (the event
+// injecting) it forgets, and it is named again at the next idle. What it has begun is its own until it
+// says how that went (injected, injection_failed).
 const (
 	DeliverNow    Do = "deliver"         // hand these messages over, now, together, in this order
 	DeliverAtIdle Do = "deliver_at_idle" // held until the turn is over
@@ -32,8 +30,8 @@ type Effect struct {
 	Do  Do
 	IDs []wire.ID // the messages, for all but Ask
 
-	// Waiting is what to ask, whole, where a State keeps it cut. It comes again,
-	// with the same Since, when more is known of the same dialog.
+	// Waiting is what to ask, whole, where a State keeps it cut. It comes again, with the same Since,
+	// when more is known of the same dialog.
 	Waiting *Waiting
 }
 
@@ -65,9 +63,8 @@ func (m *mail) decide(word Word, now time.Time) (effects []Effect) {
 	return effects
 }
 
-// effectOf is what is to be done about an unread message now. While the agent is
-// starting, off, in error or unknown the message waits: nothing says that handing it
-// over is safe.
+// effectOf is what is to be done about an unread message now. While the agent is starting, off, in
+// error or unknown the message waits: nothing says that handing it over is safe.
 func (l *letter) effectOf(word Word) Do {
 	switch {
 	case l.Read || l.Never || l.isBeingTyped || !l.offered.IsZero() || !l.Held.IsZero():

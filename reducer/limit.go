@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// clip cuts a text to at most so many bytes, at a character's end. What is not
-// UTF-8 becomes U+FFFD.
+// clip cuts a text to at most so many bytes, at a character's end. What is not UTF-8 becomes U+FFFD.
 func clip(s string, most int) string {
 	if s = strings.ToValidUTF8(s, "\uFFFD"); len(s) > most {
 		s = strings.ToValidUTF8(s[:most], "")

@@ -18,17 +18,16 @@ type Mail struct {
 	Held    time.Time // somebody holds it under a lease, until then as far as is known; zero: nobody
 }
 
-// MaxMail is how many messages a State holds, beyond which it takes in only urgent
-// ones and those with a due time. Whoever tells of the rest when there is room again
-// (HasRoom) misses none.
+// MaxMail is how many messages a State holds, beyond which it takes in only urgent ones and those with
+// a due time. Whoever tells of the rest when there is room again (HasRoom) misses none.
 const MaxMail = 1024
 
-// offerFor is how long after a hook handed a message over, without a word that it
-// was read, it counts as not handed over.
+// offerFor is how long after a hook handed a message over, without a word that it was read, it counts
+// as not handed over.
 const offerFor = 10 * time.Minute
 
-// mail is what a State holds of the inbox: the directory's truth as the runner
-// has told it, and which effects were named. It is no part of a snapshot.
+// mail is what a State holds of the inbox: the directory's truth as the runner has told it, and which
+// effects were named. It is no part of a snapshot.
 type mail struct {
 	letters []letter // in order of arrival
 	changes int      // how often the word of the agent has changed
@@ -51,8 +50,8 @@ type letter struct {
 // HasRoom reports whether a State has room for more messages.
 func (s *State) HasRoom() bool { return len(s.mail.letters) < MaxMail }
 
-// NextTick is when a tick of the clock is wanted next: something is due then, or
-// to be offered again. Zero: nothing is.
+// NextTick is when a tick of the clock is wanted next: something is due then, or to be offered again.
+// Zero: nothing is.
 func (s *State) NextTick() (next time.Time) {
 	wantAt := func(t time.Time, isWanted bool) {
 		if isWanted && !t.IsZero() && (next.IsZero() || t.Before(next)) {
@@ -135,8 +134,7 @@ func (m *mail) find(id wire.ID) *letter {
 	return &m.letters[i]
 }
 
-// markRead notes that a message is no longer unread. It stays while an answer is
-// expected.
+// markRead notes that a message is no longer unread. It stays while an answer is expected.
 func (m *mail) markRead(id wire.ID) {
 	l := m.find(id)
 	if l == nil {
@@ -164,8 +162,8 @@ func (l *letter) endOffer() {
 
 func (l *letter) endLease() { l.Held, l.named, l.namedAt = time.Time{}, "", 0 }
 
-// expire ends what the clock ends: the wait for a hook's session to read, leases
-// as far as they are known, and messages, which nobody is to get any more.
+// expire ends what the clock ends: the wait for a hook's session to read, leases as far as they are
+// known, and messages, which nobody is to get any more.
 func (m *mail) expire(now time.Time) {
 	for i := range m.letters {
 		l := &m.letters[i]

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// parallelFor is how long after it was heard a session with something open is
-// taken to live beside one that began later.
+// parallelFor is how long after it was heard a session with something open is taken to live beside one
+// that began later.
 const parallelFor = 5 * time.Minute
 
 // Run is a process that a runner started for the agent, or is about to start again.
@@ -30,8 +30,8 @@ func (t *Turn) isEngaged() bool { return !t.isOver() && (t.IsOpen() || len(t.Req
 // goesOn reports whether the session lives, as far as is known.
 func (t *Turn) goesOn() bool { return !t.isOver() && !t.IsPresumedEnded }
 
-// Turn is the session that is shown: the one heard last, but none that is idle
-// while another works or asks, or that has ended while another goes on. Never nil.
+// Turn is the session that is shown: the one heard last, but none that is idle while another works or
+// asks, or that has ended while another goes on. Never nil.
 func (s *State) Turn() *Turn {
 	if len(s.Turns) == 0 {
 		return &Turn{Status: TurnIdle, Activity: Unknown}
@@ -56,8 +56,8 @@ func (s *State) Turn() *Turn {
 // heardLast is the session heard last, whether it has ended or not.
 func (s *State) heardLast() *Turn { return &s.Turns[len(s.Turns)-1] }
 
-// findSession is the place of a session's turn, -1 for one that is not known. An
-// event that names no session belongs to the one heard last of those that go on.
+// findSession is the place of a session's turn, -1 for one that is not known. An event that names no
+// session belongs to the one heard last of those that go on.
 func (s *State) findSession(session string) int {
 	for i, t := range slices.Backward(s.Turns) {
 		if t.Session == session || session == "" && t.goesOn() {
@@ -70,16 +70,15 @@ func (s *State) findSession(session string) int {
 	return -1
 }
 
-// findUnnamed is the place of the turn whose program has not named its session
-// yet, or -1. No other session lives beside it: it is there from the beginning,
-// or since a runner started its program again.
+// findUnnamed is the place of the turn whose program has not named its session yet, or -1. No other
+// session lives beside it: it is there from the beginning, or since a runner started its program again.
 func (s *State) findUnnamed() int {
 	return slices.IndexFunc(s.Turns, func(t Turn) bool { return t.Session == "" })
 }
 
-// turnFor is a copy of the turn that an event is about, and its place: -1 for a
-// new one, which is not kept yet, since a late event makes no session. A program
-// that runs and has not named its session has named it now.
+// turnFor is a copy of the turn that an event is about, and its place: -1 for a new one, which is not
+// kept yet, since a late event makes no session. A program that runs and has not named its session has
+// named it now.
 func (s *State) turnFor(e *event) (t Turn, i int) {
 	if i = s.findSession(e.session); i >= 0 {
 		return s.Turns[i], i
@@ -90,8 +89,8 @@ func (s *State) turnFor(e *event) (t Turn, i int) {
 	return newTurn(e, s.Turn(), Unknown, ""), -1
 }
 
-// newTurn is the turn of a session that begins. How the last turn ended is known from
-// the session that is shown.
+// newTurn is the turn of a session that begins. How the last turn ended is known from the session that
+// is shown.
 func newTurn(e *event, shown *Turn, a Activity, detail string) Turn {
 	return Turn{
 		Session: e.session, Transport: shown.Transport, Last: shown.Last,
@@ -99,9 +98,8 @@ func newTurn(e *event, shown *Turn, a Activity, detail string) Turn {
 	}
 }
 
-// keep keeps the turn that an event was about as the one heard last. wordBefore is
-// its word before the event. Of too many turns one that is over goes, else the one
-// that was silent longest.
+// keep keeps the turn that an event was about as the one heard last. wordBefore is its word before the
+// event. Of too many turns one that is over goes, else the one that was silent longest.
 func (s *State) keep(e *event, t Turn, wordBefore Word) {
 	t.LastSeq, t.HeardAt, t.IsPresumedEnded = e.seq, e.at, false
 	if t.Word() != wordBefore || t.Since.IsZero() {
@@ -126,8 +124,8 @@ func (s *State) keep(e *event, t Turn, wordBefore Word) {
 	s.Turns = append(s.Turns, t)
 }
 
-// endSession ends one session. The end of a session of which nothing was known
-// is no news while another one is known.
+// endSession ends one session. The end of a session of which nothing was known is no news while another
+// one is known.
 func (s *State) endSession(e *event) {
 	reason := e.Text("reason")
 	isReplaced := reason == "clear" || reason == "resume" || reason == "deleted" // its program goes on
@@ -148,9 +146,9 @@ func (s *State) endSession(e *event) {
 	if isReplaced {
 		return
 	}
-	// A session that was silent while this one lived its whole life is presumed to have
-	// ended without a word, until it is heard; but not what is engaged while a runner's
-	// program runs, whose session it may be.
+	// A session that was silent while this one lived its whole life is presumed to have ended without a
+	// word, until it is heard; but not what is engaged while a runner's program runs, whose session it
+	// may be.
 	isRunning := s.Run != nil && !s.Run.HasExited
 	for i := range s.Turns {
 		if o := &s.Turns[i]; !o.isOver() && o.LastSeq <= t.FirstSeq && !(isRunning && o.isEngaged()) {
@@ -159,8 +157,8 @@ func (s *State) endSession(e *event) {
 	}
 }
 
-// endAllSessions ends every session with the program that a runner started: what
-// is heard after is of the next one. status is how an open turn ended.
+// endAllSessions ends every session with the program that a runner started: what is heard after is of
+// the next one. status is how an open turn ended.
 func (s *State) endAllSessions(e *event, detail, status string) {
 	for i := range s.Turns {
 		if t := &s.Turns[i]; t.Activity != Exited {
@@ -171,8 +169,8 @@ func (s *State) endAllSessions(e *event, detail, status string) {
 	}
 }
 
-// startProgram begins the life of a program: earlier sessions are over, and it
-// has not said yet which session is its own.
+// startProgram begins the life of a program: earlier sessions are over, and it has not said yet which
+// session is its own.
 func (s *State) startProgram(e *event, detail string) {
 	shown := s.Turn()
 	s.endAllSessions(e, "", Failed)

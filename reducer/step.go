@@ -10,8 +10,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Input is one thing that happened, and when. At most one of the pointers and
-// ids is set; with none it is a tick of the clock.
+// Input is one thing that happened, and when. At most one of the pointers and ids is set; with none it
+// is a tick of the clock.
 type Input struct {
 	Now   time.Time
 	Event *wire.Event // appended to the agent's log
@@ -21,8 +21,8 @@ type Input struct {
 	Settled wire.ID // is answered, acknowledged or withdrawn
 }
 
-// Step is the reducer: the state after an input, which leaves the given one as it was,
-// and what is to be done now.
+// Step is the reducer: the state after an input, which leaves the given one as it was, and what is to
+// be done now.
 func Step(s State, in Input) (State, []Effect) {
 	s = s.Clone()
 	return s, s.Apply(in)
@@ -44,8 +44,8 @@ func (s *State) Apply(in Input) (effects []Effect) {
 	return append(effects, s.mail.decide(s.handoverWord(), in.Now)...)
 }
 
-// handoverWord is the word by which messages are handed over: blocked while any
-// session asks something, also one that is not shown.
+// handoverWord is the word by which messages are handed over: blocked while any session asks something,
+// also one that is not shown.
 func (s *State) handoverWord() Word {
 	if slices.ContainsFunc(s.Turns, func(t Turn) bool { return len(t.Requests) > 0 }) {
 		return WordBlocked
@@ -113,11 +113,11 @@ var noSignsOfLife = []string{
 	wire.EventAside, wire.EventAgain, wire.StreamFailed, wire.DroppedCounters, "exited", "restarting", "session_end",
 }
 
-// fold is the table of what each kind of event does to the state. The kinds that
-// are about a turn stand in Turn.apply.
+// fold is the table of what each kind of event does to the state. The kinds that are about a turn stand
+// in Turn.apply.
 func (s *State) fold(e *event) {
-	// A sign of life is what the agent does itself. by names another member, who held
-	// a message under a lease.
+	// A sign of life is what the agent does itself. by names another member, who held a message under a
+	// lease.
 	isLife := e.Text("by") == "" && !slices.Contains(noSignsOfLife, e.kind)
 	switch e.kind {
 	case wire.EventRead:
@@ -160,9 +160,9 @@ func (s *State) fold(e *event) {
 	}
 }
 
-// foldTurn folds an event about one session, and reports whether it is a sign of
-// life. What is about a turn of an earlier program, which like this one named no
-// session, is late; but a start is not, since ids may be used again.
+// foldTurn folds an event about one session, and reports whether it is a sign of life. What is about a
+// turn of an earlier program, which like this one named no session, is late; but a start is not, since
+// ids may be used again.
 func (s *State) foldTurn(e *event) (isLife bool) {
 	isPast := e.session == "" && slices.Contains(s.PastTurns, e.turn)
 	if isPast && e.kind == wire.TurnStarted {

@@ -9,9 +9,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// apply is the table of testdata/states.md: what an event about a session does to
-// its turn. It reports whether that is news: about the session as it is now,
-// neither late nor said before.
+// apply is the table of testdata/states.md: what an event about a session does to its turn. It reports
+// whether that is news: about the session as it is now, neither late nor said before.
 func (t *Turn) apply(e *event) (isNews bool) {
 	switch e.kind {
 	case wire.TurnStarted:
@@ -131,8 +130,7 @@ func (t *Turn) becomeIdle(e *event) bool {
 	return isNews
 }
 
-// work is evidence that a turn is under way: the current one, or one whose start
-// was not seen.
+// work is evidence that a turn is under way: the current one, or one whose start was not seen.
 func (t *Turn) work(e *event, a Activity, detail string) bool {
 	if t.hasEnded(e.turn) || t.isOver() && e.turn == "" {
 		return false // late
@@ -142,8 +140,7 @@ func (t *Turn) work(e *event, a Activity, detail string) bool {
 	return true
 }
 
-// enterTurn makes the turn that an event names the open one. A turn that was only
-// seen to stop goes on.
+// enterTurn makes the turn that an event names the open one. A turn that was only seen to stop goes on.
 func (t *Turn) enterTurn(e *event) {
 	isPaused := t.Status == TurnIdle && !t.IsGenerated && t.ID != "" && !t.hasEnded(t.ID)
 	switch {
@@ -174,8 +171,7 @@ func (t *Turn) startCall(e *event) (isNews bool) {
 	return isNews
 }
 
-// endCall is the end of a tool call. It is no evidence that a turn goes on which
-// was seen to be over.
+// endCall is the end of a tool call. It is no evidence that a turn goes on which was seen to be over.
 func (t *Turn) endCall(e *event) (isNews bool) {
 	call, tool := e.idOf("tool_call_id"), clip(e.Text("tool", "tool_name", "name"), maxID)
 	if isLate := !t.IsOpen() && t.ID != "" && (e.turn == "" || e.turn == t.ID); !isLate && !t.hasEnded(e.turn) {
@@ -245,9 +241,8 @@ func (t *Turn) startSession(e *event) bool {
 	return true
 }
 
-// matchTurn reports whether a turn's id means the current turn: it is empty or
-// that turn's, or no turn is known. An open turn without a name takes the first
-// one that is heard.
+// matchTurn reports whether a turn's id means the current turn: it is empty or that turn's, or no turn
+// is known. An open turn without a name takes the first one that is heard.
 func (t *Turn) matchTurn(id string) bool {
 	if t.IsGenerated && t.IsOpen() && id != "" && id != t.ID && !t.hasEnded(id) {
 		t.ID, t.IsGenerated = id, false
@@ -262,8 +257,8 @@ func (t *Turn) nameTurn(id string, e *event) {
 	}
 }
 
-// beginTurn begins the turn that an event names. An earlier one that was open, or
-// was seen to stop, is over; how it ended is not known.
+// beginTurn begins the turn that an event names. An earlier one that was open, or was seen to stop, is
+// over; how it ended is not known.
 func (t *Turn) beginTurn(e *event) {
 	t.noteEnded(t.ID)
 	t.ID, t.IsGenerated = cmp.Or(e.turn, "turn-"+strconv.FormatUint(e.seq, 10)), e.turn == ""
@@ -273,10 +268,9 @@ func (t *Turn) beginTurn(e *event) {
 	t.setActivity(Unknown, "")
 }
 
-// reopenTurn opens again the turn that an event names, if all that is known of
-// its end is what a hook said. Hooks of one moment run beside each other, and any
-// of them may keep the program from stopping: what begins after that is of the
-// same turn.
+// reopenTurn opens again the turn that an event names, if all that is known of its end is what a hook
+// said. Hooks of one moment run beside each other, and any of them may keep the program from stopping:
+// what begins after that is of the same turn.
 func (t *Turn) reopenTurn(e *event) bool {
 	if !t.EndIsTentative || e.source != "hook" || e.turn == "" || e.turn != t.ID || t.IsOpen() || t.isOver() {
 		return false
@@ -342,9 +336,8 @@ func (t *Turn) hasEnded(id string) bool { return slices.Contains(t.Ended, id) }
 // noteEnded notes that a turn is over.
 func (t *Turn) noteEnded(id string) { t.Ended = remember(t.Ended, id, maxEnded) }
 
-// asksOutsideTurn reports whether something is asked outside of any turn. The end
-// of a turn that an event names is no answer to that; an event that names none
-// says how it is now.
+// asksOutsideTurn reports whether something is asked outside of any turn. The end of a turn that an
+// event names is no answer to that; an event that names none says how it is now.
 func (t *Turn) asksOutsideTurn(e *event) bool {
 	return len(t.Requests) > 0 && !t.IsOpen() && e.turn != ""
 }
@@ -354,8 +347,8 @@ func (t *Turn) setActivity(a Activity, detail string) {
 	t.Activity, t.Detail, t.Requests, t.IsReplaced = a, detail, nil, false
 }
 
-// noteOrigin notes the thread and the transport of the turn. An event about the
-// turn itself replaces what is known of them; another one only adds.
+// noteOrigin notes the thread and the transport of the turn. An event about the turn itself replaces
+// what is known of them; another one only adds.
 func (t *Turn) noteOrigin(e *event, isAboutTurn bool) {
 	if isAboutTurn || t.Thread == "" {
 		t.Thread = cmp.Or(shortID(e.Text("thread_id")), t.Thread)

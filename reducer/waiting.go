@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// parallelCalls is how soon after a request the start of another call is taken
-// for one that was begun together with the call that is asked about.
+// parallelCalls is how soon after a request the start of another call is taken for one that was begun
+// together with the call that is asked about.
 const parallelCalls = 2 * time.Second
 
 // The kinds of Waiting.
@@ -21,9 +21,8 @@ const (
 // trustDialog asks whether a directory is to be trusted.
 const trustDialog = "trust"
 
-// Waiting is what an agent waits for: an answer to a permission request or to a
-// question. Since tells one dialog from the next: it stays while more becomes
-// known of the same one.
+// Waiting is what an agent waits for: an answer to a permission request or to a question. Since tells
+// one dialog from the next: it stays while more becomes known of the same one.
 type Waiting struct {
 	ID      string          `json:"id,omitempty"`
 	Call    string          `json:"tool_call_id,omitempty"`
@@ -64,8 +63,8 @@ func waitingOf(e *event, kind string) Waiting {
 	return w
 }
 
-// ask says that the program asks something: in the turn that the event names,
-// else in whatever it does, which may be no turn.
+// ask says that the program asks something: in the turn that the event names, else in whatever it does,
+// which may be no turn.
 func (t *Turn) ask(e *event, said Waiting) bool {
 	switch {
 	case t.hasEnded(e.turn):
@@ -81,10 +80,9 @@ func (t *Turn) ask(e *event, said Waiting) bool {
 	return t.waitFor(e, said)
 }
 
-// waitFor notes what is asked. The same question again, perhaps in more words, is
-// still asked since it was first. Hooks and ACP ask for several calls at once: the
-// first is shown and others stand behind it. What anybody else asks, a screen for
-// one, replaces what was asked.
+// waitFor notes what is asked. The same question again, perhaps in more words, is still asked since it
+// was first. Hooks and ACP ask for several calls at once: the first is shown and others stand behind
+// it. What anybody else asks, a screen for one, replaces what was asked.
 func (t *Turn) waitFor(e *event, said Waiting) bool {
 	said.Since = e.at
 	kept, first := said.clipped(maxPrompt), t.Waiting()
@@ -129,8 +127,8 @@ func (w Waiting) clipped(promptBytes int) Waiting {
 	return w
 }
 
-// isSame reports whether n is the same question in other words. Hooks, their
-// notifications and the screen tell of one dialog, each with a part of it.
+// isSame reports whether n is the same question in other words. Hooks, their notifications and the
+// screen tell of one dialog, each with a part of it.
 func (w *Waiting) isSame(n *Waiting) bool {
 	areDifferent := func(a, b string) bool { return a != "" && b != "" && a != b }
 	switch {
@@ -149,8 +147,8 @@ func (w *Waiting) isSame(n *Waiting) bool {
 // isNamed reports whether it says more than that something is asked.
 func (w *Waiting) isNamed() bool { return w.ID != "" || w.Call != "" || w.Tool != "" }
 
-// promptRank is how surely the prompt is what is asked: one that comes with the
-// dialog's id was seen, one with the call's tool or id is about that call.
+// promptRank is how surely the prompt is what is asked: one that comes with the dialog's id was seen,
+// one with the call's tool or id is about that call.
 func (w *Waiting) promptRank() int {
 	switch {
 	case w.Prompt == "":
@@ -163,8 +161,8 @@ func (w *Waiting) promptRank() int {
 	return 1
 }
 
-// merge adds what was said of a question now to what is kept. Of two prompts the
-// surer one counts, of two that were seen the newer.
+// merge adds what was said of a question now to what is kept. Of two prompts the surer one counts, of
+// two that were seen the newer.
 func (w *Waiting) merge(said Waiting) Waiting {
 	out := said
 	out.Kind, out.Since = w.Kind, w.Since
@@ -181,10 +179,10 @@ func (w *Waiting) merge(said Waiting) Waiting {
 	return out
 }
 
-// answerCall takes a call's start or end for the answer to a permission request
-// for that call. The end of another call is no answer. Nor is the start of
-// another one soon after the request; a later one is, since the asked call was
-// refused. stillAsks: something is asked still. isNews: another thing than before.
+// answerCall takes a call's start or end for the answer to a permission request for that call. The end
+// of another call is no answer. Nor is the start of another one soon after the request; a later one is,
+// since the asked call was refused. stillAsks: something is asked still. isNews: another thing than
+// before.
 func (t *Turn) answerCall(e *event, tool, call string, isStart bool) (stillAsks, isNews bool) {
 	w := t.Waiting()
 	if w == nil || w.Kind != Permission || (w.Call == "" || call == "") && (w.Tool == "" || tool == "") {
@@ -203,8 +201,8 @@ func (t *Turn) answerCall(e *event, tool, call string, isStart bool) (stillAsks,
 	return t.removeRequest(i)
 }
 
-// answerID takes an id for that of a question which has its answer: that one and
-// no other. Where there are no ids, whatever is done next is the answer.
+// answerID takes an id for that of a question which has its answer: that one and no other. Where there
+// are no ids, whatever is done next is the answer.
 func (t *Turn) answerID(id string) (stillAsks, isNews bool) {
 	if w := t.Waiting(); w == nil || w.ID == "" || id == "" {
 		return false, false
@@ -216,8 +214,8 @@ func (t *Turn) answerID(id string) (stillAsks, isNews bool) {
 	return t.removeRequest(i)
 }
 
-// removeRequest removes what has its answer, unless it is all that was asked:
-// then what the program does now takes its place.
+// removeRequest removes what has its answer, unless it is all that was asked: then what the program
+// does now takes its place.
 func (t *Turn) removeRequest(i int) (stillAsks, isNews bool) {
 	if len(t.Requests) == 1 {
 		return false, false

@@ -36,9 +36,8 @@ type file struct {
 	notes      []string
 }
 
-// record is what is noted of an edited file to take the edit back: a JSON file
-// below the user's state directory, install/TOOL.HASH.json, where HASH is that
-// of the path.
+// record is what is noted of an edited file to take the edit back: a JSON file below the user's state
+// directory, install/TOOL.HASH.json, where HASH is that of the path.
 type record struct {
 	Existed  bool      `json:"existed"`
 	Original []byte    `json:"original"` // the file without what is ours
@@ -95,8 +94,8 @@ func (f *file) install(e edit) error {
 	return nil
 }
 
-// uninstall takes what is ours out of the file. Where nobody else has edited it
-// since, it gets its original content back.
+// uninstall takes what is ours out of the file. Where nobody else has edited it since, it gets its
+// original content back.
 func (f *file) uninstall(e edit) error {
 	if f.info == nil {
 		return nil
@@ -130,8 +129,8 @@ func (f *file) recordFile() (*file, error) {
 	return r, err
 }
 
-// writeFiles puts every file in place. Nothing is replaced before all of them are
-// written beside it; when that fails nothing of it is left.
+// writeFiles puts every file in place. Nothing is replaced before all of them are written beside it;
+// when that fails nothing of it is left.
 func writeFiles(files []*file) error {
 	var made []string // new directories, the inner ones first
 	temps := make([]string, len(files))
@@ -225,8 +224,7 @@ func readFile(path string) (data []byte, info fs.FileInfo, err error) {
 	return data, info, err
 }
 
-// realPath follows the links in a path, also of the file itself, to where the
-// file is or would be.
+// realPath follows the links in a path, also of the file itself, to where the file is or would be.
 func realPath(path string) (string, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if !errors.Is(err, fs.ErrNotExist) || filepath.Dir(path) == path {
@@ -253,8 +251,8 @@ func blockEdit(path, comment, tool, body, added, removed string) edit {
 	return edit{path, func(f *file) error { f.replaceBlock(comment, tool, body, added, removed); return nil }}
 }
 
-// replaceBlock puts lines of ours in the place of the last ones, or at the end. Without
-// a body, and at a removal, they go.
+// replaceBlock puts lines of ours in the place of the last ones, or at the end. Without a body, and at
+// a removal, they go.
 func (f *file) replaceBlock(comment, tool, body, added, removed string) {
 	said, lines := removed, ""
 	if body != "" && !f.isRemoval {

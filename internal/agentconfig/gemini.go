@@ -7,18 +7,16 @@ import (
 	"strings"
 )
 
-// PreCompress is not among them: it fires before every request, and says nothing
-// about the turn.
+// PreCompress is not among them: it fires before every request, and says nothing about the turn.
 var geminiEvents = []string{"SessionStart", "SessionEnd", "BeforeAgent", "AfterAgent", "BeforeTool", "AfterTool", "Notification"}
 
-// gemini is the plan for Gemini CLI (0.61): settings.json, and a file of policies of our
-// own, read from the user's directory only. Timeouts are in milliseconds. tools.allowed
-// is not used: as soon as it names one shell command, every other is denied. No setting
-// carries environment variables to the shell tool; a .env would, but the first one found
-// hides all others, and with them a key.
+// gemini is the plan for Gemini CLI (0.61): settings.json, and a file of policies of our own, read from
+// the user's directory only. Timeouts are in milliseconds. tools.allowed is not used: as soon as it
+// names one shell command, every other is denied. No setting carries environment variables to the shell
+// tool; a .env would, but the first one found hides all others, and with them a key.
 //
-// Sources: hooks/reference.md, reference/configuration.md and
-// reference/policy-engine.md in the package of 0.61.0; tried with it.
+// Sources: hooks/reference.md, reference/configuration.md and reference/policy-engine.md in the package
+// of 0.61.0; tried with it.
 func (p *Installer) gemini(r Request, local string) *plan {
 	dir := filepath.Join(cmp.Or(os.Getenv("GEMINI_CLI_HOME"), p.Home), ".gemini")
 	if r.Local {

@@ -10,12 +10,10 @@ import (
 	"strings"
 )
 
-// ErrTracked says that a git repository tracks a file, or a link to it. Such a file
-// is others' as well.
+// ErrTracked says that a git repository tracks a file, or a link to it. Such a file is others' as well.
 var ErrTracked = errors.New("is tracked by the repository")
 
-// checkUntracked makes sure that no repository tracks a file, nor the link that
-// leads to it.
+// checkUntracked makes sure that no repository tracks a file, nor the link that leads to it.
 func checkUntracked(path, real string) error {
 	dir, err := realPath(filepath.Dir(path))
 	if err != nil {
@@ -37,9 +35,8 @@ func checkUntracked(path, real string) error {
 	return nil
 }
 
-// worktreesAround are the directories with a .git that a directory lies in, the
-// nearest first: an outer repository may have tracked a file before an inner
-// one was made.
+// worktreesAround are the directories with a .git that a directory lies in, the nearest first: an outer
+// repository may have tracked a file before an inner one was made.
 func worktreesAround(dir string) (tops []string) {
 	for ; ; dir = filepath.Dir(dir) {
 		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
@@ -51,8 +48,8 @@ func worktreesAround(dir string) (tops []string) {
 	}
 }
 
-// git runs git in a directory, whatever repository the caller's environment
-// names, and without anything that the repository asks to be run.
+// git runs git in a directory, whatever repository the caller's environment names, and without anything
+// that the repository asks to be run.
 func git(dir string, args ...string) (string, error) {
 	cmd := exec.Command("git", append([]string{"--literal-pathspecs", "-c", "core.fsmonitor=false", "-C", dir}, args...)...)
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "GIT_") })
@@ -64,8 +61,8 @@ func git(dir string, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// localDir is where this worktree's own configuration lies: its top, or the
-// working directory where there is no worktree.
+// localDir is where this worktree's own configuration lies: its top, or the working directory where
+// there is no worktree.
 func (p *Installer) localDir() (string, error) {
 	dir, err := realPath(p.Dir)
 	if tops := worktreesAround(dir); err == nil && len(tops) > 0 {
@@ -74,8 +71,8 @@ func (p *Installer) localDir() (string, error) {
 	return dir, err
 }
 
-// excludeEdit is the repository's exclude file with a line for each of these files, so
-// that git does not show them. All worktrees share it. ok is false without a repository.
+// excludeEdit is the repository's exclude file with a line for each of these files, so that git does
+// not show them. All worktrees share it. ok is false without a repository.
 func excludeEdit(top, tool string, files []edit) (e edit, ok bool) {
 	path, err := git(top, "rev-parse", "--path-format=absolute", "--git-path", "info/exclude")
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// hookSet are the hooks of a tool that keeps them as Claude Code does, three
-// levels deep: {"hooks":{EVENT:[{"matcher":…,"hooks":[{"type":"command",…}]}]}}.
-// Without a matcher a group is for everything.
+// hookSet are the hooks of a tool that keeps them as Claude Code does, three levels deep:
+// {"hooks":{EVENT:[{"matcher":…,"hooks":[{"type":"command",…}]}]}}. Without a matcher a group is for
+// everything.
 type hookSet struct {
 	command string
 	timeout int // in the tool's own unit
@@ -32,8 +32,8 @@ type ownHook struct {
 // ownCommand is the command of such a hook, for a tool.
 var ownCommand = regexp.MustCompile(`^'?([^'"|&;<>()$]*[/\\])?atm(\.exe)?'? hook (\S+)( --as \S+)?$`)
 
-// ownHooks are the hooks of ours in a document, ordered by event. With removes they are
-// taken out, each with its group if that held nothing else.
+// ownHooks are the hooks of ours in a document, ordered by event. With removes they are taken out, each
+// with its group if that held nothing else.
 func (e *jsonEdit) ownHooks(removes bool) (found []ownHook) {
 	hooks := e.root.Find("/hooks")
 	if hooks == nil || hooks.Value.Kind() != '{' {
@@ -64,8 +64,8 @@ func (e *jsonEdit) ownHooks(removes bool) (found []ownHook) {
 	return found
 }
 
-// installHooks puts one command for each event into a document. Where anything is
-// otherwise, all of ours go, and come anew behind those of others.
+// installHooks puts one command for each event into a document. Where anything is otherwise, all of
+// ours go, and come anew behind those of others.
 func (e *jsonEdit) installHooks(h hookSet) error {
 	hook := fmt.Sprintf(`{"type": "command", "command": %s, "timeout": %d}`, quoted(h.command), h.timeout)
 	parsed, err := hujson.Parse([]byte(hook))
@@ -95,9 +95,9 @@ func (e *jsonEdit) installHooks(h hookSet) error {
 // hookProgram finds the program that hooks, or a plugin, of ours run.
 var hookProgram = regexp.MustCompile(`"'?([^"']*atm(?:\.exe)?)'?(?:","| )hook[ "]`)
 
-// command is what a tool's hooks run, as words. The program is named by its
-// absolute path, as PATH finds it: a link there goes on working when what it leads to
-// changes, and programs that are started from a desktop have another PATH.
+// command is what a tool's hooks run, as words. The program is named by its absolute path, as PATH
+// finds it: a link there goes on working when what it leads to changes, and programs that are started
+// from a desktop have another PATH.
 func (p *Installer) command(tool, agent string) []string {
 	words := []string{filepath.ToSlash(cmp.Or(p.onPath(), p.Self)), "hook", tool}
 	if agent != "" {
@@ -106,8 +106,7 @@ func (p *Installer) command(tool, agent string) []string {
 	return words
 }
 
-// onPath is where PATH finds this program under the name atm, "" where it finds
-// another one or none.
+// onPath is where PATH finds this program under the name atm, "" where it finds another one or none.
 func (p *Installer) onPath() string {
 	path, err := exec.LookPath("atm")
 	found, foundErr := os.Stat(path)

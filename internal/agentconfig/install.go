@@ -1,18 +1,18 @@
-// Package agentconfig writes what a coding agent needs to know of atm into that
-// program's own configuration, and takes it out again: hooks; permission to run atm's
-// mail verbs without asking; the root among the writable paths of a sandbox; for one
-// worktree, who the agent is. Each tool has a file (claude.go, codex.go, …).
+// Package agentconfig writes what a coding agent needs to know of atm into that program's own
+// configuration, and takes it out again: hooks; permission to run atm's mail verbs without asking; the
+// root among the writable paths of a sandbox; for one worktree, who the agent is. Each tool has a file
+// (claude.go, codex.go, …).
 //
-//   - Nothing is written before every file was read, understood and found to be
-//     nobody's but the user's. One that a repository tracks, directly or through a
-//     link, or that does not parse, is an error that names it.
-//   - What is there stays, with its order, comments and layout. Done again, it
-//     changes nothing. Older hooks of ours are brought up to date.
-//   - Uninstall gives back the bytes that were there, as long as nobody else changed
-//     the file; else it takes out what is ours. For that a record is kept in the user's
-//     state directory; without it only hooks and blocks are taken out.
-//   - Each file is replaced in one step; links are written through, modes kept. A file
-//     that another program changes meanwhile is left alone.
+//   - Nothing is written before every file was read, understood and found to be nobody's but the
+//     user's. One that a repository tracks, directly or through a link, or that does not parse, is an
+//     error that names it.
+//   - What is there stays, with its order, comments and layout. Done again, it changes nothing. Older
+//     hooks of ours are brought up to date.
+//   - Uninstall gives back the bytes that were there, as long as nobody else changed the file; else it
+//     takes out what is ours. For that a record is kept in the user's state directory; without it only
+//     hooks and blocks are taken out.
+//   - Each file is replaced in one step; links are written through, modes kept. A file that another
+//     program changes meanwhile is left alone.
 package agentconfig
 
 import (
@@ -25,8 +25,8 @@ import (
 // Tools are the programs whose configuration is known.
 var Tools = []string{"claude", "codex", "gemini", "opencode"}
 
-// Verbs are the commands of atm that an agent may run without being asked: its mail,
-// and looking around. No pattern that this package writes may admit another.
+// Verbs are the commands of atm that an agent may run without being asked: its mail, and looking
+// around. No pattern that this package writes may admit another.
 var Verbs = []string{"send", "read", "reply", "ack", "ls", "show", "wait", "team", "trace", "where", "primer"}
 
 // Installer knows the surroundings of an installation.
@@ -150,8 +150,7 @@ type Hooks struct {
 	Missing bool   // it is not there
 }
 
-// FindHooks looks for our hooks in a tool's configuration: the user's, or this
-// worktree's.
+// FindHooks looks for our hooks in a tool's configuration: the user's, or this worktree's.
 func (p *Installer) FindHooks(tool string, local bool) (Hooks, error) {
 	pl, err := p.plan(Request{Tool: tool, Local: local})
 	if err != nil {

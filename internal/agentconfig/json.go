@@ -10,8 +10,8 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// Places in a document are JSON pointers (RFC 6901) in all of this package; "/-" behind
-// one is the end of a list.
+// Places in a document are JSON pointers (RFC 6901) in all of this package; "/-" behind one is the end
+// of a list.
 
 // parseJSON reads a document whose root is an object. A blank one counts as {}.
 func parseJSON(data []byte) (*hujson.Value, error) {
@@ -76,8 +76,8 @@ func isEmpty(v *hujson.Value) bool {
 	return text == "{}" || text == "[]"
 }
 
-// put makes a place in a document have a value, and makes what is missing around it.
-// What is new gets a line of its own.
+// put makes a place in a document have a value, and makes what is missing around it. What is new gets a
+// line of its own.
 func put(root *hujson.Value, place, value string) error {
 	outer, name := around(place)
 	kind, what, empty := hujson.Kind('{'), "an object", "{}"

@@ -8,18 +8,17 @@ import (
 	"strings"
 )
 
-// opencodePlugin passes the events on that internal/hook understands, one after
-// the other and none that says the same again, and puts the primer before the
-// model of an agent that has a name. It fails open.
+// opencodePlugin passes the events on that internal/hook understands, one after the other and none that
+// says the same again, and puts the primer before the model of an agent that has a name. It fails open.
 //
 //go:embed opencode.js
 var opencodePlugin string
 
-// opencode is the plan for OpenCode (1.18): a plugin of our own. Rules of several files
-// are put together, and {"bash":{…}} in one takes the place of "bash":"ask" in another,
-// and would let everything through: so they are the user's to write. The last pattern
-// that matches decides; "atm *>*" asks about redirections. A plugin can tell a model
-// nothing but in the system prompt: mail is not handed over here.
+// opencode is the plan for OpenCode (1.18): a plugin of our own. Rules of several files are put
+// together, and {"bash":{…}} in one takes the place of "bash":"ask" in another, and would let
+// everything through: so they are the user's to write. The last pattern that matches decides; "atm *>*"
+// asks about redirections. A plugin can tell a model nothing but in the system prompt: mail is not
+// handed over here.
 //
 // Sources: https://opencode.ai/docs/config, …/plugins, …/permissions; tried with 1.18.33.
 func (p *Installer) opencode(r Request, local string) *plan {

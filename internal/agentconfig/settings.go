@@ -9,8 +9,7 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// setting is a string in a JSON file, at a place. The record of an install names those
-// that it added.
+// setting is a string in a JSON file, at a place. The record of an install names those that it added.
 type setting struct {
 	Place string `json:"place"`
 	Value string `json:"value"`
@@ -107,8 +106,8 @@ func (e *jsonEdit) uninstall() {
 	}
 }
 
-// removeSetting takes out a setting that is still as it was added, and counts it. A
-// member that had another value before gets that back.
+// removeSetting takes out a setting that is still as it was added, and counts it. A member that had
+// another value before gets that back.
 func (e *jsonEdit) removeSetting(s setting) int {
 	place, isList := strings.CutSuffix(s.Place, "/-")
 	is, was := e.root.Find(place), find(e.original, place)
@@ -129,8 +128,8 @@ func (e *jsonEdit) removeSetting(s setting) int {
 	return 1
 }
 
-// prune takes out a list or object that is empty now and was not there before us.
-// Where that is not known it stays.
+// prune takes out a list or object that is empty now and was not there before us. Where that is not
+// known it stays.
 func (e *jsonEdit) prune(place string) {
 	v := e.root.Find(place)
 	if place == "" || v == nil || e.original == nil || e.original.Find(place) != nil || !isEmpty(v) {

@@ -17,9 +17,8 @@ type tomlKey struct {
 	said       string // what a person is told
 }
 
-// tomlFile puts keys into a TOML file, in one marked block at its end. No library
-// edits TOML and keeps its comments: where the file has such a table already, a
-// note says what to add by hand.
+// tomlFile puts keys into a TOML file, in one marked block at its end. No library edits TOML and keeps
+// its comments: where the file has such a table already, a note says what to add by hand.
 func tomlFile(path, tool string, keys []tomlKey) edit {
 	return edit{path, func(f *file) error {
 		text, body := block("#", tool).ReplaceAllString(string(f.after), ""), ""

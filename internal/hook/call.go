@@ -44,9 +44,8 @@ type call struct {
 // Bounds of what is kept of a tool's words.
 const maxID, maxText, maxPrompt, maxAnswer = 256, 512, 200, 64 << 10
 
-// names takes over the session, and what the call is known by: its event and,
-// where the tool gives one, the turn and what else tells it from the turn's
-// other calls of that event.
+// names takes over the session, and what the call is known by: its event and, where the tool gives one,
+// the turn and what else tells it from the turn's other calls of that event.
 func (c *call) names(session, kind, turn string, more ...string) {
 	c.session, c.kind, c.turn = clip(session, maxID), clip(kind, maxID), clip(turn, maxID)
 	words := append([]string{c.kind, c.turn}, more...)
@@ -75,9 +74,9 @@ func (c *call) now() Turn {
 	return *c.known
 }
 
-// event is an event of this call, with pairs of a field and its text, but for empty
-// ones. key is what it is known by beside session and kind; "" where the tool gives
-// nothing: then the same text at the same moment is the same.
+// event is an event of this call, with pairs of a field and its text, but for empty ones. key is what
+// it is known by beside session and kind; "" where the tool gives nothing: then the same text at the
+// same moment is the same.
 func (c *call) event(kind, key string, pairs ...string) wire.Event {
 	id := c.hash(c.session, kind, key)
 	if key == "" && c.dated {
@@ -111,8 +110,8 @@ func (c *call) begin(prompt string) {
 	c.tell(wire.TurnStarted, c.turn, "prompt", clip(prompt, maxPrompt))
 }
 
-// cutShort says that the turn that is open was interrupted, unless it is the
-// one that goes on: nobody said so when it happened.
+// cutShort says that the turn that is open was interrupted, unless it is the one that goes on: nobody
+// said so when it happened.
 func (c *call) cutShort(goesOn string) {
 	if t := c.now(); t.Open && (goesOn == "" || t.ID != goesOn) {
 		c.add(c.over("interrupted", t.ID, ""))
@@ -139,8 +138,8 @@ func (c *call) idle(turn string) wire.Event {
 	return e
 }
 
-// endOf is what the end of a turn is known by: the turn, and where it went on
-// after one, the how many-th end it is.
+// endOf is what the end of a turn is known by: the turn, and where it went on after one, the how
+// many-th end it is.
 func (c *call) endOf(turn string) string {
 	if t := c.now(); turn != "" && t.ID == turn && t.Anew > 0 {
 		return turn + " " + strconv.Itoa(t.Anew)
@@ -157,8 +156,8 @@ func (c *call) toolEnds(tool, id, wrong string) {
 	c.tell("tool_call_end", id, "tool", tool, "tool_call_id", clip(id, maxID), "error", wrong)
 }
 
-// asks is a permission dialog. The same again at once is another dialog if a tool was
-// called in between.
+// asks is a permission dialog. The same again at once is another dialog if a tool was called in
+// between.
 func (c *call) asks(tool, prompt, detail string) {
 	key := ""
 	if t := c.now(); t.Call != "" && !c.dated {
@@ -172,8 +171,8 @@ func (c *call) does(activity, detail string) {
 	c.tell("state_change", "", "new", activity, "detail", detail)
 }
 
-// opens and closes are the ends of a session. (The source of one is no source
-// of an event, so the object stands under Wire, as its owner would write it.)
+// opens and closes are the ends of a session. (The source of one is no source of an event, so the
+// object stands under Wire, as its owner would write it.)
 func (c *call) opens(source string) {
 	e := c.event("session_start", "")
 	e.Wire = json.RawMessage(`{"kind":"session_start","source":` + string(wire.Quote(clip(source, maxID))) + `}`)

@@ -7,17 +7,16 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// showsTaken are the events that come only when the program has taken what it was
-// told before.
+// showsTaken are the events that come only when the program has taken what it was told before.
 var showsTaken = map[string]bool{
 	"UserPromptSubmit": true, "Stop": true, "PreToolUse": true, "PostToolUse": true, "PostToolUseFailure": true, "PostToolBatch": true,
 	"PermissionRequest": true, "PermissionDenied": true, "Elicitation": true, "ElicitationResult": true, "PreCompact": true, "PostCompact": true,
 	"BeforeAgent": true, "BeforeTool": true, "AfterTool": true,
 }
 
-// claude understands the hooks of Claude Code (2.1). All events of one prompt bear its
-// prompt_id, which is the turn's id here. There is no hook for an interrupt: a new
-// prompt, the end of the session or an idle prompt with the turn still open show it.
+// claude understands the hooks of Claude Code (2.1). All events of one prompt bear its prompt_id, which
+// is the turn's id here. There is no hook for an interrupt: a new prompt, the end of the session or an
+// idle prompt with the turn still open show it.
 func (c *call) claude() {
 	c.names(c.in.Session, c.in.Event, c.in.PromptID)
 	c.shared()
@@ -135,9 +134,9 @@ func (c *call) notification() {
 	}
 }
 
-// subagent is a call from inside a sub-agent, or about one. It says nothing of the turn,
-// except that a permission dialog blocks the agent, and that a tool which has run, or may
-// not, waits for no permission any more.
+// subagent is a call from inside a sub-agent, or about one. It says nothing of the turn, except that a
+// permission dialog blocks the agent, and that a tool which has run, or may not, waits for no
+// permission any more.
 func (c *call) subagent() {
 	in := &c.in
 	who := strings.TrimSpace("subagent " + in.AgentType)

@@ -7,10 +7,9 @@ import (
 	"strings"
 )
 
-// gemini understands the hooks of Gemini CLI (0.61). There is no turn id: a turn is its
-// session's with a counter. There is no hook for an interrupt or a failure either; a turn
-// that is cut off before the first word ends with noAnswer, of any other the next prompt
-// or the session's end shows it.
+// gemini understands the hooks of Gemini CLI (0.61). There is no turn id: a turn is its session's with
+// a counter. There is no hook for an interrupt or a failure either; a turn that is cut off before the
+// first word ends with noAnswer, of any other the next prompt or the session's end shows it.
 func (c *call) gemini() {
 	in := &c.in
 	c.names(in.Session, in.Event, "")
@@ -65,8 +64,8 @@ func errorText(raw json.RawMessage) (text string) {
 // noAnswer is what stands for an answer that has not begun.
 const noAnswer = "[no response text]"
 
-// nextTurn is the id of a turn that begins: the session and a number, and what
-// the call is known by, if anything, so that the same call twice is one turn.
+// nextTurn is the id of a turn that begins: the session and a number, and what the call is known by, if
+// anything, so that the same call twice is one turn.
 func (c *call) nextTurn(known string) string {
 	last := c.now().ID
 	rest, _ := strings.CutPrefix(last, c.session+"#")

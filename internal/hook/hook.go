@@ -1,7 +1,6 @@
-// Package hook is what the hooks of coding agents say to atm, and what atm answers:
-// the programs call `atm hook TOOL` with JSON on stdin, and read JSON from its stdout.
-// A call becomes events of the agent's log, and unread mail goes out with the answer
-// where the program puts that before its model:
+// Package hook is what the hooks of coding agents say to atm, and what atm answers: the programs call
+// `atm hook TOOL` with JSON on stdin, and read JSON from its stdout. A call becomes events of the
+// agent's log, and unread mail goes out with the answer where the program puts that before its model:
 //
 //		tool       mail goes out at                            and continues it at
 //		claude     UserPromptSubmit SessionStart PostToolBatch Stop TeammateIdle
@@ -37,8 +36,8 @@ import (
 // Tool is a program whose hooks are understood.
 type Tool string
 
-// CodexNotify is what Codex calls at the end of a turn, with its JSON as an argument,
-// where it has no hooks.
+// CodexNotify is what Codex calls at the end of a turn, with its JSON as an argument, where it has no
+// hooks.
 const (
 	Claude      Tool = "claude"
 	Codex       Tool = "codex"
@@ -67,9 +66,8 @@ type Options struct {
 	Stdout, Stderr io.Writer // of the process
 }
 
-// Handle takes in one call and answers it. exit is the process's code: 2 where
-// that is how the tool is told something, else 0. The error is to be said on
-// stderr, and is no reason for another code.
+// Handle takes in one call and answers it. exit is the process's code: 2 where that is how the tool is
+// told something, else 0. The error is to be said on stderr, and is no reason for another code.
 func Handle(ctx context.Context, tool Tool, in []byte, o Options) (exit int, err error) {
 	if o.Now.IsZero() {
 		o.Now = time.Now()

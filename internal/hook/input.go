@@ -15,9 +15,9 @@ import (
 // MaxInput is the most that is read of what a tool writes.
 const MaxInput = 16 << 20
 
-// ReadInput reads what a tool wrote to the hook's stdin, to the end. It gives up
-// after a while: a tool that waits for us in turn must not wait for ever. The
-// goroutine that reads ends with the input, else with the process.
+// ReadInput reads what a tool wrote to the hook's stdin, to the end. It gives up after a while: a tool
+// that waits for us in turn must not wait for ever. The goroutine that reads ends with the input, else
+// with the process.
 func ReadInput(f *os.File, patience time.Duration) ([]byte, error) {
 	var data []byte
 	done := make(chan error, 1)
@@ -34,8 +34,8 @@ func ReadInput(f *os.File, patience time.Duration) ([]byte, error) {
 	}
 }
 
-// input is what Claude Code, Codex and Gemini CLI send. What is absent, or of
-// another type than expected, is the zero value.
+// input is what Claude Code, Codex and Gemini CLI send. What is absent, or of another type than
+// expected, is the zero value.
 type input struct {
 	Event    string `json:"hook_event_name"`
 	Session  string `json:"session_id"`
@@ -93,8 +93,7 @@ func parse(data []byte, in any) error {
 	return err
 }
 
-// about says in short what a tool is about to do: the command or the file, ""
-// where neither is known.
+// about says in short what a tool is about to do: the command or the file, "" where neither is known.
 func about(raw json.RawMessage) string {
 	var in map[string]any
 	json.Unmarshal(raw, &in)

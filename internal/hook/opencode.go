@@ -12,12 +12,12 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// opencode understands the bus events of OpenCode (1.18) as a plugin passes
-// them on: {"type","properties"}. They say states only. A turn is its
-// session's with a counter; it begins when a session that was idle is busy.
+// opencode understands the bus events of OpenCode (1.18) as a plugin passes them on:
+// {"type","properties"}. They say states only. A turn is its session's with a counter; it begins when a
+// session that was idle is busy.
 //
-// A session with a parent is a sub-agent. Only its creation says so, and it is
-// remembered in the agent's run directory.
+// A session with a parent is a sub-agent. Only its creation says so, and it is remembered in the
+// agent's run directory.
 func (c *call) opencode() error {
 	var in busEvent
 	if err := parse(c.sent, &in); err != nil {
@@ -142,8 +142,8 @@ func (c *call) status(p *busProperties) {
 	}
 }
 
-// rests is the end of all that a session had to do. The turn has ended well,
-// unless something else was said of it before.
+// rests is the end of all that a session had to do. The turn has ended well, unless something else was
+// said of it before.
 func (c *call) rests() {
 	t := c.now()
 	c.turn = t.ID
@@ -155,8 +155,7 @@ func (c *call) rests() {
 	c.add(c.idle(t.ID))
 }
 
-// child is an event of a sub-agent: its dialogs block the agent, whose own
-// session this is not.
+// child is an event of a sub-agent: its dialogs block the agent, whose own session this is not.
 func (c *call) child(event string, p *busProperties) {
 	c.session = ""
 	if event == "permission.asked" {
@@ -166,8 +165,8 @@ func (c *call) child(event string, p *busProperties) {
 	}
 }
 
-// subagentsFile has the sessions of the agent's program that are its sub-agents', a line
-// each: the program says so only once.
+// subagentsFile has the sessions of the agent's program that are its sub-agents', a line each: the
+// program says so only once.
 const subagentsFile = "/run/children"
 
 func addSubagent(box *mailbox.Box, session string) error {
