@@ -112,7 +112,7 @@ func (m *mail) applyEvent(e *wire.Event, now time.Time) {
 func (m *mail) add(a Mail, now time.Time) {
 	l := m.find(a.ID)
 	switch {
-	case a.ID == "" || a.isExpired(now):
+	case a.ID == "" || hasPassed(a.Expires, now):
 	case l != nil && l.Read && !a.Read: // it was put back
 		*l = letter{Mail: a, isEscalated: l.isEscalated, isReminded: l.isReminded}
 	case l != nil:
@@ -122,16 +122,15 @@ func (m *mail) add(a Mail, now time.Time) {
 	}
 }
 
-func (a *Mail) isExpired(now time.Time) bool { return hasPassed(a.Expires, now) }
-
 func hasPassed(t, now time.Time) bool { return !t.IsZero() && !now.Before(t) }
 
 func (m *mail) find(id wire.ID) *letter {
-	i := slices.IndexFunc(m.letters, func(l letter) bool { return l.ID == id })
-	if i < 0 {
-		return nil
+	for i := range m.letters {
+		if m.letters[i].ID == id {
+			return &m.letters[i]
+		}
 	}
-	return &m.letters[i]
+	return nil
 }
 
 // markRead notes that a message is no longer unread. It stays while an answer is expected.
@@ -174,5 +173,5 @@ func (m *mail) expire(now time.Time) {
 			l.endLease()
 		}
 	}
-	m.letters = slices.DeleteFunc(m.letters, func(l letter) bool { return l.isExpired(now) && !l.isBeingTyped })
+	m.letters = slices.DeleteFunc(m.letters, func(l letter) bool { return hasPassed(l.Expires, now) && !l.isBeingTyped })
 }

@@ -70,17 +70,12 @@ const (
 
 // What a State keeps of each list, and how many bytes of each text.
 const (
-	maxTurns    = 3   // sessions of one agent
-	maxRequests = 3   // open at once
-	maxEnded    = 32  // ended turns of one session
-	maxCalls    = 12  // started, and ended, tool calls of one turn
-	maxEventIDs = 512 // of one agent
-
-	maxID      = 80 // of an id, a name, the prompt of a request that is not the first
-	maxDetail  = 120
-	maxText    = 300 // of a tool's input, an error
-	maxPrompt  = 400
-	maxOptions = 560
+	maxTurns, maxEventIDs = 3, 512  // of one agent
+	maxEnded, maxCalls    = 32, 12  // turns of one session; calls of one turn, started and ended
+	maxRequests           = 3       // open at once
+	maxID, maxDetail      = 80, 120 // maxID is also for names, and for the prompt of a later request
+	maxText               = 300     // of a tool's input, an error
+	maxPrompt, maxOptions = 400, 560
 )
 
 // State is the fold of one agent's events. The zero value is an agent of whom nothing is known. Not for

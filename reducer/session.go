@@ -36,7 +36,7 @@ func (s *State) Turn() *Turn {
 	if len(s.Turns) == 0 {
 		return &Turn{Status: TurnIdle, Activity: Unknown}
 	}
-	last := s.heardLast()
+	last := &s.Turns[len(s.Turns)-1]
 	shown := last
 	for i := range s.Turns[:len(s.Turns)-1] {
 		t := &s.Turns[i]
@@ -52,9 +52,6 @@ func (s *State) Turn() *Turn {
 	}
 	return shown
 }
-
-// heardLast is the session heard last, whether it has ended or not.
-func (s *State) heardLast() *Turn { return &s.Turns[len(s.Turns)-1] }
 
 // findSession is the place of a session's turn, -1 for one that is not known. An event that names no
 // session belongs to the one heard last of those that go on.

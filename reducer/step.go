@@ -107,18 +107,24 @@ func (s *State) applyEvent(logged *wire.Event, now time.Time) (effects []Effect)
 	return effects
 }
 
-// noSignsOfLife are the kinds that others say about the agent, or that tell of an end.
-var noSignsOfLife = []string{
-	wire.EventWithdrawn, wire.EventInjecting, wire.EventInjectionFailed, wire.EventTaken, wire.EventReturned,
-	wire.EventAside, wire.EventAgain, wire.StreamFailed, wire.DroppedCounters, "exited", "restarting", "session_end",
+// quietKinds are the known kinds that say nothing about a turn of their own. Those that
+// others say about the agent, or that tell of an end, are no sign that it lives.
+var quietKinds = map[string]struct{ isLife bool }{
+	wire.EventRead: {true}, wire.EventAcked: {true}, wire.EventAnnounced: {true}, wire.EventInjected: {true},
+	wire.EventWithdrawn: {}, wire.EventInjecting: {}, wire.EventInjectionFailed: {}, wire.EventTaken: {},
+	wire.EventReturned: {}, wire.EventAside: {}, wire.EventAgain: {},
+	wire.StreamFailed: {}, wire.DroppedCounters: {}, "error": {true},
+	"spawned": {true}, "exited": {}, "restarting": {}, "session_end": {},
+	"agent_output": {true}, "draft_ready": {true}, "goal_complete": {true}, "status_update": {true},
+	"server_request": {true}, "user_message_chunk": {true}, "plan": {true}, "available_commands_update": {true},
+	"current_mode_update": {true}, "config_option_update": {true}, "session_info_update": {true}, "usage_update": {true},
 }
 
 // fold is the table of what each kind of event does to the state. The kinds that are about a turn stand
 // in Turn.apply.
 func (s *State) fold(e *event) {
-	// A sign of life is what the agent does itself. by names another member, who held a message under a
-	// lease.
-	isLife := e.Text("by") == "" && !slices.Contains(noSignsOfLife, e.kind)
+	quiet, isQuiet := quietKinds[e.kind]
+	isLife := quiet.isLife && e.Text("by") == "" // by another member, who held a message under a lease
 	switch e.kind {
 	case wire.EventRead:
 		s.Read = e.at
@@ -130,14 +136,6 @@ func (s *State) fold(e *event) {
 		unknown, _ := e.Uint("unknown")
 		s.Dropped.Dropped += min(dropped, math.MaxUint64-s.Dropped.Dropped)
 		s.Dropped.Unknown += min(unknown, math.MaxUint64-s.Dropped.Unknown)
-
-	// About messages, or otherwise known and no evidence about the turn.
-	case wire.EventAcked, wire.EventAnnounced, wire.EventInjected, wire.EventWithdrawn, wire.EventInjecting,
-		wire.EventInjectionFailed, wire.EventTaken, wire.EventReturned, wire.EventAside, wire.EventAgain,
-		"agent_output", "draft_ready", "goal_complete", "status_update", "server_request",
-		"user_message_chunk", "plan", "available_commands_update", "current_mode_update",
-		"config_option_update", "session_info_update", "usage_update":
-
 	case "spawned":
 		s.applySpawned(e)
 	case "exited":
@@ -147,7 +145,9 @@ func (s *State) fold(e *event) {
 	case "session_end":
 		s.endSession(e)
 	default:
-		isLife = s.foldTurn(e)
+		if !isQuiet {
+			isLife = s.foldTurn(e)
+		}
 	}
 	if isLife {
 		s.Heard = e.at

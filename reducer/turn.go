@@ -94,7 +94,9 @@ func (t *Turn) complete(e *event) bool {
 		return false
 	}
 	isNews := !t.asksOutsideTurn(e)
-	t.nameTurn(id, e)
+	if t.ID == "" && id != "" { // only the end of the turn is seen
+		t.ID, t.TurnSeq = id, e.seq
+	}
 	t.noteOrigin(e, true)
 	t.recordEnd(e, endStatus(e), false)
 	t.Status, t.EndIsTentative = TurnTerminal, e.source == "hook" && t.Last.Status == Completed
@@ -117,10 +119,9 @@ func (t *Turn) becomeIdle(e *event) bool {
 		return false
 	}
 	isNews := !t.asksOutsideTurn(e) && (t.Status != TurnIdle || !t.hasEnded(e.turn))
-	if t.IsOpen() {
-		t.EndIsTentative = e.source == "hook"
+	if t.ID == "" && e.turn != "" {
+		t.ID, t.TurnSeq = e.turn, e.seq
 	}
-	t.nameTurn(e.turn, e)
 	t.noteEnded(t.ID)
 	t.Status = TurnIdle
 	if isNews {
@@ -154,19 +155,17 @@ func (t *Turn) enterTurn(e *event) {
 }
 
 // startCall is the beginning of a tool call.
-func (t *Turn) startCall(e *event) (isNews bool) {
+func (t *Turn) startCall(e *event) bool {
 	call, tool := e.idOf("tool_call_id"), clip(e.Text("tool", "tool_name", "title", "name"), maxID)
 	isNewCall := call != "" && !slices.Contains(t.StartedCalls, call)
 	if slices.Contains(t.EndedCalls, call) || t.hasEnded(e.turn) && !(isNewCall && t.reopenTurn(e)) {
 		return false
 	}
 	stillAsks, isNews := t.answerCall(e, tool, call, true)
-	if !stillAsks {
-		if tool == "" && t.Activity == ToolRunning {
-			tool = t.Detail
-		}
-		isNews = t.work(e, ToolRunning, tool)
+	if tool == "" && t.Activity == ToolRunning {
+		tool = t.Detail
 	}
+	isNews = stillAsks && isNews || !stillAsks && t.work(e, ToolRunning, tool)
 	t.StartedCalls = remember(t.StartedCalls, call, maxCalls)
 	return isNews
 }
@@ -175,10 +174,8 @@ func (t *Turn) startCall(e *event) (isNews bool) {
 func (t *Turn) endCall(e *event) (isNews bool) {
 	call, tool := e.idOf("tool_call_id"), clip(e.Text("tool", "tool_name", "name"), maxID)
 	if isLate := !t.IsOpen() && t.ID != "" && (e.turn == "" || e.turn == t.ID); !isLate && !t.hasEnded(e.turn) {
-		var stillAsks bool
-		if stillAsks, isNews = t.answerCall(e, tool, call, false); !stillAsks {
-			isNews = t.work(e, Thinking, "")
-		}
+		stillAsks, isNextShown := t.answerCall(e, tool, call, false)
+		isNews = stillAsks && isNextShown || !stillAsks && t.work(e, Thinking, "")
 	}
 	t.EndedCalls = remember(t.EndedCalls, call, maxCalls)
 	return isNews
@@ -248,13 +245,6 @@ func (t *Turn) matchTurn(id string) bool {
 		t.ID, t.IsGenerated = id, false
 	}
 	return id == "" || id == t.ID || t.ID == ""
-}
-
-// nameTurn notes the id of a turn of which only the end is seen.
-func (t *Turn) nameTurn(id string, e *event) {
-	if t.ID == "" && id != "" {
-		t.ID, t.TurnSeq = id, e.seq
-	}
 }
 
 // beginTurn begins the turn that an event names. An earlier one that was open, or was seen to stop, is

@@ -49,7 +49,7 @@ func (s *State) Evaluate(ev Evidence) View {
 	t, isRunning := *s.Turn(), s.Run != nil && !s.Run.HasExited
 	hasOther := isRunning && s.Run.Sessions > 1
 	if hasOther && !ev.Held {
-		t = *s.heardLast() // what was open before was the killed runner's
+		t = s.Turns[len(s.Turns)-1] // what was open before was the killed runner's
 	}
 	t.Ended, t.StartedCalls, t.EndedCalls = nil, nil, nil
 	v := View{Word: t.Word(), Detail: t.Detail, Since: t.Since, Turn: t, Presence: PresenceUnknown, PresenceAt: s.Heard}

@@ -12,14 +12,12 @@ import (
 // together with the call that is asked about.
 const parallelCalls = 2 * time.Second
 
-// The kinds of Waiting.
+// The kinds of Waiting, and a dialog that asks whether a directory is to be trusted.
 const (
-	Permission = "permission"
-	Question   = "prompt"
+	Permission  = "permission"
+	Question    = "prompt"
+	trustDialog = "trust"
 )
-
-// trustDialog asks whether a directory is to be trusted.
-const trustDialog = "trust"
 
 // Waiting is what an agent waits for: an answer to a permission request or to a question. Since tells
 // one dialog from the next: it stays while more becomes known of the same one.
