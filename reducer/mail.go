@@ -66,7 +66,6 @@ func (s *State) NextTick() (next time.Time) {
 	return next
 }
 
-// applyEvent takes in what an event says about mail.
 func (m *mail) applyEvent(e *wire.Event, now time.Time) {
 	l := m.find(e.MessageID())
 	if l == nil {

@@ -179,7 +179,6 @@ func (s *State) startProgram(e *event, detail string) {
 	s.keep(e, newTurn(e, shown, Starting, detail), "")
 }
 
-// applySpawned is a runner's word that it started a process.
 func (s *State) applySpawned(e *event) {
 	r := &Run{ID: shortID(e.Text("run")), Started: e.at, IsLocked: e.source == "pty" || e.source == "acp"}
 	if pid, ok := e.Uint("pid"); ok && pid < 1<<31 {
@@ -197,7 +196,6 @@ func (s *State) applySpawned(e *event) {
 	s.startProgram(e, "")
 }
 
-// applyRestarting is a runner's word that it will start the program again.
 func (s *State) applyRestarting(e *event) {
 	if s.Run != nil {
 		s.Run.HasExited, s.Run.PID = false, 0
@@ -209,7 +207,6 @@ func (s *State) applyRestarting(e *event) {
 	s.startProgram(e, detail)
 }
 
-// applyExited is a runner's word that the process has ended.
 func (s *State) applyExited(e *event) {
 	if s.Run == nil {
 		s.Run = &Run{Started: e.at}

@@ -64,7 +64,6 @@ func (t *Turn) apply(e *event) (isNews bool) {
 	return false
 }
 
-// start is turn_started.
 func (t *Turn) start(e *event) bool {
 	if t.hasEnded(e.turn) || e.turn != "" && e.turn == t.ID {
 		return false // late, or said before
@@ -154,7 +153,6 @@ func (t *Turn) enterTurn(e *event) {
 	}
 }
 
-// startCall is the beginning of a tool call.
 func (t *Turn) startCall(e *event) bool {
 	call, tool := e.idOf("tool_call_id"), clip(e.Text("tool", "tool_name", "title", "name"), maxID)
 	isNewCall := call != "" && !slices.Contains(t.StartedCalls, call)
@@ -218,7 +216,6 @@ func (t *Turn) changeState(e *event, a Activity) bool {
 	return true
 }
 
-// startSession is the beginning of a session's life.
 func (t *Turn) startSession(e *event) bool {
 	source := e.Text("source")
 	switch {
@@ -286,7 +283,6 @@ func (t *Turn) cutOff(e *event, status string) {
 	t.noteEnded(t.ID)
 }
 
-// recordEnd notes how the current turn ended.
 func (t *Turn) recordEnd(e *event, status string, isCutOff bool) {
 	l := &Last{ID: t.ID, Status: status, At: e.at, IsCutOff: isCutOff}
 	hasBegun := !t.Began.IsZero()
@@ -309,7 +305,6 @@ func (t *Turn) recordEnd(e *event, status string, isCutOff bool) {
 	t.noteEnded(t.ID)
 }
 
-// endStatus is how a completion says that the turn ended.
 func endStatus(e *event) string {
 	switch e.Text("status", "stopReason") {
 	case "interrupted", "cancelled", "canceled":
@@ -320,11 +315,8 @@ func endStatus(e *event) string {
 	return Completed
 }
 
-// hasEnded reports whether a turn is known to be over.
 func (t *Turn) hasEnded(id string) bool { return slices.Contains(t.Ended, id) }
-
-// noteEnded notes that a turn is over.
-func (t *Turn) noteEnded(id string) { t.Ended = remember(t.Ended, id, maxEnded) }
+func (t *Turn) noteEnded(id string)     { t.Ended = remember(t.Ended, id, maxEnded) }
 
 // asksOutsideTurn reports whether something is asked outside of any turn. The end of a turn that an
 // event names is no answer to that; an event that names none says how it is now.

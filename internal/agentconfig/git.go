@@ -74,9 +74,12 @@ func (p *Installer) localDir() (string, error) {
 // excludeEdit is the repository's exclude file with a line for each of these files, so that git does
 // not show them. All worktrees share it. ok is false without a repository.
 func excludeEdit(top, tool string, files []edit) (e edit, ok bool) {
-	path, err := git(top, "rev-parse", "--path-format=absolute", "--git-path", "info/exclude")
+	path, err := git(top, "rev-parse", "--git-path", "info/exclude")
 	if err != nil {
 		return e, false
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(top, path)
 	}
 	lines := ""
 	for _, f := range files {
