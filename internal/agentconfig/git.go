@@ -71,12 +71,12 @@ func (p *Installer) localDir() (string, error) {
 	return dir, err
 }
 
-// excludeEdit is the repository's exclude file with a line for each of these files, so that git does
-// not show them. All worktrees share it. ok is false without a repository.
-func excludeEdit(top, tool string, files []edit) (e edit, ok bool) {
+// excludeEdit is the edit of the repository's exclude file, a line for each of these files, so that git does
+// not show them: none without a repository. All worktrees share it.
+func excludeEdit(top, tool string, files []edit) []edit {
 	path, err := git(top, "rev-parse", "--git-path", "info/exclude")
 	if err != nil {
-		return e, false
+		return nil
 	}
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(top, path)
@@ -88,5 +88,5 @@ func excludeEdit(top, tool string, files []edit) (e edit, ok bool) {
 		}
 	}
 	said := "git does not see " + strings.Join(strings.Fields(lines), ", ")
-	return blockEdit(path, "#", tool, lines, said, "git sees them again"), true
+	return []edit{blockEdit(path, "#", tool, lines, said, "git sees them again")}
 }

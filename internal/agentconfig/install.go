@@ -81,8 +81,8 @@ func (p *Installer) plan(r Request) (*plan, error) {
 		return nil, fmt.Errorf("no tool %q", r.Tool)
 	}
 	pl := plans[r.Tool](r, local)
-	if e, ok := excludeEdit(local, r.Tool, pl.edits); ok && r.Local {
-		pl.edits = append(pl.edits, e)
+	if r.Local {
+		pl.edits = append(pl.edits, excludeEdit(local, r.Tool, pl.edits)...)
 	}
 	if p.onPath() == "" {
 		pl.notes = append(pl.notes, "atm is not on your PATH: the hooks run "+p.Self+", but agents will type atm; link it into a directory on your PATH")
