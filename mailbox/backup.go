@@ -17,24 +17,25 @@ type Entry struct {
 
 // entry is the entry of a message in a place; what is archived is restored as done.
 func (b *Box) entry(p place, id wire.ID) Entry {
-	below, ok := strings.CutPrefix(p.dir, b.in()+"/")
+	below, ok := strings.CutPrefix(p.file(id), b.in()+"/")
 	if !ok {
-		below = "inbox" + strings.TrimPrefix(p.dir, b.archived())
+		below = "inbox" + strings.TrimPrefix(p.file(id), b.archived())
 	}
-	return Entry{id, p.state, below + "/" + fileOf(id)}
+	return Entry{id, p.state, below}
 }
 
-// List names every message of the mailbox: new, cur, done, withdrawn and the archive,
-// in this order, under the reader's lock, so that none is missed or named twice.
+// List names every message of the mailbox, in the order in which they move, under the reader's lock, so
+// that none is missed or named twice.
 func (b *Box) List(ctx context.Context) (out []Entry, err error) {
 	list := func() error {
-		for _, rg := range []Range{{Unread: true, Owed: true}, {Done: true}, {Withdrawn: true}, {Archive: true}} {
+		out = nil
+		for _, rg := range inOrder {
 			places, err := b.placesIn(rg)
 			if err != nil {
 				return err
 			}
 			for _, p := range places {
-				ids, _, err := b.list(p.dir)
+				ids, err := b.list(p.dir)
 				if err != nil {
 					return err
 				}
@@ -45,33 +46,29 @@ func (b *Box) List(ctx context.Context) (out []Entry, err error) {
 		}
 		return nil
 	}
-	if err = b.locked(ctx, "reader", list); readOnly(err) {
-		out = nil
+	if err = b.locked(ctx, "reader", list); isUnwritable(err) {
 		err = list()
 	}
 	return out, err
 }
 
-// Copy reads a message file that List named. One that has moved meanwhile is looked for
-// further on, and its entry corrected.
-func (b *Box) Copy(e *Entry) ([]byte, error) {
-	for range 2 {
-		for _, p := range b.places(e.ID) {
-			data, err := b.store.root.ReadFile(p.file(e.ID), wire.MaxFile)
-			if absent(err) {
-				continue
-			}
-			if err == nil {
-				*e = b.entry(p, e.ID)
-			}
-			return data, err
+// Copy reads a message file that List named. One that has moved meanwhile is looked for further on, and
+// its entry corrected.
+func (b *Box) Copy(e *Entry) (data []byte, err error) {
+	err = b.find(e.ID, func(p place) (err error) {
+		if data, err = b.store.root.ReadFile(p.file(e.ID), wire.MaxFile); absent(err) {
+			return errGone
 		}
-	}
-	return nil, fmt.Errorf("%s: %w", e.ID, ErrNotFound)
+		if err == nil {
+			*e = b.entry(p, e.ID)
+		}
+		return err
+	})
+	return data, err
 }
 
-// Put puts a message back where a backup found it, durably, unless one of its id is
-// anywhere in the mailbox. It reports whether it did.
+// Put puts a message back where a backup found it, durably, unless one of its id is anywhere in the
+// mailbox. It reports whether it did.
 func (b *Box) Put(ctx context.Context, state State, data []byte) (put bool, err error) {
 	m, err := wire.Decode(data)
 	if err != nil {

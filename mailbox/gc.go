@@ -34,81 +34,73 @@ func (m *Moved) Add(o Moved) {
 	m.Skipped += o.Skipped
 }
 
-// GC moves days of finished messages to the archive, whole: those that ended before a
-// moment and hold none of the newest KeepLast. Nothing that is unread or owed is
-// touched, nothing is deleted but the leftovers of killed writers. A dry run counts the
-// same.
+// GC moves days of finished messages to the archive, whole: those that ended before a moment and hold
+// none of the newest KeepLast. Nothing that is unread or owed is touched, nothing is deleted but the
+// leftovers of killed writers. A dry run counts the same.
 func (b *Box) GC(ctx context.Context, opt GCOptions) (total Moved, err error) {
 	err = b.locked(ctx, "reader", func() error {
 		days, err := b.days(b.in("inbox/done"))
-		if err != nil {
-			return err
-		}
-		kept := 0
 		limit := opt.Before.UTC().Format(time.DateOnly)
 		for _, day := range slices.Backward(days) {
-			ids, _, err := b.list(b.in("inbox/done", day))
-			if err != nil {
-				return err
+			ids, e := b.list(b.in("inbox/done", day))
+			if err = errors.Join(err, e, ctx.Err()); err != nil {
+				break
 			}
-			if kept < opt.KeepLast || day >= limit {
-				kept += len(ids)
+			// The days from the newest on are kept until there are enough.
+			if total.Skipped < opt.KeepLast || day >= limit {
 				total.Skipped += len(ids)
-				continue
-			}
-			m, err := b.archiveDay(day, ids, opt.DryRun)
-			total.Add(m)
-			if err = errors.Join(err, ctx.Err()); err != nil {
-				return err
+			} else {
+				err = b.archiveDay(day, ids, opt.DryRun, &total)
 			}
 		}
-		if !opt.DryRun {
+		if err == nil && !opt.DryRun {
 			b.stale(true)
 		}
-		return nil
+		return err
 	})
 	return total, err
 }
 
-// archiveDay moves a day: by one rename, or message by message where the day is in the
-// archive already.
-func (b *Box) archiveDay(day string, ids []wire.ID, dry bool) (m Moved, err error) {
+// archiveDay moves a day: by one rename, or message by message where the day is in the archive already.
+func (b *Box) archiveDay(day string, ids []wire.ID, dry bool, total *Moved) error {
 	root := b.store.root
 	from, to := place{Done, b.in("inbox/done", day)}, place{Done, b.archived("done", day)}
+	var m Moved
 	for _, id := range ids {
 		if info, err := root.Lstat(from.file(id)); err == nil {
-			m.Messages++
-			m.Bytes += info.Size()
+			m.Add(Moved{Messages: 1, Bytes: info.Size()})
 		}
 	}
-	if dry {
-		return m, nil
-	}
-	if err := b.mkdir(b.archived("done")); err != nil {
-		return Moved{}, err
-	}
-	err = root.Move(from.dir, to.dir)
-	if absent(err) {
-		return Moved{}, nil // somebody moved it away
-	}
-	if !errors.Is(err, fs.ErrExist) {
-		return m, err
-	}
-	for _, id := range ids {
-		if err := b.move(id, from, to); err != nil && err != errGone {
-			return m, err
+	if !dry {
+		if err := b.mkdir(b.archived("done")); err != nil {
+			return err
+		}
+		err := root.Move(from.dir, to.dir)
+		if absent(err) {
+			return nil // somebody moved it away
+		}
+		if errors.Is(err, fs.ErrExist) {
+			err = nil
+			for _, id := range ids {
+				if e := b.move(id, from, to); e != errGone {
+					err = errors.Join(err, e)
+				}
+			}
+			root.Remove(from.dir) // stays if anything foreign is in it
+		}
+		if err != nil {
+			return err
 		}
 	}
-	root.Remove(from.dir) // stays if anything foreign is in it
-	return m, nil
+	total.Add(m)
+	return nil
 }
 
 // tempAge is how long an unfinished file stays.
 const tempAge = 36 * time.Hour
 
-// stale lists what was being written and has not been touched for 36 hours: the
-// leftovers of killed writers. With remove they go. Dropped files that are being taken
-// in are mail, and never stale.
+// stale lists what was being written and has not been touched for 36 hours: the leftovers of killed
+// writers. With remove they go. Dropped files that are being taken in are mail, and never stale.
 func (b *Box) stale(remove bool) (stale []string) {
 	root, before := b.store.root, time.Now().Add(-tempAge)
 	dirs := []string{b.in(), b.in("run"), b.in("events"), b.in("inbox/bad"), b.in("sent/once"), filesDir, ".sessions"}
@@ -121,11 +113,10 @@ func (b *Box) stale(remove bool) (stale []string) {
 	}
 	names, _ := root.Names(b.in("inbox/tmp"))
 	for _, name := range names {
-		file := b.in("inbox/tmp", name)
-		info, err := root.Lstat(file)
-		isTemp := len(name) >= 36 && wire.IsID(name[:36]) && !strings.HasSuffix(name, ".drop")
-		if isTemp && err == nil && info.Mode().IsRegular() && info.ModTime().Before(before) {
-			stale = append(stale, file)
+		id, rest, _ := strings.Cut(name, ".")
+		info, err := root.Lstat(b.in("inbox/tmp", name))
+		if err == nil && wire.IsID(id) && !strings.HasSuffix(rest, ".drop") && info.Mode().IsRegular() && info.ModTime().Before(before) {
+			stale = append(stale, b.in("inbox/tmp", name))
 		}
 	}
 	for _, file := range stale {

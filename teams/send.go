@@ -177,7 +177,7 @@ func MarkAnswered(ctx context.Context, me *mailbox.Box, parent *wire.Message) er
 	case parent.RequiresAck && (it.State == mailbox.Unread || it.State == mailbox.Owed):
 		err = me.MarkAcked(ctx, parent.ID, me.Address(), true)
 	case it.State == mailbox.Unread:
-		_, err = me.MarkRead(ctx, parent.ID)
+		err = me.MarkRead(ctx, parent.ID)
 	}
 	var leased *mailbox.LeasedError
 	if errors.As(err, &leased) {

@@ -134,7 +134,7 @@ func awaitAnswer(ctx context.Context, c *cli.Context, s *command.Scope, box *mai
 		return err
 	}
 	if r.Reply != nil {
-		_, err = s.Me.MarkRead(ctx, r.Reply.ID)
+		err = s.Me.MarkRead(ctx, r.Reply.ID)
 	}
 	command.Warn(c, "%s after %s", r.Status, r.Took.Round(time.Millisecond))
 	return err

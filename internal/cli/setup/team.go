@@ -132,7 +132,7 @@ func waitingFor(ctx context.Context, s *command.Scope) (lines []string) {
 		}
 	}
 	if s.Me != nil {
-		if ids, _, _ := s.Me.UnreadIDs(); len(ids) > 0 {
+		if ids, _ := s.Me.UnreadIDs(); len(ids) > 0 {
 			lines = append(lines, fmt.Sprintf("%d unread   atm read%s", len(ids), s.Flags()))
 		}
 	}
@@ -219,7 +219,7 @@ func teamRestore(c *cli.Context, s *command.Scope) error {
 	if err := s.MayStop("restore", names[0]); err != nil {
 		return err
 	}
-	if err := s.Team.Restore(c.Context, names[0], ""); err != nil {
+	if err := s.Team.Restore(c.Context, names[0]); err != nil {
 		return err
 	}
 	return printResult(c, map[string]any{"agent": names[0]}, "%s is back", names[0])
