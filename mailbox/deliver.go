@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -17,18 +18,14 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Post is one message on its way to one or more mailboxes.
+// Post is one message on its way to one or more mailboxes. Given says that the id was not made by this call:
+// brought by the caller, or derived. Then the message is looked for first, and one that is there counts as
+// delivered.
 type Post struct {
-	Message *wire.Message
-	To      []*Box
-
-	// Given says that the id was not made by this call: brought by the caller, or derived. Then the
-	// message is looked for first, and one that is there counts as delivered.
-	Given bool
-
-	// Sender's mailbox, for its index of sent mail; nil when it has none.
-	Sender *Box
-
+	Message  *wire.Message
+	To       []*Box
+	Given    bool
+	Sender   *Box      // who notes it in the index of sent mail; nil: nobody
 	Outcomes []Outcome // one a recipient, filled in by Deliver
 }
 
@@ -53,10 +50,7 @@ func (e *NotDurableError) Error() string {
 func (e *NotDurableError) Unwrap() error { return e.Err }
 
 // ContentError says what about a message's content cannot be sent.
-type ContentError struct{ Err error }
-
-func (e *ContentError) Error() string { return e.Err.Error() }
-func (e *ContentError) Unwrap() error { return e.Err }
+type ContentError struct{ error }
 
 // Check says what is wrong with a message's content, before anything is written: text that is not UTF-8,
 // a NUL, a size, or whatever would keep it from being read back. The error is a *ContentError.
@@ -68,12 +62,10 @@ func Check(m *wire.Message) error {
 func encode(m *wire.Message) (data []byte, err error) {
 	text := strings.Join([]string{m.Body, m.Subject, m.Type, string(m.Meta), string(m.Payload)}, " ")
 	if !utf8.ValidString(text) {
-		return nil, &ContentError{errors.New("the text is not UTF-8")}
-	}
-	if strings.Contains(text, "\x00") {
-		return nil, &ContentError{errors.New("the text has a NUL")}
-	}
-	if data, err = m.Encode(); err == nil {
+		err = errors.New("the text is not UTF-8")
+	} else if strings.Contains(text, "\x00") {
+		err = errors.New("the text has a NUL")
+	} else if data, err = m.Encode(); err == nil {
 		_, err = wire.Decode(data) // delivered and then set aside as bad, it would be lost
 	}
 	if err != nil {
@@ -81,10 +73,6 @@ func encode(m *wire.Message) (data []byte, err error) {
 	}
 	return data, nil
 }
-
-// syncs is how many files and directories are written out at once: their syncs then share the disk's
-// flushes.
-const syncs = 16
 
 // target is a mailbox that one call delivers to. Its inbox is opened once for the call: each look by path
 // costs as many system calls as the path has directories.
@@ -135,8 +123,7 @@ type delivery struct {
 // All files are written and synced side by side; then each is linked into its mailbox under that
 // mailbox's lock; then each mailbox's directory is synced once.
 func Deliver(ctx context.Context, posts ...*Post) {
-	opened := map[Box]*target{}
-	var targets []*target
+	targets := map[Box]*target{}
 	var all []*delivery
 	for _, p := range posts {
 		data, err := encode(p.Message)
@@ -146,14 +133,13 @@ func Deliver(ctx context.Context, posts ...*Post) {
 			if o.Box, o.Err = b, err; err != nil {
 				continue
 			}
-			if opened[*b] == nil {
-				opened[*b] = openTarget(b)
-				targets = append(targets, opened[*b])
+			if targets[*b] == nil {
+				targets[*b] = openTarget(b)
 			}
-			all = append(all, &delivery{Outcome: o, post: p, to: opened[*b], data: data})
+			all = append(all, &delivery{Outcome: o, post: p, to: targets[*b], data: data})
 		}
 	}
-	sideBySide(len(all), func(i int) { all[i].Err = all[i].write() })
+	sideBySide(all, func(d *delivery) { d.Err = d.write() })
 	for _, d := range all {
 		if d.Err == nil {
 			d.Known, d.Err = d.publish(ctx)
@@ -162,7 +148,7 @@ func Deliver(ctx context.Context, posts ...*Post) {
 			d.to.stored = append(d.to.stored, d)
 		}
 	}
-	sideBySide(len(targets), func(i int) { targets[i].close() })
+	sideBySide(slices.Collect(maps.Values(targets)), (*target).close)
 	for _, p := range posts {
 		stored := slices.ContainsFunc(p.Outcomes, func(o Outcome) bool { return o.Stored })
 		if stored && p.Sender != nil {
@@ -243,8 +229,7 @@ func (b *Box) NoteSent(m *wire.Message) bool {
 	}
 	defer dir.Close()
 	if there, err := dir.ReadFile(fileOf(m.ID), wire.MaxFile); err == nil {
-		_, err = wire.Decode(there)
-		if err == nil {
+		if _, err = wire.Decode(there); err == nil {
 			return false
 		}
 	}
@@ -252,14 +237,14 @@ func (b *Box) NoteSent(m *wire.Message) bool {
 	return err == nil && dir.Replace(fileOf(m.ID), data, false) == nil
 }
 
-// sideBySide calls f for 0 to n-1, several at a time.
-func sideBySide(n int, f func(int)) {
+// sideBySide calls f for all, 16 at a time: their syncs then share the disk's flushes.
+func sideBySide[T any](all []T, f func(T)) {
 	var wg sync.WaitGroup
-	running := make(chan struct{}, syncs)
-	for i := range n {
+	running := make(chan struct{}, 16)
+	for _, x := range all {
 		running <- struct{}{}
 		wg.Go(func() {
-			f(i)
+			f(x)
 			<-running
 		})
 	}

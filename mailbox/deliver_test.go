@@ -12,45 +12,6 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// What could not be read back is refused before anything is written.
-func TestDeliverChecks(t *testing.T) {
-	t.Parallel()
-	bob := newBob(t)
-	for about, edit := range map[string]func(*wire.Message){
-		"no sender":                   func(m *wire.Message) { m.From = wire.Address{} },
-		"a sender that is no name":    func(m *wire.Message) { m.From.Agent = "../x" },
-		"an addressee that is none":   func(m *wire.Message) { m.To = []wire.Address{addr("a b")} },
-		"no id":                       func(m *wire.Message) { m.ID = "" },
-		"an id that leads away":       func(m *wire.Message) { m.ID = "../../../../../../../../../../../../x" },
-		"an id of version 4":          func(m *wire.Message) { m.ID = "01900000-0000-4000-8000-000000000000" },
-		"a thread that is no id":      func(m *wire.Message) { m.Thread = "x" },
-		"a body that is not UTF-8":    func(m *wire.Message) { m.Body = "\xff" },
-		"a NUL":                       func(m *wire.Message) { m.Body = "a\x00" },
-		"a NUL in the subject":        func(m *wire.Message) { m.Subject = "a\x00" },
-		"a body too long":             func(m *wire.Message) { m.Body = strings.Repeat("x", wire.MaxBody+1) },
-		"a message too long":          func(m *wire.Message) { m.Body = strings.Repeat("\x01", wire.MaxBody) },
-		"a priority nobody knows":     func(m *wire.Message) { m.Priority = "high" },
-		"a time beyond all":           func(m *wire.Message) { m.DueAt = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) },
-		"a payload that is no JSON":   func(m *wire.Message) { m.Payload = []byte("{") },
-		"a payload that is no object": func(m *wire.Message) { m.Payload = []byte("5") },
-		"an attachment without hash":  func(m *wire.Message) { m.Attachments = []wire.Attachment{{Name: "x"}} },
-	} {
-		m := message("x")
-		edit(m)
-		var ce *ContentError
-		if o := post(bob, m, false); !errors.As(o.Err, &ce) || o.Stored {
-			t.Errorf("%s: %+v", about, o)
-		}
-	}
-	takeCensus(t, bob).is(t, map[wire.ID]string{})
-	takeCensus(t, bob).empty(t)
-	m := message(strings.Repeat("é", wire.MaxBody/2))
-	deliver(t, bob, m)
-	if it, err := bob.Get(m.ID); err != nil || it.Body != m.Body {
-		t.Error(err)
-	}
-}
-
 // One recipient's failure is that one's alone.
 func TestDeliverToManyOfWhichSomeFail(t *testing.T) {
 	t.Parallel()

@@ -28,19 +28,13 @@ const maxHandovers = 2
 // for who reads.
 type HookCall struct {
 	Session string // the program's session; calls of another are no sign from it
-
-	// Name is what tells this call from the session's others; two of the same name are one call, of hooks
-	// installed twice. Loose means that a later call may bear the name as well: then only calls of one
-	// moment are one.
-	Name  string
-	Loose bool
-
-	Shows  bool // the session is beyond what was handed over before
-	Begins bool // the program began anew: what its answers had is gone
-	Ends   bool // the session ends, which shows nothing
-	Want   bool // mail can go out with the answer
-
-	Now time.Time
+	Name    string // tells it from the session's others: of one name are calls of hooks installed twice
+	Loose   bool   // a later call may bear the name as well: only calls of one moment are one
+	Shows   bool   // the session is beyond what was handed over before
+	Begins  bool   // the program began anew: what its answers had is gone
+	Ends    bool   // the session ends, which shows nothing
+	Want    bool   // mail can go out with the answer
+	Now     time.Time
 }
 
 // owner is the owner of the session's claims.
@@ -57,17 +51,11 @@ func (call *HookCall) made(c claim) bool {
 
 // Handover is what one call of a hook hands over. Sent or NotSent follows.
 type Handover struct {
-	Batch                   // no Items: nothing
-	Repeat map[wire.ID]bool // those that may have been handed over before
-	Left   int              // handed over too often in vain, and unread
-
-	// Repeated means that the same call, made at the same time, has handed mail over: the program does
-	// not stop here.
-	Repeated bool
-
-	// Received are the message_read events of what this call showed to be received, for the caller to
-	// append.
-	Received []wire.Event
+	Batch                     // no Items: nothing
+	Repeat   map[wire.ID]bool // those that may have been handed over before
+	Left     int              // handed over too often in vain, and unread
+	Repeated bool             // the same call, made at the same time, has handed mail over: the program goes on
+	Received []wire.Event     // message_read of what this call showed to be received, for the caller to append
 
 	call HookCall
 	claimed
@@ -152,11 +140,8 @@ func (h *Handover) offer(b *Box, all claims, opt ReadOptions) error {
 			h.Left++
 		}
 	}
-	unread, err := b.list(b.unread().dir)
-	if err != nil {
-		return err
-	}
-	if h.Batch, err = b.choose(opt, unread, held, true); err != nil {
+	var err error
+	if h.Batch, err = b.choose(opt, held, true); err != nil {
 		return err
 	}
 	mine := claim{Owner: h.call.owner(), Call: h.call.Name, At: h.call.Now, Until: h.call.Now.Add(answerGoes)}

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/agentteammail/atm/mailbox/eventlog"
-	"github.com/agentteammail/atm/wire"
 )
 
 // Health is what a look at a mailbox finds, for the doctor. Paths are below the agent's directory, those
@@ -21,10 +20,9 @@ type Health struct {
 	Begun      int      // dropped files whose taking in was cut off
 	Stale      []string // unfinished files, older than 36 h
 	Bad        int
-	Doubled    []wire.ID // what lies in cur or withdrawn, and in a place before that
-	Open       []string  // directories that everybody may read
-	Closed     []string  // directories in which this user cannot write
-	Misplaced  []string  // files that lie where nobody looks
+	Open       []string // directories that everybody may read
+	Closed     []string // directories in which this user cannot write
+	Misplaced  []string // files that lie where nobody looks
 
 	OddEvents []string       // in events: what is neither a segment nor base.json
 	EventGaps []eventlog.Gap // events that are missing, but for those in the archive
@@ -45,14 +43,6 @@ func (b *Box) Examine(fix bool) (h Health, err error) {
 	h.Begun = len(begun)
 	h.examineFiles(b)
 	h.examineDirs(b)
-	for _, p := range []place{b.owed(), b.withdrawn()} {
-		ids, _ := b.list(p.dir) // why it cannot be listed is said already
-		for _, id := range ids {
-			if at, ok, _ := b.locate(id); ok && at != p {
-				h.Doubled = append(h.Doubled, id)
-			}
-		}
-	}
 	bad, err := b.badNames()
 	h.Bad = len(bad)
 	h.OddEvents, h.EventGaps, h.EventsErr = b.Log().Check()

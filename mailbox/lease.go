@@ -49,17 +49,14 @@ type LeaseOptions struct {
 // The message is shown before it is held for the whole time: show reports whether it was received; a
 // taker who was killed showing it holds it for ten seconds.
 func (b *Box) Lease(ctx context.Context, opt LeaseOptions, show func(*Item, Lease) (received bool, err error)) (*Item, Lease, error) {
-	unread, err := b.listUnread(ctx)
-	if err != nil {
-		return nil, Lease{}, err
-	}
+	b.TakeIn(ctx)
 	var batch Batch
 	var taken claimed
 	lease := Lease{By: opt.By}
-	err = b.updateClaims(ctx, func(all claims) error {
+	err := b.updateClaims(ctx, func(all claims) (err error) {
 		now := claimNow() // waiting for the lock takes nothing off the lease
 		lease.Until = now.Add(opt.For)
-		batch, err = b.choose(ReadOptions{Limit: 1}, unread, all.live(now, b.running()), true)
+		batch, err = b.choose(ReadOptions{Limit: 1}, all.live(now, b.running()), true)
 		taken, _ = b.claim(all, batch.Items, claim{Owner: b.leaseOwner(opt.By), At: now, Until: now.Add(min(opt.For, answerGoes))})
 		return err
 	})

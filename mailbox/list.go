@@ -61,7 +61,9 @@ func (b *Box) HasAcked(id wire.ID) bool {
 }
 
 // inOrder are the parts of a mailbox in the order in which messages move.
-var inOrder = []Range{{Unread: true, Owed: true}, {Done: true}, {Withdrawn: true}, {Archive: true}}
+var inOrder = []Range{
+	{Unread: true, Owed: true}, {Done: true, Newest: true}, {Withdrawn: true}, {Archive: true, Newest: true}, {Sent: true, Newest: true},
+}
 
 // Match returns the ids that a fragment fits in the first place that has any: new and cur, then done from
 // the newest day, then what was withdrawn, archived and sent. A full id is looked up without a listing.
@@ -79,25 +81,35 @@ func (b *Box) Match(f wire.Fragment) (found []wire.ID, err error) {
 		}
 		return found, err
 	}
-	for _, rg := range append(slices.Clone(inOrder), Range{Sent: true}) {
-		rg.Newest = true
+	err = b.listPlaces(inOrder, func(p place, ids []wire.ID) bool {
+		found = append(found, slices.DeleteFunc(ids, func(id wire.ID) bool { return !f.Matches(id) })...)
+		return len(found) == 0 || p.state == Unread
+	})
+	slices.Sort(found)
+	return slices.Compact(found), err
+}
+
+// listPlaces calls f with the places of ranges and the messages that lie there, until it returns false.
+func (b *Box) listPlaces(ranges []Range, f func(place, []wire.ID) bool) error {
+	for _, rg := range ranges {
 		places, err := b.placesIn(rg)
-		for _, p := range places {
-			ids, e := b.list(p.dir)
-			if err = errors.Join(err, e); err != nil {
-				return nil, err
-			}
-			found = append(found, slices.DeleteFunc(ids, func(id wire.ID) bool { return !f.Matches(id) })...)
-			if len(found) > 0 && p.state != Unread {
-				slices.Sort(found)
-				return slices.Compact(found), nil
-			}
-		}
 		if err != nil {
-			return nil, err
+			return err
+		}
+		for _, p := range places {
+			ids, err := b.list(p.dir)
+			if err != nil {
+				return err
+			}
+			if rg.Newest {
+				slices.Reverse(ids)
+			}
+			if !f(p, ids) {
+				return nil
+			}
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 // Counts are the numbers of messages that wait in a mailbox. Unread are those that nobody has taken under
@@ -146,20 +158,14 @@ func (b *Box) listPresent(p place) ([]wire.ID, error) {
 type Range struct {
 	Unread, Owed, Done, Withdrawn, Archive, Sent bool
 
-	Times  bool // asks for Item.Written
-	Newest bool // walks from the newest day and message back
+	Times  bool                  // asks for Item.Written
+	Newest bool                  // walks from the newest day and message back
+	Limit  int                   // opens so many messages (0: all) and counts the rest by name; not with Keep
+	Keep   func(raw []byte) bool // accepts a message by its text before it is decoded; nil: all
 
-	// Since leaves out days of done, archive and sent into which nothing came after it, by the time of
-	// the directory: ids and senders' clocks are not asked. What is older is still among the messages of
-	// the other days.
+	// Since leaves out days of done, archive and sent into which nothing came after it, by the time of the
+	// directory: ids and senders' clocks are not asked. Older messages are still among those of other days.
 	Since time.Time
-
-	// Limit stops after so many messages; the rest is counted by name, not opened. 0: no limit. Not
-	// together with a Keep.
-	Limit int
-
-	// Keep accepts a message by its raw text before it is decoded; nil accepts all.
-	Keep func(raw []byte) bool
 }
 
 // Walk calls f with the messages of a range: unread, owed, withdrawn, then archive, done and sent from
@@ -173,51 +179,56 @@ func (b *Box) Walk(ctx context.Context, rg Range, f func(*Item) bool) (more, bad
 	if rg.Unread {
 		b.TakeIn(ctx)
 	}
-	places, err := b.placesIn(rg)
-	if err != nil {
-		return 0, 0, err
-	}
 	shown := 0
-	for _, p := range places {
-		ids, err := b.list(p.dir)
-		if err != nil {
-			return more, bad, err
+	e := b.listPlaces([]Range{rg}, func(p place, ids []wire.ID) (goesOn bool) {
+		if rg.Limit > 0 && shown == rg.Limit {
+			more += len(ids)
+			return true
 		}
-		if rg.Newest {
-			slices.Reverse(ids)
-		}
-		var claimed claims
-		if p.state == Unread {
-			claimed = b.claims()
-		}
-		for i, id := range ids {
-			if rg.Limit > 0 && shown >= rg.Limit {
-				more += len(ids) - i
-				break
-			}
-			it, err := b.open(p, id, rg.Keep)
-			if err == errGone {
-				continue
-			}
-			if isBad := (*BadError)(nil); errors.As(err, &isBad) {
-				bad++
-				continue
-			}
-			if err != nil {
-				return more, bad, err
-			}
+		goesOn = true
+		err = b.openEach(p, ids, rg.Keep, func(*BadError) { bad++ }, func(i int, it *Item) bool {
 			if rg.Times {
-				if info, err := b.store.root.Lstat(p.file(id)); err == nil {
+				if info, err := b.store.root.Lstat(p.file(it.ID)); err == nil {
 					it.Written = info.ModTime()
 				}
 			}
-			b.addLease(it, claimed)
-			if shown++; !f(it) {
-				return more, bad, nil
+			shown++
+			goesOn = f(it)
+			isFull := rg.Limit > 0 && shown == rg.Limit
+			if isFull && goesOn {
+				more += len(ids) - i - 1
 			}
+			return goesOn && !isFull
+		})
+		return goesOn && err == nil
+	})
+	return more, bad, cmp.Or(err, e)
+}
+
+// openEach opens messages of a place, those that keep accepts (nil: all), and calls f with each and its number
+// until f returns false. What has moved on is passed over.
+func (b *Box) openEach(p place, ids []wire.ID, keep func([]byte) bool, isBad func(*BadError), f func(int, *Item) bool) error {
+	var claimed claims
+	if p.state == Unread {
+		claimed = b.claims()
+	}
+	for i, id := range ids {
+		it, err := b.open(p, id, keep)
+		if bad := (*BadError)(nil); errors.As(err, &bad) {
+			isBad(bad)
+			continue
+		}
+		if err == errGone {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if b.addLease(it, claimed); !f(i, it) {
+			break
 		}
 	}
-	return more, bad, nil
+	return nil
 }
 
 // placesIn are the places of a range.

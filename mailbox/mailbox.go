@@ -46,7 +46,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -159,15 +158,11 @@ func (s *Store) Create(ctx context.Context, agent wire.Name) error {
 		}
 	}
 	// A power cut must not leave the name without what is behind it.
-	if err := errors.Join(s.root.Sync(name+"/inbox"), s.root.Sync(name)); err != nil {
-		return err
+	err = errors.Join(s.root.Sync(name+"/inbox"), s.root.Sync(name))
+	if err == nil && !isBroken {
+		err = s.root.Move(name, string(agent))
 	}
-	if !isBroken {
-		if err := s.root.Move(name, string(agent)); err != nil {
-			return err
-		}
-	}
-	return s.root.Sync(".")
+	return cmp.Or(err, s.root.Sync("."))
 }
 
 // Running reports whether a runner holds the agent's runner lock: the proof of life. The lock is probed
@@ -320,6 +315,6 @@ func absent(err error) bool {
 
 // isUnwritable reports whether an error means that nothing can be written here.
 func isUnwritable(err error) bool {
-	return errors.Is(err, fs.ErrPermission) || slices.ContainsFunc([]error{syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT},
-		func(full error) bool { return errors.Is(err, full) })
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) ||
+		errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }

@@ -31,15 +31,11 @@ type place struct {
 	dir   string // below the team's directory
 }
 
-func (b *Box) unread() place { return place{Unread, b.in("inbox/new")} }
-func (b *Box) owed() place   { return place{Owed, b.in("inbox/cur")} }
-func (b *Box) done(id wire.ID) place {
-	return place{Done, b.in("inbox/done", id.Day())}
-}
-func (b *Box) withdrawn() place { return place{Withdrawn, b.in("inbox/withdrawn")} }
-
-// sent is where a message of the owner's own is noted.
-func (b *Box) sent(id wire.ID) place { return place{dir: b.in("sent", id.Day())} }
+func (b *Box) unread() place         { return place{Unread, b.in("inbox/new")} }
+func (b *Box) owed() place           { return place{Owed, b.in("inbox/cur")} }
+func (b *Box) done(id wire.ID) place { return place{Done, b.in("inbox/done", id.Day())} }
+func (b *Box) withdrawn() place      { return place{Withdrawn, b.in("inbox/withdrawn")} }
+func (b *Box) sent(id wire.ID) place { return place{"", b.in("sent", id.Day())} } // the index of what the owner sent
 
 // places are where a message may lie, in the order in which it moves.
 func (b *Box) places(id wire.ID) []place {

@@ -16,43 +16,34 @@ var showUnderLock = 2 * time.Second
 
 // ReadOptions choose what is read.
 type ReadOptions struct {
-	IDs   []wire.ID                // these only; unread ones
-	Match func(*wire.Message) bool // nil: all
-	Limit int                      // at most so many; 0: no limit
-
-	// Fits is asked about each message in order, once, so that it may add up; the batch ends before the
-	// first for which it says no. nil: all fit.
-	Fits func(*wire.Message) bool
-
-	// LookAhead is how many further unread messages are opened, to see whether they replace or follow
-	// those in the batch.
-	LookAhead int
+	IDs       []wire.ID                // these only; unread ones
+	Match     func(*wire.Message) bool // nil: all
+	Limit     int                      // at most so many; 0: no limit
+	Fits      func(*wire.Message) bool // asked in order, once each; the batch ends before the first no; nil: all fit
+	LookAhead int                      // how many further unread messages are opened: they may replace or follow others
 }
 
 // Batch is what one Read shows.
 type Batch struct {
-	Items []*Item
-	Ahead []*Item // further unread messages, as far as LookAhead went
-	More  int     // unread messages that match and are not in the batch
-
-	SetAside int // files that were no messages, and were moved to bad now
-
-	Unmarked error // why messages that were shown are still unread: a read-only or full disk
-	Unlogged error // why the reading could not be noted among the events
+	Items    []*Item
+	Ahead    []*Item // further unread messages, as far as LookAhead went
+	More     int     // unread messages that match and are not in the batch
+	SetAside int     // files that were no messages, and were moved to bad now
+	Unmarked error   // why messages that were shown are still unread: a read-only or full disk
+	Unlogged error   // why the reading could not be noted among the events
 }
 
 // Peek chooses as Read does, moves no message and takes no lock but to take in what was dropped. What is
 // asked for by its id is shown whoever is handling it.
 func (b *Box) Peek(ctx context.Context, opt ReadOptions) (Batch, error) {
-	ids, err := b.listUnread(ctx)
-	if err != nil {
+	b.TakeIn(ctx)
+	if err := b.Present(); err != nil {
 		return Batch{}, err
 	}
-	claimed := b.keptFromReaders()
 	if opt.IDs != nil {
-		claimed = nil
+		return b.choose(opt, nil, false)
 	}
-	return b.choose(opt, ids, claimed, false)
+	return b.choose(opt, b.keptFromReaders(), false)
 }
 
 // Read chooses unread messages, has show write them, and then marks those that show says were received:
@@ -83,11 +74,7 @@ func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (recei
 		return batch, err
 	}
 	defer func() { unlock() }()
-	ids, err := b.list(b.unread().dir)
-	if err != nil {
-		return batch, err
-	}
-	if batch, err = b.choose(opt, ids, b.keptFromReaders(), true); err != nil {
+	if batch, err = b.choose(opt, b.keptFromReaders(), true); err != nil {
 		return batch, err
 	}
 	batch.SetAside += taken.Bad
@@ -122,51 +109,43 @@ func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (recei
 	return batch, showErr
 }
 
-// choose picks the batch out of the unread messages. With setAside what is no message is moved to bad.
-func (b *Box) choose(opt ReadOptions, unread []wire.ID, claimed claims, setAside bool) (batch Batch, err error) {
-	list := opt.IDs
-	if list == nil {
-		list = unread
-	}
-	list = slices.DeleteFunc(slices.Clone(list), func(id wire.ID) bool { _, ok := claimed[id]; return ok })
-	history := b.claims()
-	ended := false // Fits said no
-	for i, id := range list {
-		enough := ended || opt.Limit > 0 && len(batch.Items) >= opt.Limit
-		if enough && len(batch.Ahead) >= opt.LookAhead && opt.Match == nil {
-			batch.More += len(list) - i // counted by name
-			break
-		}
-		it, err := b.open(b.unread(), id, nil)
-		if bad := (*BadError)(nil); errors.As(err, &bad) {
-			if setAside && b.setAsideBad(bad) {
-				batch.SetAside++
-			}
-			continue
-		}
-		if err == errGone {
-			continue
-		}
-		if err != nil {
+// choose picks the batch out of the unread messages, without those that are claimed. With setAside what is no
+// message is moved to bad.
+func (b *Box) choose(opt ReadOptions, claimed claims, setAside bool) (batch Batch, err error) {
+	list := slices.Clone(opt.IDs)
+	if opt.IDs == nil {
+		if list, err = b.list(b.unread().dir); err != nil {
 			return batch, err
 		}
-		b.addLease(it, history)
-		matches := opt.Match == nil || opt.Match(it.Message)
-		if matches && !enough && opt.Fits != nil && !opt.Fits(it.Message) {
-			ended, enough = true, true
-		}
-		if matches && !enough {
-			batch.Items = append(batch.Items, it)
-			continue
-		}
-		if matches {
-			batch.More++
-		}
-		if len(batch.Ahead) < opt.LookAhead {
-			batch.Ahead = append(batch.Ahead, it)
+	}
+	list = slices.DeleteFunc(list, func(id wire.ID) bool { _, ok := claimed[id]; return ok })
+	isBad := func(bad *BadError) {
+		if setAside && b.setAsideBad(bad) {
+			batch.SetAside++
 		}
 	}
-	return batch, nil
+	isFull := false // or Fits said no
+	err = b.openEach(b.unread(), list, nil, isBad, func(i int, it *Item) bool {
+		matches := opt.Match == nil || opt.Match(it.Message)
+		isFull = isFull || matches && opt.Fits != nil && !opt.Fits(it.Message)
+		if matches && !isFull {
+			batch.Items = append(batch.Items, it)
+			isFull = len(batch.Items) == opt.Limit
+		} else {
+			if matches {
+				batch.More++
+			}
+			if len(batch.Ahead) < opt.LookAhead {
+				batch.Ahead = append(batch.Ahead, it)
+			}
+		}
+		if isFull && len(batch.Ahead) >= opt.LookAhead && opt.Match == nil {
+			batch.More += len(list) - i - 1 // counted by name
+			return false
+		}
+		return true
+	})
+	return batch, err
 }
 
 // LastBatch finds the messages that the last Read marked, oldest first. Those that are nowhere any more

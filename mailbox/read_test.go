@@ -4,7 +4,6 @@ package mailbox
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -191,37 +190,6 @@ func TestDuplicates(t *testing.T) {
 			t.Errorf("%s: %v", where, bad)
 		}
 	}
-}
-
-// Nothing at all is done for an agent that is not there.
-func TestNobody(t *testing.T) {
-	t.Parallel()
-	s := newStore(t, "bob")
-	for _, name := range []wire.Name{"nobody", "..", ".", "", "../x", ".locks", "bob/inbox", "all"} {
-		b := s.Box(name)
-		_, err1 := b.Read(ctx, ReadOptions{}, receiveAll)
-		_, err2 := b.Peek(ctx, ReadOptions{})
-		_, err3 := b.Count(ctx)
-		_, err4 := b.TakeIn(ctx)
-		_, err5 := b.Get(past)
-		err6 := b.MarkUnread(ctx, past)
-		_, err7 := s.Retire(ctx, name)
-		_, err8 := s.HoldRunner(ctx, name)
-		_, err9 := b.Once(&IdempotencyKey{Name: "x"})
-		for i, err := range []error{post(b, message("x"), false).Err, err1, err2, err3, err4, err5, err6, err7, err8, err9, b.MarkAcked(ctx, past, b.Address(), true)} {
-			if err == nil || name == "nobody" && !errors.Is(err, ErrNoAgent) {
-				t.Errorf("%q, call %d: %v", name, i, err)
-			}
-		}
-		if b.Exists() {
-			t.Errorf("%q is there", name)
-		}
-	}
-	entries, err := os.ReadDir(s.root.Path())
-	if err != nil || len(entries) != 2 {
-		t.Error(entries, err)
-	}
-	equal(t, "lock files", filesIn(t, s.root.Join(".locks")), "team")
 }
 
 // One file that the disk does not give hides no other, and stays where it is.

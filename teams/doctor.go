@@ -214,10 +214,6 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 	if d.disk.isReadOnly {
 		h.Closed = nil
 	}
-	var doubled []string
-	for _, id := range h.Doubled {
-		doubled = append(doubled, string(id))
-	}
 	// Of files or directories: %s in the message is a name, in the command its path.
 	for _, c := range []struct {
 		code, severity string
@@ -229,7 +225,6 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 		{"drop.empty", "info", h.Empty, "inbox/", "", "%s is empty and waits for content"},
 		{"drop.unreadable", "warning", h.Unreadable, "inbox/", "chmod u+r %s", "%s cannot be read"},
 		{"drop.misplaced", "warning", h.Misplaced, "", "mv %s " + quote(b.Path()+"/inbox/"), "%s lies where nobody looks for mail"},
-		{"message.doubled", "error", doubled, "", "", "message %s lies in two places"},
 		{"inbox.not_writable", "error", h.Closed, "", "chmod u+rwx %s", "this user cannot write in %s"},
 		{"events.odd", "error", h.OddEvents, "events/", "mv %s .", "%s is no part of the log"},
 		{"agent.not_a_directory", "error", h.NotDirs, "", "mv %s .", "%s is not a directory"},
