@@ -88,9 +88,6 @@ func (b *Box) badNames() (bad []string, err error) {
 
 // BadFiles lists what was set aside, at most n (all when n <= 0).
 func (b *Box) BadFiles(n int) (out []BadFile, err error) {
-	if err := b.Present(); err != nil {
-		return nil, err
-	}
 	names, err := b.badNames()
 	for i, name := range names {
 		if n > 0 && i == n {

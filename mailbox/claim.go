@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -252,9 +253,10 @@ var ErrBeingTyped = errors.New("is being typed")
 // Runner is the hold of an agent's runner lock. As long as it lasts the agent counts as running, and what
 // its holder claims is passed over by others.
 type Runner struct {
-	box   *Box
-	lock  *lockfile.Lock
-	owner string // of its claims
+	box    *Box
+	lock   *lockfile.Lock
+	owner  string   // of its claims
+	typing sync.Map // by message: the *Claim that has not let go of it
 }
 
 // HoldRunner takes the agent's runner lock, for as long as the agent is run. There is one at a time:
@@ -271,7 +273,7 @@ func (s *Store) HoldRunner(ctx context.Context, agent wire.Name) (*Runner, error
 		l.Unlock()
 		return nil, err
 	}
-	r := &Runner{b, l, ownerRunner + string(wire.NewID())}
+	r := &Runner{box: b, lock: l, owner: ownerRunner + string(wire.NewID())}
 	s.runners.Store(agent, r)
 	// What fails here is done with the first claim.
 	b.updateClaimsAsRunner(ctx, func(*Runner, claims, time.Time) error { return nil })
@@ -333,6 +335,7 @@ type Claim struct {
 	Leased []wire.ID        // passed over since somebody holds them under a lease
 	Turn   string           // that the messages went into, where it is known: for the event injected
 
+	runner *Runner
 	claimed
 }
 
@@ -342,7 +345,12 @@ type Claim struct {
 func (b *Box) Claim(ctx context.Context, ids []wire.ID) (*Claim, error) {
 	c := &Claim{}
 	err := b.updateClaimsAsRunner(ctx, func(r *Runner, all claims, now time.Time) error {
+		c.runner = r
 		live := all.live(now, true)
+		maps.DeleteFunc(live, func(id wire.ID, c claim) bool { // what was let go of, and could not be written
+			_, isTyping := r.typing.Load(id)
+			return c.Owner == r.owner && !isTyping
+		})
 		c.Leased = slices.DeleteFunc(slices.Clone(ids), func(id wire.ID) bool { return !live[id].isLease() })
 		batch, err := b.choose(ReadOptions{IDs: append([]wire.ID{}, ids...)}, live, true)
 		if err != nil {
@@ -358,6 +366,9 @@ func (b *Box) Claim(ctx context.Context, ids []wire.ID) (*Claim, error) {
 	})
 	if err != nil {
 		return nil, err
+	}
+	for id := range c.now {
+		c.runner.typing.Store(id, c)
 	}
 	return c, nil
 }
@@ -385,14 +396,23 @@ func (c *Claim) Typed(ctx context.Context, ids ...wire.ID) error {
 // NotTyped says that nothing of the messages has reached the agent. The caller says why among the events
 // (injection_failed).
 func (c *Claim) NotTyped(ctx context.Context, ids ...wire.ID) error {
-	return c.update(ctx, ids, notReceived)
+	return c.letGo(ctx, ids, notReceived)
 }
 
 // MaybeTyped says that it is not known whether the messages have reached the agent: like NotTyped, and
 // when they are handed over again that may be a repeat.
 func (c *Claim) MaybeTyped(ctx context.Context, ids ...wire.ID) error {
-	return c.update(ctx, ids, func(_, now claim) claim {
+	return c.letGo(ctx, ids, func(_, now claim) claim {
 		now.Until = claimNow()
 		return now
 	})
+}
+
+func (c *Claim) letGo(ctx context.Context, ids []wire.ID, f func(before, now claim) claim) error {
+	for id := range c.now {
+		if len(ids) == 0 || slices.Contains(ids, id) {
+			c.runner.typing.CompareAndDelete(id, c)
+		}
+	}
+	return c.update(ctx, ids, f)
 }

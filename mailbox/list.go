@@ -68,9 +68,6 @@ var inOrder = []Range{
 // Match returns the ids that a fragment fits in the first place that has any: new and cur, then done from
 // the newest day, then what was withdrawn, archived and sent. A full id is looked up without a listing.
 func (b *Box) Match(f wire.Fragment) (found []wire.ID, err error) {
-	if err := b.Present(); err != nil {
-		return nil, err
-	}
 	if id, ok := f.ID(); ok {
 		_, there, err := b.locate(id)
 		if !there && err == nil {

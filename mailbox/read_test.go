@@ -5,7 +5,6 @@ package mailbox
 import (
 	"errors"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -14,35 +13,6 @@ import (
 
 	"github.com/agentteammail/atm/wire"
 )
-
-// Only what was received is marked, whatever error comes with it.
-func TestReadMarksWhatWasReceived(t *testing.T) {
-	t.Parallel()
-	bob := newBob(t)
-	list := deliverN(t, bob, 5)
-	pipe := errors.New("broken pipe")
-	b, err := bob.Read(ctx, ReadOptions{}, func(Batch) (int, error) { return 2, pipe })
-	if err != pipe || len(b.Items) != 5 || b.Unmarked != nil || b.Unlogged != nil {
-		t.Error(b, err)
-	}
-	b, err = bob.Read(ctx, ReadOptions{}, func(Batch) (int, error) { return 0, nil })
-	if err != nil {
-		t.Error(err)
-	}
-	equal(t, "left", idsOf(b.Items), list[2:]...)
-	if b, err = bob.Read(ctx, ReadOptions{}, func(Batch) (int, error) { return 100, nil }); err != nil || len(b.Items) != 3 {
-		t.Error(b, err)
-	}
-	events := eventsOf(t, bob)
-	if len(events) != 5 || events[0].Field("batch") != events[1].Field("batch") || events[1].Field("batch") == events[2].Field("batch") {
-		t.Error(events)
-	}
-	last, err := bob.LastBatch()
-	if err != nil {
-		t.Error(err)
-	}
-	equal(t, "last batch", idsOf(last), list[2:]...)
-}
 
 func TestReadChooses(t *testing.T) {
 	t.Parallel()
@@ -190,25 +160,4 @@ func TestDuplicates(t *testing.T) {
 			t.Errorf("%s: %v", where, bad)
 		}
 	}
-}
-
-// One file that the disk does not give hides no other, and stays where it is.
-func TestOneUnreadableFile(t *testing.T) {
-	t.Parallel()
-	var broken atomic.Value
-	broken.Store("none")
-	bob := openStore(t, scratch(t), func(op, name string) error {
-		if op == "read" && strings.Contains(name, broken.Load().(string)) {
-			return syscall.EIO
-		}
-		return nil
-	}, "bob").Box("bob")
-	list := deliverN(t, bob, 2)
-	broken.Store(string(list[0]))
-	b, err := bob.Read(ctx, ReadOptions{}, receiveAll)
-	if err != nil || !slices.Equal(idsOf(b.Items), list[1:]) {
-		t.Fatalf("%+v, %v", b, err)
-	}
-	broken.Store("none")
-	equal(t, "in the end", read(t, bob), list[0])
 }
