@@ -99,11 +99,6 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	if err != nil {
 		return r.exit, errors.Join(err, server.Close(), r.recording.Close())
 	}
-	// What a dead runner was typing is claimed by nobody from now on, also if this one
-	// cannot type it for long.
-	if _, err := o.Box.Unfinished(ctx); err != nil {
-		r.log.Error("looking for what was being typed", "err", err)
-	}
 	// Before the program runs: if the runner is killed from here on, what it starts is found.
 	if err := r.writeRunInfo(); err != nil {
 		r.log.Error("writing run.json", "err", err)
@@ -322,7 +317,7 @@ func (r *runner) readMailLeft() {
 	if !r.mailLeft || !r.state.HasRoom() {
 		return
 	}
-	ids, _, err := r.Box.UnreadIDs()
+	ids, err := r.Box.UnreadIDs()
 	r.mailLeft = err != nil
 	for _, id := range ids {
 		if r.messageChanged(id); r.mailLeft {

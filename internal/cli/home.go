@@ -64,8 +64,9 @@ func home(c *cli.Context) error {
 
 func (o *overview) readMail(c *cli.Context, s *command.Scope) error {
 	o.Agent = s.Me.Agent()
-	batch, err := s.Me.Peek(c.Context, mailbox.ReadOptions{Limit: most, Owed: 1})
-	o.Unread, o.Owed = len(batch.Items)+batch.More, batch.OwedTotal
+	batch, err := s.Me.Peek(c.Context, mailbox.ReadOptions{Limit: most})
+	owed, _ := s.Me.OwedIDs()
+	o.Unread, o.Owed = len(batch.Items)+batch.More, len(owed)
 	r := s.Renderer()
 	for _, it := range batch.Items {
 		o.mail = append(o.mail, fmt.Sprintf("%s %s %q", r.Who(it.From), letter.Age(r.Now, it.SentAt), letter.Clip(letter.Escape(it.Title()), 40)))

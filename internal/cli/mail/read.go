@@ -97,10 +97,10 @@ type page struct {
 
 // newPage makes the options of a read of the flags.
 func newPage(c *cli.Context, s *command.Scope) (*page, error) {
-	p := &page{c: c, s: s, options: mailbox.ReadOptions{Limit: letter.MaxMessages, LookAhead: 200, Owed: 5}}
+	p := &page{c: c, s: s, options: mailbox.ReadOptions{Limit: letter.MaxMessages, LookAhead: 200}}
 	switch {
 	case c.Bool("follow"):
-		p.options.Limit, p.options.LookAhead, p.options.Owed = 1, 0, 0
+		p.options.Limit, p.options.LookAhead = 1, 0
 	case c.IsSet("limit") && c.Int("limit") < 1:
 		return nil, command.Usage("--limit %d shows nothing", c.Int("limit")).WithHint("atm read --full, atm ls --count")
 	case c.IsSet("limit"):
@@ -175,18 +175,23 @@ func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (
 	if len(b.Items) == 0 && (p.c.Bool("wait") || p.c.Bool("follow")) {
 		return 0, nil
 	}
+	var owed []wire.ID // as they were before this reading, and what it adds
+	if !p.c.Bool("follow") {
+		owed, _ = p.s.Me.OwedIDs()
+	}
+	total := len(owed)
+	owed = owed[:min(total, 5)]
 	b.Items = append(b.Items[:len(b.Items):len(b.Items)], p.again...)
 	for _, it := range b.Items {
 		if it.RequiresAck && it.State == mailbox.Unread && !p.c.Bool("peek") && !p.s.Me.HasAcked(it.ID) {
-			b.Owed = append(b.Owed, it.ID)
-			b.OwedTotal++
+			owed, total = append(owed, it.ID), total+1
 		}
 	}
 	if !p.c.Bool("json") {
-		return showPieces(ctx, p.pieces(b, r))
+		return showPieces(ctx, p.pieces(b, r, owed, total))
 	}
 	l := command.NewListing(b.Items, b.More)
-	l.Owed = append(l.Owed, b.Owed...)
+	l.Owed = append(l.Owed, owed...)
 	doc, err := command.JSON(l)
 	if p.c.Bool("follow") {
 		doc, err = command.JSON(map[string]command.Message{"message": l.Messages[0]})
@@ -204,8 +209,8 @@ func showPieces(ctx context.Context, pieces [][]byte) (received int, err error) 
 }
 
 // pieces are a piece a message, then the foot.
-func (p *page) pieces(b mailbox.Batch, r *letter.Renderer) [][]byte {
-	r.Digits = letter.ShortLength(append(command.IDs(b.Items), b.Owed...))
+func (p *page) pieces(b mailbox.Batch, r *letter.Renderer, owed []wire.ID, total int) [][]byte {
+	r.Digits = letter.ShortLength(append(command.IDs(b.Items), owed...))
 	var pieces [][]byte
 	for i, flags := range command.HeaderFlags(b.Items, b.Ahead) {
 		pieces = append(pieces, r.Render(b.Items[i].Message, flags))
@@ -217,14 +222,14 @@ func (p *page) pieces(b mailbox.Batch, r *letter.Renderer) [][]byte {
 	if b.More > 0 {
 		foot += fmt.Sprintf("%d more: atm read%s\n", b.More, p.s.Flags())
 	}
-	if b.OwedTotal > 0 {
+	if total > 0 {
 		verb, more := "await", ""
-		if b.OwedTotal == 1 {
+		if total == 1 {
 			verb = "awaits"
-		} else if b.OwedTotal > len(b.Owed) {
+		} else if total > len(owed) {
 			more = " … atm ls --owed"
 		}
-		foot += fmt.Sprintf("%d %s your ack: %s%s\n", b.OwedTotal, verb, command.Shorts(b.Owed), more)
+		foot += fmt.Sprintf("%d %s your ack: %s%s\n", total, verb, command.Shorts(owed), more)
 	}
 	if foot != "" && !p.c.Bool("follow") {
 		pieces = append(pieces, []byte(foot))

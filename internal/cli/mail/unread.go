@@ -23,7 +23,7 @@ func unread(c *cli.Context) error {
 			line = " given back to " + string(h.box.Agent()) + "\n"
 			err = h.box.EndLease(c.Context, h.ID, s.Me.Address())
 		} else {
-			_, err = h.box.MarkUnread(c.Context, h.ID)
+			err = h.box.MarkUnread(c.Context, h.ID)
 		}
 		if err != nil {
 			return err
