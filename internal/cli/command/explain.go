@@ -96,30 +96,23 @@ func sandboxHint(c *cli.Context, err error, hint string) string {
 	if !forbidden || !InAgent() && os.Getenv("ATM_AGENT") == "" {
 		return hint
 	}
-	where, found := c.App.Metadata["root"].(string)
-	if !found {
-		where = "the root"
-	}
-	return "a sandbox may forbid it: let it write to " + where
+	return fmt.Sprintf("a sandbox may forbid it: let it write to %v", c.App.Metadata["root"])
 }
 
 // unknownAgent is the error for a name that is nobody's: with the nearest one,
 // and in a small team with all of them.
 func unknownAgent(u *teams.UnknownError) *Error {
-	e := NotFound("%s", u)
-	names := Strings(u.Members)
+	e := NotFound("%s", u).WithHint("`atm team` lists them")
 	if u.Retired {
 		return e.WithHint("atm team restore %s brings it back with its mail", u.Name)
 	}
-	hint := "`atm team` lists them"
-	if len(names) <= 12 {
-		hint = "members: " + strings.Join(names, ", ")
-		e.WithCandidates(names...)
+	if len(u.Members) <= 12 {
+		e.WithHint("members: %s", Join(u.Members)).WithCandidates(Strings(u.Members)...)
 	}
-	if near, ok := Nearest(string(u.Name), names); ok {
-		hint = fmt.Sprintf("did you mean %q? %s", near, hint)
+	if near, ok := Nearest(string(u.Name), Strings(u.Members)); ok {
+		e.WithHint("did you mean %q? %s", near, e.Hint)
 	}
-	return e.WithHint("%s", hint)
+	return e
 }
 
 // Shorts are ids as a line quotes them.
@@ -133,16 +126,18 @@ func Shorts(ids []wire.ID) string {
 }
 
 // Report prints an error where the caller looks for it, and returns the exit
-// code. Nothing that somebody else wrote reaches the terminal unescaped there.
-func Report(c *cli.Context, err error) int {
-	if err == nil {
+// code. Nothing that somebody else wrote reaches the terminal unescaped there. Where it
+// fails open, for what an agent's program calls, whatever goes wrong is a line on stderr
+// and exit 0.
+func Report(c *cli.Context, err error, failsOpen bool) int {
+	isPipe := errors.Is(err, syscall.EPIPE) // nobody reads any more: nobody is to be told
+	switch {
+	case err == nil, isPipe && failsOpen:
 		return ExitDone
-	}
-	if errors.Is(err, context.Canceled) {
+	case isPipe:
+		return ExitFailed
+	case errors.Is(err, context.Canceled) && !failsOpen:
 		return ExitInterrupted
-	}
-	if errors.Is(err, syscall.EPIPE) {
-		return ExitFailed // nobody reads any more: nobody is to be told
 	}
 	e := Explain(c, err)
 	if e.Silent {
@@ -153,27 +148,16 @@ func Report(c *cli.Context, err error) int {
 	}
 	object := map[string]any{"error": e}
 	maps.Copy(object, e.Extra)
-	if c.Bool("json") && PrintJSON(object) == nil {
+	if c.Bool("json") && !failsOpen && PrintJSON(object) == nil {
 		return e.Exit
 	}
 	// Also where stdout takes no JSON: a full disk is not passed over in silence.
 	fmt.Fprintln(os.Stderr, "atm: "+letter.Escape(e.Message))
+	if failsOpen {
+		return ExitDone
+	}
 	if e.Hint != "" {
 		fmt.Fprintln(os.Stderr, "atm: hint: "+letter.Escape(e.Hint))
 	}
 	return e.Exit
-}
-
-// ReportHook is Report for what an agent's program calls: whatever goes wrong there
-// is a line on stderr, nothing on stdout and exit 0, so that the program goes on.
-func ReportHook(c *cli.Context, err error) int {
-	if err == nil || errors.Is(err, syscall.EPIPE) {
-		return ExitDone
-	}
-	e := Explain(c, err)
-	if e.Silent {
-		return e.Exit
-	}
-	fmt.Fprintln(os.Stderr, "atm: "+letter.Escape(e.Message))
-	return ExitDone
 }

@@ -7,8 +7,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/agentteammail/atm/internal/output"
 )
 
@@ -61,18 +59,4 @@ func (s *Scope) until(f func(ctx context.Context) error, check func() error) err
 		return cause
 	}
 	return err
-}
-
-// NotBoth is a usage error where more than one of the flags is given.
-func NotBoth(c *cli.Context, names ...string) error {
-	first := ""
-	for _, name := range names {
-		if c.IsSet(name) && first != "" {
-			return Usage("%s and %s contradict each other", dashed(first), dashed(name)).WithHint("leave one out")
-		}
-		if c.IsSet(name) {
-			first = name
-		}
-	}
-	return nil
 }

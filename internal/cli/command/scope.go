@@ -252,16 +252,15 @@ func (s *Scope) WarnUnaccepted() {
 // Person reports whether a person types this at a terminal of their own.
 func Person() bool { return !InAgent() && term.IsTerminal(int(os.Stdin.Fd())) }
 
-// agentMarks are variables that agents' programs set for what they start.
-var agentMarks = []string{"ATM_RUN", "CLAUDECODE", "CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE"}
+// AgentMarks are the variables that an agent's program sets for what it starts.
+func AgentMarks() []string {
+	return []string{"ATM_RUN", "CLAUDECODE", "CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE"}
+}
 
 // InAgent reports whether an agent's program started this process.
 func InAgent() bool {
-	return slices.ContainsFunc(agentMarks, func(mark string) bool { return os.Getenv(mark) != "" })
+	return slices.ContainsFunc(AgentMarks(), func(mark string) bool { return os.Getenv(mark) != "" })
 }
-
-// AgentMarks are the variables that an agent's program sets for what it starts.
-func AgentMarks() []string { return slices.Clone(agentMarks) }
 
 // Strings are names as strings.
 func Strings(names []wire.Name) []string {

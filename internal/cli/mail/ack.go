@@ -28,113 +28,169 @@ func ack(c *cli.Context) error {
 			return err
 		}
 	}
-	s, found, err := findMineOrTaken(c)
+	s, found, err := findMineOrLeased(c)
 	if err != nil {
 		return err
 	}
-	for _, h := range found {
-		if h.State == mailbox.Withdrawn {
-			return fmt.Errorf("message %s %w", h.ID.Short(6), mailbox.ErrWithdrawn)
+	for _, m := range found {
+		if m.State == mailbox.Withdrawn {
+			return fmt.Errorf("message %s %w", m.ID.Short(6), mailbox.ErrWithdrawn)
 		}
 		var a teams.Acked
-		if h.taken {
-			a, err = s.Root.AckTaken(c.Context, h.box, s.Me.Address(), h.Message, c.String("text"), s.Origin())
+		if m.isLeased {
+			a, err = s.Root.AckTaken(c.Context, m.box, s.Me.Address(), m.Message, c.String("text"), s.Origin())
 		} else {
-			a, err = s.Root.Ack(c.Context, s.Me, h.Message, c.String("text"), s.Origin())
+			a, err = s.Root.Ack(c.Context, s.Me, m.Message, c.String("text"), s.Origin())
 		}
 		if err != nil {
 			return err
 		}
-		out := acked{newResult(s, teams.AckID(h.ID, h.box.Address()), ""), "acked " + h.ID.Short(6)}
-		if a.Already {
-			out.line += " before"
-		}
+		r := newResult(s, teams.AckID(m.ID, m.box.Address()), "")
 		if a.Post != nil {
-			out.Delivered = append(out.Delivered, out.reached(a.Post.To[0], false))
+			r.Delivered = append(r.Delivered, r.reached(a.Post.To[0], false))
 		}
-		if err := command.Print(c, out); err != nil {
+		text := "acked " + m.ID.Short(6)
+		if a.Already {
+			text += " before"
+		}
+		if err := command.PrintAs(c, r, text); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// acked prints an ack: its JSON is that of a message sent.
-type acked struct {
-	*result
-	line string
+var unreadCommand = &cli.Command{
+	Name: "unread", ArgsUsage: "ID…", Usage: "put read messages back",
+	UsageText: "atm unread 9f3a1c", Description: "What you took (atm take) is given back.", Action: unread,
 }
 
-func (a acked) String() string { return a.line }
+func unread(c *cli.Context) error {
+	s, found, err := findMineOrLeased(c)
+	if err != nil {
+		return err
+	}
+	l, text := newListing(nil), ""
+	for _, m := range found {
+		line := " unread again\n"
+		if m.isLeased {
+			line = " given back to " + string(m.box.Agent()) + "\n"
+			err = m.box.EndLease(c.Context, m.ID, s.Me.Address())
+		} else {
+			_, err = m.box.MarkUnread(c.Context, m.ID)
+		}
+		if err != nil {
+			return err
+		}
+		now, err := m.box.Get(m.ID)
+		if err != nil {
+			return err
+		}
+		text += m.ID.Short(6) + line
+		l.Messages = append(l.Messages, message{Item: now})
+	}
+	return command.PrintAs(c, l, text)
+}
 
-// A held message is one of mine, or one that I took under a lease from box.
-type held struct {
+// A foundMessage lies in box, which is mine unless I hold the message under a lease.
+type foundMessage struct {
 	*mailbox.Item
-	box   *mailbox.Box
-	taken bool
+	box      *mailbox.Box
+	isLeased bool
 }
 
-// findMineOrTaken are the messages that the words name: mine, or those that I took
-// from shared inboxes.
-func findMineOrTaken(c *cli.Context) (s *command.Scope, out []held, err error) {
+// findMineOrLeased are the messages that the words name: mine, or those that I took from
+// shared inboxes.
+func findMineOrLeased(c *cli.Context) (s *command.Scope, out []foundMessage, err error) {
 	if s, err = openToWrite(c); err != nil {
 		return nil, nil, err
 	}
 	for _, word := range c.Args().Slice() {
-		box, id, theirs, err := findTaken(s, word)
-		if err != nil {
-			return nil, nil, err
-		}
-		var it *mailbox.Item
-		if id != "" {
-			it, err = box.Get(id)
-		} else if it, _, err = s.Find(c.Context, word, true); theirs != nil && (err != nil || it.State == "" || it.Lease != nil) {
-			err = theirs
-		} else if err == nil && it.State == "" {
-			err = command.Refused("message %s is one that you sent", it.ID.Short(6)).WithHint("atm trace %s, atm withdraw %s", word, word)
+		m, notMine, err := findLeased(s, word)
+		if err == nil && m.Item == nil {
+			m.box = s.Me
+			m.Item, _, err = s.Find(c.Context, word, true)
+			if notMine != nil && (err != nil || m.State == "" || m.Lease != nil) {
+				err = notMine
+			} else if err == nil && m.State == "" {
+				err = command.Refused("message %s is one that you sent", m.ID.Short(6)).WithHint("atm trace %s, atm withdraw %s", word, word)
+			}
 		}
 		if err != nil {
 			return nil, nil, err
 		}
-		if id == "" {
-			box = s.Me
-		}
-		out = append(out, held{it, box, id != ""})
+		out = append(out, m)
 	}
 	return s, out, nil
 }
 
-// findTaken is the message that I hold under a lease and that a fragment means; id
-// is "" where there is none. theirs then says that others hold it, or nobody.
-func findTaken(s *command.Scope, fragment string) (box *mailbox.Box, id wire.ID, theirs, err error) {
+// findLeased is the message that I hold under a lease and that a fragment means; without
+// an Item where there is none. notMine then says who holds one that fits, or held it.
+func findLeased(s *command.Scope, fragment string) (m foundMessage, notMine, err error) {
 	f, bad := wire.ParseFragment(fragment)
-	if bad != nil {
-		return nil, "", nil, nil // Find says so
-	}
 	boxes, err := s.Team.Boxes()
-	if err != nil {
-		return nil, "", nil, err
+	if bad != nil || err != nil {
+		return m, nil, err // Find says what is wrong with a fragment
 	}
-	for _, b := range boxes {
-		leases, err := b.Leases()
+	for _, box := range boxes {
+		leases, err := box.Leases()
 		if err != nil {
-			return nil, "", nil, err
+			return m, nil, err
 		}
-		for other, lease := range leases {
-			mine := lease.By == s.Me.Address()
+		for id, lease := range leases {
 			switch {
-			case !f.Matches(other):
-			case mine && id != "":
-				return nil, "", nil, &teams.AmbiguousError{Fragment: fragment, Candidates: []wire.ID{id, other}}
-			case mine:
-				box, id = b, other
+			case !f.Matches(id):
+			case lease.By == s.Me.Address() && m.Item != nil:
+				return m, nil, &teams.AmbiguousError{Fragment: fragment, Candidates: []wire.ID{m.ID, id}}
+			case lease.By == s.Me.Address():
+				if m.Item, err = box.Get(id); err != nil {
+					return m, nil, err
+				}
+				m.box, m.isLeased = box, true
 			case lease.Until.After(time.Now()):
-				taken := &mailbox.LeasedError{ID: other, By: lease.By, Until: lease.Until}
-				theirs = command.Locked("%w", taken).WithHint("take another: atm take %s%s", b.Agent(), s.Flags())
-			case theirs == nil:
-				theirs = fmt.Errorf("message %s %w", other.Short(6), mailbox.ErrNotHeld)
+				notMine = command.Locked("%w", &mailbox.LeasedError{ID: id, By: lease.By, Until: lease.Until}).
+					WithHint("take another: atm take %s%s", box.Agent(), s.Flags())
+			case notMine == nil:
+				notMine = fmt.Errorf("message %s %w", id.Short(6), mailbox.ErrNotHeld)
 			}
 		}
 	}
-	return box, id, theirs, nil
+	return m, notMine, nil
+}
+
+var withdrawCommand = &cli.Command{
+	Name: "withdraw", Aliases: []string{"unsend", "recall", "retract", "undo"}, ArgsUsage: "ID", Usage: "take a message of yours back",
+	UsageText:   "atm withdraw 9f3a1c",
+	Description: "Unread: it is taken out of the inbox. Read: the reader gets a notice. Acked: refused, exit 5.",
+	Action:      withdraw,
+}
+
+func withdraw(c *cli.Context) error {
+	s, err := openToWrite(c)
+	if err != nil {
+		return err
+	}
+	it, err := findSent(c.Context, s, c.Args().First())
+	if err != nil {
+		return err
+	}
+	r := newResult(s, it.ID, "withdrawn from")
+	for _, w := range s.Root.Withdraw(c.Context, s.Me, it.Message, s.Origin()) {
+		d := delivered{To: w.To.String(), State: "withdrawn", note: "unread"}
+		switch {
+		case w.Err != nil:
+			r.missed(c, w.To, w.Err)
+			continue
+		case w.State == "":
+			r.missed(c, w.To, command.Refused("message %s is acknowledged", it.ID.Short(6)).
+				WithHint("atm reply %s \"…\"%s", it.ID.Short(6), s.Flags()))
+			continue
+		case w.State == mailbox.Withdrawn:
+			d.note = "before"
+		case w.State != mailbox.Unread:
+			d.State, d.note = "notified", "read: a notice was sent"
+		}
+		r.Delivered = append(r.Delivered, d)
+	}
+	return r.print(c)
 }

@@ -1,8 +1,11 @@
 package mail
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
+	"os"
 	"strings"
 	"time"
 
@@ -18,10 +21,10 @@ import (
 // A result is what became of a message at each recipient: send, reply, ack and
 // withdraw print one.
 type result struct {
-	ID        wire.ID          `json:"id,omitempty"`
-	Delivered []delivered      `json:"delivered"`
-	Failed    []failed         `json:"failed"`
-	Reply     *command.Message `json:"reply,omitempty"`
+	ID        wire.ID     `json:"id,omitempty"`
+	Delivered []delivered `json:"delivered"`
+	Failed    []failed    `json:"failed"`
+	Reply     *message    `json:"reply,omitempty"`
 
 	s    *command.Scope
 	done string // what was done: "sent to", "withdrawn from"
@@ -66,12 +69,10 @@ func (r *result) missed(c *cli.Context, to wire.Address, err error) {
 func (r *result) String() string {
 	var to []string
 	for _, d := range r.Delivered {
-		if d.note != "" {
-			to = append(to, strings.TrimSuffix(d.To, "@"+string(r.s.Team.Name))+" ("+d.note+")")
-		}
+		to = append(to, strings.TrimSuffix(d.To, "@"+string(r.s.Team.Name))+" ("+d.note+")")
 	}
 	verb, preposition, _ := strings.Cut(r.done, " ")
-	return strings.TrimSpace(verb + " " + r.ID.Short(6) + " " + preposition + " " + strings.Join(to, ", "))
+	return verb + " " + r.ID.Short(6) + " " + preposition + " " + strings.Join(to, ", ")
 }
 
 // print prints what became of the message.
@@ -80,15 +81,15 @@ func (r *result) print(c *cli.Context) error {
 		return r.Failed[0].Error
 	}
 	if c.Bool("json") || len(r.Delivered) > 0 {
-		if err := r.say(c); err != nil {
+		if err := r.printLine(c); err != nil {
 			return err
 		}
 	}
 	return r.exit(c)
 }
 
-// say prints the result. Where that fails the message is not to be sent again.
-func (r *result) say(c *cli.Context) error {
+// printLine prints the result. Where that fails the message is not to be sent again.
+func (r *result) printLine(c *cli.Context) error {
 	if err := command.Print(c, r); err != nil {
 		return command.Failed("%s %s, but it could not be said: %w", r.done, r.ID.Short(6), err)
 	}
@@ -157,11 +158,10 @@ func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoi
 			continue
 		}
 		r.Delivered = append(r.Delivered, d)
-		if o.Parent == nil || o.Parent.From != out.Box.Address() {
-			continue
-		}
-		if err := teams.MarkAnswered(ctx, s.Me, o.Parent); err != nil {
-			command.Warn(c, "sent; the message answered: %v", err)
+		if o.Parent != nil && o.Parent.From == out.Box.Address() {
+			if err := teams.MarkAnswered(ctx, s.Me, o.Parent); err != nil {
+				command.Warn(c, "sent; the message answered: %v", err)
+			}
 		}
 	}
 	for _, f := range o.Failed {
@@ -183,31 +183,25 @@ func sentBefore(box *mailbox.Box, m *wire.Message) (note string, err error) {
 	return "before: " + stateAt(it), nil
 }
 
-// deliverAndWait is deliver for --wait-ack and --wait-reply. Watching begins before
-// the message is sent: no answer is missed.
+// deliverAndWait is deliver for --wait-ack and --wait-reply.
 func deliverAndWait(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
-	var wanted []condition
-	if c.Bool("wait-ack") {
-		wanted = append(wanted, &answerCondition{s: s, kind: "acked", message: o.Message})
-	}
-	if c.Bool("wait-reply") {
-		wanted = append(wanted, &answerCondition{s: s, kind: "reply", message: o.Message})
-	}
-	w, err := newWaiter(ctx, s, wanted, true)
-	if err != nil {
-		return err
-	}
-	defer w.close()
 	r := post(ctx, c, s, o)
 	if len(r.Delivered) == 0 {
 		return r.print(c)
 	}
 	if !c.Bool("json") {
-		if err := r.say(c); err != nil {
+		if err := r.printLine(c); err != nil {
 			return err
 		}
 	}
-	err = w.wait(ctx, command.Duration(c, "timeout"))
+	var wanted []*condition
+	if c.Bool("wait-ack") {
+		wanted = append(wanted, answerCondition(ctx, s, "acked", o.Message))
+	}
+	if c.Bool("wait-reply") {
+		wanted = append(wanted, answerCondition(ctx, s, "reply", o.Message))
+	}
+	err := waitFor(ctx, s, wanted, true, command.Duration(c, "timeout"))
 	if e, ok := errors.AsType[*command.Error](err); ok && e.Code == "timeout" {
 		e.Message = "sent " + r.ID.Short(6) + ", but " + e.Message
 		e.Extra["id"] = r.ID
@@ -215,28 +209,28 @@ func deliverAndWait(ctx context.Context, c *cli.Context, s *command.Scope, o *te
 	if err != nil {
 		return err
 	}
-	if err := r.printAnswers(ctx, c, o.Message, w.met); err != nil {
+	if err := r.printAnswers(ctx, c, o.Message, wanted); err != nil {
 		return err
 	}
 	return r.exit(c)
 }
 
 // printAnswers prints what was waited for; it is read with that.
-func (r *result) printAnswers(ctx context.Context, c *cli.Context, m *wire.Message, met []*met) error {
+func (r *result) printAnswers(ctx context.Context, c *cli.Context, m *wire.Message, wanted []*condition) error {
 	ids, text := []wire.ID{}, ""
 	for _, a := range m.To {
 		ids = append(ids, teams.AckID(m.ID, a))
 	}
-	for _, answer := range met {
-		if answer.Matched == "acked" {
+	for _, condition := range wanted {
+		if condition.met.Matched == "acked" {
 			text += "acked " + m.ID.Short(6) + "\n"
 			continue
 		}
-		r.Reply = answer.Message
+		r.Reply = condition.met.Message
 		ids = append(ids, r.Reply.ID)
 		shown := r.s.Renderer()
 		shown.LimitToPage()
-		text += rendered(shown, []*mailbox.Item{r.Reply.Item}, "").text
+		text += string(letters(shown, []*mailbox.Item{r.Reply.Item}, nil)[0])
 	}
 	doc := []byte(text)
 	if c.Bool("json") {
@@ -250,4 +244,71 @@ func (r *result) printAnswers(ctx context.Context, c *cli.Context, m *wire.Messa
 		return n * len(b.Items), err
 	})
 	return err
+}
+
+const batchExample = `echo '{"to":"bob","body":"…","requires_ack":true}' | atm send --batch`
+
+// batchResult is one line of what send --batch prints.
+type batchResult struct {
+	Line int `json:"line"`
+	*result
+	Error *command.Error `json:"error,omitempty"`
+}
+
+// sendBatch sends NDJSON messages of stdin, and prints each result once its message
+// is durable.
+func sendBatch(c *cli.Context, s *command.Scope) error {
+	if c.NumFlags() > 1 || c.Args().Present() || !command.HasText(os.Stdin) {
+		return command.Usage("--batch takes its messages from stdin alone, and no other flag").WithHint(batchExample)
+	}
+	ctx, stop := command.Interruptible(c.Context)
+	defer stop()
+	in := bufio.NewScanner(os.Stdin)
+	in.Buffer(nil, wire.MaxFile+1)
+	bad := false
+	for n := 1; in.Scan(); n++ {
+		if len(bytes.TrimSpace(in.Bytes())) == 0 {
+			continue
+		}
+		r, err := sendLine(ctx, c, s, in.Bytes())
+		line := batchResult{Line: n, result: r}
+		if err != nil {
+			line.result, line.Error = newResult(s, "", ""), command.Explain(c, err)
+		}
+		bad = bad || err != nil || len(r.Failed) > 0
+		if err := command.PrintJSON(line); err != nil {
+			return err
+		}
+	}
+	if in.Err() == nil && bad {
+		return command.Exit(command.ExitFailed)
+	}
+	return in.Err()
+}
+
+// sendLine sends one message of a batch.
+func sendLine(ctx context.Context, c *cli.Context, s *command.Scope, text []byte) (*result, error) {
+	m, to, err := wire.DecodeOutgoing(text, s.Team.Name)
+	if err != nil {
+		return nil, command.Usage("%s", strings.TrimPrefix(err.Error(), "line 1, ")).WithHint(batchExample)
+	}
+	if m.Body == "" && m.Payload == nil {
+		return nil, command.Usage("the line has no \"body\"").WithHint(batchExample)
+	}
+	old := s.Root.OwnMessage(s.Me, m.Supersedes)
+	if m.From != (wire.Address{}) && m.From != s.Me.Address() || m.Supersedes != "" && (old == nil || old.From != s.Me.Address()) || m.HasOurMeta() {
+		return nil, command.Refused("from, supersedes and meta.atm: what is not yours").WithHint("leave them out")
+	}
+	m.Hop, m.Origin, m.SentAt = 0, s.Origin(), time.Time{}
+	o := &teams.Outgoing{From: s.Me, Message: m, Given: m.ID != ""}
+	if o.To, err = addresses(s, strings.Join(to, ",")); err != nil {
+		return nil, err
+	}
+	if m.InReplyTo != "" {
+		o.Parent = s.Root.OwnMessage(s.Me, m.InReplyTo)
+	}
+	if err := prepare(s, o); err != nil {
+		return nil, err
+	}
+	return post(ctx, c, s, o), nil
 }

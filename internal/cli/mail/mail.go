@@ -2,6 +2,8 @@
 package mail
 
 import (
+	"context"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
@@ -33,6 +35,15 @@ func findNamed(c *cli.Context, open func(*cli.Context) (*command.Scope, error)) 
 	}
 	it, box, err := s.Find(c.Context, c.Args().First(), false)
 	return s, it, box, err
+}
+
+// findSent is a message that I sent.
+func findSent(ctx context.Context, s *command.Scope, word string) (*mailbox.Item, error) {
+	it, _, err := s.Find(ctx, word, false)
+	if err == nil && it.From != s.Me.Address() {
+		err = command.Refused("message %s is not yours but from %s", it.ID.Short(6), it.From).WithHint("atm ls --sent%s", s.Flags())
+	}
+	return it, err
 }
 
 // hidden is a flag that says what is so already: it works, and changes nothing.

@@ -49,8 +49,8 @@ var readCommand = &cli.Command{
 }
 
 func read(c *cli.Context) error {
-	for _, pair := range [][]string{{"peek", "follow"}, {"last", "wait", "follow"}} {
-		if err := command.NotBoth(c, pair...); err != nil {
+	for _, flags := range [][]string{{"peek", "follow"}, {"last", "wait", "follow"}} {
+		if err := command.NotBoth(c, flags...); err != nil {
 			return err
 		}
 	}
@@ -66,7 +66,7 @@ func read(c *cli.Context) error {
 		}
 		r := s.Renderer()
 		r.LimitToPage()
-		return command.Print(c, rendered(r, items, "no batch to show again"))
+		return printLetters(c, r, items, "no batch to show again")
 	}
 	if !c.Bool("peek") {
 		if err := s.MayWrite(); err != nil {
@@ -77,11 +77,11 @@ func read(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.Bool("follow") {
+	switch {
+	case c.Bool("follow"):
 		return s.Follow(p.follow)
-	}
-	if c.Bool("wait") {
-		return s.Await(p.waitAndShow)
+	case c.Bool("wait"):
+		return s.Await(p.wait)
 	}
 	_, err = p.show(c.Context)
 	return err
@@ -124,32 +124,26 @@ func newPage(c *cli.Context, s *command.Scope) (*page, error) {
 		}
 		p.options.IDs = append(p.options.IDs, it.ID)
 	}
-	var err error
-	p.options.Match, err = matching(c, s)
-	return p, err
-}
-
-// matching is what --from, --thread and --urgent choose.
-func matching(c *cli.Context, s *command.Scope) (func(*wire.Message) bool, error) {
 	from, err := sender(c, s)
 	if err != nil {
 		return nil, err
 	}
-	var in mailbox.Item
+	var thread wire.ID
 	if c.IsSet("thread") {
 		it, _, err := s.Find(c.Context, c.String("thread"), false)
 		if err != nil {
 			return nil, err
 		}
-		in = *it
+		thread = it.ThreadID()
 	}
-	return func(m *wire.Message) bool {
-		return (from == wire.Address{} || m.From == from) && (in.Message == nil || m.ThreadID() == in.ThreadID()) && (!c.Bool("urgent") || m.Urgent())
-	}, nil
+	p.options.Match = func(m *wire.Message) bool {
+		return (from == wire.Address{} || m.From == from) && (thread == "" || m.ThreadID() == thread) && (!c.Bool("urgent") || m.Urgent())
+	}
+	return p, nil
 }
 
 // show shows one batch, and marks it unless --peek.
-func (p *page) show(ctx context.Context) (shown int, err error) {
+func (p *page) show(ctx context.Context) (shown bool, err error) {
 	r := p.s.Renderer()
 	options := p.options
 	if !p.c.Bool("full") && !p.c.IsSet("limit") && !p.c.Bool("follow") {
@@ -167,7 +161,7 @@ func (p *page) show(ctx context.Context) (shown int, err error) {
 	if err == nil && b.Unmarked != nil {
 		err = fmt.Errorf("shown, but not marked as read: %w", b.Unmarked)
 	}
-	return len(b.Items), err
+	return len(b.Items) > 0, err
 }
 
 // write writes a batch and returns how many of its messages were received.
@@ -182,14 +176,19 @@ func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (
 			b.OwedTotal++
 		}
 	}
+	l := newListing(b.Items)
+	l.More, l.Owed = b.More, append(l.Owed, b.Owed...)
 	if !p.c.Bool("json") {
-		return showPieces(ctx, p.pieces(b, r))
+		r.Digits = letter.ShortLength(append(l.ids(), b.Owed...))
+		pieces := letters(r, b.Items, b.Ahead)
+		if foot := p.foot(b); foot != "" && !p.c.Bool("follow") {
+			pieces = append(pieces, []byte(foot))
+		}
+		return showPieces(ctx, pieces)
 	}
-	l := command.NewListing(b.Items, b.More)
-	l.Owed = append(l.Owed, b.Owed...)
 	doc, err := command.JSON(l)
 	if p.c.Bool("follow") {
-		doc, err = command.JSON(map[string]command.Message{"message": l.Messages[0]})
+		doc, err = command.JSON(map[string]message{"message": l.Messages[0]})
 	}
 	if err != nil {
 		return 0, err
@@ -203,85 +202,53 @@ func showPieces(ctx context.Context, pieces [][]byte) (received int, err error) 
 	return output.Show(ctx, os.Stdout, readerPatience, pieces)
 }
 
-// pieces are a piece a message, then the foot.
-func (p *page) pieces(b mailbox.Batch, r *letter.Renderer) [][]byte {
-	r.Digits = letter.ShortLength(append(command.IDs(b.Items), b.Owed...))
-	var pieces [][]byte
-	for i, flags := range command.HeaderFlags(b.Items, b.Ahead) {
-		pieces = append(pieces, r.Render(b.Items[i].Message, flags))
-	}
-	foot := ""
+// foot says what is left, and what is owed.
+func (p *page) foot(b mailbox.Batch) (foot string) {
 	if len(b.Items) == 0 {
 		foot = "no new messages\n"
 	}
 	if b.More > 0 {
 		foot += fmt.Sprintf("%d more: atm read%s\n", b.More, p.s.Flags())
 	}
-	if b.OwedTotal > 0 {
-		verb, more := "await", ""
-		if b.OwedTotal == 1 {
-			verb = "awaits"
-		} else if b.OwedTotal > len(b.Owed) {
-			more = " … atm ls --owed"
-		}
-		foot += fmt.Sprintf("%d %s your ack: %s%s\n", b.OwedTotal, verb, command.Shorts(b.Owed), more)
+	if b.OwedTotal == 0 {
+		return foot
 	}
-	if foot != "" && !p.c.Bool("follow") {
-		pieces = append(pieces, []byte(foot))
+	verb, more := "await", ""
+	if b.OwedTotal == 1 {
+		verb = "awaits"
+	} else if b.OwedTotal > len(b.Owed) {
+		more = " … atm ls --owed"
 	}
-	return pieces
+	return foot + fmt.Sprintf("%d %s your ack: %s%s\n", b.OwedTotal, verb, command.Shorts(b.Owed), more)
 }
 
-// waitAndShow waits for mail and shows it. Another reader may be quicker: then the
+// wait shows mail as soon as there is any. Another reader may be quicker: then the
 // wait goes on.
-func (p *page) waitAndShow(ctx context.Context) error {
+func (p *page) wait(ctx context.Context) error {
 	timeout := command.Duration(p.c, "timeout")
-	for deadline := time.Now().Add(timeout); ; {
-		left := timeout
-		if timeout > 0 {
-			left = max(time.Until(deadline), time.Millisecond)
-		}
-		err := p.waitForMail(ctx, left)
-		if e, ok := errors.AsType[*command.Error](err); ok && e.Code == "timeout" {
-			return command.Timeout("no mail within %s", timeout).WithHint("do other work, or end your turn; later: atm read%s", p.s.Flags())
-		}
-		if err != nil {
-			return err
-		}
-		if shown, err := p.show(ctx); shown > 0 || err != nil {
-			return err
-		}
+	err := await(ctx, watchMail(p.s.Me), timeout, func(entry) (bool, error) { return p.show(ctx) })
+	if errors.Is(err, errTimeout) {
+		return command.Timeout("no mail within %s", timeout).WithHint("do other work, or end your turn; later: atm read%s", p.s.Flags())
 	}
-}
-
-// waitForMail returns when there is unread mail that the page chooses.
-func (p *page) waitForMail(ctx context.Context, timeout time.Duration) error {
-	w, err := newWaiter(ctx, p.s, []condition{&mailCondition{p.s, p.options}}, false)
-	if err != nil {
-		return err
-	}
-	defer w.close()
-	return w.wait(ctx, timeout)
+	return err
 }
 
 // follow shows what is unread and what comes, until interrupted or, where a timeout
 // was given, for that long.
 func (p *page) follow(ctx context.Context) error {
+	timeout := time.Duration(0)
 	if p.c.IsSet("timeout") {
-		limited, cancel := context.WithTimeout(ctx, command.Duration(p.c, "timeout"))
-		defer cancel()
-		ctx = limited
+		timeout = command.Duration(p.c, "timeout")
 	}
-	for {
-		n, err := p.show(ctx)
-		if err == nil && n == 0 {
-			err = p.waitForMail(ctx, 0)
+	err := await(ctx, watchMail(p.s.Me), timeout, func(entry) (bool, error) {
+		for {
+			if shown, err := p.show(ctx); !shown || err != nil {
+				return false, err
+			}
 		}
-		if errors.Is(err, context.DeadlineExceeded) {
-			return nil // as long as was said
-		}
-		if err != nil {
-			return err
-		}
+	})
+	if errors.Is(err, errTimeout) {
+		return nil
 	}
+	return err
 }
