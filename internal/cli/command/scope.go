@@ -99,6 +99,26 @@ func OpenMeIfSaid(c *cli.Context) (*Scope, error) {
 	return OpenMe(c)
 }
 
+// With is the action of a verb that works in a scope.
+func With(open func(*cli.Context) (*Scope, error), act func(*cli.Context, *Scope) error) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		s, err := open(c)
+		if err != nil {
+			return err
+		}
+		return act(c, s)
+	}
+}
+
+// OpenToWrite is OpenMe for a verb that changes something as me.
+func OpenToWrite(c *cli.Context) (*Scope, error) {
+	s, err := OpenMe(c)
+	if err == nil {
+		err = s.MayWrite()
+	}
+	return s, err
+}
+
 // Place is what the flags and the environment say about where the root is.
 func Place(c *cli.Context) teams.Place {
 	p := teams.Place{Flag: c.String("root"), Env: os.Getenv("ATM_ROOT"), UID: os.Getuid()}
@@ -124,24 +144,22 @@ func (s *Scope) teamName() (wire.Name, error) {
 	me, _ := said(s.c)
 	_, myTeam, _ := strings.Cut(me, "@") // bob@main names the team as well
 	for _, from := range [][2]string{{s.c.String("team"), "--team"}, {os.Getenv("ATM_TEAM"), "ATM_TEAM"}, {myTeam, "the identity"}} {
-		if from[0] == "" {
-			continue
+		if from[0] != "" {
+			s.TeamSource = from[1]
+			team, err := wire.ParseName(from[0])
+			if err != nil {
+				err = Usage("%s: %v", from[1], err).WithHint("atm team ls lists the teams")
+			}
+			return team, err
 		}
-		s.TeamSource = from[1]
-		team, err := wire.ParseName(from[0])
-		if err != nil {
-			return "", Usage("%s: %v", from[1], err).WithHint("atm team ls lists the teams")
-		}
-		return team, nil
 	}
 	all, err := s.Root.Teams()
-	if err != nil {
+	switch {
+	case err != nil:
 		return "", err
-	}
-	if len(all) == 0 {
+	case len(all) == 0:
 		return "", NotFound("no team in %s", s.Root.Path).WithHint("atm init alice bob")
-	}
-	if len(all) > 1 {
+	case len(all) > 1:
 		return "", Usage("which team? there are %s", Join(all)).
 			WithHint("put --team NAME on the command, or set ATM_TEAM").WithCandidates(Strings(all)...)
 	}
@@ -168,9 +186,6 @@ func (s *Scope) Address(word string) (wire.Address, error) {
 		return a, nil
 	}
 	hint := "members: " + Join(s.Names())
-	if first, _, several := strings.Cut(word, ","); several {
-		hint = "one at a time: " + s.c.Command.HelpName + " " + first
-	}
 	if near, ok := Nearest(word, Strings(s.Names())); ok {
 		hint = fmt.Sprintf("did you mean %q? %s", near, hint)
 	}
@@ -184,6 +199,14 @@ func (s *Scope) Member(word string) (*mailbox.Box, error) {
 		return nil, err
 	}
 	return s.Root.Mailbox(a)
+}
+
+// MemberOrMe is the mailbox that a word means, mine where there is none.
+func (s *Scope) MemberOrMe(word string) (*mailbox.Box, error) {
+	if word == "" {
+		return s.Me, nil
+	}
+	return s.Member(word)
 }
 
 // Names are the names of the team's members, for looking at what a word means.

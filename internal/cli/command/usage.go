@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+	"github.com/xrash/smetrics"
 
 	"github.com/agentteammail/atm/mailbox/letter"
 )
@@ -105,3 +106,25 @@ func dashed(name string) string {
 
 // clipped shortens a word that somebody typed for a message of one line.
 func clipped(s string) string { return letter.Clip(s, 40) }
+
+// Nearest is the known word that was probably meant: the one with the fewest slips of
+// the fingers, case aside; one slip for every three letters, at most three.
+func Nearest(word string, known []string) (string, bool) {
+	best, fewest := "", 4
+	for _, name := range known {
+		n := slips(strings.ToLower(word), strings.ToLower(name))
+		if n < fewest && n <= max(len(word), len(name))/3 {
+			best, fewest = name, n
+		}
+	}
+	return best, best != ""
+}
+
+// slips counts letters too many, missing or wrong; letters in the wrong order are one slip.
+func slips(a, b string) int {
+	sorted := func(s string) string { return string(slices.Sorted(slices.Values([]byte(s)))) }
+	if a != b && sorted(a) == sorted(b) {
+		return 1
+	}
+	return smetrics.WagnerFischer(a, b, 1, 1, 1)
+}

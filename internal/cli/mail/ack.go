@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -9,7 +10,6 @@ import (
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams"
-	"github.com/agentteammail/atm/wire"
 )
 
 var ackCommand = &cli.Command{
@@ -19,16 +19,17 @@ var ackCommand = &cli.Command{
 	Flags: []cli.Flag{
 		&cli.StringFlag{Name: "text", Aliases: []string{"message", "m", "body"}, Usage: "a `TEXT` with it"},
 	},
-	Action: ack,
+	Action: command.With(command.OpenToWrite, ack),
 }
 
-func ack(c *cli.Context) error {
+func ack(c *cli.Context, s *command.Scope) error {
+	text := c.String("text")
 	if c.IsSet("text") {
-		if err := command.CheckText(c.String("text")); err != nil {
+		if err := command.CheckText(text); err != nil {
 			return err
 		}
 	}
-	s, found, err := findMineOrLeased(c)
+	found, err := findMineOrLeased(c, s)
 	if err != nil {
 		return err
 	}
@@ -38,9 +39,9 @@ func ack(c *cli.Context) error {
 		}
 		var a teams.Acked
 		if m.isLeased {
-			a, err = s.Root.AckTaken(c.Context, m.box, s.Me.Address(), m.Message, c.String("text"), s.Origin())
+			a, err = s.Root.AckTaken(c.Context, m.box, s.Me.Address(), m.Message, text, s.Origin())
 		} else {
-			a, err = s.Root.Ack(c.Context, s.Me, m.Message, c.String("text"), s.Origin())
+			a, err = s.Root.Ack(c.Context, s.Me, m.Message, text, s.Origin())
 		}
 		if err != nil {
 			return err
@@ -49,11 +50,11 @@ func ack(c *cli.Context) error {
 		if a.Post != nil {
 			r.Delivered = append(r.Delivered, r.reached(a.Post.To[0], false))
 		}
-		text := "acked " + m.ID.Short(6)
+		line := "acked " + m.ID.Short(6)
 		if a.Already {
-			text += " before"
+			line += " before"
 		}
-		if err := command.PrintAs(c, r, text); err != nil {
+		if err := command.PrintAs(c, r, line); err != nil {
 			return err
 		}
 	}
@@ -62,11 +63,12 @@ func ack(c *cli.Context) error {
 
 var unreadCommand = &cli.Command{
 	Name: "unread", ArgsUsage: "ID…", Usage: "put read messages back",
-	UsageText: "atm unread 9f3a1c", Description: "What you took (atm take) is given back.", Action: unread,
+	UsageText: "atm unread 9f3a1c", Description: "What you took (atm take) is given back.",
+	Action: command.With(command.OpenToWrite, unread),
 }
 
-func unread(c *cli.Context) error {
-	s, found, err := findMineOrLeased(c)
+func unread(c *cli.Context, s *command.Scope) error {
+	found, err := findMineOrLeased(c, s)
 	if err != nil {
 		return err
 	}
@@ -99,77 +101,65 @@ type foundMessage struct {
 	isLeased bool
 }
 
-// findMineOrLeased are the messages that the words name: mine, or those that I took from
-// shared inboxes.
-func findMineOrLeased(c *cli.Context) (s *command.Scope, out []foundMessage, err error) {
-	if s, err = openToWrite(c); err != nil {
-		return nil, nil, err
-	}
+func findMineOrLeased(c *cli.Context, s *command.Scope) (found []foundMessage, err error) {
 	for _, word := range c.Args().Slice() {
-		m, notMine, err := findLeased(s, word)
-		if err == nil && m.Item == nil {
-			m.box = s.Me
-			m.Item, _, err = s.Find(c.Context, word, true)
-			if notMine != nil && (err != nil || m.State == "" || m.Lease != nil) {
-				err = notMine
-			} else if err == nil && m.State == "" {
-				err = command.Refused("message %s is one that you sent", m.ID.Short(6)).WithHint("atm trace %s, atm withdraw %s", word, word)
-			}
-		}
+		m, err := findHeld(c, s, word)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		out = append(out, m)
+		found = append(found, m)
 	}
-	return s, out, nil
+	return found, nil
 }
 
-// findLeased is the message that I hold under a lease and that a fragment means; without
-// an Item where there is none. notMine then says who holds one that fits, or held it.
-func findLeased(s *command.Scope, fragment string) (m foundMessage, notMine, err error) {
-	f, bad := wire.ParseFragment(fragment)
-	boxes, err := s.Team.Boxes()
-	if bad != nil || err != nil {
-		return m, nil, err // Find says what is wrong with a fragment
+// findHeld is the message that a word names: one that I took from a shared inbox, or one
+// of mine.
+func findHeld(c *cli.Context, s *command.Scope, word string) (m foundMessage, err error) {
+	it, box, err := s.Find(c.Context, word, false)
+	if err != nil {
+		return m, err
 	}
-	for _, box := range boxes {
-		leases, err := box.Leases()
+	short, boxes := it.ID.Short(6), []*mailbox.Box{box}
+	for _, a := range it.To {
+		if b, err := s.Root.Mailbox(a); err == nil {
+			boxes = append(boxes, b)
+		}
+	}
+	notMine := fmt.Errorf("message %s: %w", short, mailbox.ErrNotFound)
+	for _, b := range boxes {
+		leases, err := b.Leases()
 		if err != nil {
-			return m, nil, err
+			return m, err
 		}
-		for id, lease := range leases {
-			switch {
-			case !f.Matches(id):
-			case lease.By == s.Me.Address() && m.Item != nil:
-				return m, nil, &teams.AmbiguousError{Fragment: fragment, Candidates: []wire.ID{m.ID, id}}
-			case lease.By == s.Me.Address():
-				if m.Item, err = box.Get(id); err != nil {
-					return m, nil, err
-				}
-				m.box, m.isLeased = box, true
-			case lease.Until.After(time.Now()):
-				notMine = command.Locked("%w", &mailbox.LeasedError{ID: id, By: lease.By, Until: lease.Until}).
-					WithHint("take another: atm take %s%s", box.Agent(), s.Flags())
-			case notMine == nil:
-				notMine = fmt.Errorf("message %s %w", id.Short(6), mailbox.ErrNotHeld)
-			}
+		lease, isLeased := leases[it.ID]
+		if isLeased && lease.By == s.Me.Address() {
+			return foundMessage{it, b, true}, nil
+		}
+		if isLeased && lease.Until.After(time.Now()) {
+			notMine = command.Locked("%w", &mailbox.LeasedError{ID: it.ID, By: lease.By, Until: lease.Until}).
+				WithHint("take another: atm take %s%s", b.Agent(), s.Flags())
+		} else if isLeased {
+			notMine = fmt.Errorf("message %s %w", short, mailbox.ErrNotHeld)
 		}
 	}
-	return m, notMine, nil
+	isMine := box.Address() == s.Me.Address()
+	if isMine && it.State == "" && errors.Is(notMine, mailbox.ErrNotFound) {
+		notMine = command.Refused("message %s is one that you sent", short).WithHint("atm trace %s, atm withdraw %s", short, short)
+	}
+	if !isMine || it.State == "" || it.Lease != nil {
+		return m, notMine
+	}
+	return foundMessage{it, s.Me, false}, nil
 }
 
 var withdrawCommand = &cli.Command{
 	Name: "withdraw", Aliases: []string{"unsend", "recall", "retract", "undo"}, ArgsUsage: "ID", Usage: "take a message of yours back",
 	UsageText:   "atm withdraw 9f3a1c",
 	Description: "Unread: it is taken out of the inbox. Read: the reader gets a notice. Acked: refused, exit 5.",
-	Action:      withdraw,
+	Action:      command.With(command.OpenToWrite, withdraw),
 }
 
-func withdraw(c *cli.Context) error {
-	s, err := openToWrite(c)
-	if err != nil {
-		return err
-	}
+func withdraw(c *cli.Context, s *command.Scope) error {
 	it, err := findSent(c.Context, s, c.Args().First())
 	if err != nil {
 		return err
@@ -192,5 +182,8 @@ func withdraw(c *cli.Context) error {
 		}
 		r.Delivered = append(r.Delivered, d)
 	}
-	return r.print(c)
+	if err := r.print(c); err != nil {
+		return err
+	}
+	return r.failures(c)
 }

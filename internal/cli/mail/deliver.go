@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"time"
@@ -65,41 +66,36 @@ func (r *result) missed(c *cli.Context, to wire.Address, err error) {
 	r.Failed = append(r.Failed, failed{to.String(), command.Explain(c, err)})
 }
 
-// String is the line that says what became of the message.
-func (r *result) String() string {
+// print says what became of the message, and of --wait once that is over. Where it cannot
+// be said the message is not to be sent again.
+func (r *result) print(c *cli.Context) error {
+	if len(r.Delivered) == 0 {
+		return nil
+	}
 	var to []string
 	for _, d := range r.Delivered {
 		to = append(to, strings.TrimSuffix(d.To, "@"+string(r.s.Team.Name))+" ("+d.note+")")
 	}
 	verb, preposition, _ := strings.Cut(r.done, " ")
-	return verb + " " + r.ID.Short(6) + " " + preposition + " " + strings.Join(to, ", ")
-}
-
-// print prints what became of the message.
-func (r *result) print(c *cli.Context) error {
-	if len(r.Delivered) == 0 && len(r.Failed) == 1 {
-		return r.Failed[0].Error
-	}
-	if c.Bool("json") || len(r.Delivered) > 0 {
-		if err := r.printLine(c); err != nil {
-			return err
-		}
-	}
-	return r.exit(c)
-}
-
-// printLine prints the result. Where that fails the message is not to be sent again.
-func (r *result) printLine(c *cli.Context) error {
-	if err := command.Print(c, r); err != nil {
+	line := verb + " " + r.ID.Short(6) + " " + preposition + " " + strings.Join(to, ", ")
+	if err := command.PrintAs(c, r, line); err != nil {
 		return command.Failed("%s %s, but it could not be said: %w", r.done, r.ID.Short(6), err)
 	}
 	return nil
 }
 
-// exit names the recipients that the message did not reach, and is the exit code.
-func (r *result) exit(c *cli.Context) error {
+// failures names the recipients that the message did not reach, and is the exit code.
+func (r *result) failures(c *cli.Context) error {
 	if len(r.Failed) == 0 {
 		return nil
+	}
+	if len(r.Delivered) == 0 && len(r.Failed) == 1 {
+		return r.Failed[0].Error
+	}
+	if c.Bool("json") && len(r.Delivered) == 0 {
+		if err := command.PrintJSON(r); err != nil {
+			return err
+		}
 	}
 	for _, f := range r.Failed {
 		if !c.Bool("json") {
@@ -125,10 +121,20 @@ func deliver(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
 			return err
 		}
 	}
-	if c.Bool("wait-ack") || c.Bool("wait-reply") {
-		return s.Await(func(ctx context.Context) error { return deliverAndWait(ctx, c, s, o) })
+	waits := c.Bool("wait-ack") || c.Bool("wait-reply")
+	r := post(c.Context, c, s, o)
+	if !waits || !c.Bool("json") {
+		if err := r.print(c); err != nil {
+			return err
+		}
 	}
-	return post(c.Context, c, s, o).print(c)
+	if waits && len(r.Delivered) > 0 {
+		err := s.Await(func(ctx context.Context) error { return r.awaitAnswers(ctx, c, o.Message) })
+		if err != nil {
+			return err
+		}
+	}
+	return r.failures(c)
 }
 
 // prepare completes a message. One that would end another agent, as an abort of its
@@ -183,63 +189,44 @@ func sentBefore(box *mailbox.Box, m *wire.Message) (note string, err error) {
 	return "before: " + stateAt(it), nil
 }
 
-// deliverAndWait is deliver for --wait-ack and --wait-reply.
-func deliverAndWait(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
-	r := post(ctx, c, s, o)
-	if len(r.Delivered) == 0 {
-		return r.print(c)
-	}
-	if !c.Bool("json") {
-		if err := r.printLine(c); err != nil {
-			return err
-		}
-	}
+// awaitAnswers waits for the ack and the answer, and prints what came; it is read with
+// that.
+func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, m *wire.Message) error {
 	var wanted []*condition
 	if c.Bool("wait-ack") {
-		wanted = append(wanted, answerCondition(ctx, s, "acked", o.Message))
+		wanted = append(wanted, answerCondition(ctx, r.s, "acked", m))
 	}
 	if c.Bool("wait-reply") {
-		wanted = append(wanted, answerCondition(ctx, s, "reply", o.Message))
+		wanted = append(wanted, answerCondition(ctx, r.s, "reply", m))
 	}
-	err := waitFor(ctx, s, wanted, true, command.Duration(c, "timeout"))
+	err := waitFor(ctx, r.s, wanted, true, command.Duration(c, "timeout"))
 	if e, ok := errors.AsType[*command.Error](err); ok && e.Code == "timeout" {
-		e.Message = "sent " + r.ID.Short(6) + ", but " + e.Message
-		e.Extra["id"] = r.ID
+		e.Message, e.Extra["id"] = "sent "+r.ID.Short(6)+", but "+e.Message, r.ID
 	}
 	if err != nil {
 		return err
 	}
-	if err := r.printAnswers(ctx, c, o.Message, wanted); err != nil {
-		return err
-	}
-	return r.exit(c)
-}
-
-// printAnswers prints what was waited for; it is read with that.
-func (r *result) printAnswers(ctx context.Context, c *cli.Context, m *wire.Message, wanted []*condition) error {
-	ids, text := []wire.ID{}, ""
+	var ids []wire.ID
+	var doc []byte
 	for _, a := range m.To {
 		ids = append(ids, teams.AckID(m.ID, a))
 	}
-	for _, condition := range wanted {
-		if condition.met.Matched == "acked" {
-			text += "acked " + m.ID.Short(6) + "\n"
-			continue
-		}
-		r.Reply = condition.met.Message
+	if c.Bool("wait-ack") {
+		doc = fmt.Appendf(doc, "acked %s\n", m.ID.Short(6))
+	}
+	if c.Bool("wait-reply") {
+		r.Reply = wanted[len(wanted)-1].met.Message
 		ids = append(ids, r.Reply.ID)
 		shown := r.s.Renderer()
 		shown.LimitToPage()
-		text += string(letters(shown, []*mailbox.Item{r.Reply.Item}, nil)[0])
+		doc = append(doc, letters(shown, []*mailbox.Item{r.Reply.Item}, nil)[0]...)
 	}
-	doc := []byte(text)
 	if c.Bool("json") {
-		var err error
 		if doc, err = command.JSON(r); err != nil {
 			return err
 		}
 	}
-	_, err := r.s.Me.Read(ctx, mailbox.ReadOptions{IDs: ids}, func(b mailbox.Batch) (int, error) {
+	_, err = r.s.Me.Read(ctx, mailbox.ReadOptions{IDs: ids}, func(b mailbox.Batch) (int, error) {
 		n, err := showPieces(ctx, [][]byte{doc})
 		return n * len(b.Items), err
 	})

@@ -48,11 +48,9 @@ func ls(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	box := s.Me
-	if name != "" {
-		if box, err = s.Member(name); err != nil {
-			return err
-		}
+	box, err := s.MemberOrMe(name)
+	if err != nil {
+		return err
 	}
 	if c.Bool("bad") {
 		return lsBad(c, box)
@@ -217,14 +215,10 @@ var searchCommand = &cli.Command{
 		&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Value: 20, Usage: "at most `N` (default 20); 0: all"},
 		&cli.StringFlag{Name: "from", Hidden: true}, &cli.StringFlag{Name: "to", Hidden: true}, &cli.StringFlag{Name: "since", Hidden: true},
 	},
-	Action: search,
+	Action: command.With(command.OpenTeam, search),
 }
 
-func search(c *cli.Context) error {
-	s, err := command.OpenTeam(c)
-	if err != nil {
-		return err
-	}
+func search(c *cli.Context, s *command.Scope) error {
 	words := c.Args().Slice()
 	for _, key := range []string{"from", "to", "since"} {
 		if c.IsSet(key) {
@@ -246,11 +240,12 @@ func search(c *cli.Context) error {
 
 var threadCommand = &cli.Command{
 	Name: "thread", Aliases: []string{"conversation"}, ArgsUsage: "ID", Usage: "the conversation, in order",
-	UsageText: "atm thread 9f3a1c", Description: "Across the team's inboxes. Marks nothing.", Action: thread,
+	UsageText: "atm thread 9f3a1c", Description: "Across the team's inboxes. Marks nothing.",
+	Action: command.With(command.OpenMeIfSaid, thread),
 }
 
-func thread(c *cli.Context) error {
-	s, it, _, err := findNamed(c, command.OpenMeIfSaid)
+func thread(c *cli.Context, s *command.Scope) error {
+	it, _, err := s.Find(c.Context, c.Args().First(), false)
 	if err != nil {
 		return err
 	}

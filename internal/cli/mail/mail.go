@@ -18,25 +18,6 @@ func Commands() []*cli.Command {
 	}
 }
 
-// openToWrite is OpenMe for a verb that changes something as me.
-func openToWrite(c *cli.Context) (*command.Scope, error) {
-	s, err := command.OpenMe(c)
-	if err != nil {
-		return nil, err
-	}
-	return s, s.MayWrite()
-}
-
-// findNamed opens the team, and finds the message that the first word names.
-func findNamed(c *cli.Context, open func(*cli.Context) (*command.Scope, error)) (*command.Scope, *mailbox.Item, *mailbox.Box, error) {
-	s, err := open(c)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	it, box, err := s.Find(c.Context, c.Args().First(), false)
-	return s, it, box, err
-}
-
 // findSent is a message that I sent.
 func findSent(ctx context.Context, s *command.Scope, word string) (*mailbox.Item, error) {
 	it, _, err := s.Find(ctx, word, false)

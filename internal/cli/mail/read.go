@@ -45,18 +45,14 @@ var readCommand = &cli.Command{
 		command.Meant("agent", "--as NAME says who you are; atm ls NAME looks at somebody's inbox"),
 		command.Meant("since", "atm ls --all --since D"),
 	},
-	Action: read,
+	Action: command.With(command.OpenMe, read),
 }
 
-func read(c *cli.Context) error {
+func read(c *cli.Context, s *command.Scope) error {
 	for _, flags := range [][]string{{"peek", "follow"}, {"last", "wait", "follow"}} {
 		if err := command.NotBoth(c, flags...); err != nil {
 			return err
 		}
-	}
-	s, err := command.OpenMe(c)
-	if err != nil {
-		return err
 	}
 	s.WarnUnaccepted()
 	if c.Bool("last") {

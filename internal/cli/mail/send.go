@@ -28,7 +28,7 @@ var sendCommand = &cli.Command{
 		&cli.StringSliceFlag{Name: "cc", Hidden: true}, hidden("all"),
 		&cli.StringFlag{Name: "reply-to", Aliases: []string{"in-reply-to"}, Hidden: true},
 	),
-	Action: send,
+	Action: command.With(command.OpenToWrite, send),
 }
 
 // messageFlags are the flags of send and reply.
@@ -67,11 +67,11 @@ var replyCommand = &cli.Command{
 		&cli.BoolFlag{Name: "all", Usage: "to every recipient as well"},
 		command.Meant("to", "atm reply answers the sender; atm send NAME \"…\" writes to anybody"),
 	),
-	Action: reply,
+	Action: command.With(command.OpenToWrite, reply),
 }
 
-func reply(c *cli.Context) error {
-	s, parent, _, err := findNamed(c, openToWrite)
+func reply(c *cli.Context, s *command.Scope) error {
+	parent, _, err := s.Find(c.Context, c.Args().First(), false)
 	if err != nil {
 		return err
 	}
@@ -79,11 +79,7 @@ func reply(c *cli.Context) error {
 	return compose(c, s, &teams.Outgoing{To: to, Parent: parent.Message}, c.Args().Tail())
 }
 
-func send(c *cli.Context) error {
-	s, err := openToWrite(c)
-	if err != nil {
-		return err
-	}
+func send(c *cli.Context, s *command.Scope) error {
 	if c.Bool("batch") {
 		return sendBatch(c, s)
 	}

@@ -27,11 +27,11 @@ var showCommand = &cli.Command{
 		&cli.BoolFlag{Name: "raw", Aliases: []string{"body"}, Usage: "the bytes of the body alone"},
 		&cli.StringFlag{Name: "save", Usage: "save its attachments in `DIR`, under their names"},
 	},
-	Action: show,
+	Action: command.With(command.OpenMeIfSaid, show),
 }
 
-func show(c *cli.Context) error {
-	s, it, box, err := findNamed(c, command.OpenMeIfSaid)
+func show(c *cli.Context, s *command.Scope) error {
+	it, box, err := s.Find(c.Context, c.Args().First(), false)
 	if err != nil {
 		return err
 	}
@@ -103,12 +103,12 @@ func saveAs(dir *os.Root, store *mailbox.Store, a wire.Attachment) (string, erro
 
 var traceCommand = &cli.Command{
 	Name: "trace", Aliases: []string{"track"}, ArgsUsage: "ID", Usage: "how far a message got, and the evidence",
-	UsageText: "atm trace 9f3a1c", Action: trace,
+	UsageText: "atm trace 9f3a1c", Action: command.With(command.OpenMeIfSaid, trace),
 	Description: "A stage that is not named has no evidence, which is not the same as no.",
 }
 
-func trace(c *cli.Context) error {
-	s, it, _, err := findNamed(c, command.OpenMeIfSaid)
+func trace(c *cli.Context, s *command.Scope) error {
+	it, _, err := s.Find(c.Context, c.Args().First(), false)
 	if err != nil {
 		return err
 	}

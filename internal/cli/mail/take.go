@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -28,10 +27,10 @@ var takeCommand = &cli.Command{
 		&cli.BoolFlag{Name: "wait", Aliases: []string{"w", "block"}, Usage: "until there is one"},
 		command.TimeoutFlag(),
 	},
-	Action: take,
+	Action: command.With(command.OpenToWrite, take),
 }
 
-func take(c *cli.Context) error {
+func take(c *cli.Context, s *command.Scope) error {
 	if err := command.NotBoth(c, "renew", "wait"); err != nil {
 		return err
 	}
@@ -39,19 +38,13 @@ func take(c *cli.Context) error {
 	if lease <= 0 || lease > mailbox.MaxLease {
 		return command.Usage("--lease %s: it may be up to %s", lease, mailbox.MaxLease).WithHint("--lease 10m, and --renew for more")
 	}
-	s, err := openToWrite(c)
-	if err != nil {
-		return err
-	}
 	if c.IsSet("renew") {
 		return renewLease(c, s, lease)
 	}
 	s.WarnUnaccepted()
-	box := s.Me
-	if c.Args().Present() {
-		if box, err = s.Member(c.Args().First()); err != nil {
-			return err
-		}
+	box, err := s.MemberOrMe(c.Args().First())
+	if err != nil {
+		return err
 	}
 	if err := teams.MayTake(box, s.Me.Address()); errors.Is(err, teams.ErrNotShared) {
 		return command.Refused("%w", err).WithHint("atm team add %s --shared", box.Agent())
@@ -86,9 +79,6 @@ func takeOne(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox
 			return false, err
 		}
 		n, err := showPieces(ctx, [][]byte{text})
-		if errors.Is(err, syscall.EPIPE) {
-			command.Warn(c, "the reader of the output left early; nobody has taken the message")
-		}
 		return n > 0, err
 	})
 	return it != nil, err
@@ -106,14 +96,9 @@ func takenText(c *cli.Context, s *command.Scope, it *mailbox.Item, l mailbox.Lea
 }
 
 func renewLease(c *cli.Context, s *command.Scope, lease time.Duration) error {
-	m, notMine, err := findLeased(s, c.String("renew"))
-	if err == nil && m.Item == nil {
-		err = notMine
-	}
-	if err == nil && m.Item == nil {
-		if m.Item, _, err = s.Find(c.Context, c.String("renew"), false); err == nil {
-			err = fmt.Errorf("message %s %w", m.ID.Short(6), mailbox.ErrNotHeld)
-		}
+	m, err := findHeld(c, s, c.String("renew"))
+	if err == nil && !m.isLeased || errors.Is(err, mailbox.ErrNotFound) {
+		err = fmt.Errorf("message %s %w", c.String("renew"), mailbox.ErrNotHeld)
 	}
 	if err != nil {
 		return err

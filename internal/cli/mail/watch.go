@@ -26,7 +26,7 @@ var watchCommand = &cli.Command{
 		&cli.StringFlag{Name: "since", Usage: "begin `D` earlier"},
 		&cli.BoolFlag{Name: "no-follow", Usage: "end when all is shown"},
 	},
-	Action: watch,
+	Action: command.With(command.OpenMeIfSaid, watch),
 }
 
 // A happening is a message or an event, and when it was.
@@ -35,11 +35,7 @@ type happening struct {
 	at time.Time
 }
 
-func watch(c *cli.Context) error {
-	s, err := command.OpenMeIfSaid(c)
-	if err != nil {
-		return err
-	}
+func watch(c *cli.Context, s *command.Scope) error {
 	boxes, err := s.Team.Boxes()
 	if err != nil {
 		return err
