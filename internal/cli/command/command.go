@@ -1,8 +1,7 @@
 // Package command is what the verbs of atm share.
 //
-// A verb is a *cli.Command (github.com/urfave/cli/v2) in the package of its group (mail,
-// agent, session, setup), which exports Commands() []*cli.Command. Its Action opens a
-// Scope, calls one thing and returns Print(c, result).
+// A verb is a *cli.Command (github.com/urfave/cli/v2) in the package of its group. Its
+// action gets a Scope (With), calls one thing and prints one value.
 //
 //	UsageText    examples, a line each; the first is also a hint
 //	Usage        its line in `atm help all`
@@ -10,16 +9,9 @@
 //	ArgsUsage    counted as well: [brackets] may be missing, what has an … may repeat,
 //	             CMD begins a command line of somebody else's. Args: true counts for itself
 //
-// Parse sorts flags before words. A duration right behind a flag that begins with "wait"
-// is its --timeout.
-//
-// OpenRoot, OpenTeam, OpenMe and OpenMeIfSaid give a Scope: Root, Team, Me. Before
-// anything is written as me stands MayWrite; before something is done to another agent
-// MayAct, or MayStop for ending it.
-//
-// Any error may be returned: Explain gives it its exit code and hint, and the app prints
-// it. Results go to stdout through Print alone, the rest to stderr through Warn. Text
-// from outside is escaped where it becomes part of a line (letter.Escape).
+// Any error may be returned: Explain gives it its exit code and hint. Results go to stdout
+// through Print alone, the rest to stderr through Warn. Text from outside is escaped where
+// it becomes part of a line (letter.Escape).
 package command
 
 import (

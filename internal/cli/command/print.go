@@ -113,7 +113,7 @@ func Columns(rows [][]string, colours ...string) string {
 				continue
 			}
 			shown := (&teams.Table{Width: room}).Fit(cell)
-			if colours[n] != "" && Colour() {
+			if shown != "" && colours[n] != "" && Colour() {
 				shown = "\x1b[" + colours[n] + "m" + shown + "\x1b[m"
 			}
 			line += shown + strings.Repeat(" ", widths[n]-len(cell)+2)

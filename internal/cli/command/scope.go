@@ -18,9 +18,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// A Scope is where a verb works: the root, the team and, where it is known, the
-// mailbox of whoever types. It is the only thing that reads the environment and
-// the working directory for that.
+// A Scope is where a verb works. It alone reads the environment and the working
+// directory for that.
 type Scope struct {
 	Root *teams.Root
 	Team *teams.Team
@@ -61,10 +60,9 @@ func OpenTeam(c *cli.Context) (*Scope, error) {
 		return nil, err
 	}
 	name, err := s.teamName()
-	if err != nil {
-		return s, err
+	if err == nil {
+		s.Team, err = s.Root.Team(name)
 	}
-	s.Team, err = s.Root.Team(name)
 	return s, err
 }
 
@@ -124,10 +122,12 @@ func Place(c *cli.Context) teams.Place {
 	p := teams.Place{Flag: c.String("root"), Env: os.Getenv("ATM_ROOT"), UID: os.Getuid()}
 	p.Dir, _ = os.Getwd()
 	p.Home, _ = os.UserHomeDir()
-	if state := os.Getenv("XDG_STATE_HOME"); state != "" {
+	state := os.Getenv("XDG_STATE_HOME")
+	if state == "" && p.Home != "" {
+		state = filepath.Join(p.Home, ".local", "state")
+	}
+	if state != "" {
 		p.State = filepath.Join(state, "atm")
-	} else if p.Home != "" {
-		p.State = filepath.Join(p.Home, ".local", "state", "atm")
 	}
 	return p
 }
@@ -209,7 +209,7 @@ func (s *Scope) MemberOrMe(word string) (*mailbox.Box, error) {
 	return s.Member(word)
 }
 
-// Names are the names of the team's members, for looking at what a word means.
+// Names are the team's members.
 func (s *Scope) Names() []wire.Name {
 	names, _ := s.Team.Agents()
 	return names
@@ -220,8 +220,8 @@ func (s *Scope) IsMember(word string) bool {
 	return slices.Contains(s.Names(), wire.Name(strings.TrimPrefix(word, "@")))
 }
 
-// Find is the message that a fragment of an id means: in my mailbox or, unless
-// only mine counts, in the team's. box is where it lies.
+// Find is the message that a fragment of an id means, and where it lies: in my mailbox
+// or, unless only mine counts, in the team's.
 func (s *Scope) Find(ctx context.Context, fragment string, mine bool) (it *mailbox.Item, box *mailbox.Box, err error) {
 	fragment = strings.TrimPrefix(fragment, "#")
 	if _, bad := wire.ParseFragment(fragment); bad != nil && s.IsMember(fragment) {
@@ -257,9 +257,10 @@ func (s *Scope) Flags() string {
 
 // Origin is the evidence that goes with what this process sends.
 func (s *Scope) Origin() *wire.Origin {
-	o := &wire.Origin{Via: "cli", Run: os.Getenv("ATM_RUN")}
-	if uid := os.Getuid(); uid >= 0 {
-		o.UID = &uid
+	uid := os.Getuid()
+	o := &wire.Origin{Via: "cli", Run: os.Getenv("ATM_RUN"), UID: &uid}
+	if uid < 0 {
+		o.UID = nil
 	}
 	return o
 }

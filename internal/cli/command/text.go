@@ -74,18 +74,18 @@ func ReadText(r io.Reader) (string, error) {
 
 // CheckText refuses what cannot be the text of a message.
 func CheckText(s string) error {
-	const asFile = "any bytes can go as a file: --attach FILE"
-	if len(s) > MaxText {
-		return Usage("the text is over 1 MiB").WithHint(asFile)
-	}
-	if !utf8.ValidString(s) {
-		return Usage("the text is not UTF-8").WithHint(asFile)
-	}
-	if strings.Contains(s, "\x00") {
-		return Usage("the text has a NUL byte").WithHint(asFile)
-	}
-	if strings.TrimSpace(s) == "" {
+	what := ""
+	switch {
+	case strings.TrimSpace(s) == "":
 		return Usage("the text is empty").WithHint("put the text behind the command, or pipe it in")
+	case len(s) > MaxText:
+		what = "is over 1 MiB"
+	case !utf8.ValidString(s):
+		what = "is not UTF-8"
+	case strings.Contains(s, "\x00"):
+		what = "has a NUL byte"
+	default:
+		return nil
 	}
-	return nil
+	return Usage("the text %s", what).WithHint("any bytes can go as a file: --attach FILE")
 }

@@ -59,8 +59,8 @@ func ls(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if n := len(l.Messages); c.Bool("count") {
-		return command.PrintAs(c, map[string]int{"count": n}, fmt.Sprint(n))
+	if c.Bool("count") {
+		return printCount(c, len(l.Messages))
 	}
 	none := "nothing there"
 	if !c.Bool("sent") {
@@ -178,33 +178,34 @@ func stateAt(it *mailbox.Item) string {
 	return string(it.State)
 }
 
-// lsBad prints the files that are no messages; with --json one a line.
+// lsBad lists the files that are no messages.
 func lsBad(c *cli.Context, box *mailbox.Box) error {
 	if _, err := box.TakeIn(c.Context); err != nil {
 		return err
 	}
-	limit := c.Int("limit")
-	if c.Bool("count") {
-		limit = 0
-	}
-	files, err := box.BadFiles(limit)
+	files, err := box.BadFiles(0)
 	if err != nil {
 		return err
 	}
-	if n := len(files); c.Bool("count") {
-		return command.PrintAs(c, map[string]int{"count": n}, fmt.Sprint(n))
+	n, text := len(files), ""
+	if c.Bool("count") {
+		return printCount(c, n)
 	}
-	if len(files) == 0 && !c.Bool("json") {
-		return command.Print(c, command.Text("0 bad"))
+	if limit := c.Int("limit"); limit > 0 {
+		files = files[:min(limit, n)]
 	}
+	bad := []map[string]string{}
 	for _, f := range files {
 		reason := letter.Size(f.Size) + ": " + letter.Clip(f.Reason, 160)
-		err := command.PrintAs(c, map[string]string{"name": f.Name, "reason": reason}, letter.Escape(f.Name)+" "+letter.Escape(reason))
-		if err != nil {
-			return err
-		}
+		bad = append(bad, map[string]string{"name": f.Name, "reason": reason, "state": "bad"})
+		text += letter.Escape(f.Name) + " " + letter.Escape(reason) + "\n"
 	}
-	return nil
+	document := map[string]any{"messages": bad, "more": n - len(files), "owed": []wire.ID{}}
+	return command.PrintAs(c, document, cmp.Or(text, "0 bad"))
+}
+
+func printCount(c *cli.Context, n int) error {
+	return command.PrintAs(c, map[string]int{"count": n}, fmt.Sprint(n))
 }
 
 var searchCommand = &cli.Command{

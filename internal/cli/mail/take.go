@@ -97,7 +97,10 @@ func takenText(c *cli.Context, s *command.Scope, it *mailbox.Item, l mailbox.Lea
 
 func renewLease(c *cli.Context, s *command.Scope, lease time.Duration) error {
 	m, err := findHeld(c, s, c.String("renew"))
-	if err == nil && !m.isLeased || errors.Is(err, mailbox.ErrNotFound) {
+	if errors.Is(err, mailbox.ErrNotFound) {
+		_, _, err = s.Find(c.Context, c.String("renew"), false) // it may be there, and somebody else's
+	}
+	if err == nil && !m.isLeased {
 		err = fmt.Errorf("message %s %w", c.String("renew"), mailbox.ErrNotHeld)
 	}
 	if err != nil {

@@ -168,11 +168,12 @@ func (h happening) line(s *command.Scope) string {
 
 // phrases are what events say to people, where that is not their kind's name.
 var phrases = map[string]string{
-	wire.TurnCompleted: "turn ended", wire.TurnIdle: "is idle", wire.StreamFailed: "error", wire.DroppedCounters: "events were lost",
-	"state_change": "is now", "confirm_required": "asks", "waiting_for_input": "asks", "draft_ready": "has a draft", "status_update": "says",
-	"session_start": "session began", "session_end": "session ended", "spawned": "program started", "exited": "program ended",
-	"restarting": "program starts again", "tool_call_start": "uses", "tool_call": "uses", "tool_call_end": "used", "message_delta": "says",
-	"agent_output": "says", "agent_message_chunk": "says", "agent_thought_chunk": "thinks", wire.EventAnnounced: "was told of",
+	wire.TurnCompleted: "turn ended:", wire.TurnIdle: "is idle", wire.StreamFailed: "error:", wire.DroppedCounters: "lost events:",
+	"state_change": "is now", "confirm_required": "asks:", "waiting_for_input": "asks:", "draft_ready": "has a draft:",
+	"status_update": "says:", "message_delta": "says:", "agent_output": "says:", "agent_message_chunk": "says:",
+	"agent_thought_chunk": "thinks:", "tool_call_start": "uses", "tool_call": "uses", "tool_call_end": "used",
+	"session_start": "session began:", "session_end": "session ended:", "spawned": "program started", "exited": "program ended:",
+	"restarting": "program starts again:", wire.EventAnnounced: "was told of", wire.EventWithdrawn: "lost to its sender",
 	wire.EventInjecting: "is being handed", wire.EventInjected: "was handed", wire.EventInjectionFailed: "could not be handed",
 }
 
@@ -186,24 +187,19 @@ func describeEvent(e *wire.Event, r *letter.Renderer) string {
 	switch e.Kind {
 	case wire.TurnStarted, wire.TurnIdle, "spawned":
 	case wire.TurnCompleted:
-		if about = e.Text("status"); about == "completed" {
-			about = ""
-		}
+		about = strings.TrimPrefix(e.Text("status"), "completed")
 	case wire.DroppedCounters:
 		n, _ := e.Uint("dropped")
 		about = fmt.Sprint(n)
 	case "state_change":
-		about = strings.ReplaceAll(e.Text("new"), "_", " ")
-		if detail := e.Text("detail"); detail != "" {
-			about += ", " + detail
-		}
+		about = strings.ReplaceAll(e.Text("new"), "_", " ") + strings.TrimSuffix(", "+e.Text("detail"), ", ")
 	case wire.StreamFailed, "waiting_for_input", "draft_ready", "status_update", "agent_output":
 		about = e.Text("error_summary", "prompt", "summary", "message", "content")
 	default:
 		about = wire.Line(e)
 	}
 	if id := e.MessageID(); wire.IsID(string(id)) {
-		return letter.Escape(phrase) + " " + strings.TrimRight(r.Short(id)+": "+letter.Escape(e.Text("reason")), ": ")
+		about = strings.TrimSuffix(r.Short(id)+": "+e.Text("reason"), ": ")
 	}
-	return letter.Escape(strings.TrimRight(phrase+": "+letter.Clip(about, 200), ": "))
+	return letter.Escape(strings.TrimRight(phrase+" "+letter.Clip(about, 200), ": "))
 }
