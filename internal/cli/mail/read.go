@@ -73,10 +73,10 @@ func read(c *cli.Context, s *command.Scope) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case c.Bool("follow"):
+	if c.Bool("follow") {
 		return s.Follow(p.follow)
-	case c.Bool("wait"):
+	}
+	if c.Bool("wait") {
 		return s.Await(p.wait)
 	}
 	_, err = p.show(c.Context)
@@ -222,7 +222,7 @@ func (p *page) foot(b mailbox.Batch) (foot string) {
 // wait goes on.
 func (p *page) wait(ctx context.Context) error {
 	timeout := command.Duration(p.c, "timeout")
-	err := await(ctx, watchMail(p.s.Me), timeout, func(entry) (bool, error) { return p.show(ctx) })
+	err := await(ctx, timeout, watchMail(p.s.Me), func(entry) (bool, error) { return p.show(ctx) })
 	if errors.Is(err, errTimeout) {
 		return command.Timeout("no mail within %s", timeout).WithHint("do other work, or end your turn; later: atm read%s", p.s.Flags())
 	}
@@ -232,11 +232,11 @@ func (p *page) wait(ctx context.Context) error {
 // follow shows what is unread and what comes, until interrupted or, where a timeout
 // was given, for that long.
 func (p *page) follow(ctx context.Context) error {
-	timeout := time.Duration(0)
-	if p.c.IsSet("timeout") {
-		timeout = command.Duration(p.c, "timeout")
+	timeout := command.Duration(p.c, "timeout")
+	if !p.c.IsSet("timeout") {
+		timeout = 0
 	}
-	err := await(ctx, watchMail(p.s.Me), timeout, func(entry) (bool, error) {
+	err := await(ctx, timeout, watchMail(p.s.Me), func(entry) (bool, error) {
 		for {
 			if shown, err := p.show(ctx); !shown || err != nil {
 				return false, err

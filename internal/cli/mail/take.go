@@ -60,7 +60,7 @@ func take(c *cli.Context, s *command.Scope) error {
 	}
 	return s.Await(func(ctx context.Context) error {
 		timeout := command.Duration(c, "timeout")
-		err := await(ctx, watchMail(box), timeout, func(entry) (bool, error) { return takeOne(ctx, c, s, box, lease) })
+		err := await(ctx, timeout, watchMail(box), func(entry) (bool, error) { return takeOne(ctx, c, s, box, lease) })
 		if errors.Is(err, errTimeout) {
 			return command.Timeout("nothing to take within %s", timeout).
 				WithHint("do other work, or again: atm take %s --wait%s", box.Agent(), s.Flags())

@@ -128,16 +128,11 @@ func (m met) String() string { return m.Matched + ": " + m.text }
 
 // waitFor returns when any condition, or every one at once, is met.
 func waitFor(ctx context.Context, s *command.Scope, conditions []*condition, every bool, timeout time.Duration) error {
-	boxes := watched{}
+	var boxes []watched
 	for _, c := range conditions {
-		for box, after := range c.boxes {
-			if old, known := boxes[box]; known {
-				after = min(old, after)
-			}
-			boxes[box] = after
-		}
+		boxes = append(boxes, c.boxes)
 	}
-	err := await(ctx, boxes, timeout, func(e entry) (bool, error) {
+	err := await(ctx, timeout, boxes, func(e entry) (bool, error) {
 		n := 0
 		for _, c := range conditions {
 			var err error
@@ -169,7 +164,7 @@ func waitFor(ctx context.Context, s *command.Scope, conditions []*condition, eve
 // mailCondition: there is unread mail for me.
 func mailCondition(ctx context.Context, s *command.Scope) *condition {
 	return &condition{
-		boxes: watchMail(s.Me),
+		boxes: watchMail(s.Me)[0],
 		not:   func() (string, string) { return "no mail", "" },
 		look: func(entry) (*met, error) {
 			b, err := s.Me.Peek(ctx, mailbox.ReadOptions{Limit: 1})
@@ -196,7 +191,7 @@ func answerCondition(ctx context.Context, s *command.Scope, kind string, m *wire
 	looked := false
 	return &condition{
 		flag:  " --" + kind + " " + m.ID.Short(6),
-		boxes: watchMail(s.Me),
+		boxes: watchMail(s.Me)[0],
 		not:   func() (string, string) { return "no " + map[string]string{"reply": "answer", "acked": "ack"}[kind], "" },
 		look: func(e entry) (*met, error) {
 			if found != nil || looked && e.Message == nil {
@@ -235,14 +230,8 @@ func stateCondition(ctx context.Context, c *cli.Context, s *command.Scope, kind,
 	if err != nil {
 		return nil, err
 	}
-	now, err := team.SummaryOf(box.Agent(), state, time.Now())
-	if err != nil {
-		return nil, err
-	}
-	if now.State == reducer.WordOff && kind != "exit" {
-		command.Warn(c, "%s", describe(now))
-	}
-	return &condition{
+	var now teams.Member
+	condition := &condition{
 		flag:  " --" + kind + " " + string(box.Agent()),
 		boxes: watched{box: state.Seq},
 		not:   func() (string, string) { return "not " + kind, ": " + describe(now) },
@@ -250,11 +239,9 @@ func stateCondition(ctx context.Context, c *cli.Context, s *command.Scope, kind,
 			if e.Event != nil && e.Box.Address() == box.Address() && e.Event.Seq > state.Seq {
 				state.Apply(reducer.Input{Now: time.Now(), Event: e.Event})
 			}
-			latest, err := team.SummaryOf(box.Agent(), state, time.Now())
-			if err != nil {
+			if now, err = team.SummaryOf(box.Agent(), state, time.Now()); err != nil {
 				return nil, err
 			}
-			now = latest
 			off := now.State == reducer.WordOff
 			over := off || now.State == reducer.WordIdle || now.TurnStatus == reducer.TurnTerminal
 			if string(now.State) != kind && !(kind == "exit" && off) && !(kind == "turn-done" && over) {
@@ -266,7 +253,12 @@ func stateCondition(ctx context.Context, c *cli.Context, s *command.Scope, kind,
 			}
 			return &met{Matched: kind, Agent: now.Name, text: text}, nil
 		},
-	}, nil
+	}
+	_, err = condition.look(entry{})
+	if now.State == reducer.WordOff && kind != "exit" {
+		command.Warn(c, "%s", describe(now))
+	}
+	return condition, err
 }
 
 // describe is how things are with an agent.
@@ -294,10 +286,10 @@ func turnCondition(ctx context.Context, s *command.Scope, word string) (*conditi
 			return nil, err
 		}
 		team, err := s.Root.Team(a.Team)
-		if err != nil {
-			return nil, err
+		if err == nil {
+			turns[a], err = team.Turns(a.Agent, it.SentAt.Add(-24*time.Hour))
 		}
-		if turns[a], err = team.Turns(a.Agent, it.SentAt.Add(-24*time.Hour)); err != nil {
+		if err != nil {
 			return nil, err
 		}
 		boxes[box] = turns[a].Seq()
@@ -338,21 +330,22 @@ type entry = watcher.Entry
 type watched map[*mailbox.Box]uint64
 
 // watchMail watches a mailbox for messages: no event comes after that number.
-func watchMail(box *mailbox.Box) watched { return watched{box: ^uint64(0) >> 2} }
+func watchMail(box *mailbox.Box) []watched { return []watched{{box: ^uint64(0) >> 2}} }
 
 // await calls look until it is done: at once, with everything that is new in the
 // mailboxes since then, and at each tick. A timeout of 0 is for ever; errTimeout.
-func await(ctx context.Context, boxes watched, timeout time.Duration, look func(entry) (done bool, err error)) error {
+func await(ctx context.Context, timeout time.Duration, boxes []watched, look func(entry) (done bool, err error)) error {
 	// Messages even where only events count: a dropped file may be either.
 	options := watcher.Options{Messages: true, Events: true, After: map[wire.Address]uint64{}}
 	var list []*mailbox.Box
-	for box, after := range boxes {
-		old, known := options.After[box.Address()]
-		if !known {
-			list = append(list, box)
-			old = after
+	for _, some := range boxes {
+		for box, after := range some {
+			old, known := options.After[box.Address()]
+			if !known {
+				list, old = append(list, box), after
+			}
+			options.After[box.Address()] = min(old, after)
 		}
-		options.After[box.Address()] = min(old, after)
 	}
 	w, err := watcher.Open(ctx, list, options)
 	if err != nil {

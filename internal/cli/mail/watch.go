@@ -40,15 +40,12 @@ func watch(c *cli.Context, s *command.Scope) error {
 	if err != nil {
 		return err
 	}
-	if c.Args().Present() {
-		boxes = nil
-	}
-	for _, word := range c.Args().Slice() {
+	for i, word := range c.Args().Slice() {
 		box, err := s.Member(word)
 		if err != nil {
 			return err
 		}
-		boxes = append(boxes, box)
+		boxes = append(boxes[:i:i], box)
 	}
 	from, given, err := since(c)
 	if err != nil {
@@ -66,7 +63,7 @@ func watch(c *cli.Context, s *command.Scope) error {
 			return err
 		}
 		defer w.Close()
-		shown := map[wire.ID]bool{} // messages, which the watcher may bring as well
+		shown := map[string]bool{} // files of messages, which the watcher may bring as well
 		if given || c.Bool("no-follow") {
 			past, err := happenings(ctx, c, boxes, from, last)
 			if err != nil {
@@ -74,7 +71,7 @@ func watch(c *cli.Context, s *command.Scope) error {
 			}
 			for _, h := range past {
 				if h.Message != nil {
-					shown[h.Message.ID] = true
+					shown[h.Box.Path()+string(h.Message.ID)] = true
 				}
 				if err := h.print(c, s); err != nil {
 					return err
@@ -88,7 +85,7 @@ func watch(c *cli.Context, s *command.Scope) error {
 				return err
 			case next.Err != nil:
 				command.Warn(c, "%v", next.Err)
-			case next.Message == nil || !shown[next.Message.ID]:
+			case next.Message == nil || !shown[next.Box.Path()+string(next.Message.ID)]:
 				if err := (happening{next, time.Now()}).print(c, s); err != nil {
 					return err
 				}
