@@ -150,3 +150,10 @@ func TestJSONNeverSteersATerminal(t *testing.T) {
 		t.Errorf("%s %v", doc, err)
 	}
 }
+
+func TestColumns(t *testing.T) {
+	got := Columns([][]string{{"9f3a1c", "bob", "", "Green?"}, {"77b0de", "carol", "", ""}}, "1", "2", "", "")
+	if want := "9f3a1c  bob    Green?\n77b0de  carol\n"; got != want {
+		t.Errorf("%q, not %q", got, want)
+	}
+}

@@ -186,6 +186,9 @@ func (s *Scope) Address(word string) (wire.Address, error) {
 		return a, nil
 	}
 	hint := "members: " + Join(s.Names())
+	if first, _, several := strings.Cut(word, ","); several {
+		hint = "one at a time: " + s.c.Command.HelpName + " " + first
+	}
 	if near, ok := Nearest(word, Strings(s.Names())); ok {
 		hint = fmt.Sprintf("did you mean %q? %s", near, hint)
 	}

@@ -2,6 +2,7 @@ package mail
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -201,10 +202,7 @@ func compose(c *cli.Context, s *command.Scope, o *teams.Outgoing, words []string
 	if c.IsSet("due") {
 		m.DueAt = now.Add(command.Duration(c, "due"))
 	}
-	err := readID(c, m)
-	if err == nil {
-		err = readValues(c, m)
-	}
+	err := readValues(c, m)
 	if err == nil {
 		m.Body, err = bodyText(c, words)
 	}
@@ -218,27 +216,21 @@ func compose(c *cli.Context, s *command.Scope, o *teams.Outgoing, words []string
 	return deliver(c, s, o)
 }
 
-// readID takes --id, and checks --once.
-func readID(c *cli.Context, m *wire.Message) (err error) {
+// readValues takes --id, --payload and --meta, and checks --once.
+func readValues(c *cli.Context, m *wire.Message) (err error) {
 	if c.IsSet("once") {
 		if err := mailbox.CheckKeyName(c.String("once")); err != nil {
 			return command.Usage("--once: %v", err)
 		}
 	}
-	if !c.IsSet("id") {
-		return nil
+	if c.IsSet("id") {
+		if m.ID, err = wire.ParseID(c.String("id")); err == nil {
+			err = teams.GivenID(m.ID)
+		}
+		if err != nil {
+			return command.Usage("--id: %v", err).WithHint("leave --id out: atm makes one; --once NAME takes any name")
+		}
 	}
-	if m.ID, err = wire.ParseID(c.String("id")); err == nil {
-		err = teams.GivenID(m.ID)
-	}
-	if err != nil {
-		return command.Usage("--id: %v", err).WithHint("leave --id out: atm makes one; --once NAME takes any name")
-	}
-	return nil
-}
-
-// readValues takes --payload and --meta.
-func readValues(c *cli.Context, m *wire.Message) error {
 	if c.IsSet("payload") {
 		m.Payload = json.RawMessage(c.String("payload"))
 		if _, err := wire.ReadObject(m.Payload); err != nil {
@@ -253,7 +245,6 @@ func readValues(c *cli.Context, m *wire.Message) error {
 		}
 		notes = append(notes, wire.Member{Name: key, Value: wire.Quote(value)})
 	}
-	var err error
 	if len(notes) > 0 {
 		m.Meta, err = notes.MarshalJSON()
 	}
@@ -304,12 +295,13 @@ func refer(c *cli.Context, s *command.Scope, m *wire.Message) error {
 
 // attach stores the files, in the team of each recipient.
 func attach(c *cli.Context, o *teams.Outgoing) error {
-	for _, name := range c.StringSlice("attach") {
-		stored := map[*mailbox.Store]bool{}
-		for _, box := range o.Post.To {
-			if stored[box.Store()] {
-				continue
-			}
+	stored := map[*mailbox.Store]bool{}
+	for _, box := range o.Post.To {
+		if stored[box.Store()] {
+			continue
+		}
+		stored[box.Store()], o.Message.Attachments = true, nil
+		for _, name := range c.StringSlice("attach") {
 			f, err := os.Open(name)
 			if err != nil {
 				return command.Usage("--attach: %v", err)
@@ -319,11 +311,17 @@ func attach(c *cli.Context, o *teams.Outgoing) error {
 			if err != nil {
 				return err
 			}
-			if len(stored) == 0 {
-				o.Message.Attachments = append(o.Message.Attachments, a)
-			}
-			stored[box.Store()] = true
+			o.Message.Attachments = append(o.Message.Attachments, a)
 		}
 	}
 	return nil
+}
+
+// findSent is a message that I sent.
+func findSent(ctx context.Context, s *command.Scope, word string) (*mailbox.Item, error) {
+	it, _, err := s.Find(ctx, word, false)
+	if err == nil && it.From != s.Me.Address() {
+		err = command.Refused("message %s is not yours but from %s", it.ID.Short(6), it.From).WithHint("atm ls --sent%s", s.Flags())
+	}
+	return it, err
 }
