@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -79,10 +80,18 @@ func (s *Scope) Actor() (who wire.Name, agent bool) {
 	if err != nil || a.Team != s.Team.Name {
 		return "", InAgent()
 	}
-	if mine, err := s.Team.IsRun(a.Agent, run); run != "" && (err != nil || !mine) {
+	if run != "" && run != s.notedRun(a.Agent) {
 		return "", true // a run that is over, of another root, or made up
 	}
 	return a.Agent, InAgent()
+}
+
+// notedRun is the run that an agent's runner has noted, "" where none is. A runner that
+// is gone leaves processes that still act for its agent.
+func (s *Scope) notedRun(name wire.Name) string {
+	data, _ := s.Team.Dir().ReadFile(string(name)+"/run/"+runinfo.File, runinfo.MaxSize)
+	noted, _ := runinfo.Parse(data)
+	return noted.Run
 }
 
 // IsAgent reports whether a process belongs to an agent, as far as the system
