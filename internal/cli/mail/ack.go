@@ -37,14 +37,12 @@ func ack(c *cli.Context, s *command.Scope) error {
 		if m.State == mailbox.Withdrawn {
 			return fmt.Errorf("message %s %w", m.ID.Short(6), mailbox.ErrWithdrawn)
 		}
-		var a teams.Acked
-		if m.isLeased {
-			a, err = s.Root.AckTaken(c.Context, m.box, s.Me.Address(), m.Message, text, s.Origin())
-		} else {
-			a, err = s.Root.Ack(c.Context, s.Me, m.Message, text, s.Origin())
-		}
+		a, err := s.Root.Ack(c.Context, m.box, s.Me.Address(), m.Message, text, s.Origin())
 		if err != nil {
 			return err
+		}
+		for _, note := range a.Notes {
+			command.Warn(c, "%s", note)
 		}
 		r := newResult(s, teams.AckID(m.ID, m.box.Address()), "")
 		if a.Post != nil {
@@ -165,19 +163,19 @@ func withdraw(c *cli.Context, s *command.Scope) error {
 		return err
 	}
 	r := newResult(s, it.ID, "withdrawn from")
-	for _, w := range s.Root.Withdraw(c.Context, s.Me, it.Message, s.Origin()) {
-		d := delivered{To: w.To.String(), State: "withdrawn", note: "unread"}
-		switch {
-		case w.Err != nil:
-			r.missed(c, w.To, w.Err)
+	for _, to := range it.To {
+		d := delivered{To: to.String(), State: "withdrawn", note: "unread"}
+		state, err := s.Root.Withdraw(c.Context, s.Me, it.Message, to, s.Origin())
+		if err == nil && state == "" {
+			err = command.Refused("message %s is acknowledged", it.ID.Short(6)).WithHint("atm reply %s \"…\"%s", it.ID.Short(6), s.Flags())
+		}
+		if err != nil {
+			r.missed(c, to, err)
 			continue
-		case w.State == "":
-			r.missed(c, w.To, command.Refused("message %s is acknowledged", it.ID.Short(6)).
-				WithHint("atm reply %s \"…\"%s", it.ID.Short(6), s.Flags()))
-			continue
-		case w.State == mailbox.Withdrawn:
+		}
+		if state == mailbox.Withdrawn {
 			d.note = "before"
-		case w.State != mailbox.Unread:
+		} else if state != mailbox.Unread {
 			d.State, d.note = "notified", "read: a notice was sent"
 		}
 		r.Delivered = append(r.Delivered, d)
