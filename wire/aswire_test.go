@@ -203,23 +203,3 @@ func BenchmarkAdopt(b *testing.B) {
 		})
 	}
 }
-
-// Whatever a kind is said to have can be said.
-func TestFieldsOf(t *testing.T) {
-	t.Parallel()
-	for _, g := range []group{daemonKinds, sessionKinds, acpKinds, ownKinds} {
-		for _, k := range g.kinds {
-			if FieldsOf(k.name) == nil {
-				t.Errorf("nothing is known of the fields of %s", k.name)
-			}
-			for _, f := range k.fields {
-				if !Means(k.name, f.name) {
-					t.Errorf("%s of %s is called unknown", f.name, k.name)
-				}
-			}
-		}
-	}
-	if Means("turn_started", "id") || !Means("turn_started", "session_id") || !Means("deploy_done", "x") {
-		t.Error("which fields mean something")
-	}
-}

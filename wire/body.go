@@ -42,7 +42,7 @@ func (e *Event) Body() Body {
 	b := Body{event: e, own: members(e.Extra)}
 	whole := members(e.Wire)
 	b.wire[2] = whole
-	if v, _, ok := detectCall(whole); ok {
+	if v, _ := detectCall(whole); v != "" {
 		b.wire[1], b.codex = whole.Object("params"), v == AppServer
 	}
 	for _, around := range b.wire[1:] {
@@ -54,23 +54,6 @@ func (e *Event) Body() Body {
 	return b
 }
 
-// at is the value at a path of members, in the innermost object that has the first.
-func (b Body) at(path ...string) json.RawMessage {
-	for _, level := range b.wire {
-		if raw := level.Get(path[0]); raw != nil {
-			return follow(raw, path[1:])
-		}
-	}
-	return nil
-}
-
-func follow(raw json.RawMessage, path []string) json.RawMessage {
-	for _, name := range path {
-		raw = members(raw).Get(name)
-	}
-	return raw
-}
-
 // values are the values that a name has, the event's own first.
 func (b Body) values(name string) []json.RawMessage {
 	switch {
@@ -79,11 +62,24 @@ func (b Body) values(name string) []json.RawMessage {
 	case name == "turn_id" && b.event.TurnID != "":
 		return []json.RawMessage{Quote(b.event.TurnID)}
 	}
-	all := []json.RawMessage{b.own.Get(name), b.at(name)}
+	all := []json.RawMessage{b.own.Get(name), b.at([]string{name})}
 	for _, path := range aliases[name] {
-		all = append(all, b.at(path...))
+		all = append(all, b.at(path))
 	}
 	return slices.DeleteFunc(all, func(raw json.RawMessage) bool { return raw == nil })
+}
+
+// at is the value at a path of members, in the innermost object that has the first.
+func (b Body) at(path []string) json.RawMessage {
+	for _, level := range b.wire {
+		if raw := level.Get(path[0]); raw != nil {
+			for _, name := range path[1:] {
+				raw = members(raw).Get(name)
+			}
+			return raw
+		}
+	}
+	return nil
 }
 
 // Raw is the value of a name, nil when there is none or it is null.
@@ -127,16 +123,6 @@ func (b Body) Uint(name string) (uint64, bool) {
 	return n, err == nil
 }
 
-// Value is the value at a path: a name, and the members to follow from there.
-func (b Body) Value(path ...string) (json.RawMessage, bool) {
-	if len(path) == 0 {
-		return nil, false
-	}
-	raw := follow(b.Raw(path[0]), path[1:])
-	return raw, raw != nil
-}
-
 // These read the body for one look.
-func (e *Event) Value(path ...string) (json.RawMessage, bool) { return e.Body().Value(path...) }
-func (e *Event) Text(names ...string) string                  { return e.Body().Text(names...) }
-func (e *Event) Uint(name string) (uint64, bool)              { return e.Body().Uint(name) }
+func (e *Event) Text(names ...string) string     { return e.Body().Text(names...) }
+func (e *Event) Uint(name string) (uint64, bool) { return e.Body().Uint(name) }

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
+	"unicode/utf8"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -28,9 +28,6 @@ type Event struct {
 	Wire    json.RawMessage `json:"wire,omitzero"`
 	Extra   jsontext.Value  `json:",embed,inline"` // an object of the kind's own fields
 }
-
-// eventFields are the fields that all events have.
-var eventFields = []string{"seq", "at", "team", "agent", "source", "kind", "session", "turn_id", "event_id", "wire"}
 
 // The mailbox's own kinds; each carries the message's id.
 const (
@@ -56,15 +53,14 @@ const (
 	DroppedCounters = "dropped_counters"
 )
 
+// isEventField reports whether all events have a field.
+func isEventField(name string) bool { return schemas()["log.Event"].has(name) }
+
 // With is the event with a field of its kind set to a value. A value that cannot be
 // written as JSON changes nothing.
 func (e Event) With(key string, value any) Event {
-	raw, err := Marshal(value)
-	if err != nil {
-		return e
-	}
-	if extra, err := members(e.Extra).With(key, raw).MarshalJSON(); err == nil {
-		e.Extra = extra
+	if raw, err := Marshal(value); err == nil {
+		e.Extra = jsontext.Value(members(e.Extra).With(key, raw).encode())
 	}
 	return e
 }
@@ -88,7 +84,7 @@ func (e *Event) Check() error {
 		return fmt.Errorf("the event's own fields: %w", err)
 	}
 	for _, m := range extra {
-		if slices.Contains(eventFields, m.Name) {
+		if isEventField(m.Name) {
 			return fmt.Errorf("%s is a field of every event", m.Name)
 		}
 	}
@@ -109,22 +105,23 @@ func (e *Event) Append(dst []byte) []byte {
 // JSON.
 func (e *Event) MarshalJSON() ([]byte, error) {
 	type plain Event // without this method
-	out := plain(*e)
-	out.Wire = orNil(e.Wire)
-	return jsonv2.Marshal(&out, lenient, messageWriters)
+	return jsonv2.Marshal((*plain)(e), writing)
 }
 
 // DecodeEvent reads one line of an event log.
 func DecodeEvent(line []byte) (Event, error) {
 	var e Event
-	if err := unmarshal(line, &e); err != nil {
+	if err := jsonv2.Unmarshal(line, &e, reading); err != nil || !utf8.Valid(line) {
+		if _, wrong := Canonical("log.Event", line); wrong != nil {
+			return Event{}, wrong // it says where
+		}
 		return Event{}, err
 	}
 	if string(e.Wire) == "null" {
 		e.Wire = nil
 	}
 	if e.Seq == 0 {
-		return Event{}, decodeError(line, 0, "the event has no seq")
+		return Event{}, errorAt(0, "the event has no seq").in(line)
 	}
 	return e, nil
 }

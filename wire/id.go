@@ -38,9 +38,6 @@ func Derive(purpose string, parent ID, author Address) ID {
 // IsID reports whether s is exactly the id of a message: lower case, hyphens
 // in place, version 7.
 func IsID(s string) bool {
-	if len(s) != 36 {
-		return false
-	}
 	u, err := uuid.Parse(s)
 	return err == nil && u.Version() == 7 && u.Variant() == uuid.RFC4122 && u.String() == s
 }
@@ -65,8 +62,7 @@ func (id ID) Time() time.Time {
 	return time.UnixMilli(int64(binary.BigEndian.Uint64(u[:8]) >> 16)).UTC()
 }
 
-// Day is the directory of done messages that the id belongs to: yyyy-mm-dd in
-// UTC.
+// Day is the directory of done messages that the id belongs to: yyyy-mm-dd in UTC.
 func (id ID) Day() string { return id.Time().Format(time.DateOnly) }
 
 // Hex is the id's 32 digits without hyphens; people quote a prefix or a suffix of it.
@@ -81,8 +77,7 @@ func (id ID) Short(n int) string {
 // UUID is a UUID of any version, lower-case with hyphens.
 type UUID string
 
-// ParseUUID reads a UUID: with or without hyphens, in any case, as a URN or in
-// braces.
+// ParseUUID reads a UUID: with or without hyphens, in any case, as a URN or in braces.
 func ParseUUID(s string) (UUID, error) {
 	// Parse alone takes any two bytes for braces.
 	if uuid.Validate(s) != nil {

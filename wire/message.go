@@ -1,9 +1,11 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -72,25 +74,19 @@ type Attachment struct {
 	Extra     jsontext.Value `json:",embed,inline"`
 }
 
+// IsSHA256 reports whether s is 64 lower-case hex digits: the name of an
+// attachment's content.
+func IsSHA256(s string) bool { return len(s) == 64 && isHex(s) }
+
 // Urgent reports whether the message may interrupt a running turn.
 func (m *Message) Urgent() bool { return m.Priority == "urgent" }
 
 // Kind is the message's type, "message" when it has none.
-func (m *Message) Kind() string {
-	if m.Type == "" {
-		return TypeMessage
-	}
-	return m.Type
-}
+func (m *Message) Kind() string { return cmp.Or(m.Type, TypeMessage) }
 
 // ThreadID is the id of the thread that the message belongs to: its own when
 // it began one.
-func (m *Message) ThreadID() ID {
-	if m.Thread != "" {
-		return m.Thread
-	}
-	return m.ID
-}
+func (m *Message) ThreadID() ID { return cmp.Or(m.Thread, m.ID) }
 
 // Expired reports whether the message has an end and now is after it.
 func (m *Message) Expired(now time.Time) bool {
@@ -112,16 +108,7 @@ func (m *Message) MarshalJSON() ([]byte, error) {
 	type plain Message // without this method
 	out := plain(*m)
 	out.Type, out.Hop = m.Kind(), max(0, m.Hop)
-	out.Payload, out.Meta = orNil(m.Payload), orNil(m.Meta)
-	return jsonv2.Marshal(&out, lenient, messageWriters)
-}
-
-// orNil is nil for an empty value, which omitzero then leaves out.
-func orNil(raw json.RawMessage) json.RawMessage {
-	if len(raw) == 0 {
-		return nil
-	}
-	return raw
+	return jsonv2.Marshal(&out, writing)
 }
 
 // Encode is the message as it lies on disk, in one line. The error is a body over
@@ -140,17 +127,23 @@ func (m *Message) Encode() ([]byte, error) {
 	return b, nil
 }
 
-// Decode reads a message as it lies on disk, with an id and a sender. The error is a
-// *DecodeError or ErrNotObject.
+// Decode reads a message as it lies on disk, with an id, a sender and full addresses. The
+// error is a *DecodeError or ErrNotObject.
 func Decode(data []byte) (*Message, error) {
-	m, err := decode(data)
+	o, err := ReadObject(data)
+	if err != nil {
+		return nil, err
+	}
+	m, err := decode(data, o, "")
 	switch {
 	case err != nil:
 		return nil, err
 	case m.ID == "":
-		return nil, decodeError(data, 0, "the message has no id")
+		return nil, errorAt(0, "the message has no id").in(data)
 	case m.From == Address{}:
-		return nil, decodeError(data, 0, "the message has no sender")
+		return nil, errorAt(0, "the message has no sender").in(data)
+	case slices.ContainsFunc(append(m.To, m.From), func(a Address) bool { return a.Team == "" }):
+		return nil, errorAt(0, "an address has no team").in(data)
 	}
 	return m, nil
 }
@@ -168,124 +161,75 @@ func DecodeDropped(data []byte, team Name) (*Message, error) {
 	if err == ErrNotObject || err == nil && !isMessage(o) {
 		return nil, ErrNotMessage
 	}
+	if err != nil {
+		return nil, err
+	}
 	theirID := o.Text("id")
 	if _, err := ParseID(theirID); theirID == "" || err == nil {
-		return decode(data, addressReader(team), listReader(team))
+		return decode(data, o, team)
 	}
-	m, err := decode(data, addressReader(team), listReader(team), jsonv2.UnmarshalFromFunc(func(dec *jsontext.Decoder, _ *ID) error {
-		if dec.StackPointer() != "/id" {
-			return errors.ErrUnsupported
-		}
-		return dec.SkipValue()
-	}))
+	m, err := decode(data, o.without("id"), team)
 	if err == nil {
 		m.SetMeta("id", Quote(theirID))
 	}
 	return m, err
 }
 
+// isMessage reports whether an object has a member that makes it one of ours.
+func isMessage(o Object) bool {
+	known := schemas()["message.Message"]
+	return slices.ContainsFunc(o.without("id", "type", "meta"), func(m Member) bool { return known.has(m.Name) })
+}
+
 // DecodeOutgoing reads a message that somebody wants to send. Nothing has to be there,
 // and a bare sender is completed with team. "to" is one name or several, and is
 // returned as it was written.
 func DecodeOutgoing(data []byte, team Name) (m *Message, to []string, err error) {
-	m, err = decode(data, addressReader(team), jsonv2.UnmarshalFunc(func(raw []byte, _ *[]Address) error {
-		if to = nil; raw[0] == '"' {
-			to = []string{unquote(raw)}
-		} else if jsonv2.Unmarshal(raw, &to, lenient) != nil {
-			return errors.New("must be a name or an array of names")
-		}
-		return nil
-	}))
+	o, err := ReadObject(data)
+	if err != nil {
+		return nil, nil, err
+	}
+	names, wrong := schemas()["message.Outgoing"].object(start(data), o)
+	if wrong != nil {
+		return nil, nil, wrong.in(data)
+	}
+	jsonv2.Unmarshal(names.Get("to"), &to)
+	m, err = decode(data, o.without("to"), team)
 	return m, to, err
-}
-
-// listReader reads the recipients, which may be one string.
-func listReader(team Name) *jsonv2.Unmarshalers {
-	return jsonv2.UnmarshalFunc(func(raw []byte, to *[]Address) error {
-		if raw[0] != '"' {
-			return jsonv2.Unmarshal(raw, to, lenient, jsonv2.WithUnmarshalers(addressReader(team)))
-		}
-		a, err := ParseAddress(unquote(raw), team)
-		*to = []Address{a}
-		return err
-	})
 }
 
 // decode reads a message in which nothing has to be there. A member of ours that is
 // null counts as absent.
-func decode(data []byte, readers ...*jsonv2.Unmarshalers) (*Message, error) {
+func decode(data []byte, o Object, team Name) (*Message, error) {
+	known, wrong := schemas()["message.Message"].object(start(data), o)
+	if wrong != nil {
+		return nil, wrong.in(data)
+	}
 	m := &Message{}
-	if err := unmarshal(data, m, readers...); err != nil {
+	if err := jsonv2.Unmarshal(known.encode(), m, reading); err != nil {
 		return nil, err
 	}
-	if member, msg := m.normalize(); msg != "" {
-		return nil, decodeError(data, start(data)+members(data).place(member), member+": "+msg)
-	}
-	return m, nil
-}
-
-// normalize clears values that mean the same as absent ones. It returns the first member
-// with a wrong value, and what is wrong with it.
-func (m *Message) normalize() (member, msg string) {
 	if m.Type == TypeMessage {
 		m.Type = ""
 	}
 	if m.Priority == "normal" {
 		m.Priority = ""
 	}
-	for _, raw := range []*json.RawMessage{&m.Payload, &m.Meta} {
-		if string(*raw) == "null" {
-			*raw = nil
-		}
+	if m.From != (Address{}) {
+		m.From.Team = cmp.Or(m.From.Team, team)
 	}
-	switch {
-	case strings.ContainsRune(m.Body, 0):
-		return "body", "has a NUL"
-	case len(m.Body) > MaxBody:
-		return "body", fmt.Sprintf("has %d bytes, the most is %d", len(m.Body), MaxBody)
-	case m.Priority != "" && m.Priority != "urgent":
-		return "priority", "must be normal or urgent"
-	case m.ReplyWanted != "" && m.ReplyWanted != "yes" && m.ReplyWanted != "no":
-		return "reply_wanted", "must be yes or no"
-	case m.Hop < 0:
-		return "hop", "is negative"
-	case len(m.Payload) > 0 && m.Payload[0] != '{':
-		return "payload", "must be an object"
-	case len(m.Meta) > 0 && m.Meta[0] != '{':
-		return "meta", "must be an object"
+	for i := range m.To {
+		m.To[i].Team = cmp.Or(m.To[i].Team, team)
 	}
-	for _, a := range m.Attachments {
-		switch {
-		case a.SHA256 == "":
-			return "attachments", "an attachment has no sha256"
-		case !IsSHA256(a.SHA256):
-			return "attachments", "sha256 must be 64 hex digits"
-		case a.Size < 0:
-			return "attachments", "size is negative"
-		}
-	}
-	return "", ""
-}
-
-// IsSHA256 reports whether s is 64 lower-case hex digits: the name of an
-// attachment's content.
-func IsSHA256(s string) bool { return len(s) == 64 && isHex(s) }
-
-// isMessage reports whether an object has a member that makes it one of ours.
-func isMessage(o Object) bool {
-	return o.Has("from", "to", "thread", "in_reply_to", "subject", "body", "priority", "requires_ack", "reply_wanted",
-		"sent_at", "expires_at", "due_at", "supersedes", "hop", "origin", "attachments", "payload")
+	return m, nil
 }
 
 // SetMeta sets a value, which is JSON, under meta.atm and keeps all else in meta.
 func (m *Message) SetMeta(key string, value json.RawMessage) {
 	meta := members(m.Meta)
 	ours, err := meta.Object("atm").With(key, value).MarshalJSON()
-	if err != nil {
-		return
-	}
-	if all, err := meta.With("atm", ours).MarshalJSON(); err == nil {
-		m.Meta = all
+	if err == nil {
+		m.Meta = meta.With("atm", ours).encode()
 	}
 }
 

@@ -11,10 +11,6 @@ import (
 // safe as one component of a path.
 type Name string
 
-// Reserved reports whether s is a word that looks like a name but is kept for
-// the program: "all" addresses everybody, "drop" sends what was dropped.
-func Reserved(s string) bool { return s == "all" || s == "drop" }
-
 // ParseName checks s. The error says what is wrong with it, for people.
 func ParseName(s string) (Name, error) {
 	switch {
@@ -24,7 +20,7 @@ func ParseName(s string) (Name, error) {
 		return "", fmt.Errorf("%q is longer than 64 characters", s[:20]+"…")
 	case strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_-") != "" || s[0] == '_' || s[0] == '-':
 		return "", fmt.Errorf("%q is not a name: a-z, 0-9, _ and -, and first a letter or digit", s)
-	case Reserved(s):
+	case s == "all" || s == "drop": // everybody, and the sender of what was dropped
 		return "", fmt.Errorf("%q is reserved", s)
 	}
 	return Name(s), nil
@@ -63,4 +59,10 @@ func ParseAddress(s string, team Name) (Address, error) {
 		return Address{}, err
 	}
 	return Address{Name(agent), Name(t)}, nil
+}
+
+// splitAddress is an address that was checked before; its team may be missing.
+func splitAddress(s string) (Address, error) {
+	agent, team, _ := strings.Cut(s, "@")
+	return Address{Name(agent), Name(team)}, nil
 }

@@ -1,186 +1,313 @@
 package wire
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A schema says what a value of another vocabulary has to be, and how its owner
-// writes it.
+// A schema says what a value has to be, and how its owner writes it. It is a simple
+// value (read), an array (each) or an object.
 type schema struct {
-	words   string                                // for errors: "must be a string"
-	kind    jsontext.Kind                         // 0: any value
-	fits    func(json.RawMessage) bool            // nil: every value of this kind
-	rewrite func(json.RawMessage) (string, error) // for a string: as its owner writes it
-	each    *schema                               // for the elements of an array
-	fields  []field                               // for the members of an object, in the order of its owner
-	group   *group                                // and those of its kind
-	missing string                                // the JSON that stands for an absent member; "" leaves it out
+	read    func(json.RawMessage) (json.RawMessage, error)
+	each    *schema
+	isAlone bool               // an element may stand for an array of one
+	fields  []field            // the members of every kind
+	tag     string             // the member that tells the kinds apart, "" where there are none
+	kinds   map[string][]field // the members of each
+	isOpen  bool               // unknown members are kept, and of repeated ones the last counts
 }
 
 // A field is one member of an object.
 type field struct {
-	name string
-	use  use
-	is   schema
+	name       string
+	is         *schema
+	isOptional bool   // it may be absent or null
+	isListed   bool   // it may be absent; an empty list is left out
+	missing    string // the JSON that its owner writes for an absent one; "": none
 }
 
-// use says when a field may be absent.
-type use int
-
-const (
-	required use = iota // the owner always writes it
-	optional            // it may be absent or null
-	listed              // it may be absent, and not null; an empty list is left out
-	extra               // the owner does not know it, and atm understands it
-)
-
-var (
-	anything = schema{}
-	str      = schema{words: "a string", kind: '"'}
-	text     = schema{words: "a string", kind: '"', rewrite: func(raw json.RawMessage) (string, error) {
-		s, err := jsontext.AppendUnquote(nil, raw)
-		if err != nil {
-			return "", errors.New("has half of a surrogate pair")
-		}
-		return string(s), nil
-	}}
-	array    = schema{words: "an array", kind: '['}
-	mapping  = schema{words: "an object", kind: '{'}
-	boolean  = schema{words: "true or false", fits: func(raw json.RawMessage) bool { return string(raw) == "true" || string(raw) == "false" }}
-	uuidText = schema{words: "a UUID", rewrite: func(raw json.RawMessage) (string, error) {
-		u, err := ParseUUID(unquote(raw))
-		return string(u), err
-	}}
-	moment = schema{words: "a time", rewrite: func(raw json.RawMessage) (string, error) {
-		t, err := parseTime(unquote(raw))
-		return chronoTime(t), err
-	}}
-	number = schema{words: "a number", kind: '0'}
-	whole  = schema{words: "a whole number", fits: func(raw json.RawMessage) bool {
-		_, err := strconv.ParseInt(string(raw), 10, 64)
-		return err == nil
-	}}
-	count   = unsigned(64, "18446744073709551615")
-	count32 = unsigned(32, "4294967295")
-)
-
-func unsigned(bits int, most string) schema {
-	return schema{words: "a whole number from 0 to " + most, fits: func(raw json.RawMessage) bool {
-		_, err := strconv.ParseUint(string(raw), 10, bits)
-		return err == nil
-	}}
-}
-
-func oneOf(words ...string) schema {
-	last := len(words) - 1
-	return schema{words: strings.Join(words[:last], ", ") + " or " + words[last], fits: func(raw json.RawMessage) bool {
-		return slices.Contains(words, unquote(raw))
-	}}
-}
-
-func object(fields ...field) schema { return schema{words: "an object", kind: '{', fields: fields} }
-func kindsOf(g *group) schema       { return schema{words: "an object", kind: '{', group: g} }
-func listOf(s schema) schema        { return schema{words: "an array", kind: '[', each: &s} }
-
-// or is the schema with what its owner writes for an absent member.
-func (s schema) or(missing string) schema {
-	s.missing = missing
-	return s
-}
-
-// canonical checks a value that begins at an offset of the text, and returns it
-// as its owner writes it.
-func (s schema) canonical(at int, raw json.RawMessage) (json.RawMessage, *fault) {
-	if s.kind != 0 && jsontext.Value(raw).Kind() != s.kind || s.fits != nil && !s.fits(raw) {
-		return nil, faultAt(at, "must be %s", s.words)
-	}
-	switch {
-	case s.rewrite != nil:
-		text, err := s.rewrite(raw)
-		if err != nil {
-			return nil, faultAt(at, "%s", err)
-		}
-		return Quote(text), nil
-	case s.each != nil:
-		list := [][]byte{}
-		for _, e := range elements(raw) {
-			value, err := s.each.canonical(at+e.at, e.Value)
-			if err != nil {
-				return nil, err
+// schemas are the types of the tables, by table and name, and the simple types.
+var schemas = sync.OnceValue(func() map[string]*schema {
+	all := simpleTypes()
+	for vocabulary, table := range tables {
+		var group *schema
+		for line := range strings.Lines(strings.TrimSpace(table)) {
+			name, members, _ := strings.Cut(strings.TrimSpace(line), " ")
+			members = strings.TrimSpace(members)
+			if line[0] == ' ' {
+				for kind := range strings.SplitSeq(name, "|") {
+					group.kinds[kind] = parseFields(all, vocabulary, members)
+				}
+				continue
 			}
-			list = append(list, value)
+			s := findType(all, vocabulary, name)
+			s.isOpen = vocabulary == "message"
+			if tag, ok := strings.CutPrefix(members, "by "); ok {
+				s.tag, s.kinds, group = tag, map[string][]field{}, s
+			} else if rest, ok := strings.CutPrefix(members, "of "); ok {
+				other, fields, _ := strings.Cut(rest, " ")
+				*s = *findType(all, vocabulary, other)
+				s.fields = parseFields(all, vocabulary, fields)
+			} else if strings.Contains(members, " ") {
+				s.fields = parseFields(all, vocabulary, members)
+			} else {
+				*s = *findType(all, vocabulary, members)
+			}
 		}
-		return slices.Concat([]byte("["), bytes.Join(list, []byte(",")), []byte("]")), nil
-	case s.fields != nil || s.group != nil:
-		out, err := s.canonicalObject(at, members(raw))
+	}
+	return all
+})
+
+func parseFields(all map[string]*schema, vocabulary, members string) (fields []field) {
+	for member := range strings.SplitSeq(members, ",") {
+		name, is, _ := strings.Cut(strings.TrimSpace(member), " ")
+		if name == "" {
+			break // a kind without members
+		}
+		f := field{name: name}
+		is, f.missing, _ = strings.Cut(is, "=")
+		is, f.isOptional = strings.CutSuffix(is, "?")
+		is, f.isListed = strings.CutSuffix(is, "*")
+		f.is = findType(all, vocabulary, is)
+		fields = append(fields, f)
+	}
+	return fields
+}
+
+// findType is the schema of a type in a table. One whose line comes later is filled in
+// there.
+func findType(all map[string]*schema, vocabulary, name string) *schema {
+	if element, ok := strings.CutSuffix(name, "[]"); ok {
+		return &schema{each: findType(all, vocabulary, element)}
+	}
+	if strings.Contains(name, "|") {
+		return oneOf(strings.Split(name, "|"))
+	}
+	if s := all[name]; s != nil {
+		return s
+	}
+	full := vocabulary + "." + name
+	if all[full] == nil {
+		all[full] = &schema{}
+	}
+	return all[full]
+}
+
+func simpleTypes() map[string]*schema {
+	str := ofKind("a string", `"`)
+	address := parsed(func(s string) (string, error) {
+		_, err := ParseAddress(s, "any") // a bare name is completed later
+		return s, err
+	})
+	return map[string]*schema{
+		"any":       fitting("", func(string) bool { return true }),
+		"string":    str,
+		"array":     ofKind("an array", "["),
+		"map":       ofKind("an object", "{"),
+		"bool":      ofKind("true or false", "tf"),
+		"number":    ofKind("a number", "0"),
+		"u32":       unsigned(32, "4294967295"),
+		"u63":       unsigned(63, "9223372036854775807"),
+		"u64":       unsigned(64, "18446744073709551615"),
+		"uuid":      parsed(ParseUUID),
+		"id":        parsed(ParseID),
+		"name":      parsed(ParseName),
+		"address":   address,
+		"addresses": {each: address, isAlone: true},
+		"names":     {each: str, isAlone: true},
+		"int": fitting("a whole number", func(raw string) bool {
+			_, err := strconv.ParseInt(raw, 10, 64)
+			return err == nil
+		}),
+		"word":   fitting("a word of a-z, 0-9 and _", func(raw string) bool { return isKind(unquote([]byte(raw))) }),
+		"sha256": fitting("64 hex digits", func(raw string) bool { return IsSHA256(unquote([]byte(raw))) }),
+		"time": parsed(func(s string) (string, error) {
+			t, err := parseTime(s)
+			return chronoTime(t), err
+		}),
+		"body": parsed(func(s string) (string, error) {
+			if strings.ContainsRune(s, 0) {
+				return "", errors.New("has a NUL")
+			}
+			if len(s) > MaxBody {
+				return "", fmt.Errorf("has %d bytes, the most is %d", len(s), MaxBody)
+			}
+			return s, nil
+		}),
+		// Unlike a string that is kept as it came, a text has no half of a surrogate pair.
+		"text": {read: func(raw json.RawMessage) (json.RawMessage, error) {
+			if raw[0] != '"' {
+				return nil, errors.New("must be a string")
+			}
+			s, err := jsontext.AppendUnquote(nil, raw)
+			if err != nil {
+				return nil, errors.New("has half of a surrogate pair")
+			}
+			return Quote(string(s)), nil
+		}},
+	}
+}
+
+func fitting(words string, fits func(raw string) bool) *schema {
+	return &schema{read: func(raw json.RawMessage) (json.RawMessage, error) {
+		if !fits(string(raw)) {
+			return nil, errors.New("must be " + words)
+		}
+		return compact(raw), nil
+	}}
+}
+
+// ofKind is any value that begins with one of these, as jsontext.Kind has them.
+func ofKind(words, kinds string) *schema {
+	return fitting(words, func(raw string) bool { return strings.ContainsRune(kinds, rune(jsontext.Value(raw).Kind())) })
+}
+
+func unsigned(bits int, most string) *schema {
+	return fitting("a whole number from 0 to "+most, func(raw string) bool {
+		_, err := strconv.ParseUint(raw, 10, bits)
+		return err == nil
+	})
+}
+
+func oneOf(words []string) *schema {
+	last := len(words) - 1
+	return fitting(strings.Join(words[:last], ", ")+" or "+words[last], func(raw string) bool {
+		return slices.Contains(words, unquote([]byte(raw)))
+	})
+}
+
+func parsed[T ~string](parse func(string) (T, error)) *schema {
+	return &schema{read: func(raw json.RawMessage) (json.RawMessage, error) {
+		if raw[0] != '"' {
+			return nil, errors.New("must be a string")
+		}
+		text, err := parse(unquote(raw))
+		return Quote(string(text)), err
+	}}
+}
+
+// Canonical reads a value of another vocabulary and returns it as its owner writes
+// it: in one line, the members in their order, without those that the owner does not
+// know. The type is the table and the owner's name: "session.HumanInput". The error is
+// a *DecodeError, or ErrNotObject.
+func Canonical(typeName string, data []byte) (json.RawMessage, error) {
+	s := schemas()[typeName]
+	if s == nil {
+		return nil, fmt.Errorf("%q is no type of a vocabulary", typeName)
+	}
+	if err := syntax(data); err != nil {
+		return nil, err
+	}
+	if at := start(data); s.read != nil || data[at] == '{' {
+		out, err := s.canonical(at, data[at:])
+		return out, err.in(data)
+	}
+	return nil, ErrNotObject
+}
+
+// canonical checks a value that begins at an offset of the text, and returns it as its
+// owner writes it.
+func (s *schema) canonical(at int, raw json.RawMessage) (json.RawMessage, *DecodeError) {
+	switch {
+	case s.read != nil:
+		value, err := s.read(raw)
+		if err != nil {
+			return nil, errorAt(at, err.Error())
+		}
+		return value, nil
+	case s.each == nil && raw[0] != '{':
+		return nil, errorAt(at, "must be an object")
+	case s.each == nil:
+		o, err := s.object(at, members(raw))
 		if err != nil {
 			return nil, err
 		}
-		written, _ := out.MarshalJSON() // each of its values is JSON
-		return written, nil
+		return o.encode(), nil
+	case raw[0] != '[' && !s.isAlone:
+		return nil, errorAt(at, "must be an array")
 	}
-	return compact(raw), nil
-}
-
-// canonicalObject is canonical for an object. Members that are not in the schema are
-// left out.
-func (s schema) canonicalObject(at int, o Object) (out Object, err *fault) {
-	fields := s.fields
-	if s.group != nil {
-		tag := field{s.group.tag, required, oneOf(s.group.names()...)}
-		if _, err := object(tag).canonicalObject(at, o); err != nil {
+	list := []Member{{Value: raw}}
+	if raw[0] == '[' {
+		list = split(raw, '[')
+	}
+	out := []byte("[")
+	for i, m := range list {
+		value, err := s.each.canonical(at+m.at, m.Value)
+		if err != nil {
 			return nil, err
 		}
-		fields = slices.Concat(fields, []field{tag}, s.group.find(o.Text(tag.name)).fields)
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, value...)
+	}
+	return append(out, ']'), nil
+}
+
+// object is canonical for the members of an object.
+func (s *schema) object(at int, o Object) (out Object, err *DecodeError) {
+	fields := s.fields
+	if s.tag != "" {
+		tag := field{name: s.tag, is: oneOf(slices.Sorted(maps.Keys(s.kinds)))}
+		if _, err := s.member(tag, at, o); err != nil {
+			return nil, err
+		}
+		fields = slices.Concat(fields, []field{tag}, s.kinds[o.Text(s.tag)])
 	}
 	for _, f := range fields {
-		value, err := f.canonical(at, o)
+		value, err := s.member(f, at, o)
 		if err != nil {
 			return nil, err
 		}
-		if value != nil && f.use != extra {
+		if len(value) > 0 {
 			out = append(out, Member{Name: f.name, Value: value})
+		}
+	}
+	for _, m := range o {
+		if s.isOpen && !s.has(m.Name) {
+			out = append(out, m)
 		}
 	}
 	return out, nil
 }
 
-// canonical is the field's value as its owner writes it in an object, nil where its
-// owner leaves it out.
-func (f field) canonical(at int, o Object) (json.RawMessage, *fault) {
+// has reports whether an object without kinds has a member.
+func (s *schema) has(name string) bool {
+	return slices.ContainsFunc(s.fields, func(f field) bool { return f.name == name })
+}
+
+// member is a member's value as its owner writes it, empty where its owner leaves it out.
+func (s *schema) member(f field, at int, o Object) (json.RawMessage, *DecodeError) {
 	var found *Member
 	for i := range o {
 		if o[i].Name != f.name {
 			continue
 		}
-		if found != nil {
-			return nil, faultAt(at+o[i].at, "%s stands twice", f.name)
+		if found != nil && !s.isOpen {
+			return nil, errorAt(at+o[i].at, f.name+" stands twice")
 		}
 		found = &o[i]
 	}
-	nullable := f.use == optional || f.use == extra
 	switch {
-	case found == nil && f.use == required:
-		return nil, faultAt(at, "%s is missing", f.name)
-	case found == nil || nullable && string(found.Value) == "null":
-		if f.is.missing == "" {
-			return nil, nil
-		}
-		return json.RawMessage(f.is.missing), nil
+	case found == nil && !f.isOptional && !f.isListed:
+		return nil, errorAt(at, f.name+" is missing")
+	case found == nil || f.isOptional && string(found.Value) == "null":
+		return json.RawMessage(f.missing), nil
 	}
 	value, err := f.is.canonical(at+found.at, found.Value)
 	if err != nil {
-		err.msg = f.name + ": " + err.msg
+		err.Msg = f.name + ": " + err.Msg
 		return nil, err
 	}
-	if f.use == listed && (string(value) == "[]" || string(value) == "{}") {
+	if f.isListed && (string(value) == "[]" || string(value) == "{}") {
 		return nil, nil
 	}
 	return value, nil

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	jsonv2 "github.com/go-json-experiment/json"
 )
 
 // SessionEvent is what a session tells the channel.
@@ -21,21 +23,12 @@ type SessionEvent struct {
 	Message       string       `json:"message"`
 }
 
+func (SessionEvent) typeName() string { return sessionEvent }
+
 // String is the channel's own line for the event.
 func (e SessionEvent) String() string {
-	switch e.Kind {
-	case "agent_output":
-		return fmt.Sprintf("[%s] %s", e.Stream, e.Content)
-	case "draft_ready":
-		return fmt.Sprintf("Draft ready: %s (%d artifacts) — %s", e.DraftID, e.ArtifactCount, e.Summary)
-	case "goal_complete":
-		return "Goal complete: " + string(e.GoalID)
-	case "waiting_for_input":
-		return "Waiting for input: " + e.Prompt
-	case "status_update":
-		return "Status: " + e.Message
-	}
-	return e.Kind
+	raw, _ := jsonv2.Marshal(e, writing)
+	return ownersLine(e.Kind, members(raw))
 }
 
 // OutputStream is where output came from: "std_out" or "std_err" on the wire, stdout
@@ -53,6 +46,8 @@ type HumanInput struct {
 	ArtifactURI *string `json:"artifact_uri"`
 	Reason      string  `json:"reason"`
 }
+
+func (HumanInput) typeName() string { return "session.HumanInput" }
 
 // String is the channel's own line for the input.
 func (h HumanInput) String() string {
@@ -78,7 +73,7 @@ func (h HumanInput) String() string {
 // *DecodeError, is for one with a wrong value.
 func HumanText(data []byte) (body string, ok bool, err error) {
 	tag := members(data).Get("input_type")
-	if tag == nil || tag[0] == '"' && !inputKinds.has(unquote(tag)) {
+	if tag == nil || tag[0] == '"' && !hasKind("session.HumanInput", unquote(tag)) {
 		return "", false, nil
 	}
 	var h HumanInput
@@ -124,6 +119,8 @@ type SessionMessage struct {
 	Timestamp time.Time `json:"timestamp"`
 }
 
+func (SessionMessage) typeName() string { return "session.SessionMessage" }
+
 // InteractiveSession is one running conversation with an agent.
 type InteractiveSession struct {
 	SessionID UUID                    `json:"session_id"`
@@ -136,6 +133,8 @@ type InteractiveSession struct {
 	Messages  []SessionMessage        `json:"messages,omitempty"`
 	DraftIDs  []UUID                  `json:"draft_ids,omitempty"` // in the order in which they came, each once
 }
+
+func (InteractiveSession) typeName() string { return "session.InteractiveSession" }
 
 // Transition moves the session to another state. The error, a *SessionError,
 // changes nothing.

@@ -3,7 +3,9 @@ package wire
 import (
 	"bytes"
 	"cmp"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -24,80 +26,109 @@ var tags = []struct {
 	v   Vocabulary
 }{{"event_type", Session}, {"sessionUpdate", ACP}, {"update_type", ACP}, {"kind", Daemon}}
 
-// detect says which vocabulary an object is of, and its kind. An object that has a
-// body or a recipient is a message, whatever else it carries. A "kind" that is no word
-// of lower-case letters, digits and underscores belongs to somebody else (a Kubernetes
-// manifest has one too).
+// eventTypes are the types whose kinds are kinds of event.
+var eventTypes = []string{daemonEvent, sessionEvent, acpUpdateType, "current.Update", "log.RunnerEvent", mailboxEvent}
+
+const (
+	daemonEvent     = "daemon.DaemonStreamEvent"
+	sessionEvent    = "session.SessionEvent"
+	acpUpdateType   = "acp.SessionUpdate"
+	acpNotification = "acp.SessionUpdateNotification"
+	mailboxEvent    = "log.MailboxEvent"
+)
+
+// hasKind reports whether a type has a kind.
+func hasKind(typeName, kind string) bool { _, ok := schemas()[typeName].kinds[kind]; return ok }
+
+// kindOf is the tag of a kind of event, and its fields; that of our own for one that
+// nobody knows.
+func kindOf(kind string) (tag string, fields []field) {
+	for _, name := range eventTypes {
+		if hasKind(name, kind) {
+			return schemas()[name].tag, schemas()[name].kinds[kind]
+		}
+	}
+	return "kind", nil
+}
+
+// Kinds are the kinds of event that mean something here, sorted.
+func Kinds() (all []string) {
+	for _, name := range eventTypes {
+		all = slices.AppendSeq(all, maps.Keys(schemas()[name].kinds))
+	}
+	slices.Sort(all)
+	return all
+}
+
+// detect says which vocabulary an object is of, and its kind; "" for none. An object that
+// has a body or a recipient is a message, whatever else it carries. A "kind" that is no
+// word of lower-case letters, digits and underscores belongs to somebody else (a
+// Kubernetes manifest has one too).
 //
 // An update of the current ACP may be bare, in {"sessionId","update"}, or in its whole
 // JSON-RPC notification.
-func detect(o Object) (v Vocabulary, kind string, ok bool) {
+func detect(o Object) (v Vocabulary, kind string) {
 	if o.Has("body", "to", "from", "subject") {
-		return "", "", false
+		return "", ""
 	}
-	if v, kind, ok := detectCall(o); ok {
-		return v, kind, true
+	if v, kind := detectCall(o); v != "" {
+		return v, kind
 	}
 	for _, tag := range tags {
 		if s := o.Text(tag.key); isKind(s) {
-			return tag.v, s, true
+			return tag.v, s
 		}
 	}
 	if s := o.Object("update").Text("sessionUpdate"); isKind(s) {
-		return ACP, s, true
+		return ACP, s
 	}
-	return "", "", false
+	return "", ""
 }
 
 // detectCall is detect for a call of JSON-RPC, with or without its version.
-func detectCall(o Object) (v Vocabulary, kind string, ok bool) {
-	method := o.Text("method")
-	if method == "" {
-		return "", "", false
-	}
-	isCall := strings.Contains(method, "/") || method == "error"
-	for _, m := range o {
-		switch m.Name {
-		case "jsonrpc", "emittedAtMs":
-			isCall = true
-		case "method", "params", "id", "trace":
-		default:
-			return "", "", false // something else that has a method
-		}
-	}
-	params := o.Object("params")
-	if !isCall || params == nil && o.Get("params") != nil {
-		return "", "", false
+func detectCall(o Object) (v Vocabulary, kind string) {
+	method, params := o.Text("method"), o.Object("params")
+	isCall := strings.Contains(method, "/") || method == "error" || method != "" && o.Has("jsonrpc", "emittedAtMs")
+	hasMore := len(o.without("jsonrpc", "emittedAtMs", "method", "params", "id", "trace")) > 0
+	if !isCall || hasMore || params == nil && o.Get("params") != nil {
+		return "", "" // at most something else that has a method
 	}
 	switch method {
 	case "session/update":
-		s := params.Object("update").Text("sessionUpdate")
-		return ACP, s, isKind(s)
+		if kind = params.Object("update").Text("sessionUpdate"); isKind(kind) {
+			return ACP, kind
+		}
+		return "", ""
 	case "session/request_permission":
-		return ACP, "confirm_required", true
+		return ACP, "confirm_required"
 	}
-	kind = appServerKind(method, params)
-	return AppServer, kind, kind != ""
+	return AppServer, appServerKind(method, params)
 }
 
-// appServerKind is the kind of event that a method of Codex's app-server means. Any
-// other method is a kind of its own, with its name in our letters.
+// appServerKinds are the kinds of event that the methods of Codex's app-server mean, and
+// the statuses of its threads, with their flags. Any other method is a kind of its own,
+// with its name in our letters.
+var appServerKinds = map[string]string{
+	"turn/started": TurnStarted, "turn/completed": TurnCompleted, "thread/started": "session_start",
+	"thread/closed": "session_end", "error": StreamFailed,
+	"status idle": TurnIdle, "status systemError": StreamFailed, "status active": "thread_active",
+	"status waitingOnApproval": "confirm_required", "status waitingOnUserInput": "waiting_for_input",
+}
+
 func appServerKind(method string, params Object) string {
-	switch method {
-	case "turn/started":
-		return TurnStarted
-	case "turn/completed":
-		return TurnCompleted
-	case "thread/started":
-		return "session_start"
-	case "thread/closed":
-		return "session_end"
-	case "error":
-		return StreamFailed
-	case "thread/status/changed":
-		if kind := appServerStatus(params); kind != "" {
-			return kind
+	meaning := method
+	if method == "thread/status/changed" {
+		status := params.Object("status")
+		meaning = "status " + cmp.Or(params.Text("status"), status.Text("type"))
+		isActive := meaning == "status active"
+		for _, flag := range []string{"waitingOnUserInput", "waitingOnApproval"} { // the last one found counts
+			if isActive && bytes.Contains(status.Get("activeFlags"), []byte(`"`+flag+`"`)) {
+				meaning = "status " + flag
+			}
 		}
+	}
+	if kind := appServerKinds[meaning]; kind != "" {
+		return kind
 	}
 	kind := capital.ReplaceAllStringFunc(method, func(c string) string { return "_" + strings.ToLower(c) }) // agentMessage is agent_message
 	kind = notInKind.ReplaceAllString(kind, "_")
@@ -108,27 +139,6 @@ var (
 	capital   = regexp.MustCompile("[A-Z]")
 	notInKind = regexp.MustCompile("[^a-z0-9]")
 )
-
-// appServerStatus is the kind of event that the new status of a thread means, "" for
-// one that means nothing here.
-func appServerStatus(params Object) string {
-	status := params.Object("status")
-	switch cmp.Or(params.Text("status"), status.Text("type")) {
-	case "idle":
-		return TurnIdle
-	case "systemError":
-		return StreamFailed
-	case "active":
-		switch flags := status.Get("activeFlags"); {
-		case bytes.Contains(flags, []byte(`"waitingOnApproval"`)):
-			return "confirm_required"
-		case bytes.Contains(flags, []byte(`"waitingOnUserInput"`)):
-			return "waiting_for_input"
-		}
-		return "thread_active"
-	}
-	return ""
-}
 
 func isKind(s string) bool {
 	return s != "" && len(s) <= 64 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""

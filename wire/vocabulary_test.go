@@ -20,9 +20,9 @@ func TestDetect(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, kind, ok := detect(o)
-		if v != c.v || kind != c.kind || ok != (c.kind != "") {
-			t.Errorf("%s: %q, %q, %v", c.text, v, kind, ok)
+		v, kind := detect(o)
+		if v != c.v || kind != c.kind {
+			t.Errorf("%s: %q, %q", c.text, v, kind)
 		}
 	}
 }
