@@ -34,11 +34,11 @@ func Adopt(line []byte) (Event, error) {
 	case o.Has("seq") && o.Has("at") && o.Has("team") && o.Has("agent") && o.Has("source") && o.Has("kind"):
 		return adoptLogLine(line, o)
 	}
-	v, kind := detect(o)
-	if v == "" {
+	typeName, kind := detect(o)
+	if typeName == "" {
 		return Event{}, fmt.Errorf("%w: %s", ErrNotEvent, whyNoEvent(o))
 	}
-	fields := slices.Concat(adoptedFields(o, v, kind), schemas()["log.Names"].fields)
+	fields := slices.Concat(adoptedFields(typeName, kind), schemas()["log.Names"].fields)
 	if _, wrong := (&schema{fields: fields}).object(start(line), o); wrong != nil {
 		return Event{}, wrong.in(line)
 	}
@@ -49,18 +49,16 @@ func Adopt(line []byte) (Event, error) {
 }
 
 // adoptedFields are the fields that are checked in an object from outside.
-func adoptedFields(o Object, v Vocabulary, kind string) []field {
+func adoptedFields(typeName, kind string) []field {
+	s := schemas()[typeName]
 	switch {
-	case v == AppServer && (kind == TurnStarted || kind == TurnCompleted):
-		return schemas()["current.CodexTurn"].fields
-	case v == AppServer:
-		return schemas()["current.Codex"].fields
-	case v == ACP && !o.Has("update_type"):
-		return schemas()["current.Call"].fields
+	case typeName == currentUpdate:
+		return schemas()["acp.Call"].fields
+	case s.tag == "":
+		return s.fields
 	}
-	tag := map[Vocabulary]string{Session: "event_type", ACP: "update_type", Daemon: "kind"}[v]
-	once := []field{{name: tag, is: schemas()["any"]}}
-	if of, fields := kindOf(kind); of == tag {
+	once := []field{{name: s.tag, is: schemas()["any"]}}
+	if tag, fields := kindOf(kind); tag == s.tag {
 		return append(once, fields...)
 	}
 	return once
@@ -88,9 +86,9 @@ func whyNoEvent(o Object) string {
 	if isMessage(o) {
 		return "this is a message: atm send --batch"
 	}
-	for _, tag := range tags {
-		if o.Get(tag.key) != nil {
-			return tag.key + " must be a word of a-z, 0-9 and _"
+	for _, name := range eventTypes {
+		if tag := schemas()[name].tag; o.Get(tag) != nil {
+			return tag + " must be a word of a-z, 0-9 and _"
 		}
 	}
 	return `it has no "kind", "event_type", "update_type", "sessionUpdate" or "method"`

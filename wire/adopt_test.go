@@ -153,7 +153,7 @@ func TestAdoptErrors(t *testing.T) {
 		`{"jsonrpc":"2.0","id":1,"result":{}}`: `no event: it has no "kind", "event_type", "update_type", "sessionUpdate" or "method"`,
 		`{"kind":"turn_idle"`:                  "line 1, column 20: the text ends in the middle",
 		`{"kind":"turn_idle"} x`:               "line 1, column 22: invalid character 'x' after top-level value",
-		"{\"kind\":\"turn_idle\",\"agent\":\"\xff\"": "line 1, column 30: not UTF-8",
+		"{\"kind\":\"turn_idle\",\"agent\":\"\xff\"": "line 1, column 30: invalid UTF-8",
 
 		" \n {\"kind\":\"turn_idle\",\"agent\":5}":                                                     "line 2, column 30: agent: must be a string",
 		`{"kind":"turn_idle","agent":5}`:                                                               "line 1, column 29: agent: must be a string",

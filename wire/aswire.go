@@ -17,22 +17,22 @@ import (
 // transport the source, unless the event says otherwise.
 func AsWire(e *Event, v Vocabulary) ([]byte, bool) {
 	o := members(e.Wire)
-	of, kind := detect(o)
-	isTheirs := of == v && kind == e.Kind
+	typeName, kind := detect(o)
+	isTheirs := kind == e.Kind && strings.HasPrefix(typeName, string(v)+".")
 	switch {
 	case v == Daemon && hasKind(daemonEvent, e.Kind):
 		return e.inForm(daemonEvent, isTheirs)
 	case v == Session && hasKind(sessionEvent, e.Kind):
 		return e.inForm(sessionEvent, isTheirs)
-	case v == ACP && hasKind(acpUpdateType, e.Kind) && (len(e.Wire) == 0 || isTheirs && o.Has("update_type")):
-		if line, ok := e.inForm(acpNotification, isTheirs); ok {
+	case v == ACP && hasKind(olderUpdate, e.Kind) && (len(e.Wire) == 0 || typeName == olderUpdate && isTheirs):
+		if line, ok := e.inForm("acp.SessionUpdateNotification", isTheirs); ok {
 			return line, true
 		}
 		if e.Session != "" || e.TurnID != "" || o.Has("session_id", "turn_id") {
 			return compact(e.Wire), isTheirs // half a notification has no form of its own
 		}
-		return e.inForm(acpUpdateType, isTheirs)
-	case isTheirs && !(v == Daemon && (hasKind("log.RunnerEvent", kind) || hasKind(mailboxEvent, kind))):
+		return e.inForm(olderUpdate, isTheirs)
+	case isTheirs && !(v == Daemon && (hasKind(runnerEvent, kind) || hasKind(mailboxEvent, kind))):
 		return compact(e.Wire), true
 	}
 	return nil, false

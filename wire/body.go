@@ -42,8 +42,8 @@ func (e *Event) Body() Body {
 	b := Body{event: e, own: members(e.Extra)}
 	whole := members(e.Wire)
 	b.wire[2] = whole
-	if v, _ := detectCall(whole); v != "" {
-		b.wire[1], b.codex = whole.Object("params"), v == AppServer
+	if typeName, _ := detectCall(whole); typeName != "" {
+		b.wire[1], b.codex = whole.Object("params"), typeName != currentUpdate
 	}
 	for _, around := range b.wire[1:] {
 		if update := around.Object("update"); update.Get("sessionUpdate") != nil {

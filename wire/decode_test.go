@@ -57,7 +57,7 @@ func TestDecodeErrors(t *testing.T) {
 		{"{\n\"id\":", "line 2, column 6: the text ends in the middle"},
 		{"{\"a\":1}\nx", "line 2, column 1: invalid character 'x' after top-level value"},
 		{`{"a":1,}`, "line 1, column 8: invalid character '}' at start of string (expecting '\"')"},
-		{"{\"a\":\"\xff\"}", "line 1, column 7: not UTF-8"},
+		{"{\"a\":\"\xff\"}", "line 1, column 7: invalid UTF-8"},
 		{`{}`, "line 1, column 1: the message has no id"},
 		{`{"id":"` + idA + `"}`, "line 1, column 1: the message has no sender"},
 		{`{"ID":"` + idA + `","from":"a@b"}`, "line 1, column 1: the message has no id"},

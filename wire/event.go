@@ -2,8 +2,6 @@ package wire
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
 	"time"
 	"unicode/utf8"
 
@@ -70,26 +68,6 @@ func (e *Event) Field(key string) string { return members(e.Extra).Text(key) }
 
 // MessageID is the id of the message that an event of the mailbox is about.
 func (e *Event) MessageID() ID { return ID(e.Field("id")) }
-
-// Check returns an error for an event that would not be read back as it is.
-func (e *Event) Check() error {
-	if len(e.Wire) > 0 && !Valid(e.Wire) {
-		return errors.New("wire is not JSON")
-	}
-	if len(e.Extra) == 0 {
-		return nil
-	}
-	extra, err := ReadObject(e.Extra)
-	if err != nil {
-		return fmt.Errorf("the event's own fields: %w", err)
-	}
-	for _, m := range extra {
-		if isEventField(m.Name) {
-			return fmt.Errorf("%s is a field of every event", m.Name)
-		}
-	}
-	return nil
-}
 
 // Append appends the event as one line of JSON, without a line feed. It appends nothing
 // if Wire or Extra is not JSON.

@@ -135,16 +135,8 @@ func Valid(data []byte) bool { return syntax(data) == nil }
 
 // syntax is the error, a *DecodeError, of a text that is not JSON in UTF-8.
 func syntax(data []byte) error {
-	if !utf8.Valid(data) {
-		good := bytes.ToValidUTF8(data, nil)
-		at := 0
-		for at < len(good) && data[at] == good[at] {
-			at++
-		}
-		return errorAt(at, "not UTF-8").in(data)
-	}
 	var value jsontext.Value
-	err := jsonv2.Unmarshal(data, &value, lenient)
+	err := jsonv2.Unmarshal(data, &value, lenient, jsontext.AllowInvalidUTF8(utf8.Valid(data)))
 	var wrong *jsontext.SyntacticError
 	switch {
 	case err == nil:

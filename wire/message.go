@@ -115,7 +115,7 @@ func (m *Message) MarshalJSON() ([]byte, error) {
 // MaxBody, a whole over MaxFile, or that of MarshalJSON.
 func (m *Message) Encode() ([]byte, error) {
 	if len(m.Body) > MaxBody {
-		return nil, fmt.Errorf("the body has %d bytes, the most is %d", len(m.Body), MaxBody)
+		return nil, fmt.Errorf("the body %w", checkBody(m.Body))
 	}
 	b, err := m.MarshalJSON()
 	if err != nil {
@@ -125,6 +125,16 @@ func (m *Message) Encode() ([]byte, error) {
 		return nil, fmt.Errorf("the message takes %d bytes, the most is %d", len(b), MaxFile)
 	}
 	return b, nil
+}
+
+func checkBody(body string) error {
+	switch {
+	case strings.ContainsRune(body, 0):
+		return errors.New("has a NUL")
+	case len(body) > MaxBody:
+		return fmt.Errorf("has %d bytes, the most is %d", len(body), MaxBody)
+	}
+	return nil
 }
 
 // Decode reads a message as it lies on disk, with an id, a sender and full addresses. The

@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -85,7 +86,7 @@ func (o Object) Has(names ...string) bool {
 	return slices.ContainsFunc(o, func(m Member) bool { return slices.Contains(names, m.Name) })
 }
 
-// Without is a copy of the object without members.
+// without is a copy of the object without members.
 func (o Object) without(names ...string) Object {
 	return slices.DeleteFunc(slices.Clone(o), func(m Member) bool { return slices.Contains(names, m.Name) })
 }
@@ -102,40 +103,22 @@ func (o Object) With(name string, value json.RawMessage) Object {
 	return append(out, Member{Name: name, Value: value})
 }
 
+// MarshalJSON writes the object in one line. The error is a value that is not JSON.
+func (o Object) MarshalJSON() ([]byte, error) {
+	if raw := o.encode(); raw != nil {
+		return raw, nil
+	}
+	return nil, errors.New("a member's value is not JSON")
+}
+
 // encode is MarshalJSON for values that are known to be JSON.
 func (o Object) encode() json.RawMessage {
-	raw, _ := o.MarshalJSON()
-	return raw
-}
-
-// MarshalJSON writes the object in one line. The error is a value that is not
-// JSON.
-func (o Object) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	enc := jsontext.NewEncoder(&b, lenient)
-	enc.WriteToken(jsontext.BeginObject)
-	for _, m := range o {
-		if err := enc.WriteToken(jsontext.String(m.Name)); err != nil {
-			return nil, err
+	out := []byte("{")
+	for i, m := range o {
+		if i > 0 {
+			out = append(out, ',')
 		}
-		if err := enc.WriteValue(jsontext.Value(m.Value)); err != nil {
-			return nil, err
-		}
+		out = append(append(append(out, Quote(m.Name)...), ':'), m.Value...)
 	}
-	enc.WriteToken(jsontext.EndObject)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
-}
-
-// Join is one object of the members of two. Where both have a name, the second counts.
-func Join(first, second []byte) ([]byte, error) {
-	a, err := ReadObject(first)
-	if err != nil {
-		return nil, err
-	}
-	b, err := ReadObject(second)
-	if err != nil {
-		return nil, err
-	}
-	a = slices.DeleteFunc(a, func(m Member) bool { return b.Has(m.Name) })
-	return append(a, b...).MarshalJSON()
+	return compact(append(out, '}'))
 }

@@ -1,15 +1,19 @@
 package wire
 
 import (
+	"bytes"
+	"cmp"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
+	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -34,170 +38,144 @@ type field struct {
 	missing    string // the JSON that its owner writes for an absent one; "": none
 }
 
-// schemas are the types of the tables, by table and name, and the simple types.
-var schemas = sync.OnceValue(func() map[string]*schema {
+//go:embed vocabularies.txt
+var vocabularies string
+
+var (
+	continued = regexp.MustCompile(`,\n *`)
+	fieldText = regexp.MustCompile(`(\w+) ([\w.|]+(?:\[\])?)([?*]?)(?:=([^,]+))?`)
+)
+
+// schemas are the simple types and those of vocabularies.txt, which says how to read it.
+var schemas = sync.OnceValue(func() types {
 	all := simpleTypes()
-	for vocabulary, table := range tables {
-		var group *schema
-		for line := range strings.Lines(strings.TrimSpace(table)) {
-			name, members, _ := strings.Cut(strings.TrimSpace(line), " ")
-			members = strings.TrimSpace(members)
-			if line[0] == ' ' {
-				for kind := range strings.SplitSeq(name, "|") {
-					group.kinds[kind] = parseFields(all, vocabulary, members)
-				}
-				continue
+	var group *schema
+	for line := range strings.Lines(continued.ReplaceAllString(vocabularies, ", ")) {
+		name, members, _ := strings.Cut(strings.TrimSpace(line), " ")
+		members = strings.TrimSpace(members)
+		switch word, more, _ := strings.Cut(members, " "); {
+		case name == "" || name == "#":
+		case line[0] == ' ':
+			for kind := range strings.SplitSeq(name, "|") {
+				group.kinds[kind] = all.fields(members)
 			}
-			s := findType(all, vocabulary, name)
-			s.isOpen = vocabulary == "message"
-			if tag, ok := strings.CutPrefix(members, "by "); ok {
-				s.tag, s.kinds, group = tag, map[string][]field{}, s
-			} else if rest, ok := strings.CutPrefix(members, "of "); ok {
-				other, fields, _ := strings.Cut(rest, " ")
-				*s = *findType(all, vocabulary, other)
-				s.fields = parseFields(all, vocabulary, fields)
-			} else if strings.Contains(members, " ") {
-				s.fields = parseFields(all, vocabulary, members)
-			} else {
-				*s = *findType(all, vocabulary, members)
-			}
+		case word == "by":
+			group = all.get(name)
+			group.tag, group.kinds = more, map[string][]field{}
+		case word == "of":
+			other, own, _ := strings.Cut(more, " ")
+			*all.get(name) = *all[other]
+			all[name].fields = all.fields(own)
+		case more == "":
+			*all.get(name) = *all.get(word)
+		default:
+			*all.get(name) = schema{fields: all.fields(members), isOpen: strings.HasPrefix(name, "message.")}
 		}
 	}
 	return all
 })
 
-func parseFields(all map[string]*schema, vocabulary, members string) (fields []field) {
-	for member := range strings.SplitSeq(members, ",") {
-		name, is, _ := strings.Cut(strings.TrimSpace(member), " ")
-		if name == "" {
-			break // a kind without members
-		}
-		f := field{name: name}
-		is, f.missing, _ = strings.Cut(is, "=")
-		is, f.isOptional = strings.CutSuffix(is, "?")
-		is, f.isListed = strings.CutSuffix(is, "*")
-		f.is = findType(all, vocabulary, is)
-		fields = append(fields, f)
+type types map[string]*schema
+
+func (all types) fields(text string) (fields []field) {
+	for _, m := range fieldText.FindAllStringSubmatch(text, -1) {
+		fields = append(fields, field{m[1], all.get(m[2]), m[3] == "?", m[3] == "*", m[4]})
 	}
 	return fields
 }
 
-// findType is the schema of a type in a table. One whose line comes later is filled in
-// there.
-func findType(all map[string]*schema, vocabulary, name string) *schema {
+// get is a type, which may still have to be filled in.
+func (all types) get(name string) *schema {
 	if element, ok := strings.CutSuffix(name, "[]"); ok {
-		return &schema{each: findType(all, vocabulary, element)}
+		return &schema{each: all.get(element)}
 	}
-	if strings.Contains(name, "|") {
-		return oneOf(strings.Split(name, "|"))
+	if words := strings.Split(name, "|"); len(words) > 1 {
+		return oneOf(words)
 	}
-	if s := all[name]; s != nil {
-		return s
+	if all[name] == nil {
+		all[name] = &schema{}
 	}
-	full := vocabulary + "." + name
-	if all[full] == nil {
-		all[full] = &schema{}
-	}
-	return all[full]
+	return all[name]
 }
 
-func simpleTypes() map[string]*schema {
-	str := ofKind("a string", `"`)
+func simpleTypes() types {
+	str := simple[string]("a string")
 	address := parsed(func(s string) (string, error) {
 		_, err := ParseAddress(s, "any") // a bare name is completed later
 		return s, err
 	})
-	return map[string]*schema{
-		"any":       fitting("", func(string) bool { return true }),
+	return types{
+		"any":       {read: func(raw json.RawMessage) (json.RawMessage, error) { return compact(raw), nil }},
 		"string":    str,
-		"array":     ofKind("an array", "["),
-		"map":       ofKind("an object", "{"),
-		"bool":      ofKind("true or false", "tf"),
-		"number":    ofKind("a number", "0"),
-		"u32":       unsigned(32, "4294967295"),
-		"u63":       unsigned(63, "9223372036854775807"),
-		"u64":       unsigned(64, "18446744073709551615"),
+		"array":     simple[[]jsontext.Value]("an array"),
+		"map":       simple[map[string]jsontext.Value]("an object"),
+		"bool":      simple[bool]("true or false"),
+		"number":    simple[float64]("a number"),
+		"int":       simple[int64]("a whole number"),
+		"u32":       simple[uint32]("a whole number from 0 to 4294967295"),
+		"u64":       simple[uint64]("a whole number from 0 to 18446744073709551615"),
+		"word":      fitting("a word of a-z, 0-9 and _", isKind),
+		"sha256":    fitting("64 hex digits", IsSHA256),
+		"text":      parsed(func(s string) (string, error) { return s, nil }),
 		"uuid":      parsed(ParseUUID),
 		"id":        parsed(ParseID),
 		"name":      parsed(ParseName),
+		"time":      parsed(func(s string) (string, error) { t, err := parseTime(s); return chronoTime(t), err }),
 		"address":   address,
 		"addresses": {each: address, isAlone: true},
 		"names":     {each: str, isAlone: true},
-		"int": fitting("a whole number", func(raw string) bool {
-			_, err := strconv.ParseInt(raw, 10, 64)
-			return err == nil
-		}),
-		"word":   fitting("a word of a-z, 0-9 and _", func(raw string) bool { return isKind(unquote([]byte(raw))) }),
-		"sha256": fitting("64 hex digits", func(raw string) bool { return IsSHA256(unquote([]byte(raw))) }),
-		"time": parsed(func(s string) (string, error) {
-			t, err := parseTime(s)
-			return chronoTime(t), err
-		}),
-		"body": parsed(func(s string) (string, error) {
-			if strings.ContainsRune(s, 0) {
-				return "", errors.New("has a NUL")
-			}
-			if len(s) > MaxBody {
-				return "", fmt.Errorf("has %d bytes, the most is %d", len(s), MaxBody)
-			}
-			return s, nil
-		}),
-		// Unlike a string that is kept as it came, a text has no half of a surrogate pair.
-		"text": {read: func(raw json.RawMessage) (json.RawMessage, error) {
-			if raw[0] != '"' {
-				return nil, errors.New("must be a string")
-			}
-			s, err := jsontext.AppendUnquote(nil, raw)
-			if err != nil {
-				return nil, errors.New("has half of a surrogate pair")
-			}
-			return Quote(string(s)), nil
+		"body": {read: func(raw json.RawMessage) (json.RawMessage, error) {
+			value, err := str.read(raw)
+			return value, cmp.Or(err, checkBody(unquote(raw)))
 		}},
 	}
 }
 
-func fitting(words string, fits func(raw string) bool) *schema {
+// simple is a value that is one of a Go type, and is written as it came.
+func simple[T any](words string) *schema {
 	return &schema{read: func(raw json.RawMessage) (json.RawMessage, error) {
-		if !fits(string(raw)) {
+		if string(raw) == "null" || jsonv2.Unmarshal(raw, new(T), lenient) != nil {
 			return nil, errors.New("must be " + words)
 		}
 		return compact(raw), nil
 	}}
 }
 
-// ofKind is any value that begins with one of these, as jsontext.Kind has them.
-func ofKind(words, kinds string) *schema {
-	return fitting(words, func(raw string) bool { return strings.ContainsRune(kinds, rune(jsontext.Value(raw).Kind())) })
-}
-
-func unsigned(bits int, most string) *schema {
-	return fitting("a whole number from 0 to "+most, func(raw string) bool {
-		_, err := strconv.ParseUint(raw, 10, bits)
-		return err == nil
-	})
+// fitting is a string, written as it came.
+func fitting(words string, fits func(string) bool) *schema {
+	return &schema{read: func(raw json.RawMessage) (json.RawMessage, error) {
+		if !fits(unquote(raw)) {
+			return nil, errors.New("must be " + words)
+		}
+		return compact(raw), nil
+	}}
 }
 
 func oneOf(words []string) *schema {
 	last := len(words) - 1
-	return fitting(strings.Join(words[:last], ", ")+" or "+words[last], func(raw string) bool {
-		return slices.Contains(words, unquote([]byte(raw)))
-	})
+	return fitting(strings.Join(words[:last], ", ")+" or "+words[last], func(s string) bool { return slices.Contains(words, s) })
 }
 
+// parsed is a string that is written as its type has it. It may not have half of a
+// surrogate pair.
 func parsed[T ~string](parse func(string) (T, error)) *schema {
 	return &schema{read: func(raw json.RawMessage) (json.RawMessage, error) {
 		if raw[0] != '"' {
 			return nil, errors.New("must be a string")
 		}
-		text, err := parse(unquote(raw))
-		return Quote(string(text)), err
+		s, err := jsontext.AppendUnquote(nil, raw)
+		if err != nil {
+			return nil, errors.New("has half of a surrogate pair")
+		}
+		value, err := parse(string(s))
+		return Quote(string(value)), err
 	}}
 }
 
 // Canonical reads a value of another vocabulary and returns it as its owner writes
 // it: in one line, the members in their order, without those that the owner does not
-// know. The type is the table and the owner's name: "session.HumanInput". The error is
-// a *DecodeError, or ErrNotObject.
+// know. The type is one of vocabularies.txt: "session.HumanInput". The error is a
+// *DecodeError, or ErrNotObject.
 func Canonical(typeName string, data []byte) (json.RawMessage, error) {
 	s := schemas()[typeName]
 	if s == nil {
@@ -206,11 +184,12 @@ func Canonical(typeName string, data []byte) (json.RawMessage, error) {
 	if err := syntax(data); err != nil {
 		return nil, err
 	}
-	if at := start(data); s.read != nil || data[at] == '{' {
-		out, err := s.canonical(at, data[at:])
-		return out, err.in(data)
+	at := start(data)
+	if s.read == nil && data[at] != '{' {
+		return nil, ErrNotObject
 	}
-	return nil, ErrNotObject
+	out, err := s.canonical(at, data[at:])
+	return out, err.in(data)
 }
 
 // canonical checks a value that begins at an offset of the text, and returns it as its
@@ -223,33 +202,31 @@ func (s *schema) canonical(at int, raw json.RawMessage) (json.RawMessage, *Decod
 			return nil, errorAt(at, err.Error())
 		}
 		return value, nil
-	case s.each == nil && raw[0] != '{':
+	case s.each != nil:
+		return s.array(at, raw)
+	case raw[0] != '{':
 		return nil, errorAt(at, "must be an object")
-	case s.each == nil:
-		o, err := s.object(at, members(raw))
-		if err != nil {
-			return nil, err
-		}
-		return o.encode(), nil
-	case raw[0] != '[' && !s.isAlone:
+	}
+	o, err := s.object(at, members(raw))
+	return o.encode(), err
+}
+
+func (s *schema) array(at int, raw json.RawMessage) (json.RawMessage, *DecodeError) {
+	elements := []Member{{Value: raw}}
+	if raw[0] == '[' {
+		elements = split(raw, '[')
+	} else if !s.isAlone {
 		return nil, errorAt(at, "must be an array")
 	}
-	list := []Member{{Value: raw}}
-	if raw[0] == '[' {
-		list = split(raw, '[')
-	}
-	out := []byte("[")
-	for i, m := range list {
+	list := [][]byte{}
+	for _, m := range elements {
 		value, err := s.each.canonical(at+m.at, m.Value)
 		if err != nil {
 			return nil, err
 		}
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(out, value...)
+		list = append(list, value)
 	}
-	return append(out, ']'), nil
+	return slices.Concat([]byte("["), bytes.Join(list, []byte(",")), []byte("]")), nil
 }
 
 // object is canonical for the members of an object.
@@ -287,14 +264,13 @@ func (s *schema) has(name string) bool {
 // member is a member's value as its owner writes it, empty where its owner leaves it out.
 func (s *schema) member(f field, at int, o Object) (json.RawMessage, *DecodeError) {
 	var found *Member
-	for i := range o {
-		if o[i].Name != f.name {
-			continue
+	for i, m := range o {
+		if m.Name == f.name && found != nil && !s.isOpen {
+			return nil, errorAt(at+m.at, f.name+" stands twice")
 		}
-		if found != nil && !s.isOpen {
-			return nil, errorAt(at+o[i].at, f.name+" stands twice")
+		if m.Name == f.name {
+			found = &o[i]
 		}
-		found = &o[i]
 	}
 	switch {
 	case found == nil && !f.isOptional && !f.isListed:
@@ -304,8 +280,7 @@ func (s *schema) member(f field, at int, o Object) (json.RawMessage, *DecodeErro
 	}
 	value, err := f.is.canonical(at+found.at, found.Value)
 	if err != nil {
-		err.Msg = f.name + ": " + err.Msg
-		return nil, err
+		return nil, errorAt(err.at, f.name+": "+err.Msg)
 	}
 	if f.isListed && (string(value) == "[]" || string(value) == "{}") {
 		return nil, nil

@@ -13,29 +13,27 @@ import (
 type Vocabulary string
 
 const (
-	Daemon    Vocabulary = "daemon"     // tag "kind"; atm's own kinds too
-	Session   Vocabulary = "session"    // tag "event_type"
-	ACP       Vocabulary = "acp"        // tags "update_type" and "sessionUpdate"
-	AppServer Vocabulary = "app-server" // Codex: "method" and "params"
+	Daemon  Vocabulary = "daemon"  // tag "kind"; atm's own kinds too
+	Session Vocabulary = "session" // tag "event_type"
+	ACP     Vocabulary = "acp"     // tags "update_type" and "sessionUpdate"
+	Codex   Vocabulary = "codex"   // its app-server: "method" and "params"
 )
 
-// tags tell the vocabularies apart, the first one found. A tool call of ACP has a
-// "kind" too.
-var tags = []struct {
-	key string
-	v   Vocabulary
-}{{"event_type", Session}, {"sessionUpdate", ACP}, {"update_type", ACP}, {"kind", Daemon}}
-
-// eventTypes are the types whose kinds are kinds of event.
-var eventTypes = []string{daemonEvent, sessionEvent, acpUpdateType, "current.Update", "log.RunnerEvent", mailboxEvent}
-
+// The types of event in vocabularies.txt.
 const (
-	daemonEvent     = "daemon.DaemonStreamEvent"
-	sessionEvent    = "session.SessionEvent"
-	acpUpdateType   = "acp.SessionUpdate"
-	acpNotification = "acp.SessionUpdateNotification"
-	mailboxEvent    = "log.MailboxEvent"
+	daemonEvent   = "daemon.DaemonStreamEvent"
+	sessionEvent  = "session.SessionEvent"
+	olderUpdate   = "acp.SessionUpdate"
+	currentUpdate = "acp.CurrentUpdate"
+	codexCall     = "codex.Call"
+	codexTurnCall = "codex.TurnCall"
+	runnerEvent   = "log.RunnerEvent"
+	mailboxEvent  = "log.MailboxEvent"
 )
+
+// eventTypes are the types whose kinds are kinds of event. Their tags tell the
+// vocabularies apart, the first one found: a tool call of ACP has a "kind" too.
+var eventTypes = []string{sessionEvent, currentUpdate, olderUpdate, daemonEvent, runnerEvent, mailboxEvent}
 
 // hasKind reports whether a type has a kind.
 func hasKind(typeName, kind string) bool { _, ok := schemas()[typeName].kinds[kind]; return ok }
@@ -60,33 +58,33 @@ func Kinds() (all []string) {
 	return all
 }
 
-// detect says which vocabulary an object is of, and its kind; "" for none. An object that
-// has a body or a recipient is a message, whatever else it carries. A "kind" that is no
-// word of lower-case letters, digits and underscores belongs to somebody else (a
+// detect says of which type of event an object is, and its kind; "" for none. An object
+// that has a body or a recipient is a message, whatever else it carries. A "kind" that is
+// no word of lower-case letters, digits and underscores belongs to somebody else (a
 // Kubernetes manifest has one too).
 //
 // An update of the current ACP may be bare, in {"sessionId","update"}, or in its whole
 // JSON-RPC notification.
-func detect(o Object) (v Vocabulary, kind string) {
+func detect(o Object) (typeName, kind string) {
 	if o.Has("body", "to", "from", "subject") {
 		return "", ""
 	}
-	if v, kind := detectCall(o); v != "" {
-		return v, kind
+	if typeName, kind = detectCall(o); typeName != "" {
+		return typeName, kind
 	}
-	for _, tag := range tags {
-		if s := o.Text(tag.key); isKind(s) {
-			return tag.v, s
+	for _, name := range eventTypes {
+		if kind := o.Text(schemas()[name].tag); isKind(kind) {
+			return name, kind
 		}
 	}
-	if s := o.Object("update").Text("sessionUpdate"); isKind(s) {
-		return ACP, s
+	if kind := o.Object("update").Text("sessionUpdate"); isKind(kind) {
+		return currentUpdate, kind
 	}
 	return "", ""
 }
 
 // detectCall is detect for a call of JSON-RPC, with or without its version.
-func detectCall(o Object) (v Vocabulary, kind string) {
+func detectCall(o Object) (typeName, kind string) {
 	method, params := o.Text("method"), o.Object("params")
 	isCall := strings.Contains(method, "/") || method == "error" || method != "" && o.Has("jsonrpc", "emittedAtMs")
 	hasMore := len(o.without("jsonrpc", "emittedAtMs", "method", "params", "id", "trace")) > 0
@@ -96,49 +94,46 @@ func detectCall(o Object) (v Vocabulary, kind string) {
 	switch method {
 	case "session/update":
 		if kind = params.Object("update").Text("sessionUpdate"); isKind(kind) {
-			return ACP, kind
+			return currentUpdate, kind
 		}
 		return "", ""
 	case "session/request_permission":
-		return ACP, "confirm_required"
-	}
-	return AppServer, appServerKind(method, params)
-}
-
-// appServerKinds are the kinds of event that the methods of Codex's app-server mean, and
-// the statuses of its threads, with their flags. Any other method is a kind of its own,
-// with its name in our letters.
-var appServerKinds = map[string]string{
-	"turn/started": TurnStarted, "turn/completed": TurnCompleted, "thread/started": "session_start",
-	"thread/closed": "session_end", "error": StreamFailed,
-	"status idle": TurnIdle, "status systemError": StreamFailed, "status active": "thread_active",
-	"status waitingOnApproval": "confirm_required", "status waitingOnUserInput": "waiting_for_input",
-}
-
-func appServerKind(method string, params Object) string {
-	meaning := method
-	if method == "thread/status/changed" {
+		return currentUpdate, "confirm_required"
+	case "turn/started", "turn/completed":
+		return codexTurnCall, codexKinds[method]
+	case "thread/status/changed":
 		status := params.Object("status")
-		meaning = "status " + cmp.Or(params.Text("status"), status.Text("type"))
-		isActive := meaning == "status active"
-		for _, flag := range []string{"waitingOnUserInput", "waitingOnApproval"} { // the last one found counts
-			if isActive && bytes.Contains(status.Get("activeFlags"), []byte(`"`+flag+`"`)) {
-				meaning = "status " + flag
+		word := cmp.Or(params.Text("status"), status.Text("type"))
+		for _, flag := range []string{"waitingOnApproval", "waitingOnUserInput"} {
+			if word == "active" && bytes.Contains(status.Get("activeFlags"), []byte(`"`+flag+`"`)) {
+				word = flag
 			}
 		}
+		kind = codexKinds[word]
 	}
-	if kind := appServerKinds[meaning]; kind != "" {
-		return kind
-	}
-	kind := capital.ReplaceAllStringFunc(method, func(c string) string { return "_" + strings.ToLower(c) }) // agentMessage is agent_message
-	kind = notInKind.ReplaceAllString(kind, "_")
-	return kind[:min(len(kind), 64)]
+	return codexCall, cmp.Or(kind, codexKinds[method], kindName(method))
+}
+
+// codexKinds are the kinds of event that the methods of Codex's app-server mean, and the
+// statuses of its threads. Any other method is a kind of its own.
+var codexKinds = map[string]string{
+	"turn/started": TurnStarted, "turn/completed": TurnCompleted, "thread/started": "session_start",
+	"thread/closed": "session_end", "error": StreamFailed,
+	"idle": TurnIdle, "systemError": StreamFailed, "active": "thread_active",
+	"waitingOnApproval": "confirm_required", "waitingOnUserInput": "waiting_for_input",
 }
 
 var (
 	capital   = regexp.MustCompile("[A-Z]")
 	notInKind = regexp.MustCompile("[^a-z0-9]")
 )
+
+// kindName is the name of a method in our letters: agentMessage is agent_message.
+func kindName(method string) string {
+	kind := strings.ToLower(capital.ReplaceAllString(method, "_$0"))
+	kind = notInKind.ReplaceAllString(kind, "_")
+	return kind[:min(len(kind), 64)]
+}
 
 func isKind(s string) bool {
 	return s != "" && len(s) <= 64 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
