@@ -39,7 +39,7 @@ func Adopt(line []byte) (Event, error) {
 		return Event{}, fmt.Errorf("%w: %s", ErrNotEvent, whyNoEvent(o))
 	}
 	fields := slices.Concat(adoptedFields(typeName, kind), schemas()["log.Names"].fields)
-	if _, wrong := (&schema{fields: fields}).object(start(line), o); wrong != nil {
+	if _, wrong := (&schema{fields: fields}).object(0, o); wrong != nil {
 		return Event{}, wrong.in(line)
 	}
 	e := Event{Kind: kind, Wire: compact(line)}
@@ -65,7 +65,7 @@ func adoptedFields(typeName, kind string) []field {
 }
 
 func adoptLogLine(line []byte, o Object) (Event, error) {
-	if _, wrong := schemas()["log.Event"].object(start(line), o); wrong != nil {
+	if _, wrong := schemas()["log.Event"].object(0, o); wrong != nil {
 		return Event{}, wrong.in(line)
 	}
 	e, err := DecodeEvent(line)

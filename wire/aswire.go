@@ -54,18 +54,18 @@ func (e *Event) inForm(typeName string, isTheirs bool) (json.RawMessage, bool) {
 	o := Object{{Name: s.tag, Value: Quote(e.Kind)}}
 	for _, f := range slices.Concat(s.fields, s.kinds[e.Kind]) {
 		var raw json.RawMessage
-		text, isText := texts[f.name]
 		if isTheirs {
 			raw = b.wire[2].Get(f.name)
 		}
+		text, isText := texts[f.name]
 		switch {
 		case raw != nil || isTheirs && !isDaemon:
-		case isText && (isDaemon || text != "" || f.name == "prompt"):
-			raw = Quote(text)
 		case !isText:
 			raw = b.Raw(f.name)
+		case isDaemon || text != "" || f.name == "prompt":
+			raw = Quote(text)
 		}
-		if raw == nil && isDaemon {
+		if raw == nil && isDaemon { // a counter
 			raw = json.RawMessage("0")
 		}
 		if raw != nil {
@@ -104,19 +104,21 @@ var lines = map[string]string{
 
 func ownersLine(kind string, o Object) string {
 	return os.Expand(lines[kind], func(name string) string {
-		switch raw := o.Get(name); {
-		case name == "stream":
+		raw := o.Get(name)
+		if name == "stream" {
 			return OutputStream(unquote(raw)).String()
-		case string(raw) == `""`:
-			return ""
-		default:
-			return shown(raw)
 		}
+		return shown(raw)
 	})
 }
 
-// shown is a value for people: a string without quotes, unless it is empty.
-func shown(raw json.RawMessage) string { return cmp.Or(unquote(raw), string(raw)) }
+// shown is a value for people: a string without quotes.
+func shown(raw json.RawMessage) string {
+	if len(raw) > 0 && raw[0] == '"' {
+		return unquote(raw)
+	}
+	return string(raw)
+}
 
 // Line is the event in one line for people; nothing in it is escaped. To its owner's line
 // it adds how a turn ended that did not just complete.
@@ -147,12 +149,10 @@ func display(e *Event) string {
 		s = joined(": ", b.Text("tool"), b.Text("prompt"))
 	case "exited":
 		s = cmp.Or(b.Text("signal"), "code "+string(b.Raw("code")))
-	case "message_delta":
-		s = b.Text("delta")
+	case "message_delta", "agent_message_chunk", "agent_thought_chunk", "user_message_chunk":
+		s = b.Text("delta", "text")
 	case "tool_call", "tool_call_start", "tool_call_update", "tool_call_end":
 		s = joined(" ", b.Text("tool"), b.Text("tool_call_id"), b.Text("status"))
-	case "agent_message_chunk", "agent_thought_chunk", "user_message_chunk":
-		s = unquote(b.at([]string{"content", "text"}))
 	default:
 		for _, m := range b.ownFields() {
 			v := shown(m.Value)

@@ -33,6 +33,7 @@ var aliases = map[string][][]string{
 	"summary":      {{"error_summary"}, {"error", "message"}, {"message"}},
 	"previous":     {{"prev_state"}}, // missiond
 	"new":          {{"new_state"}},
+	"text":         {{"content", "text"}},
 	"code":         {{"exit_code"}},
 }
 
@@ -62,8 +63,8 @@ func (b Body) values(name string) []json.RawMessage {
 	case name == "turn_id" && b.event.TurnID != "":
 		return []json.RawMessage{Quote(b.event.TurnID)}
 	}
-	all := []json.RawMessage{b.own.Get(name), b.at([]string{name})}
-	for _, path := range aliases[name] {
+	all := []json.RawMessage{b.own.Get(name)}
+	for _, path := range append([][]string{{name}}, aliases[name]...) {
 		all = append(all, b.at(path))
 	}
 	return slices.DeleteFunc(all, func(raw json.RawMessage) bool { return raw == nil })

@@ -105,29 +105,25 @@ func Marshal(v any) ([]byte, error) {
 	if err != nil || !isRecord {
 		return out, err
 	}
-	out, err = Canonical(r.typeName(), out)
-	if wrong, ok := err.(*DecodeError); ok {
-		return nil, errors.New(wrong.Msg) // its place is in a text that nobody has seen
+	known, wrong := schemas()[r.typeName()].canonical(0, out)
+	if wrong != nil {
+		return nil, errors.New(wrong.Msg)
 	}
-	return out, err
+	return known, nil
 }
 
-// Unmarshal reads one JSON value. Names must have exactly this case. The error is a
-// *DecodeError, or ErrNotObject for an array or scalar where an object belongs.
+// Unmarshal reads one JSON value. Names must have exactly this case. What is wrong with
+// the text or with a record is a *DecodeError, or ErrNotObject.
 func Unmarshal(data []byte, v any) (err error) {
-	if r, ok := v.(record); ok {
+	if r, isRecord := v.(record); isRecord {
 		data, err = Canonical(r.typeName(), data)
-	} else if syntaxErr := syntax(data); syntaxErr != nil {
-		err = syntaxErr
+	} else {
+		err = syntax(data)
 	}
 	if err != nil {
 		return err
 	}
-	err = jsonv2.Unmarshal(data, v, reading)
-	if wrong := (*jsonv2.SemanticError)(nil); errors.As(err, &wrong) {
-		return errorAt(int(wrong.ByteOffset), wrong.Error()).in(data)
-	}
-	return err
+	return jsonv2.Unmarshal(data, v, reading)
 }
 
 // Valid reports whether data is one JSON value, and UTF-8.
@@ -170,6 +166,3 @@ func compact(raw []byte) json.RawMessage {
 	}
 	return json.RawMessage(v)
 }
-
-// start is where the value of a text begins.
-func start(data []byte) int { return len(data) - len(bytes.TrimLeft(data, " \t\r\n")) }

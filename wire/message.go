@@ -128,10 +128,10 @@ func (m *Message) Encode() ([]byte, error) {
 }
 
 func checkBody(body string) error {
-	switch {
-	case strings.ContainsRune(body, 0):
+	if strings.ContainsRune(body, 0) {
 		return errors.New("has a NUL")
-	case len(body) > MaxBody:
+	}
+	if len(body) > MaxBody {
 		return fmt.Errorf("has %d bytes, the most is %d", len(body), MaxBody)
 	}
 	return nil
@@ -140,11 +140,7 @@ func checkBody(body string) error {
 // Decode reads a message as it lies on disk, with an id, a sender and full addresses. The
 // error is a *DecodeError or ErrNotObject.
 func Decode(data []byte) (*Message, error) {
-	o, err := ReadObject(data)
-	if err != nil {
-		return nil, err
-	}
-	m, err := decode(data, o, "")
+	m, err := decode(data, "")
 	switch {
 	case err != nil:
 		return nil, err
@@ -171,14 +167,11 @@ func DecodeDropped(data []byte, team Name) (*Message, error) {
 	if err == ErrNotObject || err == nil && !isMessage(o) {
 		return nil, ErrNotMessage
 	}
-	if err != nil {
-		return nil, err
-	}
 	theirID := o.Text("id")
 	if _, err := ParseID(theirID); theirID == "" || err == nil {
-		return decode(data, o, team)
+		return decode(data, team)
 	}
-	m, err := decode(data, o.without("id"), team)
+	m, err := decode(data, team, "id")
 	if err == nil {
 		m.SetMeta("id", Quote(theirID))
 	}
@@ -195,29 +188,28 @@ func isMessage(o Object) bool {
 // and a bare sender is completed with team. "to" is one name or several, and is
 // returned as it was written.
 func DecodeOutgoing(data []byte, team Name) (m *Message, to []string, err error) {
-	o, err := ReadObject(data)
-	if err != nil {
-		return nil, nil, err
+	outgoing, err := Canonical("message.Outgoing", data)
+	if err == nil {
+		jsonv2.Unmarshal(members(outgoing).Get("to"), &to)
+		m, err = decode(data, team, "to")
 	}
-	names, wrong := schemas()["message.Outgoing"].object(start(data), o)
-	if wrong != nil {
-		return nil, nil, wrong.in(data)
-	}
-	jsonv2.Unmarshal(names.Get("to"), &to)
-	m, err = decode(data, o.without("to"), team)
 	return m, to, err
 }
 
-// decode reads a message in which nothing has to be there. A member of ours that is
-// null counts as absent.
-func decode(data []byte, o Object, team Name) (*Message, error) {
-	known, wrong := schemas()["message.Message"].object(start(data), o)
+// decode reads a message in which nothing has to be there, without some of its members. A
+// member of ours that is null counts as absent.
+func decode(data []byte, team Name, without ...string) (*Message, error) {
+	o, err := ReadObject(data)
+	if err != nil {
+		return nil, err
+	}
+	known, wrong := schemas()["message.Message"].object(0, o.without(without...))
 	if wrong != nil {
 		return nil, wrong.in(data)
 	}
 	m := &Message{}
 	if err := jsonv2.Unmarshal(known.encode(), m, reading); err != nil {
-		return nil, err
+		return nil, errorAt(0, err.Error()).in(data)
 	}
 	if m.Type == TypeMessage {
 		m.Type = ""

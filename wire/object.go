@@ -18,7 +18,7 @@ type Member struct {
 	Name  string
 	Value json.RawMessage
 
-	at int // bytes from the beginning of the object to the value
+	at int // bytes from the beginning of the text to the value
 }
 
 // ReadObject takes an object apart. The error is a *DecodeError, or
@@ -27,10 +27,11 @@ func ReadObject(data []byte) (Object, error) {
 	if err := syntax(data); err != nil {
 		return nil, err
 	}
-	if data[start(data)] != '{' {
+	o := members(bytes.Clone(data))
+	if o == nil {
 		return nil, ErrNotObject
 	}
-	return members(bytes.Clone(data)), nil
+	return o, nil
 }
 
 // members takes apart a valid object, nil if it is none. The values are parts of data.
@@ -43,7 +44,7 @@ func split(data []byte, kind jsontext.Kind) (o Object) {
 		return nil
 	}
 	dec.ReadToken()
-	o, begin := Object{}, int(dec.InputOffset())-1
+	o = Object{}
 	for next := dec.PeekKind(); next != '}' && next != ']'; next = dec.PeekKind() {
 		m := Member{}
 		if kind == '{' {
@@ -58,7 +59,8 @@ func split(data []byte, kind jsontext.Kind) (o Object) {
 			return nil
 		}
 		end := int(dec.InputOffset())
-		m.at, m.Value = end-len(value)-begin, data[end-len(value):end:end]
+		m.at = end - len(value)
+		m.Value = data[m.at:end:end]
 		o = append(o, m)
 	}
 	return o

@@ -99,21 +99,21 @@ func (all types) get(name string) *schema {
 }
 
 func simpleTypes() types {
-	str := simple[string]("a string")
+	str := goType[string]("a string")
 	address := parsed(func(s string) (string, error) {
 		_, err := ParseAddress(s, "any") // a bare name is completed later
 		return s, err
 	})
 	return types{
-		"any":       {read: func(raw json.RawMessage) (json.RawMessage, error) { return compact(raw), nil }},
+		"any":       value("", func(json.RawMessage) bool { return true }),
 		"string":    str,
-		"array":     simple[[]jsontext.Value]("an array"),
-		"map":       simple[map[string]jsontext.Value]("an object"),
-		"bool":      simple[bool]("true or false"),
-		"number":    simple[float64]("a number"),
-		"int":       simple[int64]("a whole number"),
-		"u32":       simple[uint32]("a whole number from 0 to 4294967295"),
-		"u64":       simple[uint64]("a whole number from 0 to 18446744073709551615"),
+		"array":     goType[[]jsontext.Value]("an array"),
+		"map":       goType[map[string]jsontext.Value]("an object"),
+		"bool":      goType[bool]("true or false"),
+		"number":    goType[float64]("a number"),
+		"int":       goType[int64]("a whole number"),
+		"u32":       goType[uint32]("a whole number from 0 to 4294967295"),
+		"u64":       goType[uint64]("a whole number from 0 to 18446744073709551615"),
 		"word":      fitting("a word of a-z, 0-9 and _", isKind),
 		"sha256":    fitting("64 hex digits", IsSHA256),
 		"text":      parsed(func(s string) (string, error) { return s, nil }),
@@ -131,24 +131,25 @@ func simpleTypes() types {
 	}
 }
 
-// simple is a value that is one of a Go type, and is written as it came.
-func simple[T any](words string) *schema {
+// value is a value that is written as it came.
+func value(words string, fits func(raw json.RawMessage) bool) *schema {
 	return &schema{read: func(raw json.RawMessage) (json.RawMessage, error) {
-		if string(raw) == "null" || jsonv2.Unmarshal(raw, new(T), lenient) != nil {
+		if !fits(raw) {
 			return nil, errors.New("must be " + words)
 		}
 		return compact(raw), nil
 	}}
 }
 
-// fitting is a string, written as it came.
+// goType is a value that a Go type can have.
+func goType[T any](words string) *schema {
+	return value(words, func(raw json.RawMessage) bool {
+		return string(raw) != "null" && jsonv2.Unmarshal(raw, new(T), lenient) == nil
+	})
+}
+
 func fitting(words string, fits func(string) bool) *schema {
-	return &schema{read: func(raw json.RawMessage) (json.RawMessage, error) {
-		if !fits(unquote(raw)) {
-			return nil, errors.New("must be " + words)
-		}
-		return compact(raw), nil
-	}}
+	return value(words, func(raw json.RawMessage) bool { return fits(unquote(raw)) })
 }
 
 func oneOf(words []string) *schema {
@@ -181,15 +182,19 @@ func Canonical(typeName string, data []byte) (json.RawMessage, error) {
 	if s == nil {
 		return nil, fmt.Errorf("%q is no type of a vocabulary", typeName)
 	}
-	if err := syntax(data); err != nil {
+	if s.read != nil {
+		if err := syntax(data); err != nil {
+			return nil, err
+		}
+		out, wrong := s.canonical(0, bytes.TrimSpace(data))
+		return out, wrong.in(data)
+	}
+	o, err := ReadObject(data)
+	if err != nil {
 		return nil, err
 	}
-	at := start(data)
-	if s.read == nil && data[at] != '{' {
-		return nil, ErrNotObject
-	}
-	out, err := s.canonical(at, data[at:])
-	return out, err.in(data)
+	out, wrong := s.object(0, o)
+	return out.encode(), wrong.in(data)
 }
 
 // canonical checks a value that begins at an offset of the text, and returns it as its
@@ -278,12 +283,12 @@ func (s *schema) member(f field, at int, o Object) (json.RawMessage, *DecodeErro
 	case found == nil || f.isOptional && string(found.Value) == "null":
 		return json.RawMessage(f.missing), nil
 	}
-	value, err := f.is.canonical(at+found.at, found.Value)
+	raw, err := f.is.canonical(at+found.at, found.Value)
 	if err != nil {
 		return nil, errorAt(err.at, f.name+": "+err.Msg)
 	}
-	if f.isListed && (string(value) == "[]" || string(value) == "{}") {
+	if f.isListed && (string(raw) == "[]" || string(raw) == "{}") {
 		return nil, nil
 	}
-	return value, nil
+	return raw, nil
 }

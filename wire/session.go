@@ -77,11 +77,9 @@ func HumanText(data []byte) (body string, ok bool, err error) {
 		return "", false, nil
 	}
 	var h HumanInput
-	if err := Unmarshal(data, &h); err != nil {
-		return "", true, err
-	}
-	if h.Kind == "message" {
-		return h.Text, true, nil
+	err = Unmarshal(data, &h)
+	if err != nil || h.Kind == "message" {
+		return h.Text, true, err
 	}
 	words := strings.TrimSuffix(h.String(), ": ")
 	return strings.ToLower(words[:1]) + words[1:], true, nil
@@ -106,11 +104,6 @@ var transitions = map[InteractiveSessionState][]InteractiveSessionState{
 
 // Alive reports whether something may still be said in the session.
 func (s InteractiveSessionState) Alive() bool { return s == SessionActive || s == SessionPaused }
-
-// After reports whether a session may go from one state to this one.
-func (s InteractiveSessionState) After(from InteractiveSessionState) bool {
-	return slices.Contains(transitions[from], s)
-}
 
 // SessionMessage is one thing that was said in a session.
 type SessionMessage struct {
@@ -139,19 +132,11 @@ func (InteractiveSession) typeName() string { return "session.InteractiveSession
 // Transition moves the session to another state. The error, a *SessionError,
 // changes nothing.
 func (s *InteractiveSession) Transition(to InteractiveSessionState, now time.Time) error {
-	if !to.After(s.State) {
+	if !slices.Contains(transitions[s.State], to) {
 		return &SessionError{Reason: fmt.Sprintf("invalid session transition from %s to %s", s.State, to)}
 	}
 	s.State, s.UpdatedAt = to, now
 	return nil
-}
-
-// AddDraft adds a draft unless the session has it.
-func (s *InteractiveSession) AddDraft(id UUID, now time.Time) {
-	s.UpdatedAt = now
-	if !slices.Contains(s.DraftIDs, id) {
-		s.DraftIDs = append(s.DraftIDs, id)
-	}
 }
 
 // Elapsed is how long the session has lived, for people: 42s, 5m 3s, 2h 5m.
