@@ -8,20 +8,16 @@ import (
 	"time"
 )
 
-// ErrNotEvent is Adopt's error for JSON that is no event of any vocabulary. The error
-// that wraps it says why.
+// ErrNotEvent says that JSON is no event of any vocabulary; the error round it says why.
 var ErrNotEvent = errors.New("no event")
 
-// Adopt makes an event from one object as it came from outside: of any vocabulary, or
-// a line of another log of ours. The object is kept whole under Wire, compact. Kind,
-// Session, TurnID and EventID are set from it; the log fills in the rest. From a line
-// of another log the event is taken over with its wire and its own fields, and Agent
-// is the owner of that log.
+// Adopt makes an event from one object as it came from outside: of any vocabulary, kept
+// whole under Wire, or a line of another log of ours, which is taken over with its wire
+// and its own fields, and Agent as the owner of that log. The log fills in the rest.
 //
-// An object of a known kind must be as its owner writes it: required fields are there,
-// with the right types and words, and no known key stands twice. A turn event of the
-// daemon may lack agent, thread_id, turn_id and transport. Of the current ACP, which
-// grows, only the types are checked. Unknown kinds and fields are kept.
+// An object of a known kind must be as its owner writes it, with no known key twice. A
+// turn event of the daemon may lack agent, thread_id, turn_id and transport. Of the
+// current ACP, which grows, only the types are checked. Unknown kinds and fields are kept.
 //
 // The error wraps ErrNotEvent, or is a *DecodeError with the place.
 func Adopt(line []byte) (Event, error) {
@@ -50,18 +46,14 @@ func Adopt(line []byte) (Event, error) {
 
 // adoptedFields are the fields that are checked in an object from outside.
 func adoptedFields(typeName, kind string) []field {
+	if typeName == currentUpdate {
+		typeName = "acp.Call"
+	}
 	s := schemas()[typeName]
-	switch {
-	case typeName == currentUpdate:
-		return schemas()["acp.Call"].fields
-	case s.tag == "":
-		return s.fields
+	if tag, fields := kindOf(kind); s.tag != "" && s.tag == tag {
+		return append([]field{{name: tag, is: schemas()["any"]}}, fields...)
 	}
-	once := []field{{name: s.tag, is: schemas()["any"]}}
-	if tag, fields := kindOf(kind); tag == s.tag {
-		return append(once, fields...)
-	}
-	return once
+	return s.fields
 }
 
 func adoptLogLine(line []byte, o Object) (Event, error) {

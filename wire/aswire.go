@@ -51,26 +51,25 @@ func (e *Event) inForm(typeName string, isTheirs bool) (json.RawMessage, bool) {
 	if isDaemon {
 		texts["status"] = daemonStatus(b.Text("status"))
 	}
+	if isTheirs && !isDaemon {
+		out, err := Canonical(typeName, e.Wire)
+		return out, err == nil
+	}
 	o := Object{{Name: s.tag, Value: Quote(e.Kind)}}
 	for _, f := range slices.Concat(s.fields, s.kinds[e.Kind]) {
-		var raw json.RawMessage
-		if isTheirs {
-			raw = b.wire[2].Get(f.name)
-		}
+		raw := b.Raw(f.name)
 		text, isText := texts[f.name]
 		switch {
-		case raw != nil || isTheirs && !isDaemon:
-		case !isText:
-			raw = b.Raw(f.name)
-		case isDaemon || text != "" || f.name == "prompt":
+		case isTheirs && b.levels[3].Get(f.name) != nil:
+			raw = b.levels[3].Get(f.name)
+		case isText && (isDaemon || text != "" || f.name == "prompt"):
 			raw = Quote(text)
-		}
-		if raw == nil && isDaemon { // a counter
+		case raw == nil && isDaemon: // a counter
 			raw = json.RawMessage("0")
+		case raw == nil || isText:
+			continue
 		}
-		if raw != nil {
-			o = append(o, Member{Name: f.name, Value: raw})
-		}
+		o = append(o, Member{Name: f.name, Value: raw})
 	}
 	out, wrong := s.object(0, o)
 	return out.encode(), wrong == nil
@@ -169,15 +168,17 @@ func display(e *Event) string {
 // envelopeFields name a kind, a session or what is around an update.
 var envelopeFields = []string{"event_type", "update_type", "sessionUpdate", "session_id", "sessionId", "jsonrpc", "method", "params", "update"}
 
-// ownFields are the event's own fields; of one that is kept under Wire, those of the
-// innermost object that has any beside the common ones.
-func (b Body) ownFields() Object {
-	out := b.own
-	for _, level := range b.wire {
-		if len(out) == 0 {
-			out = slices.DeleteFunc(level.without(envelopeFields...), func(m Member) bool {
-				return isEventField(m.Name) || string(m.Value) == "null"
-			})
+// ownFields are those of the innermost level of the event that has any beside the common
+// ones.
+func (b Body) ownFields() (out Object) {
+	for _, level := range b.levels {
+		for _, m := range level.without(envelopeFields...) {
+			if !isEventField(m.Name) && string(m.Value) != "null" {
+				out = append(out, m)
+			}
+		}
+		if len(out) > 0 {
+			break
 		}
 	}
 	return out

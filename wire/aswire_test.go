@@ -99,6 +99,7 @@ func TestAsWire(t *testing.T) {
 			display: "DroppedCounters(agent_id=bob, dropped=18446744073709551615, unknown=0)"},
 		{e: compose("status_update", "message", "hi"), session: `{"event_type":"status_update","message":"hi"}`, display: "Status: hi"},
 		{e: compose("agent_output", "content", "hi", "agent", "x"), display: "content=hi"},
+		{e: compose("status_update"), display: ""}, {e: compose("message_delta", "turn_id", "t"), display: ""},
 		{e: event(t, `{"kind":"session_end","reason":"x"}`, "cli"), display: "reason=x"},
 		{e: compose("state_change", "new", "thinking"), display: "→ thinking"},
 		{e: compose("message_delta", "delta", "hi"), acp: `{"update_type":"message_delta","delta":"hi"}`, display: "hi"},

@@ -2,21 +2,18 @@ package wire
 
 import (
 	"encoding/json"
-	"slices"
 	"strconv"
+	"strings"
 )
 
 // Body is what an event says beyond the fields that all events have: its own fields
 // first, then what is kept under Wire, whatever its vocabulary. It is good as long as
-// nobody changes the event.
-//
-// The names in aliases are found wherever a vocabulary keeps them. Any other name is
-// looked for as it is: in the update, then in the params around it, then in the whole.
+// nobody changes the event. The names in aliases are found wherever a vocabulary keeps
+// them, any other name as it is.
 type Body struct {
-	event *Event
-	own   Object
-	wire  [3]Object // the update, the params, the whole
-	codex bool      // a message of Codex's app-server
+	event   *Event
+	levels  [4]Object // its own fields; the update, the params around it, the whole
+	isCodex bool
 }
 
 // aliases say where else the vocabularies keep what has a plain name: members, or
@@ -40,47 +37,39 @@ var aliases = map[string][][]string{
 // Body reads what is under Wire. An event without one, or with one that is no object,
 // has only its own fields.
 func (e *Event) Body() Body {
-	b := Body{event: e, own: members(e.Extra)}
-	whole := members(e.Wire)
-	b.wire[2] = whole
-	if typeName, _ := detectCall(whole); typeName != "" {
-		b.wire[1], b.codex = whole.Object("params"), typeName != currentUpdate
+	var update, params, whole Object = nil, nil, members(e.Wire)
+	typeName, _ := detectCall(whole)
+	if typeName != "" {
+		params = whole.Object("params")
 	}
-	for _, around := range b.wire[1:] {
-		if update := around.Object("update"); update.Get("sessionUpdate") != nil {
-			b.wire[0] = update
-			break
+	for _, around := range []Object{whole, params} {
+		if inner := around.Object("update"); inner.Has("sessionUpdate") {
+			update = inner
 		}
 	}
-	return b
+	return Body{e, [4]Object{members(e.Extra), update, params, whole}, strings.HasPrefix(typeName, "codex.")}
 }
 
 // values are the values that a name has, the event's own first.
-func (b Body) values(name string) []json.RawMessage {
+func (b Body) values(name string) (all []json.RawMessage) {
 	switch {
 	case name == "session" && b.event.Session != "":
 		return []json.RawMessage{Quote(b.event.Session)}
 	case name == "turn_id" && b.event.TurnID != "":
 		return []json.RawMessage{Quote(b.event.TurnID)}
 	}
-	all := []json.RawMessage{b.own.Get(name)}
 	for _, path := range append([][]string{{name}}, aliases[name]...) {
-		all = append(all, b.at(path))
-	}
-	return slices.DeleteFunc(all, func(raw json.RawMessage) bool { return raw == nil })
-}
-
-// at is the value at a path of members, in the innermost object that has the first.
-func (b Body) at(path []string) json.RawMessage {
-	for _, level := range b.wire {
-		if raw := level.Get(path[0]); raw != nil {
-			for _, name := range path[1:] {
-				raw = members(raw).Get(name)
+		for _, level := range b.levels {
+			raw := level.Get(path[0])
+			for _, inner := range path[1:] {
+				raw = members(raw).Get(inner)
 			}
-			return raw
+			if raw != nil {
+				all = append(all, raw)
+			}
 		}
 	}
-	return nil
+	return all
 }
 
 // Raw is the value of a name, nil when there is none or it is null.
@@ -110,9 +99,9 @@ func (b Body) text(name string) (s string) {
 		}
 	}
 	switch {
-	case name == "transport" && s == "" && b.codex:
+	case name == "transport" && s == "" && b.isCodex:
 		return "app-server"
-	case name == "status" && s == "inProgress" && b.codex && b.event.Kind == TurnCompleted:
+	case name == "status" && s == "inProgress" && b.isCodex && b.event.Kind == TurnCompleted:
 		return "failed" // no status that a completed turn can have
 	}
 	return s

@@ -60,7 +60,7 @@ func typedValue(kind string, fields []field, name, value string) (json.RawMessag
 	}
 	raw := Quote(value)
 	isNumber := is == schemas()["int"] || is == schemas()["u64"]
-	if (isNumber || strings.HasPrefix(value, "{") || strings.HasPrefix(value, "[")) && Valid([]byte(value)) {
+	if (isNumber || strings.HasPrefix(value, "{") || strings.HasPrefix(value, "[")) && syntax([]byte(value)) == nil {
 		raw = compact([]byte(value))
 	}
 	if _, wrong := is.canonical(0, raw); wrong != nil {

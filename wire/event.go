@@ -9,10 +9,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Event is one line of an agent's event log.
-//
-// Kinds of our own have their fields beside the common ones (Extra); an event
-// of another vocabulary is kept whole, as received, under Wire.
+// Event is one line of an agent's event log. Kinds of our own have their fields beside
+// the common ones (Extra); an event of another vocabulary is kept whole under Wire.
 type Event struct {
 	Seq     uint64          `json:"seq"`         // from 1, no gaps, per agent; given by the log
 	At      time.Time       `json:"at,omitzero"` // when it was appended, UTC
@@ -79,8 +77,7 @@ func (e *Event) Append(dst []byte) []byte {
 	return append(dst, line...)
 }
 
-// MarshalJSON writes the event in one line. The error is a Wire or Extra that is not
-// JSON.
+// MarshalJSON writes the event in one line. The error is a Wire or Extra that is no JSON.
 func (e *Event) MarshalJSON() ([]byte, error) {
 	type plain Event // without this method
 	return jsonv2.Marshal((*plain)(e), writing)

@@ -126,9 +126,6 @@ func Unmarshal(data []byte, v any) (err error) {
 	return jsonv2.Unmarshal(data, v, reading)
 }
 
-// Valid reports whether data is one JSON value, and UTF-8.
-func Valid(data []byte) bool { return syntax(data) == nil }
-
 // syntax is the error, a *DecodeError, of a text that is not JSON in UTF-8.
 func syntax(data []byte) error {
 	var value jsontext.Value

@@ -20,8 +20,7 @@ const (
 	MaxHops = 32      // replies to replies before the hop brake asks for a pause
 )
 
-// The types of message that mean something to atm. Any other is kept and shown
-// as a message.
+// The types of message that mean something here. Any other is shown as a message.
 const (
 	TypeMessage           = "message"
 	TypeAck               = "ack"
@@ -56,8 +55,7 @@ type Message struct {
 	Extra       jsontext.Value  `json:",embed,inline"`    // an object of what this version does not know
 }
 
-// Origin is evidence of where a message came from. Against a process of the
-// same user it is evidence, not a wall.
+// Origin is evidence of where a message came from.
 type Origin struct {
 	Via   string         `json:"via,omitzero"` // cli, drop, hook, mcp, acp, runner, bridge
 	UID   *int           `json:"uid,omitzero"` // absent where the system has none
@@ -74,8 +72,7 @@ type Attachment struct {
 	Extra     jsontext.Value `json:",embed,inline"`
 }
 
-// IsSHA256 reports whether s is 64 lower-case hex digits: the name of an
-// attachment's content.
+// IsSHA256 reports whether s is the name of an attachment's content.
 func IsSHA256(s string) bool { return len(s) == 64 && isHex(s) }
 
 // Urgent reports whether the message may interrupt a running turn.
@@ -84,8 +81,7 @@ func (m *Message) Urgent() bool { return m.Priority == "urgent" }
 // Kind is the message's type, "message" when it has none.
 func (m *Message) Kind() string { return cmp.Or(m.Type, TypeMessage) }
 
-// ThreadID is the id of the thread that the message belongs to: its own when
-// it began one.
+// ThreadID is the thread that the message belongs to: its own id when it began one.
 func (m *Message) ThreadID() ID { return cmp.Or(m.Thread, m.ID) }
 
 // Expired reports whether the message has an end and now is after it.
@@ -103,7 +99,7 @@ func (m *Message) Title() string {
 }
 
 // MarshalJSON writes the message in one line. The error is a Payload, Meta or Extra that
-// is not JSON. It may be called concurrently while nobody changes the message.
+// is no JSON.
 func (m *Message) MarshalJSON() ([]byte, error) {
 	type plain Message // without this method
 	out := plain(*m)
@@ -160,8 +156,7 @@ var ErrNotMessage = errors.New("no message")
 // DecodeDropped reads a message that may be incomplete, as people and programs drop it:
 // bare names are completed with team, "to" may be one string, and an id that is none of
 // ours is kept in meta.atm.id. The error is ErrNotMessage where no member makes it one
-// of ours (an id, a type or meta alone do not: a package.json has a "type"), else a
-// *DecodeError.
+// of ours (a package.json has a "type", too), else a *DecodeError.
 func DecodeDropped(data []byte, team Name) (*Message, error) {
 	o, err := ReadObject(data)
 	if err == ErrNotObject || err == nil && !isMessage(o) {
@@ -180,8 +175,8 @@ func DecodeDropped(data []byte, team Name) (*Message, error) {
 
 // isMessage reports whether an object has a member that makes it one of ours.
 func isMessage(o Object) bool {
-	known := schemas()["message.Message"]
-	return slices.ContainsFunc(o.without("id", "type", "meta"), func(m Member) bool { return known.has(m.Name) })
+	isOurs := func(m Member) bool { return schemas()["message.Message"].has(m.Name) }
+	return slices.ContainsFunc(o.without("id", "type", "meta"), isOurs)
 }
 
 // DecodeOutgoing reads a message that somebody wants to send. Nothing has to be there,

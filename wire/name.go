@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// Name is the name of an agent or a team: [a-z0-9][a-z0-9_-]{0,63}, and
-// neither of the two reserved words. A Name that came out of ParseName is
-// safe as one component of a path.
+// Name is the name of an agent or a team: [a-z0-9][a-z0-9_-]{0,63}, and not reserved. One
+// that came out of ParseName is safe as one component of a path.
 type Name string
 
 // ParseName checks s. The error says what is wrong with it, for people.

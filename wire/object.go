@@ -48,10 +48,7 @@ func split(data []byte, kind jsontext.Kind) (o Object) {
 	for next := dec.PeekKind(); next != '}' && next != ']'; next = dec.PeekKind() {
 		m := Member{}
 		if kind == '{' {
-			name, err := dec.ReadToken()
-			if err != nil {
-				return nil
-			}
+			name, _ := dec.ReadToken() // after an error there is no value either
 			m.Name = name.String()
 		}
 		value, err := dec.ReadValue()

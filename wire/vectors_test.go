@@ -210,7 +210,7 @@ func TestVectorsReading(t *testing.T) {
 			if c.OK && (err != nil || string(got) != c.Canonical) {
 				t.Errorf("%v, %s", err, cmp.Diff(c.Canonical, string(got)))
 			}
-			if at, _ := err.(*DecodeError); !c.OK && (at == nil || at.Column < 1 || !Valid([]byte(c.Input))) {
+			if at, _ := err.(*DecodeError); !c.OK && (at == nil || at.Column < 1 || syntax([]byte(c.Input)) != nil) {
 				t.Errorf("read as %s, %v", got, err)
 			}
 			if read := goTypes[name]; read != nil {

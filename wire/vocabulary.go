@@ -16,17 +16,14 @@ const (
 	Daemon  Vocabulary = "daemon"  // tag "kind"; atm's own kinds too
 	Session Vocabulary = "session" // tag "event_type"
 	ACP     Vocabulary = "acp"     // tags "update_type" and "sessionUpdate"
-	Codex   Vocabulary = "codex"   // its app-server: "method" and "params"
 )
 
-// The types of event in vocabularies.txt.
+// The types of event in vocabularies.txt, and Codex's calls.
 const (
 	daemonEvent   = "daemon.DaemonStreamEvent"
 	sessionEvent  = "session.SessionEvent"
 	olderUpdate   = "acp.SessionUpdate"
 	currentUpdate = "acp.CurrentUpdate"
-	codexCall     = "codex.Call"
-	codexTurnCall = "codex.TurnCall"
 	runnerEvent   = "log.RunnerEvent"
 	mailboxEvent  = "log.MailboxEvent"
 )
@@ -58,13 +55,10 @@ func Kinds() (all []string) {
 	return all
 }
 
-// detect says of which type of event an object is, and its kind; "" for none. An object
-// that has a body or a recipient is a message, whatever else it carries. A "kind" that is
-// no word of lower-case letters, digits and underscores belongs to somebody else (a
-// Kubernetes manifest has one too).
-//
-// An update of the current ACP may be bare, in {"sessionId","update"}, or in its whole
-// JSON-RPC notification.
+// detect says of which type of event an object is, and its kind; "" for none. What has a
+// body or a recipient is a message, whatever else it carries. A "kind" with capitals is
+// somebody else's (a Kubernetes manifest has one too). An update of the current ACP may
+// be bare, in {"sessionId","update"}, or in its whole JSON-RPC notification.
 func detect(o Object) (typeName, kind string) {
 	if o.Has("body", "to", "from", "subject") {
 		return "", ""
@@ -77,6 +71,11 @@ func detect(o Object) (typeName, kind string) {
 			return name, kind
 		}
 	}
+	return updateOf(o)
+}
+
+// updateOf is detect for what is round an update of the current ACP.
+func updateOf(o Object) (typeName, kind string) {
 	if kind := o.Object("update").Text("sessionUpdate"); isKind(kind) {
 		return currentUpdate, kind
 	}
@@ -93,14 +92,11 @@ func detectCall(o Object) (typeName, kind string) {
 	}
 	switch method {
 	case "session/update":
-		if kind = params.Object("update").Text("sessionUpdate"); isKind(kind) {
-			return currentUpdate, kind
-		}
-		return "", ""
+		return updateOf(params)
 	case "session/request_permission":
 		return currentUpdate, "confirm_required"
 	case "turn/started", "turn/completed":
-		return codexTurnCall, codexKinds[method]
+		return "codex.TurnCall", codexKinds[method]
 	case "thread/status/changed":
 		status := params.Object("status")
 		word := cmp.Or(params.Text("status"), status.Text("type"))
@@ -111,7 +107,7 @@ func detectCall(o Object) (typeName, kind string) {
 		}
 		kind = codexKinds[word]
 	}
-	return codexCall, cmp.Or(kind, codexKinds[method], kindName(method))
+	return "codex.Call", cmp.Or(kind, codexKinds[method], kindName(method))
 }
 
 // codexKinds are the kinds of event that the methods of Codex's app-server mean, and the

@@ -1,8 +1,6 @@
 package command
 
 import (
-	"encoding/json"
-
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
@@ -24,20 +22,23 @@ type RecipientState struct {
 
 // MarshalJSON keeps the message's unknown fields, and adds what is known of it here.
 func (m Message) MarshalJSON() ([]byte, error) {
-	here := struct {
-		Short      string           `json:"short"`
-		State      string           `json:"state"`
-		Recipients []RecipientState `json:"recipients,omitempty"`
-	}{m.ID.Short(6), string(m.State), m.Recipients}
 	fields, err := m.Item.Message.MarshalJSON()
 	if err != nil {
 		return nil, err
 	}
-	more, err := json.Marshal(here)
+	all, err := wire.ReadObject(fields)
 	if err != nil {
 		return nil, err
 	}
-	return wire.Join(fields, more)
+	all = all.With("short", wire.Quote(m.ID.Short(6))).With("state", wire.Quote(string(m.State)))
+	if len(m.Recipients) > 0 {
+		recipients, err := wire.Marshal(m.Recipients)
+		if err != nil {
+			return nil, err
+		}
+		all = all.With("recipients", recipients)
+	}
+	return all.MarshalJSON()
 }
 
 // Listing is the JSON of read, ls, thread and search. Make it with NewListing:
