@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"iter"
 	"strconv"
 	"strings"
 )
@@ -51,31 +52,30 @@ func (e *Event) Body() Body {
 }
 
 // values are the values that a name has, the event's own first.
-func (b Body) values(name string) (all []json.RawMessage) {
-	switch {
-	case name == "session" && b.event.Session != "":
-		return []json.RawMessage{Quote(b.event.Session)}
-	case name == "turn_id" && b.event.TurnID != "":
-		return []json.RawMessage{Quote(b.event.TurnID)}
-	}
-	for _, path := range append([][]string{{name}}, aliases[name]...) {
-		for _, level := range b.levels {
-			raw := level.Get(path[0])
-			for _, inner := range path[1:] {
-				raw = members(raw).Get(inner)
-			}
-			if raw != nil {
-				all = append(all, raw)
+func (b Body) values(name string) iter.Seq[json.RawMessage] {
+	return func(yield func(json.RawMessage) bool) {
+		if name == "session" && b.event.Session != "" && !yield(Quote(b.event.Session)) ||
+			name == "turn_id" && b.event.TurnID != "" && !yield(Quote(b.event.TurnID)) {
+			return
+		}
+		for _, path := range append([][]string{{name}}, aliases[name]...) {
+			for _, level := range b.levels {
+				raw := level.Get(path[0])
+				for _, inner := range path[1:] {
+					raw = members(raw).Get(inner)
+				}
+				if raw != nil && !yield(raw) {
+					return
+				}
 			}
 		}
 	}
-	return all
 }
 
 // Raw is the value of a name, nil when there is none or it is null.
 func (b Body) Raw(name string) json.RawMessage {
-	if all := b.values(name); len(all) > 0 {
-		return all[0]
+	for raw := range b.values(name) {
+		return raw
 	}
 	return nil
 }
@@ -93,7 +93,7 @@ func (b Body) Text(names ...string) string {
 // text passes over what is no string or empty, which Raw does not: status is an object
 // where Codex speaks of a thread.
 func (b Body) text(name string) (s string) {
-	for _, raw := range b.values(name) {
+	for raw := range b.values(name) {
 		if s = unquote(raw); s != "" {
 			break
 		}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -41,16 +40,11 @@ type field struct {
 //go:embed vocabularies.txt
 var vocabularies string
 
-var (
-	continued = regexp.MustCompile(`,\n *`)
-	fieldText = regexp.MustCompile(`(\w+) ([\w.|]+(?:\[\])?)([?*]?)(?:=([^,]+))?`)
-)
-
 // schemas are the simple types and those of vocabularies.txt, which says how to read it.
 var schemas = sync.OnceValue(func() types {
 	all := simpleTypes()
 	var group *schema
-	for line := range strings.Lines(continued.ReplaceAllString(vocabularies, ", ")) {
+	for line := range strings.Lines(strings.ReplaceAll(vocabularies, ",\n", ",")) {
 		name, members, _ := strings.Cut(strings.TrimSpace(line), " ")
 		members = strings.TrimSpace(members)
 		switch word, more, _ := strings.Cut(members, " "); {
@@ -78,8 +72,16 @@ var schemas = sync.OnceValue(func() types {
 type types map[string]*schema
 
 func (all types) fields(text string) (fields []field) {
-	for _, m := range fieldText.FindAllStringSubmatch(text, -1) {
-		fields = append(fields, field{m[1], all.get(m[2]), m[3] == "?", m[3] == "*", m[4]})
+	for member := range strings.SplitSeq(text, ",") {
+		f := field{}
+		name, is, _ := strings.Cut(strings.TrimSpace(member), " ")
+		is, f.missing, _ = strings.Cut(is, "=")
+		is, f.isOptional = strings.CutSuffix(is, "?")
+		is, f.isListed = strings.CutSuffix(is, "*")
+		if f.name = name; name != "" {
+			f.is = all.get(is)
+			fields = append(fields, f)
+		}
 	}
 	return fields
 }
@@ -99,7 +101,7 @@ func (all types) get(name string) *schema {
 }
 
 func simpleTypes() types {
-	str := goType[string]("a string")
+	str := value("a string", func(raw json.RawMessage) bool { return raw[0] == '"' })
 	address := parsed(func(s string) (string, error) {
 		_, err := ParseAddress(s, "any") // a bare name is completed later
 		return s, err
@@ -107,8 +109,8 @@ func simpleTypes() types {
 	return types{
 		"any":       value("", func(json.RawMessage) bool { return true }),
 		"string":    str,
-		"array":     goType[[]jsontext.Value]("an array"),
-		"map":       goType[map[string]jsontext.Value]("an object"),
+		"array":     value("an array", func(raw json.RawMessage) bool { return raw[0] == '[' }),
+		"map":       value("an object", func(raw json.RawMessage) bool { return raw[0] == '{' }),
 		"bool":      goType[bool]("true or false"),
 		"number":    goType[float64]("a number"),
 		"int":       goType[int64]("a whole number"),
@@ -137,7 +139,7 @@ func value(words string, fits func(raw json.RawMessage) bool) *schema {
 		if !fits(raw) {
 			return nil, errors.New("must be " + words)
 		}
-		return compact(raw), nil
+		return raw, nil
 	}}
 }
 

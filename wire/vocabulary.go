@@ -86,8 +86,8 @@ func updateOf(o Object) (typeName, kind string) {
 func detectCall(o Object) (typeName, kind string) {
 	method, params := o.Text("method"), o.Object("params")
 	isCall := strings.Contains(method, "/") || method == "error" || method != "" && o.Has("jsonrpc", "emittedAtMs")
-	hasMore := len(o.without("jsonrpc", "emittedAtMs", "method", "params", "id", "trace")) > 0
-	if !isCall || hasMore || params == nil && o.Get("params") != nil {
+	if !isCall || params == nil && o.Get("params") != nil ||
+		len(o.without("jsonrpc", "emittedAtMs", "method", "params", "id", "trace")) > 0 {
 		return "", "" // at most something else that has a method
 	}
 	switch method {
