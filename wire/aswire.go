@@ -166,7 +166,9 @@ func display(e *Event) string {
 }
 
 // envelopeFields name a kind, a session or what is around an update.
-var envelopeFields = []string{"event_type", "update_type", "sessionUpdate", "session_id", "sessionId", "jsonrpc", "method", "params", "update"}
+var envelopeFields = []string{
+	"event_type", "update_type", "sessionUpdate", "session_id", "sessionId", "jsonrpc", "method", "params", "update",
+}
 
 // ownFields are those of the innermost level of the event that has any beside the common
 // ones.

@@ -156,7 +156,9 @@ func fitting(words string, fits func(string) bool) *schema {
 
 func oneOf(words []string) *schema {
 	last := len(words) - 1
-	return fitting(strings.Join(words[:last], ", ")+" or "+words[last], func(s string) bool { return slices.Contains(words, s) })
+	return fitting(strings.Join(words[:last], ", ")+" or "+words[last], func(s string) bool {
+		return slices.Contains(words, s)
+	})
 }
 
 // parsed is a string that is written as its type has it. It may not have half of a
