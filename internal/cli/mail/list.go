@@ -1,7 +1,6 @@
 package mail
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -29,19 +28,23 @@ type recipientState struct {
 
 // MarshalJSON keeps the message's unknown fields, and adds what is known of it here.
 func (m message) MarshalJSON() ([]byte, error) {
-	here, err := json.Marshal(struct {
-		Short      string           `json:"short"`
-		State      string           `json:"state"`
-		Recipients []recipientState `json:"recipients,omitempty"`
-	}{m.ID.Short(6), string(m.State), m.recipients})
-	if err != nil {
-		return nil, err
-	}
 	fields, err := m.Item.Message.MarshalJSON()
 	if err != nil {
 		return nil, err
 	}
-	return wire.Join(fields, here)
+	all, err := wire.ReadObject(fields)
+	if err != nil {
+		return nil, err
+	}
+	all = all.With("short", wire.Quote(m.ID.Short(6))).With("state", wire.Quote(string(m.State)))
+	if len(m.recipients) > 0 {
+		recipients, err := wire.Marshal(m.recipients)
+		if err != nil {
+			return nil, err
+		}
+		all = all.With("recipients", recipients)
+	}
+	return all.MarshalJSON()
 }
 
 // A listing is the JSON of read, ls, thread and search. Its lists are there, empty or not.
