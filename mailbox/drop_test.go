@@ -569,7 +569,7 @@ func TestDropOrder(t *testing.T) {
 	t.Parallel()
 	path := scratch(t)
 	bob := openStore(t, path, nil, "bob").Box("bob")
-	held, err := bob.store.locks.Try("bob.drops", lockfile.Exclusive, nil)
+	held, err := bob.store.locks.Lock(ctx, "bob.drops", lockfile.Exclusive, 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -201,7 +201,7 @@ func TestHandOverKilled(t *testing.T) {
 func TestHandOverChooses(t *testing.T) {
 	t.Parallel()
 	bob := newBob(t)
-	held, err := bob.store.locks.Try("bob.reader", lockfile.Exclusive, nil)
+	held, err := bob.store.locks.Lock(ctx, "bob.reader", lockfile.Exclusive, 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ func TestOnlyARegularFileIsLocked(t *testing.T) {
 		if err := put(filepath.Join(path, ".locks", "bob.reader")); err != nil {
 			t.Fatal(err)
 		}
-		_, try := d.Try("bob.reader", Exclusive, nil)
+		_, try := d.Lock(context.Background(), "bob.reader", Exclusive, 0, nil)
 		_, lock := d.Lock(context.Background(), "bob.reader", Shared, time.Second, nil)
 		_, held := d.Held("bob.reader")
 		for _, err := range []error{try, lock, held} {
@@ -57,7 +57,7 @@ func TestLocksDirectoryIsNoLink(t *testing.T) {
 		if err := put(); err != nil {
 			t.Fatal(err)
 		}
-		_, err := d.Try("bob.reader", Exclusive, nil)
+		_, err := d.Lock(context.Background(), "bob.reader", Exclusive, 0, nil)
 		if what == "none" != errors.Is(err, fs.ErrNotExist) || what != "none" != errors.Is(err, durable.ErrNotDirectory) {
 			t.Errorf("%s: %v", what, err)
 		}
