@@ -234,8 +234,8 @@ func TestLongEvents(t *testing.T) {
 		appendEvents(t, l, wire.Event{Kind: fmt.Sprint(n), Wire: []byte(`"` + strings.Repeat("x", n) + `"`)})
 	}
 	same(t, readAll(t, l, 0), "1 1", "2 65536", "3 8388308", "4 10")
-	events, err := l.Tail(func(e []wire.Event) bool { return len(e) >= 3 })
-	if err != nil || len(events) < 3 || events[len(events)-1].Seq != 4 {
+	events, err := l.Newest(3)
+	if err != nil || len(events) != 3 || events[0].Seq != 2 || events[2].Seq != 4 {
 		t.Error(len(events), err)
 	}
 }
@@ -306,8 +306,8 @@ func TestRotation(t *testing.T) {
 		}
 	}
 	for _, n := range []int{1, 10, 200, 500} {
-		events, err := l.Tail(func(e []wire.Event) bool { return len(e) >= n })
-		if err != nil || len(events) < min(n, 200) || events[len(events)-1].Seq != 200 {
+		events, err := l.Newest(n)
+		if err != nil || len(events) != min(n, 200) || events[len(events)-1].Seq != 200 {
 			t.Errorf("Tail %d: %d events, %v", n, len(events), err)
 		}
 		for i := 1; i < len(events); i++ {

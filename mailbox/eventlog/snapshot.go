@@ -26,10 +26,6 @@ type Snapshot struct {
 	Seq     uint64          `json:"seq"`     // of the last event folded
 	CRC     uint32          `json:"crc"`     // IEEE CRC-32 of its line, without the line feed
 	State   json.RawMessage `json:"state"`
-
-	// Where that line was found: a hint, by which it is found at once again.
-	Segment uint64 `json:"segment,omitempty"` // the segment's first number
-	Offset  int64  `json:"offset,omitempty"`
 }
 
 // Snapshot reads the cached snapshot, false when there is none. It is worth nothing
@@ -90,7 +86,7 @@ func (l *Log) ArchiveBefore(ctx context.Context, before time.Time, dry bool, fol
 	}
 	old := 0
 	for ; old+1 < len(segs); old++ {
-		size, isOld, err := l.isOld(segs[old], segs[old+1], before)
+		size, isOld, err := l.isOld(segs[old], before)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -125,20 +121,18 @@ func (l *Log) ArchiveBefore(ctx context.Context, before time.Time, dry bool, fol
 	return events, bytes, nil
 }
 
-// isOld reports whether the last event of a segment lies before a moment. Where that
-// cannot be read, the first of the next tells.
-func (l *Log) isOld(first, next uint64, before time.Time) (size int64, isOld bool, err error) {
+// isOld reports whether the last event of a segment lies before a moment.
+func (l *Log) isOld(first uint64, before time.Time) (size int64, isOld bool, err error) {
 	info, err := l.Root.Lstat(l.segment(first))
 	if err != nil {
 		return 0, false, err
 	}
-	c := l.Follow(next - 2)
-	defer c.Close()
-	e, _, err := c.Next()
-	if err == io.EOF {
-		return 0, false, nil
-	}
-	return info.Size(), e.At.Before(before), err
+	var last wire.Event
+	err = l.backward([]uint64{first}, func(line []byte, first uint64, offset int64) (ok bool) {
+		last, ok = decode(line, first, offset)
+		return ok
+	})
+	return info.Size(), last.At.Before(before), err
 }
 
 // foldBase writes the fold up to an event as the base, unless the base is further.
