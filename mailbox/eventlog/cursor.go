@@ -149,22 +149,10 @@ func (c *Cursor) read() error {
 		if err != nil {
 			return err
 		}
-		c.final = len(segs) > 0 && segs[len(segs)-1] > c.first
-		if !c.final && c.isCurrent() {
+		if c.final = len(segs) > 0 && segs[len(segs)-1] > c.first; !c.final {
 			return io.EOF
 		}
-		if !c.final { // another mailbox lies there now: what it has after the last event
-			c.Close()
-			c.first = 0
-		}
 	}
-}
-
-// isCurrent reports whether the open segment is still the one at its path.
-func (c *Cursor) isCurrent() bool {
-	open, err := c.file.Stat()
-	now, e := c.log.Root.Lstat(c.log.segment(c.first))
-	return err == nil && e == nil && os.SameFile(open, now)
 }
 
 // openNext opens, of the segments behind the one that was read, the last that begins

@@ -224,18 +224,18 @@ func (l *Log) recent(segs []uint64) (lines []byte, err error) {
 // hasEventID reports whether one of the lines is an event with this id. It may stand
 // elsewhere in a line, as in an event of another vocabulary.
 func hasEventID(lines []byte, id string) bool {
-	key := wire.Quote(id)[1:] // of quotes there are so many that it takes three times as long
-	for {
-		i := bytes.Index(lines, key)
-		if i < 0 {
-			return false
-		}
-		begin, end := bytes.LastIndexByte(lines[:i], '\n')+1, i+bytes.IndexByte(lines[i:], '\n')
-		if e, err := wire.DecodeEvent(lines[begin:end]); err == nil && e.EventID == id {
-			return true
-		}
-		lines = lines[end:]
+	key := wire.Quote(id)
+	if !bytes.Contains(lines, key[1:]) { // of quotes there are so many that it takes three times as long
+		return false
 	}
+	for line := range bytes.Lines(lines) {
+		if bytes.Contains(line, key) {
+			if e, err := wire.DecodeEvent(line); err == nil && e.EventID == id {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // LastSeq is the number of the newest event, 0 when there is none.
