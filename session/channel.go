@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,13 +48,9 @@ func (st *Store) Channel(id wire.UUID) (*MailboxChannel, error) {
 	if err != nil {
 		return nil, err
 	}
-	box := st.Mail.Box(wire.Name(s.AgentID))
-	if err := box.Present(); err != nil {
-		return nil, err
-	}
-	c := &MailboxChannel{store: st, id: id, name: s.ChannelID, box: box}
+	c := &MailboxChannel{store: st, id: id, name: s.ChannelID, box: st.box(s)}
 	c.open, c.close = context.WithCancel(context.Background())
-	return c, nil
+	return c, c.box.Present()
 }
 
 // ID is the session's channel_id.
@@ -66,12 +63,21 @@ func (c *MailboxChannel) Close() error {
 	return nil
 }
 
+// session reads the session, wire.ErrChannelClosed when it or the channel is gone.
+func (c *MailboxChannel) session() (*Session, error) {
+	s, err := c.store.Get(c.id)
+	if c.open.Err() != nil || errors.Is(err, ErrNotFound) {
+		return nil, wire.ErrChannelClosed
+	}
+	return s, err
+}
+
 // Emit appends to the agent's events. Output of any length is taken, and cut between
 // characters where it is long. Bytes that are not UTF-8 become U+FFFD.
 func (c *MailboxChannel) Emit(ctx context.Context, e wire.SessionEvent) error {
-	s, err := c.store.Get(c.id)
-	if c.open.Err() != nil || errors.Is(err, ErrNotFound) || err == nil && !s.State.Alive() {
-		return wire.ErrChannelClosed
+	s, err := c.session()
+	if err == nil && !s.State.Alive() {
+		err = wire.ErrChannelClosed
 	}
 	if err != nil {
 		return err
@@ -128,10 +134,9 @@ func (c *MailboxChannel) Receive(ctx context.Context, timeout time.Duration) (in
 	return in, err
 }
 
-// Handle is Receive for programs that must lose nothing when they are killed: handler
-// is given the input before it counts as read, and it counts as read only if handler
-// returns nil. So an input is handled at least once, and again only after a kill in
-// between. For the first two seconds handler runs under the reader's lock, so it must
+// Handle is Receive for programs that must lose nothing when they are killed: the input
+// counts as read only when handler has returned nil, so it is handled at least once, and
+// again only after a kill in between. handler runs under the reader's lock, so it must
 // not change a session. Handle reports whether an input was handled.
 func (c *MailboxChannel) Handle(ctx context.Context, timeout time.Duration, handler func(Input) error) (bool, error) {
 	end := time.Now().Add(timeout)
@@ -140,38 +145,28 @@ func (c *MailboxChannel) Handle(ctx context.Context, timeout time.Duration, hand
 	defer context.AfterFunc(c.open, cancel)()
 	var w *watcher.Watcher
 	for {
-		if c.open.Err() != nil {
-			return false, wire.ErrChannelClosed
-		}
-		if err := ctx.Err(); err != nil {
-			return false, err
-		}
 		done, err := c.handleNext(ctx, handler)
 		left := time.Until(end)
-		if done || err != nil || left <= 0 {
+		switch {
+		case done, err != nil, left <= 0:
 			return done, err
-		}
-		if w != nil {
+		case w == nil: // then another look, for what came before the watch was set
+			if w, err = watcher.Open(ctx, []*mailbox.Box{c.box}, watcher.Options{Messages: true}); err != nil {
+				return false, err
+			}
+			defer w.Close()
+		default:
 			limit, cancel := context.WithTimeout(ctx, min(left, statePoll))
 			w.Next(limit) // what it tells, the next look finds out
 			cancel()
-			continue
 		}
-		// Then another look, for what came before the watch was set.
-		if w, err = watcher.Open(ctx, []*mailbox.Box{c.box}, watcher.Options{Messages: true}); err != nil {
-			return false, err
-		}
-		defer w.Close()
 	}
 }
 
 // handleNext handles one input if there is one.
 func (c *MailboxChannel) handleNext(ctx context.Context, handler func(Input) error) (done bool, err error) {
-	s, err := c.store.Get(c.id)
-	if errors.Is(err, ErrNotFound) {
-		return false, wire.ErrChannelClosed
-	}
-	if err != nil {
+	s, err := c.session()
+	if err = cmp.Or(err, ctx.Err()); err != nil {
 		return false, err
 	}
 	next := mailbox.ReadOptions{Limit: 1, Match: func(m *wire.Message) bool {
@@ -190,13 +185,10 @@ func (c *MailboxChannel) handleNext(ctx context.Context, handler func(Input) err
 		return 1, nil
 	})
 	switch {
-	case errors.Is(err, mailbox.ErrNoAgent):
+	case errors.Is(err, mailbox.ErrNoAgent), err == nil && !done && !s.State.Alive():
 		return false, wire.ErrChannelClosed
-	case err == nil && done && batch.Unmarked != nil:
-		// It would be received again, and again.
+	case err == nil && done && batch.Unmarked != nil: // it would be received again, and again
 		return false, fmt.Errorf("receive: the input cannot be marked as read: %w", batch.Unmarked)
-	case err == nil && !done && !s.State.Alive():
-		return false, wire.ErrChannelClosed
 	}
 	return done, err
 }

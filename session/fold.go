@@ -75,16 +75,15 @@ func (s *Session) foldEvent(e *wire.Event, box *mailbox.Box) {
 	if of := e.Field(FieldSession); of != "" && of != string(s.SessionID) || !s.State.Alive() {
 		return
 	}
+	isActive := false
 	switch e.Kind {
 	case "agent_output", "draft_ready", "goal_complete", "waiting_for_input", "status_update":
-		if _, repeats := e.Uint(FieldAnswer); repeats {
-			return
-		}
-		if emitted, ok := EventOf(e); ok {
+		_, repeats := e.Uint(FieldAnswer)
+		if emitted, ok := EventOf(e); ok && !repeats {
 			s.foldEmitted(emitted, e.At)
 		}
 	case wire.TurnCompleted, "turn_complete":
-		s.notes.Activity = later(s.notes.Activity, e.At)
+		isActive = true
 		if answer := AnswerOf(e); answer != "" && !s.notes.Runner.Lines {
 			s.AddMessage(SenderAgent, answer, e.At)
 		}
@@ -95,15 +94,16 @@ func (s *Session) foldEvent(e *wire.Event, box *mailbox.Box) {
 			s.AddMessage(SenderSystem, question, e.At)
 		}
 	case wire.TurnStarted, "tool_call_start", "tool_call_end", "message_delta":
-		s.notes.Activity = later(s.notes.Activity, e.At)
+		isActive = true
 	case "state_change":
-		if e.Field("previous") == "starting" { // before that the agent cannot be idle
-			s.notes.Activity = later(s.notes.Activity, e.At)
-		}
+		isActive = e.Field("previous") == "starting" // before that the agent cannot be idle
 	case wire.EventRead, wire.EventInjected:
 		if it, err := box.Get(e.MessageID()); err == nil { // else the message is gone
 			s.foldMessage(it.Message)
 		}
+	}
+	if isActive {
+		s.notes.Activity = later(s.notes.Activity, e.At)
 	}
 }
 

@@ -54,7 +54,7 @@ func Message(id wire.UUID, in wire.HumanInput) (*wire.Message, error) {
 	if err != nil {
 		return nil, &wire.SessionError{Reason: "no human input: " + err.Error()}
 	}
-	m := &wire.Message{ID: wire.NewID(), Type: wire.TypeHumanInput, Body: body, Payload: raw, SentAt: time.Now().UTC().Round(0)}
+	m := &wire.Message{ID: wire.NewID(), Type: wire.TypeHumanInput, Body: body, Payload: raw, SentAt: now()}
 	if id != "" {
 		m.SetMeta(FieldSession, json.RawMessage(`"`+id+`"`))
 	}
@@ -67,25 +67,20 @@ func Message(id wire.UUID, in wire.HumanInput) (*wire.Message, error) {
 // hook; an agent that reads its mail gets the input.
 func Withheld(m *wire.Message, sessions []*Session, muted bool) (why string, paused wire.UUID) {
 	in, ok := InputOf(m)
-	switch {
-	case !ok || in.Kind == "abort":
+	if !ok || in.Kind == "abort" {
 		return "", ""
-	case muted:
+	}
+	if muted {
 		return "nobody talks to agents in sessions here", ""
 	}
 	for _, s := range sessions {
-		if !in.For(s.SessionID) {
-			continue
-		}
-		switch s.State {
-		case wire.SessionActive:
+		if in.For(s.SessionID) && s.State == wire.SessionActive {
 			return "", ""
-		case wire.SessionPaused:
-			paused = s.SessionID
 		}
-	}
-	if paused != "" {
-		why = "session " + wire.ID(paused).Short(6) + " is paused"
+		if in.For(s.SessionID) && s.State == wire.SessionPaused {
+			paused = s.SessionID
+			why = "session " + wire.ID(paused).Short(6) + " is paused"
+		}
 	}
 	return why, paused
 }

@@ -31,11 +31,11 @@ func (s *Session) AutoPaused() bool { return s.notes.Runner.AutoPaused }
 
 // AutoPause pauses the session because its agent is off.
 func (s *Session) AutoPause(why string, now time.Time) error {
-	if err := s.Move(wire.SessionPaused, why, now); err != nil {
-		return err
+	err := s.Move(wire.SessionPaused, why, now)
+	if err == nil {
+		s.notes.Runner.AutoPaused = true
 	}
-	s.notes.Runner.AutoPaused = true
-	return nil
+	return err
 }
 
 // AttachOptions say how a runner attaches to the sessions of its agent.
@@ -50,24 +50,19 @@ type AttachOptions struct {
 // that is wanted. It returns those that are alive. Files that are no session are left
 // out. After an error it may be called again.
 func (st *Store) Attach(ctx context.Context, agent wire.Name, o AttachOptions) (alive []*Session, err error) {
-	attach := func(s *Session) error {
-		now := time.Now()
+	err = st.changeAlive(ctx, agent, func(s *Session) error {
 		// Not idle: it may have been quiet for long because nobody ran the agent.
-		if err := s.ApplyRules(Rules{OnGoal: o.Rules.OnGoal}, true, now); err != nil || !s.State.Alive() {
+		err := s.ApplyRules(Rules{OnGoal: o.Rules.OnGoal}, true, now())
+		if err != nil || !s.State.Alive() {
 			return err
 		}
 		s.notes.Runner.Lines = o.Lines
-		switch {
-		case s.AutoPaused():
-			return s.Move(wire.SessionActive, fmt.Sprintf("(%s runs again)", agent), now)
-		case s.State == wire.SessionActive && s.OwnedByRunner():
-			s.touch(now.UTC().Round(0))
+		if s.AutoPaused() {
+			err = s.Move(wire.SessionActive, fmt.Sprintf("(%s runs again)", agent), now())
+		} else if s.State == wire.SessionActive && s.OwnedByRunner() {
+			s.touch(now())
 		}
-		return nil
-	}
-	err = st.changeAlive(ctx, agent, func(s *Session) error {
-		err := attach(s)
-		if err == nil && s.State.Alive() {
+		if err == nil {
 			alive = append(alive, s)
 		}
 		return err
@@ -92,9 +87,9 @@ func (st *Store) Detach(ctx context.Context, agent wire.Name, completed bool, ho
 		case !s.OwnedByRunner() || s.State != wire.SessionActive:
 			return nil
 		case completed:
-			return s.Move(wire.SessionCompleted, "("+how+")", time.Now())
+			return s.Move(wire.SessionCompleted, "("+how+")", now())
 		}
-		return s.AutoPause("("+how+")", time.Now())
+		return s.AutoPause("("+how+")", now())
 	})
 }
 
@@ -111,20 +106,19 @@ func (st *Store) SetLineCapture(ctx context.Context, agent wire.Name, on bool) e
 // first.
 func (st *Store) changeAlive(ctx context.Context, agent wire.Name, f func(*Session) error) error {
 	list, _, err := st.List()
-	errs := []error{err}
 	for _, s := range list {
 		if s.AgentID != string(agent) || !s.State.Alive() {
 			continue
 		}
-		_, err := st.Change(ctx, s.SessionID, func(s *Session) error {
+		_, e := st.Change(ctx, s.SessionID, func(s *Session) error {
 			if !s.State.Alive() {
 				return nil
 			}
 			return f(s)
 		})
-		errs = append(errs, err)
+		err = errors.Join(err, e)
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // freeTerminal is the first of cli:tty0, cli:tty1 and so on that no session which is
@@ -148,32 +142,30 @@ func (st *Store) OfAgent(agent wire.Name, before []*Session) (out []*Session, er
 	if err != nil {
 		return before, err
 	}
-	find := func(id wire.UUID) int {
-		return slices.IndexFunc(before, func(s *Session) bool { return s.SessionID == id })
+	was := map[wire.UUID]*Session{}
+	for _, s := range before {
+		was[s.SessionID] = s
 	}
 	for _, s := range list {
-		if s.AgentID == string(agent) && (s.State.Alive() || find(s.SessionID) >= 0) {
+		if s.AgentID == string(agent) && (s.State.Alive() || was[s.SessionID] != nil) {
 			out = append(out, s)
 		}
 	}
 	for _, b := range bad {
-		if i := find(b.ID); i >= 0 {
-			out = append(out, before[i])
+		if s := was[b.ID]; s != nil {
+			out = append(out, s)
 		}
 		err = errors.Join(err, b)
 	}
 	return out, err
 }
 
-// clockTick is how long ago a directory must have changed for its time to tell that
-// change from the next: the clocks of file systems advance every some milliseconds.
-const clockTick = 100 * time.Millisecond
-
 // Modified is when a session last changed: as long as it is the same and not zero,
-// nothing has changed. Zero: that cannot be told.
+// nothing has changed. Zero: that cannot be told, as the clocks of file systems advance
+// every some milliseconds only.
 func (st *Store) Modified() time.Time {
 	info, err := st.Mail.Dir().Lstat(sessionsDir)
-	if err != nil || time.Since(info.ModTime()).Abs() < clockTick {
+	if err != nil || time.Since(info.ModTime()).Abs() < 100*time.Millisecond {
 		return time.Time{}
 	}
 	return info.ModTime()

@@ -119,30 +119,24 @@ func (s *Session) trimLog() {
 	s.notes.Dropped += uint64(first)
 }
 
-// AddMessageOnce is AddMessage unless the log has that very message already.
-func (s *Session) AddMessageOnce(sender, content string, at time.Time) {
-	content = strings.ToValidUTF8(content, "\uFFFD")
-	known := slices.ContainsFunc(s.Messages, func(m wire.SessionMessage) bool {
-		return m.Sender == sender && m.Timestamp.Equal(at) && m.Content == content
-	})
-	if !known {
-		s.AddMessage(sender, content, at)
-	}
-}
-
 // AddInput notes in the log what a person has said, once.
 func (s *Session) AddInput(in Input) {
+	content := in.String()
 	if in.Kind == "message" {
-		s.AddMessageOnce(SenderHuman, in.Text, in.At)
-	} else {
-		s.AddMessageOnce(SenderHuman, in.String(), in.At)
+		content = in.Text
+	}
+	content = strings.ToValidUTF8(content, "\uFFFD")
+	isKnown := slices.ContainsFunc(s.Messages, func(m wire.SessionMessage) bool {
+		return m.Sender == SenderHuman && m.Timestamp.Equal(in.At) && m.Content == content
+	})
+	if !isKnown {
+		s.AddMessage(SenderHuman, content, in.At)
 	}
 }
 
 // touch notes a sign of life.
 func (s *Session) touch(at time.Time) {
-	s.UpdatedAt = later(s.UpdatedAt, at)
-	s.notes.Activity = later(s.notes.Activity, at)
+	s.UpdatedAt, s.notes.Activity = later(s.UpdatedAt, at), later(s.notes.Activity, at)
 }
 
 func later(a, b time.Time) time.Time {
@@ -152,34 +146,27 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
+// now is as it is written: UTC, without the monotonic clock.
+func now() time.Time { return time.Now().UTC().Round(0) }
+
 // Move takes the session to another state and says so in the log, with why behind
 // it: "by alice". The error is a *wire.SessionError and changes nothing.
 func (s *Session) Move(to wire.InteractiveSessionState, why string, now time.Time) error {
 	now = later(s.UpdatedAt, now.UTC().Round(0)) // the clock may have been set back
-	from := s.State
+	what := string(to)
+	if s.State == wire.SessionPaused && to == wire.SessionActive {
+		what = "resumed"
+	}
 	if err := s.Transition(to, now); err != nil {
 		return err
 	}
 	s.notes.Runner.AutoPaused = false
-	what := string(to)
-	if from == wire.SessionPaused && to == wire.SessionActive {
-		what = "resumed"
-	}
 	s.AddMessage(SenderSystem, strings.TrimSpace("Session "+what+" "+why), now)
 	return nil
 }
 
 // LastActivity is when the agent or a person last gave a sign in the session.
-func (s *Session) LastActivity() time.Time {
-	if s.notes.Activity.IsZero() {
-		return s.CreatedAt
-	}
-	return s.notes.Activity
-}
-
-// GoalCompleted is when an event said that the session's goal is complete; zero when
-// none did.
-func (s *Session) GoalCompleted() time.Time { return s.notes.Goal }
+func (s *Session) LastActivity() time.Time { return later(s.CreatedAt, s.notes.Activity) }
 
 // Entries are the messages after the first n that the log ever had, without those
 // that were removed, and how many there have been in all: the n of the next call.
@@ -187,21 +174,6 @@ func (s *Session) Entries(n uint64) (list []wire.SessionMessage, all uint64) {
 	removed := s.notes.Dropped
 	all = removed + uint64(len(s.Messages))
 	return s.Messages[min(max(n, removed), all)-removed:], all
-}
-
-// Seen is how many messages of the log a member has seen, as MarkSeen noted it; ok is
-// false for one who has not been here.
-func (s *Session) Seen(member string) (n uint64, ok bool) {
-	n, ok = s.notes.Seen[member]
-	return n, ok
-}
-
-// MarkSeen notes how many messages of the log a member has seen.
-func (s *Session) MarkSeen(member string, n uint64) {
-	if s.notes.Seen == nil {
-		s.notes.Seen = map[string]uint64{}
-	}
-	s.notes.Seen[member] = n
 }
 
 // Rules say when a session ends by itself; the zero value: never. A runner applies
@@ -217,7 +189,7 @@ type Rules struct {
 func (r Rules) Ends(s *Session, busy bool, now time.Time) string {
 	switch {
 	case s.State != wire.SessionActive:
-	case r.OnGoal && !s.GoalCompleted().IsZero():
+	case r.OnGoal && !s.notes.Goal.IsZero():
 		return "goal_complete"
 	case r.WhenIdle > 0 && !busy && !now.Before(s.LastActivity().Add(r.WhenIdle)):
 		return fmt.Sprintf("idle_timeout: %gs", r.WhenIdle.Seconds())
