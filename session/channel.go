@@ -63,21 +63,12 @@ func (c *MailboxChannel) Close() error {
 	return nil
 }
 
-// session reads the session, wire.ErrChannelClosed when it or the channel is gone.
-func (c *MailboxChannel) session() (*Session, error) {
-	s, err := c.store.Get(c.id)
-	if c.open.Err() != nil || errors.Is(err, ErrNotFound) {
-		return nil, wire.ErrChannelClosed
-	}
-	return s, err
-}
-
 // Emit appends to the agent's events. Output of any length is taken, and cut between
 // characters where it is long. Bytes that are not UTF-8 become U+FFFD.
 func (c *MailboxChannel) Emit(ctx context.Context, e wire.SessionEvent) error {
-	s, err := c.session()
-	if err == nil && !s.State.Alive() {
-		err = wire.ErrChannelClosed
+	s, err := c.store.Get(c.id)
+	if c.open.Err() != nil || errors.Is(err, ErrNotFound) || err == nil && !s.State.Alive() {
+		return wire.ErrChannelClosed
 	}
 	if err != nil {
 		return err
@@ -165,7 +156,10 @@ func (c *MailboxChannel) Handle(ctx context.Context, timeout time.Duration, hand
 
 // handleNext handles one input if there is one.
 func (c *MailboxChannel) handleNext(ctx context.Context, handler func(Input) error) (done bool, err error) {
-	s, err := c.session()
+	s, err := c.store.Get(c.id)
+	if c.open.Err() != nil || errors.Is(err, ErrNotFound) {
+		return false, wire.ErrChannelClosed
+	}
 	if err = cmp.Or(err, ctx.Err()); err != nil {
 		return false, err
 	}

@@ -86,14 +86,12 @@ func ExampleRules() {
 	s.State, s.CreatedAt = wire.SessionActive, begun
 	rules := session.Rules{WhenIdle: 300 * time.Second}
 
-	fmt.Printf("%q\n", rules.Ends(s, false, begun.Add(4*time.Minute)))
-	fmt.Printf("%q\n", rules.Ends(s, true, begun.Add(6*time.Minute))) // in a turn
-	fmt.Printf("%q\n", rules.Ends(s, false, begun.Add(6*time.Minute)))
+	fmt.Println(s.ApplyRules(rules, false, begun.Add(4*time.Minute)), s.State)
+	fmt.Println(s.ApplyRules(rules, true, begun.Add(6*time.Minute)), s.State) // in a turn
 	fmt.Println(s.ApplyRules(rules, false, begun.Add(6*time.Minute)), s.State, s.EndedBy(), s.Elapsed(begun.Add(6*time.Minute)))
 	// Output:
-	// ""
-	// ""
-	// "idle_timeout: 300s"
+	// <nil> active
+	// <nil> active
 	// <nil> completed idle_timeout: 300s 6m 0s
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -38,7 +37,6 @@ func (s *Session) AutoPause(why string, now time.Time) error {
 	return err
 }
 
-// AttachOptions say how a runner attaches to the sessions of its agent.
 type AttachOptions struct {
 	Begin bool  // one is begun where none is alive
 	Lines bool  // the agent's output is captured line by line
@@ -70,7 +68,7 @@ func (st *Store) Attach(ctx context.Context, agent wire.Name, o AttachOptions) (
 	if err != nil || len(alive) > 0 || !o.Begin {
 		return alive, err
 	}
-	s, err := st.New(ctx, Options{Agent: agent, Channel: st.freeTerminal(), runner: binding{Owned: true, Lines: o.Lines}})
+	s, err := st.New(ctx, Options{Agent: agent, runner: binding{Owned: true, Lines: o.Lines}})
 	if err != nil {
 		return nil, err
 	}
@@ -119,19 +117,6 @@ func (st *Store) changeAlive(ctx context.Context, agent wire.Name, f func(*Sessi
 		err = errors.Join(err, e)
 	}
 	return err
-}
-
-// freeTerminal is the first of cli:tty0, cli:tty1 and so on that no session which is
-// alive has for its channel. Two that begin at once may get the same: nothing is found
-// by that name.
-func (st *Store) freeTerminal() string {
-	list, _, _ := st.List()
-	for n := 0; ; n++ {
-		name := fmt.Sprintf("cli:tty%d", n)
-		if !slices.ContainsFunc(list, func(s *Session) bool { return s.State.Alive() && s.ChannelID == name }) {
-			return name
-		}
-	}
 }
 
 // OfAgent reads the sessions of an agent that are alive, and those that were among

@@ -8,16 +8,10 @@
 // under the team's lock and replaced in one step. One that cannot be understood is
 // refused with a *FileError and never overwritten.
 //
-// A session moves active → paused | completed | aborted and paused → active |
-// aborted; anything else is refused and changes nothing.
-//
 // The log is a fold: what the agent emits goes to its events and nowhere else, and
 // every change of a session first takes in what the events and the inbox say since
-// the last one. So no daemon is needed, and what is emitted while nobody looks is not
-// lost. The log keeps the last MiB; older messages are in the events and the mailbox.
-//
-// The team's lock is held while a session is read, changed and written. The locks
-// inbox, reader and events may be taken within it.
+// the last one. So what is emitted while nobody looks is not lost. The log keeps the
+// last MiB; older messages are in the events and the mailbox.
 //
 // A Store and a MailboxChannel may be used by several goroutines at once, a Session
 // by one.
@@ -43,9 +37,6 @@ const (
 
 // MaxLog is how many bytes of messages a session keeps, as they are written.
 const MaxLog = 1 << 20
-
-// maxSummary is how many bytes of a draft's summary a session keeps.
-const maxSummary = 4 << 10
 
 // NoGoal is the goal of a session for which none was named. Any completed goal
 // completes it.
@@ -83,8 +74,8 @@ func (s *Session) addDraft(d Draft) (isNew bool) {
 	if before, ok := s.notes.Drafts[d.ID]; ok {
 		d.At = before.At
 	}
-	if len(d.Summary) > maxSummary {
-		d.Summary = strings.ToValidUTF8(d.Summary[:maxSummary], "") + "…"
+	if most := 4 << 10; len(d.Summary) > most {
+		d.Summary = strings.ToValidUTF8(d.Summary[:most], "") + "…"
 	}
 	if s.notes.Drafts == nil {
 		s.notes.Drafts = map[wire.UUID]Draft{}
@@ -183,28 +174,21 @@ type Rules struct {
 	OnGoal   bool          // its goal is complete
 }
 
-// Ends says why a session ends now, "" when it does not. busy means that its agent
-// works, or waits for an answer to a question of its own. A paused session does not
-// end.
-func (r Rules) Ends(s *Session, busy bool, now time.Time) string {
+// ApplyRules completes the session if a rule says so, and notes which. busy means that
+// its agent works, or waits for an answer to a question of its own. A paused session
+// does not end.
+func (s *Session) ApplyRules(r Rules, busy bool, now time.Time) error {
 	switch {
 	case s.State != wire.SessionActive:
+		return nil
 	case r.OnGoal && !s.notes.Goal.IsZero():
-		return "goal_complete"
+		s.notes.Runner.Ended = "goal_complete"
 	case r.WhenIdle > 0 && !busy && !now.Before(s.LastActivity().Add(r.WhenIdle)):
-		return fmt.Sprintf("idle_timeout: %gs", r.WhenIdle.Seconds())
-	}
-	return ""
-}
-
-// ApplyRules completes the session if a rule says so, and notes which.
-func (s *Session) ApplyRules(r Rules, busy bool, now time.Time) error {
-	why := r.Ends(s, busy, now)
-	if why == "" {
+		s.notes.Runner.Ended = fmt.Sprintf("idle_timeout: %gs", r.WhenIdle.Seconds())
+	default:
 		return nil
 	}
-	s.notes.Runner.Ended = why
-	return s.Move(wire.SessionCompleted, "("+why+")", now)
+	return s.Move(wire.SessionCompleted, "("+s.notes.Runner.Ended+")", now)
 }
 
 // EndedBy is the rule by which the session has ended; "" for one that somebody has
