@@ -14,9 +14,8 @@ import (
 )
 
 // Channel is the way between an agent's program and the people in its session. Its
-// errors are wire.ErrChannelClosed once the session is over or the channel was closed,
-// a *wire.SessionError for what a session refuses, and else those of the files or
-// connections that it is made of.
+// errors are wire.ErrChannelClosed once the session or the channel is closed, a
+// *wire.SessionError for what a session refuses, and those of files or connections.
 type Channel interface {
 	// ID names the channel: cli:tty0, discord:thread:123.
 	ID() string
@@ -63,8 +62,7 @@ func (c *MailboxChannel) Close() error {
 	return nil
 }
 
-// Emit appends to the agent's events. Output of any length is taken, and cut between
-// characters where it is long. Bytes that are not UTF-8 become U+FFFD.
+// Emit appends to the agent's events; see Events.
 func (c *MailboxChannel) Emit(ctx context.Context, e wire.SessionEvent) error {
 	s, err := c.store.Get(c.id)
 	if c.open.Err() != nil || errors.Is(err, ErrNotFound) || err == nil && !s.State.Alive() {
@@ -85,8 +83,8 @@ func (c *MailboxChannel) Emit(ctx context.Context, e wire.SessionEvent) error {
 const maxOutput = 1 << 20
 
 // Events are what is appended to an agent's log for what it emits in a session; id ""
-// is for all sessions that it has. Long output becomes several events. The error is a
-// *wire.SessionError.
+// is for all sessions that it has. Long output becomes several events, cut between
+// characters. Bytes that are not UTF-8 become U+FFFD. The error is a *wire.SessionError.
 func Events(id wire.UUID, e wire.SessionEvent) (out []wire.Event, err error) {
 	for content := string([]rune(e.Content)); content != "" || out == nil; {
 		n := min(len(content), maxOutput)
@@ -114,9 +112,8 @@ func Events(id wire.UUID, e wire.SessionEvent) (out []wire.Event, err error) {
 // message tells of that.
 const statePoll = time.Second
 
-// Receive is the next human input for the session. While the session is paused only an
-// abort is received: the rest waits in the inbox. After Receive returned, the input
-// counts as read, also if the program is then killed; see Handle.
+// Receive is the next human input for the session; while that is paused, only an abort.
+// What was received counts as read, also if the program is then killed; see Handle.
 func (c *MailboxChannel) Receive(ctx context.Context, timeout time.Duration) (in *Input, err error) {
 	_, err = c.Handle(ctx, timeout, func(received Input) error {
 		in = &received
@@ -126,9 +123,8 @@ func (c *MailboxChannel) Receive(ctx context.Context, timeout time.Duration) (in
 }
 
 // Handle is Receive for programs that must lose nothing when they are killed: the input
-// counts as read only when handler has returned nil, so it is handled at least once, and
-// again only after a kill in between. handler runs under the reader's lock, so it must
-// not change a session. Handle reports whether an input was handled.
+// counts as read only when handler has returned nil. handler runs under the reader's
+// lock, so it must not change a session. Handle reports whether an input was handled.
 func (c *MailboxChannel) Handle(ctx context.Context, timeout time.Duration, handler func(Input) error) (bool, error) {
 	end := time.Now().Add(timeout)
 	ctx, cancel := context.WithCancel(ctx)

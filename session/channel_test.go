@@ -176,21 +176,6 @@ func TestReceiveWaits(t *testing.T) {
 	}
 }
 
-// What was not used is not received.
-func TestHandleInVain(t *testing.T) {
-	st := testTeam(t, "bob")
-	s := begin(t, st, "bob")
-	c := channel(t, st, s.SessionID)
-	tell(t, st, "bob", s.SessionID, text("x"))
-	boom := errors.New("boom")
-	if got, err := c.Handle(ctx, 0, func(Input) error { return boom }); got || !errors.Is(err, boom) {
-		t.Errorf("%v, %v", got, err)
-	}
-	if in, err := c.Receive(ctx, 0); err != nil || in == nil {
-		t.Errorf("%v, %v", in, err)
-	}
-}
-
 // Long output is several events, cut between characters and whole again in the
 // session; what is not UTF-8 does no harm.
 func TestOutput(t *testing.T) {

@@ -54,31 +54,6 @@ func ExampleMailboxChannel() {
 	// channel closed
 }
 
-// What a runner does with the sessions of its agent: it begins one, lets it rest
-// when the agent is stopped, and the next goes on with it until the agent leaves.
-func ExampleStore_Attach() {
-	ctx := context.Background()
-	mail, done := team("bob")
-	defer done()
-
-	store := &session.Store{Mail: mail}
-	for _, well := range []bool{false, true} {
-		alive, err := store.Attach(ctx, "bob", session.AttachOptions{Begin: true})
-		fmt.Println(len(alive), alive[0].ChannelID, alive[0].State, err)
-		store.Detach(ctx, "bob", well, "bob is gone")
-	}
-	list, _, _ := store.List()
-	for _, m := range list[0].Messages {
-		fmt.Println(m.Content)
-	}
-	// Output:
-	// 1 cli:tty0 active <nil>
-	// 1 cli:tty0 active <nil>
-	// Session paused (bob is gone)
-	// Session resumed (bob runs again)
-	// Session completed (bob is gone)
-}
-
 // What ends a session by itself: the same rules for a runner and for who looks.
 func ExampleRules() {
 	begun := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)

@@ -22,13 +22,10 @@ const (
 	FieldAnswer = "answer_of"
 )
 
-// CatchUp takes into the session what its agent's events and inbox say since. An agent
-// that is gone says nothing more.
-//
-// Into the log go: what the agent emits on the session's channel; what it answered at
-// the end of a turn, where an event tells and its output is not captured anyway; what
-// it asks; and human input, however it was delivered. An abort among that ends the
-// session. One that is over takes in nothing.
+// CatchUp takes into a session that is not over what its agent's events and inbox say
+// since: what the agent emits on the session's channel; what it answered at the end of a
+// turn, where its output is not captured anyway; what it asks; and human input, however
+// it was delivered. An abort among that ends the session.
 func (s *Session) CatchUp(ctx context.Context, box *mailbox.Box) error {
 	if !s.State.Alive() {
 		return nil
@@ -42,7 +39,7 @@ func (s *Session) CatchUp(ctx context.Context, box *mailbox.Box) error {
 			return true
 		})
 	}
-	if errors.Is(err, mailbox.ErrNoAgent) {
+	if errors.Is(err, mailbox.ErrNoAgent) { // it says nothing more
 		return nil
 	}
 	return err

@@ -39,8 +39,7 @@ func InputOf(m *wire.Message) (Input, bool) {
 	return in, true
 }
 
-// Message is the message that brings an input to a session's agent: the wire's object
-// as its payload, and the text or the kind in words as its body. The sender fills in
+// Message is the message that brings an input to a session's agent; the sender fills in
 // the rest. An input that cannot be written is a *wire.SessionError.
 func Message(id wire.UUID, in wire.HumanInput) (*wire.Message, error) {
 	raw, err := wire.Marshal(in)
@@ -61,10 +60,9 @@ func Message(id wire.UUID, in wire.HumanInput) (*wire.Message, error) {
 	return m, nil
 }
 
-// Withheld says why an input is kept from the agent for now, "" when it is not, and
-// which paused session keeps it, if one does. muted means that nobody may talk to
-// agents in sessions. It is about what reaches the agent unasked, by a runner or a
-// hook; an agent that reads its mail gets the input.
+// Withheld says why a runner or a hook keeps an input from the agent for now, "" when it
+// does not, and which paused session keeps it, if one does. muted means that nobody may
+// talk to agents in sessions. An agent that reads its mail gets the input.
 func Withheld(m *wire.Message, sessions []*Session, muted bool) (why string, paused wire.UUID) {
 	in, ok := InputOf(m)
 	if !ok || in.Kind == "abort" {

@@ -20,8 +20,7 @@ type binding struct {
 	Extra      jsontext.Value `json:",embed"`
 }
 
-// OwnedByRunner reports whether a runner began the session, which is then paused while
-// its agent is off.
+// OwnedByRunner reports whether a runner began the session.
 func (s *Session) OwnedByRunner() bool { return s.notes.Runner.Owned }
 
 // AutoPaused reports whether the session is paused because its agent is off, and goes
@@ -45,8 +44,7 @@ type AttachOptions struct {
 
 // Attach is what a runner does first with the sessions of its agent: those that were
 // paused because the agent was off are resumed, and one is begun where none is alive, if
-// that is wanted. It returns those that are alive. Files that are no session are left
-// out. After an error it may be called again.
+// that is wanted. It returns those that are alive. After an error, call it again.
 func (st *Store) Attach(ctx context.Context, agent wire.Name, o AttachOptions) (alive []*Session, err error) {
 	err = st.changeAlive(ctx, agent, func(s *Session) error {
 		// Not idle: it may have been quiet for long because nobody ran the agent.
@@ -76,8 +74,8 @@ func (st *Store) Attach(ctx context.Context, agent wire.Name, o AttachOptions) (
 }
 
 // Detach is what a runner does last: the sessions that a runner began are completed
-// where the agent has ended by itself without an error, and else paused. Those that
-// people began stay as they are. how stands behind it in the log: "bob was stopped".
+// where the agent has ended by itself without an error, and else paused. how stands
+// behind it in the log: "bob was stopped".
 func (st *Store) Detach(ctx context.Context, agent wire.Name, completed bool, how string) error {
 	return st.changeAlive(ctx, agent, func(s *Session) error {
 		s.notes.Runner.Lines = false

@@ -125,8 +125,7 @@ func decodeAs(id wire.UUID, data []byte) (*Session, error) {
 	return s, nil
 }
 
-// write writes a session whole. It is synced in any case: after a power cut an
-// unsynced file may be empty, and the session would be lost.
+// write writes a session whole, and synced: a power cut may empty an unsynced file.
 func (st *Store) write(s *Session) error {
 	data, err := s.Encode()
 	if err == nil {
@@ -196,9 +195,8 @@ func (st *Store) Find(word string) (wire.UUID, error) {
 }
 
 // Change reads a session under the team's lock, takes in what its agent's events say
-// since, has f change it, and writes it if anything is new. An error of f is
-// returned, and nothing is written. A nil f is for the events alone. The Session that
-// is returned is the one that lies on disk now.
+// since, has f change it (nil: for the events alone), and writes it if anything is new.
+// After an error of f nothing is written. What is returned lies on disk now.
 func (st *Store) Change(ctx context.Context, id wire.UUID, f func(*Session) error) (s *Session, err error) {
 	err = st.Exclusive(ctx, func() error {
 		if s, err = st.Get(id); err != nil {
@@ -226,8 +224,7 @@ func (st *Store) Change(ctx context.Context, id wire.UUID, f func(*Session) erro
 	return s, nil
 }
 
-// Look is the session as Change would leave it with a nil f, without writing it: for
-// a disk that is full or read-only.
+// Look is Change with a nil f, without writing: for a disk that is full or read-only.
 func (st *Store) Look(ctx context.Context, id wire.UUID) (*Session, error) {
 	s, err := st.Get(id)
 	if err != nil {

@@ -41,11 +41,8 @@ const (
 	forgetAfter = time.Hour
 )
 
-// newNotifier and addWatch fail in tests.
-var (
-	newNotifier = fsnotify.NewWatcher
-	addWatch    = (*fsnotify.Watcher).Add
-)
+// newNotifier fails in tests.
+var newNotifier = fsnotify.NewWatcher
 
 // Options say what a watcher tells of.
 type Options struct {
@@ -220,7 +217,7 @@ func (w *Watcher) watch(path string) {
 		return
 	}
 	w.fs.Remove(path) // the kernel may have let go of it itself
-	err := addWatch(w.fs, path)
+	err := w.fs.Add(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fsnotify.ErrClosed) {
 		w.pollAfter(err)
 	}

@@ -5,12 +5,10 @@
 //     it stays inside.
 //   - Create, Link and Move refuse to replace what is there: fs.ErrExist.
 //   - New entries get the rights of their directory: 0700 and 0600 under any umask,
-//     with its group, group bits and set-group-ID bit, as in git's shared repositories;
-//     made by root, they belong to its owner. (Windows has its own.)
+//     with its group, group bits and set-group-ID bit; made by root, they belong to its
+//     owner. (Windows has its own.)
 //   - A file survives a power cut once it and then its directory were synced. A sync
 //     that failed is never tried again on the same file: write another.
-//
-// A Root may be used by several goroutines at once.
 package durable
 
 import (
@@ -38,10 +36,10 @@ var (
 
 // Fault is asked in tests before each operation that does more than look; its error
 // becomes the operation's (a write first writes half). name is below the first root,
-// that of an open file its path. It must be safe for concurrent use.
+// that of an open file its path.
 type Fault func(op, name string) error
 
-// Root is the opened directory.
+// Root is the opened directory. It may be used by several goroutines at once.
 type Root struct {
 	root  *os.Root
 	path  string

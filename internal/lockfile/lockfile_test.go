@@ -134,28 +134,6 @@ func TestTheWaitEnds(t *testing.T) {
 	}
 }
 
-func TestFileReplacedWhileHeld(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("an open file cannot be removed")
-	}
-	d, path := team(t)
-	file := filepath.Join(path, ".locks", "bob.reader")
-	first := mustTry(t, d, "bob.reader", Exclusive)
-	if !first.Current() {
-		t.Error("not current")
-	}
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
-	if first.Current() {
-		t.Error("current after the file was removed")
-	}
-	second := mustTry(t, d, "bob.reader", Exclusive)
-	if first.Current() || !second.Current() {
-		t.Errorf("current: first %v, second %v", first.Current(), second.Current())
-	}
-}
-
 // Who waited for the removed file must not come in beside the holder of the new one.
 func TestFileReplacedWhileWaitedFor(t *testing.T) {
 	if runtime.GOOS == "windows" {

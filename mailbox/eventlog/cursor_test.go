@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -143,57 +142,6 @@ func FuzzEventLog(f *testing.F) {
 			t.Fatalf("%q was cut, of %q", cut, before)
 		}
 	})
-}
-
-// Many append at once, over rotations, and followers see each event once.
-func TestManyAppend(t *testing.T) {
-	smallSegments(t, 5000)
-	path := scratch(t)
-	l := openLog(t, path, nil)
-	const writers, each = 6, 60
-	var all sync.WaitGroup
-	for w := range writers {
-		l := existingLog(path, nil)
-		all.Go(func() {
-			for i := range each {
-				e := wire.Event{Kind: fmt.Sprintf("w%d.%d", w, i), EventID: fmt.Sprintf("%d.%d", w, i)}
-				if err := l.Append(ctx, e, e); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	done := make(chan struct{})
-	go func() { all.Wait(); close(done) }()
-	c := l.Follow(0)
-	defer c.Close()
-	seen := map[string]int{}
-	for last, running := uint64(0), true; running; {
-		select {
-		case <-done:
-			running = false
-		default:
-		}
-		for {
-			e, gap, err := c.Next()
-			if err == io.EOF {
-				break
-			}
-			if err != nil || gap != nil || e.Seq != last+1 {
-				t.Fatal(e.Seq, last, gap, err)
-			}
-			last = e.Seq
-			seen[e.Kind]++
-		}
-	}
-	if len(seen) != writers*each {
-		t.Errorf("%d events of %d", len(seen), writers*each)
-	}
-	for k, n := range seen {
-		if n != 1 {
-			t.Errorf("%s: %d times", k, n)
-		}
-	}
 }
 
 // A torn line is cut off and written anew while somebody reads there: what they
