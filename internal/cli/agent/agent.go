@@ -1,8 +1,8 @@
-// Package agent is the verbs around running agents: they start and stop them, show and type into
-// their terminals, ask them, answer what they ask, and keep their events.
+// Package agent is the verbs around running agents: they start and stop them, show and type into their
+// terminals, ask them, answer what they ask, and keep their events.
 //
-// An agent runs under a runner (package ptyrun), which is this program under the hidden verb
-// runner, in a session of its own. Everything here reaches it through its control socket.
+// An agent runs under a runner (package ptyrun), a process of its own. Everything here reaches it through
+// its control socket.
 package agent
 
 import (
@@ -33,31 +33,118 @@ func Commands() []*cli.Command {
 	}
 }
 
-// openAgent opens the team, and the mailbox of the agent that the first argument names, or mine.
-// The scope's team is that agent's from then on.
-func openAgent(c *cli.Context) (*command.Scope, *mailbox.Box, error) {
-	if !c.Args().Present() {
-		s, err := command.OpenMe(c)
-		if err != nil {
-			return s, nil, err
-		}
-		return s, s.Me, nil
-	}
-	s, err := command.OpenTeam(c)
-	if err != nil {
-		return s, nil, err
-	}
-	box, err := s.Member(c.Args().First())
-	if err != nil {
-		return s, nil, err
-	}
-	s.Team, err = s.Root.Team(box.Address().Team)
-	return s, box, err
+// Times.
+const (
+	answerWithin   = 3 * time.Second        // a runner says who it is: at once unless it is stuck, or the machine
+	lookEvery      = 50 * time.Millisecond  // the runner is asked how its program stands
+	probeEvery     = 10 * time.Millisecond  // or whether it is there
+	readyWithin    = 30 * time.Second       // up waits so long for a prompt that the driver knows
+	quietWithin    = 3 * time.Second        // and for any other; so does run --detach
+	listenWithin   = 15 * time.Second       // from a runner's lock to its socket: it first ends what the last one left
+	leftoversGrace = 2 * time.Second        // for those to end by themselves
+	endWithin      = 2 * time.Second        // for this process, after a signal in an attached terminal
+	readingTime    = 700 * time.Millisecond // until the agent's screen covers the line that says how to leave
+)
+
+// A call is a verb about one agent.
+type call struct {
+	c   *cli.Context
+	s   *command.Scope
+	box *mailbox.Box
 }
 
-// A memberResult is what became of a member: every verb that starts, stops, types into or answers
-// an agent prints it.
-type memberResult struct {
+func (k *call) name() wire.Name { return k.box.Agent() }
+
+// open opens the team and the agent that the first argument names, or without one me. The scope's team is
+// that agent's from then on.
+func open(c *cli.Context) (*call, error) {
+	openScope := command.OpenTeam
+	if !c.Args().Present() {
+		openScope = command.OpenMe
+	}
+	s, err := openScope(c)
+	if err != nil {
+		return &call{c: c, s: s}, err
+	}
+	k := &call{c, s, s.Me}
+	if c.Args().Present() {
+		if k.box, err = s.Member(c.Args().First()); err == nil {
+			s.Team, err = s.Root.Team(k.box.Address().Team)
+		}
+	}
+	return k, err
+}
+
+// with makes an action of what is done about an agent, and prints what came of it.
+func with(do func(context.Context, *call) (fmt.Stringer, error)) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		k, err := open(c)
+		if err != nil {
+			return err
+		}
+		ctx, stop := command.Interruptible(c.Context)
+		defer stop()
+		result, err := do(ctx, k)
+		if err != nil {
+			return err
+		}
+		return command.Print(c, result)
+	}
+}
+
+// onRunner is with for what the agent's runner does. verb stands in a refusal; "": anybody may.
+func onRunner(verb string, do func(context.Context, *call, *control.Client) (fmt.Stringer, error)) cli.ActionFunc {
+	return with(func(ctx context.Context, k *call) (fmt.Stringer, error) {
+		if err := k.s.MayAct(verb, k.name()); verb != "" && err != nil {
+			return nil, err
+		}
+		result, err := request(ctx, k, func(client *control.Client) (fmt.Stringer, error) { return do(ctx, k, client) })
+		return result, k.explain(err)
+	})
+}
+
+func (k *call) dial(ctx context.Context) (*control.Client, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	return control.Dial(ctx, filepath.Join(k.box.Path(), "run"))
+}
+
+// request has something asked of the agent's runner.
+func request[T any](ctx context.Context, k *call, ask func(*control.Client) (T, error)) (out T, err error) {
+	client, err := k.dial(ctx)
+	if err != nil {
+		return out, err
+	}
+	defer client.Close()
+	return ask(client)
+}
+
+// status is what the runner says about itself.
+func (k *call) status(ctx context.Context) (control.Status, error) {
+	return request(ctx, k, func(client *control.Client) (control.Status, error) { return client.Status(ctx) })
+}
+
+// explain gives an error of a runner, if there is one, its exit code and its hint.
+func (k *call) explain(err error) error {
+	name := k.name()
+	if said, ok := errors.AsType[*control.Error](err); ok {
+		e := command.Failed("%s: %s", name, letter.Escape(said.Message)) // an option's words are the screen's
+		e.Code = said.Code
+		e.Exit = max(command.ExitFailed, map[string]int{"usage": command.ExitUsage, "refused": command.ExitRefused}[said.Code])
+		return e.WithHint("%s", cmp.Or(said.Hint, "atm screen "+string(name)))
+	}
+	if silent, ok := errors.AsType[*control.NotAnsweringError](err); ok && silent.PID > 0 {
+		return command.Failed("the runner of %s, process %d, does not answer", name, silent.PID).
+			WithHint("kill -CONT %d, if it was stopped; atm stop %s ends it", silent.PID, name)
+	}
+	if errors.Is(err, control.ErrNoRunner) {
+		return command.Failed("%s does not run", name).WithHint("%s", k.s.Team.RunAgain(name))
+	}
+	return err
+}
+
+// A result is what became of an agent: every verb that starts, stops, types into or answers one prints it.
+type result struct {
 	Name   wire.Name `json:"name"`
 	State  string    `json:"state"` // ready, running, started, failed, stopped, restarted, typed, …
 	Detail string    `json:"detail,omitempty"`
@@ -65,12 +152,12 @@ type memberResult struct {
 	Ended  []string  `json:"ended,omitempty"` // processes that were ended with it
 }
 
-// resultOf is the result for what a runner did.
-func resultOf(name wire.Name, o control.Outcome) memberResult {
-	return memberResult{Name: name, State: o.Done, Detail: o.Detail, Ended: o.Ended}
+// result is the result for what the runner did.
+func (k *call) result(o control.Outcome, err error) (result, error) {
+	return result{Name: k.name(), State: o.Done, Detail: o.Detail, Ended: o.Ended}, err
 }
 
-func (r memberResult) String() string {
+func (r result) String() string {
 	line := fmt.Sprintf("%s: %s", r.Name, letter.Escape(r.State))
 	if r.Detail != "" {
 		line += " (" + letter.Escape(r.Detail) + ")"
@@ -92,85 +179,4 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	case <-time.After(d):
 		return true
 	}
-}
-
-// Times.
-const (
-	answerWithin   = 3 * time.Second        // a runner says who it is: at once unless it is stuck, or the machine
-	lookEvery      = 50 * time.Millisecond  // the runner is asked how its program stands
-	probeEvery     = 10 * time.Millisecond  // or whether it is there
-	knownWithin    = 3 * time.Second        // run --detach waits so long for a prompt
-	readyWithin    = 30 * time.Second       // and up
-	listenWithin   = 15 * time.Second       // from a runner's lock to its socket: it first ends what the last one left
-	leftoversGrace = 2 * time.Second        // for those to end by themselves
-	endWithin      = 2 * time.Second        // for this process, after a signal in an attached terminal
-	readingTime    = 700 * time.Millisecond // until the agent's screen covers the line that says how to leave
-)
-
-func dial(ctx context.Context, box *mailbox.Box) (*control.Client, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
-	defer cancel()
-	return control.Dial(ctx, filepath.Join(box.Path(), "run"))
-}
-
-// statusOf is what an agent's runner says about itself.
-func statusOf(ctx context.Context, box *mailbox.Box) (control.Status, error) {
-	client, err := dial(ctx, box)
-	if err != nil {
-		return control.Status{}, err
-	}
-	defer client.Close()
-	return client.Status(ctx)
-}
-
-// withAgent opens the first argument's agent, has something done with it, and prints what came of
-// that.
-func withAgent(c *cli.Context, do func(context.Context, *command.Scope, *mailbox.Box) (fmt.Stringer, error)) error {
-	s, box, err := openAgent(c)
-	if err != nil {
-		return err
-	}
-	ctx, stop := command.Interruptible(c.Context)
-	defer stop()
-	result, err := do(ctx, s, box)
-	if err != nil {
-		return err
-	}
-	return command.Print(c, result)
-}
-
-// perform has the runner of the first argument's agent do something, and prints what came of it.
-// verb stands in a refusal; "" is for what anybody may do.
-func perform(c *cli.Context, verb string, do func(context.Context, *control.Client, wire.Name) (fmt.Stringer, error)) error {
-	return withAgent(c, func(ctx context.Context, s *command.Scope, box *mailbox.Box) (fmt.Stringer, error) {
-		if err := s.MayAct(verb, box.Agent()); verb != "" && err != nil {
-			return nil, err
-		}
-		client, err := dial(ctx, box)
-		if err != nil {
-			return nil, runnerError(s, box, err)
-		}
-		defer client.Close()
-		result, err := do(ctx, client, box.Agent())
-		return result, runnerError(s, box, err)
-	})
-}
-
-// runnerError gives an error of a runner, if there is one, its exit code and its hint.
-func runnerError(s *command.Scope, box *mailbox.Box, err error) error {
-	name := box.Agent()
-	if said, ok := errors.AsType[*control.Error](err); ok {
-		e := command.Failed("%s: %s", name, letter.Escape(said.Message)) // an option's words are the screen's
-		e.Code = said.Code
-		e.Exit = max(command.ExitFailed, map[string]int{"usage": command.ExitUsage, "refused": command.ExitRefused}[said.Code])
-		return e.WithHint("%s", cmp.Or(said.Hint, "atm screen "+string(name)))
-	}
-	if silent, ok := errors.AsType[*control.NotAnsweringError](err); ok && silent.PID > 0 {
-		return command.Failed("the runner of %s, process %d, does not answer", name, silent.PID).
-			WithHint("kill -CONT %d, if it was stopped; atm stop %s ends it", silent.PID, name)
-	}
-	if errors.Is(err, control.ErrNoRunner) {
-		return command.Failed("%s does not run", name).WithHint("%s", s.Team.RunAgain(name))
-	}
-	return err
 }

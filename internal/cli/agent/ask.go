@@ -1,14 +1,16 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
@@ -26,6 +28,18 @@ var askCommand = &cli.Command{
 		command.TimeoutFlag(),
 	},
 	Action: ask,
+}
+
+var historyCommand = &cli.Command{
+	Name: "history", Aliases: []string{"turns"}, ArgsUsage: "NAME", Usage: "an agent's turns: when, how long, prompt, response, status",
+	UsageText:   "atm history bob\natm history bob --limit 1 --json",
+	Description: "What no event has told is left out; --json has prompts and responses whole.",
+	Flags:       []cli.Flag{&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Value: 10, Usage: "the newest `N` (default 10); 0: all"}},
+	Action: with(func(ctx context.Context, k *call) (fmt.Stringer, error) {
+		k.box.TakeIn(ctx) // dropped files may be events
+		turns, err := k.s.Team.History(k.name(), k.c.Int("limit"))
+		return turnList{k.name(), append([]teams.Turn{}, turns...)}, err
+	}),
 }
 
 // An answer is what ask prints.
@@ -51,91 +65,112 @@ func ask(c *cli.Context) error {
 	if err := s.MayWrite(); err != nil {
 		return err
 	}
-	box, err := s.Member(c.Args().First())
-	if err != nil {
+	k := &call{c: c, s: s}
+	if k.box, err = s.Member(c.Args().First()); err != nil {
 		return err
 	}
-	o, err := composeQuestion(c, s, box)
-	if err != nil {
-		return err
-	}
-	// Whoever no longer reads waits for nothing.
-	return s.Follow(func(ctx context.Context) error { return awaitAnswer(ctx, c, s, box, o) })
-}
-
-// composeQuestion makes the message of the command line.
-func composeQuestion(c *cli.Context, s *command.Scope, box *mailbox.Box) (*teams.Outgoing, error) {
 	words := c.Args().Tail()
-	if c.IsSet("message") {
-		words = append(words, c.String("message"))
+	if c.IsSet("message") && len(words) > 0 {
+		return command.Usage("the text is given twice: as a flag and as %q", words[0]).WithHint("leave one out")
+	} else if c.IsSet("message") {
+		words = []string{c.String("message")}
 	}
 	text, err := command.StdinText(c, words)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	m := &wire.Message{Body: text, ReplyWanted: "yes", Origin: s.Origin(), SentAt: time.Now().UTC()}
-	o, err := outgoing(s, box.Address(), m)
+	o, err := outgoing(s, k.box.Address(), m)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if !c.IsSet("once") {
-		return o, nil
+	if c.IsSet("once") {
+		if _, err := o.Once(c.String("once")); err != nil {
+			return err
+		}
+		if it, err := k.box.Get(m.ID); err == nil && it.Body != m.Body {
+			return command.Refused("%s was sent before with another text: what answers it answers that", m.ID.Short(6)).
+				WithHint("another --once NAME for this one; atm wait --reply %s%s waits for that answer", m.ID.Short(6), s.Flags())
+		}
 	}
-	if _, err := o.Once(c.String("once")); err != nil {
-		return nil, err
-	}
-	if it, err := box.Get(m.ID); err == nil && it.Body != m.Body {
-		return nil, command.Refused("%s was sent before with another text: what answers it answers that", m.ID.Short(6)).
-			WithHint("another --once NAME for this one; atm wait --reply %s%s waits for that answer", m.ID.Short(6), s.Flags())
-	}
-	return o, nil
+	// Whoever no longer reads waits for nothing.
+	return s.Follow(func(ctx context.Context) error { return k.awaitAnswer(ctx, o) })
 }
 
 // outgoing prepares a message to one member.
 func outgoing(s *command.Scope, to wire.Address, m *wire.Message) (*teams.Outgoing, error) {
 	o := &teams.Outgoing{From: s.Me, To: []wire.Address{to}, Message: m, Person: command.Person()}
-	if err := s.Root.Prepare(o); err != nil {
-		return nil, err
+	err := s.Root.Prepare(o)
+	if err == nil && len(o.Failed) > 0 {
+		err = o.Failed[0].Err
 	}
-	if len(o.Failed) > 0 {
-		return nil, o.Failed[0].Err
-	}
-	return o, nil
+	return o, err
 }
 
-// awaitAnswer sends the question and prints its answer. How long that took goes beside it: `$(atm
-// ask …)` is the answer alone.
-func awaitAnswer(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox.Box, o *teams.Outgoing) error {
-	limited, cancel := context.WithCancel(ctx)
-	timeout := command.Duration(c, "timeout")
-	if timeout > 0 {
-		limited, cancel = context.WithTimeout(ctx, timeout)
-	}
+// awaitAnswer sends the question and prints its answer. How long that took goes beside it: `$(atm ask …)`
+// is the answer alone.
+func (k *call) awaitAnswer(ctx context.Context, o *teams.Outgoing) error {
+	name, timeout := k.name(), command.Duration(k.c, "timeout")
+	limited, cancel := context.WithTimeout(ctx, cmp.Or(timeout, 1<<62))
 	defer cancel()
-	team, err := s.Root.Team(box.Address().Team)
+	team, err := k.s.Root.Team(k.box.Address().Team)
 	if err != nil {
 		return err
 	}
-	name := box.Agent()
-	r, err := s.Root.Ask(limited, o, func(r *teams.Response) {
+	r, err := k.s.Root.Ask(limited, o, func(r *teams.Response) {
 		if m, err := team.Summary(name); err == nil && r.Reply == nil {
-			command.Warn(c, "sent %s to %s (%s)", r.ID.Short(6), name, m.Forecast(time.Now(), false))
+			command.Warn(k.c, "sent %s to %s (%s)", r.ID.Short(6), name, m.Forecast(time.Now(), false))
 		}
 	})
+	short := r.ID.Short(6)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		short := r.ID.Short(6)
 		return command.Timeout("sent %s, but no answer from %s within %s", short, name, timeout).
-			WithHint("not yet: atm wait --reply %s%s, or atm trace %s says what keeps it", short, s.Flags(), short)
+			WithHint("not yet: atm wait --reply %s%s, or atm trace %s says what keeps it", short, k.s.Flags(), short)
 	}
 	if err != nil {
-		return command.Failed("%w", err).WithHint("atm trace %s says what became of the question", r.ID.Short(6))
+		return command.Failed("%w", err).WithHint("atm trace %s says what became of the question", short)
 	}
-	if err := command.Print(c, answer{r.Text, r.Took.Milliseconds(), r.Turn, r.Status}); err != nil {
+	if err := command.Print(k.c, answer{r.Text, r.Took.Milliseconds(), r.Turn, r.Status}); err != nil {
 		return err
 	}
 	if r.Reply != nil {
-		_, err = s.Me.MarkRead(ctx, r.Reply.ID)
+		_, err = k.s.Me.MarkRead(ctx, r.Reply.ID)
 	}
-	command.Warn(c, "%s after %s", r.Status, r.Took.Round(time.Millisecond))
+	command.Warn(k.c, "%s after %s", r.Status, r.Took.Round(time.Millisecond))
 	return err
+}
+
+// turnList is what history prints.
+type turnList struct {
+	Agent wire.Name    `json:"agent"`
+	Turns []teams.Turn `json:"turns"`
+}
+
+func (l turnList) String() string {
+	var lines []string
+	for _, t := range l.Turns {
+		line := cmp.Or(t.Status, "over")
+		if t.Duration > 0 {
+			line = letter.Span(t.Duration) + "  " + line
+		}
+		if t.Began != nil {
+			line = command.Stamp(*t.Began) + "  " + line
+		}
+		if len(t.Messages) > 0 {
+			line += "  mail " + command.Shorts(t.Messages)
+		}
+		lines = append(lines, line)
+		if t.Prompt != "" {
+			lines = append(lines, "  > "+oneLine(t.Prompt, 160))
+		}
+		if t.Response != "" {
+			lines = append(lines, "  < "+oneLine(t.Response, 160))
+		}
+	}
+	return cmp.Or(strings.Join(lines, "\n"), fmt.Sprintf("no turn of %s is known", l.Agent))
+}
+
+// oneLine is a text from outside as at most n characters of one line.
+func oneLine(text string, n int) string {
+	return letter.Clip(letter.Escape(strings.Join(strings.Fields(text), " ")), n)
 }

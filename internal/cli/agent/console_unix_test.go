@@ -26,7 +26,7 @@ func TestConsolePanic(t *testing.T) {
 	}
 	func() {
 		defer func() { recover() }()
-		c, err := openConsole(t.Context(), slave, slave)
+		c, err := openConsole(slave, slave)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,9 @@
 package agent
 
 import (
+	"bufio"
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,21 +13,42 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+	"golang.org/x/term"
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
+
+var eventCommand = &cli.Command{
+	Name: "event", ArgsUsage: "[KIND] [k=v…]", Usage: "note an event in my log",
+	UsageText: "atm event turn_started turn_id=7\nmy-agent --stream | atm event --stdin",
+	Description: "turn_started, turn_idle: turn_id thread_id transport    turn_completed: also status\n" +
+		"state_change: new previous detail; new: starting idle thinking responding tool_running\n" +
+		"  awaiting_input confirming exited error unknown        confirm_required: tool prompt id options\n" +
+		"session_start: source   session_end: reason   spawned: pid started   exited: code signal\n" +
+		"stream_error: error_summary   agent_output: stream content   draft_ready: draft_id summary\n" +
+		"waiting_for_input: prompt   status_update: message   message_delta: delta   turn_complete: status\n" +
+		"tool_call_start: tool tool_call_id   tool_call_end   error: message   goal_complete: goal_id\n" +
+		"Each also turn_id session event_id. Any other kind or field is kept, and changes no state.",
+	Flags: []cli.Flag{
+		&cli.BoolFlag{Name: "stdin", Usage: "lines of any known vocabulary; bad ones are named, the others go on, exit 1"},
+		&cli.BoolFlag{Name: "route", Usage: "with --stdin: to the agent that each names"},
+		&cli.BoolFlag{Name: "sync", Usage: "survive a power cut"},
+	},
+	Action: event,
+}
 
 var eventsCommand = &cli.Command{
 	Name: "events", ArgsUsage: "[AGENT]", Usage: "what happened to me, or to AGENT, for programs (for people: atm watch)",
 	UsageText: "atm events\natm events bob --kind turn_idle --follow\natm events bob --as-wire daemon --since 120",
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "and what comes, until interrupted"},
-		&cli.IntFlag{Name: "since", Usage: "what came after event `SEQ`"},
+		&cli.Uint64Flag{Name: "since", Usage: "what came after event `SEQ`"},
 		&cli.StringSliceFlag{Name: "kind", Usage: "only of the kind `K`; may be repeated"},
 		&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Usage: "only the last `N`"},
 		&cli.StringFlag{Name: "as-wire", Usage: "as their owner writes them: `daemon|session|acp`"},
@@ -32,37 +56,121 @@ var eventsCommand = &cli.Command{
 	Action: events,
 }
 
+// event appends the event of the command line.
+func event(c *cli.Context) error {
+	if c.Bool("stdin") {
+		return ingest(c)
+	}
+	if c.Bool("route") || !c.Args().Present() {
+		return command.Usage("which event? --route needs --stdin").
+			WithHint("atm event turn_started turn_id=7; a stream of them: atm event --stdin")
+	}
+	var pairs [][2]string
+	for _, word := range c.Args().Tail() {
+		k, v, found := strings.Cut(word, "=")
+		if !found {
+			return command.Usage("%q is not k=v", word).WithHint("atm event turn_started turn_id=7")
+		}
+		pairs = append(pairs, [2]string{k, v})
+	}
+	e, err := wire.Compose(c.Args().First(), pairs)
+	if err != nil {
+		return command.Usage("%v", err).WithHint("atm help event lists the kinds and their fields")
+	}
+	s, err := command.OpenMe(c)
+	if err != nil {
+		return err
+	}
+	e.Source = "cli"
+	noted := []wire.Event{e}
+	appendTo := s.Me.Log().Append
+	if c.Bool("sync") {
+		appendTo = s.Me.Log().AppendSync
+	}
+	if err := appendTo(c.Context, noted...); err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		return command.PrintJSON(&noted[0])
+	}
+	said := fmt.Sprintf("event %s, seq %d", e.Kind, noted[0].Seq)
+	if noted[0].Seq == 0 {
+		said = fmt.Sprintf("event %s, there already", e.Kind)
+	}
+	return command.Print(c, command.Text(said))
+}
+
+// ingested says what became of lines; it is what event --stdin prints.
+type ingested struct {
+	Appended int `json:"appended"`
+	Known    int `json:"known"` // there already
+	Bad      int `json:"bad"`
+}
+
+func (n ingested) String() string {
+	return fmt.Sprintf("%d appended, %d there already, %d bad", n.Appended, n.Known, n.Bad)
+}
+
+// ingest appends the events of stdin, each when its line is complete.
+func ingest(c *cli.Context) error {
+	if c.Args().Present() || term.IsTerminal(int(os.Stdin.Fd())) {
+		return command.Usage("--stdin reads NDJSON from a pipe or a file").
+			WithHint(`echo '{"kind":"turn_idle"}' | atm event --stdin`)
+	}
+	openScope := command.OpenMe
+	if c.Bool("route") {
+		openScope = command.OpenTeam
+	}
+	s, err := openScope(c)
+	if err != nil {
+		return err
+	}
+	ctx, stop := command.Interruptible(c.Context)
+	defer stop()
+	in := teams.Ingest{Team: s.Team, To: s.Me, Route: c.Bool("route"), Source: "cli", Sync: c.Bool("sync")}
+	lines := bufio.NewScanner(os.Stdin)
+	lines.Buffer(nil, wire.MaxFile)
+	total := ingested{}
+	for n := 1; ctx.Err() == nil && lines.Scan(); n++ {
+		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
+			continue
+		}
+		l := []teams.Ingested{{Number: n, Text: lines.Bytes()}}
+		in.Take(ctx, l)
+		if l[0].Err != nil {
+			total.Bad++
+			fmt.Fprintf(os.Stderr, "atm: line %d: %s\n", n, letter.Escape(command.Explain(c, l[0].Err).Message))
+		} else if l[0].Event.Seq == 0 {
+			total.Known++
+		} else {
+			total.Appended++
+		}
+	}
+	if err := cmp.Or(ctx.Err(), lines.Err()); err != nil {
+		return fmt.Errorf("read stdin, after %s: %w", total, err)
+	}
+	if err := command.Print(c, total); err != nil || total.Bad == 0 {
+		return err
+	}
+	return command.Exit(command.ExitFailed)
+}
+
+// events prints what is in the log and, with --follow, what comes.
 func events(c *cli.Context) error {
-	p := &eventPrinter{c: c, kinds: c.StringSlice("kind"), as: wire.Vocabulary(c.String("as-wire"))}
-	if as := []string{"daemon", "session", "acp"}; c.IsSet("as-wire") && !slices.Contains(as, string(p.as)) {
-		return command.Usage("--as-wire: %q is none of %s", p.as, strings.Join(as, ", ")).WithCandidates(as...)
+	as := []string{"daemon", "session", "acp"}
+	if to := c.String("as-wire"); c.IsSet("as-wire") && !slices.Contains(as, to) {
+		return command.Usage("--as-wire: %q is none of %s", to, strings.Join(as, ", ")).WithCandidates(as...)
 	}
-	s, box, err := openAgent(c)
+	k, err := open(c)
 	if err != nil {
 		return err
 	}
-	box.TakeIn(c.Context)            // a dropped file may be an event; on a disk that is read-only it waits
-	base, _, err := box.Log().Base() // what lies in the archive is not missing
+	k.box.TakeIn(c.Context)            // a dropped file may be an event; on a disk that is read-only it waits
+	base, _, err := k.box.Log().Base() // what lies in the archive is not missing
 	if err != nil {
 		return err
 	}
-	after, err := p.printPast(box, max(uint64(c.Int("since")), base.Seq))
-	if err != nil || !c.Bool("follow") {
-		return err
-	}
-	return s.Follow(func(ctx context.Context) error { return p.follow(ctx, box, after) })
-}
-
-// An eventPrinter prints events of one log.
-type eventPrinter struct {
-	c     *cli.Context
-	kinds []string
-	as    wire.Vocabulary
-}
-
-// printPast prints what is in the log, and returns where that ended.
-func (p *eventPrinter) printPast(box *mailbox.Box, after uint64) (uint64, error) {
-	cursor := box.Log().Follow(after)
+	cursor := k.box.Log().Follow(max(c.Uint64("since"), base.Seq))
 	defer cursor.Close()
 	var lines [][]byte
 	for {
@@ -71,22 +179,24 @@ func (p *eventPrinter) printPast(box *mailbox.Box, after uint64) (uint64, error)
 			break
 		}
 		if err != nil {
-			return 0, err
+			return err
 		}
-		if line := p.line(&e, gap); line != nil {
+		if line := eventLine(c, &e, gap); line != nil {
 			lines = append(lines, line)
 		}
 	}
-	if n := p.c.Int("limit"); n > 0 {
+	if n := c.Int("limit"); n > 0 {
 		lines = lines[max(0, len(lines)-n):]
 	}
-	_, err := os.Stdout.Write(slices.Concat(lines...))
-	return cursor.Seq(), err
+	if _, err := os.Stdout.Write(slices.Concat(lines...)); err != nil || !c.Bool("follow") {
+		return err
+	}
+	return k.s.Follow(func(ctx context.Context) error { return k.followEvents(ctx, cursor.Seq()) })
 }
 
-// follow prints what comes.
-func (p *eventPrinter) follow(ctx context.Context, box *mailbox.Box, after uint64) error {
-	w, err := watcher.Open(ctx, []*mailbox.Box{box}, watcher.Options{Events: true, After: map[wire.Address]uint64{box.Address(): after}})
+func (k *call) followEvents(ctx context.Context, after uint64) error {
+	o := watcher.Options{Events: true, After: map[wire.Address]uint64{k.box.Address(): after}}
+	w, err := watcher.Open(ctx, []*mailbox.Box{k.box}, o)
 	if err != nil {
 		return err
 	}
@@ -97,29 +207,30 @@ func (p *eventPrinter) follow(ctx context.Context, box *mailbox.Box, after uint6
 			return err
 		}
 		if entry.Err != nil {
-			command.Warn(p.c, "%v", entry.Err)
+			command.Warn(k.c, "%v", entry.Err)
 		}
 		if entry.Event == nil {
 			continue
 		}
-		if _, err := os.Stdout.Write(p.line(entry.Event, entry.Gap)); err != nil {
+		if _, err := os.Stdout.Write(eventLine(k.c, entry.Event, entry.Gap)); err != nil {
 			return err
 		}
 	}
 }
 
-// line is what is printed of an event and of what is missing before it.
-func (p *eventPrinter) line(e *wire.Event, gap *eventlog.Gap) (line []byte) {
-	if gap != nil && p.c.Bool("json") && p.as == "" {
+// eventLine is what is printed of an event and of what is missing before it.
+func eventLine(c *cli.Context, e *wire.Event, gap *eventlog.Gap) (line []byte) {
+	as := c.String("as-wire")
+	if gap != nil && c.Bool("json") && as == "" {
 		line = fmt.Appendf(nil, "{\"gap\":{\"from\":%d,\"to\":%d}}\n", gap.From, gap.To)
 	} else if gap != nil {
-		command.Warn(p.c, "events %d to %d are missing", gap.From, gap.To)
+		command.Warn(c, "events %d to %d are missing", gap.From, gap.To)
 	}
-	if len(p.kinds) > 0 && !slices.Contains(p.kinds, e.Kind) {
+	if kinds := c.StringSlice("kind"); len(kinds) > 0 && !slices.Contains(kinds, e.Kind) {
 		return line
 	}
-	if p.as != "" {
-		theirs, ok := wire.AsWire(e, p.as)
+	if as != "" {
+		theirs, ok := wire.AsWire(e, wire.Vocabulary(as))
 		if !ok {
 			return line
 		}
@@ -128,7 +239,7 @@ func (p *eventPrinter) line(e *wire.Event, gap *eventlog.Gap) (line []byte) {
 		}
 		return fmt.Appendf(line, "%s\n", theirs)
 	}
-	if p.c.Bool("json") {
+	if c.Bool("json") {
 		return fmt.Appendf(line, "%s\n", command.EscapeJSON(e.Append(nil)))
 	}
 	said := strings.TrimRight(command.Stamp(e.At)+"  "+letter.Escape(e.Kind+"  "+wire.Line(e)), " ")

@@ -51,23 +51,23 @@ func run(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	name := sp.box.Agent()
-	if running, _ := s.Team.Running(name); running {
-		return command.Refused("%s runs already", name).WithHint("atm attach %s joins it, atm stop %s ends it", name, name)
+	k := &call{c, s, sp.box}
+	if running, _ := s.Team.Running(k.name()); running {
+		return command.Refused("%s runs already", k.name()).WithHint("atm attach %s joins it, atm stop %s ends it", k.name(), k.name())
 	}
 	if c.Bool("detach") {
 		ctx, stop := command.Interruptible(c.Context)
 		defer stop()
-		r, err := startReady(ctx, c, s, sp, knownWithin)
+		r, err := k.startReady(ctx, sp, quietWithin)
 		if err != nil {
 			return err
 		}
 		return command.Print(c, r)
 	}
 	if term.IsTerminal(int(os.Stdin.Fd())) && command.Terminal() {
-		return runAttached(c, s, sp)
+		return k.runAttached(sp)
 	}
-	command.Warn(c, "%s runs here, without a terminal to show it: atm screen %s", name, name)
+	command.Warn(c, "%s runs here, without a terminal to show it: atm screen %s", k.name(), k.name())
 	exit, err := runHere(c, s, sp)
 	if err != nil {
 		return err
@@ -95,10 +95,11 @@ type spec struct {
 	lastStop string // the last stop of the agent when this start was asked for
 }
 
-// openSpec makes the spec of the command line. A new name is added and said, unless it is near
-// an existing one.
+// openSpec makes the spec of the command line. A new name is added and said, unless it is near an existing
+// one.
 func openSpec(c *cli.Context) (*command.Scope, *spec, error) {
-	s, box, err := openAgent(c)
+	k, err := open(c)
+	s, box := k.s, k.box
 	unknown, isNew := errors.AsType[*teams.UnknownError](err)
 	isNew = isNew && !unknown.Retired && unknown.Team == s.Team.Name
 	if err != nil && !isNew {
@@ -130,19 +131,34 @@ func noCommand(name wire.Name) error {
 	return command.Usage("no command to run for %s: team.toml gives none", name).WithHint("atm run %s -- claude", name)
 }
 
-// newSpec makes a spec of flags and team.toml. words are the command, if one is given. The rules
-// that count are those of team.toml or, where an agent starts another, what they were when a
-// person last did so.
+// newSpec makes a spec of flags and team.toml. words are the command, if one is given. The rules that count
+// are those of team.toml or, where an agent starts another, what they were when a person last did so.
 func newSpec(c *cli.Context, s *command.Scope, plan *config.Config, box *mailbox.Box, words []string) (sp *spec, err error) {
-	name := box.Agent()
-	sp = &spec{box: box, member: plan.Members[name]}
+	name, m, restart := box.Agent(), plan.Members[box.Agent()], "never"
 	isPlanned := len(words) == 0
-	if !isPlanned {
-		sp.member.Command = words
+	if isPlanned {
+		words, restart = m.Command, "on-crash"
 	}
-	if len(sp.member.Command) == 0 {
+	if len(words) == 0 {
 		return nil, noCommand(name)
 	}
+	m.Command, m.Driver = words, cmp.Or(c.String("driver"), m.Driver, "auto")
+	m.Inject, m.Restart = cmp.Or(c.String("inject"), m.Inject, "body"), cmp.Or(c.String("restart"), m.Restart, restart)
+	err = errors.Join(oneOf("driver", m.Driver, append([]string{"auto"}, driver.Names()...)),
+		oneOf("inject", m.Inject, config.Injects), oneOf("restart", m.Restart, config.Restarts))
+	if err != nil {
+		return nil, err
+	}
+	cols, rows, err := config.ParseSize(cmp.Or(c.String("size"), m.Size, "120x30"))
+	if err != nil {
+		return nil, command.Usage("size: %v", err).WithHint("--size 120x30")
+	}
+	for _, pair := range c.StringSlice("env") {
+		if !strings.Contains(pair, "=") {
+			return nil, command.Usage("--env needs k=v, not %q", pair)
+		}
+	}
+	sp = &spec{box: box, member: m}
 	if sp.lastStop, err = s.Team.LastStop(name); err != nil {
 		return nil, err
 	}
@@ -160,46 +176,29 @@ func newSpec(c *cli.Context, s *command.Scope, plan *config.Config, box *mailbox
 	}
 	p, sessions := sp.policy, plan.SessionOf(name)
 	sp.options = ptyrun.Options{
-		Box: box, Command: sp.member.Command, Run: string(wire.NewID()), Prompt: sp.member.Prompt, Input: c.Bool("record-input"),
+		Box: box, Command: words, Run: string(wire.NewID()), Prompt: m.Prompt, Input: c.Bool("record-input"),
+		Inject: ptyrun.Inject(m.Inject), Restart: ptyrun.Restart(m.Restart), Cols: cols, Rows: rows,
 		Sessions: &ptyrun.Sessions{
 			Begin: sessions.Enabled, Capture: ptyrun.Capture(sessions.OutputCapture), Rules: sessions.Rules(), Mute: p.Mute,
 		},
 		May:    func(pid int, by string) error { return p.MayAnswer(name, wire.Name(by), s.IsAgent(pid)) },
 		Decide: func(tool, input string) ptyrun.Decision { return ptyrun.Decision(p.Decide(name, tool, input, false)) },
 	}
-	if err := sp.chooseHow(c, isPlanned); err != nil {
-		return nil, err
-	}
-	if err := sp.chooseDir(c, s, isPlanned); err != nil {
+	sp.options.Driver, sp.options.Auto = chooseDriver(m)
+	if sp.options.Dir, err = sp.chooseDir(c, s, isPlanned); err != nil {
 		return nil, err
 	}
 	sp.options.Env = sp.environment(c, s)
 	return sp, nil
 }
 
-// chooseHow takes driver, inject, restart and size from the flags, else from team.toml.
-func (sp *spec) chooseHow(c *cli.Context, isPlanned bool) (err error) {
-	o, m := &sp.options, sp.member
-	otherwise := "never"
-	if isPlanned {
-		otherwise = "on-crash"
+// chooseDriver is the driver of a member: the one that is named or, automatically, its command's, until the
+// screen shows another.
+func chooseDriver(m config.Member) (d *driver.Driver, isAuto bool) {
+	if named, ok := driver.Named(m.Driver); ok {
+		return named, false
 	}
-	which := cmp.Or(c.String("driver"), m.Driver, "auto")
-	o.Inject = ptyrun.Inject(cmp.Or(c.String("inject"), m.Inject, "body"))
-	o.Restart = ptyrun.Restart(cmp.Or(c.String("restart"), m.Restart, otherwise))
-	err = errors.Join(oneOf("driver", which, append([]string{"auto"}, driver.Names()...)),
-		oneOf("inject", string(o.Inject), config.Injects), oneOf("restart", string(o.Restart), config.Restarts))
-	if err != nil {
-		return err
-	}
-	o.Auto, o.Driver = which == "auto", driver.ForCommand(o.Command)
-	if named, ok := driver.Named(which); ok {
-		o.Driver = named
-	}
-	if o.Cols, o.Rows, err = config.ParseSize(cmp.Or(c.String("size"), m.Size, "120x30")); err != nil {
-		return command.Usage("size: %v", err).WithHint("--size 120x30")
-	}
-	return nil
+	return driver.ForCommand(m.Command), true
 }
 
 func oneOf(flag, value string, of []string) error {
@@ -209,32 +208,29 @@ func oneOf(flag, value string, of []string) error {
 	return command.Usage("%s is one of %s, not %q", flag, strings.Join(of, ", "), value).WithCandidates(of...)
 }
 
-// chooseDir is where it runs: --cwd, the member's worktree, team.toml's cwd, which team.toml's
-// command always runs in; else here.
-func (sp *spec) chooseDir(c *cli.Context, s *command.Scope, isPlanned bool) error {
+// chooseDir is where it runs: --cwd, the member's worktree, team.toml's cwd, which team.toml's command
+// always runs in; else here.
+func (sp *spec) chooseDir(c *cli.Context, s *command.Scope, isPlanned bool) (string, error) {
 	m, name, dir := sp.member, sp.box.Agent(), c.String("cwd")
 	if dir == "" && m.Worktree {
 		w, err := s.Team.Worktree(c.Context, os.Environ(), name, m.Cwd)
 		if err != nil {
-			return err
+			return "", err
 		}
-		dir = w.Dir
-		if w.Done != "" {
+		if dir = w.Dir; w.Done != "" {
 			command.Warn(c, "%s: %s", name, w.Done)
 		}
-	}
-	if dir == "" && (isPlanned || m.Cwd != "") {
+	} else if dir == "" && (isPlanned || m.Cwd != "") {
 		dir = s.Team.WorkDir(m.Cwd)
 	}
-	sp.options.Dir = cmp.Or(dir, ".")
-	if info, err := os.Stat(sp.options.Dir); err != nil || !info.IsDir() {
-		return command.Failed("run %s: %s is not a directory", name, dir).WithHint("--cwd DIR names another")
+	if info, err := os.Stat(cmp.Or(dir, ".")); err != nil || !info.IsDir() {
+		return "", command.Failed("run %s: %s is not a directory", name, dir).WithHint("--cwd DIR names another")
 	}
-	return nil
+	return cmp.Or(dir, "."), nil
 }
 
-// environment is the agent's: ours, with who it is, and without what would make it take itself
-// for a part of another agent or terminal. Of a name that is there twice the last one counts.
+// environment is the agent's: ours, with who it is, and without what would make it take itself for a part
+// of another agent or terminal. Of a name that is there twice the last one counts.
 func (sp *spec) environment(c *cli.Context, s *command.Scope) []string {
 	unset := append(command.AgentMarks(), "TMUX", "TMUX_PANE", "STY", "WINDOW", "COLUMNS", "LINES", "TERM_PROGRAM", "TERM_PROGRAM_VERSION")
 	env := slices.DeleteFunc(os.Environ(), func(pair string) bool {

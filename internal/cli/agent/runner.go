@@ -58,8 +58,8 @@ type runnerReport struct {
 	Error *struct{ Code, Message, Hint string } `json:"error,omitempty"`
 }
 
-// runHere is the runner: it returns when the agent's program has ended for good, and with it all
-// that it started. A signal ends it, which may take some seconds and is never cut short.
+// runHere is the runner: it returns when the agent's program has ended for good, and with it all that it
+// started. A signal ends it, which may take some seconds and is never cut short.
 func runHere(c *cli.Context, s *command.Scope, sp *spec) (exit ptyrun.Exit, err error) {
 	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -70,13 +70,13 @@ func runHere(c *cli.Context, s *command.Scope, sp *spec) (exit ptyrun.Exit, err 
 		return exit, err
 	}
 	defer hold.Release()
-	// Whoever stops the agent notes that first and then looks for this lock, so that one of the
-	// two sees the other.
+	// Whoever stops the agent notes that first and then looks for this lock, so that one of the two sees
+	// the other.
 	if last, err := s.Team.LastStop(name); err != nil || last != sp.lastStop {
 		return exit, command.Refused("%s was stopped meanwhile", name).WithHint("atm up %s", name)
 	}
-	// Only now: the log of a runner that runs is nobody else's. No link is followed, and a crash is
-	// written there, too.
+	// Only now: the log of a runner that runs is nobody else's. No link is followed, and a crash is written
+	// there, too.
 	dir := sp.box.Store().Dir()
 	if err := dir.Mkdir(string(name) + "/run"); err != nil {
 		return exit, err
@@ -114,8 +114,8 @@ func runHere(c *cli.Context, s *command.Scope, sp *spec) (exit ptyrun.Exit, err 
 	return ptyrun.Run(ctx, o)
 }
 
-// endLeftovers ends what a runner that was killed has left running, and names it. The caller
-// holds the runner's lock.
+// endLeftovers ends what a runner that was killed has left running, and names it. The caller holds the
+// runner's lock.
 func endLeftovers(box *mailbox.Box) (processes []string, err error) {
 	left, err := ptyrun.Leftovers(box)
 	if err != nil || len(left.Processes) == 0 {
@@ -139,9 +139,8 @@ type runnerProcess struct {
 	err  error
 }
 
-// startRunner starts the runner of a spec as a process of its own, with the flags of this
-// command. What it says on stderr goes to ours for as long as this process lives, and to
-// run/run.log once it has its lock.
+// startRunner starts the runner of a spec as a process of its own, with the flags of this command. What it
+// says on stderr goes to ours for as long as this process lives, and to run/run.log once it has its lock.
 func startRunner(c *cli.Context, s *command.Scope, sp *spec) (*runnerProcess, error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -192,48 +191,49 @@ func startRunner(c *cli.Context, s *command.Scope, sp *spec) (*runnerProcess, er
 // errGone says that an agent which was awaited runs no more.
 var errGone = errors.New("it has ended")
 
-// awaitReady waits until an agent is ready, or until it is known that it does not become so. p is
-// its runner if this process has started it, else nil. After patience it is as it is.
-func awaitReady(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox.Box, p *runnerProcess, patience time.Duration) (memberResult, error) {
-	r := memberResult{Name: box.Agent()}
-	var over chan struct{}
-	if p != nil {
-		over = p.ended
+// awaitReady waits until the agent is ready, or until it is known that it does not become so. p is its
+// runner if this process has started it, else nil. After patience, which counts from its start, it is as
+// it is.
+func (k *call) awaitReady(ctx context.Context, p *runnerProcess, patience time.Duration) (result, error) {
+	r, unready := result{Name: k.name(), State: "ready"}, "started"
+	if p == nil {
+		r.State, unready = "running", "running"
 	}
 	asking, restarts := 0, 0
 	for began := time.Now(); ; {
-		status, err := statusOf(ctx, box)
+		status, err := k.status(ctx)
 		r.PID = status.ChildPID
-		if status.Ready {
-			r.State = "ready"
-			return r, nil
-		}
 		if asking++; status.State != string(reducer.Confirming) && status.State != string(reducer.AwaitingInput) {
 			asking = 0
 		}
-		if asking == dialogHolds {
-			return r, command.Failed("%s runs, and asks before it is ready: %s", r.Name, letter.Escape(status.Detail)).WithHint("atm attach %s", r.Name)
-		}
 		if status.Restarts > restarts {
 			restarts = status.Restarts
-			command.Warn(c, "%s has ended before it was ready, and is started again", r.Name)
+			command.Warn(k.c, "%s has ended before it was ready, and is started again", r.Name)
 		}
-		if err == nil && time.Since(began) > patience {
-			r.State, r.Detail = "started", "no prompt is shown yet"
+		quiet := time.Since(began)
+		if p == nil && r.PID != 0 {
+			quiet = time.Since(status.Started)
+		}
+		switch {
+		case status.Ready:
 			return r, nil
+		case asking == dialogHolds:
+			return r, command.Failed("%s runs, and asks before it is ready: %s", r.Name, letter.Escape(status.Detail)).
+				WithHint("atm attach %s", r.Name)
+		case err == nil && asking == 0 && quiet > patience:
+			r.State, r.Detail = unready, "no prompt is shown yet"
+			return r, nil
+		case errors.Is(err, control.ErrNotAnswering) || err != nil && time.Since(began) > listenWithin:
+			return r, k.explain(err)
 		}
-		if errors.Is(err, control.ErrNotAnswering) || err != nil && time.Since(began) > listenWithin {
-			return r, runnerError(s, box, err)
-		}
-		if running, err := box.Store().Running(r.Name); p == nil && (err != nil || !running) {
+		if running, err := k.box.Store().Running(r.Name); p == nil && (err != nil || !running) {
 			return r, cmp.Or(err, errGone)
 		}
-		select {
-		case <-over:
-			return r, cmp.Or(p.err, ended(box, p.exit))
-		case <-ctx.Done():
+		if p.hasEnded(lookEvery) {
+			return r, cmp.Or(p.err, ended(k.box, p.exit))
+		}
+		if ctx.Err() != nil {
 			return r, ctx.Err()
-		case <-time.After(lookEvery):
 		}
 	}
 }
@@ -252,34 +252,34 @@ func ended(box *mailbox.Box, exit ptyrun.Exit) error {
 }
 
 // startReady starts a runner, and comes back when the agent is ready or it is known how it stands.
-func startReady(ctx context.Context, c *cli.Context, s *command.Scope, sp *spec, patience time.Duration) (r memberResult, err error) {
-	p, err := startRunner(c, s, sp)
+func (k *call) startReady(ctx context.Context, sp *spec, patience time.Duration) (result, error) {
+	p, err := startRunner(k.c, k.s, sp)
 	if err != nil {
-		return r, err
+		return result{}, err
 	}
-	return awaitReady(ctx, c, s, sp.box, p, patience)
+	return k.awaitReady(ctx, p, patience)
 }
 
 // runAttached starts a runner and attaches this terminal to its agent.
-func runAttached(c *cli.Context, s *command.Scope, sp *spec) error {
-	p, err := startRunner(c, s, sp)
+func (k *call) runAttached(sp *spec) error {
+	p, err := startRunner(k.c, k.s, sp)
 	if err != nil {
 		return err
 	}
 	var client *control.Client
 	for client == nil && !p.hasEnded(probeEvery) {
-		if status, err := statusOf(c.Context, sp.box); err == nil && status.ChildPID != 0 {
-			client, _ = dial(c.Context, sp.box)
+		if status, err := k.status(k.c.Context); err == nil && status.ChildPID != 0 {
+			client, _ = k.dial(k.c.Context)
 		}
 	}
 	if client != nil {
 		defer client.Close()
-		end, err := showTerminal(c, sp.box, client, true)
+		end, err := k.showTerminal(client, true)
 		if e, ok := errors.AsType[*command.Error](err); ok && e.Silent {
 			return err
 		}
 		if err == nil && end.Exit == nil {
-			return printEnd(c, sp.box, end)
+			return k.printEnd(end)
 		}
 	}
 	<-p.ended // soon, as its program has ended: perhaps before this terminal could join
@@ -292,9 +292,14 @@ func runAttached(c *cli.Context, s *command.Scope, sp *spec) error {
 	return exitWith(sp.box, p.exit)
 }
 
+// hasEnded waits for the end of a runner; nil is somebody else's, which nobody tells of.
 func (p *runnerProcess) hasEnded(within time.Duration) bool {
+	var ended chan struct{}
+	if p != nil {
+		ended = p.ended
+	}
 	select {
-	case <-p.ended:
+	case <-ended:
 		return true
 	case <-time.After(within):
 		return false

@@ -10,86 +10,76 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/control"
-	"github.com/agentteammail/atm/wire"
 )
 
 var stopCommand = &cli.Command{
 	Name: "stop", Aliases: []string{"terminate", "quit"}, ArgsUsage: "NAME", Usage: "end an agent, everything it started, and its runner",
 	UsageText:   "atm stop bob",
 	Description: "Asks, then TERM, then KILL. Its mail stays. An agent that does not run: exit 0.",
-	Action: func(c *cli.Context) error {
-		return withAgent(c, func(ctx context.Context, s *command.Scope, box *mailbox.Box) (fmt.Stringer, error) {
-			return stopAgent(ctx, c, s, box)
-		})
-	},
+	Action:      with(func(ctx context.Context, k *call) (fmt.Stringer, error) { return k.stop(ctx) }),
 }
 
 var interruptCommand = &cli.Command{
 	Name: "interrupt", ArgsUsage: "NAME", Usage: "break off an agent's turn, as a person would with Escape",
 	UsageText:   "atm interrupt bob",
 	Description: "Presses the keys that this agent takes for it. Refused while it asks something, which the\nsame keys would answer: atm pending.",
-	Action: func(c *cli.Context) error {
-		return perform(c, "interrupt", func(ctx context.Context, client *control.Client, name wire.Name) (fmt.Stringer, error) {
-			o, err := client.Interrupt(ctx)
-			return resultOf(name, o), err
-		})
-	},
+	Action: onRunner("interrupt", func(ctx context.Context, k *call, client *control.Client) (fmt.Stringer, error) {
+		return k.result(client.Interrupt(ctx))
+	}),
 }
 
 var restartCommand = &cli.Command{
 	Name: "restart", ArgsUsage: "NAME", Usage: "end an agent's program and start it again",
 	UsageText:   "atm restart bob",
 	Description: "The same command, runner and recording; attached terminals stay. What it had started is ended.",
-	Action:      func(c *cli.Context) error { return perform(c, "restart", restart) },
+	Action:      onRunner("restart", restart),
 }
 
-// stopAgent ends an agent, all that it started and its runner, and comes back when the runner's
-// lock is free. An agent that is about to start does not. A runner that does not answer is
-// killed; what it leaves is then ended.
-func stopAgent(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox.Box) (memberResult, error) {
-	name := box.Agent()
-	r := memberResult{Name: name, State: "not running"}
-	if err := s.MayStop("stop", name); err != nil {
+// stop ends the agent, all that it started and its runner, and comes back when the runner's lock is free.
+// An agent that is about to start does not. A runner that does not answer is killed; what it leaves is then
+// ended.
+func (k *call) stop(ctx context.Context) (result, error) {
+	r, name, isAsked := result{Name: k.name(), State: "not running"}, k.name(), false
+	if err := k.s.MayStop("stop", name); err != nil {
 		return r, err
 	}
-	s.Team.MarkStopped(name) // a full disk is no reason not to stop
-	isAsked := false
+	k.s.Team.MarkStopped(name) // a full disk is no reason not to stop
 	for began := time.Now(); time.Since(began) < listenWithin && ctx.Err() == nil; sleep(ctx, probeEvery) {
 		if !isAsked {
-			o, err := askToStop(ctx, box)
+			asked, err := k.askToStop(ctx)
+			said, isSaid := errors.AsType[*control.Error](err)
+			silent, isSilent := errors.AsType[*control.NotAnsweringError](err)
 			if isAsked = err == nil; isAsked {
-				r = resultOf(name, o)
-			}
-			if said, ok := errors.AsType[*control.Error](err); ok && said.Code != "failed" {
-				return r, runnerError(s, box, err)
-			}
-			if silent, ok := errors.AsType[*control.NotAnsweringError](err); ok && silent.PID > 0 {
+				r = asked
+			} else if isSaid && said.Code != "failed" {
+				return r, k.explain(err)
+			} else if isSilent && silent.PID > 0 {
 				if p, err := os.FindProcess(silent.PID); err == nil {
 					p.Kill()
 				}
-				command.Warn(c, "%s: its runner, process %d, did not answer and was killed", name, silent.PID)
+				command.Warn(k.c, "%s: its runner, process %d, did not answer and was killed", name, silent.PID)
 			}
 		}
-		running, err := box.Store().Running(name)
+		running, err := k.box.Store().Running(name)
 		if err != nil || !running && isAsked {
 			return r, err
 		}
-		if !running {
-			hold, err := box.Store().HoldRunner(ctx, name) // it is not to be started meanwhile
-			if err != nil {
-				return r, err
+		if running {
+			if !isAsked {
+				r.State = "stopped" // it is about to listen, or to end
 			}
-			defer hold.Release()
-			if r.Ended, err = endLeftovers(box); len(r.Ended) > 0 {
-				r.State = "stopped"
-			}
+			continue
+		}
+		hold, err := k.box.Store().HoldRunner(ctx, name) // so that it is not started meanwhile
+		if err != nil {
 			return r, err
 		}
-		if !isAsked {
-			r.State = "stopped" // it is about to listen, or to end
+		defer hold.Release()
+		if r.Ended, err = endLeftovers(k.box); len(r.Ended) > 0 {
+			r.State = "stopped"
 		}
+		return r, err
 	}
 	if ctx.Err() != nil {
 		return r, ctx.Err()
@@ -97,26 +87,26 @@ func stopAgent(ctx context.Context, c *cli.Context, s *command.Scope, box *mailb
 	return r, command.Failed("the runner of %s has not ended within %s", name, listenWithin).WithHint("atm status %s", name)
 }
 
-func askToStop(ctx context.Context, box *mailbox.Box) (control.Outcome, error) {
-	client, err := dial(ctx, box)
-	if err != nil {
-		return control.Outcome{}, err
-	}
-	defer client.Close()
-	return client.Stop(ctx, control.StopRequest{})
+func (k *call) askToStop(ctx context.Context) (result, error) {
+	return request(ctx, k, func(client *control.Client) (result, error) {
+		return k.result(client.Stop(ctx, control.StopRequest{}))
+	})
 }
 
 // restart comes back when the new program runs.
-func restart(ctx context.Context, client *control.Client, name wire.Name) (fmt.Stringer, error) {
+func restart(ctx context.Context, k *call, client *control.Client) (fmt.Stringer, error) {
 	before, err := client.Status(ctx)
 	if err != nil {
 		return nil, err
 	}
-	o, err := client.Restart(ctx)
-	r := resultOf(name, o)
-	for began := time.Now(); err == nil && r.State == "restarting" && time.Since(began) < listenWithin; sleep(ctx, lookEvery) {
+	r, err := k.result(client.Restart(ctx))
+	patience := listenWithin
+	if r.State == "restarted" { // it was in its pause between two runs
+		patience = time.Second
+	}
+	for began := time.Now(); err == nil && r.PID == 0 && time.Since(began) < patience; sleep(ctx, lookEvery) {
 		var now control.Status
-		if now, err = client.Status(ctx); now.ChildPID != 0 && now.ChildPID != before.ChildPID {
+		if now, err = client.Status(ctx); now.ChildPID != before.ChildPID {
 			r.State, r.PID = "restarted", now.ChildPID
 		}
 	}

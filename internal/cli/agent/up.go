@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -30,6 +32,13 @@ var upCommand = &cli.Command{
 	Action: up,
 }
 
+var downCommand = &cli.Command{
+	Name: "down", ArgsUsage: "[NAME…]", Usage: "stop the team, and everything that it started",
+	UsageText:   "atm down\natm down bob",
+	Description: "Their mail and their worktrees stay.",
+	Action:      down,
+}
+
 // A startup are the members that one `atm up` is about.
 type startup struct {
 	c     *cli.Context
@@ -48,7 +57,7 @@ func up(c *cli.Context) error {
 	if u.plan, err = s.Team.Config(); err != nil {
 		return err
 	}
-	if err := u.choose(); err != nil {
+	if err := u.choose(c.Args().Slice()); err != nil {
 		return err
 	}
 	if c.Bool("foreground") {
@@ -59,23 +68,18 @@ func up(c *cli.Context) error {
 	return u.start(ctx)
 }
 
-// choose finds the members that are meant: the named ones with those that they are started after,
-// or all. Every member of team.toml gets its mailbox, people too.
-func (u *startup) choose() error {
-	startable := u.plan.Startable()
-	var names []wire.Name
-	for _, word := range u.c.Args().Slice() {
-		name := wire.Name(word)
-		if _, err := u.s.Member(word); err != nil && !slices.Contains(startable, name) {
-			return err
+// choose finds the members that are meant: the named ones with those that they are started after, or all.
+// Every member of team.toml gets its mailbox, people too.
+func (u *startup) choose(words []string) error {
+	names := u.plan.Startable()
+	for _, word := range words {
+		if !slices.Contains(names, wire.Name(word)) {
+			_, err := u.s.Member(word)
+			return cmp.Or(err, noCommand(wire.Name(word)))
 		}
-		if !slices.Contains(startable, name) {
-			return noCommand(name)
-		}
-		names = append(names, name)
 	}
-	if len(names) == 0 {
-		names = startable
+	if len(words) > 0 {
+		names = slices.DeleteFunc(names, func(n wire.Name) bool { return !slices.Contains(words, string(n)) })
 	}
 	if len(names) == 0 {
 		return command.Usage("team.toml gives nobody a command").
@@ -101,8 +105,7 @@ func (u *startup) choose() error {
 	return nil
 }
 
-// start starts the members that do not run, waits until all are ready, and says of each what
-// became of it.
+// start starts the members that do not run, waits until all are ready, and says of each what became of it.
 func (u *startup) start(ctx context.Context) error {
 	errs := u.plan.Start(ctx, u.order, func(ctx context.Context, n wire.Name) error {
 		if !slices.Contains(u.names, n) {
@@ -124,9 +127,10 @@ func (u *startup) start(ctx context.Context) error {
 		}
 		failed = append(failed, n)
 		e := command.Explain(u.c, errs[n])
-		command.Print(u.c, memberResult{Name: n, State: "failed", Detail: strings.TrimSuffix(e.Message+"; "+e.Hint, "; ")})
+		command.Print(u.c, result{Name: n, State: "failed", Detail: strings.TrimSuffix(e.Message+"; "+e.Hint, "; ")})
 		if !u.isRunning(n) { // `atm team` shows why
-			u.s.Team.Box(n).Log().Append(ctx, wire.Event{Source: "cli", Kind: "state_change"}.With("new", "error").With("detail", e.Message))
+			event := wire.Event{Source: "cli", Kind: "state_change"}.With("new", "error").With("detail", e.Message)
+			u.s.Team.Box(n).Log().Append(ctx, event)
 		}
 	}
 	if len(failed) == 0 {
@@ -139,17 +143,20 @@ func (u *startup) start(ctx context.Context) error {
 	return e
 }
 
-// bring has a member run and be ready: started, or as it is. Others may start and stop it
-// meanwhile; then it is tried again, a few times.
-func (u *startup) bring(ctx context.Context, n wire.Name) (r memberResult, err error) {
+// bring has a member run and be ready: started, or as it is. Others may start and stop it meanwhile; then
+// it is tried again, a few times.
+func (u *startup) bring(ctx context.Context, n wire.Name) (r result, err error) {
+	k, patience := &call{u.c, u.s, u.s.Team.Box(n)}, readyWithin
+	if d, _ := chooseDriver(u.plan.Members[n]); d.Plain {
+		patience = quietWithin
+	}
 	for range 5 {
 		if u.isRunning(n) {
-			r, err = awaitReady(ctx, u.c, u.s, u.s.Team.Box(n), nil, readyWithin)
-			r.State = strings.Replace(r.State, "ready", "running", 1)
+			r, err = k.awaitReady(ctx, nil, patience)
 		} else {
 			var sp *spec
-			if sp, err = newSpec(u.c, u.s, u.plan, u.s.Team.Box(n), nil); err == nil {
-				r, err = startReady(ctx, u.c, u.s, sp, readyWithin)
+			if sp, err = newSpec(u.c, u.s, u.plan, k.box, nil); err == nil {
+				r, err = k.startReady(ctx, sp, patience)
 			}
 		}
 		refused, ok := errors.AsType[*command.Error](err)
@@ -161,8 +168,8 @@ func (u *startup) bring(ctx context.Context, n wire.Name) (r memberResult, err e
 	return r, err
 }
 
-// foreground starts the team, waits until it is interrupted, nobody reads on or nobody runs any
-// more, and stops it. A signal cuts none of that short.
+// foreground starts the team, waits until it is interrupted, nobody reads on or nobody runs any more, and
+// stops it. A signal cuts none of that short.
 func (u *startup) foreground() error {
 	ctx, stop := signal.NotifyContext(u.c.Context, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -170,12 +177,79 @@ func (u *startup) foreground() error {
 	err := u.start(ctx)
 	for slices.ContainsFunc(u.names, u.isRunning) && !output.ReaderGone(os.Stdout) && sleep(ctx, time.Second) {
 	}
-	d := &shutdown{c: u.c, s: u.s, names: u.names}
-	return cmp.Or(err, d.stop(context.WithoutCancel(u.c.Context)))
+	_, stopErr := stopAll(context.WithoutCancel(u.c.Context), u.c, u.s, u.names, false)
+	return cmp.Or(err, stopErr)
 }
 
 // isRunning: what cannot be told is no reason to end.
 func (u *startup) isRunning(n wire.Name) bool {
 	running, err := u.s.Team.Running(n)
 	return running || err != nil
+}
+
+// down reads no team.toml: whatever is wrong there, what runs can be stopped.
+func down(c *cli.Context) error {
+	s, err := command.OpenTeam(c)
+	if err != nil {
+		return err
+	}
+	var names []wire.Name
+	for _, word := range c.Args().Slice() {
+		box, err := s.Member(word)
+		if err != nil {
+			return err
+		}
+		names = append(names, box.Agent())
+	}
+	isNamed := len(names) > 0
+	if !isNamed {
+		if names, err = s.Team.Agents(); err != nil {
+			return err
+		}
+	}
+	ctx, stop := command.Interruptible(c.Context)
+	defer stop()
+	stopped, err := stopAll(ctx, c, s, names, isNamed)
+	if err == nil && stopped == 0 && !isNamed {
+		command.Warn(c, "nobody of team %s was running", s.Team.Name)
+	}
+	return err
+}
+
+// stopAll stops members, all at once, but whoever asks for it last: this process ends with it. Those that
+// did not run are said where all are to be.
+func stopAll(ctx context.Context, c *cli.Context, s *command.Scope, names []wire.Name, sayAll bool) (stopped int, err error) {
+	var mu sync.Mutex
+	var errs []error
+	stop := func(n wire.Name) {
+		r, err := (&call{c, s, s.Team.Box(n)}).stop(ctx)
+		mu.Lock()
+		defer mu.Unlock()
+		isStopped := err == nil && r.State != "not running"
+		if isStopped {
+			stopped++
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("not stopped: %s: %w", n, err))
+		} else if isStopped || sayAll {
+			command.Print(c, result{Name: n, State: r.State}) // that nobody reads it stops nothing
+		}
+	}
+	me, isAgent := s.Actor()
+	var others sync.WaitGroup
+	for _, n := range names {
+		if !isAgent || n != me {
+			others.Go(func() { stop(n) })
+		}
+	}
+	others.Wait()
+	if isAgent && slices.Contains(names, me) {
+		stop(me)
+	}
+	if ctx.Err() != nil || len(errs) == 0 {
+		return stopped, ctx.Err()
+	}
+	e := command.Explain(c, errors.Join(errs...))
+	e.Code, e.Exit, e.Message = "partial", command.ExitPartial, strings.ReplaceAll(e.Message, "\n", "; ")
+	return stopped, e
 }

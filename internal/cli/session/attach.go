@@ -2,6 +2,7 @@ package session
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,9 +16,18 @@ import (
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox/letter"
-	sessions "github.com/agentteammail/atm/session"
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
+
+var messageCommand = &cli.Command{
+	Name: "message", Aliases: []string{"msg", "send", "say"}, ArgsUsage: "ID [TEXT…]", Usage: "say something to its agent",
+	UsageText: "atm session message bob \"Focus on auth\"",
+	Flags: []cli.Flag{
+		&cli.StringFlag{Name: "message", Aliases: []string{"m", "body", "text"}, Usage: "`TEXT` as a flag"},
+	},
+	Action: with(message),
+}
 
 var attachCommand = &cli.Command{
 	Name: "attach", Aliases: []string{"join"}, ArgsUsage: "ID", Usage: "join it: what its agent says, and a line to type",
@@ -28,7 +38,54 @@ var attachCommand = &cli.Command{
 		&cli.BoolFlag{Name: "read-only", Usage: "look only"},
 		&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "without a terminal: stay until the session is over"},
 	},
-	Action: attach,
+	Action: with(attach),
+}
+
+func message(k *call) error {
+	words := k.c.Args().Tail()
+	if k.c.IsSet("message") && len(words) > 0 {
+		return command.Usage("the text is given twice: as a flag and as %q", words[0]).WithHint("leave one out")
+	} else if k.c.IsSet("message") {
+		words = []string{k.c.String("message")}
+	}
+	text, err := command.StdinText(k.c, words)
+	if err != nil {
+		return err
+	}
+	out, err := k.say(wire.HumanInput{Kind: "message", Text: text})
+	if err != nil {
+		return err
+	}
+	outlook := "the session is paused: it waits for atm session resume " + short(k.one)
+	if k.one.State != wire.SessionPaused {
+		m, _ := k.s.Team.Summary(k.agent())
+		outlook = m.Forecast(time.Now(), false)
+	}
+	r := resultOf(k.one, fmt.Sprintf("sent %s to %s (%s)", out.Message.ID.Short(6), k.one.AgentID, outlook))
+	r.ID = out.Message.ID
+	return command.Print(k.c, r)
+}
+
+func abort(k *call) error {
+	out, err := k.say(wire.HumanInput{Kind: "abort"})
+	if err != nil {
+		return err
+	}
+	r := resultOf(cmp.Or(out.Session, k.one), "aborted; its agent is gone")
+	if out.Message != nil {
+		r.ID, r.text = out.Message.ID, fmt.Sprintf("aborted; sent %s to %s", out.Message.ID.Short(6), k.one.AgentID)
+	}
+	return command.Print(k.c, r)
+}
+
+// say says something in the session as me.
+func (k *call) say(in wire.HumanInput) (teams.SessionResult, error) {
+	from := teams.SessionInput{From: k.s.Me, Input: in, Origin: k.s.Origin(), Person: command.Person()}
+	out, err := k.s.Team.Say(k.c.Context, k.one.SessionID, from)
+	if err == nil && out.Unlogged != nil {
+		command.Warn(k.c, "sent; the session's log could not be written: %v", out.Unlogged)
+	}
+	return out, err
 }
 
 const (
@@ -36,88 +93,102 @@ const (
 	attachEvery = 250 * time.Millisecond
 )
 
-// attached is a session on this terminal, or in lines where there is none.
-type attached struct {
-	c        *cli.Context
-	s        *command.Scope
-	id       wire.UUID
-	terminal *term.Terminal // nil: lines
-	shown    uint64         // messages of the log
+// A console is where an attached session is shown, and typed: a terminal, or lines.
+type console struct {
+	show     func(fmt.Stringer) error // above what is being typed
+	note     func(format string, args ...any)
+	readLine func() (string, error)
+	restore  func()
+	isToStay bool // when there are no more lines
 }
 
-func attach(c *cli.Context) error {
-	s, one, err := open(c, !c.Bool("read-only"))
+// openConsole takes hold of the terminal, if stdin and stdout are one.
+func openConsole(c *cli.Context) (*console, error) {
+	in, fd := bufio.NewReader(os.Stdin), int(os.Stdin.Fd())
+	con := &console{
+		show:     func(line fmt.Stringer) error { return command.Print(c, line) },
+		note:     func(format string, args ...any) { command.Warn(c, format, args...) },
+		readLine: func() (string, error) { return in.ReadString('\n') },
+		restore:  func() {},
+	}
+	if !term.IsTerminal(fd) || !command.Terminal() || c.Bool("json") || os.Getenv("TERM") == "dumb" {
+		if con.isToStay = c.Bool("follow"); c.Bool("read-only") {
+			con.readLine = func() (string, error) { return "", io.EOF }
+		}
+		return con, nil
+	}
+	before, err := term.MakeRaw(fd)
+	if err != nil {
+		return nil, err
+	}
+	t := term.NewTerminal(struct {
+		io.Reader
+		io.Writer
+	}{os.Stdin, os.Stdout}, "> ")
+	con.show = func(line fmt.Stringer) error {
+		if w, h, err := term.GetSize(int(os.Stdout.Fd())); err == nil && w > 0 {
+			t.SetSize(w, h)
+		}
+		_, err := fmt.Fprintln(t, line)
+		return err
+	}
+	con.note = func(format string, args ...any) {
+		con.show(command.Text(letter.Escape("-- " + fmt.Sprintf(format, args...))))
+	}
+	con.readLine = t.ReadLine
+	con.restore = func() {
+		os.Stdout.WriteString("\r\x1b[K")
+		term.Restore(fd, before)
+	}
+	return con, nil
+}
+
+func attach(k *call) error { return k.s.Follow(k.attach) }
+
+// attach shows what is new and says what is typed, until one of them ends.
+func (k *call) attach(ctx context.Context) error {
+	con, err := openConsole(k.c)
 	if err != nil {
 		return err
 	}
-	a := &attached{c: c, s: s, id: one.SessionID}
-	return s.Follow(func(ctx context.Context) error { return a.run(ctx, one) })
-}
-
-// run shows what is new and says what is typed, until one of them ends.
-func (a *attached) run(ctx context.Context, one *sessions.Session) error {
-	restore, err := a.openTerminal()
-	if err != nil {
-		return err
-	}
-	defer restore()
-	_, all := one.Entries(0)
-	a.shown = all - min(all, lastShown)
-	a.note("session %s with %s, %s for %s; Ctrl-D leaves", short(one), one.AgentID, one.State, lived(one))
-	lines := make(chan string)
-	go a.read(lines)
-	for ended := false; ; {
-		over, err := a.update(ctx)
-		if over || ended || err != nil {
+	defer con.restore()
+	_, all := k.one.Entries(0)
+	shown := all - min(all, lastShown)
+	con.note("session %s with %s, %s for %s; Ctrl-D leaves", short(k.one), k.one.AgentID, k.one.State, lived(k.one))
+	lines := make(chan string) // nil: there are no more
+	go con.readLines(lines)
+	for {
+		if k.one, err = refresh(ctx, k.s, k.one.SessionID); err != nil {
 			return err
+		}
+		entries, all := k.one.Entries(shown)
+		for _, m := range entries {
+			if err := con.show(entry{m, k.one.AgentID}); err != nil {
+				return err
+			}
+		}
+		if shown = all; !k.one.State.Alive() || lines == nil && !con.isToStay {
+			return nil
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(attachEvery):
 		case text, ok := <-lines:
-			if ok {
-				a.say(text)
-				continue
+			if !ok {
+				lines = nil
+			} else if err := k.sendLine(text); err != nil { // and the session goes on
+				con.note("%v", err)
 			}
-			lines = nil
-			ended = a.terminal != nil || !a.c.Bool("follow")
 		}
 	}
 }
 
-// openTerminal takes hold of the terminal, if stdin and stdout are one.
-func (a *attached) openTerminal() (restore func(), err error) {
-	if !term.IsTerminal(int(os.Stdin.Fd())) || !command.Terminal() || a.c.Bool("json") || os.Getenv("TERM") == "dumb" {
-		return func() {}, nil
-	}
-	in := int(os.Stdin.Fd())
-	before, err := term.MakeRaw(in)
-	if err != nil {
-		return nil, err
-	}
-	a.terminal = term.NewTerminal(struct {
-		io.Reader
-		io.Writer
-	}{os.Stdin, os.Stdout}, "> ")
-	return func() {
-		os.Stdout.WriteString("\r\x1b[K")
-		term.Restore(in, before)
-	}, nil
-}
-
-// read reads lines until there are no more. It ends with the process.
-func (a *attached) read(lines chan<- string) {
+// readLines reads lines until there are no more. It ends with the process.
+func (con *console) readLines(lines chan<- string) {
 	defer close(lines)
-	in := bufio.NewReader(os.Stdin)
-	readLine := func() (string, error) { return in.ReadString('\n') }
-	if a.terminal != nil {
-		readLine = a.terminal.ReadLine
-	} else if a.c.Bool("read-only") {
-		return
-	}
 	for {
-		text, err := readLine()
+		text, err := con.readLine()
 		if text = strings.TrimRight(text, "\r\n"); text != "" {
 			lines <- text
 		}
@@ -127,53 +198,13 @@ func (a *attached) read(lines chan<- string) {
 	}
 }
 
-// update shows what is new, and reports whether the session is over.
-func (a *attached) update(ctx context.Context) (over bool, err error) {
-	one, err := refresh(ctx, a.s, a.id)
-	if err != nil {
-		return false, explain(err)
+func (k *call) sendLine(text string) error {
+	if k.c.Bool("read-only") {
+		return errors.New("read only: nothing is sent")
 	}
-	entries, all := one.Entries(a.shown)
-	for _, m := range entries {
-		if err := a.print(entry{m, one.AgentID}); err != nil {
-			return false, err
-		}
+	if err := command.CheckText(text); err != nil {
+		return err
 	}
-	a.shown = all
-	return !one.State.Alive(), nil
-}
-
-// say sends a line that was typed. An error is shown, and the session goes on.
-func (a *attached) say(text string) {
-	err := command.CheckText(text)
-	if a.c.Bool("read-only") {
-		err = errors.New("read only: nothing is sent")
-	}
-	if err == nil {
-		_, err = say(a.c, a.s, a.id, wire.HumanInput{Kind: "message", Text: text})
-	}
-	if err != nil {
-		a.note("%v", err)
-	}
-}
-
-// print shows a line above what is being typed.
-func (a *attached) print(line fmt.Stringer) error {
-	if a.terminal == nil {
-		return command.Print(a.c, line)
-	}
-	if w, h, err := term.GetSize(int(os.Stdout.Fd())); err == nil && w > 0 {
-		a.terminal.SetSize(w, h)
-	}
-	_, err := fmt.Fprintln(a.terminal, line)
+	_, err := k.say(wire.HumanInput{Kind: "message", Text: text})
 	return err
-}
-
-// note shows something that nobody in the session said.
-func (a *attached) note(format string, args ...any) {
-	if a.terminal == nil {
-		command.Warn(a.c, format, args...)
-		return
-	}
-	a.print(command.Text(letter.Escape("-- " + fmt.Sprintf(format, args...))))
 }

@@ -1,18 +1,23 @@
-// Package session is the verbs of interactive sessions (package session at the
-// top): they begin, list, show and end them, and join them.
+// Package session is the verbs of interactive sessions (package session at the top): they begin, list,
+// show, join and end them.
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/reducer"
 	sessions "github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
@@ -20,129 +25,208 @@ import (
 
 // Commands are the verbs of this group.
 func Commands() []*cli.Command {
-	return []*cli.Command{{
+	group := &cli.Command{
 		Name: "session", Aliases: []string{"sessions"}, Usage: "talk with an agent about one goal: log, drafts, human input",
 		UsageText: "atm session new --agent bob\natm session message bob \"Focus on auth\"\natm session attach bob",
 		Description: "ID: the session's, four digits of it, or the name of an agent that has only one.\n" +
 			"Drafts: atm pending lists them, atm approve DRAFT and atm reject DRAFT answer them.",
 		Subcommands: []*cli.Command{
 			newCommand, lsCommand, showCommand, attachCommand, messageCommand,
-			verb("pause", "let it rest; what is said waits", changeState),
+			verb("pause", "let it rest; what is said waits", moveTo(wire.SessionPaused)),
 			verb("resume", "go on; where its agent is off, start resume_cmd of team.toml", resume, "continue"),
-			verb("complete", "it has reached its goal", changeState, "finish", "end"),
+			verb("complete", "it has reached its goal", moveTo(wire.SessionCompleted), "finish", "end"),
 			verb("abort", "end it, and stop its agent", abort, "cancel"),
 		},
 		Action: list,
-	}}
+	}
+	for _, sub := range group.Subcommands {
+		action := sub.Action
+		sub.Action = func(c *cli.Context) error { return explain(action(c)) }
+	}
+	return []*cli.Command{group}
 }
 
-// verb is a command that takes a session and no flags.
-func verb(name, usage string, action cli.ActionFunc, aliases ...string) *cli.Command {
-	return &cli.Command{Name: name, Aliases: aliases, ArgsUsage: "ID", Usage: usage, UsageText: "atm session " + name + " bob", Action: action}
+// verb is a command that takes a session, may end or start its agent, and has no flags.
+func verb(name, usage string, do func(*call) error, aliases ...string) *cli.Command {
+	return &cli.Command{
+		Name: name, Aliases: aliases, ArgsUsage: "ID", Usage: usage, UsageText: "atm session " + name + " bob",
+		Action: with(func(k *call) error {
+			if err := k.s.MayAct(name, k.agent()); err != nil {
+				return err
+			}
+			return do(k)
+		}),
+	}
 }
 
-// changeState is the verbs pause and complete.
-func changeState(c *cli.Context) error {
-	to := wire.SessionPaused
-	if c.Command.Name == "complete" {
-		to = wire.SessionCompleted
-	}
-	s, one, err := openToAct(c, false)
-	if err != nil {
-		return err
-	}
-	return move(c, s, one.SessionID, to)
+// A call is a verb about one session: that which the first argument means.
+type call struct {
+	c   *cli.Context
+	s   *command.Scope
+	one *sessions.Session
 }
 
-// move changes the state of a session, and prints the session.
-func move(c *cli.Context, s *command.Scope, id wire.UUID, to wire.InteractiveSessionState) error {
-	why := ""
-	if who, _ := s.Actor(); who != "" {
-		why = "by " + string(who)
-	}
-	one, err := s.Team.Sessions().Change(c.Context, id, func(one *sessions.Session) error {
-		if one.State == to && to == wire.SessionActive {
-			return nil // its runner has resumed it
+func (k *call) agent() wire.Name { return wire.Name(k.one.AgentID) }
+
+// with opens the team and the session. Whoever speaks in it must be a member.
+func with(do func(*call) error) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		open := command.OpenTeam
+		isToSpeak := slices.Contains([]string{"message", "abort", "attach"}, c.Command.Name) && !c.Bool("read-only")
+		if isToSpeak {
+			open = command.OpenMe
 		}
-		return one.Move(to, why, time.Now())
-	})
-	if err != nil {
-		return explain(err)
+		s, err := open(c)
+		if err == nil && isToSpeak {
+			err = s.MayWrite()
+		}
+		if err != nil {
+			return err
+		}
+		one, err := find(c.Context, s, c.Args().First())
+		if err != nil {
+			return err
+		}
+		return do(&call{c, s, one})
 	}
-	return command.Print(c, resultOf(one, line(one)))
 }
 
-// resume lets a session go on. An agent that does not run is started first; when
-// it cannot be started, the session stays as it is.
-func resume(c *cli.Context) error {
-	s, one, err := openToAct(c, false)
+// explain gives an error of a session its exit code and hint.
+func explain(err error) error {
+	if many, ok := errors.AsType[*sessions.ManyError](err); ok {
+		var ids []string
+		for _, id := range many.IDs {
+			ids = append(ids, string(id))
+		}
+		return command.Ambiguous("%s", err).WithHint("one of these: %s", strings.Join(ids, ", ")).WithCandidates(ids...)
+	}
+	if refused, ok := errors.AsType[*wire.SessionError](err); ok {
+		return command.Refused("%s", refused.Reason).WithHint("atm session ls --all shows the state of each")
+	}
+	if errors.Is(err, sessions.ErrNotFound) {
+		return command.NotFound("%w", err).WithHint("atm session ls --all lists them")
+	}
+	if errors.Is(err, teams.ErrNoSessions) || errors.Is(err, teams.ErrNoHumanInput) {
+		return command.Refused("%w", err).WithHint("team.toml is for a person to change")
+	}
+	return err
+}
+
+var newCommand = &cli.Command{
+	Name: "new", Aliases: []string{"create", "start", "begin"}, ArgsUsage: "[AGENT]", Usage: "begin one; prints its id",
+	UsageText:   "atm session new --agent bob",
+	Description: "An agent has one session, unless --another.",
+	Flags: []cli.Flag{
+		&cli.StringFlag{Name: "agent", Aliases: []string{"with"}, Usage: "with `NAME`"},
+		&cli.StringFlag{Name: "goal", Usage: "the `UUID` of the goal that completes it"},
+		&cli.StringFlag{Name: "channel", Value: sessions.DefaultChannel, Usage: "the channel `ID` of its people, such as discord:thread:123"},
+		&cli.BoolFlag{Name: "another", Usage: "also where the agent has one"},
+	},
+	Action: begin,
+}
+
+func begin(c *cli.Context) error {
+	name := cmp.Or(c.String("agent"), c.Args().First())
+	if name == "" || c.IsSet("agent") && c.Args().Present() {
+		return command.Usage("a session with whom?").WithHint("atm session new --agent NAME")
+	}
+	goal, err := wire.ParseUUID(c.String("goal"))
+	if c.IsSet("goal") && err != nil {
+		return command.Usage("--goal: %v", err)
+	}
+	s, err := command.OpenTeam(c)
 	if err != nil {
 		return err
 	}
-	agent := wire.Name(one.AgentID)
-	plan, err := s.Team.Config()
+	box, err := s.Member(name)
 	if err != nil {
 		return err
 	}
-	running, err := s.Team.Running(agent)
+	agent := box.Agent()
+	if m, err := s.Team.Summary(agent); err == nil && m.State == reducer.WordPerson {
+		return command.Refused("%s is a person: a session is with an agent", agent).WithHint("atm send %s \"…\"", agent)
+	}
+	if err := s.MayAct("begin a session of", agent); err != nil {
+		return err
+	}
+	if err := s.Team.CheckSessionsAllowed(); err != nil {
+		return err
+	}
+	alive, err := aliveOf(c.Context, s, string(agent))
 	if err != nil {
 		return err
 	}
-	words := plan.Session.ResumeWords(one.SessionID)
+	if len(alive) > 0 && !c.Bool("another") { // the agent's name would mean neither
+		return command.Refused("%s has a session already: %s, %s for %s", agent, short(alive[0]), alive[0].State, lived(alive[0])).
+			WithHint("atm session attach %s; a second one: atm session new --agent %s --another", short(alive[0]), agent)
+	}
+	made, err := s.Team.Sessions().New(c.Context, sessions.Options{Agent: agent, Goal: goal, Channel: c.String("channel")})
+	if err != nil {
+		return err
+	}
+	command.Warn(c, "atm session attach %s", short(made))
+	return command.Print(c, resultOf(made, string(made.SessionID)))
+}
+
+// moveTo changes the state of the session, and prints it.
+func moveTo(to wire.InteractiveSessionState) func(*call) error {
+	return func(k *call) error {
+		why := ""
+		if who, _ := k.s.Actor(); who != "" {
+			why = "by " + string(who)
+		}
+		one, err := k.s.Team.Sessions().Change(k.c.Context, k.one.SessionID, func(one *sessions.Session) error {
+			if one.State == to && to == wire.SessionActive {
+				return nil // its runner has resumed it
+			}
+			return one.Move(to, why, time.Now())
+		})
+		if err != nil {
+			return err
+		}
+		return command.Print(k.c, resultOf(one, line(one)))
+	}
+}
+
+// resume lets a session go on. An agent that does not run is started first; when it cannot be started, the
+// session stays as it is.
+func resume(k *call) error {
+	plan, err := k.s.Team.Config()
+	if err != nil {
+		return err
+	}
+	running, err := k.s.Team.Running(k.agent())
+	if err != nil {
+		return err
+	}
+	m, err := k.s.Team.Summary(k.agent())
+	if err != nil {
+		return err
+	}
+	own := wire.UUID(cmp.Or(m.Session, string(k.one.SessionID))) // what the agent itself calls it
+	words, again := plan.SessionOf(k.agent()).ResumeWords(own), k.s.Team.RunAgain(k.agent())
 	switch {
-	case running || !one.State.Alive(): // there is nothing to start
-	case len(words) > 0:
-		if err := runDetached(c, s, agent, words); err != nil {
-			return command.Failed("%s could not be started: %w; the session stays %s", agent, err, one.State).WithHint("%s", s.Team.RunAgain(agent))
-		}
-		command.Warn(c, "%s runs: atm attach %s", agent, agent)
-	case one.OwnedByRunner(): // it would be paused again at the next look
-		return command.Refused("%s does not run, and team.toml has no resume_cmd: the session stays %s", agent, one.State).
-			WithHint("%s; the session goes on with it", s.Team.RunAgain(agent))
+	case running || !k.one.State.Alive(): // there is nothing to start
+	case len(words) == 0 && k.one.OwnedByRunner(): // it would be paused again at the next look
+		return command.Refused("%s does not run, and team.toml has no resume_cmd: the session stays %s", k.agent(), k.one.State).
+			WithHint("%s; the session goes on with it", again)
+	case len(words) == 0:
+		command.Warn(k.c, "%s does not run, and team.toml has no resume_cmd: %s", k.agent(), again)
 	default:
-		command.Warn(c, "%s does not run, and team.toml has no resume_cmd: %s", agent, s.Team.RunAgain(agent))
+		self, _ := os.Executable()
+		args := []string{"run", k.one.AgentID, "--detach", "--root", k.s.Root.Path, "--team", string(k.s.Team.Name), "--"}
+		cmd := exec.CommandContext(k.c.Context, self, append(args, words...)...)
+		cmd.Stderr = os.Stderr // it prints its own errors
+		if err := cmd.Run(); err != nil {
+			return command.Failed("%s could not be started: %w; the session stays %s", k.agent(), err, k.one.State).WithHint("%s", again)
+		}
+		command.Warn(k.c, "%s runs: atm attach %s", k.agent(), k.agent())
 	}
-	return move(c, s, one.SessionID, wire.SessionActive)
+	return moveTo(wire.SessionActive)(k)
 }
 
-// runDetached runs `atm run AGENT --detach -- WORDS…`, which prints its own errors.
-func runDetached(c *cli.Context, s *command.Scope, agent wire.Name, words []string) error {
-	self, _ := os.Executable()
-	args := []string{"run", string(agent), "--detach", "--root", s.Root.Path, "--team", string(s.Team.Name), "--"}
-	cmd := exec.CommandContext(c.Context, self, append(args, words...)...)
-	cmd.Stderr = os.Stderr
-	return cmd.Run()
-}
-
-// open opens the team and the session that the first argument means. To speak in
-// it, I must be a member.
-func open(c *cli.Context, toSpeak bool) (*command.Scope, *sessions.Session, error) {
-	openScope := command.OpenTeam
-	if toSpeak {
-		openScope = command.OpenMe
-	}
-	s, err := openScope(c)
-	if err == nil && toSpeak {
-		err = s.MayWrite()
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	one, err := find(c.Context, s, c.Args().First())
-	return s, one, explain(err)
-}
-
-// openToAct is open for what may end or start the session's agent.
-func openToAct(c *cli.Context, toSpeak bool) (*command.Scope, *sessions.Session, error) {
-	s, one, err := open(c, toSpeak)
-	if err == nil {
-		err = s.MayAct(c.Command.Name, wire.Name(one.AgentID))
-	}
-	return s, one, err
-}
-
-// find is the session that a word means: by its id or a part of it, or by the name
-// of an agent that has only one session.
+// find is the session that a word means: by its id or a part of it, or by the name of an agent that has
+// only one.
 func find(ctx context.Context, s *command.Scope, word string) (*sessions.Session, error) {
 	if !s.IsMember(word) {
 		id, err := s.Team.Sessions().Find(word)
@@ -151,7 +235,7 @@ func find(ctx context.Context, s *command.Scope, word string) (*sessions.Session
 		}
 		return refresh(ctx, s, id)
 	}
-	alive, err := aliveOf(ctx, s, word)
+	alive, err := aliveOf(ctx, s, strings.TrimPrefix(word, "@"))
 	if err != nil {
 		return nil, err
 	}
@@ -159,35 +243,42 @@ func find(ctx context.Context, s *command.Scope, word string) (*sessions.Session
 		return nil, command.NotFound("%s has no session that goes on", word).
 			WithHint("atm session new --agent %s; atm session ls --all lists those that are over", word)
 	}
-	if len(alive) > 1 {
-		many := &sessions.ManyError{Fragment: word}
-		for _, one := range alive {
-			many.IDs = append(many.IDs, one.SessionID)
-		}
-		return nil, many
+	if len(alive) == 1 {
+		return alive[0], nil
 	}
-	return alive[0], nil
+	many := &sessions.ManyError{Fragment: word}
+	for _, one := range alive {
+		many.IDs = append(many.IDs, one.SessionID)
+	}
+	return nil, many
+}
+
+// listNow lists the sessions as they are now, and the files that are none.
+func listNow(ctx context.Context, s *command.Scope) ([]*sessions.Session, []*sessions.FileError, error) {
+	list, bad, err := s.Team.Sessions().List()
+	for i, one := range list {
+		if now, err := refresh(ctx, s, one.SessionID); err == nil {
+			list[i] = now
+		}
+	}
+	return list, bad, err
 }
 
 // aliveOf are the sessions of an agent that go on.
-func aliveOf(ctx context.Context, s *command.Scope, agent string) (alive []*sessions.Session, err error) {
-	list, _, err := s.Team.Sessions().List()
-	for _, one := range list {
-		if one.AgentID != agent || !one.State.Alive() {
-			continue
-		}
-		if one, err := refresh(ctx, s, one.SessionID); err == nil && one.State.Alive() {
-			alive = append(alive, one)
-		}
-	}
-	return alive, err
+func aliveOf(ctx context.Context, s *command.Scope, agent string) ([]*sessions.Session, error) {
+	list, _, err := listNow(ctx, s)
+	return slices.DeleteFunc(list, func(one *sessions.Session) bool { return one.AgentID != agent || !one.State.Alive() }), err
 }
 
-// refresh is a session as it is now, with what its agent has said since. Where that
-// cannot be written, it is as it would be.
+// refresh is a session as it is now, with what its agent has said since. Where that cannot be written, it
+// is as it would be.
 func refresh(ctx context.Context, s *command.Scope, id wire.UUID) (*sessions.Session, error) {
+	one, err := s.Team.Sessions().Get(id)
+	if err != nil {
+		return nil, err
+	}
 	plan, _ := s.Team.Config() // doctor names its mistakes
-	one, err := s.Team.RefreshSession(ctx, id, &plan.Session)
+	one, err = s.Team.RefreshSession(ctx, id, plan.SessionOf(wire.Name(one.AgentID)))
 	if err != nil {
 		if seen, lookErr := s.Team.Sessions().Look(ctx, id); lookErr == nil {
 			return seen, nil
@@ -196,23 +287,126 @@ func refresh(ctx context.Context, s *command.Scope, id wire.UUID) (*sessions.Ses
 	return one, err
 }
 
-// explain gives an error of a session its exit code and hint.
-func explain(err error) error {
-	var many *sessions.ManyError
-	var refused *wire.SessionError
-	switch {
-	case errors.As(err, &many):
-		var ids []string
-		for _, id := range many.IDs {
-			ids = append(ids, string(id))
-		}
-		return command.Ambiguous("%s", err).WithHint("one of these: %s", strings.Join(ids, ", ")).WithCandidates(ids...)
-	case errors.Is(err, sessions.ErrNotFound):
-		return command.NotFound("%w", err).WithHint("atm session ls --all lists them")
-	case errors.As(err, &refused):
-		return command.Refused("%s", refused.Reason).WithHint("atm session ls --all shows the state of each")
-	case errors.Is(err, teams.ErrNoSessions), errors.Is(err, teams.ErrNoHumanInput):
-		return command.Refused("%w", err).WithHint("team.toml is for a person to change")
+var lsCommand = &cli.Command{
+	Name: "ls", Aliases: []string{"list"}, Usage: "the sessions that go on",
+	UsageText: "atm session ls\natm session ls --all",
+	Flags:     []cli.Flag{&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "also those that are over"}},
+	Action:    list,
+}
+
+var showCommand = &cli.Command{
+	Name: "show", Aliases: []string{"cat", "log"}, ArgsUsage: "ID", Usage: "one with its log",
+	UsageText: "atm session show bob",
+	Flags: []cli.Flag{
+		&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Value: 50, Usage: "the last `N` of the log (default 50); 0: all that is kept"},
+	},
+	Action: with(show),
+}
+
+// listing is what ls prints.
+type listing struct {
+	Sessions []wire.InteractiveSession `json:"sessions"`
+	text     string
+}
+
+func (l listing) String() string { return l.text }
+
+func list(c *cli.Context) error {
+	s, err := command.OpenTeam(c)
+	if err != nil {
+		return err
 	}
-	return err
+	all, bad, err := listNow(c.Context, s)
+	if err != nil {
+		return err
+	}
+	for _, file := range bad {
+		command.Warn(c, "%v", file)
+	}
+	l, over := listing{Sessions: []wire.InteractiveSession{}}, 0
+	for _, one := range all {
+		if !one.State.Alive() && !c.Bool("all") {
+			over++
+			continue
+		}
+		one.Messages = nil
+		l.Sessions = append(l.Sessions, one.InteractiveSession)
+		l.text += line(one) + "\n"
+	}
+	if over > 0 {
+		l.text += fmt.Sprintf("%d over: atm session ls --all", over)
+	}
+	l.text = cmp.Or(l.text, "no sessions: atm session new --agent NAME")
+	return command.Print(c, l)
+}
+
+func show(k *call) error {
+	one := k.one
+	var b strings.Builder
+	fmt.Fprintf(&b, "session %s with %s: %s, %s\n", one.SessionID, one.AgentID, one.State, lived(one))
+	fmt.Fprintf(&b, "channel %s", letter.Escape(one.ChannelID))
+	if one.GoalID != sessions.NoGoal {
+		fmt.Fprintf(&b, ", goal %s", one.GoalID)
+	}
+	b.WriteString("\n")
+	entries, all := one.Entries(0)
+	// The log is in the order in which things became known.
+	slices.SortStableFunc(entries, func(a, b wire.SessionMessage) int { return a.Timestamp.Compare(b.Timestamp) })
+	if limit := k.c.Int("limit"); limit > 0 {
+		entries = entries[max(len(entries)-limit, 0):]
+	}
+	if before := all - uint64(len(entries)); before > 0 {
+		fmt.Fprintf(&b, "… %d before these\n", before)
+	}
+	for _, m := range entries {
+		b.WriteString(entry{m, one.AgentID}.String() + "\n")
+	}
+	return command.Print(k.c, resultOf(one, b.String()))
+}
+
+// A result is what the verbs about one session print.
+type result struct {
+	Session wire.InteractiveSession `json:"session"`
+	Alive   bool                    `json:"alive"`
+	ID      wire.ID                 `json:"id,omitempty"` // of the message that was sent
+
+	text string
+}
+
+func (r result) String() string { return r.text }
+
+func resultOf(one *sessions.Session, text string) result {
+	return result{Session: one.InteractiveSession, Alive: one.State.Alive(), text: text}
+}
+
+// line is a session in a list.
+func line(one *sessions.Session) string {
+	channel := letter.Clip(letter.Escape(one.ChannelID), 60)
+	return fmt.Sprintf("%s  %s  %s  %s  %s", short(one), one.AgentID, one.State, lived(one), channel)
+}
+
+func short(one *sessions.Session) string { return wire.ID(one.SessionID).Short(6) }
+
+// lived is how long a session has gone on, or went on until it was over.
+func lived(one *sessions.Session) string {
+	if one.State.Alive() {
+		return one.Elapsed(time.Now())
+	}
+	return one.Elapsed(one.UpdatedAt)
+}
+
+// An entry is one line in the log of a session with an agent.
+type entry struct {
+	wire.SessionMessage
+	agent string
+}
+
+// String is the time, who spoke and the text. Further lines of the text are indented, so that none looks
+// like another entry.
+func (e entry) String() string {
+	names := map[string]string{sessions.SenderAgent: e.agent, sessions.SenderSystem: "--"}
+	r := letter.Renderer{Terminal: command.Terminal()}
+	text, _ := r.Body(e.Content, 0, 0)
+	who := letter.Escape(cmp.Or(names[e.Sender], e.Sender))
+	return command.Stamp(e.Timestamp) + " " + who + ": " + strings.TrimSpace(string(text))
 }

@@ -2,16 +2,19 @@ package setup
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
+	"github.com/agentteammail/atm/internal/agentconfig"
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
+	"github.com/urfave/cli/v2"
 )
 
 var gcCommand = &cli.Command{
@@ -20,7 +23,7 @@ var gcCommand = &cli.Command{
 	Description: "Never unread, never owed; nothing is deleted. Whole days only.",
 	Flags: []cli.Flag{
 		command.DurationFlag("keep", 30*24*time.Hour, "what is younger than `D` stays (default 30d)"),
-		&cli.IntFlag{Name: "keep-last", Value: 100, Usage: "the newest `N` of an inbox stay (default 100)"},
+		&cli.UintFlag{Name: "keep-last", Value: 100, Usage: "the newest `N` of an inbox stay (default 100)"},
 		&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "count only: the same totals"},
 	},
 	Action: with(command.OpenTeam, gc),
@@ -33,17 +36,14 @@ func gc(c *cli.Context, s *command.Scope) error {
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	options := mailbox.GCOptions{Before: time.Now().Add(-command.Duration(c, "keep")), KeepLast: c.Int("keep-last"), DryRun: c.Bool("dry-run")}
+	options := mailbox.GCOptions{Before: time.Now().Add(-command.Duration(c, "keep")), KeepLast: int(c.Uint("keep-last")), DryRun: c.Bool("dry-run")}
 	var total mailbox.Moved
 	for _, b := range boxes {
-		moved, err := b.GC(ctx, options)
-		total.Add(moved)
-		if err != nil {
-			return err
-		}
-		moved, err = s.Team.ArchiveEvents(ctx, b.Agent(), options.Before, options.DryRun)
-		total.Add(moved)
-		if err != nil {
+		messages, err1 := b.GC(ctx, options)
+		events, err2 := s.Team.ArchiveEvents(ctx, b.Agent(), options.Before, options.DryRun)
+		total.Add(messages)
+		total.Add(events)
+		if err := errors.Join(err1, err2); err != nil {
 			return err
 		}
 	}
@@ -109,4 +109,46 @@ func restore(c *cli.Context) error {
 		return err
 	}
 	return printResult(c, moved, "restored %d messages, %s; %d there already", moved.Messages, letter.Size(moved.Bytes), moved.Skipped)
+}
+
+var doctorCommand = &cli.Command{
+	Name: "doctor", Aliases: []string{"diagnose", "fsck"}, Usage: "check everything, and name the command that mends it",
+	UsageText:   "atm doctor\natm doctor --fix",
+	Description: "Root, team.toml line by line, locks, disk, stray files, runners, hooks. Exit 1 when something\nis wrong.",
+	Flags: []cli.Flag{
+		&cli.BoolFlag{Name: "fix", Aliases: []string{"repair"}, Usage: "mend what can be mended without loss"},
+	},
+	Action: with(command.OpenRoot, doctor),
+}
+
+func doctor(c *cli.Context, s *command.Scope) error {
+	ctx, stop := command.Interruptible(c.Context)
+	defer stop()
+	checks := s.Root.Doctor(ctx, command.Place(c), c.Bool("fix"))
+	place := installPlace(c)
+	for _, tool := range agentconfig.Tools {
+		for _, flag := range []string{"", " --local"} {
+			if h, err := place.FindHooks(tool, flag != ""); err == nil && h.Missing {
+				checks = append(checks, teams.Check{Code: "hooks." + tool, Severity: "error", Fix: "atm install " + tool + flag,
+					Message: fmt.Sprintf("the hooks in %s run %s, which is not there: %s gets no mail in its turns", h.Path, h.Program, tool)})
+			}
+		}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	isWrong, text := slices.ContainsFunc(checks, teams.Check.Wrong), ""
+	for _, check := range checks {
+		text += check.Severity + ": " + letter.Escape(check.Message) + "\n"
+		if check.Fix != "" {
+			text += "  " + letter.Escape(check.Fix) + "\n"
+		}
+	}
+	if !isWrong {
+		text += "nothing is wrong"
+	}
+	if err := command.Print(c, result{map[string]any{"checks": checks}, text}); err != nil || !isWrong {
+		return err
+	}
+	return command.Exit(command.ExitFailed)
 }

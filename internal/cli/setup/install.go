@@ -1,20 +1,24 @@
 package setup
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"slices"
 	"strings"
-
-	"github.com/urfave/cli/v2"
+	"time"
 
 	"github.com/agentteammail/atm/internal/agentconfig"
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/hook"
+	"github.com/agentteammail/atm/internal/output"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
+	"github.com/urfave/cli/v2"
 )
 
 var installCommand = &cli.Command{
@@ -45,17 +49,31 @@ var installFlags = []cli.Flag{
 
 func configure(c *cli.Context, do func(*agentconfig.Installer, agentconfig.Request) (*agentconfig.Report, error), nothing string) error {
 	r := agentconfig.Request{Tool: c.Args().First(), Local: c.Bool("local"), DryRun: c.Bool("dry-run")}
-	if err := checkTool(c, r.Tool); err != nil {
-		return err
+	if !slices.Contains(agentconfig.Tools, r.Tool) {
+		e := command.Usage("which tool? there are %s", strings.Join(agentconfig.Tools, ", ")).WithHint("%s claude", c.Command.HelpName)
+		if near, ok := command.Nearest(r.Tool, agentconfig.Tools); ok {
+			e.WithHint("did you mean %s?", near).WithCandidates(near)
+		}
+		return e
 	}
 	place := installPlace(c)
-	var err error
-	if place.Root, err = acceptedRoot(c); err != nil {
+	found, _, err := teams.Find(command.Place(c))
+	var named *teams.NoRootError
+	if err != nil && (!errors.Is(err, teams.ErrNoRoot) || errors.As(err, &named)) {
 		return err
 	}
+	if found.Accepted { // else no sandbox is opened for it
+		place.Root = found.Path
+	}
 	if c.IsSet("as") {
-		r.Agent = c.String("as")
-		if err := checkAs(c, r, place.Root != ""); err != nil {
+		if r.Agent = c.String("as"); !r.Local {
+			return command.Usage("who an agent is belongs to one worktree, not to all that you do with %s", r.Tool).
+				WithHint("%s %s --local --as %s", c.Command.HelpName, r.Tool, letter.Escape(r.Agent))
+		}
+		if _, err := wire.ParseName(r.Agent); err != nil {
+			return err
+		}
+		if _, err := command.OpenMe(c); place.Root != "" && err != nil {
 			return err
 		}
 	}
@@ -66,66 +84,24 @@ func configure(c *cli.Context, do func(*agentconfig.Installer, agentconfig.Reque
 	for _, note := range report.Notes {
 		command.Warn(c, "%s", note)
 	}
-	return command.Print(c, result{report, changeText(report, nothing)})
-}
-
-// changeText is a line a file, and one for each change in it.
-func changeText(report *agentconfig.Report, nothing string) string {
-	if len(report.Files) == 0 {
-		return nothing
+	verb, text := "changed", ""
+	if report.DryRun {
+		verb = "would change"
 	}
-	verb := map[bool]string{false: "changed", true: "would change"}[report.DryRun]
-	var b strings.Builder
 	for _, f := range report.Files {
-		fmt.Fprintf(&b, "%s %s\n", verb, letter.Escape(f.Path))
+		text += fmt.Sprintf("%s %s\n", verb, letter.Escape(f.Path))
 		for _, change := range f.Changes {
-			fmt.Fprintf(&b, "  %s\n", letter.Escape(change))
+			text += fmt.Sprintf("  %s\n", letter.Escape(change))
 		}
 	}
-	return b.String()
-}
-
-func checkTool(c *cli.Context, tool string) error {
-	if slices.Contains(agentconfig.Tools, tool) {
-		return nil
-	}
-	near, ok := command.Nearest(tool, agentconfig.Tools)
-	if !ok {
-		return command.Usage("which tool? there are %s", strings.Join(agentconfig.Tools, ", ")).WithHint("%s claude", c.Command.HelpName)
-	}
-	return command.Usage("no tool %q", tool).WithHint("did you mean %s?", near).WithCandidates(near)
+	return command.Print(c, result{report, cmp.Or(text, nothing)})
 }
 
 // installPlace says what the surroundings are, but for the root.
 func installPlace(c *cli.Context) agentconfig.Installer {
 	at := command.Place(c)
-	p := agentconfig.Installer{Home: at.Home, Dir: at.Dir, State: at.State}
-	p.Self, _ = os.Executable()
-	return p
-}
-
-// acceptedRoot is the root that agents here are to use, "" where there is none. No
-// sandbox is opened for one that nobody here accepted.
-func acceptedRoot(c *cli.Context) (string, error) {
-	found, _, err := teams.Find(command.Place(c))
-	var named *teams.NoRootError
-	if errors.Is(err, teams.ErrNoRoot) && !errors.As(err, &named) || err == nil && !found.Accepted {
-		return "", nil
-	}
-	return found.Path, err
-}
-
-// checkAs makes sure that --as is a name and, where there is a team, a member's.
-func checkAs(c *cli.Context, r agentconfig.Request, hasRoot bool) error {
-	if !r.Local {
-		return command.Usage("who an agent is belongs to one worktree, not to all that you do with %s", r.Tool).
-			WithHint("%s %s --local --as %s", c.Command.HelpName, r.Tool, letter.Escape(r.Agent))
-	}
-	_, err := wire.ParseName(r.Agent)
-	if err == nil && hasRoot {
-		_, err = command.OpenMe(c)
-	}
-	return err
+	self, _ := os.Executable()
+	return agentconfig.Installer{Home: at.Home, Dir: at.Dir, State: at.State, Self: self}
 }
 
 // explainInstall gives what went wrong with a configuration file its hint.
@@ -138,4 +114,92 @@ func explainInstall(err error) error {
 		return err
 	}
 	return command.Failed("%w", err).WithHint("mend it, then try again: atm %s --dry-run", letter.Escape(strings.Join(os.Args[1:], " ")))
+}
+
+// What a hook waits for at most: its tool stands still meanwhile.
+const (
+	hookLock  = 200 * time.Millisecond
+	hookInput = time.Second
+	hookDrain = 100 * time.Millisecond // where nothing is made of it
+)
+
+var hookCommand = &cli.Command{
+	Name: "hook", ArgsUsage: "TOOL [JSON…]", Usage: "what an agent's program calls: its events in, mail out",
+	UsageText: "atm hook claude < event.json\natm hook codex-notify JSON",
+	Description: "TOOL: claude, codex, gemini, opencode; atm install TOOL writes its configuration.\n" +
+		"Reads the tool's JSON from stdin, appends the events it means, prints the answer.\n" +
+		"Fails open: whatever goes wrong, one line on stderr, nothing on stdout, exit 0.",
+	Action: runHook,
+}
+
+// runHook returns what went wrong; the app fails open with that.
+func runHook(c *cli.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil { // Go's own exit code for it, 2, would block the tool
+			err = fmt.Errorf("hook: %v", p)
+		}
+	}()
+	output.IgnoreSIGPIPE()
+	tool, err := hook.ParseTool(c.Args().First())
+	var s *command.Scope
+	if err == nil {
+		s, err = openForHook(c)
+	}
+	if s == nil {
+		hook.ReadInput(os.Stdin, hookDrain) // a tool may take a closed pipe for a failure
+		return err
+	}
+	var in []byte
+	if c.Args().Len() > 1 { // Codex's older form
+		in = []byte(c.Args().Get(1))
+	} else if in, err = hook.ReadInput(os.Stdin, hookInput); err != nil {
+		return err
+	}
+	exit, err := hook.Handle(c.Context, tool, in, hook.Options{
+		Box: s.Me, Flags: s.Flags(), Stdout: os.Stdout, Stderr: os.Stderr,
+		Pass: func(m *wire.Message) bool { return s.Team.HoldReason(m, s.Me.Agent()) == "" },
+		Turn: func(session string) hook.Turn {
+			state, err := s.Team.State(s.Me.Agent())
+			if err != nil {
+				return hook.Turn{}
+			}
+			return hook.TurnOf(state, session)
+		},
+		Primer: func() string {
+			text, _ := primerText(s, teams.Hooks)
+			return text
+		},
+	})
+	if exit != 0 {
+		return command.Exit(exit)
+	}
+	return err
+}
+
+// openForHook opens the mailbox of the agent that the environment names. nil without an error: there is
+// nothing to say outside of a team, where nobody is named, and where a runner speaks for the agent.
+func openForHook(c *cli.Context) (*command.Scope, error) {
+	if c.String("as") == "" && os.Getenv("ATM_AGENT") == "" {
+		return nil, nil
+	}
+	if !c.IsSet("lock-timeout") {
+		c.Set("lock-timeout", hookLock.String())
+	}
+	s, err := command.OpenMe(c)
+	var named *teams.NoRootError
+	isNoTeam := errors.Is(err, teams.ErrNoRoot) || errors.Is(err, teams.ErrNoTeam) || errors.Is(err, mailbox.ErrNoAgent)
+	if isNoTeam && !errors.As(err, &named) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !s.Root.Accepted {
+		return nil, command.Refused("nobody here made or accepted %s; if it is yours: atm init", s.Root.Path)
+	}
+	var refused *command.Error
+	if err = s.MayWrite(); errors.As(err, &refused) {
+		return nil, nil
+	}
+	return s, err
 }

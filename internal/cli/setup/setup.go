@@ -1,14 +1,24 @@
-// Package setup is the verbs around the root, the team and its state: they make
-// and show them, connect coding agents' hooks, and look after what is on disk.
+// Package setup is the verbs around the root, the team and its state: they make and show them, connect
+// coding agents' hooks, and look after what is on disk.
 package setup
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/config"
+	"github.com/agentteammail/atm/teams/git"
+	"github.com/agentteammail/atm/wire"
 )
 
 // Commands are the verbs of this group.
@@ -43,4 +53,216 @@ func (r result) MarshalJSON() ([]byte, error) { return json.Marshal(r.document) 
 // printResult prints a document, or the text that the format and its arguments make.
 func printResult(c *cli.Context, document any, format string, args ...any) error {
 	return command.Print(c, result{document, fmt.Sprintf(format, args...)})
+}
+
+var initCommand = &cli.Command{
+	Name: "init", ArgsUsage: "[NAME…]", Usage: "make a root, a team and its members",
+	UsageText: "atm init alice bob me\natm init --toml alice bob me\natm init --here carol",
+	Description: "In a git repository: at the top of the main worktree, and into the repository's own\n" +
+		"exclude file. Where a root is found above, it adds to that one.\n" +
+		"Again: adds what is missing, and accepts a root that came with a clone.",
+	Flags: []cli.Flag{
+		&cli.BoolFlag{Name: "here", Usage: "a new root in this directory"},
+		&cli.BoolFlag{Name: "toml", Usage: "write a team.toml to start from, unless there is one"},
+		command.Meant("name", "atm init NAME…; --team NAME names the team"),
+	},
+	Action: initRoot,
+}
+
+var whereCommand = &cli.Command{
+	Name: "where", Aliases: []string{"whoami", "pwd"}, Usage: "root, team and agent in force, and the source of each",
+	UsageText: "atm where",
+	Action:    where,
+}
+
+var primerCommand = &cli.Command{
+	Name: "primer", Usage: "what an agent needs to know",
+	UsageText: "atm primer --as bob",
+	Action:    primer,
+}
+
+// A madeRoot is what init made or found.
+type madeRoot struct {
+	Root     string      `json:"root"`
+	Made     bool        `json:"made"`
+	Team     wire.Name   `json:"team"`
+	Added    []wire.Name `json:"added"`
+	Members  []wire.Name `json:"members"`
+	Toml     string      `json:"toml,omitempty"`
+	TomlMade bool        `json:"toml_made"`
+
+	why string // the root is where it is
+}
+
+func (m madeRoot) String() string {
+	where := fmt.Sprintf("%s (%s)", letter.Escape(m.Root), letter.Escape(m.why))
+	text := fmt.Sprintf("team %s in %s: ", m.Team, where)
+	if m.Made {
+		text = fmt.Sprintf("made %s, team %s: ", where, m.Team)
+	}
+	if len(m.Added) > 0 {
+		text += "added " + command.Join(m.Added)
+	} else {
+		text += command.Join(m.Members)
+	}
+	next := "atm team add NAME"
+	if m.TomlMade {
+		text, next = text+"\nwrote "+letter.Escape(m.Toml), "look into it, then atm doctor, atm up"
+	} else if m.Toml != "" {
+		text, next = text+"\n"+letter.Escape(m.Toml)+" was there, and stays as it is", "atm up"
+	} else if len(m.Members) > 1 {
+		next = fmt.Sprintf("atm send %s \"hello\" --as %s; agents run: atm primer", m.Members[1], m.Members[0])
+	}
+	return text + "\nnext: " + next
+}
+
+func initRoot(c *cli.Context) error {
+	names, err := parseNames(c.Args().Slice())
+	if err != nil {
+		return err
+	}
+	if err := command.NotBoth(c, "here", "root"); err != nil {
+		return err
+	}
+	m, err := makeRoot(c, c.Bool("here"))
+	if err != nil {
+		return err
+	}
+	s, err := command.OpenFound(c, teams.Found{Path: m.Root, Source: m.why, Accepted: true})
+	if err != nil {
+		return err
+	}
+	if m.Team, err = s.TeamToMake(); err != nil {
+		return err
+	}
+	if _, err = s.Root.CreateTeam(m.Team); err != nil {
+		return err
+	}
+	if s.Team, err = s.Root.Team(m.Team); err != nil {
+		return err
+	}
+	if m.Added, err = addMembers(c.Context, s.Team, names); err != nil {
+		return err
+	}
+	if _, _, err := git.Exclude(m.Root); err != nil {
+		command.Warn(c, "the root could not be excluded from the repository: %v", err)
+	}
+	if m.Members, err = s.Team.Agents(); err != nil {
+		return err
+	}
+	if c.Bool("toml") {
+		sample := config.Sample{Command: "claude", Worktrees: s.Team.HasWorktrees()}
+		for _, n := range m.Members {
+			if n == "me" || string(n) == os.Getenv("USER") {
+				sample.People = append(sample.People, n)
+			} else {
+				sample.Agents = append(sample.Agents, n)
+			}
+		}
+		if m.Toml, m.TomlMade, err = s.Team.WriteConfig(sample.Text()); err != nil {
+			return err
+		}
+	}
+	return command.Print(c, m)
+}
+
+// makeRoot makes the root, unless there is one, and accepts it.
+func makeRoot(c *cli.Context, here bool) (m madeRoot, err error) {
+	place := command.Place(c)
+	if m.Root, _, m.why, err = teams.InitDir(place, here); err != nil {
+		return m, err
+	}
+	if m.Made, err = teams.Make(m.Root); err != nil {
+		return m, err
+	}
+	if err := teams.Accept(place, m.Root); err != nil {
+		command.Warn(c, "the root could not be noted as yours: %v", err)
+	}
+	return m, nil
+}
+
+// parseNames checks names before anything is made of them. Commas may stand between them.
+func parseNames(words []string) (names []wire.Name, err error) {
+	for _, word := range words {
+		for part := range strings.SplitSeq(word, ",") {
+			n, err := wire.ParseName(part)
+			if err != nil {
+				return nil, command.Usage("%v", err).
+					WithHint("a name is of small letters, digits and dashes, such as alice or reviewer-2")
+			}
+			names = append(names, n)
+		}
+	}
+	return names, nil
+}
+
+// addMembers makes the mailboxes that are not there yet.
+func addMembers(ctx context.Context, t *teams.Team, names []wire.Name) (added []wire.Name, err error) {
+	added = []wire.Name{}
+	for _, n := range names {
+		if err := t.Create(ctx, n); err == nil {
+			added = append(added, n)
+		} else if !errors.Is(err, mailbox.ErrExists) {
+			return added, err
+		}
+	}
+	return added, nil
+}
+
+// openSaid opens the team and says who I am, for a verb that works without either: unsaid is then what
+// nobody said.
+func openSaid(c *cli.Context) (s *command.Scope, unsaid *command.Error, err error) {
+	s, err = command.OpenMe(c)
+	if s != nil && !c.IsSet("as") && errors.As(err, &unsaid) && unsaid.Exit == command.ExitUsage {
+		err = nil
+	}
+	return s, unsaid, err
+}
+
+func where(c *cli.Context) error {
+	s, unsaid, err := openSaid(c)
+	if err != nil {
+		return err
+	}
+	document := map[string]map[string]string{"root": {"path": s.Root.Path, "source": s.Root.Source}}
+	text := fmt.Sprintf("root   %s (%s)\n", letter.Escape(s.Root.Path), letter.Escape(s.Root.Source))
+	if s.Team == nil {
+		return printResult(c, document, "%steam   none: %s", text, letter.Escape(unsaid.Message))
+	}
+	document["team"] = map[string]string{"name": string(s.Team.Name), "source": s.TeamSource}
+	text += fmt.Sprintf("team   %s (%s)\n", s.Team.Name, s.TeamSource)
+	if s.Me == nil {
+		return printResult(c, document, "%sagent  none: put --as NAME on the command, or set ATM_AGENT", text)
+	}
+	document["agent"] = map[string]string{"name": string(s.Me.Agent()), "source": s.MeSource}
+	return printResult(c, document, "%sagent  %s (%s)", text, s.Me.Agent(), s.MeSource)
+}
+
+func primer(c *cli.Context) error {
+	s, unsaid, err := openSaid(c)
+	if err != nil {
+		return err
+	}
+	if s.Team == nil {
+		return unsaid
+	}
+	s.WarnUnaccepted()
+	var text string
+	if s.Me == nil {
+		text, err = s.Team.Primer("", teams.Nothing, false)
+	} else {
+		text, err = primerText(s, s.Team.BroughtBy(s.Me.Agent()))
+	}
+	if err != nil {
+		return err
+	}
+	return command.Print(c, result{map[string]string{"primer": text}, text})
+}
+
+// primerText is the primer for me. by brings my mail where no runner does.
+func primerText(s *command.Scope, by teams.Bringer) (string, error) {
+	if os.Getenv("ATM_RUN") != "" {
+		by = teams.Runner
+	}
+	return s.Team.Primer(s.Me.Agent(), by, s.MeSource == "--as")
 }

@@ -3,6 +3,7 @@ package setup
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -10,14 +11,12 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/term"
-
-	"github.com/urfave/cli/v2"
-
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
+	"github.com/urfave/cli/v2"
+	"golang.org/x/term"
 )
 
 var teamCommand = &cli.Command{
@@ -84,8 +83,8 @@ func team(c *cli.Context, s *command.Scope) error {
 	return command.Print(c, m)
 }
 
-// watchEvery is how often the team is looked at: a lock that a killed runner
-// leaves writes no event, so there is nothing else that could be waited for.
+// watchEvery is how often the team is looked at: a lock that a killed runner leaves writes no event, so
+// there is nothing else that could be waited for.
 const watchEvery = 500 * time.Millisecond
 
 // watchTeam repaints the team and what waits below it, and rings when more waits.
@@ -93,7 +92,7 @@ func watchTeam(ctx context.Context, s *command.Scope) error {
 	screen, ctx := command.StartRepaint(ctx)
 	defer screen.Close()
 	var known []string // what waited at the last look
-	for look := 0; ; look++ {
+	for isFirst := true; ctx.Err() == nil; isFirst = false {
 		m, err := readMembers(ctx, s.Team)
 		if err != nil {
 			return err
@@ -106,7 +105,7 @@ func watchTeam(ctx context.Context, s *command.Scope) error {
 			return err
 		}
 		for _, line := range waiting {
-			if look > 0 && !slices.Contains(known, line) {
+			if !isFirst && !slices.Contains(known, line) {
 				command.Notify("atm", line)
 			}
 		}
@@ -114,12 +113,12 @@ func watchTeam(ctx context.Context, s *command.Scope) error {
 		select {
 		case <-time.After(watchEvery):
 		case <-ctx.Done():
-			if errors.Is(context.Cause(ctx), command.ErrQuit) {
-				return nil
-			}
-			return ctx.Err()
 		}
 	}
+	if errors.Is(context.Cause(ctx), command.ErrQuit) {
+		return nil
+	}
+	return ctx.Err()
 }
 
 // waitingFor are the questions that somebody else may answer, and my unread mail, a line each.
@@ -178,7 +177,8 @@ func teamAdd(c *cli.Context, s *command.Scope) error {
 	if len(added) == 0 {
 		text = command.Join(names) + ": there already"
 	}
-	if c.Bool("shared") {
+	isShared := c.Bool("shared")
+	if isShared {
 		for _, n := range names {
 			if err := s.Team.Box(n).Share(); err != nil {
 				return err
@@ -186,7 +186,7 @@ func teamAdd(c *cli.Context, s *command.Scope) error {
 		}
 		text += fmt.Sprintf("\nmembers of %s may take from the inbox of %s: atm take %s", s.Team.Name, command.Join(names), names[0])
 	}
-	return command.Print(c, result{map[string]any{"team": s.Team.Name, "added": added, "shared": c.Bool("shared")}, text})
+	return printResult(c, map[string]any{"team": s.Team.Name, "added": added, "shared": isShared}, "%s", text)
 }
 
 func teamRetire(c *cli.Context, s *command.Scope) error {
@@ -212,15 +212,126 @@ func teamRetire(c *cli.Context, s *command.Scope) error {
 }
 
 func teamRestore(c *cli.Context, s *command.Scope) error {
-	names, err := parseNames(c.Args().Slice())
+	name, err := wire.ParseName(c.Args().First())
+	if err != nil {
+		return command.Usage("%v", err)
+	}
+	if err := s.MayStop("restore", name); err != nil {
+		return err
+	}
+	if err := s.Team.Restore(c.Context, name, ""); err != nil {
+		return err
+	}
+	return printResult(c, map[string]any{"agent": name}, "%s is back", name)
+}
+
+var statusCommand = &cli.Command{
+	Name: "status", ArgsUsage: "[AGENT]", Usage: "one agent in full, and the evidence",
+	UsageText: "atm status bob\natm status bob --json\natm status --all --as-wire missiond",
+	Flags: []cli.Flag{
+		&cli.StringFlag{Name: "as-wire", Usage: "as the PTY manager `missiond` writes it"},
+		&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "every member, one a line"},
+	},
+	Action: status,
+}
+
+func status(c *cli.Context) error {
+	if v := c.String("as-wire"); c.IsSet("as-wire") && v != "missiond" {
+		return command.Usage("--as-wire %s: there is only missiond", letter.Escape(v)).
+			WithHint("atm status --as-wire missiond; events have their own: atm events --as-wire daemon")
+	}
+	open := command.OpenMe
+	if c.Args().Present() || c.Bool("all") {
+		open = command.OpenTeam
+	}
+	s, err := open(c)
 	if err != nil {
 		return err
 	}
-	if err := s.MayStop("restore", names[0]); err != nil {
+	var names []wire.Name
+	if c.Bool("all") {
+		names, err = s.Team.Agents()
+	} else if c.Args().Present() {
+		if s.Me, err = s.Member(c.Args().First()); err == nil {
+			s.Team, err = s.Root.Team(s.Me.Address().Team)
+		}
+	}
+	if err != nil {
 		return err
 	}
-	if err := s.Team.Restore(c.Context, names[0], ""); err != nil {
-		return err
+	if !c.Bool("all") {
+		names = []wire.Name{s.Me.Agent()}
 	}
-	return printResult(c, map[string]any{"agent": names[0]}, "%s is back", names[0])
+	for _, n := range names {
+		m, err := s.Team.Status(c.Context, n)
+		if err != nil {
+			return err
+		}
+		r := result{m, statusText(m)}
+		if c.IsSet("as-wire") {
+			line, err := wire.Marshal(s.Team.Slot(m))
+			if err != nil {
+				return err
+			}
+			r = result{json.RawMessage(line), string(line)}
+		}
+		if err := command.Print(c, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func statusText(m teams.Member) string {
+	now := time.Now()
+	var b strings.Builder
+	b.WriteString((&teams.Table{Now: now}).Lines([]teams.Member{m})[0] + "\n")
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "  %-10s %s\n", name, letter.Escape(fmt.Sprintf(format, args...)))
+	}
+	if w := m.WaitingOn; w != nil {
+		asked := strings.Trim(w.Tool+": "+strings.Join(strings.Fields(w.Prompt), " "), ": ")
+		line("asks", "%s %s ago: %s", w.Kind, letter.Span(max(0, now.Sub(w.Since))), letter.Clip(asked, 200))
+	}
+	if m.Kind == "person" {
+		return b.String()
+	}
+	if m.Held != "" {
+		line("mail waits", "%d unread: %s", m.Unread, m.Held)
+	}
+	if m.TurnID != "" {
+		turn := string(m.TurnStatus) + ", " + m.TurnID
+		for _, field := range [][2]string{{"thread ", m.ThreadID}, {"session ", m.Session}, {"by ", m.Transport}} {
+			if field[1] != "" {
+				turn += ", " + field[0] + field[1]
+			}
+		}
+		line("turn", "%s", turn)
+	}
+	if l := m.LastTurn; l != nil {
+		line("last turn", "%s %s, after %s", l.Status, letter.Age(now, l.At), letter.Span(l.Duration()))
+	}
+	evidence := "no event, no runner"
+	if m.Running {
+		evidence = fmt.Sprintf("its runner's lock is held, process %d", m.PID)
+	} else if m.PresenceAt != nil {
+		evidence = "last event " + letter.Age(now, *m.PresenceAt)
+		if m.RunnerGone {
+			evidence = "its runner was killed; " + evidence
+		}
+	}
+	line("presence", "%s: %s", m.Presence, evidence)
+	if m.ReadAt != nil {
+		line("last read", "%s", letter.Age(now, *m.ReadAt))
+	}
+	if m.Errors > 0 {
+		line("errors", "%d, the last: %s", m.Errors, letter.Clip(m.LastError, 200))
+	} else if m.LastError != "" {
+		line("events", "%s", m.LastError)
+	}
+	if m.Dropped.Dropped+m.Dropped.Unknown+m.Unknown > 0 {
+		line("lost", "%d events dropped by its stream, %d it did not know, %d that atm does not know",
+			m.Dropped.Dropped, m.Dropped.Unknown, m.Unknown)
+	}
+	return b.String()
 }
