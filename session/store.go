@@ -178,13 +178,12 @@ func (st *Store) Find(word string) (wire.UUID, error) {
 		_, err := st.Get(id)
 		return id, err
 	}
-	var ids []wire.UUID
-	if f, err := wire.ParseFragment(word); err == nil {
-		if ids, err = st.ids(); err != nil {
-			return "", err
-		}
-		ids = slices.DeleteFunc(ids, func(id wire.UUID) bool { return !f.Matches(wire.ID(id)) })
+	f, badFragment := wire.ParseFragment(word)
+	ids, err := st.ids()
+	if err != nil {
+		return "", err
 	}
+	ids = slices.DeleteFunc(ids, func(id wire.UUID) bool { return badFragment != nil || !f.Matches(wire.ID(id)) })
 	switch len(ids) {
 	case 0:
 		return "", fmt.Errorf("session %q: %w", word, ErrNotFound)

@@ -2,7 +2,7 @@
 // events that are appended.
 //
 // A kernel's event is a hint; the directory is the truth. A directory is watched before
-// it is listed, and listed again every few seconds in any case.
+// it is listed, and listed again every few seconds.
 //
 // Messages come in the order in which the kernel told of them; those that a listing
 // finds come by id. Every message that arrives after Open is an entry, once, even when
@@ -50,8 +50,8 @@ type Options struct {
 	Existing bool // with Messages: what is unread already comes first, by id
 	Events   bool // entries for events
 
-	// After says, for an agent, after which sequence number its events begin (0: with
-	// the first that is kept); otherwise they begin with those appended after Open.
+	// After says, for an agent, after which event its events begin (0: with the first that
+	// is kept); otherwise they begin with those appended after Open.
 	After map[wire.Address]uint64
 
 	rescan, poll time.Duration // tests: other intervals
@@ -62,16 +62,10 @@ type Entry struct {
 	Agent wire.Name
 	Box   *mailbox.Box
 
-	// Message is a message that arrived. Its State and Where say where it lay when it
-	// was read; it may be on its way further on.
-	Message *mailbox.Item
-
-	Event *wire.Event
-	Gap   *eventlog.Gap // with Event: events that are missing before it
-
-	// Err says what keeps the watcher from looking; it goes on trying.
-	// mailbox.ErrNoAgent: the agent is gone, and may come back.
-	Err error
+	Message *mailbox.Item // as it lay when Next was called; it may be further on
+	Event   *wire.Event
+	Gap     *eventlog.Gap // with Event: events that are missing before it
+	Err     error         // what keeps the watcher from looking; mailbox.ErrNoAgent: the agent is gone for now
 }
 
 // ErrClosed is returned by Next after Close.
@@ -95,8 +89,8 @@ type Watcher struct {
 	turn int // which source is asked next
 }
 
-// Open begins to watch. An agent without a mailbox is no error here: an entry says so,
-// and when it comes into being it is watched. The context is for Open alone.
+// Open begins to watch; agents without a mailbox too, an entry says so. The context is
+// for Open alone.
 func Open(ctx context.Context, boxes []*mailbox.Box, o Options) (*Watcher, error) {
 	o.rescan, o.poll = cmp.Or(o.rescan, rescanEvery), cmp.Or(o.poll, pollEvery)
 	w := &Watcher{opt: o, opened: time.Now(), newEntry: make(chan struct{}, 1), scanAsked: make(chan struct{}, 1)}

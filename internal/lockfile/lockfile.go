@@ -3,11 +3,8 @@
 //	<team>/.locks/<name>    empty; only ever locked, never removed, never renamed
 //
 // A lock that was got is the file at the lock's path, between goroutines as between
-// processes. A process that ends in any way lets go of what it holds, and its children
-// never hold anything. Should somebody remove a lock file that is held, the next one
-// makes a new file and holds that; Lock.Current tells the first.
-//
-// What a lock guards is looked at only after it was got.
+// processes. A process that ends lets go of what it holds, and its children never hold
+// anything. What a lock guards is looked at only after it was got.
 package lockfile
 
 import (
@@ -56,10 +53,11 @@ type HeldError struct {
 }
 
 func (e *HeldError) Error() string {
-	if e.PID == 0 {
-		return fmt.Sprintf("lock %s is held", e.Lock)
+	by := ""
+	if e.PID > 0 {
+		by = fmt.Sprintf(" by %s (pid %d)", e.Command, e.PID)
 	}
-	return fmt.Sprintf("lock %s is held by %s (pid %d)", e.Lock, e.Command, e.PID)
+	return "lock " + e.Lock + " is held" + by
 }
 
 // Lock tries to get a lock at once, and then waits for it until the timeout is over, a
@@ -91,10 +89,10 @@ func (d Dir) Lock(ctx context.Context, name string, m Mode, timeout time.Duratio
 // there is no holder; none is made.
 func (d Dir) Held(name string) (bool, error) {
 	l, err := d.try(name, Shared, func() error { return fs.ErrNotExist })
-	switch {
-	case err == fs.ErrNotExist:
+	if err == fs.ErrNotExist {
 		return false, nil
-	case l != nil:
+	}
+	if l != nil {
 		return false, l.Unlock()
 	}
 	return err == nil, err
@@ -136,10 +134,12 @@ func (d Dir) makeFile(name string, seen func() error) error {
 	if err != nil || e != nil || !os.SameFile(team, now) {
 		return fmt.Errorf("lock %s: %s is gone or another directory than before", name, d.team.Path())
 	}
-	err = d.team.IsDir(directory)
-	locks, e := d.team.Lstat(directory)
-	if err != nil || e != nil {
-		return fmt.Errorf("lock %s: %w", name, errors.Join(err, e))
+	if err := d.team.IsDir(directory); err != nil {
+		return fmt.Errorf("lock %s: %w", name, err)
+	}
+	locks, err := d.team.Lstat(directory)
+	if err != nil {
+		return fmt.Errorf("lock %s: %w", name, err)
 	}
 	info, err := d.team.Lstat(fileOf(name))
 	if err == nil && info.Mode().IsRegular() && locks.Mode()&^info.Mode()&0o060 == 0 {

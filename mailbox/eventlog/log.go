@@ -5,15 +5,11 @@
 //	events/base.json                     the fold of what is in the archive
 //	state.json                           the fold up to some event: a cache
 //
-// What may be relied on:
-//
-//   - An append is one write of whole lines, under the lock. What a kill or a power
-//     cut leaves of a line is cut off by the next append, and kept beside the bad
-//     messages.
-//   - Only the newest segment is written to. A full one is synced before the next
-//     is made: a power cut takes the end of a log, never its middle.
-//   - Followers take no lock and see whole lines only, each event once and in order.
-//     Events that are missing show as a Gap.
+// An append is one write of whole lines, under the lock. What a kill or a power cut
+// leaves of a line is cut off by the next append, and kept beside the bad messages. Only
+// the newest segment is written to; a full one is synced before the next is made: a
+// power cut takes the end of a log, never its middle. Followers take no lock and see
+// whole lines only, each event once and in order.
 package eventlog
 
 import (
@@ -47,15 +43,9 @@ type Log struct {
 	Bad     string // the directory for what is cut off a torn segment
 	Archive string // the directory for old segments
 
-	// Lock gets the lock of who appends. When it has returned, the mailbox is
-	// known to be there.
-	Lock func(context.Context) (unlock func(), err error)
-
-	// Present is asked before each look: the error for a mailbox that is not there.
-	Present func() error
-
-	// Fill sets what all events of this log have: team and agent.
-	Fill func(*wire.Event)
+	Lock    func(context.Context) (unlock func(), err error) // for who appends; ensures that the mailbox is there
+	Present func() error                                     // asked before each look: the error for a mailbox that is not there
+	Fill    func(*wire.Event)                                // sets what all events of this log have: team and agent
 }
 
 // Append appends events, all or none, and fills in seq and at, also for the caller.
