@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -154,6 +155,22 @@ func TestFollowWhileMended(t *testing.T) {
 	for range 2 {
 		go func() { seen <- follow(l, 0, stop) }()
 	}
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		for before := uint64(0); ; {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			last, err := l.LastSeq()
+			if err != nil || last < before {
+				t.Errorf("the last event is %d, and was %d: %v", last, before, err)
+				return
+			}
+			before = last
+		}
+	})
 	r := random()
 	path := segmentPath(l, 1)
 	for end := time.Now().Add(time.Second); time.Now().Before(end); {
@@ -165,6 +182,7 @@ func TestFollowWhileMended(t *testing.T) {
 		appendEvents(t, l, events...)
 	}
 	close(stop)
+	asking.Wait()
 	last, _ := l.LastSeq()
 	for range 2 {
 		f := <-seen

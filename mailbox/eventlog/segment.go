@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -75,10 +76,11 @@ func readBackward(file *os.File, f func(line []byte, offset int64) (enough bool)
 	for size := int64(4 << 10); at > 0; size *= 2 {
 		more := make([]byte, min(size, at), min(size, at)+int64(len(lines)))
 		at -= int64(len(more))
-		if _, err := file.ReadAt(more, at); err != nil {
+		n, err := file.ReadAt(more, at)
+		if err != nil && err != io.EOF { // its end may have been cut off meanwhile
 			return false, err
 		}
-		lines = append(more, lines...)
+		lines = append(more[:n], lines...)
 		lines = lines[:bytes.LastIndexByte(lines, '\n')+1]
 		for len(lines) > 0 {
 			begin := bytes.LastIndexByte(lines[:len(lines)-1], '\n') + 1
