@@ -179,7 +179,7 @@ func newSpec(c *cli.Context, s *command.Scope, plan *config.Config, box *mailbox
 		Box: box, Command: words, Run: string(wire.NewID()), Prompt: m.Prompt, Input: c.Bool("record-input"),
 		Inject: ptyrun.Inject(m.Inject), Restart: ptyrun.Restart(m.Restart), Cols: cols, Rows: rows,
 		Sessions: &ptyrun.Sessions{
-			Begin: sessions.Enabled, Capture: ptyrun.Capture(sessions.OutputCapture), Rules: sessions.Rules(), Mute: p.Mute,
+			Begin: sessions.Enabled, Capture: ptyrun.Capture(sessions.OutputCapture), Rules: sessions.Rules, Mute: p.Mute,
 		},
 		May:    func(pid int, by string) error { return p.MayAnswer(name, wire.Name(by), s.IsAgent(pid)) },
 		Decide: func(tool, input string) ptyrun.Decision { return ptyrun.Decision(p.Decide(name, tool, input, false)) },
