@@ -174,10 +174,10 @@ func (r *Root) Names(dir string) (names []string, err error) {
 // before that.
 func (r *Root) OpenFile(name string, flag int) (f *os.File, err error) {
 	err = r.do("open", name, func() error {
-		info, err := r.root.Lstat(name)
-		isThere := err == nil && flag&os.O_EXCL == 0
-		if isThere && !info.Mode().IsRegular() {
-			return r.pathError("open", name, ErrNotRegular)
+		if flag&os.O_EXCL == 0 {
+			if info, err := r.root.Lstat(name); err == nil && !info.Mode().IsRegular() {
+				return r.pathError("open", name, ErrNotRegular)
+			}
 		}
 		f, err = r.root.OpenFile(name, flag, 0o600)
 		return err

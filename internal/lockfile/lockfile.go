@@ -134,12 +134,12 @@ func (d Dir) makeFile(name string, seen func() error) error {
 	if err != nil || e != nil || !os.SameFile(team, now) {
 		return fmt.Errorf("lock %s: %s is gone or another directory than before", name, d.team.Path())
 	}
-	if err := d.team.IsDir(directory); err != nil {
-		return fmt.Errorf("lock %s: %w", name, err)
-	}
 	locks, err := d.team.Lstat(directory)
+	if err == nil && !locks.IsDir() {
+		err = durable.ErrNotDirectory
+	}
 	if err != nil {
-		return fmt.Errorf("lock %s: %w", name, err)
+		return fmt.Errorf("lock %s: %s: %w", name, directory, err)
 	}
 	info, err := d.team.Lstat(fileOf(name))
 	if err == nil && info.Mode().IsRegular() && locks.Mode()&^info.Mode()&0o060 == 0 {
