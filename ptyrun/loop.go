@@ -74,7 +74,7 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 		mail: mail{tries: map[wire.ID]int{}}, restarts: restarts{policy: o.Restart, firstPause: o.Gates.Backoff},
 	}
 	var err error
-	if r.dir, err = openRunDir(o.Box, true); err != nil {
+	if r.dir, err = openRunDir(o.Box); err != nil {
 		return r.exit, err
 	}
 	defer r.dir.Close()
@@ -116,9 +116,7 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	entries := make(chan watcher.Entry, 16)
 	r.wg.Go(func() { r.watch(serving, inbox, entries) })
 
-	if err = r.loop(ctx.Done(), entries); err == nil {
-		r.endKept()
-	}
+	err = r.loop(ctx.Done(), entries)
 	close(r.over)
 	stop()
 	err = errors.Join(err, inbox.Close(), server.Close())

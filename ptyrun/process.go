@@ -299,16 +299,9 @@ func (r *runner) stop(why string, grace time.Duration, waiter chan<- reply) {
 	c := r.prog.child
 	r.wg.Go(func() {
 		e := c.Stop(r.ctx, grace)
-		s.ended = append(processNames(e.Others), processNames(e.Left)...)
+		s.ended = append(process.Names(e.Others), process.Names(e.Left)...)
 		close(s.done)
 	})
-}
-
-func processNames(ps []process.Info) (names []string) {
-	for _, p := range ps {
-		names = append(names, fmt.Sprintf("%s (%d)", p.Name, p.PID))
-	}
-	return names
 }
 
 // interrupt ends the turn by the driver's own keys, unless the program asks something:

@@ -134,8 +134,6 @@ type Options struct {
 	// Held reports whether the runner lock is still ours. Nil: it is.
 	Held func() bool
 
-	Kept []string // earlier runs of this agent whose processes go on, and end with it
-
 	Started func(pid int)    // the first program runs
 	Unsure  func()           // it has shown no prompt that is known for a while
 	Ready   func()           // it waits at its prompt

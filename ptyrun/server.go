@@ -50,7 +50,7 @@ func (h handler) Status(context.Context) (control.Status, error) {
 			s.Gate = string(gate)
 		}
 		if p := r.prog; p != nil {
-			s.ChildPID, s.Started, s.Ready = p.child.PID(), p.started, p.isReady
+			s.ChildPID, s.Started, s.Ready, s.Driver = p.child.PID(), p.started, p.isReady, p.driver.Name
 			s.State, s.Detail = string(p.reading.Activity), p.reading.Detail
 			if d := p.reading.Dialog; d != nil {
 				s.Detail = d.Kind

@@ -11,7 +11,6 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
-	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -121,7 +120,10 @@ func (t *Team) SummaryOf(name wire.Name, s *reducer.State, now time.Time) (Membe
 	m.TurnStatus, m.Activity, m.TurnID = v.Turn.Status, v.Turn.Activity, v.Turn.ID
 	m.LastTurn, m.WaitingOn = v.Turn.Last, v.Turn.Waiting()
 	if m.RunnerGone = v.RunnerGone; m.RunnerGone {
-		m.Detail = "runner gone" + stillRuns(name, append(run.Kept, run.Run))
+		m.Detail = "runner gone"
+		if left, _ := run.Leftovers(); len(left) > 0 { // what cannot be seen is not said
+			m.Detail += fmt.Sprintf("; %s still runs: atm stop %s", left[0], name)
+		}
 	}
 	return m, nil
 }
@@ -141,20 +143,6 @@ func (t *Team) askRunner(name wire.Name) (gate string, answers bool) {
 		return "", true
 	}
 	return s.Gate, true
-}
-
-// stillRuns names a process that a runner which was killed has left running.
-func stillRuns(name wire.Name, runs []string) string {
-	for _, run := range runs {
-		if run == "" {
-			continue
-		}
-		processes, _ := process.Leftovers(run) // what cannot be seen is not said
-		if len(processes) > 0 {
-			return fmt.Sprintf("; %s still runs: atm stop %s", processes[0], name)
-		}
-	}
-	return ""
 }
 
 func moment(t time.Time) *time.Time {

@@ -16,12 +16,13 @@ import (
 	"github.com/agentteammail/atm/internal/cli/mail"
 	"github.com/agentteammail/atm/internal/cli/session"
 	"github.com/agentteammail/atm/internal/cli/setup"
+	"github.com/agentteammail/atm/internal/runspec"
 )
 
 // Run does what the words behind the program's name ask for and returns the exit
 // code. Everything that was wrong has been printed.
 func Run(version string, words []string) int {
-	app := newApp(version)
+	app := newApp(runspec.Version(version))
 	if len(words) > 0 && words[len(words)-1] == generate {
 		app.EnableBashCompletion = true
 		if !slices.Contains(words, "--") { // behind which urfave would run the verb
@@ -31,6 +32,9 @@ func Run(version string, words []string) int {
 	}
 	line, err := command.Parse(app, words)
 	if unknown, ok := errors.AsType[*command.UnknownCommandError](err); ok {
+		if program := companion(unknown.Name); program != "" && words[0] == unknown.Name {
+			return runCompanion(program, words[1:])
+		}
 		err = unknownVerb(app, unknown.Name)
 	}
 	ctx := contextOf(app, line)

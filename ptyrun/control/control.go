@@ -76,6 +76,7 @@ type Status struct {
 	ChildPID    int       `json:"child_pid,omitempty"`
 	State       string    `json:"state"`
 	Detail      string    `json:"detail,omitempty"`
+	Driver      string    `json:"driver,omitempty"`
 	Started     time.Time `json:"started"`
 	Ready       bool      `json:"ready"`
 	Restarts    int       `json:"restarts"`

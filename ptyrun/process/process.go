@@ -50,6 +50,14 @@ type Info struct {
 
 func (i Info) String() string { return fmt.Sprintf("%s (%d)", i.Name, i.PID) }
 
+// Names are processes as people are told of them.
+func Names(processes []Info) (names []string) {
+	for _, p := range processes {
+		names = append(names, p.String())
+	}
+	return names
+}
+
 // Ended is what Stop found and could not end.
 type Ended struct {
 	Others []Info // what the program had started and did not end with it

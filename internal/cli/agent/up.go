@@ -57,6 +57,9 @@ func up(c *cli.Context) error {
 	if u.plan, err = s.Team.Config(); err != nil {
 		return err
 	}
+	if _, err := findRunner(c); err != nil {
+		return err
+	}
 	if err := u.choose(); err != nil {
 		return err
 	}
@@ -152,8 +155,7 @@ func (u *startup) bring(ctx context.Context, n wire.Name) (r result, err error) 
 	k := &call{u.c, u.s, u.s.Team.Box(n)}
 	for range 5 {
 		if u.isRunning(n) {
-			d, _ := chooseDriver(u.plan.Members[n])
-			r, err = k.awaitReady(ctx, nil, d)
+			r, err = k.awaitReady(ctx, nil)
 			r.State = strings.Replace(r.State, "ready", "running", 1)
 		} else {
 			r, err = u.startMember(ctx, k)

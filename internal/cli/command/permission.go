@@ -91,11 +91,7 @@ func (s *Scope) Actor() (who wire.Name, agent bool) {
 
 // runOf is the run that an agent's runner has noted, "" where none is.
 func (s *Scope) runOf(name wire.Name) string {
-	data, err := s.Team.Dir().ReadFile(string(name)+"/run/"+runinfo.File, runinfo.MaxSize)
-	if err != nil {
-		return ""
-	}
-	noted, _ := runinfo.Parse(data)
+	noted, _ := runinfo.Read(s.Team.Dir(), name)
 	return noted.Run
 }
 
