@@ -1,5 +1,5 @@
-// Package agent is the verbs around running agents: they start and stop them, show and type into
-// their terminals, ask them, answer what they ask, and keep their events.
+// Package agent is the verbs around running agents: they start and stop them, show and type into their
+// terminals, ask them, answer what they ask, and keep their events.
 //
 // An agent runs under a runner, a process of its own: the program atm-runner. Everything here
 // reaches it through its control socket.
@@ -38,8 +38,8 @@ const (
 	answerWithin   = 3 * time.Second        // a runner says who it is: at once unless it is stuck, or the machine
 	lookEvery      = 50 * time.Millisecond  // the runner is asked how its program stands
 	probeEvery     = 10 * time.Millisecond  // or whether it is there
-	readyWithin    = 30 * time.Second       // a program whose driver is known shows its prompt
-	quietWithin    = 3 * time.Second        // any other may never show one that is known
+	readyWithin    = 30 * time.Second       // up waits so long for a prompt that the driver knows
+	quietWithin    = 3 * time.Second        // and for any other; so does run --detach
 	listenWithin   = 15 * time.Second       // from a runner's lock to its socket: it first ends what the last one left
 	leftoversGrace = 2 * time.Second        // for those to end by themselves
 	endWithin      = 2 * time.Second        // for this process, after a signal in an attached terminal
@@ -55,8 +55,8 @@ type call struct {
 
 func (k *call) name() wire.Name { return k.box.Agent() }
 
-// open opens the team and the agent that the first argument names, or without one me. The scope's
-// team is that agent's from then on.
+// open opens the team and the agent that the first argument names, or without one me. The scope's team is
+// that agent's from then on.
 func open(c *cli.Context) (*call, error) {
 	openScope := command.OpenTeam
 	if !c.Args().Present() {
@@ -143,8 +143,7 @@ func (k *call) explain(err error) error {
 	return err
 }
 
-// A result is what became of an agent: every verb that starts, stops, types into or answers one
-// prints it.
+// A result is what became of an agent: every verb that starts, stops, types into or answers one prints it.
 type result struct {
 	Name   wire.Name `json:"name"`
 	State  string    `json:"state"` // ready, running, started, failed, stopped, restarted, typed, …

@@ -107,8 +107,8 @@ func outgoing(s *command.Scope, to wire.Address, m *wire.Message) (*teams.Outgoi
 	return o, err
 }
 
-// awaitAnswer sends the question and prints its answer. How long that took goes beside it: `$(atm
-// ask …)` is the answer alone.
+// awaitAnswer sends the question and prints its answer. How long that took goes beside it: `$(atm ask …)`
+// is the answer alone.
 func (k *call) awaitAnswer(ctx context.Context, o *teams.Outgoing) error {
 	name, timeout := k.name(), command.Duration(k.c, "timeout")
 	limited, cancel := context.WithTimeout(ctx, cmp.Or(timeout, 1<<62))

@@ -48,7 +48,7 @@ var eventsCommand = &cli.Command{
 	UsageText: "atm events\natm events bob --kind turn_idle --follow\natm events bob --as-wire daemon --since 120",
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "and what comes, until interrupted"},
-		&cli.IntFlag{Name: "since", Usage: "what came after event `SEQ`"},
+		&cli.Uint64Flag{Name: "since", Usage: "what came after event `SEQ`"},
 		&cli.StringSliceFlag{Name: "kind", Usage: "only of the kind `K`; may be repeated"},
 		&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Usage: "only the last `N`"},
 		&cli.StringFlag{Name: "as-wire", Usage: "as their owner writes them: `daemon|session|acp`"},
@@ -170,7 +170,7 @@ func events(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	cursor := k.box.Log().Follow(max(uint64(c.Int("since")), base.Seq))
+	cursor := k.box.Log().Follow(max(c.Uint64("since"), base.Seq))
 	defer cursor.Close()
 	var lines [][]byte
 	for {

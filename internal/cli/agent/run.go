@@ -55,7 +55,7 @@ func run(c *cli.Context) error {
 	if c.Bool("detach") {
 		ctx, stop := command.Interruptible(c.Context)
 		defer stop()
-		r, err := k.startReady(ctx, sp)
+		r, err := k.startReady(ctx, sp, quietWithin)
 		if err != nil {
 			return err
 		}
@@ -75,8 +75,8 @@ type spec struct {
 	program string // atm-runner
 }
 
-// openSpec makes the spec of the command line. A new name is added and said, unless it is near
-// an existing one.
+// openSpec makes the spec of the command line. A new name is added and said, unless it is near an existing
+// one.
 func openSpec(c *cli.Context) (*command.Scope, *spec, error) {
 	k, err := open(c)
 	s, box := k.s, k.box
@@ -130,6 +130,11 @@ func newSpec(c *cli.Context, s *command.Scope, plan *config.Config, box *mailbox
 	cols, rows, err := config.ParseSize(cmp.Or(c.String("size"), m.Size, "120x30"))
 	if err != nil {
 		return nil, command.Usage("size: %v", err).WithHint("--size 120x30")
+	}
+	for _, pair := range c.StringSlice("env") {
+		if !strings.Contains(pair, "=") {
+			return nil, command.Usage("--env needs k=v, not %q", pair)
+		}
 	}
 	session := plan.SessionOf(name)
 	sp = &spec{box: box, Spec: runspec.Spec{

@@ -121,19 +121,18 @@ func (sp *spec) start() (*runnerProcess, error) {
 // errGone says that an agent which was awaited runs no more.
 var errGone = errors.New("it has ended")
 
-// awaitReady waits until the agent is ready, or until it is known that it does not become so. p is
-// its runner if this process has started it, else nil. A program that shows no prompt is then as it
-// is, after a short while where its driver does not know its prompt.
-func (k *call) awaitReady(ctx context.Context, p *runnerProcess) (result, error) {
-	r := result{Name: k.name()}
+// awaitReady waits until the agent is ready, or until it is known that it does not become so. p is its
+// runner if this process has started it, else nil. After patience, which counts from its start and is
+// short where its prompts are not known, it is as it is.
+func (k *call) awaitReady(ctx context.Context, p *runnerProcess, patience time.Duration) (result, error) {
+	r, unready := result{Name: k.name(), State: "ready"}, "started"
+	if p == nil {
+		r.State, unready = "running", "running"
+	}
 	asking, restarts := 0, 0
 	for began := time.Now(); ; {
 		status, err := k.status(ctx)
 		r.PID = status.ChildPID
-		patience := readyWithin
-		if status.Driver == "plain" {
-			patience = quietWithin
-		}
 		if asking++; status.State != string(reducer.Confirming) && status.State != string(reducer.AwaitingInput) {
 			asking = 0
 		}
@@ -141,17 +140,23 @@ func (k *call) awaitReady(ctx context.Context, p *runnerProcess) (result, error)
 			restarts = status.Restarts
 			command.Warn(k.c, "%s has ended before it was ready, and is started again", r.Name)
 		}
-		switch waited := time.Since(began); {
+		quiet := time.Since(began)
+		if p == nil && r.PID != 0 {
+			quiet = time.Since(status.Started)
+		}
+		if status.Driver == "plain" {
+			patience = quietWithin
+		}
+		switch {
 		case status.Ready:
-			r.State = "ready"
 			return r, nil
 		case asking == dialogHolds:
 			return r, command.Failed("%s runs, and asks before it is ready: %s", r.Name, letter.Escape(status.Detail)).
 				WithHint("atm attach %s", r.Name)
-		case err == nil && waited > patience:
-			r.State, r.Detail = "started", "no prompt is shown yet"
+		case err == nil && asking == 0 && quiet > patience:
+			r.State, r.Detail = unready, "no prompt is shown yet"
 			return r, nil
-		case errors.Is(err, control.ErrNotAnswering) || err != nil && waited > listenWithin:
+		case errors.Is(err, control.ErrNotAnswering) || err != nil && time.Since(began) > listenWithin:
 			return r, k.explain(err)
 		}
 		if running, err := k.box.Store().Running(r.Name); p == nil && (err != nil || !running) {
@@ -193,12 +198,12 @@ func (p *runnerProcess) asEnded(box *mailbox.Box) error {
 }
 
 // startReady starts a runner, and comes back when the agent is ready or it is known how it stands.
-func (k *call) startReady(ctx context.Context, sp *spec) (result, error) {
+func (k *call) startReady(ctx context.Context, sp *spec, patience time.Duration) (result, error) {
 	p, err := sp.start()
 	if err != nil {
 		return result{}, err
 	}
-	return k.awaitReady(ctx, p)
+	return k.awaitReady(ctx, p, patience)
 }
 
 // runHere starts a runner and waits for its end. A signal, or the end of this process, ends the

@@ -10,7 +10,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/control"
 )
 
@@ -37,9 +36,9 @@ var restartCommand = &cli.Command{
 	Action:      onRunner("restart", restart),
 }
 
-// stop ends the agent, all that it started and its runner, and comes back when the runner's lock is
-// free. An agent that is about to start does not. A runner that does not answer is killed; what it
-// leaves is then ended.
+// stop ends the agent, all that it started and its runner, and comes back when the runner's lock is free.
+// An agent that is about to start does not. A runner that does not answer is killed; what it leaves is then
+// ended.
 func (k *call) stop(ctx context.Context) (result, error) {
 	r, name, isAsked := result{Name: k.name(), State: "not running"}, k.name(), false
 	if err := k.s.MayStop("stop", name); err != nil {
@@ -62,20 +61,21 @@ func (k *call) stop(ctx context.Context) (result, error) {
 				command.Warn(k.c, "%s: its runner, process %d, did not answer and was killed", name, silent.PID)
 			}
 		}
-		hold, err := k.box.Store().HoldRunner(ctx, name) // so that it is not started meanwhile
-		if errors.Is(err, mailbox.ErrRunning) {
+		running, err := k.box.Store().Running(name)
+		if err != nil || !running && isAsked {
+			return r, err
+		}
+		if running {
 			if !isAsked {
 				r.State = "stopped" // it is about to listen, or to end
 			}
 			continue
 		}
+		hold, err := k.box.Store().HoldRunner(ctx, name) // so that it is not started meanwhile
 		if err != nil {
 			return r, err
 		}
 		defer hold.Release()
-		if isAsked {
-			return r, nil
-		}
 		if r.Ended, err = k.endLeftovers(); len(r.Ended) > 0 {
 			r.State = "stopped"
 		}

@@ -115,8 +115,8 @@ func typeText(c *cli.Context) (err error) {
 // forGo writes a text with our escapes as the inside of a Go string.
 var forGo = strings.NewReplacer(`\\`, `\\`, `\e`, `\x1b`, `"`, `\"`, "\n", `\n`)
 
-// unescape undoes the escapes that --raw knows. Any other is an error: a misspelt key is not to be
-// typed as a backslash and a letter.
+// unescape undoes the escapes that --raw knows. Any other is an error: a misspelt key is not to be typed as
+// a backslash and a letter.
 func unescape(s string) (string, error) {
 	text, err := strconv.Unquote(`"` + forGo.Replace(s) + `"`)
 	if err != nil || text == "" {
@@ -160,8 +160,8 @@ func attach(c *cli.Context) error {
 	return k.printEnd(end)
 }
 
-// showTerminal shows the agent's terminal on this one until it is left or ends. Closing this
-// terminal detaches or, for the owner, who has started the agent, ends the agent.
+// showTerminal shows the agent's terminal on this one until it is left or ends. Closing this terminal
+// detaches or, for the owner, who has started the agent, ends the agent.
 func (k *call) showTerminal(client *control.Client, isOwner bool) (end control.Ending, err error) {
 	isReadOnly := k.c.Bool("read-only")
 	said := "attached to %s; %s leaves it running"
@@ -209,8 +209,8 @@ func (k *call) printEnd(end control.Ending) error {
 }
 
 // A console is this terminal while it shows an agent's: raw until close, which also a panic of the
-// goroutine that opened it calls. One goroutine reads what is typed until the process ends, one
-// waits for new sizes until close.
+// goroutine that opened it calls. One goroutine reads what is typed until the process ends, one waits for
+// new sizes until close.
 type console struct {
 	out       *os.File
 	typed     chan []byte // closed when the terminal has gone
@@ -220,9 +220,9 @@ type console struct {
 	hasExited bool   // the program has ended, and left the cursor below its output
 }
 
-// Leaving a terminal: what a program may have switched on is switched off, the alternate screen
-// left, and the title put back that saveTitle has kept. Outside of the alternate screen leaving it
-// moves the cursor to where it was saved: here.
+// Leaving a terminal: what a program may have switched on is switched off, the alternate screen left, and
+// the title put back that saveTitle has kept. Outside of the alternate screen leaving it moves the cursor
+// to where it was saved: here.
 const (
 	saveTitle  = "\x1b[22;2t"
 	resetModes = "\x1b[0m\x1b[?25h\x1b7\x1b[r\x1b8\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1004l\x1b[?1005l\x1b[?1006l\x1b[?1015l" +

@@ -60,7 +60,7 @@ func up(c *cli.Context) error {
 	if _, err := findRunner(c); err != nil {
 		return err
 	}
-	if err := u.choose(); err != nil {
+	if err := u.choose(c.Args().Slice()); err != nil {
 		return err
 	}
 	if c.Bool("foreground") {
@@ -71,20 +71,18 @@ func up(c *cli.Context) error {
 	return u.start(ctx)
 }
 
-// choose finds the members that are meant: the named ones with those that they are started after,
-// or all. Every member of team.toml gets its mailbox, people too.
-func (u *startup) choose() error {
-	startable := u.plan.Startable()
-	names := startable
-	if u.c.Args().Present() {
-		names = nil
-	}
-	for _, word := range u.c.Args().Slice() {
-		names = append(names, wire.Name(word))
-		if !slices.Contains(startable, wire.Name(word)) {
+// choose finds the members that are meant: the named ones with those that they are started after, or all.
+// Every member of team.toml gets its mailbox, people too.
+func (u *startup) choose(words []string) error {
+	names := u.plan.Startable()
+	for _, word := range words {
+		if !slices.Contains(names, wire.Name(word)) {
 			_, err := u.s.Member(word)
 			return cmp.Or(err, noCommand(wire.Name(word)))
 		}
+	}
+	if len(words) > 0 {
+		names = slices.DeleteFunc(names, func(n wire.Name) bool { return !slices.Contains(words, string(n)) })
 	}
 	if len(names) == 0 {
 		return command.Usage("team.toml gives nobody a command").
@@ -110,8 +108,7 @@ func (u *startup) choose() error {
 	return nil
 }
 
-// start starts the members that do not run, waits until all are ready, and says of each what
-// became of it.
+// start starts the members that do not run, waits until all are ready, and says of each what became of it.
 func (u *startup) start(ctx context.Context) error {
 	errs := u.plan.Start(ctx, u.order, func(ctx context.Context, n wire.Name) error {
 		if !slices.Contains(u.names, n) {
@@ -149,16 +146,18 @@ func (u *startup) start(ctx context.Context) error {
 	return e
 }
 
-// bring has a member run and be ready: started, or as it is. Others may start and stop it
-// meanwhile; then it is tried again, a few times.
+// bring has a member run and be ready: started, or as it is. Others may start and stop it meanwhile; then
+// it is tried again, a few times.
 func (u *startup) bring(ctx context.Context, n wire.Name) (r result, err error) {
 	k := &call{u.c, u.s, u.s.Team.Box(n)}
 	for range 5 {
 		if u.isRunning(n) {
-			r, err = k.awaitReady(ctx, nil)
-			r.State = strings.Replace(r.State, "ready", "running", 1)
+			r, err = k.awaitReady(ctx, nil, readyWithin)
 		} else {
-			r, err = u.startMember(ctx, k)
+			var sp *spec
+			if sp, err = newSpec(u.c, u.s, u.plan, k.box, nil); err == nil {
+				r, err = k.startReady(ctx, sp, readyWithin)
+			}
 		}
 		refused, ok := errors.AsType[*command.Error](err)
 		isTaken := ok && refused.Exit == command.ExitRefused && u.isRunning(n) // somebody else was quicker
@@ -169,16 +168,8 @@ func (u *startup) bring(ctx context.Context, n wire.Name) (r result, err error) 
 	return r, err
 }
 
-func (u *startup) startMember(ctx context.Context, k *call) (result, error) {
-	sp, err := newSpec(u.c, u.s, u.plan, k.box, nil)
-	if err != nil {
-		return result{}, err
-	}
-	return k.startReady(ctx, sp)
-}
-
-// foreground starts the team, waits until it is interrupted, nobody reads on or nobody runs any
-// more, and stops it. A signal cuts none of that short.
+// foreground starts the team, waits until it is interrupted, nobody reads on or nobody runs any more, and
+// stops it. A signal cuts none of that short.
 func (u *startup) foreground() error {
 	ctx, stop := signal.NotifyContext(u.c.Context, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -225,25 +216,22 @@ func down(c *cli.Context) error {
 	return err
 }
 
-// stopAll stops members, all at once, but whoever asks for it last: this process ends with it.
-// Those that did not run are said where all are to be.
+// stopAll stops members, all at once, but whoever asks for it last: this process ends with it. Those that
+// did not run are said where all are to be.
 func stopAll(ctx context.Context, c *cli.Context, s *command.Scope, names []wire.Name, sayAll bool) (stopped int, err error) {
 	var mu sync.Mutex
 	var errs []error
 	stop := func(n wire.Name) {
-		k := &call{c, s, s.Team.Box(n)}
-		r, err := k.stop(ctx)
+		r, err := (&call{c, s, s.Team.Box(n)}).stop(ctx)
 		mu.Lock()
 		defer mu.Unlock()
-		if err != nil {
-			errs = append(errs, fmt.Errorf("not stopped: %s: %w", n, err))
-			return
-		}
-		isStopped := r.State != "not running"
+		isStopped := err == nil && r.State != "not running"
 		if isStopped {
 			stopped++
 		}
-		if isStopped || sayAll {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("not stopped: %s: %w", n, err))
+		} else if isStopped || sayAll {
 			command.Print(c, result{Name: n, State: r.State}) // that nobody reads it stops nothing
 		}
 	}

@@ -93,69 +93,102 @@ const (
 	attachEvery = 250 * time.Millisecond
 )
 
-// attached is a session on this terminal, or in lines where there is none.
-type attached struct {
-	*call
-	terminal *term.Terminal // nil: lines
-	shown    uint64         // messages of the log
+// A console is where an attached session is shown, and typed: a terminal, or lines.
+type console struct {
+	show     func(fmt.Stringer) error // above what is being typed
+	note     func(format string, args ...any)
+	readLine func() (string, error)
+	restore  func()
+	isToStay bool // when there are no more lines
 }
 
-func attach(k *call) error { return k.s.Follow((&attached{call: k}).run) }
+// openConsole takes hold of the terminal, if stdin and stdout are one.
+func openConsole(c *cli.Context) (*console, error) {
+	in, fd := bufio.NewReader(os.Stdin), int(os.Stdin.Fd())
+	con := &console{
+		show:     func(line fmt.Stringer) error { return command.Print(c, line) },
+		note:     func(format string, args ...any) { command.Warn(c, format, args...) },
+		readLine: func() (string, error) { return in.ReadString('\n') },
+		restore:  func() {},
+	}
+	if !term.IsTerminal(fd) || !command.Terminal() || c.Bool("json") || os.Getenv("TERM") == "dumb" {
+		if con.isToStay = c.Bool("follow"); c.Bool("read-only") {
+			con.readLine = func() (string, error) { return "", io.EOF }
+		}
+		return con, nil
+	}
+	before, err := term.MakeRaw(fd)
+	if err != nil {
+		return nil, err
+	}
+	t := term.NewTerminal(struct {
+		io.Reader
+		io.Writer
+	}{os.Stdin, os.Stdout}, "> ")
+	con.show = func(line fmt.Stringer) error {
+		if w, h, err := term.GetSize(int(os.Stdout.Fd())); err == nil && w > 0 {
+			t.SetSize(w, h)
+		}
+		_, err := fmt.Fprintln(t, line)
+		return err
+	}
+	con.note = func(format string, args ...any) {
+		con.show(command.Text(letter.Escape("-- " + fmt.Sprintf(format, args...))))
+	}
+	con.readLine = t.ReadLine
+	con.restore = func() {
+		os.Stdout.WriteString("\r\x1b[K")
+		term.Restore(fd, before)
+	}
+	return con, nil
+}
 
-// run shows what is new and says what is typed, until one of them ends.
-func (a *attached) run(ctx context.Context) error {
-	in := int(os.Stdin.Fd())
-	if term.IsTerminal(in) && command.Terminal() && !a.c.Bool("json") && os.Getenv("TERM") != "dumb" {
-		before, err := term.MakeRaw(in)
-		if err != nil {
+func attach(k *call) error { return k.s.Follow(k.attach) }
+
+// attach shows what is new and says what is typed, until one of them ends.
+func (k *call) attach(ctx context.Context) error {
+	con, err := openConsole(k.c)
+	if err != nil {
+		return err
+	}
+	defer con.restore()
+	_, all := k.one.Entries(0)
+	shown := all - min(all, lastShown)
+	con.note("session %s with %s, %s for %s; Ctrl-D leaves", short(k.one), k.one.AgentID, k.one.State, lived(k.one))
+	lines := make(chan string) // nil: there are no more
+	go con.readLines(lines)
+	for {
+		if k.one, err = refresh(ctx, k.s, k.one.SessionID); err != nil {
 			return err
 		}
-		defer func() {
-			os.Stdout.WriteString("\r\x1b[K")
-			term.Restore(in, before)
-		}()
-		a.terminal = term.NewTerminal(struct {
-			io.Reader
-			io.Writer
-		}{os.Stdin, os.Stdout}, "> ")
-	}
-	_, all := a.one.Entries(0)
-	a.shown = all - min(all, lastShown)
-	a.note("session %s with %s, %s for %s; Ctrl-D leaves", short(a.one), a.one.AgentID, a.one.State, lived(a.one))
-	lines := make(chan string) // nil: there are no more
-	go a.read(lines)
-	isToStay := a.terminal == nil && a.c.Bool("follow")
-	for {
-		over, err := a.update(ctx)
-		if over || err != nil || lines == nil && !isToStay {
-			return err
+		entries, all := k.one.Entries(shown)
+		for _, m := range entries {
+			if err := con.show(entry{m, k.one.AgentID}); err != nil {
+				return err
+			}
+		}
+		if shown = all; !k.one.State.Alive() || lines == nil && !con.isToStay {
+			return nil
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(attachEvery):
 		case text, ok := <-lines:
-			if ok {
-				a.send(text)
-			} else {
+			if !ok {
 				lines = nil
+			} else if err := k.sendLine(text); err != nil { // and the session goes on
+				con.note("%v", err)
 			}
 		}
 	}
 }
 
-// read reads lines until there are no more. It ends with the process.
-func (a *attached) read(lines chan<- string) {
+// readLines reads lines until there are no more. It ends with the process.
+func (con *console) readLines(lines chan<- string) {
 	defer close(lines)
-	in := bufio.NewReader(os.Stdin)
-	readLine := func() (string, error) { return in.ReadString('\n') }
-	if a.terminal != nil {
-		readLine = a.terminal.ReadLine
-	} else if a.c.Bool("read-only") {
-		return
-	}
 	for {
-		text, err := readLine()
+		text, err := con.readLine()
 		if text = strings.TrimRight(text, "\r\n"); text != "" {
 			lines <- text
 		}
@@ -165,53 +198,13 @@ func (a *attached) read(lines chan<- string) {
 	}
 }
 
-// update shows what is new, and reports whether the session is over.
-func (a *attached) update(ctx context.Context) (over bool, err error) {
-	one, err := refresh(ctx, a.s, a.one.SessionID)
-	if err != nil {
-		return false, err
+func (k *call) sendLine(text string) error {
+	if k.c.Bool("read-only") {
+		return errors.New("read only: nothing is sent")
 	}
-	entries, all := one.Entries(a.shown)
-	for _, m := range entries {
-		if err := a.print(entry{m, one.AgentID}); err != nil {
-			return false, err
-		}
+	if err := command.CheckText(text); err != nil {
+		return err
 	}
-	a.shown = all
-	return !one.State.Alive(), nil
-}
-
-// send sends a line that was typed. An error is shown, and the session goes on.
-func (a *attached) send(text string) {
-	err := command.CheckText(text)
-	if a.c.Bool("read-only") {
-		err = errors.New("read only: nothing is sent")
-	}
-	if err == nil {
-		_, err = a.say(wire.HumanInput{Kind: "message", Text: text})
-	}
-	if err != nil {
-		a.note("%v", err)
-	}
-}
-
-// print shows a line above what is being typed.
-func (a *attached) print(line fmt.Stringer) error {
-	if a.terminal == nil {
-		return command.Print(a.c, line)
-	}
-	if w, h, err := term.GetSize(int(os.Stdout.Fd())); err == nil && w > 0 {
-		a.terminal.SetSize(w, h)
-	}
-	_, err := fmt.Fprintln(a.terminal, line)
+	_, err := k.say(wire.HumanInput{Kind: "message", Text: text})
 	return err
-}
-
-// note shows something that nobody in the session said.
-func (a *attached) note(format string, args ...any) {
-	if a.terminal == nil {
-		command.Warn(a.c, format, args...)
-	} else {
-		a.print(command.Text(letter.Escape("-- " + fmt.Sprintf(format, args...))))
-	}
 }

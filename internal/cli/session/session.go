@@ -1,11 +1,12 @@
-// Package session is the verbs of interactive sessions (package session at the top): they begin,
-// list, show, join and end them.
+// Package session is the verbs of interactive sessions (package session at the top): they begin, list,
+// show, join and end them.
 package session
 
 import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
 	sessions "github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams"
@@ -140,19 +142,7 @@ func begin(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := mayBegin(c, s, box.Agent()); err != nil {
-		return err
-	}
-	made, err := s.Team.Sessions().New(c.Context, sessions.Options{Agent: box.Agent(), Goal: goal, Channel: c.String("channel")})
-	if err != nil {
-		return err
-	}
-	command.Warn(c, "atm session attach %s", short(made))
-	return command.Print(c, resultOf(made, string(made.SessionID)))
-}
-
-// mayBegin refuses a session that nobody could talk in, or that makes the agent's name ambiguous.
-func mayBegin(c *cli.Context, s *command.Scope, agent wire.Name) error {
+	agent := box.Agent()
 	if m, err := s.Team.Summary(agent); err == nil && m.State == reducer.WordPerson {
 		return command.Refused("%s is a person: a session is with an agent", agent).WithHint("atm send %s \"…\"", agent)
 	}
@@ -163,11 +153,19 @@ func mayBegin(c *cli.Context, s *command.Scope, agent wire.Name) error {
 		return err
 	}
 	alive, err := aliveOf(c.Context, s, string(agent))
-	if err != nil || len(alive) == 0 || c.Bool("another") {
+	if err != nil {
 		return err
 	}
-	return command.Refused("%s has a session already: %s, %s for %s", agent, short(alive[0]), alive[0].State, lived(alive[0])).
-		WithHint("atm session attach %s; a second one: atm session new --agent %s --another", short(alive[0]), agent)
+	if len(alive) > 0 && !c.Bool("another") { // the agent's name would mean neither
+		return command.Refused("%s has a session already: %s, %s for %s", agent, short(alive[0]), alive[0].State, lived(alive[0])).
+			WithHint("atm session attach %s; a second one: atm session new --agent %s --another", short(alive[0]), agent)
+	}
+	made, err := s.Team.Sessions().New(c.Context, sessions.Options{Agent: agent, Goal: goal, Channel: c.String("channel")})
+	if err != nil {
+		return err
+	}
+	command.Warn(c, "atm session attach %s", short(made))
+	return command.Print(c, resultOf(made, string(made.SessionID)))
 }
 
 // moveTo changes the state of the session, and prints it.
@@ -190,8 +188,8 @@ func moveTo(to wire.InteractiveSessionState) func(*call) error {
 	}
 }
 
-// resume lets a session go on. An agent that does not run is started first; when it cannot be
-// started, the session stays as it is.
+// resume lets a session go on. An agent that does not run is started first; when it cannot be started, the
+// session stays as it is.
 func resume(k *call) error {
 	plan, err := k.s.Team.Config()
 	if err != nil {
@@ -201,34 +199,34 @@ func resume(k *call) error {
 	if err != nil {
 		return err
 	}
-	if !running && k.one.State.Alive() {
-		words, again := plan.Session.ResumeWords(k.one.SessionID), k.s.Team.RunAgain(k.agent())
-		if len(words) == 0 && k.one.OwnedByRunner() { // it would be paused again at the next look
-			return command.Refused("%s does not run, and team.toml has no resume_cmd: the session stays %s", k.agent(), k.one.State).
-				WithHint("%s; the session goes on with it", again)
-		}
-		if len(words) == 0 {
-			command.Warn(k.c, "%s does not run, and team.toml has no resume_cmd: %s", k.agent(), again)
-		} else if err := k.runDetached(words); err != nil {
+	m, err := k.s.Team.Summary(k.agent())
+	if err != nil {
+		return err
+	}
+	own := wire.UUID(cmp.Or(m.Session, string(k.one.SessionID))) // what the agent itself calls it
+	words, again := plan.SessionOf(k.agent()).ResumeWords(own), k.s.Team.RunAgain(k.agent())
+	switch {
+	case running || !k.one.State.Alive(): // there is nothing to start
+	case len(words) == 0 && k.one.OwnedByRunner(): // it would be paused again at the next look
+		return command.Refused("%s does not run, and team.toml has no resume_cmd: the session stays %s", k.agent(), k.one.State).
+			WithHint("%s; the session goes on with it", again)
+	case len(words) == 0:
+		command.Warn(k.c, "%s does not run, and team.toml has no resume_cmd: %s", k.agent(), again)
+	default:
+		self, _ := os.Executable()
+		args := []string{"run", k.one.AgentID, "--detach", "--root", k.s.Root.Path, "--team", string(k.s.Team.Name), "--"}
+		cmd := exec.CommandContext(k.c.Context, self, append(args, words...)...)
+		cmd.Stderr = os.Stderr // it prints its own errors
+		if err := cmd.Run(); err != nil {
 			return command.Failed("%s could not be started: %w; the session stays %s", k.agent(), err, k.one.State).WithHint("%s", again)
-		} else {
-			command.Warn(k.c, "%s runs: atm attach %s", k.agent(), k.agent())
 		}
+		command.Warn(k.c, "%s runs: atm attach %s", k.agent(), k.agent())
 	}
 	return moveTo(wire.SessionActive)(k)
 }
 
-// runDetached runs `atm run AGENT --detach -- WORDS…`, which prints its own errors.
-func (k *call) runDetached(words []string) error {
-	self, _ := os.Executable()
-	args := []string{"run", k.one.AgentID, "--detach", "--root", k.s.Root.Path, "--team", string(k.s.Team.Name), "--"}
-	cmd := exec.CommandContext(k.c.Context, self, append(args, words...)...)
-	cmd.Stderr = os.Stderr
-	return cmd.Run()
-}
-
-// find is the session that a word means: by its id or a part of it, or by the name of an agent
-// that has only one.
+// find is the session that a word means: by its id or a part of it, or by the name of an agent that has
+// only one.
 func find(ctx context.Context, s *command.Scope, word string) (*sessions.Session, error) {
 	if !s.IsMember(word) {
 		id, err := s.Team.Sessions().Find(word)
@@ -269,15 +267,146 @@ func aliveOf(ctx context.Context, s *command.Scope, agent string) (alive []*sess
 	return alive, err
 }
 
-// refresh is a session as it is now, with what its agent has said since. Where that cannot be
-// written, it is as it would be.
+// refresh is a session as it is now, with what its agent has said since. Where that cannot be written, it
+// is as it would be.
 func refresh(ctx context.Context, s *command.Scope, id wire.UUID) (*sessions.Session, error) {
+	one, err := s.Team.Sessions().Get(id)
+	if err != nil {
+		return nil, err
+	}
 	plan, _ := s.Team.Config() // doctor names its mistakes
-	one, err := s.Team.RefreshSession(ctx, id, &plan.Session)
+	one, err = s.Team.RefreshSession(ctx, id, plan.SessionOf(wire.Name(one.AgentID)))
 	if err != nil {
 		if seen, lookErr := s.Team.Sessions().Look(ctx, id); lookErr == nil {
 			return seen, nil
 		}
 	}
 	return one, err
+}
+
+var lsCommand = &cli.Command{
+	Name: "ls", Aliases: []string{"list"}, Usage: "the sessions that go on",
+	UsageText: "atm session ls\natm session ls --all",
+	Flags:     []cli.Flag{&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "also those that are over"}},
+	Action:    list,
+}
+
+var showCommand = &cli.Command{
+	Name: "show", Aliases: []string{"cat", "log"}, ArgsUsage: "ID", Usage: "one with its log",
+	UsageText: "atm session show bob",
+	Flags: []cli.Flag{
+		&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Value: 50, Usage: "the last `N` of the log (default 50); 0: all that is kept"},
+	},
+	Action: with(show),
+}
+
+// listing is what ls prints.
+type listing struct {
+	Sessions []wire.InteractiveSession `json:"sessions"`
+	text     string
+}
+
+func (l listing) String() string { return l.text }
+
+func list(c *cli.Context) error {
+	s, err := command.OpenTeam(c)
+	if err != nil {
+		return err
+	}
+	all, bad, err := s.Team.Sessions().List()
+	if err != nil {
+		return err
+	}
+	for _, file := range bad {
+		command.Warn(c, "%v", file)
+	}
+	l, over := listing{Sessions: []wire.InteractiveSession{}}, 0
+	for _, one := range all {
+		if now, err := refresh(c.Context, s, one.SessionID); err == nil {
+			one = now
+		}
+		if !one.State.Alive() && !c.Bool("all") {
+			over++
+			continue
+		}
+		one.Messages = nil
+		l.Sessions = append(l.Sessions, one.InteractiveSession)
+		l.text += line(one) + "\n"
+	}
+	if over > 0 {
+		l.text += fmt.Sprintf("%d over: atm session ls --all", over)
+	}
+	l.text = cmp.Or(l.text, "no sessions: atm session new --agent NAME")
+	return command.Print(c, l)
+}
+
+func show(k *call) error {
+	one := k.one
+	var b strings.Builder
+	fmt.Fprintf(&b, "session %s with %s: %s, %s\n", one.SessionID, one.AgentID, one.State, lived(one))
+	fmt.Fprintf(&b, "channel %s", letter.Escape(one.ChannelID))
+	if one.GoalID != sessions.NoGoal {
+		fmt.Fprintf(&b, ", goal %s", one.GoalID)
+	}
+	b.WriteString("\n")
+	entries, all := one.Entries(0)
+	// The log is in the order in which things became known.
+	slices.SortStableFunc(entries, func(a, b wire.SessionMessage) int { return a.Timestamp.Compare(b.Timestamp) })
+	if limit := k.c.Int("limit"); limit > 0 {
+		entries = entries[max(len(entries)-limit, 0):]
+	}
+	if before := all - uint64(len(entries)); before > 0 {
+		fmt.Fprintf(&b, "… %d before these\n", before)
+	}
+	for _, m := range entries {
+		b.WriteString(entry{m, one.AgentID}.String() + "\n")
+	}
+	return command.Print(k.c, resultOf(one, b.String()))
+}
+
+// A result is what the verbs about one session print.
+type result struct {
+	Session wire.InteractiveSession `json:"session"`
+	Alive   bool                    `json:"alive"`
+	ID      wire.ID                 `json:"id,omitempty"` // of the message that was sent
+
+	text string
+}
+
+func (r result) String() string { return r.text }
+
+func resultOf(one *sessions.Session, text string) result {
+	return result{Session: one.InteractiveSession, Alive: one.State.Alive(), text: text}
+}
+
+// line is a session in a list.
+func line(one *sessions.Session) string {
+	channel := letter.Clip(letter.Escape(one.ChannelID), 60)
+	return fmt.Sprintf("%s  %s  %s  %s  %s", short(one), one.AgentID, one.State, lived(one), channel)
+}
+
+func short(one *sessions.Session) string { return wire.ID(one.SessionID).Short(6) }
+
+// lived is how long a session has gone on, or went on until it was over.
+func lived(one *sessions.Session) string {
+	if one.State.Alive() {
+		return one.Elapsed(time.Now())
+	}
+	return one.Elapsed(one.UpdatedAt)
+}
+
+// An entry is one line in the log of a session with an agent.
+type entry struct {
+	wire.SessionMessage
+	agent string
+}
+
+// String is the time, who spoke and the text. Further lines of the text are indented, so that none looks
+// like another entry.
+func (e entry) String() string {
+	names := map[string]string{sessions.SenderAgent: e.agent, sessions.SenderSystem: "--"}
+	r := letter.Renderer{Terminal: command.Terminal()}
+	text, _ := r.Body(e.Content, 0, 0)
+	who := letter.Escape(cmp.Or(names[e.Sender], e.Sender))
+	return command.Stamp(e.Timestamp) + " " + who + ": " + strings.TrimSpace(string(text))
 }

@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/agentteammail/atm/internal/agentconfig"
@@ -23,7 +23,7 @@ var gcCommand = &cli.Command{
 	Description: "Never unread, never owed; nothing is deleted. Whole days only.",
 	Flags: []cli.Flag{
 		command.DurationFlag("keep", 30*24*time.Hour, "what is younger than `D` stays (default 30d)"),
-		&cli.IntFlag{Name: "keep-last", Value: 100, Usage: "the newest `N` of an inbox stay (default 100)"},
+		&cli.UintFlag{Name: "keep-last", Value: 100, Usage: "the newest `N` of an inbox stay (default 100)"},
 		&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "count only: the same totals"},
 	},
 	Action: with(command.OpenTeam, gc),
@@ -36,17 +36,14 @@ func gc(c *cli.Context, s *command.Scope) error {
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	options := mailbox.GCOptions{Before: time.Now().Add(-command.Duration(c, "keep")), KeepLast: c.Int("keep-last"), DryRun: c.Bool("dry-run")}
+	options := mailbox.GCOptions{Before: time.Now().Add(-command.Duration(c, "keep")), KeepLast: int(c.Uint("keep-last")), DryRun: c.Bool("dry-run")}
 	var total mailbox.Moved
 	for _, b := range boxes {
-		moved, err := b.GC(ctx, options)
-		total.Add(moved)
-		if err != nil {
-			return err
-		}
-		moved, err = s.Team.ArchiveEvents(ctx, b.Agent(), options.Before, options.DryRun)
-		total.Add(moved)
-		if err != nil {
+		messages, err1 := b.GC(ctx, options)
+		events, err2 := s.Team.ArchiveEvents(ctx, b.Agent(), options.Before, options.DryRun)
+		total.Add(messages)
+		total.Add(events)
+		if err := errors.Join(err1, err2); err != nil {
 			return err
 		}
 	}
@@ -140,23 +137,18 @@ func doctor(c *cli.Context, s *command.Scope) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	isWrong := false
-	var b strings.Builder
+	isWrong, text := slices.ContainsFunc(checks, teams.Check.Wrong), ""
 	for _, check := range checks {
-		isWrong = isWrong || check.Wrong()
-		b.WriteString(check.Severity + ": " + letter.Escape(check.Message) + "\n")
+		text += check.Severity + ": " + letter.Escape(check.Message) + "\n"
 		if check.Fix != "" {
-			b.WriteString("  " + letter.Escape(check.Fix) + "\n")
+			text += "  " + letter.Escape(check.Fix) + "\n"
 		}
 	}
 	if !isWrong {
-		b.WriteString("nothing is wrong\n")
+		text += "nothing is wrong"
 	}
-	if err := command.Print(c, result{map[string]any{"checks": checks}, b.String()}); err != nil {
+	if err := command.Print(c, result{map[string]any{"checks": checks}, text}); err != nil || !isWrong {
 		return err
 	}
-	if isWrong {
-		return command.Exit(command.ExitFailed)
-	}
-	return nil
+	return command.Exit(command.ExitFailed)
 }

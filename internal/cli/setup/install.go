@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -48,17 +49,31 @@ var installFlags = []cli.Flag{
 
 func configure(c *cli.Context, do func(*agentconfig.Installer, agentconfig.Request) (*agentconfig.Report, error), nothing string) error {
 	r := agentconfig.Request{Tool: c.Args().First(), Local: c.Bool("local"), DryRun: c.Bool("dry-run")}
-	if err := checkTool(c, r.Tool); err != nil {
-		return err
+	if !slices.Contains(agentconfig.Tools, r.Tool) {
+		e := command.Usage("which tool? there are %s", strings.Join(agentconfig.Tools, ", ")).WithHint("%s claude", c.Command.HelpName)
+		if near, ok := command.Nearest(r.Tool, agentconfig.Tools); ok {
+			e.WithHint("did you mean %s?", near).WithCandidates(near)
+		}
+		return e
 	}
 	place := installPlace(c)
-	var err error
-	if place.Root, err = acceptedRoot(c); err != nil {
+	found, _, err := teams.Find(command.Place(c))
+	var named *teams.NoRootError
+	if err != nil && (!errors.Is(err, teams.ErrNoRoot) || errors.As(err, &named)) {
 		return err
 	}
+	if found.Accepted { // else no sandbox is opened for it
+		place.Root = found.Path
+	}
 	if c.IsSet("as") {
-		r.Agent = c.String("as")
-		if err := checkAs(c, r, place.Root != ""); err != nil {
+		if r.Agent = c.String("as"); !r.Local {
+			return command.Usage("who an agent is belongs to one worktree, not to all that you do with %s", r.Tool).
+				WithHint("%s %s --local --as %s", c.Command.HelpName, r.Tool, letter.Escape(r.Agent))
+		}
+		if _, err := wire.ParseName(r.Agent); err != nil {
+			return err
+		}
+		if _, err := command.OpenMe(c); place.Root != "" && err != nil {
 			return err
 		}
 	}
@@ -69,66 +84,24 @@ func configure(c *cli.Context, do func(*agentconfig.Installer, agentconfig.Reque
 	for _, note := range report.Notes {
 		command.Warn(c, "%s", note)
 	}
-	return command.Print(c, result{report, changeText(report, nothing)})
-}
-
-// changeText is a line a file, and one for each change in it.
-func changeText(report *agentconfig.Report, nothing string) string {
-	if len(report.Files) == 0 {
-		return nothing
+	verb, text := "changed", ""
+	if report.DryRun {
+		verb = "would change"
 	}
-	verb := map[bool]string{false: "changed", true: "would change"}[report.DryRun]
-	var b strings.Builder
 	for _, f := range report.Files {
-		fmt.Fprintf(&b, "%s %s\n", verb, letter.Escape(f.Path))
+		text += fmt.Sprintf("%s %s\n", verb, letter.Escape(f.Path))
 		for _, change := range f.Changes {
-			fmt.Fprintf(&b, "  %s\n", letter.Escape(change))
+			text += fmt.Sprintf("  %s\n", letter.Escape(change))
 		}
 	}
-	return b.String()
-}
-
-func checkTool(c *cli.Context, tool string) error {
-	if slices.Contains(agentconfig.Tools, tool) {
-		return nil
-	}
-	e := command.Usage("which tool? there are %s", strings.Join(agentconfig.Tools, ", ")).WithHint("%s claude", c.Command.HelpName)
-	if near, ok := command.Nearest(tool, agentconfig.Tools); ok {
-		e.WithHint("did you mean %s?", near).WithCandidates(near)
-	}
-	return e
+	return command.Print(c, result{report, cmp.Or(text, nothing)})
 }
 
 // installPlace says what the surroundings are, but for the root.
 func installPlace(c *cli.Context) agentconfig.Installer {
 	at := command.Place(c)
-	p := agentconfig.Installer{Home: at.Home, Dir: at.Dir, State: at.State}
-	p.Self, _ = os.Executable()
-	return p
-}
-
-// acceptedRoot is the root that agents here are to use, "" where there is none. No
-// sandbox is opened for one that nobody here accepted.
-func acceptedRoot(c *cli.Context) (string, error) {
-	found, _, err := teams.Find(command.Place(c))
-	var named *teams.NoRootError
-	if errors.Is(err, teams.ErrNoRoot) && !errors.As(err, &named) || err == nil && !found.Accepted {
-		return "", nil
-	}
-	return found.Path, err
-}
-
-// checkAs makes sure that --as is a name and, where there is a team, a member's.
-func checkAs(c *cli.Context, r agentconfig.Request, hasRoot bool) error {
-	if !r.Local {
-		return command.Usage("who an agent is belongs to one worktree, not to all that you do with %s", r.Tool).
-			WithHint("%s %s --local --as %s", c.Command.HelpName, r.Tool, letter.Escape(r.Agent))
-	}
-	_, err := wire.ParseName(r.Agent)
-	if err == nil && hasRoot {
-		_, err = command.OpenMe(c)
-	}
-	return err
+	self, _ := os.Executable()
+	return agentconfig.Installer{Home: at.Home, Dir: at.Dir, State: at.State, Self: self}
 }
 
 // explainInstall gives what went wrong with a configuration file its hint.
@@ -203,9 +176,8 @@ func runHook(c *cli.Context) (err error) {
 	return err
 }
 
-// openForHook opens the mailbox of the agent that the environment names. nil
-// without an error: there is nothing to say outside of a team, where nobody is
-// named, and where a runner speaks for the agent.
+// openForHook opens the mailbox of the agent that the environment names. nil without an error: there is
+// nothing to say outside of a team, where nobody is named, and where a runner speaks for the agent.
 func openForHook(c *cli.Context) (*command.Scope, error) {
 	if c.String("as") == "" && os.Getenv("ATM_AGENT") == "" {
 		return nil, nil
@@ -215,14 +187,14 @@ func openForHook(c *cli.Context) (*command.Scope, error) {
 	}
 	s, err := command.OpenMe(c)
 	var named *teams.NoRootError
-	switch {
-	case errors.As(err, &named):
-		return nil, err
-	case errors.Is(err, teams.ErrNoRoot), errors.Is(err, teams.ErrNoTeam), errors.Is(err, mailbox.ErrNoAgent):
+	isNoTeam := errors.Is(err, teams.ErrNoRoot) || errors.Is(err, teams.ErrNoTeam) || errors.Is(err, mailbox.ErrNoAgent)
+	if isNoTeam && !errors.As(err, &named) {
 		return nil, nil
-	case err != nil:
+	}
+	if err != nil {
 		return nil, err
-	case !s.Root.Accepted:
+	}
+	if !s.Root.Accepted {
 		return nil, command.Refused("nobody here made or accepted %s; if it is yours: atm init", s.Root.Path)
 	}
 	var refused *command.Error

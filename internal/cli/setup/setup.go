@@ -1,5 +1,5 @@
-// Package setup is the verbs around the root, the team and its state: they make and show them,
-// connect coding agents' hooks, and look after what is on disk.
+// Package setup is the verbs around the root, the team and its state: they make and show them, connect
+// coding agents' hooks, and look after what is on disk.
 package setup
 
 import (
@@ -209,8 +209,8 @@ func addMembers(ctx context.Context, t *teams.Team, names []wire.Name) (added []
 	return added, nil
 }
 
-// openSaid opens the team and says who I am, for a verb that works without either: unsaid is then
-// what nobody said.
+// openSaid opens the team and says who I am, for a verb that works without either: unsaid is then what
+// nobody said.
 func openSaid(c *cli.Context) (s *command.Scope, unsaid *command.Error, err error) {
 	s, err = command.OpenMe(c)
 	if s != nil && !c.IsSet("as") && errors.As(err, &unsaid) && unsaid.Exit == command.ExitUsage {

@@ -83,8 +83,8 @@ func team(c *cli.Context, s *command.Scope) error {
 	return command.Print(c, m)
 }
 
-// watchEvery is how often the team is looked at: a lock that a killed runner
-// leaves writes no event, so there is nothing else that could be waited for.
+// watchEvery is how often the team is looked at: a lock that a killed runner leaves writes no event, so
+// there is nothing else that could be waited for.
 const watchEvery = 500 * time.Millisecond
 
 // watchTeam repaints the team and what waits below it, and rings when more waits.
@@ -92,7 +92,7 @@ func watchTeam(ctx context.Context, s *command.Scope) error {
 	screen, ctx := command.StartRepaint(ctx)
 	defer screen.Close()
 	var known []string // what waited at the last look
-	for look := 0; ; look++ {
+	for isFirst := true; ctx.Err() == nil; isFirst = false {
 		m, err := readMembers(ctx, s.Team)
 		if err != nil {
 			return err
@@ -105,7 +105,7 @@ func watchTeam(ctx context.Context, s *command.Scope) error {
 			return err
 		}
 		for _, line := range waiting {
-			if look > 0 && !slices.Contains(known, line) {
+			if !isFirst && !slices.Contains(known, line) {
 				command.Notify("atm", line)
 			}
 		}
@@ -113,12 +113,12 @@ func watchTeam(ctx context.Context, s *command.Scope) error {
 		select {
 		case <-time.After(watchEvery):
 		case <-ctx.Done():
-			if errors.Is(context.Cause(ctx), command.ErrQuit) {
-				return nil
-			}
-			return ctx.Err()
 		}
 	}
+	if errors.Is(context.Cause(ctx), command.ErrQuit) {
+		return nil
+	}
+	return ctx.Err()
 }
 
 // waitingFor are the questions that somebody else may answer, and my unread mail, a line each.
@@ -177,7 +177,8 @@ func teamAdd(c *cli.Context, s *command.Scope) error {
 	if len(added) == 0 {
 		text = command.Join(names) + ": there already"
 	}
-	if c.Bool("shared") {
+	isShared := c.Bool("shared")
+	if isShared {
 		for _, n := range names {
 			if err := s.Team.Box(n).Share(); err != nil {
 				return err
@@ -185,7 +186,7 @@ func teamAdd(c *cli.Context, s *command.Scope) error {
 		}
 		text += fmt.Sprintf("\nmembers of %s may take from the inbox of %s: atm take %s", s.Team.Name, command.Join(names), names[0])
 	}
-	return command.Print(c, result{map[string]any{"team": s.Team.Name, "added": added, "shared": c.Bool("shared")}, text})
+	return printResult(c, map[string]any{"team": s.Team.Name, "added": added, "shared": isShared}, "%s", text)
 }
 
 func teamRetire(c *cli.Context, s *command.Scope) error {
@@ -211,17 +212,17 @@ func teamRetire(c *cli.Context, s *command.Scope) error {
 }
 
 func teamRestore(c *cli.Context, s *command.Scope) error {
-	names, err := parseNames(c.Args().Slice())
+	name, err := wire.ParseName(c.Args().First())
 	if err != nil {
+		return command.Usage("%v", err)
+	}
+	if err := s.MayStop("restore", name); err != nil {
 		return err
 	}
-	if err := s.MayStop("restore", names[0]); err != nil {
+	if err := s.Team.Restore(c.Context, name, ""); err != nil {
 		return err
 	}
-	if err := s.Team.Restore(c.Context, names[0], ""); err != nil {
-		return err
-	}
-	return printResult(c, map[string]any{"agent": names[0]}, "%s is back", names[0])
+	return printResult(c, map[string]any{"agent": name}, "%s is back", name)
 }
 
 var statusCommand = &cli.Command{
