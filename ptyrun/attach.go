@@ -122,7 +122,7 @@ func (r *runner) resize(cols, rows int) {
 	r.takeOutput()
 	r.prog.screen.Resize(cols, rows)
 	if err := r.prog.child.Resize(cols, rows); err != nil {
-		r.log.Error("resizing", "err", err)
+		r.Log.Error("resizing", "err", err)
 	}
 	r.prog.outputCame(r.Now())
 }
@@ -209,7 +209,7 @@ func (r *runner) releaseKeys() {
 func (r *runner) typeKeys(keys []byte) {
 	if r.prog != nil {
 		r.recordInput(keys)
-		r.prog.input.put(keys)
+		r.prog.put(keys)
 	}
 }
 

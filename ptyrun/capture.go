@@ -69,7 +69,7 @@ func (r *runner) capturesLines(now time.Time) bool {
 	if b.Capture != Pipe || p == nil {
 		return b.Capture == PTY
 	}
-	mayBeOther := r.Auto && p.driver.Plain && !p.isReady && now.Sub(p.started) < recognise
+	mayBeOther := r.isAuto && p.driver.Plain && !p.isReady && now.Sub(p.started) < recognise
 	b.capture.isDecided = b.capture.isDecided || !mayBeOther
 	return b.capture.isDecided && p.driver.Plain
 }
@@ -108,7 +108,7 @@ func (r *runner) emit(text string, of uint64) {
 	}
 	events, err := session.Events(id, wire.SessionEvent{Kind: "agent_output", Stream: "std_out", Content: text})
 	if err != nil {
-		r.log.Error("telling output", "err", err)
+		r.Log.Error("telling output", "err", err)
 	}
 	for _, e := range events {
 		if of > 0 {

@@ -84,7 +84,7 @@ func (p *program) read(now time.Time, anyDriver bool) {
 func (r *runner) refresh(now time.Time) {
 	r.takeOutput()
 	if p := r.prog; p.version != p.screen.Version() || !p.frame.IsZero() {
-		p.read(now, r.Auto)
+		p.read(now, r.isAuto)
 	}
 }
 
@@ -103,7 +103,7 @@ func (p *program) look() driver.Look {
 func (r *runner) stepScreen(now time.Time) time.Time {
 	p := r.prog
 	if !p.readAt.IsZero() && !now.Before(p.readAt) {
-		p.read(now, r.Auto)
+		p.read(now, r.isAuto)
 	}
 	next := earliest(p.readAt, r.noteReady(now))
 	r.clearJunk(now)
@@ -117,13 +117,10 @@ func (r *runner) noteReady(now time.Time) time.Time {
 	if p.isReady || p.promptAt.IsZero() {
 		return time.Time{}
 	}
-	if at := p.promptAt.Add(r.waits.First); now.Before(at) {
+	if at := p.promptAt.Add(r.Waits.First); now.Before(at) {
 		return at
 	}
 	p.isReady = true
-	if r.Ready != nil {
-		r.Ready()
-	}
 	return time.Time{}
 }
 
@@ -131,9 +128,9 @@ func (r *runner) noteReady(now time.Time) time.Time {
 func (r *runner) clearJunk(now time.Time) {
 	p := r.prog
 	isJunk := p.reading.HasDraft && p.driver.Junk(p.reading.Draft)
-	if isJunk && r.mail.typing == nil && !now.Before(p.since.Add(r.waits.Idle)) && now.Sub(r.lastKey) > r.waits.Human {
+	if isJunk && r.mail.typing == nil && !now.Before(p.since.Add(r.Waits.Idle)) && now.Sub(r.lastKey) > r.Waits.Human {
 		p.since = now // once in a while, should it not help
-		p.input.putAll(p.driver.ClearDraft(p.reading.Draft))
+		p.put(p.driver.ClearDraft(p.reading.Draft)...)
 	}
 }
 
@@ -148,7 +145,7 @@ func (r *runner) noteDialog(now time.Time) time.Time {
 	if printOf(d) == asked {
 		return time.Time{}
 	}
-	if at := p.since.Add(r.waits.Settle); now.Before(at) {
+	if at := p.since.Add(r.Waits.Settle); now.Before(at) {
 		return at
 	}
 	if d == nil {
@@ -168,9 +165,6 @@ func (r *runner) noteActivity(now time.Time) time.Time {
 		}
 		p.told = reducer.Unknown
 		r.sayState(reducer.Starting, reducer.Unknown, "")
-		if r.Unsure != nil {
-			r.Unsure()
-		}
 	}
 	switch {
 	case rd.Activity == reducer.Starting && p.told == reducer.Unknown: // it has shown nothing that is known
@@ -185,7 +179,7 @@ func (r *runner) noteActivity(now time.Time) time.Time {
 	if at := p.since.Add(r.holdFor(rd, now)); now.Before(at) {
 		return at
 	}
-	if isWork(rd.Activity) && !p.isReady && r.Auto && p.driver.Plain && now.Before(p.started.Add(longStart)) {
+	if isWork(rd.Activity) && !p.isReady && r.isAuto && p.driver.Plain && now.Before(p.started.Add(longStart)) {
 		return p.started.Add(longStart) // a wrapper, perhaps, whose program has not drawn anything yet
 	}
 	if isWork(rd.Activity) && r.mail.typing.isSubmitted() {
@@ -206,17 +200,17 @@ func (r *runner) noteActivity(now time.Time) time.Time {
 
 // holdFor is how long the screen must show the same before it is told.
 func (r *runner) holdFor(rd driver.Reading, now time.Time) time.Duration {
-	hold := r.waits.Settle
+	hold := r.Waits.Settle
 	switch {
 	case rd.Activity == reducer.Unknown:
-		hold = r.waits.Hooked
+		hold = r.Waits.Hooked
 	case rd.Activity == reducer.Idle && r.turn.isOurs && !r.prog.driver.Plain && !r.turn.isCut:
-		hold = r.holdUnanswered(now, r.waits.Idle)
+		hold = r.holdUnanswered(now, r.Waits.Idle)
 	case rd.Activity == reducer.Idle:
-		hold = r.waits.Idle
+		hold = r.Waits.Idle
 	}
 	if r.hasHooks() {
-		hold = max(hold, r.waits.Hooked)
+		hold = max(hold, r.Waits.Hooked)
 	}
 	return hold
 }

@@ -119,7 +119,7 @@ func (r *runner) openQuestion(d driver.Dialog, now time.Time) {
 func (r *runner) answerByRule(q *question, now time.Time) {
 	if q.rule != nil && q.tries < maxByRule {
 		q.tries++
-		q.retryAt = now.Add(r.waits.Idle)
+		q.retryAt = now.Add(r.Waits.Idle)
 		r.press(q, *q.rule, byRule, nil, now)
 		return
 	}
@@ -130,7 +130,7 @@ func (r *runner) answerByRule(q *question, now time.Time) {
 	asked := q.Question
 	r.notifier.do(func() {
 		if err := r.Told(r.ctx, asked); err != nil {
-			r.log.Error("telling the lead of a question", "err", err)
+			r.Log.Error("telling the lead of a question", "err", err)
 		}
 	})
 }
@@ -161,7 +161,7 @@ func (r *runner) closeQuestion(now reducer.Activity) {
 	}
 	r.notifier.do(func() {
 		if err := r.Answered(r.ctx, q.ID); err != nil {
-			r.log.Error("taking back a question", "err", err)
+			r.Log.Error("taking back a question", "err", err)
 		}
 	})
 }
@@ -209,7 +209,7 @@ func (r *runner) press(q *question, o driver.Option, by string, waiter chan<- re
 		refusal = "the dialog is gone: nothing was pressed"
 	case q.answer != nil:
 		refusal = "it is being answered already"
-	case sinceKey < r.waits.Human && by == byRule, sinceKey < r.waits.Idle:
+	case sinceKey < r.Waits.Human && by == byRule, sinceKey < r.Waits.Idle:
 		refusal = "a person is typing in it: nothing was pressed"
 	case o.Keys == "":
 		refusal = "its keys are not known: nothing was pressed"
@@ -220,9 +220,9 @@ func (r *runner) press(q *question, o driver.Option, by string, waiter chan<- re
 	}
 	q.answer = a
 	r.turn.isCut = r.turn.isCut || o.Deny // its turn is over with that, or goes on
-	r.log.Info("answering", "prompt", q.Dialog.Prompt, "option", o.Label, "by", by)
+	r.Log.Info("answering", "prompt", q.Dialog.Prompt, "option", o.Label, "by", by)
 	r.recording.Marker("answer:" + o.Label + " by " + by)
-	r.prog.input.put([]byte(o.Keys))
+	r.prog.put([]byte(o.Keys))
 }
 
 // stepAnswer gives up on an answer that had no effect.

@@ -49,7 +49,7 @@ func TestDialogIsDenied(t *testing.T) {
 			r := newRig(t).fake(fakeagent.Options{Profile: profile})
 			gates := quick
 			gates.Idle = time.Second
-			r.opt.Gates = &gates
+			r.opt.Waits = &gates
 			r.run().idle()
 			r.wait("the first to be read", r.read(r.send("CONFIRM [touch made.txt]")))
 			r.wait("the question", func() bool { return len(r.questions()) == 1 })

@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/wire"
 )
@@ -106,7 +107,7 @@ func (r *runner) stepMail(now time.Time) time.Time {
 	if now.Before(m.retryAt) {
 		return m.retryAt
 	}
-	if gate, again := r.gate(now); gate != GateOpen {
+	if gate, again := r.gate(now); gate != control.GateOpen {
 		return again
 	}
 	if isFirst || isResend {
@@ -154,7 +155,7 @@ func (r *runner) fitting(ids []wire.ID, now time.Time) int {
 			continue // gone: the claim will see
 		}
 		items = append(items, it)
-		if len(items) > 1 && len(letterText(items, nil, r.renderer(now, items), r.Flags)) > maxTyped {
+		if len(items) > 1 && len(letterText(items, nil, r.renderer(now, items))) > maxTyped {
 			return i
 		}
 	}
@@ -166,7 +167,7 @@ func (r *runner) claimed(ids []wire.ID, c *mailbox.Claim, err error) {
 	now, t := r.Now(), r.mail.typing
 	if err != nil {
 		r.mail.typing, r.mail.retryAt = nil, now.Add(retryClaim)
-		r.log.Error("claiming messages", "err", err)
+		r.Log.Error("claiming messages", "err", err)
 		return
 	}
 	r.mail.unqueue(ids...)
@@ -181,7 +182,7 @@ func (r *runner) claimed(ids []wire.ID, c *mailbox.Claim, err error) {
 	if r.prog != nil {
 		r.refresh(now)
 	}
-	if gate, _ := r.gate(now); gate != GateOpen {
+	if gate, _ := r.gate(now); gate != control.GateOpen {
 		r.mail.requeue(idsOf(c.Items))
 		r.failed(outcomeFailed, string(gate))
 		return
@@ -198,11 +199,11 @@ func (r *runner) claimed(ids []wire.ID, c *mailbox.Claim, err error) {
 	l := r.renderer(now, c.Items)
 	switch {
 	case r.Inject == Pointer:
-		t.text = pointerText(c.Items, l, r.Flags)
+		t.text = pointerText(c.Items, l)
 	case r.prog.driver.Plain:
 		t.text = c.Items[0].Body
 	default:
-		t.text = letterText(c.Items, c.Repeat, l, r.Flags)
+		t.text = letterText(c.Items, c.Repeat, l)
 	}
 	r.addResend(t)
 	for _, it := range t.items {
@@ -257,7 +258,7 @@ func (r *runner) write(now time.Time) {
 	r.expectEcho(t.text, now)
 	data := []byte(keysOf(t.text, t.isPaste, p.driver.Plain))
 	r.recordInput(data)
-	p.input.send(write{data: data, done: func(n int, err error) {
+	p.send(write{data: data, done: func(n int, err error) {
 		r.post(func() { r.written(t, p, n, err) })
 	}})
 }
@@ -268,7 +269,7 @@ func (r *runner) written(t *typing, p *program, n int, err error) {
 	}
 	if err != nil {
 		if t.isPaste && n > 0 {
-			p.input.put([]byte(pasteOff))
+			p.put([]byte(pasteOff))
 		}
 		r.failed(outcomeStuck, fmt.Sprintf("the program does not read: %d bytes of %d", n, len(t.text)))
 		return
@@ -301,8 +302,8 @@ func (r *runner) stepRendering(t *typing, now time.Time) time.Time {
 		r.releaseKeys()
 	}
 	t.isSeen = p.driver.Taken(p.look(), t.draft)
-	quiet := earliest(p.changed.Add(r.waits.Quiet), t.since.Add(4*r.waits.Quiet)) // something may blink
-	until := t.since.Add(r.waits.Render)
+	quiet := earliest(p.changed.Add(r.Waits.Quiet), t.since.Add(4*r.Waits.Quiet)) // something may blink
+	until := t.since.Add(r.Waits.Render)
 	switch {
 	case t.isSeen && !now.Before(quiet):
 	case now.Before(until):
@@ -321,13 +322,13 @@ func (r *runner) stepReturning(t *typing, now time.Time) time.Time {
 	p := r.prog
 	why := r.returnGate()
 	if why == "" && t.isMixed {
-		why = string(GateTyping)
+		why = string(control.GateTyping)
 	}
 	if why != "" {
 		r.failed(outcomeFailed, why)
 		return time.Time{}
 	}
-	if at := t.wroteAt.Add(max(r.waits.Return, p.driver.SubmitDelay(len(t.text)))); now.Before(at) {
+	if at := t.wroteAt.Add(max(r.Waits.Return, p.driver.SubmitDelay(len(t.text)))); now.Before(at) {
 		return at
 	}
 	if !p.frame.IsZero() && now.Sub(p.frame) < longFrame {
@@ -349,7 +350,7 @@ func (r *runner) pressReturn(t *typing, now time.Time) {
 		keys += driver.Submit // Python's prompt ends a block by an empty line
 	}
 	r.recordInput([]byte(keys))
-	p.input.put([]byte(keys))
+	p.put([]byte(keys))
 }
 
 // stepTaking waits until the draft is gone.
@@ -357,13 +358,13 @@ func (r *runner) stepTaking(t *typing, now time.Time) time.Time {
 	p := r.prog
 	look := p.look()
 	isThere := p.driver.Taken(look, t.draft)
-	isLate := now.After(t.since.Add(r.waits.Taken))
+	isLate := now.After(t.since.Add(r.Waits.Taken))
 	blocked := r.returnGate() != ""
 	switch {
 	case p.driver.Accepted(look, t.draft):
 		r.typed(now)
 	case r.stopping != nil:
-		r.failed(outcomeUnverified, string(GateStopping))
+		r.failed(outcomeUnverified, string(control.GateStopping))
 	case blocked && p.reading.Dialog != nil && (p.reading.Dialog.Kind == "trust" || p.reading.Dialog.Kind == "unknown"):
 		r.failed(outcomeUnverified, "a dialog came up, which may have had the return key")
 	case blocked:
@@ -375,7 +376,7 @@ func (r *runner) stepTaking(t *typing, now time.Time) time.Time {
 		r.failed(outcomeFailed, fmt.Sprintf("it stays in the draft, after %d return keys", t.returns))
 	case isLate:
 		r.failed(outcomeUnverified, "nothing shows that it was taken")
-	case isThere && !t.isMixed && t.returns < maxReturns && !now.Before(t.since.Add(r.waits.Again)):
+	case isThere && !t.isMixed && t.returns < maxReturns && !now.Before(t.since.Add(r.Waits.Again)):
 		r.pressReturn(t, now)
 	}
 	if r.mail.typing == nil {
@@ -424,7 +425,7 @@ func (r *runner) failed(outcome, reason string) {
 		return
 	}
 	r.mail.typing = nil
-	r.log.Warn("typing", "outcome", outcome, "reason", reason)
+	r.Log.Warn("typing", "outcome", outcome, "reason", reason)
 	wasWritten := !t.began.IsZero()
 	// The lines above the draft's were submitted: they must not run again.
 	isInPart := wasWritten && t.draft != t.text
@@ -457,7 +458,7 @@ func (r *runner) failed(outcome, reason string) {
 	if p := r.prog; p != nil && wasWritten && r.returnGate() == "" {
 		// Only what is ours is cleared, never a person's text.
 		if p.driver.Taken(p.look(), t.draft) && isOnlyOurs(p.reading, t.draft) {
-			p.input.putAll(p.driver.ClearDraft(p.reading.Draft))
+			p.put(p.driver.ClearDraft(p.reading.Draft)...)
 			isCleared = true
 		}
 	}
@@ -510,7 +511,7 @@ func (r *runner) changeClaim(what string, change func(context.Context) error) {
 		if err == nil {
 			return
 		}
-		r.log.Error(what, "err", err)
+		r.Log.Error(what, "err", err)
 		r.wg.Go(func() {
 			for pause := 100 * time.Millisecond; err != nil; pause = min(2*pause, 5*time.Second) {
 				select {
@@ -519,7 +520,7 @@ func (r *runner) changeClaim(what string, change func(context.Context) error) {
 					return
 				}
 				if err = change(context.Background()); err != nil {
-					r.log.Error(what, "err", err)
+					r.Log.Error(what, "err", err)
 				}
 			}
 		})

@@ -15,11 +15,11 @@ import (
 const maxTyped = 8 << 10
 
 // letterText is what is typed of some messages.
-func letterText(items []*mailbox.Item, repeats map[wire.ID]bool, l *letter.Renderer, flags string) string {
+func letterText(items []*mailbox.Item, repeats map[wire.ID]bool, l *letter.Renderer) string {
 	var b strings.Builder
 	for i, f := range letter.FlagsOf(mailbox.Messages(items), nil) {
 		f.Repeat = repeats[items[i].ID]
-		b.WriteString(letterOf(items[i].Message, f, l, flags))
+		b.WriteString(letterOf(items[i].Message, f, l))
 	}
 	return strings.TrimRight(b.String(), "\n")
 }
@@ -27,22 +27,22 @@ func letterText(items []*mailbox.Item, repeats map[wire.ID]bool, l *letter.Rende
 // letterOf is a message under a line of ours. That begins with what no program
 // takes for a command, and every line of the body is indented: no body can start
 // one, or pass for such a line.
-func letterOf(m *wire.Message, f letter.Flags, l *letter.Renderer, flags string) string {
+func letterOf(m *wire.Message, f letter.Flags, l *letter.Renderer) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[atm %s]", l.Header(m, f))
 	switch {
 	case m.Type == wire.TypeAck:
 	case m.ReplyWanted == "no" && m.RequiresAck:
-		fmt.Fprintf(&b, " acknowledge: atm ack %s%s", l.Short(m.ID), flags)
+		fmt.Fprintf(&b, " acknowledge: atm ack %s", l.Short(m.ID))
 	case m.ReplyWanted == "no":
 	default:
-		fmt.Fprintf(&b, " answer: atm reply %s \"…\"%s", l.Short(m.ID), flags)
+		fmt.Fprintf(&b, " answer: atm reply %s \"…\"", l.Short(m.ID))
 	}
 	b.WriteByte('\n')
 	body, left := l.Body(inWords(m), maxTyped-b.Len()-120, 0)
 	b.Write(body)
 	if left > 0 {
-		fmt.Fprintf(&b, "… %s more: atm show %s --raw%s\n", letter.Size(int64(left)), l.Short(m.ID), flags)
+		fmt.Fprintf(&b, "… %s more: atm show %s --raw\n", letter.Size(int64(left)), l.Short(m.ID))
 	}
 	return b.String()
 }
@@ -67,7 +67,7 @@ func inWords(m *wire.Message) string {
 }
 
 // pointerText is what is typed instead of messages.
-func pointerText(items []*mailbox.Item, l *letter.Renderer, flags string) string {
+func pointerText(items []*mailbox.Item, l *letter.Renderer) string {
 	var from []string
 	seen := map[wire.Address]bool{}
 	for _, it := range items {
@@ -83,7 +83,7 @@ func pointerText(items []*mailbox.Item, l *letter.Renderer, flags string) string
 	if len(items) == 1 {
 		s = ""
 	}
-	return fmt.Sprintf("[atm: %d new message%s from %s] run: atm read%s", len(items), s, strings.Join(from, ", "), flags)
+	return fmt.Sprintf("[atm: %d new message%s from %s] run: atm read", len(items), s, strings.Join(from, ", "))
 }
 
 // clean makes a text fit to be typed: newline and tab stay, a carriage return

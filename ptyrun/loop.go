@@ -3,7 +3,6 @@ package ptyrun
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -22,10 +21,9 @@ import (
 // runner is all state of a run. The loop alone touches it; others post.
 type runner struct {
 	Options
-	ctx   context.Context
-	waits Waits
-	log   *slog.Logger
-	wg    sync.WaitGroup
+	ctx    context.Context
+	isAuto bool // another driver may be chosen by what the screen shows
+	wg     sync.WaitGroup
 
 	calls chan func()   // for the loop; unbuffered, so that none is left when it ends
 	over  chan struct{} // closed when the loop has ended
@@ -67,11 +65,12 @@ type runner struct {
 // Run runs the agent until its program has ended for good, or ctx has, or
 // somebody stopped it. The caller holds the runner lock.
 func Run(ctx context.Context, o Options) (Exit, error) {
+	isAuto := o.Driver == nil
 	o.setDefaults()
 	r := &runner{
-		Options: o, ctx: context.WithoutCancel(ctx), waits: *o.Gates, log: o.Log, state: o.State,
+		Options: o, ctx: context.WithoutCancel(ctx), isAuto: isAuto, state: o.State,
 		calls: make(chan func()), over: make(chan struct{}), viewers: map[*viewer]bool{}, cols: o.Cols, rows: o.Rows,
-		mail: mail{tries: map[wire.ID]int{}}, restarts: restarts{policy: o.Restart, firstPause: o.Gates.Backoff},
+		mail: mail{tries: map[wire.ID]int{}}, restarts: restarts{policy: o.Restart, firstPause: o.Waits.Backoff},
 	}
 	var err error
 	if r.dir, err = openRunDir(o.Box); err != nil {
@@ -102,14 +101,14 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	// What a dead runner was typing is claimed by nobody from now on, also if this one
 	// cannot type it for long.
 	if _, err := o.Box.Unfinished(ctx); err != nil {
-		r.log.Error("looking for what was being typed", "err", err)
+		r.Log.Error("looking for what was being typed", "err", err)
 	}
 	// Before the program runs: if the runner is killed from here on, what it starts is found.
 	if err := r.writeRunInfo(); err != nil {
-		r.log.Error("writing run.json", "err", err)
+		r.Log.Error("writing run.json", "err", err)
 	}
 	r.bindSessions(o.Sessions)
-	r.events = newEventWriter(o.Box, r.log)
+	r.events = newEventWriter(o.Box, r.Log)
 	go r.events.run()
 	serving, stop := context.WithCancel(r.ctx)
 	r.wg.Go(func() { server.Serve(serving, handler{r}) })
@@ -121,7 +120,7 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	stop()
 	err = errors.Join(err, inbox.Close(), server.Close())
 	if err := r.recording.Close(); err != nil {
-		r.log.Error("ending the recording", "err", err)
+		r.Log.Error("ending the recording", "err", err)
 	}
 	r.claims.wait()
 	r.notifier.wait()
@@ -187,7 +186,7 @@ func (r *runner) loop(quit <-chan struct{}, entries <-chan watcher.Entry) (faile
 			checked = now
 			if r.Held != nil && !r.Held() && failed == nil {
 				failed = ErrTakenOver
-				r.stop("another runner has taken over", r.waits.Idle, nil)
+				r.stop("another runner has taken over", r.Waits.Idle, nil)
 			}
 			r.readMailLeft()
 			if now.Sub(r.remindedAt) >= remindEvery {
@@ -278,7 +277,7 @@ func (r *runner) heard(e watcher.Entry) {
 			r.messageChanged(e.Event.MessageID())
 		}
 	case e.Err != nil:
-		r.log.Error("watching", "err", e.Err)
+		r.Log.Error("watching", "err", e.Err)
 	}
 }
 
@@ -336,7 +335,7 @@ func (r *runner) apply(in reducer.Input) {
 		case reducer.DeliverNow:
 			r.mail.enqueue(e.IDs)
 		case reducer.Interrupt:
-			r.log.Info("interrupting for urgent mail", "ids", e.IDs)
+			r.Log.Info("interrupting for urgent mail", "ids", e.IDs)
 			r.wg.Go(func() {
 				if r.awaitWork(r.ctx) == nil {
 					r.post(func() { r.interrupt(true) })
@@ -381,7 +380,7 @@ func (r *runner) tell(line string) {
 
 // recordingFailed says, once each time, that nothing is recorded any more.
 func (r *runner) recordingFailed(err error) {
-	r.log.Error("recording", "err", err)
+	r.Log.Error("recording", "err", err)
 	r.say(wire.Event{Kind: "stream_error"}.With("error_summary", "the recording has stopped: "+err.Error()))
 	r.tell("the recording has stopped: " + err.Error())
 }

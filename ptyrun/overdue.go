@@ -1,6 +1,10 @@
 package ptyrun
 
-import "time"
+import (
+	"time"
+
+	"github.com/agentteammail/atm/ptyrun/control"
+)
 
 // remindEvery is how often overdue answers are looked for. Tests shorten it.
 var remindEvery = time.Minute
@@ -16,11 +20,11 @@ func (r *runner) remind() {
 	isIdle := false
 	if p := r.prog; r.mail.typing == nil && p != nil && !p.driver.Plain { // a shell would run the reminder
 		gate, _ := r.gate(r.Now())
-		isIdle = gate == GateOpen // else a minute later: what was just typed may not show yet
+		isIdle = gate == control.GateOpen // else a minute later: what was just typed may not show yet
 	}
 	r.notifier.do(func() {
 		if err := r.Overdue(r.ctx, isIdle); err != nil {
-			r.log.Error("telling of overdue answers", "err", err)
+			r.Log.Error("telling of overdue answers", "err", err)
 		}
 		r.post(func() { r.reminding = false })
 	})

@@ -20,7 +20,7 @@ const scrollback = 500
 type program struct {
 	child   *process.Child
 	output  chan []byte // what it writes; closed at the end
-	input   *inputWriter
+	input   chan write  // to be typed
 	screen  *screen.Screen
 	driver  *driver.Driver
 	started time.Time
@@ -41,7 +41,7 @@ func (r *runner) start() error {
 	}
 	now := r.Now()
 	p := &program{
-		child: c, output: make(chan []byte, outputPieces), input: newInputWriter(c), screen: screen.New(r.Cols, r.Rows, scrollback),
+		child: c, output: make(chan []byte, outputPieces), input: make(chan write, maxWrites), screen: screen.New(r.Cols, r.Rows, scrollback),
 		driver: r.Driver, started: now, screenState: newScreenState(now),
 	}
 	r.prog, r.pid = p, c.PID()
@@ -61,13 +61,10 @@ func (r *runner) start() error {
 	}
 	r.hasRun = true
 	r.wg.Go(func() { readOutput(c, p.output) })
-	r.wg.Go(p.input.run)
+	r.wg.Go(func() { writeInput(c, p.input) })
 	r.say(wire.Event{Kind: "spawned"}.With("pid", c.PID()).With("started", now.UTC().Format(time.RFC3339Nano)).With("run", r.Run))
 	if err := r.writeRunInfo(); err != nil {
-		r.log.Error("writing run.json", "err", err)
-	}
-	if r.Started != nil {
-		r.Started(c.PID())
+		r.Log.Error("writing run.json", "err", err)
 	}
 	return nil
 }
@@ -105,7 +102,7 @@ func (r *runner) takeOutput() {
 		rest = rest[n:]
 	}
 	if replies := p.screen.Replies(); len(replies) > 0 {
-		p.input.put(replies)
+		p.put(replies)
 	}
 	if p.screen.Lost() {
 		p.child.Jiggle() // so that it draws its screen again
@@ -136,9 +133,9 @@ func (r *runner) programEnded() {
 	default:
 	}
 	if err := p.child.Close(); err != nil {
-		r.log.Error("ending what the program started", "err", err)
+		r.Log.Error("ending what the program started", "err", err)
 	}
-	p.input.close()
+	close(p.input)
 	if t := r.mail.typing; t.isSubmitted() && p.driver.Accepted(p.look(), t.draft) {
 		r.typed(now) // what made it end, perhaps: that must not go in again and again
 	}
@@ -233,7 +230,7 @@ func (r *runner) stepRestart(now time.Time) time.Time {
 		return r.restarts.at
 	}
 	if err := r.start(); err != nil {
-		r.log.Error("starting again", "err", err)
+		r.Log.Error("starting again", "err", err)
 		r.exit.Code, r.ended = 127, true
 		r.sayState(reducer.Starting, reducer.Error, err.Error())
 	}
@@ -288,7 +285,7 @@ func (r *runner) stop(why string, grace time.Duration, waiter chan<- reply) {
 	}
 	r.abandonTyping("it is being stopped")
 	r.stopping = s
-	r.log.Info("stopping", "why", why)
+	r.Log.Info("stopping", "why", why)
 	if r.prog == nil { // between two programs: it is off, and not about to start any more
 		r.restarts.at, r.exit.Asked, r.ended = time.Time{}, true, true
 		r.sayExited(r.pid)
@@ -335,7 +332,7 @@ func (r *runner) interrupt(isUrgent bool) error {
 				}
 				r.refresh(r.Now())
 				if i == 0 || p.reading.Dialog == nil { // there it would be an answer
-					p.input.put(key)
+					p.put(key)
 				}
 			})
 		}

@@ -1,46 +1,32 @@
-// Package ptyrun runs an agent's program in a terminal of its own and carries
-// its mail to it.
+// Package ptyrun runs an agent's program in a terminal of its own and carries its mail to it.
 //
-// A runner owns one agent: its runner lock (held by the caller), its program on
-// a PTY, the screen that the program draws, the recording, the control socket.
-// It hears the agent's inbox and event log through a watcher, folds what it
-// hears with the reducer, and carries out the effects that the reducer names;
-// nobody else does.
+// A runner owns one agent: its runner lock (held by the caller), its program on a PTY, the
+// screen that the program draws, the recording, the control socket. It follows the agent's
+// inbox and event log, folds them with the reducer, and carries out the effects that the
+// reducer names; nobody else does.
 //
 // What may be relied on:
 //
-//   - Nothing is typed unless every gate is open: the program waits at its
-//     prompt and has done so for a while, shows no dialog, its draft is empty,
-//     and no person has typed for three seconds. The gates are looked at again
+//   - Nothing is typed unless every gate (control.Gate) is open. The gates are looked at again
 //     before the return key.
-//   - A message is read only when it was seen to be taken. Every other outcome is
-//     an event, and leaves it unread.
-//   - A turn that no hook tells of has an id from its start to the idle that follows, and
-//     the run for its thread.
-//   - A dialog is answered only by a rule of the owner's or by somebody who may,
-//     and only while that same dialog is on the screen. One that asks whether a
-//     directory is trusted is never answered.
-//   - What the screen shows becomes events. Where the program's hooks tell, they
-//     count; the screen then only says what hooks cannot know.
+//   - A message is read only when it was seen to be taken. Every other outcome is an event,
+//     and leaves it unread.
+//   - A turn that no hook tells of has an id from its start to the idle that follows, and the
+//     run for its thread.
+//   - A dialog is answered only by a rule of the owner's or by somebody who may, and only while
+//     that same dialog is on the screen; one about trust in a directory never is.
+//   - What the screen shows becomes events. Where the program's hooks tell, they count; the
+//     screen then only says what hooks cannot know.
 //   - When Run returns, what the agent started is gone.
-//   - What people say in a session is not typed while that is paused. One that
-//     is aborted, or ends by its rules, ends the agent with it.
+//   - What people say in a session is not typed while that is paused. One that is aborted, or
+//     ends by its rules, ends the agent with it.
 //
-// # On disk
+// In the agent's run directory are the control socket, the recording (screen.cast), run.json
+// and the claims of what is being typed.
 //
-//	run/control.sock    the control socket (package control)
-//	run/screen.cast     the recording, which is also the log (package record)
-//	run/run.json        {"run","runner","pid","started","command"}: what a runner that was
-//	                    killed has left is found by it
-//	run/claims.json      what is being typed (package mailbox)
-//
-// # Goroutines
-//
-// One loop owns all state: the caller's, in Run. Beside it one reads the program's output,
-// one types into it, one waits in the watcher, one appends events in order, and one serves
-// the socket, with those of package control for every client. Claims, notices to people and
-// sessions have a worker each, whose jobs run one after the other. Run waits for all of
-// them.
+// One loop, in Run, owns all state. Beside it goroutines read the program's output, type into
+// it, watch, append events, and serve the socket; claims, notices and sessions have a worker
+// each, whose jobs run one after the other. Run waits for all of them.
 package ptyrun
 
 import (
@@ -57,22 +43,20 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Inject says how mail gets into the agent.
+// Inject says how mail gets into the agent. Pointer types a line that says what to run
+// instead of the message, which stays unread until it is run.
 type Inject string
 
-// The ways. Pointer types a line that says what to run instead of the message,
-// which stays unread until it is run.
 const (
 	Body    Inject = "body"
 	Pointer Inject = "pointer"
 	Off     Inject = "off"
 )
 
-// Restart says when a program that ended is started again.
+// Restart says when a program that ended is started again. A crash is an end with a code
+// other than 0, or by a signal, that nobody asked for.
 type Restart string
 
-// When it is. A crash is an end with a code other than 0, or by a signal, that
-// nobody asked for.
 const (
 	Never   Restart = "never"
 	OnCrash Restart = "on-crash"
@@ -82,7 +66,6 @@ const (
 // Decision is what a rule says about a permission request.
 type Decision string
 
-// The decisions.
 const (
 	Allow Decision = "allow"
 	Deny  Decision = "deny"
@@ -98,48 +81,34 @@ type Options struct {
 	Command []string // the program and its arguments
 	Dir     string
 	Env     []string       // whole, with ATM_RUN
-	Driver  *driver.Driver // nil: by the command, else by what the screen shows
-	Auto    bool           // another driver may be chosen by what the screen shows
+	Driver  *driver.Driver // nil: by the command, until the screen shows another
 
 	Inject     Inject
 	Cols, Rows int
 	Restart    Restart
 	Input      bool   // record what is typed as well
 	Prompt     string // typed once, at the first idle
-	Flags      string // " --team x": what commands named to the agent need
 
-	// Decide applies the owner's rules, as they were when the runner started. Nil:
-	// everything is asked.
+	// Decide applies the owner's rules, as they were when the runner started. Nil: everything
+	// is asked.
 	Decide func(tool, input string) Decision
 
-	// May says why the process pid (0: not known) may not answer in the name of
-	// by, nil where it may. Nil: everybody may who reaches the socket.
+	// May says why the process pid (0: not known) may not answer in the name of by, nil where
+	// it may. Nil: everybody may who reaches the socket.
 	May func(pid int, by string) error
 
-	// Told tells the lead of a question that no rule has answered. It may take
-	// its time; an error is logged.
-	Told func(ctx context.Context, q Question) error
-
-	// Answered takes back what Told told: the question is no longer open.
+	// Told tells the lead of a question that no rule has answered, Answered takes that back,
+	// and Overdue sends what is due about answers that are overdue: notices to the lead, and
+	// reminders to the agent if that is idle. Each may take its time, and may be nil.
+	Told     func(ctx context.Context, q Question) error
 	Answered func(ctx context.Context, id wire.ID) error
+	Overdue  func(ctx context.Context, isIdle bool) error
 
-	// Overdue sends what is due about answers that are overdue: notices to the
-	// lead, and reminders to the agent if that is idle.
-	Overdue func(ctx context.Context, idle bool) error
-
-	// Sessions say what is held of the agent's interactive sessions. Nil: they are
-	// none of the runner's business.
-	Sessions *Sessions
-
-	// Held reports whether the runner lock is still ours. Nil: it is.
-	Held func() bool
-
-	Started func(pid int)    // the first program runs
-	Unsure  func()           // it has shown no prompt that is known for a while
-	Ready   func()           // it waits at its prompt
-	Log     *slog.Logger     // nil: silence
-	Now     func() time.Time // nil: time.Now
-	Gates   *Waits           // nil: as agents need them
+	Sessions *Sessions        // nil: they are none of the runner's business
+	Held     func() bool      // whether the runner lock is still ours; nil: it is
+	Log      *slog.Logger     // nil: silence
+	Now      func() time.Time // nil: time.Now
+	Waits    *Waits           // nil: as agents need them
 }
 
 // Waits are how long the gates and steps of typing take. Tests shorten them.
@@ -181,7 +150,7 @@ var ErrTakenOver = errors.New("another runner has taken over")
 // setDefaults fills in what was left out.
 func (o *Options) setDefaults() {
 	if o.Driver == nil {
-		o.Driver, o.Auto = driver.ForCommand(o.Command), true
+		o.Driver = driver.ForCommand(o.Command)
 	}
 	if o.Driver.Plain && runsScript(o.Command) {
 		o.Driver, _ = driver.Named("plain")
@@ -192,8 +161,8 @@ func (o *Options) setDefaults() {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Gates == nil {
-		o.Gates = &standardWaits
+	if o.Waits == nil {
+		o.Waits = &standardWaits
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

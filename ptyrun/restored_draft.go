@@ -40,20 +40,20 @@ func (r *runner) stepRestored(now time.Time) (next time.Time) {
 	if rd.Activity != reducer.Idle || !rd.HasDraft || r.question != nil || !isPartOf(rd.Draft, d.text) {
 		return next
 	}
-	at := p.changed.Add(r.waits.Quiet)
-	if again := d.clearedAt.Add(r.waits.Idle); again.After(at) {
+	at := p.changed.Add(r.Waits.Quiet)
+	if again := d.clearedAt.Add(r.Waits.Idle); again.After(at) {
 		at = again
 	}
 	if now.Before(at) {
 		return at
 	}
-	p.input.putAll(p.driver.ClearDraft(rd.Draft))
+	p.put(p.driver.ClearDraft(rd.Draft)...)
 	d.clearedAt = now
 	d.clears++
 	if d.isUrgent {
 		r.resend.text = d.text
 	}
-	return now.Add(r.waits.Idle)
+	return now.Add(r.Waits.Idle)
 }
 
 // isPartOf reports whether a draft is a text, or what of it is in sight, or stands for it.
@@ -74,7 +74,7 @@ const resendHeader = "[atm: interrupted before it was begun, and still to be don
 // canResend reports whether the text goes in by itself: what interrupted it has come in
 // some other way.
 func (r *runner) canResend(now time.Time) bool {
-	return r.resend.text != "" && len(r.mail.queue) == 0 && (r.restored == nil || now.After(r.restored.clearedAt.Add(r.waits.Human)))
+	return r.resend.text != "" && len(r.mail.queue) == 0 && (r.restored == nil || now.After(r.restored.clearedAt.Add(r.Waits.Human)))
 }
 
 // addResend adds the text to another.
@@ -93,7 +93,7 @@ func (r *runner) addResend(t *typing) {
 // else would bound them.
 func (r *runner) noteResendFailed() {
 	if r.resend.tries++; r.resend.tries == maxTried {
-		r.log.Error("typing again what was interrupted: given up", "text", clip(r.resend.text, 200))
+		r.Log.Error("typing again what was interrupted: given up", "text", clip(r.resend.text, 200))
 		r.resend = resend{}
 	}
 }

@@ -293,7 +293,7 @@ func TestSlowTerminalOfTwoPrograms(t *testing.T) {
 			r := newRig(t)
 			w := quick
 			w.Backoff = time.Second
-			r.opt.Gates, r.opt.Restart = &w, OnCrash
+			r.opt.Waits, r.opt.Restart = &w, OnCrash
 			second, begin := filepath.Join(r.opt.Dir, "second"), filepath.Join(r.opt.Dir, "begin")
 			r.program("plain", "sh", "-c", "if [ -e "+second+" ]; then echo the second; exec sleep 60; fi; touch "+second+
 				"; until [ -e "+begin+" ]; do sleep 0.02; done; yes much | head -c 9000000; exit 1").run()
@@ -327,7 +327,7 @@ func TestStopBetweenTwoPrograms(t *testing.T) {
 	r := newRig(t).program("plain", "sh", "-c", "exit 3")
 	w := quick
 	w.Backoff = time.Minute
-	r.opt.Gates, r.opt.Restart = &w, OnCrash
+	r.opt.Waits, r.opt.Restart = &w, OnCrash
 	r.run()
 	r.wait("the pause", r.has("restarting"))
 	if out, err := r.client().Stop(t.Context(), control.StopRequest{}); err != nil || out.Done != "stopped" {

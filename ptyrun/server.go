@@ -47,7 +47,7 @@ func (h handler) Status(context.Context) (control.Status, error) {
 		}
 		if r.mail.typing == nil { // else the draft is ours
 			gate, _ := r.gate(r.Now())
-			s.Gate = string(gate)
+			s.Gate = gate
 		}
 		if p := r.prog; p != nil {
 			s.ChildPID, s.Started, s.Ready, s.Driver = p.child.PID(), p.started, p.isReady, p.driver.Name
@@ -71,7 +71,7 @@ func (h handler) Screen(_ context.Context, req control.ScreenRequest) (control.S
 			return out, nil
 		}
 		r.takeOutput()
-		p.read(r.Now(), r.Auto)
+		p.read(r.Now(), r.isAuto)
 		out.Title, out.Alt = p.screen.Title(), p.screen.Modes().Alt
 		out.State, out.Detail = string(p.reading.Activity), p.reading.Detail
 		out.CursorX, out.CursorY = p.screen.Cursor()
@@ -119,10 +119,10 @@ func (r *runner) typeFor(req control.TypeRequest, waiter chan<- reply) {
 			return
 		}
 		r.recordInput([]byte(driver.Submit))
-		p.input.put([]byte(driver.Submit))
+		p.put([]byte(driver.Submit))
 		waiter <- done
 	}
-	p.input.send(write{data: data, done: func(n int, err error) {
+	p.send(write{data: data, done: func(n int, err error) {
 		switch {
 		case err != nil:
 			waiter <- reply{err: fmt.Errorf("the program does not read: %d bytes of %d were typed", n, len(data))}
@@ -131,7 +131,7 @@ func (r *runner) typeFor(req control.TypeRequest, waiter chan<- reply) {
 		case len(data) == 0:
 			r.post(enter)
 		default: // a return key right behind a text is swallowed by some
-			time.AfterFunc(max(r.waits.Return, p.driver.SubmitDelay(len(data))), func() { r.post(enter) })
+			time.AfterFunc(max(r.Waits.Return, p.driver.SubmitDelay(len(data))), func() { r.post(enter) })
 		}
 	}})
 }

@@ -97,7 +97,7 @@ func (r *runner) unbindSessions(failed error) {
 	}
 	isCompleted := failed == nil && !e.Asked && !e.Loop && e.Code == 0 && e.Signal == ""
 	if err := b.store.Detach(r.ctx, name, isCompleted, how); err != nil {
-		r.log.Error("letting go of sessions", "err", err)
+		r.Log.Error("letting go of sessions", "err", err)
 	}
 }
 
@@ -200,7 +200,7 @@ func (r *runner) startRound(now time.Time, applyRules bool) {
 			if b.pause *= 2; err == nil {
 				b.pause = 0
 			} else {
-				r.log.Error("sessions", "err", err)
+				r.Log.Error("sessions", "err", err)
 				b.pause = min(max(b.pause, retryRound), retryRoundLast)
 				b.retryAt = r.Now().Add(b.pause)
 			}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/mailbox"
@@ -58,7 +57,7 @@ type Member struct {
 
 	RunnerGone bool `json:"-"` // its runner was killed
 
-	gate string // why its runner types nothing in just now, in its words
+	gate control.Gate // why its runner types nothing in just now
 }
 
 // Stats counts a team's members as vocabulary B does: running is starting, idle or
@@ -102,7 +101,7 @@ func (t *Team) SummaryOf(name wire.Name, s *reducer.State, now time.Time) (Membe
 	if running {
 		answers := false
 		m.gate, answers = t.askRunner(name)
-		ev.Silent, ev.Stopping = !answers, m.gate == "it is being stopped"
+		ev.Silent, ev.Stopping = !answers, m.gate == control.GateStopping
 		m.Inject = run.Inject
 	}
 	v := s.Evaluate(ev)
@@ -130,7 +129,7 @@ func (t *Team) SummaryOf(name wire.Name, s *reducer.State, now time.Time) (Membe
 
 // askRunner asks a member's runner why it types nothing in just now. A runner whose
 // socket is not there, since it is about to begin or to end, counts as one that answers.
-func (t *Team) askRunner(name wire.Name) (gate string, answers bool) {
+func (t *Team) askRunner(name wire.Name) (gate control.Gate, answers bool) {
 	c, err := control.Dial(context.Background(), filepath.Join(t.Box(name).Path(), "run"))
 	if err != nil {
 		return "", !errors.Is(err, control.ErrNotAnswering)
@@ -262,18 +261,16 @@ func slotState(m Member) wire.SessionState {
 }
 
 // hold is what keeps a runner from typing mail into an agent that is idle; "" where
-// nothing does, or for a moment only. The words of gates are those of ptyrun and its
-// drivers.
+// nothing does, or for a moment only.
 func (m *Member) hold() string {
 	switch m.gate {
-	case "", "idle for a moment only", "it is drawing", "busy":
+	case control.GateOpen, control.GateSettling, control.GateDrawing, control.GateBusy:
 		return ""
-	case "a person types":
+	case control.GateTyping:
 		return holdTyping
-	case "dialog":
+	case control.GateDialog:
 		return holdDialog
-	}
-	if strings.Contains(m.gate, "draft") {
+	case control.GateDraft:
 		return holdDraft
 	}
 	return "it is not at its prompt"

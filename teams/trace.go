@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
@@ -178,11 +179,11 @@ func (m *Member) gateFor(msg *wire.Message, d *Delivery, now time.Time, since, a
 		return fmt.Sprintf("%s waits for an answer itself (%s)%s: atm status %s", n, m.about(), since, n)
 	case m.hold() == holdDialog:
 		return fmt.Sprintf("%s waits for an answer itself (a dialog): atm pending, then atm approve %s, or atm attach %s", n, n, n)
-	case m.hold() == holdDraft, m.gate == "" && d.FailedWhy == "draft":
+	case m.hold() == holdDraft, m.gate == "" && d.FailedWhy == string(control.GateDraft):
 		return fmt.Sprintf("somebody has begun to write in the prompt of %s, and nothing is typed over that: atm attach %s sends or clears it", n, n)
 	case m.hold() == holdTyping:
 		return fmt.Sprintf("a person is typing into %s; it is typed in when they pause: atm wait --busy %s", n, n)
-	case m.State == reducer.WordBusy || m.gate == "busy":
+	case m.State == reducer.WordBusy || m.gate == control.GateBusy:
 		return fmt.Sprintf("%s is busy%s, and gets it when it is idle: atm wait --idle %s", n, since, n)
 	case d.isOnlyAnnounced && m.Running:
 		return fmt.Sprintf("%s was told of it, and has not called atm read yet: atm screen %s", n, n)

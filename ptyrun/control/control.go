@@ -81,9 +81,26 @@ type Status struct {
 	Ready       bool      `json:"ready"`
 	Restarts    int       `json:"restarts"`
 	Viewers     int       `json:"viewers"`
-	Gate        string    `json:"gate,omitempty"`         // why mail waits
+	Gate        Gate      `json:"gate,omitempty"`
 	NotRecorded string    `json:"not_recorded,omitempty"` // why the recording has stopped
 }
+
+// A Gate says why mail is not typed in at this moment. Where the screen is the reason it is
+// the driver's word, of which only those that others tell apart are named here.
+type Gate string
+
+const (
+	GateOpen     Gate = "" // it is typed in
+	GateOff      Gate = "its program does not run"
+	GateStopping Gate = "it is being stopped"
+	GateDialog   Gate = "dialog"
+	GateDrawing  Gate = "it is drawing"
+	GateBusy     Gate = "busy"
+	GateTyping   Gate = "a person types"
+	GateSettling Gate = "idle for a moment only"
+	GateDraft    Gate = "draft"
+	GateNoPrompt Gate = "no prompt on the screen"
+)
 
 // ScreenRequest asks for what is on the screen.
 type ScreenRequest struct {
