@@ -118,13 +118,13 @@ func (r *runner) stepMail(now time.Time) time.Time {
 			r.addResend(m.typing)
 		}
 		r.write(now)
-		return r.stepTyping(now)
+		return time.Time{}
 	}
-	if ok, again := r.knowsSessions(m.queue, now); !ok {
-		return again
+	ok, again := r.knowsSessions(m.queue, now)
+	if ok {
+		r.claim(now)
 	}
-	r.claim(now)
-	return time.Time{}
+	return again
 }
 
 // claim claims what is queued, as much as goes in together.
@@ -182,13 +182,12 @@ func (r *runner) claimed(ids []wire.ID, c *mailbox.Claim, err error) {
 	if r.prog != nil {
 		r.refresh(now)
 	}
-	if gate, _ := r.gate(now); gate != control.GateOpen {
-		r.mail.requeue(idsOf(c.Items))
-		r.failed(outcomeFailed, string(gate))
-		return
-	}
+	gate, _ := r.gate(now)
 	why, rest := r.withheld(c.Items)
-	if r.prog.driver.Plain && isNotice(c.Items[0].Message) {
+	switch {
+	case gate != control.GateOpen:
+		why, rest = string(gate), idsOf(c.Items)
+	case why == "" && r.prog.driver.Plain && isNotice(c.Items[0].Message):
 		why, rest = "what atm itself says is not typed into a shell, which would run it", nil
 	}
 	if why != "" {
@@ -206,10 +205,15 @@ func (r *runner) claimed(ids []wire.ID, c *mailbox.Claim, err error) {
 		t.text = letterText(c.Items, c.Repeat, l)
 	}
 	r.addResend(t)
-	for _, it := range t.items {
-		r.recording.Marker("inject:" + string(it.ID))
-	}
+	r.mark("inject:", t)
 	r.write(now)
+}
+
+// mark says in the recording what becomes of messages.
+func (r *runner) mark(what string, t *typing) {
+	for _, it := range t.items {
+		r.recording.Marker(what + string(it.ID))
+	}
 }
 
 func (r *runner) renderer(now time.Time, items []*mailbox.Item) *letter.Renderer {
@@ -282,7 +286,7 @@ func (r *runner) written(t *typing, p *program, n int, err error) {
 // stepTyping looks where the text is.
 func (r *runner) stepTyping(now time.Time) time.Time {
 	t := r.mail.typing
-	if t == nil || t.step <= writing {
+	if t.step <= writing {
 		return time.Time{}
 	}
 	r.refresh(now) // what the program has drawn decides here
@@ -397,8 +401,8 @@ func (r *runner) typed(now time.Time) {
 	case t.claim != nil && r.Inject != Pointer:
 		ids := idsOf(t.items)
 		t.claim.Turn = turn
-		r.changeClaim("marking what was typed", func(ctx context.Context) error {
-			err := t.claim.Typed(ctx, ids...)
+		r.changeClaim(func() error {
+			err := t.claim.Typed(context.Background(), ids...)
 			if unlogged := (*mailbox.UnloggedError)(nil); errors.As(err, &unlogged) {
 				for _, id := range ids { // the event writer tries until it is said
 					r.say(wire.Event{Kind: wire.EventInjected, TurnID: turn}.With("id", string(id)))
@@ -407,14 +411,12 @@ func (r *runner) typed(now time.Time) {
 			return err
 		})
 	case t.claim != nil:
-		r.changeClaim("letting go of messages", func(ctx context.Context) error { return t.claim.NotTyped(ctx) })
+		r.changeClaim(func() error { return t.claim.NotTyped(context.Background()) })
 		for _, it := range t.items {
 			r.say(wire.Event{Kind: wire.EventInjected}.With("id", string(it.ID)).With("as", "pointer"))
 		}
 	}
-	for _, it := range t.items {
-		r.recording.Marker("injected:" + string(it.ID))
-	}
+	r.mark("injected:", t)
 	r.releaseKeys()
 }
 
@@ -436,7 +438,6 @@ func (r *runner) failed(outcome, reason string) {
 	isTry := outcome != outcomeFailed || r.prog == nil && wasWritten
 	for _, it := range t.items {
 		r.say(wire.Event{Kind: wire.EventInjectionFailed}.With("id", string(it.ID)).With("outcome", outcome).With("reason", reason))
-		r.recording.Marker("failed:" + string(it.ID))
 		if isTry {
 			r.mail.tries[it.ID]++
 		}
@@ -444,6 +445,7 @@ func (r *runner) failed(outcome, reason string) {
 			r.mail.tries[it.ID] = maxTried
 		}
 	}
+	r.mark("failed:", t)
 	if t.isResend && isTry {
 		r.noteResendFailed()
 	}
@@ -467,7 +469,7 @@ func (r *runner) failed(outcome, reason string) {
 		if isCleared && t.returns == 0 && !isInPart {
 			letGo = c.NotTyped
 		}
-		r.changeClaim("letting go of messages", func(ctx context.Context) error { return letGo(ctx) })
+		r.changeClaim(func() error { return letGo(context.Background()) })
 	}
 	if outcome == outcomeFailed && wasWritten {
 		// By all that its screen shows the program has not taken it, and nothing may happen
@@ -503,25 +505,25 @@ func (r *runner) abandonTyping(reason string) {
 	// A claim that is under way sees the gates, and what was submitted the screen.
 }
 
-// changeClaim says what became of a claim, in order. What fails is tried again until the
-// run is over, beside what is claimed next: one claim that is stuck blocks no other mail.
-func (r *runner) changeClaim(what string, change func(context.Context) error) {
+// changeClaim says what became of a claim, in order. What fails is tried again until the run
+// is over, beside what is claimed next: one claim that is stuck blocks no other mail.
+func (r *runner) changeClaim(change func() error) {
 	r.claims.do(func() {
-		err := change(context.Background())
-		if err == nil {
+		if change() == nil {
 			return
 		}
-		r.Log.Error(what, "err", err)
 		r.wg.Go(func() {
-			for pause := 100 * time.Millisecond; err != nil; pause = min(2*pause, 5*time.Second) {
+			for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 				select {
 				case <-time.After(pause):
 				case <-r.over:
 					return
 				}
-				if err = change(context.Background()); err != nil {
-					r.Log.Error(what, "err", err)
+				err := change()
+				if err == nil {
+					return
 				}
+				r.Log.Error("changing a claim", "err", err)
 			}
 		})
 	})
@@ -535,13 +537,8 @@ func (m *mail) enqueue(ids []wire.ID) {
 }
 
 // notTiredOf are those messages that were not tried too often.
-func (m *mail) notTiredOf(ids []wire.ID) (left []wire.ID) {
-	for _, id := range ids {
-		if m.tries[id] < maxTried {
-			left = append(left, id)
-		}
-	}
-	return left
+func (m *mail) notTiredOf(ids []wire.ID) []wire.ID {
+	return slices.DeleteFunc(slices.Clone(ids), func(id wire.ID) bool { return m.tries[id] >= maxTried })
 }
 
 func (m *mail) unqueue(ids ...wire.ID) {

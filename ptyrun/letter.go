@@ -2,8 +2,9 @@ package ptyrun
 
 import (
 	"fmt"
+	"slices"
 	"strings"
-	"unicode/utf8"
+	"unicode"
 
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -69,11 +70,9 @@ func inWords(m *wire.Message) string {
 // pointerText is what is typed instead of messages.
 func pointerText(items []*mailbox.Item, l *letter.Renderer) string {
 	var from []string
-	seen := map[wire.Address]bool{}
 	for _, it := range items {
-		if !seen[it.From] {
-			seen[it.From] = true
-			from = append(from, l.Who(it.From))
+		if who := l.Who(it.From); !slices.Contains(from, who) {
+			from = append(from, who)
 		}
 	}
 	if len(from) > 4 {
@@ -90,25 +89,16 @@ func pointerText(items []*mailbox.Item, l *letter.Renderer) string {
 // becomes a newline, all other control characters and C1 go, what is no UTF-8
 // becomes U+FFFD. So no text can end a paste, press a key or send an escape.
 func clean(s string) string {
-	var b strings.Builder
-	b.Grow(len(s))
-	for i := 0; i < len(s); {
-		r, n := utf8.DecodeRuneInString(s[i:])
+	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\r\n", "\n")
+	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\r':
-			if i+1 < len(s) && s[i+1] == '\n' {
-				n++
-			}
-			b.WriteByte('\n')
-		case r == '\n' || r == '\t':
-			b.WriteRune(r)
-		case r < 0x20 || r >= 0x7f && r < 0xa0:
-		default:
-			b.WriteRune(r)
+			return '\n'
+		case r != '\n' && r != '\t' && unicode.IsControl(r):
+			return -1
 		}
-		i += n
-	}
-	return b.String()
+		return r
+	}, s)
 }
 
 // The marks of a bracketed paste.
@@ -127,5 +117,5 @@ func keysOf(text string, isPaste, isPlain bool) string {
 	case isPlain:
 		return strings.ReplaceAll(text, "\n", "\r")
 	}
-	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' }), " ")
+	return strings.TrimSpace(strings.ReplaceAll(text, "\n", " "))
 }

@@ -55,7 +55,7 @@ type runner struct {
 	lastKey     time.Time // of a person
 	heldKeys    []byte    // a person's, while a text of ours is on its way in
 	last, below []byte    // for terminals, when the agent has ended
-	cols, rows  int       // as it was begun
+	begunSize   control.Size
 
 	mailLeft   bool      // more mail is unread than the reducer holds
 	reminding  bool      // overdue answers are being looked for
@@ -69,9 +69,10 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	o.setDefaults()
 	r := &runner{
 		Options: o, ctx: context.WithoutCancel(ctx), isAuto: isAuto, state: o.State,
-		calls: make(chan func()), over: make(chan struct{}), viewers: map[*viewer]bool{}, cols: o.Cols, rows: o.Rows,
+		calls: make(chan func()), over: make(chan struct{}), viewers: map[*viewer]bool{},
 		mail: mail{tries: map[wire.ID]int{}}, restarts: restarts{policy: o.Restart, firstPause: o.Waits.Backoff},
 	}
+	r.begunSize = r.size()
 	var err error
 	if r.dir, err = openRunDir(o.Box); err != nil {
 		return r.exit, err

@@ -21,30 +21,25 @@ type restoredDraft struct {
 // maxClears bounds how often a box is cleared: a long text comes in sight part by part.
 const maxClears = 50
 
-// stepRestored clears the box of a text of ours that was put back. What a person has
-// touched since is theirs.
+// stepRestored clears the box of a text of ours that was put back. What a person has touched
+// since is theirs.
 func (r *runner) stepRestored(now time.Time) (next time.Time) {
 	d, p := r.restored, r.prog
 	if d == nil || r.mail.typing != nil {
 		return next
 	}
-	if r.lastKey.After(d.at) || d.clears == maxClears {
+	rd := p.reading
+	switch {
+	case r.lastKey.After(d.at) || d.clears == maxClears:
 		r.restored = nil
 		return next
-	}
-	rd := p.reading
-	if rd.Prompt && d.isUrgent && p.driver.Forgets() && r.resend.text == "" && r.response() == "" {
+	case rd.Prompt && d.isUrgent && p.driver.Forgets() && r.resend.text == "" && r.response() == "":
 		r.resend.text, r.restored = d.text, nil
 		return next
-	}
-	if rd.Activity != reducer.Idle || !rd.HasDraft || r.question != nil || !isPartOf(rd.Draft, d.text) {
+	case rd.Activity != reducer.Idle || !rd.HasDraft || r.question != nil || !isPartOf(rd.Draft, d.text):
 		return next
 	}
-	at := p.changed.Add(r.Waits.Quiet)
-	if again := d.clearedAt.Add(r.Waits.Idle); again.After(at) {
-		at = again
-	}
-	if now.Before(at) {
+	if at := later(p.changed.Add(r.Waits.Quiet), d.clearedAt.Add(r.Waits.Idle)); now.Before(at) {
 		return at
 	}
 	p.put(p.driver.ClearDraft(rd.Draft)...)
@@ -71,22 +66,18 @@ type resend struct {
 // resendHeader stands above it.
 const resendHeader = "[atm: interrupted before it was begun, and still to be done]"
 
-// canResend reports whether the text goes in by itself: what interrupted it has come in
-// some other way.
+// canResend reports whether the text goes in by itself: what interrupted it has come in some
+// other way.
 func (r *runner) canResend(now time.Time) bool {
 	return r.resend.text != "" && len(r.mail.queue) == 0 && (r.restored == nil || now.After(r.restored.clearedAt.Add(r.Waits.Human)))
 }
 
 // addResend adds the text to another.
 func (r *runner) addResend(t *typing) {
-	if r.resend.text == "" {
-		return
+	if r.resend.text != "" {
+		t.text = strings.TrimPrefix(t.text+"\n"+resendHeader+"\n"+r.resend.text, "\n")
+		t.isResend = true
 	}
-	if t.text != "" {
-		t.text += "\n"
-	}
-	t.text += resendHeader + "\n" + r.resend.text
-	t.isResend = true
 }
 
 // noteResendFailed gives the text up after some tries: it is in nobody's inbox, and nothing

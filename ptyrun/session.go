@@ -36,9 +36,8 @@ type binding struct {
 	modified time.Time          // when any had changed last before that; zero: not known
 
 	inRound bool
-	roundAt time.Time     // the last one
-	retryAt time.Time     // after one that failed
-	pause   time.Duration // before that
+	roundAt time.Time // the last one
+	retryAt time.Time // after one that failed
 
 	isAttached bool            // else a round does that
 	hasGoal    bool            // an event says that a goal is complete: a round applies the rules
@@ -60,17 +59,15 @@ const (
 	roundEveryNone = 3 * time.Second        // somebody begins one
 	roundAgain     = 50 * time.Millisecond  // after one, where files may have changed in the same moment
 	lastTurn       = 30 * time.Second       // for the turn in which a goal was reached
-	retryRound     = time.Second            // and later
-	retryRoundLast = time.Minute
+	retryRound     = time.Second
 )
 
 func (r *runner) bindSessions(o *Sessions) {
-	if o == nil {
-		return
-	}
-	r.binding = &binding{
-		Sessions: *o, store: &session.Store{Mail: r.Box.Store()}, began: r.Now(),
-		input: map[wire.ID]*mailbox.Item{}, held: map[wire.ID]bool{}, capture: newCapture(r.Box.Path(), r.Now()),
+	if o != nil {
+		r.binding = &binding{
+			Sessions: *o, store: &session.Store{Mail: r.Box.Store()}, began: r.Now(), input: map[wire.ID]*mailbox.Item{},
+			held: map[wire.ID]bool{}, capture: capture{room: maxRoom, filled: r.Now()},
+		}
 	}
 }
 
@@ -87,15 +84,15 @@ func (r *runner) unbindSessions(failed error) {
 	}
 	name, e := r.Box.Agent(), r.exit
 	how := fmt.Sprintf("%s ended with %d", name, e.Code)
+	isCompleted := failed == nil && !e.Asked && !e.Loop && e.Code == 0 && e.Signal == ""
 	switch {
 	case failed != nil:
 		how = fmt.Sprintf("the runner of %s ended: %v", name, failed)
 	case e.Asked:
 		how = fmt.Sprintf("%s was stopped", name)
-	case e.Code == 0:
+	case isCompleted:
 		how = fmt.Sprintf("%s has left", name)
 	}
-	isCompleted := failed == nil && !e.Asked && !e.Loop && e.Code == 0 && e.Signal == ""
 	if err := b.store.Detach(r.ctx, name, isCompleted, how); err != nil {
 		r.Log.Error("letting go of sessions", "err", err)
 	}
@@ -165,22 +162,20 @@ func (r *runner) startRound(now time.Time, applyRules bool) {
 	b, agent := r.binding, r.Box.Agent()
 	b.inRound, b.roundAt = true, now
 	hadGoal, isBusy, alive, aborts := b.hasGoal, r.isEngaged(), aliveOf(b.all), b.aborts
-	lines, isAttached := r.capturesLines(now), b.isAttached
-	tellLines := isAttached && lines != b.hasLines
+	lines, hadLines, isAttached := r.capturesLines(now), b.hasLines, b.isAttached
 	b.hasGoal, b.aborts = false, nil
 	b.worker.do(func() {
 		var failed []session.Input
-		var errs []error
+		var errs, applied error
 		for _, in := range aborts {
 			if err := r.abort(in, alive); err != nil {
-				failed, errs = append(failed, in), append(errs, err)
+				failed, errs = append(failed, in), errors.Join(errs, err)
 			}
 		}
-		var attached, told, applied error
+		var told error
 		if !isAttached {
-			_, attached = b.store.Attach(r.ctx, agent, session.AttachOptions{Begin: b.Begin, Lines: lines, Rules: b.Rules})
-		}
-		if tellLines {
+			_, told = b.store.Attach(r.ctx, agent, session.AttachOptions{Begin: b.Begin, Lines: lines, Rules: b.Rules})
+		} else if lines != hadLines {
 			told = b.store.SetLineCapture(r.ctx, agent, lines)
 		}
 		for _, id := range alive {
@@ -190,19 +185,16 @@ func (r *runner) startRound(now time.Time, applyRules bool) {
 			}
 		}
 		all, bad := b.readSessions(agent)
-		err := errors.Join(append(errs, attached, told, applied, bad)...)
+		err := errors.Join(errs, told, applied, bad)
 		r.post(func() {
 			b.inRound, b.aborts = false, append(failed, b.aborts...)
 			b.hasGoal = b.hasGoal || hadGoal && applied != nil
-			if b.isAttached = isAttached || attached == nil; b.isAttached && told == nil {
-				b.hasLines = lines
+			if told == nil {
+				b.isAttached, b.hasLines = true, lines
 			}
-			if b.pause *= 2; err == nil {
-				b.pause = 0
-			} else {
+			if err != nil {
 				r.Log.Error("sessions", "err", err)
-				b.pause = min(max(b.pause, retryRound), retryRoundLast)
-				b.retryAt = r.Now().Add(b.pause)
+				b.retryAt = r.Now().Add(retryRound)
 			}
 			if bad != nil && all == nil { // they are taken to be as they were
 				all = b.all
