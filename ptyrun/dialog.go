@@ -24,13 +24,9 @@ type Question struct {
 
 // Options are the options as JSON: [{"id","label"}]; nil: there are none.
 func (q *Question) Options() json.RawMessage {
-	type option struct {
-		ID    string `json:"id"`
-		Label string `json:"label"`
-	}
-	var options []option
+	var options []map[string]string
 	for _, o := range q.Dialog.Options {
-		options = append(options, option{o.ID, o.Label})
+		options = append(options, map[string]string{"id": o.ID, "label": o.Label})
 	}
 	if options == nil {
 		return nil
@@ -128,11 +124,7 @@ func (r *runner) answerByRule(q *question, now time.Time) {
 		return
 	}
 	asked := q.Question
-	r.notifier.do(func() {
-		if err := r.Told(r.ctx, asked); err != nil {
-			r.Log.Error("telling the lead of a question", "err", err)
-		}
-	})
+	r.notify("telling the lead of a question", func() error { return r.Told(r.ctx, asked) })
 }
 
 func firstOption(options []driver.Option, fits func(driver.Option) bool) *driver.Option {
@@ -156,14 +148,9 @@ func (r *runner) closeQuestion(now reducer.Activity) {
 	if q.answer != nil {
 		q.answer.end(control.Outcome{Done: "answered", Detail: q.answer.label}, nil)
 	}
-	if r.Answered == nil {
-		return
+	if r.Answered != nil {
+		r.notify("taking back a question", func() error { return r.Answered(r.ctx, q.ID) })
 	}
-	r.notifier.do(func() {
-		if err := r.Answered(r.ctx, q.ID); err != nil {
-			r.Log.Error("taking back a question", "err", err)
-		}
-	})
 }
 
 // sayAnswered says that a question has its answer, and what the program does now.
@@ -247,12 +234,6 @@ func (r *runner) stepAnswer(now time.Time) time.Time {
 	return time.Time{}
 }
 
-// Errors of an answer.
-var (
-	errNoQuestion = errors.New("nothing is asked")
-	errTrust      = errors.New("it asks whether a directory is trusted: that is for a person at its terminal")
-)
-
 // answerQuestion answers what is asked as somebody wants it.
 func (r *runner) answerQuestion(req control.AnswerRequest, waiter chan<- reply) {
 	q := r.question
@@ -260,11 +241,11 @@ func (r *runner) answerQuestion(req control.AnswerRequest, waiter chan<- reply) 
 	var o driver.Option
 	switch {
 	case q == nil:
-		err = errNoQuestion
+		err = errors.New("nothing is asked")
 	case req.ID != "" && req.ID != string(q.ID) && !strings.HasSuffix(string(q.ID), req.ID):
 		err = fmt.Errorf("that question is not open any more; %s is", q.ID.Short(6))
 	case q.Dialog.Kind == "trust":
-		err = errTrust
+		err = errors.New("it asks whether a directory is trusted: that is for a person at its terminal")
 	default:
 		o, err = r.wantedOption(q.Dialog, req)
 	}

@@ -15,17 +15,12 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// How a text gets into the program. stepMail goes this way, from the top to the bottom of
-// this file, and waits where the loop has to see more of the screen:
-//
-//	the gates are open       compose or claim
-//	claimed                  render the messages, look at the gates again
-//	write                    the text into the terminal
-//	stepRendering            until it stands in the draft and the screen is quiet
-//	stepReturning            until the return key may be pressed; the gates once more
-//	stepTaking               until the draft is gone: only now are the messages read
-//
-// typed and failed are its two ends.
+// How a text gets into the program: stepMail goes from the top to the bottom of this file, and
+// waits where the loop has to see more of the screen. The gates are open: compose or claim;
+// claimed: render the messages and look at the gates again; write it into the terminal;
+// stepRendering until it stands in the draft and the screen is quiet; stepReturning until the
+// return key may be pressed, the gates once more; stepTaking until the draft is gone: only now
+// are the messages read. typed and failed are the two ends.
 
 // mail is what is to be typed.
 type mail struct {
@@ -129,14 +124,14 @@ func (r *runner) stepMail(now time.Time) time.Time {
 
 // claim claims what is queued, as much as goes in together.
 func (r *runner) claim(now time.Time) {
-	ids := slices.Clone(r.mail.queue[:min(len(r.mail.queue), maxClaimed)])
+	m := &r.mail
+	ids := slices.Clone(m.queue[:min(len(m.queue), maxClaimed)])
 	if r.prog.driver.Plain {
 		ids = ids[:1]
 	}
-	r.mail.typing = &typing{step: claiming, since: now}
-	isLetter := !r.prog.driver.Plain && r.Inject != Pointer
+	m.typing = &typing{step: claiming, since: now}
 	r.claims.do(func() {
-		if isLetter {
+		if len(ids) > 1 && r.Inject != Pointer {
 			ids = ids[:r.fitting(ids, now)]
 		}
 		c, err := r.Box.Claim(r.ctx, ids)
@@ -187,7 +182,7 @@ func (r *runner) claimed(ids []wire.ID, c *mailbox.Claim, err error) {
 	switch {
 	case gate != control.GateOpen:
 		why, rest = string(gate), idsOf(c.Items)
-	case why == "" && r.prog.driver.Plain && isNotice(c.Items[0].Message):
+	case why == "" && r.prog.driver.Plain && slices.Contains(notices, c.Items[0].Type):
 		why, rest = "what atm itself says is not typed into a shell, which would run it", nil
 	}
 	if why != "" {
@@ -220,15 +215,9 @@ func (r *runner) renderer(now time.Time, items []*mailbox.Item) *letter.Renderer
 	return &letter.Renderer{Now: now, Team: r.Box.Address().Team, Terminal: true, Digits: letter.ShortLength(idsOf(items))}
 }
 
-// isNotice reports whether a message is a notice of atm's own, of which others wrote a
-// part (what a dialog asks, what became of a message), and not what somebody says.
-func isNotice(m *wire.Message) bool {
-	switch m.Type {
-	case wire.TypeAck, wire.TypeNotice, wire.TypePermissionRequest, wire.TypePermissionReply:
-		return true
-	}
-	return false
-}
+// notices are atm's own words, of which others wrote a part (what a dialog asks, what became of
+// a message), and not what somebody says.
+var notices = []string{wire.TypeAck, wire.TypeNotice, wire.TypePermissionRequest, wire.TypePermissionReply}
 
 // untypable says why a text cannot be typed into this program at all.
 func untypable(text string, isPaste bool) string {
@@ -320,11 +309,10 @@ func (r *runner) stepRendering(t *typing, now time.Time) time.Time {
 	return r.stepReturning(t, now)
 }
 
-// stepReturning waits until the return key may be pressed: a program that is still taking
-// in a paste swallows it.
+// stepReturning waits until the return key may be pressed: a program that is still taking in a
+// paste swallows it.
 func (r *runner) stepReturning(t *typing, now time.Time) time.Time {
-	p := r.prog
-	why := r.returnGate()
+	p, why := r.prog, r.returnGate()
 	if why == "" && t.isMixed {
 		why = string(control.GateTyping)
 	}
@@ -335,17 +323,15 @@ func (r *runner) stepReturning(t *typing, now time.Time) time.Time {
 	if at := t.wroteAt.Add(max(r.Waits.Return, p.driver.SubmitDelay(len(t.text)))); now.Before(at) {
 		return at
 	}
-	if !p.frame.IsZero() && now.Sub(p.frame) < longFrame {
-		return now.Add(judgeAfter) // a dialog may be coming
+	if p.frame.IsZero() || now.Sub(p.frame) >= longFrame { // else a dialog may be coming
+		r.pressReturn(t, now)
 	}
-	r.pressReturn(t, now)
 	return now.Add(judgeAfter)
 }
 
 func (r *runner) pressReturn(t *typing, now time.Time) {
-	p := r.prog
 	if t.returns == 0 {
-		r.turn.from = p.screen.Scrolled()
+		r.turn.from = r.prog.screen.Scrolled()
 	}
 	t.enter(taking, now)
 	t.returns++
@@ -353,27 +339,24 @@ func (r *runner) pressReturn(t *typing, now time.Time) {
 	if t.draft != t.text && strings.TrimLeft(t.draft, " \t") != t.draft {
 		keys += driver.Submit // Python's prompt ends a block by an empty line
 	}
-	r.recordInput([]byte(keys))
-	p.put([]byte(keys))
+	r.typeKeys([]byte(keys))
 }
 
 // stepTaking waits until the draft is gone.
 func (r *runner) stepTaking(t *typing, now time.Time) time.Time {
-	p := r.prog
-	look := p.look()
+	p, look := r.prog, r.prog.look()
 	isThere := p.driver.Taken(look, t.draft)
 	isLate := now.After(t.since.Add(r.Waits.Taken))
-	blocked := r.returnGate() != ""
+	d, blocked := p.reading.Dialog, r.returnGate() != ""
 	switch {
 	case p.driver.Accepted(look, t.draft):
 		r.typed(now)
 	case r.stopping != nil:
 		r.failed(outcomeUnverified, string(control.GateStopping))
-	case blocked && p.reading.Dialog != nil && (p.reading.Dialog.Kind == "trust" || p.reading.Dialog.Kind == "unknown"):
+	case blocked && d != nil && (d.Kind == "trust" || d.Kind == "unknown"):
 		r.failed(outcomeUnverified, "a dialog came up, which may have had the return key")
 	case blocked:
-		// It was idle, and what is asked now belongs to a turn: this text's.
-		r.typed(now)
+		r.typed(now) // it was idle, and what is asked now belongs to a turn: this text's
 	case isLate && !isThere && t.isSeen && !t.isMixed:
 		r.typed(now) // it stood in the draft, and is gone by our key
 	case isLate && isThere:
@@ -382,9 +365,6 @@ func (r *runner) stepTaking(t *typing, now time.Time) time.Time {
 		r.failed(outcomeUnverified, "nothing shows that it was taken")
 	case isThere && !t.isMixed && t.returns < maxReturns && !now.Before(t.since.Add(r.Waits.Again)):
 		r.pressReturn(t, now)
-	}
-	if r.mail.typing == nil {
-		return time.Time{}
 	}
 	return now.Add(2 * judgeAfter)
 }
@@ -422,11 +402,8 @@ func (r *runner) typed(now time.Time) {
 
 // failed takes in that the program has not got the text.
 func (r *runner) failed(outcome, reason string) {
-	t := r.mail.typing
-	if t == nil {
-		return
-	}
-	r.mail.typing = nil
+	t, m, p := r.mail.typing, &r.mail, r.prog
+	m.typing = nil
 	r.Log.Warn("typing", "outcome", outcome, "reason", reason)
 	wasWritten := !t.began.IsZero()
 	// The lines above the draft's were submitted: they must not run again.
@@ -435,21 +412,21 @@ func (r *runner) failed(outcome, reason string) {
 		outcome = outcomeUnverified
 	}
 	// Perhaps the program has it, or it is the text that has ended the program.
-	isTry := outcome != outcomeFailed || r.prog == nil && wasWritten
+	isTry := outcome != outcomeFailed || p == nil && wasWritten
 	for _, it := range t.items {
 		r.say(wire.Event{Kind: wire.EventInjectionFailed}.With("id", string(it.ID)).With("outcome", outcome).With("reason", reason))
 		if isTry {
-			r.mail.tries[it.ID]++
+			m.tries[it.ID]++
 		}
 		if isInPart {
-			r.mail.tries[it.ID] = maxTried
+			m.tries[it.ID] = maxTried
 		}
 	}
 	r.mark("failed:", t)
 	if t.isResend && isTry {
 		r.noteResendFailed()
 	}
-	if len(t.items) == 0 && !t.isResend && reason != "" {
+	if len(t.items) == 0 && !t.isResend {
 		r.tell("the first prompt was not typed: " + reason)
 	}
 	isCleared := !wasWritten
@@ -457,12 +434,10 @@ func (r *runner) failed(outcome, reason string) {
 		// It may come up in the draft late: there it would keep all mail out.
 		r.restored = &restoredDraft{text: t.draft, at: t.began}
 	}
-	if p := r.prog; p != nil && wasWritten && r.returnGate() == "" {
-		// Only what is ours is cleared, never a person's text.
-		if p.driver.Taken(p.look(), t.draft) && isOnlyOurs(p.reading, t.draft) {
-			p.put(p.driver.ClearDraft(p.reading.Draft)...)
-			isCleared = true
-		}
+	// Only what is ours is cleared, never a person's text.
+	if p != nil && wasWritten && r.returnGate() == "" && p.driver.Taken(p.look(), t.draft) && isOnlyOurs(p.reading, t.draft) {
+		p.put(p.driver.ClearDraft(p.reading.Draft)...)
+		isCleared = true
 	}
 	if c := t.claim; c != nil {
 		letGo := c.MaybeTyped // a program that hung may take it yet
@@ -475,10 +450,10 @@ func (r *runner) failed(outcome, reason string) {
 		// By all that its screen shows the program has not taken it, and nothing may happen
 		// until the next try. (It may have it all the same, after return keys or a person's:
 		// the claim is in doubt, so the message is marked.)
-		r.mail.unqueue(idsOf(t.items)...)
-		r.mail.requeue(r.mail.notTiredOf(idsOf(t.items)))
-		r.mail.retryAt = r.Now().Add(min(retryFirst<<min(r.mail.failures, 10), retryLast))
-		r.mail.failures++
+		m.unqueue(idsOf(t.items)...)
+		m.requeue(m.notTiredOf(idsOf(t.items)))
+		m.retryAt = r.Now().Add(min(retryFirst<<min(m.failures, 10), retryLast))
+		m.failures++
 	}
 	r.releaseKeys()
 }

@@ -3,6 +3,7 @@ package ptyrun
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/record"
+	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
@@ -62,19 +64,21 @@ type runner struct {
 	remindedAt time.Time // when they were looked for last
 }
 
-// Run runs the agent until its program has ended for good, or ctx has, or
-// somebody stopped it. The caller holds the runner lock.
+// Run runs the agent until its program has ended for good, or ctx has, or somebody stopped
+// it. The caller holds the runner lock.
 func Run(ctx context.Context, o Options) (Exit, error) {
-	isAuto := o.Driver == nil
-	o.setDefaults()
 	r := &runner{
-		Options: o, ctx: context.WithoutCancel(ctx), isAuto: isAuto, state: o.State,
-		calls: make(chan func()), over: make(chan struct{}), viewers: map[*viewer]bool{},
-		mail: mail{tries: map[wire.ID]int{}}, restarts: restarts{policy: o.Restart, firstPause: o.Waits.Backoff},
+		Options: o, ctx: context.WithoutCancel(ctx), isAuto: o.Driver == nil, state: o.State,
+		calls: make(chan func()), over: make(chan struct{}), viewers: map[*viewer]bool{}, mail: mail{tries: map[wire.ID]int{}},
 	}
+	r.setDefaults()
 	r.begunSize = r.size()
-	var err error
-	if r.dir, err = openRunDir(o.Box); err != nil {
+	team, name := o.Box.Store().Dir(), string(o.Box.Agent())+"/run"
+	err := team.Mkdir(name)
+	if err != nil {
+		return r.exit, err
+	}
+	if r.dir, err = team.Sub(name); err != nil {
 		return r.exit, err
 	}
 	defer r.dir.Close()
@@ -104,10 +108,7 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	if _, err := o.Box.Unfinished(ctx); err != nil {
 		r.Log.Error("looking for what was being typed", "err", err)
 	}
-	// Before the program runs: if the runner is killed from here on, what it starts is found.
-	if err := r.writeRunInfo(); err != nil {
-		r.Log.Error("writing run.json", "err", err)
-	}
+	r.writeRunInfo() // before the program runs: if the runner is killed from here on, what it starts is found
 	r.bindSessions(o.Sessions)
 	r.events = newEventWriter(o.Box, r.Log)
 	go r.events.run()
@@ -129,6 +130,14 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	r.events.close()
 	r.unbindSessions(err)
 	return r.exit, err
+}
+
+// writeRunInfo writes run.json.
+func (r *runner) writeRunInfo() {
+	info := runinfo.Info{Run: r.Run, Runner: os.Getpid(), PID: r.pid, Started: r.Now().UTC(), Command: r.Command, Inject: string(r.Inject)}
+	if err := info.Write(r.dir); err != nil {
+		r.Log.Error("writing run.json", "err", err)
+	}
 }
 
 // watch passes on what the watcher tells.
@@ -173,6 +182,9 @@ const (
 	outputEvery = 20 * time.Millisecond // a program that floods its terminal is read
 )
 
+// remindEvery is how often overdue answers are looked for. Tests shorten it.
+var remindEvery = time.Minute
+
 // loop owns everything until the end.
 func (r *runner) loop(quit <-chan struct{}, entries <-chan watcher.Entry) (failed error) {
 	if err := r.start(); err != nil {
@@ -187,7 +199,7 @@ func (r *runner) loop(quit <-chan struct{}, entries <-chan watcher.Entry) (faile
 			checked = now
 			if r.Held != nil && !r.Held() && failed == nil {
 				failed = ErrTakenOver
-				r.stop("another runner has taken over", r.Waits.Idle, nil)
+				r.stop(failed.Error(), r.Waits.Idle, nil)
 			}
 			r.readMailLeft()
 			if now.Sub(r.remindedAt) >= remindEvery {
@@ -227,32 +239,30 @@ func (r *runner) loop(quit <-chan struct{}, entries <-chan watcher.Entry) (faile
 		case <-timer.C:
 		case <-quit:
 			quit = nil
-			r.stop("interrupted", 2*time.Second, nil)
+			r.stop("interrupted", stopGrace, nil)
 		}
 	}
 	return failed
 }
 
-// step does what time brings, and says when it wants to be called again (zero: when
-// something has happened).
+// step does what time brings, and says when it wants to be called again (zero: when something
+// has happened).
 func (r *runner) step(now time.Time) time.Time {
 	next := r.stepSessions(now)
 	if r.prog == nil {
 		return earliest(next, r.stepRestart(now))
 	}
 	next = earliest(next, r.stepScreen(now))
-	at := r.state.NextTick()
-	if !at.IsZero() && !now.Before(at) {
+	if at := r.state.NextTick(); !at.IsZero() && !now.Before(at) {
 		r.apply(reducer.Input{Now: now})
-		at = r.state.NextTick()
 	}
-	if at.After(now) {
+	if at := r.state.NextTick(); at.After(now) {
 		next = earliest(next, at)
 	}
-	next = earliest(next, r.stepAnswer(now))
-	next = earliest(next, r.stepRestored(now))
-	next = earliest(next, r.stepKeys(now))
-	return earliest(next, r.stepMail(now))
+	for _, step := range []func(time.Time) time.Time{r.stepAnswer, r.stepRestored, r.stepKeys, r.stepMail} {
+		next = earliest(next, step(now))
+	}
+	return next
 }
 
 // earliest is the first of some times; zero is never.
@@ -301,12 +311,10 @@ func (r *runner) messageArrived(it *mailbox.Item, now time.Time) {
 		return
 	}
 	r.mailLeft = r.mailLeft || !r.state.HasRoom()
-	if it.Supersedes != "" {
-		if old, err := r.Box.Get(it.Supersedes); err == nil && old.From == it.From {
-			replaced := mailOf(old)
-			replaced.Never = true
-			r.apply(reducer.Input{Now: now, Arrived: replaced})
-		}
+	if old, err := r.Box.Get(it.Supersedes); it.Supersedes != "" && err == nil && old.From == it.From {
+		replaced := mailOf(old)
+		replaced.Never = true
+		r.apply(reducer.Input{Now: now, Arrived: replaced})
 	}
 	r.apply(reducer.Input{Now: now, Arrived: mail})
 }
@@ -379,11 +387,39 @@ func (r *runner) tell(line string) {
 	}
 }
 
+// remind sends what is due about answers that are overdue. It is called when the reducer names
+// one, and every minute, since that knows nothing of what was read before the runner began.
+func (r *runner) remind() {
+	if r.Overdue == nil || r.reminding {
+		return
+	}
+	r.reminding, r.remindedAt = true, r.Now()
+	isIdle := false
+	if p := r.prog; r.mail.typing == nil && p != nil && !p.driver.Plain { // a shell would run the reminder
+		gate, _ := r.gate(r.Now())
+		isIdle = gate == control.GateOpen // else a minute later: what was just typed may not show yet
+	}
+	r.notify("telling of overdue answers", func() error {
+		defer r.post(func() { r.reminding = false })
+		return r.Overdue(r.ctx, isIdle)
+	})
+}
+
+// notify has people told of something, apart from the loop.
+func (r *runner) notify(what string, tell func() error) {
+	r.notifier.do(func() {
+		if err := tell(); err != nil {
+			r.Log.Error(what, "err", err)
+		}
+	})
+}
+
 // recordingFailed says, once each time, that nothing is recorded any more.
 func (r *runner) recordingFailed(err error) {
-	r.Log.Error("recording", "err", err)
-	r.say(wire.Event{Kind: "stream_error"}.With("error_summary", "the recording has stopped: "+err.Error()))
-	r.tell("the recording has stopped: " + err.Error())
+	what := "the recording has stopped: " + err.Error()
+	r.Log.Error(what)
+	r.say(wire.Event{Kind: "stream_error"}.With("error_summary", what))
+	r.tell(what)
 }
 
 // recordInput records what is typed, where that was asked for.

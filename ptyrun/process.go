@@ -1,8 +1,10 @@
 package ptyrun
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/ptyrun/control"
@@ -45,9 +47,8 @@ func (r *runner) start() error {
 		driver: r.Driver, started: now, screenState: newScreenState(now),
 	}
 	r.prog, r.pid = p, c.PID()
-	if r.binding != nil {
-		c := &r.binding.capture
-		c.row, c.shown, c.isDecided = 0, nil, false
+	if b := r.binding; b != nil {
+		b.capture.row, b.capture.shown, b.capture.isDecided = 0, nil, false
 	}
 	if r.hasRun {
 		// The one before left modes behind, its alternate screen for one.
@@ -63,9 +64,7 @@ func (r *runner) start() error {
 	r.wg.Go(func() { readOutput(c, p.output) })
 	r.wg.Go(func() { writeInput(c, p.input) })
 	r.say(wire.Event{Kind: "spawned"}.With("pid", c.PID()).With("started", now.UTC().Format(time.RFC3339Nano)).With("run", r.Run))
-	if err := r.writeRunInfo(); err != nil {
-		r.Log.Error("writing run.json", "err", err)
-	}
+	r.writeRunInfo()
 	return nil
 }
 
@@ -172,56 +171,52 @@ func (r *runner) sayExited(pid int) {
 	r.say(e)
 }
 
-// restarts decides whether a program that ended is started again, and when.
+// restarts is when a program that ended is started again.
 type restarts struct {
-	policy     Restart
-	firstPause time.Duration
-	at         time.Time     // of the next start; zero: none is planned
-	count      int           // of all restarts
-	pause      time.Duration // the last one; zero after a program that ran for a while
-	crashes    []time.Time   // the newest
+	at      time.Time     // of the next start; zero: none is planned
+	count   int           // of all restarts
+	pause   time.Duration // the last one; zero after a program that ran for a while
+	crashes []time.Time   // the newest
 }
 
 const (
 	maxPause   = 8 * time.Second
 	loopWithin = time.Minute
 	loopAfter  = 5 // crashes within that
+	stopGrace  = 2 * time.Second
 )
 
 // plan takes in an end, and plans a start unless that makes a loop.
-func (s *restarts) plan(now time.Time, ran time.Duration) (isLoop bool) {
+func (s *restarts) plan(now time.Time, ran, firstPause time.Duration) (isLoop bool) {
 	// An end at once is as bad as a crash: it would be started for ever.
 	s.crashes = append(s.crashes, now)
 	for now.Sub(s.crashes[0]) > loopWithin {
 		s.crashes = s.crashes[1:]
 	}
-	if len(s.crashes) >= loopAfter {
-		return true
-	}
 	if ran > loopWithin {
 		s.pause = 0
 	}
-	s.pause = min(max(2*s.pause, s.firstPause), maxPause)
+	s.pause = min(max(2*s.pause, firstPause), maxPause)
 	s.count++
 	s.at = now.Add(s.pause)
-	return false
+	return len(s.crashes) >= loopAfter
 }
 
-// planRestart starts the program again after a pause, if that is wanted.
+// planRestart starts the program again after a pause, if that is wanted, unless it ends too
+// often.
 func (r *runner) planRestart(now time.Time, ran time.Duration) {
-	isWanted := r.Restart == Always || r.Restart == OnCrash && r.exit.Code != 0
-	if !isWanted {
+	if r.Restart != Always && (r.Restart != OnCrash || r.exit.Code == 0) {
 		r.ended = true
 		return
 	}
-	if r.restarts.plan(now, ran) {
+	s := &r.restarts
+	if s.plan(now, ran, r.Waits.Backoff) {
 		r.exit.Loop, r.ended = true, true
 		r.sayState(reducer.Exited, reducer.Error, r.exit.loopDetail())
 		return
 	}
-	pause := r.restarts.pause
-	r.say(wire.Event{Kind: "restarting"}.With("attempt", r.restarts.count).With("pause_ms", pause.Milliseconds()))
-	r.tell(fmt.Sprintf("%s ended with %d; it is started again in %s", r.Box.Agent(), r.exit.Code, pause))
+	r.say(wire.Event{Kind: "restarting"}.With("attempt", s.count).With("pause_ms", s.pause.Milliseconds()))
+	r.tell(fmt.Sprintf("%s ended with %d; it is started again in %s", r.Box.Agent(), r.exit.Code, s.pause))
 }
 
 // stepRestart starts the program again when that is due.
@@ -242,10 +237,8 @@ func (e *Exit) loopDetail() string {
 	if e.Code == 0 {
 		detail = fmt.Sprintf("it ended %d times within a minute", loopAfter)
 	}
-	for i := len(e.Tail) - 1; i >= 0; i-- {
-		if e.Tail[i] != "" {
-			return detail + ": " + e.Tail[i]
-		}
+	if said := strings.TrimSpace(strings.Join(e.Tail, "\n")); said != "" {
+		detail += ": " + said[strings.LastIndexByte(said, '\n')+1:]
 	}
 	return detail
 }
@@ -260,10 +253,7 @@ type stopping struct {
 
 // answer answers those who asked for it.
 func (s *stopping) answer(e Exit) {
-	detail := fmt.Sprintf("exit %d", e.Code)
-	if e.Signal != "" {
-		detail = e.Signal
-	}
+	detail := cmp.Or(e.Signal, fmt.Sprintf("exit %d", e.Code))
 	for _, w := range s.waiters {
 		w <- reply{out: control.Outcome{Done: "stopped", Detail: detail, Ended: e.Ended}}
 	}
@@ -271,34 +261,32 @@ func (s *stopping) answer(e Exit) {
 
 // stop ends the program and all that it started. waiter, if any, hears when that is so.
 func (r *runner) stop(why string, grace time.Duration, waiter chan<- reply) {
-	s := r.stopping
-	if s == nil {
-		s = &stopping{why: why, done: make(chan struct{})}
+	isNew := r.stopping == nil
+	if isNew {
+		r.abandonTyping("it is being stopped")
+		r.stopping = &stopping{why: why, done: make(chan struct{})}
 	} else {
 		r.isRerun = false // a stop during a restart is a stop
 	}
+	s := r.stopping
 	if waiter != nil {
 		s.waiters = append(s.waiters, waiter)
 	}
-	if r.stopping != nil {
-		return
-	}
-	r.abandonTyping("it is being stopped")
-	r.stopping = s
-	r.Log.Info("stopping", "why", why)
-	if r.prog == nil { // between two programs: it is off, and not about to start any more
+	switch {
+	case !isNew:
+	case r.prog == nil: // between two programs: it is off, and not about to start any more
 		r.restarts.at, r.exit.Asked, r.ended = time.Time{}, true, true
 		r.sayExited(r.pid)
 		close(s.done)
 		s.answer(r.exit)
-		return
+	default:
+		c := r.prog.child
+		r.wg.Go(func() {
+			e := c.Stop(r.ctx, grace)
+			s.ended = append(process.Names(e.Others), process.Names(e.Left)...)
+			close(s.done)
+		})
 	}
-	c := r.prog.child
-	r.wg.Go(func() {
-		e := c.Stop(r.ctx, grace)
-		s.ended = append(process.Names(e.Others), process.Names(e.Left)...)
-		close(s.done)
-	})
 }
 
 // interrupt ends the turn by the driver's own keys, unless the program asks something:

@@ -349,17 +349,17 @@ func TestStopBetweenTwoPrograms(t *testing.T) {
 
 // The pauses grow up to a limit, however often it crashes.
 func TestPauseBeforeRestart(t *testing.T) {
-	s := restarts{firstPause: 500 * time.Millisecond}
+	s, first := restarts{}, 500*time.Millisecond
 	now := time.Now()
-	want := 500 * time.Millisecond
+	want := first
 	for n := range 200 {
 		now = now.Add(30 * time.Second)
-		if s.plan(now, 30*time.Second) || s.pause != want || !s.at.Equal(now.Add(want)) {
+		if s.plan(now, 30*time.Second, first) || s.pause != want || !s.at.Equal(now.Add(want)) {
 			t.Fatalf("crash %d: %s, not %s", n, s.pause, want)
 		}
 		want = min(2*want, maxPause)
 	}
-	if s.plan(now.Add(time.Hour), time.Hour); s.pause != s.firstPause {
+	if s.plan(now.Add(time.Hour), time.Hour, first); s.pause != first {
 		t.Errorf("after an hour: %s", s.pause)
 	}
 }
