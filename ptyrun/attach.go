@@ -82,8 +82,8 @@ func (r *runner) showAll(v *viewer) {
 	}
 }
 
-// leave lets a terminal go. What it made small is as large again as those that are left, or
-// as it was begun: an agent in too little room shows no prompt, and gets no mail.
+// leave lets a terminal go. What it made small is as large again as those that are left, or as it was
+// begun: an agent in too little room shows no prompt, and gets no mail.
 func (r *runner) leave(v *viewer) {
 	delete(r.viewers, v)
 	if v.size != r.size() {
@@ -139,8 +139,8 @@ func (r *runner) keepLastScreen(s *screen.Screen) {
 	}
 }
 
-// end tells a terminal that the agent has ended for good, below what the program showed
-// last: all of that, if the terminal joined too late or was behind.
+// end tells a terminal that the agent has ended for good, below what the program showed last: all of that,
+// if the terminal joined too late or was behind.
 func (v *viewer) end(r *runner) {
 	if !v.hasJoined || v.to.Send(nil) == control.ErrViewerBehind {
 		v.to.Repaint(r.last)
@@ -150,20 +150,16 @@ func (v *viewer) end(r *runner) {
 }
 
 // stepKeys passes on the beginnings of sequences whose ends do not come.
-func (r *runner) stepKeys(now time.Time) (next time.Time) {
+func (r *runner) stepKeys(now time.Time) {
 	for v := range r.viewers {
-		at := v.input.until
-		if !at.IsZero() && !now.Before(at) {
+		if at := v.input.until; !at.IsZero() && !r.awaits(at, now) {
 			r.passKeys(v.input.release(), true)
-			continue
 		}
-		next = earliest(next, at)
 	}
-	return next
 }
 
-// passKeys passes keys on to the program. While a text of ours is on its way in they are
-// held: nothing mixes.
+// passKeys passes keys on to the program. While a text of ours is on its way in they are held: nothing
+// mixes.
 func (r *runner) passKeys(keys []byte, isPerson bool) {
 	now := r.Now()
 	if isPerson {
@@ -203,25 +199,24 @@ func (r *runner) typeKeys(keys []byte) {
 	}
 }
 
-// userInput says which of the bytes that come from an attached terminal a person typed. A
-// terminal also answers questions and tells of focus and the mouse; none of these is a person
-// at a draft. Answers are taken out, since the runner has answered the program already. A
-// sequence may come in pieces.
+// userInput says which of the bytes that come from an attached terminal a person typed. A terminal also
+// answers questions and tells of focus and the mouse; none of these is a person at a draft. Answers are
+// taken out, since the runner has answered the program already. A sequence may come in pieces.
 type userInput struct {
 	held  []byte // the beginning of a sequence whose end has not come
 	until time.Time
 }
 
-// A sequence that is not finished is no terminal's when it gets too long, or its end does not
-// come soon: somebody has pressed Alt and [ or P, or Escape alone.
+// A sequence that is not finished is no terminal's when it gets too long, or its end does not come soon:
+// somebody has pressed Alt and [ or P, or Escape alone.
 const (
 	maxSequence  = 256
 	sequenceWait = 200 * time.Millisecond
 	escapeWait   = 50 * time.Millisecond
 )
 
-// inputPattern is the first part of what a terminal sends. (A shifted F3 looks like the place
-// of a cursor in the first row.)
+// inputPattern is the first part of what a terminal sends. (A shifted F3 looks like the place of a cursor
+// in the first row.)
 var inputPattern = regexp.MustCompile(`(?s)^(?:` +
 	`(\x1b\[[IO]|\x1b\[<[\d;]*[Mm]|\x1b\[M...)` + // 1: a report of focus or the mouse
 	`|(\x1b\[[?>=]?[\d;$]*[cnyt]|\x1b\[\d+;\d+R|\x1b\[[?>=][\d;]*[Ru]|\x1b[]P_^][^\a\x1b]*(?:\a|\x1b\\))` + // 2: an answer

@@ -30,9 +30,8 @@ const (
 	recognise = 2 * time.Second        // for a program to show which it is
 )
 
-// capture makes output of the lines that have scrolled off the screen, and of those that
-// stand on it when the program rests: a line is what a person reads there. Rows are counted
-// as screen.Scrolled counts them.
+// capture makes output of the lines that have scrolled off the screen, and of those that stand on it when
+// the program rests: a line is what a person reads there. Rows are counted as screen.Scrolled counts them.
 type capture struct {
 	echo      string // what we have typed and the terminal shows, without blanks; not told
 	isDecided bool   // whether the program is one that is known, so that its lines are no output
@@ -49,8 +48,8 @@ type capture struct {
 	left    uint64    // lines that were left out for want of it
 }
 
-// capturesLines reports whether what the program writes is told line by line: not before it
-// is known which it is.
+// capturesLines reports whether what the program writes is told line by line: not before it is known which
+// it is.
 func (r *runner) capturesLines(now time.Time) bool {
 	b, p := r.binding, r.prog
 	if b.Capture != Pipe || p == nil {
@@ -82,8 +81,8 @@ func (r *runner) captureAnswer(e *wire.Event) {
 	r.emit(answer, of)
 }
 
-// emit appends output to the agent's events: the one session's that is alive, or that of
-// all. of is the event whose answer it repeats.
+// emit appends output to the agent's events: the one session's that is alive, or that of all. of is the
+// event whose answer it repeats.
 func (r *runner) emit(text string, of uint64) {
 	alive, id := aliveOf(r.binding.all), wire.UUID("")
 	if text == "" || len(alive) == 0 {
@@ -104,17 +103,16 @@ func (r *runner) emit(text string, of uint64) {
 	}
 }
 
-// expectEcho takes in that a text is typed, which the terminal will show: that is nothing
-// that the program says.
+// expectEcho takes in that a text is typed, which the terminal will show: that is nothing that the program
+// says.
 func (r *runner) expectEcho(text string, now time.Time) {
 	if b := r.binding; b != nil {
 		b.capture.echo, b.capture.room, b.capture.filled = withoutBlanks(text), maxRoom, now
 	}
 }
 
-// captureSize is how much of what the program wrote goes to the screen before its lines are
-// looked at: all of it, or while they are told no more than the scrollback holds, should
-// every byte be a line.
+// captureSize is how much of what the program wrote goes to the screen before its lines are looked at: all
+// of it, or while they are told no more than the scrollback holds, should every byte be a line.
 func (r *runner) captureSize(p []byte) int {
 	if r.isCapturing(r.Now()) && r.binding.capture.room > 0 {
 		return min(len(p), scrollback)
@@ -136,20 +134,20 @@ func (r *runner) captureScrolled(now time.Time) {
 	}
 }
 
-// captureResting tells what stands on the screen when the program rests: above the cursor,
-// or of a program that paints its screen all of it, while it waits.
-func (r *runner) captureResting(now time.Time) (next time.Time) {
+// captureResting tells what stands on the screen when the program rests: above the cursor, or of a program
+// that paints its screen all of it, while it waits.
+func (r *runner) captureResting(now time.Time) {
 	if !r.isCapturing(now) {
-		return next
+		return
 	}
 	p, c := r.prog, &r.binding.capture
 	_, end := p.screen.Cursor()
+	isRest := !p.screen.Modes().Alt
 	if !p.driver.Plain {
-		end = lastWithText(p.screen) + 1
+		end, isRest = lastWithText(p.screen)+1, p.reading.Prompt || p.reading.Dialog != nil
 	}
-	isWaiting := p.reading.Prompt || p.reading.Dialog != nil
-	if p.driver.Plain && p.screen.Modes().Alt || !p.driver.Plain && !isWaiting {
-		return next
+	if !isRest {
+		return
 	}
 	if text := p.screen.Lines(); !slices.Equal(text, c.text) {
 		c.text, c.changed = text, now
@@ -157,11 +155,9 @@ func (r *runner) captureResting(now time.Time) (next time.Time) {
 	if p.flooding { // all of its lines may be alike
 		c.changed = later(c.changed, p.changed)
 	}
-	if at := c.changed.Add(linesRest); now.Before(at) { // it may draw its cursor ten times a second
-		return at
+	if !r.awaits(c.changed.Add(linesRest), now) { // it may draw its cursor ten times a second
+		r.captureStanding(end, now)
 	}
-	r.captureStanding(end, now)
-	return next
 }
 
 // captureLast tells what is left of a program that has ended.
@@ -172,8 +168,8 @@ func (r *runner) captureLast(now time.Time) {
 	}
 }
 
-// captureStanding tells what stands above the visible row end, and how much was left out.
-// Of a program that paints its screen those lines are new which did not stand there before.
+// captureStanding tells what stands above the visible row end, and how much was left out. Of a program that
+// paints its screen those lines are new which did not stand there before.
 func (r *runner) captureStanding(end int, now time.Time) {
 	c, s := &r.binding.capture, r.prog.screen
 	to := s.Scrolled() + uint64(end)

@@ -70,8 +70,7 @@ const (
 	byRule      = "a rule"
 )
 
-// openQuestion makes a request of a dialog: event, rules, and if these do not answer, word
-// to the lead.
+// openQuestion makes a request of a dialog: event, rules, and if these do not answer, word to the lead.
 func (r *runner) openQuestion(d driver.Dialog, now time.Time) {
 	r.closeQuestion("")
 	q := &question{Question: Question{ID: wire.NewID(), Dialog: d, Since: now}}
@@ -110,8 +109,7 @@ func (r *runner) openQuestion(d driver.Dialog, now time.Time) {
 	r.answerByRule(q, now)
 }
 
-// answerByRule answers as a rule says. Where there is none, or its answer has no effect,
-// the lead is told.
+// answerByRule answers as a rule says. Where there is none, or its answer has no effect, the lead is told.
 func (r *runner) answerByRule(q *question, now time.Time) {
 	if q.rule != nil && q.tries < maxByRule {
 		q.tries++
@@ -134,8 +132,8 @@ func firstOption(options []driver.Option, fits func(driver.Option) bool) *driver
 	return nil
 }
 
-// closeQuestion takes in that the dialog is gone: answered, by whomever. now is what the
-// screen shows instead, "" where nothing does.
+// closeQuestion takes in that the dialog is gone: answered, by whomever. now is what the screen shows
+// instead, "" where nothing does.
 func (r *runner) closeQuestion(now reducer.Activity) {
 	q := r.question
 	if q == nil {
@@ -160,8 +158,7 @@ func (r *runner) sayAnswered(q *question, now reducer.Activity) {
 	case !p.isReady:
 		now = reducer.Starting // a question at the start belongs to no turn
 	case now == reducer.Idle || now == reducer.Error:
-		// It was answered a moment ago: whether that ended the turn is known when the prompt
-		// has held.
+		// It was answered a moment ago: whether that ended the turn is known when the prompt has held.
 		now = reducer.Thinking
 	}
 	if turn := r.state.Turn(); r.hasHooks() && turn.Word() != reducer.WordBlocked {
@@ -175,8 +172,7 @@ func (r *runner) sayAnswered(q *question, now reducer.Activity) {
 	p.told, p.detail = now, ""
 }
 
-// press presses an option, if the dialog is still on the screen. waiter, if any, hears what
-// came of it.
+// press presses an option, if the dialog is still on the screen. waiter, if any, hears what came of it.
 func (r *runner) press(q *question, o driver.Option, by string, waiter chan<- reply, now time.Time) {
 	a := &answer{label: o.Label, by: by, until: now.Add(answerWorks), waiter: waiter}
 	r.refresh(now)
@@ -213,25 +209,20 @@ func (r *runner) press(q *question, o driver.Option, by string, waiter chan<- re
 }
 
 // stepAnswer gives up on an answer that had no effect.
-func (r *runner) stepAnswer(now time.Time) time.Time {
+func (r *runner) stepAnswer(now time.Time) {
 	q := r.question
 	switch {
 	case q == nil:
-	case q.answer != nil && now.Before(q.answer.until):
-		return q.answer.until
-	case q.answer != nil:
+	case q.answer != nil && !r.awaits(q.answer.until, now):
 		a := q.answer
 		q.answer = nil
 		a.end(control.Outcome{}, fmt.Errorf("the dialog is still there after %q was pressed", a.label))
 		if a.by == byRule {
 			r.answerByRule(q, now)
 		}
-	case q.rule != nil && now.Before(q.retryAt):
-		return q.retryAt
-	case q.rule != nil:
+	case q.answer == nil && q.rule != nil && !r.awaits(q.retryAt, now):
 		r.answerByRule(q, now)
 	}
-	return time.Time{}
 }
 
 // answerQuestion answers what is asked as somebody wants it.
@@ -256,8 +247,8 @@ func (r *runner) answerQuestion(req control.AnswerRequest, waiter chan<- reply) 
 	r.press(q, o, req.By, waiter, r.Now())
 }
 
-// wantedOption is the option of d that a request means. One that does the contrary of what
-// is asked for is a slip, and refused; but any answer to a question may be given.
+// wantedOption is the option of d that a request means. One that does the contrary of what is asked for is
+// a slip, and refused; but any answer to a question may be given.
 func (r *runner) wantedOption(d driver.Dialog, req control.AnswerRequest) (driver.Option, error) {
 	name := r.Box.Agent()
 	usage := func(hint, format string, args ...any) (driver.Option, error) {

@@ -7,37 +7,37 @@ import (
 	"github.com/agentteammail/atm/reducer"
 )
 
-// gate says why nothing may be typed now. again is when that may have changed without
-// anything happening; zero: something has to happen.
-func (r *runner) gate(now time.Time) (why control.Gate, again time.Time) {
+// gate says why nothing may be typed now. Where that passes without anything happening, the loop wakes
+// then.
+func (r *runner) gate(now time.Time) control.Gate {
 	p := r.prog
 	switch {
 	case p == nil:
-		return control.GateOff, again
+		return control.GateOff
 	case r.stopping != nil:
-		return control.GateStopping, again
+		return control.GateStopping
 	case r.question != nil || p.reading.Dialog != nil:
-		return control.GateDialog, again
+		return control.GateDialog
 	case !p.frame.IsZero():
-		return control.GateDrawing, again
+		return control.GateDrawing
 	case !p.reading.Prompt && p.reading.Why == "":
-		return control.GateNoPrompt, again
+		return control.GateNoPrompt
 	case !p.reading.Prompt:
-		return control.Gate(p.reading.Why), again
+		return control.Gate(p.reading.Why)
 	case r.state.Turn().Word() != reducer.WordIdle:
-		return control.GateBusy, again // hooks say so, or what the screen showed is not told yet
-	}
-	if at := r.lastKey.Add(r.Waits.Human); now.Before(at) {
-		return control.GateTyping, at
+		return control.GateBusy // hooks say so, or what the screen showed is not told yet
 	}
 	hold := r.Waits.Idle
 	if !p.isReady {
 		hold = r.Waits.First
 	}
-	if at := p.promptAt.Add(hold); now.Before(at) {
-		return control.GateSettling, at
+	switch {
+	case r.awaits(r.lastKey.Add(r.Waits.Human), now):
+		return control.GateTyping
+	case r.awaits(p.promptAt.Add(hold), now):
+		return control.GateSettling
 	}
-	return control.GateOpen, again
+	return control.GateOpen
 }
 
 // returnGate says why the return key may not be pressed behind a text of ours, "" when it may.

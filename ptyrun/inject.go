@@ -15,12 +15,11 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// How a text gets into the program: stepMail goes from the top to the bottom of this file, and
-// waits where the loop has to see more of the screen. The gates are open: compose or claim;
-// claimed: render the messages and look at the gates again; write it into the terminal;
-// stepRendering until it stands in the draft and the screen is quiet; stepReturning until the
-// return key may be pressed, the gates once more; stepTaking until the draft is gone: only now
-// are the messages read. typed and failed are the two ends.
+// How a text gets into the program: stepMail goes from the top to the bottom of this file, and waits where
+// the loop has to see more of the screen. The gates are open: compose or claim; claimed: render the
+// messages and look at the gates again; write it into the terminal; stepRendering until it stands in the
+// draft and the screen is quiet; stepReturning until the return key may be pressed, the gates once more;
+// stepTaking until the draft is gone: only now are the messages read. typed and failed are the two ends.
 
 // mail is what is to be typed.
 type mail struct {
@@ -89,37 +88,27 @@ func (t *typing) isSubmitted() bool { return t != nil && t.step == taking }
 func (t *typing) enter(s step, now time.Time) { t.step, t.since = s, now }
 
 // stepMail carries on with what is being typed, or begins with what is queued.
-func (r *runner) stepMail(now time.Time) time.Time {
+func (r *runner) stepMail(now time.Time) {
 	m := &r.mail
 	if m.typing != nil {
-		return r.stepTyping(now)
+		r.stepTyping(now)
+		return
 	}
 	isFirst := !m.isPrompted && r.Prompt != "" && r.Inject != Off
 	isResend := r.canResend(now)
-	if !isFirst && !isResend && len(m.queue) == 0 {
-		return time.Time{}
-	}
-	if now.Before(m.retryAt) {
-		return m.retryAt
-	}
-	if gate, again := r.gate(now); gate != control.GateOpen {
-		return again
-	}
-	if isFirst || isResend {
-		m.typing = &typing{}
-		if isFirst {
-			m.isPrompted, m.typing.text = true, r.Prompt
-		} else {
-			r.addResend(m.typing)
-		}
+	switch {
+	case !isFirst && !isResend && len(m.queue) == 0:
+	case r.awaits(m.retryAt, now) || r.gate(now) != control.GateOpen:
+	case isFirst:
+		m.isPrompted, m.typing = true, &typing{text: r.Prompt}
 		r.write(now)
-		return time.Time{}
-	}
-	ok, again := r.knowsSessions(m.queue, now)
-	if ok {
+	case isResend:
+		m.typing = &typing{}
+		r.addResend(m.typing)
+		r.write(now)
+	case r.knowsSessions(m.queue, now):
 		r.claim(now)
 	}
-	return again
 }
 
 // claim claims what is queued, as much as goes in together.
@@ -177,7 +166,7 @@ func (r *runner) claimed(ids []wire.ID, c *mailbox.Claim, err error) {
 	if r.prog != nil {
 		r.refresh(now)
 	}
-	gate, _ := r.gate(now)
+	gate := r.gate(now)
 	why, rest := r.withheld(c.Items)
 	switch {
 	case gate != control.GateOpen:
@@ -215,8 +204,8 @@ func (r *runner) renderer(now time.Time, items []*mailbox.Item) *letter.Renderer
 	return &letter.Renderer{Now: now, Team: r.Box.Address().Team, Terminal: true, Digits: letter.ShortLength(idsOf(items))}
 }
 
-// notices are atm's own words, of which others wrote a part (what a dialog asks, what became of
-// a message), and not what somebody says.
+// notices are atm's own words, of which others wrote a part (what a dialog asks, what became of a message),
+// and not what somebody says.
 var notices = []string{wire.TypeAck, wire.TypeNotice, wire.TypePermissionRequest, wire.TypePermissionReply}
 
 // untypable says why a text cannot be typed into this program at all.
@@ -273,60 +262,61 @@ func (r *runner) written(t *typing, p *program, n int, err error) {
 }
 
 // stepTyping looks where the text is.
-func (r *runner) stepTyping(now time.Time) time.Time {
+func (r *runner) stepTyping(now time.Time) {
 	t := r.mail.typing
 	if t.step <= writing {
-		return time.Time{}
+		return
 	}
 	r.refresh(now) // what the program has drawn decides here
 	switch t.step {
 	case rendering:
-		return r.stepRendering(t, now)
+		r.stepRendering(t, now)
 	case returning:
-		return r.stepReturning(t, now)
+		r.stepReturning(t, now)
+	case taking:
+		r.stepTaking(t, now)
 	}
-	return r.stepTaking(t, now)
 }
 
 // stepRendering waits until the text stands in the draft and the screen is quiet.
-func (r *runner) stepRendering(t *typing, now time.Time) time.Time {
+func (r *runner) stepRendering(t *typing, now time.Time) {
 	p := r.prog
 	if t.began.Add(maxHold).Before(now) {
 		r.releaseKeys()
 	}
 	t.isSeen = p.driver.Taken(p.look(), t.draft)
-	quiet := earliest(p.changed.Add(r.Waits.Quiet), t.since.Add(4*r.Waits.Quiet)) // something may blink
-	until := t.since.Add(r.Waits.Render)
+	quiet := earlier(p.changed.Add(r.Waits.Quiet), t.since.Add(4*r.Waits.Quiet)) // something may blink
 	switch {
 	case t.isSeen && !now.Before(quiet):
-	case now.Before(until):
-		return earliest(until, now.Add(2*judgeAfter))
+	case r.awaits(t.since.Add(r.Waits.Render), now):
+		r.wakeAt(now.Add(2 * judgeAfter))
+		return
 	case p.screen.Version() == t.version:
 		r.failed(outcomeUnverified, "the screen did not change")
-		return time.Time{}
+		return
 	}
 	t.enter(returning, now)
-	return r.stepReturning(t, now)
+	r.stepReturning(t, now)
 }
 
-// stepReturning waits until the return key may be pressed: a program that is still taking in a
-// paste swallows it.
-func (r *runner) stepReturning(t *typing, now time.Time) time.Time {
+// stepReturning waits until the return key may be pressed: a program that is still taking in a paste
+// swallows it.
+func (r *runner) stepReturning(t *typing, now time.Time) {
 	p, why := r.prog, r.returnGate()
 	if why == "" && t.isMixed {
 		why = string(control.GateTyping)
 	}
 	if why != "" {
 		r.failed(outcomeFailed, why)
-		return time.Time{}
+		return
 	}
-	if at := t.wroteAt.Add(max(r.Waits.Return, p.driver.SubmitDelay(len(t.text)))); now.Before(at) {
-		return at
+	if r.awaits(t.wroteAt.Add(max(r.Waits.Return, p.driver.SubmitDelay(len(t.text)))), now) {
+		return
 	}
 	if p.frame.IsZero() || now.Sub(p.frame) >= longFrame { // else a dialog may be coming
 		r.pressReturn(t, now)
 	}
-	return now.Add(judgeAfter)
+	r.wakeAt(now.Add(judgeAfter))
 }
 
 func (r *runner) pressReturn(t *typing, now time.Time) {
@@ -343,7 +333,7 @@ func (r *runner) pressReturn(t *typing, now time.Time) {
 }
 
 // stepTaking waits until the draft is gone.
-func (r *runner) stepTaking(t *typing, now time.Time) time.Time {
+func (r *runner) stepTaking(t *typing, now time.Time) {
 	p, look := r.prog, r.prog.look()
 	isThere := p.driver.Taken(look, t.draft)
 	isLate := now.After(t.since.Add(r.Waits.Taken))
@@ -366,7 +356,7 @@ func (r *runner) stepTaking(t *typing, now time.Time) time.Time {
 	case isThere && !t.isMixed && t.returns < maxReturns && !now.Before(t.since.Add(r.Waits.Again)):
 		r.pressReturn(t, now)
 	}
-	return now.Add(2 * judgeAfter)
+	r.wakeAt(now.Add(2 * judgeAfter))
 }
 
 // typed takes in that the program has the text: only now are the messages read.
@@ -447,9 +437,9 @@ func (r *runner) failed(outcome, reason string) {
 		r.changeClaim(func() error { return letGo(context.Background()) })
 	}
 	if outcome == outcomeFailed && wasWritten {
-		// By all that its screen shows the program has not taken it, and nothing may happen
-		// until the next try. (It may have it all the same, after return keys or a person's:
-		// the claim is in doubt, so the message is marked.)
+		// By all that its screen shows the program has not taken it, and nothing may happen until the next
+		// try. (It may have it all the same, after return keys or a person's: the claim is in doubt, so the
+		// message is marked.)
 		m.unqueue(idsOf(t.items)...)
 		m.requeue(m.notTiredOf(idsOf(t.items)))
 		m.retryAt = r.Now().Add(min(retryFirst<<min(m.failures, 10), retryLast))
@@ -480,8 +470,8 @@ func (r *runner) abandonTyping(reason string) {
 	// A claim that is under way sees the gates, and what was submitted the screen.
 }
 
-// changeClaim says what became of a claim, in order. What fails is tried again until the run
-// is over, beside what is claimed next: one claim that is stuck blocks no other mail.
+// changeClaim says what became of a claim, in order. What fails is tried again until the run is over,
+// beside what is claimed next: one claim that is stuck blocks no other mail.
 func (r *runner) changeClaim(change func() error) {
 	r.claims.do(func() {
 		if change() == nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// worker runs jobs one after the other, apart from the loop: they wait for locks and disks.
-// Only the loop gives it jobs.
+// worker runs jobs one after the other, apart from the loop: they wait for locks and disks. Only the loop
+// gives it jobs.
 type worker struct{ last chan struct{} }
 
 // do runs a job when those before it are done.
@@ -36,8 +36,8 @@ func (w *worker) wait() {
 	}
 }
 
-// eventWriter appends the runner's events in order, apart from the loop. What cannot be
-// appended (a lock, a full disk) is tried again: a state that was not told is a lie that stays.
+// eventWriter appends the runner's events in order, apart from the loop. What cannot be appended (a lock, a
+// full disk) is tried again: a state that was not told is a lie that stays.
 type eventWriter struct {
 	box    *mailbox.Box
 	log    *slog.Logger
@@ -109,8 +109,8 @@ func (w *eventWriter) append(batch []wire.Event) bool {
 	return err == nil
 }
 
-// outputPieces is how many pieces of output may wait for the loop. The kernel gives them
-// out in 4 KiB; when there is no room the program waits, as for a slow terminal.
+// outputPieces is how many pieces of output may wait for the loop. The kernel gives them out in 4 KiB; when
+// there is no room the program waits, as for a slow terminal.
 const outputPieces = 1024
 
 // readOutput passes on what the program writes, until its end.
@@ -139,8 +139,8 @@ const (
 	writeWait = 2 * time.Second // for it to read
 )
 
-// writeInput types into the program, in order, apart from the loop: a program that does not
-// read blocks nobody else.
+// writeInput types into the program, in order, apart from the loop: a program that does not read blocks
+// nobody else.
 func writeInput(c *process.Child, writes <-chan write) {
 	for w := range writes {
 		n, err := c.Write(w.data, writeWait)

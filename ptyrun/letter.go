@@ -25,9 +25,8 @@ func letterText(items []*mailbox.Item, repeats map[wire.ID]bool, l *letter.Rende
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// letterOf is a message under a line of ours. That begins with what no program
-// takes for a command, and every line of the body is indented: no body can start
-// one, or pass for such a line.
+// letterOf is a message under a line of ours. That begins with what no program takes for a command, and
+// every line of the body is indented: no body can start one, or pass for such a line.
 func letterOf(m *wire.Message, f letter.Flags, l *letter.Renderer) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[atm %s]", l.Header(m, f))
@@ -48,8 +47,8 @@ func letterOf(m *wire.Message, f letter.Flags, l *letter.Renderer) string {
 	return b.String()
 }
 
-// inWords is a message's body, and of what people say about a draft a sentence:
-// "approve draft 6f1c…" would read as if the agent were to do so.
+// inWords is a message's body, and of what people say about a draft a sentence: "approve draft 6f1c…" would
+// read as if the agent were to do so.
 func inWords(m *wire.Message) string {
 	in, _ := session.InputOf(m)
 	what := "Your draft " + string(in.DraftID)
@@ -85,9 +84,9 @@ func pointerText(items []*mailbox.Item, l *letter.Renderer) string {
 	return fmt.Sprintf("[atm: %d new message%s from %s] run: atm read", len(items), s, strings.Join(from, ", "))
 }
 
-// clean makes a text fit to be typed: newline and tab stay, a carriage return
-// becomes a newline, all other control characters and C1 go, what is no UTF-8
-// becomes U+FFFD. So no text can end a paste, press a key or send an escape.
+// clean makes a text fit to be typed: newline and tab stay, a carriage return becomes a newline, all other
+// control characters and C1 go, what is no UTF-8 becomes U+FFFD. So no text can end a paste, press a key or
+// send an escape.
 func clean(s string) string {
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\r\n", "\n")
 	return strings.Map(func(r rune) rune {
@@ -107,9 +106,9 @@ const (
 	pasteOff = "\x1b[201~"
 )
 
-// keysOf are the bytes that put a clean text into a draft. Without bracketed paste every
-// newline submits a line. A plain program is to get them so, as a shell does from a file, and
-// its last line stays in the draft; for an agent the text becomes one line.
+// keysOf are the bytes that put a clean text into a draft. Without bracketed paste every newline submits a
+// line. A plain program is to get them so, as a shell does from a file, and its last line stays in the
+// draft; for an agent the text becomes one line.
 func keysOf(text string, isPaste, isPlain bool) string {
 	switch {
 	case isPaste:

@@ -27,6 +27,7 @@ type runner struct {
 	isAuto bool // another driver may be chosen by what the screen shows
 	wg     sync.WaitGroup
 
+	wake  time.Time     // when step wants to be called again
 	calls chan func()   // for the loop; unbuffered, so that none is left when it ends
 	over  chan struct{} // closed when the loop has ended
 
@@ -64,8 +65,8 @@ type runner struct {
 	remindedAt time.Time // when they were looked for last
 }
 
-// Run runs the agent until its program has ended for good, or ctx has, or somebody stopped
-// it. The caller holds the runner lock.
+// Run runs the agent until its program has ended for good, or ctx has, or somebody stopped it. The caller
+// holds the runner lock.
 func Run(ctx context.Context, o Options) (Exit, error) {
 	r := &runner{
 		Options: o, ctx: context.WithoutCancel(ctx), isAuto: o.Driver == nil, state: o.State,
@@ -103,8 +104,8 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	if err != nil {
 		return r.exit, errors.Join(err, server.Close(), r.recording.Close())
 	}
-	// What a dead runner was typing is claimed by nobody from now on, also if this one
-	// cannot type it for long.
+	// What a dead runner was typing is claimed by nobody from now on, also if this one cannot type it for
+	// long.
 	if _, err := o.Box.Unfinished(ctx); err != nil {
 		r.Log.Error("looking for what was being typed", "err", err)
 	}
@@ -206,7 +207,8 @@ func (r *runner) loop(quit <-chan struct{}, entries <-chan watcher.Entry) (faile
 				r.remind()
 			}
 		}
-		next := earliest(r.step(now), checked.Add(checkEvery))
+		r.wake = checked.Add(checkEvery)
+		r.step(now)
 		var output <-chan []byte
 		var exited, stopped <-chan struct{}
 		if p := r.prog; p != nil {
@@ -214,16 +216,17 @@ func (r *runner) loop(quit <-chan struct{}, entries <-chan watcher.Entry) (faile
 			if !p.eof {
 				output = p.output
 			}
-			// Each piece of a flood would cost a change of goroutines; of many at once the
-			// screen draws only what can still be seen.
+			// Each piece of a flood would cost a change of goroutines; of many at once the screen draws
+			// only what can still be seen.
 			if at := p.changed.Add(outputEvery); p.flooding && now.Before(at) && len(r.viewers) == 0 {
-				output, next = nil, earliest(next, at)
+				output = nil
+				r.wakeAt(at)
 			}
 			if r.stopping != nil {
 				stopped = r.stopping.done // also if the program is stuck in the kernel, where no signal reaches it
 			}
 		}
-		timer.Reset(max(next.Sub(r.Now()), 0))
+		timer.Reset(max(r.wake.Sub(r.Now()), 0))
 		select {
 		case piece, ok := <-output:
 			r.prog.unread, r.prog.eof = append(r.prog.unread, piece...), !ok
@@ -245,34 +248,47 @@ func (r *runner) loop(quit <-chan struct{}, entries <-chan watcher.Entry) (faile
 	return failed
 }
 
-// step does what time brings, and says when it wants to be called again (zero: when something
-// has happened).
-func (r *runner) step(now time.Time) time.Time {
-	next := r.stepSessions(now)
+// step does what time brings.
+func (r *runner) step(now time.Time) {
+	r.stepSessions(now)
 	if r.prog == nil {
-		return earliest(next, r.stepRestart(now))
+		r.stepRestart(now)
+		return
 	}
-	next = earliest(next, r.stepScreen(now))
+	r.stepScreen(now)
 	if at := r.state.NextTick(); !at.IsZero() && !now.Before(at) {
 		r.apply(reducer.Input{Now: now})
 	}
 	if at := r.state.NextTick(); at.After(now) {
-		next = earliest(next, at)
+		r.wakeAt(at)
 	}
-	for _, step := range []func(time.Time) time.Time{r.stepAnswer, r.stepRestored, r.stepKeys, r.stepMail} {
-		next = earliest(next, step(now))
-	}
-	return next
+	r.stepAnswer(now)
+	r.stepRestored(now)
+	r.stepKeys(now)
+	r.stepMail(now)
 }
 
-// earliest is the first of some times; zero is never.
-func earliest(times ...time.Time) (first time.Time) {
-	for _, t := range times {
-		if first.IsZero() || !t.IsZero() && t.Before(first) {
-			first = t
-		}
+// wakeAt has step called again at some time; zero is never.
+func (r *runner) wakeAt(at time.Time) {
+	if !at.IsZero() && at.Before(r.wake) {
+		r.wake = at
 	}
-	return first
+}
+
+// awaits reports whether a time is yet to come, and has step called again then.
+func (r *runner) awaits(at, now time.Time) bool {
+	if now.Before(at) {
+		r.wakeAt(at)
+	}
+	return now.Before(at)
+}
+
+// earlier is the first of two times; zero is never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // heard takes in what the watcher tells.
@@ -353,16 +369,16 @@ func (r *runner) apply(in reducer.Input) {
 		case reducer.Remind, reducer.Escalate:
 			r.remind()
 		}
-		// DeliverAtIdle and Announce wait, and so does Ask: what the screen asks is put to
-		// the rules when it is seen.
+		// DeliverAtIdle and Announce wait, and so does Ask: what the screen asks is put to the rules when
+		// it is seen.
 	}
 	if r.state.Turn().Word() != reducer.WordIdle {
 		r.mail.queue = nil // it will be named again
 	}
 }
 
-// hasHooks reports whether the program's own hooks tell of its turns. (opencode's begin
-// when its first session does, not with the program.)
+// hasHooks reports whether the program's own hooks tell of its turns. (opencode's begin when its first
+// session does, not with the program.)
 func (r *runner) hasHooks() bool {
 	return r.state.Run != nil && (r.state.Run.HasSessionStart || r.state.Turn().HasSessionStart)
 }
@@ -387,8 +403,8 @@ func (r *runner) tell(line string) {
 	}
 }
 
-// remind sends what is due about answers that are overdue. It is called when the reducer names
-// one, and every minute, since that knows nothing of what was read before the runner began.
+// remind sends what is due about answers that are overdue. It is called when the reducer names one, and
+// every minute, since that knows nothing of what was read before the runner began.
 func (r *runner) remind() {
 	if r.Overdue == nil || r.reminding {
 		return
@@ -396,8 +412,7 @@ func (r *runner) remind() {
 	r.reminding, r.remindedAt = true, r.Now()
 	isIdle := false
 	if p := r.prog; r.mail.typing == nil && p != nil && !p.driver.Plain { // a shell would run the reminder
-		gate, _ := r.gate(r.Now())
-		isIdle = gate == control.GateOpen // else a minute later: what was just typed may not show yet
+		isIdle = r.gate(r.Now()) == control.GateOpen // else a minute later: what was just typed may not show yet
 	}
 	r.notify("telling of overdue answers", func() error {
 		defer r.post(func() { r.reminding = false })

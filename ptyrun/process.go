@@ -202,8 +202,7 @@ func (s *restarts) plan(now time.Time, ran, firstPause time.Duration) (isLoop bo
 	return len(s.crashes) >= loopAfter
 }
 
-// planRestart starts the program again after a pause, if that is wanted, unless it ends too
-// often.
+// planRestart starts the program again after a pause, if that is wanted, unless it ends too often.
 func (r *runner) planRestart(now time.Time, ran time.Duration) {
 	if r.Restart != Always && (r.Restart != OnCrash || r.exit.Code == 0) {
 		r.ended = true
@@ -220,16 +219,16 @@ func (r *runner) planRestart(now time.Time, ran time.Duration) {
 }
 
 // stepRestart starts the program again when that is due.
-func (r *runner) stepRestart(now time.Time) time.Time {
-	if r.restarts.at.IsZero() || now.Before(r.restarts.at) {
-		return r.restarts.at
+func (r *runner) stepRestart(now time.Time) {
+	if r.restarts.at.IsZero() || r.awaits(r.restarts.at, now) {
+		return
 	}
 	if err := r.start(); err != nil {
 		r.Log.Error("starting again", "err", err)
 		r.exit.Code, r.ended = 127, true
 		r.sayState(reducer.Starting, reducer.Error, err.Error())
 	}
-	return time.Time{}
+	r.wakeAt(now)
 }
 
 func (e *Exit) loopDetail() string {
@@ -289,8 +288,8 @@ func (r *runner) stop(why string, grace time.Duration, waiter chan<- reply) {
 	}
 }
 
-// interrupt ends the turn by the driver's own keys, unless the program asks something:
-// there the key would be an answer.
+// interrupt ends the turn by the driver's own keys, unless the program asks something: there the key would
+// be an answer.
 func (r *runner) interrupt(isUrgent bool) error {
 	p := r.prog
 	switch {

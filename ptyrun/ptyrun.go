@@ -1,9 +1,8 @@
 // Package ptyrun runs an agent's program in a terminal of its own and carries its mail to it.
 //
-// A runner owns one agent: its runner lock (held by the caller), its program on a PTY, the
-// screen that the program draws, the recording, the control socket. It follows the agent's
-// inbox and event log, folds them with the reducer, and carries out the effects that the
-// reducer names; nobody else does.
+// A runner owns one agent: its runner lock (held by the caller), its program on a PTY, the screen that the
+// program draws, the recording, the control socket. It follows the agent's inbox and event log, folds them
+// with the reducer, and carries out the effects that the reducer names; nobody else does.
 //
 // What may be relied on:
 //
@@ -21,12 +20,12 @@
 //   - What people say in a session is not typed while that is paused. One that is aborted, or
 //     ends by its rules, ends the agent with it.
 //
-// In the agent's run directory are the control socket, the recording (screen.cast), run.json
-// and the claims of what is being typed.
+// In the agent's run directory are the control socket, the recording (screen.cast), run.json and the claims
+// of what is being typed.
 //
-// One loop, in Run, owns all state. Beside it goroutines read the program's output, type into
-// it, watch, append events, and serve the socket; claims, notices and sessions have a worker
-// each, whose jobs run one after the other. Run waits for all of them.
+// One loop, in Run, owns all state. Beside it goroutines read the program's output, type into it, watch,
+// append events, and serve the socket; claims, notices and sessions have a worker each, whose jobs run one
+// after the other. Run waits for all of them.
 package ptyrun
 
 import (
@@ -43,8 +42,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Inject says how mail gets into the agent. Pointer types a line that says what to run
-// instead of the message, which stays unread until it is run.
+// Inject says how mail gets into the agent. Pointer types a line that says what to run instead of the
+// message, which stays unread until it is run.
 type Inject string
 
 const (
@@ -53,8 +52,8 @@ const (
 	Off     Inject = "off"
 )
 
-// Restart says when a program that ended is started again. A crash is an end with a code
-// other than 0, or by a signal, that nobody asked for.
+// Restart says when a program that ended is started again. A crash is an end with a code other than 0, or
+// by a signal, that nobody asked for.
 type Restart string
 
 const (
@@ -89,17 +88,16 @@ type Options struct {
 	Input      bool   // record what is typed as well
 	Prompt     string // typed once, at the first idle
 
-	// Decide applies the owner's rules, as they were when the runner started. Nil: everything
-	// is asked.
+	// Decide applies the owner's rules, as they were when the runner started. Nil: everything is asked.
 	Decide func(tool, input string) Decision
 
-	// May says why the process pid (0: not known) may not answer in the name of by, nil where
-	// it may. Nil: everybody may who reaches the socket.
+	// May says why the process pid (0: not known) may not answer in the name of by, nil where it may. Nil:
+	// everybody may who reaches the socket.
 	May func(pid int, by string) error
 
-	// Told tells the lead of a question that no rule has answered, Answered takes that back,
-	// and Overdue sends what is due about answers that are overdue: notices to the lead, and
-	// reminders to the agent if that is idle. Each may take its time, and may be nil.
+	// Told tells the lead of a question that no rule has answered, Answered takes that back, and Overdue
+	// sends what is due about answers that are overdue: notices to the lead, and reminders to the agent if
+	// that is idle. Each may take its time, and may be nil.
 	Told     func(ctx context.Context, q Question) error
 	Answered func(ctx context.Context, id wire.ID) error
 	Overdue  func(ctx context.Context, isIdle bool) error
@@ -169,8 +167,8 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// runsScript reports whether a command is a shell that runs a script: its prompts are the
-// script's own, also a lone "> ", with which a shell asks for the rest of a command.
+// runsScript reports whether a command is a shell that runs a script: its prompts are the script's own,
+// also a lone "> ", with which a shell asks for the rest of a command.
 func runsScript(command []string) bool {
 	if len(command) < 2 || !strings.HasSuffix(filepath.Base(command[0]), "sh") {
 		return false

@@ -11,8 +11,8 @@ import (
 	"github.com/agentteammail/atm/reducer"
 )
 
-// handler answers the control socket. Its methods may be called by many at once; each has
-// the loop do what it is about.
+// handler answers the control socket. Its methods may be called by many at once; each has the loop do what
+// it is about.
 type handler struct{ r *runner }
 
 // wait has the loop begin something, and waits for what comes of it.
@@ -46,8 +46,7 @@ func (h handler) Status(context.Context) (control.Status, error) {
 			s.NotRecorded = err.Error()
 		}
 		if r.mail.typing == nil { // else the draft is ours
-			gate, _ := r.gate(r.Now())
-			s.Gate = gate
+			s.Gate = r.gate(r.Now())
 		}
 		if p := r.prog; p != nil {
 			s.ChildPID, s.Started, s.Ready, s.Driver = p.child.PID(), p.started, p.isReady, p.driver.Name

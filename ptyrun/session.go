@@ -13,8 +13,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Sessions say how the agent's interactive sessions are held, as it was laid down when the
-// runner started.
+// Sessions say how the agent's interactive sessions are held, as it was laid down when the runner started.
 type Sessions struct {
 	Begin   bool // one is begun where none is alive
 	Capture Capture
@@ -22,9 +21,9 @@ type Sessions struct {
 	Rules   session.Rules
 }
 
-// binding binds the runner to its agent's sessions. Their files are read and changed in
-// rounds, by a worker, one round at a time. A round does what is wanted then; what fails
-// stays wanted, and is tried again.
+// binding binds the runner to its agent's sessions. Their files are read and changed in rounds, by a
+// worker, one round at a time. A round does what is wanted then; what fails stays wanted, and is tried
+// again.
 type binding struct {
 	Sessions
 	store  *session.Store
@@ -71,8 +70,8 @@ func (r *runner) bindSessions(o *Sessions) {
 	}
 }
 
-// unbindSessions lets go of the sessions: over where the agent has left by itself. Where
-// another runner has the agent by now they are that one's.
+// unbindSessions lets go of the sessions: over where the agent has left by itself. Where another runner has
+// the agent by now they are that one's.
 func (r *runner) unbindSessions(failed error) {
 	b := r.binding
 	if b == nil {
@@ -99,46 +98,39 @@ func (r *runner) unbindSessions(failed error) {
 }
 
 // stepSessions does what is due for the sessions.
-func (r *runner) stepSessions(now time.Time) (next time.Time) {
+func (r *runner) stepSessions(now time.Time) {
 	b := r.binding
 	if b == nil {
-		return next
+		return
 	}
 	if b.over != "" && r.stopping == nil {
-		if r.prog != nil && r.state.Turn().Word() == reducer.WordBusy && now.Before(b.overBy) {
-			next = b.overBy
-		} else {
+		isWorking := r.prog != nil && r.state.Turn().Word() == reducer.WordBusy
+		if !isWorking || !r.awaits(b.overBy, now) {
 			r.dismiss(b.over)
 		}
 	}
-	next = earliest(next, r.captureResting(now))
-	if now.Before(b.idleAt) {
-		next = earliest(next, b.idleAt)
+	r.captureResting(now)
+	isIdle := !b.idleAt.IsZero() && !r.awaits(b.idleAt, now) && !r.isEngaged()
+	if b.inRound || r.awaits(b.retryAt, now) {
+		return
 	}
-	if b.inRound {
-		return next
-	}
-	if now.Before(b.retryAt) {
-		return earliest(next, b.retryAt)
-	}
-	isIdle := !b.idleAt.IsZero() && !now.Before(b.idleAt) && !r.isEngaged()
 	if b.isAttached && !b.hasGoal && !isIdle && len(b.aborts) == 0 && b.hasLines == r.capturesLines(now) {
-		// Before anything of a person's is typed the files are looked at anyway; so where no
-		// session is alive an idle runner need not wake often.
+		// Before anything of a person's is typed the files are looked at anyway; so where no session is
+		// alive an idle runner need not wake often.
 		every := roundEvery
 		if len(aliveOf(b.all)) == 0 {
 			every = roundEveryNone
 		}
-		if at := b.roundAt.Add(every); now.Before(at) {
-			return earliest(next, at)
+		if r.awaits(b.roundAt.Add(every), now) {
+			return
 		}
 		if !b.mayHaveChanged() {
 			b.roundAt = now
-			return earliest(next, now.Add(every))
+			r.wakeAt(now.Add(every))
+			return
 		}
 	}
 	r.startRound(now, b.hasGoal || isIdle)
-	return next
 }
 
 // mayHaveChanged reports whether the files may say something new.
@@ -204,10 +196,10 @@ func (r *runner) startRound(now time.Time, applyRules bool) {
 	})
 }
 
-// abort ends the sessions for which an abort is meant, and the agent with them: at once,
-// whoever holds the sessions' lock and whether or not they can be written. It is never
-// typed, and read when all that is done. One that is older than this run, and for no session
-// that is alive, has come too late. It is part of a round.
+// abort ends the sessions for which an abort is meant, and the agent with them: at once, whoever holds the
+// sessions' lock and whether or not they can be written. It is never typed, and read when all that is done.
+// One that is older than this run, and for no session that is alive, has come too late. It is part of a
+// round.
 func (r *runner) abort(in session.Input, alive []wire.UUID) error {
 	b := r.binding
 	all, err := b.readSessions(r.Box.Agent())
@@ -237,8 +229,8 @@ func (r *runner) dismiss(why string) {
 	r.stop(why, 2*time.Second, nil)
 }
 
-// isEngaged reports whether the agent is in a turn, or about to be, or starts, or a person
-// types in its terminal: then nobody has been idle.
+// isEngaged reports whether the agent is in a turn, or about to be, or starts, or a person types in its
+// terminal: then nobody has been idle.
 func (r *runner) isEngaged() bool {
 	switch r.state.Turn().Word() {
 	case reducer.WordBusy, reducer.WordBlocked, reducer.WordStarting:
@@ -266,7 +258,7 @@ func (r *runner) noteSessions(all []*session.Session) {
 	b.all, b.isKnown, b.idleAt = all, true, time.Time{}
 	for _, s := range all {
 		if s.State == wire.SessionActive && b.Rules.WhenIdle > 0 {
-			b.idleAt = earliest(b.idleAt, later(s.LastActivity(), r.lastKey).Add(b.Rules.WhenIdle))
+			b.idleAt = earlier(b.idleAt, later(s.LastActivity(), r.lastKey).Add(b.Rules.WhenIdle))
 		}
 		if !slices.Contains(before, s.SessionID) {
 			continue
@@ -292,8 +284,7 @@ func (r *runner) noteSessions(all []*session.Session) {
 	}
 }
 
-// noteInput takes in a message of human input, and reports whether the reducer is to hear
-// of it.
+// noteInput takes in a message of human input, and reports whether the reducer is to hear of it.
 func (r *runner) noteInput(it *mailbox.Item) bool {
 	b := r.binding
 	if b == nil || it.State != mailbox.Unread {
@@ -335,23 +326,21 @@ func (r *runner) withheld(items []*mailbox.Item) (why string, rest []wire.ID) {
 	return why, rest
 }
 
-// knowsSessions reports whether what is to be typed is judged by how the sessions are this
-// moment. If not, it has them read, and says when to ask again.
-func (r *runner) knowsSessions(ids []wire.ID, now time.Time) (ok bool, again time.Time) {
+// knowsSessions reports whether what is to be typed is judged by how the sessions are this moment. If not,
+// it has them read.
+func (r *runner) knowsSessions(ids []wire.ID, now time.Time) bool {
 	b := r.binding
-	if b == nil || !slices.ContainsFunc(ids, func(id wire.ID) bool { return b.input[id] != nil }) {
-		return true, again
-	}
-	switch at := b.roundAt.Add(roundAgain); {
+	switch {
+	case b == nil || !slices.ContainsFunc(ids, func(id wire.ID) bool { return b.input[id] != nil }):
+		return true
 	case b.inRound:
-		return false, again
+		return false
 	case now.Before(b.retryAt), !b.mayHaveChanged(): // what cannot be read keeps nothing back
-		return true, again
-	case now.Before(at):
-		return false, at
+		return true
+	case !r.awaits(b.roundAt.Add(roundAgain), now):
+		r.startRound(now, false)
 	}
-	r.startRound(now, false)
-	return false, again
+	return false
 }
 
 // noteSessionEvent takes in an event of the agent's log.

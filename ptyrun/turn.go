@@ -53,8 +53,7 @@ func (r *runner) turnEvent(kind, turn string) wire.Event {
 	return wire.Event{Kind: kind, TurnID: turn}.With("transport", "pty").With("thread_id", r.Run)
 }
 
-// endTurn says that the turn is over, where only the screen tells, with what was answered
-// in it.
+// endTurn says that the turn is over, where only the screen tells, with what was answered in it.
 func (r *runner) endTurn(rd driver.Reading, previous, shown reducer.Activity) {
 	p, t, known := r.prog, &r.turn, r.state.Turn()
 	if (t.isOurs || t.id != "" || known.Status == reducer.TurnBusy) && !r.hasHooks() && previous != reducer.Starting && p.isReady {

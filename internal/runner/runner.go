@@ -1,5 +1,5 @@
-// Package runner is atm-runner: it runs one agent as a runspec.Spec on its stdin says, and is
-// beside atm a program of its own because it links a terminal emulator.
+// Package runner is atm-runner: it runs one agent as a runspec.Spec on its stdin says, and is beside atm a
+// program of its own because it links a terminal emulator.
 package runner
 
 import (
@@ -70,8 +70,8 @@ func Main(version string, words []string) int {
 	return code
 }
 
-// run returns when the agent's program has ended for good, and with it all that it started. The
-// end of ctx ends it, which may take some seconds and is never cut short.
+// run returns when the agent's program has ended for good, and with it all that it started. The end of ctx
+// ends it, which may take some seconds and is never cut short.
 func run(ctx context.Context, spec runspec.Spec) (exit ptyrun.Exit, err error) {
 	found, _, err := teams.Find(teams.Place{Dir: spec.Root, Flag: spec.Root})
 	if err != nil {
@@ -92,13 +92,13 @@ func run(ctx context.Context, spec runspec.Spec) (exit ptyrun.Exit, err error) {
 		return exit, err
 	}
 	defer hold.Release()
-	// Whoever stops the agent notes that first and then looks for this lock, so that one of the
-	// two sees the other.
+	// Whoever stops the agent notes that first and then looks for this lock, so that one of the two sees
+	// the other.
 	if last, err := team.LastStop(name); err != nil || last != spec.LastStop {
 		return exit, cmp.Or(err, error(command.Refused("%s was stopped meanwhile", name).WithHint("atm up %s", name)))
 	}
-	// Only now: the log of a runner that runs is nobody else's. No link is followed, and a crash is
-	// written there, too.
+	// Only now: the log of a runner that runs is nobody else's. No link is followed, and a crash is written
+	// there, too.
 	if err := team.Dir().Mkdir(string(name) + "/run"); err != nil {
 		return exit, err
 	}

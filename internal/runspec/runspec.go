@@ -1,5 +1,5 @@
-// Package runspec is what atm and atm-runner say to each other. atm writes a Spec to the
-// runner's stdin; the runner writes a Report to its stdout when the agent has ended.
+// Package runspec is what atm and atm-runner say to each other. atm writes a Spec to the runner's stdin;
+// the runner writes a Report to its stdout when the agent has ended.
 package runspec
 
 import (
@@ -53,8 +53,8 @@ type Error struct {
 	Hint    string `json:"hint,omitempty"`
 }
 
-// Version is a program's version: what the linker was told or, of one that `go install`
-// has built, its module's.
+// Version is a program's version: what the linker was told or, of one that `go install` has built, its
+// module's.
 func Version(linked string) string {
 	info, ok := debug.ReadBuildInfo()
 	if linked != "dev" || !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {

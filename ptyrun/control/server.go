@@ -59,8 +59,8 @@ type Server struct {
 	listener *net.UnixListener
 }
 
-// Listen makes the socket in a run directory, in place of a dead runner's: the caller
-// holds the runner's lock. ErrInUse where somebody listens all the same.
+// Listen makes the socket in a run directory, in place of a dead runner's: the caller holds the runner's
+// lock. ErrInUse where somebody listens all the same.
 func Listen(dir string) (*Server, error) {
 	if conn, err := connect(dir); err == nil {
 		conn.Close()
@@ -110,8 +110,8 @@ func removeSocket(dir string) {
 	}
 }
 
-// Serve answers clients until ctx ends or Close is called, and then waits for its
-// goroutines: one a client, three for a viewer.
+// Serve answers clients until ctx ends or Close is called, and then waits for its goroutines: one a client,
+// three for a viewer.
 func (s *Server) Serve(ctx context.Context, h Handler) error {
 	var clients sync.WaitGroup
 	defer clients.Wait()

@@ -19,8 +19,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Child is a program on a terminal of its own. Its methods may be called from
-// several goroutines; Read is for one of them, and so is Write.
+// Child is a program on a terminal of its own. Its methods may be called from several goroutines; Read is
+// for one of them, and so is Write.
 type Child struct {
 	cmd   *exec.Cmd
 	pid   int
@@ -41,16 +41,15 @@ type Child struct {
 	size     pty.Winsize
 }
 
-// running are the programs that were started here and are not closed yet, by
-// number. It is locked while one is started, so that none is taken for an adopted
-// process before it is entered.
+// running are the programs that were started here and are not closed yet, by number. It is locked while one
+// is started, so that none is taken for an adopted process before it is entered.
 var (
 	runningLock sync.Mutex
 	running     = make(map[int]*Child)
 )
 
-// Start runs a command. The caller must Read until io.EOF, or the program stands
-// still when the terminal is full, and Close at the end.
+// Start runs a command. The caller must Read until io.EOF, or the program stands still when the terminal is
+// full, and Close at the end.
 func Start(c Command) (_ *Child, err error) {
 	if len(c.Argv) == 0 {
 		return nil, errors.New("run a program: no program was given")
@@ -109,9 +108,9 @@ func Start(c Command) (_ *Child, err error) {
 	return child, nil
 }
 
-// catchIgnoredSignals catches and drops signals that are ignored here. A program
-// would inherit that they are ignored: one whose runner was started by nohup, or
-// by a script with &, could not be hung up or interrupted.
+// catchIgnoredSignals catches and drops signals that are ignored here. A program would inherit that they
+// are ignored: one whose runner was started by nohup, or by a script with &, could not be hung up or
+// interrupted.
 func catchIgnoredSignals() {
 	for _, sig := range []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGPIPE, unix.SIGTSTP} {
 		if signal.Ignored(sig) {
@@ -132,9 +131,9 @@ func (c *Child) wait() {
 	close(c.done)
 }
 
-// lookUp finds a program as a shell with that environment would, except that a
-// relative entry of PATH counts for nothing. A name with a slash is left to the
-// kernel, which resolves it in the program's directory.
+// lookUp finds a program as a shell with that environment would, except that a relative entry of PATH
+// counts for nothing. A name with a slash is left to the kernel, which resolves it in the program's
+// directory.
 func lookUp(name string, env []string) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, nil

@@ -17,23 +17,22 @@ import (
 )
 
 const (
-	// readGrace is how long reads go on after the program's end, in case another
-	// process keeps the terminal open.
+	// readGrace is how long reads go on after the program's end, in case another process keeps the terminal
+	// open.
 	readGrace = 250 * time.Millisecond
 
-	// pieceSize is what is written to the terminal at once. A program in canonical
-	// mode loses what goes over 4095 bytes, and one that does not read takes about
-	// 11 KiB before the kernel makes us wait: small pieces lose less of either.
+	// pieceSize is what is written to the terminal at once. A program in canonical mode loses what goes
+	// over 4095 bytes, and one that does not read takes about 11 KiB before the kernel makes us wait: small
+	// pieces lose less of either.
 	pieceSize = 1024
 
-	// jigglePause is between the two sizes of Jiggle. Without it a program finds
-	// its size unchanged and does not repaint.
+	// jigglePause is between the two sizes of Jiggle. Without it a program finds its size unchanged and
+	// does not repaint.
 	jigglePause = 60 * time.Millisecond
 )
 
-// openTerminal opens a PTY. creack/pty puts the master into blocking mode, where
-// deadlines do nothing and Close does not end a blocked Read or Write: so a
-// duplicate is used, in non-blocking mode.
+// openTerminal opens a PTY. creack/pty puts the master into blocking mode, where deadlines do nothing and
+// Close does not end a blocked Read or Write: so a duplicate is used, in non-blocking mode.
 func openTerminal(size *pty.Winsize) (master, tty *os.File, err error) {
 	first, tty, err := pty.Open()
 	if err != nil {
@@ -56,13 +55,12 @@ func openTerminal(size *pty.Winsize) (master, tty *os.File, err error) {
 	return os.NewFile(uintptr(fd), first.Name()), tty, nil
 }
 
-// Read reads what the program shows. The end is io.EOF, whatever the system
-// calls it.
+// Read reads what the program shows. The end is io.EOF, whatever the system calls it.
 func (c *Child) Read(p []byte) (int, error) {
 	n, err := c.master.Read(p)
 	if errors.Is(err, os.ErrDeadlineExceeded) && c.unread > 0 {
-		// A slow reader gets what the kernel held at the deadline. A process that
-		// writes on without end gets no further than that.
+		// A slow reader gets what the kernel held at the deadline. A process that writes on without end
+		// gets no further than that.
 		c.master.SetReadDeadline(time.Now().Add(time.Millisecond))
 		n, err = c.master.Read(p[:min(len(p), c.unread)])
 		c.unread -= n
@@ -79,14 +77,13 @@ func (c *Child) Read(p []byte) (int, error) {
 	return 0, fmt.Errorf("read the terminal: %w", err)
 }
 
-// Write types p. If the program does not read, it returns os.ErrDeadlineExceeded
-// after d, with the number of bytes that the terminal has taken by then.
+// Write types p. If the program does not read, it returns os.ErrDeadlineExceeded after d, with the number
+// of bytes that the terminal has taken by then.
 func (c *Child) Write(p []byte, d time.Duration) (int, error) {
 	until := time.Now().Add(d)
 	written := 0
 	for written < len(p) {
-		// Asked before each piece: a terminal that no process has open takes
-		// everything.
+		// Asked before each piece: a terminal that no process has open takes everything.
 		if c.hasEnded() || c.master.SetWriteDeadline(until) != nil {
 			return written, fmt.Errorf("write to the terminal: %w", os.ErrProcessDone)
 		}
@@ -102,8 +99,8 @@ func (c *Child) Write(p []byte, d time.Duration) (int, error) {
 	return written, nil
 }
 
-// piece is how much of p to write at once: not more than pieceSize, and neither
-// a rune nor an escape sequence torn.
+// piece is how much of p to write at once: not more than pieceSize, and neither a rune nor an escape
+// sequence torn.
 func piece(p []byte) int {
 	if len(p) <= pieceSize {
 		return len(p)
@@ -138,8 +135,8 @@ func (c *Child) Resize(cols, rows int) error {
 	return c.setSize(size)
 }
 
-// Jiggle makes the program repaint: it takes a row away and gives it back 60 ms
-// later, and does not wait for that. The same size again would be no news.
+// Jiggle makes the program repaint: it takes a row away and gives it back 60 ms later, and does not wait
+// for that. The same size again would be no news.
 func (c *Child) Jiggle() error {
 	c.sizeLock.Lock()
 	defer c.sizeLock.Unlock()
@@ -163,8 +160,7 @@ func (c *Child) setSize(s pty.Winsize) error {
 	return nil
 }
 
-// control calls the kernel with the master's number. Fd would put the master into
-// blocking mode.
+// control calls the kernel with the master's number. Fd would put the master into blocking mode.
 func (c *Child) control(call func(fd int) error) error {
 	raw, err := c.master.SyscallConn()
 	if err != nil {
@@ -177,8 +173,8 @@ func (c *Child) control(call func(fd int) error) error {
 	return callErr
 }
 
-// Foreground is the process group that the terminal's keys go to, and the name
-// of its first process. It is 0 when the program has ended.
+// Foreground is the process group that the terminal's keys go to, and the name of its first process. It is
+// 0 when the program has ended.
 func (c *Child) Foreground() (pgid int, name string) {
 	if c.hasEnded() {
 		return 0, ""

@@ -19,8 +19,8 @@ const (
 	keptFiles = 5        // beside the newest
 )
 
-// A file is the newest file of a recording, and whole lines that are not yet in it. The
-// Writer's goroutine owns it.
+// A file is the newest file of a recording, and whole lines that are not yet in it. The Writer's goroutine
+// owns it.
 type file struct {
 	options Options
 	started time.Time
@@ -110,8 +110,8 @@ func quote(s string) []byte {
 	return text
 }
 
-// flush writes the lines. Where it fails nothing of them stays in the file, so that it
-// ends with a whole event.
+// flush writes the lines. Where it fails nothing of them stays in the file, so that it ends with a whole
+// event.
 func (f *file) flush() {
 	n, err := f.file.Write(f.lines)
 	f.lines = f.lines[:0]

@@ -1,6 +1,6 @@
-// Package runinfo is run.json in an agent's run directory, where a runner writes what it
-// runs. By it the next runner finds what one that was killed has left, and others learn
-// whose process it is and how it brings mail. It is no evidence of life: the lock is.
+// Package runinfo is run.json in an agent's run directory, where a runner writes what it runs. By it the
+// next runner finds what one that was killed has left, and others learn whose process it is and how it
+// brings mail. It is no evidence of life: the lock is.
 package runinfo
 
 import (
@@ -29,8 +29,8 @@ type Info struct {
 	Inject  string    `json:"inject,omitempty"`
 }
 
-// Read reads an agent's file below its team's directory. Where there is none that a runner
-// wrote the Info is zero.
+// Read reads an agent's file below its team's directory. Where there is none that a runner wrote the Info
+// is zero.
 func Read(team *durable.Root, agent wire.Name) (info Info, err error) {
 	data, err := team.ReadFile(string(agent)+"/run/"+File, maxSize)
 	if errors.Is(err, fs.ErrNotExist) {
