@@ -29,27 +29,25 @@ const (
 )
 
 // Attach lets a terminal join.
-func (h handler) Attach(ctx context.Context, req control.AttachRequest, to *control.Viewer) error {
-	r := h.r
+func (r *runner) Attach(ctx context.Context, req control.AttachRequest, to *control.Viewer) error {
 	v := &viewer{to: to, isReadOnly: req.ReadOnly}
 	r.post(func() { r.join(v, req) })
 	for {
 		select {
 		case in, ok := <-to.Input():
-			if !ok {
-				r.post(func() { r.leave(v) })
-				return nil
+			if ok {
+				r.post(func() { r.viewerSent(v, in) })
+				continue
 			}
-			r.post(func() { r.viewerSent(v, in) })
 		case <-r.over:
 			v.end(r)
 			return nil
 		case <-ctx.Done():
-			if !r.post(func() { r.leave(v) }) {
-				v.end(r)
-			}
-			return nil
 		}
+		if !r.post(func() { r.leave(v) }) {
+			v.end(r)
+		}
+		return nil
 	}
 }
 
@@ -125,17 +123,11 @@ func (r *runner) resize(to control.Size) {
 	r.prog.outputCame(r.Now())
 }
 
-// keepLastScreen keeps what a terminal is shown at the end.
+// keepLastScreen keeps what a terminal is shown at the end: the screen, and a cursor below its text.
 func (r *runner) keepLastScreen(s *screen.Screen) {
 	r.last, r.below = s.Repaint(repaintLines), nil
-	if s.Modes().Alt {
-		return
-	}
-	_, rows := s.Size()
-	if last := lastWithText(s) + 1; last < rows {
-		r.below = fmt.Appendf(nil, "\x1b[%d;1H\x1b[0J", last+1)
-	} else {
-		r.below = fmt.Appendf(nil, "\x1b[%d;1H\r\n\x1b[0J", rows)
+	if !s.Modes().Alt {
+		r.below = fmt.Appendf(nil, "\x1b[%d;1H\r\n\x1b[0J", lastWithText(s)+1)
 	}
 }
 

@@ -53,11 +53,6 @@ type answer struct {
 	waiter chan<- reply
 }
 
-type reply struct {
-	out control.Outcome
-	err error
-}
-
 func (a *answer) end(out control.Outcome, err error) {
 	if a.waiter != nil {
 		a.waiter <- reply{out, err}

@@ -114,7 +114,7 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	r.events = newEventWriter(o.Box, r.Log)
 	go r.events.run()
 	serving, stop := context.WithCancel(r.ctx)
-	r.wg.Go(func() { server.Serve(serving, handler{r}) })
+	r.wg.Go(func() { server.Serve(serving, r) })
 	entries := make(chan watcher.Entry, 16)
 	r.wg.Go(func() { r.watch(serving, inbox, entries) })
 
@@ -166,7 +166,11 @@ func (r *runner) post(f func()) bool {
 	}
 }
 
-var errOver = errors.New("the program has ended")
+var (
+	errOver       = errors.New("the program has ended")
+	errNotRunning = errors.New("its program does not run")
+	errBeingTyped = errors.New("a message is being typed in; try again in a moment")
+)
 
 // ask has the loop call f, and waits until it has.
 func ask[T any](r *runner, f func() (T, error)) (out T, err error) {

@@ -134,12 +134,12 @@ func (r *runner) programEnded() {
 	if err := p.child.Close(); err != nil {
 		r.Log.Error("ending what the program started", "err", err)
 	}
-	close(p.input)
 	if t := r.mail.typing; t.isSubmitted() && p.driver.Accepted(p.look(), t.draft) {
 		r.typed(now) // what made it end, perhaps: that must not go in again and again
 	}
 	r.captureLast(now)
 	r.prog = nil
+	close(p.input)
 	r.abandonTyping("the program has ended")
 	r.closeQuestion("")
 	r.turn, r.restored = turn{answer: r.turn.answer}, nil
@@ -204,7 +204,7 @@ func (s *restarts) plan(now time.Time, ran, firstPause time.Duration) (isLoop bo
 
 // planRestart starts the program again after a pause, if that is wanted, unless it ends too often.
 func (r *runner) planRestart(now time.Time, ran time.Duration) {
-	if r.Restart != Always && (r.Restart != OnCrash || r.exit.Code == 0) {
+	if r.Options.Restart != Always && (r.Options.Restart != OnCrash || r.exit.Code == 0) {
 		r.ended = true
 		return
 	}
@@ -288,30 +288,26 @@ func (r *runner) stop(why string, grace time.Duration, waiter chan<- reply) {
 	}
 }
 
-// interrupt ends the turn by the driver's own keys, unless the program asks something: there the key would
-// be an answer.
-func (r *runner) interrupt(isUrgent bool) error {
+// interrupt ends the turn by the driver's own keys, unless the program asks something: there the key would be
+// an answer. was is what the program did.
+func (r *runner) interrupt(isUrgent bool) (was reducer.Activity, err error) {
 	p := r.prog
 	switch {
 	case p == nil:
-		return errors.New("its program does not run")
+		return was, errNotRunning
 	case r.question != nil || p.reading.Dialog != nil:
-		return errors.New("it asks something: answer that (atm pending), or reject it")
+		return was, errors.New("it asks something: answer that (atm pending), or reject it")
 	case r.mail.typing.isBeforeSubmit():
-		return errors.New("a message is being typed in; try again in a moment")
+		return was, errBeingTyped
 	}
-	r.turn.isCut = isWork(p.reading.Activity)
-	if r.turn.isCut && r.turn.isOurs {
+	was = p.reading.Activity
+	if r.turn.isCut = isWork(was); r.turn.isCut && r.turn.isOurs {
 		r.restored = &restoredDraft{text: r.turn.text, isUrgent: isUrgent, at: r.Now()}
 	}
 	r.wg.Go(func() {
 		for i, key := range p.driver.InterruptKeys() {
 			if i > 0 {
-				select {
-				case <-time.After(driver.InterruptPause):
-				case <-p.child.Done():
-					return
-				}
+				time.Sleep(driver.InterruptPause)
 			}
 			r.post(func() {
 				if r.prog != p {
@@ -324,5 +320,5 @@ func (r *runner) interrupt(isUrgent bool) error {
 			})
 		}
 	})
-	return nil
+	return was, nil
 }
