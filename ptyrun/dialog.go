@@ -71,21 +71,14 @@ func (r *runner) openQuestion(d driver.Dialog, now time.Time) {
 	q := &question{Question: Question{ID: wire.NewID(), Dialog: d, Since: now}}
 	r.question = q
 	r.abandonTyping("a dialog came up")
-	kind := "confirm_required"
+	e := wire.Event{Kind: "confirm_required"}.With("id", string(q.ID)).With("prompt", d.Prompt)
 	if d.Kind == "question" {
-		kind = "waiting_for_input"
-	}
-	e := wire.Event{Kind: kind}.With("id", string(q.ID)).With("prompt", d.Prompt)
-	if d.Tool != "" {
-		e = e.With("tool", d.Tool)
-	}
-	if d.Input != "" {
-		e = e.With("input", d.Input)
+		e.Kind = "waiting_for_input"
 	}
 	if options := q.Options(); options != nil {
 		e = e.With("options", options)
 	}
-	r.say(e.With("dialog", d.Kind))
+	r.say(e, "tool", d.Tool, "input", d.Input, "dialog", d.Kind)
 	p := r.prog
 	if p.told != p.reading.Activity { // not from one dialog to another
 		r.sayState(p.told, p.reading.Activity, p.reading.Detail)
@@ -113,11 +106,9 @@ func (r *runner) answerByRule(q *question, now time.Time) {
 		return
 	}
 	q.rule = nil
-	if r.Told == nil {
-		return
+	if asked := q.Question; r.Told != nil {
+		r.notify("telling the lead of a question", func() error { return r.Told(r.ctx, asked) })
 	}
-	asked := q.Question
-	r.notify("telling the lead of a question", func() error { return r.Told(r.ctx, asked) })
 }
 
 func firstOption(options []driver.Option, fits func(driver.Option) bool) *driver.Option {
@@ -159,11 +150,12 @@ func (r *runner) sayAnswered(q *question, now reducer.Activity) {
 	if turn := r.state.Turn(); r.hasHooks() && turn.Word() != reducer.WordBlocked {
 		now = turn.Activity // hooks have said what came of it
 	}
-	e := wire.Event{Kind: "state_change"}.With("previous", string(p.told)).With("new", string(now)).With("id", string(q.ID))
-	if a := q.answer; a != nil {
-		e = e.With("answer", a.label).With("by", a.by)
+	label, by := "", ""
+	if q.answer != nil {
+		label, by = q.answer.label, q.answer.by
 	}
-	r.say(e)
+	e := wire.Event{Kind: "state_change"}.With("previous", string(p.told)).With("new", string(now)).With("id", string(q.ID))
+	r.say(e, "answer", label, "by", by)
 	p.told, p.detail = now, ""
 }
 
@@ -178,8 +170,7 @@ func (r *runner) press(q *question, o driver.Option, by string, waiter chan<- re
 			o = *fresh
 		}
 	}
-	sinceKey := now.Sub(r.lastKey)
-	refusal := ""
+	sinceKey, refusal := now.Sub(r.lastKey), ""
 	switch {
 	case !r.prog.frame.IsZero():
 		refusal = "it is drawing: nothing was pressed; try again"
@@ -191,16 +182,14 @@ func (r *runner) press(q *question, o driver.Option, by string, waiter chan<- re
 		refusal = "a person is typing in it: nothing was pressed"
 	case o.Keys == "":
 		refusal = "its keys are not known: nothing was pressed"
-	}
-	if refusal != "" {
-		a.end(control.Outcome{}, errors.New(refusal))
+	default:
+		q.answer = a
+		r.turn.isCut = r.turn.isCut || o.Deny // its turn is over with that, or goes on
+		r.recording.Marker("answer:" + o.Label + " by " + by)
+		r.prog.put([]byte(o.Keys))
 		return
 	}
-	q.answer = a
-	r.turn.isCut = r.turn.isCut || o.Deny // its turn is over with that, or goes on
-	r.Log.Info("answering", "prompt", q.Dialog.Prompt, "option", o.Label, "by", by)
-	r.recording.Marker("answer:" + o.Label + " by " + by)
-	r.prog.put([]byte(o.Keys))
+	a.end(control.Outcome{}, errors.New(refusal))
 }
 
 // stepAnswer gives up on an answer that had no effect.

@@ -320,15 +320,12 @@ func (r *runner) messageChanged(id wire.ID) {
 
 // messageArrived tells the reducer of a message.
 func (r *runner) messageArrived(it *mailbox.Item, now time.Time) {
-	if !r.noteInput(it) || r.Inject == Off {
+	mail := mailOf(it)
+	if !r.noteInput(it) || r.Inject == Off || mail.Read && mail.Due.IsZero() {
 		return
 	}
-	mail := mailOf(it)
 	if it.Lease != nil && it.Lease.Until.After(now) {
 		mail.Held = it.Lease.Until
-	}
-	if mail.Read && mail.Due.IsZero() {
-		return
 	}
 	r.mailLeft = r.mailLeft || !r.state.HasRoom()
 	if old, err := r.Box.Get(it.Supersedes); it.Supersedes != "" && err == nil && old.From == it.From {
@@ -387,16 +384,19 @@ func (r *runner) hasHooks() bool {
 	return r.state.Run != nil && (r.state.Run.HasSessionStart || r.state.Turn().HasSessionStart)
 }
 
-// say appends an event of ours.
-func (r *runner) say(e wire.Event) { r.events.say(e) }
+// say appends an event of ours, with those of the fields (name, value, name, …) that say something.
+func (r *runner) say(e wire.Event, fields ...string) {
+	for i := 0; i < len(fields); i += 2 {
+		if fields[i+1] != "" {
+			e = e.With(fields[i], fields[i+1])
+		}
+	}
+	r.events.say(e)
+}
 
 // sayState appends a change of state.
 func (r *runner) sayState(previous, now reducer.Activity, detail string) {
-	e := wire.Event{Kind: "state_change"}.With("previous", string(previous)).With("new", string(now))
-	if detail != "" {
-		e = e.With("detail", detail)
-	}
-	r.say(e)
+	r.say(wire.Event{Kind: "state_change"}.With("previous", string(previous)).With("new", string(now)), "detail", detail)
 }
 
 // tell shows the attached terminals a line of ours.

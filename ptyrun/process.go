@@ -85,10 +85,9 @@ func (r *runner) takeOutput() {
 		}
 	}
 	written := p.unread
-	if p.flooding = len(written) >= floodSize; p.flooding {
+	p.unread, p.flooding = nil, len(written) >= floodSize
+	if p.flooding {
 		p.unread = written[:0] // no need to grow it again
-	} else {
-		p.unread = nil
 	}
 	if len(written) == 0 {
 		return
@@ -161,14 +160,11 @@ func (r *runner) programEnded() {
 
 // sayExited says how the program ended, and who wanted that.
 func (r *runner) sayExited(pid int) {
-	e := wire.Event{Kind: "exited"}.With("code", r.exit.Code).With("pid", pid)
-	if r.exit.Signal != "" {
-		e = e.With("signal", r.exit.Signal)
-	}
+	why := ""
 	if r.stopping != nil {
-		e = e.With("reason", r.stopping.why)
+		why = r.stopping.why
 	}
-	r.say(e)
+	r.say(wire.Event{Kind: "exited"}.With("code", r.exit.Code).With("pid", pid), "signal", r.exit.Signal, "reason", why)
 }
 
 // restarts is when a program that ended is started again.

@@ -1,6 +1,8 @@
 package ptyrun
 
 import (
+	"cmp"
+	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/ptyrun/driver"
@@ -41,11 +43,7 @@ func (r *runner) beginTurn(text string, now time.Time) (id string) {
 // sayTurnStarted gives the turn an id and says that it has begun.
 func (r *runner) sayTurnStarted(prompt string) {
 	r.turn.id = string(wire.NewID())
-	e := r.turnEvent(wire.TurnStarted, r.turn.id)
-	if prompt != "" {
-		e = e.With("prompt", clip(prompt, maxResponse))
-	}
-	r.say(e)
+	r.say(r.turnEvent(wire.TurnStarted, r.turn.id), "prompt", clip(prompt, maxResponse))
 }
 
 // turnEvent is an event about a turn that only the screen tells of. Its thread is the run.
@@ -57,26 +55,18 @@ func (r *runner) turnEvent(kind, turn string) wire.Event {
 func (r *runner) endTurn(rd driver.Reading, previous, shown reducer.Activity) {
 	p, t, known := r.prog, &r.turn, r.state.Turn()
 	if (t.isOurs || t.id != "" || known.Status == reducer.TurnBusy) && !r.hasHooks() && previous != reducer.Starting && p.isReady {
-		id := t.id
-		if id == "" {
-			id = known.ID
-		}
-		e := r.turnEvent(wire.TurnCompleted, id)
+		id, status, failure, text := cmp.Or(t.id, known.ID), reducer.Completed, "", r.response()
 		switch {
 		case t.isCut:
-			e = e.With("status", reducer.Interrupted)
-		case rd.Activity == reducer.Error:
-			e = e.With("status", reducer.Failed)
-			if rd.Detail != "" {
-				e = e.With("error", rd.Detail)
+			status = reducer.Interrupted
+			if text == t.answer {
+				text = ""
 			}
-		default:
-			e = e.With("status", reducer.Completed)
+		case rd.Activity == reducer.Error:
+			status, failure = reducer.Failed, rd.Detail
 		}
-		if text := r.response(); text != "" && !(t.isCut && text == t.answer) {
-			e, t.answer = e.With("response", text), text
-		}
-		r.say(e)
+		t.answer = cmp.Or(text, t.answer)
+		r.say(r.turnEvent(wire.TurnCompleted, id).With("status", status), "error", failure, "response", text)
 		if shown == reducer.Idle {
 			r.say(r.turnEvent("turn_idle", id))
 		}
@@ -97,11 +87,8 @@ func (r *runner) response() string {
 
 // clip is the beginning of a text, whole characters only.
 func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
+	if len(s) > n {
+		s = strings.ToValidUTF8(s[:n], "")
 	}
-	for n > 0 && s[n]&0xc0 == 0x80 {
-		n--
-	}
-	return s[:n]
+	return s
 }
