@@ -189,13 +189,15 @@ func (c *connection) handle(ctx context.Context, h Handler, r request) (any, err
 	case "restart":
 		return h.Restart(ctx)
 	}
-	return nil, &Error{Code: "usage", Message: fmt.Sprintf("there is no operation %q", r.Op)}
+	return nil, usage("there is no operation " + strconv.Quote(r.Op))
 }
+
+func usage(message string) error { return &Error{Code: "usage", Message: message} }
 
 func handleWith[R, A any](ctx context.Context, r request, method func(context.Context, R) (A, error)) (any, error) {
 	var with R
 	if err := json.Unmarshal(r.With, &with); err != nil {
-		return nil, &Error{Code: "usage", Message: err.Error()}
+		return nil, usage(err.Error())
 	}
 	return method(ctx, with)
 }

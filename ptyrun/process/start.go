@@ -15,7 +15,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 )
 
@@ -38,7 +37,7 @@ type Child struct {
 
 	stopping sync.Mutex
 	sizeLock sync.Mutex
-	size     pty.Winsize
+	size     unix.Winsize
 }
 
 // running are the programs that were started here and are not closed yet, by number. It is locked while one
@@ -63,7 +62,7 @@ func Start(c Command) (_ *Child, err error) {
 	if env == nil {
 		env = os.Environ()
 	}
-	path, err := lookUp(c.Argv[0], env)
+	path, err := lookUp(c.Argv[0], value(env, "PATH"))
 	if err != nil {
 		return nil, err
 	}
@@ -131,30 +130,28 @@ func (c *Child) wait() {
 	close(c.done)
 }
 
-// lookUp finds a program as a shell with that environment would, except that a relative entry of PATH
-// counts for nothing. A name with a slash is left to the kernel, which resolves it in the program's
-// directory.
-func lookUp(name string, env []string) (string, error) {
+// lookUp finds a program on a PATH, of which a relative entry counts for nothing. A name with a slash is left
+// to the kernel, which resolves it in the program's directory.
+func lookUp(name, path string) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, nil
 	}
-	for _, dir := range filepath.SplitList(value(env, "PATH")) {
-		path, err := exec.LookPath(filepath.Join(dir, name))
-		if err == nil && filepath.IsAbs(path) {
-			return path, nil
+	for _, dir := range filepath.SplitList(path) {
+		if found, err := exec.LookPath(filepath.Join(dir, name)); err == nil && filepath.IsAbs(found) {
+			return found, nil
 		}
 	}
 	return "", errors.New("no such program on PATH")
 }
 
 // value is that of a variable in an environment; the last one counts.
-func value(env []string, name string) string {
-	for i := len(env) - 1; i >= 0; i-- {
-		if v, ok := strings.CutPrefix(env[i], name+"="); ok {
-			return v
+func value(env []string, name string) (value string) {
+	for _, pair := range env {
+		if v, ok := strings.CutPrefix(pair, name+"="); ok {
+			value = v
 		}
 	}
-	return ""
+	return value
 }
 
 // PID is the program's process, which also names its session and group.

@@ -126,10 +126,9 @@ func (c *Child) tree() ([]entry, error) {
 	isReused := slices.ContainsFunc(all, func(e entry) bool { return e.PID == c.pid && e.Start != c.start })
 	ours := map[int]bool{c.pid: !isReused}
 	for _, e := range all {
-		inSession := e.sid == c.pid && !isReused
 		// With several programs an adopted process could be any one's: then the mark decides.
-		adopted := len(running) == 1 && isAdopted(e)
-		if !spared[e.PID] && (inSession || adopted || c.mark != "" && carries(e.PID, c.mark)) {
+		isOurs := e.sid == c.pid && !isReused || len(running) == 1 && isAdopted(e) || c.mark != "" && carries(e.PID, c.mark)
+		if isOurs && !spared[e.PID] {
 			ours[e.PID] = true
 		}
 	}

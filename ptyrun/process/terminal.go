@@ -4,6 +4,7 @@ package process
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -33,7 +34,7 @@ const (
 
 // openTerminal opens a PTY. creack/pty puts the master into blocking mode, where deadlines do nothing and
 // Close does not end a blocked Read or Write: so a duplicate is used, in non-blocking mode.
-func openTerminal(size *pty.Winsize) (master, tty *os.File, err error) {
+func openTerminal(size *unix.Winsize) (master, tty *os.File, err error) {
 	first, tty, err := pty.Open()
 	if err != nil {
 		return nil, nil, err
@@ -41,7 +42,7 @@ func openTerminal(size *pty.Winsize) (master, tty *os.File, err error) {
 	defer first.Close()
 	fd, err := unix.FcntlInt(first.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err == nil {
-		err = errors.Join(pty.Setsize(first, size), unix.SetNonblock(fd, true)) // in this order
+		err = errors.Join(unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, size), unix.SetNonblock(fd, true))
 	}
 	if err != nil {
 		tty.Close()
@@ -68,35 +69,34 @@ func (c *Child) Read(p []byte) (int, error) {
 	if n > 0 || err == nil {
 		return n, nil
 	}
-	for _, end := range []error{io.EOF, unix.EIO, os.ErrClosed, os.ErrDeadlineExceeded} {
-		if errors.Is(err, end) {
-			c.drainOnce.Do(func() { close(c.drained) })
-			return 0, io.EOF
-		}
+	if !errors.Is(err, io.EOF) && !errors.Is(err, unix.EIO) && !errors.Is(err, os.ErrClosed) && !errors.Is(err, os.ErrDeadlineExceeded) {
+		return 0, fmt.Errorf("read the terminal: %w", err)
 	}
-	return 0, fmt.Errorf("read the terminal: %w", err)
+	c.drainOnce.Do(func() { close(c.drained) })
+	return 0, io.EOF
 }
 
 // Write types p. If the program does not read, it returns os.ErrDeadlineExceeded after d, with the number
 // of bytes that the terminal has taken by then.
-func (c *Child) Write(p []byte, d time.Duration) (int, error) {
+func (c *Child) Write(p []byte, d time.Duration) (written int, err error) {
 	until := time.Now().Add(d)
-	written := 0
-	for written < len(p) {
+	for written < len(p) && err == nil {
 		// Asked before each piece: a terminal that no process has open takes everything.
 		if c.hasEnded() || c.master.SetWriteDeadline(until) != nil {
-			return written, fmt.Errorf("write to the terminal: %w", os.ErrProcessDone)
+			err = os.ErrProcessDone
+			break
 		}
-		n, err := c.master.Write(p[written : written+piece(p[written:])])
+		n := 0
+		n, err = c.master.Write(p[written : written+piece(p[written:])])
 		written += n
 		if err != nil && (c.hasEnded() || !errors.Is(err, os.ErrDeadlineExceeded)) {
 			err = os.ErrProcessDone
 		}
-		if err != nil {
-			return written, fmt.Errorf("write to the terminal: %w", err)
-		}
 	}
-	return written, nil
+	if err != nil {
+		err = fmt.Errorf("write to the terminal: %w", err)
+	}
+	return written, err
 }
 
 // piece is how much of p to write at once: not more than pieceSize, and neither a rune nor an escape
@@ -116,11 +116,11 @@ func piece(p []byte) int {
 	return n
 }
 
-func winsize(cols, rows int) (pty.Winsize, error) {
+func winsize(cols, rows int) (unix.Winsize, error) {
 	if cols < 1 || rows < 1 || cols > math.MaxUint16 || rows > math.MaxUint16 {
-		return pty.Winsize{}, fmt.Errorf("a terminal of %d columns and %d rows is not possible", cols, rows)
+		return unix.Winsize{}, fmt.Errorf("a terminal of %d columns and %d rows is not possible", cols, rows)
 	}
-	return pty.Winsize{Cols: uint16(cols), Rows: uint16(rows)}, nil
+	return unix.Winsize{Col: uint16(cols), Row: uint16(rows)}, nil
 }
 
 // Resize tells the program its terminal's new size.
@@ -141,7 +141,7 @@ func (c *Child) Jiggle() error {
 	c.sizeLock.Lock()
 	defer c.sizeLock.Unlock()
 	other := c.size
-	other.Rows = max(1, other.Rows-1)
+	other.Row = max(1, other.Row-1)
 	time.AfterFunc(jigglePause, func() {
 		c.sizeLock.Lock()
 		defer c.sizeLock.Unlock()
@@ -150,27 +150,18 @@ func (c *Child) Jiggle() error {
 	return c.setSize(other)
 }
 
-func (c *Child) setSize(s pty.Winsize) error {
-	err := c.control(func(fd int) error {
-		return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: s.Rows, Col: s.Cols})
-	})
-	if err != nil {
-		return fmt.Errorf("resize the terminal: %w", err)
-	}
-	return nil
+func (c *Child) setSize(s unix.Winsize) error {
+	return c.control(func(fd int) error { return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &s) })
 }
 
 // control calls the kernel with the master's number. Fd would put the master into blocking mode.
 func (c *Child) control(call func(fd int) error) error {
 	raw, err := c.master.SyscallConn()
-	if err != nil {
-		return os.ErrProcessDone
+	if err == nil {
+		bad := raw.Control(func(fd uintptr) { err = call(int(fd)) })
+		err = cmp.Or(err, bad)
 	}
-	var callErr error
-	if raw.Control(func(fd uintptr) { callErr = call(int(fd)) }) != nil {
-		return os.ErrProcessDone
-	}
-	return callErr
+	return err
 }
 
 // Foreground is the process group that the terminal's keys go to, and the name of its first process. It is

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -71,12 +72,11 @@ func (f *file) repaint(e event) {
 		if f.failed == nil {
 			f.failed = f.next(e.at, e.cols, e.rows)
 		}
-		if f.failed != nil {
-			return
-		}
-	}
-	if f.size == 0 {
+	} else if f.size == 0 {
 		f.addHeader(e.at, e.cols, e.rows) // the first one was not written
+	}
+	if f.failed != nil {
+		return
 	}
 	if cause != nil {
 		f.add(event{code: marker, at: e.at, data: fmt.Appendf(nil, "recording was interrupted: %v", cause)})
@@ -120,7 +120,7 @@ func (f *file) flush() {
 		f.written = f.last
 		return
 	}
-	f.failed, f.last = withoutPath(err), f.written
+	f.failed, f.last = err, f.written
 	f.file.Truncate(f.size)
 }
 
@@ -130,11 +130,11 @@ func (f *file) isFull() bool { return f.size+int64(len(f.lines)) >= f.options.Ma
 // next rotates the files and begins a new one. On an error the old one goes on.
 func (f *file) next(at int64, cols, rows int) error {
 	if err := rotate(f.options.Path); err != nil {
-		return withoutPath(err)
+		return err
 	}
 	fresh, err := os.OpenFile(f.options.Path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return withoutPath(err)
+		return err
 	}
 	f.close()
 	f.file, f.size = fresh, 0
@@ -169,17 +169,6 @@ func numbered(path string, n int) string {
 	return strings.TrimSuffix(path, ext) + "." + strconv.Itoa(n) + ext
 }
 
-// withoutPath is the cause of an error that will be told with the recording's path.
-func withoutPath(err error) error {
-	if p, ok := errors.AsType[*os.PathError](err); ok {
-		return p.Err
-	}
-	if l, ok := errors.AsType[*os.LinkError](err); ok {
-		return l.Err
-	}
-	return err
-}
-
 func sizeText(cols, rows int) []byte { return fmt.Appendf(nil, "%dx%d", cols, rows) }
 
 // splitRune cuts off the beginning of a rune at the end of p.
@@ -193,21 +182,5 @@ func splitRune(p []byte) (whole, rest []byte) {
 	return p, nil
 }
 
-// endsInSequence reports whether p ends inside an escape sequence that begins in it.
-func endsInSequence(p []byte) bool {
-	i := bytes.LastIndexByte(p, 0x1b)
-	if i < 0 {
-		return false
-	}
-	sequence := p[i+1:]
-	if len(sequence) == 0 {
-		return true
-	}
-	switch sequence[0] {
-	case '[':
-		return bytes.IndexFunc(sequence[1:], func(r rune) bool { return r >= 0x40 && r < 0x7f }) < 0
-	case ']', 'P', '_', '^', 'X':
-		return bytes.IndexByte(sequence, '\a') < 0
-	}
-	return false
-}
+// tornSequence is the beginning of an escape sequence whose end has not come.
+var tornSequence = regexp.MustCompile(`\x1b(?:\[[ -?]*|[]PX^_][^\a\x1b]*\x1b?)?$`)

@@ -131,7 +131,7 @@ func (w *Writer) Output(p []byte) {
 		w.dropped, w.needsRepaint = false, false
 		w.add(e)
 	}
-	w.midSequence = endsInSequence(p)
+	w.midSequence = tornSequence.Match(p[max(0, len(p)-256):])
 	w.addText(output, p)
 }
 
