@@ -28,7 +28,6 @@ const (
 	maxHeldKeys  = 1 << 20
 )
 
-// Attach lets a terminal join.
 func (r *runner) Attach(ctx context.Context, req control.AttachRequest, to *control.Viewer) error {
 	v := &viewer{to: to, isReadOnly: req.ReadOnly}
 	r.post(func() { r.join(v, req) })
@@ -61,7 +60,6 @@ func (r *runner) join(v *viewer, req control.AttachRequest) {
 	r.showAll(v)
 }
 
-// viewerSent takes in what a terminal has sent.
 func (r *runner) viewerSent(v *viewer, in control.Input) {
 	r.viewerResized(v, in.Size)
 	if in.Repaint {
@@ -171,7 +169,6 @@ func (r *runner) passKeys(keys []byte, isPerson bool) {
 	r.typeKeys(keys)
 }
 
-// releaseKeys lets the keys go that were held.
 func (r *runner) releaseKeys() {
 	if len(r.heldKeys) == 0 {
 		return
@@ -237,7 +234,6 @@ func (u *userInput) filter(p []byte, now time.Time) (keys []byte, isPerson bool)
 	return keys, isPerson
 }
 
-// release gives up what was held.
 func (u *userInput) release() []byte {
 	held := u.held
 	u.held, u.until = nil, time.Time{}

@@ -120,7 +120,6 @@ func (r *runner) captureSize(p []byte) int {
 	return len(p)
 }
 
-// captureScrolled tells what has left the screen.
 func (r *runner) captureScrolled(now time.Time) {
 	if !r.isCapturing(now) {
 		return
@@ -160,7 +159,6 @@ func (r *runner) captureResting(now time.Time) {
 	}
 }
 
-// captureLast tells what is left of a program that has ended.
 func (r *runner) captureLast(now time.Time) {
 	if r.isCapturing(now) && !r.prog.screen.Modes().Alt {
 		r.captureScrolled(now)
@@ -192,7 +190,6 @@ func (r *runner) captureStanding(end int, now time.Time) {
 	r.emitLines()
 }
 
-// skip takes what the screen shows now as told.
 func (c *capture) skip(s *screen.Screen) {
 	_, y := s.Cursor()
 	c.row, c.shown = s.Scrolled()+uint64(y), s.Lines()

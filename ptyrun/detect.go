@@ -38,7 +38,6 @@ func newScreenState(now time.Time) screenState {
 	}
 }
 
-// outputCame notes that the program has written something.
 func (s *screenState) outputCame(now time.Time) {
 	s.changed = now
 	if s.readAt.IsZero() {
@@ -88,7 +87,6 @@ func (r *runner) refresh(now time.Time) {
 	}
 }
 
-// look is the screen as drivers see it.
 func (p *program) look() driver.Look {
 	look := driver.LookAt(p.screen)
 	if p.driver.Plain {
@@ -114,7 +112,6 @@ func (r *runner) stepScreen(now time.Time) {
 	r.noteActivity(now)
 }
 
-// clearJunk removes what a terminal's late answer has left in the draft.
 func (r *runner) clearJunk(now time.Time) {
 	p := r.prog
 	isJunk := p.reading.HasDraft && p.driver.Junk(p.reading.Draft)
@@ -173,7 +170,6 @@ func (r *runner) noteActivity(now time.Time) {
 	}
 }
 
-// holdFor is how long the screen must show the same before it is told.
 func (r *runner) holdFor(rd driver.Reading, now time.Time) time.Duration {
 	hold := r.Waits.Settle
 	switch {

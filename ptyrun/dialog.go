@@ -97,7 +97,6 @@ func (r *runner) openQuestion(d driver.Dialog, now time.Time) {
 	r.answerByRule(q, now)
 }
 
-// answerByRule answers as a rule says. Where there is none, or its answer has no effect, the lead is told.
 func (r *runner) answerByRule(q *question, now time.Time) {
 	if q.rule != nil && q.tries < maxByRule {
 		q.tries++
@@ -137,7 +136,6 @@ func (r *runner) closeQuestion(now reducer.Activity) {
 	}
 }
 
-// sayAnswered says that a question has its answer, and what the program does now.
 func (r *runner) sayAnswered(q *question, now reducer.Activity) {
 	p := r.prog
 	switch {
@@ -192,7 +190,6 @@ func (r *runner) press(q *question, o driver.Option, by string, waiter chan<- re
 	a.end(control.Outcome{}, errors.New(refusal))
 }
 
-// stepAnswer gives up on an answer that had no effect.
 func (r *runner) stepAnswer(now time.Time) {
 	q := r.question
 	switch {
@@ -209,7 +206,6 @@ func (r *runner) stepAnswer(now time.Time) {
 	}
 }
 
-// answerQuestion answers what is asked as somebody wants it.
 func (r *runner) answerQuestion(req control.AnswerRequest, waiter chan<- reply) {
 	q := r.question
 	var err error

@@ -111,7 +111,6 @@ func (r *runner) stepMail(now time.Time) {
 	}
 }
 
-// claim claims what is queued, as much as goes in together.
 func (r *runner) claim(now time.Time) {
 	m := &r.mail
 	ids := slices.Clone(m.queue[:min(len(m.queue), maxClaimed)])
@@ -193,7 +192,6 @@ func (r *runner) claimed(ids []wire.ID, c *mailbox.Claim, err error) {
 	r.write(now)
 }
 
-// mark says in the recording what becomes of messages.
 func (r *runner) mark(what string, t *typing) {
 	for _, it := range t.items {
 		r.recording.Marker(what + string(it.ID))
@@ -208,7 +206,6 @@ func (r *runner) renderer(now time.Time, items []*mailbox.Item) *letter.Renderer
 // and not what somebody says.
 var notices = []string{wire.TypeAck, wire.TypeNotice, wire.TypePermissionRequest, wire.TypePermissionReply}
 
-// untypable says why a text cannot be typed into this program at all.
 func untypable(text string, isPaste bool) string {
 	switch {
 	case text == "":
@@ -221,7 +218,6 @@ func untypable(text string, isPaste bool) string {
 	return ""
 }
 
-// write puts the text into the terminal.
 func (r *runner) write(now time.Time) {
 	t, p := r.mail.typing, r.prog
 	t.isPaste, t.version = p.screen.Modes().Paste, p.screen.Version()
@@ -241,33 +237,27 @@ func (r *runner) write(now time.Time) {
 	data := []byte(keysOf(t.text, t.isPaste, p.driver.Plain))
 	r.recordInput(data)
 	p.send(write{data: data, done: func(n int, err error) {
-		r.post(func() { r.written(t, p, n, err) })
+		r.post(func() {
+			switch {
+			case r.mail.typing != t || r.prog != p:
+			case err == nil:
+				t.wroteAt = r.Now()
+				t.enter(rendering, t.wroteAt)
+			default:
+				if t.isPaste && n > 0 {
+					p.put([]byte(pasteOff))
+				}
+				r.failed(outcomeStuck, fmt.Sprintf("the program does not read: %d bytes of %d", n, len(t.text)))
+			}
+		})
 	}})
 }
 
-func (r *runner) written(t *typing, p *program, n int, err error) {
-	if r.mail.typing != t || r.prog != p {
-		return
-	}
-	if err != nil {
-		if t.isPaste && n > 0 {
-			p.put([]byte(pasteOff))
-		}
-		r.failed(outcomeStuck, fmt.Sprintf("the program does not read: %d bytes of %d", n, len(t.text)))
-		return
-	}
-	now := r.Now()
-	t.enter(rendering, now)
-	t.wroteAt = now
-}
-
-// stepTyping looks where the text is.
 func (r *runner) stepTyping(now time.Time) {
 	t := r.mail.typing
-	if t.step <= writing {
-		return
+	if t.step > writing {
+		r.refresh(now) // what the program has drawn decides here
 	}
-	r.refresh(now) // what the program has drawn decides here
 	switch t.step {
 	case rendering:
 		r.stepRendering(t, now)
@@ -332,7 +322,6 @@ func (r *runner) pressReturn(t *typing, now time.Time) {
 	r.typeKeys([]byte(keys))
 }
 
-// stepTaking waits until the draft is gone.
 func (r *runner) stepTaking(t *typing, now time.Time) {
 	p, look := r.prog, r.prog.look()
 	isThere := p.driver.Taken(look, t.draft)
@@ -366,28 +355,30 @@ func (r *runner) typed(now time.Time) {
 	if r.restored = nil; t.isResend {
 		r.resend = resend{}
 	}
-	turn := r.beginTurn(t.text, now)
+	turn, ids, forever := r.beginTurn(t.text, now), idsOf(t.items), context.Background()
 	switch {
 	case t.claim != nil && r.Inject != Pointer:
-		ids := idsOf(t.items)
 		t.claim.Turn = turn
 		r.changeClaim(func() error {
-			err := t.claim.Typed(context.Background(), ids...)
-			if unlogged := (*mailbox.UnloggedError)(nil); errors.As(err, &unlogged) {
-				for _, id := range ids { // the event writer tries until it is said
-					r.say(wire.Event{Kind: wire.EventInjected, TurnID: turn}.With("id", string(id)))
-				}
+			err := t.claim.Typed(forever, ids...)
+			if _, ok := errors.AsType[*mailbox.UnloggedError](err); ok { // the event writer tries until it is said
+				r.sayAll(wire.Event{Kind: wire.EventInjected, TurnID: turn}, ids)
 			}
 			return err
 		})
 	case t.claim != nil:
-		r.changeClaim(func() error { return t.claim.NotTyped(context.Background()) })
-		for _, it := range t.items {
-			r.say(wire.Event{Kind: wire.EventInjected}.With("id", string(it.ID)).With("as", "pointer"))
-		}
+		r.changeClaim(func() error { return t.claim.NotTyped(forever) })
+		r.sayAll(wire.Event{Kind: wire.EventInjected}.With("as", "pointer"), ids)
 	}
 	r.mark("injected:", t)
 	r.releaseKeys()
+}
+
+// sayAll appends an event for each message.
+func (r *runner) sayAll(e wire.Event, ids []wire.ID) {
+	for _, id := range ids {
+		r.say(e.With("id", string(id)))
+	}
 }
 
 // failed takes in that the program has not got the text.
@@ -403,8 +394,8 @@ func (r *runner) failed(outcome, reason string) {
 	}
 	// Perhaps the program has it, or it is the text that has ended the program.
 	isTry := outcome != outcomeFailed || p == nil && wasWritten
+	r.sayAll(wire.Event{Kind: wire.EventInjectionFailed}.With("outcome", outcome).With("reason", reason), idsOf(t.items))
 	for _, it := range t.items {
-		r.say(wire.Event{Kind: wire.EventInjectionFailed}.With("id", string(it.ID)).With("outcome", outcome).With("reason", reason))
 		if isTry {
 			m.tries[it.ID]++
 		}
@@ -474,27 +465,24 @@ func (r *runner) abandonTyping(reason string) {
 // beside what is claimed next: one claim that is stuck blocks no other mail.
 func (r *runner) changeClaim(change func() error) {
 	r.claims.do(func() {
-		if change() == nil {
+		err := change()
+		if err == nil {
 			return
 		}
 		r.wg.Go(func() {
-			for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+			for pause := 100 * time.Millisecond; err != nil; pause = min(2*pause, 5*time.Second) {
+				r.Log.Error("changing a claim", "err", err)
 				select {
 				case <-time.After(pause):
 				case <-r.over:
 					return
 				}
-				err := change()
-				if err == nil {
-					return
-				}
-				r.Log.Error("changing a claim", "err", err)
+				err = change()
 			}
 		})
 	})
 }
 
-// enqueue queues messages that are to be typed now.
 func (m *mail) enqueue(ids []wire.ID) {
 	m.unqueue(ids...)
 	m.queue = append(m.queue, m.notTiredOf(ids)...)

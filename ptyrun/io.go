@@ -16,7 +16,6 @@ import (
 // gives it jobs.
 type worker struct{ last chan struct{} }
 
-// do runs a job when those before it are done.
 func (w *worker) do(job func()) {
 	before, done := w.last, make(chan struct{})
 	w.last = done
@@ -29,7 +28,6 @@ func (w *worker) do(job func()) {
 	}()
 }
 
-// wait waits until all jobs are done.
 func (w *worker) wait() {
 	if w.last != nil {
 		<-w.last
@@ -113,7 +111,6 @@ func (w *eventWriter) append(batch []wire.Event) bool {
 // there is no room the program waits, as for a slow terminal.
 const outputPieces = 1024
 
-// readOutput passes on what the program writes, until its end.
 func readOutput(c *process.Child, to chan<- []byte) {
 	defer close(to)
 	buf := make([]byte, 32<<10)

@@ -15,7 +15,6 @@ import (
 // maxTyped is how much is typed at once.
 const maxTyped = 8 << 10
 
-// letterText is what is typed of some messages.
 func letterText(items []*mailbox.Item, repeats map[wire.ID]bool, l *letter.Renderer) string {
 	var b strings.Builder
 	for i, f := range letter.FlagsOf(mailbox.Messages(items), nil) {
@@ -66,7 +65,6 @@ func inWords(m *wire.Message) string {
 	return m.Body
 }
 
-// pointerText is what is typed instead of messages.
 func pointerText(items []*mailbox.Item, l *letter.Renderer) string {
 	var from []string
 	for _, it := range items {

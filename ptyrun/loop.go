@@ -133,7 +133,6 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	return r.exit, err
 }
 
-// writeRunInfo writes run.json.
 func (r *runner) writeRunInfo() {
 	info := runinfo.Info{Run: r.Run, Runner: os.Getpid(), PID: r.pid, Started: r.Now().UTC(), Command: r.Command, Inject: string(r.Inject)}
 	if err := info.Write(r.dir); err != nil {
@@ -141,7 +140,6 @@ func (r *runner) writeRunInfo() {
 	}
 }
 
-// watch passes on what the watcher tells.
 func (r *runner) watch(ctx context.Context, w *watcher.Watcher, to chan<- watcher.Entry) {
 	for {
 		e, err := w.Next(ctx)
@@ -252,7 +250,6 @@ func (r *runner) loop(quit <-chan struct{}, entries <-chan watcher.Entry) (faile
 	return failed
 }
 
-// step does what time brings.
 func (r *runner) step(now time.Time) {
 	r.stepSessions(now)
 	if r.prog == nil {
@@ -295,7 +292,6 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// heard takes in what the watcher tells.
 func (r *runner) heard(e watcher.Entry) {
 	now := r.Now()
 	switch {
@@ -318,7 +314,6 @@ func (r *runner) messageChanged(id wire.ID) {
 	}
 }
 
-// messageArrived tells the reducer of a message.
 func (r *runner) messageArrived(it *mailbox.Item, now time.Time) {
 	mail := mailOf(it)
 	if !r.noteInput(it) || r.Inject == Off || mail.Read && mail.Due.IsZero() {
@@ -394,7 +389,6 @@ func (r *runner) say(e wire.Event, fields ...string) {
 	r.events.say(e)
 }
 
-// sayState appends a change of state.
 func (r *runner) sayState(previous, now reducer.Activity, detail string) {
 	r.say(wire.Event{Kind: "state_change"}.With("previous", string(previous)).With("new", string(now)), "detail", detail)
 }
@@ -424,7 +418,6 @@ func (r *runner) remind() {
 	})
 }
 
-// notify has people told of something, apart from the loop.
 func (r *runner) notify(what string, tell func() error) {
 	r.notifier.do(func() {
 		if err := tell(); err != nil {
@@ -441,7 +434,6 @@ func (r *runner) recordingFailed(err error) {
 	r.tell(what)
 }
 
-// recordInput records what is typed, where that was asked for.
 func (r *runner) recordInput(p []byte) {
 	if r.Input {
 		r.recording.Input(p)

@@ -34,7 +34,6 @@ type program struct {
 	screenState
 }
 
-// start starts the program.
 func (r *runner) start() error {
 	r.restarts.at = time.Time{}
 	c, err := process.Start(process.Command{Argv: r.Command, Dir: r.Dir, Env: r.Env, Cols: r.Cols, Rows: r.Rows})
@@ -73,7 +72,6 @@ const (
 	floodSize = 4000    // so much at once is a flood: a terminal gives out 4,095 bytes at most
 )
 
-// takeOutput takes in what the program has written by now.
 func (r *runner) takeOutput() {
 	p := r.prog
 	for more := true; more && len(p.unread) < maxUnread && !p.eof; {
@@ -158,7 +156,6 @@ func (r *runner) programEnded() {
 	}
 }
 
-// sayExited says how the program ended, and who wanted that.
 func (r *runner) sayExited(pid int) {
 	why := ""
 	if r.stopping != nil {
@@ -214,7 +211,6 @@ func (r *runner) planRestart(now time.Time, ran time.Duration) {
 	r.tell(fmt.Sprintf("%s ended with %d; it is started again in %s", r.Box.Agent(), r.exit.Code, s.pause))
 }
 
-// stepRestart starts the program again when that is due.
 func (r *runner) stepRestart(now time.Time) {
 	if r.restarts.at.IsZero() || r.awaits(r.restarts.at, now) {
 		return
@@ -246,7 +242,6 @@ type stopping struct {
 	done    chan struct{} // closed when everything has
 }
 
-// answer answers those who asked for it.
 func (s *stopping) answer(e Exit) {
 	detail := cmp.Or(e.Signal, fmt.Sprintf("exit %d", e.Code))
 	for _, w := range s.waiters {

@@ -145,7 +145,6 @@ type Exit struct {
 // ErrTakenOver says that the runner lock is another's by now.
 var ErrTakenOver = errors.New("another runner has taken over")
 
-// setDefaults fills in what was left out.
 func (o *Options) setDefaults() {
 	if o.Driver == nil {
 		o.Driver = driver.ForCommand(o.Command)

@@ -67,7 +67,6 @@ func (r *runner) canResend(now time.Time) bool {
 	return r.resend.text != "" && len(r.mail.queue) == 0 && (r.restored == nil || now.After(r.restored.clearedAt.Add(r.Waits.Human)))
 }
 
-// addResend adds the text to another.
 func (r *runner) addResend(t *typing) {
 	if r.resend.text != "" {
 		t.text = strings.TrimPrefix(t.text+"\n"+resendHeader+"\n"+r.resend.text, "\n")

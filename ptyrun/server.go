@@ -21,7 +21,6 @@ type reply struct {
 	err error
 }
 
-// wait has the loop begin something, and waits for what comes of it.
 func (r *runner) wait(ctx context.Context, begin func(waiter chan<- reply)) (control.Outcome, error) {
 	waiter := make(chan reply, 1)
 	if !r.post(func() { begin(waiter) }) {
@@ -41,7 +40,6 @@ func (r *runner) wait(ctx context.Context, begin func(waiter chan<- reply)) (con
 	}
 }
 
-// Status says what runs, and what keeps mail from being typed.
 func (r *runner) Status(context.Context) (control.Status, error) {
 	return ask(r, func() (control.Status, error) {
 		s := control.Status{Restarts: r.restarts.count, Viewers: len(r.viewers), State: string(reducer.Starting)}
@@ -62,7 +60,6 @@ func (r *runner) Status(context.Context) (control.Status, error) {
 	})
 }
 
-// Screen is what is on the screen.
 func (r *runner) Screen(_ context.Context, req control.ScreenRequest) (control.Screen, error) {
 	return ask(r, func() (control.Screen, error) {
 		p := r.prog
@@ -86,7 +83,6 @@ func (r *runner) Screen(_ context.Context, req control.ScreenRequest) (control.S
 	})
 }
 
-// Type types as a person would.
 func (r *runner) Type(ctx context.Context, req control.TypeRequest) (control.Outcome, error) {
 	return r.wait(ctx, func(waiter chan<- reply) {
 		r.typeFor(req, func(out control.Outcome, err error) { waiter <- reply{out, err} })
@@ -138,7 +134,6 @@ func (r *runner) typeFor(req control.TypeRequest, answer func(control.Outcome, e
 	}})
 }
 
-// Interrupt ends the turn.
 func (r *runner) Interrupt(ctx context.Context) (control.Outcome, error) {
 	if err := r.awaitWork(ctx); err != nil {
 		return control.Outcome{}, err
@@ -155,7 +150,6 @@ func (r *runner) Interrupt(ctx context.Context) (control.Outcome, error) {
 	})
 }
 
-// Answer answers what the agent asks.
 func (r *runner) Answer(ctx context.Context, req control.AnswerRequest) (control.Outcome, error) {
 	if r.May != nil {
 		if err := r.May(req.PID, req.By); err != nil {
@@ -165,12 +159,10 @@ func (r *runner) Answer(ctx context.Context, req control.AnswerRequest) (control
 	return r.wait(ctx, func(waiter chan<- reply) { r.answerQuestion(req, waiter) })
 }
 
-// Stop ends the agent and everything that it started.
 func (r *runner) Stop(ctx context.Context, req control.StopRequest) (control.Outcome, error) {
 	return r.wait(ctx, func(waiter chan<- reply) { r.stop("asked to", cmp.Or(req.Grace, stopGrace), waiter) })
 }
 
-// Restart ends the program and starts it again.
 func (r *runner) Restart(context.Context) (control.Outcome, error) {
 	return ask(r, func() (control.Outcome, error) {
 		if r.stopping != nil {

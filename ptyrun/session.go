@@ -97,7 +97,6 @@ func (r *runner) unbindSessions(failed error) {
 	}
 }
 
-// stepSessions does what is due for the sessions.
 func (r *runner) stepSessions(now time.Time) {
 	b := r.binding
 	if b == nil {
@@ -139,7 +138,6 @@ func (b *binding) mayHaveChanged() bool {
 	return at.IsZero() || !at.Equal(b.modified)
 }
 
-// readSessions reads the agent's sessions: those that are alive, and those that were.
 func (b *binding) readSessions(agent wire.Name) (all []*session.Session, err error) {
 	at := b.store.Modified()
 	if all, err = b.store.OfAgent(agent, b.read); err == nil {
@@ -248,7 +246,6 @@ func aliveOf(all []*session.Session) (ids []wire.UUID) {
 	return ids
 }
 
-// noteSessions takes in how the sessions are now.
 func (r *runner) noteSessions(all []*session.Session) {
 	b := r.binding
 	before, alive := aliveOf(b.all), aliveOf(all)
@@ -305,7 +302,6 @@ func (r *runner) noteInput(it *mailbox.Item) bool {
 	return !b.held[it.ID]
 }
 
-// isWithheld says why a message is kept from the agent.
 func (r *runner) isWithheld(it *mailbox.Item) string {
 	if !r.binding.isKnown {
 		return "its sessions are not known yet"
@@ -314,7 +310,6 @@ func (r *runner) isWithheld(it *mailbox.Item) string {
 	return why
 }
 
-// withheld says why one of the messages may not be typed any more, and which of them may.
 func (r *runner) withheld(items []*mailbox.Item) (why string, rest []wire.ID) {
 	for _, it := range items {
 		if r.binding != nil && r.binding.held[it.ID] {
@@ -343,7 +338,6 @@ func (r *runner) knowsSessions(ids []wire.ID, now time.Time) bool {
 	return false
 }
 
-// noteSessionEvent takes in an event of the agent's log.
 func (r *runner) noteSessionEvent(e *wire.Event) {
 	b := r.binding
 	if b == nil {

@@ -40,7 +40,6 @@ func (r *runner) beginTurn(text string, now time.Time) (id string) {
 	return r.turn.id
 }
 
-// sayTurnStarted gives the turn an id and says that it has begun.
 func (r *runner) sayTurnStarted(prompt string) {
 	r.turn.id = string(wire.NewID())
 	r.say(r.turnEvent(wire.TurnStarted, r.turn.id), "prompt", clip(prompt, maxResponse))
