@@ -1,6 +1,7 @@
 package ptyrun
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -230,9 +231,9 @@ func (r *runner) answerQuestion(req control.AnswerRequest, waiter chan<- reply) 
 // wantedOption is the option of d that a request means. One that does the contrary of what is asked for is
 // a slip, and refused; but any answer to a question may be given.
 func (r *runner) wantedOption(d driver.Dialog, req control.AnswerRequest) (driver.Option, error) {
-	name := r.Box.Agent()
-	usage := func(hint, format string, args ...any) (driver.Option, error) {
-		return driver.Option{}, &control.Error{Code: "usage", Message: fmt.Sprintf(format, args...), Hint: hint}
+	name := string(r.Box.Agent())
+	refuse := func(hint, format string, args ...any) (driver.Option, error) {
+		return driver.Option{}, &control.Error{Code: "usage", Message: fmt.Sprintf(format, args...), Hint: "atm " + hint}
 	}
 	var labels []string
 	for _, o := range d.Options {
@@ -248,26 +249,25 @@ func (r *runner) wantedOption(d driver.Dialog, req control.AnswerRequest) (drive
 		case ok:
 			return o, nil
 		case len(labels) == 0:
-			return o, &control.Error{Code: "failed", Message: "its options are not known: nothing was pressed", Hint: fmt.Sprintf("atm attach %s", name)}
+			return o, &control.Error{Code: "failed", Message: "its options are not known: nothing was pressed", Hint: "atm attach " + name}
 		case req.Deny:
-			return usage(fmt.Sprintf("atm attach %s", name), "none of its options says no: %s", all)
+			return refuse("attach "+name, "none of its options says no: %s", all)
 		}
-		return usage(fmt.Sprintf("atm approve %s %s", name, d.Options[0].ID), "which one? %s", all)
+		return refuse("approve "+name+" "+d.Options[0].ID, "which one? %s", all)
 	}
-	o := firstOption(d.Options, func(o driver.Option) bool { return o.ID == req.Option })
-	if o == nil {
-		o = firstOption(d.Options, func(o driver.Option) bool { return strings.EqualFold(o.Label, req.Option) })
-	}
+	o := cmp.Or(
+		firstOption(d.Options, func(o driver.Option) bool { return o.ID == req.Option }),
+		firstOption(d.Options, func(o driver.Option) bool { return strings.EqualFold(o.Label, req.Option) }))
 	if n, err := strconv.Atoi(req.Option); o == nil && err == nil && n >= 1 && n <= len(d.Options) {
 		o = &d.Options[n-1]
 	}
 	switch {
 	case o == nil:
-		return usage(fmt.Sprintf("atm screen %s shows it", name), "no such option; there are: %s", all)
+		return refuse("screen "+name+" shows it", "no such option; there are: %s", all)
 	case req.Deny && o.Allow:
-		return usage(fmt.Sprintf("atm approve %s %s", name, o.ID), "%q allows it: nothing was pressed", o.ID+" "+o.Label)
+		return refuse("approve "+name+" "+o.ID, "%q allows it: nothing was pressed", o.ID+" "+o.Label)
 	case !req.Deny && o.Deny && d.Kind != "question":
-		return usage(fmt.Sprintf("atm reject %s %s", name, o.ID), "%q denies it: nothing was pressed", o.ID+" "+o.Label)
+		return refuse("reject "+name+" "+o.ID, "%q denies it: nothing was pressed", o.ID+" "+o.Label)
 	}
 	return *o, nil
 }

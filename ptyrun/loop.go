@@ -110,7 +110,7 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 		r.Log.Error("looking for what was being typed", "err", err)
 	}
 	r.writeRunInfo() // before the program runs: if the runner is killed from here on, what it starts is found
-	r.bindSessions(o.Sessions)
+	r.binding = newBinding(o.Sessions, o.Box, r.Now())
 	r.events = newEventWriter(o.Box, r.Log)
 	go r.events.run()
 	serving, stop := context.WithCancel(r.ctx)
@@ -142,14 +142,13 @@ func (r *runner) writeRunInfo() {
 
 func (r *runner) watch(ctx context.Context, w *watcher.Watcher, to chan<- watcher.Entry) {
 	for {
-		e, err := w.Next(ctx)
+		e, err := w.Next(ctx) // whose end is the loop's
 		if err != nil {
 			return
 		}
 		select {
 		case to <- e:
-		case <-r.over:
-			return
+		case <-ctx.Done():
 		}
 	}
 }

@@ -121,8 +121,7 @@ func (r *runner) programEnded() {
 		<-r.stopping.done
 		r.exit.Ended = append(r.exit.Ended, r.stopping.ended...)
 	}
-	now := r.Now()
-	exit := process.Exit{Code: 137, Signal: "SIGKILL"} // of one that is stuck in the kernel
+	now, exit := r.Now(), process.Exit{Code: 137, Signal: "SIGKILL"} // of one that is stuck in the kernel
 	select {
 	case <-p.child.Done():
 		exit = p.child.Exit()

@@ -61,12 +61,13 @@ const (
 	retryRound     = time.Second
 )
 
-func (r *runner) bindSessions(o *Sessions) {
-	if o != nil {
-		r.binding = &binding{
-			Sessions: *o, store: &session.Store{Mail: r.Box.Store()}, began: r.Now(), input: map[wire.ID]*mailbox.Item{},
-			held: map[wire.ID]bool{}, capture: capture{room: maxRoom, filled: r.Now()},
-		}
+func newBinding(o *Sessions, box *mailbox.Box, now time.Time) *binding {
+	if o == nil {
+		return nil
+	}
+	return &binding{
+		Sessions: *o, store: &session.Store{Mail: box.Store()}, began: now, input: map[wire.ID]*mailbox.Item{},
+		held: map[wire.ID]bool{}, capture: capture{room: maxRoom, filled: now},
 	}
 }
 
@@ -82,8 +83,8 @@ func (r *runner) unbindSessions(failed error) {
 		return
 	}
 	name, e := r.Box.Agent(), r.exit
-	how := fmt.Sprintf("%s ended with %d", name, e.Code)
 	isCompleted := failed == nil && !e.Asked && !e.Loop && e.Code == 0 && e.Signal == ""
+	how := fmt.Sprintf("%s ended with %d", name, e.Code)
 	switch {
 	case failed != nil:
 		how = fmt.Sprintf("the runner of %s ended: %v", name, failed)

@@ -59,11 +59,11 @@ func (f *file) write(e event) {
 
 // repaint begins the next file where this one is full, and goes on after a gap.
 func (f *file) repaint(e event) {
-	cause := f.failed
-	if cause == nil && e.gap {
-		cause = errSlowDisk
+	why := f.failed
+	if why == nil && e.gap {
+		why = errSlowDisk
 	}
-	if cause == nil && !f.isFull() {
+	if why == nil && !f.isFull() {
 		return // it was asked for twice
 	}
 	f.failed, f.shown, f.typed = nil, nil, nil
@@ -78,8 +78,8 @@ func (f *file) repaint(e event) {
 	if f.failed != nil {
 		return
 	}
-	if cause != nil {
-		f.add(event{code: marker, at: e.at, data: fmt.Appendf(nil, "recording was interrupted: %v", cause)})
+	if why != nil {
+		f.add(event{code: marker, at: e.at, data: fmt.Appendf(nil, "recording was interrupted: %v", why)})
 		f.add(event{code: resize, at: e.at, data: sizeText(e.cols, e.rows)})
 	}
 	f.add(event{code: output, at: e.at, data: e.data})
@@ -120,7 +120,7 @@ func (f *file) flush() {
 		f.written = f.last
 		return
 	}
-	f.failed, f.last = err, f.written
+	f.failed, f.last = cause(err), f.written
 	f.file.Truncate(f.size)
 }
 
@@ -167,6 +167,14 @@ func rotate(path string) error {
 func numbered(path string, n int) string {
 	ext := filepath.Ext(path)
 	return strings.TrimSuffix(path, ext) + "." + strconv.Itoa(n) + ext
+}
+
+// cause is an error without the path, with which the recording's user tells it.
+func cause(err error) error {
+	for errors.Unwrap(err) != nil {
+		err = errors.Unwrap(err)
+	}
+	return err
 }
 
 func sizeText(cols, rows int) []byte { return fmt.Appendf(nil, "%dx%d", cols, rows) }
