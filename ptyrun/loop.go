@@ -375,7 +375,7 @@ func (r *runner) apply(in reducer.Input) {
 // hasHooks reports whether the program's own hooks tell of its turns. (opencode's begin when its first
 // session does, not with the program.)
 func (r *runner) hasHooks() bool {
-	return r.state.Run != nil && (r.state.Run.HasSessionStart || r.state.Turn().HasSessionStart)
+	return r.state.Run != nil && (r.state.Run.Sessions > 0 || r.state.Turn().HasSessionStart)
 }
 
 // say appends an event of ours, with those of the fields (name, value, name, …) that say something.

@@ -3,6 +3,7 @@
 package realagents
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -56,8 +57,8 @@ func (d *desk) claimed() {
 	d.t.Helper()
 	end := time.Now().Add(patience)
 	for {
-		data, err := os.ReadFile(filepath.Join(d.runDir(), "claim.json"))
-		if err == nil && len(data) > 0 {
+		data, err := os.ReadFile(filepath.Join(d.runDir(), "claims.json"))
+		if err == nil && bytes.Contains(data, []byte(`"ids"`)) {
 			return
 		}
 		if time.Now().After(end) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -25,7 +26,7 @@ var pendingCommand = &cli.Command{
 	Name: "pending", Aliases: []string{"requests", "questions"}, Usage: "what waits for a person: permissions, questions, drafts, late answers",
 	UsageText:   "atm pending\natm pending --watch\natm approve 9f3a1c",
 	Description: "The id is that of the message to the lead; atm screen NAME shows the dialog itself.",
-	Flags:       []cli.Flag{&cli.BoolFlag{Name: "watch", Aliases: []string{"follow", "w", "f"}, Usage: "stay, print each once when it comes, and ring"}},
+	Flags:       []cli.Flag{&cli.BoolFlag{Name: "watch", Aliases: []string{"follow", "w", "f"}, Usage: "stay, and ring when more comes; q leaves"}},
 	Action:      pending,
 }
 
@@ -71,8 +72,14 @@ func lookPending(ctx context.Context, c *cli.Context, s *command.Scope) pendingL
 	return l
 }
 
-// watchPending prints once what comes to be waiting, and rings.
+// watchPending rings when more comes to be waiting: on a terminal it repaints all that waits until q,
+// else it prints each once.
 func watchPending(ctx context.Context, c *cli.Context, s *command.Scope) error {
+	var screen *command.Repaint
+	if command.Terminal() && !c.Bool("json") && os.Getenv("TERM") != "dumb" {
+		screen, ctx = command.StartRepaint(ctx)
+		defer screen.Close()
+	}
 	known := map[string]bool{}
 	isKnown := func(key ...any) bool {
 		n := len(known)
@@ -81,6 +88,11 @@ func watchPending(ctx context.Context, c *cli.Context, s *command.Scope) error {
 	}
 	for ; ctx.Err() == nil; sleep(ctx, 500*time.Millisecond) {
 		l := lookPending(ctx, c, s)
+		if screen != nil {
+			if err := screen.Paint(strings.Split(l.String(), "\n")); err != nil {
+				return err
+			}
+		}
 		// More may become known of the same dialog, also its id.
 		l.Pending = slices.DeleteFunc(l.Pending, func(q policy.Question) bool { return isKnown(q.Agent, q.Kind, q.Since.UnixNano()) })
 		l.Overdue = slices.DeleteFunc(l.Overdue, func(o teams.OverdueAnswer) bool { return isKnown(o.Agent, o.ID) })
@@ -88,10 +100,15 @@ func watchPending(ctx context.Context, c *cli.Context, s *command.Scope) error {
 		if len(l.Pending)+len(l.Overdue)+len(l.Held) == 0 {
 			continue
 		}
-		if err := command.Print(c, l); err != nil {
-			return err
+		if screen == nil {
+			if err := command.Print(c, l); err != nil {
+				return err
+			}
 		}
 		command.Notify("atm", "something waits for you")
+	}
+	if errors.Is(context.Cause(ctx), command.ErrQuit) {
+		return nil
 	}
 	return ctx.Err()
 }

@@ -253,18 +253,21 @@ func find(ctx context.Context, s *command.Scope, word string) (*sessions.Session
 	return nil, many
 }
 
-// aliveOf are the sessions of an agent that go on.
-func aliveOf(ctx context.Context, s *command.Scope, agent string) (alive []*sessions.Session, err error) {
-	list, _, err := s.Team.Sessions().List()
-	for _, one := range list {
-		if one.AgentID != agent || !one.State.Alive() {
-			continue
-		}
-		if one, err := refresh(ctx, s, one.SessionID); err == nil && one.State.Alive() {
-			alive = append(alive, one)
+// listNow lists the sessions as they are now, and the files that are none.
+func listNow(ctx context.Context, s *command.Scope) ([]*sessions.Session, []*sessions.FileError, error) {
+	list, bad, err := s.Team.Sessions().List()
+	for i, one := range list {
+		if now, err := refresh(ctx, s, one.SessionID); err == nil {
+			list[i] = now
 		}
 	}
-	return alive, err
+	return list, bad, err
+}
+
+// aliveOf are the sessions of an agent that go on.
+func aliveOf(ctx context.Context, s *command.Scope, agent string) ([]*sessions.Session, error) {
+	list, _, err := listNow(ctx, s)
+	return slices.DeleteFunc(list, func(one *sessions.Session) bool { return one.AgentID != agent || !one.State.Alive() }), err
 }
 
 // refresh is a session as it is now, with what its agent has said since. Where that cannot be written, it
@@ -313,7 +316,7 @@ func list(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	all, bad, err := s.Team.Sessions().List()
+	all, bad, err := listNow(c.Context, s)
 	if err != nil {
 		return err
 	}
@@ -322,9 +325,6 @@ func list(c *cli.Context) error {
 	}
 	l, over := listing{Sessions: []wire.InteractiveSession{}}, 0
 	for _, one := range all {
-		if now, err := refresh(c.Context, s, one.SessionID); err == nil {
-			one = now
-		}
 		if !one.State.Alive() && !c.Bool("all") {
 			over++
 			continue
