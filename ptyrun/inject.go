@@ -60,12 +60,9 @@ type typing struct {
 	isMixed  bool // with what a person typed, who could not be held any longer
 }
 
-// The outcomes of a text that was not taken, as events tell them.
-const (
-	outcomeUnverified = "unverified" // it was not seen: not on the screen, or not to be taken
-	outcomeFailed     = "failed"     // it stood in the draft, and stayed there
-	outcomeStuck      = "stuck"      // the program did not read
-)
+// The outcomes of a text that was not taken, as events tell them: it was not seen, on the screen or to be
+// taken; it stood in the draft and stayed there; the program did not read.
+const outcomeUnverified, outcomeFailed, outcomeStuck = "unverified", "failed", "stuck"
 
 const (
 	maxReturns = 3    // for one text

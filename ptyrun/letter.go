@@ -99,10 +99,7 @@ func clean(s string) string {
 }
 
 // The marks of a bracketed paste.
-const (
-	pasteOn  = "\x1b[200~"
-	pasteOff = "\x1b[201~"
-)
+const pasteOn, pasteOff = "\x1b[200~", "\x1b[201~"
 
 // keysOf are the bytes that put a clean text into a draft. Without bracketed paste every newline submits a
 // line. A plain program is to get them so, as a shell does from a file, and its last line stays in the

@@ -29,6 +29,7 @@
 package ptyrun
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -46,30 +47,18 @@ import (
 // message, which stays unread until it is run.
 type Inject string
 
-const (
-	Body    Inject = "body"
-	Pointer Inject = "pointer"
-	Off     Inject = "off"
-)
+const Body, Pointer, Off Inject = "body", "pointer", "off"
 
-// Restart says when a program that ended is started again. A crash is an end with a code other than 0, or
-// by a signal, that nobody asked for.
+// Restart says when a program that ended is started again. A crash is an end with a code other than 0, or by
+// a signal, that nobody asked for.
 type Restart string
 
-const (
-	Never   Restart = "never"
-	OnCrash Restart = "on-crash"
-	Always  Restart = "always"
-)
+const Never, OnCrash, Always Restart = "never", "on-crash", "always"
 
 // Decision is what a rule says about a permission request.
 type Decision string
 
-const (
-	Allow Decision = "allow"
-	Deny  Decision = "deny"
-	Ask   Decision = "ask"
-)
+const Allow, Deny, Ask Decision = "allow", "deny", "ask"
 
 // Options say what is run, and how. Box, Run, Command, Cols and Rows are needed.
 type Options struct {
@@ -111,24 +100,22 @@ type Options struct {
 
 // Waits are how long the gates and steps of typing take. Tests shorten them.
 type Waits struct {
-	First   time.Duration // a program that was just started must have been idle for so long
-	Idle    time.Duration // and later for so long
-	Human   time.Duration // since a person's last key
-	Render  time.Duration // for the text to be seen in the draft
-	Quiet   time.Duration // of the screen before the return key
-	Return  time.Duration // from the last byte to the return key, at least
-	Taken   time.Duration // for the draft to go
-	Again   time.Duration // before the return key is pressed once more
-	Settle  time.Duration // a state that the screen shows counts after
-	Hooked  time.Duration // and after so long where hooks tell otherwise
-	Backoff time.Duration // the first pause before a restart
+	First, Idle time.Duration // a program that was just started must have been idle for so long, any for so long
+	Human       time.Duration // since a person's last key
+	Render      time.Duration // for the text to be seen in the draft
+	Quiet       time.Duration // of the screen before the return key
+	Return      time.Duration // from the last byte to the return key, at least
+	Taken       time.Duration // for the draft to go
+	Again       time.Duration // before the return key is pressed once more
+	Settle      time.Duration // a state that the screen shows counts after
+	Hooked      time.Duration // and after so long where hooks tell otherwise
+	Backoff     time.Duration // the first pause before a restart
 }
 
 // standardWaits are what real programs need (measured with four).
 var standardWaits = Waits{
-	First: driver.FirstSettle, Idle: driver.Settle, Human: 3 * time.Second,
-	Render: 2 * time.Second, Quiet: 100 * time.Millisecond, Return: 150 * time.Millisecond,
-	Taken: 3 * time.Second, Again: 500 * time.Millisecond,
+	First: driver.FirstSettle, Idle: driver.Settle, Human: 3 * time.Second, Render: 2 * time.Second,
+	Quiet: 100 * time.Millisecond, Return: 150 * time.Millisecond, Taken: 3 * time.Second, Again: 500 * time.Millisecond,
 	Settle: driver.DialogSettle, Hooked: 2 * time.Second, Backoff: 500 * time.Millisecond,
 }
 
@@ -152,17 +139,10 @@ func (o *Options) setDefaults() {
 	if o.Driver.Plain && runsScript(o.Command) {
 		o.Driver, _ = driver.Named("plain")
 	}
-	if o.Inject == "" {
-		o.Inject = Body
-	}
+	o.Inject, o.Waits = cmp.Or(o.Inject, Body), cmp.Or(o.Waits, &standardWaits)
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Now == nil {
 		o.Now = time.Now
-	}
-	if o.Waits == nil {
-		o.Waits = &standardWaits
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
 	}
 }
 

@@ -22,21 +22,18 @@ type turn struct {
 
 // beginTurn takes in that a text of ours was taken, and is the turn's id where it is known.
 func (r *runner) beginTurn(text string, now time.Time) (id string) {
-	p := r.prog
-	previous := p.told
+	p, previous := r.prog, r.prog.told
 	p.told, p.detail, p.since, p.worked = reducer.Thinking, "", now, showsWork(p.reading)
 	if p.reading.Prompt {
 		p.promptAt = now
 	}
 	r.turn.id, r.turn.isOurs, r.turn.text = "", true, text
-	if r.hasHooks() {
-		if turn := r.state.Turn(); turn.Status == reducer.TurnBusy { // Codex shows a message before its hook has named the turn
-			return turn.ID
-		}
-		return ""
+	if !r.hasHooks() {
+		r.sayTurnStarted(text)
+		r.sayState(previous, reducer.Thinking, "")
+	} else if turn := r.state.Turn(); turn.Status == reducer.TurnBusy { // Codex shows a message before its hook has named the turn
+		return turn.ID
 	}
-	r.sayTurnStarted(text)
-	r.sayState(previous, reducer.Thinking, "")
 	return r.turn.id
 }
 

@@ -59,21 +59,27 @@ func (c *Client) greet(ctx context.Context) error {
 // Close ends the connection.
 func (c *Client) Close() error { return c.conn.Close() }
 
-func (c *Client) Status(ctx context.Context) (Status, error) { return ask[Status](ctx, c, "status", nil) }
+func (c *Client) Status(ctx context.Context) (Status, error) {
+	return ask[Status](ctx, c, "status", nil)
+}
 func (c *Client) Screen(ctx context.Context, r ScreenRequest) (Screen, error) {
 	return ask[Screen](ctx, c, "screen", r)
 }
 func (c *Client) Type(ctx context.Context, r TypeRequest) (Outcome, error) {
 	return ask[Outcome](ctx, c, "type", r)
 }
-func (c *Client) Interrupt(ctx context.Context) (Outcome, error) { return ask[Outcome](ctx, c, "interrupt", nil) }
+func (c *Client) Interrupt(ctx context.Context) (Outcome, error) {
+	return ask[Outcome](ctx, c, "interrupt", nil)
+}
 func (c *Client) Answer(ctx context.Context, r AnswerRequest) (Outcome, error) {
 	return ask[Outcome](ctx, c, "answer", r)
 }
 func (c *Client) Stop(ctx context.Context, r StopRequest) (Outcome, error) {
 	return ask[Outcome](ctx, c, "stop", r)
 }
-func (c *Client) Restart(ctx context.Context) (Outcome, error) { return ask[Outcome](ctx, c, "restart", nil) }
+func (c *Client) Restart(ctx context.Context) (Outcome, error) {
+	return ask[Outcome](ctx, c, "restart", nil)
+}
 
 // ask sends a request and reads the answer, as long as ctx allows.
 func ask[A any](ctx context.Context, c *Client, op string, with any) (result A, err error) {
