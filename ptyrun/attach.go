@@ -17,9 +17,8 @@ type viewer struct {
 	to         *control.Viewer
 	isReadOnly bool
 
-	hasJoined bool
-	input     userInput
-	size      control.Size // 0: not told, or of no account
+	input userInput
+	size  control.Size // 0: not told, or of no account
 }
 
 const (
@@ -52,7 +51,7 @@ func (r *runner) Attach(ctx context.Context, req control.AttachRequest, to *cont
 
 // join repaints a terminal that joins; from then on it gets what the program writes.
 func (r *runner) join(v *viewer, req control.AttachRequest) {
-	r.viewers[v], v.hasJoined = true, true
+	r.viewers[v] = true
 	r.viewerResized(v, control.Size{Cols: req.Cols, Rows: req.Rows})
 	if r.prog == nil {
 		v.to.Send([]byte("\r\n[atm: " + string(r.Box.Agent()) + " is about to be started again]\r\n"))
@@ -132,7 +131,7 @@ func (r *runner) keepLastScreen(s *screen.Screen) {
 // end tells a terminal that the agent has ended for good, below what the program showed last: all of that,
 // if the terminal joined too late or was behind.
 func (v *viewer) end(r *runner) {
-	if !v.hasJoined || v.to.Send(nil) == control.ErrViewerBehind {
+	if !r.viewers[v] || v.to.Send(nil) == control.ErrViewerBehind {
 		v.to.Repaint(r.last)
 	}
 	v.to.Send(r.below)

@@ -32,10 +32,8 @@ const (
 )
 
 func newScreenState(now time.Time) screenState {
-	return screenState{
-		told: reducer.Starting, since: now, changed: now,
-		reading: driver.Reading{Activity: reducer.Starting, Why: "starting"},
-	}
+	starting := driver.Reading{Activity: reducer.Starting, Why: "starting"}
+	return screenState{told: reducer.Starting, since: now, changed: now, reading: starting}
 }
 
 func (s *screenState) outputCame(now time.Time) {

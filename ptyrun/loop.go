@@ -43,7 +43,6 @@ type runner struct {
 	restarts restarts
 	stopping *stopping
 	isRerun  bool // it is stopped to be started again
-	hasRun   bool // a program has run, or runs
 	exit     Exit
 	ended    bool
 

@@ -49,7 +49,7 @@ func (r *runner) start() error {
 	if b := r.binding; b != nil {
 		b.capture.row, b.capture.shown, b.capture.isDecided = 0, nil, false
 	}
-	if r.hasRun {
+	if r.last != nil {
 		// The one before left modes behind, its alternate screen for one.
 		fresh := p.screen.Repaint(0)
 		r.recording.Output(fresh)
@@ -59,7 +59,6 @@ func (r *runner) start() error {
 			}
 		}
 	}
-	r.hasRun = true
 	r.wg.Go(func() { readOutput(c, p.output) })
 	r.wg.Go(func() { writeInput(c, p.input) })
 	r.say(wire.Event{Kind: "spawned"}.With("pid", c.PID()).With("started", now.UTC().Format(time.RFC3339Nano)).With("run", r.Run))
