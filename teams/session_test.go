@@ -53,13 +53,13 @@ func TestOneAnswerToADraft(t *testing.T) {
 						input = wire.HumanInput{Kind: "reject", Reason: "no"}
 					}
 					_, err := team.AnswerDraft(ctx, d, SessionInput{From: team.Box([]wire.Name{"alice", "me"}[i%2]), Input: input})
-					var answered *DraftAnsweredError
+					answered := ErrAnswered
 					mu.Lock()
 					defer mu.Unlock()
 					switch {
 					case err == nil:
 						first++
-					case errors.As(err, &answered):
+					case errors.Is(err, answered):
 						late++
 					default:
 						t.Error(err)
@@ -73,7 +73,7 @@ func TestOneAnswerToADraft(t *testing.T) {
 			if list, err := team.Waiting(ctx); err != nil || len(list) != 0 {
 				t.Errorf("%v waits, %v", list, err)
 			}
-			if d, err := team.FindDraft(ctx, "", id); err != nil || d.Answer == nil {
+			if d, err := team.FindDraft(ctx, "bob", id); err != nil || d.Answer == nil {
 				t.Errorf("%+v, %v", d, err)
 			}
 		})
@@ -195,7 +195,7 @@ func TestIdleSessionIsItsRunners(t *testing.T) {
 	hold, err := team.Store.HoldRunner(t.Context(), "bob")
 	must(t, err)
 	for _, want := range []wire.InteractiveSessionState{wire.SessionActive, wire.SessionCompleted} {
-		got, err := team.RefreshSession(t.Context(), s.SessionID, &config.Session{ExitWhenIdle: time.Nanosecond})
+		got, err := team.RefreshSession(t.Context(), s.SessionID, &config.Session{Rules: session.Rules{WhenIdle: time.Nanosecond}})
 		must(t, err)
 		if got.State != want {
 			t.Errorf("it is %s, not %s", got.State, want)

@@ -19,7 +19,6 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -127,7 +126,10 @@ func ingest(c *cli.Context) error {
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	in := teams.Ingest{Team: s.Team, To: s.Me, Route: c.Bool("route"), Source: "cli", Sync: c.Bool("sync")}
+	to := s.Me
+	if c.Bool("route") {
+		to = nil
+	}
 	lines := bufio.NewScanner(os.Stdin)
 	lines.Buffer(nil, wire.MaxFile)
 	total := ingested{}
@@ -135,12 +137,14 @@ func ingest(c *cli.Context) error {
 		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
 			continue
 		}
-		l := []teams.Ingested{{Number: n, Text: lines.Bytes()}}
-		in.Take(ctx, l)
-		if l[0].Err != nil {
+		e, err := s.Team.Ingest(ctx, lines.Bytes(), to, "cli", c.Bool("sync"))
+		if at, ok := errors.AsType[*wire.DecodeError](err); ok {
+			at.Line = n
+		}
+		if err != nil {
 			total.Bad++
-			fmt.Fprintf(os.Stderr, "atm: line %d: %s\n", n, letter.Escape(command.Explain(c, l[0].Err).Message))
-		} else if l[0].Event.Seq == 0 {
+			fmt.Fprintf(os.Stderr, "atm: line %d: %s\n", n, letter.Escape(command.Explain(c, err).Message))
+		} else if e.Seq == 0 {
 			total.Known++
 		} else {
 			total.Appended++

@@ -207,7 +207,7 @@ func (s *Scope) Find(ctx context.Context, fragment string, mine bool) (it *mailb
 	} else if bad != nil {
 		return nil, nil, Usage("%v", bad).WithHint("atm read --last and atm ls --all show the ids")
 	}
-	id, box, err := s.Team.Lookup(ctx, s.Me, fragment, mine)
+	id, box, err := s.Team.Lookup(s.Me, fragment, mine)
 	if err != nil {
 		return nil, nil, err
 	}

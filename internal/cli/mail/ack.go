@@ -36,16 +36,14 @@ func ack(c *cli.Context) error {
 		if h.State == mailbox.Withdrawn {
 			return fmt.Errorf("message %s %w", h.ID.Short(6), mailbox.ErrWithdrawn)
 		}
-		var a teams.Acked
-		if h.taken {
-			a, err = s.Root.AckTaken(c.Context, h.box, s.Me.Address(), h.Message, c.String("text"), s.Origin())
-		} else {
-			a, err = s.Root.Ack(c.Context, s.Me, h.Message, c.String("text"), s.Origin())
-		}
+		a, err := s.Root.Ack(c.Context, h.box, s.Me.Address(), h.Message, c.String("text"), s.Origin())
 		if err != nil {
 			return err
 		}
 		out := acked{newResult(s, teams.AckID(h.ID, h.box.Address()), ""), "acked " + h.ID.Short(6)}
+		for _, note := range a.Notes {
+			command.Warn(c, "%s", note)
+		}
 		if a.Already {
 			out.line += " before"
 		}

@@ -24,18 +24,19 @@ func withdraw(c *cli.Context) error {
 		return err
 	}
 	r := newResult(s, it.ID, "withdrawn from")
-	for _, w := range s.Root.Withdraw(c.Context, s.Me, it.Message, s.Origin()) {
-		d := delivered{To: w.To.String(), State: "withdrawn", note: "unread"}
-		if w.Err == nil && w.State == "" {
-			w.Err = command.Refused("message %s is acknowledged", it.ID.Short(6)).WithHint("atm reply %s \"…\"%s", it.ID.Short(6), s.Flags())
+	for _, to := range it.To {
+		d := delivered{To: to.String(), State: "withdrawn", note: "unread"}
+		state, err := s.Root.Withdraw(c.Context, s.Me, it.Message, to, s.Origin())
+		if err == nil && state == "" {
+			err = command.Refused("message %s is acknowledged", it.ID.Short(6)).WithHint("atm reply %s \"…\"%s", it.ID.Short(6), s.Flags())
 		}
-		if w.Err != nil {
-			r.missed(c, w.To, w.Err)
+		if err != nil {
+			r.missed(c, to, err)
 			continue
 		}
-		if w.State == mailbox.Withdrawn {
+		if state == mailbox.Withdrawn {
 			d.note = "before"
-		} else if w.State != mailbox.Unread {
+		} else if state != mailbox.Unread {
 			d.State, d.note = "notified", "read: a notice was sent"
 		}
 		r.Delivered = append(r.Delivered, d)
