@@ -130,11 +130,9 @@ func (r *runner) claim(now time.Time) {
 func (r *runner) fitting(ids []wire.ID, now time.Time) int {
 	var items []*mailbox.Item
 	for i, id := range ids {
-		it, err := r.Box.Get(id)
-		if err != nil {
-			continue // gone: the claim will see
+		if it, err := r.Box.Get(id); err == nil { // else it is gone, which the claim will see
+			items = append(items, it)
 		}
-		items = append(items, it)
 		if len(items) > 1 && len(letterText(items, nil, r.renderer(now, items))) > maxTyped {
 			return i
 		}

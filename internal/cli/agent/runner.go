@@ -41,7 +41,7 @@ func findRunner(c *cli.Context) (path string, err error) {
 		path, _ = exec.LookPath(filepath.Join(filepath.Dir(self), runnerName))
 	}
 	at := c.App.Version
-	if !strings.HasPrefix(at, "v") {
+	if !strings.HasPrefix(at, "v") || strings.ContainsAny(at, "-+") { // of no release
 		at = "latest"
 	}
 	hint := fmt.Sprintf("make install in its source, or go install github.com/agentteammail/atm/cmd/...@%s", at)
