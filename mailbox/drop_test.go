@@ -17,9 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
-	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -477,57 +474,6 @@ func begunFile(b *Box, id wire.ID, name string) string {
 	return filepath.Join(b.Path(), "inbox/tmp", string(id)+"."+name+".drop")
 }
 
-// What somebody began to take in is carried on under its id, whatever was done of it
-// and wherever the message is by now.
-func TestDropIsCarriedOn(t *testing.T) {
-	t.Parallel()
-	for _, own := range []bool{false, true} {
-		for _, place := range []string{"", "new", "done", "withdrawn", "archive"} {
-			bob := newBob(t)
-			id := daysAgo(0)
-			want, name, content := id, "note", "hello"
-			if own {
-				want, name, content = past, "m.json", `{"id":"`+string(past)+`","body":"hello"}`
-			}
-			if place != "" {
-				deliver(t, bob, withID(want, message("hello")))
-				if err := moveTo(bob, want, place); err != nil {
-					t.Fatal(err)
-				}
-			}
-			write(t, begunFile(bob, id, name), content)
-			for range 3 {
-				settleDrops(t, bob)
-			}
-			c := takeCensus(t, bob)
-			if place == "" {
-				place = "new"
-			}
-			c.is(t, map[wire.ID]string{want: place})
-			if len(c.tmp)+len(c.bad) > 0 || c.texts[want].Body != "hello" || len(c.drops) != 1 { // nobody knows who else wrote to it
-				t.Errorf("tmp %q, bad %q, kept: %q", c.tmp, c.bad, c.drops)
-			}
-		}
-	}
-	// An event is in the log once; what is bad goes to bad under its first name, and
-	// where that is taken, with an id behind it.
-	bob := newBob(t)
-	id, content := wire.NewID(), `{"kind":"turn_started"}`
-	if err := bob.Log().Append(ctx, wire.Event{Kind: "turn_started", Source: "drop", EventID: string(id), Wire: []byte(content)}, wire.Event{Kind: "later", Source: "cli"}); err != nil {
-		t.Fatal(err)
-	}
-	write(t, begunFile(bob, id, "e.json"), content)
-	for range 3 {
-		write(t, begunFile(bob, wire.NewID(), "t.json"), "{")
-		settleDrops(t, bob)
-	}
-	equal(t, "events", logged(t, bob), "turn_started ", "later ")
-	c := takeCensus(t, bob)
-	if len(c.tmp)+len(c.places) > 0 || len(c.drops) != 1 || len(c.bad) != 3 || c.bad[0] != "t.json" || !wire.IsID(strings.TrimPrefix(c.bad[1], "t.json.")) {
-		t.Error(c)
-	}
-}
-
 // A file that changes between its reading and the end of its taking in is delivered as
 // it was read, and kept as it is now.
 func TestDropThatChanges(t *testing.T) {
@@ -560,82 +506,5 @@ func TestDropThatChanges(t *testing.T) {
 		if got, _ := os.ReadFile(filepath.Join(bob.Path(), "inbox/bad", bad[0].Name)); string(got) != "hello and more" {
 			t.Errorf("bad has %q", got)
 		}
-	}
-}
-
-// Files are taken in from the oldest on, and each once, though many look at once; what
-// one process takes in nobody else waits for.
-func TestDropOrder(t *testing.T) {
-	t.Parallel()
-	path := scratch(t)
-	bob := openStore(t, path, nil, "bob").Box("bob")
-	held, err := bob.store.locks.Try("bob.drops", lockfile.Exclusive, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	begin := time.Now().Add(-time.Hour)
-	var want []string
-	for i := range 20 {
-		where, name := []string{"inbox", "inbox/new"}[i%2], string(rune('z'-i))
-		drop(t, bob, where, name, "x")
-		at := begin.Add(time.Duration(i) * time.Second)
-		os.Chtimes(filepath.Join(bob.Path(), where, name), at, at)
-		want = append(want, name)
-	}
-	if taken := takeIn(t, bob); taken.Waiting != 20 || len(read(t, bob)) > 0 {
-		t.Error("taken in beside the holder: ", taken)
-	}
-	held.Unlock()
-	var all sync.WaitGroup
-	for range 4 {
-		all.Go(func() { openStore(t, path, nil).Box("bob").TakeIn(ctx) })
-	}
-	all.Wait()
-	settleDrops(t, bob)
-	c := takeCensus(t, bob)
-	c.sound(t)
-	var got []string
-	for _, id := range c.ids() {
-		got = append(got, c.texts[id].Subject)
-		if at := c.texts[id].SentAt; at.Before(begin) || at.After(begin.Add(20*time.Second)) {
-			t.Errorf("sent at %v", at)
-		}
-	}
-	equal(t, "order", got, want...)
-}
-
-// A second name of a dropped file is its own, and keeps what it has; and a time that no
-// message can have is replaced by the present one.
-func TestDropOfOddFiles(t *testing.T) {
-	t.Parallel()
-	bob := newBob(t)
-	outside := bob.store.root.Join(".mine")
-	write(t, outside, "hello")
-	os.Chmod(outside, 0o644)
-	for _, n := range []string{"a", "b"} {
-		if err := os.Link(outside, filepath.Join(bob.Path(), "inbox", n)); err != nil {
-			t.Skip("no links here: ", err)
-		}
-	}
-	drop(t, bob, "inbox", "late", "x")
-	late := unix.NsecToTimespec(0)
-	late.Sec = 884_541_600_000 // in the year 30000
-	unix.UtimesNanoAt(unix.AT_FDCWD, filepath.Join(bob.Path(), "inbox/late"), []unix.Timespec{late, late}, 0)
-	settleDrops(t, bob)
-	c := takeCensus(t, bob)
-	c.empty(t)
-	if len(c.texts) != 3 {
-		t.Error(c.places)
-	}
-	for _, m := range c.texts {
-		if time.Since(m.SentAt).Abs() > time.Minute {
-			t.Error(m.SentAt)
-		}
-	}
-	if got, err := os.ReadFile(outside); err != nil || string(got) != "hello" {
-		t.Errorf("%q, %v", got, err)
-	}
-	if info, _ := os.Stat(outside); info.Mode().Perm() != 0o644 {
-		t.Errorf("its rights are %v", info.Mode())
 	}
 }

@@ -251,7 +251,7 @@ func TestMoreMailThanIsHeld(t *testing.T) {
 		t.Fatal("there is room")
 	}
 	for _, id := range ids[:100] {
-		if _, err := rg.bob.MarkRead(t.Context(), id); err != nil {
+		if err := rg.bob.MarkRead(t.Context(), id); err != nil {
 			t.Fatal(err)
 		}
 		r.apply(reducer.Input{Now: now, Settled: id})

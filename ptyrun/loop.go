@@ -103,11 +103,6 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	if err != nil {
 		return r.exit, errors.Join(err, server.Close(), r.recording.Close())
 	}
-	// What a dead runner was typing is claimed by nobody from now on, also if this one cannot type it for
-	// long.
-	if _, err := o.Box.Unfinished(ctx); err != nil {
-		r.Log.Error("looking for what was being typed", "err", err)
-	}
 	r.writeRunInfo() // before the program runs: if the runner is killed from here on, what it starts is found
 	r.binding = newBinding(o.Sessions, o.Box, r.Now())
 	r.events = newEventWriter(o.Box, r.Log)
@@ -338,7 +333,7 @@ func (r *runner) readMailLeft() {
 	if !r.mailLeft || !r.state.HasRoom() {
 		return
 	}
-	ids, _, err := r.Box.UnreadIDs()
+	ids, err := r.Box.UnreadIDs()
 	r.mailLeft = err != nil
 	for _, id := range ids {
 		if r.messageChanged(id); r.mailLeft {

@@ -163,7 +163,7 @@ func TestMuteSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.wait("mail to be read", r.read(r.send("ordinary mail")))
-	r.wait("the dropped file", func() bool { ids, _, err := r.bob.UnreadIDs(); return err == nil && len(ids) == 2 })
+	r.wait("the dropped file", func() bool { ids, err := r.bob.UnreadIDs(); return err == nil && len(ids) == 2 })
 	if !r.unread(said) {
 		t.Error("it was read")
 	}
@@ -210,7 +210,7 @@ func TestAbortedSession(t *testing.T) {
 			if got := strings.Join(r.fakes(fakeagent.Submitted), "\n"); strings.Contains(got, "abort") {
 				t.Errorf("submitted %q", got)
 			}
-			if ids, _, err := r.bob.UnreadIDs(); len(ids) != 0 || err != nil {
+			if ids, err := r.bob.UnreadIDs(); len(ids) != 0 || err != nil {
 				t.Errorf("%d unread, %v", len(ids), err)
 			}
 		})

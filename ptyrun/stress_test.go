@@ -244,7 +244,7 @@ func TestStressKills(t *testing.T) {
 	last := r.live(life{Restart: OnCrash})
 	runs = append(runs, last.run)
 	for until := time.Now().Add(60 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if ids, _, err := r.bob.UnreadIDs(); err == nil && len(ids) == 0 {
+		if ids, err := r.bob.UnreadIDs(); err == nil && len(ids) == 0 {
 			break
 		}
 		if time.Now().After(until) {

@@ -90,7 +90,7 @@ func (q *asking) handAgain(ctx context.Context) error {
 	if q.isReplied(ctx) || !q.turns.Delivery(q.ID).WasCutShort() {
 		return nil
 	}
-	if _, err := q.box.MarkUnread(ctx, q.ID); err != nil {
+	if err := q.box.MarkUnread(ctx, q.ID); err != nil {
 		return err
 	}
 	q.turns.Delivery(q.ID).reset()

@@ -229,9 +229,6 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 	each("events.odd", "error", h.OddEvents, "events/", "mv %s .", "%s is no part of the log")
 	each("agent.not_a_directory", "error", h.NotDirs, "", "mv %s .", "%s is not a directory")
 	each("mode.open", "warning", h.Open, "", "chmod 700 %s", "%s is open to everybody")
-	for _, id := range h.Doubled {
-		d.add("message.doubled", "error", "", "%s: message %s lies in two places", b.Address(), id)
-	}
 	count := func(code, severity string, n int, fix, message string) {
 		if n > 0 {
 			d.add(code, severity, fix, "%s: "+message, b.Address(), n)

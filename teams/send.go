@@ -176,7 +176,7 @@ func MarkAnswered(ctx context.Context, me *mailbox.Box, parent *wire.Message) er
 	if parent.RequiresAck && (it.State == mailbox.Unread || it.State == mailbox.Owed) {
 		err = me.MarkAcked(ctx, parent.ID, me.Address(), true)
 	} else if it.State == mailbox.Unread {
-		_, err = me.MarkRead(ctx, parent.ID)
+		err = me.MarkRead(ctx, parent.ID)
 	}
 	if _, isLeased := errors.AsType[*mailbox.LeasedError](err); isLeased {
 		return nil // its holder goes on

@@ -52,7 +52,7 @@ func TestRetiredAndRestored(t *testing.T) {
 			t.Fatal(err)
 		}
 		expect(t, w, "gone")
-		if err := s.Restore(t.Context(), "bob", ""); err != nil {
+		if err := s.Restore(t.Context(), "bob"); err != nil {
 			t.Fatal(err)
 		}
 		deliver(t, bob, fmt.Sprint(i))
@@ -72,7 +72,7 @@ func TestAgentThatComesAfterOpen(t *testing.T) {
 	}
 	w := watch(t, Options{Messages: true, Events: true}, bob)
 	expect(t, w, "gone")
-	if err := s.Restore(t.Context(), "bob", ""); err != nil {
+	if err := s.Restore(t.Context(), "bob"); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, w, "unread")

@@ -107,7 +107,7 @@ func (s *source) scan(ctx context.Context) (isWaiting bool) {
 	stale := s.stale
 	s.w.mu.Unlock()
 	s.attach(stale > 0)
-	unread, _, err := s.box.UnreadIDs()
+	unread, err := s.box.UnreadIDs()
 	var in mailbox.TakenIn
 	if err == nil {
 		in, _ = s.box.TakeIn(ctx) // what cannot be taken in now stays where it is

@@ -34,21 +34,13 @@ const runnerName = "atm-runner"
 
 // findRunner finds the runner's program beside this one, else on PATH; it must be of this version.
 func findRunner(c *cli.Context) (path string, err error) {
-	if self, err := os.Executable(); err == nil {
-		if real, err := filepath.EvalSymlinks(self); err == nil {
-			self = real
-		}
-		path, _ = exec.LookPath(filepath.Join(filepath.Dir(self), runnerName))
-	}
 	at := c.App.Version
 	if !strings.HasPrefix(at, "v") || strings.ContainsAny(at, "-+") { // of no release
 		at = "latest"
 	}
 	hint := fmt.Sprintf("make install in its source, or go install github.com/agentteammail/atm/cmd/...@%s", at)
-	if path == "" {
-		if path, err = exec.LookPath(runnerName); err != nil {
-			return "", command.Failed("%s, which runs agents, is neither beside atm nor on PATH", runnerName).WithHint("%s", hint)
-		}
+	if path, err = command.Companion(runnerName); err != nil {
+		return "", command.Failed("%s, which runs agents, is neither beside atm nor on PATH", runnerName).WithHint("%s", hint)
 	}
 	said, err := exec.Command(path, "version").Output()
 	if version := strings.TrimSpace(string(said)); err != nil || version != runnerName+" "+c.App.Version {
