@@ -149,7 +149,7 @@ func TestPasteThatEndsIt(t *testing.T) {
 	r := newRig(t)
 	gates := quick
 	gates.Render = 300 * time.Millisecond
-	r.opt.Gates, r.opt.Restart = &gates, OnCrash
+	r.opt.Waits, r.opt.Restart = &gates, OnCrash
 	got := filepath.Join(r.opt.Dir, "got")
 	r.program("plain", "bash", "--norc", "-c", `printf '\033[?2004h$ '; stty -echo -icanon
 while read -r -n 1 c; do case "$c" in d) exit 1;; o) echo o >>`+got+`;; esac; done`).run()
@@ -176,7 +176,7 @@ func TestRuleGivesWayToAPerson(t *testing.T) {
 	gates := quick
 	gates.Idle = time.Second
 	r := newRig(t).fake(fakeagent.Options{Profile: "claude"})
-	r.opt.Gates = &gates
+	r.opt.Waits = &gates
 	r.opt.Decide = func(string, string) Decision { return Allow }
 	r.run().idle()
 	r.send("THINK 400ms CONFIRM [make test]")
@@ -213,7 +213,7 @@ func TestTypedReturnIsNoAnswer(t *testing.T) {
 	gates := quick
 	gates.Return = time.Second
 	r := newRig(t).fake(fakeagent.Options{TrustLate: 1500 * time.Millisecond})
-	r.opt.Gates = &gates
+	r.opt.Waits = &gates
 	r.run().idle()
 	c := r.client()
 	r.wait("almost the dialog", func() bool {
@@ -242,7 +242,7 @@ func TestMoreMailThanIsHeld(t *testing.T) {
 	mailbox.Deliver(t.Context(), posts...)
 	r := &runner{Options: rg.opt}
 	r.setDefaults()
-	r.log = r.Log
+
 	now := time.Now()
 	for _, id := range ids {
 		r.messageChanged(id)

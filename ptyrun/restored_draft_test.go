@@ -72,7 +72,7 @@ func TestUndoneIsTheirsWhoTouchIt(t *testing.T) {
 func TestToldAgainEndsIt(t *testing.T) {
 	r := &runner{resend: resend{text: "deadly"}, mail: mail{tries: map[wire.ID]int{}}}
 	r.setDefaults()
-	r.log = r.Log
+
 	tries := 0
 	for ; r.resend.text != "" && tries < 10; tries++ {
 		r.mail.typing = &typing{text: r.resend.text, isResend: true, step: rendering, began: time.Now()}

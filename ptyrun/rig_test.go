@@ -75,7 +75,7 @@ func newRig(t *testing.T) *rig {
 	}
 	r := &rig{t: t, store: s, bob: s.Box("bob"), log: filepath.Join(path, "fake.log"), done: make(chan struct{})}
 	r.opt = Options{
-		Box: r.bob, Run: string(wire.NewID()), Dir: path, Cols: 100, Rows: 30, Inject: Body, Restart: Never, Gates: &quick,
+		Box: r.bob, Run: string(wire.NewID()), Dir: path, Cols: 100, Rows: 30, Inject: Body, Restart: Never, Waits: &quick,
 		Told: func(_ context.Context, q Question) error {
 			r.mu.Lock()
 			defer r.mu.Unlock()

@@ -293,7 +293,7 @@ func TestSlowTerminalOfTwoPrograms(t *testing.T) {
 			r := newRig(t)
 			w := quick
 			w.Backoff = time.Second
-			r.opt.Gates, r.opt.Restart = &w, OnCrash
+			r.opt.Waits, r.opt.Restart = &w, OnCrash
 			second, begin := filepath.Join(r.opt.Dir, "second"), filepath.Join(r.opt.Dir, "begin")
 			r.program("plain", "sh", "-c", "if [ -e "+second+" ]; then echo the second; exec sleep 60; fi; touch "+second+
 				"; until [ -e "+begin+" ]; do sleep 0.02; done; yes much | head -c 9000000; exit 1").run()
@@ -327,7 +327,7 @@ func TestStopBetweenTwoPrograms(t *testing.T) {
 	r := newRig(t).program("plain", "sh", "-c", "exit 3")
 	w := quick
 	w.Backoff = time.Minute
-	r.opt.Gates, r.opt.Restart = &w, OnCrash
+	r.opt.Waits, r.opt.Restart = &w, OnCrash
 	r.run()
 	r.wait("the pause", r.has("restarting"))
 	if out, err := r.client().Stop(t.Context(), control.StopRequest{}); err != nil || out.Done != "stopped" {
@@ -349,17 +349,17 @@ func TestStopBetweenTwoPrograms(t *testing.T) {
 
 // The pauses grow up to a limit, however often it crashes.
 func TestPauseBeforeRestart(t *testing.T) {
-	s := restarts{firstPause: 500 * time.Millisecond}
+	s, first := restarts{}, 500*time.Millisecond
 	now := time.Now()
-	want := 500 * time.Millisecond
+	want := first
 	for n := range 200 {
 		now = now.Add(30 * time.Second)
-		if s.plan(now, 30*time.Second) || s.pause != want || !s.at.Equal(now.Add(want)) {
+		if s.plan(now, 30*time.Second, first) || s.pause != want || !s.at.Equal(now.Add(want)) {
 			t.Fatalf("crash %d: %s, not %s", n, s.pause, want)
 		}
 		want = min(2*want, maxPause)
 	}
-	if s.plan(now.Add(time.Hour), time.Hour); s.pause != s.firstPause {
+	if s.plan(now.Add(time.Hour), time.Hour, first); s.pause != first {
 		t.Errorf("after an hour: %s", s.pause)
 	}
 }

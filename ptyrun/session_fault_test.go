@@ -108,7 +108,7 @@ func TestLinesOfLockedSessions(t *testing.T) {
 	r.sits(Sessions{Begin: true})
 	w := quick
 	w.Backoff = time.Second
-	r.opt.Gates, r.opt.Restart = &w, OnCrash
+	r.opt.Waits, r.opt.Restart = &w, OnCrash
 	failures := r.hurried()
 	r.run().begun()
 	keepsLines := func() bool {

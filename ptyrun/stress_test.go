@@ -25,6 +25,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -66,6 +67,15 @@ func liveOn() {
 	os.Exit(0)
 }
 
+// leftovers is what a runner that was killed has left running.
+func leftovers(box *mailbox.Box) ([]process.Info, error) {
+	info, err := runinfo.Read(box.Store().Dir(), box.Agent())
+	if err != nil {
+		return nil, err
+	}
+	return info.Leftovers()
+}
+
 func (l *life) live() error {
 	ctx := context.Background()
 	dir, err := durable.Open(l.Team, nil)
@@ -80,15 +90,15 @@ func (l *life) live() error {
 	}
 	defer hold.Release()
 	say := json.NewEncoder(os.Stdout)
-	left, err := Leftovers(s.Box("bob"))
+	left, err := leftovers(s.Box("bob"))
 	if err != nil {
 		return err
 	}
-	if err := left.End(100 * time.Millisecond); err != nil {
+	if err := process.End(left, 100*time.Millisecond); err != nil {
 		return err
 	}
-	if len(left.Processes) > 0 {
-		say.Encode(lived{Left: processNames(left.Processes)})
+	if len(left) > 0 {
+		say.Encode(lived{Left: process.Names(left)})
 	}
 	argv, env, err := fakeagent.Command(l.Fake)
 	if err != nil {
@@ -102,7 +112,7 @@ func (l *life) live() error {
 	o := Options{
 		Box: s.Box("bob"), Run: l.Run, Command: argv, Dir: l.Team, Driver: d, Cols: 100, Rows: 30,
 		Env:    append(append(os.Environ(), env...), "ATM_RUN="+l.Run, "TERM=xterm-256color"),
-		Inject: Body, Restart: l.Restart, Gates: &quick, Held: hold.StillHeld,
+		Inject: Body, Restart: l.Restart, Waits: &quick, Held: hold.StillHeld,
 		Decide: func(string, string) Decision { return Allow },
 	}
 	o.State.Seq = seq
@@ -360,9 +370,9 @@ func TestStressLeftovers(t *testing.T) {
 		t.Fatal(err)
 	}
 	first.kill()
-	left, err := Leftovers(r.bob)
-	if err != nil || len(left.Processes) != 2 { // the agent ignores the hangup, too
-		t.Fatalf("left %v, %v", left.Processes, err)
+	left, err := leftovers(r.bob)
+	if err != nil || len(left) != 2 { // the agent ignores the hangup, too
+		t.Fatalf("left %v, %v", left, err)
 	}
 	second := r.live(life{})
 	select {
