@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/internal/fakeagent"
+	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/wire"
 )
@@ -21,12 +21,12 @@ func TestMessageIsTyped(t *testing.T) {
 	for _, profile := range agents {
 		t.Run(profile, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t).fake(fakeagent.Options{Profile: profile}).run().idle()
+			r := newRig(t).fake(testagent.Options{Profile: profile}).run().idle()
 			body := "Rebase on main, please.\nThen run: go test ./... && echo \"done\"\n日本語も。"
 			id := r.send(body)
 			r.wait("the message to be read", r.read(id))
 			r.wait("the turn's end", r.has("turn_completed"))
-			got := r.fakes(fakeagent.Submitted)
+			got := r.fakes(testagent.Submitted)
 			if len(got) != 1 {
 				t.Fatalf("submitted %q", got)
 			}
@@ -48,7 +48,7 @@ func TestMessageIsTyped(t *testing.T) {
 // What waits while an agent is busy is one interruption, in order.
 func TestManyAreTypedTogether(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{}).run().idle()
+	r := newRig(t).fake(testagent.Options{}).run().idle()
 	first := r.send("THINK 700ms")
 	r.wait("the first to be read", r.read(first))
 	var ids []wire.ID
@@ -58,7 +58,7 @@ func TestManyAreTypedTogether(t *testing.T) {
 	for _, id := range ids {
 		r.wait("all to be read", r.read(id))
 	}
-	got := r.fakes(fakeagent.Submitted)
+	got := r.fakes(testagent.Submitted)
 	if len(got) != 2 {
 		t.Fatalf("%d submits: %q", len(got), got)
 	}
@@ -70,7 +70,7 @@ func TestManyAreTypedTogether(t *testing.T) {
 		}
 		at += n
 	}
-	if q := append(r.fakes(fakeagent.Queued), r.fakes(fakeagent.Steered)...); len(q) > 0 {
+	if q := append(r.fakes(testagent.Queued), r.fakes(testagent.Steered)...); len(q) > 0 {
 		t.Errorf("typed while busy: %q", q)
 	}
 }
@@ -78,7 +78,7 @@ func TestManyAreTypedTogether(t *testing.T) {
 // Up to 8 KiB go in at one idle, the rest at the next.
 func TestLargeMailIsTypedInParts(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{}).run().idle()
+	r := newRig(t).fake(testagent.Options{}).run().idle()
 	r.wait("the first to be read", r.read(r.send("THINK 500ms")))
 	var ids []wire.ID
 	for i := range 4 {
@@ -87,7 +87,7 @@ func TestLargeMailIsTypedInParts(t *testing.T) {
 	for _, id := range ids {
 		r.wait("all to be read", r.read(id))
 	}
-	if got := r.fakes(fakeagent.Submitted); len(got) != 3 {
+	if got := r.fakes(testagent.Submitted); len(got) != 3 {
 		t.Errorf("%d submits", len(got))
 	}
 }
@@ -96,19 +96,19 @@ func TestLargeMailIsTypedInParts(t *testing.T) {
 func TestReturnIsIgnored(t *testing.T) {
 	t.Run("twice", func(t *testing.T) {
 		t.Parallel()
-		r := newRig(t).fake(fakeagent.Options{IgnoreCR: 2}).run().idle()
+		r := newRig(t).fake(testagent.Options{IgnoreCR: 2}).run().idle()
 		r.wait("the message to be read", r.read(r.send("hello")))
-		if got := r.fakes(fakeagent.Submitted); len(got) != 1 {
+		if got := r.fakes(testagent.Submitted); len(got) != 1 {
 			t.Errorf("submitted %q", got)
 		}
 	})
 	t.Run("always", func(t *testing.T) {
 		t.Parallel()
-		r := newRig(t).fake(fakeagent.Options{IgnoreCR: 1000}).run().idle()
+		r := newRig(t).fake(testagent.Options{IgnoreCR: 1000}).run().idle()
 		id := r.send("hello")
 		r.wait("the failure", r.has(`injection_failed outcome="failed"`))
-		if !r.unread(id) || len(r.fakes(fakeagent.Ignored)) != maxReturns {
-			t.Errorf("unread %v, %d returns", r.unread(id), len(r.fakes(fakeagent.Ignored)))
+		if !r.unread(id) || len(r.fakes(testagent.Ignored)) != maxReturns {
+			t.Errorf("unread %v, %d returns", r.unread(id), len(r.fakes(testagent.Ignored)))
 		}
 		r.wait("the draft to be cleared", func() bool { return !strings.Contains(strings.Join(r.screen(), "\n"), "hello") })
 	})
@@ -117,10 +117,10 @@ func TestReturnIsIgnored(t *testing.T) {
 // A text that does not come through is not sent off blindly.
 func TestTextIsLost(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{Drop: 1 << 20}).run().idle()
+	r := newRig(t).fake(testagent.Options{Drop: 1 << 20}).run().idle()
 	id := r.send("hello")
 	r.wait("the outcome", r.has(`injection_failed outcome="unverified"`))
-	if !r.unread(id) || len(r.fakes(fakeagent.Submitted)) > 0 {
+	if !r.unread(id) || len(r.fakes(testagent.Submitted)) > 0 {
 		t.Error("it counts as read, or was submitted")
 	}
 }
@@ -128,7 +128,7 @@ func TestTextIsLost(t *testing.T) {
 // A program that does not read gets no return key.
 func TestProgramIsDeaf(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{Deaf: 1}).run().idle()
+	r := newRig(t).fake(testagent.Options{Deaf: 1}).run().idle()
 	id := r.send(strings.Repeat("much ", 1500))
 	r.wait("the outcome", r.has("injection_failed"))
 	if !r.unread(id) {
@@ -139,7 +139,7 @@ func TestProgramIsDeaf(t *testing.T) {
 // What stands in the draft already is nobody's to send.
 func TestDraftIsLeftAlone(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{Junk: "a half-typed line"}).run()
+	r := newRig(t).fake(testagent.Options{Junk: "a half-typed line"}).run()
 	r.wait("the program", r.has("state_change"))
 	id := r.send("hello")
 	s, err := r.status()
@@ -147,7 +147,7 @@ func TestDraftIsLeftAlone(t *testing.T) {
 		t.Errorf("status %+v, %v", s, err)
 	}
 	time.Sleep(700 * time.Millisecond) // long enough for any gate to have opened
-	if !r.unread(id) || len(r.fakes(fakeagent.Typed)) > 0 || len(r.fakes(fakeagent.Submitted)) > 0 {
+	if !r.unread(id) || len(r.fakes(testagent.Typed)) > 0 || len(r.fakes(testagent.Submitted)) > 0 {
 		t.Error("something was typed into a draft")
 	}
 }
@@ -155,9 +155,9 @@ func TestDraftIsLeftAlone(t *testing.T) {
 // Without bracketed paste it is one line: no newline submits half of it.
 func TestNoPaste(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{Paste: "off"}).run().idle()
+	r := newRig(t).fake(testagent.Options{PasteOff: true}).run().idle()
 	r.wait("the message to be read", r.read(r.send("one\ntwo\nthree")))
-	if got := r.fakes(fakeagent.Submitted); len(got) != 1 || !strings.Contains(got[0], "one") || !strings.Contains(got[0], "three") {
+	if got := r.fakes(testagent.Submitted); len(got) != 1 || !strings.Contains(got[0], "one") || !strings.Contains(got[0], "three") {
 		t.Errorf("submitted %q", got)
 	}
 }
@@ -165,9 +165,9 @@ func TestNoPaste(t *testing.T) {
 // A body can press no key and end no paste.
 func TestHostileBody(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{}).run().idle()
+	r := newRig(t).fake(testagent.Options{}).run().idle()
 	r.wait("the message to be read", r.read(r.send("x\x1b[201~\r/quit\r!rm -rf\r\x03\x04\u009b201~ y")))
-	got := r.fakes(fakeagent.Submitted)
+	got := r.fakes(testagent.Submitted)
 	if len(got) != 1 || strings.ContainsAny(got[0], "\x1b\x03\x04\u009b") {
 		t.Errorf("submitted %q", got)
 	}
@@ -178,13 +178,13 @@ func TestUrgentInterrupts(t *testing.T) {
 	for _, profile := range agents {
 		t.Run(profile, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t).fake(fakeagent.Options{Profile: profile, NoRestore: true}).run().idle()
+			r := newRig(t).fake(testagent.Options{Profile: profile, NoRestore: true}).run().idle()
 			r.wait("the first to be read", r.read(r.send("STREAM 60s")))
 			r.wait("work", func() bool { return r.has(`state_change new="responding"`)() || r.has(`state_change new="thinking"`)() })
 			id := r.send("stop that", urgent)
 			r.wait("the urgent one to be read", r.read(id))
-			if len(r.fakes(fakeagent.Interrupted)) != 1 {
-				t.Errorf("interrupts %q", r.fakes(fakeagent.Interrupted))
+			if len(r.fakes(testagent.Interrupted)) != 1 {
+				t.Errorf("interrupts %q", r.fakes(testagent.Interrupted))
 			}
 			r.wait("the end", r.has(`turn_completed status="interrupted"`))
 		})
@@ -194,13 +194,13 @@ func TestUrgentInterrupts(t *testing.T) {
 // A pointer is one line that says what to run; the message stays unread.
 func TestPointer(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{})
+	r := newRig(t).fake(testagent.Options{})
 	r.opt.Inject = Pointer
 	r.run().idle()
 	id := r.send("secret")
-	r.wait("the pointer", func() bool { return len(r.fakes(fakeagent.Submitted)) == 1 })
+	r.wait("the pointer", func() bool { return len(r.fakes(testagent.Submitted)) == 1 })
 	r.wait("the event", r.has("injected"))
-	if got := r.fakes(fakeagent.Submitted)[0]; strings.Contains(got, "secret") || !strings.Contains(got, "atm read") {
+	if got := r.fakes(testagent.Submitted)[0]; strings.Contains(got, "secret") || !strings.Contains(got, "atm read") {
 		t.Errorf("submitted %q", got)
 	}
 	if !r.unread(id) {
@@ -211,12 +211,12 @@ func TestPointer(t *testing.T) {
 // The first prompt is typed once.
 func TestFirstPrompt(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{})
+	r := newRig(t).fake(testagent.Options{})
 	r.opt.Prompt = "Read your mail."
 	r.run()
 	id := r.send("hello")
 	r.wait("the message to be read", r.read(id))
-	got := r.fakes(fakeagent.Submitted)
+	got := r.fakes(testagent.Submitted)
 	if len(got) != 2 || got[0] != "Read your mail." {
 		t.Errorf("submitted %q", got)
 	}
@@ -268,7 +268,7 @@ func TestShellIsToldNothing(t *testing.T) {
 // A text that the program did not take goes in again, also if nothing happens.
 func TestTriedAgain(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{Profile: "claude", IgnoreCR: 3}).run().idle()
+	r := newRig(t).fake(testagent.Options{Profile: "claude", IgnoreCR: 3}).run().idle()
 	id := r.send("hello")
 	r.wait("the first try to fail", func() bool { return strings.Contains(strings.Join(r.events(), "\n"), "injection_failed") })
 	r.wait("the message to be read", r.read(id))
@@ -291,7 +291,7 @@ func TestTriedOften(t *testing.T) {
 // every change of state says what was before.
 func TestTurnHasItsID(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{}).run().idle()
+	r := newRig(t).fake(testagent.Options{}).run().idle()
 	r.send("CONFIRM [touch made.txt]")
 	r.wait("the question", func() bool { return len(r.questions()) == 1 })
 	if _, err := r.client().Answer(t.Context(), control.AnswerRequest{By: "alice"}); err != nil {
@@ -367,11 +367,11 @@ func TestPromptOfAScript(t *testing.T) {
 // A first prompt that cannot be typed is not typed, and mail goes in.
 func TestFirstPromptTooLong(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{Paste: "off"})
+	r := newRig(t).fake(testagent.Options{PasteOff: true})
 	r.opt.Prompt = strings.Repeat("long ", maxLine)
 	r.run()
 	r.wait("the message to be read", r.read(r.send("hello")))
-	if got := r.fakes(fakeagent.Submitted); len(got) != 1 || strings.Contains(got[0], "long") {
+	if got := r.fakes(testagent.Submitted); len(got) != 1 || strings.Contains(got[0], "long") {
 		t.Errorf("submitted %q", got)
 	}
 }
