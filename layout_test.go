@@ -57,7 +57,7 @@ var layers = strings.Fields(`
 // import more.
 var importers = map[string][]string{
 	"github.com/charmbracelet/ultraviolet": {"ptyrun/screen"},
-	"github.com/charmbracelet/x/ansi":      {"ptyrun", "ptyrun/driver", "ptyrun/screen"},
+	"github.com/charmbracelet/x/ansi":      {"internal/testagent", "ptyrun", "ptyrun/driver", "ptyrun/screen"},
 	"github.com/charmbracelet/x/vt":        {"ptyrun/screen"},
 	"github.com/clipperhouse/displaywidth": {"internal/testagent", "teams"},
 	"github.com/creack/pty":                {"ptyrun/process"},
