@@ -33,8 +33,8 @@ var layers = strings.Fields(`
 	ptyrun/record
 	ptyrun/screen
 	ptyrun/driver
-	internal/fakeagent
-	internal/fakeagent/cmd/fakeagent
+	internal/testagent
+	internal/testagent/cmd/fakeagent
 	teams/policy
 	teams/config
 	teams/git
@@ -60,9 +60,9 @@ var layers = strings.Fields(`
 // import more.
 var importers = map[string][]string{
 	"github.com/charmbracelet/ultraviolet": {"ptyrun/screen"},
-	"github.com/charmbracelet/x/ansi":      {"ptyrun/driver", "ptyrun/screen"},
+	"github.com/charmbracelet/x/ansi":      {"internal/testagent", "ptyrun/driver", "ptyrun/screen"},
 	"github.com/charmbracelet/x/vt":        {"ptyrun/screen"},
-	"github.com/clipperhouse/displaywidth": {"internal/fakeagent", "teams"},
+	"github.com/clipperhouse/displaywidth": {"internal/testagent", "teams"},
 	"github.com/creack/pty":                {"ptyrun/process"},
 	"github.com/fsnotify/fsnotify":         {"watcher"},
 	"github.com/go-json-experiment/json":   {"wire", "session"},
@@ -73,8 +73,8 @@ var importers = map[string][]string{
 	"github.com/tailscale/hujson":          {"internal/agentconfig"},
 	"github.com/urfave/cli":                {"internal/cli", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/runner"},
 	"github.com/xrash/smetrics":            {"teams/config", "internal/cli/command"},
-	"golang.org/x/term":                    {"cmd/atm", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/fakeagent"},
-	"golang.org/x/sys":                     {"ptyrun/process", "internal/fakeagent", "internal/durable", "internal/lockfile", "internal/output", "mailbox", "teams", "watcher", "internal/cli/agent"},
+	"golang.org/x/term":                    {"cmd/atm", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/testagent"},
+	"golang.org/x/sys":                     {"ptyrun/process", "internal/testagent", "internal/durable", "internal/lockfile", "internal/output", "mailbox", "teams", "watcher", "internal/cli/agent"},
 	"mvdan.cc/sh":                          {"teams/policy"},
 }
 

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/agentteammail/atm/internal/fakeagent"
+	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/control"
 )
 
@@ -14,7 +14,7 @@ var agents = []string{"claude", "codex", "gemini", "opencode"}
 // every change of state says what was before.
 func TestTurnHasItsID(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{}).run().idle()
+	r := newRig(t).fake(testagent.Options{}).run().idle()
 	r.send("CONFIRM [touch made.txt]")
 	r.wait("the question", func() bool { return len(r.questions()) == 1 })
 	if _, err := r.client().Answer(t.Context(), control.AnswerRequest{By: "alice"}); err != nil {
@@ -90,11 +90,11 @@ func TestPromptOfAScript(t *testing.T) {
 // A first prompt that cannot be typed is not typed, and mail goes in.
 func TestFirstPromptTooLong(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{Paste: "off"})
+	r := newRig(t).fake(testagent.Options{PasteOff: true})
 	r.opt.Prompt = strings.Repeat("long ", maxLine)
 	r.run()
 	r.wait("the message to be read", r.read(r.send("hello")))
-	if got := r.fakes(fakeagent.Submitted); len(got) != 1 || strings.Contains(got[0], "long") {
+	if got := r.fakes(testagent.Submitted); len(got) != 1 || strings.Contains(got[0], "long") {
 		t.Errorf("submitted %q", got)
 	}
 }

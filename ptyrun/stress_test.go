@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
-	"github.com/agentteammail/atm/internal/fakeagent"
+	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
@@ -36,7 +36,7 @@ const lifeEnv = "PTYRUN_TEST_LIFE"
 type life struct {
 	Team    string // its directory
 	Run     string
-	Fake    fakeagent.Options
+	Fake    testagent.Options
 	Restart Restart
 }
 
@@ -100,7 +100,7 @@ func (l *life) live() error {
 	if len(left) > 0 {
 		say.Encode(lived{Left: process.Names(left)})
 	}
-	argv, env, err := fakeagent.Command(l.Fake)
+	argv, env, err := testagent.Command(l.Fake)
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ type runnerProcess struct {
 func (r *rig) live(l life) *runnerProcess {
 	r.t.Helper()
 	l.Team, l.Run = r.opt.Dir, string(wire.NewID())
-	l.Fake.Log, l.Fake.Deterministic = r.log, true
+	l.Fake.Log = r.log
 	if l.Fake.Profile == "" {
 		l.Fake.Profile = "claude"
 	}
@@ -222,17 +222,17 @@ func TestStressKills(t *testing.T) {
 	var runs []string
 	kills, between, behind := 0, 0, 0
 	for time.Now().Before(end) {
-		p := r.live(life{Restart: OnCrash, Fake: fakeagent.Options{Profile: agents[rand.IntN(len(agents))]}})
+		p := r.live(life{Restart: OnCrash, Fake: testagent.Options{Profile: agents[rand.IntN(len(agents))]}})
 		runs = append(runs, p.run)
 		switch rand.IntN(3) {
 		case 0:
 			time.Sleep(time.Duration(rand.IntN(2500)) * time.Millisecond)
 		case 1:
-			if r.last(fakeagent.Typed, 3*time.Second) {
+			if r.last(testagent.Typed, 3*time.Second) {
 				between++
 			}
 		case 2:
-			if r.last(fakeagent.Submitted, 3*time.Second) {
+			if r.last(testagent.Submitted, 3*time.Second) {
 				behind++
 			}
 		}
@@ -281,9 +281,9 @@ func (r *rig) last(event string, d time.Duration) bool {
 	ctx, cancel := context.WithTimeout(r.t.Context(), d)
 	defer cancel()
 	from := time.Now()
-	_, err := fakeagent.WaitLog(ctx, r.log, func(es fakeagent.Entries) bool {
+	_, err := testagent.WaitLog(ctx, r.log, func(es testagent.Entries) bool {
 		for _, e := range slices.Backward(es) {
-			if e.Event == fakeagent.Submitted || e.Event == fakeagent.Typed {
+			if e.Event == testagent.Submitted || e.Event == testagent.Typed {
 				return e.Event == event && !e.At.Before(from)
 			}
 		}
@@ -300,15 +300,15 @@ var (
 // judge reads what the agents of all lives saw.
 func (r *rig) judge(t *testing.T, sent map[string]wire.ID) (submits, again int) {
 	t.Helper()
-	es, err := fakeagent.ReadLog(r.log)
+	es, err := testagent.ReadLog(r.log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range es {
 		switch e.Event {
-		case fakeagent.Queued, fakeagent.Steered, fakeagent.Refused, fakeagent.DialogKey, fakeagent.Swallowed:
+		case testagent.Queued, testagent.Steered, testagent.DialogKey, testagent.Swallowed:
 			t.Errorf("%s %s %.200q", e.Event, e.Kind, e.Text)
-		case fakeagent.Answered:
+		case testagent.Answered:
 			if e.Kind != "permission" {
 				t.Errorf("answered %s with %s", e.Kind, e.Option)
 			}
@@ -316,7 +316,7 @@ func (r *rig) judge(t *testing.T, sent map[string]wire.ID) (submits, again int) 
 	}
 	seen := map[string]int{}
 	newest := map[string]int{} // by life and sender
-	for _, e := range es.Of(fakeagent.Submitted) {
+	for _, e := range es.Of(testagent.Submitted) {
 		submits++
 		letters := strings.Split(e.Text, "[atm ")
 		if letters[0] != "" {
@@ -362,11 +362,11 @@ func (r *rig) judge(t *testing.T, sent map[string]wire.ID) (submits, again int) 
 // named and ended by the next.
 func TestStressLeftovers(t *testing.T) {
 	r := newRig(t)
-	first := r.live(life{Fake: fakeagent.Options{Trap: "HUP,TERM"}})
+	first := r.live(life{Fake: testagent.Options{Trap: "HUP,TERM"}})
 	r.send("LEAVE-ORPHAN 60s")
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	if _, err := fakeagent.WaitLog(ctx, r.log, func(es fakeagent.Entries) bool { return es.Has(fakeagent.Orphaned) }); err != nil {
+	if _, err := testagent.WaitLog(ctx, r.log, func(es testagent.Entries) bool { return es.Has(testagent.Orphaned) }); err != nil {
 		t.Fatal(err)
 	}
 	first.kill()
