@@ -19,8 +19,8 @@ import (
 // filesDir holds the content of attachments, each under the name of its SHA-256.
 const filesDir = ".files"
 
-// Attach stores content in the store's .files, durably, and describes it. Content that
-// is there already is checked, not trusted.
+// Attach stores content in the store's .files, durably, and describes it. Content that is there already
+// is checked, not trusted.
 func (s *Store) Attach(name string, content io.Reader) (wire.Attachment, error) {
 	a := wire.Attachment{Name: name, MediaType: "application/octet-stream"}
 	if err := s.root.MkdirAll(filesDir); err != nil {
@@ -45,8 +45,7 @@ func (s *Store) Attach(name string, content io.Reader) (wire.Attachment, error) 
 	defer s.root.Remove(temp)
 	a.SHA256 = hex.EncodeToString(hash.Sum(nil))
 	stored := filesDir + "/" + a.SHA256
-	err = s.root.Link(temp, stored)
-	if errors.Is(err, fs.ErrExist) {
+	if err = s.root.Link(temp, stored); errors.Is(err, fs.ErrExist) {
 		var there *os.File
 		there, err = s.openVerified(a)
 		there.Close()
@@ -62,20 +61,18 @@ func (s *Store) Attach(name string, content io.Reader) (wire.Attachment, error) 
 	return a, errors.Join(s.root.Sync(filesDir), s.root.Sync("."))
 }
 
-// isText reports whether a file that begins so is text: UTF-8 without a NUL. A rune may
-// be cut at the end.
+// isText reports whether a file that begins so is text: UTF-8 without a NUL. A rune may be cut at the
+// end.
 func isText(head []byte) bool {
-	for i := 0; i < utf8.UTFMax && i < len(head); i++ {
-		if utf8.Valid(head[:len(head)-i]) {
-			return bytes.IndexByte(head, 0) < 0
-		}
+	for cut := 1; cut < utf8.UTFMax && len(head) > 0 && !utf8.Valid(head); cut++ {
+		head = head[:len(head)-1]
 	}
-	return len(head) == 0
+	return utf8.Valid(head) && bytes.IndexByte(head, 0) < 0
 }
 
 var errDamaged = errors.New("its content is damaged")
 
-// openVerified opens the content of an attachment if it is what its hash says.
+// openVerified opens the content of an attachment if it is what its size and hash say.
 func (s *Store) openVerified(a wire.Attachment) (*os.File, error) {
 	f, err := s.root.Open(filesDir + "/" + a.SHA256)
 	if errors.Is(err, durable.ErrNotRegular) {
@@ -100,12 +97,10 @@ func (s *Store) openVerified(a wire.Attachment) (*os.File, error) {
 }
 
 // Attachment opens the content of an attachment after checking its size and hash.
-func (s *Store) Attachment(a wire.Attachment) (*os.File, error) {
+func (s *Store) Attachment(a wire.Attachment) (f *os.File, err error) {
 	if !wire.IsSHA256(a.SHA256) {
-		return nil, fmt.Errorf("attachment %q: no hash", a.Name)
-	}
-	f, err := s.openVerified(a)
-	if absent(err) {
+		err = errors.New("no hash")
+	} else if f, err = s.openVerified(a); absent(err) {
 		err = fmt.Errorf("its content is not here: %w", ErrNotFound)
 	}
 	if err != nil {

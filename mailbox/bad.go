@@ -5,13 +5,12 @@ import (
 	"io/fs"
 	"path"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/agentteammail/atm/wire"
 )
 
-// maxName is what is kept of a foreign file's name, in bytes: room for an id and an
-// ending within the 255 that file systems allow.
+// maxName is what is kept of a foreign file's name, in bytes: room for an id and an ending within the 255
+// that file systems allow.
 const maxName = 180
 
 // cutName shortens a name, and leaves its .json, which says how the file is understood.
@@ -21,31 +20,23 @@ func cutName(name string) string {
 	}
 	end := ""
 	if isJSON(name) {
-		end = name[len(name)-len(".json"):]
+		end = path.Ext(name)
 	}
-	cut := maxName - len(end)
-	for cut > maxName-len(end)-utf8.UTFMax && !utf8.RuneStart(name[cut]) {
-		cut--
-	}
-	return name[:cut] + end
+	return strings.ToValidUTF8(name[:maxName-len(end)], "") + end
 }
 
 func isJSON(name string) bool { return strings.EqualFold(path.Ext(name), ".json") }
 
-// setAsideBad moves a file that lies under a message's name in new, and is no message,
-// to bad, and reports whether it did. A file that somebody is still writing, or that
-// may be a message, is left alone.
+// setAsideBad moves a file that lies under a message's name in new, and is no message, to bad, and
+// reports whether it did. A file that somebody is still writing, or that may be a message, is left alone.
 func (b *Box) setAsideBad(bad *BadError) bool {
 	if bad.Unreadable != nil {
 		return false
 	}
 	file := b.unread().dir + "/" + bad.Name
 	if f, err := b.store.root.Open(file); err == nil {
-		writing, certain := beingWritten(f)
-		if certain {
-			release(f)
-		}
-		f.Close()
+		writing, _ := beingWritten(f)
+		f.Close() // which also lets go of a lease
 		if writing {
 			return false
 		}
@@ -55,7 +46,7 @@ func (b *Box) setAsideBad(bad *BadError) bool {
 
 // setAside moves an entry to bad, under a name, with the reason beside it.
 func (b *Box) setAside(file, as, reason string) error {
-	dir := b.in("inbox/bad")
+	root, dir := b.store.root, b.in("inbox/bad")
 	if err := b.mkdir(dir); err != nil {
 		return err
 	}
@@ -66,17 +57,16 @@ func (b *Box) setAside(file, as, reason string) error {
 	if len(as) > maxName || strings.HasSuffix(as, ".reason") {
 		as = other
 	}
-	err := b.store.root.Move(file, dir+"/"+as)
+	err := root.Move(file, dir+"/"+as)
 	if errors.Is(err, fs.ErrExist) {
 		as = other
-		err = b.store.root.Move(file, dir+"/"+as)
+		err = root.Move(file, dir+"/"+as)
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		// The reason is for people; the file is safe without it.
+		root.Replace(dir+"/"+as+".reason", []byte(reason+"\n"), false)
 	}
-	// The reason is for people; the file is safe without it.
-	b.store.root.Replace(dir+"/"+as+".reason", []byte(reason+"\n"), false)
-	return nil
+	return err
 }
 
 // BadFile is a file that was set aside.
@@ -89,7 +79,7 @@ type BadFile struct {
 func (b *Box) badNames() (bad []string, err error) {
 	names, err := b.store.root.Names(b.in("inbox/bad"))
 	for _, name := range names {
-		if !strings.HasSuffix(name, ".reason") && !strings.HasPrefix(name, ".") {
+		if !strings.HasSuffix(name, ".reason") && name[0] != '.' {
 			bad = append(bad, name)
 		}
 	}
@@ -97,16 +87,12 @@ func (b *Box) badNames() (bad []string, err error) {
 }
 
 // BadFiles lists what was set aside, at most n (all when n <= 0).
-func (b *Box) BadFiles(n int) ([]BadFile, error) {
-	if err := b.Present(); err != nil {
-		return nil, err
-	}
+func (b *Box) BadFiles(n int) (out []BadFile, err error) {
 	names, err := b.badNames()
-	if n > 0 && len(names) > n {
-		names = names[:n]
-	}
-	var out []BadFile
-	for _, name := range names {
+	for i, name := range names {
+		if n > 0 && i == n {
+			break
+		}
 		file := b.in("inbox/bad", name)
 		f := BadFile{Name: name, Reason: "no reason noted"}
 		if info, err := b.store.root.Lstat(file); err == nil {

@@ -9,73 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/wire"
 )
-
-func TestDeliverAndRead(t *testing.T) {
-	t.Parallel()
-	s := openStore(t, t.TempDir(), nil, "alice", "bob") // on a disk
-	bob := s.Box("bob")
-	m := message("hello")
-	p := &Post{Message: m, To: []*Box{bob}, Sender: s.Box("alice")}
-	Deliver(ctx, p)
-	batch, err := bob.Read(ctx, ReadOptions{}, receiveAll)
-	if err != nil || len(batch.Items) != 1 || batch.Items[0].Body != "hello" {
-		t.Fatal(batch, err)
-	}
-	if it, err := bob.Get(m.ID); err != nil || it.State != Done || it.Body != "hello" {
-		t.Fatal(it, err)
-	}
-	if sent, err := s.Box("alice").Sent(m.ID); err != nil || sent.Body != "hello" {
-		t.Error(sent, err)
-	}
-	equal(t, "read again", read(t, bob))
-	equal(t, "events", logged(t, bob), "message_read "+string(m.ID))
-	if last, err := bob.LastBatch(); err != nil || len(last) != 1 || last[0].ID != m.ID {
-		t.Error(last, err)
-	}
-	takeCensus(t, bob).empty(t)
-}
-
-// What could not be read back is refused before anything is written.
-func TestDeliverChecks(t *testing.T) {
-	t.Parallel()
-	bob := newBob(t)
-	for about, edit := range map[string]func(*wire.Message){
-		"no sender":                   func(m *wire.Message) { m.From = wire.Address{} },
-		"a sender that is no name":    func(m *wire.Message) { m.From.Agent = "../x" },
-		"an addressee that is none":   func(m *wire.Message) { m.To = []wire.Address{addr("a b")} },
-		"no id":                       func(m *wire.Message) { m.ID = "" },
-		"an id that leads away":       func(m *wire.Message) { m.ID = "../../../../../../../../../../../../x" },
-		"an id of version 4":          func(m *wire.Message) { m.ID = "01900000-0000-4000-8000-000000000000" },
-		"a thread that is no id":      func(m *wire.Message) { m.Thread = "x" },
-		"a body that is not UTF-8":    func(m *wire.Message) { m.Body = "\xff" },
-		"a NUL":                       func(m *wire.Message) { m.Body = "a\x00" },
-		"a NUL in the subject":        func(m *wire.Message) { m.Subject = "a\x00" },
-		"a body too long":             func(m *wire.Message) { m.Body = strings.Repeat("x", wire.MaxBody+1) },
-		"a message too long":          func(m *wire.Message) { m.Body = strings.Repeat("\x01", wire.MaxBody) },
-		"a priority nobody knows":     func(m *wire.Message) { m.Priority = "high" },
-		"a time beyond all":           func(m *wire.Message) { m.DueAt = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) },
-		"a payload that is no JSON":   func(m *wire.Message) { m.Payload = []byte("{") },
-		"a payload that is no object": func(m *wire.Message) { m.Payload = []byte("5") },
-		"an attachment without hash":  func(m *wire.Message) { m.Attachments = []wire.Attachment{{Name: "x"}} },
-	} {
-		m := message("x")
-		edit(m)
-		var ce *ContentError
-		if o := post(bob, m, false); !errors.As(o.Err, &ce) || o.Stored {
-			t.Errorf("%s: %+v", about, o)
-		}
-	}
-	takeCensus(t, bob).is(t, map[wire.ID]string{})
-	takeCensus(t, bob).empty(t)
-	m := message(strings.Repeat("é", wire.MaxBody/2))
-	deliver(t, bob, m)
-	if it, err := bob.Get(m.ID); err != nil || it.Body != m.Body {
-		t.Error(err)
-	}
-}
 
 // One recipient's failure is that one's alone.
 func TestDeliverToManyOfWhichSomeFail(t *testing.T) {
@@ -198,49 +133,4 @@ func TestSameIDBetweenLookAndLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	takeCensus(t, quick).sound(t)
-}
-
-// A lock that is held is named, and waited for no longer than told; looking needs none.
-func TestLockIsHeld(t *testing.T) {
-	t.Parallel()
-	s := newStore(t, "bob")
-	s.LockTimeout = 20 * time.Millisecond
-	bob := s.Box("bob")
-	id := deliverN(t, bob, 1)[0]
-	for name, calls := range map[string][]func() error{
-		"bob.inbox": {
-			func() error { return post(bob, message("x"), false).Err },
-			func() error { _, err := bob.MarkUnread(ctx, id); return err },
-			func() error { _, err := s.Retire(ctx, "bob"); return err },
-		},
-		"bob.reader": {
-			func() error { _, err := bob.Read(ctx, ReadOptions{}, receiveAll); return err },
-			func() error { _, err := bob.MarkRead(ctx, id); return err },
-			func() error { return bob.MarkAcked(ctx, id, bob.Address(), true) },
-			func() error { _, err := bob.GC(ctx, GCOptions{}); return err },
-			func() error { _, err := bob.Withdraw(ctx, id, addr("alice")); return err },
-			func() error { _, err := bob.List(ctx); return err },
-		},
-		"bob.events": {func() error { return bob.Log().Append(ctx, wire.Event{Kind: "a"}) }},
-		"team":       {func() error { return s.Create(ctx, "new") }, func() error { return s.Restore(ctx, "bob", "") }},
-	} {
-		held, err := s.locks.Lock(ctx, name, lockfile.Exclusive, 0, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, call := range calls {
-			var he *lockfile.HeldError
-			if err := call(); !errors.As(err, &he) || he.Lock != name {
-				t.Errorf("%s, call %d: %v", name, i, err)
-			}
-		}
-		if b, err := bob.Peek(ctx, ReadOptions{}); err != nil || len(b.Items) != 1 {
-			t.Error(b, err)
-		}
-		if n, err := bob.Count(ctx); err != nil || n.Unread != 1 {
-			t.Error(n, err)
-		}
-		held.Unlock()
-	}
-	takeCensus(t, bob).is(t, map[wire.ID]string{id: "new"})
 }

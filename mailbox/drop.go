@@ -2,6 +2,7 @@ package mailbox
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,30 +24,23 @@ import (
 // TakenIn says what TakeIn did.
 type TakenIn struct {
 	Messages []wire.ID
-	Events   int
 	Bad      int
 	Waiting  int // still being written: look again in a second
 }
 
-// notDropped reports whether a name is one that editors, browsers and copiers give to
-// what is not finished, or that is hidden.
+// notDropped reports whether a name is one that editors, browsers and copiers give to what is not
+// finished, or that is hidden.
 func notDropped(name string) bool {
-	if name == "" || name[0] == '.' || name == "4913" || name[0] == '#' && name[len(name)-1] == '#' {
-		return true
-	}
-	return slices.ContainsFunc([]string{"~", ".tmp", ".part", ".swp", ".crdownload", "___jb_tmp___", "___jb_old___"}, func(end string) bool {
-		return strings.HasSuffix(name, end)
-	})
+	return name == "4913" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "#") && strings.HasSuffix(name, "#") ||
+		slices.ContainsFunc([]string{"~", ".tmp", ".part", ".swp", ".crdownload", "___jb_tmp___", "___jb_old___"},
+			func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
-// claimedName takes the name of a dropped file apart that is being taken in:
-// <id>.<original name>.drop
+// claimedName takes the name of a dropped file apart that is being taken in: <id>.<original name>.drop
 func claimedName(name string) (id wire.ID, original string, ok bool) {
-	rest, ok := strings.CutSuffix(name, ".drop")
-	if !ok || len(rest) < 37 || !wire.IsID(rest[:36]) || rest[36] != '.' {
-		return "", "", false
-	}
-	return wire.ID(rest[:36]), rest[37:], true
+	name, isDrop := strings.CutSuffix(name, ".drop")
+	before, original, _ := strings.Cut(name, ".")
+	return wire.ID(before), original, isDrop && wire.IsID(before)
 }
 
 // dropped is a file that lies in the inbox, or under a foreign name in new.
@@ -55,11 +49,11 @@ type dropped struct {
 	info fs.FileInfo
 }
 
-// TakeIn takes in what was dropped into the mailbox by hand: files in inbox/ and, under
-// foreign names, in inbox/new/. Each becomes a message, an event, or a file in bad with
-// the reason; exactly once, also when killed at any point, since a file is renamed to
-// the id that it will have before it is read. A file that a process has open for
-// writing is left for later. While another process takes in, TakeIn returns at once.
+// TakeIn takes in what was dropped into the mailbox by hand: files in inbox/ and, under foreign names, in
+// inbox/new/. Each becomes a message, an event, or a file in bad with the reason; exactly once, also when
+// killed at any point, since a file is renamed to the id that it will have before it is read. A file that
+// a process has open for writing is left for later. While another process takes in, TakeIn returns at
+// once.
 func (b *Box) TakeIn(ctx context.Context) (t TakenIn, err error) {
 	if err := b.Present(); err != nil {
 		return t, err
@@ -69,24 +63,22 @@ func (b *Box) TakeIn(ctx context.Context) (t TakenIn, err error) {
 	if err != nil || len(found)+len(begun) == 0 {
 		return t, err
 	}
-	l, err := b.store.locks.Try(string(b.agent)+".drops", lockfile.Exclusive, b.Present)
-	var held *lockfile.HeldError
-	switch {
-	case errors.As(err, &held):
+	l, err := b.store.locks.Lock(ctx, string(b.agent)+".drops", lockfile.Exclusive, 0, b.Present)
+	if held := (*lockfile.HeldError)(nil); errors.As(err, &held) {
 		// Another is at it; should that one be killed, what it has begun waits.
 		t.Waiting = len(found) + len(begun)
 		return t, nil
-	case readOnly(err):
+	}
+	if isUnwritable(err) {
 		return t, nil
-	case err != nil:
+	}
+	if err != nil {
 		return t, err
 	}
 	defer l.Unlock()
-	if err := b.Present(); err != nil {
-		return t, err
-	}
 	// Looked at anew: another may have taken some in meanwhile.
-	if found, begun, err = b.drops(); err != nil {
+	found, begun, err = b.drops()
+	if err := cmp.Or(b.Present(), err); err != nil {
 		return t, err
 	}
 	root := b.store.root
@@ -102,8 +94,32 @@ func (b *Box) TakeIn(ctx context.Context) (t TakenIn, err error) {
 	return t, nil
 }
 
-// drops lists what may be taken in, the oldest first, and what somebody began to take
-// in and did not finish.
+// putBackAside makes unread again what the first generation had set aside: messages that were taken too
+// often. What cannot be put back stays for the next look.
+func (b *Box) putBackAside(ctx context.Context) {
+	aside := place{Unread, b.in("inbox/aside")}
+	ids, err := b.list(aside.dir)
+	if err != nil || len(ids) == 0 {
+		return
+	}
+	b.locked(ctx, "inbox", func() error {
+		return b.locked(ctx, "reader", func() error {
+			for _, id := range ids {
+				to, isThere, err := b.locate(id) // then this one is a duplicate
+				if !isThere {
+					to = b.unread()
+				}
+				if err == nil {
+					b.move(id, aside, to)
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// drops lists what may be taken in, the oldest first, and what somebody began to take in and did not
+// finish.
 func (b *Box) drops() (found []dropped, begun []string, err error) {
 	root := b.store.root
 	for _, dir := range []string{"inbox", "inbox/new"} {
@@ -129,9 +145,9 @@ func (b *Box) drops() (found []dropped, begun []string, err error) {
 // inboxDirs are the directories of an inbox; the first generation made the last three.
 var inboxDirs = []string{"tmp", "new", "cur", "done", "withdrawn", "bad", "aside", "leases", "dated"}
 
-// beingWritten reports whether some process has the file open for writing, or may have:
-// where the system does not tell, a file is left alone until it has not changed for a
-// second. certain: the system tells. Until release, who opens it for writing waits.
+// beingWritten reports whether some process has the file open for writing, or may have: where the system
+// does not tell, a file is left alone until it has not changed for a second. certain: the system tells.
+// Until f is closed, who opens it for writing waits.
 func beingWritten(f *os.File) (writing, certain bool) {
 	certain, busy := lease(f)
 	if certain || busy {
@@ -145,10 +161,10 @@ func beingWritten(f *os.File) (writing, certain bool) {
 	return age >= 0 && age < time.Second, false
 }
 
-// begin takes one dropped file in: nobody writes it, then it is renamed to the id that
-// it will have, then read.
+// begin takes one dropped file in: nobody writes it, then it is renamed to the id that it will have, then
+// read.
 func (b *Box) begin(ctx context.Context, d dropped, t *TakenIn) {
-	root := b.store.root
+	root, tmp := b.store.root, b.in("inbox/tmp")
 	f, err := root.Open(d.path)
 	if err != nil {
 		return // gone, or not to be opened by us: doctor names it
@@ -160,28 +176,21 @@ func (b *Box) begin(ctx context.Context, d dropped, t *TakenIn) {
 		return
 	}
 	opened, err := f.Stat()
-	if err != nil || !os.SameFile(opened, d.info) || opened.Size() == 0 {
-		return
-	}
-	tmp := b.in("inbox/tmp")
-	if b.mkdir(tmp) != nil {
+	if err != nil || !os.SameFile(opened, d.info) || opened.Size() == 0 || b.mkdir(tmp) != nil {
 		return
 	}
 	name := string(wire.NewID()) + "." + cutName(path.Base(d.path)) + ".drop"
 	err = root.Move(d.path, tmp+"/"+name)
-	if certain {
-		release(f)
-	}
-	// What is published must not find its original in the inbox after a power cut: it
-	// would be taken in again, under another id.
+	f.Close() // and with it the lease
+	// What is published must not find its original in the inbox after a power cut: it would be taken in
+	// again, under another id.
 	if err == nil && errors.Join(root.Sync(tmp), root.Sync(path.Dir(d.path))) == nil {
 		b.finish(ctx, name, certain, t)
 	}
 }
 
-// finish publishes a file under the id in its name, and then lets go of the original.
-// Any step may be repeated by another process after a kill. certain says that nobody
-// has it open for writing.
+// finish publishes a file under the id in its name, and then lets go of the original. Any step may be
+// repeated by another process after a kill. certain says that nobody has it open for writing.
 func (b *Box) finish(ctx context.Context, file string, certain bool, t *TakenIn) {
 	root := b.store.root
 	id, name, _ := claimedName(file)
@@ -196,53 +205,41 @@ func (b *Box) finish(ctx context.Context, file string, certain bool, t *TakenIn)
 		return
 	}
 	m, e, err := b.understand(f, before, id, name)
-	known := false
-	var bad *BadError
-	switch {
-	case errors.As(err, &bad):
-	case err != nil:
-		return // a full disk, say: it stays and is finished later
-	case e != nil:
-		if b.Log().AppendSync(ctx, *e) != nil {
-			return
-		}
-	default:
+	isKnown := false // a message of an id of its own that was here before
+	if err == nil && e != nil {
+		err = b.Log().AppendSync(ctx, *e)
+	} else if err == nil {
 		p := &Post{Message: m, To: []*Box{b}, Given: true}
 		Deliver(ctx, p)
-		if p.Outcomes[0].Err != nil {
-			return
+		err, isKnown = p.Outcomes[0].Err, p.Outcomes[0].Known && m.ID != id
+	}
+	if err == nil {
+		after, e := f.Stat()
+		if e != nil || after.Size() != before.Size() || !after.ModTime().Equal(before.ModTime()) {
+			err = &BadError{Reason: "changed while it was taken in as " + string(id)}
 		}
-		known = p.Outcomes[0].Known && m.ID != id
 	}
-	if after, err := f.Stat(); bad == nil && (err != nil || after.Size() != before.Size() || !after.ModTime().Equal(before.ModTime())) {
-		bad = &BadError{Reason: "changed while it was taken in as " + string(id)}
-	}
-	switch {
-	case bad != nil:
+	if bad := (*BadError)(nil); errors.As(err, &bad) {
 		if b.setAside(file, name, bad.Reason) == nil {
 			t.Bad++
 		}
 		return
-	case certain && !known:
-		root.Remove(file)
-	default:
-		// Not certain that nobody wrote, or a message of that id was there before and
-		// may say something else: the original is kept.
-		kept := b.archived("drops")
-		if b.mkdir(kept) == nil {
-			root.Move(file, kept+"/"+strings.TrimSuffix(path.Base(file), ".drop"))
-		}
 	}
-	switch {
-	case e != nil:
-		t.Events++
-	case !known:
+	if err != nil {
+		return // a full disk, say: it stays and is finished later
+	}
+	if certain && !isKnown {
+		root.Remove(file)
+	} else if kept := b.archived("drops"); b.mkdir(kept) == nil {
+		// Somebody may write it still, or what is known may say something else.
+		root.Move(file, kept+"/"+strings.TrimSuffix(path.Base(file), ".drop"))
+	}
+	if e == nil && !isKnown {
 		t.Messages = append(t.Messages, m.ID)
 	}
 }
 
-// understand reads a dropped file: it is a message or an event. A *BadError says that
-// it can be neither.
+// understand reads a dropped file: it is a message or an event. A *BadError says that it can be neither.
 func (b *Box) understand(f *os.File, info fs.FileInfo, id wire.ID, name string) (*wire.Message, *wire.Event, error) {
 	if info.Size() == 0 {
 		// Only files with content are taken in: what was in it is gone.
@@ -253,35 +250,29 @@ func (b *Box) understand(f *os.File, info fs.FileInfo, id wire.ID, name string) 
 		return nil, nil, err
 	}
 	text := bytes.TrimPrefix(data, []byte("\ufeff"))
-	if len(data) <= wire.MaxFile && (isJSON(name) || bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{"))) {
+	if len(data) <= wire.MaxFile && (isJSON(name) || bytes.HasPrefix(bytes.TrimSpace(text), []byte("{"))) {
 		m, e, err := b.understandJSON(text, info, id)
-		switch {
-		case err == nil && (m != nil || e != nil):
+		if err == nil && (m != nil || e != nil) {
 			return m, e, nil
-		case err != nil && isJSON(name):
+		}
+		if err != nil && isJSON(name) {
 			return nil, nil, &BadError{Name: name, Reason: err.Error()}
 		}
 	}
-	clean := strings.ToValidUTF8(name, "\ufffd")
-	if len(data) <= wire.MaxBody && utf8.Valid(data) {
-		m := b.fill(&wire.Message{Subject: clean, Body: string(data)}, info, id)
-		if Check(m) == nil {
-			return m, nil, nil
-		}
+	m := b.fill(&wire.Message{Subject: strings.ToValidUTF8(name, "\ufffd"), Body: string(data)}, info, id)
+	if len(data) <= wire.MaxBody && utf8.Valid(data) && Check(m) == nil {
+		return m, nil, nil
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return nil, nil, err
 	}
-	a, err := b.store.Attach(clean, f)
-	if err != nil {
-		return nil, nil, err
-	}
-	m := &wire.Message{Subject: clean, Body: fmt.Sprintf("(the file is attached, %d bytes)", a.Size), Attachments: []wire.Attachment{a}}
-	return b.fill(m, info, id), nil, nil
+	a, err := b.store.Attach(m.Subject, f)
+	m.Body, m.Attachments = fmt.Sprintf("(the file is attached, %d bytes)", a.Size), []wire.Attachment{a}
+	return m, nil, err
 }
 
-// understandJSON reads a JSON object: an event, what a person says to a session, or a
-// message. Nothing: one with none of our fields, and other JSON, which is text.
+// understandJSON reads a JSON object: an event, what a person says to a session, or a message. Nothing:
+// one with none of our fields, and other JSON, which is text.
 func (b *Box) understandJSON(data []byte, info fs.FileInfo, id wire.ID) (*wire.Message, *wire.Event, error) {
 	e, err := wire.Adopt(data)
 	if err == nil {
@@ -291,27 +282,22 @@ func (b *Box) understandJSON(data []byte, info fs.FileInfo, id wire.ID) (*wire.M
 	if !errors.Is(err, wire.ErrNotEvent) {
 		return nil, nil, err
 	}
-	if body, human, err := wire.HumanText(data); human {
-		if err != nil {
-			return nil, nil, err
-		}
+	var m *wire.Message
+	if body, isHuman, err := wire.HumanText(data); err != nil && isHuman {
+		return nil, nil, err
+	} else if isHuman {
 		var line bytes.Buffer
 		json.Compact(&line, data)
-		m := b.fill(&wire.Message{Type: wire.TypeHumanInput, Body: body, Payload: line.Bytes()}, info, id)
-		return m, nil, Check(m)
-	}
-	m, err := wire.DecodeDropped(data, b.store.Team)
-	if errors.Is(err, wire.ErrNotMessage) {
+		m = &wire.Message{Type: wire.TypeHumanInput, Body: body, Payload: line.Bytes()}
+	} else if m, err = wire.DecodeDropped(data, b.store.Team); errors.Is(err, wire.ErrNotMessage) {
 		return nil, nil, nil
-	}
-	if err != nil {
+	} else if err != nil {
 		return nil, nil, err
 	}
-	switch {
-	case m.ID.Time().After(time.Now().Add(24 * time.Hour)):
+	if m.ID.Time().After(time.Now().Add(24 * time.Hour)) {
 		m.SetMeta("id", wire.Quote(string(m.ID)))
-	case m.ID != "":
-		id = m.ID
+	} else {
+		id = cmp.Or(m.ID, id)
 	}
 	if m.Type == wire.TypePermissionReply {
 		// A file is no answer to a question about a permission.

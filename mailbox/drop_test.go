@@ -17,10 +17,9 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/wire"
+	"golang.org/x/sys/unix"
 )
 
 func dropEvents(t tb, b *Box) (out []wire.Event) {
@@ -477,57 +476,6 @@ func begunFile(b *Box, id wire.ID, name string) string {
 	return filepath.Join(b.Path(), "inbox/tmp", string(id)+"."+name+".drop")
 }
 
-// What somebody began to take in is carried on under its id, whatever was done of it
-// and wherever the message is by now.
-func TestDropIsCarriedOn(t *testing.T) {
-	t.Parallel()
-	for _, own := range []bool{false, true} {
-		for _, place := range []string{"", "new", "done", "withdrawn", "archive"} {
-			bob := newBob(t)
-			id := daysAgo(0)
-			want, name, content := id, "note", "hello"
-			if own {
-				want, name, content = past, "m.json", `{"id":"`+string(past)+`","body":"hello"}`
-			}
-			if place != "" {
-				deliver(t, bob, withID(want, message("hello")))
-				if err := moveTo(bob, want, place); err != nil {
-					t.Fatal(err)
-				}
-			}
-			write(t, begunFile(bob, id, name), content)
-			for range 3 {
-				settleDrops(t, bob)
-			}
-			c := takeCensus(t, bob)
-			if place == "" {
-				place = "new"
-			}
-			c.is(t, map[wire.ID]string{want: place})
-			if len(c.tmp)+len(c.bad) > 0 || c.texts[want].Body != "hello" || len(c.drops) != 1 { // nobody knows who else wrote to it
-				t.Errorf("tmp %q, bad %q, kept: %q", c.tmp, c.bad, c.drops)
-			}
-		}
-	}
-	// An event is in the log once; what is bad goes to bad under its first name, and
-	// where that is taken, with an id behind it.
-	bob := newBob(t)
-	id, content := wire.NewID(), `{"kind":"turn_started"}`
-	if err := bob.Log().Append(ctx, wire.Event{Kind: "turn_started", Source: "drop", EventID: string(id), Wire: []byte(content)}, wire.Event{Kind: "later", Source: "cli"}); err != nil {
-		t.Fatal(err)
-	}
-	write(t, begunFile(bob, id, "e.json"), content)
-	for range 3 {
-		write(t, begunFile(bob, wire.NewID(), "t.json"), "{")
-		settleDrops(t, bob)
-	}
-	equal(t, "events", logged(t, bob), "turn_started ", "later ")
-	c := takeCensus(t, bob)
-	if len(c.tmp)+len(c.places) > 0 || len(c.drops) != 1 || len(c.bad) != 3 || c.bad[0] != "t.json" || !wire.IsID(strings.TrimPrefix(c.bad[1], "t.json.")) {
-		t.Error(c)
-	}
-}
-
 // A file that changes between its reading and the end of its taking in is delivered as
 // it was read, and kept as it is now.
 func TestDropThatChanges(t *testing.T) {
@@ -569,7 +517,7 @@ func TestDropOrder(t *testing.T) {
 	t.Parallel()
 	path := scratch(t)
 	bob := openStore(t, path, nil, "bob").Box("bob")
-	held, err := bob.store.locks.Try("bob.drops", lockfile.Exclusive, nil)
+	held, err := bob.store.locks.Lock(ctx, "bob.drops", lockfile.Exclusive, 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

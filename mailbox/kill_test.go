@@ -99,7 +99,7 @@ func TestKilled(t *testing.T) {
 	a := kill(t, s, 4*time.Second, map[string]int{
 		"send": 1, "batch": 1, "given": 2, "read": 3, "slow": 1, "drop": 1, "move": 2, "gc": 1, "retire": 1, "append": 1,
 	}, []string{"ack", "drop", "show", "read", "moved", "unread", "archived", "retired", "refused", "event"})
-	if err := s.Restore(ctx, "dave", ""); err != nil && !errors.Is(err, ErrExists) {
+	if err := s.Restore(ctx, "dave"); err != nil && !errors.Is(err, ErrExists) {
 		t.Fatal(err)
 	}
 	names, events, reads := map[string]int{}, map[string]int{}, map[string]int{} // each of an agent
@@ -192,12 +192,8 @@ func (p *process) types() {
 			}
 			return
 		}
-		if p.oneIn(2) {
-			_, err := bob.Unfinished(ctx)
-			p.failed(bob, err)
-		}
 	}
-	ids, _, err := bob.UnreadIDs()
+	ids, err := bob.UnreadIDs()
 	if p.failed(bob, err) {
 		return
 	}
@@ -254,7 +250,7 @@ func (p *process) hook() {
 // post delivers to bob, no faster than is worked off.
 func (p *process) post() {
 	bob := p.store.Box("bob")
-	if unread, _, err := bob.UnreadIDs(); !p.failed(bob, err) && len(unread) < 50 {
+	if unread, err := bob.UnreadIDs(); !p.failed(bob, err) && len(unread) < 50 {
 		p.deliver(&Post{Message: sealed(wire.NewID(), text(p.r)[:10], p.oneIn(2)), To: []*Box{bob}})
 	}
 	p.pause(6)

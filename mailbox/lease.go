@@ -13,8 +13,8 @@ import (
 // MaxLease is the longest lease.
 const MaxLease = 24 * time.Hour
 
-// ErrNotHeld says that a message is not held by who wants to finish, renew or give it
-// back: it was never taken, or the lease ran out and it went another way.
+// ErrNotHeld says that a message is not held by who wants to finish, renew or give it back: it was never
+// taken, or the lease ran out and it went another way.
 var ErrNotHeld = errors.New("is not yours: nobody took it, or the lease ran out")
 
 func notHeld(id wire.ID) error { return fmt.Errorf("message %s %w", id.Short(6), ErrNotHeld) }
@@ -36,80 +36,54 @@ type Lease struct {
 	Until time.Time
 }
 
-// LeaseOptions say which message is taken, by whom, and for how long.
+// LeaseOptions say who takes a message, and for how long, at most MaxLease.
 type LeaseOptions struct {
-	By    wire.Address
-	For   time.Duration            // at most MaxLease
-	IDs   []wire.ID                // one of these only; nil: any
-	Match func(*wire.Message) bool // nil: all
+	By  wire.Address
+	For time.Duration
 }
 
-func checkLease(d time.Duration) error {
-	if d <= 0 || d > MaxLease {
-		return fmt.Errorf("a lease of %s: it may be up to %s", d, MaxLease)
-	}
-	return nil
-}
-
-// Lease takes the oldest unread message that nobody has claimed. It stays in new, where
-// everybody who reads or takes passes it over until the lease ends: by MarkAcked, by
-// EndLease, or by running out. A nil Item: there is none.
+// Lease takes the oldest unread message that nobody has claimed. It stays in new, where everybody who
+// reads or takes passes it over until the lease ends: by MarkAcked, by EndLease, or by running out. A nil
+// Item: there is none.
 //
-// The message is shown before it is held for the whole time: show reports whether it
-// was received; a taker who was killed showing it holds it for ten seconds.
+// The message is shown before it is held for the whole time: show reports whether it was received; a
+// taker who was killed showing it holds it for ten seconds.
 func (b *Box) Lease(ctx context.Context, opt LeaseOptions, show func(*Item, Lease) (received bool, err error)) (*Item, Lease, error) {
-	if err := checkLease(opt.For); err != nil {
-		return nil, Lease{}, err
-	}
-	unread, err := b.listUnread(ctx)
-	if err != nil {
-		return nil, Lease{}, err
-	}
-	var it *Item
-	var before claim
-	mine := claim{Owner: b.leaseOwner(opt.By)}
-	err = b.updateClaims(ctx, func(all claims) error {
-		mine.At = claimTime(time.Now()) // waiting for the lock takes nothing off the lease
-		choice := ReadOptions{IDs: opt.IDs, Match: opt.Match, Limit: 1}
-		batch, err := b.choose(choice, unread, all.live(mine.At, b.running()), true)
-		if err != nil || len(batch.Items) == 0 {
-			return err
-		}
-		it = batch.Items[0]
-		before = all[it.ID]
-		mine.Until, mine.Times = mine.At.Add(min(opt.For, answerGoes)), before.Times+1
-		all[it.ID] = mine
-		return nil
+	b.TakeIn(ctx)
+	var batch Batch
+	var taken claimed
+	lease := Lease{By: opt.By}
+	err := b.updateClaims(ctx, func(all claims) (err error) {
+		now := claimNow() // waiting for the lock takes nothing off the lease
+		lease.Until = now.Add(opt.For)
+		batch, err = b.choose(ReadOptions{Limit: 1}, all.live(now, b.running()), true)
+		taken, _ = b.claim(all, batch.Items, claim{Owner: b.leaseOwner(opt.By), At: now, Until: now.Add(min(opt.For, answerGoes))})
+		return err
 	})
-	if err != nil || it == nil {
+	if err != nil || len(batch.Items) == 0 {
 		return nil, Lease{}, err
 	}
-	lease := Lease{By: opt.By, Until: mine.At.Add(opt.For)}
+	it := batch.Items[0]
 	received, showErr := show(it, lease)
 	// What was shown counts, whoever gave up meanwhile.
-	err = b.updateClaims(context.WithoutCancel(ctx), func(all claims) error {
-		if all[it.ID] != mine {
-			return notHeld(it.ID)
-		}
-		if received {
-			mine.Until = lease.Until
-		} else { // nobody had it: it is as it was
-			before.Until = mine.At
-			mine = before
-		}
-		if all[it.ID] = mine; mine.Times == 0 {
-			delete(all, it.ID)
-		}
-		return nil
-	})
+	ctx = context.WithoutCancel(ctx)
 	if !received {
+		taken.update(ctx, nil, notReceived)
 		return nil, Lease{}, showErr
 	}
+	err = taken.settle(ctx, nil, func(all claims, id wire.ID) error {
+		c := all[id]
+		if c != taken.now[id] {
+			return notHeld(id)
+		}
+		c.Until = lease.Until
+		all[id] = c
+		return nil
+	})
 	return it, lease, errors.Join(showErr, err)
 }
 
-// leaseOwner is the owner of somebody's leases; members of other teams have their team
-// with them.
+// leaseOwner is the owner of somebody's leases; members of other teams have their team with them.
 func (b *Box) leaseOwner(by wire.Address) string {
 	if by.Team == b.store.Team {
 		return ownerLease + string(by.Agent)
@@ -127,7 +101,7 @@ func (b *Box) leaseOf(c claim) Lease {
 func (b *Box) addLease(it *Item, all claims) {
 	c := all[it.ID]
 	it.Times = c.Times
-	if c.isLease() && c.isLive(time.Now(), false) {
+	if c.isLeaseAt(time.Now()) {
 		lease := b.leaseOf(c)
 		it.Lease = &lease
 		it.Times-- // the present one is not over
@@ -146,29 +120,24 @@ func (b *Box) Leases() (map[wire.ID]Lease, error) {
 	return leases, err
 }
 
-// leasedTo is nil when a message with this claim, if any, is by's to move: nobody else
-// holds it and it is by's own, or by holds it, or held it last. Else *LeasedError or
-// ErrNotHeld.
+// leasedTo is nil when a message with this claim, if any, is by's to move: nobody else holds it and it is
+// by's own, or by holds it, or held it last. Else *LeasedError or ErrNotHeld.
 func (b *Box) leasedTo(c claim, id wire.ID, by wire.Address) error {
-	switch {
-	case c.Owner == b.leaseOwner(by):
+	isTaken := c.isLeaseAt(time.Now())
+	if c.Owner == b.leaseOwner(by) || !isTaken && by == b.Address() {
 		return nil
-	case c.isLease() && c.isLive(time.Now(), false):
+	}
+	if isTaken {
 		return &LeasedError{id, b.leaseOf(c).By, c.Until}
-	case by == b.Address():
-		return nil
 	}
 	return notHeld(id)
 }
 
-// RenewLease has a lease run for that long from now on, and never makes it shorter. One
-// that ran out and that nobody took over is renewed as well.
+// RenewLease has a lease run for that long from now on, and never makes it shorter. One that ran out and
+// that nobody took over is renewed as well.
 func (b *Box) RenewLease(ctx context.Context, id wire.ID, by wire.Address, d time.Duration) (until time.Time, err error) {
-	if err := checkLease(d); err != nil {
-		return until, err
-	}
 	err = b.changeLease(ctx, id, by, func(c *claim) {
-		if end := claimTime(time.Now()).Add(d); end.After(c.Until) {
+		if end := claimNow().Add(d); end.After(c.Until) {
 			c.Until = end
 		}
 		until = c.Until
@@ -179,11 +148,11 @@ func (b *Box) RenewLease(ctx context.Context, id wire.ID, by wire.Address, d tim
 // EndLease gives a message back: nobody holds it any more. It says so among the events
 // (message_returned), for a runner that waits for the message.
 func (b *Box) EndLease(ctx context.Context, id wire.ID, by wire.Address) error {
-	err := b.changeLease(ctx, id, by, func(c *claim) { c.Owner, c.Until = ownerLease, claimTime(time.Now()) })
+	err := b.changeLease(ctx, id, by, func(c *claim) { c.Owner, c.Until = ownerLease, claimNow() })
 	if err != nil {
 		return err
 	}
-	return b.note(ctx, wire.Event{Kind: wire.EventReturned, Source: "cli"}.With("id", string(id)).With("by", by.String()))
+	return b.note(ctx, event("cli", wire.EventReturned, id).With("by", by.String()))
 }
 
 func (b *Box) changeLease(ctx context.Context, id wire.ID, by wire.Address, change func(*claim)) error {

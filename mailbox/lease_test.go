@@ -25,48 +25,13 @@ func ranOut(t testing.TB, b *Box) {
 	t.Helper()
 	err := b.changeClaims(func(all claims) error {
 		for id, c := range all {
-			c.Until = claimTime(time.Now())
+			c.Until = claimNow()
 			all[id] = c
 		}
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
-	}
-}
-
-// What somebody holds no hook hands over and no runner types; who finished it is said.
-// Who else may do what with it, the model says.
-func TestLease(t *testing.T) {
-	t.Parallel()
-	s := newStore(t, "bob")
-	bob := s.Box("bob")
-	list := deliverN(t, bob, 2)
-	first, second := leaseFor(t, bob, "carol", time.Minute), leaseFor(t, bob, "dave", time.Minute)
-	if first.ID != list[0] || second.ID != list[1] || leaseFor(t, bob, "bob", time.Minute) != nil {
-		t.Fatal(first, second)
-	}
-	handed(t, handOver(t, bob, "s", "1", time.Now()), false)
-	holds(t, s)
-	equal(t, "leased", claimed(t, bob, list, false).Leased, list...)
-	if err := bob.EndLease(ctx, list[0], addr("carol")); err != nil {
-		t.Error(err)
-	}
-	if it, err := bob.Get(list[0]); err != nil || it.State != Unread || it.Lease != nil || it.Times != 1 {
-		t.Error(it, err)
-	}
-	if err := bob.MarkAcked(ctx, list[1], addr("dave"), true); err != nil {
-		t.Error(err)
-	}
-	equal(t, "read", read(t, bob), list[0])
-	events := eventsOf(t, bob)
-	if e := events[1]; events[0].Kind != wire.EventReturned || e.Kind != wire.EventAcked || e.Field("by") != "dave@main" {
-		t.Error(events)
-	}
-	for _, d := range []time.Duration{0, -1, MaxLease + 1} {
-		if _, _, err := bob.Lease(ctx, LeaseOptions{By: addr("carol"), For: d}, received); err == nil {
-			t.Errorf("taken for %s", d)
-		}
 	}
 }
 
@@ -144,39 +109,6 @@ func TestLeaseShowsFirst(t *testing.T) {
 	})
 	if !errors.Is(err, ErrNotHeld) || leasesOf(t, bob)[id].By != addr("dave") {
 		t.Error(it, err)
-	}
-}
-
-// A lease goes with its mailbox and comes back with it; withdrawn, a message is nobody's.
-func TestLeaseAndRetire(t *testing.T) {
-	t.Parallel()
-	s := newStore(t, "bob")
-	bob := s.Box("bob")
-	id := deliverN(t, bob, 1)[0]
-	leaseFor(t, bob, "carol", time.Minute)
-	if _, err := s.Retire(ctx, "bob"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := bob.RenewLease(ctx, id, addr("carol"), time.Hour); !errors.Is(err, ErrNoAgent) {
-		t.Error(err)
-	}
-	if err := s.Restore(ctx, "bob", ""); err != nil || leaseFor(t, bob, "dave", time.Minute) != nil {
-		t.Error("restored, and free: ", err)
-	}
-	if state, err := bob.Withdraw(ctx, id, addr("alice")); state != Owed || err != nil {
-		t.Error("its holder is to be told: ", state, err)
-	}
-	if _, err := bob.RenewLease(ctx, id, addr("carol"), time.Hour); !errors.Is(err, ErrNotHeld) {
-		t.Error(err)
-	}
-	if shared, err := bob.Shared(); shared || err != nil {
-		t.Error(shared, err)
-	}
-	if err := errors.Join(bob.Share(), bob.Share()); err != nil {
-		t.Error(err)
-	}
-	if shared, err := bob.Shared(); !shared || err != nil {
-		t.Error(shared, err)
 	}
 }
 

@@ -12,30 +12,39 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Get finds a message by its full id, wherever in the mailbox or its archive it lies,
-// without a listing. ErrNotFound when it is nowhere.
-func (b *Box) Get(id wire.ID) (*Item, error) {
-	// Twice: a message may be put back while we look further on.
-	for range 2 {
+// Get finds a message by its full id, wherever in the mailbox or its archive it lies, without a listing.
+// ErrNotFound when it is nowhere.
+func (b *Box) Get(id wire.ID) (it *Item, err error) {
+	err = b.find(id, func(p place) (err error) {
+		if it, err = b.open(p, id, nil); err == nil && p.state == Unread {
+			b.addLease(it, b.claims())
+		}
+		return err
+	})
+	return it, err
+}
+
+// find calls f with the places where a message may lie, until it is there.
+func (b *Box) find(id wire.ID, f func(place) error) error {
+	for range 2 { // it may be put back while we look further on
 		for _, p := range b.places(id) {
-			if it, err := b.open(p, id); err != errGone {
-				if err == nil && p.state == Unread {
-					b.addLease(it, b.claims())
-				}
-				return it, err
+			if err := f(p); err != errGone {
+				return err
 			}
 		}
 	}
-	return nil, cmp.Or(b.Present(), fmt.Errorf("%s: %w", id, ErrNotFound))
+	return cmp.Or(b.Present(), notFound(id))
 }
 
-// Sent finds a message in the index of what the agent sent. The index is not synced:
-// what a power cut has torn there is not in it.
+func notFound(id wire.ID) error { return fmt.Errorf("%s: %w", id, ErrNotFound) }
+
+// Sent finds a message in the index of what the agent sent. The index is not synced: what a power cut has
+// torn there is not in it.
 func (b *Box) Sent(id wire.ID) (*wire.Message, error) {
-	it, err := b.open(place{dir: b.in("sent", id.Day())}, id)
+	it, err := b.open(b.sent(id), id, nil)
 	var bad *BadError
 	if err == errGone || errors.As(err, &bad) && bad.Unreadable == nil {
-		return nil, fmt.Errorf("%s: %w", id, ErrNotFound)
+		return nil, notFound(id)
 	}
 	if err != nil {
 		return nil, err
@@ -43,58 +52,65 @@ func (b *Box) Sent(id wire.ID) (*wire.Message, error) {
 	return it.Message, nil
 }
 
-// HasAcked reports whether the mailbox's owner has sent the ack of a message, as far
-// as the index of what was sent knows: it was put back with MarkUnread.
+// HasAcked reports whether the mailbox's owner has sent the ack of a message, as far as the index of what
+// was sent knows: it was put back with MarkUnread.
 func (b *Box) HasAcked(id wire.ID) bool {
 	ack := wire.Derive("ack", id, b.Address())
-	there, err := b.has(place{dir: b.in("sent", ack.Day())}, ack)
+	there, err := b.has(b.sent(ack), ack)
 	return there && err == nil
 }
 
-// Match returns the ids that a fragment fits in the first place that has any: new and
-// cur, then done from the newest day, then what was sent. A full id is looked up
-// without a listing.
-func (b *Box) Match(f wire.Fragment) ([]wire.ID, error) {
-	if err := b.Present(); err != nil {
-		return nil, err
-	}
+// inOrder are the parts of a mailbox in the order in which messages move.
+var inOrder = []Range{
+	{Unread: true, Owed: true}, {Done: true, Newest: true}, {Withdrawn: true}, {Archive: true, Newest: true}, {Sent: true, Newest: true},
+}
+
+// Match returns the ids that a fragment fits in the first place that has any: new and cur, then done from
+// the newest day, then what was withdrawn, archived and sent. A full id is looked up without a listing.
+func (b *Box) Match(f wire.Fragment) (found []wire.ID, err error) {
 	if id, ok := f.ID(); ok {
 		_, there, err := b.locate(id)
 		if !there && err == nil {
-			there, err = b.has(place{dir: b.in("sent", id.Day())}, id)
+			there, err = b.has(b.sent(id), id)
 		}
-		if !there {
-			return nil, err
+		if there {
+			found = []wire.ID{id}
 		}
-		return []wire.ID{id}, err
+		return found, err
 	}
-	for _, rg := range []Range{{Unread: true, Owed: true}, {Done: true}, {Withdrawn: true}, {Sent: true}, {Archive: true}} {
-		rg.Newest = true
-		places, err := b.placesIn(rg)
-		if err != nil {
-			return nil, err
-		}
-		var found []wire.ID
-		for _, p := range places {
-			ids, _, err := b.list(p.dir)
-			if err != nil {
-				return nil, err
-			}
-			found = append(found, slices.DeleteFunc(ids, func(id wire.ID) bool { return !f.Matches(id) })...)
-			if len(found) > 0 && p.state != Unread {
-				break
-			}
-		}
-		if len(found) > 0 {
-			slices.Sort(found)
-			return slices.Compact(found), nil
-		}
-	}
-	return nil, nil
+	err = b.listPlaces(inOrder, func(p place, ids []wire.ID) bool {
+		found = append(found, slices.DeleteFunc(ids, func(id wire.ID) bool { return !f.Matches(id) })...)
+		return len(found) == 0 || p.state == Unread
+	})
+	slices.Sort(found)
+	return slices.Compact(found), err
 }
 
-// Counts are the numbers of messages that wait in a mailbox. Unread are those that
-// nobody has taken under a lease; Leased are those that somebody has.
+// listPlaces calls f with the places of ranges and the messages that lie there, until it returns false.
+func (b *Box) listPlaces(ranges []Range, f func(place, []wire.ID) bool) error {
+	for _, rg := range ranges {
+		places, err := b.placesIn(rg)
+		if err != nil {
+			return err
+		}
+		for _, p := range places {
+			ids, err := b.list(p.dir)
+			if err != nil {
+				return err
+			}
+			if rg.Newest {
+				slices.Reverse(ids)
+			}
+			if !f(p, ids) {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// Counts are the numbers of messages that wait in a mailbox. Unread are those that nobody has taken under
+// a lease; Leased are those that somebody has.
 type Counts struct{ Unread, Leased, Owed, Bad int }
 
 // Count takes in what was dropped and counts by names alone.
@@ -105,138 +121,111 @@ func (b *Box) Count(ctx context.Context) (c Counts, err error) {
 	}
 	claims, now := b.claims(), time.Now()
 	for _, id := range unread {
-		if of := claims[id]; of.isLease() && of.isLive(now, false) {
+		if claims[id].isLeaseAt(now) {
 			c.Leased++
 		}
 	}
-	c.Unread = len(unread) - c.Leased
-	owed, _, err := b.list(b.owed().dir)
-	if err != nil {
-		return c, err
-	}
-	c.Owed = len(owed)
-	bad, err := b.badNames()
-	c.Bad = len(bad)
-	return c, err
+	owed, err := b.OwedIDs()
+	bad, e := b.badNames()
+	c.Unread, c.Owed, c.Bad = len(unread)-c.Leased, len(owed), len(bad)
+	return c, errors.Join(err, e)
 }
 
-// listUnread lists what is unread, after taking in what was dropped. What cannot be
-// taken in now stays where it is.
+// listUnread lists what is unread, after taking in what was dropped. What cannot be taken in now stays
+// where it is.
 func (b *Box) listUnread(ctx context.Context) ([]wire.ID, error) {
 	b.TakeIn(ctx)
-	unread, _, err := b.UnreadIDs()
-	return unread, err
+	return b.UnreadIDs()
 }
 
-// UnreadIDs lists the unread messages by name, oldest first, and the other names in
-// new, which may be dropped files. Nothing is taken in.
-func (b *Box) UnreadIDs() (ids []wire.ID, foreign []string, err error) {
-	if err := b.Present(); err != nil {
-		return nil, nil, err
-	}
-	return b.list(b.unread().dir)
-}
+// UnreadIDs lists the unread messages by name, oldest first. Nothing is taken in.
+func (b *Box) UnreadIDs() ([]wire.ID, error) { return b.listPresent(b.unread()) }
 
 // OwedIDs lists what waits for an acknowledgement, oldest first.
-func (b *Box) OwedIDs() ([]wire.ID, error) {
+func (b *Box) OwedIDs() ([]wire.ID, error) { return b.listPresent(b.owed()) }
+
+func (b *Box) listPresent(p place) ([]wire.ID, error) {
 	if err := b.Present(); err != nil {
 		return nil, err
 	}
-	ids, _, err := b.list(b.owed().dir)
-	return ids, err
+	return b.list(p.dir)
 }
 
 // Range says which part of a mailbox is walked.
 type Range struct {
 	Unread, Owed, Done, Withdrawn, Archive, Sent bool
 
-	// Times asks for Item.Written.
-	Times bool
+	Times  bool                  // asks for Item.Written
+	Newest bool                  // walks from the newest day and message back
+	Limit  int                   // opens so many messages (0: all) and counts the rest by name; not with Keep
+	Keep   func(raw []byte) bool // accepts a message by its text before it is decoded; nil: all
 
-	// Newest walks each place from its newest message back.
-	Newest bool
-
-	// Since leaves out days of done, archive and sent into which nothing came after
-	// it, by the time of the directory: ids and senders' clocks are not asked. What is
-	// older is still among the messages of the other days.
+	// Since leaves out days of done, archive and sent into which nothing came after it, by the time of the
+	// directory: ids and senders' clocks are not asked. Older messages are still among those of other days.
 	Since time.Time
-
-	// Limit stops after so many messages; the rest is counted by name, not opened. 0:
-	// no limit. Not together with a Keep.
-	Limit int
-
-	// Keep accepts a message by its raw text before it is decoded; nil accepts all.
-	Keep func(raw []byte) bool
 }
 
-// Walk calls f with the messages of a range: unread, owed, withdrawn, then archive,
-// done and sent from the oldest day, each oldest first, until f returns false. more is
-// how many messages lie beyond the limit (by name). Bad files are passed over and
-// counted. What was dropped is taken in first when unread messages are asked for.
+// Walk calls f with the messages of a range: unread, owed, withdrawn, then archive, done and sent from
+// the oldest day, each oldest first, until f returns false. more is how many messages lie beyond the
+// limit (by name). Bad files are passed over and counted. What was dropped is taken in first when unread
+// messages are asked for.
 func (b *Box) Walk(ctx context.Context, rg Range, f func(*Item) bool) (more, bad int, err error) {
 	if err := b.Present(); err != nil {
 		return 0, 0, err
 	}
-	places, err := b.placesIn(rg)
-	if err != nil {
-		return 0, 0, err
+	if rg.Unread {
+		b.TakeIn(ctx)
 	}
 	shown := 0
-	for _, p := range places {
-		var ids []wire.ID
-		claimed := claims{}
-		if p.state == Unread {
-			ids, err = b.listUnread(ctx)
-			claimed = b.claims()
-		} else {
-			ids, _, err = b.list(p.dir)
+	e := b.listPlaces([]Range{rg}, func(p place, ids []wire.ID) (goesOn bool) {
+		if rg.Limit > 0 && shown == rg.Limit {
+			more += len(ids)
+			return true
 		}
-		if err != nil {
-			return more, bad, err
-		}
-		if rg.Newest {
-			slices.Reverse(ids)
-		}
-		for _, id := range ids {
-			if rg.Limit > 0 && shown >= rg.Limit {
-				more++
-				continue
-			}
-			it, err := b.openKept(p, id, rg)
-			var be *BadError
-			switch {
-			case errors.As(err, &be):
-				bad++
-			case err == errGone:
-			case err != nil:
-				return more, bad, err
-			default:
-				b.addLease(it, claimed)
-				if shown++; !f(it) {
-					return more, bad, nil
+		goesOn = true
+		err = b.openEach(p, ids, rg.Keep, func(*BadError) { bad++ }, func(i int, it *Item) bool {
+			if rg.Times {
+				if info, err := b.store.root.Lstat(p.file(it.ID)); err == nil {
+					it.Written = info.ModTime()
 				}
 			}
-		}
-	}
-	return more, bad, nil
+			shown++
+			goesOn = f(it)
+			isFull := rg.Limit > 0 && shown == rg.Limit
+			if isFull && goesOn {
+				more += len(ids) - i - 1
+			}
+			return goesOn && !isFull
+		})
+		return goesOn && err == nil
+	})
+	return more, bad, cmp.Or(err, e)
 }
 
-// openKept is open for a message that the range keeps; errGone for another.
-func (b *Box) openKept(p place, id wire.ID, rg Range) (*Item, error) {
-	data, err := b.readFile(p, id)
-	if err != nil {
-		return nil, err
+// openEach opens messages of a place, those that keep accepts (nil: all), and calls f with each and its number
+// until f returns false. What has moved on is passed over.
+func (b *Box) openEach(p place, ids []wire.ID, keep func([]byte) bool, isBad func(*BadError), f func(int, *Item) bool) error {
+	var claimed claims
+	if p.state == Unread {
+		claimed = b.claims()
 	}
-	if rg.Keep != nil && !rg.Keep(data) {
-		return nil, errGone
-	}
-	it, err := b.decode(p, id, data)
-	if err == nil && rg.Times {
-		if info, err := b.store.root.Lstat(p.file(id)); err == nil {
-			it.Written = info.ModTime()
+	for i, id := range ids {
+		it, err := b.open(p, id, keep)
+		if bad := (*BadError)(nil); errors.As(err, &bad) {
+			isBad(bad)
+			continue
+		}
+		if err == errGone {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if b.addLease(it, claimed); !f(i, it) {
+			break
 		}
 	}
-	return it, err
+	return nil
 }
 
 // placesIn are the places of a range.
@@ -246,31 +235,39 @@ func (b *Box) placesIn(rg Range) (places []place, err error) {
 			places = append(places, p)
 		}
 	}
-	addDays := func(wanted bool, top place) {
-		if !wanted || err != nil {
-			return
-		}
-		var days []string
-		if days, err = b.days(top.dir); rg.Newest {
-			slices.Reverse(days)
-		}
-		for _, day := range days {
-			dir := top.dir + "/" + day
-			info, err := b.store.root.Lstat(dir)
-			add(err != nil || !info.ModTime().Before(rg.Since), place{top.state, dir})
-		}
-	}
 	add(rg.Unread, b.unread())
 	add(rg.Owed, b.owed())
 	add(rg.Withdrawn, b.withdrawn())
-	addDays(rg.Archive, place{Done, b.archived("done")})
-	addDays(rg.Done, place{Done, b.in("inbox/done")})
-	addDays(rg.Sent, place{"", b.in("sent")})
-	return places, err
+	var ofDays []place
+	for _, top := range []struct {
+		wanted bool
+		place
+	}{{rg.Archive, place{Done, b.archived("done")}}, {rg.Done, place{Done, b.in("inbox/done")}}, {rg.Sent, place{"", b.in("sent")}}} {
+		if !top.wanted {
+			continue
+		}
+		days, err := b.days(top.dir)
+		if err != nil {
+			return nil, err
+		}
+		for _, day := range days {
+			dir := top.dir + "/" + day
+			if info, err := b.store.root.Lstat(dir); err != nil || !info.ModTime().Before(rg.Since) {
+				ofDays = append(ofDays, place{top.state, dir})
+			}
+		}
+	}
+	if rg.Newest {
+		slices.Reverse(ofDays)
+	}
+	return append(places, ofDays...), nil
 }
 
-// Due lists the messages whose answer was expected before a moment: unread, owed, and
-// read since. What has expired or was superseded is left out; some may have their answer.
+// dueFor is how long after a day's last message the day is searched for overdue answers.
+const dueFor = 14 * 24 * time.Hour
+
+// Due lists the messages whose answer was expected before a moment: unread, owed, and read since. What
+// has expired or was superseded is left out; some may have their answer.
 func (b *Box) Due(ctx context.Context, before time.Time) (due []*Item, err error) {
 	superseded := map[wire.ID]wire.Address{}
 	rg := Range{Unread: true, Owed: true, Done: true, Since: before.Add(-dueFor), Keep: func(raw []byte) bool {
@@ -287,7 +284,3 @@ func (b *Box) Due(ctx context.Context, before time.Time) (due []*Item, err error
 	})
 	return slices.DeleteFunc(due, func(it *Item) bool { return superseded[it.ID] == it.From }), err
 }
-
-// dueFor is how long after a day's last message the day is searched for overdue
-// answers.
-const dueFor = 14 * 24 * time.Hour

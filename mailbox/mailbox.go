@@ -1,9 +1,8 @@
 // Package mailbox keeps messages as files, one mailbox an agent.
 //
-// Anybody may deliver to a mailbox at any time; a delivery is whole or absent, and
-// once reported it survives a power cut. A message is never edited: its file is
-// written once and then only renamed, and nothing here ever deletes one that is
-// unread. The directory is the state:
+// Anybody may deliver to a mailbox at any time; a delivery is whole or absent, and once reported it
+// survives a power cut. A message is never edited: its file is written once and then only renamed, and
+// nothing here ever deletes one that is unread. The directory is the state:
 //
 //	<agent>/inbox/          drop any file here by hand
 //	    tmp/                being written, or being taken in
@@ -20,24 +19,22 @@
 //
 // # What may be relied on
 //
-// Publishing and moving never replace. A message is in exactly one of new, cur, done
-// and withdrawn (or the archive), and moves in that order; only MarkUnread moves
-// back, under a lock that excludes those who look for an id. So whoever looks in this
-// order finds a message that is there.
+// Publishing and moving never replace. A message is in exactly one of new, cur, done and withdrawn (or
+// the archive), and moves in that order; only MarkUnread moves back, under a lock that excludes those who
+// look for an id. So whoever looks in this order finds a message that is there.
 //
-// Reading shows first and moves after, and moves only what the reader has received: a
-// reader that is killed at any instant sees a message again, never loses one.
+// Reading shows first and moves after, and moves only what the reader has received: a reader that is
+// killed at any instant sees a message again, never loses one.
 //
 // Ids order a display. Nothing here decides by them what is new.
 //
 // # Locks
 //
-// All are flocks on files under the team's .locks. None is held while waiting for
-// anything but the file system and, at most two seconds, the output of Read. Their
-// order: runner, team, drops, inbox, reader, events; never those of two agents at
-// once. Looking takes none. What was looked at before a lock does not count: things are
-// reached by their path below the team's directory, anew each time, and the inbox that a
-// delivery has opened is compared with the one at its path.
+// All are flocks on files under the team's .locks. None is held while waiting for anything but the file
+// system and, at most two seconds, the output of Read. Their order: runner, team, drops, inbox, reader,
+// events; never those of two agents at once. Looking takes none. What was looked at before a lock does
+// not count: things are reached by their path below the team's directory, and the inbox that a delivery
+// has opened is compared with the one at its path.
 //
 // All types here may be used by several goroutines at once.
 package mailbox
@@ -70,6 +67,14 @@ var (
 	ErrWithdrawn  = errors.New("was withdrawn by its sender")
 )
 
+// UnloggedError says that something was done and could not be noted among the events.
+type UnloggedError struct{ Err error }
+
+func (e *UnloggedError) Error() string {
+	return "done, but not noted in the event log: " + e.Err.Error()
+}
+func (e *UnloggedError) Unwrap() error { return e.Err }
+
 // DefaultLockTimeout is how long a store waits for a lock unless told.
 const DefaultLockTimeout = 5 * time.Second
 
@@ -83,8 +88,8 @@ type Store struct {
 	runners sync.Map // by agent: the *Runner of each runner lock that the store holds
 }
 
-// NewStore is the mailboxes in a team's directory, which the store closes with
-// itself. The team's name goes into addresses only.
+// NewStore is the mailboxes in a team's directory, which the store closes with itself. The team's name
+// goes into addresses only.
 func NewStore(root *durable.Root, team wire.Name) *Store {
 	return &Store{Team: team, root: root, locks: lockfile.In(root)}
 }
@@ -98,35 +103,30 @@ func (s *Store) Dir() *durable.Root { return s.root }
 // Locks are the team's locks.
 func (s *Store) Locks() lockfile.Dir { return s.locks }
 
-// Box is the mailbox of an agent, who need not exist: the first operation that needs
-// it returns ErrNoAgent.
+// Box is the mailbox of an agent, who need not exist: the first operation that needs it returns
+// ErrNoAgent.
 func (s *Store) Box(agent wire.Name) *Box { return &Box{store: s, agent: agent} }
 
-// Agents lists the agents, sorted: the directories here that hold inbox/new. One that
-// cannot be looked at is an error, not an absence.
-func (s *Store) Agents() ([]wire.Name, error) {
+// Agents lists the agents, sorted: the directories here that hold inbox/new. One that cannot be looked at
+// is an error, not an absence.
+func (s *Store) Agents() (agents []wire.Name, err error) {
 	names, err := s.root.Names(".")
-	if err != nil {
-		return nil, err
-	}
-	var agents []wire.Name
 	for _, name := range names {
 		if !wire.IsName(name) {
 			continue
 		}
-		switch err := s.Box(wire.Name(name)).Present(); {
-		case err == nil:
+		present := s.Box(wire.Name(name)).Present()
+		if present == nil {
 			agents = append(agents, wire.Name(name))
-		case errors.Is(err, ErrNoAgent), errors.Is(err, durable.ErrNotDirectory):
-		default:
-			return agents, err
+		} else if !errors.Is(present, ErrNoAgent) && !errors.Is(present, durable.ErrNotDirectory) {
+			return agents, present
 		}
 	}
-	return agents, nil
+	return agents, err
 }
 
-// Create makes a mailbox. It is built under a dot name and renamed into place:
-// half-made ones are none. ErrExists when there is one.
+// Create makes a mailbox. It is built under a dot name and renamed into place: half-made ones are none.
+// ErrExists when there is one.
 func (s *Store) Create(ctx context.Context, agent wire.Name) error {
 	if _, err := wire.ParseName(string(agent)); err != nil {
 		return err
@@ -136,18 +136,19 @@ func (s *Store) Create(ctx context.Context, agent wire.Name) error {
 		return err
 	}
 	defer unlock()
-	switch err := s.Box(agent).Present(); {
-	case err == nil:
+	present := s.Box(agent).Present()
+	if present == nil {
 		return fmt.Errorf("%s: %w", agent, ErrExists)
-	case !errors.Is(err, ErrNoAgent):
-		return err
+	}
+	if !errors.Is(present, ErrNoAgent) {
+		return present
 	}
 	name := string(agent)
-	there, err := s.root.Exists(name)
+	isBroken, err := s.root.Exists(name)
 	if err != nil {
 		return err
 	}
-	if !there {
+	if !isBroken {
 		name = "." + name + ".making"
 	}
 	// What is there without an inbox/new is completed where it is, new last.
@@ -157,40 +158,29 @@ func (s *Store) Create(ctx context.Context, agent wire.Name) error {
 		}
 	}
 	// A power cut must not leave the name without what is behind it.
-	if err := errors.Join(s.root.Sync(name+"/inbox"), s.root.Sync(name)); err != nil {
-		return err
+	err = errors.Join(s.root.Sync(name+"/inbox"), s.root.Sync(name))
+	if err == nil && !isBroken {
+		err = s.root.Move(name, string(agent))
 	}
-	if !there {
-		if err := s.root.Move(name, string(agent)); err != nil {
-			return err
-		}
-	}
-	return s.root.Sync(".")
+	return cmp.Or(err, s.root.Sync("."))
 }
 
-// Running reports whether a runner holds the agent's runner lock: the proof of life.
-// The lock is probed and let go at once.
+// Running reports whether a runner holds the agent's runner lock: the proof of life. The lock is probed
+// and let go at once.
 func (s *Store) Running(agent wire.Name) (bool, error) {
 	return s.locks.Held(string(agent) + ".runner")
 }
 
-func (s *Store) timeout() time.Duration {
-	if s.LockTimeout > 0 {
-		return s.LockTimeout
-	}
-	return DefaultLockTimeout
-}
-
 func (s *Store) lock(ctx context.Context, name string, m lockfile.Mode, seen func() error) (unlock func(), err error) {
-	l, err := s.locks.Lock(ctx, name, m, s.timeout(), seen)
+	l, err := s.locks.Lock(ctx, name, m, cmp.Or(s.LockTimeout, DefaultLockTimeout), seen)
 	if err != nil {
 		return nil, err
 	}
 	return func() { l.Unlock() }, nil
 }
 
-// publish writes a file under a temporary name, and then gives it its own: fs.ErrExist
-// when that is taken. The directory is to be synced.
+// publish writes a file under a temporary name, and then gives it its own: fs.ErrExist when that is
+// taken. The directory is to be synced.
 func (s *Store) publish(temp, name string, data []byte) error {
 	if err := s.root.Create(temp, data); err != nil {
 		return err
@@ -220,8 +210,8 @@ func (b *Box) Store() *Store { return b.store }
 // Exists reports whether the mailbox is there: a directory with inbox/new.
 func (b *Box) Exists() bool { return b.Present() == nil }
 
-// Present is nil when the mailbox is there, ErrNoAgent when it is not, and another
-// error when that cannot be said. No part of its path may be a link.
+// Present is nil when the mailbox is there, ErrNoAgent when it is not, and another error when that cannot
+// be said. No part of its path may be a link.
 func (b *Box) Present() error {
 	for _, dir := range []string{"", "inbox", "inbox/new"} {
 		err := b.store.root.IsDir(b.in(dir))
@@ -243,21 +233,9 @@ func (b *Box) in(elem ...string) string {
 }
 
 // archived is the path of something in the team's archive for this agent.
-func (b *Box) archived(elem ...string) string {
-	return path.Join(append([]string{".archive", string(b.agent)}, elem...)...)
-}
+func (b *Box) archived(elem ...string) string { return path.Join(".archive", b.in(elem...)) }
 
-// locked calls f while nobody else holds one of the mailbox's locks, if the mailbox is
-// there.
-func (b *Box) locked(ctx context.Context, lock string, f func() error) error {
-	unlock, err := b.lock(ctx, lock)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	return f()
-}
-
+// lock gets one of the mailbox's locks, if the mailbox is there.
 func (b *Box) lock(ctx context.Context, lock string) (unlock func(), err error) {
 	unlock, err = b.store.lock(ctx, string(b.agent)+"."+lock, lockfile.Exclusive, b.Present)
 	if err != nil {
@@ -270,9 +248,18 @@ func (b *Box) lock(ctx context.Context, lock string) (unlock func(), err error) 
 	return unlock, nil
 }
 
-// mkdir makes a directory of the mailbox, never the mailbox itself, which may have been
-// retired: it is made from within. Something else that lies where a day of messages
-// belongs is moved to bad.
+// locked calls f under one of the mailbox's locks.
+func (b *Box) locked(ctx context.Context, lock string, f func() error) error {
+	unlock, err := b.lock(ctx, lock)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return f()
+}
+
+// mkdir makes a directory of the mailbox, never the mailbox itself, which may have been retired: it is
+// made from within. Something else that lies where a day of messages belongs is moved to bad.
 func (b *Box) mkdir(dir string) error {
 	root, name := b.store.root, dir
 	if root.IsDir(dir) == nil {
@@ -288,10 +275,9 @@ func (b *Box) mkdir(dir string) error {
 	}
 	err := root.MkdirAll(name)
 	if errors.Is(err, durable.ErrNotDirectory) && isDay(path.Base(name)) && root.IsDir(path.Dir(name)) == nil {
-		if err := b.setAside(dir, path.Base(dir), "it lay where the messages of a day belong"); err != nil {
-			return err
+		if err = b.setAside(dir, path.Base(dir), "it lay where the messages of a day belong"); err == nil {
+			err = root.MkdirAll(name)
 		}
-		err = root.MkdirAll(name)
 	}
 	return err
 }
@@ -307,33 +293,28 @@ func (b *Box) Log() *eventlog.Log {
 	}
 }
 
-// note appends events about messages to the agent's log. What they tell of is done,
-// so a failure is an *UnloggedError.
+// note appends events about messages to the agent's log. What they tell of is done, so a failure is an
+// *UnloggedError.
 func (b *Box) note(ctx context.Context, events ...wire.Event) error {
-	if len(events) == 0 {
-		return nil
-	}
 	if err := b.Log().Append(ctx, events...); err != nil {
 		return &UnloggedError{err}
 	}
 	return nil
 }
 
-// UnloggedError says that something was done and could not be noted among the events.
-type UnloggedError struct{ Err error }
-
-func (e *UnloggedError) Error() string {
-	return "done, but not noted in the event log: " + e.Err.Error()
+// event is an event about a message.
+func event(source, kind string, id wire.ID) wire.Event {
+	return wire.Event{Kind: kind, Source: source}.With("id", string(id))
 }
-func (e *UnloggedError) Unwrap() error { return e.Err }
 
-// absent reports whether an error says that a file, or a directory above it, is not
-// there: a stray file in place of a directory holds no messages.
+// absent reports whether an error says that a file, or a directory above it, is not there: a stray file
+// in place of a directory holds no messages.
 func absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// readOnly reports whether an error means that nothing can be written here.
-func readOnly(err error) bool {
-	return errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+// isUnwritable reports whether an error means that nothing can be written here.
+func isUnwritable(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) ||
+		errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }

@@ -176,7 +176,7 @@ func settleDrops(t testing.TB, b *Box) {
 func moveTo(b *Box, id wire.ID, place string) (err error) {
 	switch place {
 	case "cur", "done", "archive":
-		_, err = b.MarkRead(ctx, id)
+		err = b.MarkRead(ctx, id)
 	case "withdrawn":
 		_, err = b.Withdraw(ctx, id, addr("alice"))
 	}

@@ -1,8 +1,8 @@
 package mailbox
 
 import (
+	"cmp"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,9 +14,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// IdempotencyKey is the name under which somebody sends a message, so that sending it
-// again is no second message: a script that is run again after a kill says the same
-// names.
+// IdempotencyKey is the name under which somebody sends a message, so that sending it again is no second
+// message: a script that is run again after a kill says the same names.
 //
 //	sent/once/<sha256 of name, re and to>.json
 type IdempotencyKey struct {
@@ -34,56 +33,42 @@ func CheckKeyName(name string) error {
 	return nil
 }
 
-// Once gives the key its id: that of the first call with its name, what it answers and
-// whom it is for, else a new one, which is noted durably before Once returns. Of several
-// callers at once all get the same. known says that it was noted before.
+// Once gives the key its id: that of the first call with its name, what it answers and whom it is for,
+// else a new one, which is noted durably before Once returns. Of several callers at once all get the
+// same. known says that it was noted before.
 func (b *Box) Once(key *IdempotencyKey) (known bool, err error) {
-	if err := CheckKeyName(key.Name); err != nil {
-		return false, err
-	}
-	if err := b.Present(); err != nil {
-		return false, err
-	}
 	root, dir := b.store.root, b.in("sent/once")
+	if err := cmp.Or(CheckKeyName(key.Name), b.Present()); err != nil {
+		return false, err
+	}
 	if err := b.mkdir(dir); err != nil {
 		return false, err
 	}
-	sum := sha256.Sum256([]byte(key.Name + "\x00" + string(key.Re) + "\x00" + strings.Join(key.To, ",")))
-	file := dir + "/" + hex.EncodeToString(sum[:]) + ".json"
-	if known, err = b.readKey(key, file); !known && err == nil {
-		key.ID = wire.NewID()
-		var data []byte
-		if data, err = json.Marshal(key); err == nil {
-			err = b.store.publish(dir+"/."+string(wire.NewID())+".tmp", file, append(data, '\n'))
-		}
-		if errors.Is(err, fs.ErrExist) { // somebody was faster
-			known, err = b.readKey(key, file)
-		}
-	}
-	if err != nil {
-		return false, err
-	}
-	// Also of what was noted before: who noted it may have been killed before this.
-	return known, errors.Join(root.Sync(dir), root.Sync(b.in("sent")))
-}
-
-// readKey takes the id from the file, if that is there. One that was not written for
-// this key is an error: a guess could send twice.
-func (b *Box) readKey(key *IdempotencyKey, file string) (known bool, err error) {
-	data, err := b.store.root.ReadFile(file, 4<<20)
+	file := fmt.Sprintf("%s/%x.json", dir, sha256.Sum256([]byte(key.Name+"\x00"+string(key.Re)+"\x00"+strings.Join(key.To, ","))))
+	const maxKey = 4 << 20
+	data, err := root.ReadFile(file, maxKey)
+	known = true
 	if absent(err) {
-		return false, nil
+		key.ID = wire.NewID()
+		if data, err = json.Marshal(key); err != nil {
+			return false, err
+		}
+		err = b.store.publish(dir+"/."+string(wire.NewID())+".tmp", file, append(data, '\n'))
+		if known = errors.Is(err, fs.ErrExist); known { // somebody was faster
+			data, err = root.ReadFile(file, maxKey)
+		}
 	}
 	var noted IdempotencyKey
 	if err == nil {
 		err = json.Unmarshal(data, &noted)
 	}
 	if err == nil && (noted.Name != key.Name || !wire.IsID(string(noted.ID))) {
-		err = errors.New("it is of no message under that name")
+		err = errors.New("it is of no message under that name") // a guess could send twice
 	}
 	if err != nil {
-		return false, fmt.Errorf("read %s: %w", b.store.root.Join(file), err)
+		return false, fmt.Errorf("note the name in %s: %w", root.Join(file), err)
 	}
 	key.ID = noted.ID
-	return true, nil
+	// Also of what was noted before: who noted it may have been killed before this.
+	return known, errors.Join(root.Sync(dir), root.Sync(b.in("sent")))
 }

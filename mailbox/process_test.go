@@ -326,14 +326,14 @@ func (p *process) move() {
 	it := some[p.r.IntN(len(some))]
 	switch {
 	case it.State == Unread && p.oneIn(2):
-		_, err = b.MarkRead(ctx, it.ID)
+		err = b.MarkRead(ctx, it.ID)
 	case it.State == Unread && p.oneIn(8):
 		_, err = b.Withdraw(ctx, it.ID, it.From)
 	case it.State == Owed:
 		err = b.MarkAcked(ctx, it.ID, b.Address(), p.oneIn(2))
 	case it.State == Done && b.agent == "carol":
 		p.say("unread %s %s", b.agent, it.ID)
-		_, err = b.MarkUnread(ctx, it.ID)
+		err = b.MarkUnread(ctx, it.ID)
 	}
 	if !p.failed(b, err) {
 		p.say("moved")
@@ -353,7 +353,7 @@ func (p *process) retire() {
 	if _, err := p.store.Retire(ctx, "dave"); !p.failed(b, err) {
 		p.say("retired")
 	}
-	if err := p.store.Restore(ctx, "dave", ""); !errors.Is(err, ErrExists) {
+	if err := p.store.Restore(ctx, "dave"); !errors.Is(err, ErrExists) {
 		p.failed(b, err)
 	}
 	time.Sleep(10 * time.Millisecond)

@@ -10,86 +10,59 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// showUnderLock is how long Read keeps other readers out while its output is being
-// received. Tests shorten it.
+// showUnderLock is how long Read keeps other readers out while its output is being received. Tests
+// shorten it.
 var showUnderLock = 2 * time.Second
 
 // ReadOptions choose what is read.
 type ReadOptions struct {
-	IDs   []wire.ID                // these only; unread ones
-	Match func(*wire.Message) bool // nil: all
-	Limit int                      // at most so many; 0: no limit
-
-	// Fits is asked about each message in order, once, so that it may add up; the batch
-	// ends before the first for which it says no. nil: all fit.
-	Fits func(*wire.Message) bool
-
-	// Owed is how many ids are wanted in Batch.Owed.
-	Owed int
-
-	// LookAhead is how many further unread messages are opened, to see whether they
-	// replace or follow those in the batch.
-	LookAhead int
+	IDs       []wire.ID                // these only; unread ones
+	Match     func(*wire.Message) bool // nil: all
+	Limit     int                      // at most so many; 0: no limit
+	Fits      func(*wire.Message) bool // asked in order, once each; the batch ends before the first no; nil: all fit
+	LookAhead int                      // how many further unread messages are opened: they may replace or follow others
 }
 
 // Batch is what one Read shows.
 type Batch struct {
-	ID    wire.ID // of the batch, as in message_read
-	Items []*Item
-
-	// Ahead are further unread messages, as far as LookAhead went.
-	Ahead []*Item
-
-	More int // unread messages that match and are not in the batch
-
-	// Owed are the oldest of the messages that wait for an acknowledgement, as they
-	// were before this reading, and how many there are; if ReadOptions.Owed asks.
-	Owed      []wire.ID
-	OwedTotal int
-
-	Unreadable int // unread files that could not be read, and were left
-	SetAside   int // files that were no messages, and were moved to bad now
-
-	// Unmarked says why messages that were shown could not be marked as read: a
-	// read-only or full disk. They are still unread.
-	Unmarked error
-
-	// Unlogged says why the reading could not be noted among the events.
-	Unlogged error
+	Items    []*Item
+	Ahead    []*Item // further unread messages, as far as LookAhead went
+	More     int     // unread messages that match and are not in the batch
+	SetAside int     // files that were no messages, and were moved to bad now
+	Unmarked error   // why messages that were shown are still unread: a read-only or full disk
+	Unlogged error   // why the reading could not be noted among the events
 }
 
-// Peek chooses as Read does, moves no message and takes no lock but to take in what
-// was dropped. What is asked for by its id is shown whoever is handling it.
+// Peek chooses as Read does, moves no message and takes no lock but to take in what was dropped. What is
+// asked for by its id is shown whoever is handling it.
 func (b *Box) Peek(ctx context.Context, opt ReadOptions) (Batch, error) {
-	ids, err := b.listUnread(ctx)
-	if err != nil {
+	b.TakeIn(ctx)
+	if err := b.Present(); err != nil {
 		return Batch{}, err
 	}
-	claimed := b.keptFromReaders()
 	if opt.IDs != nil {
-		claimed = nil
+		return b.choose(opt, nil, false)
 	}
-	return b.choose(opt, ids, claimed, false)
+	return b.choose(opt, b.keptFromReaders(), false)
 }
 
-// Read chooses unread messages, has show write them, and then marks those that show
-// says were received: the first n. Read holds the reader's lock for at most two
-// seconds of showing; if it takes longer, show goes on without it, another reader may
-// show the same messages, and what is still unread then is moved. An error of show
-// does not keep the messages that were received from being marked; it is returned.
+// Read chooses unread messages, has show write them, and then marks those that show says were received:
+// the first n. Read holds the reader's lock for at most two seconds of showing; if it takes longer, show
+// goes on without it, another reader may show the same messages, and what is still unread then is moved.
+// An error of show does not keep the messages that were received from being marked; it is returned.
 //
-// What a runner types just now, and what somebody holds under a lease, is passed over.
-// What a hook has handed to a session is not: whoever reads gets it.
+// What a runner types just now, and what somebody holds under a lease, is passed over. What a hook has
+// handed to a session is not: whoever reads gets it.
 //
-// Where nothing can be marked (a read-only disk) the messages are shown all the same,
-// and Unmarked says why.
+// Where nothing can be marked (a read-only disk) the messages are shown all the same, and Unmarked says
+// why.
 func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (received int, err error)) (batch Batch, err error) {
 	taken, err := b.TakeIn(ctx)
 	if errors.Is(err, ErrNoAgent) {
 		return batch, err
 	}
 	unlock, err := b.lock(ctx, "reader")
-	if readOnly(err) {
+	if isUnwritable(err) {
 		batch, e := b.Peek(ctx, opt)
 		if e == nil {
 			batch.Unmarked = err
@@ -101,14 +74,9 @@ func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (recei
 		return batch, err
 	}
 	defer func() { unlock() }()
-	ids, _, err := b.list(b.unread().dir)
-	if err != nil {
+	if batch, err = b.choose(opt, b.keptFromReaders(), true); err != nil {
 		return batch, err
 	}
-	if batch, err = b.choose(opt, ids, b.keptFromReaders(), true); err != nil {
-		return batch, err
-	}
-	batch.ID = wire.NewID()
 	batch.SetAside += taken.Bad
 
 	timer := time.AfterFunc(showUnderLock, unlock)
@@ -124,16 +92,16 @@ func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (recei
 		claimed = b.keptFromReaders()
 	}
 	var events []wire.Event
+	batchID := wire.NewID()
 	for _, it := range batch.Items[:min(received, len(batch.Items))] {
 		if _, ok := claimed[it.ID]; ok {
 			continue
 		}
-		switch err := b.markRead(it.Message); {
-		case err == errGone:
-		case err != nil:
+		err := b.move(it.ID, b.unread(), b.afterRead(it.Message))
+		if err == nil {
+			events = append(events, readEvent(it.ID, batchID))
+		} else if err != errGone {
 			batch.Unmarked = err
-		default:
-			events = append(events, readEvent(it.ID, batch.ID))
 		}
 	}
 	unlock()
@@ -141,83 +109,58 @@ func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (recei
 	return batch, showErr
 }
 
-// readEvent says that a message was read, in a batch.
-func readEvent(id, batch wire.ID) wire.Event {
-	return wire.Event{Kind: wire.EventRead, Source: "cli"}.With("id", string(id)).With("batch", string(batch))
-}
-
-// choose picks the batch out of the unread messages. With setAside what is no message is
-// moved to bad.
-func (b *Box) choose(opt ReadOptions, unread []wire.ID, claimed claims, setAside bool) (batch Batch, err error) {
-	list := opt.IDs
-	if list == nil {
-		list = unread
-	}
-	list = slices.DeleteFunc(slices.Clone(list), func(id wire.ID) bool { _, ok := claimed[id]; return ok })
-	history := b.claims()
-	ended := false // Fits said no
-	for i, id := range list {
-		enough := ended || opt.Limit > 0 && len(batch.Items) >= opt.Limit
-		if enough && len(batch.Ahead) >= opt.LookAhead && opt.Match == nil {
-			batch.More += len(list) - i // counted by name
-			break
-		}
-		it, err := b.open(b.unread(), id)
-		var bad *BadError
-		switch {
-		case errors.As(err, &bad):
-			if bad.Unreadable != nil {
-				batch.Unreadable++
-			} else if setAside && b.setAsideBad(bad) {
-				batch.SetAside++
-			}
-			continue
-		case err == errGone:
-			continue
-		case err != nil:
+// choose picks the batch out of the unread messages, without those that are claimed. With setAside what is no
+// message is moved to bad.
+func (b *Box) choose(opt ReadOptions, claimed claims, setAside bool) (batch Batch, err error) {
+	list := slices.Clone(opt.IDs)
+	if opt.IDs == nil {
+		if list, err = b.list(b.unread().dir); err != nil {
 			return batch, err
 		}
-		b.addLease(it, history)
+	}
+	list = slices.DeleteFunc(list, func(id wire.ID) bool { _, ok := claimed[id]; return ok })
+	isBad := func(bad *BadError) {
+		if setAside && b.setAsideBad(bad) {
+			batch.SetAside++
+		}
+	}
+	isFull := false // or Fits said no
+	err = b.openEach(b.unread(), list, nil, isBad, func(i int, it *Item) bool {
 		matches := opt.Match == nil || opt.Match(it.Message)
-		if matches && !enough && opt.Fits != nil && !opt.Fits(it.Message) {
-			ended, enough = true, true
-		}
-		if matches && !enough {
+		isFull = isFull || matches && opt.Fits != nil && !opt.Fits(it.Message)
+		if matches && !isFull {
 			batch.Items = append(batch.Items, it)
-			continue
+			isFull = len(batch.Items) == opt.Limit
+		} else {
+			if matches {
+				batch.More++
+			}
+			if len(batch.Ahead) < opt.LookAhead {
+				batch.Ahead = append(batch.Ahead, it)
+			}
 		}
-		if matches {
-			batch.More++
+		if isFull && len(batch.Ahead) >= opt.LookAhead && opt.Match == nil {
+			batch.More += len(list) - i - 1 // counted by name
+			return false
 		}
-		if len(batch.Ahead) < opt.LookAhead {
-			batch.Ahead = append(batch.Ahead, it)
-		}
-	}
-	if opt.Owed > 0 {
-		// What cannot be counted keeps nothing from being shown.
-		owed, _, _ := b.list(b.owed().dir)
-		batch.OwedTotal = len(owed)
-		batch.Owed = owed[:min(len(owed), opt.Owed)]
-	}
-	return batch, nil
+		return true
+	})
+	return batch, err
 }
 
-// LastBatch finds the messages that the last Read marked, oldest first. Those that are
-// nowhere any more are left out.
+// LastBatch finds the messages that the last Read marked, oldest first. Those that are nowhere any more
+// are left out.
 func (b *Box) LastBatch() ([]*Item, error) {
 	var ids []wire.ID
-	_, err := b.Log().Tail(func(events []wire.Event) bool {
-		ids = nil
-		batch := ""
-		for _, e := range slices.Backward(events) {
-			if e.Kind != wire.EventRead {
-				continue
-			}
-			if batch = cmp.Or(batch, e.Field("batch")); e.Field("batch") != batch {
-				return true // an earlier one: this batch is whole
-			}
-			ids = append(ids, e.MessageID())
+	batch := ""
+	_, err := b.Log().Tail(func(e *wire.Event) bool {
+		if e.Kind != wire.EventRead {
+			return false
 		}
+		if batch = cmp.Or(batch, e.Field("batch")); e.Field("batch") != batch {
+			return true // an earlier one: this batch is whole
+		}
+		ids = append(ids, e.MessageID())
 		return false
 	})
 	if err != nil {
@@ -226,10 +169,9 @@ func (b *Box) LastBatch() ([]*Item, error) {
 	var items []*Item
 	for _, id := range slices.Backward(ids) {
 		it, err := b.Get(id)
-		switch {
-		case err == nil:
+		if err == nil {
 			items = append(items, it)
-		case !errors.Is(err, ErrNotFound):
+		} else if !errors.Is(err, ErrNotFound) {
 			return nil, err
 		}
 	}

@@ -4,10 +4,7 @@ package mailbox
 
 import (
 	"errors"
-	"fmt"
-	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -17,40 +14,10 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Only what was received is marked, whatever error comes with it.
-func TestReadMarksWhatWasReceived(t *testing.T) {
-	t.Parallel()
-	bob := newBob(t)
-	list := deliverN(t, bob, 5)
-	pipe := errors.New("broken pipe")
-	b, err := bob.Read(ctx, ReadOptions{}, func(Batch) (int, error) { return 2, pipe })
-	if err != pipe || len(b.Items) != 5 || b.Unmarked != nil || b.Unlogged != nil {
-		t.Error(b, err)
-	}
-	b, err = bob.Read(ctx, ReadOptions{}, func(Batch) (int, error) { return 0, nil })
-	if err != nil {
-		t.Error(err)
-	}
-	equal(t, "left", idsOf(b.Items), list[2:]...)
-	if b, err = bob.Read(ctx, ReadOptions{}, func(Batch) (int, error) { return 100, nil }); err != nil || len(b.Items) != 3 {
-		t.Error(b, err)
-	}
-	events := eventsOf(t, bob)
-	if len(events) != 5 || events[0].Field("batch") != events[1].Field("batch") || events[1].Field("batch") == events[2].Field("batch") {
-		t.Error(events)
-	}
-	last, err := bob.LastBatch()
-	if err != nil {
-		t.Error(err)
-	}
-	equal(t, "last batch", idsOf(last), list[2:]...)
-}
-
 func TestReadChooses(t *testing.T) {
 	t.Parallel()
 	bob := newBob(t)
 	list := deliverN(t, bob, 6)
-	put(t, bob, "inbox/cur", message("owed"))
 	at := func(ns ...int) (out []wire.ID) {
 		for _, n := range ns {
 			out = append(out, list[n])
@@ -74,10 +41,9 @@ func TestReadChooses(t *testing.T) {
 		"nothing fits":     {ReadOptions{Fits: func(*wire.Message) bool { return false }}, nil, nil, 6},
 		"until one is a 3": {ReadOptions{Fits: func(m *wire.Message) bool { return m.Body != "3" }, LookAhead: 1}, at(0, 1, 2), at(3), 3},
 	} {
-		c.opt.Owed = 3
 		b, err := bob.Peek(ctx, c.opt)
-		if err != nil || b.More != c.more || len(b.Owed) != 1 || b.OwedTotal != 1 {
-			t.Errorf("%s: %d more, want %d; owed %v: %v", about, b.More, c.more, b.Owed, err)
+		if err != nil || b.More != c.more {
+			t.Errorf("%s: %d more, want %d: %v", about, b.More, c.more, err)
 		}
 		equal(t, about, idsOf(b.Items), c.items...)
 		equal(t, about+", ahead", idsOf(b.Ahead), c.ahead...)
@@ -100,16 +66,16 @@ func TestReadWithASlowOutput(t *testing.T) {
 			t.Error(other, err)
 		}
 		// And somebody takes one under a lease: it is theirs.
-		if _, _, err := bob.Lease(ctx, LeaseOptions{By: addr("carol"), For: time.Minute, IDs: list[2:3]}, received); err != nil {
-			t.Error(err)
+		if it := leaseFor(t, bob, "carol", time.Minute); it == nil || it.ID != list[1] {
+			t.Error(it)
 		}
 		return 3, nil
 	})
 	if err != nil || b.Unmarked != nil || len(b.Items) != 4 {
 		t.Error(b, err)
 	}
-	takeCensus(t, bob).is(t, map[wire.ID]string{list[0]: "done", list[1]: "done", list[2]: "new", list[3]: "new"})
-	equal(t, "events", logged(t, bob), "message_read "+string(list[0]), "message_read "+string(list[1]))
+	takeCensus(t, bob).is(t, map[wire.ID]string{list[0]: "done", list[1]: "new", list[2]: "done", list[3]: "new"})
+	equal(t, "events", logged(t, bob), "message_read "+string(list[0]), "message_read "+string(list[2]))
 }
 
 // shortShow lets Read hold its lock for a moment only.
@@ -117,34 +83,6 @@ func shortShow(t testing.TB) {
 	old := showUnderLock
 	showUnderLock = 20 * time.Millisecond
 	t.Cleanup(func() { showUnderLock = old })
-}
-
-// The mailbox is retired, or retired and restored, when the slow output ends.
-func TestReadWhileRetired(t *testing.T) {
-	shortShow(t)
-	for _, back := range []bool{false, true} {
-		s := newStore(t, "bob")
-		bob := s.Box("bob")
-		deliverN(t, bob, 1)
-		b, err := bob.Read(ctx, ReadOptions{}, func(b Batch) (int, error) {
-			_, err := s.Retire(ctx, "bob")
-			if back && err == nil {
-				err = s.Restore(ctx, "bob", "")
-			}
-			return len(b.Items), err
-		})
-		if back && (err != nil || b.Unmarked != nil) || !back && !errors.Is(errors.Join(err, b.Unmarked), ErrNoAgent) {
-			t.Errorf("back %v: %v, %v", back, err, b.Unmarked)
-		}
-		if !back {
-			if err := s.Restore(ctx, "bob", ""); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if n, err := bob.Count(ctx); n != (Counts{Unread: count(!back)}) || err != nil {
-			t.Errorf("back %v: %+v, %v", back, n, err)
-		}
-	}
 }
 
 // On a full or read-only disk everything is still looked at, and read shows and says
@@ -221,98 +159,5 @@ func TestDuplicates(t *testing.T) {
 		if len(bad) != 1 || bad[0].Reason != "a duplicate of the message in bob/"+where {
 			t.Errorf("%s: %v", where, bad)
 		}
-	}
-}
-
-// Nothing at all is done for an agent that is not there.
-func TestNobody(t *testing.T) {
-	t.Parallel()
-	s := newStore(t, "bob")
-	for _, name := range []wire.Name{"nobody", "..", ".", "", "../x", ".locks", "bob/inbox", "all"} {
-		b := s.Box(name)
-		_, err1 := b.Read(ctx, ReadOptions{}, receiveAll)
-		_, err2 := b.Peek(ctx, ReadOptions{})
-		_, err3 := b.Count(ctx)
-		_, err4 := b.TakeIn(ctx)
-		_, err5 := b.Get(past)
-		_, err6 := b.MarkUnread(ctx, past)
-		_, err7 := s.Retire(ctx, name)
-		_, err8 := s.HoldRunner(ctx, name)
-		_, err9 := b.Once(&IdempotencyKey{Name: "x"})
-		for i, err := range []error{post(b, message("x"), false).Err, err1, err2, err3, err4, err5, err6, err7, err8, err9, b.MarkAcked(ctx, past, b.Address(), true)} {
-			if err == nil || name == "nobody" && !errors.Is(err, ErrNoAgent) {
-				t.Errorf("%q, call %d: %v", name, i, err)
-			}
-		}
-		if b.Exists() {
-			t.Errorf("%q is there", name)
-		}
-	}
-	entries, err := os.ReadDir(s.root.Path())
-	if err != nil || len(entries) != 2 {
-		t.Error(entries, err)
-	}
-	equal(t, "lock files", filesIn(t, s.root.Join(".locks")), "team")
-}
-
-// One file that the disk does not give hides no other, and stays where it is.
-func TestOneUnreadableFile(t *testing.T) {
-	t.Parallel()
-	var broken atomic.Value
-	broken.Store("none")
-	bob := openStore(t, scratch(t), func(op, name string) error {
-		if op == "read" && strings.Contains(name, broken.Load().(string)) {
-			return syscall.EIO
-		}
-		return nil
-	}, "bob").Box("bob")
-	list := deliverN(t, bob, 2)
-	broken.Store(string(list[0]))
-	b, err := bob.Read(ctx, ReadOptions{}, receiveAll)
-	if err != nil || !slices.Equal(idsOf(b.Items), list[1:]) || b.Unreadable != 1 {
-		t.Fatalf("%+v, %v", b, err)
-	}
-	broken.Store("none")
-	equal(t, "in the end", read(t, bob), list[0])
-}
-
-// Bad files under messages' names hide no good message behind them, whoever looks.
-func TestBadFilesHideNothing(t *testing.T) {
-	t.Parallel()
-	bob := newBob(t)
-	var want []wire.ID
-	for i := range 6 {
-		for range 20 {
-			write(t, filepath.Join(bob.Path(), "inbox/new", fileOf(wire.NewID())), "{")
-		}
-		m := message(fmt.Sprint(i))
-		put(t, bob, "inbox/new", m)
-		want = append(want, m.ID)
-	}
-	for _, limit := range []int{1, 4, 7} {
-		b, err := bob.Peek(ctx, ReadOptions{Limit: limit, LookAhead: limit % 3})
-		if err != nil || len(b.Items)+b.More < 6 {
-			t.Errorf("limit %d: %d and %d more: %v", limit, len(b.Items), b.More, err)
-		}
-		equal(t, "peek", idsOf(b.Items), want[:min(limit, 6)]...)
-		var got []wire.ID
-		if _, bad, err := bob.Walk(ctx, Range{Unread: true, Limit: limit}, func(it *Item) bool { got = append(got, it.ID); return true }); err != nil || bad == 0 {
-			t.Errorf("limit %d: %d bad: %v", limit, bad, err)
-		}
-		equal(t, "walk", got, want[:min(limit, 6)]...)
-	}
-	for i := range 3 {
-		b, err := bob.Read(ctx, ReadOptions{Limit: 2}, receiveAll)
-		if err != nil || b.SetAside == 0 {
-			t.Error(b.SetAside, err)
-		}
-		equal(t, "read", idsOf(b.Items), want[2*i:2*i+2]...)
-	}
-	// What a kill left of a reason is no bad file.
-	write(t, filepath.Join(bob.Path(), "inbox/bad/.x.reason.y.tmp"), "")
-	n, err := bob.Count(ctx)
-	bad, err2 := bob.BadFiles(0)
-	if err != nil || err2 != nil || n != (Counts{Bad: 120}) || len(bad) != n.Bad {
-		t.Errorf("%+v, %d bad files: %v, %v", n, len(bad), err, err2)
 	}
 }

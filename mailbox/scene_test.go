@@ -157,9 +157,6 @@ func (r *run) types() error {
 		return err
 	}
 	defer runner.Release()
-	if _, err := r.bob.Unfinished(ctx); err != nil {
-		return err
-	}
 	c, err := r.bob.Claim(ctx, r.ids)
 	if err != nil {
 		return err
@@ -309,7 +306,7 @@ func (r *run) archived() {
 	}
 }
 
-func (r *run) restore() error { return r.s.Restore(ctx, "bob", "") }
+func (r *run) restore() error { return r.s.Restore(ctx, "bob") }
 
 func (r *run) back() {
 	if !r.bob.Exists() {
@@ -343,11 +340,11 @@ var scenes = map[string]scene{
 		act:   (*run).handsOver,
 		after: func(r *run) { r.consumed((*run).handsOver) },
 	},
-	"mark read": moveScene(true, "new", "cur", nil, func(r *run) error { _, err := r.bob.MarkRead(ctx, r.ids[0]); return err }),
+	"mark read": moveScene(true, "new", "cur", nil, func(r *run) error { err := r.bob.MarkRead(ctx, r.ids[0]); return err }),
 	"mark acked": moveScene(true, "cur", "done", (*run).read, func(r *run) error {
 		return r.bob.MarkAcked(ctx, r.ids[0], r.bob.Address(), true)
 	}),
-	"mark unread": moveScene(false, "done", "new", (*run).read, func(r *run) error { _, err := r.bob.MarkUnread(ctx, r.ids[0]); return err }),
+	"mark unread": moveScene(false, "done", "new", (*run).read, func(r *run) error { err := r.bob.MarkUnread(ctx, r.ids[0]); return err }),
 	"withdraw":    moveScene(false, "new", "withdrawn", nil, func(r *run) error { _, err := r.bob.Withdraw(ctx, r.ids[0], addr("alice")); return err }),
 	"put back what was set aside": moveScene(false, "", "new", func(r *run) error {
 		from, to := filepath.Join(r.bob.Path(), "inbox/new"), filepath.Join(r.bob.Path(), "inbox/aside")

@@ -160,31 +160,3 @@ func TestFirstGeneration(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// What was acknowledged is not owed again when it is put back and read once more.
-func TestAckedAndUnread(t *testing.T) {
-	t.Parallel()
-	bob := newBob(t)
-	id := deliver(t, bob, withAck(message("x")))[0]
-	read(t, bob)
-	takeCensus(t, bob).is(t, map[wire.ID]string{id: "cur"})
-	if ids, err := bob.OwedIDs(); err != nil || len(ids) != 1 || bob.HasAcked(id) {
-		t.Error(ids, err)
-	}
-	ack := withID(wire.Derive("ack", id, bob.Address()), message("ack"))
-	if !bob.NoteSent(ack) || bob.NoteSent(ack) || !bob.HasAcked(id) {
-		t.Error("it is not noted, or twice")
-	}
-	if err := bob.MarkAcked(ctx, id, bob.Address(), false); err != nil {
-		t.Fatal(err)
-	}
-	if moved, err := bob.MarkUnread(ctx, id); !moved || err != nil {
-		t.Fatal(moved, err)
-	}
-	read(t, bob)
-	takeCensus(t, bob).is(t, map[wire.ID]string{id: "done"})
-	equal(t, "events", logged(t, bob), "message_read "+string(id), "message_acked "+string(id), "message_read "+string(id))
-	if d := eventsOf(t, bob)[1].Body().Raw("delivered"); string(d) != "false" {
-		t.Errorf("delivered: %s", d)
-	}
-}

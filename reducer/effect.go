@@ -9,15 +9,12 @@ import (
 // Do is what a runner is to do.
 type Do string
 
-// The effects. Each is named once for the same thing, until something changes:
-// the agent's word, or a failure that was reported. None that types (deliver,
-// interrupt, remind) is named while the agent asks something or nothing is known
-// of it.
+// The effects. Each is named once for the same thing, until the agent's word changes. None that types
+// (deliver, interrupt, remind) is named while the agent asks something or nothing is known of it.
 //
-// Deliver is for as long as the agent is idle. What the runner has not begun to
-// type by then (the event injecting) it forgets, and it is named again at the
-// next idle. What it has begun is its own until it says how that went (injected,
-// injection_failed).
+// Deliver is for as long as the agent is idle. What the runner has not begun to type by then (the event
+// injecting) it forgets, and it is named again at the next idle. What it has begun is its own until it
+// says how that went (injected, injection_failed).
 const (
 	DeliverNow    Do = "deliver"         // hand these messages over, now, together, in this order
 	DeliverAtIdle Do = "deliver_at_idle" // held until the turn is over
@@ -33,20 +30,17 @@ type Effect struct {
 	Do  Do
 	IDs []wire.ID // the messages, for all but Ask
 
-	// Waiting is what to ask, whole, where a State keeps it cut. It comes again,
-	// with the same Since, when more is known of the same dialog.
+	// Waiting is what to ask, whole, where a State keeps it cut. It comes again, with the same Since,
+	// when more is known of the same dialog.
 	Waiting *Waiting
 }
 
 // decide is the table of what waits in the inbox against the agent's word.
 func (m *mail) decide(word Word, now time.Time) (effects []Effect) {
-	if len(m.letters) == 0 {
-		return nil
-	}
 	ids := map[Do][]wire.ID{}
 	for i := range m.letters {
 		l := &m.letters[i]
-		if isDue := !l.Due.IsZero() && !now.Before(l.Due); isDue {
+		if hasPassed(l.Due, now) {
 			if !l.isEscalated {
 				l.isEscalated = true
 				ids[Escalate] = append(ids[Escalate], l.ID)
@@ -56,10 +50,9 @@ func (m *mail) decide(word Word, now time.Time) (effects []Effect) {
 				ids[Remind] = append(ids[Remind], l.ID)
 			}
 		}
-		if do := l.effectOf(word, m.changes); do != "" {
+		if do := l.effectOf(word); do != "" && l.namedAt != m.changes+1 && (do != l.named || do == DeliverNow) {
+			l.named, l.namedAt, l.hasInterrupted = do, m.changes+1, l.hasInterrupted || do == Interrupt
 			ids[do] = append(ids[do], l.ID)
-			l.named, l.namedAt, l.hasFailed = do, m.changes, false
-			l.hasInterrupted = l.hasInterrupted || do == Interrupt
 		}
 	}
 	for _, do := range []Do{Escalate, Interrupt, DeliverNow, Remind, DeliverAtIdle, Announce} {
@@ -70,29 +63,19 @@ func (m *mail) decide(word Word, now time.Time) (effects []Effect) {
 	return effects
 }
 
-// effectOf is what is to be done about an unread message now; "" when nothing is,
-// or it was named before. While the agent is starting, off, in error or unknown
-// the message waits: nothing says that handing it over is safe.
-func (l *letter) effectOf(word Word, changes int) Do {
-	if l.Read || l.Never || l.isBeingTyped || !l.offered.IsZero() || !l.Held.IsZero() {
-		return ""
-	}
-	isChanged := l.namedAt != changes
-	var do Do
+// effectOf is what is to be done about an unread message now. While the agent is starting, off, in
+// error or unknown the message waits: nothing says that handing it over is safe.
+func (l *letter) effectOf(word Word) Do {
 	switch {
-	case l.hasFailed && !isChanged:
-		// Once more, but only when the agent has done something since.
+	case l.Read || l.Never || l.isBeingTyped || !l.offered.IsZero() || !l.Held.IsZero():
 	case word == WordIdle:
-		do = DeliverNow
+		return DeliverNow
 	case word == WordBusy && l.Urgent && !l.hasInterrupted:
-		do = Interrupt
-	case word == WordBusy && (l.named != Interrupt || isChanged):
-		do = DeliverAtIdle
+		return Interrupt
+	case word == WordBusy:
+		return DeliverAtIdle
 	case word == WordBlocked:
-		do = Announce
+		return Announce
 	}
-	if do == l.named && !(do == DeliverNow && isChanged) {
-		return ""
-	}
-	return do
+	return ""
 }

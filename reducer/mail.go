@@ -18,17 +18,16 @@ type Mail struct {
 	Held    time.Time // somebody holds it under a lease, until then as far as is known; zero: nobody
 }
 
-// MaxMail is how many messages a State holds, beyond which it takes in only urgent
-// ones and those with a due time. Whoever tells of the rest when there is room again
-// (HasRoom) misses none.
+// MaxMail is how many messages a State holds, beyond which it takes in only urgent ones and those with
+// a due time. Whoever tells of the rest when there is room again (HasRoom) misses none.
 const MaxMail = 1024
 
-// offerFor is how long after a hook handed a message over, without a word that it
-// was read, it counts as not handed over.
+// offerFor is how long after a hook handed a message over, without a word that it was read, it counts
+// as not handed over.
 const offerFor = 10 * time.Minute
 
-// mail is what a State holds of the inbox: the directory's truth as the runner
-// has told it, and which effects were named. It is no part of a snapshot.
+// mail is what a State holds of the inbox: the directory's truth as the runner has told it, and which
+// effects were named. It is no part of a snapshot.
 type mail struct {
 	letters []letter // in order of arrival
 	changes int      // how often the word of the agent has changed
@@ -37,13 +36,12 @@ type mail struct {
 type letter struct {
 	Mail
 	named    Do        // the last effect that named it, except remind and escalate
-	namedAt  int       // at this number of changes
+	namedAt  int       // when the word had changed so often, plus one; 0: never
 	offered  time.Time // a hook handed it over then; zero: none did
 	session  string    // of that hook
 	remindAt int       // the number of changes from which it may be reminded of
 
 	isBeingTyped   bool
-	hasFailed      bool // to be typed
 	hasInterrupted bool
 	isReminded     bool
 	isEscalated    bool
@@ -52,30 +50,22 @@ type letter struct {
 // HasRoom reports whether a State has room for more messages.
 func (s *State) HasRoom() bool { return len(s.mail.letters) < MaxMail }
 
-// NextTick is when a tick of the clock is wanted next: something is due then, or
-// to be offered again. Zero: nothing is.
-func (s *State) NextTick() time.Time {
-	var next time.Time
-	wantAt := func(t time.Time) {
-		if !t.IsZero() && (next.IsZero() || t.Before(next)) {
+// NextTick is when a tick of the clock is wanted next: something is due then, or to be offered again.
+// Zero: nothing is.
+func (s *State) NextTick() (next time.Time) {
+	wantAt := func(t time.Time, isWanted bool) {
+		if isWanted && !t.IsZero() && (next.IsZero() || t.Before(next)) {
 			next = t
 		}
 	}
 	for _, l := range s.mail.letters {
-		if !l.isEscalated {
-			wantAt(l.Due)
-		}
-		if !l.Read {
-			wantAt(l.Held)
-			if !l.offered.IsZero() {
-				wantAt(l.offered.Add(offerFor))
-			}
-		}
+		wantAt(l.Due, !l.isEscalated)
+		wantAt(l.Held, !l.Read)
+		wantAt(l.offered.Add(offerFor), !l.Read && !l.offered.IsZero())
 	}
 	return next
 }
 
-// applyEvent takes in what an event says about mail.
 func (m *mail) applyEvent(e *wire.Event, now time.Time) {
 	l := m.find(e.MessageID())
 	if l == nil {
@@ -83,16 +73,15 @@ func (m *mail) applyEvent(e *wire.Event, now time.Time) {
 	}
 	switch e.Kind {
 	case wire.EventInjecting:
-		l.isBeingTyped, l.hasFailed = true, false
+		l.isBeingTyped = true
 	case wire.EventInjectionFailed:
-		l.isBeingTyped, l.hasFailed = false, true
+		l.isBeingTyped = false
 	case wire.EventInjected, wire.EventRead:
 		m.markRead(l.ID)
 	case wire.EventAcked:
-		if e.Field("by") != "" { // who held it under a lease has finished it
-			m.remove(l.ID)
-		} else { // an ack is no answer
-			m.markRead(l.ID)
+		m.markRead(l.ID) // an ack is no answer
+		if e.Field("by") != "" {
+			m.remove(l.ID) // who held it under a lease has finished it
 		}
 	case wire.EventWithdrawn, wire.EventAside:
 		m.remove(l.ID)
@@ -101,44 +90,38 @@ func (m *mail) applyEvent(e *wire.Event, now time.Time) {
 			l.Held = now.Add(d)
 		}
 	case wire.EventReturned:
-		l.Held, l.named = time.Time{}, ""
+		l.endLease()
 	case wire.EventAnnounced:
 		if e.Source == "hook" {
 			l.offered, l.session = now, e.Session
 		}
-	case "session_end":
+	case "session_end", "spawned", "exited", "restarting":
 		for i := range m.letters {
-			if l := &m.letters[i]; e.Session == "" || l.session == "" || l.session == e.Session {
+			l := &m.letters[i]
+			isProgram := e.Kind != "session_end"
+			l.isBeingTyped = l.isBeingTyped && !isProgram // else into what is no more
+			if isProgram || e.Session == "" || l.session == "" || l.session == e.Session {
 				l.endOffer()
 			}
-		}
-	case "spawned", "exited", "restarting":
-		for i := range m.letters {
-			m.letters[i].isBeingTyped = false // into what is no more
-			m.letters[i].endOffer()
 		}
 	}
 }
 
 // add takes in a message that arrived, or what is known of it now.
 func (m *mail) add(a Mail, now time.Time) {
-	if a.ID == "" || a.isExpired(now) {
-		return
-	}
-	if l := m.find(a.ID); l != nil {
-		if l.Read && !a.Read { // it was put back
-			*l = letter{isEscalated: l.isEscalated, isReminded: l.isReminded}
-		}
+	l := m.find(a.ID)
+	switch {
+	case a.ID == "" || hasPassed(a.Expires, now):
+	case l != nil && l.Read && !a.Read: // it was put back
+		*l = letter{Mail: a, isEscalated: l.isEscalated, isReminded: l.isReminded}
+	case l != nil:
 		l.Mail = a
-		return
+	case len(m.letters) < MaxMail || a.Urgent || !a.Due.IsZero():
+		m.letters = append(m.letters, letter{Mail: a})
 	}
-	if len(m.letters) >= MaxMail && !a.Urgent && a.Due.IsZero() {
-		return
-	}
-	m.letters = append(m.letters, letter{Mail: a})
 }
 
-func (a *Mail) isExpired(now time.Time) bool { return !a.Expires.IsZero() && !now.Before(a.Expires) }
+func hasPassed(t, now time.Time) bool { return !t.IsZero() && !now.Before(t) }
 
 func (m *mail) find(id wire.ID) *letter {
 	for i := range m.letters {
@@ -149,19 +132,18 @@ func (m *mail) find(id wire.ID) *letter {
 	return nil
 }
 
-// markRead notes that a message is no longer unread. It stays while an answer is
-// expected.
+// markRead notes that a message is no longer unread. It stays while an answer is expected.
 func (m *mail) markRead(id wire.ID) {
 	l := m.find(id)
-	switch {
-	case l == nil:
-	case l.Due.IsZero():
+	if l == nil {
+		return
+	}
+	if !l.Read {
+		l.remindAt = m.changes + 1
+	}
+	l.Read, l.isBeingTyped, l.offered = true, false, time.Time{}
+	if l.Due.IsZero() {
 		m.remove(id)
-	default:
-		if !l.Read {
-			l.remindAt = m.changes + 1
-		}
-		l.Read, l.isBeingTyped, l.offered = true, false, time.Time{}
 	}
 }
 
@@ -172,21 +154,23 @@ func (m *mail) remove(id wire.ID) {
 // endOffer offers anew what a hook has handed over and nobody read.
 func (l *letter) endOffer() {
 	if !l.offered.IsZero() {
-		l.offered, l.named = time.Time{}, ""
+		l.offered, l.named, l.namedAt = time.Time{}, "", 0
 	}
 }
 
-// expire ends what the clock ends: the wait for a hook's session to read, leases
-// as far as they are known, and messages, which nobody is to get any more.
+func (l *letter) endLease() { l.Held, l.named, l.namedAt = time.Time{}, "", 0 }
+
+// expire ends what the clock ends: the wait for a hook's session to read, leases as far as they are
+// known, and messages, which nobody is to get any more.
 func (m *mail) expire(now time.Time) {
 	for i := range m.letters {
 		l := &m.letters[i]
 		if now.Sub(l.offered).Abs() >= offerFor {
 			l.endOffer()
 		}
-		if !l.Held.IsZero() && !now.Before(l.Held) {
-			l.Held, l.named = time.Time{}, ""
+		if hasPassed(l.Held, now) {
+			l.endLease()
 		}
 	}
-	m.letters = slices.DeleteFunc(m.letters, func(l letter) bool { return l.isExpired(now) && !l.isBeingTyped })
+	m.letters = slices.DeleteFunc(m.letters, func(l letter) bool { return hasPassed(l.Expires, now) && !l.isBeingTyped })
 }

@@ -1,24 +1,17 @@
-// Package reducer folds an agent's events, and the messages in its inbox, into
-// what is true of the agent now, and names what is to be done.
+// Package reducer folds an agent's events, and the messages in its inbox, into what is true of the
+// agent now, and names what is to be done. It is pure: no clock, no file, no goroutine; the time comes
+// with the input.
 //
-// It is pure: no clock, no file, no goroutine; the time comes with the input. One
-// State is one agent of one team. Each session of the agent's program has a Turn
-// of its own in it. The session heard last is the one that is shown, unless it is
-// idle while another one works or asks.
-//
-//   - Positive evidence only. Silence changes nothing. What no event has said is
-//     unknown, which is neither idle nor off.
-//   - Late events change no state: neither one about a turn or a session that is
-//     over, nor one about a turn that is not the current one.
-//   - The same event twice counts once: by its number in the log, by its event_id
-//     among the newest 512, and by what it says.
-//   - An event of an unknown kind is counted and changes nothing else.
+//   - Positive evidence only: silence changes nothing.
+//   - Late events change no state: about a turn or a session that is over, or about a turn that is not
+//     the current one.
+//   - The same event twice counts once: by its number in the log, by its event_id among the newest 512,
+//     and by what it says.
 //   - Texts are cut and lists are capped: a State does not grow with the log.
-//   - A State is plain data. Folding on from its JSON gives the same as folding
-//     the whole log.
+//   - Folding on from a State's JSON gives the same as folding the whole log.
 //
-// docs/states.md has the rules in words, testdata/states.md every event in every state
-// as tables that a test runs.
+// docs/states.md has the rules in words, testdata/states.md every event in every state as tables that a
+// test runs.
 package reducer
 
 import (
@@ -29,26 +22,26 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Version is the version of State's JSON and of the fold. A snapshot of another
-// version is discarded.
-const Version = 5
+// Version is the version of State's JSON and of the fold. A snapshot of another version is discarded.
+const Version = 6
 
-// TurnStatus is where a turn stands, in the daemon stream's three words.
+// TurnStatus is where a turn stands, in the daemon stream's three words. Terminal: it is over, and
+// nothing has said yet that the agent waits for the next one.
 type TurnStatus string
-
-// The states of a turn. Terminal: it is over, and nothing has said yet that the
-// agent waits for the next one.
-const (
-	TurnIdle     TurnStatus = "idle"
-	TurnBusy     TurnStatus = "busy"
-	TurnTerminal TurnStatus = "terminal"
-)
 
 // Activity is what is known of an agent beyond its turn.
 type Activity string
 
-// The activities; docs/states.md says what each means.
+// Word is an agent's state in one word, for people and scripts. WordPerson is given by team.toml, not
+// by events.
+type Word string
+
+// docs/states.md says what each of these means.
 const (
+	TurnIdle     TurnStatus = "idle"
+	TurnBusy     TurnStatus = "busy"
+	TurnTerminal TurnStatus = "terminal"
+
 	Unknown       Activity = "unknown"
 	Starting      Activity = "starting"
 	Idle          Activity = "idle"
@@ -59,13 +52,7 @@ const (
 	Confirming    Activity = "confirming"
 	Exited        Activity = "exited"
 	Error         Activity = "error"
-)
 
-// Word is an agent's state in one word, for people and scripts.
-type Word string
-
-// The words. WordPerson is given by team.toml, not by events.
-const (
 	WordStarting Word = "starting"
 	WordIdle     Word = "idle"
 	WordBusy     Word = "busy"
@@ -74,10 +61,8 @@ const (
 	WordOff      Word = "off"
 	WordUnknown  Word = "unknown"
 	WordPerson   Word = "person"
-)
 
-// How the last turn ended.
-const (
+	// How the last turn ended.
 	Completed   = "completed"
 	Interrupted = "interrupted"
 	Failed      = "failed"
@@ -85,32 +70,21 @@ const (
 
 // What a State keeps of each list, and how many bytes of each text.
 const (
-	maxTurns    = 3   // sessions of one agent
-	maxRequests = 3   // open at once
-	maxEnded    = 32  // ended turns of one session
-	maxCalls    = 12  // started, and ended, tool calls of one turn
-	maxEventIDs = 512 // of one agent
-
-	maxID         = 80
-	maxName       = 64 // of a tool, a transport, a kind of dialog, a signal
-	maxDetail     = 120
-	maxPrompt     = 400
-	maxNextPrompt = 80 // of a request that is not the first
-	maxInput      = 200
-	maxOptions    = 560
-	maxError      = 300
+	maxTurns, maxEventIDs = 3, 512  // of one agent
+	maxEnded, maxCalls    = 32, 12  // turns of one session; calls of one turn, started and ended
+	maxRequests           = 3       // open at once
+	maxID, maxDetail      = 80, 120 // maxID is also for names, and for the prompt of a later request
+	maxText               = 300     // of a tool's input, an error
+	maxPrompt, maxOptions = 400, 560
 )
 
-// State is the fold of one agent's events. The zero value is an agent of whom
-// nothing is known. Not for concurrent use; Clone makes an independent copy.
+// State is the fold of one agent's events. The zero value is an agent of whom nothing is known. Not for
+// concurrent use; Clone makes an independent copy.
 type State struct {
 	Team  wire.Name `json:"team,omitempty"`
 	Agent wire.Name `json:"agent,omitempty"`
-	Seq   uint64    `json:"seq"` // of the newest event folded
-
-	// Turns are the newest three sessions of the agent's program, the one heard last
-	// at the end.
-	Turns []Turn `json:"turns,omitempty"`
+	Seq   uint64    `json:"seq"`             // of the newest event folded
+	Turns []Turn    `json:"turns,omitempty"` // the newest sessions of its program, the one heard last at the end
 
 	Heard time.Time `json:"heard,omitzero"` // the newest sign of life
 	Gone  time.Time `json:"gone,omitzero"`  // since when it is known to be off
@@ -129,10 +103,9 @@ type State struct {
 	mail mail // what waits in the inbox, for the runner; never in a snapshot
 }
 
-// Turn is one session of an agent's program: its current or last turn, and what
-// the program is doing.
+// Turn is one session of an agent's program: its current or last turn, and what the program is doing.
 type Turn struct {
-	Session     string     `json:"session,omitempty"`
+	Session     string     `json:"session,omitempty"` // "": the program has not named it yet
 	ID          string     `json:"turn_id,omitempty"`
 	IsGenerated bool       `json:"id_is_generated,omitempty"` // no event has named the turn: the id is ours
 	Thread      string     `json:"thread_id,omitempty"`       // survives idle
@@ -142,7 +115,7 @@ type Turn struct {
 	Detail      string     `json:"detail,omitempty"`   // the tool, compacting, …
 	Since       time.Time  `json:"since,omitzero"`     // of the word
 	Began       time.Time  `json:"began,omitzero"`     // the turn, until it is known how it ended
-	TurnSeq     uint64     `json:"turn_seq,omitempty"` // the event by which the turn became known; it stays while the turn gets its name
+	TurnSeq     uint64     `json:"turn_seq,omitempty"` // the event that told of the turn; stays when the turn gets its name
 	Last        *Last      `json:"last_turn,omitempty"`
 	Requests    []Waiting  `json:"requests,omitempty"` // what it asks while it is blocked, and only then; the first is shown
 
@@ -154,10 +127,10 @@ type Turn struct {
 	StartedCalls    []string  `json:"started_calls,omitempty"`     // the newest tool calls of the turn
 	EndedCalls      []string  `json:"ended_calls,omitempty"`
 
-	EndIsTentative  bool `json:"end_is_tentative,omitempty"`  // only a hook said that the turn is over; another hook may have kept it going
+	EndIsTentative  bool `json:"end_is_tentative,omitempty"`  // only a hook said so; another may have kept the turn going
 	Reopened        int  `json:"reopened,omitempty"`          // how often the turn went on after that
 	IsReplaced      bool `json:"is_replaced,omitempty"`       // the session has ended, and its program goes on with another
-	IsPresumedEnded bool `json:"is_presumed_ended,omitempty"` // another session began and ended since it was last heard
+	IsPresumedEnded bool `json:"is_presumed_ended,omitempty"` // another session began and ended since it was heard
 }
 
 // Last is how the last turn ended.
@@ -190,19 +163,29 @@ func (t *Turn) Word() Word {
 	switch t.Activity {
 	case Exited:
 		return WordOff
-	case Error:
-		return WordError
-	case Starting:
-		return WordStarting
-	case Idle:
-		return WordIdle
-	case Thinking, Responding, ToolRunning:
-		return WordBusy
+	case Error, Starting, Idle:
+		return Word(t.Activity)
 	case AwaitingInput, Confirming:
 		return WordBlocked
+	case Unknown:
+		if !t.IsOpen() {
+			return WordUnknown
+		}
 	}
-	if t.Status == TurnBusy {
-		return WordBusy
+	return WordBusy
+}
+
+// Duration is how long the turn took, in whole milliseconds. 0: not known.
+func (l *Last) Duration() time.Duration { return time.Duration(l.DurationMS) * time.Millisecond }
+
+// IsOpen reports whether the turn goes on.
+func (t *Turn) IsOpen() bool { return t.Status == TurnBusy }
+
+// End is how the current turn ended, as far as anything said so; nil while it goes on, and where
+// nothing did.
+func (t *Turn) End() *Last {
+	if t.IsOpen() || t.Last == nil || t.Last.ID != t.ID {
+		return nil
 	}
-	return WordUnknown
+	return t.Last
 }

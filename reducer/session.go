@@ -2,30 +2,41 @@ package reducer
 
 import (
 	"slices"
+	"strconv"
 	"time"
 )
 
-// parallelFor is how long after it was heard a session with something open is
-// taken to live beside one that began later.
+// parallelFor is how long after it was heard a session with something open is taken to live beside one
+// that began later.
 const parallelFor = 5 * time.Minute
+
+// Run is a process that a runner started for the agent, or is about to start again.
+type Run struct {
+	ID         string    `json:"run,omitempty"`    // of the runner's run
+	PID        int64     `json:"pid,omitempty"`    // 0 also in the pause before a restart
+	Started    time.Time `json:"started,omitzero"` // as the runner said, else when it said so
+	HasExited  bool      `json:"has_exited,omitempty"`
+	WasStopped bool      `json:"was_stopped,omitempty"` // somebody wanted it to end
+	IsLocked   bool      `json:"is_locked,omitempty"`   // its runner holds a lock as long as it lives
+	Sessions   int       `json:"sessions,omitempty"`    // that have begun since; only the first is surely its own
+}
 
 // isOver reports whether the session has ended, with its program or without.
 func (t *Turn) isOver() bool { return t.Activity == Exited || t.IsReplaced }
 
 // isEngaged reports whether the session is known to do something, or to ask.
-func (t *Turn) isEngaged() bool { return !t.isOver() && (t.Status == TurnBusy || len(t.Requests) > 0) }
+func (t *Turn) isEngaged() bool { return !t.isOver() && (t.IsOpen() || len(t.Requests) > 0) }
 
 // goesOn reports whether the session lives, as far as is known.
 func (t *Turn) goesOn() bool { return !t.isOver() && !t.IsPresumedEnded }
 
-// Turn is the session that is shown: the one heard last, but none that is idle
-// while another works or asks, or that has ended while another goes on. Never nil.
+// Turn is the session that is shown: the one heard last, but none that is idle while another works or
+// asks, or that has ended while another goes on. Never nil.
 func (s *State) Turn() *Turn {
 	if len(s.Turns) == 0 {
 		return &Turn{Status: TurnIdle, Activity: Unknown}
 	}
-	last := s.heardLast()
-	isIdle := last.Activity == Idle && last.Status != TurnBusy
+	last := &s.Turns[len(s.Turns)-1]
 	shown := last
 	for i := range s.Turns[:len(s.Turns)-1] {
 		t := &s.Turns[i]
@@ -33,7 +44,7 @@ func (s *State) Turn() *Turn {
 		isBeside := t.LastSeq > last.FirstSeq || last.HeardAt.Sub(t.HeardAt).Abs() < parallelFor
 		switch {
 		case !t.goesOn():
-		case isIdle && t.isEngaged() && isBeside:
+		case last.Activity == Idle && !last.IsOpen() && t.isEngaged() && isBeside:
 			shown = t
 		case last.Activity == Exited && (t.isEngaged() || !shown.isEngaged()):
 			shown = t
@@ -42,14 +53,11 @@ func (s *State) Turn() *Turn {
 	return shown
 }
 
-// heardLast is the session heard last, whether it has ended or not.
-func (s *State) heardLast() *Turn { return &s.Turns[len(s.Turns)-1] }
-
-// findSession is the place of a session's turn, -1 for one that is not known. An
-// event that names no session belongs to the one heard last of those that go on.
+// findSession is the place of a session's turn, -1 for one that is not known. An event that names no
+// session belongs to the one heard last of those that go on.
 func (s *State) findSession(session string) int {
-	for i := len(s.Turns) - 1; i >= 0; i-- {
-		if t := &s.Turns[i]; t.Session == session || session == "" && t.goesOn() {
+	for i, t := range slices.Backward(s.Turns) {
+		if t.Session == session || session == "" && t.goesOn() {
 			return i
 		}
 	}
@@ -59,16 +67,15 @@ func (s *State) findSession(session string) int {
 	return -1
 }
 
-// findUnnamed is the place of the turn whose program has not named its session
-// yet, or -1. No other session lives beside it: it is there from the beginning,
-// or since a runner started its program again.
+// findUnnamed is the place of the turn whose program has not named its session yet, or -1. No other
+// session lives beside it: it is there from the beginning, or since a runner started its program again.
 func (s *State) findUnnamed() int {
 	return slices.IndexFunc(s.Turns, func(t Turn) bool { return t.Session == "" })
 }
 
-// turnFor is a copy of the turn that an event is about, and its place: -1 for a
-// new one, which is not kept yet, since a late event makes no session. A program
-// that runs and has not named its session has named it now.
+// turnFor is a copy of the turn that an event is about, and its place: -1 for a new one, which is not
+// kept yet, since a late event makes no session. A program that runs and has not named its session has
+// named it now.
 func (s *State) turnFor(e *event) (t Turn, i int) {
 	if i = s.findSession(e.session); i >= 0 {
 		return s.Turns[i], i
@@ -79,8 +86,8 @@ func (s *State) turnFor(e *event) (t Turn, i int) {
 	return newTurn(e, s.Turn(), Unknown, ""), -1
 }
 
-// newTurn is the turn of a session that begins. How the last turn ended is known from
-// the session that was shown before.
+// newTurn is the turn of a session that begins. How the last turn ended is known from the session that
+// is shown.
 func newTurn(e *event, shown *Turn, a Activity, detail string) Turn {
 	return Turn{
 		Session: e.session, Transport: shown.Transport, Last: shown.Last,
@@ -88,9 +95,8 @@ func newTurn(e *event, shown *Turn, a Activity, detail string) Turn {
 	}
 }
 
-// keep keeps the turn that an event was about as the one heard last. wordBefore is
-// its word before the event. Of too many turns one that is over goes, else the one
-// that was silent longest.
+// keep keeps the turn that an event was about as the one heard last. wordBefore is its word before the
+// event. Of too many turns one that is over goes, else the one that was silent longest.
 func (s *State) keep(e *event, t Turn, wordBefore Word) {
 	t.LastSeq, t.HeardAt, t.IsPresumedEnded = e.seq, e.at, false
 	if t.Word() != wordBefore || t.Since.IsZero() {
@@ -115,17 +121,15 @@ func (s *State) keep(e *event, t Turn, wordBefore Word) {
 	s.Turns = append(s.Turns, t)
 }
 
-// endSession ends one session. The end of a session of which nothing was known
-// is no news while another one is known.
+// endSession ends one session. The end of a session of which nothing was known is no news while another
+// one is known.
 func (s *State) endSession(e *event) {
 	reason := e.Text("reason")
 	isReplaced := reason == "clear" || reason == "resume" || reason == "deleted" // its program goes on
 	known := s.findSession(e.session)
-	if known < 0 && len(s.Turns) > 0 {
+	if known < 0 && len(s.Turns) > 0 ||
+		known >= 0 && (s.Turns[known].Activity == Exited || isReplaced && s.Turns[known].IsReplaced) {
 		return
-	}
-	if known >= 0 && (s.Turns[known].Activity == Exited || isReplaced && s.Turns[known].IsReplaced) {
-		return // said before
 	}
 	t, _ := s.turnFor(e)
 	before := t.Word()
@@ -136,25 +140,22 @@ func (s *State) endSession(e *event) {
 		t.Activity, t.IsReplaced = Starting, true
 	}
 	s.keep(e, t, before)
-	if !isReplaced {
-		s.presumeEnded(t.FirstSeq)
+	if isReplaced {
+		return
 	}
-}
-
-// presumeEnded presumes that the sessions which were silent while another lived its
-// whole life, from an event on, have ended without a word, until they are heard. Not
-// so one that is engaged while a runner's program runs, whose session it may be.
-func (s *State) presumeEnded(firstSeq uint64) {
+	// A session that was silent while this one lived its whole life is presumed to have ended without a
+	// word, until it is heard; but not what is engaged while a runner's program runs, whose session it
+	// may be.
 	isRunning := s.Run != nil && !s.Run.HasExited
 	for i := range s.Turns {
-		if t := &s.Turns[i]; !t.isOver() && t.LastSeq <= firstSeq && !(isRunning && t.isEngaged()) {
-			t.IsPresumedEnded = true
+		if o := &s.Turns[i]; !o.isOver() && o.LastSeq <= t.FirstSeq && !(isRunning && o.isEngaged()) {
+			o.IsPresumedEnded = true
 		}
 	}
 }
 
-// endAllSessions ends every session with the program that a runner started: what
-// is heard after is of the next one. status is how an open turn ended.
+// endAllSessions ends every session with the program that a runner started: what is heard after is of
+// the next one. status is how an open turn ended.
 func (s *State) endAllSessions(e *event, detail, status string) {
 	for i := range s.Turns {
 		if t := &s.Turns[i]; t.Activity != Exited {
@@ -165,8 +166,8 @@ func (s *State) endAllSessions(e *event, detail, status string) {
 	}
 }
 
-// startProgram begins the life of a program: earlier sessions are over, and it
-// has not said yet which session is its own.
+// startProgram begins the life of a program: earlier sessions are over, and it has not said yet which
+// session is its own.
 func (s *State) startProgram(e *event, detail string) {
 	shown := s.Turn()
 	s.endAllSessions(e, "", Failed)
@@ -176,4 +177,71 @@ func (s *State) startProgram(e *event, detail string) {
 		}
 	}
 	s.keep(e, newTurn(e, shown, Starting, detail), "")
+}
+
+func (s *State) applySpawned(e *event) {
+	r := &Run{ID: shortID(e.Text("run")), Started: e.at, IsLocked: e.source == "pty" || e.source == "acp"}
+	if pid, ok := e.Uint("pid"); ok && pid < 1<<31 {
+		r.PID = int64(pid)
+	}
+	started, err := time.Parse(time.RFC3339Nano, e.Text("started"))
+	if started = jsonTime(started); err == nil && !started.IsZero() {
+		r.Started = started
+	}
+	if old := s.Run; old != nil && r.PID != 0 && old.PID == r.PID &&
+		(old.Started.Equal(started) || started.IsZero() && !old.HasExited) {
+		return // said before
+	}
+	s.Run = r
+	s.startProgram(e, "")
+}
+
+func (s *State) applyRestarting(e *event) {
+	if s.Run != nil {
+		s.Run.HasExited, s.Run.PID = false, 0
+	}
+	detail := "restarting"
+	if n, ok := e.Uint("attempt"); ok {
+		detail = "restart " + strconv.FormatUint(n, 10)
+	}
+	s.startProgram(e, detail)
+}
+
+func (s *State) applyExited(e *event) {
+	if s.Run == nil {
+		s.Run = &Run{Started: e.at}
+	}
+	pid, ok := e.Uint("pid")
+	isOther := ok && s.Run.PID != 0 && int64(pid) != s.Run.PID
+	isLive := slices.ContainsFunc(s.Turns, func(t Turn) bool { return t.Activity != Exited })
+	if isOther || s.Run.HasExited && !isLive {
+		return // of an earlier process, or said before
+	}
+	reason := e.Text("reason") // of a wanted end; a crash has none
+	s.Run.HasExited, s.Run.WasStopped = true, reason != "" && reason != "asked to restart"
+	detail, status := clip(e.Text("signal"), maxID), Failed
+	code, err := strconv.Atoi(string(e.Raw("code")))
+	switch {
+	case s.Run.WasStopped:
+		detail, status = stopped, Interrupted
+	case detail != "" || err != nil:
+	case code == 0:
+		status = Interrupted // it ended itself
+	default:
+		detail = "exit " + strconv.Itoa(code)
+	}
+	if len(s.Turns) == 0 {
+		s.keep(e, newTurn(e, s.Turn(), Unknown, ""), "")
+	}
+	s.endAllSessions(e, detail, status)
+	for i := range s.Turns {
+		if t := &s.Turns[i]; s.Run.WasStopped { // also where a session's end came first
+			t.Detail = stopped
+			if t.Last != nil && t.Last.IsCutOff {
+				last := *t.Last
+				last.WasStopped = true
+				t.Last = &last
+			}
+		}
+	}
 }

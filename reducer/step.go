@@ -1,6 +1,7 @@
 package reducer
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -9,8 +10,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Input is one thing that happened, and when. At most one of the pointers and
-// ids is set; with none it is a tick of the clock.
+// Input is one thing that happened, and when. At most one of the pointers and ids is set; with none it
+// is a tick of the clock.
 type Input struct {
 	Now   time.Time
 	Event *wire.Event // appended to the agent's log
@@ -20,8 +21,8 @@ type Input struct {
 	Settled wire.ID // is answered, acknowledged or withdrawn
 }
 
-// Step is the reducer: the state after an input, and what is to be done now.
-// The state that is given is left as it was.
+// Step is the reducer: the state after an input, which leaves the given one as it was, and what is to
+// be done now.
 func Step(s State, in Input) (State, []Effect) {
 	s = s.Clone()
 	return s, s.Apply(in)
@@ -43,8 +44,8 @@ func (s *State) Apply(in Input) (effects []Effect) {
 	return append(effects, s.mail.decide(s.handoverWord(), in.Now)...)
 }
 
-// handoverWord is the word by which messages are handed over: blocked while any
-// session asks something, also one that is not shown.
+// handoverWord is the word by which messages are handed over: blocked while any session asks something,
+// also one that is not shown.
 func (s *State) handoverWord() Word {
 	if slices.ContainsFunc(s.Turns, func(t Turn) bool { return len(t.Requests) > 0 }) {
 		return WordBlocked
@@ -54,13 +55,10 @@ func (s *State) handoverWord() Word {
 
 // event is an event on its way into the state.
 type event struct {
-	wire.Body // what it says beyond these
-	kind      string
-	source    string
-	seq       uint64
-	at        time.Time
-	session   string
-	turn      string // "": it names none
+	wire.Body                          // what it says beyond these
+	kind, source, session, turn string // "": it names none
+	seq                         uint64
+	at                          time.Time
 
 	lastError string // the agent's newest error
 	errorAt   time.Time
@@ -84,11 +82,9 @@ func (s *State) applyEvent(logged *wire.Event, now time.Time) (effects []Effect)
 	if logged.Team != s.Team || logged.Agent != s.Agent || logged.Seq > 0 && logged.Seq <= s.Seq {
 		return nil
 	}
-	e := event{Body: logged.Body(), kind: logged.Kind, source: logged.Source, seq: logged.Seq, at: logged.At}
+	e := event{Body: logged.Body(), kind: logged.Kind, source: logged.Source, at: jsonTime(logged.At), lastError: s.LastError, errorAt: s.ErrorAt}
 	e.session, e.turn = shortID(e.Text("session")), shortID(e.Text("turn_id"))
-	if e.seq == 0 && s.Seq < math.MaxUint64 {
-		e.seq = s.Seq + 1 // it comes from no log
-	}
+	e.seq = cmp.Or(logged.Seq, s.Seq+1) // 0: it comes from no log
 	s.Seq = max(s.Seq, e.seq)
 	if id := shortID(logged.EventID); id != "" {
 		if slices.Contains(s.EventIDs, id) {
@@ -97,10 +93,8 @@ func (s *State) applyEvent(logged *wire.Event, now time.Time) (effects []Effect)
 		s.EventIDs = remember(s.EventIDs, id, maxEventIDs)
 	}
 	if e.at.IsZero() {
-		e.at = now
+		e.at = jsonTime(now)
 	}
-	e.at = jsonTime(e.at)
-
 	before := s.handoverWord()
 	s.fold(&e)
 	if s.handoverWord() != before {
@@ -113,94 +107,89 @@ func (s *State) applyEvent(logged *wire.Event, now time.Time) (effects []Effect)
 	return effects
 }
 
-// fold is the table of what each kind of event does to the state. The kinds that
-// are about a turn stand in Turn.apply.
+// quietKinds are the known kinds that say nothing about a turn of their own. Those that
+// others say about the agent, or that tell of an end, are no sign that it lives.
+var quietKinds = map[string]struct{ isLife bool }{
+	wire.EventRead: {true}, wire.EventAcked: {true}, wire.EventAnnounced: {true}, wire.EventInjected: {true},
+	wire.EventWithdrawn: {}, wire.EventInjecting: {}, wire.EventInjectionFailed: {}, wire.EventTaken: {},
+	wire.EventReturned: {}, wire.EventAside: {}, wire.EventAgain: {},
+	wire.StreamFailed: {}, wire.DroppedCounters: {}, "error": {true},
+	"spawned": {true}, "exited": {}, "restarting": {}, "session_end": {},
+	"agent_output": {true}, "draft_ready": {true}, "goal_complete": {true}, "status_update": {true},
+	"server_request": {true}, "user_message_chunk": {true}, "plan": {true}, "available_commands_update": {true},
+	"current_mode_update": {true}, "config_option_update": {true}, "session_info_update": {true}, "usage_update": {true},
+}
+
+// fold is the table of what each kind of event does to the state. The kinds that are about a turn stand
+// in Turn.apply.
 func (s *State) fold(e *event) {
-	isLife := true // a sign that the program lives
+	quiet, isQuiet := quietKinds[e.kind]
+	isLife := quiet.isLife && e.Text("by") == "" // by another member, who held a message under a lease
 	switch e.kind {
-	// The mailbox's own, about messages. A sign of life is what the agent did
-	// itself; by names another member, who held the message under a lease.
 	case wire.EventRead:
 		s.Read = e.at
-	case wire.EventAcked, wire.EventAnnounced, wire.EventInjected:
-		isLife = e.Text("by") == ""
-	case wire.EventWithdrawn, wire.EventInjecting, wire.EventInjectionFailed,
-		wire.EventTaken, wire.EventReturned, wire.EventAside, wire.EventAgain:
-		isLife = false
-
-	// Counted, whatever the turn does. Others say stream_error and
-	// dropped_counters about the agent.
 	case wire.StreamFailed, "error":
-		s.Errors = addUp(s.Errors, 1)
-		s.LastError, s.ErrorAt = clip(e.Text("error_summary", "summary", "message", "error"), maxError), e.at
-		isLife = e.kind == "error"
+		s.Errors++
+		s.LastError, s.ErrorAt = clip(e.Text("error_summary", "summary", "message", "error"), maxText), e.at
 	case wire.DroppedCounters:
 		dropped, _ := e.Uint("dropped")
 		unknown, _ := e.Uint("unknown")
-		s.Dropped = Dropped{addUp(s.Dropped.Dropped, dropped), addUp(s.Dropped.Unknown, unknown)}
-		isLife = false
-
-	// Known, and no evidence about the turn.
-	case "agent_output", "draft_ready", "goal_complete", "status_update", "server_request",
-		"user_message_chunk", "plan", "available_commands_update", "current_mode_update",
-		"config_option_update", "session_info_update", "usage_update":
-
-	// The runner's, about the whole program.
+		s.Dropped.Dropped += min(dropped, math.MaxUint64-s.Dropped.Dropped)
+		s.Dropped.Unknown += min(unknown, math.MaxUint64-s.Dropped.Unknown)
 	case "spawned":
 		s.applySpawned(e)
 	case "exited":
 		s.applyExited(e)
-		isLife = false
 	case "restarting":
 		s.applyRestarting(e)
-		isLife = false
-
 	case "session_end":
 		s.endSession(e)
-		isLife = false
 	default:
-		isLife = s.foldTurn(e)
-		if e.isUnknown {
-			s.Unknown = addUp(s.Unknown, 1)
+		if !isQuiet {
+			isLife = s.foldTurn(e)
 		}
 	}
 	if isLife {
 		s.Heard = e.at
 	}
 	word := s.Turn().Word()
-	isOff := word == WordOff || word == WordError && s.Run != nil && s.Run.HasExited
-	if !isOff {
+	if word != WordOff && (word != WordError || s.Run == nil || !s.Run.HasExited) {
 		s.Gone = time.Time{}
 	} else if s.Gone.IsZero() {
 		s.Gone = e.at
 	}
 }
 
-// foldTurn folds an event about one session, and reports whether it is a sign of
-// life.
+// foldTurn folds an event about one session, and reports whether it is a sign of life. What is about a
+// turn of an earlier program, which like this one named no session, is late; but a start is not, since
+// ids may be used again.
 func (s *State) foldTurn(e *event) (isLife bool) {
-	// Late is what is about a turn of an earlier program, which like this one named
-	// no session. A start is not, since ids may be used again.
-	if i := slices.Index(s.PastTurns, e.turn); i >= 0 && e.session == "" {
-		if e.kind != wire.TurnStarted {
-			new(Turn).apply(e) // only for whether its kind is known
-			e.asked = nil
-			return false
-		}
-		s.PastTurns = without(s.PastTurns, i)
+	isPast := e.session == "" && slices.Contains(s.PastTurns, e.turn)
+	if isPast && e.kind == wire.TurnStarted {
+		s.PastTurns, isPast = forget(s.PastTurns, e.turn), false
 	}
-	e.lastError, e.errorAt = s.LastError, s.ErrorAt
 	t, i := s.turnFor(e)
+	if isPast {
+		t, i = Turn{}, -1
+	}
 	before := t.Word()
 	isNews := t.apply(e)
-	if i >= 0 {
+	switch {
+	case e.isUnknown:
+		s.Unknown++
+		return false
+	case isPast:
+		e.asked = nil
+		return false
+	case i >= 0:
 		s.Turns[i] = t
 	}
 	if isNews {
 		s.keep(e, t, before)
-		if e.kind == "session_start" {
-			s.Run.noteSessionStart(e.Text("source"))
+		isNewSession := e.kind == "session_start" && slices.Contains([]string{"", "startup", "resume"}, e.Text("source"))
+		if isNewSession && s.Run != nil && !s.Run.HasExited {
+			s.Run.Sessions++
 		}
 	}
-	return !e.isUnknown && !t.isOver() && t.Activity != Error
+	return !t.isOver() && t.Activity != Error
 }

@@ -9,9 +9,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// apply is the table of testdata/states.md: what an event about a session does to
-// its turn. It reports whether that is news: about the session as it is now,
-// neither late nor said before.
+// apply is the table of testdata/states.md: what an event about a session does to its turn. It reports
+// whether that is news: about the session as it is now, neither late nor said before.
 func (t *Turn) apply(e *event) (isNews bool) {
 	switch e.kind {
 	case wire.TurnStarted:
@@ -26,23 +25,20 @@ func (t *Turn) apply(e *event) (isNews bool) {
 	case "agent_thought_chunk":
 		return t.work(e, Thinking, "")
 	case "thread_active": // Codex: it works, and waits for nothing
-		if t.Word() == WordBusy && t.Status == TurnBusy && t.matchTurn(e.turn) {
-			return true
-		}
-		return t.work(e, Thinking, "")
+		isSaid := t.IsOpen() && t.Word() == WordBusy && t.matchTurn(e.turn)
+		return isSaid || t.work(e, Thinking, "")
 
 	case "tool_call_start":
 		return t.startCall(e)
 	case "tool_call_end":
 		return t.endCall(e)
 	case "tool_call", "tool_call_update":
-		switch e.Text("status") {
-		case "completed", "failed":
+		switch status := e.Text("status"); {
+		case status == "completed" || status == "failed":
 			return t.endCall(e)
-		case "in_progress":
+		case status == "in_progress" || e.kind == "tool_call":
 			return t.startCall(e)
 		}
-		return e.kind == "tool_call" && t.startCall(e)
 
 	case "waiting_for_input":
 		return t.ask(e, waitingOf(e, Question))
@@ -68,14 +64,11 @@ func (t *Turn) apply(e *event) (isNews bool) {
 	return false
 }
 
-// start is turn_started.
 func (t *Turn) start(e *event) bool {
-	switch {
-	case t.hasEnded(e.turn) || e.turn != "" && e.turn == t.ID:
+	if t.hasEnded(e.turn) || e.turn != "" && e.turn == t.ID {
 		return false // late, or said before
-	case e.turn != "" && t.Status == TurnBusy && t.matchTurn(e.turn):
-		// It was seen before it had a name.
-	default:
+	}
+	if e.turn == "" || !t.IsOpen() || !t.matchTurn(e.turn) { // else it was seen before it had a name
 		t.beginTurn(e)
 		t.setActivity(Thinking, "")
 	}
@@ -100,11 +93,12 @@ func (t *Turn) complete(e *event) bool {
 		return false
 	}
 	isNews := !t.asksOutsideTurn(e)
-	t.nameTurn(id, e)
+	if t.ID == "" && id != "" { // only the end of the turn is seen
+		t.ID, t.TurnSeq = id, e.seq
+	}
 	t.noteOrigin(e, true)
 	t.recordEnd(e, endStatus(e), false)
-	t.Status = TurnTerminal
-	t.EndIsTentative = e.source == "hook" && t.Last.Status == Completed
+	t.Status, t.EndIsTentative = TurnTerminal, e.source == "hook" && t.Last.Status == Completed
 	if isNews {
 		t.setActivity(Idle, "")
 		if e.Text("status") == "awaiting_input" {
@@ -116,17 +110,17 @@ func (t *Turn) complete(e *event) bool {
 
 // becomeIdle is the agent's word that it waits for the next turn.
 func (t *Turn) becomeIdle(e *event) bool {
-	switch {
-	case !t.matchTurn(e.turn):
+	if !t.matchTurn(e.turn) {
 		t.noteEnded(e.turn)
 		return false
-	case t.isOver():
+	}
+	if t.isOver() {
 		return false
-	case t.Status == TurnBusy:
-		t.EndIsTentative = e.source == "hook"
 	}
 	isNews := !t.asksOutsideTurn(e) && (t.Status != TurnIdle || !t.hasEnded(e.turn))
-	t.nameTurn(e.turn, e)
+	if t.ID == "" && e.turn != "" {
+		t.ID, t.TurnSeq = e.turn, e.seq
+	}
 	t.noteEnded(t.ID)
 	t.Status = TurnIdle
 	if isNews {
@@ -136,8 +130,7 @@ func (t *Turn) becomeIdle(e *event) bool {
 	return isNews
 }
 
-// work is evidence that a turn is under way: the current one, or one whose start
-// was not seen.
+// work is evidence that a turn is under way: the current one, or one whose start was not seen.
 func (t *Turn) work(e *event, a Activity, detail string) bool {
 	if t.hasEnded(e.turn) || t.isOver() && e.turn == "" {
 		return false // late
@@ -147,18 +140,43 @@ func (t *Turn) work(e *event, a Activity, detail string) bool {
 	return true
 }
 
-// enterTurn makes the turn that an event names the open one. A turn that was only
-// seen to stop goes on.
+// enterTurn makes the turn that an event names the open one. A turn that was only seen to stop goes on.
 func (t *Turn) enterTurn(e *event) {
 	isPaused := t.Status == TurnIdle && !t.IsGenerated && t.ID != "" && !t.hasEnded(t.ID)
 	switch {
-	case t.Status == TurnBusy && t.matchTurn(e.turn):
+	case t.IsOpen() && t.matchTurn(e.turn):
 	case isPaused && (e.turn == "" || e.turn == t.ID):
 		t.Status = TurnBusy
 	default: // its start was not seen
 		t.beginTurn(e)
 		t.noteOrigin(e, false)
 	}
+}
+
+func (t *Turn) startCall(e *event) bool {
+	call, tool := e.idOf("tool_call_id"), clip(e.Text("tool", "tool_name", "title", "name"), maxID)
+	isNewCall := call != "" && !slices.Contains(t.StartedCalls, call)
+	if slices.Contains(t.EndedCalls, call) || t.hasEnded(e.turn) && !(isNewCall && t.reopenTurn(e)) {
+		return false
+	}
+	stillAsks, isNews := t.answerCall(e, tool, call, true)
+	if tool == "" && t.Activity == ToolRunning {
+		tool = t.Detail
+	}
+	isNews = stillAsks && isNews || !stillAsks && t.work(e, ToolRunning, tool)
+	t.StartedCalls = remember(t.StartedCalls, call, maxCalls)
+	return isNews
+}
+
+// endCall is the end of a tool call. It is no evidence that a turn goes on which was seen to be over.
+func (t *Turn) endCall(e *event) (isNews bool) {
+	call, tool := e.idOf("tool_call_id"), clip(e.Text("tool", "tool_name", "name"), maxID)
+	if isLate := !t.IsOpen() && t.ID != "" && (e.turn == "" || e.turn == t.ID); !isLate && !t.hasEnded(e.turn) {
+		stillAsks, isNextShown := t.answerCall(e, tool, call, false)
+		isNews = stillAsks && isNextShown || !stillAsks && t.work(e, Thinking, "")
+	}
+	t.EndedCalls = remember(t.EndedCalls, call, maxCalls)
+	return isNews
 }
 
 // changeState is what a runner saw on the screen, or what somebody says outright.
@@ -173,7 +191,7 @@ func (t *Turn) changeState(e *event, a Activity) bool {
 			return isNews
 		}
 		if t.isOver() {
-			t.Activity, t.IsReplaced = Unknown, false // the runner sees it
+			t.setActivity(Unknown, "") // the runner sees it
 		}
 		return t.work(e, a, detail)
 	case Confirming:
@@ -198,18 +216,15 @@ func (t *Turn) changeState(e *event, a Activity) bool {
 	return true
 }
 
-// startSession is the beginning of a session's life.
 func (t *Turn) startSession(e *event) bool {
 	source := e.Text("source")
 	switch {
-	case source == "compact" && t.isOver():
-		return false
 	case source == "compact": // in the middle of its life
 		if t.Detail == "compacting" {
 			t.Detail = ""
 		}
-		return true
-	case e.session != "" && source != "resume" && (t.HasSessionStart && !t.isOver() || t.Status == TurnBusy):
+		return !t.isOver()
+	case e.session != "" && source != "resume" && (t.HasSessionStart && !t.isOver() || t.IsOpen()):
 		t.HasSessionStart = true
 		return false // said before, or later than its first turn
 	}
@@ -220,52 +235,34 @@ func (t *Turn) startSession(e *event) bool {
 	return true
 }
 
-// matchTurn reports whether a turn's id means the current turn: it is empty or
-// that turn's, or no turn is known. An open turn without a name takes the first
-// one that is heard.
+// matchTurn reports whether a turn's id means the current turn: it is empty or that turn's, or no turn
+// is known. An open turn without a name takes the first one that is heard.
 func (t *Turn) matchTurn(id string) bool {
-	if id == "" || id == t.ID || t.ID == "" {
-		return true
-	}
-	if t.IsGenerated && t.Status == TurnBusy && !t.hasEnded(id) {
+	if t.IsGenerated && t.IsOpen() && id != "" && id != t.ID && !t.hasEnded(id) {
 		t.ID, t.IsGenerated = id, false
-		return true
 	}
-	return false
+	return id == "" || id == t.ID || t.ID == ""
 }
 
-// nameTurn notes the id of a turn of which only the end is seen.
-func (t *Turn) nameTurn(id string, e *event) {
-	if t.ID == "" && id != "" {
-		t.ID, t.TurnSeq = id, e.seq
-	}
-}
-
-// beginTurn begins the turn that an event names. An earlier one that was open, or
-// was seen to stop, is over; how it ended is not known.
+// beginTurn begins the turn that an event names. An earlier one that was open, or was seen to stop, is
+// over; how it ended is not known.
 func (t *Turn) beginTurn(e *event) {
 	t.noteEnded(t.ID)
-	t.ID, t.IsGenerated = e.turn, e.turn == ""
-	if t.IsGenerated {
-		t.ID = "turn-" + strconv.FormatUint(e.seq, 10)
-	}
+	t.ID, t.IsGenerated = cmp.Or(e.turn, "turn-"+strconv.FormatUint(e.seq, 10)), e.turn == ""
 	t.Status, t.Began, t.TurnSeq = TurnBusy, e.at, e.seq
 	t.StartedCalls, t.EndedCalls = nil, nil
 	t.EndIsTentative, t.Reopened = false, 0
 	t.setActivity(Unknown, "")
 }
 
-// reopenTurn opens again the turn that an event names, if all that is known of
-// its end is what a hook said. Hooks of one moment run beside each other, and any
-// of them may keep the program from stopping: what begins after that is of the
-// same turn.
+// reopenTurn opens again the turn that an event names, if all that is known of its end is what a hook
+// said. Hooks of one moment run beside each other, and any of them may keep the program from stopping:
+// what begins after that is of the same turn.
 func (t *Turn) reopenTurn(e *event) bool {
-	if !t.EndIsTentative || e.source != "hook" || e.turn == "" || e.turn != t.ID || t.Status == TurnBusy || t.isOver() {
+	if !t.EndIsTentative || e.source != "hook" || e.turn == "" || e.turn != t.ID || t.IsOpen() || t.isOver() {
 		return false
 	}
-	if i := slices.Index(t.Ended, t.ID); i >= 0 {
-		t.Ended = without(t.Ended, i)
-	}
+	t.Ended = forget(t.Ended, t.ID)
 	if l := t.Last; l != nil && l.ID == t.ID {
 		if l.DurationMS > 0 {
 			t.Began = l.At.Add(-l.Duration())
@@ -279,14 +276,13 @@ func (t *Turn) reopenTurn(e *event) bool {
 
 // cutOff ends an open turn with its program.
 func (t *Turn) cutOff(e *event, status string) {
-	if t.Status == TurnBusy {
+	if t.IsOpen() {
 		t.recordEnd(e, status, true)
 		t.Status = TurnTerminal
 	}
 	t.noteEnded(t.ID)
 }
 
-// recordEnd notes how the current turn ended.
 func (t *Turn) recordEnd(e *event, status string, isCutOff bool) {
 	l := &Last{ID: t.ID, Status: status, At: e.at, IsCutOff: isCutOff}
 	hasBegun := !t.Began.IsZero()
@@ -299,17 +295,16 @@ func (t *Turn) recordEnd(e *event, status string, isCutOff bool) {
 		l.DurationMS = t.Last.DurationMS
 	}
 	if status == Failed && !isCutOff {
-		l.Error = clip(e.Text("error", "error_summary", "summary"), maxDetail)
+		l.Error = e.Text("error", "error_summary", "summary")
 		if l.Error == "" && hasBegun && !e.errorAt.Before(t.Began) {
-			l.Error = clip(e.lastError, maxDetail)
+			l.Error = e.lastError
 		}
+		l.Error = clip(l.Error, maxDetail)
 	}
-	t.Last = l
+	t.Last, t.Began = l, time.Time{}
 	t.noteEnded(t.ID)
-	t.Began = time.Time{}
 }
 
-// endStatus is how a completion says that the turn ended.
 func endStatus(e *event) string {
 	switch e.Text("status", "stopReason") {
 	case "interrupted", "cancelled", "canceled":
@@ -320,32 +315,13 @@ func endStatus(e *event) string {
 	return Completed
 }
 
-// Duration is how long the turn took, in whole milliseconds. 0: not known.
-func (l *Last) Duration() time.Duration { return time.Duration(l.DurationMS) * time.Millisecond }
-
-// IsOpen reports whether the turn goes on.
-func (t *Turn) IsOpen() bool { return t.Status == TurnBusy }
-
-// End is how the current turn ended, as far as anything said so; nil while it goes
-// on, and where nothing did.
-func (t *Turn) End() *Last {
-	if t.IsOpen() || t.Last == nil || t.Last.ID != t.ID {
-		return nil
-	}
-	return t.Last
-}
-
-// hasEnded reports whether a turn is known to be over.
 func (t *Turn) hasEnded(id string) bool { return slices.Contains(t.Ended, id) }
+func (t *Turn) noteEnded(id string)     { t.Ended = remember(t.Ended, id, maxEnded) }
 
-// noteEnded notes that a turn is over.
-func (t *Turn) noteEnded(id string) { t.Ended = remember(t.Ended, id, maxEnded) }
-
-// asksOutsideTurn reports whether something is asked outside of any turn. The end
-// of a turn that an event names is no answer to that; an event that names none
-// says how it is now.
+// asksOutsideTurn reports whether something is asked outside of any turn. The end of a turn that an
+// event names is no answer to that; an event that names none says how it is now.
 func (t *Turn) asksOutsideTurn(e *event) bool {
-	return len(t.Requests) > 0 && t.Status != TurnBusy && e.turn != ""
+	return len(t.Requests) > 0 && !t.IsOpen() && e.turn != ""
 }
 
 // setActivity says what the program does now. What it waited for is past.
@@ -353,13 +329,13 @@ func (t *Turn) setActivity(a Activity, detail string) {
 	t.Activity, t.Detail, t.Requests, t.IsReplaced = a, detail, nil, false
 }
 
-// noteOrigin notes the thread and the transport of the turn. An event about the
-// turn itself replaces what is known of them; another one only adds.
+// noteOrigin notes the thread and the transport of the turn. An event about the turn itself replaces
+// what is known of them; another one only adds.
 func (t *Turn) noteOrigin(e *event, isAboutTurn bool) {
-	if thread := e.Text("thread_id"); thread != "" && (isAboutTurn || t.Thread == "") {
-		t.Thread = shortID(thread)
+	if isAboutTurn || t.Thread == "" {
+		t.Thread = cmp.Or(shortID(e.Text("thread_id")), t.Thread)
 	}
-	if transport := e.Text("transport"); transport != "" && (isAboutTurn || t.Transport == "") {
-		t.Transport = clip(transport, maxName)
+	if isAboutTurn || t.Transport == "" {
+		t.Transport = cmp.Or(clip(e.Text("transport"), maxID), t.Transport)
 	}
 }

@@ -1,10 +1,6 @@
 package reducer
 
-import (
-	"fmt"
-	"strings"
-	"time"
-)
+import "time"
 
 // Presence says whether an agent's program is there.
 type Presence string
@@ -19,19 +15,22 @@ const (
 // freshFor is how long an event is evidence that its agent is online.
 const freshFor = 5 * time.Minute
 
+// Details of an agent whose runner is there and does not answer, and of one whose program somebody
+// ended.
+const (
+	NotAnswering = "not answering"
+	stopped      = "stopped"
+)
+
 // Evidence is what is known beside the events.
 type Evidence struct {
-	Now    time.Time
-	Held   bool   // the runner's lock is held
-	Silent bool   // and its socket did not answer
-	Run    string // the run of that runner, as it has noted it; "": not known
-	Person bool   // the roster says that it is a person
-
-	Stopping bool // the runner says that it stops the program
+	Now      time.Time
+	Held     bool   // the runner's lock is held
+	Silent   bool   // and its socket did not answer
+	Run      string // the run of that runner, as it has noted it; "": not known
+	Person   bool   // the roster says that it is a person
+	Stopping bool   // the runner says that it stops the program
 }
-
-// NotAnswering is the detail of an agent whose runner is there and does not answer.
-const NotAnswering = "not answering"
 
 // View is what is true of an agent now, for a member's row.
 type View struct {
@@ -47,22 +46,20 @@ type View struct {
 
 // Evaluate combines the fold with what is known beside it.
 func (s *State) Evaluate(ev Evidence) View {
-	running := s.Run != nil && !s.Run.HasExited
-	t := *s.Turn()
-	if running && s.Run.HasOtherSession && !ev.Held {
-		t = *s.heardLast() // what was open before was the killed runner's
+	t, isRunning := *s.Turn(), s.Run != nil && !s.Run.HasExited
+	hasOther := isRunning && s.Run.Sessions > 1
+	if hasOther && !ev.Held {
+		t = s.Turns[len(s.Turns)-1] // what was open before was the killed runner's
 	}
 	t.Ended, t.StartedCalls, t.EndedCalls = nil, nil, nil
 	v := View{Word: t.Word(), Detail: t.Detail, Since: t.Since, Turn: t, Presence: PresenceUnknown, PresenceAt: s.Heard}
-	// The lock is let go only with the runner's life, and the terminal goes with it; so does
-	// the start that was to come after a pause.
-	left := (running || s.isRestarting()) && s.Run.IsLocked && !s.Run.HasOtherSession && !ev.Held
-	age := ev.Now.Sub(s.Heard)
-	fresh := !s.Heard.IsZero() && age < freshFor && age > -freshFor
+	// The lock is let go only with the runner's life, and the terminal goes with it.
+	left := isRunning && s.Run.IsLocked && !hasOther && !ev.Held
+	fresh := !s.Heard.IsZero() && ev.Now.Sub(s.Heard).Abs() < freshFor
 	switch {
 	case ev.Held:
 		v.Presence, v.PresenceAt = Online, ev.Now
-		if running {
+		if isRunning {
 			v.PID = s.Run.PID
 		}
 	case !s.Gone.IsZero() && !(fresh && s.Heard.After(s.Gone)):
@@ -72,7 +69,7 @@ func (s *State) Evaluate(ev Evidence) View {
 	case fresh:
 		v.Presence = Online
 	}
-	switch {
+	switch l := t.Last; {
 	case ev.Person:
 		v.Word, v.Detail, v.Since = WordPerson, "", time.Time{}
 	case ev.Held && ev.Silent:
@@ -83,17 +80,11 @@ func (s *State) Evaluate(ev Evidence) View {
 		v.Word, v.Detail, v.Since = WordStarting, "", s.Gone // between two programs
 	case left && v.Word != WordOff && v.Word != WordError:
 		v.Word, v.Detail, v.Since, v.RunnerGone = WordOff, "runner gone", time.Time{}, true
-	case v.Word == WordIdle && v.Detail == "" && t.Last != nil && t.Last.Status != Completed && !t.Last.WasStopped:
-		v.Detail = fmt.Sprintf("last turn %s", t.Last.Status)
-		if t.Last.Error != "" {
-			v.Detail += ": " + t.Last.Error
+	case v.Word == WordIdle && v.Detail == "" && l != nil && l.Status != Completed && !l.WasStopped:
+		v.Detail = "last turn " + l.Status
+		if l.Error != "" {
+			v.Detail += ": " + l.Error
 		}
 	}
 	return v
-}
-
-// isRestarting reports whether the last word of a runner is that it will start the program
-// again.
-func (s *State) isRestarting() bool {
-	return s.Run != nil && s.Run.HasExited && s.Turn().Activity == Starting && strings.HasPrefix(s.Turn().Detail, restart)
 }

@@ -8,22 +8,19 @@ import (
 	"time"
 )
 
-// parallelCalls is how soon after a request the start of another call is taken
-// for one that was begun together with the call that is asked about.
+// parallelCalls is how soon after a request the start of another call is taken for one that was begun
+// together with the call that is asked about.
 const parallelCalls = 2 * time.Second
 
-// The kinds of Waiting.
+// The kinds of Waiting, and a dialog that asks whether a directory is to be trusted.
 const (
-	Permission = "permission"
-	Question   = "prompt"
+	Permission  = "permission"
+	Question    = "prompt"
+	trustDialog = "trust"
 )
 
-// trustDialog asks whether a directory is to be trusted.
-const trustDialog = "trust"
-
-// Waiting is what an agent waits for: an answer to a permission request or to a
-// question. Since tells one dialog from the next: it stays while more becomes
-// known of the same one.
+// Waiting is what an agent waits for: an answer to a permission request or to a question. Since tells
+// one dialog from the next: it stays while more becomes known of the same one.
 type Waiting struct {
 	ID      string          `json:"id,omitempty"`
 	Call    string          `json:"tool_call_id,omitempty"`
@@ -58,17 +55,19 @@ func waitingOf(e *event, kind string) Waiting {
 	if w.Dialog == trustDialog {
 		w.Kind = Question // it asks for no tool
 	}
-	w.Options = compactJSON(e.Raw("options"))
+	if raw := e.Raw("options"); raw != nil {
+		w.Options, _ = json.Marshal(raw) // as JSON gives it back
+	}
 	return w
 }
 
-// ask says that the program asks something: in the turn that the event names,
-// else in whatever it does, which may be no turn.
+// ask says that the program asks something: in the turn that the event names, else in whatever it does,
+// which may be no turn.
 func (t *Turn) ask(e *event, said Waiting) bool {
 	switch {
 	case t.hasEnded(e.turn):
-		isNew := said.Kind == Permission && said.isNamed() && !t.hasCallStarted(said.Call) && !t.hasCallEnded(said.Call)
-		if !isNew || !t.reopenTurn(e) {
+		isKnown := slices.Contains(t.StartedCalls, said.Call) || slices.Contains(t.EndedCalls, said.Call)
+		if isKnown || said.Kind != Permission || !said.isNamed() || !t.reopenTurn(e) {
 			return false // late
 		}
 	case t.isOver() && e.turn == "" && e.session != "":
@@ -79,61 +78,57 @@ func (t *Turn) ask(e *event, said Waiting) bool {
 	return t.waitFor(e, said)
 }
 
-// waitFor notes what is asked. The same question again, perhaps in more words, is
-// still asked since it was first. Hooks and ACP ask for several calls at once: the
-// first is shown and others stand behind it. What anybody else asks, a screen for
-// one, replaces what was asked.
+// waitFor notes what is asked. The same question again, perhaps in more words, is still asked since it
+// was first. Hooks and ACP ask for several calls at once: the first is shown and others stand behind
+// it. What anybody else asks, a screen for one, replaces what was asked.
 func (t *Turn) waitFor(e *event, said Waiting) bool {
 	said.Since = e.at
-	kept := said.clipped(maxPrompt)
-	isSame := func(w Waiting) bool { return w.isSame(&kept) }
-	switch i := slices.IndexFunc(t.Requests, isSame); {
+	kept, first := said.clipped(maxPrompt), t.Waiting()
+	asksBeside := first != nil && first.Kind == Permission && kept.Kind == Permission && (e.source == "hook" || e.source == "acp")
+	switch i := slices.IndexFunc(t.Requests, func(w Waiting) bool { return w.isSame(&kept) }); {
 	case i > 0:
 		return false
 	case i == 0:
-		old := t.Requests[0]
-		merged := old.merge(said)
-		if kept = merged.clipped(maxPrompt); old.Kind != said.Kind || reflect.DeepEqual(kept, old) {
+		merged := first.merge(said)
+		if kept = merged.clipped(maxPrompt); first.Kind != said.Kind || reflect.DeepEqual(kept, *first) {
 			return false
 		}
-		t.Requests[0], e.asked = kept, &merged
-		return true
-	case len(t.Requests) > 0 && (e.source == "hook" || e.source == "acp") && t.Requests[0].Kind == Permission && kept.Kind == Permission:
-		if len(t.Requests) < maxRequests {
-			next := said.clipped(maxNextPrompt)
-			next.Input, next.Options = "", nil
-			t.Requests = append(t.Requests, next)
-		}
-		e.asked = &said
-		return true
-	}
-	switch {
-	case kept.Dialog == trustDialog:
-		t.setActivity(Confirming, trustDialog)
-	case kept.Kind == Permission:
-		t.setActivity(Confirming, "permission")
+		t.Requests[0], said = kept, merged
+	case asksBeside && len(t.Requests) < maxRequests:
+		kept = said.clipped(maxID)
+		kept.Input, kept.Options = "", nil
+		t.Requests = append(t.Requests, kept)
+	case asksBeside:
 	default:
-		t.setActivity(AwaitingInput, "question")
+		a, detail := AwaitingInput, "question"
+		if kept.Dialog == trustDialog {
+			a, detail = Confirming, trustDialog
+		} else if kept.Kind == Permission {
+			a, detail = Confirming, Permission
+		}
+		t.setActivity(a, detail)
+		t.Requests = []Waiting{kept}
 	}
-	t.Requests, e.asked = []Waiting{kept}, &said
+	e.asked = &said
 	return true
 }
 
 // clipped is a question as a State keeps it.
 func (w Waiting) clipped(promptBytes int) Waiting {
-	prompt, tool := clip(w.Prompt, promptBytes), clip(w.Tool, maxName)
+	prompt, tool := clip(w.Prompt, promptBytes), clip(w.Tool, maxID)
 	w.Cut = w.Cut || prompt != w.Prompt || tool != w.Tool
 	w.Prompt, w.Tool = prompt, tool
-	w.Input, w.Dialog = clip(w.Input, maxInput), clip(w.Dialog, maxName) // for people; no rule goes by them
+	w.Input, w.Dialog = clip(w.Input, maxText), clip(w.Dialog, maxID) // for people; no rule goes by them
 	if len(w.Options) > maxOptions {
 		w.Options = nil
 	}
 	return w
 }
 
-// isSame reports whether n is the same question in other words. Hooks, their
-// notifications and the screen tell of one dialog, each with a part of it.
+// isSame reports whether n is the same question in other words. Hooks, their notifications and the
+// screen tell of one dialog, each with a part of it.
 func (w *Waiting) isSame(n *Waiting) bool {
+	areDifferent := func(a, b string) bool { return a != "" && b != "" && a != b }
 	switch {
 	case areDifferent(w.ID, n.ID), areDifferent(w.Call, n.Call), areDifferent(w.Tool, n.Tool):
 		return false
@@ -141,19 +136,17 @@ func (w *Waiting) isSame(n *Waiting) bool {
 		return !n.isNamed()
 	case w.Call != "" && w.Call == n.Call:
 		return true
-	case w.isNamed() && n.isNamed():
-		return w.ID != "" || n.ID != "" || !areDifferent(w.Prompt, n.Prompt) // else two calls
+	case w.isNamed() != n.isNamed(), w.isNamed() && w.ID+n.ID != "":
+		return true
 	}
-	return w.isNamed() || n.isNamed() || !areDifferent(w.Prompt, n.Prompt)
+	return !areDifferent(w.Prompt, n.Prompt) // else two calls
 }
-
-func areDifferent(a, b string) bool { return a != "" && b != "" && a != b }
 
 // isNamed reports whether it says more than that something is asked.
 func (w *Waiting) isNamed() bool { return w.ID != "" || w.Call != "" || w.Tool != "" }
 
-// promptRank is how surely the prompt is what is asked: one that comes with the
-// dialog's id was seen, one with the call's tool or id is about that call.
+// promptRank is how surely the prompt is what is asked: one that comes with the dialog's id was seen,
+// one with the call's tool or id is about that call.
 func (w *Waiting) promptRank() int {
 	switch {
 	case w.Prompt == "":
@@ -166,8 +159,8 @@ func (w *Waiting) promptRank() int {
 	return 1
 }
 
-// merge adds what was said of a question now to what is kept. Of two prompts the
-// surer one counts, of two that were seen the newer.
+// merge adds what was said of a question now to what is kept. Of two prompts the surer one counts, of
+// two that were seen the newer.
 func (w *Waiting) merge(said Waiting) Waiting {
 	out := said
 	out.Kind, out.Since = w.Kind, w.Since
@@ -184,51 +177,47 @@ func (w *Waiting) merge(said Waiting) Waiting {
 	return out
 }
 
-// answerCall takes a call's start or end for the answer to a permission request
-// for that call. The end of another call is no answer. Nor is the start of
-// another one soon after the request; a later one is, since the asked call was
-// refused. stillAsks: something is asked still. isNews: another thing than before.
+// answerCall takes a call's start or end for the answer to a permission request for that call. The end
+// of another call is no answer. Nor is the start of another one soon after the request; a later one is,
+// since the asked call was refused. stillAsks: something is asked still. isNews: another thing than
+// before.
 func (t *Turn) answerCall(e *event, tool, call string, isStart bool) (stillAsks, isNews bool) {
 	w := t.Waiting()
-	if w == nil || w.Kind != Permission {
-		return false, false
-	}
-	if (w.Call == "" || call == "") && (w.Tool == "" || tool == "") {
+	if w == nil || w.Kind != Permission || (w.Call == "" || call == "") && (w.Tool == "" || tool == "") {
 		return false, false // nothing tells the two calls apart
 	}
-	if i := slices.IndexFunc(t.Requests, func(w Waiting) bool { return w.isAbout(tool, call) }); i >= 0 {
-		return t.removeRequest(i)
+	// Calls are told apart by their ids where both sides have one, else by their tools.
+	i := slices.IndexFunc(t.Requests, func(w Waiting) bool {
+		if w.Call != "" && call != "" {
+			return w.Call == call
+		}
+		return w.Tool != "" && w.Tool == tool
+	})
+	if i < 0 {
+		return !isStart || e.at.Sub(w.Since).Abs() < parallelCalls, false
 	}
-	return !isStart || e.at.Sub(w.Since).Abs() < parallelCalls, false
+	return t.removeRequest(i)
 }
 
-// isAbout reports whether a request is about this call. Calls are told apart by
-// their ids where both sides have one, else by their tools.
-func (w *Waiting) isAbout(tool, call string) bool {
-	if w.Call != "" && call != "" {
-		return w.Call == call
-	}
-	return w.Tool != "" && w.Tool == tool
-}
-
-// answerID takes an id for that of a question which has its answer: that one and
-// no other. Where there are no ids, whatever is done next is the answer.
+// answerID takes an id for that of a question which has its answer: that one and no other. Where there
+// are no ids, whatever is done next is the answer.
 func (t *Turn) answerID(id string) (stillAsks, isNews bool) {
 	if w := t.Waiting(); w == nil || w.ID == "" || id == "" {
 		return false, false
 	}
-	if i := slices.IndexFunc(t.Requests, func(w Waiting) bool { return w.ID == id }); i >= 0 {
-		return t.removeRequest(i)
+	i := slices.IndexFunc(t.Requests, func(w Waiting) bool { return w.ID == id })
+	if i < 0 {
+		return true, false
 	}
-	return true, false
+	return t.removeRequest(i)
 }
 
-// removeRequest removes what has its answer, unless it is all that was asked:
-// then what the program does now takes its place.
+// removeRequest removes what has its answer, unless it is all that was asked: then what the program
+// does now takes its place.
 func (t *Turn) removeRequest(i int) (stillAsks, isNews bool) {
 	if len(t.Requests) == 1 {
 		return false, false
 	}
-	t.Requests = without(t.Requests, i)
+	t.Requests = slices.Delete(t.Requests, i, i+1)
 	return true, i == 0
 }

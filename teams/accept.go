@@ -2,7 +2,6 @@ package teams
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,7 +23,7 @@ const maxSmall = 4 << 10
 type note struct {
 	Path string    `json:"path"`
 	Ino  uint64    `json:"ino"`
-	Born int64     `json:"born,omitempty"` // when the directory was made, Unix nanoseconds; 0 where the system does not tell
+	Born int64     `json:"born,omitempty"` // when the directory was made, Unix nanoseconds; 0: not known
 	At   time.Time `json:"at"`
 }
 
@@ -36,20 +35,16 @@ func (n note) isSame(o note) bool {
 
 // noteOf is a note about the root as it is now, and the file to keep it in.
 func (p Place) noteOf(root string) (n note, file string, err error) {
-	path, err := filepath.Abs(root)
+	path, err := filepath.EvalSymlinks(root)
+	if err == nil && p.State == "" {
+		err = errors.New("there is no state directory")
+	}
 	if err != nil {
 		return n, "", err
 	}
-	if path, err = filepath.EvalSymlinks(path); err != nil {
-		return n, "", err
-	}
-	if p.State == "" {
-		return n, "", errors.New("there is no state directory")
-	}
 	n = note{Path: strings.ToValidUTF8(path, "\uFFFD"), At: time.Now().UTC()} // as JSON holds it
 	n.Ino, n.Born, err = identify(path)
-	sum := sha256.Sum256([]byte(path))
-	return n, filepath.Join(p.State, "roots", hex.EncodeToString(sum[:])+".json"), err
+	return n, filepath.Join(p.State, "roots", fmt.Sprintf("%x.json", sha256.Sum256([]byte(path)))), err
 }
 
 // Accept notes in the user's state directory that this user made or accepts the
@@ -69,10 +64,7 @@ func Accept(p Place, root string) error {
 }
 
 func (n note) save(file string) error {
-	data, err := json.Marshal(n)
-	if err != nil {
-		return err
-	}
+	data, _ := json.Marshal(n)
 	dir := filepath.Dir(file)
 	if err := errors.Join(os.MkdirAll(dir, 0o700), os.Chmod(dir, 0o700)); err != nil {
 		return err
@@ -94,12 +86,17 @@ func Accepted(p Place, root string) bool {
 	}
 	for _, path := range []string{filepath.Dir(file), file} {
 		info, err := os.Lstat(path)
-		if err != nil || info.Mode()&fs.ModeSymlink != 0 || info.Size() > maxSmall && !info.IsDir() || distrust(info, p.UID, true) != "" {
+		if err != nil || info.Mode()&fs.ModeSymlink != 0 || distrust(info, p.UID, true) != "" {
 			return false
 		}
 	}
+	d, err := durable.Open(filepath.Dir(file), nil)
+	if err != nil {
+		return false
+	}
+	defer d.Close()
 	var old note
-	data, err := os.ReadFile(file)
+	data, err := d.ReadFile(filepath.Base(file), maxSmall)
 	return err == nil && json.Unmarshal(data, &old) == nil && old.isSame(n)
 }
 

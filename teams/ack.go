@@ -14,67 +14,67 @@ import (
 
 // Acked is what became of an acknowledgement.
 type Acked struct {
-	Post      *mailbox.Post // nil when none was sent
-	NoMailbox bool          // the sender has none here
-	Already   bool          // it was acknowledged before, or by an answer
-	Differs   bool          // and with another text
-	Unlogged  error         // it could not be noted among the events
+	Post    *mailbox.Post // nil when none was sent
+	Already bool          // it was acknowledged before, or by an answer
+	Notes   []string      // what the one who acknowledges is to be told
 }
 
 // AckID is the id of a recipient's acknowledgement of a message.
 func AckID(id wire.ID, recipient wire.Address) wire.ID { return wire.Derive("ack", id, recipient) }
 
-// Ack acknowledges a message: the ack is delivered to its sender, durably, and only then
-// is the debt cleared. The same message acknowledged twice is one ack, since its id is
-// derived.
-func (r *Root) Ack(ctx context.Context, me *mailbox.Box, m *wire.Message, text string, origin *wire.Origin) (Acked, error) {
-	return r.ack(ctx, me, me.Address(), m, text, origin)
-}
+// ackLease is how long a message stays its holder's at least while its ack is under way.
+const ackLease = 30 * time.Second
 
-// ack is Ack for a message in box, by whoever owns or holds it.
-func (r *Root) ack(ctx context.Context, box *mailbox.Box, by wire.Address, m *wire.Message, text string, origin *wire.Origin) (Acked, error) {
+// Ack acknowledges a message in box, by its owner or by the member that took it under a
+// lease (else *mailbox.LeasedError or mailbox.ErrNotHeld): the ack is delivered to its
+// sender, durably, and only then are the debt and the lease cleared. The same message
+// acknowledged twice is one ack, since its id is derived.
+func (r *Root) Ack(ctx context.Context, box *mailbox.Box, by wire.Address, m *wire.Message, text string, origin *wire.Origin) (a Acked, err error) {
 	it, err := box.Get(m.ID)
+	if err == nil && (it.Lease != nil || by != box.Address()) {
+		_, err = box.RenewLease(ctx, m.ID, by, ackLease) // nobody else can take it in between
+	}
 	if err != nil {
-		return Acked{}, err
-	}
-	if it.Lease != nil && it.Lease.By != by { // before the sender gets it
-		return Acked{}, &mailbox.LeasedError{ID: m.ID, By: it.Lease.By, Until: it.Lease.Until}
-	}
-	ack := &wire.Message{
-		ID: AckID(m.ID, box.Address()), Type: wire.TypeAck, From: by, To: []wire.Address{m.From},
-		InReplyTo: m.ID, Thread: m.ThreadID(), Body: text, ReplyWanted: "no", SentAt: time.Now().UTC(), Hop: m.Hop + 1, Origin: origin,
+		return a, err
 	}
 	sender, err := r.Mailbox(m.From)
-	if errors.Is(err, mailbox.ErrNoAgent) || errors.Is(err, ErrNoTeam) || m.From.Agent == "drop" {
-		a := Acked{Already: it.State == mailbox.Done, NoMailbox: true}
-		return a, a.markAcked(ctx, box, by, m.ID)
+	hasNone := errors.Is(err, mailbox.ErrNoAgent) || errors.Is(err, ErrNoTeam) || m.From.Agent == "drop"
+	if err != nil && !hasNone {
+		return a, err
 	}
-	if err != nil {
-		return Acked{}, err
+	if hasNone {
+		a.Already = it.State == mailbox.Done
+		a.Notes = append(a.Notes, fmt.Sprintf("%s has no mailbox here, and is not told", m.From))
+	} else if isSent, err := a.deliver(ctx, sender, box, it, &wire.Message{
+		ID: AckID(m.ID, box.Address()), Type: wire.TypeAck, From: by, To: []wire.Address{m.From}, InReplyTo: m.ID, Thread: m.ThreadID(),
+		Body: text, ReplyWanted: "no", SentAt: time.Now().UTC(), Hop: m.Hop + 1, Origin: origin,
+	}); err != nil || !isSent {
+		return a, err
 	}
-	before, err := sender.Get(ack.ID)
-	if m.RequiresAck && it.State == mailbox.Done && errors.Is(err, mailbox.ErrNotFound) {
-		return Acked{Already: true}, nil // by an answer
+	err = box.MarkAcked(ctx, m.ID, by, !hasNone)
+	var unlogged *mailbox.UnloggedError
+	if errors.As(err, &unlogged) { // the ack was given
+		a.Notes, err = append(a.Notes, unlogged.Error()), nil
 	}
-	a := Acked{Post: &mailbox.Post{Message: ack, To: []*mailbox.Box{sender}, Given: true, Sender: box}}
-	mailbox.Deliver(ctx, a.Post)
-	out := a.Post.Outcomes[0]
-	if out.Err != nil {
-		return a, out.Err
-	}
-	a.Already = out.Known
-	a.Differs = out.Known && before != nil && text != "" && before.Body != text
-	return a, a.markAcked(ctx, box, by, m.ID)
+	return a, err
 }
 
-// markAcked clears the debt. It keeps the error of the event log apart: the ack was given.
-func (a *Acked) markAcked(ctx context.Context, box *mailbox.Box, by wire.Address, id wire.ID) error {
-	err := box.MarkAcked(ctx, id, by, !a.NoMailbox)
-	var unlogged *mailbox.UnloggedError
-	if errors.As(err, &unlogged) {
-		a.Unlogged, err = unlogged, nil
+// deliver delivers an ack, unless an answer has acknowledged the message.
+func (a *Acked) deliver(ctx context.Context, sender, box *mailbox.Box, it *mailbox.Item, ack *wire.Message) (isSent bool, err error) {
+	before, err := sender.Get(ack.ID)
+	if it.RequiresAck && it.State == mailbox.Done && errors.Is(err, mailbox.ErrNotFound) {
+		a.Already = true
+		return false, nil
 	}
-	return err
+	a.Post = &mailbox.Post{Message: ack, To: []*mailbox.Box{sender}, Given: true, Sender: box}
+	mailbox.Deliver(ctx, a.Post)
+	out := a.Post.Outcomes[0]
+	a.Already = out.Known
+	if out.Known && before != nil && ack.Body != "" && before.Body != ack.Body {
+		const note = "it was acknowledged before with another text, which stays: atm reply %s \"…\""
+		a.Notes = append(a.Notes, fmt.Sprintf(note, it.ID.Short(6)))
+	}
+	return true, out.Err
 }
 
 // AckedBy reports whether every recipient has acknowledged a message of mine, by an ack
@@ -99,33 +99,18 @@ func (r *Root) AckedBy(ctx context.Context, m *wire.Message, me *mailbox.Box) (l
 	return last, len(m.To) > 0
 }
 
-// Withdrawal is what became of a withdrawal at one recipient.
-type Withdrawal struct {
-	To    wire.Address
-	State mailbox.State // Unread: withdrawn now; Withdrawn: before; Done, Owed: read already, a notice was sent; "": acknowledged, refused
-	Err   error
-}
-
-// Withdraw takes a message of mine out of the inboxes where it is unread. A recipient
-// that has read it gets a notice; one that has acknowledged it keeps it.
-func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, origin *wire.Origin) (out []Withdrawal) {
-	for _, a := range m.To {
-		w := Withdrawal{To: a}
-		w.State, w.Err = r.withdrawFrom(ctx, me, m, a, origin)
-		out = append(out, w)
-	}
-	return out
-}
-
-func (r *Root) withdrawFrom(ctx context.Context, me *mailbox.Box, m *wire.Message, a wire.Address, origin *wire.Origin) (mailbox.State, error) {
-	b, err := r.Mailbox(a)
+// Withdraw takes a message of mine out of the inbox of a recipient where it is unread
+// (Unread: now; Withdrawn: before). A recipient that has read it gets a notice (Owed,
+// Done); one that has acknowledged it keeps it: "".
+func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, from wire.Address, origin *wire.Origin) (mailbox.State, error) {
+	b, err := r.Mailbox(from)
 	if err != nil {
 		return "", err
 	}
-	if _, err := me.Get(AckID(m.ID, a)); err == nil {
+	if _, err := me.Get(AckID(m.ID, from)); err == nil {
 		return "", nil // acknowledged, wherever it lies now
 	}
-	to := b.Address() // or whoever has taken it
+	to := from // or whoever has taken it
 	if it, err := b.Get(m.ID); err == nil && it.Lease != nil {
 		to = it.Lease.By
 	}
@@ -140,7 +125,7 @@ func (r *Root) withdrawFrom(ctx context.Context, me *mailbox.Box, m *wire.Messag
 		ID: wire.Derive("withdrawn", m.ID, me.Address()), Type: wire.TypeNotice,
 		InReplyTo: m.ID, Thread: m.ThreadID(), ReplyWanted: "no", Origin: origin,
 		Body:    fmt.Sprintf("I withdrew my message %s, which you have read. Please do not act on it.", m.ID.Short(6)),
-		Payload: json.RawMessage(`{"withdrawn":` + string(wire.Quote(string(m.ID))) + `}`),
+		Payload: json.RawMessage(`{"withdrawn":"` + m.ID + `"}`),
 	}})
 }
 
@@ -158,19 +143,6 @@ func MayTake(box *mailbox.Box, by wire.Address) error {
 		err = fmt.Errorf("the inbox of %s %w", box.Agent(), ErrNotShared)
 	}
 	return err
-}
-
-// ackLease is how long a message stays its holder's at least while its ack is under way.
-const ackLease = 30 * time.Second
-
-// AckTaken is Ack for a message in box that by took under a lease: the ack reaches the
-// sender, then the lease and the debt end. Nobody else can take the message in between.
-// *mailbox.LeasedError or mailbox.ErrNotHeld where by does not hold it.
-func (r *Root) AckTaken(ctx context.Context, box *mailbox.Box, by wire.Address, m *wire.Message, text string, origin *wire.Origin) (Acked, error) {
-	if _, err := box.RenewLease(ctx, m.ID, by, ackLease); err != nil {
-		return Acked{}, err
-	}
-	return r.ack(ctx, box, by, m, text, origin)
 }
 
 // LeaseFlags is what is shown of a message's lease.

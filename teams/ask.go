@@ -15,40 +15,12 @@ import (
 
 // Response is what came of asking a member.
 type Response struct {
-	ID    wire.ID   // of the question
-	Sent  time.Time // when it was asked first
-	Known bool      // it was there before
-	Again bool      // its turn had been cut short, and it was put back to be handed over again
-
+	ID     wire.ID       // of the question
 	Reply  *mailbox.Item // what answered it, nil if its turn ended without
 	Turn   string        // the turn that it was handed into, "" where that is not known
-	Status string        // Replied, or how the turn ended: completed, interrupted, failed
+	Status string        // replied, or how the turn ended: completed, interrupted, failed
 	Text   string        // the reply's text, or what the turn said in the end; "": nothing tells
 	Took   time.Duration
-}
-
-// Replied is the status of a Response that is a reply.
-const Replied = "replied"
-
-// CutShortError is for a turn that ended without an answer and otherwise than by its
-// completion. Asking again under the same id hands the question over again.
-type CutShortError struct {
-	Agent  wire.Name
-	Status string // interrupted, failed
-}
-
-func (e *CutShortError) Error() string {
-	return fmt.Sprintf("the turn of %s was %s, without an answer", e.Agent, e.Status)
-}
-
-// EndedError is for a recipient whose program and runner ended before there was an answer.
-type EndedError struct {
-	Agent wire.Name
-	Code  int // of the program; 128+n for a signal
-}
-
-func (e *EndedError) Error() string {
-	return fmt.Sprintf("%s ended with %d before it answered", e.Agent, e.Code)
 }
 
 // settles is how long a program that has ended may take to be started again, and how
@@ -63,22 +35,19 @@ const settles = 1500 * time.Millisecond
 // is sent again, but a question whose turn was cut short is handed over again. With the
 // error of ctx, which ends the wait, the Response says what is known.
 func (r *Root) Ask(ctx context.Context, o *Outgoing, sent func(*Response)) (*Response, error) {
-	a := &Response{ID: o.Message.ID, Sent: o.Message.SentAt}
-	if len(o.Failed) > 0 {
-		return a, o.Failed[0].Err
-	}
+	a := &Response{ID: o.Message.ID}
 	if len(o.Post.To) != 1 || o.Post.To[0].Address() == o.From.Address() {
 		return a, errors.New("a question is for one other member")
 	}
-	q := &asking{Response: a, me: o.From, box: o.Post.To[0]}
+	q := &asking{Response: a, me: o.From, box: o.Post.To[0], sentAt: o.Message.SentAt}
 	if it, err := q.box.Get(a.ID); o.Post.Given && err == nil {
-		a.Sent = it.SentAt // asked before: that is what is answered
+		q.sentAt = it.SentAt // asked before: that is what is answered
 	}
 	team, err := r.Team(q.box.Address().Team)
 	if err != nil {
 		return a, err
 	}
-	if q.turns, err = team.Turns(q.box.Agent(), a.Sent.Add(-24*time.Hour)); err != nil {
+	if q.turns, err = team.Turns(q.box.Agent(), q.sentAt.Add(-24*time.Hour)); err != nil {
 		return a, err
 	}
 	// Watching begins before the message is sent: nothing that comes of it is missed.
@@ -90,13 +59,12 @@ func (r *Root) Ask(ctx context.Context, o *Outgoing, sent func(*Response)) (*Res
 	}
 	defer q.watcher.Close()
 	mailbox.Deliver(ctx, o.Post)
-	if err := o.Post.Outcomes[0].Err; err != nil {
-		return a, err
+	err = o.Post.Outcomes[0].Err
+	if err == nil && o.Post.Outcomes[0].Known {
+		err = q.handAgain(ctx)
 	}
-	if a.Known = o.Post.Outcomes[0].Known; a.Known {
-		if err := q.handAgain(ctx); err != nil {
-			return a, err
-		}
+	if err != nil {
+		return a, err
 	}
 	if sent != nil {
 		sent(a)
@@ -108,11 +76,12 @@ func (r *Root) Ask(ctx context.Context, o *Outgoing, sent func(*Response)) (*Res
 type asking struct {
 	*Response
 	me, box *mailbox.Box
+	sentAt  time.Time
 	turns   *Turns
 	watcher *watcher.Watcher
 
 	exited   time.Time // when its program ended; zero: it goes on, or that is not known
-	exitCode int
+	exitCode uint64
 }
 
 // handAgain hands a question over once more whose turn was cut short before it was
@@ -121,19 +90,14 @@ func (q *asking) handAgain(ctx context.Context) error {
 	if q.isReplied(ctx) || !q.turns.Delivery(q.ID).WasCutShort() {
 		return nil
 	}
-	if _, err := q.box.MarkUnread(ctx, q.ID); err != nil {
+	if err := q.box.MarkUnread(ctx, q.ID); err != nil {
 		return err
 	}
-	again := wire.Event{Source: "cli", Kind: wire.EventAgain}.With("id", string(q.ID)).With("by", q.me.Address().String())
-	if err := q.box.Log().Append(ctx, again); err != nil {
-		return err
-	}
-	q.Again = true
 	q.turns.Delivery(q.ID).reset()
-	return nil
+	again := wire.Event{Source: "cli", Kind: wire.EventAgain}
+	return q.box.Log().Append(ctx, again.With("id", string(q.ID)).With("by", q.me.Address().String()))
 }
 
-// isReplied looks for a reply.
 func (q *asking) isReplied(ctx context.Context) bool {
 	if q.Reply == nil {
 		if all := Replies(ctx, q.me, q.ID, wire.Address{}); len(all) > 0 {
@@ -154,25 +118,23 @@ func (q *asking) wait(ctx context.Context) error {
 			q.Turn = turn.ID
 		}
 		if q.Reply != nil || turn.HasEnded() && q.isReplied(ctx) {
-			q.Status, q.Text, q.Took = Replied, q.Reply.Body, max(q.Reply.SentAt.Sub(q.Sent), 0)
+			q.Status, q.Text, q.Took = "replied", q.Reply.Body, max(q.Reply.SentAt.Sub(q.sentAt), 0)
 			return nil
 		}
 		since := q.exited // the beginning of what may settle; zero: nothing does
 		if !turn.HasEnded() {
 			endSeen = time.Time{}
-		} else {
-			if endSeen.IsZero() {
-				endSeen = time.Now()
-			}
-			since = endSeen
+		} else if endSeen.IsZero() {
+			endSeen = time.Now()
 		}
+		since = cmp.Or(endSeen, since)
 		isLate := !since.IsZero() && time.Since(since) >= settles
 		if turn.HasEnded() && (isLate || turn.Response != "" || turn.WasCutShort()) {
 			return q.finish(turn)
 		}
 		if isLate {
 			if running, err := q.box.Store().Running(q.box.Agent()); err == nil && !running {
-				return &EndedError{q.box.Agent(), q.exitCode}
+				return fmt.Errorf("%s ended with %d before it answered", q.box.Agent(), q.exitCode)
 			}
 			q.exited, since = time.Time{}, time.Time{}
 		}
@@ -185,9 +147,9 @@ func (q *asking) wait(ctx context.Context) error {
 // finish takes the end of the turn for the answer.
 func (q *asking) finish(turn *Turn) error {
 	q.Status = cmp.Or(turn.Status, reducer.Completed)
-	q.Text, q.Took = turn.Response, max(turn.EndedBy.At.Sub(q.Sent), 0)
+	q.Text, q.Took = turn.Response, max(turn.EndedBy.At.Sub(q.sentAt), 0)
 	if q.Status != reducer.Completed && q.Text == "" {
-		return &CutShortError{q.box.Agent(), q.Status}
+		return fmt.Errorf("the turn of %s was %s, without an answer", q.box.Agent(), q.Status)
 	}
 	return nil
 }
@@ -218,8 +180,8 @@ func (q *asking) next(ctx context.Context, since time.Time) error {
 	q.turns.Apply(e)
 	switch e.Kind {
 	case "exited":
-		code, _ := e.Uint("code")
-		q.exited, q.exitCode = time.Now(), int(code)
+		q.exited = time.Now()
+		q.exitCode, _ = e.Uint("code")
 	case "restarting", "spawned":
 		q.exited = time.Time{}
 	}

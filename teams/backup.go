@@ -3,52 +3,57 @@ package teams
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"slices"
+	"path"
+	"regexp"
 	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/wire"
 )
 
-// A backup is a tar of the root, without locks and tmp: the messages first listed and
-// then copied, so that it may be taken while others send.
+// A backup is a tar of the root, without locks and tmp, which may be taken while others
+// send. What tells how an agent is run is not in it. These are the files of a team that
+// it holds, and the only ones that restore writes; the directories are those that come
+// back when they are empty; messages are restored one by one.
+var (
+	backupFiles = regexp.MustCompile(`^(team\.toml|\.(files|sessions)/[^/]+|\.archive/[a-z0-9_-]+/(done|events|drops)/.+|` +
+		`([a-z0-9_-]+|\.archive/retired/[^/]+)/(shared|(inbox|sent|events)/.+))$`)
+	backupDirs     = regexp.MustCompile(`^(\.files|\.sessions|\.archive(/[^/]+){0,2}|\.archive/retired/[^/]+/(inbox|sent|events)(/.+)?)$`)
+	backupMessages = regexp.MustCompile(`^inbox/(new|aside|cur|withdrawn|done/[^/]+)/([^/]+)\.json$`)
+)
 
-// backup is a backup that is being written. Names in it begin with the team's.
 type backup struct {
 	ctx   context.Context
 	tar   *tar.Writer
 	total mailbox.Moved
-	saved map[string]bool // messages, by mailbox and id
+	saved map[string]bool // messages, by team, agent and id
 }
 
 // Backup writes the whole root to w.
 func (r *Root) Backup(ctx context.Context, w io.Writer) (mailbox.Moved, error) {
 	b := &backup{ctx: ctx, tar: tar.NewWriter(w), saved: map[string]bool{}}
 	names, err := r.Teams()
-	if err != nil {
-		return b.total, err
-	}
-	if err := b.add(formatFile, []byte("1\n"), time.Now()); err != nil {
-		return b.total, err
+	if err == nil {
+		err = b.add(formatFile, []byte("1\n"), time.Now())
 	}
 	for _, n := range names {
-		t, err := r.Team(n)
-		if err != nil {
-			return b.total, err
+		t, e := r.Team(n)
+		if err == nil && e == nil {
+			e = b.team(t)
 		}
-		if err := b.team(t); err != nil {
-			return b.total, fmt.Errorf("back up team %s: %w", n, err)
-		}
+		err = cmp.Or(err, e)
 	}
-	return b.total, b.tar.Close()
+	return b.total, cmp.Or(err, b.tar.Close())
 }
 
 func (b *backup) add(name string, data []byte, at time.Time) error {
@@ -62,16 +67,15 @@ func (b *backup) add(name string, data []byte, at time.Time) error {
 	return err
 }
 
-// dir notes a directory: what is empty comes back as well.
-func (b *backup) dir(name string) error {
+func (b *backup) addDir(name string) error {
 	return b.tar.WriteHeader(&tar.Header{Name: name + "/", Typeflag: tar.TypeDir, Mode: 0o700, ModTime: time.Now()})
 }
 
 func (b *backup) team(t *Team) error {
-	if err := b.dir(string(t.Name)); err != nil {
+	if err := b.addDir(string(t.Name)); err != nil {
 		return err
 	}
-	if err := b.boxes(t, []string{"sent", "events", "shared", "inbox"}); err != nil {
+	if err := b.boxes(t, "sent", "events", "shared", "inbox"); err != nil {
 		return err
 	}
 	for _, name := range []string{config.File, ".sessions", ".files", ".archive"} {
@@ -79,38 +83,37 @@ func (b *backup) team(t *Team) error {
 			return err
 		}
 	}
-	// What came back from the archive while it was copied, or came anew.
-	return b.boxes(t, nil)
+	return b.boxes(t) // what came back from the archive while it was copied, or came anew
 }
 
 // boxes backs up the messages of a team that are not saved yet, each mailbox by a
 // listing under its lock, and what else lies in the mailboxes.
-func (b *backup) boxes(t *Team, others []string) error {
+func (b *backup) boxes(t *Team, others ...string) error {
 	boxes, err := t.Boxes()
-	if err != nil {
-		return err
-	}
 	for _, box := range boxes {
-		err := b.messages(box, string(t.Name)+"/"+string(box.Agent()))
+		if err == nil {
+			err = b.messages(box)
+		}
 		for _, sub := range others {
 			if err == nil {
 				err = b.tree(t, string(box.Agent())+"/"+sub)
 			}
 		}
-		if err != nil && !errors.Is(err, mailbox.ErrNoAgent) { // retired meanwhile: it is in the archive
-			return err
+		if errors.Is(err, mailbox.ErrNoAgent) {
+			err = nil // retired meanwhile: it is in the archive
 		}
 	}
-	return nil
+	return err
 }
 
-func (b *backup) messages(box *mailbox.Box, top string) error {
+func (b *backup) messages(box *mailbox.Box) error {
 	box.TakeIn(b.ctx)
 	entries, err := box.List(b.ctx)
 	if err != nil {
 		return err
 	}
-	if err := b.dir(top); err != nil {
+	top := string(box.Address().Team) + "/" + string(box.Agent())
+	if err := b.addDir(top); err != nil {
 		return err
 	}
 	for i := range entries {
@@ -136,44 +139,43 @@ func (b *backup) messages(box *mailbox.Box, top string) error {
 	return nil
 }
 
-// tree backs up what lies at a path and belongs into a backup: a regular file, or a
-// directory with all below it. What vanishes meanwhile has moved on.
+// tree backs up what lies at a path and belongs into a backup. What vanishes meanwhile
+// has moved on.
 func (b *backup) tree(t *Team, name string) error {
 	info, err := t.Dir().Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err == nil && info.Mode().IsRegular() {
+	if err == nil && info.Mode().IsRegular() && backupFiles.MatchString(name) {
 		return b.file(t, name)
 	}
 	if err != nil || !info.IsDir() {
 		return err
 	}
-	if err := b.dir(string(t.Name) + "/" + name); err != nil {
-		return err
+	if backupDirs.MatchString(name) {
+		if err := b.addDir(string(t.Name) + "/" + name); err != nil {
+			return err
+		}
 	}
 	names, err := t.Dir().Names(name)
 	for _, n := range names {
 		below := name + "/" + n
-		isHidden := strings.HasPrefix(n, ".") && name != ".archive" // being written
-		if isHidden || isSavedSingly(t, below) || !inBackup(below, false) && !inBackup(below, true) {
-			continue
-		}
-		if err := b.tree(t, below); err != nil {
-			return err
+		isTemporary := strings.HasPrefix(n, ".")
+		if err == nil && !isTemporary && !holdsMessages(t, below) {
+			err = b.tree(t, below)
 		}
 	}
 	return err
 }
 
-// isSavedSingly reports whether messages of a mailbox lie there, which are saved one by
+// holdsMessages reports whether messages of a mailbox lie there, which are saved one by
 // one, or what is about to become some.
-func isSavedSingly(t *Team, name string) bool {
-	agent, dir, _ := strings.Cut(strings.TrimPrefix(name, ".archive/"), "/")
-	if strings.HasPrefix(name, ".archive/") {
+func holdsMessages(t *Team, name string) bool {
+	if agent, dir, _ := strings.Cut(strings.TrimPrefix(name, ".archive/"), "/"); strings.HasPrefix(name, ".archive/") {
 		return dir == "done" && wire.IsName(agent) && t.Box(wire.Name(agent)).Exists()
 	}
-	return slices.Contains([]string{"inbox/new", "inbox/cur", "inbox/done", "inbox/withdrawn", "inbox/tmp"}, dir)
+	first, last := path.Split(name)
+	return strings.HasSuffix(first, "/inbox/") && strings.Contains(" new cur done withdrawn tmp ", " "+last+" ")
 }
 
 // file copies a file as long as it is now: a log may grow meanwhile, or be cut back.
@@ -190,7 +192,8 @@ func (b *backup) file(t *Team, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := b.tar.WriteHeader(&tar.Header{Name: string(t.Name) + "/" + name, Size: info.Size(), Mode: 0o600, ModTime: info.ModTime()}); err != nil {
+	h := &tar.Header{Name: string(t.Name) + "/" + name, Size: info.Size(), Mode: 0o600, ModTime: info.ModTime()}
+	if err := b.tar.WriteHeader(h); err != nil {
 		return err
 	}
 	n, err := io.Copy(b.tar, io.LimitReader(f, info.Size()))
@@ -200,25 +203,138 @@ func (b *backup) file(t *Team, name string) error {
 	return err
 }
 
-// inBackup reports whether a backup holds such a path below a team. What tells how an
-// agent is run is not in it.
-func inBackup(name string, isDir bool) bool {
-	parts := strings.Split(name, "/")
-	switch {
-	case parts[0] == config.File:
-		return len(parts) == 1 && !isDir
-	case parts[0] == ".files" || parts[0] == ".sessions":
-		return len(parts) == 1 && isDir || len(parts) == 2 && !isDir
-	case parts[0] == ".archive" && len(parts) < 3:
-		return isDir
-	case parts[0] == ".archive" && parts[1] == "retired":
-		return len(parts) == 3 && isDir || len(parts) > 3 && inMailbox(parts[3:])
-	case parts[0] == ".archive":
-		return slices.Contains([]string{"done", "events", "drops"}, parts[2])
-	}
-	return wire.IsName(parts[0]) && (len(parts) == 1 && isDir || len(parts) > 1 && inMailbox(parts[1:]))
+type restore struct {
+	ctx   context.Context
+	root  *Root
+	tar   *tar.Reader
+	total mailbox.Moved
+	isNew map[wire.Address]bool // there was no event log
 }
 
-func inMailbox(parts []string) bool {
-	return slices.Contains([]string{"inbox", "sent", "events"}, parts[0]) || len(parts) == 1 && parts[0] == "shared"
+// Restore brings back what a backup holds. A message whose id is there already stays as
+// it is; an event log is restored only where there is none; any other file only where
+// it is missing. What no backup holds is skipped: whatever the file says, nothing else
+// is written.
+func (r *Root) Restore(ctx context.Context, from io.Reader) (mailbox.Moved, error) {
+	s := &restore{ctx: ctx, root: r, tar: tar.NewReader(from), isNew: map[wire.Address]bool{}}
+	h, err := s.tar.Next()
+	if err != nil || h.Name != formatFile {
+		return s.total, fmt.Errorf("not a backup of atm: it does not begin with %s", formatFile)
+	}
+	data, err := io.ReadAll(io.LimitReader(s.tar, 64))
+	if err == nil && strings.TrimSpace(string(data)) != "1" {
+		return s.total, errors.New("the backup was made by a newer atm")
+	}
+	for {
+		h, err := s.tar.Next()
+		if err == io.EOF {
+			return s.total, nil
+		}
+		if err != nil {
+			return s.total, fmt.Errorf("not a backup of atm, or a damaged one: %w", err)
+		}
+		if err := errors.Join(ctx.Err(), s.entry(h)); err != nil {
+			return s.total, fmt.Errorf("restore %s: %w", letter.Escape(h.Name), err)
+		}
+	}
+}
+
+func (s *restore) entry(h *tar.Header) error {
+	teamName, name, _ := strings.Cut(path.Clean(h.Name), "/")
+	first, below, _ := strings.Cut(name, "/")
+	isAgent := wire.IsName(first)
+	isDir := h.Typeflag == tar.TypeDir && (name == "" || isAgent && below == "" || backupDirs.MatchString(name))
+	isFile := h.Typeflag == tar.TypeReg && backupFiles.MatchString(name)
+	isOurs := wire.IsName(teamName) && (isAgent || name == "" || name == config.File || name[0] == '.')
+	if !isDir && !isFile || !isOurs || !fs.ValidPath(path.Clean(h.Name)) {
+		if h.Typeflag != tar.TypeDir {
+			s.total.Skipped++
+		}
+		return nil
+	}
+	team := wire.Name(teamName)
+	if _, err := s.root.CreateTeam(team); err != nil {
+		return err
+	}
+	t, err := s.root.Team(team)
+	if err != nil || name == "" {
+		return err
+	}
+	if !isAgent && isDir {
+		return t.Dir().MkdirAll(name)
+	}
+	if !isAgent {
+		return s.file(t, name, s.tar)
+	}
+	box := t.Box(wire.Name(first))
+	if err = box.Present(); errors.Is(err, mailbox.ErrNoAgent) {
+		err = t.Create(s.ctx, box.Agent())
+	}
+	if err != nil || isDir {
+		return err
+	}
+	if m := backupMessages.FindStringSubmatch(below); m != nil && wire.IsID(m[2]) {
+		return s.message(t, box, m[1], m[2])
+	}
+	isNew, known := s.isNew[box.Address()]
+	if !known {
+		seq, err := box.Log().LastSeq()
+		if err != nil {
+			return err
+		}
+		isNew = seq == 0
+		s.isNew[box.Address()] = isNew
+	}
+	if strings.HasPrefix(below, "events/") && !isNew {
+		return nil
+	}
+	return s.file(t, name, s.tar)
+}
+
+// message restores a message, or what was to be one to bad. The first generation had
+// messages aside, which are unread.
+func (s *restore) message(t *Team, box *mailbox.Box, dir, id string) error {
+	data, err := io.ReadAll(io.LimitReader(s.tar, wire.MaxFile+1))
+	if err != nil {
+		return err
+	}
+	if _, err := wire.Decode(data); err != nil {
+		s.total.Skipped++
+		return s.file(t, string(box.Agent())+"/inbox/bad/"+id+".json", bytes.NewReader(data))
+	}
+	dir, _, _ = strings.Cut(dir, "/")
+	state := map[string]mailbox.State{
+		"new": mailbox.Unread, "aside": mailbox.Unread, "cur": mailbox.Owed, "done": mailbox.Done, "withdrawn": mailbox.Withdrawn,
+	}[dir]
+	put, err := box.Put(s.ctx, state, data)
+	if put {
+		s.total.Add(mailbox.Moved{Messages: 1, Bytes: int64(len(data))})
+	} else {
+		s.total.Skipped++
+	}
+	return err
+}
+
+// file writes a file below a team unless it is there.
+func (s *restore) file(t *Team, name string, from io.Reader) error {
+	if there, err := t.Dir().Exists(name); there || err != nil {
+		return err
+	}
+	dir := path.Dir(name)
+	if err := t.Dir().MkdirAll(dir); err != nil {
+		return err
+	}
+	temp := dir + "/.restoring." + string(wire.NewID()) + ".tmp"
+	err := t.Dir().CreateFrom(temp, func(w io.Writer) error {
+		_, err := io.Copy(w, from)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer t.Dir().Remove(temp)
+	if err := t.Dir().Link(temp, name); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return t.Dir().Sync(dir)
 }

@@ -62,7 +62,7 @@ func TestBackupRestore(t *testing.T) {
 	team := newTeam(t, r, "alice", "bob", "empty", "gone", "bare")
 	unread := post(t, team, "alice", "bob", "unread")
 	read := post(t, team, "alice", "gone", "read")
-	if _, err := team.Box("gone").MarkRead(ctx, read); err != nil {
+	if err := team.Box("gone").MarkRead(ctx, read); err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range []wire.Name{"gone", "bare"} {
@@ -96,7 +96,7 @@ func TestBackupRestore(t *testing.T) {
 		}
 	}
 	for _, n := range []wire.Name{"gone", "bare"} {
-		if err := back.Store.Restore(ctx, n, ""); err != nil {
+		if err := back.Store.Restore(ctx, n); err != nil {
 			t.Errorf("%s: %v", n, err)
 		} else if !back.Box(n).Exists() {
 			t.Errorf("%s is back and no agent", n)

@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/agentteammail/atm/teams/config"
-	"github.com/agentteammail/atm/teams/git"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -19,10 +17,7 @@ import (
 // mistakes is acted upon.
 func (t *Team) Config() (*config.Config, error) {
 	data, err := t.Dir().ReadFile(config.File, config.MaxSize)
-	if errors.Is(err, fs.ErrNotExist) {
-		return config.Default(), nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return config.Default(), err
 	}
 	agents, err := t.Agents()
@@ -41,14 +36,16 @@ func (t *Team) Config() (*config.Config, error) {
 func (t *Team) missingPlaces(c *config.Config) (mistakes []config.Mistake) {
 	data, _ := t.Dir().ReadFile(config.File, config.MaxSize)
 	lines := config.FindLines(data)
+	add := func(n wire.Name, key, text string) {
+		mistakes = append(mistakes, config.Mistake{Line: lines.Of(fmt.Sprintf("members.%s.%s", n, key)), Text: text})
+	}
 	for n, m := range c.Members {
-		path := fmt.Sprintf("members.%s.", n)
 		_, _, noRepository := t.repositoryOf(m.Cwd)
 		info, err := os.Stat(t.WorkDir(m.Cwd))
 		if m.Worktree && !m.Person && noRepository != nil {
-			mistakes = append(mistakes, config.Mistake{Line: lines.Of(path + "worktree"), Text: fmt.Sprintf("%s has worktree = true, but %v", n, noRepository)})
+			add(n, "worktree", fmt.Sprintf("%s has worktree = true, but %v", n, noRepository))
 		} else if !m.Worktree && m.Cwd != "" && (err != nil || !info.IsDir()) {
-			mistakes = append(mistakes, config.Mistake{Line: lines.Of(path + "cwd"), Text: fmt.Sprintf("cwd of %s: %s is not there", n, printable(t.WorkDir(m.Cwd)))})
+			add(n, "cwd", fmt.Sprintf("cwd of %s: %s is not there", n, printable(t.WorkDir(m.Cwd))))
 		}
 	}
 	slices.SortFunc(mistakes, func(a, b config.Mistake) int { return a.Line - b.Line })
@@ -79,40 +76,5 @@ func (t *Team) Lead() (wire.Name, error) {
 	if err != nil {
 		return "", err
 	}
-	return t.leadIn(c), nil
-}
-
-func (t *Team) leadIn(c *config.Config) wire.Name {
-	if c.Lead == "" && t.Box("lead").Exists() {
-		return "lead"
-	}
-	return c.Lead
-}
-
-// WorkDir is the directory that a member's cwd means.
-func (t *Team) WorkDir(cwd string) string {
-	if filepath.IsAbs(cwd) {
-		return cwd
-	}
-	return filepath.Join(filepath.Dir(t.root.Path), cwd)
-}
-
-// HasWorktrees reports whether a member without a cwd could have a git worktree.
-func (t *Team) HasWorktrees() bool {
-	_, _, err := t.repositoryOf("")
-	return err == nil
-}
-
-// repositoryOf is the checkout that a member's cwd lies in, and where in it.
-func (t *Team) repositoryOf(cwd string) (c git.Checkout, rel string, err error) {
-	dir, err := filepath.EvalSymlinks(t.WorkDir(cwd))
-	if err != nil {
-		return c, "", fmt.Errorf("its directory %s is not there", printable(t.WorkDir(cwd)))
-	}
-	c, ok := git.Nearest(dir)
-	if !ok || !c.HasRepository() {
-		return c, "", fmt.Errorf("%s is in no git repository", printable(dir))
-	}
-	rel, err = filepath.Rel(c.Top, dir)
-	return c, rel, err
+	return c.Lead, nil
 }

@@ -38,10 +38,10 @@ const lowDisk = 64 << 20 // bytes free below which the doctor warns
 
 // doctor collects the findings about a root.
 type doctor struct {
-	root   *Root
 	ctx    context.Context
-	fix    bool
+	root   *Root
 	place  Place
+	fix    bool
 	disk   fileSystem
 	checks []Check
 }
@@ -49,9 +49,10 @@ type doctor struct {
 // Doctor looks at everything in the root and changes nothing, unless fix is set:
 // then it mends what can be mended without losing anything, and says so.
 func (r *Root) Doctor(ctx context.Context, p Place, fix bool) []Check {
-	d := &doctor{root: r, ctx: ctx, fix: fix, place: p, disk: fileSystemAt(r.Path)}
-	d.checkRoot()
-	d.checkDirectories()
+	d := &doctor{ctx: ctx, root: r, place: p, fix: fix, disk: fileSystemAt(r.Path)}
+	for _, check := range []func(){d.checkRoot, d.checkFileSystem, d.checkDirectories} {
+		check()
+	}
 	names, err := r.Teams()
 	if err != nil {
 		d.add("root.unreadable", "error", "", "%v", err)
@@ -64,7 +65,7 @@ func (r *Root) Doctor(ctx context.Context, p Place, fix bool) []Check {
 			d.add("team.unreadable", "error", "", "team %s: %v", n, err)
 			continue
 		}
-		for _, check := range []func(*Team){d.checkTeam, d.checkAgentDirs, d.checkConfig, d.checkMembers} {
+		for _, check := range []func(*Team){d.checkAgents, d.checkConfig, d.checkWorktrees, d.checkMembers} {
 			check(t)
 		}
 	}
@@ -90,10 +91,15 @@ func (d *doctor) checkRoot() {
 		d.add("root.shared", "warning", "chmod go-w "+quote(d.root.Path), "the root is %s", why)
 	}
 	if !d.root.Accepted {
-		d.add("root.unaccepted", "warning", "atm init --root "+quote(d.root.Path), "nobody here made or accepted this root: nothing is started or handed over from it")
+		d.add("root.unaccepted", "warning", "atm init --root "+quote(d.root.Path),
+			"nobody here made or accepted this root: nothing is started or handed over from it")
 	}
+}
+
+func (d *doctor) checkFileSystem() {
 	if d.disk.remote != "" {
-		d.add("fs.remote", "warning", "atm backup root.tar", "the root lies on %s: locks and events do not reach other machines; restore the backup to a local disk", d.disk.remote)
+		d.add("fs.remote", "warning", "atm backup root.tar",
+			"the root lies on %s: locks and events do not reach other machines; restore the backup to a local disk", d.disk.remote)
 	} else if err := watcher.Probe(d.root.Path); err != nil {
 		d.add("fs.no_events", "warning", "", "the kernel does not report changes (%v): what waits looks every second", err)
 	}
@@ -123,17 +129,8 @@ func (d *doctor) checkDirectories() {
 	}
 }
 
-func (d *doctor) checkTeam(t *Team) {
-	if why := Shared(t.Dir().Path(), d.place.UID); why != "" {
-		d.add("team.shared", "warning", "chmod go-w "+quote(t.Dir().Path()), "team %s is %s", t.Name, why)
-	}
-	if old, _ := t.Retired(); len(old) > 0 {
-		d.add("team.retired", "info", "", "team %s: %d retired mailboxes in the archive: %s", t.Name, len(old), strings.Join(old, ", "))
-	}
-}
-
-// checkAgentDirs reports what lies where a member's directory would, and is none.
-func (d *doctor) checkAgentDirs(t *Team) {
+// checkAgents reports what lies where a member's directory would, and is none.
+func (d *doctor) checkAgents(t *Team) {
 	names, _ := t.Dir().Names(".")
 	for _, n := range names {
 		info, err := t.Dir().Lstat(n)
@@ -155,9 +152,8 @@ func (d *doctor) checkAgentDirs(t *Team) {
 // disagree about.
 func (d *doctor) checkConfig(t *Team) {
 	c, err := t.Config()
-	var wrong *config.Error
 	mistakes := t.missingPlaces(c)
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*config.Error](err); ok {
 		mistakes = append(wrong.Mistakes, mistakes...)
 	} else if err != nil {
 		d.add("team.toml", "error", "", "team %s: %v", t.Name, err)
@@ -170,14 +166,19 @@ func (d *doctor) checkConfig(t *Team) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Members)) {
 		if t.Box(name).Present() != nil {
-			d.add("team.toml.member", "info", "atm team add "+string(name), "team %s: team.toml names %s, and there is no such mailbox yet", t.Name, name)
+			d.add("team.toml.member", "info", "atm team add "+string(name),
+				"team %s: team.toml names %s, and there is no such mailbox yet", t.Name, name)
 		}
 	}
+}
+
+func (d *doctor) checkWorktrees(t *Team) {
+	c, err := t.Config()
 	trees, _ := t.Dir().Names(worktreesDir)
 	for _, n := range trees {
-		if err == nil && !c.Members[wire.Name(n)].Worktree {
-			at := worktreesDir + "/" + n
-			d.add("worktree.left", "info", "git worktree remove "+quote(t.Dir().Join(at)), "team %s: %s is still there, and team.toml gives %s no worktree", t.Name, at, n)
+		if at := worktreesDir + "/" + n; err == nil && !c.Members[wire.Name(n)].Worktree {
+			d.add("worktree.left", "info", "git worktree remove "+quote(t.Dir().Join(at)),
+				"team %s: %s is still there, and team.toml gives %s no worktree", t.Name, at, n)
 		}
 	}
 }
@@ -192,9 +193,7 @@ func (d *doctor) checkMembers(t *Team) {
 		d.checkRunner(t, b)
 	}
 	if d.fix {
-		if n := t.reindex(d.ctx, boxes); n > 0 {
-			d.add("sent.rebuilt", "ok", "", "team %s: %d messages noted again in their senders' index", t.Name, n)
-		}
+		d.rebuildSent(t, boxes)
 	}
 	if len(boxes) > 0 {
 		d.add("team", "ok", "", "team %s: %d members", t.Name, len(boxes))
@@ -211,61 +210,48 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 		d.add("agent.unreadable", "error", "", "%s: %v", b.Address(), err)
 		return
 	}
+	_, torn, _ := b.Walk(d.ctx, mailbox.Range{Unread: true, Limit: 500}, func(*mailbox.Item) bool { return true })
 	if d.disk.isReadOnly {
 		h.Closed = nil
 	}
-	var doubled []string
-	for _, id := range h.Doubled {
-		doubled = append(doubled, string(id))
-	}
 	// Of files or directories: %s in the message is a name, in the command its path.
-	for _, c := range []struct {
-		code, severity string
-		found          []string
-		dir            string
-		fix, message   string
-	}{
-		{"drop.not_a_file", "warning", h.NotFiles, "inbox/", "", "%s is no regular file and is never opened"},
-		{"drop.empty", "info", h.Empty, "inbox/", "", "%s is empty and waits for content"},
-		{"drop.unreadable", "warning", h.Unreadable, "inbox/", "chmod u+r %s", "%s cannot be read"},
-		{"drop.misplaced", "warning", h.Misplaced, "", "mv %s " + quote(b.Path()+"/inbox/"), "%s lies where nobody looks for mail"},
-		{"message.doubled", "error", doubled, "", "", "message %s lies in two places"},
-		{"inbox.not_writable", "error", h.Closed, "", "chmod u+rwx %s", "this user cannot write in %s"},
-		{"events.odd", "error", h.OddEvents, "events/", "mv %s .", "%s is no part of the log"},
-		{"agent.not_a_directory", "error", h.NotDirs, "", "mv %s .", "%s is not a directory"},
-		{"mode.open", "warning", h.Open, "", "chmod 700 %s", "%s is open to everybody"},
-	} {
-		for _, name := range c.found {
-			d.add(c.code, c.severity, strings.ReplaceAll(c.fix, "%s", quote(b.Path()+"/"+c.dir+name)), "%s: "+c.message, b.Address(), c.dir+name)
+	each := func(code, severity string, names []string, dir, fix, message string) {
+		for _, name := range names {
+			fix := strings.ReplaceAll(fix, "%s", quote(b.Path()+"/"+dir+name))
+			d.add(code, severity, fix, "%s: "+message, b.Address(), dir+name)
 		}
 	}
-	_, torn, _ := b.Walk(d.ctx, mailbox.Range{Unread: true, Limit: 500}, func(*mailbox.Item) bool { return true })
-	staleFix, staleText := "atm gc", "%d unfinished files older than 36 h"
+	each("drop.not_a_file", "warning", h.NotFiles, "inbox/", "", "%s is no regular file and is never opened")
+	each("drop.empty", "info", h.Empty, "inbox/", "", "%s is empty and waits for content")
+	each("drop.unreadable", "warning", h.Unreadable, "inbox/", "chmod u+r %s", "%s cannot be read")
+	each("drop.misplaced", "warning", h.Misplaced, "", "mv %s "+quote(b.Path()+"/inbox/"), "%s lies where nobody looks for mail")
+	each("inbox.not_writable", "error", h.Closed, "", "chmod u+rwx %s", "this user cannot write in %s")
+	each("events.odd", "error", h.OddEvents, "events/", "mv %s .", "%s is no part of the log")
+	each("agent.not_a_directory", "error", h.NotDirs, "", "mv %s .", "%s is not a directory")
+	each("mode.open", "warning", h.Open, "", "chmod 700 %s", "%s is open to everybody")
+	count := func(code, severity string, n int, fix, message string) {
+		if n > 0 {
+			d.add(code, severity, fix, "%s: "+message, b.Address(), n)
+		}
+	}
+	count("drop.unfinished", "warning", h.Begun, "atm doctor --fix", "%d dropped files whose taking in was cut off; the next look carries on")
+	count("bad.files", "warning", h.Bad, "atm ls "+string(b.Agent())+" --bad", "%d files in inbox/bad could not be understood")
+	count("message.torn", "warning", torn, "atm read --as "+string(b.Agent()), "%d files in inbox/new are not messages; reading sets them aside")
 	if d.fix {
-		staleFix, staleText = "", "%d unfinished files older than 36 h removed"
-	}
-	for _, c := range []struct {
-		code, severity string
-		n              int
-		fix, message   string
-	}{
-		{"drop.unfinished", "warning", h.Begun, "atm doctor --fix", "%d dropped files whose taking in was cut off; the next look carries on"},
-		{"bad.files", "warning", h.Bad, fmt.Sprintf("atm ls %s --bad", b.Agent()), "%d files in inbox/bad could not be understood"},
-		{"message.torn", "warning", torn, fmt.Sprintf("atm read --as %s", b.Agent()), "%d files in inbox/new are not messages; reading sets them aside"},
-		{"tmp.stale", "info", len(h.Stale), staleFix, staleText},
-	} {
-		if c.n > 0 {
-			d.add(c.code, c.severity, c.fix, "%s: "+c.message, b.Address(), c.n)
-		}
+		count("tmp.stale", "info", len(h.Stale), "", "%d unfinished files older than 36 h removed")
+	} else {
+		count("tmp.stale", "info", len(h.Stale), "atm gc", "%d unfinished files older than 36 h")
 	}
 	if h.EventsErr != nil {
 		d.add("events.unreadable", "error", "", "%s: the log cannot be read to its end: %v", b.Address(), h.EventsErr)
 	}
 	if n := len(h.EventGaps); n > 0 {
-		d.add("events.gap", "warning", "", "%s: events %d to %d are missing or spoilt (%d such gaps); what they said is lost, the rest counts", b.Address(), h.EventGaps[0].From, h.EventGaps[0].To, n)
+		d.add("events.gap", "warning", "", "%s: events %d to %d are missing or spoilt (%d such gaps); what they said is lost, the rest counts",
+			b.Address(), h.EventGaps[0].From, h.EventGaps[0].To, n)
 	}
 	if h.BadClaims != nil {
-		d.add("claims.bad", "error", "mv "+quote(b.Path()+"/run/claims.json")+" .", "%s: run/claims.json counts for nothing, and what is being handed over may be shown twice: %v", b.Address(), h.BadClaims)
+		d.add("claims.bad", "error", "mv "+quote(b.Path()+"/run/claims.json")+" .",
+			"%s: run/claims.json counts for nothing, and what is being handed over may be shown twice: %v", b.Address(), h.BadClaims)
 	}
 }
 
@@ -277,38 +263,39 @@ func (d *doctor) checkRunner(t *Team, b *mailbox.Box) {
 		return
 	}
 	c, err := control.Dial(d.ctx, b.Path()+"/run")
-	var silent *control.NotAnsweringError
 	if err == nil {
 		status, _ := c.Status(d.ctx)
 		c.Close()
 		if status.NotRecorded != "" {
 			d.add("runner.recording", "warning", "", "%s: what its terminal shows is not recorded: %s", b.Address(), status.NotRecorded)
 		}
-	} else if errors.As(err, &silent) {
-		d.add("runner.silent", "error", fmt.Sprintf("kill -CONT %d", silent.PID), "%s: its runner, process %d, does not answer; if it was not stopped, kill -9 %d ends it", b.Address(), silent.PID, silent.PID)
+	} else if silent, ok := errors.AsType[*control.NotAnsweringError](err); ok {
+		d.add("runner.silent", "error", fmt.Sprintf("kill -CONT %d", silent.PID),
+			"%s: its runner, process %d, does not answer; if it was not stopped, kill -9 %d ends it", b.Address(), silent.PID, silent.PID)
 	}
-	if t.HasOtherRules(name) {
+	if t.hasOtherRules(name) {
 		again := t.RunAgain(name)
 		if again == "atm run "+string(name) {
 			again = "atm up " + string(name)
 		}
-		d.add("runner.rules", "warning", fmt.Sprintf("atm down %s; %s", name, again), "%s: the rules of team.toml have changed since its runner was started, and count from its next start", b.Address())
+		d.add("runner.rules", "warning", fmt.Sprintf("atm down %s; %s", name, again),
+			"%s: the rules of team.toml have changed since its runner was started, and count from its next start", b.Address())
 	}
 }
 
-// reindex notes every message that is missing in its sender's index of sent
-// mail, and returns how many there were.
-func (t *Team) reindex(ctx context.Context, boxes []*mailbox.Box) (missing int) {
+// rebuildSent notes every message that is missing in its sender's index of sent mail.
+func (d *doctor) rebuildSent(t *Team, boxes []*mailbox.Box) {
+	missing := 0
 	for _, b := range boxes {
-		b.Walk(ctx, mailbox.Range{Unread: true, Owed: true, Done: true, Withdrawn: true, Archive: true}, func(it *mailbox.Item) bool {
-			if it.From.Agent == "drop" || it.Origin != nil && it.Origin.Via == "drop" {
-				return true
-			}
-			if sender, err := t.root.Mailbox(it.From); err == nil && sender.NoteSent(it.Message) {
+		b.Walk(d.ctx, mailbox.Range{Unread: true, Owed: true, Done: true, Withdrawn: true, Archive: true}, func(it *mailbox.Item) bool {
+			isDrop := it.From.Agent == "drop" || it.Origin != nil && it.Origin.Via == "drop"
+			if sender, err := d.root.Mailbox(it.From); err == nil && !isDrop && sender.NoteSent(it.Message) {
 				missing++
 			}
-			return ctx.Err() == nil
+			return d.ctx.Err() == nil
 		})
 	}
-	return missing
+	if missing > 0 {
+		d.add("sent.rebuilt", "ok", "", "team %s: %d messages noted again in their senders' index", t.Name, missing)
+	}
 }

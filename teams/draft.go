@@ -36,7 +36,9 @@ func (d *Draft) question(running bool) policy.Question {
 	if d.Summary != "" {
 		prompt = d.Summary + " (" + prompt + ")"
 	}
-	return policy.Question{ID: string(d.ID), Agent: d.Agent, Kind: KindDraft, Prompt: prompt, Options: []policy.Option{}, Since: d.At.UTC(), Running: running}
+	return policy.Question{
+		ID: string(d.ID), Agent: d.Agent, Kind: KindDraft, Prompt: prompt, Options: []policy.Option{}, Since: d.At.UTC(), Running: running,
+	}
 }
 
 // draftEvents is among how many of an agent's newest events drafts are looked for that
@@ -46,47 +48,44 @@ const draftEvents = 1000
 // Drafts are the drafts of the sessions that go on, and those that a member has announced
 // lately outside of any, the oldest first. What cannot be read hides nothing else.
 func (t *Team) Drafts(ctx context.Context) (out []Draft, err error) {
-	list, bad, err := t.Sessions().List()
+	sessions, bad, err := t.Sessions().List()
 	errs := []error{err}
 	for _, b := range bad {
 		errs = append(errs, b)
 	}
-	known := map[string]bool{} // drafts of sessions, also of those that are over, by agent and id
-	isNew := func(agent wire.Name, id wire.UUID) bool {
-		key := string(agent) + " " + string(id)
-		was := known[key]
-		known[key] = true
-		return !was
+	type key struct {
+		agent wire.Name
+		id    wire.UUID
 	}
-	for _, s := range list {
+	known := map[key]bool{} // also those of sessions that are over
+	add := func(d Draft, isOpen bool) {
+		if k := (key{d.Agent, d.ID}); !known[k] {
+			known[k] = true
+			if isOpen {
+				out = append(out, d)
+			}
+		}
+	}
+	for _, s := range sessions {
 		agent := wire.Name(s.AgentID)
 		if err := s.CatchUp(ctx, t.Box(agent)); err != nil {
 			errs = append(errs, fmt.Errorf("the drafts of %s: %w", agent, err))
 		}
 		for _, d := range s.Drafts() {
-			if d.At.IsZero() {
-				d.At = s.CreatedAt
-			}
-			if isNew(agent, d.ID) && s.State.Alive() {
-				out = append(out, Draft{Draft: d, Agent: agent, Session: s.SessionID})
-			}
+			d.At = cmp.Or(d.At, s.CreatedAt)
+			add(Draft{Draft: d, Agent: agent, Session: s.SessionID}, s.State.Alive())
 		}
 	}
-	names, err := t.Agents()
-	errs = append(errs, err)
-	for _, agent := range names {
-		events, err := t.Box(agent).Log().Newest(draftEvents)
-		if err != nil && !errors.Is(err, mailbox.ErrNoAgent) {
-			errs = append(errs, fmt.Errorf("the drafts of %s: %w", agent, err))
-		}
+	errs = append(errs, t.each(func(b *mailbox.Box) error {
+		events, err := b.Log().Newest(draftEvents)
 		for i := range events {
-			e, ok := session.EventOf(&events[i])
-			if ok && events[i].Kind == "draft_ready" && isNew(agent, e.DraftID) {
+			if e, ok := session.EventOf(&events[i]); ok && events[i].Kind == "draft_ready" {
 				d := session.Draft{ID: e.DraftID, Summary: e.Summary, Artifacts: e.ArtifactCount, At: events[i].At}
-				out = append(out, Draft{Draft: d, Agent: agent})
+				add(Draft{Draft: d, Agent: b.Agent()}, true)
 			}
 		}
-	}
+		return err
+	}))
 	for i := range out {
 		errs = append(errs, t.addAnswer(ctx, &out[i]))
 	}
@@ -115,49 +114,32 @@ func (t *Team) addAnswer(ctx context.Context, d *Draft) error {
 	return nil
 }
 
-// DraftAnsweredError says that a draft has its answer already.
-type DraftAnsweredError struct {
-	Draft  wire.UUID
-	Answer session.Input
-}
-
-func (e *DraftAnsweredError) Error() string {
-	did := "approved"
-	if e.Answer.Kind == "reject" {
-		did = "rejected"
-	}
-	return fmt.Sprintf("draft %s is %s already, by %s", e.Draft, did, cmp.Or(string(e.Answer.From.Agent), "somebody"))
-}
-
-// FindDraft is the draft with an id, of an agent or ("") of any.
+// FindDraft is the draft of an agent with an id.
 func (t *Team) FindDraft(ctx context.Context, agent wire.Name, id wire.UUID) (*Draft, error) {
 	list, err := t.Drafts(ctx)
 	for i := range list {
-		if d := &list[i]; d.ID == id && (agent == "" || d.Agent == agent) {
+		if d := &list[i]; d.ID == id && d.Agent == agent {
 			return d, nil
 		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	return nil, fmt.Errorf("draft %s: %w", id, policy.ErrNoQuestion)
+	return nil, cmp.Or(err, fmt.Errorf("draft %s: %w", id, policy.ErrNoQuestion))
 }
 
+// ErrAnswered is wrapped where a draft has its answer.
+var ErrAnswered = errors.New("already")
+
 // AnswerDraft says yes or no to a draft, or to one artifact of it. The first answer to
-// the whole counts: a second is a *DraftAnsweredError.
+// the whole counts, also of two at once: a second is refused, ErrAnswered.
 func (t *Team) AnswerDraft(ctx context.Context, d *Draft, in SessionInput) (out SessionResult, err error) {
 	in.Input.DraftID = d.ID
-	// Under the team's lock, so that of two answers at once one is the first.
-	check := func() error {
-		now := *d
-		now.Answer = nil
-		if err := t.addAnswer(ctx, &now); err != nil {
-			return err
+	check := func() error { // under the team's lock
+		now := Draft{Draft: d.Draft, Agent: d.Agent}
+		err := t.addAnswer(ctx, &now)
+		if a := now.Answer; err == nil && a != nil {
+			did := map[string]string{"approve": "approved", "reject": "rejected"}[a.Kind]
+			return fmt.Errorf("draft %s is %s %w, by %s", d.ID, did, ErrAnswered, cmp.Or(string(a.From.Agent), "somebody"))
 		}
-		if now.Answer != nil {
-			return &DraftAnsweredError{d.ID, *now.Answer}
-		}
-		return nil
+		return err
 	}
 	if d.Session != "" {
 		return t.say(ctx, d.Session, in, check)

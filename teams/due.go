@@ -34,18 +34,16 @@ func (t *Team) overdue(ctx context.Context, box *mailbox.Box) ([]*mailbox.Item, 
 	if shared {
 		by = wire.Address{} // any member may have taken it
 	}
-	isAnswered := func(it *mailbox.Item) bool {
+	return slices.DeleteFunc(due, func(it *mailbox.Item) bool {
 		sender, err := t.root.Mailbox(it.From)
 		if err != nil || it.From.Agent == "drop" {
 			return true // nobody waits for the answer
 		}
 		ack, err := sender.Get(AckID(it.ID, box.Address()))
 		return err == nil && ack.From != box.Address() || len(Replies(ctx, sender, it.ID, by)) > 0
-	}
-	return slices.DeleteFunc(due, isAnswered), nil
+	}), nil
 }
 
-// hasRead reports whether a message has been read.
 func hasRead(it *mailbox.Item) bool { return it.State == mailbox.Owed || it.State == mailbox.Done }
 
 // Remind sends what is due about the answers that are expected of a member: the lead is
@@ -59,37 +57,30 @@ func (t *Team) Remind(ctx context.Context, box *mailbox.Box, betweenTurns bool, 
 	overdue, unread := t.overdue(ctx, box)
 	errs := []error{err, unread}
 	for _, it := range overdue {
+		send := func(to wire.Name, purpose, format string, args ...any) {
+			id := wire.Derive(purpose, it.ID, box.Address())
+			if _, err := t.Box(to).Get(id); err == nil {
+				return // sent before
+			}
+			payload, _ := json.Marshal(map[string]wire.ID{"overdue": it.ID})
+			errs = append(errs, t.notify(ctx, box, to, &wire.Message{
+				// It answers nothing: whoever waits for the answer is not to take it for one.
+				ID: id, Type: wire.TypeNotice, Thread: it.ThreadID(), ReplyWanted: "no",
+				Subject: "overdue: " + it.Title(), Body: fmt.Sprintf(format, args...), Origin: origin, Payload: payload,
+			}))
+		}
 		id, has, was := it.ID.Short(6), "has not even read", letter.Age(time.Now(), it.DueAt)
 		if hasRead(it) {
 			has = "has not answered"
 		}
 		if lead != "" && lead != box.Agent() && t.Box(lead).Exists() {
-			errs = append(errs, t.notifyOnce(ctx, box, lead, "due-lead", it, origin,
-				fmt.Sprintf("%s %s %s from %s, due %s: atm trace %s", box.Agent(), has, id, it.From, was, id)))
+			send(lead, "due-lead", "%s %s %s from %s, due %s: atm trace %s", box.Agent(), has, id, it.From, was, id)
 		}
 		if betweenTurns && hasRead(it) {
-			errs = append(errs, t.notifyOnce(ctx, box, box.Agent(), "due", it, origin,
-				fmt.Sprintf("Your answer to %s from %s was due %s: atm reply %s \"…\"", id, it.From, was, id)))
+			send(box.Agent(), "due", "Your answer to %s from %s was due %s: atm reply %s \"…\"", id, it.From, was, id)
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// notifyOnce sends a notice about an overdue answer, unless it was sent before.
-func (t *Team) notifyOnce(ctx context.Context, box *mailbox.Box, to wire.Name, purpose string, it *mailbox.Item, origin *wire.Origin, text string) error {
-	id := wire.Derive(purpose, it.ID, box.Address())
-	if _, err := t.Box(to).Get(id); err == nil {
-		return nil
-	}
-	payload, err := json.Marshal(map[string]wire.ID{"overdue": it.ID})
-	if err != nil {
-		return err
-	}
-	return t.root.deliver(ctx, &Outgoing{From: box, To: []wire.Address{{Agent: to, Team: t.Name}}, Given: true, Message: &wire.Message{
-		// It answers nothing: whoever waits for the answer is not to take it for one.
-		ID: id, Type: wire.TypeNotice, Thread: it.ThreadID(), ReplyWanted: "no",
-		Subject: "overdue: " + it.Title(), Body: text, Origin: origin, Payload: payload,
-	}})
 }
 
 // OverdueAnswer is an answer that a sender waits for, and that is overdue.
@@ -105,17 +96,13 @@ type OverdueAnswer struct {
 // OverdueAnswers are the answers of all members that are overdue, the oldest first. What
 // cannot be read hides nothing else.
 func (t *Team) OverdueAnswers(ctx context.Context) (out []OverdueAnswer, err error) {
-	boxes, err := t.Boxes()
-	errs := []error{err}
-	for _, b := range boxes {
+	err = t.each(func(b *mailbox.Box) error {
 		overdue, err := t.overdue(ctx, b)
-		if err != nil && !errors.Is(err, mailbox.ErrNoAgent) { // retired meanwhile
-			errs = append(errs, err)
-		}
 		for _, it := range overdue {
 			out = append(out, OverdueAnswer{it.ID, b.Agent(), it.From.String(), it.Title(), it.DueAt, hasRead(it)})
 		}
-	}
+		return err
+	})
 	slices.SortStableFunc(out, func(a, b OverdueAnswer) int { return a.DueAt.Compare(b.DueAt) })
-	return out, errors.Join(errs...)
+	return out, err
 }

@@ -56,7 +56,7 @@ func Example_human() {
 		return
 	}
 	fmt.Println(release(ctx))
-	unread, _, err := team.Box("me").UnreadIDs()
+	unread, err := team.Box("me").UnreadIDs()
 	fmt.Println("me has", len(unread), "more questions", err)
 	// Output:
 	// context canceled

@@ -77,7 +77,7 @@ func incoming(ctx context.Context, team *teams.Team, name wire.Name) *watcher.Wa
 // reply answers a message, which is read with that.
 func reply(ctx context.Context, team *teams.Team, me *mailbox.Box, to *wire.Message, text string) error {
 	if text == "" {
-		_, err := me.MarkRead(ctx, to.ID)
+		err := me.MarkRead(ctx, to.ID)
 		return err
 	}
 	o := &teams.Outgoing{From: me, To: teams.ReplyTo(to, me.Address(), false), Parent: to, Message: &wire.Message{Body: text}}

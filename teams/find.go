@@ -1,6 +1,7 @@
 package teams
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -54,37 +55,27 @@ func (e *NoRootError) Error() string {
 
 func (e *NoRootError) Unwrap() error { return ErrNoRoot }
 
-// UntrustedError is for a place that is not safe to make a root in.
-type UntrustedError struct{ Path, Why string }
-
-func (e *UntrustedError) Error() string {
-	return printable(e.Path) + " is not to be trusted: " + e.Why
-}
+// ErrUntrusted is wrapped for a place that is not safe to make a root in.
+var ErrUntrusted = errors.New("is not to be trusted")
 
 // FormatError is for a root whose FORMAT this program does not know.
-type FormatError struct{ Path, Format string }
+type FormatError struct{ error }
 
-func (e *FormatError) Error() string {
-	if e.Newer() {
-		return fmt.Sprintf("the root %s has format %s, newer than this atm knows (1): upgrade atm", printable(e.Path), e.Format)
+func formatError(dir, format string) error {
+	if n, err := strconv.Atoi(format); err == nil && n > 1 {
+		return FormatError{fmt.Errorf("the root %s has format %s, newer than this atm knows (1): upgrade atm", dir, format)}
 	}
-	return fmt.Sprintf("the root %s has a FORMAT that says %q, not 1", printable(e.Path), e.Format)
-}
-
-// Newer reports whether an upgrade would help.
-func (e *FormatError) Newer() bool {
-	n, err := strconv.Atoi(e.Format)
-	return err == nil && n > 1
+	return FormatError{fmt.Errorf("the root %s has a FORMAT that says %q, not 1", dir, format)}
 }
 
 // hasFormat reports whether dir has a file FORMAT, which makes it a root. A
 // FORMAT that does not say 1 is a *FormatError.
 func hasFormat(dir string) (bool, error) {
 	d, err := durable.Open(dir, nil)
-	if isAbsent(err) {
-		return false, nil
-	}
 	if err != nil {
+		if isAbsent(err) {
+			err = nil
+		}
 		return false, err
 	}
 	defer d.Close()
@@ -97,7 +88,7 @@ func hasFormat(dir string) (bool, error) {
 		format, err = "…", nil
 	}
 	if err == nil && format != "1" {
-		err = &FormatError{Path: dir, Format: format}
+		err = formatError(printable(dir), format)
 	}
 	return true, err
 }
@@ -108,77 +99,57 @@ func hasFormat(dir string) (bool, error) {
 //
 // A named root is taken or refused (*NoRootError). One found by search must also
 // be ours alone; passed says, in a sentence each, which were passed over and
-// why. Without any the error is ErrNoRoot. A *FormatError ends the search: going
+// why. Without any the error is ErrNoRoot. A FormatError ends the search: going
 // on to the next root would put mail where nobody looks for it.
 func Find(p Place) (f Found, passed []string, err error) {
 	dir, err := physical(p.Dir)
 	if err != nil {
 		return Found{}, nil, err
 	}
-	name, source := p.named()
-	if name == "" {
+	path, source, err := p.named(dir)
+	if source == "" {
 		return p.search(dir, false)
 	}
-	path, err := resolveNamed(dir, name)
 	if err != nil {
-		return Found{}, nil, fmt.Errorf("look at the root named by %s: %w", source, err)
+		return Found{}, nil, err
 	}
-	why := "it has no file FORMAT"
-	if info, err := os.Stat(path); isAbsent(err) {
-		why = "it does not exist"
-	} else if err == nil && !info.IsDir() {
-		why = "it is no directory"
-	} else if ok, err := hasFormat(path); ok || err != nil {
-		return Found{Path: path, Source: source, Accepted: true}, nil, err
+	ok, err := hasFormat(path)
+	if _, missing := os.Stat(path); isAbsent(missing) {
+		err = &NoRootError{path, source, "it does not exist"}
+	} else if err == nil && !ok {
+		err = &NoRootError{path, source, "it has no file FORMAT"}
 	}
-	return Found{}, nil, &NoRootError{path, source, why}
+	return Found{Path: path, Source: source, Accepted: true}, nil, err
 }
 
-// named is the name that the flag or the environment gives the root.
-func (p Place) named() (name, source string) {
-	if p.Flag != "" {
-		return p.Flag, FromFlag
+// named is the root that the flag or the environment names, without symbolic links as
+// far as there is something; source is "" where neither does.
+func (p Place) named(dir string) (path, source string, err error) {
+	name := cmp.Or(p.Flag, p.Env)
+	if name == "" {
+		return "", "", nil
 	}
-	return p.Env, FromEnv
-}
-
-// resolveNamed returns the named root's path without symbolic links, as far as
-// there is something.
-func resolveNamed(dir, name string) (string, error) {
+	if source = FromEnv; p.Flag != "" {
+		source = FromFlag
+	}
 	if !filepath.IsAbs(name) {
 		if dir == "" {
-			return "", fmt.Errorf("%s is relative, and there is no working directory", printable(name))
+			return "", source, fmt.Errorf("%s is relative, and there is no working directory", printable(name))
 		}
 		name = dir + string(filepath.Separator) + name // not cleaned: links are resolved before ".."
 	}
-	path, err := filepath.EvalSymlinks(name)
-	if err == nil || !isAbsent(err) {
-		return path, err
-	}
-	parent, base := filepath.Split(strings.TrimRight(name, string(filepath.Separator)))
-	if real, err := filepath.EvalSymlinks(parent); err == nil && base != ".." {
-		parent = real
-	}
-	return filepath.Join(parent, base), nil
-}
-
-// candidate is a directory whose .atm may be the root.
-type candidate struct{ dir, source string }
-
-// candidates are the places to look, nearest first.
-func candidates(dir, home string) (out []candidate) {
-	for dir != "" {
-		out = append(out, candidate{dir, FromAbove})
-		if c, ok := git.At(dir); ok && c.Main != "" {
-			out = append(out, candidate{c.Main, FromMainWorktree})
+	path, err = filepath.EvalSymlinks(name)
+	if isAbsent(err) {
+		parent, base := filepath.Split(strings.TrimRight(name, string(filepath.Separator)))
+		if real, err := filepath.EvalSymlinks(parent); err == nil && base != ".." {
+			parent = real
 		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			break
-		}
-		dir = up
+		return filepath.Join(parent, base), source, nil
 	}
-	return append(out, candidate{home, FromHome})
+	if info, e := os.Stat(path); e == nil && !info.IsDir() {
+		err = &NoRootError{path, source, "it is no directory"}
+	}
+	return path, source, err
 }
 
 // search looks for a root from dir, a physical path, upwards, and at home. For
@@ -187,28 +158,41 @@ func candidates(dir, home string) (out []candidate) {
 func (p Place) search(dir string, forInit bool) (f Found, passed []string, err error) {
 	home, _ := filepath.EvalSymlinks(p.Home)
 	seen := map[string]bool{"": true}
-	for _, c := range candidates(dir, home) {
-		if c.dir == home {
-			c.source = FromHome
+	look := func(at, source string) bool {
+		if at == home {
+			source = FromHome
 		}
-		if seen[c.dir] || forInit && c.source == FromHome {
-			continue
+		if seen[at] || forInit && source == FromHome {
+			return false
 		}
-		seen[c.dir] = true
-		path := filepath.Join(c.dir, rootName)
-		info, err := os.Lstat(path)
-		if err != nil || !info.IsDir() && info.Mode()&fs.ModeSymlink == 0 {
-			continue
+		seen[at] = true
+		path := filepath.Join(at, rootName)
+		info, e := os.Lstat(path)
+		if e != nil || !info.IsDir() && info.Mode()&fs.ModeSymlink == 0 {
+			return false
 		}
-		accepted := Accepted(p, path)
-		why, err := p.whyPassedOver(path, info, !accepted && !forInit)
-		if err != nil {
-			return Found{}, passed, err
+		f = Found{Path: path, Source: source, Accepted: Accepted(p, path)}
+		why, isRoot, e := inspect(path, p.UID, !f.Accepted && !forInit)
+		if why == "" && !isRoot && e == nil {
+			why = "it has no file FORMAT, so it is no root"
 		}
-		if why == "" {
-			return Found{Path: path, Source: c.source, Accepted: accepted}, passed, nil
+		if why != "" {
+			passed = append(passed, "passed over "+printable(path)+": "+why)
+			return false
 		}
-		passed = append(passed, "passed over "+printable(path)+": "+why)
+		err = e
+		return true
+	}
+	up := dir
+	for at := ""; at != up; up = filepath.Dir(at) {
+		at = up
+		c, _ := git.At(at)
+		if look(at, FromAbove) || look(c.Main, FromMainWorktree) {
+			return f, passed, err
+		}
+	}
+	if look(home, FromHome) {
+		return f, passed, err
 	}
 	if dir == "" {
 		return Found{}, passed, ErrNoRoot
@@ -216,21 +200,17 @@ func (p Place) search(dir string, forInit bool) (f Found, passed []string, err e
 	return Found{}, passed, fmt.Errorf("%w from %s upwards", ErrNoRoot, printable(dir))
 }
 
-const whyNoLinks = "it is a symbolic link, and those count only when named"
-
-// whyPassedOver says why a .atm is not taken for the root.
-func (p Place) whyPassedOver(path string, info fs.FileInfo, group bool) (why string, err error) {
-	if info.Mode()&fs.ModeSymlink != 0 {
-		return whyNoLinks, nil
+// inspect says why a directory is not to be trusted, else whether it is a root. group:
+// a group that may write is a reason too.
+func inspect(path string, uid int, group bool) (why string, isRoot bool, err error) {
+	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return "it is a symbolic link, and those count only when named", false, nil
 	}
-	ok, err := hasFormat(path)
-	if err == nil && !ok {
-		return "it has no file FORMAT, so it is no root", nil
+	isRoot, err = hasFormat(path)
+	if err == nil && !isRoot {
+		return "", false, nil
 	}
-	if why := shared(path, p.UID, group); why != "" {
-		return why, nil
-	}
-	return "", err
+	return shared(path, uid, group), isRoot, err
 }
 
 // InitDir says where `atm init` makes the root, or finds it. A named one is
@@ -238,63 +218,57 @@ func (p Place) whyPassedOver(path string, info fs.FileInfo, group bool) (why str
 // root found above, not at home, even if this user has not accepted it yet; else
 // the top of the main worktree of the git repository; else the working
 // directory. why says which of these it was. A place taken by what cannot be
-// trusted is an *UntrustedError.
-func InitDir(p Place, here bool) (dir string, existing bool, why string, err error) {
+// trusted is ErrUntrusted.
+func InitDir(p Place, here bool) (dir, why string, err error) {
 	wd, err := physical(p.Dir)
 	if err != nil {
-		return "", false, "", err
+		return "", "", err
 	}
-	name, source := p.named()
-	if name != "" {
-		dir, err = resolveNamed(wd, name)
-		if info, missing := os.Stat(dir); err == nil && missing == nil && !info.IsDir() {
-			err = &NoRootError{dir, source, "it is no directory"}
-		}
+	dir, source, err := p.named(wd)
+	if source != "" {
 		if err == nil {
-			existing, err = hasFormat(dir)
+			_, err = hasFormat(dir)
 		}
-		return dir, existing, "named by " + source, err
+		return dir, "named by " + source, err
 	}
 	if wd == "" {
-		return "", false, "", errors.New("make a root: there is no working directory")
+		return "", "", errors.New("make a root: there is no working directory")
 	}
-	dir, why = filepath.Join(wd, rootName), "in this directory"
-	if !here {
-		f, _, err := p.search(wd, true)
-		if err == nil {
-			return f.Path, true, strings.Replace(f.Source, "main worktree", "found in the main worktree", 1), nil
-		}
-		if !errors.Is(err, ErrNoRoot) {
-			return "", false, "", err
-		}
-		if c, ok := git.Nearest(wd); ok && c.Main != "" {
-			dir, why = filepath.Join(c.Main, rootName), "at the top of the main worktree"
-		} else if ok {
-			dir, why = filepath.Join(c.Top, rootName), "at the top of this worktree: no main worktree is to be found"
-		}
+	if here {
+		return p.mayMake(filepath.Join(wd, rootName), "in this directory")
 	}
-	existing, err = p.mayMake(dir)
-	return dir, existing, why, err
+	f, _, err := p.search(wd, true)
+	if err == nil {
+		return f.Path, strings.Replace(f.Source, FromMainWorktree, "found in the main worktree", 1), nil
+	}
+	if !errors.Is(err, ErrNoRoot) {
+		return "", "", err
+	}
+	c, ok := git.Nearest(wd)
+	switch {
+	case ok && c.Main != "":
+		return p.mayMake(filepath.Join(c.Main, rootName), "at the top of the main worktree")
+	case ok:
+		return p.mayMake(filepath.Join(c.Top, rootName), "at the top of this worktree: no main worktree is to be found")
+	}
+	return p.mayMake(filepath.Join(wd, rootName), "in this directory")
 }
 
 // mayMake refuses what init must not put a root into: a link, a file, a
-// directory of somebody else's. existing: there is a root already.
-func (p Place) mayMake(dir string) (existing bool, err error) {
-	info, err := os.Lstat(dir)
-	switch {
-	case isAbsent(err):
-		return false, nil
-	case err != nil:
-		return false, err
-	case info.Mode()&fs.ModeSymlink != 0:
-		return false, &UntrustedError{dir, whyNoLinks}
-	case !info.IsDir():
-		return false, fmt.Errorf("make a root: %s is no directory", printable(dir))
+// directory of somebody else's.
+func (p Place) mayMake(dir, why string) (string, string, error) {
+	info, err := os.Stat(dir)
+	if isAbsent(err) {
+		return dir, why, nil
 	}
-	if why := Shared(dir, p.UID); why != "" {
-		return false, &UntrustedError{dir, why}
+	if err != nil || !info.IsDir() {
+		return dir, why, fmt.Errorf("make a root: %s is no directory", printable(dir))
 	}
-	return hasFormat(dir)
+	distrust, _, err := inspect(dir, p.UID, false)
+	if distrust = cmp.Or(distrust, Shared(dir, p.UID)); distrust != "" {
+		err = fmt.Errorf("%s %w: %s", printable(dir), ErrUntrusted, distrust)
+	}
+	return dir, why, err
 }
 
 // physical resolves the working directory; "" stays "".

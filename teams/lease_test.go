@@ -50,22 +50,22 @@ func TestAckTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	var leased *mailbox.LeasedError
-	if _, err := r.AckTaken(ctx, jobs, team.Box("carol").Address(), it.Message, "", nil); !errors.As(err, &leased) {
+	if _, err := r.Ack(ctx, jobs, team.Box("carol").Address(), it.Message, "", nil); !errors.As(err, &leased) {
 		t.Fatal(err)
 	}
-	if _, err := r.Ack(ctx, jobs, it.Message, "", nil); !errors.As(err, &leased) {
+	if _, err := r.Ack(ctx, jobs, jobs.Address(), it.Message, "", nil); !errors.As(err, &leased) {
 		t.Fatal(err)
 	}
 	if got := unreadOf(t, team, "alice"); len(got) != 0 {
 		t.Fatal("told: ", got)
 	}
-	if _, err := r.AckTaken(ctx, jobs, team.Box("bob").Address(), it.Message, "done", nil); err != nil {
+	if _, err := r.Ack(ctx, jobs, team.Box("bob").Address(), it.Message, "done", nil); err != nil {
 		t.Fatal(err)
 	}
 	if ack, all := r.AckedBy(ctx, &wire.Message{ID: id, To: []wire.Address{jobs.Address()}}, team.Box("alice")); !all || ack.Body != "done" || ack.From != team.Box("bob").Address() {
 		t.Fatal(ack, all)
 	}
-	if _, err := r.AckTaken(ctx, jobs, team.Box("bob").Address(), it.Message, "done", nil); !errors.Is(err, mailbox.ErrNotHeld) {
+	if _, err := r.Ack(ctx, jobs, team.Box("bob").Address(), it.Message, "done", nil); !errors.Is(err, mailbox.ErrNotHeld) {
 		t.Fatal(err)
 	}
 }

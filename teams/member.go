@@ -5,13 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/mailbox"
-	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
-	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -54,12 +51,10 @@ type Member struct {
 
 	Inject string `json:"inject,omitempty"` // how its runner brings mail: body, pointer, off; "": not known
 
-	Running bool      `json:"-"` // the runner's lock is held
-	Started time.Time `json:"-"` // what a runner started last
-
-	RunnerGone bool `json:"-"` // its runner was killed
-
-	gate string // why its runner types nothing in just now, in its words
+	Running    bool         `json:"-"` // the runner's lock is held
+	Started    time.Time    `json:"-"` // what a runner started last
+	RunnerGone bool         `json:"-"` // its runner was killed
+	gate       control.Gate // why its runner types nothing in just now
 }
 
 // Stats counts a team's members as vocabulary B does: running is starting, idle or
@@ -103,7 +98,7 @@ func (t *Team) SummaryOf(name wire.Name, s *reducer.State, now time.Time) (Membe
 	if running {
 		answers := false
 		m.gate, answers = t.askRunner(name)
-		ev.Silent, ev.Stopping = !answers, m.gate == "it is being stopped"
+		ev.Silent, ev.Stopping = !answers, m.gate == control.GateStopping
 		m.Inject = run.Inject
 	}
 	v := s.Evaluate(ev)
@@ -121,40 +116,26 @@ func (t *Team) SummaryOf(name wire.Name, s *reducer.State, now time.Time) (Membe
 	m.TurnStatus, m.Activity, m.TurnID = v.Turn.Status, v.Turn.Activity, v.Turn.ID
 	m.LastTurn, m.WaitingOn = v.Turn.Last, v.Turn.Waiting()
 	if m.RunnerGone = v.RunnerGone; m.RunnerGone {
-		m.Detail = "runner gone" + stillRuns(name, append(run.Kept, run.Run))
+		m.Detail = "runner gone"
+		if left, _ := run.Leftovers(); len(left) > 0 { // what cannot be seen is not said
+			m.Detail += fmt.Sprintf("; %s still runs: atm stop %s", left[0], name)
+		}
 	}
 	return m, nil
 }
 
 // askRunner asks a member's runner why it types nothing in just now. A runner whose
 // socket is not there, since it is about to begin or to end, counts as one that answers.
-func (t *Team) askRunner(name wire.Name) (gate string, answers bool) {
-	c, err := control.Dial(context.Background(), filepath.Join(t.Box(name).Path(), "run"))
+func (t *Team) askRunner(name wire.Name) (gate control.Gate, answers bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), control.Patience)
+	defer cancel()
+	c, err := control.Dial(ctx, filepath.Join(t.Box(name).Path(), "run"))
 	if err != nil {
 		return "", !errors.Is(err, control.ErrNotAnswering)
 	}
 	defer c.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), control.Patience)
-	defer cancel()
-	s, err := c.Status(ctx)
-	if err != nil {
-		return "", true
-	}
+	s, _ := c.Status(ctx)
 	return s.Gate, true
-}
-
-// stillRuns names a process that a runner which was killed has left running.
-func stillRuns(name wire.Name, runs []string) string {
-	for _, run := range runs {
-		if run == "" {
-			continue
-		}
-		processes, _ := process.Leftovers(run) // what cannot be seen is not said
-		if len(processes) > 0 {
-			return fmt.Sprintf("; %s still runs: atm stop %s", processes[0], name)
-		}
-	}
-	return ""
 }
 
 func moment(t time.Time) *time.Time {
@@ -167,9 +148,8 @@ func moment(t time.Time) *time.Time {
 
 // Status is a member with what lies in its mailbox; dropped files are taken in.
 func (t *Team) Status(ctx context.Context, name wire.Name) (Member, error) {
-	box := t.Box(name)
 	// Counting takes in what was dropped, which may be events: it comes first.
-	c, err := box.Count(ctx)
+	c, err := t.Box(name).Count(ctx)
 	if err != nil {
 		return Member{Name: name}, err
 	}
@@ -178,30 +158,24 @@ func (t *Team) Status(ctx context.Context, name wire.Name) (Member, error) {
 		return m, err
 	}
 	m.Unread, m.Leased, m.Owed, m.Bad = c.Unread, c.Leased, c.Owed, c.Bad
-	if m.Unread > 0 {
-		m.Held = m.heldText()
+	if m.Unread > 0 && m.Running && m.Inject == "off" {
+		m.Held = "nothing is typed in (inject is off)"
+	} else if m.Unread > 0 && m.Running && m.State == reducer.WordIdle {
+		m.Held = m.hold()
 	}
 	return m, nil
 }
 
 // Members are all members, and what they add up to.
-func (t *Team) Members(ctx context.Context) ([]Member, Stats, error) {
-	names, err := t.Agents()
-	if err != nil {
-		return nil, Stats{}, err
-	}
-	var members []Member
-	for _, n := range names {
-		m, err := t.Status(ctx, n)
-		if errors.Is(err, mailbox.ErrNoAgent) {
-			continue // retired meanwhile
+func (t *Team) Members(ctx context.Context) (members []Member, stats Stats, err error) {
+	err = t.each(func(b *mailbox.Box) error {
+		m, err := t.Status(ctx, b.Agent())
+		if err == nil {
+			members = append(members, m)
 		}
-		if err != nil {
-			return nil, Stats{}, err
-		}
-		members = append(members, m)
-	}
-	return members, statsOf(members), nil
+		return err
+	})
+	return members, statsOf(members), err
 }
 
 func statsOf(members []Member) Stats {
@@ -224,126 +198,33 @@ func statsOf(members []Member) Stats {
 	return s
 }
 
-// hasHooks reports whether hooks hand mail to the agent in its turns. Those of OpenCode,
-// and Codex's notify, only tell what it does.
-func (m *Member) hasHooks() bool { return m.Transport == "hook" }
-
-// about is what there is to say about the state, for people: what came from outside is
-// escaped.
-func (m *Member) about() string {
-	s := m.Detail
-	if w := m.WaitingOn; w != nil && w.Tool != "" {
-		s += " for " + w.Tool
-	}
-	return letter.Clip(letter.Escape(s), 80)
-}
-
 // Slot is a member as a PTY manager writes it (vocabulary B). That one knows no question
 // but a confirmation, and a slot that was never spawned has exited.
 func (t *Team) Slot(m Member) wire.PTYAgentInfo {
 	info := wire.PTYAgentInfo{
-		SlotID: string(m.Name), Role: m.Role, State: slotState(m),
+		SlotID: string(m.Name), Role: m.Role, State: wire.SlotExited,
 		LogFile: filepath.Join(t.Box(m.Name).Path(), "run", "screen.cast"),
 	}
-	if pid := uint32(m.PID); m.PID > 0 {
+	if m.PID > 0 {
+		pid, ms := uint32(m.PID), m.Started.UnixMilli()
 		info.PID = &pid
-	}
-	if ms := m.Started.UnixMilli(); m.PID > 0 && !m.Started.IsZero() {
-		info.StartedAt = &ms
+		if !m.Started.IsZero() {
+			info.StartedAt = &ms
+		}
 	}
 	if m.TurnStatus == reducer.TurnBusy {
 		info.CurrentTaskID = &m.TurnID
 	}
-	return info
-}
-
-func slotState(m Member) wire.SessionState {
 	switch {
 	case m.State == reducer.WordOff:
-		return wire.SlotExited
 	case m.Activity == reducer.AwaitingInput:
-		return wire.SlotConfirming
+		info.State = wire.SlotConfirming
 	case m.Activity != reducer.Unknown:
-		return wire.SessionState(m.Activity)
+		info.State = wire.SessionState(m.Activity)
 	case m.TurnStatus == reducer.TurnBusy:
-		return wire.SlotThinking
+		info.State = wire.SlotThinking
 	case m.Running:
-		return wire.SlotStarting
+		info.State = wire.SlotStarting
 	}
-	return wire.SlotExited
-}
-
-// hold is what keeps a runner from typing mail into an agent that is idle; "" where
-// nothing does, or for a moment only. The words of gates are those of ptyrun and its
-// drivers.
-func (m *Member) hold() string {
-	switch m.gate {
-	case "", "idle for a moment only", "it is drawing", "busy":
-		return ""
-	case "a person types":
-		return holdTyping
-	case "dialog":
-		return holdDialog
-	}
-	if strings.Contains(m.gate, "draft") {
-		return holdDraft
-	}
-	return "it is not at its prompt"
-}
-
-const (
-	holdDraft  = "a line is begun at its prompt"
-	holdTyping = "a person types"
-	holdDialog = "a dialog is open"
-)
-
-// heldText is why unread mail waits, where the state does not say so.
-func (m *Member) heldText() string {
-	if m.Running && m.Inject == "off" {
-		return "nothing is typed in (inject is off)"
-	}
-	if m.Running && m.State == reducer.WordIdle {
-		return m.hold()
-	}
-	return ""
-}
-
-// Forecast says in a few words when a message to the member is likely to be seen, on
-// evidence: `idle: typed in now`.
-func (m *Member) Forecast(now time.Time, urgent bool) string {
-	state := string(m.State)
-	if m.State == reducer.WordBusy && m.Since != nil {
-		state += " " + letter.Span(now.Sub(*m.Since))
-	}
-	seen := "not read yet"
-	if m.ReadAt != nil {
-		seen = "last read " + letter.Age(now, *m.ReadAt)
-	}
-	how := "typed in"
-	if m.Inject == "pointer" {
-		how = "told of it"
-	}
-	switch {
-	case m.State == reducer.WordPerson:
-		return "person"
-	case m.Running && m.Inject == "off":
-		return state + "; nothing is typed in"
-	case m.State == reducer.WordBlocked:
-		return "blocked: " + m.about()
-	case m.Running && m.State == reducer.WordIdle && m.hold() != "":
-		return "idle, but " + m.hold() + ": " + how + " later"
-	case m.Running && m.State == reducer.WordIdle:
-		return "idle: " + how + " now"
-	case m.Running && m.State == reducer.WordBusy && urgent:
-		return state + ": interrupts it"
-	case m.Running && m.State != reducer.WordUnknown:
-		return state + ": " + how + " when idle"
-	case m.Running:
-		return "running"
-	case m.State == reducer.WordUnknown:
-		return seen
-	case m.State != reducer.WordOff && m.hasHooks() && m.PresenceAt != nil:
-		return "at its next turn; last seen " + letter.Age(now, *m.PresenceAt)
-	}
-	return state + "; " + seen
+	return info
 }

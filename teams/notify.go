@@ -24,11 +24,11 @@ type DialogRequest struct {
 	Options json.RawMessage `json:"options,omitempty"`
 }
 
-// NotifyRequest tells whoever is to hear of it (Notified) that an agent's screen
-// asks something. Where there is nobody, only `atm pending` shows it.
+// NotifyRequest tells whoever is to hear of it that an agent's screen asks something.
+// Where there is nobody, only `atm pending` shows it.
 func (t *Team) NotifyRequest(ctx context.Context, agent *mailbox.Box, q DialogRequest, origin *wire.Origin) error {
 	name := agent.Agent()
-	to, err := t.Notified(name)
+	to, err := t.notified(name)
 	if to == "" || err != nil {
 		return err
 	}
@@ -44,16 +44,21 @@ func (t *Team) NotifyRequest(ctx context.Context, agent *mailbox.Box, q DialogRe
 	if q.Kind == policy.DialogTrust {
 		answer = fmt.Sprintf("\n\nOnly a person at its terminal may answer that: atm attach %s", name)
 	}
-	return t.root.deliver(ctx, &Outgoing{From: agent, To: []wire.Address{{Agent: to, Team: t.Name}}, Given: true, Message: &wire.Message{
+	return t.notify(ctx, agent, to, &wire.Message{
 		ID: q.ID, Type: wire.TypePermissionRequest, Subject: fmt.Sprintf("%s asks: %s", name, letter.FirstLine(q.Prompt, 200)),
 		Body: body + answer, Payload: payload, Origin: origin,
-	}})
+	})
+}
+
+// notify sends a message under an id of its own from one member to another.
+func (t *Team) notify(ctx context.Context, from *mailbox.Box, to wire.Name, m *wire.Message) error {
+	return t.root.deliver(ctx, &Outgoing{From: from, To: []wire.Address{{Agent: to, Team: t.Name}}, Given: true, Message: m})
 }
 
 // WithdrawRequest takes back what NotifyRequest sent, if nobody has read it yet:
 // the question needs no answer any more.
 func (t *Team) WithdrawRequest(ctx context.Context, agent *mailbox.Box, id wire.ID) error {
-	to, err := t.Notified(agent.Agent())
+	to, err := t.notified(agent.Agent())
 	if to == "" || err != nil {
 		return err
 	}
@@ -65,24 +70,19 @@ func (t *Team) WithdrawRequest(ctx context.Context, agent *mailbox.Box, id wire.
 	return err
 }
 
-// Notified is the member that is told what an agent asks: the lead, but where
-// approvers are named without the lead, the first of them that is a member. "":
-// nobody, as where there is no lead, or where the lead asks.
-func (t *Team) Notified(asker wire.Name) (wire.Name, error) {
+// notified is the member that is told what an agent asks: the lead, but where approvers
+// are named without the lead, the first of them that is a member. "": nobody, as where
+// the lead asks. It is as it was when the agent's runner started.
+func (t *Team) notified(asker wire.Name) (wire.Name, error) {
 	p, err := t.PolicyFor(asker)
-	var mistakes *config.Error
-	if err != nil && !errors.As(err, &mistakes) { // somebody is told in spite of mistakes in team.toml
-		return "", err
+	if _, mistakes := errors.AsType[*config.Error](err); err != nil && !mistakes {
+		return "", err // in spite of mistakes in team.toml somebody is told
 	}
-	lead, err := t.Lead()
-	if err != nil {
-		lead = p.Lead
-	}
-	if lead == asker {
+	if p.Lead == asker {
 		return "", nil
 	}
-	if lead == "" || p.Approvers == nil || slices.Contains(p.Approvers, lead) {
-		return lead, nil
+	if p.Approvers == nil || slices.Contains(p.Approvers, p.Lead) {
+		return p.Lead, nil
 	}
 	for _, n := range p.Approvers {
 		if n != asker && t.Box(n).Exists() {

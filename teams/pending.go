@@ -3,7 +3,6 @@ package teams
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -54,16 +53,12 @@ func bySince(a, b policy.Question) int { return a.Since.Compare(b.Since) }
 // questions of all members, and the drafts that have no answer yet. What cannot be read
 // hides nothing else.
 func (t *Team) Waiting(ctx context.Context) (out []policy.Question, err error) {
-	names, err := t.Agents()
-	errs := []error{err}
-	for _, n := range names {
-		list, err := t.Questions(n)
-		if err != nil && !errors.Is(err, mailbox.ErrNoAgent) {
-			errs = append(errs, fmt.Errorf("the questions of %s: %w", n, err))
-		}
+	err = t.each(func(b *mailbox.Box) error {
+		list, err := t.Questions(b.Agent())
 		out = append(out, list...)
-	}
-	drafts, err := t.Drafts(ctx)
+		return err
+	})
+	drafts, unread := t.Drafts(ctx)
 	for i := range drafts {
 		d := &drafts[i]
 		if d.Answer == nil {
@@ -72,5 +67,5 @@ func (t *Team) Waiting(ctx context.Context) (out []policy.Question, err error) {
 		}
 	}
 	slices.SortStableFunc(out, bySince)
-	return out, errors.Join(append(errs, err)...)
+	return out, errors.Join(err, unread)
 }

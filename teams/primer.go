@@ -33,25 +33,26 @@ func (t *Team) Primer(me wire.Name, by Bringer, byFlag bool) (string, error) {
 		return "", err
 	}
 	c, _ := t.Config() // a mistake in it is doctor's to name
-	lead := t.leadIn(c)
-	example := "alice"
-	others := slices.DeleteFunc(members, func(n wire.Name) bool { return n == me })
-	if len(others) > 0 {
-		example = string(others[0])
-	}
-	var shown []string
-	for _, n := range others {
-		s := string(n)
-		if c.Members[n].Person {
-			s += " (a person)"
-		} else if n == lead {
-			s += " (lead)"
+	example := wire.Name("alice")
+	var others []string
+	for _, n := range members {
+		if n == me {
+			continue
 		}
-		shown = append(shown, s)
+		if len(others) == 0 {
+			example = n
+		}
+		role := ""
+		if c.Members[n].Person {
+			role = " (a person)"
+		} else if n == c.Lead {
+			role = " (lead)"
+		}
+		others = append(others, string(n)+role)
 	}
 	var b strings.Builder
 	err = primerTemplate.Execute(&b, map[string]any{
-		"Me": me, "Team": t.Name, "Others": sentence(shown, me != ""), "By": string(by), "ByFlag": byFlag, "Example": example,
+		"Me": me, "Team": t.Name, "Others": sentence(others, me != ""), "By": string(by), "ByFlag": byFlag, "Example": string(example),
 	})
 	return b.String(), err
 }
@@ -71,12 +72,13 @@ func sentence(words []string, and bool) string {
 // BroughtBy says what brings mail to a member that no runner runs, as far as the
 // newest events tell: hooks that hand it over say when a session begins.
 func (t *Team) BroughtBy(name wire.Name) Bringer {
-	events, err := t.Box(name).Log().Newest(64)
-	for i := range events {
-		e := &events[i]
-		if err == nil && e.Source == "hook" && (e.Kind == wire.EventAnnounced || e.Kind == "session_start" && e.Text("source") != "created") {
-			return Hooks
-		}
+	events, _ := t.Box(name).Log().Newest(64)
+	isHook := func(e wire.Event) bool {
+		begins := e.Kind == "session_start" && e.Text("source") != "created"
+		return e.Source == "hook" && (e.Kind == wire.EventAnnounced || begins)
+	}
+	if slices.ContainsFunc(events, isHook) {
+		return Hooks
 	}
 	return Nothing
 }

@@ -16,34 +16,33 @@ import (
 // What is saved about a member's run lies in <agent>/run: policy.json, the policy that
 // its runner was started with, run.json, which the runner writes, and stopped, which
 // changes whenever somebody stops the member.
-
 const (
 	policyFile  = "policy.json"
 	stoppedFile = "stopped"
 )
 
-func runFile(name wire.Name, file string) string { return string(name) + "/run/" + file }
-
 func (t *Team) saveRun(name wire.Name, file string, data []byte) error {
-	if err := t.Dir().Mkdir(string(name) + "/run"); err != nil {
+	dir := string(name) + "/run"
+	if err := t.Dir().Mkdir(dir); err != nil {
 		return err
 	}
-	return t.Dir().Replace(runFile(name, file), append(data, '\n'), false)
+	return t.Dir().Replace(dir+"/"+file, append(data, '\n'), false)
+}
+
+func (t *Team) savedRun(name wire.Name, file string, max int64) ([]byte, error) {
+	return t.Dir().ReadFile(string(name)+"/run/"+file, max)
 }
 
 // SavePolicy saves the policy of a runner that is being started.
 func (t *Team) SavePolicy(name wire.Name, p policy.Policy) error {
-	data, err := json.Marshal(p)
-	if err != nil {
-		return err
-	}
+	data, _ := json.Marshal(p)
 	return t.saveRun(name, policyFile, data)
 }
 
 // SavedPolicy is the policy that a member's runner was started with; ok is false
 // when none is saved that can be understood.
 func (t *Team) SavedPolicy(name wire.Name) (p policy.Policy, ok bool, err error) {
-	data, err := t.Dir().ReadFile(runFile(name, policyFile), config.MaxSize)
+	data, err := t.savedRun(name, policyFile, config.MaxSize)
 	if errors.Is(err, fs.ErrNotExist) {
 		return p, false, nil
 	}
@@ -56,9 +55,7 @@ func (t *Team) SavedPolicy(name wire.Name) (p policy.Policy, ok bool, err error)
 // PolicyNow is the policy that a runner of the member would be started with now.
 func (t *Team) PolicyNow(name wire.Name) (policy.Policy, error) {
 	c, err := t.Config()
-	p := c.Policy(name)
-	p.Lead = t.leadIn(c)
-	return p, err
+	return c.Policy(name), err
 }
 
 // PolicyFor is the policy by which a member's questions are answered: the saved
@@ -71,9 +68,9 @@ func (t *Team) PolicyFor(asker wire.Name) (policy.Policy, error) {
 	return t.PolicyNow(asker)
 }
 
-// HasOtherRules reports whether team.toml says otherwise who and what answers a member
+// hasOtherRules reports whether team.toml says otherwise who and what answers a member
 // than when its runner was started.
-func (t *Team) HasOtherRules(name wire.Name) bool {
+func (t *Team) hasOtherRules(name wire.Name) bool {
 	saved, ok, err := t.SavedPolicy(name)
 	now, mistakes := t.PolicyNow(name)
 	return ok && err == nil && mistakes == nil && !now.Equal(saved)
@@ -84,8 +81,7 @@ func (t *Team) HasOtherRules(name wire.Name) bool {
 func (t *Team) RunAgain(name wire.Name) string {
 	line := "atm run " + string(name)
 	c, _ := t.Config()
-	last := t.runInfo(name).Command
-	configured := c.Members[name].Command
+	last, configured := t.runInfo(name).Command, c.Members[name].Command
 	if len(configured) > 0 && (len(last) == 0 || slices.Equal(last, configured)) {
 		return line
 	}
@@ -111,7 +107,7 @@ func (t *Team) MarkStopped(name wire.Name) error {
 // LastStop identifies the last stop of a member. A start that was asked for
 // before another one is void.
 func (t *Team) LastStop(name wire.Name) (string, error) {
-	data, err := t.Dir().ReadFile(runFile(name, stoppedFile), maxSmall)
+	data, err := t.savedRun(name, stoppedFile, maxSmall)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "never", nil
 	}
@@ -121,9 +117,7 @@ func (t *Team) LastStop(name wire.Name) (string, error) {
 // runInfo is what a member's runner has written down about itself; zero when it
 // has not.
 func (t *Team) runInfo(name wire.Name) (info runinfo.Info) {
-	if data, err := t.Dir().ReadFile(string(name)+"/run/"+runinfo.File, runinfo.MaxSize); err == nil {
-		info, _ = runinfo.Parse(data)
-	}
+	info, _ = runinfo.Read(t.Dir(), name)
 	return info
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -60,10 +59,8 @@ func (t *Team) Thread(ctx context.Context, thread wire.ID) ([]*mailbox.Item, err
 // collect walks all members' mailboxes and returns the messages that match, each once.
 // What cannot be read hides nothing else.
 func (t *Team) collect(ctx context.Context, rg mailbox.Range, matches func(*mailbox.Item) bool) ([]*mailbox.Item, error) {
-	boxes, err := t.Boxes()
-	errs := []error{err}
 	found := map[wire.ID]*mailbox.Item{}
-	for _, b := range boxes {
+	err := t.each(func(b *mailbox.Box) error {
 		_, _, err := b.Walk(ctx, rg, func(it *mailbox.Item) bool {
 			// A copy in a mailbox says more than the sender's index.
 			if old := found[it.ID]; (old == nil || old.State == "") && matches(it) {
@@ -71,11 +68,9 @@ func (t *Team) collect(ctx context.Context, rg mailbox.Range, matches func(*mail
 			}
 			return ctx.Err() == nil
 		})
-		if err != nil && !errors.Is(err, mailbox.ErrNoAgent) { // retired meanwhile
-			errs = append(errs, err)
-		}
-	}
-	return slices.Collect(maps.Values(found)), cmp.Or(ctx.Err(), errors.Join(errs...))
+		return err
+	})
+	return slices.Collect(maps.Values(found)), cmp.Or(ctx.Err(), err)
 }
 
 // Query is what `atm search` looks for: all of it must match.
@@ -100,11 +95,12 @@ func ParseQuery(words []string, now time.Time, duration func(string) (time.Durat
 		case "in":
 			q.In = strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == '|' })
 		case "since":
-			if q.Since, err = Since(value, now, duration); err != nil {
-				return q, err
-			}
+			q.Since, err = Since(value, now, duration)
 		default:
 			q.Words = append(q.Words, strings.Fields(strings.ToLower(w))...)
+		}
+		if err != nil {
+			return q, err
 		}
 	}
 	for _, in := range q.In {

@@ -49,21 +49,18 @@ func (r *Root) Prepare(o *Outgoing) error {
 	if err := GivenID(m.ID); err != nil {
 		return err
 	}
-	m.From = o.From.Address()
-	if m.SentAt.IsZero() {
-		m.SentAt = time.Now().UTC()
-	}
-	if o.Parent != nil {
-		m.InReplyTo, m.Thread = o.Parent.ID, cmp.Or(m.Thread, o.Parent.ThreadID())
-	}
-	if o.Parent != nil && !o.Person {
-		m.Hop = o.Parent.Hop + 1
+	m.From, m.To = o.From.Address(), nil
+	m.SentAt = cmp.Or(m.SentAt, time.Now().UTC())
+	if p := o.Parent; p != nil {
+		m.InReplyTo, m.Thread = p.ID, cmp.Or(m.Thread, p.ThreadID())
+		if !o.Person {
+			m.Hop = p.Hop + 1
+		}
 		if m.Hop >= wire.MaxHops && time.Since(r.chainBegan(o)) < time.Hour {
 			return &HopError{m.Hop}
 		}
 	}
 	o.Post = &mailbox.Post{Message: m, Given: o.Given, Sender: o.From}
-	m.To = nil
 	for _, a := range unique(o.To) {
 		b, err := r.Mailbox(a)
 		if err != nil {
@@ -120,11 +117,12 @@ func (o *Outgoing) Once(name string) (known bool, err error) {
 
 // deliver sends a message to one member, as one act.
 func (r *Root) deliver(ctx context.Context, o *Outgoing) error {
-	if err := r.Prepare(o); err != nil {
-		return err
+	err := r.Prepare(o)
+	if err == nil && len(o.Failed) > 0 {
+		err = o.Failed[0].Err
 	}
-	if len(o.Failed) > 0 {
-		return o.Failed[0].Err
+	if err != nil {
+		return err
 	}
 	mailbox.Deliver(ctx, o.Post)
 	return o.Post.Outcomes[0].Err
@@ -169,18 +167,18 @@ func ReplyTo(parent *wire.Message, me wire.Address, all bool) []wire.Address {
 // the message it answers: it is read, and an acknowledgement that was owed is given.
 func MarkAnswered(ctx context.Context, me *mailbox.Box, parent *wire.Message) error {
 	it, err := me.Get(parent.ID)
-	switch {
-	case errors.Is(err, mailbox.ErrNotFound):
+	if errors.Is(err, mailbox.ErrNotFound) {
 		return nil // one's own message, or a colleague's
-	case err != nil:
-		return err
-	case parent.RequiresAck && (it.State == mailbox.Unread || it.State == mailbox.Owed):
-		err = me.MarkAcked(ctx, parent.ID, me.Address(), true)
-	case it.State == mailbox.Unread:
-		_, err = me.MarkRead(ctx, parent.ID)
 	}
-	var leased *mailbox.LeasedError
-	if errors.As(err, &leased) {
+	if err != nil {
+		return err
+	}
+	if parent.RequiresAck && (it.State == mailbox.Unread || it.State == mailbox.Owed) {
+		err = me.MarkAcked(ctx, parent.ID, me.Address(), true)
+	} else if it.State == mailbox.Unread {
+		err = me.MarkRead(ctx, parent.ID)
+	}
+	if _, isLeased := errors.AsType[*mailbox.LeasedError](err); isLeased {
 		return nil // its holder goes on
 	}
 	return err

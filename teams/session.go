@@ -14,11 +14,12 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// ErrNoSessions is wrapped where team.toml says that there are to be no sessions.
-var ErrNoSessions = errors.New("team.toml says [session] enabled = false")
-
-// ErrNoHumanInput is wrapped where team.toml says that nobody talks to agents in sessions.
-var ErrNoHumanInput = errors.New("team.toml says [session] allow_human_input = false")
+// What team.toml says where there are to be no sessions, and where nobody talks to agents
+// in them.
+var (
+	ErrNoSessions   = errors.New("team.toml says [session] enabled = false")
+	ErrNoHumanInput = errors.New("team.toml says [session] allow_human_input = false")
+)
 
 // Sessions are the team's interactive sessions.
 func (t *Team) Sessions() *session.Store { return &session.Store{Mail: t.Store} }
@@ -63,13 +64,12 @@ func (t *Team) HoldReason(m *wire.Message, agent wire.Name) string {
 }
 
 // isMuted reports whether nobody talks to an agent in sessions, and why: as it was when
-// the agent's runner started, and else as team.toml says. What cannot be read allows
-// nothing.
+// the agent's runner started, else as team.toml says. What cannot be read allows nothing.
 func (t *Team) isMuted(agent wire.Name) (muted bool, because string) {
 	const says = "team.toml: allow_human_input = false"
 	running, _ := t.Running(agent)
-	if kept, ok, _ := t.SavedPolicy(agent); running && ok {
-		return kept.Mute, says
+	if saved, ok, _ := t.SavedPolicy(agent); running && ok {
+		return saved.Mute, says
 	}
 	c, err := t.Config()
 	if err != nil {
@@ -83,15 +83,14 @@ func (t *Team) isMuted(agent wire.Name) (muted bool, because string) {
 // looks at a session calls it, so that no daemon is needed. (A runner that lives does the
 // same by its clock, and stops the agent.)
 func (t *Team) RefreshSession(ctx context.Context, id wire.UUID, plan *config.Session) (*session.Session, error) {
-	st := t.Sessions()
-	s, err := st.Get(id)
+	s, err := t.Sessions().Get(id)
 	if err != nil || !s.State.Alive() {
 		return s, err
 	}
 	agent := wire.Name(s.AgentID)
 	m, err := t.Summary(agent)
 	busy := err == nil && slices.Contains([]reducer.Word{reducer.WordBusy, reducer.WordBlocked, reducer.WordStarting}, m.State)
-	return st.Change(ctx, id, func(s *session.Session) error {
+	return t.Sessions().Change(ctx, id, func(s *session.Session) error {
 		now := time.Now()
 		// Asked under the team's lock, and not before: a runner that starts takes the
 		// session up under this lock while it holds its own.
@@ -100,7 +99,7 @@ func (t *Team) RefreshSession(ctx context.Context, id wire.UUID, plan *config.Se
 			return s.AutoPause(fmt.Sprintf("(the runner of %s is gone)", agent), now)
 		}
 		// A runner alone knows whether somebody types in the agent's terminal.
-		return s.ApplyRules(plan.Rules(), busy || running, now)
+		return s.ApplyRules(plan.Rules, busy || running, now)
 	})
 }
 
@@ -123,7 +122,7 @@ type SessionResult struct {
 // it in the log. An abort ends the session as well, in the same step; nothing else may be
 // said in a session that is over: a *wire.SessionError.
 func (t *Team) Say(ctx context.Context, id wire.UUID, in SessionInput) (SessionResult, error) {
-	return t.say(ctx, id, in, nil)
+	return t.say(ctx, id, in, func() error { return nil })
 }
 
 // say is Say after check, which is called under the team's lock.
@@ -132,27 +131,25 @@ func (t *Team) say(ctx context.Context, id wire.UUID, in SessionInput, check fun
 	if err := t.CheckHumanInputAllowed(); err != nil && !isAbort {
 		return out, err
 	}
-	s, err := t.Sessions().Change(ctx, id, func(s *session.Session) error {
-		if !isAbort && !s.State.Alive() {
-			return &wire.SessionError{Reason: fmt.Sprintf("session %s is %s: nothing is said to it any more", wire.ID(s.SessionID).Short(6), s.State)}
+	out.Session, err = t.Sessions().Change(ctx, id, func(s *session.Session) error {
+		err := check()
+		if isAbort {
+			trial := s.InteractiveSession
+			err = trial.Transition(wire.SessionAborted, time.Now())
+		} else if !s.State.Alive() {
+			short := wire.ID(s.SessionID).Short(6)
+			err = &wire.SessionError{Reason: fmt.Sprintf("session %s is %s: nothing is said to it any more", short, s.State)}
 		}
-		trial := s.InteractiveSession
-		if err := trial.Transition(wire.SessionAborted, time.Now()); isAbort && err != nil {
+		if err != nil {
 			return err
 		}
-		if check != nil {
-			if err := check(); err != nil {
-				return err
-			}
-		}
-		m, err := t.deliverInput(ctx, id, wire.Name(s.AgentID), in)
+		out.Message, err = t.deliverInput(ctx, id, wire.Name(s.AgentID), in)
 		// An agent that is gone cannot be told that its session is over.
 		if err != nil && !(isAbort && errors.Is(err, mailbox.ErrNoAgent)) {
 			return err
 		}
-		if m != nil {
-			out.Message = m
-			input, _ := session.InputOf(m)
+		if out.Message != nil {
+			input, _ := session.InputOf(out.Message)
 			s.AddInput(input)
 		}
 		if isAbort {
@@ -160,10 +157,8 @@ func (t *Team) say(ctx context.Context, id wire.UUID, in SessionInput, check fun
 		}
 		return nil
 	})
-	if err == nil {
-		out.Session = s
-	} else if out.Message != nil {
-		out.Unlogged, err = err, nil
+	if err != nil && out.Message != nil {
+		out.Session, out.Unlogged, err = nil, err, nil
 	}
 	return out, err
 }

@@ -53,13 +53,13 @@ func TestOneAnswerToADraft(t *testing.T) {
 						input = wire.HumanInput{Kind: "reject", Reason: "no"}
 					}
 					_, err := team.AnswerDraft(ctx, d, SessionInput{From: team.Box([]wire.Name{"alice", "me"}[i%2]), Input: input})
-					var answered *DraftAnsweredError
+					answered := ErrAnswered
 					mu.Lock()
 					defer mu.Unlock()
 					switch {
 					case err == nil:
 						first++
-					case errors.As(err, &answered):
+					case errors.Is(err, answered):
 						late++
 					default:
 						t.Error(err)
@@ -67,13 +67,13 @@ func TestOneAnswerToADraft(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			if ids, _, err := team.Box("bob").UnreadIDs(); first != 1 || late != 7 || len(ids) != 1 || err != nil {
+			if ids, err := team.Box("bob").UnreadIDs(); first != 1 || late != 7 || len(ids) != 1 || err != nil {
 				t.Errorf("%d answered, %d were late, %d messages, %v", first, late, len(ids), err)
 			}
 			if list, err := team.Waiting(ctx); err != nil || len(list) != 0 {
 				t.Errorf("%v waits, %v", list, err)
 			}
-			if d, err := team.FindDraft(ctx, "", id); err != nil || d.Answer == nil {
+			if d, err := team.FindDraft(ctx, "bob", id); err != nil || d.Answer == nil {
 				t.Errorf("%+v, %v", d, err)
 			}
 		})
@@ -98,7 +98,7 @@ func TestOneAbort(t *testing.T) {
 	if (errs[0] == nil) == (errs[1] == nil) {
 		t.Errorf("%v", errs)
 	}
-	if ids, _, _ := team.Box("bob").UnreadIDs(); len(ids) != 1 {
+	if ids, _ := team.Box("bob").UnreadIDs(); len(ids) != 1 {
 		t.Errorf("%d messages", len(ids))
 	}
 	// Of an agent that is gone a session can still be ended.
@@ -195,7 +195,7 @@ func TestIdleSessionIsItsRunners(t *testing.T) {
 	hold, err := team.Store.HoldRunner(t.Context(), "bob")
 	must(t, err)
 	for _, want := range []wire.InteractiveSessionState{wire.SessionActive, wire.SessionCompleted} {
-		got, err := team.RefreshSession(t.Context(), s.SessionID, &config.Session{ExitWhenIdle: time.Nanosecond})
+		got, err := team.RefreshSession(t.Context(), s.SessionID, &config.Session{Rules: session.Rules{WhenIdle: time.Nanosecond}})
 		must(t, err)
 		if got.State != want {
 			t.Errorf("it is %s, not %s", got.State, want)

@@ -75,10 +75,9 @@ func (f *stateFold) close() {
 // startAtSnapshot begins at state.json, if the log holds the event it stopped at.
 func (f *stateFold) startAtSnapshot() bool {
 	s, ok := f.box.Log().Snapshot()
-	if !ok || !f.load(s) {
-		return false
+	if ok = ok && f.load(s); ok {
+		f.cursor, ok = f.box.Log().Resume(s)
 	}
-	f.cursor, ok = f.box.Log().Resume(s)
 	return ok
 }
 
@@ -109,7 +108,7 @@ func (f *stateFold) foldTo(upTo uint64) (n int, err error) {
 	for upTo == 0 || f.cursor.Seq() < upTo {
 		e, gap, err := f.cursor.Next()
 		if errors.Is(err, io.EOF) {
-			return n, nil
+			break
 		}
 		if err != nil {
 			return n, err

@@ -25,16 +25,16 @@ const gap = 2
 // Lines are a line a member and one that adds up. Where the width is too small for all,
 // what there is to say about the state is cut before the mail.
 func (t *Table) Lines(members []Member) (out []string) {
-	const last = 4
-	rows := make([][last + 1]string, len(members))
-	var widths [last + 1]int
+	const columns, detail = 5, 3
+	rows := make([][columns]string, len(members))
+	var widths [columns]int
 	for i, m := range members {
 		since := ""
 		if m.Since != nil {
 			since = letter.Span(max(0, t.Now.Sub(*m.Since)))
 		}
 		mail := counted(m.Unread, "unread", m.Leased, "taken", m.Owed, "owed", m.Bad, "bad")
-		rows[i] = [last + 1]string{string(m.Name), string(m.State), since, t.about(m), strings.Join(mail, ", ")}
+		rows[i] = [columns]string{string(m.Name), string(m.State), since, t.about(m), mail}
 		for c, s := range rows[i] {
 			widths[c] = max(widths[c], displaywidth.String(s))
 		}
@@ -45,14 +45,14 @@ func (t *Table) Lines(members []Member) (out []string) {
 			total += w + gap
 		}
 	}
-	if t.Width > 0 {
-		widths[3] = max(0, widths[3]-max(0, total-t.Width))
+	if t.Width > 0 && total > t.Width {
+		widths[detail] = max(0, widths[detail]-(total-t.Width))
 	}
 	for i, row := range rows {
 		line := ""
 		for c, s := range row {
-			s = displaywidth.TruncateString(s, widths[c], "…")
 			if widths[c] > 0 {
+				s = displaywidth.TruncateString(s, widths[c], "…")
 				line += s + strings.Repeat(" ", widths[c]-displaywidth.String(s)+gap)
 			}
 		}
@@ -73,8 +73,7 @@ func FirstLines(lines []string, height int) []string {
 	if len(lines) <= height || height < 1 {
 		return lines
 	}
-	more := fmt.Sprintf("%d more: atm team", len(lines)-height+1)
-	return append(lines[:height-1:height-1], more)
+	return append(lines[:height-1:height-1], fmt.Sprintf("%d more: atm team", len(lines)-height+1))
 }
 
 // Fit cuts a line to the terminal's width.
@@ -91,26 +90,33 @@ func (t *Table) about(m Member) string {
 	if m.State == reducer.WordPerson {
 		return ""
 	}
-	var parts []string
-	if s := m.about(); s != "" {
-		parts = append(parts, s)
-	}
-	isKnown := m.Presence != reducer.PresenceUnknown && m.State != reducer.WordUnknown
+	said, held := "", ""
 	switch {
-	case isKnown:
+	case m.Presence != reducer.PresenceUnknown && m.State != reducer.WordUnknown:
 	case m.Running:
-		parts = append(parts, "runs")
+		said = "runs"
 	case m.PresenceAt == nil:
-		parts = append(parts, "never seen")
+		said = "never seen"
 	case m.ReadAt != nil && !m.PresenceAt.After(*m.ReadAt):
-		parts = append(parts, "last read "+letter.Age(t.Now, *m.ReadAt))
+		said = "last read " + letter.Age(t.Now, *m.ReadAt)
 	default:
-		parts = append(parts, "last seen "+letter.Age(t.Now, *m.PresenceAt))
+		said = "last seen " + letter.Age(t.Now, *m.PresenceAt)
 	}
 	if m.Held != "" {
-		parts = append(parts, "mail waits: "+m.Held)
+		held = "mail waits: " + m.Held
 	}
-	return strings.Join(parts, "; ")
+	return join("; ", m.about(), said, held)
+}
+
+// join joins what is not empty.
+func join(separator string, parts ...string) (out string) {
+	for _, p := range parts {
+		if p != "" && out != "" {
+			out += separator
+		}
+		out += p
+	}
+	return out
 }
 
 // footer adds members up: `5 members, 3 running: 1 idle, 2 busy; 2 stopped`. "" where
@@ -120,11 +126,7 @@ func footer(members []Member) string {
 	if s.Running+s.Stopped == 0 {
 		return ""
 	}
-	foot := strings.Join(counted(s.Total, "members", s.Running, "running"), ", ")
-	if s.Total == 1 {
-		foot = strings.Replace(foot, "members", "member", 1)
-	}
-	blocked, unknown := 0, 0
+	blocked, unknown, noun := 0, 0, "members"
 	for _, m := range members {
 		if m.State == reducer.WordBlocked {
 			blocked++
@@ -132,24 +134,22 @@ func footer(members []Member) string {
 			unknown++
 		}
 	}
-	separator := ": "
-	for _, of := range [][]string{counted(s.Idle, "idle", s.Busy-blocked, "busy", blocked, "blocked"), counted(s.Stopped, "stopped", unknown, "unknown")} {
-		if of != nil {
-			foot += separator + strings.Join(of, ", ")
-			separator = "; "
-		}
+	if s.Total == 1 {
+		noun = "member"
 	}
-	return foot
+	all := counted(s.Total, noun, s.Running, "running")
+	return join(": ", all, join("; ", counted(s.Idle, "idle", s.Busy-blocked, "busy", blocked, "blocked"),
+		counted(s.Stopped, "stopped", unknown, "unknown")))
 }
 
 // counted lists numbers and their words, but for 0.
-func counted(pairs ...any) (parts []string) {
+func counted(pairs ...any) (out string) {
 	for i := 0; i < len(pairs); i += 2 {
 		if pairs[i] != 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", pairs[i], pairs[i+1]))
+			out = join(", ", out, fmt.Sprintf("%d %s", pairs[i], pairs[i+1]))
 		}
 	}
-	return parts
+	return out
 }
 
 // paint marks the state, which begins at a byte of the line.

@@ -17,7 +17,6 @@
 package teams
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -52,40 +51,55 @@ func Open(f Found, fault durable.Fault) (*Root, error) {
 func (r *Root) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var errs []error
+	errs := []error{r.dir.Close()}
 	for _, t := range r.teams {
 		errs = append(errs, t.Store.Close())
 	}
-	return errors.Join(append(errs, r.dir.Close())...)
+	return errors.Join(errs...)
 }
-
-// Dir is the root's directory.
-func (r *Root) Dir() *durable.Root { return r.dir }
 
 const formatFile = "FORMAT"
 
-// Make makes a root at path unless there is one, and reports whether it did: a
-// directory becomes one by its FORMAT, written last.
+// Make makes a root at path unless there is one, and reports whether it did: under
+// another name, renamed into place, so that nobody sees half of one. A directory that
+// is there becomes a root by its FORMAT.
 func Make(path string) (made bool, err error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if has, err := hasFormat(path); has || err != nil {
 		return false, err
 	}
-	err = os.Mkdir(path, 0o700)
-	if err == nil {
-		err = os.Chmod(path, 0o700) // whatever the umask is
-	}
-	if err != nil && !errors.Is(err, fs.ErrExist) {
+	dir, name := filepath.Split(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return false, err
 	}
-	r, err := durable.Open(path, nil)
+	d, err := durable.Open(dir, nil)
 	if err != nil {
 		return false, err
 	}
-	defer r.Close()
-	if has, err := r.Exists(formatFile); has || err != nil {
+	defer d.Close()
+	build := name
+	if there, _ := d.Exists(name); !there {
+		build = "." + name + ".making"
+		defer os.RemoveAll(d.Join(build)) // when somebody else was quicker
+		err = d.Mkdir(build)
+	} else if has, err := hasFormat(path); has || err != nil {
 		return false, err
 	}
-	return true, r.Replace(formatFile, []byte("1\n"), true)
+	if err == nil {
+		err = os.Chmod(d.Join(build), 0o700) // whatever the directory above is open to
+	}
+	if err == nil {
+		err = d.Replace(build+"/"+formatFile, []byte("1\n"), true)
+	}
+	if err == nil && build != name {
+		err = d.Move(build, name)
+	}
+	if err == nil {
+		return true, d.Sync(".")
+	}
+	if has, _ := hasFormat(path); has {
+		return false, nil
+	}
+	return false, err
 }
 
 // Team is a team: the mailboxes of its members.
@@ -98,8 +112,8 @@ type Team struct {
 // ErrNoTeam is wrapped by the error for a team that is not there.
 var ErrNoTeam = errors.New("no such team")
 
-// Teams lists the root's teams by name: directories that hold .locks. One that
-// cannot be opened is an error, not an absence.
+// Teams lists the root's teams by name. One that cannot be opened is an error, not
+// an absence.
 func (r *Root) Teams() (teams []wire.Name, err error) {
 	names, err := r.dir.Names(".")
 	for _, n := range names {
@@ -107,13 +121,11 @@ func (r *Root) Teams() (teams []wire.Name, err error) {
 			continue
 		}
 		_, err := r.Team(wire.Name(n))
-		if errors.Is(err, ErrNoTeam) || errors.Is(err, durable.ErrNotDirectory) {
-			continue
-		}
-		if err != nil {
+		if err == nil {
+			teams = append(teams, wire.Name(n))
+		} else if !errors.Is(err, ErrNoTeam) && !errors.Is(err, durable.ErrNotDirectory) {
 			return teams, err
 		}
-		teams = append(teams, wire.Name(n))
 	}
 	return teams, err
 }
@@ -145,8 +157,8 @@ func (r *Root) Team(name wire.Name) (*Team, error) {
 	return t, nil
 }
 
-// Lost is an error when a team that was opened does not lie at its path any
-// more: it or the root was removed or renamed. It wraps ErrNoTeam.
+// Lost is an ErrNoTeam when a team that was opened does not lie at its path any
+// more: it or the root was removed or renamed.
 func (r *Root) Lost() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -155,7 +167,8 @@ func (r *Root) Lost() error {
 		if err != nil {
 			return err
 		}
-		if now, err := os.Stat(t.Dir().Path()); errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(was, now) {
+		now, err := os.Stat(t.Dir().Path())
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(was, now) {
 			return fmt.Errorf("team %q in %s: %w any more", name, r.Path, ErrNoTeam)
 		}
 	}
@@ -235,6 +248,19 @@ func (t *Team) Boxes() (out []*mailbox.Box, err error) {
 	return out, err
 }
 
+// each calls f for the mailbox of every member, by name. One that is retired meanwhile is
+// passed over, and an error hides nobody else.
+func (t *Team) each(f func(*mailbox.Box) error) error {
+	boxes, err := t.Boxes()
+	errs := []error{err}
+	for _, b := range boxes {
+		if err := f(b); err != nil && !errors.Is(err, mailbox.ErrNoAgent) {
+			errs = append(errs, fmt.Errorf("%s: %w", b.Agent(), err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // AmbiguousError is for a fragment of an id that fits several messages in the
 // place where it was found.
 type AmbiguousError struct {
@@ -247,10 +273,9 @@ func (e *AmbiguousError) Error() string {
 }
 
 // Lookup finds the message that a person means by a fragment of its id: in my
-// own mailbox first (new and cur, then done from the newest day), then, unless
-// only mine counts, in the team's. The first place with a match decides; an
-// *AmbiguousError when there are two. box is where it lies.
-func (t *Team) Lookup(ctx context.Context, me *mailbox.Box, fragment string, mine bool) (id wire.ID, box *mailbox.Box, err error) {
+// own mailbox first, then, unless only mine counts, in the team's. The first place
+// with a match decides; an *AmbiguousError when there are two. box is where it lies.
+func (t *Team) Lookup(me *mailbox.Box, fragment string, mine bool) (id wire.ID, box *mailbox.Box, err error) {
 	f, err := wire.ParseFragment(fragment)
 	if err != nil {
 		return "", nil, err
@@ -266,16 +291,13 @@ func (t *Team) Lookup(ctx context.Context, me *mailbox.Box, fragment string, min
 	}
 	for _, b := range boxes {
 		found, err := b.Match(f)
-		if errors.Is(err, mailbox.ErrNoAgent) && b != me {
-			continue // retired meanwhile
-		}
-		if err != nil {
+		switch {
+		case errors.Is(err, mailbox.ErrNoAgent) && b != me: // retired meanwhile
+		case err != nil:
 			return "", nil, err
-		}
-		if len(found) > 1 {
+		case len(found) > 1:
 			return "", nil, &AmbiguousError{fragment, found}
-		}
-		if len(found) == 1 {
+		case len(found) == 1:
 			return found[0], b, nil
 		}
 	}
@@ -289,8 +311,7 @@ func (t *Team) Message(id wire.ID, box *mailbox.Box) (*mailbox.Item, error) {
 	if !errors.Is(err, mailbox.ErrNotFound) {
 		return it, err
 	}
-	m, err := box.Sent(id)
-	if !errors.Is(err, mailbox.ErrNotFound) {
+	if m, err := box.Sent(id); !errors.Is(err, mailbox.ErrNotFound) {
 		return &mailbox.Item{Message: m}, err
 	}
 	boxes, _ := t.Boxes()

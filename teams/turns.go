@@ -32,7 +32,7 @@ const TurnOpen = "open"
 
 // EventRef names an event that is evidence of something.
 type EventRef struct {
-	Seq uint64
+	Seq uint64 // 0: there was none
 	At  time.Time
 }
 
@@ -69,10 +69,10 @@ type Turns struct {
 // Turns folds a member's events since a time. More can be applied from the event
 // after Seq on.
 func (t *Team) Turns(name wire.Name, since time.Time) (*Turns, error) {
-	return t.turns(name, func(events []wire.Event) bool { return len(events) > 0 && events[0].At.Before(since) })
+	return t.turns(name, func(e *wire.Event) bool { return e.At.Before(since) })
 }
 
-func (t *Team) turns(name wire.Name, enough func([]wire.Event) bool) (*Turns, error) {
+func (t *Team) turns(name wire.Name, enough func(*wire.Event) bool) (*Turns, error) {
 	events, err := t.Box(name).Log().Tail(enough)
 	ts := &Turns{}
 	for i := range events {
@@ -83,18 +83,15 @@ func (t *Team) turns(name wire.Name, enough func([]wire.Event) bool) (*Turns, er
 
 // History lists a member's newest turns, at most limit (0: all that the log holds),
 // the oldest first.
-func (t *Team) History(name wire.Name, limit int) (out []Turn, err error) {
-	ts, err := t.turns(name, func(events []wire.Event) bool {
-		n := 0
-		for i := range events {
-			if events[i].Kind == wire.TurnStarted || events[i].Kind == wire.TurnCompleted {
-				n++
-			}
+func (t *Team) History(name wire.Name, limit int) ([]Turn, error) {
+	n := 0
+	ts, err := t.turns(name, func(e *wire.Event) bool {
+		if e.Kind == wire.TurnStarted || e.Kind == wire.TurnCompleted {
+			n++
 		}
-		// A beginning and an end each, and some that began further back.
-		return limit > 0 && n > 2*limit+8
+		return limit > 0 && n > 2*limit+8 // a beginning and an end each, and some that began further back
 	})
-	out = []Turn{}
+	out := []Turn{}
 	for _, turn := range ts.list {
 		out = append(out, *turn)
 	}
@@ -109,22 +106,25 @@ func (ts *Turns) Seq() uint64 { return ts.state.Seq }
 
 // Delivery is what the events tell of a message. It is updated as they are applied.
 func (ts *Turns) Delivery(id wire.ID) *Delivery {
-	d := ts.deliveries[id]
-	if d == nil {
-		d = &Delivery{ID: id}
-		if ts.deliveries == nil {
-			ts.deliveries = map[wire.ID]*Delivery{}
-		}
-		ts.deliveries[id] = d
+	if ts.deliveries == nil {
+		ts.deliveries = map[wire.ID]*Delivery{}
 	}
-	return d
+	if ts.deliveries[id] == nil {
+		ts.deliveries[id] = &Delivery{ID: id}
+	}
+	return ts.deliveries[id]
 }
 
 // Apply takes in the next event.
 func (ts *Turns) Apply(e *wire.Event) {
 	ts.state.Apply(reducer.Input{Now: e.At, Event: e})
 	ts.updateTurns(e)
-	ts.addTexts(e)
+	if turn := ts.turnOf(e); turn != nil {
+		if e.Kind == wire.TurnStarted {
+			turn.Prompt = cmp.Or(turn.Prompt, e.Text("prompt"))
+		}
+		turn.Response = cmp.Or(session.AnswerOf(e), turn.Response)
+	}
 	if isDeliveryEvent(e.Kind) {
 		d := ts.Delivery(e.MessageID())
 		d.apply(e)
@@ -194,18 +194,6 @@ func (t *Turn) end(e *wire.Event, last *reducer.Last) {
 	}
 }
 
-// addTexts takes over what an event says was typed, or answered, in a turn.
-func (ts *Turns) addTexts(e *wire.Event) {
-	turn, response := ts.turnOf(e), session.AnswerOf(e)
-	if turn == nil {
-		return
-	}
-	if e.Kind == wire.TurnStarted {
-		turn.Prompt = cmp.Or(turn.Prompt, e.Text("prompt"))
-	}
-	turn.Response = cmp.Or(response, turn.Response)
-}
-
 // turnOf is the turn that an event names, else the newest one of its session.
 func (ts *Turns) turnOf(e *wire.Event) *Turn {
 	id, in := cmp.Or(e.TurnID, e.Text("turn_id")), cmp.Or(e.Session, e.Text("session"))
@@ -262,7 +250,6 @@ type Delivery struct {
 	session         string // of that; "": not said
 }
 
-// isDeliveryEvent reports whether events of a kind tell how far a message has got.
 func isDeliveryEvent(kind string) bool {
 	switch kind {
 	case wire.EventAnnounced, wire.EventRead, wire.EventAcked, wire.EventAgain,

@@ -26,28 +26,56 @@ const worktreesDir = ".worktrees"
 // Worktree returns a member's worktree: the one that is there, else a new one of
 // the repository that cwd (as in team.toml) lies in. git gets environ without
 // what would lead it to another repository.
-func (t *Team) Worktree(ctx context.Context, environ []string, name wire.Name, cwd string) (Worktree, error) {
+func (t *Team) Worktree(ctx context.Context, environ []string, name wire.Name, cwd string) (w Worktree, err error) {
 	c, rel, err := t.repositoryOf(cwd)
 	if err != nil {
-		return Worktree{}, fmt.Errorf("no worktree for %s: %w", name, err)
+		return w, fmt.Errorf("no worktree for %s: %w", name, err)
 	}
 	if err := t.Dir().Mkdir(worktreesDir); err != nil {
-		return Worktree{}, err
+		return w, err
 	}
 	// Two starts at once; a first checkout may take its time.
 	lock, err := t.Locks().Lock(ctx, string(name)+".worktree", lockfile.Exclusive, 10*time.Minute, nil)
 	if err != nil {
-		return Worktree{}, err
+		return w, err
 	}
 	defer lock.Unlock()
-	w := Worktree{Top: t.Dir().Join(worktreesDir + "/" + string(name))}
+	w.Top = t.Dir().Join(worktreesDir + "/" + string(name))
 	w.Dir = filepath.Join(w.Top, rel)
-	w.Done, err = git.AddWorktree(ctx, environ, c, w.Top, "atm/"+string(name))
-	if err != nil {
-		return Worktree{}, fmt.Errorf("no worktree for %s: %w", name, err)
+	if w.Done, err = git.AddWorktree(ctx, environ, c, w.Top, "atm/"+string(name)); err != nil {
+		return w, fmt.Errorf("no worktree for %s: %w", name, err)
 	}
 	if info, err := os.Stat(w.Dir); err != nil || !info.IsDir() {
-		return Worktree{}, fmt.Errorf("%s is not in its worktree %s: what is not committed on its branch is not there", printable(rel), printable(w.Top))
+		return w, fmt.Errorf("%s is not in its worktree %s: what is not committed on its branch is not there",
+			printable(rel), printable(w.Top))
 	}
 	return w, nil
+}
+
+// WorkDir is the directory that a member's cwd means.
+func (t *Team) WorkDir(cwd string) string {
+	if filepath.IsAbs(cwd) {
+		return cwd
+	}
+	return filepath.Join(filepath.Dir(t.root.Path), cwd)
+}
+
+// HasWorktrees reports whether a member without a cwd could have a git worktree.
+func (t *Team) HasWorktrees() bool {
+	_, _, err := t.repositoryOf("")
+	return err == nil
+}
+
+// repositoryOf is the checkout that a member's cwd lies in, and where in it.
+func (t *Team) repositoryOf(cwd string) (c git.Checkout, rel string, err error) {
+	dir, err := filepath.EvalSymlinks(t.WorkDir(cwd))
+	if err != nil {
+		return c, "", fmt.Errorf("its directory %s is not there", printable(t.WorkDir(cwd)))
+	}
+	c, ok := git.Nearest(dir)
+	if !ok || !c.HasRepository() {
+		return c, "", fmt.Errorf("%s is in no git repository", printable(dir))
+	}
+	rel, err = filepath.Rel(c.Top, dir)
+	return c, rel, err
 }

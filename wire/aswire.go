@@ -2,8 +2,9 @@ package wire
 
 import (
 	"cmp"
+	"encoding/json"
+	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -16,65 +17,62 @@ import (
 // transport the source, unless the event says otherwise.
 func AsWire(e *Event, v Vocabulary) ([]byte, bool) {
 	o := members(e.Wire)
-	isTheirs := e.isOf(o, v)
+	typeName, kind := detect(o)
+	isTheirs := kind == e.Kind && strings.HasPrefix(typeName, string(v)+".")
 	switch {
-	case v == Daemon && daemonKinds.has(e.Kind):
-		o, err := e.asDaemon()
-		if err != nil {
-			return nil, false
+	case v == Daemon && hasKind(daemonEvent, e.Kind):
+		return e.inForm(daemonEvent, isTheirs)
+	case v == Session && hasKind(sessionEvent, e.Kind):
+		return e.inForm(sessionEvent, isTheirs)
+	case v == ACP && hasKind(olderUpdate, e.Kind) && (len(e.Wire) == 0 || typeName == olderUpdate && isTheirs):
+		if line, ok := e.inForm("acp.SessionUpdateNotification", isTheirs); ok {
+			return line, true
 		}
-		line, err := o.MarshalJSON()
-		return line, err == nil
-	case v == Session && sessionKinds.has(e.Kind):
-		return canonical("session.SessionEvent", e.asSession())
-	case v == ACP && acpKinds.has(e.Kind) && (len(e.Wire) == 0 || isTheirs && o.Has("update_type")):
-		return e.asACP()
-	case isTheirs && !(v == Daemon && (ownKinds.has(e.Kind) || mailboxKinds.has(e.Kind))):
+		if e.Session != "" || e.TurnID != "" || o.Has("session_id", "turn_id") {
+			return compact(e.Wire), isTheirs // half a notification has no form of its own
+		}
+		return e.inForm(olderUpdate, isTheirs)
+	case isTheirs && !(v == Daemon && (hasKind(runnerEvent, kind) || hasKind(mailboxEvent, kind))):
 		return compact(e.Wire), true
 	}
 	return nil, false
 }
 
-// isOf reports whether the event is kept in this vocabulary.
-func (e *Event) isOf(o Object, v Vocabulary) bool {
-	of, kind, ok := detect(o)
-	return ok && of == v && kind == e.Kind
-}
-
-func canonical(typeName string, raw []byte) ([]byte, bool) {
-	line, err := records[typeName].read(start(raw), raw)
-	return line, err == nil
-}
-
-// asDaemon is the event as the daemon's stream has it. What the event does not say
-// itself is taken from the log.
-func (e *Event) asDaemon() (Object, error) {
-	b := e.Body()
-	var said Object
-	if e.isOf(b.wire[2], Daemon) {
-		said = b.wire[2]
-	}
+// inForm is the event as a type of a vocabulary; isTheirs means that it came in this
+// vocabulary. What it lacks is taken from elsewhere in the event, and from the log.
+func (e *Event) inForm(typeName string, isTheirs bool) (json.RawMessage, bool) {
+	b, s, isDaemon := e.Body(), schemas()[typeName], typeName == daemonEvent
 	texts := map[string]string{
-		"agent": string(e.Agent), "agent_id": string(e.Agent), "turn_id": b.Text("turn_id"), "thread_id": b.Text("thread_id", "session"),
-		"session_id": b.Text("session", "session_id", "thread_id"), "transport": cmp.Or(b.Text("transport"), e.Source),
-		"error_summary": b.Text("summary", "error_summary", "message"), "status": daemonStatus(b.Text("status")),
+		"agent": string(e.Agent), "agent_id": string(e.Agent), "turn_id": b.Text("turn_id"),
+		"thread_id": b.Text("thread_id", "session"), "session_id": b.Text("session", "session_id", "thread_id"),
+		"transport": cmp.Or(b.Text("transport"), e.Source), "prompt": b.Text("prompt", "summary"),
+		"error_summary": b.Text("summary", "error_summary", "message"),
 	}
-	o := Object{{Name: "kind", Value: Quote(e.Kind)}}
-	for _, f := range daemonKinds.find(e.Kind).fields {
-		raw := said.Get(f.name)
-		if text, ok := texts[f.name]; raw == nil && ok {
+	if isDaemon {
+		texts["status"] = daemonStatus(b.Text("status"))
+	}
+	if isTheirs && !isDaemon {
+		out, err := Canonical(typeName, e.Wire)
+		return out, err == nil
+	}
+	o := Object{{Name: s.tag, Value: Quote(e.Kind)}}
+	for _, f := range slices.Concat(s.fields, s.kinds[e.Kind]) {
+		raw := b.Raw(f.name)
+		text, isText := texts[f.name]
+		switch {
+		case isTheirs && b.levels[3].Get(f.name) != nil:
+			raw = b.levels[3].Get(f.name)
+		case isText && (isDaemon || text != "" || f.name == "prompt"):
 			raw = Quote(text)
-		} else if raw == nil {
-			n, _ := b.Uint(f.name)
-			raw = strconv.AppendUint(nil, n, 10)
+		case raw == nil && isDaemon: // a counter
+			raw = json.RawMessage("0")
+		case raw == nil || isText:
+			continue
 		}
 		o = append(o, Member{Name: f.name, Value: raw})
 	}
-	out, err := records["daemon.DaemonStreamEvent"].canonicalObject(0, o)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	out, wrong := s.object(0, o)
+	return out.encode(), wrong == nil
 }
 
 // daemonStatus is the daemon's word for how a turn ended.
@@ -88,82 +86,58 @@ func daemonStatus(status string) string {
 	return "failed"
 }
 
-// daemonLines are the name and the fields in the daemon's own line for an event.
-var daemonLines = map[string][]string{
-	TurnStarted:     {"TurnStarted", "agent", "turn_id", "transport"},
-	TurnCompleted:   {"TurnCompleted", "agent", "turn_id", "transport"},
-	TurnIdle:        {"TurnIdle", "agent", "transport"},
-	StreamFailed:    {"StreamError", "agent_id", "session_id", "error_summary"},
-	DroppedCounters: {"DroppedCounters", "agent_id", "dropped", "unknown"},
+// lines are the lines of the daemon and of the session channel for their events, to the
+// letter, with the names of members.
+var lines = map[string]string{
+	TurnStarted:         "TurnStarted(agent=$agent, turn_id=$turn_id, transport=$transport)",
+	TurnCompleted:       "TurnCompleted(agent=$agent, turn_id=$turn_id, transport=$transport)",
+	TurnIdle:            "TurnIdle(agent=$agent, transport=$transport)",
+	StreamFailed:        "StreamError(agent_id=$agent_id, session_id=$session_id, error_summary=$error_summary)",
+	DroppedCounters:     "DroppedCounters(agent_id=$agent_id, dropped=$dropped, unknown=$unknown)",
+	"agent_output":      "[$stream] $content",
+	"draft_ready":       "Draft ready: $draft_id ($artifact_count artifacts) — $summary",
+	"goal_complete":     "Goal complete: $goal_id",
+	"waiting_for_input": "Waiting for input: $prompt",
+	"status_update":     "Status: $message",
 }
 
-func daemonLine(o Object) string {
-	line, shown := daemonLines[o.Text("kind")], []string{}
-	for _, name := range line[1:] {
-		value := string(o.Get(name))
-		if value[0] == '"' {
-			value = o.Text(name)
+func ownersLine(kind string, o Object) string {
+	return os.Expand(lines[kind], func(name string) string {
+		raw := o.Get(name)
+		if name == "stream" {
+			return OutputStream(unquote(raw)).String()
 		}
-		shown = append(shown, name+"="+value)
-	}
-	return line[0] + "(" + strings.Join(shown, ", ") + ")"
+		return shown(raw)
+	})
 }
 
-// asSession is the event with the session channel's tag.
-func (e *Event) asSession() []byte {
-	switch {
-	case e.isOf(members(e.Wire), Session):
-		return e.Wire
-	case e.Kind == "waiting_for_input":
-		asks := Event{Kind: e.Kind}.With("prompt", e.Text("prompt", "summary"))
-		return asks.tagged("event_type")
+// shown is a value for people: a string without quotes.
+func shown(raw json.RawMessage) string {
+	if len(raw) > 0 && raw[0] == '"' {
+		return unquote(raw)
 	}
-	return e.tagged("event_type")
+	return string(raw)
 }
 
-// asACP is an event of the older client, with or without its turn beside it.
-func (e *Event) asACP() ([]byte, bool) {
-	raw := []byte(e.Wire)
-	if len(raw) == 0 {
-		raw = e.tagged("update_type")
+// Line is the event in one line for people; nothing in it is escaped. To its owner's line
+// it adds how a turn ended that did not just complete.
+func Line(e *Event) string {
+	s := display(e)
+	if raw, ok := AsWire(e, Daemon); ok && e.Kind == TurnCompleted && members(raw).Text("status") != "completed" {
+		s += ", " + members(raw).Text("status")
 	}
-	if line, ok := canonical("acp.SessionUpdateNotification", raw); ok {
-		return line, true
-	}
-	if members(raw).Has("session_id", "turn_id") {
-		return compact(e.Wire), len(e.Wire) > 0 // half a notification has no canonical form
-	}
-	return canonical("acp.SessionUpdate", raw)
+	return s
 }
 
-// tagged is the event's own fields with the tag of a vocabulary.
-func (e *Event) tagged(tag string) []byte {
-	var o Object
-	for _, m := range []struct{ name, value string }{{"session_id", e.Session}, {"turn_id", e.TurnID}, {tag, e.Kind}} {
-		if m.value != "" {
-			o = append(o, Member{Name: m.name, Value: Quote(m.value)})
-		}
-	}
-	raw, _ := append(o, members(e.Extra)...).MarshalJSON()
-	return raw
-}
-
-// display is the line without the kind where that would be all. Events of the daemon's
-// stream and of the session channel have their owners' lines, to the letter.
+// display is the line without the kind where that would be all: that of its owner, if
+// there is one.
 func display(e *Event) string {
-	switch {
-	case daemonKinds.has(e.Kind):
-		if o, err := e.asDaemon(); err == nil {
-			return daemonLine(o)
-		}
-	case sessionKinds.has(e.Kind):
-		var s SessionEvent
-		if Unmarshal(e.asSession(), &s) == nil {
-			return s.String()
+	for _, owner := range []Vocabulary{Daemon, Session} {
+		if raw, ok := AsWire(e, owner); ok && lines[e.Kind] != "" {
+			return ownersLine(e.Kind, members(raw))
 		}
 	}
-	b := e.Body()
-	s := ""
+	b, s := e.Body(), ""
 	switch e.Kind {
 	case "state_change":
 		s = joined(" ", b.Text("previous"), "→", b.Text("new"))
@@ -174,16 +148,13 @@ func display(e *Event) string {
 		s = joined(": ", b.Text("tool"), b.Text("prompt"))
 	case "exited":
 		s = cmp.Or(b.Text("signal"), "code "+string(b.Raw("code")))
-	case "message_delta":
-		s = b.Text("delta")
+	case "message_delta", "agent_message_chunk", "agent_thought_chunk", "user_message_chunk":
+		s = b.Text("delta", "text")
 	case "tool_call", "tool_call_start", "tool_call_update", "tool_call_end":
 		s = joined(" ", b.Text("tool"), b.Text("tool_call_id"), b.Text("status"))
-	case "agent_message_chunk", "agent_thought_chunk", "user_message_chunk":
-		raw, _ := b.Value("content", "text")
-		s = unquote(raw)
 	default:
 		for _, m := range b.ownFields() {
-			v := cmp.Or(unquote(m.Value), string(m.Value))
+			v := shown(m.Value)
 			if IsID(v) {
 				v = ID(v).Short(6)
 			}
@@ -194,30 +165,17 @@ func display(e *Event) string {
 	return clip(s, 400)
 }
 
-// Line is the event in one line for people; nothing in it is escaped. To an owner's line
-// it adds how a turn ended that did not just complete.
-func Line(e *Event) string {
-	s := display(e)
-	if e.Kind == TurnCompleted {
-		if o, err := e.asDaemon(); err == nil && o.Text("status") != "completed" {
-			s += ", " + o.Text("status")
-		}
-	}
-	return s
+// envelopeFields name a kind, a session or what is around an update.
+var envelopeFields = []string{
+	"event_type", "update_type", "sessionUpdate", "session_id", "sessionId", "jsonrpc", "method", "params", "update",
 }
 
-// envelopeFields name a kind, a session or what is around an update.
-var envelopeFields = []string{"event_type", "update_type", "sessionUpdate", "session_id", "sessionId", "jsonrpc", "method", "params", "update"}
-
-// ownFields are the event's own fields; of one that is kept under Wire, those of the
-// innermost object that has any beside the common ones.
+// ownFields are those of the innermost level of the event that has any beside the common
+// ones.
 func (b Body) ownFields() (out Object) {
-	if len(b.own) > 0 {
-		return b.own
-	}
-	for _, level := range b.wire {
-		for _, m := range level {
-			if !slices.Contains(eventFields, m.Name) && !slices.Contains(envelopeFields, m.Name) && string(m.Value) != "null" {
+	for _, level := range b.levels {
+		for _, m := range level.without(envelopeFields...) {
+			if !isEventField(m.Name) && string(m.Value) != "null" {
 				out = append(out, m)
 			}
 		}

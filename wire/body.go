@@ -2,21 +2,19 @@ package wire
 
 import (
 	"encoding/json"
-	"slices"
+	"iter"
 	"strconv"
+	"strings"
 )
 
 // Body is what an event says beyond the fields that all events have: its own fields
 // first, then what is kept under Wire, whatever its vocabulary. It is good as long as
-// nobody changes the event.
-//
-// The names in aliases are found wherever a vocabulary keeps them. Any other name is
-// looked for as it is: in the update, then in the params around it, then in the whole.
+// nobody changes the event. The names in aliases are found wherever a vocabulary keeps
+// them, any other name as it is.
 type Body struct {
-	event *Event
-	own   Object
-	wire  [3]Object // the update, the params, the whole
-	codex bool      // a message of Codex's app-server
+	event   *Event
+	levels  [4]Object // its own fields; the update, the params around it, the whole
+	isCodex bool
 }
 
 // aliases say where else the vocabularies keep what has a plain name: members, or
@@ -33,63 +31,51 @@ var aliases = map[string][][]string{
 	"summary":      {{"error_summary"}, {"error", "message"}, {"message"}},
 	"previous":     {{"prev_state"}}, // missiond
 	"new":          {{"new_state"}},
+	"text":         {{"content", "text"}},
 	"code":         {{"exit_code"}},
 }
 
 // Body reads what is under Wire. An event without one, or with one that is no object,
 // has only its own fields.
 func (e *Event) Body() Body {
-	b := Body{event: e, own: members(e.Extra)}
-	whole := members(e.Wire)
-	b.wire[2] = whole
-	if v, _, ok := detectCall(whole); ok {
-		b.wire[1], b.codex = whole.Object("params"), v == AppServer
+	var update, params, whole Object = nil, nil, members(e.Wire)
+	typeName, _ := detectCall(whole)
+	if typeName != "" {
+		params = whole.Object("params")
 	}
-	for _, around := range b.wire[1:] {
-		if update := around.Object("update"); update.Get("sessionUpdate") != nil {
-			b.wire[0] = update
-			break
+	for _, around := range []Object{whole, params} {
+		if inner := around.Object("update"); inner.Has("sessionUpdate") {
+			update = inner
 		}
 	}
-	return b
-}
-
-// at is the value at a path of members, in the innermost object that has the first.
-func (b Body) at(path ...string) json.RawMessage {
-	for _, level := range b.wire {
-		if raw := level.Get(path[0]); raw != nil {
-			return follow(raw, path[1:])
-		}
-	}
-	return nil
-}
-
-func follow(raw json.RawMessage, path []string) json.RawMessage {
-	for _, name := range path {
-		raw = members(raw).Get(name)
-	}
-	return raw
+	return Body{e, [4]Object{members(e.Extra), update, params, whole}, strings.HasPrefix(typeName, "codex.")}
 }
 
 // values are the values that a name has, the event's own first.
-func (b Body) values(name string) []json.RawMessage {
-	switch {
-	case name == "session" && b.event.Session != "":
-		return []json.RawMessage{Quote(b.event.Session)}
-	case name == "turn_id" && b.event.TurnID != "":
-		return []json.RawMessage{Quote(b.event.TurnID)}
+func (b Body) values(name string) iter.Seq[json.RawMessage] {
+	return func(yield func(json.RawMessage) bool) {
+		if name == "session" && b.event.Session != "" && !yield(Quote(b.event.Session)) ||
+			name == "turn_id" && b.event.TurnID != "" && !yield(Quote(b.event.TurnID)) {
+			return
+		}
+		for _, path := range append([][]string{{name}}, aliases[name]...) {
+			for _, level := range b.levels {
+				raw := level.Get(path[0])
+				for _, inner := range path[1:] {
+					raw = members(raw).Get(inner)
+				}
+				if raw != nil && !yield(raw) {
+					return
+				}
+			}
+		}
 	}
-	all := []json.RawMessage{b.own.Get(name), b.at(name)}
-	for _, path := range aliases[name] {
-		all = append(all, b.at(path...))
-	}
-	return slices.DeleteFunc(all, func(raw json.RawMessage) bool { return raw == nil })
 }
 
 // Raw is the value of a name, nil when there is none or it is null.
 func (b Body) Raw(name string) json.RawMessage {
-	if all := b.values(name); len(all) > 0 {
-		return all[0]
+	for raw := range b.values(name) {
+		return raw
 	}
 	return nil
 }
@@ -107,15 +93,15 @@ func (b Body) Text(names ...string) string {
 // text passes over what is no string or empty, which Raw does not: status is an object
 // where Codex speaks of a thread.
 func (b Body) text(name string) (s string) {
-	for _, raw := range b.values(name) {
+	for raw := range b.values(name) {
 		if s = unquote(raw); s != "" {
 			break
 		}
 	}
 	switch {
-	case name == "transport" && s == "" && b.codex:
+	case name == "transport" && s == "" && b.isCodex:
 		return "app-server"
-	case name == "status" && s == "inProgress" && b.codex && b.event.Kind == TurnCompleted:
+	case name == "status" && s == "inProgress" && b.isCodex && b.event.Kind == TurnCompleted:
 		return "failed" // no status that a completed turn can have
 	}
 	return s
@@ -127,16 +113,6 @@ func (b Body) Uint(name string) (uint64, bool) {
 	return n, err == nil
 }
 
-// Value is the value at a path: a name, and the members to follow from there.
-func (b Body) Value(path ...string) (json.RawMessage, bool) {
-	if len(path) == 0 {
-		return nil, false
-	}
-	raw := follow(b.Raw(path[0]), path[1:])
-	return raw, raw != nil
-}
-
 // These read the body for one look.
-func (e *Event) Value(path ...string) (json.RawMessage, bool) { return e.Body().Value(path...) }
-func (e *Event) Text(names ...string) string                  { return e.Body().Text(names...) }
-func (e *Event) Uint(name string) (uint64, bool)              { return e.Body().Uint(name) }
+func (e *Event) Text(names ...string) string     { return e.Body().Text(names...) }
+func (e *Event) Uint(name string) (uint64, bool) { return e.Body().Uint(name) }

@@ -2,9 +2,12 @@ package wire
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Compose makes an event of a kind and of fields as somebody types them. A value is a
@@ -16,14 +19,11 @@ func Compose(kind string, pairs [][2]string) (Event, error) {
 	if !isKind(kind) {
 		return e, fmt.Errorf("%q is no kind: a-z, 0-9 and _, at most 64", clip(kind, 40))
 	}
-	if mailboxKinds.has(kind) {
+	if hasKind(mailboxEvent, kind) {
 		return e, fmt.Errorf("%s is evidence of a message, and appended by who moves it", kind)
 	}
-	tag := "kind"
-	if g, _ := kindOf(kind); g != nil {
-		tag = g.tag
-	}
-	whole, own, nameTaken := Object{{Name: tag, Value: Quote(kind)}}, Object{}, false
+	tag, fields := kindOf(kind)
+	whole := Object{{Name: tag, Value: Quote(kind)}}
 	for _, p := range pairs {
 		name, value := p[0], p[1]
 		switch {
@@ -34,60 +34,37 @@ func Compose(kind string, pairs [][2]string) (Event, error) {
 		case whole.Has(name):
 			return e, fmt.Errorf("%s stands twice", name)
 		}
-		raw, err := typedValue(schemaOf(kind, name), value)
+		raw, err := typedValue(kind, fields, name, value)
 		if err != nil {
 			return e, fmt.Errorf("%s: %w", name, err)
 		}
-		member := Member{Name: name, Value: raw}
-		whole = append(whole, member)
-		switch name {
-		case "turn_id":
-			e.TurnID = value
-		case "session":
-			e.Session = value
-		case "event_id":
-			e.EventID = value
-		default:
-			nameTaken = nameTaken || slices.Contains(eventFields, name)
-			own = append(own, member)
-		}
+		whole = append(whole, Member{Name: name, Value: raw})
 	}
-	var err error
-	if nameTaken {
-		e.Wire, err = whole.MarshalJSON()
+	e.TurnID, e.Session, e.EventID = whole.Text("turn_id"), whole.Text("session"), whole.Text("event_id")
+	own := whole.without(tag, "turn_id", "session", "event_id")
+	if slices.ContainsFunc(own, func(m Member) bool { return isEventField(m.Name) }) {
+		e.Wire = whole.encode()
 	} else if len(own) > 0 {
-		e.Extra, err = own.MarshalJSON()
+		e.Extra = jsontext.Value(own.encode())
 	}
-	return e, err
+	return e, nil
 }
 
-// typedValue is the JSON of a value as somebody types it.
-func typedValue(is schema, value string) (json.RawMessage, error) {
-	raw := json.RawMessage(value)
-	switch {
-	case is.words == whole.words || is.words == count.words:
-	case (strings.HasPrefix(value, "{") || strings.HasPrefix(value, "[")) && Valid(raw):
-		raw = compact(raw)
-	default:
-		raw = Quote(value)
+// typedValue is the JSON of a field's value as somebody types it.
+func typedValue(kind string, fields []field, name, value string) (json.RawMessage, error) {
+	is := schemas()["any"]
+	if kind == "state_change" && name == "new" {
+		is = schemas()["log.Activity"]
+	} else if i := slices.IndexFunc(fields, func(f field) bool { return f.name == name }); i >= 0 {
+		is = fields[i].is
 	}
-	if _, err := is.canonical(0, raw); err != nil {
-		return nil, err
+	raw := Quote(value)
+	isNumber := is == schemas()["int"] || is == schemas()["u64"]
+	if (isNumber || strings.HasPrefix(value, "{") || strings.HasPrefix(value, "[")) && syntax([]byte(value)) == nil {
+		raw = compact([]byte(value))
+	}
+	if _, wrong := is.canonical(0, raw); wrong != nil {
+		return nil, errors.New(wrong.Msg)
 	}
 	return raw, nil
-}
-
-// schemaOf is what a field of a kind has to be.
-func schemaOf(kind, name string) schema {
-	if kind == "state_change" && name == "new" {
-		return activities
-	}
-	if _, k := kindOf(kind); k != nil {
-		for _, f := range k.fields {
-			if f.name == name {
-				return f.is
-			}
-		}
-	}
-	return anything
 }

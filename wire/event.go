@@ -2,19 +2,15 @@ package wire
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
-	"slices"
 	"time"
+	"unicode/utf8"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Event is one line of an agent's event log.
-//
-// Kinds of our own have their fields beside the common ones (Extra); an event
-// of another vocabulary is kept whole, as received, under Wire.
+// Event is one line of an agent's event log. Kinds of our own have their fields beside
+// the common ones (Extra); an event of another vocabulary is kept whole under Wire.
 type Event struct {
 	Seq     uint64          `json:"seq"`         // from 1, no gaps, per agent; given by the log
 	At      time.Time       `json:"at,omitzero"` // when it was appended, UTC
@@ -28,9 +24,6 @@ type Event struct {
 	Wire    json.RawMessage `json:"wire,omitzero"`
 	Extra   jsontext.Value  `json:",embed,inline"` // an object of the kind's own fields
 }
-
-// eventFields are the fields that all events have.
-var eventFields = []string{"seq", "at", "team", "agent", "source", "kind", "session", "turn_id", "event_id", "wire"}
 
 // The mailbox's own kinds; each carries the message's id.
 const (
@@ -56,15 +49,14 @@ const (
 	DroppedCounters = "dropped_counters"
 )
 
+// isEventField reports whether all events have a field.
+func isEventField(name string) bool { return schemas()["log.Event"].has(name) }
+
 // With is the event with a field of its kind set to a value. A value that cannot be
 // written as JSON changes nothing.
 func (e Event) With(key string, value any) Event {
-	raw, err := Marshal(value)
-	if err != nil {
-		return e
-	}
-	if extra, err := members(e.Extra).With(key, raw).MarshalJSON(); err == nil {
-		e.Extra = extra
+	if raw, err := Marshal(value); err == nil {
+		e.Extra = jsontext.Value(members(e.Extra).With(key, raw).encode())
 	}
 	return e
 }
@@ -74,26 +66,6 @@ func (e *Event) Field(key string) string { return members(e.Extra).Text(key) }
 
 // MessageID is the id of the message that an event of the mailbox is about.
 func (e *Event) MessageID() ID { return ID(e.Field("id")) }
-
-// Check returns an error for an event that would not be read back as it is.
-func (e *Event) Check() error {
-	if len(e.Wire) > 0 && !Valid(e.Wire) {
-		return errors.New("wire is not JSON")
-	}
-	if len(e.Extra) == 0 {
-		return nil
-	}
-	extra, err := ReadObject(e.Extra)
-	if err != nil {
-		return fmt.Errorf("the event's own fields: %w", err)
-	}
-	for _, m := range extra {
-		if slices.Contains(eventFields, m.Name) {
-			return fmt.Errorf("%s is a field of every event", m.Name)
-		}
-	}
-	return nil
-}
 
 // Append appends the event as one line of JSON, without a line feed. It appends nothing
 // if Wire or Extra is not JSON.
@@ -105,26 +77,26 @@ func (e *Event) Append(dst []byte) []byte {
 	return append(dst, line...)
 }
 
-// MarshalJSON writes the event in one line. The error is a Wire or Extra that is not
-// JSON.
+// MarshalJSON writes the event in one line. The error is a Wire or Extra that is no JSON.
 func (e *Event) MarshalJSON() ([]byte, error) {
 	type plain Event // without this method
-	out := plain(*e)
-	out.Wire = orNil(e.Wire)
-	return jsonv2.Marshal(&out, lenient, messageWriters)
+	return jsonv2.Marshal((*plain)(e), writing)
 }
 
 // DecodeEvent reads one line of an event log.
 func DecodeEvent(line []byte) (Event, error) {
 	var e Event
-	if err := unmarshal(line, &e); err != nil {
+	if err := jsonv2.Unmarshal(line, &e, reading); err != nil || !utf8.Valid(line) {
+		if _, wrong := Canonical("log.Event", line); wrong != nil {
+			return Event{}, wrong // it says where
+		}
 		return Event{}, err
 	}
 	if string(e.Wire) == "null" {
 		e.Wire = nil
 	}
 	if e.Seq == 0 {
-		return Event{}, decodeError(line, 0, "the event has no seq")
+		return Event{}, errorAt(0, "the event has no seq").in(line)
 	}
 	return e, nil
 }

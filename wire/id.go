@@ -15,15 +15,12 @@ import (
 // 48 bits are the milliseconds since 1970, so ids sort by time of making.
 type ID string
 
-// NewID makes an id of the present moment. Ids made by one process ascend,
-// also within a millisecond and when the clock is set back. May be called
-// concurrently.
+// NewID makes an id of the present moment. Ids made by one process ascend, also within a
+// millisecond and when the clock is set back. May be called concurrently.
 func NewID() ID { return ID(uuid.Must(uuid.NewV7()).String()) }
 
-// Derive makes the id of something that follows from parent, such as its
-// acknowledgement: the same purpose, parent and author always give the same
-// id, so that the same act twice is the same message. It has the time bits of
-// its parent.
+// Derive makes the id of something that follows from parent, such as its acknowledgement:
+// the same act twice is the same message. It has the time bits of its parent.
 func Derive(purpose string, parent ID, author Address) ID {
 	sum := sha256.Sum256([]byte(purpose + "\x00" + string(parent) + "\x00" + author.String()))
 	u := uuid.UUID(sum[:16])
@@ -35,18 +32,13 @@ func Derive(purpose string, parent ID, author Address) ID {
 	return ID(u.String())
 }
 
-// IsID reports whether s is exactly the id of a message: lower case, hyphens
-// in place, version 7.
+// IsID reports whether s is exactly an id: lower case, hyphens in place, version 7.
 func IsID(s string) bool {
-	if len(s) != 36 {
-		return false
-	}
 	u, err := uuid.Parse(s)
 	return err == nil && u.Version() == 7 && u.Variant() == uuid.RFC4122 && u.String() == s
 }
 
-// ParseID reads a full id as people and other programs write it: any case,
-// with or without hyphens, urn:uuid: or braces.
+// ParseID reads a full id in any of the forms of ParseUUID.
 func ParseID(s string) (ID, error) {
 	id, err := ParseUUID(strings.TrimSpace(s))
 	if err != nil || !IsID(string(id)) {
@@ -55,8 +47,7 @@ func ParseID(s string) (ID, error) {
 	return ID(id), nil
 }
 
-// Time is the moment that the id's first 48 bits name, in UTC; the zero time
-// for what is no id.
+// Time is the moment that the id names, in UTC; the zero time for what is no id.
 func (id ID) Time() time.Time {
 	u, err := uuid.Parse(string(id))
 	if err != nil {
@@ -65,8 +56,7 @@ func (id ID) Time() time.Time {
 	return time.UnixMilli(int64(binary.BigEndian.Uint64(u[:8]) >> 16)).UTC()
 }
 
-// Day is the directory of done messages that the id belongs to: yyyy-mm-dd in
-// UTC.
+// Day is the directory of done messages that the id belongs to: yyyy-mm-dd in UTC.
 func (id ID) Day() string { return id.Time().Format(time.DateOnly) }
 
 // Hex is the id's 32 digits without hyphens; people quote a prefix or a suffix of it.
@@ -81,8 +71,7 @@ func (id ID) Short(n int) string {
 // UUID is a UUID of any version, lower-case with hyphens.
 type UUID string
 
-// ParseUUID reads a UUID: with or without hyphens, in any case, as a URN or in
-// braces.
+// ParseUUID reads a UUID: with or without hyphens, in any case, as a URN or in braces.
 func ParseUUID(s string) (UUID, error) {
 	// Parse alone takes any two bytes for braces.
 	if uuid.Validate(s) != nil {
@@ -91,8 +80,7 @@ func ParseUUID(s string) (UUID, error) {
 	return UUID(uuid.MustParse(s).String()), nil
 }
 
-// Fragment is what people quote of an id: 4 or more hexadecimal digits of its
-// beginning or its end, or the whole.
+// Fragment is what people quote of an id: 4 or more digits of its beginning or its end.
 type Fragment string
 
 // ParseFragment checks s: hex digits, hyphens and case do not matter.

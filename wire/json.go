@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"reflect"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -20,56 +19,55 @@ import (
 type DecodeError struct {
 	Line, Column int
 	Msg          string
+
+	at int // bytes into the text
 }
 
 func (e *DecodeError) Error() string {
 	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Msg)
 }
 
+func errorAt(at int, msg string) *DecodeError { return &DecodeError{at: at, Msg: msg} }
+
+// in is the error with its line and column in a text; nil for none.
+func (e *DecodeError) in(data []byte) error {
+	if e == nil {
+		return nil
+	}
+	before := data[:min(e.at, len(data))]
+	e.Line, e.Column = 1+bytes.Count(before, []byte{'\n'}), len(before)-bytes.LastIndexByte(before, '\n')
+	return e
+}
+
 // ErrNotObject is returned for JSON that is no object.
 var ErrNotObject = errors.New("not a JSON object")
 
-// A fault says what is wrong with a value, and how many bytes into the text.
-type fault struct {
-	at  int
-	msg string
-}
-
-func (f *fault) Error() string { return f.msg }
-
-func faultAt(at int, format string, args ...any) *fault {
-	return &fault{at, fmt.Sprintf(format, args...)}
-}
-
 // lenient is how all JSON is read and written. Half of a surrogate pair, which
 // JavaScript writes where it cuts a text, is no error: it becomes U+FFFD in a string
-// that we take, and stays in JSON that we keep. Bytes that are not UTF-8 were refused
+// that we take, and stays in JSON that we keep. Bytes that are not UTF-8 are refused
 // before. Of two members with one name the last counts.
 var lenient = jsonv2.JoinOptions(
 	jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true), jsontext.PreserveRawStrings(true))
 
-// readers read the types that are strings in JSON.
-var readers = jsonv2.JoinUnmarshalers(
-	reader(ParseID), reader(ParseName), reader(ParseUUID), reader(parseTime), addressReader(""), listReader(""))
-
-func addressReader(team Name) *jsonv2.Unmarshalers {
-	return reader(func(s string) (Address, error) { return ParseAddress(s, team) })
-}
+// reading and writing know the types that are strings in JSON.
+var (
+	reading = jsonv2.JoinOptions(lenient, jsonv2.WithUnmarshalers(jsonv2.JoinUnmarshalers(
+		reader(ParseName), reader(ParseUUID), reader(parseTime), reader(splitAddress))))
+	writing = jsonv2.JoinOptions(lenient, jsonv2.Deterministic(true), jsonv2.WithMarshalers(jsonv2.JoinMarshalers(
+		writer(Address.String), writer(chronoTime))))
+)
 
 func reader[T any](parse func(string) (T, error)) *jsonv2.Unmarshalers {
-	return jsonv2.UnmarshalFunc(func(raw []byte, to *T) error { return readText(raw, to, parse) })
+	return jsonv2.UnmarshalFunc(func(raw []byte, to *T) (err error) {
+		if *to = *new(T); string(raw) != "null" {
+			*to, err = parse(unquote(raw))
+		}
+		return err
+	})
 }
 
-// readText parses a string; null gives the zero value.
-func readText[T any](raw []byte, to *T, parse func(string) (T, error)) (err error) {
-	if *to = *new(T); string(raw) == "null" {
-		return nil
-	}
-	if raw[0] != '"' {
-		return errors.New("must be a string")
-	}
-	*to, err = parse(unquote(raw))
-	return err
+func writer[T any](text func(T) string) *jsonv2.Marshalers {
+	return jsonv2.MarshalToFunc(func(enc *jsontext.Encoder, v T) error { return enc.WriteToken(jsontext.String(text(v))) })
 }
 
 func parseTime(s string) (time.Time, error) {
@@ -84,16 +82,8 @@ func parseTime(s string) (time.Time, error) {
 	return t, nil
 }
 
-// messageWriters write a message and an event, chronoWriter the times of the other
-// vocabularies.
-var (
-	messageWriters = jsonv2.WithMarshalers(jsonv2.JoinMarshalers(
-		writer(Address.String), writer(func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) })))
-	chronoWriter = writer(chronoTime)
-)
-
-// chronoTime is a time as Rust's chrono writes it: with 0, 3, 6 or 9 digits after the
-// point.
+// chronoTime is a time as Rust's chrono writes it, and we do: with 0, 3, 6 or 9 digits
+// after the point.
 func chronoTime(t time.Time) string {
 	s := t.UTC().Format("2006-01-02T15:04:05.000000000")
 	for range 3 {
@@ -102,120 +92,52 @@ func chronoTime(t time.Time) string {
 	return strings.TrimSuffix(s, ".") + "Z"
 }
 
-func writer[T any](text func(T) string) *jsonv2.Marshalers {
-	return jsonv2.MarshalToFunc(func(enc *jsontext.Encoder, v T) error { return enc.WriteToken(jsontext.String(text(v))) })
-}
+// A record is a Go type of a vocabulary. It has the members of all its kinds; those of
+// the one that it is are read and written.
+type record interface{ typeName() string }
 
 // Marshal writes a value in one line of JSON, with nothing escaped that JSON does not
-// ask for. A value of another vocabulary is written exactly as its owner would, and
-// refused where its owner would. The same value always gives the same text.
+// ask for. A record is written exactly as its owner would, and refused where its owner
+// would. The same value always gives the same text.
 func Marshal(v any) ([]byte, error) {
-	out, err := jsonv2.Marshal(v, lenient, jsonv2.Deterministic(true), jsonv2.WithMarshalers(jsonv2.JoinMarshalers(recordWriter, chronoWriter)))
-	var f *fault
-	if errors.As(err, &f) {
-		return nil, f
+	out, err := jsonv2.Marshal(v, writing)
+	r, isRecord := v.(record)
+	if err != nil || !isRecord {
+		return out, err
 	}
-	return out, err
+	known, wrong := schemas()[r.typeName()].canonical(0, out)
+	if wrong != nil {
+		return nil, errors.New(wrong.Msg)
+	}
+	return known, nil
 }
 
-// Unmarshal reads one JSON value. Names must have exactly this case. The error is a
-// *DecodeError, or ErrNotObject for an array or scalar where an object belongs.
-func Unmarshal(data []byte, v any) error { return unmarshal(data, v, recordReader) }
-
-// unmarshal is Unmarshal with readers that are tried before the usual ones.
-func unmarshal(data []byte, v any, first ...*jsonv2.Unmarshalers) error {
-	if err := syntax(data); err != nil {
+// Unmarshal reads one JSON value. Names must have exactly this case. What is wrong with
+// the text or with a record is a *DecodeError, or ErrNotObject.
+func Unmarshal(data []byte, v any) (err error) {
+	if r, isRecord := v.(record); isRecord {
+		data, err = Canonical(r.typeName(), data)
+	} else {
+		err = syntax(data)
+	}
+	if err != nil {
 		return err
 	}
-	all := jsonv2.WithUnmarshalers(jsonv2.JoinUnmarshalers(append(first, readers)...))
-	return placed(data, jsonv2.Unmarshal(data, v, lenient, all))
+	return jsonv2.Unmarshal(data, v, reading)
 }
 
-// Valid reports whether data is one JSON value, and UTF-8.
-func Valid(data []byte) bool { return syntax(data) == nil }
-
-// syntax is the error of a text that is not JSON in UTF-8.
+// syntax is the error, a *DecodeError, of a text that is not JSON in UTF-8.
 func syntax(data []byte) error {
-	for at := 0; at < len(data); {
-		r, n := utf8.DecodeRune(data[at:])
-		if r == utf8.RuneError && n == 1 {
-			return decodeError(data, at, "not UTF-8")
-		}
-		at += n
-	}
-	dec := jsontext.NewDecoder(bytes.NewBuffer(data), lenient)
-	_, err := dec.ReadValue()
-	var s *jsontext.SyntacticError
+	var value jsontext.Value
+	err := jsonv2.Unmarshal(data, &value, lenient, jsontext.AllowInvalidUTF8(utf8.Valid(data)))
+	var wrong *jsontext.SyntacticError
 	switch {
 	case err == nil:
-		rest := bytes.TrimLeft(data[dec.InputOffset():], " \t\r\n")
-		if len(rest) == 0 {
-			return nil
-		}
-		return decodeError(data, len(data)-len(rest), "something follows the object")
-	case errors.Is(err, io.ErrUnexpectedEOF) || !errors.As(err, &s):
-		return decodeError(data, len(data), "the text ends in the middle")
-	}
-	return decodeError(data, int(s.ByteOffset), s.Err.Error())
-}
-
-func decodeError(data []byte, at int, msg string) *DecodeError {
-	before := data[:min(max(at, 0), len(data))]
-	return &DecodeError{Line: 1 + bytes.Count(before, []byte{'\n'}), Column: len(before) - bytes.LastIndexByte(before, '\n'), Msg: msg}
-}
-
-// placed says in which line, column and member an error of reading data is.
-func placed(data []byte, err error) error {
-	if err == nil {
 		return nil
+	case errors.As(err, &wrong) && wrong.Err != io.ErrUnexpectedEOF:
+		return errorAt(int(wrong.ByteOffset), wrong.Err.Error()).in(data)
 	}
-	at, path := 0, ""
-	for {
-		switch e := err.(type) {
-		case *fault:
-			return decodeError(data, at+e.at, path+e.msg)
-		case *jsonv2.SemanticError:
-			at += int(e.ByteOffset)
-			for name := range e.JSONPointer.Tokens() {
-				if strings.Trim(name, "0123456789") != "" { // the column says where in a list
-					path += name + ": "
-				}
-			}
-			if err = e.Err; err == nil || errors.Is(err, jsonv2.ErrUnknownName) || isNumber(e.GoType) {
-				err = errors.New("must be " + typeWords(e.GoType))
-				if e.JSONKind != '{' && e.GoType.Kind() == reflect.Struct {
-					err = ErrNotObject
-				}
-			}
-		default:
-			if err == ErrNotObject && path == "" {
-				return err
-			}
-			if err == ErrNotObject {
-				err = errors.New("must be an object")
-			}
-			return decodeError(data, at, path+err.Error())
-		}
-	}
-}
-
-func isNumber(t reflect.Type) bool {
-	return t != nil && t.Kind() >= reflect.Int && t.Kind() <= reflect.Float64
-}
-
-// typeWords is what JSON calls a type of Go.
-func typeWords(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.String:
-		return "a string"
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Slice:
-		return "an array"
-	case reflect.Struct, reflect.Map, reflect.Pointer:
-		return "an object"
-	}
-	return "a whole number"
+	return errorAt(len(data), "the text ends in the middle").in(data)
 }
 
 // unquote is the text of a JSON string, "" for anything else.
@@ -231,4 +153,13 @@ func unquote(raw []byte) string {
 func Quote(s string) json.RawMessage {
 	raw, _ := jsontext.AppendQuote(nil, s)
 	return raw
+}
+
+// compact is valid JSON without spaces and line breaks.
+func compact(raw []byte) json.RawMessage {
+	v := jsontext.Value(bytes.Clone(raw))
+	if v.Compact(lenient) != nil {
+		return nil
+	}
+	return json.RawMessage(v)
 }

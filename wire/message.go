@@ -1,9 +1,11 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,8 +20,7 @@ const (
 	MaxHops = 32      // replies to replies before the hop brake asks for a pause
 )
 
-// The types of message that mean something to atm. Any other is kept and shown
-// as a message.
+// The types of message that mean something here. Any other is shown as a message.
 const (
 	TypeMessage           = "message"
 	TypeAck               = "ack"
@@ -54,8 +55,7 @@ type Message struct {
 	Extra       jsontext.Value  `json:",embed,inline"`    // an object of what this version does not know
 }
 
-// Origin is evidence of where a message came from. Against a process of the
-// same user it is evidence, not a wall.
+// Origin is evidence of where a message came from.
 type Origin struct {
 	Via   string         `json:"via,omitzero"` // cli, drop, hook, mcp, acp, runner, bridge
 	UID   *int           `json:"uid,omitzero"` // absent where the system has none
@@ -72,25 +72,17 @@ type Attachment struct {
 	Extra     jsontext.Value `json:",embed,inline"`
 }
 
+// IsSHA256 reports whether s is the name of an attachment's content.
+func IsSHA256(s string) bool { return len(s) == 64 && isHex(s) }
+
 // Urgent reports whether the message may interrupt a running turn.
 func (m *Message) Urgent() bool { return m.Priority == "urgent" }
 
 // Kind is the message's type, "message" when it has none.
-func (m *Message) Kind() string {
-	if m.Type == "" {
-		return TypeMessage
-	}
-	return m.Type
-}
+func (m *Message) Kind() string { return cmp.Or(m.Type, TypeMessage) }
 
-// ThreadID is the id of the thread that the message belongs to: its own when
-// it began one.
-func (m *Message) ThreadID() ID {
-	if m.Thread != "" {
-		return m.Thread
-	}
-	return m.ID
-}
+// ThreadID is the thread that the message belongs to: its own id when it began one.
+func (m *Message) ThreadID() ID { return cmp.Or(m.Thread, m.ID) }
 
 // Expired reports whether the message has an end and now is after it.
 func (m *Message) Expired(now time.Time) bool {
@@ -107,28 +99,19 @@ func (m *Message) Title() string {
 }
 
 // MarshalJSON writes the message in one line. The error is a Payload, Meta or Extra that
-// is not JSON. It may be called concurrently while nobody changes the message.
+// is no JSON.
 func (m *Message) MarshalJSON() ([]byte, error) {
 	type plain Message // without this method
 	out := plain(*m)
 	out.Type, out.Hop = m.Kind(), max(0, m.Hop)
-	out.Payload, out.Meta = orNil(m.Payload), orNil(m.Meta)
-	return jsonv2.Marshal(&out, lenient, messageWriters)
-}
-
-// orNil is nil for an empty value, which omitzero then leaves out.
-func orNil(raw json.RawMessage) json.RawMessage {
-	if len(raw) == 0 {
-		return nil
-	}
-	return raw
+	return jsonv2.Marshal(&out, writing)
 }
 
 // Encode is the message as it lies on disk, in one line. The error is a body over
 // MaxBody, a whole over MaxFile, or that of MarshalJSON.
 func (m *Message) Encode() ([]byte, error) {
 	if len(m.Body) > MaxBody {
-		return nil, fmt.Errorf("the body has %d bytes, the most is %d", len(m.Body), MaxBody)
+		return nil, fmt.Errorf("the body %w", checkBody(m.Body))
 	}
 	b, err := m.MarshalJSON()
 	if err != nil {
@@ -140,17 +123,29 @@ func (m *Message) Encode() ([]byte, error) {
 	return b, nil
 }
 
-// Decode reads a message as it lies on disk, with an id and a sender. The error is a
-// *DecodeError or ErrNotObject.
+func checkBody(body string) error {
+	if strings.ContainsRune(body, 0) {
+		return errors.New("has a NUL")
+	}
+	if len(body) > MaxBody {
+		return fmt.Errorf("has %d bytes, the most is %d", len(body), MaxBody)
+	}
+	return nil
+}
+
+// Decode reads a message as it lies on disk, with an id, a sender and full addresses. The
+// error is a *DecodeError or ErrNotObject.
 func Decode(data []byte) (*Message, error) {
-	m, err := decode(data)
+	m, err := decode(data, "")
 	switch {
 	case err != nil:
 		return nil, err
 	case m.ID == "":
-		return nil, decodeError(data, 0, "the message has no id")
+		return nil, errorAt(0, "the message has no id").in(data)
 	case m.From == Address{}:
-		return nil, decodeError(data, 0, "the message has no sender")
+		return nil, errorAt(0, "the message has no sender").in(data)
+	case slices.ContainsFunc(append(m.To, m.From), func(a Address) bool { return a.Team == "" }):
+		return nil, errorAt(0, "an address has no team").in(data)
 	}
 	return m, nil
 }
@@ -161,8 +156,7 @@ var ErrNotMessage = errors.New("no message")
 // DecodeDropped reads a message that may be incomplete, as people and programs drop it:
 // bare names are completed with team, "to" may be one string, and an id that is none of
 // ours is kept in meta.atm.id. The error is ErrNotMessage where no member makes it one
-// of ours (an id, a type or meta alone do not: a package.json has a "type"), else a
-// *DecodeError.
+// of ours (a package.json has a "type", too), else a *DecodeError.
 func DecodeDropped(data []byte, team Name) (*Message, error) {
 	o, err := ReadObject(data)
 	if err == ErrNotObject || err == nil && !isMessage(o) {
@@ -170,122 +164,69 @@ func DecodeDropped(data []byte, team Name) (*Message, error) {
 	}
 	theirID := o.Text("id")
 	if _, err := ParseID(theirID); theirID == "" || err == nil {
-		return decode(data, addressReader(team), listReader(team))
+		return decode(data, team)
 	}
-	m, err := decode(data, addressReader(team), listReader(team), jsonv2.UnmarshalFromFunc(func(dec *jsontext.Decoder, _ *ID) error {
-		if dec.StackPointer() != "/id" {
-			return errors.ErrUnsupported
-		}
-		return dec.SkipValue()
-	}))
+	m, err := decode(data, team, "id")
 	if err == nil {
 		m.SetMeta("id", Quote(theirID))
 	}
 	return m, err
 }
 
+// isMessage reports whether an object has a member that makes it one of ours.
+func isMessage(o Object) bool {
+	isOurs := func(m Member) bool { return schemas()["message.Message"].has(m.Name) }
+	return slices.ContainsFunc(o.without("id", "type", "meta"), isOurs)
+}
+
 // DecodeOutgoing reads a message that somebody wants to send. Nothing has to be there,
 // and a bare sender is completed with team. "to" is one name or several, and is
 // returned as it was written.
 func DecodeOutgoing(data []byte, team Name) (m *Message, to []string, err error) {
-	m, err = decode(data, addressReader(team), jsonv2.UnmarshalFunc(func(raw []byte, _ *[]Address) error {
-		if to = nil; raw[0] == '"' {
-			to = []string{unquote(raw)}
-		} else if jsonv2.Unmarshal(raw, &to, lenient) != nil {
-			return errors.New("must be a name or an array of names")
-		}
-		return nil
-	}))
+	outgoing, err := Canonical("message.Outgoing", data)
+	if err == nil {
+		jsonv2.Unmarshal(members(outgoing).Get("to"), &to)
+		m, err = decode(data, team, "to")
+	}
 	return m, to, err
 }
 
-// listReader reads the recipients, which may be one string.
-func listReader(team Name) *jsonv2.Unmarshalers {
-	return jsonv2.UnmarshalFunc(func(raw []byte, to *[]Address) error {
-		if raw[0] != '"' {
-			return jsonv2.Unmarshal(raw, to, lenient, jsonv2.WithUnmarshalers(addressReader(team)))
-		}
-		a, err := ParseAddress(unquote(raw), team)
-		*to = []Address{a}
-		return err
-	})
-}
-
-// decode reads a message in which nothing has to be there. A member of ours that is
-// null counts as absent.
-func decode(data []byte, readers ...*jsonv2.Unmarshalers) (*Message, error) {
-	m := &Message{}
-	if err := unmarshal(data, m, readers...); err != nil {
+// decode reads a message in which nothing has to be there, without some of its members. A
+// member of ours that is null counts as absent.
+func decode(data []byte, team Name, without ...string) (*Message, error) {
+	o, err := ReadObject(data)
+	if err != nil {
 		return nil, err
 	}
-	if member, msg := m.normalize(); msg != "" {
-		return nil, decodeError(data, start(data)+members(data).place(member), member+": "+msg)
+	known, wrong := schemas()["message.Message"].object(0, o.without(without...))
+	if wrong != nil {
+		return nil, wrong.in(data)
 	}
-	return m, nil
-}
-
-// normalize clears values that mean the same as absent ones. It returns the first member
-// with a wrong value, and what is wrong with it.
-func (m *Message) normalize() (member, msg string) {
+	m := &Message{}
+	if err := jsonv2.Unmarshal(known.encode(), m, reading); err != nil {
+		return nil, errorAt(0, err.Error()).in(data)
+	}
 	if m.Type == TypeMessage {
 		m.Type = ""
 	}
 	if m.Priority == "normal" {
 		m.Priority = ""
 	}
-	for _, raw := range []*json.RawMessage{&m.Payload, &m.Meta} {
-		if string(*raw) == "null" {
-			*raw = nil
-		}
+	if m.From != (Address{}) {
+		m.From.Team = cmp.Or(m.From.Team, team)
 	}
-	switch {
-	case strings.ContainsRune(m.Body, 0):
-		return "body", "has a NUL"
-	case len(m.Body) > MaxBody:
-		return "body", fmt.Sprintf("has %d bytes, the most is %d", len(m.Body), MaxBody)
-	case m.Priority != "" && m.Priority != "urgent":
-		return "priority", "must be normal or urgent"
-	case m.ReplyWanted != "" && m.ReplyWanted != "yes" && m.ReplyWanted != "no":
-		return "reply_wanted", "must be yes or no"
-	case m.Hop < 0:
-		return "hop", "is negative"
-	case len(m.Payload) > 0 && m.Payload[0] != '{':
-		return "payload", "must be an object"
-	case len(m.Meta) > 0 && m.Meta[0] != '{':
-		return "meta", "must be an object"
+	for i := range m.To {
+		m.To[i].Team = cmp.Or(m.To[i].Team, team)
 	}
-	for _, a := range m.Attachments {
-		switch {
-		case a.SHA256 == "":
-			return "attachments", "an attachment has no sha256"
-		case !IsSHA256(a.SHA256):
-			return "attachments", "sha256 must be 64 hex digits"
-		case a.Size < 0:
-			return "attachments", "size is negative"
-		}
-	}
-	return "", ""
-}
-
-// IsSHA256 reports whether s is 64 lower-case hex digits: the name of an
-// attachment's content.
-func IsSHA256(s string) bool { return len(s) == 64 && isHex(s) }
-
-// isMessage reports whether an object has a member that makes it one of ours.
-func isMessage(o Object) bool {
-	return o.Has("from", "to", "thread", "in_reply_to", "subject", "body", "priority", "requires_ack", "reply_wanted",
-		"sent_at", "expires_at", "due_at", "supersedes", "hop", "origin", "attachments", "payload")
+	return m, nil
 }
 
 // SetMeta sets a value, which is JSON, under meta.atm and keeps all else in meta.
 func (m *Message) SetMeta(key string, value json.RawMessage) {
 	meta := members(m.Meta)
 	ours, err := meta.Object("atm").With(key, value).MarshalJSON()
-	if err != nil {
-		return
-	}
-	if all, err := meta.With("atm", ours).MarshalJSON(); err == nil {
-		m.Meta = all
+	if err == nil {
+		m.Meta = meta.With("atm", ours).encode()
 	}
 }
 

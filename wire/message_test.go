@@ -22,14 +22,6 @@ func TestEncodeLimits(t *testing.T) {
 	}
 }
 
-func TestJoin(t *testing.T) {
-	m := &Message{ID: idA, From: Address{"alice", "main"}, Extra: []byte(`{"x":1,"y":2}`)}
-	got, err := Join([]byte(encoded(t, m)), []byte(`{"x":3}`))
-	if want := `{"id":"` + idA + `","type":"message","from":"alice@main","body":"","y":2,"x":3}`; string(got) != want || err != nil {
-		t.Errorf("got %s, %v, want %s", got, err, want)
-	}
-}
-
 func TestSetMeta(t *testing.T) {
 	m := &Message{Meta: json.RawMessage(`{"theirs":1e400,"atm":{"old":[2]}}`)}
 	m.SetMeta("id", json.RawMessage(`"x"`))

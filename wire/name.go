@@ -6,14 +6,9 @@ import (
 	"strings"
 )
 
-// Name is the name of an agent or a team: [a-z0-9][a-z0-9_-]{0,63}, and
-// neither of the two reserved words. A Name that came out of ParseName is
-// safe as one component of a path.
+// Name is the name of an agent or a team: [a-z0-9][a-z0-9_-]{0,63}, and not reserved. One
+// that came out of ParseName is safe as one component of a path.
 type Name string
-
-// Reserved reports whether s is a word that looks like a name but is kept for
-// the program: "all" addresses everybody, "drop" sends what was dropped.
-func Reserved(s string) bool { return s == "all" || s == "drop" }
 
 // ParseName checks s. The error says what is wrong with it, for people.
 func ParseName(s string) (Name, error) {
@@ -24,7 +19,7 @@ func ParseName(s string) (Name, error) {
 		return "", fmt.Errorf("%q is longer than 64 characters", s[:20]+"…")
 	case strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_-") != "" || s[0] == '_' || s[0] == '-':
 		return "", fmt.Errorf("%q is not a name: a-z, 0-9, _ and -, and first a letter or digit", s)
-	case Reserved(s):
+	case s == "all" || s == "drop": // everybody, and the sender of what was dropped
 		return "", fmt.Errorf("%q is reserved", s)
 	}
 	return Name(s), nil
@@ -63,4 +58,10 @@ func ParseAddress(s string, team Name) (Address, error) {
 		return Address{}, err
 	}
 	return Address{Name(agent), Name(t)}, nil
+}
+
+// splitAddress is an address that was checked before; its team may be missing.
+func splitAddress(s string) (Address, error) {
+	agent, team, _ := strings.Cut(s, "@")
+	return Address{Name(agent), Name(team)}, nil
 }

@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -17,7 +18,7 @@ type Member struct {
 	Name  string
 	Value json.RawMessage
 
-	at int // bytes from the beginning of the object to the value
+	at int // bytes from the beginning of the text to the value
 }
 
 // ReadObject takes an object apart. The error is a *DecodeError, or
@@ -33,50 +34,41 @@ func ReadObject(data []byte) (Object, error) {
 	return o, nil
 }
 
-// members takes apart valid JSON, nil if it is no object. The values are parts of data.
-func members(data []byte) Object {
+// members takes apart a valid object, nil if it is none. The values are parts of data.
+func members(data []byte) Object { return split(data, '{') }
+
+// split takes apart a valid object or array, whose elements have no names.
+func split(data []byte, kind jsontext.Kind) (o Object) {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(data), lenient)
-	if dec.PeekKind() != '{' {
+	if dec.PeekKind() != kind {
 		return nil
 	}
 	dec.ReadToken()
-	o, begin := Object{}, int(dec.InputOffset())-1
-	for dec.PeekKind() == '"' {
-		name, err := dec.ReadToken()
-		if err != nil {
-			return nil
+	o = Object{}
+	for next := dec.PeekKind(); next != '}' && next != ']'; next = dec.PeekKind() {
+		m := Member{}
+		if kind == '{' {
+			name, _ := dec.ReadToken() // after an error there is no value either
+			m.Name = name.String()
 		}
-		text := name.String()
 		value, err := dec.ReadValue()
 		if err != nil {
 			return nil
 		}
 		end := int(dec.InputOffset())
-		at := end - len(value)
-		o = append(o, Member{text, data[at:end:end], at - begin})
+		m.at = end - len(value)
+		m.Value = data[m.at:end:end]
+		o = append(o, m)
 	}
 	return o
-}
-
-// elements takes apart a valid JSON array; its values have no names.
-func elements(data []byte) (list []Member) {
-	dec := jsontext.NewDecoder(bytes.NewBuffer(data), lenient)
-	for dec.ReadToken(); dec.PeekKind() != ']'; {
-		value, err := dec.ReadValue()
-		if err != nil {
-			return nil
-		}
-		list = append(list, Member{Value: bytes.Clone(value), at: int(dec.InputOffset()) - len(value)})
-	}
-	return list
 }
 
 // Get is the value of a member: the last one if it is repeated, nil if it is absent or
 // null.
 func (o Object) Get(name string) json.RawMessage {
-	for i := len(o) - 1; i >= 0; i-- {
-		if o[i].Name == name && string(o[i].Value) != "null" {
-			return o[i].Value
+	for _, m := range slices.Backward(o) {
+		if m.Name == name && string(m.Value) != "null" {
+			return m.Value
 		}
 	}
 	return nil
@@ -88,19 +80,14 @@ func (o Object) Text(name string) string { return unquote(o.Get(name)) }
 // Object is the value of a member that is an object, else nil.
 func (o Object) Object(name string) Object { return members(o.Get(name)) }
 
-// place is where the value of a member begins.
-func (o Object) place(name string) int {
-	for i := len(o) - 1; i >= 0; i-- {
-		if o[i].Name == name {
-			return o[i].at
-		}
-	}
-	return 0
-}
-
 // Has reports whether there is a member of one of these names, be it null.
 func (o Object) Has(names ...string) bool {
 	return slices.ContainsFunc(o, func(m Member) bool { return slices.Contains(names, m.Name) })
+}
+
+// without is a copy of the object without members.
+func (o Object) without(names ...string) Object {
+	return slices.DeleteFunc(slices.Clone(o), func(m Member) bool { return slices.Contains(names, m.Name) })
 }
 
 // With is a copy of the object with a member set, in its old place or at the end.
@@ -115,43 +102,22 @@ func (o Object) With(name string, value json.RawMessage) Object {
 	return append(out, Member{Name: name, Value: value})
 }
 
-// MarshalJSON writes the object in one line. The error is a value that is not
-// JSON.
+// MarshalJSON writes the object in one line. The error is a value that is not JSON.
 func (o Object) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	enc := jsontext.NewEncoder(&b, lenient)
-	enc.WriteToken(jsontext.BeginObject)
-	for _, m := range o {
-		if err := enc.WriteToken(jsontext.String(m.Name)); err != nil {
-			return nil, err
-		}
-		if err := enc.WriteValue(jsontext.Value(m.Value)); err != nil {
-			return nil, err
-		}
+	if raw := o.encode(); raw != nil {
+		return raw, nil
 	}
-	enc.WriteToken(jsontext.EndObject)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+	return nil, errors.New("a member's value is not JSON")
 }
 
-// Join is one object of the members of two. Where both have a name, the second counts.
-func Join(first, second []byte) ([]byte, error) {
-	a, err := ReadObject(first)
-	if err != nil {
-		return nil, err
+// encode is MarshalJSON for values that are known to be JSON.
+func (o Object) encode() json.RawMessage {
+	out := []byte("{")
+	for i, m := range o {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(append(append(out, Quote(m.Name)...), ':'), m.Value...)
 	}
-	b, err := ReadObject(second)
-	if err != nil {
-		return nil, err
-	}
-	a = slices.DeleteFunc(a, func(m Member) bool { return b.Has(m.Name) })
-	return append(a, b...).MarshalJSON()
-}
-
-// compact is valid JSON without spaces and line breaks.
-func compact(raw []byte) json.RawMessage {
-	v := jsontext.Value(bytes.Clone(raw))
-	if v.Compact(lenient) != nil {
-		return nil
-	}
-	return json.RawMessage(v)
+	return compact(append(out, '}'))
 }

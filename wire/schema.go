@@ -2,186 +2,297 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
+	_ "embed"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
-	"strconv"
 	"strings"
+	"sync"
 
+	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A schema says what a value of another vocabulary has to be, and how its owner
-// writes it.
+// A schema says what a value has to be, and how its owner writes it. It is a simple
+// value (read), an array (each) or an object.
 type schema struct {
-	words   string                                // for errors: "must be a string"
-	kind    jsontext.Kind                         // 0: any value
-	fits    func(json.RawMessage) bool            // nil: every value of this kind
-	rewrite func(json.RawMessage) (string, error) // for a string: as its owner writes it
-	each    *schema                               // for the elements of an array
-	fields  []field                               // for the members of an object, in the order of its owner
-	group   *group                                // and those of its kind
-	missing string                                // the JSON that stands for an absent member; "" leaves it out
+	read    func(json.RawMessage) (json.RawMessage, error)
+	each    *schema
+	isAlone bool               // an element may stand for an array of one
+	fields  []field            // the members of every kind
+	tag     string             // the member that tells the kinds apart, "" where there are none
+	kinds   map[string][]field // the members of each
+	isOpen  bool               // unknown members are kept, and of repeated ones the last counts
 }
 
 // A field is one member of an object.
 type field struct {
-	name string
-	use  use
-	is   schema
+	name       string
+	is         *schema
+	isOptional bool   // it may be absent or null
+	isListed   bool   // it may be absent; an empty list is left out
+	missing    string // the JSON that its owner writes for an absent one; "": none
 }
 
-// use says when a field may be absent.
-type use int
+//go:embed vocabularies.txt
+var vocabularies string
 
-const (
-	required use = iota // the owner always writes it
-	optional            // it may be absent or null
-	listed              // it may be absent, and not null; an empty list is left out
-	extra               // the owner does not know it, and atm understands it
-)
+// schemas are the simple types and those of vocabularies.txt, which says how to read it.
+var schemas = sync.OnceValue(func() types {
+	all := simpleTypes()
+	var group *schema
+	for line := range strings.Lines(strings.ReplaceAll(vocabularies, ",\n", ",")) {
+		name, members, _ := strings.Cut(strings.TrimSpace(line), " ")
+		members = strings.TrimSpace(members)
+		switch word, more, _ := strings.Cut(members, " "); {
+		case name == "" || name == "#":
+		case line[0] == ' ':
+			for kind := range strings.SplitSeq(name, "|") {
+				group.kinds[kind] = all.fields(members)
+			}
+		case word == "by":
+			group = all.get(name)
+			group.tag, group.kinds = more, map[string][]field{}
+		case word == "of":
+			other, own, _ := strings.Cut(more, " ")
+			*all.get(name) = *all[other]
+			all[name].fields = all.fields(own)
+		case more == "":
+			*all.get(name) = *all.get(word)
+		default:
+			*all.get(name) = schema{fields: all.fields(members), isOpen: strings.HasPrefix(name, "message.")}
+		}
+	}
+	return all
+})
 
-var (
-	anything = schema{}
-	str      = schema{words: "a string", kind: '"'}
-	text     = schema{words: "a string", kind: '"', rewrite: func(raw json.RawMessage) (string, error) {
+type types map[string]*schema
+
+func (all types) fields(text string) (fields []field) {
+	for member := range strings.SplitSeq(text, ",") {
+		f := field{}
+		name, is, _ := strings.Cut(strings.TrimSpace(member), " ")
+		is, f.missing, _ = strings.Cut(is, "=")
+		is, f.isOptional = strings.CutSuffix(is, "?")
+		is, f.isListed = strings.CutSuffix(is, "*")
+		if f.name = name; name != "" {
+			f.is = all.get(is)
+			fields = append(fields, f)
+		}
+	}
+	return fields
+}
+
+// get is a type, which may still have to be filled in.
+func (all types) get(name string) *schema {
+	if element, ok := strings.CutSuffix(name, "[]"); ok {
+		return &schema{each: all.get(element)}
+	}
+	if words := strings.Split(name, "|"); len(words) > 1 {
+		return oneOf(words)
+	}
+	if all[name] == nil {
+		all[name] = &schema{}
+	}
+	return all[name]
+}
+
+func simpleTypes() types {
+	str := value("a string", func(raw json.RawMessage) bool { return raw[0] == '"' })
+	address := parsed(func(s string) (string, error) {
+		_, err := ParseAddress(s, "any") // a bare name is completed later
+		return s, err
+	})
+	return types{
+		"any":       value("", func(json.RawMessage) bool { return true }),
+		"string":    str,
+		"array":     value("an array", func(raw json.RawMessage) bool { return raw[0] == '[' }),
+		"map":       value("an object", func(raw json.RawMessage) bool { return raw[0] == '{' }),
+		"bool":      goType[bool]("true or false"),
+		"number":    goType[float64]("a number"),
+		"int":       goType[int64]("a whole number"),
+		"u32":       goType[uint32]("a whole number from 0 to 4294967295"),
+		"u64":       goType[uint64]("a whole number from 0 to 18446744073709551615"),
+		"word":      fitting("a word of a-z, 0-9 and _", isKind),
+		"sha256":    fitting("64 hex digits", IsSHA256),
+		"text":      parsed(func(s string) (string, error) { return s, nil }),
+		"uuid":      parsed(ParseUUID),
+		"id":        parsed(ParseID),
+		"name":      parsed(ParseName),
+		"time":      parsed(func(s string) (string, error) { t, err := parseTime(s); return chronoTime(t), err }),
+		"address":   address,
+		"addresses": {each: address, isAlone: true},
+		"names":     {each: str, isAlone: true},
+		"body": {read: func(raw json.RawMessage) (json.RawMessage, error) {
+			value, err := str.read(raw)
+			return value, cmp.Or(err, checkBody(unquote(raw)))
+		}},
+	}
+}
+
+// value is a value that is written as it came.
+func value(words string, fits func(raw json.RawMessage) bool) *schema {
+	return &schema{read: func(raw json.RawMessage) (json.RawMessage, error) {
+		if !fits(raw) {
+			return nil, errors.New("must be " + words)
+		}
+		return raw, nil
+	}}
+}
+
+// goType is a value that a Go type can have.
+func goType[T any](words string) *schema {
+	return value(words, func(raw json.RawMessage) bool {
+		return string(raw) != "null" && jsonv2.Unmarshal(raw, new(T), lenient) == nil
+	})
+}
+
+func fitting(words string, fits func(string) bool) *schema {
+	return value(words, func(raw json.RawMessage) bool { return fits(unquote(raw)) })
+}
+
+func oneOf(words []string) *schema {
+	last := len(words) - 1
+	return fitting(strings.Join(words[:last], ", ")+" or "+words[last], func(s string) bool {
+		return slices.Contains(words, s)
+	})
+}
+
+// parsed is a string that is written as its type has it. It may not have half of a
+// surrogate pair.
+func parsed[T ~string](parse func(string) (T, error)) *schema {
+	return &schema{read: func(raw json.RawMessage) (json.RawMessage, error) {
+		if raw[0] != '"' {
+			return nil, errors.New("must be a string")
+		}
 		s, err := jsontext.AppendUnquote(nil, raw)
 		if err != nil {
-			return "", errors.New("has half of a surrogate pair")
+			return nil, errors.New("has half of a surrogate pair")
 		}
-		return string(s), nil
-	}}
-	array    = schema{words: "an array", kind: '['}
-	mapping  = schema{words: "an object", kind: '{'}
-	boolean  = schema{words: "true or false", fits: func(raw json.RawMessage) bool { return string(raw) == "true" || string(raw) == "false" }}
-	uuidText = schema{words: "a UUID", rewrite: func(raw json.RawMessage) (string, error) {
-		u, err := ParseUUID(unquote(raw))
-		return string(u), err
-	}}
-	moment = schema{words: "a time", rewrite: func(raw json.RawMessage) (string, error) {
-		t, err := parseTime(unquote(raw))
-		return chronoTime(t), err
-	}}
-	number = schema{words: "a number", kind: '0'}
-	whole  = schema{words: "a whole number", fits: func(raw json.RawMessage) bool {
-		_, err := strconv.ParseInt(string(raw), 10, 64)
-		return err == nil
-	}}
-	count   = unsigned(64, "18446744073709551615")
-	count32 = unsigned(32, "4294967295")
-)
-
-func unsigned(bits int, most string) schema {
-	return schema{words: "a whole number from 0 to " + most, fits: func(raw json.RawMessage) bool {
-		_, err := strconv.ParseUint(string(raw), 10, bits)
-		return err == nil
+		value, err := parse(string(s))
+		return Quote(string(value)), err
 	}}
 }
 
-func oneOf(words ...string) schema {
-	last := len(words) - 1
-	return schema{words: strings.Join(words[:last], ", ") + " or " + words[last], fits: func(raw json.RawMessage) bool {
-		return slices.Contains(words, unquote(raw))
-	}}
-}
-
-func object(fields ...field) schema { return schema{words: "an object", kind: '{', fields: fields} }
-func kindsOf(g *group) schema       { return schema{words: "an object", kind: '{', group: g} }
-func listOf(s schema) schema        { return schema{words: "an array", kind: '[', each: &s} }
-
-// or is the schema with what its owner writes for an absent member.
-func (s schema) or(missing string) schema {
-	s.missing = missing
-	return s
-}
-
-// canonical checks a value that begins at an offset of the text, and returns it
-// as its owner writes it.
-func (s schema) canonical(at int, raw json.RawMessage) (json.RawMessage, *fault) {
-	if s.kind != 0 && jsontext.Value(raw).Kind() != s.kind || s.fits != nil && !s.fits(raw) {
-		return nil, faultAt(at, "must be %s", s.words)
+// Canonical reads a value of another vocabulary and returns it as its owner writes
+// it: in one line, the members in their order, without those that the owner does not
+// know. The type is one of vocabularies.txt: "session.HumanInput". The error is a
+// *DecodeError, or ErrNotObject.
+func Canonical(typeName string, data []byte) (json.RawMessage, error) {
+	s := schemas()[typeName]
+	if s == nil {
+		return nil, fmt.Errorf("%q is no type of a vocabulary", typeName)
 	}
+	if s.read != nil {
+		if err := syntax(data); err != nil {
+			return nil, err
+		}
+		out, wrong := s.canonical(0, bytes.TrimSpace(data))
+		return out, wrong.in(data)
+	}
+	o, err := ReadObject(data)
+	if err != nil {
+		return nil, err
+	}
+	out, wrong := s.object(0, o)
+	return out.encode(), wrong.in(data)
+}
+
+// canonical checks a value that begins at an offset of the text, and returns it as its
+// owner writes it.
+func (s *schema) canonical(at int, raw json.RawMessage) (json.RawMessage, *DecodeError) {
 	switch {
-	case s.rewrite != nil:
-		text, err := s.rewrite(raw)
+	case s.read != nil:
+		value, err := s.read(raw)
 		if err != nil {
-			return nil, faultAt(at, "%s", err)
+			return nil, errorAt(at, err.Error())
 		}
-		return Quote(text), nil
+		return value, nil
 	case s.each != nil:
-		list := [][]byte{}
-		for _, e := range elements(raw) {
-			value, err := s.each.canonical(at+e.at, e.Value)
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, value)
-		}
-		return slices.Concat([]byte("["), bytes.Join(list, []byte(",")), []byte("]")), nil
-	case s.fields != nil || s.group != nil:
-		out, err := s.canonicalObject(at, members(raw))
-		if err != nil {
-			return nil, err
-		}
-		written, _ := out.MarshalJSON() // each of its values is JSON
-		return written, nil
+		return s.array(at, raw)
+	case raw[0] != '{':
+		return nil, errorAt(at, "must be an object")
 	}
-	return compact(raw), nil
+	o, err := s.object(at, members(raw))
+	return o.encode(), err
 }
 
-// canonicalObject is canonical for an object. Members that are not in the schema are
-// left out.
-func (s schema) canonicalObject(at int, o Object) (out Object, err *fault) {
-	fields := s.fields
-	if s.group != nil {
-		tag := field{s.group.tag, required, oneOf(s.group.names()...)}
-		if _, err := object(tag).canonicalObject(at, o); err != nil {
+func (s *schema) array(at int, raw json.RawMessage) (json.RawMessage, *DecodeError) {
+	elements := []Member{{Value: raw}}
+	if raw[0] == '[' {
+		elements = split(raw, '[')
+	} else if !s.isAlone {
+		return nil, errorAt(at, "must be an array")
+	}
+	list := [][]byte{}
+	for _, m := range elements {
+		value, err := s.each.canonical(at+m.at, m.Value)
+		if err != nil {
 			return nil, err
 		}
-		fields = slices.Concat(fields, []field{tag}, s.group.find(o.Text(tag.name)).fields)
+		list = append(list, value)
+	}
+	return slices.Concat([]byte("["), bytes.Join(list, []byte(",")), []byte("]")), nil
+}
+
+// object is canonical for the members of an object.
+func (s *schema) object(at int, o Object) (out Object, err *DecodeError) {
+	fields := s.fields
+	if s.tag != "" {
+		tag := field{name: s.tag, is: oneOf(slices.Sorted(maps.Keys(s.kinds)))}
+		if _, err := s.member(tag, at, o); err != nil {
+			return nil, err
+		}
+		fields = slices.Concat(fields, []field{tag}, s.kinds[o.Text(s.tag)])
 	}
 	for _, f := range fields {
-		value, err := f.canonical(at, o)
+		value, err := s.member(f, at, o)
 		if err != nil {
 			return nil, err
 		}
-		if value != nil && f.use != extra {
+		if len(value) > 0 {
 			out = append(out, Member{Name: f.name, Value: value})
+		}
+	}
+	for _, m := range o {
+		if s.isOpen && !s.has(m.Name) {
+			out = append(out, m)
 		}
 	}
 	return out, nil
 }
 
-// canonical is the field's value as its owner writes it in an object, nil where its
-// owner leaves it out.
-func (f field) canonical(at int, o Object) (json.RawMessage, *fault) {
+// has reports whether an object without kinds has a member.
+func (s *schema) has(name string) bool {
+	return slices.ContainsFunc(s.fields, func(f field) bool { return f.name == name })
+}
+
+// member is a member's value as its owner writes it, empty where its owner leaves it out.
+func (s *schema) member(f field, at int, o Object) (json.RawMessage, *DecodeError) {
 	var found *Member
-	for i := range o {
-		if o[i].Name != f.name {
-			continue
+	for i, m := range o {
+		if m.Name == f.name && found != nil && !s.isOpen {
+			return nil, errorAt(at+m.at, f.name+" stands twice")
 		}
-		if found != nil {
-			return nil, faultAt(at+o[i].at, "%s stands twice", f.name)
+		if m.Name == f.name {
+			found = &o[i]
 		}
-		found = &o[i]
 	}
-	nullable := f.use == optional || f.use == extra
 	switch {
-	case found == nil && f.use == required:
-		return nil, faultAt(at, "%s is missing", f.name)
-	case found == nil || nullable && string(found.Value) == "null":
-		if f.is.missing == "" {
-			return nil, nil
-		}
-		return json.RawMessage(f.is.missing), nil
+	case found == nil && !f.isOptional && !f.isListed:
+		return nil, errorAt(at, f.name+" is missing")
+	case found == nil || f.isOptional && string(found.Value) == "null":
+		return json.RawMessage(f.missing), nil
 	}
-	value, err := f.is.canonical(at+found.at, found.Value)
+	raw, err := f.is.canonical(at+found.at, found.Value)
 	if err != nil {
-		err.msg = f.name + ": " + err.msg
-		return nil, err
+		return nil, errorAt(err.at, f.name+": "+err.Msg)
 	}
-	if f.use == listed && (string(value) == "[]" || string(value) == "{}") {
+	if f.isListed && (string(raw) == "[]" || string(raw) == "{}") {
 		return nil, nil
 	}
-	return value, nil
+	return raw, nil
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	jsonv2 "github.com/go-json-experiment/json"
 )
 
 // SessionEvent is what a session tells the channel.
@@ -21,21 +23,12 @@ type SessionEvent struct {
 	Message       string       `json:"message"`
 }
 
+func (SessionEvent) typeName() string { return sessionEvent }
+
 // String is the channel's own line for the event.
 func (e SessionEvent) String() string {
-	switch e.Kind {
-	case "agent_output":
-		return fmt.Sprintf("[%s] %s", e.Stream, e.Content)
-	case "draft_ready":
-		return fmt.Sprintf("Draft ready: %s (%d artifacts) — %s", e.DraftID, e.ArtifactCount, e.Summary)
-	case "goal_complete":
-		return "Goal complete: " + string(e.GoalID)
-	case "waiting_for_input":
-		return "Waiting for input: " + e.Prompt
-	case "status_update":
-		return "Status: " + e.Message
-	}
-	return e.Kind
+	raw, _ := jsonv2.Marshal(e, writing)
+	return ownersLine(e.Kind, members(raw))
 }
 
 // OutputStream is where output came from: "std_out" or "std_err" on the wire, stdout
@@ -53,6 +46,8 @@ type HumanInput struct {
 	ArtifactURI *string `json:"artifact_uri"`
 	Reason      string  `json:"reason"`
 }
+
+func (HumanInput) typeName() string { return "session.HumanInput" }
 
 // String is the channel's own line for the input.
 func (h HumanInput) String() string {
@@ -78,15 +73,13 @@ func (h HumanInput) String() string {
 // *DecodeError, is for one with a wrong value.
 func HumanText(data []byte) (body string, ok bool, err error) {
 	tag := members(data).Get("input_type")
-	if tag == nil || tag[0] == '"' && !inputKinds.has(unquote(tag)) {
+	if tag == nil || tag[0] == '"' && !hasKind("session.HumanInput", unquote(tag)) {
 		return "", false, nil
 	}
 	var h HumanInput
-	if err := Unmarshal(data, &h); err != nil {
-		return "", true, err
-	}
-	if h.Kind == "message" {
-		return h.Text, true, nil
+	err = Unmarshal(data, &h)
+	if err != nil || h.Kind == "message" {
+		return h.Text, true, err
 	}
 	words := strings.TrimSuffix(h.String(), ": ")
 	return strings.ToLower(words[:1]) + words[1:], true, nil
@@ -112,17 +105,14 @@ var transitions = map[InteractiveSessionState][]InteractiveSessionState{
 // Alive reports whether something may still be said in the session.
 func (s InteractiveSessionState) Alive() bool { return s == SessionActive || s == SessionPaused }
 
-// After reports whether a session may go from one state to this one.
-func (s InteractiveSessionState) After(from InteractiveSessionState) bool {
-	return slices.Contains(transitions[from], s)
-}
-
 // SessionMessage is one thing that was said in a session.
 type SessionMessage struct {
 	Sender    string    `json:"sender"` // human, agent or ta-system
 	Content   string    `json:"content"`
 	Timestamp time.Time `json:"timestamp"`
 }
+
+func (SessionMessage) typeName() string { return "session.SessionMessage" }
 
 // InteractiveSession is one running conversation with an agent.
 type InteractiveSession struct {
@@ -137,22 +127,16 @@ type InteractiveSession struct {
 	DraftIDs  []UUID                  `json:"draft_ids,omitempty"` // in the order in which they came, each once
 }
 
+func (InteractiveSession) typeName() string { return "session.InteractiveSession" }
+
 // Transition moves the session to another state. The error, a *SessionError,
 // changes nothing.
 func (s *InteractiveSession) Transition(to InteractiveSessionState, now time.Time) error {
-	if !to.After(s.State) {
+	if !slices.Contains(transitions[s.State], to) {
 		return &SessionError{Reason: fmt.Sprintf("invalid session transition from %s to %s", s.State, to)}
 	}
 	s.State, s.UpdatedAt = to, now
 	return nil
-}
-
-// AddDraft adds a draft unless the session has it.
-func (s *InteractiveSession) AddDraft(id UUID, now time.Time) {
-	s.UpdatedAt = now
-	if !slices.Contains(s.DraftIDs, id) {
-		s.DraftIDs = append(s.DraftIDs, id)
-	}
 }
 
 // Elapsed is how long the session has lived, for people: 42s, 5m 3s, 2h 5m.

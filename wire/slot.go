@@ -12,41 +12,12 @@ type PTYAgentInfo struct {
 	LogFile       string       `json:"logFile"`
 }
 
-// SessionState says what the agent in a slot does.
+// SessionState says what the agent in a slot does: one of our activities or one of these.
 type SessionState string
 
-// The states of a slot that atm says.
 const (
 	SlotStarting   SessionState = "starting"
-	SlotIdle       SessionState = "idle"
 	SlotThinking   SessionState = "thinking"
 	SlotConfirming SessionState = "confirming"
-	SlotError      SessionState = "error"
 	SlotExited     SessionState = "exited"
 )
-
-// ManagerStats counts slots.
-type ManagerStats struct {
-	Total   uint64 `json:"total"`
-	Running uint64 `json:"running"` // starting ones too
-	Idle    uint64 `json:"idle"`
-	Busy    uint64 `json:"busy"`
-	Stopped uint64 `json:"stopped"` // exited or error
-}
-
-// StatsOf counts slots by their states.
-func StatsOf(states []SessionState) ManagerStats {
-	s := ManagerStats{Total: uint64(len(states))}
-	for _, state := range states {
-		switch state {
-		case SlotExited, SlotError:
-			s.Stopped++
-		case SlotIdle:
-			s.Idle++
-		case SlotThinking, "responding", "tool_running", SlotConfirming:
-			s.Busy++
-		}
-	}
-	s.Running = s.Total - s.Stopped
-	return s
-}

@@ -3,7 +3,9 @@ package wire
 import (
 	"bytes"
 	"cmp"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -11,97 +13,110 @@ import (
 type Vocabulary string
 
 const (
-	Daemon    Vocabulary = "daemon"     // tag "kind"; atm's own kinds too
-	Session   Vocabulary = "session"    // tag "event_type"
-	ACP       Vocabulary = "acp"        // tags "update_type" and "sessionUpdate"
-	AppServer Vocabulary = "app-server" // Codex: "method" and "params"
+	Daemon  Vocabulary = "daemon"  // tag "kind"; atm's own kinds too
+	Session Vocabulary = "session" // tag "event_type"
+	ACP     Vocabulary = "acp"     // tags "update_type" and "sessionUpdate"
 )
 
-// tags tell the vocabularies apart, the first one found. A tool call of ACP has a
-// "kind" too.
-var tags = []struct {
-	key string
-	v   Vocabulary
-}{{"event_type", Session}, {"sessionUpdate", ACP}, {"update_type", ACP}, {"kind", Daemon}}
+// The types of event in vocabularies.txt, and Codex's calls.
+const (
+	daemonEvent   = "daemon.DaemonStreamEvent"
+	sessionEvent  = "session.SessionEvent"
+	olderUpdate   = "acp.SessionUpdate"
+	currentUpdate = "acp.CurrentUpdate"
+	runnerEvent   = "log.RunnerEvent"
+	mailboxEvent  = "log.MailboxEvent"
+)
 
-// detect says which vocabulary an object is of, and its kind. An object that has a
-// body or a recipient is a message, whatever else it carries. A "kind" that is no word
-// of lower-case letters, digits and underscores belongs to somebody else (a Kubernetes
-// manifest has one too).
-//
-// An update of the current ACP may be bare, in {"sessionId","update"}, or in its whole
-// JSON-RPC notification.
-func detect(o Object) (v Vocabulary, kind string, ok bool) {
-	if o.Has("body", "to", "from", "subject") {
-		return "", "", false
-	}
-	if v, kind, ok := detectCall(o); ok {
-		return v, kind, true
-	}
-	for _, tag := range tags {
-		if s := o.Text(tag.key); isKind(s) {
-			return tag.v, s, true
+// eventTypes are the types whose kinds are kinds of event. Their tags tell the
+// vocabularies apart, the first one found: a tool call of ACP has a "kind" too.
+var eventTypes = []string{sessionEvent, currentUpdate, olderUpdate, daemonEvent, runnerEvent, mailboxEvent}
+
+// hasKind reports whether a type has a kind.
+func hasKind(typeName, kind string) bool { _, ok := schemas()[typeName].kinds[kind]; return ok }
+
+// kindOf is the tag of a kind of event, and its fields; that of our own for one that
+// nobody knows.
+func kindOf(kind string) (tag string, fields []field) {
+	for _, name := range eventTypes {
+		if hasKind(name, kind) {
+			return schemas()[name].tag, schemas()[name].kinds[kind]
 		}
 	}
-	if s := o.Object("update").Text("sessionUpdate"); isKind(s) {
-		return ACP, s, true
+	return "kind", nil
+}
+
+// Kinds are the kinds of event that mean something here, sorted.
+func Kinds() (all []string) {
+	for _, name := range eventTypes {
+		all = slices.AppendSeq(all, maps.Keys(schemas()[name].kinds))
 	}
-	return "", "", false
+	slices.Sort(all)
+	return all
+}
+
+// detect says of which type of event an object is, and its kind; "" for none. What has a
+// body or a recipient is a message, whatever else it carries. A "kind" with capitals is
+// somebody else's (a Kubernetes manifest has one too). An update of the current ACP may
+// be bare, in {"sessionId","update"}, or in its whole JSON-RPC notification.
+func detect(o Object) (typeName, kind string) {
+	if o.Has("body", "to", "from", "subject") {
+		return "", ""
+	}
+	if typeName, kind = detectCall(o); typeName != "" {
+		return typeName, kind
+	}
+	for _, name := range eventTypes {
+		if kind := o.Text(schemas()[name].tag); isKind(kind) {
+			return name, kind
+		}
+	}
+	return updateOf(o)
+}
+
+// updateOf is detect for what is round an update of the current ACP.
+func updateOf(o Object) (typeName, kind string) {
+	if kind := o.Object("update").Text("sessionUpdate"); isKind(kind) {
+		return currentUpdate, kind
+	}
+	return "", ""
 }
 
 // detectCall is detect for a call of JSON-RPC, with or without its version.
-func detectCall(o Object) (v Vocabulary, kind string, ok bool) {
-	method := o.Text("method")
-	if method == "" {
-		return "", "", false
-	}
-	isCall := strings.Contains(method, "/") || method == "error"
-	for _, m := range o {
-		switch m.Name {
-		case "jsonrpc", "emittedAtMs":
-			isCall = true
-		case "method", "params", "id", "trace":
-		default:
-			return "", "", false // something else that has a method
-		}
-	}
-	params := o.Object("params")
-	if !isCall || params == nil && o.Get("params") != nil {
-		return "", "", false
+func detectCall(o Object) (typeName, kind string) {
+	method, params := o.Text("method"), o.Object("params")
+	isCall := strings.Contains(method, "/") || method == "error" || method != "" && o.Has("jsonrpc", "emittedAtMs")
+	if !isCall || params == nil && o.Get("params") != nil ||
+		len(o.without("jsonrpc", "emittedAtMs", "method", "params", "id", "trace")) > 0 {
+		return "", "" // at most something else that has a method
 	}
 	switch method {
 	case "session/update":
-		s := params.Object("update").Text("sessionUpdate")
-		return ACP, s, isKind(s)
+		return updateOf(params)
 	case "session/request_permission":
-		return ACP, "confirm_required", true
+		return currentUpdate, "confirm_required"
+	case "turn/started", "turn/completed":
+		return "codex.TurnCall", codexKinds[method]
+	case "thread/status/changed":
+		status := params.Object("status")
+		word := cmp.Or(params.Text("status"), status.Text("type"))
+		for _, flag := range []string{"waitingOnApproval", "waitingOnUserInput"} {
+			if word == "active" && bytes.Contains(status.Get("activeFlags"), []byte(`"`+flag+`"`)) {
+				word = flag
+			}
+		}
+		kind = codexKinds[word]
 	}
-	kind = appServerKind(method, params)
-	return AppServer, kind, kind != ""
+	return "codex.Call", cmp.Or(kind, codexKinds[method], kindName(method))
 }
 
-// appServerKind is the kind of event that a method of Codex's app-server means. Any
-// other method is a kind of its own, with its name in our letters.
-func appServerKind(method string, params Object) string {
-	switch method {
-	case "turn/started":
-		return TurnStarted
-	case "turn/completed":
-		return TurnCompleted
-	case "thread/started":
-		return "session_start"
-	case "thread/closed":
-		return "session_end"
-	case "error":
-		return StreamFailed
-	case "thread/status/changed":
-		if kind := appServerStatus(params); kind != "" {
-			return kind
-		}
-	}
-	kind := capital.ReplaceAllStringFunc(method, func(c string) string { return "_" + strings.ToLower(c) }) // agentMessage is agent_message
-	kind = notInKind.ReplaceAllString(kind, "_")
-	return kind[:min(len(kind), 64)]
+// codexKinds are the kinds of event that the methods of Codex's app-server mean, and the
+// statuses of its threads. Any other method is a kind of its own.
+var codexKinds = map[string]string{
+	"turn/started": TurnStarted, "turn/completed": TurnCompleted, "thread/started": "session_start",
+	"thread/closed": "session_end", "error": StreamFailed,
+	"idle": TurnIdle, "systemError": StreamFailed, "active": "thread_active",
+	"waitingOnApproval": "confirm_required", "waitingOnUserInput": "waiting_for_input",
 }
 
 var (
@@ -109,25 +124,11 @@ var (
 	notInKind = regexp.MustCompile("[^a-z0-9]")
 )
 
-// appServerStatus is the kind of event that the new status of a thread means, "" for
-// one that means nothing here.
-func appServerStatus(params Object) string {
-	status := params.Object("status")
-	switch cmp.Or(params.Text("status"), status.Text("type")) {
-	case "idle":
-		return TurnIdle
-	case "systemError":
-		return StreamFailed
-	case "active":
-		switch flags := status.Get("activeFlags"); {
-		case bytes.Contains(flags, []byte(`"waitingOnApproval"`)):
-			return "confirm_required"
-		case bytes.Contains(flags, []byte(`"waitingOnUserInput"`)):
-			return "waiting_for_input"
-		}
-		return "thread_active"
-	}
-	return ""
+// kindName is the name of a method in our letters: agentMessage is agent_message.
+func kindName(method string) string {
+	kind := strings.ToLower(capital.ReplaceAllString(method, "_$0"))
+	kind = notInKind.ReplaceAllString(kind, "_")
+	return kind[:min(len(kind), 64)]
 }
 
 func isKind(s string) bool {

@@ -113,7 +113,7 @@ func (s *stage) run() *mailbox.Store {
 func (s *stage) says(gate string, refuse error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.status.Gate, s.refuse = gate, refuse
+	s.status.Gate, s.refuse = control.Gate(gate), refuse
 }
 
 // command is atm, as this test's binary: see TestMain.

@@ -13,33 +13,24 @@ var claudeEvents = []string{
 	"PreCompact", "PostCompact", "SubagentStart", "SubagentStop", "TeammateIdle",
 }
 
-// claude is the plan for Claude Code (2.1): one file, settings.json, has
-// everything.
+// claude is the plan for Claude Code (2.1): one file, settings.json, has everything. Bash(atm send:*)
+// is "atm send", alone or with a blank and more behind it; a line of several commands is taken apart.
+// env holds for all that the session starts.
 //
-// Sources: the settings layout and events, protocols of the program's bundle
-// 2.1.328; rules, https://code.claude.com/docs/en/permissions; the sandbox,
-// https://code.claude.com/docs/en/sandboxing; all tried with 2.1.197.
-//
-//   - The user's file is settings.json in CLAUDE_CONFIG_DIR, else ~/.claude; a
-//     directory's own, which is not for the repository, .claude/settings.local.json.
-//   - Bash(atm send:*) is "atm send", alone or with a blank and more behind it. A line
-//     of several commands is taken apart; substitutions and redirections are asked about.
-//   - sandbox.filesystem.allowWrite adds to what sandboxed commands may write.
-//   - env holds for the session and everything it starts, hooks too.
+// Sources: https://code.claude.com/docs/en/permissions and …/sandboxing, the bundle of 2.1.328; tried
+// with 2.1.197.
 func (p *Installer) claude(r Request, local string) *plan {
 	path := filepath.Join(local, ".claude", "settings.local.json")
 	if !r.Local {
 		path = filepath.Join(cmp.Or(os.Getenv("CLAUDE_CONFIG_DIR"), filepath.Join(p.Home, ".claude")), "settings.json")
 	}
-	groups := []group{
-		{allowed, perVerb(func(verb string) setting {
-			return setting{Keys: []string{"permissions", "allow"}, Value: "Bash(atm " + verb + ":*)", InList: true}
-		})},
-		p.rootGroup("sandbox", "filesystem", "allowWrite"),
-	}
+	settings := perVerb(func(verb string) setting {
+		return setting{"/permissions/allow/-", "Bash(atm " + verb + ":*)", allowed}
+	})
+	settings = p.withRoot(settings, "/sandbox/filesystem/allowWrite/-")
 	if r.Agent != "" {
-		groups = append(groups, group{"ATM_AGENT is " + r.Agent + " here", []setting{{Keys: []string{"env", "ATM_AGENT"}, Value: r.Agent}}})
+		settings = append(settings, setting{"/env/ATM_AGENT", r.Agent, "ATM_AGENT is " + r.Agent + " here"})
 	}
 	h := hookSet{events: claudeEvents, timeout: 10, command: shellLine(p.command(r.Tool, ""))}
-	return &plan{edits: []edit{jsonFile(path, r.Tool, h, groups)}}
+	return &plan{edits: []edit{jsonFile(path, r.Tool, h, settings)}}
 }

@@ -3,36 +3,41 @@ package agentconfig
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
+// edit is what is to be done to one file.
+type edit struct {
+	path  string
+	apply func(*file) error // to f.after: puts in what is ours, or takes it out
+}
+
 // file is a configuration file while it is edited.
 type file struct {
-	path   string      // as a person names it
-	real   string      // without links
-	info   fs.FileInfo // nil: there is no such file yet
-	before []byte
-	after  []byte
-	remove bool // nothing of the file is left to keep
+	path      string      // as a person names it
+	real      string      // without links
+	info      fs.FileInfo // nil: there is no such file yet
+	before    []byte
+	after     []byte
+	isRemoval bool // what is ours goes
+	remove    bool // nothing of the file is left to keep
 
 	recordPath string  // "": there is no state directory
 	record     *record // of an earlier install, nil: none
 	added      []setting
 	changes    []string // told to a person, and notes too
 	notes      []string
-	temp       string // the file that takes the place of this one
 }
 
-// record is what is noted of an edited file to take the edit back: a JSON file
-// below the user's state directory, install/TOOL.HASH.json, where HASH is that
-// of the path.
+// record is what is noted of an edited file to take the edit back: a JSON file below the user's state
+// directory, install/TOOL.HASH.json, where HASH is that of the path.
 type record struct {
 	Existed  bool      `json:"existed"`
 	Original []byte    `json:"original"` // the file without what is ours
@@ -40,34 +45,26 @@ type record struct {
 	Added    []setting `json:"settings,omitempty"`
 }
 
+func hash(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
+
 // openFile reads a file that is to be edited, and makes sure that it may be.
-func (p *Installer) openFile(tool string, e edit) (*file, error) {
-	f := &file{path: e.path}
-	var err error
-	if f.real, err = realPath(e.path); err != nil {
-		return nil, err
+func (p *Installer) openFile(r Request, path string) (f *file, err error) {
+	f = &file{path: path, isRemoval: r.isRemoval}
+	if f.real, err = realPath(path); err == nil {
+		err = checkUntracked(f.path, f.real)
 	}
-	if err := checkUntracked(f.path, f.real); err != nil {
-		return nil, err
-	}
-	if f.before, f.info, err = readFile(f.real); err != nil {
-		return nil, err
+	if err == nil {
+		f.before, f.info, err = readFile(f.real)
 	}
 	f.after = f.before
 	if p.State != "" {
-		f.recordPath = filepath.Join(p.State, "install", tool+"."+hash([]byte(f.real))[:16]+".json")
-		var r record
-		data, err := os.ReadFile(f.recordPath)
-		if err == nil && json.Unmarshal(data, &r) == nil {
-			f.record = &r
+		f.recordPath = filepath.Join(p.State, "install", r.Tool+"."+hash([]byte(f.real))[:16]+".json")
+		data, _ := os.ReadFile(f.recordPath)
+		if json.Unmarshal(data, &f.record) != nil {
+			f.record = nil
 		}
 	}
-	return f, nil
-}
-
-func hash(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
+	return f, err
 }
 
 func (f *file) changed() bool { return f.remove || !bytes.Equal(f.before, f.after) }
@@ -80,16 +77,13 @@ func (f *file) notUnderstood(err error) error {
 	return fmt.Errorf("%s cannot be understood, and was left alone: %w", f.path, err)
 }
 
-func (f *file) note(format string, args ...any) {
-	f.notes = append(f.notes, fmt.Sprintf(format, args...))
-}
-
 // install edits the file, and notes how it looked without what is ours.
 func (f *file) install(e edit) error {
-	if err := e.install(f); err != nil || !f.changed() {
+	without := *f
+	without.isRemoval = true
+	if err := e.apply(f); err != nil || !f.changed() {
 		return err
 	}
-	without := &file{path: f.path, info: f.info, before: f.before, after: f.before, record: f.record}
 	if err := without.uninstall(e); err != nil {
 		return err
 	}
@@ -100,13 +94,13 @@ func (f *file) install(e edit) error {
 	return nil
 }
 
-// uninstall takes what is ours out of the file. Where nobody else has edited it
-// since, it gets its original content back.
+// uninstall takes what is ours out of the file. Where nobody else has edited it since, it gets its
+// original content back.
 func (f *file) uninstall(e edit) error {
 	if f.info == nil {
 		return nil
 	}
-	if err := e.uninstall(f); err != nil {
+	if err := e.apply(f); err != nil {
 		return err
 	}
 	if f.record != nil && f.record.After == hash(f.before) {
@@ -121,60 +115,77 @@ func (f *file) uninstall(e edit) error {
 	return nil
 }
 
-// writeFiles puts every changed file in place. Nothing is replaced before all of
-// them, and their records, are written beside it.
-func writeFiles(files []*file, forget bool) error {
+// recordFile is the file with the record, to be written or removed; nil: there is none.
+func (f *file) recordFile() (*file, error) {
+	if f.recordPath == "" || f.record == nil {
+		return nil, nil
+	}
+	data, err := json.Marshal(f.record)
+	if err != nil {
+		return nil, err
+	}
+	r := &file{path: f.recordPath, real: f.recordPath, after: data, remove: f.isRemoval}
+	r.before, r.info, err = readFile(r.real)
+	return r, err
+}
+
+// writeFiles puts every file in place. Nothing is replaced before all of them are written beside it;
+// when that fails nothing of it is left.
+func writeFiles(files []*file) error {
+	var made []string // new directories, the inner ones first
+	temps := make([]string, len(files))
 	defer func() {
-		for _, f := range files {
-			if f.temp != "" {
-				os.Remove(f.temp)
-			}
+		for _, path := range append(temps, made...) {
+			os.Remove(path) // what is in use stays: it is not empty, or has another name by now
 		}
 	}()
-	for _, f := range files {
-		err := f.writeTemp()
-		if err == nil && !forget {
-			err = f.saveRecord()
+	for i, f := range files {
+		if f.remove {
+			continue
+		}
+		var missing []string
+		dir := filepath.Dir(f.real)
+		for d := dir; !exists(d); d = filepath.Dir(d) {
+			missing = append(missing, d)
+		}
+		made = append(missing, made...)
+		err := os.MkdirAll(dir, 0o700)
+		if err == nil {
+			temps[i], err = f.writeTemp()
 		}
 		if err != nil {
 			return err
 		}
 	}
-	for _, f := range files {
-		if err := f.replace(); err != nil {
+	for i, f := range files {
+		if err := f.replace(temps[i]); err != nil {
 			return err
-		}
-		if forget && f.recordPath != "" {
-			os.Remove(f.recordPath)
 		}
 	}
 	return nil
 }
 
-// writeTemp writes the new content beside the file.
-func (f *file) writeTemp() error {
-	if f.remove {
-		return nil
-	}
-	dir := filepath.Dir(f.real)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	t, err := os.CreateTemp(dir, "."+filepath.Base(f.real)+".*")
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// writeTemp writes the new content beside the file. The name is good also with an error.
+func (f *file) writeTemp() (string, error) {
+	t, err := os.CreateTemp(filepath.Dir(f.real), "."+filepath.Base(f.real)+".*")
 	if err != nil {
-		return err
+		return "", err
 	}
-	f.temp = t.Name()
 	mode := fs.FileMode(0o600)
 	if f.info != nil {
 		mode = f.info.Mode().Perm()
 	}
 	_, err = t.Write(f.after)
-	return errors.Join(err, t.Chmod(mode), t.Sync(), t.Close())
+	return t.Name(), errors.Join(err, t.Chmod(mode), t.Sync(), t.Close())
 }
 
 // replace puts the new content in place, if the file is still what was read.
-func (f *file) replace() error {
+func (f *file) replace(temp string) error {
 	now, info, err := readFile(f.real)
 	if err != nil {
 		return err
@@ -183,7 +194,7 @@ func (f *file) replace() error {
 		return fmt.Errorf("%s: another program changed it in the meantime, and it was left alone", f.path)
 	}
 	if !f.remove {
-		return os.Rename(f.temp, f.real)
+		return os.Rename(temp, f.real)
 	}
 	if err := os.Remove(f.real); err != nil {
 		return err
@@ -196,99 +207,68 @@ func (f *file) replace() error {
 	return nil
 }
 
-// saveRecord writes the record of an install.
-func (f *file) saveRecord() error {
-	if f.record == nil || f.recordPath == "" {
-		return nil
-	}
-	data, err := json.Marshal(f.record)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(f.recordPath), 0o700); err != nil {
-		return err
-	}
-	return os.WriteFile(f.recordPath, data, 0o600)
-}
-
-// readFile reads a regular file that may be written; info is nil where there is
-// none.
+// readFile reads a regular file that may be written; info is nil where there is none.
 func readFile(path string) (data []byte, info fs.FileInfo, err error) {
 	info, err = os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil, nil
+	case err != nil:
+	case !info.Mode().IsRegular():
+		err = fmt.Errorf("%s is not a regular file", path)
+	case info.Mode().Perm()&0o200 == 0:
+		err = fmt.Errorf("%s is read-only, and was left alone", path)
+	default:
+		data, err = os.ReadFile(path)
 	}
-	if err != nil {
-		return nil, nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, nil, fmt.Errorf("%s is not a regular file", path)
-	}
-	if info.Mode().Perm()&0o200 == 0 {
-		return nil, nil, fmt.Errorf("%s is read-only, and was left alone", path)
-	}
-	data, err = os.ReadFile(path)
 	return data, info, err
 }
 
-// realPath follows the links in a path, also of the file itself, to where the
-// file is or would be.
+// realPath follows the links in a path, also of the file itself, to where the file is or would be.
 func realPath(path string) (string, error) {
 	real, err := filepath.EvalSymlinks(path)
-	if !errors.Is(err, fs.ErrNotExist) {
+	if !errors.Is(err, fs.ErrNotExist) || filepath.Dir(path) == path {
 		return real, err
 	}
-	if _, err := os.Lstat(path); err == nil {
+	if exists(path) {
 		return "", fmt.Errorf("%s is a link that leads nowhere", path)
-	}
-	if filepath.Dir(path) == path {
-		return "", err
 	}
 	dir, err := realPath(filepath.Dir(path))
 	return filepath.Join(dir, filepath.Base(path)), err
-}
-
-// cutBlock is the text around a block of lines of ours; found is false where there
-// is none. comment begins a comment in such a file.
-func (f *file) cutBlock(comment, tool string) (head, tail string, found bool) {
-	head, rest, begins := strings.Cut(string(f.after), blockBegin(comment, tool))
-	_, tail, ends := strings.Cut(rest, comment+" atm end\n")
-	if !begins || !ends {
-		return string(f.after), "", false
-	}
-	return head, tail, true
 }
 
 func blockBegin(comment, tool string) string {
 	return comment + " atm begin: atm install " + tool + " writes this, atm uninstall " + tool + " removes it\n"
 }
 
-func (f *file) withoutBlock(comment, tool string) string {
-	head, tail, _ := f.cutBlock(comment, tool)
-	return head + tail
+// block finds lines of ours. comment begins a comment in such a file.
+func block(comment, tool string) *regexp.Regexp {
+	return regexp.MustCompile("(?s)" + regexp.QuoteMeta(blockBegin(comment, tool)) + ".*?" + comment + " atm end\n")
 }
 
-// replaceBlock puts a block of lines of ours in the place of the last one, or at
-// the end. Without a body the block goes.
-func (f *file) replaceBlock(comment, tool, body, said string) {
-	head, tail, found := f.cutBlock(comment, tool)
-	if body != "" {
-		if !found && head != "" && !strings.HasSuffix(head, "\n") {
-			head += "\n"
-		}
-		body = blockBegin(comment, tool) + body + comment + " atm end\n"
+// blockEdit is an edit that adds lines of ours.
+func blockEdit(path, comment, tool, body, added, removed string) edit {
+	return edit{path, func(f *file) error { f.replaceBlock(comment, tool, body, added, removed); return nil }}
+}
+
+// replaceBlock puts lines of ours in the place of the last ones, or at the end. Without a body, and at
+// a removal, they go.
+func (f *file) replaceBlock(comment, tool, body, added, removed string) {
+	said, lines := removed, ""
+	if body != "" && !f.isRemoval {
+		said, lines = added, blockBegin(comment, tool)+body+comment+" atm end\n"
 	}
-	if text := head + body + tail; text != string(f.after) {
+	old, text := block(comment, tool), string(f.after)
+	if old.MatchString(text) {
+		text = old.ReplaceAllLiteralString(text, lines)
+	} else if lines != "" {
+		if text != "" && !strings.HasSuffix(text, "\n") {
+			text += "\n"
+		}
+		text += lines
+	}
+	if text != string(f.after) {
 		f.after = []byte(text)
 		f.say("%s", said)
-	}
-}
-
-// blockEdit is an edit that adds a block of lines.
-func blockEdit(path, comment, tool, body, added, removed string) edit {
-	return edit{
-		path:      path,
-		install:   func(f *file) error { f.replaceBlock(comment, tool, body, added); return nil },
-		uninstall: func(f *file) error { f.replaceBlock(comment, tool, "", removed); return nil },
 	}
 }

@@ -10,12 +10,10 @@ import (
 	"strings"
 )
 
-// ErrTracked says that a git repository tracks a file, or a link to it. Such a file
-// is others' as well.
+// ErrTracked says that a git repository tracks a file, or a link to it. Such a file is others' as well.
 var ErrTracked = errors.New("is tracked by the repository")
 
-// checkUntracked makes sure that no repository tracks a file, nor the link that
-// leads to it.
+// checkUntracked makes sure that no repository tracks a file, nor the link that leads to it.
 func checkUntracked(path, real string) error {
 	dir, err := realPath(filepath.Dir(path))
 	if err != nil {
@@ -23,21 +21,22 @@ func checkUntracked(path, real string) error {
 	}
 	for _, at := range []string{real, filepath.Join(dir, filepath.Base(path))} {
 		for _, top := range worktreesAround(filepath.Dir(at)) {
-			tracked, err := isTracked(top, at)
-			if err != nil {
-				return fmt.Errorf("find out whether %s is tracked: %w", path, err)
-			}
-			if tracked {
+			_, err := git(top, "ls-files", "--error-unmatch", "--", at)
+			var exit *exec.ExitError
+			switch {
+			case err == nil:
 				return fmt.Errorf("%s %w at %s: it was left alone", at, ErrTracked, top)
+			case errors.As(err, &exit) && exit.ExitCode() == 1, strings.Contains(err.Error(), "not a git repository"):
+			default:
+				return fmt.Errorf("find out whether %s is tracked: %w", path, err)
 			}
 		}
 	}
 	return nil
 }
 
-// worktreesAround are the directories with a .git that a directory lies in, the
-// nearest first: an outer repository may have tracked a file before an inner
-// one was made.
+// worktreesAround are the directories with a .git that a directory lies in, the nearest first: an outer
+// repository may have tracked a file before an inner one was made.
 func worktreesAround(dir string) (tops []string) {
 	for ; ; dir = filepath.Dir(dir) {
 		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
@@ -49,32 +48,21 @@ func worktreesAround(dir string) (tops []string) {
 	}
 }
 
-func isTracked(top, path string) (bool, error) {
-	_, err := git(top, "ls-files", "--error-unmatch", "--", path)
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && (exit.ExitCode() == 1 || strings.Contains(err.Error(), "not a git repository")) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-// git runs git in a directory, whatever repository the caller's environment
-// names, and without anything that the repository asks to be run.
+// git runs git in a directory, whatever repository the caller's environment names, and without anything
+// that the repository asks to be run.
 func git(dir string, args ...string) (string, error) {
 	cmd := exec.Command("git", append([]string{"--literal-pathspecs", "-c", "core.fsmonitor=false", "-C", dir}, args...)...)
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "GIT_") })
 	cmd.Env = append(cmd.Env, "LC_ALL=C", "GIT_OPTIONAL_LOCKS=0")
-	var said strings.Builder
-	cmd.Stderr = &said
 	out, err := cmd.Output()
-	if err != nil && said.Len() > 0 {
-		err = fmt.Errorf("git %s: %s: %w", args[0], strings.TrimSpace(said.String()), err)
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		err = fmt.Errorf("git %s: %s: %w", args[0], strings.TrimSpace(string(exit.Stderr)), err)
 	}
-	return string(out), err
+	return strings.TrimSpace(string(out)), err
 }
 
-// localDir is where this worktree's own configuration lies: its top, or the
-// working directory where there is no worktree.
+// localDir is where this worktree's own configuration lies: its top, or the working directory where
+// there is no worktree.
 func (p *Installer) localDir() (string, error) {
 	dir, err := realPath(p.Dir)
 	if tops := worktreesAround(dir); err == nil && len(tops) > 0 {
@@ -83,17 +71,15 @@ func (p *Installer) localDir() (string, error) {
 	return dir, err
 }
 
-// excludeEdit is the repository's exclude file with a line for each of these
-// files, so that git does not show them. All worktrees share it. ok is false
-// where there is no repository.
-func excludeEdit(top, tool string, files []edit) (e edit, ok bool) {
-	out, err := git(top, "rev-parse", "--git-path", "info/exclude")
+// excludeEdit is the edit of the repository's exclude file, a line for each of these files, so that git does
+// not show them: none without a repository. All worktrees share it.
+func excludeEdit(top, tool string, files []edit) []edit {
+	path, err := git(top, "rev-parse", "--git-path", "info/exclude")
 	if err != nil {
-		return e, false
+		return nil
 	}
-	e.path = strings.TrimSpace(out)
-	if !filepath.IsAbs(e.path) {
-		e.path = filepath.Join(top, e.path)
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(top, path)
 	}
 	lines := ""
 	for _, f := range files {
@@ -101,5 +87,6 @@ func excludeEdit(top, tool string, files []edit) (e edit, ok bool) {
 			lines += "/" + filepath.ToSlash(rel) + "\n"
 		}
 	}
-	return blockEdit(e.path, "#", tool, lines, "git does not see "+strings.Join(strings.Fields(lines), ", "), "git sees them again"), true
+	said := "git does not see " + strings.Join(strings.Fields(lines), ", ")
+	return []edit{blockEdit(path, "#", tool, lines, said, "git sees them again")}
 }

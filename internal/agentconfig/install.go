@@ -1,27 +1,18 @@
-// Package agentconfig writes what a coding agent needs to know of atm into that
-// program's own configuration, and takes it out again.
+// Package agentconfig writes what a coding agent needs to know of atm into that program's own
+// configuration, and takes it out again: hooks; permission to run atm's mail verbs without asking; the
+// root among the writable paths of a sandbox; for one worktree, who the agent is. Each tool has a file
+// (claude.go, codex.go, …).
 //
-// What it writes, a file a tool (claude.go, codex.go, gemini.go, opencode.go):
-//
-//   - hooks, so that states become events and mail goes along with a turn;
-//   - permission to run atm's mail verbs without asking (Verbs), and none that
-//     starts, types for, approves or stops;
-//   - where the program has a sandbox, the root among the writable paths;
-//   - for one worktree, who the agent is.
-//
-// What may be relied on:
-//
-//   - Nothing is written before every file was read, understood and found to be
-//     nobody's but the user's: one that a repository tracks, directly or through a
-//     link, or that does not parse, is an error that names it.
-//   - What is there stays, with its order, comments and layout. Done again, it
-//     changes nothing. Older hooks of ours are brought up to date.
-//   - Uninstall gives back the bytes that were there, as long as nobody else changed
-//     the file; else it takes out what is ours. For that a copy of the original is
-//     kept in the user's state directory (record); without it only hooks and blocks
-//     are taken out, which nobody else writes.
-//   - Each file is replaced in one step, links are written through, modes kept. A
-//     file that another program changes meanwhile is left alone.
+//   - Nothing is written before every file was read, understood and found to be nobody's but the
+//     user's. One that a repository tracks, directly or through a link, or that does not parse, is an
+//     error that names it.
+//   - What is there stays, with its order, comments and layout. Done again, it changes nothing. Older
+//     hooks of ours are brought up to date.
+//   - Uninstall gives back the bytes that were there, as long as nobody else changed the file; else it
+//     takes out what is ours. For that a record is kept in the user's state directory; without it only
+//     hooks and blocks are taken out.
+//   - Each file is replaced in one step; links are written through, modes kept. A file that another
+//     program changes meanwhile is left alone.
 package agentconfig
 
 import (
@@ -34,8 +25,8 @@ import (
 // Tools are the programs whose configuration is known.
 var Tools = []string{"claude", "codex", "gemini", "opencode"}
 
-// Verbs are the commands of atm that an agent may run without being asked: its mail,
-// and looking around. No pattern that this package writes may admit another.
+// Verbs are the commands of atm that an agent may run without being asked: its mail, and looking
+// around. No pattern that this package writes may admit another.
 var Verbs = []string{"send", "read", "reply", "ack", "ls", "show", "wait", "team", "trace", "where", "primer"}
 
 // Installer knows the surroundings of an installation.
@@ -54,7 +45,7 @@ type Request struct {
 	Agent  string // with Local: who the agent is here; "" leaves that as it is
 	DryRun bool   // nothing is written
 
-	remove bool
+	isRemoval bool
 }
 
 // Report says what was changed, or would be.
@@ -71,15 +62,7 @@ type Change struct {
 	Changes []string `json:"changes"`
 }
 
-// edit is what is to be done to one file.
-type edit struct {
-	path      string
-	install   func(*file) error
-	uninstall func(*file) error
-}
-
-// plan is what is to be done to all files of a tool, the one with the hooks
-// first.
+// plan is what is to be done to all files of a tool, the one with the hooks first.
 type plan struct {
 	edits []edit
 	notes []string
@@ -99,9 +82,7 @@ func (p *Installer) plan(r Request) (*plan, error) {
 	}
 	pl := plans[r.Tool](r, local)
 	if r.Local {
-		if e, ok := excludeEdit(local, r.Tool, pl.edits); ok {
-			pl.edits = append(pl.edits, e)
-		}
+		pl.edits = append(pl.edits, excludeEdit(local, r.Tool, pl.edits)...)
 	}
 	if p.onPath() == "" {
 		pl.notes = append(pl.notes, "atm is not on your PATH: the hooks run "+p.Self+", but agents will type atm; link it into a directory on your PATH")
@@ -112,44 +93,54 @@ func (p *Installer) plan(r Request) (*plan, error) {
 	return pl, nil
 }
 
-// Install writes a tool's configuration.
-func (p *Installer) Install(r Request) (*Report, error) { return p.run(r, (*file).install) }
-
 // Uninstall takes out of a tool's configuration what Install put there.
 func (p *Installer) Uninstall(r Request) (*Report, error) {
-	r.Agent, r.remove = "", true
-	return p.run(r, (*file).uninstall)
+	r.Agent, r.isRemoval = "", true
+	return p.Install(r)
 }
 
-// run edits all files of a request in memory, and then writes them.
-func (p *Installer) run(r Request, do func(*file, edit) error) (*Report, error) {
+// Install writes a tool's configuration: it edits all files in memory, then writes them.
+func (p *Installer) Install(r Request) (*Report, error) {
 	pl, err := p.plan(r)
 	if err != nil {
 		return nil, err
 	}
 	report := &Report{Tool: r.Tool, DryRun: r.DryRun, Files: []Change{}}
-	if !r.remove {
+	if !r.isRemoval {
 		report.Notes = pl.notes
 	}
-	var files []*file
+	var files []*file // a record comes before its file, and goes after it
 	for _, e := range pl.edits {
-		f, err := p.openFile(r.Tool, e)
-		if err == nil {
-			err = do(f, e)
+		f, err := p.openFile(r, e.path)
+		if err == nil && r.isRemoval {
+			err = f.uninstall(e)
+		} else if err == nil {
+			err = f.install(e)
 		}
 		if err != nil {
 			return nil, err
 		}
 		report.Notes = append(report.Notes, f.notes...)
-		if f.changed() {
+		if !f.changed() {
+			continue
+		}
+		report.Files = append(report.Files, Change{Path: f.path, Changes: f.changes})
+		record, err := f.recordFile()
+		switch {
+		case err != nil:
+			return nil, err
+		case record == nil:
 			files = append(files, f)
-			report.Files = append(report.Files, Change{Path: f.path, Changes: f.changes})
+		case r.isRemoval:
+			files = append(files, f, record)
+		default:
+			files = append(files, record, f)
 		}
 	}
 	if r.DryRun {
 		return report, nil
 	}
-	return report, writeFiles(files, r.remove)
+	return report, writeFiles(files)
 }
 
 // Hooks are those of ours in a tool's configuration.
@@ -159,8 +150,7 @@ type Hooks struct {
 	Missing bool   // it is not there
 }
 
-// FindHooks looks for our hooks in a tool's configuration: the user's, or this
-// worktree's.
+// FindHooks looks for our hooks in a tool's configuration: the user's, or this worktree's.
 func (p *Installer) FindHooks(tool string, local bool) (Hooks, error) {
 	pl, err := p.plan(Request{Tool: tool, Local: local})
 	if err != nil {
@@ -168,12 +158,10 @@ func (p *Installer) FindHooks(tool string, local bool) (Hooks, error) {
 	}
 	h := Hooks{Path: pl.edits[0].path}
 	data, _, err := readFile(h.Path)
-	words := hookProgram.FindSubmatch(data)
-	if err != nil || words == nil {
-		return h, err
+	if words := hookProgram.FindSubmatch(data); words != nil {
+		h.Program = string(words[1])
+		_, statErr := os.Stat(filepath.FromSlash(h.Program))
+		h.Missing = statErr != nil && filepath.IsAbs(h.Program)
 	}
-	h.Program = string(words[1])
-	_, err = os.Stat(filepath.FromSlash(h.Program))
-	h.Missing = err != nil && filepath.IsAbs(h.Program)
-	return h, nil
+	return h, err
 }

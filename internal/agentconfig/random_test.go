@@ -8,8 +8,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-
-	"github.com/tailscale/hujson"
 )
 
 // A drawer makes configuration files of every look: members that matter and
@@ -164,7 +162,9 @@ func TestInstallAndUninstallAreNothing(t *testing.T) {
 		// Somebody adds a member in between.
 		fresh()
 		h.install(f.r)
-		appendMember(doc, "added", hujson.String("in between"), 0)
+		if err := put(doc, "/added", `"in between"`); err != nil {
+			fail("%v", err)
+		}
 		h.write(f.name, string(doc.Pack()))
 		h.uninstall(f.r)
 		left := h.read(f.name)
@@ -173,10 +173,10 @@ func TestInstallAndUninstallAreNothing(t *testing.T) {
 			fail("%v in\n%s", err, left)
 		}
 		was, _ := parseJSON([]byte(src))
-		if str(find(got, "added")) != "in between" {
+		if str(got.Find("/added")) != "in between" {
 			fail("what was added is lost:\n%s", left)
 		}
-		removeMember(got, "added")
+		remove(got, "/added")
 		was.Minimize()
 		got.Minimize()
 		if was.String() != got.String() {

@@ -17,52 +17,37 @@ type tomlKey struct {
 	said       string // what a person is told
 }
 
-// tomlFile puts keys into a TOML file, in one marked block at its end. No library
-// edits TOML and keeps its comments: where the file has such a table already, a
-// note says what to add by hand.
+// tomlFile puts keys into a TOML file, in one marked block at its end. No library edits TOML and keeps
+// its comments: where the file has such a table already, a note says what to add by hand.
 func tomlFile(path, tool string, keys []tomlKey) edit {
-	return edit{
-		path: path,
-		install: func(f *file) error {
-			text := f.withoutBlock("#", tool)
-			doc, err := parseTOML(text)
-			if err != nil {
-				return f.notUnderstood(err)
+	return edit{path, func(f *file) error {
+		text, body := block("#", tool).ReplaceAllString(string(f.after), ""), ""
+		doc, err := parseTOML(text)
+		if err != nil {
+			return f.notUnderstood(err)
+		}
+		var said []string
+		for _, k := range keys {
+			more := fmt.Sprintf("[%s]\n%s = %s\n", k.table, k.key, k.value)
+			if _, err := parseTOML(text + "\n" + body + more); f.isRemoval || k.want == "" || k.isIn(doc) {
+				continue
+			} else if err != nil {
+				f.notes = append(f.notes, fmt.Sprintf("%s has a [%s] of its own: add %s = %s to it yourself", path, k.table, k.key, k.value))
+				continue
 			}
-			body := ""
-			var said []string
-			for _, k := range keys {
-				if k.want == "" || k.isIn(doc) {
-					continue
-				}
-				more := fmt.Sprintf("[%s]\n%s = %s\n", k.table, k.key, k.value)
-				if _, err := parseTOML(text + "\n" + body + more); err != nil {
-					f.note("%s has a [%s] of its own: add %s = %s to it yourself", path, k.table, k.key, k.value)
-					continue
-				}
-				body += more
-				said = append(said, k.said)
-			}
-			f.replaceBlock("#", tool, body, strings.Join(said, "; "))
-			return nil
-		},
-		uninstall: func(f *file) error {
-			if _, err := parseTOML(string(f.after)); err != nil {
-				return f.notUnderstood(err)
-			}
-			f.replaceBlock("#", tool, "", "taken out: what atm had added")
-			return nil
-		},
-	}
+			body += more
+			said = append(said, k.said)
+		}
+		f.replaceBlock("#", tool, body, strings.Join(said, "; "), "taken out: what atm had added")
+		return nil
+	}}
 }
 
-func parseTOML(text string) (map[string]any, error) {
-	doc := map[string]any{}
-	err := toml.Unmarshal([]byte(text), &doc)
+func parseTOML(text string) (doc map[string]any, err error) {
 	var bad *toml.DecodeError
-	if errors.As(err, &bad) {
+	if err = toml.Unmarshal([]byte(text), &doc); errors.As(err, &bad) {
 		line, column := bad.Position()
-		return nil, fmt.Errorf("line %d, column %d: %w", line, column, bad)
+		err = fmt.Errorf("line %d, column %d: %w", line, column, bad)
 	}
 	return doc, err
 }

@@ -7,7 +7,12 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
+	"os"
+	"os/exec"
 	"slices"
+	"strings"
+	"syscall"
 
 	"github.com/urfave/cli/v2"
 
@@ -16,12 +21,13 @@ import (
 	"github.com/agentteammail/atm/internal/cli/mail"
 	"github.com/agentteammail/atm/internal/cli/session"
 	"github.com/agentteammail/atm/internal/cli/setup"
+	"github.com/agentteammail/atm/internal/runspec"
 )
 
 // Run does what the words behind the program's name ask for and returns the exit
 // code. Everything that was wrong has been printed.
 func Run(version string, words []string) int {
-	app := newApp(version)
+	app := newApp(runspec.Version(version))
 	if len(words) > 0 && words[len(words)-1] == generate {
 		app.EnableBashCompletion = true
 		if !slices.Contains(words, "--") { // behind which urfave would run the verb
@@ -30,27 +36,44 @@ func Run(version string, words []string) int {
 		return command.ExitDone
 	}
 	line, err := command.Parse(app, words)
-	if unknown, ok := errors.AsType[*command.UnknownCommandError](err); ok {
-		err = unknownVerb(app, unknown.Name)
-	}
-	ctx := contextOf(app, line)
-	report := command.Report
-	if line.Command != nil && line.Command.Name == "hook" && !line.Help {
-		report = command.ReportHook
-	}
-	if err != nil {
-		return report(ctx, err)
-	}
-	if line.Help {
-		return command.Report(ctx, printHelp(app, line.Path))
-	}
-	app.ExitErrHandler = func(c *cli.Context, _ error) {
-		if !line.JSON || c.Bool("json") { // after an error in a global flag it is not known
-			ctx = c
+	if line.Unknown >= 0 {
+		name := words[line.Unknown]
+		if code, found := runExternal(name, slices.Delete(slices.Clone(words), line.Unknown, line.Unknown+1)); found {
+			return code
 		}
+		err = unknownVerb(app, name)
 	}
-	err = app.RunContext(context.Background(), line.Args())
-	return report(ctx, err)
+	set := flag.NewFlagSet(app.Name, flag.ContinueOnError)
+	set.Bool("json", line.JSON, "")
+	c := cli.NewContext(app, set, nil) // what an error needs to know
+	if line.Command != nil {
+		c.Command = line.Command
+	}
+	if err == nil && line.Help {
+		err = printHelp(app, line.Command)
+	} else if err == nil {
+		err = app.RunContext(context.Background(), line.Args)
+	}
+	return command.Report(c, err, c.Command.Name == "hook" && !line.Help)
+}
+
+// runExternal runs atm-NAME, if there is such a program, in the place of this one.
+func runExternal(name string, args []string) (code int, found bool) {
+	path, err := command.Companion("atm-" + name)
+	if err != nil || strings.ContainsAny(name, `/\`) {
+		return 0, false
+	}
+	cmd := exec.Command(path, args...)
+	err = syscall.Exec(path, cmd.Args, os.Environ())
+	if errors.Is(err, errors.ErrUnsupported) { // Windows
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+		err = cmd.Run()
+	}
+	if cmd.ProcessState != nil {
+		return cmd.ProcessState.ExitCode(), true
+	}
+	fmt.Fprintf(os.Stderr, "atm: run %s: %v\n", path, err)
+	return command.ExitFailed, true
 }
 
 // newApp is the app with all its verbs.
@@ -88,18 +111,6 @@ func prepare(c *cli.Command, parent string) {
 	for _, sub := range c.Subcommands {
 		prepare(sub, c.HelpName)
 	}
-}
-
-// contextOf is a context for an error of the command line itself, which no verb
-// has seen.
-func contextOf(app *cli.App, line *command.Line) *cli.Context {
-	set := flag.NewFlagSet(app.Name, flag.ContinueOnError)
-	set.Bool("json", line.JSON, "")
-	c := cli.NewContext(app, set, nil)
-	if line.Command != nil {
-		c.Command = line.Command
-	}
-	return c
 }
 
 // meant are words that people type for another verb, and what they mean.

@@ -48,7 +48,7 @@ func checkVerb(t *testing.T, app *cli.App, parents []string, c *cli.Command) {
 			flags["--"+flag] = true
 		}
 	}
-	page := printed(t, func() error { return printHelp(app, path) })
+	page := printed(t, func() error { return printHelp(app, c) })
 	if n := strings.Count(page, "\n"); n > 25 {
 		t.Errorf("%s: its page has %d lines", name, n)
 	}

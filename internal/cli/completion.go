@@ -85,7 +85,7 @@ func complete(c *cli.Context) {
 	if s.Me == nil || !strings.Contains(c.Command.ArgsUsage, "ID") {
 		return
 	}
-	ids, _, _ := s.Me.UnreadIDs()
+	ids, _ := s.Me.UnreadIDs()
 	owed, _ := s.Me.OwedIDs()
 	for _, id := range append(ids, owed...) {
 		fmt.Fprintln(os.Stdout, id.Short(6))

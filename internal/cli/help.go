@@ -20,9 +20,20 @@ var helpCommand = &cli.Command{
 	UsageText: "atm help send\natm help all",
 	Action: func(c *cli.Context) error {
 		if c.Args().First() == "all" {
-			return printAll(c.App)
+			return command.Print(c, command.Text(verbLines(c.App.VisibleCommands())))
 		}
-		return printHelp(c.App, c.Args().Slice())
+		var found *cli.Command
+		for i, name := range c.Args().Slice() {
+			if i == 0 {
+				found = c.App.Command(name)
+			} else {
+				found = found.Command(name)
+			}
+			if found == nil {
+				return unknownVerb(c.App, strings.Join(c.Args().Slice()[:i+1], " "))
+			}
+		}
+		return printHelp(c.App, found)
 	},
 }
 
@@ -31,38 +42,21 @@ var versionCommand = &cli.Command{
 	Action: func(c *cli.Context) error { return command.Print(c, command.Text("atm "+c.App.Version)) },
 }
 
-// page is a verb's help: an example first, at most 25 lines.
-const page = `{{range lines .UsageText}}  {{.}}
-{{end}}
-{{.HelpName}}{{with .ArgsUsage}} {{.}}{{end}}: {{.Usage}}
-{{with .Description}}{{.}}
-{{end}}{{with subs .}}
-{{.}}{{end}}{{with flags .}}
-{{.}}{{end}}
-Everywhere: --root DIR, --team NAME, --as NAME, --json, --quiet, --lock-timeout D, --help
-`
-
-// printHelp prints the page of a verb; of none, the main page.
-func printHelp(app *cli.App, path []string) error {
-	if len(path) == 0 {
-		_, err := os.Stdout.WriteString(mainHelp)
-		return err
-	}
-	found := app.Command(path[0])
-	if found == nil {
-		return unknownVerb(app, path[0])
-	}
-	for _, sub := range path[1:] {
-		if found = found.Command(sub); found == nil {
-			return command.Usage("unknown command %q", strings.Join(path, " ")).WithHint("atm help %s", path[0])
+// printHelp prints the page of a verb, an example first; of none, the main page.
+func printHelp(app *cli.App, c *cli.Command) error {
+	text := mainHelp
+	if c != nil {
+		text = "  " + strings.ReplaceAll(c.UsageText, "\n", "\n  ") + "\n\n" +
+			strings.TrimSpace(c.HelpName+" "+c.ArgsUsage) + ": " + c.Usage + "\n"
+		for _, part := range []string{c.Description, verbLines(c.VisibleCommands()), flagLines(c)} {
+			if part != "" {
+				text += strings.TrimSuffix(part, "\n") + "\n\n"
+			}
 		}
+		text += "Everywhere: --root DIR, --team NAME, --as NAME, --json, --quiet, --lock-timeout D, --help\n"
 	}
-	cli.HelpPrinterCustom(os.Stdout, page, found, map[string]any{
-		"lines": func(s string) []string { return strings.Split(s, "\n") },
-		"flags": flagLines,
-		"subs":  subLines,
-	})
-	return nil
+	_, err := os.Stdout.WriteString(text)
+	return err
 }
 
 // flagLines are a verb's flags, in two columns where they are many.
@@ -78,35 +72,24 @@ func flagLines(c *cli.Command) string {
 		cells = append(cells, cell)
 		width = max(width, len([]rune(cell)))
 	}
-	rows := len(cells)
+	rows, text := len(cells), ""
 	if rows > 10 {
 		rows = (rows + 1) / 2
 	}
-	text := ""
 	for i := range rows {
+		second := ""
 		if i+rows < len(cells) {
-			text += fmt.Sprintf("  %-*s  %s\n", width, cells[i], cells[i+rows])
-		} else {
-			text += "  " + cells[i] + "\n"
+			second = cells[i+rows]
 		}
+		text += strings.TrimRight(fmt.Sprintf("  %-*s  %s", width, cells[i], second), " ") + "\n"
 	}
 	return text
 }
 
-func subLines(c *cli.Command) string {
-	text := ""
-	for _, sub := range c.VisibleCommands() {
-		text += fmt.Sprintf("  %-30s %s\n", strings.TrimSpace(sub.HelpName+" "+sub.ArgsUsage), sub.Usage)
+// verbLines are a line for every verb, and for its subs.
+func verbLines(verbs []*cli.Command) (text string) {
+	for _, c := range verbs {
+		text += fmt.Sprintf("%-32s %s\n%s", strings.TrimSpace(c.HelpName+" "+c.ArgsUsage), c.Usage, verbLines(c.VisibleCommands()))
 	}
 	return text
-}
-
-// printAll prints a line for every verb.
-func printAll(app *cli.App) error {
-	text := ""
-	for _, c := range app.VisibleCommands() {
-		text += fmt.Sprintf("%-32s %s\n%s", strings.TrimSpace(c.HelpName+" "+c.ArgsUsage), c.Usage, subLines(c))
-	}
-	_, err := os.Stdout.WriteString(text)
-	return err
 }

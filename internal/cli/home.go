@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -50,8 +51,17 @@ func home(c *cli.Context) error {
 	o := &overview{Root: s.Root.Path, Team: s.Team.Name, Pending: []policy.Question{}}
 	if err != nil {
 		o.note = e.Message + "\n" + e.Hint + "\n"
-	} else if err := o.readMail(c, s); err != nil {
-		return err
+	} else {
+		unread, err := s.Me.Peek(c.Context, mailbox.ReadOptions{Limit: most})
+		if err != nil {
+			return err
+		}
+		r := s.Renderer()
+		owed, _ := s.Me.OwedIDs()
+		o.Agent, o.Unread, o.Owed = s.Me.Agent(), len(unread.Items)+unread.More, len(owed)
+		for _, it := range unread.Items {
+			o.mail = append(o.mail, fmt.Sprintf("%s %s %q", r.Who(it.From), letter.Age(r.Now, it.SentAt), letter.Clip(letter.Escape(it.Title()), 40)))
+		}
 	}
 	if waiting, _ := s.Team.Waiting(c.Context); waiting != nil {
 		o.Pending = waiting
@@ -62,23 +72,9 @@ func home(c *cli.Context) error {
 	return command.Print(c, o)
 }
 
-func (o *overview) readMail(c *cli.Context, s *command.Scope) error {
-	o.Agent = s.Me.Agent()
-	batch, err := s.Me.Peek(c.Context, mailbox.ReadOptions{Limit: most, Owed: 1})
-	o.Unread, o.Owed = len(batch.Items)+batch.More, batch.OwedTotal
-	r := s.Renderer()
-	for _, it := range batch.Items {
-		o.mail = append(o.mail, fmt.Sprintf("%s %s %q", r.Who(it.From), letter.Age(r.Now, it.SentAt), letter.Clip(letter.Escape(it.Title()), 40)))
-	}
-	return err
-}
-
 func (o *overview) String() string {
 	var b strings.Builder
-	who := string(o.Agent)
-	if who == "" {
-		who = "nobody yet"
-	}
+	who := cmp.Or(o.Agent, "nobody yet")
 	fmt.Fprintf(&b, "%s, in team %s (%s)\n\n%s", who, o.Team, letter.Escape(o.Root), o.note)
 	if o.Unread > 0 {
 		fmt.Fprintf(&b, "%d unread: atm read   %s\n", o.Unread, strings.Join(o.mail, ", "))

@@ -16,35 +16,33 @@ type replyWay int
 const (
 	none      replyWay = iota
 	asContext          // as additional context of the model
-	asBlock            // as the reason not to stop
+	asBlock            // as the reason why it may not stop
 	onStderr           // the same, on stderr with exit code 2
 )
-
-// blocksStop reports whether mail keeps the program from stopping.
-func (w replyWay) blocksStop() bool { return w == asBlock || w == onStderr }
 
 // write is the text of a handover: a line of ours, the letters, what is left.
 func (c *call) write(h *mailbox.Handover, l *letter.Renderer) {
 	if c.text.Len() > 0 {
 		c.text.WriteByte('\n')
 	}
-	what := "new messages"
+	plural := "s"
 	if len(h.Items) == 1 {
-		what = "new message"
+		plural = ""
 	}
-	fmt.Fprintf(&c.text, "%s %d %s for %s", mark, len(h.Items), what, c.o.Box.Agent())
+	fmt.Fprintf(&c.text, "%s %d new message%s for %s", mark, len(h.Items), plural, c.o.Box.Agent())
 	if n := len(h.Repeat); n > 0 {
 		fmt.Fprintf(&c.text, " (%d may be a repeat: nothing showed that it arrived)", n)
 	}
 	fmt.Fprintf(&c.text, "; answer with atm reply ID \"…\"%s\n", c.o.Flags)
+	messages := mailbox.Messages(h.Items)
 	var ids []wire.ID
-	for _, it := range h.Items {
-		ids = append(ids, it.ID)
+	for _, m := range messages {
+		ids = append(ids, m.ID)
 	}
 	l.Digits = letter.ShortLength(ids)
-	for i, k := range letter.FlagsOf(mailbox.Messages(h.Items), mailbox.Messages(h.Ahead)) {
-		k.Repeat = h.Repeat[ids[i]]
-		c.text.Write(l.Render(h.Items[i].Message, k))
+	for i, flags := range letter.FlagsOf(messages, mailbox.Messages(h.Ahead)) {
+		flags.Repeat = h.Repeat[ids[i]]
+		c.text.Write(l.Render(messages[i], flags))
 	}
 	if n := h.More + h.Left; n > 0 {
 		fmt.Fprintf(&c.text, "%d more: atm read%s\n", n, c.o.Flags)
@@ -60,17 +58,16 @@ func ours(prompt string) bool {
 	return ok && rest != "" && rest[0] >= '0' && rest[0] <= '9'
 }
 
-// answer says what there is to say: in one write, since half an answer is
-// worse than none. exit is the process's code.
+// answer says what there is to say: in one write, since half an answer is worse than none. exit is the
+// process's code.
 func (c *call) answer() (exit int, err error) {
-	type output struct {
-		Event   string `json:"hookEventName"`
-		Context string `json:"additionalContext"`
-	}
 	var document struct {
-		Decision string  `json:"decision,omitempty"`
-		Reason   string  `json:"reason,omitempty"`
-		Output   *output `json:"hookSpecificOutput,omitempty"`
+		Decision string `json:"decision,omitempty"`
+		Reason   string `json:"reason,omitempty"`
+		Output   struct {
+			Event   string `json:"hookEventName"`
+			Context string `json:"additionalContext"`
+		} `json:"hookSpecificOutput,omitzero"`
 	}
 	text := c.text.String()
 	switch {
@@ -80,12 +77,13 @@ func (c *call) answer() (exit int, err error) {
 	case c.replyAs == onStderr:
 		_, err = io.WriteString(c.o.Stderr, text)
 		return 2, err
-	case c.replyAs == asBlock && c.tool == Gemini:
-		document.Decision, document.Reason = "deny", text
 	case c.replyAs == asBlock:
 		document.Decision, document.Reason = "block", text
+		if c.tool == Gemini {
+			document.Decision = "deny"
+		}
 	default:
-		document.Output = &output{c.kind, text}
+		document.Output.Event, document.Output.Context = c.kind, text
 	}
 	out, err := wire.Marshal(document)
 	if err != nil {

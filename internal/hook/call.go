@@ -4,11 +4,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/agentteammail/atm/reducer"
-
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -42,16 +42,10 @@ type call struct {
 }
 
 // Bounds of what is kept of a tool's words.
-const (
-	maxID     = 256
-	maxText   = 512
-	maxPrompt = 200
-	maxAnswer = 64 << 10
-)
+const maxID, maxText, maxPrompt, maxAnswer = 256, 512, 200, 64 << 10
 
-// names takes over the session, and what the call is known by: its event and,
-// where the tool gives one, the turn and what else tells it from the turn's
-// other calls of that event.
+// names takes over the session, and what the call is known by: its event and, where the tool gives one,
+// the turn and what else tells it from the turn's other calls of that event.
 func (c *call) names(session, kind, turn string, more ...string) {
 	c.session, c.kind, c.turn = clip(session, maxID), clip(kind, maxID), clip(turn, maxID)
 	words := append([]string{c.kind, c.turn}, more...)
@@ -66,49 +60,58 @@ func (c *call) hash(parts ...string) string {
 	return hex.EncodeToString(sum[:12])
 }
 
-func (c *call) eventID(kind, key string) string {
-	if key != "" {
-		return "hook/" + c.hash(c.session, kind, key)
-	}
-	at := "dated"
-	if !c.dated {
-		at = c.atOnce()
-	}
-	return "hook/" + c.hash(c.session, kind, string(c.sent), at)
-}
-
 // atOnce is alike for what happens within two seconds.
 func (c *call) atOnce() string { return strconv.FormatInt(c.o.Now.Unix()/2, 10) }
-
-func (c *call) add(e wire.Event) { c.events = append(c.events, e) }
 
 // now is what the events so far say about the session.
 func (c *call) now() Turn {
 	if c.known == nil {
-		t := Turn{}
+		c.known = &Turn{}
 		if c.o.Turn != nil {
-			t = c.o.Turn(c.session)
+			*c.known = c.o.Turn(c.session)
 		}
-		c.known = &t
 	}
 	return *c.known
 }
 
-// with adds fields, pairs of a name and a text, but for empty ones.
-func with(e wire.Event, pairs ...string) wire.Event {
-	for i := 0; i < len(pairs); i += 2 {
-		if pairs[i+1] != "" {
-			e = e.With(pairs[i], clip(pairs[i+1], maxText))
+// event is an event of this call, with pairs of a field and its text, but for empty ones. key is what
+// it is known by beside session and kind; "" where the tool gives nothing: then the same text at the
+// same moment is the same.
+func (c *call) event(kind, key string, pairs ...string) wire.Event {
+	id := c.hash(c.session, kind, key)
+	if key == "" && c.dated {
+		id = c.hash(c.session, kind, string(c.sent), "dated")
+	} else if key == "" {
+		id = c.hash(c.session, kind, string(c.sent), c.atOnce())
+	}
+	e := wire.Event{Source: "hook", Kind: kind, Session: c.session, TurnID: c.turn, EventID: "hook/" + id}
+	// Whoever sends mail to the agent learns from it whether that goes out with an answer.
+	transport := "hook"
+	if c.tool == OpenCode || c.tool == CodexNotify {
+		transport = "notify"
+	}
+	e = e.With("transport", transport)
+	for pair := range slices.Chunk(append([]string{"thread_id", c.thread}, pairs...), 2) {
+		if pair[1] != "" {
+			e = e.With(pair[0], clip(pair[1], maxText))
 		}
 	}
 	return e
 }
 
-// tell adds an event.
-func (c *call) tell(kind, key string, pairs ...string) { c.add(with(c.event(kind, key), pairs...)) }
+func (c *call) add(e wire.Event) { c.events = append(c.events, e) }
 
-// cutShort says that the turn that is open was interrupted, unless it is the
-// one that goes on: nobody said so when it happened.
+// tell adds an event.
+func (c *call) tell(kind, key string, pairs ...string) { c.add(c.event(kind, key, pairs...)) }
+
+// begin is a prompt of the user's.
+func (c *call) begin(prompt string) {
+	c.cutShort(c.turn)
+	c.tell(wire.TurnStarted, c.turn, "prompt", clip(prompt, maxPrompt))
+}
+
+// cutShort says that the turn that is open was interrupted, unless it is the one that goes on: nobody
+// said so when it happened.
 func (c *call) cutShort(goesOn string) {
 	if t := c.now(); t.Open && (goesOn == "" || t.ID != goesOn) {
 		c.add(c.over("interrupted", t.ID, ""))
@@ -119,40 +122,32 @@ func (c *call) cutShort(goesOn string) {
 func (c *call) over(status, turn, answer string) wire.Event {
 	key := ""
 	if turn != "" {
-		key = c.again(turn) + " " + status
+		key = c.endOf(turn) + " " + status
 	}
-	e := c.event(wire.TurnCompleted, key)
-	e.TurnID = turn
-	e = e.With("status", status)
-	if answer != "" {
+	e := c.event(wire.TurnCompleted, key, "status", status)
+	if e.TurnID = turn; answer != "" {
 		e = e.With("response", clip(answer, maxAnswer))
 	}
 	return e
 }
 
-// again is what the end of a turn is known by: the turn, and where it went on
-// after one, the how many-th end it is.
-func (c *call) again(turn string) string {
+// idle says that the program waits for a prompt.
+func (c *call) idle(turn string) wire.Event {
+	e := c.event(wire.TurnIdle, c.endOf(turn))
+	e.TurnID = turn
+	return e
+}
+
+// endOf is what the end of a turn is known by: the turn, and where it went on after one, the how
+// many-th end it is.
+func (c *call) endOf(turn string) string {
 	if t := c.now(); turn != "" && t.ID == turn && t.Anew > 0 {
 		return turn + " " + strconv.Itoa(t.Anew)
 	}
 	return turn
 }
 
-// begin is a prompt of the user's.
-func (c *call) begin(prompt string) {
-	c.cutShort(c.turn)
-	c.tell(wire.TurnStarted, c.turn, "prompt", clip(prompt, maxPrompt))
-}
-
-// idle says that the program waits for a prompt.
-func (c *call) idle(turn string) wire.Event {
-	e := c.event(wire.TurnIdle, c.again(turn))
-	e.TurnID = turn
-	return e
-}
-
-// id is the tool call's, "" where the tool gives none.
+// toolBegins and toolEnds are about a call of a tool; id is "" where none is given.
 func (c *call) toolBegins(tool, id string) {
 	c.tell("tool_call_start", id, "tool", tool, "tool_call_id", clip(id, maxID))
 }
@@ -161,9 +156,14 @@ func (c *call) toolEnds(tool, id, wrong string) {
 	c.tell("tool_call_end", id, "tool", tool, "tool_call_id", clip(id, maxID), "error", wrong)
 }
 
-// asks is a permission dialog.
+// asks is a permission dialog. The same again at once is another dialog if a tool was called in
+// between.
 func (c *call) asks(tool, prompt, detail string) {
-	c.tell("confirm_required", "", "tool", tool, "prompt", prompt, "detail", detail)
+	key := ""
+	if t := c.now(); t.Call != "" && !c.dated {
+		key = strings.Join([]string{string(c.sent), c.atOnce(), t.Call}, "\x00")
+	}
+	c.tell("confirm_required", key, "tool", tool, "prompt", prompt, "detail", detail)
 }
 
 // does is a change of what the program does.
@@ -171,8 +171,8 @@ func (c *call) does(activity, detail string) {
 	c.tell("state_change", "", "new", activity, "detail", detail)
 }
 
-// opens and closes are the ends of a session. (The source of one is no source
-// of an event, so the object stands under Wire, as its owner would write it.)
+// opens and closes are the ends of a session. (The source of one is no source of an event, so the
+// object stands under Wire, as its owner would write it.)
 func (c *call) opens(source string) {
 	e := c.event("session_start", "")
 	e.Wire = json.RawMessage(`{"kind":"session_start","source":` + string(wire.Quote(clip(source, maxID))) + `}`)
@@ -191,6 +191,7 @@ type Turn struct {
 	ID       string // of the current or last turn
 	Open     bool
 	Anew     int    // how often it went on after a hook called it over
+	Call     string // the newest call of a tool in it
 	Blocked  bool   // a permission dialog is open
 	Tool     string // that it is about, where known
 	Retrying bool   // after an error of the model's API
@@ -199,16 +200,18 @@ type Turn struct {
 // TurnOf is what a fold says about one session; "" is the one that is shown.
 func TurnOf(s *reducer.State, session string) Turn {
 	t := s.Turn()
-	for i := range s.Turns {
-		if session != "" && s.Turns[i].Session == session {
-			t = &s.Turns[i]
+	if session != "" {
+		i := slices.IndexFunc(s.Turns, func(t reducer.Turn) bool { return t.Session == session })
+		if i < 0 {
+			return Turn{}
 		}
+		t = &s.Turns[i]
 	}
-	if session != "" && t.Session != session {
-		return Turn{}
-	}
-	out := Turn{ID: t.ID, Open: t.Status == reducer.TurnBusy, Anew: t.Reopened, Blocked: t.Activity == reducer.Confirming,
+	out := Turn{ID: t.ID, Open: t.IsOpen(), Anew: t.Reopened, Blocked: t.Activity == reducer.Confirming,
 		Retrying: strings.HasPrefix(t.Detail, retrying)}
+	if n := len(t.StartedCalls); n > 0 {
+		out.Call = t.StartedCalls[n-1]
+	}
 	if w := t.Waiting(); w != nil {
 		out.Tool = w.Tool
 	}

@@ -7,20 +7,16 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// showsTaken are the events that come only when the program has taken what it was
-// told before.
+// showsTaken are the events that come only when the program has taken what it was told before.
 var showsTaken = map[string]bool{
 	"UserPromptSubmit": true, "Stop": true, "PreToolUse": true, "PostToolUse": true, "PostToolUseFailure": true, "PostToolBatch": true,
 	"PermissionRequest": true, "PermissionDenied": true, "Elicitation": true, "ElicitationResult": true, "PreCompact": true, "PostCompact": true,
 	"BeforeAgent": true, "BeforeTool": true, "AfterTool": true,
 }
 
-// claude understands the hooks of Claude Code (2.1: protocols of its settings,
-// and what the program was seen to send).
-//
-// All events of one prompt bear its prompt_id, which is the turn's id here.
-// There is no hook for an interrupt: a new prompt, the end of the session or
-// an idle prompt with the turn still open show it.
+// claude understands the hooks of Claude Code (2.1). All events of one prompt bear its prompt_id, which
+// is the turn's id here. There is no hook for an interrupt: a new prompt, the end of the session or an
+// idle prompt with the turn still open show it.
 func (c *call) claude() {
 	c.names(c.in.Session, c.in.Event, c.in.PromptID)
 	c.shared()
@@ -38,8 +34,12 @@ func (c *call) shared() {
 	case "UserPromptSubmit":
 		c.replyAs = asContext
 		c.begin(in.Prompt)
-	case "Stop":
-		c.stop()
+	case "Stop": // mail may continue the turn, but not twice in a row
+		active := "again"
+		if in.isFirstStop() {
+			active, c.replyAs = "first", asBlock
+		}
+		c.names(c.session, c.kind, c.turn, active)
 		c.ending = append(c.ending, c.over("completed", c.turn, in.Answer))
 		// What runs in the background wakes it again.
 		if len(in.Background) == 0 {
@@ -80,9 +80,16 @@ func (c *call) shared() {
 	case "ElicitationResult":
 		c.goesOn()
 	case "PreCompact":
-		c.compacts()
+		if in.Trigger == "manual" && c.turn != "" {
+			c.cutShort(c.turn) // it was asked for at the prompt
+		}
+		c.does("thinking", "compacting")
 	case "PostCompact":
-		c.compacted()
+		activity := "thinking"
+		if in.Trigger == "manual" {
+			activity = "idle"
+		}
+		c.does(activity, "")
 	case "TeammateIdle":
 		// Of the others, others speak.
 		if in.Teammate == string(c.o.Box.Agent()) {
@@ -92,45 +99,14 @@ func (c *call) shared() {
 	}
 }
 
-// stop is the end of a turn that mail may continue, but not twice in a row.
-func (c *call) stop() {
-	active := "again"
-	if c.in.isFirstStop() {
-		active, c.replyAs = "first", asBlock
-	}
-	c.names(c.session, c.kind, c.turn, active)
-}
-
 // sessionStart is the beginning of a session, or of its rest after compacting.
 func (c *call) sessionStart() {
-	source := c.in.Source
-	c.replyAs, c.primes = asContext, true
-	if source == "compact" { // in the middle of a session
-		c.shows = true
-	} else {
-		c.begins = true
+	isNew := c.in.Source != "compact"
+	c.replyAs, c.primes, c.shows, c.begins = asContext, true, !isNew, isNew
+	if isNew {
 		c.cutShort("")
 	}
-	c.opens(source)
-}
-
-// compacts is the beginning of compacting. Who asks for it does so at the
-// prompt: a turn that is still open was interrupted.
-func (c *call) compacts() {
-	if c.in.Trigger == "manual" && c.turn != "" {
-		c.cutShort(c.turn)
-	}
-	c.does("thinking", "compacting")
-}
-
-// compacted is the end of compacting: of one that a person asked for, the
-// program is idle after it.
-func (c *call) compacted() {
-	activity := "thinking"
-	if c.in.Trigger == "manual" {
-		activity = "idle"
-	}
-	c.does(activity, "")
+	c.opens(c.in.Source)
 }
 
 // goesOn says that what was waited for has come.
@@ -151,17 +127,16 @@ func (c *call) notification() {
 		c.goesOn()
 	case "idle_prompt":
 		last := c.now()
-		if last.Open && c.turn != "" && c.turn != last.ID {
-			return // it waited then, and another turn has begun since
+		if !last.Open || c.turn == "" || c.turn == last.ID { // else another turn has begun since
+			c.cutShort("")
+			c.add(c.idle(cmp.Or(c.turn, last.ID)))
 		}
-		c.cutShort("")
-		c.add(c.idle(cmp.Or(c.turn, last.ID)))
 	}
 }
 
-// subagent is a call from inside a sub-agent, or about one. It says nothing of
-// the agent's turn, except that a permission dialog blocks the agent, and that
-// a tool which has run, or may not, waits for no permission any more.
+// subagent is a call from inside a sub-agent, or about one. It says nothing of the turn, except that a
+// permission dialog blocks the agent, and that a tool which has run, or may not, waits for no
+// permission any more.
 func (c *call) subagent() {
 	in := &c.in
 	who := strings.TrimSpace("subagent " + in.AgentType)
@@ -169,8 +144,7 @@ func (c *call) subagent() {
 	case "PermissionRequest":
 		c.asks(in.Tool, cmp.Or(about(in.ToolInput), string(in.ToolInput)), who)
 	case "Notification":
-		switch in.Notification {
-		case "permission_prompt", "worker_permission_prompt":
+		if in.Notification == "permission_prompt" || in.Notification == "worker_permission_prompt" {
 			c.asks("", in.Message, who)
 		}
 	case "PostToolUse", "PostToolUseFailure", "PermissionDenied":

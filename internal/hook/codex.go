@@ -1,22 +1,20 @@
 package hook
 
-// codex understands the hooks of Codex (0.169), which are made like those of
-// Claude Code: every event of a turn bears its turn_id, and there is one for an
-// interrupt. A session is a thread. Failures are not said.
+// codex understands the hooks of Codex (0.169), which are made like those of Claude Code: every event
+// of a turn bears its turn_id, and there is one for an interrupt. A session is a thread. Failures are
+// not said.
 func (c *call) codex() {
 	in := &c.in
 	c.answersAlways = true // nothing at all is taken for a mistake by some versions
 	c.names(in.Session, in.Event, in.TurnID)
 	c.thread = c.session
 	c.shared()
-	if in.isSubagent() {
-		return
-	}
-	if in.Event == "Interrupt" {
+	switch {
+	case in.isSubagent():
+	case in.Event == "Interrupt":
 		c.add(c.over("interrupted", c.turn, ""))
 		c.add(c.idle(c.turn))
-	}
-	if in.Event == "PostToolUse" {
+	case in.Event == "PostToolUse":
 		c.replyAs = asContext
 		if in.ToolID != "" {
 			c.names(c.session, in.Event, c.turn, in.ToolID)
@@ -24,8 +22,8 @@ func (c *call) codex() {
 	}
 }
 
-// codexNotify understands what Codex calls after a turn where it has no hooks:
-// the one type there is. Beside hooks it says what Stop said.
+// codexNotify understands what Codex calls after a turn where it has no hooks: the one type there is.
+// Beside hooks it says what Stop said.
 func (c *call) codexNotify() {
 	c.tool = Codex
 	c.names(c.in.NotifyID, c.in.Type, c.in.NotifyTurn)

@@ -7,22 +7,16 @@ import (
 	"strings"
 )
 
-// gemini understands the hooks of Gemini CLI (0.61). There is no turn id: a
-// turn is its session's with a counter. There is no hook for an interrupt or a
-// failure either; a turn that is cut off before the first word ends with
-// noAnswer, of any other the next prompt or the session's end shows it.
-//
-// PreCompress says nothing here: the program calls it before every request to
-// its model, whether it compresses or not.
+// gemini understands the hooks of Gemini CLI (0.61). There is no turn id: a turn is its session's with
+// a counter. There is no hook for an interrupt or a failure either; a turn that is cut off before the
+// first word ends with noAnswer, of any other the next prompt or the session's end shows it.
 func (c *call) gemini() {
 	in := &c.in
 	c.names(in.Session, in.Event, "")
 	c.dated, c.loose = in.Timestamp != "", in.Timestamp == ""
 	switch in.Event {
 	case "BeforeAgent":
-		if ours(in.Prompt) && c.now().Open {
-			// The turn that mail continued, called anew with that mail. The
-			// model has not been asked yet.
+		if ours(in.Prompt) && c.now().Open { // the turn that mail continued, called anew with it
 			c.turn = c.now().ID
 			return
 		}
@@ -33,13 +27,9 @@ func (c *call) gemini() {
 		c.turn = c.now().ID
 		status, response := "completed", in.PromptResponse
 		if response == noAnswer {
-			// Of no use to continue: the program is told to stop.
-			status, response = "interrupted", ""
-		} else {
-			c.shows = true
-			if in.isFirstStop() {
-				c.replyAs = asBlock
-			}
+			status, response = "interrupted", "" // of no use to continue
+		} else if c.shows = true; in.isFirstStop() {
+			c.replyAs = asBlock
 		}
 		c.ending = append(c.ending, c.over(status, c.turn, response), c.idle(c.turn))
 	case "BeforeTool":
@@ -74,20 +64,17 @@ func errorText(raw json.RawMessage) (text string) {
 // noAnswer is what stands for an answer that has not begun.
 const noAnswer = "[no response text]"
 
-// nextTurn is the id of a turn that begins: the session and a number, and what
-// the call is known by, if anything, so that the same call twice is one turn.
+// nextTurn is the id of a turn that begins: the session and a number, and what the call is known by, if
+// anything, so that the same call twice is one turn.
 func (c *call) nextTurn(known string) string {
 	last := c.now().ID
 	rest, _ := strings.CutPrefix(last, c.session+"#")
 	number, of, _ := strings.Cut(rest, ".")
 	n, _ := strconv.Atoi(number)
-	switch {
-	case known == "":
-		return c.session + "#" + strconv.Itoa(n+1)
-	case known == of:
+	if known != "" && known == of {
 		return last
 	}
-	return c.session + "#" + strconv.Itoa(n+1) + "." + known
+	return strings.TrimSuffix(c.session+"#"+strconv.Itoa(n+1)+"."+known, ".")
 }
 
 // openTurn is the id of the turn that is open, "" when none is known to be.

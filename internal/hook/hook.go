@@ -1,29 +1,22 @@
-// Package hook is what the hooks of coding agents say to atm, and what atm
-// answers: the programs call `atm hook TOOL` with JSON on stdin, at moments of
-// their choosing, and read JSON from its stdout.
+// Package hook is what the hooks of coding agents say to atm, and what atm answers: the programs call
+// `atm hook TOOL` with JSON on stdin, and read JSON from its stdout. A call becomes events of the
+// agent's log, and unread mail goes out with the answer where the program puts that before its model:
 //
-// A call becomes events of the agent's log, and unread mail goes out with the answer
-// where the program puts that before its model:
+//		tool       mail goes out at                            and continues it at
+//		claude     UserPromptSubmit SessionStart PostToolBatch Stop TeammateIdle
+//		codex      UserPromptSubmit SessionStart PostToolUse   Stop
+//		gemini     BeforeAgent SessionStart AfterTool          AfterAgent
+//		opencode   never: its plugins can say states only
 //
-//	tool       mail goes out at                            and continues it at
-//	claude     UserPromptSubmit SessionStart PostToolBatch Stop TeammateIdle
-//	codex      UserPromptSubmit SessionStart PostToolUse   Stop
-//	gemini     BeforeAgent SessionStart AfterTool          AfterAgent
-//	opencode   never: its plugins can say states only
-//
-// One file a tool. What may be relied on:
-//
-//   - It fails open: Handle returns an error to be said on stderr, and nothing has gone
-//     to stdout.
-//   - Unknown events and fields are passed over; wrong types are as if absent.
-//   - Events have an event_id made of what identifies the call (session, turn, tool
-//     call), or, where a tool gives too little, of the call's text and the moment: hooks
-//     that are installed twice say things once.
-//   - Of a sub-agent's calls only a permission dialog counts: it blocks the agent.
-//   - Each message goes out once, and once more, marked, when nothing showed that it was
-//     taken (mailbox.Box.HandOver).
-//
-// Handle may be called by several goroutines at once.
+//	  - It fails open: Handle returns an error to be said on stderr, and nothing has gone
+//	    to stdout.
+//	  - Unknown events and fields are passed over; wrong types are as if absent.
+//	  - Events have an event_id made of what identifies the call (session, turn, tool
+//	    call), or, where a tool gives too little, of the call's text and the moment: hooks
+//	    that are installed twice say things once.
+//	  - Of a sub-agent's calls only a permission dialog counts: it blocks the agent.
+//	  - Each message goes out once, and once more, marked, when nothing showed that it was
+//	    taken (mailbox.Box.HandOver).
 package hook
 
 import (
@@ -32,6 +25,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/agentteammail/atm/mailbox"
@@ -42,8 +36,8 @@ import (
 // Tool is a program whose hooks are understood.
 type Tool string
 
-// The tools. CodexNotify is what Codex calls at the end of a turn, with its
-// JSON as an argument, where it has no hooks.
+// CodexNotify is what Codex calls at the end of a turn, with its JSON as an argument, where it has no
+// hooks.
 const (
 	Claude      Tool = "claude"
 	Codex       Tool = "codex"
@@ -54,8 +48,7 @@ const (
 
 // ParseTool is the tool of that name.
 func ParseTool(name string) (Tool, error) {
-	switch t := Tool(name); t {
-	case Claude, Codex, CodexNotify, Gemini, OpenCode:
+	if t := Tool(name); slices.Contains([]Tool{Claude, Codex, CodexNotify, Gemini, OpenCode}, t) {
 		return t, nil
 	}
 	return "", fmt.Errorf("no hook of %q is known; there are claude, codex, gemini, opencode", clip(name, 40))
@@ -73,9 +66,8 @@ type Options struct {
 	Stdout, Stderr io.Writer // of the process
 }
 
-// Handle takes in one call and answers it. exit is the process's code: 2 where
-// that is how the tool is told something, else 0. The error is to be said on
-// stderr, and is no reason for another code.
+// Handle takes in one call and answers it. exit is the process's code: 2 where that is how the tool is
+// told something, else 0. The error is to be said on stderr, and is no reason for another code.
 func Handle(ctx context.Context, tool Tool, in []byte, o Options) (exit int, err error) {
 	if o.Now.IsZero() {
 		o.Now = time.Now()
@@ -93,23 +85,14 @@ func understand(tool Tool, in []byte, o Options) (*call, error) {
 	if tool == OpenCode {
 		return c, c.opencode()
 	}
-	if err := parse(in, &c.in); err != nil {
-		return nil, err
+	err := parse(in, &c.in)
+	tools := map[Tool]func(){Claude: c.claude, Codex: c.codex, CodexNotify: c.codexNotify, Gemini: c.gemini}
+	if do := tools[tool]; err == nil && do != nil {
+		do()
+	} else if err == nil {
+		_, err = ParseTool(string(tool))
 	}
-	switch tool {
-	case Claude:
-		c.claude()
-	case Codex:
-		c.codex()
-	case CodexNotify:
-		c.codexNotify()
-	case Gemini:
-		c.gemini()
-	default:
-		_, err := ParseTool(string(tool))
-		return nil, err
-	}
-	return c, nil
+	return c, err
 }
 
 // carryOut does what a call means: events, mail, answer.
@@ -122,18 +105,18 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 	}
 	if c.shows || c.begins || c.ends || c.replyAs != none {
 		l := &letter.Renderer{Now: c.o.Now, Team: box.Address().Team, Digits: 6, Terminal: true}
-		h, err = box.HandOver(ctx, c.mail(), mailbox.ReadOptions{Limit: letter.MaxMessages, LookAhead: 200, Fits: l.LimitToPage(), Match: c.o.Pass})
+		seen := mailbox.HookCall{
+			Session: cmp.Or(c.session, "unnamed"), Name: c.name, Loose: c.loose,
+			Shows: c.shows, Begins: c.begins, Ends: c.ends, Want: c.replyAs != none, Now: c.o.Now,
+		}
+		h, err = box.HandOver(ctx, seen, mailbox.ReadOptions{Limit: letter.MaxMessages, LookAhead: 200, Fits: l.LimitToPage(), Match: c.o.Pass})
 		wrong = append(wrong, err)
 		if len(h.Items) > 0 {
 			c.write(h, l)
 		}
 	}
-	blocks := c.replyAs.blocksStop() && (len(h.Items) > 0 || h.Repeated)
-	events := h.Received
-	for i := range events {
-		events[i].TurnID = c.turn
-	}
-	events = append(events, c.events...)
+	blocks := (c.replyAs == asBlock || c.replyAs == onStderr) && (len(h.Items) > 0 || h.Repeated)
+	events := append(c.inTurn(h.Received), c.events...)
 	if !blocks {
 		events = append(events, c.ending...)
 	}
@@ -152,35 +135,14 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 	}
 	announced, err := h.Sent(ctx)
 	wrong = append(wrong, err)
-	for i := range announced {
-		announced[i].TurnID = c.turn
-	}
-	wrong = append(wrong, box.Log().Append(ctx, announced...))
+	wrong = append(wrong, box.Log().Append(ctx, c.inTurn(announced)...))
 	return exit, errors.Join(wrong...)
 }
 
-// mail is the call as the mailbox sees it.
-func (c *call) mail() mailbox.HookCall {
-	return mailbox.HookCall{
-		Session: cmp.Or(c.session, "unnamed"), Name: c.name, Loose: c.loose,
-		Shows: c.shows, Begins: c.begins, Ends: c.ends, Want: c.replyAs != none, Now: c.o.Now,
+// inTurn puts events into the call's turn.
+func (c *call) inTurn(events []wire.Event) []wire.Event {
+	for i := range events {
+		events[i].TurnID = c.turn
 	}
-}
-
-// event is an event of this call. key is what it is known by beside session
-// and kind; "" where the tool gives nothing: then the same text at the same
-// moment is the same.
-func (c *call) event(kind, key string) wire.Event {
-	e := wire.Event{Source: "hook", Kind: kind, Session: c.session, TurnID: c.turn, EventID: c.eventID(kind, key)}
-	// Who sends mail to the agent learns from it whether that goes out with an
-	// answer.
-	transport := "hook"
-	if c.tool == OpenCode || c.tool == CodexNotify {
-		transport = "notify"
-	}
-	e = e.With("transport", transport)
-	if c.thread != "" {
-		e = e.With("thread_id", c.thread)
-	}
-	return e
+	return events
 }

@@ -2,7 +2,6 @@ package hook
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,13 +12,12 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// MaxInput is the most that is read of what a tool writes: what its tools
-// printed is in it.
+// MaxInput is the most that is read of what a tool writes.
 const MaxInput = 16 << 20
 
-// ReadInput reads what a tool wrote to the hook's stdin, to the end. It gives up
-// after a while: a tool that waits for us in turn must not wait for ever. The
-// goroutine that reads ends with the input, else with the process.
+// ReadInput reads what a tool wrote to the hook's stdin, to the end. It gives up after a while: a tool
+// that waits for us in turn must not wait for ever. The goroutine that reads ends with the input, else
+// with the process.
 func ReadInput(f *os.File, patience time.Duration) ([]byte, error) {
 	var data []byte
 	done := make(chan error, 1)
@@ -36,8 +34,8 @@ func ReadInput(f *os.File, patience time.Duration) ([]byte, error) {
 	}
 }
 
-// input is what Claude Code, Codex and Gemini CLI send. What is absent, or of
-// another type than expected, is the zero value.
+// input is what Claude Code, Codex and Gemini CLI send. What is absent, or of another type than
+// expected, is the zero value.
 type input struct {
 	Event    string `json:"hook_event_name"`
 	Session  string `json:"session_id"`
@@ -88,18 +86,14 @@ func (in *input) isFirstStop() bool { return in.StopActive == nil || string(in.S
 
 // parse takes apart what a tool sent. What is no JSON object is an error.
 func parse(data []byte, in any) error {
-	if _, err := wire.ReadObject(data); err != nil {
-		return err
+	_, err := wire.ReadObject(data)
+	if err == nil {
+		json.Unmarshal(data, in) // a member of another type is passed over
 	}
-	var wrong *json.UnmarshalTypeError
-	if err := json.Unmarshal(data, in); err != nil && !errors.As(err, &wrong) {
-		return err
-	}
-	return nil
+	return err
 }
 
-// about says in short what a tool is about to do: the command or the file, ""
-// where neither is known.
+// about says in short what a tool is about to do: the command or the file, "" where neither is known.
 func about(raw json.RawMessage) string {
 	var in map[string]any
 	json.Unmarshal(raw, &in)
@@ -116,11 +110,8 @@ func about(raw json.RawMessage) string {
 
 // clip cuts a text to so many bytes, at a character's end.
 func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
+	for n < len(s) && n > 0 && !utf8.RuneStart(s[n]) {
 		n--
 	}
-	return s[:n]
+	return s[:min(n, len(s))]
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// opencode understands the bus events of OpenCode (1.18) as a plugin passes
-// them on: {"type","properties"}. They say states only. A turn is its
-// session's with a counter; it begins when a session that was idle is busy.
+// opencode understands the bus events of OpenCode (1.18) as a plugin passes them on:
+// {"type","properties"}. They say states only. A turn is its session's with a counter; it begins when a
+// session that was idle is busy.
 //
-// A session with a parent is a sub-agent. Only its creation says so, and it is
-// remembered in the agent's run directory.
+// A session with a parent is a sub-agent. Only its creation says so, and it is remembered in the
+// agent's run directory.
 func (c *call) opencode() error {
 	var in busEvent
 	if err := parse(c.sent, &in); err != nil {
@@ -56,43 +56,46 @@ func (c *call) opencode() error {
 		c.turn = c.now().ID
 		c.asks(p.Permission, p.prompt(), "")
 	case "permission.replied":
-		if c.now().Open {
-			c.turn = c.now().ID
-			activity := "tool_running"
-			if p.Reply == "reject" {
-				activity = "thinking"
-			}
+		c.turn = c.openTurn()
+		if activity := map[bool]string{true: "thinking", false: "tool_running"}[p.Reply == "reject"]; c.now().Open {
 			c.does(activity, "")
 		}
 	case "question.asked":
 		c.turn = c.now().ID
 		prompt := ""
 		for _, q := range p.Questions {
-			prompt = strings.TrimSpace(prompt + "\n" + q.Question)
+			prompt += "\n" + q.Question
 		}
-		c.tell("waiting_for_input", "", "prompt", prompt)
+		c.tell("waiting_for_input", "", "prompt", strings.TrimSpace(prompt))
 	case "question.replied", "question.rejected":
 		c.turn = c.now().ID
 		c.goesOn()
 	case "message.part.updated":
-		if p.Part.Type == "tool" {
-			c.toolIs(p.Part.Tool, p.Part.CallID, p.Part.State.Status, p.Part.State.Error)
+		c.turn = c.openTurn()
+		switch part := p.Part; {
+		case part.Type != "tool":
+		case part.State.Status == "running":
+			c.toolBegins(part.Tool, part.CallID)
+		case part.State.Status == "completed":
+			c.toolEnds(part.Tool, part.CallID, "")
+		case part.State.Status == "error":
+			c.toolEnds(part.Tool, part.CallID, cmp.Or(part.State.Error, "failed"))
 		}
 	}
 	return nil
 }
 
-// busEvent is what the plugin passes on. encoding/json does not mind the case of
-// names.
+// busEvent is what the plugin passes on. encoding/json does not mind the case of names.
 type busEvent struct {
 	ID, Type   string
 	Properties busProperties
 }
 
 type busProperties struct {
-	SessionID string
-	Info      struct{ ID, ParentID string }
-	Part      struct {
+	SessionID, Permission, Reply string
+
+	Info struct{ ID, ParentID string }
+	Part struct {
 		SessionID, Type, Tool, CallID string
 		State                         struct{ Status, Error string }
 	}
@@ -104,10 +107,9 @@ type busProperties struct {
 		Name string
 		Data struct{ Message string }
 	}
-	Permission, Reply string
-	Patterns          []string
-	Metadata          json.RawMessage
-	Questions         []struct{ Question string }
+	Patterns  []string
+	Metadata  json.RawMessage
+	Questions []struct{ Question string }
 }
 
 // prompt is what a permission is asked for.
@@ -140,60 +142,37 @@ func (c *call) status(p *busProperties) {
 	}
 }
 
-// rests is the end of all that a session had to do. The turn has ended well,
-// unless something else was said of it before.
+// rests is the end of all that a session had to do. The turn has ended well, unless something else was
+// said of it before.
 func (c *call) rests() {
 	t := c.now()
 	c.turn = t.ID
-	if t.Open {
-		status := "completed"
-		if t.Retrying {
-			status = "failed"
-		}
-		c.add(c.over(status, t.ID, ""))
+	if t.Open && t.Retrying {
+		c.add(c.over("failed", t.ID, ""))
+	} else if t.Open {
+		c.add(c.over("completed", t.ID, ""))
 	}
 	c.add(c.idle(t.ID))
 }
 
-// toolIs is what a tool call has come to.
-func (c *call) toolIs(tool, id, status, wrong string) {
-	c.turn = c.openTurn()
-	switch status {
-	case "running":
-		c.toolBegins(tool, id)
-	case "completed":
-		c.toolEnds(tool, id, "")
-	case "error":
-		c.toolEnds(tool, id, cmp.Or(wrong, "failed"))
-	}
-}
-
-// child is an event of a sub-agent: its dialogs block the agent, whose own
-// session this is not.
+// child is an event of a sub-agent: its dialogs block the agent, whose own session this is not.
 func (c *call) child(event string, p *busProperties) {
-	switch event {
-	case "permission.asked":
-		c.session = ""
+	c.session = ""
+	if event == "permission.asked" {
 		c.asks(p.Permission, p.prompt(), "subagent")
-	case "permission.replied":
-		c.session = ""
-		if c.now().Blocked {
-			c.does("tool_running", "subagent")
-		}
+	} else if event == "permission.replied" && c.now().Blocked {
+		c.does("tool_running", "subagent")
 	}
 }
 
-// The sessions of the agent's program that are its sub-agents', a line each: some
-// programs say so only once.
+// subagentsFile has the sessions of the agent's program that are its sub-agents', a line each: the
+// program says so only once.
 const subagentsFile = "/run/children"
 
-// addSubagent notes that a session is a sub-agent's.
 func addSubagent(box *mailbox.Box, session string) error {
-	if isSubagent(box, session) {
-		return nil
-	}
 	root, agent := box.Store().Dir(), string(box.Agent())
-	if err := root.Mkdir(agent + "/run"); err != nil {
+	err := root.Mkdir(agent + "/run")
+	if err != nil || isSubagent(box, session) {
 		return err
 	}
 	f, err := root.OpenFile(agent+subagentsFile, os.O_WRONLY|os.O_APPEND|os.O_CREATE)
@@ -204,7 +183,6 @@ func addSubagent(box *mailbox.Box, session string) error {
 	return root.Write(f, []byte(session+"\n"))
 }
 
-// isSubagent reports whether a session is known as a sub-agent's.
 func isSubagent(box *mailbox.Box, session string) bool {
 	data, err := box.Store().Dir().ReadFile(string(box.Agent())+subagentsFile, 16<<20)
 	return err == nil && bytes.Contains(append([]byte("\n"), data...), []byte("\n"+session+"\n"))

@@ -258,7 +258,7 @@ func TestUnderstand(t *testing.T) {
 			for _, f := range []struct {
 				on   bool
 				word string
-			}{{got.shows, shows}, {got.begins, "begins"}, {got.ends, "ends"}, {got.replyAs == asContext, context}, {got.replyAs.blocksStop(), cont}} {
+			}{{got.shows, shows}, {got.begins, "begins"}, {got.ends, "ends"}, {got.replyAs == asContext, context}, {(got.replyAs == asBlock || got.replyAs == onStderr), cont}} {
 				if f.on {
 					flags = append(flags, f.word)
 				}

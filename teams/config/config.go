@@ -12,7 +12,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams/policy"
@@ -28,7 +27,7 @@ const (
 
 // Config is what team.toml says.
 type Config struct {
-	Lead      wire.Name   // absent: the member named lead, if team.toml has one
+	Lead      wire.Name   // absent: the member named lead, if there is one
 	Approvers []wire.Name // nil: absent
 	Members   map[wire.Name]Member
 	Rules     policy.Rules
@@ -37,19 +36,19 @@ type Config struct {
 
 // Member is how a member is started.
 type Member struct {
-	Person   bool              `json:"person,omitempty"`
-	Role     string            `json:"role,omitempty"`
-	Command  []string          `json:"command,omitempty"` // nil: started elsewhere
-	Cwd      string            `json:"cwd,omitempty"`     // relative to the directory that holds the root; "": that directory
-	Env      map[string]string `json:"env,omitempty"`
-	Driver   string            `json:"driver,omitempty"`  // "": auto
-	Inject   string            `json:"inject,omitempty"`  // "": body
-	Restart  string            `json:"restart,omitempty"` // "": on-crash
-	Size     string            `json:"size,omitempty"`    // ParseSize reads it
-	Prompt   string            `json:"prompt,omitempty"`  // typed once, at the first idle
-	After    []wire.Name       `json:"after,omitempty"`   // started when these are ready
-	Worktree bool              `json:"worktree,omitempty"`
-	Session  *Session          `json:"-" toml:"-"` // nil: the team's
+	Person   bool
+	Role     string
+	Command  []string // nil: started elsewhere
+	Cwd      string   // relative to the directory that holds the root; "": that directory
+	Env      map[string]string
+	Driver   string      // "": auto
+	Inject   string      // "": body
+	Restart  string      // "": on-crash
+	Size     string      // ParseSize reads it
+	Prompt   string      // typed once, at the first idle
+	After    []wire.Name // started when these are ready
+	Worktree bool
+	Session  *Session `toml:"-"` // nil: the team's
 }
 
 // Session is how interactive sessions run.
@@ -58,8 +57,7 @@ type Session struct {
 	Forbidden       bool   // team.toml says enabled = false
 	OutputCapture   string // pipe, pty, log
 	AllowHumanInput bool
-	ExitWhenIdle    time.Duration // 0: never
-	ExitOnGoal      bool          // when the goal is complete
+	Rules           session.Rules // when sessions end by themselves
 	ResumeCmd       []string      // words; {session_id} in them is filled in; nil: none
 }
 
@@ -84,25 +82,19 @@ func (c *Config) SessionOf(name wire.Name) *Session {
 	return &c.Session
 }
 
-// Rules say when sessions end by themselves.
-func (s *Session) Rules() session.Rules {
-	return session.Rules{WhenIdle: s.ExitWhenIdle, OnGoal: s.ExitOnGoal}
-}
-
 // ResumeWords is resume_cmd with the id of a session filled in; nil when there
 // is none.
-func (s *Session) ResumeWords(id wire.UUID) []string {
-	var out []string
+func (s *Session) ResumeWords(id wire.UUID) (words []string) {
 	for _, w := range s.ResumeCmd {
-		out = append(out, strings.ReplaceAll(w, "{session_id}", string(id)))
+		words = append(words, strings.ReplaceAll(w, "{session_id}", string(id)))
 	}
-	return out
+	return words
 }
 
 // Policy is who and what answers the permission requests of a member.
 func (c *Config) Policy(asker wire.Name) policy.Policy {
 	p := policy.Policy{
-		Lead: c.Lead, Approvers: slices.Clone(c.Approvers), Rules: slices.Clone(c.Rules),
+		Lead: c.Lead, Approvers: c.Approvers, Rules: c.Rules,
 		Mute: !c.SessionOf(asker).AllowHumanInput, Roles: map[wire.Name]string{},
 	}
 	for _, n := range slices.Sorted(maps.Keys(c.Members)) {
@@ -119,8 +111,8 @@ func (c *Config) Policy(asker wire.Name) policy.Policy {
 // ParseSize reads a terminal's size in cells: columns x rows, each from 2 to
 // 1000.
 func ParseSize(s string) (cols, rows int, err error) {
-	n, err := fmt.Sscanf(s, "%dx%d", &cols, &rows)
-	if n != 2 || err != nil || s != fmt.Sprintf("%dx%d", cols, rows) || min(cols, rows) < 2 || max(cols, rows) > 1000 {
+	fmt.Sscanf(s, "%dx%d", &cols, &rows)
+	if s != fmt.Sprintf("%dx%d", cols, rows) || min(cols, rows) < 2 || max(cols, rows) > 1000 {
 		return 0, 0, fmt.Errorf("%q is no size of a terminal: columns x rows, each from 2 to 1000, such as \"120x30\"", s)
 	}
 	return cols, rows, nil

@@ -43,24 +43,23 @@ func (c *Config) StartOrder(names []wire.Name) (out []wire.Name) {
 // Nobody waits for a member that comes later: it cannot hang, whatever team.toml says.
 func (c *Config) Start(ctx context.Context, order []wire.Name, start func(context.Context, wire.Name) error) map[wire.Name]error {
 	type result struct {
+		of   wire.Name
 		done chan struct{}
 		err  error
 	}
-	results := map[wire.Name]*result{}
+	var results []*result
 	for _, n := range order {
-		before := map[wire.Name]*result{}
-		for _, b := range c.Members[n].After {
-			if r := results[b]; r != nil {
-				before[b] = r
-			}
-		}
-		mine := &result{done: make(chan struct{})}
-		results[n] = mine
+		before := results[:len(results):len(results)]
+		mine := &result{of: n, done: make(chan struct{})}
+		results = append(results, mine)
 		go func() {
 			defer close(mine.done)
-			for b, r := range before {
+			for _, r := range before {
+				if !slices.Contains(c.Members[n].After, r.of) {
+					continue
+				}
 				if <-r.done; r.err != nil {
-					mine.err = fmt.Errorf("not started: %s, which it comes after, is not ready", b)
+					mine.err = fmt.Errorf("not started: %s, which it comes after, is not ready", r.of)
 					return
 				}
 			}
@@ -68,9 +67,9 @@ func (c *Config) Start(ctx context.Context, order []wire.Name, start func(contex
 		}()
 	}
 	errs := map[wire.Name]error{}
-	for n, r := range results {
+	for _, r := range results {
 		if <-r.done; r.err != nil {
-			errs[n] = r.err
+			errs[r.of] = r.err
 		}
 	}
 	return errs

@@ -4,10 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"maps"
+	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
@@ -23,18 +22,13 @@ type file struct {
 	Lead      wire.Name
 	Approvers []wire.Name
 	Members   map[wire.Name]memberTable
-	Rules     []ruleTable
+	Rules     []policy.Rule
 	Session   *sessionTable
 }
 
 type memberTable struct {
 	Member
 	Session *sessionTable
-}
-
-type ruleTable struct {
-	Role, Tool, Decision string
-	Agent                wire.Name
 }
 
 type sessionTable struct {
@@ -50,38 +44,76 @@ var byteOrderMark = []byte("\ufeff")
 
 // Parse reads a team.toml and reports every mistake in it, by line. agents are
 // the members that have a mailbox; the file may name them without a section.
-// Where the file is no TOML, or a value has the wrong type, the first such place
-// is the only mistake.
+// Behind a place that is no TOML nothing is read.
 func Parse(data []byte, agents []wire.Name) (*Config, []Mistake) {
 	data = bytes.TrimPrefix(data, byteOrderMark)
 	c := checker{config: Default(), agents: agents, lines: FindLines(data)}
-	var f file
-	err := toml.NewDecoder(bytes.NewReader(data)).DisallowUnknownFields().Decode(&f)
-	var unknown *toml.StrictMissingError
-	if errors.As(err, &unknown) {
-		for _, e := range unknown.Errors {
-			line, _ := e.Position()
-			c.mistakes = append(c.mistakes, Mistake{line, unknownKey(e.Key())})
-		}
-	} else if err != nil {
-		line, text := 1, strings.TrimPrefix(err.Error(), "toml: ")
-		var broken *toml.DecodeError
-		if errors.As(err, &broken) {
-			line, _ = broken.Position()
-		}
-		if strings.HasSuffix(text, "at start of value") {
-			text = "a value is missing, or a string is not in quotes"
-		}
-		return c.config, []Mistake{{max(line, 1), text}}
+	if f, ok := c.decode(data); ok {
+		c.check(f)
 	}
-	c.check(&f)
 	slices.SortStableFunc(c.mistakes, func(a, b Mistake) int { return a.Line - b.Line })
 	return c.config, c.mistakes
 }
 
-// keys are all that team.toml may hold.
-var keys = strings.Fields("lead approvers members rules session person role command cwd env driver inject restart size prompt after worktree " +
-	"agent tool decision enabled output_capture allow_human_input auto_exit_on resume_cmd")
+// decode decodes the file; ok: as far as can be checked on. go-toml stops at a value
+// of a wrong type: it is noted, blanked out, and the rest is decoded once more.
+func (k *checker) decode(data []byte) (f *file, ok bool) {
+	for {
+		f = &file{}
+		err := toml.NewDecoder(bytes.NewReader(data)).DisallowUnknownFields().Decode(f)
+		if unknown, ok := errors.AsType[*toml.StrictMissingError](err); ok {
+			for _, e := range unknown.Errors {
+				line, _ := e.Position()
+				k.mistakes = append(k.mistakes, Mistake{line, unknownKey(e.Key())})
+			}
+			return f, true
+		}
+		wrong, ok := errors.AsType[*toml.DecodeError](err)
+		if !ok && err != nil {
+			k.add("", "%v", err)
+		}
+		if !ok {
+			return f, err == nil
+		}
+		line, _ := wrong.Position()
+		text, isType := wrongType(wrong)
+		k.mistakes = append(k.mistakes, Mistake{max(line, 1), text})
+		rest := k.lines.blank(data, line)
+		if !isType || bytes.Equal(rest, data) {
+			return nil, false
+		}
+		data = rest
+	}
+}
+
+var typeError = regexp.MustCompile(`^toml: (cannot decode TOML [a-z ]+) into (?:.* of type )?(.*)$`)
+
+// wrongType says what is wrong in a place where decoding stopped; isType: a value
+// has a type that does not fit there, and what follows can be decoded.
+func wrongType(e *toml.DecodeError) (text string, isType bool) {
+	text = strings.TrimPrefix(e.Error(), "toml: ")
+	if strings.HasSuffix(text, "at start of value") {
+		return "a value is missing, or a string is not in quotes", false
+	}
+	m := typeError.FindStringSubmatch(e.Error())
+	if m == nil {
+		return text, strings.HasPrefix(text, "cannot store ")
+	}
+	fits := "a table"
+	switch {
+	case m[2] == "bool":
+		fits = "true or false"
+	case m[2] == "string" || m[2] == "wire.Name":
+		fits = "a string in quotes"
+	case m[2] == "[]string" || m[2] == "[]wire.Name":
+		fits = "a list of strings"
+	}
+	return fmt.Sprintf("%s: %s is %s", m[1], strings.Join(e.Key(), "."), fits), true
+}
+
+// keys are all that team.toml may hold, those at its top first.
+var keys = strings.Fields("lead approvers members rules session person role command cwd env driver inject restart size" +
+	" prompt after worktree agent tool decision enabled output_capture allow_human_input auto_exit_on resume_cmd")
 
 // unknownKey says what is wrong about a key that its table does not have.
 func unknownKey(key []string) string {
@@ -122,13 +154,10 @@ func FindLines(data []byte) Lines {
 		case unstable.Table:
 			table = path
 		case unstable.ArrayTable:
-			table = fmt.Sprintf("%s.%d", path, rules)
-			rules++
-		}
-		if e.Kind == unstable.KeyValue {
+			path = fmt.Sprintf("%s.%d", path, rules)
+			table, rules = path, rules+1
+		default:
 			path = table + path
-		} else {
-			path = table
 		}
 		lines[strings.TrimPrefix(path, ".")] = line
 	}
@@ -146,143 +175,24 @@ func (l Lines) Of(path string) int {
 	return 1
 }
 
-// reservedEnv are the variables that `atm run` sets itself.
-var reservedEnv = []string{"ATM_ROOT", "ATM_TEAM", "ATM_AGENT", "ATM_RUN"}
-
-// checker makes a Config of a decoded file and collects what is wrong with its
-// values.
-type checker struct {
-	lines    Lines
-	agents   []wire.Name // that have mailboxes
-	config   *Config
-	mistakes []Mistake
-}
-
-func (k *checker) add(path, format string, args ...any) {
-	k.mistakes = append(k.mistakes, Mistake{Line: k.lines.Of(path), Text: fmt.Sprintf(format, args...)})
-}
-
-func (k *checker) check(f *file) {
-	c := k.config
-	c.Lead, c.Approvers = f.Lead, f.Approvers
-	k.session("session", f.Session, &c.Session)
-	for _, name := range slices.Sorted(maps.Keys(f.Members)) {
-		path := "members." + string(name)
-		if _, err := wire.ParseName(string(name)); err != nil {
-			k.add(path, "members: %v", err)
-			continue
-		}
-		c.Members[name] = k.member(path, name, f.Members[name])
+// blank takes the key out that a line belongs to; of a header also what stands below it.
+func (l Lines) blank(data []byte, line int) []byte {
+	out := bytes.Split(data, []byte("\n"))
+	if line < 1 || line > len(out) {
+		return data
 	}
-	if _, ok := c.Members["lead"]; ok && c.Lead == "" {
-		c.Lead = "lead"
+	starts := map[int]bool{}
+	for _, n := range l {
+		starts[n] = true
 	}
-	k.names("lead", c.Lead)
-	k.names("approvers", c.Approvers...)
-	for name, m := range c.Members {
-		k.names("members."+string(name)+".after", m.After...)
+	for !starts[line] && line > 1 {
+		line--
 	}
-	for i, r := range f.Rules {
-		k.rule(fmt.Sprintf("rules.%d", i), r)
+	isHeader := func(n int) bool { return bytes.HasPrefix(bytes.TrimSpace(out[n-1]), []byte("[")) && starts[n] }
+	wasHeader := isHeader(line)
+	out[line-1] = nil
+	for n := line + 1; n <= len(out) && !isHeader(n) && (wasHeader || !starts[n]); n++ {
+		out[n-1] = nil
 	}
-	k.circles()
-}
-
-func (k *checker) member(path string, name wire.Name, t memberTable) Member {
-	m := t.Member
-	if t.Session != nil {
-		own := k.config.Session
-		k.session(path+".session", t.Session, &own)
-		m.Session = &own
-	}
-	k.word(path+".driver", m.Driver, Drivers...)
-	k.word(path+".inject", m.Inject, Injects...)
-	k.word(path+".restart", m.Restart, Restarts...)
-	if m.Command != nil && (len(m.Command) == 0 || m.Command[0] == "") {
-		k.add(path+".command", "command is empty; leave it out if the member is started elsewhere")
-		m.Command = nil
-	}
-	if _, _, err := ParseSize(m.Size); m.Size != "" && err != nil {
-		k.add(path+".size", "size: %v", err)
-	}
-	for v := range m.Env {
-		if slices.Contains(reservedEnv, v) || v == "" || strings.ContainsAny(v, "=\x00") {
-			k.add(path+".env", "env: %q is set by atm itself, or cannot be the name of a variable", v)
-		}
-	}
-	if m.Person && (m.Command != nil || m.Worktree) {
-		k.add(path, "%s is a person: people get no command and no worktree", name)
-	}
-	return m
-}
-
-func (k *checker) rule(path string, t ruleTable) {
-	r := policy.Rule{Role: t.Role, Agent: t.Agent, Tool: t.Tool, Decision: policy.Decision(t.Decision)}
-	if r.Role != "" && r.Agent != "" {
-		k.add(path, "a rule is for a role or for an agent, not for both")
-	}
-	if r.Tool == "" || r.Decision == "" {
-		k.add(path, "a rule needs a tool (\"*\" is every tool) and a decision: allow, deny or ask")
-	} else if err := policy.CheckTool(r.Tool); err != nil {
-		k.add(path+".tool", "tool: %v", err)
-	}
-	k.word(path+".decision", t.Decision, string(policy.Allow), string(policy.Deny), string(policy.Ask))
-	k.names(path+".agent", r.Agent)
-	k.config.Rules = append(k.config.Rules, r)
-}
-
-// session reads a section about sessions over what holds without it.
-func (k *checker) session(path string, t *sessionTable, s *Session) {
-	if t == nil {
-		return
-	}
-	if t.Enabled != nil {
-		s.Enabled, s.Forbidden = *t.Enabled, !*t.Enabled
-	}
-	if t.OutputCapture != nil {
-		s.OutputCapture = *t.OutputCapture
-		k.word(path+".output_capture", s.OutputCapture, "pipe", "pty", "log")
-	}
-	if t.AllowHumanInput != nil {
-		s.AllowHumanInput = *t.AllowHumanInput
-	}
-	if idle, ok := strings.CutPrefix(t.AutoExitOn, "idle_timeout:"); ok {
-		s.ExitWhenIdle, _ = time.ParseDuration(strings.TrimSpace(idle))
-	}
-	s.ExitOnGoal = s.ExitOnGoal || t.AutoExitOn == "goal_complete"
-	if t.AutoExitOn != "" && t.AutoExitOn != "goal_complete" && s.ExitWhenIdle <= 0 {
-		k.add(path+".auto_exit_on", `auto_exit_on is %q, and can only be "idle_timeout: 300s" or "goal_complete"`, t.AutoExitOn)
-	}
-	if t.ResumeCmd != "" {
-		words, err := policy.SplitWords(t.ResumeCmd)
-		if err != nil {
-			k.add(path+".resume_cmd", "resume_cmd: %v", err)
-		}
-		s.ResumeCmd = words
-	}
-}
-
-// word reports a value that is none of the known words.
-func (k *checker) word(path, value string, known ...string) {
-	if value != "" && !slices.Contains(known, value) {
-		k.add(path, "%s is %q, and can only be %s", path[strings.LastIndexByte(path, '.')+1:], value, strings.Join(known, ", "))
-	}
-}
-
-// names reports names that no member has.
-func (k *checker) names(path string, names ...wire.Name) {
-	for _, n := range names {
-		if _, ok := k.config.Members[n]; n != "" && !ok && !slices.Contains(k.agents, n) {
-			k.add(path, "%s names %q, and there is no such member", path[strings.LastIndexByte(path, '.')+1:], n)
-		}
-	}
-}
-
-// circles reports members that are started after themselves, by way of others.
-func (k *checker) circles() {
-	for name, m := range k.config.Members {
-		if slices.Contains(k.config.StartOrder(m.After), name) {
-			k.add("members."+string(name)+".after", "after goes round in a circle: %s waits for itself", name)
-		}
-	}
+	return bytes.Join(out, []byte("\n"))
 }

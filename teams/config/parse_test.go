@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
@@ -73,7 +74,7 @@ func TestParse(t *testing.T) {
 			},
 		},
 		Rules:   policy.Rules{{Role: "coder", Tool: "Bash(git *)", Decision: policy.Allow}, {Agent: "bob", Tool: "*", Decision: policy.Deny}},
-		Session: Session{Enabled: true, OutputCapture: "pty", ExitWhenIdle: 5 * time.Minute, ResumeCmd: []string{"claude", "--resume", "{session_id}"}},
+		Session: Session{Enabled: true, OutputCapture: "pty", Rules: session.Rules{WhenIdle: 5 * time.Minute}, ResumeCmd: []string{"claude", "--resume", "{session_id}"}},
 	}
 	if d := cmp.Diff(want, p); d != "" {
 		t.Error(d)
@@ -119,7 +120,13 @@ func TestMistakes(t *testing.T) {
 			`1: there is no key "leed" here`, `2: there is no key "member" here`, `5: there is no key "comand" in members.bob`,
 			`6: a rule needs a tool`, `7: there is no key "tol" in rules`, `9: there is no key "x" in session`,
 		}},
-		{"a wrong type", "leed = 1\n[members.bob]\nperson = \"yes\"\nsize = 120", []string{"3: cannot decode TOML string"}},
+		{"a wrong type", "leed = 1\n[members.bob]\nperson = \"yes\"\nsize = 120", []string{
+			`1: there is no key "leed" here`, "3: cannot decode TOML string: members.bob.person is true or false", "4: cannot decode TOML integer: members.bob.size is a string in quotes",
+		}},
+		{"every wrong type", "approvers = \"me\"\nrules = 1\n[members.bob]\nafter = [\n \"alice\",\n 1]\nenv = { A = 1 }\n[[session]]\nenabled = 1\n[members.alice]\nrole = 1\n[members]\ncarl = 1", []string{
+			"1: cannot decode TOML string: approvers is a list of strings", "2: cannot decode TOML integer: rules is a table", "6: cannot decode TOML integer: members.bob.after",
+			"7: cannot decode TOML integer: members.bob.env is a string", "8: cannot store an array table", "11: cannot decode TOML integer: members.alice.role", "13: cannot decode TOML integer: members.carl is a table",
+		}},
 		{"values", "[members.bob]\ncommand = []\nenv = { ATM_RUN = \"x\", \"a=b\" = \"x\" }\ndriver = \"claud\"\nrestart = \"Always\"\nsize = \"120\"", []string{
 			"2: command is empty", `3: env: "`, `3: env: "`,
 			`4: driver is "claud", and can only be auto, claude`, `5: restart is "Always", and`, `6: size: "120" is no size`,
@@ -147,6 +154,7 @@ func TestMistakes(t *testing.T) {
 		{"twice", "lead = \"a\"\nlead = \"a\"\n[members.a]\n[members.a]\n[members]\n[members]\n", []string{"2: key lead is already defined"}},
 		{"a table and a value", "members.a.role = \"x\"\n[members.a]\nperson = true\nrole.x = 1", []string{"2: "}},
 		{"syntax, and what is around it", "leed = \"x\"\nlead = alice\n[members.a]\nperson = 1", []string{"2: a value is missing"}},
+		{"a type, then syntax", "lead = 1\n[members.a]\nrole = \n", []string{"1: cannot decode TOML integer: lead is a string", "3: "}},
 		{"syntax, several times", "leed = \"x\"\nlead = alice\n[members.a]\nrole = \nperson = 1\ncommand = [\"x\"\n[members.b]\nperson = 1", []string{"2: a value is missing"}},
 		{"sizes", "[members.a]\nsize = \"0x0\"\n[members.b]\nsize = \"120x\"\n[members.c]\nsize = \"-1x30\"\n[members.d]\nsize = \"1001x30\"\n[members.e]\nsize = \"120X30\"", []string{
 			`2: size: "0x0"`, `4: size: "120x"`, `6: size: "-1x30"`, `8: size: "1001x30"`, `10: size: "120X30"`,

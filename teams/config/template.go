@@ -13,9 +13,8 @@ import (
 type Sample struct {
 	Agents    []wire.Name
 	People    []wire.Name
-	Others    []wire.Name // who send and read mail and are not started here
-	Command   string      // the program that the agents run
-	Worktrees bool        // members can have git worktrees here
+	Command   string // the program that the agents run
+	Worktrees bool   // members can have git worktrees here
 }
 
 //go:embed template.toml
@@ -33,18 +32,14 @@ func (s Sample) Text() string {
 		Lead, Approver wire.Name
 		Shown          wire.Name // the agent whose section shows every key
 	}{Sample: s}
-	if len(s.Agents)+len(s.People)+len(s.Others) == 0 {
+	if len(s.Agents)+len(s.People) == 0 {
 		data.Agents, data.People, data.Off = []wire.Name{"alice", "bob"}, []wire.Name{"me"}, "#"
 	}
 	if agents := data.Agents; len(agents) > 0 {
 		data.Lead, data.Shown = agents[0], agents[min(1, len(agents)-1)]
 	}
-	if approvers := slices.Concat(data.People, data.Agents); len(approvers) > 0 {
-		data.Approver = approvers[0]
-	}
+	data.Approver = slices.Concat(data.People, data.Agents)[0]
 	var b strings.Builder
-	if err := sampleTemplate.Execute(&b, data); err != nil {
-		panic(err) // a mistake in the template
-	}
+	sampleTemplate.Execute(&b, data)
 	return b.String()
 }

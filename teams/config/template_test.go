@@ -21,8 +21,6 @@ func TestSample(t *testing.T) {
 		"a person":   {People: []wire.Name{"me"}, Command: "claude"},
 		"all":        {Agents: []wire.Name{"alice", "bob", "carol"}, People: []wire.Name{"me", "you"}, Command: "claude", Worktrees: true},
 		"odd names":  {Agents: []wire.Name{"0", "x", "a_b-c"}, Command: `C:\a "b"`},
-		"a script":   {Agents: []wire.Name{"bob"}, Others: []wire.Name{"script"}, Command: "claude"},
-		"no agent":   {Others: []wire.Name{"script"}, Command: "claude"},
 		"one person": {Agents: []wire.Name{"bob"}, People: []wire.Name{"me"}, Command: "claude", Worktrees: true},
 	} {
 		text := s.Text()

@@ -28,21 +28,21 @@ type Checkout struct {
 // At reads dir/.git; ok is false when there is none. A .git that is malformed or
 // leads nowhere still makes dir a top. dir is absolute and without links.
 func At(dir string) (c Checkout, ok bool) {
-	gitDir, ok := gitDirAt(dir)
-	c = Checkout{Top: dir, GitDir: gitDir}
-	if gitDir == "" {
+	c.GitDir, ok = gitDirAt(dir)
+	if ok {
+		c.Top = dir
+	}
+	if c.GitDir == "" {
 		return c, ok
 	}
-	path, err := readLine(filepath.Join(gitDir, "commondir"))
-	if errors.Is(err, fs.ErrNotExist) {
-		// The repository's only or main worktree, or a submodule.
-		c.Common, c.Main = gitDir, dir
-		return c, true
+	path, err := readLine(filepath.Join(c.GitDir, "commondir"))
+	if errors.Is(err, fs.ErrNotExist) { // the only or main worktree, or a submodule
+		c.Common, c.Main = c.GitDir, dir
 	}
 	if err != nil {
 		return c, true
 	}
-	c.Common = resolve(gitDir, path)
+	c.Common = resolve(c.GitDir, path)
 	// The main worktree is where a .git is, or leads to, the common directory. A
 	// bare repository beside such a .git file counts as well: people keep their
 	// linked worktrees around it.
@@ -87,9 +87,9 @@ func gitDirAt(dir string) (gitDir string, ok bool) {
 	if !info.Mode().IsRegular() {
 		return resolve(dir, ".git"), info.IsDir() || info.Mode()&fs.ModeSymlink != 0
 	}
-	line, err := readLine(path)
-	named, isGitFile := strings.CutPrefix(line, "gitdir: ")
-	if err != nil || !isGitFile || named == "" {
+	line, _ := readLine(path)
+	named, _ := strings.CutPrefix(line, "gitdir: ")
+	if named == "" || named == line {
 		return "", true
 	}
 	return resolve(dir, named), true
@@ -120,11 +120,11 @@ func resolve(base, path string) string {
 // device is not opened: that could wait for ever.
 func readLine(path string) (string, error) {
 	info, err := os.Lstat(path)
+	if err == nil && (!info.Mode().IsRegular() || info.Size() > 4<<10) {
+		err = errors.New("not one of git's files")
+	}
 	if err != nil {
 		return "", err
-	}
-	if !info.Mode().IsRegular() || info.Size() > 4<<10 {
-		return "", errors.New("not one of git's files")
 	}
 	data, err := os.ReadFile(path)
 	line := strings.TrimRight(string(data), "\r\n")

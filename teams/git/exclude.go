@@ -25,7 +25,8 @@ func Exclude(dir string) (changed bool, file string, err error) {
 	}
 	rel, err := filepath.Rel(c.Top, dir)
 	rel = filepath.ToSlash(rel)
-	if err != nil || strings.HasPrefix(rel, ".git/") || c.Common != filepath.Join(c.Top, ".git") && !c.HasRepository() {
+	isOwn := c.Common == filepath.Join(c.Top, ".git") || c.HasRepository()
+	if err != nil || strings.HasPrefix(rel, ".git/") || !isOwn {
 		return false, "", nil
 	}
 	// See gitignore(5). The slash at the end keeps git from dropping a blank there; a
@@ -49,21 +50,19 @@ func addLine(common, line string) (changed bool, err error) {
 		return false, err
 	}
 	defer dir.Close()
-	if err := dir.Mkdir("info", 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
-		return false, err
-	}
+	dir.Mkdir("info", 0o777)
 	const name = "info/exclude"
-	info, errDir := dir.Lstat("info")
+	info, err := dir.Lstat("info")
 	there, errFile := dir.Lstat(name)
-	if errDir != nil || !info.IsDir() || errFile == nil && (!there.Mode().IsRegular() || there.Size() > 1<<20) {
+	if err != nil || !info.IsDir() || errFile == nil && (!there.Mode().IsRegular() || there.Size() > 1<<20) {
 		return false, errors.New("it is a link, no file or too large, and was left alone")
 	}
 	data, err := dir.ReadFile(name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
-	isLine := func(l string) bool { return l == line || l+"/" == line }
-	if slices.ContainsFunc(strings.FieldsFunc(string(data), func(r rune) bool { return r == '\n' || r == '\r' || r == '\ufeff' }), isLine) {
+	lines := strings.FieldsFunc(string(data), func(r rune) bool { return strings.ContainsRune("\n\r\ufeff", r) })
+	if slices.ContainsFunc(lines, func(l string) bool { return l == line || l+"/" == line }) {
 		return false, nil
 	}
 	text := line + "\n"

@@ -13,9 +13,6 @@ import (
 	"time"
 )
 
-// ErrNoGit says that git is not installed, or not on the PATH.
-var ErrNoGit = errors.New("git is not installed, or not on the PATH")
-
 // AddWorktree makes a worktree of a checkout's repository at path, on a branch
 // that begins at the checkout's HEAD unless there is one of that name. A worktree
 // of that repository which is there is used as it is, whatever its branch and
@@ -35,14 +32,15 @@ func AddWorktree(ctx context.Context, environ []string, c Checkout, path, branch
 
 // run runs git in a directory.
 func run(ctx context.Context, environ []string, dir string, args ...string) error {
-	cmd := exec.CommandContext(ctx, "git", append([]string{"-C", dir, "-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false"}, args...)...)
+	options := []string{"-C", dir, "-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false"}
+	cmd := exec.CommandContext(ctx, "git", append(options, args...)...)
 	cmd.Env = append(WithoutRepository(environ), "LC_ALL=C", "GIT_TERMINAL_PROMPT=0")
 	// Told to end, git takes back what it has half made.
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 5 * time.Second
 	said, err := cmd.CombinedOutput()
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, exec.ErrDot) {
-		return ErrNoGit
+		return errors.New("git is not installed, or not on the PATH")
 	}
 	if err != nil && ctx.Err() == nil {
 		lines := bytes.Split(bytes.TrimSpace(said), []byte("\n"))
@@ -53,13 +51,13 @@ func run(ctx context.Context, environ []string, dir string, args ...string) erro
 
 // repositoryVariables lead git to another repository, index or configuration
 // than those of the directory it runs in (git rev-parse --local-env-vars).
-var repositoryVariables = regexp.MustCompile("^GIT_(ALTERNATE_OBJECT_DIRECTORIES|ATTR_SOURCE|CEILING_DIRECTORIES|COMMON_DIR|CONFIG|CONFIG_COUNT|" +
-	"CONFIG_(KEY|VALUE)_.*|CONFIG_PARAMETERS|DIR|GRAFT_FILE|IMPLICIT_WORK_TREE|INDEX_FILE|INTERNAL_SUPER_PREFIX|LITERAL_PATHSPECS|NAMESPACE|" +
-	"NO_REPLACE_OBJECTS|OBJECT_DIRECTORY|PREFIX|QUARANTINE_PATH|REPLACE_REF_BASE|SHALLOW_FILE|WORK_TREE)=")
+var repositoryVariables = regexp.MustCompile(`^GIT_(ALTERNATE_OBJECT_DIRECTORIES|ATTR_SOURCE|CEILING_DIRECTORIES|` +
+	`COMMON_DIR|CONFIG|CONFIG_(COUNT|PARAMETERS|KEY_.*|VALUE_.*)|DIR|GRAFT_FILE|IMPLICIT_WORK_TREE|INDEX_FILE|` +
+	`INTERNAL_SUPER_PREFIX|LITERAL_PATHSPECS|NAMESPACE|NO_REPLACE_OBJECTS|OBJECT_DIRECTORY|PREFIX|QUARANTINE_PATH|` +
+	`REPLACE_REF_BASE|SHALLOW_FILE|WORK_TREE)=`)
 
 // WithoutRepository is an environment without what would lead git to another
-// repository than that of the directory it runs in, as the environment of git's
-// own hooks does.
+// repository than that of the directory it runs in, as in git's own hooks.
 func WithoutRepository(environ []string) []string {
 	return slices.DeleteFunc(slices.Clone(environ), repositoryVariables.MatchString)
 }

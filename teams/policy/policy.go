@@ -61,25 +61,13 @@ func (p Policy) MayAnswer(asker, answerer wire.Name, inAgent bool) error {
 	case p.Approvers != nil && !slices.Contains(p.Approvers, answerer):
 		why = "approvers are " + join(p.Approvers)
 	case p.Approvers == nil && !isLead && len(p.People) > 0 && !slices.Contains(p.People, answerer):
-		why = "people and the lead answer (" + join(p.Answerers("")) + ")"
+		why = "people and the lead answer (" + join(append(slices.Clone(p.People), p.Lead)) + ")"
 	default:
 		return nil
 	}
 	return fmt.Errorf("what %s asks is %w: %s", asker, ErrNotYours, why)
 }
 
-// Answerers are those who may answer what asker asks, as far as they are named.
-func (p Policy) Answerers(asker wire.Name) []wire.Name {
-	out := slices.Clone(p.Approvers)
-	if p.Approvers == nil {
-		out = slices.Clone(p.People)
-		if p.Lead != "" && !slices.Contains(out, p.Lead) {
-			out = append(out, p.Lead)
-		}
-	}
-	return slices.DeleteFunc(out, func(n wire.Name) bool { return n == asker })
-}
-
 func join(names []wire.Name) string {
-	return strings.Trim(strings.ReplaceAll(fmt.Sprint(names), " ", ", "), "[]")
+	return strings.Join(strings.Fields(strings.Trim(fmt.Sprint(names), "[]")), ", ")
 }

@@ -134,7 +134,7 @@ func (k *call) awaitAnswer(ctx context.Context, o *teams.Outgoing) error {
 		return err
 	}
 	if r.Reply != nil {
-		_, err = k.s.Me.MarkRead(ctx, r.Reply.ID)
+		err = k.s.Me.MarkRead(ctx, r.Reply.ID)
 	}
 	command.Warn(k.c, "%s after %s", r.Status, r.Took.Round(time.Millisecond))
 	return err

@@ -19,7 +19,6 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -127,7 +126,10 @@ func ingest(c *cli.Context) error {
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	in := teams.Ingest{Team: s.Team, To: s.Me, Route: c.Bool("route"), Source: "cli", Sync: c.Bool("sync")}
+	to := s.Me
+	if c.Bool("route") {
+		to = nil
+	}
 	lines := bufio.NewScanner(os.Stdin)
 	lines.Buffer(nil, wire.MaxFile)
 	total := ingested{}
@@ -135,12 +137,14 @@ func ingest(c *cli.Context) error {
 		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
 			continue
 		}
-		l := []teams.Ingested{{Number: n, Text: lines.Bytes()}}
-		in.Take(ctx, l)
-		if l[0].Err != nil {
+		e, err := s.Team.Ingest(ctx, lines.Bytes(), to, "cli", c.Bool("sync"))
+		if at, ok := errors.AsType[*wire.DecodeError](err); ok {
+			at.Line = n
+		}
+		if err != nil {
 			total.Bad++
-			fmt.Fprintf(os.Stderr, "atm: line %d: %s\n", n, letter.Escape(command.Explain(c, l[0].Err).Message))
-		} else if l[0].Event.Seq == 0 {
+			fmt.Fprintf(os.Stderr, "atm: line %d: %s\n", n, letter.Escape(command.Explain(c, err).Message))
+		} else if e.Seq == 0 {
 			total.Known++
 		} else {
 			total.Appended++
@@ -170,9 +174,13 @@ func events(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	cursor := k.box.Log().Follow(max(c.Uint64("since"), base.Seq))
+	since := c.Uint64("since")
+	cursor := k.box.Log().Follow(max(since, base.Seq))
 	defer cursor.Close()
 	var lines [][]byte
+	if c.IsSet("since") && since < base.Seq {
+		lines = append(lines, k.missing(since+1, base.Seq))
+	}
 	for {
 		e, gap, err := cursor.Next()
 		if errors.Is(err, io.EOF) {
@@ -181,7 +189,7 @@ func events(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		if line := eventLine(c, &e, gap); line != nil {
+		if line := k.eventLine(&e, gap); line != nil {
 			lines = append(lines, line)
 		}
 	}
@@ -212,19 +220,18 @@ func (k *call) followEvents(ctx context.Context, after uint64) error {
 		if entry.Event == nil {
 			continue
 		}
-		if _, err := os.Stdout.Write(eventLine(k.c, entry.Event, entry.Gap)); err != nil {
+		if _, err := os.Stdout.Write(k.eventLine(entry.Event, entry.Gap)); err != nil {
 			return err
 		}
 	}
 }
 
 // eventLine is what is printed of an event and of what is missing before it.
-func eventLine(c *cli.Context, e *wire.Event, gap *eventlog.Gap) (line []byte) {
+func (k *call) eventLine(e *wire.Event, gap *eventlog.Gap) (line []byte) {
+	c := k.c
 	as := c.String("as-wire")
-	if gap != nil && c.Bool("json") && as == "" {
-		line = fmt.Appendf(nil, "{\"gap\":{\"from\":%d,\"to\":%d}}\n", gap.From, gap.To)
-	} else if gap != nil {
-		command.Warn(c, "events %d to %d are missing", gap.From, gap.To)
+	if gap != nil {
+		line = k.missing(gap.From, gap.To)
 	}
 	if kinds := c.StringSlice("kind"); len(kinds) > 0 && !slices.Contains(kinds, e.Kind) {
 		return line
@@ -244,4 +251,17 @@ func eventLine(c *cli.Context, e *wire.Event, gap *eventlog.Gap) (line []byte) {
 	}
 	said := strings.TrimRight(command.Stamp(e.At)+"  "+letter.Escape(e.Kind+"  "+wire.Line(e)), " ")
 	return fmt.Appendf(line, "%s\n", letter.Clip(said, 400))
+}
+
+// missing says which events are not printed: they lie in the archive, or are lost.
+func (k *call) missing(from, to uint64) []byte {
+	key, words := "gap", "missing"
+	if base, _, err := k.box.Log().Base(); err == nil && to <= base.Seq {
+		key, words = "archived", "in the archive"
+	}
+	if !k.c.Bool("json") || k.c.IsSet("as-wire") {
+		command.Warn(k.c, "events %d to %d are %s", from, to, words)
+		return nil
+	}
+	return fmt.Appendf(nil, "{\"%s\":{\"from\":%d,\"to\":%d}}\n", key, from, to)
 }

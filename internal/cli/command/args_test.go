@@ -31,18 +31,18 @@ func testApp() *cli.App {
 		},
 	}
 	app.OnUsageError = UsageError
+	app.Setup()
 	for _, c := range app.Commands {
 		c.OnUsageError, c.UseShortOptionHandling, c.Action = UsageError, true, func(*cli.Context) error { return nil }
 		c.HelpName, c.HideHelp = "atm "+c.Name, true
 	}
-	app.Setup()
 	return app
 }
 
 func TestParse(t *testing.T) {
 	for _, tt := range []struct{ line, want string }{
 		{"send bob hi", "send -- bob hi"},
-		{"msg bob hi", "send -- bob hi"},
+		{"msg bob hi", "msg -- bob hi"},
 		{"send bob hi --urgent there", "send --urgent=true -- bob hi there"},
 		{"--urgent send bob hi --as alice", "--as=alice send --urgent=true -- bob hi"},
 		{"--as send send bob", "--as=send send -- bob"},
@@ -70,7 +70,7 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s: %v", tt.line, err)
 			continue
 		}
-		if diff := cmp.Diff("atm "+tt.want, strings.Join(l.Args(), " ")); diff != "" {
+		if diff := cmp.Diff("atm "+tt.want, strings.Join(l.Args, " ")); diff != "" {
 			t.Errorf("%s: %s", tt.line, diff)
 		}
 	}
@@ -82,11 +82,11 @@ func TestParseRefuses(t *testing.T) {
 		{"send bob hi -s x", "unknown flag -s", "text that begins with -"},
 		{"send bob hi --cc carol", "atm send has no --cc", "one word"},
 		{"send bob hi --urgent true", `"true" can be nothing else`, "--urgent=true"},
-		{"send bob hi --urgent=maybe", `--urgent does not take "maybe"`, ""},
-		{"send bob q --wait-reply 30", "--timeout: \"30\" is without a unit: 30s", ""},
+		{"send bob hi --urgent=maybe", `invalid boolean value "maybe" for -urgent`, ""},
+		{"send bob q --wait-reply 30", `invalid value "30" for --timeout: without a unit: 30s`, ""},
 		{"send bob -m", "-m needs a value", ""},
 		{"send bob -m --urgent", "needs a value", ""},
-		{"ls --limit many", "--limit does not take \"many\"", ""},
+		{"ls --limit many", `invalid value "many" for --limit`, ""},
 		{"wait --timeout 5", "without a unit: 5s", ""},
 		{"ls bob carol", `"carol" is one argument too many`, ""},
 		{"run", "atm run needs NAME", "atm run bob -- bash"},
@@ -95,7 +95,7 @@ func TestParseRefuses(t *testing.T) {
 		app := testApp()
 		l, err := Parse(app, strings.Fields(tt.line))
 		if err == nil {
-			err = app.Run(l.Args())
+			err = app.Run(l.Args)
 		}
 		var e *Error
 		if !errors.As(err, &e) {
@@ -106,9 +106,8 @@ func TestParseRefuses(t *testing.T) {
 			t.Errorf("%s: %s (hint: %s)", tt.line, e.Message, e.Hint)
 		}
 	}
-	var unknown *UnknownCommandError
-	if _, err := Parse(testApp(), []string{"--json", "sned", "-x"}); !errors.As(err, &unknown) || unknown.Name != "sned" {
-		t.Error(err)
+	if l, err := Parse(testApp(), []string{"--json", "sned", "-x"}); err != nil || l.Unknown != 1 || !l.JSON {
+		t.Errorf("%+v, %v", l, err)
 	}
 }
 
@@ -149,5 +148,12 @@ func TestJSONNeverSteersATerminal(t *testing.T) {
 	doc, err := JSON("<a>\x1b[2J\u202e\u009b\x7f")
 	if err != nil || string(doc) != `"<a>\u001b[2J\u202e\u009b\u007f"`+"\n" {
 		t.Errorf("%s %v", doc, err)
+	}
+}
+
+func TestColumns(t *testing.T) {
+	got := Columns([][]string{{"9f3a1c", "bob", "", "Green?"}, {"77b0de", "carol", "", ""}}, "1", "2", "", "")
+	if want := "9f3a1c  bob    Green?\n77b0de  carol\n"; got != want {
+		t.Errorf("%q, not %q", got, want)
 	}
 }

@@ -1,61 +1,26 @@
 // Package command is what the verbs of atm share.
 //
-// # How a verb looks
+// A verb is a *cli.Command (github.com/urfave/cli/v2) in the package of its group. Its
+// action gets a Scope (With), calls one thing and prints one value.
 //
-// A verb is a *cli.Command (github.com/urfave/cli/v2) in a file of its own, in
-// the package of its group (mail, agent, session, setup), which exports
-// Commands() []*cli.Command. Its Action opens a Scope, calls one thing and returns
-// Print(c, result):
+//	UsageText    examples, a line each; the first is also a hint
+//	Usage        its line in `atm help all`
+//	Aliases      synonyms; they work, and stand in no list
+//	ArgsUsage    counted as well: [brackets] may be missing, what has an … may repeat,
+//	             CMD begins a command line of somebody else's. Args: true counts for itself
 //
-//	var showCommand = &cli.Command{
-//		Name:      "show",
-//		Aliases:   []string{"cat", "view", "open"},   // synonyms work, and stand in no list
-//		ArgsUsage: "ID",                              // counted: see below
-//		Usage:     "show one message whole",          // the line in `atm help all`
-//		UsageText: "atm show 9f3a1c\natm show 9f3a1c --save .", // examples, a line each; the first is a hint
-//		Description: "Marks nothing.",                // notes, a line each
-//		Flags:     []cli.Flag{&cli.BoolFlag{Name: "raw", Usage: "the bytes of the body alone"}},
-//		Action:    show,
-//	}
-//
-// # The command line
-//
-// Parse sorts flags before words, so that flags may stand anywhere until "--"; urfave
-// reads their values, and UsageError says what it finds wrong with one. ArgsUsage is
-// also the rule for the words: a field in [brackets] may be missing, one with an … may
-// repeat; where one begins with CMD, the first word behind those before it ends the
-// flags. A verb that counts for itself sets Args: true. A DurationFlag knows days
-// (Duration asks for it), and a duration right behind a flag that begins with "wait" is
-// its --timeout. Meant is a flag that people type for something else.
-//
-// # Who is who
-//
-// OpenRoot, OpenTeam, OpenMe and OpenMeIfSaid give a Scope: Root, Team, Me.
-// s.Member(word) is a mailbox, s.Find a message, s.MayWrite before anything is
-// written as me, s.MayAct before something is done to another agent (MayStop for
-// ending it).
-//
-// # What a verb returns
-//
-// Any error: the app gives it its exit code and hint (Explain) and prints it. A verb
-// that knows more returns Usage, NotFound, Refused, Timeout, …, WithHint a command that
-// helps when typed; Exit(code) where it has said everything itself. An error of a
-// package below gets its line in explain.go.
-//
-// Results go to stdout through Print alone, the rest to stderr through Warn. What is
-// printed is one value with a String method, which escapes what came from outside
-// (letter.Escape); a stream prints value after value. Messages in JSON are Message,
-// lists of them Listing. What waits runs in s.Await, what shows what comes in s.Follow.
-// StdinText is the text of a verb; ReadText and CheckText take it from elsewhere.
-//
-// A new group's Commands go into newApp (internal/cli/app.go), and the package into
-// layout_test.go. testdata/script and TestGuesses (cmd/atm) are its tests.
+// Any error may be returned: Explain gives it its exit code and hint. Results go to stdout
+// through Print alone, the rest to stderr through Warn. Text from outside is escaped where
+// it becomes part of a line (letter.Escape).
 package command
 
 import (
 	"context"
+	"errors"
 	"os"
+	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -81,4 +46,67 @@ func Interruptible(ctx context.Context) (_ context.Context, stop func()) {
 		done.Store(true)
 		end()
 	}
+}
+
+// Await calls f, which waits for something, with a context that ends when it is
+// interrupted, or when the root or a team that is in use was removed or renamed:
+// what is awaited there never comes. That is then the error.
+func (s *Scope) Await(f func(ctx context.Context) error) error {
+	return s.until(f, s.Root.Lost)
+}
+
+// Follow calls f, which shows what comes, until it is interrupted, the team is
+// gone, or nobody reads the output any more, which is no failure.
+func (s *Scope) Follow(f func(ctx context.Context) error) error {
+	err := s.until(f, func() error {
+		if output.ReaderGone(os.Stdout) {
+			return syscall.EPIPE
+		}
+		return s.Root.Lost()
+	})
+	if errors.Is(err, syscall.EPIPE) {
+		return nil
+	}
+	return err
+}
+
+// until calls f with a context that ends when check, asked every second, returns
+// an error.
+func (s *Scope) until(f func(ctx context.Context) error, check func() error) error {
+	ctx, stop := Interruptible(s.c.Context)
+	defer stop()
+	ctx, cancel := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			if err := check(); err != nil {
+				cancel(err)
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Second):
+			}
+		}
+	}()
+	err := f(ctx)
+	cause := context.Cause(ctx)
+	cancel(nil)
+	<-done
+	if err != nil && cause != nil {
+		return cause
+	}
+	return err
+}
+
+// Companion is where a program lies that belongs to atm: beside it, else on PATH.
+func Companion(name string) (string, error) {
+	self, _ := os.Executable()
+	if real, err := filepath.EvalSymlinks(self); err == nil {
+		self = real
+	}
+	if path, err := exec.LookPath(filepath.Join(filepath.Dir(self), name)); err == nil {
+		return path, nil
+	}
+	return exec.LookPath(name)
 }

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -35,13 +36,13 @@ func TimeoutFlag() cli.Flag {
 	return f
 }
 
-// Duration is the value of a DurationFlag, or its default.
+// Duration is the value of a DurationFlag, or its default; 0 of a flag that the verb does
+// not have.
 func Duration(c *cli.Context, name string) time.Duration {
-	s, ok := c.Generic(name).(*span)
-	if !ok {
-		return 0
+	if s, ok := c.Generic(name).(*span); ok {
+		return time.Duration(*s)
 	}
-	return time.Duration(*s)
+	return 0
 }
 
 var errDuration = errors.New("not a duration such as 30s, 2h, 7d or 1d12h")
@@ -49,23 +50,17 @@ var errDuration = errors.New("not a duration such as 30s, 2h, 7d or 1d12h")
 // ParseDuration reads durations as Go writes them, with days of 24 hours in
 // front: "30s", "7d", "1d12h", "0". A sign is refused.
 func ParseDuration(s string) (time.Duration, error) {
-	if n, err := strconv.ParseUint(s, 10, 64); err == nil && n > 0 {
-		return 0, fmt.Errorf("without a unit: %ss, or m, h, d", s)
-	}
 	days, rest, hasDays := strings.Cut(s, "d")
 	if !hasDays {
 		days, rest = "0", s
 	}
-	whole, err := strconv.ParseUint(days, 10, 16)
-	if err != nil || strings.ContainsAny(s, "+-") {
-		return 0, errDuration
-	}
-	total := time.Duration(whole) * 24 * time.Hour
-	if hasDays && rest == "" {
-		return total, nil
-	}
-	d, err := time.ParseDuration(rest)
-	if err != nil || d > math.MaxInt64-total {
+	n, err := strconv.ParseUint(days, 10, 16)
+	d, errRest := time.ParseDuration(cmp.Or(rest, "0"))
+	total := time.Duration(n) * 24 * time.Hour
+	switch {
+	case s != "" && strings.Trim(s, "0123456789") == "" && s != "0":
+		return 0, fmt.Errorf("without a unit: %ss, or m, h, d", s)
+	case err != nil, errRest != nil, s == "", strings.ContainsAny(s, "+-"), d > math.MaxInt64-total:
 		return 0, errDuration
 	}
 	return total + d, nil
@@ -74,5 +69,5 @@ func ParseDuration(s string) (time.Duration, error) {
 // isDuration reports whether a word was typed for a duration, perhaps without its unit.
 func isDuration(word string) bool {
 	_, err := ParseDuration(word)
-	return err == nil || word != "" && strings.Trim(word, "0123456789") == ""
+	return err != errDuration
 }

@@ -1,8 +1,26 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/internal/lockfile"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/config"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/wire"
 )
 
 // Exit codes. Callers rely on them.
@@ -58,16 +76,16 @@ func newError(code string, exit int, format string, args []any) *Error {
 // (somebody else holds it) exit 5.
 func Failed(format string, args ...any) *Error { return newError("failed", ExitFailed, format, args) }
 func Usage(format string, args ...any) *Error  { return newError("usage", ExitUsage, format, args) }
-func Ambiguous(format string, args ...any) *Error {
-	return newError("ambiguous", ExitUsage, format, args)
-}
-func NotFound(format string, args ...any) *Error {
-	return newError("not_found", ExitNotFound, format, args)
-}
 func Refused(format string, args ...any) *Error {
 	return newError("refused", ExitRefused, format, args)
 }
 func Locked(format string, args ...any) *Error { return newError("locked", ExitRefused, format, args) }
+func NotFound(format string, args ...any) *Error {
+	return newError("not_found", ExitNotFound, format, args)
+}
+func Ambiguous(format string, args ...any) *Error {
+	return newError("ambiguous", ExitUsage, format, args)
+}
 
 // Timeout is exit 4; its JSON says "timeout": true.
 func Timeout(format string, args ...any) *Error {
@@ -78,3 +96,138 @@ func Timeout(format string, args ...any) *Error {
 
 // Exit ends the command with a code and no further word.
 func Exit(code int) *Error { return &Error{Exit: code, Silent: true} }
+
+// known are the errors of the packages below that callers tell apart.
+var known = []struct {
+	matches func(error) bool
+	as      func(string, ...any) *Error
+	hint    string
+}{
+	{isA[*config.Error], Failed, "atm doctor names every mistake in team.toml"},
+	{isA[*lockfile.HeldError], Locked, "try again, or wait longer: --lock-timeout 30s"},
+	{isA[*mailbox.LeasedError], Locked, "take another: atm take"},
+	{isA[teams.FormatError], Failed, "upgrade atm; `atm version` says which this is"},
+	{is(teams.ErrUntrusted), Refused, "name it to accept it: --root DIR"},
+	{isA[*teams.HopError], Refused, "end the turn without an answer, or begin anew: atm send"},
+	{isA[*mailbox.ContentError], Usage, "what is not a short text can go as a file: --attach FILE"},
+	{is(teams.ErrNoRoot), NotFound, "atm init alice bob, where the project begins; one that is elsewhere: --root DIR"},
+	{is(teams.ErrNoTeam), NotFound, "atm team ls lists the teams"},
+	{is(policy.ErrNoQuestion), NotFound, "atm pending lists what is asked"},
+	{is(policy.ErrNotYours), Refused, "approvers in team.toml says who answers"},
+	{is(teams.ErrNotShared), Refused, "atm team add NAME --shared makes an inbox that others take from"},
+	{is(mailbox.ErrNotFound), NotFound, "atm ls --all lists your messages, atm search WORDS the team's"},
+	{is(mailbox.ErrNoAgent), NotFound, "atm team lists the members"},
+	{is(mailbox.ErrUnreadable), Refused, "chmod g+rwx the team's directory, or send as the inbox's owner"},
+	{is(mailbox.ErrRunning), Refused, "stop it first: atm stop NAME; atm status NAME says which process it is"},
+	{is(mailbox.ErrBeingTyped), Refused, "again in a moment; once it is read, atm withdraw sends a notice"},
+	{is(mailbox.ErrNotHeld), Refused, "atm trace ID says who has it"},
+	{is(mailbox.ErrWithdrawn), Refused, "atm show ID shows it again"},
+	{is(mailbox.ErrExists), Refused, "atm team lists the members; atm team retire NAME makes room"},
+	{is(syscall.ENOSPC), Failed, "free some space and send again; nothing was lost"},
+	{is(durable.ErrNotDirectory, syscall.ENOTDIR, syscall.EROFS), Failed, "atm doctor"},
+	{is(fs.ErrPermission), Refused, "atm doctor"},
+}
+
+func is(known ...error) func(error) bool {
+	return func(err error) bool {
+		return slices.ContainsFunc(known, func(k error) bool { return errors.Is(err, k) })
+	}
+}
+
+func isA[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
+// Explain gives an error of the packages below its exit code and its hint. What
+// is an *Error already stays as it is, with what wrapping has added to its words.
+func Explain(c *cli.Context, err error) *Error {
+	if own, ok := errors.AsType[*Error](err); ok {
+		shown := *own
+		shown.Message = err.Error()
+		return &shown
+	}
+	if e, ok := errors.AsType[*teams.UnknownError](err); ok {
+		return unknownAgent(e)
+	}
+	if e, ok := errors.AsType[*teams.AmbiguousError](err); ok {
+		short := Shorts(e.Candidates)
+		return Ambiguous("%s", err).WithHint("more digits: %s", short).WithCandidates(strings.Fields(short)...)
+	}
+	if e, ok := errors.AsType[*mailbox.NotDurableError](err); ok {
+		return Failed("%s", err).WithHint("retry with --id %s: it stays one message", e.ID)
+	}
+	inAgent := InAgent() || os.Getenv("ATM_AGENT") != ""
+	for _, k := range known {
+		if !k.matches(err) {
+			continue
+		}
+		if inAgent && (errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)) {
+			return k.as("%w", err).WithHint("a sandbox may forbid it: let it write to %v", c.App.Metadata["root"])
+		}
+		return k.as("%w", err).WithHint("%s", k.hint)
+	}
+	return Failed("%w", err)
+}
+
+// unknownAgent is the error for a name that is nobody's: with the nearest one,
+// and in a small team with all of them.
+func unknownAgent(u *teams.UnknownError) *Error {
+	e := NotFound("%s", u).WithHint("`atm team` lists them")
+	if u.Retired {
+		return e.WithHint("atm team restore %s brings it back with its mail", u.Name)
+	}
+	if len(u.Members) <= 12 {
+		e.WithHint("members: %s", Join(u.Members)).WithCandidates(Strings(u.Members)...)
+	}
+	if near, ok := Nearest(string(u.Name), Strings(u.Members)); ok {
+		e.WithHint("did you mean %q? %s", near, e.Hint)
+	}
+	return e
+}
+
+// Shorts are ids as a line quotes them.
+func Shorts(ids []wire.ID) string {
+	n := letter.ShortLength(ids)
+	out := make([]string, len(ids))
+	for i, id := range ids {
+		out[i] = id.Short(n)
+	}
+	return strings.Join(out, " ")
+}
+
+// Report prints an error where the caller looks for it, and returns the exit
+// code. Nothing that somebody else wrote reaches the terminal unescaped there. Where it
+// fails open, for what an agent's program calls, whatever goes wrong is a line on stderr
+// and exit 0.
+func Report(c *cli.Context, err error, failsOpen bool) int {
+	isPipe := errors.Is(err, syscall.EPIPE) // nobody reads any more: nobody is to be told
+	switch {
+	case err == nil, isPipe && failsOpen:
+		return ExitDone
+	case isPipe:
+		return ExitFailed
+	case errors.Is(err, context.Canceled) && !failsOpen:
+		return ExitInterrupted
+	}
+	e := Explain(c, err)
+	if e.Silent {
+		return e.Exit
+	}
+	object := map[string]any{"error": e}
+	maps.Copy(object, e.Extra)
+	if e.Hint == "" && e.Code == "usage" && c.Command.HelpName != "" {
+		e.Hint = c.Command.HelpName + " --help"
+	}
+	if c.Bool("json") && !failsOpen && PrintJSON(object) == nil {
+		return e.Exit // a full disk takes no JSON: it is not passed over in silence
+	}
+	fmt.Fprintln(os.Stderr, "atm: "+letter.Escape(e.Message))
+	if failsOpen {
+		return ExitDone
+	}
+	if e.Hint != "" {
+		fmt.Fprintln(os.Stderr, "atm: hint: "+letter.Escape(e.Hint))
+	}
+	return e.Exit
+}

@@ -55,15 +55,12 @@ func (s *Scope) MayStop(verb string, to wire.Name) error {
 	if lead != "" && who == lead {
 		return nil
 	}
-	e := Refused("an agent may %s others only as the team's lead, and team %q has none", verb, s.Team.Name).WithHint("ask a person")
-	if s.IsMember(string(to)) {
-		e.WithHint("ask a person, or say what you need: atm send %s \"…\"", to)
-	}
 	if lead != "" {
-		e = Refused("an agent may %s others only as the team's lead, who is %s", verb, lead).
+		return Refused("an agent may %s others only as the team's lead, who is %s", verb, lead).
 			WithHint("ask: atm send %s \"Please %s %s: …\"", lead, verb, to)
 	}
-	return e
+	return Refused("an agent may %s others only as the team's lead, and team %q has none", verb, s.Team.Name).
+		WithHint("ask a person, or say what you need: atm send %s \"…\"", to)
 }
 
 // Actor is the member of this team on whose behalf this process acts, and
@@ -83,19 +80,16 @@ func (s *Scope) Actor() (who wire.Name, agent bool) {
 	if err != nil || a.Team != s.Team.Name {
 		return "", InAgent()
 	}
-	if run != "" && run != s.runOf(a.Agent) {
+	if run != "" && run != s.notedRun(a.Agent) {
 		return "", true // a run that is over, of another root, or made up
 	}
 	return a.Agent, InAgent()
 }
 
-// runOf is the run that an agent's runner has noted, "" where none is.
-func (s *Scope) runOf(name wire.Name) string {
-	data, err := s.Team.Dir().ReadFile(string(name)+"/run/"+runinfo.File, runinfo.MaxSize)
-	if err != nil {
-		return ""
-	}
-	noted, _ := runinfo.Parse(data)
+// notedRun is the run that an agent's runner has noted, "" where none is. A runner that
+// is gone leaves processes that still act for its agent.
+func (s *Scope) notedRun(name wire.Name) string {
+	noted, _ := runinfo.Read(s.Team.Dir(), name)
 	return noted.Run
 }
 
@@ -111,7 +105,7 @@ func (s *Scope) IsAgent(pid int) bool {
 	env, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	for _, pair := range bytes.Split(env, []byte{0}) {
 		name, value, _ := bytes.Cut(pair, []byte{'='})
-		if len(value) > 0 && slices.Contains(agentMarks, string(name)) {
+		if len(value) > 0 && slices.Contains(AgentMarks(), string(name)) {
 			return true
 		}
 	}

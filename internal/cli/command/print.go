@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -13,16 +14,18 @@ import (
 	"golang.org/x/term"
 
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
 )
 
 // Print writes one value to stdout: with --json as one JSON document on a line,
-// else as its String, with a line feed at the end. Streams print value after
-// value. What came from outside is escaped by its String (letter.Escape).
-func Print(c *cli.Context, v fmt.Stringer) error {
+// else as its String, with a line feed at the end. Streams print value after value.
+func Print(c *cli.Context, v fmt.Stringer) error { return PrintAs(c, v, v.String()) }
+
+// PrintAs is Print for a value and the text that says it to people.
+func PrintAs(c *cli.Context, v any, text string) error {
 	if c.Bool("json") {
 		return PrintJSON(v)
 	}
-	text := v.String()
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}
@@ -51,10 +54,8 @@ func JSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return EscapeJSON(b.Bytes()), nil
+	err := enc.Encode(v)
+	return EscapeJSON(b.Bytes()), err
 }
 
 // EscapeJSON escapes what letter.Escape would, where encoding/json has left it:
@@ -93,6 +94,34 @@ func Width() int {
 		return 0
 	}
 	return w
+}
+
+// Columns lines up rows of cells for a terminal, and cuts them to its width. Each column
+// has a colour ("1": bold, "": none).
+func Columns(rows [][]string, colours ...string) string {
+	widths := make([]int, len(colours))
+	for _, row := range rows {
+		for n, cell := range row {
+			widths[n] = max(widths[n], len(cell))
+		}
+	}
+	text := ""
+	for _, row := range rows {
+		line, room := "", cmp.Or(Width(), 1<<20)
+		for n, cell := range row {
+			if widths[n] == 0 || room <= 1 {
+				continue
+			}
+			shown := (&teams.Table{Width: room}).Fit(cell)
+			if shown != "" && colours[n] != "" && Colour() {
+				shown = "\x1b[" + colours[n] + "m" + shown + "\x1b[m"
+			}
+			line += shown + strings.Repeat(" ", widths[n]-len(cell)+2)
+			room -= widths[n] + 2
+		}
+		text += strings.TrimRight(line, " ") + "\n"
+	}
+	return text
 }
 
 // Stamp is a moment for people: of today the time, else the day as well.

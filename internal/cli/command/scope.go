@@ -18,9 +18,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// A Scope is where a verb works: the root, the team and, where it is known, the
-// mailbox of whoever types. It is the only thing that reads the environment and
-// the working directory for that.
+// A Scope is where a verb works. It alone reads the environment and the working
+// directory for that.
 type Scope struct {
 	Root *teams.Root
 	Team *teams.Team
@@ -61,10 +60,9 @@ func OpenTeam(c *cli.Context) (*Scope, error) {
 		return nil, err
 	}
 	name, err := s.teamName()
-	if err != nil {
-		return s, err
+	if err == nil {
+		s.Team, err = s.Root.Team(name)
 	}
-	s.Team, err = s.Root.Team(name)
 	return s, err
 }
 
@@ -99,15 +97,37 @@ func OpenMeIfSaid(c *cli.Context) (*Scope, error) {
 	return OpenMe(c)
 }
 
+// With is the action of a verb that works in a scope.
+func With(open func(*cli.Context) (*Scope, error), act func(*cli.Context, *Scope) error) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		s, err := open(c)
+		if err != nil {
+			return err
+		}
+		return act(c, s)
+	}
+}
+
+// OpenToWrite is OpenMe for a verb that changes something as me.
+func OpenToWrite(c *cli.Context) (*Scope, error) {
+	s, err := OpenMe(c)
+	if err == nil {
+		err = s.MayWrite()
+	}
+	return s, err
+}
+
 // Place is what the flags and the environment say about where the root is.
 func Place(c *cli.Context) teams.Place {
 	p := teams.Place{Flag: c.String("root"), Env: os.Getenv("ATM_ROOT"), UID: os.Getuid()}
 	p.Dir, _ = os.Getwd()
 	p.Home, _ = os.UserHomeDir()
-	if state := os.Getenv("XDG_STATE_HOME"); state != "" {
+	state := os.Getenv("XDG_STATE_HOME")
+	if state == "" && p.Home != "" {
+		state = filepath.Join(p.Home, ".local", "state")
+	}
+	if state != "" {
 		p.State = filepath.Join(state, "atm")
-	} else if p.Home != "" {
-		p.State = filepath.Join(p.Home, ".local", "state", "atm")
 	}
 	return p
 }
@@ -124,24 +144,22 @@ func (s *Scope) teamName() (wire.Name, error) {
 	me, _ := said(s.c)
 	_, myTeam, _ := strings.Cut(me, "@") // bob@main names the team as well
 	for _, from := range [][2]string{{s.c.String("team"), "--team"}, {os.Getenv("ATM_TEAM"), "ATM_TEAM"}, {myTeam, "the identity"}} {
-		if from[0] == "" {
-			continue
+		if from[0] != "" {
+			s.TeamSource = from[1]
+			team, err := wire.ParseName(from[0])
+			if err != nil {
+				err = Usage("%s: %v", from[1], err).WithHint("atm team ls lists the teams")
+			}
+			return team, err
 		}
-		s.TeamSource = from[1]
-		team, err := wire.ParseName(from[0])
-		if err != nil {
-			return "", Usage("%s: %v", from[1], err).WithHint("atm team ls lists the teams")
-		}
-		return team, nil
 	}
 	all, err := s.Root.Teams()
-	if err != nil {
+	switch {
+	case err != nil:
 		return "", err
-	}
-	if len(all) == 0 {
+	case len(all) == 0:
 		return "", NotFound("no team in %s", s.Root.Path).WithHint("atm init alice bob")
-	}
-	if len(all) > 1 {
+	case len(all) > 1:
 		return "", Usage("which team? there are %s", Join(all)).
 			WithHint("put --team NAME on the command, or set ATM_TEAM").WithCandidates(Strings(all)...)
 	}
@@ -186,7 +204,15 @@ func (s *Scope) Member(word string) (*mailbox.Box, error) {
 	return s.Root.Mailbox(a)
 }
 
-// Names are the names of the team's members, for looking at what a word means.
+// MemberOrMe is the mailbox that a word means, mine where there is none.
+func (s *Scope) MemberOrMe(word string) (*mailbox.Box, error) {
+	if word == "" {
+		return s.Me, nil
+	}
+	return s.Member(word)
+}
+
+// Names are the team's members.
 func (s *Scope) Names() []wire.Name {
 	names, _ := s.Team.Agents()
 	return names
@@ -197,8 +223,8 @@ func (s *Scope) IsMember(word string) bool {
 	return slices.Contains(s.Names(), wire.Name(strings.TrimPrefix(word, "@")))
 }
 
-// Find is the message that a fragment of an id means: in my mailbox or, unless
-// only mine counts, in the team's. box is where it lies.
+// Find is the message that a fragment of an id means, and where it lies: in my mailbox
+// or, unless only mine counts, in the team's.
 func (s *Scope) Find(ctx context.Context, fragment string, mine bool) (it *mailbox.Item, box *mailbox.Box, err error) {
 	fragment = strings.TrimPrefix(fragment, "#")
 	if _, bad := wire.ParseFragment(fragment); bad != nil && s.IsMember(fragment) {
@@ -207,7 +233,7 @@ func (s *Scope) Find(ctx context.Context, fragment string, mine bool) (it *mailb
 	} else if bad != nil {
 		return nil, nil, Usage("%v", bad).WithHint("atm read --last and atm ls --all show the ids")
 	}
-	id, box, err := s.Team.Lookup(ctx, s.Me, fragment, mine)
+	id, box, err := s.Team.Lookup(s.Me, fragment, mine)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -234,9 +260,10 @@ func (s *Scope) Flags() string {
 
 // Origin is the evidence that goes with what this process sends.
 func (s *Scope) Origin() *wire.Origin {
-	o := &wire.Origin{Via: "cli", Run: os.Getenv("ATM_RUN")}
-	if uid := os.Getuid(); uid >= 0 {
-		o.UID = &uid
+	uid := os.Getuid()
+	o := &wire.Origin{Via: "cli", Run: os.Getenv("ATM_RUN"), UID: &uid}
+	if uid < 0 {
+		o.UID = nil
 	}
 	return o
 }
@@ -252,16 +279,15 @@ func (s *Scope) WarnUnaccepted() {
 // Person reports whether a person types this at a terminal of their own.
 func Person() bool { return !InAgent() && term.IsTerminal(int(os.Stdin.Fd())) }
 
-// agentMarks are variables that agents' programs set for what they start.
-var agentMarks = []string{"ATM_RUN", "CLAUDECODE", "CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE"}
+// AgentMarks are the variables that an agent's program sets for what it starts.
+func AgentMarks() []string {
+	return []string{"ATM_RUN", "CLAUDECODE", "CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE"}
+}
 
 // InAgent reports whether an agent's program started this process.
 func InAgent() bool {
-	return slices.ContainsFunc(agentMarks, func(mark string) bool { return os.Getenv(mark) != "" })
+	return slices.ContainsFunc(AgentMarks(), func(mark string) bool { return os.Getenv(mark) != "" })
 }
-
-// AgentMarks are the variables that an agent's program sets for what it starts.
-func AgentMarks() []string { return slices.Clone(agentMarks) }
 
 // Strings are names as strings.
 func Strings(names []wire.Name) []string {

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bufio"
 	"io"
 	"io/fs"
 	"os"
@@ -32,8 +33,7 @@ func StdinText(c *cli.Context, words []string) (string, error) {
 		return readStdin(c)
 	}
 	if dash || len(words) == 0 {
-		example, _, _ := strings.Cut(c.Command.UsageText, "\n")
-		return "", Usage("no text").WithHint("%s; or pipe it in", example)
+		return "", Usage("no text").WithHint("%s; or pipe it in", Example(c.Command))
 	}
 	if n := output.Waiting(os.Stdin, pipePatience); n > 0 {
 		return "", Usage("a text and %d bytes on stdin: which of them is meant?", n).
@@ -46,30 +46,16 @@ func StdinText(c *cli.Context, words []string) (string, error) {
 // HasText reports whether text can come from f.
 func HasText(f *os.File) bool {
 	info, err := f.Stat()
-	if err != nil {
-		return false
-	}
-	mode := info.Mode()
-	return mode.IsRegular() || mode&(fs.ModeNamedPipe|fs.ModeSocket) != 0
+	return err == nil && (info.Mode().IsRegular() || info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0)
 }
 
 // readStdin says that it reads where nothing comes. An interrupt ends the process.
 func readStdin(c *cli.Context) (string, error) {
 	slow := time.AfterFunc(stdinPatience, func() { Warn(c, "reading the text from stdin") })
-	defer slow.Stop()
-	return ReadText(&firstByte{os.Stdin, slow})
-}
-
-// firstByte stops a timer once a read returns.
-type firstByte struct {
-	io.Reader
-	timer *time.Timer
-}
-
-func (f *firstByte) Read(p []byte) (int, error) {
-	n, err := f.Reader.Read(p)
-	f.timer.Stop()
-	return n, err
+	in := bufio.NewReader(os.Stdin)
+	in.Peek(1)
+	slow.Stop()
+	return ReadText(in)
 }
 
 // ReadText reads a text to its end, takes one line feed (\n or \r\n) off it and
@@ -88,18 +74,18 @@ func ReadText(r io.Reader) (string, error) {
 
 // CheckText refuses what cannot be the text of a message.
 func CheckText(s string) error {
-	const asFile = "any bytes can go as a file: --attach FILE"
-	if len(s) > MaxText {
-		return Usage("the text is over 1 MiB").WithHint(asFile)
-	}
-	if !utf8.ValidString(s) {
-		return Usage("the text is not UTF-8").WithHint(asFile)
-	}
-	if strings.Contains(s, "\x00") {
-		return Usage("the text has a NUL byte").WithHint(asFile)
-	}
-	if strings.TrimSpace(s) == "" {
+	what := ""
+	switch {
+	case strings.TrimSpace(s) == "":
 		return Usage("the text is empty").WithHint("put the text behind the command, or pipe it in")
+	case len(s) > MaxText:
+		what = "is over 1 MiB"
+	case !utf8.ValidString(s):
+		what = "is not UTF-8"
+	case strings.Contains(s, "\x00"):
+		what = "has a NUL byte"
+	default:
+		return nil
 	}
-	return nil
+	return Usage("the text %s", what).WithHint("any bytes can go as a file: --attach FILE")
 }

@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -9,7 +10,6 @@ import (
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams"
-	"github.com/agentteammail/atm/wire"
 )
 
 var ackCommand = &cli.Command{
@@ -19,122 +19,169 @@ var ackCommand = &cli.Command{
 	Flags: []cli.Flag{
 		&cli.StringFlag{Name: "text", Aliases: []string{"message", "m", "body"}, Usage: "a `TEXT` with it"},
 	},
-	Action: ack,
+	Action: command.With(command.OpenToWrite, ack),
 }
 
-func ack(c *cli.Context) error {
+func ack(c *cli.Context, s *command.Scope) error {
+	text := c.String("text")
 	if c.IsSet("text") {
-		if err := command.CheckText(c.String("text")); err != nil {
+		if err := command.CheckText(text); err != nil {
 			return err
 		}
 	}
-	s, found, err := findMineOrTaken(c)
+	found, err := findMineOrLeased(c, s)
 	if err != nil {
 		return err
 	}
-	for _, h := range found {
-		if h.State == mailbox.Withdrawn {
-			return fmt.Errorf("message %s %w", h.ID.Short(6), mailbox.ErrWithdrawn)
+	for _, m := range found {
+		if m.State == mailbox.Withdrawn {
+			return fmt.Errorf("message %s %w", m.ID.Short(6), mailbox.ErrWithdrawn)
 		}
-		var a teams.Acked
-		if h.taken {
-			a, err = s.Root.AckTaken(c.Context, h.box, s.Me.Address(), h.Message, c.String("text"), s.Origin())
-		} else {
-			a, err = s.Root.Ack(c.Context, s.Me, h.Message, c.String("text"), s.Origin())
-		}
+		a, err := s.Root.Ack(c.Context, m.box, s.Me.Address(), m.Message, text, s.Origin())
 		if err != nil {
 			return err
 		}
-		out := acked{newResult(s, teams.AckID(h.ID, h.box.Address()), ""), "acked " + h.ID.Short(6)}
-		if a.Already {
-			out.line += " before"
+		for _, note := range a.Notes {
+			command.Warn(c, "%s", note)
 		}
+		r := newResult(s, teams.AckID(m.ID, m.box.Address()), "")
 		if a.Post != nil {
-			out.Delivered = append(out.Delivered, out.reached(a.Post.To[0], false))
+			r.Delivered = append(r.Delivered, r.reached(a.Post.To[0], false))
 		}
-		if err := command.Print(c, out); err != nil {
+		line := "acked " + m.ID.Short(6)
+		if a.Already {
+			line += " before"
+		}
+		if err := command.PrintAs(c, r, line); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// acked prints an ack: its JSON is that of a message sent.
-type acked struct {
-	*result
-	line string
+var unreadCommand = &cli.Command{
+	Name: "unread", ArgsUsage: "ID…", Usage: "put read messages back",
+	UsageText: "atm unread 9f3a1c", Description: "What you took (atm take) is given back.",
+	Action: command.With(command.OpenToWrite, unread),
 }
 
-func (a acked) String() string { return a.line }
-
-// A held message is one of mine, or one that I took under a lease from box.
-type held struct {
-	*mailbox.Item
-	box   *mailbox.Box
-	taken bool
-}
-
-// findMineOrTaken are the messages that the words name: mine, or those that I took
-// from shared inboxes.
-func findMineOrTaken(c *cli.Context) (s *command.Scope, out []held, err error) {
-	if s, err = openToWrite(c); err != nil {
-		return nil, nil, err
-	}
-	for _, word := range c.Args().Slice() {
-		box, id, theirs, err := findTaken(s, word)
-		if err != nil {
-			return nil, nil, err
-		}
-		var it *mailbox.Item
-		if id != "" {
-			it, err = box.Get(id)
-		} else if it, _, err = s.Find(c.Context, word, true); theirs != nil && (err != nil || it.State == "" || it.Lease != nil) {
-			err = theirs
-		} else if err == nil && it.State == "" {
-			err = command.Refused("message %s is one that you sent", it.ID.Short(6)).WithHint("atm trace %s, atm withdraw %s", word, word)
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		if id == "" {
-			box = s.Me
-		}
-		out = append(out, held{it, box, id != ""})
-	}
-	return s, out, nil
-}
-
-// findTaken is the message that I hold under a lease and that a fragment means; id
-// is "" where there is none. theirs then says that others hold it, or nobody.
-func findTaken(s *command.Scope, fragment string) (box *mailbox.Box, id wire.ID, theirs, err error) {
-	f, bad := wire.ParseFragment(fragment)
-	if bad != nil {
-		return nil, "", nil, nil // Find says so
-	}
-	boxes, err := s.Team.Boxes()
+func unread(c *cli.Context, s *command.Scope) error {
+	found, err := findMineOrLeased(c, s)
 	if err != nil {
-		return nil, "", nil, err
+		return err
 	}
+	l, text := newListing(nil), ""
+	for _, m := range found {
+		line := " unread again\n"
+		if m.isLeased {
+			line = " given back to " + string(m.box.Agent()) + "\n"
+			err = m.box.EndLease(c.Context, m.ID, s.Me.Address())
+		} else {
+			err = m.box.MarkUnread(c.Context, m.ID)
+		}
+		if err != nil {
+			return err
+		}
+		now, err := m.box.Get(m.ID)
+		if err != nil {
+			return err
+		}
+		text += m.ID.Short(6) + line
+		l.Messages = append(l.Messages, message{Item: now})
+	}
+	return command.PrintAs(c, l, text)
+}
+
+// A foundMessage lies in box, which is mine unless I hold the message under a lease.
+type foundMessage struct {
+	*mailbox.Item
+	box      *mailbox.Box
+	isLeased bool
+}
+
+func findMineOrLeased(c *cli.Context, s *command.Scope) (found []foundMessage, err error) {
+	for _, word := range c.Args().Slice() {
+		m, err := findHeld(c, s, word)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, m)
+	}
+	return found, nil
+}
+
+// findHeld is the message that a word names: one that I took from a shared inbox, or one
+// of mine.
+func findHeld(c *cli.Context, s *command.Scope, word string) (m foundMessage, err error) {
+	it, box, err := s.Find(c.Context, word, false)
+	if err != nil {
+		return m, err
+	}
+	short, boxes := it.ID.Short(6), []*mailbox.Box{box}
+	for _, a := range it.To {
+		if b, err := s.Root.Mailbox(a); err == nil {
+			boxes = append(boxes, b)
+		}
+	}
+	notMine := fmt.Errorf("message %s: %w", short, mailbox.ErrNotFound)
 	for _, b := range boxes {
 		leases, err := b.Leases()
 		if err != nil {
-			return nil, "", nil, err
+			return m, err
 		}
-		for other, lease := range leases {
-			mine := lease.By == s.Me.Address()
-			switch {
-			case !f.Matches(other):
-			case mine && id != "":
-				return nil, "", nil, &teams.AmbiguousError{Fragment: fragment, Candidates: []wire.ID{id, other}}
-			case mine:
-				box, id = b, other
-			case lease.Until.After(time.Now()):
-				taken := &mailbox.LeasedError{ID: other, By: lease.By, Until: lease.Until}
-				theirs = command.Locked("%w", taken).WithHint("take another: atm take %s%s", b.Agent(), s.Flags())
-			case theirs == nil:
-				theirs = fmt.Errorf("message %s %w", other.Short(6), mailbox.ErrNotHeld)
-			}
+		lease, isLeased := leases[it.ID]
+		if isLeased && lease.By == s.Me.Address() {
+			return foundMessage{it, b, true}, nil
+		}
+		if isLeased && lease.Until.After(time.Now()) {
+			notMine = command.Locked("%w", &mailbox.LeasedError{ID: it.ID, By: lease.By, Until: lease.Until}).
+				WithHint("take another: atm take %s%s", b.Agent(), s.Flags())
+		} else if isLeased {
+			notMine = fmt.Errorf("message %s %w", short, mailbox.ErrNotHeld)
 		}
 	}
-	return box, id, theirs, nil
+	isMine := box.Address() == s.Me.Address()
+	if isMine && it.State == "" && errors.Is(notMine, mailbox.ErrNotFound) {
+		notMine = command.Refused("message %s is one that you sent", short).WithHint("atm trace %s, atm withdraw %s", short, short)
+	}
+	if !isMine || it.State == "" || it.Lease != nil {
+		return m, notMine
+	}
+	return foundMessage{it, s.Me, false}, nil
+}
+
+var withdrawCommand = &cli.Command{
+	Name: "withdraw", Aliases: []string{"unsend", "recall", "retract", "undo"}, ArgsUsage: "ID", Usage: "take a message of yours back",
+	UsageText:   "atm withdraw 9f3a1c",
+	Description: "Unread: it is taken out of the inbox. Read: the reader gets a notice. Acked: refused, exit 5.",
+	Action:      command.With(command.OpenToWrite, withdraw),
+}
+
+func withdraw(c *cli.Context, s *command.Scope) error {
+	it, err := findSent(c.Context, s, c.Args().First())
+	if err != nil {
+		return err
+	}
+	r := newResult(s, it.ID, "withdrawn from")
+	for _, to := range it.To {
+		d := delivered{To: to.String(), State: "withdrawn", note: "unread"}
+		state, err := s.Root.Withdraw(c.Context, s.Me, it.Message, to, s.Origin())
+		if err == nil && state == "" {
+			err = command.Refused("message %s is acknowledged", it.ID.Short(6)).WithHint("atm reply %s \"…\"%s", it.ID.Short(6), s.Flags())
+		}
+		if err != nil {
+			r.missed(c, to, err)
+			continue
+		}
+		if state == mailbox.Withdrawn {
+			d.note = "before"
+		} else if state != mailbox.Unread {
+			d.State, d.note = "notified", "read: a notice was sent"
+		}
+		r.Delivered = append(r.Delivered, d)
+	}
+	if err := r.print(c); err != nil {
+		return err
+	}
+	return r.failures(c)
 }

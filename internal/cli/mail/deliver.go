@@ -1,8 +1,12 @@
 package mail
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -18,10 +22,10 @@ import (
 // A result is what became of a message at each recipient: send, reply, ack and
 // withdraw print one.
 type result struct {
-	ID        wire.ID          `json:"id,omitempty"`
-	Delivered []delivered      `json:"delivered"`
-	Failed    []failed         `json:"failed"`
-	Reply     *command.Message `json:"reply,omitempty"`
+	ID        wire.ID     `json:"id,omitempty"`
+	Delivered []delivered `json:"delivered"`
+	Failed    []failed    `json:"failed"`
+	Reply     *message    `json:"reply,omitempty"`
 
 	s    *command.Scope
 	done string // what was done: "sent to", "withdrawn from"
@@ -62,43 +66,36 @@ func (r *result) missed(c *cli.Context, to wire.Address, err error) {
 	r.Failed = append(r.Failed, failed{to.String(), command.Explain(c, err)})
 }
 
-// String is the line that says what became of the message.
-func (r *result) String() string {
+// print says what became of the message, and of --wait once that is over. Where it cannot
+// be said the message is not to be sent again.
+func (r *result) print(c *cli.Context) error {
+	if len(r.Delivered) == 0 {
+		return nil
+	}
 	var to []string
 	for _, d := range r.Delivered {
-		if d.note != "" {
-			to = append(to, strings.TrimSuffix(d.To, "@"+string(r.s.Team.Name))+" ("+d.note+")")
-		}
+		to = append(to, strings.TrimSuffix(d.To, "@"+string(r.s.Team.Name))+" ("+d.note+")")
 	}
 	verb, preposition, _ := strings.Cut(r.done, " ")
-	return strings.TrimSpace(verb + " " + r.ID.Short(6) + " " + preposition + " " + strings.Join(to, ", "))
-}
-
-// print prints what became of the message.
-func (r *result) print(c *cli.Context) error {
-	if len(r.Delivered) == 0 && len(r.Failed) == 1 {
-		return r.Failed[0].Error
-	}
-	if c.Bool("json") || len(r.Delivered) > 0 {
-		if err := r.say(c); err != nil {
-			return err
-		}
-	}
-	return r.exit(c)
-}
-
-// say prints the result. Where that fails the message is not to be sent again.
-func (r *result) say(c *cli.Context) error {
-	if err := command.Print(c, r); err != nil {
+	line := verb + " " + r.ID.Short(6) + " " + preposition + " " + strings.Join(to, ", ")
+	if err := command.PrintAs(c, r, line); err != nil {
 		return command.Failed("%s %s, but it could not be said: %w", r.done, r.ID.Short(6), err)
 	}
 	return nil
 }
 
-// exit names the recipients that the message did not reach, and is the exit code.
-func (r *result) exit(c *cli.Context) error {
+// failures names the recipients that the message did not reach, and is the exit code.
+func (r *result) failures(c *cli.Context) error {
 	if len(r.Failed) == 0 {
 		return nil
+	}
+	if len(r.Delivered) == 0 && len(r.Failed) == 1 {
+		return r.Failed[0].Error
+	}
+	if c.Bool("json") && len(r.Delivered) == 0 {
+		if err := command.PrintJSON(r); err != nil {
+			return err
+		}
 	}
 	for _, f := range r.Failed {
 		if !c.Bool("json") {
@@ -124,10 +121,20 @@ func deliver(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
 			return err
 		}
 	}
-	if c.Bool("wait-ack") || c.Bool("wait-reply") {
-		return s.Await(func(ctx context.Context) error { return deliverAndWait(ctx, c, s, o) })
+	waits := c.Bool("wait-ack") || c.Bool("wait-reply")
+	r := post(c.Context, c, s, o)
+	if !waits || !c.Bool("json") {
+		if err := r.print(c); err != nil {
+			return err
+		}
 	}
-	return post(c.Context, c, s, o).print(c)
+	if waits && len(r.Delivered) > 0 {
+		err := s.Await(func(ctx context.Context) error { return r.awaitAnswers(ctx, c, o.Message) })
+		if err != nil {
+			return err
+		}
+	}
+	return r.failures(c)
 }
 
 // prepare completes a message. One that would end another agent, as an abort of its
@@ -157,11 +164,10 @@ func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoi
 			continue
 		}
 		r.Delivered = append(r.Delivered, d)
-		if o.Parent == nil || o.Parent.From != out.Box.Address() {
-			continue
-		}
-		if err := teams.MarkAnswered(ctx, s.Me, o.Parent); err != nil {
-			command.Warn(c, "sent; the message answered: %v", err)
+		if o.Parent != nil && o.Parent.From == out.Box.Address() {
+			if err := teams.MarkAnswered(ctx, s.Me, o.Parent); err != nil {
+				command.Warn(c, "sent; the message answered: %v", err)
+			}
 		}
 	}
 	for _, f := range o.Failed {
@@ -183,71 +189,113 @@ func sentBefore(box *mailbox.Box, m *wire.Message) (note string, err error) {
 	return "before: " + stateAt(it), nil
 }
 
-// deliverAndWait is deliver for --wait-ack and --wait-reply. Watching begins before
-// the message is sent: no answer is missed.
-func deliverAndWait(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
-	var wanted []condition
+// awaitAnswers waits for the ack and the answer, and prints what came; it is read with
+// that.
+func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, m *wire.Message) error {
+	var wanted []*condition
 	if c.Bool("wait-ack") {
-		wanted = append(wanted, &answerCondition{s: s, kind: "acked", message: o.Message})
+		wanted = append(wanted, answerCondition(ctx, r.s, "acked", m))
 	}
 	if c.Bool("wait-reply") {
-		wanted = append(wanted, &answerCondition{s: s, kind: "reply", message: o.Message})
+		wanted = append(wanted, answerCondition(ctx, r.s, "reply", m))
 	}
-	w, err := newWaiter(ctx, s, wanted, true)
-	if err != nil {
-		return err
-	}
-	defer w.close()
-	r := post(ctx, c, s, o)
-	if len(r.Delivered) == 0 {
-		return r.print(c)
-	}
-	if !c.Bool("json") {
-		if err := r.say(c); err != nil {
-			return err
-		}
-	}
-	err = w.wait(ctx, command.Duration(c, "timeout"))
+	err := waitFor(ctx, r.s, wanted, true, command.Duration(c, "timeout"))
 	if e, ok := errors.AsType[*command.Error](err); ok && e.Code == "timeout" {
-		e.Message = "sent " + r.ID.Short(6) + ", but " + e.Message
-		e.Extra["id"] = r.ID
+		e.Message, e.Extra["id"] = "sent "+r.ID.Short(6)+", but "+e.Message, r.ID
 	}
 	if err != nil {
 		return err
 	}
-	if err := r.printAnswers(ctx, c, o.Message, w.met); err != nil {
-		return err
-	}
-	return r.exit(c)
-}
-
-// printAnswers prints what was waited for; it is read with that.
-func (r *result) printAnswers(ctx context.Context, c *cli.Context, m *wire.Message, met []*met) error {
-	ids, text := []wire.ID{}, ""
+	var ids []wire.ID
+	var doc []byte
 	for _, a := range m.To {
 		ids = append(ids, teams.AckID(m.ID, a))
 	}
-	for _, answer := range met {
-		if answer.Matched == "acked" {
-			text += "acked " + m.ID.Short(6) + "\n"
-			continue
-		}
-		r.Reply = answer.Message
+	if c.Bool("wait-ack") {
+		doc = fmt.Appendf(doc, "acked %s\n", m.ID.Short(6))
+	}
+	if c.Bool("wait-reply") {
+		r.Reply = wanted[len(wanted)-1].met.Message
 		ids = append(ids, r.Reply.ID)
 		shown := r.s.Renderer()
 		shown.LimitToPage()
-		text += rendered(shown, []*mailbox.Item{r.Reply.Item}, "").text
+		doc = append(doc, letters(shown, []*mailbox.Item{r.Reply.Item}, nil)[0]...)
 	}
-	doc := []byte(text)
 	if c.Bool("json") {
-		var err error
 		if doc, err = command.JSON(r); err != nil {
 			return err
 		}
 	}
-	_, err := r.s.Me.Read(ctx, mailbox.ReadOptions{IDs: ids}, func(b mailbox.Batch) (int, error) {
+	_, err = r.s.Me.Read(ctx, mailbox.ReadOptions{IDs: ids}, func(b mailbox.Batch) (int, error) {
 		n, err := showPieces(ctx, [][]byte{doc})
 		return n * len(b.Items), err
 	})
 	return err
+}
+
+const batchExample = `echo '{"to":"bob","body":"…","requires_ack":true}' | atm send --batch`
+
+// batchResult is one line of what send --batch prints.
+type batchResult struct {
+	Line int `json:"line"`
+	*result
+	Error *command.Error `json:"error,omitempty"`
+}
+
+// sendBatch sends NDJSON messages of stdin, and prints each result once its message
+// is durable.
+func sendBatch(c *cli.Context, s *command.Scope) error {
+	if c.NumFlags() > 1 || c.Args().Present() || !command.HasText(os.Stdin) {
+		return command.Usage("--batch takes its messages from stdin alone, and no other flag").WithHint(batchExample)
+	}
+	ctx, stop := command.Interruptible(c.Context)
+	defer stop()
+	in := bufio.NewScanner(os.Stdin)
+	in.Buffer(nil, wire.MaxFile+1)
+	bad := false
+	for n := 1; in.Scan(); n++ {
+		if len(bytes.TrimSpace(in.Bytes())) == 0 {
+			continue
+		}
+		r, err := sendLine(ctx, c, s, in.Bytes())
+		line := batchResult{Line: n, result: r}
+		if err != nil {
+			line.result, line.Error = newResult(s, "", ""), command.Explain(c, err)
+		}
+		bad = bad || err != nil || len(r.Failed) > 0
+		if err := command.PrintJSON(line); err != nil {
+			return err
+		}
+	}
+	if in.Err() == nil && bad {
+		return command.Exit(command.ExitFailed)
+	}
+	return in.Err()
+}
+
+// sendLine sends one message of a batch.
+func sendLine(ctx context.Context, c *cli.Context, s *command.Scope, text []byte) (*result, error) {
+	m, to, err := wire.DecodeOutgoing(text, s.Team.Name)
+	if err != nil {
+		return nil, command.Usage("%s", strings.TrimPrefix(err.Error(), "line 1, ")).WithHint(batchExample)
+	}
+	if m.Body == "" && m.Payload == nil {
+		return nil, command.Usage("the line has no \"body\"").WithHint(batchExample)
+	}
+	old := s.Root.OwnMessage(s.Me, m.Supersedes)
+	if m.From != (wire.Address{}) && m.From != s.Me.Address() || m.Supersedes != "" && (old == nil || old.From != s.Me.Address()) || m.HasOurMeta() {
+		return nil, command.Refused("from, supersedes and meta.atm: what is not yours").WithHint("leave them out")
+	}
+	m.Hop, m.Origin, m.SentAt = 0, s.Origin(), time.Time{}
+	o := &teams.Outgoing{From: s.Me, Message: m, Given: m.ID != ""}
+	if o.To, err = addresses(s, strings.Join(to, ",")); err != nil {
+		return nil, err
+	}
+	if m.InReplyTo != "" {
+		o.Parent = s.Root.OwnMessage(s.Me, m.InReplyTo)
+	}
+	if err := prepare(s, o); err != nil {
+		return nil, err
+	}
+	return post(ctx, c, s, o), nil
 }

@@ -13,104 +13,151 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// A listing is messages and what is printed of them.
+// A message is a message as JSON shows it: its fields, its state and short id, and of one
+// that I sent its state at each recipient.
+type message struct {
+	*mailbox.Item
+	recipients []recipientState
+}
+
+// recipientState is what became of a message at one recipient.
+type recipientState struct {
+	To    string `json:"to"`
+	State string `json:"state,omitempty"`
+}
+
+// MarshalJSON keeps the message's unknown fields, and adds what is known of it here.
+func (m message) MarshalJSON() ([]byte, error) {
+	fields, err := m.Item.Message.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	all, err := wire.ReadObject(fields)
+	if err != nil {
+		return nil, err
+	}
+	all = all.With("short", wire.Quote(m.ID.Short(6))).With("state", wire.Quote(string(m.State)))
+	if len(m.recipients) > 0 {
+		recipients, err := wire.Marshal(m.recipients)
+		if err != nil {
+			return nil, err
+		}
+		all = all.With("recipients", recipients)
+	}
+	return all.MarshalJSON()
+}
+
+// A listing is the JSON of read, ls, thread and search. Its lists are there, empty or not.
 type listing struct {
-	command.Listing
-	text string
+	Messages []message `json:"messages"`
+	More     int       `json:"more"`
+	Owed     []wire.ID `json:"owed"`
 }
 
-func (l listing) String() string { return l.text }
-
-// lines is a listing with a line a message, cut to --limit; none is what is said of none.
-func lines(c *cli.Context, r *letter.Renderer, l command.Listing, none string) listing {
-	if n := c.Int("limit"); n > 0 && len(l.Messages) > n {
-		l.More += len(l.Messages) - n
-		l.Messages = l.Messages[:n]
-	}
-	if len(l.Messages) == 0 {
-		return listing{l, none}
-	}
-	ids := make([]wire.ID, len(l.Messages))
-	for i, m := range l.Messages {
-		ids[i] = m.ID
-	}
-	r.Digits = letter.ShortLength(ids)
-	text := ""
-	for _, m := range l.Messages {
-		text += line(r, m) + "\n"
-	}
-	if l.More > 0 {
-		text += fmt.Sprintf("%d more: the same with --limit 0\n", l.More)
-	}
-	return listing{l, text}
-}
-
-// line is a message in a line: who wrote it, or of one that I sent where it is.
-func line(r *letter.Renderer, m command.Message) string {
-	age := letter.Age(r.Now, m.SentAt)
-	var parts []string
-	for _, at := range m.Recipients {
-		parts = append(parts, strings.TrimSuffix(at.To, "@"+string(r.Team))+" "+at.State)
-	}
-	if m.Recipients != nil {
-		return r.Short(m.ID) + " " + age + " " + strings.Join(parts, ", ") + title(m.Item)
-	}
-	for _, a := range m.To {
-		parts = append(parts, r.Who(a))
-	}
-	text := r.Short(m.ID) + " " + r.Who(m.From) + " " + age
-	if r.To {
-		text = r.Short(m.ID) + " " + r.Who(m.From) + " to " + strings.Join(parts, ",") + " " + age
-	}
-	if m.State == mailbox.Done {
-		text += ", read"
-	} else if m.State != mailbox.Unread && m.State != "" {
-		text += ", " + string(m.State)
-	} else if m.RequiresAck {
-		text += ", wants ack"
-	}
-	if lease := r.Lease(teams.LeaseFlags(m.Item)); lease != "" {
-		text += ", " + lease
-	}
-	if m.Urgent() {
-		text += ", urgent"
-	}
-	if m.Expired(r.Now) {
-		text += ", expired"
-	}
-	return text + title(m.Item)
-}
-
-// title is the end of a line about a message: its subject, or how its body begins.
-func title(it *mailbox.Item) string {
-	if it.Title() == "" {
-		return ""
-	}
-	return ": " + letter.Clip(letter.Escape(it.Title()), 100)
-}
-
-// rendered is a listing with whole messages.
-func rendered(r *letter.Renderer, items []*mailbox.Item, none string) listing {
-	l := listing{command.NewListing(items, 0), none}
-	r.Digits = letter.ShortLength(command.IDs(items))
-	var b strings.Builder
-	for i, flags := range command.HeaderFlags(items, nil) {
-		b.Write(r.Render(items[i].Message, flags))
-	}
-	if len(items) > 0 {
-		l.text = b.String()
+func newListing(items []*mailbox.Item) *listing {
+	l := &listing{Messages: make([]message, len(items)), Owed: []wire.ID{}}
+	for i, it := range items {
+		l.Messages[i].Item = it
 	}
 	return l
 }
 
-// sender is the address that --from names; zero: anybody.
-func sender(c *cli.Context, s *command.Scope) (wire.Address, error) {
-	if !c.IsSet("from") {
-		return wire.Address{}, nil
+func (l *listing) ids() []wire.ID {
+	ids := make([]wire.ID, len(l.Messages))
+	for i, m := range l.Messages {
+		ids[i] = m.ID
 	}
-	a, err := s.Address(c.String("from"))
-	if err == nil && a.Agent != "drop" {
-		_, err = s.Root.Mailbox(a)
+	return ids
+}
+
+// printLines prints a line a message, cut to --limit; none is what is said of none.
+func (l *listing) printLines(c *cli.Context, r *letter.Renderer, none string) error {
+	if n := c.Int("limit"); n > 0 && len(l.Messages) > n {
+		l.More += len(l.Messages) - n
+		l.Messages = l.Messages[:n]
 	}
-	return a, err
+	r.Digits = letter.ShortLength(l.ids())
+	text, rows := "", [][]string{}
+	for _, m := range l.Messages {
+		row := cells(r, m)
+		rows = append(rows, row)
+		text += strings.Join(row[:3], " ")
+		for i, mark := range []string{", ", ": "} {
+			if cell := row[3+i]; cell != "" {
+				text += mark + cell
+			}
+		}
+		text += "\n"
+	}
+	if command.Terminal() {
+		text = command.Columns(rows, "36", "1", "2", "33", "")
+	}
+	if l.More > 0 {
+		text += fmt.Sprintf("%d more: the same with --limit 0\n", l.More)
+	}
+	if len(l.Messages) == 0 {
+		text = none
+	}
+	return command.PrintAs(c, l, text)
+}
+
+// cells are a message in a line: its id, who wrote it, when, what is to be known about
+// it, and its title; of one that I sent, where it is instead of who wrote it.
+func cells(r *letter.Renderer, m message) []string {
+	id, age, title := r.Short(m.ID), letter.Age(r.Now, m.SentAt), letter.Clip(letter.Escape(m.Title()), 100)
+	var to, notes []string
+	for _, at := range m.recipients {
+		to = append(to, strings.TrimSuffix(at.To, "@"+string(r.Team))+" "+at.State)
+	}
+	if m.recipients != nil {
+		return []string{id, age, strings.Join(to, ", "), "", title}
+	}
+	from := r.Who(m.From)
+	if r.To {
+		for _, a := range m.To {
+			to = append(to, r.Who(a))
+		}
+		from += " to " + strings.Join(to, ",")
+	}
+	for _, note := range []struct {
+		text string
+		when bool
+	}{
+		{"read", m.State == mailbox.Done},
+		{string(m.State), m.State != mailbox.Done && m.State != mailbox.Unread},
+		{"wants ack", m.RequiresAck && (m.State == mailbox.Unread || m.State == "")},
+		{r.Lease(teams.LeaseFlags(m.Item)), true},
+		{"urgent", m.Urgent()},
+		{"expired", m.Expired(r.Now)},
+	} {
+		if note.when && note.text != "" {
+			notes = append(notes, note.text)
+		}
+	}
+	return []string{id, from, age, strings.Join(notes, ", "), title}
+}
+
+// letters are whole messages, each as a piece to print; behind are further items, which
+// may replace or follow these.
+func letters(r *letter.Renderer, items, behind []*mailbox.Item) (pieces [][]byte) {
+	flags := letter.FlagsOf(mailbox.Messages(items), mailbox.Messages(behind))
+	for i, it := range items {
+		f := teams.LeaseFlags(it)
+		f.SupersededBy, f.Newer, f.Withdrawn = flags[i].SupersededBy, flags[i].Newer, it.State == mailbox.Withdrawn
+		pieces = append(pieces, r.Render(it.Message, f))
+	}
+	return pieces
+}
+
+// printLetters prints whole messages.
+func printLetters(c *cli.Context, r *letter.Renderer, items []*mailbox.Item, none string) error {
+	l, text := newListing(items), ""
+	r.Digits = letter.ShortLength(l.ids())
+	for _, piece := range letters(r, items, nil) {
+		text += string(piece)
+	}
+	if text == "" {
+		text = none
+	}
+	return command.PrintAs(c, l, text)
 }

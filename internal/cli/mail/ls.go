@@ -29,8 +29,7 @@ var lsCommand = &cli.Command{
 		&cli.StringFlag{Name: "since", Usage: "not older than `D`: 2h, 7d, a date"},
 		&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Value: 20, Usage: "at most `N` lines (default 20); 0: all"},
 		&cli.BoolFlag{Name: "count", Usage: "only how many"},
-		&cli.StringFlag{Name: "agent", Hidden: true},
-		hidden("unread", "new", "l"),
+		&cli.StringFlag{Name: "agent", Hidden: true}, hidden("unread", "new", "l"),
 		command.Meant("to", "atm ls NAME lists the inbox of NAME; atm search to:NAME finds what was sent there"),
 	},
 	Action: ls,
@@ -40,31 +39,42 @@ func ls(c *cli.Context) error {
 	if err := command.NotBoth(c, "all", "bad", "sent"); err != nil {
 		return err
 	}
-	s, box, err := boxNamed(c)
+	name := cmp.Or(c.Args().First(), c.String("agent"))
+	open := command.OpenMe
+	if name != "" {
+		open = command.OpenMeIfSaid
+	}
+	s, err := open(c)
+	if err != nil {
+		return err
+	}
+	box, err := s.MemberOrMe(name)
 	if err != nil {
 		return err
 	}
 	if c.Bool("bad") {
 		return lsBad(c, box)
 	}
-	l, err := walk(c, s, box)
+	l, err := chosen(c, s, box)
 	if err != nil {
 		return err
 	}
 	if c.Bool("count") {
-		return command.Print(c, count{len(l.Messages)})
+		return printCount(c, len(l.Messages))
 	}
 	none := "nothing there"
+	if !c.Bool("sent") {
+		if l.Owed, err = box.OwedIDs(); err != nil {
+			return err
+		}
+		l.Owed = append([]wire.ID{}, l.Owed...)
+	}
 	if !c.Bool("sent") && !c.Bool("owed") && !c.Bool("done") {
 		if none, err = nothingUnread(c, s, box); err != nil {
 			return err
 		}
 	}
-	if !c.Bool("sent") {
-		owed, _ := box.OwedIDs()
-		l.Owed = append(l.Owed, owed...)
-	}
-	return command.Print(c, lines(c, s.Renderer(), l, none))
+	return l.printLines(c, s.Renderer(), none)
 }
 
 // nothingUnread says what there is beside unread messages.
@@ -80,61 +90,34 @@ func nothingUnread(c *cli.Context, s *command.Scope, box *mailbox.Box) (string, 
 	return text, err
 }
 
-type count struct {
-	Count int `json:"count"`
-}
-
-func (n count) String() string { return fmt.Sprint(n.Count) }
-
-// boxNamed is the mailbox to list: the one that is named, or mine.
-func boxNamed(c *cli.Context) (*command.Scope, *mailbox.Box, error) {
-	name := cmp.Or(c.Args().First(), c.String("agent"))
-	if name != "" {
-		s, err := command.OpenMeIfSaid(c)
-		if err != nil {
-			return nil, nil, err
-		}
-		box, err := s.Member(name)
-		return s, box, err
-	}
-	s, err := command.OpenMe(c)
-	if err != nil {
-		return nil, nil, err
-	}
-	return s, s.Me, nil
-}
-
-// walk is what the flags choose of a mailbox; where nothing but the place counts, what
-// is beyond the limit is counted by name.
-func walk(c *cli.Context, s *command.Scope, box *mailbox.Box) (l command.Listing, err error) {
-	all, owed, done, sent, counted := c.Bool("all"), c.Bool("owed"), c.Bool("done"), c.Bool("sent"), c.Bool("count")
+// chosen are the messages of a mailbox that the flags choose; where nothing but the place
+// counts, what is beyond the limit is counted by name.
+func chosen(c *cli.Context, s *command.Scope, box *mailbox.Box) (l *listing, err error) {
+	all, owed, done, sent, count := c.Bool("all"), c.Bool("owed"), c.Bool("done"), c.Bool("sent"), c.Bool("count")
 	rg := mailbox.Range{Unread: all || !owed && !done, Owed: all || owed, Done: all || done, Archive: all || done, Newest: all || done}
 	if sent {
 		rg = mailbox.Range{Sent: true, Newest: true}
 	}
-	if c.IsSet("since") {
-		rg.Times = true
-		if rg.Since, err = teams.Since(c.String("since"), time.Now(), command.ParseDuration); err != nil {
-			return l, command.Usage("--since: %v", err).WithHint("atm ls --since 2h")
-		}
+	if rg.Since, rg.Times, err = since(c); err != nil {
+		return nil, err
 	}
 	from, err := sender(c, s)
 	if err != nil {
-		return l, err
+		return nil, err
 	}
-	if !rg.Times && !c.IsSet("from") && !(sent && owed) && !counted {
+	if !rg.Times && !c.IsSet("from") && !(sent && owed) && !count {
 		rg.Limit = c.Int("limit")
 	}
-	l = command.NewListing(nil, 0)
+	l = newListing(nil)
 	l.More, _, err = box.Walk(c.Context, rg, func(it *mailbox.Item) bool {
-		m, open := command.Message{Item: it}, true
+		m, isOpen := message{Item: it}, true
 		if sent {
-			m.Recipients, open = recipientStates(s, it.Message)
+			m.recipients, isOpen = recipientStates(s, it.Message)
 		}
 		switch {
 		case rg.Times && it.Written.Before(rg.Since), from != (wire.Address{}) && it.From != from:
-		case counted && it.Lease != nil: // what somebody has taken is not there to be read
-		case sent && owed && !open:
+		case count && it.Lease != nil: // what somebody has taken is not there to be read
+		case sent && owed && !isOpen:
 		default:
 			l.Messages = append(l.Messages, m)
 		}
@@ -143,11 +126,34 @@ func walk(c *cli.Context, s *command.Scope, box *mailbox.Box) (l command.Listing
 	return l, err
 }
 
+// since is the moment that --since names, and whether it is given.
+func since(c *cli.Context) (t time.Time, given bool, err error) {
+	if !c.IsSet("since") {
+		return t, false, nil
+	}
+	if t, err = teams.Since(c.String("since"), time.Now(), command.ParseDuration); err != nil {
+		err = command.Usage("--since: %v", err).WithHint("%s --since 2h", c.Command.HelpName)
+	}
+	return t, true, err
+}
+
+// sender is the address that --from names; zero: anybody.
+func sender(c *cli.Context, s *command.Scope) (wire.Address, error) {
+	if !c.IsSet("from") {
+		return wire.Address{}, nil
+	}
+	a, err := s.Address(c.String("from"))
+	if err == nil && a.Agent != "drop" {
+		_, err = s.Root.Mailbox(a)
+	}
+	return a, err
+}
+
 // recipientStates are what became of a message at its recipients; open says that
 // somebody has not acknowledged it who should.
-func recipientStates(s *command.Scope, m *wire.Message) (out []command.RecipientState, open bool) {
+func recipientStates(s *command.Scope, m *wire.Message) (out []recipientState, open bool) {
 	for _, a := range m.To {
-		r := command.RecipientState{To: a.String(), State: "no evidence"}
+		r := recipientState{a.String(), "no evidence"}
 		if box, err := s.Root.Mailbox(a); err == nil {
 			if it, err := box.Get(m.ID); err == nil {
 				r.State = stateAt(it)
@@ -172,26 +178,83 @@ func stateAt(it *mailbox.Item) string {
 	return string(it.State)
 }
 
-type badFile struct {
-	Name   string `json:"name"`
-	Reason string `json:"reason"`
-}
-
-func (f badFile) String() string { return letter.Escape(f.Name) + " " + letter.Escape(f.Reason) }
-
-// lsBad prints the files that are no messages; with --json one a line.
+// lsBad lists the files that are no messages.
 func lsBad(c *cli.Context, box *mailbox.Box) error {
 	if _, err := box.TakeIn(c.Context); err != nil {
 		return err
 	}
-	files, err := box.BadFiles(c.Int("limit"))
-	if err == nil && len(files) == 0 && !c.Bool("json") {
-		return command.Print(c, command.Text("0 bad"))
+	files, err := box.BadFiles(0)
+	if err != nil {
+		return err
 	}
+	n, text := len(files), ""
+	if c.Bool("count") {
+		return printCount(c, n)
+	}
+	if limit := c.Int("limit"); limit > 0 {
+		files = files[:min(limit, n)]
+	}
+	bad := []map[string]string{}
 	for _, f := range files {
-		if err := command.Print(c, badFile{f.Name, letter.Size(f.Size) + ": " + letter.Clip(f.Reason, 160)}); err != nil {
-			return err
+		reason := letter.Size(f.Size) + ": " + letter.Clip(f.Reason, 160)
+		bad = append(bad, map[string]string{"name": f.Name, "reason": reason, "state": "bad"})
+		text += letter.Escape(f.Name) + " " + letter.Escape(reason) + "\n"
+	}
+	document := map[string]any{"messages": bad, "more": n - len(files), "owed": []wire.ID{}}
+	return command.PrintAs(c, document, cmp.Or(text, "0 bad"))
+}
+
+func printCount(c *cli.Context, n int) error {
+	return command.PrintAs(c, map[string]int{"count": n}, fmt.Sprint(n))
+}
+
+var searchCommand = &cli.Command{
+	Name: "search", Aliases: []string{"grep", "find"}, ArgsUsage: "WORDS…", Usage: "search every message of the team",
+	UsageText:   "atm search flaky test from:alice since:7d\natm search in:new to:bob",
+	Description: "All words must be in subject or body, in any case; from:, to:, in:new|cur|done, since:.\nNewest first.",
+	Flags: []cli.Flag{
+		&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Value: 20, Usage: "at most `N` (default 20); 0: all"},
+		&cli.StringFlag{Name: "from", Hidden: true}, &cli.StringFlag{Name: "to", Hidden: true}, &cli.StringFlag{Name: "since", Hidden: true},
+	},
+	Action: command.With(command.OpenTeam, search),
+}
+
+func search(c *cli.Context, s *command.Scope) error {
+	words := c.Args().Slice()
+	for _, key := range []string{"from", "to", "since"} {
+		if c.IsSet(key) {
+			words = append(words, key+":"+c.String(key))
 		}
 	}
-	return err
+	query, err := teams.ParseQuery(words, time.Now(), command.ParseDuration)
+	if err != nil {
+		return command.Usage("%v", err).WithHint("atm search WORDS since:7d")
+	}
+	items, err := s.Team.Search(c.Context, query)
+	if err != nil {
+		return err
+	}
+	r := s.Renderer()
+	r.To = true
+	return newListing(items).printLines(c, r, "no match")
+}
+
+var threadCommand = &cli.Command{
+	Name: "thread", Aliases: []string{"conversation"}, ArgsUsage: "ID", Usage: "the conversation, in order",
+	UsageText: "atm thread 9f3a1c", Description: "Across the team's inboxes. Marks nothing.",
+	Action: command.With(command.OpenMeIfSaid, thread),
+}
+
+func thread(c *cli.Context, s *command.Scope) error {
+	it, _, err := s.Find(c.Context, c.Args().First(), false)
+	if err != nil {
+		return err
+	}
+	items, err := s.Team.Thread(c.Context, it.ThreadID())
+	if err != nil {
+		return err
+	}
+	r := s.Renderer()
+	r.To = true
+	return printLetters(c, r, items, "")
 }

@@ -1,12 +1,7 @@
 // Package mail is the verbs that send, show and wait for messages.
 package mail
 
-import (
-	"github.com/urfave/cli/v2"
-
-	"github.com/agentteammail/atm/internal/cli/command"
-	"github.com/agentteammail/atm/mailbox"
-)
+import "github.com/urfave/cli/v2"
 
 // Commands are the verbs of this group.
 func Commands() []*cli.Command {
@@ -14,25 +9,6 @@ func Commands() []*cli.Command {
 		sendCommand, replyCommand, readCommand, ackCommand, lsCommand, showCommand, unreadCommand,
 		threadCommand, searchCommand, traceCommand, withdrawCommand, waitCommand, watchCommand, takeCommand,
 	}
-}
-
-// openToWrite is OpenMe for a verb that changes something as me.
-func openToWrite(c *cli.Context) (*command.Scope, error) {
-	s, err := command.OpenMe(c)
-	if err != nil {
-		return nil, err
-	}
-	return s, s.MayWrite()
-}
-
-// findNamed opens the team, and finds the message that the first word names.
-func findNamed(c *cli.Context, open func(*cli.Context) (*command.Scope, error)) (*command.Scope, *mailbox.Item, *mailbox.Box, error) {
-	s, err := open(c)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	it, box, err := s.Find(c.Context, c.Args().First(), false)
-	return s, it, box, err
 }
 
 // hidden is a flag that says what is so already: it works, and changes nothing.

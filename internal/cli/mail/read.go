@@ -45,18 +45,14 @@ var readCommand = &cli.Command{
 		command.Meant("agent", "--as NAME says who you are; atm ls NAME looks at somebody's inbox"),
 		command.Meant("since", "atm ls --all --since D"),
 	},
-	Action: read,
+	Action: command.With(command.OpenMe, read),
 }
 
-func read(c *cli.Context) error {
-	for _, pair := range [][]string{{"peek", "follow"}, {"last", "wait", "follow"}} {
-		if err := command.NotBoth(c, pair...); err != nil {
+func read(c *cli.Context, s *command.Scope) error {
+	for _, flags := range [][]string{{"peek", "follow"}, {"last", "wait", "follow"}} {
+		if err := command.NotBoth(c, flags...); err != nil {
 			return err
 		}
-	}
-	s, err := command.OpenMe(c)
-	if err != nil {
-		return err
 	}
 	s.WarnUnaccepted()
 	if c.Bool("last") {
@@ -66,7 +62,7 @@ func read(c *cli.Context) error {
 		}
 		r := s.Renderer()
 		r.LimitToPage()
-		return command.Print(c, rendered(r, items, "no batch to show again"))
+		return printLetters(c, r, items, "no batch to show again")
 	}
 	if !c.Bool("peek") {
 		if err := s.MayWrite(); err != nil {
@@ -81,7 +77,7 @@ func read(c *cli.Context) error {
 		return s.Follow(p.follow)
 	}
 	if c.Bool("wait") {
-		return s.Await(p.waitAndShow)
+		return s.Await(p.wait)
 	}
 	_, err = p.show(c.Context)
 	return err
@@ -97,10 +93,10 @@ type page struct {
 
 // newPage makes the options of a read of the flags.
 func newPage(c *cli.Context, s *command.Scope) (*page, error) {
-	p := &page{c: c, s: s, options: mailbox.ReadOptions{Limit: letter.MaxMessages, LookAhead: 200, Owed: 5}}
+	p := &page{c: c, s: s, options: mailbox.ReadOptions{Limit: letter.MaxMessages, LookAhead: 200}}
 	switch {
 	case c.Bool("follow"):
-		p.options.Limit, p.options.LookAhead, p.options.Owed = 1, 0, 0
+		p.options.Limit, p.options.LookAhead = 1, 0
 	case c.IsSet("limit") && c.Int("limit") < 1:
 		return nil, command.Usage("--limit %d shows nothing", c.Int("limit")).WithHint("atm read --full, atm ls --count")
 	case c.IsSet("limit"):
@@ -124,32 +120,26 @@ func newPage(c *cli.Context, s *command.Scope) (*page, error) {
 		}
 		p.options.IDs = append(p.options.IDs, it.ID)
 	}
-	var err error
-	p.options.Match, err = matching(c, s)
-	return p, err
-}
-
-// matching is what --from, --thread and --urgent choose.
-func matching(c *cli.Context, s *command.Scope) (func(*wire.Message) bool, error) {
 	from, err := sender(c, s)
 	if err != nil {
 		return nil, err
 	}
-	var in mailbox.Item
+	var thread wire.ID
 	if c.IsSet("thread") {
 		it, _, err := s.Find(c.Context, c.String("thread"), false)
 		if err != nil {
 			return nil, err
 		}
-		in = *it
+		thread = it.ThreadID()
 	}
-	return func(m *wire.Message) bool {
-		return (from == wire.Address{} || m.From == from) && (in.Message == nil || m.ThreadID() == in.ThreadID()) && (!c.Bool("urgent") || m.Urgent())
-	}, nil
+	p.options.Match = func(m *wire.Message) bool {
+		return (from == wire.Address{} || m.From == from) && (thread == "" || m.ThreadID() == thread) && (!c.Bool("urgent") || m.Urgent())
+	}
+	return p, nil
 }
 
 // show shows one batch, and marks it unless --peek.
-func (p *page) show(ctx context.Context) (shown int, err error) {
+func (p *page) show(ctx context.Context) (shown bool, err error) {
 	r := p.s.Renderer()
 	options := p.options
 	if !p.c.Bool("full") && !p.c.IsSet("limit") && !p.c.Bool("follow") {
@@ -167,7 +157,7 @@ func (p *page) show(ctx context.Context) (shown int, err error) {
 	if err == nil && b.Unmarked != nil {
 		err = fmt.Errorf("shown, but not marked as read: %w", b.Unmarked)
 	}
-	return len(b.Items), err
+	return len(b.Items) > 0, err
 }
 
 // write writes a batch and returns how many of its messages were received.
@@ -175,21 +165,31 @@ func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (
 	if len(b.Items) == 0 && (p.c.Bool("wait") || p.c.Bool("follow")) {
 		return 0, nil
 	}
+	var owed []wire.ID // as they were before this reading, and what it adds
+	if !p.c.Bool("follow") {
+		owed, _ = p.s.Me.OwedIDs()
+	}
+	total := len(owed)
+	owed = owed[:min(total, 5)]
 	b.Items = append(b.Items[:len(b.Items):len(b.Items)], p.again...)
 	for _, it := range b.Items {
 		if it.RequiresAck && it.State == mailbox.Unread && !p.c.Bool("peek") && !p.s.Me.HasAcked(it.ID) {
-			b.Owed = append(b.Owed, it.ID)
-			b.OwedTotal++
+			owed, total = append(owed, it.ID), total+1
 		}
 	}
+	l := newListing(b.Items)
+	l.More, l.Owed = b.More, append(l.Owed, owed...)
 	if !p.c.Bool("json") {
-		return showPieces(ctx, p.pieces(b, r))
+		r.Digits = letter.ShortLength(append(l.ids(), owed...))
+		pieces := letters(r, b.Items, b.Ahead)
+		if foot := p.foot(b, owed, total); foot != "" && !p.c.Bool("follow") {
+			pieces = append(pieces, []byte(foot))
+		}
+		return showPieces(ctx, pieces)
 	}
-	l := command.NewListing(b.Items, b.More)
-	l.Owed = append(l.Owed, b.Owed...)
 	doc, err := command.JSON(l)
 	if p.c.Bool("follow") {
-		doc, err = command.JSON(map[string]command.Message{"message": l.Messages[0]})
+		doc, err = command.JSON(map[string]message{"message": l.Messages[0]})
 	}
 	if err != nil {
 		return 0, err
@@ -203,85 +203,53 @@ func showPieces(ctx context.Context, pieces [][]byte) (received int, err error) 
 	return output.Show(ctx, os.Stdout, readerPatience, pieces)
 }
 
-// pieces are a piece a message, then the foot.
-func (p *page) pieces(b mailbox.Batch, r *letter.Renderer) [][]byte {
-	r.Digits = letter.ShortLength(append(command.IDs(b.Items), b.Owed...))
-	var pieces [][]byte
-	for i, flags := range command.HeaderFlags(b.Items, b.Ahead) {
-		pieces = append(pieces, r.Render(b.Items[i].Message, flags))
-	}
-	foot := ""
+// foot says what is left, and what is owed.
+func (p *page) foot(b mailbox.Batch, owed []wire.ID, total int) (foot string) {
 	if len(b.Items) == 0 {
 		foot = "no new messages\n"
 	}
 	if b.More > 0 {
 		foot += fmt.Sprintf("%d more: atm read%s\n", b.More, p.s.Flags())
 	}
-	if b.OwedTotal > 0 {
-		verb, more := "await", ""
-		if b.OwedTotal == 1 {
-			verb = "awaits"
-		} else if b.OwedTotal > len(b.Owed) {
-			more = " … atm ls --owed"
-		}
-		foot += fmt.Sprintf("%d %s your ack: %s%s\n", b.OwedTotal, verb, command.Shorts(b.Owed), more)
+	if total == 0 {
+		return foot
 	}
-	if foot != "" && !p.c.Bool("follow") {
-		pieces = append(pieces, []byte(foot))
+	verb, more := "await", ""
+	if total == 1 {
+		verb = "awaits"
+	} else if total > len(owed) {
+		more = " … atm ls --owed"
 	}
-	return pieces
+	return foot + fmt.Sprintf("%d %s your ack: %s%s\n", total, verb, command.Shorts(owed), more)
 }
 
-// waitAndShow waits for mail and shows it. Another reader may be quicker: then the
+// wait shows mail as soon as there is any. Another reader may be quicker: then the
 // wait goes on.
-func (p *page) waitAndShow(ctx context.Context) error {
+func (p *page) wait(ctx context.Context) error {
 	timeout := command.Duration(p.c, "timeout")
-	for deadline := time.Now().Add(timeout); ; {
-		left := timeout
-		if timeout > 0 {
-			left = max(time.Until(deadline), time.Millisecond)
-		}
-		err := p.waitForMail(ctx, left)
-		if e, ok := errors.AsType[*command.Error](err); ok && e.Code == "timeout" {
-			return command.Timeout("no mail within %s", timeout).WithHint("do other work, or end your turn; later: atm read%s", p.s.Flags())
-		}
-		if err != nil {
-			return err
-		}
-		if shown, err := p.show(ctx); shown > 0 || err != nil {
-			return err
-		}
+	err := await(ctx, timeout, watchMail(p.s.Me), func(entry) (bool, error) { return p.show(ctx) })
+	if errors.Is(err, errTimeout) {
+		return command.Timeout("no mail within %s", timeout).WithHint("do other work, or end your turn; later: atm read%s", p.s.Flags())
 	}
-}
-
-// waitForMail returns when there is unread mail that the page chooses.
-func (p *page) waitForMail(ctx context.Context, timeout time.Duration) error {
-	w, err := newWaiter(ctx, p.s, []condition{&mailCondition{p.s, p.options}}, false)
-	if err != nil {
-		return err
-	}
-	defer w.close()
-	return w.wait(ctx, timeout)
+	return err
 }
 
 // follow shows what is unread and what comes, until interrupted or, where a timeout
 // was given, for that long.
 func (p *page) follow(ctx context.Context) error {
-	if p.c.IsSet("timeout") {
-		limited, cancel := context.WithTimeout(ctx, command.Duration(p.c, "timeout"))
-		defer cancel()
-		ctx = limited
+	timeout := command.Duration(p.c, "timeout")
+	if !p.c.IsSet("timeout") {
+		timeout = 0
 	}
-	for {
-		n, err := p.show(ctx)
-		if err == nil && n == 0 {
-			err = p.waitForMail(ctx, 0)
+	err := await(ctx, timeout, watchMail(p.s.Me), func(entry) (bool, error) {
+		for {
+			if shown, err := p.show(ctx); !shown || err != nil {
+				return false, err
+			}
 		}
-		if errors.Is(err, context.DeadlineExceeded) {
-			return nil // as long as was said
-		}
-		if err != nil {
-			return err
-		}
+	})
+	if errors.Is(err, errTimeout) {
+		return nil
 	}
+	return err
 }

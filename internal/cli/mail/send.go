@@ -2,6 +2,7 @@ package mail
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -28,7 +29,7 @@ var sendCommand = &cli.Command{
 		&cli.StringSliceFlag{Name: "cc", Hidden: true}, hidden("all"),
 		&cli.StringFlag{Name: "reply-to", Aliases: []string{"in-reply-to"}, Hidden: true},
 	),
-	Action: send,
+	Action: command.With(command.OpenToWrite, send),
 }
 
 // messageFlags are the flags of send and reply.
@@ -59,19 +60,38 @@ func messageFlags() []cli.Flag {
 	}
 }
 
-func send(c *cli.Context) error {
-	s, err := openToWrite(c)
+var replyCommand = &cli.Command{
+	Name: "reply", Aliases: []string{"respond", "answer"}, ArgsUsage: "ID [TEXT…]", Usage: "answer a message, in its thread",
+	UsageText:   "atm reply 9f3a1c \"Rebased.\"",
+	Description: "Answering what wants an ack is the ack; answering unread mail reads it.",
+	Flags: append(messageFlags(),
+		&cli.BoolFlag{Name: "all", Usage: "to every recipient as well"},
+		command.Meant("to", "atm reply answers the sender; atm send NAME \"…\" writes to anybody"),
+	),
+	Action: command.With(command.OpenToWrite, reply),
+}
+
+func reply(c *cli.Context, s *command.Scope) error {
+	parent, _, err := s.Find(c.Context, c.Args().First(), false)
 	if err != nil {
 		return err
 	}
+	to := teams.ReplyTo(parent.Message, s.Me.Address(), c.Bool("all"))
+	return compose(c, s, &teams.Outgoing{To: to, Parent: parent.Message}, c.Args().Tail())
+}
+
+func send(c *cli.Context, s *command.Scope) error {
 	if c.Bool("batch") {
 		return sendBatch(c, s)
 	}
+	o := &teams.Outgoing{}
 	to, words, err := recipients(c, s)
+	if err == nil {
+		o.To, err = addresses(s, to)
+	}
 	if err != nil {
 		return err
 	}
-	o := &teams.Outgoing{To: to}
 	if c.IsSet("reply-to") {
 		parent, _, err := s.Find(c.Context, c.String("reply-to"), false)
 		if err != nil {
@@ -82,8 +102,8 @@ func send(c *cli.Context) error {
 	return compose(c, s, o, words)
 }
 
-// recipients takes the recipients off the words.
-func recipients(c *cli.Context, s *command.Scope) (to []wire.Address, words []string, err error) {
+// recipients takes the recipients, with commas between, off the words.
+func recipients(c *cli.Context, s *command.Scope) (to string, words []string, err error) {
 	words = c.Args().Slice()
 	named := c.StringSlice("to")
 	if c.Bool("all") {
@@ -94,16 +114,15 @@ func recipients(c *cli.Context, s *command.Scope) (to []wire.Address, words []st
 			words = words[1:] // send to bob "…"
 		}
 		if len(words) == 0 {
-			return nil, nil, toWhom(s)
+			return "", nil, toWhom(s)
 		}
 		if names, n := namesApart(s, words); names != words[0] && names != "" {
-			return nil, nil, command.Usage("several recipients are one word, with commas and no blanks").
+			return "", nil, command.Usage("several recipients are one word, with commas and no blanks").
 				WithHint("atm send %s \"%s\"%s", names, strings.Join(words[n:], " "), s.Flags())
 		}
 		named, words = []string{strings.TrimSuffix(words[0], ":")}, words[1:]
 	}
-	to, err = addresses(s, strings.Join(append(named, c.StringSlice("cc")...), ","))
-	return to, words, err
+	return strings.Join(append(named, c.StringSlice("cc")...), ","), words, nil
 }
 
 // namesApart are the recipients, with commas between, where they were typed as several
@@ -163,15 +182,12 @@ func compose(c *cli.Context, s *command.Scope, o *teams.Outgoing, words []string
 			return err
 		}
 	}
-	now := time.Now().UTC()
+	now, priority := time.Now().UTC(), c.String("priority")
 	m := &wire.Message{
 		SentAt: now, Subject: c.String("subject"), RequiresAck: c.Bool("ack") || c.Bool("wait-ack"),
 		Origin: s.Origin(), Type: c.String("type"),
 	}
-	if m.Type == wire.TypeMessage {
-		m.Type = ""
-	}
-	if priority := c.String("priority"); c.Bool("urgent") || priority == "urgent" || priority == "high" {
+	if c.Bool("urgent") || priority == "urgent" || priority == "high" {
 		m.Priority = "urgent"
 	}
 	if c.Bool("fyi") {
@@ -186,22 +202,22 @@ func compose(c *cli.Context, s *command.Scope, o *teams.Outgoing, words []string
 	if c.IsSet("due") {
 		m.DueAt = now.Add(command.Duration(c, "due"))
 	}
-	if err := takeValues(c, m); err != nil {
-		return err
+	err := readValues(c, m)
+	if err == nil {
+		m.Body, err = bodyText(c, words)
 	}
-	var err error
-	if m.Body, err = bodyText(c, words); err != nil {
-		return err
+	if err == nil {
+		err = refer(c, s, m)
 	}
-	if err := refer(c, s, m); err != nil {
+	if err != nil {
 		return err
 	}
 	o.From, o.Message, o.Given, o.Person = s.Me, m, c.IsSet("id"), command.Person()
 	return deliver(c, s, o)
 }
 
-// takeValues takes what --id, --payload and --meta bring, and checks what --once does.
-func takeValues(c *cli.Context, m *wire.Message) (err error) {
+// readValues takes --id, --payload and --meta, and checks --once.
+func readValues(c *cli.Context, m *wire.Message) (err error) {
 	if c.IsSet("once") {
 		if err := mailbox.CheckKeyName(c.String("once")); err != nil {
 			return command.Usage("--once: %v", err)
@@ -221,16 +237,16 @@ func takeValues(c *cli.Context, m *wire.Message) (err error) {
 			return command.Usage("--payload is not a JSON object: %v", err).WithHint(`--payload '{"key":"value"}'`)
 		}
 	}
-	var facts wire.Object
+	var notes wire.Object
 	for _, pair := range c.StringSlice("meta") {
 		key, value, found := strings.Cut(pair, "=")
 		if !found || key == "" || key == "atm" {
 			return command.Usage("--meta needs K=V, and another K than atm, not %q", pair).WithHint("for example --meta build=42")
 		}
-		facts = append(facts, wire.Member{Name: key, Value: wire.Quote(value)})
+		notes = append(notes, wire.Member{Name: key, Value: wire.Quote(value)})
 	}
-	if len(facts) > 0 {
-		m.Meta, err = facts.MarshalJSON()
+	if len(notes) > 0 {
+		m.Meta, err = notes.MarshalJSON()
 	}
 	return err
 }
@@ -259,20 +275,19 @@ func bodyText(c *cli.Context, words []string) (string, error) {
 }
 
 // refer resolves the ids that the message quotes.
-func refer(c *cli.Context, s *command.Scope, m *wire.Message) (err error) {
-	var in *mailbox.Item
+func refer(c *cli.Context, s *command.Scope, m *wire.Message) error {
 	if c.IsSet("supersedes") {
-		if in, err = mySent(c.Context, s, c.String("supersedes")); err != nil {
+		old, err := findSent(c.Context, s, c.String("supersedes"))
+		if err != nil {
 			return err
 		}
-		m.Supersedes = in.ID
+		m.Supersedes, m.Thread = old.ID, old.ThreadID()
 	}
 	if c.IsSet("thread") {
-		if in, _, err = s.Find(c.Context, c.String("thread"), false); err != nil {
+		in, _, err := s.Find(c.Context, c.String("thread"), false)
+		if err != nil {
 			return err
 		}
-	}
-	if in != nil {
 		m.Thread = in.ThreadID()
 	}
 	return nil
@@ -280,25 +295,33 @@ func refer(c *cli.Context, s *command.Scope, m *wire.Message) (err error) {
 
 // attach stores the files, in the team of each recipient.
 func attach(c *cli.Context, o *teams.Outgoing) error {
-	for _, name := range c.StringSlice("attach") {
-		stored := map[*mailbox.Store]wire.Attachment{}
-		for _, box := range o.Post.To {
-			if _, done := stored[box.Store()]; done {
-				continue
-			}
+	stored := map[*mailbox.Store]bool{}
+	for _, box := range o.Post.To {
+		if stored[box.Store()] {
+			continue
+		}
+		stored[box.Store()], o.Message.Attachments = true, nil
+		for _, name := range c.StringSlice("attach") {
 			f, err := os.Open(name)
 			if err != nil {
 				return command.Usage("--attach: %v", err)
 			}
-			stored[box.Store()], err = box.Store().Attach(filepath.Base(name), f)
+			a, err := box.Store().Attach(filepath.Base(name), f)
 			f.Close()
 			if err != nil {
 				return err
 			}
-		}
-		if len(o.Post.To) > 0 {
-			o.Message.Attachments = append(o.Message.Attachments, stored[o.Post.To[0].Store()])
+			o.Message.Attachments = append(o.Message.Attachments, a)
 		}
 	}
 	return nil
+}
+
+// findSent is a message that I sent.
+func findSent(ctx context.Context, s *command.Scope, word string) (*mailbox.Item, error) {
+	it, _, err := s.Find(ctx, word, false)
+	if err == nil && it.From != s.Me.Address() {
+		err = command.Refused("message %s is not yours but from %s", it.ID.Short(6), it.From).WithHint("atm ls --sent%s", s.Flags())
+	}
+	return it, err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -26,18 +27,11 @@ var showCommand = &cli.Command{
 		&cli.BoolFlag{Name: "raw", Aliases: []string{"body"}, Usage: "the bytes of the body alone"},
 		&cli.StringFlag{Name: "save", Usage: "save its attachments in `DIR`, under their names"},
 	},
-	Action: show,
+	Action: command.With(command.OpenMeIfSaid, show),
 }
 
-type shown struct {
-	Message command.Message `json:"message"`
-	text    string
-}
-
-func (s shown) String() string { return s.text }
-
-func show(c *cli.Context) error {
-	s, it, box, err := findNamed(c, command.OpenMeIfSaid)
+func show(c *cli.Context, s *command.Scope) error {
+	it, box, err := s.Find(c.Context, c.Args().First(), false)
 	if err != nil {
 		return err
 	}
@@ -50,21 +44,15 @@ func show(c *cli.Context) error {
 	}
 	r := s.Renderer()
 	r.To = true
-	text := rendered(r, []*mailbox.Item{it}, "").text
+	text := string(letters(r, []*mailbox.Item{it}, nil)[0])
 	for _, a := range it.Attachments {
 		text += fmt.Sprintf("attached: %s, %s\n", letter.Escape(a.Name), letter.Size(a.Size))
 	}
 	if it.State == mailbox.Unread && s.Me != nil && box.Address() == s.Me.Address() {
 		text += fmt.Sprintf("still unread: atm read %s%s\n", it.ID.Short(6), s.Flags())
 	}
-	return command.Print(c, shown{command.Message{Item: it}, text})
+	return command.PrintAs(c, map[string]message{"message": {Item: it}}, text)
 }
-
-type savedFiles struct {
-	Saved []string `json:"saved"`
-}
-
-func (s savedFiles) String() string { return strings.Join(s.Saved, "\n") }
 
 // saveAttachments writes a message's attachments into a directory: never over a
 // file that is there, and never outside of it, whatever their names say.
@@ -74,15 +62,15 @@ func saveAttachments(c *cli.Context, it *mailbox.Item, box *mailbox.Box) error {
 		return command.Usage("--save: %v", err).WithHint("mkdir -p %s", c.String("save"))
 	}
 	defer dir.Close()
-	saved := savedFiles{[]string{}}
+	saved := []string{}
 	for _, a := range it.Attachments {
 		name, err := saveAs(dir, box.Store(), a)
 		if err != nil {
 			return fmt.Errorf("save %s: %w", letter.Escape(a.Name), err)
 		}
-		saved.Saved = append(saved.Saved, filepath.Join(c.String("save"), name))
+		saved = append(saved, filepath.Join(c.String("save"), name))
 	}
-	return command.Print(c, saved)
+	return command.PrintAs(c, map[string][]string{"saved": saved}, strings.Join(saved, "\n"))
 }
 
 // notInNames is what has no place in a file's name.
@@ -101,16 +89,65 @@ func saveAs(dir *os.Root, store *mailbox.Store, a wire.Attachment) (string, erro
 	}
 	ext := filepath.Ext(name)
 	stem := strings.TrimSuffix(name, ext)
-	for n := 2; ; n++ {
-		f, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		if errors.Is(err, fs.ErrExist) {
-			name = fmt.Sprintf("%s-%d%s", stem, n, ext)
+	f, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	for n := 2; errors.Is(err, fs.ErrExist); n++ {
+		name = fmt.Sprintf("%s-%d%s", stem, n, ext)
+		f, err = dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	}
+	if err != nil {
+		return "", err
+	}
+	_, err = io.Copy(f, from)
+	return name, errors.Join(err, f.Close())
+}
+
+var traceCommand = &cli.Command{
+	Name: "trace", Aliases: []string{"track"}, ArgsUsage: "ID", Usage: "how far a message got, and the evidence",
+	UsageText: "atm trace 9f3a1c", Action: command.With(command.OpenMeIfSaid, trace),
+	Description: "A stage that is not named has no evidence, which is not the same as no.",
+}
+
+func trace(c *cli.Context, s *command.Scope) error {
+	it, _, err := s.Find(c.Context, c.Args().First(), false)
+	if err != nil {
+		return err
+	}
+	recipients, text := s.Root.Trace(c.Context, it.Message), ""
+	for _, r := range recipients {
+		if len(recipients) > 1 {
+			text += strings.TrimSuffix(r.To, "@"+string(s.Team.Name)) + ": "
+		}
+		text += stages(r) + "\n"
+		for _, more := range []string{r.Due, r.Gate} {
+			if more != "" {
+				text += "  " + more + "\n"
+			}
+		}
+	}
+	return command.PrintAs(c, map[string]any{"id": it.ID, "recipients": recipients}, text)
+}
+
+// stages are those that there is evidence for, in a line.
+func stages(r teams.DeliveryTrace) string {
+	var parts []string
+	for _, stage := range r.Stages {
+		if stage.Evidence == nil {
 			continue
 		}
-		if err != nil {
-			return "", err
+		part := stage.Stage
+		if stage.At != nil {
+			part += " " + command.Stamp(*stage.At)
 		}
-		_, err = io.Copy(f, from)
-		return name, errors.Join(err, f.Close())
+		if stage.Text != "" {
+			part += ` "` + letter.Clip(letter.Escape(stage.Text), 60) + `"`
+		}
+		parts = append(parts, part)
 	}
+	if len(parts) == 0 {
+		return "no evidence"
+	}
+	if r.State == mailbox.Withdrawn {
+		parts = append(parts, "withdrawn")
+	}
+	return strings.Join(parts, "   ")
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -14,7 +13,6 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
-	"github.com/agentteammail/atm/wire"
 )
 
 var takeCommand = &cli.Command{
@@ -29,10 +27,10 @@ var takeCommand = &cli.Command{
 		&cli.BoolFlag{Name: "wait", Aliases: []string{"w", "block"}, Usage: "until there is one"},
 		command.TimeoutFlag(),
 	},
-	Action: take,
+	Action: command.With(command.OpenToWrite, take),
 }
 
-func take(c *cli.Context) error {
+func take(c *cli.Context, s *command.Scope) error {
 	if err := command.NotBoth(c, "renew", "wait"); err != nil {
 		return err
 	}
@@ -40,40 +38,36 @@ func take(c *cli.Context) error {
 	if lease <= 0 || lease > mailbox.MaxLease {
 		return command.Usage("--lease %s: it may be up to %s", lease, mailbox.MaxLease).WithHint("--lease 10m, and --renew for more")
 	}
-	s, err := openToWrite(c)
-	if err != nil {
-		return err
-	}
 	if c.IsSet("renew") {
 		return renewLease(c, s, lease)
 	}
 	s.WarnUnaccepted()
-	box := s.Me
-	if c.Args().Present() {
-		if box, err = s.Member(c.Args().First()); err != nil {
-			return err
-		}
+	box, err := s.MemberOrMe(c.Args().First())
+	if err != nil {
+		return err
 	}
 	if err := teams.MayTake(box, s.Me.Address()); errors.Is(err, teams.ErrNotShared) {
 		return command.Refused("%w", err).WithHint("atm team add %s --shared", box.Agent())
 	} else if err != nil {
 		return err
 	}
-	if c.Bool("wait") {
-		return s.Await(func(ctx context.Context) error { return takeWhenThere(ctx, c, s, box, lease) })
+	if !c.Bool("wait") {
+		taken, err := takeOne(c.Context, c, s, box, lease)
+		if err != nil || taken {
+			return err
+		}
+		return command.PrintAs(c, map[string]any{"message": nil}, "nothing to take")
 	}
-	taken, err := takeOne(c.Context, c, s, box, lease)
-	if err != nil || taken {
+	return s.Await(func(ctx context.Context) error {
+		timeout := command.Duration(c, "timeout")
+		err := await(ctx, timeout, watchMail(box), func(entry) (bool, error) { return takeOne(ctx, c, s, box, lease) })
+		if errors.Is(err, errTimeout) {
+			return command.Timeout("nothing to take within %s", timeout).
+				WithHint("do other work, or again: atm take %s --wait%s", box.Agent(), s.Flags())
+		}
 		return err
-	}
-	return command.Print(c, nothingTaken{})
+	})
 }
-
-type nothingTaken struct {
-	Message *command.Message `json:"message"`
-}
-
-func (nothingTaken) String() string { return "nothing to take" }
 
 // takeOne takes a message and shows it, and reports whether there was one. It is
 // mine once its reader has received it.
@@ -85,21 +79,14 @@ func takeOne(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox
 			return false, err
 		}
 		n, err := showPieces(ctx, [][]byte{text})
-		if errors.Is(err, syscall.EPIPE) {
-			command.Warn(c, "the reader of the output left early; nobody has taken the message")
-		}
 		return n > 0, err
 	})
 	return it != nil, err
 }
 
 func takenText(c *cli.Context, s *command.Scope, it *mailbox.Item, l mailbox.Lease) ([]byte, error) {
-	if c.Bool("json") {
-		return command.JSON(struct {
-			Message command.Message `json:"message"`
-			Until   time.Time       `json:"until"`
-			Times   int             `json:"times"` // it was given out, this time included
-		}{command.Message{Item: it}, l.Until.UTC(), it.Times + 1})
+	if c.Bool("json") { // times: it was given out, this time included
+		return command.JSON(map[string]any{"message": message{Item: it}, "until": l.Until.UTC(), "times": it.Times + 1})
 	}
 	r := s.Renderer()
 	id := r.Short(it.ID) + s.Flags()
@@ -108,69 +95,20 @@ func takenText(c *cli.Context, s *command.Scope, it *mailbox.Item, l mailbox.Lea
 		command.Stamp(l.Until), id, id, id), nil
 }
 
-// takeWhenThere is takeOne as soon as there is a message. A lease that ends leaves
-// no trace that could be watched, so it looks again every second.
-func takeWhenThere(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox.Box, lease time.Duration) error {
-	theirs := *s
-	theirs.Me = box // whose mail is waited for
-	w, err := newWaiter(ctx, s, []condition{&mailCondition{s: &theirs}}, false)
-	if err != nil {
-		return err
-	}
-	defer w.close()
-	timeout, began := command.Duration(c, "timeout"), time.Now()
-	for {
-		if taken, err := takeOne(ctx, c, s, box, lease); taken || err != nil {
-			return err
-		}
-		pause := time.Second
-		if timeout > 0 {
-			pause = min(pause, timeout-time.Since(began))
-		}
-		if pause <= 0 {
-			return command.Timeout("nothing to take within %s", timeout).
-				WithHint("do other work, or again: atm take %s --wait%s", box.Agent(), s.Flags())
-		}
-		limited, cancel := context.WithTimeout(ctx, pause)
-		_, err := w.watcher.Next(limited)
-		cancel()
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-			return err
-		}
-	}
-}
-
-// renewed is what take --renew prints.
-type renewed struct {
-	ID    wire.ID   `json:"id"`
-	Until time.Time `json:"until"`
-}
-
-func (r renewed) String() string {
-	return r.ID.Short(6) + " is yours until " + command.Stamp(r.Until)
-}
-
 func renewLease(c *cli.Context, s *command.Scope, lease time.Duration) error {
-	box, id, theirs, err := findTaken(s, c.String("renew"))
+	m, err := findHeld(c, s, c.String("renew"))
+	if errors.Is(err, mailbox.ErrNotFound) {
+		_, _, err = s.Find(c.Context, c.String("renew"), false) // it may be there, and somebody else's
+	}
+	if err == nil && !m.isLeased {
+		err = fmt.Errorf("message %s %w", c.String("renew"), mailbox.ErrNotHeld)
+	}
 	if err != nil {
 		return err
 	}
-	if id == "" && theirs != nil {
-		return theirs
-	}
-	if id == "" {
-		it, _, err := s.Find(c.Context, c.String("renew"), false)
-		if err != nil {
-			return err
-		}
-		return fmt.Errorf("message %s %w", it.ID.Short(6), mailbox.ErrNotHeld)
-	}
-	until, err := box.RenewLease(c.Context, id, s.Me.Address(), lease)
+	until, err := m.box.RenewLease(c.Context, m.ID, s.Me.Address(), lease)
 	if err != nil {
 		return err
 	}
-	return command.Print(c, renewed{id, until.UTC()})
+	return command.PrintAs(c, map[string]any{"id": m.ID, "until": until.UTC()}, m.ID.Short(6)+" is yours until "+command.Stamp(until))
 }

@@ -11,7 +11,9 @@ import (
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -53,28 +55,18 @@ func wait(c *cli.Context) error {
 		return err
 	}
 	return s.Await(func(ctx context.Context) error {
-		conditions, err := conditionsOf(ctx, c, s)
+		conditions, err := namedConditions(ctx, c, s)
 		if err != nil {
 			return err
 		}
-		w, err := newWaiter(ctx, s, conditions, c.Bool("every"))
-		if err != nil {
+		if err := waitFor(ctx, s, conditions, c.Bool("every"), timeout); err != nil {
 			return err
 		}
-		defer w.close()
 		for _, condition := range conditions {
-			if agent, ok := condition.(*stateCondition); ok && agent.now.State == reducer.WordOff && agent.kind != "exit" {
-				command.Warn(c, "%s", agent.standing())
-			}
-		}
-		if err := w.wait(ctx, timeout); err != nil {
-			return err
-		}
-		for _, met := range w.met {
-			if met == nil {
+			if condition.met == nil {
 				continue
 			}
-			if err := command.Print(c, met); err != nil {
+			if err := command.Print(c, condition.met); err != nil {
 				return err
 			}
 		}
@@ -85,24 +77,21 @@ func wait(c *cli.Context) error {
 // agentConditions are the flags that wait for something of an agent.
 var agentConditions = []string{"idle", "busy", "blocked", "exit", "turn-done"}
 
-// conditionsOf are what the command line names; mail for me when it names nothing.
-func conditionsOf(ctx context.Context, c *cli.Context, s *command.Scope) (out []condition, err error) {
-	for _, kind := range []string{"reply", "acked"} {
+// namedConditions are what the command line names; mail for me when it names nothing.
+func namedConditions(ctx context.Context, c *cli.Context, s *command.Scope) (out []*condition, err error) {
+	for _, kind := range append([]string{"reply", "acked"}, agentConditions...) {
 		for _, word := range c.StringSlice(kind) {
-			it, err := mySent(ctx, s, word)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, &answerCondition{s: s, kind: kind, message: it.Message})
-		}
-	}
-	for _, kind := range agentConditions {
-		for _, word := range c.StringSlice(kind) {
-			var one condition
-			if kind == "turn-done" && !s.IsMember(word) {
-				one, err = newTurnCondition(ctx, s, word)
-			} else {
-				one, err = newStateCondition(ctx, s, kind, word)
+			var one *condition
+			switch {
+			case kind == "turn-done" && !s.IsMember(word):
+				one, err = turnCondition(ctx, s, word)
+			case slices.Contains(agentConditions, kind):
+				one, err = stateCondition(ctx, c, s, kind, word)
+			default:
+				var it *mailbox.Item
+				if it, err = findSent(ctx, s, word); err == nil {
+					one = answerCondition(ctx, s, kind, it.Message)
+				}
 			}
 			if err != nil {
 				return nil, err
@@ -111,118 +100,279 @@ func conditionsOf(ctx context.Context, c *cli.Context, s *command.Scope) (out []
 		}
 	}
 	if len(out) == 0 {
-		out = append(out, &mailCondition{s: s})
+		out = append(out, mailCondition(ctx, s))
 	}
 	return out, nil
 }
 
-// mySent is a message that I sent.
-func mySent(ctx context.Context, s *command.Scope, word string) (*mailbox.Item, error) {
+// A condition is one thing that is waited for.
+type condition struct {
+	flag  string // waits for it again: " --reply 9f3a1c"
+	boxes watched
+	look  func(entry) (*met, error) // what came of it now; nil: it is not met
+	not   func() (what, state string)
+
+	met *met // as it was looked at last
+}
+
+// met is what came of a condition.
+type met struct {
+	Agent   wire.Name `json:"agent,omitempty"`
+	Matched string    `json:"matched"`
+	Message *message  `json:"message,omitempty"`
+
+	text string
+}
+
+func (m met) String() string { return m.Matched + ": " + m.text }
+
+// waitFor returns when any condition, or every one at once, is met.
+func waitFor(ctx context.Context, s *command.Scope, conditions []*condition, every bool, timeout time.Duration) error {
+	var boxes []watched
+	for _, c := range conditions {
+		boxes = append(boxes, c.boxes)
+	}
+	err := await(ctx, timeout, boxes, func(e entry) (bool, error) {
+		n := 0
+		for _, c := range conditions {
+			var err error
+			if c.met, err = c.look(e); err != nil {
+				return false, err
+			}
+			if c.met != nil {
+				n++
+			}
+		}
+		return n == len(conditions) || n > 0 && !every, nil
+	})
+	if !errors.Is(err, errTimeout) {
+		return err
+	}
+	what, state, flags := "", "", ""
+	for _, c := range conditions {
+		if c.met == nil {
+			what, state = c.not()
+			flags += c.flag
+		}
+	}
+	if strings.Count(flags, "--") > 1 && every {
+		flags += " --every"
+	}
+	return command.Timeout("%s within %s%s", what, timeout, state).WithHint("do other work, or again: atm wait%s%s", flags, s.Flags())
+}
+
+// mailCondition: there is unread mail for me.
+func mailCondition(ctx context.Context, s *command.Scope) *condition {
+	return &condition{
+		boxes: watchMail(s.Me)[0],
+		not:   func() (string, string) { return "no mail", "" },
+		look: func(entry) (*met, error) {
+			b, err := s.Me.Peek(ctx, mailbox.ReadOptions{Limit: 1})
+			if err != nil || len(b.Items) == 0 {
+				return nil, err
+			}
+			return metBy(s, "mail", b.Items[0]), nil
+		},
+	}
+}
+
+func metBy(s *command.Scope, kind string, it *mailbox.Item) *met {
+	text := s.Renderer().Header(it.Message, letter.Flags{})
+	if it.State == mailbox.Unread {
+		text += "; atm read " + it.ID.Short(6) + s.Flags()
+	}
+	return &met{s.Me.Agent(), kind, &message{Item: it}, text}
+}
+
+// answerCondition: somebody has answered a message of mine (reply), or every recipient
+// has acknowledged it (acked).
+func answerCondition(ctx context.Context, s *command.Scope, kind string, m *wire.Message) *condition {
+	var found *met
+	looked := false
+	return &condition{
+		flag:  " --" + kind + " " + m.ID.Short(6),
+		boxes: watchMail(s.Me)[0],
+		not:   func() (string, string) { return "no " + map[string]string{"reply": "answer", "acked": "ack"}[kind], "" },
+		look: func(e entry) (*met, error) {
+			if found != nil || looked && e.Message == nil {
+				return found, nil // no message has come since
+			}
+			looked = true
+			if kind == "reply" {
+				if replies := teams.Replies(ctx, s.Me, m.ID, wire.Address{}); len(replies) > 0 {
+					found = metBy(s, kind, replies[0])
+				}
+				return found, nil
+			}
+			last, all := s.Root.AckedBy(ctx, m, s.Me)
+			if all && last != nil {
+				found = metBy(s, kind, last)
+			} else if all {
+				found = &met{Matched: kind, Agent: s.Me.Agent(), text: m.ID.Short(6)}
+			}
+			return found, nil
+		},
+	}
+}
+
+// stateCondition: an agent is idle, busy, blocked or off, or its turn is over.
+func stateCondition(ctx context.Context, c *cli.Context, s *command.Scope, kind, word string) (*condition, error) {
+	box, err := s.Member(word)
+	if err != nil {
+		return nil, err
+	}
+	team, err := s.Root.Team(box.Address().Team)
+	if err != nil {
+		return nil, err
+	}
+	box.TakeIn(ctx)
+	state, err := team.State(box.Agent())
+	if err != nil {
+		return nil, err
+	}
+	var now teams.Member
+	condition := &condition{
+		flag:  " --" + kind + " " + string(box.Agent()),
+		boxes: watched{box: state.Seq},
+		not:   func() (string, string) { return "not " + kind, ": " + describe(now) },
+		look: func(e entry) (*met, error) {
+			if e.Event != nil && e.Box.Address() == box.Address() && e.Event.Seq > state.Seq {
+				state.Apply(reducer.Input{Now: time.Now(), Event: e.Event})
+			}
+			if now, err = team.SummaryOf(box.Agent(), state, time.Now()); err != nil {
+				return nil, err
+			}
+			off := now.State == reducer.WordOff
+			over := off || now.State == reducer.WordIdle || now.TurnStatus == reducer.TurnTerminal
+			if string(now.State) != kind && !(kind == "exit" && off) && !(kind == "turn-done" && over) {
+				return nil, nil
+			}
+			text := string(now.Name) + " is " + string(now.State)
+			if now.Detail != "" {
+				text += ", " + letter.Escape(now.Detail)
+			}
+			return &met{Matched: kind, Agent: now.Name, text: text}, nil
+		},
+	}
+	_, err = condition.look(entry{})
+	if now.State == reducer.WordOff && kind != "exit" {
+		command.Warn(c, "%s", describe(now))
+	}
+	return condition, err
+}
+
+// describe is how things are with an agent.
+func describe(m teams.Member) string {
+	text := string(m.Name) + " is " + string(m.State)
+	if m.Since != nil {
+		text += " since " + letter.Span(time.Since(*m.Since))
+	}
+	if m.Detail != "" {
+		text += " (" + letter.Escape(m.Detail) + ")"
+	}
+	return text
+}
+
+// turnCondition: the turns that a message was handed into are over, at every recipient.
+func turnCondition(ctx context.Context, s *command.Scope, word string) (*condition, error) {
 	it, _, err := s.Find(ctx, word, false)
 	if err != nil {
 		return nil, err
 	}
-	if it.From != s.Me.Address() {
-		return nil, command.Refused("message %s is not yours but from %s", it.ID.Short(6), it.From).WithHint("atm ls --sent%s", s.Flags())
+	boxes, turns := watched{}, map[wire.Address]*teams.Turns{}
+	for _, a := range it.To {
+		box, err := s.Root.Mailbox(a)
+		if err != nil {
+			return nil, err
+		}
+		team, err := s.Root.Team(a.Team)
+		if err == nil {
+			turns[a], err = team.Turns(a.Agent, it.SentAt.Add(-24*time.Hour))
+		}
+		if err != nil {
+			return nil, err
+		}
+		boxes[box] = turns[a].Seq()
 	}
-	return it, nil
+	return &condition{
+		flag:  " --turn-done " + it.ID.Short(6),
+		boxes: boxes,
+		not:   func() (string, string) { return "turn not over", "" },
+		look: func(e entry) (*met, error) {
+			var ended []string
+			for a, t := range turns {
+				if e.Event != nil && a == e.Box.Address() && e.Event.Seq > t.Seq() {
+					t.Apply(e.Event)
+				}
+				if turn := t.Delivery(it.ID).Turn; turn.HasEnded() {
+					ended = append(ended, string(a.Agent)+": "+string(turn.Status))
+				}
+			}
+			if len(ended) < len(turns) {
+				return nil, nil
+			}
+			slices.Sort(ended)
+			return &met{Matched: "turn-done", text: it.ID.Short(6) + " (" + strings.Join(ended, ", ") + ")"}, nil
+		},
+	}, nil
 }
 
-// lockTick is how often runners' locks are probed: a kill writes no event.
-const lockTick = time.Second
+// tick is how often what writes no event is looked at: a runner that was killed, a lease
+// that ran out.
+const tick = time.Second
 
-// A waiter waits until conditions are met. It watches from the moment it is made,
-// so that nothing between a look and the wait is missed.
-type waiter struct {
-	s          *command.Scope
-	conditions []condition
-	every      bool   // all of them, not any
-	met        []*met // of each, as it was looked at last
-	watcher    *watcher.Watcher
-}
+var errTimeout = errors.New("waited in vain")
 
-func newWaiter(ctx context.Context, s *command.Scope, conditions []condition, every bool) (*waiter, error) {
+// An entry is something new in a mailbox; the empty one: only time has passed.
+type entry = watcher.Entry
+
+// watched are mailboxes to watch, and after which event.
+type watched map[*mailbox.Box]uint64
+
+// watchMail watches a mailbox for messages: no event comes after that number.
+func watchMail(box *mailbox.Box) []watched { return []watched{{box: ^uint64(0) >> 2}} }
+
+// await calls look until it is done: at once, with everything that is new in the
+// mailboxes since then, and at each tick. A timeout of 0 is for ever; errTimeout.
+func await(ctx context.Context, timeout time.Duration, boxes []watched, look func(entry) (done bool, err error)) error {
 	// Messages even where only events count: a dropped file may be either.
 	options := watcher.Options{Messages: true, Events: true, After: map[wire.Address]uint64{}}
-	var boxes []*mailbox.Box
-	for _, c := range conditions {
-		for box, after := range c.watches() {
+	var list []*mailbox.Box
+	for _, some := range boxes {
+		for box, after := range some {
 			old, known := options.After[box.Address()]
 			if !known {
-				boxes = append(boxes, box)
-				old = after
+				list, old = append(list, box), after
 			}
 			options.After[box.Address()] = min(old, after)
 		}
 	}
-	w, err := watcher.Open(ctx, boxes, options)
-	return &waiter{s, conditions, every, make([]*met, len(conditions)), w}, err
-}
-
-func (w *waiter) close() { w.watcher.Close() }
-
-// wait returns when any condition, or every one at once, is met. A timeout of 0 is
-// for ever.
-func (w *waiter) wait(ctx context.Context, timeout time.Duration) error {
+	w, err := watcher.Open(ctx, list, options)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
 	limited, cancel := context.WithCancel(ctx)
 	if timeout > 0 {
 		limited, cancel = context.WithTimeout(ctx, timeout)
 	}
 	defer cancel()
-	var entry watcher.Entry
+	var e entry
 	for {
-		enough, err := w.look(ctx, entry)
-		if enough || err != nil && !errors.Is(err, mailbox.ErrNoAgent) { // a directory that is moved may come back
+		done, err := look(e)
+		switch {
+		case done || err != nil && !errors.Is(err, mailbox.ErrNoAgent): // a directory that is moved may come back
 			return err
-		}
-		if ctx.Err() != nil {
+		case ctx.Err() != nil:
 			return ctx.Err()
+		case limited.Err() != nil:
+			return errTimeout
 		}
-		if limited.Err() != nil {
-			return w.inVain(timeout)
-		}
-		next, stop := context.WithTimeout(limited, lockTick)
-		entry, err = w.watcher.Next(next)
+		next, stop := context.WithTimeout(limited, tick)
+		e, err = w.Next(next)
 		stop()
 		if err != nil && next.Err() == nil {
 			return err
 		}
 	}
-}
-
-// look looks at every condition, and reports whether enough of them are met.
-func (w *waiter) look(ctx context.Context, entry watcher.Entry) (enough bool, err error) {
-	n := 0
-	for i, c := range w.conditions {
-		if w.met[i], err = c.look(ctx, entry); err != nil {
-			return false, err
-		}
-		if w.met[i] != nil {
-			n++
-		}
-	}
-	return n == len(w.conditions) || n > 0 && !w.every, nil
-}
-
-// inVain says what did not come, and how to wait for it again.
-func (w *waiter) inVain(timeout time.Duration) *command.Error {
-	what, flags, standing := "no mail", "", ""
-	for i, c := range w.conditions {
-		if w.met[i] != nil {
-			continue
-		}
-		flags += c.flag()
-		switch c := c.(type) {
-		case *answerCondition:
-			what = "no " + map[string]string{"reply": "answer", "acked": "ack"}[c.kind]
-		case *turnCondition:
-			what = "turn not over"
-		case *stateCondition:
-			what, standing = "not "+c.kind, ": "+c.standing()
-		}
-	}
-	if strings.Count(flags, "--") > 1 && w.every {
-		flags += " --every"
-	}
-	return command.Timeout("%s within %s%s", what, timeout, standing).WithHint("do other work, or again: atm wait%s%s", flags, w.s.Flags())
 }

@@ -2,6 +2,7 @@ package mail
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -14,7 +15,6 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -27,103 +27,88 @@ var watchCommand = &cli.Command{
 		&cli.StringFlag{Name: "since", Usage: "begin `D` earlier"},
 		&cli.BoolFlag{Name: "no-follow", Usage: "end when all is shown"},
 	},
-	Action: watch,
+	Action: command.With(command.OpenMeIfSaid, watch),
 }
 
-// An entry is a message or an event, in the order of time.
-type entry struct {
-	watcher.Entry
+// A happening is a message or an event, and when it was.
+type happening struct {
+	entry
 	at time.Time
-	s  *command.Scope
 }
 
-func watch(c *cli.Context) error {
-	s, err := command.OpenMeIfSaid(c)
+func watch(c *cli.Context, s *command.Scope) error {
+	boxes, err := s.Team.Boxes()
 	if err != nil {
 		return err
 	}
-	boxes, err := s.Team.Boxes()
-	if c.Args().Present() {
-		boxes = nil
-	}
-	for _, word := range c.Args().Slice() {
+	for i, word := range c.Args().Slice() {
 		box, err := s.Member(word)
 		if err != nil {
 			return err
 		}
-		boxes = append(boxes, box)
+		boxes = append(boxes[:i:i], box)
 	}
+	from, given, err := since(c)
 	if err != nil {
 		return err
 	}
-	since := time.Time{}
-	if c.IsSet("since") {
-		if since, err = teams.Since(c.String("since"), time.Now(), command.ParseDuration); err != nil {
-			return command.Usage("--since: %v", err).WithHint("atm watch --since 2h")
+	return s.Follow(func(ctx context.Context) error {
+		last := map[wire.Address]uint64{}
+		for _, box := range boxes {
+			if last[box.Address()], err = box.Log().LastSeq(); err != nil {
+				command.Warn(c, "%v", err) // of this one; the others are followed
+			}
 		}
-	}
-	return s.Follow(func(ctx context.Context) error { return watchBoxes(ctx, c, s, boxes, since) })
-}
-
-// watchBoxes shows what was since a moment, if that is asked for, and what comes.
-func watchBoxes(ctx context.Context, c *cli.Context, s *command.Scope, boxes []*mailbox.Box, since time.Time) error {
-	options := watcher.Options{Messages: true, Events: true, After: map[wire.Address]uint64{}}
-	for _, box := range boxes {
-		last, err := box.Log().LastSeq()
-		if err != nil {
-			command.Warn(c, "%v", err) // of this one; the others are followed
-		}
-		options.After[box.Address()] = last
-	}
-	w, err := watcher.Open(ctx, boxes, options)
-	if err != nil {
-		return err
-	}
-	defer w.Close()
-	shown := map[wire.ID]bool{} // messages, which the watcher may bring as well
-	if c.IsSet("since") || c.Bool("no-follow") {
-		past, err := history(ctx, c, s, boxes, since, options.After)
+		w, err := watcher.Open(ctx, boxes, watcher.Options{Messages: true, Events: true, After: last})
 		if err != nil {
 			return err
 		}
-		for _, e := range past {
-			if e.Message != nil {
-				shown[e.Message.ID] = true
-			}
-			if err := e.print(c); err != nil {
+		defer w.Close()
+		shown := map[string]bool{} // files of messages, which the watcher may bring as well
+		if given || c.Bool("no-follow") {
+			past, err := happenings(ctx, c, boxes, from, last)
+			if err != nil {
 				return err
 			}
+			for _, h := range past {
+				if h.Message != nil {
+					shown[h.Box.Path()+string(h.Message.ID)] = true
+				}
+				if err := h.print(c, s); err != nil {
+					return err
+				}
+			}
 		}
-	}
-	for !c.Bool("no-follow") {
-		next, err := w.Next(ctx)
-		if err != nil {
-			return err
+		for !c.Bool("no-follow") {
+			next, err := w.Next(ctx)
+			switch {
+			case err != nil:
+				return err
+			case next.Err != nil:
+				command.Warn(c, "%v", next.Err)
+			case next.Message == nil || !shown[next.Box.Path()+string(next.Message.ID)]:
+				if err := (happening{next, time.Now()}).print(c, s); err != nil {
+					return err
+				}
+			}
 		}
-		if next.Err != nil {
-			command.Warn(c, "%v", next.Err)
-			continue
-		}
-		if next.Message != nil && shown[next.Message.ID] {
-			continue
-		}
-		if err := (entry{next, time.Now(), s}).print(c); err != nil {
-			return err
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
-// history is what happened since a moment, in order: the events up to those numbers.
-func history(ctx context.Context, c *cli.Context, s *command.Scope, boxes []*mailbox.Box, since time.Time, upTo map[wire.Address]uint64) (out []entry, err error) {
+// happenings are what happened since a moment, in order: the events up to those numbers.
+func happenings(ctx context.Context, c *cli.Context, boxes []*mailbox.Box, since time.Time, upTo map[wire.Address]uint64) (out []happening, err error) {
 	everything := mailbox.Range{Unread: true, Owed: true, Done: true, Archive: true, Withdrawn: true, Times: true, Since: since}
 	for _, box := range boxes {
 		_, _, err = box.Walk(ctx, everything, func(it *mailbox.Item) bool {
 			if !it.Written.Before(since) {
-				out = append(out, entry{watcher.Entry{Box: box, Message: it}, it.Written, s})
+				out = append(out, happening{entry{Box: box, Message: it}, it.Written})
 			}
 			return true
 		})
+		if errors.Is(err, mailbox.ErrNoAgent) {
+			continue // retired meanwhile
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -133,7 +118,7 @@ func history(ctx context.Context, c *cli.Context, s *command.Scope, boxes []*mai
 			var e wire.Event
 			var gap *eventlog.Gap
 			if e, gap, err = log.Next(); err == nil {
-				out = append(out, entry{watcher.Entry{Box: box, Event: &e, Gap: gap}, e.At, s})
+				out = append(out, happening{entry{Box: box, Event: &e, Gap: gap}, e.At})
 			}
 		}
 		if err != nil && err != io.EOF {
@@ -141,47 +126,81 @@ func history(ctx context.Context, c *cli.Context, s *command.Scope, boxes []*mai
 		}
 		log.Close()
 	}
-	slices.SortStableFunc(out, func(a, b entry) int { return a.at.Compare(b.at) })
+	slices.SortStableFunc(out, func(a, b happening) int { return a.at.Compare(b.at) })
 	return out, nil
 }
 
-func (e entry) print(c *cli.Context) error {
-	if e.Gap != nil && c.Bool("json") {
-		if err := command.PrintJSON(map[string]any{"gap": map[string]uint64{"from": e.Gap.From, "to": e.Gap.To}}); err != nil {
+func (h happening) print(c *cli.Context, s *command.Scope) error {
+	if h.Gap != nil && c.Bool("json") {
+		if err := command.PrintJSON(map[string]any{"gap": map[string]uint64{"from": h.Gap.From, "to": h.Gap.To}}); err != nil {
 			return err
 		}
 	}
-	return command.Print(c, e)
+	if h.Message != nil {
+		return command.PrintAs(c, map[string]message{"message": {Item: h.Message}}, h.line(s))
+	}
+	return command.PrintAs(c, h.Event, h.line(s))
 }
 
-// MarshalJSON is the event as it is, or the message.
-func (e entry) MarshalJSON() ([]byte, error) {
-	if e.Event != nil {
-		return e.Event.MarshalJSON()
+// line is when it was, whose mailbox it is about, and what happened.
+func (h happening) line(s *command.Scope) string {
+	r, text, colour := s.Renderer(), "", ""
+	if h.Gap != nil {
+		text = fmt.Sprintf("(events %d to %d are missing) ", h.Gap.From, h.Gap.To)
 	}
-	return command.JSON(map[string]command.Message{"message": {Item: e.Message}})
+	if m := h.Message; m != nil {
+		text, colour = "got "+r.Short(m.ID)+" from "+r.Who(m.From), "32"
+		if title := m.Title(); title != "" {
+			text += ": " + letter.Clip(letter.Escape(title), 100)
+		}
+	} else {
+		text += describeEvent(h.Event, r)
+		colour = map[string]string{"confirm_required": "31", "waiting_for_input": "31", wire.StreamFailed: "31"}[h.Event.Kind]
+	}
+	row := []string{command.Stamp(h.at), r.Who(h.Box.Address()), text}
+	if !command.Terminal() {
+		return strings.Join(row, " ")
+	}
+	for _, n := range s.Names() {
+		row[1] = fmt.Sprintf("%-*s", len(n), row[1])
+	}
+	return command.Columns([][]string{row}, "2", "1", colour)
 }
 
-func (e entry) String() string {
-	r := e.s.Renderer()
-	text := command.Stamp(e.at) + " " + r.Who(e.Box.Address()) + " "
-	if e.Message != nil {
-		return text + "got " + r.Short(e.Message.ID) + " from " + r.Who(e.Message.From) + title(e.Message)
-	}
-	if e.Gap != nil {
-		text += fmt.Sprintf("(events %d to %d are missing) ", e.Gap.From, e.Gap.To)
-	}
-	return text + eventWords(e.Event, r)
+// phrases are what events say to people, where that is not their kind's name.
+var phrases = map[string]string{
+	wire.TurnCompleted: "turn ended:", wire.TurnIdle: "is idle", wire.StreamFailed: "error:", wire.DroppedCounters: "lost events:",
+	"state_change": "is now", "confirm_required": "asks:", "waiting_for_input": "asks:", "draft_ready": "has a draft:",
+	"status_update": "says:", "message_delta": "says:", "agent_output": "says:", "agent_message_chunk": "says:",
+	"agent_thought_chunk": "thinks:", "tool_call_start": "uses", "tool_call": "uses", "tool_call_end": "used",
+	"session_start": "session began:", "session_end": "session ended:", "spawned": "program started", "exited": "program ended:",
+	"restarting": "program starts again:", wire.EventAnnounced: "was told of", wire.EventWithdrawn: "lost to its sender",
+	wire.EventInjecting: "is being handed", wire.EventInjected: "was handed", wire.EventInjectionFailed: "could not be handed",
 }
 
-// eventWords says an event in words: its kind, and the message or the text that it is about.
-func eventWords(e *wire.Event, r *letter.Renderer) string {
-	text := strings.ReplaceAll(strings.TrimPrefix(letter.Escape(e.Kind), "message_"), "_", " ")
+// describeEvent says an event in words: what it is, and what it is about.
+func describeEvent(e *wire.Event, r *letter.Renderer) string {
+	phrase, known := phrases[e.Kind]
+	if !known {
+		phrase = strings.ReplaceAll(strings.TrimPrefix(e.Kind, "message_"), "_", " ")
+	}
+	about := ""
+	switch e.Kind {
+	case wire.TurnStarted, wire.TurnIdle, "spawned":
+	case wire.TurnCompleted:
+		about = strings.TrimPrefix(e.Text("status"), "completed")
+	case wire.DroppedCounters:
+		n, _ := e.Uint("dropped")
+		about = fmt.Sprint(n)
+	case "state_change":
+		about = strings.ReplaceAll(e.Text("new"), "_", " ") + strings.TrimSuffix(", "+e.Text("detail"), ", ")
+	case wire.StreamFailed, "waiting_for_input", "draft_ready", "status_update", "agent_output":
+		about = e.Text("error_summary", "prompt", "summary", "message", "content")
+	default:
+		about = wire.Line(e)
+	}
 	if id := e.MessageID(); wire.IsID(string(id)) {
-		return text + " " + r.Short(id)
+		about = strings.TrimSuffix(r.Short(id)+": "+e.Text("reason"), ": ")
 	}
-	if said := wire.Line(e); said != "" {
-		text += ": " + letter.Clip(letter.Escape(said), 200)
-	}
-	return text
+	return letter.Escape(strings.TrimRight(phrase+" "+letter.Clip(about, 200), ": "))
 }

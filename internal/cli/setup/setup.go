@@ -169,7 +169,7 @@ func initRoot(c *cli.Context) error {
 // makeRoot makes the root, unless there is one, and accepts it.
 func makeRoot(c *cli.Context, here bool) (m madeRoot, err error) {
 	place := command.Place(c)
-	if m.Root, _, m.why, err = teams.InitDir(place, here); err != nil {
+	if m.Root, m.why, err = teams.InitDir(place, here); err != nil {
 		return m, err
 	}
 	if m.Made, err = teams.Make(m.Root); err != nil {

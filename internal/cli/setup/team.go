@@ -131,7 +131,7 @@ func waitingFor(ctx context.Context, s *command.Scope) (lines []string) {
 		}
 	}
 	if s.Me != nil {
-		if ids, _, _ := s.Me.UnreadIDs(); len(ids) > 0 {
+		if ids, _ := s.Me.UnreadIDs(); len(ids) > 0 {
 			lines = append(lines, fmt.Sprintf("%d unread   atm read%s", len(ids), s.Flags()))
 		}
 	}
@@ -219,7 +219,7 @@ func teamRestore(c *cli.Context, s *command.Scope) error {
 	if err := s.MayStop("restore", name); err != nil {
 		return err
 	}
-	if err := s.Team.Restore(c.Context, name, ""); err != nil {
+	if err := s.Team.Restore(c.Context, name); err != nil {
 		return err
 	}
 	return printResult(c, map[string]any{"agent": name}, "%s is back", name)

@@ -1,0 +1,144 @@
+package testagent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"time"
+)
+
+// What an Entry tells of.
+const (
+	Started     = "start"       // Text: the profile
+	Ready       = "ready"       // the prompt is drawn
+	Input       = "input"       // Bytes came, Text is the same to look at
+	Dropped     = "dropped"     // Text vanished on the way to the draft
+	Deaf        = "deaf"        // it stopped reading
+	Submitted   = "submit"      // Text became a prompt
+	Queued      = "queued"      // Text waits for the end of the turn
+	Steered     = "steer"       // Text was taken into the running turn
+	Swallowed   = "swallowed"   // Return became a line break
+	Ignored     = "ignored"     // Return did nothing
+	Typed       = "typed"       // Text was typed or, Kind paste, pasted into the draft
+	Cleared     = "cleared"     // the draft Text was thrown away by a key
+	DialogShown = "dialog"      // Kind: permission, question, trust; Text: what it asks about
+	DialogGone  = "dialog-gone" // it went away by itself
+	DialogKey   = "dialog-key"  // Text was typed into it and chose nothing
+	Answered    = "answer"      // Kind as of the dialog, Option: the chosen one's id, Text: what was asked about
+	Interrupted = "interrupt"   // Kind: restored or stopped
+	TurnOver    = "turn"        // Kind: completed, interrupted, denied, failed; Text: the prompt
+	State       = "state"       // Text: what the screen shows from now on: idle, thinking, responding, …
+	Signalled   = "signal"      // Text: its name
+	Orphaned    = "orphan"      // Code: the process left behind
+	Modelled    = "model"       // Text: what the command that plays the model printed; Code: its exit code
+	Exited      = "exit"        // Code; Text: the signal it dies of, if it does
+)
+
+// Entry is a line of the log.
+type Entry struct {
+	At     time.Time `json:"at"`
+	PID    int       `json:"pid"`
+	Event  string    `json:"event"`
+	Kind   string    `json:"kind,omitempty"`
+	Option string    `json:"option,omitempty"`
+	Text   string    `json:"text,omitempty"`
+	Bytes  []byte    `json:"bytes,omitempty"`
+	Code   int       `json:"code,omitempty"`
+}
+
+// journal writes the log; nil writes nothing. Each entry is one write to a file opened for
+// appending, so that a killed process leaves whole lines.
+type journal struct{ file *os.File }
+
+func openJournal(path string) (j journal, err error) {
+	if path != "" {
+		j.file, err = os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	}
+	return j, err
+}
+
+// add writes e. A log that cannot be written stops the program: a witness that lost something would
+// let a test pass.
+func (j journal) add(e Entry) {
+	if j.file == nil {
+		return
+	}
+	e.At, e.PID = time.Now(), os.Getpid()
+	if e.Bytes != nil {
+		e.Text = strconv.QuoteToGraphic(string(e.Bytes))
+	}
+	line, err := json.Marshal(e)
+	if err == nil {
+		_, err = j.file.Write(append(line, '\n'))
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "fakeagent: write the log: %v\r\n", err)
+		os.Exit(3)
+	}
+}
+
+// Entries is a log, read.
+type Entries []Entry
+
+// ReadLog reads what is there by now; no file is an empty log. A line that is being written is left
+// out.
+func ReadLog(path string) (all Entries, err error) {
+	data, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for line := range bytes.Lines(data) {
+		var e Entry
+		if !bytes.HasSuffix(line, []byte("\n")) {
+			break
+		}
+		if err := json.Unmarshal(line, &e); err != nil {
+			return all, fmt.Errorf("read the log %s: line %d: %w", path, len(all)+1, err)
+		}
+		all = append(all, e)
+	}
+	return all, nil
+}
+
+// WaitLog reads the log until enough says that it has seen what it wants, and returns it.
+func WaitLog(ctx context.Context, path string, enough func(Entries) bool) (Entries, error) {
+	for {
+		all, err := ReadLog(path)
+		if err != nil || enough(all) {
+			return all, err
+		}
+		select {
+		case <-ctx.Done():
+			return all, fmt.Errorf("wait for the log of %d entries: %w", len(all), ctx.Err())
+		case <-time.After(3 * time.Millisecond):
+		}
+	}
+}
+
+// Of are the entries of one event.
+func (es Entries) Of(event string) Entries {
+	var some Entries
+	for _, e := range es {
+		if e.Event == event {
+			some = append(some, e)
+		}
+	}
+	return some
+}
+
+// Texts are the texts of one event's entries, in order.
+func (es Entries) Texts(event string) []string {
+	var texts []string
+	for _, e := range es.Of(event) {
+		texts = append(texts, e.Text)
+	}
+	return texts
+}
+
+// Has says whether there is an entry of that event.
+func (es Entries) Has(event string) bool { return len(es.Of(event)) > 0 }

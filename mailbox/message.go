@@ -1,0 +1,174 @@
+package mailbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/wire"
+)
+
+// State of a message at one recipient.
+type State string
+
+// The states. Done messages may lie in the archive.
+const (
+	Unread    State = "unread"
+	Owed      State = "owed"
+	Done      State = "done"
+	Withdrawn State = "withdrawn"
+	Bad       State = "bad"
+)
+
+// place is a directory in which messages lie in one state.
+type place struct {
+	state State
+	dir   string // below the team's directory
+}
+
+func (b *Box) unread() place         { return place{Unread, b.in("inbox/new")} }
+func (b *Box) owed() place           { return place{Owed, b.in("inbox/cur")} }
+func (b *Box) done(id wire.ID) place { return place{Done, b.in("inbox/done", id.Day())} }
+func (b *Box) withdrawn() place      { return place{Withdrawn, b.in("inbox/withdrawn")} }
+func (b *Box) sent(id wire.ID) place { return place{"", b.in("sent", id.Day())} } // the index of what the owner sent
+
+// places are where a message may lie, in the order in which it moves.
+func (b *Box) places(id wire.ID) []place {
+	return []place{b.unread(), b.owed(), b.done(id), b.withdrawn(), {Done, b.archived("done", id.Day())}}
+}
+
+func fileOf(id wire.ID) string         { return string(id) + ".json" }
+func (p place) file(id wire.ID) string { return p.dir + "/" + fileOf(id) }
+
+func (b *Box) has(p place, id wire.ID) (bool, error) {
+	there, err := b.store.root.Exists(p.file(id))
+	if absent(err) {
+		return false, nil
+	}
+	return there, err
+}
+
+// locate says where the message with this full id lies, without a listing.
+func (b *Box) locate(id wire.ID) (p place, ok bool, err error) {
+	for _, p := range b.places(id) {
+		if there, err := b.has(p, id); there || err != nil {
+			return p, there, err
+		}
+	}
+	return place{}, false, nil
+}
+
+// errGone says that a message has moved on meanwhile.
+var errGone = errors.New("moved meanwhile")
+
+// Item is a message as it lies in a mailbox.
+type Item struct {
+	*wire.Message
+	State State
+	Size  int    // bytes on disk
+	Where string // the directory it lies in
+
+	// Of unread messages: who holds it under a lease, nil: nobody; and how often it was given out to
+	// somebody who may not have received it, or did not finish it.
+	Lease *Lease
+	Times int
+
+	// Written is when the file was written, if Range.Times asked for it.
+	Written time.Time
+}
+
+// Messages are the messages of items, in their order.
+func Messages(items []*Item) []*wire.Message {
+	out := make([]*wire.Message, len(items))
+	for i, it := range items {
+		out[i] = it.Message
+	}
+	return out
+}
+
+// BadError says why a file is no message, or why it cannot be read.
+type BadError struct {
+	Name, Reason string
+	Unreadable   error // it may well be a message: left where it is
+}
+
+func (e *BadError) Error() string { return e.Name + ": " + e.Reason }
+func (e *BadError) Unwrap() error { return e.Unreadable }
+
+// open reads a message from a place. A file that is no whole message of that id gives a *BadError, one
+// that keep (nil: all) does not want, by its text, errGone.
+func (b *Box) open(p place, id wire.ID, keep func(raw []byte) bool) (*Item, error) {
+	data, err := b.store.root.ReadFile(p.file(id), wire.MaxFile)
+	switch {
+	case absent(err):
+		return nil, errGone
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE), errors.Is(err, syscall.ENOMEM):
+		return nil, err // says something of this process, not of the file
+	case err != nil:
+		bad := &BadError{Name: fileOf(id), Reason: err.Error()}
+		if !errors.Is(err, durable.ErrNotRegular) && !errors.Is(err, durable.ErrTooLarge) {
+			bad.Unreadable = err // one file that cannot be read must not hide the others
+		}
+		return nil, bad
+	case keep != nil && !keep(data):
+		return nil, errGone
+	}
+	m, err := wire.Decode(data)
+	if err == nil && m.ID != id {
+		err = fmt.Errorf("the message inside is %s", m.ID)
+	}
+	if err != nil {
+		return nil, &BadError{Name: fileOf(id), Reason: err.Error()}
+	}
+	return &Item{Message: m, State: p.state, Size: len(data), Where: b.store.root.Join(p.dir)}, nil
+}
+
+// move renames a message from one place to the next. A second copy, where the name is taken there, goes
+// to bad as a duplicate. The lock of the places is held.
+func (b *Box) move(id wire.ID, from, to place) error {
+	if err := b.mkdir(to.dir); err != nil {
+		return err
+	}
+	err := b.store.root.Move(from.file(id), to.file(id))
+	if errors.Is(err, fs.ErrExist) {
+		err = b.setAside(from.file(id), fileOf(id), "a duplicate of the message in "+to.dir)
+	}
+	if absent(err) {
+		return errGone
+	}
+	return err
+}
+
+// list lists the messages of a directory by name, oldest first.
+func (b *Box) list(dir string) (ids []wire.ID, err error) {
+	names, err := b.store.root.Names(dir)
+	for _, name := range names {
+		if isMessageFile(name) {
+			ids = append(ids, wire.ID(strings.TrimSuffix(name, ".json")))
+		}
+	}
+	return ids, err
+}
+
+func isMessageFile(name string) bool {
+	id, ok := strings.CutSuffix(name, ".json")
+	return ok && wire.IsID(id)
+}
+
+// days lists the directories of days below one, oldest first. A file that is named like a day is none.
+func (b *Box) days(dir string) ([]string, error) {
+	names, err := b.store.root.Names(dir)
+	return slices.DeleteFunc(names, func(name string) bool {
+		return !isDay(name) || b.store.root.IsDir(dir+"/"+name) != nil
+	}), err
+}
+
+func isDay(name string) bool {
+	_, err := time.Parse(time.DateOnly, name)
+	return err == nil
+}

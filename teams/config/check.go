@@ -1,0 +1,148 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/wire"
+)
+
+// reservedEnv are the variables that `atm run` sets itself.
+var reservedEnv = []string{"ATM_ROOT", "ATM_TEAM", "ATM_AGENT", "ATM_RUN"}
+
+// checker makes a Config of a decoded file and collects what is wrong with its
+// values.
+type checker struct {
+	lines    Lines
+	agents   []wire.Name // that have mailboxes
+	config   *Config
+	mistakes []Mistake
+}
+
+func (k *checker) add(path, format string, args ...any) {
+	k.mistakes = append(k.mistakes, Mistake{Line: k.lines.Of(path), Text: fmt.Sprintf(format, args...)})
+}
+
+func (k *checker) check(f *file) {
+	c := k.config
+	c.Lead, c.Approvers, c.Rules = f.Lead, f.Approvers, f.Rules
+	k.session("session", f.Session, &c.Session)
+	for _, name := range slices.Sorted(maps.Keys(f.Members)) {
+		path := "members." + string(name)
+		if _, err := wire.ParseName(string(name)); err != nil {
+			k.add(path, "members: %v", err)
+			continue
+		}
+		c.Members[name] = k.member(path, name, f.Members[name])
+	}
+	if _, ok := c.Members["lead"]; c.Lead == "" && (ok || slices.Contains(k.agents, "lead")) {
+		c.Lead = "lead"
+	}
+	k.names("lead", c.Lead)
+	k.names("approvers", c.Approvers...)
+	for name, m := range c.Members {
+		after := "members." + string(name) + ".after"
+		k.names(after, m.After...)
+		if slices.Contains(c.StartOrder(m.After), name) {
+			k.add(after, "after goes round in a circle: %s waits for itself", name)
+		}
+	}
+	for i, r := range c.Rules {
+		k.rule(fmt.Sprintf("rules.%d", i), r)
+	}
+}
+
+func (k *checker) member(path string, name wire.Name, t memberTable) Member {
+	m := t.Member
+	if t.Session != nil {
+		own := k.config.Session
+		k.session(path+".session", t.Session, &own)
+		m.Session = &own
+	}
+	k.word(path+".driver", m.Driver, Drivers...)
+	k.word(path+".inject", m.Inject, Injects...)
+	k.word(path+".restart", m.Restart, Restarts...)
+	if m.Command != nil && (len(m.Command) == 0 || m.Command[0] == "") {
+		k.add(path+".command", "command is empty; leave it out if the member is started elsewhere")
+		m.Command = nil
+	}
+	if _, _, err := ParseSize(m.Size); m.Size != "" && err != nil {
+		k.add(path+".size", "size: %v", err)
+	}
+	for v := range m.Env {
+		if slices.Contains(reservedEnv, v) || v == "" || strings.ContainsAny(v, "=\x00") {
+			k.add(path+".env", "env: %q is set by atm itself, or cannot be the name of a variable", v)
+		}
+	}
+	if m.Person && (m.Command != nil || m.Worktree) {
+		k.add(path, "%s is a person: people get no command and no worktree", name)
+	}
+	return m
+}
+
+func (k *checker) rule(path string, r policy.Rule) {
+	if r.Role != "" && r.Agent != "" {
+		k.add(path, "a rule is for a role or for an agent, not for both")
+	}
+	if r.Tool == "" || r.Decision == "" {
+		k.add(path, "a rule needs a tool (\"*\" is every tool) and a decision: allow, deny or ask")
+	} else if err := policy.CheckTool(r.Tool); err != nil {
+		k.add(path+".tool", "tool: %v", err)
+	}
+	k.word(path+".decision", string(r.Decision), "allow", "deny", "ask")
+	k.names(path+".agent", r.Agent)
+}
+
+// session reads a section about sessions over what holds without it.
+func (k *checker) session(path string, t *sessionTable, s *Session) {
+	if t == nil {
+		return
+	}
+	if t.Enabled != nil {
+		s.Enabled, s.Forbidden = *t.Enabled, !*t.Enabled
+	}
+	if t.OutputCapture != nil {
+		s.OutputCapture = *t.OutputCapture
+		k.word(path+".output_capture", s.OutputCapture, "pipe", "pty", "log")
+	}
+	if t.AllowHumanInput != nil {
+		s.AllowHumanInput = *t.AllowHumanInput
+	}
+	idle, isIdle := strings.CutPrefix(t.AutoExitOn, "idle_timeout:")
+	d, err := time.ParseDuration(strings.TrimSpace(idle))
+	switch {
+	case t.AutoExitOn == "goal_complete":
+		s.Rules.OnGoal = true
+	case isIdle && err == nil && d > 0:
+		s.Rules.WhenIdle = d
+	case t.AutoExitOn != "":
+		k.add(path+".auto_exit_on", `auto_exit_on is %q, and can only be "idle_timeout: 300s" or "goal_complete"`, t.AutoExitOn)
+	}
+	if t.ResumeCmd != "" {
+		if s.ResumeCmd, err = policy.SplitWords(t.ResumeCmd); err != nil {
+			k.add(path+".resume_cmd", "resume_cmd: %v", err)
+		}
+	}
+}
+
+// word reports a value that is none of the known words.
+func (k *checker) word(path, value string, known ...string) {
+	if value != "" && !slices.Contains(known, value) {
+		k.add(path, "%s is %q, and can only be %s", lastKey(path), value, strings.Join(known, ", "))
+	}
+}
+
+// names reports names that no member has.
+func (k *checker) names(path string, names ...wire.Name) {
+	for _, n := range names {
+		if _, ok := k.config.Members[n]; n != "" && !ok && !slices.Contains(k.agents, n) {
+			k.add(path, "%s names %q, and there is no such member", lastKey(path), n)
+		}
+	}
+}
+
+func lastKey(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }

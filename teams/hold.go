@@ -1,0 +1,136 @@
+package teams
+
+import (
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/wire"
+)
+
+// What is said here of why mail waits, and when it is likely to be seen, is said on
+// evidence alone.
+
+const (
+	holdDraft  = "a line is begun at its prompt"
+	holdTyping = "a person types"
+	holdDialog = "a dialog is open"
+)
+
+// hold is what keeps a runner from typing mail into an agent that is idle; "" where
+// nothing does, or for a moment only.
+func (m *Member) hold() string {
+	switch m.gate {
+	case control.GateOpen, control.GateSettling, control.GateDrawing, control.GateBusy:
+		return ""
+	case control.GateTyping:
+		return holdTyping
+	case control.GateDialog:
+		return holdDialog
+	case control.GateDraft:
+		return holdDraft
+	}
+	return "it is not at its prompt"
+}
+
+// hasHooks reports whether hooks hand mail to the agent in its turns. Those of OpenCode,
+// and Codex's notify, only tell what it does.
+func (m *Member) hasHooks() bool { return m.Transport == "hook" }
+
+// about is what there is to say about the state, for people: what came from outside is
+// escaped.
+func (m *Member) about() string {
+	s := m.Detail
+	if w := m.WaitingOn; w != nil && w.Tool != "" {
+		s += " for " + w.Tool
+	}
+	return letter.Clip(letter.Escape(s), 80)
+}
+
+// Forecast says in a few words when a message to the member is likely to be seen:
+// `idle: typed in now`.
+func (m *Member) Forecast(now time.Time, urgent bool) string {
+	state, seen, how := string(m.State), "not read yet", "typed in"
+	if m.State == reducer.WordBusy && m.Since != nil {
+		state += " " + letter.Span(now.Sub(*m.Since))
+	}
+	if m.ReadAt != nil {
+		seen = "last read " + letter.Age(now, *m.ReadAt)
+	}
+	if m.Inject == "pointer" {
+		how = "told of it"
+	}
+	switch {
+	case m.State == reducer.WordPerson:
+		return "person"
+	case m.Running && m.Inject == "off":
+		return state + "; nothing is typed in"
+	case m.State == reducer.WordBlocked:
+		return "blocked: " + m.about()
+	case m.Running && m.State == reducer.WordIdle && m.hold() != "":
+		return "idle, but " + m.hold() + ": " + how + " later"
+	case m.Running && m.State == reducer.WordIdle:
+		return "idle: " + how + " now"
+	case m.Running && m.State == reducer.WordBusy && urgent:
+		return state + ": interrupts it"
+	case m.Running && m.State != reducer.WordUnknown:
+		return state + ": " + how + " when idle"
+	case m.Running:
+		return "running"
+	case m.State == reducer.WordUnknown:
+		return seen
+	case m.State != reducer.WordOff && m.hasHooks() && m.PresenceAt != nil:
+		return "at its next turn; last seen " + letter.Age(now, *m.PresenceAt)
+	}
+	return state + "; " + seen
+}
+
+// gateFor says what keeps an unread message from the member, and what to do about it;
+// again is the command that runs the member once more.
+func (m *Member) gateFor(msg *wire.Message, d *Delivery, again string) string {
+	now, since := time.Now(), ""
+	if m.Since != nil {
+		since = " since " + letter.Span(now.Sub(*m.Since))
+	}
+	say := strings.NewReplacer("NAME", string(m.Name), "SINCE", since, "STATE", string(m.State), "ABOUT", m.about(), "AGAIN", again).Replace
+	hold := m.hold()
+	switch {
+	case m.State == reducer.WordPerson:
+		return say("NAME is a person, who reads it when they look")
+	case m.Inject == "off":
+		return say("nothing is typed into NAME (inject is off), who reads it with atm read")
+	case msg.Expired(now):
+		return say("it has expired, and nothing brings it to NAME any more")
+	case m.WaitingOn != nil && m.WaitingOn.Dialog == policy.DialogTrust:
+		return say("NAME asks whether a directory is trusted, which only a person at its terminal answersSINCE: atm attach NAME")
+	case m.State == reducer.WordBlocked && m.Running:
+		return say("NAME waits for an answer itself (ABOUT)SINCE: atm pending, then atm approve NAME, or atm attach NAME")
+	case m.State == reducer.WordBlocked:
+		return say("NAME waits for an answer itself (ABOUT)SINCE: atm status NAME")
+	case hold == holdDialog:
+		return say("NAME waits for an answer itself (a dialog): atm pending, then atm approve NAME, or atm attach NAME")
+	case hold == holdDraft, m.gate == "" && d.FailedWhy == string(control.GateDraft):
+		return say("somebody has begun to write in the prompt of NAME, and nothing is typed over that: atm attach NAME sends or clears it")
+	case hold == holdTyping:
+		return say("a person is typing into NAME; it is typed in when they pause: atm wait --busy NAME")
+	case m.State == reducer.WordBusy || m.gate == control.GateBusy:
+		return say("NAME is busySINCE, and gets it when it is idle: atm wait --idle NAME")
+	case d.isOnlyAnnounced && m.Running:
+		return say("NAME was told of it, and has not called atm read yet: atm screen NAME")
+	case m.State == reducer.WordOff:
+		return say("NAME is offSINCE, and gets it when it runs again: AGAIN")
+	case d.Failed.Exists():
+		why := letter.Age(now, d.Failed.At) + " (" + letter.Clip(letter.Escape(d.FailedWhy), 80) + ")"
+		return "typing it in failed " + why + say(": atm screen NAME")
+	case d.Announced.Exists():
+		return say("it was handed to NAME, and counts as read when its hooks are next called: atm status NAME")
+	case m.Running:
+		return say("NAME is STATESINCE, and has not taken it yet: atm screen NAME")
+	case m.hasHooks():
+		return say("NAME gets it when its next turn begins: atm wait --busy NAME")
+	}
+	return say("no runner brings mail to NAME, who reads it with atm read")
+}
