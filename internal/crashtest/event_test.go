@@ -153,37 +153,41 @@ func (f *follower) end(c *census) {
 	}
 }
 
-// read checks what a process printed: each number once, none missing but what is in the archive.
+// read checks what a process printed: each number once, none missing but what is in the archive, and
+// that is said.
 func (f *follower) read(r result) {
 	archived := f.folded(f.agent)
 	for line := range strings.Lines(r.out) {
 		if !strings.HasSuffix(line, "\n") {
 			return
 		}
+		type span struct{ From, To uint64 }
 		var e struct {
-			Seq uint64
-			Gap *struct{ From, To uint64 }
+			Seq           uint64
+			Gap, Archived *span
 		}
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			f.wrong("events --json prints %s: %v", clip(line), err)
 			return
 		}
-		if e.Gap != nil {
+		first, last, what := e.Seq, e.Seq, "events followed"
+		switch {
+		case e.Archived != nil:
+			first, last, what = e.Archived.From, e.Archived.To, "events followed too late"
+			if last > archived {
+				f.wrong("events of %s up to %d are said to be in the archive, where %d are there", f.agent, last, archived)
+			}
+		case e.Gap != nil:
+			first, last, what = e.Gap.From, e.Gap.To, "events missing"
 			if !f.isBroken() { // else the base may be what cannot be read
 				f.wrong("events of %s, %+v, are said to be missing", f.agent, *e.Gap)
 			}
-			f.last = e.Gap.To
-			continue
 		}
-		if e.Seq > f.last+1 && e.Seq <= archived+1 {
-			f.last = e.Seq - 1
-			f.add("events followed too late", 1)
+		if first != f.last+1 {
+			f.wrong("events of %s: %d follows %d", f.agent, first, f.last)
 		}
-		if e.Seq != f.last+1 {
-			f.wrong("events of %s: %d follows %d", f.agent, e.Seq, f.last)
-		}
-		f.last = e.Seq
-		f.add("events followed", 1)
+		f.last = last
+		f.add(what, 1)
 	}
 }
 

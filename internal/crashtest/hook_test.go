@@ -269,7 +269,6 @@ func answerText(h hookCall, out string) (string, error) {
 var (
 	letterHead = regexp.MustCompile(`(?m)^[0-9a-f]{6,32} from [^ ,]+, .*$`)
 	newMail    = regexp.MustCompile(`(?m)^\[atm\] ([0-9]+) new messages? for [a-z]+( \(([0-9]+) may be a repeat: [^)]*\))?; answer with `)
-	spentMail  = regexp.MustCompile(`(?m)^\[atm\] ([0-9]+) unread messages? for [a-z]+, handed over twice and perhaps not seen: atm read`)
 )
 
 // handedOver records the mail in a text that a hook put before the model, and compares it with what
@@ -387,22 +386,25 @@ func (w *world) handOut(agent string, aged bool) {
 		}
 		text = s.tell(s.prompts())
 	}
-	// What is left was handed over twice, and that is said.
-	left, spent := strings.TrimSpace(w.must("ls", "--count", "--as", agent).out), "0"
-	if m := spentMail.FindStringSubmatch(text); m != nil {
-		spent = m[1]
+	// What is left was handed over twice.
+	left, twice := 0, 0
+	fmt.Sscan(w.must("ls", "--count", "--as", agent).out, &left)
+	for _, c := range w.claims(agent) {
+		if c.Times > 1 {
+			twice += len(c.IDs)
+		}
 	}
-	if left != spent {
-		w.wrong("%s messages of %s are unread, and the hook says of %s that they were handed over twice: %s", left, agent, spent, clip(text))
+	if left > twice {
+		w.wrong("%d messages of %s are unread, of which %d were handed over twice", left, agent, twice)
 	}
-	if left != "0" {
-		w.add("left for atm read", 1)
-	}
+	w.add("left for atm read", left)
 	w.readAll(agent)
 	s.useTool()
 	s.tell(s.stops(false))
 	s.tell(s.ends("other"))
 	for _, c := range w.claims(agent) {
-		w.breach("claims left", "of %s: %+v", agent, c)
+		if c.Until.After(time.Now()) {
+			w.breach("claims left", "of %s: %+v", agent, c)
+		}
 	}
 }
