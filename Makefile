@@ -32,7 +32,7 @@ demo: build
 
 # A team of fake agents under team.toml, a script that drives it, and a person.
 demo-team: build
-	@$(BUILD) -o bin/fakeagent ./internal/fakeagent/cmd/fakeagent
+	@$(BUILD) -o bin/fakeagent ./internal/testagent/cmd/fakeagent
 	@PATH="$(CURDIR)/bin:$$PATH" sh testdata/demo/team.sh
 
 test:

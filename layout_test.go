@@ -28,26 +28,29 @@ var layers = strings.Fields(`
 	session
 	internal/hook
 	ptyrun/control
+	ptyrun/process
 	ptyrun/runinfo
 	ptyrun/record
-	ptyrun/process
 	ptyrun/screen
 	ptyrun/driver
-	internal/fakeagent
-	internal/fakeagent/cmd/fakeagent
+	internal/testagent
+	internal/testagent/cmd/fakeagent
 	teams/policy
 	teams/config
 	teams/git
 	teams
 	internal/agentconfig
 	ptyrun
+	internal/runspec
 	internal/cli/command
+	internal/runner
 	internal/cli/mail
 	internal/cli/agent
 	internal/cli/session
 	internal/cli/setup
 	internal/cli
 	cmd/atm
+	cmd/atm-runner
 	internal/crashtest
 	internal/realagents
 	internal/bench
@@ -57,9 +60,9 @@ var layers = strings.Fields(`
 // import more.
 var importers = map[string][]string{
 	"github.com/charmbracelet/ultraviolet": {"ptyrun/screen"},
-	"github.com/charmbracelet/x/ansi":      {"ptyrun", "ptyrun/driver", "ptyrun/screen"},
+	"github.com/charmbracelet/x/ansi":      {"internal/testagent", "ptyrun/driver", "ptyrun/screen"},
 	"github.com/charmbracelet/x/vt":        {"ptyrun/screen"},
-	"github.com/clipperhouse/displaywidth": {"internal/fakeagent", "teams"},
+	"github.com/clipperhouse/displaywidth": {"internal/testagent", "teams"},
 	"github.com/creack/pty":                {"ptyrun/process"},
 	"github.com/fsnotify/fsnotify":         {"watcher"},
 	"github.com/go-json-experiment/json":   {"wire", "session"},
@@ -68,10 +71,10 @@ var importers = map[string][]string{
 	"github.com/pelletier/go-toml":         {"teams/config", "teams", "internal/agentconfig"},
 	"github.com/tailscale/peercred":        {"ptyrun/control"},
 	"github.com/tailscale/hujson":          {"internal/agentconfig"},
-	"github.com/urfave/cli":                {"internal/cli", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup"},
+	"github.com/urfave/cli":                {"internal/cli", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/runner"},
 	"github.com/xrash/smetrics":            {"teams/config", "internal/cli/command"},
-	"golang.org/x/term":                    {"cmd/atm", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/fakeagent"},
-	"golang.org/x/sys":                     {"ptyrun/process", "internal/fakeagent", "internal/durable", "internal/lockfile", "internal/output", "mailbox", "teams", "watcher", "internal/cli/agent"},
+	"golang.org/x/term":                    {"cmd/atm", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/testagent"},
+	"golang.org/x/sys":                     {"ptyrun/process", "internal/testagent", "internal/durable", "internal/lockfile", "internal/output", "mailbox", "teams", "watcher", "internal/cli/agent"},
 	"mvdan.cc/sh":                          {"teams/policy"},
 }
 
@@ -102,6 +105,19 @@ func TestImports(t *testing.T) {
 		}
 		for _, imported := range p.Imports {
 			checkImport(t, name, imported)
+		}
+	}
+}
+
+// The terminal emulator costs every start: it is linked into atm-runner alone.
+func TestEmulatorIsNotInAtm(t *testing.T) {
+	for program, wants := range map[string]bool{"./cmd/atm": false, "./cmd/atm-runner": true} {
+		out, err := exec.Command("go", "list", "-deps", program).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(out), "github.com/charmbracelet/x/vt\n") != wants {
+			t.Errorf("%s links the emulator: %v", program, !wants)
 		}
 	}
 }

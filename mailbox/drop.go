@@ -63,7 +63,7 @@ func (b *Box) TakeIn(ctx context.Context) (t TakenIn, err error) {
 	if err != nil || len(found)+len(begun) == 0 {
 		return t, err
 	}
-	l, err := b.store.locks.Try(string(b.agent)+".drops", lockfile.Exclusive, b.Present)
+	l, err := b.store.locks.Lock(ctx, string(b.agent)+".drops", lockfile.Exclusive, 0, b.Present)
 	if held := (*lockfile.HeldError)(nil); errors.As(err, &held) {
 		// Another is at it; should that one be killed, what it has begun waits.
 		t.Waiting = len(found) + len(begun)

@@ -17,7 +17,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/wire"
+	"golang.org/x/sys/unix"
 )
 
 func dropEvents(t tb, b *Box) (out []wire.Event) {
@@ -506,5 +508,82 @@ func TestDropThatChanges(t *testing.T) {
 		if got, _ := os.ReadFile(filepath.Join(bob.Path(), "inbox/bad", bad[0].Name)); string(got) != "hello and more" {
 			t.Errorf("bad has %q", got)
 		}
+	}
+}
+
+// Files are taken in from the oldest on, and each once, though many look at once; what
+// one process takes in nobody else waits for.
+func TestDropOrder(t *testing.T) {
+	t.Parallel()
+	path := scratch(t)
+	bob := openStore(t, path, nil, "bob").Box("bob")
+	held, err := bob.store.locks.Lock(ctx, "bob.drops", lockfile.Exclusive, 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now().Add(-time.Hour)
+	var want []string
+	for i := range 20 {
+		where, name := []string{"inbox", "inbox/new"}[i%2], string(rune('z'-i))
+		drop(t, bob, where, name, "x")
+		at := begin.Add(time.Duration(i) * time.Second)
+		os.Chtimes(filepath.Join(bob.Path(), where, name), at, at)
+		want = append(want, name)
+	}
+	if taken := takeIn(t, bob); taken.Waiting != 20 || len(read(t, bob)) > 0 {
+		t.Error("taken in beside the holder: ", taken)
+	}
+	held.Unlock()
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() { openStore(t, path, nil).Box("bob").TakeIn(ctx) })
+	}
+	all.Wait()
+	settleDrops(t, bob)
+	c := takeCensus(t, bob)
+	c.sound(t)
+	var got []string
+	for _, id := range c.ids() {
+		got = append(got, c.texts[id].Subject)
+		if at := c.texts[id].SentAt; at.Before(begin) || at.After(begin.Add(20*time.Second)) {
+			t.Errorf("sent at %v", at)
+		}
+	}
+	equal(t, "order", got, want...)
+}
+
+// A second name of a dropped file is its own, and keeps what it has; and a time that no
+// message can have is replaced by the present one.
+func TestDropOfOddFiles(t *testing.T) {
+	t.Parallel()
+	bob := newBob(t)
+	outside := bob.store.root.Join(".mine")
+	write(t, outside, "hello")
+	os.Chmod(outside, 0o644)
+	for _, n := range []string{"a", "b"} {
+		if err := os.Link(outside, filepath.Join(bob.Path(), "inbox", n)); err != nil {
+			t.Skip("no links here: ", err)
+		}
+	}
+	drop(t, bob, "inbox", "late", "x")
+	late := unix.NsecToTimespec(0)
+	late.Sec = 884_541_600_000 // in the year 30000
+	unix.UtimesNanoAt(unix.AT_FDCWD, filepath.Join(bob.Path(), "inbox/late"), []unix.Timespec{late, late}, 0)
+	settleDrops(t, bob)
+	c := takeCensus(t, bob)
+	c.empty(t)
+	if len(c.texts) != 3 {
+		t.Error(c.places)
+	}
+	for _, m := range c.texts {
+		if time.Since(m.SentAt).Abs() > time.Minute {
+			t.Error(m.SentAt)
+		}
+	}
+	if got, err := os.ReadFile(outside); err != nil || string(got) != "hello" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if info, _ := os.Stat(outside); info.Mode().Perm() != 0o644 {
+		t.Errorf("its rights are %v", info.Mode())
 	}
 }

@@ -152,18 +152,15 @@ func (b *Box) choose(opt ReadOptions, claimed claims, setAside bool) (batch Batc
 // are left out.
 func (b *Box) LastBatch() ([]*Item, error) {
 	var ids []wire.ID
-	_, err := b.Log().Tail(func(events []wire.Event) bool {
-		ids = nil
-		batch := ""
-		for _, e := range slices.Backward(events) {
-			if e.Kind != wire.EventRead {
-				continue
-			}
-			if batch = cmp.Or(batch, e.Field("batch")); e.Field("batch") != batch {
-				return true // an earlier one: this batch is whole
-			}
-			ids = append(ids, e.MessageID())
+	batch := ""
+	_, err := b.Log().Tail(func(e *wire.Event) bool {
+		if e.Kind != wire.EventRead {
+			return false
 		}
+		if batch = cmp.Or(batch, e.Field("batch")); e.Field("batch") != batch {
+			return true // an earlier one: this batch is whole
+		}
+		ids = append(ids, e.MessageID())
 		return false
 	})
 	if err != nil {

@@ -32,13 +32,10 @@ const (
 )
 
 func newScreenState(now time.Time) screenState {
-	return screenState{
-		told: reducer.Starting, since: now, changed: now,
-		reading: driver.Reading{Activity: reducer.Starting, Why: "starting"},
-	}
+	starting := driver.Reading{Activity: reducer.Starting, Why: "starting"}
+	return screenState{told: reducer.Starting, since: now, changed: now, reading: starting}
 }
 
-// outputCame notes that the program has written something.
 func (s *screenState) outputCame(now time.Time) {
 	s.changed = now
 	if s.readAt.IsZero() {
@@ -79,16 +76,15 @@ func (p *program) read(now time.Time, anyDriver bool) {
 	}
 }
 
-// refresh takes in and reads what the program has written by now: before a key of ours,
-// what has come meanwhile counts.
+// refresh takes in and reads what the program has written by now: before a key of ours, what has come
+// meanwhile counts.
 func (r *runner) refresh(now time.Time) {
 	r.takeOutput()
 	if p := r.prog; p.version != p.screen.Version() || !p.frame.IsZero() {
-		p.read(now, r.Auto)
+		p.read(now, r.isAuto)
 	}
 }
 
-// look is the screen as drivers see it.
 func (p *program) look() driver.Look {
 	look := driver.LookAt(p.screen)
 	if p.driver.Plain {
@@ -100,129 +96,96 @@ func (p *program) look() driver.Look {
 }
 
 // stepScreen reads the screen when that is due, and tells what has held for long enough.
-func (r *runner) stepScreen(now time.Time) time.Time {
+func (r *runner) stepScreen(now time.Time) {
 	p := r.prog
 	if !p.readAt.IsZero() && !now.Before(p.readAt) {
-		p.read(now, r.Auto)
+		p.read(now, r.isAuto)
 	}
-	next := earliest(p.readAt, r.noteReady(now))
+	r.wakeAt(p.readAt)
+	if !p.isReady && !p.promptAt.IsZero() {
+		p.isReady = !r.awaits(p.promptAt.Add(r.Waits.First), now)
+	}
 	r.clearJunk(now)
-	next = earliest(next, r.noteDialog(now))
-	return earliest(next, r.noteActivity(now))
+	r.noteDialog(now)
+	r.noteActivity(now)
 }
 
-// noteReady notes when the program was idle for long enough after its start.
-func (r *runner) noteReady(now time.Time) time.Time {
-	p := r.prog
-	if p.isReady || p.promptAt.IsZero() {
-		return time.Time{}
-	}
-	if at := p.promptAt.Add(r.waits.First); now.Before(at) {
-		return at
-	}
-	p.isReady = true
-	if r.Ready != nil {
-		r.Ready()
-	}
-	return time.Time{}
-}
-
-// clearJunk removes what a terminal's late answer has left in the draft.
 func (r *runner) clearJunk(now time.Time) {
 	p := r.prog
 	isJunk := p.reading.HasDraft && p.driver.Junk(p.reading.Draft)
-	if isJunk && r.mail.typing == nil && !now.Before(p.since.Add(r.waits.Idle)) && now.Sub(r.lastKey) > r.waits.Human {
+	if isJunk && r.mail.typing == nil && !now.Before(p.since.Add(r.Waits.Idle)) && now.Sub(r.lastKey) > r.Waits.Human {
 		p.since = now // once in a while, should it not help
-		p.input.putAll(p.driver.ClearDraft(p.reading.Draft))
+		p.put(p.driver.ClearDraft(p.reading.Draft)...)
 	}
 }
 
 // noteDialog opens or closes the question when the dialog on the screen has held.
-func (r *runner) noteDialog(now time.Time) time.Time {
-	p := r.prog
-	asked := ""
+func (r *runner) noteDialog(now time.Time) {
+	p, d, asked := r.prog, r.prog.reading.Dialog, ""
 	if r.question != nil {
 		asked = r.question.Dialog.Print
 	}
-	d := p.reading.Dialog
-	if printOf(d) == asked {
-		return time.Time{}
-	}
-	if at := p.since.Add(r.waits.Settle); now.Before(at) {
-		return at
-	}
-	if d == nil {
+	switch {
+	case printOf(d) == asked || r.awaits(p.since.Add(r.Waits.Settle), now):
+	case d == nil:
 		r.closeQuestion(p.reading.Activity)
-	} else {
+	default:
 		r.openQuestion(*d, now)
 	}
-	return time.Time{}
 }
 
 // noteActivity tells what the program does when that has held.
-func (r *runner) noteActivity(now time.Time) time.Time {
+func (r *runner) noteActivity(now time.Time) {
 	p, rd := r.prog, r.prog.reading
 	if rd.Activity == reducer.Starting && p.told == reducer.Starting && p.driver.Plain && !p.isReady {
-		if at := p.started.Add(longStart); now.Before(at) {
-			return at
+		if r.awaits(p.started.Add(longStart), now) {
+			return
 		}
 		p.told = reducer.Unknown
 		r.sayState(reducer.Starting, reducer.Unknown, "")
-		if r.Unsure != nil {
-			r.Unsure()
-		}
 	}
+	isWorking := isWork(rd.Activity)
+	mayBeWrapper := isWorking && !p.isReady && r.isAuto && p.driver.Plain // whose program has not drawn anything yet
 	switch {
 	case rd.Activity == reducer.Starting && p.told == reducer.Unknown: // it has shown nothing that is known
-		return time.Time{}
 	case rd.Activity == p.told && rd.Detail == p.detail:
-		return time.Time{}
 	case rd.Dialog != nil: // what a dialog asks was told by its question
-		return time.Time{}
 	case r.stopping != nil: // how a program looks that is being ended is the end of no turn
-		return time.Time{}
+	case r.awaits(p.since.Add(r.holdFor(rd, now)), now):
+	case mayBeWrapper && r.awaits(p.started.Add(longStart), now):
+	case isWorking && r.mail.typing.isSubmitted(): // whether this is its turn is about to be known
+	default:
+		// On a busy machine the runner may get to run so late that what the program has drawn since lies
+		// there unread for longer than the screen has to hold.
+		since := p.since
+		r.refresh(now)
+		r.wakeAt(p.readAt)
+		if !p.since.Equal(since) {
+			r.wakeAt(now)
+		} else if p.frame.IsZero() || p.readAt.IsZero() {
+			r.tellActivity(p.reading)
+		}
 	}
-	if at := p.since.Add(r.holdFor(rd, now)); now.Before(at) {
-		return at
-	}
-	if isWork(rd.Activity) && !p.isReady && r.Auto && p.driver.Plain && now.Before(p.started.Add(longStart)) {
-		return p.started.Add(longStart) // a wrapper, perhaps, whose program has not drawn anything yet
-	}
-	if isWork(rd.Activity) && r.mail.typing.isSubmitted() {
-		return time.Time{} // whether this is its turn is about to be known
-	}
-	// On a busy machine the runner may get to run so late that what the program has drawn
-	// since lies there unread for longer than the screen has to hold.
-	since := p.since
-	if r.refresh(now); !p.since.Equal(since) {
-		return now
-	}
-	if !p.frame.IsZero() && !p.readAt.IsZero() {
-		return p.readAt
-	}
-	r.tellActivity(p.reading)
-	return time.Time{}
 }
 
-// holdFor is how long the screen must show the same before it is told.
 func (r *runner) holdFor(rd driver.Reading, now time.Time) time.Duration {
-	hold := r.waits.Settle
+	hold := r.Waits.Settle
 	switch {
 	case rd.Activity == reducer.Unknown:
-		hold = r.waits.Hooked
+		hold = r.Waits.Hooked
 	case rd.Activity == reducer.Idle && r.turn.isOurs && !r.prog.driver.Plain && !r.turn.isCut:
-		hold = r.holdUnanswered(now, r.waits.Idle)
+		hold = r.holdUnanswered(now, r.Waits.Idle)
 	case rd.Activity == reducer.Idle:
-		hold = r.waits.Idle
+		hold = r.Waits.Idle
 	}
 	if r.hasHooks() {
-		hold = max(hold, r.waits.Hooked)
+		hold = max(hold, r.Waits.Hooked)
 	}
 	return hold
 }
 
-// holdUnanswered is how long a screen has to look idle after a text of ours: longer than
-// others while it shows no answer.
+// holdUnanswered is how long a screen has to look idle after a text of ours: longer than others while it
+// shows no answer.
 func (r *runner) holdUnanswered(now time.Time, hold time.Duration) time.Duration {
 	p := r.prog
 	isUnanswered := func() bool { return !now.Before(p.since.Add(hold)) && r.response() == "" }
@@ -232,8 +195,8 @@ func (r *runner) holdUnanswered(now time.Time, hold time.Duration) time.Duration
 		}
 		return hold
 	}
-	// What was taken a moment ago may not show yet: opencode asks for a title first, for
-	// seconds on a slow machine, and shows nothing of it.
+	// What was taken a moment ago may not show yet: opencode asks for a title first, for seconds on a slow
+	// machine, and shows nothing of it.
 	if hold *= 3; isUnanswered() {
 		hold *= 7
 	}
@@ -267,8 +230,8 @@ func (r *runner) tellActivity(rd driver.Reading) {
 	r.sayState(previous, shown, rd.Detail)
 }
 
-// awaitWork waits until a turn that has just begun shows: before that the key which
-// interrupts would do nothing.
+// awaitWork waits until a turn that has just begun shows: before that the key which interrupts would do
+// nothing.
 func (r *runner) awaitWork(ctx context.Context) error {
 	for until := time.Now().Add(beginShows); time.Now().Before(until); {
 		isEarly, err := ask(r, func() (bool, error) {
@@ -293,8 +256,7 @@ func isWork(a reducer.Activity) bool {
 	return a == reducer.Thinking || a == reducer.Responding || a == reducer.ToolRunning
 }
 
-// showsWork reports whether a screen shows that a text was taken: also a program that asks
-// is at work.
+// showsWork reports whether a screen shows that a text was taken: also a program that asks is at work.
 func showsWork(rd driver.Reading) bool { return isWork(rd.Activity) || rd.Dialog != nil }
 
 func printOf(d *driver.Dialog) string {

@@ -48,7 +48,7 @@ func TestLateRunnerSeesWhatWasDrawn(t *testing.T) {
 	}
 	w := quick
 	w.Idle = time.Second
-	r.opt.Gates = &w
+	r.opt.Waits = &w
 	var clock sync.Mutex // held: the runner stands still
 	r.opt.Now = func() time.Time {
 		clock.Lock()

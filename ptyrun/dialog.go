@@ -1,6 +1,7 @@
 package ptyrun
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,13 +25,9 @@ type Question struct {
 
 // Options are the options as JSON: [{"id","label"}]; nil: there are none.
 func (q *Question) Options() json.RawMessage {
-	type option struct {
-		ID    string `json:"id"`
-		Label string `json:"label"`
-	}
-	var options []option
+	var options []map[string]string
 	for _, o := range q.Dialog.Options {
-		options = append(options, option{o.ID, o.Label})
+		options = append(options, map[string]string{"id": o.ID, "label": o.Label})
 	}
 	if options == nil {
 		return nil
@@ -57,11 +54,6 @@ type answer struct {
 	waiter chan<- reply
 }
 
-type reply struct {
-	out control.Outcome
-	err error
-}
-
 func (a *answer) end(out control.Outcome, err error) {
 	if a.waiter != nil {
 		a.waiter <- reply{out, err}
@@ -74,28 +66,20 @@ const (
 	byRule      = "a rule"
 )
 
-// openQuestion makes a request of a dialog: event, rules, and if these do not answer, word
-// to the lead.
+// openQuestion makes a request of a dialog: event, rules, and if these do not answer, word to the lead.
 func (r *runner) openQuestion(d driver.Dialog, now time.Time) {
 	r.closeQuestion("")
 	q := &question{Question: Question{ID: wire.NewID(), Dialog: d, Since: now}}
 	r.question = q
 	r.abandonTyping("a dialog came up")
-	kind := "confirm_required"
+	e := wire.Event{Kind: "confirm_required"}.With("id", string(q.ID)).With("prompt", d.Prompt)
 	if d.Kind == "question" {
-		kind = "waiting_for_input"
-	}
-	e := wire.Event{Kind: kind}.With("id", string(q.ID)).With("prompt", d.Prompt)
-	if d.Tool != "" {
-		e = e.With("tool", d.Tool)
-	}
-	if d.Input != "" {
-		e = e.With("input", d.Input)
+		e.Kind = "waiting_for_input"
 	}
 	if options := q.Options(); options != nil {
 		e = e.With("options", options)
 	}
-	r.say(e.With("dialog", d.Kind))
+	r.say(e, "tool", d.Tool, "input", d.Input, "dialog", d.Kind)
 	p := r.prog
 	if p.told != p.reading.Activity { // not from one dialog to another
 		r.sayState(p.told, p.reading.Activity, p.reading.Detail)
@@ -114,25 +98,17 @@ func (r *runner) openQuestion(d driver.Dialog, now time.Time) {
 	r.answerByRule(q, now)
 }
 
-// answerByRule answers as a rule says. Where there is none, or its answer has no effect,
-// the lead is told.
 func (r *runner) answerByRule(q *question, now time.Time) {
 	if q.rule != nil && q.tries < maxByRule {
 		q.tries++
-		q.retryAt = now.Add(r.waits.Idle)
+		q.retryAt = now.Add(r.Waits.Idle)
 		r.press(q, *q.rule, byRule, nil, now)
 		return
 	}
 	q.rule = nil
-	if r.Told == nil {
-		return
+	if asked := q.Question; r.Told != nil {
+		r.notify("telling the lead of a question", func() error { return r.Told(r.ctx, asked) })
 	}
-	asked := q.Question
-	r.notifier.do(func() {
-		if err := r.Told(r.ctx, asked); err != nil {
-			r.log.Error("telling the lead of a question", "err", err)
-		}
-	})
 }
 
 func firstOption(options []driver.Option, fits func(driver.Option) bool) *driver.Option {
@@ -142,8 +118,8 @@ func firstOption(options []driver.Option, fits func(driver.Option) bool) *driver
 	return nil
 }
 
-// closeQuestion takes in that the dialog is gone: answered, by whomever. now is what the
-// screen shows instead, "" where nothing does.
+// closeQuestion takes in that the dialog is gone: answered, by whomever. now is what the screen shows
+// instead, "" where nothing does.
 func (r *runner) closeQuestion(now reducer.Activity) {
 	q := r.question
 	if q == nil {
@@ -156,40 +132,33 @@ func (r *runner) closeQuestion(now reducer.Activity) {
 	if q.answer != nil {
 		q.answer.end(control.Outcome{Done: "answered", Detail: q.answer.label}, nil)
 	}
-	if r.Answered == nil {
-		return
+	if r.Answered != nil {
+		r.notify("taking back a question", func() error { return r.Answered(r.ctx, q.ID) })
 	}
-	r.notifier.do(func() {
-		if err := r.Answered(r.ctx, q.ID); err != nil {
-			r.log.Error("taking back a question", "err", err)
-		}
-	})
 }
 
-// sayAnswered says that a question has its answer, and what the program does now.
 func (r *runner) sayAnswered(q *question, now reducer.Activity) {
 	p := r.prog
 	switch {
 	case !p.isReady:
 		now = reducer.Starting // a question at the start belongs to no turn
 	case now == reducer.Idle || now == reducer.Error:
-		// It was answered a moment ago: whether that ended the turn is known when the prompt
-		// has held.
+		// It was answered a moment ago: whether that ended the turn is known when the prompt has held.
 		now = reducer.Thinking
 	}
 	if turn := r.state.Turn(); r.hasHooks() && turn.Word() != reducer.WordBlocked {
 		now = turn.Activity // hooks have said what came of it
 	}
-	e := wire.Event{Kind: "state_change"}.With("previous", string(p.told)).With("new", string(now)).With("id", string(q.ID))
-	if a := q.answer; a != nil {
-		e = e.With("answer", a.label).With("by", a.by)
+	label, by := "", ""
+	if q.answer != nil {
+		label, by = q.answer.label, q.answer.by
 	}
-	r.say(e)
+	e := wire.Event{Kind: "state_change"}.With("previous", string(p.told)).With("new", string(now)).With("id", string(q.ID))
+	r.say(e, "answer", label, "by", by)
 	p.told, p.detail = now, ""
 }
 
-// press presses an option, if the dialog is still on the screen. waiter, if any, hears what
-// came of it.
+// press presses an option, if the dialog is still on the screen. waiter, if any, hears what came of it.
 func (r *runner) press(q *question, o driver.Option, by string, waiter chan<- reply, now time.Time) {
 	a := &answer{label: o.Label, by: by, until: now.Add(answerWorks), waiter: waiter}
 	r.refresh(now)
@@ -200,8 +169,7 @@ func (r *runner) press(q *question, o driver.Option, by string, waiter chan<- re
 			o = *fresh
 		}
 	}
-	sinceKey := now.Sub(r.lastKey)
-	refusal := ""
+	sinceKey, refusal := now.Sub(r.lastKey), ""
 	switch {
 	case !r.prog.frame.IsZero():
 		refusal = "it is drawing: nothing was pressed; try again"
@@ -209,62 +177,47 @@ func (r *runner) press(q *question, o driver.Option, by string, waiter chan<- re
 		refusal = "the dialog is gone: nothing was pressed"
 	case q.answer != nil:
 		refusal = "it is being answered already"
-	case sinceKey < r.waits.Human && by == byRule, sinceKey < r.waits.Idle:
+	case sinceKey < r.Waits.Human && by == byRule, sinceKey < r.Waits.Idle:
 		refusal = "a person is typing in it: nothing was pressed"
 	case o.Keys == "":
 		refusal = "its keys are not known: nothing was pressed"
-	}
-	if refusal != "" {
-		a.end(control.Outcome{}, errors.New(refusal))
+	default:
+		q.answer = a
+		r.turn.isCut = r.turn.isCut || o.Deny // its turn is over with that, or goes on
+		r.recording.Marker("answer:" + o.Label + " by " + by)
+		r.prog.put([]byte(o.Keys))
 		return
 	}
-	q.answer = a
-	r.turn.isCut = r.turn.isCut || o.Deny // its turn is over with that, or goes on
-	r.log.Info("answering", "prompt", q.Dialog.Prompt, "option", o.Label, "by", by)
-	r.recording.Marker("answer:" + o.Label + " by " + by)
-	r.prog.input.put([]byte(o.Keys))
+	a.end(control.Outcome{}, errors.New(refusal))
 }
 
-// stepAnswer gives up on an answer that had no effect.
-func (r *runner) stepAnswer(now time.Time) time.Time {
+func (r *runner) stepAnswer(now time.Time) {
 	q := r.question
 	switch {
 	case q == nil:
-	case q.answer != nil && now.Before(q.answer.until):
-		return q.answer.until
-	case q.answer != nil:
+	case q.answer != nil && !r.awaits(q.answer.until, now):
 		a := q.answer
 		q.answer = nil
 		a.end(control.Outcome{}, fmt.Errorf("the dialog is still there after %q was pressed", a.label))
 		if a.by == byRule {
 			r.answerByRule(q, now)
 		}
-	case q.rule != nil && now.Before(q.retryAt):
-		return q.retryAt
-	case q.rule != nil:
+	case q.answer == nil && q.rule != nil && !r.awaits(q.retryAt, now):
 		r.answerByRule(q, now)
 	}
-	return time.Time{}
 }
 
-// Errors of an answer.
-var (
-	errNoQuestion = errors.New("nothing is asked")
-	errTrust      = errors.New("it asks whether a directory is trusted: that is for a person at its terminal")
-)
-
-// answerQuestion answers what is asked as somebody wants it.
 func (r *runner) answerQuestion(req control.AnswerRequest, waiter chan<- reply) {
 	q := r.question
 	var err error
 	var o driver.Option
 	switch {
 	case q == nil:
-		err = errNoQuestion
+		err = errors.New("nothing is asked")
 	case req.ID != "" && req.ID != string(q.ID) && !strings.HasSuffix(string(q.ID), req.ID):
 		err = fmt.Errorf("that question is not open any more; %s is", q.ID.Short(6))
 	case q.Dialog.Kind == "trust":
-		err = errTrust
+		err = errors.New("it asks whether a directory is trusted: that is for a person at its terminal")
 	default:
 		o, err = r.wantedOption(q.Dialog, req)
 	}
@@ -275,12 +228,12 @@ func (r *runner) answerQuestion(req control.AnswerRequest, waiter chan<- reply) 
 	r.press(q, o, req.By, waiter, r.Now())
 }
 
-// wantedOption is the option of d that a request means. One that does the contrary of what
-// is asked for is a slip, and refused; but any answer to a question may be given.
+// wantedOption is the option of d that a request means. One that does the contrary of what is asked for is
+// a slip, and refused; but any answer to a question may be given.
 func (r *runner) wantedOption(d driver.Dialog, req control.AnswerRequest) (driver.Option, error) {
-	name := r.Box.Agent()
-	usage := func(hint, format string, args ...any) (driver.Option, error) {
-		return driver.Option{}, &control.Error{Code: "usage", Message: fmt.Sprintf(format, args...), Hint: hint}
+	name := string(r.Box.Agent())
+	refuse := func(hint, format string, args ...any) (driver.Option, error) {
+		return driver.Option{}, &control.Error{Code: "usage", Message: fmt.Sprintf(format, args...), Hint: "atm " + hint}
 	}
 	var labels []string
 	for _, o := range d.Options {
@@ -296,26 +249,25 @@ func (r *runner) wantedOption(d driver.Dialog, req control.AnswerRequest) (drive
 		case ok:
 			return o, nil
 		case len(labels) == 0:
-			return o, &control.Error{Code: "failed", Message: "its options are not known: nothing was pressed", Hint: fmt.Sprintf("atm attach %s", name)}
+			return o, &control.Error{Code: "failed", Message: "its options are not known: nothing was pressed", Hint: "atm attach " + name}
 		case req.Deny:
-			return usage(fmt.Sprintf("atm attach %s", name), "none of its options says no: %s", all)
+			return refuse("attach "+name, "none of its options says no: %s", all)
 		}
-		return usage(fmt.Sprintf("atm approve %s %s", name, d.Options[0].ID), "which one? %s", all)
+		return refuse("approve "+name+" "+d.Options[0].ID, "which one? %s", all)
 	}
-	o := firstOption(d.Options, func(o driver.Option) bool { return o.ID == req.Option })
-	if o == nil {
-		o = firstOption(d.Options, func(o driver.Option) bool { return strings.EqualFold(o.Label, req.Option) })
-	}
+	o := cmp.Or(
+		firstOption(d.Options, func(o driver.Option) bool { return o.ID == req.Option }),
+		firstOption(d.Options, func(o driver.Option) bool { return strings.EqualFold(o.Label, req.Option) }))
 	if n, err := strconv.Atoi(req.Option); o == nil && err == nil && n >= 1 && n <= len(d.Options) {
 		o = &d.Options[n-1]
 	}
 	switch {
 	case o == nil:
-		return usage(fmt.Sprintf("atm screen %s shows it", name), "no such option; there are: %s", all)
+		return refuse("screen "+name+" shows it", "no such option; there are: %s", all)
 	case req.Deny && o.Allow:
-		return usage(fmt.Sprintf("atm approve %s %s", name, o.ID), "%q allows it: nothing was pressed", o.ID+" "+o.Label)
+		return refuse("approve "+name+" "+o.ID, "%q allows it: nothing was pressed", o.ID+" "+o.Label)
 	case !req.Deny && o.Deny && d.Kind != "question":
-		return usage(fmt.Sprintf("atm reject %s %s", name, o.ID), "%q denies it: nothing was pressed", o.ID+" "+o.Label)
+		return refuse("reject "+name+" "+o.ID, "%q denies it: nothing was pressed", o.ID+" "+o.Label)
 	}
 	return *o, nil
 }

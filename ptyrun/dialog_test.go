@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/internal/fakeagent"
+	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/control"
 )
 
@@ -15,7 +15,7 @@ func TestDialogIsAnswered(t *testing.T) {
 	for _, profile := range agents {
 		t.Run(profile, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t).fake(fakeagent.Options{Profile: profile}).run().idle()
+			r := newRig(t).fake(testagent.Options{Profile: profile}).run().idle()
 			r.wait("the first to be read", r.read(r.send("CONFIRM [touch made.txt]")))
 			r.wait("the question", func() bool { return len(r.questions()) == 1 })
 			q := r.questions()[0]
@@ -24,14 +24,14 @@ func TestDialogIsAnswered(t *testing.T) {
 			}
 			id := r.send("and this")
 			time.Sleep(400 * time.Millisecond)
-			if !r.unread(id) || len(r.fakes(fakeagent.DialogKey)) > 0 {
+			if !r.unread(id) || len(r.fakes(testagent.DialogKey)) > 0 {
 				t.Fatal("something was typed into a dialog")
 			}
 			out, err := r.client().Answer(t.Context(), control.AnswerRequest{ID: string(q.ID), By: "alice"})
 			if err != nil || out.Done != "answered" {
 				t.Fatalf("%+v, %v", out, err)
 			}
-			if got := r.fakes(fakeagent.Answered); len(got) != 1 || !strings.Contains(got[0], "touch made.txt") {
+			if got := r.fakes(testagent.Answered); len(got) != 1 || !strings.Contains(got[0], "touch made.txt") {
 				t.Errorf("answers %q", got)
 			}
 			r.wait("the other to be read", r.read(id))
@@ -46,10 +46,10 @@ func TestDialogIsDenied(t *testing.T) {
 	for _, profile := range agents {
 		t.Run(profile, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t).fake(fakeagent.Options{Profile: profile})
+			r := newRig(t).fake(testagent.Options{Profile: profile})
 			gates := quick
 			gates.Idle = time.Second
-			r.opt.Gates = &gates
+			r.opt.Waits = &gates
 			r.run().idle()
 			r.wait("the first to be read", r.read(r.send("CONFIRM [touch made.txt]")))
 			r.wait("the question", func() bool { return len(r.questions()) == 1 })
@@ -71,7 +71,7 @@ func TestRules(t *testing.T) {
 	for decision, want := range map[Decision]string{Allow: "yes", Deny: "no"} {
 		t.Run(string(decision), func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t).fake(fakeagent.Options{})
+			r := newRig(t).fake(testagent.Options{})
 			r.opt.Decide = func(tool, input string) Decision {
 				if tool == "Bash" && input == "git status" {
 					return decision
@@ -80,9 +80,9 @@ func TestRules(t *testing.T) {
 			}
 			r.run().idle()
 			r.send("CONFIRM [git status]")
-			r.wait("the answer", func() bool { return len(r.fakes(fakeagent.Answered)) == 1 })
-			es, _ := fakeagent.ReadLog(r.log)
-			if got := es.Of(fakeagent.Answered)[0].Option; got != want {
+			r.wait("the answer", func() bool { return len(r.fakes(testagent.Answered)) == 1 })
+			es, _ := testagent.ReadLog(r.log)
+			if got := es.Of(testagent.Answered)[0].Option; got != want {
 				t.Errorf("option %q", got)
 			}
 			if len(r.questions()) > 0 {
@@ -92,13 +92,13 @@ func TestRules(t *testing.T) {
 	}
 	t.Run("ask", func(t *testing.T) {
 		t.Parallel()
-		r := newRig(t).fake(fakeagent.Options{})
+		r := newRig(t).fake(testagent.Options{})
 		r.opt.Decide = func(tool, input string) Decision { return Ask }
 		r.run().idle()
 		r.send("CONFIRM [git push]")
 		r.wait("the question", func() bool { return len(r.questions()) == 1 })
 		time.Sleep(300 * time.Millisecond)
-		if got := r.fakes(fakeagent.Answered); len(got) > 0 {
+		if got := r.fakes(testagent.Answered); len(got) > 0 {
 			t.Errorf("answered %q", got)
 		}
 	})
@@ -106,7 +106,7 @@ func TestRules(t *testing.T) {
 
 // A dialog about trust is never answered, and nothing is typed before it.
 func TestTrustIsNotAnswered(t *testing.T) {
-	for _, o := range []fakeagent.Options{{Trust: true}, {Profile: "codex", TrustLate: 80 * time.Millisecond}, {Profile: "gemini", Trust: true}} {
+	for _, o := range []testagent.Options{{Trust: true}, {Profile: "codex", TrustLate: 80 * time.Millisecond}, {Profile: "gemini", Trust: true}} {
 		t.Run(o.Profile, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t).fake(o)
@@ -120,7 +120,7 @@ func TestTrustIsNotAnswered(t *testing.T) {
 			if _, err := r.client().Answer(t.Context(), control.AnswerRequest{By: "alice"}); err == nil {
 				t.Error("it was answered")
 			}
-			if !r.unread(id) || len(r.fakes(fakeagent.Answered)) > 0 || len(r.fakes(fakeagent.Typed)) > 0 {
+			if !r.unread(id) || len(r.fakes(testagent.Answered)) > 0 || len(r.fakes(testagent.Typed)) > 0 {
 				t.Error("something was typed")
 			}
 		})
@@ -130,7 +130,7 @@ func TestTrustIsNotAnswered(t *testing.T) {
 // A dialog that becomes another one is not answered by the answer to the first.
 func TestOtherDialog(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{DialogChange: 300 * time.Millisecond}).run().idle()
+	r := newRig(t).fake(testagent.Options{DialogChange: 300 * time.Millisecond}).run().idle()
 	r.send("CONFIRM [touch a.txt]")
 	r.wait("the question", func() bool { return len(r.questions()) >= 1 })
 	first := r.questions()[0]
@@ -138,7 +138,7 @@ func TestOtherDialog(t *testing.T) {
 	if _, err := r.client().Answer(t.Context(), control.AnswerRequest{ID: string(first.ID), By: "alice"}); err == nil {
 		t.Error("the first was answered")
 	}
-	if got := r.fakes(fakeagent.Answered); len(got) > 0 {
+	if got := r.fakes(testagent.Answered); len(got) > 0 {
 		t.Errorf("answered %q", got)
 	}
 }
@@ -146,20 +146,20 @@ func TestOtherDialog(t *testing.T) {
 // A dialog that goes away by itself is closed.
 func TestDialogVanishes(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{DialogVanish: 500 * time.Millisecond}).run().idle()
+	r := newRig(t).fake(testagent.Options{DialogVanish: 500 * time.Millisecond}).run().idle()
 	r.send("CONFIRM [touch a.txt]")
 	r.wait("the question", func() bool { return len(r.questions()) == 1 })
 	c := r.client()
 	r.wait("it to be closed", func() bool {
 		_, err := c.Answer(t.Context(), control.AnswerRequest{By: "alice"})
-		return err != nil && strings.Contains(err.Error(), errNoQuestion.Error())
+		return err != nil && strings.Contains(err.Error(), "nothing is asked")
 	})
 }
 
 // A picture of a dialog is none.
 func TestQuotedDialog(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{}).run().idle()
+	r := newRig(t).fake(testagent.Options{}).run().idle()
 	r.wait("the first to be read", r.read(r.send("QUOTE")))
 	r.wait("the end", r.has("turn_completed"))
 	r.wait("the second to be read", r.read(r.send("hello")))
@@ -171,7 +171,7 @@ func TestQuotedDialog(t *testing.T) {
 // An interrupt is no answer.
 func TestInterruptInDialog(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{}).run().idle()
+	r := newRig(t).fake(testagent.Options{}).run().idle()
 	r.send("CONFIRM [touch a.txt]")
 	r.wait("the question", func() bool { return len(r.questions()) == 1 })
 	if _, err := r.client().Interrupt(t.Context()); err == nil {
@@ -180,7 +180,7 @@ func TestInterruptInDialog(t *testing.T) {
 	if id := r.send("urgent", urgent); !r.unread(id) {
 		t.Error("it was read")
 	}
-	if got := r.fakes(fakeagent.DialogKey); len(got) > 0 || len(r.fakes(fakeagent.Answered)) > 0 {
+	if got := r.fakes(testagent.DialogKey); len(got) > 0 || len(r.fakes(testagent.Answered)) > 0 {
 		t.Errorf("keys %q", got)
 	}
 }

@@ -3,78 +3,58 @@ package ptyrun
 import (
 	"time"
 
+	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
 )
 
-// Gate says why nothing is typed in now. Its text is what control.Status tells, so it stays
-// as it is: others compare it. Where the screen is the reason it is the driver's word
-// (driver.Reading.Why), of which some are here.
-type Gate string
-
-// The gates.
-const (
-	GateOpen     Gate = "" // mail is typed in
-	GateOff      Gate = "its program does not run"
-	GateStopping Gate = "it is being stopped"
-	GateDialog   Gate = "dialog"
-	GateDrawing  Gate = "it is drawing"
-	GateBusy     Gate = "busy"
-	GateTyping   Gate = "a person types"
-	GateSettling Gate = "idle for a moment only"
-	GateDraft    Gate = "draft"
-	GateNoPrompt Gate = "no prompt on the screen"
-)
-
-// gate says why nothing may be typed now. again is when that may have changed without
-// anything happening; zero: something has to happen.
-func (r *runner) gate(now time.Time) (why Gate, again time.Time) {
+// gate says why nothing may be typed now. Where that passes without anything happening, the loop wakes
+// then.
+func (r *runner) gate(now time.Time) control.Gate {
 	p := r.prog
 	switch {
 	case p == nil:
-		return GateOff, again
+		return control.GateOff
 	case r.stopping != nil:
-		return GateStopping, again
+		return control.GateStopping
 	case r.question != nil || p.reading.Dialog != nil:
-		return GateDialog, again
+		return control.GateDialog
 	case !p.frame.IsZero():
-		return GateDrawing, again
+		return control.GateDrawing
 	case !p.reading.Prompt && p.reading.Why == "":
-		return GateNoPrompt, again
+		return control.GateNoPrompt
 	case !p.reading.Prompt:
-		return Gate(p.reading.Why), again
+		return control.Gate(p.reading.Why)
 	case r.state.Turn().Word() != reducer.WordIdle:
-		return GateBusy, again // hooks say so, or what the screen showed is not told yet
+		return control.GateBusy // hooks say so, or what the screen showed is not told yet
 	}
-	if at := r.lastKey.Add(r.waits.Human); now.Before(at) {
-		return GateTyping, at
-	}
-	hold := r.waits.Idle
+	hold := r.Waits.Idle
 	if !p.isReady {
-		hold = r.waits.First
+		hold = r.Waits.First
 	}
-	if at := p.promptAt.Add(hold); now.Before(at) {
-		return GateSettling, at
+	switch {
+	case r.awaits(r.lastKey.Add(r.Waits.Human), now):
+		return control.GateTyping
+	case r.awaits(p.promptAt.Add(hold), now):
+		return control.GateSettling
 	}
-	return GateOpen, again
+	return control.GateOpen
 }
 
-// returnGate says why the return key may not be pressed behind a text of ours, "" when it
-// may.
+// returnGate says why the return key may not be pressed behind a text of ours, "" when it may.
 func (r *runner) returnGate() string {
 	p := r.prog
 	switch {
 	case p == nil:
 		return "its program has ended"
 	case r.stopping != nil:
-		return string(GateStopping)
+		return string(control.GateStopping)
 	case r.question != nil || p.reading.Dialog != nil:
 		return "a dialog came up"
 	case r.state.Turn().Word() == reducer.WordBlocked:
 		return "it asks something"
+	case r.mail.typing == nil:
+		return ""
 	}
-	if r.mail.typing != nil {
-		why, _ := r.withheld(r.mail.typing.items)
-		return why
-	}
-	return ""
+	why, _ := r.withheld(r.mail.typing.items)
+	return why
 }

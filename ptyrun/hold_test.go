@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/internal/fakeagent"
+	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
@@ -53,7 +53,7 @@ func (r *rig) noClaim() {
 // typed, and is no repeat.
 func TestStopDuringClaim(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{}).run().idle()
+	r := newRig(t).fake(testagent.Options{}).run().idle()
 	release := r.lock("reader")
 	id := r.send("hello")
 	r.wait("the wait for the lock", func() bool {
@@ -64,7 +64,7 @@ func TestStopDuringClaim(t *testing.T) {
 	r.stop()
 	time.AfterFunc(400*time.Millisecond, release)
 	<-r.done
-	if !r.unread(id) || len(r.fakes(fakeagent.Submitted)) > 0 {
+	if !r.unread(id) || len(r.fakes(testagent.Submitted)) > 0 {
 		t.Error("it was typed")
 	}
 	r.noClaim()
@@ -74,18 +74,18 @@ func TestStopDuringClaim(t *testing.T) {
 // typed again.
 func TestMarkingIsTriedAgain(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{})
+	r := newRig(t).fake(testagent.Options{})
 	r.store.LockTimeout = 50 * time.Millisecond
 	r.run().idle()
 	id := r.send("hello")
-	r.wait("the paste", func() bool { return len(r.fakes(fakeagent.Typed)) > 0 })
+	r.wait("the paste", func() bool { return len(r.fakes(testagent.Typed)) > 0 })
 	release := r.lock("reader")
-	r.wait("the submit", func() bool { return len(r.fakes(fakeagent.Submitted)) > 0 })
+	r.wait("the submit", func() bool { return len(r.fakes(testagent.Submitted)) > 0 })
 	time.Sleep(400 * time.Millisecond) // some tries are in vain
 	release()
 	r.wait("the message to be read", r.read(id))
 	r.wait("the event", r.has("injected"))
-	if got := r.fakes(fakeagent.Submitted); len(got) != 1 {
+	if got := r.fakes(testagent.Submitted); len(got) != 1 {
 		t.Errorf("submitted %q", got)
 	}
 	r.noClaim()
@@ -95,7 +95,7 @@ func TestMarkingIsTriedAgain(t *testing.T) {
 // not type.
 func TestDeadClaimIsInNobodysHands(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{Junk: "a half-typed line"})
+	r := newRig(t).fake(testagent.Options{Junk: "a half-typed line"})
 	id := r.send("hello")
 	hold, err := r.store.HoldRunner(t.Context(), "bob")
 	if err != nil {
@@ -116,16 +116,16 @@ func TestDeadClaimIsInNobodysHands(t *testing.T) {
 // taken out of the draft, and goes in again as a possible repeat.
 func TestLateDraftIsCleared(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{Deaf: 400, DeafFor: 3500 * time.Millisecond})
+	r := newRig(t).fake(testagent.Options{Deaf: 400, DeafFor: 3500 * time.Millisecond})
 	r.run().idle()
 	id := r.send(strings.Repeat("much ", 100))
 	r.wait("the failure", r.has("injection_failed"))
-	r.wait("the draft to appear", func() bool { return len(r.fakes(fakeagent.Typed)) > 0 })
+	r.wait("the draft to appear", func() bool { return len(r.fakes(testagent.Typed)) > 0 })
 	r.wait("the draft to be cleared", func() bool {
 		s, err := r.status()
 		return err == nil && s.Gate == "" && !r.shows("much much")()
 	})
-	if !r.unread(id) || len(r.fakes(fakeagent.Submitted)) > 0 {
+	if !r.unread(id) || len(r.fakes(testagent.Submitted)) > 0 {
 		t.Error("it was submitted")
 	}
 }
@@ -133,7 +133,7 @@ func TestLateDraftIsCleared(t *testing.T) {
 // A message that ends the agent is taken: it does not end the next as well.
 func TestMessageThatEndsIt(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{})
+	r := newRig(t).fake(testagent.Options{})
 	r.opt.Restart = OnCrash
 	r.run().idle()
 	id := r.send("THINK 50ms EXIT 3")
@@ -149,7 +149,7 @@ func TestPasteThatEndsIt(t *testing.T) {
 	r := newRig(t)
 	gates := quick
 	gates.Render = 300 * time.Millisecond
-	r.opt.Gates, r.opt.Restart = &gates, OnCrash
+	r.opt.Waits, r.opt.Restart = &gates, OnCrash
 	got := filepath.Join(r.opt.Dir, "got")
 	r.program("plain", "bash", "--norc", "-c", `printf '\033[?2004h$ '; stty -echo -icanon
 while read -r -n 1 c; do case "$c" in d) exit 1;; o) echo o >>`+got+`;; esac; done`).run()
@@ -175,15 +175,15 @@ func TestRuleGivesWayToAPerson(t *testing.T) {
 	t.Parallel()
 	gates := quick
 	gates.Idle = time.Second
-	r := newRig(t).fake(fakeagent.Options{Profile: "claude"})
-	r.opt.Gates = &gates
+	r := newRig(t).fake(testagent.Options{Profile: "claude"})
+	r.opt.Waits = &gates
 	r.opt.Decide = func(string, string) Decision { return Allow }
 	r.run().idle()
 	r.send("THINK 400ms CONFIRM [make test]")
-	r.wait("the submit", func() bool { return len(r.fakes(fakeagent.Submitted)) > 0 })
+	r.wait("the submit", func() bool { return len(r.fakes(testagent.Submitted)) > 0 })
 	c := r.client()
 	r.wait("the dialog", func() bool {
-		if len(r.fakes(fakeagent.DialogShown)) > 0 {
+		if len(r.fakes(testagent.DialogShown)) > 0 {
 			return true
 		}
 		_, err := c.Type(t.Context(), control.TypeRequest{Text: []byte("\x1b[I"), Raw: true})
@@ -192,12 +192,12 @@ func TestRuleGivesWayToAPerson(t *testing.T) {
 		}
 		return false
 	})
-	r.wait("the answer", func() bool { return len(r.fakes(fakeagent.Answered)) == 1 })
-	es, err := fakeagent.ReadLog(r.log)
+	r.wait("the answer", func() bool { return len(r.fakes(testagent.Answered)) == 1 })
+	es, err := testagent.ReadLog(r.log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	shown, answered := es.Of(fakeagent.DialogShown)[0].At, es.Of(fakeagent.Answered)[0].At
+	shown, answered := es.Of(testagent.DialogShown)[0].At, es.Of(testagent.Answered)[0].At
 	if d := answered.Sub(shown); d < gates.Idle*8/10 {
 		t.Errorf("answered %s after a person's last key", d)
 	}
@@ -212,18 +212,18 @@ func TestTypedReturnIsNoAnswer(t *testing.T) {
 	t.Parallel()
 	gates := quick
 	gates.Return = time.Second
-	r := newRig(t).fake(fakeagent.Options{TrustLate: 1500 * time.Millisecond})
-	r.opt.Gates = &gates
+	r := newRig(t).fake(testagent.Options{TrustLate: 1500 * time.Millisecond})
+	r.opt.Waits = &gates
 	r.run().idle()
 	c := r.client()
 	r.wait("almost the dialog", func() bool {
-		es, err := fakeagent.ReadLog(r.log)
-		return err == nil && es.Has(fakeagent.Ready) && time.Since(es.Of(fakeagent.Ready)[0].At) > 900*time.Millisecond
+		es, err := testagent.ReadLog(r.log)
+		return err == nil && es.Has(testagent.Ready) && time.Since(es.Of(testagent.Ready)[0].At) > 900*time.Millisecond
 	})
 	if _, err := c.Type(t.Context(), control.TypeRequest{Text: []byte("hello"), Enter: true}); err == nil || !strings.Contains(err.Error(), "dialog") {
 		t.Errorf("typed: %v", err)
 	}
-	if got := r.fakes(fakeagent.Answered); len(got) > 0 {
+	if got := r.fakes(testagent.Answered); len(got) > 0 {
 		t.Errorf("answered %q", got)
 	}
 }
@@ -242,7 +242,7 @@ func TestMoreMailThanIsHeld(t *testing.T) {
 	mailbox.Deliver(t.Context(), posts...)
 	r := &runner{Options: rg.opt}
 	r.setDefaults()
-	r.log = r.Log
+
 	now := time.Now()
 	for _, id := range ids {
 		r.messageChanged(id)
@@ -289,18 +289,18 @@ func TestNewestEventsAreKept(t *testing.T) {
 // While events cannot be appended nothing is typed, and nothing is lost.
 func TestNothingIsTypedUnsaid(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{})
+	r := newRig(t).fake(testagent.Options{})
 	r.store.LockTimeout = 50 * time.Millisecond
 	r.run().idle()
 	release := r.lock("events")
 	id := r.send("hello")
 	time.Sleep(600 * time.Millisecond)
-	if got := r.fakes(fakeagent.Typed); len(got) > 0 || !r.unread(id) {
+	if got := r.fakes(testagent.Typed); len(got) > 0 || !r.unread(id) {
 		t.Errorf("typed %q", got)
 	}
 	release()
 	r.wait("the message to be read", r.read(id))
-	if got := r.fakes(fakeagent.Submitted); len(got) != 1 || strings.Contains(got[0], "may be a repeat") {
+	if got := r.fakes(testagent.Submitted); len(got) != 1 || strings.Contains(got[0], "may be a repeat") {
 		t.Errorf("submitted %q", got)
 	}
 }
@@ -309,11 +309,11 @@ func TestNothingIsTypedUnsaid(t *testing.T) {
 // later.
 func TestTakenIsSaidLater(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{})
+	r := newRig(t).fake(testagent.Options{})
 	r.store.LockTimeout = 50 * time.Millisecond
 	r.run().idle()
 	id := r.send("hello")
-	r.wait("the paste", func() bool { return len(r.fakes(fakeagent.Typed)) > 0 })
+	r.wait("the paste", func() bool { return len(r.fakes(testagent.Typed)) > 0 })
 	release := r.lock("events")
 	r.wait("the message to be read", r.read(id))
 	if r.has("injected")() {
@@ -321,7 +321,7 @@ func TestTakenIsSaidLater(t *testing.T) {
 	}
 	release()
 	r.wait("the events", func() bool { return r.has("injected")() && r.has("turn_completed")() })
-	if got := r.fakes(fakeagent.Submitted); len(got) != 1 {
+	if got := r.fakes(testagent.Submitted); len(got) != 1 {
 		t.Errorf("submitted %q", got)
 	}
 }
@@ -330,12 +330,12 @@ func TestTakenIsSaidLater(t *testing.T) {
 // restart there has it typed into the next.
 func TestStopBehindThePaste(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{}).run().idle()
+	r := newRig(t).fake(testagent.Options{}).run().idle()
 	id := r.send("hello")
-	r.wait("the paste", func() bool { return len(r.fakes(fakeagent.Typed)) > 0 })
+	r.wait("the paste", func() bool { return len(r.fakes(testagent.Typed)) > 0 })
 	r.stop()
 	<-r.done
-	if !r.unread(id) && len(r.fakes(fakeagent.Submitted)) == 0 {
+	if !r.unread(id) && len(r.fakes(testagent.Submitted)) == 0 {
 		t.Error("it counts as read, and was not submitted")
 	}
 	if !r.has("injection_failed")() && !r.has("injected")() {
@@ -345,14 +345,14 @@ func TestStopBehindThePaste(t *testing.T) {
 
 func TestRestartBehindThePaste(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{}).run().idle()
+	r := newRig(t).fake(testagent.Options{}).run().idle()
 	id := r.send("hello")
-	r.wait("the paste", func() bool { return len(r.fakes(fakeagent.Typed)) > 0 })
+	r.wait("the paste", func() bool { return len(r.fakes(testagent.Typed)) > 0 })
 	if _, err := r.client().Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	r.wait("the message to be read", r.read(id))
-	if got := r.fakes(fakeagent.Submitted); len(got) != 1 && !strings.Contains(got[1], "may be a repeat") {
+	if got := r.fakes(testagent.Submitted); len(got) != 1 && !strings.Contains(got[1], "may be a repeat") {
 		t.Errorf("submitted %q", got)
 	}
 	r.noClaim()

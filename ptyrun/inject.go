@@ -10,21 +10,16 @@ import (
 
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/wire"
 )
 
-// How a text gets into the program. stepMail goes this way, from the top to the bottom of
-// this file, and waits where the loop has to see more of the screen:
-//
-//	the gates are open       compose or claim
-//	claimed                  render the messages, look at the gates again
-//	write                    the text into the terminal
-//	stepRendering            until it stands in the draft and the screen is quiet
-//	stepReturning            until the return key may be pressed; the gates once more
-//	stepTaking               until the draft is gone: only now are the messages read
-//
-// typed and failed are its two ends.
+// How a text gets into the program: stepMail goes from the top to the bottom of this file, and waits where
+// the loop has to see more of the screen. The gates are open: compose or claim; claimed: render the
+// messages and look at the gates again; write it into the terminal; stepRendering until it stands in the
+// draft and the screen is quiet; stepReturning until the return key may be pressed, the gates once more;
+// stepTaking until the draft is gone: only now are the messages read. typed and failed are the two ends.
 
 // mail is what is to be typed.
 type mail struct {
@@ -65,12 +60,9 @@ type typing struct {
 	isMixed  bool // with what a person typed, who could not be held any longer
 }
 
-// The outcomes of a text that was not taken, as events tell them.
-const (
-	outcomeUnverified = "unverified" // it was not seen: not on the screen, or not to be taken
-	outcomeFailed     = "failed"     // it stood in the draft, and stayed there
-	outcomeStuck      = "stuck"      // the program did not read
-)
+// The outcomes of a text that was not taken, as events tell them: it was not seen, on the screen or to be
+// taken; it stood in the draft and stayed there; the program did not read.
+const outcomeUnverified, outcomeFailed, outcomeStuck = "unverified", "failed", "stuck"
 
 const (
 	maxReturns = 3    // for one text
@@ -93,49 +85,38 @@ func (t *typing) isSubmitted() bool { return t != nil && t.step == taking }
 func (t *typing) enter(s step, now time.Time) { t.step, t.since = s, now }
 
 // stepMail carries on with what is being typed, or begins with what is queued.
-func (r *runner) stepMail(now time.Time) time.Time {
+func (r *runner) stepMail(now time.Time) {
 	m := &r.mail
 	if m.typing != nil {
-		return r.stepTyping(now)
+		r.stepTyping(now)
+		return
 	}
 	isFirst := !m.isPrompted && r.Prompt != "" && r.Inject != Off
 	isResend := r.canResend(now)
-	if !isFirst && !isResend && len(m.queue) == 0 {
-		return time.Time{}
-	}
-	if now.Before(m.retryAt) {
-		return m.retryAt
-	}
-	if gate, again := r.gate(now); gate != GateOpen {
-		return again
-	}
-	if isFirst || isResend {
-		m.typing = &typing{}
-		if isFirst {
-			m.isPrompted, m.typing.text = true, r.Prompt
-		} else {
-			r.addResend(m.typing)
-		}
+	switch {
+	case !isFirst && !isResend && len(m.queue) == 0:
+	case r.awaits(m.retryAt, now) || r.gate(now) != control.GateOpen:
+	case isFirst:
+		m.isPrompted, m.typing = true, &typing{text: r.Prompt}
 		r.write(now)
-		return r.stepTyping(now)
+	case isResend:
+		m.typing = &typing{}
+		r.addResend(m.typing)
+		r.write(now)
+	case r.knowsSessions(m.queue, now):
+		r.claim(now)
 	}
-	if ok, again := r.knowsSessions(m.queue, now); !ok {
-		return again
-	}
-	r.claim(now)
-	return time.Time{}
 }
 
-// claim claims what is queued, as much as goes in together.
 func (r *runner) claim(now time.Time) {
-	ids := slices.Clone(r.mail.queue[:min(len(r.mail.queue), maxClaimed)])
+	m := &r.mail
+	ids := slices.Clone(m.queue[:min(len(m.queue), maxClaimed)])
 	if r.prog.driver.Plain {
 		ids = ids[:1]
 	}
-	r.mail.typing = &typing{step: claiming, since: now}
-	isLetter := !r.prog.driver.Plain && r.Inject != Pointer
+	m.typing = &typing{step: claiming, since: now}
 	r.claims.do(func() {
-		if isLetter {
+		if len(ids) > 1 && r.Inject != Pointer {
 			ids = ids[:r.fitting(ids, now)]
 		}
 		c, err := r.Box.Claim(r.ctx, ids)
@@ -149,12 +130,10 @@ func (r *runner) claim(now time.Time) {
 func (r *runner) fitting(ids []wire.ID, now time.Time) int {
 	var items []*mailbox.Item
 	for i, id := range ids {
-		it, err := r.Box.Get(id)
-		if err != nil {
-			continue // gone: the claim will see
+		if it, err := r.Box.Get(id); err == nil { // else it is gone, which the claim will see
+			items = append(items, it)
 		}
-		items = append(items, it)
-		if len(items) > 1 && len(letterText(items, nil, r.renderer(now, items), r.Flags)) > maxTyped {
+		if len(items) > 1 && len(letterText(items, nil, r.renderer(now, items))) > maxTyped {
 			return i
 		}
 	}
@@ -166,7 +145,7 @@ func (r *runner) claimed(ids []wire.ID, c *mailbox.Claim, err error) {
 	now, t := r.Now(), r.mail.typing
 	if err != nil {
 		r.mail.typing, r.mail.retryAt = nil, now.Add(retryClaim)
-		r.log.Error("claiming messages", "err", err)
+		r.Log.Error("claiming messages", "err", err)
 		return
 	}
 	r.mail.unqueue(ids...)
@@ -181,13 +160,12 @@ func (r *runner) claimed(ids []wire.ID, c *mailbox.Claim, err error) {
 	if r.prog != nil {
 		r.refresh(now)
 	}
-	if gate, _ := r.gate(now); gate != GateOpen {
-		r.mail.requeue(idsOf(c.Items))
-		r.failed(outcomeFailed, string(gate))
-		return
-	}
+	gate := r.gate(now)
 	why, rest := r.withheld(c.Items)
-	if r.prog.driver.Plain && isNotice(c.Items[0].Message) {
+	switch {
+	case gate != control.GateOpen:
+		why, rest = string(gate), idsOf(c.Items)
+	case why == "" && r.prog.driver.Plain && slices.Contains(notices, c.Items[0].Type):
 		why, rest = "what atm itself says is not typed into a shell, which would run it", nil
 	}
 	if why != "" {
@@ -198,34 +176,31 @@ func (r *runner) claimed(ids []wire.ID, c *mailbox.Claim, err error) {
 	l := r.renderer(now, c.Items)
 	switch {
 	case r.Inject == Pointer:
-		t.text = pointerText(c.Items, l, r.Flags)
+		t.text = pointerText(c.Items, l)
 	case r.prog.driver.Plain:
 		t.text = c.Items[0].Body
 	default:
-		t.text = letterText(c.Items, c.Repeat, l, r.Flags)
+		t.text = letterText(c.Items, c.Repeat, l)
 	}
 	r.addResend(t)
-	for _, it := range t.items {
-		r.recording.Marker("inject:" + string(it.ID))
-	}
+	r.mark("inject:", t)
 	r.write(now)
+}
+
+func (r *runner) mark(what string, t *typing) {
+	for _, it := range t.items {
+		r.recording.Marker(what + string(it.ID))
+	}
 }
 
 func (r *runner) renderer(now time.Time, items []*mailbox.Item) *letter.Renderer {
 	return &letter.Renderer{Now: now, Team: r.Box.Address().Team, Terminal: true, Digits: letter.ShortLength(idsOf(items))}
 }
 
-// isNotice reports whether a message is a notice of atm's own, of which others wrote a
-// part (what a dialog asks, what became of a message), and not what somebody says.
-func isNotice(m *wire.Message) bool {
-	switch m.Type {
-	case wire.TypeAck, wire.TypeNotice, wire.TypePermissionRequest, wire.TypePermissionReply:
-		return true
-	}
-	return false
-}
+// notices are atm's own words, of which others wrote a part (what a dialog asks, what became of a message),
+// and not what somebody says.
+var notices = []string{wire.TypeAck, wire.TypeNotice, wire.TypePermissionRequest, wire.TypePermissionReply}
 
-// untypable says why a text cannot be typed into this program at all.
 func untypable(text string, isPaste bool) string {
 	switch {
 	case text == "":
@@ -238,7 +213,6 @@ func untypable(text string, isPaste bool) string {
 	return ""
 }
 
-// write puts the text into the terminal.
 func (r *runner) write(now time.Time) {
 	t, p := r.mail.typing, r.prog
 	t.isPaste, t.version = p.screen.Modes().Paste, p.screen.Version()
@@ -257,90 +231,82 @@ func (r *runner) write(now time.Time) {
 	r.expectEcho(t.text, now)
 	data := []byte(keysOf(t.text, t.isPaste, p.driver.Plain))
 	r.recordInput(data)
-	p.input.send(write{data: data, done: func(n int, err error) {
-		r.post(func() { r.written(t, p, n, err) })
+	p.send(write{data: data, done: func(n int, err error) {
+		r.post(func() {
+			switch {
+			case r.mail.typing != t || r.prog != p:
+			case err == nil:
+				t.wroteAt = r.Now()
+				t.enter(rendering, t.wroteAt)
+			default:
+				if t.isPaste && n > 0 {
+					p.put([]byte(pasteOff))
+				}
+				r.failed(outcomeStuck, fmt.Sprintf("the program does not read: %d bytes of %d", n, len(t.text)))
+			}
+		})
 	}})
 }
 
-func (r *runner) written(t *typing, p *program, n int, err error) {
-	if r.mail.typing != t || r.prog != p {
-		return
-	}
-	if err != nil {
-		if t.isPaste && n > 0 {
-			p.input.put([]byte(pasteOff))
-		}
-		r.failed(outcomeStuck, fmt.Sprintf("the program does not read: %d bytes of %d", n, len(t.text)))
-		return
-	}
-	now := r.Now()
-	t.enter(rendering, now)
-	t.wroteAt = now
-}
-
-// stepTyping looks where the text is.
-func (r *runner) stepTyping(now time.Time) time.Time {
+func (r *runner) stepTyping(now time.Time) {
 	t := r.mail.typing
-	if t == nil || t.step <= writing {
-		return time.Time{}
+	if t.step > writing {
+		r.refresh(now) // what the program has drawn decides here
 	}
-	r.refresh(now) // what the program has drawn decides here
 	switch t.step {
 	case rendering:
-		return r.stepRendering(t, now)
+		r.stepRendering(t, now)
 	case returning:
-		return r.stepReturning(t, now)
+		r.stepReturning(t, now)
+	case taking:
+		r.stepTaking(t, now)
 	}
-	return r.stepTaking(t, now)
 }
 
 // stepRendering waits until the text stands in the draft and the screen is quiet.
-func (r *runner) stepRendering(t *typing, now time.Time) time.Time {
+func (r *runner) stepRendering(t *typing, now time.Time) {
 	p := r.prog
 	if t.began.Add(maxHold).Before(now) {
 		r.releaseKeys()
 	}
 	t.isSeen = p.driver.Taken(p.look(), t.draft)
-	quiet := earliest(p.changed.Add(r.waits.Quiet), t.since.Add(4*r.waits.Quiet)) // something may blink
-	until := t.since.Add(r.waits.Render)
+	quiet := earlier(p.changed.Add(r.Waits.Quiet), t.since.Add(4*r.Waits.Quiet)) // something may blink
 	switch {
 	case t.isSeen && !now.Before(quiet):
-	case now.Before(until):
-		return earliest(until, now.Add(2*judgeAfter))
+	case r.awaits(t.since.Add(r.Waits.Render), now):
+		r.wakeAt(now.Add(2 * judgeAfter))
+		return
 	case p.screen.Version() == t.version:
 		r.failed(outcomeUnverified, "the screen did not change")
-		return time.Time{}
+		return
 	}
 	t.enter(returning, now)
-	return r.stepReturning(t, now)
+	r.stepReturning(t, now)
 }
 
-// stepReturning waits until the return key may be pressed: a program that is still taking
-// in a paste swallows it.
-func (r *runner) stepReturning(t *typing, now time.Time) time.Time {
-	p := r.prog
-	why := r.returnGate()
+// stepReturning waits until the return key may be pressed: a program that is still taking in a paste
+// swallows it.
+func (r *runner) stepReturning(t *typing, now time.Time) {
+	p, why := r.prog, r.returnGate()
 	if why == "" && t.isMixed {
-		why = string(GateTyping)
+		why = string(control.GateTyping)
 	}
 	if why != "" {
 		r.failed(outcomeFailed, why)
-		return time.Time{}
+		return
 	}
-	if at := t.wroteAt.Add(max(r.waits.Return, p.driver.SubmitDelay(len(t.text)))); now.Before(at) {
-		return at
+	if r.awaits(t.wroteAt.Add(max(r.Waits.Return, p.driver.SubmitDelay(len(t.text)))), now) {
+		return
 	}
-	if !p.frame.IsZero() && now.Sub(p.frame) < longFrame {
-		return now.Add(judgeAfter) // a dialog may be coming
+	if p.frame.IsZero() || now.Sub(p.frame) >= longFrame { // else a dialog may be coming
+		r.pressReturn(t, now)
 	}
-	r.pressReturn(t, now)
-	return now.Add(judgeAfter)
+	r.wakeAt(now.Add(judgeAfter))
 }
 
 func (r *runner) pressReturn(t *typing, now time.Time) {
-	p := r.prog
 	if t.returns == 0 {
-		r.turn.from = p.screen.Scrolled()
+		r.turn.from = r.prog.screen.Scrolled()
 	}
 	t.enter(taking, now)
 	t.returns++
@@ -348,40 +314,33 @@ func (r *runner) pressReturn(t *typing, now time.Time) {
 	if t.draft != t.text && strings.TrimLeft(t.draft, " \t") != t.draft {
 		keys += driver.Submit // Python's prompt ends a block by an empty line
 	}
-	r.recordInput([]byte(keys))
-	p.input.put([]byte(keys))
+	r.typeKeys([]byte(keys))
 }
 
-// stepTaking waits until the draft is gone.
-func (r *runner) stepTaking(t *typing, now time.Time) time.Time {
-	p := r.prog
-	look := p.look()
+func (r *runner) stepTaking(t *typing, now time.Time) {
+	p, look := r.prog, r.prog.look()
 	isThere := p.driver.Taken(look, t.draft)
-	isLate := now.After(t.since.Add(r.waits.Taken))
-	blocked := r.returnGate() != ""
+	isLate := now.After(t.since.Add(r.Waits.Taken))
+	d, blocked := p.reading.Dialog, r.returnGate() != ""
 	switch {
 	case p.driver.Accepted(look, t.draft):
 		r.typed(now)
 	case r.stopping != nil:
-		r.failed(outcomeUnverified, string(GateStopping))
-	case blocked && p.reading.Dialog != nil && (p.reading.Dialog.Kind == "trust" || p.reading.Dialog.Kind == "unknown"):
+		r.failed(outcomeUnverified, string(control.GateStopping))
+	case blocked && d != nil && (d.Kind == "trust" || d.Kind == "unknown"):
 		r.failed(outcomeUnverified, "a dialog came up, which may have had the return key")
 	case blocked:
-		// It was idle, and what is asked now belongs to a turn: this text's.
-		r.typed(now)
+		r.typed(now) // it was idle, and what is asked now belongs to a turn: this text's
 	case isLate && !isThere && t.isSeen && !t.isMixed:
 		r.typed(now) // it stood in the draft, and is gone by our key
 	case isLate && isThere:
 		r.failed(outcomeFailed, fmt.Sprintf("it stays in the draft, after %d return keys", t.returns))
 	case isLate:
 		r.failed(outcomeUnverified, "nothing shows that it was taken")
-	case isThere && !t.isMixed && t.returns < maxReturns && !now.Before(t.since.Add(r.waits.Again)):
+	case isThere && !t.isMixed && t.returns < maxReturns && !now.Before(t.since.Add(r.Waits.Again)):
 		r.pressReturn(t, now)
 	}
-	if r.mail.typing == nil {
-		return time.Time{}
-	}
-	return now.Add(2 * judgeAfter)
+	r.wakeAt(now.Add(2 * judgeAfter))
 }
 
 // typed takes in that the program has the text: only now are the messages read.
@@ -391,40 +350,37 @@ func (r *runner) typed(now time.Time) {
 	if r.restored = nil; t.isResend {
 		r.resend = resend{}
 	}
-	turn := r.beginTurn(t.text, now)
+	turn, ids, forever := r.beginTurn(t.text, now), idsOf(t.items), context.Background()
 	switch {
 	case t.claim != nil && r.Inject != Pointer:
-		ids := idsOf(t.items)
 		t.claim.Turn = turn
-		r.changeClaim("marking what was typed", func(ctx context.Context) error {
-			err := t.claim.Typed(ctx, ids...)
-			if unlogged := (*mailbox.UnloggedError)(nil); errors.As(err, &unlogged) {
-				for _, id := range ids { // the event writer tries until it is said
-					r.say(wire.Event{Kind: wire.EventInjected, TurnID: turn}.With("id", string(id)))
-				}
+		r.changeClaim(func() error {
+			err := t.claim.Typed(forever, ids...)
+			if _, ok := errors.AsType[*mailbox.UnloggedError](err); ok { // the event writer tries until it is said
+				r.sayAll(wire.Event{Kind: wire.EventInjected, TurnID: turn}, ids)
 			}
 			return err
 		})
 	case t.claim != nil:
-		r.changeClaim("letting go of messages", func(ctx context.Context) error { return t.claim.NotTyped(ctx) })
-		for _, it := range t.items {
-			r.say(wire.Event{Kind: wire.EventInjected}.With("id", string(it.ID)).With("as", "pointer"))
-		}
+		r.changeClaim(func() error { return t.claim.NotTyped(forever) })
+		r.sayAll(wire.Event{Kind: wire.EventInjected}.With("as", "pointer"), ids)
 	}
-	for _, it := range t.items {
-		r.recording.Marker("injected:" + string(it.ID))
-	}
+	r.mark("injected:", t)
 	r.releaseKeys()
+}
+
+// sayAll appends an event for each message.
+func (r *runner) sayAll(e wire.Event, ids []wire.ID) {
+	for _, id := range ids {
+		r.say(e.With("id", string(id)))
+	}
 }
 
 // failed takes in that the program has not got the text.
 func (r *runner) failed(outcome, reason string) {
-	t := r.mail.typing
-	if t == nil {
-		return
-	}
-	r.mail.typing = nil
-	r.log.Warn("typing", "outcome", outcome, "reason", reason)
+	t, m, p := r.mail.typing, &r.mail, r.prog
+	m.typing = nil
+	r.Log.Warn("typing", "outcome", outcome, "reason", reason)
 	wasWritten := !t.began.IsZero()
 	// The lines above the draft's were submitted: they must not run again.
 	isInPart := wasWritten && t.draft != t.text
@@ -432,21 +388,21 @@ func (r *runner) failed(outcome, reason string) {
 		outcome = outcomeUnverified
 	}
 	// Perhaps the program has it, or it is the text that has ended the program.
-	isTry := outcome != outcomeFailed || r.prog == nil && wasWritten
+	isTry := outcome != outcomeFailed || p == nil && wasWritten
+	r.sayAll(wire.Event{Kind: wire.EventInjectionFailed}.With("outcome", outcome).With("reason", reason), idsOf(t.items))
 	for _, it := range t.items {
-		r.say(wire.Event{Kind: wire.EventInjectionFailed}.With("id", string(it.ID)).With("outcome", outcome).With("reason", reason))
-		r.recording.Marker("failed:" + string(it.ID))
 		if isTry {
-			r.mail.tries[it.ID]++
+			m.tries[it.ID]++
 		}
 		if isInPart {
-			r.mail.tries[it.ID] = maxTried
+			m.tries[it.ID] = maxTried
 		}
 	}
+	r.mark("failed:", t)
 	if t.isResend && isTry {
 		r.noteResendFailed()
 	}
-	if len(t.items) == 0 && !t.isResend && reason != "" {
+	if len(t.items) == 0 && !t.isResend {
 		r.tell("the first prompt was not typed: " + reason)
 	}
 	isCleared := !wasWritten
@@ -454,28 +410,26 @@ func (r *runner) failed(outcome, reason string) {
 		// It may come up in the draft late: there it would keep all mail out.
 		r.restored = &restoredDraft{text: t.draft, at: t.began}
 	}
-	if p := r.prog; p != nil && wasWritten && r.returnGate() == "" {
-		// Only what is ours is cleared, never a person's text.
-		if p.driver.Taken(p.look(), t.draft) && isOnlyOurs(p.reading, t.draft) {
-			p.input.putAll(p.driver.ClearDraft(p.reading.Draft))
-			isCleared = true
-		}
+	// Only what is ours is cleared, never a person's text.
+	if p != nil && wasWritten && r.returnGate() == "" && p.driver.Taken(p.look(), t.draft) && isOnlyOurs(p.reading, t.draft) {
+		p.put(p.driver.ClearDraft(p.reading.Draft)...)
+		isCleared = true
 	}
 	if c := t.claim; c != nil {
 		letGo := c.MaybeTyped // a program that hung may take it yet
 		if isCleared && t.returns == 0 && !isInPart {
 			letGo = c.NotTyped
 		}
-		r.changeClaim("letting go of messages", func(ctx context.Context) error { return letGo(ctx) })
+		r.changeClaim(func() error { return letGo(context.Background()) })
 	}
 	if outcome == outcomeFailed && wasWritten {
-		// By all that its screen shows the program has not taken it, and nothing may happen
-		// until the next try. (It may have it all the same, after return keys or a person's:
-		// the claim is in doubt, so the message is marked.)
-		r.mail.unqueue(idsOf(t.items)...)
-		r.mail.requeue(r.mail.notTiredOf(idsOf(t.items)))
-		r.mail.retryAt = r.Now().Add(min(retryFirst<<min(r.mail.failures, 10), retryLast))
-		r.mail.failures++
+		// By all that its screen shows the program has not taken it, and nothing may happen until the next
+		// try. (It may have it all the same, after return keys or a person's: the claim is in doubt, so the
+		// message is marked.)
+		m.unqueue(idsOf(t.items)...)
+		m.requeue(m.notTiredOf(idsOf(t.items)))
+		m.retryAt = r.Now().Add(min(retryFirst<<min(m.failures, 10), retryLast))
+		m.failures++
 	}
 	r.releaseKeys()
 }
@@ -502,31 +456,28 @@ func (r *runner) abandonTyping(reason string) {
 	// A claim that is under way sees the gates, and what was submitted the screen.
 }
 
-// changeClaim says what became of a claim, in order. What fails is tried again until the
-// run is over, beside what is claimed next: one claim that is stuck blocks no other mail.
-func (r *runner) changeClaim(what string, change func(context.Context) error) {
+// changeClaim says what became of a claim, in order. What fails is tried again until the run is over,
+// beside what is claimed next: one claim that is stuck blocks no other mail.
+func (r *runner) changeClaim(change func() error) {
 	r.claims.do(func() {
-		err := change(context.Background())
+		err := change()
 		if err == nil {
 			return
 		}
-		r.log.Error(what, "err", err)
 		r.wg.Go(func() {
 			for pause := 100 * time.Millisecond; err != nil; pause = min(2*pause, 5*time.Second) {
+				r.Log.Error("changing a claim", "err", err)
 				select {
 				case <-time.After(pause):
 				case <-r.over:
 					return
 				}
-				if err = change(context.Background()); err != nil {
-					r.log.Error(what, "err", err)
-				}
+				err = change()
 			}
 		})
 	})
 }
 
-// enqueue queues messages that are to be typed now.
 func (m *mail) enqueue(ids []wire.ID) {
 	m.unqueue(ids...)
 	m.queue = append(m.queue, m.notTiredOf(ids)...)
@@ -534,13 +485,8 @@ func (m *mail) enqueue(ids []wire.ID) {
 }
 
 // notTiredOf are those messages that were not tried too often.
-func (m *mail) notTiredOf(ids []wire.ID) (left []wire.ID) {
-	for _, id := range ids {
-		if m.tries[id] < maxTried {
-			left = append(left, id)
-		}
-	}
-	return left
+func (m *mail) notTiredOf(ids []wire.ID) []wire.ID {
+	return slices.DeleteFunc(slices.Clone(ids), func(id wire.ID) bool { return m.tries[id] >= maxTried })
 }
 
 func (m *mail) unqueue(ids ...wire.ID) {

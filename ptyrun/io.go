@@ -12,11 +12,10 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// worker runs jobs one after the other, apart from the loop: they wait for locks and
-// disks. Only the loop gives it jobs.
+// worker runs jobs one after the other, apart from the loop: they wait for locks and disks. Only the loop
+// gives it jobs.
 type worker struct{ last chan struct{} }
 
-// do runs a job when those before it are done.
 func (w *worker) do(job func()) {
 	before, done := w.last, make(chan struct{})
 	w.last = done
@@ -29,20 +28,19 @@ func (w *worker) do(job func()) {
 	}()
 }
 
-// wait waits until all jobs are done.
 func (w *worker) wait() {
 	if w.last != nil {
 		<-w.last
 	}
 }
 
-// eventWriter appends the runner's events in order, apart from the loop: a lock that
-// somebody holds, or a slow disk, keeps nobody from typing. What cannot be appended (a
-// full disk) is tried again, for a state that was not told is a lie that stays.
+// eventWriter appends the runner's events in order, apart from the loop. What cannot be appended (a lock, a
+// full disk) is tried again: a state that was not told is a lie that stays.
 type eventWriter struct {
 	box    *mailbox.Box
 	log    *slog.Logger
 	events chan wire.Event
+	over   chan struct{} // closed with events
 	done   chan struct{}
 }
 
@@ -52,7 +50,7 @@ const (
 )
 
 func newEventWriter(box *mailbox.Box, log *slog.Logger) *eventWriter {
-	return &eventWriter{box: box, log: log, events: make(chan wire.Event, keptEvents), done: make(chan struct{})}
+	return &eventWriter{box, log, make(chan wire.Event, keptEvents), make(chan struct{}), make(chan struct{})}
 }
 
 // say queues an event. It never waits: where there is no room the oldest event goes.
@@ -73,6 +71,7 @@ func (w *eventWriter) say(e wire.Event) {
 
 // close has what is queued appended, tried once, and waits for that.
 func (w *eventWriter) close() {
+	close(w.over)
 	close(w.events)
 	<-w.done
 }
@@ -81,25 +80,22 @@ func (w *eventWriter) run() {
 	defer close(w.done)
 	var batch []wire.Event
 	for e := range w.events {
-		batch = append(batch, e)
-		if len(w.events) > 0 {
-			continue // what is queued goes in together
-		}
-		for !w.append(batch) {
+		batch = append(batch[max(0, len(batch)-keptEvents):], e)
+		for len(w.events) == 0 { // what is queued goes in together
+			if w.append(batch) {
+				batch = nil
+				break
+			}
 			select {
-			case e, ok := <-w.events:
-				if !ok {
-					return
-				}
-				batch = append(batch, e)
-				for len(w.events) > 0 {
-					batch = append(batch, <-w.events)
-				}
-				batch = batch[max(0, len(batch)-keptEvents):]
 			case <-time.After(appendAgain):
+			case <-w.over:
+				for e := range w.events {
+					batch = append(batch, e)
+				}
+				w.append(batch)
+				return
 			}
 		}
-		batch = nil
 	}
 }
 
@@ -111,11 +107,10 @@ func (w *eventWriter) append(batch []wire.Event) bool {
 	return err == nil
 }
 
-// outputPieces is how many pieces of output may wait for the loop. The kernel gives them
-// out in 4 KiB; when there is no room the program waits, as for a slow terminal.
+// outputPieces is how many pieces of output may wait for the loop. The kernel gives them out in 4 KiB; when
+// there is no room the program waits, as for a slow terminal.
 const outputPieces = 1024
 
-// readOutput passes on what the program writes, until its end.
 func readOutput(c *process.Child, to chan<- []byte) {
 	defer close(to)
 	buf := make([]byte, 32<<10)
@@ -130,13 +125,6 @@ func readOutput(c *process.Child, to chan<- []byte) {
 	}
 }
 
-// inputWriter types into the program, in order, apart from the loop: a program that does
-// not read blocks the writer, and nobody else.
-type inputWriter struct {
-	child  *process.Child
-	writes chan write
-}
-
 // write is something to be typed. done hears how much was.
 type write struct {
 	data []byte
@@ -148,38 +136,30 @@ const (
 	writeWait = 2 * time.Second // for it to read
 )
 
-func newInputWriter(c *process.Child) *inputWriter {
-	return &inputWriter{child: c, writes: make(chan write, maxWrites)}
-}
-
-// put types keys. What a program leaves unread for too long is lost, as on any terminal.
-func (w *inputWriter) put(keys []byte) { w.send(write{data: bytes.Clone(keys)}) }
-
-func (w *inputWriter) putAll(keys [][]byte) {
-	for _, k := range keys {
-		w.put(k)
-	}
-}
-
-func (w *inputWriter) send(x write) {
-	select {
-	case w.writes <- x:
-	default:
-		if x.done != nil {
-			go x.done(0, os.ErrDeadlineExceeded)
+// writeInput types into the program, in order, apart from the loop: a program that does not read blocks
+// nobody else.
+func writeInput(c *process.Child, writes <-chan write) {
+	for w := range writes {
+		n, err := c.Write(w.data, writeWait)
+		if w.done != nil {
+			w.done(n, err)
 		}
 	}
 }
 
-// close ends run when everything is written, or was refused by the program's end. Nothing
-// may be sent any more.
-func (w *inputWriter) close() { close(w.writes) }
+// put types keys. What a program leaves unread for too long is lost, as on any terminal.
+func (p *program) put(keys ...[]byte) {
+	for _, k := range keys {
+		p.send(write{data: bytes.Clone(k)})
+	}
+}
 
-func (w *inputWriter) run() {
-	for x := range w.writes {
-		n, err := w.child.Write(x.data, writeWait)
-		if x.done != nil {
-			x.done(n, err)
+func (p *program) send(w write) {
+	select {
+	case p.input <- w:
+	default:
+		if w.done != nil {
+			go w.done(0, os.ErrDeadlineExceeded)
 		}
 	}
 }

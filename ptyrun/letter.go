@@ -2,8 +2,9 @@ package ptyrun
 
 import (
 	"fmt"
+	"slices"
 	"strings"
-	"unicode/utf8"
+	"unicode"
 
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
@@ -14,41 +15,39 @@ import (
 // maxTyped is how much is typed at once.
 const maxTyped = 8 << 10
 
-// letterText is what is typed of some messages.
-func letterText(items []*mailbox.Item, repeats map[wire.ID]bool, l *letter.Renderer, flags string) string {
+func letterText(items []*mailbox.Item, repeats map[wire.ID]bool, l *letter.Renderer) string {
 	var b strings.Builder
 	for i, f := range letter.FlagsOf(mailbox.Messages(items), nil) {
 		f.Repeat = repeats[items[i].ID]
-		b.WriteString(letterOf(items[i].Message, f, l, flags))
+		b.WriteString(letterOf(items[i].Message, f, l))
 	}
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// letterOf is a message under a line of ours. That begins with what no program
-// takes for a command, and every line of the body is indented: no body can start
-// one, or pass for such a line.
-func letterOf(m *wire.Message, f letter.Flags, l *letter.Renderer, flags string) string {
+// letterOf is a message under a line of ours. That begins with what no program takes for a command, and
+// every line of the body is indented: no body can start one, or pass for such a line.
+func letterOf(m *wire.Message, f letter.Flags, l *letter.Renderer) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[atm %s]", l.Header(m, f))
 	switch {
 	case m.Type == wire.TypeAck:
 	case m.ReplyWanted == "no" && m.RequiresAck:
-		fmt.Fprintf(&b, " acknowledge: atm ack %s%s", l.Short(m.ID), flags)
+		fmt.Fprintf(&b, " acknowledge: atm ack %s", l.Short(m.ID))
 	case m.ReplyWanted == "no":
 	default:
-		fmt.Fprintf(&b, " answer: atm reply %s \"…\"%s", l.Short(m.ID), flags)
+		fmt.Fprintf(&b, " answer: atm reply %s \"…\"", l.Short(m.ID))
 	}
 	b.WriteByte('\n')
 	body, left := l.Body(inWords(m), maxTyped-b.Len()-120, 0)
 	b.Write(body)
 	if left > 0 {
-		fmt.Fprintf(&b, "… %s more: atm show %s --raw%s\n", letter.Size(int64(left)), l.Short(m.ID), flags)
+		fmt.Fprintf(&b, "… %s more: atm show %s --raw\n", letter.Size(int64(left)), l.Short(m.ID))
 	}
 	return b.String()
 }
 
-// inWords is a message's body, and of what people say about a draft a sentence:
-// "approve draft 6f1c…" would read as if the agent were to do so.
+// inWords is a message's body, and of what people say about a draft a sentence: "approve draft 6f1c…" would
+// read as if the agent were to do so.
 func inWords(m *wire.Message) string {
 	in, _ := session.InputOf(m)
 	what := "Your draft " + string(in.DraftID)
@@ -66,14 +65,11 @@ func inWords(m *wire.Message) string {
 	return m.Body
 }
 
-// pointerText is what is typed instead of messages.
-func pointerText(items []*mailbox.Item, l *letter.Renderer, flags string) string {
+func pointerText(items []*mailbox.Item, l *letter.Renderer) string {
 	var from []string
-	seen := map[wire.Address]bool{}
 	for _, it := range items {
-		if !seen[it.From] {
-			seen[it.From] = true
-			from = append(from, l.Who(it.From))
+		if who := l.Who(it.From); !slices.Contains(from, who) {
+			from = append(from, who)
 		}
 	}
 	if len(from) > 4 {
@@ -83,43 +79,31 @@ func pointerText(items []*mailbox.Item, l *letter.Renderer, flags string) string
 	if len(items) == 1 {
 		s = ""
 	}
-	return fmt.Sprintf("[atm: %d new message%s from %s] run: atm read%s", len(items), s, strings.Join(from, ", "), flags)
+	return fmt.Sprintf("[atm: %d new message%s from %s] run: atm read", len(items), s, strings.Join(from, ", "))
 }
 
-// clean makes a text fit to be typed: newline and tab stay, a carriage return
-// becomes a newline, all other control characters and C1 go, what is no UTF-8
-// becomes U+FFFD. So no text can end a paste, press a key or send an escape.
+// clean makes a text fit to be typed: newline and tab stay, a carriage return becomes a newline, all other
+// control characters and C1 go, what is no UTF-8 becomes U+FFFD. So no text can end a paste, press a key or
+// send an escape.
 func clean(s string) string {
-	var b strings.Builder
-	b.Grow(len(s))
-	for i := 0; i < len(s); {
-		r, n := utf8.DecodeRuneInString(s[i:])
+	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\r\n", "\n")
+	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\r':
-			if i+1 < len(s) && s[i+1] == '\n' {
-				n++
-			}
-			b.WriteByte('\n')
-		case r == '\n' || r == '\t':
-			b.WriteRune(r)
-		case r < 0x20 || r >= 0x7f && r < 0xa0:
-		default:
-			b.WriteRune(r)
+			return '\n'
+		case r != '\n' && r != '\t' && unicode.IsControl(r):
+			return -1
 		}
-		i += n
-	}
-	return b.String()
+		return r
+	}, s)
 }
 
 // The marks of a bracketed paste.
-const (
-	pasteOn  = "\x1b[200~"
-	pasteOff = "\x1b[201~"
-)
+const pasteOn, pasteOff = "\x1b[200~", "\x1b[201~"
 
-// keysOf are the bytes that put a clean text into a draft. Without bracketed paste every
-// newline submits a line. A plain program is to get them so, as a shell does from a file, and
-// its last line stays in the draft; for an agent the text becomes one line.
+// keysOf are the bytes that put a clean text into a draft. Without bracketed paste every newline submits a
+// line. A plain program is to get them so, as a shell does from a file, and its last line stays in the
+// draft; for an agent the text becomes one line.
 func keysOf(text string, isPaste, isPlain bool) string {
 	switch {
 	case isPaste:
@@ -127,5 +111,5 @@ func keysOf(text string, isPaste, isPlain bool) string {
 	case isPlain:
 		return strings.ReplaceAll(text, "\n", "\r")
 	}
-	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' }), " ")
+	return strings.TrimSpace(strings.ReplaceAll(text, "\n", " "))
 }

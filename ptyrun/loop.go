@@ -3,7 +3,7 @@ package ptyrun
 import (
 	"context"
 	"errors"
-	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -14,6 +14,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/record"
+	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
@@ -22,11 +23,11 @@ import (
 // runner is all state of a run. The loop alone touches it; others post.
 type runner struct {
 	Options
-	ctx   context.Context
-	waits Waits
-	log   *slog.Logger
-	wg    sync.WaitGroup
+	ctx    context.Context
+	isAuto bool // another driver may be chosen by what the screen shows
+	wg     sync.WaitGroup
 
+	wake  time.Time     // when step wants to be called again
 	calls chan func()   // for the loop; unbuffered, so that none is left when it ends
 	over  chan struct{} // closed when the loop has ended
 
@@ -42,7 +43,6 @@ type runner struct {
 	restarts restarts
 	stopping *stopping
 	isRerun  bool // it is stopped to be started again
-	hasRun   bool // a program has run, or runs
 	exit     Exit
 	ended    bool
 
@@ -57,24 +57,28 @@ type runner struct {
 	lastKey     time.Time // of a person
 	heldKeys    []byte    // a person's, while a text of ours is on its way in
 	last, below []byte    // for terminals, when the agent has ended
-	cols, rows  int       // as it was begun
+	begunSize   control.Size
 
 	mailLeft   bool      // more mail is unread than the reducer holds
 	reminding  bool      // overdue answers are being looked for
 	remindedAt time.Time // when they were looked for last
 }
 
-// Run runs the agent until its program has ended for good, or ctx has, or
-// somebody stopped it. The caller holds the runner lock.
+// Run runs the agent until its program has ended for good, or ctx has, or somebody stopped it. The caller
+// holds the runner lock.
 func Run(ctx context.Context, o Options) (Exit, error) {
-	o.setDefaults()
 	r := &runner{
-		Options: o, ctx: context.WithoutCancel(ctx), waits: *o.Gates, log: o.Log, state: o.State,
-		calls: make(chan func()), over: make(chan struct{}), viewers: map[*viewer]bool{}, cols: o.Cols, rows: o.Rows,
-		mail: mail{tries: map[wire.ID]int{}}, restarts: restarts{policy: o.Restart, firstPause: o.Gates.Backoff},
+		Options: o, ctx: context.WithoutCancel(ctx), isAuto: o.Driver == nil, state: o.State,
+		calls: make(chan func()), over: make(chan struct{}), viewers: map[*viewer]bool{}, mail: mail{tries: map[wire.ID]int{}},
 	}
-	var err error
-	if r.dir, err = openRunDir(o.Box, true); err != nil {
+	r.setDefaults()
+	r.begunSize = r.size()
+	team, name := o.Box.Store().Dir(), string(o.Box.Agent())+"/run"
+	err := team.Mkdir(name)
+	if err != nil {
+		return r.exit, err
+	}
+	if r.dir, err = team.Sub(name); err != nil {
 		return r.exit, err
 	}
 	defer r.dir.Close()
@@ -99,26 +103,21 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	if err != nil {
 		return r.exit, errors.Join(err, server.Close(), r.recording.Close())
 	}
-	// Before the program runs: if the runner is killed from here on, what it starts is found.
-	if err := r.writeRunInfo(); err != nil {
-		r.log.Error("writing run.json", "err", err)
-	}
-	r.bindSessions(o.Sessions)
-	r.events = newEventWriter(o.Box, r.log)
+	r.writeRunInfo() // before the program runs: if the runner is killed from here on, what it starts is found
+	r.binding = newBinding(o.Sessions, o.Box, r.Now())
+	r.events = newEventWriter(o.Box, r.Log)
 	go r.events.run()
 	serving, stop := context.WithCancel(r.ctx)
-	r.wg.Go(func() { server.Serve(serving, handler{r}) })
+	r.wg.Go(func() { server.Serve(serving, r) })
 	entries := make(chan watcher.Entry, 16)
 	r.wg.Go(func() { r.watch(serving, inbox, entries) })
 
-	if err = r.loop(ctx.Done(), entries); err == nil {
-		r.endKept()
-	}
+	err = r.loop(ctx.Done(), entries)
 	close(r.over)
 	stop()
 	err = errors.Join(err, inbox.Close(), server.Close())
 	if err := r.recording.Close(); err != nil {
-		r.log.Error("ending the recording", "err", err)
+		r.Log.Error("ending the recording", "err", err)
 	}
 	r.claims.wait()
 	r.notifier.wait()
@@ -128,17 +127,22 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	return r.exit, err
 }
 
-// watch passes on what the watcher tells.
+func (r *runner) writeRunInfo() {
+	info := runinfo.Info{Run: r.Run, Runner: os.Getpid(), PID: r.pid, Started: r.Now().UTC(), Command: r.Command, Inject: string(r.Inject)}
+	if err := info.Write(r.dir); err != nil {
+		r.Log.Error("writing run.json", "err", err)
+	}
+}
+
 func (r *runner) watch(ctx context.Context, w *watcher.Watcher, to chan<- watcher.Entry) {
 	for {
-		e, err := w.Next(ctx)
+		e, err := w.Next(ctx) // whose end is the loop's
 		if err != nil {
 			return
 		}
 		select {
 		case to <- e:
-		case <-r.over:
-			return
+		case <-ctx.Done():
 		}
 	}
 }
@@ -153,7 +157,11 @@ func (r *runner) post(f func()) bool {
 	}
 }
 
-var errOver = errors.New("the program has ended")
+var (
+	errOver       = errors.New("the program has ended")
+	errNotRunning = errors.New("its program does not run")
+	errBeingTyped = errors.New("a message is being typed in; try again in a moment")
+)
 
 // ask has the loop call f, and waits until it has.
 func ask[T any](r *runner, f func() (T, error)) (out T, err error) {
@@ -170,6 +178,9 @@ const (
 	outputEvery = 20 * time.Millisecond // a program that floods its terminal is read
 )
 
+// remindEvery is how often overdue answers are looked for. Tests shorten it.
+var remindEvery = time.Minute
+
 // loop owns everything until the end.
 func (r *runner) loop(quit <-chan struct{}, entries <-chan watcher.Entry) (failed error) {
 	if err := r.start(); err != nil {
@@ -184,14 +195,15 @@ func (r *runner) loop(quit <-chan struct{}, entries <-chan watcher.Entry) (faile
 			checked = now
 			if r.Held != nil && !r.Held() && failed == nil {
 				failed = ErrTakenOver
-				r.stop("another runner has taken over", r.waits.Idle, nil)
+				r.stop(failed.Error(), r.Waits.Idle, nil)
 			}
 			r.readMailLeft()
 			if now.Sub(r.remindedAt) >= remindEvery {
 				r.remind()
 			}
 		}
-		next := earliest(r.step(now), checked.Add(checkEvery))
+		r.wake = checked.Add(checkEvery)
+		r.step(now)
 		var output <-chan []byte
 		var exited, stopped <-chan struct{}
 		if p := r.prog; p != nil {
@@ -199,16 +211,17 @@ func (r *runner) loop(quit <-chan struct{}, entries <-chan watcher.Entry) (faile
 			if !p.eof {
 				output = p.output
 			}
-			// Each piece of a flood would cost a change of goroutines; of many at once the
-			// screen draws only what can still be seen.
+			// Each piece of a flood would cost a change of goroutines; of many at once the screen draws
+			// only what can still be seen.
 			if at := p.changed.Add(outputEvery); p.flooding && now.Before(at) && len(r.viewers) == 0 {
-				output, next = nil, earliest(next, at)
+				output = nil
+				r.wakeAt(at)
 			}
 			if r.stopping != nil {
 				stopped = r.stopping.done // also if the program is stuck in the kernel, where no signal reaches it
 			}
 		}
-		timer.Reset(max(next.Sub(r.Now()), 0))
+		timer.Reset(max(r.wake.Sub(r.Now()), 0))
 		select {
 		case piece, ok := <-output:
 			r.prog.unread, r.prog.eof = append(r.prog.unread, piece...), !ok
@@ -224,45 +237,54 @@ func (r *runner) loop(quit <-chan struct{}, entries <-chan watcher.Entry) (faile
 		case <-timer.C:
 		case <-quit:
 			quit = nil
-			r.stop("interrupted", 2*time.Second, nil)
+			r.stop("interrupted", stopGrace, nil)
 		}
 	}
 	return failed
 }
 
-// step does what time brings, and says when it wants to be called again (zero: when
-// something has happened).
-func (r *runner) step(now time.Time) time.Time {
-	next := r.stepSessions(now)
+func (r *runner) step(now time.Time) {
+	r.stepSessions(now)
 	if r.prog == nil {
-		return earliest(next, r.stepRestart(now))
+		r.stepRestart(now)
+		return
 	}
-	next = earliest(next, r.stepScreen(now))
-	at := r.state.NextTick()
-	if !at.IsZero() && !now.Before(at) {
+	r.stepScreen(now)
+	if at := r.state.NextTick(); !at.IsZero() && !now.Before(at) {
 		r.apply(reducer.Input{Now: now})
-		at = r.state.NextTick()
 	}
-	if at.After(now) {
-		next = earliest(next, at)
+	if at := r.state.NextTick(); at.After(now) {
+		r.wakeAt(at)
 	}
-	next = earliest(next, r.stepAnswer(now))
-	next = earliest(next, r.stepRestored(now))
-	next = earliest(next, r.stepKeys(now))
-	return earliest(next, r.stepMail(now))
+	r.stepAnswer(now)
+	r.stepRestored(now)
+	r.stepKeys(now)
+	r.stepMail(now)
 }
 
-// earliest is the first of some times; zero is never.
-func earliest(times ...time.Time) (first time.Time) {
-	for _, t := range times {
-		if first.IsZero() || !t.IsZero() && t.Before(first) {
-			first = t
-		}
+// wakeAt has step called again at some time; zero is never.
+func (r *runner) wakeAt(at time.Time) {
+	if !at.IsZero() && at.Before(r.wake) {
+		r.wake = at
 	}
-	return first
 }
 
-// heard takes in what the watcher tells.
+// awaits reports whether a time is yet to come, and has step called again then.
+func (r *runner) awaits(at, now time.Time) bool {
+	if now.Before(at) {
+		r.wakeAt(at)
+	}
+	return now.Before(at)
+}
+
+// earlier is the first of two times; zero is never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
 func (r *runner) heard(e watcher.Entry) {
 	now := r.Now()
 	switch {
@@ -275,7 +297,7 @@ func (r *runner) heard(e watcher.Entry) {
 			r.messageChanged(e.Event.MessageID())
 		}
 	case e.Err != nil:
-		r.log.Error("watching", "err", e.Err)
+		r.Log.Error("watching", "err", e.Err)
 	}
 }
 
@@ -285,25 +307,19 @@ func (r *runner) messageChanged(id wire.ID) {
 	}
 }
 
-// messageArrived tells the reducer of a message.
 func (r *runner) messageArrived(it *mailbox.Item, now time.Time) {
-	if !r.noteInput(it) || r.Inject == Off {
+	mail := mailOf(it)
+	if !r.noteInput(it) || r.Inject == Off || mail.Read && mail.Due.IsZero() {
 		return
 	}
-	mail := mailOf(it)
 	if it.Lease != nil && it.Lease.Until.After(now) {
 		mail.Held = it.Lease.Until
 	}
-	if mail.Read && mail.Due.IsZero() {
-		return
-	}
 	r.mailLeft = r.mailLeft || !r.state.HasRoom()
-	if it.Supersedes != "" {
-		if old, err := r.Box.Get(it.Supersedes); err == nil && old.From == it.From {
-			replaced := mailOf(old)
-			replaced.Never = true
-			r.apply(reducer.Input{Now: now, Arrived: replaced})
-		}
+	if old, err := r.Box.Get(it.Supersedes); it.Supersedes != "" && err == nil && old.From == it.From {
+		replaced := mailOf(old)
+		replaced.Never = true
+		r.apply(reducer.Input{Now: now, Arrived: replaced})
 	}
 	r.apply(reducer.Input{Now: now, Arrived: mail})
 }
@@ -333,7 +349,7 @@ func (r *runner) apply(in reducer.Input) {
 		case reducer.DeliverNow:
 			r.mail.enqueue(e.IDs)
 		case reducer.Interrupt:
-			r.log.Info("interrupting for urgent mail", "ids", e.IDs)
+			r.Log.Info("interrupting for urgent mail", "ids", e.IDs)
 			r.wg.Go(func() {
 				if r.awaitWork(r.ctx) == nil {
 					r.post(func() { r.interrupt(true) })
@@ -342,30 +358,32 @@ func (r *runner) apply(in reducer.Input) {
 		case reducer.Remind, reducer.Escalate:
 			r.remind()
 		}
-		// DeliverAtIdle and Announce wait, and so does Ask: what the screen asks is put to
-		// the rules when it is seen.
+		// DeliverAtIdle and Announce wait, and so does Ask: what the screen asks is put to the rules when
+		// it is seen.
 	}
 	if r.state.Turn().Word() != reducer.WordIdle {
 		r.mail.queue = nil // it will be named again
 	}
 }
 
-// hasHooks reports whether the program's own hooks tell of its turns. (opencode's begin
-// when its first session does, not with the program.)
+// hasHooks reports whether the program's own hooks tell of its turns. (opencode's begin when its first
+// session does, not with the program.)
 func (r *runner) hasHooks() bool {
 	return r.state.Run != nil && (r.state.Run.Sessions > 0 || r.state.Turn().HasSessionStart)
 }
 
-// say appends an event of ours.
-func (r *runner) say(e wire.Event) { r.events.say(e) }
-
-// sayState appends a change of state.
-func (r *runner) sayState(previous, now reducer.Activity, detail string) {
-	e := wire.Event{Kind: "state_change"}.With("previous", string(previous)).With("new", string(now))
-	if detail != "" {
-		e = e.With("detail", detail)
+// say appends an event of ours, with those of the fields (name, value, name, …) that say something.
+func (r *runner) say(e wire.Event, fields ...string) {
+	for i := 0; i < len(fields); i += 2 {
+		if fields[i+1] != "" {
+			e = e.With(fields[i], fields[i+1])
+		}
 	}
-	r.say(e)
+	r.events.say(e)
+}
+
+func (r *runner) sayState(previous, now reducer.Activity, detail string) {
+	r.say(wire.Event{Kind: "state_change"}.With("previous", string(previous)).With("new", string(now)), "detail", detail)
 }
 
 // tell shows the attached terminals a line of ours.
@@ -376,14 +394,39 @@ func (r *runner) tell(line string) {
 	}
 }
 
-// recordingFailed says, once each time, that nothing is recorded any more.
-func (r *runner) recordingFailed(err error) {
-	r.log.Error("recording", "err", err)
-	r.say(wire.Event{Kind: "stream_error"}.With("error_summary", "the recording has stopped: "+err.Error()))
-	r.tell("the recording has stopped: " + err.Error())
+// remind sends what is due about answers that are overdue. It is called when the reducer names one, and
+// every minute, since that knows nothing of what was read before the runner began.
+func (r *runner) remind() {
+	if r.Overdue == nil || r.reminding {
+		return
+	}
+	r.reminding, r.remindedAt = true, r.Now()
+	isIdle := false
+	if p := r.prog; r.mail.typing == nil && p != nil && !p.driver.Plain { // a shell would run the reminder
+		isIdle = r.gate(r.Now()) == control.GateOpen // else a minute later: what was just typed may not show yet
+	}
+	r.notify("telling of overdue answers", func() error {
+		defer r.post(func() { r.reminding = false })
+		return r.Overdue(r.ctx, isIdle)
+	})
 }
 
-// recordInput records what is typed, where that was asked for.
+func (r *runner) notify(what string, tell func() error) {
+	r.notifier.do(func() {
+		if err := tell(); err != nil {
+			r.Log.Error(what, "err", err)
+		}
+	})
+}
+
+// recordingFailed says, once each time, that nothing is recorded any more.
+func (r *runner) recordingFailed(err error) {
+	what := "the recording has stopped: " + err.Error()
+	r.Log.Error(what)
+	r.say(wire.Event{Kind: "stream_error"}.With("error_summary", what))
+	r.tell(what)
+}
+
 func (r *runner) recordInput(p []byte) {
 	if r.Input {
 		r.recording.Input(p)

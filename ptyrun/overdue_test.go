@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/internal/fakeagent"
+	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/mailbox"
 )
 
@@ -17,7 +17,7 @@ func TestLeasedIsNotTyped(t *testing.T) {
 	for name, lease := range map[string]time.Duration{"given back": time.Hour, "run out": 1500 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t).fake(fakeagent.Options{})
+			r := newRig(t).fake(testagent.Options{})
 			taken := r.send("for whoever comes first")
 			carol := r.store.Box("carol").Address()
 			it, held, err := r.bob.Lease(t.Context(), mailbox.LeaseOptions{By: carol, For: lease}, func(*mailbox.Item, mailbox.Lease) (bool, error) { return true, nil })
@@ -49,7 +49,7 @@ func init() { remindEvery = checkEvery / 2 }
 func TestOverdueIsLookedFor(t *testing.T) {
 	t.Parallel()
 	var idle, busy atomic.Int64
-	r := newRig(t).fake(fakeagent.Options{})
+	r := newRig(t).fake(testagent.Options{})
 	r.opt.Overdue = func(_ context.Context, between bool) error {
 		if between {
 			idle.Add(1)

@@ -1,8 +1,10 @@
 package ptyrun
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/ptyrun/control"
@@ -20,7 +22,7 @@ const scrollback = 500
 type program struct {
 	child   *process.Child
 	output  chan []byte // what it writes; closed at the end
-	input   *inputWriter
+	input   chan write  // to be typed
 	screen  *screen.Screen
 	driver  *driver.Driver
 	started time.Time
@@ -32,7 +34,6 @@ type program struct {
 	screenState
 }
 
-// start starts the program.
 func (r *runner) start() error {
 	r.restarts.at = time.Time{}
 	c, err := process.Start(process.Command{Argv: r.Command, Dir: r.Dir, Env: r.Env, Cols: r.Cols, Rows: r.Rows})
@@ -41,15 +42,14 @@ func (r *runner) start() error {
 	}
 	now := r.Now()
 	p := &program{
-		child: c, output: make(chan []byte, outputPieces), input: newInputWriter(c), screen: screen.New(r.Cols, r.Rows, scrollback),
+		child: c, output: make(chan []byte, outputPieces), input: make(chan write, maxWrites), screen: screen.New(r.Cols, r.Rows, scrollback),
 		driver: r.Driver, started: now, screenState: newScreenState(now),
 	}
 	r.prog, r.pid = p, c.PID()
-	if r.binding != nil {
-		c := &r.binding.capture
-		c.row, c.shown, c.isDecided = 0, nil, false
+	if b := r.binding; b != nil {
+		b.capture.row, b.capture.shown, b.capture.isDecided = 0, nil, false
 	}
-	if r.hasRun {
+	if r.last != nil {
 		// The one before left modes behind, its alternate screen for one.
 		fresh := p.screen.Repaint(0)
 		r.recording.Output(fresh)
@@ -59,16 +59,10 @@ func (r *runner) start() error {
 			}
 		}
 	}
-	r.hasRun = true
 	r.wg.Go(func() { readOutput(c, p.output) })
-	r.wg.Go(p.input.run)
+	r.wg.Go(func() { writeInput(c, p.input) })
 	r.say(wire.Event{Kind: "spawned"}.With("pid", c.PID()).With("started", now.UTC().Format(time.RFC3339Nano)).With("run", r.Run))
-	if err := r.writeRunInfo(); err != nil {
-		r.log.Error("writing run.json", "err", err)
-	}
-	if r.Started != nil {
-		r.Started(c.PID())
-	}
+	r.writeRunInfo()
 	return nil
 }
 
@@ -77,7 +71,6 @@ const (
 	floodSize = 4000    // so much at once is a flood: a terminal gives out 4,095 bytes at most
 )
 
-// takeOutput takes in what the program has written by now.
 func (r *runner) takeOutput() {
 	p := r.prog
 	for more := true; more && len(p.unread) < maxUnread && !p.eof; {
@@ -89,10 +82,9 @@ func (r *runner) takeOutput() {
 		}
 	}
 	written := p.unread
-	if p.flooding = len(written) >= floodSize; p.flooding {
+	p.unread, p.flooding = nil, len(written) >= floodSize
+	if p.flooding {
 		p.unread = written[:0] // no need to grow it again
-	} else {
-		p.unread = nil
 	}
 	if len(written) == 0 {
 		return
@@ -105,7 +97,7 @@ func (r *runner) takeOutput() {
 		rest = rest[n:]
 	}
 	if replies := p.screen.Replies(); len(replies) > 0 {
-		p.input.put(replies)
+		p.put(replies)
 	}
 	if p.screen.Lost() {
 		p.child.Jiggle() // so that it draws its screen again
@@ -128,22 +120,21 @@ func (r *runner) programEnded() {
 		<-r.stopping.done
 		r.exit.Ended = append(r.exit.Ended, r.stopping.ended...)
 	}
-	now := r.Now()
-	exit := process.Exit{Code: 137, Signal: "SIGKILL"} // of one that is stuck in the kernel
+	now, exit := r.Now(), process.Exit{Code: 137, Signal: "SIGKILL"} // of one that is stuck in the kernel
 	select {
 	case <-p.child.Done():
 		exit = p.child.Exit()
 	default:
 	}
 	if err := p.child.Close(); err != nil {
-		r.log.Error("ending what the program started", "err", err)
+		r.Log.Error("ending what the program started", "err", err)
 	}
-	p.input.close()
 	if t := r.mail.typing; t.isSubmitted() && p.driver.Accepted(p.look(), t.draft) {
 		r.typed(now) // what made it end, perhaps: that must not go in again and again
 	}
 	r.captureLast(now)
 	r.prog = nil
+	close(p.input)
 	r.abandonTyping("the program has ended")
 	r.closeQuestion("")
 	r.turn, r.restored = turn{answer: r.turn.answer}, nil
@@ -163,81 +154,71 @@ func (r *runner) programEnded() {
 	}
 }
 
-// sayExited says how the program ended, and who wanted that.
 func (r *runner) sayExited(pid int) {
-	e := wire.Event{Kind: "exited"}.With("code", r.exit.Code).With("pid", pid)
-	if r.exit.Signal != "" {
-		e = e.With("signal", r.exit.Signal)
-	}
+	why := ""
 	if r.stopping != nil {
-		e = e.With("reason", r.stopping.why)
+		why = r.stopping.why
 	}
-	r.say(e)
+	r.say(wire.Event{Kind: "exited"}.With("code", r.exit.Code).With("pid", pid), "signal", r.exit.Signal, "reason", why)
 }
 
-// restarts decides whether a program that ended is started again, and when.
+// restarts is when a program that ended is started again.
 type restarts struct {
-	policy     Restart
-	firstPause time.Duration
-	at         time.Time     // of the next start; zero: none is planned
-	count      int           // of all restarts
-	pause      time.Duration // the last one; zero after a program that ran for a while
-	crashes    []time.Time   // the newest
+	at      time.Time     // of the next start; zero: none is planned
+	count   int           // of all restarts
+	pause   time.Duration // the last one; zero after a program that ran for a while
+	crashes []time.Time   // the newest
 }
 
 const (
 	maxPause   = 8 * time.Second
 	loopWithin = time.Minute
 	loopAfter  = 5 // crashes within that
+	stopGrace  = 2 * time.Second
 )
 
 // plan takes in an end, and plans a start unless that makes a loop.
-func (s *restarts) plan(now time.Time, ran time.Duration) (isLoop bool) {
+func (s *restarts) plan(now time.Time, ran, firstPause time.Duration) (isLoop bool) {
 	// An end at once is as bad as a crash: it would be started for ever.
 	s.crashes = append(s.crashes, now)
 	for now.Sub(s.crashes[0]) > loopWithin {
 		s.crashes = s.crashes[1:]
 	}
-	if len(s.crashes) >= loopAfter {
-		return true
-	}
 	if ran > loopWithin {
 		s.pause = 0
 	}
-	s.pause = min(max(2*s.pause, s.firstPause), maxPause)
+	s.pause = min(max(2*s.pause, firstPause), maxPause)
 	s.count++
 	s.at = now.Add(s.pause)
-	return false
+	return len(s.crashes) >= loopAfter
 }
 
-// planRestart starts the program again after a pause, if that is wanted.
+// planRestart starts the program again after a pause, if that is wanted, unless it ends too often.
 func (r *runner) planRestart(now time.Time, ran time.Duration) {
-	isWanted := r.Restart == Always || r.Restart == OnCrash && r.exit.Code != 0
-	if !isWanted {
+	if r.Options.Restart != Always && (r.Options.Restart != OnCrash || r.exit.Code == 0) {
 		r.ended = true
 		return
 	}
-	if r.restarts.plan(now, ran) {
+	s := &r.restarts
+	if s.plan(now, ran, r.Waits.Backoff) {
 		r.exit.Loop, r.ended = true, true
 		r.sayState(reducer.Exited, reducer.Error, r.exit.loopDetail())
 		return
 	}
-	pause := r.restarts.pause
-	r.say(wire.Event{Kind: "restarting"}.With("attempt", r.restarts.count).With("pause_ms", pause.Milliseconds()))
-	r.tell(fmt.Sprintf("%s ended with %d; it is started again in %s", r.Box.Agent(), r.exit.Code, pause))
+	r.say(wire.Event{Kind: "restarting"}.With("attempt", s.count).With("pause_ms", s.pause.Milliseconds()))
+	r.tell(fmt.Sprintf("%s ended with %d; it is started again in %s", r.Box.Agent(), r.exit.Code, s.pause))
 }
 
-// stepRestart starts the program again when that is due.
-func (r *runner) stepRestart(now time.Time) time.Time {
-	if r.restarts.at.IsZero() || now.Before(r.restarts.at) {
-		return r.restarts.at
+func (r *runner) stepRestart(now time.Time) {
+	if r.restarts.at.IsZero() || r.awaits(r.restarts.at, now) {
+		return
 	}
 	if err := r.start(); err != nil {
-		r.log.Error("starting again", "err", err)
+		r.Log.Error("starting again", "err", err)
 		r.exit.Code, r.ended = 127, true
 		r.sayState(reducer.Starting, reducer.Error, err.Error())
 	}
-	return time.Time{}
+	r.wakeAt(now)
 }
 
 func (e *Exit) loopDetail() string {
@@ -245,10 +226,8 @@ func (e *Exit) loopDetail() string {
 	if e.Code == 0 {
 		detail = fmt.Sprintf("it ended %d times within a minute", loopAfter)
 	}
-	for i := len(e.Tail) - 1; i >= 0; i-- {
-		if e.Tail[i] != "" {
-			return detail + ": " + e.Tail[i]
-		}
+	if said := strings.TrimSpace(strings.Join(e.Tail, "\n")); said != "" {
+		detail += ": " + said[strings.LastIndexByte(said, '\n')+1:]
 	}
 	return detail
 }
@@ -261,12 +240,8 @@ type stopping struct {
 	done    chan struct{} // closed when everything has
 }
 
-// answer answers those who asked for it.
 func (s *stopping) answer(e Exit) {
-	detail := fmt.Sprintf("exit %d", e.Code)
-	if e.Signal != "" {
-		detail = e.Signal
-	}
+	detail := cmp.Or(e.Signal, fmt.Sprintf("exit %d", e.Code))
 	for _, w := range s.waiters {
 		w <- reply{out: control.Outcome{Done: "stopped", Detail: detail, Ended: e.Ended}}
 	}
@@ -274,67 +249,54 @@ func (s *stopping) answer(e Exit) {
 
 // stop ends the program and all that it started. waiter, if any, hears when that is so.
 func (r *runner) stop(why string, grace time.Duration, waiter chan<- reply) {
-	s := r.stopping
-	if s == nil {
-		s = &stopping{why: why, done: make(chan struct{})}
+	isNew := r.stopping == nil
+	if isNew {
+		r.abandonTyping("it is being stopped")
+		r.stopping = &stopping{why: why, done: make(chan struct{})}
 	} else {
 		r.isRerun = false // a stop during a restart is a stop
 	}
+	s := r.stopping
 	if waiter != nil {
 		s.waiters = append(s.waiters, waiter)
 	}
-	if r.stopping != nil {
-		return
-	}
-	r.abandonTyping("it is being stopped")
-	r.stopping = s
-	r.log.Info("stopping", "why", why)
-	if r.prog == nil { // between two programs: it is off, and not about to start any more
+	switch {
+	case !isNew:
+	case r.prog == nil: // between two programs: it is off, and not about to start any more
 		r.restarts.at, r.exit.Asked, r.ended = time.Time{}, true, true
 		r.sayExited(r.pid)
 		close(s.done)
 		s.answer(r.exit)
-		return
+	default:
+		c := r.prog.child
+		r.wg.Go(func() {
+			e := c.Stop(r.ctx, grace)
+			s.ended = append(process.Names(e.Others), process.Names(e.Left)...)
+			close(s.done)
+		})
 	}
-	c := r.prog.child
-	r.wg.Go(func() {
-		e := c.Stop(r.ctx, grace)
-		s.ended = append(processNames(e.Others), processNames(e.Left)...)
-		close(s.done)
-	})
 }
 
-func processNames(ps []process.Info) (names []string) {
-	for _, p := range ps {
-		names = append(names, fmt.Sprintf("%s (%d)", p.Name, p.PID))
-	}
-	return names
-}
-
-// interrupt ends the turn by the driver's own keys, unless the program asks something:
-// there the key would be an answer.
-func (r *runner) interrupt(isUrgent bool) error {
+// interrupt ends the turn by the driver's own keys, unless the program asks something: there the key would be
+// an answer. was is what the program did.
+func (r *runner) interrupt(isUrgent bool) (was reducer.Activity, err error) {
 	p := r.prog
 	switch {
 	case p == nil:
-		return errors.New("its program does not run")
+		return was, errNotRunning
 	case r.question != nil || p.reading.Dialog != nil:
-		return errors.New("it asks something: answer that (atm pending), or reject it")
+		return was, errors.New("it asks something: answer that (atm pending), or reject it")
 	case r.mail.typing.isBeforeSubmit():
-		return errors.New("a message is being typed in; try again in a moment")
+		return was, errBeingTyped
 	}
-	r.turn.isCut = isWork(p.reading.Activity)
-	if r.turn.isCut && r.turn.isOurs {
+	was = p.reading.Activity
+	if r.turn.isCut = isWork(was); r.turn.isCut && r.turn.isOurs {
 		r.restored = &restoredDraft{text: r.turn.text, isUrgent: isUrgent, at: r.Now()}
 	}
 	r.wg.Go(func() {
 		for i, key := range p.driver.InterruptKeys() {
 			if i > 0 {
-				select {
-				case <-time.After(driver.InterruptPause):
-				case <-p.child.Done():
-					return
-				}
+				time.Sleep(driver.InterruptPause)
 			}
 			r.post(func() {
 				if r.prog != p {
@@ -342,10 +304,10 @@ func (r *runner) interrupt(isUrgent bool) error {
 				}
 				r.refresh(r.Now())
 				if i == 0 || p.reading.Dialog == nil { // there it would be an answer
-					p.input.put(key)
+					p.put(key)
 				}
 			})
 		}
 	})
-	return nil
+	return was, nil
 }

@@ -1,49 +1,35 @@
-// Package ptyrun runs an agent's program in a terminal of its own and carries
-// its mail to it.
+// Package ptyrun runs an agent's program in a terminal of its own and carries its mail to it.
 //
-// A runner owns one agent: its runner lock (held by the caller), its program on
-// a PTY, the screen that the program draws, the recording, the control socket.
-// It hears the agent's inbox and event log through a watcher, folds what it
-// hears with the reducer, and carries out the effects that the reducer names;
-// nobody else does.
+// A runner owns one agent: its runner lock (held by the caller), its program on a PTY, the screen that the
+// program draws, the recording, the control socket. It follows the agent's inbox and event log, folds them
+// with the reducer, and carries out the effects that the reducer names; nobody else does.
 //
 // What may be relied on:
 //
-//   - Nothing is typed unless every gate is open: the program waits at its
-//     prompt and has done so for a while, shows no dialog, its draft is empty,
-//     and no person has typed for three seconds. The gates are looked at again
+//   - Nothing is typed unless every gate (control.Gate) is open. The gates are looked at again
 //     before the return key.
-//   - A message is read only when it was seen to be taken. Every other outcome is
-//     an event, and leaves it unread.
-//   - A turn that no hook tells of has an id from its start to the idle that follows, and
-//     the run for its thread.
-//   - A dialog is answered only by a rule of the owner's or by somebody who may,
-//     and only while that same dialog is on the screen. One that asks whether a
-//     directory is trusted is never answered.
-//   - What the screen shows becomes events. Where the program's hooks tell, they
-//     count; the screen then only says what hooks cannot know.
+//   - A message is read only when it was seen to be taken. Every other outcome is an event,
+//     and leaves it unread.
+//   - A turn that no hook tells of has an id from its start to the idle that follows, and the
+//     run for its thread.
+//   - A dialog is answered only by a rule of the owner's or by somebody who may, and only while
+//     that same dialog is on the screen; one about trust in a directory never is.
+//   - What the screen shows becomes events. Where the program's hooks tell, they count; the
+//     screen then only says what hooks cannot know.
 //   - When Run returns, what the agent started is gone.
-//   - What people say in a session is not typed while that is paused. One that
-//     is aborted, or ends by its rules, ends the agent with it.
+//   - What people say in a session is not typed while that is paused. One that is aborted, or
+//     ends by its rules, ends the agent with it.
 //
-// # On disk
+// In the agent's run directory are the control socket, the recording (screen.cast), run.json and the claims
+// of what is being typed.
 //
-//	run/control.sock    the control socket (package control)
-//	run/screen.cast     the recording, which is also the log (package record)
-//	run/run.json        {"run","runner","pid","started","command"}: what a runner that was
-//	                    killed has left is found by it
-//	run/claims.json      what is being typed (package mailbox)
-//
-// # Goroutines
-//
-// One loop owns all state: the caller's, in Run. Beside it one reads the program's output,
-// one types into it, one waits in the watcher, one appends events in order, and one serves
-// the socket, with those of package control for every client. Claims, notices to people and
-// sessions have a worker each, whose jobs run one after the other. Run waits for all of
-// them.
+// One loop, in Run, owns all state. Beside it goroutines read the program's output, type into it, watch,
+// append events, and serve the socket; claims, notices and sessions have a worker each, whose jobs run one
+// after the other. Run waits for all of them.
 package ptyrun
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -57,37 +43,22 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Inject says how mail gets into the agent.
+// Inject says how mail gets into the agent. Pointer types a line that says what to run instead of the
+// message, which stays unread until it is run.
 type Inject string
 
-// The ways. Pointer types a line that says what to run instead of the message,
-// which stays unread until it is run.
-const (
-	Body    Inject = "body"
-	Pointer Inject = "pointer"
-	Off     Inject = "off"
-)
+const Body, Pointer, Off Inject = "body", "pointer", "off"
 
-// Restart says when a program that ended is started again.
+// Restart says when a program that ended is started again. A crash is an end with a code other than 0, or by
+// a signal, that nobody asked for.
 type Restart string
 
-// When it is. A crash is an end with a code other than 0, or by a signal, that
-// nobody asked for.
-const (
-	Never   Restart = "never"
-	OnCrash Restart = "on-crash"
-	Always  Restart = "always"
-)
+const Never, OnCrash, Always Restart = "never", "on-crash", "always"
 
 // Decision is what a rule says about a permission request.
 type Decision string
 
-// The decisions.
-const (
-	Allow Decision = "allow"
-	Deny  Decision = "deny"
-	Ask   Decision = "ask"
-)
+const Allow, Deny, Ask Decision = "allow", "deny", "ask"
 
 // Options say what is run, and how. Box, Run, Command, Cols and Rows are needed.
 type Options struct {
@@ -98,72 +69,53 @@ type Options struct {
 	Command []string // the program and its arguments
 	Dir     string
 	Env     []string       // whole, with ATM_RUN
-	Driver  *driver.Driver // nil: by the command, else by what the screen shows
-	Auto    bool           // another driver may be chosen by what the screen shows
+	Driver  *driver.Driver // nil: by the command, until the screen shows another
 
 	Inject     Inject
 	Cols, Rows int
 	Restart    Restart
 	Input      bool   // record what is typed as well
 	Prompt     string // typed once, at the first idle
-	Flags      string // " --team x": what commands named to the agent need
 
-	// Decide applies the owner's rules, as they were when the runner started. Nil:
-	// everything is asked.
+	// Decide applies the owner's rules, as they were when the runner started. Nil: everything is asked.
 	Decide func(tool, input string) Decision
 
-	// May says why the process pid (0: not known) may not answer in the name of
-	// by, nil where it may. Nil: everybody may who reaches the socket.
+	// May says why the process pid (0: not known) may not answer in the name of by, nil where it may. Nil:
+	// everybody may who reaches the socket.
 	May func(pid int, by string) error
 
-	// Told tells the lead of a question that no rule has answered. It may take
-	// its time; an error is logged.
-	Told func(ctx context.Context, q Question) error
-
-	// Answered takes back what Told told: the question is no longer open.
+	// Told tells the lead of a question that no rule has answered, Answered takes that back, and Overdue
+	// sends what is due about answers that are overdue: notices to the lead, and reminders to the agent if
+	// that is idle. Each may take its time, and may be nil.
+	Told     func(ctx context.Context, q Question) error
 	Answered func(ctx context.Context, id wire.ID) error
+	Overdue  func(ctx context.Context, isIdle bool) error
 
-	// Overdue sends what is due about answers that are overdue: notices to the
-	// lead, and reminders to the agent if that is idle.
-	Overdue func(ctx context.Context, idle bool) error
-
-	// Sessions say what is held of the agent's interactive sessions. Nil: they are
-	// none of the runner's business.
-	Sessions *Sessions
-
-	// Held reports whether the runner lock is still ours. Nil: it is.
-	Held func() bool
-
-	Kept []string // earlier runs of this agent whose processes go on, and end with it
-
-	Started func(pid int)    // the first program runs
-	Unsure  func()           // it has shown no prompt that is known for a while
-	Ready   func()           // it waits at its prompt
-	Log     *slog.Logger     // nil: silence
-	Now     func() time.Time // nil: time.Now
-	Gates   *Waits           // nil: as agents need them
+	Sessions *Sessions        // nil: they are none of the runner's business
+	Held     func() bool      // whether the runner lock is still ours; nil: it is
+	Log      *slog.Logger     // nil: silence
+	Now      func() time.Time // nil: time.Now
+	Waits    *Waits           // nil: as agents need them
 }
 
 // Waits are how long the gates and steps of typing take. Tests shorten them.
 type Waits struct {
-	First   time.Duration // a program that was just started must have been idle for so long
-	Idle    time.Duration // and later for so long
-	Human   time.Duration // since a person's last key
-	Render  time.Duration // for the text to be seen in the draft
-	Quiet   time.Duration // of the screen before the return key
-	Return  time.Duration // from the last byte to the return key, at least
-	Taken   time.Duration // for the draft to go
-	Again   time.Duration // before the return key is pressed once more
-	Settle  time.Duration // a state that the screen shows counts after
-	Hooked  time.Duration // and after so long where hooks tell otherwise
-	Backoff time.Duration // the first pause before a restart
+	First, Idle time.Duration // a program that was just started must have been idle for so long, any for so long
+	Human       time.Duration // since a person's last key
+	Render      time.Duration // for the text to be seen in the draft
+	Quiet       time.Duration // of the screen before the return key
+	Return      time.Duration // from the last byte to the return key, at least
+	Taken       time.Duration // for the draft to go
+	Again       time.Duration // before the return key is pressed once more
+	Settle      time.Duration // a state that the screen shows counts after
+	Hooked      time.Duration // and after so long where hooks tell otherwise
+	Backoff     time.Duration // the first pause before a restart
 }
 
 // standardWaits are what real programs need (measured with four).
 var standardWaits = Waits{
-	First: driver.FirstSettle, Idle: driver.Settle, Human: 3 * time.Second,
-	Render: 2 * time.Second, Quiet: 100 * time.Millisecond, Return: 150 * time.Millisecond,
-	Taken: 3 * time.Second, Again: 500 * time.Millisecond,
+	First: driver.FirstSettle, Idle: driver.Settle, Human: 3 * time.Second, Render: 2 * time.Second,
+	Quiet: 100 * time.Millisecond, Return: 150 * time.Millisecond, Taken: 3 * time.Second, Again: 500 * time.Millisecond,
 	Settle: driver.DialogSettle, Hooked: 2 * time.Second, Backoff: 500 * time.Millisecond,
 }
 
@@ -180,30 +132,22 @@ type Exit struct {
 // ErrTakenOver says that the runner lock is another's by now.
 var ErrTakenOver = errors.New("another runner has taken over")
 
-// setDefaults fills in what was left out.
 func (o *Options) setDefaults() {
 	if o.Driver == nil {
-		o.Driver, o.Auto = driver.ForCommand(o.Command), true
+		o.Driver = driver.ForCommand(o.Command)
 	}
 	if o.Driver.Plain && runsScript(o.Command) {
 		o.Driver, _ = driver.Named("plain")
 	}
-	if o.Inject == "" {
-		o.Inject = Body
-	}
+	o.Inject, o.Waits = cmp.Or(o.Inject, Body), cmp.Or(o.Waits, &standardWaits)
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Gates == nil {
-		o.Gates = &standardWaits
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
 }
 
-// runsScript reports whether a command is a shell that runs a script: its prompts are the
-// script's own, also a lone "> ", with which a shell asks for the rest of a command.
+// runsScript reports whether a command is a shell that runs a script: its prompts are the script's own,
+// also a lone "> ", with which a shell asks for the rest of a command.
 func runsScript(command []string) bool {
 	if len(command) < 2 || !strings.HasSuffix(filepath.Base(command[0]), "sh") {
 		return false

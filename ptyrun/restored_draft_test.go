@@ -5,13 +5,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/internal/fakeagent"
+	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/wire"
 )
 
 // thinking has a turn of ours under way that has not been answered yet.
-func thinking(t *testing.T, o fakeagent.Options, body string) *rig {
+func thinking(t *testing.T, o testagent.Options, body string) *rig {
 	r := newRig(t).fake(o).run().idle()
 	r.wait("the first to be read", r.read(r.send(body)))
 	r.wait("work", func() bool {
@@ -28,9 +28,9 @@ func TestUrgentUndoes(t *testing.T) {
 		{"claude", "THINK 60s " + strings.Repeat("and a line\n", 60)},
 		{"gemini", "THINK 60s"},
 	} {
-		r := thinking(t, fakeagent.Options{Profile: of.profile}, of.body)
+		r := thinking(t, testagent.Options{Profile: of.profile}, of.body)
 		r.wait("the urgent one to be read", r.read(r.send("stop that", urgent)))
-		got := r.fakes(fakeagent.Submitted)
+		got := r.fakes(testagent.Submitted)
 		if len(got) != 2 || !strings.Contains(got[1], "stop that\n"+resendHeader+"\n"+got[0]) {
 			t.Errorf("submitted %q", got)
 		}
@@ -39,19 +39,19 @@ func TestUrgentUndoes(t *testing.T) {
 
 // What a person interrupts is not typed again, and keeps no mail out either.
 func TestInterruptUndoes(t *testing.T) {
-	r := thinking(t, fakeagent.Options{}, "THINK 60s")
+	r := thinking(t, testagent.Options{}, "THINK 60s")
 	if _, err := r.client().Interrupt(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	r.wait("the next to be read", r.read(r.send("do this instead")))
-	if got := r.fakes(fakeagent.Submitted); len(got) != 2 || strings.Contains(got[1], "THINK") {
+	if got := r.fakes(testagent.Submitted); len(got) != 2 || strings.Contains(got[1], "THINK") {
 		t.Errorf("submitted %q", got)
 	}
 }
 
 // What was put back and touched by a person since is theirs.
 func TestUndoneIsTheirsWhoTouchIt(t *testing.T) {
-	r := thinking(t, fakeagent.Options{}, "THINK 60s")
+	r := thinking(t, testagent.Options{}, "THINK 60s")
 	c := r.client()
 	if _, err := c.Interrupt(t.Context()); err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func TestUndoneIsTheirsWhoTouchIt(t *testing.T) {
 func TestToldAgainEndsIt(t *testing.T) {
 	r := &runner{resend: resend{text: "deadly"}, mail: mail{tries: map[wire.ID]int{}}}
 	r.setDefaults()
-	r.log = r.Log
+
 	tries := 0
 	for ; r.resend.text != "" && tries < 10; tries++ {
 		r.mail.typing = &typing{text: r.resend.text, isResend: true, step: rendering, began: time.Now()}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
-	"github.com/agentteammail/atm/internal/fakeagent"
+	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
@@ -21,7 +21,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	fakeagent.Reexec()
+	testagent.Reexec()
 	liveOn()
 	os.Exit(m.Run())
 }
@@ -75,7 +75,7 @@ func newRig(t *testing.T) *rig {
 	}
 	r := &rig{t: t, store: s, bob: s.Box("bob"), log: filepath.Join(path, "fake.log"), done: make(chan struct{})}
 	r.opt = Options{
-		Box: r.bob, Run: string(wire.NewID()), Dir: path, Cols: 100, Rows: 30, Inject: Body, Restart: Never, Gates: &quick,
+		Box: r.bob, Run: string(wire.NewID()), Dir: path, Cols: 100, Rows: 30, Inject: Body, Restart: Never, Waits: &quick,
 		Told: func(_ context.Context, q Question) error {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -90,13 +90,13 @@ func newRig(t *testing.T) *rig {
 }
 
 // fake makes the fake agent the program.
-func (r *rig) fake(o fakeagent.Options) *rig {
+func (r *rig) fake(o testagent.Options) *rig {
 	r.t.Helper()
-	o.Log, o.Deterministic = r.log, true
+	o.Log = r.log
 	if o.Profile == "" {
 		o.Profile = "claude"
 	}
-	argv, env, err := fakeagent.Command(o)
+	argv, env, err := testagent.Command(o)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -134,9 +134,9 @@ func (r *rig) run() *rig {
 		hold.Release()
 		if r.t.Failed() {
 			r.t.Logf("events:\n%s", strings.Join(r.events(), "\n"))
-			if es, err := fakeagent.ReadLog(r.log); err == nil {
+			if es, err := testagent.ReadLog(r.log); err == nil {
 				for _, e := range es {
-					if e.Event != fakeagent.State {
+					if e.Event != testagent.State {
 						r.t.Logf("fake: %s %s %s %.200q", e.At.Format("05.000"), e.Event, e.Kind, e.Text)
 					}
 				}
@@ -259,7 +259,7 @@ func (r *rig) unread(id wire.ID) bool {
 
 // fakes are the entries of the fake agent's log of one kind.
 func (r *rig) fakes(event string) []string {
-	es, err := fakeagent.ReadLog(r.log)
+	es, err := testagent.ReadLog(r.log)
 	if err != nil {
 		r.t.Fatal(err)
 	}

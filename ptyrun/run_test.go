@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/internal/fakeagent"
+	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
@@ -21,7 +21,7 @@ import (
 // The end of the program is the end of the run, with its code.
 func TestExit(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{}).run().idle()
+	r := newRig(t).fake(testagent.Options{}).run().idle()
 	r.send("EXIT 7")
 	<-r.done
 	if r.err != nil || r.exit.Code != 7 {
@@ -34,7 +34,7 @@ func TestExit(t *testing.T) {
 
 func TestSignal(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{}).run().idle()
+	r := newRig(t).fake(testagent.Options{}).run().idle()
 	r.send("CRASH SEGV")
 	<-r.done
 	if r.exit.Code != 139 || r.exit.Signal != "SIGSEGV" {
@@ -45,7 +45,7 @@ func TestSignal(t *testing.T) {
 // What crashes is started again, with a pause, and mail goes on.
 func TestRestartOnCrash(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{})
+	r := newRig(t).fake(testagent.Options{})
 	r.opt.Restart = OnCrash
 	r.run().idle()
 	r.send("CRASH KILL")
@@ -80,9 +80,9 @@ func TestCrashLoop(t *testing.T) {
 // Stopping ends everything that the agent started.
 func TestStop(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{Trap: "HUP,TERM"}).run().idle()
+	r := newRig(t).fake(testagent.Options{Trap: "HUP,TERM"}).run().idle()
 	r.wait("the orphan", r.read(r.send("LEAVE-ORPHAN 60s")))
-	r.wait("the orphan's start", func() bool { return len(r.fakes(fakeagent.Orphaned)) > 0 })
+	r.wait("the orphan's start", func() bool { return len(r.fakes(testagent.Orphaned)) > 0 })
 	out, err := r.client().Stop(t.Context(), control.StopRequest{Grace: 100 * time.Millisecond})
 	if err != nil || out.Done != "stopped" {
 		t.Fatalf("%+v, %v", out, err)
@@ -98,18 +98,18 @@ func TestStop(t *testing.T) {
 
 func TestRestartByHand(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{}).run().idle()
+	r := newRig(t).fake(testagent.Options{}).run().idle()
 	if _, err := r.client().Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r.wait("two starts", func() bool { return len(r.fakes(fakeagent.Started)) == 2 })
+	r.wait("two starts", func() bool { return len(r.fakes(testagent.Started)) == 2 })
 	r.wait("the message to be read", r.read(r.send("hello")))
 }
 
 // A stop during a restart is a stop.
 func TestStopDuringRestart(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{Trap: "TERM"}).run().idle()
+	r := newRig(t).fake(testagent.Options{Trap: "TERM"}).run().idle()
 	if _, err := r.client().Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestStopDuringRestart(t *testing.T) {
 		t.Errorf("%+v, %v", out, err)
 	}
 	<-r.done
-	if n := len(r.fakes(fakeagent.Started)); n != 1 {
+	if n := len(r.fakes(testagent.Started)); n != 1 {
 		t.Errorf("%d starts", n)
 	}
 }
@@ -126,7 +126,7 @@ func TestStopDuringRestart(t *testing.T) {
 // repeat.
 func TestClaimOfADeadRunner(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{})
+	r := newRig(t).fake(testagent.Options{})
 	id := r.send("hello")
 	hold, err := r.store.HoldRunner(t.Context(), "bob")
 	if err != nil {
@@ -138,7 +138,7 @@ func TestClaimOfADeadRunner(t *testing.T) {
 	hold.Release()
 	r.run()
 	r.wait("the message to be read", r.read(id))
-	if got := r.fakes(fakeagent.Submitted); len(got) != 1 || !strings.Contains(got[0], "may be a repeat") {
+	if got := r.fakes(testagent.Submitted); len(got) != 1 || !strings.Contains(got[0], "may be a repeat") {
 		t.Errorf("submitted %q", got)
 	}
 }
@@ -184,18 +184,18 @@ func (r *rig) attach(readOnly bool) (*terminal, chan<- []byte, <-chan error) {
 // A person's half-typed line keeps mail away, and is never sent by us.
 func TestPersonTypes(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{}).run().idle()
+	r := newRig(t).fake(testagent.Options{}).run().idle()
 	_, keys, _ := r.attach(false)
 	keys <- []byte("a half-ty")
 	r.wait("the draft", func() bool { return strings.Contains(strings.Join(r.screen(), "\n"), "a half-ty") })
 	id := r.send("hello")
 	time.Sleep(800 * time.Millisecond)
-	if !r.unread(id) || len(r.fakes(fakeagent.Submitted)) > 0 {
+	if !r.unread(id) || len(r.fakes(testagent.Submitted)) > 0 {
 		t.Fatal("something was typed behind a person's line")
 	}
 	keys <- []byte("ped line\r")
 	r.wait("the message to be read", r.read(id))
-	got := r.fakes(fakeagent.Submitted)
+	got := r.fakes(testagent.Submitted)
 	if len(got) != 2 || got[0] != "a half-typed line" {
 		t.Errorf("submitted %q", got)
 	}
@@ -204,11 +204,11 @@ func TestPersonTypes(t *testing.T) {
 // Who only looks types nothing.
 func TestReadOnly(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{}).run().idle()
+	r := newRig(t).fake(testagent.Options{}).run().idle()
 	_, keys, _ := r.attach(true)
 	keys <- []byte("x\r")
 	r.wait("the message to be read", r.read(r.send("hello")))
-	if got := r.fakes(fakeagent.Submitted); len(got) != 1 {
+	if got := r.fakes(testagent.Submitted); len(got) != 1 {
 		t.Errorf("submitted %q", got)
 	}
 }
@@ -216,7 +216,7 @@ func TestReadOnly(t *testing.T) {
 // Two terminals see the same, and the end.
 func TestTwoTerminals(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{}).run().idle()
+	r := newRig(t).fake(testagent.Options{}).run().idle()
 	a, _, doneA := r.attach(false)
 	b, _, doneB := r.attach(true)
 	r.wait("the message to be read", r.read(r.send("ECHO to both")))
@@ -233,7 +233,7 @@ func TestTwoTerminals(t *testing.T) {
 // its prompt it would get no mail.
 func TestSmallTerminalLeaves(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{}).run().idle()
+	r := newRig(t).fake(testagent.Options{}).run().idle()
 	size := func() string {
 		c := r.client()
 		defer c.Close() // asked often: a runner serves so many at once and no more
@@ -293,7 +293,7 @@ func TestSlowTerminalOfTwoPrograms(t *testing.T) {
 			r := newRig(t)
 			w := quick
 			w.Backoff = time.Second
-			r.opt.Gates, r.opt.Restart = &w, OnCrash
+			r.opt.Waits, r.opt.Restart = &w, OnCrash
 			second, begin := filepath.Join(r.opt.Dir, "second"), filepath.Join(r.opt.Dir, "begin")
 			r.program("plain", "sh", "-c", "if [ -e "+second+" ]; then echo the second; exec sleep 60; fi; touch "+second+
 				"; until [ -e "+begin+" ]; do sleep 0.02; done; yes much | head -c 9000000; exit 1").run()
@@ -327,7 +327,7 @@ func TestStopBetweenTwoPrograms(t *testing.T) {
 	r := newRig(t).program("plain", "sh", "-c", "exit 3")
 	w := quick
 	w.Backoff = time.Minute
-	r.opt.Gates, r.opt.Restart = &w, OnCrash
+	r.opt.Waits, r.opt.Restart = &w, OnCrash
 	r.run()
 	r.wait("the pause", r.has("restarting"))
 	if out, err := r.client().Stop(t.Context(), control.StopRequest{}); err != nil || out.Done != "stopped" {
@@ -349,17 +349,17 @@ func TestStopBetweenTwoPrograms(t *testing.T) {
 
 // The pauses grow up to a limit, however often it crashes.
 func TestPauseBeforeRestart(t *testing.T) {
-	s := restarts{firstPause: 500 * time.Millisecond}
+	s, first := restarts{}, 500*time.Millisecond
 	now := time.Now()
-	want := 500 * time.Millisecond
+	want := first
 	for n := range 200 {
 		now = now.Add(30 * time.Second)
-		if s.plan(now, 30*time.Second) || s.pause != want || !s.at.Equal(now.Add(want)) {
+		if s.plan(now, 30*time.Second, first) || s.pause != want || !s.at.Equal(now.Add(want)) {
 			t.Fatalf("crash %d: %s, not %s", n, s.pause, want)
 		}
 		want = min(2*want, maxPause)
 	}
-	if s.plan(now.Add(time.Hour), time.Hour); s.pause != s.firstPause {
+	if s.plan(now.Add(time.Hour), time.Hour, first); s.pause != first {
 		t.Errorf("after an hour: %s", s.pause)
 	}
 }

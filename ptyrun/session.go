@@ -13,8 +13,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Sessions say how the agent's interactive sessions are held, as it was laid down when the
-// runner started.
+// Sessions say how the agent's interactive sessions are held, as it was laid down when the runner started.
 type Sessions struct {
 	Begin   bool // one is begun where none is alive
 	Capture Capture
@@ -22,9 +21,9 @@ type Sessions struct {
 	Rules   session.Rules
 }
 
-// binding binds the runner to its agent's sessions. Their files are read and changed in
-// rounds, by a worker, one round at a time. A round does what is wanted then; what fails
-// stays wanted, and is tried again.
+// binding binds the runner to its agent's sessions. Their files are read and changed in rounds, by a
+// worker, one round at a time. A round does what is wanted then; what fails stays wanted, and is tried
+// again.
 type binding struct {
 	Sessions
 	store  *session.Store
@@ -36,9 +35,8 @@ type binding struct {
 	modified time.Time          // when any had changed last before that; zero: not known
 
 	inRound bool
-	roundAt time.Time     // the last one
-	retryAt time.Time     // after one that failed
-	pause   time.Duration // before that
+	roundAt time.Time // the last one
+	retryAt time.Time // after one that failed
 
 	isAttached bool            // else a round does that
 	hasGoal    bool            // an event says that a goal is complete: a round applies the rules
@@ -60,22 +58,21 @@ const (
 	roundEveryNone = 3 * time.Second        // somebody begins one
 	roundAgain     = 50 * time.Millisecond  // after one, where files may have changed in the same moment
 	lastTurn       = 30 * time.Second       // for the turn in which a goal was reached
-	retryRound     = time.Second            // and later
-	retryRoundLast = time.Minute
+	retryRound     = time.Second
 )
 
-func (r *runner) bindSessions(o *Sessions) {
+func newBinding(o *Sessions, box *mailbox.Box, now time.Time) *binding {
 	if o == nil {
-		return
+		return nil
 	}
-	r.binding = &binding{
-		Sessions: *o, store: &session.Store{Mail: r.Box.Store()}, began: r.Now(),
-		input: map[wire.ID]*mailbox.Item{}, held: map[wire.ID]bool{}, capture: newCapture(r.Box.Path(), r.Now()),
+	return &binding{
+		Sessions: *o, store: &session.Store{Mail: box.Store()}, began: now, input: map[wire.ID]*mailbox.Item{},
+		held: map[wire.ID]bool{}, capture: capture{room: maxRoom, filled: now},
 	}
 }
 
-// unbindSessions lets go of the sessions: over where the agent has left by itself. Where
-// another runner has the agent by now they are that one's.
+// unbindSessions lets go of the sessions: over where the agent has left by itself. Where another runner has
+// the agent by now they are that one's.
 func (r *runner) unbindSessions(failed error) {
 	b := r.binding
 	if b == nil {
@@ -86,62 +83,54 @@ func (r *runner) unbindSessions(failed error) {
 		return
 	}
 	name, e := r.Box.Agent(), r.exit
+	isCompleted := failed == nil && !e.Asked && !e.Loop && e.Code == 0 && e.Signal == ""
 	how := fmt.Sprintf("%s ended with %d", name, e.Code)
 	switch {
 	case failed != nil:
 		how = fmt.Sprintf("the runner of %s ended: %v", name, failed)
 	case e.Asked:
 		how = fmt.Sprintf("%s was stopped", name)
-	case e.Code == 0:
+	case isCompleted:
 		how = fmt.Sprintf("%s has left", name)
 	}
-	isCompleted := failed == nil && !e.Asked && !e.Loop && e.Code == 0 && e.Signal == ""
 	if err := b.store.Detach(r.ctx, name, isCompleted, how); err != nil {
-		r.log.Error("letting go of sessions", "err", err)
+		r.Log.Error("letting go of sessions", "err", err)
 	}
 }
 
-// stepSessions does what is due for the sessions.
-func (r *runner) stepSessions(now time.Time) (next time.Time) {
+func (r *runner) stepSessions(now time.Time) {
 	b := r.binding
 	if b == nil {
-		return next
+		return
 	}
 	if b.over != "" && r.stopping == nil {
-		if r.prog != nil && r.state.Turn().Word() == reducer.WordBusy && now.Before(b.overBy) {
-			next = b.overBy
-		} else {
+		isWorking := r.prog != nil && r.state.Turn().Word() == reducer.WordBusy
+		if !isWorking || !r.awaits(b.overBy, now) {
 			r.dismiss(b.over)
 		}
 	}
-	next = earliest(next, r.captureResting(now))
-	if now.Before(b.idleAt) {
-		next = earliest(next, b.idleAt)
+	r.captureResting(now)
+	isIdle := !b.idleAt.IsZero() && !r.awaits(b.idleAt, now) && !r.isEngaged()
+	if b.inRound || r.awaits(b.retryAt, now) {
+		return
 	}
-	if b.inRound {
-		return next
-	}
-	if now.Before(b.retryAt) {
-		return earliest(next, b.retryAt)
-	}
-	isIdle := !b.idleAt.IsZero() && !now.Before(b.idleAt) && !r.isEngaged()
 	if b.isAttached && !b.hasGoal && !isIdle && len(b.aborts) == 0 && b.hasLines == r.capturesLines(now) {
-		// Before anything of a person's is typed the files are looked at anyway; so where no
-		// session is alive an idle runner need not wake often.
+		// Before anything of a person's is typed the files are looked at anyway; so where no session is
+		// alive an idle runner need not wake often.
 		every := roundEvery
 		if len(aliveOf(b.all)) == 0 {
 			every = roundEveryNone
 		}
-		if at := b.roundAt.Add(every); now.Before(at) {
-			return earliest(next, at)
+		if r.awaits(b.roundAt.Add(every), now) {
+			return
 		}
 		if !b.mayHaveChanged() {
 			b.roundAt = now
-			return earliest(next, now.Add(every))
+			r.wakeAt(now.Add(every))
+			return
 		}
 	}
 	r.startRound(now, b.hasGoal || isIdle)
-	return next
 }
 
 // mayHaveChanged reports whether the files may say something new.
@@ -150,7 +139,6 @@ func (b *binding) mayHaveChanged() bool {
 	return at.IsZero() || !at.Equal(b.modified)
 }
 
-// readSessions reads the agent's sessions: those that are alive, and those that were.
 func (b *binding) readSessions(agent wire.Name) (all []*session.Session, err error) {
 	at := b.store.Modified()
 	if all, err = b.store.OfAgent(agent, b.read); err == nil {
@@ -165,22 +153,20 @@ func (r *runner) startRound(now time.Time, applyRules bool) {
 	b, agent := r.binding, r.Box.Agent()
 	b.inRound, b.roundAt = true, now
 	hadGoal, isBusy, alive, aborts := b.hasGoal, r.isEngaged(), aliveOf(b.all), b.aborts
-	lines, isAttached := r.capturesLines(now), b.isAttached
-	tellLines := isAttached && lines != b.hasLines
+	lines, hadLines, isAttached := r.capturesLines(now), b.hasLines, b.isAttached
 	b.hasGoal, b.aborts = false, nil
 	b.worker.do(func() {
 		var failed []session.Input
-		var errs []error
+		var errs, applied error
 		for _, in := range aborts {
 			if err := r.abort(in, alive); err != nil {
-				failed, errs = append(failed, in), append(errs, err)
+				failed, errs = append(failed, in), errors.Join(errs, err)
 			}
 		}
-		var attached, told, applied error
+		var told error
 		if !isAttached {
-			_, attached = b.store.Attach(r.ctx, agent, session.AttachOptions{Begin: b.Begin, Lines: lines, Rules: b.Rules})
-		}
-		if tellLines {
+			_, told = b.store.Attach(r.ctx, agent, session.AttachOptions{Begin: b.Begin, Lines: lines, Rules: b.Rules})
+		} else if lines != hadLines {
 			told = b.store.SetLineCapture(r.ctx, agent, lines)
 		}
 		for _, id := range alive {
@@ -190,19 +176,16 @@ func (r *runner) startRound(now time.Time, applyRules bool) {
 			}
 		}
 		all, bad := b.readSessions(agent)
-		err := errors.Join(append(errs, attached, told, applied, bad)...)
+		err := errors.Join(errs, told, applied, bad)
 		r.post(func() {
 			b.inRound, b.aborts = false, append(failed, b.aborts...)
 			b.hasGoal = b.hasGoal || hadGoal && applied != nil
-			if b.isAttached = isAttached || attached == nil; b.isAttached && told == nil {
-				b.hasLines = lines
+			if told == nil {
+				b.isAttached, b.hasLines = true, lines
 			}
-			if b.pause *= 2; err == nil {
-				b.pause = 0
-			} else {
-				r.log.Error("sessions", "err", err)
-				b.pause = min(max(b.pause, retryRound), retryRoundLast)
-				b.retryAt = r.Now().Add(b.pause)
+			if err != nil {
+				r.Log.Error("sessions", "err", err)
+				b.retryAt = r.Now().Add(retryRound)
 			}
 			if bad != nil && all == nil { // they are taken to be as they were
 				all = b.all
@@ -212,10 +195,10 @@ func (r *runner) startRound(now time.Time, applyRules bool) {
 	})
 }
 
-// abort ends the sessions for which an abort is meant, and the agent with them: at once,
-// whoever holds the sessions' lock and whether or not they can be written. It is never
-// typed, and read when all that is done. One that is older than this run, and for no session
-// that is alive, has come too late. It is part of a round.
+// abort ends the sessions for which an abort is meant, and the agent with them: at once, whoever holds the
+// sessions' lock and whether or not they can be written. It is never typed, and read when all that is done.
+// One that is older than this run, and for no session that is alive, has come too late. It is part of a
+// round.
 func (r *runner) abort(in session.Input, alive []wire.UUID) error {
 	b := r.binding
 	all, err := b.readSessions(r.Box.Agent())
@@ -245,8 +228,8 @@ func (r *runner) dismiss(why string) {
 	r.stop(why, 2*time.Second, nil)
 }
 
-// isEngaged reports whether the agent is in a turn, or about to be, or starts, or a person
-// types in its terminal: then nobody has been idle.
+// isEngaged reports whether the agent is in a turn, or about to be, or starts, or a person types in its
+// terminal: then nobody has been idle.
 func (r *runner) isEngaged() bool {
 	switch r.state.Turn().Word() {
 	case reducer.WordBusy, reducer.WordBlocked, reducer.WordStarting:
@@ -264,7 +247,6 @@ func aliveOf(all []*session.Session) (ids []wire.UUID) {
 	return ids
 }
 
-// noteSessions takes in how the sessions are now.
 func (r *runner) noteSessions(all []*session.Session) {
 	b := r.binding
 	before, alive := aliveOf(b.all), aliveOf(all)
@@ -274,7 +256,7 @@ func (r *runner) noteSessions(all []*session.Session) {
 	b.all, b.isKnown, b.idleAt = all, true, time.Time{}
 	for _, s := range all {
 		if s.State == wire.SessionActive && b.Rules.WhenIdle > 0 {
-			b.idleAt = earliest(b.idleAt, later(s.LastActivity(), r.lastKey).Add(b.Rules.WhenIdle))
+			b.idleAt = earlier(b.idleAt, later(s.LastActivity(), r.lastKey).Add(b.Rules.WhenIdle))
 		}
 		if !slices.Contains(before, s.SessionID) {
 			continue
@@ -300,8 +282,7 @@ func (r *runner) noteSessions(all []*session.Session) {
 	}
 }
 
-// noteInput takes in a message of human input, and reports whether the reducer is to hear
-// of it.
+// noteInput takes in a message of human input, and reports whether the reducer is to hear of it.
 func (r *runner) noteInput(it *mailbox.Item) bool {
 	b := r.binding
 	if b == nil || it.State != mailbox.Unread {
@@ -322,7 +303,6 @@ func (r *runner) noteInput(it *mailbox.Item) bool {
 	return !b.held[it.ID]
 }
 
-// isWithheld says why a message is kept from the agent.
 func (r *runner) isWithheld(it *mailbox.Item) string {
 	if !r.binding.isKnown {
 		return "its sessions are not known yet"
@@ -331,7 +311,6 @@ func (r *runner) isWithheld(it *mailbox.Item) string {
 	return why
 }
 
-// withheld says why one of the messages may not be typed any more, and which of them may.
 func (r *runner) withheld(items []*mailbox.Item) (why string, rest []wire.ID) {
 	for _, it := range items {
 		if r.binding != nil && r.binding.held[it.ID] {
@@ -343,26 +322,23 @@ func (r *runner) withheld(items []*mailbox.Item) (why string, rest []wire.ID) {
 	return why, rest
 }
 
-// knowsSessions reports whether what is to be typed is judged by how the sessions are this
-// moment. If not, it has them read, and says when to ask again.
-func (r *runner) knowsSessions(ids []wire.ID, now time.Time) (ok bool, again time.Time) {
+// knowsSessions reports whether what is to be typed is judged by how the sessions are this moment. If not,
+// it has them read.
+func (r *runner) knowsSessions(ids []wire.ID, now time.Time) bool {
 	b := r.binding
-	if b == nil || !slices.ContainsFunc(ids, func(id wire.ID) bool { return b.input[id] != nil }) {
-		return true, again
-	}
-	switch at := b.roundAt.Add(roundAgain); {
+	switch {
+	case b == nil || !slices.ContainsFunc(ids, func(id wire.ID) bool { return b.input[id] != nil }):
+		return true
 	case b.inRound:
-		return false, again
+		return false
 	case now.Before(b.retryAt), !b.mayHaveChanged(): // what cannot be read keeps nothing back
-		return true, again
-	case now.Before(at):
-		return false, at
+		return true
+	case !r.awaits(b.roundAt.Add(roundAgain), now):
+		r.startRound(now, false)
 	}
-	r.startRound(now, false)
-	return false, again
+	return false
 }
 
-// noteSessionEvent takes in an event of the agent's log.
 func (r *runner) noteSessionEvent(e *wire.Event) {
 	b := r.binding
 	if b == nil {

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/internal/fakeagent"
+	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/wire"
 )
@@ -35,7 +35,7 @@ func (r *rig) known() wire.UUID {
 // noted at once is noted by whoever looks.
 func TestAbortOfLockedSessions(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{}).sits(Sessions{Begin: true})
+	r := newRig(t).fake(testagent.Options{}).sits(Sessions{Begin: true})
 	r.hurried()
 	r.run().idle()
 	id := r.known()
@@ -56,7 +56,7 @@ func TestAbortOfLockedSessions(t *testing.T) {
 // read at last.
 func TestEarlyAbortOfLockedSessions(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{}).sits(Sessions{})
+	r := newRig(t).fake(testagent.Options{}).sits(Sessions{})
 	failures := r.hurried()
 	abort := r.say(r.open(), wire.HumanInput{Kind: "abort"})
 	release := r.lockFile("team")
@@ -75,7 +75,7 @@ func TestEarlyAbortOfLockedSessions(t *testing.T) {
 // A goal is not forgotten because another holds the lock when it is reached.
 func TestGoalOfLockedSessions(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{}).sits(Sessions{Begin: true, Rules: session.Rules{OnGoal: true}})
+	r := newRig(t).fake(testagent.Options{}).sits(Sessions{Begin: true, Rules: session.Rules{OnGoal: true}})
 	failures := r.hurried()
 	r.run().idle().known()
 	release := r.lockFile("team")
@@ -108,7 +108,7 @@ func TestLinesOfLockedSessions(t *testing.T) {
 	r.sits(Sessions{Begin: true})
 	w := quick
 	w.Backoff = time.Second
-	r.opt.Gates, r.opt.Restart = &w, OnCrash
+	r.opt.Waits, r.opt.Restart = &w, OnCrash
 	failures := r.hurried()
 	r.run().begun()
 	keepsLines := func() bool {
@@ -134,7 +134,7 @@ func TestLinesOfLockedSessions(t *testing.T) {
 func TestSessionIsNotIdleWhileSomebodyTypes(t *testing.T) {
 	t.Parallel()
 	const idle = 700 * time.Millisecond
-	r := newRig(t).fake(fakeagent.Options{}).sits(Sessions{Begin: true, Rules: session.Rules{WhenIdle: idle}})
+	r := newRig(t).fake(testagent.Options{}).sits(Sessions{Begin: true, Rules: session.Rules{WhenIdle: idle}})
 	r.run().idle().begun()
 	_, keys, _ := r.attach(false)
 	last := time.Now()
@@ -167,7 +167,7 @@ func TestSessionOfAnotherRunner(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t).fake(fakeagent.Options{}).sits(Sessions{Begin: true})
+			r := newRig(t).fake(testagent.Options{}).sits(Sessions{Begin: true})
 			r.run().idle().begun()
 			if err := os.Remove(filepath.Join(r.opt.Dir, ".locks", "bob.runner")); err != nil {
 				t.Fatal(err)

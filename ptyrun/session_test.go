@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/internal/fakeagent"
+	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/session"
@@ -110,7 +110,7 @@ func log(s *session.Session) (out []string) {
 // it goes on what waited goes in, in order.
 func TestPausedSession(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{}).sits(Sessions{})
+	r := newRig(t).fake(testagent.Options{}).sits(Sessions{})
 	id := r.open()
 	r.run().idle()
 	r.move(id, wire.SessionPaused)
@@ -123,7 +123,7 @@ func TestPausedSession(t *testing.T) {
 	r.move(id, wire.SessionActive)
 	r.wait("what was said", r.read(said))
 	r.wait("the rest of it", r.read(loose))
-	got := strings.Join(r.fakes(fakeagent.Submitted), "\n")
+	got := strings.Join(r.fakes(testagent.Submitted), "\n")
 	if a, b := strings.Index(got, "first in the"), strings.Index(got, "second, to"); a < 0 || b < a {
 		t.Errorf("submitted %q", got)
 	}
@@ -133,7 +133,7 @@ func TestPausedSession(t *testing.T) {
 // before that is over.
 func TestPausedBehindATurn(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{}).sits(Sessions{})
+	r := newRig(t).fake(testagent.Options{}).sits(Sessions{})
 	id := r.open()
 	r.run().idle()
 	r.wait("the turn", r.read(r.send("THINK 60s")))
@@ -154,7 +154,7 @@ func TestPausedBehindATurn(t *testing.T) {
 // Where nobody talks to agents what was said or dropped stays unread.
 func TestMuteSession(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{}).sits(Sessions{Mute: true})
+	r := newRig(t).fake(testagent.Options{}).sits(Sessions{Mute: true})
 	id := r.open()
 	r.run().idle()
 	said := r.say(id, text("not for its ears"))
@@ -167,7 +167,7 @@ func TestMuteSession(t *testing.T) {
 	if !r.unread(said) {
 		t.Error("it was read")
 	}
-	if got := strings.Join(r.fakes(fakeagent.Submitted), "\n"); strings.Contains(got, "for its ears") || strings.Contains(got, "nor this") {
+	if got := strings.Join(r.fakes(testagent.Submitted), "\n"); strings.Contains(got, "for its ears") || strings.Contains(got, "nor this") {
 		t.Errorf("submitted %q", got)
 	}
 }
@@ -191,11 +191,11 @@ func TestAbortedSession(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t).fake(fakeagent.Options{}).sits(Sessions{})
+			r := newRig(t).fake(testagent.Options{}).sits(Sessions{})
 			id := r.open()
 			r.run().idle()
 			r.wait("the orphan", r.read(r.send("LEAVE-ORPHAN 60s")))
-			r.wait("the orphan's start", func() bool { return len(r.fakes(fakeagent.Orphaned)) > 0 })
+			r.wait("the orphan's start", func() bool { return len(r.fakes(testagent.Orphaned)) > 0 })
 			abort(r, id)
 			<-r.done
 			if r.err != nil || !r.exit.Asked {
@@ -207,7 +207,7 @@ func TestAbortedSession(t *testing.T) {
 			if left, err := process.Leftovers(r.opt.Run); err != nil || len(left) > 0 {
 				t.Errorf("left %v, %v", left, err)
 			}
-			if got := strings.Join(r.fakes(fakeagent.Submitted), "\n"); strings.Contains(got, "abort") {
+			if got := strings.Join(r.fakes(testagent.Submitted), "\n"); strings.Contains(got, "abort") {
 				t.Errorf("submitted %q", got)
 			}
 			if ids, err := r.bob.UnreadIDs(); len(ids) != 0 || err != nil {
@@ -220,7 +220,7 @@ func TestAbortedSession(t *testing.T) {
 // An abort from before the run ends nothing that began after it, and is read.
 func TestLateAbort(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{}).sits(Sessions{Begin: true})
+	r := newRig(t).fake(testagent.Options{}).sits(Sessions{Begin: true})
 	old := r.say("", wire.HumanInput{Kind: "abort"})
 	r.run().idle().begun()
 	r.wait("the abort to be read", r.read(old))
@@ -234,7 +234,7 @@ func TestLateAbort(t *testing.T) {
 // with it the agent.
 func TestSessionIdles(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{}).sits(Sessions{Begin: true, Rules: session.Rules{WhenIdle: 700 * time.Millisecond}})
+	r := newRig(t).fake(testagent.Options{}).sits(Sessions{Begin: true, Rules: session.Rules{WhenIdle: 700 * time.Millisecond}})
 	r.run().idle()
 	r.wait("a turn that is longer", r.read(r.send("THINK 1500ms")))
 	<-r.done
@@ -250,7 +250,7 @@ func TestSessionIdles(t *testing.T) {
 // A session that has reached its goal ends, and the agent when its turn is over.
 func TestSessionReachesItsGoal(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{}).sits(Sessions{Begin: true, Rules: session.Rules{OnGoal: true}})
+	r := newRig(t).fake(testagent.Options{}).sits(Sessions{Begin: true, Rules: session.Rules{OnGoal: true}})
 	r.run().idle().begun()
 	r.wait("a turn", r.read(r.send("THINK 1s")))
 	events, err := session.Events("", wire.SessionEvent{Kind: "goal_complete", GoalID: "11111111-2222-4333-8444-555555555555"})
@@ -274,7 +274,7 @@ func TestSessionReachesItsGoal(t *testing.T) {
 func TestSessionEndedByOthers(t *testing.T) {
 	t.Parallel()
 	rules := session.Rules{WhenIdle: time.Hour}
-	r := newRig(t).fake(fakeagent.Options{}).sits(Sessions{Rules: rules})
+	r := newRig(t).fake(testagent.Options{}).sits(Sessions{Rules: rules})
 	id := r.open()
 	r.run().idle()
 	r.move(id, wire.SessionCompleted)
@@ -306,7 +306,7 @@ func TestSessionOfARun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t).fake(fakeagent.Options{}).sits(Sessions{Begin: true})
+			r := newRig(t).fake(testagent.Options{}).sits(Sessions{Begin: true})
 			r.run().idle().begun()
 			first := r.its()
 			if first.State != wire.SessionActive || first.ChannelID != "cli:tty0" || !first.OwnedByRunner() {
@@ -335,7 +335,7 @@ func TestSessionOfARun(t *testing.T) {
 // when the agent ends.
 func TestSessionOfAPerson(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{}).sits(Sessions{Begin: true})
+	r := newRig(t).fake(testagent.Options{}).sits(Sessions{Begin: true})
 	id := r.open()
 	r.move(id, wire.SessionPaused)
 	r.run().idle()
@@ -355,7 +355,7 @@ func TestSessionOfAPerson(t *testing.T) {
 // once as well.
 func TestAnswersAreOutput(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{}).sits(Sessions{Begin: true})
+	r := newRig(t).fake(testagent.Options{}).sits(Sessions{Begin: true})
 	r.run().idle().begun()
 	r.wait("the turn", r.read(r.send("hello 世界 ECHO")))
 	r.wait("the answer", func() bool { return len(r.outputs()) > 0 })
@@ -443,7 +443,7 @@ func TestBurstIsWhole(t *testing.T) {
 // Kept in the recording alone.
 func TestOutputIsLogged(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{}).sits(Sessions{Begin: true, Capture: Log})
+	r := newRig(t).fake(testagent.Options{}).sits(Sessions{Begin: true, Capture: Log})
 	r.run().idle().begun()
 	r.wait("the turn", r.read(r.send("hello")))
 	r.wait("the answer", r.has("turn_completed"))
@@ -480,7 +480,7 @@ func TestOutputOfALateSession(t *testing.T) {
 // can.
 func TestSessionsInTheWay(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{}).sits(Sessions{Begin: true})
+	r := newRig(t).fake(testagent.Options{}).sits(Sessions{Begin: true})
 	path := filepath.Join(r.store.Dir().Path(), ".sessions")
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -497,7 +497,7 @@ func TestSessionsInTheWay(t *testing.T) {
 // everything that was said has gone in, once, and the session is the same.
 func TestSessionThroughManyRuns(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).fake(fakeagent.Options{}).sits(Sessions{Begin: true})
+	r := newRig(t).fake(testagent.Options{}).sits(Sessions{Begin: true})
 	rng := rand.New(rand.NewPCG(1, 2))
 	r.run().idle().begun()
 	id := r.its().SessionID
@@ -517,7 +517,7 @@ func TestSessionThroughManyRuns(t *testing.T) {
 		r.hold.Release()
 		r.done = make(chan struct{})
 		r.run()
-		r.wait("the prompt", func() bool { return len(r.fakes(fakeagent.Started)) > round+1 })
+		r.wait("the prompt", func() bool { return len(r.fakes(testagent.Started)) > round+1 })
 	}
 	r.sessions().Change(t.Context(), id, func(s *session.Session) error { return s.Move(wire.SessionActive, "", time.Now()) })
 	for _, id := range said {
@@ -526,7 +526,7 @@ func TestSessionThroughManyRuns(t *testing.T) {
 	if s := r.its(); s.SessionID != id || s.State != wire.SessionActive {
 		t.Errorf("%s is %s", s.SessionID, s.State)
 	}
-	got := strings.Join(r.fakes(fakeagent.Submitted), "\n")
+	got := strings.Join(r.fakes(testagent.Submitted), "\n")
 	for i := range said {
 		if n := strings.Count(got, fmt.Sprintf("word-%d.", i)); n != 1 && !strings.Contains(got, "may be a repeat") {
 			t.Errorf("word %d went in %d times", i, n)

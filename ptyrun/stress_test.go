@@ -20,11 +20,12 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
-	"github.com/agentteammail/atm/internal/fakeagent"
+	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -35,7 +36,7 @@ const lifeEnv = "PTYRUN_TEST_LIFE"
 type life struct {
 	Team    string // its directory
 	Run     string
-	Fake    fakeagent.Options
+	Fake    testagent.Options
 	Restart Restart
 }
 
@@ -66,6 +67,15 @@ func liveOn() {
 	os.Exit(0)
 }
 
+// leftovers is what a runner that was killed has left running.
+func leftovers(box *mailbox.Box) ([]process.Info, error) {
+	info, err := runinfo.Read(box.Store().Dir(), box.Agent())
+	if err != nil {
+		return nil, err
+	}
+	return info.Leftovers()
+}
+
 func (l *life) live() error {
 	ctx := context.Background()
 	dir, err := durable.Open(l.Team, nil)
@@ -80,17 +90,17 @@ func (l *life) live() error {
 	}
 	defer hold.Release()
 	say := json.NewEncoder(os.Stdout)
-	left, err := Leftovers(s.Box("bob"))
+	left, err := leftovers(s.Box("bob"))
 	if err != nil {
 		return err
 	}
-	if err := left.End(100 * time.Millisecond); err != nil {
+	if err := process.End(left, 100*time.Millisecond); err != nil {
 		return err
 	}
-	if len(left.Processes) > 0 {
-		say.Encode(lived{Left: processNames(left.Processes)})
+	if len(left) > 0 {
+		say.Encode(lived{Left: process.Names(left)})
 	}
-	argv, env, err := fakeagent.Command(l.Fake)
+	argv, env, err := testagent.Command(l.Fake)
 	if err != nil {
 		return err
 	}
@@ -102,7 +112,7 @@ func (l *life) live() error {
 	o := Options{
 		Box: s.Box("bob"), Run: l.Run, Command: argv, Dir: l.Team, Driver: d, Cols: 100, Rows: 30,
 		Env:    append(append(os.Environ(), env...), "ATM_RUN="+l.Run, "TERM=xterm-256color"),
-		Inject: Body, Restart: l.Restart, Gates: &quick, Held: hold.StillHeld,
+		Inject: Body, Restart: l.Restart, Waits: &quick, Held: hold.StillHeld,
 		Decide: func(string, string) Decision { return Allow },
 	}
 	o.State.Seq = seq
@@ -123,7 +133,7 @@ type runnerProcess struct {
 func (r *rig) live(l life) *runnerProcess {
 	r.t.Helper()
 	l.Team, l.Run = r.opt.Dir, string(wire.NewID())
-	l.Fake.Log, l.Fake.Deterministic = r.log, true
+	l.Fake.Log = r.log
 	if l.Fake.Profile == "" {
 		l.Fake.Profile = "claude"
 	}
@@ -212,17 +222,17 @@ func TestStressKills(t *testing.T) {
 	var runs []string
 	kills, between, behind := 0, 0, 0
 	for time.Now().Before(end) {
-		p := r.live(life{Restart: OnCrash, Fake: fakeagent.Options{Profile: agents[rand.IntN(len(agents))]}})
+		p := r.live(life{Restart: OnCrash, Fake: testagent.Options{Profile: agents[rand.IntN(len(agents))]}})
 		runs = append(runs, p.run)
 		switch rand.IntN(3) {
 		case 0:
 			time.Sleep(time.Duration(rand.IntN(2500)) * time.Millisecond)
 		case 1:
-			if r.last(fakeagent.Typed, 3*time.Second) {
+			if r.last(testagent.Typed, 3*time.Second) {
 				between++
 			}
 		case 2:
-			if r.last(fakeagent.Submitted, 3*time.Second) {
+			if r.last(testagent.Submitted, 3*time.Second) {
 				behind++
 			}
 		}
@@ -271,9 +281,9 @@ func (r *rig) last(event string, d time.Duration) bool {
 	ctx, cancel := context.WithTimeout(r.t.Context(), d)
 	defer cancel()
 	from := time.Now()
-	_, err := fakeagent.WaitLog(ctx, r.log, func(es fakeagent.Entries) bool {
+	_, err := testagent.WaitLog(ctx, r.log, func(es testagent.Entries) bool {
 		for _, e := range slices.Backward(es) {
-			if e.Event == fakeagent.Submitted || e.Event == fakeagent.Typed {
+			if e.Event == testagent.Submitted || e.Event == testagent.Typed {
 				return e.Event == event && !e.At.Before(from)
 			}
 		}
@@ -290,15 +300,15 @@ var (
 // judge reads what the agents of all lives saw.
 func (r *rig) judge(t *testing.T, sent map[string]wire.ID) (submits, again int) {
 	t.Helper()
-	es, err := fakeagent.ReadLog(r.log)
+	es, err := testagent.ReadLog(r.log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range es {
 		switch e.Event {
-		case fakeagent.Queued, fakeagent.Steered, fakeagent.Refused, fakeagent.DialogKey, fakeagent.Swallowed:
+		case testagent.Queued, testagent.Steered, testagent.DialogKey, testagent.Swallowed:
 			t.Errorf("%s %s %.200q", e.Event, e.Kind, e.Text)
-		case fakeagent.Answered:
+		case testagent.Answered:
 			if e.Kind != "permission" {
 				t.Errorf("answered %s with %s", e.Kind, e.Option)
 			}
@@ -306,7 +316,7 @@ func (r *rig) judge(t *testing.T, sent map[string]wire.ID) (submits, again int) 
 	}
 	seen := map[string]int{}
 	newest := map[string]int{} // by life and sender
-	for _, e := range es.Of(fakeagent.Submitted) {
+	for _, e := range es.Of(testagent.Submitted) {
 		submits++
 		letters := strings.Split(e.Text, "[atm ")
 		if letters[0] != "" {
@@ -352,17 +362,17 @@ func (r *rig) judge(t *testing.T, sent map[string]wire.ID) (submits, again int) 
 // named and ended by the next.
 func TestStressLeftovers(t *testing.T) {
 	r := newRig(t)
-	first := r.live(life{Fake: fakeagent.Options{Trap: "HUP,TERM"}})
+	first := r.live(life{Fake: testagent.Options{Trap: "HUP,TERM"}})
 	r.send("LEAVE-ORPHAN 60s")
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	if _, err := fakeagent.WaitLog(ctx, r.log, func(es fakeagent.Entries) bool { return es.Has(fakeagent.Orphaned) }); err != nil {
+	if _, err := testagent.WaitLog(ctx, r.log, func(es testagent.Entries) bool { return es.Has(testagent.Orphaned) }); err != nil {
 		t.Fatal(err)
 	}
 	first.kill()
-	left, err := Leftovers(r.bob)
-	if err != nil || len(left.Processes) != 2 { // the agent ignores the hangup, too
-		t.Fatalf("left %v, %v", left.Processes, err)
+	left, err := leftovers(r.bob)
+	if err != nil || len(left) != 2 { // the agent ignores the hangup, too
+		t.Fatalf("left %v, %v", left, err)
 	}
 	second := r.live(life{})
 	select {

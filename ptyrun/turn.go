@@ -1,6 +1,8 @@
 package ptyrun
 
 import (
+	"cmp"
+	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/ptyrun/driver"
@@ -20,32 +22,24 @@ type turn struct {
 
 // beginTurn takes in that a text of ours was taken, and is the turn's id where it is known.
 func (r *runner) beginTurn(text string, now time.Time) (id string) {
-	p := r.prog
-	previous := p.told
+	p, previous := r.prog, r.prog.told
 	p.told, p.detail, p.since, p.worked = reducer.Thinking, "", now, showsWork(p.reading)
 	if p.reading.Prompt {
 		p.promptAt = now
 	}
 	r.turn.id, r.turn.isOurs, r.turn.text = "", true, text
-	if r.hasHooks() {
-		if turn := r.state.Turn(); turn.Status == reducer.TurnBusy { // Codex shows a message before its hook has named the turn
-			return turn.ID
-		}
-		return ""
+	if !r.hasHooks() {
+		r.sayTurnStarted(text)
+		r.sayState(previous, reducer.Thinking, "")
+	} else if turn := r.state.Turn(); turn.Status == reducer.TurnBusy { // Codex shows a message before its hook has named the turn
+		return turn.ID
 	}
-	r.sayTurnStarted(text)
-	r.sayState(previous, reducer.Thinking, "")
 	return r.turn.id
 }
 
-// sayTurnStarted gives the turn an id and says that it has begun.
 func (r *runner) sayTurnStarted(prompt string) {
 	r.turn.id = string(wire.NewID())
-	e := r.turnEvent(wire.TurnStarted, r.turn.id)
-	if prompt != "" {
-		e = e.With("prompt", clip(prompt, maxResponse))
-	}
-	r.say(e)
+	r.say(r.turnEvent(wire.TurnStarted, r.turn.id), "prompt", clip(prompt, maxResponse))
 }
 
 // turnEvent is an event about a turn that only the screen tells of. Its thread is the run.
@@ -53,31 +47,22 @@ func (r *runner) turnEvent(kind, turn string) wire.Event {
 	return wire.Event{Kind: kind, TurnID: turn}.With("transport", "pty").With("thread_id", r.Run)
 }
 
-// endTurn says that the turn is over, where only the screen tells, with what was answered
-// in it.
+// endTurn says that the turn is over, where only the screen tells, with what was answered in it.
 func (r *runner) endTurn(rd driver.Reading, previous, shown reducer.Activity) {
 	p, t, known := r.prog, &r.turn, r.state.Turn()
 	if (t.isOurs || t.id != "" || known.Status == reducer.TurnBusy) && !r.hasHooks() && previous != reducer.Starting && p.isReady {
-		id := t.id
-		if id == "" {
-			id = known.ID
-		}
-		e := r.turnEvent(wire.TurnCompleted, id)
+		id, status, failure, text := cmp.Or(t.id, known.ID), reducer.Completed, "", r.response()
 		switch {
 		case t.isCut:
-			e = e.With("status", reducer.Interrupted)
-		case rd.Activity == reducer.Error:
-			e = e.With("status", reducer.Failed)
-			if rd.Detail != "" {
-				e = e.With("error", rd.Detail)
+			status = reducer.Interrupted
+			if text == t.answer {
+				text = ""
 			}
-		default:
-			e = e.With("status", reducer.Completed)
+		case rd.Activity == reducer.Error:
+			status, failure = reducer.Failed, rd.Detail
 		}
-		if text := r.response(); text != "" && !(t.isCut && text == t.answer) {
-			e, t.answer = e.With("response", text), text
-		}
-		r.say(e)
+		t.answer = cmp.Or(text, t.answer)
+		r.say(r.turnEvent(wire.TurnCompleted, id).With("status", status), "error", failure, "response", text)
 		if shown == reducer.Idle {
 			r.say(r.turnEvent("turn_idle", id))
 		}
@@ -98,11 +83,8 @@ func (r *runner) response() string {
 
 // clip is the beginning of a text, whole characters only.
 func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
+	if len(s) > n {
+		s = strings.ToValidUTF8(s[:n], "")
 	}
-	for n > 0 && s[n]&0xc0 == 0x80 {
-		n--
-	}
-	return s[:n]
+	return s
 }

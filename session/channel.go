@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,9 +14,8 @@ import (
 )
 
 // Channel is the way between an agent's program and the people in its session. Its
-// errors are wire.ErrChannelClosed once the session is over or the channel was closed,
-// a *wire.SessionError for what a session refuses, and else those of the files or
-// connections that it is made of.
+// errors are wire.ErrChannelClosed once the session or the channel is closed, a
+// *wire.SessionError for what a session refuses, and those of files or connections.
 type Channel interface {
 	// ID names the channel: cli:tty0, discord:thread:123.
 	ID() string
@@ -47,13 +47,9 @@ func (st *Store) Channel(id wire.UUID) (*MailboxChannel, error) {
 	if err != nil {
 		return nil, err
 	}
-	box := st.Mail.Box(wire.Name(s.AgentID))
-	if err := box.Present(); err != nil {
-		return nil, err
-	}
-	c := &MailboxChannel{store: st, id: id, name: s.ChannelID, box: box}
+	c := &MailboxChannel{store: st, id: id, name: s.ChannelID, box: st.box(s)}
 	c.open, c.close = context.WithCancel(context.Background())
-	return c, nil
+	return c, c.box.Present()
 }
 
 // ID is the session's channel_id.
@@ -66,8 +62,7 @@ func (c *MailboxChannel) Close() error {
 	return nil
 }
 
-// Emit appends to the agent's events. Output of any length is taken, and cut between
-// characters where it is long. Bytes that are not UTF-8 become U+FFFD.
+// Emit appends to the agent's events; see Events.
 func (c *MailboxChannel) Emit(ctx context.Context, e wire.SessionEvent) error {
 	s, err := c.store.Get(c.id)
 	if c.open.Err() != nil || errors.Is(err, ErrNotFound) || err == nil && !s.State.Alive() {
@@ -88,8 +83,8 @@ func (c *MailboxChannel) Emit(ctx context.Context, e wire.SessionEvent) error {
 const maxOutput = 1 << 20
 
 // Events are what is appended to an agent's log for what it emits in a session; id ""
-// is for all sessions that it has. Long output becomes several events. The error is a
-// *wire.SessionError.
+// is for all sessions that it has. Long output becomes several events, cut between
+// characters. Bytes that are not UTF-8 become U+FFFD. The error is a *wire.SessionError.
 func Events(id wire.UUID, e wire.SessionEvent) (out []wire.Event, err error) {
 	for content := string([]rune(e.Content)); content != "" || out == nil; {
 		n := min(len(content), maxOutput)
@@ -117,9 +112,8 @@ func Events(id wire.UUID, e wire.SessionEvent) (out []wire.Event, err error) {
 // message tells of that.
 const statePoll = time.Second
 
-// Receive is the next human input for the session. While the session is paused only an
-// abort is received: the rest waits in the inbox. After Receive returned, the input
-// counts as read, also if the program is then killed; see Handle.
+// Receive is the next human input for the session; while that is paused, only an abort.
+// What was received counts as read, also if the program is then killed; see Handle.
 func (c *MailboxChannel) Receive(ctx context.Context, timeout time.Duration) (in *Input, err error) {
 	_, err = c.Handle(ctx, timeout, func(received Input) error {
 		in = &received
@@ -128,11 +122,9 @@ func (c *MailboxChannel) Receive(ctx context.Context, timeout time.Duration) (in
 	return in, err
 }
 
-// Handle is Receive for programs that must lose nothing when they are killed: handler
-// is given the input before it counts as read, and it counts as read only if handler
-// returns nil. So an input is handled at least once, and again only after a kill in
-// between. For the first two seconds handler runs under the reader's lock, so it must
-// not change a session. Handle reports whether an input was handled.
+// Handle is Receive for programs that must lose nothing when they are killed: the input
+// counts as read only when handler has returned nil. handler runs under the reader's
+// lock, so it must not change a session. Handle reports whether an input was handled.
 func (c *MailboxChannel) Handle(ctx context.Context, timeout time.Duration, handler func(Input) error) (bool, error) {
 	end := time.Now().Add(timeout)
 	ctx, cancel := context.WithCancel(ctx)
@@ -140,38 +132,31 @@ func (c *MailboxChannel) Handle(ctx context.Context, timeout time.Duration, hand
 	defer context.AfterFunc(c.open, cancel)()
 	var w *watcher.Watcher
 	for {
-		if c.open.Err() != nil {
-			return false, wire.ErrChannelClosed
-		}
-		if err := ctx.Err(); err != nil {
-			return false, err
-		}
 		done, err := c.handleNext(ctx, handler)
 		left := time.Until(end)
-		if done || err != nil || left <= 0 {
+		switch {
+		case done, err != nil, left <= 0:
 			return done, err
-		}
-		if w != nil {
+		case w == nil: // then another look, for what came before the watch was set
+			if w, err = watcher.Open(ctx, []*mailbox.Box{c.box}, watcher.Options{Messages: true}); err != nil {
+				return false, err
+			}
+			defer w.Close()
+		default:
 			limit, cancel := context.WithTimeout(ctx, min(left, statePoll))
 			w.Next(limit) // what it tells, the next look finds out
 			cancel()
-			continue
 		}
-		// Then another look, for what came before the watch was set.
-		if w, err = watcher.Open(ctx, []*mailbox.Box{c.box}, watcher.Options{Messages: true}); err != nil {
-			return false, err
-		}
-		defer w.Close()
 	}
 }
 
 // handleNext handles one input if there is one.
 func (c *MailboxChannel) handleNext(ctx context.Context, handler func(Input) error) (done bool, err error) {
 	s, err := c.store.Get(c.id)
-	if errors.Is(err, ErrNotFound) {
+	if c.open.Err() != nil || errors.Is(err, ErrNotFound) {
 		return false, wire.ErrChannelClosed
 	}
-	if err != nil {
+	if err = cmp.Or(err, ctx.Err()); err != nil {
 		return false, err
 	}
 	next := mailbox.ReadOptions{Limit: 1, Match: func(m *wire.Message) bool {
@@ -190,13 +175,10 @@ func (c *MailboxChannel) handleNext(ctx context.Context, handler func(Input) err
 		return 1, nil
 	})
 	switch {
-	case errors.Is(err, mailbox.ErrNoAgent):
+	case errors.Is(err, mailbox.ErrNoAgent), err == nil && !done && !s.State.Alive():
 		return false, wire.ErrChannelClosed
-	case err == nil && done && batch.Unmarked != nil:
-		// It would be received again, and again.
+	case err == nil && done && batch.Unmarked != nil: // it would be received again, and again
 		return false, fmt.Errorf("receive: the input cannot be marked as read: %w", batch.Unmarked)
-	case err == nil && !done && !s.State.Alive():
-		return false, wire.ErrChannelClosed
 	}
 	return done, err
 }

@@ -54,31 +54,6 @@ func ExampleMailboxChannel() {
 	// channel closed
 }
 
-// What a runner does with the sessions of its agent: it begins one, lets it rest
-// when the agent is stopped, and the next goes on with it until the agent leaves.
-func ExampleStore_Attach() {
-	ctx := context.Background()
-	mail, done := team("bob")
-	defer done()
-
-	store := &session.Store{Mail: mail}
-	for _, well := range []bool{false, true} {
-		alive, err := store.Attach(ctx, "bob", session.AttachOptions{Begin: true})
-		fmt.Println(len(alive), alive[0].ChannelID, alive[0].State, err)
-		store.Detach(ctx, "bob", well, "bob is gone")
-	}
-	list, _, _ := store.List()
-	for _, m := range list[0].Messages {
-		fmt.Println(m.Content)
-	}
-	// Output:
-	// 1 cli:tty0 active <nil>
-	// 1 cli:tty0 active <nil>
-	// Session paused (bob is gone)
-	// Session resumed (bob runs again)
-	// Session completed (bob is gone)
-}
-
 // What ends a session by itself: the same rules for a runner and for who looks.
 func ExampleRules() {
 	begun := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
@@ -86,14 +61,12 @@ func ExampleRules() {
 	s.State, s.CreatedAt = wire.SessionActive, begun
 	rules := session.Rules{WhenIdle: 300 * time.Second}
 
-	fmt.Printf("%q\n", rules.Ends(s, false, begun.Add(4*time.Minute)))
-	fmt.Printf("%q\n", rules.Ends(s, true, begun.Add(6*time.Minute))) // in a turn
-	fmt.Printf("%q\n", rules.Ends(s, false, begun.Add(6*time.Minute)))
+	fmt.Println(s.ApplyRules(rules, false, begun.Add(4*time.Minute)), s.State)
+	fmt.Println(s.ApplyRules(rules, true, begun.Add(6*time.Minute)), s.State) // in a turn
 	fmt.Println(s.ApplyRules(rules, false, begun.Add(6*time.Minute)), s.State, s.EndedBy(), s.Elapsed(begun.Add(6*time.Minute)))
 	// Output:
-	// ""
-	// ""
-	// "idle_timeout: 300s"
+	// <nil> active
+	// <nil> active
 	// <nil> completed idle_timeout: 300s 6m 0s
 }
 

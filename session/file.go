@@ -38,7 +38,6 @@ type notes struct {
 	Dropped  uint64              `json:"dropped,omitzero"` // messages that were removed from the log
 	Activity time.Time           `json:"heard,omitzero"`   // the last sign of the agent or of people
 	Goal     time.Time           `json:"goal,omitzero"`    // when an event said that the goal is complete
-	Seen     map[string]uint64   `json:"seen,omitempty"`   // how many messages a member has seen
 	Drafts   map[wire.UUID]Draft `json:"drafts,omitempty"`
 	Runner   binding             `json:"run,omitempty"`
 	Extra    jsontext.Value      `json:",embed"`
@@ -58,19 +57,12 @@ func (e *FileError) Unwrap() error { return e.Err }
 
 // Decode reads a session as it lies on disk, by the vocabulary's own rules.
 func Decode(data []byte) (*Session, error) {
-	s := &Session{}
+	s, f := &Session{}, file{}
 	if err := wire.Unmarshal(data, &s.InteractiveSession); err != nil {
 		return nil, err
 	}
-	var f file
 	if err := wire.Unmarshal(data, &f); err != nil {
 		return nil, err
-	}
-	if len(s.Messages) == 0 {
-		s.Messages = nil
-	}
-	if len(s.DraftIDs) == 0 {
-		s.DraftIDs = nil
 	}
 	s.notes, s.extra = f.Notes, f.Extra
 	for _, m := range f.Messages {
@@ -85,17 +77,16 @@ func (s *Session) Encode() ([]byte, error) {
 	s.trimLog()
 	f := file{vocabulary: vocabulary(s.InteractiveSession), DraftIDs: s.DraftIDs, Notes: s.notes, Extra: s.extra}
 	for i, m := range s.Messages {
-		out := message{Sender: m.Sender, Content: m.Content, Timestamp: m.Timestamp}
+		f.Messages = append(f.Messages, message{m.Sender, m.Content, m.Timestamp, nil})
 		if i < len(s.extras) {
-			out.Extra = s.extras[i]
+			f.Messages[i].Extra = s.extras[i]
 		}
-		f.Messages = append(f.Messages, out)
 	}
 	return wire.Marshal(f)
 }
 
 // messageSize is how many bytes of the file a message takes.
 func messageSize(m wire.SessionMessage) int {
-	raw, _ := wire.Marshal(message{Sender: m.Sender, Content: m.Content, Timestamp: m.Timestamp}) // nothing in it that could not be written
+	raw, _ := wire.Marshal(message{m.Sender, m.Content, m.Timestamp, nil}) // nothing in it that could not be written
 	return len(raw) + len(",")
 }

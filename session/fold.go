@@ -22,13 +22,10 @@ const (
 	FieldAnswer = "answer_of"
 )
 
-// CatchUp takes into the session what its agent's events and inbox say since. An agent
-// that is gone says nothing more.
-//
-// Into the log go: what the agent emits on the session's channel; what it answered at
-// the end of a turn, where an event tells and its output is not captured anyway; what
-// it asks; and human input, however it was delivered. An abort among that ends the
-// session. One that is over takes in nothing.
+// CatchUp takes into a session that is not over what its agent's events and inbox say
+// since: what the agent emits on the session's channel; what it answered at the end of a
+// turn, where its output is not captured anyway; what it asks; and human input, however
+// it was delivered. An abort among that ends the session.
 func (s *Session) CatchUp(ctx context.Context, box *mailbox.Box) error {
 	if !s.State.Alive() {
 		return nil
@@ -42,7 +39,7 @@ func (s *Session) CatchUp(ctx context.Context, box *mailbox.Box) error {
 			return true
 		})
 	}
-	if errors.Is(err, mailbox.ErrNoAgent) {
+	if errors.Is(err, mailbox.ErrNoAgent) { // it says nothing more
 		return nil
 	}
 	return err
@@ -75,16 +72,15 @@ func (s *Session) foldEvent(e *wire.Event, box *mailbox.Box) {
 	if of := e.Field(FieldSession); of != "" && of != string(s.SessionID) || !s.State.Alive() {
 		return
 	}
+	isActive := false
 	switch e.Kind {
 	case "agent_output", "draft_ready", "goal_complete", "waiting_for_input", "status_update":
-		if _, repeats := e.Uint(FieldAnswer); repeats {
-			return
-		}
-		if emitted, ok := EventOf(e); ok {
+		_, repeats := e.Uint(FieldAnswer)
+		if emitted, ok := EventOf(e); ok && !repeats {
 			s.foldEmitted(emitted, e.At)
 		}
 	case wire.TurnCompleted, "turn_complete":
-		s.notes.Activity = later(s.notes.Activity, e.At)
+		isActive = true
 		if answer := AnswerOf(e); answer != "" && !s.notes.Runner.Lines {
 			s.AddMessage(SenderAgent, answer, e.At)
 		}
@@ -95,15 +91,16 @@ func (s *Session) foldEvent(e *wire.Event, box *mailbox.Box) {
 			s.AddMessage(SenderSystem, question, e.At)
 		}
 	case wire.TurnStarted, "tool_call_start", "tool_call_end", "message_delta":
-		s.notes.Activity = later(s.notes.Activity, e.At)
+		isActive = true
 	case "state_change":
-		if e.Field("previous") == "starting" { // before that the agent cannot be idle
-			s.notes.Activity = later(s.notes.Activity, e.At)
-		}
+		isActive = e.Field("previous") == "starting" // before that the agent cannot be idle
 	case wire.EventRead, wire.EventInjected:
 		if it, err := box.Get(e.MessageID()); err == nil { // else the message is gone
 			s.foldMessage(it.Message)
 		}
+	}
+	if isActive {
+		s.notes.Activity = later(s.notes.Activity, e.At)
 	}
 }
 

@@ -39,8 +39,7 @@ func InputOf(m *wire.Message) (Input, bool) {
 	return in, true
 }
 
-// Message is the message that brings an input to a session's agent: the wire's object
-// as its payload, and the text or the kind in words as its body. The sender fills in
+// Message is the message that brings an input to a session's agent; the sender fills in
 // the rest. An input that cannot be written is a *wire.SessionError.
 func Message(id wire.UUID, in wire.HumanInput) (*wire.Message, error) {
 	raw, err := wire.Marshal(in)
@@ -54,38 +53,32 @@ func Message(id wire.UUID, in wire.HumanInput) (*wire.Message, error) {
 	if err != nil {
 		return nil, &wire.SessionError{Reason: "no human input: " + err.Error()}
 	}
-	m := &wire.Message{ID: wire.NewID(), Type: wire.TypeHumanInput, Body: body, Payload: raw, SentAt: time.Now().UTC().Round(0)}
+	m := &wire.Message{ID: wire.NewID(), Type: wire.TypeHumanInput, Body: body, Payload: raw, SentAt: now()}
 	if id != "" {
 		m.SetMeta(FieldSession, json.RawMessage(`"`+id+`"`))
 	}
 	return m, nil
 }
 
-// Withheld says why an input is kept from the agent for now, "" when it is not, and
-// which paused session keeps it, if one does. muted means that nobody may talk to
-// agents in sessions. It is about what reaches the agent unasked, by a runner or a
-// hook; an agent that reads its mail gets the input.
+// Withheld says why a runner or a hook keeps an input from the agent for now, "" when it
+// does not, and which paused session keeps it, if one does. muted means that nobody may
+// talk to agents in sessions. An agent that reads its mail gets the input.
 func Withheld(m *wire.Message, sessions []*Session, muted bool) (why string, paused wire.UUID) {
 	in, ok := InputOf(m)
-	switch {
-	case !ok || in.Kind == "abort":
+	if !ok || in.Kind == "abort" {
 		return "", ""
-	case muted:
+	}
+	if muted {
 		return "nobody talks to agents in sessions here", ""
 	}
 	for _, s := range sessions {
-		if !in.For(s.SessionID) {
-			continue
-		}
-		switch s.State {
-		case wire.SessionActive:
+		if in.For(s.SessionID) && s.State == wire.SessionActive {
 			return "", ""
-		case wire.SessionPaused:
-			paused = s.SessionID
 		}
-	}
-	if paused != "" {
-		why = "session " + wire.ID(paused).Short(6) + " is paused"
+		if in.For(s.SessionID) && s.State == wire.SessionPaused {
+			paused = s.SessionID
+			why = "session " + wire.ID(paused).Short(6) + " is paused"
+		}
 	}
 	return why, paused
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -21,8 +20,7 @@ type binding struct {
 	Extra      jsontext.Value `json:",embed"`
 }
 
-// OwnedByRunner reports whether a runner began the session, which is then paused while
-// its agent is off.
+// OwnedByRunner reports whether a runner began the session.
 func (s *Session) OwnedByRunner() bool { return s.notes.Runner.Owned }
 
 // AutoPaused reports whether the session is paused because its agent is off, and goes
@@ -31,14 +29,13 @@ func (s *Session) AutoPaused() bool { return s.notes.Runner.AutoPaused }
 
 // AutoPause pauses the session because its agent is off.
 func (s *Session) AutoPause(why string, now time.Time) error {
-	if err := s.Move(wire.SessionPaused, why, now); err != nil {
-		return err
+	err := s.Move(wire.SessionPaused, why, now)
+	if err == nil {
+		s.notes.Runner.AutoPaused = true
 	}
-	s.notes.Runner.AutoPaused = true
-	return nil
+	return err
 }
 
-// AttachOptions say how a runner attaches to the sessions of its agent.
 type AttachOptions struct {
 	Begin bool  // one is begun where none is alive
 	Lines bool  // the agent's output is captured line by line
@@ -47,27 +44,21 @@ type AttachOptions struct {
 
 // Attach is what a runner does first with the sessions of its agent: those that were
 // paused because the agent was off are resumed, and one is begun where none is alive, if
-// that is wanted. It returns those that are alive. Files that are no session are left
-// out. After an error it may be called again.
+// that is wanted. It returns those that are alive. After an error, call it again.
 func (st *Store) Attach(ctx context.Context, agent wire.Name, o AttachOptions) (alive []*Session, err error) {
-	attach := func(s *Session) error {
-		now := time.Now()
+	err = st.changeAlive(ctx, agent, func(s *Session) error {
 		// Not idle: it may have been quiet for long because nobody ran the agent.
-		if err := s.ApplyRules(Rules{OnGoal: o.Rules.OnGoal}, true, now); err != nil || !s.State.Alive() {
+		err := s.ApplyRules(Rules{OnGoal: o.Rules.OnGoal}, true, now())
+		if err != nil || !s.State.Alive() {
 			return err
 		}
 		s.notes.Runner.Lines = o.Lines
-		switch {
-		case s.AutoPaused():
-			return s.Move(wire.SessionActive, fmt.Sprintf("(%s runs again)", agent), now)
-		case s.State == wire.SessionActive && s.OwnedByRunner():
-			s.touch(now.UTC().Round(0))
+		if s.AutoPaused() {
+			err = s.Move(wire.SessionActive, fmt.Sprintf("(%s runs again)", agent), now())
+		} else if s.State == wire.SessionActive && s.OwnedByRunner() {
+			s.touch(now())
 		}
-		return nil
-	}
-	err = st.changeAlive(ctx, agent, func(s *Session) error {
-		err := attach(s)
-		if err == nil && s.State.Alive() {
+		if err == nil {
 			alive = append(alive, s)
 		}
 		return err
@@ -75,7 +66,7 @@ func (st *Store) Attach(ctx context.Context, agent wire.Name, o AttachOptions) (
 	if err != nil || len(alive) > 0 || !o.Begin {
 		return alive, err
 	}
-	s, err := st.New(ctx, Options{Agent: agent, Channel: st.freeTerminal(), runner: binding{Owned: true, Lines: o.Lines}})
+	s, err := st.New(ctx, Options{Agent: agent, runner: binding{Owned: true, Lines: o.Lines}})
 	if err != nil {
 		return nil, err
 	}
@@ -83,8 +74,8 @@ func (st *Store) Attach(ctx context.Context, agent wire.Name, o AttachOptions) (
 }
 
 // Detach is what a runner does last: the sessions that a runner began are completed
-// where the agent has ended by itself without an error, and else paused. Those that
-// people began stay as they are. how stands behind it in the log: "bob was stopped".
+// where the agent has ended by itself without an error, and else paused. how stands
+// behind it in the log: "bob was stopped".
 func (st *Store) Detach(ctx context.Context, agent wire.Name, completed bool, how string) error {
 	return st.changeAlive(ctx, agent, func(s *Session) error {
 		s.notes.Runner.Lines = false
@@ -92,9 +83,9 @@ func (st *Store) Detach(ctx context.Context, agent wire.Name, completed bool, ho
 		case !s.OwnedByRunner() || s.State != wire.SessionActive:
 			return nil
 		case completed:
-			return s.Move(wire.SessionCompleted, "("+how+")", time.Now())
+			return s.Move(wire.SessionCompleted, "("+how+")", now())
 		}
-		return s.AutoPause("("+how+")", time.Now())
+		return s.AutoPause("("+how+")", now())
 	})
 }
 
@@ -111,33 +102,19 @@ func (st *Store) SetLineCapture(ctx context.Context, agent wire.Name, on bool) e
 // first.
 func (st *Store) changeAlive(ctx context.Context, agent wire.Name, f func(*Session) error) error {
 	list, _, err := st.List()
-	errs := []error{err}
 	for _, s := range list {
 		if s.AgentID != string(agent) || !s.State.Alive() {
 			continue
 		}
-		_, err := st.Change(ctx, s.SessionID, func(s *Session) error {
+		_, e := st.Change(ctx, s.SessionID, func(s *Session) error {
 			if !s.State.Alive() {
 				return nil
 			}
 			return f(s)
 		})
-		errs = append(errs, err)
+		err = errors.Join(err, e)
 	}
-	return errors.Join(errs...)
-}
-
-// freeTerminal is the first of cli:tty0, cli:tty1 and so on that no session which is
-// alive has for its channel. Two that begin at once may get the same: nothing is found
-// by that name.
-func (st *Store) freeTerminal() string {
-	list, _, _ := st.List()
-	for n := 0; ; n++ {
-		name := fmt.Sprintf("cli:tty%d", n)
-		if !slices.ContainsFunc(list, func(s *Session) bool { return s.State.Alive() && s.ChannelID == name }) {
-			return name
-		}
-	}
+	return err
 }
 
 // OfAgent reads the sessions of an agent that are alive, and those that were among
@@ -148,32 +125,30 @@ func (st *Store) OfAgent(agent wire.Name, before []*Session) (out []*Session, er
 	if err != nil {
 		return before, err
 	}
-	find := func(id wire.UUID) int {
-		return slices.IndexFunc(before, func(s *Session) bool { return s.SessionID == id })
+	was := map[wire.UUID]*Session{}
+	for _, s := range before {
+		was[s.SessionID] = s
 	}
 	for _, s := range list {
-		if s.AgentID == string(agent) && (s.State.Alive() || find(s.SessionID) >= 0) {
+		if s.AgentID == string(agent) && (s.State.Alive() || was[s.SessionID] != nil) {
 			out = append(out, s)
 		}
 	}
 	for _, b := range bad {
-		if i := find(b.ID); i >= 0 {
-			out = append(out, before[i])
+		if s := was[b.ID]; s != nil {
+			out = append(out, s)
 		}
 		err = errors.Join(err, b)
 	}
 	return out, err
 }
 
-// clockTick is how long ago a directory must have changed for its time to tell that
-// change from the next: the clocks of file systems advance every some milliseconds.
-const clockTick = 100 * time.Millisecond
-
 // Modified is when a session last changed: as long as it is the same and not zero,
-// nothing has changed. Zero: that cannot be told.
+// nothing has changed. Zero: that cannot be told, as the clocks of file systems advance
+// every some milliseconds only.
 func (st *Store) Modified() time.Time {
 	info, err := st.Mail.Dir().Lstat(sessionsDir)
-	if err != nil || time.Since(info.ModTime()).Abs() < clockTick {
+	if err != nil || time.Since(info.ModTime()).Abs() < 100*time.Millisecond {
 		return time.Time{}
 	}
 	return info.ModTime()

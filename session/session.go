@@ -8,16 +8,10 @@
 // under the team's lock and replaced in one step. One that cannot be understood is
 // refused with a *FileError and never overwritten.
 //
-// A session moves active → paused | completed | aborted and paused → active |
-// aborted; anything else is refused and changes nothing.
-//
 // The log is a fold: what the agent emits goes to its events and nowhere else, and
 // every change of a session first takes in what the events and the inbox say since
-// the last one. So no daemon is needed, and what is emitted while nobody looks is not
-// lost. The log keeps the last MiB; older messages are in the events and the mailbox.
-//
-// The team's lock is held while a session is read, changed and written. The locks
-// inbox, reader and events may be taken within it.
+// the last one. So what is emitted while nobody looks is not lost. The log keeps the
+// last MiB; older messages are in the events and the mailbox.
 //
 // A Store and a MailboxChannel may be used by several goroutines at once, a Session
 // by one.
@@ -43,9 +37,6 @@ const (
 
 // MaxLog is how many bytes of messages a session keeps, as they are written.
 const MaxLog = 1 << 20
-
-// maxSummary is how many bytes of a draft's summary a session keeps.
-const maxSummary = 4 << 10
 
 // NoGoal is the goal of a session for which none was named. Any completed goal
 // completes it.
@@ -83,8 +74,8 @@ func (s *Session) addDraft(d Draft) (isNew bool) {
 	if before, ok := s.notes.Drafts[d.ID]; ok {
 		d.At = before.At
 	}
-	if len(d.Summary) > maxSummary {
-		d.Summary = strings.ToValidUTF8(d.Summary[:maxSummary], "") + "…"
+	if most := 4 << 10; len(d.Summary) > most {
+		d.Summary = strings.ToValidUTF8(d.Summary[:most], "") + "…"
 	}
 	if s.notes.Drafts == nil {
 		s.notes.Drafts = map[wire.UUID]Draft{}
@@ -119,30 +110,24 @@ func (s *Session) trimLog() {
 	s.notes.Dropped += uint64(first)
 }
 
-// AddMessageOnce is AddMessage unless the log has that very message already.
-func (s *Session) AddMessageOnce(sender, content string, at time.Time) {
-	content = strings.ToValidUTF8(content, "\uFFFD")
-	known := slices.ContainsFunc(s.Messages, func(m wire.SessionMessage) bool {
-		return m.Sender == sender && m.Timestamp.Equal(at) && m.Content == content
-	})
-	if !known {
-		s.AddMessage(sender, content, at)
-	}
-}
-
 // AddInput notes in the log what a person has said, once.
 func (s *Session) AddInput(in Input) {
+	content := in.String()
 	if in.Kind == "message" {
-		s.AddMessageOnce(SenderHuman, in.Text, in.At)
-	} else {
-		s.AddMessageOnce(SenderHuman, in.String(), in.At)
+		content = in.Text
+	}
+	content = strings.ToValidUTF8(content, "\uFFFD")
+	isKnown := slices.ContainsFunc(s.Messages, func(m wire.SessionMessage) bool {
+		return m.Sender == SenderHuman && m.Timestamp.Equal(in.At) && m.Content == content
+	})
+	if !isKnown {
+		s.AddMessage(SenderHuman, content, in.At)
 	}
 }
 
 // touch notes a sign of life.
 func (s *Session) touch(at time.Time) {
-	s.UpdatedAt = later(s.UpdatedAt, at)
-	s.notes.Activity = later(s.notes.Activity, at)
+	s.UpdatedAt, s.notes.Activity = later(s.UpdatedAt, at), later(s.notes.Activity, at)
 }
 
 func later(a, b time.Time) time.Time {
@@ -152,34 +137,27 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
+// now is as it is written: UTC, without the monotonic clock.
+func now() time.Time { return time.Now().UTC().Round(0) }
+
 // Move takes the session to another state and says so in the log, with why behind
 // it: "by alice". The error is a *wire.SessionError and changes nothing.
 func (s *Session) Move(to wire.InteractiveSessionState, why string, now time.Time) error {
 	now = later(s.UpdatedAt, now.UTC().Round(0)) // the clock may have been set back
-	from := s.State
+	what := string(to)
+	if s.State == wire.SessionPaused && to == wire.SessionActive {
+		what = "resumed"
+	}
 	if err := s.Transition(to, now); err != nil {
 		return err
 	}
 	s.notes.Runner.AutoPaused = false
-	what := string(to)
-	if from == wire.SessionPaused && to == wire.SessionActive {
-		what = "resumed"
-	}
 	s.AddMessage(SenderSystem, strings.TrimSpace("Session "+what+" "+why), now)
 	return nil
 }
 
 // LastActivity is when the agent or a person last gave a sign in the session.
-func (s *Session) LastActivity() time.Time {
-	if s.notes.Activity.IsZero() {
-		return s.CreatedAt
-	}
-	return s.notes.Activity
-}
-
-// GoalCompleted is when an event said that the session's goal is complete; zero when
-// none did.
-func (s *Session) GoalCompleted() time.Time { return s.notes.Goal }
+func (s *Session) LastActivity() time.Time { return later(s.CreatedAt, s.notes.Activity) }
 
 // Entries are the messages after the first n that the log ever had, without those
 // that were removed, and how many there have been in all: the n of the next call.
@@ -189,21 +167,6 @@ func (s *Session) Entries(n uint64) (list []wire.SessionMessage, all uint64) {
 	return s.Messages[min(max(n, removed), all)-removed:], all
 }
 
-// Seen is how many messages of the log a member has seen, as MarkSeen noted it; ok is
-// false for one who has not been here.
-func (s *Session) Seen(member string) (n uint64, ok bool) {
-	n, ok = s.notes.Seen[member]
-	return n, ok
-}
-
-// MarkSeen notes how many messages of the log a member has seen.
-func (s *Session) MarkSeen(member string, n uint64) {
-	if s.notes.Seen == nil {
-		s.notes.Seen = map[string]uint64{}
-	}
-	s.notes.Seen[member] = n
-}
-
 // Rules say when a session ends by itself; the zero value: never. A runner applies
 // them by its clock, and whoever looks at a session applies them too.
 type Rules struct {
@@ -211,28 +174,21 @@ type Rules struct {
 	OnGoal   bool          // its goal is complete
 }
 
-// Ends says why a session ends now, "" when it does not. busy means that its agent
-// works, or waits for an answer to a question of its own. A paused session does not
-// end.
-func (r Rules) Ends(s *Session, busy bool, now time.Time) string {
+// ApplyRules completes the session if a rule says so, and notes which. busy means that
+// its agent works, or waits for an answer to a question of its own. A paused session
+// does not end.
+func (s *Session) ApplyRules(r Rules, busy bool, now time.Time) error {
 	switch {
 	case s.State != wire.SessionActive:
-	case r.OnGoal && !s.GoalCompleted().IsZero():
-		return "goal_complete"
+		return nil
+	case r.OnGoal && !s.notes.Goal.IsZero():
+		s.notes.Runner.Ended = "goal_complete"
 	case r.WhenIdle > 0 && !busy && !now.Before(s.LastActivity().Add(r.WhenIdle)):
-		return fmt.Sprintf("idle_timeout: %gs", r.WhenIdle.Seconds())
-	}
-	return ""
-}
-
-// ApplyRules completes the session if a rule says so, and notes which.
-func (s *Session) ApplyRules(r Rules, busy bool, now time.Time) error {
-	why := r.Ends(s, busy, now)
-	if why == "" {
+		s.notes.Runner.Ended = fmt.Sprintf("idle_timeout: %gs", r.WhenIdle.Seconds())
+	default:
 		return nil
 	}
-	s.notes.Runner.Ended = why
-	return s.Move(wire.SessionCompleted, "("+why+")", now)
+	return s.Move(wire.SessionCompleted, "("+s.notes.Runner.Ended+")", now)
 }
 
 // EndedBy is the rule by which the session has ended; "" for one that somebody has

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/internal/lockfile"
@@ -44,7 +43,6 @@ type Options struct {
 	Agent   wire.Name
 	Goal    wire.UUID // "": NoGoal
 	Channel string    // "": DefaultChannel
-	ID      wire.UUID // "": one is made
 
 	runner binding
 }
@@ -52,37 +50,27 @@ type Options struct {
 // DefaultChannel is the channel of a session for which none is named.
 const DefaultChannel = "cli:tty0"
 
-// New begins a session. Its agent must be there, else mailbox.ErrNoAgent; a given id
-// that is taken is mailbox.ErrExists.
+// New begins a session. Its agent must be there, else mailbox.ErrNoAgent.
 func (st *Store) New(ctx context.Context, o Options) (*Session, error) {
 	s := &Session{notes: notes{Runner: o.runner}}
-	s.SessionID, s.GoalID = cmp.Or(o.ID, wire.UUID(wire.NewID())), cmp.Or(o.Goal, NoGoal)
+	s.SessionID, s.GoalID = wire.UUID(wire.NewID()), cmp.Or(o.Goal, NoGoal)
 	s.ChannelID, s.AgentID = strings.ToValidUTF8(cmp.Or(o.Channel, DefaultChannel), "\uFFFD"), string(o.Agent)
-	for _, id := range []wire.UUID{s.SessionID, s.GoalID} {
-		if !isUUID(string(id)) {
-			return nil, &wire.SessionError{Reason: fmt.Sprintf("%q is no UUID in lower case with hyphens", id)}
-		}
+	if !isUUID(string(s.GoalID)) {
+		return nil, &wire.SessionError{Reason: fmt.Sprintf("%q is no UUID in lower case with hyphens", s.GoalID)}
 	}
-	box, root := st.Mail.Box(o.Agent), st.Mail.Dir()
-	err := st.Exclusive(ctx, func() error {
-		if err := box.Present(); err != nil {
+	root := st.Mail.Dir()
+	err := st.Exclusive(ctx, func() (err error) {
+		if err := st.box(s).Present(); err != nil {
 			return err
 		}
 		if err := root.Mkdir(sessionsDir); err != nil {
 			return err
 		}
-		taken, err := root.Exists(fileOf(s.SessionID))
-		if taken {
-			err = fmt.Errorf("session %s: %w", s.SessionID, mailbox.ErrExists)
-		}
-		if err != nil {
-			return err
-		}
 		// Asked under the lock: what comes from now on is the session's.
-		if s.notes.Seq, err = box.Log().LastSeq(); err != nil {
+		if s.notes.Seq, err = st.box(s).Log().LastSeq(); err != nil {
 			return err
 		}
-		s.State, s.CreatedAt = wire.SessionActive, time.Now().UTC().Round(0)
+		s.State, s.CreatedAt = wire.SessionActive, now()
 		s.UpdatedAt = s.CreatedAt
 		return errors.Join(st.write(s), root.Sync(".")) // the directory itself may be new
 	})
@@ -91,6 +79,9 @@ func (st *Store) New(ctx context.Context, o Options) (*Session, error) {
 	}
 	return s, nil
 }
+
+// box is the mailbox of a session's agent.
+func (st *Store) box(s *Session) *mailbox.Box { return st.Mail.Box(wire.Name(s.AgentID)) }
 
 func isUUID(s string) bool {
 	id, err := wire.ParseUUID(s)
@@ -101,25 +92,21 @@ func fileOf(id wire.UUID) string { return sessionsDir + "/" + string(id) + exten
 
 // Get reads a session: ErrNotFound when there is none, a *FileError when what lies
 // there is none.
-func (st *Store) Get(id wire.UUID) (*Session, error) {
-	if !isUUID(string(id)) {
-		return nil, fmt.Errorf("session %q: %w", id, ErrNotFound)
+func (st *Store) Get(id wire.UUID) (s *Session, err error) {
+	var data []byte
+	if err = fs.ErrNotExist; isUUID(string(id)) {
+		data, err = st.Mail.Dir().ReadFile(fileOf(id), MaxFile)
 	}
-	root := st.Mail.Dir()
-	data, err := root.ReadFile(fileOf(id), MaxFile)
-	isOther := errors.Is(err, durable.ErrTooLarge) || errors.Is(err, durable.ErrNotRegular)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("session %s: %w", id, ErrNotFound)
-	case err != nil && !isOther:
+	case err == nil:
+		s, err = decodeAs(id, data)
+	case !errors.Is(err, durable.ErrTooLarge) && !errors.Is(err, durable.ErrNotRegular):
 		return nil, fmt.Errorf("session %s: %w", id, err)
 	}
-	var s *Session
-	if err == nil {
-		s, err = decodeAs(id, data)
-	}
 	if err != nil {
-		return nil, &FileError{id, root.Join(fileOf(id)), err}
+		return nil, &FileError{id, st.Mail.Dir().Join(fileOf(id)), err}
 	}
 	return s, nil
 }
@@ -138,8 +125,7 @@ func decodeAs(id wire.UUID, data []byte) (*Session, error) {
 	return s, nil
 }
 
-// write writes a session whole. It is synced in any case: after a power cut an
-// unsynced file may be empty, and the session would be lost.
+// write writes a session whole, and synced: a power cut may empty an unsynced file.
 func (st *Store) write(s *Session) error {
 	data, err := s.Encode()
 	if err == nil {
@@ -192,13 +178,12 @@ func (st *Store) Find(word string) (wire.UUID, error) {
 		_, err := st.Get(id)
 		return id, err
 	}
-	var ids []wire.UUID
-	if f, err := wire.ParseFragment(word); err == nil {
-		if ids, err = st.ids(); err != nil {
-			return "", err
-		}
-		ids = slices.DeleteFunc(ids, func(id wire.UUID) bool { return !f.Matches(wire.ID(id)) })
+	f, badFragment := wire.ParseFragment(word)
+	ids, err := st.ids()
+	if err != nil {
+		return "", err
 	}
+	ids = slices.DeleteFunc(ids, func(id wire.UUID) bool { return badFragment != nil || !f.Matches(wire.ID(id)) })
 	switch len(ids) {
 	case 0:
 		return "", fmt.Errorf("session %q: %w", word, ErrNotFound)
@@ -209,25 +194,22 @@ func (st *Store) Find(word string) (wire.UUID, error) {
 }
 
 // Change reads a session under the team's lock, takes in what its agent's events say
-// since, has f change it, and writes it if anything is new. An error of f is
-// returned, and nothing is written. A nil f is for the events alone. The Session that
-// is returned is the one that lies on disk now.
+// since, has f change it (nil: for the events alone), and writes it if anything is new.
+// After an error of f nothing is written. What is returned lies on disk now.
 func (st *Store) Change(ctx context.Context, id wire.UUID, f func(*Session) error) (s *Session, err error) {
 	err = st.Exclusive(ctx, func() error {
 		if s, err = st.Get(id); err != nil {
 			return err
 		}
 		before, err := s.Encode()
+		if err == nil {
+			err = s.CatchUp(ctx, st.box(s))
+		}
+		if err == nil && f != nil {
+			err = f(s)
+		}
 		if err != nil {
 			return err
-		}
-		if err := s.CatchUp(ctx, st.Mail.Box(wire.Name(s.AgentID))); err != nil {
-			return err
-		}
-		if f != nil {
-			if err := f(s); err != nil {
-				return err
-			}
 		}
 		after, err := s.Encode()
 		if err != nil || string(after) == string(before) {
@@ -241,24 +223,19 @@ func (st *Store) Change(ctx context.Context, id wire.UUID, f func(*Session) erro
 	return s, nil
 }
 
-// Look is the session as Change would leave it with a nil f, without writing it: for
-// a disk that is full or read-only.
+// Look is Change with a nil f, without writing: for a disk that is full or read-only.
 func (st *Store) Look(ctx context.Context, id wire.UUID) (*Session, error) {
 	s, err := st.Get(id)
 	if err != nil {
 		return nil, err
 	}
-	return s, s.CatchUp(ctx, st.Mail.Box(wire.Name(s.AgentID)))
+	return s, s.CatchUp(ctx, st.box(s))
 }
 
 // Exclusive calls f under the team's lock. f must not call what takes that lock
 // itself: New, Change, Attach, Detach.
 func (st *Store) Exclusive(ctx context.Context, f func() error) error {
-	wait := st.Mail.LockTimeout
-	if wait <= 0 {
-		wait = mailbox.DefaultLockTimeout
-	}
-	l, err := st.Mail.Locks().Lock(ctx, "team", lockfile.Exclusive, wait, nil)
+	l, err := st.Mail.Locks().Lock(ctx, "team", lockfile.Exclusive, cmp.Or(st.Mail.LockTimeout, mailbox.DefaultLockTimeout), nil)
 	if err != nil {
 		return err
 	}

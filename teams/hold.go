@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
@@ -20,18 +21,16 @@ const (
 )
 
 // hold is what keeps a runner from typing mail into an agent that is idle; "" where
-// nothing does, or for a moment only. The words of gates are those of ptyrun and its
-// drivers.
+// nothing does, or for a moment only.
 func (m *Member) hold() string {
 	switch m.gate {
-	case "", "idle for a moment only", "it is drawing", "busy":
+	case control.GateOpen, control.GateSettling, control.GateDrawing, control.GateBusy:
 		return ""
-	case "a person types":
+	case control.GateTyping:
 		return holdTyping
-	case "dialog":
+	case control.GateDialog:
 		return holdDialog
-	}
-	if strings.Contains(m.gate, "draft") {
+	case control.GateDraft:
 		return holdDraft
 	}
 	return "it is not at its prompt"
@@ -113,11 +112,11 @@ func (m *Member) gateFor(msg *wire.Message, d *Delivery, again string) string {
 		return say("NAME waits for an answer itself (ABOUT)SINCE: atm status NAME")
 	case hold == holdDialog:
 		return say("NAME waits for an answer itself (a dialog): atm pending, then atm approve NAME, or atm attach NAME")
-	case hold == holdDraft, m.gate == "" && d.FailedWhy == "draft":
+	case hold == holdDraft, m.gate == "" && d.FailedWhy == string(control.GateDraft):
 		return say("somebody has begun to write in the prompt of NAME, and nothing is typed over that: atm attach NAME sends or clears it")
 	case hold == holdTyping:
 		return say("a person is typing into NAME; it is typed in when they pause: atm wait --busy NAME")
-	case m.State == reducer.WordBusy || m.gate == "busy":
+	case m.State == reducer.WordBusy || m.gate == control.GateBusy:
 		return say("NAME is busySINCE, and gets it when it is idle: atm wait --idle NAME")
 	case d.isOnlyAnnounced && m.Running:
 		return say("NAME was told of it, and has not called atm read yet: atm screen NAME")

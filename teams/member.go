@@ -9,7 +9,6 @@ import (
 
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/control"
-	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -52,10 +51,10 @@ type Member struct {
 
 	Inject string `json:"inject,omitempty"` // how its runner brings mail: body, pointer, off; "": not known
 
-	Running    bool      `json:"-"` // the runner's lock is held
-	Started    time.Time `json:"-"` // what a runner started last
-	RunnerGone bool      `json:"-"` // its runner was killed
-	gate       string    // why its runner types nothing in just now, in its words
+	Running    bool         `json:"-"` // the runner's lock is held
+	Started    time.Time    `json:"-"` // what a runner started last
+	RunnerGone bool         `json:"-"` // its runner was killed
+	gate       control.Gate // why its runner types nothing in just now
 }
 
 // Stats counts a team's members as vocabulary B does: running is starting, idle or
@@ -99,7 +98,7 @@ func (t *Team) SummaryOf(name wire.Name, s *reducer.State, now time.Time) (Membe
 	if running {
 		answers := false
 		m.gate, answers = t.askRunner(name)
-		ev.Silent, ev.Stopping = !answers, m.gate == "it is being stopped"
+		ev.Silent, ev.Stopping = !answers, m.gate == control.GateStopping
 		m.Inject = run.Inject
 	}
 	v := s.Evaluate(ev)
@@ -117,14 +116,17 @@ func (t *Team) SummaryOf(name wire.Name, s *reducer.State, now time.Time) (Membe
 	m.TurnStatus, m.Activity, m.TurnID = v.Turn.Status, v.Turn.Activity, v.Turn.ID
 	m.LastTurn, m.WaitingOn = v.Turn.Last, v.Turn.Waiting()
 	if m.RunnerGone = v.RunnerGone; m.RunnerGone {
-		m.Detail = "runner gone" + stillRuns(name, append(run.Kept, run.Run))
+		m.Detail = "runner gone"
+		if left, _ := run.Leftovers(); len(left) > 0 { // what cannot be seen is not said
+			m.Detail += fmt.Sprintf("; %s still runs: atm stop %s", left[0], name)
+		}
 	}
 	return m, nil
 }
 
 // askRunner asks a member's runner why it types nothing in just now. A runner whose
 // socket is not there, since it is about to begin or to end, counts as one that answers.
-func (t *Team) askRunner(name wire.Name) (gate string, answers bool) {
+func (t *Team) askRunner(name wire.Name) (gate control.Gate, answers bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), control.Patience)
 	defer cancel()
 	c, err := control.Dial(ctx, filepath.Join(t.Box(name).Path(), "run"))
@@ -134,16 +136,6 @@ func (t *Team) askRunner(name wire.Name) (gate string, answers bool) {
 	defer c.Close()
 	s, _ := c.Status(ctx)
 	return s.Gate, true
-}
-
-// stillRuns names a process that a runner which was killed has left running.
-func stillRuns(name wire.Name, runs []string) string {
-	for _, run := range runs {
-		if processes, _ := process.Leftovers(run); run != "" && len(processes) > 0 {
-			return fmt.Sprintf("; %s still runs: atm stop %s", processes[0], name)
-		}
-	}
-	return ""
 }
 
 func moment(t time.Time) *time.Time {

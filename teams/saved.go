@@ -117,9 +117,7 @@ func (t *Team) LastStop(name wire.Name) (string, error) {
 // runInfo is what a member's runner has written down about itself; zero when it
 // has not.
 func (t *Team) runInfo(name wire.Name) (info runinfo.Info) {
-	if data, err := t.savedRun(name, runinfo.File, runinfo.MaxSize); err == nil {
-		info, _ = runinfo.Parse(data)
-	}
+	info, _ = runinfo.Read(t.Dir(), name)
 	return info
 }
 

@@ -69,10 +69,10 @@ type Turns struct {
 // Turns folds a member's events since a time. More can be applied from the event
 // after Seq on.
 func (t *Team) Turns(name wire.Name, since time.Time) (*Turns, error) {
-	return t.turns(name, func(events []wire.Event) bool { return len(events) > 0 && events[0].At.Before(since) })
+	return t.turns(name, func(e *wire.Event) bool { return e.At.Before(since) })
 }
 
-func (t *Team) turns(name wire.Name, enough func([]wire.Event) bool) (*Turns, error) {
+func (t *Team) turns(name wire.Name, enough func(*wire.Event) bool) (*Turns, error) {
 	events, err := t.Box(name).Log().Tail(enough)
 	ts := &Turns{}
 	for i := range events {
@@ -84,12 +84,10 @@ func (t *Team) turns(name wire.Name, enough func([]wire.Event) bool) (*Turns, er
 // History lists a member's newest turns, at most limit (0: all that the log holds),
 // the oldest first.
 func (t *Team) History(name wire.Name, limit int) ([]Turn, error) {
-	ts, err := t.turns(name, func(events []wire.Event) bool {
-		n := 0
-		for i := range events {
-			if events[i].Kind == wire.TurnStarted || events[i].Kind == wire.TurnCompleted {
-				n++
-			}
+	n := 0
+	ts, err := t.turns(name, func(e *wire.Event) bool {
+		if e.Kind == wire.TurnStarted || e.Kind == wire.TurnCompleted {
+			n++
 		}
 		return limit > 0 && n > 2*limit+8 // a beginning and an end each, and some that began further back
 	})

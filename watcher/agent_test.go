@@ -3,12 +3,7 @@ package watcher
 import (
 	"fmt"
 	"os"
-	"path/filepath"
-	"strings"
-	"syscall"
 	"testing"
-
-	"github.com/fsnotify/fsnotify"
 )
 
 func TestReplacedWhileNobodyLooks(t *testing.T) {
@@ -79,23 +74,4 @@ func TestAgentThatComesAfterOpen(t *testing.T) {
 	appendEvent(t, bob, "new")
 	expect(t, w, "new 2")
 	nothing(t, w, bob)
-}
-
-func TestNoWatchesLeft(t *testing.T) {
-	_, bob := bobs(t)
-	t.Cleanup(func() { addWatch = (*fsnotify.Watcher).Add })
-	addWatch = func(w *fsnotify.Watcher, path string) error {
-		if filepath.Base(path) != "inbox" {
-			return &os.PathError{Op: "add", Path: path, Err: syscall.ENOSPC}
-		}
-		return w.Add(path)
-	}
-	w := watch(t, Options{Messages: true, Events: true}, bob)
-	if !strings.Contains(w.Polling(), "max_user_watches") {
-		t.Errorf("polls because %q", w.Polling())
-	}
-	deliver(t, bob, "one")
-	expect(t, w, "one")
-	appendEvent(t, bob, "turn_idle")
-	expect(t, w, "turn_idle 1")
 }

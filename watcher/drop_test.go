@@ -37,13 +37,6 @@ func TestDroppedFilesAreMessages(t *testing.T) {
 	nothing(t, w, bob)
 }
 
-func TestDroppedEventIsAnEvent(t *testing.T) {
-	_, bob := bobs(t)
-	w := watch(t, Options{Events: true}, bob)
-	drop(t, bob, "e.json", `{"kind":"turn_idle","agent":"x","turn_id":"t"}`)
-	expect(t, w, "turn_idle 1")
-}
-
 func TestDroppedFileBeingWrittenArrivesWholeAndOnce(t *testing.T) {
 	for _, place := range []string{"slow.txt", "new/slow.txt"} {
 		_, bob := bobs(t)

@@ -1,9 +1,6 @@
 package watcher
 
 import (
-	"bytes"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/agentteammail/atm/mailbox"
@@ -28,26 +25,4 @@ func TestEventsAreFromNowOrFromASequenceNumber(t *testing.T) {
 	if e := next(t, w); e.Agent != "bob" || word(e) != "new 4" {
 		t.Fatal(e.Agent, word(e))
 	}
-}
-
-func TestGapIsSaid(t *testing.T) {
-	_, bob := bobs(t)
-	w := watch(t, Options{Events: true}, bob)
-	appendEvent(t, bob, "one")
-	expect(t, w, "one 1")
-	// Two events come, and the first is damaged before anybody reads it.
-	w.mu.Lock()
-	appendEvent(t, bob, "two")
-	appendEvent(t, bob, "three")
-	log := filepath.Join(bob.Path(), "events", "00000000000000000001.ndjson")
-	data, err := os.ReadFile(log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	data = bytes.Replace(data, []byte(`{"seq":2`), []byte(`#"seq":2`), 1)
-	if err := os.WriteFile(log, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	w.mu.Unlock()
-	expect(t, w, "gap 2-2 three 3")
 }

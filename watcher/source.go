@@ -35,8 +35,23 @@ type source struct {
 	pending []wire.ID             // seen, not returned
 	cursor  *eventlog.Cursor      // nil until the log has been there
 	hasMore bool                  // the log may have more
-	errs    [2]error              // to be told: of the mailbox, and of its log
-	lastErr [2]string             // the last of each that was
+	mailbox problem
+	log     problem
+}
+
+// problem is an error to be told, once.
+type problem struct {
+	err  error
+	last string // that was to be told
+}
+
+// set notes an error, unless it is the last again; nil: it is over.
+func (p *problem) set(err error) {
+	if err == nil {
+		*p = problem{}
+	} else if err.Error() != p.last {
+		*p = problem{err, err.Error()}
+	}
 }
 
 const (
@@ -46,13 +61,8 @@ const (
 	eventsDir
 )
 
-const (
-	mailboxErr = iota
-	logErr
-)
-
-func newSource(w *Watcher, b *mailbox.Box, path string) *source {
-	inbox := filepath.Join(path, "inbox")
+func newSource(w *Watcher, b *mailbox.Box) *source {
+	path, inbox := b.Path(), filepath.Join(b.Path(), "inbox")
 	paths := [...]string{agentDir: path, inboxDir: inbox, newDir: filepath.Join(inbox, "new"), eventsDir: filepath.Join(path, "events")}
 	return &source{w: w, box: b, paths: paths, seen: map[wire.ID]time.Time{}}
 }
@@ -61,6 +71,7 @@ func newSource(w *Watcher, b *mailbox.Box, path string) *source {
 func (s *source) handle(e fsnotify.Event) {
 	dir, name := filepath.Dir(e.Name), filepath.Base(e.Name)
 	hasLeft := e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename)
+	id, isJSON := strings.CutSuffix(name, ".json")
 	switch {
 	case slices.Contains(s.paths[:], e.Name):
 		// The kernel lets go of a directory that is moved or removed, even when it is
@@ -69,25 +80,21 @@ func (s *source) handle(e fsnotify.Event) {
 			s.rewatch()
 		}
 	case hasLeft:
-	case dir == s.paths[newDir]:
-		if id, ok := strings.CutSuffix(name, ".json"); ok && wire.IsID(id) {
-			s.update(s.w.newEntry, func() { s.notice(wire.ID(id)) })
-		} else {
-			wake(s.w.scanAsked)
-		}
-	case dir == s.paths[inboxDir]:
+	case dir == s.paths[newDir] && isJSON && wire.IsID(id):
+		s.change(func() { s.notice(wire.ID(id)) })
+	case dir == s.paths[newDir], dir == s.paths[inboxDir]:
 		wake(s.w.scanAsked)
 	case dir == s.paths[eventsDir]:
-		s.update(s.w.newEntry, func() { s.hasMore = true })
+		s.change(func() { s.hasMore = true })
 	}
 }
 
-// update changes what is guarded, and wakes whoever looks at it.
-func (s *source) update(looks chan struct{}, change func()) {
+// change changes what is guarded, and wakes Next.
+func (s *source) change(f func()) {
 	s.w.mu.Lock()
-	change()
+	f()
 	s.w.mu.Unlock()
-	wake(looks)
+	wake(s.w.newEntry)
 }
 
 func wake(c chan struct{}) {
@@ -98,7 +105,10 @@ func wake(c chan struct{}) {
 }
 
 // rewatch asks for a scan that watches every directory anew.
-func (s *source) rewatch() { s.update(s.w.scanAsked, func() { s.stale++ }) }
+func (s *source) rewatch() {
+	s.change(func() { s.stale++ })
+	wake(s.w.scanAsked)
+}
 
 // scan looks at everything: it watches what is there, takes in what was dropped, lists
 // new, and has the log read. It reports whether a dropped file is still being written.
@@ -112,16 +122,16 @@ func (s *source) scan(ctx context.Context) (isWaiting bool) {
 	if err == nil {
 		in, _ = s.box.TakeIn(ctx) // what cannot be taken in now stays where it is
 	}
-	s.update(s.w.newEntry, func() {
+	s.change(func() {
 		if err == nil {
 			for _, id := range append(unread, in.Messages...) {
 				s.notice(id)
 			}
-			forget := time.Now().Add(-s.w.opt.forget)
+			forget := time.Now().Add(-forgetAfter)
 			maps.DeleteFunc(s.seen, func(_ wire.ID, last time.Time) bool { return last.Before(forget) })
 			err = s.openLog()
 		}
-		s.tell(mailboxErr, err)
+		s.mailbox.set(err)
 		s.hasMore = s.hasMore || err == nil
 		s.stale -= stale
 		s.hasScanned = true
@@ -133,58 +143,51 @@ func (s *source) scan(ctx context.Context) (isWaiting bool) {
 // tell of what happens to the next while it is looked at.
 func (s *source) attach(anew bool) {
 	for i, path := range s.paths {
-		old := s.watched[i]
 		info, err := os.Lstat(path)
-		isThere := err == nil && info.IsDir()
-		if isThere && old != nil && !anew && os.SameFile(old, info) {
-			continue
-		}
-		s.watched[i] = nil
-		if old != nil && s.w.fs != nil {
-			s.w.fs.Remove(path) // the kernel may have let go of it itself
-		}
-		if isThere {
+		if err != nil || !info.IsDir() {
+			info = nil
+		} else if old := s.watched[i]; anew || old == nil || !os.SameFile(old, info) {
 			s.w.watch(path)
-			s.watched[i], s.isReplaced = info, true
+			s.isReplaced = true
 		}
+		s.watched[i] = info
 	}
 }
 
 // notice queues a message unless it was seen.
 func (s *source) notice(id wire.ID) {
-	if !s.w.opt.Messages {
-		return
-	}
-	if _, seen := s.seen[id]; !seen {
+	if _, seen := s.seen[id]; !seen && s.w.opt.Messages {
 		s.pending = append(s.pending, id)
 	}
 	s.seen[id] = time.Now()
 }
 
-// openLog opens the log, or, where another may lie there now, that one.
+// openLog opens the log, or, where another may lie there now, that one: after the last
+// event that was returned, if it has that, else from its first.
 func (s *source) openLog() error {
 	if !s.isReplaced || !s.w.opt.Events {
 		return nil
 	}
-	cursor, err := s.openCursor()
-	if err != nil {
-		return err
+	cursor, err := s.openCursor(s.box.Log())
+	if err == nil {
+		err = s.box.Present() // else it went meanwhile
 	}
-	if err := s.box.Present(); err != nil { // it went meanwhile
+	if err != nil {
 		cursor.Close()
 		return err
 	}
-	if s.cursor != nil {
-		s.cursor.Close()
-	}
+	s.closeLog()
 	s.cursor, s.isReplaced = cursor, false
 	return nil
 }
 
-// openCursor goes on after the last event that was returned, if the log has that one;
-// another log begins with its first event.
-func (s *source) openCursor() (*eventlog.Cursor, error) {
-	log := s.box.Log()
+func (s *source) closeLog() {
+	if s.cursor != nil {
+		s.cursor.Close()
+	}
+}
+
+func (s *source) openCursor(log *eventlog.Log) (*eventlog.Cursor, error) {
 	if s.cursor != nil {
 		var last eventlog.Snapshot
 		s.cursor.Mark(&last)
@@ -226,7 +229,7 @@ func (s *source) nextMessage() (Entry, bool) {
 		delete(s.seen, id) // it is new when it is met again
 		var bad *mailbox.BadError
 		if !errors.As(err, &bad) && !errors.Is(err, mailbox.ErrNotFound) && !errors.Is(err, mailbox.ErrNoAgent) {
-			s.tell(mailboxErr, err)
+			s.mailbox.set(err)
 		}
 	}
 	return Entry{}, false
@@ -247,23 +250,13 @@ func (s *source) nextEvent() (Entry, bool) {
 		if err == io.EOF || errors.Is(err, mailbox.ErrNoAgent) {
 			err = nil
 		}
-		s.tell(logErr, err)
+		s.log.set(err)
 	}
-	for of, err := range s.errs {
-		if err != nil {
-			s.errs[of] = nil
+	for _, p := range []*problem{&s.mailbox, &s.log} {
+		if err := p.err; err != nil {
+			p.err = nil
 			return Entry{Err: err}, true
 		}
 	}
 	return Entry{}, false
-}
-
-// tell has an error told, unless it was told; nil: it is over, and not told any more.
-func (s *source) tell(of int, err error) {
-	switch {
-	case err == nil:
-		s.errs[of], s.lastErr[of] = nil, ""
-	case err.Error() != s.lastErr[of]:
-		s.errs[of], s.lastErr[of] = err, err.Error()
-	}
 }

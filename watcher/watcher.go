@@ -2,32 +2,29 @@
 // events that are appended.
 //
 // A kernel's event is a hint; the directory is the truth. A directory is watched before
-// it is listed, and listed again every few seconds in any case.
+// it is listed, and listed again every few seconds.
 //
 // Messages come in the order in which the kernel told of them; those that a listing
 // finds come by id. Every message that arrives after Open is an entry, once, even when
 // another process has read it by then; but where the kernel's events are lost or
 // refused, not one that came and left between two listings. A message that unread puts
-// back is new an hour after it left. A file that is no whole message is tried again.
-//
-// The events of an agent come by number, each once, with the gaps among them.
+// back is new an hour after it left. The events of an agent come by number, each once,
+// with the gaps among them.
 //
 // A mailbox may be retired, removed, made again and restored: an entry says that the
 // agent is gone. Its log goes on where it was left; another log in its place begins
-// with its first event. An error that lasts is told once.
-//
-// A watcher takes in what is dropped into the inbox, also while nobody calls Next. One
-// goroutine listens to the kernel and one scans the directories; Close waits for both.
+// with its first event. What is dropped into the inbox is taken in, also while nobody
+// calls Next.
 package watcher
 
 import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -44,11 +41,8 @@ const (
 	forgetAfter = time.Hour
 )
 
-// newNotifier and addWatch fail in tests.
-var (
-	newNotifier = fsnotify.NewWatcher
-	addWatch    = (*fsnotify.Watcher).Add
-)
+// newNotifier fails in tests.
+var newNotifier = fsnotify.NewWatcher
 
 // Options say what a watcher tells of.
 type Options struct {
@@ -56,11 +50,11 @@ type Options struct {
 	Existing bool // with Messages: what is unread already comes first, by id
 	Events   bool // entries for events
 
-	// After says, for an agent, after which sequence number its events begin (0: with
-	// the first that is kept); otherwise they begin with those appended after Open.
+	// After says, for an agent, after which event its events begin (0: with the first that
+	// is kept); otherwise they begin with those appended after Open.
 	After map[wire.Address]uint64
 
-	rescan, poll, forget time.Duration // tests: other intervals
+	rescan, poll time.Duration // tests: other intervals
 }
 
 // Entry is one thing that is new: a message, an event, or an error.
@@ -68,27 +62,22 @@ type Entry struct {
 	Agent wire.Name
 	Box   *mailbox.Box
 
-	// Message is a message that arrived. Its State and Where say where it lay when it
-	// was read; it may be on its way further on.
-	Message *mailbox.Item
-
-	Event *wire.Event
-	Gap   *eventlog.Gap // with Event: events that are missing before it
-
-	// Err says what keeps the watcher from looking; it goes on trying.
-	// mailbox.ErrNoAgent: the agent is gone, and may come back.
-	Err error
+	Message *mailbox.Item // as it lay when Next was called; it may be further on
+	Event   *wire.Event
+	Gap     *eventlog.Gap // with Event: events that are missing before it
+	Err     error         // what keeps the watcher from looking; mailbox.ErrNoAgent: the agent is gone for now
 }
 
 // ErrClosed is returned by Next after Close.
 var ErrClosed = errors.New("the watcher is closed")
 
-// Watcher watches some mailboxes. Next is for one caller at a time; Polling and Close
-// may be called by anybody at any time.
+// Watcher watches some mailboxes. Next is for one caller at a time; Close may be called
+// by anybody at any time.
 type Watcher struct {
 	opt       Options
 	opened    time.Time
 	fs        *fsnotify.Watcher // nil: there are no events
+	polls     atomic.Bool       // the kernel does not tell everything
 	sources   []*source
 	newEntry  chan struct{}   // there may be something for Next
 	scanAsked chan struct{}   // a scan is asked for
@@ -96,37 +85,29 @@ type Watcher struct {
 	stop      context.CancelFunc
 	wg        sync.WaitGroup
 
-	mu      sync.Mutex
-	turn    int    // which source is asked next, for messages and for events
-	polling string // why; "" while it does not
+	mu   sync.Mutex
+	turn int // which source is asked next
 }
 
-// Open begins to watch. An agent without a mailbox is no error here: an entry says so,
-// and when it comes into being it is watched. The context is for Open alone.
+// Open begins to watch; agents without a mailbox too, an entry says so. The context is
+// for Open alone.
 func Open(ctx context.Context, boxes []*mailbox.Box, o Options) (*Watcher, error) {
-	o.rescan, o.poll, o.forget = cmp.Or(o.rescan, rescanEvery), cmp.Or(o.poll, pollEvery), cmp.Or(o.forget, forgetAfter)
+	o.rescan, o.poll = cmp.Or(o.rescan, rescanEvery), cmp.Or(o.poll, pollEvery)
 	w := &Watcher{opt: o, opened: time.Now(), newEntry: make(chan struct{}, 1), scanAsked: make(chan struct{}, 1)}
-	for _, b := range boxes {
-		path, err := filepath.Abs(b.Path())
-		if err != nil {
-			return nil, fmt.Errorf("watch %s: %w", b.Address(), err)
-		}
-		w.sources = append(w.sources, newSource(w, b, path))
-	}
 	w.running, w.stop = context.WithCancel(context.Background())
 	var err error
 	if w.fs, err = newNotifier(); err == nil {
 		w.wg.Go(w.listen)
-	} else {
-		w.startPolling(err)
+	}
+	w.polls.Store(err != nil)
+	for _, b := range boxes {
+		w.sources = append(w.sources, newSource(w, b))
 	}
 	for _, s := range w.sources {
 		w.watch(filepath.Dir(s.paths[agentDir])) // mailboxes come and go there
 		s.scan(ctx)
 		if !o.Existing {
-			w.mu.Lock()
-			s.pending = nil
-			w.mu.Unlock()
+			s.change(func() { s.pending = nil })
 		}
 	}
 	w.wg.Go(w.run)
@@ -155,25 +136,26 @@ func (w *Watcher) Next(ctx context.Context) (Entry, error) {
 }
 
 // next asks the sources in turn.
-func (w *Watcher) next() (e Entry, ok bool) {
+func (w *Watcher) next() (Entry, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for range 2 * len(w.sources) {
-		s, next := w.sources[w.turn/2], (*source).nextMessage
-		if w.turn%2 == 1 {
-			next = (*source).nextEvent
+	for range w.sources {
+		s := w.sources[w.turn]
+		w.turn = (w.turn + 1) % len(w.sources)
+		e, ok := s.nextMessage()
+		if !ok {
+			e, ok = s.nextEvent()
 		}
-		w.turn = (w.turn + 1) % (2 * len(w.sources))
-		if e, ok = next(s); ok {
+		if ok {
 			e.Agent, e.Box = s.box.Agent(), s.box
 			return e, true
 		}
 	}
-	return e, false
+	return Entry{}, false
 }
 
-// listen takes in what the kernel tells. It does not wait for scans, which fsnotify may
-// block until its events are received.
+// listen takes in what the kernel tells, in a goroutine of its own: fsnotify may block
+// a scan until its events are received.
 func (w *Watcher) listen() {
 	for {
 		select {
@@ -189,7 +171,7 @@ func (w *Watcher) listen() {
 				return
 			}
 			if errors.Is(err, syscall.EMFILE) {
-				w.startPolling(err)
+				w.pollAfter(err)
 			}
 			for _, s := range w.sources {
 				s.rewatch()
@@ -200,58 +182,48 @@ func (w *Watcher) listen() {
 
 // run scans when it is time.
 func (w *Watcher) run() {
-	pause := w.opt.poll // Open may have met a file that was being written
+	pause := time.After(w.opt.poll) // Open may have met a file that was being written
 	for {
 		select {
-		case <-time.After(debounce):
-		case <-w.running.Done():
-			return
-		}
-		select {
-		case <-time.After(pause):
+		case <-pause:
 		case <-w.scanAsked:
 		case <-w.running.Done():
 			return
 		}
-		isWaiting := false
+		every := w.opt.rescan
 		for _, s := range w.sources {
-			isWaiting = s.scan(w.running) || isWaiting
+			if s.scan(w.running) || w.polls.Load() {
+				every = w.opt.poll
+			}
 		}
-		pause = w.opt.rescan
-		if isWaiting || w.Polling() != "" {
-			pause = w.opt.poll
+		pause = time.After(every)
+		select {
+		case <-time.After(debounce):
+		case <-w.running.Done():
 		}
 	}
 }
 
-// watch asks for the events of a directory. Where they are refused the watcher polls.
+// watch asks for the events of the directory that is at a path now. Where they are
+// refused the watcher polls.
 func (w *Watcher) watch(path string) {
 	if w.fs == nil {
 		return
 	}
-	err := addWatch(w.fs, path)
+	w.fs.Remove(path) // the kernel may have let go of it itself
+	err := w.fs.Add(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fsnotify.ErrClosed) {
-		w.startPolling(err)
+		w.pollAfter(err)
 	}
 }
 
-// startPolling notes that the kernel will not tell everything. kqueue takes a descriptor
-// for every file: rather no events than a process that can open nothing.
-func (w *Watcher) startPolling(err error) {
-	if errors.Is(err, syscall.EMFILE) && w.fs != nil {
+// pollAfter does without events where there are no descriptors: kqueue takes one for
+// every file, and rather no events than a process that can open nothing.
+func (w *Watcher) pollAfter(err error) {
+	w.polls.Store(true)
+	if errors.Is(err, syscall.EMFILE) {
 		w.fs.Close()
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.polling = cmp.Or(w.polling, err.Error()+" (see fs.inotify.max_user_watches, max_user_instances and ulimit -n)")
-}
-
-// Polling says why the watcher polls, "" while it relies on the kernel's events. It may
-// begin to poll at any time, and then stays so.
-func (w *Watcher) Polling() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.polling
 }
 
 // Probe says why a watcher of a directory would poll: what the kernel refuses.
@@ -274,9 +246,7 @@ func (w *Watcher) Close() (err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, s := range w.sources {
-		if s.cursor != nil {
-			s.cursor.Close()
-		}
+		s.closeLog()
 	}
 	return err
 }

@@ -167,16 +167,6 @@ func nothing(t testing.TB, w *Watcher, b *mailbox.Box) {
 	expect(t, w, "the last one")
 }
 
-func TestExistingComesFirst(t *testing.T) {
-	_, bob := bobs(t)
-	deliver(t, bob, "one")
-	deliver(t, bob, "two")
-	w := watch(t, Options{Messages: true, Existing: true}, bob)
-	deliver(t, bob, "three")
-	expect(t, w, "one", "two", "three")
-	nothing(t, w, bob)
-}
-
 func TestArrivalsDuringOpenAreSeenOnce(t *testing.T) {
 	for range 20 {
 		_, bob := bobs(t)
@@ -222,9 +212,6 @@ func TestPollingSeesEverythingToo(t *testing.T) {
 	s, bob := bobs(t)
 	noEvents(t)
 	w := watch(t, Options{Messages: true, Events: true}, bob)
-	if w.Polling() == "" {
-		t.Error("does not say that it polls")
-	}
 	deliver(t, bob, "one")
 	expect(t, w, "one")
 	appendEvent(t, bob, "turn_idle")

@@ -53,7 +53,7 @@ func (j *judged) Answer(_ context.Context, r control.AnswerRequest) (control.Out
 
 func (j *judged) Status(context.Context) (control.Status, error) {
 	gate, _ := j.said()
-	return control.Status{Gate: gate}, nil
+	return control.Status{Gate: control.Gate(gate)}, nil
 }
 
 // newJudged runs bob, with alice as the lead and me as a person.

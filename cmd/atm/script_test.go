@@ -11,11 +11,14 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/agentteammail/atm/internal/fakeagent"
+	"github.com/agentteammail/atm/internal/testagent"
+	"github.com/agentteammail/atm/internal/runner"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"atm": main, "fakeagent": func() { os.Exit(fakeagent.Main()) }})
+	testscript.Main(m, map[string]func(){
+		"atm": main, "atm-runner": func() { os.Exit(runner.Main(version, os.Args[1:])) }, "fakeagent": func() { os.Exit(testagent.Main()) },
+	})
 }
 
 // TestScripts runs the manual: testdata/script/*.txtar.

@@ -21,12 +21,13 @@ import (
 	"github.com/agentteammail/atm/internal/cli/mail"
 	"github.com/agentteammail/atm/internal/cli/session"
 	"github.com/agentteammail/atm/internal/cli/setup"
+	"github.com/agentteammail/atm/internal/runspec"
 )
 
 // Run does what the words behind the program's name ask for and returns the exit
 // code. Everything that was wrong has been printed.
 func Run(version string, words []string) int {
-	app := newApp(version)
+	app := newApp(runspec.Version(version))
 	if len(words) > 0 && words[len(words)-1] == generate {
 		app.EnableBashCompletion = true
 		if !slices.Contains(words, "--") { // behind which urfave would run the verb
@@ -56,9 +57,9 @@ func Run(version string, words []string) int {
 	return command.Report(c, err, c.Command.Name == "hook" && !line.Help)
 }
 
-// runExternal runs atm-NAME, if there is such a program on PATH, in the place of this one.
+// runExternal runs atm-NAME, if there is such a program, in the place of this one.
 func runExternal(name string, args []string) (code int, found bool) {
-	path, err := exec.LookPath("atm-" + name)
+	path, err := command.Companion("atm-" + name)
 	if err != nil || strings.ContainsAny(name, `/\`) {
 		return 0, false
 	}

@@ -46,7 +46,7 @@ func binary(t testing.TB) string {
 			return
 		}
 		built.path = filepath.Join(built.dir, "atm")
-		build := exec.Command("go", "build", "-o", built.path, "../../cmd/atm")
+		build := exec.Command("go", "build", "-o", built.dir, "../../cmd/...")
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {
 			built.err = fmt.Errorf("go build: %v\n%s", err, out)

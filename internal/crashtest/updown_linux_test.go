@@ -36,7 +36,7 @@ restart = "always"
 func fakeagent(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "fakeagent")
-	build := exec.Command("go", "build", "-o", path, "../fakeagent/cmd/fakeagent")
+	build := exec.Command("go", "build", "-o", path, "../testagent/cmd/fakeagent")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)

@@ -10,19 +10,19 @@ import (
 	"syscall"
 )
 
-// noWait: should a FIFO have come where a file was seen, opening it does not block.
-const noWait = syscall.O_NONBLOCK
-
 func syncDirectory(d *os.File) error { return d.Sync() }
 
 // giveRights gives a file or directory the rights that a new one in dir has.
-func (r *Root) giveRights(f *os.File, info fs.FileInfo, dir string) error {
+func (r *Root) giveRights(f *os.File, dir string) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
 	parent, err := r.root.Stat(dir)
 	if err != nil {
 		return err
 	}
-	is, of := info.Sys().(*syscall.Stat_t), parent.Sys().(*syscall.Stat_t)
-	me := os.Geteuid()
+	is, of, me := info.Sys().(*syscall.Stat_t), parent.Sys().(*syscall.Stat_t), os.Geteuid()
 	if me != 0 && int(is.Uid) != me || !info.IsDir() && is.Nlink > 1 {
 		return nil // made by another user, or a link to some other file of ours
 	}
@@ -53,25 +53,16 @@ func (r *Root) OwnerCanRead(dir string) bool {
 		return true
 	}
 	of, me := info.Sys().(*syscall.Stat_t), os.Geteuid()
-	if me == 0 || me == int(of.Uid) {
-		return true
-	}
 	groups, _ := os.Getgroups()
 	getsGroup := info.Mode()&fs.ModeSetgid != 0 || slices.Contains(append(groups, os.Getegid()), int(of.Gid))
-	return getsGroup && info.Mode()&0o040 != 0
+	return me == 0 || me == int(of.Uid) || getsGroup && info.Mode()&0o040 != 0
 }
 
 // Writable reports whether this process may make entries in a directory.
-func (r *Root) Writable(dir string) bool {
-	return syscall.Access(r.Join(dir), 3) == nil // W_OK|X_OK
-}
+func (r *Root) Writable(dir string) bool { return syscall.Access(r.Join(dir), 3) == nil } // W_OK|X_OK
 
 // Owner is the user id of a file's owner, nil where the system has none.
 func Owner(info fs.FileInfo) *int {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return nil
-	}
-	uid := int(st.Uid)
+	uid := int(info.Sys().(*syscall.Stat_t).Uid)
 	return &uid
 }

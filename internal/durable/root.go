@@ -4,14 +4,11 @@
 //     "bob/inbox/new/x.json". A link is never opened; one on the way is followed if
 //     it stays inside.
 //   - Create, Link and Move refuse to replace what is there: fs.ErrExist.
-//   - New entries get the rights of the directory they are made in: 0700 and 0600
-//     under any umask, with the group, its bits and the set-group-ID bit where the
-//     directory has them, as in git's shared repositories; made by root, they belong
-//     to its owner. (Windows has its own.)
+//   - New entries get the rights of their directory: 0700 and 0600 under any umask,
+//     with its group, group bits and set-group-ID bit; made by root, they belong to its
+//     owner. (Windows has its own.)
 //   - A file survives a power cut once it and then its directory were synced. A sync
 //     that failed is never tried again on the same file: write another.
-//
-// A Root may be used by several goroutines at once.
 package durable
 
 import (
@@ -38,11 +35,11 @@ var (
 )
 
 // Fault is asked in tests before each operation that does more than look; its error
-// becomes the operation's (a write first writes half). name is below the root, that
-// of an open file its path. It must be safe for concurrent use.
+// becomes the operation's (a write first writes half). name is below the first root,
+// that of an open file its path.
 type Fault func(op, name string) error
 
-// Root is the opened directory.
+// Root is the opened directory. It may be used by several goroutines at once.
 type Root struct {
 	root  *os.Root
 	path  string
@@ -53,18 +50,11 @@ type Root struct {
 // Open opens the directory at path, which may itself be a symbolic link. fault is
 // nil but in tests.
 func Open(path string, fault Fault) (*Root, error) {
-	info, err := os.Stat(path) // opening a FIFO would block
-	if err == nil && !info.IsDir() {
+	root, err := os.OpenRoot(path)
+	if errors.Is(err, syscall.ENOTDIR) {
 		err = &fs.PathError{Op: "open", Path: path, Err: ErrNotDirectory}
 	}
-	if err != nil {
-		return nil, err
-	}
-	root, err := os.OpenRoot(path)
-	if err != nil {
-		return nil, err
-	}
-	return &Root{root: root, path: path, fault: fault}, nil
+	return &Root{root: root, path: path, fault: fault}, err
 }
 
 // Sub opens a directory below as a root of its own. A link is refused.
@@ -73,10 +63,7 @@ func (r *Root) Sub(name string) (*Root, error) {
 		return nil, err
 	}
 	root, err := r.root.OpenRoot(name)
-	if err != nil {
-		return nil, err
-	}
-	return &Root{root, r.Join(name), r.fault, path.Join(r.below, name)}, nil
+	return &Root{root, r.Join(name), r.fault, path.Join(r.below, name)}, err
 }
 
 // Close lets go of the directory.
@@ -92,7 +79,8 @@ func (r *Root) pathError(op, name string, err error) error {
 	return &fs.PathError{Op: op, Path: r.Join(name), Err: err}
 }
 
-func (r *Root) injectFault(op, name string) error {
+// do runs an operation, unless a test has it fail.
+func (r *Root) do(op, name string, operation func() error) error {
 	if r.fault != nil {
 		if !filepath.IsAbs(name) {
 			name = path.Join(r.below, name)
@@ -101,7 +89,7 @@ func (r *Root) injectFault(op, name string) error {
 			return &fs.PathError{Op: op, Path: name, Err: err}
 		}
 	}
-	return nil
+	return operation()
 }
 
 // Lstat describes an entry; a link is not followed.
@@ -130,32 +118,27 @@ func (r *Root) openDir(name string) (*os.File, error) {
 	if err := r.IsDir(name); err != nil {
 		return nil, err
 	}
-	return r.root.OpenFile(name, os.O_RDONLY|noWait, 0)
+	return r.root.Open(name)
 }
 
 // MkdirAll makes a directory and those above it that are missing.
 func (r *Root) MkdirAll(name string) error {
-	if err := r.IsDir(name); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if parent := path.Dir(name); parent != "." {
-		if err := r.MkdirAll(parent); err != nil {
-			return err
+	err := r.Mkdir(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = r.MkdirAll(path.Dir(name)); err == nil {
+			err = r.Mkdir(name)
 		}
 	}
-	return r.Mkdir(name)
+	return err
 }
 
 // Mkdir makes a directory in one that is there; one that exists is fine.
 func (r *Root) Mkdir(name string) error {
-	if err := r.injectFault("mkdir", name); err != nil {
+	if err := r.IsDir(name); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	err := r.root.Mkdir(name, 0o700)
-	if errors.Is(err, fs.ErrExist) {
-		return r.IsDir(name)
-	}
-	if err != nil {
+	err := r.do("mkdir", name, func() error { return r.root.Mkdir(name, 0o700) })
+	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	r.root.Chmod(name, 0o700) // a umask may have taken even the right to open it
@@ -164,24 +147,20 @@ func (r *Root) Mkdir(name string) error {
 		return err
 	}
 	defer d.Close()
-	info, err := d.Stat()
-	if err != nil {
-		return err
-	}
-	return r.giveRights(d, info, path.Dir(name))
+	return r.giveRights(d, path.Dir(name))
 }
 
 // Names lists a directory, sorted; one that is absent is empty.
-func (r *Root) Names(dir string) ([]string, error) {
-	if err := r.injectFault("list", dir); err != nil {
-		return nil, err
-	}
-	var names []string
-	d, err := r.openDir(dir)
-	if err == nil {
+func (r *Root) Names(dir string) (names []string, err error) {
+	err = r.do("list", dir, func() error {
+		d, err := r.openDir(dir)
+		if err != nil {
+			return err
+		}
 		defer d.Close()
 		names, err = d.Readdirnames(-1)
-	}
+		return err
+	})
 	if errors.Is(err, fs.ErrNotExist) { // also one that is removed while it is read
 		return nil, nil
 	}
@@ -189,59 +168,42 @@ func (r *Root) Names(dir string) ([]string, error) {
 	return names, err
 }
 
-// OpenFile opens a regular file with the flags of package os. Links, FIFOs, sockets
-// and devices are refused without waiting for anybody: ErrNotRegular. With
-// os.O_CREATE an existing file gets its rights too, should its maker have been
-// killed before that.
-func (r *Root) OpenFile(name string, flag int) (*os.File, error) {
-	if err := r.injectFault("open", name); err != nil {
-		return nil, err
-	}
-	if flag&os.O_EXCL == 0 {
-		// To open a FIFO or a device is already to do something to it.
-		info, err := r.root.Lstat(name)
-		if err == nil && !info.Mode().IsRegular() {
-			return nil, r.pathError("open", name, ErrNotRegular)
+// OpenFile opens a regular file with the flags of package os. To open a FIFO or a
+// device is already to do something to it: these and links are ErrNotRegular. With
+// os.O_CREATE an existing file gets its rights too, should its maker have been killed
+// before that.
+func (r *Root) OpenFile(name string, flag int) (f *os.File, err error) {
+	err = r.do("open", name, func() error {
+		if flag&os.O_EXCL == 0 {
+			if info, err := r.root.Lstat(name); err == nil && !info.Mode().IsRegular() {
+				return r.pathError("open", name, ErrNotRegular)
+			}
 		}
-		if err != nil && flag&os.O_CREATE == 0 {
-			return nil, err
-		}
-	}
-	f, err := r.root.OpenFile(name, flag|noWait, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = r.pathError("open", name, ErrNotRegular)
-	}
+		f, err = r.root.OpenFile(name, flag, 0o600)
+		return err
+	})
 	if err == nil && flag&os.O_CREATE != 0 {
-		err = r.giveRights(f, info, path.Dir(name))
-	}
-	if err != nil {
-		f.Close()
-		if flag&os.O_EXCL != 0 {
-			r.root.Remove(name)
+		if err = r.giveRights(f, path.Dir(name)); err != nil {
+			f.Close()
 		}
-		return nil, err
 	}
-	return f, nil
+	return f, err
 }
 
 // Open opens a regular file for reading.
 func (r *Root) Open(name string) (*os.File, error) { return r.OpenFile(name, os.O_RDONLY) }
 
 // ReadFile reads a regular file of at most max bytes.
-func (r *Root) ReadFile(name string, max int64) ([]byte, error) {
+func (r *Root) ReadFile(name string, max int64) (data []byte, err error) {
 	f, err := r.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	if err := r.injectFault("read", name); err != nil {
-		return nil, err
-	}
-	data, err := io.ReadAll(io.LimitReader(f, max+1))
+	err = r.do("read", name, func() error {
+		data, err = io.ReadAll(io.LimitReader(f, max+1))
+		return err
+	})
 	if int64(len(data)) > max {
 		return nil, r.pathError("read", name, ErrTooLarge)
 	}
@@ -250,26 +212,21 @@ func (r *Root) ReadFile(name string, max int64) ([]byte, error) {
 
 // Create writes a new file and syncs it: fs.ErrExist when the name is taken. A file
 // that could not be written whole is removed again.
-func (r *Root) Create(name string, data []byte) error { return r.create(name, contentOf(data), true) }
+func (r *Root) Create(name string, data []byte) error {
+	return r.create(name, true, func(f *os.File) error { return r.Write(f, data) })
+}
 
 // CreateFrom is Create of what write writes.
 func (r *Root) CreateFrom(name string, write func(io.Writer) error) error {
-	return r.create(name, write, true)
+	return r.create(name, true, func(f *os.File) error { return write(f) })
 }
 
-func contentOf(data []byte) func(io.Writer) error {
-	return func(w io.Writer) error {
-		_, err := w.Write(data)
-		return err
-	}
-}
-
-func (r *Root) create(name string, write func(io.Writer) error, sync bool) error {
+func (r *Root) create(name string, sync bool, write func(*os.File) error) error {
 	f, err := r.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
 	if err != nil {
 		return err
 	}
-	if err = write(writer{r, f}); err == nil && sync {
+	if err = write(f); err == nil && sync {
 		err = r.SyncFile(f)
 	}
 	if err = cmp.Or(err, f.Close()); err != nil {
@@ -278,77 +235,54 @@ func (r *Root) create(name string, write func(io.Writer) error, sync bool) error
 	return err
 }
 
-// writer is an open file whose writes may fail in tests.
-type writer struct {
-	root *Root
-	file *os.File
-}
-
-func (w writer) Write(p []byte) (int, error) { return len(p), w.root.Write(w.file, p) }
-
 // Write writes all of data to an open file.
 func (r *Root) Write(f *os.File, data []byte) error {
-	if err := r.injectFault("write", f.Name()); err != nil {
-		f.Write(data[:len(data)/2])
-		return err
+	err := r.do("write", f.Name(), func() error { return nil })
+	if err != nil {
+		data = data[:len(data)/2]
 	}
-	_, err := f.Write(data)
-	return err
+	_, e := f.Write(data)
+	return cmp.Or(err, e)
 }
 
 // SyncFile makes what was written to f survive a power cut.
-func (r *Root) SyncFile(f *os.File) error {
-	if err := r.injectFault("fsync", f.Name()); err != nil {
-		return err
-	}
-	return f.Sync()
-}
+func (r *Root) SyncFile(f *os.File) error { return r.do("fsync", f.Name(), f.Sync) }
 
 // Sync makes the entries of a directory survive a power cut.
 func (r *Root) Sync(dir string) error {
-	if err := r.injectFault("fsync directory", dir); err != nil {
-		return err
-	}
-	d, err := r.openDir(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	err = syncDirectory(d)
-	_, e := d.Stat() // on an xfs that has shut itself down the sync succeeds and this fails
-	return cmp.Or(err, e)
+	return r.do("fsync directory", dir, func() error {
+		d, err := r.openDir(dir)
+		if err != nil {
+			return err
+		}
+		defer d.Close()
+		err = syncDirectory(d)
+		_, e := d.Stat() // on an xfs that has shut itself down the sync succeeds and this fails
+		return cmp.Or(err, e)
+	})
 }
 
 // Link gives a file a second name: fs.ErrExist when that is taken.
 func (r *Root) Link(old, new string) error {
-	if err := r.injectFault("link", new); err != nil {
-		return err
-	}
-	return r.root.Link(old, new)
+	return r.do("link", new, func() error { return r.root.Link(old, new) })
 }
 
 // Move renames an entry: fs.ErrExist when the new name is taken. The caller holds
 // the lock that guards the directory, so looking first is enough.
 func (r *Root) Move(old, new string) error {
-	if err := r.injectFault("rename", old); err != nil {
-		return err
-	}
-	taken, err := r.Exists(new)
-	if taken {
-		err = &os.LinkError{Op: "rename", Old: old, New: new, Err: fs.ErrExist}
-	}
-	if err != nil {
-		return err
-	}
-	return r.root.Rename(old, new)
+	return r.do("rename", old, func() error {
+		if taken, err := r.Exists(new); err != nil {
+			return err
+		} else if taken {
+			return r.pathError("rename", new, fs.ErrExist)
+		}
+		return r.root.Rename(old, new)
+	})
 }
 
 // Remove removes a file or an empty directory; absent is fine.
 func (r *Root) Remove(name string) error {
-	if err := r.injectFault("remove", name); err != nil {
-		return err
-	}
-	err := r.root.Remove(name)
+	err := r.do("remove", name, func() error { return r.root.Remove(name) })
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -363,12 +297,9 @@ const tempSuffix = ".tmp"
 func (r *Root) Replace(name string, data []byte, sync bool) error {
 	dir, base := path.Split(name)
 	temp := dir + "." + base + "." + rand.Text() + tempSuffix
-	err := r.create(temp, contentOf(data), sync)
+	err := r.create(temp, sync, func(f *os.File) error { return r.Write(f, data) })
 	if err == nil {
-		err = r.injectFault("rename", name)
-	}
-	if err == nil {
-		err = r.root.Rename(temp, name)
+		err = r.do("rename", name, func() error { return r.root.Rename(temp, name) })
 	}
 	if err != nil {
 		r.root.Remove(temp)

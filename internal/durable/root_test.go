@@ -112,33 +112,6 @@ func TestStale(t *testing.T) {
 	}
 }
 
-func TestNamesStayInside(t *testing.T) {
-	r := open(t, nil)
-	write(t, r, "x", "x")
-	above := names(t, r, ".")
-	for _, name := range []string{"", "..", "../x", "a/../../x", "/etc/passwd", "/x/y", "x\x00"} {
-		_, err1 := r.Open(name)
-		_, err2 := r.Sub(name)
-		_, err3 := r.OpenFile(name, os.O_WRONLY|os.O_CREATE)
-		_, err4 := r.Lstat(name)
-		_, err5 := r.ReadFile(name, 10)
-		for i, err := range []error{err1, err2, err3, err4, err5, r.Mkdir(name), r.MkdirAll(name), r.Create(name, nil), r.Replace(name, nil, false),
-			r.Move("x", name), r.Move(name, "y"), r.Link("x", name), r.Link(name, "y")} {
-			if err == nil {
-				t.Errorf("%q, call %d", name, i)
-			}
-		}
-	}
-	for _, name := range []string{"..", "../x", "/etc/passwd"} {
-		if err := r.Remove(name); err == nil {
-			t.Errorf("removed %s", name)
-		}
-	}
-	if got := names(t, r, "."); !slices.Equal(got, above) {
-		t.Errorf("left: %q", got)
-	}
-}
-
 func TestLinksAreNotOpened(t *testing.T) {
 	r := open(t, nil)
 	outside := t.TempDir()
@@ -183,61 +156,6 @@ func TestLinksAreNotOpened(t *testing.T) {
 	}
 	if _, err := os.Lstat(filepath.Join(outside, "new")); err == nil {
 		t.Error("made through a link")
-	}
-}
-
-func TestReadFileLimit(t *testing.T) {
-	r := open(t, nil)
-	write(t, r, "x", "12345")
-	write(t, r, "empty", "")
-	has(t, r, "empty", "")
-	if b, err := r.ReadFile("x", 5); err != nil || string(b) != "12345" {
-		t.Errorf("%q, %v", b, err)
-	}
-	if _, err := r.ReadFile("x", 4); !errors.Is(err, ErrTooLarge) {
-		t.Error(err)
-	}
-	if _, err := r.ReadFile("none", 4); !errors.Is(err, fs.ErrNotExist) {
-		t.Error(err)
-	}
-}
-
-func TestRemoveAndAbsent(t *testing.T) {
-	r := open(t, nil)
-	write(t, r, "x", "")
-	if err := errors.Join(r.MkdirAll("full/x"), r.Mkdir("empty"), r.Mkdir("empty"), r.Remove("x"), r.Remove("x"), r.Remove("empty")); err != nil {
-		t.Error(err)
-	}
-	if err := r.Remove("full"); err == nil {
-		t.Error("a directory that is not empty was removed")
-	}
-	if got, err := r.Names("none/below"); err != nil || len(got) != 0 {
-		t.Errorf("an absent directory: %q, %v", got, err)
-	}
-	for name, want := range map[string]bool{"x": false, "full": true, "none/below": false} {
-		if there, err := r.Exists(name); there != want || err != nil {
-			t.Errorf("%s: %v, %v", name, there, err)
-		}
-	}
-}
-
-// A Root is its descriptor: where it lies does not matter.
-func TestRootThatIsMoved(t *testing.T) {
-	r := open(t, nil)
-	r.Mkdir("s")
-	s, err := r.Sub("s")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	if err := os.Rename(r.Join("s"), r.Join("moved")); err != nil {
-		t.Skip("open directories do not move here: ", err)
-	}
-	if err := errors.Join(s.Create("x", nil), s.Replace("y", nil, true), s.Mkdir("z"), s.Sync(".")); err != nil {
-		t.Fatal(err)
-	}
-	if got := names(t, r, "moved"); !slices.Equal(got, []string{"x", "y", "z"}) {
-		t.Errorf("in the moved directory: %q", got)
 	}
 }
 

@@ -518,7 +518,7 @@ func TestEventsLockHeld(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	held, err := lockfile.In(root).Try("bob.events", lockfile.Exclusive, nil)
+	held, err := lockfile.In(root).Lock(t.Context(), "bob.events", lockfile.Exclusive, 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

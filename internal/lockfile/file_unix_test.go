@@ -8,41 +8,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
-	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/agentteammail/atm/internal/durable"
 )
-
-func TestOnlyARegularFileIsLocked(t *testing.T) {
-	for what, put := range map[string]func(path string) error{
-		"link to a file": func(p string) error {
-			if err := os.WriteFile(p+".x", nil, 0o600); err != nil {
-				return err
-			}
-			return os.Symlink(filepath.Base(p)+".x", p)
-		},
-		"dangling link": func(p string) error { return os.Symlink("nowhere", p) },
-		"FIFO":          func(p string) error { return unix.Mkfifo(p, 0o600) },
-		"directory":     func(p string) error { return os.Mkdir(p, 0o700) },
-	} {
-		d, path := team(t)
-		if err := put(filepath.Join(path, ".locks", "bob.reader")); err != nil {
-			t.Fatal(err)
-		}
-		_, try := d.Try("bob.reader", Exclusive, nil)
-		_, lock := d.Lock(context.Background(), "bob.reader", Shared, time.Second, nil)
-		_, held := d.Held("bob.reader")
-		for _, err := range []error{try, lock, held} {
-			if err == nil || !strings.Contains(err.Error(), "not a regular file") {
-				t.Errorf("%s: %v", what, err)
-			}
-		}
-	}
-}
 
 func TestLocksDirectoryIsNoLink(t *testing.T) {
 	path := t.TempDir()
@@ -57,7 +26,7 @@ func TestLocksDirectoryIsNoLink(t *testing.T) {
 		if err := put(); err != nil {
 			t.Fatal(err)
 		}
-		_, err := d.Try("bob.reader", Exclusive, nil)
+		_, err := d.Lock(context.Background(), "bob.reader", Exclusive, 0, nil)
 		if what == "none" != errors.Is(err, fs.ErrNotExist) || what != "none" != errors.Is(err, durable.ErrNotDirectory) {
 			t.Errorf("%s: %v", what, err)
 		}

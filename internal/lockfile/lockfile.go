@@ -2,24 +2,21 @@
 //
 //	<team>/.locks/<name>    empty; only ever locked, never removed, never renamed
 //
-// A lock that was got is the file at the lock's path: between goroutines as between
-// processes nobody else holds it Exclusive, and when this one is Exclusive, nobody
-// holds it Shared. A process that ends in any way lets go of what it holds, and its
-// children never hold anything. Should somebody remove a lock file by hand while it is
-// held, the next one makes a new file and holds that; Lock.Current tells the first.
-//
-// What a lock guards is looked at only after it was got.
+// A lock that was got is the file at the lock's path, between goroutines as between
+// processes. A process that ends lets go of what it holds, and its children never hold
+// anything. What a lock guards is looked at only after it was got.
 package lockfile
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -47,8 +44,8 @@ type Dir struct{ team *durable.Root }
 // In is the locks of a team's directory.
 func In(team *durable.Root) Dir { return Dir{team} }
 
-// HeldError says that somebody else holds a lock, and who, where the system tells
-// (Linux does; else PID is 0 and Command empty).
+// HeldError says that somebody else holds a lock, and after a wait who, where the
+// system tells (Linux does; else PID is 0 and Command empty).
 type HeldError struct {
 	Lock    string // its name, as given
 	PID     int
@@ -56,118 +53,96 @@ type HeldError struct {
 }
 
 func (e *HeldError) Error() string {
-	if e.PID == 0 {
-		return fmt.Sprintf("lock %s is held", e.Lock)
+	by := ""
+	if e.PID > 0 {
+		by = fmt.Sprintf(" by %s (pid %d)", e.Command, e.PID)
 	}
-	return fmt.Sprintf("lock %s is held by %s (pid %d)", e.Lock, e.Command, e.PID)
+	return "lock " + e.Lock + " is held" + by
 }
 
-// Lock waits for the lock name, for ever when timeout is 0 or less; it tries at least
-// once. When the timeout is over the error is a *HeldError; when ctx ends, it wraps
-// ctx's. Where the lock file is absent, seen is called (nil: nothing is), and must
-// return nil before the file is made; its error is returned as it is.
+// Lock tries to get a lock at once, and then waits for it until the timeout is over, a
+// *HeldError, or ctx ends. Where the lock file is absent, seen is called (nil: nothing
+// is), and must return nil before the file is made; its error is returned as it is.
 func (d Dir) Lock(ctx context.Context, name string, m Mode, timeout time.Duration, seen func() error) (*Lock, error) {
-	var expired <-chan time.Time
-	if timeout > 0 {
-		expired = time.After(timeout)
-	}
+	expired := time.After(timeout)
 	for ctx.Err() == nil {
-		l, err := d.acquire(name, m, seen)
-		if err != errHeld {
+		l, err := d.try(name, m, seen)
+		if l != nil || err != nil {
 			return l, err
 		}
 		select {
 		case <-ctx.Done():
-		case <-expired:
-			return nil, d.heldError(name)
 		case <-time.After(poll):
+		case <-expired:
+			e := &HeldError{Lock: name}
+			if timeout > 0 {
+				e.PID, e.Command = d.holder(name)
+			}
+			return nil, e
 		}
 	}
 	return nil, fmt.Errorf("lock %s: %w", name, ctx.Err())
 }
 
-// Try is Lock without waiting: a *HeldError at once when somebody holds it.
-func (d Dir) Try(name string, m Mode, seen func() error) (*Lock, error) {
-	l, err := d.acquire(name, m, seen)
-	if err == errHeld {
-		return nil, d.heldError(name)
-	}
-	return l, err
-}
-
 // Held reports whether somebody holds the lock Exclusive. It takes the lock Shared
-// for an instant, so a Try of Exclusive at that instant may fail. With no lock file
+// for an instant, so a try of Exclusive at that instant may fail. With no lock file
 // there is no holder; none is made.
 func (d Dir) Held(name string) (bool, error) {
-	l, err := d.acquire(name, Shared, func() error { return errAbsent })
-	switch err {
-	case nil:
-		return false, l.Unlock()
-	case errAbsent:
+	l, err := d.try(name, Shared, func() error { return fs.ErrNotExist })
+	if err == fs.ErrNotExist {
 		return false, nil
-	case errHeld:
-		return true, nil
 	}
-	return false, err
+	if l != nil {
+		return false, l.Unlock()
+	}
+	return err == nil, err
 }
 
-var (
-	errHeld   = errors.New("held")
-	errAbsent = errors.New("absent")
-)
-
-// acquire takes the lock if nobody holds it, errHeld, and checks that it is the file
-// at the lock's path.
-func (d Dir) acquire(name string, m Mode, seen func() error) (*Lock, error) {
-	if !filepath.IsLocal(name) || strings.ContainsAny(name, "/\\\x00") || name == "." {
-		return nil, fmt.Errorf("lock %q: %w", name, fs.ErrInvalid)
-	}
-	for range 20 {
+// try takes the lock unless somebody holds it: nil. What it holds then is the file at
+// the lock's path.
+func (d Dir) try(name string, m Mode, seen func() error) (*Lock, error) {
+	for {
 		if err := d.makeFile(name, seen); err != nil {
 			return nil, err
 		}
-		// Without O_CREATE: only makeFile makes files.
-		l := &Lock{d, name, flock.New(d.team.Join(fileOf(name)), flock.SetFlag(os.O_RDONLY|syscall.O_NONBLOCK))}
+		l := &Lock{d, name, flock.New(d.team.Join(fileOf(name)), flock.SetFlag(os.O_RDONLY))} // only makeFile makes files
 		try := l.file.TryLock
 		if m == Shared {
 			try = l.file.TryRLock
 		}
-		ok, err := try()
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			continue // removed a moment ago
+		switch isLocked, err := try(); {
+		case errors.Is(err, fs.ErrNotExist): // removed a moment ago
 		case err != nil:
 			return nil, fmt.Errorf("lock %s: %w", name, err)
-		case !ok:
-			return nil, errHeld
+		case !isLocked:
+			return nil, nil
 		case l.Current():
 			return l, nil
 		}
 		l.Unlock()
 	}
-	return nil, fmt.Errorf("lock %s: its file is replaced again and again", name)
 }
 
 func fileOf(name string) string { return directory + "/" + name }
 
-// makeFile makes the lock file unless it is there. It fails when another directory
-// is at the team's path, by which flock opens the file.
+// makeFile makes the lock file unless it is there, and gives it its rights, should its
+// maker have been killed before that. It fails when another directory is at the team's
+// path, by which flock opens the file.
 func (d Dir) makeFile(name string, seen func() error) error {
 	team, err := d.team.Lstat(".")
 	now, e := os.Stat(d.team.Path())
 	if err != nil || e != nil || !os.SameFile(team, now) {
 		return fmt.Errorf("lock %s: %s is gone or another directory than before", name, d.team.Path())
 	}
-	if err := d.team.IsDir(directory); err != nil {
-		return fmt.Errorf("lock %s: %w", name, err)
-	}
 	locks, err := d.team.Lstat(directory)
+	if err == nil && !locks.IsDir() {
+		err = durable.ErrNotDirectory
+	}
 	if err != nil {
-		return fmt.Errorf("lock %s: %w", name, err)
+		return fmt.Errorf("lock %s: %s: %w", name, directory, err)
 	}
 	info, err := d.team.Lstat(fileOf(name))
-	isShared := err == nil && locks.Mode()&^info.Mode()&0o060 == 0
-	if err == nil && info.Mode().IsRegular() && isShared {
+	if err == nil && info.Mode().IsRegular() && locks.Mode()&^info.Mode()&0o060 == 0 {
 		return nil
 	}
 	if errors.Is(err, fs.ErrNotExist) && seen != nil {
@@ -175,7 +150,6 @@ func (d Dir) makeFile(name string, seen func() error) error {
 			return err
 		}
 	}
-	// This also shares the file of a process that was killed before it did.
 	f, err := d.team.OpenFile(fileOf(name), os.O_RDONLY|os.O_CREATE)
 	if err != nil {
 		return fmt.Errorf("lock %s: %w", name, err)
@@ -183,8 +157,7 @@ func (d Dir) makeFile(name string, seen func() error) error {
 	return f.Close()
 }
 
-// Lock is a lock that is held, until Unlock; one that is forgotten is let go at some
-// time.
+// Lock is a lock that is held, until Unlock.
 type Lock struct {
 	dir  Dir
 	name string
@@ -203,10 +176,23 @@ func (l *Lock) Current() bool {
 	return err == nil && e == nil && os.SameFile(held, now) && (l.file.Locked() || l.file.RLocked())
 }
 
-func (d Dir) heldError(name string) error {
-	e := &HeldError{Lock: name}
-	if info, err := d.team.Lstat(fileOf(name)); err == nil {
-		e.PID, e.Command = holder(info)
+// holder finds a process that holds a lock: one whose open file is the lock's and, as
+// its fdinfo says, locked.
+func (d Dir) holder(name string) (pid int, command string) {
+	file, err := d.team.Lstat(fileOf(name))
+	open, _ := filepath.Glob("/proc/[0-9]*/fd/*")
+	for _, fd := range open {
+		if to, _ := os.Readlink(fd); err != nil || !strings.HasSuffix(to, "/"+fileOf(name)) {
+			continue
+		}
+		process := filepath.Dir(filepath.Dir(fd))
+		info, err := os.Stat(fd)
+		about, _ := os.ReadFile(filepath.Join(process, "fdinfo", filepath.Base(fd)))
+		if err == nil && os.SameFile(info, file) && bytes.Contains(about, []byte("FLOCK")) {
+			pid, _ = strconv.Atoi(filepath.Base(process))
+			comm, _ := os.ReadFile(filepath.Join(process, "comm"))
+			return pid, string(bytes.TrimSpace(comm))
+		}
 	}
-	return e
+	return 0, ""
 }

@@ -82,11 +82,11 @@ func contend(path string) {
 		var err error
 		switch i % 4 {
 		case 0:
-			l, err = d.Try("bob.reader", Exclusive, nil)
+			l, err = d.Lock(context.Background(), "bob.reader", Exclusive, 0, nil)
 		case 1: // gives up often
 			l, err = d.Lock(context.Background(), "bob.reader", Exclusive, time.Duration(rand.IntN(300))*time.Microsecond, nil)
 		default:
-			l, err = d.Lock(context.Background(), "bob.reader", Exclusive, 0, nil)
+			l, err = d.Lock(context.Background(), "bob.reader", Exclusive, time.Minute, nil)
 		}
 		var held *HeldError
 		if errors.As(err, &held) {
@@ -182,7 +182,7 @@ func TestManyProcesses(t *testing.T) {
 
 // hold takes the lock, starts a child that lives on, and waits to be killed.
 func hold(path string) {
-	l, err := childDir(path).Try("bob.runner", Exclusive, nil)
+	l, err := childDir(path).Lock(context.Background(), "bob.runner", Exclusive, 0, nil)
 	if err != nil {
 		panic(err)
 	}
@@ -208,7 +208,7 @@ func TestHolderKilled(t *testing.T) {
 	if held, err := d.Held("bob.runner"); !held || err != nil {
 		t.Errorf("Held: %v, %v", held, err)
 	}
-	_, err := d.Try("bob.runner", Exclusive, nil)
+	_, err := d.Lock(context.Background(), "bob.runner", Exclusive, time.Millisecond, nil)
 	var e *HeldError
 	if !errors.As(err, &e) {
 		t.Fatalf("got %v", err)

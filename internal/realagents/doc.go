@@ -17,6 +17,6 @@
 // Two of the cookbook's scripts are run with different programs at the places of
 // their agents.
 //
-// What the fake agent of package fakeagent pretends is what was seen here; a
+// What the fake agent of package testagent pretends is what was seen here; a
 // new version of one of the programs is tried here first.
 package realagents

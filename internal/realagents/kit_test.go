@@ -51,7 +51,7 @@ var built = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	exe := filepath.Join(dir, "atm")
-	cmd := exec.Command("go", "build", "-o", exe, "./cmd/atm")
+	cmd := exec.Command("go", "build", "-o", dir, "./cmd/...")
 	cmd.Dir = filepath.Join("..", "..")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build atm: %w\n%s", err, out)

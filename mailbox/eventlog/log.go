@@ -5,24 +5,18 @@
 //	events/base.json                     the fold of what is in the archive
 //	state.json                           the fold up to some event: a cache
 //
-// What may be relied on:
-//
-//   - An append is one write of whole lines, under the lock. What a kill or a power
-//     cut leaves of a line is cut off by the next append, and kept beside the bad
-//     messages.
-//   - Only the newest segment is written to. A full one is synced before the next
-//     is made: a power cut takes the end of a log, never its middle.
-//   - Followers take no lock and see whole lines only, each event once and in order.
-//     Events that are missing show as a Gap.
+// An append is one write of whole lines, under the lock. What a kill or a power cut
+// leaves of a line is cut off by the next append, and kept beside the bad messages. Only
+// the newest segment is written to; a full one is synced before the next is made: a
+// power cut takes the end of a log, never its middle. Followers take no lock and see
+// whole lines only, each event once and in order.
 package eventlog
 
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path"
 	"slices"
@@ -49,15 +43,9 @@ type Log struct {
 	Bad     string // the directory for what is cut off a torn segment
 	Archive string // the directory for old segments
 
-	// Lock gets the lock of who appends. When it has returned, the mailbox is
-	// known to be there.
-	Lock func(context.Context) (unlock func(), err error)
-
-	// Present is asked before each look: the error for a mailbox that is not there.
-	Present func() error
-
-	// Fill sets what all events of this log have: team and agent.
-	Fill func(*wire.Event)
+	Lock    func(context.Context) (unlock func(), err error) // for who appends; ensures that the mailbox is there
+	Present func() error                                     // asked before each look: the error for a mailbox that is not there
+	Fill    func(*wire.Event)                                // sets what all events of this log have: team and agent
 }
 
 // Append appends events, all or none, and fills in seq and at, also for the caller.
@@ -82,7 +70,12 @@ func (l *Log) append(ctx context.Context, sync bool, events []wire.Event) error 
 		return err
 	}
 	defer unlock()
-	if err := l.write(events, sync); err != nil {
+	n, err := l.openNewest()
+	defer func() { n.file.Close() }() // nil too
+	if err == nil {
+		err = l.write(&n, events, sync)
+	}
+	if err != nil {
 		return fmt.Errorf("append to %s: %w", l.Root.Join(l.Dir), err)
 	}
 	return nil
@@ -94,45 +87,6 @@ type newest struct {
 	segs []uint64 // all segments; the last is this one
 	size int64
 	seq  uint64 // the log's last number
-}
-
-func (l *Log) write(events []wire.Event, sync bool) error {
-	n, err := l.openNewest()
-	defer func() { n.file.Close() }() // nil too
-	if err != nil {
-		return err
-	}
-	lines, err := l.encode(events, n)
-	if err != nil {
-		return err
-	}
-	var unsynced error // why the segment before may not survive a power cut
-	if len(lines) > 0 {
-		if n.file == nil || n.size >= segmentSize {
-			if n.file != nil {
-				unsynced = l.Root.SyncFile(n.file)
-				n.file.Close()
-			}
-			if n.file, err = l.create(n.seq + 1); err != nil {
-				return err
-			}
-			n.size = 0
-		}
-		if err := l.Root.Write(n.file, lines); err != nil {
-			n.file.Truncate(n.size) // else the next append does it
-			return err
-		}
-	}
-	if !sync || n.file == nil {
-		return nil
-	}
-	if unsynced != nil {
-		return unsynced
-	}
-	if err := l.Root.SyncFile(n.file); err != nil {
-		return err
-	}
-	return l.Root.Sync(l.Dir)
 }
 
 // openNewest opens the newest segment, and cuts off what follows its last event.
@@ -149,39 +103,71 @@ func (l *Log) openNewest() (n newest, err error) {
 	if n.file, err = l.Root.OpenFile(l.segment(first), os.O_RDWR|os.O_APPEND); err != nil {
 		return n, err
 	}
-	if n.seq, n.size, err = lastEvent(n.file, first); err != nil {
+	// The last line may be somebody else's. Were its number believed, followers that are
+	// further would pass over the events that come: two must follow each other.
+	n.seq = first - 1
+	_, err = readBackward(n.file, func(line []byte, offset int64) bool {
+		e, ok := decode(line, first, offset)
+		if !ok {
+			return false
+		}
+		isSure := n.size > 0 && e.Seq+1 == n.seq
+		n.seq, n.size = max(n.seq, e.Seq), max(n.size, offset+int64(len(line)))
+		return isSure
+	})
+	if err != nil {
 		return n, err
 	}
-	info, err := n.file.Stat()
-	if err != nil || info.Size() == n.size {
+	torn, err := io.ReadAll(io.NewSectionReader(n.file, n.size, 1<<62))
+	if err != nil || len(torn) == 0 {
 		return n, err
 	}
-	torn := make([]byte, info.Size()-n.size)
-	if _, err := n.file.ReadAt(torn, n.size); err != nil {
-		return n, err
+	name := path.Join(l.Bad, "events."+segmentName(first)+"."+string(wire.NewID()))
+	if err = l.Root.MkdirAll(l.Bad); err == nil {
+		err = l.Root.Replace(name, torn, false)
 	}
-	if err := l.keepTorn(segmentName(first), torn); err != nil {
+	if err == nil {
+		err = l.Root.Replace(name+".reason", []byte("a line of the event log that was not written whole\n"), false)
+	}
+	if err != nil {
 		return n, fmt.Errorf("keep a torn line: %w", err)
 	}
 	return n, n.file.Truncate(n.size)
 }
 
-func (l *Log) keepTorn(segment string, torn []byte) error {
-	if err := l.Root.MkdirAll(l.Bad); err != nil {
+func (l *Log) write(n *newest, events []wire.Event, sync bool) error {
+	lines, err := l.encode(events, *n)
+	if err != nil {
 		return err
 	}
-	name := path.Join(l.Bad, "events."+segment+"."+string(wire.NewID()))
-	if err := l.Root.Replace(name, torn, false); err != nil {
+	var unsynced error // why the segment before may not survive a power cut
+	if len(lines) > 0 {
+		if n.file != nil && n.size >= segmentSize {
+			unsynced = l.Root.SyncFile(n.file)
+			n.file.Close()
+			n.file = nil
+		}
+		if n.file == nil {
+			if err := l.Root.MkdirAll(l.Dir); err != nil {
+				return err
+			}
+			n.file, err = l.Root.OpenFile(l.segment(n.seq+1), os.O_RDWR|os.O_APPEND|os.O_CREATE)
+			if n.size = 0; err != nil {
+				return err
+			}
+		}
+		if err := l.Root.Write(n.file, lines); err != nil {
+			n.file.Truncate(n.size) // else the next append does it
+			return err
+		}
+	}
+	if !sync || n.file == nil || unsynced != nil {
+		return unsynced
+	}
+	if err := l.Root.SyncFile(n.file); err != nil {
 		return err
 	}
-	return l.Root.Replace(name+".reason", []byte("a line of the event log that was not written whole\n"), false)
-}
-
-func (l *Log) create(first uint64) (*os.File, error) {
-	if err := l.Root.MkdirAll(l.Dir); err != nil {
-		return nil, err
-	}
-	return l.Root.OpenFile(l.segment(first), os.O_RDWR|os.O_APPEND|os.O_CREATE)
+	return l.Root.Sync(l.Dir)
 }
 
 // encode numbers the events that are new and makes lines of them.
@@ -191,7 +177,7 @@ func (l *Log) encode(events []wire.Event, n newest) (lines []byte, err error) {
 	for i, e := range events {
 		if e.EventID != "" {
 			if recent == nil {
-				if recent, err = l.recent(n); err != nil {
+				if recent, err = l.recent(n.segs); err != nil {
 					return nil, err
 				}
 			}
@@ -220,116 +206,74 @@ func (l *Log) encode(events []wire.Event, n newest) (lines []byte, err error) {
 	return lines, nil
 }
 
-// recent reads the last MiB of the log: of the newest segment, and of the one before
-// while that is short.
-func (l *Log) recent(n newest) ([]byte, error) {
-	if n.file == nil {
-		return []byte{}, nil
-	}
-	lines, _, err := readEnd(n.file, recentBytes)
-	before := len(n.segs) - 2
-	if err != nil || before < 0 || n.size >= recentBytes {
-		return lines, err
-	}
-	f, err := l.Root.Open(l.segment(n.segs[before]))
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	older, _, err := readEnd(f, recentBytes-n.size)
-	return slices.Concat(older, lines), err
+// recent reads the last MiB of the log: whole lines, in any order.
+func (l *Log) recent(segs []uint64) (lines []byte, err error) {
+	lines = []byte{}
+	err = l.backward(segs, func(line []byte, _ uint64, _ int64) bool {
+		lines = append(lines, line...)
+		return len(lines) >= recentBytes
+	})
+	return lines, err
 }
 
 // hasEventID reports whether one of the lines is an event with this id. It may stand
 // elsewhere in a line, as in an event of another vocabulary.
 func hasEventID(lines []byte, id string) bool {
-	key := wire.Quote(id)[1:] // of quotes there are so many that it takes three times as long
-	for {
-		i := bytes.Index(lines, key)
-		if i < 0 {
-			return false
-		}
-		begin, end := bytes.LastIndexByte(lines[:i], '\n')+1, i+bytes.IndexByte(lines[i:], '\n')
-		if e, err := wire.DecodeEvent(lines[begin:end]); err == nil && e.EventID == id {
-			return true
-		}
-		lines = lines[end:]
+	key := wire.Quote(id)
+	if !bytes.Contains(lines, key[1:]) { // of quotes there are so many that it takes three times as long
+		return false
 	}
+	for line := range bytes.Lines(lines) {
+		if bytes.Contains(line, key) {
+			if e, err := wire.DecodeEvent(line); err == nil && e.EventID == id {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // LastSeq is the number of the newest event, 0 when there is none.
 func (l *Log) LastSeq() (seq uint64, err error) {
-	events, err := l.Tail(func(events []wire.Event) bool { return len(events) > 1 })
-	for _, e := range events { // the last line may be somebody else's
+	_, err = l.Tail(func(e *wire.Event) bool {
+		isSure := e.Seq+1 == seq
 		seq = max(seq, e.Seq)
-	}
+		return isSure
+	})
 	return seq, err
 }
 
 // SeqBefore is the number of the last event that was appended before a moment, 0
 // when there is none. Where the clock was set back it is one of several.
 func (l *Log) SeqBefore(t time.Time) (seq uint64, err error) {
-	segs, err := l.segments()
-	for _, first := range slices.Backward(segs) {
-		c := l.Follow(first - 1)
-		e, _, err := c.Next()
-		for ; err == nil && e.At.Before(t); e, _, err = c.Next() {
+	_, err = l.Tail(func(e *wire.Event) bool {
+		if e.At.Before(t) {
 			seq = e.Seq
 		}
-		c.Close()
-		if err != nil && err != io.EOF {
-			return 0, err
-		}
-		if seq > 0 {
-			break
-		}
-	}
+		return seq > 0
+	})
 	return seq, err
 }
 
-// Tail returns the newest events, oldest first, reading further back until enough
-// says so or there are no more.
-func (l *Log) Tail(enough func([]wire.Event) bool) (events []wire.Event, err error) {
-	segs, err := l.segments()
-	for _, first := range slices.Backward(segs) {
-		done := false
-		if events, done, err = l.tail(first, events, enough); done || err != nil {
-			break
-		}
-	}
-	return events, err
-}
-
-// tail puts the newest events of a segment before those behind it.
-func (l *Log) tail(first uint64, behind []wire.Event, enough func([]wire.Event) bool) (events []wire.Event, done bool, err error) {
-	f, err := l.Root.Open(l.segment(first))
-	if errors.Is(err, fs.ErrNotExist) {
-		return behind, false, nil // archived by now
-	}
-	if err != nil {
-		return behind, false, err
-	}
-	defer f.Close()
-	for window := int64(2 << 10); ; window *= 8 {
-		lines, at, err := readEnd(f, window)
-		if err != nil {
-			return behind, false, err
-		}
-		events, offset := []wire.Event(nil), at
-		for line := range bytes.Lines(lines) {
-			if e, ok := decode(line, first, offset); ok {
-				events = append(events, e)
-			}
-			offset += int64(len(line))
-		}
-		events = append(events, behind...)
-		if done := enough(events); done || at == 0 {
-			return events, done, nil
-		}
-	}
-}
-
-// Newest returns the newest events, oldest first: at least n if there are so many.
+// Newest returns the newest events, at most n, oldest first.
 func (l *Log) Newest(n int) ([]wire.Event, error) {
-	return l.Tail(func(events []wire.Event) bool { return len(events) >= n })
+	return l.Tail(func(*wire.Event) bool { n--; return n <= 0 })
+}
+
+// Tail returns the newest events, oldest first. They are read from the newest
+// backwards, until enough says that one is the last that is wanted.
+func (l *Log) Tail(enough func(*wire.Event) bool) (events []wire.Event, err error) {
+	segs, err := l.segments()
+	if err != nil {
+		return nil, err
+	}
+	err = l.backward(segs, func(line []byte, first uint64, offset int64) bool {
+		e, ok := decode(line, first, offset)
+		if ok {
+			events = append(events, e)
+		}
+		return ok && enough(&e)
+	})
+	slices.Reverse(events)
+	return events, err
 }

@@ -2,10 +2,13 @@ package eventlog
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -42,56 +45,55 @@ func (l *Log) segments() ([]uint64, error) {
 	return segs, err
 }
 
-// readEnd reads the whole lines among the last bytes of a file, and says where the
-// first of them begins: 0 when that is all of the file.
-func readEnd(f *os.File, window int64) (lines []byte, at int64, err error) {
-	info, err := f.Stat()
-	if err != nil {
-		return nil, 0, err
+// backward calls f with the whole lines of some segments, the last first, until f has
+// enough.
+func (l *Log) backward(segs []uint64, f func(line []byte, first uint64, offset int64) (enough bool)) error {
+	for _, first := range slices.Backward(segs) {
+		file, err := l.Root.Open(l.segment(first))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // archived by now
+		}
+		if err != nil {
+			return err
+		}
+		enough, err := readBackward(file, func(line []byte, offset int64) bool { return f(line, first, offset) })
+		file.Close()
+		if enough || err != nil {
+			return err
+		}
 	}
-	at = max(0, info.Size()-window)
-	lines = make([]byte, info.Size()-at)
-	n, err := f.ReadAt(lines, at)
-	if err != nil && err != io.EOF {
-		return nil, 0, err
-	}
-	lines = lines[:bytes.LastIndexByte(lines[:n], '\n')+1]
-	if at > 0 { // the first line is perhaps not whole
-		i := bytes.IndexByte(lines, '\n') + 1
-		lines, at = lines[i:], at+int64(i)
-	}
-	return lines, at, nil
+	return nil
 }
 
-// lastEvent returns the last number of a segment, and where its last event ends.
-//
-// It reads further back until it has met the event before that too. The last line may
-// be somebody else's, and were its number believed, followers that are further would
-// pass over the events that come.
-func lastEvent(f *os.File, first uint64) (seq uint64, end int64, err error) {
-	for window := int64(2 << 10); ; window *= 8 {
-		lines, at, err := readEnd(f, window)
-		if err != nil {
-			return 0, 0, err
+// readBackward calls f with the whole lines of a file and where they begin, the last
+// first, until f has enough.
+func readBackward(file *os.File, f func(line []byte, offset int64) (enough bool)) (enough bool, err error) {
+	info, err := file.Stat()
+	if err != nil {
+		return false, err
+	}
+	at, lines := info.Size(), []byte(nil) // what was read and not given, and where that begins
+	for size := int64(4 << 10); at > 0; size *= 2 {
+		more := make([]byte, min(size, at), min(size, at)+int64(len(lines)))
+		at -= int64(len(more))
+		n, err := file.ReadAt(more, at)
+		if err != nil && err != io.EOF { // its end may have been cut off meanwhile
+			return false, err
 		}
-		seq, end = first-1, 0
-		sure := at == 0
-		for begin, stop := 0, len(lines); stop > 0; stop = begin {
-			begin = bytes.LastIndexByte(lines[:stop-1], '\n') + 1
-			n := number(lines[begin:stop])
-			sure = sure || end > 0 && n+1 == seq
-			if end > 0 && 0 < n && n <= seq {
-				continue
+		lines = append(more[:n], lines...)
+		lines = lines[:bytes.LastIndexByte(lines, '\n')+1]
+		for len(lines) > 0 {
+			begin := bytes.LastIndexByte(lines[:len(lines)-1], '\n') + 1
+			if begin == 0 && at > 0 {
+				break // its beginning comes with the next read
 			}
-			if e, ok := decode(lines[begin:stop], first, at+int64(begin)); ok {
-				seq = max(seq, e.Seq)
-				end = max(end, at+int64(stop))
+			if f(lines[begin:], at+int64(begin)) {
+				return true, nil
 			}
-		}
-		if sure {
-			return seq, end, nil
+			lines = lines[:begin]
 		}
 	}
+	return false, nil
 }
 
 // decode decodes a line of a segment that begins at an offset in it. A number that
@@ -105,10 +107,7 @@ func decode(line []byte, first uint64, offset int64) (wire.Event, bool) {
 // number is the number that a line begins with, as all of ours do, without decoding
 // it; 0 when it does not.
 func number(line []byte) uint64 {
-	rest, ok := bytes.CutPrefix(line, []byte(`{"seq":`))
-	if !ok {
-		return 0
-	}
+	rest, _ := bytes.CutPrefix(line, []byte(`{"seq":`))
 	digits, _, _ := bytes.Cut(rest, []byte{','})
 	n, err := strconv.ParseUint(string(digits), 10, 62)
 	if err != nil {

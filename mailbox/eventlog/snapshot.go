@@ -14,10 +14,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-const (
-	baseFile    = "base.json"
-	maxSnapshot = 1 << 20
-)
+const baseFile = "base.json"
 
 // Snapshot is a fold of the events up to one of them. What its state is made of is
 // its maker's business.
@@ -26,10 +23,6 @@ type Snapshot struct {
 	Seq     uint64          `json:"seq"`     // of the last event folded
 	CRC     uint32          `json:"crc"`     // IEEE CRC-32 of its line, without the line feed
 	State   json.RawMessage `json:"state"`
-
-	// Where that line was found: a hint, by which it is found at once again.
-	Segment uint64 `json:"segment,omitempty"` // the segment's first number
-	Offset  int64  `json:"offset,omitempty"`
 }
 
 // Snapshot reads the cached snapshot, false when there is none. It is worth nothing
@@ -49,15 +42,12 @@ func (l *Log) Base() (Snapshot, bool, error) {
 }
 
 func (l *Log) readSnapshot(name string) (s Snapshot, ok bool, err error) {
-	data, err := l.Root.ReadFile(name, maxSnapshot)
+	data, err := l.Root.ReadFile(name, 1<<20)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, false, nil
 	}
-	if err != nil {
-		return s, false, err
-	}
-	if json.Unmarshal(data, &s) != nil || s.Seq == 0 {
-		return Snapshot{}, false, nil
+	if err != nil || json.Unmarshal(data, &s) != nil || s.Seq == 0 {
+		return Snapshot{}, false, err
 	}
 	return s, true, nil
 }
@@ -74,7 +64,7 @@ func (l *Log) writeSnapshot(name string, s Snapshot, sync bool) error {
 	return l.Root.Replace(name, append(data, '\n'), sync)
 }
 
-// ArchiveBefore moves the oldest segments to the archive, those whose events all lie
+// ArchiveBefore moves the oldest segments to the archive, those that were last written
 // before a moment, but never the newest. First fold is asked for the fold up to the
 // last event that goes, and that becomes the base: a kill in between leaves segments
 // that the next call moves. A dry run counts the same. fold may read the log.
@@ -85,22 +75,16 @@ func (l *Log) ArchiveBefore(ctx context.Context, before time.Time, dry bool, fol
 	}
 	defer unlock()
 	segs, err := l.segments()
-	if err != nil {
-		return 0, 0, err
-	}
 	old := 0
-	for ; old+1 < len(segs); old++ {
-		size, isOld, err := l.isOld(segs[old], segs[old+1], before)
-		if err != nil {
-			return 0, 0, err
-		}
-		if !isOld {
+	for ; err == nil && old+1 < len(segs); old++ {
+		var info fs.FileInfo
+		if info, err = l.Root.Lstat(l.segment(segs[old])); err != nil || !info.ModTime().Before(before) {
 			break
 		}
-		bytes += size
+		bytes += info.Size()
 	}
-	if old == 0 {
-		return 0, 0, nil
+	if old == 0 || err != nil {
+		return 0, 0, err
 	}
 	events = int(segs[old] - segs[0])
 	if dry {
@@ -125,22 +109,6 @@ func (l *Log) ArchiveBefore(ctx context.Context, before time.Time, dry bool, fol
 	return events, bytes, nil
 }
 
-// isOld reports whether the last event of a segment lies before a moment. Where that
-// cannot be read, the first of the next tells.
-func (l *Log) isOld(first, next uint64, before time.Time) (size int64, isOld bool, err error) {
-	info, err := l.Root.Lstat(l.segment(first))
-	if err != nil {
-		return 0, false, err
-	}
-	c := l.Follow(next - 2)
-	defer c.Close()
-	e, _, err := c.Next()
-	if err == io.EOF {
-		return 0, false, nil
-	}
-	return info.Size(), e.At.Before(before), err
-}
-
 // foldBase writes the fold up to an event as the base, unless the base is further.
 func (l *Log) foldBase(upTo uint64, fold func(uint64) (Snapshot, error)) error {
 	base, _, err := l.Base()
@@ -163,30 +131,23 @@ func (l *Log) Check() (odd []string, gaps []Gap, err error) {
 		return nil, nil, err
 	}
 	names, err := l.Root.Names(l.Dir)
-	if err != nil {
-		return nil, nil, err
-	}
 	for _, name := range names {
 		info, err := l.Root.Lstat(path.Join(l.Dir, name))
-		if err != nil || strings.HasPrefix(name, ".") {
-			continue
-		}
-		if !info.Mode().IsRegular() || segmentFirst(name) == 0 && name != baseFile {
+		isKnown := strings.HasPrefix(name, ".") || name == baseFile || segmentFirst(name) > 0
+		if err == nil && (!isKnown || !info.Mode().IsRegular() && name[0] != '.') {
 			odd = append(odd, name)
 		}
 	}
 	c := l.Follow(base.Seq)
 	defer c.Close()
-	for {
-		_, gap, err := c.Next()
-		if err == io.EOF {
-			return odd, gaps, nil
-		}
-		if err != nil {
-			return odd, gaps, err
-		}
-		if gap != nil {
+	for err == nil {
+		var gap *Gap
+		if _, gap, err = c.Next(); gap != nil {
 			gaps = append(gaps, *gap)
 		}
 	}
+	if err == io.EOF {
+		err = nil
+	}
+	return odd, gaps, err
 }

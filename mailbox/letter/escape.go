@@ -2,6 +2,7 @@ package letter
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -33,12 +34,8 @@ func escapeRune(s, allowed string) string {
 		return fmt.Sprintf(`\x%02x`, s[0])
 	case !isControl(c), strings.ContainsRune(allowed, c):
 		return s
-	case c == '\n':
-		return `\n`
-	case c == '\t':
-		return `\t`
-	case c == '\r':
-		return `\r`
+	case strings.ContainsRune("\n\t\r", c):
+		return strings.Trim(strconv.QuoteRune(c), "'")
 	case c < 0x100:
 		return fmt.Sprintf(`\x%02x`, c)
 	}

@@ -1,7 +1,6 @@
 package letter
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -45,18 +44,4 @@ func FlagsOf(shown, behind []*wire.Message) []Flags {
 		}
 	}
 	return flags
-}
-
-// Lease says who has a message under a lease, or else how often it was given out
-// before; "" if it never was.
-func (r *Renderer) Lease(f Flags) string {
-	switch {
-	case f.TakenBy != wire.Address{}:
-		return fmt.Sprintf("taken by %s for %s more", r.Who(f.TakenBy), Span(max(0, f.TakenUntil.Sub(r.Now))))
-	case f.TimesTaken == 1:
-		return "given out once before"
-	case f.TimesTaken > 1:
-		return fmt.Sprintf("given out %d times before", f.TimesTaken)
-	}
-	return ""
 }

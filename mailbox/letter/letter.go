@@ -13,6 +13,7 @@ package letter
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -64,9 +65,7 @@ func (r *Renderer) Render(m *wire.Message, f Flags) []byte {
 		size, lines = max(r.Bytes-len(head)-81, 80), max(r.Lines-2, 1) // 80 for the last line
 	}
 	body, left := r.Body(m.Body, size, lines)
-	out := make([]byte, 0, len(head)+len(body)+81)
-	out = append(append(out, head...), '\n')
-	out = append(out, body...)
+	out := append([]byte(head+"\n"), body...)
 	if left > 0 {
 		out = fmt.Appendf(out, "… %s more: atm show %s --raw\n", Size(int64(left)), r.Short(m.ID))
 	}
@@ -122,15 +121,28 @@ func (r *Renderer) Header(m *wire.Message, f Flags) string {
 
 // recipients lists addresses, of more than four the first three.
 func (r *Renderer) recipients(to []wire.Address) string {
-	var names []string
+	names := make([]string, len(to))
 	for i, a := range to {
-		if i == 3 && len(to) > 4 {
-			names = append(names, fmt.Sprintf("%d more", len(to)-i))
-			break
-		}
-		names = append(names, r.Who(a))
+		names[i] = r.Who(a)
+	}
+	if len(names) > 4 {
+		names = append(names[:3], fmt.Sprintf("%d more", len(to)-3))
 	}
 	return strings.Join(names, " ")
+}
+
+// Lease says who has a message under a lease, or else how often it was given out
+// before; "" if it never was.
+func (r *Renderer) Lease(f Flags) string {
+	switch {
+	case f.TakenBy != wire.Address{}:
+		return fmt.Sprintf("taken by %s for %s more", r.Who(f.TakenBy), Span(max(0, f.TakenUntil.Sub(r.Now))))
+	case f.TimesTaken == 1:
+		return "given out once before"
+	case f.TimesTaken > 1:
+		return fmt.Sprintf("given out %d times before", f.TimesTaken)
+	}
+	return ""
 }
 
 const indent = "  "
@@ -145,20 +157,17 @@ func (r *Renderer) Body(body string, size, lines int) (shown []byte, left int) {
 	type position struct{ read, shown int } // in text and in shown; no line feed ends what is shown
 	end := position{0, len(shown)}
 	line := end // the end of the last whole line
-	for n := 0; end.read < len(text); {
+	for n := 0; end.read < len(text) && (lines == 0 || n < lines); {
 		piece, length := r.next(text[end.read:])
 		if size > 0 && len(shown)+len(piece) > size {
 			break
 		}
 		shown = append(shown, piece...)
-		end.read += length
-		if text[end.read-1] != '\n' {
+		if end.read += length; text[end.read-1] != '\n' {
 			end.shown = len(shown)
-			continue
-		}
-		line = end
-		if n++; n == lines {
-			break
+		} else {
+			line = end
+			n++
 		}
 	}
 	if end.read < len(text) {
@@ -206,21 +215,15 @@ func (r *Renderer) Short(id wire.ID) string { return id.Short(r.Digits) }
 // ShortLength is how many digits short ids need so that no two of these are
 // alike; at least 6.
 func ShortLength(ids []wire.ID) int {
-	n := 6
-	for n < 32 && collide(ids, n) {
-		n++
-	}
-	return n
-}
-
-// collide reports whether two ids have the same short form of n digits.
-func collide(ids []wire.ID, n int) bool {
-	seen := map[string]wire.ID{}
-	for _, id := range ids {
-		if other, ok := seen[id.Short(n)]; ok && other != id {
-			return true
+	for n := 6; ; n++ {
+		seen := map[string]wire.ID{}
+		isShared := slices.ContainsFunc(ids, func(id wire.ID) bool {
+			other, ok := seen[id.Short(n)]
+			seen[id.Short(n)] = id
+			return ok && other != id
+		})
+		if !isShared || n == 32 {
+			return n
 		}
-		seen[id.Short(n)] = id
 	}
-	return false
 }

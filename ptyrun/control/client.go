@@ -15,12 +15,12 @@ import (
 // answerLimit is for what a runner can say, or take, at once.
 const answerLimit = 5 * time.Second
 
-// A Client talks to one runner, one request at a time: it is not for several goroutines.
-// Its methods are the Handler's. After an error that is no *Error it is of no more use.
+// A Client talks to one runner, one request at a time: it is not for several goroutines. Its methods are
+// the Handler's. After an error that is no *Error it is of no more use.
 type Client struct{ conn *connection }
 
-// Dial connects to the runner of a run directory. ErrNoRunner: nobody listens;
-// NotAnsweringError: somebody does, and is silent until ctx's deadline, or for Patience.
+// Dial connects to the runner of a run directory. ErrNoRunner: nobody listens; NotAnsweringError: somebody
+// does, and is silent until ctx's deadline, or for Patience.
 func Dial(ctx context.Context, dir string) (*Client, error) {
 	conn, err := connect(dir)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
@@ -126,8 +126,8 @@ type Ending struct {
 	err      error
 }
 
-// Attach joins the agent's terminal until the child ends, the detach key is typed
-// (DetachKey), or ctx ends, which detaches as well. The client is of no more use then.
+// Attach joins the agent's terminal until the child ends, the detach key is typed (DetachKey), or ctx ends,
+// which detaches as well. The client is of no more use then.
 func (c *Client) Attach(ctx context.Context, r AttachRequest, t Terminal) (Ending, error) {
 	defer c.Close()
 	if _, err := ask[any](ctx, c, "attach", r); err != nil {

@@ -1,11 +1,11 @@
-// Package control is how other processes reach an agent's runner: a Unix socket in the
-// agent's run directory, both ends of it.
+// Package control is how other processes reach an agent's runner: a Unix socket in the agent's run
+// directory, both ends of it.
 //
 //	<agent>/run/control.sock   0600, there while the runner runs
 //
-// A path that is too long for a socket is a symbolic link to one below $XDG_RUNTIME_DIR
-// or the directory for temporary files. Each end asks the kernel who the other is, and
-// deals only with its own user and root.
+// A path that is too long for a socket is a symbolic link to one below $XDG_RUNTIME_DIR or the directory
+// for temporary files. Each end asks the kernel who the other is, and deals only with its own user and
+// root.
 //
 // On the wire are lines of JSON: first the server's version, then requests and answers.
 //
@@ -13,9 +13,9 @@
 //	{"op":"screen","with":{"last":50}}
 //	{"ok":true,"result":{"lines":[…],…}}   or   {"error":{"code":"refused","message":"…"}}
 //
-// After the answer to "attach" bytes go as base64, until exit or detached comes from the
-// server or the client closes its sending half. The runner waits for no viewer: output
-// for one that is too slow is left out, and after the gap it asks to be repainted.
+// After the answer to "attach" bytes go as base64, until exit or detached comes from the server or the
+// client closes its sending half. The runner waits for no viewer: output for one that is too slow is left
+// out, and after the gap it asks to be repainted.
 //
 //	from the server   {"out":"…"}  {"gap":true}  {"exit":{"code":0}}  {"detached":"why"}
 //	from the client   {"in":"…"}  {"size":{"cols":80,"rows":24}}  {"repaint":true}
@@ -46,8 +46,8 @@ type NotAnsweringError struct{ PID int }
 func (e *NotAnsweringError) Error() string { return ErrNotAnswering.Error() }
 func (e *NotAnsweringError) Unwrap() error { return ErrNotAnswering }
 
-// An Error is what the runner answered instead of doing it. Codes are those of the
-// command line: failed, usage, ambiguous, not_found, timeout, locked, refused.
+// An Error is what the runner answered instead of doing it. Codes are those of the command line: failed,
+// usage, ambiguous, not_found, timeout, locked, refused.
 type Error struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
@@ -56,8 +56,8 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
-// Handler is the runner, called by several goroutines at once. A context ends when the
-// server closes; a method returns soon after that, and its answer is still sent.
+// Handler is the runner, called by several goroutines at once. A context ends when the server closes; a
+// method returns soon after that, and its answer is still sent.
 type Handler interface {
 	Status(ctx context.Context) (Status, error)
 	Screen(ctx context.Context, r ScreenRequest) (Screen, error)
@@ -66,8 +66,8 @@ type Handler interface {
 	Answer(ctx context.Context, r AnswerRequest) (Outcome, error)
 	Stop(ctx context.Context, r StopRequest) (Outcome, error)
 	Restart(ctx context.Context) (Outcome, error)
-	// Attach serves a viewer until its Input is closed, the context ends or the child
-	// has ended, in which case it calls Exit. The viewer is told its error.
+	// Attach serves a viewer until its Input is closed, the context ends or the child has ended, in which
+	// case it calls Exit. The viewer is told its error.
 	Attach(ctx context.Context, r AttachRequest, v *Viewer) error
 }
 
@@ -76,13 +76,31 @@ type Status struct {
 	ChildPID    int       `json:"child_pid,omitempty"`
 	State       string    `json:"state"`
 	Detail      string    `json:"detail,omitempty"`
+	Driver      string    `json:"driver,omitempty"`
 	Started     time.Time `json:"started"`
 	Ready       bool      `json:"ready"`
 	Restarts    int       `json:"restarts"`
 	Viewers     int       `json:"viewers"`
-	Gate        string    `json:"gate,omitempty"`         // why mail waits
+	Gate        Gate      `json:"gate,omitempty"`
 	NotRecorded string    `json:"not_recorded,omitempty"` // why the recording has stopped
 }
+
+// A Gate says why mail is not typed in at this moment. Where the screen is the reason it is the driver's
+// word, of which only those that others tell apart are named here.
+type Gate string
+
+const (
+	GateOpen     Gate = "" // it is typed in
+	GateOff      Gate = "its program does not run"
+	GateStopping Gate = "it is being stopped"
+	GateDialog   Gate = "dialog"
+	GateDrawing  Gate = "it is drawing"
+	GateBusy     Gate = "busy"
+	GateTyping   Gate = "a person types"
+	GateSettling Gate = "idle for a moment only"
+	GateDraft    Gate = "draft"
+	GateNoPrompt Gate = "no prompt on the screen"
+)
 
 // ScreenRequest asks for what is on the screen.
 type ScreenRequest struct {

@@ -11,8 +11,8 @@ const DetachKey = `Ctrl-\ d`
 // keysLine shows the keys in the lowest line of a terminal.
 const keysLine = "\x18\x1b7\x1b[9999;1H\x1b[2K\x1b[7m[atm: Ctrl-\\ d leaves; Ctrl-\\ and any other key are both sent]\x1b[m\x1b8"
 
-// keyPattern is the first key, or report of the terminal, in some input. Programs have keys
-// written as sequences: by the kitty protocol (64 and 128: locks) or xterm's modifyOtherKeys.
+// keyPattern is the first key, or report of the terminal, in some input. Programs have keys written as
+// sequences: by the kitty protocol (64 and 128: locks) or xterm's modifyOtherKeys.
 var keyPattern = regexp.MustCompile(`(?s)^(?:` +
 	`(\x1c|\x1b\[92[:\d]*;(?:5|69|133|197)(?::1)?u|\x1b\[27;5;92~)` + // 1: Ctrl-\
 	`|(d|\x1b\[100[:\d]*(?:;(?:1|65|129|193)?(?::1)?)?u)` + // 2: d
@@ -21,13 +21,13 @@ var keyPattern = regexp.MustCompile(`(?s)^(?:` +
 	`|(\x1b\[M...|\x1b\[[<?>=\d;$]*[cnRtyMmIO]|\x1b\[\?\d*u|\x1b\[[\d:;]*:3[~A-Su]|\x1b\[574[45][^u]*u|\x1b[\]P_^X][^\a\x1b]*(?:\a|\x1b\\))` +
 	`|\x1b\[200~.*?(?:\x1b\[201~|$)|\x1b\[[ -?]*[@-~]|\x1bO.|.)`) // a paste, and any other key
 
-// A keyScanner finds the detach key in what a terminal sends. Ctrl-\ is held until the
-// next key: a d or ? takes it away, any other goes on together with it. A sequence, or a
-// paste, that comes in two pieces is not known as one.
+// A keyScanner finds the detach key in what a terminal sends. Ctrl-\ is held until the next key: a d or ?
+// takes it away, any other goes on together with it. A sequence, or a paste, that comes in two pieces is
+// not known as one.
 type keyScanner struct{ held []byte }
 
-// scan returns what is to be sent of a piece of input, and whether the keys are to be
-// shown or the viewer leaves; what follows that key is dropped.
+// scan returns what is to be sent of a piece of input, and whether the keys are to be shown or the viewer
+// leaves; what follows that key is dropped.
 func (k *keyScanner) scan(p []byte) (out []byte, help, detach bool) {
 	for len(p) > 0 {
 		found := keyPattern.FindSubmatch(p)

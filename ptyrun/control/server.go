@@ -59,8 +59,8 @@ type Server struct {
 	listener *net.UnixListener
 }
 
-// Listen makes the socket in a run directory, in place of a dead runner's: the caller
-// holds the runner's lock. ErrInUse where somebody listens all the same.
+// Listen makes the socket in a run directory, in place of a dead runner's: the caller holds the runner's
+// lock. ErrInUse where somebody listens all the same.
 func Listen(dir string) (*Server, error) {
 	if conn, err := connect(dir); err == nil {
 		conn.Close()
@@ -110,8 +110,8 @@ func removeSocket(dir string) {
 	}
 }
 
-// Serve answers clients until ctx ends or Close is called, and then waits for its
-// goroutines: one a client, three for a viewer.
+// Serve answers clients until ctx ends or Close is called, and then waits for its goroutines: one a client,
+// three for a viewer.
 func (s *Server) Serve(ctx context.Context, h Handler) error {
 	var clients sync.WaitGroup
 	defer clients.Wait()
@@ -189,13 +189,15 @@ func (c *connection) handle(ctx context.Context, h Handler, r request) (any, err
 	case "restart":
 		return h.Restart(ctx)
 	}
-	return nil, &Error{Code: "usage", Message: fmt.Sprintf("there is no operation %q", r.Op)}
+	return nil, usage("there is no operation " + strconv.Quote(r.Op))
 }
+
+func usage(message string) error { return &Error{Code: "usage", Message: message} }
 
 func handleWith[R, A any](ctx context.Context, r request, method func(context.Context, R) (A, error)) (any, error) {
 	var with R
 	if err := json.Unmarshal(r.With, &with); err != nil {
-		return nil, &Error{Code: "usage", Message: err.Error()}
+		return nil, usage(err.Error())
 	}
 	return method(ctx, with)
 }

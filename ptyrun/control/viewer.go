@@ -31,8 +31,8 @@ type output struct {
 	Detached string `json:"detached,omitempty"`
 }
 
-// A Viewer is a terminal that has joined. Its methods do not block. They may be called by
-// several goroutines, one at a time, until the Handler's Attach returns.
+// A Viewer is a terminal that has joined. Its methods do not block. They may be called by several
+// goroutines, one at a time, until the Handler's Attach returns.
 type Viewer struct {
 	input  chan Input
 	lines  chan output
@@ -44,8 +44,8 @@ type Viewer struct {
 // Input gives what the viewer does, and is closed when it has left.
 func (v *Viewer) Input() <-chan Input { return v.input }
 
-// Send queues a copy of output. A viewer for which too much waits is behind: this and
-// every further call returns ErrViewerBehind until a Repaint, for which it will ask.
+// Send queues a copy of output. A viewer for which too much waits is behind: this and every further call
+// returns ErrViewerBehind until a Repaint, for which it will ask.
 func (v *Viewer) Send(p []byte) error {
 	for piece := range slices.Chunk(p, maxPiece) {
 		if v.behind {

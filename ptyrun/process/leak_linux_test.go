@@ -4,70 +4,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
-
-func descriptors(t *testing.T) int {
-	t.Helper()
-	names, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(names)
-}
-
-func TestManyRunsLeakNothing(t *testing.T) {
-	once := func(i int) {
-		nap := nap()
-		script := []string{
-			`echo hello`,
-			`setsid sleep ` + nap + ` & (sleep ` + nap + ` &) ; exit 0`,
-			`exec sleep ` + nap,
-		}[i%3]
-		c, err := Start(Command{Argv: []string{"sh", "-c", script}, Cols: 80, Rows: 24, Env: append(os.Environ(), "ATM_RUN="+nap)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		read := make(chan struct{})
-		go func() {
-			defer close(read)
-			buf := make([]byte, 1024)
-			for {
-				if _, err := c.Read(buf); err != nil {
-					return
-				}
-			}
-		}()
-		if i%3 != 2 {
-			<-c.Done()
-		}
-		if err := c.Jiggle(); err != nil {
-			t.Error(err)
-		}
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-		<-read
-		if n := nappers(t, nap); n != 0 {
-			t.Fatalf("run %d left %d processes", i, n)
-		}
-	}
-	once(0) // opens what stays open, such as the poller
-	fds, routines := descriptors(t), runtime.NumGoroutine()
-	for i := range 50 {
-		once(i)
-	}
-	eventually(t, func() bool { return runtime.NumGoroutine() <= routines && descriptors(t) <= fds && zombies(t) == 0 },
-		func() string {
-			return fmt.Sprintf("%d goroutines, %d descriptors and no zombie; there are %d, %d and %d",
-				routines, fds, runtime.NumGoroutine(), descriptors(t), zombies(t))
-		})
-}
 
 // An orphan that ends while the program runs is reaped then, and other code's
 // children are left to it.

@@ -1,5 +1,5 @@
-// Package process runs a program on a pseudo-terminal of its own and ends it
-// with everything that it started.
+// Package process runs a program on a pseudo-terminal of its own and ends it with everything that it
+// started.
 //
 // The program leads a session whose terminal is the PTY. What may be relied on:
 //
@@ -16,8 +16,8 @@
 //     the environment.
 //   - Nothing polls while the program runs.
 //
-// On macOS, where there is no subreaper, a process that has left the session and
-// lost its parent may not be found. On other systems nothing can be started.
+// On macOS, where there is no subreaper, a process that has left the session and lost its parent may not be
+// found. On other systems nothing can be started.
 package process
 
 import "fmt"
@@ -27,8 +27,8 @@ type Command struct {
 	Argv []string // the program, looked up in Env's PATH, and its arguments
 	Dir  string   // where to run it; "": here
 
-	// Env is its environment; nil: ours. A value of ATM_RUN in it marks the run:
-	// Stop ends every process that carries it.
+	// Env is its environment; nil: ours. A value of ATM_RUN in it marks the run: Stop ends every process
+	// that carries it.
 	Env []string
 
 	Cols, Rows int // the terminal's size
@@ -40,8 +40,8 @@ type Exit struct {
 	Signal string // the signal's name, as in SIGKILL; "" if it was none
 }
 
-// Info is a process that runs, or ran: the number alone may belong to another
-// process by now, number and start together do not.
+// Info is a process that runs, or ran: the number alone may belong to another process by now, number and
+// start together do not.
 type Info struct {
 	PID   int
 	Name  string // as the kernel shows it, at most 15 bytes on Linux
@@ -49,6 +49,14 @@ type Info struct {
 }
 
 func (i Info) String() string { return fmt.Sprintf("%s (%d)", i.Name, i.PID) }
+
+// Names are processes as people are told of them.
+func Names(processes []Info) (names []string) {
+	for _, p := range processes {
+		names = append(names, p.String())
+	}
+	return names
+}
 
 // Ended is what Stop found and could not end.
 type Ended struct {

@@ -15,12 +15,11 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 )
 
-// Child is a program on a terminal of its own. Its methods may be called from
-// several goroutines; Read is for one of them, and so is Write.
+// Child is a program on a terminal of its own. Its methods may be called from several goroutines; Read is
+// for one of them, and so is Write.
 type Child struct {
 	cmd   *exec.Cmd
 	pid   int
@@ -38,19 +37,18 @@ type Child struct {
 
 	stopping sync.Mutex
 	sizeLock sync.Mutex
-	size     pty.Winsize
+	size     unix.Winsize
 }
 
-// running are the programs that were started here and are not closed yet, by
-// number. It is locked while one is started, so that none is taken for an adopted
-// process before it is entered.
+// running are the programs that were started here and are not closed yet, by number. It is locked while one
+// is started, so that none is taken for an adopted process before it is entered.
 var (
 	runningLock sync.Mutex
 	running     = make(map[int]*Child)
 )
 
-// Start runs a command. The caller must Read until io.EOF, or the program stands
-// still when the terminal is full, and Close at the end.
+// Start runs a command. The caller must Read until io.EOF, or the program stands still when the terminal is
+// full, and Close at the end.
 func Start(c Command) (_ *Child, err error) {
 	if len(c.Argv) == 0 {
 		return nil, errors.New("run a program: no program was given")
@@ -64,7 +62,7 @@ func Start(c Command) (_ *Child, err error) {
 	if env == nil {
 		env = os.Environ()
 	}
-	path, err := lookUp(c.Argv[0], env)
+	path, err := lookUp(c.Argv[0], value(env, "PATH"))
 	if err != nil {
 		return nil, err
 	}
@@ -109,9 +107,9 @@ func Start(c Command) (_ *Child, err error) {
 	return child, nil
 }
 
-// catchIgnoredSignals catches and drops signals that are ignored here. A program
-// would inherit that they are ignored: one whose runner was started by nohup, or
-// by a script with &, could not be hung up or interrupted.
+// catchIgnoredSignals catches and drops signals that are ignored here. A program would inherit that they
+// are ignored: one whose runner was started by nohup, or by a script with &, could not be hung up or
+// interrupted.
 func catchIgnoredSignals() {
 	for _, sig := range []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGPIPE, unix.SIGTSTP} {
 		if signal.Ignored(sig) {
@@ -132,30 +130,28 @@ func (c *Child) wait() {
 	close(c.done)
 }
 
-// lookUp finds a program as a shell with that environment would, except that a
-// relative entry of PATH counts for nothing. A name with a slash is left to the
-// kernel, which resolves it in the program's directory.
-func lookUp(name string, env []string) (string, error) {
+// lookUp finds a program on a PATH, of which a relative entry counts for nothing. A name with a slash is left
+// to the kernel, which resolves it in the program's directory.
+func lookUp(name, path string) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, nil
 	}
-	for _, dir := range filepath.SplitList(value(env, "PATH")) {
-		path, err := exec.LookPath(filepath.Join(dir, name))
-		if err == nil && filepath.IsAbs(path) {
-			return path, nil
+	for _, dir := range filepath.SplitList(path) {
+		if found, err := exec.LookPath(filepath.Join(dir, name)); err == nil && filepath.IsAbs(found) {
+			return found, nil
 		}
 	}
 	return "", errors.New("no such program on PATH")
 }
 
 // value is that of a variable in an environment; the last one counts.
-func value(env []string, name string) string {
-	for i := len(env) - 1; i >= 0; i-- {
-		if v, ok := strings.CutPrefix(env[i], name+"="); ok {
-			return v
+func value(env []string, name string) (value string) {
+	for _, pair := range env {
+		if v, ok := strings.CutPrefix(pair, name+"="); ok {
+			value = v
 		}
 	}
-	return ""
+	return value
 }
 
 // PID is the program's process, which also names its session and group.

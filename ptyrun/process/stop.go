@@ -16,15 +16,14 @@ const (
 	closeGrace   = 250 * time.Millisecond // Close's
 	maxLastGrace = time.Second            // for what is left when the program has ended or its terminal is gone
 
-	// killWait is how long a killed process may take to be gone. One that sleeps
-	// in the kernel on a dead disk takes for ever.
+	// killWait is how long a killed process may take to be gone. One that sleeps in the kernel on a dead
+	// disk takes for ever.
 	killWait = 5 * time.Second
 )
 
-// Stop ends the program and everything that it started, and returns when they
-// are gone. In this order: SIGTERM to the foreground group and the program's own,
-// SIGCONT so that stopped processes get it, and grace; the terminal is closed,
-// which sends SIGHUP, everything else gets SIGTERM and SIGCONT, and up to a
+// Stop ends the program and everything that it started, and returns when they are gone. In this order:
+// SIGTERM to the foreground group and the program's own, SIGCONT so that stopped processes get it, and
+// grace; the terminal is closed, which sends SIGHUP, everything else gets SIGTERM and SIGCONT, and up to a
 // second of grace; SIGKILL until nothing is left. The end of ctx ends all grace.
 func (c *Child) Stop(ctx context.Context, grace time.Duration) Ended {
 	c.stopping.Lock()
@@ -76,8 +75,8 @@ func (c *Child) awaitEnd(ctx context.Context, d time.Duration) {
 	}
 }
 
-// endTree ends what runs, first with SIGTERM and then with SIGKILL, again and
-// again, because a process may fork before it dies.
+// endTree ends what runs, first with SIGTERM and then with SIGKILL, again and again, because a process may
+// fork before it dies.
 func (c *Child) endTree(ctx context.Context, grace time.Duration) (ended Ended) {
 	named := map[int]bool{c.pid: true}
 	polite := grace > 0
@@ -102,8 +101,8 @@ func (c *Child) endTree(ctx context.Context, grace time.Duration) (ended Ended) 
 			awaitAll(ctx, tree, grace)
 			continue
 		}
-		// Those of the program's own group are killed at once, so that one that
-		// keeps forking there forks no more.
+		// Those of the program's own group are killed at once, so that one that keeps forking there forks
+		// no more.
 		if slices.ContainsFunc(tree, func(e entry) bool { return e.pgid == c.pid }) {
 			unix.Kill(-c.pid, unix.SIGKILL)
 		}
@@ -112,8 +111,7 @@ func (c *Child) endTree(ctx context.Context, grace time.Duration) (ended Ended) 
 	}
 }
 
-// tree is what runs of this program and of what it started. A zombie runs no
-// more.
+// tree is what runs of this program and of what it started. A zombie runs no more.
 func (c *Child) tree() ([]entry, error) {
 	all, err := readTable()
 	if err != nil {
@@ -128,11 +126,9 @@ func (c *Child) tree() ([]entry, error) {
 	isReused := slices.ContainsFunc(all, func(e entry) bool { return e.PID == c.pid && e.Start != c.start })
 	ours := map[int]bool{c.pid: !isReused}
 	for _, e := range all {
-		inSession := e.sid == c.pid && !isReused
-		// With several programs an adopted process could be any one's: then the
-		// mark decides.
-		adopted := len(running) == 1 && isAdopted(e)
-		if !spared[e.PID] && (inSession || adopted || c.mark != "" && carries(e.PID, c.mark)) {
+		// With several programs an adopted process could be any one's: then the mark decides.
+		isOurs := e.sid == c.pid && !isReused || len(running) == 1 && isAdopted(e) || c.mark != "" && carries(e.PID, c.mark)
+		if isOurs && !spared[e.PID] {
 			ours[e.PID] = true
 		}
 	}
@@ -147,8 +143,8 @@ func (c *Child) tree() ([]entry, error) {
 	return slices.DeleteFunc(all, func(e entry) bool { return !ours[e.PID] || e.zombie }), nil
 }
 
-// isAdopted says whether a process became our child when it lost its parent: it
-// is in another session then. What was started here is for the caller to exclude.
+// isAdopted says whether a process became our child when it lost its parent: it is in another session then.
+// What was started here is for the caller to exclude.
 func isAdopted(e entry) bool {
 	session, err := unix.Getsid(0)
 	return err == nil && e.ppid == os.Getpid() && e.sid != session

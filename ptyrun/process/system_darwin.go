@@ -49,8 +49,8 @@ func entryOf(k *unix.KinfoProc) entry {
 	}
 }
 
-// environment is lines that NUL ends. kern.procargs2 is the count of arguments,
-// the program's path, NULs, the arguments, the environment.
+// environment is lines that NUL ends. kern.procargs2 is the count of arguments, the program's path, NULs,
+// the arguments, the environment.
 func environment(pid int) string {
 	text, err := unix.SysctlRaw("kern.procargs2", pid)
 	if err != nil || len(text) < 4 {
@@ -64,8 +64,8 @@ func environment(pid int) string {
 	return lines
 }
 
-// Subreaper does nothing here: orphans go to launchd, which reaps them. They are
-// found by their session and their mark.
+// Subreaper does nothing here: orphans go to launchd, which reaps them. They are found by their session and
+// their mark.
 func Subreaper() error { return nil }
 
 func reapAdopted() {}

@@ -14,8 +14,8 @@ import (
 
 const getTermios, setTermios = unix.TCGETS, unix.TCSETS
 
-// closeFilesOnExec keeps what is open here from the next program, also files that
-// we inherited, such as a pipe whose reader would wait. Linux before 5.11 cannot.
+// closeFilesOnExec keeps what is open here from the next program, also files that we inherited, such as a
+// pipe whose reader would wait. Linux before 5.11 cannot.
 func closeFilesOnExec() { unix.CloseRange(3, 1<<31-1, unix.CLOSE_RANGE_CLOEXEC) }
 
 // readTable reads the process table. Processes that end meanwhile are left out.
@@ -54,8 +54,8 @@ func readEntry(pid int) (entry, bool) {
 	return e, true
 }
 
-// environment is lines that NUL ends. That of another user's process, and of one
-// that keeps its memory to itself as ssh-agent does, is empty.
+// environment is lines that NUL ends. That of another user's process, and of one that keeps its memory to
+// itself as ssh-agent does, is empty.
 func environment(pid int) string {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	return string(text)
@@ -63,9 +63,9 @@ func environment(pid int) string {
 
 var reaper sync.Once
 
-// Subreaper makes this process, for its life, the parent of every descendant that
-// loses its own, and reaps those when they end. Call it before the first Start. A
-// child in a session of its own must be started with Start: see isAdopted.
+// Subreaper makes this process, for its life, the parent of every descendant that loses its own, and reaps
+// those when they end. Call it before the first Start. A child in a session of its own must be started with
+// Start: see isAdopted.
 func Subreaper() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become the parent of orphaned descendants: %w", err)
@@ -82,8 +82,8 @@ func Subreaper() error {
 	return nil
 }
 
-// reapAdopted reaps the adopted processes that have ended, by number: a wait for
-// any child would take other code's children.
+// reapAdopted reaps the adopted processes that have ended, by number: a wait for any child would take other
+// code's children.
 func reapAdopted() {
 	runningLock.Lock()
 	defer runningLock.Unlock()

@@ -28,9 +28,9 @@ func (e entry) runs() bool {
 	return ok && now.Start == e.Start && !now.zombie
 }
 
-// signalAll sends signals to processes. SIGTERM waits for a stopped process to
-// be woken by SIGCONT. FindProcess holds the process on Linux, so that no signal
-// can reach another one; on macOS a gap of microseconds is left.
+// signalAll sends signals to processes. SIGTERM waits for a stopped process to be woken by SIGCONT.
+// FindProcess holds the process on Linux, so that no signal can reach another one; on macOS a gap of
+// microseconds is left.
 func signalAll(entries []entry, signals ...unix.Signal) {
 	for _, e := range entries {
 		p, err := os.FindProcess(e.PID)
@@ -82,9 +82,8 @@ func carries(pid int, mark string) bool {
 	return slices.Contains(strings.Split(environment(pid), "\x00"), "ATM_RUN="+mark)
 }
 
-// Leftovers finds the running processes that carry the mark of a run, oldest
-// first: what a runner that was killed could not end. This process and those
-// above it are not among them.
+// Leftovers finds the running processes that carry the mark of a run, oldest first: what a runner that was
+// killed could not end. This process and those above it are not among them.
 func Leftovers(mark string) ([]Info, error) {
 	if mark == "" {
 		return nil, errors.New("look for what a run left: the run has no mark")
@@ -99,9 +98,8 @@ func Leftovers(mark string) ([]Info, error) {
 	})), nil
 }
 
-// End ends processes: SIGTERM, which wakes the stopped ones too, and after grace
-// SIGKILL. It is no error if one has ended already, even if its number is another
-// process's now.
+// End ends processes: SIGTERM, which wakes the stopped ones too, and after grace SIGKILL. It is no error if
+// one has ended already, even if its number is another process's now.
 func End(processes []Info, grace time.Duration) error {
 	var left []entry
 	for _, p := range processes {

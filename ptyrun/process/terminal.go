@@ -4,6 +4,7 @@ package process
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -17,24 +18,23 @@ import (
 )
 
 const (
-	// readGrace is how long reads go on after the program's end, in case another
-	// process keeps the terminal open.
+	// readGrace is how long reads go on after the program's end, in case another process keeps the terminal
+	// open.
 	readGrace = 250 * time.Millisecond
 
-	// pieceSize is what is written to the terminal at once. A program in canonical
-	// mode loses what goes over 4095 bytes, and one that does not read takes about
-	// 11 KiB before the kernel makes us wait: small pieces lose less of either.
+	// pieceSize is what is written to the terminal at once. A program in canonical mode loses what goes
+	// over 4095 bytes, and one that does not read takes about 11 KiB before the kernel makes us wait: small
+	// pieces lose less of either.
 	pieceSize = 1024
 
-	// jigglePause is between the two sizes of Jiggle. Without it a program finds
-	// its size unchanged and does not repaint.
+	// jigglePause is between the two sizes of Jiggle. Without it a program finds its size unchanged and
+	// does not repaint.
 	jigglePause = 60 * time.Millisecond
 )
 
-// openTerminal opens a PTY. creack/pty puts the master into blocking mode, where
-// deadlines do nothing and Close does not end a blocked Read or Write: so a
-// duplicate is used, in non-blocking mode.
-func openTerminal(size *pty.Winsize) (master, tty *os.File, err error) {
+// openTerminal opens a PTY. creack/pty puts the master into blocking mode, where deadlines do nothing and
+// Close does not end a blocked Read or Write: so a duplicate is used, in non-blocking mode.
+func openTerminal(size *unix.Winsize) (master, tty *os.File, err error) {
 	first, tty, err := pty.Open()
 	if err != nil {
 		return nil, nil, err
@@ -42,7 +42,7 @@ func openTerminal(size *pty.Winsize) (master, tty *os.File, err error) {
 	defer first.Close()
 	fd, err := unix.FcntlInt(first.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err == nil {
-		err = errors.Join(pty.Setsize(first, size), unix.SetNonblock(fd, true)) // in this order
+		err = errors.Join(unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, size), unix.SetNonblock(fd, true))
 	}
 	if err != nil {
 		tty.Close()
@@ -56,13 +56,12 @@ func openTerminal(size *pty.Winsize) (master, tty *os.File, err error) {
 	return os.NewFile(uintptr(fd), first.Name()), tty, nil
 }
 
-// Read reads what the program shows. The end is io.EOF, whatever the system
-// calls it.
+// Read reads what the program shows. The end is io.EOF, whatever the system calls it.
 func (c *Child) Read(p []byte) (int, error) {
 	n, err := c.master.Read(p)
 	if errors.Is(err, os.ErrDeadlineExceeded) && c.unread > 0 {
-		// A slow reader gets what the kernel held at the deadline. A process that
-		// writes on without end gets no further than that.
+		// A slow reader gets what the kernel held at the deadline. A process that writes on without end
+		// gets no further than that.
 		c.master.SetReadDeadline(time.Now().Add(time.Millisecond))
 		n, err = c.master.Read(p[:min(len(p), c.unread)])
 		c.unread -= n
@@ -70,40 +69,38 @@ func (c *Child) Read(p []byte) (int, error) {
 	if n > 0 || err == nil {
 		return n, nil
 	}
-	for _, end := range []error{io.EOF, unix.EIO, os.ErrClosed, os.ErrDeadlineExceeded} {
-		if errors.Is(err, end) {
-			c.drainOnce.Do(func() { close(c.drained) })
-			return 0, io.EOF
-		}
+	if !errors.Is(err, io.EOF) && !errors.Is(err, unix.EIO) && !errors.Is(err, os.ErrClosed) && !errors.Is(err, os.ErrDeadlineExceeded) {
+		return 0, fmt.Errorf("read the terminal: %w", err)
 	}
-	return 0, fmt.Errorf("read the terminal: %w", err)
+	c.drainOnce.Do(func() { close(c.drained) })
+	return 0, io.EOF
 }
 
-// Write types p. If the program does not read, it returns os.ErrDeadlineExceeded
-// after d, with the number of bytes that the terminal has taken by then.
-func (c *Child) Write(p []byte, d time.Duration) (int, error) {
+// Write types p. If the program does not read, it returns os.ErrDeadlineExceeded after d, with the number
+// of bytes that the terminal has taken by then.
+func (c *Child) Write(p []byte, d time.Duration) (written int, err error) {
 	until := time.Now().Add(d)
-	written := 0
-	for written < len(p) {
-		// Asked before each piece: a terminal that no process has open takes
-		// everything.
+	for written < len(p) && err == nil {
+		// Asked before each piece: a terminal that no process has open takes everything.
 		if c.hasEnded() || c.master.SetWriteDeadline(until) != nil {
-			return written, fmt.Errorf("write to the terminal: %w", os.ErrProcessDone)
+			err = os.ErrProcessDone
+			break
 		}
-		n, err := c.master.Write(p[written : written+piece(p[written:])])
+		n := 0
+		n, err = c.master.Write(p[written : written+piece(p[written:])])
 		written += n
 		if err != nil && (c.hasEnded() || !errors.Is(err, os.ErrDeadlineExceeded)) {
 			err = os.ErrProcessDone
 		}
-		if err != nil {
-			return written, fmt.Errorf("write to the terminal: %w", err)
-		}
 	}
-	return written, nil
+	if err != nil {
+		err = fmt.Errorf("write to the terminal: %w", err)
+	}
+	return written, err
 }
 
-// piece is how much of p to write at once: not more than pieceSize, and neither
-// a rune nor an escape sequence torn.
+// piece is how much of p to write at once: not more than pieceSize, and neither a rune nor an escape
+// sequence torn.
 func piece(p []byte) int {
 	if len(p) <= pieceSize {
 		return len(p)
@@ -119,11 +116,11 @@ func piece(p []byte) int {
 	return n
 }
 
-func winsize(cols, rows int) (pty.Winsize, error) {
+func winsize(cols, rows int) (unix.Winsize, error) {
 	if cols < 1 || rows < 1 || cols > math.MaxUint16 || rows > math.MaxUint16 {
-		return pty.Winsize{}, fmt.Errorf("a terminal of %d columns and %d rows is not possible", cols, rows)
+		return unix.Winsize{}, fmt.Errorf("a terminal of %d columns and %d rows is not possible", cols, rows)
 	}
-	return pty.Winsize{Cols: uint16(cols), Rows: uint16(rows)}, nil
+	return unix.Winsize{Col: uint16(cols), Row: uint16(rows)}, nil
 }
 
 // Resize tells the program its terminal's new size.
@@ -138,13 +135,13 @@ func (c *Child) Resize(cols, rows int) error {
 	return c.setSize(size)
 }
 
-// Jiggle makes the program repaint: it takes a row away and gives it back 60 ms
-// later, and does not wait for that. The same size again would be no news.
+// Jiggle makes the program repaint: it takes a row away and gives it back 60 ms later, and does not wait
+// for that. The same size again would be no news.
 func (c *Child) Jiggle() error {
 	c.sizeLock.Lock()
 	defer c.sizeLock.Unlock()
 	other := c.size
-	other.Rows = max(1, other.Rows-1)
+	other.Row = max(1, other.Row-1)
 	time.AfterFunc(jigglePause, func() {
 		c.sizeLock.Lock()
 		defer c.sizeLock.Unlock()
@@ -153,32 +150,22 @@ func (c *Child) Jiggle() error {
 	return c.setSize(other)
 }
 
-func (c *Child) setSize(s pty.Winsize) error {
-	err := c.control(func(fd int) error {
-		return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: s.Rows, Col: s.Cols})
-	})
-	if err != nil {
-		return fmt.Errorf("resize the terminal: %w", err)
-	}
-	return nil
+func (c *Child) setSize(s unix.Winsize) error {
+	return c.control(func(fd int) error { return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &s) })
 }
 
-// control calls the kernel with the master's number. Fd would put the master into
-// blocking mode.
+// control calls the kernel with the master's number. Fd would put the master into blocking mode.
 func (c *Child) control(call func(fd int) error) error {
 	raw, err := c.master.SyscallConn()
-	if err != nil {
-		return os.ErrProcessDone
+	if err == nil {
+		bad := raw.Control(func(fd uintptr) { err = call(int(fd)) })
+		err = cmp.Or(err, bad)
 	}
-	var callErr error
-	if raw.Control(func(fd uintptr) { callErr = call(int(fd)) }) != nil {
-		return os.ErrProcessDone
-	}
-	return callErr
+	return err
 }
 
-// Foreground is the process group that the terminal's keys go to, and the name
-// of its first process. It is 0 when the program has ended.
+// Foreground is the process group that the terminal's keys go to, and the name of its first process. It is
+// 0 when the program has ended.
 func (c *Child) Foreground() (pgid int, name string) {
 	if c.hasEnded() {
 		return 0, ""

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -19,8 +20,8 @@ const (
 	keptFiles = 5        // beside the newest
 )
 
-// A file is the newest file of a recording, and whole lines that are not yet in it. The
-// Writer's goroutine owns it.
+// A file is the newest file of a recording, and whole lines that are not yet in it. The Writer's goroutine
+// owns it.
 type file struct {
 	options Options
 	started time.Time
@@ -58,11 +59,11 @@ func (f *file) write(e event) {
 
 // repaint begins the next file where this one is full, and goes on after a gap.
 func (f *file) repaint(e event) {
-	cause := f.failed
-	if cause == nil && e.gap {
-		cause = errSlowDisk
+	why := f.failed
+	if why == nil && e.gap {
+		why = errSlowDisk
 	}
-	if cause == nil && !f.isFull() {
+	if why == nil && !f.isFull() {
 		return // it was asked for twice
 	}
 	f.failed, f.shown, f.typed = nil, nil, nil
@@ -71,15 +72,14 @@ func (f *file) repaint(e event) {
 		if f.failed == nil {
 			f.failed = f.next(e.at, e.cols, e.rows)
 		}
-		if f.failed != nil {
-			return
-		}
-	}
-	if f.size == 0 {
+	} else if f.size == 0 {
 		f.addHeader(e.at, e.cols, e.rows) // the first one was not written
 	}
-	if cause != nil {
-		f.add(event{code: marker, at: e.at, data: fmt.Appendf(nil, "recording was interrupted: %v", cause)})
+	if f.failed != nil {
+		return
+	}
+	if why != nil {
+		f.add(event{code: marker, at: e.at, data: fmt.Appendf(nil, "recording was interrupted: %v", why)})
 		f.add(event{code: resize, at: e.at, data: sizeText(e.cols, e.rows)})
 	}
 	f.add(event{code: output, at: e.at, data: e.data})
@@ -110,8 +110,8 @@ func quote(s string) []byte {
 	return text
 }
 
-// flush writes the lines. Where it fails nothing of them stays in the file, so that it
-// ends with a whole event.
+// flush writes the lines. Where it fails nothing of them stays in the file, so that it ends with a whole
+// event.
 func (f *file) flush() {
 	n, err := f.file.Write(f.lines)
 	f.lines = f.lines[:0]
@@ -120,7 +120,7 @@ func (f *file) flush() {
 		f.written = f.last
 		return
 	}
-	f.failed, f.last = withoutPath(err), f.written
+	f.failed, f.last = cause(err), f.written
 	f.file.Truncate(f.size)
 }
 
@@ -130,11 +130,11 @@ func (f *file) isFull() bool { return f.size+int64(len(f.lines)) >= f.options.Ma
 // next rotates the files and begins a new one. On an error the old one goes on.
 func (f *file) next(at int64, cols, rows int) error {
 	if err := rotate(f.options.Path); err != nil {
-		return withoutPath(err)
+		return err
 	}
 	fresh, err := os.OpenFile(f.options.Path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return withoutPath(err)
+		return err
 	}
 	f.close()
 	f.file, f.size = fresh, 0
@@ -169,13 +169,10 @@ func numbered(path string, n int) string {
 	return strings.TrimSuffix(path, ext) + "." + strconv.Itoa(n) + ext
 }
 
-// withoutPath is the cause of an error that will be told with the recording's path.
-func withoutPath(err error) error {
-	if p, ok := errors.AsType[*os.PathError](err); ok {
-		return p.Err
-	}
-	if l, ok := errors.AsType[*os.LinkError](err); ok {
-		return l.Err
+// cause is an error without the path, with which the recording's user tells it.
+func cause(err error) error {
+	for errors.Unwrap(err) != nil {
+		err = errors.Unwrap(err)
 	}
 	return err
 }
@@ -193,21 +190,5 @@ func splitRune(p []byte) (whole, rest []byte) {
 	return p, nil
 }
 
-// endsInSequence reports whether p ends inside an escape sequence that begins in it.
-func endsInSequence(p []byte) bool {
-	i := bytes.LastIndexByte(p, 0x1b)
-	if i < 0 {
-		return false
-	}
-	sequence := p[i+1:]
-	if len(sequence) == 0 {
-		return true
-	}
-	switch sequence[0] {
-	case '[':
-		return bytes.IndexFunc(sequence[1:], func(r rune) bool { return r >= 0x40 && r < 0x7f }) < 0
-	case ']', 'P', '_', '^', 'X':
-		return bytes.IndexByte(sequence, '\a') < 0
-	}
-	return false
-}
+// tornSequence is the beginning of an escape sequence whose end has not come.
+var tornSequence = regexp.MustCompile(`\x1b(?:\[[ -?]*|[]PX^_][^\a\x1b]*\x1b?)?$`)

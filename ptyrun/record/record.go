@@ -1,15 +1,14 @@
-// Package record writes what an agent's terminal shows into asciicast v3 files, which
-// asciinema plays.
+// Package record writes what an agent's terminal shows into asciicast v3 files, which asciinema plays.
 //
-// A recording is screen.cast and the files before it, screen.1.cast to screen.5.cast.
-// Each can be played by itself:
+// A recording is screen.cast and the files before it, screen.1.cast to screen.5.cast. Each can be played by
+// itself:
 //
 //	{"version":3,"term":{"cols":120,"rows":30,"type":"xterm-256color"},"timestamp":1700000000}
 //	[0.512,"o","hello\r\n"]
 //
-// The first line is the header. Each other line is an event: the seconds since the
-// event before it, a code and a text. "o" was shown, "i" was typed, "r" is the
-// terminal's new size as COLSxROWS, "m" is a marker, "x" is the program's exit code.
+// The first line is the header. Each other line is an event: the seconds since the event before it, a code
+// and a text. "o" was shown, "i" was typed, "r" is the terminal's new size as COLSxROWS, "m" is a marker,
+// "x" is the program's exit code.
 //
 // What may be relied on:
 //
@@ -52,19 +51,18 @@ type Options struct {
 	Title      string
 	MaxSize    int64 // of a file in bytes, at which the next is begun; 0: 10 MB
 
-	// Repaint returns what makes a terminal show the screen as it is after everything
-	// that was given to Output before. Output calls it. Nil: nothing is repainted.
+	// Repaint returns what makes a terminal show the screen as it is after everything that was given to
+	// Output before. Output calls it. Nil: nothing is repainted.
 	Repaint func() []byte
 
-	// Failed is told why recording has stopped, in the Writer's own goroutine. Nil:
-	// nobody is told.
+	// Failed is told why recording has stopped, in the Writer's own goroutine. Nil: nobody is told.
 	Failed func(error)
 
 	Now func() time.Time // nil: time.Now
 }
 
-// A Writer records. Its methods may be called by several goroutines at once. It has one
-// of its own, which ends with Close.
+// A Writer records. Its methods may be called by several goroutines at once. It has one of its own, which
+// ends with Close.
 type Writer struct {
 	options Options
 	started time.Time
@@ -119,13 +117,12 @@ func Create(o Options) (*Writer, error) {
 	return w, nil
 }
 
-// Output records what the program showed. It is called before the screen takes that in:
-// see Repaint.
+// Output records what the program showed. It is called before the screen takes that in: see Repaint.
 func (w *Writer) Output(p []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	// A file does not begin with the rest of a sequence, and a gap does not end while the
-	// disk is still behind.
+	// A file does not begin with the rest of a sequence, and a gap does not end while the disk is still
+	// behind.
 	if (w.dropped || w.needsRepaint) && !w.midSequence && len(w.events) < maxWaiting/2 {
 		e := event{code: repaint, cols: w.cols, rows: w.rows, gap: w.dropped}
 		if w.options.Repaint != nil {
@@ -134,7 +131,7 @@ func (w *Writer) Output(p []byte) {
 		w.dropped, w.needsRepaint = false, false
 		w.add(e)
 	}
-	w.midSequence = endsInSequence(p)
+	w.midSequence = tornSequence.Match(p[max(0, len(p)-256):])
 	w.addText(output, p)
 }
 

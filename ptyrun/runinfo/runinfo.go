@@ -1,23 +1,27 @@
-// Package runinfo is run.json in an agent's run directory, where a runner writes what it
-// runs. By it the next runner finds what one that was killed has left, and others learn
-// whose process it is and how it brings mail. It is no evidence of life: the lock is.
+// Package runinfo is run.json in an agent's run directory, where a runner writes what it runs. By it the
+// next runner finds what one that was killed has left, and others learn whose process it is and how it
+// brings mail. It is no evidence of life: the lock is.
 package runinfo
 
 import (
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"time"
+
+	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/wire"
 )
 
-// File is the name of the file, MaxSize a bound of its length in bytes.
 const (
 	File    = "run.json"
-	MaxSize = 1 << 20
+	maxSize = 1 << 20
 )
 
 // Info is what the file says, as JSON.
 type Info struct {
 	Run     string    `json:"run"`
-	Kept    []string  `json:"kept,omitempty"` // earlier runs, whose processes were left running
 	Runner  int       `json:"runner"`
 	PID     int       `json:"pid,omitempty"` // of the program
 	Started time.Time `json:"started"`
@@ -25,8 +29,32 @@ type Info struct {
 	Inject  string    `json:"inject,omitempty"`
 }
 
-// Parse reads the file's text; ok is false for what no runner wrote.
-func Parse(data []byte) (info Info, ok bool) {
-	err := json.Unmarshal(data, &info)
-	return info, err == nil && info.Run != ""
+// Read reads an agent's file below its team's directory. Where there is none that a runner wrote the Info
+// is zero.
+func Read(team *durable.Root, agent wire.Name) (info Info, err error) {
+	data, err := team.ReadFile(string(agent)+"/run/"+File, maxSize)
+	if errors.Is(err, fs.ErrNotExist) {
+		return info, nil
+	}
+	if err != nil || json.Unmarshal(data, &info) != nil {
+		return Info{}, err
+	}
+	return info, nil
+}
+
+// Write writes the file into a run directory.
+func (i Info) Write(dir *durable.Root) error {
+	data, err := json.Marshal(i)
+	if err != nil {
+		return err
+	}
+	return dir.Replace(File, append(data, '\n'), false)
+}
+
+// Leftovers are the processes of the run that still run. Call it while no runner does.
+func (i Info) Leftovers() ([]process.Info, error) {
+	if i.Run == "" {
+		return nil, nil
+	}
+	return process.Leftovers(i.Run)
 }

@@ -1,8 +1,8 @@
 // Package agent is the verbs around running agents: they start and stop them, show and type into their
 // terminals, ask them, answer what they ask, and keep their events.
 //
-// An agent runs under a runner (package ptyrun), a process of its own. Everything here reaches it through
-// its control socket.
+// An agent runs under a runner, a process of its own: the program atm-runner. Everything here
+// reaches it through its control socket.
 package agent
 
 import (
@@ -26,7 +26,7 @@ import (
 // Commands are the verbs of this group.
 func Commands() []*cli.Command {
 	return []*cli.Command{
-		runCommand, runnerCommand, upCommand, downCommand,
+		runCommand, upCommand, downCommand,
 		attachCommand, screenCommand, typeCommand, interruptCommand, stopCommand, restartCommand,
 		askCommand, historyCommand, pendingCommand, approveCommand, rejectCommand,
 		eventCommand, eventsCommand,

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -11,9 +12,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/runspec"
 	"github.com/agentteammail/atm/mailbox"
-	"github.com/agentteammail/atm/ptyrun"
-	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/teams/git"
@@ -27,15 +27,7 @@ var runCommand = &cli.Command{
 	Description: "This terminal is attached to it; Ctrl-\\ d leaves it running, closing the terminal ends it.\n" +
 		"No CMD: that of team.toml, which is restarted when it crashes.\n" +
 		"Exits with the program's code, 128+n for a signal.",
-	Flags: append(specFlags(),
-		&cli.BoolFlag{Name: "detach", Aliases: []string{"d"}, Usage: "return when it waits at its prompt, or says why not"},
-	),
-	Action: run,
-}
-
-// specFlags are the flags of run that its runner gets as well.
-func specFlags() []cli.Flag {
-	return []cli.Flag{
+	Flags: []cli.Flag{
 		&cli.StringFlag{Name: "driver", Usage: "the `DRIVER`: auto, claude, codex, gemini, opencode or plain"},
 		&cli.StringFlag{Name: "inject", Usage: "`HOW` mail comes in: body, pointer (a line that says atm read) or off"},
 		&cli.StringFlag{Name: "size", Usage: "its terminal is `120x30`, or as large as said"},
@@ -43,8 +35,13 @@ func specFlags() []cli.Flag {
 		&cli.StringSliceFlag{Name: "env", Usage: "a variable `k=v`; may be repeated"},
 		&cli.StringFlag{Name: "restart", Usage: "`WHEN` it is started again: never (a CMD), on-crash (team.toml's) or always"},
 		&cli.BoolFlag{Name: "record-input", Usage: "record what is typed, too: it may hold secrets"},
-	}
+		&cli.BoolFlag{Name: "detach", Aliases: []string{"d"}, Usage: "return when it waits at its prompt, or says why not"},
+	},
+	Action: run,
 }
+
+// drivers are those that --driver takes.
+var drivers = strings.Fields("auto claude codex gemini opencode plain")
 
 func run(c *cli.Context) error {
 	s, sp, err := openSpec(c)
@@ -68,31 +65,14 @@ func run(c *cli.Context) error {
 		return k.runAttached(sp)
 	}
 	command.Warn(c, "%s runs here, without a terminal to show it: atm screen %s", k.name(), k.name())
-	exit, err := runHere(c, s, sp)
-	if err != nil {
-		return err
-	}
-	return exitWith(sp.box, exit)
-}
-
-// exitWith ends this command as the program has ended.
-func exitWith(box *mailbox.Box, exit ptyrun.Exit) error {
-	if exit.Loop {
-		return ended(box, exit)
-	}
-	if exit.Code == 0 || exit.Asked {
-		return nil
-	}
-	return command.Exit(exit.Code)
+	return k.runHere(sp)
 }
 
 // A spec is what is to be run, and how.
 type spec struct {
-	box      *mailbox.Box
-	member   config.Member // as team.toml has it, with the command that is run
-	options  ptyrun.Options
-	policy   policy.Policy
-	lastStop string // the last stop of the agent when this start was asked for
+	runspec.Spec
+	box     *mailbox.Box
+	program string // atm-runner
 }
 
 // openSpec makes the spec of the command line. A new name is added and said, unless it is near an existing
@@ -131,8 +111,7 @@ func noCommand(name wire.Name) error {
 	return command.Usage("no command to run for %s: team.toml gives none", name).WithHint("atm run %s -- claude", name)
 }
 
-// newSpec makes a spec of flags and team.toml. words are the command, if one is given. The rules that count
-// are those of team.toml or, where an agent starts another, what they were when a person last did so.
+// newSpec makes a spec of flags and team.toml. words are the command, if one is given.
 func newSpec(c *cli.Context, s *command.Scope, plan *config.Config, box *mailbox.Box, words []string) (sp *spec, err error) {
 	name, m, restart := box.Agent(), plan.Members[box.Agent()], "never"
 	isPlanned := len(words) == 0
@@ -142,10 +121,9 @@ func newSpec(c *cli.Context, s *command.Scope, plan *config.Config, box *mailbox
 	if len(words) == 0 {
 		return nil, noCommand(name)
 	}
-	m.Command, m.Driver = words, cmp.Or(c.String("driver"), m.Driver, "auto")
-	m.Inject, m.Restart = cmp.Or(c.String("inject"), m.Inject, "body"), cmp.Or(c.String("restart"), m.Restart, restart)
-	err = errors.Join(oneOf("driver", m.Driver, append([]string{"auto"}, driver.Names()...)),
-		oneOf("inject", m.Inject, config.Injects), oneOf("restart", m.Restart, config.Restarts))
+	driver, inject := cmp.Or(c.String("driver"), m.Driver, "auto"), cmp.Or(c.String("inject"), m.Inject, "body")
+	restart = cmp.Or(c.String("restart"), m.Restart, restart)
+	err = errors.Join(oneOf("driver", driver, drivers), oneOf("inject", inject, config.Injects), oneOf("restart", restart, config.Restarts))
 	if err != nil {
 		return nil, err
 	}
@@ -158,47 +136,40 @@ func newSpec(c *cli.Context, s *command.Scope, plan *config.Config, box *mailbox
 			return nil, command.Usage("--env needs k=v, not %q", pair)
 		}
 	}
-	sp = &spec{box: box, member: m}
-	if sp.lastStop, err = s.Team.LastStop(name); err != nil {
+	session := plan.SessionOf(name)
+	sp = &spec{box: box, Spec: runspec.Spec{
+		Root: s.Root.Path, Team: box.Address().Team, Agent: name, Run: string(wire.NewID()), Command: words, Prompt: m.Prompt,
+		Driver: driver, Inject: inject, Restart: restart, Cols: cols, Rows: rows, RecordInput: c.Bool("record-input"),
+		Session: session.Enabled, Capture: session.OutputCapture, Rules: session.Rules,
+	}}
+	if sp.program, err = findRunner(c); err != nil { // before anything is made
 		return nil, err
 	}
-	if sp.policy, err = s.Team.PolicyNow(name); err != nil {
+	if sp.LastStop, err = s.Team.LastStop(name); err != nil {
 		return nil, err
 	}
-	if command.InAgent() {
-		saved, ok, err := s.Team.SavedPolicy(name)
-		if err != nil {
-			return nil, err
-		}
-		if sp.policy = sp.policy.DenyOnly(); ok {
-			sp.policy = saved
-		}
-	}
-	p, sessions := sp.policy, plan.SessionOf(name)
-	sp.options = ptyrun.Options{
-		Box: box, Command: words, Run: string(wire.NewID()), Prompt: m.Prompt, Input: c.Bool("record-input"),
-		Inject: ptyrun.Inject(m.Inject), Restart: ptyrun.Restart(m.Restart), Cols: cols, Rows: rows,
-		Sessions: &ptyrun.Sessions{
-			Begin: sessions.Enabled, Capture: ptyrun.Capture(sessions.OutputCapture), Rules: sessions.Rules, Mute: p.Mute,
-		},
-		May:    func(pid int, by string) error { return p.MayAnswer(name, wire.Name(by), s.IsAgent(pid)) },
-		Decide: func(tool, input string) ptyrun.Decision { return ptyrun.Decision(p.Decide(name, tool, input, false)) },
-	}
-	sp.options.Driver, sp.options.Auto = chooseDriver(m)
-	if sp.options.Dir, err = sp.chooseDir(c, s, isPlanned); err != nil {
+	if sp.Policy, err = policyFor(s, name); err != nil {
 		return nil, err
 	}
-	sp.options.Env = sp.environment(c, s)
+	if sp.Dir, err = chooseDir(c, s, m, name, isPlanned); err != nil {
+		return nil, err
+	}
+	sp.Env = sp.environment(c, m)
 	return sp, nil
 }
 
-// chooseDriver is the driver of a member: the one that is named or, automatically, its command's, until the
-// screen shows another.
-func chooseDriver(m config.Member) (d *driver.Driver, isAuto bool) {
-	if named, ok := driver.Named(m.Driver); ok {
-		return named, false
+// policyFor are the rules that count: those of team.toml or, where an agent starts another, what
+// they were when a person last did so.
+func policyFor(s *command.Scope, name wire.Name) (policy.Policy, error) {
+	now, err := s.Team.PolicyNow(name)
+	if err != nil || !command.InAgent() {
+		return now, err
 	}
-	return driver.ForCommand(m.Command), true
+	saved, ok, err := s.Team.SavedPolicy(name)
+	if err != nil || ok {
+		return saved, err
+	}
+	return now.DenyOnly(), nil
 }
 
 func oneOf(flag, value string, of []string) error {
@@ -208,10 +179,10 @@ func oneOf(flag, value string, of []string) error {
 	return command.Usage("%s is one of %s, not %q", flag, strings.Join(of, ", "), value).WithCandidates(of...)
 }
 
-// chooseDir is where it runs: --cwd, the member's worktree, team.toml's cwd, which team.toml's command
-// always runs in; else here.
-func (sp *spec) chooseDir(c *cli.Context, s *command.Scope, isPlanned bool) (string, error) {
-	m, name, dir := sp.member, sp.box.Agent(), c.String("cwd")
+// chooseDir is where it runs: --cwd, the member's worktree, team.toml's cwd, which team.toml's
+// command always runs in; else here.
+func chooseDir(c *cli.Context, s *command.Scope, m config.Member, name wire.Name, isPlanned bool) (string, error) {
+	dir := c.String("cwd")
 	if dir == "" && m.Worktree {
 		w, err := s.Team.Worktree(c.Context, os.Environ(), name, m.Cwd)
 		if err != nil {
@@ -226,24 +197,24 @@ func (sp *spec) chooseDir(c *cli.Context, s *command.Scope, isPlanned bool) (str
 	if info, err := os.Stat(cmp.Or(dir, ".")); err != nil || !info.IsDir() {
 		return "", command.Failed("run %s: %s is not a directory", name, dir).WithHint("--cwd DIR names another")
 	}
-	return cmp.Or(dir, "."), nil
+	return filepath.Abs(cmp.Or(dir, "."))
 }
 
-// environment is the agent's: ours, with who it is, and without what would make it take itself for a part
-// of another agent or terminal. Of a name that is there twice the last one counts.
-func (sp *spec) environment(c *cli.Context, s *command.Scope) []string {
+// environment is the agent's: ours, with who it is, and without what would make it take itself
+// for a part of another agent or terminal. Of a name that is there twice the last one counts.
+func (sp *spec) environment(c *cli.Context, m config.Member) []string {
 	unset := append(command.AgentMarks(), "TMUX", "TMUX_PANE", "STY", "WINDOW", "COLUMNS", "LINES", "TERM_PROGRAM", "TERM_PROGRAM_VERSION")
 	env := slices.DeleteFunc(os.Environ(), func(pair string) bool {
 		k, _, _ := strings.Cut(pair, "=")
 		return slices.Contains(unset, k)
 	})
 	env = append(env, "TERM=xterm-256color", "COLORTERM=truecolor")
-	for k, v := range sp.member.Env {
+	for k, v := range m.Env {
 		env = append(env, k+"="+v)
 	}
 	env = append(env, c.StringSlice("env")...)
-	env = append(env, "ATM_ROOT="+s.Root.Path, "ATM_TEAM="+string(s.Team.Name), "ATM_AGENT="+string(sp.box.Agent()), "ATM_RUN="+sp.options.Run)
-	if sp.member.Worktree && !c.IsSet("cwd") {
+	env = append(env, "ATM_ROOT="+sp.Root, "ATM_TEAM="+string(sp.Team), "ATM_AGENT="+string(sp.Agent), "ATM_RUN="+sp.Run)
+	if m.Worktree && !c.IsSet("cwd") {
 		env = git.WithoutRepository(env)
 	}
 	return env

@@ -8,12 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -22,109 +20,48 @@ import (
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/output"
+	"github.com/agentteammail/atm/internal/runspec"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/ptyrun"
 	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/reducer"
-	"github.com/agentteammail/atm/teams"
-	"github.com/agentteammail/atm/wire"
 )
 
-// runnerCommand is the runner as a process of its own: run and up start it.
-var runnerCommand = &cli.Command{
-	Name: "runner", ArgsUsage: "NAME [CMD…]", Hidden: true, Usage: "the process behind `atm run --detach`",
-	UsageText: "atm run bob --detach -- claude",
-	Flags:     append(specFlags(), &cli.StringFlag{Name: "last-stop", Usage: "refuse if `IT` is no longer the agent's last stop"}),
-	Action: func(c *cli.Context) error {
-		s, sp, err := openSpec(c)
-		if err != nil {
-			return err
-		}
-		if c.IsSet("last-stop") {
-			sp.lastStop = c.String("last-stop")
-		}
-		exit, err := runHere(c, s, sp)
-		if err != nil {
-			return err
-		}
-		return command.PrintJSON(runnerReport{Exit: &exit})
-	},
+// runnerName is the program that runs agents.
+const runnerName = "atm-runner"
+
+// findRunner finds the runner's program beside this one, else on PATH; it must be of this version.
+func findRunner(c *cli.Context) (path string, err error) {
+	at := c.App.Version
+	if !strings.HasPrefix(at, "v") || strings.ContainsAny(at, "-+") { // of no release
+		at = "latest"
+	}
+	hint := fmt.Sprintf("make install in its source, or go install github.com/agentteammail/atm/cmd/...@%s", at)
+	if path, err = command.Companion(runnerName); err != nil {
+		return "", command.Failed("%s, which runs agents, is neither beside atm nor on PATH", runnerName).WithHint("%s", hint)
+	}
+	said, err := exec.Command(path, "version").Output()
+	if version := strings.TrimSpace(string(said)); err != nil || version != runnerName+" "+c.App.Version {
+		return "", command.Failed("%s is of another version than atm %s: %s", path, c.App.Version, cmp.Or(version, "it does not say which")).
+			WithHint("%s", hint)
+	}
+	return path, nil
 }
 
-// A runnerReport is what a runner prints when it ends.
-type runnerReport struct {
-	Exit  *ptyrun.Exit                          `json:"exit,omitempty"`
-	Error *struct{ Code, Message, Hint string } `json:"error,omitempty"`
-}
-
-// runHere is the runner: it returns when the agent's program has ended for good, and with it all that it
-// started. A signal ends it, which may take some seconds and is never cut short.
-func runHere(c *cli.Context, s *command.Scope, sp *spec) (exit ptyrun.Exit, err error) {
-	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer stop()
-	output.IgnoreSIGPIPE()
-	name := sp.box.Agent()
-	hold, err := sp.box.Store().HoldRunner(ctx, name)
+// endLeftovers ends what a runner that was killed has left running, and names it. The caller
+// holds the runner's lock.
+func (k *call) endLeftovers() ([]string, error) {
+	info, err := runinfo.Read(k.s.Team.Dir(), k.name())
 	if err != nil {
-		return exit, err
-	}
-	defer hold.Release()
-	// Whoever stops the agent notes that first and then looks for this lock, so that one of the two sees
-	// the other.
-	if last, err := s.Team.LastStop(name); err != nil || last != sp.lastStop {
-		return exit, command.Refused("%s was stopped meanwhile", name).WithHint("atm up %s", name)
-	}
-	// Only now: the log of a runner that runs is nobody else's. No link is followed, and a crash is written
-	// there, too.
-	dir := sp.box.Store().Dir()
-	if err := dir.Mkdir(string(name) + "/run"); err != nil {
-		return exit, err
-	}
-	log, err := dir.OpenFile(string(name)+"/run/run.log", os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_TRUNC)
-	if err != nil {
-		return exit, err
-	}
-	defer log.Close()
-	debug.SetCrashOutput(log, debug.CrashOptions{})
-	left, err := endLeftovers(sp.box)
-	if err != nil {
-		return exit, fmt.Errorf("end what the last runner of %s left: %w", name, err)
-	}
-	if len(left) > 0 {
-		command.Warn(c, "%s: what its last runner left was ended: %s", name, strings.Join(left, ", "))
-	}
-	state, err := s.Team.State(name)
-	if err := errors.Join(err, s.Team.SavePolicy(name, sp.policy)); err != nil {
-		return exit, err
-	}
-	o := sp.options
-	o.State, o.Held = *state, hold.StillHeld
-	o.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	// Whoever answers is told of what the agent asks, and of answers that are overdue.
-	origin := &wire.Origin{Via: "runner", Run: o.Run, UID: s.Origin().UID}
-	o.Told = func(ctx context.Context, q ptyrun.Question) error {
-		d := q.Dialog
-		return s.Team.NotifyRequest(ctx, sp.box, teams.DialogRequest{
-			ID: q.ID, Kind: d.Kind, Prompt: d.Prompt, Tool: d.Tool, Input: d.Input, Options: q.Options(),
-		}, origin)
-	}
-	o.Answered = func(ctx context.Context, id wire.ID) error { return s.Team.WithdrawRequest(ctx, sp.box, id) }
-	o.Overdue = func(ctx context.Context, idle bool) error { return s.Team.Remind(ctx, sp.box, idle, origin) }
-	return ptyrun.Run(ctx, o)
-}
-
-// endLeftovers ends what a runner that was killed has left running, and names it. The caller holds the
-// runner's lock.
-func endLeftovers(box *mailbox.Box) (processes []string, err error) {
-	left, err := ptyrun.Leftovers(box)
-	if err != nil || len(left.Processes) == 0 {
 		return nil, err
 	}
-	for _, p := range left.Processes {
-		processes = append(processes, p.String())
+	left, err := info.Leftovers()
+	if err != nil || len(left) == 0 {
+		return nil, err
 	}
-	return processes, left.End(leftoversGrace)
+	return process.Names(left), process.End(left, leftoversGrace)
 }
 
 // dialogHolds is how many looks in a row see a dialog until it counts.
@@ -134,55 +71,40 @@ const dialogHolds = 6
 type runnerProcess struct {
 	ended chan struct{}
 
-	// Once ended is closed: how its program ended for good, or why it was not run.
-	exit ptyrun.Exit
-	err  error
+	release func()         // lets go of it, which ends the agent where the runner is attended
+	exit    runspec.Report // once ended is closed: how its program ended for good
+	err     error          // or why it was not run
 }
 
-// startRunner starts the runner of a spec as a process of its own, with the flags of this command. What it
-// says on stderr goes to ours for as long as this process lives, and to run/run.log once it has its lock.
-func startRunner(c *cli.Context, s *command.Scope, sp *spec) (*runnerProcess, error) {
-	exe, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	args := []string{"runner", string(sp.box.Agent()), "--json", "--root", s.Root.Path, "--team", string(s.Team.Name), "--last-stop", sp.lastStop}
-	for _, name := range []string{"as", "driver", "inject", "size", "cwd", "restart"} {
-		if value := c.String(name); value != "" {
-			args = append(args, "--"+name+"="+value)
-		}
-	}
-	for _, pair := range c.StringSlice("env") {
-		args = append(args, "--env="+pair)
-	}
-	if c.Bool("record-input") {
-		args = append(args, "--record-input")
-	}
-	if c.Command.Name != "up" {
-		args = append(append(args, "--"), c.Args().Tail()...)
-	}
-	cmd := exec.Command(exe, args...)
-	cmd.Args[0] = os.Args[0]
+// start starts the runner of a spec as a process of its own. What it says on stderr goes to ours
+// for as long as this process lives, and to run/run.log once it has its lock.
+func (sp *spec) start() (*runnerProcess, error) {
+	cmd := exec.Command(sp.program)
 	var said bytes.Buffer
 	cmd.Stdout = &said
 	cmd.Stderr = struct{ io.Writer }{os.Stderr} // not the file itself, which it would keep open
 	detach(cmd)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	p := &runnerProcess{ended: make(chan struct{})}
+	json.NewEncoder(in).Encode(sp.Spec) // what it does not take it reports
+	if !sp.Attended {
+		in.Close()
+	}
+	p := &runnerProcess{ended: make(chan struct{}), release: func() { in.Close() }}
 	go func() {
 		defer close(p.ended)
 		cmd.Wait() // what it said tells more than the error
-		var r runnerReport
-		json.Unmarshal(said.Bytes(), &r)
-		switch {
-		case r.Exit != nil:
-			p.exit = *r.Exit
-		case r.Error != nil:
-			p.err = &command.Error{Code: r.Error.Code, Exit: cmd.ProcessState.ExitCode(), Message: r.Error.Message, Hint: r.Error.Hint}
-		default:
+		switch err := json.Unmarshal(said.Bytes(), &p.exit); {
+		case err != nil:
 			p.err = command.Failed("the runner ended: %v", cmd.ProcessState).WithHint("its run/run.log may say why")
+		case p.exit.Error != nil:
+			e := p.exit.Error
+			p.err = &command.Error{Code: e.Code, Exit: e.Exit, Message: e.Message, Hint: e.Hint}
 		}
 	}()
 	return p, nil
@@ -192,8 +114,8 @@ func startRunner(c *cli.Context, s *command.Scope, sp *spec) (*runnerProcess, er
 var errGone = errors.New("it has ended")
 
 // awaitReady waits until the agent is ready, or until it is known that it does not become so. p is its
-// runner if this process has started it, else nil. After patience, which counts from its start, it is as
-// it is.
+// runner if this process has started it, else nil. After patience, which counts from its start and is
+// short where its prompts are not known, it is as it is.
 func (k *call) awaitReady(ctx context.Context, p *runnerProcess, patience time.Duration) (result, error) {
 	r, unready := result{Name: k.name(), State: "ready"}, "started"
 	if p == nil {
@@ -213,6 +135,9 @@ func (k *call) awaitReady(ctx context.Context, p *runnerProcess, patience time.D
 		quiet := time.Since(began)
 		if p == nil && r.PID != 0 {
 			quiet = time.Since(status.Started)
+		}
+		if status.Driver == "plain" {
+			patience = quietWithin
 		}
 		switch {
 		case status.Ready:
@@ -239,7 +164,7 @@ func (k *call) awaitReady(ctx context.Context, p *runnerProcess, patience time.D
 }
 
 // ended is the error of a program that has ended, with the last words of its screen.
-func ended(box *mailbox.Box, exit ptyrun.Exit) error {
+func ended(box *mailbox.Box, exit runspec.Report) error {
 	e := command.Failed("%s ended with %d before it was ready", box.Agent(), exit.Code)
 	if exit.Loop {
 		e = command.Failed("%s ends again and again, with %d", box.Agent(), exit.Code)
@@ -251,18 +176,47 @@ func ended(box *mailbox.Box, exit ptyrun.Exit) error {
 	return e.WithHint("asciinema play %s shows its screen", filepath.Join(box.Path(), "run", "screen.cast"))
 }
 
+// asEnded is how this command ends when the runner has: as the program did.
+func (p *runnerProcess) asEnded(box *mailbox.Box) error {
+	switch {
+	case p.err != nil:
+		return p.err
+	case p.exit.Loop:
+		return ended(box, p.exit)
+	case p.exit.Code == 0 || p.exit.Asked:
+		return nil
+	}
+	return command.Exit(p.exit.Code)
+}
+
 // startReady starts a runner, and comes back when the agent is ready or it is known how it stands.
 func (k *call) startReady(ctx context.Context, sp *spec, patience time.Duration) (result, error) {
-	p, err := startRunner(k.c, k.s, sp)
+	p, err := sp.start()
 	if err != nil {
 		return result{}, err
 	}
 	return k.awaitReady(ctx, p, patience)
 }
 
+// runHere starts a runner and waits for its end. A signal, or the end of this process, ends the
+// agent.
+func (k *call) runHere(sp *spec) error {
+	ctx, stop := signal.NotifyContext(k.c.Context, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	output.IgnoreSIGPIPE()
+	sp.Attended = true
+	p, err := sp.start()
+	if err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, p.release)()
+	<-p.ended
+	return p.asEnded(sp.box)
+}
+
 // runAttached starts a runner and attaches this terminal to its agent.
 func (k *call) runAttached(sp *spec) error {
-	p, err := startRunner(k.c, k.s, sp)
+	p, err := sp.start()
 	if err != nil {
 		return err
 	}
@@ -283,13 +237,10 @@ func (k *call) runAttached(sp *spec) error {
 		}
 	}
 	<-p.ended // soon, as its program has ended: perhaps before this terminal could join
-	if p.err != nil {
-		return p.err
-	}
-	if client == nil {
+	if client == nil && p.err == nil {
 		fmt.Fprintln(os.Stdout, letter.EscapeBody(strings.Join(p.exit.Tail, "\n")))
 	}
-	return exitWith(sp.box, p.exit)
+	return p.asEnded(sp.box)
 }
 
 // hasEnded waits for the end of a runner; nil is somebody else's, which nobody tells of.

@@ -76,7 +76,7 @@ func (k *call) stop(ctx context.Context) (result, error) {
 			return r, err
 		}
 		defer hold.Release()
-		if r.Ended, err = endLeftovers(k.box); len(r.Ended) > 0 {
+		if r.Ended, err = k.endLeftovers(); len(r.Ended) > 0 {
 			r.State = "stopped"
 		}
 		return r, err

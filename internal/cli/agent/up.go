@@ -57,6 +57,9 @@ func up(c *cli.Context) error {
 	if u.plan, err = s.Team.Config(); err != nil {
 		return err
 	}
+	if _, err := findRunner(c); err != nil {
+		return err
+	}
 	if err := u.choose(c.Args().Slice()); err != nil {
 		return err
 	}
@@ -146,17 +149,14 @@ func (u *startup) start(ctx context.Context) error {
 // bring has a member run and be ready: started, or as it is. Others may start and stop it meanwhile; then
 // it is tried again, a few times.
 func (u *startup) bring(ctx context.Context, n wire.Name) (r result, err error) {
-	k, patience := &call{u.c, u.s, u.s.Team.Box(n)}, readyWithin
-	if d, _ := chooseDriver(u.plan.Members[n]); d.Plain {
-		patience = quietWithin
-	}
+	k := &call{u.c, u.s, u.s.Team.Box(n)}
 	for range 5 {
 		if u.isRunning(n) {
-			r, err = k.awaitReady(ctx, nil, patience)
+			r, err = k.awaitReady(ctx, nil, readyWithin)
 		} else {
 			var sp *spec
 			if sp, err = newSpec(u.c, u.s, u.plan, k.box, nil); err == nil {
-				r, err = k.startReady(ctx, sp, patience)
+				r, err = k.startReady(ctx, sp, readyWithin)
 			}
 		}
 		refused, ok := errors.AsType[*command.Error](err)

@@ -89,8 +89,7 @@ func (s *Scope) Actor() (who wire.Name, agent bool) {
 // notedRun is the run that an agent's runner has noted, "" where none is. A runner that
 // is gone leaves processes that still act for its agent.
 func (s *Scope) notedRun(name wire.Name) string {
-	data, _ := s.Team.Dir().ReadFile(string(name)+"/run/"+runinfo.File, runinfo.MaxSize)
-	noted, _ := runinfo.Parse(data)
+	noted, _ := runinfo.Read(s.Team.Dir(), name)
 	return noted.Run
 }
 

@@ -1,67 +1,55 @@
-package fakeagent
+package testagent
 
 import (
 	"strings"
 	"unicode/utf8"
 )
 
-// draft is what stands in the input box. Its zero value is empty.
+// draft is what stands in the input box: runs of text, and pastes that are shown as something
+// shorter.
 type draft struct {
 	pieces []piece
 	pastes int // how many placeholders there ever were: they are numbered
 }
 
-// piece is a run of text, or a paste that is shown as something shorter.
 type piece struct{ text, shown string }
 
-func (d *draft) typed(s string) {
-	if n := len(d.pieces); n > 0 && d.pieces[n-1].shown == "" {
-		d.pieces[n-1].text += s
+func (d *draft) add(text, shown string) {
+	if n := len(d.pieces); n > 0 && shown == "" && d.pieces[n-1].shown == "" {
+		d.pieces[n-1].text += text
 		return
 	}
-	d.pieces = append(d.pieces, piece{text: s})
-}
-
-// pasted adds a paste that is shown as a placeholder.
-func (d *draft) pasted(text, shown string) {
 	d.pieces = append(d.pieces, piece{text, shown})
 }
 
-func (d *draft) empty() bool { return len(d.pieces) == 0 }
+func (d *draft) isEmpty() bool { return len(d.pieces) == 0 }
 
 // text is what is sent.
-func (d *draft) text() string {
-	var b strings.Builder
+func (d *draft) text() (s string) {
 	for _, p := range d.pieces {
-		b.WriteString(p.text)
+		s += p.text
 	}
-	return b.String()
+	return s
 }
 
 // shown is what is seen.
-func (d *draft) shown() string {
-	var b strings.Builder
+func (d *draft) shown() (s string) {
 	for _, p := range d.pieces {
 		if p.shown != "" {
-			b.WriteString(p.shown)
+			s += p.shown
 		} else {
-			b.WriteString(p.text)
+			s += p.text
 		}
 	}
-	return b.String()
+	return s
 }
 
-// placeholder says whether something is not shown as it is.
-func (d *draft) placeholder() bool {
-	for _, p := range d.pieces {
-		if p.shown != "" {
-			return true
-		}
-	}
-	return false
+// take empties the draft and returns its text.
+func (d *draft) take() string {
+	text := d.text()
+	d.pieces = nil
+	return text
 }
-
-func (d *draft) clear() { d.pieces = nil }
 
 // backspace takes the last character, or a placeholder whole.
 func (d *draft) backspace() {
@@ -79,8 +67,8 @@ func (d *draft) backspace() {
 	}
 }
 
-// cutLine is Ctrl-U: back to the beginning of the line, or where that is
-// already, the line break before it. A draft of many lines survives one.
+// cutLine is Ctrl-U: back to the beginning of the line, or where that is already, the line break
+// before it. A draft of many lines survives one.
 func (d *draft) cutLine() {
 	if n := len(d.pieces); n > 0 && d.pieces[n-1].shown == "" && strings.HasSuffix(d.pieces[n-1].text, "\n") {
 		d.backspace()

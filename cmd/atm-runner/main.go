@@ -1,0 +1,12 @@
+// Command atm-runner holds one agent's terminal. atm starts it.
+package main
+
+import (
+	"os"
+
+	"github.com/agentteammail/atm/internal/runner"
+)
+
+var version = "dev" // set by the linker
+
+func main() { os.Exit(runner.Main(version, os.Args[1:])) }

@@ -1,0 +1,164 @@
+// Package runner is atm-runner: it runs one agent as a runspec.Spec on its stdin says, and is beside atm a
+// program of its own because it links a terminal emulator.
+package runner
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/output"
+	"github.com/agentteammail/atm/internal/runspec"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/ptyrun"
+	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/ptyrun/process"
+	"github.com/agentteammail/atm/ptyrun/runinfo"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/wire"
+)
+
+const (
+	lockTimeout    = 5 * time.Second
+	leftoversGrace = 2 * time.Second // for what the last runner left to end by itself
+)
+
+// Main is the program: it returns its exit code.
+func Main(version string, words []string) int {
+	version = runspec.Version(version)
+	if len(words) == 1 && words[0] == "version" {
+		fmt.Println("atm-runner " + version)
+		return command.ExitDone
+	}
+	var spec runspec.Spec
+	if err := json.NewDecoder(os.Stdin).Decode(&spec); err != nil || len(words) > 0 {
+		fmt.Fprintln(os.Stderr, "atm-runner: it runs an agent for atm, which starts it: atm run bob -- claude")
+		return command.ExitUsage
+	}
+	output.IgnoreSIGPIPE()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	if spec.Attended {
+		go func() {
+			io.Copy(io.Discard, os.Stdin)
+			stop()
+		}()
+	}
+	exit, err := run(ctx, spec)
+	report := runspec.Report{Code: exit.Code, Asked: exit.Asked, Loop: exit.Loop, Tail: exit.Tail}
+	code := command.ExitDone
+	if err != nil {
+		app := cli.App{Metadata: map[string]any{"root": spec.Root}}
+		e := command.Explain(cli.NewContext(&app, nil, nil), err)
+		report.Error = &runspec.Error{Code: e.Code, Exit: e.Exit, Message: e.Message, Hint: e.Hint}
+		code = e.Exit
+	}
+	command.PrintJSON(report)
+	return code
+}
+
+// run returns when the agent's program has ended for good, and with it all that it started. The end of ctx
+// ends it, which may take some seconds and is never cut short.
+func run(ctx context.Context, spec runspec.Spec) (exit ptyrun.Exit, err error) {
+	found, _, err := teams.Find(teams.Place{Dir: spec.Root, Flag: spec.Root})
+	if err != nil {
+		return exit, err
+	}
+	root, err := teams.Open(found, nil)
+	if err != nil {
+		return exit, err
+	}
+	root.LockTimeout = lockTimeout
+	team, err := root.Team(spec.Team)
+	if err != nil {
+		return exit, err
+	}
+	name, box := spec.Agent, team.Box(spec.Agent)
+	hold, err := box.Store().HoldRunner(ctx, name)
+	if err != nil {
+		return exit, err
+	}
+	defer hold.Release()
+	// Whoever stops the agent notes that first and then looks for this lock, so that one of the two sees
+	// the other.
+	if last, err := team.LastStop(name); err != nil || last != spec.LastStop {
+		return exit, cmp.Or(err, error(command.Refused("%s was stopped meanwhile", name).WithHint("atm up %s", name)))
+	}
+	// Only now: the log of a runner that runs is nobody else's. No link is followed, and a crash is written
+	// there, too.
+	if err := team.Dir().Mkdir(string(name) + "/run"); err != nil {
+		return exit, err
+	}
+	log, err := team.Dir().OpenFile(string(name)+"/run/run.log", os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_TRUNC)
+	if err != nil {
+		return exit, err
+	}
+	defer log.Close()
+	debug.SetCrashOutput(log, debug.CrashOptions{})
+	if err := endLeftovers(team, name); err != nil {
+		return exit, fmt.Errorf("end what the last runner of %s left: %w", name, err)
+	}
+	state, err := team.State(name)
+	if err := errors.Join(err, team.SavePolicy(name, spec.Policy)); err != nil {
+		return exit, err
+	}
+	o := options(spec, team)
+	o.State, o.Held = *state, hold.StillHeld
+	o.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	return ptyrun.Run(ctx, o)
+}
+
+// endLeftovers ends what a runner that was killed has left running, and says so.
+func endLeftovers(team *teams.Team, name wire.Name) error {
+	info, err := runinfo.Read(team.Dir(), name)
+	if err != nil {
+		return err
+	}
+	left, err := info.Leftovers()
+	if err != nil || len(left) == 0 {
+		return err
+	}
+	fmt.Fprintln(os.Stderr, letter.Escape(fmt.Sprintf("atm: %s: what its last runner left was ended: %s", name, strings.Join(process.Names(left), ", "))))
+	return process.End(left, leftoversGrace)
+}
+
+// options are those of package ptyrun for a spec.
+func options(spec runspec.Spec, team *teams.Team) ptyrun.Options {
+	name, box, p := spec.Agent, team.Box(spec.Agent), spec.Policy
+	scope := &command.Scope{Team: team}
+	origin := &wire.Origin{Via: "runner", Run: spec.Run, UID: scope.Origin().UID}
+	o := ptyrun.Options{
+		Box: box, Run: spec.Run, Command: spec.Command, Dir: spec.Dir, Env: spec.Env,
+		Inject: ptyrun.Inject(spec.Inject), Restart: ptyrun.Restart(spec.Restart),
+		Cols: spec.Cols, Rows: spec.Rows, Input: spec.RecordInput, Prompt: spec.Prompt,
+		Sessions: &ptyrun.Sessions{Begin: spec.Session, Capture: ptyrun.Capture(spec.Capture), Rules: spec.Rules, Mute: p.Mute},
+		May:      func(pid int, by string) error { return p.MayAnswer(name, wire.Name(by), scope.IsAgent(pid)) },
+		Decide:   func(tool, input string) ptyrun.Decision { return ptyrun.Decision(p.Decide(name, tool, input, false)) },
+		// Whoever answers is told of what the agent asks, and of answers that are overdue.
+		Told: func(ctx context.Context, q ptyrun.Question) error {
+			d := q.Dialog
+			return team.NotifyRequest(ctx, box, teams.DialogRequest{
+				ID: q.ID, Kind: d.Kind, Prompt: d.Prompt, Tool: d.Tool, Input: d.Input, Options: q.Options(),
+			}, origin)
+		},
+		Answered: func(ctx context.Context, id wire.ID) error { return team.WithdrawRequest(ctx, box, id) },
+		Overdue:  func(ctx context.Context, idle bool) error { return team.Remind(ctx, box, idle, origin) },
+	}
+	if d, ok := driver.Named(spec.Driver); ok { // else by the command, until the screen shows another
+		o.Driver = d
+	}
+	return o
+}

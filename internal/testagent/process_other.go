@@ -1,0 +1,24 @@
+//go:build !unix
+
+package testagent
+
+import (
+	"errors"
+	"time"
+)
+
+const orphanEnv = "FAKEAGENT_ORPHAN"
+
+func openTerminal() (restore func(), cols, rows int, err error) {
+	return nil, 0, 0, errors.New("there is no terminal for agents on this system")
+}
+
+func (a *agent) listen() {}
+
+func (a *agent) hungUp() { a.leave(exit{code: 1}) }
+
+func (a *agent) end() (int, error) { return a.exit.code, nil }
+
+func (a *agent) leaveOrphan(time.Duration) {}
+
+func linger(time.Duration) {}

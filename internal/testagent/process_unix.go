@@ -1,0 +1,124 @@
+//go:build unix
+
+package testagent
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// openTerminal puts the terminal of the standard input into raw mode.
+func openTerminal() (restore func(), cols, rows int, err error) {
+	fd := int(os.Stdin.Fd())
+	if cols, rows, err = term.GetSize(fd); err != nil {
+		return nil, 0, 0, fmt.Errorf("look at the terminal: %w", err)
+	}
+	old, err := term.MakeRaw(fd)
+	if err != nil {
+		return nil, 0, 0, fmt.Errorf("make the terminal raw: %w", err)
+	}
+	return func() { term.Restore(fd, old) }, max(cols, 20), max(rows, 5), nil
+}
+
+var signalNames = map[os.Signal]string{syscall.SIGHUP: "HUP", syscall.SIGINT: "INT", syscall.SIGTERM: "TERM"}
+
+// listen brings signals to the loop.
+func (a *agent) listen() {
+	c := make(chan os.Signal, 16)
+	signal.Notify(c, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGINT, syscall.SIGWINCH)
+	go func() {
+		for sig := range c {
+			a.events <- func() { a.signalled(sig) }
+		}
+	}()
+}
+
+func (a *agent) signalled(sig os.Signal) {
+	if sig == syscall.SIGWINCH {
+		if cols, rows, err := term.GetSize(int(os.Stdin.Fd())); err == nil && cols > 0 && rows > 0 {
+			a.cols, a.rows, a.screen.rows, a.printed = cols, rows, rows, 0
+			a.screen.clear()
+		}
+		return
+	}
+	name := signalNames[sig]
+	a.log.add(Entry{Event: Signalled, Text: name})
+	switch {
+	case a.o.ignores(name):
+	case a.exitsOnSignals || sig == syscall.SIGINT:
+		a.leave(exit{code: 128 + int(sig.(syscall.Signal))})
+	default:
+		a.leave(exit{signal: name})
+	}
+}
+
+// hungUp is the end of input: the terminal is gone. Who ignores HUP lives on.
+func (a *agent) hungUp() {
+	switch {
+	case a.o.ignores("HUP"):
+	case a.exitsOnSignals:
+		a.leave(exit{code: 129})
+	default:
+		a.leave(exit{signal: "HUP"})
+	}
+}
+
+// end is the way out of the program. A shell dies of the signal in its place: Go's runtime makes an
+// exit code of some.
+func (a *agent) end() (int, error) {
+	e := *a.exit
+	a.log.add(Entry{Event: Exited, Code: e.code, Text: e.signal})
+	if !e.isCrash {
+		if !a.isFull {
+			fmt.Printf("\x1b[%dB\r\n", max(len(a.screen.drawn.lines)-a.screen.drawn.y, 1))
+		}
+		os.Stdout.WriteString(a.bye)
+		a.restore()
+	}
+	if e.signal == "" {
+		return e.code, nil
+	}
+	signal.Reset()
+	err := syscall.Exec("/bin/sh", []string{"sh", "-c", "kill -" + e.signal + " $$"}, os.Environ())
+	return 2, fmt.Errorf("die of %s: %w", e.signal, err)
+}
+
+// orphanEnv makes a process the one that is left behind: its value is for how long.
+const orphanEnv = "FAKEAGENT_ORPHAN"
+
+// leaveOrphan starts a process in a session of its own, and waits until signals do nothing to it.
+func (a *agent) leaveOrphan(lasting time.Duration) {
+	cmd := exec.Command("/proc/self/exe")
+	if exe, err := os.Executable(); err == nil {
+		cmd = exec.Command(exe)
+	}
+	cmd.Args = os.Args[:1]
+	cmd.Env = append(os.Environ(), orphanEnv+"="+lasting.String())
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	said, err := cmd.StderrPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		a.log.add(Entry{Event: Orphaned, Text: err.Error()})
+		return
+	}
+	said.Read(make([]byte, 1))
+	said.Close()
+	go cmd.Wait()
+	a.log.add(Entry{Event: Orphaned, Code: cmd.Process.Pid})
+}
+
+// linger is the whole life of the process that was left behind.
+func linger(lasting time.Duration) {
+	signal.Ignore(syscall.SIGHUP, syscall.SIGTERM, syscall.SIGINT)
+	os.Stderr.Write([]byte("."))
+	os.Stderr.Close()
+	time.Sleep(lasting)
+}
