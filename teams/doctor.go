@@ -255,11 +255,14 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 	}
 }
 
-// checkRunner reports a runner that does not answer, and one that was started
-// with other rules than those of team.toml.
+// checkRunner reports a runner that does not answer, one that was started with other
+// rules than those of team.toml, and what a runner that was killed has left.
 func (d *doctor) checkRunner(t *Team, b *mailbox.Box) {
 	name := b.Agent()
 	if running, err := t.Running(name); err != nil || !running {
+		if left, _ := t.runInfo(name).Leftovers(); err == nil && len(left) > 0 {
+			d.add("runner.gone", "warning", "atm stop "+string(name), "%s: its runner is gone, and %s still runs", b.Address(), left[0])
+		}
 		return
 	}
 	c, err := control.Dial(d.ctx, b.Path()+"/run")
