@@ -11,8 +11,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/internal/runner"
+	"github.com/agentteammail/atm/internal/testagent"
 )
 
 func TestMain(m *testing.M) {
