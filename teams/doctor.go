@@ -134,7 +134,15 @@ func (d *doctor) checkAgents(t *Team) {
 	names, _ := t.Dir().Names(".")
 	for _, n := range names {
 		info, err := t.Dir().Lstat(n)
-		if err != nil || !wire.IsName(n) || info.Mode().IsRegular() {
+		if err != nil || n == "team.toml" || strings.HasPrefix(n, ".") || strings.HasSuffix(n, "~") {
+			continue
+		}
+		if info.Mode().IsRegular() {
+			d.add("drop.misplaced", "warning", "", "%s in team %s lies where nobody looks for mail", n, t.Name)
+			continue
+		}
+		if !wire.IsName(n) {
+			d.add("agent.broken", "warning", "", "%s in team %s is no name of an agent", n, t.Name)
 			continue
 		}
 		present := t.Box(wire.Name(n)).Present()
