@@ -82,6 +82,19 @@ func (r *runner) unbindSessions(failed error) {
 	if r.Held != nil && !r.Held() {
 		return
 	}
+	// An abort that came while the agent ended, or failed then, is carried out as well.
+	var late []session.Input
+	r.Box.Walk(r.ctx, mailbox.Range{Unread: true}, func(it *mailbox.Item) bool {
+		if in, ok := session.InputOf(it.Message); ok && in.Kind == "abort" {
+			late = append(late, in)
+		}
+		return true
+	})
+	for _, in := range late {
+		if err := r.abort(in, aliveOf(b.all)); err != nil {
+			r.Log.Error("sessions", "err", err)
+		}
+	}
 	name, e := r.Box.Agent(), r.exit
 	isCompleted := failed == nil && !e.Asked && !e.Loop && e.Code == 0 && e.Signal == ""
 	how := fmt.Sprintf("%s ended with %d", name, e.Code)

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"reflect"
@@ -24,17 +23,17 @@ import (
 
 // echo shows a viewer what it types, behind what an agent switches on.
 func (s *stage) echo(ctx context.Context, r control.AttachRequest, v *control.Viewer) error {
-	s.note(fmt.Sprintf("attach %dx%d", r.Cols, r.Rows))
+	s.did("", "attach %dx%d", r.Cols, r.Rows)
 	v.Send([]byte("\x1b[?1049h\x1b[?25l\x1b[?2004h\x1b[?1004h\x1b[?1003;1006h\x1b[>7uready "))
 	for {
 		select {
 		case in, ok := <-v.Input():
 			switch {
 			case !ok:
-				s.note("left")
+				s.did("", "left")
 				return nil
 			case in.Size.Cols > 0:
-				s.note(fmt.Sprintf("size %dx%d", in.Size.Cols, in.Size.Rows))
+				s.did("", "size %dx%d", in.Size.Cols, in.Size.Rows)
 			case string(in.Bytes) == "Q":
 				v.Exit(3, "")
 				return nil
@@ -42,7 +41,7 @@ func (s *stage) echo(ctx context.Context, r control.AttachRequest, v *control.Vi
 				v.Send(bytes.ReplaceAll(in.Bytes, []byte("\x1b"), []byte("^[")))
 			}
 		case <-ctx.Done():
-			s.note("lost")
+			s.did("", "lost")
 			return ctx.Err()
 		}
 	}
@@ -113,7 +112,11 @@ func (w *window) String() string {
 
 func (w *window) shows(want string) {
 	w.t.Helper()
-	until(w.t, func() bool { return strings.Contains(w.String(), want) }, func() string { return fmt.Sprintf("%q does not show %q", w.String(), want) })
+	for end := time.Now().Add(10 * time.Second); !strings.Contains(w.String(), want); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			w.t.Fatalf("%q does not show %q", w.String(), want)
+		}
+	}
 }
 
 func (w *window) types(s string) {
@@ -148,19 +151,6 @@ func (w *window) ends(exit int) {
 	}
 }
 
-func (w *window) isPut() {
-	w.t.Helper()
-	for _, p := range put {
-		w.shows(p)
-	}
-}
-
-func (s *stage) hears(want string) {
-	s.t.Helper()
-	got := ""
-	until(s.t, func() bool { got += s.heard(); return strings.Contains(got, want) }, func() string { return "asked for " + got + ", not " + want })
-}
-
 // However it ends, the terminal is as it was.
 func TestAttachRestores(t *testing.T) {
 	t.Parallel()
@@ -192,7 +182,9 @@ func TestAttachRestores(t *testing.T) {
 			w.shows("a^[[A\x1cx^[[200~\x1cd^[[201~\x03")
 			test.end(s, w)
 			w.ends(test.exit)
-			w.isPut()
+			for _, p := range put {
+				w.shows(p)
+			}
 			w.shows(`attached to bob; Ctrl-\ d leaves it running`)
 			w.shows(test.says)
 		})
@@ -230,14 +222,14 @@ func TestAttachStuck(t *testing.T) {
 	s.attach = func(ctx context.Context, _ control.AttachRequest, v *control.Viewer) error {
 		for v.Send(bytes.Repeat([]byte("flood\r\n"), 1000)) == nil {
 		}
-		s.note("dropped")
+		s.did("", "dropped")
 		<-ctx.Done()
 		return nil
 	}
 	s.serve()
 	w := s.open(true, "attach", "bob")
 	s.hears("dropped")
-	until(t, w.raw, func() string { return "not raw" })
+	s.until("a raw terminal", w.raw)
 	w.command.Process.Signal(syscall.SIGTERM)
 	w.ends(130)
 }
@@ -277,7 +269,85 @@ func TestAttachOwner(t *testing.T) {
 		w.shows("ready")
 		test.end(w)
 		w.ends(test.exit)
-		until(t, func() bool { return strings.Contains(s.atm(0, "team"), test.team) }, func() string { return s.atm(0, "team") })
+		s.until(test.team, func() bool { return strings.Contains(s.atm(0, "team"), test.team) })
 		s.atm(0, "stop", "bob")
 	}
+}
+
+// A session in a terminal: what the agent emits stands above what is being typed,
+// which is not lost.
+func TestSessionInATerminal(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.atm(0, "team", "add", "me")
+	id := strings.TrimSpace(s.atm(0, "session", "new", "--agent", "bob", "--quiet"))
+	s.atm(0, "event", "agent_output", "stream=std_out", "content=Said while nobody was there: 世界\x1b[2J", "--as", "bob")
+	w := s.open(false, "session", "attach", "bob", "--as", "me")
+	w.shows("bob: Said while nobody was there: 世界")
+	if strings.Contains(w.String(), "\x1b[2J") {
+		t.Error("what an agent says steers the terminal")
+	}
+	w.types("half a li")
+	w.shows("> half a li")
+	s.atm(0, "event", "draft_ready", "draft_id=6f1c2a34-0b7e-4c1d-9a55-0123456789ab", "summary=Part one", "artifact_count=2", "--as", "bob")
+	w.shows("Draft ready: 6f1c2a34-0b7e-4c1d-9a55-0123456789ab")
+	w.types("ne\r")
+	w.shows("human: half a line")
+	w.types("taken back\x03")
+	w.ends(0)
+	if got := s.atm(0, "session", "show", id); strings.Contains(got, "taken back") {
+		t.Errorf("sent: %s", got)
+	}
+}
+
+// It ends with a signal, with Ctrl-D, and when the session is over.
+func TestSessionInATerminalEnds(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.atm(0, "session", "new", "--agent", "bob")
+	for _, test := range []struct {
+		end  func(w *window)
+		exit int
+	}{
+		{func(w *window) {
+			w.types("never sent")
+			w.shows("never sent")
+			w.command.Process.Signal(syscall.SIGTERM)
+		}, 130},
+		{func(w *window) { w.types("\x04") }, 0},
+		{func(w *window) {
+			s.atm(0, "session", "abort", "bob", "--as", "alice")
+			w.shows("Session aborted by alice")
+		}, 0},
+	} {
+		w := s.open(false, "session", "attach", "bob", "--as", "alice")
+		w.shows("Ctrl-D leaves")
+		test.end(w)
+		w.ends(test.exit)
+	}
+}
+
+// The team on a terminal is repainted; q leaves.
+func TestTeamWatch(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	w := s.open(false, "team", "--watch", "--as", "alice")
+	w.shows("never seen")
+	s.atm(0, "send", "alice", "hello", "--as", "bob")
+	w.shows("1 unread")
+	w.types("q")
+	w.ends(0)
+}
+
+// So is what waits for a person; into a pipe each comes once (testdata/script/pending.txtar).
+func TestPendingWatch(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	w := s.open(false, "pending", "--watch", "--as", "alice")
+	w.shows("nothing is waiting for you")
+	s.atm(0, "event", "waiting_for_input", "prompt=Which branch?", "--as", "bob")
+	w.shows("Which branch?")
+	w.shows("\a\x1b]9;")
+	w.types("q")
+	w.ends(0)
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -71,29 +72,21 @@ func TestCookbookFails(t *testing.T) {
 		t.Run(c.about, func(t *testing.T) {
 			t.Parallel()
 			k := newKitchen(t)
-			k.write("jobs.txt", jobs)
-			i := slices.IndexFunc(recipes, func(r recipe) bool { return r.name == c.recipe })
-			r := recipes[i]
-			args := r.args
-			if c.args != nil {
-				args = c.args
-			}
+			r := recipes[slices.IndexFunc(recipes, func(r recipe) bool { return r.name == c.recipe })]
 			r.me = c.me
 			r.meanwhile(k)
 			for name, text := range c.files {
 				k.write(name, text)
 			}
-			if c.limit != "" {
-				t.Log("LIMIT=" + c.limit)
-				k.limit.Store(c.limit)
+			k.limit = c.limit
+			args := c.args
+			if args == nil {
+				args = r.args
 			}
-			s := k.start("sh", c.recipe, args...)
-			code := s.ends()
-			all := s.out.String() + s.errs.String()
+			code, _, all := k.cook("sh", c.recipe, args...)
 			if code != c.code || !regexp.MustCompile(c.says).MatchString(all) {
 				t.Fatalf("exit %d\n%s", code, all)
 			}
-			k.nothingRuns("after its end")
 			if mail := k.mail(); c.mail != "" && !slices.Contains(mail, c.mail) {
 				t.Errorf("mail: %q", mail)
 			}
@@ -108,12 +101,10 @@ func TestCookbookFails(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			k.limit.Store("")
-			s = k.start("sh", c.recipe, r.args...)
-			if code := s.ends(); code != c.again || !strings.Contains(result(s), c.afterwards) {
-				t.Fatalf("again: exit %d\n%s%s", code, &s.out, &s.errs)
+			k.limit = ""
+			if code, last, all := k.cook("sh", c.recipe, r.args...); code != c.again || !strings.Contains(last, c.afterwards) {
+				t.Fatalf("again: exit %d\n%s", code, all)
 			}
-			k.nothingRuns("after that")
 			if mail := k.mail(); len(slices.Compact(slices.Clone(mail))) != len(mail) && c.recipe != "pair.sh" {
 				t.Errorf("sent twice: %q", mail)
 			}
@@ -121,34 +112,20 @@ func TestCookbookFails(t *testing.T) {
 	}
 }
 
-// The guide names every script of the cookbook, and each is tested and under
-// thirty lines.
+// The guide names every script of the cookbook, and each is tested and under thirty lines.
 func TestCookbookGuide(t *testing.T) {
-	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "guide.md"))
-	if err != nil {
-		t.Fatal(err)
+	guide, err1 := os.ReadFile(filepath.Join("..", "..", "docs", "guide.md"))
+	files, err2 := filepath.Glob(cookbook("*.sh"))
+	if err := errors.Join(err1, err2); err != nil || len(files) != len(recipes) {
+		t.Errorf("%d scripts, %d tested: %v", len(files), len(recipes), err)
 	}
-	files, err := filepath.Glob(cookbook("*.sh"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(files) != len(recipes) {
-		t.Errorf("%d scripts, %d tested", len(files), len(recipes))
-	}
-	for _, f := range files {
-		name := filepath.Base(f)
-		if !strings.Contains(string(guide), "| `"+name+" ") {
-			t.Errorf("docs/guide.md does not name %s", name)
+	for _, r := range recipes {
+		text, err := os.ReadFile(cookbook(r.name))
+		if n := strings.Count(string(text), "\n"); err != nil || n >= 30 {
+			t.Errorf("%s has %d lines: %v", r.name, n, err)
 		}
-		if !slices.ContainsFunc(recipes, func(r recipe) bool { return r.name == name }) {
-			t.Errorf("%s is not tested", name)
-		}
-		text, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n := strings.Count(string(text), "\n"); n >= 30 {
-			t.Errorf("%s has %d lines", name, n)
+		if !strings.Contains(string(guide), "| `"+r.name+" ") {
+			t.Errorf("docs/guide.md does not name %s", r.name)
 		}
 	}
 }

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,30 +18,18 @@ func TestRunnerVerbs(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	s.serve()
-	for _, test := range []struct{ args, asks, says string }{
-		{"interrupt bob", "interrupt", "bob: interrupted\n"},
-		{"restart bob", "restart", "bob: restarted\n"},
-		{"restart bob --json", "restart", `{"name":"bob","state":"restarted"}` + "\n"},
-		{"stop bob", "stop 0s", "bob: stopped (exit 0); ended with it: sleep (0), sleep (1)\n"},
-		{"type bob ls -- -l", `type "ls -l" raw=false enter=false`, "bob: typed\n"},
-		{"type bob --enter", `type "" raw=false enter=true`, "bob: typed\n"},
-		{`type bob --raw \e[A\x9b\u00e4\r\\`, `type "\x1b[A\x9bä\r\\" raw=true enter=false`, "bob: typed\n"},
-	} {
-		if got := s.atm(0, strings.Fields(test.args)...); got != test.says {
-			t.Errorf("%s says %q, not %q", test.args, got, test.says)
-		}
-		if got := s.heard(); got != test.asks {
-			t.Errorf("%s asks for %s, not %s", test.args, got, test.asks)
-		}
-	}
+	s.asks(0, "interrupt bob", "interrupt", "bob: interrupted\n")
+	s.asks(0, "restart bob", "restart", "bob: restarted\n")
+	s.asks(0, "restart bob --json", "restart", `{"name":"bob","state":"restarted"}`+"\n")
+	s.asks(0, "stop bob", "stop 0s", "bob: stopped (exit 0); ended with it: sleep (0), sleep (1)\n")
+	s.asks(0, "type bob ls -- -l", `type "ls -l" raw=false enter=false`, "bob: typed\n")
+	s.asks(0, "type bob --enter", `type "" raw=false enter=true`, "bob: typed\n")
+	s.asks(0, `type bob --raw \e[A\x9b\u00e4\r\\`, `type "\x1b[A\x9bä\r\\" raw=true enter=false`, "bob: typed\n")
 	for _, args := range []string{
 		"type bob", "type bob \x1b[A", `type bob --raw \q`, `type bob --raw \x4`, `type bob --raw a\`, "stop",
 		"screen bob --last", "screen bob 5", "screen bob --last x", "interrupt bob alice",
 	} {
-		s.atm(2, strings.Fields(args)...)
-		if got := s.heard(); got != "" {
-			t.Errorf("%s asks for %s", args, got)
-		}
+		s.asks(2, args, "", "")
 	}
 }
 
@@ -63,17 +50,11 @@ func TestScreen(t *testing.T) {
 	if got := s.heard(); got != "screen 7 false; screen 8 false" {
 		t.Error(got)
 	}
-	var got struct {
-		Agent        string
-		Lines        []string
-		Cursor       struct{ X, Y int }
-		Title, State string
-	}
-	if err := json.Unmarshal([]byte(s.atm(0, "screen", "bob", "--json")), &got); err != nil {
-		t.Error(err)
-	}
-	if got.Agent != "bob" || len(got.Lines) != 5 || got.Cursor.X != 3 || got.Cursor.Y != 1 || got.Title != "t;itle" || got.State != "idle" {
-		t.Errorf("%+v", got)
+	got := s.atm(0, "screen", "bob", "--json")
+	for _, want := range []string{`"agent":"bob"`, `"lines":["one ✳","","  zwei","",""]`, `"cursor":{"x":3,"y":1}`, `"title":"t;itle"`, `"state":"idle"`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s is not in %s", want, got)
+		}
 	}
 }
 
@@ -94,7 +75,7 @@ func TestNoRunner(t *testing.T) {
 	if got := s.atm(2, "attach", "bob"); !strings.Contains(got, "atm screen bob") {
 		t.Errorf("%q", got)
 	}
-	s.refuse = &control.Error{Code: "refused", Message: "it asks something", Hint: "atm pending"}
+	s.says("", &control.Error{Code: "refused", Message: "it asks something", Hint: "atm pending"})
 	s.serve()
 	if got := s.atm(5, "interrupt", "bob"); got != "atm: bob: it asks something\natm: hint: atm pending\n" {
 		t.Errorf("%q", got)
@@ -105,14 +86,7 @@ func TestNoRunner(t *testing.T) {
 func TestSilentRunner(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	run := filepath.Join(s.root, "main", "bob", "run")
-	if err := os.MkdirAll(run, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	server, err := control.Listen(run)
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := s.listen()
 	defer server.Close()
 	got := s.atm(1, "screen", "bob")
 	for _, want := range []string{"does not answer", "kill -CONT"} {
@@ -127,22 +101,10 @@ func TestMayAct(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	s.serve()
-	team := filepath.Join(s.root, "main")
-	lead := func(toml string) {
-		t.Helper()
-		if err := os.WriteFile(filepath.Join(team, "team.toml"), []byte(toml), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	lead := func(toml string) { s.write(toml, "team.toml") }
 	// r is the run of alice, bob and lead, as their runners have noted it.
 	for _, name := range []string{"alice", "bob", "lead"} {
-		run := filepath.Join(team, name, "run")
-		if err := os.MkdirAll(run, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(run, runinfo.File), []byte(`{"run":"r","runner":1}`), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		s.write(`{"run":"r","runner":1}`, name, "run", runinfo.File)
 	}
 	as := func(exit int, env ...string) {
 		t.Helper()
@@ -185,7 +147,7 @@ func TestStopWaitsForTheLock(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	s.serve()
-	lock := filepath.Join(s.root, "main", ".locks", "bob.runner")
+	lock := filepath.Join(s.team, ".locks", "bob.runner")
 	f, err := os.OpenFile(lock, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		t.Fatal(err)
@@ -200,7 +162,7 @@ func TestStopWaitsForTheLock(t *testing.T) {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	until(t, func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.asked) > 0 }, func() string { return "nobody asked" })
+	s.hears("stop")
 	syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
 	if err := c.Wait(); err != nil || !strings.HasPrefix(out.String(), "bob: stopped") || strings.Contains(out.String(), "has not ended") {
 		t.Error(err, out.String())

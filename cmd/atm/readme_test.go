@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -40,41 +42,19 @@ func TestREADME(t *testing.T) {
 	if !ok || !ok2 {
 		t.Fatal("the README has no session")
 	}
-	home := t.TempDir()
-	if home, err = filepath.EvalSymlinks(home); err != nil {
-		t.Fatal(err)
-	}
+	home, err := filepath.EvalSymlinks(t.TempDir())
 	app := filepath.Join(home, "app")
-	if err := os.MkdirAll(filepath.Join(app, ".git", "info"), 0o700); err != nil {
-		t.Fatal(err)
+	for _, d := range []string{"info", "objects", "refs"} {
+		err = errors.Join(err, os.MkdirAll(filepath.Join(app, ".git", d), 0o700))
 	}
-	if err := os.WriteFile(filepath.Join(app, ".git", "HEAD"), []byte("ref: refs/heads/main\n"), 0o600); err != nil {
+	err = errors.Join(err, os.WriteFile(filepath.Join(app, ".git", "HEAD"), []byte("ref: refs/heads/main\n"), 0o600))
+	if err != nil {
 		t.Fatal(err)
-	}
-	for _, d := range []string{"objects", "refs"} {
-		if err := os.Mkdir(filepath.Join(app, ".git", d), 0o700); err != nil {
-			t.Fatal(err)
-		}
 	}
 	ids := map[string]string{}
-	lines := strings.Split(session, "\n")
-	for len(lines) > 0 {
-		command, ok := strings.CutPrefix(lines[0], "$ ")
-		if !ok {
-			t.Fatalf("no command: %q", lines[0])
-		}
-		lines = lines[1:]
-		var want []string
-		for len(lines) > 0 && !strings.HasPrefix(lines[0], "$ ") {
-			want = append(want, lines[0])
-			lines = lines[1:]
-		}
-		command = readmeID.ReplaceAllStringFunc(command, func(id string) string {
-			if real, ok := ids[id]; ok {
-				return real
-			}
-			return id
-		})
+	for _, step := range strings.Split("\n"+session, "\n$ ")[1:] {
+		command, printed, _ := strings.Cut(step, "\n")
+		command = readmeID.ReplaceAllStringFunc(command, func(id string) string { return cmp.Or(ids[id], id) })
 		c := exec.Command("sh", "-c", command)
 		c.Dir = app
 		c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "GORACE=atexit_sleep_ms=0"}
@@ -82,12 +62,10 @@ func TestREADME(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", command, err, out)
 		}
-		var got []string
-		if len(out) > 0 {
-			got = strings.Split(strings.TrimSuffix(strings.ReplaceAll(string(out), home, "~"), "\n"), "\n")
-		}
+		want := strings.Split(printed, "\n")
+		got := strings.Split(strings.TrimSuffix(strings.ReplaceAll(string(out), home, "~"), "\n"), "\n")
 		if len(got) != len(want) {
-			t.Fatalf("%s printed\n%s\nand not\n%s", command, strings.Join(got, "\n"), strings.Join(want, "\n"))
+			t.Fatalf("%s printed\n%s\nand not\n%s", command, out, printed)
 		}
 		for i := range want {
 			theirs, ours := readmeID.FindAllString(want[i], -1), readmeID.FindAllString(got[i], -1)

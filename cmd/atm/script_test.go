@@ -1,10 +1,10 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -41,8 +41,8 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"keep":       keep,
 			"exit":       exitCode,
-			"lines":      countLines,
-			"bytes":      countBytes,
+			"lines":      count("lines", func(out string) int { return strings.Count(out, "\n") }),
+			"bytes":      count("bytes", func(out string) int { return len(out) }),
 			"eventually": eventually,
 		},
 	})
@@ -76,23 +76,16 @@ func exitCode(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// lines N: the last stdout has so many lines; a leading - is "at most".
-func countLines(ts *testscript.TestScript, neg bool, args []string) {
-	check(ts, neg, args[0], strings.Count(ts.ReadFile("stdout"), "\n"), "lines")
-}
-
-// bytes N: the same for bytes.
-func countBytes(ts *testscript.TestScript, neg bool, args []string) {
-	check(ts, neg, args[0], len(ts.ReadFile("stdout")), "bytes")
-}
-
-func check(ts *testscript.TestScript, neg bool, want string, got int, what string) {
-	var n int
-	most := strings.HasPrefix(want, "-")
-	fmt.Sscan(strings.TrimPrefix(want, "-"), &n)
-	ok := got == n || most && got <= n
-	if ok == neg {
-		ts.Fatalf("stdout has %d %s, not %s", got, what, want)
+// count is a command that compares how many times something is in the last stdout with its
+// argument; a leading - is "at most".
+func count(what string, n func(stdout string) int) func(ts *testscript.TestScript, neg bool, args []string) {
+	return func(ts *testscript.TestScript, neg bool, args []string) {
+		limit, most := strings.CutPrefix(args[0], "-")
+		want, err := strconv.Atoi(limit)
+		got := n(ts.ReadFile("stdout"))
+		if isSo := got == want || most && got <= want; err != nil || isSo == neg {
+			ts.Fatalf("stdout has %d %s, not %s", got, what, args[0])
+		}
 	}
 }
 

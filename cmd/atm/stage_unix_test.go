@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -16,29 +17,34 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/runinfo"
+	"github.com/agentteammail/atm/wire"
 )
 
-// A stage is a team with an agent bob whose runner is this test: it keeps what
-// it is asked for. Commands are run as processes of their own.
+// A stage is a team with an agent bob whose runner is this test: it keeps what it is asked for.
+// Commands are run as processes of their own.
 type stage struct {
 	t    *testing.T
-	root string
+	team string // its directory
 	env  []string
 
 	// What bob's runner does; set before serve.
 	attach func(ctx context.Context, r control.AttachRequest, v *control.Viewer) error
 	screen control.Screen
-	refuse error
 
-	mu    sync.Mutex
-	asked []string
+	mu     sync.Mutex
+	refuse error
+	status control.Status
+	asked  []string
 }
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
 	dir := t.TempDir()
-	s := &stage{t: t, root: filepath.Join(dir, ".atm")}
+	s := &stage{t: t, team: filepath.Join(dir, ".atm", "main")}
 	for _, kv := range os.Environ() {
 		k, _, _ := strings.Cut(kv, "=")
 		if !strings.HasPrefix(k, "ATM_") && !slices.Contains(command.AgentMarks(), k) {
@@ -46,29 +52,68 @@ func newStage(t *testing.T) *stage {
 		}
 	}
 	// The race detector would wait a second at each process's end.
-	s.env = append(s.env, "HOME="+dir, "XDG_STATE_HOME="+dir, "ATM_ROOT="+s.root, "GORACE=atexit_sleep_ms=0")
+	s.env = append(s.env, "HOME="+dir, "XDG_STATE_HOME="+dir, "ATM_ROOT="+filepath.Dir(s.team), "GORACE=atexit_sleep_ms=0")
 	s.atm(0, "init", "alice", "bob")
 	return s
+}
+
+// write writes a file of the team.
+func (s *stage) write(text string, path ...string) {
+	s.t.Helper()
+	file := filepath.Join(append([]string{s.team}, path...)...)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(text), 0o600)); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// listen begins to take calls as bob's runner.
+func (s *stage) listen() *control.Server {
+	s.t.Helper()
+	s.write("", "bob", "run", "run.log")
+	server, err := control.Listen(filepath.Join(s.team, "bob", "run"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return server
 }
 
 // serve begins to answer as bob's runner.
 func (s *stage) serve() {
 	s.t.Helper()
-	run := filepath.Join(s.root, "main", "bob", "run")
-	if err := os.MkdirAll(run, 0o700); err != nil {
-		s.t.Fatal(err)
-	}
-	server, err := control.Listen(run)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	served := make(chan error, 1)
+	server, served := s.listen(), make(chan error, 1)
 	go func() { served <- server.Serve(context.Background(), s) }()
 	s.t.Cleanup(func() {
 		if err := errors.Join(server.Close(), <-served); err != nil {
 			s.t.Error(err)
 		}
 	})
+}
+
+// run has bob run, with alice as the lead and me as a person, and returns the team's mail.
+func (s *stage) run() *mailbox.Store {
+	s.t.Helper()
+	s.atm(0, "team", "add", "me")
+	s.write("lead = \"alice\"\n[members.me]\nperson = true\n", "team.toml")
+	dir, err := durable.Open(s.team, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	store := mailbox.NewStore(dir, "main")
+	hold, err := store.HoldRunner(s.t.Context(), "bob")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { hold.Release(); store.Close() })
+	s.write(`{"run":"r1","runner":1}`, "bob", "run", runinfo.File)
+	s.serve()
+	return store
+}
+
+// says sets what the runner says from now on: what keeps mail from bob, and why it refuses.
+func (s *stage) says(gate string, refuse error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.status.Gate, s.refuse = control.Gate(gate), refuse
 }
 
 // command is atm, as this test's binary: see TestMain.
@@ -80,8 +125,8 @@ func (s *stage) command(args ...string) *exec.Cmd {
 	return &exec.Cmd{Path: exe, Args: append([]string{"atm"}, args...), Env: slices.Clone(s.env)}
 }
 
-// atm runs a command, which must end with that code, and returns all that it
-// printed. Words with = before the verb are its environment.
+// atm runs a command, which must end with that code, and returns all that it printed. Words with =
+// before the verb are its environment.
 func (s *stage) atm(exit int, args ...string) string {
 	s.t.Helper()
 	n := 0
@@ -100,6 +145,36 @@ func (s *stage) atm(exit int, args ...string) string {
 	return string(out)
 }
 
+// asks is atm, after which the runner must have been asked for one thing, and the output says
+// something.
+func (s *stage) asks(exit int, args, want, says string) {
+	s.t.Helper()
+	got := s.atm(exit, strings.Fields(args)...)
+	if !strings.Contains(got, says) {
+		s.t.Errorf("%s says %q, not %q", args, got, says)
+	}
+	if got := s.heard(); got != want {
+		s.t.Errorf("%s asks for %q, not %q", args, got, want)
+	}
+}
+
+// happens appends an event to a member's log: its source and kind, and fields as name=value.
+func happens(t *testing.T, store *mailbox.Store, agent wire.Name, source, kind string, fields ...string) {
+	t.Helper()
+	e := wire.Event{Kind: kind, Source: source}
+	for _, f := range fields {
+		k, v, _ := strings.Cut(f, "=")
+		if strings.HasPrefix(v, "[") || k == "artifact_count" {
+			e = e.With(k, json.RawMessage(v))
+		} else {
+			e = e.With(k, v)
+		}
+	}
+	if err := store.Box(agent).Log().Append(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // heard takes what the runner was asked for.
 func (s *stage) heard() string {
 	s.mu.Lock()
@@ -109,64 +184,68 @@ func (s *stage) heard() string {
 	return all
 }
 
-func (s *stage) note(what string) {
-	s.mu.Lock()
-	s.asked = append(s.asked, what)
-	s.mu.Unlock()
+func (s *stage) hears(want string) {
+	s.t.Helper()
+	got := ""
+	s.until("asked for "+want, func() bool { got += s.heard(); return strings.Contains(got, want) })
 }
 
-func (s *stage) did(what, done string) (control.Outcome, error) {
-	s.note(what)
+// until waits for a state.
+func (s *stage) until(what string, isSo func() bool) {
+	s.t.Helper()
+	for end := time.Now().Add(10 * time.Second); !isSo(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			s.t.Fatal("waited in vain for: ", what)
+		}
+	}
+}
+
+// did notes what the runner is asked for.
+func (s *stage) did(done, format string, args ...any) (control.Outcome, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked = append(s.asked, fmt.Sprintf(format, args...))
 	if s.refuse != nil {
 		return control.Outcome{}, s.refuse
 	}
 	return control.Outcome{Done: done}, nil
 }
 
-func (s *stage) Status(context.Context) (control.Status, error) { return control.Status{}, nil }
+func (s *stage) Status(context.Context) (control.Status, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.status, nil
+}
 
 func (s *stage) Screen(_ context.Context, r control.ScreenRequest) (control.Screen, error) {
-	s.note(fmt.Sprintf("screen %d %v", r.Last, r.ANSI))
-	return s.screen, s.refuse
+	_, err := s.did("", "screen %d %v", r.Last, r.ANSI)
+	return s.screen, err
 }
 
 func (s *stage) Type(_ context.Context, r control.TypeRequest) (control.Outcome, error) {
-	return s.did(fmt.Sprintf("type %q raw=%v enter=%v", r.Text, r.Raw, r.Enter), "typed")
+	return s.did("typed", "type %q raw=%v enter=%v", r.Text, r.Raw, r.Enter)
 }
 
 func (s *stage) Interrupt(context.Context) (control.Outcome, error) {
-	return s.did("interrupt", "interrupted")
+	return s.did("interrupted", "interrupt")
 }
 
-func (s *stage) Answer(context.Context, control.AnswerRequest) (control.Outcome, error) {
-	return s.did("answer", "answered")
+func (s *stage) Answer(_ context.Context, r control.AnswerRequest) (control.Outcome, error) {
+	o, err := s.did("answered", "answer %s option=%q deny=%v reason=%q by=%s", wire.ID(r.ID).Short(6), r.Option, r.Deny, r.Reason, r.By)
+	o.Detail = "Yes"
+	return o, err
 }
 
 func (s *stage) Stop(_ context.Context, r control.StopRequest) (control.Outcome, error) {
-	o, err := s.did("stop "+r.Grace.String(), "stopped")
-	if err == nil {
-		o.Detail = "exit 0"
-		for i := range 2 {
-			o.Ended = append(o.Ended, fmt.Sprintf("sleep (%d)", i))
-		}
-	}
+	o, err := s.did("stopped", "stop %s", r.Grace)
+	o.Detail, o.Ended = "exit 0", []string{"sleep (0)", "sleep (1)"}
 	return o, err
 }
 
 func (s *stage) Restart(context.Context) (control.Outcome, error) {
-	return s.did("restart", "restarted")
+	return s.did("restarted", "restart")
 }
 
 func (s *stage) Attach(ctx context.Context, r control.AttachRequest, v *control.Viewer) error {
 	return s.attach(ctx, r, v)
-}
-
-// until waits for a state.
-func until(t *testing.T, so func() bool, otherwise func() string) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !so(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal(otherwise())
-		}
-	}
 }

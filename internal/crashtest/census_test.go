@@ -4,144 +4,183 @@ package crashtest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
-	"testing"
 )
 
-// letter is what the tests know of a message file: what stands in format.md,
-// not what the project's packages make of it.
+// letter is what the tests know of a message file: what stands in format.md, not what the
+// project's packages make of it.
 type letter struct {
-	ID          string          `json:"id"`
-	Type        string          `json:"type"`
-	From        string          `json:"from"`
-	To          []string        `json:"to"`
-	Body        string          `json:"body"`
-	RequiresAck bool            `json:"requires_ack"`
-	InReplyTo   string          `json:"in_reply_to"`
-	Payload     json.RawMessage `json:"payload"`
+	ID          string `json:"id"`
+	Type        string `json:"type"`
+	From        string `json:"from"`
+	Body        string `json:"body"`
+	RequiresAck bool   `json:"requires_ack"`
+	InReplyTo   string `json:"in_reply_to"`
 	Attachments []struct {
 		SHA256 string `json:"sha256"`
 	} `json:"attachments"`
 }
 
+func (m *letter) sender() string {
+	name, _, _ := strings.Cut(m.From, "@")
+	return name
+}
+
 // found is a message in a mailbox.
 type found struct {
 	letter
-	agent string
-	place string // new, cur, done, withdrawn, archive
-	path  string // below the team
-	token token  // of its body, or of what is attached
-	whole bool
-	file  bool // the text is attached: reading does not show it
+	agent    string
+	place    string // new, cur, done, withdrawn, archive
+	path     string // below the team
+	token    token  // of its body, or of what is attached
+	whole    bool
+	attached bool // reading does not show the text
 }
 
-// other is a file that is no message: dropped and not taken in yet, claimed,
-// set aside, or kept as the original of a drop.
+// other is a file that is no message: dropped and not taken in yet, claimed, or set aside as bad.
 type other struct {
-	agent, kind, path string // kind: drop, claim, bad, original
+	agent, kind, path string // kind: drop, claim, bad
 	token             token
+}
+
+// logLine is an event as it lies in an agent's log.
+type logLine struct {
+	Seq      uint64 `json:"seq"`
+	Source   string `json:"source"`
+	Kind     string `json:"kind"`
+	Session  string `json:"session"`
+	TurnID   string `json:"turn_id"`
+	ToolCall string `json:"tool_call_id"`
+	Status   string `json:"status"`
+	Content  string `json:"content"`
+	EventID  string `json:"event_id"`
+	Wire     struct {
+		Content string `json:"content"`
+		Text    string `json:"text"`
+	} `json:"wire"`
+
+	path string // of the segment, below the team
+	line string
+}
+
+// text is what a test put into an event.
+func (e *logLine) text() string { return cmp.Or(e.Wire.Content, e.Wire.Text, e.Content) }
+
+// hookEvent is what a line of the log says of a hook's call.
+func (e *logLine) hookEvent(agent string) hookEvent {
+	h := hookEvent{agent: agent, kind: e.Kind, session: e.Session}
+	switch e.Kind {
+	case "turn_started", "turn_idle":
+		h.about = e.TurnID
+	case "turn_completed":
+		h.about = strings.TrimSpace(e.TurnID + " " + e.Status)
+	case "tool_call_start", "tool_call_end":
+		h.about = e.ToolCall
+	}
+	return h
 }
 
 // census is all that lies in a team.
 type census struct {
+	team     string
 	messages []found
 	others   []other
-	events   map[string][]string // lines, by agent, also of retired ones
-	logs     eventLogs
-	torn     []string // what is under a message's name and is none
+	logs     map[string][]logLine // by agent, each from its first event on; a retired one's by name.time
+	torn     []string             // what is under a message's name and is none, and half lines inside a log
 }
 
 var idName = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\.json$`)
 
-// take counts what is in a team's directory. Nobody may be at work there.
-func take(t testing.TB, team string) *census {
-	t.Helper()
-	c := &census{events: map[string][]string{}, logs: eventLogs{}}
-	err := filepath.WalkDir(team, func(path string, e fs.DirEntry, err error) error {
+// census counts what is in the team's directory. Nobody may be at work there.
+func (w *world) census() *census {
+	w.t.Helper()
+	c := &census{team: w.team(), logs: map[string][]logLine{}}
+	err := filepath.WalkDir(c.team, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() {
 			return err
 		}
-		rel, _ := filepath.Rel(team, path)
-		return c.file(team, rel)
+		return c.add(path)
 	})
 	if err != nil {
-		t.Fatal("census: ", err)
+		w.t.Fatal("census: ", err)
 	}
 	return c
 }
 
-// file sorts one file in by its path.
-func (c *census) file(team, rel string) error {
-	parts := strings.Split(filepath.ToSlash(rel), "/")
-	name := parts[len(parts)-1]
-	agent, archived := parts[0], false
+// add sorts one file in by its path. The archive comes first.
+func (c *census) add(path string) error {
+	rel, err := filepath.Rel(c.team, path)
+	if err != nil {
+		return err
+	}
+	parts := strings.Split(rel, "/")
+	agent, log, archived := parts[0], parts[0], false
 	switch {
 	case strings.HasPrefix(rel, ".archive/retired/") && len(parts) > 4:
-		agent, _, _ = strings.Cut(parts[2], ".")
+		log = parts[2]
+		agent, _, _ = strings.Cut(log, ".")
 		parts = parts[3:]
 	case strings.HasPrefix(rel, ".archive/") && len(parts) > 3:
-		agent, archived = parts[1], true
+		agent, log, archived = parts[1], parts[1], true
 		parts = parts[2:]
 	case strings.HasPrefix(rel, "."), len(parts) < 2: // team.toml
 		return nil
 	default:
 		parts = parts[1:]
 	}
-	data, err := os.ReadFile(filepath.Join(team, rel))
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	m := headLine.FindSubmatch(data)
-	keep := func(kind string) error {
+	keep := func(kind string) {
 		o := other{agent: agent, kind: kind, path: rel}
-		if m != nil {
+		if m := headLine.FindSubmatch(data); m != nil {
 			o.token = token(m[1])
 		}
 		c.others = append(c.others, o)
-		return nil
 	}
-	dir := strings.Join(parts[:len(parts)-1], "/")
+	name, dir := parts[len(parts)-1], strings.Join(parts[:len(parts)-1], "/")
 	switch {
-	case archived && parts[0] == "drops":
-		return keep("original")
 	case archived && parts[0] == "done":
-		return c.message(team, agent, "archive", rel, data)
+		return c.addMessage(agent, "archive", rel, data)
 	case dir == "events" && strings.HasSuffix(name, ".ndjson"):
-		lines := bytes.SplitAfter(data, []byte{'\n'})
-		for i, line := range lines {
-			if len(line) > 0 {
-				if !json.Valid(line) {
-					// The last may be: it is cut off by the next who appends.
-					if i < len(lines)-1 && len(lines[i+1]) > 0 {
-						c.torn = append(c.torn, rel+": a line of the events: "+clip(string(line)))
-					}
-					continue
-				}
-				c.events[agent] = append(c.events[agent], string(line))
-				c.logged(agent, rel, line)
-			}
-		}
+		c.addLog(log, rel, data)
 	case dir == "inbox/new" && idName.MatchString(name), dir == "inbox/cur", strings.HasPrefix(dir, "inbox/done/"), dir == "inbox/withdrawn":
-		return c.message(team, agent, parts[1], rel, data)
+		return c.addMessage(agent, parts[1], rel, data)
 	case dir == "inbox/tmp" && strings.HasSuffix(name, ".drop"):
-		return keep("claim")
+		keep("claim")
 	case dir == "inbox/bad" && !strings.HasSuffix(name, ".reason"):
-		return keep("bad")
+		keep("bad")
 	case dir == "inbox", dir == "inbox/new":
 		if len(data) > 0 && !strings.HasPrefix(name, ".") && !strings.HasSuffix(name, ".part") {
-			return keep("drop")
+			keep("drop")
 		}
 	}
 	return nil
 }
 
-func (c *census) message(team, agent, place, rel string, data []byte) error {
+func (c *census) addLog(log, rel string, data []byte) {
+	lines := slices.Collect(bytes.Lines(data))
+	for i, line := range lines {
+		e := logLine{path: rel, line: string(line)}
+		if err := json.Unmarshal(line, &e); err == nil {
+			c.logs[log] = append(c.logs[log], e)
+		} else if i < len(lines)-1 { // the last may be: whoever appends next cuts it off
+			c.torn = append(c.torn, rel+": a line of the events: "+clip(string(line)))
+		}
+	}
+}
+
+func (c *census) addMessage(agent, place, rel string, data []byte) error {
 	f := found{agent: agent, place: place, path: rel}
 	name := filepath.Base(rel)
 	if err := json.Unmarshal(data, &f.letter); err != nil {
@@ -153,10 +192,9 @@ func (c *census) message(team, agent, place, rel string, data []byte) error {
 	}
 	f.token, f.whole = tokenOf(f.Body)
 	if f.token == "" {
-		// A dropped file may have more around its text; what is attached may be
-		// the text.
+		// What is attached may be the text; a dropped file may have more around it.
 		for _, a := range f.Attachments {
-			content, err := os.ReadFile(filepath.Join(team, ".files", a.SHA256))
+			content, err := os.ReadFile(filepath.Join(c.team, ".files", a.SHA256))
 			if errors.Is(err, fs.ErrNotExist) {
 				c.torn = append(c.torn, rel+": what is attached is not there: "+a.SHA256)
 				continue
@@ -165,19 +203,91 @@ func (c *census) message(team, agent, place, rel string, data []byte) error {
 				return err
 			}
 			f.token, f.whole = tokenOf(strings.TrimRight(string(content), "\x00"))
-			f.file = true
+			f.attached = true
 		}
 	}
 	c.messages = append(c.messages, f)
 	return nil
 }
 
-// pending is what is dropped and not taken in, or not to its end.
-func (c *census) pending() (out []other) {
-	for _, o := range c.others {
-		if o.kind == "drop" || o.kind == "claim" {
-			out = append(out, o)
+// A place is where a text lies.
+type place struct {
+	kind  string // a message's place; drop, claim, bad; log
+	path  string
+	whole bool
+	id    string
+	seq   uint64
+}
+
+// places are where all texts lie, by their mailbox or log.
+func (c *census) places() map[key][]place {
+	all := map[key][]place{}
+	for _, f := range c.messages {
+		k := key{f.agent, f.token}
+		all[k] = append(all[k], place{f.place, f.path, f.whole, f.ID, 0})
+	}
+	for log, lines := range c.logs {
+		agent, _, _ := strings.Cut(log, ".")
+		for _, e := range lines {
+			if m := headLine.FindStringSubmatch(e.line); m != nil {
+				_, whole := tokenOf(e.text())
+				k := key{agent, token(m[1])}
+				all[k] = append(all[k], place{"log", e.path, whole, "", e.Seq})
+			}
 		}
 	}
-	return out
+	for _, o := range c.others {
+		k := key{o.agent, o.token}
+		if o.kind == "claim" && len(all[k]) > 0 { // published, and settled by whoever comes next
+			continue
+		}
+		all[k] = append(all[k], place{kind: o.kind, path: o.path})
+	}
+	delete(all, key{})
+	return all
+}
+
+// pending is what is dropped and not taken in, or not to its end.
+func (c *census) pending() (paths []string) {
+	for _, o := range c.others {
+		if o.kind == "drop" || o.kind == "claim" {
+			paths = append(paths, o.path)
+		}
+	}
+	return paths
+}
+
+// has says whether an agent has a text.
+func (c *census) has(k key) bool {
+	return slices.ContainsFunc(c.messages, func(f found) bool { return f.agent == k.agent && f.token == k.token })
+}
+
+// isIn says whether messages are where they should be.
+func (c *census) isIn(agent, place string, ids ...string) error {
+	for _, id := range ids {
+		at := slices.IndexFunc(c.messages, func(f found) bool { return f.agent == agent && f.ID == id })
+		if at < 0 {
+			return fmt.Errorf("%s is nowhere", id)
+		}
+		if f := c.messages[at]; f.place != place {
+			return fmt.Errorf("%s is in %s, not in %s", id, f.place, place)
+		}
+	}
+	return nil
+}
+
+// segments are an agent's segments that are not in the archive, oldest first.
+func (w *world) segments(agent string) (paths []string) {
+	paths, _ = filepath.Glob(filepath.Join(w.team(), agent, "events", "*.ndjson"))
+	return paths
+}
+
+// folded is up to which event the older ones of an agent may be in the archive.
+func (w *world) folded(agent string) uint64 {
+	var base struct{ Seq uint64 }
+	data, err := os.ReadFile(filepath.Join(w.team(), agent, "events", "base.json"))
+	if err == nil && json.Unmarshal(data, &base) != nil {
+		w.wrong("torn: the base of %s: %s", agent, clip(string(data)))
+	}
+	return base.Seq
 }

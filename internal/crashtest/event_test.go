@@ -5,144 +5,84 @@ package crashtest
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 )
 
-// loggers are whose logs events are written to.
-var loggers = []string{"alice", "bob", "carol", "dave"}
-
-// syncedToo adds --sync to some.
-func (w *world) syncedToo(args []string) (all []string, sync bool) {
-	if sync = rand.IntN(3) == 0; sync {
-		args = append(args, "--sync")
-	}
-	return args, sync
+// noting is an action that appends one event, given as words.
+func (w *world) noting(me string, flags ...string) action {
+	t, text := w.write()
+	args := []string{"event", "agent_output", "stream=std_out", "content=" + text, "event_id=id-" + string(t), "--as", me}
+	return w.appending(call{args: append(args, flags...), events: []key{{me, t}}})
 }
 
-// event notes one event.
-func (w *world) event() {
-	me := one(loggers)
-	t, text := write(someSize())
-	args, sync := w.syncedToo([]string{"event", "agent_output", "stream=std_out", "content=" + text, "--as", me})
-	w.happens(t, me, sync)
-	r := w.run(call{args: args, kill: mortal()})
-	var seq uint64
-	if n, _ := fmt.Sscanf(r.out, "event agent_output, seq %d\n", &seq); n == 1 && strings.HasSuffix(r.out, "\n") {
-		w.happened(t, seq)
-	}
-	w.expect(r, 0)
-}
-
-// eventLine is one line for atm event --stdin: a session channel's, or one of
-// no known kind that names an agent.
-func eventLine(agent, id, text string) string {
-	fields := map[string]any{"event_type": "agent_output", "stream": "std_out", "content": text}
-	if agent != "" {
-		fields = map[string]any{"kind": "note", "agent": agent, "text": text}
-	}
-	if id != "" {
-		fields["event_id"] = id
-	}
-	b, _ := json.Marshal(fields)
-	return string(b) + "\n"
-}
-
-// printedEvents notes what atm event --json says is in.
-func (w *world) printedEvents(out string) {
-	for line := range strings.Lines(out) {
-		var e logLine
-		if !strings.HasSuffix(line, "\n") || json.Unmarshal([]byte(line), &e) != nil || e.Seq == 0 {
-			continue
+// streaming is an action that pipes in n events: of a session channel, or with --route of no known
+// kind, to several agents; ids makes it safe to give them once more.
+func (w *world) streaming(me string, n int, ids bool, flags ...string) action {
+	c := call{args: append([]string{"event", "--stdin", "--json", "--as", me}, flags...)}
+	for i := range n {
+		to := me
+		t, text := w.write()
+		fields := map[string]any{"event_type": "agent_output", "stream": "std_out", "content": text}
+		if slices.Contains(flags, "--route") {
+			to = readers[i%2]
+			fields = map[string]any{"kind": "note", "agent": to, "text": text}
 		}
-		if t, _ := tokenOf(e.text()); t != "" {
-			w.happened(t, e.Seq)
+		if ids {
+			fields["event_id"] = "id-" + string(t)
 		}
+		b, _ := json.Marshal(fields)
+		c.stdin += string(b) + "\n"
+		c.events = append(c.events, key{to, t})
 	}
+	return w.appending(c)
 }
 
-// stream pipes events in as they come; each line that it prints is a promise.
-func (w *world) stream() {
-	me := one(loggers)
-	args, sync := w.syncedToo([]string{"event", "--stdin", "--json", "--as", me})
-	route := rand.IntN(3) == 0
-	if route {
-		args = append(args, "--route")
+// appending is an action that is done when its events are in the logs.
+func (w *world) appending(c call) action {
+	for _, k := range c.events {
+		w.begin(k.token, item{kind: "event", sync: slices.Contains(c.args, "--sync")}, k.agent)
 	}
-	in, feed, err := os.Pipe()
-	if err != nil {
-		w.t.Error(err)
-		return
-	}
-	defer in.Close()
-	var lines []string
-	for range 1 + rand.IntN(30) {
-		t, text := write(someSize())
-		to, name := me, ""
-		if route {
-			to = one(loggers)
-			name = to
-		}
-		w.happens(t, to, sync)
-		lines = append(lines, eventLine(name, "", text))
-	}
-	go func() {
-		defer feed.Close()
-		for _, l := range lines {
-			if rand.IntN(5) == 0 {
-				time.Sleep(time.Duration(rand.IntN(3000)) * time.Microsecond)
+	return action{call: c, done: func(have *census) error {
+		places := have.places()
+		for _, k := range c.events {
+			if len(places[k]) == 0 {
+				return fmt.Errorf("event %s of %s is not in", k.token, k.agent)
 			}
-			if _, err := feed.WriteString(l); err != nil {
+		}
+		return nil
+	}}
+}
+
+// fillLog appends large events until the newest segment is full, so that the next event begins
+// another.
+func (w *world) fillLog(me string, kill func() time.Duration) {
+	large := *w
+	large.size = 3_700_000
+	for !w.isBroken() {
+		if segs := w.segments(me); len(segs) > 0 {
+			if info, err := os.Stat(segs[len(segs)-1]); err == nil && info.Size() >= 16<<20 {
 				return
 			}
 		}
-	}()
-	r := w.run(call{args: args, stdin: in, kill: mortal()})
-	w.printedEvents(r.out)
-	w.expect(r, 0)
+		a := large.streaming(me, 1, false)
+		a.kill = 4 * kill()
+		w.run(a.call)
+	}
 }
 
-// eventTwice gives the same events, by their ids, to two processes at once, and
-// once more: exit 0 is the promise, and each is in once.
-func (w *world) eventTwice() {
-	me := one(readers)
-	var tokens []token
-	var lines strings.Builder
-	args, synced := w.syncedToo([]string{"event", "--stdin", "--as", me})
-	for range 1 + rand.IntN(4) {
-		t, text := write(rand.IntN(500))
-		w.happens(t, me, synced)
-		tokens = append(tokens, t)
-		lines.WriteString(eventLine("", "id-"+string(t), text))
-	}
-	try := func() {
-		r := w.run(call{args: args, text: lines.String(), kill: mortal()})
-		w.expect(r, 0)
-		if r.code == 0 {
-			for _, t := range tokens {
-				w.happened(t, 0)
-			}
-		}
-	}
-	var both sync.WaitGroup
-	both.Go(try)
-	both.Go(try)
-	both.Wait()
-	try()
-}
+func never() time.Duration { return 0 }
 
-// segmentSize is from where on a segment is followed by a new one.
-const segmentSize = 16 << 20
-
-// fill makes alice's newest segment full, so that the next event begins another;
-// at most so many times, since it takes room. Hers, since an event's id is known
-// for a MiB only, and the others rely on that.
+// fill fills alice's log, at most so many times, since it takes room. Hers, since an event's id is
+// known for a MiB only, and the others rely on that.
 func (w *world) fill(most int) {
 	w.mu.Lock()
 	full := w.count["segments filled"] >= most
@@ -157,55 +97,36 @@ func (w *world) fill(most int) {
 	w.fillLog("alice", mortal)
 }
 
-// never is the life of a process that is not killed.
-func never() time.Duration { return 0 }
-
-// fillLog appends large events until the newest segment is full.
-func (w *world) fillLog(me string, kill func() time.Duration) {
-	for !w.isBroken() {
-		segs := w.segments(me)
-		if len(segs) > 0 {
-			if info, err := os.Stat(segs[len(segs)-1]); err == nil && info.Size() >= segmentSize {
-				return
-			}
-		}
-		t, text := write(3_700_000)
-		w.happens(t, me, false)
-		r := w.run(call{args: []string{"event", "--stdin", "--json", "--as", me}, text: eventLine("", "", text), kill: 4 * kill()})
-		w.printedEvents(r.out)
-		w.expect(r, 0)
-	}
-}
-
-// tear leaves the beginning of a line at the end of somebody's log, as a kill in
-// the middle of a large write does.
+// tear leaves the beginning of a line at the end of somebody's log, as a kill in the middle of a
+// large write does.
 func (w *world) tear() {
-	time.Sleep(time.Duration(rand.IntN(100)) * time.Millisecond)
-	me := one(loggers)
-	lock, err := os.OpenFile(filepath.Join(w.team(), ".locks", me+".events"), os.O_RDONLY, 0)
+	pause(100)
+	me := one(readers...)
+	lock, err := os.Open(filepath.Join(w.team(), ".locks", me+".events"))
 	if err != nil {
 		return // nobody has written yet
 	}
 	defer lock.Close()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-		w.wrong("%v", err)
-		return
-	}
+	w.want(syscall.Flock(int(lock.Fd()), syscall.LOCK_EX))
+	line := `{"seq":1000000,"at":"2026-11-20T09:46:47.635359455Z","team":"main","agent":"` + me + `","source":"cli","kind":"torn"}`
+	w.tearLog(me, line[:1+rand.IntN(len(line))])
+}
+
+// tearLog writes something behind the last line of a log, and returns where.
+func (w *world) tearLog(me, half string) (path string) {
 	segs := w.segments(me)
 	if len(segs) == 0 {
-		return
+		return ""
 	}
-	f, err := os.OpenFile(segs[len(segs)-1], os.O_WRONLY|os.O_APPEND, 0)
-	if err != nil {
-		w.wrong("%v", err)
-		return
+	path = segs[len(segs)-1]
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err == nil {
+		_, err = f.WriteString(half)
+		f.Close()
 	}
-	defer f.Close()
-	line := `{"seq":1000000,"at":"2026-11-20T09:46:47.635359455Z","team":"main","agent":"` + me + `","source":"cli","kind":"torn"}`
-	if _, err := f.WriteString(line[:1+rand.IntN(len(line))]); err != nil {
-		w.wrong("%v", err)
-	}
+	w.want(err)
 	w.add("lines torn", 1)
+	return path
 }
 
 // follower reads an agent's events as they come.
@@ -215,61 +136,48 @@ type follower struct {
 	last  uint64
 }
 
-// follow reads on until over, by one process after another, each of them
-// killed.
+// follow reads on until over, by one process after another, each of them killed.
 func (f *follower) follow(over func() bool) {
 	for !over() {
 		kill := time.Duration(20+rand.IntN(1500)) * time.Millisecond
-		f.take(f.run(call{args: []string{"events", f.agent, "--follow", "--json", "--since", fmt.Sprint(f.last)}, kill: kill}))
+		args := []string{"events", f.agent, "--follow", "--json", "--since", fmt.Sprint(f.last)}
+		f.read(f.run(call{args: args, kill: kill, exits: []int{130}}))
 	}
 }
 
 // end reads what is left, and expects it to be all.
 func (f *follower) end(c *census) {
-	r := f.must("events", f.agent, "--json", "--since", fmt.Sprint(f.last))
-	f.take(r)
-	lines := c.logs[f.agent]
-	if n := len(lines); n > 0 && lines[n-1].Seq != f.last {
-		f.t.Errorf("who followed the events of %s ends at %d, the log at %d", f.agent, f.last, lines[n-1].Seq)
+	f.read(f.must("events", f.agent, "--json", "--since", fmt.Sprint(f.last)))
+	if lines := c.logs[f.agent]; len(lines) > 0 && lines[len(lines)-1].Seq != f.last {
+		f.wrong("the follower of the events of %s ends at %d, the log at %d", f.agent, f.last, lines[len(lines)-1].Seq)
 	}
 }
 
-// take checks what a process printed: each number once, none missing but what
-// is in the archive, and that is said.
-func (f *follower) take(r result) {
-	f.expect(r, 0, 130)
+// read checks what a process printed: each number once, none missing but what is in the archive.
+func (f *follower) read(r result) {
 	archived := f.folded(f.agent)
-	for out := []byte(r.out); ; {
-		line, rest, whole := bytes.Cut(out, []byte{'\n'})
-		if !whole {
+	for line := range strings.Lines(r.out) {
+		if !strings.HasSuffix(line, "\n") {
 			return
-		}
-		out = rest
-		type gap struct {
-			From uint64 `json:"from"`
-			To   uint64 `json:"to"`
 		}
 		var e struct {
-			Seq      uint64 `json:"seq"`
-			Gap      *gap   `json:"gap"`
-			Archived *gap   `json:"archived"`
+			Seq uint64
+			Gap *struct{ From, To uint64 }
 		}
-		if err := json.Unmarshal(line, &e); err != nil {
-			f.wrong("events --json prints %s: %v", clip(string(line)), err)
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			f.wrong("events --json prints %s: %v", clip(line), err)
 			return
 		}
-		if g := e.Archived; g != nil {
-			if g.From != f.last+1 || g.To > archived {
-				f.wrong("events of %s, %d to %d are said to be in the archive, after %d, where %d are there", f.agent, g.From, g.To, f.last, archived)
+		if e.Gap != nil {
+			if !f.isBroken() { // else the base may be what cannot be read
+				f.wrong("events of %s, %+v, are said to be missing", f.agent, *e.Gap)
 			}
-			f.last = g.To
-			f.add("events followed too late", 1)
+			f.last = e.Gap.To
 			continue
 		}
-		if g := e.Gap; g != nil {
-			f.wrong("events of %s, %d to %d, are said to be missing", f.agent, g.From, g.To)
-			f.last = g.To
-			continue
+		if e.Seq > f.last+1 && e.Seq <= archived+1 {
+			f.last = e.Seq - 1
+			f.add("events followed too late", 1)
 		}
 		if e.Seq != f.last+1 {
 			f.wrong("events of %s: %d follows %d", f.agent, e.Seq, f.last)
@@ -277,4 +185,125 @@ func (f *follower) take(r result) {
 		f.last = e.Seq
 		f.add("events followed", 1)
 	}
+}
+
+// see asks what somebody does, and is killed while it folds the events or writes the fold down.
+func (w *world) see() {
+	me := one(readers...)
+	args := one([]string{"status", me, "--json"}, []string{"team", "--json"}, []string{"status", me}, []string{"team"},
+		[]string{"wait", "--idle", me, "--timeout", "100ms"}, []string{"events", me, "--limit", "20"}, []string{"watch", "--since", "1s", "--no-follow"})
+	r := w.try(call{args: args, exits: []int{4}})
+	if r.code == 0 && args[len(args)-1] == "--json" && !json.Valid([]byte(r.out)) {
+		w.wrong("it prints no JSON: %s", r)
+	}
+	if rand.IntN(4) == 0 {
+		w.spoil(me, one("gone", "torn", "zeros", "old"))
+	}
+}
+
+func (w *world) stateFile(agent string) string { return filepath.Join(w.team(), agent, "state.json") }
+
+// spoil does to a state.json what anybody may do, and what a power cut does: it is a cache.
+func (w *world) spoil(agent, how string) {
+	path := w.stateFile(agent)
+	var err error
+	switch how {
+	case "gone":
+		err = os.Remove(path)
+	case "torn":
+		err = os.Truncate(path, int64(rand.IntN(200)))
+	case "zeros":
+		err = os.WriteFile(path, make([]byte, 100), 0o600)
+	case "old":
+		err = os.WriteFile(path, []byte(`{"version":1,"seq":1,"crc":1,"state":{}}`), 0o600)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !w.isBroken() {
+		w.wrong("spoil state.json: %v", err)
+	}
+}
+
+// status is what atm says of an agent.
+func (w *world) status(agent string) string {
+	w.t.Helper()
+	return without(w.must("status", agent, "--json").out)
+}
+
+// without is a JSON object without some members, and without the presence, which is a matter of
+// how long ago something was heard.
+func without(out string, names ...string) string {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal([]byte(out), &fields) != nil {
+		return "no JSON: " + out
+	}
+	for _, name := range append(names, "presence") {
+		delete(fields, name)
+	}
+	b, _ := json.Marshal(fields)
+	return string(b)
+}
+
+// sameStatus compares what two calls of status printed of the events. What waits in the mailbox is
+// told as far as it can be read.
+func sameStatus(got, want string) error {
+	mail := []string{"unread", "owed", "owes_to", "bad"}
+	if got, want := without(got, mail...), without(want, mail...); got != want {
+		return fmt.Errorf("the status is\n%s\nand should be\n%s", got, want)
+	}
+	return nil
+}
+
+// judgeStatus: what is said of an agent is in the events: a state.json that is gone, torn, or of a
+// log that is no more changes nothing. Nobody may be at work.
+func (w *world) judgeStatus(agents ...string) {
+	w.t.Helper()
+	for _, agent := range agents {
+		want := w.status(agent)
+		for _, how := range []string{"gone", "torn", "zeros", "old", "asked again"} {
+			w.spoil(agent, how)
+			if got := w.status(agent); got != want {
+				w.wrong("the status of %s, its state.json %s:\n%s\nand it was\n%s", agent, how, got, want)
+			}
+		}
+	}
+}
+
+// judgeArchive: the fold up to what is in the archive is that of the events there: put back, they
+// say the same.
+func (w *world) judgeArchive(agents ...string) {
+	w.t.Helper()
+	other := w.at(w.root + "-unarchived")
+	copyTree(w.t, w.root, other.root)
+	defer os.RemoveAll(other.root)
+	for _, agent := range agents {
+		events := filepath.Join(other.team(), agent, "events")
+		archived, _ := filepath.Glob(filepath.Join(other.team(), ".archive", agent, "events", "*.ndjson"))
+		if len(archived) == 0 {
+			continue
+		}
+		w.add("segments archived", len(archived))
+		for _, path := range archived {
+			w.want(os.Rename(path, filepath.Join(events, filepath.Base(path))))
+		}
+		w.want(os.Remove(filepath.Join(events, "base.json")))
+		other.spoil(agent, "gone")
+		if got, want := other.status(agent), w.status(agent); got != want {
+			w.wrong("the status of %s from all its events:\n%s\nand from the base:\n%s", agent, got, want)
+		}
+	}
+}
+
+// splitLog makes two segments of the newest, as if the first were full. Nobody may be at work.
+func (w *world) splitLog(agent string) {
+	w.t.Helper()
+	segs := w.segments(agent)
+	path := segs[len(segs)-1]
+	data, err := os.ReadFile(path)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	at := bytes.LastIndexByte(data[:len(data)-1], '\n') + 1
+	var last logLine
+	w.want(json.Unmarshal(data[at:], &last))
+	w.want(os.WriteFile(filepath.Join(filepath.Dir(path), fmt.Sprintf("%020d.ndjson", last.Seq)), data[at:], 0o600))
+	w.want(os.Truncate(path, int64(at)))
 }

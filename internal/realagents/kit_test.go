@@ -5,6 +5,7 @@ package realagents
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,7 +14,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 )
@@ -21,144 +21,114 @@ import (
 // programs are what is run, in the kit's words.
 var programs = []string{"claude", "codex", "gemini", "opencode"}
 
-// scripts is the directory of the kit's scripts; without it the test is
-// skipped.
-func scripts(t *testing.T) string {
-	t.Helper()
-	dir := os.Getenv("ATM_REAL_AGENTS")
-	if dir == "" {
-		t.Skip("needs the kit that installs the real programs: make real-agents KIT=DIR")
-	}
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join("..", "..", dir)
-	}
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range []string{"setup", "run", "leftovers", "fake_model.py"} {
-		if _, err := os.Stat(filepath.Join(dir, f)); err != nil {
-			t.Fatalf("ATM_REAL_AGENTS is no kit: %v", err)
-		}
-	}
-	return dir
-}
-
-// built is the program that is tested, built once.
-var built = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "atm-real-bin-")
-	if err != nil {
-		return "", err
-	}
-	exe := filepath.Join(dir, "atm")
-	cmd := exec.Command("go", "build", "-o", dir, "./cmd/...")
-	cmd.Dir = filepath.Join("..", "..")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build atm: %w\n%s", err, out)
-	}
-	return exe, nil
-})
+var (
+	scripts string // the directory of the kit's scripts; "": the tests are skipped
+	npm     string // the directory with the installed programs, which all kits share
+	bin     string // the directory of the commands that are tested
+)
 
 func TestMain(m *testing.M) {
-	code := m.Run()
-	if os.Getenv("ATM_REAL_AGENTS") != "" {
-		if exe, err := built(); err == nil {
-			os.RemoveAll(filepath.Dir(exe))
-		}
+	if scripts = os.Getenv("ATM_REAL_AGENTS"); scripts == "" {
+		os.Exit(m.Run())
 	}
+	code := 1
+	if err := prepare(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	} else {
+		code = m.Run()
+	}
+	os.RemoveAll(bin)
 	os.Exit(code)
 }
 
-// installed is the directory with the programs, which all kits share.
-func installed() (string, error) {
-	dir := os.Getenv("ATM_REAL_NPM")
-	if dir == "" {
-		cache, err := os.UserCacheDir()
-		if err != nil {
-			return "", err
-		}
-		dir = filepath.Join(cache, "atm-real-agents")
+// prepare finds the kit, and builds the commands.
+func prepare() (err error) {
+	if !filepath.IsAbs(scripts) {
+		scripts = filepath.Join("..", "..", scripts)
 	}
-	return dir, os.MkdirAll(dir, 0o755)
+	if scripts, err = filepath.Abs(scripts); err != nil {
+		return err
+	}
+	for _, f := range []string{"setup", "run", "leftovers", "fake_model.py"} {
+		if _, err := os.Stat(filepath.Join(scripts, f)); err != nil {
+			return fmt.Errorf("ATM_REAL_AGENTS is no kit: %w", err)
+		}
+	}
+	cache, err := os.UserCacheDir()
+	npm = cmp.Or(os.Getenv("ATM_REAL_NPM"), filepath.Join(cache, "atm-real-agents"))
+	if err = errors.Join(err, os.MkdirAll(npm, 0o755)); err != nil {
+		return err
+	}
+	if bin, err = os.MkdirTemp("", "atm-real-bin-"); err != nil {
+		return err
+	}
+	if out, err := exec.Command("go", "build", "-o", bin+"/", "../../cmd/...").CombinedOutput(); err != nil {
+		return fmt.Errorf("build atm: %w\n%s", err, out)
+	}
+	return nil
 }
 
-// kit is one program, set up, with a model of its own.
+// A kit is one program, set up, with a HOME and a model of its own.
 type kit struct {
 	t       *testing.T
-	scripts string
 	dir     string
 	program string
-	port    string
 }
 
-// newKit sets a program up. Untrusted: it asks at its start whether to trust its
-// directory.
-func newKit(t *testing.T, program string, untrusted bool) *kit {
+// newKit sets a program up. Flags: --untrusted, it asks at its start whether to trust its directory.
+func newKit(t *testing.T, program string, flags ...string) *kit {
 	t.Helper()
-	k := &kit{t: t, scripts: scripts(t), program: program}
-	npm, err := installed()
-	if err != nil {
-		t.Fatal(err)
+	if scripts == "" {
+		t.Skip("needs the kit that installs the real programs: make real-agents KIT=DIR")
 	}
-	if k.dir, err = os.MkdirTemp("", "atm-real-"); err != nil {
+	dir, err := os.MkdirTemp("", "atm-real-")
+	k := &kit{t: t, dir: dir, program: program}
+	if err = errors.Join(err, os.Symlink(npm, filepath.Join(k.dir, "npm"))); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(k.remove)
-	if err := os.Symlink(npm, filepath.Join(k.dir, "npm")); err != nil {
+	model := exec.Command(filepath.Join(scripts, "fake_model.py"), "--port", "0", "--log", filepath.Join(k.dir, "model.log"))
+	out, err := model.StdoutPipe()
+	if err = errors.Join(err, model.Start()); err != nil {
 		t.Fatal(err)
 	}
-	k.model()
-	args := []string{k.dir, program}
-	if untrusted {
-		args = append([]string{"--untrusted"}, args...)
+	t.Cleanup(func() {
+		model.Process.Kill()
+		model.Wait()
+	})
+	port, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatalf("the fake model did not tell its port: %v", err)
 	}
-	cmd := exec.Command(filepath.Join(k.scripts, "setup"), args...)
-	cmd.Env = append(os.Environ(), "PORT="+k.port)
-	if out, err := cmd.CombinedOutput(); err != nil {
+	setup := exec.Command(filepath.Join(scripts, "setup"), append(flags, k.dir, program)...)
+	setup.Env = append(os.Environ(), "PORT="+strings.TrimSpace(port))
+	if out, err := setup.CombinedOutput(); err != nil {
 		t.Fatalf("setup %s: %v\n%s", program, err, out)
+	}
+	if err := os.Symlink(filepath.Join(bin, "atm"), filepath.Join(k.dir, "bin", "atm")); err != nil {
+		t.Fatal(err)
 	}
 	return k
 }
 
-// model starts the fake model, and ends it with the test.
-func (k *kit) model() {
-	k.t.Helper()
-	cmd := exec.Command(filepath.Join(k.scripts, "fake_model.py"), "--port", "0", "--log", filepath.Join(k.dir, "model.log"))
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		k.t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		k.t.Fatal(err)
-	}
-	k.t.Cleanup(func() {
-		cmd.Process.Kill()
-		cmd.Wait()
-	})
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		k.t.Fatalf("the fake model did not tell its port: %v", err)
-	}
-	k.port = strings.TrimSpace(line)
-}
+// command starts the program.
+func (k *kit) command() []string { return []string{filepath.Join(scripts, "run"), k.dir, k.program} }
 
 // leftovers are what still runs out of the kit, a line each.
-func (k *kit) leftovers(args ...string) string {
-	out, err := exec.Command(filepath.Join(k.scripts, "leftovers"), append(args, k.dir)...).CombinedOutput()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
+func (k *kit) leftovers(flags ...string) string {
+	out, err := exec.Command(filepath.Join(scripts, "leftovers"), append(flags, k.dir)...).CombinedOutput()
+	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
 		k.t.Fatal(err)
 	}
 	return strings.TrimSpace(string(out))
 }
 
 func (k *kit) remove() {
+	k.leftovers("--end")
 	if k.t.Failed() && os.Getenv("ATM_REAL_KEEP") != "" {
 		k.t.Logf("kept: %s", k.dir)
-		k.leftovers("--end")
 		return
 	}
-	k.leftovers("--end")
 	// What is being ended may write a last file.
 	var err error
 	for range 20 {
@@ -170,60 +140,57 @@ func (k *kit) remove() {
 	k.t.Errorf("removing the kit: %v", err)
 }
 
-// said is a line of the model's log.
-type said struct {
-	Kind   string   `json:"kind"`
-	User   string   `json:"user"`
-	Turn   []string `json:"turn"`
-	Closed *string  `json:"closed"`
+// modelLine is a line of the model's log.
+type modelLine struct {
+	Kind   string
+	User   string
+	Turn   []string
+	Closed string
 }
 
-func (k *kit) log() []said {
+func (k *kit) log() (lines []modelLine) {
 	k.t.Helper()
 	data, err := os.ReadFile(filepath.Join(k.dir, "model.log"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		k.t.Fatal(err)
 	}
-	var out []said
 	for line := range bytes.Lines(data) {
-		var s said
+		var l modelLine
 		if !bytes.HasSuffix(line, []byte("\n")) {
 			break // being written
 		}
-		if err := json.Unmarshal(line, &s); err != nil {
+		if err := json.Unmarshal(line, &l); err != nil {
 			k.t.Fatalf("the model's log: %v in %q", err, line)
 		}
-		out = append(out, s)
+		lines = append(lines, l)
 	}
-	return out
+	return lines
 }
 
 // prompts are the submitted texts that hold a word, as the model got them.
-func (k *kit) prompts(word string) (out []string) {
-	for _, s := range k.log() {
-		if s.Kind == "prompt" && strings.Contains(s.User, word) {
-			out = append(out, strings.TrimRight(s.User, " \n")) // opencode adds a blank to a paste
+func (k *kit) prompts(word string) (texts []string) {
+	for _, l := range k.log() {
+		if l.Kind == "prompt" && strings.Contains(l.User, word) {
+			texts = append(texts, strings.TrimRight(l.User, " \n")) // opencode adds a blank to a paste
 		}
 	}
-	return out
+	return texts
 }
 
-// closed reports whether the program hung up on the answer to a text that holds
-// a word.
-func (k *kit) closed(word string) bool {
-	for _, s := range k.log() {
-		if s.Closed != nil && strings.Contains(*s.Closed, word) {
+// hungUp reports whether the program hung up on the answer to a text that holds a word.
+func (k *kit) hungUp(word string) bool {
+	for _, l := range k.log() {
+		if strings.Contains(l.Closed, word) {
 			return true
 		}
 	}
 	return false
 }
 
-// made reports whether the model's command was run: touch made.txt.
-func (k *kit) made() bool {
-	_, err := os.Stat(filepath.Join(k.dir, "work", "made.txt"))
+// made is the file that the model's command makes: touch made.txt.
+func (k *kit) made() string { return filepath.Join(k.dir, "work", "made.txt") }
+
+func (k *kit) isMade() bool {
+	_, err := os.Stat(k.made())
 	return err == nil
 }

@@ -1,6 +1,9 @@
+//go:build unix
+
 package crashtest
 
 import (
+	"encoding/json"
 	"fmt"
 	"hash/crc32"
 	"math/rand/v2"
@@ -27,17 +30,20 @@ func write(size int) (token, string) {
 	t := token(fmt.Sprintf("%016x", rand.Uint64()))
 	var b strings.Builder
 	for b.Len() < size {
-		n := 10 + rand.IntN(60)
-		for range n {
+		for range 10 + rand.IntN(60) {
 			b.WriteByte("abcdefghijklmnopqrstuvwxyz "[rand.IntN(27)])
 		}
 		b.WriteString(".\n")
 	}
 	lines := b.String()
-	return t, fmt.Sprintf("tok %s %d %08x\n%send %s", t, len(lines), crc32.ChecksumIEEE([]byte(lines)), lines, t)
+	return t, fmt.Sprintf("tok %s %s\n%send %s", t, sum(lines), lines, t)
 }
 
-// sizes of texts differ much: most are a few lines.
+func sum(lines string) string {
+	return fmt.Sprintf("%d %08x", len(lines), crc32.ChecksumIEEE([]byte(lines)))
+}
+
+// someSize is the size of a text: most are a few lines.
 func someSize() int {
 	switch rand.IntN(30) {
 	case 0:
@@ -60,14 +66,11 @@ func tokenOf(text string) (t token, whole bool) {
 		return t, false
 	}
 	lines, ok := strings.CutPrefix(text[m[1]:], "\n")
-	if !ok {
+	lines, ended := strings.CutSuffix(lines, "end "+string(t))
+	if !ok || !ended {
 		return t, false
 	}
-	if lines, ok = strings.CutSuffix(lines, "end "+string(t)); !ok {
-		return t, false
-	}
-	want := fmt.Sprintf("%d %08x", len(lines), crc32.ChecksumIEEE([]byte(lines)))
-	return t, text[m[4]:m[7]] == want
+	return t, text[m[4]:m[7]] == sum(lines)
 }
 
 // shown are the tokens of the texts that somebody who got this output of read
@@ -101,4 +104,21 @@ func shown(output string) (out, begun []token) {
 		}
 	}
 	return out, begun
+}
+
+// inJSON are the texts in a whole document of read, or of send --wait-reply.
+func inJSON(s string) (out []token) {
+	var list struct {
+		Messages []letter
+		Reply    letter
+	}
+	if json.Unmarshal([]byte(s), &list) != nil {
+		return nil
+	}
+	for _, m := range append(list.Messages, list.Reply) {
+		if t, _ := tokenOf(m.Body); t != "" {
+			out = append(out, t)
+		}
+	}
+	return out
 }

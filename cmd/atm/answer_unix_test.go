@@ -1,0 +1,208 @@
+//go:build linux || darwin || freebsd
+
+package main
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/wire"
+)
+
+// asksOnScreen has bob's screen ask something, of which the lead is told.
+func (s *stage) asksOnScreen(store *mailbox.Store) wire.ID {
+	s.t.Helper()
+	id, bob, alice := wire.NewID(), store.Box("bob"), store.Box("alice")
+	happens(s.t, store, "bob", "pty", "confirm_required", "id="+string(id), "prompt=Go on?", "tool=Bash")
+	m := &wire.Message{ID: id, From: bob.Address(), To: []wire.Address{alice.Address()}, Type: wire.TypePermissionRequest, Body: "Go on?", SentAt: id.Time()}
+	p := &mailbox.Post{Message: m, Given: true, To: []*mailbox.Box{alice}, Sender: bob}
+	mailbox.Deliver(s.t.Context(), p)
+	if err := p.Outcomes[0].Err; err != nil {
+		s.t.Fatal(err)
+	}
+	return id
+}
+
+// isUnread: the lead's copy of a question stays as it was: the runner takes it back.
+func (s *stage) isUnread(store *mailbox.Store, id wire.ID) {
+	s.t.Helper()
+	if it, err := store.Box("alice").Get(id); err != nil || it.State != mailbox.Unread {
+		s.t.Errorf("the lead's copy is %v, %v", it, err)
+	}
+}
+
+// What is answered goes to the runner, and only from those who may answer.
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	store := s.run()
+	id := s.asksOnScreen(store)
+	short := id.Short(6)
+	for _, c := range []struct {
+		exit       int
+		env, args  string
+		asks, says string
+	}{
+		{5, "ATM_AGENT=bob ATM_RUN=r1", "approve bob", "", "nobody answers for themselves"},
+		{5, "ATM_AGENT=bob ATM_RUN=r1", "approve bob --as alice", "", "nobody answers for themselves"},
+		{5, "ATM_AGENT=alice ATM_RUN=made-up", "approve bob --as alice", "", "it answers for nobody"},
+		{5, "CLAUDECODE=1", "approve bob --as me", "", "of agents only the lead answers, who is alice"},
+		{5, "", "approve bob --as bob", "", "only its own processes act as bob"},
+		{2, "", "approve bob", "", "who are you?"},
+		{2, "", "reject bob --as me --reason=", "", "--reason is empty"},
+		{0, "", "approve bob --as me", ` option="" deny=false reason="" by=me`, "bob: answered (Yes)\n"},
+		{0, "CLAUDECODE=1", "approve " + short + " 2 --as alice", ` option="2" deny=false reason="" by=alice`, "bob: answered (Yes)\n"},
+		{0, "", "approve " + string(id) + " --as me --json", ` option="" deny=false reason="" by=me`, `{"name":"bob","state":"answered","detail":"Yes"}` + "\n"},
+		{0, "", "confirm bob --as me", ` option="" deny=false reason="" by=me`, "bob: answered (Yes)\n"},
+		{0, "", "deny bob --as me", ` option="" deny=true reason="" by=me`, "bob: answered (Yes)\n"},
+	} {
+		if c.asks != "" {
+			c.asks = "answer " + short + c.asks
+		}
+		s.asks(c.exit, c.env+" "+c.args, c.asks, c.says)
+		s.isUnread(store, id)
+	}
+}
+
+// The reason goes to the agent as a message; what a runner refuses is said.
+func TestRejectsWithAReason(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	store := s.run()
+	id := s.asksOnScreen(store)
+	s.says("", &control.Error{Code: "refused", Message: "a person is typing in it"})
+	if got := s.atm(5, "reject", "bob", "--as", "me", "--reason", "not here"); !strings.Contains(got, "bob: a person is typing in it") {
+		t.Error(got)
+	}
+	s.isUnread(store, id)
+	s.says("", nil)
+	s.atm(0, "reject", "bob", "--as", "me", "--reason", "not here")
+	b, err := store.Box("bob").Peek(t.Context(), mailbox.ReadOptions{})
+	if err != nil || len(b.Items) != 1 {
+		t.Fatal(b.Items, err)
+	}
+	if m := b.Items[0]; m.Body != "not here" || m.Type != wire.TypePermissionReply || m.InReplyTo != id || m.Subject != "rejected: Bash" || m.ReplyWanted != "no" {
+		t.Errorf("%+v", m)
+	}
+}
+
+// A question that the screen does not show cannot be answered from here.
+func TestAnswersNothingUnseen(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	happens(t, s.run(), "bob", "hook", "confirm_required", "session=s1", "tool=Edit")
+	s.asks(5, "approve bob --as me", "", "hint: atm attach bob")
+}
+
+// Several members ask several things at once: each is listed with what it is about, and answered
+// apart from the others, as far as it can be from here.
+func TestPendingOfSeveral(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	store := s.run()
+	s.atm(0, "team", "add", "carol", "dave")
+	const draft, other = "6f1c2d3e-0000-4000-8000-00000000d001", "6f1c2d3e-0000-4000-8000-00000000d002"
+	id := wire.NewID()
+	happens(t, store, "bob", "pty", "confirm_required", "id="+string(id), "tool=Bash", "input=rm -rf build", "prompt=Go on?", "dialog=permission",
+		`options=[{"id":"1","label":"Yes"},{"id":"2","label":"Yes, and do not ask again"},{"id":"3","label":"No"}]`)
+	happens(t, store, "carol", "hook", "confirm_required", "tool=Edit", "prompt=main.go")
+	happens(t, store, "dave", "hook", "waiting_for_input", "prompt=Which branch?")
+	happens(t, store, "dave", "cli", "draft_ready", "draft_id="+draft, "summary=the parser", "artifact_count=2")
+
+	var list struct {
+		Pending []struct {
+			Agent, Kind, Prompt, Tool, Input, Dialog string
+			Options                                  []struct{ ID, Label string }
+			Running                                  bool
+		}
+	}
+	if err := json.Unmarshal([]byte(s.atm(0, "pending", "--json")), &list); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, q := range list.Pending {
+		got = append(got, strings.Join([]string{q.Agent, q.Kind, q.Tool, q.Input, q.Prompt, q.Dialog}, "|"))
+		if q.Running != (q.Agent == "bob") || (q.Agent == "bob") != (len(q.Options) == 3) {
+			t.Errorf("%+v", q)
+		}
+	}
+	want := []string{"bob|permission|Bash|rm -rf build|Go on?|permission", "carol|permission|Edit||main.go|", "dave|prompt|||Which branch?|", "dave|draft|||the parser (2 artifacts)|"}
+	if !slices.Equal(got, want) {
+		t.Errorf("pending\n%q, want\n%q", got, want)
+	}
+
+	answer := "answer " + id.Short(6)
+	s.asks(0, "approve bob --as me", answer+` option="" deny=false reason="" by=me`, "bob: answered")
+	s.atm(0, "approve", id.Short(6), "yes, and", "--as", "me")
+	if got := s.heard(); got != answer+` option="2" deny=false reason="" by=me` {
+		t.Error(got)
+	}
+	s.asks(0, "approve bob YES --as me", answer+` option="1" deny=false reason="" by=me`, "bob: answered")
+	s.asks(0, "reject bob no --as me", answer+` option="3" deny=true reason="" by=me`, "bob: answered")
+	s.asks(2, "approve bob y --as me", "", `"y" is not one option; there are: 1 Yes, 2 Yes, and do not ask again, 3 No`)
+	s.asks(2, "approve bob 4 --as me", "", `"4" is not one option; there are: 1 Yes`)
+	s.asks(5, "approve carol --as me", "", "carol runs under no runner, only its own terminal can answer")
+	s.asks(5, "reject carol --reason later --as me", "", "carol runs under no runner, only its own terminal can answer")
+	s.asks(2, "approve dave --as me", "", `"dave" means 2 open questions`)
+	s.asks(3, "approve alice --as me", "", "alice: no open question")
+	s.asks(0, "approve "+draft+" --as me", "", "dave: approved draft")
+	s.asks(3, "approve "+draft+" --as me", "", "") // it has its answer, and asks nothing any more
+	s.asks(5, "approve dave --as me", "", "dave runs under no runner")
+
+	// A draft beside a permission: the name alone means two things, an id one.
+	happens(t, store, "bob", "pty", "draft_ready", "draft_id="+other, "summary=the tests", "artifact_count=1")
+	s.asks(2, "approve bob --as me", "", `"bob" means 2 open questions`)
+	s.atm(0, "reject", other, "--reason", "too few", "--as", "me")
+	s.atm(0, "approve", "bob", "--as", "me")
+	s.heard()
+
+	// Whether a directory is trusted is nobody's to answer from here.
+	happens(t, store, "bob", "pty", "confirm_required", "id="+string(wire.NewID()), "prompt=Do you trust the files in this folder?", "input=/srv/repo", "dialog=trust")
+	s.asks(0, "pending", "", "  bob  prompt  ")
+	s.asks(0, "pending", "", "/srv/repo: Do you trust")
+	s.asks(0, "pending", "", "only a person at its terminal can answer: atm attach bob")
+	s.asks(0, "pending --json", "", `"kind":"prompt","prompt":"Do you trust the files in this folder?","tool":"","input":"/srv/repo","dialog":"trust"`)
+	s.asks(5, "approve bob --as me", "", "hint: atm attach bob")
+}
+
+// trace says what keeps a message from an agent that runs, and what to do; send says it at once.
+func TestTraceOfOneWhoRuns(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	store := s.run()
+	id := string(wire.NewID())
+	s.atm(0, "send", "bob", "hello", "--as", "alice", "--id", id)
+	trace := "trace " + id + " --as alice"
+	for _, c := range []struct{ event, gate, want string }{
+		{"state_change new=idle", "", "bob is idle since 0s, and has not taken it yet"},
+		{"", "draft", "somebody has begun to write in the prompt of bob, and nothing is typed over that: atm attach bob"},
+		{"", "a person types", "a person is typing into bob"},
+		{"", "bang mode", "bob is idle since 0s, and has not taken it yet: atm screen bob"},
+		{"state_change new=thinking", "busy", "bob is busy since 0s, and gets it when it is idle: atm wait --idle bob"},
+		{"confirm_required tool=Bash", "dialog", "bob waits for an answer itself (permission for Bash) since 0s: atm pending, then atm approve bob, or atm attach bob"},
+		{"state_change new=idle", "dialog", "bob waits for an answer itself (a dialog): atm pending"},
+		{"state_change new=starting", "", "bob is starting since 0s, and has not taken it yet: atm screen bob"},
+		{"state_change new=error detail=limit", "", "bob is error since 0s, and has not taken it yet: atm screen bob"},
+		{"state_change new=idle", "", "bob is idle"},
+		{"injection_failed id=" + id + " outcome=stuck reason=deaf", "", "typing it in failed now (deaf): atm screen bob"},
+	} {
+		if words := strings.Fields(c.event); len(words) > 0 {
+			happens(t, store, "bob", "pty", words[0], words[1:]...)
+		}
+		s.says(c.gate, nil)
+		s.asks(0, trace, "", "unread; "+c.want)
+	}
+	for inject, want := range map[string][2]string{
+		"off":     {"nothing is typed into bob (inject is off), who reads it with atm read", "(idle; nothing is typed in)"},
+		"pointer": {"", "(idle: told of it now)"},
+		"body":    {"", "(idle: typed in now)"},
+	} {
+		s.write(`{"run":"r1","inject":"`+inject+`"}`, "bob", "run", "run.json")
+		s.asks(0, trace, "", want[0])
+		s.asks(0, "send bob hello --as alice", "", want[1])
+	}
+}

@@ -1,0 +1,226 @@
+// Command manager runs one agent with atm's packages, as a PTY manager does: it starts the agent by the
+// name of its driver, prints what happens to it, asks it something, answers what it asks, looks at its
+// screen, interrupts it, types into it and stops it.
+//
+//	go run . claude claude                        # the driver's name, then the command
+//	go run . -ask 'ls | wc -l' plain bash --norc
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/ptyrun"
+	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/watcher"
+	"github.com/agentteammail/atm/wire"
+)
+
+func main() {
+	question := flag.String("ask", "echo hello", "ask the agent this `TEXT`")
+	flag.Parse()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	if err := manage(ctx, *question, flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "manager:", err)
+		os.Exit(1)
+	}
+}
+
+func manage(ctx context.Context, question string, args []string) error {
+	if len(args) < 2 {
+		return fmt.Errorf("go run . DRIVER COMMAND…, DRIVER is one of %s", strings.Join(driver.Names(), ", "))
+	}
+	dir, err := os.MkdirTemp("", "manager-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	a, err := start(ctx, dir, args[0], args[1:])
+	if err != nil {
+		return err
+	}
+	defer a.hold.Release()
+	return errors.Join(a.day(ctx, question), a.stop(ctx))
+}
+
+// agent is bob, who runs, and me, who asks him.
+type agent struct {
+	team    *teams.Team
+	me, bob *mailbox.Box
+	hold    *mailbox.Runner
+	ended   chan error
+	exit    ptyrun.Exit
+}
+
+// start makes a team of two, and runs bob's program.
+func start(ctx context.Context, dir, driverName string, command []string) (*agent, error) {
+	d, ok := driver.Named(driverName)
+	if !ok {
+		return nil, fmt.Errorf("no driver %q: there are %s", driverName, strings.Join(driver.Names(), ", "))
+	}
+	path := filepath.Join(dir, ".atm")
+	if _, err := teams.Make(path); err != nil {
+		return nil, err
+	}
+	root, err := teams.Open(teams.Found{Path: path}, nil)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := root.CreateTeam("main"); err != nil {
+		return nil, err
+	}
+	team, err := root.Team("main")
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range []wire.Name{"me", "bob"} {
+		if err := team.Create(ctx, name); err != nil {
+			return nil, err
+		}
+	}
+	a := &agent{team: team, me: team.Box("me"), bob: team.Box("bob"), ended: make(chan error, 1)}
+	if a.hold, err = a.bob.Store().HoldRunner(ctx, "bob"); err != nil {
+		return nil, err
+	}
+	run := string(wire.NewID())
+	options := ptyrun.Options{
+		Box: a.bob, Run: run, Command: command, Dir: dir, Driver: d, Cols: 120, Rows: 30,
+		Env: append(os.Environ(), "ATM_RUN="+run, "TERM=xterm-256color", "PS1=$ "), Held: a.hold.StillHeld,
+		// A manager's policy; without it everything is asked.
+		Decide: func(tool, input string) ptyrun.Decision { return ptyrun.Ask },
+	}
+	go a.print(ctx)
+	go func() {
+		exit, err := ptyrun.Run(context.WithoutCancel(ctx), options)
+		a.exit = exit
+		a.ended <- err
+	}()
+	return a, a.until(ctx, func(s control.Status) bool { return s.State == "idle" })
+}
+
+// print subscribes to what happens to bob: states, requests, his program's end.
+func (a *agent) print(ctx context.Context) {
+	w, err := watcher.Open(ctx, []*mailbox.Box{a.bob}, watcher.Options{Events: true})
+	if err != nil {
+		return
+	}
+	defer w.Close()
+	for {
+		entry, err := w.Next(ctx)
+		if err != nil {
+			return
+		}
+		if e := entry.Event; e != nil && e.Kind == "state_change" {
+			fmt.Printf("bob: %s, was %s\n", e.Text("new"), e.Text("previous"))
+		} else if e != nil && (e.Kind == "confirm_required" || e.Kind == "exited") {
+			fmt.Printf("bob: %s\n", e.Kind)
+		}
+	}
+}
+
+// day asks bob, confirms what he asks, looks, interrupts and types.
+func (a *agent) day(ctx context.Context, question string) error {
+	answer, err := a.ask(ctx, question)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("bob answered in %s: %q\n", answer.Took.Round(time.Second), answer.Text)
+	c, err := control.Dial(ctx, filepath.Join(a.bob.Path(), "run"))
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	screen, err := c.Screen(ctx, control.ScreenRequest{Last: 5})
+	if err != nil {
+		return err
+	}
+	fmt.Printf("screen: %d lines, %s\n", len(screen.Lines), screen.State)
+	if _, err := c.Interrupt(ctx); err != nil {
+		return err
+	}
+	if err := a.until(ctx, func(s control.Status) bool { return s.State == "idle" }); err != nil {
+		return err
+	}
+	typed, err := c.Type(ctx, control.TypeRequest{Text: []byte("echo typed"), Enter: true})
+	if err != nil {
+		return err
+	}
+	fmt.Println("typed:", typed.Done)
+	return nil
+}
+
+// ask sends bob a question and waits for the end of the turn that it was typed into. What he asks
+// meanwhile is allowed once.
+func (a *agent) ask(ctx context.Context, text string) (*teams.Response, error) {
+	question := &teams.Outgoing{
+		From: a.me, To: []wire.Address{a.bob.Address()}, Message: &wire.Message{Body: text, ReplyWanted: "yes"},
+	}
+	if err := a.team.Root().Prepare(question); err != nil {
+		return nil, err
+	}
+	answered, stop := context.WithCancel(ctx)
+	defer stop()
+	go a.until(answered, func(s control.Status) bool {
+		if s.State == "confirming" {
+			a.confirm(answered)
+		}
+		return false
+	})
+	return a.team.Root().Ask(ctx, question, nil)
+}
+
+func (a *agent) confirm(ctx context.Context) {
+	c, err := control.Dial(ctx, filepath.Join(a.bob.Path(), "run"))
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	if done, err := c.Answer(ctx, control.AnswerRequest{By: "me"}); err == nil {
+		fmt.Println("confirmed:", done.Done)
+	}
+}
+
+// until looks at bob's status until it is as wanted.
+func (a *agent) until(ctx context.Context, ok func(control.Status) bool) error {
+	for ctx.Err() == nil {
+		if c, err := control.Dial(ctx, filepath.Join(a.bob.Path(), "run")); err == nil {
+			status, err := c.Status(ctx)
+			c.Close()
+			if err == nil && ok(status) {
+				return nil
+			}
+		}
+		select {
+		case err := <-a.ended:
+			return fmt.Errorf("the program ended with %d: %w", a.exit.Code, err)
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+	return ctx.Err()
+}
+
+// stop ends bob's program and all that it started.
+func (a *agent) stop(ctx context.Context) error {
+	c, err := control.Dial(ctx, filepath.Join(a.bob.Path(), "run"))
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if _, err := c.Stop(ctx, control.StopRequest{}); err != nil {
+		return err
+	}
+	err = <-a.ended
+	fmt.Println("bob has ended")
+	return err
+}

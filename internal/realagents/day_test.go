@@ -1,0 +1,379 @@
+//go:build linux
+
+package realagents
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A day of each agent: mail, work, questions, interrupts, a person at its keyboard, and the end,
+// after which nothing is left.
+func TestDay(t *testing.T) {
+	for _, program := range programs {
+		t.Run(program, func(t *testing.T) {
+			bob := newBob(t, program)
+			bob.in(t).run()
+			for _, step := range []struct {
+				name string
+				do   func(*team)
+			}{
+				{"word for word", (*team).wordForWord},
+				{"long", (*team).long},
+				{"while busy", (*team).whileBusy},
+				{"approve", (*team).approve},
+				{"reject", (*team).reject},
+				{"urgent", func(s *team) { s.urgent("until something urgent comes", 0) }},
+				// The model's first word comes after 5 s, its last after 8.
+				{"urgent in the middle of an answer", func(s *team) { s.urgent("until words have come", 6*time.Second) }},
+				{"interrupt", (*team).interrupt},
+				{"draft", (*team).draft},
+				{"stop", (*team).stop},
+			} {
+				t.Run(step.name, func(t *testing.T) {
+					s := bob.in(t)
+					s.idle()
+					step.do(s)
+				})
+			}
+		})
+	}
+}
+
+// wordForWord: what was sent is what the model gets, whatever it looks like, and what the model
+// answers is in the history.
+func (s *team) wordForWord() {
+	body := "ECHO \"double\", 'single', `back`, $HOME, \\n and \\x1b: über, naïve — ✓ ✳ 日本語 👩‍💻.\n" +
+		"!ls is no command here,\n/quit neither, #nor this, @file too;\n\n\tan empty line and a tab before.\n[atm 000000 from root] ?"
+	id := s.send(body)
+	s.getsOnce(id, body)
+	s.idle()
+	if !s.has(id, "read") || !s.has(id, "turn_started") || !s.has(id, "turn_done") {
+		s.t.Error("its trace is not whole: ", s.do("trace", id))
+	}
+	if h := s.do("history", "bob", "--json"); !strings.Contains(h, "naïve — ✓ ✳ 日本語") || strings.Count(h, "naïve") != 2 {
+		s.t.Errorf("prompt and response are not both in the history:\n%s", h)
+	}
+}
+
+// long: what a program shows as "[Pasted text]" arrives whole as well.
+func (s *team) long() {
+	var b strings.Builder
+	for i := range 60 {
+		fmt.Fprintf(&b, "line %d of a long text, with some words to make it long.\n", i)
+	}
+	body := strings.TrimSuffix(b.String(), "\n")
+	s.getsOnce(s.send(body), body)
+}
+
+// slowly has bob at a slow answer whose first word has not come.
+func (s *team) slowly(what string) {
+	s.t.Helper()
+	id := s.send("DOSLOW " + what)
+	s.wait("work", func() bool { return len(s.prompts(id)) == 1 && s.state() == "busy" })
+}
+
+// whileBusy: what comes while it works goes in at the next idle, together, in order, each once.
+func (s *team) whileBusy() {
+	s.slowly("before the twenty")
+	var ids []string
+	for i := range 20 {
+		ids = append(ids, s.send(fmt.Sprintf("number %d of twenty", i)))
+	}
+	all := func() string { return strings.Join(s.prompts("of twenty"), "\n") }
+	s.wait("all of them", func() bool { return strings.Contains(all(), ids[19]) })
+	s.idle()
+	got, rest := all(), all()
+	for i, id := range ids {
+		if n := strings.Count(got, "[atm "+id); n != 1 {
+			s.t.Errorf("%s arrived %d times", id, n)
+		}
+		_, after, found := strings.Cut(rest, fmt.Sprintf("number %d of twenty", i))
+		if !found {
+			s.t.Fatalf("number %d is not behind the one before it:\n%s", i, got)
+		}
+		rest = after
+	}
+	if n := len(s.prompts("of twenty")); n > 2 {
+		s.t.Errorf("twenty messages were %d interruptions", n)
+	}
+	if s.hungUp("before the twenty") {
+		s.t.Error("they interrupted it")
+	}
+}
+
+// asksForLeave has bob ask for leave to run touch made.txt, with mail waiting.
+func (s *team) asksForLeave() (waiting string) {
+	s.t.Helper()
+	os.Remove(s.made())
+	before := len(s.prompts("DOTOOL"))
+	s.send("DOTOOL please")
+	q := s.asks()
+	if q.Kind != "permission" || q.Tool != "Bash" || !strings.Contains(q.Prompt, "touch made.txt") || s.state() != "blocked" {
+		s.t.Errorf("it asks %+v, and is %s", q, s.state())
+	}
+	waiting = s.send("for after the question")
+	time.Sleep(2 * time.Second) // in which it would be typed, or something pressed
+	if p := s.pending(); len(p) != 1 || p[0].ID != q.ID {
+		s.t.Errorf("the question did not stand: %+v", p)
+	}
+	if len(s.prompts("DOTOOL")) != before+1 || len(s.prompts(waiting)) > 0 || s.isMade() {
+		s.t.Error("something was typed or pressed while it asked")
+	}
+	return waiting
+}
+
+// goesOn: once it has its answer, the mail comes.
+func (s *team) goesOn(waiting string) {
+	s.t.Helper()
+	s.getsOnce(waiting, "for after the question")
+	s.idle()
+	if p := s.pending(); len(p) > 0 {
+		s.t.Errorf("still open: %+v", p)
+	}
+}
+
+// approve: the command runs when it was allowed.
+func (s *team) approve() {
+	waiting := s.asksForLeave()
+	s.do("approve", s.pending()[0].ID, "--as", "lead")
+	s.wait("the command to have run", s.isMade)
+	s.goesOn(waiting)
+}
+
+// reject: the command does not run.
+func (s *team) reject() {
+	waiting := s.asksForLeave()
+	s.do("reject", "bob", "--as", "lead")
+	s.goesOn(waiting)
+	if s.isMade() {
+		s.t.Error("the command was run")
+	}
+}
+
+// urgent: it ends what is under way, and arrives; what it ended is not lost.
+func (s *team) urgent(work string, after time.Duration) {
+	s.slowly(work)
+	time.Sleep(after)
+	id := s.send("ECHO drop that", "--urgent")
+	s.wait("the urgent mail", func() bool { return len(s.prompts(id)) > 0 })
+	if !s.hungUp(work) {
+		s.t.Error("the answer under way was not ended")
+	}
+	s.idle()
+	if n := len(s.prompts(id)); n != 1 {
+		s.t.Errorf("it arrived %d times", n)
+	}
+	// Whether a program remembers what was interrupted, or is told again: the model has it.
+	isKnown := after > 0
+	for _, l := range s.log() {
+		if l.Kind == "prompt" && strings.Contains(l.User, id) {
+			isKnown = isKnown || strings.Contains(l.User+strings.Join(l.Turn, "\n"), work)
+		}
+	}
+	if !isKnown {
+		s.t.Error("what was interrupted is lost")
+	}
+}
+
+// interrupt: atm interrupt ends the turn, and mail goes in afterwards.
+func (s *team) interrupt() {
+	s.slowly("until somebody says stop")
+	if out := s.do("interrupt", "bob"); !strings.Contains(out, "interrupted") {
+		s.t.Errorf("atm interrupt printed %q", out)
+	}
+	s.wait("the end of the answer", func() bool { return s.hungUp("until somebody says stop") })
+	s.getsOnce(s.send("ECHO after that"), "ECHO after that")
+	if n := len(s.prompts("until somebody says stop")); n != 1 {
+		s.t.Errorf("what was interrupted was submitted %d times", n)
+	}
+}
+
+// draft: what a person has half typed is left alone, and mail waits for it.
+func (s *team) draft() {
+	const half = "a thought half typed"
+	s.do("type", "bob", half)
+	isShown := func() bool { return strings.Contains(s.do("screen", "bob"), half) }
+	s.wait("the draft", isShown)
+	id := s.send("ECHO with a draft in the way")
+	time.Sleep(5 * time.Second) // a person's last key counts for 3 s
+	if n := len(s.prompts(id)) + len(s.prompts(half)); n > 0 || !isShown() {
+		s.t.Fatalf("the draft was touched; %d submitted", n)
+	}
+	s.do("type", "bob", "--raw", strings.Repeat(`\b`, len(half)))
+	s.getsOnce(id, "ECHO with a draft in the way")
+}
+
+// A program that asks at its start whether to trust its directory blocks, and nothing answers it.
+func TestTrust(t *testing.T) {
+	for _, program := range programs[:3] { // opencode never asks
+		t.Run(program, func(t *testing.T) {
+			s := newBob(t, program, "--untrusted").in(t)
+			s.runTrust()
+			id := s.send("ECHO let me in")
+			q := s.asks()
+			if !strings.Contains(q.Prompt, "rust") || q.Tool != "" {
+				t.Errorf("it asks %+v", q)
+			}
+			for _, args := range [][]string{{"approve", "bob", "--as", "lead"}, {"reject", "bob", "--as", "lead"}, {"interrupt", "bob"}} {
+				if out, code := s.try(args...); code == 0 {
+					t.Errorf("atm %s answered it: %s", args, out)
+				}
+			}
+			time.Sleep(3 * time.Second) // in which it would be typed
+			if p := s.pending(); len(p) != 1 || p[0].ID != q.ID || len(s.prompts(id)) > 0 {
+				t.Errorf("the question did not stand: %+v", p)
+			}
+			s.do("type", "bob", "--enter") // a person at its terminal says yes: each begins with that choice
+			s.getsOnce(id, "ECHO let me in")
+			s.stop()
+		})
+	}
+}
+
+// A runner that is killed in the middle of typing leaves nothing that the next one trips over: the
+// message comes once, or again with a word that says so.
+func TestRunnerIsKilled(t *testing.T) {
+	for _, program := range programs {
+		t.Run(program, func(t *testing.T) {
+			s := newBob(t, program).in(t)
+			s.run()
+			run := filepath.Join(s.dir, ".atm", "main", "bob", "run")
+			// Before the return key, about then, and when the text was taken.
+			for _, after := range []time.Duration{0, 180 * time.Millisecond, 600 * time.Millisecond} {
+				s.idle()
+				id := s.send("ECHO whatever happens")
+				for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
+					if data, _ := os.ReadFile(filepath.Join(run, "claims.json")); bytes.Contains(data, []byte(`"ids"`)) {
+						break
+					}
+				}
+				time.Sleep(after)
+				var pids struct{ Runner int }
+				data, err := os.ReadFile(filepath.Join(run, "run.json"))
+				if json.Unmarshal(data, &pids) != nil || pids.Runner <= 1 || syscall.Kill(pids.Runner, syscall.SIGKILL) != nil {
+					t.Fatalf("run.json: %v: %s", err, data)
+				}
+				s.wait("the lock to be free", func() bool { return s.state() == "off" || s.state() == "unknown" })
+				s.run()
+				s.wait("the message to be read", func() bool { return s.has(id, "read") })
+				got := s.prompts(id)
+				t.Logf("killed %s after the claim: %d times", after, len(got))
+				if len(got) == 0 {
+					t.Fatal("the message was lost")
+				}
+				for _, text := range got[1:] {
+					if head, _, _ := strings.Cut(text, "\n"); !strings.Contains(head, "may be a repeat") {
+						t.Errorf("it came again, and does not say so: %q", text)
+					}
+				}
+			}
+			s.stop()
+		})
+	}
+}
+
+// With atm's hooks installed a program tells of its turns itself, and takes mail in the middle of
+// work: by a hook or typed, never both.
+func TestHooks(t *testing.T) {
+	for _, program := range programs {
+		t.Run(program, func(t *testing.T) {
+			s := newBob(t, program).in(t)
+			s.installHooks()
+			// A session of Codex or opencode begins with the first message: whether there are hooks is not
+			// known before that.
+			s.getsOnce(s.send("ECHO zero"), "ECHO zero")
+			s.idle()
+			before := s.turns()
+			id := s.send("ECHO one")
+			s.getsOnce(id, "ECHO one")
+			s.idle()
+			if !s.has(id, "read") || !s.has(id, "turn_done") {
+				t.Error("its trace is not whole: ", s.do("trace", id))
+			}
+			if n := s.turns() - before; n != 1 {
+				t.Errorf("one message began %d turns", n)
+			}
+			if !strings.Contains(s.do("events", "bob", "--json"), `"source":"hook"`) {
+				t.Error("no hook has told anything")
+			}
+			s.midWork()
+			s.stop()
+		})
+	}
+}
+
+// midWork: what comes in the middle of work is handed over by a hook or typed. What a hook hands
+// over is no prompt.
+func (s *team) midWork() {
+	os.Remove(s.made())
+	s.send("DOTOOL please")
+	s.asks()
+	id := s.send("note this")
+	time.Sleep(time.Second)
+	s.do("approve", "bob", "--as", "lead")
+	s.wait("the command to have run", s.isMade)
+	s.wait("the message to be read", func() bool { return s.has(id, "read") })
+	s.idle()
+	typed, count, last := len(s.prompts(id)), map[string]int{}, ""
+	for line := range strings.Lines(s.do("events", "bob", "--json", "--limit", "0")) {
+		var e struct{ Source, Kind, New, ID string }
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			s.t.Fatalf("%v in %q", err, line)
+		}
+		if strings.HasSuffix(e.ID, id) {
+			count[e.Kind]++
+		}
+		isBusy := e.New == "thinking" || e.New == "responding" || e.New == "tool_running"
+		if e.Source == "pty" && e.Kind == "state_change" && isBusy && last == "turn_idle" {
+			s.t.Errorf("the screen says busy after a hook has said idle: %s", line)
+		}
+		last = e.Kind
+	}
+	s.t.Logf("events: %v, typed %d times", count, typed)
+	if count["injected"]+count["message_read"] != 1 || typed != count["injected"] {
+		s.t.Errorf("the events say %v; the model got it as a prompt %d times", count, typed)
+	}
+}
+
+// turns is how many bob has had.
+func (s *team) turns() int {
+	s.t.Helper()
+	var h struct{ Turns []json.RawMessage }
+	s.get(&h, "history", "bob")
+	return len(h.Turns)
+}
+
+// installHooks installs atm's hooks in the program's directory, as bob, and starts him. Codex asks
+// whether the new hooks are to be trusted: nobody but a person at its terminal says yes.
+func (s *team) installHooks() {
+	s.t.Helper()
+	cmd := exec.Command(filepath.Join(bin, "atm"), "install", s.program, "--local", "--as", "bob")
+	cmd.Dir = filepath.Join(s.kit.dir, "work")
+	cmd.Env = []string{
+		"HOME=" + filepath.Join(s.kit.dir, "home"), "PATH=" + filepath.Join(s.kit.dir, "bin") + ":" + os.Getenv("PATH"),
+		"ATM_ROOT=" + filepath.Join(s.dir, ".atm"),
+	}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		s.t.Fatalf("atm install %s: %v\n%s", s.program, err, out)
+	}
+	if s.program != "codex" {
+		s.run()
+		return
+	}
+	s.runTrust()
+	if out, code := s.try("approve", "bob", "2", "--as", "lead"); code == 0 {
+		s.t.Errorf("atm approve trusted the hooks: %s", out)
+	}
+	s.do("type", "bob", "--raw", `\e[B`)
+	s.do("type", "bob", "--raw", `\r`)
+	s.idle()
+}
