@@ -6,8 +6,10 @@ import (
 	"path"
 	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/agentteammail/atm/mailbox/eventlog"
+	"github.com/agentteammail/atm/wire"
 )
 
 // Health is what a look at a mailbox finds, for the doctor. Paths are below the agent's directory, those
@@ -69,13 +71,14 @@ func (h *Health) examineDirs(b *Box) {
 // examineFiles looks at what lies in the mailbox by hand.
 func (h *Health) examineFiles(b *Box) {
 	isNoMessage := func(name string) bool { return !isMessageFile(name) && !notDropped(name) }
+	isForeign := func(name string) bool { id, _, _ := strings.Cut(name, "."); return !wire.IsID(id) && !notDropped(name) }
 	isStray := func(name string) bool { return name != "state.json" && name != "shared" && !notDropped(name) }
 	for _, at := range []struct {
 		dir   string
 		isOdd func(name string) bool // nil: what lies there is a drop or a message
 	}{
 		{"inbox", nil}, {"inbox/new", nil}, {"inbox/done", isDay}, {"sent", isDay}, {"../.archive/" + b.in("done"), isDay},
-		{"", isStray}, {"inbox/cur", isNoMessage}, {"inbox/withdrawn", isNoMessage},
+		{"", isStray}, {"inbox/cur", isNoMessage}, {"inbox/withdrawn", isNoMessage}, {"inbox/tmp", isForeign},
 	} {
 		names, _ := b.store.root.Names(b.in(at.dir))
 		for _, name := range names {

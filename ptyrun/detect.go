@@ -2,6 +2,7 @@ package ptyrun
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -29,6 +30,7 @@ const (
 	longFrame  = time.Second           // a frame that is never closed counts as closed then
 	longStart  = 30 * time.Second      // for a program that is not known by its command
 	beginShows = 2 * time.Second       // a turn that was begun may take so long to show
+	endShows   = 5 * time.Second       // and one that was interrupted
 )
 
 func newScreenState(now time.Time) screenState {
@@ -233,23 +235,39 @@ func (r *runner) tellActivity(rd driver.Reading) {
 // awaitWork waits until a turn that has just begun shows: before that the key which interrupts would do
 // nothing.
 func (r *runner) awaitWork(ctx context.Context) error {
-	for until := time.Now().Add(beginShows); time.Now().Before(until); {
-		isEarly, err := ask(r, func() (bool, error) {
-			if r.prog == nil || r.prog.reading.Activity != reducer.Idle {
-				return false, nil
-			}
-			return r.turn.isOurs || r.state.Turn().Word() == reducer.WordBusy, nil
-		})
-		if err != nil || !isEarly {
-			return err
+	_, err := r.await(ctx, beginShows, func() bool {
+		isEarly := r.prog != nil && r.prog.reading.Activity == reducer.Idle &&
+			(r.turn.isOurs || r.state.Turn().Word() == reducer.WordBusy)
+		return !isEarly
+	})
+	return err
+}
+
+// awaitEnd waits until it is told that an interrupted turn is over.
+func (r *runner) awaitEnd(ctx context.Context, turn string) error {
+	isOver, err := r.await(ctx, endShows, func() bool {
+		return r.prog == nil || !isWork(r.prog.told) || r.state.Turn().ID != turn
+	})
+	if err == nil && !isOver {
+		err = errors.New("the key that interrupts was typed, and it goes on")
+	}
+	return err
+}
+
+// await waits for what holds in the runner's loop.
+func (r *runner) await(ctx context.Context, within time.Duration, holds func() bool) (bool, error) {
+	for until := time.Now().Add(within); time.Now().Before(until); {
+		done, err := ask(r, func() (bool, error) { return holds(), nil })
+		if err != nil || done {
+			return done, err
 		}
 		select {
 		case <-time.After(judgeAfter):
 		case <-ctx.Done():
-			return ctx.Err()
+			return false, ctx.Err()
 		}
 	}
-	return nil
+	return false, nil
 }
 
 func isWork(a reducer.Activity) bool {

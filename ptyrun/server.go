@@ -138,16 +138,22 @@ func (r *runner) Interrupt(ctx context.Context) (control.Outcome, error) {
 	if err := r.awaitWork(ctx); err != nil {
 		return control.Outcome{}, err
 	}
-	return ask(r, func() (control.Outcome, error) {
+	turn := ""
+	out, err := ask(r, func() (control.Outcome, error) {
 		if r.prog != nil {
 			r.refresh(r.Now())
 			if r.prog.reading.Activity == reducer.Idle && r.mail.typing == nil {
 				return control.Outcome{Done: "idle", Detail: "nothing to interrupt"}, nil
 			}
 		}
+		turn = r.state.Turn().ID
 		was, err := r.interrupt(false)
 		return control.Outcome{Done: "interrupted", Detail: string(was)}, err
 	})
+	if err != nil || out.Done == "idle" {
+		return out, err
+	}
+	return out, r.awaitEnd(ctx, turn)
 }
 
 func (r *runner) Answer(ctx context.Context, req control.AnswerRequest) (control.Outcome, error) {

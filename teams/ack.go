@@ -31,7 +31,7 @@ const ackLease = 30 * time.Second
 // acknowledged twice is one ack, since its id is derived.
 func (r *Root) Ack(ctx context.Context, box *mailbox.Box, by wire.Address, m *wire.Message, text string, origin *wire.Origin) (a Acked, err error) {
 	it, err := box.Get(m.ID)
-	if err == nil && (it.Lease != nil || by != box.Address()) {
+	if err == nil && (it.Lease != nil || by != box.Address() && it.State != mailbox.Done) {
 		_, err = box.RenewLease(ctx, m.ID, by, ackLease) // nobody else can take it in between
 	}
 	if err != nil {

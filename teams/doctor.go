@@ -134,7 +134,15 @@ func (d *doctor) checkAgents(t *Team) {
 	names, _ := t.Dir().Names(".")
 	for _, n := range names {
 		info, err := t.Dir().Lstat(n)
-		if err != nil || !wire.IsName(n) || info.Mode().IsRegular() {
+		if err != nil || n == "team.toml" || strings.HasPrefix(n, ".") || strings.HasSuffix(n, "~") {
+			continue
+		}
+		if info.Mode().IsRegular() {
+			d.add("drop.misplaced", "warning", "", "%s in team %s lies where nobody looks for mail", n, t.Name)
+			continue
+		}
+		if !wire.IsName(n) {
+			d.add("agent.broken", "warning", "", "%s in team %s is no name of an agent", n, t.Name)
 			continue
 		}
 		present := t.Box(wire.Name(n)).Present()
@@ -255,11 +263,14 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 	}
 }
 
-// checkRunner reports a runner that does not answer, and one that was started
-// with other rules than those of team.toml.
+// checkRunner reports a runner that does not answer, one that was started with other
+// rules than those of team.toml, and what a runner that was killed has left.
 func (d *doctor) checkRunner(t *Team, b *mailbox.Box) {
 	name := b.Agent()
 	if running, err := t.Running(name); err != nil || !running {
+		if left, _ := t.runInfo(name).Leftovers(); err == nil && len(left) > 0 {
+			d.add("runner.gone", "warning", "atm stop "+string(name), "%s: its runner is gone, and %s still runs", b.Address(), left[0])
+		}
 		return
 	}
 	c, err := control.Dial(d.ctx, b.Path()+"/run")

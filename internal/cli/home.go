@@ -50,7 +50,7 @@ func home(c *cli.Context) error {
 	}
 	o := &overview{Root: s.Root.Path, Team: s.Team.Name, Pending: []policy.Question{}}
 	if err != nil {
-		o.note = e.Message + "\n" + e.Hint + "\n"
+		o.note = e.Message + "\n" + e.Hint + "; atm help shows the commands\n"
 	} else {
 		unread, err := s.Me.Peek(c.Context, mailbox.ReadOptions{Limit: most})
 		if err != nil {

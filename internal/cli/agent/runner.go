@@ -57,11 +57,17 @@ func (k *call) endLeftovers() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	left, err := info.Leftovers()
-	if err != nil || len(left) == 0 {
-		return nil, err
+	var ended []string
+	for { // one of them may have started another just before it ended
+		left, err := info.Leftovers()
+		if err != nil || len(left) == 0 {
+			return ended, err
+		}
+		ended = append(ended, process.Names(left)...)
+		if err := process.End(left, leftoversGrace); err != nil {
+			return ended, err
+		}
 	}
-	return process.Names(left), process.End(left, leftoversGrace)
 }
 
 // dialogHolds is how many looks in a row see a dialog until it counts.

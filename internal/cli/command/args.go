@@ -30,6 +30,7 @@ func Parse(app *cli.App, words []string) (*Line, error) {
 	l := &Line{app: app, JSON: slices.Contains(words[:end], "--json"), Unknown: -1}
 	verbs := l.findVerb(words[:end])
 	var path, global, flags []string
+	isRefused := false // for a flag that there is not, which says more than a word too many behind it
 	for i := 0; i < end; i++ {
 		if slices.Contains(verbs, i) {
 			path = append(path, words[i])
@@ -44,6 +45,7 @@ func Parse(app *cli.App, words []string) (*Line, error) {
 		}
 		f, next := l.find(words[i]), ""
 		if f == nil {
+			isRefused = isRefused || strings.HasPrefix(words[i], "--")
 			flags = append(flags, words[i]) // urfave takes "-al" apart, or refuses it
 			continue
 		}
@@ -82,6 +84,9 @@ func Parse(app *cli.App, words []string) (*Line, error) {
 	l.Words = append(l.Words, words[end:]...)
 	l.Args = slices.Concat([]string{app.Name}, global, path, flags, []string{"--"}, l.Words)
 	l.JSON = slices.Contains(global, "--json=true")
+	if isRefused {
+		return l, nil
+	}
 	return l, l.checkWords()
 }
 

@@ -29,9 +29,16 @@ func ack(c *cli.Context, s *command.Scope) error {
 			return err
 		}
 	}
-	found, err := findMineOrLeased(c, s)
-	if err != nil {
-		return err
+	var found []foundMessage
+	for _, word := range c.Args().Slice() {
+		m, err := findHeld(c, s, word)
+		if errors.Is(err, mailbox.ErrNotFound) {
+			m, err = findAcked(c, s, word, err)
+		}
+		if err != nil {
+			return err
+		}
+		found = append(found, m)
 	}
 	for _, m := range found {
 		if m.State == mailbox.Withdrawn {
@@ -59,6 +66,25 @@ func ack(c *cli.Context, s *command.Scope) error {
 	return nil
 }
 
+// findAcked is a message that I took from a shared inbox and have acknowledged, or notMine.
+func findAcked(c *cli.Context, s *command.Scope, word string, notMine error) (foundMessage, error) {
+	it, _, err := s.Find(c.Context, word, false)
+	if err != nil {
+		return foundMessage{}, err
+	}
+	for _, to := range it.To {
+		box, noBox := s.Root.Mailbox(to)
+		sender, noSender := s.Root.Mailbox(it.From)
+		if noBox != nil || noSender != nil {
+			continue
+		}
+		if ack, err := sender.Get(teams.AckID(it.ID, to)); err == nil && ack.From == s.Me.Address() {
+			return foundMessage{it, box, false}, nil
+		}
+	}
+	return foundMessage{}, notMine
+}
+
 var unreadCommand = &cli.Command{
 	Name: "unread", ArgsUsage: "ID…", Usage: "put read messages back",
 	UsageText: "atm unread 9f3a1c", Description: "What you took (atm take) is given back.",
@@ -66,11 +92,15 @@ var unreadCommand = &cli.Command{
 }
 
 func unread(c *cli.Context, s *command.Scope) error {
-	found, err := findMineOrLeased(c, s)
-	if err != nil {
-		return err
+	var found []foundMessage
+	for _, word := range c.Args().Slice() {
+		m, err := findHeld(c, s, word)
+		if err != nil {
+			return err
+		}
+		found = append(found, m)
 	}
-	l, text := newListing(nil), ""
+	l, text, err := newListing(nil), "", error(nil)
 	for _, m := range found {
 		line := " unread again\n"
 		if m.isLeased {
@@ -97,17 +127,6 @@ type foundMessage struct {
 	*mailbox.Item
 	box      *mailbox.Box
 	isLeased bool
-}
-
-func findMineOrLeased(c *cli.Context, s *command.Scope) (found []foundMessage, err error) {
-	for _, word := range c.Args().Slice() {
-		m, err := findHeld(c, s, word)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, m)
-	}
-	return found, nil
 }
 
 // findHeld is the message that a word names: one that I took from a shared inbox, or one

@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -13,11 +14,12 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// A message is a message as JSON shows it: its fields, its state and short id, and of one
-// that I sent its state at each recipient.
+// A message is a message as JSON shows it: its fields, its state and short id. One that I
+// sent has its state at each recipient, and at is the state at the one furthest behind.
 type message struct {
 	*mailbox.Item
 	recipients []recipientState
+	at         mailbox.State
 }
 
 // recipientState is what became of a message at one recipient.
@@ -36,7 +38,7 @@ func (m message) MarshalJSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	all = all.With("short", wire.Quote(m.ID.Short(6))).With("state", wire.Quote(string(m.State)))
+	all = all.With("short", wire.Quote(m.ID.Short(6))).With("state", wire.Quote(string(cmp.Or(m.State, m.at))))
 	if len(m.recipients) > 0 {
 		recipients, err := wire.Marshal(m.recipients)
 		if err != nil {

@@ -3,6 +3,7 @@ package mail
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -112,7 +113,7 @@ func chosen(c *cli.Context, s *command.Scope, box *mailbox.Box) (l *listing, err
 	l.More, _, err = box.Walk(c.Context, rg, func(it *mailbox.Item) bool {
 		m, isOpen := message{Item: it}, true
 		if sent {
-			m.recipients, isOpen = recipientStates(s, it.Message)
+			isOpen = m.trace(s)
 		}
 		switch {
 		case rg.Times && it.Written.Before(rg.Since), from != (wire.Address{}) && it.From != from:
@@ -149,20 +150,25 @@ func sender(c *cli.Context, s *command.Scope) (wire.Address, error) {
 	return a, err
 }
 
-// recipientStates are what became of a message at its recipients; open says that
-// somebody has not acknowledged it who should.
-func recipientStates(s *command.Scope, m *wire.Message) (out []recipientState, open bool) {
+// trace looks what became of a message at its recipients; isOpen says that somebody has
+// not acknowledged it who should.
+func (m *message) trace(s *command.Scope) (isOpen bool) {
+	order := []mailbox.State{mailbox.Unread, mailbox.Owed, mailbox.Done, mailbox.Withdrawn, ""}
+	m.at = ""
 	for _, a := range m.To {
 		r := recipientState{a.String(), "no evidence"}
 		if box, err := s.Root.Mailbox(a); err == nil {
 			if it, err := box.Get(m.ID); err == nil {
 				r.State = stateAt(it)
+				if slices.Index(order, it.State) < slices.Index(order, m.at) {
+					m.at = it.State
+				}
 			}
 		}
-		open = open || m.RequiresAck && r.State != "acked" && r.State != "withdrawn"
-		out = append(out, r)
+		isOpen = isOpen || m.RequiresAck && r.State != "acked" && r.State != "withdrawn"
+		m.recipients = append(m.recipients, r)
 	}
-	return out, open
+	return isOpen
 }
 
 // stateAt is the state of a message in words that its sender understands.

@@ -229,7 +229,10 @@ func (p *page) wait(ctx context.Context) error {
 	timeout := command.Duration(p.c, "timeout")
 	err := await(ctx, timeout, watchMail(p.s.Me), func(entry) (bool, error) { return p.show(ctx) })
 	if errors.Is(err, errTimeout) {
-		return command.Timeout("no mail within %s", timeout).WithHint("do other work, or end your turn; later: atm read%s", p.s.Flags())
+		e := command.Timeout("no mail within %s", timeout).WithHint("do other work, or end your turn; later: atm read%s", p.s.Flags())
+		none := newListing(nil)
+		e.Extra["messages"], e.Extra["more"], e.Extra["owed"] = none.Messages, none.More, none.Owed
+		return e
 	}
 	return err
 }

@@ -131,10 +131,10 @@ func recipients(c *cli.Context, s *command.Scope) (to string, words []string, er
 func namesApart(s *command.Scope, words []string) (names string, n int) {
 	var all []string
 	for ; n < len(words); n++ {
-		name := strings.Trim(words[n], ",")
+		name := strings.Join(strings.FieldsFunc(words[n], func(r rune) bool { return r == ',' }), ",")
 		comma := n > 0 && (strings.HasSuffix(words[n-1], ",") || strings.HasPrefix(words[n], ","))
 		more := n+1 < len(words)
-		if n == 0 || comma || more && s.IsMember(name) {
+		if n == 0 || comma && more || (comma || more) && s.IsMember(name) {
 			all = append(all, name)
 		} else if name != "and" || !more || !s.IsMember(words[n+1]) {
 			break

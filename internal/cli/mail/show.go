@@ -51,7 +51,11 @@ func show(c *cli.Context, s *command.Scope) error {
 	if it.State == mailbox.Unread && s.Me != nil && box.Address() == s.Me.Address() {
 		text += fmt.Sprintf("still unread: atm read %s%s\n", it.ID.Short(6), s.Flags())
 	}
-	return command.PrintAs(c, map[string]message{"message": {Item: it}}, text)
+	m := message{Item: it}
+	if it.State == "" {
+		m.trace(s)
+	}
+	return command.PrintAs(c, map[string]message{"message": m}, text)
 }
 
 // saveAttachments writes a message's attachments into a directory: never over a

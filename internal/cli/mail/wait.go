@@ -81,9 +81,10 @@ var agentConditions = []string{"idle", "busy", "blocked", "exit", "turn-done"}
 func namedConditions(ctx context.Context, c *cli.Context, s *command.Scope) (out []*condition, err error) {
 	for _, kind := range append([]string{"reply", "acked"}, agentConditions...) {
 		for _, word := range c.StringSlice(kind) {
+			_, notID := wire.ParseFragment(strings.TrimPrefix(word, "#"))
 			var one *condition
 			switch {
-			case kind == "turn-done" && !s.IsMember(word):
+			case kind == "turn-done" && notID == nil && !s.IsMember(word):
 				one, err = turnCondition(ctx, s, word)
 			case slices.Contains(agentConditions, kind):
 				one, err = stateCondition(ctx, c, s, kind, word)

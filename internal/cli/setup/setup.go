@@ -102,8 +102,10 @@ func (m madeRoot) String() string {
 	}
 	if len(m.Added) > 0 {
 		text += "added " + command.Join(m.Added)
-	} else {
+	} else if len(m.Members) > 0 {
 		text += command.Join(m.Members)
+	} else {
+		text += "nobody yet"
 	}
 	next := "atm team add NAME"
 	if m.TomlMade {
@@ -224,7 +226,7 @@ func where(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	document := map[string]map[string]string{"root": {"path": s.Root.Path, "source": s.Root.Source}}
+	document := map[string]map[string]string{"root": {"path": s.Root.Path, "source": s.Root.Source}, "team": nil, "agent": nil}
 	text := fmt.Sprintf("root   %s (%s)\n", letter.Escape(s.Root.Path), letter.Escape(s.Root.Source))
 	if s.Team == nil {
 		return printResult(c, document, "%steam   none: %s", text, letter.Escape(unsaid.Message))
