@@ -134,7 +134,7 @@ func (d *doctor) checkAgents(t *Team) {
 	names, _ := t.Dir().Names(".")
 	for _, n := range names {
 		info, err := t.Dir().Lstat(n)
-		if err != nil || n == "team.toml" || strings.HasPrefix(n, ".") || strings.HasSuffix(n, "~") {
+		if err != nil || strings.HasPrefix(n, "team.toml") || strings.HasPrefix(n, ".") || strings.HasSuffix(n, "~") {
 			continue
 		}
 		if info.Mode().IsRegular() {
