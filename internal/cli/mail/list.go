@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -39,6 +40,9 @@ func (m message) MarshalJSON() ([]byte, error) {
 		return nil, err
 	}
 	all = all.With("short", wire.Quote(m.ID.Short(6))).With("state", wire.Quote(string(cmp.Or(m.State, m.at))))
+	if l := m.Lease; l != nil {
+		all = all.With("lease", fmt.Appendf(nil, `{"by":%q,"until":%q}`, l.By, l.Until.UTC().Format(time.RFC3339Nano)))
+	}
 	if len(m.recipients) > 0 {
 		recipients, err := wire.Marshal(m.recipients)
 		if err != nil {
