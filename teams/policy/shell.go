@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"unicode"
@@ -14,14 +13,17 @@ import (
 // quotes and backslashes keep them together. Nothing is expanded.
 func SplitWords(line string) (words []string, err error) {
 	itself := &expand.Config{Env: expand.FuncEnviron(func(name string) string { return "$" + name })}
-	var wrong error
-	err = syntax.NewParser().Words(strings.NewReader(line), func(w *syntax.Word) bool {
-		var word string
-		word, wrong = expand.Literal(itself, w)
+	for w, err := range syntax.NewParser().WordsSeq(strings.NewReader(line)) {
+		if err != nil {
+			return nil, err
+		}
+		word, err := expand.Literal(itself, w)
+		if err != nil {
+			return nil, err
+		}
 		words = append(words, word)
-		return wrong == nil
-	})
-	return words, errors.Join(err, wrong)
+	}
+	return words, nil
 }
 
 // input is what a tool is about to do, as the rules see it.
