@@ -262,7 +262,7 @@ func TestStressKills(t *testing.T) {
 			t.Errorf("left by %s: %v, %v", run, left, err)
 		}
 	}
-	if data, err := os.ReadFile(filepath.Join(r.bob.Path(), "run", "claim.json")); !errors.Is(err, fs.ErrNotExist) {
+	if data, err := os.ReadFile(filepath.Join(r.bob.Path(), "run", "claims.json")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a claim is left: %s %v", data, err)
 	}
 	submits, again := r.judge(t, sent)

@@ -124,6 +124,10 @@ func (s *source) scan(ctx context.Context) (isWaiting bool) {
 	}
 	s.change(func() {
 		if err == nil {
+			if !s.hasScanned { // what was there already goes before what the kernel told of meanwhile
+				unread = append(unread, s.pending...)
+				s.pending, s.seen = nil, map[wire.ID]time.Time{}
+			}
 			for _, id := range append(unread, in.Messages...) {
 				s.notice(id)
 			}
