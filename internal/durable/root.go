@@ -63,7 +63,10 @@ func (r *Root) Sub(name string) (*Root, error) {
 		return nil, err
 	}
 	root, err := r.root.OpenRoot(name)
-	return &Root{root, r.Join(name), r.fault, path.Join(r.below, name)}, err
+	if err != nil {
+		return nil, err
+	}
+	return &Root{root, r.Join(name), r.fault, path.Join(r.below, name)}, nil
 }
 
 // Close lets go of the directory.
