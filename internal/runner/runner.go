@@ -25,15 +25,13 @@ import (
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun"
 	"github.com/agentteammail/atm/ptyrun/driver"
-	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
 
 const (
-	lockTimeout    = 5 * time.Second
-	leftoversGrace = 2 * time.Second // for what the last runner left to end by itself
+	lockTimeout = 5 * time.Second
 )
 
 // Main is the program: it returns its exit code.
@@ -127,12 +125,11 @@ func endLeftovers(team *teams.Team, name wire.Name) error {
 	if err != nil {
 		return err
 	}
-	left, err := info.Leftovers()
-	if err != nil || len(left) == 0 {
-		return err
+	ended, err := info.EndLeftovers()
+	if len(ended) > 0 {
+		fmt.Fprintln(os.Stderr, letter.Escape(fmt.Sprintf("atm: %s: what its last runner left was ended: %s", name, strings.Join(ended, ", "))))
 	}
-	fmt.Fprintln(os.Stderr, letter.Escape(fmt.Sprintf("atm: %s: what its last runner left was ended: %s", name, strings.Join(process.Names(left), ", "))))
-	return process.End(left, leftoversGrace)
+	return err
 }
 
 // options are those of package ptyrun for a spec.

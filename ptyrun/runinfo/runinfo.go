@@ -58,3 +58,20 @@ func (i Info) Leftovers() ([]process.Info, error) {
 	}
 	return process.Leftovers(i.Run)
 }
+
+// grace is how long what is left may take to end by itself.
+const grace = 2 * time.Second
+
+// EndLeftovers ends them, and names them. The caller holds the runner's lock.
+func (i Info) EndLeftovers() (ended []string, err error) {
+	for { // one of them may have started another just before it ended
+		left, err := i.Leftovers()
+		if err != nil || len(left) == 0 {
+			return ended, err
+		}
+		ended = append(ended, process.Names(left)...)
+		if err := process.End(left, grace); err != nil {
+			return ended, err
+		}
+	}
+}

@@ -24,8 +24,6 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/control"
-	"github.com/agentteammail/atm/ptyrun/process"
-	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/reducer"
 )
 
@@ -48,26 +46,6 @@ func findRunner(c *cli.Context) (path string, err error) {
 			WithHint("%s", hint)
 	}
 	return path, nil
-}
-
-// endLeftovers ends what a runner that was killed has left running, and names it. The caller
-// holds the runner's lock.
-func (k *call) endLeftovers() ([]string, error) {
-	info, err := runinfo.Read(k.s.Team.Dir(), k.name())
-	if err != nil {
-		return nil, err
-	}
-	var ended []string
-	for { // one of them may have started another just before it ended
-		left, err := info.Leftovers()
-		if err != nil || len(left) == 0 {
-			return ended, err
-		}
-		ended = append(ended, process.Names(left)...)
-		if err := process.End(left, leftoversGrace); err != nil {
-			return ended, err
-		}
-	}
 }
 
 // dialogHolds is how many looks in a row see a dialog until it counts.

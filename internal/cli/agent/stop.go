@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/runinfo"
 )
 
 var stopCommand = &cli.Command{
@@ -71,12 +72,20 @@ func (k *call) stop(ctx context.Context) (result, error) {
 			}
 			continue
 		}
+		info, err := runinfo.Read(k.s.Team.Dir(), name)
+		if err != nil {
+			return r, err
+		}
+		left, err := info.Leftovers()
+		if err != nil || len(left) == 0 { // whoever holds the lock counts as running
+			return r, err
+		}
 		hold, err := k.box.Store().HoldRunner(ctx, name) // so that it is not started meanwhile
 		if err != nil {
 			return r, err
 		}
 		defer hold.Release()
-		if r.Ended, err = k.endLeftovers(); len(r.Ended) > 0 {
+		if r.Ended, err = info.EndLeftovers(); len(r.Ended) > 0 {
 			r.State = "stopped"
 		}
 		return r, err
