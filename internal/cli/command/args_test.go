@@ -134,7 +134,7 @@ func TestNearest(t *testing.T) {
 }
 
 func TestCheckText(t *testing.T) {
-	for _, text := range []string{"", " \n", "a\x00b", "\xff", strings.Repeat("x", MaxText+1)} {
+	for _, text := range []string{"", " \n", "a\x00b", "\xff", strings.Repeat("x", maxText+1)} {
 		if CheckText(text) == nil {
 			t.Errorf("%.20q is taken", text)
 		}

@@ -78,7 +78,7 @@ func (l *listing) ids() []wire.ID {
 
 // printLines prints a line a message, cut to --limit; none is what is said of none.
 func (l *listing) printLines(c *cli.Context, r *letter.Renderer, none string) error {
-	if n := c.Int("limit"); n > 0 && len(l.Messages) > n {
+	if n := c.Int("limit"); len(l.Messages) > n {
 		l.More += len(l.Messages) - n
 		l.Messages = l.Messages[:n]
 	}
@@ -99,7 +99,7 @@ func (l *listing) printLines(c *cli.Context, r *letter.Renderer, none string) er
 		text = command.Columns(rows, "36", "1", "2", "33", "")
 	}
 	if l.More > 0 {
-		text += fmt.Sprintf("%d more: the same with --limit 0\n", l.More)
+		text += fmt.Sprintf("%d more: the same with --limit %d\n", l.More, len(l.Messages)+l.More)
 	}
 	if len(l.Messages) == 0 {
 		text = none
@@ -111,35 +111,33 @@ func (l *listing) printLines(c *cli.Context, r *letter.Renderer, none string) er
 // it, and its title; of one that I sent, where it is instead of who wrote it.
 func cells(r *letter.Renderer, m message) []string {
 	id, age, title := r.Short(m.ID), letter.Age(r.Now, m.SentAt), letter.Clip(letter.Escape(m.Title()), 100)
-	var to, notes []string
-	for _, at := range m.recipients {
-		to = append(to, strings.TrimSuffix(at.To, "@"+string(r.Team))+" "+at.State)
-	}
 	if m.recipients != nil {
-		return []string{id, age, strings.Join(to, ", "), "", title}
+		var at []string
+		for _, one := range m.recipients {
+			at = append(at, strings.TrimSuffix(one.To, "@"+string(r.Team))+" "+one.State)
+		}
+		return []string{id, age, strings.Join(at, ", "), "", title}
 	}
 	from := r.Who(m.From)
 	if r.To {
+		var to []string
 		for _, a := range m.To {
 			to = append(to, r.Who(a))
 		}
 		from += " to " + strings.Join(to, ",")
 	}
-	for _, note := range []struct {
-		text string
-		when bool
-	}{
-		{"read", m.State == mailbox.Done},
-		{string(m.State), m.State != mailbox.Done && m.State != mailbox.Unread},
-		{"wants ack", m.RequiresAck && (m.State == mailbox.Unread || m.State == "")},
-		{r.Lease(teams.LeaseFlags(m.Item)), true},
-		{"urgent", m.Urgent()},
-		{"expired", m.Expired(r.Now)},
-	} {
-		if note.when && note.text != "" {
-			notes = append(notes, note.text)
+	var notes []string
+	note := func(text string, isSo bool) {
+		if isSo && text != "" {
+			notes = append(notes, text)
 		}
 	}
+	note("read", m.State == mailbox.Done)
+	note(string(m.State), m.State != mailbox.Done && m.State != mailbox.Unread)
+	note("wants ack", m.RequiresAck && (m.State == mailbox.Unread || m.State == ""))
+	note(r.Lease(teams.LeaseFlags(m.Item)), true)
+	note("urgent", m.Urgent())
+	note("expired", m.Expired(r.Now))
 	return []string{id, from, age, strings.Join(notes, ", "), title}
 }
 

@@ -28,28 +28,19 @@ var lsCommand = &cli.Command{
 		&cli.BoolFlag{Name: "sent", Usage: "what you sent, and what became of it"},
 		&cli.StringFlag{Name: "from", Usage: "from this `NAME`"},
 		&cli.StringFlag{Name: "since", Usage: "not older than `D`: 2h, 7d, a date"},
-		&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Value: 20, Usage: "at most `N` lines (default 20); 0: all"},
+		limitFlag(),
 		&cli.BoolFlag{Name: "count", Usage: "only how many"},
 		&cli.StringFlag{Name: "agent", Hidden: true}, hidden("unread", "new", "l"),
 		command.Meant("to", "atm ls NAME lists the inbox of NAME; atm search to:NAME finds what was sent there"),
 	},
-	Action: ls,
+	Action: command.With(command.OpenMeIfSaid, ls),
 }
 
-func ls(c *cli.Context) error {
+func ls(c *cli.Context, s *command.Scope) error {
 	if err := command.NotBoth(c, "all", "bad", "sent"); err != nil {
 		return err
 	}
-	name := cmp.Or(c.Args().First(), c.String("agent"))
-	open := command.OpenMe
-	if name != "" {
-		open = command.OpenMeIfSaid
-	}
-	s, err := open(c)
-	if err != nil {
-		return err
-	}
-	box, err := s.MemberOrMe(name)
+	box, err := s.MemberOrMe(cmp.Or(c.Args().First(), c.String("agent")))
 	if err != nil {
 		return err
 	}
@@ -63,32 +54,30 @@ func ls(c *cli.Context) error {
 	if c.Bool("count") {
 		return printCount(c, len(l.Messages))
 	}
+	if c.Bool("sent") {
+		return l.printLines(c, s.Renderer(), "nothing there")
+	}
+	owed, err := box.OwedIDs()
+	if err != nil {
+		return err
+	}
+	l.Owed = append(l.Owed, owed...)
 	none := "nothing there"
-	if !c.Bool("sent") {
-		if l.Owed, err = box.OwedIDs(); err != nil {
+	if !c.Bool("owed") && !c.Bool("done") {
+		n, err := box.Count(c.Context)
+		if err != nil {
 			return err
 		}
-		l.Owed = append([]wire.ID{}, l.Owed...)
-	}
-	if !c.Bool("sent") && !c.Bool("owed") && !c.Bool("done") {
-		if none, err = nothingUnread(c, s, box); err != nil {
-			return err
+		none = "0 unread"
+		name := strings.TrimSpace("atm ls " + c.Args().First())
+		if n.Owed > 0 {
+			none += fmt.Sprintf(", %d owed: %s --owed%s", n.Owed, name, s.Flags())
+		}
+		if n.Bad > 0 {
+			none += fmt.Sprintf(", %d bad: %s --bad%s", n.Bad, name, s.Flags())
 		}
 	}
 	return l.printLines(c, s.Renderer(), none)
-}
-
-// nothingUnread says what there is beside unread messages.
-func nothingUnread(c *cli.Context, s *command.Scope, box *mailbox.Box) (string, error) {
-	n, err := box.Count(c.Context)
-	text, name := "0 unread", strings.TrimSpace("atm ls "+c.Args().First())
-	if n.Owed > 0 {
-		text += fmt.Sprintf(", %d owed: %s --owed%s", n.Owed, name, s.Flags())
-	}
-	if n.Bad > 0 {
-		text += fmt.Sprintf(", %d bad: %s --bad%s", n.Bad, name, s.Flags())
-	}
-	return text, err
 }
 
 // chosen are the messages of a mailbox that the flags choose; where nothing but the place
@@ -99,7 +88,8 @@ func chosen(c *cli.Context, s *command.Scope, box *mailbox.Box) (l *listing, err
 	if sent {
 		rg = mailbox.Range{Sent: true, Newest: true}
 	}
-	if rg.Since, rg.Times, err = since(c); err != nil {
+	rg.Times = c.IsSet("since")
+	if rg.Since, err = since(c); err != nil {
 		return nil, err
 	}
 	from, err := sender(c, s)
@@ -125,29 +115,6 @@ func chosen(c *cli.Context, s *command.Scope, box *mailbox.Box) (l *listing, err
 		return true
 	})
 	return l, err
-}
-
-// since is the moment that --since names, and whether it is given.
-func since(c *cli.Context) (t time.Time, given bool, err error) {
-	if !c.IsSet("since") {
-		return t, false, nil
-	}
-	if t, err = teams.Since(c.String("since"), time.Now(), command.ParseDuration); err != nil {
-		err = command.Usage("--since: %v", err).WithHint("%s --since 2h", c.Command.HelpName)
-	}
-	return t, true, err
-}
-
-// sender is the address that --from names; zero: anybody.
-func sender(c *cli.Context, s *command.Scope) (wire.Address, error) {
-	if !c.IsSet("from") {
-		return wire.Address{}, nil
-	}
-	a, err := s.Address(c.String("from"))
-	if err == nil && a.Agent != "drop" {
-		_, err = s.Root.Mailbox(a)
-	}
-	return a, err
 }
 
 // trace looks what became of a message at its recipients; isOpen says that somebody has
@@ -193,20 +160,17 @@ func lsBad(c *cli.Context, box *mailbox.Box) error {
 	if err != nil {
 		return err
 	}
-	n, text := len(files), ""
 	if c.Bool("count") {
-		return printCount(c, n)
+		return printCount(c, len(files))
 	}
-	if limit := c.Int("limit"); limit > 0 {
-		files = files[:min(limit, n)]
-	}
-	bad := []map[string]string{}
-	for _, f := range files {
+	shown := files[:min(c.Int("limit"), len(files))]
+	bad, text := []map[string]string{}, ""
+	for _, f := range shown {
 		reason := letter.Size(f.Size) + ": " + letter.Clip(f.Reason, 160)
 		bad = append(bad, map[string]string{"name": f.Name, "reason": reason, "state": "bad"})
 		text += letter.Escape(f.Name) + " " + letter.Escape(reason) + "\n"
 	}
-	document := map[string]any{"messages": bad, "more": n - len(files), "owed": []wire.ID{}}
+	document := map[string]any{"messages": bad, "more": len(files) - len(shown), "owed": []wire.ID{}}
 	return command.PrintAs(c, document, cmp.Or(text, "0 bad"))
 }
 
@@ -219,7 +183,7 @@ var searchCommand = &cli.Command{
 	UsageText:   "atm search flaky test from:alice since:7d\natm search in:new to:bob",
 	Description: "All words must be in subject or body, in any case; from:, to:, in:new|cur|done, since:.\nNewest first.",
 	Flags: []cli.Flag{
-		&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Value: 20, Usage: "at most `N` (default 20); 0: all"},
+		limitFlag(),
 		&cli.StringFlag{Name: "from", Hidden: true}, &cli.StringFlag{Name: "to", Hidden: true}, &cli.StringFlag{Name: "since", Hidden: true},
 	},
 	Action: command.With(command.OpenTeam, search),
@@ -252,7 +216,7 @@ var threadCommand = &cli.Command{
 }
 
 func thread(c *cli.Context, s *command.Scope) error {
-	it, _, err := s.Find(c.Context, c.Args().First(), false)
+	it, _, err := s.Find(c.Args().First())
 	if err != nil {
 		return err
 	}

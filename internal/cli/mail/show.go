@@ -31,7 +31,7 @@ var showCommand = &cli.Command{
 }
 
 func show(c *cli.Context, s *command.Scope) error {
-	it, box, err := s.Find(c.Context, c.Args().First(), false)
+	it, box, err := s.Find(c.Args().First())
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ var traceCommand = &cli.Command{
 }
 
 func trace(c *cli.Context, s *command.Scope) error {
-	it, _, err := s.Find(c.Context, c.Args().First(), false)
+	it, _, err := s.Find(c.Args().First())
 	if err != nil {
 		return err
 	}
