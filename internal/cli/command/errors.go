@@ -17,6 +17,7 @@ import (
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/teams/policy"
@@ -115,6 +116,8 @@ var known = []struct {
 	{is(policy.ErrNoQuestion), NotFound, "atm pending lists what is asked"},
 	{is(policy.ErrNotYours), Refused, "approvers in team.toml says who answers"},
 	{is(teams.ErrNotShared), Refused, "atm team add NAME --shared makes an inbox that others take from"},
+	{is(session.ErrNotFound), NotFound, "atm session ls --all lists them"},
+	{is(teams.ErrNoSessions, teams.ErrNoHumanInput), Refused, "team.toml is for a person to change"},
 	{is(mailbox.ErrNotFound), NotFound, "atm ls --all lists your messages, atm search WORDS the team's"},
 	{is(mailbox.ErrNoAgent), NotFound, "atm team lists the members"},
 	{is(mailbox.ErrUnreadable), Refused, "chmod g+rwx the team's directory, or send as the inbox's owner"},
@@ -153,6 +156,16 @@ func Explain(c *cli.Context, err error) *Error {
 	if e, ok := errors.AsType[*teams.AmbiguousError](err); ok {
 		short := Shorts(e.Candidates)
 		return Ambiguous("%s", err).WithHint("more digits: %s", short).WithCandidates(strings.Fields(short)...)
+	}
+	if e, ok := errors.AsType[*session.ManyError](err); ok {
+		ids := make([]string, len(e.IDs))
+		for i, id := range e.IDs {
+			ids[i] = string(id)
+		}
+		return Ambiguous("%s", err).WithHint("one of these: %s", strings.Join(ids, ", ")).WithCandidates(ids...)
+	}
+	if e, ok := errors.AsType[*wire.SessionError](err); ok {
+		return Refused("%s", e.Reason).WithHint("atm session ls --all shows the state of each")
 	}
 	if e, ok := errors.AsType[*mailbox.NotDurableError](err); ok {
 		return Failed("%s", err).WithHint("retry with --id %s: it stays one message", e.ID)

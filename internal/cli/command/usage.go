@@ -1,6 +1,7 @@
 package command
 
 import (
+	_ "embed"
 	"slices"
 	"strings"
 
@@ -31,12 +32,16 @@ func (l *Line) checkWords() error {
 	if len(l.Words) <= most {
 		return nil
 	}
-	e := Usage("%q is one argument too many for %s", clipped(l.Words[most]), name).WithHint("%s --help", name)
+	word := l.Words[most]
+	e := Usage("%q is one argument too many for %s", clipped(word), name).WithHint("%s --help", name)
+	if hint := Meant(l.Command.Name + " " + word); hint != "" {
+		return e.WithHint("%s", hint)
+	}
 	var subs []string
 	for _, sub := range l.Command.VisibleCommands() {
 		subs = append(subs, sub.Name)
 	}
-	if near, ok := Nearest(l.Words[most], subs); ok {
+	if near, ok := Nearest(word, subs); ok {
 		e.WithHint("did you mean \"%s %s\"?", name, near).WithCandidates(near)
 	}
 	return e
@@ -55,6 +60,9 @@ func UsageError(c *cli.Context, err error, _ bool) error {
 		return Usage("%s", strings.Replace(err.Error(), "flag -", "--", 1))
 	}
 	e := Usage("unknown flag %s for %s", dashed(clipped(name)), c.Command.HelpName)
+	if hint := Meant(c.Command.Name + " " + dashed(name)); hint != "" {
+		return e.WithHint("%s", hint)
+	}
 	var known []string
 	for _, f := range slices.Concat(c.Command.Flags, c.App.Flags) {
 		known = append(known, f.Names()...)
@@ -69,22 +77,19 @@ func UsageError(c *cli.Context, err error, _ bool) error {
 	return e
 }
 
-// Meant is a flag that is not there but is often typed. hint says what was meant.
-func Meant(name, hint string) cli.Flag {
-	return &cli.BoolFlag{Name: name, Hidden: true, Action: func(c *cli.Context, _ bool) error {
-		return Usage("%s has no %s", c.Command.HelpName, dashed(name)).WithHint("%s", hint)
-	}}
-}
+//go:embed meant.txt
+var meantTable string
 
-// MeantVerb is a verb that is not there but is often typed: all its names are
-// answered with a hint that says what was meant.
-func MeantVerb(hint, name string, aliases ...string) *cli.Command {
-	return &cli.Command{
-		Name: name, Aliases: aliases, Hidden: true, Args: true,
-		Action: func(c *cli.Context) error {
-			return Usage("unknown command %q", strings.TrimPrefix(c.Command.HelpName, c.App.Name+" ")).WithHint("%s", hint)
-		},
+// Meant is what somebody means who types a verb, a sub or a flag ("ps", "team rm",
+// "send --from") that there is not; "": that is not known.
+func Meant(typed string) string {
+	for line := range strings.Lines(meantTable) {
+		words, hint, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		if slices.Contains(strings.Split(words, ", "), typed) {
+			return hint
+		}
 	}
+	return ""
 }
 
 // NotBoth is a usage error where more than one of the flags is given.

@@ -31,7 +31,6 @@ var lsCommand = &cli.Command{
 		limitFlag(),
 		&cli.BoolFlag{Name: "count", Usage: "only how many"},
 		&cli.StringFlag{Name: "agent", Hidden: true}, hidden("unread", "new", "l"),
-		command.Meant("to", "atm ls NAME lists the inbox of NAME; atm search to:NAME finds what was sent there"),
 	},
 	Action: command.With(command.OpenMeIfSaid, ls),
 }

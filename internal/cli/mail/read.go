@@ -32,11 +32,7 @@ var readCommand = &cli.Command{
 		&cli.BoolFlag{Name: "follow", Usage: "go on showing what comes"},
 		command.TimeoutFlag(),
 		hidden("unread", "new", "u"),
-		command.Meant("all", "atm ls --all lists what was read as well; atm read --full has no cap"),
-		command.Meant("a", "atm ls --all lists what was read as well; atm read --full has no cap"),
 		&cli.StringSliceFlag{Name: "id", Hidden: true},
-		command.Meant("agent", "--as NAME says who you are; atm ls NAME looks at somebody's inbox"),
-		command.Meant("since", "atm ls --all --since D"),
 	},
 	Action: command.With(command.OpenMe, read),
 }

@@ -24,7 +24,6 @@ var sendCommand = &cli.Command{
 	Flags: append(messageFlags(),
 		&cli.StringSliceFlag{Name: "to", Aliases: []string{"recipient", "t"}, Usage: "recipients `TO` as a flag"},
 		&cli.BoolFlag{Name: "batch", Usage: "NDJSON messages on stdin"},
-		command.Meant("from", "--as NAME says who you are"),
 		&cli.StringSliceFlag{Name: "cc", Hidden: true}, hidden("all"),
 		&cli.StringFlag{Name: "reply-to", Aliases: []string{"in-reply-to"}, Hidden: true},
 	),
@@ -53,9 +52,7 @@ func messageFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "wait-ack", Usage: "asks for an ack and waits"},
 		&cli.BoolFlag{Name: "wait-reply", Usage: "waits for the answer"},
 		command.TimeoutFlag(),
-		command.Meant("wait", "--wait-reply 30s waits for the answer, --wait-ack 30s for the ack"),
 		&cli.StringFlag{Name: "priority", Hidden: true}, hidden("stdin"),
-		command.Meant("dry-run", "atm send has no trial run; atm withdraw ID takes back what is unread"),
 	}
 }
 
@@ -65,7 +62,6 @@ var replyCommand = &cli.Command{
 	Description: "Answering what wants an ack is the ack; answering unread mail reads it.",
 	Flags: append(messageFlags(),
 		&cli.BoolFlag{Name: "all", Usage: "to every recipient as well"},
-		command.Meant("to", "atm reply answers the sender; atm send NAME \"…\" writes to anybody"),
 	),
 	Action: command.With(command.OpenToWrite, reply),
 }

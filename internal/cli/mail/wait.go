@@ -33,7 +33,6 @@ var waitCommand = &cli.Command{
 		&cli.BoolFlag{Name: "every", Aliases: []string{"all"}, Usage: "all of what is named, not any"},
 		command.TimeoutFlag(),
 		hidden("mail", "message", "messages", "unread"),
-		command.Meant("from", "atm read --wait --from NAME"),
 	},
 	Action: command.With(command.OpenMeIfSaid, wait),
 }

@@ -23,10 +23,8 @@ import (
 var messageCommand = &cli.Command{
 	Name: "message", Aliases: []string{"msg", "send", "say"}, ArgsUsage: "ID [TEXT…]", Usage: "say something to its agent",
 	UsageText: "atm session message bob \"Focus on auth\"",
-	Flags: []cli.Flag{
-		&cli.StringFlag{Name: "message", Aliases: []string{"m", "body", "text"}, Usage: "`TEXT` as a flag"},
-	},
-	Action: with(message),
+	Flags:     []cli.Flag{command.MessageFlag()},
+	Action:    with(message),
 }
 
 var attachCommand = &cli.Command{
@@ -42,13 +40,7 @@ var attachCommand = &cli.Command{
 }
 
 func message(k *call) error {
-	words := k.c.Args().Tail()
-	if k.c.IsSet("message") && len(words) > 0 {
-		return command.Usage("the text is given twice: as a flag and as %q", words[0]).WithHint("leave one out")
-	} else if k.c.IsSet("message") {
-		words = []string{k.c.String("message")}
-	}
-	text, err := command.StdinText(k.c, words)
+	text, err := command.MessageText(k.c, k.c.Args().Tail())
 	if err != nil {
 		return err
 	}
@@ -61,9 +53,7 @@ func message(k *call) error {
 		m, _ := k.s.Team.Summary(k.agent())
 		outlook = m.Forecast(time.Now(), false)
 	}
-	r := resultOf(k.one, fmt.Sprintf("sent %s to %s (%s)", out.Message.ID.Short(6), k.one.AgentID, outlook))
-	r.ID = out.Message.ID
-	return command.Print(k.c, r)
+	return k.print(k.one, out.Message.ID, fmt.Sprintf("sent %s to %s (%s)", out.Message.ID.Short(6), k.one.AgentID, outlook))
 }
 
 func abort(k *call) error {
@@ -71,11 +61,11 @@ func abort(k *call) error {
 	if err != nil {
 		return err
 	}
-	r := resultOf(cmp.Or(out.Session, k.one), "aborted; its agent is gone")
-	if out.Message != nil {
-		r.ID, r.text = out.Message.ID, fmt.Sprintf("aborted; sent %s to %s", out.Message.ID.Short(6), k.one.AgentID)
+	one := cmp.Or(out.Session, k.one)
+	if out.Message == nil {
+		return k.print(one, "", "aborted; its agent is gone")
 	}
-	return command.Print(k.c, r)
+	return k.print(one, out.Message.ID, fmt.Sprintf("aborted; sent %s to %s", out.Message.ID.Short(6), k.one.AgentID))
 }
 
 // say says something in the session as me.
