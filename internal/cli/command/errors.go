@@ -75,18 +75,12 @@ func newError(code string, exit int, format string, args []any) *Error {
 // Failed is exit 1, Usage (a wrong command line) and Ambiguous (it could mean any of the
 // candidates) exit 2, NotFound exit 3, Refused (not the caller's to do) and Locked
 // (somebody else holds it) exit 5.
-func Failed(format string, args ...any) *Error { return newError("failed", ExitFailed, format, args) }
-func Usage(format string, args ...any) *Error  { return newError("usage", ExitUsage, format, args) }
-func Refused(format string, args ...any) *Error {
-	return newError("refused", ExitRefused, format, args)
-}
-func Locked(format string, args ...any) *Error { return newError("locked", ExitRefused, format, args) }
-func NotFound(format string, args ...any) *Error {
-	return newError("not_found", ExitNotFound, format, args)
-}
-func Ambiguous(format string, args ...any) *Error {
-	return newError("ambiguous", ExitUsage, format, args)
-}
+func Failed(format string, args ...any) *Error    { return newError("failed", ExitFailed, format, args) }
+func Usage(format string, args ...any) *Error     { return newError("usage", ExitUsage, format, args) }
+func Ambiguous(format string, args ...any) *Error { return newError("ambiguous", ExitUsage, format, args) }
+func NotFound(format string, args ...any) *Error  { return newError("not_found", ExitNotFound, format, args) }
+func Refused(format string, args ...any) *Error   { return newError("refused", ExitRefused, format, args) }
+func Locked(format string, args ...any) *Error    { return newError("locked", ExitRefused, format, args) }
 
 // Timeout is exit 4; its JSON says "timeout": true.
 func Timeout(format string, args ...any) *Error {
@@ -98,12 +92,14 @@ func Timeout(format string, args ...any) *Error {
 // Exit ends the command with a code and no further word.
 func Exit(code int) *Error { return &Error{Exit: code, Silent: true} }
 
-// known are the errors of the packages below that callers tell apart.
-var known = []struct {
+// A knownError is an error of the packages below that callers tell apart.
+type knownError struct {
 	matches func(error) bool
 	as      func(string, ...any) *Error
 	hint    string
-}{
+}
+
+var known = []knownError{
 	{isA[*config.Error], Failed, "atm doctor names every mistake in team.toml"},
 	{isA[*lockfile.HeldError], Locked, "try again, or wait longer: --lock-timeout 30s"},
 	{isA[*mailbox.LeasedError], Locked, "take another: atm take"},
@@ -158,11 +154,7 @@ func Explain(c *cli.Context, err error) *Error {
 		return Ambiguous("%s", err).WithHint("more digits: %s", short).WithCandidates(strings.Fields(short)...)
 	}
 	if e, ok := errors.AsType[*session.ManyError](err); ok {
-		ids := make([]string, len(e.IDs))
-		for i, id := range e.IDs {
-			ids[i] = string(id)
-		}
-		return Ambiguous("%s", err).WithHint("one of these: %s", strings.Join(ids, ", ")).WithCandidates(ids...)
+		return Ambiguous("%s", err).WithHint("one of these: %s", Join(e.IDs)).WithCandidates(Strings(e.IDs)...)
 	}
 	if e, ok := errors.AsType[*wire.SessionError](err); ok {
 		return Refused("%s", e.Reason).WithHint("atm session ls --all shows the state of each")
@@ -170,17 +162,16 @@ func Explain(c *cli.Context, err error) *Error {
 	if e, ok := errors.AsType[*mailbox.NotDurableError](err); ok {
 		return Failed("%s", err).WithHint("retry with --id %s: it stays one message", e.ID)
 	}
-	inAgent := InAgent() || os.Getenv("ATM_AGENT") != ""
-	for _, k := range known {
-		if !k.matches(err) {
-			continue
-		}
-		if inAgent && (errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)) {
-			return k.as("%w", err).WithHint("a sandbox may forbid it: let it write to %v", c.App.Metadata["root"])
-		}
-		return k.as("%w", err).WithHint("%s", k.hint)
+	n := slices.IndexFunc(known, func(k knownError) bool { return k.matches(err) })
+	if n < 0 {
+		return Failed("%w", err)
 	}
-	return Failed("%w", err)
+	e := known[n].as("%w", err).WithHint("%s", known[n].hint)
+	inAgent := InAgent() || os.Getenv("ATM_AGENT") != ""
+	if inAgent && (errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)) {
+		e.WithHint("a sandbox may forbid it: let it write to %v", c.App.Metadata["root"])
+	}
+	return e
 }
 
 // unknownAgent is the error for a name that is nobody's: with the nearest one,

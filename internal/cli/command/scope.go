@@ -127,12 +127,10 @@ func Place(c *cli.Context) teams.Place {
 	p := teams.Place{Flag: c.String("root"), Env: os.Getenv("ATM_ROOT"), UID: os.Getuid()}
 	p.Dir, _ = os.Getwd()
 	p.Home, _ = os.UserHomeDir()
-	state := os.Getenv("XDG_STATE_HOME")
-	if state == "" && p.Home != "" {
-		state = filepath.Join(p.Home, ".local", "state")
-	}
-	if state != "" {
+	if state := os.Getenv("XDG_STATE_HOME"); state != "" {
 		p.State = filepath.Join(state, "atm")
+	} else if p.Home != "" {
+		p.State = filepath.Join(p.Home, ".local", "state", "atm")
 	}
 	return p
 }
@@ -175,10 +173,7 @@ func (s *Scope) teamName() (wire.Name, error) {
 // TeamToMake is the team that init makes or adds to: the one in force, else main.
 func (s *Scope) TeamToMake() (wire.Name, error) {
 	all, err := s.Root.Teams()
-	if err != nil {
-		return "", err
-	}
-	if len(all) == 0 && !s.c.IsSet("team") && os.Getenv("ATM_TEAM") == "" {
+	if err == nil && len(all) == 0 && !s.c.IsSet("team") && os.Getenv("ATM_TEAM") == "" {
 		return "main", nil
 	}
 	return s.teamName()
@@ -296,8 +291,8 @@ func InAgent() bool {
 	return slices.ContainsFunc(AgentMarks(), func(mark string) bool { return os.Getenv(mark) != "" })
 }
 
-// Strings are names as strings.
-func Strings(names []wire.Name) []string {
+// Strings are names, or ids, as strings.
+func Strings[T ~string](names []T) []string {
 	out := make([]string, len(names))
 	for i, n := range names {
 		out[i] = string(n)
@@ -305,5 +300,5 @@ func Strings(names []wire.Name) []string {
 	return out
 }
 
-// Join is names with commas between.
-func Join(names []wire.Name) string { return strings.Join(Strings(names), ", ") }
+// Join is names, or ids, with commas between.
+func Join[T ~string](names []T) string { return strings.Join(Strings(names), ", ") }

@@ -92,13 +92,15 @@ func Meant(typed string) string {
 	return ""
 }
 
-// NotBoth is a usage error where more than one of the flags is given.
-func NotBoth(c *cli.Context, names ...string) error {
-	given := slices.DeleteFunc(names, func(name string) bool { return !c.IsSet(name) })
-	if len(given) < 2 {
-		return nil
+// NotBoth is a usage error where two flags of a set are given: "fyi wait-ack".
+func NotBoth(c *cli.Context, sets ...string) error {
+	for _, set := range sets {
+		given := slices.DeleteFunc(strings.Fields(set), func(name string) bool { return !c.IsSet(name) })
+		if len(given) > 1 {
+			return Usage("%s and %s contradict each other", dashed(given[0]), dashed(given[1])).WithHint("leave one out")
+		}
 	}
-	return Usage("%s and %s contradict each other", dashed(given[0]), dashed(given[1])).WithHint("leave one out")
+	return nil
 }
 
 // dashed is a flag's name or alias as it is typed.

@@ -36,7 +36,7 @@ var lsCommand = &cli.Command{
 }
 
 func ls(c *cli.Context, s *command.Scope) error {
-	if err := command.NotBoth(c, "all", "bad", "sent"); err != nil {
+	if err := command.NotBoth(c, "all bad sent"); err != nil {
 		return err
 	}
 	box, err := s.MemberOrMe(cmp.Or(c.Args().First(), c.String("agent")))

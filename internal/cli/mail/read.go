@@ -38,10 +38,8 @@ var readCommand = &cli.Command{
 }
 
 func read(c *cli.Context, s *command.Scope) error {
-	for _, flags := range [][]string{{"peek", "follow"}, {"last", "wait", "follow"}} {
-		if err := command.NotBoth(c, flags...); err != nil {
-			return err
-		}
+	if err := command.NotBoth(c, "peek follow", "last wait follow"); err != nil {
+		return err
 	}
 	s.WarnUnaccepted()
 	if c.Bool("last") {

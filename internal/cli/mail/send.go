@@ -171,10 +171,9 @@ func addresses(s *command.Scope, names []string) (to []wire.Address, err error) 
 
 // compose makes the message of flags and words, and delivers it.
 func compose(c *cli.Context, s *command.Scope, o *teams.Outgoing, words []string) error {
-	for _, flags := range [][]string{{"fyi", "wait-reply"}, {"fyi", "wait-ack"}, {"fyi", "ack"}, {"fyi", "due"}, {"file", "message"}, {"id", "once"}} {
-		if err := command.NotBoth(c, flags...); err != nil {
-			return err
-		}
+	err := command.NotBoth(c, "fyi wait-reply", "fyi wait-ack", "fyi ack", "fyi due", "file message", "id once")
+	if err != nil {
+		return err
 	}
 	m, err := newMessage(c, s)
 	if err == nil {
@@ -202,11 +201,10 @@ func newMessage(c *cli.Context, s *command.Scope) (m *wire.Message, err error) {
 	} else if c.Bool("wait-reply") {
 		m.ReplyWanted = "yes"
 	}
-	if c.IsSet("expires") {
-		m.ExpiresAt = now.Add(command.Duration(c, "expires"))
-	}
-	if c.IsSet("due") {
-		m.DueAt = now.Add(command.Duration(c, "due"))
+	for flag, at := range map[string]*time.Time{"expires": &m.ExpiresAt, "due": &m.DueAt} {
+		if c.IsSet(flag) {
+			*at = now.Add(command.Duration(c, flag))
+		}
 	}
 	if c.IsSet("once") {
 		if err := mailbox.CheckKeyName(c.String("once")); err != nil {

@@ -31,7 +31,7 @@ var takeCommand = &cli.Command{
 }
 
 func take(c *cli.Context, s *command.Scope) error {
-	if err := command.NotBoth(c, "renew", "wait"); err != nil {
+	if err := command.NotBoth(c, "renew wait"); err != nil {
 		return err
 	}
 	lease := command.Duration(c, "lease")

@@ -93,7 +93,7 @@ func (m *madeRoot) text() string {
 func initRoot(c *cli.Context) error {
 	names, err := parseNames(c.Args().Slice())
 	if err == nil {
-		err = command.NotBoth(c, "here", "root")
+		err = command.NotBoth(c, "here root")
 	}
 	if err != nil {
 		return err
