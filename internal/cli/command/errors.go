@@ -75,12 +75,18 @@ func newError(code string, exit int, format string, args []any) *Error {
 // Failed is exit 1, Usage (a wrong command line) and Ambiguous (it could mean any of the
 // candidates) exit 2, NotFound exit 3, Refused (not the caller's to do) and Locked
 // (somebody else holds it) exit 5.
-func Failed(format string, args ...any) *Error    { return newError("failed", ExitFailed, format, args) }
-func Usage(format string, args ...any) *Error     { return newError("usage", ExitUsage, format, args) }
-func Ambiguous(format string, args ...any) *Error { return newError("ambiguous", ExitUsage, format, args) }
-func NotFound(format string, args ...any) *Error  { return newError("not_found", ExitNotFound, format, args) }
-func Refused(format string, args ...any) *Error   { return newError("refused", ExitRefused, format, args) }
-func Locked(format string, args ...any) *Error    { return newError("locked", ExitRefused, format, args) }
+func Failed(format string, args ...any) *Error { return newError("failed", ExitFailed, format, args) }
+func Usage(format string, args ...any) *Error  { return newError("usage", ExitUsage, format, args) }
+func Ambiguous(format string, args ...any) *Error {
+	return newError("ambiguous", ExitUsage, format, args)
+}
+func NotFound(format string, args ...any) *Error {
+	return newError("not_found", ExitNotFound, format, args)
+}
+func Refused(format string, args ...any) *Error {
+	return newError("refused", ExitRefused, format, args)
+}
+func Locked(format string, args ...any) *Error { return newError("locked", ExitRefused, format, args) }
 
 // Timeout is exit 4; its JSON says "timeout": true.
 func Timeout(format string, args ...any) *Error {

@@ -62,34 +62,32 @@ func ack(c *cli.Context, s *command.Scope) error {
 var unreadCommand = &cli.Command{
 	Name: "unread", ArgsUsage: "ID…", Usage: "put read messages back",
 	UsageText: "atm unread 9f3a1c", Description: "What you took (atm take) is given back.",
-	Action: command.With(command.OpenToWrite, unread),
-}
-
-func unread(c *cli.Context, s *command.Scope) error {
-	found, err := findAll(c, s, findHeld)
-	if err != nil {
-		return err
-	}
-	l, text := newListing(nil), ""
-	for _, m := range found {
-		line := " unread again\n"
-		if m.isLeased {
-			line = " given back to " + string(m.box.Agent()) + "\n"
-			err = m.box.EndLease(c.Context, m.ID, s.Me.Address())
-		} else {
-			err = m.box.MarkUnread(c.Context, m.ID)
-		}
+	Action: command.With(command.OpenToWrite, func(c *cli.Context, s *command.Scope) error {
+		found, err := findAll(c, s, findHeld)
 		if err != nil {
 			return err
 		}
-		now, err := m.box.Get(m.ID)
-		if err != nil {
-			return err
+		l, text := newListing(nil), ""
+		for _, m := range found {
+			line := " unread again\n"
+			if m.isLeased {
+				line = " given back to " + string(m.box.Agent()) + "\n"
+				err = m.box.EndLease(c.Context, m.ID, s.Me.Address())
+			} else {
+				err = m.box.MarkUnread(c.Context, m.ID)
+			}
+			if err != nil {
+				return err
+			}
+			now, err := m.box.Get(m.ID)
+			if err != nil {
+				return err
+			}
+			text += m.ID.Short(6) + line
+			l.Messages = append(l.Messages, message{Item: now})
 		}
-		text += m.ID.Short(6) + line
-		l.Messages = append(l.Messages, message{Item: now})
-	}
-	return command.PrintAs(c, l, text)
+		return command.PrintAs(c, l, text)
+	}),
 }
 
 // A heldMessage lies in box, which is mine unless I took the message from there.

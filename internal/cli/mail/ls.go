@@ -185,47 +185,43 @@ var searchCommand = &cli.Command{
 		limitFlag(),
 		&cli.StringFlag{Name: "from", Hidden: true}, &cli.StringFlag{Name: "to", Hidden: true}, &cli.StringFlag{Name: "since", Hidden: true},
 	},
-	Action: command.With(command.OpenTeam, search),
-}
-
-func search(c *cli.Context, s *command.Scope) error {
-	words := c.Args().Slice()
-	for _, key := range []string{"from", "to", "since"} {
-		if c.IsSet(key) {
-			words = append(words, key+":"+c.String(key))
+	Action: command.With(command.OpenTeam, func(c *cli.Context, s *command.Scope) error {
+		words := c.Args().Slice()
+		for _, key := range []string{"from", "to", "since"} {
+			if c.IsSet(key) {
+				words = append(words, key+":"+c.String(key))
+			}
 		}
-	}
-	query, err := teams.ParseQuery(words, time.Now(), command.ParseDuration)
-	if err != nil {
-		return command.Usage("%v", err).WithHint("atm search WORDS since:7d")
-	}
-	items, err := s.Team.Search(c.Context, query)
-	if err != nil {
-		return err
-	}
-	r := s.Renderer()
-	r.To = true
-	return newListing(items).printLines(c, r, "no match")
+		query, err := teams.ParseQuery(words, time.Now(), command.ParseDuration)
+		if err != nil {
+			return command.Usage("%v", err).WithHint("atm search WORDS since:7d")
+		}
+		items, err := s.Team.Search(c.Context, query)
+		if err != nil {
+			return err
+		}
+		r := s.Renderer()
+		r.To = true
+		return newListing(items).printLines(c, r, "no match")
+	}),
 }
 
 var threadCommand = &cli.Command{
 	Name: "thread", Aliases: []string{"conversation"}, ArgsUsage: "ID", Usage: "the conversation, in order",
 	UsageText: "atm thread 9f3a1c", Description: "Across the team's inboxes. Marks nothing.",
-	Action: command.With(command.OpenMeIfSaid, thread),
-}
-
-func thread(c *cli.Context, s *command.Scope) error {
-	it, _, err := s.Find(c.Args().First())
-	if err != nil {
-		return err
-	}
-	items, err := s.Team.Thread(c.Context, it.ThreadID())
-	if err != nil {
-		return err
-	}
-	r := s.Renderer()
-	r.To = true
-	return printLetters(c, r, items, "")
+	Action: command.With(command.OpenMeIfSaid, func(c *cli.Context, s *command.Scope) error {
+		it, _, err := s.Find(c.Args().First())
+		if err != nil {
+			return err
+		}
+		items, err := s.Team.Thread(c.Context, it.ThreadID())
+		if err != nil {
+			return err
+		}
+		r := s.Renderer()
+		r.To = true
+		return printLetters(c, r, items, "")
+	}),
 }
 
 // A message is a message as JSON shows it: its fields, its state and short id. One that I

@@ -27,7 +27,27 @@ var sendCommand = &cli.Command{
 		&cli.StringSliceFlag{Name: "cc", Hidden: true}, hidden("all"),
 		&cli.StringFlag{Name: "reply-to", Aliases: []string{"in-reply-to"}, Hidden: true},
 	),
-	Action: command.With(command.OpenToWrite, send),
+	Action: command.With(command.OpenToWrite, func(c *cli.Context, s *command.Scope) error {
+		if c.Bool("batch") {
+			return sendBatch(c, s)
+		}
+		names, words, err := recipients(c, s)
+		if err != nil {
+			return err
+		}
+		o := &teams.Outgoing{}
+		if o.To, err = addresses(s, names); err != nil {
+			return err
+		}
+		if c.IsSet("reply-to") {
+			parent, _, err := s.Find(c.String("reply-to"))
+			if err != nil {
+				return err
+			}
+			o.Parent = parent.Message
+		}
+		return compose(c, s, o, words)
+	}),
 }
 
 // messageFlags are the flags of send and reply.
@@ -73,28 +93,6 @@ func reply(c *cli.Context, s *command.Scope) error {
 	}
 	to := teams.ReplyTo(parent.Message, s.Me.Address(), c.Bool("all"))
 	return compose(c, s, &teams.Outgoing{To: to, Parent: parent.Message}, c.Args().Tail())
-}
-
-func send(c *cli.Context, s *command.Scope) error {
-	if c.Bool("batch") {
-		return sendBatch(c, s)
-	}
-	names, words, err := recipients(c, s)
-	if err != nil {
-		return err
-	}
-	o := &teams.Outgoing{}
-	if o.To, err = addresses(s, names); err != nil {
-		return err
-	}
-	if c.IsSet("reply-to") {
-		parent, _, err := s.Find(c.String("reply-to"))
-		if err != nil {
-			return err
-		}
-		o.Parent = parent.Message
-	}
-	return compose(c, s, o, words)
 }
 
 // recipients takes the recipients' names off the words.

@@ -24,7 +24,22 @@ var messageCommand = &cli.Command{
 	Name: "message", Aliases: []string{"msg", "send", "say"}, ArgsUsage: "ID [TEXT…]", Usage: "say something to its agent",
 	UsageText: "atm session message bob \"Focus on auth\"",
 	Flags:     []cli.Flag{command.MessageFlag()},
-	Action:    with(message),
+	Action: with(func(k *call) error {
+		text, err := command.MessageText(k.c, k.c.Args().Tail())
+		if err != nil {
+			return err
+		}
+		out, err := k.say(wire.HumanInput{Kind: "message", Text: text})
+		if err != nil {
+			return err
+		}
+		outlook := "the session is paused: it waits for atm session resume " + short(k.one)
+		if k.one.State != wire.SessionPaused {
+			m, _ := k.s.Team.Summary(k.agent())
+			outlook = m.Forecast(time.Now(), false)
+		}
+		return k.print(k.one, out.Message.ID, fmt.Sprintf("sent %s to %s (%s)", out.Message.ID.Short(6), k.one.AgentID, outlook))
+	}),
 }
 
 var attachCommand = &cli.Command{
@@ -37,23 +52,6 @@ var attachCommand = &cli.Command{
 		&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "without a terminal: stay until the session is over"},
 	},
 	Action: with(attach),
-}
-
-func message(k *call) error {
-	text, err := command.MessageText(k.c, k.c.Args().Tail())
-	if err != nil {
-		return err
-	}
-	out, err := k.say(wire.HumanInput{Kind: "message", Text: text})
-	if err != nil {
-		return err
-	}
-	outlook := "the session is paused: it waits for atm session resume " + short(k.one)
-	if k.one.State != wire.SessionPaused {
-		m, _ := k.s.Team.Summary(k.agent())
-		outlook = m.Forecast(time.Now(), false)
-	}
-	return k.print(k.one, out.Message.ID, fmt.Sprintf("sent %s to %s (%s)", out.Message.ID.Short(6), k.one.AgentID, outlook))
 }
 
 func abort(k *call) error {

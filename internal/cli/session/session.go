@@ -268,7 +268,26 @@ var showCommand = &cli.Command{
 	Flags: []cli.Flag{
 		&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Value: 50, Usage: "the last `N` of the log (default 50); 0: all that is kept"},
 	},
-	Action: with(show),
+	Action: with(func(k *call) error {
+		one := k.one
+		text := fmt.Sprintf("session %s with %s: %s, %s\nchannel %s", one.SessionID, one.AgentID, one.State, lived(one), letter.Escape(one.ChannelID))
+		if one.GoalID != sessions.NoGoal {
+			text += ", goal " + string(one.GoalID)
+		}
+		entries, all := one.Entries(0)
+		// The log is in the order in which things became known.
+		slices.SortStableFunc(entries, func(a, b wire.SessionMessage) int { return a.Timestamp.Compare(b.Timestamp) })
+		if limit := k.c.Int("limit"); limit > 0 {
+			entries = entries[max(len(entries)-limit, 0):]
+		}
+		if before := all - uint64(len(entries)); before > 0 {
+			text += fmt.Sprintf("\n… %d before these", before)
+		}
+		for _, m := range entries {
+			text += "\n" + entry{m, one.AgentID}.String()
+		}
+		return k.print(one, "", text)
+	}),
 }
 
 func list(c *cli.Context, s *command.Scope) error {
@@ -291,27 +310,6 @@ func list(c *cli.Context, s *command.Scope) error {
 		text += fmt.Sprintf("%d over: atm session ls --all", over)
 	}
 	return command.PrintAs(c, map[string]any{"sessions": shown}, cmp.Or(text, "no sessions: atm session new --agent NAME"))
-}
-
-func show(k *call) error {
-	one := k.one
-	text := fmt.Sprintf("session %s with %s: %s, %s\nchannel %s", one.SessionID, one.AgentID, one.State, lived(one), letter.Escape(one.ChannelID))
-	if one.GoalID != sessions.NoGoal {
-		text += ", goal " + string(one.GoalID)
-	}
-	entries, all := one.Entries(0)
-	// The log is in the order in which things became known.
-	slices.SortStableFunc(entries, func(a, b wire.SessionMessage) int { return a.Timestamp.Compare(b.Timestamp) })
-	if limit := k.c.Int("limit"); limit > 0 {
-		entries = entries[max(len(entries)-limit, 0):]
-	}
-	if before := all - uint64(len(entries)); before > 0 {
-		text += fmt.Sprintf("\n… %d before these", before)
-	}
-	for _, m := range entries {
-		text += "\n" + entry{m, one.AgentID}.String()
-	}
-	return k.print(one, "", text)
 }
 
 // A result is what the verbs about one session print.

@@ -27,30 +27,28 @@ var gcCommand = &cli.Command{
 		&cli.UintFlag{Name: "keep-last", Value: 100, Usage: "the newest `N` of an inbox stay (default 100)"},
 		&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "count only: the same totals"},
 	},
-	Action: command.With(command.OpenTeam, gc),
-}
-
-func gc(c *cli.Context, s *command.Scope) error {
-	boxes, err := s.Team.Boxes()
-	if err != nil {
-		return err
-	}
-	ctx, stop := command.Interruptible(c.Context)
-	defer stop()
-	options := mailbox.GCOptions{Before: time.Now().Add(-command.Duration(c, "keep")), KeepLast: int(c.Uint("keep-last")), DryRun: c.Bool("dry-run")}
-	var total mailbox.Moved
-	for _, b := range boxes {
-		messages, err1 := b.GC(ctx, options)
-		events, err2 := s.Team.ArchiveEvents(ctx, b.Agent(), options.Before, options.DryRun)
-		total.Add(messages)
-		total.Add(events)
-		if err := errors.Join(err1, err2); err != nil && !errors.Is(err, mailbox.ErrNoAgent) { // retired meanwhile
+	Action: command.With(command.OpenTeam, func(c *cli.Context, s *command.Scope) error {
+		boxes, err := s.Team.Boxes()
+		if err != nil {
 			return err
 		}
-	}
-	verb := map[bool]string{false: "moved", true: "would move"}[options.DryRun]
-	return command.PrintAs(c, total, fmt.Sprintf("%s %d messages, %d events, %s, to the archive; %d stay",
-		verb, total.Messages, total.Events, letter.Size(total.Bytes), total.Skipped))
+		ctx, stop := command.Interruptible(c.Context)
+		defer stop()
+		options := mailbox.GCOptions{Before: time.Now().Add(-command.Duration(c, "keep")), KeepLast: int(c.Uint("keep-last")), DryRun: c.Bool("dry-run")}
+		var total mailbox.Moved
+		for _, b := range boxes {
+			messages, err1 := b.GC(ctx, options)
+			events, err2 := s.Team.ArchiveEvents(ctx, b.Agent(), options.Before, options.DryRun)
+			total.Add(messages)
+			total.Add(events)
+			if err := errors.Join(err1, err2); err != nil && !errors.Is(err, mailbox.ErrNoAgent) { // retired meanwhile
+				return err
+			}
+		}
+		verb := map[bool]string{false: "moved", true: "would move"}[options.DryRun]
+		return command.PrintAs(c, total, fmt.Sprintf("%s %d messages, %d events, %s, to the archive; %d stay",
+			verb, total.Messages, total.Events, letter.Size(total.Bytes), total.Skipped))
+	}),
 }
 
 var backupCommand = &cli.Command{
