@@ -82,6 +82,7 @@ const watchEvery = 500 * time.Millisecond
 
 // watchTeam repaints the team and what waits below it, and rings when more waits.
 func watchTeam(ctx context.Context, s *command.Scope) error {
+	s.MemberOrMe("") // whoever watches need not say who they are
 	screen, ctx := command.StartRepaint(ctx)
 	defer screen.Close()
 	var known []string // what waited at the last look
