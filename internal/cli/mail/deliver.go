@@ -192,10 +192,11 @@ func sentBefore(box *mailbox.Box, m *wire.Message) (note string, err error) {
 // that.
 func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Scope, m *wire.Message) error {
 	var wanted []*condition
-	for _, kind := range []string{"acked", "reply"} {
-		if c.Bool(map[string]string{"acked": "wait-ack", "reply": "wait-reply"}[kind]) {
-			wanted = append(wanted, mailCondition(ctx, s, kind, m))
-		}
+	if c.Bool("wait-ack") {
+		wanted = append(wanted, mailCondition(ctx, s, "acked", m))
+	}
+	if c.Bool("wait-reply") {
+		wanted = append(wanted, mailCondition(ctx, s, "reply", m))
 	}
 	err := waitFor(ctx, s, wanted, true, command.Duration(c, "timeout"))
 	if e, ok := errors.AsType[*command.Error](err); ok && e.Code == "timeout" {

@@ -303,7 +303,8 @@ func attachFile(store *mailbox.Store, name string) (a wire.Attachment, err error
 		return a, command.Usage("--attach: %v", err)
 	}
 	if !info.Mode().IsRegular() {
-		return a, command.Usage("--attach: %s is not a regular file", name).WithHint("make one of it first; a text can come from a pipe: atm send NAME -")
+		return a, command.Usage("--attach: %s is not a regular file", name).
+			WithHint("cat or tar it into one; a text can come from a pipe: atm send NAME -")
 	}
 	f, err := os.Open(name)
 	if err != nil {

@@ -107,7 +107,9 @@ func saveAs(dir *os.Root, store *mailbox.Store, a wire.Attachment) (string, erro
 
 var traceCommand = &cli.Command{
 	Name: "trace", Aliases: []string{"track"}, ArgsUsage: "ID", Usage: "how far a message got, and the evidence",
-	UsageText: "atm trace 9f3a1c", Action: command.With(command.OpenMeIfSaid, func(c *cli.Context, s *command.Scope) error {
+	UsageText:   "atm trace 9f3a1c",
+	Description: "A stage that is not named has no evidence, which is not the same as no.",
+	Action: command.With(command.OpenMeIfSaid, func(c *cli.Context, s *command.Scope) error {
 		it, _, err := s.Find(c.Args().First())
 		if err != nil {
 			return err
@@ -126,7 +128,6 @@ var traceCommand = &cli.Command{
 		}
 		return command.PrintAs(c, map[string]any{"id": it.ID, "recipients": recipients}, text)
 	}),
-	Description: "A stage that is not named has no evidence, which is not the same as no.",
 }
 
 // stages are those that there is evidence for, in a line.

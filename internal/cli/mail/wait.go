@@ -174,7 +174,8 @@ func mailCondition(ctx context.Context, s *command.Scope, kind string, m *wire.M
 		}
 		return items[0], true, nil
 	}
-	c := &condition{after: watchMail(s.Me), vain: map[string]string{"mail": "no mail", "reply": "no answer", "acked": "no ack"}[kind]}
+	vain := map[string]string{"mail": "no mail", "reply": "no answer", "acked": "no ack"}
+	c := &condition{after: watchMail(s.Me), vain: vain[kind]}
 	if m != nil {
 		c.flag = " --" + kind + " " + m.ID.Short(6)
 	}
@@ -265,7 +266,8 @@ func turnCondition(s *command.Scope, word string) (*condition, error) {
 	if err != nil {
 		return nil, err
 	}
-	one, turns := &condition{flag: " --turn-done " + it.ID.Short(6), after: watched{}, vain: "turn not over"}, map[wire.Address]*teams.Turns{}
+	one := &condition{flag: " --turn-done " + it.ID.Short(6), after: watched{}, vain: "turn not over"}
+	turns := map[wire.Address]*teams.Turns{}
 	for _, a := range it.To {
 		team, err := s.Root.Team(a.Team)
 		if err == nil {
