@@ -162,7 +162,10 @@ func lsBad(c *cli.Context, box *mailbox.Box) error {
 	if c.Bool("count") {
 		return printCount(c, len(files))
 	}
-	shown := files[:min(c.Int("limit"), len(files))]
+	shown := files
+	if n := c.Int("limit"); n > 0 {
+		shown = files[:min(n, len(files))]
+	}
 	bad, text := []map[string]string{}, ""
 	for _, f := range shown {
 		reason := letter.Size(f.Size) + ": " + letter.Clip(f.Reason, 160)
@@ -287,7 +290,7 @@ func (l *listing) ids() []wire.ID {
 
 // printLines prints a line a message, cut to --limit; none is what is said of none.
 func (l *listing) printLines(c *cli.Context, r *letter.Renderer, none string) error {
-	if n := c.Int("limit"); len(l.Messages) > n {
+	if n := c.Int("limit"); n > 0 && len(l.Messages) > n {
 		l.More += len(l.Messages) - n
 		l.Messages = l.Messages[:n]
 	}
@@ -308,7 +311,7 @@ func (l *listing) printLines(c *cli.Context, r *letter.Renderer, none string) er
 		text = command.Columns(rows, "36", "1", "2", "33", "")
 	}
 	if l.More > 0 {
-		text += fmt.Sprintf("%d more: the same with --limit %d\n", l.More, len(l.Messages)+l.More)
+		text += fmt.Sprintf("%d more: the same with --limit 0\n", l.More)
 	}
 	if len(l.Messages) == 0 {
 		text = none
