@@ -1,9 +1,6 @@
 package agent
 
 import (
-	"bufio"
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -130,14 +127,12 @@ func ingest(c *cli.Context) error {
 	if c.Bool("route") {
 		to = nil
 	}
-	lines := bufio.NewScanner(os.Stdin)
-	lines.Buffer(nil, wire.MaxFile)
 	total := ingested{}
-	for n := 1; ctx.Err() == nil && lines.Scan(); n++ {
-		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
-			continue
+	err = command.EachLine(os.Stdin, func(n int, line []byte, err error) error {
+		var e wire.Event
+		if err == nil {
+			e, err = s.Team.Ingest(ctx, line, to, "cli", c.Bool("sync"))
 		}
-		e, err := s.Team.Ingest(ctx, lines.Bytes(), to, "cli", c.Bool("sync"))
 		if at, ok := errors.AsType[*wire.DecodeError](err); ok {
 			at.Line = n
 		}
@@ -149,8 +144,9 @@ func ingest(c *cli.Context) error {
 		} else {
 			total.Appended++
 		}
-	}
-	if err := cmp.Or(ctx.Err(), lines.Err()); err != nil {
+		return ctx.Err()
+	})
+	if err != nil {
 		return fmt.Errorf("read stdin, after %s: %w", total, err)
 	}
 	if err := command.Print(c, total); err != nil || total.Bad == 0 {

@@ -1,8 +1,6 @@
 package mail
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -249,28 +247,25 @@ func sendBatch(c *cli.Context, s *command.Scope) error {
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	in := bufio.NewScanner(os.Stdin)
-	in.Buffer(nil, wire.MaxFile+1)
 	bad := false
-	for n := 1; in.Scan(); n++ {
-		if len(bytes.TrimSpace(in.Bytes())) == 0 {
-			continue
-		}
+	err := command.EachLine(os.Stdin, func(n int, text []byte, err error) error {
 		line := batchResult{Line: n, result: newResult("")}
-		if o, err := batchMessage(s, in.Bytes()); err != nil {
+		var o *teams.Outgoing
+		if err == nil {
+			o, err = batchMessage(s, text)
+		}
+		if err != nil {
 			line.Error = command.Explain(c, err)
 		} else {
 			line.result = post(ctx, c, s, o)
 		}
 		bad = bad || line.Error != nil || len(line.Failed) > 0
-		if err := command.PrintJSON(line); err != nil {
-			return err
-		}
-	}
-	if in.Err() == nil && bad {
+		return cmp.Or(command.PrintJSON(line), ctx.Err())
+	})
+	if err == nil && bad {
 		return command.Exit(command.ExitFailed)
 	}
-	return in.Err()
+	return err
 }
 
 // batchMessage is a line of a batch, prepared.
