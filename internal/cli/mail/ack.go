@@ -33,30 +33,48 @@ func ack(c *cli.Context, s *command.Scope) error {
 	if err != nil {
 		return err
 	}
+	acked := []*result{}
 	for _, m := range found {
-		if m.State == mailbox.Withdrawn {
-			return fmt.Errorf("message %s %w", m.ID.Short(6), mailbox.ErrWithdrawn)
+		r, line, err := ackOne(c, s, m, text)
+		if err == nil && (len(found) == 1 || !c.Bool("json")) {
+			err = command.PrintAs(c, r, line)
 		}
-		a, err := s.Root.Ack(c.Context, m.box, s.Me.Address(), m.Message, text, s.Origin())
+		if err != nil && len(acked) > 0 {
+			e := command.Explain(c, err)
+			e.Extra = map[string]any{"acked": acked}
+			return e
+		}
 		if err != nil {
 			return err
 		}
-		for _, note := range a.Notes {
-			command.Warn(c, "%s", note)
-		}
-		r := newResult(teams.AckID(m.ID, m.box.Address()))
-		if a.Post != nil {
-			r.reached(s, a.Post.To[0], false, "")
-		}
-		line := "acked " + m.ID.Short(6)
-		if a.Already {
-			line += " before"
-		}
-		if err := command.PrintAs(c, r, line); err != nil {
-			return err
-		}
+		acked = append(acked, r)
+	}
+	if len(found) > 1 && c.Bool("json") {
+		return command.PrintJSON(map[string]any{"acked": acked})
 	}
 	return nil
+}
+
+// ackOne acknowledges a message, and returns what is to be printed of it.
+func ackOne(c *cli.Context, s *command.Scope, m heldMessage, text string) (r *result, line string, err error) {
+	if m.State == mailbox.Withdrawn {
+		return nil, "", fmt.Errorf("message %s %w", m.ID.Short(6), mailbox.ErrWithdrawn)
+	}
+	a, err := s.Root.Ack(c.Context, m.box, s.Me.Address(), m.Message, text, s.Origin())
+	if err != nil {
+		return nil, "", err
+	}
+	for _, note := range a.Notes {
+		command.Warn(c, "%s", note)
+	}
+	r = newResult(teams.AckID(m.ID, m.box.Address()))
+	if a.Post != nil {
+		r.reached(s, a.Post.To[0], false, "")
+	}
+	if line = "acked " + m.ID.Short(6); a.Already {
+		line += " before"
+	}
+	return r, line, nil
 }
 
 var unreadCommand = &cli.Command{
