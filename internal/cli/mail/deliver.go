@@ -32,6 +32,7 @@ type delivered struct {
 	To      string `json:"to"`
 	Running bool   `json:"running"`
 	State   string `json:"state"`
+	Differs bool   `json:"differs,omitempty"` // it was sent before, with another text
 
 	note string // when it will be seen, as far as that is known
 }
@@ -116,7 +117,7 @@ func deliver(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
 	if err != nil {
 		return err
 	}
-	waits := c.Bool("wait-ack") || c.Bool("wait-reply")
+	waits := isAwaited(c)
 	r := post(c.Context, c, s, o)
 	if !waits || !c.Bool("json") {
 		err = r.print(c, s, "sent", "to")
@@ -152,15 +153,22 @@ func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoi
 	mailbox.Deliver(ctx, o.Post)
 	r := newResult(o.Message.ID)
 	for _, out := range o.Post.Outcomes {
-		note, err := "", out.Err
+		note, differs, err := "", false, out.Err
 		if err == nil && out.Known {
-			note, err = sentBefore(out.Box, o.Message)
+			note, differs = sentBefore(out.Box, o.Message)
+		}
+		if short := o.Message.ID.Short(6); differs && isAwaited(c) {
+			err = command.Refused("%s was sent before with another text, which stays", short).
+				WithHint("another --once NAME or --id for this one; atm wait --reply %s waits for the other's answer", short)
+		} else if differs {
+			command.Warn(c, "%s was sent to %s before with another text, which stays; this one is not sent", short, out.Box.Agent())
 		}
 		if err != nil {
 			r.missed(c, out.Box.Address(), err)
 			continue
 		}
 		r.reached(s, out.Box, o.Message.Urgent(), note)
+		r.Delivered[len(r.Delivered)-1].Differs = differs
 		if o.Parent != nil && o.Parent.From == out.Box.Address() {
 			if err := teams.MarkAnswered(ctx, s.Me, o.Parent); err != nil {
 				command.Warn(c, "sent; the message answered: %v", err)
@@ -173,18 +181,18 @@ func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoi
 	return r
 }
 
-// sentBefore says where a message is that was sent before under the same id or name.
-func sentBefore(box *mailbox.Box, m *wire.Message) (note string, err error) {
+// sentBefore says where a message is that was sent before under the same id or name, and
+// whether its text differs.
+func sentBefore(box *mailbox.Box, m *wire.Message) (note string, differs bool) {
 	it, err := box.Get(m.ID)
 	if err != nil {
-		return "before", nil
+		return "before", false
 	}
-	if it.Body != m.Body {
-		return "", command.Refused("%s was sent before with another text, which stays", m.ID.Short(6)).
-			WithHint("another --once NAME or --id for this one; atm wait --reply %s waits for the other's answer", m.ID.Short(6))
-	}
-	return "before: " + stateAt(it), nil
+	return "before: " + stateAt(it), it.Body != m.Body
 }
+
+// isAwaited reports whether a send waits for what comes of it.
+func isAwaited(c *cli.Context) bool { return c.Bool("wait-ack") || c.Bool("wait-reply") }
 
 // awaitAnswers waits for the ack and the answer, and prints what came; it is read with
 // that.
