@@ -145,6 +145,36 @@ func MayTake(box *mailbox.Box, by wire.Address) error {
 	return err
 }
 
+// Taken is the mailbox, box or a recipient's, from which a member took a message that is
+// unread there; nil: none. What somebody else took gives a *mailbox.LeasedError, or
+// mailbox.ErrNotHeld once that lease has run out, with the mailbox.
+func (r *Root) Taken(box *mailbox.Box, m *wire.Message, by wire.Address) (from *mailbox.Box, err error) {
+	var others error
+	for _, a := range append([]wire.Address{box.Address()}, m.To...) {
+		b, err := r.Mailbox(a)
+		if errors.Is(err, mailbox.ErrNoAgent) || errors.Is(err, ErrNoTeam) {
+			continue
+		}
+		var leases map[wire.ID]mailbox.Lease
+		if err == nil {
+			leases, err = b.Leases()
+		}
+		if err != nil {
+			return nil, err
+		}
+		lease, isTaken := leases[m.ID]
+		switch {
+		case isTaken && lease.By == by:
+			return b, nil
+		case isTaken && lease.Until.After(time.Now()):
+			from, others = b, &mailbox.LeasedError{ID: m.ID, By: lease.By, Until: lease.Until}
+		case isTaken:
+			from, others = b, fmt.Errorf("message %s %w", m.ID.Short(6), mailbox.ErrNotHeld)
+		}
+	}
+	return from, others
+}
+
 // LeaseFlags is what is shown of a message's lease.
 func LeaseFlags(it *mailbox.Item) letter.Flags {
 	f := letter.Flags{TimesTaken: it.Times}

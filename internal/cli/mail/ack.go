@@ -1,9 +1,9 @@
 package mail
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -29,7 +29,7 @@ func ack(c *cli.Context, s *command.Scope) error {
 			return err
 		}
 	}
-	found, err := findAll(c, s, findToAck)
+	found, err := findAll(c, s, func(s *command.Scope, word string) (heldMessage, error) { return findToAck(c.Context, s, word) })
 	if err != nil {
 		return err
 	}
@@ -134,41 +134,29 @@ func findHeld(s *command.Scope, word string) (m heldMessage, err error) {
 	if err != nil {
 		return m, err
 	}
-	short, boxes := it.ID.Short(6), []*mailbox.Box{box}
-	for _, a := range it.To {
-		if b, err := s.Root.Mailbox(a); err == nil {
-			boxes = append(boxes, b)
-		}
+	short, isMine := it.ID.Short(6), box.Address() == s.Me.Address()
+	from, err := s.Root.Taken(box, it.Message, s.Me.Address())
+	switch {
+	case from != nil && err == nil:
+		return heldMessage{it, from, true}, nil
+	case from == nil && err != nil:
+		return m, err
+	case isMine && it.State != "" && it.Lease == nil:
+		return heldMessage{it, s.Me, false}, nil
+	case isMine && err == nil:
+		return m, command.Refused("message %s is one that you sent", short).WithHint("atm trace %s, atm withdraw %s", short, short)
+	case err == nil:
+		return m, fmt.Errorf("message %s: %w", short, mailbox.ErrNotFound)
 	}
-	isMine := box.Address() == s.Me.Address()
-	notMine := fmt.Errorf("message %s: %w", short, mailbox.ErrNotFound)
-	if isMine && it.State == "" {
-		notMine = command.Refused("message %s is one that you sent", short).WithHint("atm trace %s, atm withdraw %s", short, short)
+	if _, isLeased := errors.AsType[*mailbox.LeasedError](err); isLeased {
+		return m, command.Locked("%w", err).WithHint("take another: atm take %s%s", from.Agent(), s.Flags())
 	}
-	for _, b := range boxes {
-		leases, err := b.Leases()
-		if err != nil {
-			return m, err
-		}
-		lease, isLeased := leases[it.ID]
-		if isLeased && lease.By == s.Me.Address() {
-			return heldMessage{it, b, true}, nil
-		}
-		if isLeased && lease.Until.After(time.Now()) {
-			notMine = command.Locked("%w", &mailbox.LeasedError{ID: it.ID, By: lease.By, Until: lease.Until}).
-				WithHint("take another: atm take %s%s", b.Agent(), s.Flags())
-		} else if isLeased {
-			notMine = fmt.Errorf("message %s %w", short, mailbox.ErrNotHeld)
-		}
-	}
-	if !isMine || it.State == "" || it.Lease != nil {
-		return m, notMine
-	}
-	return heldMessage{it, s.Me, false}, nil
+	return m, err
 }
 
-// findToAck is the message of findHeld, or one that I took and have acknowledged.
-func findToAck(s *command.Scope, word string) (heldMessage, error) {
+// findToAck is the message of findHeld, or one that I took and have acknowledged, be it by
+// an answer.
+func findToAck(ctx context.Context, s *command.Scope, word string) (heldMessage, error) {
 	m, err := findHeld(s, word)
 	if !errors.Is(err, mailbox.ErrNotFound) {
 		return m, err
@@ -183,7 +171,9 @@ func findToAck(s *command.Scope, word string) (heldMessage, error) {
 		if err2 != nil || err3 != nil {
 			continue
 		}
-		if ack, err := sender.Get(teams.AckID(it.ID, to)); err == nil && ack.From == s.Me.Address() {
+		ack, err3 := sender.Get(teams.AckID(it.ID, to))
+		isAcked := err3 == nil && ack.From == s.Me.Address()
+		if isAcked || it.RequiresAck && len(teams.Replies(ctx, sender, it.ID, s.Me.Address())) > 0 {
 			return heldMessage{it, box, false}, nil
 		}
 	}
