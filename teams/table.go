@@ -81,7 +81,7 @@ func (t *Table) Fit(line string) string {
 	if t.Width == 0 {
 		return line
 	}
-	return displaywidth.TruncateString(line, t.Width-1, "…")
+	return displaywidth.Options{ControlSequences: true}.TruncateString(line, t.Width-1, "…") // colours take no room
 }
 
 // about is what there is to say about the state: why mail waits, and how old the

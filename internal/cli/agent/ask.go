@@ -27,7 +27,7 @@ var askCommand = &cli.Command{
 		&cli.StringFlag{Name: "once", Usage: "send it once under a `NAME` of yours, however often it is asked"},
 		command.TimeoutFlag(),
 	},
-	Action: ask,
+	Action: command.With(command.OpenToWrite, ask),
 }
 
 var historyCommand = &cli.Command{
@@ -57,14 +57,7 @@ func (a answer) String() string {
 	return a.Response
 }
 
-func ask(c *cli.Context) error {
-	s, err := command.OpenMe(c)
-	if err != nil {
-		return err
-	}
-	if err := s.MayWrite(); err != nil {
-		return err
-	}
+func ask(c *cli.Context, s *command.Scope) (err error) {
 	k := &call{c: c, s: s}
 	if k.box, err = s.Member(c.Args().First()); err != nil {
 		return err
@@ -168,9 +161,4 @@ func (l turnList) String() string {
 		}
 	}
 	return cmp.Or(strings.Join(lines, "\n"), fmt.Sprintf("no turn of %s is known", l.Agent))
-}
-
-// oneLine is a text from outside as at most n characters of one line.
-func oneLine(text string, n int) string {
-	return letter.Clip(letter.Escape(strings.Join(strings.Fields(text), " ")), n)
 }
