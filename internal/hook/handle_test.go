@@ -185,7 +185,7 @@ func TestStopIsContinuedOnce(t *testing.T) {
 				t.Errorf("%s: %q; the model has not been asked yet", tool, out)
 			}
 		}
-		if !TurnOf(state(t, bob), "s1").Open {
+		if !state(t, bob).Turn().IsOpen() {
 			t.Errorf("%s: the turn goes on", tool)
 		}
 		late := mail(t, bob, "too late")
@@ -223,7 +223,7 @@ func TestInstalledTwice(t *testing.T) {
 			for range 2 {
 				both.Go(func() {
 					var out strings.Builder
-					if _, err := Handle(ctx, Claude, []byte(in), Options{Box: bob, Now: now, Turn: folded(t, bob), Stdout: &out}); err != nil {
+					if _, err := Handle(ctx, Claude, []byte(in), Options{Box: bob, Now: now, State: folded(t, bob), Stdout: &out}); err != nil {
 						t.Error(err)
 					}
 					texts <- out.String()
@@ -258,7 +258,7 @@ func TestTeammateIdle(t *testing.T) {
 	}{{"alice", 0}, {"bob", 2}, {"bob", 0}} {
 		var out, errs strings.Builder
 		exit, err := Handle(ctx, Claude, []byte(calledWith(Claude, "TeammateIdle", `,"teammate_name":"`+c.name+`","team_name":"t"`)),
-			Options{Box: bob, Now: time.Now(), Turn: folded(t, bob), Stdout: &out, Stderr: &errs})
+			Options{Box: bob, Now: time.Now(), State: folded(t, bob), Stdout: &out, Stderr: &errs})
 		if err != nil || exit != c.exit || out.Len() > 0 || (c.exit == 2) != strings.HasPrefix(errs.String(), "[atm] 1 new message for bob") {
 			t.Errorf("%s: exit %d, %q, %q, %v", c.name, exit, out.String(), errs.String(), err)
 		}
@@ -419,7 +419,7 @@ func TestFailsOpen(t *testing.T) {
 			bob := team(t, nil)
 			id := mail(t, bob, "hello")
 			var out strings.Builder
-			o := Options{Box: bob, Turn: folded(t, bob), Stdout: &out, Stderr: &out}
+			o := Options{Box: bob, State: folded(t, bob), Stdout: &out, Stderr: &out}
 			if c.with != nil {
 				c.with(&o)
 			}

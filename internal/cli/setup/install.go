@@ -16,6 +16,7 @@ import (
 	"github.com/agentteammail/atm/internal/output"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 	"github.com/urfave/cli/v2"
@@ -157,14 +158,8 @@ func runHook(c *cli.Context) (err error) {
 	}
 	exit, err := hook.Handle(c.Context, tool, in, hook.Options{
 		Box: s.Me, Flags: s.Flags(), Stdout: os.Stdout, Stderr: os.Stderr,
-		Pass: func(m *wire.Message) bool { return s.Team.HoldReason(m, s.Me.Agent()) == "" },
-		Turn: func(session string) hook.Turn {
-			state, err := s.Team.State(s.Me.Agent())
-			if err != nil {
-				return hook.Turn{}
-			}
-			return hook.TurnOf(state, session)
-		},
+		Pass:  func(m *wire.Message) bool { return s.Team.HoldReason(m, s.Me.Agent()) == "" },
+		State: func() (*reducer.State, error) { return s.Team.State(s.Me.Agent()) },
 		Primer: func() string {
 			text, _ := primerText(s, teams.Hooks)
 			return text
