@@ -41,8 +41,8 @@ var layers = strings.Fields(`
 	teams
 	internal/agentconfig
 	ptyrun
-	internal/runspec
 	internal/cli/command
+	internal/runspec
 	internal/runner
 	internal/cli/mail
 	internal/cli/agent

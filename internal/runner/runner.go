@@ -30,9 +30,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-const (
-	lockTimeout = 5 * time.Second
-)
+const lockTimeout = 5 * time.Second
 
 // Main is the program: it returns its exit code.
 func Main(version string, words []string) int {
@@ -57,15 +55,16 @@ func Main(version string, words []string) int {
 	}
 	exit, err := run(ctx, spec)
 	report := runspec.Report{Code: exit.Code, Asked: exit.Asked, Loop: exit.Loop, Tail: exit.Tail}
-	code := command.ExitDone
 	if err != nil {
 		app := cli.App{Metadata: map[string]any{"root": spec.Root}}
-		e := command.Explain(cli.NewContext(&app, nil, nil), err)
-		report.Error = &runspec.Error{Code: e.Code, Exit: e.Exit, Message: e.Message, Hint: e.Hint}
-		code = e.Exit
+		report.Error = command.Explain(cli.NewContext(&app, nil, nil), err)
+		report.Code = report.Error.Exit
 	}
 	command.PrintJSON(report)
-	return code
+	if err != nil {
+		return report.Code
+	}
+	return command.ExitDone
 }
 
 // run returns when the agent's program has ended for good, and with it all that it started. The end of ctx

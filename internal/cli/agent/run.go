@@ -82,20 +82,26 @@ func run(c *cli.Context) error {
 	if running, _ := k.s.Team.Running(k.name()); running {
 		return command.Refused("%s runs already", k.name()).WithHint("atm attach %s joins it, atm stop %[1]s ends it", k.name())
 	}
+	hasTerminal := term.IsTerminal(int(os.Stdin.Fd())) && command.Terminal()
+	spec.Attended = !hasTerminal && !c.Bool("detach")
+	p, err := startRunner(program, spec)
+	if err != nil {
+		return err
+	}
 	if c.Bool("detach") {
 		ctx, stop := command.Interruptible(c.Context)
 		defer stop()
-		r, err := k.startReady(ctx, program, spec, quietWithin)
+		r, err := k.awaitReady(ctx, p, quietWithin)
 		if err != nil {
 			return err
 		}
 		return command.Print(c, r)
 	}
-	if term.IsTerminal(int(os.Stdin.Fd())) && command.Terminal() {
-		return k.runAttached(program, spec)
+	if hasTerminal {
+		return k.runAttached(p)
 	}
 	command.Warn(c, "%s runs here, without a terminal to show it: atm screen %[1]s", k.name())
-	return k.runHere(program, spec)
+	return k.runHere(p)
 }
 
 func noCommand(name wire.Name) error {

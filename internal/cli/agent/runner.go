@@ -84,7 +84,7 @@ func startRunner(program string, spec runspec.Spec) (*runnerProcess, error) {
 		if json.Unmarshal(said.Bytes(), &p.exit) != nil {
 			p.err = command.Failed("the runner ended: %v", cmd.ProcessState).WithHint("its run/run.log may say why")
 		} else if e := p.exit.Error; e != nil {
-			p.err = &command.Error{Code: e.Code, Exit: e.Exit, Message: e.Message, Hint: e.Hint}
+			e.Exit, p.err = p.exit.Code, e
 		}
 	}()
 	return p, nil
@@ -182,39 +182,19 @@ func (k *call) awaitEnd(p *runnerProcess) error {
 	return command.Exit(p.exit.Code)
 }
 
-// startReady starts a runner, and comes back when the agent is ready or it is known how it stands.
-func (k *call) startReady(ctx context.Context, program string, spec runspec.Spec, patience time.Duration) (result, error) {
-	p, err := startRunner(program, spec)
-	if err != nil {
-		return result{}, err
-	}
-	return k.awaitReady(ctx, p, patience)
-}
-
-// runHere starts a runner and waits for its end. A signal, or the end of this process, ends the
-// agent.
-func (k *call) runHere(program string, spec runspec.Spec) error {
+// runHere waits for the runner's end. A signal, or the end of this process, ends the agent.
+func (k *call) runHere(p *runnerProcess) error {
 	ctx, stop := signal.NotifyContext(k.c.Context, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	output.IgnoreSIGPIPE()
-	spec.Attended = true
-	p, err := startRunner(program, spec)
-	if err != nil {
-		return err
-	}
 	defer context.AfterFunc(ctx, p.release)()
 	return k.awaitEnd(p)
 }
 
-// runAttached starts a runner and attaches this terminal to its agent.
-func (k *call) runAttached(program string, spec runspec.Spec) error {
-	p, err := startRunner(program, spec)
-	if err != nil {
-		return err
-	}
+// runAttached attaches this terminal to the runner's agent.
+func (k *call) runAttached(p *runnerProcess) error {
 	for !p.hasEnded(probeEvery) {
-		status, err := k.status(k.c.Context)
-		if err != nil || status.ChildPID == 0 {
+		if status, err := k.status(k.c.Context); err != nil || status.ChildPID == 0 {
 			continue
 		}
 		client, err := k.dial(k.c.Context)
@@ -231,8 +211,7 @@ func (k *call) runAttached(program string, spec runspec.Spec) error {
 		}
 		return k.awaitEnd(p)
 	}
-	// Its program has ended before this terminal could join.
-	if p.err == nil {
+	if p.err == nil { // its program has ended before this terminal could join
 		fmt.Fprintln(os.Stdout, letter.EscapeBody(strings.Join(p.exit.Tail, "\n")))
 	}
 	return k.awaitEnd(p)

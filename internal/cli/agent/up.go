@@ -152,13 +152,17 @@ func (u *startup) sayFailed(ctx context.Context, n wire.Name, why error) {
 func (u *startup) bring(ctx context.Context, n wire.Name) (r result, err error) {
 	k := &call{u.c, u.s, u.s.Team.Box(n)}
 	for range 5 {
-		if u.isRunning(n) {
-			r, err = k.awaitReady(ctx, &runnerProcess{}, readyWithin)
-		} else if spec, specErr := k.spec(u.plan, nil); specErr != nil {
-			return r, specErr
-		} else {
-			r, err = k.startReady(ctx, u.program, spec, readyWithin)
+		p := &runnerProcess{}
+		if !u.isRunning(n) {
+			spec, err := k.spec(u.plan, nil)
+			if err != nil {
+				return r, err
+			}
+			if p, err = startRunner(u.program, spec); err != nil {
+				return r, err
+			}
 		}
+		r, err = k.awaitReady(ctx, p, readyWithin)
 		refused, ok := errors.AsType[*command.Error](err)
 		isTaken := ok && refused.Exit == command.ExitRefused && u.isRunning(n) // somebody else was quicker
 		if !isTaken && !errors.Is(err, errGone) {
