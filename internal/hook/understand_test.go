@@ -439,32 +439,6 @@ func TestStopIsBlockedByAnother(t *testing.T) {
 	}
 }
 
-// What is said late of an older prompt does not end the one that runs.
-func TestLateIdlePrompt(t *testing.T) {
-	t.Parallel()
-	bob := team(t, nil)
-	now := time.Now()
-	call := func(turn, event, fields string) {
-		t.Helper()
-		call1(t, Claude, bob, strings.Replace(calledWith(Claude, event, fields), `"p1"`, `"`+turn+`"`, 1), now)
-	}
-	call("p1", "UserPromptSubmit", `,"prompt":"x"`)
-	call("p1", "Stop", `,"stop_hook_active":false`)
-	call("p2", "UserPromptSubmit", `,"prompt":"y"`)
-	call("p1", "Notification", `,"notification_type":"idle_prompt","message":"waiting"`)
-	if s := state(t, bob); s.Turn().ID != "p2" || s.Turn().Word() != reducer.WordBusy {
-		t.Errorf("%+v", s.Turn())
-	}
-	call("p2", "PreToolUse", `,"tool_name":"Bash","tool_use_id":"t1"`)
-	if got := state(t, bob).Turn().Activity; got != reducer.ToolRunning {
-		t.Error(got)
-	}
-	call("p2", "Notification", `,"notification_type":"idle_prompt","message":"waiting"`)
-	if s := state(t, bob); s.Turn().Word() != reducer.WordIdle || s.Turn().Last.Status != reducer.Interrupted {
-		t.Errorf("%+v", s.Turn())
-	}
-}
-
 // A sub-agent of OpenCode is a session with a parent: its turns are its own.
 func TestChildSessions(t *testing.T) {
 	t.Parallel()
