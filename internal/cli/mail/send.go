@@ -2,10 +2,12 @@ package mail
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -118,7 +120,7 @@ func recipients(c *cli.Context, s *command.Scope) (to string, words []string, er
 		}
 		if names, n := namesApart(s, words); names != words[0] && names != "" {
 			return "", nil, command.Usage("several recipients are one word, with commas and no blanks").
-				WithHint("atm send %s \"%s\"%s", names, strings.Join(words[n:], " "), s.Flags())
+				WithHint("atm send %s \"%s\"%s", names, cmp.Or(strings.Join(words[n:], " "), c.String("message"), "…"), s.Flags())
 		}
 		named, words = []string{strings.TrimSuffix(words[0], ":")}, words[1:]
 	}
@@ -140,6 +142,7 @@ func namesApart(s *command.Scope, words []string) (names string, n int) {
 			break
 		}
 	}
+	all = slices.DeleteFunc(all, func(name string) bool { return name == "" }) // a comma alone
 	return strings.Join(all, ","), n
 }
 
