@@ -54,7 +54,7 @@ func (a *agent) begin(text string) {
 	a.turn, a.pending = t, block{rows: a.asked, text: text}
 	if a.o.Model == "" {
 		t.steps = steps(text)
-		a.step()
+		a.in(0, t, a.step) // when the prompt was drawn
 		return
 	}
 	go func() {

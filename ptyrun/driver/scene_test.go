@@ -37,8 +37,8 @@ func sketch(title, text string) Look {
 			open = before
 			dim, tail, _ = strings.Cut(rest, "›")
 		}
-		cells := append(cellsOf(open, 0), cellsOf(dim, screen.Dim)...)
-		cells = append(cells, cellsOf(tail, 0)...)
+		cells := append(cellsOf(open, false), cellsOf(dim, true)...)
+		cells = append(cells, cellsOf(tail, false)...)
 		for len(cells) < l.Cols {
 			cells = append(cells, screen.Cell{Width: 1})
 		}
@@ -48,9 +48,9 @@ func sketch(title, text string) Look {
 	return l
 }
 
-func cellsOf(text string, a screen.Attr) (cells []screen.Cell) {
+func cellsOf(text string, isDim bool) (cells []screen.Cell) {
 	for _, r := range text {
-		c := screen.Cell{Text: string(r), Width: uint8(ansi.StringWidth(string(r))), Style: screen.Style{Attr: a}}
+		c := screen.Cell{Text: string(r), Width: ansi.StringWidth(string(r)), Dim: isDim}
 		if cells = append(cells, c); c.Width == 2 {
 			cells = append(cells, screen.Cell{})
 		}
@@ -210,18 +210,5 @@ func TestWithoutABox(t *testing.T) {
 	busy := sketch(claudeBusy, "text")
 	if r := claude.Read(busy, Reading{Activity: reducer.Idle}); r.Activity != reducer.Thinking {
 		t.Errorf("a busy title: %+v", r)
-	}
-}
-
-func BenchmarkRead(b *testing.B) {
-	bytes, err := readRecording("claude-responding")
-	if err != nil {
-		b.Fatal(err)
-	}
-	s := screen.New(100, 30, 100)
-	s.Write(bytes)
-	b.ReportAllocs()
-	for b.Loop() {
-		claude.Read(LookAt(s), Reading{})
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"image/color"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -29,43 +30,12 @@ import (
 	"github.com/charmbracelet/x/vt"
 )
 
-// Cell is one place of the grid.
+// Cell is one place of the grid. Its colours are those of x/ansi, or nil for the default.
 type Cell struct {
-	Text  string // one grapheme cluster; "" for a place that nothing was written to
-	Width uint8  // 1; 2: the next cell is its second half; 0: the second half
-	Style Style
-}
-
-// Style is how a cell looks. The zero value is the terminal's default.
-type Style struct {
-	Fg, Bg Color
-	Attr   Attr
-}
-
-// Attr is a set of attributes.
-type Attr uint8
-
-// The attributes that drivers ask for.
-const (
-	Bold Attr = 1 << iota
-	Dim
-	Inverse
-)
-
-// Color is the default colour (zero), one of the 256 of the palette, or RGB.
-type Color uint32
-
-const (
-	paletteColor Color = 1 << 24
-	rgbColor     Color = 2 << 24
-)
-
-// Palette is the number of a palette colour.
-func (c Color) Palette() (index uint8, ok bool) { return uint8(c), c&^0xffffff == paletteColor }
-
-// RGB are the parts of a true colour.
-func (c Color) RGB() (r, g, b uint8, ok bool) {
-	return uint8(c >> 16), uint8(c >> 8), uint8(c), c&^0xffffff == rgbColor
+	Text         string // one grapheme cluster; "" for a place that nothing was written to
+	Width        int    // 1; 2: the next cell is its second half; 0: the second half
+	Fg, Bg       color.Color
+	Dim, Inverse bool
 }
 
 // Modes is what programs switch and others ask for.
@@ -88,20 +58,19 @@ type Screen struct {
 	hidden     bool         // the cursor
 	replies    []byte
 	version    uint64
-	written    bool   // since version was counted
-	picture    string // what was shown then
+	shown      [4]any // when version was counted: all but the cells
 	scrolled   uint64
 	lost       bool
 	strip      stripper
 	torn       []byte // the beginning of a rune
 }
 
-// Scrollback is cut back when it is so many lines over, not at each line: to drop
-// the first of a slice costs as much as the slice is long.
-const slack = 1024
-
-// piece is how much is fed at once: fewer lines than slack.
-const piece = slack / 2
+// slack is how many lines the emulator may keep beyond those that are wanted: what has scrolled can only be
+// counted by what it keeps, so a piece that is fed at once holds fewer lines.
+const (
+	slack = 256
+	piece = slack - 1
+)
 
 const maxReplies = 4096 // bytes that nobody asked for yet
 
@@ -188,14 +157,26 @@ func (s *Screen) setMode(n int, on bool) {
 // fails.
 func (s *Screen) Write(p []byte) (int, error) {
 	n := len(p)
-	s.written = true
 	p = s.skipFlood(p)
 	for len(p) > 0 {
 		next := p[:min(len(p), piece)]
 		p = p[len(next):]
 		s.feed(s.wholeRunes(s.strip.filter(next, s.command)))
 	}
+	s.countVersion()
 	return n, nil
+}
+
+// countVersion counts a version if a cell was drawn anew, or anything else is not as it was.
+func (s *Screen) countVersion() {
+	lines := s.emulator.Touched()
+	isTouched := slices.ContainsFunc(lines, func(line *uv.LineData) bool { return line != nil })
+	clear(lines)
+	shown := [4]any{s.emulator.CursorPosition(), s.title, s.Modes(), s.scrolled}
+	if isTouched || shown != s.shown {
+		s.shown = shown
+		s.version++
+	}
 }
 
 // wholeRunes holds back the beginning of a rune until its rest comes, and replaces
@@ -219,12 +200,11 @@ func (s *Screen) feed(p []byte) {
 	defer s.recover()
 	before := s.emulator.ScrollbackLen()
 	s.emulator.Write(p)
-	after := s.emulator.ScrollbackLen()
-	if after > before {
-		s.scrolled += uint64(after - before)
-	}
-	if after > s.keep {
-		s.emulator.SetScrollbackSize(s.keep) // drops the oldest
+	lines := s.emulator.Scrollback().Lines()
+	s.scrolled += uint64(max(len(lines)-before, 0))
+	if over := len(lines) - s.keep; over > 0 {
+		clear(lines[:over]) // they stay in memory else
+		s.emulator.SetScrollbackSize(s.keep)
 		s.emulator.SetScrollbackSize(s.keep + slack)
 	}
 }
@@ -236,6 +216,7 @@ func (s *Screen) recover() {
 		return
 	}
 	s.lost = true
+	s.version++
 	alt := s.Modes().Alt
 	s.create()
 	if alt {
@@ -275,7 +256,7 @@ func withoutControls(r rune) rune {
 // Resize makes the screen cols × rows. The text is not reflowed.
 func (s *Screen) Resize(cols, rows int) {
 	s.cols, s.rows = max(cols, 1), max(rows, 1)
-	s.written = true
+	s.version++
 	defer s.recover()
 	s.emulator.Resize(s.cols, s.rows)
 }
@@ -292,20 +273,8 @@ func (s *Screen) Cursor() (x, y int) {
 	return min(at.X, s.cols-1), min(at.Y, s.rows-1)
 }
 
-// Version grows with what changes visibly: cells, cursor, title, modes.
-func (s *Screen) Version() uint64 {
-	if !s.written {
-		return s.version
-	}
-	s.written = false
-	x, y := s.Cursor()
-	picture := fmt.Sprintln(s.emulator.Render(), x, y, s.title, s.Modes(), s.scrolled)
-	if picture != s.picture {
-		s.picture = picture
-		s.version++
-	}
-	return s.version
-}
+// Version grows when cells are drawn, and with cursor, title and modes.
+func (s *Screen) Version() uint64 { return s.version }
 
 // Scrolled is how many lines ever left the main screen at the top.
 func (s *Screen) Scrolled() uint64 { return s.scrolled }
@@ -359,38 +328,14 @@ func cellOf(c *uv.Cell) Cell {
 	if c == nil {
 		return Cell{Width: 1}
 	}
-	cell := Cell{c.Content, uint8(c.Width), styleOf(c.Style)}
-	if c.Content == " " && cell.Style == (Style{}) {
+	cell := Cell{
+		Text: c.Content, Width: c.Width, Fg: c.Style.Fg, Bg: c.Style.Bg,
+		Dim: c.Style.Attrs&uv.AttrFaint != 0, Inverse: c.Style.Attrs&uv.AttrReverse != 0,
+	}
+	if c.Content == " " && c.Style.IsZero() {
 		cell.Text = ""
 	}
 	return cell
-}
-
-func styleOf(s uv.Style) Style {
-	style := Style{Fg: colorOf(s.Fg), Bg: colorOf(s.Bg)}
-	if s.Attrs&uv.AttrBold != 0 {
-		style.Attr |= Bold
-	}
-	if s.Attrs&uv.AttrFaint != 0 {
-		style.Attr |= Dim
-	}
-	if s.Attrs&uv.AttrReverse != 0 {
-		style.Attr |= Inverse
-	}
-	return style
-}
-
-func colorOf(c color.Color) Color {
-	switch c := c.(type) {
-	case nil:
-		return 0
-	case ansi.BasicColor:
-		return paletteColor | Color(c)
-	case ansi.IndexedColor:
-		return paletteColor | Color(c)
-	}
-	r, g, b, _ := c.RGBA()
-	return rgbColor | Color(r>>8)<<16 | Color(g>>8)<<8 | Color(b>>8)
 }
 
 // Line is the text of the row y, without the spaces at its end.
