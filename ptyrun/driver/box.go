@@ -7,15 +7,15 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// A shape is how an input box is drawn.
+// A shape is how an input box is drawn, and the dialog that comes in its place.
 type shape int
 
 const (
 	noBox    shape = iota
-	ruled          // between two rules ──── of the whole width
-	halves         // between ▄▄▄▄ and ▀▀▀▀
-	barred         // rows that begin with ┃, the last ╹▀▀▀▀
-	unframed       // a glyph in the first column, and the cursor
+	ruled          // between two rules ──── of the whole width; a dialog below one
+	halves         // between ▄▄▄▄ and ▀▀▀▀; a dialog in a frame ╭│╰
+	barred         // rows that begin with ┃, the last ╹▀▀▀▀; a dialog without that last one
+	unframed       // a glyph in the first column, and the cursor; a dialog below the last row that is not indented
 )
 
 // A box says how a program's input box looks.

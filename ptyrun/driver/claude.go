@@ -51,7 +51,6 @@ var claude = Driver{
 		{is: userRow, start: []string{"❯ ", "> "}},
 	},
 	asks: asks{
-		rule:     "─",
 		headings: []note{{"Bash command", "Bash"}, {"Edit file", "Edit"}, {"Create file", "Write"}, {"Overwrite file", "Write"}, {"Write file", "Write"}, {"Read file", "Read"}, {"Edit notebook", "NotebookEdit"}, {"Fetch", "WebFetch"}, {"Web search", "WebSearch"}, {"Web Search", "WebSearch"}, {"Search", "Grep"}, {"Use skill", "Skill"}, {"Tool use", ""}, {"Task", "Agent"}},
 		kinds: []note{
 			{"Accessing workspace", "trust"}, {"Quick safety check", "trust"}, {"Do you trust the files", "trust"}, {"Bypass Permissions mode", "trust"}, {"MCP server", "trust"}, {"external imports", "trust"}, {"custom API key", "trust"},

@@ -42,7 +42,6 @@ var codex = Driver{
 		{is: userRow, start: []string{"› "}},
 	},
 	asks: asks{
-		flush: true,
 		verbs: []note{{"Running ", "Bash"}, {"Exploring", "Read"}, {"Searching", "WebSearch"}, {"Calling ", "MCP"}},
 		kinds: []note{
 			{"enter to submit answer", "question"}, {"enter to submit all", "question"},

@@ -14,13 +14,9 @@ import (
 
 // asks is how a program asks.
 type asks struct {
-	buttons  bool   // under ┃, as a row of buttons or as numbered rows without a selector; otherwise a numbered list with one
-	rule     string // the dialog begins below the nearest rule made of this
-	frames   bool   // the dialog is framed ╭│╰
-	flush    bool   // the dialog begins below the nearest row that is not indented
 	digits   bool   // an option's digit chooses it at once
 	kinds    []note // how the first row or the question begins, or what a row below the options has, and the kind it means
-	headings []note // how the first row begins, and the tool that it means
+	headings []note // how the row begins that tells what is asked, and the tool that it means
 	verbs    []note // how a row begins that tells of a running tool, and the tool
 }
 
@@ -39,7 +35,7 @@ type list struct {
 // dialog returns what l asks, nil for nothing. p is the input box, if there is
 // one: a list above it is a quotation, one inside it is somebody's draft.
 func (d *Driver) dialog(l *Look, p place, boxed bool) *Dialog {
-	if d.asks.buttons && !boxed {
+	if d.box.shape == barred && !boxed {
 		if q := d.buttonDialog(l); q != nil {
 			return q
 		}
@@ -188,16 +184,16 @@ func (d *Driver) top(l *Look, f list) (first int, whole bool) {
 	switch {
 	case f.cut:
 		return 0, false
-	case d.asks.rule != "":
-		y := l.ruleAbove(at, d.asks.rule)
+	case d.box.shape == ruled:
+		y := l.ruleAbove(at, "─")
 		return y + 1, y >= 0
-	case d.asks.frames && framed && blank(firstRunes(l.line(at), column)):
+	case d.box.shape == halves && framed && blank(firstRunes(l.line(at), column)):
 		y := at - 1
 		for runeAt(l.line(y), column) == "│" {
 			y--
 		}
 		return y + 1, runeAt(l.line(y), column) == "╭"
-	case d.asks.flush:
+	case d.box.shape == unframed:
 		y := at - 1
 		for y >= 0 && (blank(l.line(y)) || margin(l.line(y)) > 0) {
 			y--

@@ -170,21 +170,28 @@ func (d *Driver) InterruptKeys() [][]byte {
 // the transcript. (Claude Code forgets it too, and puts it back into its box.)
 func (d *Driver) Forgets() bool { return d.forgets }
 
-// agents are the drivers that are recognised.
-var agents = []*Driver{&claude, &codex, &gemini, &opencode}
+// drivers are all of them, and agents the ones that are recognised.
+var (
+	drivers = []*Driver{&claude, &codex, &gemini, &opencode, &plain}
+	agents  = drivers[:4]
+)
 
 // Named returns the driver of that name.
 func Named(name string) (*Driver, bool) {
-	for _, d := range append(slices.Clone(agents), &plain) {
-		if d.Name == name {
-			return d, true
-		}
+	i := slices.IndexFunc(drivers, func(d *Driver) bool { return d.Name == name })
+	if i < 0 {
+		return nil, false
 	}
-	return nil, false
+	return drivers[i], true
 }
 
 // Names returns the names that Named knows, the agents first.
-func Names() []string { return []string{"claude", "codex", "gemini", "opencode", "plain"} }
+func Names() (names []string) {
+	for _, d := range drivers {
+		names = append(names, d.Name)
+	}
+	return names
+}
 
 // A title says what titles of one form mean. The first that fits counts.
 type title struct {

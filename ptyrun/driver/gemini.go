@@ -37,8 +37,7 @@ var gemini = Driver{
 		{is: userRow, start: []string{" > ", "▄▄▄▄▄▄▄▄"}},
 	},
 	asks: asks{
-		frames: true,
-		verbs:  []note{{"Shell ", "Bash"}, {"WriteFile ", "Write"}, {"Edit ", "Edit"}, {"ReadFile ", "Read"}, {"WebFetch ", "WebFetch"}, {"GoogleSearch ", "WebSearch"}},
+		verbs: []note{{"Shell ", "Bash"}, {"WriteFile ", "Write"}, {"Edit ", "Edit"}, {"ReadFile ", "Read"}, {"WebFetch ", "WebFetch"}, {"GoogleSearch ", "WebSearch"}},
 		kinds: []note{
 			{"Do you trust the files in this folder?", "trust"},
 			{"Allow execution of", "permission"}, {"Apply this change?", "permission"}, {"Do you want to proceed?", "permission"}, {"Allow execution", "permission"},

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -9,12 +10,12 @@ import (
 // do. Where the screen leaves that open, it says nothing: a rule must not allow
 // what nobody has read.
 func (d *Driver) asked(l *Look, first int, f list) (tool, input string) {
-	switch {
-	case d.asks.rule != "":
+	switch d.box.shape {
+	case ruled:
 		return d.askedByHeading(l, first, f)
-	case d.asks.frames:
+	case halves:
 		return d.askedInFrame(l, first, f)
-	case d.asks.flush:
+	case unframed:
 		return d.askedByCommand(l, first, f)
 	}
 	return "", ""
@@ -120,6 +121,25 @@ func (d *Driver) askedByCommand(l *Look, first int, f list) (tool, input string)
 		return "", ""
 	}
 	return tool, strings.TrimPrefix(joined(l, rows, all), "$ ")
+}
+
+// askedByButtons is opencode's way: the rows between the heading and the buttons.
+func (d *Driver) askedByButtons(rows []string) (tool, input string) {
+	if len(rows) == 0 || slices.ContainsFunc(rows, func(s string) bool { return strings.HasSuffix(s, "…") }) {
+		return "", "" // nothing, or cut short
+	}
+	isCommand := func(s string) bool { return strings.HasPrefix(s, "$ ") }
+	if start := slices.IndexFunc(rows, isCommand); start >= 0 {
+		if slices.ContainsFunc(rows[start+1:], isCommand) {
+			return "", "" // where the command begins is open
+		}
+		return "Bash", strings.TrimPrefix(strings.Join(rows[start:], "\n"), "$ ")
+	}
+	t, ok := startOf(rows[0], d.asks.headings)
+	if !ok {
+		return "", ""
+	}
+	return t.why, strings.TrimPrefix(rows[0], t.has)
 }
 
 // joined is the text of rows: a row that was only broken for want of room is

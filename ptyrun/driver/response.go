@@ -63,8 +63,8 @@ func (d *Driver) said(line string) string {
 func (d *Driver) sentAt(l *Look, prompt string) int {
 	want := firstRunes(solid(prompt), visible)
 	last := -1
-	for y := len(l.Lines) - 1; y >= 0; y-- {
-		if d.kindOf(l.line(y)) != userRow || isRule(l.line(y), "▄") {
+	for y, isQueued := range d.messagesAbove(l, len(l.Lines)) {
+		if isQueued {
 			continue
 		}
 		if last < 0 {
@@ -98,7 +98,9 @@ func plainResponse(lines []string, prompt string) string {
 	// else behind something that looks like one: "ls" also ends "tools".
 	next := solid(lines[last])
 	same := func(before string) bool { return before == next }
-	alike := func(before string) bool { return startsAny(lastRunes(before, 1), promptMarks) }
+	alike := func(before string) bool {
+		return slices.ContainsFunc(promptEnds, func(end string) bool { return strings.HasSuffix(before+" ", end) })
+	}
 	for _, isPrompt := range []func(string) bool{same, alike} {
 		for y := last - 1; y >= 0; y-- {
 			end, ok := commandAt(lines[:last], y, want, isPrompt)
@@ -115,9 +117,6 @@ func plainResponse(lines []string, prompt string) string {
 	}
 	return ""
 }
-
-// promptMarks are the last visible characters of prompts.
-var promptMarks = []string{"$", "#", "%", ">", "❯", "➜", "λ", "»", "›"}
 
 // commandAt reports whether the command want begins in row y, behind a prompt,
 // and which row follows it: it may be broken over several.

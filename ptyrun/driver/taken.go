@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"iter"
 	"regexp"
 	"strings"
 
@@ -68,17 +69,27 @@ func (d *Driver) Accepted(l Look, text string) bool {
 // shows reports whether a message above row y begins as start does, or the
 // last one is what stands for a long paste.
 func (d *Driver) shows(l *Look, y int, start string) bool {
-	last := true
-	for y--; y >= 0; y-- {
-		if k := d.kindOf(l.line(y)); k != userRow && k != queuedRow || isRule(l.line(y), "▄") {
-			continue
-		}
-		if strings.HasPrefix(d.messageAt(l, y), firstRunes(start, 3*visible)) || last && startsAny(withoutGlyph(l.line(y)), pastes) {
+	isLast := true
+	for y := range d.messagesAbove(l, y) {
+		if strings.HasPrefix(d.messageAt(l, y), firstRunes(start, 3*visible)) || isLast && startsAny(withoutGlyph(l.line(y)), pastes) {
 			return true
 		}
-		last = false
+		isLast = false
 	}
 	return false
+}
+
+// messagesAbove are the first rows of the messages sent to the agent above row y, the newest first, and whether
+// one still waits for the turn's end.
+func (d *Driver) messagesAbove(l *Look, y int) iter.Seq2[int, bool] {
+	return func(yield func(int, bool) bool) {
+		for y--; y >= 0; y-- {
+			k := d.kindOf(l.line(y))
+			if (k == userRow || k == queuedRow) && !isRule(l.line(y), "▄") && !yield(y, k == queuedRow) {
+				return
+			}
+		}
+	}
 }
 
 // messageAt is what the message says whose first row is y, without blanks.
