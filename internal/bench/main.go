@@ -1,11 +1,10 @@
 //go:build linux
 
-// Command bench measures what atm does against what the same machine can do, side by
-// side in one run, and prints ratios: `make bench`. It exits with 1 when one of them
-// misses its goal.
+// Command bench measures what atm does against what the same machine can do, side by side in one run, and
+// prints ratios: `make bench`. It exits with 1 when one of them misses its goal.
 //
-// In each round every comparison runs once, one of its sides after the other. What is
-// printed is the median of the rounds' ratios.
+// In each round every comparison runs once, one of its sides after the other. What is printed is the median
+// of the rounds' ratios.
 package main
 
 import (
@@ -105,8 +104,7 @@ func measure(ctx context.Context, in string, rounds int, only string) (all []*co
 	return all, nil
 }
 
-// round measures both sides, the other one first in every second round, and judges by
-// the rounds up to now.
+// round measures both sides, the other one first in every second round, and judges by the rounds up to now.
 func (c *comparison) round(n int) (err error) {
 	var took [2]time.Duration
 	for _, i := range []int{n % 2, 1 - n%2} {
@@ -261,8 +259,8 @@ func (b *bench) deliver(to *mailbox.Box, n int) (err error) {
 	return err
 }
 
-// rawDelivery is the least that makes a file durable and appear whole. It writes into
-// the same mailbox: what a new file costs differs from directory to directory.
+// rawDelivery is the least that makes a file durable and appear whole. It writes into the same mailbox:
+// what a new file costs differs from directory to directory.
 func (b *bench) rawDelivery() error {
 	m := message()
 	data, _ := m.Encode()
@@ -299,8 +297,8 @@ func event(n int) wire.Event {
 	return e
 }
 
-// writeLog writes an agent's log by hand, has a snapshot saved where State does that,
-// and appends five events more.
+// writeLog writes an agent's log by hand, has a snapshot saved where State does that, and appends five
+// events more.
 func (b *bench) writeLog(box *mailbox.Box, events int) error {
 	var text []byte
 	for n, first := 1, 1; n <= events; n++ {
@@ -353,8 +351,8 @@ func (b *bench) watching(box *mailbox.Box) (*comparison, error) {
 	return &comparison{Name: "from a delivery to the watcher's entry", Against: "to a raw inotify event (p50)", Time: 3, ours: ours, raw: raw}, nil
 }
 
-// delays is how long it takes from linking a message into a directory until wait, which
-// waits elsewhere, returns: the median of 50.
+// delays is how long it takes from linking a message into a directory until wait, which waits elsewhere,
+// returns: the median of 50.
 func (b *bench) delays(dir string, wait func() error) side {
 	return func() (time.Duration, error) {
 		var took []time.Duration

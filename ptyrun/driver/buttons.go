@@ -7,13 +7,12 @@ import (
 	"strings"
 )
 
-// buttonLabels are opencode's answers. They are drawn side by side, the one
-// that Return would press on a ground of its own.
+// buttonLabels are opencode's answers. They are drawn side by side, the one that Return would press on a
+// ground of its own.
 var buttonLabels = []string{"Allow once", "Allow always", "Reject", "Confirm", "Cancel"}
 
-// buttonDialog reads opencode's dialog: rows that begin with ┃, at the bottom
-// and not closed by ╹ as the input box is, the last with text a row of buttons
-// and of keys.
+// buttonDialog reads opencode's dialog: rows that begin with ┃, at the bottom and not closed by ╹ as the
+// input box is, the last with text a row of buttons and of keys.
 func (d *Driver) buttonDialog(l *Look) *Dialog {
 	last, below := len(l.Lines)-1, 0
 	for ; last >= 0 && !strings.HasPrefix(strings.TrimSpace(l.line(last)), "┃"); last-- {
@@ -73,8 +72,8 @@ func (d *Driver) buttonDialog(l *Look) *Dialog {
 	return q
 }
 
-// numberedDialog reads opencode's question: numbered options, and "esc dismiss" at
-// the end. Where several may be chosen a digit only marks one.
+// numberedDialog reads opencode's question: numbered options, and "esc dismiss" at the end. Where several
+// may be chosen a digit only marks one.
 func (d *Driver) numberedDialog(rows []string) *Dialog {
 	foot := len(rows) - 1
 	if !strings.Contains(rows[foot], "esc dismiss") {

@@ -2,8 +2,7 @@ package driver
 
 import "github.com/agentteammail/atm/reducer"
 
-// codex is Codex. While an answer streams it shows no busy line, only its title
-// turns.
+// codex is Codex. While an answer streams it shows no busy line, only its title turns.
 var codex = Driver{
 	Name:     "codex",
 	commands: []string{"codex"},

@@ -2,8 +2,7 @@ package driver
 
 import "github.com/agentteammail/atm/reducer"
 
-// gemini is Gemini CLI. It restarts itself inside its terminal after a folder
-// was trusted; its title stays.
+// gemini is Gemini CLI. It restarts itself inside its terminal after a folder was trusted; its title stays.
 var gemini = Driver{
 	Name:     "gemini",
 	commands: []string{"gemini"},

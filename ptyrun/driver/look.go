@@ -15,8 +15,8 @@ type Look struct {
 	Title            string
 	Modes            screen.Modes
 	Cols             int
-	// Foreground is the name of the process that has the terminal, where that
-	// is not the program we started. Plain only: agents start tools without it.
+	// Foreground is the name of the process that has the terminal, where that is not the program we
+	// started. Plain only: agents start tools without it.
 	Foreground string
 }
 
@@ -53,8 +53,8 @@ func (r row) text(keep func(r row, i int) bool) string {
 
 func all(row, int) bool { return true }
 
-// isBright is false for dim cells, and for the cursor that a program draws
-// itself, in inverse, over the first character of a dim placeholder.
+// isBright is false for dim cells, and for the cursor that a program draws itself, in inverse, over the
+// first character of a dim placeholder.
 func isBright(r row, i int) bool {
 	if i+1 < len(r) && r[i].Inverse && r[i+1].Dim && r[i+1].Text != "" && (i == 0 || !r[i-1].Inverse) {
 		return false
@@ -62,8 +62,8 @@ func isBright(r row, i int) bool {
 	return !r[i].Dim
 }
 
-// isStrong is false for dim cells and those in a middling grey, the colour of
-// explanations: a dialog's own words are left.
+// isStrong is false for dim cells and those in a middling grey, the colour of explanations: a dialog's own
+// words are left.
 func isStrong(r row, i int) bool {
 	isGrey := false
 	if r[i].Fg != nil {
@@ -106,8 +106,7 @@ func (l *Look) text(y int, keep func(r row, i int) bool) string {
 	return strings.TrimRight(l.row(y).text(keep), " ")
 }
 
-// lit are the cells of row y on a background that is not their row's: the chosen
-// one of several buttons.
+// lit are the cells of row y on a background that is not their row's: the chosen one of several buttons.
 func (l *Look) lit(y int) string {
 	ground := l.row(y).ground()
 	return l.row(y).text(func(r row, i int) bool { return r[i].Bg != ground || r[i].Inverse })

@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// asked reads which tool a permission dialog is about and what it is about to
-// do. Where the screen leaves that open, it says nothing: a rule must not allow
-// what nobody has read.
+// asked reads which tool a permission dialog is about and what it is about to do. Where the screen leaves
+// that open, it says nothing: a rule must not allow what nobody has read.
 func (d *Driver) asked(l *Look, first int, f list) (tool, input string) {
 	switch d.box.shape {
 	case ruled:
@@ -21,8 +20,8 @@ func (d *Driver) asked(l *Look, first int, f list) (tool, input string) {
 	return "", ""
 }
 
-// askedByHeading is Claude Code's way: the tool's title, what it does indented
-// below, then what it is for in grey, then the question.
+// askedByHeading is Claude Code's way: the tool's title, what it does indented below, then what it is for
+// in grey, then the question.
 func (d *Driver) askedByHeading(l *Look, first int, f list) (tool, input string) {
 	for first < f.rows[0] && blank(l.line(first)) {
 		first++
@@ -61,8 +60,7 @@ func (d *Driver) askedByHeading(l *Look, first int, f list) (tool, input string)
 
 var mcpCall = regexp.MustCompile(`(?s)^ *([^(]+?) - ([^(]+?) *\((.*?)\)?( \(MCP\).*)?$`)
 
-// askedInFrame is Gemini CLI's way: "? Tool  what" in the first row, the
-// command in a frame of its own.
+// askedInFrame is Gemini CLI's way: "? Tool  what" in the first row, the command in a frame of its own.
 func (d *Driver) askedInFrame(l *Look, first int, f list) (tool, input string) {
 	heading, _ := unframe(l.line(first))
 	rest, ok := strings.CutPrefix(heading, "? ")
@@ -95,9 +93,8 @@ func (d *Driver) askedInFrame(l *Look, first int, f list) (tool, input string) {
 	return tool, joined(l, rows, all)
 }
 
-// askedByCommand is Codex's way: reasons, then "$ command". Rows of the reason,
-// which the model writes, and rows of the command look alike: more than one
-// that begins with "$ " leaves open where the command begins.
+// askedByCommand is Codex's way: reasons, then "$ command". Rows of the reason, which the model writes, and
+// rows of the command look alike: more than one that begins with "$ " leaves open where the command begins.
 func (d *Driver) askedByCommand(l *Look, first int, f list) (tool, input string) {
 	text := words(l, first, f.rows[0])
 	heading := strings.Join(text[:min(3, len(text))], " ")
@@ -142,8 +139,8 @@ func (d *Driver) askedByButtons(rows []string) (tool, input string) {
 	return t.why, strings.TrimPrefix(rows[0], t.has)
 }
 
-// joined is the text of rows: a row that was only broken for want of room is
-// joined to the next with a blank, others with a newline.
+// joined is the text of rows: a row that was only broken for want of room is joined to the next with a
+// blank, others with a newline.
 func joined(l *Look, rows []int, keep func(r row, i int) bool) string {
 	text := ""
 	for i, y := range rows {

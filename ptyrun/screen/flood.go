@@ -6,8 +6,8 @@ import "bytes"
 const flood = 8 << 10 // bytes
 
 // skipFlood takes lines off the front of p that those behind them push out of the scrollback, if they are
-// nothing but text and styles. The emulator draws 2 MB/s; a program that prints 200 MB would wait for it for
-// minutes.
+// nothing but text and styles. The emulator draws 2 MB/s; a program that prints 200 MB would wait for it
+// for minutes.
 func (s *Screen) skipFlood(p []byte) []byte {
 	if len(p) < flood || s.strip.state != inText {
 		return p
@@ -28,8 +28,8 @@ func (s *Screen) skipFlood(p []byte) []byte {
 	return rest
 }
 
-// stylesOf are the styles of lines that still count at their end; false: there is more in them than text and
-// styles.
+// stylesOf are the styles of lines that still count at their end; false: there is more in them than text
+// and styles.
 func stylesOf(lines []byte) (styles []byte, ok bool) {
 	for i := 0; i < len(lines); i++ {
 		switch b := lines[i]; {

@@ -1,6 +1,5 @@
-// Package screen is a terminal without a window: bytes in; text, styles, title,
-// modes and answers out. It is charmbracelet/x/vt behind a small type, and the only
-// package that imports it.
+// Package screen is a terminal without a window: bytes in; text, styles, title, modes and answers out. It
+// is charmbracelet/x/vt behind a small type, and the only package that imports it.
 //
 // What it does beside the emulator:
 //
@@ -12,8 +11,8 @@
 //   - Lines of a flood that later lines push out of the scrollback are not drawn.
 //   - It never blocks: queries are answered into Replies.
 //
-// The result does not depend on how the bytes were split over calls of Write. A
-// Screen has one owner; it is not for concurrent use. It does no I/O.
+// The result does not depend on how the bytes were split over calls of Write. A Screen has one owner; it is
+// not for concurrent use. It does no I/O.
 package screen
 
 import (
@@ -74,8 +73,7 @@ const (
 
 const maxReplies = 4096 // bytes that nobody asked for yet
 
-// New is a blank screen that keeps that many lines of scrollback. Sizes below one
-// count as one.
+// New is a blank screen that keeps that many lines of scrollback. Sizes below one count as one.
 func New(cols, rows, scrollback int) *Screen {
 	s := &Screen{cols: max(cols, 1), rows: max(rows, 1), keep: max(scrollback, 1), modes: map[int]bool{}}
 	s.create()
@@ -127,8 +125,8 @@ func (s *Screen) status(p ansi.Params) string {
 	return ""
 }
 
-// eraseScreen is CSI 2 J. The emulator's own would move the screen into the
-// scrollback, where nothing has scrolled.
+// eraseScreen is CSI 2 J. The emulator's own would move the screen into the scrollback, where nothing has
+// scrolled.
 func (s *Screen) eraseScreen(p ansi.Params) bool {
 	if n, _, _ := p.Param(0, 0); n != 2 {
 		return false
@@ -153,8 +151,7 @@ func (s *Screen) setMode(n int, on bool) {
 	}
 }
 
-// Write takes what a program wrote to its terminal, in pieces of any size. It never
-// fails.
+// Write takes what a program wrote to its terminal, in pieces of any size. It never fails.
 func (s *Screen) Write(p []byte) (int, error) {
 	n := len(p)
 	p = s.skipFlood(p)
@@ -179,8 +176,8 @@ func (s *Screen) countVersion() {
 	}
 }
 
-// wholeRunes holds back the beginning of a rune until its rest comes, and replaces
-// what is none: the emulator would swallow the byte behind it.
+// wholeRunes holds back the beginning of a rune until its rest comes, and replaces what is none: the
+// emulator would swallow the byte behind it.
 func (s *Screen) wholeRunes(p []byte) []byte {
 	p = append(s.torn, p...)
 	end := len(p)
@@ -209,8 +206,8 @@ func (s *Screen) feed(p []byte) {
 	}
 }
 
-// recover begins again with a blank screen where the emulator has panicked, as it
-// may after the screen was made smaller.
+// recover begins again with a blank screen where the emulator has panicked, as it may after the screen was
+// made smaller.
 func (s *Screen) recover() {
 	if recover() == nil {
 		return
@@ -224,8 +221,7 @@ func (s *Screen) recover() {
 	}
 }
 
-// Lost reports, once, that what was shown is lost: the program has to be made to
-// draw its screen again.
+// Lost reports, once, that what was shown is lost: the program has to be made to draw its screen again.
 func (s *Screen) Lost() bool {
 	lost := s.lost
 	s.lost = false
@@ -287,16 +283,15 @@ func (s *Screen) Modes() Modes {
 	}
 }
 
-// Replies are the answers to queries since the last call, to be written to the
-// program as if typed; nil: none.
+// Replies are the answers to queries since the last call, to be written to the program as if typed; nil:
+// none.
 func (s *Screen) Replies() []byte {
 	r := s.replies
 	s.replies = nil
 	return r
 }
 
-// History is how many lines of the scrollback are kept; none of the alternate
-// screen.
+// History is how many lines of the scrollback are kept; none of the alternate screen.
 func (s *Screen) History() int {
 	if s.Modes().Alt {
 		return 0
@@ -311,8 +306,8 @@ func (s *Screen) cell(x, y int) *uv.Cell {
 	return s.emulator.CellAt(x, y)
 }
 
-// Row is the row y, always as many cells as the screen has columns. Rows below 0
-// are those of the scrollback; -1 is the newest.
+// Row is the row y, always as many cells as the screen has columns. Rows below 0 are those of the
+// scrollback; -1 is the newest.
 func (s *Screen) Row(y int) []Cell {
 	row := make([]Cell, s.cols)
 	for x := range row {
@@ -359,8 +354,8 @@ func (s *Screen) Lines() []string {
 	return lines
 }
 
-// Tail is the last n lines up to the last visible one with text on it, reaching
-// into the scrollback; fewer if there are no more.
+// Tail is the last n lines up to the last visible one with text on it, reaching into the scrollback; fewer
+// if there are no more.
 func (s *Screen) Tail(n int) (lines []string) {
 	end := s.rows
 	for end > 0 && s.Line(end-1) == "" {
