@@ -81,6 +81,9 @@ func (p *program) read(now time.Time, anyDriver bool) {
 // refresh takes in and reads what the program has written by now: before a key of ours, what has come
 // meanwhile counts.
 func (r *runner) refresh(now time.Time) {
+	if r.prog == nil {
+		return
+	}
 	r.takeOutput()
 	if p := r.prog; p.version != p.screen.Version() || !p.frame.IsZero() {
 		p.read(now, r.isAuto)

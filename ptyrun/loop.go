@@ -113,6 +113,9 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	r.wg.Go(func() { r.watch(serving, inbox, entries) })
 
 	err = r.loop(ctx.Done(), entries)
+	if t := r.mail.typing; t != nil {
+		t.stop()
+	}
 	close(r.over)
 	stop()
 	err = errors.Join(err, inbox.Close(), server.Close())
@@ -195,7 +198,7 @@ func (r *runner) loop(quit <-chan struct{}, entries <-chan watcher.Entry) (faile
 			checked = now
 			if r.Held != nil && !r.Held() && failed == nil {
 				failed = ErrTakenOver
-				r.stop(failed.Error(), r.Waits.Idle, nil)
+				r.stop(failed.Error(), r.Waits.Idle)
 			}
 			r.readMailLeft()
 			if now.Sub(r.remindedAt) >= remindEvery {
@@ -237,7 +240,7 @@ func (r *runner) loop(quit <-chan struct{}, entries <-chan watcher.Entry) (faile
 		case <-timer.C:
 		case <-quit:
 			quit = nil
-			r.stop("interrupted", stopGrace, nil)
+			r.stop("interrupted", stopGrace)
 		}
 	}
 	return failed
@@ -256,7 +259,6 @@ func (r *runner) step(now time.Time) {
 	if at := r.state.NextTick(); at.After(now) {
 		r.wakeAt(at)
 	}
-	r.stepAnswer(now)
 	r.stepRestored(now)
 	r.stepKeys(now)
 	r.stepMail(now)
@@ -350,11 +352,7 @@ func (r *runner) apply(in reducer.Input) {
 			r.mail.enqueue(e.IDs)
 		case reducer.Interrupt:
 			r.Log.Info("interrupting for urgent mail", "ids", e.IDs)
-			r.wg.Go(func() {
-				if r.awaitWork(r.ctx) == nil {
-					r.post(func() { r.interrupt(true) })
-				}
-			})
+			r.wg.Go(func() { r.interrupt(r.ctx, true) })
 		case reducer.Remind, reducer.Escalate:
 			r.remind()
 		}

@@ -1,7 +1,7 @@
 package ptyrun
 
 import (
-	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -130,7 +130,8 @@ func (r *runner) programEnded() {
 		r.Log.Error("ending what the program started", "err", err)
 	}
 	if t := r.mail.typing; t.isSubmitted() && p.driver.Accepted(p.look(), t.draft) {
-		r.typed(now) // what made it end, perhaps: that must not go in again and again
+		t.stop()
+		r.typed(t) // what made it end, perhaps: that must not go in again and again
 	}
 	r.captureLast(now)
 	r.prog = nil
@@ -148,7 +149,6 @@ func (r *runner) programEnded() {
 		r.restarts.at = now
 	case r.stopping != nil:
 		r.ended = true
-		r.stopping.answer(r.exit)
 	default:
 		r.planRestart(now, now.Sub(p.started))
 	}
@@ -234,80 +234,73 @@ func (e *Exit) loopDetail() string {
 
 // stopping is a stop that is under way.
 type stopping struct {
-	why     string
-	waiters []chan<- reply
-	ended   []string      // what the agent had started, and had to be ended
-	done    chan struct{} // closed when everything has
+	why   string
+	ended []string      // what the agent had started, and had to be ended
+	done  chan struct{} // closed when everything has
 }
 
-func (s *stopping) answer(e Exit) {
-	detail := cmp.Or(e.Signal, fmt.Sprintf("exit %d", e.Code))
-	for _, w := range s.waiters {
-		w <- reply{out: control.Outcome{Done: "stopped", Detail: detail, Ended: e.Ended}}
-	}
-}
-
-// stop ends the program and all that it started. waiter, if any, hears when that is so.
-func (r *runner) stop(why string, grace time.Duration, waiter chan<- reply) {
-	isNew := r.stopping == nil
-	if isNew {
-		r.abandonTyping("it is being stopped")
-		r.stopping = &stopping{why: why, done: make(chan struct{})}
-	} else {
+// stop ends the program and all that it started.
+func (r *runner) stop(why string, grace time.Duration) {
+	if r.stopping != nil {
 		r.isRerun = false // a stop during a restart is a stop
+		return
 	}
-	s := r.stopping
-	if waiter != nil {
-		s.waiters = append(s.waiters, waiter)
-	}
-	switch {
-	case !isNew:
-	case r.prog == nil: // between two programs: it is off, and not about to start any more
+	r.abandonTyping("it is being stopped")
+	s := &stopping{why: why, done: make(chan struct{})}
+	r.stopping = s
+	if r.prog == nil { // between two programs: it is off, and not about to start any more
 		r.restarts.at, r.exit.Asked, r.ended = time.Time{}, true, true
 		r.sayExited(r.pid)
 		close(s.done)
-		s.answer(r.exit)
-	default:
-		c := r.prog.child
-		r.wg.Go(func() {
-			e := c.Stop(r.ctx, grace)
-			s.ended = append(process.Names(e.Others), process.Names(e.Left)...)
-			close(s.done)
-		})
+		return
 	}
+	c := r.prog.child
+	r.wg.Go(func() {
+		e := c.Stop(r.ctx, grace)
+		s.ended = append(process.Names(e.Others), process.Names(e.Left)...)
+		close(s.done)
+	})
 }
 
 // interrupt ends the turn by the driver's own keys, unless the program asks something: there the key would be
-// an answer. was is what the program did.
-func (r *runner) interrupt(isUrgent bool) (was reducer.Activity, err error) {
-	p := r.prog
-	switch {
-	case p == nil:
-		return was, errNotRunning
-	case r.question != nil || p.reading.Dialog != nil:
-		return was, errors.New("it asks something: answer that (atm pending), or reject it")
-	case r.mail.typing.isBeforeSubmit():
-		return was, errBeingTyped
+// an answer. It runs beside the loop, and tells which turn that was and what the program did.
+func (r *runner) interrupt(ctx context.Context, isUrgent bool) (turn string, out control.Outcome, err error) {
+	if err := r.awaitWork(ctx); err != nil {
+		return "", out, err
 	}
-	was = p.reading.Activity
-	if r.turn.isCut = isWork(was); r.turn.isCut && r.turn.isOurs {
-		r.restored = &restoredDraft{text: r.turn.text, isUrgent: isUrgent, at: r.Now()}
-	}
-	r.wg.Go(func() {
-		for i, key := range p.driver.InterruptKeys() {
-			if i > 0 {
-				time.Sleep(driver.InterruptPause)
-			}
-			r.post(func() {
-				if r.prog != p {
-					return
-				}
-				r.refresh(r.Now())
-				if i == 0 || p.reading.Dialog == nil { // there it would be an answer
-					p.put(key)
-				}
-			})
+	var p *program
+	out, err = ask(r, func() (control.Outcome, error) {
+		r.refresh(r.Now())
+		p, turn = r.prog, r.state.Turn().ID
+		switch t := r.mail.typing; {
+		case p == nil:
+			return out, errNotRunning
+		case !isUrgent && p.reading.Activity == reducer.Idle && t == nil:
+			return control.Outcome{Done: "idle", Detail: "nothing to interrupt"}, nil
+		case r.question != nil || p.reading.Dialog != nil:
+			return out, errors.New("it asks something: answer that (atm pending), or reject it")
+		case t.isUnderWay() && !t.isSubmitted():
+			return out, errBeingTyped
 		}
+		was := p.reading.Activity
+		if r.turn.isCut = isWork(was); r.turn.isCut && r.turn.isOurs {
+			r.restored = &restoredDraft{text: r.turn.text, isUrgent: isUrgent, at: r.Now()}
+		}
+		return control.Outcome{Done: "interrupted", Detail: string(was)}, nil
 	})
-	return was, nil
+	if err != nil || out.Done == "idle" {
+		return turn, out, err
+	}
+	for i, key := range p.driver.InterruptKeys() {
+		if i > 0 {
+			time.Sleep(driver.InterruptPause)
+		}
+		r.post(func() {
+			r.refresh(r.Now())
+			if r.prog == p && (i == 0 || p.reading.Dialog == nil) { // there it would be an answer
+				p.put(key)
+			}
+		})
+	}
+	return turn, out, nil
 }

@@ -75,8 +75,8 @@ func TestToldAgainEndsIt(t *testing.T) {
 
 	tries := 0
 	for ; r.resend.text != "" && tries < 10; tries++ {
-		r.mail.typing = &typing{text: r.resend.text, isResend: true, step: rendering, began: time.Now()}
-		r.abandonTyping("the program has ended")
+		t := &typing{text: r.resend.text, isResend: true, began: time.Now()}
+		r.failed(t, outcomeFailed, "the program has ended")
 	}
 	if tries != maxTried {
 		t.Errorf("it was typed %d times", tries)

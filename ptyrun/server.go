@@ -12,33 +12,9 @@ import (
 	"github.com/agentteammail/atm/reducer"
 )
 
-// runner is the control.Handler of its agent: these methods may be called by many at once, and
-// each has the loop do what it is about.
+// runner is the control.Handler of its agent. These methods run beside the loop, many at once, and each asks
+// the loop to do what it is about.
 var _ control.Handler = (*runner)(nil)
-
-type reply struct {
-	out control.Outcome
-	err error
-}
-
-func (r *runner) wait(ctx context.Context, begin func(waiter chan<- reply)) (control.Outcome, error) {
-	waiter := make(chan reply, 1)
-	if !r.post(func() { begin(waiter) }) {
-		return control.Outcome{}, errOver
-	}
-	select {
-	case a := <-waiter:
-		return a.out, a.err
-	case <-r.over:
-	case <-ctx.Done():
-	}
-	select {
-	case a := <-waiter:
-		return a.out, a.err
-	default:
-		return control.Outcome{}, errOver
-	}
-}
 
 func (r *runner) Status(context.Context) (control.Status, error) {
 	return ask(r, func() (control.Status, error) {
@@ -83,90 +59,83 @@ func (r *runner) Screen(_ context.Context, req control.ScreenRequest) (control.S
 	})
 }
 
-func (r *runner) Type(ctx context.Context, req control.TypeRequest) (control.Outcome, error) {
-	return r.wait(ctx, func(waiter chan<- reply) {
-		r.typeFor(req, func(out control.Outcome, err error) { waiter <- reply{out, err} })
+func (r *runner) Type(_ context.Context, req control.TypeRequest) (done control.Outcome, err error) {
+	type begun struct {
+		p      *program
+		data   []byte
+		dialog string // on the screen at that moment
+	}
+	written := make(chan error, 1)
+	b, err := ask(r, func() (begun, error) {
+		p, data := r.prog, req.Text
+		if p == nil {
+			return begun{}, errNotRunning
+		}
+		if r.mail.typing.isUnderWay() {
+			return begun{}, errBeingTyped
+		}
+		if !req.Raw {
+			data = []byte(keysOf(clean(string(data)), p.screen.Modes().Paste && len(data) > 0, p.driver.Plain))
+		}
+		r.lastKey = r.Now()
+		r.recordInput(data)
+		p.send(write{data: data, done: func(n int, err error) {
+			if err != nil {
+				err = fmt.Errorf("the program does not read: %d bytes of %d were typed", n, len(data))
+			}
+			written <- err
+		}})
+		return begun{p, data, printOf(p.reading.Dialog)}, nil
 	})
-}
-
-func (r *runner) typeFor(req control.TypeRequest, answer func(control.Outcome, error)) {
-	p, none := r.prog, control.Outcome{}
-	if p == nil {
-		answer(none, errNotRunning)
-		return
+	if err != nil {
+		return done, err
 	}
-	if r.mail.typing.isUnderWay() {
-		answer(none, errBeingTyped)
-		return
+	done = control.Outcome{Done: "typed", Detail: fmt.Sprintf("%d bytes", len(req.Text))}
+	if err := <-written; err != nil || !req.Enter {
+		return done, err
 	}
-	data := req.Text
-	if !req.Raw {
-		data = []byte(keysOf(clean(string(req.Text)), p.screen.Modes().Paste && len(req.Text) > 0, p.driver.Plain))
+	if len(b.data) > 0 { // a return key right behind a text is swallowed by some
+		time.Sleep(max(r.Waits.Return, b.p.driver.SubmitDelay(len(b.data))))
 	}
-	r.lastKey = r.Now()
-	r.recordInput(data)
-	before := printOf(p.reading.Dialog)
-	done := control.Outcome{Done: "typed", Detail: fmt.Sprintf("%d bytes", len(req.Text))}
-	enter := func() {
-		if r.prog != p {
-			answer(none, errors.New("its program has ended: the return key was not pressed"))
-			return
+	return ask(r, func() (control.Outcome, error) {
+		if r.prog != b.p {
+			return done, errors.New("its program has ended: the return key was not pressed")
 		}
 		r.refresh(r.Now())
-		if now := printOf(p.reading.Dialog); now != "" && now != before { // that the text was not meant for
-			answer(none, errors.New("a dialog came up: the return key was not pressed"))
-			return
+		if now := printOf(b.p.reading.Dialog); now != "" && now != b.dialog { // that the text was not meant for
+			return done, errors.New("a dialog came up: the return key was not pressed")
 		}
 		r.typeKeys([]byte(driver.Submit))
-		answer(done, nil)
-	}
-	p.send(write{data: data, done: func(n int, err error) {
-		switch {
-		case err != nil:
-			answer(none, fmt.Errorf("the program does not read: %d bytes of %d were typed", n, len(data)))
-		case !req.Enter:
-			answer(done, nil)
-		case len(data) == 0:
-			r.post(enter)
-		default: // a return key right behind a text is swallowed by some
-			time.AfterFunc(max(r.Waits.Return, p.driver.SubmitDelay(len(data))), func() { r.post(enter) })
-		}
-	}})
+		return done, nil
+	})
 }
 
 func (r *runner) Interrupt(ctx context.Context) (control.Outcome, error) {
-	if err := r.awaitWork(ctx); err != nil {
-		return control.Outcome{}, err
-	}
-	turn := ""
-	out, err := ask(r, func() (control.Outcome, error) {
-		if r.prog != nil {
-			r.refresh(r.Now())
-			if r.prog.reading.Activity == reducer.Idle && r.mail.typing == nil {
-				return control.Outcome{Done: "idle", Detail: "nothing to interrupt"}, nil
-			}
-		}
-		turn = r.state.Turn().ID
-		was, err := r.interrupt(false)
-		return control.Outcome{Done: "interrupted", Detail: string(was)}, err
-	})
+	turn, out, err := r.interrupt(ctx, false)
 	if err != nil || out.Done == "idle" {
 		return out, err
 	}
 	return out, r.awaitEnd(ctx, turn)
 }
 
-func (r *runner) Answer(ctx context.Context, req control.AnswerRequest) (control.Outcome, error) {
+func (r *runner) Answer(_ context.Context, req control.AnswerRequest) (control.Outcome, error) {
 	if r.May != nil {
 		if err := r.May(req.PID, req.By); err != nil {
 			return control.Outcome{}, &control.Error{Code: "refused", Message: err.Error()}
 		}
 	}
-	return r.wait(ctx, func(waiter chan<- reply) { r.answerQuestion(req, waiter) })
+	label, err := r.answer(req.By, func(q *question) (driver.Option, error) { return r.wantedOption(q, req) })
+	return control.Outcome{Done: "answered", Detail: label}, err
 }
 
-func (r *runner) Stop(ctx context.Context, req control.StopRequest) (control.Outcome, error) {
-	return r.wait(ctx, func(waiter chan<- reply) { r.stop("asked to", cmp.Or(req.Grace, stopGrace), waiter) })
+// Stop returns when the run is over: what the agent started is gone then.
+func (r *runner) Stop(_ context.Context, req control.StopRequest) (control.Outcome, error) {
+	if !r.post(func() { r.stop("asked to", cmp.Or(req.Grace, stopGrace)) }) {
+		return control.Outcome{}, errOver
+	}
+	<-r.over
+	e := r.exit
+	return control.Outcome{Done: "stopped", Detail: cmp.Or(e.Signal, fmt.Sprintf("exit %d", e.Code)), Ended: e.Ended}, nil
 }
 
 func (r *runner) Restart(context.Context) (control.Outcome, error) {
@@ -179,7 +148,7 @@ func (r *runner) Restart(context.Context) (control.Outcome, error) {
 			return control.Outcome{Done: "restarted"}, nil
 		}
 		r.isRerun = true
-		r.stop("asked to restart", stopGrace, nil)
+		r.stop("asked to restart", stopGrace)
 		return control.Outcome{Done: "restarting"}, nil
 	})
 }

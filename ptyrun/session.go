@@ -238,7 +238,7 @@ func (r *runner) dismiss(why string) {
 	if r.stopping == nil {
 		r.tell(why)
 	}
-	r.stop(why, 2*time.Second, nil)
+	r.stop(why, stopGrace)
 }
 
 // isEngaged reports whether the agent is in a turn, or about to be, or starts, or a person types in its
