@@ -12,13 +12,11 @@ import (
 	"github.com/agentteammail/atm/ptyrun/screen"
 )
 
-// viewer is an attached terminal. All but the first two are the loop's until it has ended.
+// viewer is an attached terminal. Its size is the loop's until that has ended.
 type viewer struct {
 	to         *control.Viewer
 	isReadOnly bool
-
-	input userInput
-	size  control.Size // 0: not told, or of no account
+	size       control.Size // 0: not told, or of no account
 }
 
 const (
@@ -30,16 +28,24 @@ const (
 func (r *runner) Attach(ctx context.Context, req control.AttachRequest, to *control.Viewer) error {
 	v := &viewer{to: to, isReadOnly: req.ReadOnly}
 	r.post(func() { r.join(v, req) })
+	var typed userInput
 	for {
+		var isLate <-chan time.Time
+		if len(typed.held) > 0 {
+			isLate = time.After(time.Until(typed.until))
+		}
 		select {
 		case in, ok := <-to.Input():
 			if ok {
-				r.post(func() { r.viewerSent(v, in) })
+				keys, isPerson := typed.filter(in.Bytes, time.Now())
+				r.post(func() { r.viewerSent(v, in, keys, isPerson) })
 				continue
 			}
+		case <-isLate:
+			keys := typed.release()
+			r.post(func() { r.passKeys(keys, true) })
+			continue
 		case <-r.over:
-			v.end(r)
-			return nil
 		case <-ctx.Done():
 		}
 		if !r.post(func() { r.leave(v) }) {
@@ -59,14 +65,12 @@ func (r *runner) join(v *viewer, req control.AttachRequest) {
 	r.showAll(v)
 }
 
-func (r *runner) viewerSent(v *viewer, in control.Input) {
+func (r *runner) viewerSent(v *viewer, in control.Input, keys []byte, isPerson bool) {
 	r.viewerResized(v, in.Size)
 	if in.Repaint {
 		r.showAll(v)
 	}
-	if !v.isReadOnly && r.prog != nil && len(in.Bytes) > 0 {
-		r.passKeys(v.input.filter(in.Bytes, r.Now()))
-	}
+	r.passKeys(keys, isPerson)
 }
 
 // showAll shows a terminal the whole screen: one that joins, or that was behind.
@@ -138,18 +142,12 @@ func (v *viewer) end(r *runner) {
 	v.to.Exit(r.exit.Code, r.exit.Signal)
 }
 
-// stepKeys passes on the beginnings of sequences whose ends do not come.
-func (r *runner) stepKeys(now time.Time) {
-	for v := range r.viewers {
-		if at := v.input.until; !at.IsZero() && !r.awaits(at, now) {
-			r.passKeys(v.input.release(), true)
-		}
-	}
-}
-
 // passKeys passes keys on to the program. While a text of ours is on its way in they are held: nothing
 // mixes.
 func (r *runner) passKeys(keys []byte, isPerson bool) {
+	if r.prog == nil {
+		return
+	}
 	now := r.Now()
 	if isPerson {
 		r.lastKey = now

@@ -33,8 +33,7 @@ const (
 // capture makes output of the lines that have scrolled off the screen, and of those that stand on it when
 // the program rests: a line is what a person reads there. Rows are counted as screen.Scrolled counts them.
 type capture struct {
-	echo      string // what we have typed and the terminal shows, without blanks; not told
-	isDecided bool   // whether the program is one that is known, so that its lines are no output
+	echo string // what we have typed and the terminal shows, without blanks; not told
 
 	row     uint64   // the first row that is not told
 	shown   []string // of a program that paints its screen: what was told of it last
@@ -55,15 +54,14 @@ func (r *runner) capturesLines(now time.Time) bool {
 	if b.Capture != Pipe || p == nil {
 		return b.Capture == PTY
 	}
-	mayBeOther := r.isAuto && p.driver.Plain && !p.isReady && now.Sub(p.started) < recognise
-	b.capture.isDecided = b.capture.isDecided || !mayBeOther
-	return b.capture.isDecided && p.driver.Plain
+	mayBeOther := r.isAuto && !p.isReady && now.Sub(p.started) < recognise
+	return p.driver.Plain && !mayBeOther
 }
 
 // isCapturing reports whether lines are told now, of this program.
 func (r *runner) isCapturing(now time.Time) bool {
 	b := r.binding
-	return b != nil && r.prog != nil && b.isKnown && len(aliveOf(b.all)) > 0 && r.capturesLines(now)
+	return b != nil && r.prog != nil && len(b.alive) > 0 && r.capturesLines(now)
 }
 
 // captureAnswer tells what the agent answered in a turn that has ended.
@@ -84,7 +82,7 @@ func (r *runner) captureAnswer(e *wire.Event) {
 // emit appends output to the agent's events: the one session's that is alive, or that of all. of is the
 // event whose answer it repeats.
 func (r *runner) emit(text string, of uint64) {
-	alive, id := aliveOf(r.binding.all), wire.UUID("")
+	alive, id := r.binding.alive, wire.UUID("")
 	if text == "" || len(alive) == 0 {
 		return
 	}

@@ -35,7 +35,7 @@ type runner struct {
 	recording *record.Writer
 	events    *eventWriter
 	claims    worker // claims messages and says what became of them
-	notifier  worker // tells people of questions and overdue answers, and takes that back
+	notifier  worker // tells people of questions, and takes that back
 
 	state    reducer.State
 	prog     *program // nil between two programs
@@ -59,9 +59,8 @@ type runner struct {
 	last, below []byte    // for terminals, when the agent has ended
 	begunSize   control.Size
 
-	mailLeft   bool      // more mail is unread than the reducer holds
-	reminding  bool      // overdue answers are being looked for
-	remindedAt time.Time // when they were looked for last
+	mailLeft bool          // more mail is unread than the reducer holds
+	overdue  chan struct{} // the reducer names an answer that is overdue
 }
 
 // Run runs the agent until its program has ended for good, or ctx has, or somebody stopped it. The caller
@@ -69,7 +68,7 @@ type runner struct {
 func Run(ctx context.Context, o Options) (Exit, error) {
 	r := &runner{
 		Options: o, ctx: context.WithoutCancel(ctx), isAuto: o.Driver == nil, state: o.State,
-		calls: make(chan func()), over: make(chan struct{}), viewers: map[*viewer]bool{}, mail: mail{tries: map[wire.ID]int{}},
+		calls: make(chan func()), over: make(chan struct{}), overdue: make(chan struct{}, 1), viewers: map[*viewer]bool{}, mail: mail{tries: map[wire.ID]int{}},
 	}
 	r.setDefaults()
 	r.begunSize = r.size()
@@ -111,6 +110,7 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	r.wg.Go(func() { server.Serve(serving, r) })
 	entries := make(chan watcher.Entry, 16)
 	r.wg.Go(func() { r.watch(serving, inbox, entries) })
+	r.wg.Go(r.remind)
 
 	err = r.loop(ctx.Done(), entries)
 	if t := r.mail.typing; t != nil {
@@ -177,7 +177,7 @@ func ask[T any](r *runner, f func() (T, error)) (out T, err error) {
 }
 
 const (
-	checkEvery  = 3 * time.Second       // whether the runner lock is still ours
+	checkEvery  = 3 * time.Second       // whether the runner lock is still ours, and there is room for mail
 	outputEvery = 20 * time.Millisecond // a program that floods its terminal is read
 )
 
@@ -189,23 +189,12 @@ func (r *runner) loop(quit <-chan struct{}, entries <-chan watcher.Entry) (faile
 	if err := r.start(); err != nil {
 		return err
 	}
-	timer := time.NewTimer(time.Hour)
+	timer, check := time.NewTimer(time.Hour), time.NewTicker(checkEvery)
 	defer timer.Stop()
-	checked := r.Now()
+	defer check.Stop()
 	for !r.ended {
 		now := r.Now()
-		if now.Sub(checked) >= checkEvery {
-			checked = now
-			if r.Held != nil && !r.Held() && failed == nil {
-				failed = ErrTakenOver
-				r.stop(failed.Error(), r.Waits.Idle)
-			}
-			r.readMailLeft()
-			if now.Sub(r.remindedAt) >= remindEvery {
-				r.remind()
-			}
-		}
-		r.wake = checked.Add(checkEvery)
+		r.wake = now.Add(time.Hour)
 		r.step(now)
 		var output <-chan []byte
 		var exited, stopped <-chan struct{}
@@ -238,6 +227,12 @@ func (r *runner) loop(quit <-chan struct{}, entries <-chan watcher.Entry) (faile
 		case f := <-r.calls:
 			f()
 		case <-timer.C:
+		case <-check.C:
+			if r.Held != nil && !r.Held() && failed == nil {
+				failed = ErrTakenOver
+				r.stop(failed.Error(), r.Waits.Idle)
+			}
+			r.readMailLeft()
 		case <-quit:
 			quit = nil
 			r.stop("interrupted", stopGrace)
@@ -260,7 +255,6 @@ func (r *runner) step(now time.Time) {
 		r.wakeAt(at)
 	}
 	r.stepRestored(now)
-	r.stepKeys(now)
 	r.stepMail(now)
 }
 
@@ -354,7 +348,10 @@ func (r *runner) apply(in reducer.Input) {
 			r.Log.Info("interrupting for urgent mail", "ids", e.IDs)
 			r.wg.Go(func() { r.interrupt(r.ctx, true) })
 		case reducer.Remind, reducer.Escalate:
-			r.remind()
+			select {
+			case r.overdue <- struct{}{}:
+			default:
+			}
 		}
 		// DeliverAtIdle and Announce wait, and so does Ask: what the screen asks is put to the rules when
 		// it is seen.
@@ -392,21 +389,30 @@ func (r *runner) tell(line string) {
 	}
 }
 
-// remind sends what is due about answers that are overdue. It is called when the reducer names one, and
+// remind sends what is due about answers that are overdue, beside the loop: when the reducer names one, and
 // every minute, since that knows nothing of what was read before the runner began.
 func (r *runner) remind() {
-	if r.Overdue == nil || r.reminding {
-		return
+	for next := checkEvery; r.Overdue != nil; next = remindEvery {
+		select {
+		case <-r.overdue:
+		case <-time.After(next):
+		case <-r.over:
+			return
+		}
+		isIdle, err := ask(r, func() (bool, error) {
+			p := r.prog
+			if r.mail.typing != nil || p == nil || p.driver.Plain { // a shell would run the reminder
+				return false, nil
+			}
+			return r.gate(r.Now()) == control.GateOpen, nil // else a minute later: what was just typed may not show yet
+		})
+		if err != nil {
+			return
+		}
+		if err := r.Overdue(r.ctx, isIdle); err != nil {
+			r.Log.Error("telling of overdue answers", "err", err)
+		}
 	}
-	r.reminding, r.remindedAt = true, r.Now()
-	isIdle := false
-	if p := r.prog; r.mail.typing == nil && p != nil && !p.driver.Plain { // a shell would run the reminder
-		isIdle = r.gate(r.Now()) == control.GateOpen // else a minute later: what was just typed may not show yet
-	}
-	r.notify("telling of overdue answers", func() error {
-		defer r.post(func() { r.reminding = false })
-		return r.Overdue(r.ctx, isIdle)
-	})
 }
 
 func (r *runner) notify(what string, tell func() error) {

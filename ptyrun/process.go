@@ -47,7 +47,7 @@ func (r *runner) start() error {
 	}
 	r.prog, r.pid = p, c.PID()
 	if b := r.binding; b != nil {
-		b.capture.row, b.capture.shown, b.capture.isDecided = 0, nil, false
+		b.capture.row, b.capture.shown = 0, nil
 	}
 	if r.last != nil {
 		// The one before left modes behind, its alternate screen for one.
