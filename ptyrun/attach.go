@@ -22,7 +22,6 @@ type viewer struct {
 const (
 	repaintLines = 500             // of the scrollback for a terminal that joins
 	maxHold      = 3 * time.Second // a person's keys are held so long at most
-	maxHeldKeys  = 1 << 20
 )
 
 func (r *runner) Attach(ctx context.Context, req control.AttachRequest, to *control.Viewer) error {
@@ -76,7 +75,7 @@ func (r *runner) viewerSent(v *viewer, in control.Input, keys []byte, isPerson b
 // showAll shows a terminal the whole screen: one that joins, or that was behind.
 func (r *runner) showAll(v *viewer) {
 	if r.prog != nil {
-		r.takeOutput()
+		r.takeOutput(nil)
 		v.to.Repaint(r.prog.screen.Repaint(repaintLines))
 	}
 }
@@ -116,7 +115,7 @@ func (r *runner) resize(to control.Size) {
 	if r.prog == nil {
 		return
 	}
-	r.takeOutput()
+	r.takeOutput(nil)
 	r.prog.screen.Resize(to.Cols, to.Rows)
 	if err := r.prog.child.Resize(to.Cols, to.Rows); err != nil {
 		r.Log.Error("resizing", "err", err)
@@ -156,7 +155,7 @@ func (r *runner) passKeys(keys []byte, isPerson bool) {
 		return
 	}
 	if t := r.mail.typing; t.isUnderWay() {
-		if len(r.heldKeys) < maxHeldKeys && now.Sub(t.began) < maxHold {
+		if now.Sub(t.began) < maxHold {
 			r.heldKeys = append(r.heldKeys, keys...)
 			return
 		}

@@ -84,7 +84,7 @@ func (r *runner) refresh(now time.Time) {
 	if r.prog == nil {
 		return
 	}
-	r.takeOutput()
+	r.takeOutput(nil)
 	if p := r.prog; p.version != p.screen.Version() || !p.frame.IsZero() {
 		p.read(now, r.isAuto)
 	}

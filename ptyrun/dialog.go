@@ -20,7 +20,6 @@ import (
 type Question struct {
 	ID     wire.ID // of the request: that of the message to the lead as well
 	Dialog driver.Dialog
-	Since  time.Time
 }
 
 // Options are the options as JSON: [{"id","label"}]; nil: there are none.
@@ -56,7 +55,7 @@ var errQuestionGone = errors.New("the dialog is gone: nothing was pressed")
 // openQuestion makes a request of a dialog: event, rules, and if these do not answer, word to the lead.
 func (r *runner) openQuestion(d driver.Dialog, now time.Time) {
 	r.closeQuestion("")
-	q := &question{Question: Question{ID: wire.NewID(), Dialog: d, Since: now}, closed: make(chan struct{})}
+	q := &question{Question: Question{ID: wire.NewID(), Dialog: d}, closed: make(chan struct{})}
 	r.question = q
 	r.abandonTyping("a dialog came up")
 	e := wire.Event{Kind: "confirm_required"}.With("id", string(q.ID)).With("prompt", d.Prompt)

@@ -428,10 +428,9 @@ func (r *runner) sayAll(e wire.Event, ids []wire.ID) {
 
 // failed takes in that the program has not got the text.
 func (r *runner) failed(t *typing, outcome, reason string) {
-	m, p := &r.mail, r.prog
+	m, p, ids, wasWritten := &r.mail, r.prog, idsOf(t.items), t.isUnderWay()
 	m.typing = nil
 	r.Log.Warn("typing", "outcome", outcome, "reason", reason)
-	wasWritten := !t.began.IsZero()
 	// The lines above the draft's were submitted: they must not run again.
 	isInPart := wasWritten && t.draft != t.text
 	if isInPart {
@@ -439,20 +438,20 @@ func (r *runner) failed(t *typing, outcome, reason string) {
 	}
 	// Perhaps the program has it, or it is the text that has ended the program.
 	isTry := outcome != outcomeFailed || p == nil && wasWritten
-	r.sayAll(wire.Event{Kind: wire.EventInjectionFailed}.With("outcome", outcome).With("reason", reason), idsOf(t.items))
-	for _, it := range t.items {
+	r.sayAll(wire.Event{Kind: wire.EventInjectionFailed}.With("outcome", outcome).With("reason", reason), ids)
+	for _, id := range ids {
 		if isTry {
-			m.tries[it.ID]++
+			m.tries[id]++
 		}
 		if isInPart {
-			m.tries[it.ID] = maxTried
+			m.tries[id] = maxTried
 		}
 	}
 	r.mark("failed:", t)
 	if t.isResend && isTry {
 		r.noteResendFailed()
 	}
-	if len(t.items) == 0 && !t.isResend {
+	if t.claim == nil && !t.isResend {
 		r.tell("the first prompt was not typed: " + reason)
 	}
 	isCleared := !wasWritten
@@ -465,10 +464,10 @@ func (r *runner) failed(t *typing, outcome, reason string) {
 		p.put(p.driver.ClearDraft(p.reading.Draft)...)
 		isCleared = true
 	}
-	if c := t.claim; c != nil {
-		letGo := c.MaybeTyped // a program that hung may take it yet
+	if t.claim != nil {
+		letGo := t.claim.MaybeTyped // a program that hung may take it yet
 		if isCleared && t.returns == 0 && !isInPart {
-			letGo = c.NotTyped
+			letGo = t.claim.NotTyped
 		}
 		r.changeClaim(func() error { return letGo(context.Background()) })
 	}
@@ -476,8 +475,7 @@ func (r *runner) failed(t *typing, outcome, reason string) {
 		// By all that its screen shows the program has not taken it, and nothing may happen until the next
 		// try. (It may have it all the same, after return keys or a person's: the claim is in doubt, so the
 		// message is marked.)
-		m.unqueue(idsOf(t.items)...)
-		m.requeue(m.notTiredOf(idsOf(t.items)))
+		m.requeue(ids)
 		m.retryAt = r.Now().Add(min(retryFirst<<min(m.failures, 10), retryLast))
 		m.failures++
 	}
@@ -522,16 +520,20 @@ func (m *mail) enqueue(ids []wire.ID) {
 	m.retryAt = time.Time{} // something has happened
 }
 
-// notTiredOf are those messages that were not tried too often.
-func (m *mail) notTiredOf(ids []wire.ID) []wire.ID {
-	return slices.DeleteFunc(slices.Clone(ids), func(id wire.ID) bool { return m.tries[id] >= maxTried })
+// requeue puts messages back to the front.
+func (m *mail) requeue(ids []wire.ID) {
+	m.unqueue(ids...)
+	m.queue = append(m.notTiredOf(ids), m.queue...)
 }
 
 func (m *mail) unqueue(ids ...wire.ID) {
 	m.queue = slices.DeleteFunc(m.queue, func(id wire.ID) bool { return slices.Contains(ids, id) })
 }
 
-func (m *mail) requeue(ids []wire.ID) { m.queue = append(slices.Clone(ids), m.queue...) }
+// notTiredOf are those messages that were not tried too often.
+func (m *mail) notTiredOf(ids []wire.ID) []wire.ID {
+	return slices.DeleteFunc(slices.Clone(ids), func(id wire.ID) bool { return m.tries[id] >= maxTried })
+}
 
 func idsOf(items []*mailbox.Item) []wire.ID {
 	ids := make([]wire.ID, 0, len(items))

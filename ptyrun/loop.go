@@ -216,8 +216,8 @@ func (r *runner) loop(quit <-chan struct{}, entries <-chan watcher.Entry) (faile
 		timer.Reset(max(r.wake.Sub(r.Now()), 0))
 		select {
 		case piece, ok := <-output:
-			r.prog.unread, r.prog.eof = append(r.prog.unread, piece...), !ok
-			r.takeOutput()
+			r.prog.eof = !ok
+			r.takeOutput(piece)
 		case <-exited:
 			r.programEnded()
 		case <-stopped:

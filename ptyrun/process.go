@@ -18,7 +18,7 @@ import (
 // scrollback is how many lines above the screen are kept.
 const scrollback = 500
 
-// program is one start of the agent's program.
+// program is one start of the agent's program, and what was seen of it.
 type program struct {
 	child   *process.Child
 	output  chan []byte // what it writes; closed at the end
@@ -27,9 +27,9 @@ type program struct {
 	driver  *driver.Driver
 	started time.Time
 
-	unread   []byte // output that the screen has not got yet
-	eof      bool   // nothing more comes
+	eof      bool   // it writes nothing more
 	flooding bool   // it wrote a lot the last time
+	buffer   []byte // for the next flood
 
 	screenState
 }
@@ -42,8 +42,8 @@ func (r *runner) start() error {
 	}
 	now := r.Now()
 	p := &program{
-		child: c, output: make(chan []byte, outputPieces), input: make(chan write, maxWrites), screen: screen.New(r.Cols, r.Rows, scrollback),
-		driver: r.Driver, started: now, screenState: newScreenState(now),
+		child: c, output: make(chan []byte, outputPieces), input: make(chan write, maxWrites),
+		screen: screen.New(r.Cols, r.Rows, scrollback), driver: r.Driver, started: now, screenState: newScreenState(now),
 	}
 	r.prog, r.pid = p, c.PID()
 	if b := r.binding; b != nil {
@@ -71,20 +71,21 @@ const (
 	floodSize = 4000    // so much at once is a flood: a terminal gives out 4,095 bytes at most
 )
 
-func (r *runner) takeOutput() {
+// takeOutput takes in a piece of output, if any, and what waits behind it.
+func (r *runner) takeOutput(piece []byte) {
 	p := r.prog
-	for more := true; more && len(p.unread) < maxUnread && !p.eof; {
+	written := append(p.buffer, piece...)
+	for more := true; more && len(written) < maxUnread && !p.eof; {
 		select {
 		case piece, ok := <-p.output:
-			p.unread, p.eof = append(p.unread, piece...), !ok
+			written, p.eof = append(written, piece...), !ok
 		default:
 			more = false
 		}
 	}
-	written := p.unread
-	p.unread, p.flooding = nil, len(written) >= floodSize
+	p.buffer, p.flooding = nil, len(written) >= floodSize
 	if p.flooding {
-		p.unread = written[:0] // no need to grow it again
+		p.buffer = written[:0]
 	}
 	if len(written) == 0 {
 		return
@@ -113,8 +114,8 @@ func (r *runner) programEnded() {
 	p := r.prog
 	for !p.eof {
 		piece, ok := <-p.output
-		p.unread, p.eof = append(p.unread, piece...), !ok
-		r.takeOutput()
+		p.eof = !ok
+		r.takeOutput(piece)
 	}
 	if r.stopping != nil {
 		<-r.stopping.done

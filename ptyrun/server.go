@@ -42,7 +42,7 @@ func (r *runner) Screen(_ context.Context, req control.ScreenRequest) (control.S
 		if p == nil {
 			return control.Screen{Cols: r.Cols, Rows: r.Rows, Lines: r.exit.Tail, State: string(reducer.Exited)}, nil
 		}
-		r.takeOutput()
+		r.takeOutput(nil)
 		p.read(r.Now(), r.isAuto)
 		out := control.Screen{
 			Cols: r.Cols, Rows: r.Rows, Title: p.screen.Title(), Alt: p.screen.Modes().Alt,
@@ -60,32 +60,29 @@ func (r *runner) Screen(_ context.Context, req control.ScreenRequest) (control.S
 }
 
 func (r *runner) Type(_ context.Context, req control.TypeRequest) (done control.Outcome, err error) {
-	type begun struct {
-		p      *program
-		data   []byte
-		dialog string // on the screen at that moment
-	}
-	written := make(chan error, 1)
-	b, err := ask(r, func() (begun, error) {
-		p, data := r.prog, req.Text
-		if p == nil {
-			return begun{}, errNotRunning
+	var p *program
+	data, dialog := req.Text, "" // on the screen at that moment
+	written, err := ask(r, func() (<-chan error, error) {
+		if p = r.prog; p == nil {
+			return nil, errNotRunning
 		}
 		if r.mail.typing.isUnderWay() {
-			return begun{}, errBeingTyped
+			return nil, errBeingTyped
 		}
 		if !req.Raw {
 			data = []byte(keysOf(clean(string(data)), p.screen.Modes().Paste && len(data) > 0, p.driver.Plain))
 		}
+		dialog = printOf(p.reading.Dialog)
 		r.lastKey = r.Now()
 		r.recordInput(data)
+		written := make(chan error, 1)
 		p.send(write{data: data, done: func(n int, err error) {
 			if err != nil {
 				err = fmt.Errorf("the program does not read: %d bytes of %d were typed", n, len(data))
 			}
 			written <- err
 		}})
-		return begun{p, data, printOf(p.reading.Dialog)}, nil
+		return written, nil
 	})
 	if err != nil {
 		return done, err
@@ -94,15 +91,15 @@ func (r *runner) Type(_ context.Context, req control.TypeRequest) (done control.
 	if err := <-written; err != nil || !req.Enter {
 		return done, err
 	}
-	if len(b.data) > 0 { // a return key right behind a text is swallowed by some
-		time.Sleep(max(r.Waits.Return, b.p.driver.SubmitDelay(len(b.data))))
+	if len(data) > 0 { // a return key right behind a text is swallowed by some
+		time.Sleep(max(r.Waits.Return, p.driver.SubmitDelay(len(data))))
 	}
 	return ask(r, func() (control.Outcome, error) {
-		if r.prog != b.p {
+		if r.prog != p {
 			return done, errors.New("its program has ended: the return key was not pressed")
 		}
 		r.refresh(r.Now())
-		if now := printOf(b.p.reading.Dialog); now != "" && now != b.dialog { // that the text was not meant for
+		if now := printOf(p.reading.Dialog); now != "" && now != dialog { // that the text was not meant for
 			return done, errors.New("a dialog came up: the return key was not pressed")
 		}
 		r.typeKeys([]byte(driver.Submit))
