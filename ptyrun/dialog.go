@@ -122,6 +122,15 @@ func (r *runner) tellOfQuestion(q *question) {
 	}
 }
 
+// notify tells people of questions and takes that back, in order.
+func (r *runner) notify(what string, tell func() error) {
+	r.notifier.do(func() {
+		if err := tell(); err != nil {
+			r.Log.Error(what, "err", err)
+		}
+	})
+}
+
 func firstOption(options []driver.Option, fits func(driver.Option) bool) *driver.Option {
 	if i := slices.IndexFunc(options, fits); i >= 0 {
 		return &options[i]

@@ -108,11 +108,17 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	go r.events.run()
 	serving, stop := context.WithCancel(r.ctx)
 	r.wg.Go(func() { server.Serve(serving, r) })
-	entries := make(chan watcher.Entry, 16)
-	r.wg.Go(func() { r.watch(serving, inbox, entries) })
+	r.wg.Go(func() {
+		for {
+			e, err := inbox.Next(serving)
+			if err != nil || !r.post(func() { r.heard(e) }) {
+				return
+			}
+		}
+	})
 	r.wg.Go(r.remind)
 
-	err = r.loop(ctx.Done(), entries)
+	err = r.loop(ctx.Done())
 	if t := r.mail.typing; t != nil {
 		t.stop()
 	}
@@ -134,19 +140,6 @@ func (r *runner) writeRunInfo() {
 	info := runinfo.Info{Run: r.Run, Runner: os.Getpid(), PID: r.pid, Started: r.Now().UTC(), Command: r.Command, Inject: string(r.Inject)}
 	if err := info.Write(r.dir); err != nil {
 		r.Log.Error("writing run.json", "err", err)
-	}
-}
-
-func (r *runner) watch(ctx context.Context, w *watcher.Watcher, to chan<- watcher.Entry) {
-	for {
-		e, err := w.Next(ctx) // whose end is the loop's
-		if err != nil {
-			return
-		}
-		select {
-		case to <- e:
-		case <-ctx.Done():
-		}
 	}
 }
 
@@ -176,30 +169,45 @@ func ask[T any](r *runner, f func() (T, error)) (out T, err error) {
 	return out, err
 }
 
+// await waits for what holds in the runner's loop.
+func (r *runner) await(ctx context.Context, within time.Duration, holds func() bool) (bool, error) {
+	for until := time.Now().Add(within); time.Now().Before(until); {
+		done, err := ask(r, func() (bool, error) { return holds(), nil })
+		if err != nil || done {
+			return done, err
+		}
+		select {
+		case <-time.After(judgeAfter):
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}
+	return false, nil
+}
+
 const (
 	checkEvery  = 3 * time.Second       // whether the runner lock is still ours, and there is room for mail
 	outputEvery = 20 * time.Millisecond // a program that floods its terminal is read
 )
 
-// remindEvery is how often overdue answers are looked for. Tests shorten it.
-var remindEvery = time.Minute
-
 // loop owns everything until the end.
-func (r *runner) loop(quit <-chan struct{}, entries <-chan watcher.Entry) (failed error) {
+func (r *runner) loop(quit <-chan struct{}) (failed error) {
 	if err := r.start(); err != nil {
 		return err
 	}
-	timer, check := time.NewTimer(time.Hour), time.NewTicker(checkEvery)
-	defer timer.Stop()
+	check := time.NewTicker(checkEvery)
 	defer check.Stop()
 	for !r.ended {
 		now := r.Now()
 		r.wake = now.Add(time.Hour)
 		r.step(now)
 		var output <-chan []byte
-		var exited, stopped <-chan struct{}
+		var ended <-chan struct{}
 		if p := r.prog; p != nil {
-			exited = p.child.Done()
+			ended = p.child.Done()
+			if r.stopping != nil {
+				ended = r.stopping.done // also if the program is stuck in the kernel, where no signal reaches it
+			}
 			if !p.eof {
 				output = p.output
 			}
@@ -209,24 +217,16 @@ func (r *runner) loop(quit <-chan struct{}, entries <-chan watcher.Entry) (faile
 				output = nil
 				r.wakeAt(at)
 			}
-			if r.stopping != nil {
-				stopped = r.stopping.done // also if the program is stuck in the kernel, where no signal reaches it
-			}
 		}
-		timer.Reset(max(r.wake.Sub(r.Now()), 0))
 		select {
 		case piece, ok := <-output:
 			r.prog.eof = !ok
 			r.takeOutput(piece)
-		case <-exited:
+		case <-ended:
 			r.programEnded()
-		case <-stopped:
-			r.programEnded()
-		case e := <-entries:
-			r.heard(e)
 		case f := <-r.calls:
 			f()
-		case <-timer.C:
+		case <-time.After(r.wake.Sub(r.Now())):
 		case <-check.C:
 			if r.Held != nil && !r.Held() && failed == nil {
 				failed = ErrTakenOver
@@ -281,92 +281,6 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-func (r *runner) heard(e watcher.Entry) {
-	now := r.Now()
-	switch {
-	case e.Message != nil:
-		r.messageArrived(e.Message, now)
-	case e.Event != nil:
-		r.apply(reducer.Input{Now: now, Event: e.Event})
-		r.noteSessionEvent(e.Event)
-		if e.Event.Kind == wire.EventAgain { // the watcher tells of a message once
-			r.messageChanged(e.Event.MessageID())
-		}
-	case e.Err != nil:
-		r.Log.Error("watching", "err", e.Err)
-	}
-}
-
-func (r *runner) messageChanged(id wire.ID) {
-	if it, err := r.Box.Get(id); err == nil {
-		r.messageArrived(it, r.Now())
-	}
-}
-
-func (r *runner) messageArrived(it *mailbox.Item, now time.Time) {
-	mail := mailOf(it)
-	if !r.noteInput(it) || r.Inject == Off || mail.Read && mail.Due.IsZero() {
-		return
-	}
-	if it.Lease != nil && it.Lease.Until.After(now) {
-		mail.Held = it.Lease.Until
-	}
-	r.mailLeft = r.mailLeft || !r.state.HasRoom()
-	if old, err := r.Box.Get(it.Supersedes); it.Supersedes != "" && err == nil && old.From == it.From {
-		replaced := mailOf(old)
-		replaced.Never = true
-		r.apply(reducer.Input{Now: now, Arrived: replaced})
-	}
-	r.apply(reducer.Input{Now: now, Arrived: mail})
-}
-
-func mailOf(it *mailbox.Item) *reducer.Mail {
-	return &reducer.Mail{ID: it.ID, Urgent: it.Urgent(), Expires: it.ExpiresAt, Due: it.DueAt, Read: it.State != mailbox.Unread}
-}
-
-// readMailLeft tells the reducer of the mail that it had no room for, now that it has some.
-func (r *runner) readMailLeft() {
-	if !r.mailLeft || !r.state.HasRoom() {
-		return
-	}
-	ids, err := r.Box.UnreadIDs()
-	r.mailLeft = err != nil
-	for _, id := range ids {
-		if r.messageChanged(id); r.mailLeft {
-			return
-		}
-	}
-}
-
-// apply folds an input and begins what it calls for.
-func (r *runner) apply(in reducer.Input) {
-	for _, e := range r.state.Apply(in) {
-		switch e.Do {
-		case reducer.DeliverNow:
-			r.mail.enqueue(e.IDs)
-		case reducer.Interrupt:
-			r.Log.Info("interrupting for urgent mail", "ids", e.IDs)
-			r.wg.Go(func() { r.interrupt(r.ctx, true) })
-		case reducer.Remind, reducer.Escalate:
-			select {
-			case r.overdue <- struct{}{}:
-			default:
-			}
-		}
-		// DeliverAtIdle and Announce wait, and so does Ask: what the screen asks is put to the rules when
-		// it is seen.
-	}
-	if r.state.Turn().Word() != reducer.WordIdle {
-		r.mail.queue = nil // it will be named again
-	}
-}
-
-// hasHooks reports whether the program's own hooks tell of its turns. (opencode's begin when its first
-// session does, not with the program.)
-func (r *runner) hasHooks() bool {
-	return r.state.Run != nil && (r.state.Run.Sessions > 0 || r.state.Turn().HasSessionStart)
-}
-
 // say appends an event of ours, with those of the fields (name, value, name, …) that say something.
 func (r *runner) say(e wire.Event, fields ...string) {
 	for i := 0; i < len(fields); i += 2 {
@@ -387,40 +301,6 @@ func (r *runner) tell(line string) {
 	for v := range r.viewers {
 		v.to.Send([]byte("\r\n[atm: " + line + "]\r\n"))
 	}
-}
-
-// remind sends what is due about answers that are overdue, beside the loop: when the reducer names one, and
-// every minute, since that knows nothing of what was read before the runner began.
-func (r *runner) remind() {
-	for next := checkEvery; r.Overdue != nil; next = remindEvery {
-		select {
-		case <-r.overdue:
-		case <-time.After(next):
-		case <-r.over:
-			return
-		}
-		isIdle, err := ask(r, func() (bool, error) {
-			p := r.prog
-			if r.mail.typing != nil || p == nil || p.driver.Plain { // a shell would run the reminder
-				return false, nil
-			}
-			return r.gate(r.Now()) == control.GateOpen, nil // else a minute later: what was just typed may not show yet
-		})
-		if err != nil {
-			return
-		}
-		if err := r.Overdue(r.ctx, isIdle); err != nil {
-			r.Log.Error("telling of overdue answers", "err", err)
-		}
-	}
-}
-
-func (r *runner) notify(what string, tell func() error) {
-	r.notifier.do(func() {
-		if err := tell(); err != nil {
-			r.Log.Error(what, "err", err)
-		}
-	})
 }
 
 // recordingFailed says, once each time, that nothing is recorded any more.

@@ -1,13 +1,10 @@
 package ptyrun
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
-	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/screen"
@@ -31,7 +28,17 @@ type program struct {
 	flooding bool   // it wrote a lot the last time
 	buffer   []byte // for the next flood
 
-	screenState
+	reading  driver.Reading // of the screen
+	since    time.Time      // when activity, detail and dialog became what they are
+	promptAt time.Time      // since when it could be typed into; zero: it cannot
+	version  uint64         // of the screen that was read
+	changed  time.Time      // when the screen was written to last
+	frame    time.Time      // since when a frame is being drawn; zero: none is
+	readAt   time.Time      // when to read the screen again; zero: nothing was written
+	told     reducer.Activity
+	detail   string // told
+	worked   bool   // it was at work since a text of ours was taken
+	isReady  bool   // it was idle for long enough once
 }
 
 func (r *runner) start() error {
@@ -43,7 +50,8 @@ func (r *runner) start() error {
 	now := r.Now()
 	p := &program{
 		child: c, output: make(chan []byte, outputPieces), input: make(chan write, maxWrites),
-		screen: screen.New(r.Cols, r.Rows, scrollback), driver: r.Driver, started: now, screenState: newScreenState(now),
+		screen: screen.New(r.Cols, r.Rows, scrollback), driver: r.Driver, started: now, since: now, changed: now,
+		told: reducer.Starting, reading: driver.Reading{Activity: reducer.Starting, Why: "starting"},
 	}
 	r.prog, r.pid = p, c.PID()
 	if b := r.binding; b != nil {
@@ -118,7 +126,6 @@ func (r *runner) programEnded() {
 		r.takeOutput(piece)
 	}
 	if r.stopping != nil {
-		<-r.stopping.done
 		r.exit.Ended = append(r.exit.Ended, r.stopping.ended...)
 	}
 	now, exit := r.Now(), process.Exit{Code: 137, Signal: "SIGKILL"} // of one that is stuck in the kernel
@@ -261,47 +268,4 @@ func (r *runner) stop(why string, grace time.Duration) {
 		s.ended = append(process.Names(e.Others), process.Names(e.Left)...)
 		close(s.done)
 	})
-}
-
-// interrupt ends the turn by the driver's own keys, unless the program asks something: there the key would be
-// an answer. It runs beside the loop, and tells which turn that was and what the program did.
-func (r *runner) interrupt(ctx context.Context, isUrgent bool) (turn string, out control.Outcome, err error) {
-	if err := r.awaitWork(ctx); err != nil {
-		return "", out, err
-	}
-	var p *program
-	out, err = ask(r, func() (control.Outcome, error) {
-		r.refresh(r.Now())
-		p, turn = r.prog, r.state.Turn().ID
-		switch t := r.mail.typing; {
-		case p == nil:
-			return out, errNotRunning
-		case !isUrgent && p.reading.Activity == reducer.Idle && t == nil:
-			return control.Outcome{Done: "idle", Detail: "nothing to interrupt"}, nil
-		case r.question != nil || p.reading.Dialog != nil:
-			return out, errors.New("it asks something: answer that (atm pending), or reject it")
-		case t.isUnderWay() && !t.isSubmitted():
-			return out, errBeingTyped
-		}
-		was := p.reading.Activity
-		if r.turn.isCut = isWork(was); r.turn.isCut && r.turn.isOurs {
-			r.restored = &restoredDraft{text: r.turn.text, isUrgent: isUrgent, at: r.Now()}
-		}
-		return control.Outcome{Done: "interrupted", Detail: string(was)}, nil
-	})
-	if err != nil || out.Done == "idle" {
-		return turn, out, err
-	}
-	for i, key := range p.driver.InterruptKeys() {
-		if i > 0 {
-			time.Sleep(driver.InterruptPause)
-		}
-		r.post(func() {
-			r.refresh(r.Now())
-			if r.prog == p && (i == 0 || p.reading.Dialog == nil) { // there it would be an answer
-				p.put(key)
-			}
-		})
-	}
-	return turn, out, nil
 }

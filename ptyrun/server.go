@@ -108,11 +108,7 @@ func (r *runner) Type(_ context.Context, req control.TypeRequest) (done control.
 }
 
 func (r *runner) Interrupt(ctx context.Context) (control.Outcome, error) {
-	turn, out, err := r.interrupt(ctx, false)
-	if err != nil || out.Done == "idle" {
-		return out, err
-	}
-	return out, r.awaitEnd(ctx, turn)
+	return r.interrupt(ctx, false)
 }
 
 func (r *runner) Answer(_ context.Context, req control.AnswerRequest) (control.Outcome, error) {
