@@ -168,21 +168,22 @@ func (r *runner) abandonTyping(reason string) {
 	}
 }
 
+// claim claims the messages, so that nobody else reads them meanwhile.
 func (r *runner) claim(t *typing) (err error) {
 	if t.ids == nil {
 		return nil
 	}
-	ids, isDone, now := t.ids, false, r.Now()
+	ids, now := t.ids, r.Now()
 	r.claims.do(func() {
 		if len(ids) > 1 && r.Inject != Pointer {
 			ids = ids[:r.fitting(ids, now)]
 		}
 		c, failed := r.Box.Claim(r.ctx, ids)
-		if !r.post(func() { t.claim, err, isDone = c, failed, true; t.resume() }) && c != nil {
+		if !r.post(func() { t.claim, err = c, failed; t.resume() }) && c != nil {
 			c.NotTyped(context.Background())
 		}
 	})
-	for !isDone {
+	for t.claim == nil && err == nil {
 		if err := r.pause(t); err != nil {
 			return err
 		}
