@@ -12,20 +12,12 @@ import (
 	"github.com/agentteammail/atm/ptyrun/screen"
 )
 
-// viewer is an attached terminal. Its size is the loop's until that has ended.
-type viewer struct {
-	to         *control.Viewer
-	isReadOnly bool
-	size       control.Size // 0: not told, or of no account
-}
-
 const (
 	repaintLines = 500             // of the scrollback for a terminal that joins
 	maxHold      = 3 * time.Second // a person's keys are held so long at most
 )
 
-func (r *runner) Attach(ctx context.Context, req control.AttachRequest, to *control.Viewer) error {
-	v := &viewer{to: to, isReadOnly: req.ReadOnly}
+func (r *runner) Attach(ctx context.Context, req control.AttachRequest, v *control.Viewer) error {
 	r.post(func() { r.join(v, req) })
 	var typed userInput
 	for {
@@ -34,7 +26,7 @@ func (r *runner) Attach(ctx context.Context, req control.AttachRequest, to *cont
 			isLate = time.After(time.Until(typed.until))
 		}
 		select {
-		case in, ok := <-to.Input():
+		case in, ok := <-v.Input():
 			if ok {
 				keys, isPerson := typed.filter(in.Bytes, time.Now())
 				r.post(func() { r.viewerSent(v, in, keys, isPerson) })
@@ -48,23 +40,25 @@ func (r *runner) Attach(ctx context.Context, req control.AttachRequest, to *cont
 		case <-ctx.Done():
 		}
 		if !r.post(func() { r.leave(v) }) {
-			v.end(r)
+			r.showEnd(v)
 		}
 		return nil
 	}
 }
 
 // join repaints a terminal that joins; from then on it gets what the program writes.
-func (r *runner) join(v *viewer, req control.AttachRequest) {
-	r.viewers[v] = true
-	r.viewerResized(v, control.Size{Cols: req.Cols, Rows: req.Rows})
+func (r *runner) join(v *control.Viewer, req control.AttachRequest) {
+	r.viewers[v] = control.Size{}
+	if !req.ReadOnly {
+		r.viewerResized(v, control.Size{Cols: req.Cols, Rows: req.Rows})
+	}
 	if r.prog == nil {
-		v.to.Send([]byte("\r\n[atm: " + string(r.Box.Agent()) + " is about to be started again]\r\n"))
+		v.Send([]byte("\r\n[atm: " + string(r.Box.Agent()) + " is about to be started again]\r\n"))
 	}
 	r.showAll(v)
 }
 
-func (r *runner) viewerSent(v *viewer, in control.Input, keys []byte, isPerson bool) {
+func (r *runner) viewerSent(v *control.Viewer, in control.Input, keys []byte, isPerson bool) {
 	r.viewerResized(v, in.Size)
 	if in.Repaint {
 		r.showAll(v)
@@ -73,24 +67,25 @@ func (r *runner) viewerSent(v *viewer, in control.Input, keys []byte, isPerson b
 }
 
 // showAll shows a terminal the whole screen: one that joins, or that was behind.
-func (r *runner) showAll(v *viewer) {
+func (r *runner) showAll(v *control.Viewer) {
 	if r.prog != nil {
 		r.takeOutput(nil)
-		v.to.Repaint(r.prog.screen.Repaint(repaintLines))
+		v.Repaint(r.prog.screen.Repaint(repaintLines))
 	}
 }
 
 // leave lets a terminal go. What it made small is as large again as those that are left, or as it was
 // begun: an agent in too little room shows no prompt, and gets no mail.
-func (r *runner) leave(v *viewer) {
+func (r *runner) leave(v *control.Viewer) {
+	size := r.viewers[v]
 	delete(r.viewers, v)
-	if v.size != r.size() {
+	if size != r.size() {
 		return
 	}
 	largest := control.Size{}
-	for o := range r.viewers {
-		if o.size.Cols*o.size.Rows > largest.Cols*largest.Rows {
-			largest = o.size
+	for _, o := range r.viewers {
+		if o.Cols*o.Rows > largest.Cols*largest.Rows {
+			largest = o
 		}
 	}
 	r.resize(cmp.Or(largest, r.begunSize))
@@ -99,9 +94,9 @@ func (r *runner) leave(v *viewer) {
 func (r *runner) size() control.Size { return control.Size{Cols: r.Cols, Rows: r.Rows} }
 
 // viewerResized makes the agent's terminal as large as the one that was resized last.
-func (r *runner) viewerResized(v *viewer, size control.Size) {
-	if !v.isReadOnly && size.Cols > 0 && size.Rows > 0 {
-		v.size = size
+func (r *runner) viewerResized(v *control.Viewer, size control.Size) {
+	if size.Cols > 0 && size.Rows > 0 {
+		r.viewers[v] = size
 		r.resize(size)
 	}
 }
@@ -131,14 +126,14 @@ func (r *runner) keepLastScreen(s *screen.Screen) {
 	}
 }
 
-// end tells a terminal that the agent has ended for good, below what the program showed last: all of that,
-// if the terminal joined too late or was behind.
-func (v *viewer) end(r *runner) {
-	if !r.viewers[v] || v.to.Send(nil) == control.ErrViewerBehind {
-		v.to.Repaint(r.last)
+// showEnd tells a terminal that the agent has ended for good, below what the program showed last: all of
+// that, if the terminal joined too late or was behind. It is called when the loop has ended.
+func (r *runner) showEnd(v *control.Viewer) {
+	if _, hasJoined := r.viewers[v]; !hasJoined || v.Send(nil) == control.ErrViewerBehind {
+		v.Repaint(r.last)
 	}
-	v.to.Send(r.below)
-	v.to.Exit(r.exit.Code, r.exit.Signal)
+	v.Send(r.below)
+	v.Exit(r.exit.Code, r.exit.Signal)
 }
 
 // passKeys passes keys on to the program. While a text of ours is on its way in they are held: nothing

@@ -16,10 +16,13 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Question is what an agent's screen asks.
+// Question is what an agent's screen asks, as a request that somebody may answer.
 type Question struct {
 	ID     wire.ID // of the request: that of the message to the lead as well
 	Dialog driver.Dialog
+
+	answer *answer       // that was pressed and has yet to work
+	closed chan struct{} // when the dialog is gone
 }
 
 // Options are the options as JSON: [{"id","label"}]; nil: there are none.
@@ -35,13 +38,6 @@ func (q *Question) Options() json.RawMessage {
 	return data
 }
 
-// question is a dialog on the screen, as a request that somebody may answer.
-type question struct {
-	Question
-	answer *answer       // that was pressed and has yet to work
-	closed chan struct{} // when the dialog is gone
-}
-
 type answer struct{ label, by string }
 
 const (
@@ -55,7 +51,7 @@ var errQuestionGone = errors.New("the dialog is gone: nothing was pressed")
 // openQuestion makes a request of a dialog: event, rules, and if these do not answer, word to the lead.
 func (r *runner) openQuestion(d driver.Dialog, now time.Time) {
 	r.closeQuestion("")
-	q := &question{Question: Question{ID: wire.NewID(), Dialog: d}, closed: make(chan struct{})}
+	q := &Question{ID: wire.NewID(), Dialog: d, closed: make(chan struct{})}
 	r.question = q
 	r.abandonTyping("a dialog came up")
 	e := wire.Event{Kind: "confirm_required"}.With("id", string(q.ID)).With("prompt", d.Prompt)
@@ -91,10 +87,10 @@ func (r *runner) openQuestion(d driver.Dialog, now time.Time) {
 
 // answerByRule presses what a rule says, some times: a person may be typing. Then people are asked. It runs
 // beside the loop.
-func (r *runner) answerByRule(q *question, o driver.Option) {
+func (r *runner) answerByRule(q *Question, o driver.Option) {
 	for range maxByRule {
 		again := time.After(r.Waits.Idle)
-		_, err := r.answer(byRule, func(now *question) (driver.Option, error) {
+		_, err := r.answer(byRule, func(now *Question) (driver.Option, error) {
 			if now != q {
 				return o, errQuestionGone
 			}
@@ -116,8 +112,8 @@ func (r *runner) answerByRule(q *question, o driver.Option) {
 	})
 }
 
-func (r *runner) tellOfQuestion(q *question) {
-	if asked := q.Question; r.Told != nil {
+func (r *runner) tellOfQuestion(q *Question) {
+	if asked := *q; r.Told != nil {
 		r.notify("telling the lead of a question", func() error { return r.Told(r.ctx, asked) })
 	}
 }
@@ -155,7 +151,7 @@ func (r *runner) closeQuestion(now reducer.Activity) {
 	}
 }
 
-func (r *runner) sayAnswered(q *question, now reducer.Activity) {
+func (r *runner) sayAnswered(q *Question, now reducer.Activity) {
 	p := r.prog
 	switch {
 	case !p.isReady:
@@ -178,8 +174,8 @@ func (r *runner) sayAnswered(q *question, now reducer.Activity) {
 
 // answer presses the option that choose wants of the question on the screen, and returns when that has
 // worked. It runs beside the loop.
-func (r *runner) answer(by string, choose func(q *question) (driver.Option, error)) (label string, err error) {
-	var q *question
+func (r *runner) answer(by string, choose func(q *Question) (driver.Option, error)) (label string, err error) {
+	var q *Question
 	a, err := ask(r, func() (*answer, error) {
 		q = r.question
 		o, err := choose(q)
@@ -201,7 +197,7 @@ func (r *runner) answer(by string, choose func(q *question) (driver.Option, erro
 }
 
 // press presses an option, if the dialog is still on the screen.
-func (r *runner) press(q *question, o driver.Option, by string) (*answer, error) {
+func (r *runner) press(q *Question, o driver.Option, by string) (*answer, error) {
 	now := r.Now()
 	r.refresh(now)
 	// Its keys are those of this moment: arrows count from what is selected now.
@@ -233,7 +229,7 @@ func (r *runner) press(q *question, o driver.Option, by string) (*answer, error)
 
 // wantedOption is the option of a question that a request means. One that does the contrary of what is asked
 // for is a slip, and refused; but any answer to a question of the program's may be given.
-func (r *runner) wantedOption(q *question, req control.AnswerRequest) (driver.Option, error) {
+func (r *runner) wantedOption(q *Question, req control.AnswerRequest) (driver.Option, error) {
 	switch {
 	case q == nil:
 		return driver.Option{}, errors.New("nothing is asked")

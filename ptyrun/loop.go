@@ -42,7 +42,6 @@ type runner struct {
 	pid      int      // of the program, or of the last one
 	restarts restarts
 	stopping *stopping
-	isRerun  bool // it is stopped to be started again
 	exit     Exit
 	ended    bool
 
@@ -50,13 +49,13 @@ type runner struct {
 	turn     turn
 	restored *restoredDraft // a text whose turn was interrupted
 	resend   resend         // what of that goes in again
-	question *question      // on the screen
+	question *Question      // on the screen
 	binding  *binding       // to the agent's sessions; nil: to none
 
-	viewers     map[*viewer]bool
-	lastKey     time.Time // of a person
-	heldKeys    []byte    // a person's, while a text of ours is on its way in
-	last, below []byte    // for terminals, when the agent has ended
+	viewers     map[*control.Viewer]control.Size // attached terminals; of no size: it is not told, or of no account
+	lastKey     time.Time                        // of a person
+	heldKeys    []byte                           // a person's, while a text of ours is on its way in
+	last, below []byte                           // for terminals, when the agent has ended
 	begunSize   control.Size
 
 	mailLeft bool          // more mail is unread than the reducer holds
@@ -68,7 +67,8 @@ type runner struct {
 func Run(ctx context.Context, o Options) (Exit, error) {
 	r := &runner{
 		Options: o, ctx: context.WithoutCancel(ctx), isAuto: o.Driver == nil, state: o.State,
-		calls: make(chan func()), over: make(chan struct{}), overdue: make(chan struct{}, 1), viewers: map[*viewer]bool{}, mail: mail{tries: map[wire.ID]int{}},
+		calls: make(chan func()), over: make(chan struct{}), overdue: make(chan struct{}, 1),
+		viewers: map[*control.Viewer]control.Size{}, mail: mail{tries: map[wire.ID]int{}},
 	}
 	r.setDefaults()
 	r.begunSize = r.size()
@@ -299,7 +299,7 @@ func (r *runner) sayState(previous, now reducer.Activity, detail string) {
 func (r *runner) tell(line string) {
 	r.recording.Marker(line)
 	for v := range r.viewers {
-		v.to.Send([]byte("\r\n[atm: " + line + "]\r\n"))
+		v.Send([]byte("\r\n[atm: " + line + "]\r\n"))
 	}
 }
 

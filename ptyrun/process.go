@@ -62,8 +62,8 @@ func (r *runner) start() error {
 		fresh := p.screen.Repaint(0)
 		r.recording.Output(fresh)
 		for v := range r.viewers {
-			if v.to.Send(fresh) != nil { // it was behind, and may have caught up while there was nothing to show
-				v.to.Repaint(fresh)
+			if v.Send(fresh) != nil { // it was behind, and may have caught up while there was nothing to show
+				v.Repaint(fresh)
 			}
 		}
 	}
@@ -112,7 +112,7 @@ func (r *runner) takeOutput(piece []byte) {
 		p.child.Jiggle() // so that it draws its screen again
 	}
 	for v := range r.viewers {
-		v.to.Send(written)
+		v.Send(written)
 	}
 	p.outputCame(r.Now())
 }
@@ -152,9 +152,8 @@ func (r *runner) programEnded() {
 	r.recording.Exit(exit.Code)
 	r.sayExited(p.child.PID())
 	switch {
-	case r.isRerun:
-		r.isRerun, r.stopping = false, nil
-		r.restarts.at = now
+	case r.stopping != nil && r.stopping.isRestart:
+		r.stopping, r.restarts.at = nil, now
 	case r.stopping != nil:
 		r.ended = true
 	default:
@@ -242,15 +241,16 @@ func (e *Exit) loopDetail() string {
 
 // stopping is a stop that is under way.
 type stopping struct {
-	why   string
-	ended []string      // what the agent had started, and had to be ended
-	done  chan struct{} // closed when everything has
+	why       string
+	isRestart bool          // the program is started again then
+	ended     []string      // what the agent had started, and had to be ended
+	done      chan struct{} // closed when everything has
 }
 
 // stop ends the program and all that it started.
 func (r *runner) stop(why string, grace time.Duration) {
 	if r.stopping != nil {
-		r.isRerun = false // a stop during a restart is a stop
+		r.stopping.isRestart = false // a stop during a restart is a stop
 		return
 	}
 	r.abandonTyping("it is being stopped")

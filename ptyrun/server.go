@@ -117,7 +117,7 @@ func (r *runner) Answer(_ context.Context, req control.AnswerRequest) (control.O
 			return control.Outcome{}, &control.Error{Code: "refused", Message: err.Error()}
 		}
 	}
-	label, err := r.answer(req.By, func(q *question) (driver.Option, error) { return r.wantedOption(q, req) })
+	label, err := r.answer(req.By, func(q *Question) (driver.Option, error) { return r.wantedOption(q, req) })
 	return control.Outcome{Done: "answered", Detail: label}, err
 }
 
@@ -140,8 +140,8 @@ func (r *runner) Restart(context.Context) (control.Outcome, error) {
 			r.restarts.at = r.Now()
 			return control.Outcome{Done: "restarted"}, nil
 		}
-		r.isRerun = true
 		r.stop("asked to restart", stopGrace)
+		r.stopping.isRestart = true
 		return control.Outcome{Done: "restarting"}, nil
 	})
 }
