@@ -281,6 +281,13 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
 // say appends an event of ours, with those of the fields (name, value, name, …) that say something.
 func (r *runner) say(e wire.Event, fields ...string) {
 	for i := 0; i < len(fields); i += 2 {
