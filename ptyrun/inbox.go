@@ -42,10 +42,12 @@ func (r *runner) messageArrived(it *mailbox.Item, now time.Time) {
 		mail.Held = it.Lease.Until
 	}
 	r.mailLeft = r.mailLeft || !r.state.HasRoom()
-	if old, err := r.Box.Get(it.Supersedes); it.Supersedes != "" && err == nil && old.From == it.From {
-		replaced := mailOf(old)
-		replaced.Never = true
-		r.apply(reducer.Input{Now: now, Arrived: replaced})
+	if it.Supersedes != "" {
+		if old, err := r.Box.Get(it.Supersedes); err == nil && old.From == it.From {
+			replaced := mailOf(old)
+			replaced.Never = true
+			r.apply(reducer.Input{Now: now, Arrived: replaced})
+		}
 	}
 	r.apply(reducer.Input{Now: now, Arrived: mail})
 }
