@@ -111,7 +111,7 @@ func (r *runner) noteDialog(now time.Time) {
 	case d == nil:
 		r.closeQuestion(p.reading.Activity)
 	default:
-		r.openQuestion(*d, now)
+		r.openQuestion(*d)
 	}
 }
 

@@ -49,7 +49,7 @@ const (
 var errQuestionGone = errors.New("the dialog is gone: nothing was pressed")
 
 // openQuestion makes a request of a dialog: event, rules, and if these do not answer, word to the lead.
-func (r *runner) openQuestion(d driver.Dialog, now time.Time) {
+func (r *runner) openQuestion(d driver.Dialog) {
 	r.closeQuestion("")
 	q := &Question{ID: wire.NewID(), Dialog: d, closed: make(chan struct{})}
 	r.question = q
