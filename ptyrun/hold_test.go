@@ -270,22 +270,6 @@ func TestMoreMailThanIsHeld(t *testing.T) {
 	}
 }
 
-// The newest events are kept of what a disk has no room for.
-func TestNewestEventsAreKept(t *testing.T) {
-	w := newEventWriter(nil, nil)
-	for range keptEvents {
-		w.say(wire.Event{Kind: "old"})
-	}
-	w.say(wire.Event{Kind: "new"})
-	last := ""
-	for range keptEvents {
-		last = (<-w.events).Kind
-	}
-	if last != "new" || len(w.events) > 0 {
-		t.Errorf("the last is %q, %d more", last, len(w.events))
-	}
-}
-
 // While events cannot be appended nothing is typed, and nothing is lost.
 func TestNothingIsTypedUnsaid(t *testing.T) {
 	t.Parallel()
