@@ -28,7 +28,7 @@ func (t *Team) Sessions() *session.Store { return &session.Store{Mail: t.Store} 
 // no sessions: where it does not speak of them people may begin one.
 func (t *Team) CheckSessionsAllowed() error {
 	c, err := t.Config()
-	if err == nil && c.Session.Forbidden {
+	if on := c.Session.Enabled; err == nil && on != nil && !*on {
 		err = fmt.Errorf("no session is begun: %w", ErrNoSessions)
 	}
 	return err
@@ -99,7 +99,7 @@ func (t *Team) RefreshSession(ctx context.Context, id wire.UUID, plan *config.Se
 			return s.AutoPause(fmt.Sprintf("(the runner of %s is gone)", agent), now)
 		}
 		// A runner alone knows whether somebody types in the agent's terminal.
-		return s.ApplyRules(plan.Rules, busy || running, now)
+		return s.ApplyRules(plan.Rules(), busy || running, now)
 	})
 }
 

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -195,7 +194,7 @@ func TestIdleSessionIsItsRunners(t *testing.T) {
 	hold, err := team.Store.HoldRunner(t.Context(), "bob")
 	must(t, err)
 	for _, want := range []wire.InteractiveSessionState{wire.SessionActive, wire.SessionCompleted} {
-		got, err := team.RefreshSession(t.Context(), s.SessionID, &config.Session{Rules: session.Rules{WhenIdle: time.Nanosecond}})
+		got, err := team.RefreshSession(t.Context(), s.SessionID, &config.Session{AutoExitOn: "idle_timeout: 1ns"})
 		must(t, err)
 		if got.State != want {
 			t.Errorf("it is %s, not %s", got.State, want)
