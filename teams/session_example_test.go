@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -103,9 +104,9 @@ auto_exit_on = "goal_complete"
 func aTeam(members ...wire.Name) (*teams.Team, func()) {
 	path, err := os.MkdirTemp("", "root")
 	must(err)
-	_, err = teams.Make(path)
+	_, err = rootdir.Make(path)
 	must(err)
-	root, err := teams.Open(teams.Found{Path: path, Source: teams.FromFlag, Accepted: true}, nil)
+	root, err := teams.Open(rootdir.Found{Path: path, Source: rootdir.FromFlag, Accepted: true}, nil)
 	must(err)
 	_, err = root.CreateTeam("main")
 	must(err)

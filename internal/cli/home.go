@@ -14,6 +14,7 @@ import (
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -40,7 +41,7 @@ func home(c *cli.Context) error {
 		return versionCommand.Action(c)
 	}
 	s, err := command.OpenMe(c)
-	if errors.Is(err, teams.ErrNoRoot) {
+	if errors.Is(err, rootdir.ErrNoRoot) {
 		return command.Print(c, command.Text("atm carries mail between coding agents and the people they work with.\n"+
 			"No team here yet. `atm init alice bob me` makes one; `atm help` shows the rest."))
 	}
