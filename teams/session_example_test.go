@@ -35,15 +35,10 @@ func ExampleTeam_Say() {
 	fmt.Println(waiting[0].Kind, waiting[0].Prompt, err)
 
 	me := team.Box("me")
-	draft, err := team.FindDraft(ctx, "bob", "6f1c2a34-0b7e-4c1d-9a55-0123456789ab")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
 	no := teams.SessionInput{From: me, Input: wire.HumanInput{Kind: "reject", Reason: "No tests."}}
-	_, err = team.AnswerDraft(ctx, draft, no)
+	_, err = team.AnswerDraft(ctx, waiting[0], no)
 	fmt.Println(err)
-	_, err = team.AnswerDraft(ctx, draft, no)
+	_, err = team.AnswerDraft(ctx, waiting[0], no)
 	fmt.Println(err)
 	in, err := bob.Receive(ctx, 0)
 	fmt.Println(in, err)

@@ -106,7 +106,7 @@ func explain(err error) error {
 	if errors.Is(err, sessions.ErrNotFound) {
 		return command.NotFound("%w", err).WithHint("atm session ls --all lists them")
 	}
-	if errors.Is(err, teams.ErrNoSessions) || errors.Is(err, teams.ErrNoHumanInput) {
+	if errors.Is(err, teams.ErrForbidden) {
 		return command.Refused("%w", err).WithHint("team.toml is for a person to change")
 	}
 	return err
