@@ -65,7 +65,7 @@ var importers = map[string][]string{
 	"github.com/charmbracelet/ultraviolet": {"ptyrun/screen"},
 	"github.com/charmbracelet/x/ansi":      {"internal/testagent", "ptyrun/driver", "ptyrun/screen"},
 	"github.com/charmbracelet/x/vt":        {"ptyrun/screen"},
-	"github.com/clipperhouse/displaywidth": {"internal/testagent", "teams"},
+	"github.com/clipperhouse/displaywidth": {"internal/testagent", "internal/cli/command"},
 	"github.com/creack/pty":                {"ptyrun/process"},
 	"github.com/fsnotify/fsnotify":         {"watcher"},
 	"github.com/go-json-experiment/json":   {"wire", "session"},

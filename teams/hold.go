@@ -40,9 +40,9 @@ func (m *Member) hold() string {
 // and Codex's notify, only tell what it does.
 func (m *Member) hasHooks() bool { return m.Transport == "hook" }
 
-// about is what there is to say about the state, for people: what came from outside is
+// About is what there is to say about the state, for people: what came from outside is
 // escaped.
-func (m *Member) about() string {
+func (m *Member) About() string {
 	s := m.Detail
 	if w := m.WaitingOn; w != nil && w.Tool != "" {
 		s += " for " + w.Tool
@@ -69,7 +69,7 @@ func (m *Member) Forecast(now time.Time, urgent bool) string {
 	case m.Running && m.Inject == "off":
 		return state + "; nothing is typed in"
 	case m.State == reducer.WordBlocked:
-		return "blocked: " + m.about()
+		return "blocked: " + m.About()
 	case m.Running && m.State == reducer.WordIdle && m.hold() != "":
 		return "idle, but " + m.hold() + ": " + how + " later"
 	case m.Running && m.State == reducer.WordIdle:
@@ -95,7 +95,7 @@ func (m *Member) gateFor(msg *wire.Message, d *Delivery, again string) string {
 	if m.Since != nil {
 		since = " since " + letter.Span(now.Sub(*m.Since))
 	}
-	say := strings.NewReplacer("NAME", string(m.Name), "SINCE", since, "STATE", string(m.State), "ABOUT", m.about(), "AGAIN", again).Replace
+	say := strings.NewReplacer("NAME", string(m.Name), "SINCE", since, "STATE", string(m.State), "ABOUT", m.About(), "AGAIN", again).Replace
 	hold := m.hold()
 	switch {
 	case m.State == reducer.WordPerson:

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -92,7 +91,6 @@ func (o *overview) String() string {
 		what := letter.FirstLine(q.Prompt+" "+q.Input, 60)
 		fmt.Fprintf(&b, "  %s asks: %s   atm approve %s, atm reject %s\n", q.Agent, letter.Escape(what), q.Agent, q.Agent)
 	}
-	table := teams.Table{Now: time.Now(), Width: command.Width(), Colour: command.Colour()}
 	left := 13 - strings.Count(b.String(), "\n")
-	return b.String() + "\n" + strings.Join(teams.FirstLines(table.Lines(o.Members), left), "\n")
+	return b.String() + "\n" + strings.Join(command.FirstLines(command.Team(o.Members, command.Width()), left), "\n")
 }

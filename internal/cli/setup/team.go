@@ -66,7 +66,7 @@ func (m members) lines() []string {
 	if len(m.Members) == 0 {
 		return []string{fmt.Sprintf("team %s has no members: atm team add NAME", m.Team)}
 	}
-	return (&teams.Table{Now: time.Now(), Width: command.Width(), Colour: command.Colour()}).Lines(m.Members)
+	return command.Team(m.Members, command.Width())
 }
 
 func team(c *cli.Context, s *command.Scope) error {
@@ -99,7 +99,7 @@ func watchTeam(ctx context.Context, s *command.Scope) error {
 		}
 		lines, waiting := m.lines(), waitingFor(ctx, s)
 		if _, height, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
-			lines = teams.FirstLines(lines, max(height-len(waiting)-2, 3))
+			lines = command.FirstLines(lines, max(height-len(waiting)-2, 3))
 		}
 		if err := screen.Paint(append(append(lines, ""), waiting...)); err != nil {
 			return err
@@ -285,7 +285,7 @@ func status(c *cli.Context) error {
 func statusText(m teams.Member) string {
 	now := time.Now()
 	var b strings.Builder
-	b.WriteString((&teams.Table{Now: now}).Lines([]teams.Member{m})[0] + "\n")
+	b.WriteString(command.Team([]teams.Member{m}, 0)[0] + "\n")
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(&b, "  %-10s %s\n", name, letter.Escape(fmt.Sprintf(format, args...)))
 	}
