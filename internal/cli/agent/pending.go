@@ -125,7 +125,7 @@ func (l pendingList) String() string {
 		if len(options) > 0 {
 			lines = append(lines, "    "+strings.Join(options, " | "))
 		}
-		if q.Kind == teams.KindDraft {
+		if q.Kind == policy.KindDraft {
 			lines = append(lines, fmt.Sprintf("    atm approve %s, or atm reject %[1]s --reason \"…\"", shortID(q)))
 		} else if why, hint := onlyAtTerminal(q); why != "" {
 			lines = append(lines, fmt.Sprintf("    %s %s: %s", q.Agent, why, hint))
@@ -158,7 +158,7 @@ func onlyAtTerminal(q policy.Question) (why, hint string) {
 
 // shortID is a question's id as it can be typed; a draft's id is its agent's own.
 func shortID(q policy.Question) string {
-	if q.Kind == teams.KindDraft {
+	if q.Kind == policy.KindDraft {
 		return wire.ID(q.ID).Short(6)
 	}
 	return cmp.Or(q.Short(), "-")
@@ -209,7 +209,7 @@ func answerQuestion(c *cli.Context, isDeny bool) error {
 		return err
 	}
 	answer := d.answerDialog
-	if d.q.Kind == teams.KindDraft {
+	if d.q.Kind == policy.KindDraft {
 		answer = d.answerDraft
 	}
 	r, err := answer(ctx)
@@ -315,19 +315,15 @@ func (d *decision) answerDraft(ctx context.Context) (r result, err error) {
 	if d.c.Args().Len() > 1 {
 		return r, command.Usage("a draft has no options").WithHint("atm approve %s, or atm reject %[1]s --reason \"…\"", shortID(d.q))
 	}
-	draft, err := d.s.Team.FindDraft(ctx, d.q.Agent, wire.UUID(d.q.ID))
-	if err != nil {
-		return r, err
-	}
 	r = result{Name: d.q.Agent, State: "approved draft " + d.q.ID}
-	in := wire.HumanInput{Kind: "approve", DraftID: draft.ID}
+	in := wire.HumanInput{Kind: "approve", DraftID: wire.UUID(d.q.ID)}
 	if d.isDeny {
 		r.State, in.Kind, in.Reason = "rejected draft "+d.q.ID, "reject", d.reason
 	}
 	from := teams.SessionInput{From: d.s.Me, Input: in, Origin: d.s.Origin(), Person: command.Person()}
-	out, err := d.s.Team.AnswerDraft(ctx, draft, from)
+	out, err := d.s.Team.AnswerDraft(ctx, d.q, from)
 	_, isOver := errors.AsType[*wire.SessionError](err)
-	if isOver || errors.Is(err, teams.ErrNoSessions) || errors.Is(err, teams.ErrNoHumanInput) {
+	if isOver || errors.Is(err, teams.ErrForbidden) {
 		return r, command.Refused("%w", err).WithHint("atm session show %s", d.q.Agent)
 	}
 	if err == nil {

@@ -140,7 +140,7 @@ func newSpec(c *cli.Context, s *command.Scope, plan *config.Config, box *mailbox
 	sp = &spec{box: box, Spec: runspec.Spec{
 		Root: s.Root.Path, Team: box.Address().Team, Agent: name, Run: string(wire.NewID()), Command: words, Prompt: m.Prompt,
 		Driver: driver, Inject: inject, Restart: restart, Cols: cols, Rows: rows, RecordInput: c.Bool("record-input"),
-		Session: session.Enabled, Capture: session.OutputCapture, Rules: session.Rules,
+		Session: session.Enabled != nil && *session.Enabled, Capture: session.OutputCapture, Rules: session.Rules(),
 	}}
 	if sp.program, err = findRunner(c); err != nil { // before anything is made
 		return nil, err
