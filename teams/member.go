@@ -175,10 +175,11 @@ func (t *Team) Members(ctx context.Context) (members []Member, stats Stats, err 
 		}
 		return err
 	})
-	return members, statsOf(members), err
+	return members, StatsOf(members), err
 }
 
-func statsOf(members []Member) Stats {
+// StatsOf adds members up.
+func StatsOf(members []Member) Stats {
 	s := Stats{Total: len(members)}
 	for _, m := range members {
 		switch m.State {

@@ -27,6 +27,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -71,7 +72,7 @@ func Main(version string, words []string) int {
 // run returns when the agent's program has ended for good, and with it all that it started. The end of ctx
 // ends it, which may take some seconds and is never cut short.
 func run(ctx context.Context, spec runspec.Spec) (exit ptyrun.Exit, err error) {
-	found, _, err := teams.Find(teams.Place{Dir: spec.Root, Flag: spec.Root})
+	found, _, err := rootdir.Find(rootdir.Place{Dir: spec.Root, Flag: spec.Root})
 	if err != nil {
 		return exit, err
 	}

@@ -55,7 +55,7 @@ func answerQuestion(c *cli.Context, isDeny bool) error {
 		return err
 	}
 	do := d.answerDialog
-	if d.q.Kind == teams.KindDraft {
+	if d.q.Kind == policy.KindDraft {
 		do = d.answerDraft
 	}
 	r, err := do(ctx)
@@ -160,19 +160,15 @@ func (d *decision) answerDraft(ctx context.Context) (r result, err error) {
 	if d.option != "" {
 		return r, command.Usage("a draft has no options").WithHint("atm approve %s, or atm reject %[1]s --reason \"…\"", shortID(d.q))
 	}
-	draft, err := d.s.Team.FindDraft(ctx, d.q.Agent, wire.UUID(d.q.ID))
-	if err != nil {
-		return r, err
-	}
 	r = result{Name: d.q.Agent, State: "approved draft " + d.q.ID}
-	in := wire.HumanInput{Kind: "approve", DraftID: draft.ID}
+	in := wire.HumanInput{Kind: "approve", DraftID: wire.UUID(d.q.ID)}
 	if d.isDeny {
 		r.State, in.Kind, in.Reason = "rejected draft "+d.q.ID, "reject", d.reason
 	}
 	from := teams.SessionInput{From: d.s.Me, Input: in, Origin: d.s.Origin(), Person: command.Person()}
-	out, err := d.s.Team.AnswerDraft(ctx, draft, from)
+	out, err := d.s.Team.AnswerDraft(ctx, d.q, from)
 	_, isOver := errors.AsType[*wire.SessionError](err)
-	if isOver || errors.Is(err, teams.ErrNoSessions) || errors.Is(err, teams.ErrNoHumanInput) {
+	if isOver || errors.Is(err, teams.ErrForbidden) {
 		return r, command.Refused("%w", err).WithHint("atm session show %s", d.q.Agent)
 	}
 	if err == nil {

@@ -147,12 +147,29 @@ func (l turnList) String() string {
 			line += "  mail " + command.Shorts(t.Messages)
 		}
 		lines = append(lines, line)
-		if t.Prompt != "" {
-			lines = append(lines, "  > "+oneLine(t.Prompt, 160))
-		}
-		if t.Response != "" {
-			lines = append(lines, "  < "+oneLine(t.Response, 160))
-		}
+		lines = append(lines, l.said("  > ", t.Prompt)...)
+		lines = append(lines, l.said("  < ", t.Response)...)
 	}
 	return cmp.Or(strings.Join(lines, "\n"), fmt.Sprintf("no turn of %s is known", l.Agent))
+}
+
+// maxLines is how many lines of a prompt or an answer history shows.
+const maxLines = 12
+
+// said are the lines of a prompt or an answer, the first behind a mark.
+func (l turnList) said(mark, text string) (out []string) {
+	if text == "" {
+		return nil
+	}
+	lines := strings.Split(strings.Trim(text, "\n"), "\n")
+	for i, line := range lines[:min(len(lines), maxLines)] {
+		if i > 0 {
+			mark = "    "
+		}
+		out = append(out, mark+letter.Clip(letter.Escape(strings.TrimRight(line, " \r")), 160))
+	}
+	if more := len(lines) - maxLines; more > 0 {
+		out = append(out, fmt.Sprintf("    … %d more lines: atm history %s --json", more, l.Agent))
+	}
+	return out
 }

@@ -128,12 +128,12 @@ func (l pendingList) String() string {
 	if len(rows) == 0 {
 		return "nothing is waiting for you"
 	}
-	terminal := teams.Table{Width: command.Width()}
+	width := command.Width()
 	var lines []string
 	for i, line := range tableLines(rows) {
 		lines = append(lines, line)
 		for _, todo := range below[i] {
-			lines = append(lines, terminal.Fit("    "+todo))
+			lines = append(lines, command.Fit("    "+todo, width))
 		}
 	}
 	return strings.Join(lines, "\n")
@@ -160,7 +160,7 @@ func whatToDo(q policy.Question) (lines []string) {
 	if len(options) > 0 {
 		lines = append(lines, strings.Join(options, " | "))
 	}
-	if q.Kind == teams.KindDraft {
+	if q.Kind == policy.KindDraft {
 		lines = append(lines, fmt.Sprintf("atm approve %s, or atm reject %[1]s --reason \"…\"", shortID(q)))
 	} else if why, hint := onlyAtTerminal(q); why != "" {
 		lines = append(lines, fmt.Sprintf("%s %s: %s", q.Agent, why, hint))
@@ -182,7 +182,7 @@ func onlyAtTerminal(q policy.Question) (why, hint string) {
 
 // shortID is a question's id as it can be typed; a draft's id is its agent's own.
 func shortID(q policy.Question) string {
-	if q.Kind == teams.KindDraft {
+	if q.Kind == policy.KindDraft {
 		return wire.ID(q.ID).Short(6)
 	}
 	return cmp.Or(q.Short(), "-")

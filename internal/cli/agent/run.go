@@ -116,7 +116,7 @@ func (k *call) spec(plan *config.Config, words []string) (spec runspec.Spec, err
 		Root: k.s.Root.Path, Team: k.box.Address().Team, Agent: name, Run: string(wire.NewID()), Command: words, Prompt: m.Prompt,
 		Driver: cmp.Or(c.String("driver"), m.Driver, "auto"), Inject: cmp.Or(c.String("inject"), m.Inject, "body"),
 		Restart: cmp.Or(c.String("restart"), m.Restart, "never"), RecordInput: c.Bool("record-input"),
-		Session: session.Enabled, Capture: session.OutputCapture, Rules: session.Rules,
+		Session: session.Enabled != nil && *session.Enabled, Capture: session.OutputCapture, Rules: session.Rules(),
 	}
 	if isPlanned {
 		spec.Command, spec.Restart = m.Command, cmp.Or(c.String("restart"), m.Restart, "on-crash")

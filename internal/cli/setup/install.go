@@ -20,6 +20,7 @@ import (
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -59,9 +60,9 @@ func configure(c *cli.Context, do func(*agentconfig.Installer, agentconfig.Reque
 		return e
 	}
 	place := installPlace(c)
-	found, _, err := teams.Find(command.Place(c))
-	var named *teams.NoRootError
-	if err != nil && (!errors.Is(err, teams.ErrNoRoot) || errors.As(err, &named)) {
+	found, _, err := rootdir.Find(command.Place(c))
+	var named *rootdir.NoRootError
+	if err != nil && (!errors.Is(err, rootdir.ErrNoRoot) || errors.As(err, &named)) {
 		return err
 	}
 	if found.Accepted { // else no sandbox is opened for it
@@ -182,8 +183,8 @@ func openForHook(c *cli.Context) (*command.Scope, error) {
 		c.Set("lock-timeout", hookLock.String())
 	}
 	s, err := command.OpenMe(c)
-	var named *teams.NoRootError
-	isNoTeam := errors.Is(err, teams.ErrNoRoot) || errors.Is(err, teams.ErrNoTeam) || errors.Is(err, mailbox.ErrNoAgent)
+	var named *rootdir.NoRootError
+	isNoTeam := errors.Is(err, rootdir.ErrNoRoot) || errors.Is(err, teams.ErrNoTeam) || errors.Is(err, mailbox.ErrNoAgent)
 	if isNoTeam && !errors.As(err, &named) {
 		return nil, nil
 	}
