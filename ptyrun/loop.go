@@ -346,7 +346,7 @@ func (r *runner) readMailLeft() {
 func (r *runner) apply(in reducer.Input) {
 	for _, e := range r.state.Apply(in) {
 		switch e.Do {
-		case reducer.DeliverNow:
+		case reducer.Deliver:
 			r.mail.enqueue(e.IDs)
 		case reducer.Interrupt:
 			r.Log.Info("interrupting for urgent mail", "ids", e.IDs)
@@ -355,11 +355,9 @@ func (r *runner) apply(in reducer.Input) {
 					r.post(func() { r.interrupt(true) })
 				}
 			})
-		case reducer.Remind, reducer.Escalate:
+		case reducer.Overdue:
 			r.remind()
 		}
-		// DeliverAtIdle and Announce wait, and so does Ask: what the screen asks is put to the rules when
-		// it is seen.
 	}
 	if r.state.Turn().Word() != reducer.WordIdle {
 		r.mail.queue = nil // it will be named again

@@ -16,9 +16,6 @@ import (
 // maxState is far below what a snapshot may have (1 MiB).
 const maxState = 96 << 10
 
-func encode(s *State) ([]byte, error) { return json.Marshal(s) }
-func decode(b []byte, s *State) error { return json.Unmarshal(b, s) }
-
 // line is a line of a log with these fields.
 func line(seq int, fields string) []byte {
 	return fmt.Appendf(nil, `{"seq":%d,"at":"2026-05-01T12:00:00Z","team":"main","agent":"bob","source":"hook",%s}`, seq, fields)
@@ -108,7 +105,7 @@ func TestHostileValues(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.Apply(Input{Event: &e})
-			valid2(t, &s)
+			valid(t, &s)
 		}
 	})
 	for fields, want := range map[string]string{
@@ -145,7 +142,7 @@ func TestRoom(t *testing.T) {
 		}
 	}
 	for _, id := range []wire.ID{"m0", "m1", "urgent"} {
-		s.Apply(Input{Now: now, Taken: id})
+		s.Apply(Input{Now: now, Settled: id})
 	}
 	if !s.HasRoom() {
 		t.Error("there is no room")

@@ -33,52 +33,45 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestAsk: who is asked gets all of it, where the state keeps it cut.
-func TestAsk(t *testing.T) {
-	var s State
+// TestCut: no rule may go by what a State does not have whole, or by what nobody said together.
+func TestCut(t *testing.T) {
 	long := strings.Repeat("make && ", 100) + "rm -rf /"
-	options := `[{"id":"1","label":"` + strings.Repeat("yes ", 200) + `"}]`
-	ask := func(seq uint64, fields string) *Waiting {
-		t.Helper()
-		for _, e := range s.Apply(Input{Event: logged(t, seq, fields)}) {
-			if e.Do == Ask {
-				return e.Waiting
-			}
+	for _, c := range []struct {
+		asked []string
+		want  string
+	}{
+		{[]string{`"tool":"Bash","prompt":` + quote(long)}, `Bash "` + long[:maxPrompt] + `" cut`},
+		{[]string{`"tool":"Bash","prompt":` + quote(long), `"id":"d1","tool":"Bash","prompt":` + quote(long[:maxPrompt])}, `Bash "` + long[:maxPrompt] + `" as d1`},
+		{[]string{`"tool":"Bash","prompt":` + quote(long[:maxPrompt]), `"id":"d1","prompt":` + quote(long)}, `Bash "` + long[:maxPrompt] + `" as d1 cut`},
+		{[]string{`"tool":"Bash","tool_call_id":"c1","prompt":"ls"`, `"tool_call_id":"c1","prompt":"List files"`}, `Bash "ls" for c1`},
+		{[]string{`"tool":"Bash","tool_call_id":"c1","prompt":"ls"`, `"id":"d1","prompt":"ls -l"`}, `Bash "ls -l" as d1 for c1 cut`},
+		{[]string{`"prompt":"ls"`, `"tool":"Bash"`}, `Bash "ls" cut`},
+	} {
+		var s State
+		for i, fields := range c.asked {
+			s.Apply(Input{Event: logged(t, uint64(i+1), `"kind":"confirm_required",`+fields)})
 		}
-		return nil
+		if got := showWaiting(s.Turn().Waiting()); got != "permission "+c.want {
+			t.Errorf("%s\n%s, not\n%s", c.asked, got, c.want)
+		}
 	}
-	q := quote(long)
-	w := ask(1, `"kind":"confirm_required","tool":"Bash","prompt":`+q+`,"options":`+options)
-	if w == nil || w.Prompt != long || w.Cut || string(w.Options) != options || w.Tool != "Bash" {
-		t.Fatal(w)
+}
+
+// TestOptions: they may come before or after the rest; too long ones are not kept.
+func TestOptions(t *testing.T) {
+	ask := func(options ...string) (s State) {
+		for i, fields := range options {
+			s.Apply(Input{Event: logged(t, uint64(i+1), `"kind":"confirm_required","tool":"Bash"`+fields)})
+		}
+		return s
 	}
-	if kept := s.Turn().Waiting(); len(kept.Prompt) > maxPrompt || !kept.Cut || kept.Options != nil || w == kept {
-		t.Error(kept)
+	for _, s := range []State{ask("", `,"options":[{"id":"1"}]`), ask(`,"options":[{"id":"1"}]`, "")} {
+		if got := string(s.Turn().Waiting().Options); got != `[{"id":"1"}]` {
+			t.Error(got)
+		}
 	}
-	// More of it, with the same beginning, and again all of it.
-	w = ask(2, `"kind":"confirm_required","id":"d1","tool":"Bash","prompt":`+q)
-	if w == nil || w.Prompt != long || w.Cut || w.ID != "d1" || !w.Since.Equal(s.Turn().Waiting().Since) {
-		t.Fatal(w)
-	}
-	// Options that come later, and those that came before.
-	s = State{}
-	ask(1, `"kind":"confirm_required","tool":"Bash","tool_call_id":"c1","prompt":"ls"`)
-	if w = ask(2, `"kind":"confirm_required","tool_call_id":"c1","prompt":"List files","options":[{"id":"1"}]`); w == nil || w.Prompt != "ls" || string(w.Options) != `[{"id":"1"}]` {
-		t.Error(w)
-	}
-	if w = ask(3, `"kind":"confirm_required","id":"d1","prompt":"ls -l"`); w == nil || w.Prompt != "ls -l" || string(w.Options) != `[{"id":"1"}]` || !w.Cut {
-		t.Error(w)
-	}
-	if kept := s.Turn().Waiting(); kept.Tool != "Bash" || kept.Call != "c1" || string(kept.Options) != `[{"id":"1"}]` {
-		t.Error(kept)
-	}
-	// What was said of tool and prompt by two is cut, since nobody said it.
-	s = State{}
-	ask(1, `"kind":"confirm_required","prompt":"ls"`)
-	if w = ask(2, `"kind":"confirm_required","tool":"Bash"`); w == nil || !w.Cut || w.Prompt != "ls" {
-		t.Error(w)
-	}
-	if w = ask(3, `"kind":"confirm_required","tool":"Bash","prompt":"make"`); w == nil || w.Cut || w.Prompt != "make" {
-		t.Error(w)
+	s := ask(`,"options":[{"id":"1","label":"` + strings.Repeat("yes ", 200) + `"}]`)
+	if got := s.Turn().Waiting().Options; got != nil {
+		t.Errorf("%s", got)
 	}
 }

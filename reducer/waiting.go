@@ -81,40 +81,37 @@ func (t *Turn) ask(e *event, said Waiting) bool {
 // waitFor notes what is asked. The same question again, perhaps in more words, is still asked since it
 // was first. Hooks and ACP ask for several calls at once: the first is shown and others stand behind
 // it. What anybody else asks, a screen for one, replaces what was asked.
-func (t *Turn) waitFor(e *event, said Waiting) bool {
+func (t *Turn) waitFor(e *event, said Waiting) (isNews bool) {
 	said.Since = e.at
-	kept, first := said.clipped(maxPrompt), t.Waiting()
-	asksBeside := first != nil && first.Kind == Permission && kept.Kind == Permission && (e.source == "hook" || e.source == "acp")
-	switch i := slices.IndexFunc(t.Requests, func(w Waiting) bool { return w.isSame(&kept) }); {
-	case i > 0:
+	said.cut(maxPrompt)
+	first := t.Waiting()
+	asksBeside := first != nil && first.Kind == Permission && said.Kind == Permission && (e.source == "hook" || e.source == "acp")
+	switch i := slices.IndexFunc(t.Requests, func(w Waiting) bool { return w.isSame(&said) }); {
+	case i > 0 || i == 0 && first.Kind != said.Kind:
 		return false
 	case i == 0:
-		merged := first.merge(said)
-		if kept = merged.clipped(maxPrompt); first.Kind != said.Kind || reflect.DeepEqual(kept, *first) {
-			return false
-		}
-		t.Requests[0], said = kept, merged
+		t.Requests[0] = first.merge(said)
+		return !reflect.DeepEqual(t.Requests[0], *first)
 	case asksBeside && len(t.Requests) < maxRequests:
-		kept = said.clipped(maxID)
-		kept.Input, kept.Options = "", nil
-		t.Requests = append(t.Requests, kept)
+		said.cut(maxID)
+		said.Input, said.Options = "", nil
+		t.Requests = append(t.Requests, said)
 	case asksBeside:
+	case said.Dialog == trustDialog:
+		t.setActivity(Confirming, trustDialog)
+		t.Requests = []Waiting{said}
+	case said.Kind == Permission:
+		t.setActivity(Confirming, Permission)
+		t.Requests = []Waiting{said}
 	default:
-		a, detail := AwaitingInput, "question"
-		if kept.Dialog == trustDialog {
-			a, detail = Confirming, trustDialog
-		} else if kept.Kind == Permission {
-			a, detail = Confirming, Permission
-		}
-		t.setActivity(a, detail)
-		t.Requests = []Waiting{kept}
+		t.setActivity(AwaitingInput, "question")
+		t.Requests = []Waiting{said}
 	}
-	e.asked = &said
 	return true
 }
 
-// clipped is a question as a State keeps it.
-func (w Waiting) clipped(promptBytes int) Waiting {
+// cut makes a question one that a State keeps.
+func (w *Waiting) cut(promptBytes int) {
 	prompt, tool := clip(w.Prompt, promptBytes), clip(w.Tool, maxID)
 	w.Cut = w.Cut || prompt != w.Prompt || tool != w.Tool
 	w.Prompt, w.Tool = prompt, tool
@@ -122,7 +119,6 @@ func (w Waiting) clipped(promptBytes int) Waiting {
 	if len(w.Options) > maxOptions {
 		w.Options = nil
 	}
-	return w
 }
 
 // isSame reports whether n is the same question in other words. Hooks, their notifications and the
@@ -163,17 +159,19 @@ func (w *Waiting) promptRank() int {
 // two that were seen the newer.
 func (w *Waiting) merge(said Waiting) Waiting {
 	out := said
-	out.Kind, out.Since = w.Kind, w.Since
+	out.Since = w.Since
 	out.ID, out.Call, out.Tool = cmp.Or(said.ID, w.ID), cmp.Or(said.Call, w.Call), cmp.Or(said.Tool, w.Tool)
 	out.Input, out.Dialog = cmp.Or(said.Input, w.Input), cmp.Or(said.Dialog, w.Dialog)
 	if out.Options == nil {
 		out.Options = w.Options
 	}
-	if rank := said.promptRank(); rank < 3 && rank <= w.promptRank() && clip(said.Prompt, maxPrompt) != w.Prompt {
+	if rank := said.promptRank(); rank < 3 && rank <= w.promptRank() {
 		out.Prompt = w.Prompt
 	}
-	isSaidAtOnce := out.Prompt == said.Prompt && out.Tool == said.Tool
-	out.Cut = !isSaidAtOnce && (w.Cut || out.Prompt != w.Prompt || out.Tool != w.Tool)
+	hasTheirPrompt := out.Prompt == said.Prompt
+	if !hasTheirPrompt || out.Tool != said.Tool { // nobody said the two together, unless it was said so before
+		out.Cut = said.Cut && hasTheirPrompt || w.Cut || out.Prompt != w.Prompt || out.Tool != w.Tool
+	}
 	return out
 }
 
