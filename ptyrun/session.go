@@ -178,7 +178,7 @@ func (r *runner) startRound(now time.Time, applyRules bool) {
 		}
 		var told error
 		if !isAttached {
-			_, told = b.store.Attach(r.ctx, agent, session.AttachOptions{Begin: b.Begin, Lines: lines, Rules: b.Rules})
+			told = b.store.Attach(r.ctx, agent, session.AttachOptions{Begin: b.Begin, Lines: lines, Rules: b.Rules})
 		} else if lines != hadLines {
 			told = b.store.SetLineCapture(r.ctx, agent, lines)
 		}

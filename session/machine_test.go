@@ -57,7 +57,7 @@ func (m *machine) New(t *rapid.T) {
 	if len(m.ids) >= 4 {
 		t.Skip("enough")
 	}
-	s := begin(t, m.st, "bob")
+	s := begin(t, m.st)
 	m.ids = append(m.ids, s.SessionID)
 	m.models[s.SessionID] = &model{state: wire.SessionActive}
 }
@@ -87,10 +87,7 @@ func (m *machine) Run(t *rapid.T) {
 	}
 	m.runs = true
 	wants := rapid.Bool().Draw(t, "begin")
-	alive, err := m.st.Attach(ctx, "bob", AttachOptions{Begin: wants})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, m.st.Attach(ctx, "bob", AttachOptions{Begin: wants}))
 	n := 0
 	for _, o := range m.models {
 		if o.parked {
@@ -100,13 +97,17 @@ func (m *machine) Run(t *rapid.T) {
 			n++
 		}
 	}
-	if n == 0 && wants {
-		n++
-		m.ids = append(m.ids, alive[0].SessionID)
-		m.models[alive[0].SessionID] = &model{state: wire.SessionActive, ours: true}
+	all, _, err := m.st.List()
+	must(t, err)
+	for _, s := range all {
+		if m.models[s.SessionID] == nil && n == 0 && wants {
+			n++
+			m.ids = append(m.ids, s.SessionID)
+			m.models[s.SessionID] = &model{state: wire.SessionActive, ours: true}
+		}
 	}
-	if len(alive) != n {
-		t.Fatalf("%d sessions are alive, not %d", len(alive), n)
+	if len(all) != len(m.ids) {
+		t.Fatalf("%d sessions, not %d", len(all), len(m.ids))
 	}
 }
 
@@ -117,9 +118,7 @@ func (m *machine) End(t *rapid.T) {
 	}
 	m.runs = false
 	well := rapid.Bool().Draw(t, "by itself")
-	if err := m.st.Detach(ctx, "bob", well, "it ended"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, m.st.Detach(ctx, "bob", well, "it ended"))
 	for _, o := range m.models {
 		switch {
 		case !o.ours || o.state != wire.SessionActive:
@@ -140,12 +139,8 @@ func (m *machine) Emit(t *rapid.T) {
 	word := rapid.StringMatching(`[a-zü世" \\]{1,5}`).Draw(t, "output")
 	if rapid.Bool().Draw(t, "for all") {
 		events, err := Events("", output(word))
-		if err == nil {
-			err = m.st.Mail.Box("bob").Log().Append(ctx, events...)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, m.st.Mail.Box("bob").Log().Append(ctx, events...))
 		for _, o := range m.models {
 			if o.state.Alive() {
 				o.log = append(o.log, word)
@@ -155,9 +150,7 @@ func (m *machine) Emit(t *rapid.T) {
 		return
 	}
 	c, err := m.st.Channel(id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer c.Close()
 	err = c.Emit(ctx, output(word))
 	if !was.state.Alive() {
@@ -166,18 +159,14 @@ func (m *machine) Emit(t *rapid.T) {
 		}
 		return
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	was.log = append(was.log, word)
 }
 
 // fold has what was emitted so far taken in before a state changes.
 func (m *machine) fold(t *rapid.T) {
 	for _, id := range m.ids {
-		if _, err := m.st.Change(ctx, id, nil); err != nil {
-			t.Fatal(err)
-		}
+		refresh(t, m.st, id)
 	}
 }
 
@@ -185,9 +174,7 @@ func (m *machine) Draft(t *rapid.T) {
 	id, was := m.some(t)
 	draft := rapid.SampledFrom(draftIDs).Draw(t, "draft")
 	c, err := m.st.Channel(id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer c.Close()
 	err = c.Emit(ctx, wire.SessionEvent{Kind: "draft_ready", DraftID: draft, Summary: "s", ArtifactCount: 1})
 	if was.state.Alive() != (err == nil) {
@@ -206,11 +193,9 @@ func (m *machine) Input(t *rapid.T) {
 	}
 	word := rapid.StringMatching(`[a-zü世" \\]{1,5}`).Draw(t, "text")
 	m.fold(t)
-	tell(t, m.st, "bob", id, text(word))
+	tell(t, m.st, id, text(word))
 	c, err := m.st.Channel(id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer c.Close()
 	in, err := c.Receive(ctx, 0)
 	if err != nil || in == nil || in.Text != word {
@@ -223,9 +208,7 @@ func (m *machine) Input(t *rapid.T) {
 func (m *machine) Check(t *rapid.T) {
 	for id, want := range m.models {
 		s, err := m.st.Look(ctx, id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var log []string
 		for _, e := range s.Messages {
 			if e.Sender != SenderSystem {
@@ -249,9 +232,7 @@ func (m *machine) Check(t *rapid.T) {
 // Look is somebody who sees what has changed since they looked last.
 func (m *machine) Look(t *rapid.T) {
 	all, err := m.st.OfAgent("bob", m.looked)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, s := range m.looked {
 		if !slices.ContainsFunc(all, func(o *Session) bool { return o.SessionID == s.SessionID }) {
 			t.Fatalf("%s was seen and is not seen any more", s.SessionID)
@@ -285,10 +266,8 @@ func TestMachine(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		path, err := os.MkdirTemp(top, "team-")
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := &machine{st: openTeam(t, path, "bob"), models: map[wire.UUID]*model{}}
+		must(t, err)
+		m := &machine{st: openTeam(t, path, nil), models: map[wire.UUID]*model{}}
 		defer m.st.Mail.Close()
 		t.Repeat(map[string]func(*rapid.T){
 			"new": m.New, "move": m.Move, "emit": m.Emit, "draft": m.Draft, "input": m.Input, "": m.Check,

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // SessionEvent is what a session tells the channel.
@@ -110,9 +111,9 @@ type SessionMessage struct {
 	Sender    string    `json:"sender"` // human, agent or ta-system
 	Content   string    `json:"content"`
 	Timestamp time.Time `json:"timestamp"`
-}
 
-func (SessionMessage) typeName() string { return "session.SessionMessage" }
+	Extra jsontext.Value `json:"-"` // an object of what this version does not know, for who keeps it
+}
 
 // InteractiveSession is one running conversation with an agent.
 type InteractiveSession struct {
@@ -126,8 +127,6 @@ type InteractiveSession struct {
 	Messages  []SessionMessage        `json:"messages,omitempty"`
 	DraftIDs  []UUID                  `json:"draft_ids,omitempty"` // in the order in which they came, each once
 }
-
-func (InteractiveSession) typeName() string { return "session.InteractiveSession" }
 
 // Transition moves the session to another state. The error, a *SessionError,
 // changes nothing.
