@@ -34,26 +34,21 @@ func Adopt(line []byte) (Event, error) {
 	if typeName == "" {
 		return Event{}, fmt.Errorf("%w: %s", ErrNotEvent, whyNoEvent(o))
 	}
-	fields := slices.Concat(adoptedFields(typeName, kind), schemas()["log.Names"].fields)
-	if _, wrong := (&schema{fields: fields}).object(0, o); wrong != nil {
+	if typeName == currentUpdate {
+		typeName = "acp.Call"
+	}
+	s := schemas()[typeName]
+	known := schema{fields: slices.Concat(s.fields, s.kinds[kind], schemas()["log.Names"].fields)}
+	if s.tag != "" {
+		known.fields = append(known.fields, field{name: s.tag, is: schemas()["any"]})
+	}
+	if _, wrong := known.object(0, o); wrong != nil {
 		return Event{}, wrong.in(line)
 	}
 	e := Event{Kind: kind, Wire: compact(line)}
 	b := e.Body()
 	e.Session, e.TurnID, e.EventID = b.Text("session"), b.Text("turn_id"), o.Text("event_id")
 	return e, nil
-}
-
-// adoptedFields are the fields that are checked in an object from outside.
-func adoptedFields(typeName, kind string) []field {
-	if typeName == currentUpdate {
-		typeName = "acp.Call"
-	}
-	s := schemas()[typeName]
-	if tag, fields := kindOf(kind); s.tag != "" && s.tag == tag {
-		return append([]field{{name: tag, is: schemas()["any"]}}, fields...)
-	}
-	return s.fields
 }
 
 func adoptLogLine(line []byte, o Object) (Event, error) {

@@ -22,7 +22,8 @@ func Compose(kind string, pairs [][2]string) (Event, error) {
 	if hasKind(mailboxEvent, kind) {
 		return e, fmt.Errorf("%s is evidence of a message, and appended by who moves it", kind)
 	}
-	tag, fields := kindOf(kind)
+	s := schemas()[typeOf(kind)]
+	tag, fields := s.tag, s.kinds[kind]
 	whole := Object{{Name: tag, Value: Quote(kind)}}
 	for _, p := range pairs {
 		name, value := p[0], p[1]

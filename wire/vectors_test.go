@@ -56,9 +56,8 @@ func marshalled(v any) string {
 // does.
 var goTypes = map[string]func(data []byte) (any, error){
 	"session.SessionEvent": typed[SessionEvent], "session.HumanInput": typed[HumanInput],
-	"session.OutputStream": typed[OutputStream],
-	"session.InteractiveSessionState": typed[InteractiveSessionState],
-	"missiond.PTYAgentInfo":           typed[PTYAgentInfo], "missiond.SessionState": typed[SessionState],
+	"session.OutputStream":  typed[OutputStream],
+	"missiond.PTYAgentInfo": typed[PTYAgentInfo],
 }
 
 func typed[T any](data []byte) (any, error) {
