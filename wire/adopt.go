@@ -11,13 +11,13 @@ import (
 // ErrNotEvent says that JSON is no event of any vocabulary; the error round it says why.
 var ErrNotEvent = errors.New("no event")
 
-// Adopt makes an event from one object as it came from outside: of any vocabulary, kept
-// whole under Wire, or a line of another log of ours, which is taken over with its wire
-// and its own fields, and Agent as the owner of that log. The log fills in the rest.
+// Adopt makes an event from one object as it came from outside: of any vocabulary, kept whole under Wire,
+// or a line of another log of ours, which is taken over with its wire and its own fields, and Agent as
+// the owner of that log. The log fills in the rest.
 //
-// An object of a known kind must be as its owner writes it, with no known key twice. A
-// turn event of the daemon may lack agent, thread_id, turn_id and transport. Of the
-// current ACP, which grows, only the types are checked. Unknown kinds and fields are kept.
+// An object of a known kind must be as its owner writes it, with no known key twice. A turn event of the
+// daemon may lack agent, thread_id, turn_id and transport. Of the current ACP, which grows, only the
+// types are checked. Unknown kinds and fields are kept.
 //
 // The error wraps ErrNotEvent, or is a *DecodeError with the place.
 func Adopt(line []byte) (Event, error) {
@@ -81,6 +81,6 @@ func whyNoEvent(o Object) string {
 	return `it has no "kind", "event_type", "update_type", "sessionUpdate" or "method"`
 }
 
-// Names is the agent that the event itself names, which may be another than the one
-// whose log it is in; else the owner of the log, if it is known.
+// Names is the agent that the event itself names, which may be another than the one whose log it is in;
+// else the owner of the log, if it is known.
 func (e *Event) Names() string { return cmp.Or(e.Text("agent"), string(e.Agent)) }

@@ -9,12 +9,11 @@ import (
 	"unicode/utf8"
 )
 
-// AsWire writes the event as the owner of a vocabulary would, in one line; false when
-// it has no counterpart there. What came in that vocabulary is written in its canonical
-// form; an unknown kind and the current ACP are written as they came. An event of the
-// same kind from elsewhere (a hook, a script, Codex) is written in the vocabulary's
-// form: its agent is then the owner of the log, its thread the session, and its
-// transport the source, unless the event says otherwise.
+// AsWire writes the event as the owner of a vocabulary would, in one line; false when it has no
+// counterpart there. What came in that vocabulary is written in its canonical form; an unknown kind and
+// the current ACP are written as they came. An event of the same kind from elsewhere (a hook, a script,
+// Codex) is written in the vocabulary's form: its agent is then the owner of the log, its thread the
+// session, and its transport the source, unless the event says otherwise.
 func AsWire(e *Event, v Vocabulary) ([]byte, bool) {
 	o := members(e.Wire)
 	typeName, kind := detect(o)
@@ -81,8 +80,8 @@ func daemonStatus(status string) string {
 	return "failed"
 }
 
-// lines are the lines of the daemon and of the session channel for their events, to the
-// letter, with the names of members.
+// lines are the lines of the daemon and of the session channel for their events, to the letter, with the
+// names of members.
 var lines = map[string]string{
 	TurnStarted:         "TurnStarted(agent=$agent, turn_id=$turn_id, transport=$transport)",
 	TurnCompleted:       "TurnCompleted(agent=$agent, turn_id=$turn_id, transport=$transport)",
@@ -124,8 +123,7 @@ func Line(e *Event) string {
 	return s
 }
 
-// display is the line without the kind where that would be all: that of its owner, if
-// there is one.
+// display is the line without the kind where that would be all: that of its owner, if there is one.
 func display(e *Event) string {
 	for _, owner := range []Vocabulary{Daemon, Session} {
 		if raw, ok := AsWire(e, owner); ok && lines[e.Kind] != "" {
@@ -165,8 +163,7 @@ var envelopeFields = []string{
 	"event_type", "update_type", "sessionUpdate", "session_id", "sessionId", "jsonrpc", "method", "params", "update",
 }
 
-// ownFields are those of the innermost level of the event that has any beside the common
-// ones.
+// ownFields are those of the innermost level of the event that has any beside the common ones.
 func (b Body) ownFields() (out Object) {
 	for _, level := range b.levels {
 		for _, m := range level.without(envelopeFields...) {

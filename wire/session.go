@@ -32,14 +32,13 @@ func (e SessionEvent) String() string {
 	return ownersLine(e.Kind, members(raw))
 }
 
-// OutputStream is where output came from: "std_out" or "std_err" on the wire, stdout
-// and stderr to people.
+// OutputStream is where output came from: "std_out" or "std_err" on the wire, stdout and stderr to
+// people.
 type OutputStream string
 
 func (s OutputStream) String() string { return strings.Replace(string(s), "std_", "std", 1) }
 
-// HumanInput is what a person says to a session. Without an ArtifactURI it is about the
-// whole draft.
+// HumanInput is what a person says to a session. Without an ArtifactURI it is about the whole draft.
 type HumanInput struct {
 	Kind        string  `json:"input_type"`
 	Text        string  `json:"text"`
@@ -69,9 +68,9 @@ func (h HumanInput) String() string {
 	return h.Kind
 }
 
-// HumanText is the text that stands for a HumanInput in a mailbox: the message's text,
-// or the kind in words. ok is false for JSON that is no HumanInput; the error, a
-// *DecodeError, is for one with a wrong value.
+// HumanText is the text that stands for a HumanInput in a mailbox: the message's text, or the kind in
+// words. ok is false for JSON that is no HumanInput; the error, a *DecodeError, is for one with a wrong
+// value.
 func HumanText(data []byte) (body string, ok bool, err error) {
 	tag := members(data).Get("input_type")
 	if tag == nil || tag[0] == '"' && !hasKind("session.HumanInput", unquote(tag)) {
@@ -128,8 +127,7 @@ type InteractiveSession struct {
 	DraftIDs  []UUID                  `json:"draft_ids,omitempty"` // in the order in which they came, each once
 }
 
-// Transition moves the session to another state. The error, a *SessionError,
-// changes nothing.
+// Transition moves the session to another state. The error, a *SessionError, changes nothing.
 func (s *InteractiveSession) Transition(to InteractiveSessionState, now time.Time) error {
 	if !slices.Contains(transitions[s.State], to) {
 		return &SessionError{Reason: fmt.Sprintf("invalid session transition from %s to %s", s.State, to)}

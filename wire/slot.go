@@ -1,7 +1,7 @@
 package wire
 
-// PTYAgentInfo is one slot of missiond's PTY manager and what runs in it. Unlike its
-// other types it is written in camelCase.
+// PTYAgentInfo is one slot of missiond's PTY manager and what runs in it. Unlike its other types it is
+// written in camelCase.
 type PTYAgentInfo struct {
 	SlotID        string  `json:"slotId"`
 	Role          string  `json:"role"`

@@ -27,8 +27,8 @@ const (
 	mailboxEvent  = "log.MailboxEvent"
 )
 
-// eventTypes are the types whose kinds are kinds of event. Their tags tell the
-// vocabularies apart, the first one found: a tool call of ACP has a "kind" too.
+// eventTypes are the types whose kinds are kinds of event. Their tags tell the vocabularies apart, the
+// first one found: a tool call of ACP has a "kind" too.
 var eventTypes = []string{sessionEvent, currentUpdate, olderUpdate, daemonEvent, runnerEvent, mailboxEvent}
 
 // hasKind reports whether a type has a kind.
@@ -45,9 +45,9 @@ func typeOf(kind string) string {
 }
 
 // detect says of which type of event an object is, and its kind; "" for none. What has a body or a
-// recipient is a message, whatever else it carries. A "kind" with capitals is somebody else's (a Kubernetes
-// manifest has one too). An update of the current ACP may be bare, in {"sessionId","update"}, or in its
-// whole JSON-RPC notification.
+// recipient is a message, whatever else it carries. A "kind" with capitals is somebody else's (a
+// Kubernetes manifest has one too). An update of the current ACP may be bare, in {"sessionId","update"},
+// or in its whole JSON-RPC notification.
 func detect(o Object) (typeName, kind string) {
 	if o.Has("body", "to", "from", "subject") {
 		return "", ""
@@ -103,8 +103,8 @@ func detectCall(o Object) (typeName, kind string) {
 	return "codex.Call", cmp.Or(kind, codexKinds[method], kindName(method))
 }
 
-// codexKinds are the kinds of event that the methods of Codex's app-server mean, and the
-// statuses of its threads. Any other method is a kind of its own.
+// codexKinds are the kinds of event that the methods of Codex's app-server mean, and the statuses of its
+// threads. Any other method is a kind of its own.
 var codexKinds = map[string]string{
 	"turn/started": TurnStarted, "turn/completed": TurnCompleted, "thread/started": "session_start",
 	"thread/closed": "session_end", "error": StreamFailed,
