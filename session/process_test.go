@@ -4,12 +4,13 @@ package session
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -36,11 +37,6 @@ func TestMain(m *testing.M) {
 			_, err := st.Change(ctx, id, func(s *Session) error { s.AddMessage(SenderHuman, word, now()); return nil })
 			must(t, err)
 			fmt.Println(word)
-		}
-	case "run":
-		for {
-			must(t, st.Attach(ctx, "bob", AttachOptions{Begin: true}))
-			must(t, st.Detach(ctx, "bob", rand.IntN(4) == 0, "bob has left"))
 		}
 	case "take":
 		c, err := st.Channel(id)
@@ -73,11 +69,7 @@ func runRole(t *testing.T, role string, kill time.Duration, args ...string) []st
 	c := exec.Command(os.Args[0], args...)
 	c.Env = append(os.Environ(), "ATM_TEST_ROLE="+role, "GORACE=atexit_sleep_ms=0")
 	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Error(err)
-		return nil
-	}
-	if err := c.Start(); err != nil {
+	if err = errors.Join(err, c.Start()); err != nil {
 		t.Error(err)
 		return nil
 	}
@@ -126,26 +118,19 @@ func killed(t *testing.T, processes, rounds int, run func(process, round int, ki
 func TestKilledWhileChanging(t *testing.T) {
 	st := testTeam(t)
 	s := begin(t, st)
-	stop := make(chan struct{})
-	var looking sync.WaitGroup
-	looking.Go(func() {
-		for {
-			select {
-			case <-stop:
-				return
-			case <-time.After(time.Millisecond):
-			}
-			if _, err := st.Get(s.SessionID); err != nil {
+	looking, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		for ; looking.Err() == nil; time.Sleep(time.Millisecond) {
+			if _, err := st.Get(s.SessionID); err != nil && looking.Err() == nil {
 				t.Errorf("looked at while it was changed: %v", err)
-				return
 			}
 		}
-	})
+	}()
 	done := killed(t, 3, 4, func(p, round int, kill time.Duration) []string {
 		return runRole(t, "say", kill, st.Mail.Dir().Path(), string(s.SessionID), fmt.Sprintf("w%d-%d", p, round))
 	})
-	close(stop)
-	looking.Wait()
+	stop()
 	got, err := st.Get(s.SessionID)
 	must(t, err)
 	times, last := map[string]int{}, map[string]int{}
@@ -211,35 +196,5 @@ func TestKilledWhileHandling(t *testing.T) {
 	}
 	if again > processes*kills {
 		t.Errorf("%d inputs were used again, after %d kills", again, processes*kills)
-	}
-}
-
-// A runner is killed at any moment, again and again: never is there more than
-// one session of its own that is alive, and what the last one has let go of
-// rests or is over.
-func TestKilledWhileRunning(t *testing.T) {
-	st := testTeam(t)
-	alive := func(states ...wire.InteractiveSessionState) (n int) {
-		list, bad, err := st.List()
-		if err != nil || len(bad) > 0 {
-			t.Fatal(bad, err)
-		}
-		for _, s := range list {
-			if slices.Contains(states, s.State) {
-				n++
-			}
-		}
-		return n
-	}
-	for range 8 {
-		runRole(t, "run", time.Duration(40+rand.IntN(80))*time.Millisecond, st.Mail.Dir().Path(), string(NoGoal))
-		if n := alive(wire.SessionActive, wire.SessionPaused); n > 1 {
-			t.Fatalf("%d sessions are alive", n)
-		}
-	}
-	must(t, st.Attach(ctx, "bob", AttachOptions{Begin: true}))
-	must(t, st.Detach(ctx, "bob", false, "bob was stopped"))
-	if alive(wire.SessionActive) != 0 || alive(wire.SessionPaused) != 1 {
-		t.Error("a session goes on, or none rests")
 	}
 }
