@@ -3,8 +3,6 @@ package reducer
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -146,24 +144,5 @@ func TestRoom(t *testing.T) {
 	}
 	if !s.HasRoom() {
 		t.Error("there is no room")
-	}
-}
-
-// TestPure: nothing is imported that knows a clock of its own, files or randomness.
-func TestPure(t *testing.T) {
-	files, _ := filepath.Glob("*.go")
-	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") {
-			continue
-		}
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, impure := range []string{"time.Now", "time.Since", "time.Until", "time.After", "wire.NewID", "go func", "\"os\"", "\"sync\"", "rand\"", "chan "} {
-			if strings.Contains(string(data), impure) {
-				t.Errorf("%s has %s", file, impure)
-			}
-		}
 	}
 }

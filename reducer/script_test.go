@@ -152,19 +152,13 @@ func (p *player) input(line string) (in *Input, out string, err error) {
 	case w[0] == "look":
 		ev := Evidence{Now: p.now}
 		for _, s := range w[1:] {
-			switch s {
-			case "held":
-				ev.Held = true
-			case "silent":
-				ev.Silent = true
-			case "person":
-				ev.Person = true
-			case "stopping":
-				ev.Stopping = true
-			case "run":
+			is := map[string]*bool{"held": &ev.Held, "silent": &ev.Silent, "person": &ev.Person, "stopping": &ev.Stopping}[s]
+			if s == "run" {
 				ev.Run = "r1"
-			default:
+			} else if is == nil {
 				return nil, "", errors.New(s)
+			} else {
+				*is = true
 			}
 		}
 		v := p.state.Evaluate(ev)
@@ -178,23 +172,15 @@ func (p *player) input(line string) (in *Input, out string, err error) {
 		return nil, "", nil
 	case w[0] == "mail":
 		m := &Mail{ID: wire.ID(w[1])}
+		is := map[string]*bool{"urgent": &m.Urgent, "never": &m.Never, "read": &m.Read}
+		at := map[string]*time.Time{"due": &m.Due, "expires": &m.Expires, "held": &m.Held}
 		for _, s := range w[2:] {
 			k, v, _ := strings.Cut(s, "=")
-			d, _ := time.ParseDuration(v)
-			switch k {
-			case "urgent":
-				m.Urgent = true
-			case "never":
-				m.Never = true
-			case "read":
-				m.Read = true
-			case "due":
-				m.Due = p.now.Add(d)
-			case "expires":
-				m.Expires = p.now.Add(d)
-			case "held":
-				m.Held = p.now.Add(d)
-			default:
+			if d, err := time.ParseDuration(v); at[k] != nil && err == nil {
+				*at[k] = p.now.Add(d)
+			} else if is[k] != nil {
+				*is[k] = true
+			} else {
 				return nil, "", errors.New(s)
 			}
 		}

@@ -91,24 +91,24 @@ func (s *State) applyEvent(logged *wire.Event, now time.Time) {
 	s.mail.applyEvent(logged, now)
 }
 
-// quietKinds are the known kinds that say nothing about a turn of their own. Those that
-// others say about the agent, or that tell of an end, are no sign that it lives.
-var quietKinds = map[string]struct{ isLife bool }{
-	wire.EventRead: {true}, wire.EventAcked: {true}, wire.EventAnnounced: {true}, wire.EventInjected: {true},
-	wire.EventWithdrawn: {}, wire.EventInjecting: {}, wire.EventInjectionFailed: {}, wire.EventTaken: {},
-	wire.EventReturned: {}, wire.EventAside: {}, wire.EventAgain: {},
-	wire.StreamFailed: {}, wire.DroppedCounters: {}, "error": {true},
-	"spawned": {true}, "exited": {}, "restarting": {}, "session_end": {},
-	"agent_output": {true}, "draft_ready": {true}, "goal_complete": {true}, "status_update": {true},
-	"server_request": {true}, "user_message_chunk": {true}, "plan": {true}, "available_commands_update": {true},
-	"current_mode_update": {true}, "config_option_update": {true}, "session_info_update": {true}, "usage_update": {true},
+// quietKinds are the known kinds that say nothing about a turn of their own, and whether they are a sign
+// of life: those that others say about the agent, or that tell of an end, are none.
+var quietKinds = map[string]bool{
+	wire.EventRead: true, wire.EventAcked: true, wire.EventAnnounced: true, wire.EventInjected: true,
+	wire.EventWithdrawn: false, wire.EventInjecting: false, wire.EventInjectionFailed: false, wire.EventTaken: false,
+	wire.EventReturned: false, wire.EventAside: false, wire.EventAgain: false,
+	wire.StreamFailed: false, wire.DroppedCounters: false, "error": true,
+	"spawned": true, "exited": false, "restarting": false, "session_end": false,
+	"agent_output": true, "draft_ready": true, "goal_complete": true, "status_update": true,
+	"server_request": true, "user_message_chunk": true, "plan": true, "available_commands_update": true,
+	"current_mode_update": true, "config_option_update": true, "session_info_update": true, "usage_update": true,
 }
 
 // fold is the table of what each kind of event does to the state. The kinds that are about a turn stand
 // in Turn.apply.
 func (s *State) fold(e *event) {
-	quiet, isQuiet := quietKinds[e.kind]
-	isLife := quiet.isLife && e.Text("by") == "" // by another member, who held a message under a lease
+	isLife, isQuiet := quietKinds[e.kind]
+	isLife = isLife && e.Text("by") == "" // by another member, who held a message under a lease
 	switch e.kind {
 	case wire.EventRead:
 		s.Read = e.at

@@ -57,21 +57,13 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// TestOptions: they may come before or after the rest; too long ones are not kept.
-func TestOptions(t *testing.T) {
-	ask := func(options ...string) (s State) {
-		for i, fields := range options {
-			s.Apply(Input{Event: logged(t, uint64(i+1), `"kind":"confirm_required","tool":"Bash"`+fields)})
+// TestAgentsStayApart: what is said of others, also of one with the same name, is nobody's business.
+func TestAgentsStayApart(t *testing.T) {
+	var s State
+	for i, of := range [][2]wire.Name{{"main", "bob"}, {"other", "bob"}, {"main", "carol"}} {
+		s.Apply(Input{Event: &wire.Event{Seq: uint64(i + 1), Team: of[0], Agent: of[1], Kind: "turn_started", TurnID: string(of[1])}})
+		if s.Seq != 1 || s.Turn().ID != "bob" {
+			t.Error(of, show(&s))
 		}
-		return s
-	}
-	for _, s := range []State{ask("", `,"options":[{"id":"1"}]`), ask(`,"options":[{"id":"1"}]`, "")} {
-		if got := string(s.Turn().Waiting().Options); got != `[{"id":"1"}]` {
-			t.Error(got)
-		}
-	}
-	s := ask(`,"options":[{"id":"1","label":"` + strings.Repeat("yes ", 200) + `"}]`)
-	if got := s.Turn().Waiting().Options; got != nil {
-		t.Errorf("%s", got)
 	}
 }

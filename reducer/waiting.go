@@ -175,26 +175,29 @@ func (w *Waiting) merge(said Waiting) Waiting {
 	return out
 }
 
-// answerCall takes a call's start or end for the answer to a permission request for that call. The end
-// of another call is no answer. Nor is the start of another one soon after the request; a later one is,
-// since the asked call was refused. stillAsks: something is asked still. isNews: another thing than
-// before.
+// answerCall takes a call's start or end for the answer to a permission request for that call. The end of
+// another call is no answer. Nor is the start of another one soon after the request; a later one is, since
+// the asked call was refused.
 func (t *Turn) answerCall(e *event, tool, call string, isStart bool) (stillAsks, isNews bool) {
 	w := t.Waiting()
 	if w == nil || w.Kind != Permission || (w.Call == "" || call == "") && (w.Tool == "" || tool == "") {
 		return false, false // nothing tells the two calls apart
 	}
-	// Calls are told apart by their ids where both sides have one, else by their tools.
-	i := slices.IndexFunc(t.Requests, func(w Waiting) bool {
+	if isLater := e.at.Sub(w.Since).Abs() >= parallelCalls; isStart && isLater && t.findCall(tool, call) < 0 {
+		return false, false
+	}
+	return t.answer(t.findCall(tool, call))
+}
+
+// findCall is the place of the request for a call, or -1. Calls are told apart by their ids where both
+// sides have one, else by their tools.
+func (t *Turn) findCall(tool, call string) int {
+	return slices.IndexFunc(t.Requests, func(w Waiting) bool {
 		if w.Call != "" && call != "" {
 			return w.Call == call
 		}
 		return w.Tool != "" && w.Tool == tool
 	})
-	if i < 0 {
-		return !isStart || e.at.Sub(w.Since).Abs() < parallelCalls, false
-	}
-	return t.removeRequest(i)
 }
 
 // answerID takes an id for that of a question which has its answer: that one and no other. Where there
@@ -203,19 +206,17 @@ func (t *Turn) answerID(id string) (stillAsks, isNews bool) {
 	if w := t.Waiting(); w == nil || w.ID == "" || id == "" {
 		return false, false
 	}
-	i := slices.IndexFunc(t.Requests, func(w Waiting) bool { return w.ID == id })
-	if i < 0 {
-		return true, false
-	}
-	return t.removeRequest(i)
+	return t.answer(slices.IndexFunc(t.Requests, func(w Waiting) bool { return w.ID == id }))
 }
 
-// removeRequest removes what has its answer, unless it is all that was asked: then what the program
-// does now takes its place.
-func (t *Turn) removeRequest(i int) (stillAsks, isNews bool) {
-	if len(t.Requests) == 1 {
+// answer removes the request at a place, -1 for none of them. The last one stays: what the program does
+// now takes its place. stillAsks: something is asked still. isNews: another thing than before.
+func (t *Turn) answer(i int) (stillAsks, isNews bool) {
+	if i >= 0 && len(t.Requests) == 1 {
 		return false, false
 	}
-	t.Requests = slices.Delete(t.Requests, i, i+1)
+	if i >= 0 {
+		t.Requests = slices.Delete(t.Requests, i, i+1)
+	}
 	return true, i == 0
 }
