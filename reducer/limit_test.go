@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/agentteammail/atm/wire"
 	"pgregory.net/rapid"
@@ -118,31 +117,5 @@ func TestHostileValues(t *testing.T) {
 		if got := show(&s); got != want {
 			t.Errorf("%s: %s", fields, got)
 		}
-	}
-}
-
-// TestRoom: of more mail than is kept the urgent and the due are taken in, and the
-// rest may be told again.
-func TestRoom(t *testing.T) {
-	var s State
-	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
-	tell := func(m Mail) { s.Apply(Input{Now: now, Arrived: &m}) }
-	for i := range MaxMail {
-		tell(Mail{ID: wire.ID(fmt.Sprint("m", i))})
-	}
-	if s.HasRoom() {
-		t.Error("there is room")
-	}
-	for _, m := range []Mail{{ID: "late"}, {ID: "urgent", Urgent: true}, {ID: "due", Due: now.Add(time.Hour)}} {
-		tell(m)
-		if isHeld := s.mail.find(m.ID) != nil; isHeld != (m.ID != "late") {
-			t.Error(m.ID, isHeld)
-		}
-	}
-	for _, id := range []wire.ID{"m0", "m1", "urgent"} {
-		s.Apply(Input{Now: now, Settled: id})
-	}
-	if !s.HasRoom() {
-		t.Error("there is no room")
 	}
 }

@@ -333,45 +333,6 @@ func TestModel(t *testing.T) {
 	})
 }
 
-// TestLateIsLate: after the idle of the newest turn nothing that was heard
-// before makes the agent anything but idle.
-func TestLateIsLate(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		p := newPlayer()
-		play := func(s step) {
-			if _, err := p.play(s.line()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		steps := story(t)
-		for _, s := range steps {
-			play(s)
-		}
-		end := []step{{"turn_started", "z", ""}, {"turn_completed", "z", Completed}, {"turn_idle", "z", ""}}
-		for _, s := range end[rapid.IntRange(0, 2).Draw(t, "from"):] {
-			play(s)
-		}
-		if p.state.Turn().ID != "z" {
-			return // its idle alone is of no turn that was current
-		}
-		want := show(&p.state)
-		for _, i := range rapid.SliceOfN(rapid.IntRange(0, len(steps)+2), 0, 20).Draw(t, "late") {
-			s := append(slices.Clone(steps), end...)[i]
-			if s.id == "" {
-				continue
-			}
-			play(s)
-			if w := p.state.Turn().Word(); w != WordIdle {
-				t.Fatal(w, "by", s.line())
-			}
-		}
-		// How it ended may be heard late, and is all that may.
-		if got := show(&p.state); got != want && !strings.HasPrefix(got, want+"; last z") && p.state.Turn().Last.ID != "z" {
-			t.Fatal(got, want)
-		}
-	})
-}
-
 // TestTwiceIsOnce: an event said again changes nothing. What counts, or may be about another turn, call or
 // process, is told by its event_id alone; late-and-repeated.txt has what is told by what it says.
 func TestTwiceIsOnce(t *testing.T) {

@@ -1,7 +1,6 @@
 package reducer
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/agentteammail/atm/wire"
@@ -30,30 +29,6 @@ func TestNumbers(t *testing.T) {
 	fold(wire.Event{Kind: "turn_idle"})
 	if got := show(&s); got != "idle: idle, turn turn-7 idle; errors 1" {
 		t.Error(got)
-	}
-}
-
-// TestCut: no rule may go by what a State does not have whole, or by what nobody said together.
-func TestCut(t *testing.T) {
-	long := strings.Repeat("make && ", 100) + "rm -rf /"
-	for _, c := range []struct {
-		asked []string
-		want  string
-	}{
-		{[]string{`"tool":"Bash","prompt":` + quote(long)}, `Bash "` + long[:maxPrompt] + `" cut`},
-		{[]string{`"tool":"Bash","prompt":` + quote(long), `"id":"d1","tool":"Bash","prompt":` + quote(long[:maxPrompt])}, `Bash "` + long[:maxPrompt] + `" as d1`},
-		{[]string{`"tool":"Bash","prompt":` + quote(long[:maxPrompt]), `"id":"d1","prompt":` + quote(long)}, `Bash "` + long[:maxPrompt] + `" as d1 cut`},
-		{[]string{`"tool":"Bash","tool_call_id":"c1","prompt":"ls"`, `"tool_call_id":"c1","prompt":"List files"`}, `Bash "ls" for c1`},
-		{[]string{`"tool":"Bash","tool_call_id":"c1","prompt":"ls"`, `"id":"d1","prompt":"ls -l"`}, `Bash "ls -l" as d1 for c1 cut`},
-		{[]string{`"prompt":"ls"`, `"tool":"Bash"`}, `Bash "ls" cut`},
-	} {
-		var s State
-		for i, fields := range c.asked {
-			s.Apply(Input{Event: logged(t, uint64(i+1), `"kind":"confirm_required",`+fields)})
-		}
-		if got := showWaiting(s.Turn().Waiting()); got != "permission "+c.want {
-			t.Errorf("%s\n%s, not\n%s", c.asked, got, c.want)
-		}
 	}
 }
 

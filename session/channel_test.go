@@ -55,17 +55,6 @@ func TestEmitReachesTheSession(t *testing.T) {
 	if err := c.Emit(ctx, wire.SessionEvent{Kind: "draft_ready", DraftID: "12"}); !errors.As(err, new(*wire.SessionError)) {
 		t.Errorf("a draft without an id: %v", err)
 	}
-
-	idle := Rules{WhenIdle: 300 * time.Second}
-	later := got.LastActivity().Add(6 * time.Minute)
-	must(t, got.ApplyRules(idle, true, later)) // in a turn
-	must(t, got.ApplyRules(idle, false, got.LastActivity().Add(4*time.Minute)))
-	if got.State != wire.SessionActive {
-		t.Error("it has ended")
-	}
-	if must(t, got.ApplyRules(idle, false, later)); got.State != wire.SessionCompleted || got.EndedBy() != "idle_timeout: 300s" {
-		t.Error(got.State, got.EndedBy())
-	}
 }
 
 func TestReceive(t *testing.T) {

@@ -25,7 +25,6 @@ var legal = map[wire.InteractiveSessionState][]wire.InteractiveSessionState{
 // machine is some sessions of one agent on disk, and what they must be.
 type machine struct {
 	st     *Store
-	looked []*Session // what somebody saw who looks now and then
 	models map[wire.UUID]*model
 	ids    []wire.UUID
 	runs   bool // the agent, under a runner
@@ -222,23 +221,6 @@ func (m *machine) Check(t *rapid.T) {
 	}
 }
 
-// Look is somebody who sees what has changed since they looked last.
-func (m *machine) Look(t *rapid.T) {
-	all, err := m.st.OfAgent("bob", m.looked)
-	must(t, err)
-	seen := map[wire.UUID]wire.InteractiveSessionState{}
-	for _, s := range all {
-		seen[s.SessionID] = s.State
-	}
-	for id, want := range m.models {
-		wasSeen := slices.ContainsFunc(m.looked, func(o *Session) bool { return o.SessionID == id })
-		if state, isSeen := seen[id]; isSeen != (wasSeen || want.state.Alive()) || isSeen && state != want.state {
-			t.Fatalf("%s is %s and looks %q", id, want.state, state)
-		}
-	}
-	m.looked = all
-}
-
 // Whatever is done to sessions in whatever order, they are what the table and
 // their events make of them.
 func TestMachine(t *testing.T) {
@@ -255,11 +237,11 @@ func TestMachine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		path, err := os.MkdirTemp(top, "team-")
 		must(t, err)
-		m := &machine{st: openTeam(t, path, nil), models: map[wire.UUID]*model{}}
+		m := &machine{st: openTeam(t, path), models: map[wire.UUID]*model{}}
 		defer m.st.Mail.Close()
 		t.Repeat(map[string]func(*rapid.T){
 			"new": m.New, "move": m.Move, "emit": m.Emit, "draft": m.Draft, "input": m.Input, "": m.Check,
-			"run": m.Run, "end": m.End, "crash": m.Crash, "look": m.Look,
+			"run": m.Run, "end": m.End, "crash": m.Crash,
 		})
 	})
 }

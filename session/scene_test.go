@@ -22,8 +22,8 @@ func must(t tb, err error) {
 }
 
 // openTeam opens the team in a directory, with bob in it.
-func openTeam(t tb, path string, fault durable.Fault) *Store {
-	root, err := durable.Open(path, fault)
+func openTeam(t tb, path string) *Store {
+	root, err := durable.Open(path, nil)
 	must(t, err)
 	must(t, root.MkdirAll(".locks"))
 	m := mailbox.NewStore(root, "main")
@@ -34,7 +34,7 @@ func openTeam(t tb, path string, fault durable.Fault) *Store {
 }
 
 func testTeam(t *testing.T) *Store {
-	st := openTeam(t, t.TempDir(), nil)
+	st := openTeam(t, t.TempDir())
 	t.Cleanup(func() { st.Mail.Close() })
 	return st
 }
