@@ -168,7 +168,7 @@ func (r *runner) startRound(now time.Time, applyRules bool) {
 			aborted = r.abortAll(alive)
 		}
 		if !isAttached {
-			_, told = b.store.Attach(r.ctx, agent, session.AttachOptions{Begin: b.Begin, Lines: lines, Rules: b.Rules})
+			told = b.store.Attach(r.ctx, agent, session.AttachOptions{Begin: b.Begin, Lines: lines, Rules: b.Rules})
 		} else if lines != hadLines {
 			told = b.store.SetLineCapture(r.ctx, agent, lines)
 		}
