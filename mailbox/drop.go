@@ -98,7 +98,7 @@ func (b *Box) TakeIn(ctx context.Context) (t TakenIn, err error) {
 // often. What cannot be put back stays for the next look.
 func (b *Box) putBackAside(ctx context.Context) {
 	aside := place{Unread, b.in("inbox/aside")}
-	ids, err := b.list(aside.dir)
+	ids, err := b.list(aside)
 	if err != nil || len(ids) == 0 {
 		return
 	}

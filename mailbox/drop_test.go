@@ -168,7 +168,7 @@ func TestDrop(t *testing.T) {
 				if len(events) != count(c.event != "") || len(events) == 1 && (events[0].Kind != c.event || string(events[0].Wire) != c.content) {
 					t.Errorf("events %v", events)
 				}
-				bad, err := bob.BadFiles(0)
+				bad, err := bob.BadFiles()
 				if err != nil || len(bad) != count(c.bad != "") || len(bad) == 1 && !strings.Contains(bad[0].Reason, c.bad) {
 					t.Errorf("bad %v, %v", bad, err)
 				}
@@ -235,7 +235,7 @@ func FuzzDropped(f *testing.F) {
 			if got, err := os.ReadFile(filepath.Join(bob.Path(), "inbox/bad", b)); err != nil || !bytes.Equal(got, content) {
 				t.Fatalf("bad has %q: %v", got, err)
 			}
-			if files, err := bob.BadFiles(0); err != nil || len(files) != 1 || files[0].Reason == "" || files[0].Reason == "no reason noted" {
+			if files, err := bob.BadFiles(); err != nil || len(files) != 1 || files[0].Reason == "" || files[0].Reason == "no reason noted" {
 				t.Fatal(files, err)
 			}
 		}
@@ -321,7 +321,7 @@ func TestDropOfNoFiles(t *testing.T) {
 			if err := make(filepath.Join(bob.Path(), "inbox", where+name)); err != nil {
 				t.Skip(name, " not here: ", err)
 			}
-			want = append(want, where+name)
+			want = append(want, "inbox/"+where+name)
 			if where != "" {
 				make(filepath.Join(bob.Path(), "inbox/new", fileOf(wire.NewID())))
 			}
@@ -341,7 +341,7 @@ func TestDropOfNoFiles(t *testing.T) {
 	if got := read(t, bob); len(got) != 2 {
 		t.Error(got)
 	}
-	if bad, err := bob.BadFiles(0); err != nil || len(bad) != 5+4 {
+	if bad, err := bob.BadFiles(); err != nil || len(bad) != 5+4 {
 		t.Error(len(bad), bad, err)
 	}
 	h, err := bob.Examine(false)
@@ -498,7 +498,7 @@ func TestDropThatChanges(t *testing.T) {
 		drop(t, bob, "inbox", name, "hello")
 		settleDrops(t, bob)
 		c := takeCensus(t, bob)
-		bad, err := bob.BadFiles(0)
+		bad, err := bob.BadFiles()
 		if err != nil || len(bad) != 1 || !strings.HasPrefix(bad[0].Name, name) || !strings.HasPrefix(bad[0].Reason, "changed while") {
 			t.Fatal(bad, err)
 		}

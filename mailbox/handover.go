@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/agentteammail/atm/wire"
@@ -51,11 +52,10 @@ func (call *HookCall) made(c claim) bool {
 
 // Handover is what one call of a hook hands over. Sent or NotSent follows.
 type Handover struct {
-	Batch                     // no Items: nothing
-	Repeat   map[wire.ID]bool // those that may have been handed over before
-	Left     int              // handed over too often in vain, and unread
-	Repeated bool             // the same call, made at the same time, has handed mail over: the program goes on
-	Received []wire.Event     // message_read of what this call showed to be received, for the caller to append
+	Batch                 // no Items: nothing
+	Left     int          // handed over too often in vain, and unread
+	Repeated bool         // the same call, made at the same time, has handed mail over: the program goes on
+	Received []wire.Event // message_read of what this call showed to be received, for the caller to append
 
 	call HookCall
 	claimed
@@ -77,11 +77,8 @@ func (b *Box) HandOver(ctx context.Context, call HookCall, opt ReadOptions) (*Ha
 	if err != nil {
 		return h, err
 	}
-	idle := len(unread) == 0
-	for c := range maps.Values(b.claims()) {
-		idle = idle && c.Owner != call.owner()
-	}
-	if idle {
+	isMine := func(c claim) bool { return c.Owner == call.owner() }
+	if len(unread) == 0 && !slices.ContainsFunc(slices.Collect(maps.Values(b.claims())), isMine) {
 		return h, nil
 	}
 	var errs []error
@@ -93,7 +90,7 @@ func (b *Box) HandOver(ctx context.Context, call HookCall, opt ReadOptions) (*Ha
 		return nil
 	})
 	if err != nil { // nothing is claimed, so nothing may go out
-		h.Batch, h.Repeat = Batch{More: h.More + len(h.Items)}, nil
+		h.Batch, h.claimed = Batch{More: h.More + len(h.Items)}, claimed{}
 	}
 	return h, errors.Join(append(errs, err)...)
 }
@@ -108,7 +105,7 @@ func (h *Handover) hear(b *Box, all claims) (err error) {
 			continue
 		}
 		if (h.call.Begins || h.call.Ends) && c.isLive(h.call.Now, true) {
-			all.end(id, h.call.Now)
+			all[id] = c.endedAt(h.call.Now)
 			continue
 		}
 		if !h.call.Shows || !c.Offered {
@@ -145,7 +142,7 @@ func (h *Handover) offer(b *Box, all claims, opt ReadOptions) error {
 		return err
 	}
 	mine := claim{Owner: h.call.owner(), Call: h.call.Name, At: h.call.Now, Until: h.call.Now.Add(answerGoes)}
-	h.claimed, h.Repeat = b.claim(all, h.Items, mine)
+	h.claimed = b.claim(all, h.Items, mine)
 	return nil
 }
 

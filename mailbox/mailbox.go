@@ -284,13 +284,8 @@ func (b *Box) mkdir(dir string) error {
 
 // Log is the agent's event log.
 func (b *Box) Log() *eventlog.Log {
-	return &eventlog.Log{
-		Root: b.store.root, Dir: b.in("events"), State: b.in("state.json"),
-		Bad: b.in("inbox/bad"), Archive: b.archived("events"),
-		Lock:    func(ctx context.Context) (func(), error) { return b.lock(ctx, "events") },
-		Present: b.Present,
-		Fill:    func(e *wire.Event) { e.Team, e.Agent = b.store.Team, b.agent },
-	}
+	lock := func(ctx context.Context) (func(), error) { return b.lock(ctx, "events") }
+	return &eventlog.Log{Root: b.store.root, Owner: b.Address(), Lock: lock, Present: b.Present}
 }
 
 // note appends events about messages to the agent's log. What they tell of is done, so a failure is an

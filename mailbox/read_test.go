@@ -155,7 +155,7 @@ func TestDuplicates(t *testing.T) {
 		if err != nil || c.texts[m.ID] == nil || c.texts[m.ID].Body != "first" {
 			t.Errorf("%s: %v: %v", where, c.places, err)
 		}
-		bad, _ := bob.BadFiles(0)
+		bad, _ := bob.BadFiles()
 		if len(bad) != 1 || bad[0].Reason != "a duplicate of the message in bob/"+where {
 			t.Errorf("%s: %v", where, bad)
 		}

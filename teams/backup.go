@@ -108,7 +108,7 @@ func (b *backup) boxes(t *Team, others ...string) error {
 
 func (b *backup) messages(box *mailbox.Box) error {
 	box.TakeIn(b.ctx)
-	entries, err := box.List(b.ctx)
+	ids, err := box.List(b.ctx)
 	if err != nil {
 		return err
 	}
@@ -116,19 +116,18 @@ func (b *backup) messages(box *mailbox.Box) error {
 	if err := b.addDir(top); err != nil {
 		return err
 	}
-	for i := range entries {
-		e := &entries[i]
-		key := top + "/" + string(e.ID)
+	for _, id := range ids {
+		key := top + "/" + string(id)
 		if b.saved[key] {
 			continue
 		}
-		data, err := box.Copy(e)
+		where, data, err := box.Copy(id)
 		if errors.Is(err, mailbox.ErrNotFound) || errors.Is(err, durable.ErrNotRegular) {
 			b.total.Skipped++
 			continue
 		}
 		if err == nil {
-			err = b.add(top+"/"+e.Path, data, e.ID.Time())
+			err = b.add(top+"/"+where, data, id.Time())
 		}
 		if err != nil {
 			return err

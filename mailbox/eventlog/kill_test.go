@@ -221,7 +221,7 @@ func TestKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	archived, _ := l.Root.Names(l.Archive)
+	archived, _ := l.Root.Names(l.archive())
 	if len(archived) == 0 {
 		t.Error("no segment was archived")
 	}

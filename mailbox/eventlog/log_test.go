@@ -58,8 +58,7 @@ func existingLog(team string, fault durable.Fault) *Log {
 		return nil
 	}
 	return &Log{
-		Root: root, Dir: "bob/events", State: "bob/state.json", Bad: "bob/inbox/bad", Archive: ".archive/bob/events",
-		Present: present,
+		Root: root, Owner: wire.Address{Agent: "bob", Team: "main"}, Present: present,
 		Lock: func(ctx context.Context) (func(), error) {
 			lock, err := lockfile.In(root).Lock(ctx, "bob.events", lockfile.Exclusive, 5*time.Second, present)
 			if err != nil {
@@ -67,7 +66,6 @@ func existingLog(team string, fault durable.Fault) *Log {
 			}
 			return func() { lock.Unlock() }, nil
 		},
-		Fill: func(e *wire.Event) { e.Team, e.Agent = "main", "bob" },
 	}
 }
 
@@ -145,7 +143,7 @@ func smallSegments(t testing.TB, n int64) {
 // cutOff is what was cut off torn segments.
 func cutOff(t testing.TB, l *Log) (parts []string) {
 	t.Helper()
-	names, err := l.Root.Names(l.Bad)
+	names, err := l.Root.Names(l.bad())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +151,7 @@ func cutOff(t testing.TB, l *Log) (parts []string) {
 		if strings.HasSuffix(name, ".reason") {
 			continue
 		}
-		data, err := os.ReadFile(l.Root.Join(l.Bad + "/" + name))
+		data, err := os.ReadFile(l.Root.Join(l.bad() + "/" + name))
 		if err != nil || !slices.Contains(names, name+".reason") {
 			t.Error(name, err)
 		}

@@ -113,7 +113,7 @@ func newPage(c *cli.Context, s *command.Scope) (*page, error) {
 			return nil, err
 		}
 		if it.Lease != nil && !c.Bool("peek") {
-			return nil, &mailbox.LeasedError{ID: it.ID, By: it.Lease.By, Until: it.Lease.Until}
+			return nil, &mailbox.LeasedError{ID: it.ID, Lease: *it.Lease}
 		}
 		if it.State != mailbox.Unread {
 			p.again = append(p.again, it)
