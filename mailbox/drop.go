@@ -63,16 +63,14 @@ func (b *Box) TakeIn(ctx context.Context) (t TakenIn, err error) {
 	if err != nil || len(found)+len(begun) == 0 {
 		return t, err
 	}
-	l, err := b.store.locks.Lock(ctx, string(b.agent)+".drops", lockfile.Exclusive, 0, b.Present)
+	l, err := b.store.locks.Lock(ctx, b.in()+".drops", lockfile.Exclusive, 0, b.Present)
 	if held := (*lockfile.HeldError)(nil); errors.As(err, &held) {
 		// Another is at it; should that one be killed, what it has begun waits.
 		t.Waiting = len(found) + len(begun)
 		return t, nil
-	}
-	if isUnwritable(err) {
+	} else if isUnwritable(err) {
 		return t, nil
-	}
-	if err != nil {
+	} else if err != nil {
 		return t, err
 	}
 	defer l.Unlock()
@@ -154,11 +152,7 @@ func beingWritten(f *os.File) (writing, certain bool) {
 		return busy, certain
 	}
 	info, err := f.Stat()
-	if err != nil {
-		return true, false
-	}
-	age := time.Since(info.ModTime())
-	return age >= 0 && age < time.Second, false
+	return err != nil || time.Since(info.ModTime()).Abs() < time.Second, false
 }
 
 // begin takes one dropped file in: nobody writes it, then it is renamed to the id that it will have, then
@@ -282,16 +276,16 @@ func (b *Box) understandJSON(data []byte, info fs.FileInfo, id wire.ID) (*wire.M
 	if !errors.Is(err, wire.ErrNotEvent) {
 		return nil, nil, err
 	}
-	var m *wire.Message
-	if body, isHuman, err := wire.HumanText(data); err != nil && isHuman {
-		return nil, nil, err
-	} else if isHuman {
+	m := &wire.Message{Type: wire.TypeHumanInput}
+	body, isHuman, err := wire.HumanText(data)
+	if isHuman {
 		var line bytes.Buffer
 		json.Compact(&line, data)
-		m = &wire.Message{Type: wire.TypeHumanInput, Body: body, Payload: line.Bytes()}
+		m.Body, m.Payload = body, line.Bytes()
 	} else if m, err = wire.DecodeDropped(data, b.store.Team); errors.Is(err, wire.ErrNotMessage) {
 		return nil, nil, nil
-	} else if err != nil {
+	}
+	if err != nil {
 		return nil, nil, err
 	}
 	if m.ID.Time().After(time.Now().Add(24 * time.Hour)) {

@@ -44,9 +44,7 @@ func (s *Store) HoldRunner(ctx context.Context, agent wire.Name) (*Runner, error
 		return nil, err
 	}
 	r := &Runner{box: b, lock: l, owner: ownerRunner + string(wire.NewID())}
-	s.runners.Store(agent, r)
-	// What fails here is done with the first claim.
-	b.updateClaimsAsRunner(ctx, func(*Runner, claims) error { return nil })
+	r.updateClaims(ctx, func(claims) error { return nil }) // what fails here is done with the first claim
 	return r, nil
 }
 
@@ -68,26 +66,21 @@ func (b *Box) lockRunner(ctx context.Context, m lockfile.Mode) (*lockfile.Lock, 
 func (r *Runner) StillHeld() bool { return r.lock.Current() }
 
 // Release lets go. Again is fine.
-func (r *Runner) Release() error {
-	r.box.store.runners.CompareAndDelete(r.box.agent, r)
-	return r.lock.Unlock()
-}
+func (r *Runner) Release() error { return r.lock.Unlock() }
 
-// updateClaimsAsRunner changes what is claimed, for this process's runner of the agent. It ends the
-// claims of other runners first: only one holds the lock, so they are dead.
-func (b *Box) updateClaimsAsRunner(ctx context.Context, change func(*Runner, claims) error) error {
-	held, _ := b.store.runners.Load(b.agent)
-	r, _ := held.(*Runner)
-	if r == nil || !r.StillHeld() {
-		return fmt.Errorf("%s is not run by this process", b.Address())
+// updateClaims changes what is claimed. It ends the claims of other runners first: only one holds the lock,
+// so they are dead.
+func (r *Runner) updateClaims(ctx context.Context, change func(claims) error) error {
+	if !r.StillHeld() {
+		return fmt.Errorf("%s is not run by this process", r.box.Address())
 	}
-	return b.updateClaims(ctx, func(all claims) error {
+	return r.box.updateClaims(ctx, func(all claims) error {
 		for id, c := range all {
 			if c.isRunner() && c.Owner != r.owner && c.Until.IsZero() {
 				all[id] = c.endedAt(claimNow())
 			}
 		}
-		return change(r, all)
+		return change(all)
 	})
 }
 
@@ -108,11 +101,10 @@ type Claim struct {
 }
 
 // Claim claims those of the messages that are unread and that nobody has claimed, in this order, and says
-// so among the events (injecting). With an error nothing is claimed, as when this process does not hold
-// the runner lock.
-func (b *Box) Claim(ctx context.Context, ids []wire.ID) (*Claim, error) {
-	c := &Claim{}
-	err := b.updateClaimsAsRunner(ctx, func(r *Runner, all claims) error {
+// so among the events (injecting). With an error nothing is claimed, as when the lock is lost.
+func (r *Runner) Claim(ctx context.Context, ids []wire.ID) (*Claim, error) {
+	c := &Claim{runner: r}
+	err := r.updateClaims(ctx, func(all claims) error {
 		now := claimNow()
 		live := all.live(now, true)
 		maps.DeleteFunc(live, func(id wire.ID, c claim) bool { // what was let go of, and could not be written
@@ -120,22 +112,22 @@ func (b *Box) Claim(ctx context.Context, ids []wire.ID) (*Claim, error) {
 			return c.Owner == r.owner && !isTyping
 		})
 		c.Leased = slices.DeleteFunc(slices.Clone(ids), func(id wire.ID) bool { return !live[id].isLease() })
-		batch, err := b.choose(ReadOptions{IDs: append([]wire.ID{}, ids...)}, live, true)
+		batch, err := r.box.choose(ReadOptions{IDs: append([]wire.ID{}, ids...)}, live, true)
 		if err != nil {
 			return err
 		}
-		c.runner, c.Items, c.claimed = r, batch.Items, b.claim(all, batch.Items, claim{Owner: r.owner, At: now})
+		c.Items, c.claimed = batch.Items, r.box.claim(all, batch.Items, claim{Owner: r.owner, At: now})
 		var injecting []wire.Event
 		for _, it := range c.Items {
 			injecting = append(injecting, event("pty", wire.EventInjecting, it.ID))
 		}
-		return b.Log().Append(ctx, injecting...)
+		return r.box.Log().Append(ctx, injecting...)
 	})
 	if err != nil {
 		return nil, err
 	}
 	for id := range c.now {
-		c.runner.typing.Store(id, c)
+		r.typing.Store(id, c)
 	}
 	return c, nil
 }

@@ -119,7 +119,7 @@ func (r *runner) claim(now time.Time) {
 		if len(ids) > 1 && r.Inject != Pointer {
 			ids = ids[:r.fitting(ids, now)]
 		}
-		c, err := r.Box.Claim(r.ctx, ids)
+		c, err := r.Hold.Claim(r.ctx, ids)
 		if !r.post(func() { r.claimed(ids, c, err) }) && c != nil {
 			c.NotTyped(context.Background())
 		}

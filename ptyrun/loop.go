@@ -193,7 +193,7 @@ func (r *runner) loop(quit <-chan struct{}, entries <-chan watcher.Entry) (faile
 		now := r.Now()
 		if now.Sub(checked) >= checkEvery {
 			checked = now
-			if r.Held != nil && !r.Held() && failed == nil {
+			if !r.Hold.StillHeld() && failed == nil {
 				failed = ErrTakenOver
 				r.stop(failed.Error(), r.Waits.Idle, nil)
 			}

@@ -79,7 +79,7 @@ func (r *runner) unbindSessions(failed error) {
 		return
 	}
 	b.worker.wait()
-	if r.Held != nil && !r.Held() {
+	if !r.Hold.StillHeld() {
 		return
 	}
 	// An abort that came while the agent ended, or failed then, is carried out as well.
