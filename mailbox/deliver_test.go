@@ -7,7 +7,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/agentteammail/atm/wire"
 )
@@ -97,40 +96,4 @@ func TestDeliverBatch(t *testing.T) {
 		}
 	}
 	equal(t, "read", read(t, bob)[1:], want...)
-}
-
-// Between a sender's look and its link nobody else may deliver the same id: a reader
-// would move that one out of the way of the link.
-func TestSameIDBetweenLookAndLink(t *testing.T) {
-	t.Parallel()
-	path := scratch(t)
-	quick := openStore(t, path, nil, "bob").Box("bob")
-	m := withID(daysAgo(1), message("x"))
-	other := make(chan error, 1)
-	var once sync.Once
-	slow := openStore(t, path, func(op, name string) error {
-		if op == "link" {
-			once.Do(func() {
-				go func() {
-					o := post(quick, m, true)
-					_, err := quick.Read(ctx, ReadOptions{}, receiveAll)
-					other <- errors.Join(o.Err, err)
-				}()
-				// The other cannot end before this delivery does. How long is waited
-				// for it decides only whether a mistake is seen.
-				select {
-				case err := <-other:
-					t.Errorf("delivered and read (%v) while another delivery of the id held the lock", err)
-					other <- err
-				case <-time.After(100 * time.Millisecond):
-				}
-			})
-		}
-		return nil
-	}).Box("bob")
-	o := post(slow, m, true)
-	if err := errors.Join(o.Err, <-other); err != nil {
-		t.Fatal(err)
-	}
-	takeCensus(t, quick).sound(t)
 }

@@ -19,7 +19,6 @@ import (
 
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/wire"
-	"golang.org/x/sys/unix"
 )
 
 func dropEvents(t tb, b *Box) (out []wire.Event) {
@@ -550,40 +549,4 @@ func TestDropOrder(t *testing.T) {
 		}
 	}
 	equal(t, "order", got, want...)
-}
-
-// A second name of a dropped file is its own, and keeps what it has; and a time that no
-// message can have is replaced by the present one.
-func TestDropOfOddFiles(t *testing.T) {
-	t.Parallel()
-	bob := newBob(t)
-	outside := bob.store.root.Join(".mine")
-	write(t, outside, "hello")
-	os.Chmod(outside, 0o644)
-	for _, n := range []string{"a", "b"} {
-		if err := os.Link(outside, filepath.Join(bob.Path(), "inbox", n)); err != nil {
-			t.Skip("no links here: ", err)
-		}
-	}
-	drop(t, bob, "inbox", "late", "x")
-	late := unix.NsecToTimespec(0)
-	late.Sec = 884_541_600_000 // in the year 30000
-	unix.UtimesNanoAt(unix.AT_FDCWD, filepath.Join(bob.Path(), "inbox/late"), []unix.Timespec{late, late}, 0)
-	settleDrops(t, bob)
-	c := takeCensus(t, bob)
-	c.empty(t)
-	if len(c.texts) != 3 {
-		t.Error(c.places)
-	}
-	for _, m := range c.texts {
-		if time.Since(m.SentAt).Abs() > time.Minute {
-			t.Error(m.SentAt)
-		}
-	}
-	if got, err := os.ReadFile(outside); err != nil || string(got) != "hello" {
-		t.Errorf("%q, %v", got, err)
-	}
-	if info, _ := os.Stat(outside); info.Mode().Perm() != 0o644 {
-		t.Errorf("its rights are %v", info.Mode())
-	}
 }

@@ -54,15 +54,12 @@ func init() { // not where it is declared: the roles use what uses it
 		"send": (*process).send, "batch": (*process).batch, "given": (*process).given, "read": (*process).read,
 		"slow": (*process).slow, "drop": (*process).drop, "move": (*process).move, "gc": (*process).gc,
 		"retire": (*process).retire, "append": (*process).append,
-		"type": (*process).types, "hook": (*process).hook, "post": (*process).post,
 	}
 }
 
 type process struct {
 	store *Store
 	r     *rand.Rand
-	n     int // of calls
-	held  *Runner
 }
 
 // start starts the test binary again in a role.
@@ -97,7 +94,7 @@ func (p *process) failed(b *Box, err error) bool {
 	case errors.As(err, &held):
 		p.say("busy")
 	case b.agent == "dave" && (errors.Is(err, ErrNoAgent) || errors.Is(err, ErrNotFound)):
-	case errors.Is(err, ErrWithdrawn), errors.Is(err, ErrNotHeld), errors.Is(err, ErrBeingTyped):
+	case errors.Is(err, ErrWithdrawn), errors.Is(err, ErrBeingTyped):
 	default:
 		p.say("error %s: %s", os.Getenv("ATM_TEST_ROLE"), strings.ReplaceAll(err.Error(), "\n", " "))
 	}

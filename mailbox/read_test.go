@@ -3,11 +3,7 @@
 package mailbox
 
 import (
-	"errors"
 	"path/filepath"
-	"strings"
-	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -83,52 +79,6 @@ func shortShow(t testing.TB) {
 	old := showUnderLock
 	showUnderLock = 20 * time.Millisecond
 	t.Cleanup(func() { showUnderLock = old })
-}
-
-// On a full or read-only disk everything is still looked at, and read shows and says
-// that it could not mark.
-func TestReadOnly(t *testing.T) {
-	t.Parallel()
-	for _, errno := range []error{syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT, syscall.EACCES} {
-		var broken atomic.Bool
-		s := openStore(t, scratch(t), func(op, name string) error {
-			if broken.Load() && op != "list" && op != "read" && !(op == "open" && strings.HasSuffix(name, ".json")) {
-				return errno
-			}
-			return nil
-		}, "bob")
-		bob := s.Box("bob")
-		id := deliverN(t, bob, 1)[0]
-		for _, where := range []string{"inbox", "inbox/new"} {
-			drop(t, bob, where, "note", "cannot be taken in")
-		}
-		broken.Store(true)
-		if b, err := bob.Peek(ctx, ReadOptions{}); err != nil || len(b.Items) != 1 {
-			t.Error(errno, b, err)
-		}
-		if _, _, err := bob.Walk(ctx, Range{Unread: true, Done: true, Archive: true}, func(*Item) bool { return true }); err != nil {
-			t.Error(errno, err)
-		}
-		if n, err := bob.Count(ctx); err != nil || n.Unread != 1 {
-			t.Error(errno, n, err)
-		}
-		if it, err := bob.Get(id); err != nil || it.Body != "0" {
-			t.Error(errno, err)
-		}
-		if list, err := bob.List(ctx); err != nil || len(list) != 1 {
-			t.Error(errno, list, err)
-		}
-		shown := 0
-		b, err := bob.Read(ctx, ReadOptions{}, func(b Batch) (int, error) { shown += len(b.Items); return len(b.Items), nil })
-		if err != nil || shown != 1 || !errors.Is(b.Unmarked, errno) {
-			t.Errorf("%v: shown %d, unmarked %v: %v", errno, shown, b.Unmarked, err)
-		}
-		broken.Store(false)
-		settleDrops(t, bob)
-		if got := read(t, bob); len(got) != 3 {
-			t.Errorf("%v: %d in the end", errno, len(got))
-		}
-	}
 }
 
 // A second copy in the way of a move goes to bad.
