@@ -3,6 +3,7 @@ package mailbox
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -49,6 +50,21 @@ func TestDeliverToManyOfWhichSomeFail(t *testing.T) {
 	}
 	if sent, err := s.Box("alice").Sent(m.ID); err != nil || sent.Body != "x" {
 		t.Error(sent, err)
+	}
+}
+
+// Why a mailbox that is there cannot be written to is said, not that it is absent.
+func TestDeliverSaysTheCause(t *testing.T) {
+	t.Parallel()
+	bob := openStore(t, scratch(t), func(op, name string) error {
+		if op == "mkdir" && name == "bob/inbox/tmp" {
+			return syscall.EIO
+		}
+		return nil
+	}).Box("bob")
+	write(t, filepath.Join(bob.Path(), "inbox/new/x"), "")
+	if o := post(bob, message("x"), false); !errors.Is(o.Err, syscall.EIO) || errors.Is(o.Err, ErrNoAgent) {
+		t.Error(o.Err)
 	}
 }
 

@@ -94,6 +94,9 @@ func TestDuplicates(t *testing.T) {
 		put(t, bob, where, m)
 		m.Body = "second"
 		put(t, bob, "inbox/new", m)
+		if n, err := bob.Count(ctx); err != nil || n != (Counts{Unread: 1}) { // the first of its places counts
+			t.Errorf("%s: %+v, %v", where, n, err)
+		}
 		var err error
 		if where == "inbox/withdrawn" {
 			_, err = bob.Withdraw(ctx, m.ID, m.From)
