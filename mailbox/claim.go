@@ -90,54 +90,49 @@ type claimed struct {
 	Repeat map[wire.ID]bool // those that were given out before: they may have been received
 
 	box         *Box
-	before, now claims // now: of which the owner has not said yet whether it received them
+	left        []wire.ID // of which the owner has not said yet whether it received them
+	before, now claims
 }
 
 // claim claims messages for an owner, each once more than before.
 func (b *Box) claim(all claims, items []*Item, c claim) claimed {
-	made := claimed{map[wire.ID]bool{}, b, claims{}, claims{}}
+	made := claimed{Repeat: map[wire.ID]bool{}, box: b, before: maps.Clone(all)}
 	for _, it := range items {
-		before := all[it.ID]
-		c.Times = before.Times + 1
-		all[it.ID], made.before[it.ID], made.now[it.ID] = c, before, c
-		if before.Times > 0 {
+		c.Times = all[it.ID].Times + 1
+		all[it.ID] = c
+		if made.left = append(made.left, it.ID); c.Times > 1 {
 			made.Repeat[it.ID] = true
 		}
 	}
+	made.now = maps.Clone(all)
 	return made
 }
 
-// settle has f say what becomes of the claims of messages, none: of all that are left. Those for which it
-// fails are left, and all where the claims cannot be written.
-func (c *claimed) settle(ctx context.Context, ids []wire.ID, f func(all claims, id wire.ID) error) error {
-	if len(ids) == 0 {
-		ids = slices.Sorted(maps.Keys(c.now))
-	}
-	ids = slices.DeleteFunc(slices.Clone(ids), func(id wire.ID) bool { _, isLeft := c.now[id]; return !isLeft })
-	if len(ids) == 0 {
+// settle has f say what becomes of the claims that are left. Those for which it fails stay left, and all where
+// the claims cannot be written.
+func (c *claimed) settle(ctx context.Context, f func(all claims, id wire.ID) error) error {
+	if len(c.left) == 0 {
 		return nil
 	}
 	var errs []error
-	left := maps.Clone(c.now)
+	var left []wire.ID
 	err := c.box.updateClaims(ctx, func(all claims) error {
-		for _, id := range ids {
+		for _, id := range c.left {
 			if err := f(all, id); err != nil {
-				errs = append(errs, err)
-			} else {
-				delete(left, id)
+				errs, left = append(errs, err), append(left, id)
 			}
 		}
 		return nil
 	})
 	if err == nil {
-		c.now = left
+		c.left = left
 	}
 	return errors.Join(append(errs, err)...)
 }
 
 // update is settle for the claims that are still these: each becomes what f says.
-func (c *claimed) update(ctx context.Context, ids []wire.ID, f func(before, now claim) claim) error {
-	return c.settle(ctx, ids, func(all claims, id wire.ID) error {
+func (c *claimed) update(ctx context.Context, f func(before, now claim) claim) error {
+	return c.settle(ctx, func(all claims, id wire.ID) error {
 		if all[id] == c.now[id] {
 			all[id] = f(c.before[id], c.now[id])
 		}

@@ -28,16 +28,16 @@ type TakenIn struct {
 	Waiting  int // still being written: look again in a second
 }
 
-// notDropped reports whether a name is one that editors, browsers and copiers give to what is not
+// isPassedOver reports whether a name is one that editors, browsers and copiers give to what is not
 // finished, or that is hidden.
-func notDropped(name string) bool {
+func isPassedOver(name string) bool {
 	return name == "4913" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "#") && strings.HasSuffix(name, "#") ||
 		slices.ContainsFunc([]string{"~", ".tmp", ".part", ".swp", ".crdownload", "___jb_tmp___", "___jb_old___"},
 			func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
-// claimedName takes the name of a dropped file apart that is being taken in: <id>.<original name>.drop
-func claimedName(name string) (id wire.ID, original string, ok bool) {
+// begunName takes the name of a dropped file apart that is being taken in: <id>.<original name>.drop
+func begunName(name string) (id wire.ID, original string, ok bool) {
 	name, isDrop := strings.CutSuffix(name, ".drop")
 	before, original, _ := strings.Cut(name, ".")
 	return wire.ID(before), original, isDrop && wire.IsID(before)
@@ -126,7 +126,7 @@ func (b *Box) drops() (found []dropped, begun []string, err error) {
 			return nil, nil, err
 		}
 		for _, name := range names {
-			if notDropped(name) || dir == "inbox" && slices.Contains(inboxDirs, name) || dir == "inbox/new" && isMessageFile(name) {
+			if isPassedOver(name) || dir == "inbox" && slices.Contains(inboxDirs, name) || dir == "inbox/new" && isMessageFile(name) {
 				continue
 			}
 			info, err := root.Lstat(b.in(dir, name))
@@ -137,7 +137,7 @@ func (b *Box) drops() (found []dropped, begun []string, err error) {
 	}
 	slices.SortStableFunc(found, func(a, b dropped) int { return a.info.ModTime().Compare(b.info.ModTime()) })
 	begun, err = root.Names(b.in("inbox/tmp"))
-	return found, slices.DeleteFunc(begun, func(name string) bool { _, _, ok := claimedName(name); return !ok }), err
+	return found, slices.DeleteFunc(begun, func(name string) bool { _, _, ok := begunName(name); return !ok }), err
 }
 
 // inboxDirs are the directories of an inbox; the first generation made the last three.
@@ -147,7 +147,7 @@ var inboxDirs = []string{"tmp", "new", "cur", "done", "withdrawn", "bad", "aside
 // does not tell, a file is left alone until it has not changed for a second. certain: the system tells.
 // Until f is closed, who opens it for writing waits.
 func beingWritten(f *os.File) (writing, certain bool) {
-	certain, busy := lease(f)
+	certain, busy := readLease(f)
 	if certain || busy {
 		return busy, certain
 	}
@@ -187,7 +187,7 @@ func (b *Box) begin(ctx context.Context, d dropped, t *TakenIn) {
 // repeated by another process after a kill. certain says that nobody has it open for writing.
 func (b *Box) finish(ctx context.Context, file string, certain bool, t *TakenIn) {
 	root := b.store.root
-	id, name, _ := claimedName(file)
+	id, name, _ := begunName(file)
 	file = b.in("inbox/tmp", file)
 	f, err := root.Open(file)
 	if err != nil {

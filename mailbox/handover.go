@@ -152,14 +152,14 @@ func (h *Handover) Sent(ctx context.Context) (announced []wire.Event, err error)
 	for _, it := range h.Items {
 		announced = append(announced, h.event(wire.EventAnnounced, it.ID))
 	}
-	return announced, h.update(ctx, nil, func(_, now claim) claim {
+	return announced, h.update(ctx, func(_, now claim) claim {
 		now.Offered, now.Until = true, now.At.Add(sessionClaim)
 		return now
 	})
 }
 
 // NotSent says that nothing went out: the messages are in nobody's hands.
-func (h *Handover) NotSent(ctx context.Context) error { return h.update(ctx, nil, notReceived) }
+func (h *Handover) NotSent(ctx context.Context) error { return h.update(ctx, notReceived) }
 
 func (h *Handover) event(kind string, id wire.ID) wire.Event {
 	e := event("hook", kind, id)

@@ -72,7 +72,7 @@ func (h *Health) examineFiles(b *Box) {
 	each := func(dir string, f func(file, name string, info fs.FileInfo)) {
 		names, _ := b.store.root.Names(b.in(dir))
 		for _, name := range names {
-			if info, err := b.store.root.Lstat(b.in(dir, name)); err == nil && !notDropped(name) {
+			if info, err := b.store.root.Lstat(b.in(dir, name)); err == nil && !isPassedOver(name) {
 				f(path.Join(dir, name), name, info)
 			}
 		}

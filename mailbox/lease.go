@@ -61,11 +61,11 @@ func (b *Box) Lease(ctx context.Context, by wire.Address, d time.Duration, show 
 	// What was shown counts, whoever gave up meanwhile.
 	ctx = context.WithoutCancel(ctx)
 	if !received {
-		taken.update(ctx, nil, notReceived)
+		taken.update(ctx, notReceived)
 		return nil, showErr
 	}
 	isMine := false
-	err = taken.update(ctx, nil, func(_, now claim) claim {
+	err = taken.update(ctx, func(_, now claim) claim {
 		isMine, now.Until = true, lease.Until
 		return now
 	})

@@ -47,10 +47,11 @@ func (s *Store) Retire(ctx context.Context, agent wire.Name) (string, error) {
 func (s *Store) Restore(ctx context.Context, agent wire.Name) error {
 	b := s.Box(agent)
 	unlock, err := b.lockAll(ctx, func() error {
-		if _, err := s.LastRetired(agent); err != nil && !b.Exists() {
-			return err
+		_, err := s.lastRetired(agent)
+		if b.Exists() {
+			err = nil
 		}
-		return nil
+		return err
 	})
 	if err != nil {
 		return err
@@ -61,7 +62,7 @@ func (s *Store) Restore(ctx context.Context, agent wire.Name) error {
 	} else if err != nil {
 		return err
 	}
-	last, err := s.LastRetired(agent)
+	last, err := s.lastRetired(agent)
 	if err != nil {
 		return err
 	}
@@ -90,9 +91,14 @@ func (b *Box) lockAll(ctx context.Context, seen func() error) (unlock func(), er
 	return unlock, nil
 }
 
-// LastRetired is where the agent's mailbox lies that was retired last, below the team's directory;
-// ErrNoAgent when there is none.
-func (s *Store) LastRetired(agent wire.Name) (string, error) {
+// WasRetired reports whether a mailbox of that name can be restored.
+func (s *Store) WasRetired(agent wire.Name) bool {
+	_, err := s.lastRetired(agent)
+	return err == nil
+}
+
+// lastRetired is where the agent's mailbox lies that was retired last; ErrNoAgent when there is none.
+func (s *Store) lastRetired(agent wire.Name) (string, error) {
 	names, err := s.root.Names(retiredDir)
 	for _, name := range slices.Backward(names) {
 		stamp, isOfAgent := strings.CutPrefix(name, string(agent)+".")

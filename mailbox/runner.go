@@ -88,9 +88,8 @@ func (r *Runner) updateClaims(ctx context.Context, change func(claims) error) er
 // and readers, hooks and who would withdraw them pass them over: Typed moves them, NotTyped and
 // MaybeTyped let go of them. What a dead runner had is claimed again as a possible repeat.
 //
-// Its methods name the messages that they are about, none: all that are left. They take the reader's lock
-// and give up with their context, so who ends while the context does gives them another. What failed may
-// be said again. A Claim is not for concurrent use.
+// Its methods take the reader's lock and give up with their context, so who ends while the context does gives
+// them another. What failed may be said again. A Claim is not for concurrent use.
 type Claim struct {
 	Items  []*Item   // in the order in which they were asked for
 	Leased []wire.ID // passed over since somebody holds them under a lease
@@ -126,19 +125,19 @@ func (r *Runner) Claim(ctx context.Context, ids []wire.ID) (*Claim, error) {
 	if err != nil {
 		return nil, err
 	}
-	for id := range c.now {
+	for _, id := range c.left {
 		r.typing.Store(id, c)
 	}
 	return c, nil
 }
 
-// Typed says that messages were taken by the agent: they are moved, as if they had been read, and then it
+// Typed says that the messages were taken by the agent: they are moved, as if they had been read, and then it
 // is said among the events (injected). A message that its agent has answered by now, and so moved, counts
 // too. What cannot be moved stays claimed, and is moved when this is said again; an *UnloggedError is
 // about the events alone.
-func (c *Claim) Typed(ctx context.Context, ids ...wire.ID) error {
+func (c *Claim) Typed(ctx context.Context) error {
 	var unlogged []error
-	err := c.settle(ctx, ids, func(all claims, id wire.ID) error {
+	err := c.settle(ctx, func(all claims, id wire.ID) error {
 		if err := c.box.markRead(id); err != nil && err != errGone {
 			return err
 		}
@@ -154,21 +153,17 @@ func (c *Claim) Typed(ctx context.Context, ids ...wire.ID) error {
 
 // NotTyped says that nothing of the messages has reached the agent. The caller says why among the events
 // (injection_failed).
-func (c *Claim) NotTyped(ctx context.Context, ids ...wire.ID) error {
-	return c.letGo(ctx, ids, notReceived)
-}
+func (c *Claim) NotTyped(ctx context.Context) error { return c.letGo(ctx, notReceived) }
 
 // MaybeTyped says that it is not known whether the messages have reached the agent: like NotTyped, and
 // when they are handed over again that may be a repeat.
-func (c *Claim) MaybeTyped(ctx context.Context, ids ...wire.ID) error {
-	return c.letGo(ctx, ids, func(_, now claim) claim { return now.endedAt(claimNow()) })
+func (c *Claim) MaybeTyped(ctx context.Context) error {
+	return c.letGo(ctx, func(_, now claim) claim { return now.endedAt(claimNow()) })
 }
 
-func (c *Claim) letGo(ctx context.Context, ids []wire.ID, f func(before, now claim) claim) error {
-	for id := range c.now {
-		if len(ids) == 0 || slices.Contains(ids, id) {
-			c.runner.typing.CompareAndDelete(id, c)
-		}
+func (c *Claim) letGo(ctx context.Context, f func(before, now claim) claim) error {
+	for _, id := range c.left {
+		c.runner.typing.CompareAndDelete(id, c)
 	}
-	return c.update(ctx, ids, f)
+	return c.update(ctx, f)
 }

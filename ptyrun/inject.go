@@ -355,7 +355,7 @@ func (r *runner) typed(now time.Time) {
 	case t.claim != nil && r.Inject != Pointer:
 		t.claim.Turn = turn
 		r.changeClaim(func() error {
-			err := t.claim.Typed(forever, ids...)
+			err := t.claim.Typed(forever)
 			if _, ok := errors.AsType[*mailbox.UnloggedError](err); ok { // the event writer tries until it is said
 				r.sayAll(wire.Event{Kind: wire.EventInjected, TurnID: turn}, ids)
 			}
