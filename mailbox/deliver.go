@@ -101,12 +101,14 @@ func (t *target) current() error {
 	root := t.box.store.root
 	opened, err := t.inbox.Lstat(".")
 	now, e := root.Lstat(t.box.in("inbox"))
-	if err = cmp.Or(err, e); err == nil && os.SameFile(opened, now) {
-		if err = root.IsDir(t.box.in()); err == nil {
-			err = t.inbox.IsDir("new")
-		}
-	} else if err == nil {
+	if err = cmp.Or(err, e); err == nil && !os.SameFile(opened, now) {
 		err = fs.ErrNotExist
+	}
+	if err == nil {
+		err = root.IsDir(t.box.in())
+	}
+	if err == nil {
+		err = t.inbox.IsDir("new")
 	}
 	if absent(err) {
 		err = cmp.Or(t.box.Present(), t.box.noAgent())

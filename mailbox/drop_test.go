@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -508,45 +507,4 @@ func TestDropThatChanges(t *testing.T) {
 			t.Errorf("bad has %q", got)
 		}
 	}
-}
-
-// Files are taken in from the oldest on, and each once, though many look at once; what
-// one process takes in nobody else waits for.
-func TestDropOrder(t *testing.T) {
-	t.Parallel()
-	path := scratch(t)
-	bob := openStore(t, path, nil, "bob").Box("bob")
-	held, err := bob.store.locks.Lock(ctx, "bob.drops", lockfile.Exclusive, 0, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	begin := time.Now().Add(-time.Hour)
-	var want []string
-	for i := range 20 {
-		where, name := []string{"inbox", "inbox/new"}[i%2], string(rune('z'-i))
-		drop(t, bob, where, name, "x")
-		at := begin.Add(time.Duration(i) * time.Second)
-		os.Chtimes(filepath.Join(bob.Path(), where, name), at, at)
-		want = append(want, name)
-	}
-	if taken := takeIn(t, bob); taken.Waiting != 20 || len(read(t, bob)) > 0 {
-		t.Error("taken in beside the holder: ", taken)
-	}
-	held.Unlock()
-	var all sync.WaitGroup
-	for range 4 {
-		all.Go(func() { openStore(t, path, nil).Box("bob").TakeIn(ctx) })
-	}
-	all.Wait()
-	settleDrops(t, bob)
-	c := takeCensus(t, bob)
-	c.sound(t)
-	var got []string
-	for _, id := range c.ids() {
-		got = append(got, c.texts[id].Subject)
-		if at := c.texts[id].SentAt; at.Before(begin) || at.After(begin.Add(20*time.Second)) {
-			t.Errorf("sent at %v", at)
-		}
-	}
-	equal(t, "order", got, want...)
 }

@@ -19,7 +19,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path"
 	"slices"
 	"time"
 
@@ -86,22 +85,22 @@ func (l *Log) append(ctx context.Context, sync bool, events []wire.Event) error 
 // newest is the segment that is written to, while the lock is held.
 type newest struct {
 	file *os.File // nil: there is no segment yet
-	segs []uint64 // all segments; the last is this one
 	size int64
 	seq  uint64 // the log's last number
 }
 
 // openNewest opens the newest segment, and cuts off what follows its last event.
 func (l *Log) openNewest() (n newest, err error) {
-	if n.segs, err = l.segments(); err != nil {
+	segs, err := l.segments()
+	if err != nil {
 		return n, err
 	}
-	if len(n.segs) == 0 {
+	if len(segs) == 0 {
 		base, _, err := l.Base()
 		n.seq = base.Seq // numbers go on
 		return n, err
 	}
-	first := n.segs[len(n.segs)-1]
+	first := segs[len(segs)-1]
 	if n.file, err = l.Root.OpenFile(l.segment(first), os.O_RDWR|os.O_APPEND); err != nil {
 		return n, err
 	}
@@ -124,7 +123,7 @@ func (l *Log) openNewest() (n newest, err error) {
 	if err != nil || len(torn) == 0 {
 		return n, err
 	}
-	name := path.Join(l.bad(), "events."+segmentName(first)+"."+string(wire.NewID()))
+	name := l.bad() + "/events." + segmentName(first) + "." + string(wire.NewID())
 	if err = l.Root.MkdirAll(l.bad()); err == nil {
 		err = l.Root.Replace(name, torn, false)
 	}
@@ -138,7 +137,7 @@ func (l *Log) openNewest() (n newest, err error) {
 }
 
 func (l *Log) write(n *newest, events []wire.Event, sync bool) error {
-	lines, err := l.encode(events, *n)
+	lines, err := l.encode(events, n.seq)
 	if err != nil {
 		return err
 	}
@@ -173,13 +172,13 @@ func (l *Log) write(n *newest, events []wire.Event, sync bool) error {
 }
 
 // encode numbers the events that are new and makes lines of them.
-func (l *Log) encode(events []wire.Event, n newest) (lines []byte, err error) {
+func (l *Log) encode(events []wire.Event, seq uint64) (lines []byte, err error) {
 	now := time.Now().UTC()
 	var recent []byte
 	for i, e := range events {
 		if e.EventID != "" {
 			if recent == nil {
-				if recent, err = l.recent(n.segs); err != nil {
+				if recent, err = l.recent(); err != nil {
 					return nil, err
 				}
 			}
@@ -187,9 +186,8 @@ func (l *Log) encode(events []wire.Event, n newest) (lines []byte, err error) {
 				continue
 			}
 		}
-		n.seq++
-		e.Seq, e.At = n.seq, now
-		e.Team, e.Agent = l.Owner.Team, l.Owner.Agent
+		seq++
+		e.Seq, e.At, e.Team, e.Agent = seq, now, l.Owner.Team, l.Owner.Agent
 		events[i] = e
 		line := e.Append(nil)
 		if len(line) >= maxLine {
@@ -209,9 +207,9 @@ func (l *Log) encode(events []wire.Event, n newest) (lines []byte, err error) {
 }
 
 // recent reads the last MiB of the log: whole lines, in any order.
-func (l *Log) recent(segs []uint64) (lines []byte, err error) {
+func (l *Log) recent() (lines []byte, err error) {
 	lines = []byte{}
-	err = l.backward(segs, func(line []byte, _ uint64, _ int64) bool {
+	err = l.backward(func(line []byte, _ uint64, _ int64) bool {
 		lines = append(lines, line...)
 		return len(lines) >= recentBytes
 	})
@@ -265,11 +263,7 @@ func (l *Log) Newest(n int) ([]wire.Event, error) {
 // Tail returns the newest events, oldest first. They are read from the newest backwards, until enough says
 // that one is the last that is wanted.
 func (l *Log) Tail(enough func(*wire.Event) bool) (events []wire.Event, err error) {
-	segs, err := l.segments()
-	if err != nil {
-		return nil, err
-	}
-	err = l.backward(segs, func(line []byte, first uint64, offset int64) bool {
+	err = l.backward(func(line []byte, first uint64, offset int64) bool {
 		e, ok := decode(line, first, offset)
 		if ok {
 			events = append(events, e)

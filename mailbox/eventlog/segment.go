@@ -45,8 +45,9 @@ func (l *Log) segments() ([]uint64, error) {
 	return segs, err
 }
 
-// backward calls f with the whole lines of some segments, the last first, until f has enough.
-func (l *Log) backward(segs []uint64, f func(line []byte, first uint64, offset int64) (enough bool)) error {
+// backward calls f with the whole lines of the log, the last first, until f has enough.
+func (l *Log) backward(f func(line []byte, first uint64, offset int64) (enough bool)) error {
+	segs, err := l.segments()
 	for _, first := range slices.Backward(segs) {
 		file, err := l.Root.Open(l.segment(first))
 		if errors.Is(err, fs.ErrNotExist) {
@@ -61,7 +62,7 @@ func (l *Log) backward(segs []uint64, f func(line []byte, first uint64, offset i
 			return err
 		}
 	}
-	return nil
+	return err
 }
 
 // readBackward calls f with the whole lines of a file and where they begin, the last first, until f has
