@@ -83,9 +83,9 @@ func (b *Box) HandOver(ctx context.Context, call HookCall, opt ReadOptions) (*Ha
 	}
 	var errs []error
 	err = b.updateClaims(ctx, func(all claims) error {
-		errs = append(errs, h.hear(b, all))
+		errs = append(errs, h.settleEarlier(b, all))
 		if call.Want {
-			errs = append(errs, h.offer(b, all, opt))
+			errs = append(errs, h.claimNew(b, all, opt))
 		}
 		return nil
 	})
@@ -95,10 +95,10 @@ func (b *Box) HandOver(ctx context.Context, call HookCall, opt ReadOptions) (*Ha
 	return h, errors.Join(append(errs, err)...)
 }
 
-// hear carries out what this call says about the claims of its session: those that it ends without a sign
+// settleEarlier carries out what this call says about the claims of its session: those that it ends without a sign
 // are over, and what it shows to be received is moved. An answer that is not known to be out cannot have
 // been. What cannot be read just now keeps nothing else from going out.
-func (h *Handover) hear(b *Box, all claims) (err error) {
+func (h *Handover) settleEarlier(b *Box, all claims) (err error) {
 	batch := wire.NewID()
 	for id, c := range all {
 		if !h.call.isOther(c) {
@@ -107,8 +107,7 @@ func (h *Handover) hear(b *Box, all claims) (err error) {
 		if (h.call.Begins || h.call.Ends) && c.isLive(h.call.Now, true) {
 			all[id] = c.endedAt(h.call.Now)
 			continue
-		}
-		if !h.call.Shows || !c.Offered {
+		} else if !h.call.Shows || !c.Offered {
 			continue
 		}
 		moved := b.markRead(id)
@@ -126,8 +125,8 @@ func (h *Handover) hear(b *Box, all claims) (err error) {
 	return err
 }
 
-// offer chooses what goes out with this call's answer, and claims it.
-func (h *Handover) offer(b *Box, all claims, opt ReadOptions) error {
+// claimNew chooses what goes out with this call's answer, and claims it.
+func (h *Handover) claimNew(b *Box, all claims, opt ReadOptions) error {
 	held := all.live(h.call.Now, b.running())
 	for id, c := range all {
 		if _, isHeld := held[id]; isHeld {
