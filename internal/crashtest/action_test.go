@@ -124,7 +124,7 @@ var actions = []namedAction{
 	{"events", func(w *world, at target) action {
 		f := &follower{world: w, agent: "bob"}
 		return action{
-			call: call{args: []string{"events", "bob", "--json", "--limit", "0"}},
+			call: call{args: []string{"events", "bob", "--json", "--since", "0"}},
 			note: func(r result) { f.last = 0; f.read(r) },
 			done: func(c *census) error {
 				if lines := c.logs["bob"]; f.last != lines[len(lines)-1].Seq {

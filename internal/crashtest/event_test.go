@@ -165,9 +165,13 @@ func (f *follower) read(r result) {
 		var e struct {
 			Seq           uint64
 			Gap, Archived *span
+			Error         *struct{} // it could not go on, and says so
 		}
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			f.wrong("events --json prints %s: %v", clip(line), err)
+			return
+		}
+		if e.Error != nil {
 			return
 		}
 		first, last, what := e.Seq, e.Seq, "events followed"

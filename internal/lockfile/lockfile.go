@@ -110,16 +110,19 @@ func (d Dir) try(name string, m Mode, seen func() error) (*Lock, error) {
 		if m == Shared {
 			try = l.file.TryRLock
 		}
-		switch isLocked, err := try(); {
-		case errors.Is(err, fs.ErrNotExist): // removed a moment ago
-		case err != nil:
-			return nil, fmt.Errorf("lock %s: %w", name, err)
-		case !isLocked:
+		isLocked, err := try()
+		if err == nil && !isLocked {
 			return nil, nil
-		case l.Current():
-			return l, nil
 		}
-		l.Unlock()
+		if err == nil {
+			if isLocked, err = l.isCurrent(); isLocked {
+				return l, nil
+			}
+			l.Unlock()
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // else it was removed a moment ago
+			return nil, fmt.Errorf("lock %s: %w", name, err)
+		}
 	}
 }
 
@@ -171,9 +174,20 @@ func (l *Lock) Unlock() error { return l.file.Unlock() }
 // Current reports whether the lock is held and the file held is still the one at the
 // lock's path. False means that somebody else may hold the lock too.
 func (l *Lock) Current() bool {
+	is, _ := l.isCurrent()
+	return is
+}
+
+func (l *Lock) isCurrent() (bool, error) {
+	if !l.file.Locked() && !l.file.RLocked() {
+		return false, nil
+	}
 	held, err := l.file.Stat()
-	now, e := l.dir.team.Lstat(fileOf(l.name))
-	return err == nil && e == nil && os.SameFile(held, now) && (l.file.Locked() || l.file.RLocked())
+	if err != nil {
+		return false, err
+	}
+	now, err := l.dir.team.Lstat(fileOf(l.name))
+	return err == nil && os.SameFile(held, now), err
 }
 
 // holder finds a process that holds a lock: one whose open file is the lock's and, as

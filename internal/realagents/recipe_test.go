@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -26,8 +27,8 @@ func newCrew(t *testing.T, agents map[string]string, rules string) *team {
 	return s
 }
 
-// recipe runs a script of the cookbook three times: killed as soon as isCut says so, and twice to its
-// end, where it prints something. After each nothing of the programs runs.
+// recipe runs a script of the cookbook three times: interrupted, as by Ctrl-C, as soon as isCut says so,
+// and twice to its end, where it prints something. After each nothing of the programs runs.
 func (s *team) recipe(args []string, cutAt string, isCut func() bool, prints string) {
 	s.t.Helper()
 	args[0] = filepath.Join("..", "..", "docs", "cookbook", args[0])
@@ -39,12 +40,13 @@ func (s *team) recipe(args []string, cutAt string, isCut func() bool, prints str
 		var out, errs bytes.Buffer
 		cmd := exec.Command("sh", append([]string{path}, args[1:]...)...)
 		cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = s.dir, s.env(), &out, &errs
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		if err := cmd.Start(); err != nil {
 			s.t.Fatal(err)
 		}
 		if run == 0 {
 			s.wait(cutAt, isCut)
-			cmd.Process.Kill()
+			syscall.Kill(-cmd.Process.Pid, syscall.SIGINT)
 		}
 		err := cmd.Wait()
 		s.t.Logf("run %d: %v\n%s%s", run, err, &out, &errs)
@@ -58,7 +60,7 @@ func (s *team) recipe(args []string, cutAt string, isCut func() bool, prints str
 }
 
 // TestPipeline is the cookbook's pipeline with Claude Code and Codex at its stages: what the one has
-// said is what the other is told. Killed while Codex is at work, the script leaves nothing running;
+// said is what the other is told. Interrupted while Codex is at work, the script leaves nothing running;
 // run again it sends nothing twice, and Claude Code, which had answered, is not asked again.
 func TestPipeline(t *testing.T) {
 	s := newCrew(t, map[string]string{"alice": "claude", "bob": "codex", "carol": "claude"}, "")
@@ -88,7 +90,7 @@ if [ -e reviewed ]; then atm reply "$id" "Approved."; else atm reply "$id" "The 
 `
 
 // TestPair is the cookbook's pair: Codex writes, and Claude Code reviews, each with its own tool,
-// which a rule in team.toml allows; the verdicts are real calls of atm reply out of a tool. Killed at
+// which a rule in team.toml allows; the verdicts are real calls of atm reply out of a tool. Interrupted at
 // the first verdict and run again it comes to the same end.
 func TestPair(t *testing.T) {
 	s := newCrew(t, map[string]string{"alice": "codex", "bob": "claude"}, "[[rules]]\ntool = \"Bash(touch *)\"\ndecision = \"allow\"\n")
