@@ -109,7 +109,7 @@ func (w *eventWriter) append(batch []wire.Event) bool {
 
 // outputPieces is how many pieces of output may wait for the loop. The kernel gives them out in 4 KiB; when
 // there is no room the program waits, as for a slow terminal.
-const outputPieces = 1024
+const outputPieces = 512
 
 func readOutput(c *process.Child, to chan<- []byte) {
 	defer close(to)

@@ -67,7 +67,7 @@ func (r *runner) start() error {
 }
 
 const (
-	maxUnread = 4 << 20 // bytes that the screen gets at once
+	maxUnread = 2 << 20 // bytes that the screen gets at once
 	floodSize = 4000    // so much at once is a flood: a terminal gives out 4,095 bytes at most
 )
 

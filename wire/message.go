@@ -233,5 +233,10 @@ func (m *Message) SetMeta(key string, value json.RawMessage) {
 // MetaString is the value that SetMeta set under key, if it is a string.
 func (m *Message) MetaString(key string) string { return members(m.Meta).Object("atm").Text(key) }
 
-// HasOurMeta reports whether meta has an atm, which only we write.
-func (m *Message) HasOurMeta() bool { return members(m.Meta).Has("atm") }
+// HasOurMeta reports whether meta has an atm or atm.…, which only we write.
+func (m *Message) HasOurMeta() bool {
+	return slices.ContainsFunc(members(m.Meta), func(member Member) bool {
+		first, _, _ := strings.Cut(member.Name, ".")
+		return first == "atm"
+	})
+}

@@ -112,10 +112,8 @@ func (w *window) String() string {
 
 func (w *window) shows(want string) {
 	w.t.Helper()
-	for end := time.Now().Add(10 * time.Second); !strings.Contains(w.String(), want); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			w.t.Fatalf("%q does not show %q", w.String(), want)
-		}
+	if !within(10*time.Second, func() bool { return strings.Contains(w.String(), want) }) {
+		w.t.Fatalf("%q does not show %q", w.String(), want)
 	}
 }
 
@@ -327,27 +325,21 @@ func TestSessionInATerminalEnds(t *testing.T) {
 	}
 }
 
-// The team on a terminal is repainted; q leaves.
-func TestTeamWatch(t *testing.T) {
+// The team on a terminal is repainted, and so is what waits for a person, who is rung for; q leaves.
+// Into a pipe each comes once (testdata/script/pending.txtar).
+func TestRepainted(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	w := s.open(false, "team", "--watch", "--as", "alice")
-	w.shows("never seen")
-	s.atm(0, "send", "alice", "hello", "--as", "bob")
-	w.shows("1 unread")
-	w.types("q")
-	w.ends(0)
-}
-
-// So is what waits for a person; into a pipe each comes once (testdata/script/pending.txtar).
-func TestPendingWatch(t *testing.T) {
-	t.Parallel()
-	s := newStage(t)
-	w := s.open(false, "pending", "--watch", "--as", "alice")
-	w.shows("nothing is waiting for you")
-	s.atm(0, "event", "waiting_for_input", "prompt=Which branch?", "--as", "bob")
-	w.shows("Which branch?")
-	w.shows("\a\x1b]9;")
-	w.types("q")
-	w.ends(0)
+	for _, test := range []struct{ verb, before, event, after string }{
+		{"team", "never seen", "send alice hello --as bob", "1 unread"},
+		{"pending", "nothing is waiting for you", "event waiting_for_input prompt=Which? --as bob", "Which?"},
+	} {
+		w := s.open(false, test.verb, "--watch", "--as", "alice")
+		w.shows(test.before)
+		s.atm(0, strings.Fields(test.event)...)
+		w.shows(test.after)
+		w.shows("\a\x1b]9;")
+		w.types("q")
+		w.ends(0)
+	}
 }

@@ -145,14 +145,8 @@ func (k *kitchen) left() (left []string) {
 // nothingRuns waits until nothing carries the mark.
 func (k *kitchen) nothingRuns(when string) {
 	k.t.Helper()
-	var left []string
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if left = k.left(); len(left) == 0 {
-			return
-		}
-		if time.Now().After(end) {
-			k.t.Fatalf("%s there are still %q", when, left)
-		}
+	if !within(20*time.Second, func() bool { return len(k.left()) == 0 }) {
+		k.t.Fatalf("%s there are still %q", when, k.left())
 	}
 }
 

@@ -91,14 +91,17 @@ func count(what string, n func(stdout string) int) func(ts *testscript.TestScrip
 
 // eventually COMMAND… repeats a command until it succeeds, for ten seconds.
 func eventually(ts *testscript.TestScript, neg bool, args []string) {
-	deadline := time.Now().Add(10 * time.Second)
-	for {
-		if ts.Exec(args[0], args[1:]...) == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			ts.Fatalf("%v never succeeded", args)
-		}
-		time.Sleep(20 * time.Millisecond)
+	if !within(10*time.Second, func() bool { return ts.Exec(args[0], args[1:]...) == nil }) {
+		ts.Fatalf("%v never succeeded", args)
 	}
+}
+
+// within asks until something is so, and reports whether it was so in time.
+func within(limit time.Duration, isSo func() bool) bool {
+	for end := time.Now().Add(limit); !isSo(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			return false
+		}
+	}
+	return true
 }

@@ -193,10 +193,8 @@ func (s *stage) hears(want string) {
 // until waits for a state.
 func (s *stage) until(what string, isSo func() bool) {
 	s.t.Helper()
-	for end := time.Now().Add(10 * time.Second); !isSo(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			s.t.Fatal("waited in vain for: ", what)
-		}
+	if !within(10*time.Second, isSo) {
+		s.t.Fatal("waited in vain for: ", what)
 	}
 }
 

@@ -113,29 +113,10 @@ func prepare(c *cli.Command, parent string) {
 	}
 }
 
-// meant are words that people type for another verb, and what they mean.
-var meant = map[string]string{
-	"delete": "atm withdraw ID", "rm": "atm withdraw ID", "remove": "atm withdraw ID, atm team retire NAME",
-	"cancel":  "atm withdraw ID takes back what you sent; atm interrupt NAME ends a turn",
-	"forward": "atm show ID --raw | atm send NAME -", "broadcast": "atm send all \"…\"", "announce": "atm send all \"…\"",
-	"mail": "atm read reads, atm send NAME \"…\" writes", "email": "atm send NAME \"…\"", "sendto": "atm send NAME \"…\"",
-	"notify": "atm send NAME \"…\"", "ping": "atm send NAME \"…\"", "post": "atm send NAME \"…\"",
-	"reply-all": "atm reply ID --all \"…\"", "count": "atm ls --count", "sent": "atm ls --sent", "outbox": "atm ls --sent",
-	"mark": "atm read ID marks as read, atm unread ID puts back", "done": "atm ack ID, or atm reply ID \"Done.\"",
-	"poll": "atm read --wait 5m", "sleep": "atm wait --timeout 5m", "subscribe": "atm read --follow", "query": "atm search WORDS",
-	"ui": "atm team --watch", "tui": "atm team --watch", "dashboard": "atm team --watch", "top": "atm team --watch",
-	"members": "atm team", "agents": "atm team", "users": "atm team", "who": "atm team", "ps": "atm team", "teams": "atm team ls",
-	"add": "atm team add NAME", "create": "atm init NAME…", "new": "atm init NAME…", "setup": "atm init NAME…",
-	"start": "atm up NAME, or atm run NAME -- CMD", "launch": "atm run NAME -- CMD", "exec": "atm run NAME -- CMD", "kill": "atm stop NAME",
-	"log": "atm watch --since 1h --no-follow", "logs": "atm watch --since 1h --no-follow", "tail": "atm watch", "follow": "atm watch",
-	"config": "atm doctor looks at team.toml; atm where says what is in force", "settings": "atm where", "export": "atm backup FILE",
-	"use": "put --as NAME on each command", "login": "put --as NAME on each command", "permissions": "atm pending",
-}
-
 // unknownVerb says what was probably meant.
 func unknownVerb(app *cli.App, name string) error {
 	e := command.Usage("unknown command %q", name).WithHint("atm help all")
-	if hint := meant[name]; hint != "" {
+	if hint := command.Meant(name); hint != "" {
 		return e.WithHint("%s", hint)
 	}
 	var known []string

@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/internal/cli/command"
 )
 
 // TestVerbs: every verb has a line, an example and a page of at most 25 lines of 100
@@ -21,7 +23,7 @@ func TestVerbs(t *testing.T) {
 				t.Errorf("%s: %q is %s already", c.Name, name, seen[name])
 			}
 			seen[name] = c.Name
-			if meant[name] != "" {
+			if command.Meant(name) != "" {
 				t.Errorf("%s: %q is among the words that mean another verb", c.Name, name)
 			}
 		}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"embed"
 	"fmt"
 	"os"
 	"slices"
@@ -14,52 +15,20 @@ import (
 // generate is urfave's sign that a shell asks for the words that may stand next.
 const generate = "--generate-bash-completion"
 
-// completionScripts ask for the words that may stand at the cursor.
-var completionScripts = map[string]string{
-	"bash": `_atm() {
-	local cur=${COMP_WORDS[COMP_CWORD]} words=("${COMP_WORDS[@]:1:COMP_CWORD-1}")
-	[[ $cur == -* ]] && words+=("$cur")
-	COMPREPLY=($(compgen -W "$(atm "${words[@]}" ` + generate + ` 2>/dev/null)" -- "$cur"))
-}
-complete -o default -F _atm atm
-`,
-	"zsh": `#compdef atm
-_atm() {
-	local -a given offers
-	given=("${(@)words[2,CURRENT-1]}")
-	[[ ${words[CURRENT]} == -* ]] && given+=("${words[CURRENT]}")
-	offers=(${(f)"$(atm "${given[@]}" ` + generate + ` 2>/dev/null)"})
-	if (( $#offers )); then compadd -a offers; else _files; fi
-}
-compdef _atm atm
-`,
-	"fish": `function __atm_offers
-	set -l given (commandline -opc)[2..-1]
-	string match -q -- '-*' (commandline -ct); and set -a given (commandline -ct)
-	atm $given ` + generate + ` 2>/dev/null
-end
-complete -c atm -a '(__atm_offers)'
-`,
-	"powershell": `Register-ArgumentCompleter -Native -CommandName atm -ScriptBlock {
-	param($word, $ast, $cursor)
-	$given = @($ast.CommandElements | Select-Object -Skip 1 | ForEach-Object { "$_" })
-	if ($word -ne '' -and $word -notlike '-*') { $given = @($given | Select-Object -SkipLast 1) }
-	atm @given ` + generate + ` 2>$null | Where-Object { $_ -like "$word*" } | ForEach-Object {
-		[System.Management.Automation.CompletionResult]::new($_, $_, 'ParameterValue', $_)
-	}
-}
-`,
-}
+// The scripts ask for the words that may stand at the cursor.
+//
+//go:embed completion
+var scripts embed.FS
 
 var completionCommand = &cli.Command{
 	Name: "completion", ArgsUsage: "SHELL", Usage: "a completion script for bash, zsh, fish or powershell",
 	UsageText: "source <(atm completion bash)\natm completion fish > ~/.config/fish/completions/atm.fish",
 	Action: func(c *cli.Context) error {
-		script, ok := completionScripts[strings.ToLower(c.Args().First())]
-		if !ok {
+		script, err := scripts.ReadFile("completion/" + strings.ToLower(c.Args().First()))
+		if err != nil {
 			return command.Usage("no completion for %q", c.Args().First()).WithHint("atm completion bash, zsh, fish or powershell")
 		}
-		_, err := os.Stdout.WriteString(script)
+		_, err = os.Stdout.Write(script)
 		return err
 	},
 }

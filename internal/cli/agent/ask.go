@@ -23,7 +23,7 @@ var askCommand = &cli.Command{
 		"long it took. No answer in time: exit 4; the message stays sent. Asked again under the same\n" +
 		"--once it is one message: the wait goes on, and a turn that was cut short gets it again.",
 	Flags: []cli.Flag{
-		&cli.StringFlag{Name: "message", Aliases: []string{"m", "body", "text"}, Usage: "the `TEXT`"},
+		command.MessageFlag(),
 		&cli.StringFlag{Name: "once", Usage: "send it once under a `NAME` of yours, however often it is asked"},
 		command.TimeoutFlag(),
 	},
@@ -69,13 +69,7 @@ func ask(c *cli.Context) error {
 	if k.box, err = s.Member(c.Args().First()); err != nil {
 		return err
 	}
-	words := c.Args().Tail()
-	if c.IsSet("message") && len(words) > 0 {
-		return command.Usage("the text is given twice: as a flag and as %q", words[0]).WithHint("leave one out")
-	} else if c.IsSet("message") {
-		words = []string{c.String("message")}
-	}
-	text, err := command.StdinText(c, words)
+	text, err := command.MessageText(c, c.Args().Tail())
 	if err != nil {
 		return err
 	}

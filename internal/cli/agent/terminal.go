@@ -54,7 +54,6 @@ var typeCommand = &cli.Command{
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "raw", Usage: "these bytes and no others: keys, escape sequences"},
 		&cli.BoolFlag{Name: "enter", Usage: "and then the return key"},
-		command.Meant("key", "keys and escape sequences: "+rawExample),
 	},
 	Action: typeText,
 }

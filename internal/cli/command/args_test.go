@@ -18,7 +18,7 @@ func testApp() *cli.App {
 		Commands: []*cli.Command{
 			{Name: "send", Aliases: []string{"msg"}, Args: true, ArgsUsage: "TO [TEXT…]", Flags: []cli.Flag{
 				&cli.StringFlag{Name: "message", Aliases: []string{"m"}, Usage: "`TEXT`"}, &cli.BoolFlag{Name: "urgent"},
-				&cli.StringSliceFlag{Name: "attach"}, &cli.BoolFlag{Name: "wait-reply"}, TimeoutFlag(), Meant("cc", "one word"),
+				&cli.StringSliceFlag{Name: "attach"}, &cli.BoolFlag{Name: "wait-reply"}, TimeoutFlag(),
 			}},
 			{Name: "ls", ArgsUsage: "[AGENT]", UsageText: "atm ls", Flags: []cli.Flag{
 				&cli.BoolFlag{Name: "all", Aliases: []string{"a"}}, &cli.BoolFlag{Name: "long", Aliases: []string{"l"}}, &cli.IntFlag{Name: "limit", Aliases: []string{"n"}},
@@ -80,7 +80,7 @@ func TestParseRefuses(t *testing.T) {
 	for _, tt := range []struct{ line, want, hint string }{
 		{"send bob hi --urgnet", "unknown flag --urgnet", "did you mean --urgent?"},
 		{"send bob hi -s x", "unknown flag -s", "text that begins with -"},
-		{"send bob hi --cc carol", "atm send has no --cc", "one word"},
+		{"send bob hi --from carol", "unknown flag --from", "--as NAME says who you are"},
 		{"send bob hi --urgent true", `"true" can be nothing else`, "--urgent=true"},
 		{"send bob hi --urgent=maybe", `invalid boolean value "maybe" for -urgent`, ""},
 		{"send bob q --wait-reply 30", `invalid value "30" for --timeout: without a unit: 30s`, ""},
@@ -90,6 +90,7 @@ func TestParseRefuses(t *testing.T) {
 		{"wait --timeout 5", "without a unit: 5s", ""},
 		{"ls bob carol", `"carol" is one argument too many`, ""},
 		{"run", "atm run needs NAME", "atm run bob -- bash"},
+		{"team rm jobs", `"rm" is one argument too many`, "atm team retire"},
 		{"team ad jobs", `"ad" is one argument too many`, `"atm team add"`},
 	} {
 		app := testApp()
@@ -134,7 +135,7 @@ func TestNearest(t *testing.T) {
 }
 
 func TestCheckText(t *testing.T) {
-	for _, text := range []string{"", " \n", "a\x00b", "\xff", strings.Repeat("x", MaxText+1)} {
+	for _, text := range []string{"", " \n", "a\x00b", "\xff", strings.Repeat("x", maxText+1)} {
 		if CheckText(text) == nil {
 			t.Errorf("%.20q is taken", text)
 		}

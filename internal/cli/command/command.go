@@ -76,9 +76,8 @@ func (s *Scope) until(f func(ctx context.Context) error, check func() error) err
 	ctx, stop := Interruptible(s.c.Context)
 	defer stop()
 	ctx, cancel := context.WithCancelCause(ctx)
-	done := make(chan struct{})
+	defer cancel(nil)
 	go func() {
-		defer close(done)
 		for ctx.Err() == nil {
 			if err := check(); err != nil {
 				cancel(err)
@@ -90,10 +89,7 @@ func (s *Scope) until(f func(ctx context.Context) error, check func() error) err
 		}
 	}()
 	err := f(ctx)
-	cause := context.Cause(ctx)
-	cancel(nil)
-	<-done
-	if err != nil && cause != nil {
+	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return cause
 	}
 	return err

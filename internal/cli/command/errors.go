@@ -17,6 +17,7 @@ import (
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/teams/policy"
@@ -76,16 +77,16 @@ func newError(code string, exit int, format string, args []any) *Error {
 // (somebody else holds it) exit 5.
 func Failed(format string, args ...any) *Error { return newError("failed", ExitFailed, format, args) }
 func Usage(format string, args ...any) *Error  { return newError("usage", ExitUsage, format, args) }
+func Ambiguous(format string, args ...any) *Error {
+	return newError("ambiguous", ExitUsage, format, args)
+}
+func NotFound(format string, args ...any) *Error {
+	return newError("not_found", ExitNotFound, format, args)
+}
 func Refused(format string, args ...any) *Error {
 	return newError("refused", ExitRefused, format, args)
 }
 func Locked(format string, args ...any) *Error { return newError("locked", ExitRefused, format, args) }
-func NotFound(format string, args ...any) *Error {
-	return newError("not_found", ExitNotFound, format, args)
-}
-func Ambiguous(format string, args ...any) *Error {
-	return newError("ambiguous", ExitUsage, format, args)
-}
 
 // Timeout is exit 4; its JSON says "timeout": true.
 func Timeout(format string, args ...any) *Error {
@@ -97,12 +98,14 @@ func Timeout(format string, args ...any) *Error {
 // Exit ends the command with a code and no further word.
 func Exit(code int) *Error { return &Error{Exit: code, Silent: true} }
 
-// known are the errors of the packages below that callers tell apart.
-var known = []struct {
+// A knownError is an error of the packages below that callers tell apart.
+type knownError struct {
 	matches func(error) bool
 	as      func(string, ...any) *Error
 	hint    string
-}{
+}
+
+var known = []knownError{
 	{isA[*config.Error], Failed, "atm doctor names every mistake in team.toml"},
 	{isA[*lockfile.HeldError], Locked, "try again, or wait longer: --lock-timeout 30s"},
 	{isA[*mailbox.LeasedError], Locked, "take another: atm take"},
@@ -115,6 +118,8 @@ var known = []struct {
 	{is(policy.ErrNoQuestion), NotFound, "atm pending lists what is asked"},
 	{is(policy.ErrNotYours), Refused, "approvers in team.toml says who answers"},
 	{is(teams.ErrNotShared), Refused, "atm team add NAME --shared makes an inbox that others take from"},
+	{is(session.ErrNotFound), NotFound, "atm session ls --all lists them"},
+	{is(teams.ErrNoSessions, teams.ErrNoHumanInput), Refused, "team.toml is for a person to change"},
 	{is(mailbox.ErrNotFound), NotFound, "atm ls --all lists your messages, atm search WORDS the team's"},
 	{is(mailbox.ErrNoAgent), NotFound, "atm team lists the members"},
 	{is(mailbox.ErrUnreadable), Refused, "chmod g+rwx the team's directory, or send as the inbox's owner"},
@@ -154,20 +159,25 @@ func Explain(c *cli.Context, err error) *Error {
 		short := Shorts(e.Candidates)
 		return Ambiguous("%s", err).WithHint("more digits: %s", short).WithCandidates(strings.Fields(short)...)
 	}
+	if e, ok := errors.AsType[*session.ManyError](err); ok {
+		return Ambiguous("%s", err).WithHint("one of these: %s", Join(e.IDs)).WithCandidates(Strings(e.IDs)...)
+	}
+	if e, ok := errors.AsType[*wire.SessionError](err); ok {
+		return Refused("%s", e.Reason).WithHint("atm session ls --all shows the state of each")
+	}
 	if e, ok := errors.AsType[*mailbox.NotDurableError](err); ok {
 		return Failed("%s", err).WithHint("retry with --id %s: it stays one message", e.ID)
 	}
-	inAgent := InAgent() || os.Getenv("ATM_AGENT") != ""
-	for _, k := range known {
-		if !k.matches(err) {
-			continue
-		}
-		if inAgent && (errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)) {
-			return k.as("%w", err).WithHint("a sandbox may forbid it: let it write to %v", c.App.Metadata["root"])
-		}
-		return k.as("%w", err).WithHint("%s", k.hint)
+	n := slices.IndexFunc(known, func(k knownError) bool { return k.matches(err) })
+	if n < 0 {
+		return Failed("%w", err)
 	}
-	return Failed("%w", err)
+	e := known[n].as("%w", err).WithHint("%s", known[n].hint)
+	inAgent := InAgent() || os.Getenv("ATM_AGENT") != ""
+	if inAgent && (errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)) {
+		e.WithHint("a sandbox may forbid it: let it write to %v", c.App.Metadata["root"])
+	}
+	return e
 }
 
 // unknownAgent is the error for a name that is nobody's: with the nearest one,

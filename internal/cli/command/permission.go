@@ -48,19 +48,18 @@ func (s *Scope) MayStop(verb string, to wire.Name) error {
 	if !agent || who == to {
 		return nil
 	}
-	lead, err := s.Team.Lead()
-	if err != nil {
-		return err // who the lead is must be known
-	}
-	if lead != "" && who == lead {
-		return nil
-	}
-	if lead != "" {
+	lead, err := s.Team.Lead() // who it is must be known
+	switch {
+	case err != nil:
+		return err
+	case lead == "":
+		return Refused("an agent may %s others only as the team's lead, and team %q has none", verb, s.Team.Name).
+			WithHint("ask a person, or say what you need: atm send %s \"…\"", to)
+	case who != lead:
 		return Refused("an agent may %s others only as the team's lead, who is %s", verb, lead).
 			WithHint("ask: atm send %s \"Please %s %s: …\"", lead, verb, to)
 	}
-	return Refused("an agent may %s others only as the team's lead, and team %q has none", verb, s.Team.Name).
-		WithHint("ask a person, or say what you need: atm send %s \"…\"", to)
+	return nil
 }
 
 // Actor is the member of this team on whose behalf this process acts, and
@@ -80,17 +79,11 @@ func (s *Scope) Actor() (who wire.Name, agent bool) {
 	if err != nil || a.Team != s.Team.Name {
 		return "", InAgent()
 	}
-	if run != "" && run != s.notedRun(a.Agent) {
+	// A runner that is gone leaves processes that still act for its agent.
+	if noted, _ := runinfo.Read(s.Team.Dir(), a.Agent); run != "" && run != noted.Run {
 		return "", true // a run that is over, of another root, or made up
 	}
 	return a.Agent, InAgent()
-}
-
-// notedRun is the run that an agent's runner has noted, "" where none is. A runner that
-// is gone leaves processes that still act for its agent.
-func (s *Scope) notedRun(name wire.Name) string {
-	noted, _ := runinfo.Read(s.Team.Dir(), name)
-	return noted.Run
 }
 
 // IsAgent reports whether a process belongs to an agent, as far as the system

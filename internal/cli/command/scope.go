@@ -1,7 +1,6 @@
 package command
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -53,7 +52,8 @@ func OpenFound(c *cli.Context, found teams.Found) (*Scope, error) {
 	return &Scope{Root: root, c: c}, nil
 }
 
-// OpenTeam opens the root and the team in force.
+// OpenTeam opens the root and the team in force. The scope is there even with an error,
+// as far as it is known.
 func OpenTeam(c *cli.Context) (*Scope, error) {
 	s, err := OpenRoot(c)
 	if err != nil {
@@ -66,25 +66,11 @@ func OpenTeam(c *cli.Context) (*Scope, error) {
 	return s, err
 }
 
-// OpenMe opens the root and the team, and says who I am. Nobody is ever guessed:
-// where nothing says so, the error lists the members. The scope is there even
-// with an error, as far as it is known.
+// OpenMe is OpenTeam for a verb that needs to know who I am.
 func OpenMe(c *cli.Context) (*Scope, error) {
 	s, err := OpenTeam(c)
-	if err != nil {
-		return s, err
-	}
-	name := ""
-	if name, s.MeSource = said(c); name == "" {
-		return s, Usage("who are you? members: %s", Join(s.Names())).
-			WithHint("put --as NAME on the command; do not take a name that is not yours").WithCandidates(Strings(s.Names())...)
-	}
-	a, err := s.Address(name)
-	if err == nil && a.Team != s.Team.Name {
-		err = Usage("%s says team %q, the command team %q", s.MeSource, a.Team, s.Team.Name).WithHint("leave one out")
-	}
 	if err == nil {
-		s.Me, err = s.Team.Member(a.Agent)
+		err = s.findMe()
 	}
 	return s, err
 }
@@ -95,6 +81,15 @@ func OpenMeIfSaid(c *cli.Context) (*Scope, error) {
 		return OpenTeam(c)
 	}
 	return OpenMe(c)
+}
+
+// OpenToWrite is OpenMe for a verb that changes something as me.
+func OpenToWrite(c *cli.Context) (*Scope, error) {
+	s, err := OpenMe(c)
+	if err == nil {
+		err = s.MayWrite()
+	}
+	return s, err
 }
 
 // With is the action of a verb that works in a scope.
@@ -108,13 +103,23 @@ func With(open func(*cli.Context) (*Scope, error), act func(*cli.Context, *Scope
 	}
 }
 
-// OpenToWrite is OpenMe for a verb that changes something as me.
-func OpenToWrite(c *cli.Context) (*Scope, error) {
-	s, err := OpenMe(c)
-	if err == nil {
-		err = s.MayWrite()
+// findMe says who I am. Nobody is ever guessed: where nothing says so, the error lists
+// the members.
+func (s *Scope) findMe() error {
+	name, source := said(s.c)
+	if name == "" {
+		return Usage("who are you? members: %s", Join(s.Names())).
+			WithHint("put --as NAME on the command; do not take a name that is not yours").WithCandidates(Strings(s.Names())...)
 	}
-	return s, err
+	a, err := s.Address(name)
+	if err == nil && a.Team != s.Team.Name {
+		err = Usage("%s says team %q, the command team %q", source, a.Team, s.Team.Name).WithHint("leave one out")
+	}
+	if err == nil {
+		s.Me, err = s.Team.Member(a.Agent)
+		s.MeSource = source
+	}
+	return err
 }
 
 // Place is what the flags and the environment say about where the root is.
@@ -122,12 +127,10 @@ func Place(c *cli.Context) teams.Place {
 	p := teams.Place{Flag: c.String("root"), Env: os.Getenv("ATM_ROOT"), UID: os.Getuid()}
 	p.Dir, _ = os.Getwd()
 	p.Home, _ = os.UserHomeDir()
-	state := os.Getenv("XDG_STATE_HOME")
-	if state == "" && p.Home != "" {
-		state = filepath.Join(p.Home, ".local", "state")
-	}
-	if state != "" {
+	if state := os.Getenv("XDG_STATE_HOME"); state != "" {
 		p.State = filepath.Join(state, "atm")
+	} else if p.Home != "" {
+		p.State = filepath.Join(p.Home, ".local", "state", "atm")
 	}
 	return p
 }
@@ -170,10 +173,7 @@ func (s *Scope) teamName() (wire.Name, error) {
 // TeamToMake is the team that init makes or adds to: the one in force, else main.
 func (s *Scope) TeamToMake() (wire.Name, error) {
 	all, err := s.Root.Teams()
-	if err != nil {
-		return "", err
-	}
-	if len(all) == 0 && !s.c.IsSet("team") && os.Getenv("ATM_TEAM") == "" {
+	if err == nil && len(all) == 0 && !s.c.IsSet("team") && os.Getenv("ATM_TEAM") == "" {
 		return "main", nil
 	}
 	return s.teamName()
@@ -206,10 +206,14 @@ func (s *Scope) Member(word string) (*mailbox.Box, error) {
 
 // MemberOrMe is the mailbox that a word means, mine where there is none.
 func (s *Scope) MemberOrMe(word string) (*mailbox.Box, error) {
-	if word == "" {
-		return s.Me, nil
+	if word != "" {
+		return s.Member(word)
 	}
-	return s.Member(word)
+	var err error
+	if s.Me == nil {
+		err = s.findMe()
+	}
+	return s.Me, err
 }
 
 // Names are the team's members.
@@ -223,9 +227,9 @@ func (s *Scope) IsMember(word string) bool {
 	return slices.Contains(s.Names(), wire.Name(strings.TrimPrefix(word, "@")))
 }
 
-// Find is the message that a fragment of an id means, and where it lies: in my mailbox
-// or, unless only mine counts, in the team's.
-func (s *Scope) Find(ctx context.Context, fragment string, mine bool) (it *mailbox.Item, box *mailbox.Box, err error) {
+// Find is the message that a fragment of an id means, and where it lies: in my mailbox,
+// else in the team's.
+func (s *Scope) Find(fragment string) (it *mailbox.Item, box *mailbox.Box, err error) {
 	fragment = strings.TrimPrefix(fragment, "#")
 	if _, bad := wire.ParseFragment(fragment); bad != nil && s.IsMember(fragment) {
 		return nil, nil, Usage("%q is a member, not the id of a message", fragment).
@@ -233,11 +237,10 @@ func (s *Scope) Find(ctx context.Context, fragment string, mine bool) (it *mailb
 	} else if bad != nil {
 		return nil, nil, Usage("%v", bad).WithHint("atm read --last and atm ls --all show the ids")
 	}
-	id, box, err := s.Team.Lookup(s.Me, fragment, mine)
-	if err != nil {
-		return nil, nil, err
+	id, box, err := s.Team.Lookup(s.Me, fragment, false)
+	if err == nil {
+		it, err = s.Team.Message(id, box)
 	}
-	it, err = s.Team.Message(id, box)
 	return it, box, err
 }
 
@@ -260,10 +263,9 @@ func (s *Scope) Flags() string {
 
 // Origin is the evidence that goes with what this process sends.
 func (s *Scope) Origin() *wire.Origin {
-	uid := os.Getuid()
-	o := &wire.Origin{Via: "cli", Run: os.Getenv("ATM_RUN"), UID: &uid}
-	if uid < 0 {
-		o.UID = nil
+	o := &wire.Origin{Via: "cli", Run: os.Getenv("ATM_RUN")}
+	if uid := os.Getuid(); uid >= 0 {
+		o.UID = &uid
 	}
 	return o
 }
@@ -289,8 +291,8 @@ func InAgent() bool {
 	return slices.ContainsFunc(AgentMarks(), func(mark string) bool { return os.Getenv(mark) != "" })
 }
 
-// Strings are names as strings.
-func Strings(names []wire.Name) []string {
+// Strings are names, or ids, as strings.
+func Strings[T ~string](names []T) []string {
 	out := make([]string, len(names))
 	for i, n := range names {
 		out[i] = string(n)
@@ -298,5 +300,5 @@ func Strings(names []wire.Name) []string {
 	return out
 }
 
-// Join is names with commas between.
-func Join(names []wire.Name) string { return strings.Join(Strings(names), ", ") }
+// Join is names, or ids, with commas between.
+func Join[T ~string](names []T) string { return strings.Join(Strings(names), ", ") }

@@ -14,32 +14,49 @@ import (
 	"github.com/agentteammail/atm/internal/output"
 )
 
-// MaxText is the most bytes that the text of a message may have.
-const MaxText = 1 << 20
+const (
+	maxText       = 1 << 20               // bytes of a message's text
+	stdinPatience = 2 * time.Second       // without a byte, before it is said that stdin is read
+	pipePatience  = 10 * time.Millisecond // for a pipe beside a text to bring something
+)
 
-// stdinPatience is how long stdin is read without a byte before that is said.
-const stdinPatience = 2 * time.Second
+// MessageFlag is the --message of a verb that takes a text: see MessageText.
+func MessageFlag() cli.Flag {
+	return &cli.StringFlag{Name: "message", Aliases: []string{"m", "body", "text", "content"}, Usage: "`TEXT` as a flag"}
+}
 
-// pipePatience is how long a pipe beside a text is given to bring something.
-const pipePatience = 10 * time.Millisecond
+// MessageText is the text of --message, else that of StdinText.
+func MessageText(c *cli.Context, words []string) (string, error) {
+	if !c.IsSet("message") {
+		return StdinText(c, words)
+	}
+	if len(words) > 0 {
+		return "", TextTwice(words[0])
+	}
+	return StdinText(c, []string{c.String("message")})
+}
+
+// TextTwice refuses a text beside one that a flag gives.
+func TextTwice(word string) error {
+	return Usage("the text is given twice: as a flag and as %q", word).WithHint("leave one out")
+}
 
 // StdinText is the text of a message: the words joined by a space, or stdin
 // where the only word is "-", or where there is none and stdin is a pipe or a
 // file. A terminal, a device and a closed descriptor are never read. Words and a
 // pipe with something in it are refused: one of them would be lost.
 func StdinText(c *cli.Context, words []string) (string, error) {
-	dash := len(words) == 1 && words[0] == "-"
-	if (dash || len(words) == 0) && HasText(os.Stdin) {
-		return readStdin(c)
-	}
-	if dash || len(words) == 0 {
+	text := strings.Join(words, " ")
+	if len(words) == 0 || text == "-" {
+		if HasText(os.Stdin) {
+			return readStdin(c)
+		}
 		return "", Usage("no text").WithHint("%s; or pipe it in", Example(c.Command))
 	}
 	if n := output.Waiting(os.Stdin, pipePatience); n > 0 {
 		return "", Usage("a text and %d bytes on stdin: which of them is meant?", n).
 			WithHint("leave the text out to send stdin, or put </dev/null behind the command to send the text")
 	}
-	text := strings.Join(words, " ")
 	return text, CheckText(text)
 }
 
@@ -61,7 +78,7 @@ func readStdin(c *cli.Context) (string, error) {
 // ReadText reads a text to its end, takes one line feed (\n or \r\n) off it and
 // checks it.
 func ReadText(r io.Reader) (string, error) {
-	data, err := io.ReadAll(io.LimitReader(r, MaxText+3))
+	data, err := io.ReadAll(io.LimitReader(r, maxText+3))
 	if err != nil {
 		return "", Failed("read the text: %w", err)
 	}
@@ -78,7 +95,7 @@ func CheckText(s string) error {
 	switch {
 	case strings.TrimSpace(s) == "":
 		return Usage("the text is empty").WithHint("put the text behind the command, or pipe it in")
-	case len(s) > MaxText:
+	case len(s) > maxText:
 		what = "is over 1 MiB"
 	case !utf8.ValidString(s):
 		what = "is not UTF-8"

@@ -29,16 +29,9 @@ func ack(c *cli.Context, s *command.Scope) error {
 			return err
 		}
 	}
-	var found []foundMessage
-	for _, word := range c.Args().Slice() {
-		m, err := findHeld(c, s, word)
-		if errors.Is(err, mailbox.ErrNotFound) {
-			m, err = findAcked(c, s, word, err)
-		}
-		if err != nil {
-			return err
-		}
-		found = append(found, m)
+	found, err := findAll(c, s, findToAck)
+	if err != nil {
+		return err
 	}
 	for _, m := range found {
 		if m.State == mailbox.Withdrawn {
@@ -51,9 +44,9 @@ func ack(c *cli.Context, s *command.Scope) error {
 		for _, note := range a.Notes {
 			command.Warn(c, "%s", note)
 		}
-		r := newResult(s, teams.AckID(m.ID, m.box.Address()), "")
+		r := newResult(teams.AckID(m.ID, m.box.Address()))
 		if a.Post != nil {
-			r.Delivered = append(r.Delivered, r.reached(a.Post.To[0], false))
+			r.reached(s, a.Post.To[0], false, "")
 		}
 		line := "acked " + m.ID.Short(6)
 		if a.Already {
@@ -66,73 +59,60 @@ func ack(c *cli.Context, s *command.Scope) error {
 	return nil
 }
 
-// findAcked is a message that I took from a shared inbox and have acknowledged, or notMine.
-func findAcked(c *cli.Context, s *command.Scope, word string, notMine error) (foundMessage, error) {
-	it, _, err := s.Find(c.Context, word, false)
-	if err != nil {
-		return foundMessage{}, err
-	}
-	for _, to := range it.To {
-		box, noBox := s.Root.Mailbox(to)
-		sender, noSender := s.Root.Mailbox(it.From)
-		if noBox != nil || noSender != nil {
-			continue
-		}
-		if ack, err := sender.Get(teams.AckID(it.ID, to)); err == nil && ack.From == s.Me.Address() {
-			return foundMessage{it, box, false}, nil
-		}
-	}
-	return foundMessage{}, notMine
-}
-
 var unreadCommand = &cli.Command{
 	Name: "unread", ArgsUsage: "ID…", Usage: "put read messages back",
 	UsageText: "atm unread 9f3a1c", Description: "What you took (atm take) is given back.",
-	Action: command.With(command.OpenToWrite, unread),
+	Action: command.With(command.OpenToWrite, func(c *cli.Context, s *command.Scope) error {
+		found, err := findAll(c, s, findHeld)
+		if err != nil {
+			return err
+		}
+		l, text := newListing(nil), ""
+		for _, m := range found {
+			line := " unread again\n"
+			if m.isLeased {
+				line = " given back to " + string(m.box.Agent()) + "\n"
+				err = m.box.EndLease(c.Context, m.ID, s.Me.Address())
+			} else {
+				err = m.box.MarkUnread(c.Context, m.ID)
+			}
+			if err != nil {
+				return err
+			}
+			now, err := m.box.Get(m.ID)
+			if err != nil {
+				return err
+			}
+			text += m.ID.Short(6) + line
+			l.Messages = append(l.Messages, message{Item: now})
+		}
+		return command.PrintAs(c, l, text)
+	}),
 }
 
-func unread(c *cli.Context, s *command.Scope) error {
-	var found []foundMessage
-	for _, word := range c.Args().Slice() {
-		m, err := findHeld(c, s, word)
-		if err != nil {
-			return err
-		}
-		found = append(found, m)
-	}
-	l, text, err := newListing(nil), "", error(nil)
-	for _, m := range found {
-		line := " unread again\n"
-		if m.isLeased {
-			line = " given back to " + string(m.box.Agent()) + "\n"
-			err = m.box.EndLease(c.Context, m.ID, s.Me.Address())
-		} else {
-			err = m.box.MarkUnread(c.Context, m.ID)
-		}
-		if err != nil {
-			return err
-		}
-		now, err := m.box.Get(m.ID)
-		if err != nil {
-			return err
-		}
-		text += m.ID.Short(6) + line
-		l.Messages = append(l.Messages, message{Item: now})
-	}
-	return command.PrintAs(c, l, text)
-}
-
-// A foundMessage lies in box, which is mine unless I hold the message under a lease.
-type foundMessage struct {
+// A heldMessage lies in box, which is mine unless I took the message from there.
+type heldMessage struct {
 	*mailbox.Item
 	box      *mailbox.Box
 	isLeased bool
 }
 
+// findAll are the messages that the words name.
+func findAll(c *cli.Context, s *command.Scope, find func(*command.Scope, string) (heldMessage, error)) (found []heldMessage, err error) {
+	for _, word := range c.Args().Slice() {
+		m, err := find(s, word)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, m)
+	}
+	return found, nil
+}
+
 // findHeld is the message that a word names: one that I took from a shared inbox, or one
 // of mine.
-func findHeld(c *cli.Context, s *command.Scope, word string) (m foundMessage, err error) {
-	it, box, err := s.Find(c.Context, word, false)
+func findHeld(s *command.Scope, word string) (m heldMessage, err error) {
+	it, box, err := s.Find(word)
 	if err != nil {
 		return m, err
 	}
@@ -142,14 +122,18 @@ func findHeld(c *cli.Context, s *command.Scope, word string) (m foundMessage, er
 			boxes = append(boxes, b)
 		}
 	}
+	isMine := box.Address() == s.Me.Address()
 	notMine := fmt.Errorf("message %s: %w", short, mailbox.ErrNotFound)
+	if isMine && it.State == "" {
+		notMine = command.Refused("message %s is one that you sent", short).WithHint("atm trace %s, atm withdraw %s", short, short)
+	}
 	for _, b := range boxes {
 		lease, isLeased, err := b.LastLease(it.ID)
 		if err != nil {
 			return m, err
 		}
 		if isLeased && lease.By == s.Me.Address() {
-			return foundMessage{it, b, true}, nil
+			return heldMessage{it, b, true}, nil
 		}
 		if isLeased && lease.Until.After(time.Now()) {
 			notMine = command.Locked("%w", &mailbox.LeasedError{ID: it.ID, Lease: lease}).
@@ -158,14 +142,33 @@ func findHeld(c *cli.Context, s *command.Scope, word string) (m foundMessage, er
 			notMine = fmt.Errorf("message %s %w", short, mailbox.ErrNotHeld)
 		}
 	}
-	isMine := box.Address() == s.Me.Address()
-	if isMine && it.State == "" && errors.Is(notMine, mailbox.ErrNotFound) {
-		notMine = command.Refused("message %s is one that you sent", short).WithHint("atm trace %s, atm withdraw %s", short, short)
-	}
 	if !isMine || it.State == "" || it.Lease != nil {
 		return m, notMine
 	}
-	return foundMessage{it, s.Me, false}, nil
+	return heldMessage{it, s.Me, false}, nil
+}
+
+// findToAck is the message of findHeld, or one that I took and have acknowledged.
+func findToAck(s *command.Scope, word string) (heldMessage, error) {
+	m, err := findHeld(s, word)
+	if !errors.Is(err, mailbox.ErrNotFound) {
+		return m, err
+	}
+	it, _, err2 := s.Find(word)
+	if err2 != nil {
+		return m, err2
+	}
+	sender, err2 := s.Root.Mailbox(it.From)
+	for _, to := range it.To {
+		box, err3 := s.Root.Mailbox(to)
+		if err2 != nil || err3 != nil {
+			continue
+		}
+		if ack, err := sender.Get(teams.AckID(it.ID, to)); err == nil && ack.From == s.Me.Address() {
+			return heldMessage{it, box, false}, nil
+		}
+	}
+	return m, err
 }
 
 var withdrawCommand = &cli.Command{
@@ -176,16 +179,16 @@ var withdrawCommand = &cli.Command{
 }
 
 func withdraw(c *cli.Context, s *command.Scope) error {
-	it, err := findSent(c.Context, s, c.Args().First())
+	m, err := findSent(s, c.Args().First())
 	if err != nil {
 		return err
 	}
-	r := newResult(s, it.ID, "withdrawn from")
-	for _, to := range it.To {
+	r := newResult(m.ID)
+	for _, to := range m.To {
 		d := delivered{To: to.String(), State: "withdrawn", note: "unread"}
-		state, err := s.Root.Withdraw(c.Context, s.Me, it.Message, to, s.Origin())
+		state, err := s.Root.Withdraw(c.Context, s.Me, m, to, s.Origin())
 		if err == nil && state == "" {
-			err = command.Refused("message %s is acknowledged", it.ID.Short(6)).WithHint("atm reply %s \"…\"%s", it.ID.Short(6), s.Flags())
+			err = command.Refused("message %s is acknowledged", m.ID.Short(6)).WithHint("atm reply %s \"…\"%s", m.ID.Short(6), s.Flags())
 		}
 		if err != nil {
 			r.missed(c, to, err)
@@ -198,8 +201,8 @@ func withdraw(c *cli.Context, s *command.Scope) error {
 		}
 		r.Delivered = append(r.Delivered, d)
 	}
-	if err := r.print(c); err != nil {
+	if err := r.print(c, s, "withdrawn", "from"); err != nil {
 		return err
 	}
-	return r.failures(c)
+	return r.failures(c, "not withdrawn from")
 }

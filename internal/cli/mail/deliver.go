@@ -3,6 +3,7 @@ package mail
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,9 +27,6 @@ type result struct {
 	Delivered []delivered `json:"delivered"`
 	Failed    []failed    `json:"failed"`
 	Reply     *message    `json:"reply,omitempty"`
-
-	s    *command.Scope
-	done string // what was done: "sent to", "withdrawn from"
 }
 
 // delivered is a recipient that a message reached.
@@ -46,19 +44,21 @@ type failed struct {
 	*command.Error
 }
 
-func newResult(s *command.Scope, id wire.ID, done string) *result {
-	return &result{ID: id, Delivered: []delivered{}, Failed: []failed{}, s: s, done: done}
+func newResult(id wire.ID) *result {
+	return &result{ID: id, Delivered: []delivered{}, Failed: []failed{}}
 }
 
-// reached is a recipient that the message reached.
-func (r *result) reached(box *mailbox.Box, urgent bool) delivered {
+// reached adds a recipient that the message reached; note says more than what is to be expected of it.
+func (r *result) reached(s *command.Scope, box *mailbox.Box, urgent bool, note string) {
 	a := box.Address()
-	if t, err := r.s.Root.Team(a.Team); err == nil {
+	d := delivered{To: a.String(), State: "unknown", note: "unknown"}
+	if t, err := s.Root.Team(a.Team); err == nil {
 		if m, err := t.Summary(a.Agent); err == nil {
-			return delivered{a.String(), m.Running, string(m.State), m.Forecast(time.Now(), urgent)}
+			d.Running, d.State, d.note = m.Running, string(m.State), m.Forecast(time.Now(), urgent)
 		}
 	}
-	return delivered{To: a.String(), State: "unknown", note: "unknown"}
+	d.note = cmp.Or(note, d.note)
+	r.Delivered = append(r.Delivered, d)
 }
 
 // missed adds a recipient that the message did not reach.
@@ -66,40 +66,38 @@ func (r *result) missed(c *cli.Context, to wire.Address, err error) {
 	r.Failed = append(r.Failed, failed{to.String(), command.Explain(c, err)})
 }
 
-// print says what became of the message, and of --wait once that is over. Where it cannot
-// be said the message is not to be sent again.
-func (r *result) print(c *cli.Context) error {
+// print says which recipients the message reached. Where it cannot be said the message is
+// not to be sent again.
+func (r *result) print(c *cli.Context, s *command.Scope, verb, preposition string) error {
 	if len(r.Delivered) == 0 {
 		return nil
 	}
 	var to []string
 	for _, d := range r.Delivered {
-		to = append(to, strings.TrimSuffix(d.To, "@"+string(r.s.Team.Name))+" ("+d.note+")")
+		to = append(to, strings.TrimSuffix(d.To, "@"+string(s.Team.Name))+" ("+d.note+")")
 	}
-	verb, preposition, _ := strings.Cut(r.done, " ")
 	line := verb + " " + r.ID.Short(6) + " " + preposition + " " + strings.Join(to, ", ")
 	if err := command.PrintAs(c, r, line); err != nil {
-		return command.Failed("%s %s, but it could not be said: %w", r.done, r.ID.Short(6), err)
+		return command.Failed("%s %s, but it could not be said: %w", verb, r.ID.Short(6), err)
 	}
 	return nil
 }
 
-// failures names the recipients that the message did not reach, and is the exit code.
-func (r *result) failures(c *cli.Context) error {
-	if len(r.Failed) == 0 {
+// failures names the recipients that the message did not reach, and is the exit code. not
+// is what was not done: "not sent to".
+func (r *result) failures(c *cli.Context, not string) error {
+	switch {
+	case len(r.Failed) == 0:
 		return nil
-	}
-	if len(r.Delivered) == 0 && len(r.Failed) == 1 {
+	case len(r.Delivered) == 0 && len(r.Failed) == 1:
 		return r.Failed[0].Error
-	}
-	if c.Bool("json") && len(r.Delivered) == 0 {
+	case c.Bool("json") && len(r.Delivered) == 0:
 		if err := command.PrintJSON(r); err != nil {
 			return err
 		}
-	}
-	for _, f := range r.Failed {
-		if !c.Bool("json") {
-			command.Warn(c, "not %s %s: %s; %s", r.done, f.To, f.Message, f.Hint)
+	case !c.Bool("json"):
+		for _, f := range r.Failed {
+			command.Warn(c, "%s %s: %s; %s", not, f.To, f.Message, f.Hint)
 		}
 	}
 	if len(r.Delivered) > 0 {
@@ -110,36 +108,37 @@ func (r *result) failures(c *cli.Context) error {
 
 // deliver sends a message, says what became of it, and waits if that was asked for.
 func deliver(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
-	if err := prepare(s, o); err != nil {
-		return err
+	err := prepare(s, o)
+	if err == nil {
+		err = attach(c, o)
 	}
-	if err := attach(c, o); err != nil {
-		return err
+	if err == nil && c.IsSet("once") {
+		_, err = o.Once(c.String("once"))
 	}
-	if c.IsSet("once") {
-		if _, err := o.Once(c.String("once")); err != nil {
-			return err
-		}
+	if err != nil {
+		return err
 	}
 	waits := c.Bool("wait-ack") || c.Bool("wait-reply")
 	r := post(c.Context, c, s, o)
 	if !waits || !c.Bool("json") {
-		if err := r.print(c); err != nil {
-			return err
-		}
+		err = r.print(c, s, "sent", "to")
 	}
-	if waits && len(r.Delivered) > 0 {
-		err := s.Await(func(ctx context.Context) error { return r.awaitAnswers(ctx, c, o.Message) })
-		if err != nil {
-			return err
-		}
+	if err == nil && waits && len(r.Delivered) > 0 {
+		err = s.Await(func(ctx context.Context) error { return r.awaitAnswers(ctx, c, s, o.Message) })
 	}
-	return r.failures(c)
+	if err != nil {
+		return err
+	}
+	return r.failures(c, "not sent to")
 }
 
-// prepare completes a message. One that would end another agent, as an abort of its
-// session does, is refused where a command of the same sender would be.
+// prepare completes a message. An ack is refused, whose id atm ack derives; and what would
+// end another agent, as an abort of its session does, where a command of the same sender
+// would be.
 func prepare(s *command.Scope, o *teams.Outgoing) error {
+	if o.Message.Type == wire.TypeAck {
+		return command.Usage("an ack is no message to send").WithHint("atm ack ID --text \"…\"")
+	}
 	if input, ok := session.InputOf(o.Message); ok && input.Kind == "abort" {
 		for _, to := range o.To {
 			if err := s.MayAct("abort", to.Agent); err != nil {
@@ -153,17 +152,17 @@ func prepare(s *command.Scope, o *teams.Outgoing) error {
 // post delivers a message that was prepared, and marks what it answers.
 func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoing) *result {
 	mailbox.Deliver(ctx, o.Post)
-	r := newResult(s, o.Message.ID, "sent to")
+	r := newResult(o.Message.ID)
 	for _, out := range o.Post.Outcomes {
-		d := r.reached(out.Box, o.Message.Urgent())
-		if out.Err == nil && out.Known {
-			d.note, out.Err = sentBefore(out.Box, o.Message)
+		note, err := "", out.Err
+		if err == nil && out.Known {
+			note, err = sentBefore(out.Box, o.Message)
 		}
-		if out.Err != nil {
-			r.missed(c, out.Box.Address(), out.Err)
+		if err != nil {
+			r.missed(c, out.Box.Address(), err)
 			continue
 		}
-		r.Delivered = append(r.Delivered, d)
+		r.reached(s, out.Box, o.Message.Urgent(), note)
 		if o.Parent != nil && o.Parent.From == out.Box.Address() {
 			if err := teams.MarkAnswered(ctx, s.Me, o.Parent); err != nil {
 				command.Warn(c, "sent; the message answered: %v", err)
@@ -191,15 +190,15 @@ func sentBefore(box *mailbox.Box, m *wire.Message) (note string, err error) {
 
 // awaitAnswers waits for the ack and the answer, and prints what came; it is read with
 // that.
-func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, m *wire.Message) error {
+func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Scope, m *wire.Message) error {
 	var wanted []*condition
 	if c.Bool("wait-ack") {
-		wanted = append(wanted, answerCondition(ctx, r.s, "acked", m))
+		wanted = append(wanted, mailCondition(ctx, s, "acked", m))
 	}
 	if c.Bool("wait-reply") {
-		wanted = append(wanted, answerCondition(ctx, r.s, "reply", m))
+		wanted = append(wanted, mailCondition(ctx, s, "reply", m))
 	}
-	err := waitFor(ctx, r.s, wanted, true, command.Duration(c, "timeout"))
+	err := waitFor(ctx, s, wanted, true, command.Duration(c, "timeout"))
 	if e, ok := errors.AsType[*command.Error](err); ok && e.Code == "timeout" {
 		e.Message, e.Extra["id"] = "sent "+r.ID.Short(6)+", but "+e.Message, r.ID
 	}
@@ -217,7 +216,7 @@ func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, m *wire.Messa
 	if c.Bool("wait-reply") {
 		r.Reply = wanted[len(wanted)-1].met.Message
 		ids = append(ids, r.Reply.ID)
-		shown := r.s.Renderer()
+		shown := s.Renderer()
 		shown.LimitToPage()
 		doc = append(doc, letters(shown, []*mailbox.Item{r.Reply.Item}, nil)[0]...)
 	}
@@ -226,8 +225,8 @@ func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, m *wire.Messa
 			return err
 		}
 	}
-	_, err = r.s.Me.Read(ctx, mailbox.ReadOptions{IDs: ids}, func(b mailbox.Batch) (int, error) {
-		n, err := showPieces(ctx, [][]byte{doc})
+	_, err = s.Me.Read(ctx, mailbox.ReadOptions{IDs: ids}, func(b mailbox.Batch) (int, error) {
+		n, err := showPieces(ctx, doc)
 		return n * len(b.Items), err
 	})
 	return err
@@ -257,12 +256,13 @@ func sendBatch(c *cli.Context, s *command.Scope) error {
 		if len(bytes.TrimSpace(in.Bytes())) == 0 {
 			continue
 		}
-		r, err := sendLine(ctx, c, s, in.Bytes())
-		line := batchResult{Line: n, result: r}
-		if err != nil {
-			line.result, line.Error = newResult(s, "", ""), command.Explain(c, err)
+		line := batchResult{Line: n, result: newResult("")}
+		if o, err := batchMessage(s, in.Bytes()); err != nil {
+			line.Error = command.Explain(c, err)
+		} else {
+			line.result = post(ctx, c, s, o)
 		}
-		bad = bad || err != nil || len(r.Failed) > 0
+		bad = bad || line.Error != nil || len(line.Failed) > 0
 		if err := command.PrintJSON(line); err != nil {
 			return err
 		}
@@ -273,9 +273,9 @@ func sendBatch(c *cli.Context, s *command.Scope) error {
 	return in.Err()
 }
 
-// sendLine sends one message of a batch.
-func sendLine(ctx context.Context, c *cli.Context, s *command.Scope, text []byte) (*result, error) {
-	m, to, err := wire.DecodeOutgoing(text, s.Team.Name)
+// batchMessage is a line of a batch, prepared.
+func batchMessage(s *command.Scope, line []byte) (*teams.Outgoing, error) {
+	m, to, err := wire.DecodeOutgoing(line, s.Team.Name)
 	if err != nil {
 		return nil, command.Usage("%s", strings.TrimPrefix(err.Error(), "line 1, ")).WithHint(batchExample)
 	}
@@ -288,14 +288,11 @@ func sendLine(ctx context.Context, c *cli.Context, s *command.Scope, text []byte
 	}
 	m.Hop, m.Origin, m.SentAt = 0, s.Origin(), time.Time{}
 	o := &teams.Outgoing{From: s.Me, Message: m, Given: m.ID != ""}
-	if o.To, err = addresses(s, strings.Join(to, ",")); err != nil {
+	if o.To, err = addresses(s, to); err != nil {
 		return nil, err
 	}
 	if m.InReplyTo != "" {
 		o.Parent = s.Root.OwnMessage(s.Me, m.InReplyTo)
 	}
-	if err := prepare(s, o); err != nil {
-		return nil, err
-	}
-	return post(ctx, c, s, o), nil
+	return o, prepare(s, o)
 }

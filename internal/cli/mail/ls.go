@@ -28,28 +28,18 @@ var lsCommand = &cli.Command{
 		&cli.BoolFlag{Name: "sent", Usage: "what you sent, and what became of it"},
 		&cli.StringFlag{Name: "from", Usage: "from this `NAME`"},
 		&cli.StringFlag{Name: "since", Usage: "not older than `D`: 2h, 7d, a date"},
-		&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Value: 20, Usage: "at most `N` lines (default 20); 0: all"},
+		limitFlag(),
 		&cli.BoolFlag{Name: "count", Usage: "only how many"},
 		&cli.StringFlag{Name: "agent", Hidden: true}, hidden("unread", "new", "l"),
-		command.Meant("to", "atm ls NAME lists the inbox of NAME; atm search to:NAME finds what was sent there"),
 	},
-	Action: ls,
+	Action: command.With(command.OpenMeIfSaid, ls),
 }
 
-func ls(c *cli.Context) error {
-	if err := command.NotBoth(c, "all", "bad", "sent"); err != nil {
+func ls(c *cli.Context, s *command.Scope) error {
+	if err := command.NotBoth(c, "all bad sent"); err != nil {
 		return err
 	}
-	name := cmp.Or(c.Args().First(), c.String("agent"))
-	open := command.OpenMe
-	if name != "" {
-		open = command.OpenMeIfSaid
-	}
-	s, err := open(c)
-	if err != nil {
-		return err
-	}
-	box, err := s.MemberOrMe(name)
+	box, err := s.MemberOrMe(cmp.Or(c.Args().First(), c.String("agent")))
 	if err != nil {
 		return err
 	}
@@ -63,32 +53,30 @@ func ls(c *cli.Context) error {
 	if c.Bool("count") {
 		return printCount(c, len(l.Messages))
 	}
+	if c.Bool("sent") {
+		return l.printLines(c, s.Renderer(), "nothing there")
+	}
+	owed, err := box.OwedIDs()
+	if err != nil {
+		return err
+	}
+	l.Owed = append(l.Owed, owed...)
 	none := "nothing there"
-	if !c.Bool("sent") {
-		if l.Owed, err = box.OwedIDs(); err != nil {
+	if !c.Bool("owed") && !c.Bool("done") {
+		n, err := box.Count(c.Context)
+		if err != nil {
 			return err
 		}
-		l.Owed = append([]wire.ID{}, l.Owed...)
-	}
-	if !c.Bool("sent") && !c.Bool("owed") && !c.Bool("done") {
-		if none, err = nothingUnread(c, s, box); err != nil {
-			return err
+		none = "0 unread"
+		name := strings.TrimSpace("atm ls " + c.Args().First())
+		if n.Owed > 0 {
+			none += fmt.Sprintf(", %d owed: %s --owed%s", n.Owed, name, s.Flags())
+		}
+		if n.Bad > 0 {
+			none += fmt.Sprintf(", %d bad: %s --bad%s", n.Bad, name, s.Flags())
 		}
 	}
 	return l.printLines(c, s.Renderer(), none)
-}
-
-// nothingUnread says what there is beside unread messages.
-func nothingUnread(c *cli.Context, s *command.Scope, box *mailbox.Box) (string, error) {
-	n, err := box.Count(c.Context)
-	text, name := "0 unread", strings.TrimSpace("atm ls "+c.Args().First())
-	if n.Owed > 0 {
-		text += fmt.Sprintf(", %d owed: %s --owed%s", n.Owed, name, s.Flags())
-	}
-	if n.Bad > 0 {
-		text += fmt.Sprintf(", %d bad: %s --bad%s", n.Bad, name, s.Flags())
-	}
-	return text, err
 }
 
 // chosen are the messages of a mailbox that the flags choose; where nothing but the place
@@ -99,7 +87,8 @@ func chosen(c *cli.Context, s *command.Scope, box *mailbox.Box) (l *listing, err
 	if sent {
 		rg = mailbox.Range{Sent: true, Newest: true}
 	}
-	if rg.Since, rg.Times, err = since(c); err != nil {
+	rg.Times = c.IsSet("since")
+	if rg.Since, err = since(c); err != nil {
 		return nil, err
 	}
 	from, err := sender(c, s)
@@ -125,29 +114,6 @@ func chosen(c *cli.Context, s *command.Scope, box *mailbox.Box) (l *listing, err
 		return true
 	})
 	return l, err
-}
-
-// since is the moment that --since names, and whether it is given.
-func since(c *cli.Context) (t time.Time, given bool, err error) {
-	if !c.IsSet("since") {
-		return t, false, nil
-	}
-	if t, err = teams.Since(c.String("since"), time.Now(), command.ParseDuration); err != nil {
-		err = command.Usage("--since: %v", err).WithHint("%s --since 2h", c.Command.HelpName)
-	}
-	return t, true, err
-}
-
-// sender is the address that --from names; zero: anybody.
-func sender(c *cli.Context, s *command.Scope) (wire.Address, error) {
-	if !c.IsSet("from") {
-		return wire.Address{}, nil
-	}
-	a, err := s.Address(c.String("from"))
-	if err == nil && a.Agent != "drop" {
-		_, err = s.Root.Mailbox(a)
-	}
-	return a, err
 }
 
 // trace looks what became of a message at its recipients; isOpen says that somebody has
@@ -193,20 +159,20 @@ func lsBad(c *cli.Context, box *mailbox.Box) error {
 	if err != nil {
 		return err
 	}
-	n, text := len(files), ""
 	if c.Bool("count") {
-		return printCount(c, n)
+		return printCount(c, len(files))
 	}
-	if limit := c.Int("limit"); limit > 0 {
-		files = files[:min(limit, n)]
+	shown := files
+	if n := c.Int("limit"); n > 0 {
+		shown = files[:min(n, len(files))]
 	}
-	bad := []map[string]string{}
-	for _, f := range files {
+	bad, text := []map[string]string{}, ""
+	for _, f := range shown {
 		reason := letter.Size(f.Size) + ": " + letter.Clip(f.Reason, 160)
 		bad = append(bad, map[string]string{"name": f.Name, "reason": reason, "state": "bad"})
 		text += letter.Escape(f.Name) + " " + letter.Escape(reason) + "\n"
 	}
-	document := map[string]any{"messages": bad, "more": n - len(files), "owed": []wire.ID{}}
+	document := map[string]any{"messages": bad, "more": len(files) - len(shown), "owed": []wire.ID{}}
 	return command.PrintAs(c, document, cmp.Or(text, "0 bad"))
 }
 
@@ -219,48 +185,195 @@ var searchCommand = &cli.Command{
 	UsageText:   "atm search flaky test from:alice since:7d\natm search in:new to:bob",
 	Description: "All words must be in subject or body, in any case; from:, to:, in:new|cur|done, since:.\nNewest first.",
 	Flags: []cli.Flag{
-		&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Value: 20, Usage: "at most `N` (default 20); 0: all"},
+		limitFlag(),
 		&cli.StringFlag{Name: "from", Hidden: true}, &cli.StringFlag{Name: "to", Hidden: true}, &cli.StringFlag{Name: "since", Hidden: true},
 	},
-	Action: command.With(command.OpenTeam, search),
-}
-
-func search(c *cli.Context, s *command.Scope) error {
-	words := c.Args().Slice()
-	for _, key := range []string{"from", "to", "since"} {
-		if c.IsSet(key) {
-			words = append(words, key+":"+c.String(key))
+	Action: command.With(command.OpenTeam, func(c *cli.Context, s *command.Scope) error {
+		words := c.Args().Slice()
+		for _, key := range []string{"from", "to", "since"} {
+			if c.IsSet(key) {
+				words = append(words, key+":"+c.String(key))
+			}
 		}
-	}
-	query, err := teams.ParseQuery(words, time.Now(), command.ParseDuration)
-	if err != nil {
-		return command.Usage("%v", err).WithHint("atm search WORDS since:7d")
-	}
-	items, err := s.Team.Search(c.Context, query)
-	if err != nil {
-		return err
-	}
-	r := s.Renderer()
-	r.To = true
-	return newListing(items).printLines(c, r, "no match")
+		query, err := teams.ParseQuery(words, time.Now(), command.ParseDuration)
+		if err != nil {
+			return command.Usage("%v", err).WithHint("atm search WORDS since:7d")
+		}
+		items, err := s.Team.Search(c.Context, query)
+		if err != nil {
+			return err
+		}
+		r := s.Renderer()
+		r.To = true
+		return newListing(items).printLines(c, r, "no match")
+	}),
 }
 
 var threadCommand = &cli.Command{
 	Name: "thread", Aliases: []string{"conversation"}, ArgsUsage: "ID", Usage: "the conversation, in order",
 	UsageText: "atm thread 9f3a1c", Description: "Across the team's inboxes. Marks nothing.",
-	Action: command.With(command.OpenMeIfSaid, thread),
+	Action: command.With(command.OpenMeIfSaid, func(c *cli.Context, s *command.Scope) error {
+		it, _, err := s.Find(c.Args().First())
+		if err != nil {
+			return err
+		}
+		items, err := s.Team.Thread(c.Context, it.ThreadID())
+		if err != nil {
+			return err
+		}
+		r := s.Renderer()
+		r.To = true
+		return printLetters(c, r, items, "")
+	}),
 }
 
-func thread(c *cli.Context, s *command.Scope) error {
-	it, _, err := s.Find(c.Context, c.Args().First(), false)
+// A message is a message as JSON shows it: its fields, its state and short id. One that I
+// sent has its state at each recipient, and at is the state at the one furthest behind.
+type message struct {
+	*mailbox.Item
+	recipients []recipientState
+	at         mailbox.State
+}
+
+// recipientState is what became of a message at one recipient.
+type recipientState struct {
+	To    string `json:"to"`
+	State string `json:"state,omitempty"`
+}
+
+// MarshalJSON keeps the message's unknown fields, and adds what is known of it here.
+func (m message) MarshalJSON() ([]byte, error) {
+	fields, err := m.Item.Message.MarshalJSON()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	items, err := s.Team.Thread(c.Context, it.ThreadID())
+	all, err := wire.ReadObject(fields)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	r := s.Renderer()
-	r.To = true
-	return printLetters(c, r, items, "")
+	all = all.With("short", wire.Quote(m.ID.Short(6))).With("state", wire.Quote(string(cmp.Or(m.State, m.at))))
+	if l := m.Lease; l != nil {
+		all = all.With("lease", fmt.Appendf(nil, `{"by":%q,"until":%q}`, l.By, l.Until.UTC().Format(time.RFC3339Nano)))
+	}
+	if len(m.recipients) > 0 {
+		recipients, err := wire.Marshal(m.recipients)
+		if err != nil {
+			return nil, err
+		}
+		all = all.With("recipients", recipients)
+	}
+	return all.MarshalJSON()
+}
+
+// A listing is the JSON of read, ls, thread and search. Its lists are there, empty or not.
+type listing struct {
+	Messages []message `json:"messages"`
+	More     int       `json:"more"`
+	Owed     []wire.ID `json:"owed"`
+}
+
+func newListing(items []*mailbox.Item) *listing {
+	l := &listing{Messages: make([]message, len(items)), Owed: []wire.ID{}}
+	for i, it := range items {
+		l.Messages[i].Item = it
+	}
+	return l
+}
+
+func (l *listing) ids() []wire.ID {
+	ids := make([]wire.ID, len(l.Messages))
+	for i, m := range l.Messages {
+		ids[i] = m.ID
+	}
+	return ids
+}
+
+// printLines prints a line a message, cut to --limit; none is what is said of none.
+func (l *listing) printLines(c *cli.Context, r *letter.Renderer, none string) error {
+	if n := c.Int("limit"); n > 0 && len(l.Messages) > n {
+		l.More += len(l.Messages) - n
+		l.Messages = l.Messages[:n]
+	}
+	r.Digits = letter.ShortLength(l.ids())
+	text, rows := "", [][]string{}
+	for _, m := range l.Messages {
+		row := cells(r, m)
+		rows = append(rows, row)
+		text += strings.Join(row[:3], " ")
+		for i, mark := range []string{", ", ": "} {
+			if cell := row[3+i]; cell != "" {
+				text += mark + cell
+			}
+		}
+		text += "\n"
+	}
+	if command.Terminal() {
+		text = command.Columns(rows, "36", "1", "2", "33", "")
+	}
+	if l.More > 0 {
+		text += fmt.Sprintf("%d more: the same with --limit 0\n", l.More)
+	}
+	if len(l.Messages) == 0 {
+		text = none
+	}
+	return command.PrintAs(c, l, text)
+}
+
+// cells are a message in a line: its id, who wrote it, when, what is to be known about
+// it, and its title; of one that I sent, where it is instead of who wrote it.
+func cells(r *letter.Renderer, m message) []string {
+	id, age, title := r.Short(m.ID), letter.Age(r.Now, m.SentAt), letter.Clip(letter.Escape(m.Title()), 100)
+	if m.recipients != nil {
+		var at []string
+		for _, one := range m.recipients {
+			at = append(at, strings.TrimSuffix(one.To, "@"+string(r.Team))+" "+one.State)
+		}
+		return []string{id, age, strings.Join(at, ", "), "", title}
+	}
+	from := r.Who(m.From)
+	if r.To {
+		var to []string
+		for _, a := range m.To {
+			to = append(to, r.Who(a))
+		}
+		from += " to " + strings.Join(to, ",")
+	}
+	var notes []string
+	note := func(text string, isSo bool) {
+		if isSo && text != "" {
+			notes = append(notes, text)
+		}
+	}
+	note("read", m.State == mailbox.Done)
+	note(string(m.State), m.State != mailbox.Done && m.State != mailbox.Unread)
+	note("wants ack", m.RequiresAck && (m.State == mailbox.Unread || m.State == ""))
+	note(r.Lease(teams.LeaseFlags(m.Item)), true)
+	note("urgent", m.Urgent())
+	note("expired", m.Expired(r.Now))
+	return []string{id, from, age, strings.Join(notes, ", "), title}
+}
+
+// letters are whole messages, each as a piece to print; behind are further items, which
+// may replace or follow these.
+func letters(r *letter.Renderer, items, behind []*mailbox.Item) (pieces [][]byte) {
+	flags := letter.FlagsOf(mailbox.Messages(items), mailbox.Messages(behind))
+	for i, it := range items {
+		f := teams.LeaseFlags(it)
+		f.SupersededBy, f.Newer, f.Withdrawn = flags[i].SupersededBy, flags[i].Newer, it.State == mailbox.Withdrawn
+		pieces = append(pieces, r.Render(it.Message, f))
+	}
+	return pieces
+}
+
+// printLetters prints whole messages.
+func printLetters(c *cli.Context, r *letter.Renderer, items []*mailbox.Item, none string) error {
+	l, text := newListing(items), ""
+	r.Digits = letter.ShortLength(l.ids())
+	for _, piece := range letters(r, items, nil) {
+		text += string(piece)
+	}
+	if text == "" {
+		text = none
+	}
+	return command.PrintAs(c, l, text)
 }

@@ -1,7 +1,19 @@
 // Package mail is the verbs that send, show and wait for messages.
 package mail
 
-import "github.com/urfave/cli/v2"
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/output"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/wire"
+)
 
 // Commands are the verbs of this group.
 func Commands() []*cli.Command {
@@ -15,3 +27,48 @@ func Commands() []*cli.Command {
 func hidden(name string, aliases ...string) cli.Flag {
 	return &cli.BoolFlag{Name: name, Aliases: aliases, Hidden: true}
 }
+
+// limitFlag is the --limit of a verb that shows a page of messages when it is not given.
+func limitFlag() cli.Flag {
+	return &cli.IntFlag{
+		Name: "limit", Aliases: []string{"n"}, Value: letter.MaxMessages, Usage: "at most `N` (default 20); 0: all",
+		Action: func(_ *cli.Context, n int) error {
+			if n < 0 {
+				return command.Usage("--limit %d: it may not be negative", n).WithHint("--limit 0: all")
+			}
+			return nil
+		},
+	}
+}
+
+// since is the moment that --since names.
+func since(c *cli.Context) (t time.Time, err error) {
+	if !c.IsSet("since") {
+		return t, nil
+	}
+	if t, err = teams.Since(c.String("since"), time.Now(), command.ParseDuration); err != nil {
+		err = command.Usage("--since: %v", err).WithHint("%s --since 2h", c.Command.HelpName)
+	}
+	return t, err
+}
+
+// sender is the address that --from names; zero: anybody.
+func sender(c *cli.Context, s *command.Scope) (a wire.Address, err error) {
+	if !c.IsSet("from") {
+		return a, nil
+	}
+	if a, err = s.Address(c.String("from")); err == nil && a.Agent != "drop" {
+		_, err = s.Root.Mailbox(a)
+	}
+	return a, err
+}
+
+// showPieces writes pieces to stdout and returns how many were received.
+func showPieces(ctx context.Context, pieces ...[]byte) (received int, err error) {
+	return output.Show(ctx, os.Stdout, readerPatience, pieces)
+}
+
+// readerPatience is how long a reader that is there and does not read is waited
+// for: a little less than Read keeps the lock, so that what then counts as received
+// is marked before another reader can choose it.
+const readerPatience = 1800 * time.Millisecond

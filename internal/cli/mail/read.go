@@ -4,22 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"time"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
-	"github.com/agentteammail/atm/internal/output"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
-
-// readerPatience is how long a reader that is there and does not read is waited
-// for: a little less than Read keeps the lock, so that what then counts as received
-// is marked before another reader can choose it.
-const readerPatience = 1800 * time.Millisecond
 
 var readCommand = &cli.Command{
 	Name: "read", Aliases: []string{"recv", "receive", "check", "fetch"}, ArgsUsage: "[ID…]", Usage: "show unread mail and mark it",
@@ -28,7 +21,7 @@ var readCommand = &cli.Command{
 		"A message counts as read once its reader has received it: a cut pipe shows it again.\n" +
 		"Exit 0 without mail; 4 when --wait waited in vain.",
 	Flags: []cli.Flag{
-		&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Usage: "at most `N` messages"},
+		limitFlag(),
 		&cli.StringFlag{Name: "from", Usage: "from this `NAME`"},
 		&cli.StringFlag{Name: "thread", Usage: "of the thread of `ID`"},
 		&cli.BoolFlag{Name: "urgent", Usage: "urgent ones"},
@@ -39,20 +32,14 @@ var readCommand = &cli.Command{
 		&cli.BoolFlag{Name: "follow", Usage: "go on showing what comes"},
 		command.TimeoutFlag(),
 		hidden("unread", "new", "u"),
-		command.Meant("all", "atm ls --all lists what was read as well; atm read --full has no cap"),
-		command.Meant("a", "atm ls --all lists what was read as well; atm read --full has no cap"),
 		&cli.StringSliceFlag{Name: "id", Hidden: true},
-		command.Meant("agent", "--as NAME says who you are; atm ls NAME looks at somebody's inbox"),
-		command.Meant("since", "atm ls --all --since D"),
 	},
 	Action: command.With(command.OpenMe, read),
 }
 
 func read(c *cli.Context, s *command.Scope) error {
-	for _, flags := range [][]string{{"peek", "follow"}, {"last", "wait", "follow"}} {
-		if err := command.NotBoth(c, flags...); err != nil {
-			return err
-		}
+	if err := command.NotBoth(c, "peek follow", "last wait follow"); err != nil {
+		return err
 	}
 	s.WarnUnaccepted()
 	if c.Bool("last") {
@@ -70,13 +57,12 @@ func read(c *cli.Context, s *command.Scope) error {
 		}
 	}
 	p, err := newPage(c, s)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if c.Bool("follow") {
+	case c.Bool("follow"):
 		return s.Follow(p.follow)
-	}
-	if c.Bool("wait") {
+	case c.Bool("wait"):
 		return s.Await(p.wait)
 	}
 	_, err = p.show(c.Context)
@@ -89,31 +75,32 @@ type page struct {
 	s       *command.Scope
 	options mailbox.ReadOptions
 	again   []*mailbox.Item // messages named that were read already: they are shown as well
+
+	follows, peeks bool
 }
 
 // newPage makes the options of a read of the flags.
 func newPage(c *cli.Context, s *command.Scope) (*page, error) {
-	p := &page{c: c, s: s, options: mailbox.ReadOptions{Limit: letter.MaxMessages, LookAhead: 200}}
-	switch {
-	case c.Bool("follow"):
+	p := &page{c: c, s: s, follows: c.Bool("follow"), peeks: c.Bool("peek")}
+	p.options = mailbox.ReadOptions{Limit: c.Int("limit"), LookAhead: 200}
+	if p.follows {
 		p.options.Limit, p.options.LookAhead = 1, 0
-	case c.IsSet("limit") && c.Int("limit") < 1:
-		return nil, command.Usage("--limit %d shows nothing", c.Int("limit")).WithHint("atm read --full, atm ls --count")
-	case c.IsSet("limit"):
-		p.options.Limit = c.Int("limit")
-	case c.Bool("full"):
+	} else if c.Bool("full") && !c.IsSet("limit") {
 		p.options.Limit = 0
 	}
 	for _, word := range append(c.Args().Slice(), c.StringSlice("id")...) {
 		if word == string(s.Me.Agent()) {
 			continue // read bob, by bob
 		}
-		it, _, err := s.Find(c.Context, word, true)
+		it, box, err := s.Find(word)
+		if err == nil && box.Address() != s.Me.Address() {
+			err = fmt.Errorf("message %s: %w", word, mailbox.ErrNotFound)
+		}
+		if err == nil && it.Lease != nil && !p.peeks {
+			err = &mailbox.LeasedError{ID: it.ID, Lease: *it.Lease}
+		}
 		if err != nil {
 			return nil, err
-		}
-		if it.Lease != nil && !c.Bool("peek") {
-			return nil, &mailbox.LeasedError{ID: it.ID, Lease: *it.Lease}
 		}
 		if it.State != mailbox.Unread {
 			p.again = append(p.again, it)
@@ -126,7 +113,7 @@ func newPage(c *cli.Context, s *command.Scope) (*page, error) {
 	}
 	var thread wire.ID
 	if c.IsSet("thread") {
-		it, _, err := s.Find(c.Context, c.String("thread"), false)
+		it, _, err := s.Find(c.String("thread"))
 		if err != nil {
 			return nil, err
 		}
@@ -140,13 +127,12 @@ func newPage(c *cli.Context, s *command.Scope) (*page, error) {
 
 // show shows one batch, and marks it unless --peek.
 func (p *page) show(ctx context.Context) (shown bool, err error) {
-	r := p.s.Renderer()
-	options := p.options
-	if !p.c.Bool("full") && !p.c.IsSet("limit") && !p.c.Bool("follow") {
+	r, options := p.s.Renderer(), p.options
+	if !p.c.Bool("full") && !p.c.IsSet("limit") && !p.follows {
 		options.Fits = r.LimitToPage()
 	}
 	var b mailbox.Batch
-	if !p.c.Bool("peek") {
+	if !p.peeks {
 		b, err = p.s.Me.Read(ctx, options, func(b mailbox.Batch) (int, error) { return p.write(ctx, b, r) })
 	} else if b, err = p.s.Me.Peek(ctx, options); err == nil {
 		_, err = p.write(ctx, b, r)
@@ -162,18 +148,18 @@ func (p *page) show(ctx context.Context) (shown bool, err error) {
 
 // write writes a batch and returns how many of its messages were received.
 func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (received int, err error) {
-	if len(b.Items) == 0 && (p.c.Bool("wait") || p.c.Bool("follow")) {
+	if len(b.Items) == 0 && (p.c.Bool("wait") || p.follows) {
 		return 0, nil
 	}
 	var owed []wire.ID // as they were before this reading, and what it adds
-	if !p.c.Bool("follow") {
+	if !p.follows {
 		owed, _ = p.s.Me.OwedIDs()
 	}
 	total := len(owed)
 	owed = owed[:min(total, 5)]
-	b.Items = append(b.Items[:len(b.Items):len(b.Items)], p.again...)
+	b.Items = slices.Concat(b.Items, p.again)
 	for _, it := range b.Items {
-		if it.RequiresAck && it.State == mailbox.Unread && !p.c.Bool("peek") && !p.s.Me.HasAcked(it.ID) {
+		if it.RequiresAck && it.State == mailbox.Unread && !p.peeks && !p.s.Me.HasAcked(it.ID) {
 			owed, total = append(owed, it.ID), total+1
 		}
 	}
@@ -182,25 +168,21 @@ func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (
 	if !p.c.Bool("json") {
 		r.Digits = letter.ShortLength(append(l.ids(), owed...))
 		pieces := letters(r, b.Items, b.Ahead)
-		if foot := p.foot(b, owed, total); foot != "" && !p.c.Bool("follow") {
-			pieces = append(pieces, []byte(foot))
+		if !p.follows {
+			pieces = append(pieces, []byte(p.foot(b, owed, total)))
 		}
-		return showPieces(ctx, pieces)
+		return showPieces(ctx, pieces...)
 	}
-	doc, err := command.JSON(l)
-	if p.c.Bool("follow") {
-		doc, err = command.JSON(map[string]message{"message": l.Messages[0]})
+	var document any = l
+	if p.follows {
+		document = map[string]message{"message": l.Messages[0]}
 	}
+	text, err := command.JSON(document)
 	if err != nil {
 		return 0, err
 	}
-	n, err := showPieces(ctx, [][]byte{doc})
+	n, err := showPieces(ctx, text)
 	return n * len(b.Items), err // one document for all of them
-}
-
-// showPieces writes pieces to stdout and returns how many were received.
-func showPieces(ctx context.Context, pieces [][]byte) (received int, err error) {
-	return output.Show(ctx, os.Stdout, readerPatience, pieces)
 }
 
 // foot says what is left, and what is owed.
@@ -227,7 +209,7 @@ func (p *page) foot(b mailbox.Batch, owed []wire.ID, total int) (foot string) {
 // wait goes on.
 func (p *page) wait(ctx context.Context) error {
 	timeout := command.Duration(p.c, "timeout")
-	err := await(ctx, timeout, watchMail(p.s.Me), func(entry) (bool, error) { return p.show(ctx) })
+	err := await(ctx, p.s, timeout, watchMail(p.s.Me), func(entry) (bool, error) { return p.show(ctx) })
 	if errors.Is(err, errTimeout) {
 		e := command.Timeout("no mail within %s", timeout).WithHint("do other work, or end your turn; later: atm read%s", p.s.Flags())
 		none := newListing(nil)
@@ -244,7 +226,7 @@ func (p *page) follow(ctx context.Context) error {
 	if !p.c.IsSet("timeout") {
 		timeout = 0
 	}
-	err := await(ctx, timeout, watchMail(p.s.Me), func(entry) (bool, error) {
+	err := await(ctx, p.s, timeout, watchMail(p.s.Me), func(entry) (bool, error) {
 		for {
 			if shown, err := p.show(ctx); !shown || err != nil {
 				return false, err

@@ -2,7 +2,6 @@ package mail
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -25,17 +24,36 @@ var sendCommand = &cli.Command{
 	Flags: append(messageFlags(),
 		&cli.StringSliceFlag{Name: "to", Aliases: []string{"recipient", "t"}, Usage: "recipients `TO` as a flag"},
 		&cli.BoolFlag{Name: "batch", Usage: "NDJSON messages on stdin"},
-		command.Meant("from", "--as NAME says who you are"),
 		&cli.StringSliceFlag{Name: "cc", Hidden: true}, hidden("all"),
 		&cli.StringFlag{Name: "reply-to", Aliases: []string{"in-reply-to"}, Hidden: true},
 	),
-	Action: command.With(command.OpenToWrite, send),
+	Action: command.With(command.OpenToWrite, func(c *cli.Context, s *command.Scope) error {
+		if c.Bool("batch") {
+			return sendBatch(c, s)
+		}
+		names, words, err := recipients(c, s)
+		if err != nil {
+			return err
+		}
+		o := &teams.Outgoing{}
+		if o.To, err = addresses(s, names); err != nil {
+			return err
+		}
+		if c.IsSet("reply-to") {
+			parent, _, err := s.Find(c.String("reply-to"))
+			if err != nil {
+				return err
+			}
+			o.Parent = parent.Message
+		}
+		return compose(c, s, o, words)
+	}),
 }
 
 // messageFlags are the flags of send and reply.
 func messageFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "message", Aliases: []string{"m", "body", "text", "content"}, Usage: "`TEXT` as a flag"},
+		command.MessageFlag(),
 		&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "text from file `F`"},
 		&cli.StringSliceFlag{Name: "attach", Aliases: []string{"attachment", "a"}, Usage: "attach file `F`, repeatable"},
 		&cli.StringFlag{Name: "subject", Aliases: []string{"s", "title"}, Usage: "subject `S`"},
@@ -54,9 +72,7 @@ func messageFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "wait-ack", Usage: "asks for an ack and waits"},
 		&cli.BoolFlag{Name: "wait-reply", Usage: "waits for the answer"},
 		command.TimeoutFlag(),
-		command.Meant("wait", "--wait-reply 30s waits for the answer, --wait-ack 30s for the ack"),
 		&cli.StringFlag{Name: "priority", Hidden: true}, hidden("stdin"),
-		command.Meant("dry-run", "atm send has no trial run; atm withdraw ID takes back what is unread"),
 	}
 }
 
@@ -66,13 +82,12 @@ var replyCommand = &cli.Command{
 	Description: "Answering what wants an ack is the ack; answering unread mail reads it.",
 	Flags: append(messageFlags(),
 		&cli.BoolFlag{Name: "all", Usage: "to every recipient as well"},
-		command.Meant("to", "atm reply answers the sender; atm send NAME \"…\" writes to anybody"),
 	),
 	Action: command.With(command.OpenToWrite, reply),
 }
 
 func reply(c *cli.Context, s *command.Scope) error {
-	parent, _, err := s.Find(c.Context, c.Args().First(), false)
+	parent, _, err := s.Find(c.Args().First())
 	if err != nil {
 		return err
 	}
@@ -80,55 +95,32 @@ func reply(c *cli.Context, s *command.Scope) error {
 	return compose(c, s, &teams.Outgoing{To: to, Parent: parent.Message}, c.Args().Tail())
 }
 
-func send(c *cli.Context, s *command.Scope) error {
-	if c.Bool("batch") {
-		return sendBatch(c, s)
-	}
-	o := &teams.Outgoing{}
-	to, words, err := recipients(c, s)
-	if err == nil {
-		o.To, err = addresses(s, to)
-	}
-	if err != nil {
-		return err
-	}
-	if c.IsSet("reply-to") {
-		parent, _, err := s.Find(c.Context, c.String("reply-to"), false)
-		if err != nil {
-			return err
-		}
-		o.Parent = parent.Message
-	}
-	return compose(c, s, o, words)
-}
-
-// recipients takes the recipients, with commas between, off the words.
-func recipients(c *cli.Context, s *command.Scope) (to string, words []string, err error) {
-	words = c.Args().Slice()
-	named := c.StringSlice("to")
+// recipients takes the recipients' names off the words.
+func recipients(c *cli.Context, s *command.Scope) (names, words []string, err error) {
+	words, names = c.Args().Slice(), c.StringSlice("to")
 	if c.Bool("all") {
-		named = []string{"all"}
+		names = []string{"all"}
 	}
-	if len(named) == 0 {
+	if len(names) == 0 {
 		if len(words) > 1 && words[0] == "to" && !s.IsMember("to") {
 			words = words[1:] // send to bob "…"
 		}
 		if len(words) == 0 {
-			return "", nil, toWhom(s)
+			return nil, nil, toWhom(s)
 		}
-		if names, n := namesApart(s, words); names != words[0] && names != "" {
-			return "", nil, command.Usage("several recipients are one word, with commas and no blanks").
-				WithHint("atm send %s \"%s\"%s", names, strings.Join(words[n:], " "), s.Flags())
+		if list, n := namesApart(s, words); list != words[0] && list != "" {
+			return nil, nil, command.Usage("several recipients are one word, with commas and no blanks").
+				WithHint("atm send %s \"%s\"%s", list, strings.Join(words[n:], " "), s.Flags())
 		}
-		named, words = []string{strings.TrimSuffix(words[0], ":")}, words[1:]
+		names, words = []string{strings.TrimSuffix(words[0], ":")}, words[1:]
 	}
-	return strings.Join(append(named, c.StringSlice("cc")...), ","), words, nil
+	return append(names, c.StringSlice("cc")...), words, nil
 }
 
 // namesApart are the recipients, with commas between, where they were typed as several
 // words (`bob, carol hello`, `bob carol hello`, `bob and carol hello`), and how many
 // words those are. A member's name alone may well be the text.
-func namesApart(s *command.Scope, words []string) (names string, n int) {
+func namesApart(s *command.Scope, words []string) (list string, n int) {
 	var all []string
 	for ; n < len(words); n++ {
 		name := strings.Join(strings.FieldsFunc(words[n], func(r rune) bool { return r == ',' }), ",")
@@ -148,10 +140,13 @@ func toWhom(s *command.Scope) error {
 		WithHint("atm send NAME \"text\"").WithCandidates(command.Strings(s.Names())...)
 }
 
-// addresses reads names with commas between; all is everybody but me.
-func addresses(s *command.Scope, list string) (to []wire.Address, err error) {
-	for _, name := range strings.Split(list, ",") {
+// addresses reads names, also several with commas between; all is everybody but me.
+func addresses(s *command.Scope, names []string) (to []wire.Address, err error) {
+	for name := range strings.SplitSeq(strings.Join(names, ","), ",") {
 		name = strings.TrimSpace(name)
+		if name == "" {
+			return nil, toWhom(s)
+		}
 		if (name == "all" || name == "everyone") && !s.IsMember(name) {
 			for _, n := range s.Names() {
 				if n != s.Me.Agent() {
@@ -159,9 +154,6 @@ func addresses(s *command.Scope, list string) (to []wire.Address, err error) {
 				}
 			}
 			continue
-		}
-		if name == "" {
-			return nil, toWhom(s)
 		}
 		a, err := s.Address(name)
 		if err != nil {
@@ -177,37 +169,13 @@ func addresses(s *command.Scope, list string) (to []wire.Address, err error) {
 
 // compose makes the message of flags and words, and delivers it.
 func compose(c *cli.Context, s *command.Scope, o *teams.Outgoing, words []string) error {
-	for _, flags := range [][]string{{"fyi", "wait-reply"}, {"fyi", "wait-ack"}, {"fyi", "ack"}, {"fyi", "due"}, {"file", "message"}, {"id", "once"}} {
-		if err := command.NotBoth(c, flags...); err != nil {
-			return err
-		}
+	err := command.NotBoth(c, "fyi wait-reply", "fyi wait-ack", "fyi ack", "fyi due", "file message", "id once")
+	if err != nil {
+		return err
 	}
-	now, priority := time.Now().UTC(), c.String("priority")
-	m := &wire.Message{
-		SentAt: now, Subject: c.String("subject"), RequiresAck: c.Bool("ack") || c.Bool("wait-ack"),
-		Origin: s.Origin(), Type: c.String("type"),
-	}
-	if c.Bool("urgent") || priority == "urgent" || priority == "high" {
-		m.Priority = "urgent"
-	}
-	if c.Bool("fyi") {
-		m.ReplyWanted = "no"
-	}
-	if c.Bool("wait-reply") {
-		m.ReplyWanted = "yes"
-	}
-	if c.IsSet("expires") {
-		m.ExpiresAt = now.Add(command.Duration(c, "expires"))
-	}
-	if c.IsSet("due") {
-		m.DueAt = now.Add(command.Duration(c, "due"))
-	}
-	err := readValues(c, m)
+	m, err := newMessage(c, s)
 	if err == nil {
 		m.Body, err = bodyText(c, words)
-	}
-	if err == nil {
-		err = refer(c, s, m)
 	}
 	if err != nil {
 		return err
@@ -216,11 +184,29 @@ func compose(c *cli.Context, s *command.Scope, o *teams.Outgoing, words []string
 	return deliver(c, s, o)
 }
 
-// readValues takes --id, --payload and --meta, and checks --once.
-func readValues(c *cli.Context, m *wire.Message) (err error) {
+// newMessage is what the flags say, but for the text and the attachments.
+func newMessage(c *cli.Context, s *command.Scope) (m *wire.Message, err error) {
+	now, priority := time.Now().UTC(), c.String("priority")
+	m = &wire.Message{
+		SentAt: now, Subject: c.String("subject"), RequiresAck: c.Bool("ack") || c.Bool("wait-ack"),
+		Origin: s.Origin(), Type: c.String("type"),
+	}
+	if c.Bool("urgent") || priority == "urgent" || priority == "high" {
+		m.Priority = "urgent"
+	}
+	if c.Bool("fyi") {
+		m.ReplyWanted = "no"
+	} else if c.Bool("wait-reply") {
+		m.ReplyWanted = "yes"
+	}
+	for flag, at := range map[string]*time.Time{"expires": &m.ExpiresAt, "due": &m.DueAt} {
+		if c.IsSet(flag) {
+			*at = now.Add(command.Duration(c, flag))
+		}
+	}
 	if c.IsSet("once") {
 		if err := mailbox.CheckKeyName(c.String("once")); err != nil {
-			return command.Usage("--once: %v", err)
+			return nil, command.Usage("--once: %v", err)
 		}
 	}
 	if c.IsSet("id") {
@@ -228,38 +214,55 @@ func readValues(c *cli.Context, m *wire.Message) (err error) {
 			err = teams.GivenID(m.ID)
 		}
 		if err != nil {
-			return command.Usage("--id: %v", err).WithHint("leave --id out: atm makes one; --once NAME takes any name")
+			return nil, command.Usage("--id: %v", err).WithHint("leave --id out: atm makes one; --once NAME takes any name")
 		}
 	}
 	if c.IsSet("payload") {
 		m.Payload = json.RawMessage(c.String("payload"))
 		if _, err := wire.ReadObject(m.Payload); err != nil {
-			return command.Usage("--payload is not a JSON object: %v", err).WithHint(`--payload '{"key":"value"}'`)
+			return nil, command.Usage("--payload is not a JSON object: %v", err).WithHint(`--payload '{"key":"value"}'`)
 		}
 	}
 	var notes wire.Object
 	for _, pair := range c.StringSlice("meta") {
 		key, value, found := strings.Cut(pair, "=")
-		if !found || key == "" || key == "atm" {
-			return command.Usage("--meta needs K=V, and another K than atm, not %q", pair).WithHint("for example --meta build=42")
+		if !found || key == "" {
+			return nil, command.Usage("--meta needs K=V, not %q", pair).WithHint("for example --meta build=42")
 		}
 		notes = append(notes, wire.Member{Name: key, Value: wire.Quote(value)})
 	}
 	if len(notes) > 0 {
-		m.Meta, err = notes.MarshalJSON()
+		if m.Meta, err = notes.MarshalJSON(); err != nil {
+			return nil, err
+		}
 	}
-	return err
+	if m.HasOurMeta() {
+		return nil, command.Usage("--meta: names that begin with atm are atm's own").WithHint("for example --meta build=42")
+	}
+	if c.IsSet("supersedes") {
+		old, err := findSent(s, c.String("supersedes"))
+		if err != nil {
+			return nil, err
+		}
+		m.Supersedes, m.Thread = old.ID, old.ThreadID()
+	}
+	if c.IsSet("thread") {
+		in, _, err := s.Find(c.String("thread"))
+		if err != nil {
+			return nil, err
+		}
+		m.Thread = in.ThreadID()
+	}
+	return m, nil
 }
 
 // bodyText is the message's text, from wherever it is given.
 func bodyText(c *cli.Context, words []string) (string, error) {
 	file := c.String("file")
-	if (c.IsSet("message") || file != "") && len(words) > 0 {
-		return "", command.Usage("the text is given twice: as a flag and as %q", words[0]).WithHint("leave one out")
+	if file != "" && len(words) > 0 {
+		return "", command.TextTwice(words[0])
 	}
 	switch {
-	case c.IsSet("message"):
-		words = []string{c.String("message")}
 	case file == "-":
 		words = []string{"-"}
 	case file != "":
@@ -268,29 +271,10 @@ func bodyText(c *cli.Context, words []string) (string, error) {
 			return "", command.Usage("--file: %v", err).WithHint("--file takes the text from a file, --attach FILE sends one")
 		}
 		return command.ReadText(bytes.NewReader(data))
-	case len(words) == 0 && (c.IsSet("payload") || c.IsSet("attach")):
+	case len(words) == 0 && !c.IsSet("message") && (c.IsSet("payload") || c.IsSet("attach")):
 		return "", nil
 	}
-	return command.StdinText(c, words)
-}
-
-// refer resolves the ids that the message quotes.
-func refer(c *cli.Context, s *command.Scope, m *wire.Message) error {
-	if c.IsSet("supersedes") {
-		old, err := findSent(c.Context, s, c.String("supersedes"))
-		if err != nil {
-			return err
-		}
-		m.Supersedes, m.Thread = old.ID, old.ThreadID()
-	}
-	if c.IsSet("thread") {
-		in, _, err := s.Find(c.Context, c.String("thread"), false)
-		if err != nil {
-			return err
-		}
-		m.Thread = in.ThreadID()
-	}
-	return nil
+	return command.MessageText(c, words)
 }
 
 // attach stores the files, in the team of each recipient.
@@ -302,12 +286,7 @@ func attach(c *cli.Context, o *teams.Outgoing) error {
 		}
 		stored[box.Store()], o.Message.Attachments = true, nil
 		for _, name := range c.StringSlice("attach") {
-			f, err := os.Open(name)
-			if err != nil {
-				return command.Usage("--attach: %v", err)
-			}
-			a, err := box.Store().Attach(filepath.Base(name), f)
-			f.Close()
+			a, err := attachFile(box.Store(), name)
 			if err != nil {
 				return err
 			}
@@ -317,11 +296,32 @@ func attach(c *cli.Context, o *teams.Outgoing) error {
 	return nil
 }
 
-// findSent is a message that I sent.
-func findSent(ctx context.Context, s *command.Scope, word string) (*mailbox.Item, error) {
-	it, _, err := s.Find(ctx, word, false)
-	if err == nil && it.From != s.Me.Address() {
-		err = command.Refused("message %s is not yours but from %s", it.ID.Short(6), it.From).WithHint("atm ls --sent%s", s.Flags())
+// attachFile stores one file. A FIFO or a device may never end.
+func attachFile(store *mailbox.Store, name string) (a wire.Attachment, err error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return a, command.Usage("--attach: %v", err)
 	}
-	return it, err
+	if !info.Mode().IsRegular() {
+		return a, command.Usage("--attach: %s is not a regular file", name).
+			WithHint("cat or tar it into one; a text can come from a pipe: atm send NAME -")
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return a, command.Usage("--attach: %v", err)
+	}
+	defer f.Close()
+	return store.Attach(filepath.Base(name), f)
+}
+
+// findSent is a message that I sent.
+func findSent(s *command.Scope, word string) (*wire.Message, error) {
+	it, _, err := s.Find(word)
+	if err != nil {
+		return nil, err
+	}
+	if it.From != s.Me.Address() {
+		return nil, command.Refused("message %s is not yours but from %s", it.ID.Short(6), it.From).WithHint("atm ls --sent%s", s.Flags())
+	}
+	return it.Message, nil
 }

@@ -31,7 +31,7 @@ var showCommand = &cli.Command{
 }
 
 func show(c *cli.Context, s *command.Scope) error {
-	it, box, err := s.Find(c.Context, c.Args().First(), false)
+	it, box, err := s.Find(c.Args().First())
 	if err != nil {
 		return err
 	}
@@ -107,28 +107,27 @@ func saveAs(dir *os.Root, store *mailbox.Store, a wire.Attachment) (string, erro
 
 var traceCommand = &cli.Command{
 	Name: "trace", Aliases: []string{"track"}, ArgsUsage: "ID", Usage: "how far a message got, and the evidence",
-	UsageText: "atm trace 9f3a1c", Action: command.With(command.OpenMeIfSaid, trace),
+	UsageText:   "atm trace 9f3a1c",
 	Description: "A stage that is not named has no evidence, which is not the same as no.",
-}
-
-func trace(c *cli.Context, s *command.Scope) error {
-	it, _, err := s.Find(c.Context, c.Args().First(), false)
-	if err != nil {
-		return err
-	}
-	recipients, text := s.Root.Trace(c.Context, it.Message), ""
-	for _, r := range recipients {
-		if len(recipients) > 1 {
-			text += strings.TrimSuffix(r.To, "@"+string(s.Team.Name)) + ": "
+	Action: command.With(command.OpenMeIfSaid, func(c *cli.Context, s *command.Scope) error {
+		it, _, err := s.Find(c.Args().First())
+		if err != nil {
+			return err
 		}
-		text += stages(r) + "\n"
-		for _, more := range []string{r.Due, r.Gate} {
-			if more != "" {
-				text += "  " + more + "\n"
+		recipients, text := s.Root.Trace(c.Context, it.Message), ""
+		for _, r := range recipients {
+			if len(recipients) > 1 {
+				text += strings.TrimSuffix(r.To, "@"+string(s.Team.Name)) + ": "
+			}
+			text += stages(r) + "\n"
+			for _, more := range []string{r.Due, r.Gate} {
+				if more != "" {
+					text += "  " + more + "\n"
+				}
 			}
 		}
-	}
-	return command.PrintAs(c, map[string]any{"id": it.ID, "recipients": recipients}, text)
+		return command.PrintAs(c, map[string]any{"id": it.ID, "recipients": recipients}, text)
+	}),
 }
 
 // stages are those that there is evidence for, in a line.

@@ -31,7 +31,7 @@ var takeCommand = &cli.Command{
 }
 
 func take(c *cli.Context, s *command.Scope) error {
-	if err := command.NotBoth(c, "renew", "wait"); err != nil {
+	if err := command.NotBoth(c, "renew wait"); err != nil {
 		return err
 	}
 	lease := command.Duration(c, "lease")
@@ -60,7 +60,7 @@ func take(c *cli.Context, s *command.Scope) error {
 	}
 	return s.Await(func(ctx context.Context) error {
 		timeout := command.Duration(c, "timeout")
-		err := await(ctx, timeout, watchMail(box), func(entry) (bool, error) { return takeOne(ctx, c, s, box, lease) })
+		err := await(ctx, s, timeout, watchMail(box), func(entry) (bool, error) { return takeOne(ctx, c, s, box, lease) })
 		if errors.Is(err, errTimeout) {
 			return command.Timeout("nothing to take within %s", timeout).
 				WithHint("do other work, or again: atm take %s --wait%s", box.Agent(), s.Flags())
@@ -74,31 +74,27 @@ func take(c *cli.Context, s *command.Scope) error {
 func takeOne(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox.Box, lease time.Duration) (bool, error) {
 	output.IgnoreSIGPIPE()
 	it, err := box.Lease(ctx, s.Me.Address(), lease, func(it *mailbox.Item, l mailbox.Lease) (bool, error) {
-		text, err := takenText(c, s, it, l)
-		if err != nil {
-			return false, err
+		r := s.Renderer()
+		id := r.Short(it.ID) + s.Flags()
+		text := fmt.Appendf(r.Render(it.Message, letter.Flags{TimesTaken: it.Times}),
+			"yours until %s: atm ack %s when it is done, atm unread %s gives it back, atm take --renew %s extends it\n",
+			command.Stamp(l.Until), id, id, id)
+		if c.Bool("json") { // times: it was given out, this time included
+			var err error
+			if text, err = command.JSON(map[string]any{"message": message{Item: it}, "until": l.Until.UTC(), "times": it.Times + 1}); err != nil {
+				return false, err
+			}
 		}
-		n, err := showPieces(ctx, [][]byte{text})
+		n, err := showPieces(ctx, text)
 		return n > 0, err
 	})
 	return it != nil, err
 }
 
-func takenText(c *cli.Context, s *command.Scope, it *mailbox.Item, l mailbox.Lease) ([]byte, error) {
-	if c.Bool("json") { // times: it was given out, this time included
-		return command.JSON(map[string]any{"message": message{Item: it}, "until": l.Until.UTC(), "times": it.Times + 1})
-	}
-	r := s.Renderer()
-	id := r.Short(it.ID) + s.Flags()
-	text := r.Render(it.Message, letter.Flags{TimesTaken: it.Times})
-	return fmt.Appendf(text, "yours until %s: atm ack %s when it is done, atm unread %s gives it back, atm take --renew %s extends it\n",
-		command.Stamp(l.Until), id, id, id), nil
-}
-
 func renewLease(c *cli.Context, s *command.Scope, lease time.Duration) error {
-	m, err := findHeld(c, s, c.String("renew"))
+	m, err := findHeld(s, c.String("renew"))
 	if errors.Is(err, mailbox.ErrNotFound) {
-		_, _, err = s.Find(c.Context, c.String("renew"), false) // it may be there, and somebody else's
+		_, _, err = s.Find(c.String("renew")) // it may be there, and somebody else's
 	}
 	if err == nil && !m.isLeased {
 		err = fmt.Errorf("message %s %w", c.String("renew"), mailbox.ErrNotHeld)

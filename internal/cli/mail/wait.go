@@ -33,87 +33,78 @@ var waitCommand = &cli.Command{
 		&cli.BoolFlag{Name: "every", Aliases: []string{"all"}, Usage: "all of what is named, not any"},
 		command.TimeoutFlag(),
 		hidden("mail", "message", "messages", "unread"),
-		command.Meant("from", "atm read --wait --from NAME"),
 	},
-	Action: wait,
+	Action: command.With(command.OpenMeIfSaid, wait),
 }
 
-func wait(c *cli.Context) error {
+func wait(c *cli.Context, s *command.Scope) (err error) {
 	timeout := command.Duration(c, "timeout")
 	if word := c.Args().First(); word != "" {
-		var err error
 		if timeout, err = command.ParseDuration(word); err != nil {
 			return command.Usage("wait for what of %s?", word).WithHint("atm wait --idle %s, atm read --wait --from %s, atm wait 30s", word, word)
 		}
 	}
-	open := command.OpenMe
-	if slices.ContainsFunc(agentConditions, c.IsSet) && !c.IsSet("reply") && !c.IsSet("acked") {
-		open = command.OpenMeIfSaid // nothing of mine is waited for
-	}
-	s, err := open(c)
-	if err != nil {
-		return err
-	}
 	return s.Await(func(ctx context.Context) error {
 		conditions, err := namedConditions(ctx, c, s)
-		if err != nil {
-			return err
-		}
-		if err := waitFor(ctx, s, conditions, c.Bool("every"), timeout); err != nil {
-			return err
+		if err == nil {
+			err = waitFor(ctx, s, conditions, c.Bool("every"), timeout)
 		}
 		for _, condition := range conditions {
-			if condition.met == nil {
-				continue
-			}
-			if err := command.Print(c, condition.met); err != nil {
-				return err
+			if m := condition.met; m != nil && err == nil {
+				err = command.PrintAs(c, m, m.Matched+": "+m.text)
 			}
 		}
-		return nil
+		return err
 	})
 }
 
-// agentConditions are the flags that wait for something of an agent.
-var agentConditions = []string{"idle", "busy", "blocked", "exit", "turn-done"}
-
 // namedConditions are what the command line names; mail for me when it names nothing.
 func namedConditions(ctx context.Context, c *cli.Context, s *command.Scope) (out []*condition, err error) {
-	for _, kind := range append([]string{"reply", "acked"}, agentConditions...) {
+	for _, kind := range []string{"reply", "acked", "idle", "busy", "blocked", "exit", "turn-done"} {
 		for _, word := range c.StringSlice(kind) {
-			_, notID := wire.ParseFragment(strings.TrimPrefix(word, "#"))
-			var one *condition
-			switch {
-			case kind == "turn-done" && notID == nil && !s.IsMember(word):
-				one, err = turnCondition(ctx, s, word)
-			case slices.Contains(agentConditions, kind):
-				one, err = stateCondition(ctx, c, s, kind, word)
-			default:
-				var it *mailbox.Item
-				if it, err = findSent(ctx, s, word); err == nil {
-					one = answerCondition(ctx, s, kind, it.Message)
-				}
-			}
+			one, err := newCondition(ctx, c, s, kind, word)
 			if err != nil {
 				return nil, err
 			}
 			out = append(out, one)
 		}
 	}
-	if len(out) == 0 {
-		out = append(out, mailCondition(ctx, s))
+	if len(out) > 0 {
+		return out, nil
 	}
-	return out, nil
+	one, err := newCondition(ctx, c, s, "mail", "")
+	return []*condition{one}, err
+}
+
+func newCondition(ctx context.Context, c *cli.Context, s *command.Scope, kind, word string) (*condition, error) {
+	switch kind {
+	case "mail", "reply", "acked":
+		var m *wire.Message
+		_, err := s.MemberOrMe("")
+		if err == nil && kind != "mail" {
+			m, err = findSent(s, word)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return mailCondition(ctx, s, kind, m), nil
+	case "turn-done":
+		if _, notID := wire.ParseFragment(strings.TrimPrefix(word, "#")); notID == nil && !s.IsMember(word) {
+			return turnCondition(s, word)
+		}
+	}
+	return stateCondition(ctx, c, s, kind, word)
 }
 
 // A condition is one thing that is waited for.
 type condition struct {
 	flag  string // waits for it again: " --reply 9f3a1c"
-	boxes watched
+	after watched
 	look  func(entry) (*met, error) // what came of it now; nil: it is not met
-	not   func() (what, state string)
+	vain  string                    // what is said when it is not met in time: "no answer"
 
-	met *met // as it was looked at last
+	met   *met   // as it was looked at last
+	state string // and how things were with the agent
 }
 
 // met is what came of a condition.
@@ -125,18 +116,19 @@ type met struct {
 	text string
 }
 
-func (m met) String() string { return m.Matched + ": " + m.text }
-
 // waitFor returns when any condition, or every one at once, is met.
 func waitFor(ctx context.Context, s *command.Scope, conditions []*condition, every bool, timeout time.Duration) error {
-	var boxes []watched
+	after := watched{}
 	for _, c := range conditions {
-		boxes = append(boxes, c.boxes)
+		for box, seq := range c.after {
+			if first, known := after[box]; !known || seq < first {
+				after[box] = seq
+			}
+		}
 	}
-	err := await(ctx, timeout, boxes, func(e entry) (bool, error) {
+	err := await(ctx, s, timeout, after, func(e entry) (done bool, err error) {
 		n := 0
 		for _, c := range conditions {
-			var err error
 			if c.met, err = c.look(e); err != nil {
 				return false, err
 			}
@@ -149,71 +141,64 @@ func waitFor(ctx context.Context, s *command.Scope, conditions []*condition, eve
 	if !errors.Is(err, errTimeout) {
 		return err
 	}
-	what, state, flags := "", "", ""
+	vain, state, flags := "", "", ""
 	for _, c := range conditions {
 		if c.met == nil {
-			what, state = c.not()
-			flags += c.flag
+			vain, state, flags = c.vain, c.state, flags+c.flag
 		}
 	}
 	if strings.Count(flags, "--") > 1 && every {
 		flags += " --every"
 	}
-	return command.Timeout("%s within %s%s", what, timeout, state).WithHint("do other work, or again: atm wait%s%s", flags, s.Flags())
+	return command.Timeout("%s within %s%s", vain, timeout, state).WithHint("do other work, or again: atm wait%s%s", flags, s.Flags())
 }
 
-// mailCondition: there is unread mail for me.
-func mailCondition(ctx context.Context, s *command.Scope) *condition {
-	return &condition{
-		boxes: watchMail(s.Me)[0],
-		not:   func() (string, string) { return "no mail", "" },
-		look: func(entry) (*met, error) {
-			b, err := s.Me.Peek(ctx, mailbox.ReadOptions{Limit: 1})
-			if err != nil || len(b.Items) == 0 {
-				return nil, err
-			}
-			return metBy(s, "mail", b.Items[0]), nil
-		},
+// mailCondition: there is unread mail for me (mail), or somebody has answered m (reply), or
+// every recipient has acknowledged it (acked).
+func mailCondition(ctx context.Context, s *command.Scope, kind string, m *wire.Message) *condition {
+	find := func() (it *mailbox.Item, isMet bool, err error) {
+		var items []*mailbox.Item
+		switch kind {
+		case "acked":
+			it, isMet = s.Root.AckedBy(ctx, m, s.Me)
+			return it, isMet, nil
+		case "reply":
+			items = teams.Replies(ctx, s.Me, m.ID, wire.Address{})
+		case "mail":
+			var b mailbox.Batch
+			b, err = s.Me.Peek(ctx, mailbox.ReadOptions{Limit: 1})
+			items = b.Items
+		}
+		if len(items) == 0 {
+			return nil, false, err
+		}
+		return items[0], true, nil
 	}
-}
-
-func metBy(s *command.Scope, kind string, it *mailbox.Item) *met {
-	text := s.Renderer().Header(it.Message, letter.Flags{})
-	if it.State == mailbox.Unread {
-		text += "; atm read " + it.ID.Short(6) + s.Flags()
+	vain := map[string]string{"mail": "no mail", "reply": "no answer", "acked": "no ack"}
+	c := &condition{after: watchMail(s.Me), vain: vain[kind]}
+	if m != nil {
+		c.flag = " --" + kind + " " + m.ID.Short(6)
 	}
-	return &met{s.Me.Agent(), kind, &message{Item: it}, text}
-}
-
-// answerCondition: somebody has answered a message of mine (reply), or every recipient
-// has acknowledged it (acked).
-func answerCondition(ctx context.Context, s *command.Scope, kind string, m *wire.Message) *condition {
-	var found *met
 	looked := false
-	return &condition{
-		flag:  " --" + kind + " " + m.ID.Short(6),
-		boxes: watchMail(s.Me)[0],
-		not:   func() (string, string) { return "no " + map[string]string{"reply": "answer", "acked": "ack"}[kind], "" },
-		look: func(e entry) (*met, error) {
-			if found != nil || looked && e.Message == nil {
-				return found, nil // no message has come since
-			}
-			looked = true
-			if kind == "reply" {
-				if replies := teams.Replies(ctx, s.Me, m.ID, wire.Address{}); len(replies) > 0 {
-					found = metBy(s, kind, replies[0])
-				}
-				return found, nil
-			}
-			last, all := s.Root.AckedBy(ctx, m, s.Me)
-			if all && last != nil {
-				found = metBy(s, kind, last)
-			} else if all {
-				found = &met{Matched: kind, Agent: s.Me.Agent(), text: m.ID.Short(6)}
-			}
-			return found, nil
-		},
+	c.look = func(e entry) (*met, error) {
+		if m != nil && (c.met != nil || looked && e.Message == nil) {
+			return c.met, nil // no message has come since
+		}
+		looked = true
+		it, isMet, err := find()
+		if err != nil || !isMet {
+			return nil, err
+		}
+		if it == nil { // acked by those that cannot send one
+			return &met{Matched: kind, Agent: s.Me.Agent(), text: m.ID.Short(6)}, nil
+		}
+		text := s.Renderer().Header(it.Message, letter.Flags{})
+		if it.State == mailbox.Unread {
+			text += "; atm read " + it.ID.Short(6) + s.Flags()
+		}
+		return &met{s.Me.Agent(), kind, &message{Item: it}, text}, nil
 	}
+	return c
 }
 
 // stateCondition: an agent is idle, busy, blocked or off, or its turn is over.
@@ -231,35 +216,36 @@ func stateCondition(ctx context.Context, c *cli.Context, s *command.Scope, kind,
 	if err != nil {
 		return nil, err
 	}
-	var now teams.Member
-	condition := &condition{
-		flag:  " --" + kind + " " + string(box.Agent()),
-		boxes: watched{box: state.Seq},
-		not:   func() (string, string) { return "not " + kind, ": " + describe(now) },
-		look: func(e entry) (*met, error) {
-			if e.Event != nil && e.Box.Address() == box.Address() && e.Event.Seq > state.Seq {
-				state.Apply(reducer.Input{Now: time.Now(), Event: e.Event})
-			}
-			if now, err = team.SummaryOf(box.Agent(), state, time.Now()); err != nil {
-				return nil, err
-			}
-			off := now.State == reducer.WordOff
-			over := off || now.State == reducer.WordIdle || now.TurnStatus == reducer.TurnTerminal
-			if string(now.State) != kind && !(kind == "exit" && off) && !(kind == "turn-done" && over) {
-				return nil, nil
-			}
-			text := string(now.Name) + " is " + string(now.State)
-			if now.Detail != "" {
-				text += ", " + letter.Escape(now.Detail)
-			}
-			return &met{Matched: kind, Agent: now.Name, text: text}, nil
-		},
+	one := &condition{flag: " --" + kind + " " + string(box.Agent()), after: watched{box.Address(): state.Seq}, vain: "not " + kind}
+	one.look = func(e entry) (*met, error) {
+		if e.Event != nil && e.Box.Address() == box.Address() && e.Event.Seq > state.Seq {
+			state.Apply(reducer.Input{Now: time.Now(), Event: e.Event})
+		}
+		now, err := team.SummaryOf(box.Agent(), state, time.Now())
+		if err != nil {
+			return nil, err
+		}
+		if now.State == reducer.WordOff && kind != "exit" && one.state == "" { // at the first look
+			command.Warn(c, "%s", describe(now))
+		}
+		one.state = ": " + describe(now)
+		isMet := string(now.State) == kind
+		switch kind {
+		case "exit":
+			isMet = now.State == reducer.WordOff
+		case "turn-done":
+			isMet = now.State == reducer.WordOff || now.State == reducer.WordIdle || now.TurnStatus == reducer.TurnTerminal
+		}
+		if !isMet {
+			return nil, nil
+		}
+		text := string(now.Name) + " is " + string(now.State)
+		if now.Detail != "" {
+			text += ", " + letter.Escape(now.Detail)
+		}
+		return &met{Matched: kind, Agent: now.Name, text: text}, nil
 	}
-	_, err = condition.look(entry{})
-	if now.State == reducer.WordOff && kind != "exit" {
-		command.Warn(c, "%s", describe(now))
-	}
-	return condition, err
+	return one, nil
 }
 
 // describe is how things are with an agent.
@@ -275,17 +261,14 @@ func describe(m teams.Member) string {
 }
 
 // turnCondition: the turns that a message was handed into are over, at every recipient.
-func turnCondition(ctx context.Context, s *command.Scope, word string) (*condition, error) {
-	it, _, err := s.Find(ctx, word, false)
+func turnCondition(s *command.Scope, word string) (*condition, error) {
+	it, _, err := s.Find(word)
 	if err != nil {
 		return nil, err
 	}
-	boxes, turns := watched{}, map[wire.Address]*teams.Turns{}
+	one := &condition{flag: " --turn-done " + it.ID.Short(6), after: watched{}, vain: "turn not over"}
+	turns := map[wire.Address]*teams.Turns{}
 	for _, a := range it.To {
-		box, err := s.Root.Mailbox(a)
-		if err != nil {
-			return nil, err
-		}
 		team, err := s.Root.Team(a.Team)
 		if err == nil {
 			turns[a], err = team.Turns(a.Agent, it.SentAt.Add(-24*time.Hour))
@@ -293,29 +276,25 @@ func turnCondition(ctx context.Context, s *command.Scope, word string) (*conditi
 		if err != nil {
 			return nil, err
 		}
-		boxes[box] = turns[a].Seq()
+		one.after[a] = turns[a].Seq()
 	}
-	return &condition{
-		flag:  " --turn-done " + it.ID.Short(6),
-		boxes: boxes,
-		not:   func() (string, string) { return "turn not over", "" },
-		look: func(e entry) (*met, error) {
-			var ended []string
-			for a, t := range turns {
-				if e.Event != nil && a == e.Box.Address() && e.Event.Seq > t.Seq() {
-					t.Apply(e.Event)
-				}
-				if turn := t.Delivery(it.ID).Turn; turn.HasEnded() {
-					ended = append(ended, string(a.Agent)+": "+string(turn.Status))
-				}
+	one.look = func(e entry) (*met, error) {
+		var ended []string
+		for a, t := range turns {
+			if e.Event != nil && a == e.Box.Address() && e.Event.Seq > t.Seq() {
+				t.Apply(e.Event)
 			}
-			if len(ended) < len(turns) {
-				return nil, nil
+			if turn := t.Delivery(it.ID).Turn; turn.HasEnded() {
+				ended = append(ended, string(a.Agent)+": "+string(turn.Status))
 			}
-			slices.Sort(ended)
-			return &met{Matched: "turn-done", text: it.ID.Short(6) + " (" + strings.Join(ended, ", ") + ")"}, nil
-		},
-	}, nil
+		}
+		if len(ended) < len(turns) {
+			return nil, nil
+		}
+		slices.Sort(ended)
+		return &met{Matched: "turn-done", text: it.ID.Short(6) + " (" + strings.Join(ended, ", ") + ")"}, nil
+	}
+	return one, nil
 }
 
 // tick is how often what writes no event is looked at: a runner that was killed, a lease
@@ -328,27 +307,24 @@ var errTimeout = errors.New("waited in vain")
 type entry = watcher.Entry
 
 // watched are mailboxes to watch, and after which event.
-type watched map[*mailbox.Box]uint64
+type watched = map[wire.Address]uint64
 
 // watchMail watches a mailbox for messages: no event comes after that number.
-func watchMail(box *mailbox.Box) []watched { return []watched{{box: ^uint64(0) >> 2}} }
+func watchMail(box *mailbox.Box) watched { return watched{box.Address(): ^uint64(0) >> 2} }
 
 // await calls look until it is done: at once, with everything that is new in the
 // mailboxes since then, and at each tick. A timeout of 0 is for ever; errTimeout.
-func await(ctx context.Context, timeout time.Duration, boxes []watched, look func(entry) (done bool, err error)) error {
-	// Messages even where only events count: a dropped file may be either.
-	options := watcher.Options{Messages: true, Events: true, After: map[wire.Address]uint64{}}
-	var list []*mailbox.Box
-	for _, some := range boxes {
-		for box, after := range some {
-			old, known := options.After[box.Address()]
-			if !known {
-				list, old = append(list, box), after
-			}
-			options.After[box.Address()] = min(old, after)
+func await(ctx context.Context, s *command.Scope, timeout time.Duration, after watched, look func(entry) (done bool, err error)) error {
+	var boxes []*mailbox.Box
+	for a := range after {
+		box, err := s.Root.Mailbox(a)
+		if err != nil {
+			return err
 		}
+		boxes = append(boxes, box)
 	}
-	w, err := watcher.Open(ctx, list, options)
+	// Messages even where only events count: a dropped file may be either.
+	w, err := watcher.Open(ctx, boxes, watcher.Options{Messages: true, Events: true, After: after})
 	if err != nil {
 		return err
 	}

@@ -48,7 +48,7 @@ func watch(c *cli.Context, s *command.Scope) error {
 		}
 		boxes = append(boxes[:i:i], box)
 	}
-	from, given, err := since(c)
+	from, err := since(c)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func watch(c *cli.Context, s *command.Scope) error {
 		}
 		defer w.Close()
 		shown := map[string]bool{} // files of messages, which the watcher may bring as well
-		if given || c.Bool("no-follow") {
+		if c.IsSet("since") || c.Bool("no-follow") {
 			past, err := happenings(ctx, c, boxes, from, last)
 			if err != nil {
 				return err

@@ -23,10 +23,23 @@ import (
 var messageCommand = &cli.Command{
 	Name: "message", Aliases: []string{"msg", "send", "say"}, ArgsUsage: "ID [TEXT…]", Usage: "say something to its agent",
 	UsageText: "atm session message bob \"Focus on auth\"",
-	Flags: []cli.Flag{
-		&cli.StringFlag{Name: "message", Aliases: []string{"m", "body", "text"}, Usage: "`TEXT` as a flag"},
-	},
-	Action: with(message),
+	Flags:     []cli.Flag{command.MessageFlag()},
+	Action: with(func(k *call) error {
+		text, err := command.MessageText(k.c, k.c.Args().Tail())
+		if err != nil {
+			return err
+		}
+		out, err := k.say(wire.HumanInput{Kind: "message", Text: text})
+		if err != nil {
+			return err
+		}
+		outlook := "the session is paused: it waits for atm session resume " + short(k.one)
+		if k.one.State != wire.SessionPaused {
+			m, _ := k.s.Team.Summary(k.agent())
+			outlook = m.Forecast(time.Now(), false)
+		}
+		return k.print(k.one, out.Message.ID, fmt.Sprintf("sent %s to %s (%s)", out.Message.ID.Short(6), k.one.AgentID, outlook))
+	}),
 }
 
 var attachCommand = &cli.Command{
@@ -41,41 +54,16 @@ var attachCommand = &cli.Command{
 	Action: with(attach),
 }
 
-func message(k *call) error {
-	words := k.c.Args().Tail()
-	if k.c.IsSet("message") && len(words) > 0 {
-		return command.Usage("the text is given twice: as a flag and as %q", words[0]).WithHint("leave one out")
-	} else if k.c.IsSet("message") {
-		words = []string{k.c.String("message")}
-	}
-	text, err := command.StdinText(k.c, words)
-	if err != nil {
-		return err
-	}
-	out, err := k.say(wire.HumanInput{Kind: "message", Text: text})
-	if err != nil {
-		return err
-	}
-	outlook := "the session is paused: it waits for atm session resume " + short(k.one)
-	if k.one.State != wire.SessionPaused {
-		m, _ := k.s.Team.Summary(k.agent())
-		outlook = m.Forecast(time.Now(), false)
-	}
-	r := resultOf(k.one, fmt.Sprintf("sent %s to %s (%s)", out.Message.ID.Short(6), k.one.AgentID, outlook))
-	r.ID = out.Message.ID
-	return command.Print(k.c, r)
-}
-
 func abort(k *call) error {
 	out, err := k.say(wire.HumanInput{Kind: "abort"})
 	if err != nil {
 		return err
 	}
-	r := resultOf(cmp.Or(out.Session, k.one), "aborted; its agent is gone")
-	if out.Message != nil {
-		r.ID, r.text = out.Message.ID, fmt.Sprintf("aborted; sent %s to %s", out.Message.ID.Short(6), k.one.AgentID)
+	one := cmp.Or(out.Session, k.one)
+	if out.Message == nil {
+		return k.print(one, "", "aborted; its agent is gone")
 	}
-	return command.Print(k.c, r)
+	return k.print(one, out.Message.ID, fmt.Sprintf("aborted; sent %s to %s", out.Message.ID.Short(6), k.one.AgentID))
 }
 
 // say says something in the session as me.

@@ -5,7 +5,6 @@ package session
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -19,13 +18,12 @@ import (
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
 	sessions "github.com/agentteammail/atm/session"
-	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
 
 // Commands are the verbs of this group.
 func Commands() []*cli.Command {
-	group := &cli.Command{
+	return []*cli.Command{{
 		Name: "session", Aliases: []string{"sessions"}, Usage: "talk with an agent about one goal: log, drafts, human input",
 		UsageText: "atm session new --agent bob\natm session message bob \"Focus on auth\"\natm session attach bob",
 		Description: "ID: the session's, four digits of it, or the name of an agent that has only one.\n" +
@@ -37,13 +35,8 @@ func Commands() []*cli.Command {
 			verb("complete", "it has reached its goal", moveTo(wire.SessionCompleted), "finish", "end"),
 			verb("abort", "end it, and stop its agent", abort, "cancel"),
 		},
-		Action: list,
-	}
-	for _, sub := range group.Subcommands {
-		action := sub.Action
-		sub.Action = func(c *cli.Context) error { return explain(action(c)) }
-	}
-	return []*cli.Command{group}
+		Action: command.With(command.OpenTeam, list),
+	}}
 }
 
 // verb is a command that takes a session, may end or start its agent, and has no flags.
@@ -91,27 +84,6 @@ func with(do func(*call) error) cli.ActionFunc {
 	}
 }
 
-// explain gives an error of a session its exit code and hint.
-func explain(err error) error {
-	if many, ok := errors.AsType[*sessions.ManyError](err); ok {
-		var ids []string
-		for _, id := range many.IDs {
-			ids = append(ids, string(id))
-		}
-		return command.Ambiguous("%s", err).WithHint("one of these: %s", strings.Join(ids, ", ")).WithCandidates(ids...)
-	}
-	if refused, ok := errors.AsType[*wire.SessionError](err); ok {
-		return command.Refused("%s", refused.Reason).WithHint("atm session ls --all shows the state of each")
-	}
-	if errors.Is(err, sessions.ErrNotFound) {
-		return command.NotFound("%w", err).WithHint("atm session ls --all lists them")
-	}
-	if errors.Is(err, teams.ErrNoSessions) || errors.Is(err, teams.ErrNoHumanInput) {
-		return command.Refused("%w", err).WithHint("team.toml is for a person to change")
-	}
-	return err
-}
-
 var newCommand = &cli.Command{
 	Name: "new", Aliases: []string{"create", "start", "begin"}, ArgsUsage: "[AGENT]", Usage: "begin one; prints its id",
 	UsageText:   "atm session new --agent bob",
@@ -122,10 +94,10 @@ var newCommand = &cli.Command{
 		&cli.StringFlag{Name: "channel", Value: sessions.DefaultChannel, Usage: "the channel `ID` of its people, such as discord:thread:123"},
 		&cli.BoolFlag{Name: "another", Usage: "also where the agent has one"},
 	},
-	Action: begin,
+	Action: command.With(command.OpenTeam, begin),
 }
 
-func begin(c *cli.Context) error {
+func begin(c *cli.Context, s *command.Scope) error {
 	name := cmp.Or(c.String("agent"), c.Args().First())
 	if name == "" || c.IsSet("agent") && c.Args().Present() {
 		return command.Usage("a session with whom?").WithHint("atm session new --agent NAME")
@@ -133,10 +105,6 @@ func begin(c *cli.Context) error {
 	goal, err := wire.ParseUUID(c.String("goal"))
 	if c.IsSet("goal") && err != nil {
 		return command.Usage("--goal: %v", err)
-	}
-	s, err := command.OpenTeam(c)
-	if err != nil {
-		return err
 	}
 	box, err := s.Member(name)
 	if err != nil {
@@ -165,7 +133,7 @@ func begin(c *cli.Context) error {
 		return err
 	}
 	command.Warn(c, "atm session attach %s", short(made))
-	return command.Print(c, resultOf(made, string(made.SessionID)))
+	return (&call{c: c}).print(made, "", string(made.SessionID))
 }
 
 // moveTo changes the state of the session, and prints it.
@@ -177,25 +145,25 @@ func moveTo(to wire.InteractiveSessionState) func(*call) error {
 		}
 		one, err := k.s.Team.Sessions().Change(k.c.Context, k.one.SessionID, func(one *sessions.Session) error {
 			if one.State == to && to == wire.SessionActive {
-				return nil // its runner has resumed it
+				return nil // the runner that resume has started was quicker
 			}
 			return one.Move(to, why, time.Now())
 		})
 		if err != nil {
 			return err
 		}
-		return command.Print(k.c, resultOf(one, line(one)))
+		return k.print(one, "", line(one))
 	}
 }
 
 // resume lets a session go on. An agent that does not run is started first; when it cannot be started, the
 // session stays as it is.
 func resume(k *call) error {
-	plan, err := k.s.Team.Config()
-	if err != nil {
+	trial := k.one.InteractiveSession
+	if err := trial.Transition(wire.SessionActive, time.Now()); err != nil {
 		return err
 	}
-	running, err := k.s.Team.Running(k.agent())
+	plan, err := k.s.Team.Config()
 	if err != nil {
 		return err
 	}
@@ -206,7 +174,7 @@ func resume(k *call) error {
 	own := wire.UUID(cmp.Or(m.Session, string(k.one.SessionID))) // what the agent itself calls it
 	words, again := plan.SessionOf(k.agent()).ResumeWords(own), k.s.Team.RunAgain(k.agent())
 	switch {
-	case running || !k.one.State.Alive(): // there is nothing to start
+	case m.Running: // there is nothing to start
 	case len(words) == 0 && k.one.OwnedByRunner(): // it would be paused again at the next look
 		return command.Refused("%s does not run, and team.toml has no resume_cmd: the session stays %s", k.agent(), k.one.State).
 			WithHint("%s; the session goes on with it", again)
@@ -291,7 +259,7 @@ var lsCommand = &cli.Command{
 	Name: "ls", Aliases: []string{"list"}, Usage: "the sessions that go on",
 	UsageText: "atm session ls\natm session ls --all",
 	Flags:     []cli.Flag{&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "also those that are over"}},
-	Action:    list,
+	Action:    command.With(command.OpenTeam, list),
 }
 
 var showCommand = &cli.Command{
@@ -300,22 +268,29 @@ var showCommand = &cli.Command{
 	Flags: []cli.Flag{
 		&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Value: 50, Usage: "the last `N` of the log (default 50); 0: all that is kept"},
 	},
-	Action: with(show),
+	Action: with(func(k *call) error {
+		one := k.one
+		text := fmt.Sprintf("session %s with %s: %s, %s\nchannel %s", one.SessionID, one.AgentID, one.State, lived(one), letter.Escape(one.ChannelID))
+		if one.GoalID != sessions.NoGoal {
+			text += ", goal " + string(one.GoalID)
+		}
+		entries, all := one.Entries(0)
+		// The log is in the order in which things became known.
+		slices.SortStableFunc(entries, func(a, b wire.SessionMessage) int { return a.Timestamp.Compare(b.Timestamp) })
+		if limit := k.c.Int("limit"); limit > 0 {
+			entries = entries[max(len(entries)-limit, 0):]
+		}
+		if before := all - uint64(len(entries)); before > 0 {
+			text += fmt.Sprintf("\n… %d before these", before)
+		}
+		for _, m := range entries {
+			text += "\n" + entry{m, one.AgentID}.String()
+		}
+		return k.print(one, "", text)
+	}),
 }
 
-// listing is what ls prints.
-type listing struct {
-	Sessions []wire.InteractiveSession `json:"sessions"`
-	text     string
-}
-
-func (l listing) String() string { return l.text }
-
-func list(c *cli.Context) error {
-	s, err := command.OpenTeam(c)
-	if err != nil {
-		return err
-	}
+func list(c *cli.Context, s *command.Scope) error {
 	all, bad, err := listNow(c.Context, s)
 	if err != nil {
 		return err
@@ -323,45 +298,18 @@ func list(c *cli.Context) error {
 	for _, file := range bad {
 		command.Warn(c, "%v", file)
 	}
-	l, over := listing{Sessions: []wire.InteractiveSession{}}, 0
+	shown, text := []wire.InteractiveSession{}, ""
 	for _, one := range all {
-		if !one.State.Alive() && !c.Bool("all") {
-			over++
-			continue
+		if one.State.Alive() || c.Bool("all") {
+			one.Messages = nil
+			shown = append(shown, one.InteractiveSession)
+			text += line(one) + "\n"
 		}
-		one.Messages = nil
-		l.Sessions = append(l.Sessions, one.InteractiveSession)
-		l.text += line(one) + "\n"
 	}
-	if over > 0 {
-		l.text += fmt.Sprintf("%d over: atm session ls --all", over)
+	if over := len(all) - len(shown); over > 0 {
+		text += fmt.Sprintf("%d over: atm session ls --all", over)
 	}
-	l.text = cmp.Or(l.text, "no sessions: atm session new --agent NAME")
-	return command.Print(c, l)
-}
-
-func show(k *call) error {
-	one := k.one
-	var b strings.Builder
-	fmt.Fprintf(&b, "session %s with %s: %s, %s\n", one.SessionID, one.AgentID, one.State, lived(one))
-	fmt.Fprintf(&b, "channel %s", letter.Escape(one.ChannelID))
-	if one.GoalID != sessions.NoGoal {
-		fmt.Fprintf(&b, ", goal %s", one.GoalID)
-	}
-	b.WriteString("\n")
-	entries, all := one.Entries(0)
-	// The log is in the order in which things became known.
-	slices.SortStableFunc(entries, func(a, b wire.SessionMessage) int { return a.Timestamp.Compare(b.Timestamp) })
-	if limit := k.c.Int("limit"); limit > 0 {
-		entries = entries[max(len(entries)-limit, 0):]
-	}
-	if before := all - uint64(len(entries)); before > 0 {
-		fmt.Fprintf(&b, "… %d before these\n", before)
-	}
-	for _, m := range entries {
-		b.WriteString(entry{m, one.AgentID}.String() + "\n")
-	}
-	return command.Print(k.c, resultOf(one, b.String()))
+	return command.PrintAs(c, map[string]any{"sessions": shown}, cmp.Or(text, "no sessions: atm session new --agent NAME"))
 }
 
 // A result is what the verbs about one session print.
@@ -369,14 +317,10 @@ type result struct {
 	Session wire.InteractiveSession `json:"session"`
 	Alive   bool                    `json:"alive"`
 	ID      wire.ID                 `json:"id,omitempty"` // of the message that was sent
-
-	text string
 }
 
-func (r result) String() string { return r.text }
-
-func resultOf(one *sessions.Session, text string) result {
-	return result{Session: one.InteractiveSession, Alive: one.State.Alive(), text: text}
+func (k *call) print(one *sessions.Session, sent wire.ID, text string) error {
+	return command.PrintAs(k.c, result{one.InteractiveSession, one.State.Alive(), sent}, text)
 }
 
 // line is a session in a list.

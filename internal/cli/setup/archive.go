@@ -9,12 +9,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/agentteammail/atm/internal/agentconfig"
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
-	"github.com/urfave/cli/v2"
 )
 
 var gcCommand = &cli.Command{
@@ -26,37 +27,35 @@ var gcCommand = &cli.Command{
 		&cli.UintFlag{Name: "keep-last", Value: 100, Usage: "the newest `N` of an inbox stay (default 100)"},
 		&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "count only: the same totals"},
 	},
-	Action: with(command.OpenTeam, gc),
-}
-
-func gc(c *cli.Context, s *command.Scope) error {
-	boxes, err := s.Team.Boxes()
-	if err != nil {
-		return err
-	}
-	ctx, stop := command.Interruptible(c.Context)
-	defer stop()
-	options := mailbox.GCOptions{Before: time.Now().Add(-command.Duration(c, "keep")), KeepLast: int(c.Uint("keep-last")), DryRun: c.Bool("dry-run")}
-	var total mailbox.Moved
-	for _, b := range boxes {
-		messages, err1 := b.GC(ctx, options)
-		events, err2 := s.Team.ArchiveEvents(ctx, b.Agent(), options.Before, options.DryRun)
-		total.Add(messages)
-		total.Add(events)
-		if err := errors.Join(err1, err2); err != nil && !errors.Is(err, mailbox.ErrNoAgent) { // retired meanwhile
+	Action: command.With(command.OpenTeam, func(c *cli.Context, s *command.Scope) error {
+		boxes, err := s.Team.Boxes()
+		if err != nil {
 			return err
 		}
-	}
-	verb := map[bool]string{false: "moved", true: "would move"}[options.DryRun]
-	return printResult(c, total, "%s %d messages, %d events, %s, to the archive; %d stay",
-		verb, total.Messages, total.Events, letter.Size(total.Bytes), total.Skipped)
+		ctx, stop := command.Interruptible(c.Context)
+		defer stop()
+		options := mailbox.GCOptions{Before: time.Now().Add(-command.Duration(c, "keep")), KeepLast: int(c.Uint("keep-last")), DryRun: c.Bool("dry-run")}
+		var total mailbox.Moved
+		for _, b := range boxes {
+			messages, err1 := b.GC(ctx, options)
+			events, err2 := s.Team.ArchiveEvents(ctx, b.Agent(), options.Before, options.DryRun)
+			total.Add(messages)
+			total.Add(events)
+			if err := errors.Join(err1, err2); err != nil && !errors.Is(err, mailbox.ErrNoAgent) { // retired meanwhile
+				return err
+			}
+		}
+		verb := map[bool]string{false: "moved", true: "would move"}[options.DryRun]
+		return command.PrintAs(c, total, fmt.Sprintf("%s %d messages, %d events, %s, to the archive; %d stay",
+			verb, total.Messages, total.Events, letter.Size(total.Bytes), total.Skipped))
+	}),
 }
 
 var backupCommand = &cli.Command{
 	Name: "backup", ArgsUsage: "FILE", Usage: "the whole root in one file",
 	UsageText:   "atm backup atm-2026-05-01.tar",
 	Description: "May be taken while others send. A file that is there is not replaced.",
-	Action:      with(command.OpenRoot, backup),
+	Action:      command.With(command.OpenRoot, backup),
 }
 
 var restoreCommand = &cli.Command{
@@ -84,7 +83,7 @@ func backup(c *cli.Context, s *command.Scope) error {
 	} else if err != nil {
 		return err
 	}
-	return printResult(c, moved, "backed up %d messages, %s", moved.Messages, letter.Size(moved.Bytes))
+	return command.PrintAs(c, moved, fmt.Sprintf("backed up %d messages, %s", moved.Messages, letter.Size(moved.Bytes)))
 }
 
 func restore(c *cli.Context) error {
@@ -108,7 +107,8 @@ func restore(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return printResult(c, moved, "restored %d messages, %s; %d there already", moved.Messages, letter.Size(moved.Bytes), moved.Skipped)
+	text := fmt.Sprintf("restored %d messages, %s; %d there already", moved.Messages, letter.Size(moved.Bytes), moved.Skipped)
+	return command.PrintAs(c, moved, text)
 }
 
 var doctorCommand = &cli.Command{
@@ -118,7 +118,7 @@ var doctorCommand = &cli.Command{
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "fix", Aliases: []string{"repair"}, Usage: "mend what can be mended without loss"},
 	},
-	Action: with(command.OpenRoot, doctor),
+	Action: command.With(command.OpenRoot, doctor),
 }
 
 func doctor(c *cli.Context, s *command.Scope) error {
@@ -147,7 +147,7 @@ func doctor(c *cli.Context, s *command.Scope) error {
 	if !isWrong {
 		text += "nothing is wrong"
 	}
-	if err := command.Print(c, result{map[string]any{"checks": checks}, text}); err != nil || !isWrong {
+	if err := command.PrintAs(c, map[string]any{"checks": checks}, text); err != nil || !isWrong {
 		return err
 	}
 	return command.Exit(command.ExitFailed)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/agentteammail/atm/internal/agentconfig"
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/hook"
@@ -18,7 +20,6 @@ import (
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
-	"github.com/urfave/cli/v2"
 )
 
 var installCommand = &cli.Command{
@@ -94,7 +95,7 @@ func configure(c *cli.Context, do func(*agentconfig.Installer, agentconfig.Reque
 			text += fmt.Sprintf("  %s\n", letter.Escape(change))
 		}
 	}
-	return command.Print(c, result{report, cmp.Or(text, nothing)})
+	return command.PrintAs(c, report, cmp.Or(text, nothing))
 }
 
 // installPlace says what the surroundings are, but for the root.

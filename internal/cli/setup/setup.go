@@ -3,8 +3,8 @@
 package setup
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -30,31 +30,6 @@ func Commands() []*cli.Command {
 	}
 }
 
-// with makes an action of a function for what an action opens first.
-func with(open func(*cli.Context) (*command.Scope, error), do func(*cli.Context, *command.Scope) error) cli.ActionFunc {
-	return func(c *cli.Context) error {
-		s, err := open(c)
-		if err != nil {
-			return err
-		}
-		return do(c, s)
-	}
-}
-
-// A result is what a verb prints: a JSON document, or a text that says the same.
-type result struct {
-	document any
-	text     string
-}
-
-func (r result) String() string               { return r.text }
-func (r result) MarshalJSON() ([]byte, error) { return json.Marshal(r.document) }
-
-// printResult prints a document, or the text that the format and its arguments make.
-func printResult(c *cli.Context, document any, format string, args ...any) error {
-	return command.Print(c, result{document, fmt.Sprintf(format, args...)})
-}
-
 var initCommand = &cli.Command{
 	Name: "init", ArgsUsage: "[NAME…]", Usage: "make a root, a team and its members",
 	UsageText: "atm init alice bob me\natm init --toml alice bob me\natm init --here carol",
@@ -64,7 +39,6 @@ var initCommand = &cli.Command{
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "here", Usage: "a new root in this directory"},
 		&cli.BoolFlag{Name: "toml", Usage: "write a team.toml to start from, unless there is one"},
-		command.Meant("name", "atm init NAME…; --team NAME names the team"),
 	},
 	Action: initRoot,
 }
@@ -94,24 +68,22 @@ type madeRoot struct {
 	why string // the root is where it is
 }
 
-func (m madeRoot) String() string {
+// text says it, and what comes next.
+func (m *madeRoot) text() string {
 	where := fmt.Sprintf("%s (%s)", letter.Escape(m.Root), letter.Escape(m.why))
 	text := fmt.Sprintf("team %s in %s: ", m.Team, where)
 	if m.Made {
 		text = fmt.Sprintf("made %s, team %s: ", where, m.Team)
 	}
 	if len(m.Added) > 0 {
-		text += "added " + command.Join(m.Added)
-	} else if len(m.Members) > 0 {
-		text += command.Join(m.Members)
-	} else {
-		text += "nobody yet"
+		text += "added "
 	}
-	next := "atm team add NAME"
+	text += cmp.Or(command.Join(m.Added), command.Join(m.Members), "nobody yet")
+	toml, next := letter.Escape(m.Toml), "atm team add NAME"
 	if m.TomlMade {
-		text, next = text+"\nwrote "+letter.Escape(m.Toml), "look into it, then atm doctor, atm up"
+		text, next = text+"\nwrote "+toml, "look into it, then atm doctor, atm up"
 	} else if m.Toml != "" {
-		text, next = text+"\n"+letter.Escape(m.Toml)+" was there, and stays as it is", "atm up"
+		text, next = text+"\n"+toml+" was there, and stays as it is", "atm up"
 	} else if len(m.Members) > 1 {
 		next = fmt.Sprintf("atm send %s \"hello\" --as %s; agents run: atm primer", m.Members[1], m.Members[0])
 	}
@@ -120,10 +92,10 @@ func (m madeRoot) String() string {
 
 func initRoot(c *cli.Context) error {
 	names, err := parseNames(c.Args().Slice())
-	if err != nil {
-		return err
+	if err == nil {
+		err = command.NotBoth(c, "here root")
 	}
-	if err := command.NotBoth(c, "here", "root"); err != nil {
+	if err != nil {
 		return err
 	}
 	m, err := makeRoot(c, c.Bool("here"))
@@ -134,13 +106,13 @@ func initRoot(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if m.Team, err = s.TeamToMake(); err != nil {
-		return err
+	if m.Team, err = s.TeamToMake(); err == nil {
+		_, err = s.Root.CreateTeam(m.Team)
 	}
-	if _, err = s.Root.CreateTeam(m.Team); err != nil {
-		return err
+	if err == nil {
+		s.Team, err = s.Root.Team(m.Team)
 	}
-	if s.Team, err = s.Root.Team(m.Team); err != nil {
+	if err != nil {
 		return err
 	}
 	if m.Added, err = addMembers(c.Context, s.Team, names); err != nil {
@@ -165,7 +137,7 @@ func initRoot(c *cli.Context) error {
 			return err
 		}
 	}
-	return command.Print(c, m)
+	return command.PrintAs(c, m, m.text())
 }
 
 // makeRoot makes the root, unless there is one, and accepts it.
@@ -229,15 +201,15 @@ func where(c *cli.Context) error {
 	document := map[string]map[string]string{"root": {"path": s.Root.Path, "source": s.Root.Source}, "team": nil, "agent": nil}
 	text := fmt.Sprintf("root   %s (%s)\n", letter.Escape(s.Root.Path), letter.Escape(s.Root.Source))
 	if s.Team == nil {
-		return printResult(c, document, "%steam   none: %s", text, letter.Escape(unsaid.Message))
+		return command.PrintAs(c, document, text+"team   none: "+letter.Escape(unsaid.Message))
 	}
 	document["team"] = map[string]string{"name": string(s.Team.Name), "source": s.TeamSource}
 	text += fmt.Sprintf("team   %s (%s)\n", s.Team.Name, s.TeamSource)
 	if s.Me == nil {
-		return printResult(c, document, "%sagent  none: put --as NAME on the command, or set ATM_AGENT", text)
+		return command.PrintAs(c, document, text+"agent  none: put --as NAME on the command, or set ATM_AGENT")
 	}
 	document["agent"] = map[string]string{"name": string(s.Me.Agent()), "source": s.MeSource}
-	return printResult(c, document, "%sagent  %s (%s)", text, s.Me.Agent(), s.MeSource)
+	return command.PrintAs(c, document, fmt.Sprintf("%sagent  %s (%s)", text, s.Me.Agent(), s.MeSource))
 }
 
 func primer(c *cli.Context) error {
@@ -258,7 +230,7 @@ func primer(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return command.Print(c, result{map[string]string{"primer": text}, text})
+	return command.PrintAs(c, map[string]string{"primer": text}, text)
 }
 
 // primerText is the primer for me. by brings my mail where no runner does.

@@ -11,12 +11,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/urfave/cli/v2"
+	"golang.org/x/term"
+
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
-	"github.com/urfave/cli/v2"
-	"golang.org/x/term"
 )
 
 var teamCommand = &cli.Command{
@@ -25,24 +27,22 @@ var teamCommand = &cli.Command{
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "watch", Aliases: []string{"w", "follow", "f"}, Usage: "repaint; q leaves"},
 	},
-	Action: with(command.OpenTeam, team),
+	Action: command.With(command.OpenTeam, team),
 	Subcommands: []*cli.Command{
-		{Name: "ls", Aliases: []string{"list", "all"}, Usage: "all teams of the root", UsageText: "atm team ls", Action: with(command.OpenRoot, teamLs)},
+		{Name: "ls", Aliases: []string{"list", "all"}, Usage: "all teams of the root", UsageText: "atm team ls", Action: command.With(command.OpenRoot, teamLs)},
 		{
 			Name: "add", Aliases: []string{"new", "create", "join"}, ArgsUsage: "NAME…", Usage: "add members",
 			UsageText: "atm team add carol\natm team add jobs --shared",
 			Flags:     []cli.Flag{&cli.BoolFlag{Name: "shared", Aliases: []string{"share"}, Usage: "others may take from the inbox: atm take"}},
-			Action:    with(command.OpenTeam, teamAdd),
+			Action:    command.With(command.OpenTeam, teamAdd),
 		},
 		{
 			Name: "retire", ArgsUsage: "NAME", Usage: "move a member and its mail to the archive",
 			UsageText: "atm team retire bob",
-			Action:    with(command.OpenTeam, teamRetire),
+			Action:    command.With(command.OpenTeam, teamRetire),
 		},
-		{Name: "restore", ArgsUsage: "NAME", Usage: "bring back a retired member", UsageText: "atm team restore bob", Action: with(command.OpenTeam, teamRestore)},
-		{Name: "members", Aliases: []string{"show", "status"}, Hidden: true, Action: with(command.OpenTeam, team)},
-		command.MeantVerb("did you mean \"atm team retire\"?", "remove", "rm", "delete", "del", "drop", "kick"),
-		command.MeantVerb("atm doctor names every mistake in team.toml, with its line", "check", "validate", "lint"),
+		{Name: "restore", ArgsUsage: "NAME", Usage: "bring back a retired member", UsageText: "atm team restore bob", Action: command.With(command.OpenTeam, teamRestore)},
+		{Name: "members", Aliases: []string{"show", "status"}, Hidden: true, Action: command.With(command.OpenTeam, team)},
 	},
 }
 
@@ -53,34 +53,27 @@ type members struct {
 	Stats   teams.Stats    `json:"stats"`
 }
 
-func readMembers(ctx context.Context, t *teams.Team) (members, error) {
-	m := members{Team: t.Name, Members: []teams.Member{}}
+func readMembers(ctx context.Context, t *teams.Team) (m members, lines []string, err error) {
 	all, stats, err := t.Members(ctx)
-	m.Members, m.Stats = append(m.Members, all...), stats
-	return m, err
-}
-
-func (m members) String() string { return strings.Join(m.lines(), "\n") }
-
-func (m members) lines() []string {
-	if len(m.Members) == 0 {
-		return []string{fmt.Sprintf("team %s has no members: atm team add NAME", m.Team)}
+	m = members{t.Name, append([]teams.Member{}, all...), stats}
+	if len(all) == 0 {
+		return m, []string{fmt.Sprintf("team %s has no members: atm team add NAME", t.Name)}, err
 	}
-	return (&teams.Table{Now: time.Now(), Width: command.Width(), Colour: command.Colour()}).Lines(m.Members)
+	return m, (&teams.Table{Now: time.Now(), Width: command.Width(), Colour: command.Colour()}).Lines(all), err
 }
 
 func team(c *cli.Context, s *command.Scope) error {
 	if c.Bool("watch") && command.Terminal() && !c.Bool("json") && os.Getenv("TERM") != "dumb" {
 		return s.Follow(func(ctx context.Context) error { return watchTeam(ctx, s) })
 	}
-	m, err := readMembers(c.Context, s.Team)
+	m, lines, err := readMembers(c.Context, s.Team)
 	if err != nil {
 		return err
 	}
 	if _, err := s.Team.Config(); err != nil {
 		command.Warn(c, "%v: who is a person is not known", err)
 	}
-	return command.Print(c, m)
+	return command.PrintAs(c, m, strings.Join(lines, "\n"))
 }
 
 // watchEvery is how often the team is looked at: a lock that a killed runner leaves writes no event, so
@@ -89,15 +82,16 @@ const watchEvery = 500 * time.Millisecond
 
 // watchTeam repaints the team and what waits below it, and rings when more waits.
 func watchTeam(ctx context.Context, s *command.Scope) error {
+	s.MemberOrMe("") // whoever watches need not say who they are
 	screen, ctx := command.StartRepaint(ctx)
 	defer screen.Close()
 	var known []string // what waited at the last look
 	for isFirst := true; ctx.Err() == nil; isFirst = false {
-		m, err := readMembers(ctx, s.Team)
+		_, lines, err := readMembers(ctx, s.Team)
 		if err != nil {
 			return err
 		}
-		lines, waiting := m.lines(), waitingFor(ctx, s)
+		waiting := waitingFor(ctx, s)
 		if _, height, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
 			lines = teams.FirstLines(lines, max(height-len(waiting)-2, 3))
 		}
@@ -156,7 +150,7 @@ func teamLs(c *cli.Context, s *command.Scope) error {
 		list = append(list, map[string]any{"team": n, "members": members})
 		text += fmt.Sprintf("%s: %s\n", n, command.Join(members))
 	}
-	return command.Print(c, result{map[string]any{"teams": list}, text})
+	return command.PrintAs(c, map[string]any{"teams": list}, text)
 }
 
 func teamAdd(c *cli.Context, s *command.Scope) error {
@@ -186,7 +180,7 @@ func teamAdd(c *cli.Context, s *command.Scope) error {
 		}
 		text += fmt.Sprintf("\nmembers of %s may take from the inbox of %s: atm take %s", s.Team.Name, command.Join(names), names[0])
 	}
-	return printResult(c, map[string]any{"team": s.Team.Name, "added": added, "shared": isShared}, "%s", text)
+	return command.PrintAs(c, map[string]any{"team": s.Team.Name, "added": added, "shared": isShared}, text)
 }
 
 func teamRetire(c *cli.Context, s *command.Scope) error {
@@ -207,8 +201,8 @@ func teamRetire(c *cli.Context, s *command.Scope) error {
 		return err
 	}
 	unread := n.Unread + n.Leased
-	return printResult(c, map[string]any{"agent": name, "unread": unread, "path": s.Team.Dir().Path() + "/" + where},
-		"retired %s with %d unread; atm team restore %s brings both back", name, unread, name)
+	return command.PrintAs(c, map[string]any{"agent": name, "unread": unread, "path": s.Team.Dir().Path() + "/" + where},
+		fmt.Sprintf("retired %s with %d unread; atm team restore %s brings both back", name, unread, name))
 }
 
 func teamRestore(c *cli.Context, s *command.Scope) error {
@@ -222,7 +216,7 @@ func teamRestore(c *cli.Context, s *command.Scope) error {
 	if err := s.Team.Restore(c.Context, name); err != nil {
 		return err
 	}
-	return printResult(c, map[string]any{"agent": name}, "%s is back", name)
+	return command.PrintAs(c, map[string]any{"agent": name}, string(name)+" is back")
 }
 
 var statusCommand = &cli.Command{
@@ -232,50 +226,40 @@ var statusCommand = &cli.Command{
 		&cli.StringFlag{Name: "as-wire", Usage: "as the PTY manager `missiond` writes it"},
 		&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "every member, one a line"},
 	},
-	Action: status,
+	Action: command.With(command.OpenTeam, status),
 }
 
-func status(c *cli.Context) error {
+func status(c *cli.Context, s *command.Scope) error {
 	if v := c.String("as-wire"); c.IsSet("as-wire") && v != "missiond" {
 		return command.Usage("--as-wire %s: there is only missiond", letter.Escape(v)).
 			WithHint("atm status --as-wire missiond; events have their own: atm events --as-wire daemon")
 	}
-	open := command.OpenMe
-	if c.Args().Present() || c.Bool("all") {
-		open = command.OpenTeam
-	}
-	s, err := open(c)
-	if err != nil {
-		return err
-	}
-	var names []wire.Name
-	if c.Bool("all") {
-		names, err = s.Team.Agents()
-	} else if c.Args().Present() {
-		if s.Me, err = s.Member(c.Args().First()); err == nil {
-			s.Team, err = s.Root.Team(s.Me.Address().Team)
-		}
+	boxes, err := s.Team.Boxes()
+	if !c.Bool("all") && err == nil {
+		boxes = make([]*mailbox.Box, 1)
+		boxes[0], err = s.MemberOrMe(c.Args().First())
 	}
 	if err != nil {
 		return err
 	}
-	if !c.Bool("all") {
-		names = []wire.Name{s.Me.Agent()}
-	}
-	for _, n := range names {
-		m, err := s.Team.Status(c.Context, n)
+	for _, box := range boxes {
+		t, err := s.Root.Team(box.Address().Team)
 		if err != nil {
 			return err
 		}
-		r := result{m, statusText(m)}
+		m, err := t.Status(c.Context, box.Agent())
+		if err != nil {
+			return err
+		}
+		document, text := any(m), statusText(m)
 		if c.IsSet("as-wire") {
-			line, err := wire.Marshal(s.Team.Slot(m))
+			line, err := wire.Marshal(t.Slot(m))
 			if err != nil {
 				return err
 			}
-			r = result{json.RawMessage(line), string(line)}
+			document, text = json.RawMessage(line), string(line)
 		}
-		if err := command.Print(c, r); err != nil {
+		if err := command.PrintAs(c, document, text); err != nil {
 			return err
 		}
 	}
