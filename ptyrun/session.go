@@ -82,7 +82,7 @@ func (r *runner) unbindSessions(failed error) {
 	if b == nil {
 		return
 	}
-	if r.Held != nil && !r.Held() {
+	if !r.Hold.StillHeld() {
 		return
 	}
 	// An abort that came while the agent ended, or failed then, is carried out as well.

@@ -13,8 +13,8 @@ import (
 // take has somebody take from an inbox; "" where there is nothing.
 func take(t *testing.T, box *mailbox.Box, by wire.Name) wire.ID {
 	t.Helper()
-	opt := mailbox.LeaseOptions{By: wire.Address{Agent: by, Team: box.Address().Team}, For: time.Minute}
-	it, _, err := box.Lease(context.Background(), opt, func(*mailbox.Item, mailbox.Lease) (bool, error) { return true, nil })
+	taker := wire.Address{Agent: by, Team: box.Address().Team}
+	it, err := box.Lease(context.Background(), taker, time.Minute, func(*mailbox.Item, mailbox.Lease) (bool, error) { return true, nil })
 	if err != nil {
 		t.Fatal(err)
 	}

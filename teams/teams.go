@@ -182,12 +182,6 @@ func (t *Team) Member(name wire.Name) (*mailbox.Box, error) {
 	return nil, &UnknownError{Name: name, Team: t.Name, Members: members, Retired: t.WasRetired(name)}
 }
 
-// WasRetired reports whether mailboxes of that name lie in the archive.
-func (t *Team) WasRetired(name wire.Name) bool {
-	_, err := t.LastRetired(name)
-	return err == nil
-}
-
 // Mailbox is the mailbox at an address, in whatever team of the root.
 func (r *Root) Mailbox(a wire.Address) (*mailbox.Box, error) {
 	t, err := r.Team(a.Team)

@@ -96,7 +96,7 @@ func start(ctx context.Context, dir, driverName string, command []string) (*agen
 	run := string(wire.NewID())
 	options := ptyrun.Options{
 		Box: a.bob, Run: run, Command: command, Dir: dir, Driver: d, Cols: 120, Rows: 30,
-		Env: append(os.Environ(), "ATM_RUN="+run, "TERM=xterm-256color", "PS1=$ "), Held: a.hold.StillHeld,
+		Env: append(os.Environ(), "ATM_RUN="+run, "TERM=xterm-256color", "PS1=$ "), Hold: a.hold,
 		// A manager's policy; without it everything is asked.
 		Decide: func(tool, input string) ptyrun.Decision { return ptyrun.Ask },
 	}

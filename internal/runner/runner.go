@@ -115,7 +115,7 @@ func run(ctx context.Context, spec runspec.Spec) (exit ptyrun.Exit, err error) {
 		return exit, err
 	}
 	o := options(spec, team)
-	o.State, o.Held = *state, hold.StillHeld
+	o.State, o.Hold = *state, hold
 	o.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	return ptyrun.Run(ctx, o)
 }

@@ -120,24 +120,23 @@ func (w *writer) mailboxes(t *teams.Team, others ...string) error {
 
 func (w *writer) messages(box *mailbox.Box) error {
 	box.TakeIn(w.ctx)
-	entries, err := box.List(w.ctx)
+	ids, err := box.List(w.ctx)
 	top := string(box.Address().Team) + "/" + string(box.Agent())
 	if err == nil {
 		err = w.addDir(top)
 	}
-	for i := range entries {
-		e := &entries[i]
-		key := top + "/" + string(e.ID)
+	for _, id := range ids {
+		key := top + "/" + string(id)
 		if w.saved[key] || err != nil {
 			continue
 		}
-		data, gone := box.Copy(e)
+		where, data, gone := box.Copy(id)
 		if errors.Is(gone, mailbox.ErrNotFound) || errors.Is(gone, durable.ErrNotRegular) {
 			w.total.Skipped++
 			continue
 		}
 		if err = gone; err == nil {
-			err = w.add(top+"/"+e.Path, data, e.ID.Time())
+			err = w.add(top+"/"+where, data, id.Time())
 		}
 		w.saved[key] = true
 		w.total.Add(mailbox.Moved{Messages: 1, Bytes: int64(len(data))})

@@ -152,7 +152,7 @@ func TestBackupOfTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := post(t, team, "alice", "jobs", "held")
-	_, _, err := team.Box("jobs").Lease(ctx, mailbox.LeaseOptions{By: team.Box("bob").Address(), For: time.Minute},
+	_, err := team.Box("jobs").Lease(ctx, team.Box("bob").Address(), time.Minute,
 		func(*mailbox.Item, mailbox.Lease) (bool, error) { return true, nil })
 	must(t, err)
 	var b bytes.Buffer

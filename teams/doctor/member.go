@@ -48,20 +48,20 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 		h.Closed = nil
 	}
 	// Of files or directories: %s in the message is a name, in the command its path.
-	each := func(code, severity string, names []string, dir, fix, message string) {
+	each := func(code, severity string, names []string, fix, message string) {
 		for _, name := range names {
-			fix := strings.ReplaceAll(fix, "%s", policy.Quote(b.Path()+"/"+dir+name))
-			d.add(code, severity, fix, "%s: "+message, b.Address(), dir+name)
+			fix := strings.ReplaceAll(fix, "%s", policy.Quote(b.Path()+"/"+name))
+			d.add(code, severity, fix, "%s: "+message, b.Address(), name)
 		}
 	}
-	each("drop.not_a_file", "warning", h.NotFiles, "inbox/", "", "%s is no regular file and is never opened")
-	each("drop.empty", "info", h.Empty, "inbox/", "", "%s is empty and waits for content")
-	each("drop.unreadable", "warning", h.Unreadable, "inbox/", "chmod u+r %s", "%s cannot be read")
-	each("drop.misplaced", "warning", h.Misplaced, "", "mv %s "+policy.Quote(b.Path()+"/inbox/"), "%s lies where nobody looks for mail")
-	each("inbox.not_writable", "error", h.Closed, "", "chmod u+rwx %s", "this user cannot write in %s")
-	each("events.odd", "error", h.OddEvents, "events/", "mv %s .", "%s is no part of the log")
-	each("agent.not_a_directory", "error", h.NotDirs, "", "mv %s .", "%s is not a directory")
-	each("mode.open", "warning", h.Open, "", "chmod 700 %s", "%s is open to everybody")
+	each("drop.not_a_file", "warning", h.NotFiles, "", "%s is no regular file and is never opened")
+	each("drop.empty", "info", h.Empty, "", "%s is empty and waits for content")
+	each("drop.unreadable", "warning", h.Unreadable, "chmod u+r %s", "%s cannot be read")
+	each("drop.misplaced", "warning", h.Misplaced, "mv %s "+policy.Quote(b.Path()+"/inbox/"), "%s lies where nobody looks for mail")
+	each("inbox.not_writable", "error", h.Closed, "chmod u+rwx %s", "this user cannot write in %s")
+	each("events.odd", "error", h.OddEvents, "mv %s .", "%s is no part of the log")
+	each("agent.not_a_directory", "error", h.NotDirs, "mv %s .", "%s is not a directory")
+	each("mode.open", "warning", h.Open, "chmod 700 %s", "%s is open to everybody")
 	count := func(code, severity string, n int, fix, message string) {
 		if n > 0 {
 			d.add(code, severity, fix, "%s: "+message, b.Address(), n)
