@@ -155,19 +155,19 @@ func (r *Root) Taken(box *mailbox.Box, m *wire.Message, by wire.Address) (from *
 		if errors.Is(err, mailbox.ErrNoAgent) || errors.Is(err, ErrNoTeam) {
 			continue
 		}
-		var leases map[wire.ID]mailbox.Lease
+		var lease mailbox.Lease
+		isTaken := false
 		if err == nil {
-			leases, err = b.Leases()
+			lease, isTaken, err = b.LastLease(m.ID)
 		}
 		if err != nil {
 			return nil, err
 		}
-		lease, isTaken := leases[m.ID]
 		switch {
 		case isTaken && lease.By == by:
 			return b, nil
 		case isTaken && lease.Until.After(time.Now()):
-			from, others = b, &mailbox.LeasedError{ID: m.ID, By: lease.By, Until: lease.Until}
+			from, others = b, &mailbox.LeasedError{ID: m.ID, Lease: lease}
 		case isTaken:
 			from, others = b, fmt.Errorf("message %s %w", m.ID.Short(6), mailbox.ErrNotHeld)
 		}
