@@ -101,7 +101,8 @@ func (r *Root) AckedBy(ctx context.Context, m *wire.Message, me *mailbox.Box) (l
 
 // Withdraw takes a message of mine out of the inbox of a recipient where it is unread
 // (Unread: now; Withdrawn: before). A recipient that has read it gets a notice (Owed,
-// Done); one that has acknowledged it keeps it: "".
+// Done); one that has acknowledged it keeps it: "". What somebody has taken stays theirs:
+// *mailbox.LeasedError.
 func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, from wire.Address, origin *wire.Origin) (mailbox.State, error) {
 	b, err := r.Mailbox(from)
 	if err != nil {
@@ -110,10 +111,6 @@ func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, f
 	if _, err := me.Get(AckID(m.ID, from)); err == nil {
 		return "", nil // acknowledged, wherever it lies now
 	}
-	to := from // or whoever has taken it
-	if it, err := b.Get(m.ID); err == nil && it.Lease != nil {
-		to = it.Lease.By
-	}
 	state, err := b.Withdraw(ctx, m.ID, me.Address())
 	if err != nil || state == mailbox.Unread || state == mailbox.Withdrawn {
 		return state, err
@@ -121,7 +118,7 @@ func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, f
 	if state == mailbox.Done && m.RequiresAck {
 		return "", nil
 	}
-	return state, r.deliver(ctx, &Outgoing{From: me, To: []wire.Address{to}, Given: true, Message: &wire.Message{
+	return state, r.deliver(ctx, &Outgoing{From: me, To: []wire.Address{from}, Given: true, Message: &wire.Message{
 		ID: wire.Derive("withdrawn", m.ID, me.Address()), Type: wire.TypeNotice,
 		InReplyTo: m.ID, Thread: m.ThreadID(), ReplyWanted: "no", Origin: origin,
 		Body:    fmt.Sprintf("I withdrew my message %s, which you have read. Please do not act on it.", m.ID.Short(6)),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -183,7 +184,7 @@ func findToAck(ctx context.Context, s *command.Scope, word string) (heldMessage,
 var withdrawCommand = &cli.Command{
 	Name: "withdraw", Aliases: []string{"unsend", "recall", "retract", "undo"}, ArgsUsage: "ID", Usage: "take a message of yours back",
 	UsageText:   "atm withdraw 9f3a1c",
-	Description: "Unread: it is taken out of the inbox. Read: the reader gets a notice. Acked: refused, exit 5.",
+	Description: "Unread: it is taken out of the inbox. Read: the reader gets a notice. Acked or taken: exit 5.",
 	Action:      command.With(command.OpenToWrite, withdraw),
 }
 
@@ -198,6 +199,10 @@ func withdraw(c *cli.Context, s *command.Scope) error {
 		state, err := s.Root.Withdraw(c.Context, s.Me, m, to, s.Origin())
 		if err == nil && state == "" {
 			err = command.Refused("message %s is acknowledged", m.ID.Short(6)).WithHint("atm reply %s \"…\"%s", m.ID.Short(6), s.Flags())
+		}
+		if held, isLeased := errors.AsType[*mailbox.LeasedError](err); isLeased {
+			holder := strings.TrimSuffix(held.By.String(), "@"+string(s.Team.Name))
+			err = command.Locked("%w", err).WithHint("tell who works on it: atm send %s \"…\"%s", holder, s.Flags())
 		}
 		if err != nil {
 			r.missed(c, to, err)
