@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -91,9 +93,9 @@ func (r *result) failures(c *cli.Context, not string) error {
 	case len(r.Delivered) == 0 && len(r.Failed) == 1:
 		return r.Failed[0].Error
 	case c.Bool("json") && len(r.Delivered) == 0:
-		if err := command.PrintJSON(r); err != nil {
-			return err
-		}
+		first := *r.Failed[0].Error
+		first.Message = fmt.Sprintf("%s anybody: %s", not, first.Message)
+		return r.in(&first)
 	case !c.Bool("json"):
 		for _, f := range r.Failed {
 			command.Warn(c, "%s %s: %s; %s", not, f.To, f.Message, f.Hint)
@@ -103,6 +105,14 @@ func (r *result) failures(c *cli.Context, not string) error {
 		return command.Exit(command.ExitPartial)
 	}
 	return command.Exit(r.Failed[0].Exit)
+}
+
+// in puts what became of the message beside an error in its JSON.
+func (r *result) in(e *command.Error) *command.Error {
+	more := map[string]any{"id": r.ID, "delivered": r.Delivered, "failed": r.Failed}
+	maps.Copy(more, e.Extra)
+	e.Extra = more
+	return e
 }
 
 // deliver sends a message, says what became of it, and waits if that was asked for.
@@ -124,6 +134,9 @@ func deliver(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
 	}
 	if err == nil && waits && len(r.Delivered) > 0 {
 		err = s.Await(func(ctx context.Context) error { return r.awaitAnswers(ctx, c, s, o.Message) })
+		if err != nil && c.Bool("json") && !errors.Is(err, syscall.EPIPE) {
+			return r.in(unanswered(c, s, o.Message, err))
+		}
 	}
 	if err != nil {
 		return err
@@ -206,7 +219,7 @@ func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Sc
 	}
 	err := waitFor(ctx, s, wanted, true, command.Duration(c, "timeout"))
 	if e, ok := errors.AsType[*command.Error](err); ok && e.Code == "timeout" {
-		e.Message, e.Extra["id"] = "sent "+r.ID.Short(6)+", but "+e.Message, r.ID
+		e.Message = "sent " + r.ID.Short(6) + ", but " + e.Message
 	}
 	if err != nil {
 		return err
@@ -231,11 +244,31 @@ func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Sc
 			return err
 		}
 	}
+	isPrinted := false
 	_, err = s.Me.Read(ctx, mailbox.ReadOptions{IDs: ids}, func(b mailbox.Batch) (int, error) {
+		isPrinted = true
 		n, err := showPieces(ctx, doc)
 		return n * len(b.Items), err
 	})
+	if isPrinted {
+		err = command.Tell(c, err)
+	}
 	return err
+}
+
+// unanswered is why the wait for what comes of a message ended, an interrupt as well: it
+// was sent all the same.
+func unanswered(c *cli.Context, s *command.Scope, m *wire.Message, err error) *command.Error {
+	if !errors.Is(err, context.Canceled) {
+		return command.Explain(c, err)
+	}
+	flag := "--acked"
+	if c.Bool("wait-reply") {
+		flag = "--reply"
+	}
+	e := command.Failed("sent %s, but the wait was interrupted", m.ID.Short(6)).WithHint("atm wait %s %s%s", flag, m.ID.Short(6), s.Flags())
+	e.Exit = command.ExitInterrupted
+	return e
 }
 
 const batchExample = `echo '{"to":"bob","body":"…","requires_ack":true}' | atm send --batch`
