@@ -20,6 +20,9 @@ const (
 	holdDialog = "a dialog is open"
 )
 
+// isSilent reports whether its runner does not answer.
+func (m *Member) isSilent() bool { return m.Running && m.Detail == reducer.NotAnswering }
+
 // hold is what keeps a runner from typing mail into an agent that is idle; "" where
 // nothing does, or for a moment only.
 func (m *Member) hold() string {
@@ -66,6 +69,10 @@ func (m *Member) Forecast(now time.Time, urgent bool) string {
 	switch {
 	case m.State == reducer.WordPerson:
 		return "person"
+	case m.isSilent() && m.State == reducer.WordUnknown:
+		return "its runner does not answer"
+	case m.isSilent():
+		return state + ", but its runner does not answer"
 	case m.Running && m.Inject == "off":
 		return state + "; nothing is typed in"
 	case m.State == reducer.WordBlocked:
@@ -102,6 +109,8 @@ func (m *Member) gateFor(msg *wire.Message, d *Delivery, again string) string {
 		return say("NAME is a person, who reads it when they look")
 	case m.Inject == "off":
 		return say("nothing is typed into NAME (inject is off), who reads it with atm read")
+	case m.isSilent():
+		return say("the runner of NAME does not answer, and types nothing in: atm doctor")
 	case msg.Expired(now):
 		return say("it has expired, and nothing brings it to NAME any more")
 	case m.WaitingOn != nil && m.WaitingOn.Dialog == policy.DialogTrust:

@@ -93,6 +93,7 @@ func (t *Table) about(m Member) string {
 	said, held := "", ""
 	switch {
 	case m.Presence != reducer.PresenceUnknown && m.State != reducer.WordUnknown:
+	case m.isSilent():
 	case m.Running:
 		said = "runs"
 	case m.PresenceAt == nil:
