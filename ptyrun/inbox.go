@@ -74,19 +74,17 @@ func (r *runner) readMailLeft() {
 func (r *runner) apply(in reducer.Input) {
 	for _, e := range r.state.Apply(in) {
 		switch e.Do {
-		case reducer.DeliverNow:
+		case reducer.Deliver:
 			r.mail.enqueue(e.IDs)
 		case reducer.Interrupt:
 			r.Log.Info("interrupting for urgent mail", "ids", e.IDs)
 			r.wg.Go(func() { r.interrupt(r.ctx, true) })
-		case reducer.Remind, reducer.Escalate:
+		case reducer.Overdue:
 			select {
 			case r.overdue <- struct{}{}:
 			default:
 			}
 		}
-		// DeliverAtIdle and Announce wait, and so does Ask: what the screen asks is put to the rules when
-		// it is seen.
 	}
 	if r.state.Turn().Word() != reducer.WordIdle {
 		r.mail.queue = nil // it will be named again

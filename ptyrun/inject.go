@@ -175,7 +175,7 @@ func (r *runner) claim(t *typing) (err error) {
 		if len(ids) > 1 && r.Inject != Pointer {
 			ids = ids[:r.fitting(ids, now)]
 		}
-		c, failed := r.Box.Claim(r.ctx, ids)
+		c, failed := r.Hold.Claim(r.ctx, ids)
 		if !r.post(func() { t.claim, err = c, failed; t.resume() }) && c != nil {
 			c.NotTyped(context.Background())
 		}
@@ -403,7 +403,7 @@ func (r *runner) typed(t *typing) {
 	case t.claim != nil && r.Inject != Pointer:
 		t.claim.Turn = turn
 		r.changeClaim(func() error {
-			err := t.claim.Typed(forever, ids...)
+			err := t.claim.Typed(forever)
 			if _, ok := errors.AsType[*mailbox.UnloggedError](err); ok { // the event writer tries until it is said
 				r.sayAll(wire.Event{Kind: wire.EventInjected, TurnID: turn}, ids)
 			}

@@ -227,7 +227,7 @@ func (r *runner) loop(quit <-chan struct{}) (failed error) {
 			f()
 		case <-time.After(r.wake.Sub(r.Now())):
 		case <-check.C:
-			if r.Held != nil && !r.Held() && failed == nil {
+			if !r.Hold.StillHeld() && failed == nil {
 				failed = ErrTakenOver
 				r.stop(failed.Error(), r.Waits.Idle)
 			}

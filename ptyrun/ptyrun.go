@@ -109,7 +109,7 @@ type Options struct {
 	Overdue  func(ctx context.Context, isIdle bool) error
 
 	Sessions *Sessions        // nil: they are none of the runner's business
-	Held     func() bool      // whether the runner lock is still ours; nil: it is
+	Hold     *mailbox.Runner  // of the agent's runner lock
 	Log      *slog.Logger     // nil: silence
 	Now      func() time.Time // nil: time.Now
 	Waits    *Waits           // nil: as agents need them

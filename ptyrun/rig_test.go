@@ -122,7 +122,7 @@ func (r *rig) run() *rig {
 		r.t.Fatal(err)
 	}
 	r.hold = hold
-	r.opt.Held = hold.StillHeld
+	r.opt.Hold = hold
 	r.opt.Env = append(r.opt.Env, "ATM_RUN="+r.opt.Run, "TERM=xterm-256color")
 	go func() {
 		defer close(r.done)

@@ -112,7 +112,7 @@ func TestClaimOfADeadRunner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.bob.Claim(t.Context(), []wire.ID{id}); err != nil {
+	if _, err := hold.Claim(t.Context(), []wire.ID{id}); err != nil {
 		t.Fatal(err)
 	}
 	hold.Release()

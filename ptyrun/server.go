@@ -53,7 +53,7 @@ func (r *runner) Screen(_ context.Context, req control.ScreenRequest) (control.S
 			out.Lines = p.screen.Tail(req.Last)
 		}
 		if req.ANSI {
-			out.ANSI = p.screen.ANSI()
+			out.ANSI = p.screen.ANSI(req.Last)
 		}
 		return out, nil
 	})

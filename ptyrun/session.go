@@ -82,7 +82,7 @@ func (r *runner) unbindSessions(failed error) {
 	if b == nil {
 		return
 	}
-	if r.Held != nil && !r.Held() {
+	if !r.Hold.StillHeld() {
 		return
 	}
 	// An abort that came while the agent ended, or failed then, is carried out as well.
@@ -168,7 +168,7 @@ func (r *runner) startRound(now time.Time, applyRules bool) {
 			aborted = r.abortAll(alive)
 		}
 		if !isAttached {
-			_, told = b.store.Attach(r.ctx, agent, session.AttachOptions{Begin: b.Begin, Lines: lines, Rules: b.Rules})
+			told = b.store.Attach(r.ctx, agent, session.AttachOptions{Begin: b.Begin, Lines: lines, Rules: b.Rules})
 		} else if lines != hadLines {
 			told = b.store.SetLineCapture(r.ctx, agent, lines)
 		}

@@ -128,7 +128,7 @@ func (t *Team) SummaryOf(name wire.Name, s *reducer.State, now time.Time) (Membe
 func (t *Team) askRunner(name wire.Name) (control.Gate, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), control.Patience)
 	defer cancel()
-	c, err := t.dialRunner(ctx, name)
+	c, err := t.DialRunner(ctx, name)
 	if err != nil {
 		return "", err
 	}
@@ -137,10 +137,10 @@ func (t *Team) askRunner(name wire.Name) (control.Gate, error) {
 	return s.Gate, nil
 }
 
-// dialRunner connects to the runner of a member whose lock is held. Where no socket is there it is about to
+// DialRunner connects to the runner of a member whose lock is held. Where no socket is there it is about to
 // begin or to end, for which control.Patience is enough: ErrNoRunner when the lock is free then, else
 // ErrNotAnswering.
-func (t *Team) dialRunner(ctx context.Context, name wire.Name) (*control.Client, error) {
+func (t *Team) DialRunner(ctx context.Context, name wire.Name) (*control.Client, error) {
 	for began := time.Now(); ; time.Sleep(control.Patience / 50) {
 		c, err := control.Dial(ctx, filepath.Join(t.Box(name).Path(), "run"))
 		if !errors.Is(err, control.ErrNoRunner) {
@@ -192,10 +192,11 @@ func (t *Team) Members(ctx context.Context) (members []Member, stats Stats, err 
 		}
 		return err
 	})
-	return members, statsOf(members), err
+	return members, StatsOf(members), err
 }
 
-func statsOf(members []Member) Stats {
+// StatsOf adds members up.
+func StatsOf(members []Member) Stats {
 	s := Stats{Total: len(members)}
 	for _, m := range members {
 		switch m.State {
@@ -219,7 +220,7 @@ func statsOf(members []Member) Stats {
 // but a confirmation, and a slot that was never spawned has exited.
 func (t *Team) Slot(m Member) wire.PTYAgentInfo {
 	info := wire.PTYAgentInfo{
-		SlotID: string(m.Name), Role: m.Role, State: wire.SlotExited,
+		SlotID: string(m.Name), Role: m.Role, State: string(reducer.Exited),
 		LogFile: filepath.Join(t.Box(m.Name).Path(), "run", "screen.cast"),
 	}
 	if m.PID > 0 {
@@ -235,13 +236,13 @@ func (t *Team) Slot(m Member) wire.PTYAgentInfo {
 	switch {
 	case m.State == reducer.WordOff:
 	case m.Activity == reducer.AwaitingInput:
-		info.State = wire.SlotConfirming
+		info.State = string(reducer.Confirming)
 	case m.Activity != reducer.Unknown:
-		info.State = wire.SessionState(m.Activity)
+		info.State = string(m.Activity)
 	case m.TurnStatus == reducer.TurnBusy:
-		info.State = wire.SlotThinking
+		info.State = string(reducer.Thinking)
 	case m.Running:
-		info.State = wire.SlotStarting
+		info.State = string(reducer.Starting)
 	}
 	return info
 }

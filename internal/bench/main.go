@@ -24,6 +24,7 @@ import (
 
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -73,10 +74,10 @@ func measure(ctx context.Context, in string, rounds int, only string) (all []*co
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	if _, err := teams.Make(dir); err != nil {
+	if _, err := rootdir.Make(dir); err != nil {
 		return nil, err
 	}
-	root, err := teams.Open(teams.Found{Path: dir}, nil)
+	root, err := teams.Open(rootdir.Found{Path: dir}, nil)
 	if err != nil {
 		return nil, err
 	}

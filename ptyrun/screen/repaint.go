@@ -1,8 +1,11 @@
 package screen
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
+
+	uv "github.com/charmbracelet/ultraviolet"
 )
 
 // Reset are the bytes that bring an xterm-like terminal back to an ordinary state: main screen, modes off,
@@ -16,8 +19,23 @@ const Reset = "\x1b7\x1b[?1049l\x1b[!p\x1b[?7h\x1b[4l\x1b[20l\x1b[?1l\x1b>\x1b[?
 // encodings, focus, paste, colour scheme.
 var carried = []int{1, 9, 1000, 1002, 1003, 1005, 1006, 1015, 1016, 1007, 1004, 2004, 2031}
 
-// ANSI is the screen as text with SGR sequences, a line a row.
-func (s *Screen) ANSI() string { return s.emulator.Render() + "\n" }
+// ANSI is the screen as text with SGR sequences, a line a row; of the last n lines as
+// Tail, unless n is 0.
+func (s *Screen) ANSI(n int) string {
+	from, end := 0, s.rows
+	if n > 0 {
+		from, end = s.tail(n)
+	}
+	var text strings.Builder
+	for y := from; y < end; y++ {
+		line := make(uv.Line, s.cols)
+		for x := range line {
+			line[x] = *cmp.Or(s.cell(x, y), &uv.EmptyCell)
+		}
+		text.WriteString(line.Render() + "\n")
+	}
+	return text.String()
+}
 
 // Repaint are the bytes that make an xterm-like terminal of this size show this screen: Reset, at most that
 // many lines of scrollback, the screen, title, cursor and modes. (Margins and tabs are not carried over:

@@ -357,12 +357,16 @@ func (s *Screen) Lines() []string {
 // Tail is the last n lines up to the last visible one with text on it, reaching into the scrollback; fewer
 // if there are no more.
 func (s *Screen) Tail(n int) (lines []string) {
-	end := s.rows
-	for end > 0 && s.Line(end-1) == "" {
-		end--
-	}
-	for y := max(end-n, -s.History()); y < end; y++ {
+	from, end := s.tail(n)
+	for y := from; y < end; y++ {
 		lines = append(lines, s.Line(y))
 	}
 	return lines
+}
+
+func (s *Screen) tail(n int) (from, end int) {
+	for end = s.rows; end > 0 && s.Line(end-1) == ""; {
+		end--
+	}
+	return max(end-n, -s.History()), end
 }
