@@ -48,7 +48,6 @@ type runner struct {
 	mail     mail
 	turn     turn
 	restored *restoredDraft // a text whose turn was interrupted
-	resend   resend         // what of that goes in again
 	question *Question      // on the screen
 	binding  *binding       // to the agent's sessions; nil: to none
 

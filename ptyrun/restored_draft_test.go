@@ -29,10 +29,24 @@ func TestUrgentUndoes(t *testing.T) {
 	} {
 		r := thinking(t, testagent.Options{Profile: of.profile}, of.body)
 		r.wait("the urgent one to be read", r.read(r.send("stop that", urgent)))
-		got := r.fakes(testagent.Submitted)
-		if len(got) != 2 || !strings.Contains(got[1], "stop that\n"+resendHeader+"\n"+got[0]) {
-			t.Errorf("submitted %q", got)
+		r.wait("the first again", func() bool {
+			after := strings.Join(r.fakes(testagent.Submitted)[1:], "\n")
+			_, again, _ := strings.Cut(after, "stop that\n")
+			return strings.Contains(again, "may be a repeat") && strings.Contains(again, "THINK 60s")
+		})
+		if s := strings.Join(r.fakes(testagent.Submitted), "\n"); strings.Count(s, "THINK 60s") != 2 {
+			t.Errorf("submitted %q", s)
 		}
+	}
+}
+
+// It lies unread before the key that interrupts: a runner that is killed then loses nothing.
+func TestUrgentUndoesInTime(t *testing.T) {
+	r := thinking(t, testagent.Options{}, "THINK 60s")
+	r.send("stop that", urgent)
+	r.wait("the interrupt", func() bool { return len(r.fakes(testagent.Interrupted)) > 0 })
+	if ids, err := r.bob.UnreadIDs(); len(ids) != 2 {
+		t.Errorf("unread: %v, %v", ids, err)
 	}
 }
 
