@@ -19,6 +19,7 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -116,7 +117,7 @@ func ingest(c *cli.Context) error {
 	}
 	openScope := command.OpenMe
 	if c.Bool("route") {
-		openScope = command.OpenTeam
+		openScope = command.OpenMeIfSaid
 	}
 	s, err := openScope(c)
 	if err != nil {
@@ -126,19 +127,26 @@ func ingest(c *cli.Context) error {
 	defer stop()
 	lines := bufio.NewScanner(os.Stdin)
 	lines.Buffer(nil, wire.MaxFile)
-	total := ingested{}
+	total, written := ingested{}, 0
 	for n := 1; ctx.Err() == nil && lines.Scan(); n++ {
 		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
 			continue
 		}
-		e, err := s.Team.Ingest(ctx, lines.Bytes(), s.Me, "cli", c.Bool("sync"))
+		e, err := s.Team.Ingest(ctx, lines.Bytes(), s.Me, c.Bool("route"), c.Bool("sync"))
 		if at, ok := errors.AsType[*wire.DecodeError](err); ok {
 			at.Line = n
+		}
+		if broken, ok := errors.AsType[*teams.LogError](err); ok && ctx.Err() == nil {
+			// What was not written once, or not synced, must not be passed over by what follows.
+			return command.Failed("line %d: %w; line %d is the last that is known to be written (%s)", n, broken, written, total).
+				WithHint("atm doctor; then the lines from %d on once more", n)
 		}
 		if err != nil {
 			total.Bad++
 			fmt.Fprintf(os.Stderr, "atm: line %d: %s\n", n, letter.Escape(command.Explain(c, err).Message))
-		} else if e.Seq == 0 {
+			continue
+		}
+		if written = n; e.Seq == 0 {
 			total.Known++
 		} else {
 			total.Appended++
