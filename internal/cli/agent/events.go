@@ -1,9 +1,6 @@
 package agent
 
 import (
-	"bufio"
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -125,14 +122,12 @@ func ingest(c *cli.Context) error {
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	lines := bufio.NewScanner(os.Stdin)
-	lines.Buffer(nil, wire.MaxFile)
 	total, written := ingested{}, 0
-	for n := 1; ctx.Err() == nil && lines.Scan(); n++ {
-		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
-			continue
+	err = command.EachLine(os.Stdin, func(n int, line []byte, err error) error {
+		var e wire.Event
+		if err == nil {
+			e, err = s.Team.Ingest(ctx, line, s.Me, c.Bool("route"), c.Bool("sync"))
 		}
-		e, err := s.Team.Ingest(ctx, lines.Bytes(), s.Me, c.Bool("route"), c.Bool("sync"))
 		if at, ok := errors.AsType[*wire.DecodeError](err); ok {
 			at.Line = n
 		}
@@ -144,15 +139,18 @@ func ingest(c *cli.Context) error {
 		if err != nil {
 			total.Bad++
 			fmt.Fprintf(os.Stderr, "atm: line %d: %s\n", n, letter.Escape(command.Explain(c, err).Message))
-			continue
+			return ctx.Err()
 		}
 		if written = n; e.Seq == 0 {
 			total.Known++
 		} else {
 			total.Appended++
 		}
-	}
-	if err := cmp.Or(ctx.Err(), lines.Err()); err != nil {
+		return ctx.Err()
+	})
+	if e, ok := errors.AsType[*command.Error](err); ok {
+		return e
+	} else if err != nil {
 		return fmt.Errorf("read stdin, after %s: %w", total, err)
 	}
 	if err := command.Print(c, total); err != nil || total.Bad == 0 {
