@@ -112,7 +112,16 @@ func (b *Box) MarkAcked(ctx context.Context, id wire.ID, by wire.Address, delive
 // MarkUnread puts a message that was read back into new, in nobody's hands; one that is unread already
 // stays. ErrWithdrawn for one that was withdrawn. One that was acknowledged is not owed again when it is
 // read once more.
-func (b *Box) MarkUnread(ctx context.Context, id wire.ID) error {
+func (b *Box) MarkUnread(ctx context.Context, id wire.ID) error { return b.putBack(ctx, id, claim{}) }
+
+// MarkUndone is MarkUnread for what was typed into a turn that is undone: the agent may have seen it, and when
+// it is handed over again that may be a repeat.
+func (b *Box) MarkUndone(ctx context.Context, id wire.ID) error {
+	now := claimNow()
+	return b.putBack(ctx, id, claim{Owner: ownerRunner, At: now, Until: now, Times: 1})
+}
+
+func (b *Box) putBack(ctx context.Context, id wire.ID, c claim) error {
 	return b.locked(ctx, "inbox", func() error {
 		return b.moving(ctx, id, func(at place, _ claim) (place, []wire.Event, error) {
 			switch at.state {
@@ -122,7 +131,7 @@ func (b *Box) MarkUnread(ctx context.Context, id wire.ID) error {
 				return at, nil, fmt.Errorf("%s %w", id.Short(6), ErrWithdrawn)
 			}
 			// A claim from before it was read would be live again.
-			return b.unread(), nil, b.changeClaims(func(all claims) error { delete(all, id); return nil })
+			return b.unread(), nil, b.changeClaims(func(all claims) error { all[id] = c; return nil })
 		})
 	})
 }

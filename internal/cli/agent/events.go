@@ -16,6 +16,7 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -113,7 +114,7 @@ func ingest(c *cli.Context) error {
 	}
 	openScope := command.OpenMe
 	if c.Bool("route") {
-		openScope = command.OpenTeam
+		openScope = command.OpenMeIfSaid
 	}
 	s, err := openScope(c)
 	if err != nil {
@@ -121,26 +122,35 @@ func ingest(c *cli.Context) error {
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	total := ingested{}
+	total, written := ingested{}, 0
 	err = command.EachLine(os.Stdin, func(n int, line []byte, err error) error {
 		var e wire.Event
 		if err == nil {
-			e, err = s.Team.Ingest(ctx, line, s.Me, "cli", c.Bool("sync"))
+			e, err = s.Team.Ingest(ctx, line, s.Me, c.Bool("route"), c.Bool("sync"))
 		}
 		if at, ok := errors.AsType[*wire.DecodeError](err); ok {
 			at.Line = n
 		}
+		if broken, ok := errors.AsType[*teams.LogError](err); ok && ctx.Err() == nil {
+			// What was not written once, or not synced, must not be passed over by what follows.
+			return command.Failed("line %d: %w; line %d is the last that is known to be written (%s)", n, broken, written, total).
+				WithHint("atm doctor; then the lines from %d on once more", n)
+		}
 		if err != nil {
 			total.Bad++
 			fmt.Fprintf(os.Stderr, "atm: line %d: %s\n", n, letter.Escape(command.Explain(c, err).Message))
-		} else if e.Seq == 0 {
+			return ctx.Err()
+		}
+		if written = n; e.Seq == 0 {
 			total.Known++
 		} else {
 			total.Appended++
 		}
 		return ctx.Err()
 	})
-	if err != nil {
+	if e, ok := errors.AsType[*command.Error](err); ok {
+		return e
+	} else if err != nil {
 		return fmt.Errorf("read stdin, after %s: %w", total, err)
 	}
 	if err := command.Print(c, total); err != nil || total.Bad == 0 {
