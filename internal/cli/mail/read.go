@@ -147,7 +147,11 @@ func (p *page) show(ctx context.Context) (shown bool, err error) {
 		err = fmt.Errorf("shown, but not marked as read: %w", b.Unmarked)
 	}
 	if err == nil && len(b.Unreadable) > 0 {
-		err = command.Failed("%d messages cannot be read: %w", len(b.Unreadable), b.Unreadable[0]).WithHint("atm doctor")
+		what := "a message"
+		if n := len(b.Unreadable); n > 1 {
+			what = fmt.Sprint(n, " messages")
+		}
+		err = command.Failed("%s cannot be read: %w", what, b.Unreadable[0]).WithHint("atm doctor")
 		if p.follows || p.c.Bool("wait") && len(b.Items) == 0 { // others may come
 			if !p.hasWarned {
 				command.Warn(p.c, "%v", err)
