@@ -9,6 +9,7 @@ import (
 	"github.com/xrash/smetrics"
 
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/wire"
 )
 
 // A Line is a command line as urfave/cli wants it.
@@ -17,6 +18,7 @@ type Line struct {
 	Unknown int          // where a word stands that is no verb; -1: nowhere
 	Args    []string     // for cli.App.Run: flags before words
 	Words   []string     // neither verb nor flag
+	Global  []string     // flags of the app, as --name=value
 	Help    bool         // --help
 	JSON    bool         // --json
 
@@ -27,14 +29,16 @@ type Line struct {
 // means the same wherever it stands before "--". urfave reads what the flags say. The
 // Line is there even with an error.
 func Parse(app *cli.App, words []string) (*Line, error) {
+	words = verbFirst(app, words)
 	end := slices.Index(words, "--")
 	if end < 0 {
 		end = len(words)
 	}
 	l := &Line{app: app, JSON: slices.Contains(words[:end], "--json"), Unknown: -1}
 	verbs := l.findVerb(words[:end])
-	var path, global, flags []string
-	isRefused := false // for a flag that there is not, which says more than a word too many behind it
+	var path, flags []string
+	named := map[int][]string{} // words that were given as flags, by their place in ArgsUsage
+	isRefused := false          // for a flag that there is not, which says more than a word too many behind it
 	for i := 0; i < end; i++ {
 		if slices.Contains(verbs, i) {
 			path = append(path, words[i])
@@ -42,28 +46,53 @@ func Parse(app *cli.App, words []string) (*Line, error) {
 		}
 		if !isFlag(words[i]) {
 			l.Words = append(l.Words, words[i])
-			if len(l.Words) == l.commandAt() {
+			if len(l.Words)+len(named) == l.commandAt() {
 				end = i + 1 // the rest is a command line of somebody else's
 			}
 			continue
 		}
-		f, next := l.find(words[i]), ""
+		typed, value, given := strings.Cut(words[i], "=")
+		f, next := l.find(typed), ""
+		if i+1 < end {
+			next = words[i+1]
+		}
+		if number := typed[2:]; f == nil && number != "" && strings.Trim(number, "0123456789") == "" { // -n5
+			f, value, given = l.find(typed[:2]), number, true
+		}
+		meant := value
+		if !given && !isFlag(next) {
+			meant = next
+		}
+		place := l.place(typed)
+		isWord := meant != "" && place >= 0 && (f == nil || !fits(f, meant))
+		isJSON := meant == "json" && f == nil && slices.Contains([]string{"format", "output", "o"}, strings.TrimLeft(typed, "-"))
+		if isWord {
+			named[place] = append(named[place], meant)
+		} else if isJSON {
+			l.Global = append(l.Global, "--json=true")
+		}
+		if isWord || isJSON {
+			if !given {
+				i++
+			}
+			continue
+		}
 		if f == nil {
 			isRefused = isRefused || strings.HasPrefix(words[i], "--")
 			flags = append(flags, words[i]) // urfave takes "-al" apart, or refuses it
 			continue
 		}
-		if i+1 < end {
-			next = words[i+1]
-		}
-		typed, value, given := strings.Cut(words[i], "=")
 		name, needs, isGlobal := f.Names()[0], takesValue(f), slices.Contains(app.Flags, f)
 		waits := strings.HasPrefix(name, "wait") && l.find("--timeout") != nil
 		if !given && i+1 < end && (needs && l.find(next) == nil || waits && isDuration(next)) {
 			value, given = next, true
 			i++
 		}
+		state := l.place("--state")
 		switch {
+		case needs && !given && state >= 0: // wait bob --idle
+			named[state] = append(named[state], name)
+			continue
 		case needs && (!given || value == "" && isGlobal):
 			return l, Usage("%s needs a value", typed)
 		case waits && isDuration(value):
@@ -77,7 +106,7 @@ func Parse(app *cli.App, words []string) (*Line, error) {
 		}
 		l.Help = l.Help || name == "help"
 		if isGlobal {
-			global = append(global, "--"+name+"="+value)
+			l.Global = append(l.Global, "--"+name+"="+value)
 		} else {
 			flags = append(flags, "--"+name+"="+value)
 		}
@@ -86,12 +115,123 @@ func Parse(app *cli.App, words []string) (*Line, error) {
 		end++
 	}
 	l.Words = append(l.Words, words[end:]...)
-	l.Args = slices.Concat([]string{app.Name}, global, path, flags, []string{"--"}, l.Words)
-	l.JSON = slices.Contains(global, "--json=true")
-	if isRefused {
-		return l, nil
+	err := l.fill(named)
+	l.Args = slices.Concat([]string{app.Name}, l.Global, path, flags, []string{"--"}, l.Words)
+	l.JSON = slices.Contains(l.Global, "--json=true")
+	if isRefused || err != nil {
+		return l, err
 	}
 	return l, l.checkWords()
+}
+
+// nouns stand beside the verb in the commands of other tools: "list agents", "mail read",
+// "send-message". Each has the verb that lists such things.
+var nouns = map[string]string{
+	"message": "ls", "messages": "ls", "mail": "ls", "email": "ls", "inbox": "ls",
+	"agent": "team", "agents": "team", "members": "team", "teams": "team", "status": "status",
+	"events": "events", "sessions": "session", "approvals": "pending", "permissions": "pending",
+}
+
+// verbFirst takes such a noun off a command line.
+func verbFirst(app *cli.App, words []string) []string {
+	if len(words) == 0 {
+		return words
+	}
+	first, isSplit := strings.ReplaceAll(words[0], "_", "-"), false
+	if verb, noun, _ := strings.Cut(first, "-"); app.Command(first) == nil && app.Command(verb) != nil && nouns[noun] != "" {
+		words, isSplit = slices.Concat([]string{verb, noun}, words[1:]), true
+	}
+	if len(words) == 1 {
+		return words
+	}
+	isList := slices.Contains([]string{"list", "ls", "get", "show", "describe"}, words[0])
+	switch verb, team := nouns[words[1]], app.Command("team"); {
+	case isList && verb != "":
+		return append([]string{verb}, words[2:]...)
+	case isSplit && verb == "ls":
+		return append(words[:1], words[2:]...)
+	case nouns[words[0]] == "ls" && app.Command(words[1]) != nil,
+		strings.HasPrefix(words[0], "agent") && team.Command(words[1]) == nil && app.Command(words[1]) != nil:
+		return words[1:]
+	}
+	return words
+}
+
+// wordFlags are flags that plainly name a word of a verb, by what ArgsUsage calls the
+// word: `ack --id ID` means `ack ID`.
+var wordFlags = map[string]string{
+	"TO":    "to agent name member user recipient",
+	"AGENT": "agent name member worker user queue target to t",
+	"NAME":  "agent name member worker user queue target to t agents members names",
+	"ID":    "id message-id msg-id message msg to reply-to",
+	"TEXT":  "text message body content prompt msg input data m b",
+	"TOOL":  "tool agent name",
+	"FILE":  "file output input path o f",
+	"WORDS": "query text pattern",
+	"SHELL": "shell",
+	"STATE": "state until for",
+}
+
+// place is which word of its verb a flag names; -1: none.
+func (l *Line) place(flag string) int {
+	name := strings.TrimLeft(flag, "-")
+	return slices.IndexFunc(l.Kinds(), func(kind string) bool {
+		return slices.ContainsFunc(strings.Split(kind, "|"), func(k string) bool {
+			return slices.Contains(strings.Fields(wordFlags[k]), name)
+		})
+	})
+}
+
+// Kinds are what ArgsUsage calls the words of the verb: TO, ID|NAME, TEXT.
+func (l *Line) Kinds() (kinds []string) {
+	if l.Command == nil {
+		return nil
+	}
+	for _, field := range strings.Fields(l.Command.ArgsUsage) {
+		field = strings.TrimLeft(field, "[")
+		kinds = append(kinds, field[:len(field)-len(strings.TrimLeft(field, "|ABCDEFGHIJKLMNOPQRSTUVWXYZ"))])
+	}
+	return kinds
+}
+
+// ValueKind is what the value of a flag is, by its usage or the word that it names; wanted
+// is false for one that takes none.
+func (l *Line) ValueKind(flag string) (kind string, wanted bool) {
+	f := l.find(flag)
+	if n := l.place(flag); f == nil && n >= 0 {
+		return l.Kinds()[n], true
+	}
+	if f == nil || !takesValue(f) || strings.Contains(flag, "=") {
+		return "", false
+	}
+	if name := f.Names()[0]; name == "team" || name == "once" { // NAME is a member's elsewhere
+		return "", true
+	}
+	_, usage, _ := strings.Cut(f.(cli.DocGenerationFlag).GetUsage(), "`")
+	kind, _, _ = strings.Cut(usage, "`")
+	return kind, true
+}
+
+// fill puts words that were given as flags into their places.
+func (l *Line) fill(named map[int][]string) error {
+	kinds := l.Kinds()
+	for n, kind := range kinds {
+		isLast := n == len(kinds)-1
+		if len(named[n]) > 0 && isLast && len(l.Words) > n {
+			return Usage("%s is given twice: as a flag and as %q", kind, clipped(l.Words[n])).WithHint("leave one out")
+		}
+		l.Words = slices.Insert(l.Words, min(n, len(l.Words)), named[n]...)
+	}
+	return nil
+}
+
+// fits reports whether a flag can take such a value: one of the same name may be meant
+// for a word.
+func fits(f cli.Flag, value string) bool {
+	if _, isSpan := f.(*cli.GenericFlag); isSpan {
+		return isDuration(value)
+	}
+	return f.Names()[0] != "id" || wire.IsID(value)
 }
 
 // isFlag reports whether a word can only be a flag: "-" is stdin, and an item of

@@ -30,7 +30,7 @@ var lsCommand = &cli.Command{
 		&cli.StringFlag{Name: "since", Usage: "not older than `D`: 2h, 7d, a date"},
 		limitFlag(),
 		&cli.BoolFlag{Name: "count", Usage: "only how many"},
-		&cli.StringFlag{Name: "agent", Hidden: true}, hidden("unread", "new", "l"),
+		hidden("unread", "new", "l"),
 	},
 	Action: command.With(command.OpenMeIfSaid, ls),
 }
@@ -39,7 +39,7 @@ func ls(c *cli.Context, s *command.Scope) error {
 	if err := command.NotBoth(c, "all bad sent"); err != nil {
 		return err
 	}
-	box, err := s.MemberOrMe(cmp.Or(c.Args().First(), c.String("agent")))
+	box, err := s.MemberOrMe(c.Args().First())
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,6 @@ var readCommand = &cli.Command{
 		&cli.BoolFlag{Name: "follow", Usage: "go on showing what comes"},
 		command.TimeoutFlag(),
 		hidden("unread", "new", "u"),
-		&cli.StringSliceFlag{Name: "id", Hidden: true},
 	},
 	Action: command.With(command.OpenMe, read),
 }
@@ -88,7 +87,7 @@ func newPage(c *cli.Context, s *command.Scope) (*page, error) {
 	} else if c.Bool("full") && !c.IsSet("limit") {
 		p.options.Limit = 0
 	}
-	for _, word := range append(c.Args().Slice(), c.StringSlice("id")...) {
+	for _, word := range c.Args().Slice() {
 		if word == string(s.Me.Agent()) {
 			continue // read bob, by bob
 		}
