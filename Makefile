@@ -6,7 +6,9 @@ VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev
 
 GO       ?= go
 LDFLAGS   = -s -w -X main.version=$(VERSION)
-BUILD     = CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
+# Without the tag the command line brings a Markdown parser, which costs each start a third of a millisecond.
+FLAGS     = -tags urfave_cli_no_docs -trimpath -ldflags '$(LDFLAGS)'
+BUILD     = CGO_ENABLED=0 $(GO) build $(FLAGS)
 
 # The race detector needs a C compiler; without one the tests run without it.
 RACE     := $(shell [ "$$($(GO) env CGO_ENABLED)" = 1 ] && command -v $$($(GO) env CC) >/dev/null 2>&1 && echo -race)
@@ -23,7 +25,7 @@ build:
 
 install:
 	@mkdir -p '$(PREFIX)/bin'
-	GOBIN='$(abspath $(PREFIX))/bin' CGO_ENABLED=0 $(GO) install -trimpath -ldflags '$(LDFLAGS)' ./cmd/...
+	GOBIN='$(abspath $(PREFIX))/bin' CGO_ENABLED=0 $(GO) install $(FLAGS) ./cmd/...
 	@echo "installed $(PREFIX)/bin/atm"
 	@case ":$$PATH:" in *":$(PREFIX)/bin:"*) ;; *) echo "put $(PREFIX)/bin on your PATH" ;; esac
 

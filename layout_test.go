@@ -38,11 +38,14 @@ var layers = strings.Fields(`
 	teams/policy
 	teams/config
 	teams/git
+	teams/rootdir
 	teams
+	teams/backup
+	teams/doctor
 	internal/agentconfig
 	ptyrun
-	internal/runspec
 	internal/cli/command
+	internal/runspec
 	internal/runner
 	internal/cli/mail
 	internal/cli/agent
@@ -62,7 +65,7 @@ var importers = map[string][]string{
 	"github.com/charmbracelet/ultraviolet": {"ptyrun/screen"},
 	"github.com/charmbracelet/x/ansi":      {"internal/testagent", "ptyrun/driver", "ptyrun/screen"},
 	"github.com/charmbracelet/x/vt":        {"ptyrun/screen"},
-	"github.com/clipperhouse/displaywidth": {"internal/testagent", "teams"},
+	"github.com/clipperhouse/displaywidth": {"internal/testagent", "internal/cli/command"},
 	"github.com/creack/pty":                {"ptyrun/process"},
 	"github.com/fsnotify/fsnotify":         {"watcher"},
 	"github.com/go-json-experiment/json":   {"wire", "session"},
@@ -74,7 +77,7 @@ var importers = map[string][]string{
 	"github.com/urfave/cli":                {"internal/cli", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/runner"},
 	"github.com/xrash/smetrics":            {"teams/config", "internal/cli/command"},
 	"golang.org/x/term":                    {"cmd/atm", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/testagent"},
-	"golang.org/x/sys":                     {"ptyrun/process", "internal/testagent", "internal/durable", "internal/lockfile", "internal/output", "mailbox", "teams", "watcher", "internal/cli/agent"},
+	"golang.org/x/sys":                     {"ptyrun/process", "internal/testagent", "internal/durable", "internal/lockfile", "internal/output", "mailbox", "teams/doctor", "teams/rootdir", "watcher", "internal/cli/agent"},
 	"mvdan.cc/sh":                          {"teams/policy"},
 }
 

@@ -3,6 +3,8 @@ package mailbox
 import (
 	"errors"
 	"os"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -68,6 +70,72 @@ func TestSweep(t *testing.T) {
 	}
 }
 
+// A day that somebody moves away meanwhile ends nothing: the others go, and what is stale.
+func TestGCOfADayThatVanishes(t *testing.T) {
+	t.Parallel()
+	var bob *Box
+	var gone string
+	bob = openStore(t, scratch(t), func(op, name string) error {
+		if at := "bob/inbox/done/" + gone; op == "rename" && name == at {
+			return os.Rename(bob.store.root.Join(at), bob.store.root.Join(".elsewhere"))
+		}
+		return nil
+	}, "bob").Box("bob")
+	old, vanishes, late := readOn(t, bob, 9, 1)[0], readOn(t, bob, 8, 1)[0], readOn(t, bob, 7, 1)[0]
+	gone = vanishes.Day()
+	stale := bob.store.root.Join("bob/.state.json.X.tmp")
+	writeOld(t, stale)
+	if m, err := bob.GC(ctx, GCOptions{Before: time.Now()}); err != nil || m.Messages != 2 {
+		t.Error(m, err)
+	}
+	takeCensus(t, bob).is(t, map[wire.ID]string{old: "archive", late: "archive"})
+	if _, err := os.Stat(stale); err == nil {
+		t.Error("what is stale is left")
+	}
+}
+
+// Who makes a directory in an agent that is retired at this moment makes it there, and no new agent.
+func TestRetiredWhileADirectoryIsMade(t *testing.T) {
+	t.Parallel()
+	var s *Store
+	var once sync.Once
+	armed, retired := false, error(nil)
+	s = openStore(t, scratch(t), func(op, name string) error {
+		if armed && op == "mkdir" && strings.HasPrefix(name, "bob/sent") {
+			once.Do(func() { _, retired = s.Retire(ctx, "bob") })
+		}
+		return nil
+	}, "bob")
+	armed = true
+	m := message("x")
+	s.Box("bob").NoteSent(m)
+	if there, err := s.root.Exists("bob"); there || err != nil || retired != nil {
+		t.Error("an agent that was retired is there: ", there, err, retired)
+	}
+	if err := s.Restore(ctx, "bob"); err != nil {
+		t.Error(err)
+	}
+}
+
+// A member who is retired while somebody reads keeps the mail that could not be marked.
+func TestRetiredWhileRead(t *testing.T) {
+	shortShow(t)
+	s := newStore(t, "bob")
+	bob := s.Box("bob")
+	id := deliverN(t, bob, 1)[0]
+	b, err := bob.Read(ctx, ReadOptions{}, func(b Batch) (int, error) {
+		_, err := s.Retire(ctx, "bob") // once the lock was let go
+		return len(b.Items), err
+	})
+	if err != nil || len(b.Items) != 1 || !errors.Is(b.Unmarked, ErrNoAgent) {
+		t.Error(b, err)
+	}
+	if err := s.Restore(ctx, "bob"); err != nil {
+		t.Fatal(err)
+	}
+	takeCensus(t, bob).is(t, map[wire.ID]string{id: "new"})
+}
+
 // What a backup lists it can read, though it moves meanwhile, and put back where it was,
 // once.
 func TestListCopyPut(t *testing.T) {
@@ -88,39 +156,35 @@ func TestListCopyPut(t *testing.T) {
 	if err != nil || len(list) != len(want) {
 		t.Fatal(list, err)
 	}
-	for _, e := range list { // everything moves on before it is copied
-		if want[e.ID] != e.State {
-			t.Errorf("%s is listed as %s", e.ID, e.State)
-		}
-		if err := bob.MarkAcked(ctx, e.ID, bob.Address(), true); err != nil {
+	for _, id := range list { // everything moves on before it is copied
+		if err := bob.MarkAcked(ctx, id, bob.Address(), true); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if _, err := bob.GC(ctx, GCOptions{Before: time.Now().AddDate(0, 0, 2)}); err != nil {
 		t.Fatal(err)
 	}
-	for i := range list {
-		e := &list[i]
-		data, err := bob.Copy(e)
-		if err != nil {
-			t.Error(err)
+	for _, id := range list {
+		where, data, err := bob.Copy(id)
+		if archived := "inbox/done/" + id.Day() + "/" + fileOf(id); err != nil || where != archived && want[id] != Withdrawn {
+			t.Error(where, err)
 			continue
 		}
 		for _, first := range []bool{true, false} {
-			if put, err := carol.Put(ctx, want[e.ID], data); err != nil || put != first {
+			if put, err := carol.Put(ctx, want[id], data); err != nil || put != first {
 				t.Errorf("put %v, want %v: %v", put, first, err)
 			}
 		}
-		it, err := carol.Get(e.ID)
-		if err != nil || it.State != want[e.ID] || it.Body != string(want[e.ID]) {
-			t.Errorf("%s came back as %+v: %v", want[e.ID], it, err)
+		it, err := carol.Get(id)
+		if err != nil || it.State != want[id] || it.Body != string(want[id]) {
+			t.Errorf("%s came back as %+v: %v", want[id], it, err)
 		}
 	}
 	takeCensus(t, carol).sound(t)
-	if _, err := bob.Copy(&Entry{ID: past}); !errors.Is(err, ErrNotFound) {
+	if _, _, err := bob.Copy(past); !errors.Is(err, ErrNotFound) {
 		t.Error(err)
 	}
-	if _, err := carol.Put(ctx, Bad, encoded(t, message("x"))); err == nil {
+	if _, err := carol.Put(ctx, "bad", encoded(t, message("x"))); err == nil {
 		t.Error("put back as bad")
 	}
 	if _, err := carol.Put(ctx, Unread, []byte("{")); err == nil {

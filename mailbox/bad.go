@@ -86,13 +86,10 @@ func (b *Box) badNames() (bad []string, err error) {
 	return bad, err
 }
 
-// BadFiles lists what was set aside, at most n (all when n <= 0).
-func (b *Box) BadFiles(n int) (out []BadFile, err error) {
+// BadFiles lists what was set aside.
+func (b *Box) BadFiles() (out []BadFile, err error) {
 	names, err := b.badNames()
-	for i, name := range names {
-		if n > 0 && i == n {
-			break
-		}
+	for _, name := range names {
 		file := b.in("inbox/bad", name)
 		f := BadFile{Name: name, Reason: "no reason noted"}
 		if info, err := b.store.root.Lstat(file); err == nil {

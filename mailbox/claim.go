@@ -4,16 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
-	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -55,6 +52,15 @@ func (c claim) isLive(now time.Time, running bool) bool {
 	return now.Before(c.Until) && !c.At.After(now.Add(time.Minute)) && !c.Until.After(now.Add(MaxLease+time.Minute))
 }
 
+// endedAt is the claim of an owner who may have received the message, and handles it no longer.
+func (c claim) endedAt(now time.Time) claim {
+	c.Until, c.Offered = now, false
+	return c
+}
+
+// claimNow is the present as a claim has it.
+func claimNow() time.Time { return time.Now().UTC().Round(0) }
+
 // claims are those of a mailbox, by message.
 type claims map[wire.ID]claim
 
@@ -65,65 +71,68 @@ func (all claims) live(now time.Time, running bool) claims {
 	return live
 }
 
-// end ends a claim whose owner may have received the message.
-func (all claims) end(id wire.ID, now time.Time) {
-	c := all[id]
-	c.Until, c.Offered = now, false
-	all[id] = c
+// keptFromReaders are the claims that keep messages from who reads: a runner's and the leases.
+func (b *Box) keptFromReaders() claims {
+	kept := b.claims().live(time.Now(), b.running())
+	maps.DeleteFunc(kept, func(_ wire.ID, c claim) bool { return !c.isRunner() && !c.isLease() })
+	return kept
 }
 
-// claimed are messages that were claimed together, and of which the owner has not said yet whether it
-// received them.
+// running reports whether the agent's runner lock is held. Where that cannot be told the runner counts as
+// running: what it types is passed over.
+func (b *Box) running() bool {
+	running, err := b.store.Running(b.agent)
+	return running || err != nil
+}
+
+// claimed are messages that somebody claimed together.
 type claimed struct {
+	Repeat map[wire.ID]bool // those that were given out before: they may have been received
+
 	box         *Box
+	left        []wire.ID // of which the owner has not said yet whether it received them
 	before, now claims
 }
 
-// claim claims messages for an owner, each once more than before. repeats were given out before.
-func (b *Box) claim(all claims, items []*Item, c claim) (made claimed, repeats map[wire.ID]bool) {
-	made, repeats = claimed{b, claims{}, claims{}}, map[wire.ID]bool{}
+// claim claims messages for an owner, each once more than before.
+func (b *Box) claim(all claims, items []*Item, c claim) claimed {
+	made := claimed{Repeat: map[wire.ID]bool{}, box: b, before: maps.Clone(all)}
 	for _, it := range items {
-		before := all[it.ID]
-		c.Times = before.Times + 1
-		all[it.ID], made.before[it.ID], made.now[it.ID] = c, before, c
-		if before.Times > 0 {
-			repeats[it.ID] = true
+		c.Times = all[it.ID].Times + 1
+		all[it.ID] = c
+		if made.left = append(made.left, it.ID); c.Times > 1 {
+			made.Repeat[it.ID] = true
 		}
 	}
-	return made, repeats
+	made.now = maps.Clone(all)
+	return made
 }
 
-// settle has f say what becomes of the claims of messages, none: of all that are left. Those for which it
-// fails are left.
-func (c *claimed) settle(ctx context.Context, ids []wire.ID, f func(all claims, id wire.ID) error) error {
-	if len(ids) == 0 {
-		ids = slices.Sorted(maps.Keys(c.now))
-	}
-	ids = slices.DeleteFunc(slices.Clone(ids), func(id wire.ID) bool { _, isLeft := c.now[id]; return !isLeft })
-	if len(ids) == 0 {
+// settle has f say what becomes of the claims that are left. Those for which it fails stay left, and all where
+// the claims cannot be written.
+func (c *claimed) settle(ctx context.Context, f func(all claims, id wire.ID) error) error {
+	if len(c.left) == 0 {
 		return nil
 	}
 	var errs []error
-	left := maps.Clone(c.now)
+	var left []wire.ID
 	err := c.box.updateClaims(ctx, func(all claims) error {
-		for _, id := range ids {
+		for _, id := range c.left {
 			if err := f(all, id); err != nil {
-				errs = append(errs, err)
-			} else {
-				delete(left, id)
+				errs, left = append(errs, err), append(left, id)
 			}
 		}
 		return nil
 	})
 	if err == nil {
-		c.now = left
+		c.left = left
 	}
 	return errors.Join(append(errs, err)...)
 }
 
 // update is settle for the claims that are still these: each becomes what f says.
-func (c *claimed) update(ctx context.Context, ids []wire.ID, f func(before, now claim) claim) error {
-	return c.settle(ctx, ids, func(all claims, id wire.ID) error {
+func (c *claimed) update(ctx context.Context, f func(before, now claim) claim) error {
+	return c.settle(ctx, func(all claims, id wire.ID) error {
 		if all[id] == c.now[id] {
 			all[id] = f(c.before[id], c.now[id])
 		}
@@ -133,13 +142,6 @@ func (c *claimed) update(ctx context.Context, ids []wire.ID, f func(before, now 
 
 // notReceived is what becomes of a claim whose owner did not receive the message.
 func notReceived(before, _ claim) claim { return before }
-
-// keptFromReaders are the claims that keep messages from who reads: a runner's and the leases.
-func (b *Box) keptFromReaders() claims {
-	kept := b.claims().live(time.Now(), b.running())
-	maps.DeleteFunc(kept, func(_ wire.ID, c claim) bool { return !c.isRunner() && !c.isLease() })
-	return kept
-}
 
 // storedClaim is a claim as the file has it, where it may be of several messages.
 type storedClaim struct {
@@ -231,188 +233,4 @@ func (b *Box) changeClaims(change func(claims) error) error {
 		return err
 	}
 	return b.store.root.Replace(b.claimsFile(), append(data, '\n'), false)
-}
-
-// running reports whether the agent's runner lock is held. Where that cannot be told the runner counts as
-// running: what it types is passed over.
-func (b *Box) running() bool {
-	running, err := b.store.Running(b.agent)
-	return running || err != nil
-}
-
-// claimNow is the present as a claim has it.
-func claimNow() time.Time { return time.Now().UTC().Round(0) }
-
-// probesEnd is how long a runner that starts waits for the lock: whoever probes it holds it shared for an
-// instant.
-const probesEnd = time.Second
-
-// ErrBeingTyped says that a runner is typing the message to its agent just now.
-var ErrBeingTyped = errors.New("is being typed")
-
-// Runner is the hold of an agent's runner lock. As long as it lasts the agent counts as running, and what
-// its holder claims is passed over by others.
-type Runner struct {
-	box    *Box
-	lock   *lockfile.Lock
-	owner  string   // of its claims
-	typing sync.Map // by message: the *Claim that has not let go of it
-}
-
-// HoldRunner takes the agent's runner lock, for as long as the agent is run. There is one at a time:
-// ErrRunning, with the process where the system tells. ErrNoAgent when there is no such agent. What dead
-// runners were typing is claimed by nobody from now on.
-func (s *Store) HoldRunner(ctx context.Context, agent wire.Name) (*Runner, error) {
-	b := s.Box(agent)
-	l, err := b.lockRunner(ctx, lockfile.Exclusive)
-	if err != nil {
-		return nil, err
-	}
-	// The lock's file outlives the agent, who may have been retired meanwhile.
-	if err := b.Present(); err != nil {
-		l.Unlock()
-		return nil, err
-	}
-	r := &Runner{box: b, lock: l, owner: ownerRunner + string(wire.NewID())}
-	s.runners.Store(agent, r)
-	// What fails here is done with the first claim.
-	b.updateClaimsAsRunner(ctx, func(*Runner, claims, time.Time) error { return nil })
-	return r, nil
-}
-
-// lockRunner gets the runner lock, or says who runs the agent.
-func (b *Box) lockRunner(ctx context.Context, m lockfile.Mode) (*lockfile.Lock, error) {
-	l, err := b.store.locks.Lock(ctx, string(b.agent)+".runner", m, probesEnd, b.Present)
-	if held := (*lockfile.HeldError)(nil); errors.As(err, &held) {
-		by := ""
-		if held.PID > 0 {
-			by = fmt.Sprintf(": %s, process %d", held.Command, held.PID)
-		}
-		return nil, fmt.Errorf("%s %w%s", b.Address(), ErrRunning, by)
-	}
-	return l, err
-}
-
-// StillHeld reports whether the lock is held, and by the file that lies at its path. Otherwise another
-// runner may have taken over: nothing may be typed.
-func (r *Runner) StillHeld() bool { return r.lock.Current() }
-
-// Release lets go. Again is fine.
-func (r *Runner) Release() error {
-	r.box.store.runners.CompareAndDelete(r.box.agent, r)
-	return r.lock.Unlock()
-}
-
-// updateClaimsAsRunner changes what is claimed, for this process's runner of the agent. It ends the
-// claims of other runners first: only one holds the lock, so they are dead.
-func (b *Box) updateClaimsAsRunner(ctx context.Context, change func(*Runner, claims, time.Time) error) error {
-	held, _ := b.store.runners.Load(b.agent)
-	r, _ := held.(*Runner)
-	if r == nil || !r.StillHeld() {
-		return fmt.Errorf("%s is not run by this process", b.Address())
-	}
-	now := claimNow()
-	return b.updateClaims(ctx, func(all claims) error {
-		for id, c := range all {
-			if c.isRunner() && c.Owner != r.owner && c.Until.IsZero() {
-				all.end(id, now)
-			}
-		}
-		return change(r, all, now)
-	})
-}
-
-// Claim is what a runner is typing to its agent. Until it says how that went the messages stay unread,
-// and readers, hooks and who would withdraw them pass them over: Typed moves them, NotTyped and
-// MaybeTyped let go of them. What a dead runner had is claimed again as a possible repeat.
-//
-// Its methods name the messages that they are about, none: all that are left. They take the reader's lock
-// and give up with their context, so who ends while the context does gives them another. What failed may
-// be said again. A Claim is not for concurrent use.
-type Claim struct {
-	Items  []*Item          // in the order in which they were asked for
-	Repeat map[wire.ID]bool // those that may have been typed before
-	Leased []wire.ID        // passed over since somebody holds them under a lease
-	Turn   string           // that the messages went into, where it is known: for the event injected
-
-	runner *Runner
-	claimed
-}
-
-// Claim claims those of the messages that are unread and that nobody has claimed, in this order, and says
-// so among the events (injecting). With an error nothing is claimed, as when this process does not hold
-// the runner lock.
-func (b *Box) Claim(ctx context.Context, ids []wire.ID) (*Claim, error) {
-	c := &Claim{}
-	err := b.updateClaimsAsRunner(ctx, func(r *Runner, all claims, now time.Time) error {
-		c.runner = r
-		live := all.live(now, true)
-		maps.DeleteFunc(live, func(id wire.ID, c claim) bool { // what was let go of, and could not be written
-			_, isTyping := r.typing.Load(id)
-			return c.Owner == r.owner && !isTyping
-		})
-		c.Leased = slices.DeleteFunc(slices.Clone(ids), func(id wire.ID) bool { return !live[id].isLease() })
-		batch, err := b.choose(ReadOptions{IDs: append([]wire.ID{}, ids...)}, live, true)
-		if err != nil {
-			return err
-		}
-		c.Items = batch.Items
-		c.claimed, c.Repeat = b.claim(all, c.Items, claim{Owner: r.owner, At: now})
-		var injecting []wire.Event
-		for _, it := range c.Items {
-			injecting = append(injecting, event("pty", wire.EventInjecting, it.ID))
-		}
-		return b.Log().Append(ctx, injecting...)
-	})
-	if err != nil {
-		return nil, err
-	}
-	for id := range c.now {
-		c.runner.typing.Store(id, c)
-	}
-	return c, nil
-}
-
-// Typed says that messages were taken by the agent: they are moved, as if they had been read, and then it
-// is said among the events (injected). A message that its agent has answered by now, and so moved, counts
-// too. What cannot be moved stays claimed, and is moved when this is said again; an *UnloggedError is
-// about the events alone.
-func (c *Claim) Typed(ctx context.Context, ids ...wire.ID) error {
-	var unlogged []error
-	err := c.settle(ctx, ids, func(all claims, id wire.ID) error {
-		if err := c.box.markRead(id); err != nil && err != errGone {
-			return err
-		}
-		delete(all, id)
-		// Before the claim goes: who finds that sees what became of it.
-		injected := event("pty", wire.EventInjected, id)
-		injected.TurnID = c.Turn
-		unlogged = append(unlogged, c.box.note(ctx, injected))
-		return nil
-	})
-	return errors.Join(append(unlogged, err)...)
-}
-
-// NotTyped says that nothing of the messages has reached the agent. The caller says why among the events
-// (injection_failed).
-func (c *Claim) NotTyped(ctx context.Context, ids ...wire.ID) error {
-	return c.letGo(ctx, ids, notReceived)
-}
-
-// MaybeTyped says that it is not known whether the messages have reached the agent: like NotTyped, and
-// when they are handed over again that may be a repeat.
-func (c *Claim) MaybeTyped(ctx context.Context, ids ...wire.ID) error {
-	return c.letGo(ctx, ids, func(_, now claim) claim {
-		now.Until = claimNow()
-		return now
-	})
-}
-
-func (c *Claim) letGo(ctx context.Context, ids []wire.ID, f func(before, now claim) claim) error {
-	for id := range c.now {
-		if len(ids) == 0 || slices.Contains(ids, id) {
-			c.runner.typing.CompareAndDelete(id, c)
-		}
-	}
-	return c.update(ctx, ids, f)
 }

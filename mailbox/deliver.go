@@ -101,10 +101,19 @@ func (t *target) current() error {
 	root := t.box.store.root
 	opened, err := t.inbox.Lstat(".")
 	now, e := root.Lstat(t.box.in("inbox"))
-	if err == nil && e == nil && os.SameFile(opened, now) && root.IsDir(t.box.in()) == nil && t.inbox.IsDir("new") == nil {
-		return nil
+	if err = cmp.Or(err, e); err == nil && !os.SameFile(opened, now) {
+		err = fs.ErrNotExist
 	}
-	return cmp.Or(t.box.Present(), t.box.noAgent())
+	if err == nil {
+		err = root.IsDir(t.box.in())
+	}
+	if err == nil {
+		err = t.inbox.IsDir("new")
+	}
+	if absent(err) {
+		err = cmp.Or(t.box.Present(), t.box.noAgent())
+	}
+	return err
 }
 
 // delivery is a message on its way to one mailbox.
@@ -165,11 +174,13 @@ func (d *delivery) write() error {
 	}
 	d.temp = "tmp/" + string(d.post.Message.ID) + "." + string(wire.NewID())
 	err := d.to.inbox.Create(d.temp, d.data)
-	if absent(err) && b.mkdir(b.in("inbox/tmp")) == nil {
-		err = d.to.inbox.Create(d.temp, d.data)
+	if absent(err) {
+		if err = b.mkdir(b.in("inbox/tmp")); err == nil {
+			err = d.to.inbox.Create(d.temp, d.data)
+		}
 	}
 	if absent(err) { // the mailbox was retired a moment ago
-		return b.noAgent()
+		err = b.noAgent()
 	}
 	return err
 }

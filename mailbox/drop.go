@@ -28,16 +28,16 @@ type TakenIn struct {
 	Waiting  int // still being written: look again in a second
 }
 
-// notDropped reports whether a name is one that editors, browsers and copiers give to what is not
+// isPassedOver reports whether a name is one that editors, browsers and copiers give to what is not
 // finished, or that is hidden.
-func notDropped(name string) bool {
+func isPassedOver(name string) bool {
 	return name == "4913" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "#") && strings.HasSuffix(name, "#") ||
 		slices.ContainsFunc([]string{"~", ".tmp", ".part", ".swp", ".crdownload", "___jb_tmp___", "___jb_old___"},
 			func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
-// claimedName takes the name of a dropped file apart that is being taken in: <id>.<original name>.drop
-func claimedName(name string) (id wire.ID, original string, ok bool) {
+// begunName takes the name of a dropped file apart that is being taken in: <id>.<original name>.drop
+func begunName(name string) (id wire.ID, original string, ok bool) {
 	name, isDrop := strings.CutSuffix(name, ".drop")
 	before, original, _ := strings.Cut(name, ".")
 	return wire.ID(before), original, isDrop && wire.IsID(before)
@@ -63,16 +63,14 @@ func (b *Box) TakeIn(ctx context.Context) (t TakenIn, err error) {
 	if err != nil || len(found)+len(begun) == 0 {
 		return t, err
 	}
-	l, err := b.store.locks.Lock(ctx, string(b.agent)+".drops", lockfile.Exclusive, 0, b.Present)
+	l, err := b.store.locks.Lock(ctx, b.in()+".drops", lockfile.Exclusive, 0, b.Present)
 	if held := (*lockfile.HeldError)(nil); errors.As(err, &held) {
 		// Another is at it; should that one be killed, what it has begun waits.
 		t.Waiting = len(found) + len(begun)
 		return t, nil
-	}
-	if isUnwritable(err) {
+	} else if isUnwritable(err) {
 		return t, nil
-	}
-	if err != nil {
+	} else if err != nil {
 		return t, err
 	}
 	defer l.Unlock()
@@ -98,7 +96,7 @@ func (b *Box) TakeIn(ctx context.Context) (t TakenIn, err error) {
 // often. What cannot be put back stays for the next look.
 func (b *Box) putBackAside(ctx context.Context) {
 	aside := place{Unread, b.in("inbox/aside")}
-	ids, err := b.list(aside.dir)
+	ids, err := b.list(aside)
 	if err != nil || len(ids) == 0 {
 		return
 	}
@@ -128,7 +126,7 @@ func (b *Box) drops() (found []dropped, begun []string, err error) {
 			return nil, nil, err
 		}
 		for _, name := range names {
-			if notDropped(name) || dir == "inbox" && slices.Contains(inboxDirs, name) || dir == "inbox/new" && isMessageFile(name) {
+			if isPassedOver(name) || dir == "inbox" && slices.Contains(inboxDirs, name) || dir == "inbox/new" && isMessageFile(name) {
 				continue
 			}
 			info, err := root.Lstat(b.in(dir, name))
@@ -139,7 +137,7 @@ func (b *Box) drops() (found []dropped, begun []string, err error) {
 	}
 	slices.SortStableFunc(found, func(a, b dropped) int { return a.info.ModTime().Compare(b.info.ModTime()) })
 	begun, err = root.Names(b.in("inbox/tmp"))
-	return found, slices.DeleteFunc(begun, func(name string) bool { _, _, ok := claimedName(name); return !ok }), err
+	return found, slices.DeleteFunc(begun, func(name string) bool { _, _, ok := begunName(name); return !ok }), err
 }
 
 // inboxDirs are the directories of an inbox; the first generation made the last three.
@@ -149,16 +147,12 @@ var inboxDirs = []string{"tmp", "new", "cur", "done", "withdrawn", "bad", "aside
 // does not tell, a file is left alone until it has not changed for a second. certain: the system tells.
 // Until f is closed, who opens it for writing waits.
 func beingWritten(f *os.File) (writing, certain bool) {
-	certain, busy := lease(f)
+	certain, busy := readLease(f)
 	if certain || busy {
 		return busy, certain
 	}
 	info, err := f.Stat()
-	if err != nil {
-		return true, false
-	}
-	age := time.Since(info.ModTime())
-	return age >= 0 && age < time.Second, false
+	return err != nil || time.Since(info.ModTime()).Abs() < time.Second, false
 }
 
 // begin takes one dropped file in: nobody writes it, then it is renamed to the id that it will have, then
@@ -193,7 +187,7 @@ func (b *Box) begin(ctx context.Context, d dropped, t *TakenIn) {
 // repeated by another process after a kill. certain says that nobody has it open for writing.
 func (b *Box) finish(ctx context.Context, file string, certain bool, t *TakenIn) {
 	root := b.store.root
-	id, name, _ := claimedName(file)
+	id, name, _ := begunName(file)
 	file = b.in("inbox/tmp", file)
 	f, err := root.Open(file)
 	if err != nil {
@@ -282,16 +276,16 @@ func (b *Box) understandJSON(data []byte, info fs.FileInfo, id wire.ID) (*wire.M
 	if !errors.Is(err, wire.ErrNotEvent) {
 		return nil, nil, err
 	}
-	var m *wire.Message
-	if body, isHuman, err := wire.HumanText(data); err != nil && isHuman {
-		return nil, nil, err
-	} else if isHuman {
+	m := &wire.Message{Type: wire.TypeHumanInput}
+	body, isHuman, err := wire.HumanText(data)
+	if isHuman {
 		var line bytes.Buffer
 		json.Compact(&line, data)
-		m = &wire.Message{Type: wire.TypeHumanInput, Body: body, Payload: line.Bytes()}
+		m.Body, m.Payload = body, line.Bytes()
 	} else if m, err = wire.DecodeDropped(data, b.store.Team); errors.Is(err, wire.ErrNotMessage) {
 		return nil, nil, nil
-	} else if err != nil {
+	}
+	if err != nil {
 		return nil, nil, err
 	}
 	if m.ID.Time().After(time.Now().Add(24 * time.Hour)) {

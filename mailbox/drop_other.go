@@ -4,4 +4,4 @@ package mailbox
 
 import "os"
 
-func lease(*os.File) (leased, busy bool) { return false, false }
+func readLease(*os.File) (leased, busy bool) { return false, false }

@@ -17,9 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/wire"
-	"golang.org/x/sys/unix"
 )
 
 func dropEvents(t tb, b *Box) (out []wire.Event) {
@@ -168,7 +166,7 @@ func TestDrop(t *testing.T) {
 				if len(events) != count(c.event != "") || len(events) == 1 && (events[0].Kind != c.event || string(events[0].Wire) != c.content) {
 					t.Errorf("events %v", events)
 				}
-				bad, err := bob.BadFiles(0)
+				bad, err := bob.BadFiles()
 				if err != nil || len(bad) != count(c.bad != "") || len(bad) == 1 && !strings.Contains(bad[0].Reason, c.bad) {
 					t.Errorf("bad %v, %v", bad, err)
 				}
@@ -215,7 +213,7 @@ func FuzzDropped(f *testing.F) {
 		}
 		drop(t, bob, where, name, string(content))
 		settleDrops(t, bob)
-		if !(inNew && isMessageFile(name)) && (notDropped(name) || len(content) == 0) {
+		if !(inNew && isMessageFile(name)) && (isPassedOver(name) || len(content) == 0) {
 			if got, err := os.ReadFile(at); err != nil || !bytes.Equal(got, content) {
 				t.Fatalf("passed over, and it is %q: %v", got, err)
 			}
@@ -235,7 +233,7 @@ func FuzzDropped(f *testing.F) {
 			if got, err := os.ReadFile(filepath.Join(bob.Path(), "inbox/bad", b)); err != nil || !bytes.Equal(got, content) {
 				t.Fatalf("bad has %q: %v", got, err)
 			}
-			if files, err := bob.BadFiles(0); err != nil || len(files) != 1 || files[0].Reason == "" || files[0].Reason == "no reason noted" {
+			if files, err := bob.BadFiles(); err != nil || len(files) != 1 || files[0].Reason == "" || files[0].Reason == "no reason noted" {
 				t.Fatal(files, err)
 			}
 		}
@@ -321,7 +319,7 @@ func TestDropOfNoFiles(t *testing.T) {
 			if err := make(filepath.Join(bob.Path(), "inbox", where+name)); err != nil {
 				t.Skip(name, " not here: ", err)
 			}
-			want = append(want, where+name)
+			want = append(want, "inbox/"+where+name)
 			if where != "" {
 				make(filepath.Join(bob.Path(), "inbox/new", fileOf(wire.NewID())))
 			}
@@ -341,7 +339,7 @@ func TestDropOfNoFiles(t *testing.T) {
 	if got := read(t, bob); len(got) != 2 {
 		t.Error(got)
 	}
-	if bad, err := bob.BadFiles(0); err != nil || len(bad) != 5+4 {
+	if bad, err := bob.BadFiles(); err != nil || len(bad) != 5+4 {
 		t.Error(len(bad), bad, err)
 	}
 	h, err := bob.Examine(false)
@@ -403,7 +401,7 @@ func needLeases(t *testing.T, b *Box) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if leased, _ := lease(f); !leased {
+	if leased, _ := readLease(f); !leased {
 		t.Skip("no leases here")
 	}
 }
@@ -498,7 +496,7 @@ func TestDropThatChanges(t *testing.T) {
 		drop(t, bob, "inbox", name, "hello")
 		settleDrops(t, bob)
 		c := takeCensus(t, bob)
-		bad, err := bob.BadFiles(0)
+		bad, err := bob.BadFiles()
 		if err != nil || len(bad) != 1 || !strings.HasPrefix(bad[0].Name, name) || !strings.HasPrefix(bad[0].Reason, "changed while") {
 			t.Fatal(bad, err)
 		}
@@ -508,82 +506,5 @@ func TestDropThatChanges(t *testing.T) {
 		if got, _ := os.ReadFile(filepath.Join(bob.Path(), "inbox/bad", bad[0].Name)); string(got) != "hello and more" {
 			t.Errorf("bad has %q", got)
 		}
-	}
-}
-
-// Files are taken in from the oldest on, and each once, though many look at once; what
-// one process takes in nobody else waits for.
-func TestDropOrder(t *testing.T) {
-	t.Parallel()
-	path := scratch(t)
-	bob := openStore(t, path, nil, "bob").Box("bob")
-	held, err := bob.store.locks.Lock(ctx, "bob.drops", lockfile.Exclusive, 0, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	begin := time.Now().Add(-time.Hour)
-	var want []string
-	for i := range 20 {
-		where, name := []string{"inbox", "inbox/new"}[i%2], string(rune('z'-i))
-		drop(t, bob, where, name, "x")
-		at := begin.Add(time.Duration(i) * time.Second)
-		os.Chtimes(filepath.Join(bob.Path(), where, name), at, at)
-		want = append(want, name)
-	}
-	if taken := takeIn(t, bob); taken.Waiting != 20 || len(read(t, bob)) > 0 {
-		t.Error("taken in beside the holder: ", taken)
-	}
-	held.Unlock()
-	var all sync.WaitGroup
-	for range 4 {
-		all.Go(func() { openStore(t, path, nil).Box("bob").TakeIn(ctx) })
-	}
-	all.Wait()
-	settleDrops(t, bob)
-	c := takeCensus(t, bob)
-	c.sound(t)
-	var got []string
-	for _, id := range c.ids() {
-		got = append(got, c.texts[id].Subject)
-		if at := c.texts[id].SentAt; at.Before(begin) || at.After(begin.Add(20*time.Second)) {
-			t.Errorf("sent at %v", at)
-		}
-	}
-	equal(t, "order", got, want...)
-}
-
-// A second name of a dropped file is its own, and keeps what it has; and a time that no
-// message can have is replaced by the present one.
-func TestDropOfOddFiles(t *testing.T) {
-	t.Parallel()
-	bob := newBob(t)
-	outside := bob.store.root.Join(".mine")
-	write(t, outside, "hello")
-	os.Chmod(outside, 0o644)
-	for _, n := range []string{"a", "b"} {
-		if err := os.Link(outside, filepath.Join(bob.Path(), "inbox", n)); err != nil {
-			t.Skip("no links here: ", err)
-		}
-	}
-	drop(t, bob, "inbox", "late", "x")
-	late := unix.NsecToTimespec(0)
-	late.Sec = 884_541_600_000 // in the year 30000
-	unix.UtimesNanoAt(unix.AT_FDCWD, filepath.Join(bob.Path(), "inbox/late"), []unix.Timespec{late, late}, 0)
-	settleDrops(t, bob)
-	c := takeCensus(t, bob)
-	c.empty(t)
-	if len(c.texts) != 3 {
-		t.Error(c.places)
-	}
-	for _, m := range c.texts {
-		if time.Since(m.SentAt).Abs() > time.Minute {
-			t.Error(m.SentAt)
-		}
-	}
-	if got, err := os.ReadFile(outside); err != nil || string(got) != "hello" {
-		t.Errorf("%q, %v", got, err)
-	}
-	if info, _ := os.Stat(outside); info.Mode().Perm() != 0o644 {
-		t.Errorf("its rights are %v", info.Mode())
 	}
 }

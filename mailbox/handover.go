@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/agentteammail/atm/wire"
@@ -51,11 +52,10 @@ func (call *HookCall) made(c claim) bool {
 
 // Handover is what one call of a hook hands over. Sent or NotSent follows.
 type Handover struct {
-	Batch                     // no Items: nothing
-	Repeat   map[wire.ID]bool // those that may have been handed over before
-	Left     int              // handed over too often in vain, and unread
-	Repeated bool             // the same call, made at the same time, has handed mail over: the program goes on
-	Received []wire.Event     // message_read of what this call showed to be received, for the caller to append
+	Batch                 // no Items: nothing
+	Left     int          // handed over too often in vain, and unread
+	Repeated bool         // the same call, made at the same time, has handed mail over: the program goes on
+	Received []wire.Event // message_read of what this call showed to be received, for the caller to append
 
 	call HookCall
 	claimed
@@ -77,41 +77,37 @@ func (b *Box) HandOver(ctx context.Context, call HookCall, opt ReadOptions) (*Ha
 	if err != nil {
 		return h, err
 	}
-	idle := len(unread) == 0
-	for c := range maps.Values(b.claims()) {
-		idle = idle && c.Owner != call.owner()
-	}
-	if idle {
+	isMine := func(c claim) bool { return c.Owner == call.owner() }
+	if len(unread) == 0 && !slices.ContainsFunc(slices.Collect(maps.Values(b.claims())), isMine) {
 		return h, nil
 	}
 	var errs []error
 	err = b.updateClaims(ctx, func(all claims) error {
-		errs = append(errs, h.hear(b, all))
+		errs = append(errs, h.settleEarlier(b, all))
 		if call.Want {
-			errs = append(errs, h.offer(b, all, opt))
+			errs = append(errs, h.claimNew(b, all, opt))
 		}
 		return nil
 	})
 	if err != nil { // nothing is claimed, so nothing may go out
-		h.Batch, h.Repeat = Batch{More: h.More + len(h.Items)}, nil
+		h.Batch, h.claimed = Batch{More: h.More + len(h.Items)}, claimed{}
 	}
 	return h, errors.Join(append(errs, err)...)
 }
 
-// hear carries out what this call says about the claims of its session: those that it ends without a sign
+// settleEarlier carries out what this call says about the claims of its session: those that it ends without a sign
 // are over, and what it shows to be received is moved. An answer that is not known to be out cannot have
 // been. What cannot be read just now keeps nothing else from going out.
-func (h *Handover) hear(b *Box, all claims) (err error) {
+func (h *Handover) settleEarlier(b *Box, all claims) (err error) {
 	batch := wire.NewID()
 	for id, c := range all {
 		if !h.call.isOther(c) {
 			continue
 		}
 		if (h.call.Begins || h.call.Ends) && c.isLive(h.call.Now, true) {
-			all.end(id, h.call.Now)
+			all[id] = c.endedAt(h.call.Now)
 			continue
-		}
-		if !h.call.Shows || !c.Offered {
+		} else if !h.call.Shows || !c.Offered {
 			continue
 		}
 		moved := b.markRead(id)
@@ -129,8 +125,8 @@ func (h *Handover) hear(b *Box, all claims) (err error) {
 	return err
 }
 
-// offer chooses what goes out with this call's answer, and claims it.
-func (h *Handover) offer(b *Box, all claims, opt ReadOptions) error {
+// claimNew chooses what goes out with this call's answer, and claims it.
+func (h *Handover) claimNew(b *Box, all claims, opt ReadOptions) error {
 	held := all.live(h.call.Now, b.running())
 	for id, c := range all {
 		if _, isHeld := held[id]; isHeld {
@@ -145,7 +141,7 @@ func (h *Handover) offer(b *Box, all claims, opt ReadOptions) error {
 		return err
 	}
 	mine := claim{Owner: h.call.owner(), Call: h.call.Name, At: h.call.Now, Until: h.call.Now.Add(answerGoes)}
-	h.claimed, h.Repeat = b.claim(all, h.Items, mine)
+	h.claimed = b.claim(all, h.Items, mine)
 	return nil
 }
 
@@ -155,14 +151,14 @@ func (h *Handover) Sent(ctx context.Context) (announced []wire.Event, err error)
 	for _, it := range h.Items {
 		announced = append(announced, h.event(wire.EventAnnounced, it.ID))
 	}
-	return announced, h.update(ctx, nil, func(_, now claim) claim {
+	return announced, h.update(ctx, func(_, now claim) claim {
 		now.Offered, now.Until = true, now.At.Add(sessionClaim)
 		return now
 	})
 }
 
 // NotSent says that nothing went out: the messages are in nobody's hands.
-func (h *Handover) NotSent(ctx context.Context) error { return h.update(ctx, nil, notReceived) }
+func (h *Handover) NotSent(ctx context.Context) error { return h.update(ctx, notReceived) }
 
 func (h *Handover) event(kind string, id wire.ID) wire.Event {
 	e := event("hook", kind, id)

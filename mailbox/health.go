@@ -12,19 +12,18 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Health is what a look at a mailbox finds, for the doctor. Paths are below the agent's directory, those
-// of the first three below its inbox.
+// Health is what a look at a mailbox finds, for the doctor. Paths are below the agent's directory.
 type Health struct {
-	NotFiles   []string // links, sockets, FIFOs, devices, directories
-	Empty      []string // files without content
-	Unreadable []string // files that cannot be opened
+	NotFiles   []string // in inbox: links, sockets, FIFOs, devices, directories
+	Empty      []string // in inbox: files without content
+	Unreadable []string // in inbox: files that cannot be opened
 	NotDirs    []string // something else where a directory of the mailbox belongs
-	Begun      int      // dropped files whose taking in was cut off
-	Stale      []string // unfinished files, older than 36 h
-	Bad        int
 	Open       []string // directories that everybody may read
 	Closed     []string // directories in which this user cannot write
 	Misplaced  []string // files that lie where nobody looks
+	Stale      []string // unfinished files, older than 36 h
+	Begun      int      // dropped files whose taking in was cut off
+	Bad        int
 
 	OddEvents []string       // in events: what is neither a segment nor base.json
 	EventGaps []eventlog.Gap // events that are missing, but for those in the archive
@@ -68,46 +67,46 @@ func (h *Health) examineDirs(b *Box) {
 	}
 }
 
-// examineFiles looks at what lies in the mailbox by hand.
+// examineFiles looks at what lies in the mailbox by hand: drops, and files in a place where none is looked for.
 func (h *Health) examineFiles(b *Box) {
-	isNoMessage := func(name string) bool { return !isMessageFile(name) && !notDropped(name) }
-	isForeign := func(name string) bool { id, _, _ := strings.Cut(name, "."); return !wire.IsID(id) && !notDropped(name) }
-	isStray := func(name string) bool { return name != "state.json" && name != "shared" && !notDropped(name) }
-	for _, at := range []struct {
-		dir   string
-		isOdd func(name string) bool // nil: what lies there is a drop or a message
-	}{
-		{"inbox", nil}, {"inbox/new", nil}, {"inbox/done", isDay}, {"sent", isDay}, {"../.archive/" + b.in("done"), isDay},
-		{"", isStray}, {"inbox/cur", isNoMessage}, {"inbox/withdrawn", isNoMessage}, {"inbox/tmp", isForeign},
-	} {
-		names, _ := b.store.root.Names(b.in(at.dir))
+	each := func(dir string, f func(file, name string, info fs.FileInfo)) {
+		names, _ := b.store.root.Names(b.in(dir))
 		for _, name := range names {
-			info, err := b.store.root.Lstat(b.in(at.dir, name))
-			if err != nil {
-				continue
-			}
-			if at.isOdd == nil {
-				h.examineDrop(b, path.Join(at.dir, name), info)
-			} else if !info.IsDir() && at.isOdd(name) {
-				h.Misplaced = append(h.Misplaced, path.Join(at.dir, name))
+			if info, err := b.store.root.Lstat(b.in(dir, name)); err == nil && !isPassedOver(name) {
+				f(path.Join(dir, name), name, info)
 			}
 		}
 	}
-}
-
-// examineDrop looks at what lies in the inbox or in new.
-func (h *Health) examineDrop(b *Box, file string, info fs.FileInfo) {
-	name := file[len("inbox/"):]
-	switch {
-	case notDropped(path.Base(name)) || slices.Contains(inboxDirs, name):
-	case !info.Mode().IsRegular():
-		h.NotFiles = append(h.NotFiles, name)
-	case info.Size() == 0:
-		h.Empty = append(h.Empty, name)
-	default:
-		f, err := b.store.root.Open(b.in(file))
-		if f.Close(); errors.Is(err, fs.ErrPermission) {
-			h.Unreadable = append(h.Unreadable, name)
-		}
+	for _, dir := range []string{"inbox", "inbox/new"} {
+		each(dir, func(file, name string, info fs.FileInfo) {
+			switch {
+			case dir == "inbox" && slices.Contains(inboxDirs, name):
+			case !info.Mode().IsRegular():
+				h.NotFiles = append(h.NotFiles, file)
+			case info.Size() == 0:
+				h.Empty = append(h.Empty, file)
+			default:
+				f, err := b.store.root.Open(b.in(file))
+				if f.Close(); errors.Is(err, fs.ErrPermission) {
+					h.Unreadable = append(h.Unreadable, file)
+				}
+			}
+		})
+	}
+	isNoMessage := func(name string) bool { return !isMessageFile(name) }
+	for _, at := range []struct {
+		dir   string
+		isOdd func(name string) bool
+	}{
+		{"inbox/done", isDay}, {"sent", isDay}, {"../.archive/" + b.in("done"), isDay},
+		{"", func(name string) bool { return name != "state.json" && name != "shared" }},
+		{"inbox/cur", isNoMessage}, {"inbox/withdrawn", isNoMessage},
+		{"inbox/tmp", func(name string) bool { id, _, _ := strings.Cut(name, "."); return !wire.IsID(id) }},
+	} {
+		each(at.dir, func(file, name string, info fs.FileInfo) {
+			if !info.IsDir() && at.isOdd(name) {
+				h.Misplaced = append(h.Misplaced, file)
+			}
+		})
 	}
 }

@@ -3,102 +3,377 @@
 package mailbox
 
 import (
+	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
+	"io"
 	"math/rand/v2"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/wire"
 )
 
-// said is what the processes of a run said.
-type said struct {
-	mu    sync.Mutex
-	lines map[string]int // "read bob <id>" and its like: how often
-	count map[string]int // by the first word
-	order []string
+// The test binary, executed again with ATM_TEST_ROLE set, is a process that does one thing to a team's
+// mailboxes, again and again, until it is killed. It says on its output what it was told is done.
+func TestMain(m *testing.M) {
+	role := os.Getenv("ATM_TEST_ROLE")
+	if role == "" {
+		os.Exit(m.Run())
+	}
+	s, err := open(os.Args[1], nil)
+	if err != nil {
+		panic(err)
+	}
+	p := &process{store: s, r: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))}
+	if role == "scene" {
+		playScene(p)
+	}
+	roles := map[string]func(){"send": p.send, "read": p.read, "drop": p.drop, "move": p.move, "retire": p.retire, "append": p.append}
+	p.say("begin")
+	for {
+		roles[role]()
+		p.pause(4) // readers shall keep up
+	}
 }
 
-// each calls f with the agent and the rest of every line that begins with word, and with
-// how often it was said.
-func (a *said) each(word string, f func(agent wire.Name, rest string, n int)) {
-	for line, n := range a.lines {
+type process struct {
+	store *Store
+	r     *rand.Rand
+}
+
+// start starts the test binary again in a role.
+func start(t testing.TB, role, path string, env ...string) (*exec.Cmd, *bufio.Scanner) {
+	t.Helper()
+	c := exec.Command(os.Args[0], path)
+	// The race detector would wait a second at each process's end.
+	c.Env = append(append(os.Environ(), "ATM_TEST_ROLE="+role, "GORACE=atexit_sleep_ms=0"), env...)
+	c.Stderr = os.Stderr
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := bufio.NewScanner(out)
+	s.Buffer(nil, 1<<20)
+	return c, s
+}
+
+// say prints one line, whole, even if the process is killed right after.
+func (p *process) say(format string, args ...any) { fmt.Fprintf(os.Stdout, format+"\n", args...) }
+
+// failed says what went wrong, unless it is what must be expected among processes that are killed and mailboxes
+// that are retired.
+func (p *process) failed(b *Box, err error) bool {
+	var held *lockfile.HeldError
+	isGone := b.agent == "dave" && (errors.Is(err, ErrNoAgent) || errors.Is(err, ErrNotFound))
+	if err != nil && !isGone && !errors.As(err, &held) && !errors.Is(err, ErrWithdrawn) {
+		p.say("error %s: %s", os.Getenv("ATM_TEST_ROLE"), strings.ReplaceAll(err.Error(), "\n", " "))
+	}
+	return err != nil
+}
+
+// pause waits for up to so many milliseconds.
+func (p *process) pause(ms int) { time.Sleep(time.Duration(p.r.IntN(1000*ms)) * time.Microsecond) }
+
+// oneIn is true once in so many times.
+func (p *process) oneIn(n int) bool { return p.r.IntN(n) == 0 }
+
+// box is one of the mailboxes of a run: in bob's nothing goes back to unread, in carol's it does, and dave's is
+// retired and restored all the time.
+func (p *process) box() *Box { return p.store.Box([]wire.Name{"bob", "carol", "dave"}[p.r.IntN(3)]) }
+
+func sum(b []byte) string { return fmt.Sprintf("%08x", crc32.ChecksumIEEE(b)) }
+
+// text is a body whose length differs much.
+func text(r *rand.Rand) string {
+	n := 10 + r.IntN(2000)
+	if r.IntN(20) == 0 {
+		n = 60_000 + r.IntN(60_000)
+	}
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = "abcdefghijklmnopqrstuvwxyz \n"[r.IntN(28)]
+	}
+	return string(b)
+}
+
+// sealed is a message that says itself whether it is whole.
+func sealed(id wire.ID, body string, ack bool) *wire.Message {
+	return &wire.Message{ID: id, From: addr("alice"), Subject: sum([]byte(body)), Body: body, RequiresAck: ack, SentAt: id.Time()}
+}
+
+// isWhole reports whether a sealed message, or one made of a dropped file whose name has its checksum, is as it
+// was written.
+func isWhole(s *Store, m *wire.Message) bool {
+	content := []byte(m.Body)
+	if len(m.Attachments) == 1 {
+		f, err := s.Attachment(m.Attachments[0])
+		if err != nil {
+			return false
+		}
+		defer f.Close()
+		content, _ = io.ReadAll(f)
+	}
+	return sum(content) == m.Subject[strings.LastIndex(m.Subject, "-")+1:]
+}
+
+// given is a message that every process makes alike in the same 20 ms: many send it at the same time, and again
+// later. Its id is of a day in the past.
+func (p *process) given() *wire.Message {
+	n := time.Now().UnixMilli() / 20
+	if p.oneIn(4) {
+		n -= p.r.Int64N(100)
+	}
+	base := []byte("01950000-0000-7000-8000-000000000000")
+	copy(base[5:], fmt.Sprintf("%03x", n*7919%0x1000)) // within three days, in no order
+	return sealed(wire.Derive(fmt.Sprint("kill ", n), wire.ID(base), wire.Address{}), text(rand.New(rand.NewPCG(uint64(n), 7))), n%3 == 0)
+}
+
+// send sends several to several at once, half of them with ids that others send as well.
+func (p *process) send() {
+	var posts []*Post
+	for range 1 + p.r.IntN(4) {
+		post := &Post{Message: sealed(wire.NewID(), text(p.r), p.oneIn(3)), To: []*Box{p.box()}, Sender: p.store.Box("alice")}
+		if p.oneIn(2) {
+			post.Message, post.Given = p.given(), true
+		}
+		if p.oneIn(4) {
+			post.To = []*Box{p.store.Box("bob"), p.store.Box("carol"), p.store.Box("dave")}
+		}
+		posts = append(posts, post)
+	}
+	Deliver(ctx, posts...)
+	for _, post := range posts {
+		for _, o := range post.Outcomes {
+			retired := o.Stored && o.Box.agent == "dave" && errors.Is(o.Err, os.ErrNotExist)
+			if retired || !p.failed(o.Box, o.Err) {
+				p.say("ack %s %s", o.Box.agent, post.Message.ID)
+			} else if !post.Given && errors.Is(o.Err, ErrNoAgent) {
+				p.say("refused %s %s", o.Box.agent, post.Message.ID)
+			}
+		}
+	}
+}
+
+// read reads as `atm read` does, one in ten times with an output that takes longer than the lock is held. While
+// it shows, under the lock, it holds a record lock on another file, which tells whether somebody else does too.
+func (p *process) read() {
+	b, isSlow := p.box(), p.oneIn(10)
+	if showUnderLock = 2 * time.Second; isSlow {
+		showUnderLock = 10 * time.Millisecond
+	}
+	other, err := os.OpenFile(b.store.root.Join(".reads-"+string(b.agent)), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		panic(err)
+	}
+	defer other.Close()
+	record := func(kind int16) error { return unix.FcntlFlock(other.Fd(), unix.F_SETLK, &unix.Flock_t{Type: kind}) }
+	n, isUnderLock := 0, false
+	batch, err := b.Read(ctx, ReadOptions{Limit: 1 + p.r.IntN(30), LookAhead: p.r.IntN(3)}, func(batch Batch) (int, error) {
+		began := time.Now()
+		if len(batch.Items) > 0 && !isSlow && record(unix.F_WRLCK) != nil {
+			p.say("two readers show mail of %s", b.agent)
+		}
+		for _, it := range batch.Items {
+			if !strings.HasPrefix(it.Subject, "d-") && !isWhole(p.store, it.Message) {
+				p.say("torn %s %s", b.agent, it.ID)
+			}
+			p.say("show %s %s", b.agent, it.ID)
+		}
+		if p.pause(4); isSlow {
+			time.Sleep(20 * time.Millisecond)
+		}
+		record(unix.F_UNLCK)
+		if n = len(batch.Items); p.oneIn(4) {
+			n = p.r.IntN(n + 1)
+		}
+		isUnderLock = time.Since(began) < showUnderLock/2
+		return n, nil
+	})
+	if !p.failed(b, errors.Join(err, batch.Unmarked)) && isUnderLock {
+		for _, it := range batch.Items[:n] {
+			p.say("read %s %s", b.agent, it.ID)
+		}
+	}
+	p.failed(b, batch.Unlogged)
+}
+
+// drop drops files: text, messages, events, large ones; moved into the inbox, or written in it piece by piece.
+func (p *process) drop() {
+	b := p.store.Box([]wire.Name{"bob", "carol"}[p.r.IntN(2)])
+	unique := fmt.Sprintf("%d.%d", os.Getpid(), time.Now().UnixNano())
+	content, said := []byte(text(p.r)), "drop"
+	if p.oneIn(50) {
+		content = slices.Repeat([]byte{byte(p.r.IntN(256)), 0, 255}, 500_000)
+	}
+	name := "d-" + unique + "-" + sum(content)
+	file := name
+	switch p.r.IntN(5) {
+	case 0:
+		m := p.given()
+		content, _ = m.Encode()
+		said, name, file = "ack", string(m.ID), string(m.ID)+"."+unique+".json"
+	case 1:
+		content, said, name, file = []byte(`{"event_type":"agent_output","stream":"std_out","content":"`+unique+`"}`), "event", unique, unique+".json"
+	}
+	into := filepath.Join(b.Path(), "inbox", []string{"", "", "", "new"}[p.r.IntN(4)], file)
+	if p.oneIn(3) {
+		f, err := os.OpenFile(into, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		for len(content) > 0 && err == nil {
+			n := 1 + p.r.IntN(len(content))
+			_, err = f.Write(content[:n])
+			content = content[n:]
+			p.pause(1)
+		}
+		p.failed(b, errors.Join(err, f.Close()))
+	} else {
+		from := b.store.root.Join(".dropping/" + file)
+		os.Mkdir(filepath.Dir(from), 0o700)
+		p.failed(b, errors.Join(os.WriteFile(from, content, 0o600), os.Rename(from, into)))
+	}
+	p.say("%s %s %s", said, b.agent, name)
+}
+
+// move marks as read and acknowledged, withdraws, puts back, and moves to the archive.
+func (p *process) move() {
+	b := p.box()
+	if p.oneIn(3) {
+		if m, err := b.GC(ctx, GCOptions{Before: time.Now().AddDate(0, 0, 2), KeepLast: p.r.IntN(3)}); !p.failed(b, err) && m.Messages > 0 {
+			p.say("archived")
+		}
+		return
+	}
+	var some []*Item
+	_, _, err := b.Walk(ctx, Range{Unread: p.oneIn(2), Owed: p.oneIn(2), Done: p.oneIn(2), Archive: true, Newest: true, Limit: 30}, func(it *Item) bool {
+		some = append(some, it)
+		return true
+	})
+	if p.failed(b, err) || len(some) == 0 {
+		return
+	}
+	it := some[p.r.IntN(len(some))]
+	switch {
+	case it.State == Unread && p.oneIn(2):
+		err = b.MarkRead(ctx, it.ID)
+	case it.State == Unread && p.oneIn(8):
+		_, err = b.Withdraw(ctx, it.ID, it.From)
+	case it.State == Owed:
+		err = b.MarkAcked(ctx, it.ID, b.Address(), p.oneIn(2))
+	case it.State == Done && b.agent == "carol":
+		p.say("unread %s %s", b.agent, it.ID)
+		err = b.MarkUnread(ctx, it.ID)
+	}
+	if !p.failed(b, err) {
+		p.say("moved")
+	}
+}
+
+func (p *process) retire() {
+	b := p.store.Box("dave")
+	if _, err := p.store.Retire(ctx, "dave"); !p.failed(b, err) {
+		p.say("retired")
+	}
+	if err := p.store.Restore(ctx, "dave"); !errors.Is(err, ErrExists) {
+		p.failed(b, err)
+	}
+	time.Sleep(10 * time.Millisecond)
+}
+
+func (p *process) append() {
+	b := p.store.Box("bob")
+	e := wire.Event{Kind: "test", Source: "cli", EventID: string(wire.NewID())}
+	if !p.failed(b, b.Log().Append(ctx, e)) {
+		p.say("event %s %s", b.agent, e.EventID)
+	}
+}
+
+// said is what the processes of a run said: how often each line.
+type said map[string]int
+
+// each calls f with the agent and the rest of every line that begins with word, and with how often it was said.
+func (a said) each(word string, f func(agent wire.Name, rest string, n int)) {
+	for line, n := range a {
 		if w := strings.SplitN(line, " ", 3); w[0] == word && len(w) == 3 {
 			f(wire.Name(w[1]), w[2], n)
 		}
 	}
 }
 
-// kill keeps so many processes of each role alive and kills them at random moments, until
-// the time is over and everything wanted was said (ten times as long at most). It returns
-// what they said.
-func kill(t *testing.T, s *Store, lasting time.Duration, roles map[string]int, wanted []string, env ...string) *said {
+// killAll keeps so many processes of each role alive and kills them at random moments, until the time is over
+// and everything wanted was said (ten times as long at most). It returns what they said.
+func killAll(t *testing.T, s *Store, lasting time.Duration, roles map[string]int, wanted ...string) said {
 	t.Helper()
 	if d, err := time.ParseDuration(os.Getenv("ATM_STRESS")); err == nil {
 		lasting = d
 	}
-	a := &said{lines: map[string]int{}, count: map[string]int{}}
+	var mu sync.Mutex
+	a, words := said{}, map[string]int{}
 	begin := time.Now()
 	goesOn := func() bool {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		missing := slices.ContainsFunc(wanted, func(word string) bool { return a.count[word] == 0 })
+		mu.Lock()
+		defer mu.Unlock()
+		missing := slices.ContainsFunc(wanted, func(word string) bool { return words[word] == 0 })
 		return time.Since(begin) < lasting || missing && time.Since(begin) < 10*lasting
+	}
+	live := func(role string) {
+		c, out := start(t, role, s.root.Path())
+		for out.Scan() {
+			word, _, _ := strings.Cut(out.Text(), " ")
+			switch word {
+			case "begin": // however long it took to come so far
+				time.AfterFunc(time.Duration(10+rand.IntN(500))*time.Millisecond, func() { c.Process.Kill() })
+			case "error", "torn", "two":
+				t.Error(out.Text())
+			}
+			mu.Lock()
+			a[out.Text()]++
+			words[word]++
+			mu.Unlock()
+		}
+		c.Wait()
+		if how := c.ProcessState.Sys().(syscall.WaitStatus); !how.Signaled() || how.Signal() != syscall.SIGKILL {
+			t.Errorf("%s ended by itself: %v", role, c.ProcessState)
+		}
 	}
 	var all sync.WaitGroup
 	for role, n := range roles {
 		for range n {
 			all.Go(func() {
 				for goesOn() {
-					c, out := start(t, role, s.root.Path(), env...)
-					for out.Scan() {
-						word, _, _ := strings.Cut(out.Text(), " ")
-						switch word {
-						case "begin": // however long it took to come so far
-							time.AfterFunc(time.Duration(10+rand.IntN(500))*time.Millisecond, func() { c.Process.Kill() })
-						case "error", "torn", "two":
-							t.Error(out.Text())
-						}
-						a.mu.Lock()
-						a.lines[out.Text()]++
-						a.count[word]++
-						a.order = append(a.order, out.Text())
-						a.mu.Unlock()
-					}
-					c.Wait()
-					if how := c.ProcessState.Sys().(syscall.WaitStatus); !how.Signaled() || how.Signal() != syscall.SIGKILL {
-						t.Errorf("%s ended by itself: %v", role, c.ProcessState)
-					}
+					live(role)
 				}
 			})
 		}
 	}
 	all.Wait()
 	for _, word := range wanted {
-		if a.count[word] == 0 {
+		if words[word] == 0 {
 			t.Errorf("nothing was said of %q", word)
 		}
 	}
-	t.Log(a.count)
+	t.Log(words)
 	return a
 }
 
-// Senders, readers, droppers and movers are killed at random moments. What was
-// acknowledged is there, once, and whole.
 func TestKilled(t *testing.T) {
 	s := newStore(t, "alice", "bob", "carol", "dave")
-	p := &process{store: s}
-	a := kill(t, s, 4*time.Second, map[string]int{
-		"send": 1, "batch": 1, "given": 2, "read": 3, "slow": 1, "drop": 1, "move": 2, "gc": 1, "retire": 1, "append": 1,
-	}, []string{"ack", "drop", "show", "read", "moved", "unread", "archived", "retired", "refused", "event"})
+	a := killAll(t, s, 4*time.Second, map[string]int{"send": 4, "read": 4, "drop": 1, "move": 3, "retire": 1, "append": 1},
+		"ack", "drop", "show", "read", "moved", "unread", "archived", "retired", "refused", "event")
 	if err := s.Restore(ctx, "dave"); err != nil && !errors.Is(err, ErrExists) {
 		t.Fatal(err)
 	}
@@ -111,19 +386,19 @@ func TestKilled(t *testing.T) {
 		c.sound(t)
 		all[agent] = c
 		for id, m := range c.texts {
-			acked := a.lines[fmt.Sprintf("ack %s %s", agent, id)] > 0
+			acked := a[fmt.Sprintf("ack %s %s", agent, id)] > 0
 			if strings.HasPrefix(m.Subject, "d-") {
 				names[string(agent)+" "+m.Subject]++
-				acked = a.lines[fmt.Sprintf("drop %s %s", agent, m.Subject)] > 0
+				acked = a[fmt.Sprintf("drop %s %s", agent, m.Subject)] > 0
 			}
 			// (A dropper that was killed while it wrote left a part.)
-			if (acked || m.Origin == nil) && !p.whole(m) {
+			if (acked || m.Origin == nil) && !isWhole(s, m) {
 				t.Errorf("torn: %s of %s", id, agent)
 			}
 		}
 		for _, bad := range c.bad {
 			name, _, _ := strings.Cut(bad, ".")
-			if a.lines[fmt.Sprintf("ack %s %s", agent, name)] > 0 && len(c.places[wire.ID(name)]) == 0 {
+			if a[fmt.Sprintf("ack %s %s", agent, name)] > 0 && len(c.places[wire.ID(name)]) == 0 {
 				t.Errorf("set aside as bad in the mailbox of %s: %s", agent, bad)
 			}
 		}
@@ -174,128 +449,5 @@ func TestKilled(t *testing.T) {
 		if n > 1+back[what] {
 			t.Errorf("doubled: the log says %d times that %s was read", n, what)
 		}
-	}
-}
-
-// outWord says of a message that went to the agent whether it was marked as a repeat.
-var outWord = map[bool]string{false: "out", true: "again"}
-
-// types is a runner: it waits until it may run, and types what is unread.
-func (p *process) types() {
-	bob := p.store.Box("bob")
-	if p.held == nil {
-		var err error
-		if p.held, err = p.store.HoldRunner(ctx, "bob"); err != nil {
-			p.held = nil
-			if !errors.Is(err, ErrRunning) {
-				p.failed(bob, err)
-			}
-			return
-		}
-	}
-	ids, err := bob.UnreadIDs()
-	if p.failed(bob, err) {
-		return
-	}
-	c, err := bob.Claim(ctx, ids[:min(8, len(ids))])
-	if p.failed(bob, err) {
-		return
-	}
-	for _, it := range c.Items {
-		p.say("%s %s", outWord[c.Repeat[it.ID]], it.ID)
-		p.pause(2)
-		switch p.r.IntN(8) {
-		case 0:
-			p.failed(bob, c.MaybeTyped(ctx, it.ID))
-		case 1, 2:
-			p.failed(bob, c.Typed(ctx, it.ID))
-		}
-	}
-	p.failed(bob, c.Typed(ctx))
-	if len(c.Items) == 0 {
-		time.Sleep(time.Millisecond)
-	}
-}
-
-// hook makes the calls of a session's hooks, two at a time as if they were installed
-// twice, and says what goes out. With ATM_TEST_BEGIN a second lasts a thousandth: what
-// lapses after ten minutes does so after 600 ms.
-func (p *process) hook() {
-	bob, now := p.store.Box("bob"), time.Now()
-	if ns, err := strconv.ParseInt(os.Getenv("ATM_TEST_BEGIN"), 10, 64); err == nil {
-		now = time.Unix(0, ns).Add(1000 * time.Since(time.Unix(0, ns)))
-	}
-	p.n++
-	call := HookCall{Session: fmt.Sprint("s", os.Getpid()), Name: fmt.Sprint("call ", p.n), Shows: true, Want: true, Now: now}
-	var both sync.WaitGroup
-	for range 2 {
-		both.Go(func() {
-			h, err := bob.HandOver(ctx, call, ReadOptions{Limit: 4})
-			if p.failed(bob, err) {
-				return
-			}
-			var out strings.Builder // one write: what the program reads of its hook
-			for _, it := range h.Items {
-				fmt.Fprintf(&out, "%s %s\n", outWord[h.Repeat[it.ID]], it.ID)
-			}
-			os.Stdout.WriteString(out.String())
-			time.Sleep(time.Millisecond)
-			_, err = h.Sent(ctx)
-			p.failed(bob, err)
-		})
-	}
-	both.Wait()
-}
-
-// post delivers to bob, no faster than is worked off.
-func (p *process) post() {
-	bob := p.store.Box("bob")
-	if unread, err := bob.UnreadIDs(); !p.failed(bob, err) && len(unread) < 50 {
-		p.deliver(&Post{Message: sealed(wire.NewID(), text(p.r)[:10], p.oneIn(2)), To: []*Box{bob}})
-	}
-	p.pause(6)
-}
-
-// Runners and hooks are killed at random moments, and the next goes on: no message is
-// moved that did not reach the agent, and whatever reaches it more than once says so.
-// Hooks hand a message over twice at most.
-func TestRunnersAndHooksKilled(t *testing.T) {
-	for about, roles := range map[string]map[string]int{
-		"runners and hooks": {"post": 1, "type": 2, "hook": 1},
-		"hooks":             {"post": 1, "hook": 3},
-	} {
-		t.Run(about, func(t *testing.T) {
-			s := newStore(t, "bob")
-			var env []string
-			if about == "hooks" {
-				env = []string{fmt.Sprint("ATM_TEST_BEGIN=", time.Now().UnixNano())}
-			}
-			a := kill(t, s, 3*time.Second, roles, []string{"ack", "out", "again"}, env...)
-			out := map[wire.ID][]bool{}
-			for _, line := range a.order {
-				if word, id, _ := strings.Cut(line, " "); word == "out" || word == "again" {
-					out[wire.ID(id)] = append(out[wire.ID(id)], word == "again")
-				}
-			}
-			c := takeCensus(t, s.Box("bob"))
-			c.sound(t)
-			for _, id := range c.ids() {
-				plain := 0
-				for _, marked := range out[id] {
-					plain += count(!marked)
-				}
-				if plain > 1 || about == "hooks" && len(out[id]) > maxHandovers {
-					t.Errorf("%s went out %d times, marked %v", id, len(out[id]), out[id])
-				}
-				if c.place(id) != "new" && len(out[id]) == 0 {
-					t.Errorf("lost: %s is in %s and never went out", id, c.place(id))
-				}
-			}
-			a.each("ack", func(_ wire.Name, id string, _ int) {
-				if c.place(wire.ID(id)) == "" {
-					t.Errorf("lost: %s", id)
-				}
-			})
-		})
 	}
 }

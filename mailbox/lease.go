@@ -19,68 +19,60 @@ var ErrNotHeld = errors.New("is not yours: nobody took it, or the lease ran out"
 
 func notHeld(id wire.ID) error { return fmt.Errorf("message %s %w", id.Short(6), ErrNotHeld) }
 
-// LeasedError says that somebody else holds a message under a lease.
-type LeasedError struct {
-	ID    wire.ID
-	By    wire.Address
-	Until time.Time
-}
-
-func (e *LeasedError) Error() string {
-	return fmt.Sprintf("message %s was taken by %s until %s", e.ID.Short(6), e.By, e.Until.Local().Format(time.TimeOnly))
-}
-
 // Lease is who holds an unread message, and until when.
 type Lease struct {
 	By    wire.Address
 	Until time.Time
 }
 
-// LeaseOptions say who takes a message, and for how long, at most MaxLease.
-type LeaseOptions struct {
-	By  wire.Address
-	For time.Duration
+// LeasedError says that somebody else holds a message under a lease.
+type LeasedError struct {
+	ID wire.ID
+	Lease
 }
 
-// Lease takes the oldest unread message that nobody has claimed. It stays in new, where everybody who
-// reads or takes passes it over until the lease ends: by MarkAcked, by EndLease, or by running out. A nil
-// Item: there is none.
+func (e *LeasedError) Error() string {
+	return fmt.Sprintf("message %s was taken by %s until %s", e.ID.Short(6), e.By, e.Until.Local().Format(time.TimeOnly))
+}
+
+// Lease takes the oldest unread message that nobody has claimed, for so long (at most MaxLease). It stays in
+// new, where everybody who reads or takes passes it over until the lease ends: by MarkAcked, by EndLease, or
+// by running out. A nil Item: there is none.
 //
 // The message is shown before it is held for the whole time: show reports whether it was received; a
 // taker who was killed showing it holds it for ten seconds.
-func (b *Box) Lease(ctx context.Context, opt LeaseOptions, show func(*Item, Lease) (received bool, err error)) (*Item, Lease, error) {
+func (b *Box) Lease(ctx context.Context, by wire.Address, d time.Duration, show func(*Item, Lease) (received bool, err error)) (*Item, error) {
 	b.TakeIn(ctx)
 	var batch Batch
 	var taken claimed
-	lease := Lease{By: opt.By}
+	lease := Lease{By: by}
 	err := b.updateClaims(ctx, func(all claims) (err error) {
 		now := claimNow() // waiting for the lock takes nothing off the lease
-		lease.Until = now.Add(opt.For)
+		lease.Until = now.Add(d)
 		batch, err = b.choose(ReadOptions{Limit: 1}, all.live(now, b.running()), true)
-		taken, _ = b.claim(all, batch.Items, claim{Owner: b.leaseOwner(opt.By), At: now, Until: now.Add(min(opt.For, answerGoes))})
+		taken = b.claim(all, batch.Items, claim{Owner: b.leaseOwner(by), At: now, Until: now.Add(min(d, answerGoes))})
 		return err
 	})
 	if err != nil || len(batch.Items) == 0 {
-		return nil, Lease{}, err
+		return nil, err
 	}
 	it := batch.Items[0]
 	received, showErr := show(it, lease)
 	// What was shown counts, whoever gave up meanwhile.
 	ctx = context.WithoutCancel(ctx)
 	if !received {
-		taken.update(ctx, nil, notReceived)
-		return nil, Lease{}, showErr
+		taken.update(ctx, notReceived)
+		return nil, showErr
 	}
-	err = taken.settle(ctx, nil, func(all claims, id wire.ID) error {
-		c := all[id]
-		if c != taken.now[id] {
-			return notHeld(id)
-		}
-		c.Until = lease.Until
-		all[id] = c
-		return nil
+	isMine := false
+	err = taken.update(ctx, func(_, now claim) claim {
+		isMine, now.Until = true, lease.Until
+		return now
 	})
-	return it, lease, errors.Join(showErr, err)
+	if err == nil && !isMine {
+		err = notHeld(it.ID)
+	}
+	return it, errors.Join(showErr, err)
 }
 
 // leaseOwner is the owner of somebody's leases; members of other teams have their team with them.
@@ -108,16 +100,15 @@ func (b *Box) addLease(it *Item, all claims) {
 	}
 }
 
-// Leases tells who holds unread messages of this mailbox, or held them last.
-func (b *Box) Leases() (map[wire.ID]Lease, error) {
+// LastLease tells who holds an unread message, or held it last.
+func (b *Box) LastLease(id wire.ID) (last Lease, ok bool, err error) {
 	all, err := b.claimsToChange()
-	leases := map[wire.ID]Lease{}
-	for id, c := range all {
-		if unread, err := b.has(b.unread(), id); c.isLease() && (unread || err != nil) {
-			leases[id] = b.leaseOf(c)
+	if c := all[id]; c.isLease() {
+		if ok, err = b.has(b.unread(), id); ok {
+			last = b.leaseOf(c)
 		}
 	}
-	return leases, err
+	return last, ok, err
 }
 
 // leasedTo is nil when a message with this claim, if any, is by's to move: nobody else holds it and it is
@@ -128,7 +119,7 @@ func (b *Box) leasedTo(c claim, id wire.ID, by wire.Address) error {
 		return nil
 	}
 	if isTaken {
-		return &LeasedError{id, b.leaseOf(c).By, c.Until}
+		return &LeasedError{id, b.leaseOf(c)}
 	}
 	return notHeld(id)
 }

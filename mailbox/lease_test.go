@@ -13,7 +13,7 @@ func received(*Item, Lease) (bool, error) { return true, nil }
 // leaseFor has somebody take a message for so long; nil: there is none.
 func leaseFor(t testing.TB, b *Box, by wire.Name, d time.Duration) *Item {
 	t.Helper()
-	it, _, err := b.Lease(ctx, LeaseOptions{By: addr(by), For: d}, received)
+	it, err := b.Lease(ctx, addr(by), d, received)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestLeaseRunsOut(t *testing.T) {
 	}
 	ranOut(t, bob)
 	other := wire.Address{Agent: "carol", Team: "other"}
-	it, _, err := bob.Lease(ctx, LeaseOptions{By: other, For: time.Minute}, received)
+	it, err := bob.Lease(ctx, other, time.Minute, received)
 	if err != nil || it == nil || it.Times != 1 {
 		t.Fatal(it, err)
 	}
@@ -62,7 +62,7 @@ func TestLeaseRunsOut(t *testing.T) {
 	if _, err := bob.RenewLease(ctx, id, addr("carol"), time.Minute); !errors.As(err, &leased) || leased.By != other {
 		t.Error("renewed what another has: ", err)
 	}
-	if l := leasesOf(t, bob)[id]; l.By != other {
+	if l := leaseOf(t, bob, id); l.By != other {
 		t.Error(l)
 	}
 	ranOut(t, bob)
@@ -79,7 +79,7 @@ func TestLeaseShowsFirst(t *testing.T) {
 	bob := newBob(t)
 	id := deliverN(t, bob, 1)[0]
 	broken := errors.New("broken pipe")
-	opt := LeaseOptions{By: addr("carol"), For: time.Hour}
+	carol := addr("carol")
 	show := func(received bool, err error) func(*Item, Lease) (bool, error) {
 		return func(it *Item, _ Lease) (bool, error) {
 			if leaseFor(t, bob, "dave", time.Minute) != nil || len(read(t, bob)) > 0 {
@@ -91,36 +91,33 @@ func TestLeaseShowsFirst(t *testing.T) {
 			return received, err
 		}
 	}
-	if it, _, err := bob.Lease(ctx, opt, show(false, broken)); it != nil || err != broken {
+	if it, err := bob.Lease(ctx, carol, time.Hour, show(false, broken)); it != nil || err != broken {
 		t.Error(it, err)
 	}
 	if it, err := bob.Get(id); err != nil || it.Lease != nil || it.Times != 0 {
 		t.Error(it, err)
 	}
-	if it, l, err := bob.Lease(ctx, opt, show(true, broken)); it == nil || !errors.Is(err, broken) || time.Until(l.Until) < time.Minute {
-		t.Error(it, l, err)
+	if it, err := bob.Lease(ctx, carol, time.Hour, show(true, broken)); it == nil || !errors.Is(err, broken) || time.Until(leaseOf(t, bob, id).Until) < time.Minute {
+		t.Error(it, err)
 	}
 	// Shown for so long that another took it.
 	ranOut(t, bob)
-	it, _, err := bob.Lease(ctx, opt, func(*Item, Lease) (bool, error) {
+	it, err := bob.Lease(ctx, carol, time.Hour, func(*Item, Lease) (bool, error) {
 		ranOut(t, bob)
 		leaseFor(t, bob, "dave", time.Minute)
 		return true, nil
 	})
-	if !errors.Is(err, ErrNotHeld) || leasesOf(t, bob)[id].By != addr("dave") {
+	if !errors.Is(err, ErrNotHeld) || leaseOf(t, bob, id).By != addr("dave") {
 		t.Error(it, err)
 	}
 }
 
-// leasesOf tells who holds messages.
-func leasesOf(t interface {
-	Helper()
-	Fatal(...any)
-}, b *Box) map[wire.ID]Lease {
+// leaseOf tells who holds a message, or held it last.
+func leaseOf(t tb, b *Box, id wire.ID) Lease {
 	t.Helper()
-	leases, err := b.Leases()
+	l, _, err := b.LastLease(id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return leases
+	return l
 }

@@ -60,11 +60,6 @@ func (b *Box) HasAcked(id wire.ID) bool {
 	return there && err == nil
 }
 
-// inOrder are the parts of a mailbox in the order in which messages move.
-var inOrder = []Range{
-	{Unread: true, Owed: true}, {Done: true, Newest: true}, {Withdrawn: true}, {Archive: true, Newest: true}, {Sent: true, Newest: true},
-}
-
 // Match returns the ids that a fragment fits in the first place that has any: new and cur, then done from
 // the newest day, then what was withdrawn, archived and sent. A full id is looked up without a listing.
 func (b *Box) Match(f wire.Fragment) (found []wire.ID, err error) {
@@ -78,23 +73,42 @@ func (b *Box) Match(f wire.Fragment) (found []wire.ID, err error) {
 		}
 		return found, err
 	}
-	err = b.listPlaces(inOrder, func(p place, ids []wire.ID) bool {
+	err = b.listPlaces(func(p place, ids []wire.ID) bool {
 		found = append(found, slices.DeleteFunc(ids, func(id wire.ID) bool { return !f.Matches(id) })...)
 		return len(found) == 0 || p.state == Unread
-	})
+	}, inOrder...)
 	slices.Sort(found)
-	return slices.Compact(found), err
+	return found, err
+}
+
+// Range says which part of a mailbox is walked.
+type Range struct {
+	Unread, Owed, Done, Withdrawn, Archive, Sent bool
+
+	Times  bool                  // asks for Item.Written
+	Newest bool                  // walks from the newest day and message back
+	Limit  int                   // opens so many messages (0: all) and counts the rest by name; not with Keep
+	Keep   func(raw []byte) bool // accepts a message by its text before it is decoded; nil: all
+
+	// Since leaves out days of done, archive and sent into which nothing came after it, by the time of the
+	// directory: ids and senders' clocks are not asked. Older messages are still among those of other days.
+	Since time.Time
+}
+
+// inOrder are the parts of a mailbox in the order in which messages move.
+var inOrder = []Range{
+	{Unread: true, Owed: true}, {Done: true, Newest: true}, {Withdrawn: true}, {Archive: true, Newest: true}, {Sent: true, Newest: true},
 }
 
 // listPlaces calls f with the places of ranges and the messages that lie there, until it returns false.
-func (b *Box) listPlaces(ranges []Range, f func(place, []wire.ID) bool) error {
+func (b *Box) listPlaces(f func(place, []wire.ID) bool, ranges ...Range) error {
 	for _, rg := range ranges {
 		places, err := b.placesIn(rg)
 		if err != nil {
 			return err
 		}
 		for _, p := range places {
-			ids, err := b.list(p.dir)
+			ids, err := b.list(p)
 			if err != nil {
 				return err
 			}
@@ -103,6 +117,89 @@ func (b *Box) listPlaces(ranges []Range, f func(place, []wire.ID) bool) error {
 			}
 			if !f(p, ids) {
 				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// placesIn are the places of a range: unread, owed, withdrawn, then archive, done and sent by day.
+func (b *Box) placesIn(rg Range) (places []place, err error) {
+	type part struct {
+		isWanted bool
+		place
+	}
+	for _, p := range []part{{rg.Unread, b.unread()}, {rg.Owed, b.owed()}, {rg.Withdrawn, b.withdrawn()}} {
+		if p.isWanted {
+			places = append(places, p.place)
+		}
+	}
+	var days []place
+	for _, p := range []part{{rg.Archive, b.archive()}, {rg.Done, b.allDone()}, {rg.Sent, b.allSent()}} {
+		if p.isWanted {
+			some, e := b.days(p.place)
+			days, err = append(days, some...), cmp.Or(err, e)
+		}
+	}
+	days = slices.DeleteFunc(days, func(day place) bool {
+		info, err := b.store.root.Lstat(day.dir)
+		return err == nil && info.ModTime().Before(rg.Since)
+	})
+	if rg.Newest {
+		slices.Reverse(days)
+	}
+	return append(places, days...), err
+}
+
+// Walk calls f with the messages of a range: unread, owed, withdrawn, then archive, done and sent from
+// the oldest day, each oldest first, until f returns false. more is how many messages lie beyond the
+// limit (by name). Bad files are passed over and counted. What was dropped is taken in first when unread
+// messages are asked for.
+func (b *Box) Walk(ctx context.Context, rg Range, f func(*Item) bool) (more, bad int, err error) {
+	if err := b.Present(); err != nil {
+		return 0, 0, err
+	}
+	if rg.Unread {
+		b.TakeIn(ctx)
+	}
+	shown, isWanted := 0, true
+	e := b.listPlaces(func(p place, ids []wire.ID) bool {
+		behind := len(ids)
+		if rg.Limit == 0 || shown < rg.Limit {
+			err = b.openEach(p, ids, rg.Keep, func(*BadError) { bad++ }, func(i int, it *Item) bool {
+				if rg.Times {
+					if info, err := b.store.root.Lstat(p.file(it.ID)); err == nil {
+						it.Written = info.ModTime()
+					}
+				}
+				shown, behind, isWanted = shown+1, len(ids)-i-1, f(it)
+				return isWanted && shown != rg.Limit
+			})
+		}
+		if isWanted && rg.Limit > 0 && shown == rg.Limit {
+			more += behind
+		}
+		return isWanted && err == nil
+	}, rg)
+	return more, bad, cmp.Or(err, e)
+}
+
+// openEach opens messages of a place, those that keep accepts (nil: all), and calls f with each and its number
+// until f returns false. What has moved on is passed over.
+func (b *Box) openEach(p place, ids []wire.ID, keep func([]byte) bool, isBad func(*BadError), f func(int, *Item) bool) error {
+	var claimed claims
+	if p.state == Unread {
+		claimed = b.claims()
+	}
+	for i, id := range ids {
+		it, err := b.open(p, id, keep)
+		if bad := (*BadError)(nil); errors.As(err, &bad) {
+			isBad(bad)
+		} else if err != nil && err != errGone {
+			return err
+		} else if err == nil {
+			if b.addLease(it, claimed); !f(i, it) {
+				break
 			}
 		}
 	}
@@ -148,119 +245,7 @@ func (b *Box) listPresent(p place) ([]wire.ID, error) {
 	if err := b.Present(); err != nil {
 		return nil, err
 	}
-	return b.list(p.dir)
-}
-
-// Range says which part of a mailbox is walked.
-type Range struct {
-	Unread, Owed, Done, Withdrawn, Archive, Sent bool
-
-	Times  bool                  // asks for Item.Written
-	Newest bool                  // walks from the newest day and message back
-	Limit  int                   // opens so many messages (0: all) and counts the rest by name; not with Keep
-	Keep   func(raw []byte) bool // accepts a message by its text before it is decoded; nil: all
-
-	// Since leaves out days of done, archive and sent into which nothing came after it, by the time of the
-	// directory: ids and senders' clocks are not asked. Older messages are still among those of other days.
-	Since time.Time
-}
-
-// Walk calls f with the messages of a range: unread, owed, withdrawn, then archive, done and sent from
-// the oldest day, each oldest first, until f returns false. more is how many messages lie beyond the
-// limit (by name). Bad files are passed over and counted. What was dropped is taken in first when unread
-// messages are asked for.
-func (b *Box) Walk(ctx context.Context, rg Range, f func(*Item) bool) (more, bad int, err error) {
-	if err := b.Present(); err != nil {
-		return 0, 0, err
-	}
-	if rg.Unread {
-		b.TakeIn(ctx)
-	}
-	shown := 0
-	e := b.listPlaces([]Range{rg}, func(p place, ids []wire.ID) (goesOn bool) {
-		if rg.Limit > 0 && shown == rg.Limit {
-			more += len(ids)
-			return true
-		}
-		goesOn = true
-		err = b.openEach(p, ids, rg.Keep, func(*BadError) { bad++ }, func(i int, it *Item) bool {
-			if rg.Times {
-				if info, err := b.store.root.Lstat(p.file(it.ID)); err == nil {
-					it.Written = info.ModTime()
-				}
-			}
-			shown++
-			goesOn = f(it)
-			isFull := rg.Limit > 0 && shown == rg.Limit
-			if isFull && goesOn {
-				more += len(ids) - i - 1
-			}
-			return goesOn && !isFull
-		})
-		return goesOn && err == nil
-	})
-	return more, bad, cmp.Or(err, e)
-}
-
-// openEach opens messages of a place, those that keep accepts (nil: all), and calls f with each and its number
-// until f returns false. What has moved on is passed over.
-func (b *Box) openEach(p place, ids []wire.ID, keep func([]byte) bool, isBad func(*BadError), f func(int, *Item) bool) error {
-	var claimed claims
-	if p.state == Unread {
-		claimed = b.claims()
-	}
-	for i, id := range ids {
-		it, err := b.open(p, id, keep)
-		if bad := (*BadError)(nil); errors.As(err, &bad) {
-			isBad(bad)
-			continue
-		}
-		if err == errGone {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if b.addLease(it, claimed); !f(i, it) {
-			break
-		}
-	}
-	return nil
-}
-
-// placesIn are the places of a range.
-func (b *Box) placesIn(rg Range) (places []place, err error) {
-	add := func(wanted bool, p place) {
-		if wanted {
-			places = append(places, p)
-		}
-	}
-	add(rg.Unread, b.unread())
-	add(rg.Owed, b.owed())
-	add(rg.Withdrawn, b.withdrawn())
-	var ofDays []place
-	for _, top := range []struct {
-		wanted bool
-		place
-	}{{rg.Archive, place{Done, b.archived("done")}}, {rg.Done, place{Done, b.in("inbox/done")}}, {rg.Sent, place{"", b.in("sent")}}} {
-		if !top.wanted {
-			continue
-		}
-		days, err := b.days(top.dir)
-		if err != nil {
-			return nil, err
-		}
-		for _, day := range days {
-			dir := top.dir + "/" + day
-			if info, err := b.store.root.Lstat(dir); err != nil || !info.ModTime().Before(rg.Since) {
-				ofDays = append(ofDays, place{top.state, dir})
-			}
-		}
-	}
-	if rg.Newest {
-		slices.Reverse(ofDays)
-	}
-	return append(places, ofDays...), nil
+	return b.list(p)
 }
 
 // dueFor is how long after a day's last message the day is searched for overdue answers.

@@ -231,7 +231,9 @@ func (m *machine) Withdraw(t *rapid.T) {
 
 func (m *machine) Lease(t *rapid.T) {
 	by, show := m.who(t), rapid.Bool().Draw(t, "received")
-	it, lease, err := m.bob.Lease(ctx, LeaseOptions{By: addr(by), For: time.Hour}, func(it *Item, _ Lease) (bool, error) {
+	var lease Lease
+	it, err := m.bob.Lease(ctx, addr(by), time.Hour, func(it *Item, l Lease) (bool, error) {
+		lease = l
 		if b, err := m.bob.Peek(ctx, ReadOptions{}); err != nil || slices.Contains(idsOf(b.Items), it.ID) {
 			t.Fatal("free while it is shown: ", err)
 		}
@@ -264,7 +266,7 @@ func (m *machine) EndLease(t *rapid.T) {
 		m.refused(t, id, err)
 	} else if err != nil {
 		t.Fatal(err)
-	} else if l := leasesOf(t, m.bob)[id]; !l.Until.After(time.Now()) {
+	} else if l := leaseOf(t, m.bob, id); !l.Until.After(time.Now()) {
 		m.held[id] = ""
 		m.log = append(m.log, "message_returned "+string(id))
 	} else if l.By != addr(by) || time.Until(l.Until) < 59*time.Minute {

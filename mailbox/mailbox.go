@@ -19,9 +19,9 @@
 //
 // # What may be relied on
 //
-// Publishing and moving never replace. A message is in exactly one of new, cur, done and withdrawn (or
-// the archive), and moves in that order; only MarkUnread moves back, under a lock that excludes those who
-// look for an id. So whoever looks in this order finds a message that is there.
+// Publishing and moving never replace. A message is in one of new, cur, done and withdrawn (or the archive),
+// and moves in that order; only MarkUnread moves back, under a lock that excludes those who look for an id.
+// So whoever looks in this order finds a message that is there, and of two copies the first counts.
 //
 // Reading shows first and moves after, and moves only what the reader has received: a reader that is
 // killed at any instant sees a message again, never loses one.
@@ -35,8 +35,6 @@
 // events; never those of two agents at once. Looking takes none. What was looked at before a lock does
 // not count: things are reached by their path below the team's directory, and the inbox that a delivery
 // has opened is compared with the one at its path.
-//
-// All types here may be used by several goroutines at once.
 package mailbox
 
 import (
@@ -46,8 +44,8 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -83,9 +81,8 @@ type Store struct {
 	Team        wire.Name
 	LockTimeout time.Duration // 0: DefaultLockTimeout
 
-	root    *durable.Root
-	locks   lockfile.Dir
-	runners sync.Map // by agent: the *Runner of each runner lock that the store holds
+	root  *durable.Root
+	locks lockfile.Dir
 }
 
 // NewStore is the mailboxes in a team's directory, which the store closes with itself. The team's name
@@ -111,10 +108,7 @@ func (s *Store) Box(agent wire.Name) *Box { return &Box{store: s, agent: agent} 
 // is an error, not an absence.
 func (s *Store) Agents() (agents []wire.Name, err error) {
 	names, err := s.root.Names(".")
-	for _, name := range names {
-		if !wire.IsName(name) {
-			continue
-		}
+	for _, name := range slices.DeleteFunc(names, func(name string) bool { return !wire.IsName(name) }) {
 		present := s.Box(wire.Name(name)).Present()
 		if present == nil {
 			agents = append(agents, wire.Name(name))
@@ -136,22 +130,21 @@ func (s *Store) Create(ctx context.Context, agent wire.Name) error {
 		return err
 	}
 	defer unlock()
-	present := s.Box(agent).Present()
-	if present == nil {
+	switch err := s.Box(agent).Present(); {
+	case err == nil:
 		return fmt.Errorf("%s: %w", agent, ErrExists)
+	case !errors.Is(err, ErrNoAgent):
+		return err
 	}
-	if !errors.Is(present, ErrNoAgent) {
-		return present
-	}
-	name := string(agent)
-	isBroken, err := s.root.Exists(name)
+	// What is there without an inbox/new is completed where it is, new last.
+	isBroken, err := s.root.Exists(string(agent))
 	if err != nil {
 		return err
 	}
+	name := string(agent)
 	if !isBroken {
 		name = "." + name + ".making"
 	}
-	// What is there without an inbox/new is completed where it is, new last.
 	for _, sub := range []string{"inbox/tmp", "inbox/cur", "inbox/done", "inbox/bad", "sent", "events", "inbox/new"} {
 		if err := s.root.MkdirAll(name + "/" + sub); err != nil {
 			return err
@@ -237,15 +230,13 @@ func (b *Box) archived(elem ...string) string { return path.Join(".archive", b.i
 
 // lock gets one of the mailbox's locks, if the mailbox is there.
 func (b *Box) lock(ctx context.Context, lock string) (unlock func(), err error) {
-	unlock, err = b.store.lock(ctx, string(b.agent)+"."+lock, lockfile.Exclusive, b.Present)
-	if err != nil {
-		return nil, err
+	unlock, err = b.store.lock(ctx, b.in()+"."+lock, lockfile.Exclusive, b.Present)
+	if err == nil {
+		if err = b.Present(); err != nil {
+			unlock()
+		}
 	}
-	if err := b.Present(); err != nil {
-		unlock()
-		return nil, err
-	}
-	return unlock, nil
+	return unlock, err
 }
 
 // locked calls f under one of the mailbox's locks.
@@ -284,13 +275,8 @@ func (b *Box) mkdir(dir string) error {
 
 // Log is the agent's event log.
 func (b *Box) Log() *eventlog.Log {
-	return &eventlog.Log{
-		Root: b.store.root, Dir: b.in("events"), State: b.in("state.json"),
-		Bad: b.in("inbox/bad"), Archive: b.archived("events"),
-		Lock:    func(ctx context.Context) (func(), error) { return b.lock(ctx, "events") },
-		Present: b.Present,
-		Fill:    func(e *wire.Event) { e.Team, e.Agent = b.store.Team, b.agent },
-	}
+	lock := func(ctx context.Context) (func(), error) { return b.lock(ctx, "events") }
+	return &eventlog.Log{Root: b.store.root, Owner: b.Address(), Lock: lock, Present: b.Present}
 }
 
 // note appends events about messages to the agent's log. What they tell of is done, so a failure is an

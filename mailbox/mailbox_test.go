@@ -342,14 +342,6 @@ func (c census) is(t tb, want map[wire.ID]string) {
 	}
 }
 
-// empty fails the test unless everything is a message, and nothing else is left.
-func (c census) empty(t tb) {
-	t.Helper()
-	if len(c.tmp)+len(c.inbox)+len(c.bad)+len(c.drops) > 0 {
-		t.Errorf("tmp %q, inbox %q, bad %q, drops %q", c.tmp, c.inbox, c.bad, c.drops)
-	}
-}
-
 // eventsOf reads the whole log and fails the test if there is a gap.
 func eventsOf(t tb, b *Box) (events []wire.Event) {
 	t.Helper()

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -22,7 +21,6 @@ const (
 	Owed      State = "owed"
 	Done      State = "done"
 	Withdrawn State = "withdrawn"
-	Bad       State = "bad"
 )
 
 // place is a directory in which messages lie in one state.
@@ -31,15 +29,22 @@ type place struct {
 	dir   string // below the team's directory
 }
 
-func (b *Box) unread() place         { return place{Unread, b.in("inbox/new")} }
-func (b *Box) owed() place           { return place{Owed, b.in("inbox/cur")} }
-func (b *Box) done(id wire.ID) place { return place{Done, b.in("inbox/done", id.Day())} }
-func (b *Box) withdrawn() place      { return place{Withdrawn, b.in("inbox/withdrawn")} }
-func (b *Box) sent(id wire.ID) place { return place{"", b.in("sent", id.Day())} } // the index of what the owner sent
+func (b *Box) unread() place    { return place{Unread, b.in("inbox/new")} }
+func (b *Box) owed() place      { return place{Owed, b.in("inbox/cur")} }
+func (b *Box) withdrawn() place { return place{Withdrawn, b.in("inbox/withdrawn")} }
+
+// The places of days: finished messages, those in the archive, and the index of what the owner sent.
+func (b *Box) allDone() place { return place{Done, b.in("inbox/done")} }
+func (b *Box) archive() place { return place{Done, b.archived("done")} }
+func (b *Box) allSent() place { return place{"", b.in("sent")} }
+
+func (p place) day(day string) place { return place{p.state, p.dir + "/" + day} }
+func (b *Box) done(id wire.ID) place { return b.allDone().day(id.Day()) }
+func (b *Box) sent(id wire.ID) place { return b.allSent().day(id.Day()) }
 
 // places are where a message may lie, in the order in which it moves.
 func (b *Box) places(id wire.ID) []place {
-	return []place{b.unread(), b.owed(), b.done(id), b.withdrawn(), {Done, b.archived("done", id.Day())}}
+	return []place{b.unread(), b.owed(), b.done(id), b.withdrawn(), b.archive().day(id.Day())}
 }
 
 func fileOf(id wire.ID) string         { return string(id) + ".json" }
@@ -100,8 +105,8 @@ type BadError struct {
 func (e *BadError) Error() string { return e.Name + ": " + e.Reason }
 func (e *BadError) Unwrap() error { return e.Unreadable }
 
-// open reads a message from a place. A file that is no whole message of that id gives a *BadError, one
-// that keep (nil: all) does not want, by its text, errGone.
+// open reads a message from a place. A file that is no whole message of that id gives a *BadError, one that
+// keep (nil: all) does not want, by its text, errGone.
 func (b *Box) open(p place, id wire.ID, keep func(raw []byte) bool) (*Item, error) {
 	data, err := b.store.root.ReadFile(p.file(id), wire.MaxFile)
 	switch {
@@ -144,13 +149,20 @@ func (b *Box) move(id wire.ID, from, to place) error {
 	return err
 }
 
-// list lists the messages of a directory by name, oldest first.
-func (b *Box) list(dir string) (ids []wire.ID, err error) {
-	names, err := b.store.root.Names(dir)
+// list lists the messages of a place by name, oldest first. One that lies in new as well is unread, not owed.
+func (b *Box) list(p place) (ids []wire.ID, err error) {
+	names, err := b.store.root.Names(p.dir)
 	for _, name := range names {
-		if isMessageFile(name) {
-			ids = append(ids, wire.ID(strings.TrimSuffix(name, ".json")))
+		if !isMessageFile(name) {
+			continue
 		}
+		id := wire.ID(strings.TrimSuffix(name, ".json"))
+		if p.state == Owed {
+			if isUnread, _ := b.has(b.unread(), id); isUnread {
+				continue
+			}
+		}
+		ids = append(ids, id)
 	}
 	return ids, err
 }
@@ -160,12 +172,15 @@ func isMessageFile(name string) bool {
 	return ok && wire.IsID(id)
 }
 
-// days lists the directories of days below one, oldest first. A file that is named like a day is none.
-func (b *Box) days(dir string) ([]string, error) {
-	names, err := b.store.root.Names(dir)
-	return slices.DeleteFunc(names, func(name string) bool {
-		return !isDay(name) || b.store.root.IsDir(dir+"/"+name) != nil
-	}), err
+// days lists the days below a place, oldest first. A file that is named like a day is none.
+func (b *Box) days(top place) (days []place, err error) {
+	names, err := b.store.root.Names(top.dir)
+	for _, name := range names {
+		if day := top.day(name); isDay(name) && b.store.root.IsDir(day.dir) == nil {
+			days = append(days, day)
+		}
+	}
+	return days, err
 }
 
 func isDay(name string) bool {

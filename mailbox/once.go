@@ -33,9 +33,9 @@ func CheckKeyName(name string) error {
 	return nil
 }
 
-// Once gives the key its id: that of the first call with its name, what it answers and whom it is for,
-// else a new one, which is noted durably before Once returns. Of several callers at once all get the
-// same. known says that it was noted before.
+// Once gives the key its id: that of the first call with its name, what it answers and whom it is for, else a
+// new one, which is noted durably before Once returns. Of several callers at once all get the same. known
+// says that it was noted before.
 func (b *Box) Once(key *IdempotencyKey) (known bool, err error) {
 	root, dir := b.store.root, b.in("sent/once")
 	if err := cmp.Or(CheckKeyName(key.Name), b.Present()); err != nil {
@@ -44,26 +44,22 @@ func (b *Box) Once(key *IdempotencyKey) (known bool, err error) {
 	if err := b.mkdir(dir); err != nil {
 		return false, err
 	}
-	file := fmt.Sprintf("%s/%x.json", dir, sha256.Sum256([]byte(key.Name+"\x00"+string(key.Re)+"\x00"+strings.Join(key.To, ","))))
-	const maxKey = 4 << 20
-	data, err := root.ReadFile(file, maxKey)
-	known = true
-	if absent(err) {
-		key.ID = wire.NewID()
-		if data, err = json.Marshal(key); err != nil {
-			return false, err
-		}
+	sum := sha256.Sum256([]byte(key.Name + "\x00" + string(key.Re) + "\x00" + strings.Join(key.To, ",")))
+	file := fmt.Sprintf("%s/%x.json", dir, sum)
+	noted := *key
+	noted.ID = wire.NewID()
+	data, err := json.Marshal(noted)
+	if known, _ = root.Exists(file); !known && err == nil {
 		err = b.store.publish(dir+"/."+string(wire.NewID())+".tmp", file, append(data, '\n'))
-		if known = errors.Is(err, fs.ErrExist); known { // somebody was faster
-			data, err = root.ReadFile(file, maxKey)
+		known = errors.Is(err, fs.ErrExist) // somebody was faster
+	}
+	if known {
+		if data, err = root.ReadFile(file, 4<<20); err == nil {
+			err = json.Unmarshal(data, &noted)
 		}
-	}
-	var noted IdempotencyKey
-	if err == nil {
-		err = json.Unmarshal(data, &noted)
-	}
-	if err == nil && (noted.Name != key.Name || !wire.IsID(string(noted.ID))) {
-		err = errors.New("it is of no message under that name") // a guess could send twice
+		if err == nil && (noted.Name != key.Name || !wire.IsID(string(noted.ID))) {
+			err = errors.New("it is of no message under that name") // a guess could send twice
+		}
 	}
 	if err != nil {
 		return false, fmt.Errorf("note the name in %s: %w", root.Join(file), err)

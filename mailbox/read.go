@@ -114,7 +114,7 @@ func (b *Box) Read(ctx context.Context, opt ReadOptions, show func(Batch) (recei
 func (b *Box) choose(opt ReadOptions, claimed claims, setAside bool) (batch Batch, err error) {
 	list := slices.Clone(opt.IDs)
 	if opt.IDs == nil {
-		if list, err = b.list(b.unread().dir); err != nil {
+		if list, err = b.list(b.unread()); err != nil {
 			return batch, err
 		}
 	}

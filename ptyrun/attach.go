@@ -12,82 +12,80 @@ import (
 	"github.com/agentteammail/atm/ptyrun/screen"
 )
 
-// viewer is an attached terminal. All but the first two are the loop's until it has ended.
-type viewer struct {
-	to         *control.Viewer
-	isReadOnly bool
-
-	input userInput
-	size  control.Size // 0: not told, or of no account
-}
-
 const (
 	repaintLines = 500             // of the scrollback for a terminal that joins
 	maxHold      = 3 * time.Second // a person's keys are held so long at most
-	maxHeldKeys  = 1 << 20
 )
 
-func (r *runner) Attach(ctx context.Context, req control.AttachRequest, to *control.Viewer) error {
-	v := &viewer{to: to, isReadOnly: req.ReadOnly}
+func (r *runner) Attach(ctx context.Context, req control.AttachRequest, v *control.Viewer) error {
 	r.post(func() { r.join(v, req) })
+	var typed userInput
 	for {
+		var isLate <-chan time.Time
+		if len(typed.held) > 0 {
+			isLate = time.After(time.Until(typed.until))
+		}
 		select {
-		case in, ok := <-to.Input():
+		case in, ok := <-v.Input():
 			if ok {
-				r.post(func() { r.viewerSent(v, in) })
+				keys, isPerson := typed.filter(in.Bytes, time.Now())
+				r.post(func() { r.viewerSent(v, in, keys, isPerson) })
 				continue
 			}
+		case <-isLate:
+			keys := typed.release()
+			r.post(func() { r.passKeys(keys, true) })
+			continue
 		case <-r.over:
-			v.end(r)
-			return nil
 		case <-ctx.Done():
 		}
 		if !r.post(func() { r.leave(v) }) {
-			v.end(r)
+			r.showEnd(v)
 		}
 		return nil
 	}
 }
 
 // join repaints a terminal that joins; from then on it gets what the program writes.
-func (r *runner) join(v *viewer, req control.AttachRequest) {
-	r.viewers[v] = true
-	r.viewerResized(v, control.Size{Cols: req.Cols, Rows: req.Rows})
+func (r *runner) join(v *control.Viewer, req control.AttachRequest) {
+	r.viewers[v] = control.Size{}
+	if !req.ReadOnly {
+		r.viewerResized(v, control.Size{Cols: req.Cols, Rows: req.Rows})
+	}
 	if r.prog == nil {
-		v.to.Send([]byte("\r\n[atm: " + string(r.Box.Agent()) + " is about to be started again]\r\n"))
+		v.Send([]byte("\r\n[atm: " + string(r.Box.Agent()) + " is about to be started again]\r\n"))
 	}
 	r.showAll(v)
 }
 
-func (r *runner) viewerSent(v *viewer, in control.Input) {
+func (r *runner) viewerSent(v *control.Viewer, in control.Input, keys []byte, isPerson bool) {
 	r.viewerResized(v, in.Size)
 	if in.Repaint {
 		r.showAll(v)
 	}
-	if !v.isReadOnly && r.prog != nil && len(in.Bytes) > 0 {
-		r.passKeys(v.input.filter(in.Bytes, r.Now()))
-	}
+	r.passKeys(keys, isPerson)
 }
 
 // showAll shows a terminal the whole screen: one that joins, or that was behind.
-func (r *runner) showAll(v *viewer) {
+func (r *runner) showAll(v *control.Viewer) {
 	if r.prog != nil {
-		r.takeOutput()
-		v.to.Repaint(r.prog.screen.Repaint(repaintLines))
+		r.takeOutput(nil)
+		v.Repaint(r.prog.screen.Repaint(repaintLines))
 	}
 }
 
 // leave lets a terminal go. What it made small is as large again as those that are left, or as it was
 // begun: an agent in too little room shows no prompt, and gets no mail.
-func (r *runner) leave(v *viewer) {
+func (r *runner) leave(v *control.Viewer) {
+	size := r.viewers[v]
 	delete(r.viewers, v)
-	if v.size != r.size() {
+	if size != r.size() {
 		return
 	}
 	largest := control.Size{}
-	for o := range r.viewers {
-		if o.size.Cols*o.size.Rows > largest.Cols*largest.Rows {
-			largest = o.size
+	for _, o := range r.viewers {
+		if o.Cols*o.Rows > largest.Cols*largest.Rows {
+			largest = o
 		}
 	}
 	r.resize(cmp.Or(largest, r.begunSize))
@@ -96,9 +94,9 @@ func (r *runner) leave(v *viewer) {
 func (r *runner) size() control.Size { return control.Size{Cols: r.Cols, Rows: r.Rows} }
 
 // viewerResized makes the agent's terminal as large as the one that was resized last.
-func (r *runner) viewerResized(v *viewer, size control.Size) {
-	if !v.isReadOnly && size.Cols > 0 && size.Rows > 0 {
-		v.size = size
+func (r *runner) viewerResized(v *control.Viewer, size control.Size) {
+	if size.Cols > 0 && size.Rows > 0 {
+		r.viewers[v] = size
 		r.resize(size)
 	}
 }
@@ -112,7 +110,7 @@ func (r *runner) resize(to control.Size) {
 	if r.prog == nil {
 		return
 	}
-	r.takeOutput()
+	r.takeOutput(nil)
 	r.prog.screen.Resize(to.Cols, to.Rows)
 	if err := r.prog.child.Resize(to.Cols, to.Rows); err != nil {
 		r.Log.Error("resizing", "err", err)
@@ -128,28 +126,22 @@ func (r *runner) keepLastScreen(s *screen.Screen) {
 	}
 }
 
-// end tells a terminal that the agent has ended for good, below what the program showed last: all of that,
-// if the terminal joined too late or was behind.
-func (v *viewer) end(r *runner) {
-	if !r.viewers[v] || v.to.Send(nil) == control.ErrViewerBehind {
-		v.to.Repaint(r.last)
+// showEnd tells a terminal that the agent has ended for good, below what the program showed last: all of
+// that, if the terminal joined too late or was behind. It is called when the loop has ended.
+func (r *runner) showEnd(v *control.Viewer) {
+	if _, hasJoined := r.viewers[v]; !hasJoined || v.Send(nil) == control.ErrViewerBehind {
+		v.Repaint(r.last)
 	}
-	v.to.Send(r.below)
-	v.to.Exit(r.exit.Code, r.exit.Signal)
-}
-
-// stepKeys passes on the beginnings of sequences whose ends do not come.
-func (r *runner) stepKeys(now time.Time) {
-	for v := range r.viewers {
-		if at := v.input.until; !at.IsZero() && !r.awaits(at, now) {
-			r.passKeys(v.input.release(), true)
-		}
-	}
+	v.Send(r.below)
+	v.Exit(r.exit.Code, r.exit.Signal)
 }
 
 // passKeys passes keys on to the program. While a text of ours is on its way in they are held: nothing
 // mixes.
 func (r *runner) passKeys(keys []byte, isPerson bool) {
+	if r.prog == nil {
+		return
+	}
 	now := r.Now()
 	if isPerson {
 		r.lastKey = now
@@ -158,7 +150,7 @@ func (r *runner) passKeys(keys []byte, isPerson bool) {
 		return
 	}
 	if t := r.mail.typing; t.isUnderWay() {
-		if len(r.heldKeys) < maxHeldKeys && now.Sub(t.began) < maxHold {
+		if now.Sub(t.began) < maxHold {
 			r.heldKeys = append(r.heldKeys, keys...)
 			return
 		}

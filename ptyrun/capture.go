@@ -33,15 +33,14 @@ const (
 // capture makes output of the lines that have scrolled off the screen, and of those that stand on it when
 // the program rests: a line is what a person reads there. Rows are counted as screen.Scrolled counts them.
 type capture struct {
-	echo      string // what we have typed and the terminal shows, without blanks; not told
-	isDecided bool   // whether the program is one that is known, so that its lines are no output
+	echo string // what we have typed and the terminal shows, without blanks; not told
 
 	row     uint64   // the first row that is not told
 	shown   []string // of a program that paints its screen: what was told of it last
 	text    []string // the screen at the last look
 	changed time.Time
 
-	waiting []string // lines to be told together
+	waiting string // lines to be told together
 	since   time.Time
 	room    int       // bytes that may be told
 	filled  time.Time // when room was made last
@@ -55,15 +54,14 @@ func (r *runner) capturesLines(now time.Time) bool {
 	if b.Capture != Pipe || p == nil {
 		return b.Capture == PTY
 	}
-	mayBeOther := r.isAuto && p.driver.Plain && !p.isReady && now.Sub(p.started) < recognise
-	b.capture.isDecided = b.capture.isDecided || !mayBeOther
-	return b.capture.isDecided && p.driver.Plain
+	mayBeOther := r.isAuto && !p.isReady && now.Sub(p.started) < recognise
+	return p.driver.Plain && !mayBeOther
 }
 
 // isCapturing reports whether lines are told now, of this program.
 func (r *runner) isCapturing(now time.Time) bool {
 	b := r.binding
-	return b != nil && r.prog != nil && b.isKnown && len(aliveOf(b.all)) > 0 && r.capturesLines(now)
+	return b != nil && r.prog != nil && len(b.alive) > 0 && r.capturesLines(now)
 }
 
 // captureAnswer tells what the agent answered in a turn that has ended.
@@ -84,7 +82,7 @@ func (r *runner) captureAnswer(e *wire.Event) {
 // emit appends output to the agent's events: the one session's that is alive, or that of all. of is the
 // event whose answer it repeats.
 func (r *runner) emit(text string, of uint64) {
-	alive, id := aliveOf(r.binding.all), wire.UUID("")
+	alive, id := r.binding.alive, wire.UUID("")
 	if text == "" || len(alive) == 0 {
 		return
 	}
@@ -126,9 +124,9 @@ func (r *runner) captureScrolled(now time.Time) {
 	}
 	c, s := &r.binding.capture, r.prog.screen
 	if !s.Modes().Alt {
-		c.add(c.linesTo(s, s.Scrolled()), now)
+		r.addLines(c.linesTo(s, s.Scrolled()), now)
 	}
-	if len(c.waiting) > 0 && now.Sub(c.since) >= linesLate {
+	if c.waiting != "" && now.Sub(c.since) >= linesLate {
 		r.emitLines()
 	}
 }
@@ -186,7 +184,7 @@ func (r *runner) captureStanding(end int, now time.Time) {
 		c.left, c.room = 0, max(c.room, tailRoom)
 		lines = lines[max(0, len(lines)-tailLines):]
 	}
-	c.add(lines, now)
+	r.addLines(lines, now)
 	r.emitLines()
 }
 
@@ -208,8 +206,9 @@ func (c *capture) linesTo(s *screen.Screen, end uint64) (lines []string) {
 	return lines
 }
 
-// add takes lines, as many as there is room for.
-func (c *capture) add(lines []string, now time.Time) {
+// addLines takes lines to be told, as many as there is room for.
+func (r *runner) addLines(lines []string, now time.Time) {
+	c := &r.binding.capture
 	if now.Sub(c.filled) >= time.Minute {
 		c.room, c.filled = maxRoom, now
 	}
@@ -224,26 +223,22 @@ func (c *capture) add(lines []string, now time.Time) {
 			c.left++
 			continue
 		}
-		if len(c.waiting) == 0 {
+		if len(c.waiting)+len(line) > maxOutput {
+			r.emitLines()
+		}
+		if c.waiting == "" {
 			c.since = now
 		}
-		c.waiting = append(c.waiting, line)
+		c.waiting += line + "\n"
 		c.room -= len(line) + 1
 	}
 }
 
 // emitLines tells the lines that wait, without blank ones around them.
 func (r *runner) emitLines() {
-	text := ""
-	for _, line := range r.binding.capture.waiting {
-		if len(text)+len(line) > maxOutput {
-			r.emit(strings.Trim(text, "\n"), 0)
-			text = ""
-		}
-		text += line + "\n"
-	}
-	r.emit(strings.Trim(text, "\n"), 0)
-	r.binding.capture.waiting = nil
+	c := &r.binding.capture
+	r.emit(strings.Trim(c.waiting, "\n"), 0)
+	c.waiting = ""
 }
 
 // lastWithText is the last visible row with text on it; -1: none has any.
@@ -252,11 +247,4 @@ func lastWithText(s *screen.Screen) int {
 	for y--; y >= 0 && s.Line(y) == ""; y-- {
 	}
 	return y
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

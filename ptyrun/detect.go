@@ -1,8 +1,6 @@
 package ptyrun
 
 import (
-	"context"
-	"errors"
 	"strings"
 	"time"
 
@@ -10,38 +8,16 @@ import (
 	"github.com/agentteammail/atm/reducer"
 )
 
-// screenState is what has been seen of a program's screen, and since when.
-type screenState struct {
-	reading  driver.Reading
-	since    time.Time // when activity, detail and dialog became what they are
-	promptAt time.Time // since when it could be typed into; zero: it cannot
-	version  uint64    // of the screen that was read
-	changed  time.Time // when the screen was written to last
-	frame    time.Time // since when a frame is being drawn; zero: none is
-	readAt   time.Time // when to read the screen again; zero: nothing was written
-	told     reducer.Activity
-	detail   string // told
-	worked   bool   // it was at work since a text of ours was taken
-	isReady  bool   // it was idle for long enough once
-}
-
 const (
 	judgeAfter = 20 * time.Millisecond // of output the screen is read: a burst is read once
 	longFrame  = time.Second           // a frame that is never closed counts as closed then
 	longStart  = 30 * time.Second      // for a program that is not known by its command
-	beginShows = 2 * time.Second       // a turn that was begun may take so long to show
-	endShows   = 5 * time.Second       // and one that was interrupted
 )
 
-func newScreenState(now time.Time) screenState {
-	starting := driver.Reading{Activity: reducer.Starting, Why: "starting"}
-	return screenState{told: reducer.Starting, since: now, changed: now, reading: starting}
-}
-
-func (s *screenState) outputCame(now time.Time) {
-	s.changed = now
-	if s.readAt.IsZero() {
-		s.readAt = now.Add(judgeAfter)
+func (p *program) outputCame(now time.Time) {
+	p.changed = now
+	if p.readAt.IsZero() {
+		p.readAt = now.Add(judgeAfter)
 	}
 }
 
@@ -81,7 +57,10 @@ func (p *program) read(now time.Time, anyDriver bool) {
 // refresh takes in and reads what the program has written by now: before a key of ours, what has come
 // meanwhile counts.
 func (r *runner) refresh(now time.Time) {
-	r.takeOutput()
+	if r.prog == nil {
+		return
+	}
+	r.takeOutput(nil)
 	if p := r.prog; p.version != p.screen.Version() || !p.frame.IsZero() {
 		p.read(now, r.isAuto)
 	}
@@ -132,7 +111,7 @@ func (r *runner) noteDialog(now time.Time) {
 	case d == nil:
 		r.closeQuestion(p.reading.Activity)
 	default:
-		r.openQuestion(*d, now)
+		r.openQuestion(*d)
 	}
 }
 
@@ -230,44 +209,6 @@ func (r *runner) tellActivity(rd driver.Reading) {
 		r.endTurn(rd, previous, shown)
 	}
 	r.sayState(previous, shown, rd.Detail)
-}
-
-// awaitWork waits until a turn that has just begun shows: before that the key which interrupts would do
-// nothing.
-func (r *runner) awaitWork(ctx context.Context) error {
-	_, err := r.await(ctx, beginShows, func() bool {
-		isEarly := r.prog != nil && r.prog.reading.Activity == reducer.Idle &&
-			(r.turn.isOurs || r.state.Turn().Word() == reducer.WordBusy)
-		return !isEarly
-	})
-	return err
-}
-
-// awaitEnd waits until it is told that an interrupted turn is over.
-func (r *runner) awaitEnd(ctx context.Context, turn string) error {
-	isOver, err := r.await(ctx, endShows, func() bool {
-		return r.prog == nil || !isWork(r.prog.told) || r.state.Turn().ID != turn
-	})
-	if err == nil && !isOver {
-		err = errors.New("the key that interrupts was typed, and it goes on")
-	}
-	return err
-}
-
-// await waits for what holds in the runner's loop.
-func (r *runner) await(ctx context.Context, within time.Duration, holds func() bool) (bool, error) {
-	for until := time.Now().Add(within); time.Now().Before(until); {
-		done, err := ask(r, func() (bool, error) { return holds(), nil })
-		if err != nil || done {
-			return done, err
-		}
-		select {
-		case <-time.After(judgeAfter):
-		case <-ctx.Done():
-			return false, ctx.Err()
-		}
-	}
-	return false, nil
 }
 
 func isWork(a reducer.Activity) bool {

@@ -16,11 +16,13 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Question is what an agent's screen asks.
+// Question is what an agent's screen asks, as a request that somebody may answer.
 type Question struct {
 	ID     wire.ID // of the request: that of the message to the lead as well
 	Dialog driver.Dialog
-	Since  time.Time
+
+	answer *answer       // that was pressed and has yet to work
+	closed chan struct{} // when the dialog is gone
 }
 
 // Options are the options as JSON: [{"id","label"}]; nil: there are none.
@@ -36,29 +38,7 @@ func (q *Question) Options() json.RawMessage {
 	return data
 }
 
-// question is a dialog on the screen, as a request that somebody may answer.
-type question struct {
-	Question
-	answer *answer // being pressed
-
-	rule    *driver.Option // what a rule answers; nil: people do
-	tries   int            // of that
-	retryAt time.Time
-}
-
-// answer is an option that was pressed and has yet to work.
-type answer struct {
-	label  string
-	by     string
-	until  time.Time
-	waiter chan<- reply
-}
-
-func (a *answer) end(out control.Outcome, err error) {
-	if a.waiter != nil {
-		a.waiter <- reply{out, err}
-	}
-}
+type answer struct{ label, by string }
 
 const (
 	answerWorks = 3 * time.Second // a dialog may take so long to go after its answer
@@ -66,10 +46,12 @@ const (
 	byRule      = "a rule"
 )
 
+var errQuestionGone = errors.New("the dialog is gone: nothing was pressed")
+
 // openQuestion makes a request of a dialog: event, rules, and if these do not answer, word to the lead.
-func (r *runner) openQuestion(d driver.Dialog, now time.Time) {
+func (r *runner) openQuestion(d driver.Dialog) {
 	r.closeQuestion("")
-	q := &question{Question: Question{ID: wire.NewID(), Dialog: d, Since: now}}
+	q := &Question{ID: wire.NewID(), Dialog: d, closed: make(chan struct{})}
 	r.question = q
 	r.abandonTyping("a dialog came up")
 	e := wire.Event{Kind: "confirm_required"}.With("id", string(q.ID)).With("prompt", d.Prompt)
@@ -87,28 +69,62 @@ func (r *runner) openQuestion(d driver.Dialog, now time.Time) {
 	p.told, p.detail = p.reading.Activity, p.reading.Detail
 
 	// (Where the tool is not known for sure, not even a rule about all of them is about this.)
+	var ruled *driver.Option
 	if d.Kind == "permission" && d.Tool != "" && r.Decide != nil {
 		switch r.Decide(d.Tool, d.Input) {
 		case Allow:
-			q.rule = firstOption(d.Options, func(o driver.Option) bool { return o.Allow && !o.Always })
+			ruled = firstOption(d.Options, func(o driver.Option) bool { return o.Allow && !o.Always })
 		case Deny:
-			q.rule = firstOption(d.Options, func(o driver.Option) bool { return o.Deny })
+			ruled = firstOption(d.Options, func(o driver.Option) bool { return o.Deny })
 		}
 	}
-	r.answerByRule(q, now)
+	if ruled != nil {
+		r.wg.Go(func() { r.answerByRule(q, *ruled) })
+	} else {
+		r.tellOfQuestion(q)
+	}
 }
 
-func (r *runner) answerByRule(q *question, now time.Time) {
-	if q.rule != nil && q.tries < maxByRule {
-		q.tries++
-		q.retryAt = now.Add(r.Waits.Idle)
-		r.press(q, *q.rule, byRule, nil, now)
-		return
+// answerByRule presses what a rule says, some times: a person may be typing. Then people are asked. It runs
+// beside the loop.
+func (r *runner) answerByRule(q *Question, o driver.Option) {
+	for range maxByRule {
+		again := time.After(r.Waits.Idle)
+		_, err := r.answer(byRule, func(now *Question) (driver.Option, error) {
+			if now != q {
+				return o, errQuestionGone
+			}
+			return o, nil
+		})
+		if err == nil {
+			return
+		}
+		select {
+		case <-again:
+		case <-q.closed:
+			return
+		}
 	}
-	q.rule = nil
-	if asked := q.Question; r.Told != nil {
+	r.post(func() {
+		if r.question == q {
+			r.tellOfQuestion(q)
+		}
+	})
+}
+
+func (r *runner) tellOfQuestion(q *Question) {
+	if asked := *q; r.Told != nil {
 		r.notify("telling the lead of a question", func() error { return r.Told(r.ctx, asked) })
 	}
+}
+
+// notify tells people of questions and takes that back, in order.
+func (r *runner) notify(what string, tell func() error) {
+	r.notifier.do(func() {
+		if err := tell(); err != nil {
+			r.Log.Error(what, "err", err)
+		}
+	})
 }
 
 func firstOption(options []driver.Option, fits func(driver.Option) bool) *driver.Option {
@@ -129,15 +145,13 @@ func (r *runner) closeQuestion(now reducer.Activity) {
 	if now != "" {
 		r.sayAnswered(q, now)
 	}
-	if q.answer != nil {
-		q.answer.end(control.Outcome{Done: "answered", Detail: q.answer.label}, nil)
-	}
+	close(q.closed)
 	if r.Answered != nil {
 		r.notify("taking back a question", func() error { return r.Answered(r.ctx, q.ID) })
 	}
 }
 
-func (r *runner) sayAnswered(q *question, now reducer.Activity) {
+func (r *runner) sayAnswered(q *Question, now reducer.Activity) {
 	p := r.prog
 	switch {
 	case !p.isReady:
@@ -158,9 +172,33 @@ func (r *runner) sayAnswered(q *question, now reducer.Activity) {
 	p.told, p.detail = now, ""
 }
 
-// press presses an option, if the dialog is still on the screen. waiter, if any, hears what came of it.
-func (r *runner) press(q *question, o driver.Option, by string, waiter chan<- reply, now time.Time) {
-	a := &answer{label: o.Label, by: by, until: now.Add(answerWorks), waiter: waiter}
+// answer presses the option that choose wants of the question on the screen, and returns when that has
+// worked. It runs beside the loop.
+func (r *runner) answer(by string, choose func(q *Question) (driver.Option, error)) (label string, err error) {
+	var q *Question
+	a, err := ask(r, func() (*answer, error) {
+		q = r.question
+		o, err := choose(q)
+		if err != nil {
+			return nil, err
+		}
+		return r.press(q, o, by)
+	})
+	if err != nil {
+		return "", err
+	}
+	select {
+	case <-q.closed:
+		return a.label, nil
+	case <-time.After(answerWorks):
+		r.post(func() { q.answer = nil })
+		return "", fmt.Errorf("the dialog is still there after %q was pressed", a.label)
+	}
+}
+
+// press presses an option, if the dialog is still on the screen.
+func (r *runner) press(q *Question, o driver.Option, by string) (*answer, error) {
+	now := r.Now()
 	r.refresh(now)
 	// Its keys are those of this moment: arrows count from what is selected now.
 	dialog := r.prog.reading.Dialog
@@ -169,69 +207,38 @@ func (r *runner) press(q *question, o driver.Option, by string, waiter chan<- re
 			o = *fresh
 		}
 	}
-	sinceKey, refusal := now.Sub(r.lastKey), ""
+	sinceKey := now.Sub(r.lastKey)
 	switch {
 	case !r.prog.frame.IsZero():
-		refusal = "it is drawing: nothing was pressed; try again"
+		return nil, errors.New("it is drawing: nothing was pressed; try again")
 	case printOf(dialog) != q.Dialog.Print:
-		refusal = "the dialog is gone: nothing was pressed"
+		return nil, errQuestionGone
 	case q.answer != nil:
-		refusal = "it is being answered already"
+		return nil, errors.New("it is being answered already")
 	case sinceKey < r.Waits.Human && by == byRule, sinceKey < r.Waits.Idle:
-		refusal = "a person is typing in it: nothing was pressed"
+		return nil, errors.New("a person is typing in it: nothing was pressed")
 	case o.Keys == "":
-		refusal = "its keys are not known: nothing was pressed"
-	default:
-		q.answer = a
-		r.turn.isCut = r.turn.isCut || o.Deny // its turn is over with that, or goes on
-		r.recording.Marker("answer:" + o.Label + " by " + by)
-		r.prog.put([]byte(o.Keys))
-		return
+		return nil, errors.New("its keys are not known: nothing was pressed")
 	}
-	a.end(control.Outcome{}, errors.New(refusal))
+	q.answer = &answer{label: o.Label, by: by}
+	r.turn.isCut = r.turn.isCut || o.Deny // its turn is over with that, or goes on
+	r.recording.Marker("answer:" + o.Label + " by " + by)
+	r.prog.put([]byte(o.Keys))
+	return q.answer, nil
 }
 
-func (r *runner) stepAnswer(now time.Time) {
-	q := r.question
+// wantedOption is the option of a question that a request means. One that does the contrary of what is asked
+// for is a slip, and refused; but any answer to a question of the program's may be given.
+func (r *runner) wantedOption(q *Question, req control.AnswerRequest) (driver.Option, error) {
 	switch {
 	case q == nil:
-	case q.answer != nil && !r.awaits(q.answer.until, now):
-		a := q.answer
-		q.answer = nil
-		a.end(control.Outcome{}, fmt.Errorf("the dialog is still there after %q was pressed", a.label))
-		if a.by == byRule {
-			r.answerByRule(q, now)
-		}
-	case q.answer == nil && q.rule != nil && !r.awaits(q.retryAt, now):
-		r.answerByRule(q, now)
-	}
-}
-
-func (r *runner) answerQuestion(req control.AnswerRequest, waiter chan<- reply) {
-	q := r.question
-	var err error
-	var o driver.Option
-	switch {
-	case q == nil:
-		err = errors.New("nothing is asked")
+		return driver.Option{}, errors.New("nothing is asked")
 	case req.ID != "" && req.ID != string(q.ID) && !strings.HasSuffix(string(q.ID), req.ID):
-		err = fmt.Errorf("that question is not open any more; %s is", q.ID.Short(6))
+		return driver.Option{}, fmt.Errorf("that question is not open any more; %s is", q.ID.Short(6))
 	case q.Dialog.Kind == "trust":
-		err = errors.New("it asks whether a directory is trusted: that is for a person at its terminal")
-	default:
-		o, err = r.wantedOption(q.Dialog, req)
+		return driver.Option{}, errors.New("it asks whether a directory is trusted: that is for a person at its terminal")
 	}
-	if err != nil {
-		waiter <- reply{err: err}
-		return
-	}
-	r.press(q, o, req.By, waiter, r.Now())
-}
-
-// wantedOption is the option of d that a request means. One that does the contrary of what is asked for is
-// a slip, and refused; but any answer to a question may be given.
-func (r *runner) wantedOption(d driver.Dialog, req control.AnswerRequest) (driver.Option, error) {
-	name := string(r.Box.Agent())
+	name, d := string(r.Box.Agent()), q.Dialog
 	refuse := func(hint, format string, args ...any) (driver.Option, error) {
 		return driver.Option{}, &control.Error{Code: "usage", Message: fmt.Sprintf(format, args...), Hint: "atm " + hint}
 	}

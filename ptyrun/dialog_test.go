@@ -156,18 +156,6 @@ func TestDialogVanishes(t *testing.T) {
 	})
 }
 
-// A picture of a dialog is none.
-func TestQuotedDialog(t *testing.T) {
-	t.Parallel()
-	r := newRig(t).fake(testagent.Options{}).run().idle()
-	r.wait("the first to be read", r.read(r.send("QUOTE")))
-	r.wait("the end", r.has("turn_completed"))
-	r.wait("the second to be read", r.read(r.send("hello")))
-	if len(r.questions()) > 0 {
-		t.Errorf("asked %+v", r.questions())
-	}
-}
-
 // An interrupt is no answer.
 func TestInterruptInDialog(t *testing.T) {
 	t.Parallel()

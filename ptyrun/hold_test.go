@@ -101,7 +101,7 @@ func TestDeadClaimIsInNobodysHands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.bob.Claim(t.Context(), []wire.ID{id}); err != nil {
+	if _, err := hold.Claim(t.Context(), []wire.ID{id}); err != nil {
 		t.Fatal(err)
 	}
 	hold.Release()
@@ -267,22 +267,6 @@ func TestMoreMailThanIsHeld(t *testing.T) {
 	}
 	if r.state.HasRoom() {
 		t.Error("they were not told of")
-	}
-}
-
-// The newest events are kept of what a disk has no room for.
-func TestNewestEventsAreKept(t *testing.T) {
-	w := newEventWriter(nil, nil)
-	for range keptEvents {
-		w.say(wire.Event{Kind: "old"})
-	}
-	w.say(wire.Event{Kind: "new"})
-	last := ""
-	for range keptEvents {
-		last = (<-w.events).Kind
-	}
-	if last != "new" || len(w.events) > 0 {
-		t.Errorf("the last is %q, %d more", last, len(w.events))
 	}
 }
 

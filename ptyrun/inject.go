@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -15,54 +16,51 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// How a text gets into the program: stepMail goes from the top to the bottom of this file, and waits where
-// the loop has to see more of the screen. The gates are open: compose or claim; claimed: render the
-// messages and look at the gates again; write it into the terminal; stepRendering until it stands in the
-// draft and the screen is quiet; stepReturning until the return key may be pressed, the gates once more;
-// stepTaking until the draft is gone: only now are the messages read. typed and failed are the two ends.
+// How a text gets into the program. inject names the steps, and typed and failed are its two ends. It takes
+// turns with the loop, as a coroutine: at each pause the loop goes on, and resumes it after the next event.
+// So all that is used here is the loop's own state, and may have changed at each pause.
 
 // mail is what is to be typed.
 type mail struct {
 	queue      []wire.ID       // named by the reducer to be handed over, in order
-	typing     *typing         // under way
+	typing     *typing         // on its way in; nil: nothing is
 	isPrompted bool            // the first prompt was typed, or given up
 	retryAt    time.Time       // after a failure
 	tries      map[wire.ID]int // how often a message was typed and perhaps not taken
 	failures   int             // in a row
 }
 
-// step is how far a text is on its way into the program.
-type step int
-
-const (
-	claiming  step = iota // apart from the loop
-	writing               // into the terminal
-	rendering             // until it stands in the draft
-	returning             // until the return key may be pressed
-	taking                // until the draft is gone
-)
-
 // typing is one text on its way in.
 type typing struct {
-	claim    *mailbox.Claim  // nil: no message's, as the first prompt
+	ids      []wire.ID       // of the messages to claim; none: text is there already, as the first prompt
+	claim    *mailbox.Claim  // of what of them is still to be had
 	items    []*mailbox.Item // of the claim, which the text holds
 	text     string
-	draft    string // what of the text is to stand in the draft: all, or its last line
-	step     step
-	since    time.Time // when the step began
-	began    time.Time // when the first byte was written
-	wroteAt  time.Time // when the last byte was
-	version  uint64    // of the screen, before
-	isPaste  bool
-	isSeen   bool // in the draft
-	returns  int  // return keys pressed
-	isResend bool // it holds a text whose turn was interrupted
-	isMixed  bool // with what a person typed, who could not be held any longer
+	draft    string    // what of the text is to stand in the draft: all, or its last line
+	began    time.Time // when the first byte was written; zero: none was
+	version  uint64    // of the screen, before that
+	wroteAt  time.Time // when the last byte was written
+	isSeen   bool      // in the draft
+	returns  int       // return keys pressed
+	isResend bool      // it holds a text whose turn was interrupted
+	isMixed  bool      // with what a person typed, who could not be held any longer
+
+	resume func() (struct{}, bool) // goes on with inject, until that pauses again
+	stop   func()                  // ends inject where it pauses
+	yield  func(struct{}) bool
 }
 
-// The outcomes of a text that was not taken, as events tell them: it was not seen, on the screen or to be
-// taken; it stood in the draft and stayed there; the program did not read.
+// notTaken says why the program has not got a text, or nobody knows whether it has.
+type notTaken struct{ outcome, reason string }
+
+func (n *notTaken) Error() string { return n.reason }
+
+// The outcomes, as events tell them: a text was not seen, on the screen or to be taken; it was not
+// submitted, or stayed in the draft; the program did not read.
 const outcomeUnverified, outcomeFailed, outcomeStuck = "unverified", "failed", "stuck"
+
+// errNothing ends inject where there is nothing to tell, or somebody else does that.
+var errNothing = errors.New("nothing is typed")
 
 const (
 	maxReturns = 3    // for one text
@@ -76,19 +74,15 @@ const (
 	retryLast  = 5 * time.Minute
 )
 
-func (t *typing) isUnderWay() bool     { return t != nil && t.step >= writing }
-func (t *typing) isBeforeSubmit() bool { return t.isUnderWay() && t.step < taking }
-
-// isSubmitted reports whether the return key was pressed, and nothing is known of it yet.
-func (t *typing) isSubmitted() bool { return t != nil && t.step == taking }
-
-func (t *typing) enter(s step, now time.Time) { t.step, t.since = s, now }
+// isUnderWay reports whether bytes of it were written, isSubmitted whether the return key was pressed.
+func (t *typing) isUnderWay() bool  { return t != nil && !t.began.IsZero() }
+func (t *typing) isSubmitted() bool { return t != nil && t.returns > 0 }
 
 // stepMail carries on with what is being typed, or begins with what is queued.
 func (r *runner) stepMail(now time.Time) {
 	m := &r.mail
 	if m.typing != nil {
-		r.stepTyping(now)
+		m.typing.resume()
 		return
 	}
 	isFirst := !m.isPrompted && r.Prompt != "" && r.Inject != Off
@@ -97,33 +91,116 @@ func (r *runner) stepMail(now time.Time) {
 	case !isFirst && !isResend && len(m.queue) == 0:
 	case r.awaits(m.retryAt, now) || r.gate(now) != control.GateOpen:
 	case isFirst:
-		m.isPrompted, m.typing = true, &typing{text: r.Prompt}
-		r.write(now)
+		m.isPrompted = true
+		r.begin(&typing{text: r.Prompt})
 	case isResend:
-		m.typing = &typing{}
-		r.addResend(m.typing)
-		r.write(now)
+		r.begin(r.addResend(&typing{}))
 	case r.knowsSessions(m.queue, now):
-		r.claim(now)
+		ids := slices.Clone(m.queue[:min(len(m.queue), maxClaimed)])
+		if r.prog.driver.Plain {
+			ids = ids[:1]
+		}
+		r.begin(&typing{ids: ids})
 	}
 }
 
-func (r *runner) claim(now time.Time) {
-	m := &r.mail
-	ids := slices.Clone(m.queue[:min(len(m.queue), maxClaimed)])
-	if r.prog.driver.Plain {
-		ids = ids[:1]
+// begin begins to type a text.
+func (r *runner) begin(t *typing) {
+	r.mail.typing = t
+	t.resume, t.stop = iter.Pull(func(yield func(struct{}) bool) {
+		t.yield = yield
+		switch err := r.inject(t).(type) {
+		case nil:
+			r.typed(t)
+		case *notTaken:
+			r.failed(t, err.outcome, err.reason)
+		default:
+			r.mail.typing = nil
+		}
+	})
+	t.resume()
+}
+
+// inject types a text, submits it and sees it taken. The gates are open when it begins.
+func (r *runner) inject(t *typing) error {
+	for _, step := range []func(*typing) error{r.claim, r.compose, r.write, r.awaitDraft, r.awaitReturn, r.submit} {
+		if err := step(t); err != nil {
+			return err
+		}
 	}
-	m.typing = &typing{step: claiming, since: now}
+	return nil
+}
+
+// pause lets the loop go on until the next event, or for a moment.
+func (r *runner) pause(t *typing) error {
+	r.wakeAt(r.Now().Add(2 * judgeAfter))
+	if !t.yield(struct{}{}) {
+		return errNothing
+	}
+	return nil
+}
+
+// until pauses until isDone, which is asked whenever the screen may have changed.
+func (r *runner) until(t *typing, isDone func(now time.Time) (bool, error)) error {
+	for {
+		now := r.Now()
+		r.refresh(now)
+		if done, err := isDone(now); done || err != nil {
+			return err
+		}
+		if err := r.pause(t); err != nil {
+			return err
+		}
+	}
+}
+
+// abandonTyping gives up what is being typed, for something came between. A claim that is under way sees
+// the gates, and what was submitted the screen, while there is one.
+func (r *runner) abandonTyping(reason string) {
+	t := r.mail.typing
+	switch {
+	case t.isSubmitted() && r.prog == nil:
+		t.stop()
+		r.failed(t, outcomeUnverified, reason+", after the return key")
+	case t.isUnderWay() && !t.isSubmitted():
+		t.stop()
+		r.failed(t, outcomeFailed, reason)
+	}
+}
+
+// claim claims the messages, so that nobody else reads them meanwhile.
+func (r *runner) claim(t *typing) (err error) {
+	if t.ids == nil {
+		return nil
+	}
+	ids, now := t.ids, r.Now()
 	r.claims.do(func() {
 		if len(ids) > 1 && r.Inject != Pointer {
 			ids = ids[:r.fitting(ids, now)]
 		}
-		c, err := r.Box.Claim(r.ctx, ids)
-		if !r.post(func() { r.claimed(ids, c, err) }) && c != nil {
+		c, failed := r.Hold.Claim(r.ctx, ids)
+		if !r.post(func() { t.claim, err = c, failed; t.resume() }) && c != nil {
 			c.NotTyped(context.Background())
 		}
 	})
+	for t.claim == nil && err == nil {
+		if err := r.pause(t); err != nil {
+			return err
+		}
+	}
+	if err != nil {
+		r.mail.retryAt = r.Now().Add(retryClaim)
+		r.Log.Error("claiming messages", "err", err)
+		return errNothing
+	}
+	r.mail.unqueue(ids...)
+	for _, id := range t.claim.Leased { // somebody holds it: how long, the reducer has to know
+		r.messageChanged(id)
+	}
+	if t.items = t.claim.Items; len(t.items) == 0 {
+		return errNothing // read meanwhile, or handed over by a hook
+	}
+	return nil
 }
 
 // fitting is how many of the messages go in together: at least one.
@@ -140,51 +217,37 @@ func (r *runner) fitting(ids []wire.ID, now time.Time) int {
 	return len(ids)
 }
 
-// claimed goes on with the messages that are ours to type.
-func (r *runner) claimed(ids []wire.ID, c *mailbox.Claim, err error) {
-	now, t := r.Now(), r.mail.typing
-	if err != nil {
-		r.mail.typing, r.mail.retryAt = nil, now.Add(retryClaim)
-		r.Log.Error("claiming messages", "err", err)
-		return
+// compose makes the text of the messages, if the gates are still open.
+func (r *runner) compose(t *typing) error {
+	if t.claim == nil {
+		return nil
 	}
-	r.mail.unqueue(ids...)
-	for _, id := range c.Leased { // somebody holds it: how long, the reducer has to know
-		r.messageChanged(id)
-	}
-	t.claim, t.items = c, c.Items
-	if len(c.Items) == 0 {
-		r.mail.typing = nil // read meanwhile, or handed over by a hook
-		return
-	}
-	if r.prog != nil {
-		r.refresh(now)
-	}
+	now := r.Now()
+	r.refresh(now)
 	gate := r.gate(now)
-	why, rest := r.withheld(c.Items)
+	why, rest := r.withheld(t.items)
 	switch {
 	case gate != control.GateOpen:
-		why, rest = string(gate), idsOf(c.Items)
-	case why == "" && r.prog.driver.Plain && slices.Contains(notices, c.Items[0].Type):
+		why, rest = string(gate), idsOf(t.items)
+	case why == "" && r.prog.driver.Plain && slices.Contains(notices, t.items[0].Type):
 		why, rest = "what atm itself says is not typed into a shell, which would run it", nil
 	}
 	if why != "" {
 		r.mail.requeue(rest)
-		r.failed(outcomeFailed, why)
-		return
+		return &notTaken{outcomeFailed, why}
 	}
-	l := r.renderer(now, c.Items)
+	l := r.renderer(now, t.items)
 	switch {
 	case r.Inject == Pointer:
-		t.text = pointerText(c.Items, l)
+		t.text = pointerText(t.items, l)
 	case r.prog.driver.Plain:
-		t.text = c.Items[0].Body
+		t.text = t.items[0].Body
 	default:
-		t.text = letterText(c.Items, c.Repeat, l)
+		t.text = letterText(t.items, t.claim.Repeat, l)
 	}
 	r.addResend(t)
 	r.mark("inject:", t)
-	r.write(now)
+	return nil
 }
 
 func (r *runner) mark(what string, t *typing) {
@@ -213,149 +276,137 @@ func untypable(text string, isPaste bool) string {
 	return ""
 }
 
-func (r *runner) write(now time.Time) {
-	t, p := r.mail.typing, r.prog
-	t.isPaste, t.version = p.screen.Modes().Paste, p.screen.Version()
+// write writes the text into the terminal.
+func (r *runner) write(t *typing) error {
+	p := r.prog
+	isPaste := p.screen.Modes().Paste
+	t.version = p.screen.Version()
 	t.text = clean(t.text)
 	t.draft = t.text
-	if p.driver.Plain && !t.isPaste {
+	if p.driver.Plain && !isPaste {
 		t.text = strings.Trim(t.text, "\n")
 		t.draft = t.text[strings.LastIndexByte(t.text, '\n')+1:]
 	}
-	if why := untypable(t.text, t.isPaste); why != "" {
-		r.failed(outcomeFailed, why)
-		return
+	if why := untypable(t.text, isPaste); why != "" {
+		return &notTaken{outcomeFailed, why}
 	}
-	t.enter(writing, now)
-	t.began = now
-	r.expectEcho(t.text, now)
-	data := []byte(keysOf(t.text, t.isPaste, p.driver.Plain))
+	t.began = r.Now()
+	r.expectEcho(t.text, t.began)
+	data := []byte(keysOf(t.text, isPaste, p.driver.Plain))
 	r.recordInput(data)
+	isDone, written, failed := false, 0, error(nil)
 	p.send(write{data: data, done: func(n int, err error) {
-		r.post(func() {
-			switch {
-			case r.mail.typing != t || r.prog != p:
-			case err == nil:
-				t.wroteAt = r.Now()
-				t.enter(rendering, t.wroteAt)
-			default:
-				if t.isPaste && n > 0 {
-					p.put([]byte(pasteOff))
-				}
-				r.failed(outcomeStuck, fmt.Sprintf("the program does not read: %d bytes of %d", n, len(t.text)))
-			}
-		})
+		r.post(func() { isDone, written, failed = true, n, err })
 	}})
+	for !isDone {
+		if err := r.pause(t); err != nil {
+			return err
+		}
+	}
+	if failed != nil {
+		if isPaste && written > 0 {
+			p.put([]byte(pasteOff))
+		}
+		return &notTaken{outcomeStuck, fmt.Sprintf("the program does not read: %d bytes of %d", written, len(t.text))}
+	}
+	t.wroteAt = r.Now()
+	return nil
 }
 
-func (r *runner) stepTyping(now time.Time) {
-	t := r.mail.typing
-	if t.step > writing {
-		r.refresh(now) // what the program has drawn decides here
-	}
-	switch t.step {
-	case rendering:
-		r.stepRendering(t, now)
-	case returning:
-		r.stepReturning(t, now)
-	case taking:
-		r.stepTaking(t, now)
-	}
-}
-
-// stepRendering waits until the text stands in the draft and the screen is quiet.
-func (r *runner) stepRendering(t *typing, now time.Time) {
+// awaitDraft waits until the text stands in the draft and the screen is quiet.
+func (r *runner) awaitDraft(t *typing) error {
 	p := r.prog
-	if t.began.Add(maxHold).Before(now) {
-		r.releaseKeys()
-	}
-	t.isSeen = p.driver.Taken(p.look(), t.draft)
-	quiet := earlier(p.changed.Add(r.Waits.Quiet), t.since.Add(4*r.Waits.Quiet)) // something may blink
-	switch {
-	case t.isSeen && !now.Before(quiet):
-	case r.awaits(t.since.Add(r.Waits.Render), now):
-		r.wakeAt(now.Add(2 * judgeAfter))
-		return
-	case p.screen.Version() == t.version:
-		r.failed(outcomeUnverified, "the screen did not change")
-		return
-	}
-	t.enter(returning, now)
-	r.stepReturning(t, now)
+	return r.until(t, func(now time.Time) (bool, error) {
+		if t.began.Add(maxHold).Before(now) {
+			r.releaseKeys()
+		}
+		t.isSeen = p.driver.Taken(p.look(), t.draft)
+		quiet := earlier(p.changed.Add(r.Waits.Quiet), t.wroteAt.Add(4*r.Waits.Quiet)) // something may blink
+		switch {
+		case t.isSeen && !now.Before(quiet):
+			return true, nil
+		case r.awaits(t.wroteAt.Add(r.Waits.Render), now):
+			return false, nil
+		case p.screen.Version() == t.version:
+			return false, &notTaken{outcomeUnverified, "the screen did not change"}
+		}
+		return true, nil
+	})
 }
 
-// stepReturning waits until the return key may be pressed: a program that is still taking in a paste
-// swallows it.
-func (r *runner) stepReturning(t *typing, now time.Time) {
-	p, why := r.prog, r.returnGate()
-	if why == "" && t.isMixed {
-		why = string(control.GateTyping)
-	}
-	if why != "" {
-		r.failed(outcomeFailed, why)
-		return
-	}
-	if r.awaits(t.wroteAt.Add(max(r.Waits.Return, p.driver.SubmitDelay(len(t.text)))), now) {
-		return
-	}
-	if p.frame.IsZero() || now.Sub(p.frame) >= longFrame { // else a dialog may be coming
-		r.pressReturn(t, now)
-	}
-	r.wakeAt(now.Add(judgeAfter))
+// awaitReturn waits until the return key may be pressed: a program that is still taking in a paste swallows
+// it, and a dialog may be coming while a frame is drawn.
+func (r *runner) awaitReturn(t *typing) error {
+	p := r.prog
+	at := t.wroteAt.Add(max(r.Waits.Return, p.driver.SubmitDelay(len(t.text))))
+	return r.until(t, func(now time.Time) (bool, error) {
+		if why := r.returnGate(); why != "" {
+			return false, &notTaken{outcomeFailed, why}
+		}
+		if t.isMixed {
+			return false, &notTaken{outcomeFailed, string(control.GateTyping)}
+		}
+		return !r.awaits(at, now) && (p.frame.IsZero() || now.Sub(p.frame) >= longFrame), nil
+	})
 }
 
-func (r *runner) pressReturn(t *typing, now time.Time) {
-	if t.returns == 0 {
-		r.turn.from = r.prog.screen.Scrolled()
+// submit presses the return key until the draft is gone.
+func (r *runner) submit(t *typing) error {
+	p := r.prog
+	r.turn.from = p.screen.Scrolled()
+	pressed := r.pressReturn(t)
+	if err := r.pause(t); err != nil {
+		return err
 	}
-	t.enter(taking, now)
+	return r.until(t, func(now time.Time) (bool, error) {
+		look := p.look()
+		isThere := p.driver.Taken(look, t.draft)
+		isLate := now.After(pressed.Add(r.Waits.Taken))
+		d, isBlocked := p.reading.Dialog, r.returnGate() != ""
+		switch {
+		case p.driver.Accepted(look, t.draft):
+			return true, nil
+		case r.stopping != nil:
+			return false, &notTaken{outcomeUnverified, string(control.GateStopping)}
+		case isBlocked && d != nil && (d.Kind == "trust" || d.Kind == "unknown"):
+			return false, &notTaken{outcomeUnverified, "a dialog came up, which may have had the return key"}
+		case isBlocked:
+			return true, nil // it was idle, and what is asked now belongs to a turn: this text's
+		case isLate && !isThere && t.isSeen && !t.isMixed:
+			return true, nil // it stood in the draft, and is gone by our key
+		case isLate && isThere:
+			return false, &notTaken{outcomeFailed, fmt.Sprintf("it stays in the draft, after %d return keys", t.returns)}
+		case isLate:
+			return false, &notTaken{outcomeUnverified, "nothing shows that it was taken"}
+		case isThere && !t.isMixed && t.returns < maxReturns && !now.Before(pressed.Add(r.Waits.Again)):
+			pressed = r.pressReturn(t)
+		}
+		return false, nil
+	})
+}
+
+func (r *runner) pressReturn(t *typing) (at time.Time) {
 	t.returns++
 	keys := driver.Submit
 	if t.draft != t.text && strings.TrimLeft(t.draft, " \t") != t.draft {
 		keys += driver.Submit // Python's prompt ends a block by an empty line
 	}
 	r.typeKeys([]byte(keys))
-}
-
-func (r *runner) stepTaking(t *typing, now time.Time) {
-	p, look := r.prog, r.prog.look()
-	isThere := p.driver.Taken(look, t.draft)
-	isLate := now.After(t.since.Add(r.Waits.Taken))
-	d, blocked := p.reading.Dialog, r.returnGate() != ""
-	switch {
-	case p.driver.Accepted(look, t.draft):
-		r.typed(now)
-	case r.stopping != nil:
-		r.failed(outcomeUnverified, string(control.GateStopping))
-	case blocked && d != nil && (d.Kind == "trust" || d.Kind == "unknown"):
-		r.failed(outcomeUnverified, "a dialog came up, which may have had the return key")
-	case blocked:
-		r.typed(now) // it was idle, and what is asked now belongs to a turn: this text's
-	case isLate && !isThere && t.isSeen && !t.isMixed:
-		r.typed(now) // it stood in the draft, and is gone by our key
-	case isLate && isThere:
-		r.failed(outcomeFailed, fmt.Sprintf("it stays in the draft, after %d return keys", t.returns))
-	case isLate:
-		r.failed(outcomeUnverified, "nothing shows that it was taken")
-	case isThere && !t.isMixed && t.returns < maxReturns && !now.Before(t.since.Add(r.Waits.Again)):
-		r.pressReturn(t, now)
-	}
-	r.wakeAt(now.Add(2 * judgeAfter))
+	return r.Now()
 }
 
 // typed takes in that the program has the text: only now are the messages read.
-func (r *runner) typed(now time.Time) {
-	t := r.mail.typing
+func (r *runner) typed(t *typing) {
 	r.mail.typing, r.mail.failures = nil, 0
 	if r.restored = nil; t.isResend {
 		r.resend = resend{}
 	}
-	turn, ids, forever := r.beginTurn(t.text, now), idsOf(t.items), context.Background()
+	turn, ids, forever := r.beginTurn(t.text, r.Now()), idsOf(t.items), context.Background()
 	switch {
 	case t.claim != nil && r.Inject != Pointer:
 		t.claim.Turn = turn
 		r.changeClaim(func() error {
-			err := t.claim.Typed(forever, ids...)
+			err := t.claim.Typed(forever)
 			if _, ok := errors.AsType[*mailbox.UnloggedError](err); ok { // the event writer tries until it is said
 				r.sayAll(wire.Event{Kind: wire.EventInjected, TurnID: turn}, ids)
 			}
@@ -377,11 +428,10 @@ func (r *runner) sayAll(e wire.Event, ids []wire.ID) {
 }
 
 // failed takes in that the program has not got the text.
-func (r *runner) failed(outcome, reason string) {
-	t, m, p := r.mail.typing, &r.mail, r.prog
+func (r *runner) failed(t *typing, outcome, reason string) {
+	m, p, ids, wasWritten := &r.mail, r.prog, idsOf(t.items), t.isUnderWay()
 	m.typing = nil
 	r.Log.Warn("typing", "outcome", outcome, "reason", reason)
-	wasWritten := !t.began.IsZero()
 	// The lines above the draft's were submitted: they must not run again.
 	isInPart := wasWritten && t.draft != t.text
 	if isInPart {
@@ -389,20 +439,20 @@ func (r *runner) failed(outcome, reason string) {
 	}
 	// Perhaps the program has it, or it is the text that has ended the program.
 	isTry := outcome != outcomeFailed || p == nil && wasWritten
-	r.sayAll(wire.Event{Kind: wire.EventInjectionFailed}.With("outcome", outcome).With("reason", reason), idsOf(t.items))
-	for _, it := range t.items {
+	r.sayAll(wire.Event{Kind: wire.EventInjectionFailed}.With("outcome", outcome).With("reason", reason), ids)
+	for _, id := range ids {
 		if isTry {
-			m.tries[it.ID]++
+			m.tries[id]++
 		}
 		if isInPart {
-			m.tries[it.ID] = maxTried
+			m.tries[id] = maxTried
 		}
 	}
 	r.mark("failed:", t)
 	if t.isResend && isTry {
 		r.noteResendFailed()
 	}
-	if len(t.items) == 0 && !t.isResend {
+	if t.claim == nil && !t.isResend {
 		r.tell("the first prompt was not typed: " + reason)
 	}
 	isCleared := !wasWritten
@@ -415,10 +465,10 @@ func (r *runner) failed(outcome, reason string) {
 		p.put(p.driver.ClearDraft(p.reading.Draft)...)
 		isCleared = true
 	}
-	if c := t.claim; c != nil {
-		letGo := c.MaybeTyped // a program that hung may take it yet
+	if t.claim != nil {
+		letGo := t.claim.MaybeTyped // a program that hung may take it yet
 		if isCleared && t.returns == 0 && !isInPart {
-			letGo = c.NotTyped
+			letGo = t.claim.NotTyped
 		}
 		r.changeClaim(func() error { return letGo(context.Background()) })
 	}
@@ -426,8 +476,7 @@ func (r *runner) failed(outcome, reason string) {
 		// By all that its screen shows the program has not taken it, and nothing may happen until the next
 		// try. (It may have it all the same, after return keys or a person's: the claim is in doubt, so the
 		// message is marked.)
-		m.unqueue(idsOf(t.items)...)
-		m.requeue(m.notTiredOf(idsOf(t.items)))
+		m.requeue(ids)
 		m.retryAt = r.Now().Add(min(retryFirst<<min(m.failures, 10), retryLast))
 		m.failures++
 	}
@@ -442,18 +491,6 @@ func isOnlyOurs(rd driver.Reading, text string) bool {
 // withoutBlanks is a text without what wrapping changes.
 func withoutBlanks(s string) string {
 	return strings.NewReplacer(" ", "", "\n", "", "\t", "").Replace(s)
-}
-
-// abandonTyping gives up what is being typed, for something came between.
-func (r *runner) abandonTyping(reason string) {
-	t := r.mail.typing
-	switch {
-	case t.isSubmitted() && r.prog == nil:
-		r.failed(outcomeUnverified, reason+", after the return key")
-	case t.isBeforeSubmit():
-		r.failed(outcomeFailed, reason)
-	}
-	// A claim that is under way sees the gates, and what was submitted the screen.
 }
 
 // changeClaim says what became of a claim, in order. What fails is tried again until the run is over,
@@ -484,16 +521,20 @@ func (m *mail) enqueue(ids []wire.ID) {
 	m.retryAt = time.Time{} // something has happened
 }
 
-// notTiredOf are those messages that were not tried too often.
-func (m *mail) notTiredOf(ids []wire.ID) []wire.ID {
-	return slices.DeleteFunc(slices.Clone(ids), func(id wire.ID) bool { return m.tries[id] >= maxTried })
+// requeue puts messages back to the front.
+func (m *mail) requeue(ids []wire.ID) {
+	m.unqueue(ids...)
+	m.queue = append(m.notTiredOf(ids), m.queue...)
 }
 
 func (m *mail) unqueue(ids ...wire.ID) {
 	m.queue = slices.DeleteFunc(m.queue, func(id wire.ID) bool { return slices.Contains(ids, id) })
 }
 
-func (m *mail) requeue(ids []wire.ID) { m.queue = append(slices.Clone(ids), m.queue...) }
+// notTiredOf are those messages that were not tried too often.
+func (m *mail) notTiredOf(ids []wire.ID) []wire.ID {
+	return slices.DeleteFunc(slices.Clone(ids), func(id wire.ID) bool { return m.tries[id] >= maxTried })
+}
 
 func idsOf(items []*mailbox.Item) []wire.ID {
 	ids := make([]wire.ID, 0, len(items))

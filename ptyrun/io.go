@@ -40,7 +40,6 @@ type eventWriter struct {
 	box    *mailbox.Box
 	log    *slog.Logger
 	events chan wire.Event
-	over   chan struct{} // closed with events
 	done   chan struct{}
 }
 
@@ -50,7 +49,7 @@ const (
 )
 
 func newEventWriter(box *mailbox.Box, log *slog.Logger) *eventWriter {
-	return &eventWriter{box, log, make(chan wire.Event, keptEvents), make(chan struct{}), make(chan struct{})}
+	return &eventWriter{box, log, make(chan wire.Event, keptEvents), make(chan struct{})}
 }
 
 // say queues an event. It never waits: where there is no room the oldest event goes.
@@ -71,7 +70,6 @@ func (w *eventWriter) say(e wire.Event) {
 
 // close has what is queued appended, tried once, and waits for that.
 func (w *eventWriter) close() {
-	close(w.over)
 	close(w.events)
 	<-w.done
 }
@@ -79,37 +77,31 @@ func (w *eventWriter) close() {
 func (w *eventWriter) run() {
 	defer close(w.done)
 	var batch []wire.Event
-	for e := range w.events {
-		batch = append(batch[max(0, len(batch)-keptEvents):], e)
-		for len(w.events) == 0 { // what is queued goes in together
-			if w.append(batch) {
-				batch = nil
-				break
+	var again <-chan time.Time // nil: the last try was no failure
+	for isOpen := true; isOpen; {
+		select {
+		case e, ok := <-w.events:
+			if isOpen = ok; ok {
+				batch = append(batch[max(0, len(batch)-keptEvents+1):], e)
 			}
-			select {
-			case <-time.After(appendAgain):
-			case <-w.over:
-				for e := range w.events {
-					batch = append(batch, e)
-				}
-				w.append(batch)
-				return
-			}
+		case <-again:
+			again = nil
+		}
+		if len(batch) == 0 || isOpen && (again != nil || len(w.events) > 0) { // what is queued goes in together
+			continue
+		}
+		if err := w.box.Log().Append(context.Background(), batch...); err != nil {
+			w.log.Error("appending events", "err", err)
+			again = time.After(appendAgain)
+		} else {
+			batch = nil
 		}
 	}
 }
 
-func (w *eventWriter) append(batch []wire.Event) bool {
-	err := w.box.Log().Append(context.Background(), batch...)
-	if err != nil {
-		w.log.Error("appending events", "err", err)
-	}
-	return err == nil
-}
-
 // outputPieces is how many pieces of output may wait for the loop. The kernel gives them out in 4 KiB; when
 // there is no room the program waits, as for a slow terminal.
-const outputPieces = 1024
+const outputPieces = 512
 
 func readOutput(c *process.Child, to chan<- []byte) {
 	defer close(to)

@@ -64,6 +64,7 @@ func TestManyRunsLeakNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer hold.Release()
+		o.Hold = hold
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		over := make(chan struct{})

@@ -35,14 +35,13 @@ type runner struct {
 	recording *record.Writer
 	events    *eventWriter
 	claims    worker // claims messages and says what became of them
-	notifier  worker // tells people of questions and overdue answers, and takes that back
+	notifier  worker // tells people of questions, and takes that back
 
 	state    reducer.State
 	prog     *program // nil between two programs
 	pid      int      // of the program, or of the last one
 	restarts restarts
 	stopping *stopping
-	isRerun  bool // it is stopped to be started again
 	exit     Exit
 	ended    bool
 
@@ -50,18 +49,17 @@ type runner struct {
 	turn     turn
 	restored *restoredDraft // a text whose turn was interrupted
 	resend   resend         // what of that goes in again
-	question *question      // on the screen
+	question *Question      // on the screen
 	binding  *binding       // to the agent's sessions; nil: to none
 
-	viewers     map[*viewer]bool
-	lastKey     time.Time // of a person
-	heldKeys    []byte    // a person's, while a text of ours is on its way in
-	last, below []byte    // for terminals, when the agent has ended
+	viewers     map[*control.Viewer]control.Size // attached terminals; of no size: it is not told, or of no account
+	lastKey     time.Time                        // of a person
+	heldKeys    []byte                           // a person's, while a text of ours is on its way in
+	last, below []byte                           // for terminals, when the agent has ended
 	begunSize   control.Size
 
-	mailLeft   bool      // more mail is unread than the reducer holds
-	reminding  bool      // overdue answers are being looked for
-	remindedAt time.Time // when they were looked for last
+	mailLeft bool          // more mail is unread than the reducer holds
+	overdue  chan struct{} // the reducer names an answer that is overdue
 }
 
 // Run runs the agent until its program has ended for good, or ctx has, or somebody stopped it. The caller
@@ -69,7 +67,8 @@ type runner struct {
 func Run(ctx context.Context, o Options) (Exit, error) {
 	r := &runner{
 		Options: o, ctx: context.WithoutCancel(ctx), isAuto: o.Driver == nil, state: o.State,
-		calls: make(chan func()), over: make(chan struct{}), viewers: map[*viewer]bool{}, mail: mail{tries: map[wire.ID]int{}},
+		calls: make(chan func()), over: make(chan struct{}), overdue: make(chan struct{}, 1),
+		viewers: map[*control.Viewer]control.Size{}, mail: mail{tries: map[wire.ID]int{}},
 	}
 	r.setDefaults()
 	r.begunSize = r.size()
@@ -109,10 +108,20 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	go r.events.run()
 	serving, stop := context.WithCancel(r.ctx)
 	r.wg.Go(func() { server.Serve(serving, r) })
-	entries := make(chan watcher.Entry, 16)
-	r.wg.Go(func() { r.watch(serving, inbox, entries) })
+	r.wg.Go(func() {
+		for {
+			e, err := inbox.Next(serving)
+			if err != nil || !r.post(func() { r.heard(e) }) {
+				return
+			}
+		}
+	})
+	r.wg.Go(r.remind)
 
-	err = r.loop(ctx.Done(), entries)
+	err = r.loop(ctx.Done())
+	if t := r.mail.typing; t != nil {
+		t.stop()
+	}
 	close(r.over)
 	stop()
 	err = errors.Join(err, inbox.Close(), server.Close())
@@ -131,19 +140,6 @@ func (r *runner) writeRunInfo() {
 	info := runinfo.Info{Run: r.Run, Runner: os.Getpid(), PID: r.pid, Started: r.Now().UTC(), Command: r.Command, Inject: string(r.Inject)}
 	if err := info.Write(r.dir); err != nil {
 		r.Log.Error("writing run.json", "err", err)
-	}
-}
-
-func (r *runner) watch(ctx context.Context, w *watcher.Watcher, to chan<- watcher.Entry) {
-	for {
-		e, err := w.Next(ctx) // whose end is the loop's
-		if err != nil {
-			return
-		}
-		select {
-		case to <- e:
-		case <-ctx.Done():
-		}
 	}
 }
 
@@ -173,41 +169,45 @@ func ask[T any](r *runner, f func() (T, error)) (out T, err error) {
 	return out, err
 }
 
+// await waits for what holds in the runner's loop.
+func (r *runner) await(ctx context.Context, within time.Duration, holds func() bool) (bool, error) {
+	for until := time.Now().Add(within); time.Now().Before(until); {
+		done, err := ask(r, func() (bool, error) { return holds(), nil })
+		if err != nil || done {
+			return done, err
+		}
+		select {
+		case <-time.After(judgeAfter):
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}
+	return false, nil
+}
+
 const (
-	checkEvery  = 3 * time.Second       // whether the runner lock is still ours
+	checkEvery  = 3 * time.Second       // whether the runner lock is still ours, and there is room for mail
 	outputEvery = 20 * time.Millisecond // a program that floods its terminal is read
 )
 
-// remindEvery is how often overdue answers are looked for. Tests shorten it.
-var remindEvery = time.Minute
-
 // loop owns everything until the end.
-func (r *runner) loop(quit <-chan struct{}, entries <-chan watcher.Entry) (failed error) {
+func (r *runner) loop(quit <-chan struct{}) (failed error) {
 	if err := r.start(); err != nil {
 		return err
 	}
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
-	checked := r.Now()
+	check := time.NewTicker(checkEvery)
+	defer check.Stop()
 	for !r.ended {
 		now := r.Now()
-		if now.Sub(checked) >= checkEvery {
-			checked = now
-			if r.Held != nil && !r.Held() && failed == nil {
-				failed = ErrTakenOver
-				r.stop(failed.Error(), r.Waits.Idle, nil)
-			}
-			r.readMailLeft()
-			if now.Sub(r.remindedAt) >= remindEvery {
-				r.remind()
-			}
-		}
-		r.wake = checked.Add(checkEvery)
+		r.wake = now.Add(time.Hour)
 		r.step(now)
 		var output <-chan []byte
-		var exited, stopped <-chan struct{}
+		var ended <-chan struct{}
 		if p := r.prog; p != nil {
-			exited = p.child.Done()
+			ended = p.child.Done()
+			if r.stopping != nil {
+				ended = r.stopping.done // also if the program is stuck in the kernel, where no signal reaches it
+			}
 			if !p.eof {
 				output = p.output
 			}
@@ -217,27 +217,25 @@ func (r *runner) loop(quit <-chan struct{}, entries <-chan watcher.Entry) (faile
 				output = nil
 				r.wakeAt(at)
 			}
-			if r.stopping != nil {
-				stopped = r.stopping.done // also if the program is stuck in the kernel, where no signal reaches it
-			}
 		}
-		timer.Reset(max(r.wake.Sub(r.Now()), 0))
 		select {
 		case piece, ok := <-output:
-			r.prog.unread, r.prog.eof = append(r.prog.unread, piece...), !ok
-			r.takeOutput()
-		case <-exited:
+			r.prog.eof = !ok
+			r.takeOutput(piece)
+		case <-ended:
 			r.programEnded()
-		case <-stopped:
-			r.programEnded()
-		case e := <-entries:
-			r.heard(e)
 		case f := <-r.calls:
 			f()
-		case <-timer.C:
+		case <-time.After(r.wake.Sub(r.Now())):
+		case <-check.C:
+			if !r.Hold.StillHeld() && failed == nil {
+				failed = ErrTakenOver
+				r.stop(failed.Error(), r.Waits.Idle)
+			}
+			r.readMailLeft()
 		case <-quit:
 			quit = nil
-			r.stop("interrupted", stopGrace, nil)
+			r.stop("interrupted", stopGrace)
 		}
 	}
 	return failed
@@ -256,9 +254,7 @@ func (r *runner) step(now time.Time) {
 	if at := r.state.NextTick(); at.After(now) {
 		r.wakeAt(at)
 	}
-	r.stepAnswer(now)
 	r.stepRestored(now)
-	r.stepKeys(now)
 	r.stepMail(now)
 }
 
@@ -285,91 +281,11 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-func (r *runner) heard(e watcher.Entry) {
-	now := r.Now()
-	switch {
-	case e.Message != nil:
-		r.messageArrived(e.Message, now)
-	case e.Event != nil:
-		r.apply(reducer.Input{Now: now, Event: e.Event})
-		r.noteSessionEvent(e.Event)
-		if e.Event.Kind == wire.EventAgain { // the watcher tells of a message once
-			r.messageChanged(e.Event.MessageID())
-		}
-	case e.Err != nil:
-		r.Log.Error("watching", "err", e.Err)
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
 	}
-}
-
-func (r *runner) messageChanged(id wire.ID) {
-	if it, err := r.Box.Get(id); err == nil {
-		r.messageArrived(it, r.Now())
-	}
-}
-
-func (r *runner) messageArrived(it *mailbox.Item, now time.Time) {
-	mail := mailOf(it)
-	if !r.noteInput(it) || r.Inject == Off || mail.Read && mail.Due.IsZero() {
-		return
-	}
-	if it.Lease != nil && it.Lease.Until.After(now) {
-		mail.Held = it.Lease.Until
-	}
-	r.mailLeft = r.mailLeft || !r.state.HasRoom()
-	if old, err := r.Box.Get(it.Supersedes); it.Supersedes != "" && err == nil && old.From == it.From {
-		replaced := mailOf(old)
-		replaced.Never = true
-		r.apply(reducer.Input{Now: now, Arrived: replaced})
-	}
-	r.apply(reducer.Input{Now: now, Arrived: mail})
-}
-
-func mailOf(it *mailbox.Item) *reducer.Mail {
-	return &reducer.Mail{ID: it.ID, Urgent: it.Urgent(), Expires: it.ExpiresAt, Due: it.DueAt, Read: it.State != mailbox.Unread}
-}
-
-// readMailLeft tells the reducer of the mail that it had no room for, now that it has some.
-func (r *runner) readMailLeft() {
-	if !r.mailLeft || !r.state.HasRoom() {
-		return
-	}
-	ids, err := r.Box.UnreadIDs()
-	r.mailLeft = err != nil
-	for _, id := range ids {
-		if r.messageChanged(id); r.mailLeft {
-			return
-		}
-	}
-}
-
-// apply folds an input and begins what it calls for.
-func (r *runner) apply(in reducer.Input) {
-	for _, e := range r.state.Apply(in) {
-		switch e.Do {
-		case reducer.DeliverNow:
-			r.mail.enqueue(e.IDs)
-		case reducer.Interrupt:
-			r.Log.Info("interrupting for urgent mail", "ids", e.IDs)
-			r.wg.Go(func() {
-				if r.awaitWork(r.ctx) == nil {
-					r.post(func() { r.interrupt(true) })
-				}
-			})
-		case reducer.Remind, reducer.Escalate:
-			r.remind()
-		}
-		// DeliverAtIdle and Announce wait, and so does Ask: what the screen asks is put to the rules when
-		// it is seen.
-	}
-	if r.state.Turn().Word() != reducer.WordIdle {
-		r.mail.queue = nil // it will be named again
-	}
-}
-
-// hasHooks reports whether the program's own hooks tell of its turns. (opencode's begin when its first
-// session does, not with the program.)
-func (r *runner) hasHooks() bool {
-	return r.state.Run != nil && (r.state.Run.Sessions > 0 || r.state.Turn().HasSessionStart)
+	return b
 }
 
 // say appends an event of ours, with those of the fields (name, value, name, …) that say something.
@@ -390,33 +306,8 @@ func (r *runner) sayState(previous, now reducer.Activity, detail string) {
 func (r *runner) tell(line string) {
 	r.recording.Marker(line)
 	for v := range r.viewers {
-		v.to.Send([]byte("\r\n[atm: " + line + "]\r\n"))
+		v.Send([]byte("\r\n[atm: " + line + "]\r\n"))
 	}
-}
-
-// remind sends what is due about answers that are overdue. It is called when the reducer names one, and
-// every minute, since that knows nothing of what was read before the runner began.
-func (r *runner) remind() {
-	if r.Overdue == nil || r.reminding {
-		return
-	}
-	r.reminding, r.remindedAt = true, r.Now()
-	isIdle := false
-	if p := r.prog; r.mail.typing == nil && p != nil && !p.driver.Plain { // a shell would run the reminder
-		isIdle = r.gate(r.Now()) == control.GateOpen // else a minute later: what was just typed may not show yet
-	}
-	r.notify("telling of overdue answers", func() error {
-		defer r.post(func() { r.reminding = false })
-		return r.Overdue(r.ctx, isIdle)
-	})
-}
-
-func (r *runner) notify(what string, tell func() error) {
-	r.notifier.do(func() {
-		if err := tell(); err != nil {
-			r.Log.Error(what, "err", err)
-		}
-	})
 }
 
 // recordingFailed says, once each time, that nothing is recorded any more.

@@ -20,7 +20,11 @@ func TestLeasedIsNotTyped(t *testing.T) {
 			r := newRig(t).fake(testagent.Options{})
 			taken := r.send("for whoever comes first")
 			carol := r.store.Box("carol").Address()
-			it, held, err := r.bob.Lease(t.Context(), mailbox.LeaseOptions{By: carol, For: lease}, func(*mailbox.Item, mailbox.Lease) (bool, error) { return true, nil })
+			var held mailbox.Lease
+			it, err := r.bob.Lease(t.Context(), carol, lease, func(_ *mailbox.Item, l mailbox.Lease) (bool, error) {
+				held = l
+				return true, nil
+			})
 			if err != nil || it == nil {
 				t.Fatal(it, err)
 			}

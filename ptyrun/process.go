@@ -1,13 +1,10 @@
 package ptyrun
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
-	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/screen"
@@ -18,7 +15,7 @@ import (
 // scrollback is how many lines above the screen are kept.
 const scrollback = 500
 
-// program is one start of the agent's program.
+// program is one start of the agent's program, and what was seen of it.
 type program struct {
 	child   *process.Child
 	output  chan []byte // what it writes; closed at the end
@@ -27,11 +24,21 @@ type program struct {
 	driver  *driver.Driver
 	started time.Time
 
-	unread   []byte // output that the screen has not got yet
-	eof      bool   // nothing more comes
+	eof      bool   // it writes nothing more
 	flooding bool   // it wrote a lot the last time
+	buffer   []byte // for the next flood
 
-	screenState
+	reading  driver.Reading // of the screen
+	since    time.Time      // when activity, detail and dialog became what they are
+	promptAt time.Time      // since when it could be typed into; zero: it cannot
+	version  uint64         // of the screen that was read
+	changed  time.Time      // when the screen was written to last
+	frame    time.Time      // since when a frame is being drawn; zero: none is
+	readAt   time.Time      // when to read the screen again; zero: nothing was written
+	told     reducer.Activity
+	detail   string // told
+	worked   bool   // it was at work since a text of ours was taken
+	isReady  bool   // it was idle for long enough once
 }
 
 func (r *runner) start() error {
@@ -42,20 +49,21 @@ func (r *runner) start() error {
 	}
 	now := r.Now()
 	p := &program{
-		child: c, output: make(chan []byte, outputPieces), input: make(chan write, maxWrites), screen: screen.New(r.Cols, r.Rows, scrollback),
-		driver: r.Driver, started: now, screenState: newScreenState(now),
+		child: c, output: make(chan []byte, outputPieces), input: make(chan write, maxWrites),
+		screen: screen.New(r.Cols, r.Rows, scrollback), driver: r.Driver, started: now, since: now, changed: now,
+		told: reducer.Starting, reading: driver.Reading{Activity: reducer.Starting, Why: "starting"},
 	}
 	r.prog, r.pid = p, c.PID()
 	if b := r.binding; b != nil {
-		b.capture.row, b.capture.shown, b.capture.isDecided = 0, nil, false
+		b.capture.row, b.capture.shown = 0, nil
 	}
 	if r.last != nil {
 		// The one before left modes behind, its alternate screen for one.
 		fresh := p.screen.Repaint(0)
 		r.recording.Output(fresh)
 		for v := range r.viewers {
-			if v.to.Send(fresh) != nil { // it was behind, and may have caught up while there was nothing to show
-				v.to.Repaint(fresh)
+			if v.Send(fresh) != nil { // it was behind, and may have caught up while there was nothing to show
+				v.Repaint(fresh)
 			}
 		}
 	}
@@ -67,24 +75,25 @@ func (r *runner) start() error {
 }
 
 const (
-	maxUnread = 4 << 20 // bytes that the screen gets at once
+	maxUnread = 2 << 20 // bytes that the screen gets at once
 	floodSize = 4000    // so much at once is a flood: a terminal gives out 4,095 bytes at most
 )
 
-func (r *runner) takeOutput() {
+// takeOutput takes in a piece of output, if any, and what waits behind it.
+func (r *runner) takeOutput(piece []byte) {
 	p := r.prog
-	for more := true; more && len(p.unread) < maxUnread && !p.eof; {
+	written := append(p.buffer, piece...)
+	for more := true; more && len(written) < maxUnread && !p.eof; {
 		select {
 		case piece, ok := <-p.output:
-			p.unread, p.eof = append(p.unread, piece...), !ok
+			written, p.eof = append(written, piece...), !ok
 		default:
 			more = false
 		}
 	}
-	written := p.unread
-	p.unread, p.flooding = nil, len(written) >= floodSize
+	p.buffer, p.flooding = nil, len(written) >= floodSize
 	if p.flooding {
-		p.unread = written[:0] // no need to grow it again
+		p.buffer = written[:0]
 	}
 	if len(written) == 0 {
 		return
@@ -103,7 +112,7 @@ func (r *runner) takeOutput() {
 		p.child.Jiggle() // so that it draws its screen again
 	}
 	for v := range r.viewers {
-		v.to.Send(written)
+		v.Send(written)
 	}
 	p.outputCame(r.Now())
 }
@@ -113,11 +122,10 @@ func (r *runner) programEnded() {
 	p := r.prog
 	for !p.eof {
 		piece, ok := <-p.output
-		p.unread, p.eof = append(p.unread, piece...), !ok
-		r.takeOutput()
+		p.eof = !ok
+		r.takeOutput(piece)
 	}
 	if r.stopping != nil {
-		<-r.stopping.done
 		r.exit.Ended = append(r.exit.Ended, r.stopping.ended...)
 	}
 	now, exit := r.Now(), process.Exit{Code: 137, Signal: "SIGKILL"} // of one that is stuck in the kernel
@@ -130,7 +138,8 @@ func (r *runner) programEnded() {
 		r.Log.Error("ending what the program started", "err", err)
 	}
 	if t := r.mail.typing; t.isSubmitted() && p.driver.Accepted(p.look(), t.draft) {
-		r.typed(now) // what made it end, perhaps: that must not go in again and again
+		t.stop()
+		r.typed(t) // what made it end, perhaps: that must not go in again and again
 	}
 	r.captureLast(now)
 	r.prog = nil
@@ -143,12 +152,10 @@ func (r *runner) programEnded() {
 	r.recording.Exit(exit.Code)
 	r.sayExited(p.child.PID())
 	switch {
-	case r.isRerun:
-		r.isRerun, r.stopping = false, nil
-		r.restarts.at = now
+	case r.stopping != nil && r.stopping.isRestart:
+		r.stopping, r.restarts.at = nil, now
 	case r.stopping != nil:
 		r.ended = true
-		r.stopping.answer(r.exit)
 	default:
 		r.planRestart(now, now.Sub(p.started))
 	}
@@ -234,80 +241,31 @@ func (e *Exit) loopDetail() string {
 
 // stopping is a stop that is under way.
 type stopping struct {
-	why     string
-	waiters []chan<- reply
-	ended   []string      // what the agent had started, and had to be ended
-	done    chan struct{} // closed when everything has
+	why       string
+	isRestart bool          // the program is started again then
+	ended     []string      // what the agent had started, and had to be ended
+	done      chan struct{} // closed when everything has
 }
 
-func (s *stopping) answer(e Exit) {
-	detail := cmp.Or(e.Signal, fmt.Sprintf("exit %d", e.Code))
-	for _, w := range s.waiters {
-		w <- reply{out: control.Outcome{Done: "stopped", Detail: detail, Ended: e.Ended}}
+// stop ends the program and all that it started.
+func (r *runner) stop(why string, grace time.Duration) {
+	if r.stopping != nil {
+		r.stopping.isRestart = false // a stop during a restart is a stop
+		return
 	}
-}
-
-// stop ends the program and all that it started. waiter, if any, hears when that is so.
-func (r *runner) stop(why string, grace time.Duration, waiter chan<- reply) {
-	isNew := r.stopping == nil
-	if isNew {
-		r.abandonTyping("it is being stopped")
-		r.stopping = &stopping{why: why, done: make(chan struct{})}
-	} else {
-		r.isRerun = false // a stop during a restart is a stop
-	}
-	s := r.stopping
-	if waiter != nil {
-		s.waiters = append(s.waiters, waiter)
-	}
-	switch {
-	case !isNew:
-	case r.prog == nil: // between two programs: it is off, and not about to start any more
+	r.abandonTyping("it is being stopped")
+	s := &stopping{why: why, done: make(chan struct{})}
+	r.stopping = s
+	if r.prog == nil { // between two programs: it is off, and not about to start any more
 		r.restarts.at, r.exit.Asked, r.ended = time.Time{}, true, true
 		r.sayExited(r.pid)
 		close(s.done)
-		s.answer(r.exit)
-	default:
-		c := r.prog.child
-		r.wg.Go(func() {
-			e := c.Stop(r.ctx, grace)
-			s.ended = append(process.Names(e.Others), process.Names(e.Left)...)
-			close(s.done)
-		})
+		return
 	}
-}
-
-// interrupt ends the turn by the driver's own keys, unless the program asks something: there the key would be
-// an answer. was is what the program did.
-func (r *runner) interrupt(isUrgent bool) (was reducer.Activity, err error) {
-	p := r.prog
-	switch {
-	case p == nil:
-		return was, errNotRunning
-	case r.question != nil || p.reading.Dialog != nil:
-		return was, errors.New("it asks something: answer that (atm pending), or reject it")
-	case r.mail.typing.isBeforeSubmit():
-		return was, errBeingTyped
-	}
-	was = p.reading.Activity
-	if r.turn.isCut = isWork(was); r.turn.isCut && r.turn.isOurs {
-		r.restored = &restoredDraft{text: r.turn.text, isUrgent: isUrgent, at: r.Now()}
-	}
+	c := r.prog.child
 	r.wg.Go(func() {
-		for i, key := range p.driver.InterruptKeys() {
-			if i > 0 {
-				time.Sleep(driver.InterruptPause)
-			}
-			r.post(func() {
-				if r.prog != p {
-					return
-				}
-				r.refresh(r.Now())
-				if i == 0 || p.reading.Dialog == nil { // there it would be an answer
-					p.put(key)
-				}
-			})
-		}
+		e := c.Stop(r.ctx, grace)
+		s.ended = append(process.Names(e.Others), process.Names(e.Left)...)
+		close(s.done)
 	})
-	return was, nil
 }

@@ -23,9 +23,26 @@
 // In the agent's run directory are the control socket, the recording (screen.cast), run.json and the claims
 // of what is being typed.
 //
-// One loop, in Run, owns all state. Beside it goroutines read the program's output, type into it, watch,
-// append events, and serve the socket; claims, notices and sessions have a worker each, whose jobs run one
-// after the other. Run waits for all of them.
+// How it works. One loop owns all state of a run. It sleeps until a channel brings something: output or the
+// end of the program, a message or an event from the mailbox, a function that another goroutine posts, or
+// the time that was asked for. Then it calls step, in which each topic looks at the state, does what is due,
+// and says when to be called again. An injection is a straight function that takes turns with the loop, as a
+// coroutine. What has to wait for anything else (the terminal, a lock, a disk, a client) is a goroutine
+// beside the loop, which posts to it or asks it; Run waits for all of them.
+//
+//	loop.go      the state, the loop, and how others call it
+//	inbox.go     mail and events for the reducer, and what that names to be done
+//	process.go   the program: its start, output and end, restarts, and stopping it
+//	io.go        goroutines that read and type, append events, and work in order
+//	detect.go    what the screen shows, and when that is told
+//	turn.go      turns that only the screen tells of, and interrupting one
+//	dialog.go    what the screen asks, and pressing the answer
+//	gate.go      whether something may be typed
+//	inject.go    how mail is typed, submitted and seen to be taken
+//	letter.go    the text of it
+//	restored_draft.go   what the program puts back into its draft
+//	session.go   the agent's sessions; capture.go: their output
+//	server.go    requests of other processes; attach.go: terminals that join
 package ptyrun
 
 import (
@@ -92,7 +109,7 @@ type Options struct {
 	Overdue  func(ctx context.Context, isIdle bool) error
 
 	Sessions *Sessions        // nil: they are none of the runner's business
-	Held     func() bool      // whether the runner lock is still ours; nil: it is
+	Hold     *mailbox.Runner  // of the agent's runner lock
 	Log      *slog.Logger     // nil: silence
 	Now      func() time.Time // nil: time.Now
 	Waits    *Waits           // nil: as agents need them

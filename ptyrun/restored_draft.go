@@ -67,11 +67,12 @@ func (r *runner) canResend(now time.Time) bool {
 	return r.resend.text != "" && len(r.mail.queue) == 0 && (r.restored == nil || now.After(r.restored.clearedAt.Add(r.Waits.Human)))
 }
 
-func (r *runner) addResend(t *typing) {
+func (r *runner) addResend(t *typing) *typing {
 	if r.resend.text != "" {
 		t.text = strings.TrimPrefix(t.text+"\n"+resendHeader+"\n"+r.resend.text, "\n")
 		t.isResend = true
 	}
+	return t
 }
 
 // noteResendFailed gives the text up after some tries: it is in nobody's inbox, and nothing else would

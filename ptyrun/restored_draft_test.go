@@ -7,7 +7,6 @@ import (
 
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/control"
-	"github.com/agentteammail/atm/wire"
 )
 
 // thinking has a turn of ours under way that has not been answered yet.
@@ -64,21 +63,5 @@ func TestUndoneIsTheirsWhoTouchIt(t *testing.T) {
 	time.Sleep(quick.Human + 5*quick.Idle) // in which it would be typed
 	if s := strings.Join(r.screen(), "\n"); !r.unread(id) || !strings.Contains(s, "but not so long") {
 		t.Errorf("a person's draft was touched:\n%s", s)
-	}
-}
-
-// What is to be told again and ends the program each time is given up: it is in
-// nobody's inbox, and nothing else would bound it.
-func TestToldAgainEndsIt(t *testing.T) {
-	r := &runner{resend: resend{text: "deadly"}, mail: mail{tries: map[wire.ID]int{}}}
-	r.setDefaults()
-
-	tries := 0
-	for ; r.resend.text != "" && tries < 10; tries++ {
-		r.mail.typing = &typing{text: r.resend.text, isResend: true, step: rendering, began: time.Now()}
-		r.abandonTyping("the program has ended")
-	}
-	if tries != maxTried {
-		t.Errorf("it was typed %d times", tries)
 	}
 }

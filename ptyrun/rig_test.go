@@ -122,7 +122,7 @@ func (r *rig) run() *rig {
 		r.t.Fatal(err)
 	}
 	r.hold = hold
-	r.opt.Held = hold.StillHeld
+	r.opt.Hold = hold
 	r.opt.Env = append(r.opt.Env, "ATM_RUN="+r.opt.Run, "TERM=xterm-256color")
 	go func() {
 		defer close(r.done)
@@ -136,9 +136,7 @@ func (r *rig) run() *rig {
 			r.t.Logf("events:\n%s", strings.Join(r.events(), "\n"))
 			if es, err := testagent.ReadLog(r.log); err == nil {
 				for _, e := range es {
-					if e.Event != testagent.State {
-						r.t.Logf("fake: %s %s %s %.200q", e.At.Format("05.000"), e.Event, e.Kind, e.Text)
-					}
+					r.t.Logf("fake: %s %s %s %.200q", e.At.Format("05.000"), e.Event, e.Kind, e.Text)
 				}
 			}
 		}

@@ -32,16 +32,6 @@ func TestExit(t *testing.T) {
 	}
 }
 
-func TestSignal(t *testing.T) {
-	t.Parallel()
-	r := newRig(t).fake(testagent.Options{}).run().idle()
-	r.send("CRASH SEGV")
-	<-r.done
-	if r.exit.Code != 139 || r.exit.Signal != "SIGSEGV" {
-		t.Errorf("%+v", r.exit)
-	}
-}
-
 // What crashes is started again, with a pause, and mail goes on.
 func TestRestartOnCrash(t *testing.T) {
 	t.Parallel()
@@ -96,16 +86,6 @@ func TestStop(t *testing.T) {
 	}
 }
 
-func TestRestartByHand(t *testing.T) {
-	t.Parallel()
-	r := newRig(t).fake(testagent.Options{}).run().idle()
-	if _, err := r.client().Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	r.wait("two starts", func() bool { return len(r.fakes(testagent.Started)) == 2 })
-	r.wait("the message to be read", r.read(r.send("hello")))
-}
-
 // A stop during a restart is a stop.
 func TestStopDuringRestart(t *testing.T) {
 	t.Parallel()
@@ -132,7 +112,7 @@ func TestClaimOfADeadRunner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.bob.Claim(t.Context(), []wire.ID{id}); err != nil {
+	if _, err := hold.Claim(t.Context(), []wire.ID{id}); err != nil {
 		t.Fatal(err)
 	}
 	hold.Release()
@@ -165,27 +145,22 @@ func (s *terminal) String() string {
 	return s.buf.String()
 }
 
-func (r *rig) attach(readOnly bool) (*terminal, chan<- []byte, <-chan error) {
+// attach joins a terminal, and returns its keys.
+func (r *rig) attach() chan<- []byte {
 	r.t.Helper()
-	keys := make(chan []byte)
-	out := &terminal{}
-	done := make(chan error, 1)
-	c := r.client()
+	keys, out, c := make(chan []byte), &terminal{}, r.client()
 	ctx, cancel := context.WithCancel(context.Background())
-	go func() {
-		_, err := c.Attach(ctx, control.AttachRequest{Cols: 100, Rows: 30, ReadOnly: readOnly}, control.Terminal{In: keys, Out: out})
-		done <- err
-	}()
 	r.t.Cleanup(cancel)
+	go c.Attach(ctx, control.AttachRequest{Cols: 100, Rows: 30}, control.Terminal{In: keys, Out: out})
 	r.wait("the terminal to be painted", func() bool { return strings.Contains(out.String(), "❯") })
-	return out, keys, done
+	return keys
 }
 
 // A person's half-typed line keeps mail away, and is never sent by us.
 func TestPersonTypes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{}).run().idle()
-	_, keys, _ := r.attach(false)
+	keys := r.attach()
 	keys <- []byte("a half-ty")
 	r.wait("the draft", func() bool { return strings.Contains(strings.Join(r.screen(), "\n"), "a half-ty") })
 	id := r.send("hello")
@@ -199,34 +174,6 @@ func TestPersonTypes(t *testing.T) {
 	if len(got) != 2 || got[0] != "a half-typed line" {
 		t.Errorf("submitted %q", got)
 	}
-}
-
-// Who only looks types nothing.
-func TestReadOnly(t *testing.T) {
-	t.Parallel()
-	r := newRig(t).fake(testagent.Options{}).run().idle()
-	_, keys, _ := r.attach(true)
-	keys <- []byte("x\r")
-	r.wait("the message to be read", r.read(r.send("hello")))
-	if got := r.fakes(testagent.Submitted); len(got) != 1 {
-		t.Errorf("submitted %q", got)
-	}
-}
-
-// Two terminals see the same, and the end.
-func TestTwoTerminals(t *testing.T) {
-	t.Parallel()
-	r := newRig(t).fake(testagent.Options{}).run().idle()
-	a, _, doneA := r.attach(false)
-	b, _, doneB := r.attach(true)
-	r.wait("the message to be read", r.read(r.send("ECHO to both")))
-	r.wait("both to show it", func() bool {
-		return strings.Contains(a.String(), "to both") && strings.Contains(b.String(), "to both")
-	})
-	r.send("EXIT 0")
-	<-r.done
-	<-doneA
-	<-doneB
 }
 
 // A small terminal that leaves does not leave the agent small: without room for

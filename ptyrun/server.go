@@ -12,33 +12,9 @@ import (
 	"github.com/agentteammail/atm/reducer"
 )
 
-// runner is the control.Handler of its agent: these methods may be called by many at once, and
-// each has the loop do what it is about.
+// runner is the control.Handler of its agent. These methods run beside the loop, many at once, and each asks
+// the loop to do what it is about.
 var _ control.Handler = (*runner)(nil)
-
-type reply struct {
-	out control.Outcome
-	err error
-}
-
-func (r *runner) wait(ctx context.Context, begin func(waiter chan<- reply)) (control.Outcome, error) {
-	waiter := make(chan reply, 1)
-	if !r.post(func() { begin(waiter) }) {
-		return control.Outcome{}, errOver
-	}
-	select {
-	case a := <-waiter:
-		return a.out, a.err
-	case <-r.over:
-	case <-ctx.Done():
-	}
-	select {
-	case a := <-waiter:
-		return a.out, a.err
-	default:
-		return control.Outcome{}, errOver
-	}
-}
 
 func (r *runner) Status(context.Context) (control.Status, error) {
 	return ask(r, func() (control.Status, error) {
@@ -66,7 +42,7 @@ func (r *runner) Screen(_ context.Context, req control.ScreenRequest) (control.S
 		if p == nil {
 			return control.Screen{Cols: r.Cols, Rows: r.Rows, Lines: r.exit.Tail, State: string(reducer.Exited)}, nil
 		}
-		r.takeOutput()
+		r.takeOutput(nil)
 		p.read(r.Now(), r.isAuto)
 		out := control.Screen{
 			Cols: r.Cols, Rows: r.Rows, Title: p.screen.Title(), Alt: p.screen.Modes().Alt,
@@ -77,96 +53,82 @@ func (r *runner) Screen(_ context.Context, req control.ScreenRequest) (control.S
 			out.Lines = p.screen.Tail(req.Last)
 		}
 		if req.ANSI {
-			out.ANSI = p.screen.ANSI()
+			out.ANSI = p.screen.ANSI(req.Last)
 		}
 		return out, nil
 	})
 }
 
-func (r *runner) Type(ctx context.Context, req control.TypeRequest) (control.Outcome, error) {
-	return r.wait(ctx, func(waiter chan<- reply) {
-		r.typeFor(req, func(out control.Outcome, err error) { waiter <- reply{out, err} })
+func (r *runner) Type(_ context.Context, req control.TypeRequest) (done control.Outcome, err error) {
+	var p *program
+	data, dialog := req.Text, "" // on the screen at that moment
+	written, err := ask(r, func() (<-chan error, error) {
+		if p = r.prog; p == nil {
+			return nil, errNotRunning
+		}
+		if r.mail.typing.isUnderWay() {
+			return nil, errBeingTyped
+		}
+		if !req.Raw {
+			data = []byte(keysOf(clean(string(data)), p.screen.Modes().Paste && len(data) > 0, p.driver.Plain))
+		}
+		dialog = printOf(p.reading.Dialog)
+		r.lastKey = r.Now()
+		r.recordInput(data)
+		written := make(chan error, 1)
+		p.send(write{data: data, done: func(n int, err error) {
+			if err != nil {
+				err = fmt.Errorf("the program does not read: %d bytes of %d were typed", n, len(data))
+			}
+			written <- err
+		}})
+		return written, nil
 	})
-}
-
-func (r *runner) typeFor(req control.TypeRequest, answer func(control.Outcome, error)) {
-	p, none := r.prog, control.Outcome{}
-	if p == nil {
-		answer(none, errNotRunning)
-		return
+	if err != nil {
+		return done, err
 	}
-	if r.mail.typing.isUnderWay() {
-		answer(none, errBeingTyped)
-		return
+	done = control.Outcome{Done: "typed", Detail: fmt.Sprintf("%d bytes", len(req.Text))}
+	if err := <-written; err != nil || !req.Enter {
+		return done, err
 	}
-	data := req.Text
-	if !req.Raw {
-		data = []byte(keysOf(clean(string(req.Text)), p.screen.Modes().Paste && len(req.Text) > 0, p.driver.Plain))
+	if len(data) > 0 { // a return key right behind a text is swallowed by some
+		time.Sleep(max(r.Waits.Return, p.driver.SubmitDelay(len(data))))
 	}
-	r.lastKey = r.Now()
-	r.recordInput(data)
-	before := printOf(p.reading.Dialog)
-	done := control.Outcome{Done: "typed", Detail: fmt.Sprintf("%d bytes", len(req.Text))}
-	enter := func() {
+	return ask(r, func() (control.Outcome, error) {
 		if r.prog != p {
-			answer(none, errors.New("its program has ended: the return key was not pressed"))
-			return
+			return done, errors.New("its program has ended: the return key was not pressed")
 		}
 		r.refresh(r.Now())
-		if now := printOf(p.reading.Dialog); now != "" && now != before { // that the text was not meant for
-			answer(none, errors.New("a dialog came up: the return key was not pressed"))
-			return
+		if now := printOf(p.reading.Dialog); now != "" && now != dialog { // that the text was not meant for
+			return done, errors.New("a dialog came up: the return key was not pressed")
 		}
 		r.typeKeys([]byte(driver.Submit))
-		answer(done, nil)
-	}
-	p.send(write{data: data, done: func(n int, err error) {
-		switch {
-		case err != nil:
-			answer(none, fmt.Errorf("the program does not read: %d bytes of %d were typed", n, len(data)))
-		case !req.Enter:
-			answer(done, nil)
-		case len(data) == 0:
-			r.post(enter)
-		default: // a return key right behind a text is swallowed by some
-			time.AfterFunc(max(r.Waits.Return, p.driver.SubmitDelay(len(data))), func() { r.post(enter) })
-		}
-	}})
+		return done, nil
+	})
 }
 
 func (r *runner) Interrupt(ctx context.Context) (control.Outcome, error) {
-	if err := r.awaitWork(ctx); err != nil {
-		return control.Outcome{}, err
-	}
-	turn := ""
-	out, err := ask(r, func() (control.Outcome, error) {
-		if r.prog != nil {
-			r.refresh(r.Now())
-			if r.prog.reading.Activity == reducer.Idle && r.mail.typing == nil {
-				return control.Outcome{Done: "idle", Detail: "nothing to interrupt"}, nil
-			}
-		}
-		turn = r.state.Turn().ID
-		was, err := r.interrupt(false)
-		return control.Outcome{Done: "interrupted", Detail: string(was)}, err
-	})
-	if err != nil || out.Done == "idle" {
-		return out, err
-	}
-	return out, r.awaitEnd(ctx, turn)
+	return r.interrupt(ctx, false)
 }
 
-func (r *runner) Answer(ctx context.Context, req control.AnswerRequest) (control.Outcome, error) {
+func (r *runner) Answer(_ context.Context, req control.AnswerRequest) (control.Outcome, error) {
 	if r.May != nil {
 		if err := r.May(req.PID, req.By); err != nil {
 			return control.Outcome{}, &control.Error{Code: "refused", Message: err.Error()}
 		}
 	}
-	return r.wait(ctx, func(waiter chan<- reply) { r.answerQuestion(req, waiter) })
+	label, err := r.answer(req.By, func(q *Question) (driver.Option, error) { return r.wantedOption(q, req) })
+	return control.Outcome{Done: "answered", Detail: label}, err
 }
 
-func (r *runner) Stop(ctx context.Context, req control.StopRequest) (control.Outcome, error) {
-	return r.wait(ctx, func(waiter chan<- reply) { r.stop("asked to", cmp.Or(req.Grace, stopGrace), waiter) })
+// Stop returns when the run is over: what the agent started is gone then.
+func (r *runner) Stop(_ context.Context, req control.StopRequest) (control.Outcome, error) {
+	if !r.post(func() { r.stop("asked to", cmp.Or(req.Grace, stopGrace)) }) {
+		return control.Outcome{}, errOver
+	}
+	<-r.over
+	e := r.exit
+	return control.Outcome{Done: "stopped", Detail: cmp.Or(e.Signal, fmt.Sprintf("exit %d", e.Code)), Ended: e.Ended}, nil
 }
 
 func (r *runner) Restart(context.Context) (control.Outcome, error) {
@@ -178,8 +140,8 @@ func (r *runner) Restart(context.Context) (control.Outcome, error) {
 			r.restarts.at = r.Now()
 			return control.Outcome{Done: "restarted"}, nil
 		}
-		r.isRerun = true
-		r.stop("asked to restart", stopGrace, nil)
+		r.stop("asked to restart", stopGrace)
+		r.stopping.isRestart = true
 		return control.Outcome{Done: "restarting"}, nil
 	})
 }

@@ -21,14 +21,12 @@ type Sessions struct {
 	Rules   session.Rules
 }
 
-// binding binds the runner to its agent's sessions. Their files are read and changed in rounds, by a
-// worker, one round at a time. A round does what is wanted then; what fails stays wanted, and is tried
-// again.
+// binding binds the runner to its agent's sessions. Their files are read and changed in rounds, beside the
+// loop and one at a time. A round does what is wanted when it begins; what fails stays wanted.
 type binding struct {
 	Sessions
-	store  *session.Store
-	worker worker
-	began  time.Time
+	store *session.Store
+	began time.Time
 
 	// The round's while one is under way, else the loop's.
 	read     []*session.Session // as they were when they were read last
@@ -38,19 +36,25 @@ type binding struct {
 	roundAt time.Time // the last one
 	retryAt time.Time // after one that failed
 
-	isAttached bool            // else a round does that
-	hasGoal    bool            // an event says that a goal is complete: a round applies the rules
-	hasLines   bool            // the sessions know that they get lines; else a round tells them
-	aborts     []session.Input // a round carries them out
+	isAttached bool // the sessions know of the agent
+	hasLines   bool // and that they get lines
+	hasGoal    bool // an event says that a goal is complete: the rules are to be applied
+	hasAbort   bool // somebody has said abort
 
-	isKnown bool                      // the sessions were read
-	all     []*session.Session        // as they were after the last round
-	idleAt  time.Time                 // when one may end because nobody has said anything; zero: none
-	input   map[wire.ID]*mailbox.Item // human input that is unread
-	held    map[wire.ID]bool          // of that, what is kept from the agent
-	over    string                    // the session that is over, for which the agent is to be stopped
-	overBy  time.Time                 // at the latest
+	isKnown bool                    // the sessions were read
+	alive   []wire.UUID             // as they were after the last round
+	all     []*session.Session      // the same, with those that are over
+	idleAt  time.Time               // when one may end because nobody has said anything; zero: none
+	input   map[wire.ID]*humanInput // that is unread
+	over    string                  // the session that is over, for which the agent is to be stopped
+	overBy  time.Time               // at the latest
 	capture capture
+}
+
+// humanInput is what a person said, and why that is kept from the agent; "": it is not.
+type humanInput struct {
+	*mailbox.Item
+	why string
 }
 
 const (
@@ -66,8 +70,8 @@ func newBinding(o *Sessions, box *mailbox.Box, now time.Time) *binding {
 		return nil
 	}
 	return &binding{
-		Sessions: *o, store: &session.Store{Mail: box.Store()}, began: now, input: map[wire.ID]*mailbox.Item{},
-		held: map[wire.ID]bool{}, capture: capture{room: maxRoom, filled: now},
+		Sessions: *o, store: &session.Store{Mail: box.Store()}, began: now,
+		input: map[wire.ID]*humanInput{}, capture: capture{room: maxRoom, filled: now},
 	}
 }
 
@@ -78,22 +82,12 @@ func (r *runner) unbindSessions(failed error) {
 	if b == nil {
 		return
 	}
-	b.worker.wait()
-	if r.Held != nil && !r.Held() {
+	if !r.Hold.StillHeld() {
 		return
 	}
 	// An abort that came while the agent ended, or failed then, is carried out as well.
-	var late []session.Input
-	r.Box.Walk(r.ctx, mailbox.Range{Unread: true}, func(it *mailbox.Item) bool {
-		if in, ok := session.InputOf(it.Message); ok && in.Kind == "abort" {
-			late = append(late, in)
-		}
-		return true
-	})
-	for _, in := range late {
-		if err := r.abort(in, aliveOf(b.all)); err != nil {
-			r.Log.Error("sessions", "err", err)
-		}
+	if err := r.abortAll(b.alive); err != nil {
+		r.Log.Error("sessions", "err", err)
 	}
 	name, e := r.Box.Agent(), r.exit
 	isCompleted := failed == nil && !e.Asked && !e.Loop && e.Code == 0 && e.Signal == ""
@@ -127,11 +121,11 @@ func (r *runner) stepSessions(now time.Time) {
 	if b.inRound || r.awaits(b.retryAt, now) {
 		return
 	}
-	if b.isAttached && !b.hasGoal && !isIdle && len(b.aborts) == 0 && b.hasLines == r.capturesLines(now) {
+	if b.isAttached && !b.hasGoal && !isIdle && !b.hasAbort && b.hasLines == r.capturesLines(now) {
 		// Before anything of a person's is typed the files are looked at anyway; so where no session is
 		// alive an idle runner need not wake often.
 		every := roundEvery
-		if len(aliveOf(b.all)) == 0 {
+		if len(b.alive) == 0 {
 			every = roundEveryNone
 		}
 		if r.awaits(b.roundAt.Add(every), now) {
@@ -161,24 +155,20 @@ func (b *binding) readSessions(agent wire.Name) (all []*session.Session, err err
 	return all, err
 }
 
-// startRound has the worker do what is wanted, and read the sessions.
+// startRound has what is wanted done beside the loop, and the sessions read.
 func (r *runner) startRound(now time.Time, applyRules bool) {
 	b, agent := r.binding, r.Box.Agent()
 	b.inRound, b.roundAt = true, now
-	hadGoal, isBusy, alive, aborts := b.hasGoal, r.isEngaged(), aliveOf(b.all), b.aborts
-	lines, hadLines, isAttached := r.capturesLines(now), b.hasLines, b.isAttached
-	b.hasGoal, b.aborts = false, nil
-	b.worker.do(func() {
-		var failed []session.Input
-		var errs, applied error
-		for _, in := range aborts {
-			if err := r.abort(in, alive); err != nil {
-				failed, errs = append(failed, in), errors.Join(errs, err)
-			}
+	hadGoal, hadAbort, hadLines, isBusy, alive := b.hasGoal, b.hasAbort, b.hasLines, r.isEngaged(), b.alive
+	isAttached, lines := b.isAttached, r.capturesLines(now)
+	b.hasGoal, b.hasAbort = false, false
+	r.wg.Go(func() {
+		var aborted, told, applied error
+		if hadAbort {
+			aborted = r.abortAll(alive)
 		}
-		var told error
 		if !isAttached {
-			_, told = b.store.Attach(r.ctx, agent, session.AttachOptions{Begin: b.Begin, Lines: lines, Rules: b.Rules})
+			told = b.store.Attach(r.ctx, agent, session.AttachOptions{Begin: b.Begin, Lines: lines, Rules: b.Rules})
 		} else if lines != hadLines {
 			told = b.store.SetLineCapture(r.ctx, agent, lines)
 		}
@@ -189,14 +179,14 @@ func (r *runner) startRound(now time.Time, applyRules bool) {
 			}
 		}
 		all, bad := b.readSessions(agent)
-		err := errors.Join(errs, told, applied, bad)
 		r.post(func() {
-			b.inRound, b.aborts = false, append(failed, b.aborts...)
+			b.inRound = false
+			b.hasAbort = b.hasAbort || aborted != nil
 			b.hasGoal = b.hasGoal || hadGoal && applied != nil
 			if told == nil {
 				b.isAttached, b.hasLines = true, lines
 			}
-			if err != nil {
+			if err := errors.Join(aborted, told, applied, bad); err != nil {
 				r.Log.Error("sessions", "err", err)
 				b.retryAt = r.Now().Add(retryRound)
 			}
@@ -208,10 +198,24 @@ func (r *runner) startRound(now time.Time, applyRules bool) {
 	})
 }
 
+// abortAll carries out the aborts that are unread. alive are the sessions in case these cannot be read now.
+func (r *runner) abortAll(alive []wire.UUID) error {
+	var aborts []session.Input
+	_, _, err := r.Box.Walk(r.ctx, mailbox.Range{Unread: true}, func(it *mailbox.Item) bool {
+		if in, ok := session.InputOf(it.Message); ok && in.Kind == "abort" {
+			aborts = append(aborts, in)
+		}
+		return true
+	})
+	for _, in := range aborts {
+		err = errors.Join(err, r.abort(in, alive))
+	}
+	return err
+}
+
 // abort ends the sessions for which an abort is meant, and the agent with them: at once, whoever holds the
 // sessions' lock and whether or not they can be written. It is never typed, and read when all that is done.
-// One that is older than this run, and for no session that is alive, has come too late. It is part of a
-// round.
+// One that is older than this run, and for no session that is alive, has come too late.
 func (r *runner) abort(in session.Input, alive []wire.UUID) error {
 	b := r.binding
 	all, err := b.readSessions(r.Box.Agent())
@@ -238,7 +242,7 @@ func (r *runner) dismiss(why string) {
 	if r.stopping == nil {
 		r.tell(why)
 	}
-	r.stop(why, 2*time.Second, nil)
+	r.stop(why, stopGrace)
 }
 
 // isEngaged reports whether the agent is in a turn, or about to be, or starts, or a person types in its
@@ -262,11 +266,11 @@ func aliveOf(all []*session.Session) (ids []wire.UUID) {
 
 func (r *runner) noteSessions(all []*session.Session) {
 	b := r.binding
-	before, alive := aliveOf(b.all), aliveOf(all)
+	before, alive := b.alive, aliveOf(all)
 	if b.isKnown && len(before) == 0 && len(alive) > 0 && r.prog != nil {
 		b.capture.skip(r.prog.screen) // what was written before it began is none of its output
 	}
-	b.all, b.isKnown, b.idleAt = all, true, time.Time{}
+	b.all, b.alive, b.isKnown, b.idleAt = all, alive, true, time.Time{}
 	for _, s := range all {
 		if s.State == wire.SessionActive && b.Rules.WhenIdle > 0 {
 			b.idleAt = earlier(b.idleAt, later(s.LastActivity(), r.lastKey).Add(b.Rules.WhenIdle))
@@ -283,14 +287,15 @@ func (r *runner) noteSessions(all []*session.Session) {
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(b.input)) { // as they were said
-		wasHeld, isHeld := b.held[id], r.isWithheld(b.input[id]) != ""
-		b.held[id] = isHeld
-		if isHeld && !wasHeld {
+		in := b.input[id]
+		was := in.why
+		in.why = b.withheld(in.Item)
+		switch {
+		case was == "" && in.why != "":
 			r.mail.unqueue(id)
 			r.apply(reducer.Input{Now: r.Now(), Settled: id})
-		}
-		if wasHeld && !isHeld {
-			r.messageArrived(b.input[id], r.Now())
+		case was != "" && in.why == "":
+			r.messageArrived(in.Item, r.Now())
 		}
 	}
 }
@@ -306,28 +311,27 @@ func (r *runner) noteInput(it *mailbox.Item) bool {
 		return true
 	}
 	if in.Kind == "abort" {
-		if !slices.ContainsFunc(b.aborts, func(a session.Input) bool { return a.ID == in.ID }) {
-			b.aborts = append(b.aborts, in)
-		}
+		b.hasAbort = true
 		return false
 	}
-	b.input[it.ID] = it
-	b.held[it.ID] = r.isWithheld(it) != ""
-	return !b.held[it.ID]
+	why := b.withheld(it)
+	b.input[it.ID] = &humanInput{it, why}
+	return why == ""
 }
 
-func (r *runner) isWithheld(it *mailbox.Item) string {
-	if !r.binding.isKnown {
+func (b *binding) withheld(it *mailbox.Item) string {
+	if !b.isKnown {
 		return "its sessions are not known yet"
 	}
-	why, _ := session.Withheld(it.Message, r.binding.all, r.binding.Mute)
+	why, _ := session.Withheld(it.Message, b.all, b.Mute)
 	return why
 }
 
+// withheld says why messages must not be typed as people have paused a session, and which of them may.
 func (r *runner) withheld(items []*mailbox.Item) (why string, rest []wire.ID) {
 	for _, it := range items {
-		if r.binding != nil && r.binding.held[it.ID] {
-			why = r.isWithheld(it)
+		if b := r.binding; b != nil && b.input[it.ID] != nil && b.input[it.ID].why != "" {
+			why = b.input[it.ID].why
 		} else {
 			rest = append(rest, it.ID)
 		}
@@ -360,7 +364,6 @@ func (r *runner) noteSessionEvent(e *wire.Event) {
 	switch e.Kind {
 	case wire.EventRead, wire.EventInjected, wire.EventWithdrawn:
 		delete(b.input, e.MessageID())
-		delete(b.held, e.MessageID())
 	case "goal_complete":
 		b.hasGoal = b.hasGoal || b.Rules.OnGoal
 	case wire.TurnCompleted, "turn_complete":

@@ -98,37 +98,6 @@ func TestGoalOfLockedSessions(t *testing.T) {
 	}
 }
 
-// That the agent's lines are kept is noted in its sessions, though a lock is held
-// when that begins.
-func TestLinesOfLockedSessions(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	ended, begin := filepath.Join(r.opt.Dir, "ended"), filepath.Join(r.opt.Dir, "begin")
-	r.program("plain", "sh", "-c", "if [ -e "+ended+" ]; then exec sleep 60; fi; until [ -e "+begin+" ]; do sleep 0.02; done; touch "+ended+"; exit 1")
-	r.sits(Sessions{Begin: true})
-	w := quick
-	w.Backoff = time.Second
-	r.opt.Waits, r.opt.Restart = &w, OnCrash
-	failures := r.hurried()
-	r.run().begun()
-	keepsLines := func() bool {
-		data, err := os.ReadFile(filepath.Join(r.opt.Dir, ".sessions", string(r.its().SessionID)+".json"))
-		return err == nil && strings.Contains(string(data), `"lines":true`)
-	}
-	r.wait("lines", keepsLines)
-	if err := os.WriteFile(begin, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	r.wait("an agent without lines", func() bool { return !keepsLines() })
-	release := r.lockFile("team")
-	r.wait("a failure", func() bool { return failures() > 0 })
-	if keepsLines() {
-		t.Fatal("it was written without the lock")
-	}
-	release()
-	r.wait("lines again", keepsLines)
-}
-
 // A person who types in the agent's terminal is not idle, whatever the session's
 // file says.
 func TestSessionIsNotIdleWhileSomebodyTypes(t *testing.T) {
@@ -136,7 +105,7 @@ func TestSessionIsNotIdleWhileSomebodyTypes(t *testing.T) {
 	const idle = 700 * time.Millisecond
 	r := newRig(t).fake(testagent.Options{}).sits(Sessions{Begin: true, Rules: session.Rules{WhenIdle: idle}})
 	r.run().idle().begun()
-	_, keys, _ := r.attach(false)
+	keys := r.attach()
 	last := time.Now()
 	for typed := 0; typed < 20; typed++ {
 		select {

@@ -3,7 +3,6 @@ package ptyrun
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -491,45 +490,4 @@ func TestSessionsInTheWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.begun()
-}
-
-// People speak, pause and resume while one run follows the other: in the end
-// everything that was said has gone in, once, and the session is the same.
-func TestSessionThroughManyRuns(t *testing.T) {
-	t.Parallel()
-	r := newRig(t).fake(testagent.Options{}).sits(Sessions{Begin: true})
-	rng := rand.New(rand.NewPCG(1, 2))
-	r.run().idle().begun()
-	id := r.its().SessionID
-	var said []wire.ID
-	for round := range 4 {
-		for range 4 {
-			said = append(said, r.say(id, text(fmt.Sprintf("word-%d.", len(said)))))
-			to := []wire.InteractiveSessionState{wire.SessionPaused, wire.SessionActive}[rng.IntN(2)]
-			// What it is already is refused, and what a run has let rest is a pause.
-			r.sessions().Change(t.Context(), id, func(s *session.Session) error { return s.Move(to, "", time.Now()) })
-		}
-		if round == 3 {
-			break
-		}
-		r.stop()
-		<-r.done
-		r.hold.Release()
-		r.done = make(chan struct{})
-		r.run()
-		r.wait("the prompt", func() bool { return len(r.fakes(testagent.Started)) > round+1 })
-	}
-	r.sessions().Change(t.Context(), id, func(s *session.Session) error { return s.Move(wire.SessionActive, "", time.Now()) })
-	for _, id := range said {
-		r.wait("everything that was said", r.read(id))
-	}
-	if s := r.its(); s.SessionID != id || s.State != wire.SessionActive {
-		t.Errorf("%s is %s", s.SessionID, s.State)
-	}
-	got := strings.Join(r.fakes(testagent.Submitted), "\n")
-	for i := range said {
-		if n := strings.Count(got, fmt.Sprintf("word-%d.", i)); n != 1 && !strings.Contains(got, "may be a repeat") {
-			t.Errorf("word %d went in %d times", i, n)
-		}
-	}
 }

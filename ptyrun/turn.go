@@ -2,9 +2,12 @@ package ptyrun
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"strings"
 	"time"
 
+	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
@@ -18,6 +21,12 @@ type turn struct {
 	isOurs bool   // a text of ours began it, and its end has not been told
 	isCut  bool   // we have interrupted it
 	answer string // told last
+}
+
+// hasHooks reports whether the program's own hooks tell of its turns. (opencode's begin when its first
+// session does, not with the program.)
+func (r *runner) hasHooks() bool {
+	return r.state.Run != nil && (r.state.Run.Sessions > 0 || r.state.Turn().HasSessionStart)
 }
 
 // beginTurn takes in that a text of ours was taken, and is the turn's id where it is known.
@@ -87,4 +96,67 @@ func clip(s string, n int) string {
 		s = strings.ToValidUTF8(s[:n], "")
 	}
 	return s
+}
+
+const (
+	beginShows = 2 * time.Second // a turn that was begun may take so long to show
+	endShows   = 5 * time.Second // and one that was interrupted
+)
+
+// interrupt ends the turn by the driver's own keys, and returns when it is told that it is over. Where the
+// program asks something nothing is pressed: the key would be an answer. It runs beside the loop.
+func (r *runner) interrupt(ctx context.Context, isUrgent bool) (out control.Outcome, err error) {
+	// Before a turn that has just begun shows the key would do nothing.
+	_, err = r.await(ctx, beginShows, func() bool {
+		isEarly := r.prog != nil && r.prog.reading.Activity == reducer.Idle &&
+			(r.turn.isOurs || r.state.Turn().Word() == reducer.WordBusy)
+		return !isEarly
+	})
+	if err != nil {
+		return out, err
+	}
+	turn := ""
+	p, err := ask(r, func() (*program, error) {
+		r.refresh(r.Now())
+		p := r.prog
+		turn = r.state.Turn().ID
+		switch t := r.mail.typing; {
+		case p == nil:
+			return nil, errNotRunning
+		case !isUrgent && p.reading.Activity == reducer.Idle && t == nil:
+			out = control.Outcome{Done: "idle", Detail: "nothing to interrupt"}
+			return nil, nil
+		case r.question != nil || p.reading.Dialog != nil:
+			return nil, errors.New("it asks something: answer that (atm pending), or reject it")
+		case t.isUnderWay() && !t.isSubmitted():
+			return nil, errBeingTyped
+		}
+		was := p.reading.Activity
+		out = control.Outcome{Done: "interrupted", Detail: string(was)}
+		if r.turn.isCut = isWork(was); r.turn.isCut && r.turn.isOurs {
+			r.restored = &restoredDraft{text: r.turn.text, isUrgent: isUrgent, at: r.Now()}
+		}
+		return p, nil
+	})
+	if p == nil {
+		return out, err
+	}
+	for i, key := range p.driver.InterruptKeys() {
+		if i > 0 {
+			time.Sleep(driver.InterruptPause)
+		}
+		r.post(func() {
+			r.refresh(r.Now())
+			if r.prog == p && p.reading.Dialog == nil {
+				p.put(key)
+			}
+		})
+	}
+	isOver, err := r.await(ctx, endShows, func() bool {
+		return r.prog == nil || !isWork(r.prog.told) || r.state.Turn().ID != turn
+	})
+	if err == nil && !isOver {
+		err = errors.New("the key that interrupts was typed, and it goes on")
+	}
+	return out, err
 }

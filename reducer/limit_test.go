@@ -3,11 +3,8 @@ package reducer
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/agentteammail/atm/wire"
 	"pgregory.net/rapid"
@@ -15,9 +12,6 @@ import (
 
 // maxState is far below what a snapshot may have (1 MiB).
 const maxState = 96 << 10
-
-func encode(s *State) ([]byte, error) { return json.Marshal(s) }
-func decode(b []byte, s *State) error { return json.Unmarshal(b, s) }
 
 // line is a line of a log with these fields.
 func line(seq int, fields string) []byte {
@@ -108,7 +102,7 @@ func TestHostileValues(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.Apply(Input{Event: &e})
-			valid2(t, &s)
+			valid(t, &s)
 		}
 	})
 	for fields, want := range map[string]string{
@@ -122,51 +116,6 @@ func TestHostileValues(t *testing.T) {
 		s.Apply(Input{Event: logged(t, 1, fields)})
 		if got := show(&s); got != want {
 			t.Errorf("%s: %s", fields, got)
-		}
-	}
-}
-
-// TestRoom: of more mail than is kept the urgent and the due are taken in, and the
-// rest may be told again.
-func TestRoom(t *testing.T) {
-	var s State
-	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
-	tell := func(m Mail) { s.Apply(Input{Now: now, Arrived: &m}) }
-	for i := range MaxMail {
-		tell(Mail{ID: wire.ID(fmt.Sprint("m", i))})
-	}
-	if s.HasRoom() {
-		t.Error("there is room")
-	}
-	for _, m := range []Mail{{ID: "late"}, {ID: "urgent", Urgent: true}, {ID: "due", Due: now.Add(time.Hour)}} {
-		tell(m)
-		if isHeld := s.mail.find(m.ID) != nil; isHeld != (m.ID != "late") {
-			t.Error(m.ID, isHeld)
-		}
-	}
-	for _, id := range []wire.ID{"m0", "m1", "urgent"} {
-		s.Apply(Input{Now: now, Taken: id})
-	}
-	if !s.HasRoom() {
-		t.Error("there is no room")
-	}
-}
-
-// TestPure: nothing is imported that knows a clock of its own, files or randomness.
-func TestPure(t *testing.T) {
-	files, _ := filepath.Glob("*.go")
-	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") {
-			continue
-		}
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, impure := range []string{"time.Now", "time.Since", "time.Until", "time.After", "wire.NewID", "go func", "\"os\"", "\"sync\"", "rand\"", "chan "} {
-			if strings.Contains(string(data), impure) {
-				t.Errorf("%s has %s", file, impure)
-			}
 		}
 	}
 }

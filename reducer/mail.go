@@ -7,6 +7,26 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
+// Do is what a runner is to do.
+type Do string
+
+// The effects. None that types is named while the agent asks something, or while nothing is known of it.
+const (
+	// Deliver hands these messages over, now, together, in this order, as long as the agent is idle.
+	// What the runner has not begun to type by then (the event injecting) it forgets, and it is named
+	// again at the next idle. What it has begun is its own until it says how that went (injected,
+	// injection_failed).
+	Deliver   Do = "deliver"
+	Interrupt Do = "interrupt" // end the turn, since these are urgent; once for each
+	Overdue   Do = "overdue"   // answers are overdue: tell the lead, and remind the agent if it is idle
+)
+
+// Effect is one thing to be done, by the runner and nobody else.
+type Effect struct {
+	Do  Do
+	IDs []wire.ID // the messages
+}
+
 // Mail is what the reducer knows of a message in the inbox.
 type Mail struct {
 	ID      wire.ID
@@ -35,16 +55,44 @@ type mail struct {
 
 type letter struct {
 	Mail
-	named    Do        // the last effect that named it, except remind and escalate
-	namedAt  int       // when the word had changed so often, plus one; 0: never
-	offered  time.Time // a hook handed it over then; zero: none did
-	session  string    // of that hook
-	remindAt int       // the number of changes from which it may be reminded of
+	deliveredAt int       // it was named in Deliver when the word had changed so often, plus one; 0: not yet
+	remindAt    int       // the number of changes from which the agent may be reminded of it
+	offered     time.Time // a hook handed it over then; zero: none did
+	session     string    // of that hook
 
 	isBeingTyped   bool
 	hasInterrupted bool
-	isReminded     bool
-	isEscalated    bool
+	isEscalated    bool // its answer was named as overdue
+	isReminded     bool // and again when the agent was idle
+}
+
+// decide is the table of what waits in the inbox against the agent's word. While the agent is starting,
+// off, in error or unknown mail waits: nothing says that handing it over is safe.
+func (m *mail) decide(word Word, now time.Time) (effects []Effect) {
+	var overdue, interrupt, deliver []wire.ID
+	for i := range m.letters {
+		l := &m.letters[i]
+		remind := word == WordIdle && l.Read && !l.Never && !l.isReminded && m.changes >= l.remindAt
+		if hasPassed(l.Due, now) && (remind || !l.isEscalated) {
+			l.isEscalated, l.isReminded = true, l.isReminded || remind
+			overdue = append(overdue, l.ID)
+		}
+		switch {
+		case l.Read || l.Never || l.isBeingTyped || !l.offered.IsZero() || !l.Held.IsZero():
+		case word == WordIdle && l.deliveredAt != m.changes+1:
+			l.deliveredAt = m.changes + 1
+			deliver = append(deliver, l.ID)
+		case word == WordBusy && l.Urgent && !l.hasInterrupted:
+			l.hasInterrupted = true
+			interrupt = append(interrupt, l.ID)
+		}
+	}
+	for _, e := range []Effect{{Overdue, overdue}, {Interrupt, interrupt}, {Deliver, deliver}} {
+		if len(e.IDs) > 0 {
+			effects = append(effects, e)
+		}
+	}
+	return effects
 }
 
 // HasRoom reports whether a State has room for more messages.
@@ -67,9 +115,25 @@ func (s *State) NextTick() (next time.Time) {
 }
 
 func (m *mail) applyEvent(e *wire.Event, now time.Time) {
+	if len(m.letters) == 0 {
+		return
+	}
+	switch e.Kind {
+	case "spawned", "exited", "restarting":
+		for i := range m.letters {
+			m.letters[i].isBeingTyped = false // else into what is no more
+			m.letters[i].endOffer()
+		}
+	case "session_end":
+		for i := range m.letters {
+			if l := &m.letters[i]; e.Session == "" || l.session == "" || l.session == e.Session {
+				l.endOffer()
+			}
+		}
+	}
 	l := m.find(e.MessageID())
 	if l == nil {
-		l = new(letter) // of no message that is held
+		return
 	}
 	switch e.Kind {
 	case wire.EventInjecting:
@@ -77,11 +141,12 @@ func (m *mail) applyEvent(e *wire.Event, now time.Time) {
 	case wire.EventInjectionFailed:
 		l.isBeingTyped = false
 	case wire.EventInjected, wire.EventRead:
-		m.markRead(l.ID)
+		m.markRead(l)
 	case wire.EventAcked:
-		m.markRead(l.ID) // an ack is no answer
 		if e.Field("by") != "" {
 			m.remove(l.ID) // who held it under a lease has finished it
+		} else {
+			m.markRead(l) // an ack is no answer
 		}
 	case wire.EventWithdrawn, wire.EventAside:
 		m.remove(l.ID)
@@ -94,15 +159,6 @@ func (m *mail) applyEvent(e *wire.Event, now time.Time) {
 	case wire.EventAnnounced:
 		if e.Source == "hook" {
 			l.offered, l.session = now, e.Session
-		}
-	case "session_end", "spawned", "exited", "restarting":
-		for i := range m.letters {
-			l := &m.letters[i]
-			isProgram := e.Kind != "session_end"
-			l.isBeingTyped = l.isBeingTyped && !isProgram // else into what is no more
-			if isProgram || e.Session == "" || l.session == "" || l.session == e.Session {
-				l.endOffer()
-			}
 		}
 	}
 }
@@ -124,27 +180,22 @@ func (m *mail) add(a Mail, now time.Time) {
 func hasPassed(t, now time.Time) bool { return !t.IsZero() && !now.Before(t) }
 
 func (m *mail) find(id wire.ID) *letter {
-	for i := range m.letters {
-		if m.letters[i].ID == id {
-			return &m.letters[i]
-		}
+	if i := slices.IndexFunc(m.letters, func(l letter) bool { return l.ID == id }); i >= 0 {
+		return &m.letters[i]
 	}
 	return nil
 }
 
 // markRead notes that a message is no longer unread. It stays while an answer is expected.
-func (m *mail) markRead(id wire.ID) {
-	l := m.find(id)
-	if l == nil {
+func (m *mail) markRead(l *letter) {
+	if l.Due.IsZero() {
+		m.remove(l.ID)
 		return
 	}
 	if !l.Read {
 		l.remindAt = m.changes + 1
 	}
 	l.Read, l.isBeingTyped, l.offered = true, false, time.Time{}
-	if l.Due.IsZero() {
-		m.remove(id)
-	}
 }
 
 func (m *mail) remove(id wire.ID) {
@@ -154,11 +205,11 @@ func (m *mail) remove(id wire.ID) {
 // endOffer offers anew what a hook has handed over and nobody read.
 func (l *letter) endOffer() {
 	if !l.offered.IsZero() {
-		l.offered, l.named, l.namedAt = time.Time{}, "", 0
+		l.offered, l.deliveredAt = time.Time{}, 0
 	}
 }
 
-func (l *letter) endLease() { l.Held, l.named, l.namedAt = time.Time{}, "", 0 }
+func (l *letter) endLease() { l.Held, l.deliveredAt = time.Time{}, 0 }
 
 // expire ends what the clock ends: the wait for a hook's session to read, leases as far as they are
 // known, and messages, which nobody is to get any more.

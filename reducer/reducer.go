@@ -15,8 +15,6 @@
 package reducer
 
 import (
-	"encoding/json"
-	"slices"
 	"time"
 
 	"github.com/agentteammail/atm/wire"
@@ -79,7 +77,7 @@ const (
 )
 
 // State is the fold of one agent's events. The zero value is an agent of whom nothing is known. Not for
-// concurrent use; Clone makes an independent copy.
+// concurrent use.
 type State struct {
 	Team  wire.Name `json:"team,omitempty"`
 	Agent wire.Name `json:"agent,omitempty"`
@@ -148,14 +146,6 @@ type Last struct {
 type Dropped struct {
 	Dropped uint64 `json:"dropped"`
 	Unknown uint64 `json:"unknown"`
-}
-
-// Clone is an independent copy. Its JSON holds all of a State but the mail.
-func (s State) Clone() (c State) {
-	data, _ := json.Marshal(s) // nothing in it can fail
-	json.Unmarshal(data, &c)
-	c.mail = mail{letters: slices.Clone(s.mail.letters), changes: s.mail.changes}
-	return c
 }
 
 // Word is the turn's state in one word, as far as events tell.

@@ -1,6 +1,8 @@
 package reducer
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -12,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/agentteammail/atm/wire"
 )
@@ -25,7 +27,7 @@ var update = flag.Bool("update", false, "write what the scripts in testdata prin
 //	                      in front says where it comes from (else hook)
 //	{"kind":…}            an event of any vocabulary
 //	mail ID [urgent] [never] [read] [due=10m] [expires=10m] [held=10m]
-//	taken ID, settled ID
+//	settled ID
 //	+5s                   the clock goes on; -1h: it is set back
 //	look [held] [silent] [person] [stopping] [run]
 //	json                  folding goes on from the state's JSON
@@ -35,6 +37,35 @@ type player struct {
 	seq   uint64
 	shown string
 }
+
+// fromJSON is the state that a snapshot gives back, with the mail.
+func fromJSON(s *State) State {
+	out := State{}
+	data, err := json.Marshal(s)
+	if err = cmp.Or(err, json.Unmarshal(data, &out)); err != nil {
+		panic(err)
+	}
+	out.mail = mail{slices.Clone(s.mail.letters), s.mail.changes}
+	return out
+}
+
+// allKinds are the kinds of event that wire knows, and two that only the reducer does.
+var allKinds = func() []string {
+	vocabularies, err := os.ReadFile("../wire/vocabularies.txt")
+	if err != nil {
+		panic(err)
+	}
+	all, isEvent := []string{"thread_active", "state_update"}, false
+	for line := range strings.Lines(string(vocabularies)) {
+		if line[0] != ' ' {
+			isEvent = strings.Contains(line, "Event by ") || strings.Contains(line, "Update by ")
+		} else if isEvent && line[2] != ' ' {
+			all = append(all, strings.Split(strings.Fields(line)[0], "|")...)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}()
 
 func newPlayer() *player {
 	return &player{now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)}
@@ -121,19 +152,13 @@ func (p *player) input(line string) (in *Input, out string, err error) {
 	case w[0] == "look":
 		ev := Evidence{Now: p.now}
 		for _, s := range w[1:] {
-			switch s {
-			case "held":
-				ev.Held = true
-			case "silent":
-				ev.Silent = true
-			case "person":
-				ev.Person = true
-			case "stopping":
-				ev.Stopping = true
-			case "run":
+			is := map[string]*bool{"held": &ev.Held, "silent": &ev.Silent, "person": &ev.Person, "stopping": &ev.Stopping}[s]
+			if s == "run" {
 				ev.Run = "r1"
-			default:
+			} else if is == nil {
 				return nil, "", errors.New(s)
+			} else {
+				*is = true
 			}
 		}
 		v := p.state.Evaluate(ev)
@@ -143,39 +168,23 @@ func (p *player) input(line string) (in *Input, out string, err error) {
 		}
 		return nil, out, nil
 	case w[0] == "json":
-		b, err := encode(&p.state)
-		if err == nil {
-			m := p.state.mail
-			p.state = State{}
-			err = decode(b, &p.state)
-			p.state.mail = m
-		}
-		return nil, "", err
+		p.state = fromJSON(&p.state)
+		return nil, "", nil
 	case w[0] == "mail":
 		m := &Mail{ID: wire.ID(w[1])}
+		is := map[string]*bool{"urgent": &m.Urgent, "never": &m.Never, "read": &m.Read}
+		at := map[string]*time.Time{"due": &m.Due, "expires": &m.Expires, "held": &m.Held}
 		for _, s := range w[2:] {
 			k, v, _ := strings.Cut(s, "=")
-			d, _ := time.ParseDuration(v)
-			switch k {
-			case "urgent":
-				m.Urgent = true
-			case "never":
-				m.Never = true
-			case "read":
-				m.Read = true
-			case "due":
-				m.Due = p.now.Add(d)
-			case "expires":
-				m.Expires = p.now.Add(d)
-			case "held":
-				m.Held = p.now.Add(d)
-			default:
+			if d, err := time.ParseDuration(v); at[k] != nil && err == nil {
+				*at[k] = p.now.Add(d)
+			} else if is[k] != nil {
+				*is[k] = true
+			} else {
 				return nil, "", errors.New(s)
 			}
 		}
 		return &Input{Now: p.now, Arrived: m}, "", nil
-	case w[0] == "taken":
-		return &Input{Now: p.now, Taken: wire.ID(w[1])}, "", nil
 	case w[0] == "settled":
 		return &Input{Now: p.now, Settled: wire.ID(w[1])}, "", nil
 	}
@@ -194,8 +203,7 @@ func (p *player) play(line string) (out []string, err error) {
 		}
 		return out, nil
 	}
-	var effects []Effect
-	p.state, effects = Step(p.state, *in)
+	effects := p.state.Apply(*in)
 	if s := show(&p.state); s != p.shown {
 		p.shown = s
 		out = append(out, s)
@@ -220,7 +228,7 @@ func show(s *State) string {
 	if t.Detail != "" && t.Waiting() == nil {
 		out += " " + strconv.Quote(t.Detail)
 	}
-	out += fmt.Sprintf(", turn %s %s", or(t.ID, "-"), t.Status)
+	out += fmt.Sprintf(", turn %s %s", cmp.Or(t.ID, "-"), t.Status)
 	if t.Session != "" {
 		out += ", session " + t.Session
 	}
@@ -237,7 +245,7 @@ func show(s *State) string {
 		}
 	}
 	if l := t.Last; l != nil {
-		out += fmt.Sprintf("; last %s %s", or(l.ID, "-"), l.Status)
+		out += fmt.Sprintf("; last %s %s", cmp.Or(l.ID, "-"), l.Status)
 		if l.Duration() > 0 {
 			out += " after " + l.Duration().String()
 		}
@@ -282,12 +290,6 @@ func showEffect(e Effect) string {
 	for _, id := range e.IDs {
 		out += " " + string(id)
 	}
-	if e.Waiting != nil {
-		out += " " + showWaiting(e.Waiting)
-		if e.Waiting.Options != nil {
-			out += " " + string(e.Waiting.Options)
-		}
-	}
 	return out
 }
 
@@ -326,16 +328,9 @@ func TestScripts(t *testing.T) {
 				if err := os.WriteFile(file, []byte(got.String()), 0o644); err != nil {
 					t.Fatal(err)
 				}
-			} else if d := cmp.Diff(string(data), got.String()); d != "" {
+			} else if d := gocmp.Diff(string(data), got.String()); d != "" {
 				t.Error(d)
 			}
 		})
 	}
-}
-
-func or(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }

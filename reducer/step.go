@@ -10,38 +10,27 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Input is one thing that happened, and when. At most one of the pointers and ids is set; with none it
-// is a tick of the clock.
+// Input is one thing that happened, and when. At most one of the others is set; with none it is a tick
+// of the clock.
 type Input struct {
-	Now   time.Time
-	Event *wire.Event // appended to the agent's log
-
-	Arrived *Mail   // lies unread in the inbox
-	Taken   wire.ID // is no longer unread
-	Settled wire.ID // is answered, acknowledged or withdrawn
+	Now     time.Time
+	Event   *wire.Event // appended to the agent's log
+	Arrived *Mail       // lies in the inbox; or what is known of it now
+	Settled wire.ID     // is answered, acknowledged or withdrawn
 }
 
-// Step is the reducer: the state after an input, which leaves the given one as it was, and what is to
-// be done now.
-func Step(s State, in Input) (State, []Effect) {
-	s = s.Clone()
-	return s, s.Apply(in)
-}
-
-// Apply is Step in place, for folding many.
-func (s *State) Apply(in Input) (effects []Effect) {
+// Apply is the reducer: it changes the state by an input and says what is to be done now.
+func (s *State) Apply(in Input) []Effect {
 	switch {
 	case in.Event != nil:
-		effects = s.applyEvent(in.Event, in.Now)
+		s.applyEvent(in.Event, in.Now)
 	case in.Arrived != nil:
 		s.mail.add(*in.Arrived, in.Now)
-	case in.Taken != "":
-		s.mail.markRead(in.Taken)
 	case in.Settled != "":
 		s.mail.remove(in.Settled)
 	}
 	s.mail.expire(in.Now)
-	return append(effects, s.mail.decide(s.handoverWord(), in.Now)...)
+	return s.mail.decide(s.handoverWord(), in.Now)
 }
 
 // handoverWord is the word by which messages are handed over: blocked while any session asks something,
@@ -62,8 +51,7 @@ type event struct {
 
 	lastError string // the agent's newest error
 	errorAt   time.Time
-	asked     *Waiting // what the event asks of people, in full
-	isUnknown bool     // the event's kind
+	isUnknown bool // the event's kind
 }
 
 // idOf is a field that is an id, which some write as a number.
@@ -75,12 +63,12 @@ func (e *event) idOf(name string) string {
 }
 
 // applyEvent folds one event, unless it is another agent's or was folded before.
-func (s *State) applyEvent(logged *wire.Event, now time.Time) (effects []Effect) {
+func (s *State) applyEvent(logged *wire.Event, now time.Time) {
 	if s.Agent == "" {
 		s.Team, s.Agent = logged.Team, logged.Agent
 	}
 	if logged.Team != s.Team || logged.Agent != s.Agent || logged.Seq > 0 && logged.Seq <= s.Seq {
-		return nil
+		return
 	}
 	e := event{Body: logged.Body(), kind: logged.Kind, source: logged.Source, at: jsonTime(logged.At), lastError: s.LastError, errorAt: s.ErrorAt}
 	e.session, e.turn = shortID(e.Text("session")), shortID(e.Text("turn_id"))
@@ -88,7 +76,7 @@ func (s *State) applyEvent(logged *wire.Event, now time.Time) (effects []Effect)
 	s.Seq = max(s.Seq, e.seq)
 	if id := shortID(logged.EventID); id != "" {
 		if slices.Contains(s.EventIDs, id) {
-			return nil
+			return
 		}
 		s.EventIDs = remember(s.EventIDs, id, maxEventIDs)
 	}
@@ -101,30 +89,26 @@ func (s *State) applyEvent(logged *wire.Event, now time.Time) (effects []Effect)
 		s.mail.changes++
 	}
 	s.mail.applyEvent(logged, now)
-	if e.asked != nil {
-		effects = append(effects, Effect{Do: Ask, Waiting: e.asked})
-	}
-	return effects
 }
 
-// quietKinds are the known kinds that say nothing about a turn of their own. Those that
-// others say about the agent, or that tell of an end, are no sign that it lives.
-var quietKinds = map[string]struct{ isLife bool }{
-	wire.EventRead: {true}, wire.EventAcked: {true}, wire.EventAnnounced: {true}, wire.EventInjected: {true},
-	wire.EventWithdrawn: {}, wire.EventInjecting: {}, wire.EventInjectionFailed: {}, wire.EventTaken: {},
-	wire.EventReturned: {}, wire.EventAside: {}, wire.EventAgain: {},
-	wire.StreamFailed: {}, wire.DroppedCounters: {}, "error": {true},
-	"spawned": {true}, "exited": {}, "restarting": {}, "session_end": {},
-	"agent_output": {true}, "draft_ready": {true}, "goal_complete": {true}, "status_update": {true},
-	"server_request": {true}, "user_message_chunk": {true}, "plan": {true}, "available_commands_update": {true},
-	"current_mode_update": {true}, "config_option_update": {true}, "session_info_update": {true}, "usage_update": {true},
+// quietKinds are the known kinds that say nothing about a turn of their own, and whether they are a sign
+// of life: those that others say about the agent, or that tell of an end, are none.
+var quietKinds = map[string]bool{
+	wire.EventRead: true, wire.EventAcked: true, wire.EventAnnounced: true, wire.EventInjected: true,
+	wire.EventWithdrawn: false, wire.EventInjecting: false, wire.EventInjectionFailed: false, wire.EventTaken: false,
+	wire.EventReturned: false, wire.EventAside: false, wire.EventAgain: false,
+	wire.StreamFailed: false, wire.DroppedCounters: false, "error": true,
+	"spawned": true, "exited": false, "restarting": false, "session_end": false,
+	"agent_output": true, "draft_ready": true, "goal_complete": true, "status_update": true,
+	"server_request": true, "user_message_chunk": true, "plan": true, "available_commands_update": true,
+	"current_mode_update": true, "config_option_update": true, "session_info_update": true, "usage_update": true,
 }
 
 // fold is the table of what each kind of event does to the state. The kinds that are about a turn stand
 // in Turn.apply.
 func (s *State) fold(e *event) {
-	quiet, isQuiet := quietKinds[e.kind]
-	isLife := quiet.isLife && e.Text("by") == "" // by another member, who held a message under a lease
+	isLife, isQuiet := quietKinds[e.kind]
+	isLife = isLife && e.Text("by") == "" // by another member, who held a message under a lease
 	switch e.kind {
 	case wire.EventRead:
 		s.Read = e.at
@@ -179,7 +163,6 @@ func (s *State) foldTurn(e *event) (isLife bool) {
 		s.Unknown++
 		return false
 	case isPast:
-		e.asked = nil
 		return false
 	case i >= 0:
 		s.Turns[i] = t

@@ -1,7 +1,6 @@
 package reducer
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/agentteammail/atm/wire"
@@ -33,52 +32,13 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestAsk: who is asked gets all of it, where the state keeps it cut.
-func TestAsk(t *testing.T) {
+// TestAgentsStayApart: what is said of others, also of one with the same name, is nobody's business.
+func TestAgentsStayApart(t *testing.T) {
 	var s State
-	long := strings.Repeat("make && ", 100) + "rm -rf /"
-	options := `[{"id":"1","label":"` + strings.Repeat("yes ", 200) + `"}]`
-	ask := func(seq uint64, fields string) *Waiting {
-		t.Helper()
-		for _, e := range s.Apply(Input{Event: logged(t, seq, fields)}) {
-			if e.Do == Ask {
-				return e.Waiting
-			}
+	for i, of := range [][2]wire.Name{{"main", "bob"}, {"other", "bob"}, {"main", "carol"}} {
+		s.Apply(Input{Event: &wire.Event{Seq: uint64(i + 1), Team: of[0], Agent: of[1], Kind: "turn_started", TurnID: string(of[1])}})
+		if s.Seq != 1 || s.Turn().ID != "bob" {
+			t.Error(of, show(&s))
 		}
-		return nil
-	}
-	q := quote(long)
-	w := ask(1, `"kind":"confirm_required","tool":"Bash","prompt":`+q+`,"options":`+options)
-	if w == nil || w.Prompt != long || w.Cut || string(w.Options) != options || w.Tool != "Bash" {
-		t.Fatal(w)
-	}
-	if kept := s.Turn().Waiting(); len(kept.Prompt) > maxPrompt || !kept.Cut || kept.Options != nil || w == kept {
-		t.Error(kept)
-	}
-	// More of it, with the same beginning, and again all of it.
-	w = ask(2, `"kind":"confirm_required","id":"d1","tool":"Bash","prompt":`+q)
-	if w == nil || w.Prompt != long || w.Cut || w.ID != "d1" || !w.Since.Equal(s.Turn().Waiting().Since) {
-		t.Fatal(w)
-	}
-	// Options that come later, and those that came before.
-	s = State{}
-	ask(1, `"kind":"confirm_required","tool":"Bash","tool_call_id":"c1","prompt":"ls"`)
-	if w = ask(2, `"kind":"confirm_required","tool_call_id":"c1","prompt":"List files","options":[{"id":"1"}]`); w == nil || w.Prompt != "ls" || string(w.Options) != `[{"id":"1"}]` {
-		t.Error(w)
-	}
-	if w = ask(3, `"kind":"confirm_required","id":"d1","prompt":"ls -l"`); w == nil || w.Prompt != "ls -l" || string(w.Options) != `[{"id":"1"}]` || !w.Cut {
-		t.Error(w)
-	}
-	if kept := s.Turn().Waiting(); kept.Tool != "Bash" || kept.Call != "c1" || string(kept.Options) != `[{"id":"1"}]` {
-		t.Error(kept)
-	}
-	// What was said of tool and prompt by two is cut, since nobody said it.
-	s = State{}
-	ask(1, `"kind":"confirm_required","prompt":"ls"`)
-	if w = ask(2, `"kind":"confirm_required","tool":"Bash"`); w == nil || !w.Cut || w.Prompt != "ls" {
-		t.Error(w)
-	}
-	if w = ask(3, `"kind":"confirm_required","tool":"Bash","prompt":"make"`); w == nil || w.Cut || w.Prompt != "make" {
-		t.Error(w)
 	}
 }

@@ -53,34 +53,18 @@ func TestVectors(t *testing.T) {
 		if len(want) != len(v.Events) {
 			t.Fatal(v.Name, "has", len(want), "states")
 		}
-		// Whole, as they are adopted, and plain, as `atm event` takes them.
-		var whole, plain State
+		var s State
 		for i, raw := range v.Events {
 			e, err := wire.Adopt(raw)
 			if err != nil {
 				t.Fatal(v.Name, err)
 			}
-			fields, err := wire.ReadObject(raw)
-			if err != nil {
-				t.Fatal(err)
-			}
-			p := wire.Event{Kind: e.Kind, TurnID: e.TurnID}
-			for _, f := range fields {
-				if f.Name != "kind" && f.Name != "turn_id" && f.Name != "agent" {
-					p = p.With(f.Name, f.Value)
-				}
-			}
-			for _, s := range []struct {
-				state *State
-				event wire.Event
-			}{{&whole, e}, {&plain, p}} {
-				s.event.Seq, s.event.Team, s.event.Agent = uint64(i+1), "main", "a"
-				s.state.Apply(Input{Event: &s.event})
-				turn := s.state.Turn()
-				got := state{known(turn.ID), known(turn.Thread), known(turn.Transport), turn.Status}
-				if d := cmp.Diff(want[i], got); d != "" {
-					t.Errorf("%s, after %d: %s", v.Name, i+1, d)
-				}
+			e.Seq, e.Team, e.Agent = uint64(i+1), "main", "a"
+			s.Apply(Input{Event: &e})
+			turn := s.Turn()
+			got := state{known(turn.ID), known(turn.Thread), known(turn.Transport), turn.Status}
+			if d := cmp.Diff(want[i], got); d != "" {
+				t.Errorf("%s, after %d: %s", v.Name, i+1, d)
 			}
 		}
 	}

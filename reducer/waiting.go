@@ -81,40 +81,37 @@ func (t *Turn) ask(e *event, said Waiting) bool {
 // waitFor notes what is asked. The same question again, perhaps in more words, is still asked since it
 // was first. Hooks and ACP ask for several calls at once: the first is shown and others stand behind
 // it. What anybody else asks, a screen for one, replaces what was asked.
-func (t *Turn) waitFor(e *event, said Waiting) bool {
+func (t *Turn) waitFor(e *event, said Waiting) (isNews bool) {
 	said.Since = e.at
-	kept, first := said.clipped(maxPrompt), t.Waiting()
-	asksBeside := first != nil && first.Kind == Permission && kept.Kind == Permission && (e.source == "hook" || e.source == "acp")
-	switch i := slices.IndexFunc(t.Requests, func(w Waiting) bool { return w.isSame(&kept) }); {
-	case i > 0:
+	said.cut(maxPrompt)
+	first := t.Waiting()
+	asksBeside := first != nil && first.Kind == Permission && said.Kind == Permission && (e.source == "hook" || e.source == "acp")
+	switch i := slices.IndexFunc(t.Requests, func(w Waiting) bool { return w.isSame(&said) }); {
+	case i > 0 || i == 0 && first.Kind != said.Kind:
 		return false
 	case i == 0:
-		merged := first.merge(said)
-		if kept = merged.clipped(maxPrompt); first.Kind != said.Kind || reflect.DeepEqual(kept, *first) {
-			return false
-		}
-		t.Requests[0], said = kept, merged
+		t.Requests[0] = first.merge(said)
+		return !reflect.DeepEqual(t.Requests[0], *first)
 	case asksBeside && len(t.Requests) < maxRequests:
-		kept = said.clipped(maxID)
-		kept.Input, kept.Options = "", nil
-		t.Requests = append(t.Requests, kept)
+		said.cut(maxID)
+		said.Input, said.Options = "", nil
+		t.Requests = append(t.Requests, said)
 	case asksBeside:
+	case said.Dialog == trustDialog:
+		t.setActivity(Confirming, trustDialog)
+		t.Requests = []Waiting{said}
+	case said.Kind == Permission:
+		t.setActivity(Confirming, Permission)
+		t.Requests = []Waiting{said}
 	default:
-		a, detail := AwaitingInput, "question"
-		if kept.Dialog == trustDialog {
-			a, detail = Confirming, trustDialog
-		} else if kept.Kind == Permission {
-			a, detail = Confirming, Permission
-		}
-		t.setActivity(a, detail)
-		t.Requests = []Waiting{kept}
+		t.setActivity(AwaitingInput, "question")
+		t.Requests = []Waiting{said}
 	}
-	e.asked = &said
 	return true
 }
 
-// clipped is a question as a State keeps it.
-func (w Waiting) clipped(promptBytes int) Waiting {
+// cut makes a question one that a State keeps.
+func (w *Waiting) cut(promptBytes int) {
 	prompt, tool := clip(w.Prompt, promptBytes), clip(w.Tool, maxID)
 	w.Cut = w.Cut || prompt != w.Prompt || tool != w.Tool
 	w.Prompt, w.Tool = prompt, tool
@@ -122,7 +119,6 @@ func (w Waiting) clipped(promptBytes int) Waiting {
 	if len(w.Options) > maxOptions {
 		w.Options = nil
 	}
-	return w
 }
 
 // isSame reports whether n is the same question in other words. Hooks, their notifications and the
@@ -163,40 +159,45 @@ func (w *Waiting) promptRank() int {
 // two that were seen the newer.
 func (w *Waiting) merge(said Waiting) Waiting {
 	out := said
-	out.Kind, out.Since = w.Kind, w.Since
+	out.Since = w.Since
 	out.ID, out.Call, out.Tool = cmp.Or(said.ID, w.ID), cmp.Or(said.Call, w.Call), cmp.Or(said.Tool, w.Tool)
 	out.Input, out.Dialog = cmp.Or(said.Input, w.Input), cmp.Or(said.Dialog, w.Dialog)
 	if out.Options == nil {
 		out.Options = w.Options
 	}
-	if rank := said.promptRank(); rank < 3 && rank <= w.promptRank() && clip(said.Prompt, maxPrompt) != w.Prompt {
+	if rank := said.promptRank(); rank < 3 && rank <= w.promptRank() {
 		out.Prompt = w.Prompt
 	}
-	isSaidAtOnce := out.Prompt == said.Prompt && out.Tool == said.Tool
-	out.Cut = !isSaidAtOnce && (w.Cut || out.Prompt != w.Prompt || out.Tool != w.Tool)
+	hasTheirPrompt := out.Prompt == said.Prompt
+	if !hasTheirPrompt || out.Tool != said.Tool { // nobody said the two together, unless it was said so before
+		out.Cut = said.Cut && hasTheirPrompt || w.Cut || out.Prompt != w.Prompt || out.Tool != w.Tool
+	}
 	return out
 }
 
-// answerCall takes a call's start or end for the answer to a permission request for that call. The end
-// of another call is no answer. Nor is the start of another one soon after the request; a later one is,
-// since the asked call was refused. stillAsks: something is asked still. isNews: another thing than
-// before.
+// answerCall takes a call's start or end for the answer to a permission request for that call. The end of
+// another call is no answer. Nor is the start of another one soon after the request; a later one is, since
+// the asked call was refused.
 func (t *Turn) answerCall(e *event, tool, call string, isStart bool) (stillAsks, isNews bool) {
 	w := t.Waiting()
 	if w == nil || w.Kind != Permission || (w.Call == "" || call == "") && (w.Tool == "" || tool == "") {
 		return false, false // nothing tells the two calls apart
 	}
-	// Calls are told apart by their ids where both sides have one, else by their tools.
-	i := slices.IndexFunc(t.Requests, func(w Waiting) bool {
+	if isLater := e.at.Sub(w.Since).Abs() >= parallelCalls; isStart && isLater && t.findCall(tool, call) < 0 {
+		return false, false
+	}
+	return t.answer(t.findCall(tool, call))
+}
+
+// findCall is the place of the request for a call, or -1. Calls are told apart by their ids where both
+// sides have one, else by their tools.
+func (t *Turn) findCall(tool, call string) int {
+	return slices.IndexFunc(t.Requests, func(w Waiting) bool {
 		if w.Call != "" && call != "" {
 			return w.Call == call
 		}
 		return w.Tool != "" && w.Tool == tool
 	})
-	if i < 0 {
-		return !isStart || e.at.Sub(w.Since).Abs() < parallelCalls, false
-	}
-	return t.removeRequest(i)
 }
 
 // answerID takes an id for that of a question which has its answer: that one and no other. Where there
@@ -205,19 +206,17 @@ func (t *Turn) answerID(id string) (stillAsks, isNews bool) {
 	if w := t.Waiting(); w == nil || w.ID == "" || id == "" {
 		return false, false
 	}
-	i := slices.IndexFunc(t.Requests, func(w Waiting) bool { return w.ID == id })
-	if i < 0 {
-		return true, false
-	}
-	return t.removeRequest(i)
+	return t.answer(slices.IndexFunc(t.Requests, func(w Waiting) bool { return w.ID == id }))
 }
 
-// removeRequest removes what has its answer, unless it is all that was asked: then what the program
-// does now takes its place.
-func (t *Turn) removeRequest(i int) (stillAsks, isNews bool) {
-	if len(t.Requests) == 1 {
+// answer removes the request at a place, -1 for none of them. The last one stays: what the program does
+// now takes its place. stillAsks: something is asked still. isNews: another thing than before.
+func (t *Turn) answer(i int) (stillAsks, isNews bool) {
+	if i >= 0 && len(t.Requests) == 1 {
 		return false, false
 	}
-	t.Requests = slices.Delete(t.Requests, i, i+1)
+	if i >= 0 {
+		t.Requests = slices.Delete(t.Requests, i, i+1)
+	}
 	return true, i == 0
 }

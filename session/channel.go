@@ -13,9 +13,9 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Channel is the way between an agent's program and the people in its session. Its
-// errors are wire.ErrChannelClosed once the session or the channel is closed, a
-// *wire.SessionError for what a session refuses, and those of files or connections.
+// Channel is the way between an agent's program and the people in its session. Its errors are
+// wire.ErrChannelClosed once the session or the channel is closed, a *wire.SessionError for what a
+// session refuses, and those of files or connections.
 type Channel interface {
 	// ID names the channel: cli:tty0, discord:thread:123.
 	ID() string
@@ -23,13 +23,13 @@ type Channel interface {
 	// Emit tells the people. When it returns nil, what was emitted is on record.
 	Emit(ctx context.Context, e wire.SessionEvent) error
 
-	// Receive is the next thing that a person said, nil when nobody said anything
-	// within timeout; 0 or less: only what is there.
+	// Receive is the next thing that a person said, nil when nobody said anything within timeout; 0 or
+	// less: only what is there.
 	Receive(ctx context.Context, timeout time.Duration) (*Input, error)
 }
 
-// MailboxChannel is the channel made of files: what is emitted goes to the agent's
-// events, human input comes out of its inbox, each once, however many receive.
+// MailboxChannel is the channel made of files: what is emitted goes to the agent's events, human input
+// comes out of its inbox, each once, however many receive.
 type MailboxChannel struct {
 	store *Store
 	id    wire.UUID
@@ -55,21 +55,29 @@ func (st *Store) Channel(id wire.UUID) (*MailboxChannel, error) {
 // ID is the session's channel_id.
 func (c *MailboxChannel) ID() string { return c.name }
 
-// Close ends the use of the channel, not the session. A Receive that waits returns
-// wire.ErrChannelClosed.
+// Close ends the use of the channel, not the session. A Receive that waits returns wire.ErrChannelClosed.
 func (c *MailboxChannel) Close() error {
 	c.close()
 	return nil
 }
 
+// session reads the session; wire.ErrChannelClosed where that or the channel is gone.
+func (c *MailboxChannel) session() (*Session, error) {
+	s, err := c.store.Get(c.id)
+	if c.open.Err() != nil || errors.Is(err, ErrNotFound) {
+		return nil, wire.ErrChannelClosed
+	}
+	return s, err
+}
+
 // Emit appends to the agent's events; see Events.
 func (c *MailboxChannel) Emit(ctx context.Context, e wire.SessionEvent) error {
-	s, err := c.store.Get(c.id)
-	if c.open.Err() != nil || errors.Is(err, ErrNotFound) || err == nil && !s.State.Alive() {
-		return wire.ErrChannelClosed
-	}
+	s, err := c.session()
 	if err != nil {
 		return err
+	}
+	if !s.State.Alive() {
+		return wire.ErrChannelClosed
 	}
 	events, err := Events(c.id, e)
 	if err != nil {
@@ -78,13 +86,13 @@ func (c *MailboxChannel) Emit(ctx context.Context, e wire.SessionEvent) error {
 	return c.box.Log().Append(ctx, events...)
 }
 
-// maxOutput is how many bytes of output one event holds. A line of the event log may
-// take six times as much.
+// maxOutput is how many bytes of output one event holds. A line of the event log may take six times as
+// much.
 const maxOutput = 1 << 20
 
-// Events are what is appended to an agent's log for what it emits in a session; id ""
-// is for all sessions that it has. Long output becomes several events, cut between
-// characters. Bytes that are not UTF-8 become U+FFFD. The error is a *wire.SessionError.
+// Events are what is appended to an agent's log for what it emits in a session; id "" is for all sessions
+// that it has. Long output becomes several events, cut between characters. Bytes that are not UTF-8
+// become U+FFFD. The error is a *wire.SessionError.
 func Events(id wire.UUID, e wire.SessionEvent) (out []wire.Event, err error) {
 	for content := string([]rune(e.Content)); content != "" || out == nil; {
 		n := min(len(content), maxOutput)
@@ -93,9 +101,6 @@ func Events(id wire.UUID, e wire.SessionEvent) (out []wire.Event, err error) {
 		}
 		e.Content, content = content[:n], content[n:]
 		raw, err := wire.Marshal(e)
-		if err == nil {
-			err = wire.Unmarshal(raw, &wire.SessionEvent{})
-		}
 		if err != nil {
 			return nil, &wire.SessionError{Reason: "no event: " + err.Error()}
 		}
@@ -108,12 +113,11 @@ func Events(id wire.UUID, e wire.SessionEvent) (out []wire.Event, err error) {
 	return out, nil
 }
 
-// statePoll is how often a waiting Receive looks whether the session is over: no
-// message tells of that.
+// statePoll is how often a waiting Receive looks whether the session is over: no message tells of that.
 const statePoll = time.Second
 
-// Receive is the next human input for the session; while that is paused, only an abort.
-// What was received counts as read, also if the program is then killed; see Handle.
+// Receive is the next human input for the session; while that is paused, only an abort. What was received
+// counts as read, also if the program is then killed; see Handle.
 func (c *MailboxChannel) Receive(ctx context.Context, timeout time.Duration) (in *Input, err error) {
 	_, err = c.Handle(ctx, timeout, func(received Input) error {
 		in = &received
@@ -122,9 +126,9 @@ func (c *MailboxChannel) Receive(ctx context.Context, timeout time.Duration) (in
 	return in, err
 }
 
-// Handle is Receive for programs that must lose nothing when they are killed: the input
-// counts as read only when handler has returned nil. handler runs under the reader's
-// lock, so it must not change a session. Handle reports whether an input was handled.
+// Handle is Receive for programs that must lose nothing when they are killed: the input counts as read
+// only when handler has returned nil. handler runs under the reader's lock, so it must not change a
+// session. Handle reports whether an input was handled.
 func (c *MailboxChannel) Handle(ctx context.Context, timeout time.Duration, handler func(Input) error) (bool, error) {
 	end := time.Now().Add(timeout)
 	ctx, cancel := context.WithCancel(ctx)
@@ -152,10 +156,7 @@ func (c *MailboxChannel) Handle(ctx context.Context, timeout time.Duration, hand
 
 // handleNext handles one input if there is one.
 func (c *MailboxChannel) handleNext(ctx context.Context, handler func(Input) error) (done bool, err error) {
-	s, err := c.store.Get(c.id)
-	if c.open.Err() != nil || errors.Is(err, ErrNotFound) {
-		return false, wire.ErrChannelClosed
-	}
+	s, err := c.session()
 	if err = cmp.Or(err, ctx.Err()); err != nil {
 		return false, err
 	}

@@ -9,22 +9,19 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// MaxFile is the longest file that is read: the log, and room for what others keep
-// beside it.
+// MaxFile is the longest file that is read: the log, and room for what others keep beside it.
 const MaxFile = 16 << 20
 
-// file is a session as it lies on disk. Unknown members of it, of its messages and of
-// its notes are kept.
+// file is a session as it lies on disk. Unknown members of it, of its messages and of its notes are kept.
 type file struct {
-	vocabulary
+	wire.InteractiveSession
 	Messages []message      `json:"messages,omitempty"`
 	DraftIDs []wire.UUID    `json:"draft_ids,omitempty"`
 	Notes    notes          `json:"atm,omitempty"`
 	Extra    jsontext.Value `json:",embed"`
 }
 
-type vocabulary wire.InteractiveSession // without its methods
-
+// message is a wire.SessionMessage with what this version does not know.
 type message struct {
 	Sender    string         `json:"sender"`
 	Content   string         `json:"content"`
@@ -57,36 +54,36 @@ func (e *FileError) Unwrap() error { return e.Err }
 
 // Decode reads a session as it lies on disk, by the vocabulary's own rules.
 func Decode(data []byte) (*Session, error) {
-	s, f := &Session{}, file{}
-	if err := wire.Unmarshal(data, &s.InteractiveSession); err != nil {
+	var f file
+	_, err := wire.Canonical("session.InteractiveSession", data)
+	if err == nil {
+		err = wire.Unmarshal(data, &f)
+	}
+	if err != nil {
 		return nil, err
 	}
-	if err := wire.Unmarshal(data, &f); err != nil {
-		return nil, err
-	}
-	s.notes, s.extra = f.Notes, f.Extra
+	s := &Session{f.InteractiveSession, f.Notes, f.Extra}
+	s.DraftIDs = f.DraftIDs
 	for _, m := range f.Messages {
-		s.extras = append(s.extras, m.Extra)
+		s.Messages = append(s.Messages, wire.SessionMessage(m))
 	}
 	return s, nil
 }
 
-// Encode is the session as it lies on disk: one line, the vocabulary's members first
-// and as their owner writes them. The oldest messages of a log that is too long go.
+// Encode is the session as it lies on disk: one line, the vocabulary's members first and as their owner
+// writes them. The oldest messages of a log that is too long go.
 func (s *Session) Encode() ([]byte, error) {
 	s.trimLog()
-	f := file{vocabulary: vocabulary(s.InteractiveSession), DraftIDs: s.DraftIDs, Notes: s.notes, Extra: s.extra}
-	for i, m := range s.Messages {
-		f.Messages = append(f.Messages, message{m.Sender, m.Content, m.Timestamp, nil})
-		if i < len(s.extras) {
-			f.Messages[i].Extra = s.extras[i]
-		}
+	f := file{s.InteractiveSession, nil, s.DraftIDs, s.notes, s.extra}
+	for _, m := range s.Messages {
+		f.Messages = append(f.Messages, message(m))
 	}
 	return wire.Marshal(f)
 }
 
 // messageSize is how many bytes of the file a message takes.
 func messageSize(m wire.SessionMessage) int {
-	raw, _ := wire.Marshal(message{m.Sender, m.Content, m.Timestamp, nil}) // nothing in it that could not be written
+	m.Extra = nil
+	raw, _ := wire.Marshal(message(m)) // nothing in it that could not be written
 	return len(raw) + len(",")
 }

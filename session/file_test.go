@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,35 +16,50 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// What Trusted Autonomy writes is read, and written back as it was.
+// What Trusted Autonomy writes is read, and written back as it was. A draft is in a
+// session once, in the order of the announcements.
 func TestVectors(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join("..", "testdata", "wire", "000-001_session_channel.json"))
-	if err != nil {
-		t.Fatal(err)
+	read := func(file string, all any) {
+		data, err := os.ReadFile(filepath.Join("..", "testdata", "wire", file))
+		must(t, err)
+		must(t, json.Unmarshal(data, all))
 	}
 	var vectors []struct {
 		Type, Name string
 		Text       string `json:"json_text"`
 	}
-	if err := json.Unmarshal(data, &vectors); err != nil {
-		t.Fatal(err)
-	}
+	read("000-001_session_channel.json", &vectors)
 	n := 0
 	for _, v := range vectors {
-		if v.Type != "InteractiveSession" {
-			continue
-		}
-		n++
-		s, err := Decode([]byte(v.Text))
-		if err != nil {
-			t.Errorf("%s: %v", v.Name, err)
-			continue
-		}
-		if got := encode(t, s); got != v.Text {
-			t.Errorf("%s: %s", v.Name, cmp.Diff(v.Text, got))
+		if v.Type == "InteractiveSession" {
+			n++
+			s, err := Decode([]byte(v.Text))
+			must(t, err)
+			if got := encode(t, s); got != v.Text {
+				t.Errorf("%s: %s", v.Name, cmp.Diff(v.Text, got))
+			}
 		}
 	}
-	if n < 4 {
+	var behaviour []struct {
+		Function string
+		Calls    []wire.UUID
+		Result   json.RawMessage
+	}
+	read("behaviour.json", &behaviour)
+	for _, c := range behaviour {
+		if c.Function == "InteractiveSession.add_draft" {
+			n++
+			s := &Session{}
+			for _, id := range c.Calls {
+				s.addDraft(Draft{ID: id})
+			}
+			var want []wire.UUID
+			if json.Unmarshal(c.Result, &want); !slices.Equal(s.DraftIDs, want) {
+				t.Errorf("%v, not %v", s.DraftIDs, want)
+			}
+		}
+	}
+	if n < 5 {
 		t.Errorf("%d vectors of sessions", n)
 	}
 }
@@ -52,27 +68,6 @@ const theirs = `{"session_id":"0190163d-8694-739b-aea5-966c26f8ad91","goal_id":"
 	`"channel_id":"cli:tty0","agent_id":"bob","state":"active","created_at":"2026-03-01T10:00:00Z","updated_at":"2026-03-01T10:00:00Z",` +
 	`"messages":[{"sender":"human","content":"hello","timestamp":"2026-03-01T10:01:00Z","mood":{"n":18446744073709551615}}],` +
 	`"atm":{"seq":3,"later":true},"workspace":{"path":"/tmp","ids":[1.50]}}`
-
-// What others keep in the file stays there, whatever is done to the session.
-func TestUnknownFieldsSurvive(t *testing.T) {
-	s, err := Decode([]byte(theirs))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := encode(t, s); got != theirs {
-		t.Error(cmp.Diff(theirs, got))
-	}
-	s.AddMessage(SenderAgent, "hi", now())
-	if err := s.Move(wire.SessionPaused, "by me", now()); err != nil {
-		t.Fatal(err)
-	}
-	got := encode(t, s)
-	for _, part := range []string{`"mood":{"n":18446744073709551615}`, `"workspace":{"path":"/tmp","ids":[1.50]}`, `"later":true`} {
-		if !strings.Contains(got, part) {
-			t.Errorf("%s is not in %s", part, got)
-		}
-	}
-}
 
 func TestFilesThatAreNone(t *testing.T) {
 	const id = "0190163d-8694-739b-aea5-966c26f8ad91"
@@ -90,12 +85,10 @@ func TestFilesThatAreNone(t *testing.T) {
 		"two of them": theirs + theirs,
 	} {
 		t.Run(name, func(t *testing.T) {
-			st := testTeam(t, "bob")
-			good := begin(t, st, "bob")
+			st := testTeam(t)
+			good := begin(t, st)
 			path := filepath.Join(st.Mail.Dir().Path(), sessionsDir, id+extension)
-			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(path, []byte(content), 0o600))
 			var file *FileError
 			if _, err := st.Get(id); !errors.As(err, &file) || !strings.Contains(err.Error(), path+" is no session: ") {
 				t.Errorf("Get: %v", err)
@@ -110,9 +103,7 @@ func TestFilesThatAreNone(t *testing.T) {
 			if left, err := os.ReadFile(path); err != nil || string(left) != content {
 				t.Errorf("the file is %q, %v", left, err)
 			}
-			if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(os.Remove(path), os.Mkdir(path, 0o700)))
 			if _, err := st.Get(id); !errors.As(err, &file) {
 				t.Errorf("a directory: %v", err)
 			}
@@ -122,9 +113,7 @@ func TestFilesThatAreNone(t *testing.T) {
 
 func TestLogIsBounded(t *testing.T) {
 	s, err := Decode([]byte(theirs))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	block := strings.Repeat("wörd \"x\"\n", 2000)
 	var all uint64
 	for range 200 {
@@ -155,24 +144,33 @@ func TestLogIsBounded(t *testing.T) {
 	}
 }
 
-// A session that the first generation wrote is read with all that it noted.
+// A session that the first generation wrote is read with all that it noted, and what others keep in the
+// file stays there, whatever is done to the session.
 func TestFirstGeneration(t *testing.T) {
-	const draft = "11111111-2222-4333-8444-555555555555"
-	first := strings.Replace(theirs, `"atm":{"seq":3,"later":true}`, `"draft_ids":["`+draft+`"],"atm":{"seq":3,"dropped":5,`+
-		`"heard":"2026-03-01T10:00:00.5Z","goal":"2026-03-01T10:00:01Z","seen":{"me":2},`+
-		`"drafts":{"`+draft+`":{"at":"2026-03-01T10:00:02.25Z","summary":"x","artifact_count":2}},`+
-		`"run":{"begun":true,"parked":true,"lines":true,"ended":"goal_complete"}}`, 1)
+	first := strings.Replace(theirs, `"atm":{"seq":3,"later":true}`, `"draft_ids":["`+draftID+`"],"atm":{"seq":3,"dropped":5,`+
+		`"heard":"2026-03-01T10:00:00.500Z","goal":"2026-03-01T10:00:01Z",`+
+		`"drafts":{"`+draftID+`":{"at":"2026-03-01T10:00:02.250Z","summary":"x","artifact_count":2}},`+
+		`"run":{"begun":true,"parked":true,"lines":true,"ended":"goal_complete"},"seen":{"me":2}}`, 1)
 	s, err := Decode([]byte(first))
-	if err != nil {
-		t.Fatal(err)
+	must(t, err)
+	if diff := cmp.Diff(first, encode(t, s)); diff != "" {
+		t.Error(diff)
 	}
 	at := func(ns int) time.Time { return time.Date(2026, 3, 1, 10, 0, 0, ns, time.UTC) }
-	if diff := cmp.Diff([]Draft{{draft, at(2_250_000_000), "x", 2}}, s.Drafts()); diff != "" {
+	if diff := cmp.Diff([]Draft{{draftID, at(2_250_000_000), "x", 2}}, s.Drafts()); diff != "" {
 		t.Error(diff)
 	}
 	_, all := s.Entries(0)
-	if !s.LastActivity().Equal(at(500_000_000)) || !s.notes.Goal.Equal(at(1_000_000_000)) || !strings.Contains(encode(t, s), `"seen":{"me":2}`) || all != 6 || s.notes.Seq != 3 ||
+	if !s.LastActivity().Equal(at(500_000_000)) || !s.notes.Goal.Equal(at(1_000_000_000)) || all != 6 || s.notes.Seq != 3 ||
 		!s.OwnedByRunner() || !s.AutoPaused() || !s.notes.Runner.Lines || s.EndedBy() != "goal_complete" {
 		t.Errorf("%+v", s.notes)
+	}
+	s.AddMessage(SenderAgent, "hi", now())
+	must(t, s.Move(wire.SessionPaused, "by me", now()))
+	got := encode(t, s)
+	for _, part := range []string{`"mood":{"n":18446744073709551615}`, `"workspace":{"path":"/tmp","ids":[1.50]}`, `"seen":{"me":2}`} {
+		if !strings.Contains(got, part) {
+			t.Errorf("%s is not in %s", part, got)
+		}
 	}
 }

@@ -12,20 +12,19 @@ import (
 )
 
 const (
-	// FieldSession is the field of an event, and of meta.atm of a message, that names
-	// the session it belongs to. What names none belongs to every session of its agent.
+	// FieldSession is the field of an event, and of meta.atm of a message, that names the session it
+	// belongs to. What names none belongs to every session of its agent.
 	FieldSession = "interactive_session"
 
-	// FieldAnswer is the field of an event of output that repeats the answer at the end
-	// of a turn, for readers of the output alone. It holds the number of that event,
-	// from which the log has the answer.
+	// FieldAnswer is the field of an event of output that repeats the answer at the end of a turn, for
+	// readers of the output alone. It holds the number of that event, from which the log has the answer.
 	FieldAnswer = "answer_of"
 )
 
-// CatchUp takes into a session that is not over what its agent's events and inbox say
-// since: what the agent emits on the session's channel; what it answered at the end of a
-// turn, where its output is not captured anyway; what it asks; and human input, however
-// it was delivered. An abort among that ends the session.
+// CatchUp takes into a session that is not over what its agent's events and inbox say since: what the
+// agent emits on the session's channel; what it answered at the end of a turn, where its output is not
+// captured anyway; what it asks; and human input, however it was delivered. An abort among that ends the
+// session.
 func (s *Session) CatchUp(ctx context.Context, box *mailbox.Box) error {
 	if !s.State.Alive() {
 		return nil
@@ -122,8 +121,8 @@ func (s *Session) foldEmitted(e wire.SessionEvent, at time.Time) {
 	s.AddMessage(SenderSystem, e.String(), at)
 }
 
-// foldMessage takes in a message to the agent if it is human input for this session:
-// one that names it, or one for any session that was delivered since this one began.
+// foldMessage takes in a message to the agent if it is human input for this session: one that names it,
+// or one for any session that was delivered since this one began.
 func (s *Session) foldMessage(m *wire.Message) {
 	in, ok := InputOf(m)
 	if !ok || !in.For(s.SessionID) || !s.State.Alive() {
@@ -139,8 +138,7 @@ func (s *Session) foldMessage(m *wire.Message) {
 	}
 }
 
-// AnswerOf is what the agent answered in the turn that an event ends, where the event
-// tells; else "".
+// AnswerOf is what the agent answered in the turn that an event ends, where the event tells; else "".
 func AnswerOf(e *wire.Event) string {
 	switch e.Kind {
 	case wire.TurnCompleted, "turn_complete":
@@ -149,8 +147,7 @@ func AnswerOf(e *wire.Event) string {
 	return ""
 }
 
-// EventOf is what an event says on a session's channel; false for one that says
-// nothing there.
+// EventOf is what an event says on a session's channel; false for one that says nothing there.
 func EventOf(e *wire.Event) (out wire.SessionEvent, ok bool) {
 	raw, ok := wire.AsWire(e, wire.Session)
 	return out, ok && wire.Unmarshal(raw, &out) == nil

@@ -24,8 +24,8 @@ func (in Input) For(id wire.UUID) bool { return in.ForAny() || in.session == str
 // ForAny reports whether the input names no session.
 func (in Input) ForAny() bool { return in.session == "" }
 
-// InputOf is the human input that a message brings; false for a message of another
-// type. Where the payload cannot be read, the body is the text.
+// InputOf is the human input that a message brings; false for a message of another type. Where the
+// payload cannot be read, the body is the text.
 func InputOf(m *wire.Message) (Input, bool) {
 	if m.Kind() != wire.TypeHumanInput {
 		return Input{}, false
@@ -39,20 +39,14 @@ func InputOf(m *wire.Message) (Input, bool) {
 	return in, true
 }
 
-// Message is the message that brings an input to a session's agent; the sender fills in
-// the rest. An input that cannot be written is a *wire.SessionError.
+// Message is the message that brings an input to a session's agent; the sender fills in the rest. An
+// input that cannot be written is a *wire.SessionError.
 func Message(id wire.UUID, in wire.HumanInput) (*wire.Message, error) {
 	raw, err := wire.Marshal(in)
-	body := ""
-	if err == nil {
-		err = wire.Unmarshal(raw, &wire.HumanInput{})
-	}
-	if err == nil {
-		body, _, err = wire.HumanText(raw)
-	}
 	if err != nil {
 		return nil, &wire.SessionError{Reason: "no human input: " + err.Error()}
 	}
+	body, _, _ := wire.HumanText(raw)
 	m := &wire.Message{ID: wire.NewID(), Type: wire.TypeHumanInput, Body: body, Payload: raw, SentAt: now()}
 	if id != "" {
 		m.SetMeta(FieldSession, json.RawMessage(`"`+id+`"`))
@@ -60,9 +54,9 @@ func Message(id wire.UUID, in wire.HumanInput) (*wire.Message, error) {
 	return m, nil
 }
 
-// Withheld says why a runner or a hook keeps an input from the agent for now, "" when it
-// does not, and which paused session keeps it, if one does. muted means that nobody may
-// talk to agents in sessions. An agent that reads its mail gets the input.
+// Withheld says why a runner or a hook keeps an input from the agent for now, "" when it does not, and
+// which paused session keeps it, if one does. muted means that nobody may talk to agents in sessions. An
+// agent that reads its mail gets the input.
 func Withheld(m *wire.Message, sessions []*Session, muted bool) (why string, paused wire.UUID) {
 	in, ok := InputOf(m)
 	if !ok || in.Kind == "abort" {

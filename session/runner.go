@@ -23,8 +23,8 @@ type binding struct {
 // OwnedByRunner reports whether a runner began the session.
 func (s *Session) OwnedByRunner() bool { return s.notes.Runner.Owned }
 
-// AutoPaused reports whether the session is paused because its agent is off, and goes
-// on when the agent runs again.
+// AutoPaused reports whether the session is paused because its agent is off, and goes on when the agent
+// runs again.
 func (s *Session) AutoPaused() bool { return s.notes.Runner.AutoPaused }
 
 // AutoPause pauses the session because its agent is off.
@@ -42,40 +42,34 @@ type AttachOptions struct {
 	Rules Rules // a session that has reached its goal meanwhile is completed
 }
 
-// Attach is what a runner does first with the sessions of its agent: those that were
-// paused because the agent was off are resumed, and one is begun where none is alive, if
-// that is wanted. It returns those that are alive. After an error, call it again.
-func (st *Store) Attach(ctx context.Context, agent wire.Name, o AttachOptions) (alive []*Session, err error) {
-	err = st.changeAlive(ctx, agent, func(s *Session) error {
+// Attach is what a runner does first with the sessions of its agent: those that were paused because the
+// agent was off are resumed, and one is begun where none is alive, if that is wanted. After an error,
+// call it again.
+func (st *Store) Attach(ctx context.Context, agent wire.Name, o AttachOptions) error {
+	isAnyAlive := false
+	err := st.changeAlive(ctx, agent, func(s *Session) error {
 		// Not idle: it may have been quiet for long because nobody ran the agent.
 		err := s.ApplyRules(Rules{OnGoal: o.Rules.OnGoal}, true, now())
 		if err != nil || !s.State.Alive() {
 			return err
 		}
-		s.notes.Runner.Lines = o.Lines
+		isAnyAlive, s.notes.Runner.Lines = true, o.Lines
 		if s.AutoPaused() {
-			err = s.Move(wire.SessionActive, fmt.Sprintf("(%s runs again)", agent), now())
-		} else if s.State == wire.SessionActive && s.OwnedByRunner() {
+			return s.Move(wire.SessionActive, fmt.Sprintf("(%s runs again)", agent), now())
+		}
+		if s.State == wire.SessionActive && s.OwnedByRunner() {
 			s.touch(now())
 		}
-		if err == nil {
-			alive = append(alive, s)
-		}
-		return err
+		return nil
 	})
-	if err != nil || len(alive) > 0 || !o.Begin {
-		return alive, err
+	if err == nil && !isAnyAlive && o.Begin {
+		_, err = st.New(ctx, Options{Agent: agent, runner: binding{Owned: true, Lines: o.Lines}})
 	}
-	s, err := st.New(ctx, Options{Agent: agent, runner: binding{Owned: true, Lines: o.Lines}})
-	if err != nil {
-		return nil, err
-	}
-	return []*Session{s}, nil
+	return err
 }
 
-// Detach is what a runner does last: the sessions that a runner began are completed
-// where the agent has ended by itself without an error, and else paused. how stands
-// behind it in the log: "bob was stopped".
+// Detach is what a runner does last: the sessions that a runner began are completed where the agent has
+// ended by itself without an error, and else paused. how stands behind it in the log: "bob was stopped".
 func (st *Store) Detach(ctx context.Context, agent wire.Name, completed bool, how string) error {
 	return st.changeAlive(ctx, agent, func(s *Session) error {
 		s.notes.Runner.Lines = false
@@ -89,8 +83,8 @@ func (st *Store) Detach(ctx context.Context, agent wire.Name, completed bool, ho
 	})
 }
 
-// SetLineCapture notes for the sessions of an agent whether its output is captured line
-// by line, so that its answers are not logged twice.
+// SetLineCapture notes for the sessions of an agent whether its output is captured line by line, so that
+// its answers are not logged twice.
 func (st *Store) SetLineCapture(ctx context.Context, agent wire.Name, on bool) error {
 	return st.changeAlive(ctx, agent, func(s *Session) error {
 		s.notes.Runner.Lines = on
@@ -98,8 +92,7 @@ func (st *Store) SetLineCapture(ctx context.Context, agent wire.Name, on bool) e
 	})
 }
 
-// changeAlive changes the sessions of an agent that are alive, one by one, the oldest
-// first.
+// changeAlive changes the sessions of an agent that are alive, one by one, the oldest first.
 func (st *Store) changeAlive(ctx context.Context, agent wire.Name, f func(*Session) error) error {
 	list, _, err := st.List()
 	for _, s := range list {
@@ -117,9 +110,8 @@ func (st *Store) changeAlive(ctx context.Context, agent wire.Name, f func(*Sessi
 	return err
 }
 
-// OfAgent reads the sessions of an agent that are alive, and those that were among
-// before, so that a runner sees how they have ended. What cannot be read now is as it
-// was before.
+// OfAgent reads the sessions of an agent that are alive, and those that were among before, so that a
+// runner sees how they have ended. What cannot be read now is as it was before.
 func (st *Store) OfAgent(agent wire.Name, before []*Session) (out []*Session, err error) {
 	list, bad, err := st.List()
 	if err != nil {
@@ -143,9 +135,8 @@ func (st *Store) OfAgent(agent wire.Name, before []*Session) (out []*Session, er
 	return out, err
 }
 
-// Modified is when a session last changed: as long as it is the same and not zero,
-// nothing has changed. Zero: that cannot be told, as the clocks of file systems advance
-// every some milliseconds only.
+// Modified is when a session last changed: as long as it is the same and not zero, nothing has changed.
+// Zero: that cannot be told, as the clocks of file systems advance every some milliseconds only.
 func (st *Store) Modified() time.Time {
 	info, err := st.Mail.Dir().Lstat(sessionsDir)
 	if err != nil || time.Since(info.ModTime()).Abs() < 100*time.Millisecond {

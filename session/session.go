@@ -1,20 +1,17 @@
-// Package session keeps interactive sessions: conversations between people and
-// an agent, with a goal, a log and the drafts that came of them.
+// Package session keeps interactive sessions: conversations between people and an agent, with a goal, a
+// log and the drafts that came of them.
 //
 //	<team>/.sessions/<id>.json    one session; the id is its UUID
 //
-// A file is the session as Trusted Autonomy writes it (wire.InteractiveSession)
-// with one member of ours beside, "atm". Unknown members are kept. It is changed
-// under the team's lock and replaced in one step. One that cannot be understood is
-// refused with a *FileError and never overwritten.
+// A file is the session as Trusted Autonomy writes it (wire.InteractiveSession) with one member of ours
+// beside, "atm". Unknown members are kept. It is changed under the team's lock and replaced in one step.
+// One that cannot be understood is refused with a *FileError and never overwritten.
 //
-// The log is a fold: what the agent emits goes to its events and nowhere else, and
-// every change of a session first takes in what the events and the inbox say since
-// the last one. So what is emitted while nobody looks is not lost. The log keeps the
-// last MiB; older messages are in the events and the mailbox.
+// The log is a fold: what the agent emits goes to its events and nowhere else, and every change of a
+// session first takes in what the events and the inbox say since the last one. So what is emitted while
+// nobody looks is not lost. The log keeps the last MiB; older messages are in the events and the mailbox.
 //
-// A Store and a MailboxChannel may be used by several goroutines at once, a Session
-// by one.
+// A Store and a MailboxChannel may be used by several goroutines at once, a Session by one.
 package session
 
 import (
@@ -38,17 +35,15 @@ const (
 // MaxLog is how many bytes of messages a session keeps, as they are written.
 const MaxLog = 1 << 20
 
-// NoGoal is the goal of a session for which none was named. Any completed goal
-// completes it.
+// NoGoal is the goal of a session for which none was named. Any completed goal completes it.
 const NoGoal wire.UUID = "00000000-0000-0000-0000-000000000000"
 
 // Session is one session, as it was when it was read.
 type Session struct {
 	wire.InteractiveSession
 
-	notes  notes
-	extra  jsontext.Value   // members of the file that this version does not know
-	extras []jsontext.Value // the same of the first messages
+	notes notes
+	extra jsontext.Value // members of the file that this version does not know
 }
 
 // Draft is something that the agent has made and that waits for a person's answer.
@@ -87,8 +82,8 @@ func (s *Session) addDraft(d Draft) (isNew bool) {
 	return isNew
 }
 
-// AddMessage appends to the log. A message that is too long by itself loses its
-// beginning. Bytes that are not UTF-8 become U+FFFD.
+// AddMessage appends to the log. A message that is too long by itself loses its beginning. Bytes that are
+// not UTF-8 become U+FFFD.
 func (s *Session) AddMessage(sender, content string, at time.Time) {
 	m := wire.SessionMessage{Sender: sender, Content: strings.ToValidUTF8(content, "\uFFFD"), Timestamp: at.UTC().Round(0)}
 	if messageSize(m) > MaxLog { // at most six bytes for each
@@ -106,7 +101,7 @@ func (s *Session) trimLog() {
 			break
 		}
 	}
-	s.Messages, s.extras = s.Messages[first:], s.extras[min(first, len(s.extras)):]
+	s.Messages = s.Messages[first:]
 	s.notes.Dropped += uint64(first)
 }
 
@@ -140,8 +135,8 @@ func later(a, b time.Time) time.Time {
 // now is as it is written: UTC, without the monotonic clock.
 func now() time.Time { return time.Now().UTC().Round(0) }
 
-// Move takes the session to another state and says so in the log, with why behind
-// it: "by alice". The error is a *wire.SessionError and changes nothing.
+// Move takes the session to another state and says so in the log, with why behind it: "by alice". The
+// error is a *wire.SessionError and changes nothing.
 func (s *Session) Move(to wire.InteractiveSessionState, why string, now time.Time) error {
 	now = later(s.UpdatedAt, now.UTC().Round(0)) // the clock may have been set back
 	what := string(to)
@@ -159,24 +154,23 @@ func (s *Session) Move(to wire.InteractiveSessionState, why string, now time.Tim
 // LastActivity is when the agent or a person last gave a sign in the session.
 func (s *Session) LastActivity() time.Time { return later(s.CreatedAt, s.notes.Activity) }
 
-// Entries are the messages after the first n that the log ever had, without those
-// that were removed, and how many there have been in all: the n of the next call.
+// Entries are the messages after the first n that the log ever had, without those that were removed, and
+// how many there have been in all: the n of the next call.
 func (s *Session) Entries(n uint64) (list []wire.SessionMessage, all uint64) {
 	removed := s.notes.Dropped
 	all = removed + uint64(len(s.Messages))
 	return s.Messages[min(max(n, removed), all)-removed:], all
 }
 
-// Rules say when a session ends by itself; the zero value: never. A runner applies
-// them by its clock, and whoever looks at a session applies them too.
+// Rules say when a session ends by itself; the zero value: never. A runner applies them by its clock, and
+// whoever looks at a session applies them too.
 type Rules struct {
 	WhenIdle time.Duration // nobody has said anything for so long, and the agent is in no turn; 0: never
 	OnGoal   bool          // its goal is complete
 }
 
-// ApplyRules completes the session if a rule says so, and notes which. busy means that
-// its agent works, or waits for an answer to a question of its own. A paused session
-// does not end.
+// ApplyRules completes the session if a rule says so, and notes which. busy means that its agent works,
+// or waits for an answer to a question of its own. A paused session does not end.
 func (s *Session) ApplyRules(r Rules, busy bool, now time.Time) error {
 	switch {
 	case s.State != wire.SessionActive:
@@ -191,6 +185,6 @@ func (s *Session) ApplyRules(r Rules, busy bool, now time.Time) error {
 	return s.Move(wire.SessionCompleted, "("+s.notes.Runner.Ended+")", now)
 }
 
-// EndedBy is the rule by which the session has ended; "" for one that somebody has
-// ended, or that goes on.
+// EndedBy is the rule by which the session has ended; "" for one that somebody has ended, or that goes
+// on.
 func (s *Session) EndedBy() string { return s.notes.Runner.Ended }

@@ -90,25 +90,25 @@ func isUUID(s string) bool {
 
 func fileOf(id wire.UUID) string { return sessionsDir + "/" + string(id) + extension }
 
-// Get reads a session: ErrNotFound when there is none, a *FileError when what lies
-// there is none.
+// Get reads a session: ErrNotFound when there is none, a *FileError when what lies there is none.
 func (st *Store) Get(id wire.UUID) (s *Session, err error) {
-	var data []byte
-	if err = fs.ErrNotExist; isUUID(string(id)) {
-		data, err = st.Mail.Dir().ReadFile(fileOf(id), MaxFile)
+	if !isUUID(string(id)) {
+		return nil, fmt.Errorf("session %s: %w", id, ErrNotFound)
+	}
+	data, err := st.Mail.Dir().ReadFile(fileOf(id), MaxFile)
+	isThere := err == nil || errors.Is(err, durable.ErrTooLarge) || errors.Is(err, durable.ErrNotRegular)
+	if err == nil {
+		s, err = decodeAs(id, data)
 	}
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("session %s: %w", id, ErrNotFound)
 	case err == nil:
-		s, err = decodeAs(id, data)
-	case !errors.Is(err, durable.ErrTooLarge) && !errors.Is(err, durable.ErrNotRegular):
-		return nil, fmt.Errorf("session %s: %w", id, err)
-	}
-	if err != nil {
+		return s, nil
+	case isThere:
 		return nil, &FileError{id, st.Mail.Dir().Join(fileOf(id)), err}
+	case errors.Is(err, fs.ErrNotExist):
+		err = ErrNotFound
 	}
-	return s, nil
+	return nil, fmt.Errorf("session %s: %w", id, err)
 }
 
 // decodeAs reads the session that must have an id.
@@ -140,8 +140,7 @@ func (st *Store) write(s *Session) error {
 	return nil
 }
 
-// List reads all sessions, the oldest first. Files that are none are in bad, and hide
-// no other.
+// List reads all sessions, the oldest first. Files that are none are in bad, and hide no other.
 func (st *Store) List() (list []*Session, bad []*FileError, err error) {
 	ids, err := st.ids()
 	for _, id := range ids {
@@ -171,8 +170,8 @@ func (st *Store) ids() (ids []wire.UUID, err error) {
 	return ids, err
 }
 
-// Find is the id of the session that people mean by a full id, or by four or more
-// digits of its beginning or end. ErrNotFound for none, a *ManyError for several.
+// Find is the id of the session that people mean by a full id, or by four or more digits of its beginning
+// or end. ErrNotFound for none, a *ManyError for several.
 func (st *Store) Find(word string) (wire.UUID, error) {
 	if id, err := wire.ParseUUID(strings.ToLower(strings.TrimSpace(word))); err == nil {
 		_, err := st.Get(id)
@@ -193,9 +192,9 @@ func (st *Store) Find(word string) (wire.UUID, error) {
 	return "", &ManyError{word, ids}
 }
 
-// Change reads a session under the team's lock, takes in what its agent's events say
-// since, has f change it (nil: for the events alone), and writes it if anything is new.
-// After an error of f nothing is written. What is returned lies on disk now.
+// Change reads a session under the team's lock, takes in what its agent's events say since, has f change
+// it (nil: for the events alone), and writes it if anything is new. After an error of f nothing is
+// written. What is returned lies on disk now.
 func (st *Store) Change(ctx context.Context, id wire.UUID, f func(*Session) error) (s *Session, err error) {
 	err = st.Exclusive(ctx, func() error {
 		if s, err = st.Get(id); err != nil {
@@ -232,8 +231,8 @@ func (st *Store) Look(ctx context.Context, id wire.UUID) (*Session, error) {
 	return s, s.CatchUp(ctx, st.box(s))
 }
 
-// Exclusive calls f under the team's lock. f must not call what takes that lock
-// itself: New, Change, Attach, Detach.
+// Exclusive calls f under the team's lock. f must not call what takes that lock itself: New, Change,
+// Attach, Detach.
 func (st *Store) Exclusive(ctx context.Context, f func() error) error {
 	l, err := st.Mail.Locks().Lock(ctx, "team", lockfile.Exclusive, cmp.Or(st.Mail.LockTimeout, mailbox.DefaultLockTimeout), nil)
 	if err != nil {

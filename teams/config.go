@@ -2,10 +2,7 @@ package teams
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
-	"os"
-	"slices"
 
 	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/wire"
@@ -29,27 +26,6 @@ func (t *Team) Config() (*config.Config, error) {
 		return c, &config.Error{Path: t.Dir().Join(config.File), Mistakes: mistakes}
 	}
 	return c, nil
-}
-
-// missingPlaces reports members whose directory or repository is not there. That
-// keeps only these members from being started.
-func (t *Team) missingPlaces(c *config.Config) (mistakes []config.Mistake) {
-	data, _ := t.Dir().ReadFile(config.File, config.MaxSize)
-	lines := config.FindLines(data)
-	add := func(n wire.Name, key, text string) {
-		mistakes = append(mistakes, config.Mistake{Line: lines.Of(fmt.Sprintf("members.%s.%s", n, key)), Text: text})
-	}
-	for n, m := range c.Members {
-		_, _, noRepository := t.repositoryOf(m.Cwd)
-		info, err := os.Stat(t.WorkDir(m.Cwd))
-		if m.Worktree && !m.Person && noRepository != nil {
-			add(n, "worktree", fmt.Sprintf("%s has worktree = true, but %v", n, noRepository))
-		} else if !m.Worktree && m.Cwd != "" && (err != nil || !info.IsDir()) {
-			add(n, "cwd", fmt.Sprintf("cwd of %s: %s is not there", n, printable(t.WorkDir(m.Cwd))))
-		}
-	}
-	slices.SortFunc(mistakes, func(a, b config.Mistake) int { return a.Line - b.Line })
-	return mistakes
 }
 
 // WriteConfig writes a team.toml unless there is one, whole or not at all. It

@@ -14,12 +14,6 @@ import (
 // What is said here of why mail waits, and when it is likely to be seen, is said on
 // evidence alone.
 
-const (
-	holdDraft  = "a line is begun at its prompt"
-	holdTyping = "a person types"
-	holdDialog = "a dialog is open"
-)
-
 // hold is what keeps a runner from typing mail into an agent that is idle; "" where
 // nothing does, or for a moment only.
 func (m *Member) hold() string {
@@ -27,11 +21,11 @@ func (m *Member) hold() string {
 	case control.GateOpen, control.GateSettling, control.GateDrawing, control.GateBusy:
 		return ""
 	case control.GateTyping:
-		return holdTyping
+		return "a person types"
 	case control.GateDialog:
-		return holdDialog
+		return "a dialog is open"
 	case control.GateDraft:
-		return holdDraft
+		return "a line is begun at its prompt"
 	}
 	return "it is not at its prompt"
 }
@@ -40,9 +34,9 @@ func (m *Member) hold() string {
 // and Codex's notify, only tell what it does.
 func (m *Member) hasHooks() bool { return m.Transport == "hook" }
 
-// about is what there is to say about the state, for people: what came from outside is
+// About is what there is to say about the state, for people: what came from outside is
 // escaped.
-func (m *Member) about() string {
+func (m *Member) About() string {
 	s := m.Detail
 	if w := m.WaitingOn; w != nil && w.Tool != "" {
 		s += " for " + w.Tool
@@ -69,7 +63,7 @@ func (m *Member) Forecast(now time.Time, urgent bool) string {
 	case m.Running && m.Inject == "off":
 		return state + "; nothing is typed in"
 	case m.State == reducer.WordBlocked:
-		return "blocked: " + m.about()
+		return "blocked: " + m.About()
 	case m.Running && m.State == reducer.WordIdle && m.hold() != "":
 		return "idle, but " + m.hold() + ": " + how + " later"
 	case m.Running && m.State == reducer.WordIdle:
@@ -95,8 +89,7 @@ func (m *Member) gateFor(msg *wire.Message, d *Delivery, again string) string {
 	if m.Since != nil {
 		since = " since " + letter.Span(now.Sub(*m.Since))
 	}
-	say := strings.NewReplacer("NAME", string(m.Name), "SINCE", since, "STATE", string(m.State), "ABOUT", m.about(), "AGAIN", again).Replace
-	hold := m.hold()
+	say := strings.NewReplacer("NAME", string(m.Name), "SINCE", since, "STATE", string(m.State), "ABOUT", m.About(), "AGAIN", again).Replace
 	switch {
 	case m.State == reducer.WordPerson:
 		return say("NAME is a person, who reads it when they look")
@@ -110,11 +103,11 @@ func (m *Member) gateFor(msg *wire.Message, d *Delivery, again string) string {
 		return say("NAME waits for an answer itself (ABOUT)SINCE: atm pending, then atm approve NAME, or atm attach NAME")
 	case m.State == reducer.WordBlocked:
 		return say("NAME waits for an answer itself (ABOUT)SINCE: atm status NAME")
-	case hold == holdDialog:
+	case m.gate == control.GateDialog:
 		return say("NAME waits for an answer itself (a dialog): atm pending, then atm approve NAME, or atm attach NAME")
-	case hold == holdDraft, m.gate == "" && d.FailedWhy == string(control.GateDraft):
+	case m.gate == control.GateDraft, m.gate == "" && d.FailedWhy == string(control.GateDraft):
 		return say("somebody has begun to write in the prompt of NAME, and nothing is typed over that: atm attach NAME sends or clears it")
-	case hold == holdTyping:
+	case m.gate == control.GateTyping:
 		return say("a person is typing into NAME; it is typed in when they pause: atm wait --busy NAME")
 	case m.State == reducer.WordBusy || m.gate == control.GateBusy:
 		return say("NAME is busySINCE, and gets it when it is idle: atm wait --idle NAME")

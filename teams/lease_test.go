@@ -1,7 +1,6 @@
 package teams
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"testing"
@@ -14,8 +13,8 @@ import (
 // take has somebody take from an inbox; "" where there is nothing.
 func take(t *testing.T, box *mailbox.Box, by wire.Name) wire.ID {
 	t.Helper()
-	opt := mailbox.LeaseOptions{By: wire.Address{Agent: by, Team: box.Address().Team}, For: time.Minute}
-	it, _, err := box.Lease(context.Background(), opt, func(*mailbox.Item, mailbox.Lease) (bool, error) { return true, nil })
+	taker := wire.Address{Agent: by, Team: box.Address().Team}
+	it, err := box.Lease(context.Background(), taker, time.Minute, func(*mailbox.Item, mailbox.Lease) (bool, error) { return true, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,37 +88,5 @@ func TestMayTake(t *testing.T) {
 	}
 	if err := MayTake(jobs, wire.Address{Agent: "bob", Team: "other"}); !errors.Is(err, ErrNotShared) {
 		t.Fatal("of another team: ", err)
-	}
-}
-
-// A backup has what is taken, unread, and knows which inbox is shared.
-func TestBackupOfTaken(t *testing.T) {
-	ctx := context.Background()
-	r := newRoot(t)
-	team := newTeam(t, r, "alice", "bob", "jobs")
-	if err := team.Box("jobs").Share(); err != nil {
-		t.Fatal(err)
-	}
-	id := post(t, team, "alice", "jobs", "held")
-	take(t, team.Box("jobs"), "bob")
-	var b bytes.Buffer
-	if _, err := r.Backup(ctx, &b); err != nil {
-		t.Fatal(err)
-	}
-	other := newRoot(t)
-	for range 2 {
-		if _, err := other.Restore(ctx, bytes.NewReader(b.Bytes())); err != nil {
-			t.Fatal(err)
-		}
-		again, err := other.Team("main")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if it, err := again.Box("jobs").Get(id); err != nil || it.State != mailbox.Unread {
-			t.Fatal(it, err)
-		}
-		if shared, err := again.Box("jobs").Shared(); err != nil || !shared {
-			t.Fatal(shared, err)
-		}
 	}
 }

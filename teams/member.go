@@ -175,10 +175,11 @@ func (t *Team) Members(ctx context.Context) (members []Member, stats Stats, err 
 		}
 		return err
 	})
-	return members, statsOf(members), err
+	return members, StatsOf(members), err
 }
 
-func statsOf(members []Member) Stats {
+// StatsOf adds members up.
+func StatsOf(members []Member) Stats {
 	s := Stats{Total: len(members)}
 	for _, m := range members {
 		switch m.State {
@@ -202,7 +203,7 @@ func statsOf(members []Member) Stats {
 // but a confirmation, and a slot that was never spawned has exited.
 func (t *Team) Slot(m Member) wire.PTYAgentInfo {
 	info := wire.PTYAgentInfo{
-		SlotID: string(m.Name), Role: m.Role, State: wire.SlotExited,
+		SlotID: string(m.Name), Role: m.Role, State: string(reducer.Exited),
 		LogFile: filepath.Join(t.Box(m.Name).Path(), "run", "screen.cast"),
 	}
 	if m.PID > 0 {
@@ -218,13 +219,13 @@ func (t *Team) Slot(m Member) wire.PTYAgentInfo {
 	switch {
 	case m.State == reducer.WordOff:
 	case m.Activity == reducer.AwaitingInput:
-		info.State = wire.SlotConfirming
+		info.State = string(reducer.Confirming)
 	case m.Activity != reducer.Unknown:
-		info.State = wire.SessionState(m.Activity)
+		info.State = string(m.Activity)
 	case m.TurnStatus == reducer.TurnBusy:
-		info.State = wire.SlotThinking
+		info.State = string(reducer.Thinking)
 	case m.Running:
-		info.State = wire.SlotStarting
+		info.State = string(reducer.Starting)
 	}
 	return info
 }

@@ -1,20 +1,39 @@
 package teams
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
-// Questions are what a member asks now, the oldest first: in all sessions of
-// its program, as its events tell. A member that is off asks nothing.
-func (t *Team) Questions(name wire.Name) (out []policy.Question, err error) {
+// Waiting is everything that waits for a person's answer, the oldest first: the
+// questions of all members, and the drafts that have no answer yet. What cannot be read
+// hides nothing else.
+func (t *Team) Waiting(ctx context.Context) (out []policy.Question, err error) {
+	err = t.each(func(b *mailbox.Box) error {
+		list, err := t.questions(b.Agent())
+		out = append(out, list...)
+		return err
+	})
+	drafts, unread := t.drafts(ctx)
+	out = append(out, drafts...)
+	slices.SortStableFunc(out, func(a, b policy.Question) int { return a.Since.Compare(b.Since) })
+	return out, errors.Join(err, unread)
+}
+
+// questions are what a member asks now, in all sessions of its program, as its events
+// tell. A member that is off asks nothing.
+func (t *Team) questions(name wire.Name) (out []policy.Question, err error) {
 	running, err := t.Running(name)
 	if err != nil {
 		return nil, err
@@ -43,29 +62,124 @@ func (t *Team) Questions(name wire.Name) (out []policy.Question, err error) {
 			})
 		}
 	}
-	slices.SortStableFunc(out, bySince)
 	return out, nil
 }
 
-func bySince(a, b policy.Question) int { return a.Since.Compare(b.Since) }
+// draftEvents is among how many of an agent's newest events drafts are looked for that
+// belong to no session.
+const draftEvents = 1000
 
-// Waiting is everything that waits for a person's answer, the oldest first: the
-// questions of all members, and the drafts that have no answer yet. What cannot be read
-// hides nothing else.
-func (t *Team) Waiting(ctx context.Context) (out []policy.Question, err error) {
-	err = t.each(func(b *mailbox.Box) error {
-		list, err := t.Questions(b.Agent())
-		out = append(out, list...)
-		return err
-	})
-	drafts, unread := t.Drafts(ctx)
-	for i := range drafts {
-		d := &drafts[i]
-		if d.Answer == nil {
-			running, _ := t.Running(d.Agent)
-			out = append(out, d.question(running))
+// drafts are what members have made and nobody has said yes or no to: in sessions that go
+// on, or announced lately outside of any.
+func (t *Team) drafts(ctx context.Context) (out []policy.Question, err error) {
+	sessions, bad, err := t.Sessions().List()
+	errs := []error{err}
+	for _, b := range bad {
+		errs = append(errs, b)
+	}
+	type key struct {
+		agent wire.Name
+		id    wire.UUID
+	}
+	known := map[key]bool{} // also those of sessions that are over
+	add := func(agent wire.Name, in wire.UUID, d session.Draft, isOpen bool) {
+		k := key{agent, d.ID}
+		isNew := !known[k]
+		known[k] = true
+		if !isNew || !isOpen {
+			return
+		}
+		running, _ := t.Running(agent)
+		q := policy.Question{
+			ID: string(d.ID), Agent: agent, Kind: policy.KindDraft, Session: in, Prompt: promptOf(d),
+			Options: []policy.Option{}, Since: d.At.UTC(), Running: running,
+		}
+		answer, err := t.answerTo(ctx, q)
+		if errs = append(errs, err); answer == nil {
+			out = append(out, q)
 		}
 	}
-	slices.SortStableFunc(out, bySince)
-	return out, errors.Join(err, unread)
+	for _, s := range sessions {
+		agent := wire.Name(s.AgentID)
+		if err := s.CatchUp(ctx, t.Box(agent)); err != nil {
+			errs = append(errs, fmt.Errorf("the drafts of %s: %w", agent, err))
+		}
+		for _, d := range s.Drafts() {
+			d.At = cmp.Or(d.At, s.CreatedAt)
+			add(agent, s.SessionID, d, s.State.Alive())
+		}
+	}
+	errs = append(errs, t.each(func(b *mailbox.Box) error {
+		events, err := b.Log().Newest(draftEvents)
+		for i := range events {
+			if e, ok := session.EventOf(&events[i]); ok && events[i].Kind == "draft_ready" {
+				add(b.Agent(), "", session.Draft{ID: e.DraftID, Summary: e.Summary, Artifacts: e.ArtifactCount, At: events[i].At}, true)
+			}
+		}
+		return err
+	}))
+	return out, errors.Join(errs...)
+}
+
+func promptOf(d session.Draft) string {
+	prompt := fmt.Sprintf("%d artifacts", d.Artifacts)
+	if d.Artifacts == 1 {
+		prompt = "1 artifact"
+	}
+	if d.Summary != "" {
+		prompt = d.Summary + " (" + prompt + ")"
+	}
+	return prompt
+}
+
+// answerTo is the first answer to the whole of a draft, nil while there is none. It is in
+// the mail of its agent, whether it came by a command, a program or a dropped file.
+func (t *Team) answerTo(ctx context.Context, q policy.Question) (answer *session.Input, err error) {
+	rg := mailbox.Range{
+		Unread: true, Owed: true, Done: true, Archive: true, Since: q.Since.Add(-time.Hour), // clocks may differ a little
+		Keep: func(raw []byte) bool { return bytes.Contains(raw, []byte(`"`+wire.TypeHumanInput+`"`)) },
+	}
+	_, _, err = t.Box(q.Agent).Walk(ctx, rg, func(it *mailbox.Item) bool {
+		in, ok := session.InputOf(it.Message)
+		isAnswer := ok && (in.Kind == "approve" || in.Kind == "reject") && in.ArtifactURI == nil && string(in.DraftID) == q.ID
+		if isAnswer && (answer == nil || in.At.Before(answer.At)) {
+			answer = &in
+		}
+		return true
+	})
+	if err != nil && !errors.Is(err, mailbox.ErrNoAgent) {
+		return answer, fmt.Errorf("the answers to drafts of %s: %w", q.Agent, err)
+	}
+	return answer, nil
+}
+
+// ErrAnswered is wrapped where a draft has its answer.
+var ErrAnswered = errors.New("already")
+
+// AnswerDraft says yes or no to a draft, or to one artifact of it. The first answer to
+// the whole counts, also of two at once: a second is refused, ErrAnswered.
+func (t *Team) AnswerDraft(ctx context.Context, q policy.Question, in SessionInput) (out SessionResult, err error) {
+	in.Input.DraftID = wire.UUID(q.ID)
+	in.check = func() error { // under the team's lock
+		a, err := t.answerTo(ctx, q)
+		if err == nil && a != nil {
+			did := map[string]string{"approve": "approved", "reject": "rejected"}[a.Kind]
+			err = fmt.Errorf("draft %s is %s %w, by %s", q.ID, did, ErrAnswered, cmp.Or(string(a.From.Agent), "somebody"))
+		}
+		return err
+	}
+	if q.Session != "" {
+		return t.Say(ctx, q.Session, in)
+	}
+	if err := t.checkHumanInput(); err != nil {
+		return out, err
+	}
+	err = t.Sessions().Exclusive(ctx, func() error {
+		if err := in.check(); err != nil {
+			return err
+		}
+		out.Message, err = t.deliverInput(ctx, "", q.Agent, in)
+		return err
+	})
+	return out, err
 }

@@ -23,8 +23,6 @@ const (
 //go:embed primer.txt
 var primerText string
 
-var primerTemplate = template.Must(template.New("primer").Parse(primerText))
-
 // Primer is what an agent needs to know, in under 300 words. me is the reader,
 // "" when nobody has said; byFlag: commands need --as to know who that is.
 func (t *Team) Primer(me wire.Name, by Bringer, byFlag bool) (string, error) {
@@ -51,7 +49,7 @@ func (t *Team) Primer(me wire.Name, by Bringer, byFlag bool) (string, error) {
 		others = append(others, string(n)+role)
 	}
 	var b strings.Builder
-	err = primerTemplate.Execute(&b, map[string]any{
+	err = template.Must(template.New("primer").Parse(primerText)).Execute(&b, map[string]any{
 		"Me": me, "Team": t.Name, "Others": sentence(others, me != ""), "By": string(by), "ByFlag": byFlag, "Example": string(example),
 	})
 	return b.String(), err

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/teams/policy"
@@ -68,9 +69,9 @@ func (t *Team) PolicyFor(asker wire.Name) (policy.Policy, error) {
 	return t.PolicyNow(asker)
 }
 
-// hasOtherRules reports whether team.toml says otherwise who and what answers a member
+// HasOtherRules reports whether team.toml says otherwise who and what answers a member
 // than when its runner was started.
-func (t *Team) hasOtherRules(name wire.Name) bool {
+func (t *Team) HasOtherRules(name wire.Name) bool {
 	saved, ok, err := t.SavedPolicy(name)
 	now, mistakes := t.PolicyNow(name)
 	return ok && err == nil && mistakes == nil && !now.Equal(saved)
@@ -87,9 +88,9 @@ func (t *Team) RunAgain(name wire.Name) string {
 	}
 	again := line + " --"
 	for _, word := range last {
-		again += " " + quote(word)
+		again += " " + policy.Quote(word)
 	}
-	if len(last) == 0 || len(again) > 200 || printable(again) != again {
+	if len(last) == 0 || len(again) > 200 || letter.Escape(again) != again {
 		return line + " -- CMD"
 	}
 	return again
@@ -107,7 +108,7 @@ func (t *Team) MarkStopped(name wire.Name) error {
 // LastStop identifies the last stop of a member. A start that was asked for
 // before another one is void.
 func (t *Team) LastStop(name wire.Name) (string, error) {
-	data, err := t.savedRun(name, stoppedFile, maxSmall)
+	data, err := t.savedRun(name, stoppedFile, config.MaxSize)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "never", nil
 	}

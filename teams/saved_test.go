@@ -16,17 +16,17 @@ func TestOtherRules(t *testing.T) {
 	team := newTeam(t, newRoot(t), "bob")
 	path := filepath.Join(team.Dir().Path(), "team.toml")
 	must(t, os.WriteFile(path, []byte("[members.bob]\nrole = \"coder\"\n"), 0o600))
-	if team.hasOtherRules("bob") {
+	if team.HasOtherRules("bob") {
 		t.Error("nothing was started")
 	}
 	p, err := team.PolicyNow("bob")
 	must(t, err)
 	must(t, team.SavePolicy("bob", p))
-	if team.hasOtherRules("bob") {
+	if team.HasOtherRules("bob") {
 		t.Error("the same rules are others")
 	}
 	must(t, os.WriteFile(path, []byte("[members.bob]\nrole = \"tester\"\n"), 0o600))
-	if !team.hasOtherRules("bob") {
+	if !team.HasOtherRules("bob") {
 		t.Error("other rules are the same")
 	}
 }

@@ -56,7 +56,7 @@ func (r *Root) Prepare(o *Outgoing) error {
 		if !o.Person {
 			m.Hop = p.Hop + 1
 		}
-		if m.Hop >= wire.MaxHops && time.Since(r.chainBegan(o)) < time.Hour {
+		if m.Hop >= wire.MaxHops && time.Since(chainBegan(o)) < time.Hour {
 			return &HopError{m.Hop}
 		}
 	}
@@ -75,26 +75,17 @@ func (r *Root) Prepare(o *Outgoing) error {
 
 // chainBegan is when the newest MaxHops answers of a chain began: as far as the
 // sender's own mail shows it, else with the thread.
-func (r *Root) chainBegan(o *Outgoing) time.Time {
+func chainBegan(o *Outgoing) time.Time {
 	at := o.Parent
 	for range wire.MaxHops - 2 {
 		if at.InReplyTo == "" {
 			break
 		}
-		if at = r.OwnMessage(o.From, at.InReplyTo); at == nil {
+		if at = OwnMessage(o.From, at.InReplyTo); at == nil {
 			return o.Message.ThreadID().Time()
 		}
 	}
 	return at.SentAt
-}
-
-// OwnMessage is a message that a mailbox's owner got or sent, nil if neither.
-func (r *Root) OwnMessage(b *mailbox.Box, id wire.ID) *wire.Message {
-	if it, err := b.Get(id); err == nil {
-		return it.Message
-	}
-	m, _ := b.Sent(id)
-	return m
 }
 
 // Once gives a prepared message the id that belongs to its sender's key: the same key,

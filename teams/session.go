@@ -14,12 +14,9 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// What team.toml says where there are to be no sessions, and where nobody talks to agents
-// in them.
-var (
-	ErrNoSessions   = errors.New("team.toml says [session] enabled = false")
-	ErrNoHumanInput = errors.New("team.toml says [session] allow_human_input = false")
-)
+// ErrForbidden is wrapped where team.toml says that there are to be no sessions, or that
+// nobody talks to agents in them.
+var ErrForbidden = errors.New("team.toml says [session]")
 
 // Sessions are the team's interactive sessions.
 func (t *Team) Sessions() *session.Store { return &session.Store{Mail: t.Store} }
@@ -28,18 +25,18 @@ func (t *Team) Sessions() *session.Store { return &session.Store{Mail: t.Store} 
 // no sessions: where it does not speak of them people may begin one.
 func (t *Team) CheckSessionsAllowed() error {
 	c, err := t.Config()
-	if err == nil && c.Session.Forbidden {
-		err = fmt.Errorf("no session is begun: %w", ErrNoSessions)
+	if on := c.Session.Enabled; err == nil && on != nil && !*on {
+		err = fmt.Errorf("no session is begun: %w enabled = false", ErrForbidden)
 	}
 	return err
 }
 
-// CheckHumanInputAllowed is nil unless team.toml says that nobody talks to agents in
+// checkHumanInput is nil unless team.toml says that nobody talks to agents in
 // sessions, or cannot be understood.
-func (t *Team) CheckHumanInputAllowed() error {
+func (t *Team) checkHumanInput() error {
 	c, err := t.Config()
 	if err == nil && !c.Session.AllowHumanInput {
-		err = fmt.Errorf("nothing is said to agents in sessions: %w", ErrNoHumanInput)
+		err = fmt.Errorf("nothing is said to agents in sessions: %w allow_human_input = false", ErrForbidden)
 	}
 	return err
 }
@@ -99,7 +96,7 @@ func (t *Team) RefreshSession(ctx context.Context, id wire.UUID, plan *config.Se
 			return s.AutoPause(fmt.Sprintf("(the runner of %s is gone)", agent), now)
 		}
 		// A runner alone knows whether somebody types in the agent's terminal.
-		return s.ApplyRules(plan.Rules, busy || running, now)
+		return s.ApplyRules(plan.Rules(), busy || running, now)
 	})
 }
 
@@ -109,6 +106,8 @@ type SessionInput struct {
 	Input  wire.HumanInput
 	Origin *wire.Origin
 	Person bool // see Outgoing
+
+	check func() error // nil: nothing stands against it; asked under the team's lock
 }
 
 // SessionResult is what came of it.
@@ -121,18 +120,16 @@ type SessionResult struct {
 // Say delivers what a member says in a session to the session's agent, durably, and notes
 // it in the log. An abort ends the session as well, in the same step; nothing else may be
 // said in a session that is over: a *wire.SessionError.
-func (t *Team) Say(ctx context.Context, id wire.UUID, in SessionInput) (SessionResult, error) {
-	return t.say(ctx, id, in, func() error { return nil })
-}
-
-// say is Say after check, which is called under the team's lock.
-func (t *Team) say(ctx context.Context, id wire.UUID, in SessionInput, check func() error) (out SessionResult, err error) {
+func (t *Team) Say(ctx context.Context, id wire.UUID, in SessionInput) (out SessionResult, err error) {
 	isAbort := in.Input.Kind == "abort"
-	if err := t.CheckHumanInputAllowed(); err != nil && !isAbort {
+	if err := t.checkHumanInput(); err != nil && !isAbort {
 		return out, err
 	}
 	out.Session, err = t.Sessions().Change(ctx, id, func(s *session.Session) error {
-		err := check()
+		var err error
+		if in.check != nil {
+			err = in.check()
+		}
 		if isAbort {
 			trial := s.InteractiveSession
 			err = trial.Transition(wire.SessionAborted, time.Now())

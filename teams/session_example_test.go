@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -34,15 +35,10 @@ func ExampleTeam_Say() {
 	fmt.Println(waiting[0].Kind, waiting[0].Prompt, err)
 
 	me := team.Box("me")
-	draft, err := team.FindDraft(ctx, "bob", "6f1c2a34-0b7e-4c1d-9a55-0123456789ab")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
 	no := teams.SessionInput{From: me, Input: wire.HumanInput{Kind: "reject", Reason: "No tests."}}
-	_, err = team.AnswerDraft(ctx, draft, no)
+	_, err = team.AnswerDraft(ctx, waiting[0], no)
 	fmt.Println(err)
-	_, err = team.AnswerDraft(ctx, draft, no)
+	_, err = team.AnswerDraft(ctx, waiting[0], no)
 	fmt.Println(err)
 	in, err := bob.Receive(ctx, 0)
 	fmt.Println(in, err)
@@ -103,9 +99,9 @@ auto_exit_on = "goal_complete"
 func aTeam(members ...wire.Name) (*teams.Team, func()) {
 	path, err := os.MkdirTemp("", "root")
 	must(err)
-	_, err = teams.Make(path)
+	_, err = rootdir.Make(path)
 	must(err)
-	root, err := teams.Open(teams.Found{Path: path, Source: teams.FromFlag, Accepted: true}, nil)
+	root, err := teams.Open(rootdir.Found{Path: path, Source: rootdir.FromFlag, Accepted: true}, nil)
 	must(err)
 	_, err = root.CreateTeam("main")
 	must(err)

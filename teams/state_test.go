@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/clipperhouse/displaywidth"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/agentteammail/atm/mailbox"
@@ -243,17 +242,6 @@ func TestRow(t *testing.T) {
 	}
 	if me.State != reducer.WordPerson || me.Kind != "person" {
 		t.Errorf("me: %+v", me)
-	}
-	tab := Table{Now: time.Now()}
-	want := []string{"alice  unknown      never seen", "bob    busy     0s  Bash        1 owed", "me     person", "3 members, 1 running: 1 busy; 1 unknown"}
-	if diff := cmp.Diff(want, tab.Lines(rows)); diff != "" {
-		t.Error(diff)
-	}
-	tab.Width = 20
-	for _, line := range tab.Lines(rows) {
-		if displaywidth.String(line) >= 20 {
-			t.Errorf("%q is wider than the terminal", line)
-		}
 	}
 }
 

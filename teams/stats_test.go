@@ -41,7 +41,7 @@ func TestStatsVectors(t *testing.T) {
 		if err := json.Unmarshal(c.Result, &want); err != nil {
 			t.Fatal(err)
 		}
-		if got := statsOf(members); got != want {
+		if got := StatsOf(members); got != want {
 			t.Errorf("%v: %+v, not %+v", c.States, got, want)
 		}
 	}

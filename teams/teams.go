@@ -2,15 +2,14 @@
 // what is done with mail across several mailboxes. What one mailbox does is
 // package mailbox.
 //
-//	<root>/FORMAT        "1"
-//	<root>/<team>/       a team: a directory with .locks
-//	<root>/<team>/<agent>/
+//	<root>/                              see package rootdir
+//	<root>/<team>/                       a team: a directory with .locks
+//	<root>/<team>/<agent>/               a member, see package mailbox
 //	<root>/<team>/.worktrees/<agent>/    a member's own git worktree
 //
-// There is no roster that could be damaged. Finding a root (Find) tells one that
-// this user named, made or accepted from one that merely lies there, as in a
-// cloned repository: callers that start, type, approve or hand something to a
-// hook check Root.Accepted.
+// There is no roster that could be damaged. A root may have come with a cloned
+// repository: callers that start, type, approve or hand something to a hook check
+// Root.Accepted.
 //
 // Nothing here reads the environment, flags or the working directory. All
 // types may be used by several goroutines at once.
@@ -21,19 +20,19 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
 
 // Root is an opened root.
 type Root struct {
-	Found
+	rootdir.Found
 	LockTimeout time.Duration // of every team, as mailbox.Store's; set it first
 
 	dir   *durable.Root
@@ -41,8 +40,8 @@ type Root struct {
 	teams map[wire.Name]*Team
 }
 
-// Open opens a root that Find found. fault is nil but in tests.
-func Open(f Found, fault durable.Fault) (*Root, error) {
+// Open opens a root that was found. fault is nil but in tests.
+func Open(f rootdir.Found, fault durable.Fault) (*Root, error) {
 	dir, err := durable.Open(f.Path, fault)
 	return &Root{Found: f, dir: dir, teams: map[wire.Name]*Team{}}, err
 }
@@ -58,49 +57,8 @@ func (r *Root) Close() error {
 	return errors.Join(errs...)
 }
 
-const formatFile = "FORMAT"
-
-// Make makes a root at path unless there is one, and reports whether it did: under
-// another name, renamed into place, so that nobody sees half of one. A directory that
-// is there becomes a root by its FORMAT.
-func Make(path string) (made bool, err error) {
-	if has, err := hasFormat(path); has || err != nil {
-		return false, err
-	}
-	dir, name := filepath.Split(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return false, err
-	}
-	d, err := durable.Open(dir, nil)
-	if err != nil {
-		return false, err
-	}
-	defer d.Close()
-	build := name
-	if there, _ := d.Exists(name); !there {
-		build = "." + name + ".making"
-		defer os.RemoveAll(d.Join(build)) // when somebody else was quicker
-		err = d.Mkdir(build)
-	} else if has, err := hasFormat(path); has || err != nil {
-		return false, err
-	}
-	if err == nil {
-		err = os.Chmod(d.Join(build), 0o700) // whatever the directory above is open to
-	}
-	if err == nil {
-		err = d.Replace(build+"/"+formatFile, []byte("1\n"), true)
-	}
-	if err == nil && build != name {
-		err = d.Move(build, name)
-	}
-	if err == nil {
-		return true, d.Sync(".")
-	}
-	if has, _ := hasFormat(path); has {
-		return false, nil
-	}
-	return false, err
-}
+// Dir is the root's directory.
+func (r *Root) Dir() *durable.Root { return r.dir }
 
 // Team is a team: the mailboxes of its members.
 type Team struct {
@@ -224,12 +182,6 @@ func (t *Team) Member(name wire.Name) (*mailbox.Box, error) {
 	return nil, &UnknownError{Name: name, Team: t.Name, Members: members, Retired: t.WasRetired(name)}
 }
 
-// WasRetired reports whether mailboxes of that name lie in the archive.
-func (t *Team) WasRetired(name wire.Name) bool {
-	_, err := t.LastRetired(name)
-	return err == nil
-}
-
 // Mailbox is the mailbox at an address, in whatever team of the root.
 func (r *Root) Mailbox(a wire.Address) (*mailbox.Box, error) {
 	t, err := r.Team(a.Team)
@@ -272,18 +224,19 @@ func (e *AmbiguousError) Error() string {
 	return fmt.Sprintf("%q fits %d messages", e.Fragment, len(e.Candidates))
 }
 
-// Lookup finds the message that a person means by a fragment of its id: in my
-// own mailbox first, then, unless only mine counts, in the team's. The first place
-// with a match decides; an *AmbiguousError when there are two. box is where it lies.
-func (t *Team) Lookup(me *mailbox.Box, fragment string, mine bool) (id wire.ID, box *mailbox.Box, err error) {
+// Find finds the message that a person means by a fragment of its id: in my own
+// mailbox first, then, unless only mine counts, in the team's. The first place with a
+// match decides; an *AmbiguousError when there are two. box is where it was found. An
+// item whose State is "" lies elsewhere: the owner of box sent it.
+func (t *Team) Find(me *mailbox.Box, fragment string, mine bool) (it *mailbox.Item, box *mailbox.Box, err error) {
 	f, err := wire.ParseFragment(fragment)
 	if err != nil {
-		return "", nil, err
+		return nil, nil, err
 	}
 	var boxes []*mailbox.Box
 	if !mine {
 		if boxes, err = t.Boxes(); err != nil {
-			return "", nil, err
+			return nil, nil, err
 		}
 	}
 	if me != nil {
@@ -294,25 +247,23 @@ func (t *Team) Lookup(me *mailbox.Box, fragment string, mine bool) (id wire.ID, 
 		switch {
 		case errors.Is(err, mailbox.ErrNoAgent) && b != me: // retired meanwhile
 		case err != nil:
-			return "", nil, err
+			return nil, nil, err
 		case len(found) > 1:
-			return "", nil, &AmbiguousError{fragment, found}
+			return nil, nil, &AmbiguousError{fragment, found}
 		case len(found) == 1:
-			return found[0], b, nil
+			it, err = t.message(found[0], b)
+			return it, b, err
 		}
 	}
-	return "", nil, fmt.Errorf("message %s: %w", fragment, mailbox.ErrNotFound)
+	return nil, nil, fmt.Errorf("message %s: %w", fragment, mailbox.ErrNotFound)
 }
 
-// Message finds a message by its full id: in box, in what box's owner sent, or in
-// the mailbox of a recipient. When it does not lie in box the item's State is "".
-func (t *Team) Message(id wire.ID, box *mailbox.Box) (*mailbox.Item, error) {
-	it, err := box.Get(id)
+// message is a message that box's owner got or sent. What a power cut has torn in the
+// index of what was sent lies with a recipient.
+func (t *Team) message(id wire.ID, box *mailbox.Box) (*mailbox.Item, error) {
+	it, err := ownMessage(box, id)
 	if !errors.Is(err, mailbox.ErrNotFound) {
 		return it, err
-	}
-	if m, err := box.Sent(id); !errors.Is(err, mailbox.ErrNotFound) {
-		return &mailbox.Item{Message: m}, err
 	}
 	boxes, _ := t.Boxes()
 	for _, b := range boxes {
@@ -321,4 +272,22 @@ func (t *Team) Message(id wire.ID, box *mailbox.Box) (*mailbox.Item, error) {
 		}
 	}
 	return nil, err
+}
+
+// ownMessage is a message that a mailbox's owner got or sent.
+func ownMessage(box *mailbox.Box, id wire.ID) (*mailbox.Item, error) {
+	it, err := box.Get(id)
+	if errors.Is(err, mailbox.ErrNotFound) {
+		it = &mailbox.Item{}
+		it.Message, err = box.Sent(id)
+	}
+	return it, err
+}
+
+// OwnMessage is a message that a mailbox's owner got or sent, nil if neither.
+func OwnMessage(box *mailbox.Box, id wire.ID) *wire.Message {
+	if it, err := ownMessage(box, id); err == nil {
+		return it.Message
+	}
+	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/internal/lockfile"
+	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/teams/git"
 	"github.com/agentteammail/atm/wire"
 )
@@ -21,7 +22,8 @@ type Worktree struct {
 	Done string // what was done, for people; "": it was there
 }
 
-const worktreesDir = ".worktrees"
+// WorktreesDir is where the worktrees of a team's members lie, in its directory.
+const WorktreesDir = ".worktrees"
 
 // Worktree returns a member's worktree: the one that is there, else a new one of
 // the repository that cwd (as in team.toml) lies in. git gets environ without
@@ -31,7 +33,7 @@ func (t *Team) Worktree(ctx context.Context, environ []string, name wire.Name, c
 	if err != nil {
 		return w, fmt.Errorf("no worktree for %s: %w", name, err)
 	}
-	if err := t.Dir().Mkdir(worktreesDir); err != nil {
+	if err := t.Dir().Mkdir(WorktreesDir); err != nil {
 		return w, err
 	}
 	// Two starts at once; a first checkout may take its time.
@@ -40,14 +42,14 @@ func (t *Team) Worktree(ctx context.Context, environ []string, name wire.Name, c
 		return w, err
 	}
 	defer lock.Unlock()
-	w.Top = t.Dir().Join(worktreesDir + "/" + string(name))
+	w.Top = t.Dir().Join(WorktreesDir + "/" + string(name))
 	w.Dir = filepath.Join(w.Top, rel)
 	if w.Done, err = git.AddWorktree(ctx, environ, c, w.Top, "atm/"+string(name)); err != nil {
 		return w, fmt.Errorf("no worktree for %s: %w", name, err)
 	}
 	if info, err := os.Stat(w.Dir); err != nil || !info.IsDir() {
 		return w, fmt.Errorf("%s is not in its worktree %s: what is not committed on its branch is not there",
-			printable(rel), printable(w.Top))
+			rel, w.Top)
 	}
 	return w, nil
 }
@@ -60,6 +62,21 @@ func (t *Team) WorkDir(cwd string) string {
 	return filepath.Join(filepath.Dir(t.root.Path), cwd)
 }
 
+// CheckDirectory says what is missing of the directory that a member is started in, and
+// which key of team.toml asks for it.
+func (t *Team) CheckDirectory(name wire.Name, m config.Member) (key string, err error) {
+	if m.Worktree && !m.Person {
+		if _, _, err = t.repositoryOf(m.Cwd); err != nil {
+			err = fmt.Errorf("%s has worktree = true, but %w", name, err)
+		}
+		return "worktree", err
+	}
+	if info, e := os.Stat(t.WorkDir(m.Cwd)); e != nil || !info.IsDir() {
+		err = fmt.Errorf("cwd of %s: %s is not there", name, t.WorkDir(m.Cwd))
+	}
+	return "cwd", err
+}
+
 // HasWorktrees reports whether a member without a cwd could have a git worktree.
 func (t *Team) HasWorktrees() bool {
 	_, _, err := t.repositoryOf("")
@@ -70,11 +87,11 @@ func (t *Team) HasWorktrees() bool {
 func (t *Team) repositoryOf(cwd string) (c git.Checkout, rel string, err error) {
 	dir, err := filepath.EvalSymlinks(t.WorkDir(cwd))
 	if err != nil {
-		return c, "", fmt.Errorf("its directory %s is not there", printable(t.WorkDir(cwd)))
+		return c, "", fmt.Errorf("its directory %s is not there", t.WorkDir(cwd))
 	}
 	c, ok := git.Nearest(dir)
 	if !ok || !c.HasRepository() {
-		return c, "", fmt.Errorf("%s is in no git repository", printable(dir))
+		return c, "", fmt.Errorf("%s is in no git repository", dir)
 	}
 	rel, err = filepath.Rel(c.Top, dir)
 	return c, rel, err

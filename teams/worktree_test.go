@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/agentteammail/atm/teams/git"
+	"github.com/agentteammail/atm/teams/rootdir"
 )
 
 // gitIn runs git in dir, deaf to the configuration of whoever runs the test.
@@ -35,14 +36,18 @@ func repositoryTeam(t *testing.T) (team *Team, repo string) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("needs git")
 	}
-	repo = filepath.Join(world(t, "file repo/sub/b.txt two"), "repo")
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	repo = filepath.Join(top, "repo")
+	must(t, os.MkdirAll(filepath.Join(repo, "sub"), 0o700))
+	must(t, os.WriteFile(filepath.Join(repo, "sub", "b.txt"), []byte("two"), 0o600))
 	gitIn(t, repo, "init", "-q", "-b", "main")
-	path := filepath.Join(repo, rootName)
-	_, err := Make(path)
+	path := filepath.Join(repo, ".atm")
+	_, err = rootdir.Make(path)
 	must(t, err)
 	_, _, err = git.Exclude(path)
 	must(t, err)
-	root, err := Open(Found{Path: path, Source: FromFlag, Accepted: true}, nil)
+	root, err := Open(rootdir.Found{Path: path, Source: rootdir.FromFlag, Accepted: true}, nil)
 	must(t, err)
 	t.Cleanup(func() { root.Close() })
 	return newTeam(t, root, "bob"), repo
@@ -82,7 +87,7 @@ func TestWorktree(t *testing.T) {
 		t.Errorf("the repository sees %q", got)
 	}
 	// Its processes find the same root without ATM_ROOT.
-	found, passed, err := Find(Place{Dir: filepath.Join(top, "sub"), UID: os.Getuid()})
+	found, passed, err := rootdir.Find(rootdir.Place{Dir: filepath.Join(top, "sub"), UID: os.Getuid()})
 	if err != nil || found.Path != filepath.Join(repo, ".atm") || len(passed) > 0 {
 		t.Error(found, passed, err)
 	}

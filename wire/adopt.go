@@ -11,13 +11,13 @@ import (
 // ErrNotEvent says that JSON is no event of any vocabulary; the error round it says why.
 var ErrNotEvent = errors.New("no event")
 
-// Adopt makes an event from one object as it came from outside: of any vocabulary, kept
-// whole under Wire, or a line of another log of ours, which is taken over with its wire
-// and its own fields, and Agent as the owner of that log. The log fills in the rest.
+// Adopt makes an event from one object as it came from outside: of any vocabulary, kept whole under Wire,
+// or a line of another log of ours, which is taken over with its wire and its own fields, and Agent as
+// the owner of that log. The log fills in the rest.
 //
-// An object of a known kind must be as its owner writes it, with no known key twice. A
-// turn event of the daemon may lack agent, thread_id, turn_id and transport. Of the
-// current ACP, which grows, only the types are checked. Unknown kinds and fields are kept.
+// An object of a known kind must be as its owner writes it, with no known key twice. A turn event of the
+// daemon may lack agent, thread_id, turn_id and transport. Of the current ACP, which grows, only the
+// types are checked. Unknown kinds and fields are kept.
 //
 // The error wraps ErrNotEvent, or is a *DecodeError with the place.
 func Adopt(line []byte) (Event, error) {
@@ -34,26 +34,21 @@ func Adopt(line []byte) (Event, error) {
 	if typeName == "" {
 		return Event{}, fmt.Errorf("%w: %s", ErrNotEvent, whyNoEvent(o))
 	}
-	fields := slices.Concat(adoptedFields(typeName, kind), schemas()["log.Names"].fields)
-	if _, wrong := (&schema{fields: fields}).object(0, o); wrong != nil {
+	if typeName == currentUpdate {
+		typeName = "acp.Call"
+	}
+	s := schemas()[typeName]
+	known := schema{fields: slices.Concat(s.fields, s.kinds[kind], schemas()["log.Names"].fields)}
+	if s.tag != "" {
+		known.fields = append(known.fields, field{name: s.tag, is: schemas()["any"]})
+	}
+	if _, wrong := known.object(0, o); wrong != nil {
 		return Event{}, wrong.in(line)
 	}
 	e := Event{Kind: kind, Wire: compact(line)}
 	b := e.Body()
 	e.Session, e.TurnID, e.EventID = b.Text("session"), b.Text("turn_id"), o.Text("event_id")
 	return e, nil
-}
-
-// adoptedFields are the fields that are checked in an object from outside.
-func adoptedFields(typeName, kind string) []field {
-	if typeName == currentUpdate {
-		typeName = "acp.Call"
-	}
-	s := schemas()[typeName]
-	if tag, fields := kindOf(kind); s.tag != "" && s.tag == tag {
-		return append([]field{{name: tag, is: schemas()["any"]}}, fields...)
-	}
-	return s.fields
 }
 
 func adoptLogLine(line []byte, o Object) (Event, error) {
@@ -86,6 +81,6 @@ func whyNoEvent(o Object) string {
 	return `it has no "kind", "event_type", "update_type", "sessionUpdate" or "method"`
 }
 
-// Names is the agent that the event itself names, which may be another than the one
-// whose log it is in; else the owner of the log, if it is known.
+// Names is the agent that the event itself names, which may be another than the one whose log it is in;
+// else the owner of the log, if it is known.
 func (e *Event) Names() string { return cmp.Or(e.Text("agent"), string(e.Agent)) }

@@ -9,37 +9,34 @@ import (
 	"unicode/utf8"
 )
 
-// AsWire writes the event as the owner of a vocabulary would, in one line; false when
-// it has no counterpart there. What came in that vocabulary is written in its canonical
-// form; an unknown kind and the current ACP are written as they came. An event of the
-// same kind from elsewhere (a hook, a script, Codex) is written in the vocabulary's
-// form: its agent is then the owner of the log, its thread the session, and its
-// transport the source, unless the event says otherwise.
+// AsWire writes the event as the owner of a vocabulary would, in one line; false when it has no
+// counterpart there. What came in that vocabulary is written in its canonical form; an unknown kind and
+// the current ACP are written as they came. An event of the same kind from elsewhere (a hook, a script,
+// Codex) is written in the vocabulary's form: its agent is then the owner of the log, its thread the
+// session, and its transport the source, unless the event says otherwise.
 func AsWire(e *Event, v Vocabulary) ([]byte, bool) {
 	o := members(e.Wire)
 	typeName, kind := detect(o)
 	isTheirs := kind == e.Kind && strings.HasPrefix(typeName, string(v)+".")
+	isHalf := e.Session != "" || e.TurnID != "" || o.Has("session_id", "turn_id") // of a notification, if of none
 	switch {
 	case v == Daemon && hasKind(daemonEvent, e.Kind):
 		return e.inForm(daemonEvent, isTheirs)
 	case v == Session && hasKind(sessionEvent, e.Kind):
 		return e.inForm(sessionEvent, isTheirs)
-	case v == ACP && hasKind(olderUpdate, e.Kind) && (len(e.Wire) == 0 || typeName == olderUpdate && isTheirs):
+	case v == ACP && hasKind(olderUpdate, e.Kind) && (isTheirs || o == nil):
 		if line, ok := e.inForm("acp.SessionUpdateNotification", isTheirs); ok {
 			return line, true
 		}
-		if e.Session != "" || e.TurnID != "" || o.Has("session_id", "turn_id") {
-			return compact(e.Wire), isTheirs // half a notification has no form of its own
+		if !isHalf {
+			return e.inForm(olderUpdate, isTheirs)
 		}
-		return e.inForm(olderUpdate, isTheirs)
-	case isTheirs && !(v == Daemon && (hasKind(runnerEvent, kind) || hasKind(mailboxEvent, kind))):
-		return compact(e.Wire), true
 	}
-	return nil, false
+	return compact(e.Wire), isTheirs
 }
 
-// inForm is the event as a type of a vocabulary; isTheirs means that it came in this
-// vocabulary. What it lacks is taken from elsewhere in the event, and from the log.
+// inForm is the event as a type of a vocabulary; isTheirs means that it came in this vocabulary. What an
+// event from elsewhere lacks is taken from the log, and so is what may be missing in one of the daemon's.
 func (e *Event) inForm(typeName string, isTheirs bool) (json.RawMessage, bool) {
 	b, s, isDaemon := e.Body(), schemas()[typeName], typeName == daemonEvent
 	texts := map[string]string{
@@ -51,25 +48,22 @@ func (e *Event) inForm(typeName string, isTheirs bool) (json.RawMessage, bool) {
 	if isDaemon {
 		texts["status"] = daemonStatus(b.Text("status"))
 	}
-	if isTheirs && !isDaemon {
-		out, err := Canonical(typeName, e.Wire)
-		return out, err == nil
-	}
 	o := Object{{Name: s.tag, Value: Quote(e.Kind)}}
+	if isTheirs {
+		o = b.levels[3]
+	}
 	for _, f := range slices.Concat(s.fields, s.kinds[e.Kind]) {
-		raw := b.Raw(f.name)
 		text, isText := texts[f.name]
+		raw := b.Raw(f.name)
 		switch {
-		case isTheirs && b.levels[3].Get(f.name) != nil:
-			raw = b.levels[3].Get(f.name)
+		case isTheirs && (!isDaemon || o.Get(f.name) != nil):
 		case isText && (isDaemon || text != "" || f.name == "prompt"):
-			raw = Quote(text)
-		case raw == nil && isDaemon: // a counter
-			raw = json.RawMessage("0")
-		case raw == nil || isText:
-			continue
+			o = o.With(f.name, Quote(text))
+		case !isText && raw != nil:
+			o = o.With(f.name, raw)
+		case isDaemon:
+			o = o.With(f.name, json.RawMessage("0")) // a counter
 		}
-		o = append(o, Member{Name: f.name, Value: raw})
 	}
 	out, wrong := s.object(0, o)
 	return out.encode(), wrong == nil
@@ -86,8 +80,8 @@ func daemonStatus(status string) string {
 	return "failed"
 }
 
-// lines are the lines of the daemon and of the session channel for their events, to the
-// letter, with the names of members.
+// lines are the lines of the daemon and of the session channel for their events, to the letter, with the
+// names of members.
 var lines = map[string]string{
 	TurnStarted:         "TurnStarted(agent=$agent, turn_id=$turn_id, transport=$transport)",
 	TurnCompleted:       "TurnCompleted(agent=$agent, turn_id=$turn_id, transport=$transport)",
@@ -119,18 +113,17 @@ func shown(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// Line is the event in one line for people; nothing in it is escaped. To its owner's line
-// it adds how a turn ended that did not just complete.
+// Line is the event in one line for people; nothing in it is escaped. To its owner's line it adds how a
+// turn ended that did not just complete.
 func Line(e *Event) string {
 	s := display(e)
-	if raw, ok := AsWire(e, Daemon); ok && e.Kind == TurnCompleted && members(raw).Text("status") != "completed" {
-		s += ", " + members(raw).Text("status")
+	if status := daemonStatus(e.Text("status")); e.Kind == TurnCompleted && status != "completed" {
+		s += ", " + status
 	}
 	return s
 }
 
-// display is the line without the kind where that would be all: that of its owner, if
-// there is one.
+// display is the line without the kind where that would be all: that of its owner, if there is one.
 func display(e *Event) string {
 	for _, owner := range []Vocabulary{Daemon, Session} {
 		if raw, ok := AsWire(e, owner); ok && lines[e.Kind] != "" {
@@ -170,8 +163,7 @@ var envelopeFields = []string{
 	"event_type", "update_type", "sessionUpdate", "session_id", "sessionId", "jsonrpc", "method", "params", "update",
 }
 
-// ownFields are those of the innermost level of the event that has any beside the common
-// ones.
+// ownFields are those of the innermost level of the event that has any beside the common ones.
 func (b Body) ownFields() (out Object) {
 	for _, level := range b.levels {
 		for _, m := range level.without(envelopeFields...) {

@@ -7,18 +7,16 @@ import (
 	"strings"
 )
 
-// Body is what an event says beyond the fields that all events have: its own fields
-// first, then what is kept under Wire, whatever its vocabulary. It is good as long as
-// nobody changes the event. The names in aliases are found wherever a vocabulary keeps
-// them, any other name as it is.
+// Body is what an event says beyond the fields that all events have: its own fields first, then what is
+// kept under Wire, whatever its vocabulary. It is good as long as nobody changes the event. The names in
+// aliases are found wherever a vocabulary keeps them, any other name as it is.
 type Body struct {
 	event   *Event
 	levels  [4]Object // its own fields; the update, the params around it, the whole
 	isCodex bool
 }
 
-// aliases say where else the vocabularies keep what has a plain name: members, or
-// members of members.
+// aliases say where else the vocabularies keep what has a plain name: members, or members of members.
 var aliases = map[string][][]string{
 	"session":      {{"session_id"}, {"sessionId"}},
 	"turn_id":      {{"turnId"}, {"turn", "id"}},
@@ -35,8 +33,8 @@ var aliases = map[string][][]string{
 	"code":         {{"exit_code"}},
 }
 
-// Body reads what is under Wire. An event without one, or with one that is no object,
-// has only its own fields.
+// Body reads what is under Wire. An event without one, or with one that is no object, has only its own
+// fields.
 func (e *Event) Body() Body {
 	var update, params, whole Object = nil, nil, members(e.Wire)
 	typeName, _ := detectCall(whole)
@@ -90,8 +88,8 @@ func (b Body) Text(names ...string) string {
 	return ""
 }
 
-// text passes over what is no string or empty, which Raw does not: status is an object
-// where Codex speaks of a thread.
+// text passes over what is no string or empty, which Raw does not: status is an object where Codex speaks
+// of a thread.
 func (b Body) text(name string) (s string) {
 	for raw := range b.values(name) {
 		if s = unquote(raw); s != "" {

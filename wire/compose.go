@@ -10,10 +10,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Compose makes an event of a kind and of fields as somebody types them. A value is a
-// string, unless the kind's field is a number or the value is a JSON object or array.
-// turn_id, session and event_id become the event's own. If a field has the name of
-// another that all events have (seq, at, team, agent, source), all go under Wire.
+// Compose makes an event of a kind and of fields as somebody types them. A value is a string, unless the
+// kind's field is a number or the value is a JSON object or array. turn_id, session and event_id become
+// the event's own. If a field has the name of another that all events have (seq, at, team, agent,
+// source), all go under Wire.
 func Compose(kind string, pairs [][2]string) (Event, error) {
 	e := Event{Kind: kind}
 	if !isKind(kind) {
@@ -22,7 +22,8 @@ func Compose(kind string, pairs [][2]string) (Event, error) {
 	if hasKind(mailboxEvent, kind) {
 		return e, fmt.Errorf("%s is evidence of a message, and appended by who moves it", kind)
 	}
-	tag, fields := kindOf(kind)
+	s := schemas()[typeOf(kind)]
+	tag, fields := s.tag, s.kinds[kind]
 	whole := Object{{Name: tag, Value: Quote(kind)}}
 	for _, p := range pairs {
 		name, value := p[0], p[1]

@@ -9,8 +9,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Event is one line of an agent's event log. Kinds of our own have their fields beside
-// the common ones (Extra); an event of another vocabulary is kept whole under Wire.
+// Event is one line of an agent's event log. Kinds of our own have their fields beside the common ones
+// (Extra); an event of another vocabulary is kept whole under Wire.
 type Event struct {
 	Seq     uint64          `json:"seq"`         // from 1, no gaps, per agent; given by the log
 	At      time.Time       `json:"at,omitzero"` // when it was appended, UTC
@@ -52,8 +52,8 @@ const (
 // isEventField reports whether all events have a field.
 func isEventField(name string) bool { return schemas()["log.Event"].has(name) }
 
-// With is the event with a field of its kind set to a value. A value that cannot be
-// written as JSON changes nothing.
+// With is the event with a field of its kind set to a value. A value that cannot be written as JSON
+// changes nothing.
 func (e Event) With(key string, value any) Event {
 	if raw, err := Marshal(value); err == nil {
 		e.Extra = jsontext.Value(members(e.Extra).With(key, raw).encode())
@@ -67,8 +67,8 @@ func (e *Event) Field(key string) string { return members(e.Extra).Text(key) }
 // MessageID is the id of the message that an event of the mailbox is about.
 func (e *Event) MessageID() ID { return ID(e.Field("id")) }
 
-// Append appends the event as one line of JSON, without a line feed. It appends nothing
-// if Wire or Extra is not JSON.
+// Append appends the event as one line of JSON, without a line feed. It appends nothing if Wire or Extra
+// is not JSON.
 func (e *Event) Append(dst []byte) []byte {
 	line, err := e.MarshalJSON()
 	if err != nil {

@@ -11,16 +11,16 @@ import (
 	"github.com/google/uuid"
 )
 
-// ID is the id of a message: a UUIDv7 in lower case, with hyphens. Its first
-// 48 bits are the milliseconds since 1970, so ids sort by time of making.
+// ID is the id of a message: a UUIDv7 in lower case, with hyphens. Its first 48 bits are the milliseconds
+// since 1970, so ids sort by time of making.
 type ID string
 
-// NewID makes an id of the present moment. Ids made by one process ascend, also within a
-// millisecond and when the clock is set back. May be called concurrently.
+// NewID makes an id of the present moment. Ids made by one process ascend, also within a millisecond and
+// when the clock is set back. May be called concurrently.
 func NewID() ID { return ID(uuid.Must(uuid.NewV7()).String()) }
 
-// Derive makes the id of something that follows from parent, such as its acknowledgement:
-// the same act twice is the same message. It has the time bits of its parent.
+// Derive makes the id of something that follows from parent, such as its acknowledgement: the same act
+// twice is the same message. It has the time bits of its parent.
 func Derive(purpose string, parent ID, author Address) ID {
 	sum := sha256.Sum256([]byte(purpose + "\x00" + string(parent) + "\x00" + author.String()))
 	u := uuid.UUID(sum[:16])

@@ -14,8 +14,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// DecodeError says what is wrong with a text and where. Line and Column count
-// from 1, the column in bytes.
+// DecodeError says what is wrong with a text and where. Line and Column count from 1, the column in
+// bytes.
 type DecodeError struct {
 	Line, Column int
 	Msg          string
@@ -42,10 +42,9 @@ func (e *DecodeError) in(data []byte) error {
 // ErrNotObject is returned for JSON that is no object.
 var ErrNotObject = errors.New("not a JSON object")
 
-// lenient is how all JSON is read and written. Half of a surrogate pair, which
-// JavaScript writes where it cuts a text, is no error: it becomes U+FFFD in a string
-// that we take, and stays in JSON that we keep. Bytes that are not UTF-8 are refused
-// before. Of two members with one name the last counts.
+// lenient is how all JSON is read and written. Half of a surrogate pair, which JavaScript writes where it
+// cuts a text, is no error: it becomes U+FFFD in a string that we take, and stays in JSON that we keep.
+// Bytes that are not UTF-8 are refused before. Of two members with one name the last counts.
 var lenient = jsonv2.JoinOptions(
 	jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true), jsontext.PreserveRawStrings(true))
 
@@ -82,8 +81,7 @@ func parseTime(s string) (time.Time, error) {
 	return t, nil
 }
 
-// chronoTime is a time as Rust's chrono writes it, and we do: with 0, 3, 6 or 9 digits
-// after the point.
+// chronoTime is a time as Rust's chrono writes it, and we do: with 0, 3, 6 or 9 digits after the point.
 func chronoTime(t time.Time) string {
 	s := t.UTC().Format("2006-01-02T15:04:05.000000000")
 	for range 3 {
@@ -92,13 +90,13 @@ func chronoTime(t time.Time) string {
 	return strings.TrimSuffix(s, ".") + "Z"
 }
 
-// A record is a Go type of a vocabulary. It has the members of all its kinds; those of
-// the one that it is are read and written.
+// A record is a Go type of a vocabulary. It has the members of all its kinds; those of the one that it is
+// are read and written.
 type record interface{ typeName() string }
 
-// Marshal writes a value in one line of JSON, with nothing escaped that JSON does not
-// ask for. A record is written exactly as its owner would, and refused where its owner
-// would. The same value always gives the same text.
+// Marshal writes a value in one line of JSON, with nothing escaped that JSON does not ask for. A record
+// is written exactly as its owner would, and refused where its owner would. The same value always gives
+// the same text.
 func Marshal(v any) ([]byte, error) {
 	out, err := jsonv2.Marshal(v, writing)
 	r, isRecord := v.(record)
@@ -112,8 +110,8 @@ func Marshal(v any) ([]byte, error) {
 	return known, nil
 }
 
-// Unmarshal reads one JSON value. Names must have exactly this case. What is wrong with
-// the text or with a record is a *DecodeError, or ErrNotObject.
+// Unmarshal reads one JSON value. Names must have exactly this case. What is wrong with the text or with
+// a record is a *DecodeError, or ErrNotObject.
 func Unmarshal(data []byte, v any) (err error) {
 	if r, isRecord := v.(record); isRecord {
 		data, err = Canonical(r.typeName(), data)

@@ -98,8 +98,7 @@ func (m *Message) Title() string {
 	return strings.TrimSpace(line)
 }
 
-// MarshalJSON writes the message in one line. The error is a Payload, Meta or Extra that
-// is no JSON.
+// MarshalJSON writes the message in one line. The error is a Payload, Meta or Extra that is no JSON.
 func (m *Message) MarshalJSON() ([]byte, error) {
 	type plain Message // without this method
 	out := plain(*m)
@@ -107,8 +106,8 @@ func (m *Message) MarshalJSON() ([]byte, error) {
 	return jsonv2.Marshal(&out, writing)
 }
 
-// Encode is the message as it lies on disk, in one line. The error is a body over
-// MaxBody, a whole over MaxFile, or that of MarshalJSON.
+// Encode is the message as it lies on disk, in one line. The error is a body over MaxBody, a whole over
+// MaxFile, or that of MarshalJSON.
 func (m *Message) Encode() ([]byte, error) {
 	if len(m.Body) > MaxBody {
 		return nil, fmt.Errorf("the body %w", checkBody(m.Body))
@@ -133,8 +132,8 @@ func checkBody(body string) error {
 	return nil
 }
 
-// Decode reads a message as it lies on disk, with an id, a sender and full addresses. The
-// error is a *DecodeError or ErrNotObject.
+// Decode reads a message as it lies on disk, with an id, a sender and full addresses. The error is a
+// *DecodeError or ErrNotObject.
 func Decode(data []byte) (*Message, error) {
 	m, err := decode(data, "")
 	switch {
@@ -153,10 +152,10 @@ func Decode(data []byte) (*Message, error) {
 // ErrNotMessage says that JSON is no message of ours.
 var ErrNotMessage = errors.New("no message")
 
-// DecodeDropped reads a message that may be incomplete, as people and programs drop it:
-// bare names are completed with team, "to" may be one string, and an id that is none of
-// ours is kept in meta.atm.id. The error is ErrNotMessage where no member makes it one
-// of ours (a package.json has a "type", too), else a *DecodeError.
+// DecodeDropped reads a message that may be incomplete, as people and programs drop it: bare names are
+// completed with team, "to" may be one string, and an id that is none of ours is kept in meta.atm.id. The
+// error is ErrNotMessage where no member makes it one of ours (a package.json has a "type", too), else a
+// *DecodeError.
 func DecodeDropped(data []byte, team Name) (*Message, error) {
 	o, err := ReadObject(data)
 	if err == ErrNotObject || err == nil && !isMessage(o) {
@@ -179,9 +178,8 @@ func isMessage(o Object) bool {
 	return slices.ContainsFunc(o.without("id", "type", "meta"), isOurs)
 }
 
-// DecodeOutgoing reads a message that somebody wants to send. Nothing has to be there,
-// and a bare sender is completed with team. "to" is one name or several, and is
-// returned as it was written.
+// DecodeOutgoing reads a message that somebody wants to send. Nothing has to be there, and a bare sender
+// is completed with team. "to" is one name or several, and is returned as it was written.
 func DecodeOutgoing(data []byte, team Name) (m *Message, to []string, err error) {
 	outgoing, err := Canonical("message.Outgoing", data)
 	if err == nil {
@@ -191,8 +189,8 @@ func DecodeOutgoing(data []byte, team Name) (m *Message, to []string, err error)
 	return m, to, err
 }
 
-// decode reads a message in which nothing has to be there, without some of its members. A
-// member of ours that is null counts as absent.
+// decode reads a message in which nothing has to be there, without some of its members. A member of ours
+// that is null counts as absent.
 func decode(data []byte, team Name, without ...string) (*Message, error) {
 	o, err := ReadObject(data)
 	if err != nil {

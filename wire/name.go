@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Name is the name of an agent or a team: [a-z0-9][a-z0-9_-]{0,63}, and not reserved. One
-// that came out of ParseName is safe as one component of a path.
+// Name is the name of an agent or a team: [a-z0-9][a-z0-9_-]{0,63}, and not reserved. One that came out
+// of ParseName is safe as one component of a path.
 type Name string
 
 // ParseName checks s. The error says what is wrong with it, for people.
@@ -42,8 +42,8 @@ func (a Address) String() string {
 	return string(a.Agent) + "@" + string(a.Team)
 }
 
-// ParseAddress reads "agent" or "agent@team"; team fills in a missing one.
-// "drop@team" is understood, as the sender of what was dropped by hand.
+// ParseAddress reads "agent" or "agent@team"; team fills in a missing one. "drop@team" is understood, as
+// the sender of what was dropped by hand.
 func ParseAddress(s string, team Name) (Address, error) {
 	agent, t, found := strings.Cut(s, "@")
 	if !found {

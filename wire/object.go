@@ -9,8 +9,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Object is a JSON object: its members in order, with repeated ones, and with their
-// values as they were written.
+// Object is a JSON object: its members in order, with repeated ones, and with their values as they were
+// written.
 type Object []Member
 
 // Member is one member of an object.
@@ -21,8 +21,8 @@ type Member struct {
 	at int // bytes from the beginning of the text to the value
 }
 
-// ReadObject takes an object apart. The error is a *DecodeError, or
-// ErrNotObject for JSON that is something else.
+// ReadObject takes an object apart. The error is a *DecodeError, or ErrNotObject for JSON that is
+// something else.
 func ReadObject(data []byte) (Object, error) {
 	if err := syntax(data); err != nil {
 		return nil, err
@@ -63,8 +63,7 @@ func split(data []byte, kind jsontext.Kind) (o Object) {
 	return o
 }
 
-// Get is the value of a member: the last one if it is repeated, nil if it is absent or
-// null.
+// Get is the value of a member: the last one if it is repeated, nil if it is absent or null.
 func (o Object) Get(name string) json.RawMessage {
 	for _, m := range slices.Backward(o) {
 		if m.Name == name && string(m.Value) != "null" {

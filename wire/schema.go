@@ -16,8 +16,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A schema says what a value has to be, and how its owner writes it. It is a simple
-// value (read), an array (each) or an object.
+// A schema says what a value has to be, and how its owner writes it. It is a simple value (read), an
+// array (each) or an object.
 type schema struct {
 	read    func(json.RawMessage) (json.RawMessage, error)
 	each    *schema
@@ -101,16 +101,12 @@ func (all types) get(name string) *schema {
 }
 
 func simpleTypes() types {
-	str := value("a string", func(raw json.RawMessage) bool { return raw[0] == '"' })
-	address := parsed(func(s string) (string, error) {
-		_, err := ParseAddress(s, "any") // a bare name is completed later
-		return s, err
-	})
+	str := ofKind('"', "a string")
 	return types{
 		"any":       value("", func(json.RawMessage) bool { return true }),
 		"string":    str,
-		"array":     value("an array", func(raw json.RawMessage) bool { return raw[0] == '[' }),
-		"map":       value("an object", func(raw json.RawMessage) bool { return raw[0] == '{' }),
+		"array":     ofKind('[', "an array"),
+		"map":       ofKind('{', "an object"),
 		"bool":      goType[bool]("true or false"),
 		"number":    goType[float64]("a number"),
 		"int":       goType[int64]("a whole number"),
@@ -123,14 +119,20 @@ func simpleTypes() types {
 		"id":        parsed(ParseID),
 		"name":      parsed(ParseName),
 		"time":      parsed(func(s string) (string, error) { t, err := parseTime(s); return chronoTime(t), err }),
-		"address":   address,
-		"addresses": {each: address, isAlone: true},
+		"addresses": {each: parsed(checkAddress), isAlone: true},
+		"address":   parsed(checkAddress),
 		"names":     {each: str, isAlone: true},
 		"body": {read: func(raw json.RawMessage) (json.RawMessage, error) {
 			value, err := str.read(raw)
 			return value, cmp.Or(err, checkBody(unquote(raw)))
 		}},
 	}
+}
+
+// checkAddress returns an address, which may be a bare name: that is completed later.
+func checkAddress(s string) (string, error) {
+	_, err := ParseAddress(s, "any")
+	return s, err
 }
 
 // value is a value that is written as it came.
@@ -143,10 +145,14 @@ func value(words string, fits func(raw json.RawMessage) bool) *schema {
 	}}
 }
 
+func ofKind(kind byte, words string) *schema {
+	return value(words, func(raw json.RawMessage) bool { return raw[0] == kind })
+}
+
 // goType is a value that a Go type can have.
 func goType[T any](words string) *schema {
 	return value(words, func(raw json.RawMessage) bool {
-		return string(raw) != "null" && jsonv2.Unmarshal(raw, new(T), lenient) == nil
+		return raw[0] != 'n' && jsonv2.Unmarshal(raw, new(T), lenient) == nil // null fits each
 	})
 }
 
@@ -156,13 +162,10 @@ func fitting(words string, fits func(string) bool) *schema {
 
 func oneOf(words []string) *schema {
 	last := len(words) - 1
-	return fitting(strings.Join(words[:last], ", ")+" or "+words[last], func(s string) bool {
-		return slices.Contains(words, s)
-	})
+	return fitting(strings.Join(words[:last], ", ")+" or "+words[last], func(s string) bool { return slices.Contains(words, s) })
 }
 
-// parsed is a string that is written as its type has it. It may not have half of a
-// surrogate pair.
+// parsed is a string that is written as its type has it. It may not have half of a surrogate pair.
 func parsed[T ~string](parse func(string) (T, error)) *schema {
 	return &schema{read: func(raw json.RawMessage) (json.RawMessage, error) {
 		if raw[0] != '"' {
@@ -177,32 +180,25 @@ func parsed[T ~string](parse func(string) (T, error)) *schema {
 	}}
 }
 
-// Canonical reads a value of another vocabulary and returns it as its owner writes
-// it: in one line, the members in their order, without those that the owner does not
-// know. The type is one of vocabularies.txt: "session.HumanInput". The error is a
-// *DecodeError, or ErrNotObject.
+// Canonical reads a value of another vocabulary and returns it as its owner writes it: in one line, the
+// members in their order, without those that the owner does not know. The type is one of
+// vocabularies.txt: "session.HumanInput". The error is a *DecodeError, or ErrNotObject.
 func Canonical(typeName string, data []byte) (json.RawMessage, error) {
-	s := schemas()[typeName]
+	s, raw := schemas()[typeName], bytes.TrimSpace(data)
 	if s == nil {
 		return nil, fmt.Errorf("%q is no type of a vocabulary", typeName)
 	}
-	if s.read != nil {
-		if err := syntax(data); err != nil {
-			return nil, err
-		}
-		out, wrong := s.canonical(0, bytes.TrimSpace(data))
-		return out, wrong.in(data)
-	}
-	o, err := ReadObject(data)
-	if err != nil {
+	if err := syntax(data); err != nil {
 		return nil, err
 	}
-	out, wrong := s.object(0, o)
-	return out.encode(), wrong.in(data)
+	if s.read == nil && raw[0] != '{' {
+		return nil, ErrNotObject
+	}
+	out, wrong := s.canonical(bytes.IndexByte(data, raw[0]), raw)
+	return out, wrong.in(data)
 }
 
-// canonical checks a value that begins at an offset of the text, and returns it as its
-// owner writes it.
+// canonical checks a value that begins at an offset of the text, and returns it as its owner writes it.
 func (s *schema) canonical(at int, raw json.RawMessage) (json.RawMessage, *DecodeError) {
 	switch {
 	case s.read != nil:
@@ -257,10 +253,8 @@ func (s *schema) object(at int, o Object) (out Object, err *DecodeError) {
 			out = append(out, Member{Name: f.name, Value: value})
 		}
 	}
-	for _, m := range o {
-		if s.isOpen && !s.has(m.Name) {
-			out = append(out, m)
-		}
+	if s.isOpen {
+		out = append(out, slices.DeleteFunc(slices.Clone(o), func(m Member) bool { return s.has(m.Name) })...)
 	}
 	return out, nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // SessionEvent is what a session tells the channel.
@@ -31,14 +32,13 @@ func (e SessionEvent) String() string {
 	return ownersLine(e.Kind, members(raw))
 }
 
-// OutputStream is where output came from: "std_out" or "std_err" on the wire, stdout
-// and stderr to people.
+// OutputStream is where output came from: "std_out" or "std_err" on the wire, stdout and stderr to
+// people.
 type OutputStream string
 
 func (s OutputStream) String() string { return strings.Replace(string(s), "std_", "std", 1) }
 
-// HumanInput is what a person says to a session. Without an ArtifactURI it is about the
-// whole draft.
+// HumanInput is what a person says to a session. Without an ArtifactURI it is about the whole draft.
 type HumanInput struct {
 	Kind        string  `json:"input_type"`
 	Text        string  `json:"text"`
@@ -68,9 +68,9 @@ func (h HumanInput) String() string {
 	return h.Kind
 }
 
-// HumanText is the text that stands for a HumanInput in a mailbox: the message's text,
-// or the kind in words. ok is false for JSON that is no HumanInput; the error, a
-// *DecodeError, is for one with a wrong value.
+// HumanText is the text that stands for a HumanInput in a mailbox: the message's text, or the kind in
+// words. ok is false for JSON that is no HumanInput; the error, a *DecodeError, is for one with a wrong
+// value.
 func HumanText(data []byte) (body string, ok bool, err error) {
 	tag := members(data).Get("input_type")
 	if tag == nil || tag[0] == '"' && !hasKind("session.HumanInput", unquote(tag)) {
@@ -110,9 +110,9 @@ type SessionMessage struct {
 	Sender    string    `json:"sender"` // human, agent or ta-system
 	Content   string    `json:"content"`
 	Timestamp time.Time `json:"timestamp"`
-}
 
-func (SessionMessage) typeName() string { return "session.SessionMessage" }
+	Extra jsontext.Value `json:"-"` // an object of what this version does not know, for who keeps it
+}
 
 // InteractiveSession is one running conversation with an agent.
 type InteractiveSession struct {
@@ -127,10 +127,7 @@ type InteractiveSession struct {
 	DraftIDs  []UUID                  `json:"draft_ids,omitempty"` // in the order in which they came, each once
 }
 
-func (InteractiveSession) typeName() string { return "session.InteractiveSession" }
-
-// Transition moves the session to another state. The error, a *SessionError,
-// changes nothing.
+// Transition moves the session to another state. The error, a *SessionError, changes nothing.
 func (s *InteractiveSession) Transition(to InteractiveSessionState, now time.Time) error {
 	if !slices.Contains(transitions[s.State], to) {
 		return &SessionError{Reason: fmt.Sprintf("invalid session transition from %s to %s", s.State, to)}

@@ -55,10 +55,9 @@ func marshalled(v any) string {
 // goTypes are the records that have a Go type: each reads and writes as its schema
 // does.
 var goTypes = map[string]func(data []byte) (any, error){
-	"session.SessionEvent": typed[SessionEvent], "session.HumanInput": typed[HumanInput], "session.SessionMessage": typed[SessionMessage],
-	"session.InteractiveSession": typed[InteractiveSession], "session.OutputStream": typed[OutputStream],
-	"session.InteractiveSessionState": typed[InteractiveSessionState],
-	"missiond.PTYAgentInfo":           typed[PTYAgentInfo], "missiond.SessionState": typed[SessionState],
+	"session.SessionEvent": typed[SessionEvent], "session.HumanInput": typed[HumanInput],
+	"session.OutputStream":  typed[OutputStream],
+	"missiond.PTYAgentInfo": typed[PTYAgentInfo],
 }
 
 func typed[T any](data []byte) (any, error) {

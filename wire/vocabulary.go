@@ -3,7 +3,6 @@ package wire
 import (
 	"bytes"
 	"cmp"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -28,37 +27,27 @@ const (
 	mailboxEvent  = "log.MailboxEvent"
 )
 
-// eventTypes are the types whose kinds are kinds of event. Their tags tell the
-// vocabularies apart, the first one found: a tool call of ACP has a "kind" too.
+// eventTypes are the types whose kinds are kinds of event. Their tags tell the vocabularies apart, the
+// first one found: a tool call of ACP has a "kind" too.
 var eventTypes = []string{sessionEvent, currentUpdate, olderUpdate, daemonEvent, runnerEvent, mailboxEvent}
 
 // hasKind reports whether a type has a kind.
 func hasKind(typeName, kind string) bool { _, ok := schemas()[typeName].kinds[kind]; return ok }
 
-// kindOf is the tag of a kind of event, and its fields; that of our own for one that
-// nobody knows.
-func kindOf(kind string) (tag string, fields []field) {
-	for _, name := range eventTypes {
-		if hasKind(name, kind) {
-			return schemas()[name].tag, schemas()[name].kinds[kind]
-		}
+// typeOf is the type of event that has a kind. One that nobody knows counts as the daemon's, whose tag is
+// ours, too.
+func typeOf(kind string) string {
+	i := slices.IndexFunc(eventTypes, func(name string) bool { return hasKind(name, kind) })
+	if i < 0 {
+		return daemonEvent
 	}
-	return "kind", nil
+	return eventTypes[i]
 }
 
-// Kinds are the kinds of event that mean something here, sorted.
-func Kinds() (all []string) {
-	for _, name := range eventTypes {
-		all = slices.AppendSeq(all, maps.Keys(schemas()[name].kinds))
-	}
-	slices.Sort(all)
-	return all
-}
-
-// detect says of which type of event an object is, and its kind; "" for none. What has a
-// body or a recipient is a message, whatever else it carries. A "kind" with capitals is
-// somebody else's (a Kubernetes manifest has one too). An update of the current ACP may
-// be bare, in {"sessionId","update"}, or in its whole JSON-RPC notification.
+// detect says of which type of event an object is, and its kind; "" for none. What has a body or a
+// recipient is a message, whatever else it carries. A "kind" with capitals is somebody else's (a
+// Kubernetes manifest has one too). An update of the current ACP may be bare, in {"sessionId","update"},
+// or in its whole JSON-RPC notification.
 func detect(o Object) (typeName, kind string) {
 	if o.Has("body", "to", "from", "subject") {
 		return "", ""
@@ -67,7 +56,11 @@ func detect(o Object) (typeName, kind string) {
 		return typeName, kind
 	}
 	for _, name := range eventTypes {
-		if kind := o.Text(schemas()[name].tag); isKind(kind) {
+		tag := schemas()[name].tag
+		if kind := o.Text(tag); isKind(kind) {
+			if exact := typeOf(kind); schemas()[exact].tag == tag {
+				name = exact
+			}
 			return name, kind
 		}
 	}
@@ -110,8 +103,8 @@ func detectCall(o Object) (typeName, kind string) {
 	return "codex.Call", cmp.Or(kind, codexKinds[method], kindName(method))
 }
 
-// codexKinds are the kinds of event that the methods of Codex's app-server mean, and the
-// statuses of its threads. Any other method is a kind of its own.
+// codexKinds are the kinds of event that the methods of Codex's app-server mean, and the statuses of its
+// threads. Any other method is a kind of its own.
 var codexKinds = map[string]string{
 	"turn/started": TurnStarted, "turn/completed": TurnCompleted, "thread/started": "session_start",
 	"thread/closed": "session_end", "error": StreamFailed,

@@ -1,6 +1,6 @@
-// Package wire defines messages, events and addresses, and reads and writes them. It
-// knows four other vocabularies; vocabularies.txt says what their values are, and ours.
-// It does no I/O and needs no clock but for new ids.
+// Package wire defines messages, events and addresses, and reads and writes them. It knows four other
+// vocabularies; vocabularies.txt says what their values are, and ours. It does no I/O and needs no clock
+// but for new ids.
 //
 // What you may rely on:
 //
@@ -11,6 +11,6 @@
 //   - Encoding is compact JSON in one line of UTF-8, with nothing escaped that JSON
 //     does not ask for.
 //
-// Message is the project's contract, version 1; docs/format.md has the table. Values are
-// plain: copy them, and share them between goroutines while nobody writes.
+// Message is the project's contract, version 1; docs/format.md has the table. Values are plain: copy
+// them, and share them between goroutines while nobody writes.
 package wire

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/creack/pty"
 	"golang.org/x/term"
 
@@ -341,5 +342,33 @@ func TestRepainted(t *testing.T) {
 		w.shows("\a\x1b]9;")
 		w.types("q")
 		w.ends(0)
+	}
+}
+
+// On a terminal what waits stands in columns that fit it, in colour unless NO_COLOR says no.
+func TestPendingInColumns(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.atm(0, "event", "confirm_required", "tool=Bash", "prompt="+strings.Repeat("rm -rf build ", 20), "--as", "alice")
+	s.atm(0, "event", "waiting_for_input", "prompt=Welcher Zweig, 世界?", "--as", "bob")
+	for _, mode := range []string{"TERM=xterm", "NO_COLOR=1"} {
+		s.env = append(s.env, mode)
+		w := s.open(false, "pending")
+		w.ends(0)
+		w.shows("世界?\r\n    bob runs under no runner")
+		plain := ansi.Strip(w.String())
+		if isColoured := plain != w.String(); isColoured != (mode == "TERM=xterm") {
+			t.Errorf("%s: %q", mode, w.String())
+		}
+		lines := strings.Split(plain, "\r\n")
+		if !strings.HasPrefix(lines[0], "-  alice  permission  0s  Bash: rm") && !strings.HasPrefix(lines[0], "-  alice  permission  1s  Bash: rm") ||
+			!strings.HasPrefix(lines[2], "-  bob    prompt      ") {
+			t.Errorf("not in columns: %q", lines)
+		}
+		for _, line := range lines {
+			if ansi.StringWidth(line) > 90 {
+				t.Errorf("does not fit 90 columns: %q", line)
+			}
+		}
 	}
 }

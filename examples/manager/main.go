@@ -21,6 +21,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -69,10 +70,10 @@ func start(ctx context.Context, dir, driverName string, command []string) (*agen
 		return nil, fmt.Errorf("no driver %q: there are %s", driverName, strings.Join(driver.Names(), ", "))
 	}
 	path := filepath.Join(dir, ".atm")
-	if _, err := teams.Make(path); err != nil {
+	if _, err := rootdir.Make(path); err != nil {
 		return nil, err
 	}
-	root, err := teams.Open(teams.Found{Path: path}, nil)
+	root, err := teams.Open(rootdir.Found{Path: path}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +96,7 @@ func start(ctx context.Context, dir, driverName string, command []string) (*agen
 	run := string(wire.NewID())
 	options := ptyrun.Options{
 		Box: a.bob, Run: run, Command: command, Dir: dir, Driver: d, Cols: 120, Rows: 30,
-		Env: append(os.Environ(), "ATM_RUN="+run, "TERM=xterm-256color", "PS1=$ "), Held: a.hold.StillHeld,
+		Env: append(os.Environ(), "ATM_RUN="+run, "TERM=xterm-256color", "PS1=$ "), Hold: a.hold,
 		// A manager's policy; without it everything is asked.
 		Decide: func(tool, input string) ptyrun.Decision { return ptyrun.Ask },
 	}

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 )
 
@@ -115,77 +114,9 @@ func (f *file) uninstall(e edit) error {
 	return nil
 }
 
-// recordFile is the file with the record, to be written or removed; nil: there is none.
-func (f *file) recordFile() (*file, error) {
-	if f.recordPath == "" || f.record == nil {
-		return nil, nil
-	}
-	data, err := json.Marshal(f.record)
-	if err != nil {
-		return nil, err
-	}
-	r := &file{path: f.recordPath, real: f.recordPath, after: data, remove: f.isRemoval}
-	r.before, r.info, err = readFile(r.real)
-	return r, err
-}
-
-// writeFiles puts every file in place. Nothing is replaced before all of them are written beside it;
-// when that fails nothing of it is left.
-func writeFiles(files []*file) error {
-	var made []string // new directories, the inner ones first
-	temps := make([]string, len(files))
-	defer func() {
-		for _, path := range append(temps, made...) {
-			os.Remove(path) // what is in use stays: it is not empty, or has another name by now
-		}
-	}()
-	for i, f := range files {
-		if f.remove {
-			continue
-		}
-		var missing []string
-		dir := filepath.Dir(f.real)
-		for d := dir; !exists(d); d = filepath.Dir(d) {
-			missing = append(missing, d)
-		}
-		made = append(missing, made...)
-		err := os.MkdirAll(dir, 0o700)
-		if err == nil {
-			temps[i], err = f.writeTemp()
-		}
-		if err != nil {
-			return err
-		}
-	}
-	for i, f := range files {
-		if err := f.replace(temps[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return !errors.Is(err, fs.ErrNotExist)
-}
-
-// writeTemp writes the new content beside the file. The name is good also with an error.
-func (f *file) writeTemp() (string, error) {
-	t, err := os.CreateTemp(filepath.Dir(f.real), "."+filepath.Base(f.real)+".*")
-	if err != nil {
-		return "", err
-	}
-	mode := fs.FileMode(0o600)
-	if f.info != nil {
-		mode = f.info.Mode().Perm()
-	}
-	_, err = t.Write(f.after)
-	return t.Name(), errors.Join(err, t.Chmod(mode), t.Sync(), t.Close())
-}
-
-// replace puts the new content in place, if the file is still what was read.
-func (f *file) replace(temp string) error {
+// save writes the file, if it is still what was read, or removes it. Its record comes before it and goes
+// after it.
+func (f *file) save() error {
 	now, info, err := readFile(f.real)
 	if err != nil {
 		return err
@@ -193,14 +124,53 @@ func (f *file) replace(temp string) error {
 	if !bytes.Equal(now, f.before) || (info == nil) != (f.info == nil) {
 		return fmt.Errorf("%s: another program changed it in the meantime, and it was left alone", f.path)
 	}
-	if !f.remove {
-		return os.Rename(temp, f.real)
+	hasRecord := f.recordPath != "" && f.record != nil
+	if hasRecord && !f.isRemoval {
+		data, err := json.Marshal(f.record)
+		if err == nil {
+			err = replaceFile(f.recordPath, data, 0o600)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	if err := os.Remove(f.real); err != nil {
+	if f.remove {
+		err = removeFile(f.real)
+	} else if f.info != nil {
+		err = replaceFile(f.real, f.after, f.info.Mode().Perm())
+	} else {
+		err = replaceFile(f.real, f.after, 0o600)
+	}
+	if err == nil && hasRecord && f.isRemoval {
+		err = removeFile(f.recordPath)
+	}
+	return err
+}
+
+// replaceFile puts a file in place in one step, with the directories that it needs.
+func replaceFile(path string, data []byte, mode fs.FileMode) error {
+	dir, name := filepath.Split(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	// What was made for the file goes with it, unless something else is in there.
-	dir := filepath.Dir(f.real)
+	temp, err := os.CreateTemp(dir, "."+name+".*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temp.Name()) // unless it has its own name by then
+	_, err = temp.Write(data)
+	if err := errors.Join(err, temp.Chmod(mode), temp.Sync(), temp.Close()); err != nil {
+		return err
+	}
+	return os.Rename(temp.Name(), path)
+}
+
+// removeFile takes a file away, and with it what was made for it, unless something else is in there.
+func removeFile(path string) error {
+	if err := os.Remove(path); err != nil {
+		return err
+	}
+	dir := filepath.Dir(path)
 	if up := filepath.Dir(dir); os.Remove(dir) == nil && strings.HasPrefix(filepath.Base(up), ".") {
 		os.Remove(up)
 	}
@@ -230,20 +200,27 @@ func realPath(path string) (string, error) {
 	if !errors.Is(err, fs.ErrNotExist) || filepath.Dir(path) == path {
 		return real, err
 	}
-	if exists(path) {
+	if _, err := os.Lstat(path); err == nil {
 		return "", fmt.Errorf("%s is a link that leads nowhere", path)
 	}
 	dir, err := realPath(filepath.Dir(path))
 	return filepath.Join(dir, filepath.Base(path)), err
 }
 
-func blockBegin(comment, tool string) string {
-	return comment + " atm begin: atm install " + tool + " writes this, atm uninstall " + tool + " removes it\n"
+// blockMarks begin and end lines of ours. comment begins a comment in such a file.
+func blockMarks(comment, tool string) (begin, end string) {
+	return comment + " atm begin: atm install " + tool + " writes this, atm uninstall " + tool + " removes it\n", comment + " atm end\n"
 }
 
-// block finds lines of ours. comment begins a comment in such a file.
-func block(comment, tool string) *regexp.Regexp {
-	return regexp.MustCompile("(?s)" + regexp.QuoteMeta(blockBegin(comment, tool)) + ".*?" + comment + " atm end\n")
+// cutBlock is what stands around lines of ours, if they are there.
+func cutBlock(text, comment, tool string) (before, after string, found bool) {
+	begin, end := blockMarks(comment, tool)
+	before, rest, hasBegin := strings.Cut(text, begin)
+	_, after, hasEnd := strings.Cut(rest, end)
+	if !hasBegin || !hasEnd {
+		return text, "", false
+	}
+	return before, after, true
 }
 
 // blockEdit is an edit that adds lines of ours.
@@ -255,19 +232,15 @@ func blockEdit(path, comment, tool, body, added, removed string) edit {
 // a removal, they go.
 func (f *file) replaceBlock(comment, tool, body, added, removed string) {
 	said, lines := removed, ""
+	before, after, found := cutBlock(string(f.after), comment, tool)
 	if body != "" && !f.isRemoval {
-		said, lines = added, blockBegin(comment, tool)+body+comment+" atm end\n"
-	}
-	old, text := block(comment, tool), string(f.after)
-	if old.MatchString(text) {
-		text = old.ReplaceAllLiteralString(text, lines)
-	} else if lines != "" {
-		if text != "" && !strings.HasSuffix(text, "\n") {
-			text += "\n"
+		begin, end := blockMarks(comment, tool)
+		said, lines = added, begin+body+end
+		if !found && before != "" && !strings.HasSuffix(before, "\n") {
+			before += "\n"
 		}
-		text += lines
 	}
-	if text != string(f.after) {
+	if text := before + lines + after; text != string(f.after) {
 		f.after = []byte(text)
 		f.say("%s", said)
 	}

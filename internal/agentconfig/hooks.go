@@ -23,45 +23,44 @@ type hookSet struct {
 	events  []string
 }
 
-// ownHook is a hook that runs atm, as this package writes it, now or earlier.
+// ownCommand is the command of a hook that runs atm, for a tool, as this package writes it, now or earlier.
+var ownCommand = regexp.MustCompile(`^'?([^'"|&;<>()$]*[/\\])?atm(\.exe)?'? hook (\S+)( --as \S+)?$`)
+
+// ownHook is such a hook.
 type ownHook struct {
-	place string // of the event's list
+	event string // the place of its event's list
+	place string // its own
 	text  string
 }
 
-// ownCommand is the command of such a hook, for a tool.
-var ownCommand = regexp.MustCompile(`^'?([^'"|&;<>()$]*[/\\])?atm(\.exe)?'? hook (\S+)( --as \S+)?$`)
-
-// ownHooks are the hooks of ours in a document, ordered by event. With removes they are taken out, each
-// with its group if that held nothing else.
-func (e *jsonEdit) ownHooks(removes bool) (found []ownHook) {
+// ownHooks are the hooks of ours in a document.
+func (e *jsonEdit) ownHooks() (own []ownHook) {
 	hooks := e.root.Find("/hooks")
 	if hooks == nil || hooks.Value.Kind() != '{' {
 		return nil
 	}
-	for _, event := range hooks.Value.(*hujson.Object).Members {
-		place := "/hooks/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(str(&event.Name))
-		for g := len(elements(e.root.Find(place))) - 1; g >= 0; g-- {
-			group := fmt.Sprintf("%s/%d", place, g)
-			list := e.root.Find(group + "/hooks")
-			for i := len(elements(list)) - 1; i >= 0; i-- {
-				hook := elements(list)[i]
-				words := ownCommand.FindStringSubmatch(str(hook.Find("/command")))
-				if words == nil || words[3] != e.tool {
-					continue
-				}
-				found = append(found, ownHook{place, minimal(hook)})
-				if removes {
-					remove(e.root, fmt.Sprintf("%s/hooks/%d", group, i))
-				}
-				if removes && len(elements(list)) == 0 {
-					remove(e.root, group)
+	for _, m := range hooks.Value.(*hujson.Object).Members {
+		event := "/hooks/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(str(&m.Name))
+		for g, group := range elements(&m.Value) {
+			for i, hook := range elements(group.Find("/hooks")) {
+				if words := ownCommand.FindStringSubmatch(str(hook.Find("/command"))); words != nil && words[3] == e.tool {
+					own = append(own, ownHook{event, fmt.Sprintf("%s/%d/hooks/%d", event, g, i), minimal(hook)})
 				}
 			}
 		}
 	}
-	slices.SortFunc(found, func(a, b ownHook) int { return cmp.Compare(a.place, b.place) })
-	return found
+	return own
+}
+
+// removeHooks takes hooks out, each with its group if that held nothing else.
+func (e *jsonEdit) removeHooks(hooks []ownHook) {
+	for _, h := range slices.Backward(hooks) {
+		remove(e.root, h.place)
+		list, _ := around(h.place)
+		if group, _ := around(list); len(elements(e.root.Find(list))) == 0 {
+			remove(e.root, group)
+		}
+	}
 }
 
 // installHooks puts one command for each event into a document. Where anything is otherwise, all of
@@ -72,21 +71,27 @@ func (e *jsonEdit) installHooks(h hookSet) error {
 	if err != nil {
 		return err
 	}
-	var want []ownHook
-	for _, event := range slices.Sorted(slices.Values(h.events)) {
-		want = append(want, ownHook{"/hooks/" + event, minimal(parsed)})
+	old := e.ownHooks()
+	var have, want []string
+	for _, o := range old {
+		have = append(have, o.event+o.text)
 	}
-	if slices.Equal(e.ownHooks(false), want) {
+	for _, event := range h.events {
+		want = append(want, "/hooks/"+event+minimal(parsed))
+	}
+	slices.Sort(have)
+	slices.Sort(want)
+	if slices.Equal(have, want) {
 		return nil
 	}
-	old := e.ownHooks(true)
+	e.removeHooks(old)
 	for _, event := range h.events {
 		if err := put(e.root, "/hooks/"+event+"/-", `{"hooks": [`+hook+`]}`); err != nil {
 			return err
 		}
 	}
 	for _, o := range old {
-		e.prune(o.place)
+		e.prune(o.event)
 	}
 	e.say("hooks for %d events: %s", len(h.events), h.command)
 	return nil

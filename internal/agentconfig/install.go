@@ -4,15 +4,16 @@
 // (claude.go, codex.go, …).
 //
 //   - Nothing is written before every file was read, understood and found to be nobody's but the
-//     user's. One that a repository tracks, directly or through a link, or that does not parse, is an
-//     error that names it.
+//     user's. One that a repository tracks, directly or through a link, that does not parse, or that has
+//     a JSON key twice, of which readers take the last, is an error that names it.
 //   - What is there stays, with its order, comments and layout. Done again, it changes nothing. Older
 //     hooks of ours are brought up to date.
 //   - Uninstall gives back the bytes that were there, as long as nobody else changed the file; else it
 //     takes out what is ours. For that a record is kept in the user's state directory; without it only
 //     hooks and blocks are taken out.
 //   - Each file is replaced in one step; links are written through, modes kept. A file that another
-//     program changes meanwhile is left alone.
+//     program changes meanwhile is left alone. What a write that failed has left undone is done by the
+//     same command again.
 package agentconfig
 
 import (
@@ -109,7 +110,7 @@ func (p *Installer) Install(r Request) (*Report, error) {
 	if !r.isRemoval {
 		report.Notes = pl.notes
 	}
-	var files []*file // a record comes before its file, and goes after it
+	var files []*file
 	for _, e := range pl.edits {
 		f, err := p.openFile(r, e.path)
 		if err == nil && r.isRemoval {
@@ -121,26 +122,20 @@ func (p *Installer) Install(r Request) (*Report, error) {
 			return nil, err
 		}
 		report.Notes = append(report.Notes, f.notes...)
-		if !f.changed() {
-			continue
-		}
-		report.Files = append(report.Files, Change{Path: f.path, Changes: f.changes})
-		record, err := f.recordFile()
-		switch {
-		case err != nil:
-			return nil, err
-		case record == nil:
+		if f.changed() {
+			report.Files = append(report.Files, Change{Path: f.path, Changes: f.changes})
 			files = append(files, f)
-		case r.isRemoval:
-			files = append(files, f, record)
-		default:
-			files = append(files, record, f)
 		}
 	}
 	if r.DryRun {
 		return report, nil
 	}
-	return report, writeFiles(files)
+	for _, f := range files {
+		if err := f.save(); err != nil {
+			return report, err
+		}
+	}
+	return report, nil
 }
 
 // Hooks are those of ours in a tool's configuration.

@@ -13,7 +13,8 @@ import (
 // Places in a document are JSON pointers (RFC 6901) in all of this package; "/-" behind one is the end
 // of a list.
 
-// parseJSON reads a document whose root is an object. A blank one counts as {}.
+// parseJSON reads a document whose root is an object in which no key stands twice. A blank one counts
+// as {}.
 func parseJSON(data []byte) (*hujson.Value, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		data = []byte("{}\n")
@@ -25,15 +26,18 @@ func parseJSON(data []byte) (*hujson.Value, error) {
 	if err != nil {
 		return nil, errors.New(strings.TrimPrefix(err.Error(), "hujson: "))
 	}
-	return &root, nil
-}
-
-// find is what is at a place, nil where nothing is.
-func find(v *hujson.Value, place string) *hujson.Value {
-	if v == nil {
-		return nil
+	for v := range root.All() {
+		object, _ := v.Value.(*hujson.Object)
+		for i := 0; object != nil && i < len(object.Members); i++ {
+			name := &object.Members[i].Name
+			if slices.ContainsFunc(object.Members[:i], func(m hujson.ObjectMember) bool { return str(&m.Name) == str(name) }) {
+				before := data[:name.StartOffset]
+				line, column := bytes.Count(before, []byte("\n"))+1, len(before)-bytes.LastIndexByte(before, '\n')
+				return nil, fmt.Errorf("line %d, column %d: a second %q in the same object", line, column, str(name))
+			}
+		}
 	}
-	return v.Find(place)
+	return &root, nil
 }
 
 // around is the place of the object or list that a place lies in, and the name there.

@@ -89,9 +89,10 @@ func (e *jsonEdit) install(h hookSet, settings []setting) error {
 
 // uninstall takes out hooks of ours, and the settings that the record names.
 func (e *jsonEdit) uninstall() {
-	hooks, n := e.ownHooks(true), 0
+	hooks, n := e.ownHooks(), 0
+	e.removeHooks(hooks)
 	for _, h := range hooks {
-		e.prune(h.place)
+		e.prune(h.event)
 	}
 	if len(hooks) > 0 {
 		e.say("hooks taken out: %d", len(hooks))
@@ -110,29 +111,42 @@ func (e *jsonEdit) uninstall() {
 // another value before gets that back.
 func (e *jsonEdit) removeSetting(s setting) int {
 	place, isList := strings.CutSuffix(s.Place, "/-")
-	is, was := e.root.Find(place), find(e.original, place)
-	i := indexOf(is, s.Value)
-	switch {
-	case isList && i < 0, !isList && str(is) != s.Value:
-		return 0
-	case isList:
+	is := e.root.Find(place)
+	if isList {
+		i := indexOf(is, s.Value)
+		if i < 0 {
+			return 0
+		}
 		remove(e.root, fmt.Sprintf("%s/%d", place, i))
 		e.prune(place)
-	case was != nil:
-		is.Value = was.Value
-	default:
-		remove(e.root, place)
-		outer, _ := around(place)
-		e.prune(outer)
+		return 1
 	}
+	if str(is) != s.Value {
+		return 0
+	}
+	if was := e.originally(place); was != nil {
+		is.Value = was.Value
+		return 1
+	}
+	remove(e.root, place)
+	outer, _ := around(place)
+	e.prune(outer)
 	return 1
+}
+
+// originally is what was at a place before us; nil: nothing, or that is not known.
+func (e *jsonEdit) originally(place string) *hujson.Value {
+	if e.original == nil {
+		return nil
+	}
+	return e.original.Find(place)
 }
 
 // prune takes out a list or object that is empty now and was not there before us. Where that is not
 // known it stays.
 func (e *jsonEdit) prune(place string) {
 	v := e.root.Find(place)
-	if place == "" || v == nil || e.original == nil || e.original.Find(place) != nil || !isEmpty(v) {
+	if place == "" || v == nil || e.original == nil || e.originally(place) != nil || !isEmpty(v) {
 		return
 	}
 	remove(e.root, place)

@@ -21,7 +21,8 @@ type tomlKey struct {
 // its comments: where the file has such a table already, a note says what to add by hand.
 func tomlFile(path, tool string, keys []tomlKey) edit {
 	return edit{path, func(f *file) error {
-		text, body := block("#", tool).ReplaceAllString(string(f.after), ""), ""
+		before, after, _ := cutBlock(string(f.after), "#", tool)
+		text, body := before+after, ""
 		doc, err := parseTOML(text)
 		if err != nil {
 			return f.notUnderstood(err)

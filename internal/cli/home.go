@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -36,7 +36,7 @@ func home(c *cli.Context) error {
 		return versionCommand.Action(c)
 	}
 	s, err := command.OpenMe(c)
-	if errors.Is(err, teams.ErrNoRoot) {
+	if errors.Is(err, rootdir.ErrNoRoot) {
 		return command.Print(c, command.Text("atm carries mail between coding agents and the people they work with.\n"+
 			"No team here yet. `atm init alice bob me` makes one; `atm help` shows the rest."))
 	}
@@ -83,7 +83,6 @@ func home(c *cli.Context) error {
 	if o.Members, _, err = s.Team.Members(c.Context); err != nil {
 		return err
 	}
-	table := teams.Table{Now: time.Now(), Width: command.Width(), Colour: command.Colour()}
-	lines := teams.FirstLines(table.Lines(o.Members), 13-strings.Count(b.String(), "\n"))
+	lines := command.FirstLines(command.Team(o.Members, command.Width()), 13-strings.Count(b.String(), "\n"))
 	return command.PrintAs(c, o, b.String()+"\n"+strings.Join(lines, "\n"))
 }

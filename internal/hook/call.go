@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -19,16 +20,11 @@ type call struct {
 	sent []byte // in, as it came
 	o    Options
 
-	kind    string // the tool's name of its event
-	session string
-	turn    string // "": the tool did not say
-	thread  string
-
-	name  string // tells the call from others of its session
-	loose bool   // but a later one may be named so too
-	dated bool   // the tool put into it what no later one has
-
-	shows, begins, ends bool // as in mailbox.HookCall
+	mailbox.HookCall
+	kind   string // the tool's name of its event
+	turn   string // "": the tool did not say
+	thread string
+	dated  bool // the tool put into it what no later one has
 
 	events []wire.Event // to be appended
 	ending []wire.Event // after these, unless mail keeps the program going
@@ -38,7 +34,8 @@ type call struct {
 	text          strings.Builder
 	answersAlways bool // with {} where there is nothing to say
 
-	known *Turn // see now
+	known *reducer.Turn // see lastTurn
+	err   error         // what went wrong
 }
 
 // Bounds of what is kept of a tool's words.
@@ -47,12 +44,12 @@ const maxID, maxText, maxPrompt, maxAnswer = 256, 512, 200, 64 << 10
 // names takes over the session, and what the call is known by: its event and, where the tool gives one,
 // the turn and what else tells it from the turn's other calls of that event.
 func (c *call) names(session, kind, turn string, more ...string) {
-	c.session, c.kind, c.turn = clip(session, maxID), clip(kind, maxID), clip(turn, maxID)
+	c.Session, c.kind, c.turn = clip(session, maxID), clip(kind, maxID), clip(turn, maxID)
 	words := append([]string{c.kind, c.turn}, more...)
-	if c.loose = c.turn == ""; c.loose {
+	if c.Loose = c.turn == ""; c.Loose {
 		words = append(words, c.hash(string(c.sent)))
 	}
-	c.name = clip(strings.Join(words, " "), 3*maxID)
+	c.Name = clip(strings.Join(words, " "), 3*maxID)
 }
 
 func (c *call) hash(parts ...string) string {
@@ -61,30 +58,43 @@ func (c *call) hash(parts ...string) string {
 }
 
 // atOnce is alike for what happens within two seconds.
-func (c *call) atOnce() string { return strconv.FormatInt(c.o.Now.Unix()/2, 10) }
+func (c *call) atOnce() string { return strconv.FormatInt(c.Now.Unix()/2, 10) }
 
-// now is what the events so far say about the session.
-func (c *call) now() Turn {
-	if c.known == nil {
-		c.known = &Turn{}
-		if c.o.Turn != nil {
-			*c.known = c.o.Turn(c.session)
+// lastTurn is the session's turn as the events so far tell it; where no session is named, the one that is shown.
+func (c *call) lastTurn() *reducer.Turn {
+	if c.known != nil {
+		return c.known
+	}
+	c.known = &reducer.Turn{}
+	if c.o.State == nil {
+		return c.known
+	}
+	s, err := c.o.State()
+	if err == nil && c.Session == "" {
+		c.known = s.Turn()
+	}
+	for i := 0; err == nil && i < len(s.Turns); i++ {
+		if s.Turns[i].Session == c.Session && c.Session != "" {
+			c.known = &s.Turns[i]
+			break
 		}
 	}
-	return *c.known
+	return c.known
 }
+
+func (c *call) isBlocked() bool { return c.lastTurn().Activity == reducer.Confirming }
 
 // event is an event of this call, with pairs of a field and its text, but for empty ones. key is what
 // it is known by beside session and kind; "" where the tool gives nothing: then the same text at the
 // same moment is the same.
 func (c *call) event(kind, key string, pairs ...string) wire.Event {
-	id := c.hash(c.session, kind, key)
+	id := c.hash(c.Session, kind, key)
 	if key == "" && c.dated {
-		id = c.hash(c.session, kind, string(c.sent), "dated")
+		id = c.hash(c.Session, kind, string(c.sent), "dated")
 	} else if key == "" {
-		id = c.hash(c.session, kind, string(c.sent), c.atOnce())
+		id = c.hash(c.Session, kind, string(c.sent), c.atOnce())
 	}
-	e := wire.Event{Source: "hook", Kind: kind, Session: c.session, TurnID: c.turn, EventID: "hook/" + id}
+	e := wire.Event{Source: "hook", Kind: kind, Session: c.Session, TurnID: c.turn, EventID: "hook/" + id}
 	// Whoever sends mail to the agent learns from it whether that goes out with an answer.
 	transport := "hook"
 	if c.tool == OpenCode || c.tool == CodexNotify {
@@ -113,7 +123,7 @@ func (c *call) begin(prompt string) {
 // cutShort says that the turn that is open was interrupted, unless it is the one that goes on: nobody
 // said so when it happened.
 func (c *call) cutShort(goesOn string) {
-	if t := c.now(); t.Open && (goesOn == "" || t.ID != goesOn) {
+	if t := c.lastTurn(); t.IsOpen() && (goesOn == "" || t.ID != goesOn) {
 		c.add(c.over("interrupted", t.ID, ""))
 	}
 }
@@ -141,8 +151,8 @@ func (c *call) idle(turn string) wire.Event {
 // endOf is what the end of a turn is known by: the turn, and where it went on after one, the how
 // many-th end it is.
 func (c *call) endOf(turn string) string {
-	if t := c.now(); turn != "" && t.ID == turn && t.Anew > 0 {
-		return turn + " " + strconv.Itoa(t.Anew)
+	if t := c.lastTurn(); turn != "" && t.ID == turn && t.Reopened > 0 {
+		return turn + " " + strconv.Itoa(t.Reopened)
 	}
 	return turn
 }
@@ -160,8 +170,8 @@ func (c *call) toolEnds(tool, id, wrong string) {
 // between.
 func (c *call) asks(tool, prompt, detail string) {
 	key := ""
-	if t := c.now(); t.Call != "" && !c.dated {
-		key = strings.Join([]string{string(c.sent), c.atOnce(), t.Call}, "\x00")
+	if calls := c.lastTurn().StartedCalls; len(calls) > 0 && !c.dated {
+		key = strings.Join([]string{string(c.sent), c.atOnce(), calls[len(calls)-1]}, "\x00")
 	}
 	c.tell("confirm_required", key, "tool", tool, "prompt", prompt, "detail", detail)
 }
@@ -180,40 +190,8 @@ func (c *call) opens(source string) {
 }
 
 func (c *call) closes(reason string) {
-	c.ends = true
+	c.Ends = true
 	c.cutShort("")
 	// Gemini CLI says it three times within a tenth of a second.
 	c.tell("session_end", reason+" "+c.atOnce(), "reason", reason)
-}
-
-// Turn is what the fold of an agent's events says about one session.
-type Turn struct {
-	ID       string // of the current or last turn
-	Open     bool
-	Anew     int    // how often it went on after a hook called it over
-	Call     string // the newest call of a tool in it
-	Blocked  bool   // a permission dialog is open
-	Tool     string // that it is about, where known
-	Retrying bool   // after an error of the model's API
-}
-
-// TurnOf is what a fold says about one session; "" is the one that is shown.
-func TurnOf(s *reducer.State, session string) Turn {
-	t := s.Turn()
-	if session != "" {
-		i := slices.IndexFunc(s.Turns, func(t reducer.Turn) bool { return t.Session == session })
-		if i < 0 {
-			return Turn{}
-		}
-		t = &s.Turns[i]
-	}
-	out := Turn{ID: t.ID, Open: t.IsOpen(), Anew: t.Reopened, Blocked: t.Activity == reducer.Confirming,
-		Retrying: strings.HasPrefix(t.Detail, retrying)}
-	if n := len(t.StartedCalls); n > 0 {
-		out.Call = t.StartedCalls[n-1]
-	}
-	if w := t.Waiting(); w != nil {
-		out.Tool = w.Tool
-	}
-	return out
 }

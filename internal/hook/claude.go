@@ -29,7 +29,7 @@ func (c *call) shared() {
 		c.subagent()
 		return
 	}
-	c.shows = showsTaken[in.Event]
+	c.Shows = showsTaken[in.Event]
 	switch in.Event {
 	case "UserPromptSubmit":
 		c.replyAs = asContext
@@ -39,7 +39,7 @@ func (c *call) shared() {
 		if in.isFirstStop() {
 			active, c.replyAs = "first", asBlock
 		}
-		c.names(c.session, c.kind, c.turn, active)
+		c.names(c.Session, c.kind, c.turn, active)
 		c.ending = append(c.ending, c.over("completed", c.turn, in.Answer))
 		// What runs in the background wakes it again.
 		if len(in.Background) == 0 {
@@ -68,7 +68,7 @@ func (c *call) shared() {
 		for _, one := range in.ToolCalls {
 			ids = append(ids, one.ID)
 		}
-		c.names(c.session, in.Event, c.turn, c.hash(ids...))
+		c.names(c.Session, in.Event, c.turn, c.hash(ids...))
 	case "PermissionRequest":
 		c.asks(in.Tool, cmp.Or(about(in.ToolInput), string(in.ToolInput)), "")
 	case "PermissionDenied":
@@ -93,7 +93,7 @@ func (c *call) shared() {
 	case "TeammateIdle":
 		// Of the others, others speak.
 		if in.Teammate == string(c.o.Box.Agent()) {
-			c.shows, c.replyAs, c.loose = true, onStderr, true
+			c.Shows, c.replyAs, c.Loose = true, onStderr, true
 			c.ending = append(c.ending, c.idle(c.turn))
 		}
 	}
@@ -102,7 +102,7 @@ func (c *call) shared() {
 // sessionStart is the beginning of a session, or of its rest after compacting.
 func (c *call) sessionStart() {
 	isNew := c.in.Source != "compact"
-	c.replyAs, c.primes, c.shows, c.begins = asContext, true, !isNew, isNew
+	c.replyAs, c.primes, c.Shows, c.Begins = asContext, true, !isNew, isNew
 	if isNew {
 		c.cutShort("")
 	}
@@ -111,7 +111,7 @@ func (c *call) sessionStart() {
 
 // goesOn says that what was waited for has come.
 func (c *call) goesOn() {
-	if c.now().Open {
+	if c.lastTurn().IsOpen() {
 		c.does("thinking", "")
 	}
 }
@@ -126,8 +126,8 @@ func (c *call) notification() {
 	case "elicitation_complete", "elicitation_response":
 		c.goesOn()
 	case "idle_prompt":
-		last := c.now()
-		if !last.Open || c.turn == "" || c.turn == last.ID { // else another turn has begun since
+		last := c.lastTurn()
+		if !last.IsOpen() || c.turn == "" || c.turn == last.ID { // else another turn has begun since
 			c.cutShort("")
 			c.add(c.idle(cmp.Or(c.turn, last.ID)))
 		}
@@ -148,7 +148,7 @@ func (c *call) subagent() {
 			c.asks("", in.Message, who)
 		}
 	case "PostToolUse", "PostToolUseFailure", "PermissionDenied":
-		if t := c.now(); t.Blocked && (t.Tool == "" || in.Tool == "" || t.Tool == in.Tool) {
+		if w := c.lastTurn().Waiting(); c.isBlocked() && (w == nil || w.Tool == "" || in.Tool == "" || w.Tool == in.Tool) {
 			c.does("tool_running", who)
 		}
 	}

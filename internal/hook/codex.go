@@ -7,7 +7,7 @@ func (c *call) codex() {
 	in := &c.in
 	c.answersAlways = true // nothing at all is taken for a mistake by some versions
 	c.names(in.Session, in.Event, in.TurnID)
-	c.thread = c.session
+	c.thread = c.Session
 	c.shared()
 	switch {
 	case in.isSubagent():
@@ -17,7 +17,7 @@ func (c *call) codex() {
 	case in.Event == "PostToolUse":
 		c.replyAs = asContext
 		if in.ToolID != "" {
-			c.names(c.session, in.Event, c.turn, in.ToolID)
+			c.names(c.Session, in.Event, c.turn, in.ToolID)
 		}
 	}
 }

@@ -24,25 +24,28 @@ func fuzz(f *testing.F, tool Tool) {
 	f.Add([]byte(`{"hook_event_name":7,"session_id":[],"prompt_id":{},"tool_calls":[7,"x",{}],"type":null,"properties":{"info":[],"part":7}}`), "", false)
 	f.Add([]byte(`{"type":"agent-turn-complete","thread-id":"t","turn-id":"u"}`), "u", true)
 	bob := team(f, nil)
-	f.Fuzz(func(t *testing.T, in []byte, turn string, open bool) {
+	f.Fuzz(func(t *testing.T, in []byte, id string, open bool) {
+		first, err := understand(tool, in, Options{Box: bob, Now: time.Now()})
+		if err != nil {
+			return
+		}
 		for _, blocked := range []bool{false, true} {
-			c, err := understand(tool, in, Options{Box: bob, Now: time.Now(), Turn: func(string) Turn {
-				return Turn{ID: turn, Open: open, Blocked: blocked, Retrying: blocked}
-			}})
+			known := turn{ID: id, Open: open, Blocked: blocked, Retrying: blocked}.in(first.Session)
+			c, err := understand(tool, in, Options{Box: bob, Now: time.Now(), State: known})
 			if err != nil {
 				continue
 			}
 			for _, e := range append(c.events, c.ending...) {
 				e.Seq, e.Team, e.Agent = 1, "main", "bob"
 				line := e.Append(nil)
-				if !json.Valid(line) || len(line) > 8<<10+6*len(turn) {
+				if !json.Valid(line) || len(line) > 8<<10+6*len(id) {
 					t.Fatalf("%d bytes: %.200s", len(line), line)
 				}
 				if back, err := wire.DecodeEvent(line); err != nil || back.Kind == "" || back.EventID == "" {
 					t.Fatalf("%.200s: %v", line, err)
 				}
 			}
-			if len(c.name) > 3*maxID || len(c.session) > maxID {
+			if len(c.Name) > 3*maxID || len(c.Session) > maxID {
 				t.Fatal("long names")
 			}
 		}

@@ -13,31 +13,31 @@ import (
 func (c *call) gemini() {
 	in := &c.in
 	c.names(in.Session, in.Event, "")
-	c.dated, c.loose = in.Timestamp != "", in.Timestamp == ""
+	c.dated, c.Loose = in.Timestamp != "", in.Timestamp == ""
 	switch in.Event {
 	case "BeforeAgent":
-		if ours(in.Prompt) && c.now().Open { // the turn that mail continued, called anew with it
-			c.turn = c.now().ID
+		if ours(in.Prompt) && c.lastTurn().IsOpen() { // the turn that mail continued, called anew with it
+			c.turn = c.lastTurn().ID
 			return
 		}
-		c.shows, c.replyAs = true, asContext
+		c.Shows, c.replyAs = true, asContext
 		c.turn = c.nextTurn(c.hash(in.Timestamp, in.Prompt)[:8])
 		c.begin(in.Prompt)
 	case "AfterAgent":
-		c.turn = c.now().ID
+		c.turn = c.lastTurn().ID
 		status, response := "completed", in.PromptResponse
 		if response == noAnswer {
 			status, response = "interrupted", "" // of no use to continue
-		} else if c.shows = true; in.isFirstStop() {
+		} else if c.Shows = true; in.isFirstStop() {
 			c.replyAs = asBlock
 		}
 		c.ending = append(c.ending, c.over(status, c.turn, response), c.idle(c.turn))
 	case "BeforeTool":
-		c.shows = true
+		c.Shows = true
 		c.turn = c.openTurn()
 		c.toolBegins(in.Tool, "")
 	case "AfterTool":
-		c.shows, c.replyAs = true, asContext
+		c.Shows, c.replyAs = true, asContext
 		c.turn = c.openTurn()
 		c.toolEnds(in.Tool, "", errorText(in.ToolResponse.Error))
 	case "Notification":
@@ -67,19 +67,19 @@ const noAnswer = "[no response text]"
 // nextTurn is the id of a turn that begins: the session and a number, and what the call is known by, if
 // anything, so that the same call twice is one turn.
 func (c *call) nextTurn(known string) string {
-	last := c.now().ID
-	rest, _ := strings.CutPrefix(last, c.session+"#")
+	last := c.lastTurn().ID
+	rest, _ := strings.CutPrefix(last, c.Session+"#")
 	number, of, _ := strings.Cut(rest, ".")
 	n, _ := strconv.Atoi(number)
 	if known != "" && known == of {
 		return last
 	}
-	return strings.TrimSuffix(c.session+"#"+strconv.Itoa(n+1)+"."+known, ".")
+	return strings.TrimSuffix(c.Session+"#"+strconv.Itoa(n+1)+"."+known, ".")
 }
 
 // openTurn is the id of the turn that is open, "" when none is known to be.
 func (c *call) openTurn() string {
-	if t := c.now(); t.Open {
+	if t := c.lastTurn(); t.IsOpen() {
 		return t.ID
 	}
 	return ""

@@ -25,11 +25,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -46,22 +46,27 @@ const (
 	OpenCode    Tool = "opencode"
 )
 
+// tools say of a call's input what it means.
+var tools = map[Tool]func(*call){
+	Claude: (*call).claude, Codex: (*call).codex, CodexNotify: (*call).codexNotify, Gemini: (*call).gemini, OpenCode: (*call).opencode,
+}
+
 // ParseTool is the tool of that name.
 func ParseTool(name string) (Tool, error) {
-	if t := Tool(name); slices.Contains([]Tool{Claude, Codex, CodexNotify, Gemini, OpenCode}, t) {
-		return t, nil
+	if tools[Tool(name)] == nil {
+		return "", fmt.Errorf("no hook of %q is known; there are claude, codex, gemini, opencode", clip(name, 40))
 	}
-	return "", fmt.Errorf("no hook of %q is known; there are claude, codex, gemini, opencode", clip(name, 40))
+	return Tool(name), nil
 }
 
 // Options are the surroundings of a call.
 type Options struct {
 	Box    *mailbox.Box
-	Now    time.Time                 // zero: the present
-	Turn   func(session string) Turn // asked at most once; nil: nothing is known
-	Pass   func(*wire.Message) bool  // which messages go out unasked; nil: all
-	Primer func() string             // what an agent is told when its session begins; nil: nothing
-	Flags  string                    // what a command needs to act as this agent: " --as bob"
+	Now    time.Time                      // zero: the present
+	State  func() (*reducer.State, error) // the fold of its events, asked for at most once; nil: nothing is known
+	Pass   func(*wire.Message) bool       // which messages go out unasked; nil: all
+	Primer func() string                  // what an agent is told when its session begins; nil: nothing
+	Flags  string                         // what a command needs to act as this agent: " --as bob"
 
 	Stdout, Stderr io.Writer // of the process
 }
@@ -81,18 +86,15 @@ func Handle(ctx context.Context, tool Tool, in []byte, o Options) (exit int, err
 
 // understand makes of what a tool sent what it means.
 func understand(tool Tool, in []byte, o Options) (*call, error) {
-	c := &call{tool: tool, sent: in, o: o}
-	if tool == OpenCode {
-		return c, c.opencode()
+	if _, err := ParseTool(string(tool)); err != nil {
+		return nil, err
 	}
+	c := &call{tool: tool, sent: in, o: o, HookCall: mailbox.HookCall{Now: o.Now}}
 	err := parse(in, &c.in)
-	tools := map[Tool]func(){Claude: c.claude, Codex: c.codex, CodexNotify: c.codexNotify, Gemini: c.gemini}
-	if do := tools[tool]; err == nil && do != nil {
-		do()
-	} else if err == nil {
-		_, err = ParseTool(string(tool))
+	if err == nil {
+		tools[tool](c)
 	}
-	return c, err
+	return c, cmp.Or(err, c.err)
 }
 
 // carryOut does what a call means: events, mail, answer.
@@ -103,13 +105,10 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 	if c.primes && c.o.Primer != nil {
 		c.text.WriteString(c.o.Primer())
 	}
-	if c.shows || c.begins || c.ends || c.replyAs != none {
-		l := &letter.Renderer{Now: c.o.Now, Team: box.Address().Team, Digits: 6, Terminal: true}
-		seen := mailbox.HookCall{
-			Session: cmp.Or(c.session, "unnamed"), Name: c.name, Loose: c.loose,
-			Shows: c.shows, Begins: c.begins, Ends: c.ends, Want: c.replyAs != none, Now: c.o.Now,
-		}
-		h, err = box.HandOver(ctx, seen, mailbox.ReadOptions{Limit: letter.MaxMessages, LookAhead: 200, Fits: l.LimitToPage(), Match: c.o.Pass})
+	if c.Shows || c.Begins || c.Ends || c.replyAs != none {
+		l := &letter.Renderer{Now: c.Now, Team: box.Address().Team, Digits: 6, Terminal: true}
+		c.Session, c.Want = cmp.Or(c.Session, "unnamed"), c.replyAs != none
+		h, err = box.HandOver(ctx, c.HookCall, mailbox.ReadOptions{Limit: letter.MaxMessages, LookAhead: 200, Fits: l.LimitToPage(), Match: c.o.Pass})
 		wrong = append(wrong, err)
 		if len(h.Items) > 0 {
 			c.write(h, l)

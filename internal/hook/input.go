@@ -34,8 +34,7 @@ func ReadInput(f *os.File, patience time.Duration) ([]byte, error) {
 	}
 }
 
-// input is what Claude Code, Codex and Gemini CLI send. What is absent, or of another type than
-// expected, is the zero value.
+// input is what the tools send. What is absent, or of another type than expected, is the zero value.
 type input struct {
 	Event    string `json:"hook_event_name"`
 	Session  string `json:"session_id"`
@@ -73,10 +72,13 @@ type input struct {
 	Teammate     string          `json:"teammate_name"`
 	Timestamp    string          `json:"timestamp"`
 
-	// Codex's older form
-	Type       string `json:"type"`
+	Type string `json:"type"` // of Codex's older form, and of OpenCode's events
+
 	NotifyID   string `json:"thread-id"`
 	NotifyTurn string `json:"turn-id"`
+
+	ID         string        `json:"id"`
+	Properties busProperties `json:"properties"`
 }
 
 func (in *input) isSubagent() bool { return in.AgentID != nil && string(in.AgentID) != `""` }

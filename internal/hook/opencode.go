@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/reducer"
 
 	"github.com/agentteammail/atm/wire"
 )
@@ -18,20 +19,18 @@ import (
 //
 // A session with a parent is a sub-agent. Only its creation says so, and it is remembered in the
 // agent's run directory.
-func (c *call) opencode() error {
-	var in busEvent
-	if err := parse(c.sent, &in); err != nil {
-		return err
-	}
+func (c *call) opencode() {
+	in := &c.in
 	p := &in.Properties
 	c.names(cmp.Or(p.SessionID, p.Info.ID, p.Part.SessionID), in.Type, "")
 	c.dated = in.ID != ""
-	if p.Info.ParentID != "" && !strings.ContainsAny(c.session, " \t\r\n") {
-		return addSubagent(c.o.Box, c.session)
+	if p.Info.ParentID != "" && !strings.ContainsAny(c.Session, " \t\r\n") {
+		c.err = addSubagent(c.o.Box, c.Session)
+		return
 	}
-	if isSubagent(c.o.Box, c.session) {
+	if isSubagent(c.o.Box, c.Session) {
 		c.child(in.Type, p)
-		return nil
+		return
 	}
 	switch in.Type {
 	case "session.created":
@@ -48,27 +47,27 @@ func (c *call) opencode() error {
 			status = "failed"
 			c.tell(wire.StreamFailed, "", "error_summary", strings.TrimPrefix(p.Error.Name+": "+p.Error.Data.Message, ": "))
 		}
-		if t := c.now(); t.Open {
+		if t := c.lastTurn(); t.IsOpen() {
 			c.turn = t.ID
 			c.add(c.over(status, t.ID, ""))
 		}
 	case "permission.asked":
-		c.turn = c.now().ID
+		c.turn = c.lastTurn().ID
 		c.asks(p.Permission, p.prompt(), "")
 	case "permission.replied":
 		c.turn = c.openTurn()
-		if activity := map[bool]string{true: "thinking", false: "tool_running"}[p.Reply == "reject"]; c.now().Open {
+		if activity := map[bool]string{true: "thinking", false: "tool_running"}[p.Reply == "reject"]; c.lastTurn().IsOpen() {
 			c.does(activity, "")
 		}
 	case "question.asked":
-		c.turn = c.now().ID
+		c.turn = c.lastTurn().ID
 		prompt := ""
 		for _, q := range p.Questions {
 			prompt += "\n" + q.Question
 		}
 		c.tell("waiting_for_input", "", "prompt", strings.TrimSpace(prompt))
 	case "question.replied", "question.rejected":
-		c.turn = c.now().ID
+		c.turn = c.lastTurn().ID
 		c.goesOn()
 	case "message.part.updated":
 		c.turn = c.openTurn()
@@ -82,15 +81,9 @@ func (c *call) opencode() error {
 			c.toolEnds(part.Tool, part.CallID, cmp.Or(part.State.Error, "failed"))
 		}
 	}
-	return nil
 }
 
-// busEvent is what the plugin passes on. encoding/json does not mind the case of names.
-type busEvent struct {
-	ID, Type   string
-	Properties busProperties
-}
-
+// busProperties are those of an event. encoding/json does not mind the case of names.
 type busProperties struct {
 	SessionID, Permission, Reply string
 
@@ -120,21 +113,23 @@ func (p *busProperties) prompt() string {
 // retrying is the detail of a turn that waits to ask its model again.
 const retrying = "API retry"
 
+func isRetrying(t *reducer.Turn) bool { return strings.HasPrefix(t.Detail, retrying) }
+
 // status is what a session says it does.
 func (c *call) status(p *busProperties) {
 	switch p.Status.Type {
 	case "busy":
-		if t := c.now(); !t.Open {
+		if t := c.lastTurn(); !t.IsOpen() {
 			c.turn = c.nextTurn("")
 			c.add(c.event(wire.TurnStarted, c.turn))
-		} else if t.Retrying {
+		} else if isRetrying(t) {
 			c.turn = t.ID
 			c.does("thinking", "")
 		}
 	case "retry":
-		c.turn = c.now().ID
+		c.turn = c.lastTurn().ID
 		c.tell(wire.StreamFailed, "", "error_summary", p.Status.Message)
-		if c.now().Open {
+		if c.lastTurn().IsOpen() {
 			c.does("thinking", strings.TrimSpace(retrying+" "+string(p.Status.Attempt)))
 		}
 	case "idle":
@@ -145,11 +140,11 @@ func (c *call) status(p *busProperties) {
 // rests is the end of all that a session had to do. The turn has ended well, unless something else was
 // said of it before.
 func (c *call) rests() {
-	t := c.now()
+	t := c.lastTurn()
 	c.turn = t.ID
-	if t.Open && t.Retrying {
+	if t.IsOpen() && isRetrying(t) {
 		c.add(c.over("failed", t.ID, ""))
-	} else if t.Open {
+	} else if t.IsOpen() {
 		c.add(c.over("completed", t.ID, ""))
 	}
 	c.add(c.idle(t.ID))
@@ -157,10 +152,10 @@ func (c *call) rests() {
 
 // child is an event of a sub-agent: its dialogs block the agent, whose own session this is not.
 func (c *call) child(event string, p *busProperties) {
-	c.session = ""
+	c.Session = ""
 	if event == "permission.asked" {
 		c.asks(p.Permission, p.prompt(), "subagent")
-	} else if event == "permission.replied" && c.now().Blocked {
+	} else if event == "permission.replied" && c.isBlocked() {
 		c.does("tool_running", "subagent")
 	}
 }

@@ -27,12 +27,11 @@ import (
 	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
 
-const (
-	lockTimeout = 5 * time.Second
-)
+const lockTimeout = 5 * time.Second
 
 // Main is the program: it returns its exit code.
 func Main(version string, words []string) int {
@@ -47,6 +46,7 @@ func Main(version string, words []string) int {
 		return command.ExitUsage
 	}
 	output.IgnoreSIGPIPE()
+	debug.SetGCPercent(30) // after a flood 28 MiB become 22; a runner rests for most of its life
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	if spec.Attended {
@@ -57,21 +57,22 @@ func Main(version string, words []string) int {
 	}
 	exit, err := run(ctx, spec)
 	report := runspec.Report{Code: exit.Code, Asked: exit.Asked, Loop: exit.Loop, Tail: exit.Tail}
-	code := command.ExitDone
 	if err != nil {
 		app := cli.App{Metadata: map[string]any{"root": spec.Root}}
-		e := command.Explain(cli.NewContext(&app, nil, nil), err)
-		report.Error = &runspec.Error{Code: e.Code, Exit: e.Exit, Message: e.Message, Hint: e.Hint}
-		code = e.Exit
+		report.Error = command.Explain(cli.NewContext(&app, nil, nil), err)
+		report.Code = report.Error.Exit
 	}
 	command.PrintJSON(report)
-	return code
+	if err != nil {
+		return report.Code
+	}
+	return command.ExitDone
 }
 
 // run returns when the agent's program has ended for good, and with it all that it started. The end of ctx
 // ends it, which may take some seconds and is never cut short.
 func run(ctx context.Context, spec runspec.Spec) (exit ptyrun.Exit, err error) {
-	found, _, err := teams.Find(teams.Place{Dir: spec.Root, Flag: spec.Root})
+	found, _, err := rootdir.Find(rootdir.Place{Dir: spec.Root, Flag: spec.Root})
 	if err != nil {
 		return exit, err
 	}
@@ -114,7 +115,7 @@ func run(ctx context.Context, spec runspec.Spec) (exit ptyrun.Exit, err error) {
 		return exit, err
 	}
 	o := options(spec, team)
-	o.State, o.Held = *state, hold.StillHeld
+	o.State, o.Hold = *state, hold
 	o.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	return ptyrun.Run(ctx, o)
 }

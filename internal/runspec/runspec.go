@@ -1,10 +1,12 @@
 // Package runspec is what atm and atm-runner say to each other. atm writes a Spec to the runner's stdin;
-// the runner writes a Report to its stdout when the agent has ended.
+// the runner writes a Report to its stdout when the agent has ended. It is no part of package runner, which
+// links the terminal emulator.
 package runspec
 
 import (
 	"runtime/debug"
 
+	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
@@ -38,19 +40,11 @@ type Spec struct {
 
 // A Report is how the program ended for good, or why it was not run.
 type Report struct {
-	Code  int      `json:"code"`
-	Asked bool     `json:"asked,omitempty"` // somebody stopped it
-	Loop  bool     `json:"loop,omitempty"`  // it ended again and again
-	Tail  []string `json:"tail,omitempty"`  // its screen's last lines
-	Error *Error   `json:"error,omitempty"`
-}
-
-// An Error is an error of the command line's.
-type Error struct {
-	Code    string `json:"code"`
-	Exit    int    `json:"exit"`
-	Message string `json:"message"`
-	Hint    string `json:"hint,omitempty"`
+	Code  int            `json:"code"`            // the program's; with an error that one's
+	Asked bool           `json:"asked,omitempty"` // somebody stopped it
+	Loop  bool           `json:"loop,omitempty"`  // it ended again and again
+	Tail  []string       `json:"tail,omitempty"`  // its screen's last lines
+	Error *command.Error `json:"error,omitempty"`
 }
 
 // Version is a program's version: what the linker was told or, of one that `go install` has built, its

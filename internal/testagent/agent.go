@@ -1,97 +1,60 @@
 package testagent
 
 import (
-	"context"
-	"crypto/rand"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 )
 
-// skin is what tells one agent from another: how it takes input, and what it shows.
-type skin struct {
-	isFull     bool   // it draws on the alternate screen
-	hello, bye string // modes and queries at its start, but for bracketed paste, and what puts them back
-
-	swallow        time.Duration                   // a Return so soon after text is a line break
-	placeholder    func(n int, text string) string // how a paste is shown; "": as it is
-	steers         bool                            // Return during a turn goes into the turn; else it waits
-	escapes        int                             // so many interrupt
-	ctrlCExits     bool                            // at once; else it asks again
-	restores       bool                            // a prompt that was interrupted before any answer comes back
-	unqueues       bool                            // and what waited, at any interrupt
-	digitsSelect   bool                            // a digit only selects in its dialogs
-	exitsOnSignals bool                            // with 129 and 143; else it dies of them
-	trustFirst     bool                            // it asks for trust before it shows anything else
-
-	title func(a *agent) string
-	frame func(a *agent) frame
-
-	// Pieces of the transcript.
-	banner   func(a *agent) []block
-	asked    func(text string) []block
-	answer   func(text string) []block
-	approved func(command string) []block
-	ran      func(command string) []block
-	failed   string
-	stopped  func(t *turn) []block // interrupted by its user
-	denied   func(t *turn) []block
-	ended    func(t *turn) []block
-
-	permission, question, trust func(a *agent, about string) *dialog
-}
-
-var skins = map[string]*skin{"claude": &claude, "codex": &codex, "gemini": &gemini, "opencode": &opencode}
-
 // agent is the program at work. One loop (run) owns all of it; whatever else runs sends it functions
-// through events: the reader of the terminal, signals, timers, and the turn.
+// through events: the reader of the terminal, signals, timers, the command that plays the model.
 type agent struct {
 	o Options
-	*skin
+	*face
 	log      journal
 	events   chan func()
-	screen   painter
 	restore  func() // of the terminal
-	session  string
 	cwd, dir string
 
 	cols, rows int
-	isReady    bool
-	keys       keys
-	reads      int
-	lastText   time.Time
-
-	draft      draft
-	queue      []string
-	turn       *turn
-	first      string // the first prompt
-	dialog     *dialog
+	screen     painter
 	transcript []block
-	printed    int     // so many of these are above the frame already
-	pending    []block // the prompt of a turn that has shown nothing else yet
+	printed    int   // so many of these are above the frame already
+	pending    block // the prompt of a turn that has shown nothing else yet
+	hint       string
+	spin       int
 
-	hint    string
-	lastKey map[string]time.Time // when keys that want a second time came
-	spin    int
-	state   string
-	exit    *exit
+	isReady  bool
+	keys     keys
+	reads    int
+	lastText time.Time
+	lastKey  map[string]time.Time // when keys that want a second time came
+
+	draft  string
+	pastes map[string]string // what stands for a paste in the draft, and the paste
+	paste  int               // how many there were
+
+	queue  []string
+	turn   *turn
+	dialog *dialog
+	exit   *exit
 }
 
-// exit is how the program ends: with a code, or of a signal. A crash puts nothing back.
+// exit is how the program ends: with a code, or of a signal and the terminal left as it is.
 type exit struct {
-	code    int
-	signal  string
-	isCrash bool
+	code   int
+	signal string
 }
 
 // run acts until it is left. The error says why it could not.
 func run(o Options) (int, error) {
-	s := skins[o.Profile]
-	if s == nil {
+	f := faces[o.Profile]
+	if f == nil {
 		return 2, fmt.Errorf("--profile %q is not one of claude, codex, gemini, opencode", o.Profile)
 	}
 	log, err := openJournal(o.Log)
@@ -105,14 +68,13 @@ func run(o Options) (int, error) {
 	log.add(Entry{Event: Started, Text: o.Profile})
 	time.Sleep(o.StartDelay)
 	a := &agent{
-		o: o, skin: s, log: log, events: make(chan func()), session: rand.Text(), cwd: cwd, dir: filepath.Base(cwd),
-		lastKey: map[string]time.Time{},
+		o: o, face: f, log: log, events: make(chan func()), cwd: cwd, dir: filepath.Base(cwd),
+		lastKey: map[string]time.Time{}, pastes: map[string]string{},
 	}
 	if a.restore, a.cols, a.rows, err = openTerminal(); err != nil {
 		return 2, err
 	}
 	defer a.restore()
-	a.screen = painter{out: os.Stdout, isFull: s.isFull, rows: a.rows}
 	a.listen()
 	go a.read()
 	go func() {
@@ -129,49 +91,60 @@ func run(o Options) (int, error) {
 	return a.end()
 }
 
+// after has the loop run f in a while.
+func (a *agent) after(d time.Duration, f func()) { time.AfterFunc(d, func() { a.events <- f }) }
+
+func (a *agent) leave(e exit) {
+	if a.exit == nil {
+		a.exit = &e
+	}
+}
+
+// hello asks the terminal what programs ask, and bye puts everything back.
+const (
+	hello = "\x1b[?25l\x1b[?1004h\x1b]11;?\x1b\\\x1b[6n\x1b[c"
+	full  = "\x1b[?1049h\x1b[?1000h\x1b[?1006h\x1b[2J"
+	bye   = "\x1b[?1006l\x1b[?1000l\x1b[?1004l\x1b[?2004l\x1b[?1049l\x1b[?25h\x1b]0;\x07"
+)
+
 // open is the first that the terminal sees.
 func (a *agent) open() {
-	hello := a.hello
 	if !a.o.PasteOff {
-		hello = "\x1b[?2004h" + hello
+		os.Stdout.WriteString("\x1b[?2004h")
 	}
 	os.Stdout.WriteString(hello)
+	if a.isFull {
+		os.Stdout.WriteString(full)
+	}
 	if a.o.Daemon {
 		a.leaveOrphan(time.Minute)
 	}
-	if !a.o.Trust {
+	if a.bannerFirst || !a.o.Trust {
+		a.tell(a.banner, "")
+	}
+	if a.o.Trust {
+		a.askTrust(a.home)
+	} else {
 		a.home()
-		return
 	}
-	if !a.trustFirst {
-		a.tell(a.banner(a)...)
-	}
-	a.askTrust(a.home)
 }
 
 // askTrust shows the trust dialog outside any turn.
 func (a *agent) askTrust(then func()) {
-	d := a.trust(a, a.cwd)
-	d.then = func(o option) {
-		if o.effect != allow {
+	a.show(&dialog{prompt: a.trust, kind: "trust", about: a.cwd, then: func(o option) {
+		if o.denies() {
 			a.leave(exit{code: 1})
 			return
 		}
 		then()
-	}
-	a.show(d)
+	}})
 }
 
 // home is the prompt, ready for the first time.
 func (a *agent) home() {
-	if len(a.transcript) == 0 {
-		a.tell(a.banner(a)...)
-	}
 	a.isReady = true
 	a.log.add(Entry{Event: Ready})
-	if a.o.Junk != "" {
-		a.draft.add(a.o.Junk, "")
-	}
+	a.draft = a.o.Junk
 	if a.o.TrustLate > 0 {
 		a.after(a.o.TrustLate, func() {
 			if a.dialog == nil {
@@ -181,131 +154,36 @@ func (a *agent) home() {
 	}
 }
 
-// after has the loop run f in a while.
-func (a *agent) after(d time.Duration, f func()) {
-	time.AfterFunc(d, func() { a.events <- f })
-}
-
 // tell adds to the transcript; whatever was said before it is there to stay.
-func (a *agent) tell(blocks ...block) {
-	a.transcript = append(append(a.transcript, a.pending...), blocks...)
-	a.pending = nil
-}
-
-// unsaid are the blocks of the turn that are not in the transcript yet.
-func (a *agent) unsaid() []block {
-	if a.turn == nil || a.turn.saying == "" {
-		return a.pending
-	}
-	return append(slices.Clone(a.pending), a.answer(a.turn.saying)...)
-}
-
-func (a *agent) lines(blocks []block) (lines []string) {
-	for _, b := range blocks {
-		lines = append(lines, b(a.cols)...)
-	}
-	return lines
-}
-
-// above are the last n lines of all that was said, filled up with empty ones.
-func (a *agent) above(n int) []string {
-	lines := append(a.lines(a.transcript), a.lines(a.unsaid())...)
-	lines = slices.Clone(lines[max(len(lines)-max(n, 0), 0):])
-	for len(lines) < n {
-		lines = append(lines, "")
-	}
-	return lines
+func (a *agent) tell(rows []string, text string) {
+	a.transcript = append(a.transcript, a.pending, block{rows, text, a.turn.took()})
+	a.pending = block{}
 }
 
 func (a *agent) paint() {
 	if !a.isReady && a.dialog == nil {
 		return
 	}
-	state := "idle"
-	switch {
-	case a.dialog != nil && a.dialog.kind == "question":
-		state = "awaiting_input"
-	case a.dialog != nil:
-		state = "confirming"
-	case a.turn != nil:
-		state = a.turn.phase
-	}
 	var fresh []string
 	if !a.isFull {
-		fresh = a.lines(a.transcript[a.printed:])
-		a.printed = len(a.transcript)
-	}
-	a.screen.draw(fresh, a.frame(a), a.title(a))
-	if state != a.state {
-		a.state = state
-		a.log.add(Entry{Event: State, Text: state})
-	}
-}
-
-// begin starts a turn.
-func (a *agent) begin(text string) {
-	a.log.add(Entry{Event: Submitted, Text: text})
-	if a.first == "" {
-		a.first = text
-	}
-	a.tell()
-	a.pending = a.asked(text)
-	t := &turn{a: a, prompt: text, began: time.Now(), phase: thinking}
-	t.ctx, t.cancel = context.WithCancel(context.Background())
-	a.turn = t
-	go t.run()
-}
-
-// finish ends a turn; what waited begins the next.
-func (a *agent) finish(t *turn, status string) {
-	switch status {
-	case "completed":
-		a.tell(a.ended(t)...)
-	case "denied":
-		a.tell(a.denied(t)...)
-	}
-	a.over(t, status)
-	if len(a.queue) > 0 {
-		next := a.queue[0]
-		a.queue = a.queue[1:]
-		a.begin(next)
-	}
-}
-
-func (a *agent) over(t *turn, status string) {
-	t.cancel()
-	a.turn = nil
-	a.log.add(Entry{Event: TurnOver, Kind: status, Text: t.prompt})
-}
-
-// interrupt is what the user's key does to a turn.
-func (a *agent) interrupt() {
-	t := a.turn
-	kind := "stopped"
-	if a.restores && !a.o.NoRestore && !t.hasShown {
-		kind = "restored"
-	}
-	a.log.add(Entry{Event: Interrupted, Kind: kind, Text: t.prompt})
-	a.dialog = nil
-	if kind == "restored" {
-		a.pending = nil
-		a.draft.pieces = append([]piece{{text: t.prompt}}, a.draft.pieces...)
-	} else {
-		a.tell(a.unsaid()[len(a.pending):]...)
-		a.tell(a.stopped(t)...)
-	}
-	if !a.unqueues {
-		a.finish(t, "interrupted")
-		return
-	}
-	for _, q := range a.queue {
-		if !a.draft.isEmpty() {
-			q = "\n" + q
+		for ; a.printed < len(a.transcript); a.printed++ {
+			fresh = append(fresh, a.draw(a.transcript[a.printed])...)
 		}
-		a.draft.add(q, "")
 	}
-	a.queue = nil
-	a.over(t, "interrupted")
+	title := a.idle
+	switch {
+	case a.dialog != nil && a.dialog.kind != "trust":
+		title = a.asks
+	case a.dialog == nil && a.turn != nil:
+		title = a.busy
+	}
+	a.screen.show(fresh, a.frame(), a.fill(title, block{}), a.rows)
+}
+
+// resized paints everything anew.
+func (a *agent) resized(cols, rows int) {
+	a.cols, a.rows, a.printed = cols, rows, 0
+	a.screen.clear()
 }
 
 // remark shows a hint in the footer for a while.
@@ -314,17 +192,11 @@ func (a *agent) remark(hint string, lasting time.Duration) {
 	a.after(lasting, func() { a.hint = "" })
 }
 
-// twice says whether a key was pressed before within so long.
-func (a *agent) twice(key string, within time.Duration) bool {
+// isTwice says whether a key was pressed before within so long.
+func (a *agent) isTwice(key string, within time.Duration) bool {
 	last := a.lastKey[key]
 	a.lastKey[key] = time.Now()
 	return time.Since(last) < within
-}
-
-func (a *agent) leave(e exit) {
-	if a.exit == nil {
-		a.exit = &e
-	}
 }
 
 // read brings what the terminal sends to the loop, until the terminal is gone or it is told to be
@@ -349,14 +221,19 @@ func (a *agent) read() {
 		if left == 0 {
 			continue
 		}
-		if left -= n; left > 0 {
-			continue
+		if left -= n; left == 0 {
+			if a.o.DeafFor == 0 {
+				return
+			}
+			time.Sleep(a.o.DeafFor)
 		}
-		a.events <- func() { a.log.add(Entry{Event: Deaf}) }
-		if a.o.DeafFor == 0 {
-			return
-		}
-		time.Sleep(a.o.DeafFor)
+	}
+}
+
+// hungUp is the end of input: the terminal is gone. A program that ignores HUP lives on.
+func (a *agent) hungUp() {
+	if !a.o.ignores("HUP") {
+		a.leave(exit{code: 129})
 	}
 }
 
@@ -390,7 +267,7 @@ func (a *agent) keyed(k key) {
 	case "text":
 		a.typed(k.text)
 	case "paste":
-		a.pasted(k.text)
+		a.pasteCame(k.text)
 	case "newline":
 		a.typed("\n")
 	case "enter":
@@ -398,55 +275,59 @@ func (a *agent) keyed(k key) {
 	case "esc":
 		a.escape()
 	case "backspace":
-		a.draft.backspace()
-	case "ctrl-u":
-		a.draft.cutLine()
+		a.backspace()
+	case "ctrl-u": // to the beginning of the line: a draft of many lines survives one
+		a.draft = a.draft[:strings.LastIndexByte(a.draft, '\n')+1]
 	case "ctrl-c":
 		a.controlC()
 	case "ctrl-d":
-		if a.draft.isEmpty() && a.turn == nil {
+		if a.draft == "" && a.turn == nil {
 			a.leave(exit{})
 		}
-	case "up": // what waits comes back to be edited
-		if n := len(a.queue); n > 0 && a.draft.isEmpty() {
-			a.draft.add(a.queue[n-1], "")
-			a.queue = a.queue[:n-1]
-		}
 	}
-}
-
-// losing takes off a text what is to be lost.
-func (a *agent) losing(s string) string {
-	cut := 0
-	for ; a.o.Drop > 0 && cut < len(s); a.o.Drop-- {
-		_, size := utf8.DecodeRuneInString(s[cut:])
-		cut += size
-	}
-	if cut > 0 {
-		a.log.add(Entry{Event: Dropped, Text: s[:cut]})
-	}
-	return s[cut:]
 }
 
 func (a *agent) typed(s string) {
 	a.lastText = time.Now()
-	if s = a.losing(s); s != "" {
-		a.draft.add(s, "")
-		a.log.add(Entry{Event: Typed, Text: s})
-	}
+	a.draft += s
+	a.log.add(Entry{Event: Typed, Text: s})
 }
 
-func (a *agent) pasted(s string) {
+func (a *agent) pasteCame(s string) {
 	a.lastText = time.Time{} // a paste that says so is no burst of typing, and ends one
-	if s = a.losing(s); s == "" {
+	a.log.add(Entry{Event: Typed, Kind: "paste", Text: s})
+	lines, chars := strings.Count(s, "\n"), utf8.RuneCountInString(s)
+	if a.pasted == "" || lines < a.pasteLines && chars <= a.pasteChars {
+		a.draft += s
 		return
 	}
-	a.log.add(Entry{Event: Typed, Kind: "paste", Text: s})
-	shown := a.placeholder(a.draft.pastes+1, s)
-	if shown != "" {
-		a.draft.pastes++
+	a.paste++
+	shown := strings.NewReplacer("{n}", strconv.Itoa(a.paste), "{lines}", strconv.Itoa(lines), "{chars}", strconv.Itoa(chars)).Replace(a.pasted)
+	a.pastes[shown] = s
+	a.draft += shown
+}
+
+// backspace takes the last character, or a paste whole.
+func (a *agent) backspace() {
+	for shown := range a.pastes {
+		if rest, ok := strings.CutSuffix(a.draft, shown); ok {
+			a.draft = rest
+			return
+		}
 	}
-	a.draft.add(s, shown)
+	_, size := utf8.DecodeLastRuneInString(a.draft)
+	a.draft = a.draft[:len(a.draft)-size]
+}
+
+// takeDraft empties the box and returns what was in it.
+func (a *agent) takeDraft() string {
+	text := a.draft
+	for shown, paste := range a.pastes {
+		text = strings.ReplaceAll(text, shown, paste)
+	}
+	a.draft = ""
+	clear(a.pastes)
+	return text
 }
 
 // enter is Return at the prompt.
@@ -455,22 +336,19 @@ func (a *agent) enter() {
 	case time.Since(a.lastText) < a.swallow:
 		a.log.add(Entry{Event: Swallowed})
 		a.lastText = time.Now()
-		a.draft.add("\n", "")
-	case a.o.IgnoreCR > 0:
-		a.o.IgnoreCR--
-		a.log.add(Entry{Event: Ignored})
-	case strings.TrimSpace(a.draft.text()) == "" || !a.isReady:
+		a.draft += "\n"
+	case strings.TrimSpace(a.draft) == "" || !a.isReady:
 	case a.turn == nil:
-		a.begin(a.draft.take())
+		a.begin(a.takeDraft())
 	case a.steers:
-		text := a.draft.take()
+		text := a.takeDraft()
 		a.log.add(Entry{Event: Steered, Text: text})
-		a.tell(a.asked(text)...)
+		a.tell(a.asked, text)
 		a.turn.steps = append(a.turn.steps, steps(text)...)
 	default:
-		text := a.draft.take()
-		a.queue = append(a.queue, text)
+		text := a.takeDraft()
 		a.log.add(Entry{Event: Queued, Text: text})
+		a.queue = append(a.queue, text)
 	}
 }
 
@@ -478,8 +356,8 @@ func (a *agent) escape() {
 	if a.turn == nil {
 		return
 	}
-	if a.escapes > 1 && !a.twice("esc", 5*time.Second) {
-		a.remark("again to interrupt", 5*time.Second)
+	if a.escapes > 1 && !a.isTwice("esc", 5*time.Second) {
+		a.remark(a.again, 5*time.Second)
 		return
 	}
 	delete(a.lastKey, "esc")
@@ -492,11 +370,87 @@ func (a *agent) controlC() {
 	switch {
 	case a.turn != nil && !a.ctrlCExits:
 		a.interrupt()
-	case a.turn == nil && !a.draft.isEmpty():
-		a.log.add(Entry{Event: Cleared, Text: a.draft.take()})
-	case a.ctrlCExits || a.twice("ctrl-c", 2*time.Second):
+	case a.turn == nil && a.draft != "":
+		a.takeDraft()
+	case a.ctrlCExits || a.isTwice("ctrl-c", 2*time.Second):
 		a.leave(exit{})
 	default:
 		a.remark("Press Ctrl+C again to exit.", 2*time.Second)
 	}
+}
+
+// dialog stands in place of the box until it is answered.
+type dialog struct {
+	prompt
+	kind     string // permission, question, trust
+	about    string
+	selected int
+	then     func(option)
+}
+
+// show puts a dialog on the screen. What happens to permission dialogs by themselves is set going
+// here.
+func (a *agent) show(d *dialog) {
+	a.dialog = d
+	a.log.add(Entry{Event: DialogShown, Kind: d.kind, Text: d.about})
+	if d.kind == "permission" && a.o.DialogVanish > 0 {
+		a.after(a.o.DialogVanish, func() {
+			if a.dialog == d {
+				a.dialog = nil
+				d.then(option{})
+			}
+		})
+	}
+	if d.kind == "permission" && a.o.DialogChange > 0 {
+		// As when a second tool's dialog follows on the first's without a moment between.
+		a.after(a.o.DialogChange, func() {
+			if a.dialog == d {
+				a.o.DialogChange = 0
+				a.turn.tool = "rm -rf " + a.dir
+				a.show(&dialog{prompt: d.prompt, kind: d.kind, about: a.turn.tool, then: d.then})
+			}
+		})
+	}
+}
+
+// inDialog is a key while a dialog is up. Each character of a text is a key of its own.
+func (a *agent) inDialog(k key) {
+	d := a.dialog
+	switch k.name {
+	case "text":
+		for i, r := range k.text {
+			if a.dialog != d {
+				a.keyed(key{"text", k.text[i:]})
+				return
+			}
+			a.pressed(d, string(r))
+		}
+	case "paste":
+		a.log.add(Entry{Event: DialogKey, Kind: "paste", Text: k.text})
+	case "":
+	default:
+		a.pressed(d, k.name)
+	}
+}
+
+// pressed is one key in a dialog.
+func (a *agent) pressed(d *dialog, name string) {
+	for i, o := range d.options {
+		isChosen := slices.Contains(strings.Fields(o.keys), name)
+		if isChosen || name == "enter" && i == d.selected || name == "ctrl-c" && o.denies() {
+			a.dialog = nil
+			a.log.add(Entry{Event: Answered, Kind: d.kind, Option: o.id, Text: d.about})
+			d.then(o)
+			return
+		}
+	}
+	switch digit, _ := strconv.Atoi(name); {
+	case name == "down" || name == "right" || name == "tab":
+		d.selected = min(d.selected+1, len(d.options)-1)
+	case name == "up" || name == "left":
+		d.selected = max(d.selected-1, 0)
+	case a.digitsSelect && digit > 0 && digit <= len(d.options):
+		d.selected = digit - 1
+	}
+	a.log.add(Entry{Event: DialogKey, Text: name})
 }

@@ -14,29 +14,21 @@ import (
 
 // What an Entry tells of.
 const (
-	Started     = "start"       // Text: the profile
-	Ready       = "ready"       // the prompt is drawn
-	Input       = "input"       // Bytes came, Text is the same to look at
-	Dropped     = "dropped"     // Text vanished on the way to the draft
-	Deaf        = "deaf"        // it stopped reading
-	Submitted   = "submit"      // Text became a prompt
-	Queued      = "queued"      // Text waits for the end of the turn
-	Steered     = "steer"       // Text was taken into the running turn
-	Swallowed   = "swallowed"   // Return became a line break
-	Ignored     = "ignored"     // Return did nothing
-	Typed       = "typed"       // Text was typed or, Kind paste, pasted into the draft
-	Cleared     = "cleared"     // the draft Text was thrown away by a key
-	DialogShown = "dialog"      // Kind: permission, question, trust; Text: what it asks about
-	DialogGone  = "dialog-gone" // it went away by itself
-	DialogKey   = "dialog-key"  // Text was typed into it and chose nothing
-	Answered    = "answer"      // Kind as of the dialog, Option: the chosen one's id, Text: what was asked about
-	Interrupted = "interrupt"   // Kind: restored or stopped
-	TurnOver    = "turn"        // Kind: completed, interrupted, denied, failed; Text: the prompt
-	State       = "state"       // Text: what the screen shows from now on: idle, thinking, responding, …
-	Signalled   = "signal"      // Text: its name
-	Orphaned    = "orphan"      // Code: the process left behind
-	Modelled    = "model"       // Text: what the command that plays the model printed; Code: its exit code
-	Exited      = "exit"        // Code; Text: the signal it dies of, if it does
+	Started     = "start"      // Text: the profile
+	Ready       = "ready"      // the prompt is drawn
+	Input       = "input"      // Bytes came, Text is the same to look at
+	Typed       = "typed"      // Text was typed or, Kind paste, pasted into the draft
+	Swallowed   = "swallowed"  // Return became a line break
+	Submitted   = "submit"     // Text became a prompt
+	Queued      = "queued"     // Text waits for the end of the turn
+	Steered     = "steer"      // Text was taken into the running turn
+	Interrupted = "interrupt"  // Kind: restored or stopped
+	DialogShown = "dialog"     // Kind: permission, question, trust; Text: what it asks about
+	DialogKey   = "dialog-key" // Text was typed into it and chose nothing
+	Answered    = "answer"     // Kind as of the dialog, Option: the chosen one's id, Text: what was asked about
+	Orphaned    = "orphan"     // Code: the process left behind
+	Signalled   = "signal"     // Text: its name
+	Exited      = "exit"       // Code; Text: the signal it dies of, if it does
 )
 
 // Entry is a line of the log.

@@ -15,8 +15,6 @@ func openTerminal() (restore func(), cols, rows int, err error) {
 
 func (a *agent) listen() {}
 
-func (a *agent) hungUp() { a.leave(exit{code: 1}) }
-
 func (a *agent) end() (int, error) { return a.exit.code, nil }
 
 func (a *agent) leaveOrphan(time.Duration) {}

@@ -42,30 +42,14 @@ func (a *agent) listen() {
 func (a *agent) signalled(sig os.Signal) {
 	if sig == syscall.SIGWINCH {
 		if cols, rows, err := term.GetSize(int(os.Stdin.Fd())); err == nil && cols > 0 && rows > 0 {
-			a.cols, a.rows, a.screen.rows, a.printed = cols, rows, rows, 0
-			a.screen.clear()
+			a.resized(cols, rows)
 		}
 		return
 	}
 	name := signalNames[sig]
 	a.log.add(Entry{Event: Signalled, Text: name})
-	switch {
-	case a.o.ignores(name):
-	case a.exitsOnSignals || sig == syscall.SIGINT:
+	if !a.o.ignores(name) {
 		a.leave(exit{code: 128 + int(sig.(syscall.Signal))})
-	default:
-		a.leave(exit{signal: name})
-	}
-}
-
-// hungUp is the end of input: the terminal is gone. Who ignores HUP lives on.
-func (a *agent) hungUp() {
-	switch {
-	case a.o.ignores("HUP"):
-	case a.exitsOnSignals:
-		a.leave(exit{code: 129})
-	default:
-		a.leave(exit{signal: "HUP"})
 	}
 }
 
@@ -74,14 +58,12 @@ func (a *agent) hungUp() {
 func (a *agent) end() (int, error) {
 	e := *a.exit
 	a.log.add(Entry{Event: Exited, Code: e.code, Text: e.signal})
-	if !e.isCrash {
+	if e.signal == "" {
 		if !a.isFull {
 			fmt.Printf("\x1b[%dB\r\n", max(len(a.screen.drawn.lines)-a.screen.drawn.y, 1))
 		}
-		os.Stdout.WriteString(a.bye)
+		os.Stdout.WriteString(bye)
 		a.restore()
-	}
-	if e.signal == "" {
 		return e.code, nil
 	}
 	signal.Reset()
@@ -94,10 +76,11 @@ const orphanEnv = "FAKEAGENT_ORPHAN"
 
 // leaveOrphan starts a process in a session of its own, and waits until signals do nothing to it.
 func (a *agent) leaveOrphan(lasting time.Duration) {
-	cmd := exec.Command("/proc/self/exe")
-	if exe, err := os.Executable(); err == nil {
-		cmd = exec.Command(exe)
+	exe, err := os.Executable()
+	if err != nil {
+		exe = os.Args[0]
 	}
+	cmd := exec.Command(exe)
 	cmd.Args = os.Args[:1]
 	cmd.Env = append(os.Environ(), orphanEnv+"="+lasting.String())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

@@ -48,11 +48,8 @@ type Options struct {
 	Daemon     bool          // leaves a process behind from the start
 
 	PasteOff     bool          // no bracketed paste
-	IgnoreCR     int           // the first so many Returns do nothing
-	Drop         int           // the first so many characters vanish
 	Deaf         int           // after so many bytes it stops reading
 	DeafFor      time.Duration // for so long, 0: for ever
-	NoRestore    bool          // an interrupt never puts the prompt back
 	DialogVanish time.Duration // a permission dialog goes away by itself after this
 	DialogChange time.Duration // becomes one about another command after this
 }
@@ -69,11 +66,8 @@ func (o *Options) flags() *flag.FlagSet {
 	f.StringVar(&o.Junk, "junk", "", "`text` that stands in the draft")
 	f.BoolVar(&o.Daemon, "daemon", false, "leave a process behind from the start")
 	f.BoolVar(&o.PasteOff, "paste-off", false, "no bracketed paste")
-	f.IntVar(&o.IgnoreCR, "ignore-cr", 0, "the first so many Returns do nothing")
-	f.IntVar(&o.Drop, "drop", 0, "the first so many characters vanish")
 	f.IntVar(&o.Deaf, "deaf", 0, "stop reading after so many bytes")
 	f.DurationVar(&o.DeafFor, "deaf-for", 0, "for so long; 0: for ever")
-	f.BoolVar(&o.NoRestore, "no-restore", false, "never put an interrupted prompt back")
 	f.DurationVar(&o.DialogVanish, "dialog-vanish", 0, "a permission dialog goes away after this")
 	f.DurationVar(&o.DialogChange, "dialog-change", 0, "a permission dialog becomes another after this")
 	return f

@@ -1,250 +1,281 @@
 package testagent
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os/exec"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
-
-	"github.com/charmbracelet/x/ansi"
 )
 
-// What a turn is at.
-const (
-	thinking   = "thinking"
-	responding = "responding"
-	running    = "tool_running"
-	retrying   = "thinking " // at an API that fails
-)
-
-// Answers of the fake model.
-const (
-	pong = "Pong from the fake model."
-	done = "All done."
-)
-
-// turn is one turn of the conversation. It runs in a goroutine of its own and touches the agent,
-// and its own fields, only in functions that the agent's loop runs: do.
+// turn is one turn of the conversation: steps, one after the other. What ends a step is a timer, an
+// answered dialog, or the command that plays the model; all of them run in the agent's loop, and do
+// nothing when the turn is over.
 type turn struct {
-	a      *agent
-	ctx    context.Context
-	cancel context.CancelFunc
-	prompt string
-	began  time.Time
+	prompt  string
+	began   time.Time
+	steps   []step // what is still to be done
+	closing string // what is said when all is done
 
-	steps    []step // what is still to be done
-	phase    string
-	hasShown bool   // something stands on the screen that an interrupt cannot take back
-	saying   string // the answer that is being written
-	tool     string // the command that runs
-	isAsking bool   // for its permission
+	isRetrying bool          // at an API that fails
+	hasShown   bool          // something stands on the screen that an interrupt cannot take back
+	saying     string        // the answer that is being written,
+	since      time.Time     // from then on
+	lasting    time.Duration // for so long
+	tool       string        // the command that runs, or waits for its permission
+	cancel     context.CancelFunc
 }
 
 // took is how long it has lasted, in whole seconds, as agents show it.
 func (t *turn) took() string {
-	s := int(time.Since(t.began).Seconds())
-	if s >= 60 {
-		return fmt.Sprintf("%dm %ds", s/60, s%60)
+	if t == nil {
+		return ""
 	}
-	return fmt.Sprintf("%ds", s)
+	return time.Since(t.began).Truncate(time.Second).String()
 }
 
-// do has the loop run f, unless the turn is over.
-func (t *turn) do(f func()) bool {
-	ran := make(chan struct{})
-	select {
-	case t.a.events <- func() {
-		if t.ctx.Err() == nil {
+// said is as much of the answer as is written by now.
+func (t *turn) said() string {
+	words := strings.SplitAfter(t.saying, " ")
+	n := len(words)
+	if t.lasting > 0 {
+		n = min(n, 1+int(float64(n)*float64(time.Since(t.since))/float64(t.lasting)))
+	}
+	return strings.Join(words[:n], "")
+}
+
+// begin starts a turn.
+func (a *agent) begin(text string) {
+	a.log.add(Entry{Event: Submitted, Text: text})
+	ctx, cancel := context.WithCancel(context.Background())
+	t := &turn{prompt: text, began: time.Now(), closing: "Pong from the fake model.", cancel: cancel}
+	a.turn, a.pending = t, block{rows: a.asked, text: text}
+	if a.o.Model == "" {
+		t.steps = steps(text)
+		a.in(0, t, a.step) // when the prompt was drawn
+		return
+	}
+	go func() {
+		c := exec.CommandContext(ctx, "/bin/sh", "-c", a.o.Model)
+		c.Stdin, c.WaitDelay = strings.NewReader(text), time.Second
+		out, err := c.Output()
+		a.events <- func() { a.in(0, t, func() { a.modelSaid(string(out), err) }) }
+	}()
+}
+
+// modelSaid goes on with what the command said that plays the model. One that fails is an API that
+// fails.
+func (a *agent) modelSaid(answer string, err error) {
+	t := a.turn
+	if err != nil {
+		t.isRetrying = true
+		a.in(300*time.Millisecond, t, func() {
+			a.tell(a.failed, "")
+			a.finish()
+		})
+		return
+	}
+	said := steps(answer)
+	if len(said) == 0 {
+		said = []step{{word: "SAY", arg: strings.TrimSpace(answer)}}
+	}
+	t.steps = append(t.steps, said...)
+	a.step()
+}
+
+// in has the loop run f in a while, if t is still the turn.
+func (a *agent) in(d time.Duration, t *turn, f func()) {
+	a.after(d, func() {
+		if a.turn == t {
 			f()
 		}
-		close(ran)
-	}:
-		<-ran
-	case <-t.ctx.Done():
-	}
-	return t.ctx.Err() == nil
+	})
 }
 
-func (t *turn) sleep(d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return true
-	case <-t.ctx.Done():
-		return false
+// step does the next thing, those too that came meanwhile.
+func (a *agent) step() {
+	t := a.turn
+	if len(t.steps) == 0 && t.closing == "" {
+		a.tell(a.ended, "")
+		a.finish()
+		return
 	}
-}
-
-// run plays a turn from its prompt to its end.
-func (t *turn) run() {
-	text := t.prompt
-	if t.a.o.Model != "" {
-		answer, err := t.model(text)
-		if err != nil {
-			t.fail()
-			return
-		}
-		if text = answer; len(steps(answer)) == 0 {
-			text = "SAY [" + strings.TrimSpace(answer) + "]"
-		}
+	s := step{word: "SAY", arg: t.closing}
+	if len(t.steps) > 0 {
+		s, t.steps = t.steps[0], t.steps[1:]
 	}
-	if t.do(func() { t.steps = append(t.steps, steps(text)...) }) && t.script() {
-		t.do(func() { t.a.finish(t, "completed") })
-	}
-}
-
-// model is what Options.Model says to a text.
-func (t *turn) model(text string) (string, error) {
-	c := exec.CommandContext(t.ctx, "/bin/sh", "-c", t.a.o.Model)
-	c.Stdin, c.WaitDelay = strings.NewReader(text), time.Second
-	var errs bytes.Buffer
-	c.Stderr = &errs
-	out, err := c.Output()
-	t.a.log.add(Entry{Event: Modelled, Text: string(out) + errs.String(), Code: c.ProcessState.ExitCode()})
-	return string(out), err
-}
-
-// script does one step after the other, those too that come meanwhile. False: the turn is over.
-func (t *turn) script() bool {
-	closing := pong
-	for {
-		var s step
-		if !t.do(func() {
-			if len(t.steps) > 0 {
-				s, t.steps = t.steps[0], t.steps[1:]
-			}
-		}) {
-			return false
-		}
-		switch s.word {
-		case "":
-			return closing == "" || t.say(closing, 0)
-		case "TOOL", "CONFIRM":
-			closing = done
-		case "STREAM", "ECHO", "SAY", "QUOTE":
-			closing = ""
-		}
-		if !t.step(s) {
-			return false
-		}
-	}
-}
-
-func (t *turn) step(s step) bool {
-	a := t.a
 	switch s.word {
 	case "THINK":
-		return t.sleep(s.lasting)
+		a.in(s.lasting, t, a.step)
 	case "STREAM":
-		return t.say(strings.TrimSpace(strings.Repeat("word ", min(max(int(s.lasting/(40*time.Millisecond)), 6), 400))), s.lasting)
+		a.say(strings.TrimSpace(strings.Repeat("word ", min(max(int(s.lasting/(40*time.Millisecond)), 6), 400))), s.lasting)
 	case "ECHO":
-		return t.say("[["+s.arg+"]]", 0)
+		a.say("[["+s.arg+"]]", 0)
 	case "SAY":
-		return t.say(s.arg, 0)
+		a.say(s.arg, 0)
 	case "QUOTE":
-		var lines []string
-		return t.do(func() {
-			narrow := *a
-			narrow.cols -= 8
-			d := a.permission(a, "touch made.txt")
-			for _, line := range d.draw(&narrow, d) {
-				if line = strings.TrimRight(ansi.Strip(line), " "); strings.Trim(line, "─ ") != "" {
-					lines = append(lines, line)
-				}
-			}
-		}) && t.say("Here is what it showed:\n\n"+strings.Join(lines, "\n"), 0)
+		a.say("Here is what it showed:\n\n"+strings.Join(a.quoted(), "\n"), 0)
 	case "TOOL":
-		if s.arg == "" {
-			s.arg = fmt.Sprintf("sleep %g", s.lasting.Seconds())
-		}
-		return t.useTool(s.arg, s.lasting, false)
+		t.tool, t.hasShown = s.arg, true
+		a.runTool(s.lasting)
 	case "CONFIRM":
-		if s.arg == "" {
+		t.tool, t.hasShown = s.arg, true
+		a.show(&dialog{prompt: a.permission, kind: "permission", about: s.arg, then: func(o option) {
+			if o.denies() {
+				a.tell(a.denied, t.tool)
+				a.finish()
+				return
+			}
+			a.runTool(0)
+		}})
+	case "QUESTION":
+		t.hasShown = true
+		a.show(&dialog{prompt: a.question, kind: "question", about: "Which approach should be taken?", then: func(option) { a.step() }})
+	case "LEAVE-ORPHAN":
+		a.leaveOrphan(s.lasting)
+		a.step()
+	case "EXIT":
+		code, _ := strconv.Atoi(s.arg)
+		a.leave(exit{code: code})
+	case "CRASH":
+		a.leave(exit{signal: s.arg})
+	}
+}
+
+// say writes an answer, after a moment, over so long.
+func (a *agent) say(text string, lasting time.Duration) {
+	t := a.turn
+	a.in(30*time.Millisecond, t, func() {
+		t.closing, t.hasShown = "", true
+		t.saying, t.since, t.lasting = text, time.Now(), lasting
+		a.in(lasting, t, func() {
+			a.tell(a.answer, text)
+			t.saying = ""
+			a.step()
+		})
+	})
+}
+
+// quoted is a picture of a dialog.
+func (a *agent) quoted() (lines []string) {
+	narrow := *a
+	narrow.cols -= 8
+	narrow.dialog = &dialog{prompt: a.permission, about: "touch made.txt"}
+	for _, line := range narrow.draw(block{rows: a.permission.rows, text: "touch made.txt"}) {
+		if line = strings.TrimRight(strings.NewReplacer(inverse, "", reset, "").Replace(line), " "); strings.Trim(line, "─ ") != "" {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// runTool runs a command that is not really run.
+func (a *agent) runTool(lasting time.Duration) {
+	t := a.turn
+	a.in(lasting, t, func() {
+		a.tell(a.ran, t.tool)
+		t.tool, t.closing = "", "All done."
+		a.step()
+	})
+}
+
+// finish ends a turn; what waited begins the next.
+func (a *agent) finish() {
+	a.turn.cancel()
+	a.turn = nil
+	if len(a.queue) > 0 {
+		next := a.queue[0]
+		a.queue = a.queue[1:]
+		a.begin(next)
+	}
+}
+
+// interrupt is what the user's key does to a turn.
+func (a *agent) interrupt() {
+	t, kind := a.turn, "stopped"
+	if a.restores && !t.hasShown {
+		kind = "restored"
+	}
+	a.log.add(Entry{Event: Interrupted, Kind: kind, Text: t.prompt})
+	var back []string // to the box
+	if kind == "restored" {
+		a.pending = block{}
+		back = []string{t.prompt}
+	} else {
+		if t.tool != "" {
+			a.tell(a.running[:min(2, len(a.running))], t.tool)
+		} else if t.saying != "" {
+			a.tell(a.answer, t.said())
+		}
+		a.tell(a.stopped, "")
+	}
+	if a.restores {
+		back, a.queue = append(back, a.queue...), nil
+	}
+	if a.draft != "" {
+		back = append(back, a.draft)
+	}
+	a.draft = strings.Join(back, "\n")
+	a.finish()
+}
+
+// step is one thing that a submitted text asks for.
+type step struct {
+	word    string
+	lasting time.Duration
+	arg     string
+}
+
+// word finds a word of the script with the length of time or the number behind it, and what stands
+// in brackets behind that.
+var word = regexp.MustCompile(`\b(THINK|STREAM|TOOL|CONFIRM|QUESTION|QUOTE|ECHO|SAY|LEAVE-ORPHAN|EXIT|CRASH)\b` +
+	`(?: ([0-9][0-9.]*(?:ms|s|m|h)?)\b)?(?: *\[([^\]]*)\])?`)
+
+// steps finds the script in a text.
+func steps(text string) (all []step) {
+	found := word.FindAllStringSubmatchIndex(text, -1)
+	for i, m := range found {
+		group := func(n int) string {
+			if m[2*n] < 0 {
+				return ""
+			}
+			return text[m[2*n]:m[2*n+1]]
+		}
+		s := step{word: group(1), lasting: lasting(group(2)), arg: group(3)}
+		end := len(text)
+		if i+1 < len(found) {
+			end = found[i+1][0]
+		}
+		rest, _, _ := strings.Cut(text[m[1]:end], "\n")
+		switch s.word {
+		case "ECHO":
+			s.arg = text
+		case "EXIT":
+			s.arg = group(2)
+		case "CONFIRM", "SAY", "CRASH":
+			if s.arg == "" {
+				s.arg = strings.TrimSpace(group(2) + " " + strings.TrimSpace(rest))
+			}
+		}
+		switch {
+		case s.arg != "":
+		case s.word == "TOOL":
+			s.arg = fmt.Sprintf("sleep %g", s.lasting.Seconds())
+		case s.word == "CONFIRM":
 			s.arg = "touch made.txt"
 		}
-		return t.useTool(s.arg, 0, true)
-	case "QUESTION":
-		_, ok := t.ask(a.question)
-		return ok
-	case "LEAVE-ORPHAN":
-		return t.do(func() { a.leaveOrphan(s.lasting) })
-	case "EXIT":
-		var code int
-		fmt.Sscan(s.arg, &code)
-		return t.do(func() { a.leave(exit{code: code}) })
-	case "CRASH":
-		return t.do(func() { a.leave(exit{signal: s.arg, isCrash: true}) })
+		all = append(all, s)
 	}
-	return true
+	return all
 }
 
-// say writes an answer word by word, after a moment, over so long.
-func (t *turn) say(text string, over time.Duration) bool {
-	if !t.sleep(30*time.Millisecond) || !t.do(func() { t.phase, t.saying, t.hasShown = responding, "", true }) {
-		return false
+// lasting reads a length of time: 20ms, 1.5s, or a number of seconds.
+func lasting(s string) time.Duration {
+	if n, err := strconv.ParseFloat(s, 64); err == nil {
+		return time.Duration(n * float64(time.Second))
 	}
-	pieces := []string{text}
-	if over > 0 {
-		pieces = strings.SplitAfter(text, " ")
-	}
-	for _, p := range pieces {
-		if !t.do(func() { t.saying += p }) || !t.sleep(over/time.Duration(len(pieces))) {
-			return false
-		}
-	}
-	return t.do(func() {
-		t.a.tell(t.a.answer(t.saying)...)
-		t.saying, t.phase = "", thinking
-	})
-}
-
-// useTool runs a command that is not really run; where it asks, after it was allowed.
-func (t *turn) useTool(command string, lasting time.Duration, asks bool) bool {
-	a := t.a
-	if !t.do(func() { t.tool, t.isAsking, t.hasShown, t.phase = command, asks, true, running }) {
-		return false
-	}
-	if asks {
-		answer, ok := t.ask(func(a *agent, _ string) *dialog { return a.permission(a, command) })
-		if ok && answer.effect != allow {
-			t.do(func() { a.finish(t, "denied") })
-			return false
-		}
-		if !ok || !t.do(func() { t.isAsking = false; a.tell(a.approved(command)...) }) {
-			return false
-		}
-	}
-	return t.sleep(lasting) && t.do(func() {
-		a.tell(a.ran(command)...)
-		t.tool, t.phase = "", thinking
-	})
-}
-
-// ask shows a dialog until it is answered or went away.
-func (t *turn) ask(newDialog func(a *agent, about string) *dialog) (option, bool) {
-	var d *dialog
-	if !t.do(func() {
-		d = newDialog(t.a, "Which approach should be taken?")
-		t.hasShown = true
-		t.a.show(d)
-	}) {
-		return option{}, false
-	}
-	select {
-	case o := <-d.chosen:
-		return o, t.ctx.Err() == nil
-	case <-t.ctx.Done():
-		return option{}, false
-	}
-}
-
-// fail retries for a while, and then gives the turn up.
-func (t *turn) fail() {
-	if t.do(func() { t.phase = retrying }) && t.sleep(300*time.Millisecond) {
-		t.do(func() {
-			t.a.tell(paragraph("", "", t.a.failed))
-			t.a.finish(t, "failed")
-		})
-	}
+	d, _ := time.ParseDuration(s)
+	return d
 }

@@ -11,12 +11,11 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Gap says that events are missing before one that was returned: lines that do not
-// parse, or segments that are gone.
+// Gap says that events are missing before one that was returned: lines that do not parse, or segments that
+// are gone.
 type Gap struct{ From, To uint64 }
 
-// Cursor reads the events of a log in order, each once, while others append. It is
-// not for concurrent use.
+// Cursor reads the events of a log in order, each once, while others append. It is not for concurrent use.
 type Cursor struct {
 	log  *Log
 	next uint64 // the number that comes next
@@ -26,8 +25,8 @@ type Cursor struct {
 	first uint64   // its first number
 	final bool     // it will not change: the next one is there
 
-	// What follows the last event may yet be cut off and written anew: it is read again,
-	// all of it by one read, until it is an event.
+	// What follows the last event may yet be cut off and written anew: it is read again, all of it by one
+	// read, until it is an event.
 	after   int64  // where the last event ends
 	seen    int64  // how far it was looked at
 	lines   []byte // whole lines that were read from there on
@@ -38,8 +37,8 @@ type Cursor struct {
 // Follow is a cursor on the events after seq; 0: from the first that is kept.
 func (l *Log) Follow(after uint64) *Cursor { return &Cursor{log: l, next: after + 1} }
 
-// Resume is a cursor on the events after a snapshot. False when the log does not
-// hold the snapshot's event any more.
+// Resume is a cursor on the events after a snapshot. False when the log does not hold the snapshot's event
+// any more.
 func (l *Log) Resume(s Snapshot) (*Cursor, bool) {
 	if s.Seq == 0 {
 		return nil, false
@@ -63,8 +62,8 @@ func (l *Log) Resume(s Snapshot) (*Cursor, bool) {
 // Seq is the number of the event that was returned last.
 func (c *Cursor) Seq() uint64 { return c.next - 1 }
 
-// Mark fills in which event was returned last, for a snapshot. Before there was one
-// the CRC is 0, and the snapshot worth nothing.
+// Mark fills in which event was returned last, for a snapshot. Before there was one the CRC is 0, and the
+// snapshot worth nothing.
 func (c *Cursor) Mark(s *Snapshot) { s.Seq, s.CRC = c.Seq(), c.crc }
 
 // Close lets go of the log.
@@ -76,8 +75,8 @@ func (c *Cursor) Close() error {
 	return file.Close()
 }
 
-// Next returns the next event, or io.EOF when there is none yet; call it again
-// later. When the gap is not nil, events are missing before this one.
+// Next returns the next event, or io.EOF when there is none yet; call it again later. When the gap is not
+// nil, events are missing before this one.
 func (c *Cursor) Next() (wire.Event, *Gap, error) {
 	for {
 		if len(c.lines) == 0 {
@@ -88,8 +87,7 @@ func (c *Cursor) Next() (wire.Event, *Gap, error) {
 		line, rest, _ := bytes.Cut(c.lines, []byte{'\n'})
 		begin := c.seen
 		c.lines, c.seen = rest, begin+int64(len(line))+1
-		// What is passed over is not decoded, but for the last line of each read: from
-		// there it is read on.
+		// What is passed over is not decoded, but for the last line of each read: from there it is read on.
 		if n := number(line); 0 < n && n < c.next && len(rest) > 0 {
 			continue
 		}
@@ -155,8 +153,8 @@ func (c *Cursor) read() error {
 	}
 }
 
-// openNext opens, of the segments behind the one that was read, the last that begins
-// at or before the next event, or else the first; io.EOF when there is none.
+// openNext opens, of the segments behind the one that was read, the last that begins at or before the next
+// event, or else the first; io.EOF when there is none.
 func (c *Cursor) openNext() error {
 	for {
 		segs, err := c.log.segments()

@@ -1,15 +1,16 @@
-// Package eventlog keeps the events of one agent: numbered from 1 without gaps,
-// appended by many processes, followed by many more.
+// Package eventlog keeps the events of one agent: numbered from 1 without gaps, appended by many processes,
+// followed by many more.
 //
-//	events/00000000000000000001.ndjson   a segment: one event a line, named by its first number
-//	events/base.json                     the fold of what is in the archive
-//	state.json                           the fold up to some event: a cache
+//	<agent>/events/00000000000000000001.ndjson   a segment: one event a line, named by its first number
+//	<agent>/events/base.json                     the fold of what is in the archive
+//	<agent>/state.json                           the fold up to some event: a cache
+//	<agent>/inbox/bad/                           what was cut off a torn segment
+//	.archive/<agent>/events/                     old segments
 //
-// An append is one write of whole lines, under the lock. What a kill or a power cut
-// leaves of a line is cut off by the next append, and kept beside the bad messages. Only
-// the newest segment is written to; a full one is synced before the next is made: a
-// power cut takes the end of a log, never its middle. Followers take no lock and see
-// whole lines only, each event once and in order.
+// An append is one write of whole lines, under the lock. What a kill or a power cut leaves of a line is cut
+// off by the next append, and kept beside the bad messages. Only the newest segment is written to; a full one
+// is synced before the next is made: a power cut takes the end of a log, never its middle. Followers take no
+// lock and see whole lines only, each event once and in order.
 package eventlog
 
 import (
@@ -18,7 +19,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path"
 	"slices"
 	"time"
 
@@ -34,29 +34,30 @@ const (
 // segmentSize is the size from which on a segment is full. Tests shorten it.
 var segmentSize int64 = 16 << 20
 
-// Log is one agent's log. It keeps nothing open and may be copied and used by
-// several goroutines at once.
+// Log is one agent's log. It keeps nothing open and may be used by several goroutines at once.
 type Log struct {
-	Root    *durable.Root
-	Dir     string // of the segments, in Root
-	State   string // the file of the cached snapshot
-	Bad     string // the directory for what is cut off a torn segment
-	Archive string // the directory for old segments
+	Root  *durable.Root // the team's directory
+	Owner wire.Address  // that all events of this log bear
 
 	Lock    func(context.Context) (unlock func(), err error) // for who appends; ensures that the mailbox is there
 	Present func() error                                     // asked before each look: the error for a mailbox that is not there
-	Fill    func(*wire.Event)                                // sets what all events of this log have: team and agent
 }
 
-// Append appends events, all or none, and fills in seq and at, also for the caller.
-// An event whose EventID is among the last MiB of the log is left out, and its seq
-// stays as it was. What could not be read back is refused.
+func (l *Log) dir() string     { return string(l.Owner.Agent) + "/events" }
+func (l *Log) base() string    { return l.dir() + "/" + baseFile }
+func (l *Log) state() string   { return string(l.Owner.Agent) + "/state.json" }
+func (l *Log) bad() string     { return string(l.Owner.Agent) + "/inbox/bad" }
+func (l *Log) archive() string { return ".archive/" + l.dir() }
+
+// Append appends events, all or none, and fills in seq and at, also for the caller. An event whose EventID is
+// among the last MiB of the log is left out, and its seq stays as it was. What could not be read back is
+// refused.
 func (l *Log) Append(ctx context.Context, events ...wire.Event) error {
 	return l.append(ctx, false, events)
 }
 
-// AppendSync is Append, and what it appended survives a power cut; so do the events
-// that were left out: the process that appended them may have been killed since.
+// AppendSync is Append, and what it appended survives a power cut; so do the events that were left out: the
+// process that appended them may have been killed since.
 func (l *Log) AppendSync(ctx context.Context, events ...wire.Event) error {
 	return l.append(ctx, true, events)
 }
@@ -76,7 +77,7 @@ func (l *Log) append(ctx context.Context, sync bool, events []wire.Event) error 
 		err = l.write(&n, events, sync)
 	}
 	if err != nil {
-		return fmt.Errorf("append to %s: %w", l.Root.Join(l.Dir), err)
+		return fmt.Errorf("append to %s: %w", l.Root.Join(l.dir()), err)
 	}
 	return nil
 }
@@ -84,27 +85,27 @@ func (l *Log) append(ctx context.Context, sync bool, events []wire.Event) error 
 // newest is the segment that is written to, while the lock is held.
 type newest struct {
 	file *os.File // nil: there is no segment yet
-	segs []uint64 // all segments; the last is this one
 	size int64
 	seq  uint64 // the log's last number
 }
 
 // openNewest opens the newest segment, and cuts off what follows its last event.
 func (l *Log) openNewest() (n newest, err error) {
-	if n.segs, err = l.segments(); err != nil {
+	segs, err := l.segments()
+	if err != nil {
 		return n, err
 	}
-	if len(n.segs) == 0 {
+	if len(segs) == 0 {
 		base, _, err := l.Base()
 		n.seq = base.Seq // numbers go on
 		return n, err
 	}
-	first := n.segs[len(n.segs)-1]
+	first := segs[len(segs)-1]
 	if n.file, err = l.Root.OpenFile(l.segment(first), os.O_RDWR|os.O_APPEND); err != nil {
 		return n, err
 	}
-	// The last line may be somebody else's. Were its number believed, followers that are
-	// further would pass over the events that come: two must follow each other.
+	// The last line may be somebody else's. Were its number believed, followers that are further would pass
+	// over the events that come: two must follow each other.
 	n.seq = first - 1
 	_, err = readBackward(n.file, func(line []byte, offset int64) bool {
 		e, ok := decode(line, first, offset)
@@ -122,8 +123,8 @@ func (l *Log) openNewest() (n newest, err error) {
 	if err != nil || len(torn) == 0 {
 		return n, err
 	}
-	name := path.Join(l.Bad, "events."+segmentName(first)+"."+string(wire.NewID()))
-	if err = l.Root.MkdirAll(l.Bad); err == nil {
+	name := l.bad() + "/events." + segmentName(first) + "." + string(wire.NewID())
+	if err = l.Root.MkdirAll(l.bad()); err == nil {
 		err = l.Root.Replace(name, torn, false)
 	}
 	if err == nil {
@@ -136,7 +137,7 @@ func (l *Log) openNewest() (n newest, err error) {
 }
 
 func (l *Log) write(n *newest, events []wire.Event, sync bool) error {
-	lines, err := l.encode(events, *n)
+	lines, err := l.encode(events, n.seq)
 	if err != nil {
 		return err
 	}
@@ -148,7 +149,7 @@ func (l *Log) write(n *newest, events []wire.Event, sync bool) error {
 			n.file = nil
 		}
 		if n.file == nil {
-			if err := l.Root.MkdirAll(l.Dir); err != nil {
+			if err := l.Root.MkdirAll(l.dir()); err != nil {
 				return err
 			}
 			n.file, err = l.Root.OpenFile(l.segment(n.seq+1), os.O_RDWR|os.O_APPEND|os.O_CREATE)
@@ -167,17 +168,17 @@ func (l *Log) write(n *newest, events []wire.Event, sync bool) error {
 	if err := l.Root.SyncFile(n.file); err != nil {
 		return err
 	}
-	return l.Root.Sync(l.Dir)
+	return l.Root.Sync(l.dir())
 }
 
 // encode numbers the events that are new and makes lines of them.
-func (l *Log) encode(events []wire.Event, n newest) (lines []byte, err error) {
+func (l *Log) encode(events []wire.Event, seq uint64) (lines []byte, err error) {
 	now := time.Now().UTC()
 	var recent []byte
 	for i, e := range events {
 		if e.EventID != "" {
 			if recent == nil {
-				if recent, err = l.recent(n.segs); err != nil {
+				if recent, err = l.recent(); err != nil {
 					return nil, err
 				}
 			}
@@ -185,9 +186,8 @@ func (l *Log) encode(events []wire.Event, n newest) (lines []byte, err error) {
 				continue
 			}
 		}
-		n.seq++
-		e.Seq, e.At = n.seq, now
-		l.Fill(&e)
+		seq++
+		e.Seq, e.At, e.Team, e.Agent = seq, now, l.Owner.Team, l.Owner.Agent
 		events[i] = e
 		line := e.Append(nil)
 		if len(line) >= maxLine {
@@ -207,17 +207,17 @@ func (l *Log) encode(events []wire.Event, n newest) (lines []byte, err error) {
 }
 
 // recent reads the last MiB of the log: whole lines, in any order.
-func (l *Log) recent(segs []uint64) (lines []byte, err error) {
+func (l *Log) recent() (lines []byte, err error) {
 	lines = []byte{}
-	err = l.backward(segs, func(line []byte, _ uint64, _ int64) bool {
+	err = l.backward(func(line []byte, _ uint64, _ int64) bool {
 		lines = append(lines, line...)
 		return len(lines) >= recentBytes
 	})
 	return lines, err
 }
 
-// hasEventID reports whether one of the lines is an event with this id. It may stand
-// elsewhere in a line, as in an event of another vocabulary.
+// hasEventID reports whether one of the lines is an event with this id. It may stand elsewhere in a line, as
+// in an event of another vocabulary.
 func hasEventID(lines []byte, id string) bool {
 	key := wire.Quote(id)
 	if !bytes.Contains(lines, key[1:]) { // of quotes there are so many that it takes three times as long
@@ -243,8 +243,8 @@ func (l *Log) LastSeq() (seq uint64, err error) {
 	return seq, err
 }
 
-// SeqBefore is the number of the last event that was appended before a moment, 0
-// when there is none. Where the clock was set back it is one of several.
+// SeqBefore is the number of the last event that was appended before a moment, 0 when there is none. Where the
+// clock was set back it is one of several.
 func (l *Log) SeqBefore(t time.Time) (seq uint64, err error) {
 	_, err = l.Tail(func(e *wire.Event) bool {
 		if e.At.Before(t) {
@@ -260,14 +260,10 @@ func (l *Log) Newest(n int) ([]wire.Event, error) {
 	return l.Tail(func(*wire.Event) bool { n--; return n <= 0 })
 }
 
-// Tail returns the newest events, oldest first. They are read from the newest
-// backwards, until enough says that one is the last that is wanted.
+// Tail returns the newest events, oldest first. They are read from the newest backwards, until enough says
+// that one is the last that is wanted.
 func (l *Log) Tail(enough func(*wire.Event) bool) (events []wire.Event, err error) {
-	segs, err := l.segments()
-	if err != nil {
-		return nil, err
-	}
-	err = l.backward(segs, func(line []byte, first uint64, offset int64) bool {
+	err = l.backward(func(line []byte, first uint64, offset int64) bool {
 		e, ok := decode(line, first, offset)
 		if ok {
 			events = append(events, e)

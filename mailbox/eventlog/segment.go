@@ -19,7 +19,7 @@ const segmentEnd = ".ndjson"
 
 func segmentName(first uint64) string { return fmt.Sprintf("%020d", first) + segmentEnd }
 
-func (l *Log) segment(first uint64) string { return path.Join(l.Dir, segmentName(first)) }
+func (l *Log) segment(first uint64) string { return path.Join(l.dir(), segmentName(first)) }
 
 // segmentFirst is the first number of a segment of that name, 0 for other names.
 func segmentFirst(name string) uint64 {
@@ -35,7 +35,7 @@ func (l *Log) segments() ([]uint64, error) {
 	if err := l.Present(); err != nil {
 		return nil, err
 	}
-	names, err := l.Root.Names(l.Dir)
+	names, err := l.Root.Names(l.dir())
 	var segs []uint64
 	for _, name := range names {
 		if first := segmentFirst(name); first > 0 {
@@ -45,9 +45,9 @@ func (l *Log) segments() ([]uint64, error) {
 	return segs, err
 }
 
-// backward calls f with the whole lines of some segments, the last first, until f has
-// enough.
-func (l *Log) backward(segs []uint64, f func(line []byte, first uint64, offset int64) (enough bool)) error {
+// backward calls f with the whole lines of the log, the last first, until f has enough.
+func (l *Log) backward(f func(line []byte, first uint64, offset int64) (enough bool)) error {
+	segs, err := l.segments()
 	for _, first := range slices.Backward(segs) {
 		file, err := l.Root.Open(l.segment(first))
 		if errors.Is(err, fs.ErrNotExist) {
@@ -62,11 +62,11 @@ func (l *Log) backward(segs []uint64, f func(line []byte, first uint64, offset i
 			return err
 		}
 	}
-	return nil
+	return err
 }
 
-// readBackward calls f with the whole lines of a file and where they begin, the last
-// first, until f has enough.
+// readBackward calls f with the whole lines of a file and where they begin, the last first, until f has
+// enough.
 func readBackward(file *os.File, f func(line []byte, offset int64) (enough bool)) (enough bool, err error) {
 	info, err := file.Stat()
 	if err != nil {
@@ -96,16 +96,14 @@ func readBackward(file *os.File, f func(line []byte, offset int64) (enough bool)
 	return false, nil
 }
 
-// decode decodes a line of a segment that begins at an offset in it. A number that
-// so many bytes cannot hold is not the log's: whoever counted on from it would miss
-// the events to come.
+// decode decodes a line of a segment that begins at an offset in it. A number that so many bytes cannot hold
+// is not the log's: whoever counted on from it would miss the events to come.
 func decode(line []byte, first uint64, offset int64) (wire.Event, bool) {
 	e, err := wire.DecodeEvent(line)
 	return e, err == nil && e.Seq <= first+uint64(offset)
 }
 
-// number is the number that a line begins with, as all of ours do, without decoding
-// it; 0 when it does not.
+// number is the number that a line begins with, as all of ours do, without decoding it; 0 when it does not.
 func number(line []byte) uint64 {
 	rest, _ := bytes.CutPrefix(line, []byte(`{"seq":`))
 	digits, _, _ := bytes.Cut(rest, []byte{','})

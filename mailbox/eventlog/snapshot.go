@@ -16,8 +16,7 @@ import (
 
 const baseFile = "base.json"
 
-// Snapshot is a fold of the events up to one of them. What its state is made of is
-// its maker's business.
+// Snapshot is a fold of the events up to one of them. What its state is made of is its maker's business.
 type Snapshot struct {
 	Version int             `json:"version"` // of the fold
 	Seq     uint64          `json:"seq"`     // of the last event folded
@@ -25,20 +24,20 @@ type Snapshot struct {
 	State   json.RawMessage `json:"state"`
 }
 
-// Snapshot reads the cached snapshot, false when there is none. It is worth nothing
-// unless Resume finds its event.
+// Snapshot reads the cached snapshot, false when there is none. It is worth nothing unless Resume finds its
+// event.
 func (l *Log) Snapshot() (Snapshot, bool) {
-	s, ok, _ := l.readSnapshot(l.State)
+	s, ok, _ := l.readSnapshot(l.state())
 	return s, ok
 }
 
-// Base reads the fold of what is in the archive, from which a fold begins; false
-// when there is none. A fold that begins without one that cannot be read is wrong.
+// Base reads the fold of what is in the archive, from which a fold begins; false when there is none. A fold
+// that begins without one that cannot be read is wrong.
 func (l *Log) Base() (Snapshot, bool, error) {
 	if err := l.Present(); err != nil {
 		return Snapshot{}, false, err
 	}
-	return l.readSnapshot(path.Join(l.Dir, baseFile))
+	return l.readSnapshot(l.base())
 }
 
 func (l *Log) readSnapshot(name string) (s Snapshot, ok bool, err error) {
@@ -52,9 +51,9 @@ func (l *Log) readSnapshot(name string) (s Snapshot, ok bool, err error) {
 	return s, true, nil
 }
 
-// SaveSnapshot writes the cached snapshot, whole or not at all. It is not synced:
-// what a power cut leaves of it is no JSON, or Resume does not find its event.
-func (l *Log) SaveSnapshot(s Snapshot) error { return l.writeSnapshot(l.State, s, false) }
+// SaveSnapshot writes the cached snapshot, whole or not at all. It is not synced: what a power cut leaves of
+// it is no JSON, or Resume does not find its event.
+func (l *Log) SaveSnapshot(s Snapshot) error { return l.writeSnapshot(l.state(), s, false) }
 
 func (l *Log) writeSnapshot(name string, s Snapshot, sync bool) error {
 	data, err := json.Marshal(s)
@@ -64,10 +63,10 @@ func (l *Log) writeSnapshot(name string, s Snapshot, sync bool) error {
 	return l.Root.Replace(name, append(data, '\n'), sync)
 }
 
-// ArchiveBefore moves the oldest segments to the archive, those that were last written
-// before a moment, but never the newest. First fold is asked for the fold up to the
-// last event that goes, and that becomes the base: a kill in between leaves segments
-// that the next call moves. A dry run counts the same. fold may read the log.
+// ArchiveBefore moves the oldest segments to the archive, those that were last written before a moment, but
+// never the newest. First fold is asked for the fold up to the last event that goes, and that becomes the
+// base: a kill in between leaves segments that the next call moves. A dry run counts the same. fold may read
+// the log.
 func (l *Log) ArchiveBefore(ctx context.Context, before time.Time, dry bool, fold func(upTo uint64) (Snapshot, error)) (events int, bytes int64, err error) {
 	unlock, err := l.Lock(ctx)
 	if err != nil {
@@ -93,11 +92,11 @@ func (l *Log) ArchiveBefore(ctx context.Context, before time.Time, dry bool, fol
 	if err := l.foldBase(segs[old]-1, fold); err != nil {
 		return 0, 0, err
 	}
-	if err := l.Root.MkdirAll(l.Archive); err != nil {
+	if err := l.Root.MkdirAll(l.archive()); err != nil {
 		return 0, 0, err
 	}
 	for _, first := range segs[:old] {
-		to := path.Join(l.Archive, segmentName(first))
+		to := path.Join(l.archive(), segmentName(first))
 		err := l.Root.Move(l.segment(first), to)
 		if errors.Is(err, fs.ErrExist) { // of a log that was restored since
 			err = l.Root.Move(l.segment(first), strings.TrimSuffix(to, segmentEnd)+"."+string(wire.NewID())+segmentEnd)
@@ -117,25 +116,24 @@ func (l *Log) foldBase(upTo uint64, fold func(uint64) (Snapshot, error)) error {
 	}
 	s, err := fold(upTo)
 	if err != nil {
-		return fmt.Errorf("fold %s up to %d: %w", l.Root.Join(l.Dir), upTo, err)
+		return fmt.Errorf("fold %s up to %d: %w", l.Root.Join(l.dir()), upTo, err)
 	}
-	return l.writeSnapshot(path.Join(l.Dir, baseFile), s, true)
+	return l.writeSnapshot(l.base(), s, true)
 }
 
-// Check looks at the log and changes nothing: odd are the names in its directory
-// that are neither segments nor the base nor unfinished files, gaps are the events
-// that are missing, but for those in the archive.
+// Check looks at the log and changes nothing: odd is what lies in its directory and is neither a segment nor
+// the base nor an unfinished file, gaps are the events that are missing, but for those in the archive.
 func (l *Log) Check() (odd []string, gaps []Gap, err error) {
 	base, _, err := l.Base()
 	if err != nil {
 		return nil, nil, err
 	}
-	names, err := l.Root.Names(l.Dir)
+	names, err := l.Root.Names(l.dir())
 	for _, name := range names {
-		info, err := l.Root.Lstat(path.Join(l.Dir, name))
+		info, err := l.Root.Lstat(path.Join(l.dir(), name))
 		isKnown := strings.HasPrefix(name, ".") || name == baseFile || segmentFirst(name) > 0
 		if err == nil && (!isKnown || !info.Mode().IsRegular() && name[0] != '.') {
-			odd = append(odd, name)
+			odd = append(odd, "events/"+name)
 		}
 	}
 	c := l.Follow(base.Seq)

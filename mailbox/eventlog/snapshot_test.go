@@ -87,7 +87,7 @@ func TestSnapshot(t *testing.T) {
 	}
 	refused("a changed line", s)
 	for _, text := range []string{"", "{", "[]", `{"seq":0}`, `{"version":"x","seq":1}`, `{"seq":-1}`} {
-		if err := os.WriteFile(l.Root.Join(l.State), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(l.Root.Join(l.state()), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if _, ok := l.Snapshot(); ok {
@@ -146,16 +146,16 @@ func TestArchive(t *testing.T) {
 	same(t, readAll(t, l, newest-1), all[newest-1:]...)
 
 	// A log that was restored has segments of the same names.
-	old, _ := l.Root.Names(l.Archive)
+	old, _ := l.Root.Names(l.archive())
 	for _, name := range old {
-		if err := os.Link(l.Root.Join(l.Archive+"/"+name), l.Root.Join(l.Dir+"/"+name)); err != nil {
+		if err := os.Link(l.Root.Join(l.archive()+"/"+name), l.Root.Join(l.dir()+"/"+name)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if _, _, err := archive(time.Hour, false); err != nil {
 		t.Error(err)
 	}
-	if now, _ := l.Root.Names(l.Archive); len(now) != 2*len(old) {
+	if now, _ := l.Root.Names(l.archive()); len(now) != 2*len(old) {
 		t.Error(now)
 	}
 }
@@ -177,7 +177,7 @@ func TestCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	odd, gaps, err := l.Check()
-	same(t, odd, "7.ndjson", "notes.txt")
+	same(t, odd, "events/7.ndjson", "events/notes.txt")
 	if diff := cmp.Diff([]Gap{{3, 8}}, gaps); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
@@ -185,7 +185,7 @@ func TestCheck(t *testing.T) {
 		t.Skip(err)
 	}
 	odd, _, err = l.Check()
-	same(t, odd, segmentName(20), "7.ndjson", "notes.txt")
+	same(t, odd, "events/"+segmentName(20), "events/7.ndjson", "events/notes.txt")
 	if err == nil || err == io.EOF {
 		t.Error("a segment that cannot be opened is no error")
 	}

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// Age is how long ago t was: "now", "5s ago", "2m ago", "3h ago", "4d ago"; "in 5m"
-// for what is to come.
+// Age is how long ago t was: "now", "5s ago", "2m ago", "3h ago", "4d ago"; "in 5m" for what is to come.
 func Age(now, t time.Time) string {
 	d := now.Sub(t)
 	switch {

@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// Escape makes text fit for one line of a terminal. Control characters, among them
-// those that begin an escape sequence, and what turns the direction of writing are
-// shown and not obeyed. A backslash stays as it is: the result is for eyes.
+// Escape makes text fit for one line of a terminal. Control characters, among them those that begin an escape
+// sequence, and what turns the direction of writing are shown and not obeyed. A backslash stays as it is: the
+// result is for eyes.
 func Escape(s string) string { return escape(s, "") }
 
 // EscapeBody is Escape for several lines: line feeds and tabs stay.
@@ -42,8 +42,8 @@ func escapeRune(s, allowed string) string {
 	return fmt.Sprintf(`\u%04x`, c)
 }
 
-// isControl reports whether a terminal might obey a character: C0, DEL, C1, the
-// bidirectional controls, the line and paragraph separators.
+// isControl reports whether a terminal might obey a character: C0, DEL, C1, the bidirectional controls, the
+// line and paragraph separators.
 func isControl(c rune) bool {
 	return unicode.IsControl(c) || unicode.Is(unicode.Bidi_Control, c) || c == '\u2028' || c == '\u2029'
 }

@@ -1,13 +1,12 @@
-// Package letter shows messages to people and models. Every surface uses this
-// one renderer: the command line, hooks, and what is typed into a terminal.
+// Package letter shows messages to people and models. Every surface uses this one renderer: the command line,
+// hooks, and what is typed into a terminal.
 //
 // What a message says is data:
 //
 //   - A header is one line at column 0, and everything in it is escaped.
-//   - A body is indented by two spaces after everything that any program might
-//     take for a line break, so it cannot imitate a header or a foot line.
-//   - On a terminal the body is escaped as well. Into a pipe its bytes go as they
-//     are.
+//   - A body is indented by two spaces after everything that any program might take for a line break, so it
+//     cannot imitate a header or a foot line.
+//   - On a terminal the body is escaped as well. Into a pipe its bytes go as they are.
 package letter
 
 import (
@@ -21,8 +20,7 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// A page of mail holds at most this much. Agents' tools cut longer output out of
-// the middle.
+// A page of mail holds at most this much. Agents' tools cut longer output out of the middle.
 const (
 	MaxMessages = 20
 	MaxBytes    = 8 << 10
@@ -41,23 +39,60 @@ type Renderer struct {
 	Lines    int       // likewise, if Bytes is set
 }
 
-// LimitToPage makes the renderer cut a message that is larger than a page. It
-// returns a function that reports whether the next message still fits on the
-// page; the first one always does.
+// Flags is what a header says about a message beyond the message's own fields.
+type Flags struct {
+	SupersededBy wire.ID
+	Withdrawn    bool
+	Newer        int  // further unread messages of the same sender
+	Repeat       bool // handed over before, and perhaps seen
+
+	TimesTaken int          // how often it was given out under a lease
+	TakenBy    wire.Address // who has it under a lease now; zero: nobody
+	TakenUntil time.Time    // when that lease runs out
+}
+
+// FlagsOf finds what replaces each of the messages that are shown, and how many newer ones of the same sender
+// are behind them. Both lists are sorted by id.
+func FlagsOf(shown, behind []*wire.Message) []Flags {
+	type key struct {
+		from wire.Address
+		id   wire.ID
+	}
+	replacement := map[key]wire.ID{}
+	for _, m := range slices.Concat(shown, behind) {
+		if m.ID > m.Supersedes {
+			replacement[key{m.From, m.Supersedes}] = m.ID
+		}
+	}
+	flags := make([]Flags, len(shown))
+	newest := map[wire.Address]int{} // of each sender, among those shown
+	for i, m := range shown {
+		flags[i].SupersededBy = replacement[key{m.From, m.ID}]
+		newest[m.From] = i
+	}
+	for _, m := range behind {
+		if i, ok := newest[m.From]; ok && m.ID > shown[i].ID {
+			flags[i].Newer++
+		}
+	}
+	return flags
+}
+
+// LimitToPage makes the renderer cut a message that is larger than a page. It returns a function that reports
+// whether the next message still fits on the page; the first one always does.
 func (r *Renderer) LimitToPage() (fits func(*wire.Message) bool) {
 	r.Bytes, r.Lines = MaxBytes, MaxLines
 	size, lines := 0, 0
 	return func(m *wire.Message) bool {
-		text := r.Render(m, Flags{})
-		first := size == 0
+		text, first := r.Render(m, Flags{}), size == 0
 		size += len(text) + 40 // for flags
 		lines += bytes.Count(text, []byte{'\n'})
 		return first || size <= MaxBytes && lines <= MaxLines
 	}
 }
 
-// Render is the whole message: header, indented body and, where it was cut, a line
-// that says how to see the rest.
+// Render is the whole message: header, indented body and, where it was cut, a line that says how to see the
+// rest.
 func (r *Renderer) Render(m *wire.Message, f Flags) []byte {
 	head := r.Header(m, f)
 	size, lines := 0, 0
@@ -131,8 +166,7 @@ func (r *Renderer) recipients(to []wire.Address) string {
 	return strings.Join(names, " ")
 }
 
-// Lease says who has a message under a lease, or else how often it was given out
-// before; "" if it never was.
+// Lease says who has a message under a lease, or else how often it was given out before; "" if it never was.
 func (r *Renderer) Lease(f Flags) string {
 	switch {
 	case f.TakenBy != wire.Address{}:
@@ -147,10 +181,9 @@ func (r *Renderer) Lease(f Flags) string {
 
 const indent = "  "
 
-// Body is a body as it stands below its header: indented, and on a terminal
-// escaped. If size is not 0 it is cut to so many bytes, as shown, and if lines is
-// not 0 to so many lines: never within a rune, and at a line break if there is one
-// in the last quarter. left is how many bytes of the body are not shown.
+// Body is a body as it stands below its header: indented, and on a terminal escaped. If size is not 0 it is
+// cut to so many bytes, as shown, and if lines is not 0 to so many lines: never within a rune, and at a line
+// break if there is one in the last quarter. left is how many bytes of the body are not shown.
 func (r *Renderer) Body(body string, size, lines int) (shown []byte, left int) {
 	text := strings.TrimRight(body, "\n")
 	shown = append(make([]byte, 0, len(text)+len(text)/16+16), indent...)
@@ -182,9 +215,8 @@ func (r *Renderer) Body(body string, size, lines int) (shown []byte, left int) {
 	return append(shown[:end.shown], '\n'), left
 }
 
-// next is the rune or CRLF that a body begins with, as it is shown, and its length.
-// The indentation follows a line break: one of Unicode's, or a separator that some
-// programs split at.
+// next is the rune or CRLF that a body begins with, as it is shown, and its length. The indentation follows a
+// line break: one of Unicode's, or a separator that some programs split at.
 func (r *Renderer) next(text string) (shown string, length int) {
 	if !r.Terminal && strings.HasPrefix(text, "\r\n") {
 		return "\r\n" + indent, 2
@@ -212,17 +244,15 @@ func (r *Renderer) Who(a wire.Address) string {
 // Short is an id as shown.
 func (r *Renderer) Short(id wire.ID) string { return id.Short(r.Digits) }
 
-// ShortLength is how many digits short ids need so that no two of these are
-// alike; at least 6.
+// ShortLength is how many digits short ids need so that no two of these are alike; at least 6.
 func ShortLength(ids []wire.ID) int {
+	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
 	for n := 6; ; n++ {
-		seen := map[string]wire.ID{}
-		isShared := slices.ContainsFunc(ids, func(id wire.ID) bool {
-			other, ok := seen[id.Short(n)]
-			seen[id.Short(n)] = id
-			return ok && other != id
-		})
-		if !isShared || n == 32 {
+		seen := map[string]bool{}
+		for _, id := range ids {
+			seen[id.Short(n)] = true
+		}
+		if len(seen) == len(ids) || n == 32 {
 			return n
 		}
 	}

@@ -105,7 +105,7 @@ const (
 // ScreenRequest asks for what is on the screen.
 type ScreenRequest struct {
 	ANSI bool `json:"ansi,omitempty"` // with colours, in Screen.ANSI
-	Last int  `json:"last,omitempty"` // so many lines, reaching into the scrollback; 0: the screen
+	Last int  `json:"last,omitempty"` // so many lines, in ANSI too, reaching into the scrollback; 0: the screen
 }
 
 // Screen is what an agent's terminal shows.

@@ -3,6 +3,7 @@ package control
 import (
 	"bytes"
 	"regexp"
+	"sync"
 )
 
 // DetachKey is what a person types to leave, as help writes it.
@@ -13,13 +14,15 @@ const keysLine = "\x18\x1b7\x1b[9999;1H\x1b[2K\x1b[7m[atm: Ctrl-\\ d leaves; Ctr
 
 // keyPattern is the first key, or report of the terminal, in some input. Programs have keys written as
 // sequences: by the kitty protocol (64 and 128: locks) or xterm's modifyOtherKeys.
-var keyPattern = regexp.MustCompile(`(?s)^(?:` +
-	`(\x1c|\x1b\[92[:\d]*;(?:5|69|133|197)(?::1)?u|\x1b\[27;5;92~)` + // 1: Ctrl-\
-	`|(d|\x1b\[100[:\d]*(?:;(?:1|65|129|193)?(?::1)?)?u)` + // 2: d
-	`|(\?|\x1b\[(?:\d+:)?63(?:;\d+(?::1)?)?u|\x1b\[27;2;63~)` + // 3: ?
-	// 4: mouse, focus, answers to queries, the release of a key, Shift and the like alone
-	`|(\x1b\[M...|\x1b\[[<?>=\d;$]*[cnRtyMmIO]|\x1b\[\?\d*u|\x1b\[[\d:;]*:3[~A-Su]|\x1b\[574[45][^u]*u|\x1b[\]P_^X][^\a\x1b]*(?:\a|\x1b\\))` +
-	`|\x1b\[200~.*?(?:\x1b\[201~|$)|\x1b\[[ -?]*[@-~]|\x1bO.|.)`) // a paste, and any other key
+var keyPattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?s)^(?:` +
+		`(\x1c|\x1b\[92[:\d]*;(?:5|69|133|197)(?::1)?u|\x1b\[27;5;92~)` + // 1: Ctrl-\
+		`|(d|\x1b\[100[:\d]*(?:;(?:1|65|129|193)?(?::1)?)?u)` + // 2: d
+		`|(\?|\x1b\[(?:\d+:)?63(?:;\d+(?::1)?)?u|\x1b\[27;2;63~)` + // 3: ?
+		// 4: mouse, focus, answers to queries, the release of a key, Shift and the like alone
+		`|(\x1b\[M...|\x1b\[[<?>=\d;$]*[cnRtyMmIO]|\x1b\[\?\d*u|\x1b\[[\d:;]*:3[~A-Su]|\x1b\[574[45][^u]*u|\x1b[\]P_^X][^\a\x1b]*(?:\a|\x1b\\))` +
+		`|\x1b\[200~.*?(?:\x1b\[201~|$)|\x1b\[[ -?]*[@-~]|\x1bO.|.)`) // a paste, and any other key
+})
 
 // A keyScanner finds the detach key in what a terminal sends. Ctrl-\ is held until the next key: a d or ?
 // takes it away, any other goes on together with it. A sequence, or a paste, that comes in two pieces is
@@ -30,7 +33,7 @@ type keyScanner struct{ held []byte }
 // leaves; what follows that key is dropped.
 func (k *keyScanner) scan(p []byte) (out []byte, help, detach bool) {
 	for len(p) > 0 {
-		found := keyPattern.FindSubmatch(p)
+		found := keyPattern().FindSubmatch(p)
 		key, armed := found[0], len(k.held) > 0
 		p = p[len(key):]
 		switch {

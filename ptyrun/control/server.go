@@ -157,7 +157,7 @@ func serve(ctx context.Context, conn *net.UnixConn, h Handler) {
 	err := c.Encode(answerOf(version, nil))
 	for err == nil {
 		r := request{With: json.RawMessage("null")}
-		if c.Decode(&r) != nil {
+		if c.Decode(&r) != nil || ctx.Err() != nil {
 			return
 		}
 		if r.Op == "attach" {

@@ -98,7 +98,7 @@ func (v *Viewer) read(ctx context.Context, c *connection, readOnly bool) {
 			return
 		}
 		if readOnly {
-			in.Bytes = nil
+			in.Bytes, in.Size = nil, Size{}
 		}
 		select {
 		case v.input <- in:

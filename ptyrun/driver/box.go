@@ -7,15 +7,15 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// A shape is how an input box is drawn.
+// A shape is how an input box is drawn, and the dialog that comes in its place.
 type shape int
 
 const (
 	noBox    shape = iota
-	ruled          // between two rules ──── of the whole width
-	halves         // between ▄▄▄▄ and ▀▀▀▀
-	barred         // rows that begin with ┃, the last ╹▀▀▀▀
-	unframed       // a glyph in the first column, and the cursor
+	ruled          // between two rules ──── of the whole width; a dialog below one
+	halves         // between ▄▄▄▄ and ▀▀▀▀; a dialog in a frame ╭│╰
+	barred         // rows that begin with ┃, the last ╹▀▀▀▀; a dialog without that last one
+	unframed       // a glyph in the first column, and the cursor; a dialog below the last row that is not indented
 )
 
 // A box says how a program's input box looks.
@@ -46,8 +46,7 @@ type place struct {
 	cut         bool   // the upper edge is not on the screen
 }
 
-// find returns the lowest input box on l, if it stands where the program draws
-// it: at the bottom.
+// find returns the lowest input box on l, if it stands where the program draws it: at the bottom.
 func (d *Driver) find(l *Look) (p place, ok bool) {
 	switch d.box.shape {
 	case ruled:
@@ -73,8 +72,8 @@ func (d *Driver) find(l *Look) (p place, ok bool) {
 	return p, true
 }
 
-// isRule reports whether a row is a rule: s over and over from the first column
-// on, with at most a short label in it.
+// isRule reports whether a row is a rule: s over and over from the first column on, with at most a short
+// label in it.
 func isRule(line, s string) bool {
 	n := strings.Count(line, s)
 	return n >= 8 && strings.HasPrefix(line, s) && 4*n >= 3*utf8.RuneCountInString(line)
@@ -97,14 +96,12 @@ func (d *Driver) findBetween(l *Look, upper, lower string) (place, bool) {
 		ok = ok && top+1 < bottom && (upper != lower || indented(l, top+2, bottom, column))
 		return place{top: top, bottom: bottom, first: top + 1, last: bottom - 1, column: column, mode: mode}, ok
 	}
-	// A draft so long that the upper rule left the screen: all above the lower
-	// one is its text.
+	// A draft so long that the upper rule left the screen: all above the lower one is its text.
 	cut := bottom > 1 && !blank(l.line(0)) && !blank(l.line(bottom-1)) && indented(l, 0, bottom, column)
 	return place{top: -1, bottom: bottom, first: 0, last: bottom - 1, column: column, cut: true}, cut
 }
 
-// indented reports whether rows a to b (without b) begin with n blanks or are
-// blank.
+// indented reports whether rows a to b (without b) begin with n blanks or are blank.
 func indented(l *Look, a, b, n int) bool {
 	for y := a; y < b; y++ {
 		if !blank(firstRunes(l.line(y), n)) {
@@ -121,8 +118,7 @@ func (d *Driver) findBarred(l *Look) (place, bool) {
 			continue
 		}
 		top := y
-		// A message or an error may stand right above the box, barred as well, on
-		// another ground.
+		// A message or an error may stand right above the box, barred as well, on another ground.
 		for top > 0 && runeAt(l.line(top-1), column) == "┃" && l.row(top-1).ground() == l.row(y-1).ground() {
 			top--
 		}
@@ -131,8 +127,7 @@ func (d *Driver) findBarred(l *Look) (place, bool) {
 		if first < last && blank(after(l.line(first), column+1)) {
 			first++
 		}
-		// A side bar may stand to the right of the box, whose lower edge tells
-		// where it ends.
+		// A side bar may stand to the right of the box, whose lower edge tells where it ends.
 		edge := after(l.line(y), column)
 		room := ansi.StringWidth(edge) - ansi.StringWidth(strings.TrimLeft(edge, "╹▀"))
 		return place{top: top, bottom: y, first: first, last: last, column: column + d.box.text, room: room - d.box.text, cut: top == 0 && first == top}, y-top > d.box.tail
@@ -162,8 +157,7 @@ func (d *Driver) findUnframed(l *Look) (place, bool) {
 	return place{}, false
 }
 
-// glyphAt reports whether a row begins as a box's first row does, and the mode
-// that its glyph stands for.
+// glyphAt reports whether a row begins as a box's first row does, and the mode that its glyph stands for.
 func (d *Driver) glyphAt(line string) (mode string, ok bool) {
 	if !blank(firstRunes(line, d.box.indent)) {
 		return "", false
@@ -195,9 +189,8 @@ func (d *Driver) draftIn(l *Look, p place) string {
 	return draft
 }
 
-// cursorAtStart reports whether the cursor stands where the first character
-// typed would go. It does while nothing is typed and no redraw is under way:
-// programs take it elsewhere to draw and bring it back last.
+// cursorAtStart reports whether the cursor stands where the first character typed would go. It does while
+// nothing is typed and no redraw is under way: programs take it elsewhere to draw and bring it back last.
 func (p place) cursorAtStart(l *Look) bool {
 	return l.CursorY >= p.first && l.CursorY <= p.last && l.CursorX >= p.column && l.CursorX <= p.column+1
 }

@@ -7,13 +7,12 @@ import (
 	"strings"
 )
 
-// buttonLabels are opencode's answers. They are drawn side by side, the one
-// that Return would press on a ground of its own.
+// buttonLabels are opencode's answers. They are drawn side by side, the one that Return would press on a
+// ground of its own.
 var buttonLabels = []string{"Allow once", "Allow always", "Reject", "Confirm", "Cancel"}
 
-// buttonDialog reads opencode's dialog: rows that begin with ┃, at the bottom
-// and not closed by ╹ as the input box is, the last with text a row of buttons
-// and of keys.
+// buttonDialog reads opencode's dialog: rows that begin with ┃, at the bottom and not closed by ╹ as the
+// input box is, the last with text a row of buttons and of keys.
 func (d *Driver) buttonDialog(l *Look) *Dialog {
 	last, below := len(l.Lines)-1, 0
 	for ; last >= 0 && !strings.HasPrefix(strings.TrimSpace(l.line(last)), "┃"); last-- {
@@ -61,7 +60,7 @@ func (d *Driver) buttonDialog(l *Look) *Dialog {
 	switch {
 	case strings.HasPrefix(rows[0], "△ ") && len(q.Options) > 0:
 		q.Kind = "permission"
-		q.Tool, q.Input = askedByOpencode(rows[1:foot])
+		q.Tool, q.Input = d.askedByButtons(rows[1:foot])
 		if first == 0 {
 			q.Tool, q.Input = "", "" // its beginning may be above the screen
 		}
@@ -73,8 +72,8 @@ func (d *Driver) buttonDialog(l *Look) *Dialog {
 	return q
 }
 
-// numberedDialog reads opencode's question: numbered options, and "esc dismiss" at
-// the end. Where several may be chosen a digit only marks one.
+// numberedDialog reads opencode's question: numbered options, and "esc dismiss" at the end. Where several
+// may be chosen a digit only marks one.
 func (d *Driver) numberedDialog(rows []string) *Dialog {
 	foot := len(rows) - 1
 	if !strings.Contains(rows[foot], "esc dismiss") {
@@ -131,24 +130,3 @@ func (d *Driver) buttonsIn(l *Look, row string, y int) []Option {
 	}
 	return out
 }
-
-// askedByOpencode reads the rows between the heading and the buttons.
-func askedByOpencode(rows []string) (tool, input string) {
-	if len(rows) == 0 || slices.ContainsFunc(rows, func(s string) bool { return strings.HasSuffix(s, "…") }) {
-		return "", "" // nothing, or cut short
-	}
-	isCommand := func(s string) bool { return strings.HasPrefix(s, "$ ") }
-	if start := slices.IndexFunc(rows, isCommand); start >= 0 {
-		if slices.ContainsFunc(rows[start+1:], isCommand) {
-			return "", "" // where the command begins is open
-		}
-		return "Bash", strings.TrimPrefix(strings.Join(rows[start:], "\n"), "$ ")
-	}
-	t, ok := startOf(rows[0], opencodeTools)
-	if !ok {
-		return "", ""
-	}
-	return t.why, strings.TrimPrefix(rows[0], t.has)
-}
-
-var opencodeTools = []note{{"→ Edit ", "Edit"}, {"← Edit ", "Edit"}, {"← Write ", "Write"}, {"→ Write ", "Write"}, {"→ Read ", "Read"}, {"→ List ", "LS"}, {"% WebFetch ", "WebFetch"}, {"✱ Glob ", "Glob"}, {"✱ Grep ", "Grep"}, {"◈ ", "WebSearch"}}

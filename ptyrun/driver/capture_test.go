@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -180,5 +181,30 @@ func TestCapturesByteByByte(t *testing.T) {
 		if r.Prompt != (c.why == "") {
 			t.Errorf("%s: prompt %v at the end", c.file, r.Prompt)
 		}
+	}
+}
+
+// What a runner does with a program's output: the screen gets it as the kernel gives it out, and the driver
+// reads it each time.
+func BenchmarkCaptures(b *testing.B) {
+	for b.Loop() {
+		size := 0
+		for _, c := range captures {
+			b.StopTimer() // a screen is made once
+			data, err := readRecording(c.file)
+			if err != nil {
+				b.Fatal(err)
+			}
+			name, _, _ := strings.Cut(c.file, "-")
+			d, _ := Named(name)
+			s, r := screen.New(100, 30, 500), Reading{}
+			b.StartTimer()
+			for piece := range slices.Chunk(data, 4095) {
+				s.Write(piece)
+				r = d.Read(LookAt(s), r)
+			}
+			size += len(data)
+		}
+		b.SetBytes(int64(size))
 	}
 }

@@ -2,8 +2,8 @@ package driver
 
 import "github.com/agentteammail/atm/reducer"
 
-// claude is Claude Code. While it asks, its title is the idle one; while a
-// person's draft stands in its box, it does not say "esc to interrupt".
+// claude is Claude Code. While it asks, its title is the idle one; while a person's draft stands in its
+// box, it does not say "esc to interrupt".
 var claude = Driver{
 	Name:     "claude",
 	commands: []string{"claude", "claude-code"},
@@ -51,7 +51,6 @@ var claude = Driver{
 		{is: userRow, start: []string{"❯ ", "> "}},
 	},
 	asks: asks{
-		rule:     "─",
 		headings: []note{{"Bash command", "Bash"}, {"Edit file", "Edit"}, {"Create file", "Write"}, {"Overwrite file", "Write"}, {"Write file", "Write"}, {"Read file", "Read"}, {"Edit notebook", "NotebookEdit"}, {"Fetch", "WebFetch"}, {"Web search", "WebSearch"}, {"Web Search", "WebSearch"}, {"Search", "Grep"}, {"Use skill", "Skill"}, {"Tool use", ""}, {"Task", "Agent"}},
 		kinds: []note{
 			{"Accessing workspace", "trust"}, {"Quick safety check", "trust"}, {"Do you trust the files", "trust"}, {"Bypass Permissions mode", "trust"}, {"MCP server", "trust"}, {"external imports", "trust"}, {"custom API key", "trust"},

@@ -2,8 +2,7 @@ package driver
 
 import "github.com/agentteammail/atm/reducer"
 
-// codex is Codex. While an answer streams it shows no busy line, only its title
-// turns.
+// codex is Codex. While an answer streams it shows no busy line, only its title turns.
 var codex = Driver{
 	Name:     "codex",
 	commands: []string{"codex"},
@@ -42,7 +41,6 @@ var codex = Driver{
 		{is: userRow, start: []string{"› "}},
 	},
 	asks: asks{
-		flush: true,
 		verbs: []note{{"Running ", "Bash"}, {"Exploring", "Read"}, {"Searching", "WebSearch"}, {"Calling ", "MCP"}},
 		kinds: []note{
 			{"enter to submit answer", "question"}, {"enter to submit all", "question"},

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// wrappers are programs that run the command behind their options, and their
-// options that have a value in a word of its own. "npm exec" is two of them.
+// wrappers are programs that run the command behind their options, and their options that have a value in a
+// word of its own. "npm exec" is two of them.
 var wrappers = map[string][]string{
 	"env": {"-u", "-C", "--unset", "--chdir"}, "nice": {"-n", "--adjustment"}, "sudo": {"-u", "-g", "--user", "--group"},
 	"nohup": nil, "setsid": nil, "exec": {"-p", "--package"}, "time": nil,
@@ -16,9 +16,9 @@ var wrappers = map[string][]string{
 	"node": {"-r", "--require", "--import"}, "tsx": {"-r", "--require", "--import"},
 }
 
-// ForCommand returns the driver for a command line: the agent that it names,
-// also behind env, nice, npx, node and their like, else a plain one. A command
-// that it does not know may be a wrapper: see [Driver.Recognise].
+// ForCommand returns the driver for a command line: the agent that it names, also behind env, nice, npx,
+// node and their like, else a plain one. A command that it does not know may be a wrapper: see
+// [Driver.Recognise].
 func ForCommand(argv []string) *Driver {
 	program := ""
 	for len(argv) > 0 {
@@ -43,8 +43,8 @@ func ForCommand(argv []string) *Driver {
 	return &d
 }
 
-// isPackage reports whether s names the agent's package, as in
-// "@openai/codex@latest", or a path into an installed one.
+// isPackage reports whether s names the agent's package, as in "@openai/codex@latest", or a path into an
+// installed one.
 func (d *Driver) isPackage(s string) bool {
 	for _, p := range d.packages {
 		rest, ok := strings.CutPrefix(s, p)
@@ -69,8 +69,8 @@ func behindOptions(args, valued []string) []string {
 	return args
 }
 
-// shellCommand is the simple command of "sh -c 'exec claude …'". A script of
-// more than one command is left to Recognise.
+// shellCommand is the simple command of "sh -c 'exec claude …'". A script of more than one command is left
+// to Recognise.
 func shellCommand(args []string) []string {
 	i := slices.IndexFunc(args, func(a string) bool { return !strings.HasPrefix(a, "-") })
 	if i < 1 || !strings.HasSuffix(args[i-1], "c") || strings.HasPrefix(args[i-1], "--") || strings.ContainsAny(args[i], ";&|<>`$()\n") {
@@ -79,15 +79,15 @@ func shellCommand(args []string) []string {
 	return behindOptions(strings.Fields(strings.NewReplacer(`"`, "", `'`, "").Replace(args[i])), nil)
 }
 
-// Recognise returns the agent that l shows, where d is plain and its program is
-// not known to be a shell or a REPL: a wrapper, a container, a remote shell. It
-// is for drivers chosen by ForCommand; the answer stays once it is not plain.
+// Recognise returns the agent that l shows, where d is plain and its program is not known to be a shell or
+// a REPL: a wrapper, a container, a remote shell. It is for drivers chosen by ForCommand; the answer stays
+// once it is not plain.
 func (d *Driver) Recognise(l Look) *Driver {
 	if !d.Plain || slices.Contains(shells, d.program) || slices.Contains(repls, d.program) || strings.HasPrefix(d.program, "python") {
 		return d
 	}
-	// The screen counts only where the program itself has asked for bracketed
-	// paste, as a shell does not while it runs something.
+	// The screen counts only where the program itself has asked for bracketed paste, as a shell does
+	// not while it runs something.
 	title, shown := strings.TrimSpace(l.Title), strings.Join(l.Lines, "\n")
 	for _, s := range signs {
 		inTitle := s.title && s.on.MatchString(title)

@@ -14,13 +14,9 @@ import (
 
 // asks is how a program asks.
 type asks struct {
-	buttons  bool   // under ┃, as a row of buttons or as numbered rows without a selector; otherwise a numbered list with one
-	rule     string // the dialog begins below the nearest rule made of this
-	frames   bool   // the dialog is framed ╭│╰
-	flush    bool   // the dialog begins below the nearest row that is not indented
 	digits   bool   // an option's digit chooses it at once
 	kinds    []note // how the first row or the question begins, or what a row below the options has, and the kind it means
-	headings []note // how the first row begins, and the tool that it means
+	headings []note // how the row begins that tells what is asked, and the tool that it means
 	verbs    []note // how a row begins that tells of a running tool, and the tool
 }
 
@@ -36,10 +32,10 @@ type list struct {
 	cut      bool // its first options are above the screen
 }
 
-// dialog returns what l asks, nil for nothing. p is the input box, if there is
-// one: a list above it is a quotation, one inside it is somebody's draft.
+// dialog returns what l asks, nil for nothing. p is the input box, if there is one: a list above it is a
+// quotation, one inside it is somebody's draft.
 func (d *Driver) dialog(l *Look, p place, boxed bool) *Dialog {
-	if d.asks.buttons && !boxed {
+	if d.box.shape == barred && !boxed {
 		if q := d.buttonDialog(l); q != nil {
 			return q
 		}
@@ -74,8 +70,8 @@ func (d *Driver) dialog(l *Look, p place, boxed bool) *Dialog {
 	return q
 }
 
-// cancels returns the key that ends a dialog without an answer, as the rows
-// below its options say, which may be broken anywhere.
+// cancels returns the key that ends a dialog without an answer, as the rows below its options say, which
+// may be broken anywhere.
 func cancels(foot []string) string {
 	if escCancels.MatchString(solid(strings.Join(foot, ""))) {
 		return escape
@@ -85,8 +81,8 @@ func cancels(foot []string) string {
 
 var escCancels = regexp.MustCompile(`(?i)esc(tocancel|tointerrupt|dismiss)`)
 
-// lowestList finds the lowest numbered list of at least two, one of which has a
-// selector before it, and below which nothing of the transcript stands.
+// lowestList finds the lowest numbered list of at least two, one of which has a selector before it, and
+// below which nothing of the transcript stands.
 func (d *Driver) lowestList(l *Look) (list, bool) {
 	f := list{selected: -1}
 	want, between, below := 0, 0, 0
@@ -147,16 +143,14 @@ func numbered(line string) (n int, label string, column int, selected bool) {
 	return n, label, column + utf8.RuneCountInString(text[:m[4]]), m[2] >= 0
 }
 
-// unframe is what stands in a row between its frames, if it has any, and the
-// column at which that begins.
+// unframe is what stands in a row between its frames, if it has any, and the column at which that begins.
 func unframe(line string) (text string, column int) {
 	text = strings.TrimLeft(line, " │┃")
 	column = utf8.RuneCountInString(line) - utf8.RuneCountInString(text)
 	return strings.TrimRight(text, " │"), column
 }
 
-// wraps reports whether row y was broken because the first word of row next did
-// not fit any more.
+// wraps reports whether row y was broken because the first word of row next did not fit any more.
 func wraps(l *Look, y, next int) bool {
 	n, _, _, _ := numbered(l.line(next))
 	more, column := unframe(l.line(next))
@@ -180,24 +174,24 @@ func arrows(l *Look, on, back string, n int) string {
 	return strings.Repeat(intro+key, n) + Submit
 }
 
-// top is the first row of the dialog whose list is f, and whether the dialog is
-// on the screen from its beginning.
+// top is the first row of the dialog whose list is f, and whether the dialog is on the screen from its
+// beginning.
 func (d *Driver) top(l *Look, f list) (first int, whole bool) {
 	at := f.rows[0]
 	column, framed := columnOf(l.line(at), "│")
 	switch {
 	case f.cut:
 		return 0, false
-	case d.asks.rule != "":
-		y := l.ruleAbove(at, d.asks.rule)
+	case d.box.shape == ruled:
+		y := l.ruleAbove(at, "─")
 		return y + 1, y >= 0
-	case d.asks.frames && framed && blank(firstRunes(l.line(at), column)):
+	case d.box.shape == halves && framed && blank(firstRunes(l.line(at), column)):
 		y := at - 1
 		for runeAt(l.line(y), column) == "│" {
 			y--
 		}
 		return y + 1, runeAt(l.line(y), column) == "╭"
-	case d.asks.flush:
+	case d.box.shape == unframed:
 		y := at - 1
 		for y >= 0 && (blank(l.line(y)) || margin(l.line(y)) > 0) {
 			y--
@@ -222,8 +216,7 @@ func (d *Driver) top(l *Look, f list) (first int, whole bool) {
 	return y, false
 }
 
-// words are the rows from a to b (without b), without frames, rules and what is
-// blank.
+// words are the rows from a to b (without b), without frames, rules and what is blank.
 func words(l *Look, a, b int) []string {
 	var text []string
 	for y := a; y < b; y++ {
@@ -235,9 +228,8 @@ func words(l *Look, a, b int) []string {
 	return text
 }
 
-// kindOfDialog judges by the first row, the question above the options and the
-// rows below them. What stands between is what the agent wants to do: it can
-// say anything.
+// kindOfDialog judges by the first row, the question above the options and the rows below them. What stands
+// between is what the agent wants to do: it can say anything.
 func (d *Driver) kindOfDialog(l *Look, text []string, f list) string {
 	judged := []string{strings.Join(text[:min(3, len(text))], " ")}
 	for n := 1; n <= 3 && n <= len(text); n++ {
@@ -254,8 +246,7 @@ func (d *Driver) kindOfDialog(l *Look, text []string, f list) string {
 
 var namedKey = regexp.MustCompile(`^(.+) \((esc|[a-z])\)$`)
 
-// answer is an option as its label tells. Keys are set where the label names
-// one: "(y)", "(esc)".
+// answer is an option as its label tells. Keys are set where the label names one: "(y)", "(esc)".
 func answer(id, label string) Option {
 	o := Option{ID: id, Label: label}
 	if m := namedKey.FindStringSubmatch(label); m != nil {
@@ -277,8 +268,8 @@ func answer(id, label string) Option {
 // no is how a label says no: "none of the above" does not.
 var no = regexp.MustCompile(`^no(\PL|$)`)
 
-// print is the dialog's fingerprint. It leaves out blanks and frames, which a
-// resize moves, and rows that spin.
+// print is the dialog's fingerprint. It leaves out blanks and frames, which a resize moves, and rows that
+// spin.
 func (d *Driver) print(q *Dialog) string {
 	var prompt strings.Builder // in one piece: its rows may be broken elsewhere
 	for row := range strings.SplitSeq(q.Prompt, "\n") {
@@ -294,8 +285,7 @@ func (d *Driver) print(q *Dialog) string {
 	return strconv.FormatUint(h.Sum64(), 16)
 }
 
-// clip keeps a text readable: a dialog is one screen at most, but a screen may
-// be large.
+// clip keeps a text readable: a dialog is one screen at most, but a screen may be large.
 func clip(s string) string {
 	if most := 8 << 10; len(s) > most {
 		return strings.ToValidUTF8(s[:most], "") + "…"

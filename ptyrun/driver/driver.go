@@ -1,29 +1,25 @@
 // Package driver says what the screen of an agent in a terminal means.
 //
-// A [Driver] is a table: how one program draws its input box, its dialogs, its
-// title, its busy line, and which keys it takes. [Driver.Read] turns a screen
-// into a [Reading]: what the agent does, what it asks, whether a message typed
-// now would be taken as one. The tables were made from recorded screens of
-// Claude Code 2.1, Codex 0.169, Gemini CLI 0.61 and opencode 1.18.
+// A [Driver] is a table: how one program draws its input box, its dialogs, its title, its busy line, and
+// which keys it takes. [Driver.Read] turns a screen into a [Reading]: what the agent does, what it asks,
+// whether a message typed now would be taken as one. The tables were made from recorded screens of Claude
+// Code 2.1, Codex 0.169, Gemini CLI 0.61 and opencode 1.18.
 //
-// Evidence counts in this order: a dialog on the screen, the title, the bottom
-// of the screen. Busy needs one witness, idle needs all of them: a title that
-// looks idle does not outweigh a busy line, and an empty box does not outweigh
-// a busy title. Only what stands at the bottom, where the program itself draws,
-// is believed; an answer or a person may quote a dialog, a busy line or a box.
+// Evidence counts in this order: a dialog on the screen, the title, the bottom of the screen. Busy needs
+// one witness, idle needs all of them: a title that looks idle does not outweigh a busy line, and an empty
+// box does not outweigh a busy title. Only what stands at the bottom, where the program itself draws, is
+// believed; an answer or a person may quote a dialog, a busy line or a box.
 //
-// Everything here is pure and never panics. Prompt is never true while a dialog
-// of a known shape is at the bottom of the screen, while a redraw frame is open,
-// while the box holds anything, or, for an agent, without its own box and the
-// cursor at the start of it. A plain program is at its prompt while bracketed
+// Everything here is pure and never panics. Prompt is never true while a dialog of a known shape is at the
+// bottom of the screen, while a redraw frame is open, while the box holds anything, or, for an agent,
+// without its own box and the cursor at the start of it. A plain program is at its prompt while bracketed
 // paste is on; one that never asks for it, when its row ends as prompts do.
 //
-// What a caller must add is time. Programs that draw without frames pass through
-// moments that do not last: Codex draws its prompt before it asks for trust.
-// Prompt is to be believed after it held for [Settle], the first time after a
-// start for [FirstSettle]; a dialog after it held, with the same Print, for
-// [DialogSettle]. Before keys are pressed into a dialog the screen is read again:
-// an [Option]'s Keys hold for the screen they were read from.
+// What a caller must add is time. Programs that draw without frames pass through moments that do not last:
+// Codex draws its prompt before it asks for trust. Prompt is to be believed after it held for [Settle], the
+// first time after a start for [FirstSettle]; a dialog after it held, with the same Print, for
+// [DialogSettle]. Before keys are pressed into a dialog the screen is read again: an [Option]'s Keys hold
+// for the screen they were read from.
 package driver
 
 import (
@@ -46,9 +42,9 @@ const (
 
 // A Reading is what a screen means.
 //
-// Activity is Idle at a prompt, and Error at a prompt above which the last turn
-// ended in an error: Prompt, not Activity, says whether a message would be
-// taken. The zero Reading is that of a program of which nothing was seen yet.
+// Activity is Idle at a prompt, and Error at a prompt above which the last turn ended in an error: Prompt,
+// not Activity, says whether a message would be taken. The zero Reading is that of a program of which
+// nothing was seen yet.
 type Reading struct {
 	Activity reducer.Activity
 	Detail   string  // the tool, "permission", "question", "trust", "API retry 4/10", "compacting", a usage limit's line
@@ -90,9 +86,8 @@ type Option struct {
 	Always bool
 }
 
-// Allowing returns the option that allows this one call and no more. The options
-// of a question are the agent's own words: several that begin like a yes are a
-// choice, which is nobody's but who answers.
+// Allowing returns the option that allows this one call and no more. The options of a question are the
+// agent's own words: several that begin like a yes are a choice, which is nobody's but who answers.
 func (d *Dialog) Allowing() (Option, bool) {
 	found := slices.DeleteFunc(slices.Clone(d.Options), func(o Option) bool { return !o.Allow || o.Always })
 	if len(found) == 0 || d.Kind == "question" && len(found) > 1 {
@@ -101,8 +96,8 @@ func (d *Dialog) Allowing() (Option, bool) {
 	return found[0], true
 }
 
-// Denying returns what denies and ends the dialog: an option, or for a question
-// the key that ends it without an answer. ("No tests" is an answer.)
+// Denying returns what denies and ends the dialog: an option, or for a question the key that ends it
+// without an answer. ("No tests" is an answer.)
 func (d *Dialog) Denying() (Option, bool) {
 	if d.Kind == "question" {
 		if o, ok := d.cancelling(); ok {
@@ -115,8 +110,8 @@ func (d *Dialog) Denying() (Option, bool) {
 	return d.cancelling()
 }
 
-// cancelling returns what ends the dialog without an answer: the option that
-// Escape stands for, or Escape itself.
+// cancelling returns what ends the dialog without an answer: the option that Escape stands for, or Escape
+// itself.
 func (d *Dialog) cancelling() (Option, bool) {
 	if i := slices.IndexFunc(d.Options, func(o Option) bool { return o.Keys == escape }); i >= 0 {
 		return d.Options[i], true
@@ -126,8 +121,7 @@ func (d *Dialog) cancelling() (Option, bool) {
 
 const escape = "\x1b"
 
-// A Driver is the table of one program. The ones returned by [Named] are shared
-// and read only.
+// A Driver is the table of one program. The ones returned by [Named] are shared and read only.
 type Driver struct {
 	Name  string
 	Plain bool // a shell or REPL: no envelope, one message at a time
@@ -149,9 +143,9 @@ type Driver struct {
 // InterruptPause is the pause between the InterruptKeys of one interruption.
 const InterruptPause = 300 * time.Millisecond
 
-// Submit is the key that sends what stands in the box. It goes in a write of
-// its own, SubmitDelay after the text: in one write with the text Codex and
-// Gemini CLI take it for a line break, Claude Code does so with long text.
+// Submit is the key that sends what stands in the box. It goes in a write of its own, SubmitDelay after the
+// text: in one write with the text Codex and Gemini CLI take it for a line break, Claude Code does so with
+// long text.
 const Submit = "\r"
 
 // SubmitDelay is how long to wait between n bytes of text and [Submit].
@@ -159,32 +153,39 @@ func (d *Driver) SubmitDelay(n int) time.Duration {
 	return min(150*time.Millisecond+time.Duration(n/100)*time.Millisecond, time.Second)
 }
 
-// InterruptKeys are the keys that end a turn, to be written one by one. Never
-// Ctrl-C for an agent: it leaves Codex and opencode.
+// InterruptKeys are the keys that end a turn, to be written one by one. Never Ctrl-C for an agent: it
+// leaves Codex and opencode.
 func (d *Driver) InterruptKeys() [][]byte {
 	return bytes.Split([]byte(cmp.Or(d.interrupt, escape)), nil)
 }
 
-// Forgets reports whether a prompt that was interrupted before the first word of
-// its answer is gone: from the conversation, and from the screen as well but for
-// the transcript. (Claude Code forgets it too, and puts it back into its box.)
+// Forgets reports whether a prompt that was interrupted before the first word of its answer is gone: from
+// the conversation, and from the screen as well but for the transcript. (Claude Code forgets it too, and
+// puts it back into its box.)
 func (d *Driver) Forgets() bool { return d.forgets }
 
-// agents are the drivers that are recognised.
-var agents = []*Driver{&claude, &codex, &gemini, &opencode}
+// drivers are all of them, and agents the ones that are recognised.
+var (
+	drivers = []*Driver{&claude, &codex, &gemini, &opencode, &plain}
+	agents  = drivers[:4]
+)
 
 // Named returns the driver of that name.
 func Named(name string) (*Driver, bool) {
-	for _, d := range append(slices.Clone(agents), &plain) {
-		if d.Name == name {
-			return d, true
-		}
+	i := slices.IndexFunc(drivers, func(d *Driver) bool { return d.Name == name })
+	if i < 0 {
+		return nil, false
 	}
-	return nil, false
+	return drivers[i], true
 }
 
 // Names returns the names that Named knows, the agents first.
-func Names() []string { return []string{"claude", "codex", "gemini", "opencode", "plain"} }
+func Names() (names []string) {
+	for _, d := range drivers {
+		names = append(names, d.Name)
+	}
+	return names
+}
 
 // A title says what titles of one form mean. The first that fits counts.
 type title struct {

@@ -2,8 +2,7 @@ package driver
 
 import "github.com/agentteammail/atm/reducer"
 
-// gemini is Gemini CLI. It restarts itself inside its terminal after a folder
-// was trusted; its title stays.
+// gemini is Gemini CLI. It restarts itself inside its terminal after a folder was trusted; its title stays.
 var gemini = Driver{
 	Name:     "gemini",
 	commands: []string{"gemini"},
@@ -37,8 +36,7 @@ var gemini = Driver{
 		{is: userRow, start: []string{" > ", "▄▄▄▄▄▄▄▄"}},
 	},
 	asks: asks{
-		frames: true,
-		verbs:  []note{{"Shell ", "Bash"}, {"WriteFile ", "Write"}, {"Edit ", "Edit"}, {"ReadFile ", "Read"}, {"WebFetch ", "WebFetch"}, {"GoogleSearch ", "WebSearch"}},
+		verbs: []note{{"Shell ", "Bash"}, {"WriteFile ", "Write"}, {"Edit ", "Edit"}, {"ReadFile ", "Read"}, {"WebFetch ", "WebFetch"}, {"GoogleSearch ", "WebSearch"}},
 		kinds: []note{
 			{"Do you trust the files in this folder?", "trust"},
 			{"Allow execution of", "permission"}, {"Apply this change?", "permission"}, {"Do you want to proceed?", "permission"}, {"Allow execution", "permission"},

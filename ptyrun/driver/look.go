@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"image/color"
 	"strings"
 
 	"github.com/agentteammail/atm/ptyrun/screen"
@@ -14,8 +15,8 @@ type Look struct {
 	Title            string
 	Modes            screen.Modes
 	Cols             int
-	// Foreground is the name of the process that has the terminal, where that
-	// is not the program we started. Plain only: agents start tools without it.
+	// Foreground is the name of the process that has the terminal, where that is not the program we
+	// started. Plain only: agents start tools without it.
 	Foreground string
 }
 
@@ -44,7 +45,7 @@ func (r row) text(keep func(r row, i int) bool) string {
 		case c.Text != "" && keep(r, i):
 			b.WriteString(c.Text)
 		default:
-			b.WriteString(strings.Repeat(" ", max(1, int(c.Width))))
+			b.WriteString(strings.Repeat(" ", max(1, c.Width)))
 		}
 	}
 	return strings.ReplaceAll(b.String(), "\u00a0", " ")
@@ -52,38 +53,35 @@ func (r row) text(keep func(r row, i int) bool) string {
 
 func all(row, int) bool { return true }
 
-// isBright is false for dim cells, and for the cursor that a program draws
-// itself, in inverse, over the first character of a dim placeholder.
+// isBright is false for dim cells, and for the cursor that a program draws itself, in inverse, over the
+// first character of a dim placeholder.
 func isBright(r row, i int) bool {
-	overPlaceholder := r.is(i, screen.Inverse) && r.is(i+1, screen.Dim) && r[i+1].Text != "" && !r.is(i-1, screen.Inverse)
-	return !r.is(i, screen.Dim) && !overPlaceholder
+	if i+1 < len(r) && r[i].Inverse && r[i+1].Dim && r[i+1].Text != "" && (i == 0 || !r[i-1].Inverse) {
+		return false
+	}
+	return !r[i].Dim
 }
 
-// isStrong is false for dim and grey cells: a dialog's own words are left,
-// without the explanation in grey.
-func isStrong(r row, i int) bool { return isBright(r, i) && !isGrey(r[i].Style.Fg) }
-
-func (r row) is(i int, a screen.Attr) bool { return i >= 0 && i < len(r) && r[i].Style.Attr&a != 0 }
-
-// isGrey reports whether c is a middling grey, the colour of explanations.
-func isGrey(c screen.Color) bool {
-	if r, g, b, ok := c.RGB(); ok {
-		return r == g && g == b && r >= 0x50 && r <= 0xb8
+// isStrong is false for dim cells and those in a middling grey, the colour of explanations: a dialog's own
+// words are left.
+func isStrong(r row, i int) bool {
+	isGrey := false
+	if r[i].Fg != nil {
+		c := color.RGBAModel.Convert(r[i].Fg).(color.RGBA)
+		isGrey = c.R == c.G && c.G == c.B && c.R >= 0x50 && c.R <= 0xb8
 	}
-	i, ok := c.Palette()
-	return ok && (i == 8 || i >= 240 && i <= 249)
+	return isBright(r, i) && !isGrey
 }
 
 // ground is the background that most of a row's cells have.
-func (r row) ground() screen.Color {
-	count := make(map[screen.Color]int)
-	var best screen.Color
+func (r row) ground() (most color.Color) {
+	count := make(map[color.Color]int)
 	for _, c := range r {
-		if count[c.Style.Bg]++; count[c.Style.Bg] > count[best] {
-			best = c.Style.Bg
+		if count[c.Bg]++; count[c.Bg] > count[most] {
+			most = c.Bg
 		}
 	}
-	return best
+	return most
 }
 
 func (l *Look) row(y int) row {
@@ -108,11 +106,10 @@ func (l *Look) text(y int, keep func(r row, i int) bool) string {
 	return strings.TrimRight(l.row(y).text(keep), " ")
 }
 
-// lit are the cells of row y on a background that is not their row's: the chosen
-// one of several buttons.
+// lit are the cells of row y on a background that is not their row's: the chosen one of several buttons.
 func (l *Look) lit(y int) string {
 	ground := l.row(y).ground()
-	return l.row(y).text(func(r row, i int) bool { return r[i].Style.Bg != ground || r.is(i, screen.Inverse) })
+	return l.row(y).text(func(r row, i int) bool { return r[i].Bg != ground || r[i].Inverse })
 }
 
 // before is the cursor's row up to the cursor.

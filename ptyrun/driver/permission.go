@@ -2,26 +2,26 @@ package driver
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
-// asked reads which tool a permission dialog is about and what it is about to
-// do. Where the screen leaves that open, it says nothing: a rule must not allow
-// what nobody has read.
+// asked reads which tool a permission dialog is about and what it is about to do. Where the screen leaves
+// that open, it says nothing: a rule must not allow what nobody has read.
 func (d *Driver) asked(l *Look, first int, f list) (tool, input string) {
-	switch {
-	case d.asks.rule != "":
+	switch d.box.shape {
+	case ruled:
 		return d.askedByHeading(l, first, f)
-	case d.asks.frames:
+	case halves:
 		return d.askedInFrame(l, first, f)
-	case d.asks.flush:
+	case unframed:
 		return d.askedByCommand(l, first, f)
 	}
 	return "", ""
 }
 
-// askedByHeading is Claude Code's way: the tool's title, what it does indented
-// below, then what it is for in grey, then the question.
+// askedByHeading is Claude Code's way: the tool's title, what it does indented below, then what it is for
+// in grey, then the question.
 func (d *Driver) askedByHeading(l *Look, first int, f list) (tool, input string) {
 	for first < f.rows[0] && blank(l.line(first)) {
 		first++
@@ -60,8 +60,7 @@ func (d *Driver) askedByHeading(l *Look, first int, f list) (tool, input string)
 
 var mcpCall = regexp.MustCompile(`(?s)^ *([^(]+?) - ([^(]+?) *\((.*?)\)?( \(MCP\).*)?$`)
 
-// askedInFrame is Gemini CLI's way: "? Tool  what" in the first row, the
-// command in a frame of its own.
+// askedInFrame is Gemini CLI's way: "? Tool  what" in the first row, the command in a frame of its own.
 func (d *Driver) askedInFrame(l *Look, first int, f list) (tool, input string) {
 	heading, _ := unframe(l.line(first))
 	rest, ok := strings.CutPrefix(heading, "? ")
@@ -94,9 +93,8 @@ func (d *Driver) askedInFrame(l *Look, first int, f list) (tool, input string) {
 	return tool, joined(l, rows, all)
 }
 
-// askedByCommand is Codex's way: reasons, then "$ command". Rows of the reason,
-// which the model writes, and rows of the command look alike: more than one
-// that begins with "$ " leaves open where the command begins.
+// askedByCommand is Codex's way: reasons, then "$ command". Rows of the reason, which the model writes, and
+// rows of the command look alike: more than one that begins with "$ " leaves open where the command begins.
 func (d *Driver) askedByCommand(l *Look, first int, f list) (tool, input string) {
 	text := words(l, first, f.rows[0])
 	heading := strings.Join(text[:min(3, len(text))], " ")
@@ -122,8 +120,27 @@ func (d *Driver) askedByCommand(l *Look, first int, f list) (tool, input string)
 	return tool, strings.TrimPrefix(joined(l, rows, all), "$ ")
 }
 
-// joined is the text of rows: a row that was only broken for want of room is
-// joined to the next with a blank, others with a newline.
+// askedByButtons is opencode's way: the rows between the heading and the buttons.
+func (d *Driver) askedByButtons(rows []string) (tool, input string) {
+	if len(rows) == 0 || slices.ContainsFunc(rows, func(s string) bool { return strings.HasSuffix(s, "…") }) {
+		return "", "" // nothing, or cut short
+	}
+	isCommand := func(s string) bool { return strings.HasPrefix(s, "$ ") }
+	if start := slices.IndexFunc(rows, isCommand); start >= 0 {
+		if slices.ContainsFunc(rows[start+1:], isCommand) {
+			return "", "" // where the command begins is open
+		}
+		return "Bash", strings.TrimPrefix(strings.Join(rows[start:], "\n"), "$ ")
+	}
+	t, ok := startOf(rows[0], d.asks.headings)
+	if !ok {
+		return "", ""
+	}
+	return t.why, strings.TrimPrefix(rows[0], t.has)
+}
+
+// joined is the text of rows: a row that was only broken for want of room is joined to the next with a
+// blank, others with a newline.
 func joined(l *Look, rows []int, keep func(r row, i int) bool) string {
 	text := ""
 	for i, y := range rows {

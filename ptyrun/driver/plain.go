@@ -10,9 +10,8 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// plain is a shell or a REPL. One with line editing asks for bracketed paste at
-// its prompt and gives it up for the time of a command; others are known by
-// their prompt alone.
+// plain is a shell or a REPL. One with line editing asks for bracketed paste at its prompt and gives it up
+// for the time of a command; others are known by their prompt alone.
 var plain = Driver{
 	Name:      "plain",
 	Plain:     true,
@@ -22,12 +21,12 @@ var plain = Driver{
 // shells are the programs in which a lone "> " asks for the rest of a command.
 var shells = []string{"bash", "sh", "dash", "ash", "busybox", "zsh", "ksh", "mksh"}
 
-// repls are programs that are what they are, whatever is run in them: their
-// screen is not searched for an agent's.
+// repls are programs that are what they are, whatever is run in them: their screen is not searched for an
+// agent's.
 var repls = []string{"fish", "pwsh", "nu", "python", "python3", "ipython", "node", "psql", "mysql", "sqlite3", "irb", "ghci", "R", "lua", "less", "vi", "vim", "nano", "cat"}
 
-// promptEnds are how prompts end, in the order in which they are looked for in
-// a row that holds more than its prompt.
+// promptEnds are how prompts end, in the order in which they are looked for in a row that holds more than
+// its prompt.
 var promptEnds = []string{">>> ", "$ ", "# ", "% ", "❯ ", "➜ ", "λ ", "» ", "› ", "> "}
 
 // continuations are prompts for the rest of something.
@@ -80,8 +79,8 @@ func (d *Driver) readPlain(l *Look, before Reading) Reading {
 	return r
 }
 
-// prompt divides the cursor's row, as far as the cursor, into prompt and draft.
-// known is the prompt as it stood before anything was typed.
+// prompt divides the cursor's row, as far as the cursor, into prompt and draft. known is the prompt as it
+// stood before anything was typed.
 func (d *Driver) prompt(l *Look, line, known string) (prompt, draft string, ok bool) {
 	right := l.after()
 	if strings.HasPrefix(after(l.line(l.CursorY), utf8.RuneCountInString(line)), "    ") {
@@ -108,16 +107,16 @@ func (d *Driver) prompt(l *Look, line, known string) (prompt, draft string, ok b
 			return before + end, strings.TrimSpace(rest + right), true
 		}
 	}
-	// Some other prompt: with bracketed paste on, whatever ends in a blank
-	// before the cursor and was not seen to grow.
+	// Some other prompt: with bracketed paste on, whatever ends in a blank before the cursor and was
+	// not seen to grow.
 	if l.Modes.Paste && known == "" && !blank(line) && strings.HasSuffix(line, " ") && !isQuestion(line) {
 		return line, right, true
 	}
 	return "", "", false
 }
 
-// brokenFrom returns what stands after prompt in the rows above the cursor's, if
-// the cursor's row goes on a command that was too long for them: each is full.
+// brokenFrom returns what stands after prompt in the rows above the cursor's, if the cursor's row goes on a
+// command that was too long for them: each is full.
 func (l *Look) brokenFrom(prompt string) (text string, ok bool) {
 	for y := l.CursorY - 1; y >= 0 && l.CursorY-y <= 50; y-- {
 		line := l.line(y)
@@ -132,8 +131,8 @@ func (l *Look) brokenFrom(prompt string) (text string, ok bool) {
 	return "", false
 }
 
-// likelyPrompt reports whether s, which ends as prompts do, may be one: not
-// long, and not a sentence or an indented text.
+// likelyPrompt reports whether s, which ends as prompts do, may be one: not long, and not a sentence or an
+// indented text.
 func likelyPrompt(s string) bool {
 	return len(s) <= 120 && !strings.HasPrefix(s, "   ") && strings.Count(strings.TrimSpace(s), " ") <= 5
 }

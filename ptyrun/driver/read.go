@@ -8,9 +8,8 @@ import (
 	"github.com/agentteammail/atm/reducer"
 )
 
-// Read says what l means. before is the reading before, the zero one at first:
-// it is what remains when the screen shows nothing that is known, and what
-// counts while a redraw frame is open.
+// Read says what l means. before is the reading before, the zero one at first: it is what remains when the
+// screen shows nothing that is known, and what counts while a redraw frame is open.
 func (d *Driver) Read(l Look, before Reading) Reading {
 	if l.Modes.Sync {
 		before.Prompt, before.Why, before.Stale = false, "the screen is being redrawn", true
@@ -34,8 +33,8 @@ func (d *Driver) readAgent(l *Look, before Reading) Reading {
 	}
 	says := d.titleSays(l.Title)
 	if says == reducer.Confirming {
-		// The program says that it asks, and what it asks cannot be read: nothing
-		// may be typed, and nothing can be answered from here.
+		// The program says that it asks, and what it asks cannot be read: nothing may be typed, and
+		// nothing can be answered from here.
 		return Reading{Activity: reducer.Confirming, Detail: "unknown", Why: "dialog"}
 	}
 	if !boxed {
@@ -53,8 +52,7 @@ func (d *Driver) readAgent(l *Look, before Reading) Reading {
 	default:
 		r.Activity = reducer.Idle
 	}
-	// Codex draws its box seconds before it can take a message, and may ask for
-	// trust instead.
+	// Codex draws its box seconds before it can take a message, and may ask for trust instead.
 	early := d.box.early != "" && blank(l.Title) && l.solidRows(p.bottom+1, len(l.Lines)) == solid(d.box.early)
 	if r.Why == "" && early {
 		r.Activity, r.Why = reducer.Starting, "starting"
@@ -77,8 +75,8 @@ func (d *Driver) readAgent(l *Look, before Reading) Reading {
 	return r
 }
 
-// boxless is the reading of a screen without an input box: while starting, in
-// an overlay, in the middle of a redraw.
+// boxless is the reading of a screen without an input box: while starting, in an overlay, in the middle of
+// a redraw.
 func (d *Driver) boxless(l *Look, says reducer.Activity, before Reading) Reading {
 	r := Reading{Why: "no prompt on the screen"}
 	switch {
@@ -100,8 +98,7 @@ func (d *Driver) boxless(l *Look, says reducer.Activity, before Reading) Reading
 // busyFoot is what footSays calls a foot that tells of a turn.
 const busyFoot = "busy"
 
-// footSays reads the rows below the box: busyFoot if they tell of a turn, else
-// why nothing may be typed.
+// footSays reads the rows below the box: busyFoot if they tell of a turn, else why nothing may be typed.
 func (d *Driver) footSays(l *Look, p place) (hint string) {
 	for y := p.bottom + 1; y < len(l.Lines); y++ {
 		for _, n := range d.foot {

@@ -5,10 +5,9 @@ import (
 	"strings"
 )
 
-// Response cuts the answer to prompt out of a transcript, the rows of scrollback
-// and screen: what the agent said after the last message that begins as prompt
-// does, without tools, spinners and boxes; from a plain program the rows
-// between the command and the next prompt. "" when there is none.
+// Response cuts the answer to prompt out of a transcript, the rows of scrollback and screen: what the agent
+// said after the last message that begins as prompt does, without tools, spinners and boxes; from a plain
+// program the rows between the command and the next prompt. "" when there is none.
 func (d *Driver) Response(lines []string, prompt string) string {
 	l := Look{CursorX: -1, CursorY: len(lines) - 1}
 	for _, line := range lines {
@@ -58,13 +57,13 @@ func (d *Driver) said(line string) string {
 	return after(line, min(2, max(margin(line), margin(after(line, 1))+1)))
 }
 
-// sentAt is the row after the last message that begins as prompt does; if there
-// is none, after the last message.
+// sentAt is the row after the last message that begins as prompt does; if there is none, after the last
+// message.
 func (d *Driver) sentAt(l *Look, prompt string) int {
 	want := firstRunes(solid(prompt), visible)
 	last := -1
-	for y := len(l.Lines) - 1; y >= 0; y-- {
-		if d.kindOf(l.line(y)) != userRow || isRule(l.line(y), "▄") {
+	for y, isQueued := range d.messagesAbove(l, len(l.Lines)) {
+		if isQueued {
 			continue
 		}
 		if last < 0 {
@@ -82,8 +81,7 @@ func (d *Driver) sentAt(l *Look, prompt string) int {
 	return last
 }
 
-// plainResponse is what stands between the command and the last row, which is
-// the next prompt.
+// plainResponse is what stands between the command and the last row, which is the next prompt.
 func plainResponse(lines []string, prompt string) string {
 	for len(lines) > 0 && blank(lines[len(lines)-1]) {
 		lines = lines[:len(lines)-1]
@@ -94,11 +92,13 @@ func plainResponse(lines []string, prompt string) string {
 		return ""
 	}
 	last := len(lines) - 1
-	// The command stands behind the same prompt as the one that came back, or
-	// else behind something that looks like one: "ls" also ends "tools".
+	// The command stands behind the same prompt as the one that came back, or else behind something
+	// that looks like one: "ls" also ends "tools".
 	next := solid(lines[last])
 	same := func(before string) bool { return before == next }
-	alike := func(before string) bool { return startsAny(lastRunes(before, 1), promptMarks) }
+	alike := func(before string) bool {
+		return slices.ContainsFunc(promptEnds, func(end string) bool { return strings.HasSuffix(before+" ", end) })
+	}
 	for _, isPrompt := range []func(string) bool{same, alike} {
 		for y := last - 1; y >= 0; y-- {
 			end, ok := commandAt(lines[:last], y, want, isPrompt)
@@ -116,11 +116,8 @@ func plainResponse(lines []string, prompt string) string {
 	return ""
 }
 
-// promptMarks are the last visible characters of prompts.
-var promptMarks = []string{"$", "#", "%", ">", "❯", "➜", "λ", "»", "›"}
-
-// commandAt reports whether the command want begins in row y, behind a prompt,
-// and which row follows it: it may be broken over several.
+// commandAt reports whether the command want begins in row y, behind a prompt, and which row follows it: it
+// may be broken over several.
 func commandAt(lines []string, y int, want string, prompt func(before string) bool) (end int, ok bool) {
 	first := solid(lines[y])
 	text := first

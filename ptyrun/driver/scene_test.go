@@ -37,8 +37,8 @@ func sketch(title, text string) Look {
 			open = before
 			dim, tail, _ = strings.Cut(rest, "›")
 		}
-		cells := append(cellsOf(open, 0), cellsOf(dim, screen.Dim)...)
-		cells = append(cells, cellsOf(tail, 0)...)
+		cells := append(cellsOf(open, false), cellsOf(dim, true)...)
+		cells = append(cells, cellsOf(tail, false)...)
 		for len(cells) < l.Cols {
 			cells = append(cells, screen.Cell{Width: 1})
 		}
@@ -48,9 +48,9 @@ func sketch(title, text string) Look {
 	return l
 }
 
-func cellsOf(text string, a screen.Attr) (cells []screen.Cell) {
+func cellsOf(text string, isDim bool) (cells []screen.Cell) {
 	for _, r := range text {
-		c := screen.Cell{Text: string(r), Width: uint8(ansi.StringWidth(string(r))), Style: screen.Style{Attr: a}}
+		c := screen.Cell{Text: string(r), Width: ansi.StringWidth(string(r)), Dim: isDim}
 		if cells = append(cells, c); c.Width == 2 {
 			cells = append(cells, screen.Cell{})
 		}
@@ -146,6 +146,13 @@ func TestScenes(t *testing.T) {
 	}
 }
 
+func readsDraft(t *testing.T, d *Driver, s *screen.Screen, draft string) {
+	t.Helper()
+	if r := d.Read(LookAt(s), Reading{}); r.Draft != draft || r.Prompt != (draft == "") {
+		t.Errorf("why %q, draft %q", r.Why, r.Draft)
+	}
+}
+
 // A message or an error right above opencode's box is told from it by its
 // background alone.
 func TestGround(t *testing.T) {
@@ -154,13 +161,9 @@ func TestGround(t *testing.T) {
 	const message, box = "20;20;20", "30;30;30"
 	s.Write([]byte("\x1b[?2004h" + bar(message, "Internal Server Error") + bar(message, "") +
 		bar(box, "") + bar(box, "") + bar(box, "") + bar(box, "Build · Fake") + "╹▀▀▀▀▀▀▀▀▀▀▀▀\r\n  tab agents\x1b[4;4H"))
-	if r := opencode.Read(LookAt(s), Reading{}); !r.Prompt {
-		t.Errorf("why %q, draft %q", r.Why, r.Draft)
-	}
+	readsDraft(t, &opencode, s, "")
 	s.Write([]byte("\x1b[48;2;" + box + "mhello"))
-	if r := opencode.Read(LookAt(s), Reading{}); r.Draft != "hello" {
-		t.Errorf("why %q, draft %q", r.Why, r.Draft)
-	}
+	readsDraft(t, &opencode, s, "hello")
 }
 
 // What is drawn dim over the program's own cursor is its suggestion, not a draft.
@@ -168,13 +171,9 @@ func TestPlaceholderUnderTheCursor(t *testing.T) {
 	s := screen.New(40, 12, 0)
 	rule := strings.Repeat("─", 40)
 	s.Write([]byte("\x1b]0;✳ Claude Code\a" + rule + "\r\n❯\u00a0\x1b[7mT\x1b[27m\x1b[2mry \"fix lint\"\x1b[22m\r\n" + rule + "\x1b[2;3H"))
-	if r := claude.Read(LookAt(s), Reading{}); !r.Prompt {
-		t.Errorf("why %q, draft %q", r.Why, r.Draft)
-	}
+	readsDraft(t, &claude, s, "")
 	s.Write([]byte("T\x1b[m\x1b[K"))
-	if r := claude.Read(LookAt(s), Reading{}); r.Draft != "T" {
-		t.Errorf("why %q, draft %q", r.Why, r.Draft)
-	}
+	readsDraft(t, &claude, s, "T")
 }
 
 // A frame that is open says nothing new, and is never a prompt.
@@ -210,18 +209,5 @@ func TestWithoutABox(t *testing.T) {
 	busy := sketch(claudeBusy, "text")
 	if r := claude.Read(busy, Reading{Activity: reducer.Idle}); r.Activity != reducer.Thinking {
 		t.Errorf("a busy title: %+v", r)
-	}
-}
-
-func BenchmarkRead(b *testing.B) {
-	bytes, err := readRecording("claude-responding")
-	if err != nil {
-		b.Fatal(err)
-	}
-	s := screen.New(100, 30, 100)
-	s.Write(bytes)
-	b.ReportAllocs()
-	for b.Loop() {
-		claude.Read(LookAt(s), Reading{})
 	}
 }

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"iter"
 	"regexp"
 	"strings"
 
@@ -13,8 +14,8 @@ var pastes = []string{"[Pasted text #", "[Pasted Content", "[Pasted ~", "[Pasted
 // visible is how many visible characters of a text must be seen.
 const visible = 20
 
-// Taken reports whether text stands in the input box: its beginning, its end, or
-// what the program shows instead of a long paste. text is as it was typed.
+// Taken reports whether text stands in the input box: its beginning, its end, or what the program shows
+// instead of a long paste. text is as it was typed.
 func (d *Driver) Taken(l Look, text string) bool {
 	want := solid(text)
 	if l.Modes.Sync || want == "" {
@@ -36,9 +37,8 @@ func holds(draft, want string) bool {
 // typed is what stands before the cursor and in a few rows above it, without blanks.
 func typed(l *Look) string { return l.solidRows(l.CursorY-8, l.CursorY) + solid(l.before()) }
 
-// Accepted reports whether text, which was Taken, has been taken as a message:
-// it stands no more in the box, and the agent is busy, or the text stands in
-// the transcript or among the messages that wait.
+// Accepted reports whether text, which was Taken, has been taken as a message: it stands no more in the
+// box, and the agent is busy, or the text stands in the transcript or among the messages that wait.
 func (d *Driver) Accepted(l Look, text string) bool {
 	if l.Modes.Sync {
 		return false
@@ -65,20 +65,30 @@ func (d *Driver) Accepted(l Look, text string) bool {
 	return r.Why == "busy" || d.shows(&l, p.top, start)
 }
 
-// shows reports whether a message above row y begins as start does, or the
-// last one is what stands for a long paste.
+// shows reports whether a message above row y begins as start does, or the last one is what stands for a
+// long paste.
 func (d *Driver) shows(l *Look, y int, start string) bool {
-	last := true
-	for y--; y >= 0; y-- {
-		if k := d.kindOf(l.line(y)); k != userRow && k != queuedRow || isRule(l.line(y), "▄") {
-			continue
-		}
-		if strings.HasPrefix(d.messageAt(l, y), firstRunes(start, 3*visible)) || last && startsAny(withoutGlyph(l.line(y)), pastes) {
+	isLast := true
+	for y := range d.messagesAbove(l, y) {
+		if strings.HasPrefix(d.messageAt(l, y), firstRunes(start, 3*visible)) || isLast && startsAny(withoutGlyph(l.line(y)), pastes) {
 			return true
 		}
-		last = false
+		isLast = false
 	}
 	return false
+}
+
+// messagesAbove are the first rows of the messages sent to the agent above row y, the newest first, and
+// whether one still waits for the turn's end.
+func (d *Driver) messagesAbove(l *Look, y int) iter.Seq2[int, bool] {
+	return func(yield func(int, bool) bool) {
+		for y--; y >= 0; y-- {
+			k := d.kindOf(l.line(y))
+			if (k == userRow || k == queuedRow) && !isRule(l.line(y), "▄") && !yield(y, k == queuedRow) {
+				return
+			}
+		}
+	}
 }
 
 // messageAt is what the message says whose first row is y, without blanks.
@@ -92,9 +102,8 @@ func (d *Driver) messageAt(l *Look, y int) string {
 
 func withoutGlyph(line string) string { return strings.TrimLeft(line, " ❯›>┃") }
 
-// ClearDraft are the keys, one write each, that empty a box whose draft is
-// ours, with the cursor at its end. Ctrl-U deletes to the start of a line;
-// Backspace then joins it to the line above.
+// ClearDraft are the keys, one write each, that empty a box whose draft is ours, with the cursor at its
+// end. Ctrl-U deletes to the start of a line; Backspace then joins it to the line above.
 func (d *Driver) ClearDraft(draft string) [][]byte {
 	if d.Plain {
 		return [][]byte{[]byte("\x05\x15")}
@@ -106,9 +115,8 @@ func (d *Driver) ClearDraft(draft string) [][]byte {
 	return keys
 }
 
-// Junk reports whether draft is the rest of a terminal's answer to a query,
-// which came too late to be read as one and was taken for typing: "62;22c". It
-// is ours to clear.
+// Junk reports whether draft is the rest of a terminal's answer to a query, which came too late to be read
+// as one and was taken for typing: "62;22c". It is ours to clear.
 func (d *Driver) Junk(draft string) bool {
 	s := solid(draft)
 	return len(s) <= 64 && terminalAnswer.MatchString(s) && strings.Contains(s, ";") && strings.ContainsAny(s, "0123456789")

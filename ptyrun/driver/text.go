@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Columns are counted in runes here: left of the column in question stand only
-// frames, glyphs and blanks, which are all one cell wide.
+// Columns are counted in runes here: left of the column in question stand only frames, glyphs and blanks,
+// which are all one cell wide.
 
 // blank reports whether nothing is to be seen of s.
 func blank(s string) bool { return strings.Trim(s, " \t") == "" }
@@ -41,8 +41,8 @@ func columnOf(s, what string) (int, bool) {
 	return utf8.RuneCountInString(before), ok
 }
 
-// solid is s without any blank, tab or newline: the form in which texts are
-// compared, since a program may wrap and indent them as it likes.
+// solid is s without any blank, tab or newline: the form in which texts are compared, since a program may
+// wrap and indent them as it likes.
 func solid(s string) string { return strings.Join(strings.Fields(s), "") }
 
 // solidRows is solid of rows a to b (without b).

@@ -25,8 +25,7 @@ const (
 	hintRow        // what keys do
 )
 
-// A mark is one way to tell what a row of the screen is. Every condition that is
-// set must hold.
+// A mark is one way to tell what a row of the screen is. Every condition that is set must hold.
 type mark struct {
 	is      kind
 	start   []string // the row begins with one of these, blanks included
@@ -69,8 +68,7 @@ func spinning(s, spinners string, withBraille bool) bool {
 
 var toolName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_:. -]*$`)
 
-// callName is Name of "Name(arguments…"; "" when s is no such thing, but a
-// sentence with a parenthesis.
+// callName is Name of "Name(arguments…"; "" when s is no such thing, but a sentence with a parenthesis.
 func callName(s string) string {
 	name, _, ok := strings.Cut(s, "(")
 	if !ok || len(name) > 80 || !toolName.MatchString(name) {
@@ -144,8 +142,7 @@ func (d *Driver) sceneAbove(l *Look, y int) scene {
 	return s
 }
 
-// queued reports whether the message in row y waits for the end of the turn: it
-// stands below the busy line.
+// queued reports whether the message in row y waits for the end of the turn: it stands below the busy line.
 func (d *Driver) queued(l *Look, y int) bool {
 	for y--; y >= 0; y-- {
 		switch d.kindOf(l.line(y)) {
@@ -160,8 +157,8 @@ func (d *Driver) queued(l *Look, y int) bool {
 	return false
 }
 
-// toolAt names the tool that row y says of that it runs: by that row or the
-// nearest call above it, else by what stands behind the row's spinner.
+// toolAt names the tool that row y says of that it runs: by that row or the nearest call above it, else by
+// what stands behind the row's spinner.
 func (d *Driver) toolAt(l *Look, y int) string {
 	said := ""
 	if text, _ := unframe(l.line(y)); spinning(text, "~", true) {

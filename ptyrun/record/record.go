@@ -29,7 +29,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -61,21 +61,19 @@ type Options struct {
 	Now func() time.Time // nil: time.Now
 }
 
-// A Writer records. Its methods may be called by several goroutines at once. It has one of its own, which
-// ends with Close.
+// A Writer records. It is for one goroutine, and has one of its own, which ends with Close.
 type Writer struct {
-	options Options
-	started time.Time
-	events  chan event
-	ended   chan struct{}
+	options     Options
+	started     time.Time
+	cols, rows  int
+	dropped     bool // events were left out since the last repaint
+	midSequence bool // the last output ended inside an escape sequence
+	closed      bool
 
-	mu           sync.Mutex
-	closed       bool
-	dropped      bool // events were left out since the last repaint
-	needsRepaint bool // the file is full, or writing is to be tried again
-	midSequence  bool // the last output ended inside an escape sequence
-	cols, rows   int
-	err          error // why nothing is written
+	events       chan event
+	ended        chan struct{}
+	needsRepaint atomic.Bool           // the file is full, or writing is to be tried again
+	failed       atomic.Pointer[error] // why nothing is written
 }
 
 // The codes of events.
@@ -119,16 +117,15 @@ func Create(o Options) (*Writer, error) {
 
 // Output records what the program showed. It is called before the screen takes that in: see Repaint.
 func (w *Writer) Output(p []byte) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	// A file does not begin with the rest of a sequence, and a gap does not end while the disk is still
 	// behind.
-	if (w.dropped || w.needsRepaint) && !w.midSequence && len(w.events) < maxWaiting/2 {
+	if (w.dropped || w.needsRepaint.Load()) && !w.midSequence && len(w.events) < maxWaiting/2 {
 		e := event{code: repaint, cols: w.cols, rows: w.rows, gap: w.dropped}
 		if w.options.Repaint != nil {
 			e.data = w.options.Repaint()
 		}
-		w.dropped, w.needsRepaint = false, false
+		w.dropped = false
+		w.needsRepaint.Store(false)
 		w.add(e)
 	}
 	w.midSequence = tornSequence.Match(p[max(0, len(p)-256):])
@@ -136,40 +133,37 @@ func (w *Writer) Output(p []byte) {
 }
 
 // Input records what was typed.
-func (w *Writer) Input(p []byte) { w.record(input, p) }
+func (w *Writer) Input(p []byte) { w.addText(input, p) }
 
 // Resize records the terminal's new size.
 func (w *Writer) Resize(cols, rows int) {
-	w.mu.Lock()
 	w.cols, w.rows = cols, rows
-	w.mu.Unlock()
-	w.record(resize, sizeText(cols, rows))
+	w.addText(resize, sizeText(cols, rows))
 }
 
 // Marker records a note, which players show or skip.
-func (w *Writer) Marker(label string) { w.record(marker, []byte(label)) }
+func (w *Writer) Marker(label string) { w.addText(marker, []byte(label)) }
 
 // Exit records the program's exit code.
-func (w *Writer) Exit(code int) { w.record(exit, []byte(strconv.Itoa(code))) }
+func (w *Writer) Exit(code int) { w.addText(exit, []byte(strconv.Itoa(code))) }
 
 // Err is why nothing is recorded at this moment, nil where all is well.
 func (w *Writer) Err() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.err == nil && w.dropped {
+	if failed := w.failed.Load(); failed != nil {
+		return *failed
+	}
+	if w.dropped {
 		return errSlowDisk
 	}
-	return w.err
+	return nil
 }
 
 // Close writes what waits and ends the recording.
 func (w *Writer) Close() error {
-	w.mu.Lock()
 	if !w.closed {
 		w.closed = true
 		close(w.events)
 	}
-	w.mu.Unlock()
 	err := errSlowDisk
 	select {
 	case <-w.ended:
@@ -182,20 +176,14 @@ func (w *Writer) Close() error {
 	return nil
 }
 
-func (w *Writer) record(code byte, p []byte) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.addText(code, p)
-}
-
-// addText queues a copy of p, in pieces if it is long; the caller holds mu.
+// addText queues a copy of p, in pieces if it is long.
 func (w *Writer) addText(code byte, p []byte) {
 	for piece := range slices.Chunk(p, maxText) {
 		w.add(event{code: code, data: bytes.Clone(piece)})
 	}
 }
 
-// add queues an event, or leaves it out where too many wait; the caller holds mu.
+// add queues an event, or leaves it out where too many wait.
 func (w *Writer) add(e event) {
 	if w.closed || w.dropped {
 		return
@@ -241,14 +229,14 @@ func (w *Writer) run(f *file) {
 	}
 }
 
-// update tells the callers how the file is.
+// update tells the caller how the file is.
 func (w *Writer) update(failed error, needsRepaint bool) {
-	w.mu.Lock()
-	stopped := failed != nil && w.err == nil
-	w.err = failed
-	w.needsRepaint = w.needsRepaint || needsRepaint
-	w.mu.Unlock()
-	if stopped && w.options.Failed != nil {
+	if needsRepaint {
+		w.needsRepaint.Store(true)
+	}
+	if failed == nil {
+		w.failed.Store(nil)
+	} else if w.failed.Swap(&failed) == nil && w.options.Failed != nil {
 		w.options.Failed(failed)
 	}
 }

@@ -169,11 +169,7 @@ func TestRotation(t *testing.T) {
 		w.Output([]byte(text))
 		w.Output([]byte("1m"))
 		shown = fmt.Sprintf("%03d", i)
-		until(t, "the queue to be written", func() bool {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			return len(w.events) == 0
-		})
+		until(t, "the queue to be written", func() bool { return len(w.events) == 0 })
 	}
 	must(t, w.Close())
 	files, err := filepath.Glob(filepath.Join(filepath.Dir(w.options.Path), "*"))
@@ -278,24 +274,4 @@ func TestSlowDisk(t *testing.T) {
 	if len(told) != 1 || told[0] != errSlowDisk {
 		t.Errorf("told: %v", told)
 	}
-}
-
-func TestConcurrentCallers(t *testing.T) {
-	t.Parallel()
-	w := create(t, Options{MaxSize: 10_000, Repaint: func() []byte { return []byte("SCREEN") }})
-	var all sync.WaitGroup
-	for range 4 {
-		all.Go(func() {
-			for range 50 { // fewer than may wait
-				w.Output([]byte("✳ out"))
-				w.Input([]byte("in"))
-				w.Marker("mark")
-				w.Resize(90, 20)
-				w.Err()
-			}
-		})
-	}
-	all.Wait()
-	must(t, w.Close())
-	read(t, w.options.Path)
 }

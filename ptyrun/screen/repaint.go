@@ -1,29 +1,45 @@
 package screen
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
+
+	uv "github.com/charmbracelet/ultraviolet"
 )
 
-// Reset are the bytes that bring an xterm-like terminal back to an ordinary state:
-// main screen, modes off, default style. Text and title stay. A viewer that leaves
-// needs them.
+// Reset are the bytes that bring an xterm-like terminal back to an ordinary state: main screen, modes off,
+// default style. Text and title stay. A viewer that leaves needs them.
 const Reset = "\x1b7\x1b[?1049l\x1b[!p\x1b[?7h\x1b[4l\x1b[20l\x1b[?1l\x1b>\x1b[?5l" +
 	"\x1b[?9l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1005l\x1b[?1006l\x1b[?1015l\x1b[?1016l\x1b[?1007l" +
 	"\x1b[?1004l\x1b[?2004l\x1b[?2026l\x1b[?2031l\x1b[=0u\x1b[>4;0m\x1b[0 q\x1b(B\x0f\x1b[m" +
 	"\x1b7\x1b[?6l\x1b[r\x1b8\x1b[?25h"
 
-// carried are the modes that a viewer's terminal has to be in as well: cursor keys,
-// mouse and its encodings, focus, paste, colour scheme.
+// carried are the modes that a viewer's terminal has to be in as well: cursor keys, mouse and its
+// encodings, focus, paste, colour scheme.
 var carried = []int{1, 9, 1000, 1002, 1003, 1005, 1006, 1015, 1016, 1007, 1004, 2004, 2031}
 
-// ANSI is the screen as text with SGR sequences, a line a row.
-func (s *Screen) ANSI() string { return s.emulator.Render() + "\n" }
+// ANSI is the screen as text with SGR sequences, a line a row; of the last n lines as
+// Tail, unless n is 0.
+func (s *Screen) ANSI(n int) string {
+	from, end := 0, s.rows
+	if n > 0 {
+		from, end = s.tail(n)
+	}
+	var text strings.Builder
+	for y := from; y < end; y++ {
+		line := make(uv.Line, s.cols)
+		for x := range line {
+			line[x] = *cmp.Or(s.cell(x, y), &uv.EmptyCell)
+		}
+		text.WriteString(line.Render() + "\n")
+	}
+	return text.String()
+}
 
-// Repaint are the bytes that make an xterm-like terminal of this size show this
-// screen: Reset, at most that many lines of scrollback, the screen, title, cursor
-// and modes. (Margins and tabs are not carried over: programs that use them draw
-// whole screens.)
+// Repaint are the bytes that make an xterm-like terminal of this size show this screen: Reset, at most that
+// many lines of scrollback, the screen, title, cursor and modes. (Margins and tabs are not carried over:
+// programs that use them draw whole screens.)
 func (s *Screen) Repaint(scrollback int) []byte {
 	b := []byte(Reset + "\x1b[?25l\x1b[H\x1b[2J")
 	lines := s.emulator.Scrollback()

@@ -1,6 +1,5 @@
-// Package screen is a terminal without a window: bytes in; text, styles, title,
-// modes and answers out. It is charmbracelet/x/vt behind a small type, and the only
-// package that imports it.
+// Package screen is a terminal without a window: bytes in; text, styles, title, modes and answers out. It
+// is charmbracelet/x/vt behind a small type, and the only package that imports it.
 //
 // What it does beside the emulator:
 //
@@ -12,8 +11,8 @@
 //   - Lines of a flood that later lines push out of the scrollback are not drawn.
 //   - It never blocks: queries are answered into Replies.
 //
-// The result does not depend on how the bytes were split over calls of Write. A
-// Screen has one owner; it is not for concurrent use. It does no I/O.
+// The result does not depend on how the bytes were split over calls of Write. A Screen has one owner; it is
+// not for concurrent use. It does no I/O.
 package screen
 
 import (
@@ -21,6 +20,7 @@ import (
 	"fmt"
 	"image/color"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -29,43 +29,12 @@ import (
 	"github.com/charmbracelet/x/vt"
 )
 
-// Cell is one place of the grid.
+// Cell is one place of the grid. Its colours are those of x/ansi, or nil for the default.
 type Cell struct {
-	Text  string // one grapheme cluster; "" for a place that nothing was written to
-	Width uint8  // 1; 2: the next cell is its second half; 0: the second half
-	Style Style
-}
-
-// Style is how a cell looks. The zero value is the terminal's default.
-type Style struct {
-	Fg, Bg Color
-	Attr   Attr
-}
-
-// Attr is a set of attributes.
-type Attr uint8
-
-// The attributes that drivers ask for.
-const (
-	Bold Attr = 1 << iota
-	Dim
-	Inverse
-)
-
-// Color is the default colour (zero), one of the 256 of the palette, or RGB.
-type Color uint32
-
-const (
-	paletteColor Color = 1 << 24
-	rgbColor     Color = 2 << 24
-)
-
-// Palette is the number of a palette colour.
-func (c Color) Palette() (index uint8, ok bool) { return uint8(c), c&^0xffffff == paletteColor }
-
-// RGB are the parts of a true colour.
-func (c Color) RGB() (r, g, b uint8, ok bool) {
-	return uint8(c >> 16), uint8(c >> 8), uint8(c), c&^0xffffff == rgbColor
+	Text         string // one grapheme cluster; "" for a place that nothing was written to
+	Width        int    // 1; 2: the next cell is its second half; 0: the second half
+	Fg, Bg       color.Color
+	Dim, Inverse bool
 }
 
 // Modes is what programs switch and others ask for.
@@ -88,25 +57,23 @@ type Screen struct {
 	hidden     bool         // the cursor
 	replies    []byte
 	version    uint64
-	written    bool   // since version was counted
-	picture    string // what was shown then
+	shown      [4]any // when version was counted: all but the cells
 	scrolled   uint64
 	lost       bool
 	strip      stripper
 	torn       []byte // the beginning of a rune
 }
 
-// Scrollback is cut back when it is so many lines over, not at each line: to drop
-// the first of a slice costs as much as the slice is long.
-const slack = 1024
-
-// piece is how much is fed at once: fewer lines than slack.
-const piece = slack / 2
+// slack is how many lines the emulator may keep beyond those that are wanted: what has scrolled can only be
+// counted by what it keeps, so a piece that is fed at once holds fewer lines.
+const (
+	slack = 256
+	piece = slack - 1
+)
 
 const maxReplies = 4096 // bytes that nobody asked for yet
 
-// New is a blank screen that keeps that many lines of scrollback. Sizes below one
-// count as one.
+// New is a blank screen that keeps that many lines of scrollback. Sizes below one count as one.
 func New(cols, rows, scrollback int) *Screen {
 	s := &Screen{cols: max(cols, 1), rows: max(rows, 1), keep: max(scrollback, 1), modes: map[int]bool{}}
 	s.create()
@@ -158,8 +125,8 @@ func (s *Screen) status(p ansi.Params) string {
 	return ""
 }
 
-// eraseScreen is CSI 2 J. The emulator's own would move the screen into the
-// scrollback, where nothing has scrolled.
+// eraseScreen is CSI 2 J. The emulator's own would move the screen into the scrollback, where nothing has
+// scrolled.
 func (s *Screen) eraseScreen(p ansi.Params) bool {
 	if n, _, _ := p.Param(0, 0); n != 2 {
 		return false
@@ -184,22 +151,33 @@ func (s *Screen) setMode(n int, on bool) {
 	}
 }
 
-// Write takes what a program wrote to its terminal, in pieces of any size. It never
-// fails.
+// Write takes what a program wrote to its terminal, in pieces of any size. It never fails.
 func (s *Screen) Write(p []byte) (int, error) {
 	n := len(p)
-	s.written = true
 	p = s.skipFlood(p)
 	for len(p) > 0 {
 		next := p[:min(len(p), piece)]
 		p = p[len(next):]
 		s.feed(s.wholeRunes(s.strip.filter(next, s.command)))
 	}
+	s.countVersion()
 	return n, nil
 }
 
-// wholeRunes holds back the beginning of a rune until its rest comes, and replaces
-// what is none: the emulator would swallow the byte behind it.
+// countVersion counts a version if a cell was drawn anew, or anything else is not as it was.
+func (s *Screen) countVersion() {
+	lines := s.emulator.Touched()
+	isTouched := slices.ContainsFunc(lines, func(line *uv.LineData) bool { return line != nil })
+	clear(lines)
+	shown := [4]any{s.emulator.CursorPosition(), s.title, s.Modes(), s.scrolled}
+	if isTouched || shown != s.shown {
+		s.shown = shown
+		s.version++
+	}
+}
+
+// wholeRunes holds back the beginning of a rune until its rest comes, and replaces what is none: the
+// emulator would swallow the byte behind it.
 func (s *Screen) wholeRunes(p []byte) []byte {
 	p = append(s.torn, p...)
 	end := len(p)
@@ -219,23 +197,23 @@ func (s *Screen) feed(p []byte) {
 	defer s.recover()
 	before := s.emulator.ScrollbackLen()
 	s.emulator.Write(p)
-	after := s.emulator.ScrollbackLen()
-	if after > before {
-		s.scrolled += uint64(after - before)
-	}
-	if after > s.keep {
-		s.emulator.SetScrollbackSize(s.keep) // drops the oldest
+	lines := s.emulator.Scrollback().Lines()
+	s.scrolled += uint64(max(len(lines)-before, 0))
+	if over := len(lines) - s.keep; over > 0 {
+		clear(lines[:over]) // they stay in memory else
+		s.emulator.SetScrollbackSize(s.keep)
 		s.emulator.SetScrollbackSize(s.keep + slack)
 	}
 }
 
-// recover begins again with a blank screen where the emulator has panicked, as it
-// may after the screen was made smaller.
+// recover begins again with a blank screen where the emulator has panicked, as it may after the screen was
+// made smaller.
 func (s *Screen) recover() {
 	if recover() == nil {
 		return
 	}
 	s.lost = true
+	s.version++
 	alt := s.Modes().Alt
 	s.create()
 	if alt {
@@ -243,8 +221,7 @@ func (s *Screen) recover() {
 	}
 }
 
-// Lost reports, once, that what was shown is lost: the program has to be made to
-// draw its screen again.
+// Lost reports, once, that what was shown is lost: the program has to be made to draw its screen again.
 func (s *Screen) Lost() bool {
 	lost := s.lost
 	s.lost = false
@@ -275,7 +252,7 @@ func withoutControls(r rune) rune {
 // Resize makes the screen cols × rows. The text is not reflowed.
 func (s *Screen) Resize(cols, rows int) {
 	s.cols, s.rows = max(cols, 1), max(rows, 1)
-	s.written = true
+	s.version++
 	defer s.recover()
 	s.emulator.Resize(s.cols, s.rows)
 }
@@ -292,20 +269,8 @@ func (s *Screen) Cursor() (x, y int) {
 	return min(at.X, s.cols-1), min(at.Y, s.rows-1)
 }
 
-// Version grows with what changes visibly: cells, cursor, title, modes.
-func (s *Screen) Version() uint64 {
-	if !s.written {
-		return s.version
-	}
-	s.written = false
-	x, y := s.Cursor()
-	picture := fmt.Sprintln(s.emulator.Render(), x, y, s.title, s.Modes(), s.scrolled)
-	if picture != s.picture {
-		s.picture = picture
-		s.version++
-	}
-	return s.version
-}
+// Version grows when cells are drawn, and with cursor, title and modes.
+func (s *Screen) Version() uint64 { return s.version }
 
 // Scrolled is how many lines ever left the main screen at the top.
 func (s *Screen) Scrolled() uint64 { return s.scrolled }
@@ -318,16 +283,15 @@ func (s *Screen) Modes() Modes {
 	}
 }
 
-// Replies are the answers to queries since the last call, to be written to the
-// program as if typed; nil: none.
+// Replies are the answers to queries since the last call, to be written to the program as if typed; nil:
+// none.
 func (s *Screen) Replies() []byte {
 	r := s.replies
 	s.replies = nil
 	return r
 }
 
-// History is how many lines of the scrollback are kept; none of the alternate
-// screen.
+// History is how many lines of the scrollback are kept; none of the alternate screen.
 func (s *Screen) History() int {
 	if s.Modes().Alt {
 		return 0
@@ -342,8 +306,8 @@ func (s *Screen) cell(x, y int) *uv.Cell {
 	return s.emulator.CellAt(x, y)
 }
 
-// Row is the row y, always as many cells as the screen has columns. Rows below 0
-// are those of the scrollback; -1 is the newest.
+// Row is the row y, always as many cells as the screen has columns. Rows below 0 are those of the
+// scrollback; -1 is the newest.
 func (s *Screen) Row(y int) []Cell {
 	row := make([]Cell, s.cols)
 	for x := range row {
@@ -359,38 +323,14 @@ func cellOf(c *uv.Cell) Cell {
 	if c == nil {
 		return Cell{Width: 1}
 	}
-	cell := Cell{c.Content, uint8(c.Width), styleOf(c.Style)}
-	if c.Content == " " && cell.Style == (Style{}) {
+	cell := Cell{
+		Text: c.Content, Width: c.Width, Fg: c.Style.Fg, Bg: c.Style.Bg,
+		Dim: c.Style.Attrs&uv.AttrFaint != 0, Inverse: c.Style.Attrs&uv.AttrReverse != 0,
+	}
+	if c.Content == " " && c.Style.IsZero() {
 		cell.Text = ""
 	}
 	return cell
-}
-
-func styleOf(s uv.Style) Style {
-	style := Style{Fg: colorOf(s.Fg), Bg: colorOf(s.Bg)}
-	if s.Attrs&uv.AttrBold != 0 {
-		style.Attr |= Bold
-	}
-	if s.Attrs&uv.AttrFaint != 0 {
-		style.Attr |= Dim
-	}
-	if s.Attrs&uv.AttrReverse != 0 {
-		style.Attr |= Inverse
-	}
-	return style
-}
-
-func colorOf(c color.Color) Color {
-	switch c := c.(type) {
-	case nil:
-		return 0
-	case ansi.BasicColor:
-		return paletteColor | Color(c)
-	case ansi.IndexedColor:
-		return paletteColor | Color(c)
-	}
-	r, g, b, _ := c.RGBA()
-	return rgbColor | Color(r>>8)<<16 | Color(g>>8)<<8 | Color(b>>8)
 }
 
 // Line is the text of the row y, without the spaces at its end.
@@ -414,15 +354,19 @@ func (s *Screen) Lines() []string {
 	return lines
 }
 
-// Tail is the last n lines up to the last visible one with text on it, reaching
-// into the scrollback; fewer if there are no more.
+// Tail is the last n lines up to the last visible one with text on it, reaching into the scrollback; fewer
+// if there are no more.
 func (s *Screen) Tail(n int) (lines []string) {
-	end := s.rows
-	for end > 0 && s.Line(end-1) == "" {
-		end--
-	}
-	for y := max(end-n, -s.History()); y < end; y++ {
+	from, end := s.tail(n)
+	for y := from; y < end; y++ {
 		lines = append(lines, s.Line(y))
 	}
 	return lines
+}
+
+func (s *Screen) tail(n int) (from, end int) {
+	for end = s.rows; end > 0 && s.Line(end-1) == ""; {
+		end--
+	}
+	return max(end-n, -s.History()), end
 }

@@ -1,8 +1,8 @@
 package screen
 
-// stripper takes the strings that programs send to their terminal out of a stream:
-// OSC, DCS, APC, PM and SOS. They may be torn anywhere. Only BEL (for OSC) and
-// ESC \ end one; the byte 0x9C does not, since it stands in the UTF-8 of "✳".
+// stripper takes the strings that programs send to their terminal out of a stream: OSC, DCS, APC, PM and
+// SOS. They may be torn anywhere. Only BEL (for OSC) and ESC \ end one; the byte 0x9C does not, since it
+// stands in the UTF-8 of "✳".
 type stripper struct {
 	state stripState
 	kind  byte // the byte behind the ESC that began the string
@@ -26,8 +26,7 @@ const (
 	maxString = 4096 // bytes of a string that are kept
 )
 
-// filter returns p without strings, and calls osc for each OSC string that has
-// ended, with what ended it.
+// filter returns p without strings, and calls osc for each OSC string that has ended, with what ended it.
 func (s *stripper) filter(p []byte, osc func(text, end string)) []byte {
 	out := make([]byte, 0, len(p)+2)
 	for _, b := range p {

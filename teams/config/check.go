@@ -2,10 +2,8 @@ package config
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
@@ -14,8 +12,7 @@ import (
 // reservedEnv are the variables that `atm run` sets itself.
 var reservedEnv = []string{"ATM_ROOT", "ATM_TEAM", "ATM_AGENT", "ATM_RUN"}
 
-// checker makes a Config of a decoded file and collects what is wrong with its
-// values.
+// checker collects what is wrong in a file.
 type checker struct {
 	lines    Lines
 	agents   []wire.Name // that have mailboxes
@@ -27,17 +24,18 @@ func (k *checker) add(path, format string, args ...any) {
 	k.mistakes = append(k.mistakes, Mistake{Line: k.lines.Of(path), Text: fmt.Sprintf(format, args...)})
 }
 
-func (k *checker) check(f *file) {
+func (k *checker) check() {
 	c := k.config
-	c.Lead, c.Approvers, c.Rules = f.Lead, f.Approvers, f.Rules
-	k.session("session", f.Session, &c.Session)
-	for _, name := range slices.Sorted(maps.Keys(f.Members)) {
+	k.session("session", &c.Session)
+	for name, m := range c.Members {
 		path := "members." + string(name)
 		if _, err := wire.ParseName(string(name)); err != nil {
 			k.add(path, "members: %v", err)
+			delete(c.Members, name)
 			continue
 		}
-		c.Members[name] = k.member(path, name, f.Members[name])
+		k.member(path, name, &m)
+		c.Members[name] = m
 	}
 	if _, ok := c.Members["lead"]; c.Lead == "" && (ok || slices.Contains(k.agents, "lead")) {
 		c.Lead = "lead"
@@ -56,12 +54,9 @@ func (k *checker) check(f *file) {
 	}
 }
 
-func (k *checker) member(path string, name wire.Name, t memberTable) Member {
-	m := t.Member
-	if t.Session != nil {
-		own := k.config.Session
-		k.session(path+".session", t.Session, &own)
-		m.Session = &own
+func (k *checker) member(path string, name wire.Name, m *Member) {
+	if m.Session != nil {
+		k.session(path+".session", m.Session)
 	}
 	k.word(path+".driver", m.Driver, Drivers...)
 	k.word(path+".inject", m.Inject, Injects...)
@@ -81,7 +76,6 @@ func (k *checker) member(path string, name wire.Name, t memberTable) Member {
 	if m.Person && (m.Command != nil || m.Worktree) {
 		k.add(path, "%s is a person: people get no command and no worktree", name)
 	}
-	return m
 }
 
 func (k *checker) rule(path string, r policy.Rule) {
@@ -97,35 +91,13 @@ func (k *checker) rule(path string, r policy.Rule) {
 	k.names(path+".agent", r.Agent)
 }
 
-// session reads a section about sessions over what holds without it.
-func (k *checker) session(path string, t *sessionTable, s *Session) {
-	if t == nil {
-		return
+func (k *checker) session(path string, s *Session) {
+	k.word(path+".output_capture", s.OutputCapture, "pipe", "pty", "log")
+	if _, err := s.exitRules(); err != nil {
+		k.add(path+".auto_exit_on", "auto_exit_on is %v", err)
 	}
-	if t.Enabled != nil {
-		s.Enabled, s.Forbidden = *t.Enabled, !*t.Enabled
-	}
-	if t.OutputCapture != nil {
-		s.OutputCapture = *t.OutputCapture
-		k.word(path+".output_capture", s.OutputCapture, "pipe", "pty", "log")
-	}
-	if t.AllowHumanInput != nil {
-		s.AllowHumanInput = *t.AllowHumanInput
-	}
-	idle, isIdle := strings.CutPrefix(t.AutoExitOn, "idle_timeout:")
-	d, err := time.ParseDuration(strings.TrimSpace(idle))
-	switch {
-	case t.AutoExitOn == "goal_complete":
-		s.Rules.OnGoal = true
-	case isIdle && err == nil && d > 0:
-		s.Rules.WhenIdle = d
-	case t.AutoExitOn != "":
-		k.add(path+".auto_exit_on", `auto_exit_on is %q, and can only be "idle_timeout: 300s" or "goal_complete"`, t.AutoExitOn)
-	}
-	if t.ResumeCmd != "" {
-		if s.ResumeCmd, err = policy.SplitWords(t.ResumeCmd); err != nil {
-			k.add(path+".resume_cmd", "resume_cmd: %v", err)
-		}
+	if _, err := policy.SplitWords(s.ResumeCmd); err != nil {
+		k.add(path+".resume_cmd", "resume_cmd: %v", err)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/agentteammail/atm/session"
 	"github.com/agentteammail/atm/teams/policy"
@@ -27,11 +28,11 @@ const (
 
 // Config is what team.toml says.
 type Config struct {
-	Lead      wire.Name   // absent: the member named lead, if there is one
+	Session   Session // before the members, whose own begin as this one
+	Lead      wire.Name
 	Approvers []wire.Name // nil: absent
 	Members   map[wire.Name]Member
 	Rules     policy.Rules
-	Session   Session `toml:"-"`
 }
 
 // Member is how a member is started.
@@ -48,17 +49,16 @@ type Member struct {
 	Prompt   string      // typed once, at the first idle
 	After    []wire.Name // started when these are ready
 	Worktree bool
-	Session  *Session `toml:"-"` // nil: the team's
+	Session  *Session // nil: the team's
 }
 
 // Session is how interactive sessions run.
 type Session struct {
-	Enabled         bool
-	Forbidden       bool   // team.toml says enabled = false
-	OutputCapture   string // pipe, pty, log
-	AllowHumanInput bool
-	Rules           session.Rules // when sessions end by themselves
-	ResumeCmd       []string      // words; {session_id} in them is filled in; nil: none
+	Enabled         *bool  // nil: not begun by runners, and people may begin one
+	OutputCapture   string `toml:"output_capture"` // pipe, pty, log
+	AllowHumanInput bool   `toml:"allow_human_input"`
+	AutoExitOn      string `toml:"auto_exit_on"` // see Rules
+	ResumeCmd       string `toml:"resume_cmd"`   // see ResumeWords
 }
 
 // The words that team.toml and the flags of `atm run` take.
@@ -82,11 +82,32 @@ func (c *Config) SessionOf(name wire.Name) *Session {
 	return &c.Session
 }
 
-// ResumeWords is resume_cmd with the id of a session filled in; nil when there
+// Rules are when a session ends by itself.
+func (s *Session) Rules() session.Rules {
+	rules, _ := s.exitRules()
+	return rules
+}
+
+func (s *Session) exitRules() (r session.Rules, err error) {
+	idle, isIdle := strings.CutPrefix(s.AutoExitOn, "idle_timeout:")
+	d, bad := time.ParseDuration(strings.TrimSpace(idle))
+	switch {
+	case s.AutoExitOn == "goal_complete":
+		r.OnGoal = true
+	case isIdle && bad == nil && d > 0:
+		r.WhenIdle = d
+	case s.AutoExitOn != "":
+		err = fmt.Errorf(`%q, and can only be "idle_timeout: 300s" or "goal_complete"`, s.AutoExitOn)
+	}
+	return r, err
+}
+
+// ResumeWords is resume_cmd as words with the id of a session filled in; nil when there
 // is none.
 func (s *Session) ResumeWords(id wire.UUID) (words []string) {
-	for _, w := range s.ResumeCmd {
-		words = append(words, strings.ReplaceAll(w, "{session_id}", string(id)))
+	words, _ = policy.SplitWords(s.ResumeCmd)
+	for i := range words {
+		words[i] = strings.ReplaceAll(words[i], "{session_id}", string(id))
 	}
 	return words
 }

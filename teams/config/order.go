@@ -3,7 +3,9 @@ package config
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"sync"
 
 	"github.com/agentteammail/atm/wire"
 )
@@ -42,34 +44,27 @@ func (c *Config) StartOrder(names []wire.Name) (out []wire.Name) {
 // before it in order (see StartOrder), and is not started when one of them failed.
 // Nobody waits for a member that comes later: it cannot hang, whatever team.toml says.
 func (c *Config) Start(ctx context.Context, order []wire.Name, start func(context.Context, wire.Name) error) map[wire.Name]error {
-	type result struct {
-		of   wire.Name
-		done chan struct{}
-		err  error
-	}
-	var results []*result
+	started := map[wire.Name]func() error{}
 	for _, n := range order {
-		before := results[:len(results):len(results)]
-		mine := &result{of: n, done: make(chan struct{})}
-		results = append(results, mine)
-		go func() {
-			defer close(mine.done)
-			for _, r := range before {
-				if !slices.Contains(c.Members[n].After, r.of) {
-					continue
-				}
-				if <-r.done; r.err != nil {
-					mine.err = fmt.Errorf("not started: %s, which it comes after, is not ready", r.of)
-					return
+		before := maps.Clone(started)
+		started[n] = sync.OnceValue(func() error {
+			for _, a := range c.Members[n].After {
+				if isReady := before[a]; isReady != nil && isReady() != nil {
+					return fmt.Errorf("not started: %s, which it comes after, is not ready", a)
 				}
 			}
-			mine.err = start(ctx, n)
-		}()
+			return start(ctx, n)
+		})
 	}
+	var all sync.WaitGroup
+	for _, once := range started {
+		all.Go(func() { once() })
+	}
+	all.Wait()
 	errs := map[wire.Name]error{}
-	for _, r := range results {
-		if <-r.done; r.err != nil {
-			errs[r.of] = r.err
+	for n, once := range started {
+		if err := once(); err != nil {
+			errs[n] = err
 		}
 	}
 	return errs

@@ -2,9 +2,10 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
-	"regexp"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -12,129 +13,133 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 	"github.com/xrash/smetrics"
 
-	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
-
-// file is team.toml as it is decoded; what the sections about sessions leave out
-// holds on from what stands above them.
-type file struct {
-	Lead      wire.Name
-	Approvers []wire.Name
-	Members   map[wire.Name]memberTable
-	Rules     []policy.Rule
-	Session   *sessionTable
-}
-
-type memberTable struct {
-	Member
-	Session *sessionTable
-}
-
-type sessionTable struct {
-	Enabled         *bool
-	OutputCapture   *string `toml:"output_capture"`
-	AllowHumanInput *bool   `toml:"allow_human_input"`
-	AutoExitOn      string  `toml:"auto_exit_on"`
-	ResumeCmd       string  `toml:"resume_cmd"`
-}
 
 // byteOrderMark is what editors on Windows put before a text.
 var byteOrderMark = []byte("\ufeff")
 
 // Parse reads a team.toml and reports every mistake in it, by line. agents are
 // the members that have a mailbox; the file may name them without a section.
-// Behind a place that is no TOML nothing is read.
+// Of a file that is no TOML the first place that is none is reported alone.
 func Parse(data []byte, agents []wire.Name) (*Config, []Mistake) {
 	data = bytes.TrimPrefix(data, byteOrderMark)
-	c := checker{config: Default(), agents: agents, lines: FindLines(data)}
-	if f, ok := c.decode(data); ok {
-		c.check(f)
+	k := checker{config: Default(), agents: agents, lines: FindLines(data)}
+	file := map[string]any{}
+	if err := toml.Unmarshal(data, &file); err != nil {
+		return k.config, []Mistake{syntaxError(err)}
 	}
-	slices.SortStableFunc(c.mistakes, func(a, b Mistake) int { return a.Line - b.Line })
-	return c.config, c.mistakes
+	k.decode("", file, reflect.ValueOf(k.config).Elem())
+	k.check()
+	slices.SortFunc(k.mistakes, func(a, b Mistake) int { return cmp.Or(a.Line-b.Line, strings.Compare(a.Text, b.Text)) })
+	return k.config, k.mistakes
 }
 
-// decode decodes the file; ok: as far as can be checked on. go-toml stops at a value
-// of a wrong type: it is noted, blanked out, and the rest is decoded once more.
-func (k *checker) decode(data []byte) (f *file, ok bool) {
-	for {
-		f = &file{}
-		err := toml.NewDecoder(bytes.NewReader(data)).DisallowUnknownFields().Decode(f)
-		if unknown, ok := errors.AsType[*toml.StrictMissingError](err); ok {
-			for _, e := range unknown.Errors {
-				line, _ := e.Position()
-				k.mistakes = append(k.mistakes, Mistake{line, unknownKey(e.Key())})
-			}
-			return f, true
-		}
-		wrong, ok := errors.AsType[*toml.DecodeError](err)
-		if !ok && err != nil {
-			k.add("", "%v", err)
-		}
-		if !ok {
-			return f, err == nil
-		}
-		line, _ := wrong.Position()
-		text, isType := wrongType(wrong)
-		k.mistakes = append(k.mistakes, Mistake{max(line, 1), text})
-		rest := k.lines.blank(data, line)
-		if !isType || bytes.Equal(rest, data) {
-			return nil, false
-		}
-		data = rest
+func syntaxError(err error) Mistake {
+	m := Mistake{1, strings.TrimPrefix(err.Error(), "toml: ")}
+	if at, ok := errors.AsType[*toml.DecodeError](err); ok {
+		line, _ := at.Position()
+		m.Line = max(line, 1)
 	}
+	if strings.HasSuffix(m.Text, "at start of value") {
+		m.Text = "a value is missing, or a string is not in quotes"
+	}
+	return m
 }
 
-var typeError = regexp.MustCompile(`^toml: (cannot decode TOML [a-z ]+) into (?:.* of type )?(.*)$`)
-
-// wrongType says what is wrong in a place where decoding stopped; isType: a value
-// has a type that does not fit there, and what follows can be decoded.
-func wrongType(e *toml.DecodeError) (text string, isType bool) {
-	text = strings.TrimPrefix(e.Error(), "toml: ")
-	if strings.HasSuffix(text, "at start of value") {
-		return "a value is missing, or a string is not in quotes", false
-	}
-	m := typeError.FindStringSubmatch(e.Error())
-	if m == nil {
-		return text, strings.HasPrefix(text, "cannot store ")
-	}
-	fits := "a table"
+// decode reads what stands at a path. go-toml would stop at the first value of a wrong
+// type: here each is a mistake, as each unknown key is, and the rest is read.
+func (k *checker) decode(path string, value any, into reflect.Value) {
+	table, isTable := value.(map[string]any)
+	list, isList := value.([]any)
+	below := func(key any) string { return strings.TrimPrefix(fmt.Sprint(path, ".", key), ".") }
 	switch {
-	case m[2] == "bool":
-		fits = "true or false"
-	case m[2] == "string" || m[2] == "wire.Name":
-		fits = "a string in quotes"
-	case m[2] == "[]string" || m[2] == "[]wire.Name":
-		fits = "a list of strings"
+	case into.Kind() == reflect.Pointer:
+		into.Set(reflect.New(into.Type().Elem()))
+		if own, ok := into.Interface().(*Session); ok {
+			*own = k.config.Session // what it leaves out holds on from the team's
+		}
+		k.decode(path, value, into.Elem())
+	case into.Kind() == reflect.Struct && isTable:
+		var known []string
+		for _, field := range reflect.VisibleFields(into.Type()) {
+			key := cmp.Or(field.Tag.Get("toml"), strings.ToLower(field.Name))
+			if known = append(known, key); table[key] != nil {
+				k.decode(below(key), table[key], into.FieldByIndex(field.Index))
+			}
+		}
+		k.unknownKeys(path, table, known)
+	case into.Kind() == reflect.Map && isTable:
+		into.Set(reflect.MakeMap(into.Type()))
+		for key, v := range table {
+			item := reflect.New(into.Type().Elem()).Elem()
+			k.decode(below(key), v, item)
+			into.SetMapIndex(reflect.ValueOf(key).Convert(into.Type().Key()), item)
+		}
+	case into.Kind() == reflect.Slice && isList:
+		into.Set(reflect.MakeSlice(into.Type(), len(list), len(list)))
+		for i, v := range list {
+			k.decode(below(i), v, into.Index(i))
+		}
+	case into.Kind() == reflect.TypeOf(value).Kind() && reflect.TypeOf(value).ConvertibleTo(into.Type()):
+		into.Set(reflect.ValueOf(value).Convert(into.Type()))
+	default:
+		k.add(path, "cannot decode TOML %s: %s is %s", tomlType(value), path, wanted(into.Type()))
 	}
-	return fmt.Sprintf("%s: %s is %s", m[1], strings.Join(e.Key(), "."), fits), true
 }
 
-// keys are all that team.toml may hold, those at its top first.
-var keys = strings.Fields("lead approvers members rules session person role command cwd env driver inject restart size" +
-	" prompt after worktree agent tool decision enabled output_capture allow_human_input auto_exit_on resume_cmd")
-
-// unknownKey says what is wrong about a key that its table does not have.
-func unknownKey(key []string) string {
-	if !slices.Contains(keys[:5], key[0]) {
-		key = key[:1]
+// wanted says what a value of a type is, in the words of people who write TOML.
+func wanted(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.String:
+		return "a string in quotes"
+	case reflect.Slice:
+		if t.Elem().Kind() == reflect.String {
+			return "a list of strings"
+		}
+		return "a list of tables"
 	}
-	word, where := key[len(key)-1], "here"
-	if len(key) > 1 {
-		where = "in " + strings.Join(key[:len(key)-1], ".")
-	}
-	text := fmt.Sprintf("there is no key %q %s", word, where)
-	slips := func(known string) int { return smetrics.WagnerFischer(word, known, 1, 1, 1) }
-	near := slices.MinFunc(keys, func(a, b string) int { return slips(a) - slips(b) })
-	if slips(near) <= (len(word)+1)/3 {
-		text += fmt.Sprintf("; did you mean %q?", near)
-	}
-	return text
+	return "a table"
 }
 
-// Lines are the lines of the keys of a team.toml, outside of inline tables, by
-// their paths: "members.bob.after", "rules.1.tool".
+func tomlType(value any) string {
+	switch value.(type) {
+	case int64:
+		return "integer"
+	case []any:
+		return "array"
+	case map[string]any:
+		return "table"
+	}
+	return fmt.Sprintf("%T", value) // string, bool and float64; dates are toml.LocalDate and its like
+}
+
+// unknownKeys reports the keys of a table that mean nothing there.
+func (k *checker) unknownKeys(path string, table map[string]any, known []string) {
+	where := "in " + path
+	if path == "" {
+		where = "here"
+	} else if strings.HasPrefix(path, "rules.") {
+		where = "in rules" // which people do not count
+	}
+	for key := range table {
+		if slices.Contains(known, key) {
+			continue
+		}
+		text := fmt.Sprintf("there is no key %q %s", key, where)
+		slips := func(known string) int { return smetrics.WagnerFischer(key, known, 1, 1, 1) }
+		near := slices.MinFunc(known, func(a, b string) int { return slips(a) - slips(b) })
+		if slips(near) <= (len(key)+1)/3 {
+			text += fmt.Sprintf("; did you mean %q?", near)
+		}
+		k.add(strings.TrimPrefix(path+"."+key, "."), "%s", text)
+	}
+}
+
+// Lines are the lines of the keys of a team.toml, and of the values in its lists, outside
+// of inline tables, by their paths: "members.bob.after", "members.bob.after.1", "rules.1.tool".
 type Lines map[string]int
 
 // FindLines finds the lines of a file's keys, as far as it is TOML.
@@ -146,20 +151,25 @@ func FindLines(data []byte) Lines {
 	for p.NextExpression() {
 		e := p.Expression()
 		path, line := "", 0
+		if e.Kind == unstable.KeyValue {
+			path = table
+		}
 		for it := e.Key(); it.Next(); {
 			line = p.Shape(it.Node().Raw).Start.Line
-			path += "." + string(it.Node().Data)
+			path = strings.TrimPrefix(path+"."+string(it.Node().Data), ".")
+			lines[path] = cmp.Or(lines[path], line)
 		}
 		switch e.Kind {
 		case unstable.Table:
 			table = path
 		case unstable.ArrayTable:
-			path = fmt.Sprintf("%s.%d", path, rules)
-			table, rules = path, rules+1
-		default:
-			path = table + path
+			table, rules = fmt.Sprintf("%s.%d", path, rules), rules+1
+			lines[table] = line
+		case unstable.KeyValue:
+			for i, it := 0, e.Value().Children(); e.Value().Kind == unstable.Array && it.Next(); i++ {
+				lines[fmt.Sprintf("%s.%d", path, i)] = p.Shape(it.Node().Raw).Start.Line
+			}
 		}
-		lines[strings.TrimPrefix(path, ".")] = line
 	}
 	return lines
 }
@@ -173,26 +183,4 @@ func (l Lines) Of(path string) int {
 		path = path[:max(0, strings.LastIndexByte(path, '.'))]
 	}
 	return 1
-}
-
-// blank takes the key out that a line belongs to; of a header also what stands below it.
-func (l Lines) blank(data []byte, line int) []byte {
-	out := bytes.Split(data, []byte("\n"))
-	if line < 1 || line > len(out) {
-		return data
-	}
-	starts := map[int]bool{}
-	for _, n := range l {
-		starts[n] = true
-	}
-	for !starts[line] && line > 1 {
-		line--
-	}
-	isHeader := func(n int) bool { return bytes.HasPrefix(bytes.TrimSpace(out[n-1]), []byte("[")) && starts[n] }
-	wasHeader := isHeader(line)
-	out[line-1] = nil
-	for n := line + 1; n <= len(out) && !isHeader(n) && (wasHeader || !starts[n]); n++ {
-		out[n-1] = nil
-	}
-	return bytes.Join(out, []byte("\n"))
 }

@@ -20,8 +20,6 @@ type Sample struct {
 //go:embed template.toml
 var templateText string
 
-var sampleTemplate = template.Must(template.New("team.toml").Parse(templateText))
-
 // Text is a team.toml that starts these members and names every other key in a
 // comment. It has no mistakes as it stands, nor with the # before its keys taken
 // away.
@@ -40,6 +38,6 @@ func (s Sample) Text() string {
 	}
 	data.Approver = slices.Concat(data.People, data.Agents)[0]
 	var b strings.Builder
-	sampleTemplate.Execute(&b, data)
+	template.Must(template.New("team.toml").Parse(templateText)).Execute(&b, data)
 	return b.String()
 }

@@ -48,7 +48,7 @@ func TestSample(t *testing.T) {
 		if p, mistakes = Parse([]byte(full), nil); len(mistakes) > 0 {
 			t.Errorf("%s, all taken in: %v\n%s", about, mistakes, full)
 		}
-		if len(p.Rules) != 1 || !p.Session.Enabled {
+		if len(p.Rules) != 1 || p.Session.Enabled == nil || !*p.Session.Enabled {
 			t.Errorf("%s: %+v", about, p)
 		}
 		for _, key := range []string{

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"regexp"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -50,14 +51,17 @@ func run(ctx context.Context, environ []string, dir string, args ...string) erro
 }
 
 // repositoryVariables lead git to another repository, index or configuration
-// than those of the directory it runs in (git rev-parse --local-env-vars).
-var repositoryVariables = regexp.MustCompile(`^GIT_(ALTERNATE_OBJECT_DIRECTORIES|ATTR_SOURCE|CEILING_DIRECTORIES|` +
-	`COMMON_DIR|CONFIG|CONFIG_(COUNT|PARAMETERS|KEY_.*|VALUE_.*)|DIR|GRAFT_FILE|IMPLICIT_WORK_TREE|INDEX_FILE|` +
-	`INTERNAL_SUPER_PREFIX|LITERAL_PATHSPECS|NAMESPACE|NO_REPLACE_OBJECTS|OBJECT_DIRECTORY|PREFIX|QUARANTINE_PATH|` +
-	`REPLACE_REF_BASE|SHALLOW_FILE|WORK_TREE)=`)
+// than those of the directory it runs in (git rev-parse --local-env-vars). Compiled at
+// the start it would cost every command.
+var repositoryVariables = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^GIT_(ALTERNATE_OBJECT_DIRECTORIES|ATTR_SOURCE|CEILING_DIRECTORIES|` +
+		`COMMON_DIR|CONFIG|CONFIG_(COUNT|PARAMETERS|KEY_.*|VALUE_.*)|DIR|GRAFT_FILE|IMPLICIT_WORK_TREE|INDEX_FILE|` +
+		`INTERNAL_SUPER_PREFIX|LITERAL_PATHSPECS|NAMESPACE|NO_REPLACE_OBJECTS|OBJECT_DIRECTORY|PREFIX|QUARANTINE_PATH|` +
+		`REPLACE_REF_BASE|SHALLOW_FILE|WORK_TREE)=`)
+})
 
 // WithoutRepository is an environment without what would lead git to another
 // repository than that of the directory it runs in, as in git's own hooks.
 func WithoutRepository(environ []string) []string {
-	return slices.DeleteFunc(slices.Clone(environ), repositoryVariables.MatchString)
+	return slices.DeleteFunc(slices.Clone(environ), repositoryVariables().MatchString)
 }

@@ -19,7 +19,7 @@ type Question struct {
 	// program gave none, and the question cannot be answered from here.
 	ID      string    `json:"id"`
 	Agent   wire.Name `json:"agent"`
-	Kind    string    `json:"kind"` // permission, prompt, draft
+	Kind    string    `json:"kind"` // permission, prompt, KindDraft
 	Prompt  string    `json:"prompt"`
 	Tool    string    `json:"tool"`
 	Input   string    `json:"input,omitempty"`  // what the tool is about to do, where the prompt does not say it
@@ -28,8 +28,13 @@ type Question struct {
 	Since   time.Time `json:"since"`
 	Cut     bool      `json:"cut,omitempty"` // prompt or tool is not complete
 
-	Running bool `json:"running"` // under a runner, which can press the answer
+	Running bool      `json:"running"` // under a runner, which can press the answer
+	Session wire.UUID `json:"-"`       // of a draft; "": it was announced outside of any
 }
+
+// KindDraft is the kind of a question that asks what a person says to a draft; its ID is
+// the draft's.
+const KindDraft = "draft"
 
 // DialogTrust asks whether a directory is to be trusted. Only a person at the
 // agent's terminal answers that.

@@ -165,3 +165,11 @@ func takesNoCommand(tool string) bool {
 	}
 	return false
 }
+
+// Quote makes one word of a text for a shell, as a command in a hint needs it.
+func Quote(word string) string {
+	if quoted, err := syntax.Quote(word, syntax.LangBash); err == nil {
+		return quoted
+	}
+	return word // a NUL: no shell takes it
+}

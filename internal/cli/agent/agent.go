@@ -57,21 +57,22 @@ func (k *call) name() wire.Name { return k.box.Agent() }
 // open opens the team and the agent that the first argument names, or without one me. The scope's team is
 // that agent's from then on.
 func open(c *cli.Context) (*call, error) {
-	openScope := command.OpenTeam
 	if !c.Args().Present() {
-		openScope = command.OpenMe
-	}
-	s, err := openScope(c)
-	if err != nil {
-		return &call{c: c, s: s}, err
-	}
-	k := &call{c, s, s.Me}
-	if c.Args().Present() {
-		if k.box, err = s.Member(c.Args().First()); err == nil {
-			s.Team, err = s.Root.Team(k.box.Address().Team)
+		s, err := command.OpenMe(c)
+		if err != nil {
+			return nil, err
 		}
+		return &call{c, s, s.Me}, nil
 	}
-	return k, err
+	s, err := command.OpenTeam(c)
+	if err != nil {
+		return nil, err
+	}
+	box, err := s.Member(c.Args().First())
+	if err == nil {
+		s.Team, err = s.Root.Team(box.Address().Team)
+	}
+	return &call{c, s, box}, err
 }
 
 // with makes an action of what is done about an agent, and prints what came of it.
@@ -129,7 +130,7 @@ func (k *call) explain(err error) error {
 	if said, ok := errors.AsType[*control.Error](err); ok {
 		e := command.Failed("%s: %s", name, letter.Escape(said.Message)) // an option's words are the screen's
 		e.Code = said.Code
-		e.Exit = max(command.ExitFailed, map[string]int{"usage": command.ExitUsage, "refused": command.ExitRefused}[said.Code])
+		e.Exit = cmp.Or(map[string]int{"usage": command.ExitUsage, "refused": command.ExitRefused}[said.Code], e.Exit)
 		return e.WithHint("%s", cmp.Or(said.Hint, "atm screen "+string(name)))
 	}
 	if silent, ok := errors.AsType[*control.NotAnsweringError](err); ok && silent.PID > 0 {
@@ -178,4 +179,9 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	case <-time.After(d):
 		return true
 	}
+}
+
+// oneLine is a text from outside as at most n characters of one line.
+func oneLine(text string, n int) string {
+	return letter.Clip(letter.Escape(strings.Join(strings.Fields(text), " ")), n)
 }

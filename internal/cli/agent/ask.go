@@ -27,7 +27,7 @@ var askCommand = &cli.Command{
 		&cli.StringFlag{Name: "once", Usage: "send it once under a `NAME` of yours, however often it is asked"},
 		command.TimeoutFlag(),
 	},
-	Action: ask,
+	Action: command.With(command.OpenToWrite, ask),
 }
 
 var historyCommand = &cli.Command{
@@ -57,14 +57,7 @@ func (a answer) String() string {
 	return a.Response
 }
 
-func ask(c *cli.Context) error {
-	s, err := command.OpenMe(c)
-	if err != nil {
-		return err
-	}
-	if err := s.MayWrite(); err != nil {
-		return err
-	}
+func ask(c *cli.Context, s *command.Scope) (err error) {
 	k := &call{c: c, s: s}
 	if k.box, err = s.Member(c.Args().First()); err != nil {
 		return err
@@ -154,17 +147,29 @@ func (l turnList) String() string {
 			line += "  mail " + command.Shorts(t.Messages)
 		}
 		lines = append(lines, line)
-		if t.Prompt != "" {
-			lines = append(lines, "  > "+oneLine(t.Prompt, 160))
-		}
-		if t.Response != "" {
-			lines = append(lines, "  < "+oneLine(t.Response, 160))
-		}
+		lines = append(lines, l.said("  > ", t.Prompt)...)
+		lines = append(lines, l.said("  < ", t.Response)...)
 	}
 	return cmp.Or(strings.Join(lines, "\n"), fmt.Sprintf("no turn of %s is known", l.Agent))
 }
 
-// oneLine is a text from outside as at most n characters of one line.
-func oneLine(text string, n int) string {
-	return letter.Clip(letter.Escape(strings.Join(strings.Fields(text), " ")), n)
+// maxLines is how many lines of a prompt or an answer history shows.
+const maxLines = 12
+
+// said are the lines of a prompt or an answer, the first behind a mark.
+func (l turnList) said(mark, text string) (out []string) {
+	if text == "" {
+		return nil
+	}
+	lines := strings.Split(strings.Trim(text, "\n"), "\n")
+	for i, line := range lines[:min(len(lines), maxLines)] {
+		if i > 0 {
+			mark = "    "
+		}
+		out = append(out, mark+letter.Clip(letter.Escape(strings.TrimRight(line, " \r")), 160))
+	}
+	if more := len(lines) - maxLines; more > 0 {
+		out = append(out, fmt.Sprintf("    … %d more lines: atm history %s --json", more, l.Agent))
+	}
+	return out
 }

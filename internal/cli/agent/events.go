@@ -89,14 +89,11 @@ func event(c *cli.Context) error {
 	if err := appendTo(c.Context, noted...); err != nil {
 		return err
 	}
-	if c.Bool("json") {
-		return command.PrintJSON(&noted[0])
-	}
 	said := fmt.Sprintf("event %s, seq %d", e.Kind, noted[0].Seq)
 	if noted[0].Seq == 0 {
 		said = fmt.Sprintf("event %s, there already", e.Kind)
 	}
-	return command.Print(c, command.Text(said))
+	return command.PrintAs(c, &noted[0], said)
 }
 
 // ingested says what became of lines; it is what event --stdin prints.
@@ -110,7 +107,8 @@ func (n ingested) String() string {
 	return fmt.Sprintf("%d appended, %d there already, %d bad", n.Appended, n.Known, n.Bad)
 }
 
-// ingest appends the events of stdin, each when its line is complete.
+// ingest appends the events of stdin, each when its line is complete: to my log or, with --route, to that of
+// the agent that it names.
 func ingest(c *cli.Context) error {
 	if c.Args().Present() || term.IsTerminal(int(os.Stdin.Fd())) {
 		return command.Usage("--stdin reads NDJSON from a pipe or a file").
@@ -126,10 +124,6 @@ func ingest(c *cli.Context) error {
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	to := s.Me
-	if c.Bool("route") {
-		to = nil
-	}
 	lines := bufio.NewScanner(os.Stdin)
 	lines.Buffer(nil, wire.MaxFile)
 	total := ingested{}
@@ -137,7 +131,7 @@ func ingest(c *cli.Context) error {
 		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
 			continue
 		}
-		e, err := s.Team.Ingest(ctx, lines.Bytes(), to, "cli", c.Bool("sync"))
+		e, err := s.Team.Ingest(ctx, lines.Bytes(), s.Me, "cli", c.Bool("sync"))
 		if at, ok := errors.AsType[*wire.DecodeError](err); ok {
 			at.Line = n
 		}
@@ -177,26 +171,25 @@ func events(c *cli.Context) error {
 	since := c.Uint64("since")
 	cursor := k.box.Log().Follow(max(since, base.Seq))
 	defer cursor.Close()
-	var lines [][]byte
+	var lines []string
 	if c.IsSet("since") && since < base.Seq {
 		lines = append(lines, k.missing(since+1, base.Seq))
 	}
-	for {
-		e, gap, err := cursor.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return err
-		}
-		if line := k.eventLine(&e, gap); line != nil {
-			lines = append(lines, line)
+	for err == nil {
+		var e wire.Event
+		var gap *eventlog.Gap
+		if e, gap, err = cursor.Next(); err == nil {
+			lines = append(lines, k.eventLine(&e, gap))
 		}
 	}
+	if !errors.Is(err, io.EOF) {
+		return err
+	}
+	lines = slices.DeleteFunc(lines, func(line string) bool { return line == "" })
 	if n := c.Int("limit"); n > 0 {
 		lines = lines[max(0, len(lines)-n):]
 	}
-	if _, err := os.Stdout.Write(slices.Concat(lines...)); err != nil || !c.Bool("follow") {
+	if _, err := os.Stdout.WriteString(strings.Join(lines, "")); err != nil || !c.Bool("follow") {
 		return err
 	}
 	return k.s.Follow(func(ctx context.Context) error { return k.followEvents(ctx, cursor.Seq()) })
@@ -220,23 +213,21 @@ func (k *call) followEvents(ctx context.Context, after uint64) error {
 		if entry.Event == nil {
 			continue
 		}
-		if _, err := os.Stdout.Write(k.eventLine(entry.Event, entry.Gap)); err != nil {
+		if _, err := os.Stdout.WriteString(k.eventLine(entry.Event, entry.Gap)); err != nil {
 			return err
 		}
 	}
 }
 
-// eventLine is what is printed of an event and of what is missing before it.
-func (k *call) eventLine(e *wire.Event, gap *eventlog.Gap) (line []byte) {
-	c := k.c
-	as := c.String("as-wire")
+// eventLine is what is printed of an event and of what is missing before it: lines, or nothing.
+func (k *call) eventLine(e *wire.Event, gap *eventlog.Gap) (line string) {
 	if gap != nil {
 		line = k.missing(gap.From, gap.To)
 	}
-	if kinds := c.StringSlice("kind"); len(kinds) > 0 && !slices.Contains(kinds, e.Kind) {
+	if kinds := k.c.StringSlice("kind"); len(kinds) > 0 && !slices.Contains(kinds, e.Kind) {
 		return line
 	}
-	if as != "" {
+	if as := k.c.String("as-wire"); as != "" {
 		theirs, ok := wire.AsWire(e, wire.Vocabulary(as))
 		if !ok {
 			return line
@@ -244,24 +235,24 @@ func (k *call) eventLine(e *wire.Event, gap *eventlog.Gap) (line []byte) {
 		if command.Terminal() {
 			theirs = command.EscapeJSON(theirs)
 		}
-		return fmt.Appendf(line, "%s\n", theirs)
+		return line + string(theirs) + "\n"
 	}
-	if c.Bool("json") {
-		return fmt.Appendf(line, "%s\n", command.EscapeJSON(e.Append(nil)))
+	if k.c.Bool("json") {
+		return line + string(command.EscapeJSON(e.Append(nil))) + "\n"
 	}
 	said := strings.TrimRight(command.Stamp(e.At)+"  "+letter.Escape(e.Kind+"  "+wire.Line(e)), " ")
-	return fmt.Appendf(line, "%s\n", letter.Clip(said, 400))
+	return line + letter.Clip(said, 400) + "\n"
 }
 
 // missing says which events are not printed: they lie in the archive, or are lost.
-func (k *call) missing(from, to uint64) []byte {
+func (k *call) missing(from, to uint64) string {
 	key, words := "gap", "missing"
 	if base, _, err := k.box.Log().Base(); err == nil && to <= base.Seq {
 		key, words = "archived", "in the archive"
 	}
 	if !k.c.Bool("json") || k.c.IsSet("as-wire") {
 		command.Warn(k.c, "events %d to %d are %s", from, to, words)
-		return nil
+		return ""
 	}
-	return fmt.Appendf(nil, "{\"%s\":{\"from\":%d,\"to\":%d}}\n", key, from, to)
+	return fmt.Sprintf("{\"%s\":{\"from\":%d,\"to\":%d}}\n", key, from, to)
 }

@@ -13,9 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
@@ -27,7 +25,12 @@ var pendingCommand = &cli.Command{
 	UsageText:   "atm pending\natm pending --watch\natm approve 9f3a1c",
 	Description: "The id is that of the message to the lead; atm screen NAME shows the dialog itself.",
 	Flags:       []cli.Flag{&cli.BoolFlag{Name: "watch", Aliases: []string{"follow", "w", "f"}, Usage: "stay, and ring when more comes; q leaves"}},
-	Action:      pending,
+	Action: command.With(command.OpenTeam, func(c *cli.Context, s *command.Scope) error {
+		if c.Bool("watch") {
+			return s.Follow(func(ctx context.Context) error { return watchPending(ctx, c, s) })
+		}
+		return command.Print(c, lookPending(c.Context, c, s))
+	}),
 }
 
 // pendingList is what pending prints, with --watch only what is new.
@@ -42,17 +45,6 @@ type heldMail struct {
 	Agent  wire.Name `json:"agent"`
 	Unread int       `json:"unread"`
 	Reason string    `json:"reason"`
-}
-
-func pending(c *cli.Context) error {
-	s, err := command.OpenTeam(c)
-	if err != nil {
-		return err
-	}
-	if c.Bool("watch") {
-		return s.Follow(func(ctx context.Context) error { return watchPending(ctx, c, s) })
-	}
-	return command.Print(c, lookPending(c.Context, c, s))
 }
 
 // lookPending finds what waits. What cannot be read is said, and hides nothing else.
@@ -113,35 +105,67 @@ func watchPending(ctx context.Context, c *cli.Context, s *command.Scope) error {
 	return ctx.Err()
 }
 
+// String is a table: the id, the agent, the kind, how long it waits, and what it is about; below a row
+// stands what can be done about it. On a terminal it has columns.
 func (l pendingList) String() string {
+	var rows, below [][]string
+	add := func(todo []string, cells ...string) { rows, below = append(rows, cells), append(below, todo) }
 	age := func(since time.Time) string { return letter.Span(max(0, time.Since(since))) }
-	var lines []string
 	for _, q := range l.Pending {
-		lines = append(lines, fmt.Sprintf("%s  %s  %s  %s  %s", letter.Escape(shortID(q)), q.Agent, q.Kind, age(q.Since), subject(q)))
-		var options []string
-		for _, o := range q.Options {
-			options = append(options, oneLine(o.ID+" "+o.Label, 40))
-		}
-		if len(options) > 0 {
-			lines = append(lines, "    "+strings.Join(options, " | "))
-		}
-		if q.Kind == teams.KindDraft {
-			lines = append(lines, fmt.Sprintf("    atm approve %s, or atm reject %[1]s --reason \"…\"", shortID(q)))
-		} else if why, hint := onlyAtTerminal(q); why != "" {
-			lines = append(lines, fmt.Sprintf("    %s %s: %s", q.Agent, why, hint))
-		}
+		add(whatToDo(q), letter.Escape(shortID(q)), string(q.Agent), q.Kind, age(q.Since), subject(q))
 	}
 	for _, o := range l.Overdue {
-		line := fmt.Sprintf("%s  %s  overdue  %s  from %s: %s", o.ID.Short(6), o.Agent, age(o.DueAt), o.From, oneLine(o.Subject, 100))
+		about := fmt.Sprintf("from %s: %s", o.From, oneLine(o.Subject, 100))
 		if !o.Read {
-			line += "; not read yet"
+			about += "; not read yet"
 		}
-		lines = append(lines, line, "    atm trace "+o.ID.Short(6))
+		add([]string{"atm trace " + o.ID.Short(6)}, o.ID.Short(6), string(o.Agent), "overdue", age(o.DueAt), about)
 	}
 	for _, h := range l.Held {
-		lines = append(lines, fmt.Sprintf("-  %s  mail  %d unread: %s\n    atm attach %s", h.Agent, h.Unread, h.Reason, h.Agent))
+		about := fmt.Sprintf("%d unread: %s", h.Unread, letter.Escape(h.Reason))
+		add([]string{fmt.Sprintf("atm attach %s", h.Agent)}, "-", string(h.Agent), "mail", "", about)
 	}
-	return cmp.Or(strings.Join(lines, "\n"), "nothing is waiting for you")
+	if len(rows) == 0 {
+		return "nothing is waiting for you"
+	}
+	width := command.Width()
+	var lines []string
+	for i, line := range tableLines(rows) {
+		lines = append(lines, line)
+		for _, todo := range below[i] {
+			lines = append(lines, command.Fit("    "+todo, width))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// tableLines are rows as lines: in columns on a terminal, else as long as they are.
+func tableLines(rows [][]string) (lines []string) {
+	if command.Terminal() {
+		return strings.Split(command.Columns(rows, "36", "1", "33", "2", ""), "\n")[:len(rows)]
+	}
+	for _, cells := range rows {
+		filled := slices.DeleteFunc(slices.Clone(cells), func(cell string) bool { return cell == "" })
+		lines = append(lines, strings.Join(filled, "  "))
+	}
+	return lines
+}
+
+// whatToDo says how a question can be answered: its options, and who can or which command does.
+func whatToDo(q policy.Question) (lines []string) {
+	var options []string
+	for _, o := range q.Options {
+		options = append(options, oneLine(o.ID+" "+o.Label, 40))
+	}
+	if len(options) > 0 {
+		lines = append(lines, strings.Join(options, " | "))
+	}
+	if q.Kind == policy.KindDraft {
+		lines = append(lines, fmt.Sprintf("atm approve %s, or atm reject %[1]s --reason \"…\"", shortID(q)))
+	} else if why, hint := onlyAtTerminal(q); why != "" {
+		lines = append(lines, fmt.Sprintf("%s %s: %s", q.Agent, why, hint))
+	}
+	return lines
 }
 
 // onlyAtTerminal says why nobody can answer a question from here, and what to do about it; "": it can be
@@ -158,7 +182,7 @@ func onlyAtTerminal(q policy.Question) (why, hint string) {
 
 // shortID is a question's id as it can be typed; a draft's id is its agent's own.
 func shortID(q policy.Question) string {
-	if q.Kind == teams.KindDraft {
+	if q.Kind == policy.KindDraft {
 		return wire.ID(q.ID).Short(6)
 	}
 	return cmp.Or(q.Short(), "-")
@@ -171,167 +195,4 @@ func subject(q policy.Question) string {
 		said = q.Input // the screen says the same in words of its own
 	}
 	return oneLine(strings.TrimPrefix(q.Tool+": "+said, ": "), 160)
-}
-
-var approveCommand = &cli.Command{
-	Name: "approve", Aliases: []string{"confirm", "accept"}, ArgsUsage: "ID|NAME [OPTION…]", Usage: "allow what an agent asks for",
-	UsageText: "atm approve 9f3a1c\natm approve bob\natm approve bob 2",
-	Description: "NAME: that agent's only open question. Without OPTION: the one that allows it once; else\n" +
-		"its number, its label or the beginning of that.\n" +
-		"Approvers of team.toml may; else people, and the lead for others. Never oneself.",
-	Action: func(c *cli.Context) error { return answerQuestion(c, false) },
-}
-
-var rejectCommand = &cli.Command{
-	Name: "reject", Aliases: []string{"deny", "refuse"}, ArgsUsage: "ID|NAME [OPTION…]", Usage: "refuse what an agent asks for",
-	UsageText:   "atm reject 9f3a1c --reason \"Use the staging host.\"\natm reject bob",
-	Description: "The reason goes to the agent as a message, which it gets when it is idle.",
-	Flags:       []cli.Flag{&cli.StringFlag{Name: "reason", Aliases: []string{"r"}, Usage: "`WHY`, and what to do instead"}},
-	Action:      func(c *cli.Context) error { return answerQuestion(c, true) },
-}
-
-// A decision is a person's, or the lead's, answer to what an agent asks.
-type decision struct {
-	*call
-	q      policy.Question
-	isDeny bool
-	reason string
-}
-
-func answerQuestion(c *cli.Context, isDeny bool) error {
-	d := &decision{call: &call{c: c}, isDeny: isDeny, reason: c.String("reason")}
-	if c.IsSet("reason") && strings.TrimSpace(d.reason) == "" {
-		return command.Usage("--reason is empty").WithHint("leave it out, or say why")
-	}
-	ctx, stop := command.Interruptible(c.Context)
-	defer stop()
-	if err := d.open(ctx); err != nil {
-		return err
-	}
-	answer := d.answerDialog
-	if d.q.Kind == teams.KindDraft {
-		answer = d.answerDraft
-	}
-	r, err := answer(ctx)
-	if err != nil {
-		return err
-	}
-	return command.Print(c, r)
-}
-
-// open finds the question, and refuses whoever may not answer it: from within an agent's environment that
-// agent counts, whatever --as says, and the rules are those that the asker's runner was started with, as
-// team.toml lies where agents write.
-func (d *decision) open(ctx context.Context) (err error) {
-	if d.s, err = command.OpenTeam(d.c); err != nil {
-		return err
-	}
-	who, isInAgent := d.s.Actor()
-	if who == "" {
-		_, err := command.OpenMe(d.c)
-		over := command.Refused("this process belongs to a run that is over, or of another team: it answers for nobody")
-		return cmp.Or[error](err, over.WithHint("ask a person"))
-	}
-	if d.s.Me, err = d.s.Team.Member(who); err != nil {
-		return err
-	}
-	if err := d.s.MayWrite(); err != nil {
-		return err
-	}
-	if d.q, err = findQuestion(ctx, d.s, d.c.Args().First()); err != nil {
-		return err
-	}
-	d.box = d.s.Team.Box(d.q.Agent)
-	if !d.s.Root.Accepted {
-		return command.Refused("nothing is answered in %s: nobody here made or accepted it", d.s.Root.Path).
-			WithHint("if it is yours: atm init")
-	}
-	p, err := d.s.Team.PolicyFor(d.q.Agent)
-	if err != nil {
-		return err
-	}
-	return p.MayAnswer(d.q.Agent, who, isInAgent)
-}
-
-// findQuestion is the open question that a word means.
-func findQuestion(ctx context.Context, s *command.Scope, word string) (policy.Question, error) {
-	list, _ := s.Team.Waiting(ctx) // atm pending says what cannot be read
-	q, err := policy.Find(list, word)
-	if many, ok := errors.AsType[*policy.ManyQuestionsError](err); ok {
-		var ids []string
-		for _, q := range many.Questions {
-			ids = append(ids, shortID(q))
-		}
-		return q, command.Ambiguous("%s", many).WithHint("name one by its id: %s", strings.Join(ids, " ")).WithCandidates(ids...)
-	}
-	if _, bad := wire.ParseFragment(word); err != nil && bad != nil {
-		if _, unknown := s.Member(word); unknown != nil {
-			return q, unknown
-		}
-	}
-	return q, err
-}
-
-// answerDialog answers what an agent's screen asks, through its runner. Without an option it is the one
-// that says so, once.
-func (d *decision) answerDialog(ctx context.Context) (r result, err error) {
-	if why, hint := onlyAtTerminal(d.q); why != "" {
-		return r, command.Refused("%s %s", d.q.Agent, why).WithHint("%s", hint)
-	}
-	option := strings.Join(d.c.Args().Tail(), " ")
-	if option != "" {
-		if option, err = d.q.Choose(option); err != nil {
-			return r, command.Usage("%s", letter.Escape(err.Error())).WithHint("atm pending lists the options")
-		}
-	}
-	a := control.AnswerRequest{ID: d.q.ID, Option: option, Deny: d.isDeny, By: string(d.s.Me.Agent()), Reason: d.reason}
-	r, err = request(ctx, d.call, func(client *control.Client) (result, error) { return d.result(client.Answer(ctx, a)) })
-	if err == nil && d.reason != "" {
-		err = d.sendReason(ctx)
-	}
-	return r, d.explain(err)
-}
-
-// sendReason tells the agent why it was refused.
-func (d *decision) sendReason(ctx context.Context) error {
-	m := &wire.Message{
-		Type: wire.TypePermissionReply, ReplyWanted: "no", Origin: d.s.Origin(), Body: d.reason,
-		Subject: "rejected: " + oneLine(cmp.Or(d.q.Tool, d.q.Prompt), 80),
-		Payload: []byte(fmt.Sprintf(`{"decision":"reject","question":%s}`, wire.Quote(d.q.ID))),
-	}
-	if id, ok := d.q.MessageID(); ok {
-		m.InReplyTo = id
-	}
-	o, err := outgoing(d.s, d.box.Address(), m)
-	if err != nil {
-		return err
-	}
-	mailbox.Deliver(ctx, o.Post)
-	return o.Post.Outcomes[0].Err
-}
-
-// answerDraft says yes or no to a draft, as human input to the agent that made it.
-func (d *decision) answerDraft(ctx context.Context) (r result, err error) {
-	if d.c.Args().Len() > 1 {
-		return r, command.Usage("a draft has no options").WithHint("atm approve %s, or atm reject %[1]s --reason \"…\"", shortID(d.q))
-	}
-	draft, err := d.s.Team.FindDraft(ctx, d.q.Agent, wire.UUID(d.q.ID))
-	if err != nil {
-		return r, err
-	}
-	r = result{Name: d.q.Agent, State: "approved draft " + d.q.ID}
-	in := wire.HumanInput{Kind: "approve", DraftID: draft.ID}
-	if d.isDeny {
-		r.State, in.Kind, in.Reason = "rejected draft "+d.q.ID, "reject", d.reason
-	}
-	from := teams.SessionInput{From: d.s.Me, Input: in, Origin: d.s.Origin(), Person: command.Person()}
-	out, err := d.s.Team.AnswerDraft(ctx, draft, from)
-	_, isOver := errors.AsType[*wire.SessionError](err)
-	if isOver || errors.Is(err, teams.ErrNoSessions) || errors.Is(err, teams.ErrNoHumanInput) {
-		return r, command.Refused("%w", err).WithHint("atm session show %s", d.q.Agent)
-	}
-	if err == nil {
-		r.Detail = "sent " + out.Message.ID.Short(6)
-	}
-	return r, err
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/runspec"
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/teams/git"
@@ -43,119 +42,110 @@ var runCommand = &cli.Command{
 // drivers are those that --driver takes.
 var drivers = strings.Fields("auto claude codex gemini opencode plain")
 
+// run begins with what the command line says, and makes nothing before all of that is known to be right. A
+// new name is added and said, unless it is near an existing one.
 func run(c *cli.Context) error {
-	s, sp, err := openSpec(c)
+	k, err := open(c)
+	unknown, isNew := errors.AsType[*teams.UnknownError](err)
+	isNew = isNew && k != nil && !unknown.Retired && unknown.Team == k.s.Team.Name
+	if err != nil && !isNew {
+		return err
+	}
+	plan, err := k.s.Team.Config()
 	if err != nil {
 		return err
 	}
-	k := &call{c, s, sp.box}
-	if running, _ := s.Team.Running(k.name()); running {
-		return command.Refused("%s runs already", k.name()).WithHint("atm attach %s joins it, atm stop %s ends it", k.name(), k.name())
+	if isNew {
+		_, isNear := command.Nearest(string(unknown.Name), command.Strings(unknown.Members))
+		if isNear && len(plan.Members[unknown.Name].Command) == 0 {
+			return unknown
+		}
+		k.box = k.s.Team.Box(unknown.Name)
+	}
+	if err := k.s.MayAct("run", k.name()); err != nil {
+		return err
+	}
+	program, err := findRunner(c)
+	if err != nil {
+		return err
+	}
+	spec, err := k.spec(plan, c.Args().Tail())
+	if err != nil {
+		return err
+	}
+	if isNew {
+		command.Warn(c, "%s is new in team %s", k.name(), k.s.Team.Name)
+		if err := k.s.Team.Create(c.Context, k.name()); err != nil {
+			return err
+		}
+	}
+	if running, _ := k.s.Team.Running(k.name()); running {
+		return command.Refused("%s runs already", k.name()).WithHint("atm attach %s joins it, atm stop %[1]s ends it", k.name())
+	}
+	hasTerminal := term.IsTerminal(int(os.Stdin.Fd())) && command.Terminal()
+	spec.Attended = !hasTerminal && !c.Bool("detach")
+	p, err := startRunner(program, spec)
+	if err != nil {
+		return err
 	}
 	if c.Bool("detach") {
 		ctx, stop := command.Interruptible(c.Context)
 		defer stop()
-		r, err := k.startReady(ctx, sp, quietWithin)
+		r, err := k.awaitReady(ctx, p, quietWithin)
 		if err != nil {
 			return err
 		}
 		return command.Print(c, r)
 	}
-	if term.IsTerminal(int(os.Stdin.Fd())) && command.Terminal() {
-		return k.runAttached(sp)
+	if hasTerminal {
+		return k.runAttached(p)
 	}
-	command.Warn(c, "%s runs here, without a terminal to show it: atm screen %s", k.name(), k.name())
-	return k.runHere(sp)
-}
-
-// A spec is what is to be run, and how.
-type spec struct {
-	runspec.Spec
-	box     *mailbox.Box
-	program string // atm-runner
-}
-
-// openSpec makes the spec of the command line. A new name is added and said, unless it is near an existing
-// one.
-func openSpec(c *cli.Context) (*command.Scope, *spec, error) {
-	k, err := open(c)
-	s, box := k.s, k.box
-	unknown, isNew := errors.AsType[*teams.UnknownError](err)
-	isNew = isNew && !unknown.Retired && unknown.Team == s.Team.Name
-	if err != nil && !isNew {
-		return nil, nil, err
-	}
-	plan, err := s.Team.Config()
-	if err != nil {
-		return nil, nil, err
-	}
-	if isNew {
-		_, isNear := command.Nearest(string(unknown.Name), command.Strings(unknown.Members))
-		if isNear && len(plan.Members[unknown.Name].Command) == 0 {
-			return nil, nil, unknown
-		}
-		box = s.Team.Box(unknown.Name)
-	}
-	if err := s.MayAct("run", box.Agent()); err != nil {
-		return nil, nil, err
-	}
-	sp, err := newSpec(c, s, plan, box, c.Args().Tail())
-	if err == nil && isNew {
-		command.Warn(c, "%s is new in team %s", box.Agent(), s.Team.Name)
-		err = s.Team.Create(c.Context, box.Agent())
-	}
-	return s, sp, err
+	command.Warn(c, "%s runs here, without a terminal to show it: atm screen %[1]s", k.name())
+	return k.runHere(p)
 }
 
 func noCommand(name wire.Name) error {
 	return command.Usage("no command to run for %s: team.toml gives none", name).WithHint("atm run %s -- claude", name)
 }
 
-// newSpec makes a spec of flags and team.toml. words are the command, if one is given.
-func newSpec(c *cli.Context, s *command.Scope, plan *config.Config, box *mailbox.Box, words []string) (sp *spec, err error) {
-	name, m, restart := box.Agent(), plan.Members[box.Agent()], "never"
-	isPlanned := len(words) == 0
+// spec makes the agent's spec of flags and team.toml. words are the command, if one is given.
+func (k *call) spec(plan *config.Config, words []string) (spec runspec.Spec, err error) {
+	c, name := k.c, k.name()
+	m, session, isPlanned := plan.Members[name], plan.SessionOf(name), len(words) == 0
+	spec = runspec.Spec{
+		Root: k.s.Root.Path, Team: k.box.Address().Team, Agent: name, Run: string(wire.NewID()), Command: words, Prompt: m.Prompt,
+		Driver: cmp.Or(c.String("driver"), m.Driver, "auto"), Inject: cmp.Or(c.String("inject"), m.Inject, "body"),
+		Restart: cmp.Or(c.String("restart"), m.Restart, "never"), RecordInput: c.Bool("record-input"),
+		Session: session.Enabled != nil && *session.Enabled, Capture: session.OutputCapture, Rules: session.Rules(),
+	}
 	if isPlanned {
-		words, restart = m.Command, "on-crash"
+		spec.Command, spec.Restart = m.Command, cmp.Or(c.String("restart"), m.Restart, "on-crash")
 	}
-	if len(words) == 0 {
-		return nil, noCommand(name)
+	if len(spec.Command) == 0 {
+		return spec, noCommand(name)
 	}
-	driver, inject := cmp.Or(c.String("driver"), m.Driver, "auto"), cmp.Or(c.String("inject"), m.Inject, "body")
-	restart = cmp.Or(c.String("restart"), m.Restart, restart)
-	err = errors.Join(oneOf("driver", driver, drivers), oneOf("inject", inject, config.Injects), oneOf("restart", restart, config.Restarts))
+	err = errors.Join(oneOf("driver", spec.Driver, drivers), oneOf("inject", spec.Inject, config.Injects),
+		oneOf("restart", spec.Restart, config.Restarts))
 	if err != nil {
-		return nil, err
+		return spec, err
 	}
-	cols, rows, err := config.ParseSize(cmp.Or(c.String("size"), m.Size, "120x30"))
-	if err != nil {
-		return nil, command.Usage("size: %v", err).WithHint("--size 120x30")
+	if spec.Cols, spec.Rows, err = config.ParseSize(cmp.Or(c.String("size"), m.Size, "120x30")); err != nil {
+		return spec, command.Usage("size: %v", err).WithHint("--size 120x30")
 	}
 	for _, pair := range c.StringSlice("env") {
 		if !strings.Contains(pair, "=") {
-			return nil, command.Usage("--env needs k=v, not %q", pair)
+			return spec, command.Usage("--env needs k=v, not %q", pair)
 		}
 	}
-	session := plan.SessionOf(name)
-	sp = &spec{box: box, Spec: runspec.Spec{
-		Root: s.Root.Path, Team: box.Address().Team, Agent: name, Run: string(wire.NewID()), Command: words, Prompt: m.Prompt,
-		Driver: driver, Inject: inject, Restart: restart, Cols: cols, Rows: rows, RecordInput: c.Bool("record-input"),
-		Session: session.Enabled, Capture: session.OutputCapture, Rules: session.Rules,
-	}}
-	if sp.program, err = findRunner(c); err != nil { // before anything is made
-		return nil, err
+	if spec.LastStop, err = k.s.Team.LastStop(name); err != nil {
+		return spec, err
 	}
-	if sp.LastStop, err = s.Team.LastStop(name); err != nil {
-		return nil, err
+	if spec.Policy, err = policyFor(k.s, name); err != nil {
+		return spec, err
 	}
-	if sp.Policy, err = policyFor(s, name); err != nil {
-		return nil, err
-	}
-	if sp.Dir, err = chooseDir(c, s, m, name, isPlanned); err != nil {
-		return nil, err
-	}
-	sp.Env = sp.environment(c, m)
-	return sp, nil
+	spec.Dir, err = k.chooseDir(m, isPlanned)
+	spec.Env = environment(c, m, spec)
+	return spec, err
 }
 
 // policyFor are the rules that count: those of team.toml or, where an agent starts another, what
@@ -181,28 +171,28 @@ func oneOf(flag, value string, of []string) error {
 
 // chooseDir is where it runs: --cwd, the member's worktree, team.toml's cwd, which team.toml's
 // command always runs in; else here.
-func chooseDir(c *cli.Context, s *command.Scope, m config.Member, name wire.Name, isPlanned bool) (string, error) {
-	dir := c.String("cwd")
+func (k *call) chooseDir(m config.Member, isPlanned bool) (string, error) {
+	dir := k.c.String("cwd")
 	if dir == "" && m.Worktree {
-		w, err := s.Team.Worktree(c.Context, os.Environ(), name, m.Cwd)
+		w, err := k.s.Team.Worktree(k.c.Context, os.Environ(), k.name(), m.Cwd)
 		if err != nil {
 			return "", err
 		}
 		if dir = w.Dir; w.Done != "" {
-			command.Warn(c, "%s: %s", name, w.Done)
+			command.Warn(k.c, "%s: %s", k.name(), w.Done)
 		}
 	} else if dir == "" && (isPlanned || m.Cwd != "") {
-		dir = s.Team.WorkDir(m.Cwd)
+		dir = k.s.Team.WorkDir(m.Cwd)
 	}
 	if info, err := os.Stat(cmp.Or(dir, ".")); err != nil || !info.IsDir() {
-		return "", command.Failed("run %s: %s is not a directory", name, dir).WithHint("--cwd DIR names another")
+		return "", command.Failed("run %s: %s is not a directory", k.name(), dir).WithHint("--cwd DIR names another")
 	}
 	return filepath.Abs(cmp.Or(dir, "."))
 }
 
 // environment is the agent's: ours, with who it is, and without what would make it take itself
 // for a part of another agent or terminal. Of a name that is there twice the last one counts.
-func (sp *spec) environment(c *cli.Context, m config.Member) []string {
+func environment(c *cli.Context, m config.Member, spec runspec.Spec) []string {
 	unset := append(command.AgentMarks(), "TMUX", "TMUX_PANE", "STY", "WINDOW", "COLUMNS", "LINES", "TERM_PROGRAM", "TERM_PROGRAM_VERSION")
 	env := slices.DeleteFunc(os.Environ(), func(pair string) bool {
 		k, _, _ := strings.Cut(pair, "=")
@@ -213,7 +203,7 @@ func (sp *spec) environment(c *cli.Context, m config.Member) []string {
 		env = append(env, k+"="+v)
 	}
 	env = append(env, c.StringSlice("env")...)
-	env = append(env, "ATM_ROOT="+sp.Root, "ATM_TEAM="+string(sp.Team), "ATM_AGENT="+string(sp.Agent), "ATM_RUN="+sp.Run)
+	env = append(env, "ATM_ROOT="+spec.Root, "ATM_TEAM="+string(spec.Team), "ATM_AGENT="+string(spec.Agent), "ATM_RUN="+spec.Run)
 	if m.Worktree && !c.IsSet("cwd") {
 		env = git.WithoutRepository(env)
 	}

@@ -41,65 +41,79 @@ var restartCommand = &cli.Command{
 // An agent that is about to start does not. A runner that does not answer is killed; what it leaves is then
 // ended.
 func (k *call) stop(ctx context.Context) (result, error) {
-	r, name, isAsked := result{Name: k.name(), State: "not running"}, k.name(), false
-	if err := k.s.MayStop("stop", name); err != nil {
+	r, isAsked := result{Name: k.name(), State: "not running"}, false
+	if err := k.s.MayStop("stop", r.Name); err != nil {
 		return r, err
 	}
-	k.s.Team.MarkStopped(name) // a full disk is no reason not to stop
-	for began := time.Now(); time.Since(began) < listenWithin && ctx.Err() == nil; sleep(ctx, probeEvery) {
+	k.s.Team.MarkStopped(r.Name) // a full disk is no reason not to stop
+	for began := time.Now(); time.Since(began) < listenWithin; sleep(ctx, probeEvery) {
+		if ctx.Err() != nil {
+			return r, ctx.Err()
+		}
 		if !isAsked {
-			asked, err := k.askToStop(ctx)
-			said, isSaid := errors.AsType[*control.Error](err)
-			silent, isSilent := errors.AsType[*control.NotAnsweringError](err)
+			ended, err := k.askToStop(ctx)
 			if isAsked = err == nil; isAsked {
-				r = asked
-			} else if isSaid && said.Code != "failed" {
-				return r, k.explain(err)
-			} else if isSilent && silent.PID > 0 {
-				if p, err := os.FindProcess(silent.PID); err == nil {
-					p.Kill()
-				}
-				command.Warn(k.c, "%s: its runner, process %d, did not answer and was killed", name, silent.PID)
+				r.State, r.Ended = "stopped", ended
+			} else if err := k.killSilent(err); err != nil {
+				return r, err
 			}
 		}
-		running, err := k.box.Store().Running(name)
+		running, err := k.box.Store().Running(r.Name)
 		if err != nil || !running && isAsked {
 			return r, err
 		}
-		if running {
-			if !isAsked {
-				r.State = "stopped" // it is about to listen, or to end
-			}
-			continue
+		if !running {
+			return k.endLeftovers(ctx, r)
 		}
-		info, err := runinfo.Read(k.s.Team.Dir(), name)
-		if err != nil {
-			return r, err
-		}
-		left, err := info.Leftovers()
-		if err != nil || len(left) == 0 { // whoever holds the lock counts as running
-			return r, err
-		}
-		hold, err := k.box.Store().HoldRunner(ctx, name) // so that it is not started meanwhile
-		if err != nil {
-			return r, err
-		}
-		defer hold.Release()
-		if r.Ended, err = info.EndLeftovers(); len(r.Ended) > 0 {
-			r.State = "stopped"
-		}
-		return r, err
+		r.State = "stopped" // it is about to listen, or to end
 	}
-	if ctx.Err() != nil {
-		return r, ctx.Err()
-	}
-	return r, command.Failed("the runner of %s has not ended within %s", name, listenWithin).WithHint("atm status %s", name)
+	return r, command.Failed("the runner of %s has not ended within %s", r.Name, listenWithin).WithHint("atm status %s", r.Name)
 }
 
-func (k *call) askToStop(ctx context.Context) (result, error) {
-	return request(ctx, k, func(client *control.Client) (result, error) {
-		return k.result(client.Stop(ctx, control.StopRequest{}))
+// askToStop returns when the runner has ended the program, with the processes that were ended besides.
+func (k *call) askToStop(ctx context.Context) (ended []string, err error) {
+	return request(ctx, k, func(client *control.Client) ([]string, error) {
+		o, err := client.Stop(ctx, control.StopRequest{})
+		return o.Ended, err
 	})
+}
+
+// killSilent kills the runner that did not answer a request to stop. One that has refused it is an error;
+// after any other failure it is about to listen, or to end.
+func (k *call) killSilent(err error) error {
+	if said, ok := errors.AsType[*control.Error](err); ok && said.Code != "failed" {
+		return k.explain(err)
+	}
+	silent, ok := errors.AsType[*control.NotAnsweringError](err)
+	if !ok || silent.PID == 0 {
+		return nil
+	}
+	if p, err := os.FindProcess(silent.PID); err == nil {
+		p.Kill()
+	}
+	command.Warn(k.c, "%s: its runner, process %d, did not answer and was killed", k.name(), silent.PID)
+	return nil
+}
+
+// endLeftovers ends what a runner that was killed has left running.
+func (k *call) endLeftovers(ctx context.Context, r result) (result, error) {
+	info, err := runinfo.Read(k.s.Team.Dir(), r.Name)
+	if err != nil {
+		return r, err
+	}
+	left, err := info.Leftovers()
+	if err != nil || len(left) == 0 { // whoever holds the lock counts as running
+		return r, err
+	}
+	hold, err := k.box.Store().HoldRunner(ctx, r.Name) // so that it is not started meanwhile
+	if err != nil {
+		return r, err
+	}
+	defer hold.Release()
+	if r.Ended, err = info.EndLeftovers(); len(r.Ended) > 0 {
+		r.State = "stopped"
+	}
+	return r, err
 }
 
 // restart comes back when the new program runs.

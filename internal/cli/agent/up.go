@@ -29,35 +29,32 @@ var upCommand = &cli.Command{
 		"a member that is named brings along those that it is started after. Interrupted, or killed:\n" +
 		"again carries on. Exit 6: some are not ready.",
 	Flags:  []cli.Flag{&cli.BoolFlag{Name: "foreground", Usage: "stay until interrupted or until nobody runs any more, then stop them"}},
-	Action: up,
+	Action: command.With(command.OpenTeam, up),
 }
 
 var downCommand = &cli.Command{
 	Name: "down", ArgsUsage: "[NAME…]", Usage: "stop the team, and everything that it started",
 	UsageText:   "atm down\natm down bob",
 	Description: "Their mail and their worktrees stay.",
-	Action:      down,
+	Action:      command.With(command.OpenTeam, down),
 }
 
 // A startup are the members that one `atm up` is about.
 type startup struct {
-	c     *cli.Context
-	s     *command.Scope
-	plan  *config.Config
-	order []wire.Name // those that others are started after come first
-	names []wire.Name // the same without those that have no command here
+	c       *cli.Context
+	s       *command.Scope
+	plan    *config.Config
+	program string      // atm-runner
+	order   []wire.Name // those that others are started after come first
+	names   []wire.Name // the same without those that have no command here
 }
 
-func up(c *cli.Context) error {
-	s, err := command.OpenTeam(c)
-	if err != nil {
-		return err
-	}
+func up(c *cli.Context, s *command.Scope) (err error) {
 	u := &startup{c: c, s: s}
 	if u.plan, err = s.Team.Config(); err != nil {
 		return err
 	}
-	if _, err := findRunner(c); err != nil {
+	if u.program, err = findRunner(c); err != nil {
 		return err
 	}
 	if err := u.choose(c.Args().Slice()); err != nil {
@@ -125,15 +122,9 @@ func (u *startup) start(ctx context.Context) error {
 	}
 	var failed []wire.Name
 	for _, n := range u.names {
-		if errs[n] == nil {
-			continue
-		}
-		failed = append(failed, n)
-		e := command.Explain(u.c, errs[n])
-		command.Print(u.c, result{Name: n, State: "failed", Detail: strings.TrimSuffix(e.Message+"; "+e.Hint, "; ")})
-		if !u.isRunning(n) { // `atm team` shows why
-			event := wire.Event{Source: "cli", Kind: "state_change"}.With("new", "error").With("detail", e.Message)
-			u.s.Team.Box(n).Log().Append(ctx, event)
+		if errs[n] != nil {
+			failed = append(failed, n)
+			u.sayFailed(ctx, n, errs[n])
 		}
 	}
 	if len(failed) == 0 {
@@ -146,19 +137,32 @@ func (u *startup) start(ctx context.Context) error {
 	return e
 }
 
+// sayFailed says why a member is not ready. Of one that does not run its log says so, too: `atm team` shows it.
+func (u *startup) sayFailed(ctx context.Context, n wire.Name, why error) {
+	e := command.Explain(u.c, why)
+	command.Print(u.c, result{Name: n, State: "failed", Detail: strings.TrimSuffix(e.Message+"; "+e.Hint, "; ")})
+	if !u.isRunning(n) {
+		event := wire.Event{Source: "cli", Kind: "state_change"}.With("new", "error").With("detail", e.Message)
+		u.s.Team.Box(n).Log().Append(ctx, event)
+	}
+}
+
 // bring has a member run and be ready: started, or as it is. Others may start and stop it meanwhile; then
 // it is tried again, a few times.
 func (u *startup) bring(ctx context.Context, n wire.Name) (r result, err error) {
 	k := &call{u.c, u.s, u.s.Team.Box(n)}
 	for range 5 {
-		if u.isRunning(n) {
-			r, err = k.awaitReady(ctx, nil, readyWithin)
-		} else {
-			var sp *spec
-			if sp, err = newSpec(u.c, u.s, u.plan, k.box, nil); err == nil {
-				r, err = k.startReady(ctx, sp, readyWithin)
+		p := &runnerProcess{}
+		if !u.isRunning(n) {
+			spec, err := k.spec(u.plan, nil)
+			if err != nil {
+				return r, err
+			}
+			if p, err = startRunner(u.program, spec); err != nil {
+				return r, err
 			}
 		}
+		r, err = k.awaitReady(ctx, p, readyWithin)
 		refused, ok := errors.AsType[*command.Error](err)
 		isTaken := ok && refused.Exit == command.ExitRefused && u.isRunning(n) // somebody else was quicker
 		if !isTaken && !errors.Is(err, errGone) {
@@ -188,12 +192,12 @@ func (u *startup) isRunning(n wire.Name) bool {
 }
 
 // down reads no team.toml: whatever is wrong there, what runs can be stopped.
-func down(c *cli.Context) error {
-	s, err := command.OpenTeam(c)
-	if err != nil {
-		return err
+func down(c *cli.Context, s *command.Scope) error {
+	names, err := s.Team.Agents()
+	isNamed := c.Args().Present()
+	if isNamed {
+		names = nil
 	}
-	var names []wire.Name
 	for _, word := range c.Args().Slice() {
 		box, err := s.Member(word)
 		if err != nil {
@@ -201,11 +205,8 @@ func down(c *cli.Context) error {
 		}
 		names = append(names, box.Agent())
 	}
-	isNamed := len(names) > 0
-	if !isNamed {
-		if names, err = s.Team.Agents(); err != nil {
-			return err
-		}
+	if err != nil {
+		return err
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()

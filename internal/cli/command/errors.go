@@ -21,6 +21,7 @@ import (
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -109,17 +110,17 @@ var known = []knownError{
 	{isA[*config.Error], Failed, "atm doctor names every mistake in team.toml"},
 	{isA[*lockfile.HeldError], Locked, "try again, or wait longer: --lock-timeout 30s"},
 	{isA[*mailbox.LeasedError], Locked, "take another: atm take"},
-	{isA[teams.FormatError], Failed, "upgrade atm; `atm version` says which this is"},
-	{is(teams.ErrUntrusted), Refused, "name it to accept it: --root DIR"},
+	{isA[rootdir.FormatError], Failed, "upgrade atm; `atm version` says which this is"},
+	{is(rootdir.ErrUntrusted), Refused, "name it to accept it: --root DIR"},
 	{isA[*teams.HopError], Refused, "end the turn without an answer, or begin anew: atm send"},
 	{isA[*mailbox.ContentError], Usage, "what is not a short text can go as a file: --attach FILE"},
-	{is(teams.ErrNoRoot), NotFound, "atm init alice bob, where the project begins; one that is elsewhere: --root DIR"},
+	{is(rootdir.ErrNoRoot), NotFound, "atm init alice bob, where the project begins; one that is elsewhere: --root DIR"},
 	{is(teams.ErrNoTeam), NotFound, "atm team ls lists the teams"},
 	{is(policy.ErrNoQuestion), NotFound, "atm pending lists what is asked"},
 	{is(policy.ErrNotYours), Refused, "approvers in team.toml says who answers"},
 	{is(teams.ErrNotShared), Refused, "atm team add NAME --shared makes an inbox that others take from"},
 	{is(session.ErrNotFound), NotFound, "atm session ls --all lists them"},
-	{is(teams.ErrNoSessions, teams.ErrNoHumanInput), Refused, "team.toml is for a person to change"},
+	{is(teams.ErrForbidden), Refused, "team.toml is for a person to change"},
 	{is(mailbox.ErrNotFound), NotFound, "atm ls --all lists your messages, atm search WORDS the team's"},
 	{is(mailbox.ErrNoAgent), NotFound, "atm team lists the members"},
 	{is(mailbox.ErrUnreadable), Refused, "chmod g+rwx the team's directory, or send as the inbox's owner"},

@@ -2,7 +2,6 @@ package command
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -14,7 +13,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/teams"
 )
 
 // Print writes one value to stdout: with --json as one JSON document on a line,
@@ -94,34 +92,6 @@ func Width() int {
 		return 0
 	}
 	return w
-}
-
-// Columns lines up rows of cells for a terminal, and cuts them to its width. Each column
-// has a colour ("1": bold, "": none).
-func Columns(rows [][]string, colours ...string) string {
-	widths := make([]int, len(colours))
-	for _, row := range rows {
-		for n, cell := range row {
-			widths[n] = max(widths[n], len(cell))
-		}
-	}
-	text := ""
-	for _, row := range rows {
-		line, room := "", cmp.Or(Width(), 1<<20)
-		for n, cell := range row {
-			if widths[n] == 0 || room <= 1 {
-				continue
-			}
-			shown := (&teams.Table{Width: room}).Fit(cell)
-			if shown != "" && colours[n] != "" && Colour() {
-				shown = "\x1b[" + colours[n] + "m" + shown + "\x1b[m"
-			}
-			line += shown + strings.Repeat(" ", widths[n]-len(cell)+2)
-			room -= widths[n] + 2
-		}
-		text += strings.TrimRight(line, " ") + "\n"
-	}
-	return text
 }
 
 // Stamp is a moment for people: of today the time, else the day as well.

@@ -14,6 +14,7 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -31,7 +32,7 @@ type Scope struct {
 
 // OpenRoot opens the root in force.
 func OpenRoot(c *cli.Context) (*Scope, error) {
-	found, passed, err := teams.Find(Place(c))
+	found, passed, err := rootdir.Find(Place(c))
 	for _, p := range passed {
 		Warn(c, "%s", p)
 	}
@@ -42,7 +43,7 @@ func OpenRoot(c *cli.Context) (*Scope, error) {
 }
 
 // OpenFound opens a root that was found already, as `init` does.
-func OpenFound(c *cli.Context, found teams.Found) (*Scope, error) {
+func OpenFound(c *cli.Context, found rootdir.Found) (*Scope, error) {
 	root, err := teams.Open(found, nil)
 	if err != nil {
 		return nil, err
@@ -123,8 +124,8 @@ func (s *Scope) findMe() error {
 }
 
 // Place is what the flags and the environment say about where the root is.
-func Place(c *cli.Context) teams.Place {
-	p := teams.Place{Flag: c.String("root"), Env: os.Getenv("ATM_ROOT"), UID: os.Getuid()}
+func Place(c *cli.Context) rootdir.Place {
+	p := rootdir.Place{Flag: c.String("root"), Env: os.Getenv("ATM_ROOT"), UID: os.Getuid()}
 	p.Dir, _ = os.Getwd()
 	p.Home, _ = os.UserHomeDir()
 	if state := os.Getenv("XDG_STATE_HOME"); state != "" {
@@ -237,11 +238,7 @@ func (s *Scope) Find(fragment string) (it *mailbox.Item, box *mailbox.Box, err e
 	} else if bad != nil {
 		return nil, nil, Usage("%v", bad).WithHint("atm read --last and atm ls --all show the ids")
 	}
-	id, box, err := s.Team.Lookup(s.Me, fragment, false)
-	if err == nil {
-		it, err = s.Team.Message(id, box)
-	}
-	return it, box, err
+	return s.Team.Find(s.Me, fragment, false)
 }
 
 // Renderer shows messages as this terminal or pipe wants them.

@@ -10,7 +10,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/teams"
 )
 
 // ErrQuit is the cause of a Repaint's context once its user has pressed q.
@@ -70,9 +69,7 @@ func (r *Repaint) Paint(lines []string) error {
 		lines = lines[:height]
 	}
 	for i := range lines {
-		if width > 0 {
-			lines[i] = (&teams.Table{Width: width}).Fit(lines[i])
-		}
+		lines[i] = Fit(lines[i], width)
 	}
 	_, err = os.Stdout.WriteString("\x1b[H" + strings.Join(lines, "\x1b[K\r\n") + "\x1b[K\x1b[J")
 	return err

@@ -128,16 +128,15 @@ func findHeld(s *command.Scope, word string) (m heldMessage, err error) {
 		notMine = command.Refused("message %s is one that you sent", short).WithHint("atm trace %s, atm withdraw %s", short, short)
 	}
 	for _, b := range boxes {
-		leases, err := b.Leases()
+		lease, isLeased, err := b.LastLease(it.ID)
 		if err != nil {
 			return m, err
 		}
-		lease, isLeased := leases[it.ID]
 		if isLeased && lease.By == s.Me.Address() {
 			return heldMessage{it, b, true}, nil
 		}
 		if isLeased && lease.Until.After(time.Now()) {
-			notMine = command.Locked("%w", &mailbox.LeasedError{ID: it.ID, By: lease.By, Until: lease.Until}).
+			notMine = command.Locked("%w", &mailbox.LeasedError{ID: it.ID, Lease: lease}).
 				WithHint("take another: atm take %s%s", b.Agent(), s.Flags())
 		} else if isLeased {
 			notMine = fmt.Errorf("message %s %w", short, mailbox.ErrNotHeld)

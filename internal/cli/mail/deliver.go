@@ -282,7 +282,7 @@ func batchMessage(s *command.Scope, line []byte) (*teams.Outgoing, error) {
 	if m.Body == "" && m.Payload == nil {
 		return nil, command.Usage("the line has no \"body\"").WithHint(batchExample)
 	}
-	old := s.Root.OwnMessage(s.Me, m.Supersedes)
+	old := teams.OwnMessage(s.Me, m.Supersedes)
 	if m.From != (wire.Address{}) && m.From != s.Me.Address() || m.Supersedes != "" && (old == nil || old.From != s.Me.Address()) || m.HasOurMeta() {
 		return nil, command.Refused("from, supersedes and meta.atm: what is not yours").WithHint("leave them out")
 	}
@@ -292,7 +292,7 @@ func batchMessage(s *command.Scope, line []byte) (*teams.Outgoing, error) {
 		return nil, err
 	}
 	if m.InReplyTo != "" {
-		o.Parent = s.Root.OwnMessage(s.Me, m.InReplyTo)
+		o.Parent = teams.OwnMessage(s.Me, m.InReplyTo)
 	}
 	return o, prepare(s, o)
 }

@@ -155,7 +155,7 @@ func lsBad(c *cli.Context, box *mailbox.Box) error {
 	if _, err := box.TakeIn(c.Context); err != nil {
 		return err
 	}
-	files, err := box.BadFiles(0)
+	files, err := box.BadFiles()
 	if err != nil {
 		return err
 	}

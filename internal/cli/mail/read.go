@@ -96,7 +96,7 @@ func newPage(c *cli.Context, s *command.Scope) (*page, error) {
 			err = fmt.Errorf("message %s: %w", word, mailbox.ErrNotFound)
 		}
 		if err == nil && it.Lease != nil && !p.peeks {
-			err = &mailbox.LeasedError{ID: it.ID, By: it.Lease.By, Until: it.Lease.Until}
+			err = &mailbox.LeasedError{ID: it.ID, Lease: *it.Lease}
 		}
 		if err != nil {
 			return nil, err

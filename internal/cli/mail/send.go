@@ -2,9 +2,11 @@ package mail
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -110,7 +112,7 @@ func recipients(c *cli.Context, s *command.Scope) (names, words []string, err er
 		}
 		if list, n := namesApart(s, words); list != words[0] && list != "" {
 			return nil, nil, command.Usage("several recipients are one word, with commas and no blanks").
-				WithHint("atm send %s \"%s\"%s", list, strings.Join(words[n:], " "), s.Flags())
+				WithHint("atm send %s \"%s\"%s", list, cmp.Or(strings.Join(words[n:], " "), c.String("message"), "…"), s.Flags())
 		}
 		names, words = []string{strings.TrimSuffix(words[0], ":")}, words[1:]
 	}
@@ -132,6 +134,7 @@ func namesApart(s *command.Scope, words []string) (list string, n int) {
 			break
 		}
 	}
+	all = slices.DeleteFunc(all, func(name string) bool { return name == "" }) // a comma alone
 	return strings.Join(all, ","), n
 }
 

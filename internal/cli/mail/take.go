@@ -73,7 +73,7 @@ func take(c *cli.Context, s *command.Scope) error {
 // mine once its reader has received it.
 func takeOne(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox.Box, lease time.Duration) (bool, error) {
 	output.IgnoreSIGPIPE()
-	it, _, err := box.Lease(ctx, mailbox.LeaseOptions{By: s.Me.Address(), For: lease}, func(it *mailbox.Item, l mailbox.Lease) (bool, error) {
+	it, err := box.Lease(ctx, s.Me.Address(), lease, func(it *mailbox.Item, l mailbox.Lease) (bool, error) {
 		r := s.Renderer()
 		id := r.Short(it.ID) + s.Flags()
 		text := fmt.Appendf(r.Render(it.Message, letter.Flags{TimesTaken: it.Times}),

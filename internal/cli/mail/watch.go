@@ -192,6 +192,10 @@ func describeEvent(e *wire.Event, r *letter.Renderer) string {
 	case wire.DroppedCounters:
 		n, _ := e.Uint("dropped")
 		about = fmt.Sprint(n)
+	case "exited":
+		if about = wire.Line(e); e.Text("reason") != "" { // it was wanted: how it went says nothing
+			phrase, about = "program stopped", ""
+		}
 	case "state_change":
 		about = strings.ReplaceAll(e.Text("new"), "_", " ") + strings.TrimSuffix(", "+e.Text("detail"), ", ")
 	case wire.StreamFailed, "waiting_for_input", "draft_ready", "status_update", "agent_output":

@@ -15,7 +15,8 @@ import (
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/backup"
+	"github.com/agentteammail/atm/teams/doctor"
 )
 
 var gcCommand = &cli.Command{
@@ -55,7 +56,7 @@ var backupCommand = &cli.Command{
 	Name: "backup", ArgsUsage: "FILE", Usage: "the whole root in one file",
 	UsageText:   "atm backup atm-2026-05-01.tar",
 	Description: "May be taken while others send. A file that is there is not replaced.",
-	Action:      command.With(command.OpenRoot, backup),
+	Action:      command.With(command.OpenRoot, runBackup),
 }
 
 var restoreCommand = &cli.Command{
@@ -64,8 +65,8 @@ var restoreCommand = &cli.Command{
 	Action:    restore,
 }
 
-// backup writes beside the file and links it into place when it is whole.
-func backup(c *cli.Context, s *command.Scope) error {
+// runBackup writes beside the file and links it into place when it is whole.
+func runBackup(c *cli.Context, s *command.Scope) error {
 	path := c.Args().First()
 	temp, err := os.CreateTemp(filepath.Dir(path), ".atm-backup-*")
 	if err != nil {
@@ -74,7 +75,7 @@ func backup(c *cli.Context, s *command.Scope) error {
 	defer os.Remove(temp.Name())
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	moved, err := s.Root.Backup(ctx, temp)
+	moved, err := backup.Write(ctx, s.Root, temp)
 	if err := errors.Join(err, temp.Sync(), temp.Close()); err != nil {
 		return err
 	}
@@ -103,7 +104,7 @@ func restore(c *cli.Context) error {
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	moved, err := s.Root.Restore(ctx, f)
+	moved, err := backup.Restore(ctx, s.Root, f)
 	if err != nil {
 		return err
 	}
@@ -118,18 +119,18 @@ var doctorCommand = &cli.Command{
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "fix", Aliases: []string{"repair"}, Usage: "mend what can be mended without loss"},
 	},
-	Action: command.With(command.OpenRoot, doctor),
+	Action: command.With(command.OpenRoot, runDoctor),
 }
 
-func doctor(c *cli.Context, s *command.Scope) error {
+func runDoctor(c *cli.Context, s *command.Scope) error {
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	checks := s.Root.Doctor(ctx, command.Place(c), c.Bool("fix"))
+	checks := doctor.Examine(ctx, s.Root, command.Place(c), c.Bool("fix"))
 	place := installPlace(c)
 	for _, tool := range agentconfig.Tools {
 		for _, flag := range []string{"", " --local"} {
 			if h, err := place.FindHooks(tool, flag != ""); err == nil && h.Missing {
-				checks = append(checks, teams.Check{Code: "hooks." + tool, Severity: "error", Fix: "atm install " + tool + flag,
+				checks = append(checks, doctor.Check{Code: "hooks." + tool, Severity: "error", Fix: "atm install " + tool + flag,
 					Message: fmt.Sprintf("the hooks in %s run %s, which is not there: %s gets no mail in its turns", h.Path, h.Program, tool)})
 			}
 		}
@@ -137,7 +138,7 @@ func doctor(c *cli.Context, s *command.Scope) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	isWrong, text := slices.ContainsFunc(checks, teams.Check.Wrong), ""
+	isWrong, text := slices.ContainsFunc(checks, doctor.Check.Wrong), ""
 	for _, check := range checks {
 		text += check.Severity + ": " + letter.Escape(check.Message) + "\n"
 		if check.Fix != "" {

@@ -18,7 +18,9 @@ import (
 	"github.com/agentteammail/atm/internal/output"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -58,9 +60,9 @@ func configure(c *cli.Context, do func(*agentconfig.Installer, agentconfig.Reque
 		return e
 	}
 	place := installPlace(c)
-	found, _, err := teams.Find(command.Place(c))
-	var named *teams.NoRootError
-	if err != nil && (!errors.Is(err, teams.ErrNoRoot) || errors.As(err, &named)) {
+	found, _, err := rootdir.Find(command.Place(c))
+	var named *rootdir.NoRootError
+	if err != nil && (!errors.Is(err, rootdir.ErrNoRoot) || errors.As(err, &named)) {
 		return err
 	}
 	if found.Accepted { // else no sandbox is opened for it
@@ -158,14 +160,8 @@ func runHook(c *cli.Context) (err error) {
 	}
 	exit, err := hook.Handle(c.Context, tool, in, hook.Options{
 		Box: s.Me, Flags: s.Flags(), Stdout: os.Stdout, Stderr: os.Stderr,
-		Pass: func(m *wire.Message) bool { return s.Team.HoldReason(m, s.Me.Agent()) == "" },
-		Turn: func(session string) hook.Turn {
-			state, err := s.Team.State(s.Me.Agent())
-			if err != nil {
-				return hook.Turn{}
-			}
-			return hook.TurnOf(state, session)
-		},
+		Pass:  func(m *wire.Message) bool { return s.Team.HoldReason(m, s.Me.Agent()) == "" },
+		State: func() (*reducer.State, error) { return s.Team.State(s.Me.Agent()) },
 		Primer: func() string {
 			text, _ := primerText(s, teams.Hooks)
 			return text
@@ -187,8 +183,8 @@ func openForHook(c *cli.Context) (*command.Scope, error) {
 		c.Set("lock-timeout", hookLock.String())
 	}
 	s, err := command.OpenMe(c)
-	var named *teams.NoRootError
-	isNoTeam := errors.Is(err, teams.ErrNoRoot) || errors.Is(err, teams.ErrNoTeam) || errors.Is(err, mailbox.ErrNoAgent)
+	var named *rootdir.NoRootError
+	isNoTeam := errors.Is(err, rootdir.ErrNoRoot) || errors.Is(err, teams.ErrNoTeam) || errors.Is(err, mailbox.ErrNoAgent)
 	if isNoTeam && !errors.As(err, &named) {
 		return nil, nil
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/config"
 	"github.com/agentteammail/atm/teams/git"
+	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -102,7 +103,7 @@ func initRoot(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	s, err := command.OpenFound(c, teams.Found{Path: m.Root, Source: m.why, Accepted: true})
+	s, err := command.OpenFound(c, rootdir.Found{Path: m.Root, Source: m.why, Accepted: true})
 	if err != nil {
 		return err
 	}
@@ -143,13 +144,13 @@ func initRoot(c *cli.Context) error {
 // makeRoot makes the root, unless there is one, and accepts it.
 func makeRoot(c *cli.Context, here bool) (m madeRoot, err error) {
 	place := command.Place(c)
-	if m.Root, m.why, err = teams.InitDir(place, here); err != nil {
+	if m.Root, m.why, err = rootdir.InitDir(place, here); err != nil {
 		return m, err
 	}
-	if m.Made, err = teams.Make(m.Root); err != nil {
+	if m.Made, err = rootdir.Make(m.Root); err != nil {
 		return m, err
 	}
-	if err := teams.Accept(place, m.Root); err != nil {
+	if err := rootdir.Accept(place, m.Root); err != nil {
 		command.Warn(c, "the root could not be noted as yours: %v", err)
 	}
 	return m, nil

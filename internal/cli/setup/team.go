@@ -59,7 +59,7 @@ func readMembers(ctx context.Context, t *teams.Team) (m members, lines []string,
 	if len(all) == 0 {
 		return m, []string{fmt.Sprintf("team %s has no members: atm team add NAME", t.Name)}, err
 	}
-	return m, (&teams.Table{Now: time.Now(), Width: command.Width(), Colour: command.Colour()}).Lines(all), err
+	return m, command.Team(all, command.Width()), err
 }
 
 func team(c *cli.Context, s *command.Scope) error {
@@ -93,7 +93,7 @@ func watchTeam(ctx context.Context, s *command.Scope) error {
 		}
 		waiting := waitingFor(ctx, s)
 		if _, height, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
-			lines = teams.FirstLines(lines, max(height-len(waiting)-2, 3))
+			lines = command.FirstLines(lines, max(height-len(waiting)-2, 3))
 		}
 		if err := screen.Paint(append(append(lines, ""), waiting...)); err != nil {
 			return err
@@ -269,7 +269,7 @@ func status(c *cli.Context, s *command.Scope) error {
 func statusText(m teams.Member) string {
 	now := time.Now()
 	var b strings.Builder
-	b.WriteString((&teams.Table{Now: now}).Lines([]teams.Member{m})[0] + "\n")
+	b.WriteString(command.Team([]teams.Member{m}, 0)[0] + "\n")
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(&b, "  %-10s %s\n", name, letter.Escape(fmt.Sprintf(format, args...)))
 	}

@@ -1,4 +1,4 @@
-package teams
+package rootdir
 
 import (
 	"errors"
@@ -129,7 +129,7 @@ func TestFind(t *testing.T) {
 		{name: "team writable by everybody", world: []string{"root a/.atm", "chmod a/.atm/main", "root .atm"}, dir: "a", path: ".atm", source: FromAbove,
 			passed: []string{"passed over a/.atm: its team main is writable by everybody"}},
 		{name: "team with an odd name", world: []string{"root a/.atm", "dir a/.atm/\x1b[2J", "chmod a/.atm/\x1b[2J", "root .atm"}, dir: "a", path: ".atm", source: FromAbove,
-			passed: []string{`passed over a/.atm: its team "\x1b[2J" is writable by everybody`}},
+			passed: []string{"passed over a/.atm: its team \x1b[2J is writable by everybody"}},
 		{name: "team behind a link", world: []string{"root a/.atm", "dir a/.atm/.x", "chmod a/.atm/.x", "link a/.atm/team .x", "root .atm"}, dir: "a", path: ".atm", source: FromAbove,
 			passed: []string{"passed over a/.atm: its team team is writable by everybody"}},
 		{name: "what begins with a dot is no team", world: []string{"root a/.atm", "dir a/.atm/.x", "chmod a/.atm/.x"}, dir: "a", path: "a/.atm", source: FromAbove},

@@ -1,4 +1,4 @@
-package teams
+package rootdir
 
 import (
 	"encoding/json"
@@ -221,20 +221,20 @@ func TestAcceptedGroup(t *testing.T) {
 	if f, passed, err := Find(p); err != nil || !f.Accepted || passed != nil {
 		t.Errorf("accepted: %+v, %q, %v", f, passed, err)
 	}
-	if why := Shared(root, p.UID); why != "" {
-		t.Errorf("Shared says %q", why)
+	if why := Distrust(root, p.UID, false); why != "" {
+		t.Errorf("Distrust says %q", why)
 	}
 	must(t, os.Chmod(filepath.Join(root, "main"), 0o777))
 	if _, _, err := Find(p); err == nil {
 		t.Error("found, though its team is writable by everybody")
 	}
-	if why := Shared(root, p.UID); why != "its team main is writable by everybody" {
-		t.Errorf("Shared says %q", why)
+	if why := Distrust(root, p.UID, false); why != "its team main is writable by everybody" {
+		t.Errorf("Distrust says %q", why)
 	}
-	if why := Shared(root, -1); why != "" {
-		t.Errorf("without uids Shared says %q", why)
+	if why := Distrust(root, -1, false); why != "" {
+		t.Errorf("without uids Distrust says %q", why)
 	}
-	if why := Shared(filepath.Join(top, "gone"), p.UID); !strings.HasPrefix(why, "it cannot be looked at: ") {
-		t.Errorf("Shared says %q", why)
+	if why := Distrust(filepath.Join(top, "gone"), p.UID, false); !strings.HasPrefix(why, "it cannot be looked at: ") {
+		t.Errorf("Distrust says %q", why)
 	}
 }

@@ -1,10 +1,8 @@
-package teams
+package rootdir
 
 import "syscall"
 
-func fileSystemAt(string) (fs fileSystem) { return fs }
-
-// identify: see system_linux.go.
+// identify: see identify_linux.go.
 func identify(path string) (ino uint64, born int64, err error) {
 	var st syscall.Stat_t
 	err = syscall.Lstat(path, &st)

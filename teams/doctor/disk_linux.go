@@ -1,4 +1,4 @@
-package teams
+package doctor
 
 import "golang.org/x/sys/unix"
 
@@ -16,15 +16,4 @@ func fileSystemAt(path string) (fs fileSystem) {
 	}
 	free := st.Bavail * uint64(st.Bsize)
 	return fileSystem{remote: remoteKinds[uint32(st.Type)], isReadOnly: st.Flags&unix.ST_RDONLY != 0, free: &free}
-}
-
-// identify tells a directory from others at the same path: its inode number, and
-// when it was made (0 where the file system does not keep that).
-func identify(path string) (ino uint64, born int64, err error) {
-	var st unix.Statx_t
-	err = unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_INO|unix.STATX_BTIME, &st)
-	if st.Mask&unix.STATX_BTIME != 0 {
-		born = st.Btime.Sec*1e9 + int64(st.Btime.Nsec)
-	}
-	return st.Ino, born, err
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package teams
+package rootdir
 
 import (
 	"os"

@@ -1,4 +1,4 @@
-package teams
+package rootdir
 
 import (
 	"crypto/sha256"
@@ -58,7 +58,7 @@ func Accept(p Place, root string) error {
 		err = n.save(file)
 	}
 	if err != nil {
-		return fmt.Errorf("note that %s is yours: %w", printable(root), err)
+		return fmt.Errorf("note that %s is yours: %w", root, err)
 	}
 	return nil
 }
@@ -100,15 +100,15 @@ func Accepted(p Place, root string) bool {
 	return err == nil && json.Unmarshal(data, &old) == nil && old.isSame(n)
 }
 
-// Shared says why a root found by search is not trusted ("owned by uid 1001",
+// Distrust says why a root found by search is not trusted ("owned by uid 1001",
 // "writable by everybody", "its team main is owned by uid 1001"), "" if it is. It
 // looks at the directory and at those directly in it whose names do not begin
-// with a dot. A group that may write is no reason: in a root that this user
-// accepted that was their choice. A uid below 0 trusts everything.
-func Shared(root string, uid int) string { return shared(root, uid, false) }
-
-// shared is Shared; with group, a group that may write is a reason too.
-func shared(root string, uid int, group bool) string {
+// with a dot. group: a group that may write is a reason too, which it is not in a root
+// that this user accepted: that was their choice. A uid below 0 trusts every owner.
+func Distrust(root string, uid int, group bool) string {
+	if info, err := os.Lstat(root); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return "it is a symbolic link, and those count only when named"
+	}
 	info, err := os.Stat(root)
 	if err != nil {
 		return "it cannot be looked at: " + err.Error()
@@ -127,7 +127,7 @@ func shared(root string, uid int, group bool) string {
 			continue
 		}
 		if why := distrust(info, uid, group); why != "" {
-			return "its team " + printable(e.Name()) + " is " + why
+			return "its team " + e.Name() + " is " + why
 		}
 	}
 	return ""

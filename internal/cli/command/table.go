@@ -1,0 +1,184 @@
+package command
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/clipperhouse/displaywidth"
+
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/teams"
+)
+
+// gap is between two columns.
+const gap = 2
+
+// Columns lines up rows of cells for a terminal, and cuts them to its width, the last
+// column first. Each column has a colour ("1": bold, "": none).
+func Columns(rows [][]string, colours ...string) (text string) {
+	for _, line := range lineUp(rows, Width(), len(colours)-1, func(_, column int) string { return colours[column] }) {
+		text += line + "\n"
+	}
+	return text
+}
+
+// lineUp is a line for each row. Where the width is too small for all columns, one is cut
+// before the others; 0: lines are as long as they are. text/tabwriter would do, but for
+// wide characters and for lines that fit.
+func lineUp(rows [][]string, width, cutFirst int, colour func(row, column int) string) (lines []string) {
+	widths := map[int]int{}
+	for _, row := range rows {
+		for n, cell := range row {
+			widths[n] = max(widths[n], displaywidth.String(cell))
+		}
+	}
+	total := 1 - gap
+	for _, w := range widths {
+		total += min(w, 1) * (w + gap)
+	}
+	if width > 0 && total > width {
+		widths[cutFirst] = max(0, widths[cutFirst]-(total-width))
+	}
+	for i, row := range rows {
+		line, room, blanks := "", cmp.Or(width, 1<<20)-1, 0
+		for n, cell := range row {
+			left := min(widths[n], room-blanks)
+			if left <= 0 {
+				continue
+			}
+			cell = displaywidth.TruncateString(cell, left, "…")
+			w := displaywidth.String(cell)
+			if w > 0 {
+				line += strings.Repeat(" ", blanks) + paint(cell, colour(i, n))
+				room, blanks = room-blanks-w, 0
+			}
+			blanks += widths[n] - w + gap
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func paint(text, colour string) string {
+	if colour == "" || !Colour() {
+		return text
+	}
+	return "\x1b[" + colour + "m" + text + "\x1b[m"
+}
+
+// Fit cuts a line to a terminal's width; 0: it is as long as it is.
+func Fit(line string, width int) string {
+	if width == 0 {
+		return line
+	}
+	return displaywidth.Options{ControlSequences: true}.TruncateString(line, width-1, "…") // colours take no room
+}
+
+// FirstLines are the lines of a team that fit a height: the rest is counted.
+func FirstLines(lines []string, height int) []string {
+	if len(lines) <= height || height < 1 {
+		return lines
+	}
+	return append(lines[:height-1:height-1], fmt.Sprintf("%d more: atm team", len(lines)-height+1))
+}
+
+var stateColours = map[reducer.Word]string{
+	reducer.WordBlocked: "1;31", reducer.WordError: "1;31", reducer.WordBusy: "33",
+	reducer.WordIdle: "32", reducer.WordOff: "2", reducer.WordUnknown: "2",
+}
+
+// Team is a line a member and one that adds up. Where the width is too small, what there
+// is to say about the state is cut before the mail.
+func Team(members []teams.Member, width int) []string {
+	const stateColumn, aboutColumn = 1, 3
+	rows, now := make([][]string, len(members)), time.Now()
+	for i, m := range members {
+		since := ""
+		if m.Since != nil {
+			since = letter.Span(max(0, now.Sub(*m.Since)))
+		}
+		mail := counted(m.Unread, "unread", m.Leased, "taken", m.Owed, "owed", m.Bad, "bad")
+		rows[i] = []string{string(m.Name), string(m.State), since, about(m, now), mail}
+	}
+	lines := lineUp(rows, width, aboutColumn, func(row, column int) string {
+		if column != stateColumn {
+			return ""
+		}
+		return stateColours[members[row].State]
+	})
+	if foot := footer(members); foot != "" {
+		lines = append(lines, Fit(foot, width))
+	}
+	return lines
+}
+
+// about is what there is to say about a member's state: why mail waits, and how old the
+// evidence is where nothing says that it still holds.
+func about(m teams.Member, now time.Time) string {
+	if m.State == reducer.WordPerson {
+		return ""
+	}
+	said, held := "", ""
+	switch {
+	case m.Presence != reducer.PresenceUnknown && m.State != reducer.WordUnknown:
+	case m.Running:
+		said = "runs"
+	case m.PresenceAt == nil:
+		said = "never seen"
+	case m.ReadAt != nil && !m.PresenceAt.After(*m.ReadAt):
+		said = "last read " + letter.Age(now, *m.ReadAt)
+	default:
+		said = "last seen " + letter.Age(now, *m.PresenceAt)
+	}
+	if m.Held != "" {
+		held = "mail waits: " + m.Held
+	}
+	return join("; ", m.About(), said, held)
+}
+
+// join joins what is not empty.
+func join(separator string, parts ...string) (out string) {
+	for _, p := range parts {
+		if p != "" && out != "" {
+			out += separator
+		}
+		out += p
+	}
+	return out
+}
+
+// footer adds members up: `5 members, 3 running: 1 idle, 2 busy; 2 stopped`. "" where
+// nothing is known that would be worth a line.
+func footer(members []teams.Member) string {
+	s := teams.StatsOf(members)
+	if s.Running+s.Stopped == 0 {
+		return ""
+	}
+	blocked, unknown, noun := 0, 0, "members"
+	for _, m := range members {
+		if m.State == reducer.WordBlocked {
+			blocked++
+		} else if m.State == reducer.WordUnknown && !m.Running {
+			unknown++
+		}
+	}
+	if s.Total == 1 {
+		noun = "member"
+	}
+	all := counted(s.Total, noun, s.Running, "running")
+	return join(": ", all, join("; ", counted(s.Idle, "idle", s.Busy-blocked, "busy", blocked, "blocked"),
+		counted(s.Stopped, "stopped", unknown, "unknown")))
+}
+
+// counted lists numbers and their words, but for 0.
+func counted(pairs ...any) (out string) {
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i] != 0 {
+			out = join(", ", out, fmt.Sprintf("%d %s", pairs[i], pairs[i+1]))
+		}
+	}
+	return out
+}

@@ -1,0 +1,70 @@
+package command
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/wire"
+	"github.com/clipperhouse/displaywidth"
+)
+
+// Where a line does not fit, what waits in the mailbox is cut last.
+func TestTableFits(t *testing.T) {
+	t.Parallel()
+	var rows []teams.Member
+	for _, n := range []string{"a", "b", "c", "d", "e"} {
+		rows = append(rows, teams.Member{Name: wire.Name(n), State: reducer.WordIdle, Presence: reducer.Online})
+	}
+	rows[1].Unread = 1
+	rows[3].State, rows[3].Detail = reducer.WordBlocked, "permission for a tool with a rather long name"
+	got := FirstLines(Team(rows, 0), 4)
+	if len(got) != 4 || !strings.HasPrefix(got[0], "a  idle") || got[3] != "3 more: atm team" {
+		t.Errorf("four lines:\n%s", strings.Join(got, "\n"))
+	}
+	rows[3].Unread = 2
+	for i, line := range Team(rows, 40) {
+		if displaywidth.String(line) > 39 || i == 3 && (!strings.HasSuffix(line, "2 unread") || !strings.Contains(line, "permission")) {
+			t.Errorf("forty columns: %q", line)
+		}
+	}
+}
+
+// Each member has a line that says what is known, and no line is too wide.
+func TestTeam(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	rows := []teams.Member{
+		{Name: "alice", State: reducer.WordUnknown, Presence: reducer.PresenceUnknown},
+		{Name: "bob", State: reducer.WordBusy, Presence: reducer.Online, Since: &now, Detail: "Bash", Owed: 1},
+		{Name: "me", State: reducer.WordPerson},
+	}
+	want := []string{"alice  unknown      never seen", "bob    busy     0s  Bash        1 owed", "me     person", "3 members, 1 running: 1 busy; 1 unknown"}
+	if diff := cmp.Diff(want, Team(rows, 0)); diff != "" {
+		t.Error(diff)
+	}
+	for _, line := range Team(rows, 20) {
+		if displaywidth.String(line) >= 20 {
+			t.Errorf("%q is wider than the terminal", line)
+		}
+	}
+}
+
+// The foot says of whom its numbers speak.
+func TestFooter(t *testing.T) {
+	t.Parallel()
+	rows := []teams.Member{{State: reducer.WordIdle}, {State: reducer.WordUnknown}, {State: reducer.WordUnknown}, {State: reducer.WordOff}}
+	if got := footer(rows); got != "4 members, 1 running: 1 idle; 1 stopped, 2 unknown" {
+		t.Error(got)
+	}
+	if got := footer(rows[2:]); got != "2 members: 1 stopped, 1 unknown" {
+		t.Error(got)
+	}
+	if got := footer(rows[1:3]); got != "" {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,70 @@
+package mailbox
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+// List names every message of the mailbox, each once, in the order in which they move, under the reader's
+// lock, so that none is missed.
+func (b *Box) List(ctx context.Context) (all []wire.ID, err error) {
+	list := func() error {
+		all = nil
+		return b.listPlaces(func(_ place, ids []wire.ID) bool {
+			all = append(all, ids...)
+			return true
+		}, inOrder[:4]...)
+	}
+	if err = b.locked(ctx, "reader", list); isUnwritable(err) {
+		err = list()
+	}
+	return all, err
+}
+
+// Copy reads a message's file, wherever it lies by now. where is its path below the agent's directory, or
+// what that was before it went to the archive: inbox/done/2026-01-02/<id>.json.
+func (b *Box) Copy(id wire.ID) (where string, data []byte, err error) {
+	err = b.find(id, func(p place) (err error) {
+		if data, err = b.store.root.ReadFile(p.file(id), wire.MaxFile); absent(err) {
+			return errGone
+		}
+		below, isArchived := strings.CutPrefix(p.file(id), b.archived()+"/")
+		if where = "inbox/" + below; !isArchived {
+			where = strings.TrimPrefix(p.file(id), b.in()+"/")
+		}
+		return err
+	})
+	return where, data, err
+}
+
+// Put puts a message back where a backup found it, durably, unless one of its id is anywhere in the
+// mailbox. It reports whether it did.
+func (b *Box) Put(ctx context.Context, state State, data []byte) (put bool, err error) {
+	m, err := wire.Decode(data)
+	if err != nil {
+		return false, err
+	}
+	at, ok := map[State]place{Unread: b.unread(), Owed: b.owed(), Done: b.done(m.ID), Withdrawn: b.withdrawn()}[state]
+	if !ok {
+		return false, fmt.Errorf("a message cannot be put back as %q", state)
+	}
+	err = b.locked(ctx, "inbox", func() error {
+		if _, there, err := b.locate(m.ID); there || err != nil {
+			return err
+		}
+		if err := cmp.Or(b.mkdir(b.in("inbox/tmp")), b.mkdir(at.dir)); err != nil {
+			return err
+		}
+		temp := b.in("inbox/tmp", string(m.ID)+"."+string(wire.NewID()))
+		if err := b.store.publish(temp, at.file(m.ID), data); err != nil {
+			return err
+		}
+		put = true
+		return b.store.root.Sync(at.dir)
+	})
+	return put, err
+}

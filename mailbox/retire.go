@@ -1,0 +1,110 @@
+package mailbox
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/internal/lockfile"
+	"github.com/agentteammail/atm/wire"
+)
+
+const (
+	retiredDir   = ".archive/retired"
+	retiredStamp = "20060102T150405.000000000Z"
+)
+
+// Retire moves an agent's whole mailbox, with its unread mail, to the archive, and returns where to,
+// below the team's directory. ErrRunning while it is run.
+func (s *Store) Retire(ctx context.Context, agent wire.Name) (string, error) {
+	b := s.Box(agent)
+	// None may start while the mailbox goes. Shared, as who probes has it: to them the agent does not
+	// run.
+	runner, err := b.lockRunner(ctx, lockfile.Shared)
+	if err != nil {
+		return "", err
+	}
+	defer runner.Unlock()
+	unlock, err := b.lockAll(ctx, b.Present)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if err := cmp.Or(b.Present(), s.root.MkdirAll(retiredDir)); err != nil {
+		return "", err
+	}
+	as := path.Join(retiredDir, string(agent)+"."+time.Now().UTC().Format(retiredStamp))
+	return as, s.moveMailbox(b.in(), as)
+}
+
+// Restore brings the mailbox of an agent back that was retired last. ErrExists while an agent of that
+// name lives, ErrNoAgent when none was retired.
+func (s *Store) Restore(ctx context.Context, agent wire.Name) error {
+	b := s.Box(agent)
+	unlock, err := b.lockAll(ctx, func() error {
+		_, err := s.lastRetired(agent)
+		if b.Exists() {
+			err = nil
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if there, err := s.root.Exists(b.in()); there {
+		return fmt.Errorf("%s: %w", b.Address(), ErrExists)
+	} else if err != nil {
+		return err
+	}
+	last, err := s.lastRetired(agent)
+	if err != nil {
+		return err
+	}
+	return s.moveMailbox(last, b.in())
+}
+
+func (s *Store) moveMailbox(from, to string) error {
+	if err := s.root.Move(from, to); err != nil {
+		return err
+	}
+	return errors.Join(s.root.Sync(path.Dir(to)), s.root.Sync(path.Dir(from)))
+}
+
+// lockAll takes the locks under which a whole mailbox may be moved.
+func (b *Box) lockAll(ctx context.Context, seen func() error) (unlock func(), err error) {
+	unlock = func() {}
+	for _, name := range []string{"team", b.in() + ".inbox", b.in() + ".reader", b.in() + ".events"} {
+		before := unlock
+		one, err := b.store.lock(ctx, name, lockfile.Exclusive, seen)
+		if err != nil {
+			before()
+			return nil, err
+		}
+		unlock = func() { one(); before() }
+	}
+	return unlock, nil
+}
+
+// WasRetired reports whether a mailbox of that name can be restored.
+func (s *Store) WasRetired(agent wire.Name) bool {
+	_, err := s.lastRetired(agent)
+	return err == nil
+}
+
+// lastRetired is where the agent's mailbox lies that was retired last; ErrNoAgent when there is none.
+func (s *Store) lastRetired(agent wire.Name) (string, error) {
+	names, err := s.root.Names(retiredDir)
+	for _, name := range slices.Backward(names) {
+		stamp, isOfAgent := strings.CutPrefix(name, string(agent)+".")
+		if _, err := time.Parse(retiredStamp, stamp); isOfAgent && err == nil {
+			return path.Join(retiredDir, name), nil
+		}
+	}
+	return "", cmp.Or(err, fmt.Errorf("no retired mailbox of %s: %w", agent, ErrNoAgent))
+}

@@ -1,0 +1,121 @@
+package ptyrun
+
+import (
+	"time"
+
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/watcher"
+	"github.com/agentteammail/atm/wire"
+)
+
+// heard takes in what the watcher tells.
+func (r *runner) heard(e watcher.Entry) {
+	now := r.Now()
+	switch {
+	case e.Message != nil:
+		r.messageArrived(e.Message, now)
+	case e.Event != nil:
+		r.apply(reducer.Input{Now: now, Event: e.Event})
+		r.noteSessionEvent(e.Event)
+		if e.Event.Kind == wire.EventAgain { // the watcher tells of a message once
+			r.messageChanged(e.Event.MessageID())
+		}
+	case e.Err != nil:
+		r.Log.Error("watching", "err", e.Err)
+	}
+}
+
+func (r *runner) messageChanged(id wire.ID) {
+	if it, err := r.Box.Get(id); err == nil {
+		r.messageArrived(it, r.Now())
+	}
+}
+
+func (r *runner) messageArrived(it *mailbox.Item, now time.Time) {
+	mail := mailOf(it)
+	if !r.noteInput(it) || r.Inject == Off || mail.Read && mail.Due.IsZero() {
+		return
+	}
+	if it.Lease != nil && it.Lease.Until.After(now) {
+		mail.Held = it.Lease.Until
+	}
+	r.mailLeft = r.mailLeft || !r.state.HasRoom()
+	if it.Supersedes != "" {
+		if old, err := r.Box.Get(it.Supersedes); err == nil && old.From == it.From {
+			replaced := mailOf(old)
+			replaced.Never = true
+			r.apply(reducer.Input{Now: now, Arrived: replaced})
+		}
+	}
+	r.apply(reducer.Input{Now: now, Arrived: mail})
+}
+
+func mailOf(it *mailbox.Item) *reducer.Mail {
+	return &reducer.Mail{ID: it.ID, Urgent: it.Urgent(), Expires: it.ExpiresAt, Due: it.DueAt, Read: it.State != mailbox.Unread}
+}
+
+// readMailLeft tells the reducer of the mail that it had no room for, now that it has some.
+func (r *runner) readMailLeft() {
+	if !r.mailLeft || !r.state.HasRoom() {
+		return
+	}
+	ids, err := r.Box.UnreadIDs()
+	r.mailLeft = err != nil
+	for _, id := range ids {
+		if r.messageChanged(id); r.mailLeft {
+			return
+		}
+	}
+}
+
+// apply folds an input and begins what it calls for.
+func (r *runner) apply(in reducer.Input) {
+	for _, e := range r.state.Apply(in) {
+		switch e.Do {
+		case reducer.Deliver:
+			r.mail.enqueue(e.IDs)
+		case reducer.Interrupt:
+			r.Log.Info("interrupting for urgent mail", "ids", e.IDs)
+			r.wg.Go(func() { r.interrupt(r.ctx, true) })
+		case reducer.Overdue:
+			select {
+			case r.overdue <- struct{}{}:
+			default:
+			}
+		}
+	}
+	if r.state.Turn().Word() != reducer.WordIdle {
+		r.mail.queue = nil // it will be named again
+	}
+}
+
+// remindEvery is how often overdue answers are looked for. Tests shorten it.
+var remindEvery = time.Minute
+
+// remind sends what is due about answers that are overdue, beside the loop: when the reducer names one, and
+// every minute, since that knows nothing of what was read before the runner began.
+func (r *runner) remind() {
+	for next := checkEvery; r.Overdue != nil; next = remindEvery {
+		select {
+		case <-r.overdue:
+		case <-time.After(next):
+		case <-r.over:
+			return
+		}
+		isIdle, err := ask(r, func() (bool, error) {
+			p := r.prog
+			if r.mail.typing != nil || p == nil || p.driver.Plain { // a shell would run the reminder
+				return false, nil
+			}
+			return r.gate(r.Now()) == control.GateOpen, nil // else a minute later: what was just typed may not show yet
+		})
+		if err != nil {
+			return
+		}
+		if err := r.Overdue(r.ctx, isIdle); err != nil {
+			r.Log.Error("telling of overdue answers", "err", err)
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package backup
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/rootdir"
+	"github.com/agentteammail/atm/wire"
+)
+
+// newTeam makes team main in a root of its own.
+func newTeam(t *testing.T, members ...wire.Name) (*teams.Root, *teams.Team) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "root")
+	_, err := rootdir.Make(path)
+	must(t, err)
+	r, err := teams.Open(rootdir.Found{Path: path}, nil)
+	must(t, err)
+	t.Cleanup(func() { r.Close() })
+	_, err = r.CreateTeam("main")
+	must(t, err)
+	team, err := r.Team("main")
+	must(t, err)
+	for _, m := range members {
+		must(t, team.Create(context.Background(), m))
+	}
+	return r, team
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func post(t *testing.T, team *teams.Team, from, to wire.Name, body string, attachments ...wire.Attachment) wire.ID {
+	t.Helper()
+	m := &wire.Message{ID: wire.NewID(), From: team.Box(from).Address(), To: []wire.Address{team.Box(to).Address()}, Body: body, Attachments: attachments}
+	p := &mailbox.Post{Message: m, To: []*mailbox.Box{team.Box(to)}, Sender: team.Box(from)}
+	mailbox.Deliver(context.Background(), p)
+	must(t, p.Outcomes[0].Err)
+	return m.ID
+}
+
+type onWrite func([]byte) (int, error)
+
+func (f onWrite) Write(p []byte) (int, error) { return f(p) }
+
+// Mail with attachments arrives all the time while a backup is taken: no message in it is
+// without what is attached to it.
+func TestAttachmentsOfWhatArrivesMeanwhile(t *testing.T) {
+	ctx := t.Context()
+	r, team := newTeam(t, "alice", "bob")
+	post(t, team, "alice", "bob", "the first")
+	var file bytes.Buffer
+	sent := 0
+	_, err := Write(ctx, r, onWrite(func(p []byte) (int, error) {
+		if sent++; sent < 60 {
+			a, err := team.Attach("a.txt", strings.NewReader(time.Now().String()))
+			must(t, err)
+			post(t, team, "alice", "bob", "one more", a)
+		}
+		return file.Write(p)
+	}))
+	must(t, err)
+	other, again := newTeam(t)
+	total, err := Restore(ctx, other, &file)
+	must(t, err)
+	if total.Messages < 2 {
+		t.Errorf("%d messages arrived meanwhile: this shows nothing", total.Messages)
+	}
+	_, _, err = again.Box("bob").Walk(ctx, mailbox.Range{Unread: true}, func(it *mailbox.Item) bool {
+		for _, a := range it.Attachments {
+			f, err := again.Attachment(a)
+			must(t, err)
+			f.Close()
+		}
+		return true
+	})
+	must(t, err)
+}
+
+// TestBackupRestore brings back members without mail, retired ones with only
+// read mail, and ones that were retired empty; a second restore changes
+// nothing.
+func TestBackupRestore(t *testing.T) {
+	ctx := context.Background()
+	r, team := newTeam(t, "alice", "bob", "empty", "gone", "bare")
+	unread := post(t, team, "alice", "bob", "unread")
+	read := post(t, team, "alice", "gone", "read")
+	if err := team.Box("gone").MarkRead(ctx, read); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []wire.Name{"gone", "bare"} {
+		if _, err := team.Retire(ctx, n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(team.Box("bob").Path(), "inbox", "note.txt"), []byte("dropped"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var file bytes.Buffer
+	total, err := Write(ctx, r, &file)
+	if err != nil || total.Messages != 2 { // unread, and the drop that was taken in
+		t.Fatal(total, err)
+	}
+
+	again, back := newTeam(t)
+	for round, want := range []int{2, 0} {
+		got, err := Restore(ctx, again, bytes.NewReader(file.Bytes()))
+		if err != nil || got.Messages != want {
+			t.Fatalf("round %d: %+v, %v", round, got, err)
+		}
+	}
+	for _, n := range []wire.Name{"alice", "bob", "empty"} {
+		if !back.Box(n).Exists() {
+			t.Errorf("%s did not come back", n)
+		}
+	}
+	for _, n := range []wire.Name{"gone", "bare"} {
+		if err := back.Store.Restore(ctx, n); err != nil {
+			t.Errorf("%s: %v", n, err)
+		} else if !back.Box(n).Exists() {
+			t.Errorf("%s is back and no agent", n)
+		}
+	}
+	if it, err := back.Box("bob").Get(unread); err != nil || it.State != mailbox.Unread {
+		t.Error(it, err)
+	}
+	if it, err := back.Box("gone").Get(read); err != nil || it.State != mailbox.Done {
+		t.Error(it, err)
+	}
+	old, _ := team.Box("bob").Log().LastSeq()
+	if seq, err := back.Box("bob").Log().LastSeq(); err != nil || seq != old {
+		t.Errorf("event %d, not %d: %v", seq, old, err)
+	}
+}
+
+// A backup has what is taken, unread, and knows which inbox is shared.
+func TestBackupOfTaken(t *testing.T) {
+	ctx := context.Background()
+	r, team := newTeam(t, "alice", "bob", "jobs")
+	if err := team.Box("jobs").Share(); err != nil {
+		t.Fatal(err)
+	}
+	id := post(t, team, "alice", "jobs", "held")
+	_, err := team.Box("jobs").Lease(ctx, team.Box("bob").Address(), time.Minute,
+		func(*mailbox.Item, mailbox.Lease) (bool, error) { return true, nil })
+	must(t, err)
+	var b bytes.Buffer
+	if _, err := Write(ctx, r, &b); err != nil {
+		t.Fatal(err)
+	}
+	other, again := newTeam(t)
+	for range 2 {
+		if _, err := Restore(ctx, other, bytes.NewReader(b.Bytes())); err != nil {
+			t.Fatal(err)
+		}
+		if it, err := again.Box("jobs").Get(id); err != nil || it.State != mailbox.Unread {
+			t.Fatal(it, err)
+		}
+		if shared, err := again.Box("jobs").Shared(); err != nil || !shared {
+			t.Fatal(shared, err)
+		}
+	}
+}

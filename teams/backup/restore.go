@@ -1,0 +1,159 @@
+package backup
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/config"
+	"github.com/agentteammail/atm/teams/rootdir"
+	"github.com/agentteammail/atm/wire"
+)
+
+type restorer struct {
+	ctx     context.Context
+	root    *teams.Root
+	tar     *tar.Reader
+	total   mailbox.Moved
+	hadLogs map[wire.Address]bool // whether a mailbox had events before anything was restored
+}
+
+// Restore brings back what a backup holds. A message whose id is there already stays as
+// it is; an event log is restored only where there is none; any other file only where
+// it is missing. What no backup holds is skipped: whatever the file says, nothing else
+// is written.
+func Restore(ctx context.Context, root *teams.Root, from io.Reader) (mailbox.Moved, error) {
+	r := &restorer{ctx: ctx, root: root, tar: tar.NewReader(from), hadLogs: map[wire.Address]bool{}}
+	h, err := r.tar.Next()
+	if err != nil || h.Name != rootdir.FormatFile {
+		return r.total, fmt.Errorf("not a backup of atm: it does not begin with %s", rootdir.FormatFile)
+	}
+	format, err := io.ReadAll(io.LimitReader(r.tar, 64))
+	if err == nil && strings.TrimSpace(string(format)) != "1" {
+		return r.total, errors.New("the backup was made by a newer atm")
+	}
+	for {
+		h, err := r.tar.Next()
+		if err == io.EOF {
+			return r.total, nil
+		}
+		if err != nil {
+			return r.total, fmt.Errorf("not a backup of atm, or a damaged one: %w", err)
+		}
+		if err := errors.Join(ctx.Err(), r.entry(h)); err != nil {
+			return r.total, fmt.Errorf("restore %s: %w", letter.Escape(h.Name), err)
+		}
+	}
+}
+
+func (r *restorer) entry(h *tar.Header) error {
+	teamName, name, _ := strings.Cut(path.Clean(h.Name), "/")
+	first, below, _ := strings.Cut(name, "/")
+	isAgent := wire.IsName(first)
+	isDir := h.Typeflag == tar.TypeDir && (name == "" || isAgent && below == "" || dirs.MatchString(name))
+	isFile := h.Typeflag == tar.TypeReg && files.MatchString(name)
+	isOurs := wire.IsName(teamName) && (isAgent || name == "" || name == config.File || name[0] == '.')
+	if !isDir && !isFile || !isOurs || !fs.ValidPath(path.Clean(h.Name)) {
+		if h.Typeflag != tar.TypeDir {
+			r.total.Skipped++
+		}
+		return nil
+	}
+	if _, err := r.root.CreateTeam(wire.Name(teamName)); err != nil {
+		return err
+	}
+	t, err := r.root.Team(wire.Name(teamName))
+	switch {
+	case err != nil || name == "":
+		return err
+	case isAgent:
+		return r.member(t, t.Box(wire.Name(first)), below)
+	case isDir:
+		return t.Dir().MkdirAll(name)
+	}
+	return r.file(t, name, r.tar)
+}
+
+// member restores what lies below a mailbox's directory; "": the mailbox.
+func (r *restorer) member(t *teams.Team, box *mailbox.Box, below string) error {
+	err := box.Present()
+	if errors.Is(err, mailbox.ErrNoAgent) {
+		err = t.Create(r.ctx, box.Agent())
+	}
+	if err != nil || below == "" {
+		return err
+	}
+	if m := messages.FindStringSubmatch(below); m != nil && wire.IsID(m[2]) {
+		return r.message(t, box, m[1], m[2])
+	}
+	hadLog, known := r.hadLogs[box.Address()]
+	if !known {
+		seq, err := box.Log().LastSeq()
+		if err != nil {
+			return err
+		}
+		hadLog = seq > 0
+		r.hadLogs[box.Address()] = hadLog
+	}
+	if hadLog && strings.HasPrefix(below, "events/") {
+		return nil
+	}
+	return r.file(t, string(box.Agent())+"/"+below, r.tar)
+}
+
+// message restores a message, or what was to be one to bad. The first generation had
+// messages aside, which are unread.
+func (r *restorer) message(t *teams.Team, box *mailbox.Box, dir, id string) error {
+	data, err := io.ReadAll(io.LimitReader(r.tar, wire.MaxFile+1))
+	if err != nil {
+		return err
+	}
+	if _, err := wire.Decode(data); err != nil {
+		r.total.Skipped++
+		return r.file(t, string(box.Agent())+"/inbox/bad/"+id+".json", bytes.NewReader(data))
+	}
+	dir, _, _ = strings.Cut(dir, "/")
+	state := map[string]mailbox.State{
+		"new": mailbox.Unread, "aside": mailbox.Unread, "cur": mailbox.Owed, "done": mailbox.Done, "withdrawn": mailbox.Withdrawn,
+	}[dir]
+	put, err := box.Put(r.ctx, state, data)
+	if put {
+		r.total.Add(mailbox.Moved{Messages: 1, Bytes: int64(len(data))})
+	} else {
+		r.total.Skipped++
+	}
+	return err
+}
+
+// file writes a file below a team unless it is there.
+func (r *restorer) file(t *teams.Team, name string, from io.Reader) error {
+	if there, err := t.Dir().Exists(name); there || err != nil {
+		return err
+	}
+	dir := path.Dir(name)
+	if err := t.Dir().MkdirAll(dir); err != nil {
+		return err
+	}
+	temp := dir + "/.restoring." + string(wire.NewID()) + ".tmp"
+	err := t.Dir().CreateFrom(temp, func(w io.Writer) error {
+		_, err := io.Copy(w, from)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer t.Dir().Remove(temp)
+	if err := t.Dir().Link(temp, name); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return t.Dir().Sync(dir)
+}

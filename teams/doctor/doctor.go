@@ -1,0 +1,217 @@
+// Package doctor looks for what is wrong in a root, and names the command that mends it.
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/config"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/teams/rootdir"
+	"github.com/agentteammail/atm/watcher"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Check is one finding of the doctor.
+type Check struct {
+	Code     string `json:"code"`     // stable
+	Severity string `json:"severity"` // ok, info, warning, error
+	Message  string `json:"message"`
+	Fix      string `json:"fix,omitempty"` // a command that mends it
+}
+
+// Wrong reports whether the finding is something to mend.
+func (c Check) Wrong() bool { return c.Severity == "warning" || c.Severity == "error" }
+
+// fileSystem is what the system tells of a file system.
+type fileSystem struct {
+	remote     string // its kind, if others than this kernel may change it
+	isReadOnly bool
+	free       *uint64 // bytes that this user may still fill; nil: not known
+}
+
+const lowDisk = 64 << 20 // bytes free below which the doctor warns
+
+// doctor collects the findings about a root.
+type doctor struct {
+	ctx    context.Context
+	root   *teams.Root
+	place  rootdir.Place
+	fix    bool
+	disk   fileSystem
+	others []*teams.Root // above this one and below
+	checks []Check
+}
+
+// Examine looks at everything in the root and changes nothing, unless fix is set:
+// then it mends what can be mended without losing anything, and says so.
+func Examine(ctx context.Context, r *teams.Root, p rootdir.Place, fix bool) []Check {
+	d := &doctor{ctx: ctx, root: r, place: p, fix: fix, disk: fileSystemAt(r.Path)}
+	for _, found := range rootdir.Nearby(p, r.Path) {
+		if other, err := teams.Open(found, nil); err == nil {
+			d.others = append(d.others, other)
+			defer other.Close()
+		}
+	}
+	d.checkRoot()
+	d.checkFileSystem()
+	d.checkDirectories()
+	names, err := r.Teams()
+	if err != nil {
+		d.add("root.unreadable", "error", "", "%v", err)
+	} else if len(names) == 0 {
+		d.add("team.none", "warning", "atm init alice bob", "the root has no team")
+	}
+	for _, n := range names {
+		t, err := r.Team(n)
+		if err != nil {
+			d.add("team.unreadable", "error", "", "team %s: %v", n, err)
+			continue
+		}
+		d.checkAgents(t)
+		d.checkConfig(t)
+		d.checkSessions(t)
+		d.checkMembers(t)
+	}
+	return d.checks
+}
+
+// add adds a finding. What came from outside is escaped.
+func (d *doctor) add(code, severity, fix, format string, args ...any) {
+	d.checks = append(d.checks, Check{code, severity, letter.Escape(fmt.Sprintf(format, args...)), fix})
+}
+
+func (d *doctor) checkRoot() {
+	d.add("root", "ok", "", "root %s (%s)", d.root.Path, d.root.Source)
+	if why := rootdir.Distrust(d.root.Path, d.place.UID, false); why != "" {
+		d.add("root.shared", "warning", "chmod go-w "+policy.Quote(d.root.Path), "the root is %s", why)
+	}
+	if !d.root.Accepted {
+		d.add("root.unaccepted", "warning", "atm init --root "+policy.Quote(d.root.Path),
+			"nobody here made or accepted this root: nothing is started or handed over from it")
+	}
+}
+
+func (d *doctor) checkFileSystem() {
+	if d.disk.remote != "" {
+		d.add("fs.remote", "warning", "atm backup root.tar",
+			"the root lies on %s: locks and events do not reach other machines; restore the backup to a local disk", d.disk.remote)
+	} else if err := watcher.Probe(d.root.Path); err != nil {
+		d.add("fs.no_events", "warning", "", "the kernel does not report changes (%v): what waits looks every second", err)
+	}
+	if d.disk.isReadOnly {
+		d.add("disk.read_only", "error", "", "the file system of %s is read-only: mail can be looked at, not sent or marked", d.root.Path)
+	}
+	if free := d.disk.free; free != nil && *free < lowDisk {
+		d.add("disk.low", "warning", "", "%s free: atm moves old mail to the archive, but deletes none", letter.Size(int64(*free)))
+	}
+}
+
+// checkDirectories reports what looks like a team in the root and is none.
+func (d *doctor) checkDirectories() {
+	dir := d.root.Dir()
+	names, _ := dir.Names(".")
+	for _, n := range names {
+		inner, _ := dir.Names(n)
+		hasMailbox := slices.ContainsFunc(inner, func(a string) bool { return dir.IsDir(n+"/"+a+"/inbox/new") == nil })
+		if has, err := dir.Exists(n + "/.locks"); !wire.IsName(n) || has || err != nil || !hasMailbox {
+			continue
+		}
+		if d.fix && dir.Mkdir(n+"/.locks") == nil {
+			d.add("team.locks", "ok", "", "%s is a team again: its .locks was missing", n)
+		} else {
+			d.add("team.locks", "error", "atm doctor --fix", "%s holds mailboxes and no .locks, and so is no team", n)
+		}
+	}
+}
+
+// checkAgents reports what lies where a member's directory would, and is none.
+func (d *doctor) checkAgents(t *teams.Team) {
+	names, _ := t.Dir().Names(".")
+	for _, n := range names {
+		info, err := t.Dir().Lstat(n)
+		if err != nil || strings.HasPrefix(n, "team.toml") || strings.HasPrefix(n, ".") || strings.HasSuffix(n, "~") {
+			continue
+		}
+		if info.Mode().IsRegular() {
+			d.add("drop.misplaced", "warning", "", "%s in team %s lies where nobody looks for mail", n, t.Name)
+			continue
+		}
+		if !wire.IsName(n) {
+			d.add("agent.broken", "warning", "", "%s in team %s is no name of an agent", n, t.Name)
+			continue
+		}
+		present := t.Box(wire.Name(n)).Present()
+		if !info.IsDir() {
+			d.add("agent.link", "error", "", "%s in team %s is a symbolic link: links are not followed", n, t.Name)
+		} else if errors.Is(present, mailbox.ErrNoAgent) {
+			d.add("agent.broken", "error", "atm team add "+n, "%s in team %s has no inbox/new and is no agent", n, t.Name)
+		} else if present != nil {
+			d.add("agent.not_a_directory", "error", "", "%s in team %s: %v", n, t.Name, present)
+		}
+	}
+}
+
+// checkConfig reports every mistake in team.toml, and what it and the team
+// disagree about.
+func (d *doctor) checkConfig(t *teams.Team) {
+	c, err := t.Config()
+	mistakes := missingDirectories(t, c)
+	if wrong, ok := errors.AsType[*config.Error](err); ok {
+		mistakes = append(wrong.Mistakes, mistakes...)
+	} else if err != nil {
+		d.add("team.toml", "error", "", "team %s: %v", t.Name, err)
+	}
+	for _, m := range mistakes {
+		d.add("team.toml", "error", "", "team %s: team.toml, %s", t.Name, m)
+	}
+	if has, _ := t.Dir().Exists(config.File); has && err == nil && len(mistakes) == 0 {
+		d.add("team.toml", "ok", "", "team %s: team.toml is in order: %d members, %d rules", t.Name, len(c.Members), len(c.Rules))
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Members)) {
+		if t.Box(name).Present() != nil {
+			d.add("team.toml.member", "info", "atm team add "+string(name),
+				"team %s: team.toml names %s, and there is no such mailbox yet", t.Name, name)
+		}
+	}
+	trees, _ := t.Dir().Names(teams.WorktreesDir)
+	for _, n := range trees {
+		if at := teams.WorktreesDir + "/" + n; err == nil && !c.Members[wire.Name(n)].Worktree {
+			d.add("worktree.left", "info", "git worktree remove "+policy.Quote(t.Dir().Join(at)),
+				"team %s: %s is still there, and team.toml gives %s no worktree", t.Name, at, n)
+		}
+	}
+}
+
+// missingDirectories reports members whose directory or repository is not there. That
+// keeps only these members from being started.
+func missingDirectories(t *teams.Team, c *config.Config) (mistakes []config.Mistake) {
+	data, _ := t.Dir().ReadFile(config.File, config.MaxSize)
+	lines := config.FindLines(data)
+	for n, m := range c.Members {
+		if key, err := t.CheckDirectory(n, m); err != nil {
+			line := lines.Of(fmt.Sprintf("members.%s.%s", n, key))
+			mistakes = append(mistakes, config.Mistake{Line: line, Text: err.Error()})
+		}
+	}
+	slices.SortFunc(mistakes, func(a, b config.Mistake) int { return a.Line - b.Line })
+	return mistakes
+}
+
+// checkSessions reports files under the names of sessions that hold none.
+func (d *doctor) checkSessions(t *teams.Team) {
+	_, spoilt, err := t.Sessions().List()
+	if err != nil {
+		d.add("session.unreadable", "error", "", "team %s: sessions: %v", t.Name, err)
+	}
+	for _, file := range spoilt {
+		d.add("session.spoilt", "error", "mv "+policy.Quote(file.Path)+" .", "team %s: %v", t.Name, file)
+	}
+}

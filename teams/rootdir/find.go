@@ -1,0 +1,372 @@
+// Package rootdir finds the directory that holds the teams, makes one, and tells one
+// that this user named, made or accepted from one that merely lies there, as in a
+// cloned repository.
+//
+//	<root>/FORMAT                          "1": this makes a directory a root
+//	<state>/roots/<sha256 of path>.json    that this user made or accepted the root
+//
+// Nothing here reads the environment or flags. What is returned, errors too, may hold
+// names that somebody else chose: escape them before a terminal shows them.
+package rootdir
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/teams/git"
+)
+
+// FormatFile makes a directory a root; rootName is what a root is called where it is
+// found by search.
+const (
+	FormatFile = "FORMAT"
+	rootName   = ".atm"
+)
+
+// The sources of a root, as people read them.
+const (
+	FromFlag         = "--root"
+	FromEnv          = "ATM_ROOT"
+	FromAbove        = "found above"
+	FromMainWorktree = "main worktree"
+	FromHome         = "home"
+)
+
+// Place is what a command knows of its surroundings.
+type Place struct {
+	Flag, Env string // --root and ATM_ROOT; "" is not given
+	Dir       string // the working directory, absolute
+	Home      string // "" is none
+	State     string // the user's state directory for atm; "" is none
+	UID       int    // -1 where the system has none: then nobody is distrusted
+}
+
+// Found is a root and how it was found.
+type Found struct {
+	Path     string // absolute, without symbolic links
+	Source   string // FromFlag and its like
+	Accepted bool   // named by flag or environment, or made or accepted by this user
+}
+
+// ErrNoRoot says that there is no root; ErrUntrusted that a place is not safe to make
+// one in.
+var (
+	ErrNoRoot    = errors.New("no root found")
+	ErrUntrusted = errors.New("is not to be trusted")
+)
+
+// NoRootError is for a root that was named and is none. It is an ErrNoRoot.
+type NoRootError struct{ Path, Source, why string }
+
+func (e *NoRootError) Error() string {
+	return fmt.Sprintf("no root at %s, named by %s: %s", e.Path, e.Source, e.why)
+}
+
+func (e *NoRootError) Unwrap() error { return ErrNoRoot }
+
+// FormatError is for a root whose FORMAT this program does not know.
+type FormatError struct{ error }
+
+// hasFormat reports whether dir has a file FORMAT, which makes it a root. A
+// FORMAT that does not say 1 is a FormatError.
+func hasFormat(dir string) (bool, error) {
+	d, err := durable.Open(dir, nil)
+	if isAbsent(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer d.Close()
+	data, err := d.ReadFile(FormatFile, 20)
+	if isAbsent(err) || errors.Is(err, durable.ErrNotRegular) {
+		return false, nil
+	}
+	format := strings.TrimSpace(string(data))
+	if errors.Is(err, durable.ErrTooLarge) {
+		format, err = "…", nil
+	}
+	if n, bad := strconv.Atoi(format); bad == nil && n > 1 {
+		err = FormatError{fmt.Errorf("the root %s has format %s, newer than this atm knows (1): upgrade atm", dir, format)}
+	} else if err == nil && format != "1" {
+		err = FormatError{fmt.Errorf("the root %s has a FORMAT that says %q, not 1", dir, format)}
+	}
+	return true, err
+}
+
+// Find finds the root: the named one, else the nearest .atm from the working
+// directory upwards, where a linked worktree begins also at the top of the main
+// worktree, else ~/.atm.
+//
+// A named root is taken or refused (*NoRootError). One found by search must also
+// be ours alone; passed says, in a sentence each, which were passed over and
+// why. Without any the error is ErrNoRoot. A FormatError ends the search: going
+// on to the next root would put mail where nobody looks for it.
+func Find(p Place) (f Found, passed []string, err error) {
+	dir, err := physical(p.Dir)
+	if err != nil {
+		return Found{}, nil, err
+	}
+	path, source, err := p.named(dir)
+	if source == "" {
+		return p.search(dir, false)
+	}
+	if err != nil {
+		return Found{}, nil, err
+	}
+	ok, err := hasFormat(path)
+	if _, missing := os.Stat(path); isAbsent(missing) {
+		err = &NoRootError{path, source, "it does not exist"}
+	} else if err == nil && !ok {
+		err = &NoRootError{path, source, "it has no file FORMAT"}
+	}
+	return Found{Path: path, Source: source, Accepted: true}, nil, err
+}
+
+// named is the root that the flag or the environment names, without symbolic links as
+// far as there is something; source is "" where neither does.
+func (p Place) named(dir string) (path, source string, err error) {
+	name := cmp.Or(p.Flag, p.Env)
+	if name == "" {
+		return "", "", nil
+	}
+	if source = FromEnv; p.Flag != "" {
+		source = FromFlag
+	}
+	if !filepath.IsAbs(name) {
+		if dir == "" {
+			return "", source, fmt.Errorf("%s is relative, and there is no working directory", name)
+		}
+		name = dir + string(filepath.Separator) + name // not cleaned: links are resolved before ".."
+	}
+	path, err = filepath.EvalSymlinks(name)
+	if isAbsent(err) {
+		parent, base := filepath.Split(strings.TrimRight(name, string(filepath.Separator)))
+		if real, err := filepath.EvalSymlinks(parent); err == nil && base != ".." {
+			parent = real
+		}
+		return filepath.Join(parent, base), source, nil
+	}
+	if info, e := os.Stat(path); e == nil && !info.IsDir() {
+		err = &NoRootError{path, source, "it is no directory"}
+	}
+	return path, source, err
+}
+
+// candidates are the places where a root is looked for from dir, a physical path, and
+// what finding one there is called.
+func (p Place) candidates(dir string) iter.Seq2[string, string] {
+	home, _ := filepath.EvalSymlinks(p.Home)
+	return func(yield func(path, source string) bool) {
+		seen := map[string]bool{"": true}
+		try := func(dir, source string) bool {
+			if seen[dir] {
+				return true
+			}
+			if seen[dir] = true; dir == home {
+				source = FromHome
+			}
+			return yield(filepath.Join(dir, rootName), source)
+		}
+		for up, at := dir, ""; at != up; up = filepath.Dir(at) {
+			at = up
+			c, _ := git.At(at)
+			if !try(at, FromAbove) || !try(c.Main, FromMainWorktree) {
+				return
+			}
+		}
+		try(home, FromHome)
+	}
+}
+
+// search looks for a root from dir upwards, and at home. For init, home does not
+// count, and neither does what only acceptance can mend: to init is to accept.
+func (p Place) search(dir string, forInit bool) (_ Found, passed []string, _ error) {
+	for path, source := range p.candidates(dir) {
+		info, err := os.Lstat(path)
+		if err != nil || !info.IsDir() && info.Mode()&fs.ModeSymlink == 0 || forInit && source == FromHome {
+			continue
+		}
+		f := Found{Path: path, Source: source, Accepted: Accepted(p, path)}
+		isRoot, err := hasFormat(path)
+		why := Distrust(path, p.UID, !f.Accepted && !forInit)
+		if why == "" && err == nil && !isRoot {
+			why = "it has no file FORMAT, so it is no root"
+		}
+		if why == "" {
+			return f, passed, err
+		}
+		passed = append(passed, "passed over "+path+": "+why)
+	}
+	if dir == "" {
+		return Found{}, passed, ErrNoRoot
+	}
+	return Found{}, passed, fmt.Errorf("%w from %s upwards", ErrNoRoot, dir)
+}
+
+// InitDir says where `atm init` makes the root, or finds it. A named one is
+// where it is named; here asks for one in the working directory; else it is the
+// root found above, not at home, even if this user has not accepted it yet; else
+// the top of the main worktree of the git repository; else the working
+// directory. why says which of these it was. A place taken by what cannot be
+// trusted is ErrUntrusted.
+func InitDir(p Place, here bool) (dir, why string, err error) {
+	wd, err := physical(p.Dir)
+	if err != nil {
+		return "", "", err
+	}
+	dir, source, err := p.named(wd)
+	if source != "" {
+		if err == nil {
+			_, err = hasFormat(dir)
+		}
+		return dir, "named by " + source, err
+	}
+	if wd == "" {
+		return "", "", errors.New("make a root: there is no working directory")
+	}
+	top, why := wd, "in this directory"
+	if !here {
+		f, _, err := p.search(wd, true)
+		if err == nil {
+			return f.Path, strings.Replace(f.Source, FromMainWorktree, "found in the main worktree", 1), nil
+		}
+		if !errors.Is(err, ErrNoRoot) {
+			return "", "", err
+		}
+		if c, ok := git.Nearest(wd); ok && c.Main != "" {
+			top, why = c.Main, "at the top of the main worktree"
+		} else if ok {
+			top, why = c.Top, "at the top of this worktree: no main worktree is to be found"
+		}
+	}
+	dir = filepath.Join(top, rootName)
+	return dir, why, p.mayMake(dir)
+}
+
+// mayMake refuses what init must not put a root into: a link, a file, a
+// directory of somebody else's.
+func (p Place) mayMake(dir string) error {
+	info, err := os.Stat(dir)
+	if isAbsent(err) {
+		return nil
+	}
+	if err != nil || !info.IsDir() {
+		return fmt.Errorf("make a root: %s is no directory", dir)
+	}
+	if why := Distrust(dir, p.UID, false); why != "" {
+		return fmt.Errorf("%s %w: %s", dir, ErrUntrusted, why)
+	}
+	_, err = hasFormat(dir)
+	return err
+}
+
+// Make makes a root at path unless there is one, and reports whether it did: under
+// another name, renamed into place, so that nobody sees half of one. A directory that
+// is there becomes a root by its FORMAT.
+func Make(path string) (made bool, err error) {
+	if has, err := hasFormat(path); has || err != nil {
+		return false, err
+	}
+	dir, name := filepath.Split(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return false, err
+	}
+	d, err := durable.Open(dir, nil)
+	if err != nil {
+		return false, err
+	}
+	defer d.Close()
+	build := name
+	if there, _ := d.Exists(name); !there {
+		build = "." + name + ".making"
+		defer os.RemoveAll(d.Join(build)) // when somebody else was quicker
+		err = d.Mkdir(build)
+	} else if has, err := hasFormat(path); has || err != nil {
+		return false, err
+	}
+	if err == nil {
+		err = os.Chmod(d.Join(build), 0o700) // whatever the directory above is open to
+	}
+	if err == nil {
+		err = d.Replace(build+"/"+FormatFile, []byte("1\n"), true)
+	}
+	if err == nil && build != name {
+		err = d.Move(build, name)
+	}
+	if err == nil {
+		return true, d.Sync(".")
+	}
+	if has, _ := hasFormat(path); has {
+		return false, nil
+	}
+	return false, err
+}
+
+// physical resolves the working directory; "" stays "".
+func physical(dir string) (string, error) {
+	if dir == "" {
+		return "", nil
+	}
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return "", fmt.Errorf("look at the working directory: %w", err)
+	}
+	return real, nil
+}
+
+// isAbsent reports whether err says that there is no such file.
+func isAbsent(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+}
+
+// Nearby are the other roots above the directory that holds a root, at home, and below it,
+// as far as they are trusted: mail for somebody here may have been sent there.
+func Nearby(p Place, root string) (out []Found) {
+	top := filepath.Dir(root)
+	add := func(path, source string) {
+		ok, err := hasFormat(path)
+		if path != root && ok && err == nil && Distrust(path, p.UID, !Accepted(p, path)) == "" {
+			out = append(out, Found{Path: path, Source: source})
+		}
+	}
+	for path, source := range p.candidates(top) {
+		add(path, source)
+	}
+	if home, _ := filepath.EvalSymlinks(p.Home); top == home {
+		return out // what lies below has roots of its own
+	}
+	dirs := 0
+	filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !e.IsDir() || path == top {
+			return nil
+		}
+		if dirs++; dirs > maxBelow {
+			return fs.SkipAll
+		}
+		if e.Name() == rootName {
+			add(path, "found below")
+		}
+		rel, _ := filepath.Rel(top, path)
+		if strings.HasPrefix(e.Name(), ".") || e.Name() == "node_modules" || strings.Count(rel, string(filepath.Separator)) >= maxDepth {
+			return fs.SkipDir
+		}
+		return nil
+	})
+	return out
+}
+
+// How far Nearby looks downwards.
+const (
+	maxDepth = 4
+	maxBelow = 5000 // directories
+)

@@ -1,0 +1,50 @@
+package teams
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/teams/rootdir"
+	"github.com/agentteammail/atm/wire"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func newRoot(t *testing.T) *Root {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "root")
+	_, err := rootdir.Make(path)
+	must(t, err)
+	r, err := Open(rootdir.Found{Path: path, Source: rootdir.FromFlag, Accepted: true}, nil)
+	must(t, err)
+	t.Cleanup(func() { r.Close() })
+	return r
+}
+
+func newTeam(t *testing.T, r *Root, members ...wire.Name) *Team {
+	t.Helper()
+	_, err := r.CreateTeam("main")
+	must(t, err)
+	team, err := r.Team("main")
+	must(t, err)
+	for _, m := range members {
+		must(t, team.Create(context.Background(), m))
+	}
+	return team
+}
+
+func post(t *testing.T, team *Team, from, to wire.Name, body string) wire.ID {
+	t.Helper()
+	m := &wire.Message{ID: wire.NewID(), From: wire.Address{Agent: from, Team: team.Name}, To: []wire.Address{{Agent: to, Team: team.Name}}, Body: body}
+	p := &mailbox.Post{Message: m, To: []*mailbox.Box{team.Box(to)}, Sender: team.Box(from)}
+	mailbox.Deliver(context.Background(), p)
+	must(t, p.Outcomes[0].Err)
+	return m.ID
+}
