@@ -39,6 +39,9 @@ func Run(version string, words []string) int {
 		if code, found := runExternal(name, slices.Delete(slices.Clone(words), line.Unknown, line.Unknown+1)); found {
 			return code
 		}
+		if rest := words[line.Unknown+1:]; len(rest) > 0 && command.Meant(name+" "+rest[0]) != "" {
+			name += " " + rest[0]
+		}
 		err = unknownVerb(app, name)
 	}
 	c := newContext(app, line)
@@ -98,8 +101,9 @@ func newApp(version string) *cli.App {
 			&cli.StringFlag{Name: "team", Usage: "the team `NAME`"},
 			&cli.StringFlag{Name: "as", Usage: "your `NAME`"},
 			&cli.BoolFlag{Name: "json", Usage: "one JSON document on stdout"},
-			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "errors only"},
+			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q", "silent"}, Usage: "errors only"},
 			command.DurationFlag("lock-timeout", 5e9, "wait for a lock at most `D` (default 5s)"),
+			&cli.BoolFlag{Name: "yes", Aliases: []string{"y", "non-interactive"}, Hidden: true}, // atm never asks
 			&cli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "the help page"},
 			&cli.BoolFlag{Name: "version", Aliases: []string{"v", "V"}, Usage: "the version"},
 		},

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	_ "embed"
 	"slices"
 	"strings"
@@ -115,6 +116,10 @@ func Parse(app *cli.App, words []string) (*Line, error) {
 		end++
 	}
 	l.Words = append(l.Words, words[end:]...)
+	isListing := len(l.Words) > 0 && slices.Contains(listing, l.Words[0])
+	if kinds := l.Kinds(); isListing && l.Command != nil && len(l.Words) > len(kinds) && !strings.Contains(l.Command.ArgsUsage, "…") {
+		l.Words = l.Words[1:] // pending list, thread show ID
+	}
 	err := l.fill(named)
 	l.Args = slices.Concat([]string{app.Name}, l.Global, path, flags, []string{"--"}, l.Words)
 	l.JSON = slices.Contains(l.Global, "--json=true")
@@ -132,10 +137,23 @@ var nouns = map[string]string{
 	"events": "events", "sessions": "session", "approvals": "pending", "permissions": "pending",
 }
 
-// verbFirst takes such a noun off a command line.
+// listing are verbs that stand beside a noun and say no more than it does.
+var listing = []string{"list", "ls", "get", "show", "describe"}
+
+// phrases are words that plainly mean a verb with something behind it.
+var phrases = map[string]string{
+	"add": "team add", "teams": "team ls", "new-session": "session new", "broadcast": "send all", "announce": "send all",
+	"reply-all": "reply --all", "sent": "ls --sent", "outbox": "ls --sent", "count": "ls --count", "next": "read --limit 1", "pop": "read --limit 1",
+	"wait-reply": "wait --reply", "wait-idle": "wait --idle", "log": "watch --since 1h --no-follow", "logs": "watch --since 1h --no-follow",
+}
+
+// verbFirst puts the words of the verb first, and takes such a noun off.
 func verbFirst(app *cli.App, words []string) []string {
 	if len(words) == 0 {
 		return words
+	}
+	if phrase := phrases[words[0]]; phrase != "" {
+		return append(strings.Fields(phrase), words[1:]...)
 	}
 	first, isSplit := strings.ReplaceAll(words[0], "_", "-"), false
 	if verb, noun, _ := strings.Cut(first, "-"); app.Command(first) == nil && app.Command(verb) != nil && nouns[noun] != "" {
@@ -144,14 +162,14 @@ func verbFirst(app *cli.App, words []string) []string {
 	if len(words) == 1 {
 		return words
 	}
-	isList := slices.Contains([]string{"list", "ls", "get", "show", "describe"}, words[0])
-	switch verb, team := nouns[words[1]], app.Command("team"); {
+	isList := slices.Contains(listing, words[0])
+	switch verb, sub := nouns[words[1]], app.Command("team").Command(words[1]); {
 	case isList && verb != "":
 		return append([]string{verb}, words[2:]...)
 	case isSplit && verb == "ls":
 		return append(words[:1], words[2:]...)
 	case nouns[words[0]] == "ls" && app.Command(words[1]) != nil,
-		strings.HasPrefix(words[0], "agent") && team.Command(words[1]) == nil && app.Command(words[1]) != nil:
+		strings.HasPrefix(words[0], "agent") && app.Command(words[1]) != nil && (sub == nil || sub.Hidden):
 		return words[1:]
 	}
 	return words
@@ -323,12 +341,15 @@ func (l *Line) checkWords() error {
 	}
 	word := l.Words[most]
 	e := Usage("%q is one argument too many for %s", clipped(word), name).WithHint("%s --help", name)
-	if hint := Meant(l.Command.Name + " " + word); hint != "" {
-		return e.WithHint("%s", hint)
-	}
 	var subs []string
 	for _, sub := range l.Command.VisibleCommands() {
 		subs = append(subs, sub.Name)
+	}
+	if len(subs) > 0 {
+		e = Usage("unknown command \"%s %s\"", l.Command.Name, clipped(word)).WithHint("%s %s; one agent: atm status NAME", name, strings.Join(subs, "|"))
+	}
+	if hint := Meant(l.Command.Name + " " + word); hint != "" {
+		return e.WithHint("%s", hint)
 	}
 	if near, ok := Nearest(word, subs); ok {
 		e.WithHint("did you mean \"%s %s\"?", name, near).WithCandidates(near)
@@ -346,10 +367,13 @@ func Example(c *cli.Command) string {
 func UsageError(c *cli.Context, err error, _ bool) error {
 	name, isUnknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
 	if !isUnknown {
-		return Usage("%s", strings.Replace(err.Error(), "flag -", "--", 1))
+		said := strings.Replace(err.Error(), "flag -", "--", 1)
+		_, flag, _ := strings.Cut(said, "for ")
+		flag, _, _ = strings.Cut(flag, ":")
+		return Usage("%s", said).WithHint("%s", cmp.Or(Meant(c.Command.Name+" "+flag), c.Command.HelpName+" --help"))
 	}
 	e := Usage("unknown flag %s for %s", dashed(clipped(name)), c.Command.HelpName)
-	if hint := Meant(c.Command.Name + " " + dashed(name)); hint != "" {
+	if hint := cmp.Or(Meant(c.Command.Name+" "+dashed(name)), Meant(dashed(name))); hint != "" {
 		return e.WithHint("%s", hint)
 	}
 	var known []string
@@ -404,12 +428,14 @@ func dashed(name string) string {
 func clipped(s string) string { return letter.Clip(s, 40) }
 
 // Nearest is the known word that was probably meant: the one with the fewest slips of
-// the fingers, case aside; one slip for every three letters, at most three.
+// the fingers, case aside; one slip for every three letters, at most three, and one only
+// where the first letter is another.
 func Nearest(word string, known []string) (string, bool) {
 	best, fewest := "", 4
 	for _, name := range known {
 		n := slips(strings.ToLower(word), strings.ToLower(name))
-		if n < fewest && n <= max(len(word), len(name))/3 {
+		isAlike := n < 2 || strings.EqualFold(word[:min(1, len(word))], name[:1])
+		if isAlike && n < fewest && n <= max(len(word), len(name))/3 {
 			best, fewest = name, n
 		}
 	}

@@ -24,7 +24,7 @@ var gcCommand = &cli.Command{
 	UsageText:   "atm gc --dry-run\natm gc --keep 7d",
 	Description: "Never unread, never owed; nothing is deleted. Whole days only.",
 	Flags: []cli.Flag{
-		command.DurationFlag("keep", 30*24*time.Hour, "what is younger than `D` stays (default 30d)"),
+		command.DurationFlag("keep", 30*24*time.Hour, "what is younger than `D` stays (default 30d)", "older-than"),
 		&cli.UintFlag{Name: "keep-last", Value: 100, Usage: "the newest `N` of an inbox stay (default 100)"},
 		&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "count only: the same totals"},
 	},
@@ -53,7 +53,7 @@ var gcCommand = &cli.Command{
 }
 
 var backupCommand = &cli.Command{
-	Name: "backup", ArgsUsage: "FILE", Usage: "the whole root in one file",
+	Name: "backup", Aliases: []string{"export"}, ArgsUsage: "FILE", Usage: "the whole root in one file",
 	UsageText:   "atm backup atm-2026-05-01.tar",
 	Description: "May be taken while others send. A file that is there is not replaced.",
 	Action:      command.With(command.OpenRoot, runBackup),

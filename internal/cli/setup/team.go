@@ -22,7 +22,7 @@ import (
 )
 
 var teamCommand = &cli.Command{
-	Name: "team", Usage: "who is busy, idle, blocked, off, and what is waiting for them",
+	Name: "team", Aliases: []string{"members", "agents", "agent", "users", "who", "ps"}, Usage: "who is busy, idle, blocked, off, and what is waiting for them",
 	UsageText: "atm team\natm team --watch\natm team add carol",
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "watch", Aliases: []string{"w", "follow", "f"}, Usage: "repaint; q leaves"},
@@ -220,7 +220,7 @@ func teamRestore(c *cli.Context, s *command.Scope) error {
 }
 
 var statusCommand = &cli.Command{
-	Name: "status", ArgsUsage: "[AGENT]", Usage: "one agent in full, and the evidence",
+	Name: "status", Aliases: []string{"describe", "whois"}, ArgsUsage: "[AGENT]", Usage: "one agent in full, and the evidence",
 	UsageText: "atm status bob\natm status bob --json\natm status --all --as-wire missiond",
 	Flags: []cli.Flag{
 		&cli.StringFlag{Name: "as-wire", Usage: "as the PTY manager `missiond` writes it"},
