@@ -46,7 +46,7 @@ func Run(version string, words []string) int {
 	}
 	c := newContext(app, line)
 	if err == nil && line.Help {
-		err = printHelp(app, line.Command)
+		err = printHelp(c, helpPage(line.Command))
 	} else if err == nil {
 		err = app.RunContext(context.Background(), line.Args)
 	}

@@ -28,7 +28,7 @@ var completionCommand = &cli.Command{
 		if err != nil {
 			return command.Usage("no completion for %q", c.Args().First()).WithHint("atm completion bash, zsh, fish or powershell")
 		}
-		_, err = os.Stdout.Write(script)
+		_, err = os.Stdout.Write(script) // also with --json: a shell reads it
 		return err
 	},
 }

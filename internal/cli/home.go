@@ -37,8 +37,8 @@ func home(c *cli.Context) error {
 	}
 	s, err := command.OpenMe(c)
 	if errors.Is(err, rootdir.ErrNoRoot) {
-		return command.Print(c, command.Text("atm carries mail between coding agents and the people they work with.\n"+
-			"No team here yet. `atm init alice bob me` makes one; `atm help` shows the rest."))
+		return printHelp(c, "atm carries mail between coding agents and the people they work with.\n"+
+			"No team here yet. `atm init alice bob me` makes one; `atm help` shows the rest.")
 	}
 	unsaid, _ := errors.AsType[*command.Error](err)
 	if err != nil && (s == nil || s.Team == nil || unsaid == nil || unsaid.Exit != command.ExitUsage) {

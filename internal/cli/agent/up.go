@@ -214,7 +214,7 @@ func down(c *cli.Context, s *command.Scope) error {
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	stopped, err := stopAll(ctx, c, s, names, isNamed)
+	stopped, err := stopAll(ctx, c, s, names, isNamed || c.Bool("json"))
 	if err == nil && stopped == 0 && !isNamed {
 		command.Warn(c, "nobody of team %s was running", s.Team.Name)
 	}
