@@ -21,16 +21,16 @@ var lsCommand = &cli.Command{
 	UsageText:   "atm ls\natm ls --owed\natm ls bob\natm ls --sent --owed",
 	Description: "Marks nothing. Unread and owed: oldest first; done and sent: newest first.",
 	Flags: []cli.Flag{
-		&cli.BoolFlag{Name: "owed", Usage: "read, an ack still owed"},
+		&cli.BoolFlag{Name: "owed", Aliases: []string{"unacked"}, Usage: "read, an ack still owed"},
 		&cli.BoolFlag{Name: "done", Aliases: []string{"read"}, Usage: "read ones, with nothing owed"},
 		&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "unread, owed and done"},
 		&cli.BoolFlag{Name: "bad", Usage: "files that are not messages"},
 		&cli.BoolFlag{Name: "sent", Usage: "what you sent, and what became of it"},
-		&cli.StringFlag{Name: "from", Usage: "from this `NAME`"},
+		&cli.StringFlag{Name: "from", Aliases: []string{"sender"}, Usage: "from this `NAME`"},
 		&cli.StringFlag{Name: "since", Usage: "not older than `D`: 2h, 7d, a date"},
 		limitFlag(),
 		&cli.BoolFlag{Name: "count", Usage: "only how many"},
-		&cli.StringFlag{Name: "agent", Hidden: true}, hidden("unread", "new", "l"),
+		hidden("unread", "new", "l", "mine", "pending"),
 	},
 	Action: command.With(command.OpenMeIfSaid, ls),
 }
@@ -39,7 +39,7 @@ func ls(c *cli.Context, s *command.Scope) error {
 	if err := command.NotBoth(c, "all bad sent"); err != nil {
 		return err
 	}
-	box, err := s.MemberOrMe(cmp.Or(c.Args().First(), c.String("agent")))
+	box, err := s.MemberOrMe(c.Args().First())
 	if err != nil {
 		return err
 	}
