@@ -77,6 +77,9 @@ func (b *Box) Match(f wire.Fragment) (found []wire.ID, err error) {
 		found = append(found, slices.DeleteFunc(ids, func(id wire.ID) bool { return !f.Matches(id) })...)
 		return len(found) == 0 || p.state == Unread
 	}, inOrder...)
+	if len(found) > 0 {
+		err = nil // a place that cannot be read does not hide it
+	}
 	slices.Sort(found)
 	return found, err
 }
@@ -100,27 +103,25 @@ var inOrder = []Range{
 	{Unread: true, Owed: true}, {Done: true, Newest: true}, {Withdrawn: true}, {Archive: true, Newest: true}, {Sent: true, Newest: true},
 }
 
-// listPlaces calls f with the places of ranges and the messages that lie there, until it returns false.
+// listPlaces calls f with the places of ranges and the messages that lie there, until it returns false. A
+// place that cannot be read hides no other.
 func (b *Box) listPlaces(f func(place, []wire.ID) bool, ranges ...Range) error {
+	var errs []error
 	for _, rg := range ranges {
 		places, err := b.placesIn(rg)
-		if err != nil {
-			return err
-		}
+		errs = append(errs, err)
 		for _, p := range places {
 			ids, err := b.list(p)
-			if err != nil {
-				return err
-			}
+			errs = append(errs, err)
 			if rg.Newest {
 				slices.Reverse(ids)
 			}
 			if !f(p, ids) {
-				return nil
+				return errors.Join(errs...)
 			}
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // placesIn are the places of a range: unread, owed, withdrawn, then archive, done and sent by day.
@@ -153,8 +154,8 @@ func (b *Box) placesIn(rg Range) (places []place, err error) {
 
 // Walk calls f with the messages of a range: unread, owed, withdrawn, then archive, done and sent from
 // the oldest day, each oldest first, until f returns false. more is how many messages lie beyond the
-// limit (by name). Bad files are passed over and counted. What was dropped is taken in first when unread
-// messages are asked for.
+// limit (by name). Bad files are passed over and counted, and a part that cannot be read hides no other: the
+// error is returned at the end. What was dropped is taken in first when unread messages are asked for.
 func (b *Box) Walk(ctx context.Context, rg Range, f func(*Item) bool) (more, bad int, err error) {
 	if err := b.Present(); err != nil {
 		return 0, 0, err
@@ -210,22 +211,19 @@ func (b *Box) openEach(p place, ids []wire.ID, keep func([]byte) bool, isBad fun
 // a lease; Leased are those that somebody has.
 type Counts struct{ Unread, Leased, Owed, Bad int }
 
-// Count takes in what was dropped and counts by names alone.
+// Count takes in what was dropped and counts by names alone, with an error what it can.
 func (b *Box) Count(ctx context.Context) (c Counts, err error) {
 	unread, err := b.listUnread(ctx)
-	if err != nil {
-		return c, err
-	}
 	claims, now := b.claims(), time.Now()
 	for _, id := range unread {
 		if claims[id].isLeaseAt(now) {
 			c.Leased++
 		}
 	}
-	owed, err := b.OwedIDs()
-	bad, e := b.badNames()
+	owed, err2 := b.OwedIDs()
+	bad, err3 := b.badNames()
 	c.Unread, c.Owed, c.Bad = len(unread)-c.Leased, len(owed), len(bad)
-	return c, errors.Join(err, e)
+	return c, cmp.Or(err, err2, err3)
 }
 
 // listUnread lists what is unread, after taking in what was dropped. What cannot be taken in now stays

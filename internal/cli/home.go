@@ -80,7 +80,8 @@ func home(c *cli.Context) error {
 		what := letter.FirstLine(q.Prompt+" "+q.Input, 60)
 		fmt.Fprintf(&b, "  %s asks: %s   atm approve %s, atm reject %s\n", q.Agent, letter.Escape(what), q.Agent, q.Agent)
 	}
-	if o.Members, _, err = s.Team.Members(c.Context); err != nil {
+	o.Members, _, err = s.Team.Members(c.Context)
+	if err := command.WarnUnread(c, err); err != nil {
 		return err
 	}
 	lines := command.FirstLines(command.Team(o.Members, command.Width()), 13-strings.Count(b.String(), "\n"))
