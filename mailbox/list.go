@@ -21,6 +21,9 @@ func (b *Box) Get(id wire.ID) (it *Item, err error) {
 		}
 		return err
 	})
+	if err == nil {
+		b.addNewer(it, b.newer())
+	}
 	return it, err
 }
 
@@ -192,6 +195,7 @@ func (b *Box) openEach(p place, ids []wire.ID, keep func([]byte) bool, isBad fun
 	if p.state == Unread {
 		claimed = b.claims()
 	}
+	newer := b.newer()
 	for i, id := range ids {
 		it, err := b.open(p, id, keep)
 		if bad := (*BadError)(nil); errors.As(err, &bad) {
@@ -199,7 +203,8 @@ func (b *Box) openEach(p place, ids []wire.ID, keep func([]byte) bool, isBad fun
 		} else if err != nil && err != errGone {
 			return err
 		} else if err == nil {
-			if b.addLease(it, claimed); !f(i, it) {
+			b.addLease(it, claimed)
+			if b.addNewer(it, newer); !f(i, it) {
 				break
 			}
 		}
@@ -252,18 +257,14 @@ const dueFor = 14 * 24 * time.Hour
 // Due lists the messages whose answer was expected before a moment: unread, owed, and read since. What
 // has expired or was superseded is left out; some may have their answer.
 func (b *Box) Due(ctx context.Context, before time.Time) (due []*Item, err error) {
-	superseded := map[wire.ID]wire.Address{}
 	rg := Range{Unread: true, Owed: true, Done: true, Since: before.Add(-dueFor), Keep: func(raw []byte) bool {
-		return bytes.Contains(raw, []byte(`"due_at"`)) || bytes.Contains(raw, []byte(`"supersedes"`))
+		return bytes.Contains(raw, []byte(`"due_at"`))
 	}}
 	_, _, err = b.Walk(ctx, rg, func(it *Item) bool {
-		if it.Supersedes != "" {
-			superseded[it.Supersedes] = it.From
-		}
-		if !it.DueAt.IsZero() && it.DueAt.Before(before) && !it.Expired(before) {
+		if !it.DueAt.IsZero() && it.DueAt.Before(before) && !it.Expired(before) && it.SupersededBy == "" {
 			due = append(due, it)
 		}
 		return true
 	})
-	return slices.DeleteFunc(due, func(it *Item) bool { return superseded[it.ID] == it.From }), err
+	return due, err
 }

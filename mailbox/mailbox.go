@@ -10,6 +10,7 @@
 //	    cur/<id>.json       read, an acknowledgement still owed
 //	    done/<day>/<id>.json
 //	    withdrawn/<id>.json
+//	    superseded/         which message replaces which
 //	    bad/                what could not be understood, with <name>.reason
 //	<agent>/sent/<day>/     what the agent sent: an index, not synced
 //	<agent>/sent/once/      the ids of what it sent under names of its own

@@ -84,6 +84,9 @@ type Item struct {
 	Lease *Lease
 	Times int
 
+	// SupersededBy is what replaces it: of the same sender, and not withdrawn.
+	SupersededBy wire.ID
+
 	// Written is when the file was written, if Range.Times asked for it.
 	Written time.Time
 }

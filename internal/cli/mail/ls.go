@@ -351,6 +351,7 @@ func cells(r *letter.Renderer, m message) []string {
 	note(r.Lease(teams.LeaseFlags(m.Item)), true)
 	note("urgent", m.Urgent())
 	note("expired", m.Expired(r.Now))
+	note("superseded", m.SupersededBy != "")
 	return []string{id, from, age, strings.Join(notes, ", "), title}
 }
 
@@ -360,7 +361,7 @@ func letters(r *letter.Renderer, items, behind []*mailbox.Item) (pieces [][]byte
 	flags := letter.FlagsOf(mailbox.Messages(items), mailbox.Messages(behind))
 	for i, it := range items {
 		f := teams.LeaseFlags(it)
-		f.SupersededBy, f.Newer, f.Withdrawn = flags[i].SupersededBy, flags[i].Newer, it.State == mailbox.Withdrawn
+		f.SupersededBy, f.Newer, f.Withdrawn = cmp.Or(it.SupersededBy, flags[i].SupersededBy), flags[i].Newer, it.State == mailbox.Withdrawn
 		pieces = append(pieces, r.Render(it.Message, f))
 	}
 	return pieces
