@@ -140,16 +140,17 @@ func (r *Root) CreateTeam(name wire.Name) (made bool, err error) {
 	if _, err := r.Team(name); !errors.Is(err, ErrNoTeam) {
 		return false, err
 	}
-	build := "." + string(name) + ".making"
-	if err := r.dir.MkdirAll(build + "/.locks"); err != nil {
-		return false, err
+	build := fmt.Sprintf(".%s.%s.making", name, wire.NewID()) // two at once make two
+	if err = r.dir.MkdirAll(build + "/.locks"); err == nil {
+		err = r.dir.Move(build, string(name))
 	}
-	err = r.dir.Move(build, string(name))
 	if err == nil {
 		return true, r.dir.Sync(".")
 	}
+	r.dir.Remove(build + "/.locks")
+	r.dir.Remove(build)
 	if _, e := r.Team(name); e == nil {
-		return false, nil // somebody else was quicker, with the same directory even
+		return false, nil // somebody else was quicker
 	}
 	if errors.Is(err, fs.ErrExist) {
 		err = fmt.Errorf("%s: a directory %q is there and is no team", r.Path, name)
