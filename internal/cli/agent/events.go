@@ -45,9 +45,10 @@ var eventsCommand = &cli.Command{
 	UsageText: "atm events\natm events bob --kind turn_idle --follow\natm events bob --as-wire daemon --since 120",
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "and what comes, until interrupted"},
+		command.DurationFlag("timeout", 0, "end after `D`"),
 		&cli.Uint64Flag{Name: "since", Usage: "what came after event `SEQ`"},
 		&cli.StringSliceFlag{Name: "kind", Usage: "only of the kind `K`; may be repeated"},
-		&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Usage: "only the last `N`"},
+		&cli.IntFlag{Name: "limit", Aliases: []string{"n", "tail", "last"}, Usage: "only the last `N`"},
 		&cli.StringFlag{Name: "as-wire", Usage: "as their owner writes them: `daemon|session|acp`"},
 	},
 	Action: events,
@@ -198,7 +199,7 @@ func events(c *cli.Context) error {
 	if _, err := os.Stdout.WriteString(strings.Join(lines, "")); err != nil || !c.Bool("follow") {
 		return err
 	}
-	return k.s.Follow(func(ctx context.Context) error { return k.followEvents(ctx, cursor.Seq()) })
+	return k.s.FollowFor(func(ctx context.Context) error { return k.followEvents(ctx, cursor.Seq()) })
 }
 
 func (k *call) followEvents(ctx context.Context, after uint64) error {

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -129,8 +130,8 @@ var known = []knownError{
 	{is(mailbox.ErrNotHeld), Refused, "atm trace ID says who has it"},
 	{is(mailbox.ErrWithdrawn), Refused, "atm show ID shows it again"},
 	{is(mailbox.ErrExists), Refused, "atm team lists the members; atm team retire NAME makes room"},
-	{is(syscall.ENOSPC), Failed, "free some space and send again; nothing was lost"},
-	{is(durable.ErrNotDirectory, syscall.ENOTDIR, syscall.EROFS), Failed, "atm doctor"},
+	{is(syscall.ENOSPC), Failed, "free some space, and try again; nothing was lost"},
+	{is(durable.ErrNotDirectory, durable.ErrNotRegular, syscall.ENOTDIR, syscall.EROFS), Failed, "atm doctor"},
 	{is(fs.ErrPermission), Refused, "atm doctor"},
 }
 
@@ -191,6 +192,9 @@ func unknownAgent(u *teams.UnknownError) *Error {
 	if len(u.Members) <= 12 {
 		e.WithHint("members: %s", Join(u.Members)).WithCandidates(Strings(u.Members)...)
 	}
+	if _, notID := wire.ParseFragment(string(u.Name)); notID == nil {
+		e.WithHint("the id of a message? atm show %s, atm trace %[1]s; %s", u.Name, e.Hint)
+	}
 	if near, ok := Nearest(string(u.Name), Strings(u.Members)); ok {
 		e.WithHint("did you mean %q? %s", near, e.Hint)
 	}
@@ -227,8 +231,10 @@ func Report(c *cli.Context, err error, failsOpen bool) int {
 	}
 	object := map[string]any{"error": e}
 	maps.Copy(object, e.Extra)
-	if e.Hint == "" && e.Code == "usage" && c.Command.HelpName != "" {
-		e.Hint = c.Command.HelpName + " --help"
+	if e.Hint == "" && e.Code == "usage" {
+		e.Hint = cmp.Or(c.Command.HelpName, c.App.Name) + " --help"
+	} else if e.Hint == "" {
+		e.Hint = "atm doctor"
 	}
 	if c.Bool("json") && !failsOpen && PrintJSON(object) == nil {
 		return e.Exit // a full disk takes no JSON: it is not passed over in silence

@@ -24,7 +24,7 @@ const (
 
 // MessageFlag is the --message of a verb that takes a text: see MessageText.
 func MessageFlag() cli.Flag {
-	return &cli.StringFlag{Name: "message", Aliases: []string{"m", "body", "text", "content"}, Usage: "`TEXT` as a flag"}
+	return &cli.StringFlag{Name: "message", Aliases: []string{"m", "body", "text", "content", "b", "msg", "prompt", "data"}, Usage: "`TEXT` as a flag"}
 }
 
 // MessageText is the text of --message, else that of StdinText.

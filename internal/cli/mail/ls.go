@@ -21,16 +21,16 @@ var lsCommand = &cli.Command{
 	UsageText:   "atm ls\natm ls --owed\natm ls bob\natm ls --sent --owed",
 	Description: "Marks nothing. Unread and owed: oldest first; done and sent: newest first.",
 	Flags: []cli.Flag{
-		&cli.BoolFlag{Name: "owed", Usage: "read, an ack still owed"},
+		&cli.BoolFlag{Name: "owed", Aliases: []string{"unacked"}, Usage: "read, an ack still owed"},
 		&cli.BoolFlag{Name: "done", Aliases: []string{"read"}, Usage: "read ones, with nothing owed"},
 		&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "unread, owed and done"},
 		&cli.BoolFlag{Name: "bad", Usage: "files that are not messages"},
 		&cli.BoolFlag{Name: "sent", Usage: "what you sent, and what became of it"},
-		&cli.StringFlag{Name: "from", Usage: "from this `NAME`"},
+		&cli.StringFlag{Name: "from", Aliases: []string{"sender"}, Usage: "from this `NAME`"},
 		&cli.StringFlag{Name: "since", Usage: "not older than `D`: 2h, 7d, a date"},
 		limitFlag(),
 		&cli.BoolFlag{Name: "count", Usage: "only how many"},
-		&cli.StringFlag{Name: "agent", Hidden: true}, hidden("unread", "new", "l"),
+		hidden("unread", "new", "l", "mine", "pending"),
 	},
 	Action: command.With(command.OpenMeIfSaid, ls),
 }
@@ -39,7 +39,7 @@ func ls(c *cli.Context, s *command.Scope) error {
 	if err := command.NotBoth(c, "all bad sent"); err != nil {
 		return err
 	}
-	box, err := s.MemberOrMe(cmp.Or(c.Args().First(), c.String("agent")))
+	box, err := s.MemberOrMe(c.Args().First())
 	if err != nil {
 		return err
 	}
@@ -47,26 +47,22 @@ func ls(c *cli.Context, s *command.Scope) error {
 		return lsBad(c, box)
 	}
 	l, err := chosen(c, s, box)
-	if err != nil {
+	if l == nil || len(l.Messages) == 0 && err != nil {
 		return err
 	}
+	command.WarnUnread(c, err)
 	if c.Bool("count") {
 		return printCount(c, len(l.Messages))
 	}
 	if c.Bool("sent") {
 		return l.printLines(c, s.Renderer(), "nothing there")
 	}
-	owed, err := box.OwedIDs()
-	if err != nil {
-		return err
-	}
+	owed, unread := box.OwedIDs()
 	l.Owed = append(l.Owed, owed...)
 	none := "nothing there"
 	if !c.Bool("owed") && !c.Bool("done") && len(l.Messages) == 0 {
-		bad, err := box.BadFiles()
-		if err != nil {
-			return err
-		}
+		bad, e := box.BadFiles()
+		unread = cmp.Or(unread, e)
 		none = "0 unread"
 		name := strings.TrimSpace("atm ls " + c.Args().First())
 		if len(owed) > 0 {
@@ -74,6 +70,11 @@ func ls(c *cli.Context, s *command.Scope) error {
 		}
 		if len(bad) > 0 {
 			none += fmt.Sprintf(", %d bad: %s --bad%s", len(bad), name, s.Flags())
+		}
+	}
+	if err == nil { // else it is said
+		if err := command.WarnUnread(c, teams.Unread(box, unread)); err != nil {
+			return err
 		}
 	}
 	return l.printLines(c, s.Renderer(), none)
@@ -113,7 +114,7 @@ func chosen(c *cli.Context, s *command.Scope, box *mailbox.Box) (l *listing, err
 		}
 		return true
 	})
-	return l, err
+	return l, teams.Unread(box, err)
 }
 
 // trace looks what became of a message at its recipients; isOpen says that somebody has
@@ -200,7 +201,7 @@ var searchCommand = &cli.Command{
 			return command.Usage("%v", err).WithHint("atm search WORDS since:7d")
 		}
 		items, err := s.Team.Search(c.Context, query)
-		if err != nil {
+		if err := command.WarnUnread(c, err); err != nil {
 			return err
 		}
 		r := s.Renderer()
@@ -218,7 +219,7 @@ var threadCommand = &cli.Command{
 			return err
 		}
 		items, err := s.Team.Thread(c.Context, it.ThreadID())
-		if err != nil {
+		if err := command.WarnUnread(c, err); err != nil {
 			return err
 		}
 		r := s.Renderer()
@@ -367,7 +368,7 @@ func letters(r *letter.Renderer, items, behind []*mailbox.Item) (pieces [][]byte
 	flags := letter.FlagsOf(mailbox.Messages(items), mailbox.Messages(behind))
 	for i, it := range items {
 		f := teams.LeaseFlags(it)
-		f.SupersededBy, f.Newer, f.Withdrawn = flags[i].SupersededBy, flags[i].Newer, it.State == mailbox.Withdrawn
+		f.SupersededBy, f.Newer, f.Withdrawn = cmp.Or(it.SupersededBy, flags[i].SupersededBy), flags[i].Newer, it.State == mailbox.Withdrawn
 		pieces = append(pieces, r.Render(it.Message, f))
 	}
 	return pieces

@@ -22,17 +22,16 @@ var readCommand = &cli.Command{
 		"Exit 0 without mail; 4 when --wait waited in vain.",
 	Flags: []cli.Flag{
 		limitFlag(),
-		&cli.StringFlag{Name: "from", Usage: "from this `NAME`"},
+		&cli.StringFlag{Name: "from", Aliases: []string{"sender"}, Usage: "from this `NAME`"},
 		&cli.StringFlag{Name: "thread", Usage: "of the thread of `ID`"},
 		&cli.BoolFlag{Name: "urgent", Usage: "urgent ones"},
-		&cli.BoolFlag{Name: "peek", Aliases: []string{"no-mark"}, Usage: "mark nothing"},
+		&cli.BoolFlag{Name: "peek", Aliases: []string{"no-mark", "no-mark-read", "keep"}, Usage: "mark nothing"},
 		&cli.BoolFlag{Name: "full", Usage: "no cap"},
 		&cli.BoolFlag{Name: "last", Usage: "the last batch again"},
-		&cli.BoolFlag{Name: "wait", Aliases: []string{"w"}, Usage: "until there is mail"},
+		&cli.BoolFlag{Name: "wait", Aliases: []string{"w", "block"}, Usage: "until there is mail"},
 		&cli.BoolFlag{Name: "follow", Usage: "go on showing what comes"},
 		command.TimeoutFlag(),
-		hidden("unread", "new", "u"),
-		&cli.StringSliceFlag{Name: "id", Hidden: true},
+		hidden("unread", "new", "u", "mark-read", "next"),
 	},
 	Action: command.With(command.OpenMe, read),
 }
@@ -91,8 +90,8 @@ func newPage(c *cli.Context, s *command.Scope) (*page, error) {
 	} else if c.Bool("full") && !c.IsSet("limit") {
 		p.options.Limit = 0
 	}
-	for _, word := range append(c.Args().Slice(), c.StringSlice("id")...) {
-		if word == string(s.Me.Agent()) {
+	for _, word := range c.Args().Slice() {
+		if word == string(s.Me.Agent()) || slices.Contains([]string{"all", "mail", "messages", "new", "unread"}, word) {
 			continue // read bob, by bob
 		}
 		it, box, err := s.Find(word)

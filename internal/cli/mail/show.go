@@ -21,7 +21,7 @@ import (
 )
 
 var showCommand = &cli.Command{
-	Name: "show", Aliases: []string{"cat", "view", "open", "get"}, ArgsUsage: "ID", Usage: "show one message whole",
+	Name: "show", Aliases: []string{"cat", "view", "open", "get", "inspect"}, ArgsUsage: "ID", Usage: "show one message whole",
 	UsageText:   "atm show 9f3a1c\natm show 9f3a1c --save .",
 	Description: "Marks nothing.",
 	Flags: []cli.Flag{
