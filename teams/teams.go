@@ -213,7 +213,7 @@ func (t *Team) each(f func(*mailbox.Box) error) error {
 	return errors.Join(errs...)
 }
 
-// AmbiguousError is for a fragment of an id that fits several messages in the
+// AmbiguousError is for a fragment of an id that matches several messages in the
 // place where it was found.
 type AmbiguousError struct {
 	Fragment   string
@@ -221,7 +221,7 @@ type AmbiguousError struct {
 }
 
 func (e *AmbiguousError) Error() string {
-	return fmt.Sprintf("%q fits %d messages", e.Fragment, len(e.Candidates))
+	return fmt.Sprintf("%q matches %d messages", e.Fragment, len(e.Candidates))
 }
 
 // Find finds the message that a person means by a fragment of its id: in my own

@@ -138,7 +138,8 @@ func ingest(c *cli.Context) error {
 		}
 		if err != nil {
 			total.Bad++
-			fmt.Fprintf(os.Stderr, "atm: line %d: %s\n", n, letter.Escape(command.Explain(c, err).Message))
+			wrong := strings.TrimPrefix(command.Explain(c, err).Message, fmt.Sprintf("line %d, ", n))
+			fmt.Fprintf(os.Stderr, "atm: line %d: %s\n", n, letter.Escape(wrong))
 		} else if e.Seq == 0 {
 			total.Known++
 		} else {

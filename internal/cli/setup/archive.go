@@ -47,8 +47,8 @@ var gcCommand = &cli.Command{
 			}
 		}
 		verb := map[bool]string{false: "moved", true: "would move"}[options.DryRun]
-		return command.PrintAs(c, total, fmt.Sprintf("%s %d messages, %d events, %s, to the archive; %d stay",
-			verb, total.Messages, total.Events, letter.Size(total.Bytes), total.Skipped))
+		return command.PrintAs(c, total, fmt.Sprintf("%s %s, %s, %s, to the archive; %d stay",
+			verb, letter.Many(total.Messages, "message"), letter.Many(total.Events, "event"), letter.Size(total.Bytes), total.Skipped))
 	}),
 }
 
@@ -87,7 +87,7 @@ func runBackup(c *cli.Context, s *command.Scope) error {
 	} else if err != nil {
 		return err
 	}
-	return command.PrintAs(c, moved, fmt.Sprintf("backed up %d messages, %s", moved.Messages, letter.Size(moved.Bytes)))
+	return command.PrintAs(c, moved, fmt.Sprintf("backed up %s, %s", letter.Many(moved.Messages, "message"), letter.Size(moved.Bytes)))
 }
 
 // most is how many refused files are named.
@@ -127,7 +127,7 @@ func restore(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("restored %d messages, %s; %d there already", moved.Messages, letter.Size(moved.Bytes), moved.Skipped)
+	text := fmt.Sprintf("restored %s, %s; %d there already", letter.Many(moved.Messages, "message"), letter.Size(moved.Bytes), moved.Skipped)
 	return command.PrintAs(c, moved, text)
 }
 
