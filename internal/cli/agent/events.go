@@ -1,9 +1,6 @@
 package agent
 
 import (
-	"bufio"
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +16,7 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -117,7 +115,7 @@ func ingest(c *cli.Context) error {
 	}
 	openScope := command.OpenMe
 	if c.Bool("route") {
-		openScope = command.OpenTeam
+		openScope = command.OpenMeIfSaid
 	}
 	s, err := openScope(c)
 	if err != nil {
@@ -125,28 +123,36 @@ func ingest(c *cli.Context) error {
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	lines := bufio.NewScanner(os.Stdin)
-	lines.Buffer(nil, wire.MaxFile)
-	total := ingested{}
-	for n := 1; ctx.Err() == nil && lines.Scan(); n++ {
-		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
-			continue
+	total, written := ingested{}, 0
+	err = command.EachLine(os.Stdin, func(n int, line []byte, err error) error {
+		var e wire.Event
+		if err == nil {
+			e, err = s.Team.Ingest(ctx, line, s.Me, c.Bool("route"), c.Bool("sync"))
 		}
-		e, err := s.Team.Ingest(ctx, lines.Bytes(), s.Me, "cli", c.Bool("sync"))
 		if at, ok := errors.AsType[*wire.DecodeError](err); ok {
 			at.Line = n
+		}
+		if broken, ok := errors.AsType[*teams.LogError](err); ok && ctx.Err() == nil {
+			// What was not written once, or not synced, must not be passed over by what follows.
+			return command.Failed("line %d: %w; line %d is the last that is known to be written (%s)", n, broken, written, total).
+				WithHint("atm doctor; then the lines from %d on once more", n)
 		}
 		if err != nil {
 			total.Bad++
 			wrong := strings.TrimPrefix(command.Explain(c, err).Message, fmt.Sprintf("line %d, ", n))
 			fmt.Fprintf(os.Stderr, "atm: line %d: %s\n", n, letter.Escape(wrong))
-		} else if e.Seq == 0 {
+			return ctx.Err()
+		}
+		if written = n; e.Seq == 0 {
 			total.Known++
 		} else {
 			total.Appended++
 		}
-	}
-	if err := cmp.Or(ctx.Err(), lines.Err()); err != nil {
+		return ctx.Err()
+	})
+	if e, ok := errors.AsType[*command.Error](err); ok {
+		return e
+	} else if err != nil {
 		return fmt.Errorf("read stdin, after %s: %w", total, err)
 	}
 	if err := command.Print(c, total); err != nil || total.Bad == 0 {

@@ -239,12 +239,30 @@ func Report(c *cli.Context, err error, failsOpen bool) int {
 	if c.Bool("json") && !failsOpen && PrintJSON(object) == nil {
 		return e.Exit // a full disk takes no JSON: it is not passed over in silence
 	}
-	fmt.Fprintln(os.Stderr, "atm: "+letter.Escape(e.Message))
 	if failsOpen {
-		return ExitDone
+		e.Hint, e.Exit = "", ExitDone
 	}
+	e.tell()
+	return e.Exit
+}
+
+// tell prints an error on stderr.
+func (e *Error) tell() {
+	fmt.Fprintln(os.Stderr, "atm: "+letter.Escape(e.Message))
 	if e.Hint != "" {
 		fmt.Fprintln(os.Stderr, "atm: hint: "+letter.Escape(e.Hint))
 	}
-	return e.Exit
+}
+
+// Tell is for an error that comes when stdout has its JSON document already, which stays
+// the only one: the error is told on stderr, and its exit code is left.
+func Tell(c *cli.Context, err error) error {
+	if err == nil || !c.Bool("json") || errors.Is(err, syscall.EPIPE) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	e := Explain(c, err)
+	if !e.Silent {
+		e.tell()
+	}
+	return Exit(e.Exit)
 }

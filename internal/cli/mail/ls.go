@@ -62,18 +62,18 @@ func ls(c *cli.Context, s *command.Scope) error {
 	}
 	l.Owed = append(l.Owed, owed...)
 	none := "nothing there"
-	if !c.Bool("owed") && !c.Bool("done") {
-		n, err := box.Count(c.Context)
+	if !c.Bool("owed") && !c.Bool("done") && len(l.Messages) == 0 {
+		bad, err := box.BadFiles()
 		if err != nil {
 			return err
 		}
 		none = "0 unread"
 		name := strings.TrimSpace("atm ls " + c.Args().First())
-		if n.Owed > 0 {
-			none += fmt.Sprintf(", %d owed: %s --owed%s", n.Owed, name, s.Flags())
+		if len(owed) > 0 {
+			none += fmt.Sprintf(", %d owed: %s --owed%s", len(owed), name, s.Flags())
 		}
-		if n.Bad > 0 {
-			none += fmt.Sprintf(", %d bad: %s --bad%s", n.Bad, name, s.Flags())
+		if len(bad) > 0 {
+			none += fmt.Sprintf(", %d bad: %s --bad%s", len(bad), name, s.Flags())
 		}
 	}
 	return l.printLines(c, s.Renderer(), none)
@@ -290,14 +290,19 @@ func (l *listing) ids() []wire.ID {
 
 // printLines prints a line a message, cut to --limit; none is what is said of none.
 func (l *listing) printLines(c *cli.Context, r *letter.Renderer, none string) error {
+	var all []*wire.Message
+	for _, m := range l.Messages {
+		all = append(all, m.Message)
+	}
+	flags := letter.FlagsOf(all, nil)
 	if n := c.Int("limit"); n > 0 && len(l.Messages) > n {
 		l.More += len(l.Messages) - n
 		l.Messages = l.Messages[:n]
 	}
 	r.Digits = letter.ShortLength(l.ids())
 	text, rows := "", [][]string{}
-	for _, m := range l.Messages {
-		row := cells(r, m)
+	for i, m := range l.Messages {
+		row := cells(r, m, flags[i])
 		rows = append(rows, row)
 		text += strings.Join(row[:3], " ")
 		for i, mark := range []string{", ", ": "} {
@@ -321,7 +326,7 @@ func (l *listing) printLines(c *cli.Context, r *letter.Renderer, none string) er
 
 // cells are a message in a line: its id, who wrote it, when, what is to be known about
 // it, and its title; of one that I sent, where it is instead of who wrote it.
-func cells(r *letter.Renderer, m message) []string {
+func cells(r *letter.Renderer, m message, f letter.Flags) []string {
 	id, age, title := r.Short(m.ID), letter.Age(r.Now, m.SentAt), letter.Clip(letter.Escape(m.Title()), 100)
 	if m.recipients != nil {
 		var at []string
@@ -350,6 +355,9 @@ func cells(r *letter.Renderer, m message) []string {
 	note(r.Lease(teams.LeaseFlags(m.Item)), true)
 	note("urgent", m.Urgent())
 	note("expired", m.Expired(r.Now))
+	if f.SupersededBy != "" {
+		note("superseded by "+r.Short(f.SupersededBy), true)
+	}
 	return []string{id, from, age, strings.Join(notes, ", "), title}
 }
 

@@ -76,6 +76,9 @@ type page struct {
 	again   []*mailbox.Item // messages named that were read already: they are shown as well
 
 	follows, peeks bool
+
+	isPrinted bool // the JSON document
+	hasWarned bool // of messages that cannot be read
 }
 
 // newPage makes the options of a read of the flags.
@@ -142,6 +145,18 @@ func (p *page) show(ctx context.Context) (shown bool, err error) {
 	if err == nil && b.Unmarked != nil {
 		err = fmt.Errorf("shown, but not marked as read: %w", b.Unmarked)
 	}
+	if err == nil && len(b.Unreadable) > 0 {
+		err = command.Failed("%d messages cannot be read: %w", len(b.Unreadable), b.Unreadable[0]).WithHint("atm doctor")
+		if p.follows || p.c.Bool("wait") && len(b.Items) == 0 { // others may come
+			if !p.hasWarned {
+				command.Warn(p.c, "%v", err)
+			}
+			p.hasWarned, err = true, nil
+		}
+	}
+	if p.isPrinted {
+		err = command.Tell(p.c, err)
+	}
 	return len(b.Items) > 0, err
 }
 
@@ -157,12 +172,19 @@ func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (
 	total := len(owed)
 	owed = owed[:min(total, 5)]
 	b.Items = slices.Concat(b.Items, p.again)
-	for _, it := range b.Items {
-		if it.RequiresAck && it.State == mailbox.Unread && !p.peeks && !p.s.Me.HasAcked(it.ID) {
+	l := newListing(b.Items)
+	for i, it := range b.Items {
+		if it.State != mailbox.Unread || p.peeks || b.Unmarked != nil {
+			continue
+		}
+		after := *it // as it is when it has been read
+		after.State = mailbox.Done
+		if it.RequiresAck && !p.s.Me.HasAcked(it.ID) {
+			after.State = mailbox.Owed
 			owed, total = append(owed, it.ID), total+1
 		}
+		l.Messages[i].Item = &after
 	}
-	l := newListing(b.Items)
 	l.More, l.Owed = b.More, append(l.Owed, owed...)
 	if !p.c.Bool("json") {
 		r.Digits = letter.ShortLength(append(l.ids(), owed...))
@@ -176,6 +198,7 @@ func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (
 	if p.follows {
 		document = map[string]message{"message": l.Messages[0]}
 	}
+	p.isPrinted = !p.follows
 	text, err := command.JSON(document)
 	if err != nil {
 		return 0, err

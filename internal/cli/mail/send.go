@@ -155,7 +155,11 @@ func addresses(s *command.Scope, names []string) (to []wire.Address, err error) 
 			return nil, toWhom(s)
 		}
 		if every := strings.TrimPrefix(name, "@"); (every == "all" || every == "everyone") && !s.IsMember(every) {
-			for _, n := range s.Names() {
+			members, err := s.Team.Agents()
+			if err != nil {
+				return nil, err // nobody is left out in silence
+			}
+			for _, n := range members {
 				if n != s.Me.Agent() {
 					to = append(to, wire.Address{Agent: n, Team: s.Team.Name})
 				}

@@ -356,8 +356,13 @@ func await(ctx context.Context, s *command.Scope, timeout time.Duration, after w
 	var e entry
 	for {
 		done, err := look(e)
+		for _, box := range boxes {
+			if gone := box.Present(); !done && err == nil && errors.Is(gone, mailbox.ErrNoAgent) {
+				err = gone // retired: what is awaited there does not come
+			}
+		}
 		switch {
-		case done || err != nil && !errors.Is(err, mailbox.ErrNoAgent): // a directory that is moved may come back
+		case done || err != nil:
 			return err
 		case ctx.Err() != nil:
 			return ctx.Err()

@@ -297,7 +297,10 @@ func statusText(m teams.Member) string {
 	}
 	evidence := "no event, no runner"
 	if m.Running {
-		evidence = fmt.Sprintf("its runner's lock is held, process %d", m.PID)
+		evidence = "its runner's lock is held"
+		if m.PID > 0 {
+			evidence += fmt.Sprintf(", process %d", m.PID)
+		}
 	} else if m.PresenceAt != nil {
 		evidence = "last event " + letter.Age(now, *m.PresenceAt)
 		if m.RunnerGone {
