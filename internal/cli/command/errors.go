@@ -131,7 +131,7 @@ var known = []knownError{
 	{is(mailbox.ErrWithdrawn), Refused, "atm show ID shows it again"},
 	{is(mailbox.ErrExists), Refused, "atm team lists the members; atm team retire NAME makes room"},
 	{is(syscall.ENOSPC), Failed, "free some space, and try again; nothing was lost"},
-	{is(durable.ErrNotDirectory, syscall.ENOTDIR, syscall.EROFS), Failed, "atm doctor"},
+	{is(durable.ErrNotDirectory, durable.ErrNotRegular, syscall.ENOTDIR, syscall.EROFS), Failed, "atm doctor"},
 	{is(fs.ErrPermission), Refused, "atm doctor"},
 }
 

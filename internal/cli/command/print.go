@@ -3,6 +3,7 @@ package command
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
 )
 
 // Print writes one value to stdout: with --json as one JSON document on a line,
@@ -76,6 +78,17 @@ func EscapeJSON(doc []byte) []byte {
 		}
 	}
 	return out
+}
+
+// WarnUnread says of an *UnreadError that it is one: what could be read is shown all the same. Any other
+// error is returned.
+func WarnUnread(c *cli.Context, err error) error {
+	unread, ok := errors.AsType[*teams.UnreadError](err)
+	if ok {
+		Warn(c, "%v: atm doctor", unread)
+		return nil
+	}
+	return err
 }
 
 // Warn writes a line to stderr, escaped, unless --quiet.

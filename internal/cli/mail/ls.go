@@ -47,26 +47,22 @@ func ls(c *cli.Context, s *command.Scope) error {
 		return lsBad(c, box)
 	}
 	l, err := chosen(c, s, box)
-	if err != nil {
+	if l == nil || len(l.Messages) == 0 && err != nil {
 		return err
 	}
+	command.WarnUnread(c, err)
 	if c.Bool("count") {
 		return printCount(c, len(l.Messages))
 	}
 	if c.Bool("sent") {
 		return l.printLines(c, s.Renderer(), "nothing there")
 	}
-	owed, err := box.OwedIDs()
-	if err != nil {
-		return err
-	}
+	owed, unread := box.OwedIDs()
 	l.Owed = append(l.Owed, owed...)
 	none := "nothing there"
 	if !c.Bool("owed") && !c.Bool("done") && len(l.Messages) == 0 {
-		bad, err := box.BadFiles()
-		if err != nil {
-			return err
-		}
+		bad, e := box.BadFiles()
+		unread = cmp.Or(unread, e)
 		none = "0 unread"
 		name := strings.TrimSpace("atm ls " + c.Args().First())
 		if len(owed) > 0 {
@@ -74,6 +70,11 @@ func ls(c *cli.Context, s *command.Scope) error {
 		}
 		if len(bad) > 0 {
 			none += fmt.Sprintf(", %d bad: %s --bad%s", len(bad), name, s.Flags())
+		}
+	}
+	if err == nil { // else it is said
+		if err := command.WarnUnread(c, teams.Unread(box, unread)); err != nil {
+			return err
 		}
 	}
 	return l.printLines(c, s.Renderer(), none)
@@ -113,7 +114,7 @@ func chosen(c *cli.Context, s *command.Scope, box *mailbox.Box) (l *listing, err
 		}
 		return true
 	})
-	return l, err
+	return l, teams.Unread(box, err)
 }
 
 // trace looks what became of a message at its recipients; isOpen says that somebody has
@@ -200,7 +201,7 @@ var searchCommand = &cli.Command{
 			return command.Usage("%v", err).WithHint("atm search WORDS since:7d")
 		}
 		items, err := s.Team.Search(c.Context, query)
-		if err != nil {
+		if err := command.WarnUnread(c, err); err != nil {
 			return err
 		}
 		r := s.Renderer()
@@ -218,7 +219,7 @@ var threadCommand = &cli.Command{
 			return err
 		}
 		items, err := s.Team.Thread(c.Context, it.ThreadID())
-		if err != nil {
+		if err := command.WarnUnread(c, err); err != nil {
 			return err
 		}
 		r := s.Renderer()
@@ -367,7 +368,7 @@ func letters(r *letter.Renderer, items, behind []*mailbox.Item) (pieces [][]byte
 	flags := letter.FlagsOf(mailbox.Messages(items), mailbox.Messages(behind))
 	for i, it := range items {
 		f := teams.LeaseFlags(it)
-		f.SupersededBy, f.Newer, f.Withdrawn = flags[i].SupersededBy, flags[i].Newer, it.State == mailbox.Withdrawn
+		f.SupersededBy, f.Newer, f.Withdrawn = cmp.Or(it.SupersededBy, flags[i].SupersededBy), flags[i].Newer, it.State == mailbox.Withdrawn
 		pieces = append(pieces, r.Render(it.Message, f))
 	}
 	return pieces

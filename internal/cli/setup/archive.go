@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -29,27 +30,31 @@ var gcCommand = &cli.Command{
 		&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "count only: the same totals"},
 	},
 	Action: command.With(command.OpenTeam, func(c *cli.Context, s *command.Scope) error {
-		boxes, err := s.Team.Boxes()
-		if err != nil {
-			return err
-		}
 		ctx, stop := command.Interruptible(c.Context)
 		defer stop()
 		options := mailbox.GCOptions{Before: time.Now().Add(-command.Duration(c, "keep")), KeepLast: int(c.Uint("keep-last")), DryRun: c.Bool("dry-run")}
 		var total mailbox.Moved
-		for _, b := range boxes {
+		failed := s.Team.Each(func(b *mailbox.Box) error {
 			messages, err1 := b.GC(ctx, options)
 			events, err2 := s.Team.ArchiveEvents(ctx, b.Agent(), options.Before, options.DryRun)
 			total.Add(messages)
 			total.Add(events)
-			if err := errors.Join(err1, err2); err != nil && !errors.Is(err, mailbox.ErrNoAgent) { // retired meanwhile
-				return err
-			}
-		}
+			return cmp.Or(ctx.Err(), err1, err2)
+		})
 		verb := map[bool]string{false: "moved", true: "would move"}[options.DryRun]
-		return command.PrintAs(c, total, fmt.Sprintf("%s %s, %s, %s, to the archive; %d stay",
+		err := command.PrintAs(c, total, fmt.Sprintf("%s %s, %s, %s, to the archive; %d stay",
 			verb, letter.Many(total.Messages, "message"), letter.Many(total.Events, "event"), letter.Size(total.Bytes), total.Skipped))
+		return cmp.Or(ctx.Err(), err, partly(c, failed))
 	}),
+}
+
+// partly says on stderr why a thing was done for a part only, and is exit 1 then.
+func partly(c *cli.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	command.Warn(c, "%v: atm doctor", err)
+	return command.Exit(command.ExitFailed)
 }
 
 var backupCommand = &cli.Command{
@@ -78,8 +83,8 @@ func runBackup(c *cli.Context, s *command.Scope) error {
 	defer os.Remove(temp.Name())
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	moved, err := backup.Write(ctx, s.Root, temp)
-	if err := errors.Join(err, temp.Sync(), temp.Close()); err != nil {
+	moved, missing, err := backup.Write(ctx, s.Root, temp)
+	if err := cmp.Or(err, temp.Sync(), temp.Close()); err != nil {
 		return err
 	}
 	if err := os.Link(temp.Name(), path); errors.Is(err, fs.ErrExist) {
@@ -87,7 +92,8 @@ func runBackup(c *cli.Context, s *command.Scope) error {
 	} else if err != nil {
 		return err
 	}
-	return command.PrintAs(c, moved, fmt.Sprintf("backed up %s, %s", letter.Many(moved.Messages, "message"), letter.Size(moved.Bytes)))
+	err = command.PrintAs(c, moved, fmt.Sprintf("backed up %s, %s", letter.Many(moved.Messages, "message"), letter.Size(moved.Bytes)))
+	return cmp.Or(err, partly(c, missing))
 }
 
 // most is how many refused files are named.

@@ -67,7 +67,7 @@ func team(c *cli.Context, s *command.Scope) error {
 		return s.Follow(func(ctx context.Context) error { return watchTeam(ctx, s) })
 	}
 	m, lines, err := readMembers(c.Context, s.Team)
-	if err != nil {
+	if err := command.WarnUnread(c, err); err != nil {
 		return err
 	}
 	if _, err := s.Team.Config(); err != nil {
@@ -88,7 +88,7 @@ func watchTeam(ctx context.Context, s *command.Scope) error {
 	var known []string // what waited at the last look
 	for isFirst := true; ctx.Err() == nil; isFirst = false {
 		_, lines, err := readMembers(ctx, s.Team)
-		if err != nil {
+		if _, isSaid := errors.AsType[*teams.UnreadError](err); err != nil && !isSaid {
 			return err
 		}
 		waiting := waitingFor(ctx, s)
@@ -248,7 +248,7 @@ func status(c *cli.Context, s *command.Scope) error {
 			return err
 		}
 		m, err := t.Status(c.Context, box.Agent())
-		if err != nil {
+		if err := command.WarnUnread(c, err); err != nil {
 			return err
 		}
 		document, text := any(m), statusText(m)
