@@ -112,28 +112,17 @@ func CheckText(s string) error {
 // EachLine calls f with each line that is not blank, and its number, until f returns an
 // error. A line that is larger than a message may be is skipped: err says so of it.
 func EachLine(r io.Reader, f func(n int, line []byte, err error) error) error {
-	in := bufio.NewReaderSize(r, 64<<10)
-	var line []byte
+	in := bufio.NewReader(r)
 	for n := 1; ; n++ {
-		size := 0
-		line = line[:0]
-		part, goesOn, err := in.ReadLine()
-		for ; err == nil; part, goesOn, err = in.ReadLine() {
-			if size += len(part); size <= wire.MaxFile {
-				line = append(line, part...)
-			}
-			if !goesOn {
-				break
-			}
+		line, err := in.ReadBytes('\n')
+		if err == io.EOF && len(line) == 0 {
+			return nil
 		}
-		if err != nil && (err != io.EOF || size == 0) {
-			if err == io.EOF {
-				err = nil
-			}
+		if err != nil && err != io.EOF {
 			return err
 		}
-		err = nil
-		if size > wire.MaxFile {
+		line, err = bytes.TrimRight(line, "\r\n"), nil
+		if len(line) > wire.MaxFile {
 			err = Usage("the line is over %d MiB", wire.MaxFile>>20).WithHint("what is large can go as a file: atm send NAME --attach FILE")
 		} else if len(bytes.TrimSpace(line)) == 0 {
 			continue
