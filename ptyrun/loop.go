@@ -95,6 +95,9 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	if err != nil {
 		return r.exit, errors.Join(err, server.Close())
 	}
+	if err := takeBackUnseen(ctx, o.Box); err != nil {
+		r.Log.Error("what the last runner had typed when it was killed", "err", err)
+	}
 	inbox, err := watcher.Open(ctx, []*mailbox.Box{o.Box}, watcher.Options{
 		Messages: true, Existing: true, Events: true, After: map[wire.Address]uint64{o.Box.Address(): o.State.Seq},
 	})
