@@ -77,8 +77,7 @@ func home(c *cli.Context) error {
 		fmt.Fprintf(&b, "%d waiting for an answer: atm pending\n", len(questions))
 	}
 	for _, q := range questions[:min(most, len(questions))] {
-		what := letter.FirstLine(q.Prompt+" "+q.Input, 60)
-		fmt.Fprintf(&b, "  %s asks: %s   atm approve %s, atm reject %s\n", q.Agent, letter.Escape(what), q.Agent, q.Agent)
+		fmt.Fprintf(&b, "  %s %s   atm approve %[1]s, atm reject %[1]s\n", q.Agent, letter.Clip(letter.Escape(q.Asks()), 80))
 	}
 	if o.Members, _, err = s.Team.Members(c.Context); err != nil {
 		return err

@@ -120,8 +120,8 @@ func waitingFor(ctx context.Context, s *command.Scope) (lines []string) {
 	questions, _ := s.Team.Waiting(ctx) // what cannot be read hides nothing else
 	for _, q := range questions {
 		if s.Me == nil || q.Agent != s.Me.Agent() {
-			asked := letter.Clip(letter.Escape(cmp.Or(q.Input, q.Prompt)), 50)
-			lines = append(lines, fmt.Sprintf("%s asks: %s   atm pending%s", q.Agent, asked, s.Flags()))
+			asks := letter.Clip(letter.Escape(q.Asks()), 60)
+			lines = append(lines, fmt.Sprintf("%s %s   atm pending%s", q.Agent, asks, s.Flags()))
 		}
 	}
 	if s.Me != nil {
@@ -274,7 +274,7 @@ func statusText(m teams.Member) string {
 		fmt.Fprintf(&b, "  %-10s %s\n", name, letter.Escape(fmt.Sprintf(format, args...)))
 	}
 	if w := m.WaitingOn; w != nil {
-		asked := strings.Trim(w.Tool+": "+strings.Join(strings.Fields(w.Prompt), " "), ": ")
+		asked := strings.Trim(w.Tool+": "+strings.Join(strings.Fields(cmp.Or(w.Input, w.Prompt)), " "), ": ")
 		line("asks", "%s %s ago: %s", w.Kind, letter.Span(max(0, now.Sub(w.Since))), letter.Clip(asked, 200))
 	}
 	if m.Kind == "person" {
