@@ -64,10 +64,12 @@ func (q *Question) Asks() string {
 	switch {
 	case q.Kind != "permission" || q.Tool == "":
 		return "asks: " + what
+	case what == "":
+		return "wants to use " + q.Tool
 	case strings.EqualFold(q.Tool, "bash"), strings.EqualFold(q.Tool, "shell"):
 		return "wants to run: " + what
 	}
-	return "wants to use " + strings.TrimSuffix(q.Tool+": "+what, ": ")
+	return "wants to use " + q.Tool + ": " + what
 }
 
 // Choose returns the id of the option that a word means: its id, its label or
