@@ -17,7 +17,7 @@ import (
 type Question struct {
 	// ID is also the id of the message to the lead when a runner asks. "": the
 	// program gave none, and the question cannot be answered from here.
-	ID      string    `json:"id"`
+	ID      string    `json:"id,omitempty"`
 	Agent   wire.Name `json:"agent"`
 	Kind    string    `json:"kind"` // permission, prompt, KindDraft
 	Prompt  string    `json:"prompt"`
