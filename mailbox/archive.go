@@ -44,15 +44,13 @@ func (b *Box) GC(ctx context.Context, opt GCOptions) (total Moved, err error) {
 		limit := opt.Before.UTC().Format(time.DateOnly)
 		for _, day := range slices.Backward(days) {
 			ids, e := b.list(day)
-			if err = errors.Join(err, e, ctx.Err()); err != nil {
-				break
-			}
 			// The days from the newest on are kept until there are enough.
-			if total.Skipped < opt.KeepLast || path.Base(day.dir) >= limit {
+			if e != nil || total.Skipped < opt.KeepLast || path.Base(day.dir) >= limit {
 				total.Skipped += len(ids)
-			} else {
-				err = b.archiveDay(day, ids, opt.DryRun, &total)
+			} else if e = ctx.Err(); e == nil {
+				e = b.archiveDay(day, ids, opt.DryRun, &total)
 			}
+			err = errors.Join(err, e) // a day that cannot be moved keeps no other
 		}
 		if err == nil && !opt.DryRun {
 			b.stale(true)

@@ -172,6 +172,11 @@ func (d *delivery) write() error {
 	if d.to.err != nil {
 		return d.to.err
 	}
+	if err := b.noteSuperseded(d.post.Message); absent(err) {
+		return b.noAgent()
+	} else if err != nil {
+		return err
+	}
 	d.temp = "tmp/" + string(d.post.Message.ID) + "." + string(wire.NewID())
 	err := d.to.inbox.Create(d.temp, d.data)
 	if absent(err) {

@@ -141,7 +141,7 @@ func (b *Box) drops() (found []dropped, begun []string, err error) {
 }
 
 // inboxDirs are the directories of an inbox; the first generation made the last three.
-var inboxDirs = []string{"tmp", "new", "cur", "done", "withdrawn", "bad", "aside", "leases", "dated"}
+var inboxDirs = []string{"tmp", "new", "cur", "done", "withdrawn", "superseded", "bad", "aside", "leases", "dated"}
 
 // beingWritten reports whether some process has the file open for writing, or may have: where the system
 // does not tell, a file is left alone until it has not changed for a second. certain: the system tells.

@@ -1,6 +1,7 @@
 package mailbox
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"path"
@@ -31,29 +32,30 @@ type Health struct {
 	BadClaims error          // why run/claims.json counts for nothing
 }
 
-// Examine looks at a mailbox and changes nothing; with fix it removes what is stale.
+// Examine looks at a mailbox and changes nothing; with fix it removes what is stale. The error is for what
+// nothing else here is the reason of.
 func (b *Box) Examine(fix bool) (h Health, err error) {
-	if err := b.Present(); err != nil {
+	if err = b.Present(); errors.Is(err, ErrNoAgent) {
 		return h, err
 	}
 	h.Stale = b.stale(fix)
-	_, begun, err := b.drops()
-	if err != nil {
-		return h, err
-	}
+	_, begun, err2 := b.drops()
 	h.Begun = len(begun)
 	h.examineFiles(b)
 	h.examineDirs(b)
-	bad, err := b.badNames()
+	bad, err3 := b.badNames()
 	h.Bad = len(bad)
+	if len(h.NotDirs)+len(h.Closed) > 0 {
+		return h, nil
+	}
 	h.OddEvents, h.EventGaps, h.EventsErr = b.Log().Check()
 	_, h.BadClaims = b.readClaims()
-	return h, err
+	return h, cmp.Or(err, err2, err3)
 }
 
 // examineDirs looks at the directories of the mailbox.
 func (h *Health) examineDirs(b *Box) {
-	for _, dir := range []string{"inbox", "inbox/tmp", "inbox/new", "inbox/cur", "inbox/done", "inbox/withdrawn", "inbox/bad", "sent", "events", "run"} {
+	for _, dir := range []string{".", "inbox", "inbox/tmp", "inbox/new", "inbox/cur", "inbox/done", "inbox/withdrawn", "inbox/superseded", "inbox/bad", "sent", "events", "run"} {
 		info, err := b.store.root.Lstat(b.in(dir))
 		switch {
 		case err != nil:
@@ -99,7 +101,9 @@ func (h *Health) examineFiles(b *Box) {
 		isOdd func(name string) bool
 	}{
 		{"inbox/done", isDay}, {"sent", isDay}, {"../.archive/" + b.in("done"), isDay},
-		{"", func(name string) bool { return name != "state.json" && name != "shared" }},
+		{"", func(name string) bool {
+			return !slices.Contains([]string{"inbox", "sent", "events", "run", "state.json", "shared"}, name)
+		}},
 		{"inbox/cur", isNoMessage}, {"inbox/withdrawn", isNoMessage},
 		{"inbox/tmp", func(name string) bool { id, _, _ := strings.Cut(name, "."); return !wire.IsID(id) }},
 	} {

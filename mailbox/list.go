@@ -21,6 +21,9 @@ func (b *Box) Get(id wire.ID) (it *Item, err error) {
 		}
 		return err
 	})
+	if err == nil {
+		b.addNewer(it, b.newer())
+	}
 	return it, err
 }
 
@@ -77,6 +80,9 @@ func (b *Box) Match(f wire.Fragment) (found []wire.ID, err error) {
 		found = append(found, slices.DeleteFunc(ids, func(id wire.ID) bool { return !f.Matches(id) })...)
 		return len(found) == 0 || p.state == Unread
 	}, inOrder...)
+	if len(found) > 0 {
+		err = nil // a place that cannot be read does not hide it
+	}
 	slices.Sort(found)
 	return found, err
 }
@@ -100,27 +106,25 @@ var inOrder = []Range{
 	{Unread: true, Owed: true}, {Done: true, Newest: true}, {Withdrawn: true}, {Archive: true, Newest: true}, {Sent: true, Newest: true},
 }
 
-// listPlaces calls f with the places of ranges and the messages that lie there, until it returns false.
+// listPlaces calls f with the places of ranges and the messages that lie there, until it returns false. A
+// place that cannot be read hides no other.
 func (b *Box) listPlaces(f func(place, []wire.ID) bool, ranges ...Range) error {
+	var errs []error
 	for _, rg := range ranges {
 		places, err := b.placesIn(rg)
-		if err != nil {
-			return err
-		}
+		errs = append(errs, err)
 		for _, p := range places {
 			ids, err := b.list(p)
-			if err != nil {
-				return err
-			}
+			errs = append(errs, err)
 			if rg.Newest {
 				slices.Reverse(ids)
 			}
 			if !f(p, ids) {
-				return nil
+				return errors.Join(errs...)
 			}
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // placesIn are the places of a range: unread, owed, withdrawn, then archive, done and sent by day.
@@ -153,8 +157,8 @@ func (b *Box) placesIn(rg Range) (places []place, err error) {
 
 // Walk calls f with the messages of a range: unread, owed, withdrawn, then archive, done and sent from
 // the oldest day, each oldest first, until f returns false. more is how many messages lie beyond the
-// limit (by name). Bad files are passed over and counted. What was dropped is taken in first when unread
-// messages are asked for.
+// limit (by name). Bad files are passed over and counted, and a part that cannot be read hides no other: the
+// error is returned at the end. What was dropped is taken in first when unread messages are asked for.
 func (b *Box) Walk(ctx context.Context, rg Range, f func(*Item) bool) (more, bad int, err error) {
 	if err := b.Present(); err != nil {
 		return 0, 0, err
@@ -191,6 +195,7 @@ func (b *Box) openEach(p place, ids []wire.ID, keep func([]byte) bool, isBad fun
 	if p.state == Unread {
 		claimed = b.claims()
 	}
+	newer := b.newer()
 	for i, id := range ids {
 		it, err := b.open(p, id, keep)
 		if bad := (*BadError)(nil); errors.As(err, &bad) {
@@ -198,7 +203,8 @@ func (b *Box) openEach(p place, ids []wire.ID, keep func([]byte) bool, isBad fun
 		} else if err != nil && err != errGone {
 			return err
 		} else if err == nil {
-			if b.addLease(it, claimed); !f(i, it) {
+			b.addLease(it, claimed)
+			if b.addNewer(it, newer); !f(i, it) {
 				break
 			}
 		}
@@ -210,22 +216,19 @@ func (b *Box) openEach(p place, ids []wire.ID, keep func([]byte) bool, isBad fun
 // a lease; Leased are those that somebody has.
 type Counts struct{ Unread, Leased, Owed, Bad int }
 
-// Count takes in what was dropped and counts by names alone.
+// Count takes in what was dropped and counts by names alone, with an error what it can.
 func (b *Box) Count(ctx context.Context) (c Counts, err error) {
 	unread, err := b.listUnread(ctx)
-	if err != nil {
-		return c, err
-	}
 	claims, now := b.claims(), time.Now()
 	for _, id := range unread {
 		if claims[id].isLeaseAt(now) {
 			c.Leased++
 		}
 	}
-	owed, err := b.OwedIDs()
-	bad, e := b.badNames()
+	owed, err2 := b.OwedIDs()
+	bad, err3 := b.badNames()
 	c.Unread, c.Owed, c.Bad = len(unread)-c.Leased, len(owed), len(bad)
-	return c, errors.Join(err, e)
+	return c, cmp.Or(err, err2, err3)
 }
 
 // listUnread lists what is unread, after taking in what was dropped. What cannot be taken in now stays
@@ -254,18 +257,14 @@ const dueFor = 14 * 24 * time.Hour
 // Due lists the messages whose answer was expected before a moment: unread, owed, and read since. What
 // has expired or was superseded is left out; some may have their answer.
 func (b *Box) Due(ctx context.Context, before time.Time) (due []*Item, err error) {
-	superseded := map[wire.ID]wire.Address{}
 	rg := Range{Unread: true, Owed: true, Done: true, Since: before.Add(-dueFor), Keep: func(raw []byte) bool {
-		return bytes.Contains(raw, []byte(`"due_at"`)) || bytes.Contains(raw, []byte(`"supersedes"`))
+		return bytes.Contains(raw, []byte(`"due_at"`))
 	}}
 	_, _, err = b.Walk(ctx, rg, func(it *Item) bool {
-		if it.Supersedes != "" {
-			superseded[it.Supersedes] = it.From
-		}
-		if !it.DueAt.IsZero() && it.DueAt.Before(before) && !it.Expired(before) {
+		if !it.DueAt.IsZero() && it.DueAt.Before(before) && !it.Expired(before) && it.SupersededBy == "" {
 			due = append(due, it)
 		}
 		return true
 	})
-	return slices.DeleteFunc(due, func(it *Item) bool { return superseded[it.ID] == it.From }), err
+	return due, err
 }

@@ -10,6 +10,7 @@
 //	    cur/<id>.json       read, an acknowledgement still owed
 //	    done/<day>/<id>.json
 //	    withdrawn/<id>.json
+//	    superseded/         which message replaces which
 //	    bad/                what could not be understood, with <name>.reason
 //	<agent>/sent/<day>/     what the agent sent: an index, not synced
 //	<agent>/sent/once/      the ids of what it sent under names of its own
@@ -44,7 +45,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -104,16 +104,14 @@ func (s *Store) Locks() lockfile.Dir { return s.locks }
 // ErrNoAgent.
 func (s *Store) Box(agent wire.Name) *Box { return &Box{store: s, agent: agent} }
 
-// Agents lists the agents, sorted: the directories here that hold inbox/new. One that cannot be looked at
-// is an error, not an absence.
+// Agents lists the agents, sorted: the directories here that hold inbox/new. One whose inbox is damaged, or
+// cannot be looked at, is an agent: who looks into the mailbox gets the error.
 func (s *Store) Agents() (agents []wire.Name, err error) {
 	names, err := s.root.Names(".")
-	for _, name := range slices.DeleteFunc(names, func(name string) bool { return !wire.IsName(name) }) {
-		present := s.Box(wire.Name(name)).Present()
-		if present == nil {
+	for _, name := range names {
+		isFile := errors.Is(s.root.IsDir(name), durable.ErrNotDirectory)
+		if wire.IsName(name) && !isFile && !errors.Is(s.Box(wire.Name(name)).Present(), ErrNoAgent) {
 			agents = append(agents, wire.Name(name))
-		} else if !errors.Is(present, ErrNoAgent) && !errors.Is(present, durable.ErrNotDirectory) {
-			return agents, present
 		}
 	}
 	return agents, err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -82,6 +83,9 @@ type Item struct {
 	// somebody who may not have received it, or did not finish it.
 	Lease *Lease
 	Times int
+
+	// SupersededBy is what replaces it: of the same sender, and not withdrawn.
+	SupersededBy wire.ID
 
 	// Written is when the file was written, if Range.Times asked for it.
 	Written time.Time
@@ -175,9 +179,12 @@ func isMessageFile(name string) bool {
 // days lists the days below a place, oldest first. A file that is named like a day is none.
 func (b *Box) days(top place) (days []place, err error) {
 	names, err := b.store.root.Names(top.dir)
-	for _, name := range names {
-		if day := top.day(name); isDay(name) && b.store.root.IsDir(day.dir) == nil {
-			days = append(days, day)
+	for _, name := range slices.DeleteFunc(names, func(name string) bool { return !isDay(name) }) {
+		e := b.store.root.IsDir(top.day(name).dir)
+		if e == nil {
+			days = append(days, top.day(name))
+		} else if !absent(e) && !errors.Is(e, durable.ErrNotDirectory) {
+			err = errors.Join(err, e)
 		}
 	}
 	return days, err

@@ -138,8 +138,8 @@ func (b *Box) putBack(ctx context.Context, id wire.ID, c claim) error {
 
 // Withdraw takes a message that is unread, or read and not acknowledged, out of the mailbox and keeps it as
 // withdrawn. It returns the state in which it found the message: Unread and Owed mean that it was withdrawn
-// now, Withdrawn that it was before; a finished one stays. An unread one that a hook has handed to a session,
-// or that somebody holds under a lease, counts as Owed: they are to be told. ErrBeingTyped while a runner
+// now, Withdrawn that it was before; a finished one stays. An unread one that a hook has handed to a session
+// counts as Owed: its agent is to be told. *LeasedError while somebody holds it, ErrBeingTyped while a runner
 // types it.
 func (b *Box) Withdraw(ctx context.Context, id wire.ID, by wire.Address) (state State, err error) {
 	err = b.moving(ctx, id, func(at place, c claim) (place, []wire.Event, error) {
@@ -149,6 +149,9 @@ func (b *Box) Withdraw(ctx context.Context, id wire.ID, by wire.Address) (state 
 		if state == Unread && c.isLive(time.Now(), b.running()) {
 			if c.isRunner() {
 				return at, nil, fmt.Errorf("message %s %w to %s", id.Short(6), ErrBeingTyped, b.agent)
+			}
+			if c.isLease() {
+				return at, nil, &LeasedError{id, b.leaseOf(c)}
 			}
 			state = Owed
 		}

@@ -55,7 +55,7 @@ func (r *runner) messageArrived(it *mailbox.Item, now time.Time) {
 }
 
 func mailOf(it *mailbox.Item) *reducer.Mail {
-	return &reducer.Mail{ID: it.ID, Urgent: it.Urgent(), Expires: it.ExpiresAt, Due: it.DueAt, Read: it.State != mailbox.Unread}
+	return &reducer.Mail{ID: it.ID, Urgent: it.Urgent(), Expires: it.ExpiresAt, Due: it.DueAt, Read: it.State != mailbox.Unread, Never: it.SupersededBy != ""}
 }
 
 // readMailLeft tells the reducer of the mail that it had no room for, now that it has some.

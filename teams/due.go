@@ -96,7 +96,7 @@ type OverdueAnswer struct {
 // OverdueAnswers are the answers of all members that are overdue, the oldest first. What
 // cannot be read hides nothing else.
 func (t *Team) OverdueAnswers(ctx context.Context) (out []OverdueAnswer, err error) {
-	err = t.each(func(b *mailbox.Box) error {
+	err = t.Each(func(b *mailbox.Box) error {
 		overdue, err := t.overdue(ctx, b)
 		for _, it := range overdue {
 			out = append(out, OverdueAnswer{it.ID, b.Agent(), it.From.String(), it.Title(), it.DueAt, hasRead(it)})

@@ -42,7 +42,7 @@ func (m *Member) hasHooks() bool { return m.Transport == "hook" }
 // escaped.
 func (m *Member) About() string {
 	s := m.Detail
-	if w := m.WaitingOn; w != nil && cmp.Or(w.Tool, w.Input, w.Prompt) != "" {
+	if w := m.WaitingOn; w != nil && w.Dialog != policy.DialogTrust && cmp.Or(w.Tool, w.Input, w.Prompt) != "" {
 		q := policy.Question{Kind: w.Kind, Prompt: w.Prompt, Tool: w.Tool, Input: w.Input}
 		s = q.Asks()
 	}

@@ -1,10 +1,12 @@
 package teams
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/mailbox"
@@ -163,16 +165,18 @@ func moment(t time.Time) *time.Time {
 	return &t
 }
 
-// Status is a member with what lies in its mailbox; dropped files are taken in.
+// Status is a member with what lies in its mailbox; dropped files are taken in. With an
+// *UnreadError it is what can be said.
 func (t *Team) Status(ctx context.Context, name wire.Name) (Member, error) {
 	// Counting takes in what was dropped, which may be events: it comes first.
 	c, err := t.Box(name).Count(ctx)
-	if err != nil {
-		return Member{Name: name}, err
-	}
-	m, err := t.Summary(name)
-	if err != nil {
-		return m, err
+	m, e := t.Summary(name)
+	if err = Unread(t.Box(name), cmp.Or(err, e)); err != nil {
+		const why = "its mailbox cannot be read: atm doctor"
+		if m.State = cmp.Or(m.State, reducer.WordUnknown); m.State == reducer.WordUnknown {
+			m.Detail = ""
+		}
+		m.Detail = strings.TrimPrefix(m.Detail+"; "+why, "; ")
 	}
 	m.Unread, m.Leased, m.Owed, m.Bad = c.Unread, c.Leased, c.Owed, c.Bad
 	if m.Unread > 0 && m.Running && m.Inject == "off" {
@@ -180,14 +184,15 @@ func (t *Team) Status(ctx context.Context, name wire.Name) (Member, error) {
 	} else if m.Unread > 0 && m.Running && m.State == reducer.WordIdle {
 		m.Held = m.hold()
 	}
-	return m, nil
+	return m, err
 }
 
-// Members are all members, and what they add up to.
+// Members are all members, and what they add up to. With an *UnreadError it is what can be
+// said.
 func (t *Team) Members(ctx context.Context) (members []Member, stats Stats, err error) {
-	err = t.each(func(b *mailbox.Box) error {
+	err = t.Each(func(b *mailbox.Box) error {
 		m, err := t.Status(ctx, b.Agent())
-		if err == nil {
+		if !errors.Is(err, mailbox.ErrNoAgent) {
 			members = append(members, m)
 		}
 		return err

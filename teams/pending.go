@@ -20,7 +20,7 @@ import (
 // questions of all members, and the drafts that have no answer yet. What cannot be read
 // hides nothing else.
 func (t *Team) Waiting(ctx context.Context) (out []policy.Question, err error) {
-	err = t.each(func(b *mailbox.Box) error {
+	err = t.Each(func(b *mailbox.Box) error {
 		list, err := t.questions(b.Agent())
 		out = append(out, list...)
 		return err
@@ -109,7 +109,7 @@ func (t *Team) drafts(ctx context.Context) (out []policy.Question, err error) {
 			add(agent, s.SessionID, d, s.State.Alive())
 		}
 	}
-	errs = append(errs, t.each(func(b *mailbox.Box) error {
+	errs = append(errs, t.Each(func(b *mailbox.Box) error {
 		events, err := b.Log().Newest(draftEvents)
 		for i := range events {
 			if e, ok := session.EventOf(&events[i]); ok && events[i].Kind == "draft_ready" {

@@ -60,7 +60,7 @@ func (t *Team) Thread(ctx context.Context, thread wire.ID) ([]*mailbox.Item, err
 // What cannot be read hides nothing else.
 func (t *Team) collect(ctx context.Context, rg mailbox.Range, matches func(*mailbox.Item) bool) ([]*mailbox.Item, error) {
 	found := map[wire.ID]*mailbox.Item{}
-	err := t.each(func(b *mailbox.Box) error {
+	err := t.Each(func(b *mailbox.Box) error {
 		_, _, err := b.Walk(ctx, rg, func(it *mailbox.Item) bool {
 			// A copy in a mailbox says more than the sender's index.
 			if old := found[it.ID]; (old == nil || old.State == "") && matches(it) {

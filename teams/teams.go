@@ -16,11 +16,13 @@
 package teams
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -71,18 +73,18 @@ type Team struct {
 var ErrNoTeam = errors.New("no such team")
 
 // Teams lists the root's teams by name. One that cannot be opened is an error, not
-// an absence.
+// an absence; it hides no other.
 func (r *Root) Teams() (teams []wire.Name, err error) {
 	names, err := r.dir.Names(".")
 	for _, n := range names {
 		if !wire.IsName(n) {
 			continue
 		}
-		_, err := r.Team(wire.Name(n))
-		if err == nil {
+		_, e := r.Team(wire.Name(n))
+		if e == nil {
 			teams = append(teams, wire.Name(n))
-		} else if !errors.Is(err, ErrNoTeam) && !errors.Is(err, durable.ErrNotDirectory) {
-			return teams, err
+		} else if !errors.Is(e, ErrNoTeam) && !errors.Is(e, durable.ErrNotDirectory) {
+			err = errors.Join(err, e)
 		}
 	}
 	return teams, err
@@ -138,16 +140,17 @@ func (r *Root) CreateTeam(name wire.Name) (made bool, err error) {
 	if _, err := r.Team(name); !errors.Is(err, ErrNoTeam) {
 		return false, err
 	}
-	build := "." + string(name) + ".making"
-	if err := r.dir.MkdirAll(build + "/.locks"); err != nil {
-		return false, err
+	build := fmt.Sprintf(".%s.%s.making", name, wire.NewID()) // two at once make two
+	if err = r.dir.MkdirAll(build + "/.locks"); err == nil {
+		err = r.dir.Move(build, string(name))
 	}
-	err = r.dir.Move(build, string(name))
 	if err == nil {
 		return true, r.dir.Sync(".")
 	}
+	r.dir.Remove(build + "/.locks")
+	r.dir.Remove(build)
 	if _, e := r.Team(name); e == nil {
-		return false, nil // somebody else was quicker, with the same directory even
+		return false, nil // somebody else was quicker
 	}
 	if errors.Is(err, fs.ErrExist) {
 		err = fmt.Errorf("%s: a directory %q is there and is no team", r.Path, name)
@@ -200,17 +203,40 @@ func (t *Team) Boxes() (out []*mailbox.Box, err error) {
 	return out, err
 }
 
-// each calls f for the mailbox of every member, by name. One that is retired meanwhile is
-// passed over, and an error hides nobody else.
-func (t *Team) each(f func(*mailbox.Box) error) error {
+// UnreadError says which mailboxes could not be read, or not to the end. What there is to
+// say in spite of that comes with it.
+type UnreadError struct{ errs []error }
+
+func (e *UnreadError) Error() string {
+	return strings.ReplaceAll(errors.Join(e.errs...).Error(), "\n", "; ")
+}
+func (e *UnreadError) Unwrap() []error { return e.errs }
+
+// Unread says of an error whose mailbox it is about; that there is none stays as it is.
+func Unread(b *mailbox.Box, err error) error {
+	if _, isSaid := errors.AsType[*UnreadError](err); err == nil || isSaid || errors.Is(err, mailbox.ErrNoAgent) {
+		return err
+	}
+	return &UnreadError{[]error{fmt.Errorf("the mailbox of %s: %w", b.Agent(), err)}}
+}
+
+// Each calls f for the mailbox of every member, by name. One that is retired meanwhile is
+// passed over, and an error hides nobody else: an *UnreadError tells of all.
+func (t *Team) Each(f func(*mailbox.Box) error) error {
 	boxes, err := t.Boxes()
-	errs := []error{err}
+	if err != nil {
+		return err
+	}
+	var errs []error
 	for _, b := range boxes {
-		if err := f(b); err != nil && !errors.Is(err, mailbox.ErrNoAgent) {
-			errs = append(errs, fmt.Errorf("%s: %w", b.Agent(), err))
+		if err := Unread(b, f(b)); err != nil && !errors.Is(err, mailbox.ErrNoAgent) {
+			errs = append(errs, err)
 		}
 	}
-	return errors.Join(errs...)
+	if len(errs) > 0 {
+		return &UnreadError{errs}
+	}
+	return nil
 }
 
 // AmbiguousError is for a fragment of an id that fits several messages in the
@@ -242,12 +268,13 @@ func (t *Team) Find(me *mailbox.Box, fragment string, mine bool) (it *mailbox.It
 	if me != nil {
 		boxes = slices.Insert(boxes, 0, me)
 	}
+	var unread error // a mailbox that cannot be read hides no other
 	for _, b := range boxes {
 		found, err := b.Match(f)
 		switch {
 		case errors.Is(err, mailbox.ErrNoAgent) && b != me: // retired meanwhile
 		case err != nil:
-			return nil, nil, err
+			unread = cmp.Or(unread, err)
 		case len(found) > 1:
 			return nil, nil, &AmbiguousError{fragment, found}
 		case len(found) == 1:
@@ -255,7 +282,7 @@ func (t *Team) Find(me *mailbox.Box, fragment string, mine bool) (it *mailbox.It
 			return it, b, err
 		}
 	}
-	return nil, nil, fmt.Errorf("message %s: %w", fragment, mailbox.ErrNotFound)
+	return nil, nil, cmp.Or(unread, fmt.Errorf("message %s: %w", fragment, mailbox.ErrNotFound))
 }
 
 // message is a message that box's owner got or sent. What a power cut has torn in the

@@ -37,8 +37,8 @@ func home(c *cli.Context) error {
 	}
 	s, err := command.OpenMe(c)
 	if errors.Is(err, rootdir.ErrNoRoot) {
-		return command.Print(c, command.Text("atm carries mail between coding agents and the people they work with.\n"+
-			"No team here yet. `atm init alice bob me` makes one; `atm help` shows the rest."))
+		return printHelp(c, "atm carries mail between coding agents and the people they work with.\n"+
+			"No team here yet. `atm init alice bob me` makes one; `atm help` shows the rest.")
 	}
 	unsaid, _ := errors.AsType[*command.Error](err)
 	if err != nil && (s == nil || s.Team == nil || unsaid == nil || unsaid.Exit != command.ExitUsage) {
@@ -79,7 +79,8 @@ func home(c *cli.Context) error {
 	for _, q := range questions[:min(most, len(questions))] {
 		fmt.Fprintf(&b, "  %s %s   atm approve %[1]s, atm reject %[1]s\n", q.Agent, letter.Clip(letter.Escape(q.Asks()), 80))
 	}
-	if o.Members, _, err = s.Team.Members(c.Context); err != nil {
+	o.Members, _, err = s.Team.Members(c.Context)
+	if err := command.WarnUnread(c, err); err != nil {
 		return err
 	}
 	lines := command.FirstLines(command.Team(o.Members, command.Width()), 13-strings.Count(b.String(), "\n"))

@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -41,7 +42,7 @@ func (c *call) write(h *mailbox.Handover, l *letter.Renderer) {
 	}
 	l.Digits = letter.ShortLength(ids)
 	for i, flags := range letter.FlagsOf(messages, mailbox.Messages(h.Ahead)) {
-		flags.Repeat = h.Repeat[ids[i]]
+		flags.Repeat, flags.SupersededBy = h.Repeat[ids[i]], cmp.Or(h.Items[i].SupersededBy, flags.SupersededBy)
 		c.text.Write(l.Render(messages[i], flags))
 	}
 	if n := h.More + h.Left; n > 0 {

@@ -9,16 +9,20 @@ package backup
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/config"
@@ -40,28 +44,42 @@ type writer struct {
 	tar   *tar.Writer
 	total mailbox.Moved
 	saved map[string]bool // messages, by team, agent and id
+
+	missing []error
 }
 
-// Write writes a backup of the whole root.
-func Write(ctx context.Context, r *teams.Root, to io.Writer) (mailbox.Moved, error) {
+// Write writes a backup of the whole root. What cannot be read is not in it, and missing
+// says so; with err there is no backup.
+func Write(ctx context.Context, r *teams.Root, to io.Writer) (total mailbox.Moved, missing, err error) {
 	w := &writer{ctx: ctx, tar: tar.NewWriter(to), saved: map[string]bool{}}
 	names, err := r.Teams()
-	if err == nil {
-		err = w.add(rootdir.FormatFile, []byte("1\n"), time.Now())
-	}
+	w.miss("the root", err)
+	err = w.add(rootdir.FormatFile, []byte("1\n"), time.Now())
 	for _, n := range names {
-		var t *teams.Team
-		if err == nil {
-			t, err = r.Team(n)
-		}
-		if err == nil {
+		t, e := r.Team(n)
+		w.miss(string(n), e)
+		if e == nil && err == nil {
 			err = w.team(t)
 		}
 	}
 	if err == nil {
-		err = w.tar.Close()
+		err = cmp.Or(ctx.Err(), w.tar.Close())
 	}
-	return w.total, err
+	if len(w.missing) > 0 {
+		missing = errors.New(strings.ReplaceAll(errors.Join(w.missing...).Error(), "\n", "; "))
+	}
+	return w.total, missing, err
+}
+
+// miss notes that something could not be read, once.
+func (w *writer) miss(what string, err error) {
+	if err == nil || errors.Is(err, mailbox.ErrNoAgent) { // retired meanwhile: it is in the archive
+		return
+	}
+	err = fmt.Errorf("not all of %s is in the backup: %w", what, err)
+	if !slices.ContainsFunc(w.missing, func(e error) bool { return e.Error() == err.Error() }) {
+		w.missing = append(w.missing, err)
+	}
 }
 
 func (w *writer) team(t *teams.Team) error {
@@ -102,46 +120,54 @@ func (w *writer) addDir(name string) error {
 // the mailboxes.
 func (w *writer) mailboxes(t *teams.Team, others ...string) error {
 	boxes, err := t.Boxes()
+	w.miss(string(t.Name), err)
 	for _, box := range boxes {
-		if err == nil {
-			err = w.messages(box)
+		if err := w.messages(box); err != nil {
+			return err
 		}
 		for _, sub := range others {
-			if err == nil {
-				err = w.tree(t, string(box.Agent())+"/"+sub)
+			if err := w.tree(t, string(box.Agent())+"/"+sub); err != nil {
+				return err
 			}
 		}
-		if errors.Is(err, mailbox.ErrNoAgent) {
-			err = nil // retired meanwhile: it is in the archive
-		}
 	}
-	return err
+	return nil
 }
 
 func (w *writer) messages(box *mailbox.Box) error {
 	box.TakeIn(w.ctx)
 	ids, err := box.List(w.ctx)
+	if held := (*lockfile.HeldError)(nil); errors.As(err, &held) {
+		return err // nothing is damaged: again is the way on
+	}
+	w.miss("the mailbox of "+string(box.Agent()), err)
+	if errors.Is(err, mailbox.ErrNoAgent) {
+		return nil
+	}
 	top := string(box.Address().Team) + "/" + string(box.Agent())
-	if err == nil {
-		err = w.addDir(top)
+	if err := w.addDir(top); err != nil {
+		return err
 	}
 	for _, id := range ids {
 		key := top + "/" + string(id)
-		if w.saved[key] || err != nil {
+		if w.saved[key] {
 			continue
 		}
-		where, data, gone := box.Copy(id)
-		if errors.Is(gone, mailbox.ErrNotFound) || errors.Is(gone, durable.ErrNotRegular) {
+		where, data, err := box.Copy(id)
+		if errors.Is(err, mailbox.ErrNotFound) || errors.Is(err, durable.ErrNotRegular) {
 			w.total.Skipped++
 			continue
 		}
-		if err = gone; err == nil {
-			err = w.add(top+"/"+where, data, id.Time())
+		if w.miss("the mailbox of "+string(box.Agent()), err); err != nil {
+			continue
+		}
+		if err := w.add(top+"/"+where, data, id.Time()); err != nil {
+			return err
 		}
 		w.saved[key] = true
 		w.total.Add(mailbox.Moved{Messages: 1, Bytes: int64(len(data))})
 	}
-	return err
+	return nil
 }
 
 // tree saves what lies at a path and belongs into a backup. What vanishes meanwhile has
@@ -151,17 +177,19 @@ func (w *writer) tree(t *teams.Team, name string) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	w.miss(name, err)
 	if err == nil && info.Mode().IsRegular() && files.MatchString(name) {
 		return w.file(t, name)
 	}
 	if err != nil || !info.IsDir() {
-		return err
+		return nil
 	}
 	if dirs.MatchString(name) {
 		err = w.addDir(string(t.Name) + "/" + name)
 	}
-	names, e := t.Dir().Names(name)
-	for err = errors.Join(err, e); len(names) > 0 && err == nil; names = names[1:] {
+	names, unread := t.Dir().Names(name)
+	w.miss(name, unread)
+	for ; len(names) > 0 && err == nil; names = names[1:] {
 		below, isTemporary := name+"/"+names[0], strings.HasPrefix(names[0], ".")
 		if !isTemporary && !holdsMessages(t, below) {
 			err = w.tree(t, below)
@@ -187,21 +215,23 @@ func (w *writer) file(t *teams.Team, name string) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, durable.ErrNotRegular) {
 		return nil
 	}
-	if err != nil {
-		return err
+	if w.miss(name, err); err != nil {
+		return nil
 	}
 	defer f.Close()
 	info, err := f.Stat()
-	if err != nil {
-		return err
+	if w.miss(name, err); err != nil {
+		return nil
 	}
 	h := &tar.Header{Name: string(t.Name) + "/" + name, Size: info.Size(), Mode: 0o600, ModTime: info.ModTime()}
 	if err := w.tar.WriteHeader(h); err != nil {
 		return err
 	}
 	n, err := io.Copy(w.tar, io.LimitReader(f, info.Size()))
-	if err == nil && n < info.Size() {
+	w.miss(name, err)
+	if n < info.Size() { // where it was the backup that could not be written, this fails as well
 		_, err = w.tar.Write(bytes.Repeat([]byte{'\n'}, int(info.Size()-n)))
+		return err
 	}
-	return err
+	return nil
 }

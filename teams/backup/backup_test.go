@@ -62,7 +62,7 @@ func TestAttachmentsOfWhatArrivesMeanwhile(t *testing.T) {
 	post(t, team, "alice", "bob", "the first")
 	var file bytes.Buffer
 	sent := 0
-	_, err := Write(ctx, r, onWrite(func(p []byte) (int, error) {
+	_, _, err := Write(ctx, r, onWrite(func(p []byte) (int, error) {
 		if sent++; sent < 60 {
 			a, err := team.Attach("a.txt", strings.NewReader(time.Now().String()))
 			must(t, err)
@@ -108,7 +108,7 @@ func TestBackupRestore(t *testing.T) {
 		t.Fatal(err)
 	}
 	var file bytes.Buffer
-	total, err := Write(ctx, r, &file)
+	total, _, err := Write(ctx, r, &file)
 	if err != nil || total.Messages != 2 { // unread, and the drop that was taken in
 		t.Fatal(total, err)
 	}
@@ -156,7 +156,7 @@ func TestBackupOfTaken(t *testing.T) {
 		func(*mailbox.Item, mailbox.Lease) (bool, error) { return true, nil })
 	must(t, err)
 	var b bytes.Buffer
-	if _, err := Write(ctx, r, &b); err != nil {
+	if _, _, err := Write(ctx, r, &b); err != nil {
 		t.Fatal(err)
 	}
 	other, again := newTeam(t)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -75,6 +76,7 @@ func Examine(ctx context.Context, r *teams.Root, p rootdir.Place, fix bool) []Ch
 			d.add("team.unreadable", "error", "", "team %s: %v", n, err)
 			continue
 		}
+		d.checkLocks(t)
 		d.checkAgents(t)
 		d.checkConfig(t)
 		d.checkSessions(t)
@@ -148,14 +150,30 @@ func (d *doctor) checkAgents(t *teams.Team) {
 			d.add("agent.broken", "warning", "", "%s in team %s is no name of an agent", n, t.Name)
 			continue
 		}
-		present := t.Box(wire.Name(n)).Present()
 		if !info.IsDir() {
 			d.add("agent.link", "error", "", "%s in team %s is a symbolic link: links are not followed", n, t.Name)
-		} else if errors.Is(present, mailbox.ErrNoAgent) {
+		} else if errors.Is(t.Box(wire.Name(n)).Present(), mailbox.ErrNoAgent) {
 			d.add("agent.broken", "error", "atm team add "+n, "%s in team %s has no inbox/new and is no agent", n, t.Name)
-		} else if present != nil {
-			d.add("agent.not_a_directory", "error", "", "%s in team %s: %v", n, t.Name, present)
 		}
+	}
+}
+
+// checkLocks reports what lies in .locks and cannot be locked.
+func (d *doctor) checkLocks(t *teams.Team) {
+	names, err := t.Dir().Names(".locks")
+	if err != nil {
+		d.add("team.locks", "error", "", "team %s: %v", t.Name, err)
+	}
+	for _, n := range names {
+		f, err := t.Dir().Open(".locks/" + n)
+		if f.Close(); err == nil {
+			continue
+		}
+		fix := "mv " + policy.Quote(t.Dir().Join(".locks/"+n)) + " ."
+		if errors.Is(err, fs.ErrPermission) {
+			fix = "chmod u+r " + policy.Quote(t.Dir().Join(".locks/"+n))
+		}
+		d.add("lock.odd", "error", fix, "team %s: .locks/%s cannot be locked: %v", t.Name, n, err)
 	}
 }
 
@@ -176,7 +194,7 @@ func (d *doctor) checkConfig(t *teams.Team) {
 		d.add("team.toml", "ok", "", "team %s: team.toml is in order: %d members, %d rules", t.Name, len(c.Members), len(c.Rules))
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Members)) {
-		if t.Box(name).Present() != nil {
+		if errors.Is(t.Box(name).Present(), mailbox.ErrNoAgent) {
 			d.add("team.toml.member", "info", "atm team add "+string(name),
 				"team %s: team.toml names %s, and there is no such mailbox yet", t.Name, name)
 		}

@@ -42,7 +42,6 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 	h, err := b.Examine(d.fix)
 	if err != nil {
 		d.add("agent.unreadable", "error", "", "%s: %v", b.Address(), err)
-		return
 	}
 	_, torn, _ := b.Walk(d.ctx, mailbox.Range{Unread: true, Limit: 500}, func(*mailbox.Item) bool { return true })
 	if d.disk.isReadOnly {
@@ -61,7 +60,11 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 	each("drop.misplaced", "warning", h.Misplaced, "mv %s "+policy.Quote(b.Path()+"/inbox/"), "%s lies where nobody looks for mail")
 	each("inbox.not_writable", "error", h.Closed, "chmod u+rwx %s", "this user cannot write in %s")
 	each("events.odd", "error", h.OddEvents, "mv %s .", "%s is no part of the log")
-	each("agent.not_a_directory", "error", h.NotDirs, "mv %s .", "%s is not a directory")
+	fix := "mv %s ."
+	if b.Present() != nil {
+		fix += "; atm team add " + string(b.Agent())
+	}
+	each("agent.not_a_directory", "error", h.NotDirs, fix, "%s is not a directory")
 	each("mode.open", "warning", h.Open, "chmod 700 %s", "%s is open to everybody")
 	count := func(code, severity string, n int, fix, message string) {
 		if n > 0 {

@@ -11,6 +11,7 @@ package rootdir
 
 import (
 	"cmp"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -288,8 +289,8 @@ func Make(path string) (made bool, err error) {
 	defer d.Close()
 	build := name
 	if there, _ := d.Exists(name); !there {
-		build = "." + name + ".making"
-		defer os.RemoveAll(d.Join(build)) // when somebody else was quicker
+		build = "." + name + "." + rand.Text() + ".making" // two at once make two
+		defer os.RemoveAll(d.Join(build))                  // when somebody else was quicker
 		err = d.Mkdir(build)
 	} else if has, err := hasFormat(path); has || err != nil {
 		return false, err

@@ -21,7 +21,7 @@ import (
 )
 
 var pendingCommand = &cli.Command{
-	Name: "pending", Aliases: []string{"requests", "questions"}, Usage: "what waits for a person: permissions, questions, drafts, late answers",
+	Name: "pending", Aliases: []string{"requests", "questions", "approvals", "permissions"}, Usage: "what waits for a person: permissions, questions, drafts, late answers",
 	UsageText:   "atm pending\natm pending --watch\natm approve 9f3a1c",
 	Description: "The id is that of the message to the lead; atm screen NAME shows the dialog itself.",
 	Flags:       []cli.Flag{&cli.BoolFlag{Name: "watch", Aliases: []string{"follow", "w", "f"}, Usage: "stay, and ring when more comes; q leaves"}},
@@ -52,7 +52,7 @@ func lookPending(ctx context.Context, c *cli.Context, s *command.Scope) pendingL
 	waiting, err1 := s.Team.Waiting(ctx)
 	overdue, err2 := s.Team.OverdueAnswers(ctx)
 	members, _, err3 := s.Team.Members(ctx)
-	if err := errors.Join(err1, err2, err3); err != nil && ctx.Err() == nil {
+	if err := cmp.Or(err3, errors.Join(err1, err2)); command.WarnUnread(c, err) != nil && ctx.Err() == nil {
 		command.Warn(c, "%v", err)
 	}
 	l := pendingList{Pending: append([]policy.Question{}, waiting...), Overdue: overdue}

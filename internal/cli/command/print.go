@@ -3,8 +3,10 @@ package command
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -13,16 +15,24 @@ import (
 	"golang.org/x/term"
 
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
 )
 
 // Print writes one value to stdout: with --json as one JSON document on a line,
 // else as its String, with a line feed at the end. Streams print value after value.
 func Print(c *cli.Context, v fmt.Stringer) error { return PrintAs(c, v, v.String()) }
 
+// doers are verbs whose text only says that it is done: --quiet leaves it out.
+var doers = strings.Fields("send reply ack unread withdraw init add retire restore install uninstall backup gc event " +
+	"run up down stop interrupt restart type approve reject message pause resume complete abort")
+
 // PrintAs is Print for a value and the text that says it to people.
 func PrintAs(c *cli.Context, v any, text string) error {
 	if c.Bool("json") {
 		return PrintJSON(v)
+	}
+	if c.Bool("quiet") && !c.Bool("dry-run") && slices.Contains(doers, c.Command.Name) {
+		return nil
 	}
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"
@@ -68,6 +78,17 @@ func EscapeJSON(doc []byte) []byte {
 		}
 	}
 	return out
+}
+
+// WarnUnread says of an *UnreadError that it is one: what could be read is shown all the same. Any other
+// error is returned.
+func WarnUnread(c *cli.Context, err error) error {
+	unread, ok := errors.AsType[*teams.UnreadError](err)
+	if ok {
+		Warn(c, "%v: atm doctor", unread)
+		return nil
+	}
+	return err
 }
 
 // Warn writes a line to stderr, escaped, unless --quiet.

@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -25,6 +27,7 @@ var watchCommand = &cli.Command{
 	Description: "Marks nothing; goes on until it is interrupted.",
 	Flags: []cli.Flag{
 		&cli.StringFlag{Name: "since", Usage: "begin `D` earlier"},
+		hidden("follow", "f"), command.DurationFlag("timeout", 0, "end after `D`"),
 		&cli.BoolFlag{Name: "no-follow", Usage: "end when all is shown"},
 	},
 	Action: command.With(command.OpenMeIfSaid, watch),
@@ -52,11 +55,11 @@ func watch(c *cli.Context, s *command.Scope) error {
 	if err != nil {
 		return err
 	}
-	return s.Follow(func(ctx context.Context) error {
+	return s.FollowFor(func(ctx context.Context) error {
 		last := map[wire.Address]uint64{}
 		for _, box := range boxes {
-			if last[box.Address()], err = box.Log().LastSeq(); err != nil {
-				command.Warn(c, "%v", err) // of this one; the others are followed
+			if last[box.Address()], err = box.Log().LastSeq(); err != nil && !c.Bool("no-follow") { // else it is met again
+				command.WarnUnread(c, teams.Unread(box, err)) // the others are followed
 			}
 		}
 		w, err := watcher.Open(ctx, boxes, watcher.Options{Messages: true, Events: true, After: last})
@@ -66,11 +69,7 @@ func watch(c *cli.Context, s *command.Scope) error {
 		defer w.Close()
 		shown := map[string]bool{} // files of messages, which the watcher may bring as well
 		if c.IsSet("since") || c.Bool("no-follow") {
-			past, err := happenings(ctx, c, boxes, from, last)
-			if err != nil {
-				return err
-			}
-			for _, h := range past {
+			for _, h := range happenings(ctx, c, boxes, from, last) {
 				if h.Message != nil {
 					shown[h.Box.Path()+string(h.Message.ID)] = true
 				}
@@ -97,10 +96,10 @@ func watch(c *cli.Context, s *command.Scope) error {
 }
 
 // happenings are what happened since a moment, in order: the events up to those numbers.
-func happenings(ctx context.Context, c *cli.Context, boxes []*mailbox.Box, since time.Time, upTo map[wire.Address]uint64) (out []happening, err error) {
+func happenings(ctx context.Context, c *cli.Context, boxes []*mailbox.Box, since time.Time, upTo map[wire.Address]uint64) (out []happening) {
 	everything := mailbox.Range{Unread: true, Owed: true, Done: true, Archive: true, Withdrawn: true, Times: true, Since: since}
 	for _, box := range boxes {
-		_, _, err = box.Walk(ctx, everything, func(it *mailbox.Item) bool {
+		_, _, err := box.Walk(ctx, everything, func(it *mailbox.Item) bool {
 			if !it.Written.Before(since) {
 				out = append(out, happening{entry{Box: box, Message: it}, it.Written})
 			}
@@ -109,9 +108,7 @@ func happenings(ctx context.Context, c *cli.Context, boxes []*mailbox.Box, since
 		if errors.Is(err, mailbox.ErrNoAgent) {
 			continue // retired meanwhile
 		}
-		if err != nil {
-			return nil, err
-		}
+		unread := err
 		before, err := box.Log().SeqBefore(since)
 		log := box.Log().Follow(before)
 		for err == nil && log.Seq() < upTo[box.Address()] {
@@ -121,13 +118,14 @@ func happenings(ctx context.Context, c *cli.Context, boxes []*mailbox.Box, since
 				out = append(out, happening{entry{Box: box, Event: &e, Gap: gap}, e.At})
 			}
 		}
-		if err != nil && err != io.EOF {
-			command.Warn(c, "%v", err) // of this one
+		if err == io.EOF {
+			err = nil
 		}
+		command.WarnUnread(c, teams.Unread(box, cmp.Or(unread, err))) // the others are shown
 		log.Close()
 	}
 	slices.SortStableFunc(out, func(a, b happening) int { return a.at.Compare(b.at) })
-	return out, nil
+	return out
 }
 
 func (h happening) print(c *cli.Context, s *command.Scope) error {

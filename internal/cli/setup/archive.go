@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -24,36 +25,40 @@ var gcCommand = &cli.Command{
 	UsageText:   "atm gc --dry-run\natm gc --keep 7d",
 	Description: "Never unread, never owed; nothing is deleted. Whole days only.",
 	Flags: []cli.Flag{
-		command.DurationFlag("keep", 30*24*time.Hour, "what is younger than `D` stays (default 30d)"),
+		command.DurationFlag("keep", 30*24*time.Hour, "what is younger than `D` stays (default 30d)", "older-than"),
 		&cli.UintFlag{Name: "keep-last", Value: 100, Usage: "the newest `N` of an inbox stay (default 100)"},
 		&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "count only: the same totals"},
 	},
 	Action: command.With(command.OpenTeam, func(c *cli.Context, s *command.Scope) error {
-		boxes, err := s.Team.Boxes()
-		if err != nil {
-			return err
-		}
 		ctx, stop := command.Interruptible(c.Context)
 		defer stop()
 		options := mailbox.GCOptions{Before: time.Now().Add(-command.Duration(c, "keep")), KeepLast: int(c.Uint("keep-last")), DryRun: c.Bool("dry-run")}
 		var total mailbox.Moved
-		for _, b := range boxes {
+		failed := s.Team.Each(func(b *mailbox.Box) error {
 			messages, err1 := b.GC(ctx, options)
 			events, err2 := s.Team.ArchiveEvents(ctx, b.Agent(), options.Before, options.DryRun)
 			total.Add(messages)
 			total.Add(events)
-			if err := errors.Join(err1, err2); err != nil && !errors.Is(err, mailbox.ErrNoAgent) { // retired meanwhile
-				return err
-			}
-		}
+			return cmp.Or(ctx.Err(), err1, err2)
+		})
 		verb := map[bool]string{false: "moved", true: "would move"}[options.DryRun]
-		return command.PrintAs(c, total, fmt.Sprintf("%s %d messages, %d events, %s, to the archive; %d stay",
+		err := command.PrintAs(c, total, fmt.Sprintf("%s %d messages, %d events, %s, to the archive; %d stay",
 			verb, total.Messages, total.Events, letter.Size(total.Bytes), total.Skipped))
+		return cmp.Or(ctx.Err(), err, partly(c, failed))
 	}),
 }
 
+// partly says on stderr why a thing was done for a part only, and is exit 1 then.
+func partly(c *cli.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	command.Warn(c, "%v: atm doctor", err)
+	return command.Exit(command.ExitFailed)
+}
+
 var backupCommand = &cli.Command{
-	Name: "backup", ArgsUsage: "FILE", Usage: "the whole root in one file",
+	Name: "backup", Aliases: []string{"export"}, ArgsUsage: "FILE", Usage: "the whole root in one file",
 	UsageText:   "atm backup atm-2026-05-01.tar",
 	Description: "May be taken while others send. A file that is there is not replaced.",
 	Action:      command.With(command.OpenRoot, runBackup),
@@ -68,15 +73,18 @@ var restoreCommand = &cli.Command{
 // runBackup writes beside the file and links it into place when it is whole.
 func runBackup(c *cli.Context, s *command.Scope) error {
 	path := c.Args().First()
+	if path == "-" {
+		return command.Usage("a backup goes into a file, not to stdout").WithHint("atm backup atm.tar")
+	}
 	temp, err := os.CreateTemp(filepath.Dir(path), ".atm-backup-*")
 	if err != nil {
-		return err
+		return command.Failed("backup %s: %w", path, errors.Unwrap(err)).WithHint("name a file in a directory that you may write to")
 	}
 	defer os.Remove(temp.Name())
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	moved, err := backup.Write(ctx, s.Root, temp)
-	if err := errors.Join(err, temp.Sync(), temp.Close()); err != nil {
+	moved, missing, err := backup.Write(ctx, s.Root, temp)
+	if err := cmp.Or(err, temp.Sync(), temp.Close()); err != nil {
 		return err
 	}
 	if err := os.Link(temp.Name(), path); errors.Is(err, fs.ErrExist) {
@@ -84,8 +92,12 @@ func runBackup(c *cli.Context, s *command.Scope) error {
 	} else if err != nil {
 		return err
 	}
-	return command.PrintAs(c, moved, fmt.Sprintf("backed up %d messages, %s", moved.Messages, letter.Size(moved.Bytes)))
+	err = command.PrintAs(c, moved, fmt.Sprintf("backed up %d messages, %s", moved.Messages, letter.Size(moved.Bytes)))
+	return cmp.Or(err, partly(c, missing))
 }
+
+// most is how many refused files are named.
+const most = 5
 
 func restore(c *cli.Context) error {
 	f, err := os.Open(c.Args().First())
@@ -93,6 +105,11 @@ func restore(c *cli.Context) error {
 		return command.Usage("%v", err).WithHint("atm restore FILE, as atm backup wrote it; a member: atm team restore NAME")
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() { // a pipe is read once
+		if err := backup.Check(f); err != nil {
+			return command.Failed("restore %s: %w", c.Args().First(), err).WithHint("atm restore FILE, as atm backup wrote it; nothing was restored")
+		}
+	}
 	if place := command.Place(c); place.Flag != "" || place.Env != "" {
 		if _, err := makeRoot(c, false); err != nil {
 			return err
@@ -105,6 +122,14 @@ func restore(c *cli.Context) error {
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
 	moved, err := backup.Restore(ctx, s.Root, f)
+	for i, name := range moved.Refused {
+		if i == most {
+			name = fmt.Sprintf("%d more", len(moved.Refused)-most)
+		}
+		if i <= most {
+			command.Warn(c, "not restored: %s: atm backup writes no such file", name)
+		}
+	}
 	if err != nil {
 		return err
 	}

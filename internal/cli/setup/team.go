@@ -22,7 +22,7 @@ import (
 )
 
 var teamCommand = &cli.Command{
-	Name: "team", Usage: "who is busy, idle, blocked, off, and what is waiting for them",
+	Name: "team", Aliases: []string{"members", "agents", "agent", "users", "who", "ps"}, Usage: "who is busy, idle, blocked, off, and what is waiting for them",
 	UsageText: "atm team\natm team --watch\natm team add carol",
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "watch", Aliases: []string{"w", "follow", "f"}, Usage: "repaint; q leaves"},
@@ -67,7 +67,7 @@ func team(c *cli.Context, s *command.Scope) error {
 		return s.Follow(func(ctx context.Context) error { return watchTeam(ctx, s) })
 	}
 	m, lines, err := readMembers(c.Context, s.Team)
-	if err != nil {
+	if err := command.WarnUnread(c, err); err != nil {
 		return err
 	}
 	if _, err := s.Team.Config(); err != nil {
@@ -88,7 +88,7 @@ func watchTeam(ctx context.Context, s *command.Scope) error {
 	var known []string // what waited at the last look
 	for isFirst := true; ctx.Err() == nil; isFirst = false {
 		_, lines, err := readMembers(ctx, s.Team)
-		if err != nil {
+		if _, isSaid := errors.AsType[*teams.UnreadError](err); err != nil && !isSaid {
 			return err
 		}
 		waiting := waitingFor(ctx, s)
@@ -220,7 +220,7 @@ func teamRestore(c *cli.Context, s *command.Scope) error {
 }
 
 var statusCommand = &cli.Command{
-	Name: "status", ArgsUsage: "[AGENT]", Usage: "one agent in full, and the evidence",
+	Name: "status", Aliases: []string{"describe", "whois"}, ArgsUsage: "[AGENT]", Usage: "one agent in full, and the evidence",
 	UsageText: "atm status bob\natm status bob --json\natm status --all --as-wire missiond",
 	Flags: []cli.Flag{
 		&cli.StringFlag{Name: "as-wire", Usage: "as the PTY manager `missiond` writes it"},
@@ -248,7 +248,7 @@ func status(c *cli.Context, s *command.Scope) error {
 			return err
 		}
 		m, err := t.Status(c.Context, box.Agent())
-		if err != nil {
+		if err := command.WarnUnread(c, err); err != nil {
 			return err
 		}
 		document, text := any(m), statusText(m)
