@@ -130,9 +130,6 @@ func (c *Child) wait() {
 	close(c.done)
 }
 
-// ErrNoProgram is wrapped by the error for a name that no directory of the PATH has.
-var ErrNoProgram = errors.New("no such program on PATH")
-
 // lookUp finds a program on a PATH, of which a relative entry counts for nothing. A name with a slash is left
 // to the kernel, which resolves it in the program's directory.
 func lookUp(name, path string) (string, error) {
