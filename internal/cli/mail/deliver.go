@@ -183,8 +183,11 @@ func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoi
 		r.reached(s, out.Box, o.Message.Urgent(), note)
 		r.Delivered[len(r.Delivered)-1].Differs = differs
 		if o.Parent != nil && o.Parent.From == out.Box.Address() {
-			if err := s.Root.MarkAnswered(ctx, s.Me, o.Parent); err != nil {
+			err := s.Root.MarkAnswered(ctx, s.Me, o.Parent)
+			if _, isLeased := errors.AsType[*mailbox.LeasedError](err); isLeased || errors.Is(err, mailbox.ErrNotHeld) {
 				command.Warn(c, "sent, but it is no ack: %v", err)
+			} else if err != nil {
+				command.Warn(c, "sent; the message answered: %v", err)
 			}
 		}
 	}

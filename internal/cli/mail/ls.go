@@ -291,19 +291,14 @@ func (l *listing) ids() []wire.ID {
 
 // printLines prints a line a message, cut to --limit; none is what is said of none.
 func (l *listing) printLines(c *cli.Context, r *letter.Renderer, none string) error {
-	var all []*wire.Message
-	for _, m := range l.Messages {
-		all = append(all, m.Message)
-	}
-	flags := letter.FlagsOf(all, nil)
 	if n := c.Int("limit"); n > 0 && len(l.Messages) > n {
 		l.More += len(l.Messages) - n
 		l.Messages = l.Messages[:n]
 	}
 	r.Digits = letter.ShortLength(l.ids())
 	text, rows := "", [][]string{}
-	for i, m := range l.Messages {
-		row := cells(r, m, flags[i])
+	for _, m := range l.Messages {
+		row := cells(r, m)
 		rows = append(rows, row)
 		text += strings.Join(row[:3], " ")
 		for i, mark := range []string{", ", ": "} {
@@ -327,7 +322,7 @@ func (l *listing) printLines(c *cli.Context, r *letter.Renderer, none string) er
 
 // cells are a message in a line: its id, who wrote it, when, what is to be known about
 // it, and its title; of one that I sent, where it is instead of who wrote it.
-func cells(r *letter.Renderer, m message, f letter.Flags) []string {
+func cells(r *letter.Renderer, m message) []string {
 	id, age, title := r.Short(m.ID), letter.Age(r.Now, m.SentAt), letter.Clip(letter.Escape(m.Title()), 100)
 	if m.recipients != nil {
 		var at []string
@@ -356,9 +351,7 @@ func cells(r *letter.Renderer, m message, f letter.Flags) []string {
 	note(r.Lease(teams.LeaseFlags(m.Item)), true)
 	note("urgent", m.Urgent())
 	note("expired", m.Expired(r.Now))
-	if f.SupersededBy != "" {
-		note("superseded by "+r.Short(f.SupersededBy), true)
-	}
+	note("superseded", m.SupersededBy != "")
 	return []string{id, from, age, strings.Join(notes, ", "), title}
 }
 

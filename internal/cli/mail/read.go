@@ -140,13 +140,17 @@ func (p *page) show(ctx context.Context) (shown bool, err error) {
 		_, err = p.write(ctx, b, r)
 	}
 	if b.SetAside > 0 {
-		command.Warn(p.c, "%d files were no messages and were set aside: atm ls --bad%s says why", b.SetAside, p.s.Flags())
+		command.Warn(p.c, "%s set aside as unreadable: atm ls --bad%s says why", letter.Many(b.SetAside, "file"), p.s.Flags())
 	}
 	if err == nil && b.Unmarked != nil {
 		err = fmt.Errorf("shown, but not marked as read: %w", b.Unmarked)
 	}
 	if err == nil && len(b.Unreadable) > 0 {
-		err = command.Failed("%d messages cannot be read: %w", len(b.Unreadable), b.Unreadable[0]).WithHint("atm doctor")
+		what := "a message"
+		if n := len(b.Unreadable); n > 1 {
+			what = fmt.Sprint(n, " messages")
+		}
+		err = command.Failed("%s cannot be read: %w", what, b.Unreadable[0]).WithHint("atm doctor")
 		if p.follows || p.c.Bool("wait") && len(b.Items) == 0 { // others may come
 			if !p.hasWarned {
 				command.Warn(p.c, "%v", err)
