@@ -195,6 +195,7 @@ const (
 // loop owns everything until the end.
 func (r *runner) loop(quit <-chan struct{}) (failed error) {
 	if err := r.start(); err != nil {
+		r.sayState(reducer.Starting, reducer.Error, err.Error())
 		return err
 	}
 	check := time.NewTicker(checkEvery)

@@ -244,7 +244,9 @@ func TestStressKills(t *testing.T) {
 	last := r.live(life{Restart: OnCrash})
 	runs = append(runs, last.run)
 	for until := time.Now().Add(60 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if ids, err := r.bob.UnreadIDs(); err == nil && len(ids) == 0 {
+		// It has begun, and so taken back what the one before had typed last.
+		info, _ := runinfo.Read(r.store.Dir(), "bob")
+		if ids, err := r.bob.UnreadIDs(); err == nil && len(ids) == 0 && info.Run == last.run {
 			break
 		}
 		if time.Now().After(until) {

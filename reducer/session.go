@@ -217,13 +217,16 @@ func (s *State) applyExited(e *event) {
 	if isOther || s.Run.HasExited && !isLive {
 		return // of an earlier process, or said before
 	}
-	reason := e.Text("reason") // of a wanted end; a crash has none
-	s.Run.HasExited, s.Run.WasStopped = true, reason != "" && reason != "asked to restart"
+	reason := e.Text("reason")
+	isWanted := reason != "" // a crash has none
+	s.Run.HasExited, s.Run.WasStopped = true, isWanted && reason != "asked to restart"
 	detail, status := clip(e.Text("signal"), maxID), Failed
 	code, err := strconv.Atoi(string(e.Raw("code")))
 	switch {
 	case s.Run.WasStopped:
 		detail, status = stopped, Interrupted
+	case isWanted:
+		detail, status = "", Interrupted
 	case detail != "" || err != nil:
 	case code == 0:
 		status = Interrupted // it ended itself
@@ -235,13 +238,14 @@ func (s *State) applyExited(e *event) {
 	}
 	s.endAllSessions(e, detail, status)
 	for i := range s.Turns {
-		if t := &s.Turns[i]; s.Run.WasStopped { // also where a session's end came first
+		t := &s.Turns[i]
+		if s.Run.WasStopped { // also where a session's end came first
 			t.Detail = stopped
-			if t.Last != nil && t.Last.IsCutOff {
-				last := *t.Last
-				last.WasStopped = true
-				t.Last = &last
-			}
+		}
+		if isWanted && t.Last != nil && t.Last.IsCutOff {
+			last := *t.Last
+			last.WasStopped = true
+			t.Last = &last
 		}
 	}
 }

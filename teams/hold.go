@@ -1,6 +1,7 @@
 package teams
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -41,8 +42,9 @@ func (m *Member) hasHooks() bool { return m.Transport == "hook" }
 // escaped.
 func (m *Member) About() string {
 	s := m.Detail
-	if w := m.WaitingOn; w != nil && w.Tool != "" {
-		s += " for " + w.Tool
+	if w := m.WaitingOn; w != nil && w.Dialog != policy.DialogTrust && cmp.Or(w.Tool, w.Input, w.Prompt) != "" {
+		q := policy.Question{Kind: w.Kind, Prompt: w.Prompt, Tool: w.Tool, Input: w.Input}
+		s = q.Asks()
 	}
 	return letter.Clip(letter.Escape(s), 80)
 }

@@ -183,7 +183,7 @@ func TestTraceOfOneWhoRuns(t *testing.T) {
 		{"", "a person types", "a person is typing into bob"},
 		{"", "bang mode", "bob is idle since 0s, and has not taken it yet: atm screen bob"},
 		{"state_change new=thinking", "busy", "bob is busy since 0s, and gets it when it is idle: atm wait --idle bob"},
-		{"confirm_required tool=Bash", "dialog", "bob waits for an answer itself (permission for Bash) since 0s: atm pending, then atm approve bob, or atm attach bob"},
+		{"confirm_required tool=Bash", "dialog", "bob waits for an answer itself (wants to use Bash) since 0s: atm pending, then atm approve bob, or atm attach bob"},
 		{"state_change new=idle", "dialog", "bob waits for an answer itself (a dialog): atm pending"},
 		{"state_change new=starting", "", "bob is starting since 0s, and has not taken it yet: atm screen bob"},
 		{"state_change new=error detail=limit", "", "bob is error since 0s, and has not taken it yet: atm screen bob"},

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"syscall"
@@ -25,6 +26,7 @@ import (
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/ptyrun"
 	"github.com/agentteammail/atm/ptyrun/driver"
+	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/rootdir"
@@ -117,7 +119,11 @@ func run(ctx context.Context, spec runspec.Spec) (exit ptyrun.Exit, err error) {
 	o := options(spec, team)
 	o.State, o.Hold = *state, hold
 	o.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	return ptyrun.Run(ctx, o)
+	exit, err = ptyrun.Run(ctx, o)
+	if errors.Is(err, process.ErrNoProgram) {
+		err = command.Failed("%w", err).WithHint("install it, or name its file: atm run %s -- ./%s", name, filepath.Base(spec.Command[0]))
+	}
+	return exit, err
 }
 
 // endLeftovers ends what a runner that was killed has left running, and says so.

@@ -20,7 +20,13 @@
 // found. On other systems nothing can be started.
 package process
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrNoProgram is wrapped by the error for a name that no directory of the PATH has.
+var ErrNoProgram = errors.New("no such program on PATH")
 
 // Command says what to run.
 type Command struct {

@@ -141,7 +141,7 @@ func lookUp(name, path string) (string, error) {
 			return found, nil
 		}
 	}
-	return "", errors.New("no such program on PATH")
+	return "", ErrNoProgram
 }
 
 // value is that of a variable in an environment; the last one counts.

@@ -17,7 +17,7 @@ import (
 type Question struct {
 	// ID is also the id of the message to the lead when a runner asks. "": the
 	// program gave none, and the question cannot be answered from here.
-	ID      string    `json:"id"`
+	ID      string    `json:"id,omitempty"`
 	Agent   wire.Name `json:"agent"`
 	Kind    string    `json:"kind"` // permission, prompt, KindDraft
 	Prompt  string    `json:"prompt"`
@@ -64,10 +64,12 @@ func (q *Question) Asks() string {
 	switch {
 	case q.Kind != "permission" || q.Tool == "":
 		return "asks: " + what
+	case what == "":
+		return "wants to use " + q.Tool
 	case strings.EqualFold(q.Tool, "bash"), strings.EqualFold(q.Tool, "shell"):
 		return "wants to run: " + what
 	}
-	return "wants to use " + strings.TrimSuffix(q.Tool+": "+what, ": ")
+	return "wants to use " + q.Tool + ": " + what
 }
 
 // Choose returns the id of the option that a word means: its id, its label or

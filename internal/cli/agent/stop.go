@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/ptyrun/runinfo"
+	"github.com/agentteammail/atm/wire"
 )
 
 var stopCommand = &cli.Command{
@@ -102,7 +104,8 @@ func (k *call) endLeftovers(ctx context.Context, r result) (result, error) {
 		return r, err
 	}
 	left, err := info.Leftovers()
-	if err != nil || len(left) == 0 { // whoever holds the lock counts as running
+	m, bad := k.s.Team.Summary(r.Name)
+	if err := cmp.Or(err, bad); err != nil || len(left) == 0 && !m.RunnerGone { // whoever holds the lock counts as running
 		return r, err
 	}
 	hold, err := k.box.Store().HoldRunner(ctx, r.Name) // so that it is not started meanwhile
@@ -112,6 +115,9 @@ func (k *call) endLeftovers(ctx context.Context, r result) (result, error) {
 	defer hold.Release()
 	if r.Ended, err = info.EndLeftovers(); len(r.Ended) > 0 {
 		r.State = "stopped"
+	}
+	if err == nil { // nobody has told of its end, which is wanted now
+		err = k.box.Log().Append(ctx, wire.Event{Source: "cli", Kind: "exited"}.With("reason", "asked to"))
 	}
 	return r, err
 }

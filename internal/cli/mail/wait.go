@@ -251,7 +251,8 @@ func stateCondition(ctx context.Context, c *cli.Context, s *command.Scope, kind,
 		isMet := string(now.State) == kind
 		switch kind {
 		case "exit":
-			isMet = now.State == reducer.WordOff
+			hasNeverRun := now.State == reducer.WordUnknown && !now.Running && now.Started.IsZero() && now.Session == ""
+			isMet = now.State == reducer.WordOff || hasNeverRun
 		case "turn-done":
 			isMet = now.State == reducer.WordOff || now.State == reducer.WordIdle || now.TurnStatus == reducer.TurnTerminal
 		}
@@ -259,6 +260,9 @@ func stateCondition(ctx context.Context, c *cli.Context, s *command.Scope, kind,
 			return nil, nil
 		}
 		text := string(now.Name) + " is " + string(now.State)
+		if now.State == reducer.WordUnknown {
+			text = string(now.Name) + " has never run"
+		}
 		if now.Detail != "" {
 			text += ", " + letter.Escape(now.Detail)
 		}
