@@ -151,7 +151,11 @@ func addresses(s *command.Scope, names []string) (to []wire.Address, err error) 
 			return nil, toWhom(s)
 		}
 		if (name == "all" || name == "everyone") && !s.IsMember(name) {
-			for _, n := range s.Names() {
+			members, err := s.Team.Agents()
+			if err != nil {
+				return nil, err
+			}
+			for _, n := range members {
 				if n != s.Me.Agent() {
 					to = append(to, wire.Address{Agent: n, Team: s.Team.Name})
 				}
