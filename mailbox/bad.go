@@ -28,11 +28,8 @@ func cutName(name string) string {
 func isJSON(name string) bool { return strings.EqualFold(path.Ext(name), ".json") }
 
 // setAsideBad moves a file that lies under a message's name in new, and is no message, to bad, and
-// reports whether it did. A file that somebody is still writing, or that may be a message, is left alone.
+// reports whether it did. A file that somebody is still writing is left alone.
 func (b *Box) setAsideBad(bad *BadError) bool {
-	if bad.Unreadable != nil {
-		return false
-	}
 	file := b.unread().dir + "/" + bad.Name
 	if f, err := b.store.root.Open(file); err == nil {
 		writing, _ := beingWritten(f)

@@ -112,7 +112,16 @@ func (b *Box) MarkAcked(ctx context.Context, id wire.ID, by wire.Address, delive
 // MarkUnread puts a message that was read back into new, in nobody's hands; one that is unread already
 // stays. ErrWithdrawn for one that was withdrawn. One that was acknowledged is not owed again when it is
 // read once more.
-func (b *Box) MarkUnread(ctx context.Context, id wire.ID) error {
+func (b *Box) MarkUnread(ctx context.Context, id wire.ID) error { return b.putBack(ctx, id, claim{}) }
+
+// MarkUndone is MarkUnread for what was typed into a turn that is undone: the agent may have seen it, and when
+// it is handed over again that may be a repeat.
+func (b *Box) MarkUndone(ctx context.Context, id wire.ID) error {
+	now := claimNow()
+	return b.putBack(ctx, id, claim{Owner: ownerRunner, At: now, Until: now, Times: 1})
+}
+
+func (b *Box) putBack(ctx context.Context, id wire.ID, c claim) error {
 	return b.locked(ctx, "inbox", func() error {
 		return b.moving(ctx, id, func(at place, _ claim) (place, []wire.Event, error) {
 			switch at.state {
@@ -122,15 +131,15 @@ func (b *Box) MarkUnread(ctx context.Context, id wire.ID) error {
 				return at, nil, fmt.Errorf("%s %w", id.Short(6), ErrWithdrawn)
 			}
 			// A claim from before it was read would be live again.
-			return b.unread(), nil, b.changeClaims(func(all claims) error { delete(all, id); return nil })
+			return b.unread(), nil, b.changeClaims(func(all claims) error { all[id] = c; return nil })
 		})
 	})
 }
 
 // Withdraw takes a message that is unread, or read and not acknowledged, out of the mailbox and keeps it as
 // withdrawn. It returns the state in which it found the message: Unread and Owed mean that it was withdrawn
-// now, Withdrawn that it was before; a finished one stays. An unread one that a hook has handed to a session,
-// or that somebody holds under a lease, counts as Owed: they are to be told. ErrBeingTyped while a runner
+// now, Withdrawn that it was before; a finished one stays. An unread one that a hook has handed to a session
+// counts as Owed: its agent is to be told. *LeasedError while somebody holds it, ErrBeingTyped while a runner
 // types it.
 func (b *Box) Withdraw(ctx context.Context, id wire.ID, by wire.Address) (state State, err error) {
 	err = b.moving(ctx, id, func(at place, c claim) (place, []wire.Event, error) {
@@ -140,6 +149,9 @@ func (b *Box) Withdraw(ctx context.Context, id wire.ID, by wire.Address) (state 
 		if state == Unread && c.isLive(time.Now(), b.running()) {
 			if c.isRunner() {
 				return at, nil, fmt.Errorf("message %s %w to %s", id.Short(6), ErrBeingTyped, b.agent)
+			}
+			if c.isLease() {
+				return at, nil, &LeasedError{id, b.leaseOf(c)}
 			}
 			state = Owed
 		}

@@ -29,8 +29,10 @@ type Batch struct {
 	Ahead    []*Item // further unread messages, as far as LookAhead went
 	More     int     // unread messages that match and are not in the batch
 	SetAside int     // files that were no messages, and were moved to bad now
-	Unmarked error   // why messages that were shown are still unread: a read-only or full disk
-	Unlogged error   // why the reading could not be noted among the events
+
+	Unreadable []error // why files that may be messages could not be read: they are passed over
+	Unmarked   error   // why messages that were shown are still unread: a read-only or full disk
+	Unlogged   error   // why the reading could not be noted among the events
 }
 
 // Peek chooses as Read does, moves no message and takes no lock but to take in what was dropped. What is
@@ -120,7 +122,9 @@ func (b *Box) choose(opt ReadOptions, claimed claims, setAside bool) (batch Batc
 	}
 	list = slices.DeleteFunc(list, func(id wire.ID) bool { _, ok := claimed[id]; return ok })
 	isBad := func(bad *BadError) {
-		if setAside && b.setAsideBad(bad) {
+		if bad.Unreadable != nil {
+			batch.Unreadable = append(batch.Unreadable, bad)
+		} else if setAside && b.setAsideBad(bad) {
 			batch.SetAside++
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -150,5 +152,29 @@ func TestFirstGeneration(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(bob.Path(), "run/claim.json")); err != nil {
 		t.Error(err)
+	}
+}
+
+// A message that cannot be read is said, stays where it is, and hides no other.
+func TestUnreadable(t *testing.T) {
+	t.Parallel()
+	var broken atomic.Pointer[string]
+	s := openStore(t, scratch(t), func(op, name string) error {
+		if file := broken.Load(); file != nil && op == "read" && strings.HasSuffix(name, *file) {
+			return syscall.EIO
+		}
+		return nil
+	}, "bob")
+	bob := s.Box("bob")
+	ids := deliverN(t, bob, 3)
+	file := fileOf(ids[1])
+	broken.Store(&file)
+	b, err := bob.Read(ctx, ReadOptions{}, receiveAll)
+	if err != nil || len(b.Items) != 2 || b.SetAside != 0 || len(b.Unreadable) != 1 || !errors.Is(b.Unreadable[0], syscall.EIO) {
+		t.Error(b, err)
+	}
+	broken.Store(nil)
+	if got := read(t, bob); len(got) != 1 {
+		t.Error(got)
 	}
 }

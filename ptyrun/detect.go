@@ -86,6 +86,10 @@ func (r *runner) stepScreen(now time.Time) {
 	if !p.isReady && !p.promptAt.IsZero() {
 		p.isReady = !r.awaits(p.promptAt.Add(r.Waits.First), now)
 	}
+	switch p.reading.Activity {
+	case reducer.ToolRunning, reducer.Responding, reducer.Confirming, reducer.AwaitingInput:
+		r.turn.hasActed = true
+	}
 	r.clearJunk(now)
 	r.noteDialog(now)
 	r.noteActivity(now)

@@ -40,6 +40,8 @@ func (q *Question) Options() json.RawMessage {
 
 type answer struct{ label, by string }
 
+func (q *Question) isBeingAnswered() bool { return q != nil && q.answer != nil }
+
 const (
 	answerWorks = 3 * time.Second // a dialog may take so long to go after its answer
 	maxByRule   = 4               // tries of a rule's answer, before people are asked
@@ -148,6 +150,16 @@ func (r *runner) closeQuestion(now reducer.Activity) {
 	close(q.closed)
 	if r.Answered != nil {
 		r.notify("taking back a question", func() error { return r.Answered(r.ctx, q.ID) })
+	}
+}
+
+// noteFrame reads a whole frame at once while an answer is on its way. When it shows that the program goes
+// on, the answer has worked: a dialog that comes up behind it is another, also where it looks the same.
+func (r *runner) noteFrame(now time.Time) {
+	p := r.prog
+	p.read(now, r.isAuto)
+	if p.reading.Dialog == nil && (p.reading.Prompt || isWork(p.reading.Activity)) {
+		r.closeQuestion(p.reading.Activity)
 	}
 }
 

@@ -90,6 +90,22 @@ func TestRules(t *testing.T) {
 			}
 		})
 	}
+	t.Run("the same again", func(t *testing.T) { // each is a question of its own
+		t.Parallel()
+		const n = maxByRule + 2
+		r := newRig(t).fake(testagent.Options{})
+		r.opt.Decide = func(string, string) Decision { return Allow }
+		r.run().idle()
+		r.send(strings.Repeat("CONFIRM [make test]\n", n))
+		began := time.Now()
+		r.wait("the answers", func() bool { return len(r.fakes(testagent.Answered)) == n })
+		if took := time.Since(began); took > answerWorks {
+			t.Errorf("%d answers took %s", n, took)
+		}
+		if len(r.questions()) > 0 || len(r.fakes(testagent.DialogKey)) > 0 {
+			t.Errorf("asked %v, pressed %v", r.questions(), r.fakes(testagent.DialogKey))
+		}
+	})
 	t.Run("ask", func(t *testing.T) {
 		t.Parallel()
 		r := newRig(t).fake(testagent.Options{})

@@ -52,7 +52,7 @@ func (r *runner) returnGate() string {
 		return "a dialog came up"
 	case r.state.Turn().Word() == reducer.WordBlocked:
 		return "it asks something"
-	case r.mail.typing == nil:
+	case r.mail.typing == nil || r.mail.typing.isSubmitted():
 		return ""
 	}
 	why, _ := r.withheld(r.mail.typing.items)

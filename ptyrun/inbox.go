@@ -1,6 +1,8 @@
 package ptyrun
 
 import (
+	"context"
+	"errors"
 	"time"
 
 	"github.com/agentteammail/atm/mailbox"
@@ -118,4 +120,19 @@ func (r *runner) remind() {
 			r.Log.Error("telling of overdue answers", "err", err)
 		}
 	}
+}
+
+// takeBackUnseen makes unread what was typed last by a runner that was killed, unless the program has shown
+// since then more than that it thinks: it may have ended before its model got the text.
+func takeBackUnseen(ctx context.Context, box *mailbox.Box) error {
+	events, err := box.Log().Tail(func(e *wire.Event) bool {
+		isThinking := e.Kind == "state_change" && e.Field("new") == string(reducer.Thinking)
+		return e.Kind != wire.EventInjected && e.Kind != wire.TurnStarted && !isThinking
+	})
+	for _, e := range events {
+		if e.Kind == wire.EventInjected && e.Field("as") != "pointer" {
+			err = errors.Join(err, box.MarkUndone(ctx, e.MessageID()), box.Log().Append(ctx, wire.Event{Source: "pty", Kind: wire.EventAgain}.With("id", string(e.MessageID()))))
+		}
+	}
+	return err
 }

@@ -25,6 +25,7 @@ type mail struct {
 	queue      []wire.ID       // named by the reducer to be handed over, in order
 	typing     *typing         // on its way in; nil: nothing is
 	isPrompted bool            // the first prompt was typed, or given up
+	isUndone   bool            // it was typed, and undone by urgent mail, which goes before it now
 	retryAt    time.Time       // after a failure
 	tries      map[wire.ID]int // how often a message was typed and perhaps not taken
 	failures   int             // in a row
@@ -32,18 +33,17 @@ type mail struct {
 
 // typing is one text on its way in.
 type typing struct {
-	ids      []wire.ID       // of the messages to claim; none: text is there already, as the first prompt
-	claim    *mailbox.Claim  // of what of them is still to be had
-	items    []*mailbox.Item // of the claim, which the text holds
-	text     string
-	draft    string    // what of the text is to stand in the draft: all, or its last line
-	began    time.Time // when the first byte was written; zero: none was
-	version  uint64    // of the screen, before that
-	wroteAt  time.Time // when the last byte was written
-	isSeen   bool      // in the draft
-	returns  int       // return keys pressed
-	isResend bool      // it holds a text whose turn was interrupted
-	isMixed  bool      // with what a person typed, who could not be held any longer
+	ids     []wire.ID       // of the messages to claim; none: text is there already, as the first prompt
+	claim   *mailbox.Claim  // of what of them is still to be had
+	items   []*mailbox.Item // of the claim, which the text holds
+	text    string
+	draft   string    // what of the text is to stand in the draft: all, or its last line
+	began   time.Time // when the first byte was written; zero: none was
+	version uint64    // of the screen, before that
+	wroteAt time.Time // when the last byte was written
+	isSeen  bool      // in the draft
+	returns int       // return keys pressed
+	isMixed bool      // with what a person typed, who could not be held any longer
 
 	resume func() (struct{}, bool) // goes on with inject, until that pauses again
 	stop   func()                  // ends inject where it pauses
@@ -85,16 +85,13 @@ func (r *runner) stepMail(now time.Time) {
 		m.typing.resume()
 		return
 	}
-	isFirst := !m.isPrompted && r.Prompt != "" && r.Inject != Off
-	isResend := r.canResend(now)
+	isFirst := !m.isPrompted && r.Prompt != "" && r.Inject != Off && !(m.isUndone && len(m.queue) > 0)
 	switch {
-	case !isFirst && !isResend && len(m.queue) == 0:
+	case !isFirst && len(m.queue) == 0:
 	case r.awaits(m.retryAt, now) || r.gate(now) != control.GateOpen:
 	case isFirst:
 		m.isPrompted = true
 		r.begin(&typing{text: r.Prompt})
-	case isResend:
-		r.begin(r.addResend(&typing{}))
 	case r.knowsSessions(m.queue, now):
 		ids := slices.Clone(m.queue[:min(len(m.queue), maxClaimed)])
 		if r.prog.driver.Plain {
@@ -245,7 +242,6 @@ func (r *runner) compose(t *typing) error {
 	default:
 		t.text = letterText(t.items, t.claim.Repeat, l)
 	}
-	r.addResend(t)
 	r.mark("inject:", t)
 	return nil
 }
@@ -354,7 +350,7 @@ func (r *runner) awaitReturn(t *typing) error {
 func (r *runner) submit(t *typing) error {
 	p := r.prog
 	r.turn.from = p.screen.Scrolled()
-	pressed := r.pressReturn(t)
+	pressed, isDue := r.pressReturn(t), false
 	if err := r.pause(t); err != nil {
 		return err
 	}
@@ -379,7 +375,10 @@ func (r *runner) submit(t *typing) error {
 		case isLate:
 			return false, &notTaken{outcomeUnverified, "nothing shows that it was taken"}
 		case isThere && !t.isMixed && t.returns < maxReturns && !now.Before(pressed.Add(r.Waits.Again)):
-			pressed = r.pressReturn(t)
+			// At the second look: on a busy machine a dialog may have been drawn that has not come yet.
+			if isDue = !isDue; !isDue {
+				pressed = r.pressReturn(t)
+			}
 		}
 		return false, nil
 	})
@@ -397,11 +396,9 @@ func (r *runner) pressReturn(t *typing) (at time.Time) {
 
 // typed takes in that the program has the text: only now are the messages read.
 func (r *runner) typed(t *typing) {
-	r.mail.typing, r.mail.failures = nil, 0
-	if r.restored = nil; t.isResend {
-		r.resend = resend{}
-	}
+	r.mail.typing, r.mail.failures, r.restored = nil, 0, nil
 	turn, ids, forever := r.beginTurn(t.text, r.Now()), idsOf(t.items), context.Background()
+	r.turn.ids = ids
 	switch {
 	case t.claim != nil && r.Inject != Pointer:
 		t.claim.Turn = turn
@@ -449,10 +446,7 @@ func (r *runner) failed(t *typing, outcome, reason string) {
 		}
 	}
 	r.mark("failed:", t)
-	if t.isResend && isTry {
-		r.noteResendFailed()
-	}
-	if t.claim == nil && !t.isResend {
+	if t.claim == nil {
 		r.tell("the first prompt was not typed: " + reason)
 	}
 	isCleared := !wasWritten

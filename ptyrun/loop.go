@@ -48,7 +48,6 @@ type runner struct {
 	mail     mail
 	turn     turn
 	restored *restoredDraft // a text whose turn was interrupted
-	resend   resend         // what of that goes in again
 	question *Question      // on the screen
 	binding  *binding       // to the agent's sessions; nil: to none
 
@@ -95,6 +94,9 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	})
 	if err != nil {
 		return r.exit, errors.Join(err, server.Close())
+	}
+	if err := takeBackUnseen(ctx, o.Box); err != nil {
+		r.Log.Error("what the last runner had typed when it was killed", "err", err)
 	}
 	inbox, err := watcher.Open(ctx, []*mailbox.Box{o.Box}, watcher.Options{
 		Messages: true, Existing: true, Events: true, After: map[wire.Address]uint64{o.Box.Address(): o.State.Seq},

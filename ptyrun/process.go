@@ -1,6 +1,7 @@
 package ptyrun
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"time"
@@ -74,6 +75,9 @@ func (r *runner) start() error {
 	return nil
 }
 
+// frameEnd is what a program writes behind a whole frame, if it tells frames apart.
+var frameEnd = []byte("\x1b[?2026l")
+
 const (
 	maxUnread = 2 << 20 // bytes that the screen gets at once
 	floodSize = 4000    // so much at once is a flood: a terminal gives out 4,095 bytes at most
@@ -100,10 +104,15 @@ func (r *runner) takeOutput(piece []byte) {
 	}
 	r.recording.Output(written)
 	for rest := written; len(rest) > 0; {
-		n := r.captureSize(rest)
+		n, isFrame := r.captureSize(rest), false
+		if i := bytes.Index(rest[:n], frameEnd); i >= 0 && r.question.isBeingAnswered() {
+			n, isFrame = i+len(frameEnd), true
+		}
 		p.screen.Write(rest[:n])
 		r.captureScrolled(r.Now())
-		rest = rest[n:]
+		if rest = rest[n:]; isFrame {
+			r.noteFrame(r.Now())
+		}
 	}
 	if replies := p.screen.Replies(); len(replies) > 0 {
 		p.put(replies)

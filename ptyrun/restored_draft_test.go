@@ -7,6 +7,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/wire"
 )
 
 // thinking has a turn of ours under way that has not been answered yet.
@@ -29,10 +30,24 @@ func TestUrgentUndoes(t *testing.T) {
 	} {
 		r := thinking(t, testagent.Options{Profile: of.profile}, of.body)
 		r.wait("the urgent one to be read", r.read(r.send("stop that", urgent)))
-		got := r.fakes(testagent.Submitted)
-		if len(got) != 2 || !strings.Contains(got[1], "stop that\n"+resendHeader+"\n"+got[0]) {
-			t.Errorf("submitted %q", got)
+		r.wait("the first again", func() bool {
+			after := strings.Join(r.fakes(testagent.Submitted)[1:], "\n")
+			_, again, _ := strings.Cut(after, "stop that\n")
+			return strings.Contains(again, "may be a repeat") && strings.Contains(again, "THINK 60s")
+		})
+		if s := strings.Join(r.fakes(testagent.Submitted), "\n"); strings.Count(s, "THINK 60s") != 2 {
+			t.Errorf("submitted %q", s)
 		}
+	}
+}
+
+// It lies unread before the key that interrupts: a runner that is killed then loses nothing.
+func TestUrgentUndoesInTime(t *testing.T) {
+	r := thinking(t, testagent.Options{}, "THINK 60s")
+	r.send("stop that", urgent)
+	r.wait("the interrupt", func() bool { return len(r.fakes(testagent.Interrupted)) > 0 })
+	if ids, err := r.bob.UnreadIDs(); len(ids) != 2 {
+		t.Errorf("unread: %v, %v", ids, err)
 	}
 }
 
@@ -63,5 +78,38 @@ func TestUndoneIsTheirsWhoTouchIt(t *testing.T) {
 	time.Sleep(quick.Human + 5*quick.Idle) // in which it would be typed
 	if s := strings.Join(r.screen(), "\n"); !r.unread(id) || !strings.Contains(s, "but not so long") {
 		t.Errorf("a person's draft was touched:\n%s", s)
+	}
+}
+
+// What a runner had typed when it was killed comes again if the program may have ended before its model
+// got it, and says so.
+func TestTypedWhenKilled(t *testing.T) {
+	for _, c := range []struct {
+		after string
+		again bool
+	}{{"", true}, {"tool_call_start", false}} {
+		r := newRig(t)
+		id := r.send("THINK 1s")
+		if err := r.bob.MarkRead(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		events := []wire.Event{{Kind: "spawned"}, {Kind: wire.TurnStarted}, {Kind: "state_change"}, {Kind: wire.EventInjected}}
+		events[2] = events[2].With("new", "thinking")
+		events[3] = events[3].With("id", string(id))
+		if c.after != "" {
+			events = append(events, wire.Event{Kind: c.after})
+		}
+		for _, e := range events {
+			e.Source = "pty"
+			if err := r.bob.Log().Append(t.Context(), e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.fake(testagent.Options{}).run().idle()
+		r.wait("the next to be read", r.read(r.send("the next")))
+		got := strings.Join(r.fakes(testagent.Submitted), "\n")
+		if strings.Contains(got, "THINK") != c.again || strings.Contains(got, "may be a repeat") != c.again {
+			t.Errorf("after %q submitted %q", c.after, got)
+		}
 	}
 }

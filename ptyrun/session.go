@@ -327,12 +327,16 @@ func (b *binding) withheld(it *mailbox.Item) string {
 	return why
 }
 
-// withheld says why messages must not be typed as people have paused a session, and which of them may.
+// withheld says why messages must not be typed now, whatever held when they were queued, and which of them
+// may.
 func (r *runner) withheld(items []*mailbox.Item) (why string, rest []wire.ID) {
 	for _, it := range items {
-		if b := r.binding; b != nil && b.input[it.ID] != nil && b.input[it.ID].why != "" {
+		switch b := r.binding; {
+		case b != nil && b.input[it.ID] != nil && b.input[it.ID].why != "":
 			why = b.input[it.ID].why
-		} else {
+		case !r.state.MayHandOver(it.ID, r.Now()):
+			why = "it has expired, or another message replaces it"
+		default:
 			rest = append(rest, it.ID)
 		}
 	}

@@ -330,8 +330,8 @@ func TestSessionOfARun(t *testing.T) {
 	}
 }
 
-// One that a person has paused stays so, and so does one that a person began
-// when the agent ends.
+// One that a person has paused stays so. One that a person began is not over when
+// the agent leaves: it rests until the next run.
 func TestSessionOfAPerson(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).fake(testagent.Options{}).sits(Sessions{Begin: true})
@@ -345,7 +345,7 @@ func TestSessionOfAPerson(t *testing.T) {
 	r.move(id, wire.SessionActive)
 	r.send("EXIT 0")
 	<-r.done
-	if s := r.its(); s.State != wire.SessionActive {
+	if s := r.its(); s.State != wire.SessionPaused || !s.AutoPaused() {
 		t.Errorf("it is %s", s.State)
 	}
 }

@@ -15,12 +15,14 @@ import (
 
 // turn is the turn as far as only the screen tells of it.
 type turn struct {
-	id     string // ours; "" while the program's hooks tell
-	text   string // with which it began, where that was ours
-	from   uint64 // how far the screen had scrolled
-	isOurs bool   // a text of ours began it, and its end has not been told
-	isCut  bool   // we have interrupted it
-	answer string // told last
+	id       string    // ours; "" while the program's hooks tell
+	text     string    // with which it began, where that was ours
+	ids      []wire.ID // of the messages in that; none: it was the first prompt
+	from     uint64    // how far the screen had scrolled
+	isOurs   bool      // a text of ours began it, and its end has not been told
+	isCut    bool      // we have interrupted it
+	hasActed bool      // it has shown more than that it thinks
+	answer   string    // told last
 }
 
 // hasHooks reports whether the program's own hooks tell of its turns. (opencode's begin when its first
@@ -36,7 +38,7 @@ func (r *runner) beginTurn(text string, now time.Time) (id string) {
 	if p.reading.Prompt {
 		p.promptAt = now
 	}
-	r.turn.id, r.turn.isOurs, r.turn.text = "", true, text
+	r.turn.id, r.turn.isOurs, r.turn.text, r.turn.hasActed = "", true, text, false
 	if !r.hasHooks() {
 		r.sayTurnStarted(text)
 		r.sayState(previous, reducer.Thinking, "")
@@ -98,6 +100,32 @@ func clip(s string, n int) string {
 	return s
 }
 
+// takeBackTurn makes what the turn was begun with unread again: it comes once more, behind the urgent mail
+// for which the turn is undone. It runs beside the loop.
+func (r *runner) takeBackTurn(ctx context.Context) error {
+	done, err := ask(r, func() (<-chan error, error) {
+		ids, done := r.turn.ids, make(chan error, 1)
+		if len(ids) == 0 {
+			r.mail.isPrompted, r.mail.isUndone = false, true
+		}
+		r.claims.do(func() { // behind what marks them as read
+			var errs []error
+			for _, id := range ids {
+				if r.Inject != Pointer {
+					errs = append(errs, r.Box.MarkUndone(ctx, id))
+				}
+			}
+			r.post(func() { r.sayAll(wire.Event{Kind: wire.EventAgain}, ids) })
+			done <- errors.Join(errs...)
+		})
+		return done, nil
+	})
+	if err == nil {
+		err = <-done
+	}
+	return err
+}
+
 const (
 	beginShows = 2 * time.Second // a turn that was begun may take so long to show
 	endShows   = 5 * time.Second // and one that was interrupted
@@ -115,7 +143,7 @@ func (r *runner) interrupt(ctx context.Context, isUrgent bool) (out control.Outc
 	if err != nil {
 		return out, err
 	}
-	turn := ""
+	turn, isUndone := "", false
 	p, err := ask(r, func() (*program, error) {
 		r.refresh(r.Now())
 		p := r.prog
@@ -134,12 +162,18 @@ func (r *runner) interrupt(ctx context.Context, isUrgent bool) (out control.Outc
 		was := p.reading.Activity
 		out = control.Outcome{Done: "interrupted", Detail: string(was)}
 		if r.turn.isCut = isWork(was); r.turn.isCut && r.turn.isOurs {
-			r.restored = &restoredDraft{text: r.turn.text, isUrgent: isUrgent, at: r.Now()}
+			r.restored = &restoredDraft{text: r.turn.text, at: r.Now()}
+			isUndone = isUrgent && p.driver.Undoes() && !r.turn.hasActed && r.response() == ""
 		}
 		return p, nil
 	})
 	if p == nil {
 		return out, err
+	}
+	if isUndone { // before any key: killed from here on, they lie unread
+		if err := r.takeBackTurn(ctx); err != nil {
+			return out, err
+		}
 	}
 	for i, key := range p.driver.InterruptKeys() {
 		if i > 0 {

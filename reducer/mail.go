@@ -98,6 +98,13 @@ func (m *mail) decide(word Word, now time.Time) (effects []Effect) {
 // HasRoom reports whether a State has room for more messages.
 func (s *State) HasRoom() bool { return len(s.mail.letters) < MaxMail }
 
+// MayHandOver reports whether a message that an effect has named may still be handed over: it has not
+// expired meanwhile, and nothing replaces it.
+func (s *State) MayHandOver(id wire.ID, now time.Time) bool {
+	l := s.mail.find(id)
+	return l != nil && !l.Never && !hasPassed(l.Expires, now)
+}
+
 // NextTick is when a tick of the clock is wanted next: something is due then, or to be offered again.
 // Zero: nothing is.
 func (s *State) NextTick() (next time.Time) {
@@ -166,6 +173,7 @@ func (m *mail) applyEvent(e *wire.Event, now time.Time) {
 // add takes in a message that arrived, or what is known of it now.
 func (m *mail) add(a Mail, now time.Time) {
 	l := m.find(a.ID)
+	a.Never = a.Never || l != nil && l.Never
 	switch {
 	case a.ID == "" || hasPassed(a.Expires, now):
 	case l != nil && l.Read && !a.Read: // it was put back

@@ -72,10 +72,12 @@ func (s *State) Evaluate(ev Evidence) View {
 	switch l := t.Last; {
 	case ev.Person:
 		v.Word, v.Detail, v.Since = WordPerson, "", time.Time{}
-	case ev.Held && ev.Silent:
+	case ev.Held && ev.Silent && v.Word != WordOff:
 		v.Detail = NotAnswering
 	case ev.Held && v.Word == WordOff && (ev.Stopping || s.Run != nil && s.Run.WasStopped && s.Run.ID == ev.Run):
 		v.Detail = stopped // and its runner is about to end
+	case ev.Held && ev.Silent:
+		v.Word, v.Detail, v.Since = WordUnknown, NotAnswering, time.Time{}
 	case ev.Held && v.Word == WordOff:
 		v.Word, v.Detail, v.Since = WordStarting, "", s.Gone // between two programs
 	case left && v.Word != WordOff && v.Word != WordError:

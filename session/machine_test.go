@@ -113,8 +113,8 @@ func (m *machine) End(t *rapid.T) {
 	must(t, m.st.Detach(ctx, "bob", well, "it ended"))
 	for _, o := range m.models {
 		switch {
-		case !o.ours || o.state != wire.SessionActive:
-		case well:
+		case o.state != wire.SessionActive:
+		case well && o.ours:
 			o.state = wire.SessionCompleted
 		default:
 			o.state, o.parked = wire.SessionPaused, true

@@ -13,7 +13,7 @@ import (
 
 // binding is what a session notes about the runner of its agent.
 type binding struct {
-	Owned      bool           `json:"begun,omitzero"`  // a runner began it: it is paused and completed with the runs of its agent
+	Owned      bool           `json:"begun,omitzero"`  // a runner began it: it is completed with a run of its agent
 	AutoPaused bool           `json:"parked,omitzero"` // paused because the agent is off: the next run resumes it
 	Lines      bool           `json:"lines,omitzero"`  // the agent's output is captured line by line, and its answers are among that
 	Ended      string         `json:"ended,omitzero"`  // the rule by which it has ended
@@ -69,14 +69,15 @@ func (st *Store) Attach(ctx context.Context, agent wire.Name, o AttachOptions) e
 }
 
 // Detach is what a runner does last: the sessions that a runner began are completed where the agent has
-// ended by itself without an error, and else paused. how stands behind it in the log: "bob was stopped".
+// ended by itself without an error; all others are paused, until the agent runs again. how stands behind it
+// in the log: "bob was stopped".
 func (st *Store) Detach(ctx context.Context, agent wire.Name, completed bool, how string) error {
 	return st.changeAlive(ctx, agent, func(s *Session) error {
 		s.notes.Runner.Lines = false
 		switch {
-		case !s.OwnedByRunner() || s.State != wire.SessionActive:
+		case s.State != wire.SessionActive:
 			return nil
-		case completed:
+		case completed && s.OwnedByRunner():
 			return s.Move(wire.SessionCompleted, "("+how+")", now())
 		}
 		return s.AutoPause("("+how+")", now())

@@ -101,7 +101,8 @@ func (r *Root) AckedBy(ctx context.Context, m *wire.Message, me *mailbox.Box) (l
 
 // Withdraw takes a message of mine out of the inbox of a recipient where it is unread
 // (Unread: now; Withdrawn: before). A recipient that has read it gets a notice (Owed,
-// Done); one that has acknowledged it keeps it: "".
+// Done); one that has acknowledged it keeps it: "". What somebody has taken stays theirs:
+// *mailbox.LeasedError.
 func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, from wire.Address, origin *wire.Origin) (mailbox.State, error) {
 	b, err := r.Mailbox(from)
 	if err != nil {
@@ -110,10 +111,6 @@ func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, f
 	if _, err := me.Get(AckID(m.ID, from)); err == nil {
 		return "", nil // acknowledged, wherever it lies now
 	}
-	to := from // or whoever has taken it
-	if it, err := b.Get(m.ID); err == nil && it.Lease != nil {
-		to = it.Lease.By
-	}
 	state, err := b.Withdraw(ctx, m.ID, me.Address())
 	if err != nil || state == mailbox.Unread || state == mailbox.Withdrawn {
 		return state, err
@@ -121,7 +118,7 @@ func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, f
 	if state == mailbox.Done && m.RequiresAck {
 		return "", nil
 	}
-	return state, r.deliver(ctx, &Outgoing{From: me, To: []wire.Address{to}, Given: true, Message: &wire.Message{
+	return state, r.deliver(ctx, &Outgoing{From: me, To: []wire.Address{from}, Given: true, Message: &wire.Message{
 		ID: wire.Derive("withdrawn", m.ID, me.Address()), Type: wire.TypeNotice,
 		InReplyTo: m.ID, Thread: m.ThreadID(), ReplyWanted: "no", Origin: origin,
 		Body:    fmt.Sprintf("I withdrew my message %s, which you have read. Please do not act on it.", m.ID.Short(6)),
@@ -143,6 +140,36 @@ func MayTake(box *mailbox.Box, by wire.Address) error {
 		err = fmt.Errorf("the inbox of %s %w", box.Agent(), ErrNotShared)
 	}
 	return err
+}
+
+// Taken is the mailbox, box or a recipient's, from which a member took a message that is
+// unread there; nil: none. What somebody else took gives a *mailbox.LeasedError, or
+// mailbox.ErrNotHeld once that lease has run out, with the mailbox.
+func (r *Root) Taken(box *mailbox.Box, m *wire.Message, by wire.Address) (from *mailbox.Box, err error) {
+	var others error
+	for _, a := range append([]wire.Address{box.Address()}, m.To...) {
+		b, err := r.Mailbox(a)
+		if errors.Is(err, mailbox.ErrNoAgent) || errors.Is(err, ErrNoTeam) {
+			continue
+		}
+		var lease mailbox.Lease
+		isTaken := false
+		if err == nil {
+			lease, isTaken, err = b.LastLease(m.ID)
+		}
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case isTaken && lease.By == by:
+			return b, nil
+		case isTaken && lease.Until.After(time.Now()):
+			from, others = b, &mailbox.LeasedError{ID: m.ID, Lease: lease}
+		case isTaken:
+			from, others = b, fmt.Errorf("message %s %w", m.ID.Short(6), mailbox.ErrNotHeld)
+		}
+	}
+	return from, others
 }
 
 // LeaseFlags is what is shown of a message's lease.

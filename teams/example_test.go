@@ -88,7 +88,7 @@ func reply(ctx context.Context, team *teams.Team, me *mailbox.Box, to *wire.Mess
 	if err := o.Post.Outcomes[0].Err; err != nil {
 		return err
 	}
-	return teams.MarkAnswered(ctx, me, to)
+	return team.Root().MarkAnswered(ctx, me, to)
 }
 
 // says answers always the same.

@@ -14,6 +14,9 @@ import (
 // What is said here of why mail waits, and when it is likely to be seen, is said on
 // evidence alone.
 
+// IsSilent reports whether its runner does not answer.
+func (m *Member) IsSilent() bool { return m.Running && m.Detail == reducer.NotAnswering }
+
 // hold is what keeps a runner from typing mail into an agent that is idle; "" where
 // nothing does, or for a moment only.
 func (m *Member) hold() string {
@@ -60,6 +63,10 @@ func (m *Member) Forecast(now time.Time, urgent bool) string {
 	switch {
 	case m.State == reducer.WordPerson:
 		return "person"
+	case m.IsSilent() && m.State == reducer.WordUnknown:
+		return "its runner does not answer"
+	case m.IsSilent():
+		return state + ", but its runner does not answer"
 	case m.Running && m.Inject == "off":
 		return state + "; nothing is typed in"
 	case m.State == reducer.WordBlocked:
@@ -95,6 +102,8 @@ func (m *Member) gateFor(msg *wire.Message, d *Delivery, again string) string {
 		return say("NAME is a person, who reads it when they look")
 	case m.Inject == "off":
 		return say("nothing is typed into NAME (inject is off), who reads it with atm read")
+	case m.IsSilent():
+		return say("the runner of NAME does not answer, and types nothing in: atm doctor")
 	case msg.Expired(now):
 		return say("it has expired, and nothing brings it to NAME any more")
 	case m.WaitingOn != nil && m.WaitingOn.Dialog == policy.DialogTrust:

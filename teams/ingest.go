@@ -4,24 +4,41 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/wire"
 )
 
-// Ingest appends an event that comes from outside, in any known vocabulary, to the log
-// of a member, or, for nil, to that of the member that it names. sync: it is durable
-// then. The event's Seq is 0 where the log has an event of that id already.
-func (t *Team) Ingest(ctx context.Context, line []byte, to *mailbox.Box, source string, sync bool) (e wire.Event, err error) {
+// LogError says that an event could not be appended for a reason that lies in the log, not in the event.
+type LogError struct{ Err error }
+
+func (e *LogError) Error() string { return e.Err.Error() }
+func (e *LogError) Unwrap() error { return e.Err }
+
+// everyAgent is whom a count of events names that a stream of many agents has dropped.
+const everyAgent = "proxy:all"
+
+// Ingest appends an event that comes from outside, in any known vocabulary, to my log
+// or, routed, to that of the member that it names; one about every agent stays mine.
+// sync: it is durable then. The event's Seq is 0 where the log has an event of that id
+// already.
+func (t *Team) Ingest(ctx context.Context, line []byte, me *mailbox.Box, route, sync bool) (e wire.Event, err error) {
 	if e, err = wire.Adopt(bytes.TrimRight(line, "\r\n")); err != nil {
 		return e, err
 	}
-	e.Source = source
-	if to == nil {
-		if e.Names() == "" {
-			return e, errors.New("the event names no agent")
-		}
-		a, err := wire.ParseAddress(e.Names(), t.Name)
+	e.Source = "cli"
+	to, names := me, e.Names()
+	isOfAll := e.Kind == wire.DroppedCounters && names == everyAgent
+	switch {
+	case !route || isOfAll && me != nil:
+	case isOfAll:
+		return e, fmt.Errorf("%s is every agent of a stream, and --as does not say who keeps the count", names)
+	case names == "":
+		return e, errors.New("the event names no agent")
+	default:
+		a, err := wire.ParseAddress(names, t.Name)
 		if err != nil {
 			return e, err
 		}
@@ -30,10 +47,12 @@ func (t *Team) Ingest(ctx context.Context, line []byte, to *mailbox.Box, source 
 		}
 	}
 	events := []wire.Event{e}
+	appendTo := to.Log().Append
 	if sync {
-		err = to.Log().AppendSync(ctx, events...)
-	} else {
-		err = to.Log().Append(ctx, events...)
+		appendTo = to.Log().AppendSync
+	}
+	if err = appendTo(ctx, events...); err != nil && !errors.Is(err, eventlog.ErrNoEvent) {
+		err = &LogError{err}
 	}
 	return events[0], err
 }

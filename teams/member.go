@@ -98,9 +98,9 @@ func (t *Team) SummaryOf(name wire.Name, s *reducer.State, now time.Time) (Membe
 	ev := reducer.Evidence{Now: now, Held: running, Person: about.Person, Run: run.Run}
 	m := Member{Name: name, Kind: "agent", Role: about.Role, Running: running}
 	if running {
-		answers := false
-		m.gate, answers = t.askRunner(name)
-		ev.Silent, ev.Stopping = !answers, m.gate == control.GateStopping
+		m.gate, err = t.askRunner(name)
+		m.Running = !errors.Is(err, control.ErrNoRunner) // it has just ended
+		ev.Held, ev.Silent, ev.Stopping = m.Running, errors.Is(err, control.ErrNotAnswering), m.gate == control.GateStopping
 		m.Inject = run.Inject
 	}
 	v := s.Evaluate(ev)
@@ -126,18 +126,35 @@ func (t *Team) SummaryOf(name wire.Name, s *reducer.State, now time.Time) (Membe
 	return m, nil
 }
 
-// askRunner asks a member's runner why it types nothing in just now. A runner whose
-// socket is not there, since it is about to begin or to end, counts as one that answers.
-func (t *Team) askRunner(name wire.Name) (gate control.Gate, answers bool) {
+// askRunner asks a member's runner why it types nothing in just now.
+func (t *Team) askRunner(name wire.Name) (control.Gate, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), control.Patience)
 	defer cancel()
-	c, err := control.Dial(ctx, filepath.Join(t.Box(name).Path(), "run"))
+	c, err := t.DialRunner(ctx, name)
 	if err != nil {
-		return "", !errors.Is(err, control.ErrNotAnswering)
+		return "", err
 	}
 	defer c.Close()
 	s, _ := c.Status(ctx)
-	return s.Gate, true
+	return s.Gate, nil
+}
+
+// DialRunner connects to the runner of a member whose lock is held. Where no socket is there it is about to
+// begin or to end, for which control.Patience is enough: ErrNoRunner when the lock is free then, else
+// ErrNotAnswering.
+func (t *Team) DialRunner(ctx context.Context, name wire.Name) (*control.Client, error) {
+	for began := time.Now(); ; time.Sleep(control.Patience / 50) {
+		c, err := control.Dial(ctx, filepath.Join(t.Box(name).Path(), "run"))
+		if !errors.Is(err, control.ErrNoRunner) {
+			return c, err
+		}
+		if running, bad := t.Running(name); bad == nil && !running {
+			return nil, err
+		}
+		if time.Since(began) > control.Patience {
+			return nil, &control.NotAnsweringError{}
+		}
+	}
 }
 
 func moment(t time.Time) *time.Time {

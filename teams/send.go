@@ -154,23 +154,25 @@ func ReplyTo(parent *wire.Message, me wire.Address, all bool) []wire.Address {
 	return others
 }
 
-// MarkAnswered does in the answerer's mailbox what an answer that was delivered does to
-// the message it answers: it is read, and an acknowledgement that was owed is given.
-func MarkAnswered(ctx context.Context, me *mailbox.Box, parent *wire.Message) error {
+// MarkAnswered does with the message that an answer answers, which was delivered, what the
+// answer means: it is read, and an acknowledgement that was owed is given; what was taken
+// under a lease is finished. *mailbox.LeasedError, mailbox.ErrNotHeld: it is no ack, since
+// the message is somebody else's now.
+func (r *Root) MarkAnswered(ctx context.Context, me *mailbox.Box, parent *wire.Message) error {
 	it, err := me.Get(parent.ID)
-	if errors.Is(err, mailbox.ErrNotFound) {
-		return nil // one's own message, or a colleague's
-	}
-	if err != nil {
+	switch {
+	case errors.Is(err, mailbox.ErrNotFound): // a colleague's, or what was taken from one
+		box, err := r.Taken(me, parent, me.Address())
+		if box == nil || err != nil {
+			return err
+		}
+		return box.MarkAcked(ctx, parent.ID, me.Address(), true)
+	case err != nil:
 		return err
+	case parent.RequiresAck && (it.State == mailbox.Unread || it.State == mailbox.Owed):
+		return me.MarkAcked(ctx, parent.ID, me.Address(), true)
+	case it.State == mailbox.Unread:
+		return me.MarkRead(ctx, parent.ID)
 	}
-	if parent.RequiresAck && (it.State == mailbox.Unread || it.State == mailbox.Owed) {
-		err = me.MarkAcked(ctx, parent.ID, me.Address(), true)
-	} else if it.State == mailbox.Unread {
-		err = me.MarkRead(ctx, parent.ID)
-	}
-	if _, isLeased := errors.AsType[*mailbox.LeasedError](err); isLeased {
-		return nil // its holder goes on
-	}
-	return err
+	return nil
 }

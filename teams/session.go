@@ -76,7 +76,7 @@ func (t *Team) isMuted(agent wire.Name) (muted bool, because string) {
 }
 
 // RefreshSession brings a session up to what its agent's events say, ends it where the
-// plan says so, and pauses it where a runner began it and is gone. Every command that
+// plan says so, and pauses it where the agent's runner is gone. Every command that
 // looks at a session calls it, so that no daemon is needed. (A runner that lives does the
 // same by its clock, and stops the agent.)
 func (t *Team) RefreshSession(ctx context.Context, id wire.UUID, plan *config.Session) (*session.Session, error) {
@@ -92,7 +92,7 @@ func (t *Team) RefreshSession(ctx context.Context, id wire.UUID, plan *config.Se
 		// Asked under the team's lock, and not before: a runner that starts takes the
 		// session up under this lock while it holds its own.
 		running, err := t.Running(agent)
-		if err == nil && !running && s.OwnedByRunner() && s.State == wire.SessionActive {
+		if err == nil && !running && (s.OwnedByRunner() || m.RunnerGone) && s.State == wire.SessionActive {
 			return s.AutoPause(fmt.Sprintf("(the runner of %s is gone)", agent), now)
 		}
 		// A runner alone knows whether somebody types in the agent's terminal.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"slices"
@@ -28,11 +29,8 @@ import (
 // code. Everything that was wrong has been printed.
 func Run(version string, words []string) int {
 	app := newApp(runspec.Version(version))
-	if len(words) > 0 && words[len(words)-1] == generate {
-		app.EnableBashCompletion = true
-		if !slices.Contains(words, "--") { // behind which urfave would run the verb
-			app.Run(append([]string{app.Name}, words...))
-		}
+	if n := len(words) - 1; n >= 0 && words[n] == generate {
+		complete(app, words[:n])
 		return command.ExitDone
 	}
 	line, err := command.Parse(app, words)
@@ -41,20 +39,37 @@ func Run(version string, words []string) int {
 		if code, found := runExternal(name, slices.Delete(slices.Clone(words), line.Unknown, line.Unknown+1)); found {
 			return code
 		}
+		if rest := words[line.Unknown+1:]; len(rest) > 0 && command.Meant(name+" "+rest[0]) != "" {
+			name += " " + rest[0]
+		}
 		err = unknownVerb(app, name)
 	}
-	set := flag.NewFlagSet(app.Name, flag.ContinueOnError)
-	set.Bool("json", line.JSON, "")
-	c := cli.NewContext(app, set, nil) // what an error needs to know
-	if line.Command != nil {
-		c.Command = line.Command
-	}
+	c := newContext(app, line)
 	if err == nil && line.Help {
-		err = printHelp(app, line.Command)
+		err = printHelp(c, helpPage(line.Command))
 	} else if err == nil {
 		err = app.RunContext(context.Background(), line.Args)
 	}
 	return command.Report(c, err, c.Command.Name == "hook" && !line.Help)
+}
+
+// newContext is what an error or a completion needs to know of a line: the verb and the
+// flags of the app.
+func newContext(app *cli.App, line *command.Line) *cli.Context {
+	set := flag.NewFlagSet(app.Name, flag.ContinueOnError)
+	set.SetOutput(io.Discard)
+	for _, f := range app.Flags {
+		f.Apply(set)
+	}
+	set.Parse(line.Global) // what is wrong there, urfave has said
+	if line.JSON {
+		set.Set("json", "true")
+	}
+	c := cli.NewContext(app, set, nil)
+	if line.Command != nil {
+		c.Command = line.Command
+	}
+	return c
 }
 
 // runExternal runs atm-NAME, if there is such a program, in the place of this one.
@@ -86,12 +101,13 @@ func newApp(version string) *cli.App {
 			&cli.StringFlag{Name: "team", Usage: "the team `NAME`"},
 			&cli.StringFlag{Name: "as", Usage: "your `NAME`"},
 			&cli.BoolFlag{Name: "json", Usage: "one JSON document on stdout"},
-			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "errors only"},
+			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q", "silent"}, Usage: "errors only"},
 			command.DurationFlag("lock-timeout", 5e9, "wait for a lock at most `D` (default 5s)"),
+			&cli.BoolFlag{Name: "yes", Aliases: []string{"y", "non-interactive"}, Hidden: true}, // atm never asks
 			&cli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "the help page"},
 			&cli.BoolFlag{Name: "version", Aliases: []string{"v", "V"}, Usage: "the version"},
 		},
-		Action: home, BashComplete: complete, OnUsageError: command.UsageError, Metadata: map[string]any{},
+		Action: home, OnUsageError: command.UsageError, Metadata: map[string]any{},
 		ExitErrHandler: func(*cli.Context, error) {}, // errors are printed once, by Run
 	}
 	app.Commands = slices.Concat(mail.Commands(), agent.Commands(), session.Commands(), setup.Commands(), []*cli.Command{helpCommand, versionCommand, completionCommand})
@@ -102,12 +118,12 @@ func newApp(version string) *cli.App {
 	return app
 }
 
-// prepare gives a verb and its subs their full names and our completion, and
-// keeps urfave's own help out of them: --help and the verb help are ours.
+// prepare gives a verb and its subs their full names, and keeps urfave's own help out
+// of them: --help and the verb help are ours.
 func prepare(c *cli.Command, parent string) {
 	c.HelpName = parent + " " + c.Name
 	c.HideHelp, c.HideHelpCommand, c.UseShortOptionHandling = true, true, true
-	c.BashComplete, c.OnUsageError = complete, command.UsageError
+	c.OnUsageError = command.UsageError
 	for _, sub := range c.Subcommands {
 		prepare(sub, c.HelpName)
 	}

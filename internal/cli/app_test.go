@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"io"
-	"os"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -50,7 +48,7 @@ func checkVerb(t *testing.T, app *cli.App, parents []string, c *cli.Command) {
 			flags["--"+flag] = true
 		}
 	}
-	page := printed(t, func() error { return printHelp(app, c) })
+	page := helpPage(c)
 	if n := strings.Count(page, "\n"); n > 25 {
 		t.Errorf("%s: its page has %d lines", name, n)
 	}
@@ -62,25 +60,6 @@ func checkVerb(t *testing.T, app *cli.App, parents []string, c *cli.Command) {
 	for _, sub := range c.Subcommands {
 		checkVerb(t, app, path, sub)
 	}
-}
-
-// printed is what f writes to standard output.
-func printed(t *testing.T, f func() error) string {
-	t.Helper()
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout := os.Stdout
-	os.Stdout = w
-	err = f()
-	os.Stdout = stdout
-	w.Close()
-	text, readErr := io.ReadAll(r)
-	if err != nil || readErr != nil {
-		t.Fatal(err, readErr)
-	}
-	return string(text)
 }
 
 func TestMainHelp(t *testing.T) {

@@ -28,35 +28,67 @@ var completionCommand = &cli.Command{
 		if err != nil {
 			return command.Usage("no completion for %q", c.Args().First()).WithHint("atm completion bash, zsh, fish or powershell")
 		}
-		_, err = os.Stdout.Write(script)
+		_, err = os.Stdout.Write(script) // also with --json: a shell reads it
 		return err
 	},
 }
 
-// complete prints what may stand next: flags where one is begun, the verb's subs, the
-// members and the ids of what I have not finished.
-func complete(c *cli.Context) {
-	if n := len(os.Args); n > 2 && strings.HasPrefix(os.Args[n-2], "-") {
-		for _, f := range slices.Concat(c.Command.VisibleFlags(), c.App.VisibleFlags()) {
-			fmt.Fprintln(os.Stdout, "--"+f.Names()[0])
+// complete prints what may stand next: behind a flag that wants a value what that may be;
+// else flags where one is begun, the verb's subs and what its words may be.
+func complete(app *cli.App, words []string) {
+	last := "" // perhaps still being typed
+	if n := len(words) - 1; n >= 0 {
+		last = words[n]
+		if slices.Contains(words[:n], "--") {
+			return
 		}
 	}
-	for _, sub := range c.Command.VisibleCommands() {
-		fmt.Fprintln(os.Stdout, sub.Name)
+	line, _ := command.Parse(app, words)
+	c := newContext(app, line)
+	kinds, wantsValue := line.Kinds(), false
+	if strings.HasPrefix(last, "-") {
+		var kind string
+		if kind, wantsValue = line.ValueKind(last); wantsValue {
+			kinds = []string{kind}
+		}
+		for _, f := range slices.Concat(c.Command.VisibleFlags(), app.VisibleFlags()) {
+			if name := "--" + f.Names()[0]; strings.HasPrefix(name, last) && (name != last || !wantsValue) {
+				fmt.Fprintln(os.Stdout, name)
+			}
+		}
 	}
+	verbs := c.Command.VisibleCommands()
+	if line.Command == nil {
+		verbs = app.VisibleCommands()
+	}
+	for _, sub := range verbs {
+		if !wantsValue {
+			fmt.Fprintln(os.Stdout, sub.Name)
+		}
+	}
+	offer(c, strings.Join(kinds, "|"))
+}
+
+// offer prints the words that there are of some kinds (TO, AGENT|ID): members, and ids of
+// what I have not finished.
+func offer(c *cli.Context, kinds string) {
 	s, err := command.OpenMeIfSaid(c)
-	if err != nil || c.Command.ArgsUsage == "" {
+	if err != nil {
 		return
 	}
-	for _, name := range s.Names() {
-		fmt.Fprintln(os.Stdout, name)
+	is := func(some ...string) bool {
+		return slices.ContainsFunc(strings.Split(kinds, "|"), func(k string) bool { return slices.Contains(some, k) })
 	}
-	if s.Me == nil || !strings.Contains(c.Command.ArgsUsage, "ID") {
-		return
+	if is("TO", "AGENT", "NAME") {
+		for _, name := range s.Names() {
+			fmt.Fprintln(os.Stdout, name)
+		}
 	}
-	ids, _ := s.Me.UnreadIDs()
-	owed, _ := s.Me.OwedIDs()
-	for _, id := range append(ids, owed...) {
-		fmt.Fprintln(os.Stdout, id.Short(6))
+	if s.Me != nil && is("ID") {
+		ids, _ := s.Me.UnreadIDs()
+		owed, _ := s.Me.OwedIDs()
+		for _, id := range append(ids, owed...) {
+			fmt.Fprintln(os.Stdout, id.Short(6))
+		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	_ "embed"
 	"flag"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -20,7 +19,7 @@ var helpCommand = &cli.Command{
 	UsageText: "atm help send\natm help all",
 	Action: func(c *cli.Context) error {
 		if c.Args().First() == "all" {
-			return command.Print(c, command.Text(verbLines(c.App.VisibleCommands())))
+			return printHelp(c, verbLines(c.App.VisibleCommands()))
 		}
 		var found *cli.Command
 		for i, name := range c.Args().Slice() {
@@ -33,17 +32,23 @@ var helpCommand = &cli.Command{
 				return unknownVerb(c.App, strings.Join(c.Args().Slice()[:i+1], " "))
 			}
 		}
-		return printHelp(c.App, found)
+		return printHelp(c, helpPage(found))
 	},
 }
 
 var versionCommand = &cli.Command{
 	Name: "version", Usage: "prints the version", UsageText: "atm version",
-	Action: func(c *cli.Context) error { return command.Print(c, command.Text("atm "+c.App.Version)) },
+	Action: func(c *cli.Context) error {
+		return command.PrintAs(c, map[string]string{"version": c.App.Version}, "atm "+c.App.Version)
+	},
 }
 
-// printHelp prints the page of a verb, an example first; of none, the main page.
-func printHelp(app *cli.App, c *cli.Command) error {
+func printHelp(c *cli.Context, text string) error {
+	return command.PrintAs(c, map[string]string{"help": text}, text)
+}
+
+// helpPage is the page of a verb, an example first; of none, the main page.
+func helpPage(c *cli.Command) string {
 	text := mainHelp
 	if c != nil {
 		text = "  " + strings.ReplaceAll(c.UsageText, "\n", "\n  ") + "\n\n" +
@@ -55,8 +60,7 @@ func printHelp(app *cli.App, c *cli.Command) error {
 		}
 		text += "Everywhere: --root DIR, --team NAME, --as NAME, --json, --quiet, --lock-timeout D, --help\n"
 	}
-	_, err := os.Stdout.WriteString(text)
-	return err
+	return text
 }
 
 // flagLines are a verb's flags, in two columns where they are many.

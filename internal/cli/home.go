@@ -37,8 +37,8 @@ func home(c *cli.Context) error {
 	}
 	s, err := command.OpenMe(c)
 	if errors.Is(err, rootdir.ErrNoRoot) {
-		return command.Print(c, command.Text("atm carries mail between coding agents and the people they work with.\n"+
-			"No team here yet. `atm init alice bob me` makes one; `atm help` shows the rest."))
+		return printHelp(c, "atm carries mail between coding agents and the people they work with.\n"+
+			"No team here yet. `atm init alice bob me` makes one; `atm help` shows the rest.")
 	}
 	unsaid, _ := errors.AsType[*command.Error](err)
 	if err != nil && (s == nil || s.Team == nil || unsaid == nil || unsaid.Exit != command.ExitUsage) {
@@ -77,8 +77,7 @@ func home(c *cli.Context) error {
 		fmt.Fprintf(&b, "%d waiting for an answer: atm pending\n", len(questions))
 	}
 	for _, q := range questions[:min(most, len(questions))] {
-		what := letter.FirstLine(q.Prompt+" "+q.Input, 60)
-		fmt.Fprintf(&b, "  %s asks: %s   atm approve %s, atm reject %s\n", q.Agent, letter.Escape(what), q.Agent, q.Agent)
+		fmt.Fprintf(&b, "  %s %s   atm approve %[1]s, atm reject %[1]s\n", q.Agent, letter.Clip(letter.Escape(q.Asks()), 80))
 	}
 	o.Members, _, err = s.Team.Members(c.Context)
 	if err := command.WarnUnread(c, err); err != nil {

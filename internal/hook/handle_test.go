@@ -73,6 +73,25 @@ func answerOf(t testing.TB, out string) (text string, doc map[string]any) {
 	return text, doc
 }
 
+// Under a runner, which types it, mail does not go out with the beginning of a session: the program, which is
+// idle, would have it with its first prompt.
+func TestSessionBeginsUnderARunner(t *testing.T) {
+	t.Parallel()
+	bob := team(t, nil)
+	hold, err := bob.Store().HoldRunner(ctx, bob.Agent())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hold.Release()
+	mail(t, bob, "rebase, please")
+	for event, want := range map[string]bool{`"SessionStart","source":"startup"`: false, `"SessionStart","source":"compact"`: true} {
+		out, _ := call1(t, Claude, bob, `{"session_id":"s1","hook_event_name":`+event+`}`, time.Now())
+		if got := strings.Contains(out, "rebase, please"); got != want {
+			t.Errorf("%s answers %q", event, out)
+		}
+	}
+}
+
 // How mail goes out, at each event that takes it, and that the next call of the
 // session moves it.
 func TestMailGoesOut(t *testing.T) {

@@ -16,6 +16,7 @@ package eventlog
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -30,6 +31,9 @@ const (
 	recentBytes = 1 << 20 // how far back an event_id is looked for
 	maxLine     = 8 << 20 // the longest line that is written or read
 )
+
+// ErrNoEvent is wrapped by the error for what cannot be appended whatever the state of the log.
+var ErrNoEvent = errors.New("not an event")
 
 // segmentSize is the size from which on a segment is full. Tests shorten it.
 var segmentSize int64 = 16 << 20
@@ -191,15 +195,15 @@ func (l *Log) encode(events []wire.Event, seq uint64) (lines []byte, err error) 
 		events[i] = e
 		line := e.Append(nil)
 		if len(line) >= maxLine {
-			return nil, fmt.Errorf("an event takes %d bytes, the most is %d", len(line)+1, maxLine)
+			return nil, fmt.Errorf("%w: it takes %d bytes, the most is %d", ErrNoEvent, len(line)+1, maxLine)
 		}
 		// What cannot be read back would be cut off by the next append.
 		back, err := wire.DecodeEvent(line)
 		if err != nil {
-			return nil, fmt.Errorf("not an event: %w", err)
+			return nil, fmt.Errorf("%w: %w", ErrNoEvent, err)
 		}
 		if !bytes.Equal(back.Append(nil), line) || bytes.IndexByte(line, '\n') >= 0 {
-			return nil, fmt.Errorf("not an event: it reads back as another: %.200s", line)
+			return nil, fmt.Errorf("%w: it reads back as another: %.200s", ErrNoEvent, line)
 		}
 		lines = append(append(lines, line...), '\n')
 	}

@@ -131,7 +131,7 @@ type Driver struct {
 	commands  []string // names of the program
 	packages  []string // its packages, as node and its kin run them
 	interrupt string   // keys that stop a turn, one byte each; "": Escape
-	forgets   bool     // a turn that is interrupted before its first word
+	undoes    bool     // a turn that is interrupted before its first word
 
 	titles []title
 	box    box
@@ -159,10 +159,9 @@ func (d *Driver) InterruptKeys() [][]byte {
 	return bytes.Split([]byte(cmp.Or(d.interrupt, escape)), nil)
 }
 
-// Forgets reports whether a prompt that was interrupted before the first word of its answer is gone: from
-// the conversation, and from the screen as well but for the transcript. (Claude Code forgets it too, and
-// puts it back into its box.)
-func (d *Driver) Forgets() bool { return d.forgets }
+// Undoes reports whether a prompt that was interrupted before the first word of its answer is gone from the
+// conversation: Gemini CLI forgets it, Claude Code puts it back into its box.
+func (d *Driver) Undoes() bool { return d.undoes }
 
 // drivers are all of them, and agents the ones that are recognised.
 var (

@@ -19,27 +19,69 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
+// Restored is what became of a backup.
+type Restored struct {
+	mailbox.Moved
+	Refused []string `json:"refused,omitempty"` // what no backup holds: "../evil"
+}
+
 type restorer struct {
 	ctx     context.Context
 	root    *teams.Root
 	tar     *tar.Reader
-	total   mailbox.Moved
+	total   Restored
 	hadLogs map[wire.Address]bool // whether a mailbox had events before anything was restored
+}
+
+// Check reads a backup to its end: an error for what is none, or is cut.
+func Check(from io.ReadSeeker) error {
+	files := tar.NewReader(from)
+	if err := checkFormat(files); err != nil {
+		return err
+	}
+	var err error
+	for err == nil {
+		_, err = files.Next()
+	}
+	if err == io.EOF { // also where the file ends between two members
+		end := make([]byte, 1024)
+		if _, err = from.Seek(-int64(len(end)), io.SeekEnd); err == nil {
+			_, err = io.ReadFull(from, end)
+		}
+		if err == nil && len(bytes.Trim(end, "\x00")) > 0 {
+			err = io.ErrUnexpectedEOF
+		}
+	}
+	if err == nil {
+		_, err = from.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		return fmt.Errorf("a damaged backup, or a part of one: %w", err)
+	}
+	return nil
+}
+
+// checkFormat reads the first file of a backup.
+func checkFormat(files *tar.Reader) error {
+	h, err := files.Next()
+	if err != nil || h.Name != rootdir.FormatFile {
+		return fmt.Errorf("not a backup of atm: it does not begin with %s", rootdir.FormatFile)
+	}
+	format, err := io.ReadAll(io.LimitReader(files, 64))
+	if err == nil && strings.TrimSpace(string(format)) != "1" {
+		return errors.New("the backup was made by a newer atm")
+	}
+	return err
 }
 
 // Restore brings back what a backup holds. A message whose id is there already stays as
 // it is; an event log is restored only where there is none; any other file only where
-// it is missing. What no backup holds is skipped: whatever the file says, nothing else
+// it is missing. What no backup holds is refused: whatever the file says, nothing else
 // is written.
-func Restore(ctx context.Context, root *teams.Root, from io.Reader) (mailbox.Moved, error) {
+func Restore(ctx context.Context, root *teams.Root, from io.Reader) (Restored, error) {
 	r := &restorer{ctx: ctx, root: root, tar: tar.NewReader(from), hadLogs: map[wire.Address]bool{}}
-	h, err := r.tar.Next()
-	if err != nil || h.Name != rootdir.FormatFile {
-		return r.total, fmt.Errorf("not a backup of atm: it does not begin with %s", rootdir.FormatFile)
-	}
-	format, err := io.ReadAll(io.LimitReader(r.tar, 64))
-	if err == nil && strings.TrimSpace(string(format)) != "1" {
-		return r.total, errors.New("the backup was made by a newer atm")
+	if err := checkFormat(r.tar); err != nil {
+		return r.total, err
 	}
 	for {
 		h, err := r.tar.Next()
@@ -64,7 +106,7 @@ func (r *restorer) entry(h *tar.Header) error {
 	isOurs := wire.IsName(teamName) && (isAgent || name == "" || name == config.File || name[0] == '.')
 	if !isDir && !isFile || !isOurs || !fs.ValidPath(path.Clean(h.Name)) {
 		if h.Typeflag != tar.TypeDir {
-			r.total.Skipped++
+			r.total.Refused = append(r.total.Refused, h.Name)
 		}
 		return nil
 	}

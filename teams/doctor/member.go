@@ -3,6 +3,7 @@ package doctor
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -102,14 +103,17 @@ func (d *doctor) checkRunner(t *teams.Team, b *mailbox.Box) {
 		}
 		return
 	}
-	c, err := control.Dial(d.ctx, b.Path()+"/run")
+	c, err := t.DialRunner(d.ctx, name)
 	if err == nil {
 		status, _ := c.Status(d.ctx)
 		c.Close()
 		if status.NotRecorded != "" {
 			d.add("runner.recording", "warning", "", "%s: what its terminal shows is not recorded: %s", b.Address(), status.NotRecorded)
 		}
-	} else if silent, ok := errors.AsType[*control.NotAnsweringError](err); ok {
+	} else if silent, ok := errors.AsType[*control.NotAnsweringError](err); ok && silent.PID == 0 {
+		d.add("runner.silent", "error", "lsof "+policy.Quote(filepath.Join(t.Dir().Path(), ".locks", string(name)+".runner")),
+			"%s: some process holds its runner's lock, and no runner answers", b.Address())
+	} else if ok {
 		d.add("runner.silent", "error", fmt.Sprintf("kill -CONT %d", silent.PID),
 			"%s: its runner, process %d, does not answer; if it was not stopped, kill -9 %d ends it", b.Address(), silent.PID, silent.PID)
 	}

@@ -57,6 +57,19 @@ func (q *Question) Short() string {
 	return q.ID
 }
 
+// Asks says in one line what is asked for: "wants to run: git push", "wants to use Edit: a.go",
+// "asks: Which branch?".
+func (q *Question) Asks() string {
+	what := strings.Join(strings.Fields(cmp.Or(q.Input, q.Prompt)), " ")
+	switch {
+	case q.Kind != "permission" || q.Tool == "":
+		return "asks: " + what
+	case strings.EqualFold(q.Tool, "bash"), strings.EqualFold(q.Tool, "shell"):
+		return "wants to run: " + what
+	}
+	return "wants to use " + strings.TrimSuffix(q.Tool+": "+what, ": ")
+}
+
 // Choose returns the id of the option that a word means: its id, its label or
 // the beginning of that, or its number. If no options are known, any word is passed on.
 func (q *Question) Choose(word string) (string, error) {

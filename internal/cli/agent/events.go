@@ -1,9 +1,6 @@
 package agent
 
 import (
-	"bufio"
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +16,7 @@ import (
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/eventlog"
 	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -47,9 +45,10 @@ var eventsCommand = &cli.Command{
 	UsageText: "atm events\natm events bob --kind turn_idle --follow\natm events bob --as-wire daemon --since 120",
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "and what comes, until interrupted"},
+		command.DurationFlag("timeout", 0, "end after `D`"),
 		&cli.Uint64Flag{Name: "since", Usage: "what came after event `SEQ`"},
 		&cli.StringSliceFlag{Name: "kind", Usage: "only of the kind `K`; may be repeated"},
-		&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Usage: "only the last `N`"},
+		&cli.IntFlag{Name: "limit", Aliases: []string{"n", "tail", "last"}, Usage: "only the last `N`"},
 		&cli.StringFlag{Name: "as-wire", Usage: "as their owner writes them: `daemon|session|acp`"},
 	},
 	Action: events,
@@ -116,7 +115,7 @@ func ingest(c *cli.Context) error {
 	}
 	openScope := command.OpenMe
 	if c.Bool("route") {
-		openScope = command.OpenTeam
+		openScope = command.OpenMeIfSaid
 	}
 	s, err := openScope(c)
 	if err != nil {
@@ -124,27 +123,35 @@ func ingest(c *cli.Context) error {
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	lines := bufio.NewScanner(os.Stdin)
-	lines.Buffer(nil, wire.MaxFile)
-	total := ingested{}
-	for n := 1; ctx.Err() == nil && lines.Scan(); n++ {
-		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
-			continue
+	total, written := ingested{}, 0
+	err = command.EachLine(os.Stdin, func(n int, line []byte, err error) error {
+		var e wire.Event
+		if err == nil {
+			e, err = s.Team.Ingest(ctx, line, s.Me, c.Bool("route"), c.Bool("sync"))
 		}
-		e, err := s.Team.Ingest(ctx, lines.Bytes(), s.Me, "cli", c.Bool("sync"))
 		if at, ok := errors.AsType[*wire.DecodeError](err); ok {
 			at.Line = n
+		}
+		if broken, ok := errors.AsType[*teams.LogError](err); ok && ctx.Err() == nil {
+			// What was not written once, or not synced, must not be passed over by what follows.
+			return command.Failed("line %d: %w; line %d is the last that is known to be written (%s)", n, broken, written, total).
+				WithHint("atm doctor; then the lines from %d on once more", n)
 		}
 		if err != nil {
 			total.Bad++
 			fmt.Fprintf(os.Stderr, "atm: line %d: %s\n", n, letter.Escape(command.Explain(c, err).Message))
-		} else if e.Seq == 0 {
+			return ctx.Err()
+		}
+		if written = n; e.Seq == 0 {
 			total.Known++
 		} else {
 			total.Appended++
 		}
-	}
-	if err := cmp.Or(ctx.Err(), lines.Err()); err != nil {
+		return ctx.Err()
+	})
+	if e, ok := errors.AsType[*command.Error](err); ok {
+		return e
+	} else if err != nil {
 		return fmt.Errorf("read stdin, after %s: %w", total, err)
 	}
 	if err := command.Print(c, total); err != nil || total.Bad == 0 {
@@ -192,7 +199,7 @@ func events(c *cli.Context) error {
 	if _, err := os.Stdout.WriteString(strings.Join(lines, "")); err != nil || !c.Bool("follow") {
 		return err
 	}
-	return k.s.Follow(func(ctx context.Context) error { return k.followEvents(ctx, cursor.Seq()) })
+	return k.s.FollowFor(func(ctx context.Context) error { return k.followEvents(ctx, cursor.Seq()) })
 }
 
 func (k *call) followEvents(ctx context.Context, after uint64) error {

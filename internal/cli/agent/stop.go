@@ -15,7 +15,7 @@ import (
 )
 
 var stopCommand = &cli.Command{
-	Name: "stop", Aliases: []string{"terminate", "quit"}, ArgsUsage: "NAME", Usage: "end an agent, everything it started, and its runner",
+	Name: "stop", Aliases: []string{"terminate", "quit", "kill"}, ArgsUsage: "NAME", Usage: "end an agent, everything it started, and its runner",
 	UsageText:   "atm stop bob",
 	Description: "Asks, then TERM, then KILL. Its mail stays. An agent that does not run: exit 0.",
 	Action:      with(func(ctx context.Context, k *call) (fmt.Stringer, error) { return k.stop(ctx) }),

@@ -31,7 +31,7 @@ var attachCommand = &cli.Command{
 }
 
 var screenCommand = &cli.Command{
-	Name: "screen", Aliases: []string{"capture", "peek"}, ArgsUsage: "NAME", Usage: "what an agent's terminal shows, as text",
+	Name: "screen", Aliases: []string{"capture", "peek", "capture-pane"}, ArgsUsage: "NAME", Usage: "what an agent's terminal shows, as text",
 	UsageText:   "atm screen bob\natm screen bob --last 200",
 	Description: "--json: lines, cursor (from 0), title, state.",
 	Flags: []cli.Flag{

@@ -28,7 +28,10 @@ var upCommand = &cli.Command{
 	Description: "Members that run stay as they are, and are waited for. Each is ready, or it is said why not;\n" +
 		"a member that is named brings along those that it is started after. Interrupted, or killed:\n" +
 		"again carries on. Exit 6: some are not ready.",
-	Flags:  []cli.Flag{&cli.BoolFlag{Name: "foreground", Usage: "stay until interrupted or until nobody runs any more, then stop them"}},
+	Flags: []cli.Flag{
+		&cli.BoolFlag{Name: "foreground", Usage: "stay until interrupted or until nobody runs any more, then stop them"},
+		&cli.BoolFlag{Name: "detach", Aliases: []string{"d", "all"}, Hidden: true},
+	},
 	Action: command.With(command.OpenTeam, up),
 }
 
@@ -36,6 +39,7 @@ var downCommand = &cli.Command{
 	Name: "down", ArgsUsage: "[NAME…]", Usage: "stop the team, and everything that it started",
 	UsageText:   "atm down\natm down bob",
 	Description: "Their mail and their worktrees stay.",
+	Flags:       []cli.Flag{&cli.BoolFlag{Name: "all", Hidden: true}},
 	Action:      command.With(command.OpenTeam, down),
 }
 
@@ -210,7 +214,7 @@ func down(c *cli.Context, s *command.Scope) error {
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	stopped, err := stopAll(ctx, c, s, names, isNamed)
+	stopped, err := stopAll(ctx, c, s, names, isNamed || c.Bool("json"))
 	if err == nil && stopped == 0 && !isNamed {
 		command.Warn(c, "nobody of team %s was running", s.Team.Name)
 	}

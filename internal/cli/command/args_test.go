@@ -21,9 +21,10 @@ func testApp() *cli.App {
 				&cli.StringSliceFlag{Name: "attach"}, &cli.BoolFlag{Name: "wait-reply"}, TimeoutFlag(),
 			}},
 			{Name: "ls", ArgsUsage: "[AGENT]", UsageText: "atm ls", Flags: []cli.Flag{
-				&cli.BoolFlag{Name: "all", Aliases: []string{"a"}}, &cli.BoolFlag{Name: "long", Aliases: []string{"l"}}, &cli.IntFlag{Name: "limit", Aliases: []string{"n"}},
+				&cli.BoolFlag{Name: "sent"}, &cli.BoolFlag{Name: "all", Aliases: []string{"a"}}, &cli.BoolFlag{Name: "long", Aliases: []string{"l"}}, &cli.IntFlag{Name: "limit", Aliases: []string{"n"}},
 			}},
-			{Name: "wait", ArgsUsage: "[AGENT]", Flags: []cli.Flag{&cli.StringSliceFlag{Name: "idle"}, TimeoutFlag()}},
+			{Name: "reply", ArgsUsage: "ID [TEXT…]", Flags: []cli.Flag{&cli.StringFlag{Name: "id"}}},
+			{Name: "wait", ArgsUsage: "[AGENT] [STATE] [D]", Flags: []cli.Flag{&cli.StringSliceFlag{Name: "idle"}, TimeoutFlag()}},
 			{Name: "run", ArgsUsage: "NAME [CMD…]", UsageText: "atm run bob -- bash", Flags: []cli.Flag{&cli.BoolFlag{Name: "detach"}}},
 			{Name: "team", Flags: []cli.Flag{&cli.BoolFlag{Name: "watch"}}, Subcommands: []*cli.Command{
 				{Name: "add", ArgsUsage: "NAME…", Flags: []cli.Flag{&cli.BoolFlag{Name: "shared"}}},
@@ -64,6 +65,19 @@ func TestParse(t *testing.T) {
 		{"run bob --detach -- bash --detach", "run --detach=true -- bob bash --detach"},
 		{"team --watch", "team --watch=true --"},
 		{"team add --shared jobs --json", "--json=true team add --shared=true -- jobs"},
+		{"ls --agent bob", "ls -- bob"},
+		{"ls -n5", "ls --limit=5 --"},
+		{"ls list", "ls -- list"},
+		{"run --name bob bash -x", "run -- bob bash -x"},
+		{"team add --names a,b", "team add -- a,b"},
+		{"wait bob --idle", "wait -- bob idle"},
+		{"wait --for bob --state idle 5s", "wait -- 5s bob idle"},
+		{"wait --for 5s", "wait --timeout=5s --"},
+		{"reply --id 9f3a1c --format json yes", "--json=true reply -- 9f3a1c yes"},
+		{"list agents", "team --"},
+		{"mail ls bob", "ls -- bob"},
+		{"send_message bob hi", "send -- bob hi"},
+		{"sent -n 3", "ls --sent=true --limit=3 --"},
 	} {
 		l, err := Parse(testApp(), strings.Fields(tt.line))
 		if err != nil {
@@ -90,8 +104,10 @@ func TestParseRefuses(t *testing.T) {
 		{"wait --timeout 5", "without a unit: 5s", ""},
 		{"ls bob carol", `"carol" is one argument too many`, ""},
 		{"run", "atm run needs NAME", "atm run bob -- bash"},
-		{"team rm jobs", `"rm" is one argument too many`, "atm team retire"},
-		{"team ad jobs", `"ad" is one argument too many`, `"atm team add"`},
+		{"team rm jobs", `unknown command "team rm"`, "atm team retire"},
+		{"team ad jobs", `unknown command "team ad"`, `"atm team add"`},
+		{"team frobnicate", `unknown command "team frobnicate"`, "atm team add"},
+		{"ls bob --agent carol", `AGENT is given twice: as a flag and as "bob"`, "leave one out"},
 	} {
 		app := testApp()
 		l, err := Parse(app, strings.Fields(tt.line))

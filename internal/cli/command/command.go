@@ -70,6 +70,22 @@ func (s *Scope) Follow(f func(ctx context.Context) error) error {
 	return err
 }
 
+// FollowFor is Follow for at most --timeout, the end of which is no failure.
+func (s *Scope) FollowFor(f func(ctx context.Context) error) error {
+	err := s.Follow(func(ctx context.Context) error {
+		if within := Duration(s.c, "timeout"); within > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, within)
+			defer cancel()
+		}
+		return f(ctx)
+	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil
+	}
+	return err
+}
+
 // until calls f with a context that ends when check, asked every second, returns
 // an error.
 func (s *Scope) until(f func(ctx context.Context) error, check func() error) error {

@@ -24,16 +24,14 @@ func (s *span) Set(word string) error {
 func (s *span) String() string { return time.Duration(*s).String() }
 
 // DurationFlag is a flag for what ParseDuration reads; Duration asks for it.
-func DurationFlag(name string, value time.Duration, usage string) *cli.GenericFlag {
+func DurationFlag(name string, value time.Duration, usage string, aliases ...string) *cli.GenericFlag {
 	s := span(value)
-	return &cli.GenericFlag{Name: name, Value: &s, Usage: usage}
+	return &cli.GenericFlag{Name: name, Aliases: aliases, Value: &s, Usage: usage}
 }
 
 // TimeoutFlag is the --timeout of a verb that waits.
 func TimeoutFlag() cli.Flag {
-	f := DurationFlag("timeout", 90*time.Second, "wait `D` (90s); 0: for ever")
-	f.Aliases = []string{"for"}
-	return f
+	return DurationFlag("timeout", 90*time.Second, "wait `D` (90s); 0: for ever", "for")
 }
 
 // Duration is the value of a DurationFlag, or its default; 0 of a flag that the verb does

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -129,7 +130,7 @@ var known = []knownError{
 	{is(mailbox.ErrNotHeld), Refused, "atm trace ID says who has it"},
 	{is(mailbox.ErrWithdrawn), Refused, "atm show ID shows it again"},
 	{is(mailbox.ErrExists), Refused, "atm team lists the members; atm team retire NAME makes room"},
-	{is(syscall.ENOSPC), Failed, "free some space and send again; nothing was lost"},
+	{is(syscall.ENOSPC), Failed, "free some space, and try again; nothing was lost"},
 	{is(durable.ErrNotDirectory, durable.ErrNotRegular, syscall.ENOTDIR, syscall.EROFS), Failed, "atm doctor"},
 	{is(fs.ErrPermission), Refused, "atm doctor"},
 }
@@ -191,6 +192,9 @@ func unknownAgent(u *teams.UnknownError) *Error {
 	if len(u.Members) <= 12 {
 		e.WithHint("members: %s", Join(u.Members)).WithCandidates(Strings(u.Members)...)
 	}
+	if _, notID := wire.ParseFragment(string(u.Name)); notID == nil {
+		e.WithHint("the id of a message? atm show %s, atm trace %[1]s; %s", u.Name, e.Hint)
+	}
 	if near, ok := Nearest(string(u.Name), Strings(u.Members)); ok {
 		e.WithHint("did you mean %q? %s", near, e.Hint)
 	}
@@ -227,18 +231,38 @@ func Report(c *cli.Context, err error, failsOpen bool) int {
 	}
 	object := map[string]any{"error": e}
 	maps.Copy(object, e.Extra)
-	if e.Hint == "" && e.Code == "usage" && c.Command.HelpName != "" {
-		e.Hint = c.Command.HelpName + " --help"
+	if e.Hint == "" && e.Code == "usage" {
+		e.Hint = cmp.Or(c.Command.HelpName, c.App.Name) + " --help"
+	} else if e.Hint == "" {
+		e.Hint = "atm doctor"
 	}
 	if c.Bool("json") && !failsOpen && PrintJSON(object) == nil {
 		return e.Exit // a full disk takes no JSON: it is not passed over in silence
 	}
-	fmt.Fprintln(os.Stderr, "atm: "+letter.Escape(e.Message))
 	if failsOpen {
-		return ExitDone
+		e.Hint, e.Exit = "", ExitDone
 	}
+	e.tell()
+	return e.Exit
+}
+
+// tell prints an error on stderr.
+func (e *Error) tell() {
+	fmt.Fprintln(os.Stderr, "atm: "+letter.Escape(e.Message))
 	if e.Hint != "" {
 		fmt.Fprintln(os.Stderr, "atm: hint: "+letter.Escape(e.Hint))
 	}
-	return e.Exit
+}
+
+// Tell is for an error that comes when stdout has its JSON document already, which stays
+// the only one: the error is told on stderr, and its exit code is left.
+func Tell(c *cli.Context, err error) error {
+	if err == nil || !c.Bool("json") || errors.Is(err, syscall.EPIPE) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	e := Explain(c, err)
+	if !e.Silent {
+		e.tell()
+	}
+	return Exit(e.Exit)
 }

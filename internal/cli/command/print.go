@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -21,10 +22,17 @@ import (
 // else as its String, with a line feed at the end. Streams print value after value.
 func Print(c *cli.Context, v fmt.Stringer) error { return PrintAs(c, v, v.String()) }
 
+// doers are verbs whose text only says that it is done: --quiet leaves it out.
+var doers = strings.Fields("send reply ack unread withdraw init add retire restore install uninstall backup gc event " +
+	"run up down stop interrupt restart type approve reject message pause resume complete abort")
+
 // PrintAs is Print for a value and the text that says it to people.
 func PrintAs(c *cli.Context, v any, text string) error {
 	if c.Bool("json") {
 		return PrintJSON(v)
+	}
+	if c.Bool("quiet") && !c.Bool("dry-run") && slices.Contains(doers, c.Command.Name) {
+		return nil
 	}
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"

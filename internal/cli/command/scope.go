@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -238,7 +239,8 @@ func (s *Scope) Find(fragment string) (it *mailbox.Item, box *mailbox.Box, err e
 		return nil, nil, Usage("%q is a member, not the id of a message", fragment).
 			WithHint("atm read --from %s, atm ls %s, atm send %s \"…\"", fragment, fragment, fragment)
 	} else if bad != nil {
-		return nil, nil, Usage("%v", bad).WithHint("atm read --last and atm ls --all show the ids")
+		meant := Meant(s.c.Command.Name + " " + fragment)
+		return nil, nil, Usage("%v", bad).WithHint("%s", cmp.Or(meant, "atm read --last and atm ls --all show the ids"))
 	}
 	return s.Team.Find(s.Me, fragment, false)
 }

@@ -124,6 +124,7 @@ func about(m teams.Member, now time.Time) string {
 	said, held := "", ""
 	switch {
 	case m.Presence != reducer.PresenceUnknown && m.State != reducer.WordUnknown:
+	case m.IsSilent():
 	case m.Running:
 		said = "runs"
 	case m.PresenceAt == nil:

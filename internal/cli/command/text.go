@@ -2,6 +2,7 @@ package command
 
 import (
 	"bufio"
+	"bytes"
 	"io"
 	"io/fs"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/output"
+	"github.com/agentteammail/atm/wire"
 )
 
 const (
@@ -22,7 +24,7 @@ const (
 
 // MessageFlag is the --message of a verb that takes a text: see MessageText.
 func MessageFlag() cli.Flag {
-	return &cli.StringFlag{Name: "message", Aliases: []string{"m", "body", "text", "content"}, Usage: "`TEXT` as a flag"}
+	return &cli.StringFlag{Name: "message", Aliases: []string{"m", "body", "text", "content", "b", "msg", "prompt", "data"}, Usage: "`TEXT` as a flag"}
 }
 
 // MessageText is the text of --message, else that of StdinText.
@@ -105,4 +107,39 @@ func CheckText(s string) error {
 		return nil
 	}
 	return Usage("the text %s", what).WithHint("any bytes can go as a file: --attach FILE")
+}
+
+// EachLine calls f with each line that is not blank, and its number, until f returns an
+// error. A line that is larger than a message may be is skipped: err says so of it.
+func EachLine(r io.Reader, f func(n int, line []byte, err error) error) error {
+	in := bufio.NewReaderSize(r, 64<<10)
+	var line []byte
+	for n := 1; ; n++ {
+		size := 0
+		line = line[:0]
+		part, goesOn, err := in.ReadLine()
+		for ; err == nil; part, goesOn, err = in.ReadLine() {
+			if size += len(part); size <= wire.MaxFile {
+				line = append(line, part...)
+			}
+			if !goesOn {
+				break
+			}
+		}
+		if err != nil && (err != io.EOF || size == 0) {
+			if err == io.EOF {
+				err = nil
+			}
+			return err
+		}
+		err = nil
+		if size > wire.MaxFile {
+			err = Usage("the line is over %d MiB", wire.MaxFile>>20).WithHint("what is large can go as a file: atm send NAME --attach FILE")
+		} else if len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		if err := f(n, line, err); err != nil {
+			return err
+		}
+	}
 }

@@ -1,9 +1,10 @@
 package mail
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"time"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -29,34 +30,52 @@ func ack(c *cli.Context, s *command.Scope) error {
 			return err
 		}
 	}
-	found, err := findAll(c, s, findToAck)
+	found, err := findAll(c, s, func(s *command.Scope, word string) (heldMessage, error) { return findToAck(c.Context, s, word) })
 	if err != nil {
 		return err
 	}
+	acked := []*result{}
 	for _, m := range found {
-		if m.State == mailbox.Withdrawn {
-			return fmt.Errorf("message %s %w", m.ID.Short(6), mailbox.ErrWithdrawn)
+		r, line, err := ackOne(c, s, m, text)
+		if err == nil && (len(found) == 1 || !c.Bool("json")) {
+			err = command.PrintAs(c, r, line)
 		}
-		a, err := s.Root.Ack(c.Context, m.box, s.Me.Address(), m.Message, text, s.Origin())
+		if err != nil && len(acked) > 0 {
+			e := command.Explain(c, err)
+			e.Extra = map[string]any{"acked": acked}
+			return e
+		}
 		if err != nil {
 			return err
 		}
-		for _, note := range a.Notes {
-			command.Warn(c, "%s", note)
-		}
-		r := newResult(teams.AckID(m.ID, m.box.Address()))
-		if a.Post != nil {
-			r.reached(s, a.Post.To[0], false, "")
-		}
-		line := "acked " + m.ID.Short(6)
-		if a.Already {
-			line += " before"
-		}
-		if err := command.PrintAs(c, r, line); err != nil {
-			return err
-		}
+		acked = append(acked, r)
+	}
+	if len(found) > 1 && c.Bool("json") {
+		return command.PrintJSON(map[string]any{"acked": acked})
 	}
 	return nil
+}
+
+// ackOne acknowledges a message, and returns what is to be printed of it.
+func ackOne(c *cli.Context, s *command.Scope, m heldMessage, text string) (r *result, line string, err error) {
+	if m.State == mailbox.Withdrawn {
+		return nil, "", fmt.Errorf("message %s %w", m.ID.Short(6), mailbox.ErrWithdrawn)
+	}
+	a, err := s.Root.Ack(c.Context, m.box, s.Me.Address(), m.Message, text, s.Origin())
+	if err != nil {
+		return nil, "", err
+	}
+	for _, note := range a.Notes {
+		command.Warn(c, "%s", note)
+	}
+	r = newResult(teams.AckID(m.ID, m.box.Address()))
+	if a.Post != nil {
+		r.reached(s, a.Post.To[0], false, "")
+	}
+	if line = "acked " + m.ID.Short(6); a.Already {
+		line += " before"
+	}
+	return r, line, nil
 }
 
 var unreadCommand = &cli.Command{
@@ -116,40 +135,29 @@ func findHeld(s *command.Scope, word string) (m heldMessage, err error) {
 	if err != nil {
 		return m, err
 	}
-	short, boxes := it.ID.Short(6), []*mailbox.Box{box}
-	for _, a := range it.To {
-		if b, err := s.Root.Mailbox(a); err == nil {
-			boxes = append(boxes, b)
-		}
+	short, isMine := it.ID.Short(6), box.Address() == s.Me.Address()
+	from, err := s.Root.Taken(box, it.Message, s.Me.Address())
+	switch {
+	case from != nil && err == nil:
+		return heldMessage{it, from, true}, nil
+	case from == nil && err != nil:
+		return m, err
+	case isMine && it.State != "" && it.Lease == nil:
+		return heldMessage{it, s.Me, false}, nil
+	case isMine && err == nil:
+		return m, command.Refused("message %s is one that you sent", short).WithHint("atm trace %s, atm withdraw %s", short, short)
+	case err == nil:
+		return m, fmt.Errorf("message %s: %w", short, mailbox.ErrNotFound)
 	}
-	isMine := box.Address() == s.Me.Address()
-	notMine := fmt.Errorf("message %s: %w", short, mailbox.ErrNotFound)
-	if isMine && it.State == "" {
-		notMine = command.Refused("message %s is one that you sent", short).WithHint("atm trace %s, atm withdraw %s", short, short)
+	if _, isLeased := errors.AsType[*mailbox.LeasedError](err); isLeased {
+		return m, command.Locked("%w", err).WithHint("take another: atm take %s%s", from.Agent(), s.Flags())
 	}
-	for _, b := range boxes {
-		lease, isLeased, err := b.LastLease(it.ID)
-		if err != nil {
-			return m, err
-		}
-		if isLeased && lease.By == s.Me.Address() {
-			return heldMessage{it, b, true}, nil
-		}
-		if isLeased && lease.Until.After(time.Now()) {
-			notMine = command.Locked("%w", &mailbox.LeasedError{ID: it.ID, Lease: lease}).
-				WithHint("take another: atm take %s%s", b.Agent(), s.Flags())
-		} else if isLeased {
-			notMine = fmt.Errorf("message %s %w", short, mailbox.ErrNotHeld)
-		}
-	}
-	if !isMine || it.State == "" || it.Lease != nil {
-		return m, notMine
-	}
-	return heldMessage{it, s.Me, false}, nil
+	return m, err
 }
 
-// findToAck is the message of findHeld, or one that I took and have acknowledged.
-func findToAck(s *command.Scope, word string) (heldMessage, error) {
+// findToAck is the message of findHeld, or one that I took and have acknowledged, be it by
+// an answer.
+func findToAck(ctx context.Context, s *command.Scope, word string) (heldMessage, error) {
 	m, err := findHeld(s, word)
 	if !errors.Is(err, mailbox.ErrNotFound) {
 		return m, err
@@ -164,7 +172,9 @@ func findToAck(s *command.Scope, word string) (heldMessage, error) {
 		if err2 != nil || err3 != nil {
 			continue
 		}
-		if ack, err := sender.Get(teams.AckID(it.ID, to)); err == nil && ack.From == s.Me.Address() {
+		ack, err3 := sender.Get(teams.AckID(it.ID, to))
+		isAcked := err3 == nil && ack.From == s.Me.Address()
+		if isAcked || it.RequiresAck && len(teams.Replies(ctx, sender, it.ID, s.Me.Address())) > 0 {
 			return heldMessage{it, box, false}, nil
 		}
 	}
@@ -174,7 +184,7 @@ func findToAck(s *command.Scope, word string) (heldMessage, error) {
 var withdrawCommand = &cli.Command{
 	Name: "withdraw", Aliases: []string{"unsend", "recall", "retract", "undo"}, ArgsUsage: "ID", Usage: "take a message of yours back",
 	UsageText:   "atm withdraw 9f3a1c",
-	Description: "Unread: it is taken out of the inbox. Read: the reader gets a notice. Acked: refused, exit 5.",
+	Description: "Unread: it is taken out of the inbox. Read: the reader gets a notice. Acked or taken: exit 5.",
 	Action:      command.With(command.OpenToWrite, withdraw),
 }
 
@@ -189,6 +199,10 @@ func withdraw(c *cli.Context, s *command.Scope) error {
 		state, err := s.Root.Withdraw(c.Context, s.Me, m, to, s.Origin())
 		if err == nil && state == "" {
 			err = command.Refused("message %s is acknowledged", m.ID.Short(6)).WithHint("atm reply %s \"…\"%s", m.ID.Short(6), s.Flags())
+		}
+		if held, isLeased := errors.AsType[*mailbox.LeasedError](err); isLeased {
+			holder := strings.TrimSuffix(held.By.String(), "@"+string(s.Team.Name))
+			err = command.Locked("%w", err).WithHint("tell who works on it: atm send %s \"…\"%s", holder, s.Flags())
 		}
 		if err != nil {
 			r.missed(c, to, err)

@@ -1,14 +1,14 @@
 package mail
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -34,6 +34,7 @@ type delivered struct {
 	To      string `json:"to"`
 	Running bool   `json:"running"`
 	State   string `json:"state"`
+	Differs bool   `json:"differs,omitempty"` // it was sent before, with another text
 
 	note string // when it will be seen, as far as that is known
 }
@@ -92,9 +93,9 @@ func (r *result) failures(c *cli.Context, not string) error {
 	case len(r.Delivered) == 0 && len(r.Failed) == 1:
 		return r.Failed[0].Error
 	case c.Bool("json") && len(r.Delivered) == 0:
-		if err := command.PrintJSON(r); err != nil {
-			return err
-		}
+		first := *r.Failed[0].Error
+		first.Message = fmt.Sprintf("%s anybody: %s", not, first.Message)
+		return r.in(&first)
 	case !c.Bool("json"):
 		for _, f := range r.Failed {
 			command.Warn(c, "%s %s: %s; %s", not, f.To, f.Message, f.Hint)
@@ -104,6 +105,14 @@ func (r *result) failures(c *cli.Context, not string) error {
 		return command.Exit(command.ExitPartial)
 	}
 	return command.Exit(r.Failed[0].Exit)
+}
+
+// in puts what became of the message beside an error in its JSON.
+func (r *result) in(e *command.Error) *command.Error {
+	more := map[string]any{"id": r.ID, "delivered": r.Delivered, "failed": r.Failed}
+	maps.Copy(more, e.Extra)
+	e.Extra = more
+	return e
 }
 
 // deliver sends a message, says what became of it, and waits if that was asked for.
@@ -118,13 +127,16 @@ func deliver(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
 	if err != nil {
 		return err
 	}
-	waits := c.Bool("wait-ack") || c.Bool("wait-reply")
+	waits := isAwaited(c)
 	r := post(c.Context, c, s, o)
 	if !waits || !c.Bool("json") {
 		err = r.print(c, s, "sent", "to")
 	}
 	if err == nil && waits && len(r.Delivered) > 0 {
 		err = s.Await(func(ctx context.Context) error { return r.awaitAnswers(ctx, c, s, o.Message) })
+		if err != nil && c.Bool("json") && !errors.Is(err, syscall.EPIPE) {
+			return r.in(unanswered(c, s, o.Message, err))
+		}
 	}
 	if err != nil {
 		return err
@@ -154,18 +166,25 @@ func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoi
 	mailbox.Deliver(ctx, o.Post)
 	r := newResult(o.Message.ID)
 	for _, out := range o.Post.Outcomes {
-		note, err := "", out.Err
+		note, differs, err := "", false, out.Err
 		if err == nil && out.Known {
-			note, err = sentBefore(out.Box, o.Message)
+			note, differs = sentBefore(out.Box, o.Message)
+		}
+		if short := o.Message.ID.Short(6); differs && isAwaited(c) {
+			err = command.Refused("%s was sent before with another text, which stays", short).
+				WithHint("another --once NAME or --id for this one; atm wait --reply %s waits for the other's answer", short)
+		} else if differs {
+			command.Warn(c, "%s was sent to %s before with another text, which stays; this one is not sent", short, out.Box.Agent())
 		}
 		if err != nil {
 			r.missed(c, out.Box.Address(), err)
 			continue
 		}
 		r.reached(s, out.Box, o.Message.Urgent(), note)
+		r.Delivered[len(r.Delivered)-1].Differs = differs
 		if o.Parent != nil && o.Parent.From == out.Box.Address() {
-			if err := teams.MarkAnswered(ctx, s.Me, o.Parent); err != nil {
-				command.Warn(c, "sent; the message answered: %v", err)
+			if err := s.Root.MarkAnswered(ctx, s.Me, o.Parent); err != nil {
+				command.Warn(c, "sent, but it is no ack: %v", err)
 			}
 		}
 	}
@@ -175,18 +194,18 @@ func post(ctx context.Context, c *cli.Context, s *command.Scope, o *teams.Outgoi
 	return r
 }
 
-// sentBefore says where a message is that was sent before under the same id or name.
-func sentBefore(box *mailbox.Box, m *wire.Message) (note string, err error) {
+// sentBefore says where a message is that was sent before under the same id or name, and
+// whether its text differs.
+func sentBefore(box *mailbox.Box, m *wire.Message) (note string, differs bool) {
 	it, err := box.Get(m.ID)
 	if err != nil {
-		return "before", nil
+		return "before", false
 	}
-	if it.Body != m.Body {
-		return "", command.Refused("%s was sent before with another text, which stays", m.ID.Short(6)).
-			WithHint("another --once NAME or --id for this one; atm wait --reply %s waits for the other's answer", m.ID.Short(6))
-	}
-	return "before: " + stateAt(it), nil
+	return "before: " + stateAt(it), it.Body != m.Body
 }
+
+// isAwaited reports whether a send waits for what comes of it.
+func isAwaited(c *cli.Context) bool { return c.Bool("wait-ack") || c.Bool("wait-reply") }
 
 // awaitAnswers waits for the ack and the answer, and prints what came; it is read with
 // that.
@@ -200,7 +219,7 @@ func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Sc
 	}
 	err := waitFor(ctx, s, wanted, true, command.Duration(c, "timeout"))
 	if e, ok := errors.AsType[*command.Error](err); ok && e.Code == "timeout" {
-		e.Message, e.Extra["id"] = "sent "+r.ID.Short(6)+", but "+e.Message, r.ID
+		e.Message = "sent " + r.ID.Short(6) + ", but " + e.Message
 	}
 	if err != nil {
 		return err
@@ -225,11 +244,31 @@ func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Sc
 			return err
 		}
 	}
+	isPrinted := false
 	_, err = s.Me.Read(ctx, mailbox.ReadOptions{IDs: ids}, func(b mailbox.Batch) (int, error) {
+		isPrinted = true
 		n, err := showPieces(ctx, doc)
 		return n * len(b.Items), err
 	})
+	if isPrinted {
+		err = command.Tell(c, err)
+	}
 	return err
+}
+
+// unanswered is why the wait for what comes of a message ended, an interrupt as well: it
+// was sent all the same.
+func unanswered(c *cli.Context, s *command.Scope, m *wire.Message, err error) *command.Error {
+	if !errors.Is(err, context.Canceled) {
+		return command.Explain(c, err)
+	}
+	flag := "--acked"
+	if c.Bool("wait-reply") {
+		flag = "--reply"
+	}
+	e := command.Failed("sent %s, but the wait was interrupted", m.ID.Short(6)).WithHint("atm wait %s %s%s", flag, m.ID.Short(6), s.Flags())
+	e.Exit = command.ExitInterrupted
+	return e
 }
 
 const batchExample = `echo '{"to":"bob","body":"…","requires_ack":true}' | atm send --batch`
@@ -249,28 +288,25 @@ func sendBatch(c *cli.Context, s *command.Scope) error {
 	}
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
-	in := bufio.NewScanner(os.Stdin)
-	in.Buffer(nil, wire.MaxFile+1)
 	bad := false
-	for n := 1; in.Scan(); n++ {
-		if len(bytes.TrimSpace(in.Bytes())) == 0 {
-			continue
-		}
+	err := command.EachLine(os.Stdin, func(n int, text []byte, err error) error {
 		line := batchResult{Line: n, result: newResult("")}
-		if o, err := batchMessage(s, in.Bytes()); err != nil {
+		var o *teams.Outgoing
+		if err == nil {
+			o, err = batchMessage(s, text)
+		}
+		if err != nil {
 			line.Error = command.Explain(c, err)
 		} else {
 			line.result = post(ctx, c, s, o)
 		}
 		bad = bad || line.Error != nil || len(line.Failed) > 0
-		if err := command.PrintJSON(line); err != nil {
-			return err
-		}
-	}
-	if in.Err() == nil && bad {
+		return cmp.Or(command.PrintJSON(line), ctx.Err())
+	})
+	if err == nil && bad {
 		return command.Exit(command.ExitFailed)
 	}
-	return in.Err()
+	return err
 }
 
 // batchMessage is a line of a batch, prepared.

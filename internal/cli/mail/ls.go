@@ -21,16 +21,16 @@ var lsCommand = &cli.Command{
 	UsageText:   "atm ls\natm ls --owed\natm ls bob\natm ls --sent --owed",
 	Description: "Marks nothing. Unread and owed: oldest first; done and sent: newest first.",
 	Flags: []cli.Flag{
-		&cli.BoolFlag{Name: "owed", Usage: "read, an ack still owed"},
+		&cli.BoolFlag{Name: "owed", Aliases: []string{"unacked"}, Usage: "read, an ack still owed"},
 		&cli.BoolFlag{Name: "done", Aliases: []string{"read"}, Usage: "read ones, with nothing owed"},
 		&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "unread, owed and done"},
 		&cli.BoolFlag{Name: "bad", Usage: "files that are not messages"},
 		&cli.BoolFlag{Name: "sent", Usage: "what you sent, and what became of it"},
-		&cli.StringFlag{Name: "from", Usage: "from this `NAME`"},
+		&cli.StringFlag{Name: "from", Aliases: []string{"sender"}, Usage: "from this `NAME`"},
 		&cli.StringFlag{Name: "since", Usage: "not older than `D`: 2h, 7d, a date"},
 		limitFlag(),
 		&cli.BoolFlag{Name: "count", Usage: "only how many"},
-		&cli.StringFlag{Name: "agent", Hidden: true}, hidden("unread", "new", "l"),
+		hidden("unread", "new", "l", "mine", "pending"),
 	},
 	Action: command.With(command.OpenMeIfSaid, ls),
 }
@@ -39,7 +39,7 @@ func ls(c *cli.Context, s *command.Scope) error {
 	if err := command.NotBoth(c, "all bad sent"); err != nil {
 		return err
 	}
-	box, err := s.MemberOrMe(cmp.Or(c.Args().First(), c.String("agent")))
+	box, err := s.MemberOrMe(c.Args().First())
 	if err != nil {
 		return err
 	}
@@ -60,16 +60,16 @@ func ls(c *cli.Context, s *command.Scope) error {
 	owed, unread := box.OwedIDs()
 	l.Owed = append(l.Owed, owed...)
 	none := "nothing there"
-	if !c.Bool("owed") && !c.Bool("done") {
-		var n mailbox.Counts
-		n, unread = box.Count(c.Context)
+	if !c.Bool("owed") && !c.Bool("done") && len(l.Messages) == 0 {
+		bad, e := box.BadFiles()
+		unread = cmp.Or(unread, e)
 		none = "0 unread"
 		name := strings.TrimSpace("atm ls " + c.Args().First())
-		if n.Owed > 0 {
-			none += fmt.Sprintf(", %d owed: %s --owed%s", n.Owed, name, s.Flags())
+		if len(owed) > 0 {
+			none += fmt.Sprintf(", %d owed: %s --owed%s", len(owed), name, s.Flags())
 		}
-		if n.Bad > 0 {
-			none += fmt.Sprintf(", %d bad: %s --bad%s", n.Bad, name, s.Flags())
+		if len(bad) > 0 {
+			none += fmt.Sprintf(", %d bad: %s --bad%s", len(bad), name, s.Flags())
 		}
 	}
 	if err == nil { // else it is said
@@ -291,14 +291,19 @@ func (l *listing) ids() []wire.ID {
 
 // printLines prints a line a message, cut to --limit; none is what is said of none.
 func (l *listing) printLines(c *cli.Context, r *letter.Renderer, none string) error {
+	var all []*wire.Message
+	for _, m := range l.Messages {
+		all = append(all, m.Message)
+	}
+	flags := letter.FlagsOf(all, nil)
 	if n := c.Int("limit"); n > 0 && len(l.Messages) > n {
 		l.More += len(l.Messages) - n
 		l.Messages = l.Messages[:n]
 	}
 	r.Digits = letter.ShortLength(l.ids())
 	text, rows := "", [][]string{}
-	for _, m := range l.Messages {
-		row := cells(r, m)
+	for i, m := range l.Messages {
+		row := cells(r, m, flags[i])
 		rows = append(rows, row)
 		text += strings.Join(row[:3], " ")
 		for i, mark := range []string{", ", ": "} {
@@ -322,7 +327,7 @@ func (l *listing) printLines(c *cli.Context, r *letter.Renderer, none string) er
 
 // cells are a message in a line: its id, who wrote it, when, what is to be known about
 // it, and its title; of one that I sent, where it is instead of who wrote it.
-func cells(r *letter.Renderer, m message) []string {
+func cells(r *letter.Renderer, m message, f letter.Flags) []string {
 	id, age, title := r.Short(m.ID), letter.Age(r.Now, m.SentAt), letter.Clip(letter.Escape(m.Title()), 100)
 	if m.recipients != nil {
 		var at []string
@@ -351,7 +356,9 @@ func cells(r *letter.Renderer, m message) []string {
 	note(r.Lease(teams.LeaseFlags(m.Item)), true)
 	note("urgent", m.Urgent())
 	note("expired", m.Expired(r.Now))
-	note("superseded", m.SupersededBy != "")
+	if f.SupersededBy != "" {
+		note("superseded by "+r.Short(f.SupersededBy), true)
+	}
 	return []string{id, from, age, strings.Join(notes, ", "), title}
 }
 

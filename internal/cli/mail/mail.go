@@ -31,7 +31,7 @@ func hidden(name string, aliases ...string) cli.Flag {
 // limitFlag is the --limit of a verb that shows a page of messages when it is not given.
 func limitFlag() cli.Flag {
 	return &cli.IntFlag{
-		Name: "limit", Aliases: []string{"n"}, Value: letter.MaxMessages, Usage: "at most `N` (default 20); 0: all",
+		Name: "limit", Aliases: []string{"n", "max"}, Value: letter.MaxMessages, Usage: "at most `N` (default 20); 0: all",
 		Action: func(_ *cli.Context, n int) error {
 			if n < 0 {
 				return command.Usage("--limit %d: it may not be negative", n).WithHint("--limit 0: all")

@@ -22,17 +22,16 @@ var readCommand = &cli.Command{
 		"Exit 0 without mail; 4 when --wait waited in vain.",
 	Flags: []cli.Flag{
 		limitFlag(),
-		&cli.StringFlag{Name: "from", Usage: "from this `NAME`"},
+		&cli.StringFlag{Name: "from", Aliases: []string{"sender"}, Usage: "from this `NAME`"},
 		&cli.StringFlag{Name: "thread", Usage: "of the thread of `ID`"},
 		&cli.BoolFlag{Name: "urgent", Usage: "urgent ones"},
-		&cli.BoolFlag{Name: "peek", Aliases: []string{"no-mark"}, Usage: "mark nothing"},
+		&cli.BoolFlag{Name: "peek", Aliases: []string{"no-mark", "no-mark-read", "keep"}, Usage: "mark nothing"},
 		&cli.BoolFlag{Name: "full", Usage: "no cap"},
 		&cli.BoolFlag{Name: "last", Usage: "the last batch again"},
-		&cli.BoolFlag{Name: "wait", Aliases: []string{"w"}, Usage: "until there is mail"},
+		&cli.BoolFlag{Name: "wait", Aliases: []string{"w", "block"}, Usage: "until there is mail"},
 		&cli.BoolFlag{Name: "follow", Usage: "go on showing what comes"},
 		command.TimeoutFlag(),
-		hidden("unread", "new", "u"),
-		&cli.StringSliceFlag{Name: "id", Hidden: true},
+		hidden("unread", "new", "u", "mark-read", "next"),
 	},
 	Action: command.With(command.OpenMe, read),
 }
@@ -77,6 +76,9 @@ type page struct {
 	again   []*mailbox.Item // messages named that were read already: they are shown as well
 
 	follows, peeks bool
+
+	isPrinted bool // the JSON document
+	hasWarned bool // of messages that cannot be read
 }
 
 // newPage makes the options of a read of the flags.
@@ -88,8 +90,8 @@ func newPage(c *cli.Context, s *command.Scope) (*page, error) {
 	} else if c.Bool("full") && !c.IsSet("limit") {
 		p.options.Limit = 0
 	}
-	for _, word := range append(c.Args().Slice(), c.StringSlice("id")...) {
-		if word == string(s.Me.Agent()) {
+	for _, word := range c.Args().Slice() {
+		if word == string(s.Me.Agent()) || slices.Contains([]string{"all", "mail", "messages", "new", "unread"}, word) {
 			continue // read bob, by bob
 		}
 		it, box, err := s.Find(word)
@@ -143,6 +145,18 @@ func (p *page) show(ctx context.Context) (shown bool, err error) {
 	if err == nil && b.Unmarked != nil {
 		err = fmt.Errorf("shown, but not marked as read: %w", b.Unmarked)
 	}
+	if err == nil && len(b.Unreadable) > 0 {
+		err = command.Failed("%d messages cannot be read: %w", len(b.Unreadable), b.Unreadable[0]).WithHint("atm doctor")
+		if p.follows || p.c.Bool("wait") && len(b.Items) == 0 { // others may come
+			if !p.hasWarned {
+				command.Warn(p.c, "%v", err)
+			}
+			p.hasWarned, err = true, nil
+		}
+	}
+	if p.isPrinted {
+		err = command.Tell(p.c, err)
+	}
 	return len(b.Items) > 0, err
 }
 
@@ -158,12 +172,19 @@ func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (
 	total := len(owed)
 	owed = owed[:min(total, 5)]
 	b.Items = slices.Concat(b.Items, p.again)
-	for _, it := range b.Items {
-		if it.RequiresAck && it.State == mailbox.Unread && !p.peeks && !p.s.Me.HasAcked(it.ID) {
+	l := newListing(b.Items)
+	for i, it := range b.Items {
+		if it.State != mailbox.Unread || p.peeks || b.Unmarked != nil {
+			continue
+		}
+		after := *it // as it is when it has been read
+		after.State = mailbox.Done
+		if it.RequiresAck && !p.s.Me.HasAcked(it.ID) {
+			after.State = mailbox.Owed
 			owed, total = append(owed, it.ID), total+1
 		}
+		l.Messages[i].Item = &after
 	}
-	l := newListing(b.Items)
 	l.More, l.Owed = b.More, append(l.Owed, owed...)
 	if !p.c.Bool("json") {
 		r.Digits = letter.ShortLength(append(l.ids(), owed...))
@@ -177,6 +198,7 @@ func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (
 	if p.follows {
 		document = map[string]message{"message": l.Messages[0]}
 	}
+	p.isPrinted = !p.follows
 	text, err := command.JSON(document)
 	if err != nil {
 		return 0, err

@@ -19,14 +19,14 @@ import (
 )
 
 var sendCommand = &cli.Command{
-	Name: "send", Aliases: []string{"msg", "message", "tell", "write", "dm"}, Args: true,
+	Name: "send", Aliases: []string{"msg", "message", "tell", "write", "dm", "post", "compose", "sendto"}, Args: true,
 	ArgsUsage: "TO[,TO…] [TEXT…]", Usage: "send a message",
 	UsageText:   "atm send bob \"The parser is done.\" --ack\nmake test 2>&1 | tail -50 | atm send bob,carol -",
 	Description: "all is everybody but you. Exit 4: sent, but no answer in time; 6: some recipients only.",
 	Flags: append(messageFlags(),
 		&cli.StringSliceFlag{Name: "to", Aliases: []string{"recipient", "t"}, Usage: "recipients `TO` as a flag"},
 		&cli.BoolFlag{Name: "batch", Usage: "NDJSON messages on stdin"},
-		&cli.StringSliceFlag{Name: "cc", Hidden: true}, hidden("all"),
+		&cli.StringSliceFlag{Name: "cc", Hidden: true}, hidden("all", "everyone", "broadcast"),
 		&cli.StringFlag{Name: "reply-to", Aliases: []string{"in-reply-to"}, Hidden: true},
 	),
 	Action: command.With(command.OpenToWrite, func(c *cli.Context, s *command.Scope) error {
@@ -56,13 +56,13 @@ var sendCommand = &cli.Command{
 func messageFlags() []cli.Flag {
 	return []cli.Flag{
 		command.MessageFlag(),
-		&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "text from file `F`"},
+		&cli.StringFlag{Name: "file", Aliases: []string{"f", "body-file", "message-file", "input"}, Usage: "text from file `F`"},
 		&cli.StringSliceFlag{Name: "attach", Aliases: []string{"attachment", "a"}, Usage: "attach file `F`, repeatable"},
 		&cli.StringFlag{Name: "subject", Aliases: []string{"s", "title"}, Usage: "subject `S`"},
-		&cli.BoolFlag{Name: "urgent", Aliases: []string{"u"}, Usage: "may break into a turn"},
+		&cli.BoolFlag{Name: "urgent", Aliases: []string{"u", "important", "high"}, Usage: "may break into a turn"},
 		&cli.BoolFlag{Name: "ack", Aliases: []string{"require-ack", "request-ack"}, Usage: "asks for an ack"},
 		&cli.BoolFlag{Name: "fyi", Aliases: []string{"no-reply"}, Usage: "no answer wanted"},
-		command.DurationFlag("expires", 0, "worth nothing after `D`"),
+		command.DurationFlag("expires", 0, "worth nothing after `D`", "ttl"),
 		command.DurationFlag("due", 0, "answer expected within `D`"),
 		&cli.StringFlag{Name: "thread", Usage: "in the thread of `ID`"},
 		&cli.StringFlag{Name: "supersedes", Usage: "replaces message `ID`"},
@@ -71,10 +71,10 @@ func messageFlags() []cli.Flag {
 		&cli.StringFlag{Name: "type", Usage: "type `T`"},
 		&cli.StringFlag{Name: "payload", Usage: "content, a `JSON` object"},
 		&cli.StringSliceFlag{Name: "meta", Usage: "note `K=V`, repeatable"},
-		&cli.BoolFlag{Name: "wait-ack", Usage: "asks for an ack and waits"},
-		&cli.BoolFlag{Name: "wait-reply", Usage: "waits for the answer"},
+		&cli.BoolFlag{Name: "wait-ack", Aliases: []string{"wait-for-ack"}, Usage: "asks for an ack and waits"},
+		&cli.BoolFlag{Name: "wait-reply", Aliases: []string{"wait-for-reply", "block", "blocking"}, Usage: "waits for the answer"},
 		command.TimeoutFlag(),
-		&cli.StringFlag{Name: "priority", Hidden: true}, hidden("stdin"),
+		&cli.StringFlag{Name: "priority", Aliases: []string{"p"}, Hidden: true}, hidden("stdin"),
 	}
 }
 
@@ -110,9 +110,13 @@ func recipients(c *cli.Context, s *command.Scope) (names, words []string, err er
 		if len(words) == 0 {
 			return nil, nil, toWhom(s)
 		}
-		if list, n := namesApart(s, words); list != words[0] && list != "" {
-			return nil, nil, command.Usage("several recipients are one word, with commas and no blanks").
-				WithHint("atm send %s \"%s\"%s", list, cmp.Or(strings.Join(words[n:], " "), c.String("message"), "…"), s.Flags())
+		apart := words
+		if names := strings.Fields(words[0]); len(names) > 1 {
+			apart = append(names, words[1:]...)
+		}
+		if list, n := namesApart(s, apart); list != words[0] && list != "" {
+			return nil, nil, command.Usage("recipients are one word, with commas and no blanks").
+				WithHint("atm send %s \"%s\"%s", list, cmp.Or(strings.Join(apart[n:], " "), c.String("message"), "…"), s.Flags())
 		}
 		names, words = []string{strings.TrimSuffix(words[0], ":")}, words[1:]
 	}
@@ -150,10 +154,10 @@ func addresses(s *command.Scope, names []string) (to []wire.Address, err error) 
 		if name == "" {
 			return nil, toWhom(s)
 		}
-		if (name == "all" || name == "everyone") && !s.IsMember(name) {
+		if every := strings.TrimPrefix(name, "@"); (every == "all" || every == "everyone") && !s.IsMember(every) {
 			members, err := s.Team.Agents()
 			if err != nil {
-				return nil, err
+				return nil, err // nobody is left out in silence
 			}
 			for _, n := range members {
 				if n != s.Me.Agent() {

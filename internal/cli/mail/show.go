@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -20,7 +21,7 @@ import (
 )
 
 var showCommand = &cli.Command{
-	Name: "show", Aliases: []string{"cat", "view", "open", "get"}, ArgsUsage: "ID", Usage: "show one message whole",
+	Name: "show", Aliases: []string{"cat", "view", "open", "get", "inspect"}, ArgsUsage: "ID", Usage: "show one message whole",
 	UsageText:   "atm show 9f3a1c\natm show 9f3a1c --save .",
 	Description: "Marks nothing.",
 	Flags: []cli.Flag{
@@ -70,7 +71,9 @@ func saveAttachments(c *cli.Context, it *mailbox.Item, box *mailbox.Box) error {
 	for _, a := range it.Attachments {
 		name, err := saveAs(dir, box.Store(), a)
 		if err != nil {
-			return fmt.Errorf("save %s: %w", letter.Escape(a.Name), err)
+			e := command.Explain(c, fmt.Errorf("save %s: %w", letter.Escape(a.Name), err))
+			e.Hint = cmp.Or(e.Hint, fmt.Sprintf("ask for it again: atm reply %s \"…\"", it.ID.Short(6)))
+			return e
 		}
 		saved = append(saved, filepath.Join(c.String("save"), name))
 	}

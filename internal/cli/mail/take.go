@@ -88,6 +88,9 @@ func takeOne(ctx context.Context, c *cli.Context, s *command.Scope, box *mailbox
 		n, err := showPieces(ctx, text)
 		return n > 0, err
 	})
+	if it != nil {
+		err = command.Tell(c, err)
+	}
 	return it != nil, err
 }
 

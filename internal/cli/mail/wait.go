@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -19,11 +20,11 @@ import (
 )
 
 var waitCommand = &cli.Command{
-	Name: "wait", ArgsUsage: "[D]", Usage: "wait for mail, an answer, an ack, or an agent's state",
+	Name: "wait", ArgsUsage: "[AGENT] [STATE] [D]", Usage: "wait for mail, an answer, an ack, or an agent's state",
 	UsageText:   "atm wait --reply 9f3a1c\natm wait --idle bob --timeout 10m",
 	Description: "What is already so returns at once. Marks nothing: atm read does.\nExit 4: it did not come in time.",
 	Flags: []cli.Flag{
-		&cli.StringSliceFlag{Name: "reply", Usage: "an answer to the message `ID`"},
+		&cli.StringSliceFlag{Name: "reply", Aliases: []string{"for-reply"}, Usage: "an answer to the message `ID`"},
 		&cli.StringSliceFlag{Name: "acked", Aliases: []string{"ack"}, Usage: "every recipient's ack of `ID`"},
 		&cli.StringSliceFlag{Name: "idle", Usage: "`AGENT` has no open turn and is not blocked"},
 		&cli.StringSliceFlag{Name: "busy", Usage: "`AGENT` is in a turn"},
@@ -38,11 +39,29 @@ var waitCommand = &cli.Command{
 }
 
 func wait(c *cli.Context, s *command.Scope) (err error) {
-	timeout := command.Duration(c, "timeout")
-	if word := c.Args().First(); word != "" {
-		if timeout, err = command.ParseDuration(word); err != nil {
-			return command.Usage("wait for what of %s?", word).WithHint("atm wait --idle %s, atm read --wait --from %s, atm wait 30s", word, word)
+	timeout, state, who := command.Duration(c, "timeout"), "", ""
+	for _, word := range c.Args().Slice() { // in any order: bob idle, idle bob 30s
+		d, err := command.ParseDuration(word)
+		isFlag := func(f cli.Flag) bool { return slices.Contains(f.Names(), word) }
+		switch {
+		case err == nil:
+			timeout = d
+		case slices.ContainsFunc(c.Command.Flags, isFlag):
+			state = word
+		default:
+			who = word
 		}
+	}
+	switch {
+	case state != "" && who != "":
+		if err := c.Set(state, who); err != nil {
+			return command.Usage("wait for %s of %s: %v", state, who, err)
+		}
+	case state != "" && !slices.Contains([]string{"mail", "message", "messages", "unread"}, state):
+		value := map[string]string{"reply": "ID", "acked": "ID"}[state]
+		return command.Usage("--%s needs a value", state).WithHint("atm wait --%s %s", state, cmp.Or(value, "NAME"))
+	case who != "":
+		return command.Usage("wait for what of %s?", who).WithHint("atm wait --idle %s, atm read --wait --from %s, atm wait 30s", who, who)
 	}
 	return s.Await(func(ctx context.Context) error {
 		conditions, err := namedConditions(ctx, c, s)
@@ -337,8 +356,13 @@ func await(ctx context.Context, s *command.Scope, timeout time.Duration, after w
 	var e entry
 	for {
 		done, err := look(e)
+		for _, box := range boxes {
+			if gone := box.Present(); !done && err == nil && errors.Is(gone, mailbox.ErrNoAgent) {
+				err = gone // retired: what is awaited there does not come
+			}
+		}
 		switch {
-		case done || err != nil && !errors.Is(err, mailbox.ErrNoAgent): // a directory that is moved may come back
+		case done || err != nil:
 			return err
 		case ctx.Err() != nil:
 			return ctx.Err()

@@ -27,6 +27,7 @@ var watchCommand = &cli.Command{
 	Description: "Marks nothing; goes on until it is interrupted.",
 	Flags: []cli.Flag{
 		&cli.StringFlag{Name: "since", Usage: "begin `D` earlier"},
+		hidden("follow", "f"), command.DurationFlag("timeout", 0, "end after `D`"),
 		&cli.BoolFlag{Name: "no-follow", Usage: "end when all is shown"},
 	},
 	Action: command.With(command.OpenMeIfSaid, watch),
@@ -54,7 +55,7 @@ func watch(c *cli.Context, s *command.Scope) error {
 	if err != nil {
 		return err
 	}
-	return s.Follow(func(ctx context.Context) error {
+	return s.FollowFor(func(ctx context.Context) error {
 		last := map[wire.Address]uint64{}
 		for _, box := range boxes {
 			if last[box.Address()], err = box.Log().LastSeq(); err != nil && !c.Bool("no-follow") { // else it is met again

@@ -175,7 +175,7 @@ func resume(k *call) error {
 	words, again := plan.SessionOf(k.agent()).ResumeWords(own), k.s.Team.RunAgain(k.agent())
 	switch {
 	case m.Running: // there is nothing to start
-	case len(words) == 0 && k.one.OwnedByRunner(): // it would be paused again at the next look
+	case len(words) == 0 && (k.one.OwnedByRunner() || m.RunnerGone): // it would be paused again at the next look
 		return command.Refused("%s does not run, and team.toml has no resume_cmd: the session stays %s", k.agent(), k.one.State).
 			WithHint("%s; the session goes on with it", again)
 	case len(words) == 0:

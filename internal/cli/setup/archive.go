@@ -25,7 +25,7 @@ var gcCommand = &cli.Command{
 	UsageText:   "atm gc --dry-run\natm gc --keep 7d",
 	Description: "Never unread, never owed; nothing is deleted. Whole days only.",
 	Flags: []cli.Flag{
-		command.DurationFlag("keep", 30*24*time.Hour, "what is younger than `D` stays (default 30d)"),
+		command.DurationFlag("keep", 30*24*time.Hour, "what is younger than `D` stays (default 30d)", "older-than"),
 		&cli.UintFlag{Name: "keep-last", Value: 100, Usage: "the newest `N` of an inbox stay (default 100)"},
 		&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "count only: the same totals"},
 	},
@@ -58,7 +58,7 @@ func partly(c *cli.Context, err error) error {
 }
 
 var backupCommand = &cli.Command{
-	Name: "backup", ArgsUsage: "FILE", Usage: "the whole root in one file",
+	Name: "backup", Aliases: []string{"export"}, ArgsUsage: "FILE", Usage: "the whole root in one file",
 	UsageText:   "atm backup atm-2026-05-01.tar",
 	Description: "May be taken while others send. A file that is there is not replaced.",
 	Action:      command.With(command.OpenRoot, runBackup),
@@ -73,9 +73,12 @@ var restoreCommand = &cli.Command{
 // runBackup writes beside the file and links it into place when it is whole.
 func runBackup(c *cli.Context, s *command.Scope) error {
 	path := c.Args().First()
+	if path == "-" {
+		return command.Usage("a backup goes into a file, not to stdout").WithHint("atm backup atm.tar")
+	}
 	temp, err := os.CreateTemp(filepath.Dir(path), ".atm-backup-*")
 	if err != nil {
-		return err
+		return command.Failed("backup %s: %w", path, errors.Unwrap(err)).WithHint("name a file in a directory that you may write to")
 	}
 	defer os.Remove(temp.Name())
 	ctx, stop := command.Interruptible(c.Context)
@@ -93,12 +96,20 @@ func runBackup(c *cli.Context, s *command.Scope) error {
 	return cmp.Or(err, partly(c, missing))
 }
 
+// most is how many refused files are named.
+const most = 5
+
 func restore(c *cli.Context) error {
 	f, err := os.Open(c.Args().First())
 	if err != nil {
 		return command.Usage("%v", err).WithHint("atm restore FILE, as atm backup wrote it; a member: atm team restore NAME")
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() { // a pipe is read once
+		if err := backup.Check(f); err != nil {
+			return command.Failed("restore %s: %w", c.Args().First(), err).WithHint("atm restore FILE, as atm backup wrote it; nothing was restored")
+		}
+	}
 	if place := command.Place(c); place.Flag != "" || place.Env != "" {
 		if _, err := makeRoot(c, false); err != nil {
 			return err
@@ -111,6 +122,14 @@ func restore(c *cli.Context) error {
 	ctx, stop := command.Interruptible(c.Context)
 	defer stop()
 	moved, err := backup.Restore(ctx, s.Root, f)
+	for i, name := range moved.Refused {
+		if i == most {
+			name = fmt.Sprintf("%d more", len(moved.Refused)-most)
+		}
+		if i <= most {
+			command.Warn(c, "not restored: %s: atm backup writes no such file", name)
+		}
+	}
 	if err != nil {
 		return err
 	}

@@ -144,6 +144,9 @@ func runHook(c *cli.Context) (err error) {
 	}()
 	output.IgnoreSIGPIPE()
 	tool, err := hook.ParseTool(c.Args().First())
+	if meant := command.Meant("hook " + c.Args().First()); meant != "" {
+		err = fmt.Errorf("%w: %s", err, meant)
+	}
 	var s *command.Scope
 	if err == nil {
 		s, err = openForHook(c)

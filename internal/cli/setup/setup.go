@@ -32,7 +32,7 @@ func Commands() []*cli.Command {
 }
 
 var initCommand = &cli.Command{
-	Name: "init", ArgsUsage: "[NAME…]", Usage: "make a root, a team and its members",
+	Name: "init", Aliases: []string{"register", "add-agent"}, ArgsUsage: "[NAME…]", Usage: "make a root, a team and its members",
 	UsageText: "atm init alice bob me\natm init --toml alice bob me\natm init --here carol",
 	Description: "In a git repository: at the top of the main worktree, and into the repository's own\n" +
 		"exclude file. Where a root is found above, it adds to that one.\n" +
@@ -51,7 +51,7 @@ var whereCommand = &cli.Command{
 }
 
 var primerCommand = &cli.Command{
-	Name: "primer", Usage: "what an agent needs to know",
+	Name: "primer", ArgsUsage: "[AGENT]", Usage: "what an agent needs to know",
 	UsageText: "atm primer --as bob",
 	Action:    primer,
 }
@@ -214,6 +214,9 @@ func where(c *cli.Context) error {
 }
 
 func primer(c *cli.Context) error {
+	if c.Args().Present() {
+		c.Set("as", c.Args().First())
+	}
 	s, unsaid, err := openSaid(c)
 	if err != nil {
 		return err

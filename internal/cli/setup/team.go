@@ -22,7 +22,7 @@ import (
 )
 
 var teamCommand = &cli.Command{
-	Name: "team", Usage: "who is busy, idle, blocked, off, and what is waiting for them",
+	Name: "team", Aliases: []string{"members", "agents", "agent", "users", "who", "ps"}, Usage: "who is busy, idle, blocked, off, and what is waiting for them",
 	UsageText: "atm team\natm team --watch\natm team add carol",
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "watch", Aliases: []string{"w", "follow", "f"}, Usage: "repaint; q leaves"},
@@ -120,8 +120,8 @@ func waitingFor(ctx context.Context, s *command.Scope) (lines []string) {
 	questions, _ := s.Team.Waiting(ctx) // what cannot be read hides nothing else
 	for _, q := range questions {
 		if s.Me == nil || q.Agent != s.Me.Agent() {
-			asked := letter.Clip(letter.Escape(cmp.Or(q.Input, q.Prompt)), 50)
-			lines = append(lines, fmt.Sprintf("%s asks: %s   atm pending%s", q.Agent, asked, s.Flags()))
+			asks := letter.Clip(letter.Escape(q.Asks()), 60)
+			lines = append(lines, fmt.Sprintf("%s %s   atm pending%s", q.Agent, asks, s.Flags()))
 		}
 	}
 	if s.Me != nil {
@@ -220,7 +220,7 @@ func teamRestore(c *cli.Context, s *command.Scope) error {
 }
 
 var statusCommand = &cli.Command{
-	Name: "status", ArgsUsage: "[AGENT]", Usage: "one agent in full, and the evidence",
+	Name: "status", Aliases: []string{"describe", "whois"}, ArgsUsage: "[AGENT]", Usage: "one agent in full, and the evidence",
 	UsageText: "atm status bob\natm status bob --json\natm status --all --as-wire missiond",
 	Flags: []cli.Flag{
 		&cli.StringFlag{Name: "as-wire", Usage: "as the PTY manager `missiond` writes it"},
@@ -277,7 +277,7 @@ func statusText(m teams.Member) string {
 		fmt.Fprintf(&b, "  %-10s %s\n", name, letter.Escape(fmt.Sprintf(format, args...)))
 	}
 	if w := m.WaitingOn; w != nil {
-		asked := strings.Trim(w.Tool+": "+strings.Join(strings.Fields(w.Prompt), " "), ": ")
+		asked := strings.Trim(w.Tool+": "+strings.Join(strings.Fields(cmp.Or(w.Input, w.Prompt)), " "), ": ")
 		line("asks", "%s %s ago: %s", w.Kind, letter.Span(max(0, now.Sub(w.Since))), letter.Clip(asked, 200))
 	}
 	if m.Kind == "person" {
@@ -300,7 +300,10 @@ func statusText(m teams.Member) string {
 	}
 	evidence := "no event, no runner"
 	if m.Running {
-		evidence = fmt.Sprintf("its runner's lock is held, process %d", m.PID)
+		evidence = "its runner's lock is held"
+		if m.PID > 0 {
+			evidence += fmt.Sprintf(", process %d", m.PID)
+		}
 	} else if m.PresenceAt != nil {
 		evidence = "last event " + letter.Age(now, *m.PresenceAt)
 		if m.RunnerGone {
