@@ -356,8 +356,8 @@ func cells(r *letter.Renderer, m message, f letter.Flags) []string {
 	note(r.Lease(teams.LeaseFlags(m.Item)), true)
 	note("urgent", m.Urgent())
 	note("expired", m.Expired(r.Now))
-	if f.SupersededBy != "" {
-		note("superseded by "+r.Short(f.SupersededBy), true)
+	if by := cmp.Or(m.SupersededBy, f.SupersededBy); by != "" {
+		note("superseded by "+r.Short(by), true)
 	}
 	return []string{id, from, age, strings.Join(notes, ", "), title}
 }
