@@ -239,7 +239,7 @@ func (t *Team) Each(f func(*mailbox.Box) error) error {
 	return nil
 }
 
-// AmbiguousError is for a fragment of an id that fits several messages in the
+// AmbiguousError is for a fragment of an id that matches several messages in the
 // place where it was found.
 type AmbiguousError struct {
 	Fragment   string
@@ -247,7 +247,7 @@ type AmbiguousError struct {
 }
 
 func (e *AmbiguousError) Error() string {
-	return fmt.Sprintf("%q fits %d messages", e.Fragment, len(e.Candidates))
+	return fmt.Sprintf("%q matches %d messages", e.Fragment, len(e.Candidates))
 }
 
 // Find finds the message that a person means by a fragment of its id: in my own

@@ -32,6 +32,14 @@ func Span(d time.Duration) string {
 	return fmt.Sprintf("%dd", d/(24*time.Hour))
 }
 
+// Many is how many there are of something: "1 file", "2 files".
+func Many(n int, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %ss", n, one)
+}
+
 // Size is a number of bytes for people.
 func Size(n int64) string {
 	switch {

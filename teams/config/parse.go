@@ -84,7 +84,7 @@ func (k *checker) decode(path string, value any, into reflect.Value) {
 	case into.Kind() == reflect.TypeOf(value).Kind() && reflect.TypeOf(value).ConvertibleTo(into.Type()):
 		into.Set(reflect.ValueOf(value).Convert(into.Type()))
 	default:
-		k.add(path, "cannot decode TOML %s: %s is %s", tomlType(value), path, wanted(into.Type()))
+		k.add(path, "%s is %s, not %s", path, wanted(into.Type()), tomlType(value))
 	}
 }
 
@@ -106,14 +106,18 @@ func wanted(t reflect.Type) string {
 
 func tomlType(value any) string {
 	switch value.(type) {
-	case int64:
-		return "integer"
+	case int64, float64:
+		return "a number"
+	case string:
+		return "a string"
+	case bool:
+		return "true or false"
 	case []any:
-		return "array"
+		return "a list"
 	case map[string]any:
-		return "table"
+		return "a table"
 	}
-	return fmt.Sprintf("%T", value) // string, bool and float64; dates are toml.LocalDate and its like
+	return "a date"
 }
 
 // unknownKeys reports the keys of a table that mean nothing there.

@@ -128,11 +128,11 @@ func TestMistakes(t *testing.T) {
 			`6: a rule needs a tool`, `7: there is no key "tol" in rules`, `9: there is no key "x" in session`,
 		}},
 		{"a wrong type", "leed = 1\n[members.bob]\nperson = \"yes\"\nsize = 120", []string{
-			`1: there is no key "leed" here`, "3: cannot decode TOML string: members.bob.person is true or false", "4: cannot decode TOML integer: members.bob.size is a string in quotes",
+			`1: there is no key "leed" here`, "3: members.bob.person is true or false", "4: members.bob.size is a string in quotes",
 		}},
 		{"every wrong type", "approvers = \"me\"\nrules = 1\n[members.bob]\nafter = [\n \"alice\",\n 1]\nenv = { A = 1 }\n[[session]]\nenabled = 1\n[members.alice]\nrole = 1\n[members]\ncarl = 1", []string{
-			"1: cannot decode TOML string: approvers is a list of strings", "2: cannot decode TOML integer: rules is a list of tables", "6: cannot decode TOML integer: members.bob.after",
-			"7: cannot decode TOML integer: members.bob.env.A is a string", "8: cannot decode TOML array: session is a table", "11: cannot decode TOML integer: members.alice.role", "13: cannot decode TOML integer: members.carl is a table",
+			"1: approvers is a list of strings", "2: rules is a list of tables", "6: members.bob.after",
+			"7: members.bob.env.A is a string", "8: session is a table", "11: members.alice.role", "13: members.carl is a table",
 		}},
 		{"values", "[members.bob]\ncommand = []\nenv = { ATM_RUN = \"x\", \"a=b\" = \"x\" }\ndriver = \"claud\"\nrestart = \"Always\"\nsize = \"120\"", []string{
 			"2: command is empty", `3: env: "`, `3: env: "`,

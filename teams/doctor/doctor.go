@@ -191,7 +191,7 @@ func (d *doctor) checkConfig(t *teams.Team) {
 		d.add("team.toml", "error", "", "team %s: team.toml, %s", t.Name, m)
 	}
 	if has, _ := t.Dir().Exists(config.File); has && err == nil && len(mistakes) == 0 {
-		d.add("team.toml", "ok", "", "team %s: team.toml is in order: %d members, %d rules", t.Name, len(c.Members), len(c.Rules))
+		d.add("team.toml", "ok", "", "team %s: team.toml is in order: %s, %s", t.Name, letter.Many(len(c.Members), "member"), letter.Many(len(c.Rules), "rule"))
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Members)) {
 		if errors.Is(t.Box(name).Present(), mailbox.ErrNoAgent) {

@@ -30,7 +30,7 @@ func (d *doctor) checkMembers(t *teams.Team) {
 		d.rebuildSent(t, boxes)
 	}
 	if len(boxes) > 0 {
-		d.add("team", "ok", "", "team %s: %d members", t.Name, len(boxes))
+		d.add("team", "ok", "", "team %s: %s", t.Name, letter.Many(len(boxes), "member"))
 	}
 }
 
@@ -68,16 +68,16 @@ func (d *doctor) checkMailbox(b *mailbox.Box) {
 	each("mode.open", "warning", h.Open, "chmod 700 %s", "%s is open to everybody")
 	count := func(code, severity string, n int, fix, message string) {
 		if n > 0 {
-			d.add(code, severity, fix, "%s: "+message, b.Address(), n)
+			d.add(code, severity, fix, "%s: %s"+message, b.Address(), letter.Many(n, "file"))
 		}
 	}
-	count("drop.unfinished", "warning", h.Begun, "atm doctor --fix", "%d dropped files whose taking in was cut off; the next look carries on")
-	count("bad.files", "warning", h.Bad, "atm ls "+string(b.Agent())+" --bad", "%d files in inbox/bad could not be understood")
-	count("message.torn", "warning", torn, "atm read --as "+string(b.Agent()), "%d files in inbox/new are not messages; reading sets them aside")
+	count("drop.unfinished", "warning", h.Begun, "atm doctor --fix", " dropped, and taken in by half; the next look carries on")
+	count("bad.files", "warning", h.Bad, "atm ls "+string(b.Agent())+" --bad", " in inbox/bad could not be understood")
+	count("message.torn", "warning", torn, "atm read --as "+string(b.Agent()), " in inbox/new that cannot be read as a message; reading sets it aside")
 	if d.fix {
-		count("tmp.stale", "info", len(h.Stale), "", "%d unfinished files older than 36 h removed")
+		count("tmp.stale", "info", len(h.Stale), "", " unfinished for 36 h, removed")
 	} else {
-		count("tmp.stale", "info", len(h.Stale), "atm gc", "%d unfinished files older than 36 h")
+		count("tmp.stale", "info", len(h.Stale), "atm gc", " unfinished for 36 h")
 	}
 	if h.EventsErr != nil {
 		d.add("events.unreadable", "error", "", "%s: the log cannot be read to its end: %v", b.Address(), h.EventsErr)

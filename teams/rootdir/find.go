@@ -97,7 +97,7 @@ func hasFormat(dir string) (bool, error) {
 		format, err = "…", nil
 	}
 	if n, bad := strconv.Atoi(format); bad == nil && n > 1 {
-		err = FormatError{fmt.Errorf("the root %s has format %s, newer than this atm knows (1): upgrade atm", dir, format)}
+		err = FormatError{fmt.Errorf("the root %s has format %s, newer than this atm knows (1)", dir, format)}
 	} else if err == nil && format != "1" {
 		err = FormatError{fmt.Errorf("the root %s has a FORMAT that says %q, not 1", dir, format)}
 	}

@@ -139,7 +139,8 @@ func ingest(c *cli.Context) error {
 		}
 		if err != nil {
 			total.Bad++
-			fmt.Fprintf(os.Stderr, "atm: line %d: %s\n", n, letter.Escape(command.Explain(c, err).Message))
+			wrong := strings.TrimPrefix(command.Explain(c, err).Message, fmt.Sprintf("line %d, ", n))
+			fmt.Fprintf(os.Stderr, "atm: line %d: %s\n", n, letter.Escape(wrong))
 			return ctx.Err()
 		}
 		if written = n; e.Seq == 0 {

@@ -140,7 +140,7 @@ func (p *page) show(ctx context.Context) (shown bool, err error) {
 		_, err = p.write(ctx, b, r)
 	}
 	if b.SetAside > 0 {
-		command.Warn(p.c, "%d files were no messages and were set aside: atm ls --bad%s says why", b.SetAside, p.s.Flags())
+		command.Warn(p.c, "%s set aside as unreadable: atm ls --bad%s says why", letter.Many(b.SetAside, "file"), p.s.Flags())
 	}
 	if err == nil && b.Unmarked != nil {
 		err = fmt.Errorf("shown, but not marked as read: %w", b.Unmarked)

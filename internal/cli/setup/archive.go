@@ -42,8 +42,8 @@ var gcCommand = &cli.Command{
 			return cmp.Or(ctx.Err(), err1, err2)
 		})
 		verb := map[bool]string{false: "moved", true: "would move"}[options.DryRun]
-		err := command.PrintAs(c, total, fmt.Sprintf("%s %d messages, %d events, %s, to the archive; %d stay",
-			verb, total.Messages, total.Events, letter.Size(total.Bytes), total.Skipped))
+		err := command.PrintAs(c, total, fmt.Sprintf("%s %s, %s, %s, to the archive; %d stay",
+			verb, letter.Many(total.Messages, "message"), letter.Many(total.Events, "event"), letter.Size(total.Bytes), total.Skipped))
 		return cmp.Or(ctx.Err(), err, partly(c, failed))
 	}),
 }
@@ -92,7 +92,7 @@ func runBackup(c *cli.Context, s *command.Scope) error {
 	} else if err != nil {
 		return err
 	}
-	err = command.PrintAs(c, moved, fmt.Sprintf("backed up %d messages, %s", moved.Messages, letter.Size(moved.Bytes)))
+	err = command.PrintAs(c, moved, fmt.Sprintf("backed up %s, %s", letter.Many(moved.Messages, "message"), letter.Size(moved.Bytes)))
 	return cmp.Or(err, partly(c, missing))
 }
 
@@ -133,7 +133,7 @@ func restore(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("restored %d messages, %s; %d there already", moved.Messages, letter.Size(moved.Bytes), moved.Skipped)
+	text := fmt.Sprintf("restored %s, %s; %d there already", letter.Many(moved.Messages, "message"), letter.Size(moved.Bytes), moved.Skipped)
 	return command.PrintAs(c, moved, text)
 }
 
