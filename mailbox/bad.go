@@ -9,9 +9,9 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// maxName is what is kept of a foreign file's name, in bytes: room for an id and an ending within the 255
-// that file systems allow.
-const maxName = 180
+// maxName is what is kept of a foreign file's name, in bytes: room for an id, .reason and what
+// durable.Root.Replace adds while it writes, within the 255 that file systems allow.
+const maxName = 160
 
 // cutName shortens a name, and leaves its .json, which says how the file is understood.
 func cutName(name string) string {

@@ -268,11 +268,13 @@ func (t *Team) Find(me *mailbox.Box, fragment string, mine bool) (it *mailbox.It
 	if me != nil {
 		boxes = slices.Insert(boxes, 0, me)
 	}
-	var unread error // a mailbox that cannot be read hides no other
+	var unread error // a mailbox that cannot be read hides no other, but mine: it would have decided
 	for _, b := range boxes {
 		found, err := b.Match(f)
 		switch {
 		case errors.Is(err, mailbox.ErrNoAgent) && b != me: // retired meanwhile
+		case err != nil && b == me:
+			return nil, nil, err
 		case err != nil:
 			unread = cmp.Or(unread, err)
 		case len(found) > 1:

@@ -111,7 +111,7 @@ var known = []knownError{
 	{isA[*config.Error], Failed, "atm doctor names every mistake in team.toml"},
 	{isA[*lockfile.HeldError], Locked, "try again, or wait longer: --lock-timeout 30s"},
 	{isA[*mailbox.LeasedError], Locked, "take another: atm take"},
-	{isA[rootdir.FormatError], Failed, "upgrade atm; `atm version` says which this is"},
+	{isA[rootdir.FormatError], Refused, "upgrade atm; `atm version` says which this is"},
 	{is(rootdir.ErrUntrusted), Refused, "name it to accept it: --root DIR"},
 	{isA[*teams.HopError], Refused, "end the turn without an answer, or begin anew: atm send"},
 	{isA[*mailbox.ContentError], Usage, "what is not a short text can go as a file: --attach FILE"},

@@ -174,9 +174,11 @@ func (s *Scope) teamName() (wire.Name, error) {
 
 // TeamToMake is the team that init makes or adds to: the one in force, else main.
 func (s *Scope) TeamToMake() (wire.Name, error) {
-	all, err := s.Root.Teams()
-	if err == nil && len(all) == 0 && !s.c.IsSet("team") && os.Getenv("ATM_TEAM") == "" {
-		return "main", nil
+	if s.c.IsSet("team") || os.Getenv("ATM_TEAM") != "" {
+		return s.teamName()
+	}
+	if all, err := s.Root.Teams(); err != nil || len(all) == 0 {
+		return "main", err
 	}
 	return s.teamName()
 }

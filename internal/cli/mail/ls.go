@@ -351,7 +351,9 @@ func cells(r *letter.Renderer, m message) []string {
 	note(r.Lease(teams.LeaseFlags(m.Item)), true)
 	note("urgent", m.Urgent())
 	note("expired", m.Expired(r.Now))
-	note("superseded", m.SupersededBy != "")
+	if m.SupersededBy != "" {
+		note("superseded by "+r.Short(m.SupersededBy), true)
+	}
 	return []string{id, from, age, strings.Join(notes, ", "), title}
 }
 

@@ -247,8 +247,8 @@ func status(c *cli.Context, s *command.Scope) error {
 		if err != nil {
 			return err
 		}
-		m, err := t.Status(c.Context, box.Agent())
-		if err := command.WarnUnread(c, err); err != nil {
+		m, unread := t.Status(c.Context, box.Agent())
+		if err := command.WarnUnread(c, unread); err != nil {
 			return err
 		}
 		document, text := any(m), statusText(m)
@@ -261,6 +261,9 @@ func status(c *cli.Context, s *command.Scope) error {
 		}
 		if err := command.PrintAs(c, document, text); err != nil {
 			return err
+		}
+		if unread != nil && !c.Bool("all") {
+			return command.Exit(command.ExitFailed)
 		}
 	}
 	return nil
