@@ -7,10 +7,8 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
-	"github.com/xrash/smetrics"
 
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/wire"
 )
 
 // A Line is a command line as urfave/cli wants it.
@@ -129,77 +127,6 @@ func Parse(app *cli.App, words []string) (*Line, error) {
 	return l, l.checkWords()
 }
 
-// nouns stand beside the verb in the commands of other tools: "list agents", "mail read",
-// "send-message". Each has the verb that lists such things.
-var nouns = map[string]string{
-	"message": "ls", "messages": "ls", "mail": "ls", "email": "ls", "inbox": "ls",
-	"agent": "team", "agents": "team", "members": "team", "teams": "team", "status": "status",
-	"events": "events", "sessions": "session", "approvals": "pending", "permissions": "pending",
-}
-
-// listing are verbs that stand beside a noun and say no more than it does.
-var listing = []string{"list", "ls", "get", "show", "describe"}
-
-// phrases are words that plainly mean a verb with something behind it.
-var phrases = map[string]string{
-	"add": "team add", "teams": "team ls", "new-session": "session new", "broadcast": "send all", "announce": "send all",
-	"reply-all": "reply --all", "sent": "ls --sent", "outbox": "ls --sent", "count": "ls --count", "next": "read --limit 1", "pop": "read --limit 1",
-	"wait-reply": "wait --reply", "wait-idle": "wait --idle", "log": "watch --since 1h --no-follow", "logs": "watch --since 1h --no-follow",
-}
-
-// verbFirst puts the words of the verb first, and takes such a noun off.
-func verbFirst(app *cli.App, words []string) []string {
-	if len(words) == 0 {
-		return words
-	}
-	if phrase := phrases[words[0]]; phrase != "" {
-		return append(strings.Fields(phrase), words[1:]...)
-	}
-	first, isSplit := strings.ReplaceAll(words[0], "_", "-"), false
-	if verb, noun, _ := strings.Cut(first, "-"); app.Command(first) == nil && app.Command(verb) != nil && nouns[noun] != "" {
-		words, isSplit = slices.Concat([]string{verb, noun}, words[1:]), true
-	}
-	if len(words) == 1 {
-		return words
-	}
-	isList := slices.Contains(listing, words[0])
-	switch verb, sub := nouns[words[1]], app.Command("team").Command(words[1]); {
-	case isList && verb != "":
-		return append([]string{verb}, words[2:]...)
-	case isSplit && verb == "ls":
-		return append(words[:1], words[2:]...)
-	case nouns[words[0]] == "ls" && app.Command(words[1]) != nil,
-		strings.HasPrefix(words[0], "agent") && app.Command(words[1]) != nil && (sub == nil || sub.Hidden):
-		return words[1:]
-	}
-	return words
-}
-
-// wordFlags are flags that plainly name a word of a verb, by what ArgsUsage calls the
-// word: `ack --id ID` means `ack ID`.
-var wordFlags = map[string]string{
-	"TO":    "to agent name member user recipient",
-	"AGENT": "agent name member worker user queue target to t",
-	"NAME":  "agent name member worker user queue target to t agents members names",
-	"ID":    "id message-id msg-id message msg to reply-to",
-	"TEXT":  "text message body content prompt msg input data m b",
-	"TOOL":  "tool agent name",
-	"FILE":  "file output input path o f",
-	"WORDS": "query text pattern",
-	"SHELL": "shell",
-	"STATE": "state until for",
-}
-
-// place is which word of its verb a flag names; -1: none.
-func (l *Line) place(flag string) int {
-	name := strings.TrimLeft(flag, "-")
-	return slices.IndexFunc(l.Kinds(), func(kind string) bool {
-		return slices.ContainsFunc(strings.Split(kind, "|"), func(k string) bool {
-			return slices.Contains(strings.Fields(wordFlags[k]), name)
-		})
-	})
-}
-
 // Kinds are what ArgsUsage calls the words of the verb: TO, ID|NAME, TEXT.
 func (l *Line) Kinds() (kinds []string) {
 	if l.Command == nil {
@@ -228,28 +155,6 @@ func (l *Line) ValueKind(flag string) (kind string, wanted bool) {
 	_, usage, _ := strings.Cut(f.(cli.DocGenerationFlag).GetUsage(), "`")
 	kind, _, _ = strings.Cut(usage, "`")
 	return kind, true
-}
-
-// fill puts words that were given as flags into their places.
-func (l *Line) fill(named map[int][]string) error {
-	kinds := l.Kinds()
-	for n, kind := range kinds {
-		isLast := n == len(kinds)-1
-		if len(named[n]) > 0 && isLast && len(l.Words) > n {
-			return Usage("%s is given twice: as a flag and as %q", kind, clipped(l.Words[n])).WithHint("leave one out")
-		}
-		l.Words = slices.Insert(l.Words, min(n, len(l.Words)), named[n]...)
-	}
-	return nil
-}
-
-// fits reports whether a flag can take such a value: one of the same name may be meant
-// for a word.
-func fits(f cli.Flag, value string) bool {
-	if _, isSpan := f.(*cli.GenericFlag); isSpan {
-		return isDuration(value)
-	}
-	return f.Names()[0] != "id" || wire.IsID(value)
 }
 
 // isFlag reports whether a word can only be a flag: "-" is stdin, and an item of
@@ -390,21 +295,6 @@ func UsageError(c *cli.Context, err error, _ bool) error {
 	return e
 }
 
-//go:embed meant.txt
-var meantTable string
-
-// Meant is what somebody means who types a verb, a sub or a flag ("ps", "team rm",
-// "send --from") that there is not; "": that is not known.
-func Meant(typed string) string {
-	for line := range strings.Lines(meantTable) {
-		words, hint, _ := strings.Cut(strings.TrimSpace(line), ": ")
-		if slices.Contains(strings.Split(words, ", "), typed) {
-			return hint
-		}
-	}
-	return ""
-}
-
 // NotBoth is a usage error where two flags of a set are given: "fyi wait-ack".
 func NotBoth(c *cli.Context, sets ...string) error {
 	for _, set := range sets {
@@ -426,27 +316,3 @@ func dashed(name string) string {
 
 // clipped shortens a word that somebody typed for a message of one line.
 func clipped(s string) string { return letter.Clip(s, 40) }
-
-// Nearest is the known word that was probably meant: the one with the fewest slips of
-// the fingers, case aside; one slip for every three letters, at most three, and one only
-// where the first letter is another.
-func Nearest(word string, known []string) (string, bool) {
-	best, fewest := "", 4
-	for _, name := range known {
-		n := slips(strings.ToLower(word), strings.ToLower(name))
-		isAlike := n < 2 || strings.EqualFold(word[:min(1, len(word))], name[:1])
-		if isAlike && n < fewest && n <= max(len(word), len(name))/3 {
-			best, fewest = name, n
-		}
-	}
-	return best, best != ""
-}
-
-// slips counts letters too many, missing or wrong; letters in the wrong order are one slip.
-func slips(a, b string) int {
-	sorted := func(s string) string { return string(slices.Sorted(slices.Values([]byte(s)))) }
-	if a != b && sorted(a) == sorted(b) {
-		return 1
-	}
-	return smetrics.WagnerFischer(a, b, 1, 1, 1)
-}
