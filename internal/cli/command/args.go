@@ -21,7 +21,10 @@ type Line struct {
 	Help    bool         // --help
 	JSON    bool         // --json
 
-	app *cli.App
+	app       *cli.App
+	flags     []string         // of the verb, as --name=value
+	named     map[int][]string // words that were given as flags, by their place in ArgsUsage
+	isRefused bool             // for a flag that there is not, which says more than a word too many behind it
 }
 
 // Parse sorts the words behind the program's name: flags before words, so that a flag
@@ -33,81 +36,26 @@ func Parse(app *cli.App, words []string) (*Line, error) {
 	if end < 0 {
 		end = len(words)
 	}
-	l := &Line{app: app, JSON: slices.Contains(words[:end], "--json"), Unknown: -1}
+	l := &Line{app: app, JSON: slices.Contains(words[:end], "--json"), Unknown: -1, named: map[int][]string{}}
 	verbs := l.findVerb(words[:end])
-	var path, flags []string
-	named := map[int][]string{} // words that were given as flags, by their place in ArgsUsage
-	isRefused := false          // for a flag that there is not, which says more than a word too many behind it
+	var path []string
 	for i := 0; i < end; i++ {
-		if slices.Contains(verbs, i) {
+		switch {
+		case slices.Contains(verbs, i):
 			path = append(path, words[i])
-			continue
-		}
-		if !isFlag(words[i]) {
+		case !isFlag(words[i]):
 			l.Words = append(l.Words, words[i])
-			if len(l.Words)+len(named) == l.commandAt() {
+			if len(l.Words)+len(l.named) == l.commandAt() {
 				end = i + 1 // the rest is a command line of somebody else's
 			}
-			continue
-		}
-		typed, value, given := strings.Cut(words[i], "=")
-		f, next := l.find(typed), ""
-		if i+1 < end {
-			next = words[i+1]
-		}
-		if number := typed[2:]; f == nil && number != "" && strings.Trim(number, "0123456789") == "" { // -n5
-			f, value, given = l.find(typed[:2]), number, true
-		}
-		meant := value
-		if !given && !isFlag(next) {
-			meant = next
-		}
-		place := l.place(typed)
-		isWord := meant != "" && place >= 0 && (f == nil || !fits(f, meant))
-		isJSON := meant == "json" && f == nil && slices.Contains([]string{"format", "output", "o"}, strings.TrimLeft(typed, "-"))
-		if isWord {
-			named[place] = append(named[place], meant)
-		} else if isJSON {
-			l.Global = append(l.Global, "--json=true")
-		}
-		if isWord || isJSON {
-			if !given {
+		default:
+			takesNext, err := l.addFlag(words[i], words[i+1:end])
+			if err != nil {
+				return l, err
+			}
+			if takesNext {
 				i++
 			}
-			continue
-		}
-		if f == nil {
-			isRefused = isRefused || strings.HasPrefix(words[i], "--")
-			flags = append(flags, words[i]) // urfave takes "-al" apart, or refuses it
-			continue
-		}
-		name, needs, isGlobal := f.Names()[0], takesValue(f), slices.Contains(app.Flags, f)
-		waits := strings.HasPrefix(name, "wait") && l.find("--timeout") != nil
-		if !given && i+1 < end && (needs && l.find(next) == nil || waits && isDuration(next)) {
-			value, given = next, true
-			i++
-		}
-		state := l.place("--state")
-		switch {
-		case needs && !given && state >= 0: // wait bob --idle
-			named[state] = append(named[state], name)
-			continue
-		case needs && (!given || value == "" && isGlobal):
-			return l, Usage("%s needs a value", typed)
-		case waits && isDuration(value):
-			flags = append(flags, "--timeout="+value)
-			value = "true"
-		case !given && (next == "true" || next == "false"):
-			return l, Usage("%s takes no value, and %q can be nothing else", typed, next).
-				WithHint("%s=%s; a text goes into quotes, or behind --", typed, next)
-		case !given:
-			value = "true"
-		}
-		l.Help = l.Help || name == "help"
-		if isGlobal {
-			l.Global = append(l.Global, "--"+name+"="+value)
-		} else {
-			flags = append(flags, "--"+name+"="+value)
 		}
 	}
 	if end < len(words) && words[end] == "--" {
@@ -118,13 +66,66 @@ func Parse(app *cli.App, words []string) (*Line, error) {
 	if kinds := l.Kinds(); isListing && l.Command != nil && len(l.Words) > len(kinds) && !strings.Contains(l.Command.ArgsUsage, "…") {
 		l.Words = l.Words[1:] // pending list, thread show ID
 	}
-	err := l.fill(named)
-	l.Args = slices.Concat([]string{app.Name}, l.Global, path, flags, []string{"--"}, l.Words)
+	err := l.fill()
+	l.Args = slices.Concat([]string{app.Name}, l.Global, path, l.flags, []string{"--"}, l.Words)
 	l.JSON = slices.Contains(l.Global, "--json=true")
-	if isRefused || err != nil {
+	if l.isRefused || err != nil {
 		return l, err
 	}
 	return l, l.checkWords()
+}
+
+// addFlag takes in a flag, and reports whether the word behind it is its value.
+func (l *Line) addFlag(word string, behind []string) (takesNext bool, err error) {
+	typed, value, given := strings.Cut(word, "=")
+	next := ""
+	if len(behind) > 0 {
+		next = behind[0]
+	}
+	f := l.find(typed)
+	if number := typed[2:]; f == nil && number != "" && strings.Trim(number, "0123456789") == "" { // -n5
+		f, value, given = l.find(typed[:2]), number, true
+	}
+	meant := value
+	if !given && !isFlag(next) {
+		meant = next
+	}
+	if l.guess(typed, f, meant) {
+		return !given, nil
+	}
+	if f == nil {
+		l.isRefused = l.isRefused || strings.HasPrefix(word, "--")
+		l.flags = append(l.flags, word) // urfave takes "-al" apart, or refuses it
+		return false, nil
+	}
+	name, needs, isGlobal := f.Names()[0], takesValue(f), slices.Contains(l.app.Flags, f)
+	waits := strings.HasPrefix(name, "wait") && l.find("--timeout") != nil
+	if !given && len(behind) > 0 && (needs && l.find(next) == nil || waits && isDuration(next)) {
+		value, given, takesNext = next, true, true
+	}
+	state := l.place("--state")
+	switch {
+	case needs && !given && state >= 0: // wait bob --idle
+		l.named[state] = append(l.named[state], name)
+		return false, nil
+	case needs && (!given || value == "" && isGlobal):
+		return false, Usage("%s needs a value", typed)
+	case waits && isDuration(value):
+		l.flags = append(l.flags, "--timeout="+value)
+		value = "true"
+	case !given && (next == "true" || next == "false"):
+		return false, Usage("%s takes no value, and %q can be nothing else", typed, next).
+			WithHint("%s=%s; a text goes into quotes, or behind --", typed, next)
+	case !given:
+		value = "true"
+	}
+	l.Help = l.Help || name == "help"
+	if flag := "--" + name + "=" + value; isGlobal {
+		l.Global = append(l.Global, flag)
+	} else {
+		l.flags = append(l.flags, flag)
+	}
+	return takesNext, nil
 }
 
 // Kinds are what ArgsUsage calls the words of the verb: TO, ID|NAME, TEXT.

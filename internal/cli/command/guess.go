@@ -74,6 +74,21 @@ var wordFlags = map[string]string{
 	"STATE": "state until for",
 }
 
+// guess takes in a flag whose value plainly is a word of the verb, or that asks for JSON. f is
+// the verb's flag of that name; nil: there is none.
+func (l *Line) guess(typed string, f cli.Flag, value string) bool {
+	place := l.place(typed)
+	switch {
+	case value != "" && place >= 0 && (f == nil || !fits(f, value)):
+		l.named[place] = append(l.named[place], value)
+	case value == "json" && f == nil && slices.Contains([]string{"format", "output", "o"}, strings.TrimLeft(typed, "-")):
+		l.Global = append(l.Global, "--json=true")
+	default:
+		return false
+	}
+	return true
+}
+
 // place is which word of its verb a flag names; -1: none.
 func (l *Line) place(flag string) int {
 	name := strings.TrimLeft(flag, "-")
@@ -85,14 +100,14 @@ func (l *Line) place(flag string) int {
 }
 
 // fill puts words that were given as flags into their places.
-func (l *Line) fill(named map[int][]string) error {
+func (l *Line) fill() error {
 	kinds := l.Kinds()
 	for n, kind := range kinds {
 		isLast := n == len(kinds)-1
-		if len(named[n]) > 0 && isLast && len(l.Words) > n {
+		if len(l.named[n]) > 0 && isLast && len(l.Words) > n {
 			return Usage("%s is given twice: as a flag and as %q", kind, clipped(l.Words[n])).WithHint("leave one out")
 		}
-		l.Words = slices.Insert(l.Words, min(n, len(l.Words)), named[n]...)
+		l.Words = slices.Insert(l.Words, min(n, len(l.Words)), l.named[n]...)
 	}
 	return nil
 }
