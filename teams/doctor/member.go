@@ -150,7 +150,7 @@ func (d *doctor) checkWaiting(t *teams.Team, b *mailbox.Box) {
 		read = "it last read " + letter.Age(time.Now(), *m.ReadAt)
 	}
 	d.add("message.unheard", "info", t.RunAgain(m.Name),
-		"%s: %d unread, the oldest %s, and nothing brings them to it: no runner, no hooks, and %s; or atm read --as %s",
+		"%s: %d unread, the oldest %s, and nothing brings them to it: no runner, no hooks, and %s; run it, or atm read --as %s",
 		b.Address(), len(unread), letter.Age(time.Now(), since), read, m.Name)
 }
 
