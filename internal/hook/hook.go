@@ -108,8 +108,9 @@ func (c *call) carryOut(ctx context.Context) (exit int, err error) {
 	if c.Shows || c.Begins || c.Ends || c.replyAs != none {
 		l := &letter.Renderer{Now: c.Now, Team: box.Address().Team, Digits: 6, Terminal: true}
 		c.Session, c.Want = cmp.Or(c.Session, "unnamed"), c.replyAs != none
-		if running, _ := box.Store().Running(box.Agent()); running && c.Begins {
-			c.Want = false // the runner types it; with this answer it would wait for the first prompt
+		if c.Begins { // a runner types it; with this answer it would wait for the first prompt
+			running, _ := box.Store().Running(box.Agent())
+			c.Want = c.Want && !running
 		}
 		h, err = box.HandOver(ctx, c.HookCall, mailbox.ReadOptions{Limit: letter.MaxMessages, LookAhead: 200, Fits: l.LimitToPage(), Match: c.o.Pass})
 		wrong = append(wrong, err)
