@@ -251,22 +251,21 @@ func (e *AmbiguousError) Error() string {
 }
 
 // Find finds the message that a person means by a fragment of its id: in my own
-// mailbox first, then, unless only mine counts, in the team's. The first place with a
+// mailbox first, then in the team's. The first place with a
 // match decides; an *AmbiguousError when there are two. box is where it was found. An
 // item whose State is "" lies elsewhere: the owner of box sent it.
-func (t *Team) Find(me *mailbox.Box, fragment string, mine bool) (it *mailbox.Item, box *mailbox.Box, err error) {
+func (t *Team) Find(me *mailbox.Box, fragment string) (it *mailbox.Item, box *mailbox.Box, err error) {
 	f, err := wire.ParseFragment(fragment)
 	if err != nil {
 		return nil, nil, err
 	}
-	var boxes []*mailbox.Box
-	if !mine {
-		if boxes, err = t.Boxes(); err != nil {
-			return nil, nil, err
-		}
+	boxes, err := t.Boxes()
+	if err != nil {
+		return nil, nil, err
 	}
 	if me != nil {
-		boxes = slices.Insert(boxes, 0, me)
+		isMine := func(b *mailbox.Box) bool { return b.Address() == me.Address() }
+		boxes = slices.Insert(slices.DeleteFunc(boxes, isMine), 0, me)
 	}
 	var unread error // a mailbox that cannot be read hides no other, but mine: it would have decided
 	for _, b := range boxes {

@@ -242,7 +242,7 @@ func (s *Scope) Find(fragment string) (it *mailbox.Item, box *mailbox.Box, err e
 		meant := Meant(s.c.Command.Name + " " + fragment)
 		return nil, nil, Usage("%v", bad).WithHint("%s", cmp.Or(meant, "atm read --last and atm ls --all show the ids"))
 	}
-	return s.Team.Find(s.Me, fragment, false)
+	return s.Team.Find(s.Me, fragment)
 }
 
 // Renderer shows messages as this terminal or pipe wants them.
