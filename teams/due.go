@@ -54,8 +54,8 @@ func (t *Team) Remind(ctx context.Context, box *mailbox.Box, betweenTurns bool, 
 		return nil
 	}
 	lead, err := t.Lead()
-	overdue, unread := t.overdue(ctx, box)
-	errs := []error{err, unread}
+	overdue, unreadable := t.overdue(ctx, box)
+	errs := []error{err, unreadable}
 	for _, it := range overdue {
 		send := func(to wire.Name, purpose, format string, args ...any) {
 			id := wire.Derive(purpose, it.ID, box.Address())

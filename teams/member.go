@@ -166,12 +166,12 @@ func moment(t time.Time) *time.Time {
 }
 
 // Status is a member with what lies in its mailbox; dropped files are taken in. With an
-// *UnreadError it is what can be said.
+// *UnreadableError it is what can be said.
 func (t *Team) Status(ctx context.Context, name wire.Name) (Member, error) {
 	// Counting takes in what was dropped, which may be events: it comes first.
 	c, err := t.Box(name).Count(ctx)
 	m, e := t.Summary(name)
-	if err = Unread(t.Box(name), cmp.Or(err, e)); err != nil {
+	if err = Unreadable(t.Box(name), cmp.Or(err, e)); err != nil {
 		const why = "its mailbox cannot be read: atm doctor"
 		if m.State = cmp.Or(m.State, reducer.WordUnknown); m.State == reducer.WordUnknown {
 			m.Detail = ""
@@ -187,7 +187,7 @@ func (t *Team) Status(ctx context.Context, name wire.Name) (Member, error) {
 	return m, err
 }
 
-// Members are all members, and what they add up to. With an *UnreadError it is what can be
+// Members are all members, and what they add up to. With an *UnreadableError it is what can be
 // said.
 func (t *Team) Members(ctx context.Context) (members []Member, stats Stats, err error) {
 	err = t.Each(func(b *mailbox.Box) error {

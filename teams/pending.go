@@ -25,10 +25,10 @@ func (t *Team) Waiting(ctx context.Context) (out []policy.Question, err error) {
 		out = append(out, list...)
 		return err
 	})
-	drafts, unread := t.drafts(ctx)
+	drafts, unreadable := t.drafts(ctx)
 	out = append(out, drafts...)
 	slices.SortStableFunc(out, func(a, b policy.Question) int { return a.Since.Compare(b.Since) })
-	return out, errors.Join(err, unread)
+	return out, errors.Join(err, unreadable)
 }
 
 // questions are what a member asks now, in all sessions of its program, as its events

@@ -203,25 +203,25 @@ func (t *Team) Boxes() (out []*mailbox.Box, err error) {
 	return out, err
 }
 
-// UnreadError says which mailboxes could not be read, or not to the end. What there is to
+// UnreadableError says which mailboxes could not be read, or not to the end. What there is to
 // say in spite of that comes with it.
-type UnreadError struct{ errs []error }
+type UnreadableError struct{ errs []error }
 
-func (e *UnreadError) Error() string {
+func (e *UnreadableError) Error() string {
 	return strings.ReplaceAll(errors.Join(e.errs...).Error(), "\n", "; ")
 }
-func (e *UnreadError) Unwrap() []error { return e.errs }
+func (e *UnreadableError) Unwrap() []error { return e.errs }
 
-// Unread says of an error whose mailbox it is about; that there is none stays as it is.
-func Unread(b *mailbox.Box, err error) error {
-	if _, isSaid := errors.AsType[*UnreadError](err); err == nil || isSaid || errors.Is(err, mailbox.ErrNoAgent) {
+// Unreadable says of an error whose mailbox it is about; that there is none stays as it is.
+func Unreadable(b *mailbox.Box, err error) error {
+	if _, isSaid := errors.AsType[*UnreadableError](err); err == nil || isSaid || errors.Is(err, mailbox.ErrNoAgent) {
 		return err
 	}
-	return &UnreadError{[]error{fmt.Errorf("the mailbox of %s: %w", b.Agent(), err)}}
+	return &UnreadableError{[]error{fmt.Errorf("the mailbox of %s: %w", b.Agent(), err)}}
 }
 
 // Each calls f for the mailbox of every member, by name. One that is retired meanwhile is
-// passed over, and an error hides nobody else: an *UnreadError tells of all.
+// passed over, and an error hides nobody else: an *UnreadableError tells of all.
 func (t *Team) Each(f func(*mailbox.Box) error) error {
 	boxes, err := t.Boxes()
 	if err != nil {
@@ -229,12 +229,12 @@ func (t *Team) Each(f func(*mailbox.Box) error) error {
 	}
 	var errs []error
 	for _, b := range boxes {
-		if err := Unread(b, f(b)); err != nil && !errors.Is(err, mailbox.ErrNoAgent) {
+		if err := Unreadable(b, f(b)); err != nil && !errors.Is(err, mailbox.ErrNoAgent) {
 			errs = append(errs, err)
 		}
 	}
 	if len(errs) > 0 {
-		return &UnreadError{errs}
+		return &UnreadableError{errs}
 	}
 	return nil
 }
@@ -267,7 +267,7 @@ func (t *Team) Find(me *mailbox.Box, fragment string) (it *mailbox.Item, box *ma
 		isMine := func(b *mailbox.Box) bool { return b.Address() == me.Address() }
 		boxes = slices.Insert(slices.DeleteFunc(boxes, isMine), 0, me)
 	}
-	var unread error // a mailbox that cannot be read hides no other, but mine: it would have decided
+	var unreadable error // a mailbox that cannot be read hides no other, but mine: it would have decided
 	for _, b := range boxes {
 		found, err := b.Match(f)
 		switch {
@@ -275,7 +275,7 @@ func (t *Team) Find(me *mailbox.Box, fragment string) (it *mailbox.Item, box *ma
 		case err != nil && b == me:
 			return nil, nil, err
 		case err != nil:
-			unread = cmp.Or(unread, err)
+			unreadable = cmp.Or(unreadable, err)
 		case len(found) > 1:
 			return nil, nil, &AmbiguousError{fragment, found}
 		case len(found) == 1:
@@ -283,7 +283,7 @@ func (t *Team) Find(me *mailbox.Box, fragment string) (it *mailbox.Item, box *ma
 			return it, b, err
 		}
 	}
-	return nil, nil, cmp.Or(unread, fmt.Errorf("message %s: %w", fragment, mailbox.ErrNotFound))
+	return nil, nil, cmp.Or(unreadable, fmt.Errorf("message %s: %w", fragment, mailbox.ErrNotFound))
 }
 
 // message is a message that box's owner got or sent. What a power cut has torn in the

@@ -80,7 +80,7 @@ func home(c *cli.Context) error {
 		fmt.Fprintf(&b, "  %s %s   atm approve %[1]s, atm reject %[1]s\n", q.Agent, letter.Clip(letter.Escape(q.Asks()), 80))
 	}
 	o.Members, _, err = s.Team.Members(c.Context)
-	if err := command.WarnUnread(c, err); err != nil {
+	if err := command.WarnUnreadable(err); err != nil {
 		return err
 	}
 	lines := command.FirstLines(command.Team(o.Members, command.Width()), 13-strings.Count(b.String(), "\n"))

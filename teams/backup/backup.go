@@ -187,8 +187,8 @@ func (w *writer) tree(t *teams.Team, name string) error {
 	if dirs.MatchString(name) {
 		err = w.addDir(string(t.Name) + "/" + name)
 	}
-	names, unread := t.Dir().Names(name)
-	w.miss(name, unread)
+	names, unreadable := t.Dir().Names(name)
+	w.miss(name, unreadable)
 	for ; len(names) > 0 && err == nil; names = names[1:] {
 		below, isTemporary := name+"/"+names[0], strings.HasPrefix(names[0], ".")
 		if !isTemporary && !holdsMessages(t, below) {

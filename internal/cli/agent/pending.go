@@ -52,7 +52,7 @@ func lookPending(ctx context.Context, c *cli.Context, s *command.Scope) pendingL
 	waiting, err1 := s.Team.Waiting(ctx)
 	overdue, err2 := s.Team.OverdueAnswers(ctx)
 	members, _, err3 := s.Team.Members(ctx)
-	if err := cmp.Or(err3, errors.Join(err1, err2)); command.WarnUnread(c, err) != nil && ctx.Err() == nil {
+	if err := cmp.Or(err3, errors.Join(err1, err2)); command.WarnUnreadable(err) != nil && ctx.Err() == nil {
 		command.Warn(c, "%v", err)
 	}
 	l := pendingList{Pending: append([]policy.Question{}, waiting...), Overdue: overdue}

@@ -80,16 +80,19 @@ func EscapeJSON(doc []byte) []byte {
 	return out
 }
 
-// WarnUnread says of an *UnreadError that it is one: what could be read is shown all the same. Any other
+// WarnUnreadable says of an *UnreadableError that it is one: what could be read is shown all the same. Any other
 // error is returned.
-func WarnUnread(c *cli.Context, err error) error {
-	unread, ok := errors.AsType[*teams.UnreadError](err)
+func WarnUnreadable(err error) error {
+	unreadable, ok := errors.AsType[*teams.UnreadableError](err)
 	if ok {
-		Warn(c, "%v: atm doctor", unread)
+		Complain(unreadable)
 		return nil
 	}
 	return err
 }
+
+// Complain says on stderr what is damaged: an error, so --quiet or not.
+func Complain(err error) { (&Error{Message: err.Error() + ": atm doctor"}).tell() }
 
 // Warn writes a line to stderr, escaped, unless --quiet.
 func Warn(c *cli.Context, format string, args ...any) {

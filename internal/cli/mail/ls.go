@@ -50,19 +50,19 @@ func ls(c *cli.Context, s *command.Scope) error {
 	if l == nil || len(l.Messages) == 0 && err != nil {
 		return err
 	}
-	command.WarnUnread(c, err)
+	command.WarnUnreadable(err)
 	if c.Bool("count") {
 		return printCount(c, len(l.Messages))
 	}
 	if c.Bool("sent") {
 		return l.printLines(c, s.Renderer(), "nothing there")
 	}
-	owed, unread := box.OwedIDs()
+	owed, unreadable := box.OwedIDs()
 	l.Owed = append(l.Owed, owed...)
 	none := "nothing there"
 	if !c.Bool("owed") && !c.Bool("done") && len(l.Messages) == 0 {
 		bad, e := box.BadFiles()
-		unread = cmp.Or(unread, e)
+		unreadable = cmp.Or(unreadable, e)
 		none = "0 unread"
 		name := strings.TrimSpace("atm ls " + c.Args().First())
 		if len(owed) > 0 {
@@ -73,7 +73,7 @@ func ls(c *cli.Context, s *command.Scope) error {
 		}
 	}
 	if err == nil { // else it is said
-		if err := command.WarnUnread(c, teams.Unread(box, unread)); err != nil {
+		if err := command.WarnUnreadable(teams.Unreadable(box, unreadable)); err != nil {
 			return err
 		}
 	}
@@ -114,7 +114,7 @@ func chosen(c *cli.Context, s *command.Scope, box *mailbox.Box) (l *listing, err
 		}
 		return true
 	})
-	return l, teams.Unread(box, err)
+	return l, teams.Unreadable(box, err)
 }
 
 // trace looks what became of a message at its recipients; isOpen says that somebody has
@@ -201,7 +201,7 @@ var searchCommand = &cli.Command{
 			return command.Usage("%v", err).WithHint("atm search WORDS since:7d")
 		}
 		items, err := s.Team.Search(c.Context, query)
-		if err := command.WarnUnread(c, err); err != nil {
+		if err := command.WarnUnreadable(err); err != nil {
 			return err
 		}
 		r := s.Renderer()
@@ -219,7 +219,7 @@ var threadCommand = &cli.Command{
 			return err
 		}
 		items, err := s.Team.Thread(c.Context, it.ThreadID())
-		if err := command.WarnUnread(c, err); err != nil {
+		if err := command.WarnUnreadable(err); err != nil {
 			return err
 		}
 		r := s.Renderer()

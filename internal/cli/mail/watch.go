@@ -59,7 +59,7 @@ func watch(c *cli.Context, s *command.Scope) error {
 		last := map[wire.Address]uint64{}
 		for _, box := range boxes {
 			if last[box.Address()], err = box.Log().LastSeq(); err != nil && !c.Bool("no-follow") { // else it is met again
-				command.WarnUnread(c, teams.Unread(box, err)) // the others are followed
+				command.WarnUnreadable(teams.Unreadable(box, err)) // the others are followed
 			}
 		}
 		w, err := watcher.Open(ctx, boxes, watcher.Options{Messages: true, Events: true, After: last})
@@ -108,7 +108,7 @@ func happenings(ctx context.Context, c *cli.Context, boxes []*mailbox.Box, since
 		if errors.Is(err, mailbox.ErrNoAgent) {
 			continue // retired meanwhile
 		}
-		unread := err
+		unreadable := err
 		before, err := box.Log().SeqBefore(since)
 		log := box.Log().Follow(before)
 		for err == nil && log.Seq() < upTo[box.Address()] {
@@ -121,7 +121,7 @@ func happenings(ctx context.Context, c *cli.Context, boxes []*mailbox.Box, since
 		if err == io.EOF {
 			err = nil
 		}
-		command.WarnUnread(c, teams.Unread(box, cmp.Or(unread, err))) // the others are shown
+		command.WarnUnreadable(teams.Unreadable(box, cmp.Or(unreadable, err))) // the others are shown
 		log.Close()
 	}
 	slices.SortStableFunc(out, func(a, b happening) int { return a.at.Compare(b.at) })

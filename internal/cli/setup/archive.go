@@ -44,16 +44,16 @@ var gcCommand = &cli.Command{
 		verb := map[bool]string{false: "moved", true: "would move"}[options.DryRun]
 		err := command.PrintAs(c, total, fmt.Sprintf("%s %s, %s, %s, to the archive; %d stay",
 			verb, letter.Many(total.Messages, "message"), letter.Many(total.Events, "event"), letter.Size(total.Bytes), total.Skipped))
-		return cmp.Or(ctx.Err(), err, partly(c, failed))
+		return cmp.Or(ctx.Err(), err, partly(failed))
 	}),
 }
 
 // partly says on stderr why a thing was done for a part only, and is exit 1 then.
-func partly(c *cli.Context, err error) error {
+func partly(err error) error {
 	if err == nil {
 		return nil
 	}
-	command.Warn(c, "%v: atm doctor", err)
+	command.Complain(err)
 	return command.Exit(command.ExitFailed)
 }
 
@@ -93,7 +93,7 @@ func runBackup(c *cli.Context, s *command.Scope) error {
 		return err
 	}
 	err = command.PrintAs(c, moved, fmt.Sprintf("backed up %s, %s", letter.Many(moved.Messages, "message"), letter.Size(moved.Bytes)))
-	return cmp.Or(err, partly(c, missing))
+	return cmp.Or(err, partly(missing))
 }
 
 // most is how many refused files are named.

@@ -67,7 +67,7 @@ func team(c *cli.Context, s *command.Scope) error {
 		return s.Follow(func(ctx context.Context) error { return watchTeam(ctx, s) })
 	}
 	m, lines, err := readMembers(c.Context, s.Team)
-	if err := command.WarnUnread(c, err); err != nil {
+	if err := command.WarnUnreadable(err); err != nil {
 		return err
 	}
 	if _, err := s.Team.Config(); err != nil {
@@ -88,7 +88,7 @@ func watchTeam(ctx context.Context, s *command.Scope) error {
 	var known []string // what waited at the last look
 	for isFirst := true; ctx.Err() == nil; isFirst = false {
 		_, lines, err := readMembers(ctx, s.Team)
-		if _, isSaid := errors.AsType[*teams.UnreadError](err); err != nil && !isSaid {
+		if _, isSaid := errors.AsType[*teams.UnreadableError](err); err != nil && !isSaid {
 			return err
 		}
 		waiting := waitingFor(ctx, s)
@@ -247,8 +247,8 @@ func status(c *cli.Context, s *command.Scope) error {
 		if err != nil {
 			return err
 		}
-		m, unread := t.Status(c.Context, box.Agent())
-		if err := command.WarnUnread(c, unread); err != nil {
+		m, unreadable := t.Status(c.Context, box.Agent())
+		if err := command.WarnUnreadable(unreadable); err != nil {
 			return err
 		}
 		document, text := any(m), statusText(m)
@@ -262,7 +262,7 @@ func status(c *cli.Context, s *command.Scope) error {
 		if err := command.PrintAs(c, document, text); err != nil {
 			return err
 		}
-		if unread != nil && !c.Bool("all") {
+		if unreadable != nil && !c.Bool("all") {
 			return command.Exit(command.ExitFailed)
 		}
 	}
