@@ -35,6 +35,7 @@ var layers = strings.Fields(`
 	ptyrun/driver
 	internal/testagent
 	internal/testagent/cmd/fakeagent
+	internal/testtree
 	teams/policy
 	teams/config
 	teams/git

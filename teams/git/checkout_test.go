@@ -4,72 +4,20 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-)
 
-// world makes a directory from lines: "root DIR" (a root with team main),
-// "dir DIR", "file PATH CONTENT", "link PATH TARGET", "chmod PATH" (world) and
-// "group PATH". PATHs begin there; what it returns is without symbolic links.
-func world(t *testing.T, lines ...string) string {
-	t.Helper()
-	top, err := filepath.EvalSymlinks(t.TempDir())
-	must(t, err)
-	for _, line := range lines {
-		w := strings.SplitN(line, " ", 3)
-		path := filepath.Join(top, w[1])
-		switch w[0] {
-		case "root":
-			must(t, os.MkdirAll(filepath.Join(path, "main"), 0o700))
-			must(t, os.Chmod(path, 0o700))
-			must(t, os.WriteFile(filepath.Join(path, "FORMAT"), []byte("1\n"), 0o600))
-		case "dir":
-			must(t, os.MkdirAll(path, 0o700))
-		case "file":
-			must(t, os.MkdirAll(filepath.Dir(path), 0o700))
-			must(t, os.WriteFile(path, []byte(w[2]), 0o600))
-		case "link":
-			needUnix(t)
-			must(t, os.MkdirAll(filepath.Dir(path), 0o700))
-			must(t, os.Symlink(w[2], path))
-		case "chmod":
-			needUnix(t)
-			must(t, os.Chmod(path, 0o777))
-		case "group":
-			needUnix(t)
-			must(t, os.Chmod(path, 0o770))
-		default:
-			t.Fatalf("what is %q?", line)
-		}
-	}
-	return top
-}
+	"github.com/agentteammail/atm/internal/testtree"
+)
 
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-func needUnix(t *testing.T) {
-	t.Helper()
-	if runtime.GOOS == "windows" {
-		t.Skip("needs symbolic links and modes")
-	}
-}
-
-// cut makes what a function said independent of where the test ran.
-func cut(top string, said []string) []string {
-	var out []string
-	for _, s := range said {
-		out = append(out, filepath.ToSlash(strings.ReplaceAll(s, top+string(filepath.Separator), "")))
-	}
-	return out
 }
 
 // git runs git in dir, deaf to the configuration of whoever runs the test.
@@ -104,7 +52,7 @@ func repository(t *testing.T, dir string) {
 
 // What git makes is understood.
 func TestAtGit(t *testing.T) {
-	top := world(t)
+	top := testtree.Make(t)
 	app := filepath.Join(top, "app")
 	repository(t, app)
 	repository(t, filepath.Join(top, "lib"))
@@ -143,7 +91,7 @@ func TestAtGit(t *testing.T) {
 	} {
 		t.Run(tt.what, func(t *testing.T) {
 			wt, ok := At(filepath.Join(top, tt.dir))
-			got := cut(top, []string{wt.Top, wt.Common, wt.Main})
+			got := testtree.Cut(top, []string{wt.Top, wt.Common, wt.Main})
 			if diff := cmp.Diff([]string{tt.dir, tt.common, tt.main}, got); diff != "" || !ok {
 				t.Errorf("ok=%v (-want +got):\n%s", ok, diff)
 			}
@@ -196,9 +144,9 @@ func TestAtHandMade(t *testing.T) {
 		{"a circle of links", with("link wt/a b", "link wt/b a", "file wt/.git gitdir: a"), true, "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			top := world(t, tt.world...)
+			top := testtree.Make(t, tt.world...)
 			wt, ok := At(filepath.Join(top, "wt"))
-			got := cut(top, []string{wt.Common, wt.Main})
+			got := testtree.Cut(top, []string{wt.Common, wt.Main})
 			if diff := cmp.Diff([]string{tt.common, tt.main}, got); diff != "" || ok != tt.ok {
 				t.Errorf("ok=%v, want %v (-want +got):\n%s", ok, tt.ok, diff)
 			}
@@ -213,7 +161,7 @@ func TestAtHandMade(t *testing.T) {
 
 // A file of a gigabyte is not read.
 func TestAtHuge(t *testing.T) {
-	top := world(t, "file wt/.git gitdir: x", "dir wt/x")
+	top := testtree.Make(t, "file wt/.git gitdir: x", "dir wt/x")
 	must(t, os.Truncate(filepath.Join(top, "wt", ".git"), 1<<30))
 	start := time.Now()
 	if wt, ok := At(filepath.Join(top, "wt")); !ok || wt.Common != "" {

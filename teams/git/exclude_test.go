@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/agentteammail/atm/internal/testtree"
 )
 
 func TestExclude(t *testing.T) {
@@ -44,7 +46,7 @@ func TestExclude(t *testing.T) {
 		{"a huge file", []string{repo, "file app/.git/info/exclude " + strings.Repeat("#\n", 600_000)}, "app/.atm", false, "app/.git/info/exclude", strings.Repeat("#\n", 600_000), "too large"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			top := world(t, append(tt.world, "dir "+tt.root)...)
+			top := testtree.Make(t, append(tt.world, "dir "+tt.root)...)
 			root := filepath.Join(top, tt.root)
 			file := ""
 			if tt.file != "" {
@@ -74,7 +76,7 @@ func TestExclude(t *testing.T) {
 
 // git understands what was written, and is left with a clean status.
 func TestExcludeGit(t *testing.T) {
-	top := world(t)
+	top := testtree.Make(t)
 	app := filepath.Join(top, "app")
 	repository(t, app)
 	gitIn(t, app, "worktree", "add", "-q", "../wt")

@@ -7,11 +7,13 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/agentteammail/atm/internal/testtree"
 )
 
 // A FIFO where a file should be is not waited for.
 func TestFIFO(t *testing.T) {
-	top := world(t, "dir wt", "dir linked/x", "file linked/.git gitdir: x", "dir app/.git/info", "dir app/.atm")
+	top := testtree.Make(t, "dir wt", "dir linked/x", "file linked/.git gitdir: x", "dir app/.git/info", "dir app/.atm")
 	for _, path := range []string{"wt/.git", "linked/x/commondir", "app/.git/info/exclude"} {
 		if err := syscall.Mkfifo(filepath.Join(top, path), 0o600); err != nil {
 			t.Skip("no FIFOs here: ", err)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/agentteammail/atm/internal/testtree"
 )
 
 // onlyNote is the only note in the state directory.
@@ -21,7 +23,7 @@ func onlyNote(t *testing.T, p Place) string {
 }
 
 func TestAccept(t *testing.T) {
-	top := world(t, "root a/.atm", "root b/.atm")
+	top := testtree.Make(t, "root a/.atm", "root b/.atm")
 	root := filepath.Join(top, "a", ".atm")
 	p := Place{Dir: filepath.Join(top, "a"), State: filepath.Join(top, "state", "atm"), UID: os.Getuid()}
 	if Accepted(p, root) {
@@ -64,7 +66,7 @@ func TestAccept(t *testing.T) {
 // The same path with another directory there is another root: somebody removed
 // it and cloned what carries its own.
 func TestAcceptedReplaced(t *testing.T) {
-	top := world(t, "root a/.atm")
+	top := testtree.Make(t, "root a/.atm")
 	root := filepath.Join(top, "a", ".atm")
 	p := Place{State: filepath.Join(top, "state"), UID: os.Getuid()}
 	must(t, Accept(p, root))
@@ -95,7 +97,7 @@ func TestAcceptedReplaced(t *testing.T) {
 
 // A note that is torn, foreign or open to others is none, and is replaced.
 func TestAcceptedBadNote(t *testing.T) {
-	top := world(t, "root a/.atm")
+	top := testtree.Make(t, "root a/.atm")
 	root := filepath.Join(top, "a", ".atm")
 	for _, tt := range []struct {
 		name  string
@@ -114,15 +116,15 @@ func TestAcceptedBadNote(t *testing.T) {
 		}},
 		{"huge", func(t *testing.T, file string, _ []byte) { must(t, os.Truncate(file, 1<<30)) }},
 		{"writable by a group", func(t *testing.T, file string, _ []byte) {
-			needUnix(t)
+			testtree.NeedUnix(t)
 			must(t, os.Chmod(file, 0o660))
 		}},
 		{"directory writable by everybody", func(t *testing.T, file string, _ []byte) {
-			needUnix(t)
+			testtree.NeedUnix(t)
 			must(t, os.Chmod(filepath.Dir(file), 0o777))
 		}},
 		{"a link", func(t *testing.T, file string, _ []byte) {
-			needUnix(t)
+			testtree.NeedUnix(t)
 			must(t, os.Rename(file, file+".x"))
 			must(t, os.Symlink(file+".x", file))
 		}},
@@ -151,7 +153,7 @@ func TestAcceptedBadNote(t *testing.T) {
 
 // Init runs in many worktrees at once; no note is lost.
 func TestAcceptAtOnce(t *testing.T) {
-	top := world(t)
+	top := testtree.Make(t)
 	p := Place{State: filepath.Join(top, "state"), UID: os.Getuid()}
 	var roots []string
 	for _, name := range strings.Split("abcdefgh", "") {
@@ -179,7 +181,7 @@ func TestAcceptAtOnce(t *testing.T) {
 }
 
 func TestAcceptUnwritable(t *testing.T) {
-	top := world(t, "root a/.atm", "file state x")
+	top := testtree.Make(t, "root a/.atm", "file state x")
 	p := Place{State: filepath.Join(top, "state", "atm"), UID: os.Getuid()}
 	err := Accept(p, filepath.Join(top, "a", ".atm"))
 	if err == nil || !strings.HasPrefix(err.Error(), "note that ") {
@@ -189,8 +191,8 @@ func TestAcceptUnwritable(t *testing.T) {
 
 // A path that is not UTF-8 is noted as JSON can hold it, and found again.
 func TestAcceptOddPath(t *testing.T) {
-	needUnix(t)
-	top := world(t)
+	testtree.NeedUnix(t)
+	top := testtree.Make(t)
 	root := filepath.Join(top, "a\xff\xfe\n")
 	if err := os.Mkdir(root, 0o700); err != nil {
 		t.Skip("this file system wants UTF-8: ", err)
@@ -211,7 +213,7 @@ func TestAcceptOddPath(t *testing.T) {
 
 // An accepted root may be open to a group: its owner chose so.
 func TestAcceptedGroup(t *testing.T) {
-	top := world(t, "root a/.atm", "group a/.atm", "group a/.atm/main")
+	top := testtree.Make(t, "root a/.atm", "group a/.atm", "group a/.atm/main")
 	root := filepath.Join(top, "a", ".atm")
 	p := Place{Dir: filepath.Join(top, "a"), State: filepath.Join(top, "state"), UID: os.Getuid()}
 	if _, passed, err := Find(p); err == nil || len(passed) != 1 {

@@ -11,56 +11,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-)
 
-// world makes a directory from lines: "root DIR" (a root with team main),
-// "dir DIR", "file PATH CONTENT", "link PATH TARGET", "chmod PATH" (world) and
-// "group PATH". PATHs begin there; what it returns is without symbolic links.
-func world(t *testing.T, lines ...string) string {
-	t.Helper()
-	top, err := filepath.EvalSymlinks(t.TempDir())
-	must(t, err)
-	for _, line := range lines {
-		w := strings.SplitN(line, " ", 3)
-		path := filepath.Join(top, w[1])
-		switch w[0] {
-		case "root":
-			must(t, os.MkdirAll(filepath.Join(path, "main"), 0o700))
-			must(t, os.Chmod(path, 0o700))
-			must(t, os.WriteFile(filepath.Join(path, "FORMAT"), []byte("1\n"), 0o600))
-		case "dir":
-			must(t, os.MkdirAll(path, 0o700))
-		case "file":
-			must(t, os.MkdirAll(filepath.Dir(path), 0o700))
-			must(t, os.WriteFile(path, []byte(w[2]), 0o600))
-		case "link":
-			needUnix(t)
-			must(t, os.MkdirAll(filepath.Dir(path), 0o700))
-			must(t, os.Symlink(w[2], path))
-		case "chmod":
-			needUnix(t)
-			must(t, os.Chmod(path, 0o777))
-		case "group":
-			needUnix(t)
-			must(t, os.Chmod(path, 0o770))
-		default:
-			t.Fatalf("what is %q?", line)
-		}
-	}
-	return top
-}
+	"github.com/agentteammail/atm/internal/testtree"
+)
 
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
-	}
-}
-
-func needUnix(t *testing.T) {
-	t.Helper()
-	if runtime.GOOS == "windows" {
-		t.Skip("needs symbolic links and modes")
 	}
 }
 
@@ -70,15 +28,6 @@ func needRoot(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs to run as root, to give files to somebody else")
 	}
-}
-
-// cut makes what a function said independent of where the test ran.
-func cut(top string, said []string) []string {
-	var out []string
-	for _, s := range said {
-		out = append(out, filepath.ToSlash(strings.ReplaceAll(s, top+string(filepath.Separator), "")))
-	}
-	return out
 }
 
 func TestFind(t *testing.T) {
@@ -154,7 +103,7 @@ func TestFind(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			top := world(t, tt.world...)
+			top := testtree.Make(t, tt.world...)
 			p := Place{UID: os.Getuid(), Home: filepath.Join(top, "home")}
 			for in, to := range map[*string]*string{&tt.flag: &p.Flag, &tt.env: &p.Env, &tt.dir: &p.Dir} {
 				if *in != "" {
@@ -162,11 +111,11 @@ func TestFind(t *testing.T) {
 				}
 			}
 			f, passed, err := Find(p)
-			if diff := cmp.Diff(tt.passed, cut(top, passed)); diff != "" {
+			if diff := cmp.Diff(tt.passed, testtree.Cut(top, passed)); diff != "" {
 				t.Errorf("passed (-want +got):\n%s", diff)
 			}
 			if tt.err != "" {
-				got := strings.Replace(cut(top, []string{errText(err)})[0], top+" ", ". ", 1)
+				got := strings.Replace(testtree.Cut(top, []string{errText(err)})[0], top+" ", ". ", 1)
 				if got != tt.err {
 					t.Errorf("error %q, want %q", got, tt.err)
 				}
@@ -189,7 +138,7 @@ func errText(err error) string {
 }
 
 func TestFindErrors(t *testing.T) {
-	top := world(t, "dir empty", "file new/FORMAT 2", "file odd/FORMAT x")
+	top := testtree.Make(t, "dir empty", "file new/FORMAT 2", "file odd/FORMAT x")
 	_, _, err := Find(Place{Dir: top, UID: os.Getuid()})
 	if !errors.Is(err, ErrNoRoot) {
 		t.Errorf("nothing there: %v", err)
@@ -211,7 +160,7 @@ func TestFindErrors(t *testing.T) {
 
 // A relative name begins at the physical working directory, as for the kernel.
 func TestFindRelativeName(t *testing.T) {
-	top := world(t, "root a/x", "dir a/b", "link c/b ../a/b", "root c/x")
+	top := testtree.Make(t, "root a/x", "dir a/b", "link c/b ../a/b", "root c/x")
 	f, _, err := Find(Place{Env: "../x", Dir: filepath.Join(top, "c", "b")})
 	must(t, err)
 	if want := filepath.Join(top, "a", "x"); f.Path != want {
@@ -262,7 +211,7 @@ func TestInitDir(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			top := world(t, tt.world...)
+			top := testtree.Make(t, tt.world...)
 			p := Place{UID: os.Getuid(), Home: filepath.Join(top, "home")}
 			if tt.dir != "" {
 				p.Dir = filepath.Join(top, tt.dir)
@@ -271,7 +220,7 @@ func TestInitDir(t *testing.T) {
 				p.Flag = filepath.Join(top, tt.flag)
 			}
 			dir, why, err := InitDir(p, tt.here)
-			if got := cut(top, []string{errText(err)})[0]; got != tt.err {
+			if got := testtree.Cut(top, []string{errText(err)})[0]; got != tt.err {
 				t.Fatalf("error %q, want %q", got, tt.err)
 			}
 			if err != nil {
@@ -287,7 +236,7 @@ func TestInitDir(t *testing.T) {
 // What another user owns is passed over, whatever its modes are.
 func TestFindOwner(t *testing.T) {
 	needRoot(t)
-	top := world(t, "root .atm", "root a/.atm", "root a/b/.atm", "dir a/b/c/.git")
+	top := testtree.Make(t, "root .atm", "root a/.atm", "root a/b/.atm", "dir a/b/c/.git")
 	must(t, os.Chown(filepath.Join(top, "a", ".atm", "main"), 1001, 1001))
 	must(t, os.Chown(filepath.Join(top, "a", "b", ".atm"), 1002, 1002))
 	p := Place{Dir: filepath.Join(top, "a", "b", "c"), UID: 0}
@@ -297,7 +246,7 @@ func TestFindOwner(t *testing.T) {
 		t.Errorf("found %s", f.Path)
 	}
 	want := []string{"passed over a/b/.atm: owned by uid 1002", "passed over a/.atm: its team main is owned by uid 1001"}
-	if diff := cmp.Diff(want, cut(top, passed)); diff != "" {
+	if diff := cmp.Diff(want, testtree.Cut(top, passed)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 
@@ -311,7 +260,7 @@ func TestFindOwner(t *testing.T) {
 // Many make one root at once: one of them does, nobody sees half of it, and nothing is
 // left beside it.
 func TestMakeAtOnce(t *testing.T) {
-	top := world(t)
+	top := testtree.Make(t)
 	path := filepath.Join(top, "a", ".atm")
 	var made atomic.Int32
 	var wg sync.WaitGroup

@@ -7,11 +7,13 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/agentteammail/atm/internal/testtree"
 )
 
 // A FIFO where FORMAT should be is not waited for.
 func TestFIFO(t *testing.T) {
-	top := world(t, "root .atm", "dir a/.atm")
+	top := testtree.Make(t, "root .atm", "dir a/.atm")
 	if err := syscall.Mkfifo(filepath.Join(top, "a", ".atm", "FORMAT"), 0o600); err != nil {
 		t.Skip("no FIFOs here: ", err)
 	}

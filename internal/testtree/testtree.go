@@ -1,0 +1,70 @@
+// Package testtree makes directory trees for tests.
+package testtree
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// Make makes a directory from lines: "root DIR" (a root with team main),
+// "dir DIR", "file PATH CONTENT", "link PATH TARGET", "chmod PATH" (world) and
+// "group PATH". PATHs begin there; what it returns is without symbolic links.
+func Make(t *testing.T, lines ...string) string {
+	t.Helper()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	must(err)
+	for _, line := range lines {
+		w := strings.SplitN(line, " ", 3)
+		path := filepath.Join(top, w[1])
+		switch w[0] {
+		case "root":
+			must(os.MkdirAll(filepath.Join(path, "main"), 0o700))
+			must(os.Chmod(path, 0o700))
+			must(os.WriteFile(filepath.Join(path, "FORMAT"), []byte("1\n"), 0o600))
+		case "dir":
+			must(os.MkdirAll(path, 0o700))
+		case "file":
+			must(os.MkdirAll(filepath.Dir(path), 0o700))
+			must(os.WriteFile(path, []byte(w[2]), 0o600))
+		case "link":
+			NeedUnix(t)
+			must(os.MkdirAll(filepath.Dir(path), 0o700))
+			must(os.Symlink(w[2], path))
+		case "chmod":
+			NeedUnix(t)
+			must(os.Chmod(path, 0o777))
+		case "group":
+			NeedUnix(t)
+			must(os.Chmod(path, 0o770))
+		default:
+			t.Fatalf("what is %q?", line)
+		}
+	}
+	return top
+}
+
+// NeedUnix skips a test on Windows.
+func NeedUnix(t *testing.T) {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("needs symbolic links and modes")
+	}
+}
+
+// Cut makes what a function said independent of where the test ran.
+func Cut(top string, said []string) []string {
+	var out []string
+	for _, s := range said {
+		out = append(out, filepath.ToSlash(strings.ReplaceAll(s, top+string(filepath.Separator), "")))
+	}
+	return out
+}
