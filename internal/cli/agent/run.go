@@ -27,7 +27,7 @@ var runCommand = &cli.Command{
 		"No CMD: that of team.toml, which is restarted when it crashes.\n" +
 		"Exits with the program's code, 128+n for a signal.",
 	Flags: []cli.Flag{
-		&cli.StringFlag{Name: "driver", Usage: "the `DRIVER`: auto, claude, codex, gemini, opencode or plain"},
+		&cli.StringFlag{Name: "driver", Usage: "the `DRIVER`: auto, claude, codex, gemini, opencode, plain or acp"},
 		&cli.StringFlag{Name: "inject", Usage: "`HOW` mail comes in: body, pointer (a line that says atm read) or off"},
 		&cli.StringFlag{Name: "size", Usage: "its terminal is `120x30`, or as large as said"},
 		&cli.StringFlag{Name: "cwd", Usage: "it runs in `DIR`"},
@@ -40,7 +40,7 @@ var runCommand = &cli.Command{
 }
 
 // drivers are those that --driver takes.
-var drivers = strings.Fields("auto claude codex gemini opencode plain")
+var drivers = config.Drivers
 
 // run begins with what the command line says, and makes nothing before all of that is known to be right. A
 // new name is added and said, unless it is near an existing one.
