@@ -68,7 +68,7 @@ var importers = map[string][]string{
 	"github.com/charmbracelet/x/ansi":      {"internal/testagent", "ptyrun/acp", "ptyrun/driver", "ptyrun/screen"},
 	"github.com/charmbracelet/x/vt":        {"ptyrun/screen"},
 	"github.com/clipperhouse/displaywidth": {"internal/testagent", "internal/cli/command"},
-	"github.com/coder/acp-go-sdk":          {"ptyrun/acp"},
+	"github.com/coder/acp-go-sdk":          {"internal/testagent", "ptyrun/acp"},
 	"github.com/creack/pty":                {"ptyrun/process"},
 	"github.com/fsnotify/fsnotify":         {"watcher"},
 	"github.com/go-json-experiment/json":   {"wire", "session"},

@@ -75,19 +75,23 @@ func Main(version string, words []string) int {
 	return command.ExitDone
 }
 
-// run returns when the agent's program has ended for good, and with it all that it started. The end of ctx
-// ends it, which may take some seconds and is never cut short.
-func run(ctx context.Context, spec runspec.Spec) (exit ptyrun.Exit, err error) {
+func openTeam(spec runspec.Spec) (*teams.Team, error) {
 	found, _, err := rootdir.Find(rootdir.Place{Dir: spec.Root, Flag: spec.Root})
 	if err != nil {
-		return exit, err
+		return nil, err
 	}
 	root, err := teams.Open(found, nil)
 	if err != nil {
-		return exit, err
+		return nil, err
 	}
 	root.LockTimeout = lockTimeout
-	team, err := root.Team(spec.Team)
+	return root.Team(spec.Team)
+}
+
+// run returns when the agent's program has ended for good, and with it all that it started. The end of ctx
+// ends it, which may take some seconds and is never cut short.
+func run(ctx context.Context, spec runspec.Spec) (exit ptyrun.Exit, err error) {
+	team, err := openTeam(spec)
 	if err != nil {
 		return exit, err
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 )
 
-// maxFile is how large a file may be that the agent has read for it.
+// maxFile is how large a file may be that the agent has read or replaced for it.
 const maxFile = 4 << 20
 
 // local is a path of the agent's within the member's directory. os.Root follows its links, and none out of
@@ -24,7 +24,7 @@ func (f *front) local(path string) (string, error) {
 			return rel, nil
 		}
 	}
-	return "", fmt.Errorf("%s is not in %s", path, f.Dir)
+	return "", fmt.Errorf("it is not in %s", f.Dir)
 }
 
 // refusal is an error as the agent gets it.
@@ -36,11 +36,10 @@ func refusal(what string, err error) error {
 	return e
 }
 
-// ReadTextFile reads a file, or some of its lines.
-func (f *front) ReadTextFile(_ context.Context, p acp.ReadTextFileRequest) (r acp.ReadTextFileResponse, err error) {
-	rel, err := f.local(p.Path)
-	if err != nil {
-		return r, refusal("read", err)
+// regular is a file of the agent's within the member's directory, if it is one: a pipe would keep us waiting.
+func (f *front) regular(path string) (rel string, err error) {
+	if rel, err = f.local(path); err != nil {
+		return "", err
 	}
 	info, err := f.files.Stat(rel)
 	switch {
@@ -50,42 +49,39 @@ func (f *front) ReadTextFile(_ context.Context, p acp.ReadTextFileRequest) (r ac
 	case info.Size() > maxFile:
 		err = fmt.Errorf("%d bytes are more than %d", info.Size(), maxFile)
 	}
-	if err != nil {
-		return r, refusal("read "+p.Path, err)
-	}
-	data, err := f.files.ReadFile(rel)
-	if err != nil {
-		return r, refusal("read "+p.Path, err)
-	}
-	r.Content = lines(strings.ToValidUTF8(string(data), "\uFFFD"), p.Line, p.Limit)
-	return r, nil
+	return rel, err
 }
 
-// lines are at most limit lines of a text from a line on, which counts from 1; nil: all.
-func lines(text string, from, limit *int) string {
-	all := strings.SplitAfter(text, "\n")
-	all = all[min(max(value(from)-1, 0), len(all)):]
-	if limit != nil {
-		all = all[:min(max(*limit, 0), len(all))]
+// ReadTextFile reads a file, or some of its lines.
+func (f *front) ReadTextFile(_ context.Context, p acp.ReadTextFileRequest) (r acp.ReadTextFileResponse, err error) {
+	rel, err := f.regular(p.Path)
+	var data []byte
+	if err == nil {
+		data, err = f.files.ReadFile(rel)
 	}
-	return strings.Join(all, "")
+	if err != nil {
+		return r, refusal("read "+p.Path, err)
+	}
+	lines := strings.SplitAfter(strings.ToValidUTF8(string(data), "\uFFFD"), "\n")
+	lines = lines[min(max(value(p.Line)-1, 0), len(lines)):]
+	if p.Limit != nil {
+		lines = lines[:min(max(*p.Limit, 0), len(lines))]
+	}
+	r.Content = strings.Join(lines, "")
+	return r, nil
 }
 
 // WriteTextFile writes a file, and makes the directories that it needs.
 func (f *front) WriteTextFile(_ context.Context, p acp.WriteTextFileRequest) (r acp.WriteTextFileResponse, err error) {
-	rel, err := f.local(p.Path)
+	rel, err := f.regular(p.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = f.files.MkdirAll(filepath.Dir(rel), 0o755)
+	}
+	if err == nil {
+		err = f.files.WriteFile(rel, []byte(p.Content), 0o644)
+	}
 	if err != nil {
-		return r, refusal("write", err)
+		err = refusal("write "+p.Path, err)
 	}
-	info, err := f.files.Stat(rel)
-	if err == nil && !info.Mode().IsRegular() {
-		return r, refusal("write "+p.Path, errors.New("no file"))
-	}
-	if err := f.files.MkdirAll(filepath.Dir(rel), 0o755); err != nil {
-		return r, refusal("write "+p.Path, err)
-	}
-	if err := f.files.WriteFile(rel, []byte(p.Content), 0o644); err != nil {
-		return r, refusal("write "+p.Path, err)
-	}
-	return r, nil
+	return r, err
 }

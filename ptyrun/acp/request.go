@@ -6,6 +6,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/coder/acp-go-sdk"
 
@@ -17,7 +18,7 @@ import (
 // request is something that a person, or a rule, is to answer.
 type request struct {
 	kind               string // permission, or question
-	call               string // the tool call's id
+	call               acp.ToolCallId
 	tool, alias, input string // as rules know them
 	prompt             string
 	options            []option
@@ -29,25 +30,25 @@ type option struct{ label, kind string }
 // maxOptions is how many options a digit can choose from.
 const maxOptions = 9
 
+// settle is how long what was said of a call before its request may take to be heard: the SDK handles
+// requests beside notifications.
+const settle = 100 * time.Millisecond
+
 // RequestPermission asks whoever may answer, and waits. Of more options than digits the last are left out.
 func (f *front) RequestPermission(ctx context.Context, p acp.RequestPermissionRequest) (acp.RequestPermissionResponse, error) {
-	r := &request{kind: "permission", call: string(p.ToolCall.ToolCallId), answer: make(chan int, 1)}
+	r := &request{kind: "permission", call: p.ToolCall.ToolCallId, answer: make(chan int, 1)}
 	for _, o := range p.Options[:min(len(p.Options), maxOptions)] {
 		r.options = append(r.options, option{o.Name, string(o.Kind)})
 	}
+	time.Sleep(settle)
 	f.post(func() {
 		c := p.ToolCall
-		known := f.learn(c.ToolCallId, string(value(c.Kind)), value(c.Title), c.RawInput)
+		known := f.learn(c.ToolCallId, value(c.Kind), value(c.Title), c.RawInput)
 		r.tool, r.alias, r.prompt = known.tool, known.alias, known.title
 		if r.input = commandOf(known.input); r.input == "" {
 			r.input = known.title
-		} else if known.kind != "" && known.kind != string(acp.ToolKindExecute) {
+		} else if known.kind != "" && known.kind != acp.ToolKindExecute {
 			r.tool, r.alias = "", "" // what runs a command is no other kind: a person looks at it
-		}
-		for _, one := range c.Content {
-			if d := one.Diff; d != nil {
-				r.prompt += "\n" + d.Path
-			}
 		}
 		f.ask(r)
 	})

@@ -3,6 +3,7 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -11,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/coder/acp-go-sdk"
 
@@ -21,77 +21,69 @@ import (
 // shell is a command that the agent has begun here, which the protocol calls a terminal.
 type shell struct {
 	cmd  *exec.Cmd
+	kill context.CancelFunc
 	over chan struct{} // closed when it has ended
 
-	lock        sync.Mutex
-	output      []byte
-	limit       int
-	isTruncated bool
+	lock   sync.Mutex
+	output []byte // the end of it
+	limit  int
+	isCut  bool
 }
 
 // shells are those by their ids.
-type shells struct {
-	lock sync.Mutex
-	all  map[string]*shell
-}
+type shells struct{ sync.Map }
 
 // maxOutput is how much of a command's output is kept, unless less is wanted.
 const maxOutput = 1 << 20
 
-// Write keeps the end of the output.
 func (s *shell) Write(p []byte) (int, error) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	s.output = append(s.output, p...)
 	if cut := len(s.output) - s.limit; cut > 0 {
-		s.output, s.isTruncated = append([]byte(nil), s.output[cut:]...), true
+		s.output, s.isCut = append([]byte(nil), s.output[cut:]...), true
 	}
 	return len(p), nil
 }
 
-func (s *shell) kill() { syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL) }
+// end ends them all.
+func (s *shells) end() {
+	for _, one := range s.Range {
+		one.(*shell).kill()
+		<-one.(*shell).over
+	}
+}
 
-// status is how it has ended, nil while it runs.
-func (s *shell) status() *acp.TerminalExitStatus {
-	select {
-	case <-s.over:
-	default:
-		return nil
+func (s *shells) find(id string) (*shell, error) {
+	if one, ok := s.Load(id); ok {
+		return one.(*shell), nil
 	}
-	if w, ok := s.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && w.Signaled() {
-		return &acp.TerminalExitStatus{Signal: acp.Ptr(w.Signal().String())}
-	}
-	return &acp.TerminalExitStatus{ExitCode: acp.Ptr(s.cmd.ProcessState.ExitCode())}
+	return nil, refusal("terminal "+id, errors.New("there is none"))
 }
 
 // CreateTerminal begins a command: as it is where it has arguments, else by the shell.
 func (f *front) CreateTerminal(_ context.Context, p acp.CreateTerminalRequest) (r acp.CreateTerminalResponse, err error) {
-	dir, err := filepath.EvalSymlinks(value(p.Cwd))
-	if p.Cwd == nil {
-		dir, err = f.realIn, nil
-	}
-	if err == nil {
-		_, err = f.local(dir)
-	}
-	if err != nil {
-		return r, refusal("run "+p.Command, err)
-	}
-	s := &shell{cmd: exec.Command(p.Command, p.Args...), over: make(chan struct{}), limit: maxOutput}
+	words := append([]string{p.Command}, p.Args...)
 	if len(p.Args) == 0 {
-		s.cmd = exec.Command("sh", "-c", p.Command)
+		words = []string{"sh", "-c", p.Command}
 	}
+	ctx, kill := context.WithCancel(context.Background())
+	s := &shell{cmd: command(ctx, syscall.SIGKILL, words[0], words[1:]...), kill: kill, over: make(chan struct{}), limit: maxOutput}
 	if p.OutputByteLimit != nil {
 		s.limit = min(max(*p.OutputByteLimit, 0), maxOutput)
 	}
-	s.cmd.Dir, s.cmd.Env = dir, os.Environ()
+	s.cmd.Env, s.cmd.Stdout, s.cmd.Stderr = os.Environ(), s, s
 	for _, v := range p.Env {
 		s.cmd.Env = append(s.cmd.Env, v.Name+"="+v.Value)
 	}
-	s.cmd.Stdout, s.cmd.Stderr = s, s
-	s.cmd.SysProcAttr, s.cmd.WaitDelay = &syscall.SysProcAttr{Setpgid: true}, time.Second
-	f.shells.lock.Lock()
-	defer f.shells.lock.Unlock()
-	if err := s.cmd.Start(); err != nil {
+	if s.cmd.Dir, err = filepath.EvalSymlinks(cmp.Or(value(p.Cwd), f.realIn)); err == nil {
+		_, err = f.local(s.cmd.Dir)
+	}
+	if err == nil {
+		err = s.cmd.Start()
+	}
+	if err != nil {
+		kill()
 		return r, refusal("run "+p.Command, err)
 	}
 	go func() {
@@ -99,29 +91,18 @@ func (f *front) CreateTerminal(_ context.Context, p acp.CreateTerminalRequest) (
 		close(s.over)
 	}()
 	r.TerminalId = string(wire.NewID())
-	if f.shells.all == nil {
-		f.shells.all = map[string]*shell{}
-	}
-	f.shells.all[r.TerminalId] = s
+	f.shells.Store(r.TerminalId, s)
 	return r, nil
 }
 
-// end ends them all.
-func (s *shells) end() {
-	s.lock.Lock()
-	defer s.lock.Unlock()
-	for _, one := range s.all {
-		one.kill()
+// status is how it has ended.
+func (s *shell) status() (e acp.TerminalExitStatus) {
+	if w, ok := s.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && w.Signaled() {
+		e.Signal = acp.Ptr(w.Signal().String())
+		return e
 	}
-}
-
-func (s *shells) find(id string) (*shell, error) {
-	s.lock.Lock()
-	defer s.lock.Unlock()
-	if s.all[id] == nil {
-		return nil, refusal("terminal "+id, errors.New("there is none"))
-	}
-	return s.all[id], nil
+	e.ExitCode = acp.Ptr(s.cmd.ProcessState.ExitCode())
+	return e
 }
 
 // TerminalOutput is what a command has written so far.
@@ -130,10 +111,12 @@ func (f *front) TerminalOutput(_ context.Context, p acp.TerminalOutputRequest) (
 	if err != nil {
 		return r, err
 	}
-	r.ExitStatus = s.status()
+	if isClosed(s.over) {
+		r.ExitStatus = acp.Ptr(s.status())
+	}
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	r.Output, r.Truncated = strings.ToValidUTF8(string(s.output), ""), s.isTruncated
+	r.Output, r.Truncated = strings.ToValidUTF8(string(s.output), ""), s.isCut
 	return r, nil
 }
 
@@ -146,10 +129,10 @@ func (f *front) WaitForTerminalExit(ctx context.Context, p acp.WaitForTerminalEx
 	select {
 	case <-s.over:
 		r.ExitCode, r.Signal = s.status().ExitCode, s.status().Signal
+		return r, nil
 	case <-ctx.Done():
 		return r, acp.NewRequestCancelled(nil)
 	}
-	return r, nil
 }
 
 // KillTerminal ends a command; its output stays.
@@ -166,9 +149,7 @@ func (f *front) ReleaseTerminal(_ context.Context, p acp.ReleaseTerminalRequest)
 	s, err := f.shells.find(p.TerminalId)
 	if err == nil {
 		s.kill()
-		f.shells.lock.Lock()
-		delete(f.shells.all, p.TerminalId)
-		f.shells.lock.Unlock()
+		f.shells.Delete(p.TerminalId)
 	}
 	return r, err
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// source is where the front's events come from, and transport how its turns do.
-const source, transport = "acp", "acp"
+// source is where the front's events come from, and the transport of its turns.
+const source = "acp"
 
 // turn is the turn that is open.
 type turn struct {
@@ -31,17 +31,17 @@ type turn struct {
 
 const (
 	maxResponse = 64 << 10 // bytes of an answer that are kept
-	maxRaw      = 16 << 10 // bytes of what a tool is given and returns
+	maxRaw      = 16 << 10 // bytes of what a tool is given, and of what it returns
 )
 
-// say appends an event, behind those that could not be appended before. An event without a kind is none.
-func (f *front) say(e wire.Event) {
-	if e.Kind != "" {
+// say appends events, behind those that could not be appended before.
+func (f *front) say(events ...wire.Event) {
+	for _, e := range events {
 		e.Source, e.Session = source, string(f.session)
 		if f.turn != nil {
 			e.TurnID = f.turn.id
 		}
-		f.unsaid = append(f.unsaid, e.With("transport", transport).With("thread_id", string(f.session)))
+		f.unsaid = append(f.unsaid, e.With("transport", source).With("thread_id", string(f.session)))
 	}
 	if err := f.Box.Log().Append(context.Background(), f.unsaid...); err != nil {
 		f.screen.say(note, fmt.Sprintf("events: %v", err))
@@ -56,118 +56,84 @@ func (f *front) submit() {
 	if text == "" || f.session == "" || f.turn != nil {
 		return
 	}
-	f.draft = ""
-	t := &turn{id: string(wire.NewID()), mark: says}
-	f.turn, f.tools = t, map[acp.ToolCallId]*toolCall{}
-	request := acp.PromptRequest{SessionId: f.session, Prompt: f.blocks(text)}
+	f.draft, f.turn = "", &turn{id: string(wire.NewID()), mark: says}
+	clear(f.tools)
+	p := acp.PromptRequest{SessionId: f.session, Prompt: f.blocks(text)}
 	f.say(wire.Event{Kind: wire.TurnStarted}.With("prompt", clip(text, maxResponse)))
 	f.screen.say(user, text)
 	go func() {
-		r, err := f.conn.Prompt(context.Background(), request)
-		f.post(func() { f.promptAnswered(r, err) })
+		r, err := f.conn.Prompt(context.Background(), p)
+		f.post(func() { f.promptAnswered(r.StopReason, err) })
 	}()
 }
 
-// promptAnswered takes in the end of the turn. Where the connection has ended that of the agent is told.
-func (f *front) promptAnswered(r acp.PromptResponse, err error) {
-	wrong, isTheirs := errors.AsType[*acp.RequestError](err)
-	switch t := f.turn; {
-	case t == nil || err != nil && !isTheirs:
-	case t.isCut || err == nil && r.StopReason == acp.StopReasonCancelled:
-		f.endTurn("cancelled", string(r.StopReason), "")
+func (f *front) promptAnswered(reason acp.StopReason, err error) {
+	switch {
+	case f.turn == nil || err != nil && isClosed(f.conn.Done()): // the agent has ended, which is about to be told
+	case f.turn.isCut || err == nil && reason == acp.StopReasonCancelled:
+		f.endTurn("cancelled", reason, "")
 	case err != nil:
-		why := wrong.Message
-		if more := about(wrong.Data); more != "" {
-			why += ": " + more
+		code, why := 0, err.Error()
+		if e, ok := errors.AsType[*acp.RequestError](err); ok {
+			code = e.Code
 		}
-		f.say(wire.Event{Kind: "error"}.With("code", fmt.Sprint(wrong.Code)).With("message", why))
-		f.endTurn("failed", "", why)
-	case r.StopReason == acp.StopReasonRefusal:
-		f.endTurn("failed", string(r.StopReason), "the model refused")
+		f.say(wire.Event{Kind: "error"}.With("code", fmt.Sprint(code)).With("message", why))
+		f.endTurn("failed", reason, why)
+	case reason == acp.StopReasonRefusal:
+		f.endTurn("failed", reason, "refused")
 	default:
-		f.endTurn("completed", string(r.StopReason), "")
+		f.endTurn("completed", reason, "")
 	}
-}
-
-// about is what an error says beside its message.
-func about(data any) string {
-	if fields, ok := data.(map[string]any); ok {
-		for _, name := range []string{"details", "error", "message"} {
-			if s, ok := fields[name].(string); ok {
-				return s
-			}
-		}
-	}
-	s, _ := data.(string)
-	return s
 }
 
 // endTurn says that the turn is over: first as events, then on the screen.
-func (f *front) endTurn(status, reason, why string) {
+func (f *front) endTurn(status string, reason acp.StopReason, why string) {
 	f.part()
 	f.withdrawAll()
-	e := wire.Event{Kind: wire.TurnCompleted}.With("status", status).With("response", clip(f.turn.response, maxResponse))
+	e := wire.Event{Kind: wire.TurnCompleted}.With("status", status).With("stop_reason", reason).With("response", clip(f.turn.response, maxResponse))
 	if why != "" {
 		e = e.With("error", why)
-		f.screen.say(note, why)
 	}
-	if reason != "" && reason != string(acp.StopReasonEndTurn) {
-		e = e.With("stop_reason", reason)
-		f.screen.say(note, "ended: "+reason)
+	if status != "completed" || reason != acp.StopReasonEndTurn {
+		f.screen.say(note, strings.TrimRight(fmt.Sprintf("%s: %s %s", status, reason, why), ": "))
 	}
-	f.say(e)
-	f.say(wire.Event{Kind: wire.TurnIdle})
+	f.say(e, wire.Event{Kind: wire.TurnIdle})
 	f.turn = nil
 }
 
-// cancel ends the turn, and what is asked in it. Without one it clears the draft.
+// cancel ends the turn, and what is asked. Without a turn it clears the draft.
 func (f *front) cancel() {
 	if f.turn == nil {
 		f.draft = ""
 	} else {
 		f.turn.isCut = true
-		session := f.session
-		go f.conn.Cancel(context.Background(), acp.CancelNotification{SessionId: session})
+		n := acp.CancelNotification{SessionId: f.session}
+		go f.conn.Cancel(context.Background(), n)
 	}
 	f.withdrawAll()
 }
 
-// SessionUpdate takes in what the agent says and does.
+// SessionUpdate takes in what the agent says and does. Before a session is open that is replayed.
 func (f *front) SessionUpdate(_ context.Context, n acp.SessionNotification) error {
 	f.post(func() {
-		if n.SessionId == f.session { // else it is replayed
-			f.update(n.Update)
+		if u := n.Update; n.SessionId != f.session {
+			return
+		} else if u.AgentMessageChunk != nil {
+			f.hear(textOf(u.AgentMessageChunk.Content))
+		} else if c := u.ToolCall; c != nil {
+			f.noteCall(c.ToolCallId, c.Kind, c.Title, c.RawInput, c.Status, c.RawOutput, c.Content)
+		} else if c := u.ToolCallUpdate; c != nil {
+			f.noteCall(c.ToolCallId, value(c.Kind), value(c.Title), c.RawInput, value(c.Status), c.RawOutput, c.Content)
+		} else if u.Plan != nil {
+			f.part()
+			for _, e := range u.Plan.Entries {
+				f.screen.say(note, fmt.Sprintf("plan: %s (%s)", e.Content, e.Status))
+			}
 		}
 	})
 	return nil
 }
 
-func (f *front) update(u acp.SessionUpdate) {
-	switch {
-	case u.AgentMessageChunk != nil:
-		f.hear(textOf(u.AgentMessageChunk.Content))
-	case u.ToolCall != nil:
-		c := u.ToolCall
-		f.noteCall(c.ToolCallId, string(c.Kind), c.Title, c.RawInput, string(c.Status), c.RawOutput, c.Content)
-	case u.ToolCallUpdate != nil:
-		c := u.ToolCallUpdate
-		f.noteCall(c.ToolCallId, string(value(c.Kind)), value(c.Title), c.RawInput, string(value(c.Status)), c.RawOutput, c.Content)
-	case u.Plan != nil:
-		f.part()
-		for _, e := range u.Plan.Entries {
-			f.screen.say(note, fmt.Sprintf("plan: %s (%s)", e.Content, e.Status))
-		}
-	}
-}
-
-func value[T any](p *T) (v T) {
-	if p != nil {
-		v = *p
-	}
-	return v
-}
-
-// textOf is a content block as text.
 func textOf(b acp.ContentBlock) string {
 	switch {
 	case b.Text != nil:
@@ -176,32 +142,24 @@ func textOf(b acp.ContentBlock) string {
 		return b.ResourceLink.Uri
 	case b.Resource != nil && b.Resource.Resource.TextResourceContents != nil:
 		return b.Resource.Resource.TextResourceContents.Text
-	case b.Image != nil:
-		return "[image]"
-	case b.Audio != nil:
-		return "[audio]"
 	}
-	return ""
+	return "[no text]"
 }
 
-// hear takes in a piece of what the agent says. Outside of a turn it is drawn and no event: it would begin
-// one that nobody ends.
+// hear takes in a piece of what the agent says. Outside of a turn it is drawn and no event, which would begin
+// a turn that nobody ends.
 func (f *front) hear(text string) {
 	t := f.turn
-	switch {
-	case text == "":
-		return
-	case t == nil:
+	if t == nil {
 		f.screen.say(says, text)
 		return
 	}
 	if t.isParted && t.response != "" {
-		text = "\n\n" + strings.TrimLeft(text, "\n")
+		text = "\n\n" + strings.TrimLeft(text, "\n ")
 	}
 	t.isParted = false
 	if len(t.response) < maxResponse {
-		t.response += text
-		t.delta += text
+		t.response, t.delta = t.response+text, t.delta+text
 	}
 	t.line += text
 	if i := strings.LastIndexByte(t.line, '\n'); i >= 0 {
@@ -220,9 +178,9 @@ func (f *front) drawSaid(text string) {
 // tellDelta makes an event of what was said since the last one.
 func (f *front) tellDelta() {
 	if t := f.turn; t != nil && t.delta != "" {
-		delta := t.delta
+		e := wire.Event{Kind: "message_delta"}.With("delta", t.delta)
 		t.delta = ""
-		f.say(wire.Event{Kind: "message_delta"}.With("delta", delta))
+		f.say(e)
 	}
 }
 
@@ -237,15 +195,15 @@ func (f *front) part() {
 
 // toolCall is what was said of a call so far.
 type toolCall struct {
+	kind               acp.ToolKind
 	tool, alias, title string
 	input              any
-	kind               string
 	isStarted, isEnded bool
 }
 
 // noteCall takes in what is said of a call, in which all but its id may be missing, and tells of its start
 // and its end.
-func (f *front) noteCall(id acp.ToolCallId, kind, title string, input any, status string, output any, content []acp.ToolCallContent) {
+func (f *front) noteCall(id acp.ToolCallId, kind acp.ToolKind, title string, input any, status acp.ToolCallStatus, output any, content []acp.ToolCallContent) {
 	c := f.learn(id, kind, title, input)
 	if f.turn == nil {
 		return
@@ -253,27 +211,22 @@ func (f *front) noteCall(id acp.ToolCallId, kind, title string, input any, statu
 	f.part()
 	if !c.isStarted {
 		c.isStarted = true
-		f.screen.say(tool, strings.TrimPrefix(c.tool+": "+c.title, ": "))
-		record := map[string]any{"id": id, "name": c.tool, "arguments": small(c.input), "timestamp": time.Now().UTC().Format(time.RFC3339Nano)}
+		f.screen.say(tool, c.tool+": "+c.title)
+		record := map[string]any{"id": id, "name": c.tool, "arguments": small(c.input), "timestamp": time.Now().UTC()}
 		f.say(wire.Event{Kind: "tool_call_start"}.With("tool_call", record).With("title", c.title))
 	}
-	isFailed := status == string(acp.ToolCallStatusFailed)
-	if c.isEnded || !isFailed && status != string(acp.ToolCallStatusCompleted) {
+	if c.isEnded || status != acp.ToolCallStatusCompleted && status != acp.ToolCallStatusFailed {
 		return
 	}
 	c.isEnded = true
-	if output == nil {
-		var said []string
-		for _, one := range content {
-			if one.Content != nil {
-				said = append(said, textOf(one.Content.Content))
-			}
+	for _, one := range content {
+		if output == nil && one.Content != nil {
+			output = clip(textOf(one.Content.Content), maxRaw/2)
 		}
-		output = clip(strings.Join(said, "\n"), maxRaw)
 	}
-	e := wire.Event{Kind: "tool_call_end"}.With("tool_call_id", string(id)).With("tool", c.tool).With("result", small(output))
-	if isFailed {
-		e = e.With("error", "failed")
+	e := wire.Event{Kind: "tool_call_end"}.With("tool_call_id", id).With("tool", c.tool).With("result", small(output))
+	if status == acp.ToolCallStatusFailed {
+		e = e.With("error", status)
 		f.screen.say(tool, "failed: "+c.title)
 	}
 	f.say(e)
@@ -281,13 +234,13 @@ func (f *front) noteCall(id acp.ToolCallId, kind, title string, input any, statu
 
 // learn adds to what is known of a call. Its tool is its kind, and the first word of its title another name
 // of that.
-func (f *front) learn(id acp.ToolCallId, kind, title string, input any) *toolCall {
+func (f *front) learn(id acp.ToolCallId, kind acp.ToolKind, title string, input any) *toolCall {
 	c := f.tools[id]
 	if c == nil {
 		c = &toolCall{}
 		f.tools[id] = c
 	}
-	if kind != "" && kind != string(acp.ToolKindOther) {
+	if kind != "" && kind != acp.ToolKindOther {
 		c.kind = kind
 	}
 	if title != "" {
@@ -297,7 +250,7 @@ func (f *front) learn(id acp.ToolCallId, kind, title string, input any) *toolCal
 		c.input = input
 	}
 	first, _, _ := strings.Cut(strings.TrimSpace(c.title), " ")
-	c.tool, c.alias = c.kind, strings.TrimRight(first, ":")
+	c.tool, c.alias = string(c.kind), strings.TrimRight(first, ":")
 	if c.tool == "" {
 		c.tool, c.alias = c.alias, ""
 	}

@@ -2,5 +2,7 @@
 
 package acp
 
+import "errors"
+
 // Run is not to be had here: agents run on Linux and macOS.
-func Run(Options) int { return 1 }
+func Run(Options) (int, error) { return 1, errors.ErrUnsupported }

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -30,7 +31,7 @@ const (
 	FrontSays   = "● "
 	FrontTool   = "* "
 	FrontNote   = "- "
-	FrontBusy   = "… "
+	FrontBusy   = "… working, Ctrl-C ends the turn"
 	FrontAsks   = "? "
 	FrontFoot   = "  a number answers, Esc ends the turn"
 )
@@ -70,7 +71,7 @@ func (d *Driver) frontDialog(l *Look, f list) *Dialog {
 		q.Tool, q.Alias, q.Input = tool, alias, input
 		first += rows
 	}
-	q.Prompt = clip(strings.Join(words(l, first, f.rows[0]), "\n"))
+	q.Prompt = clip(cmp.Or(strings.Join(words(l, first, f.rows[0]), "\n"), q.Input))
 	for i, label := range f.labels {
 		o := Option{ID: strconv.Itoa(i + 1), Label: label, Keys: strconv.Itoa(i + 1)}
 		if m := frontOption.FindStringSubmatch(label); m != nil {
