@@ -27,10 +27,15 @@ type Question struct {
 	Options []Option  `json:"options"`
 	Since   time.Time `json:"since"`
 	Cut     bool      `json:"cut,omitempty"` // prompt or tool is not complete
+	Call    string    `json:"tool_call_id,omitempty"`
+	ByWire  bool      `json:"by_wire,omitempty"` // asked on a wire, where the answer goes as an event
 
 	Running bool      `json:"running"` // under a runner, which can press the answer
 	Session wire.UUID `json:"-"`       // of a draft; "": it was announced outside of any
 }
+
+// KindTool is the kind of a question that asks its client to run a tool.
+const KindTool = "tool"
 
 // KindDraft is the kind of a question that asks what a person says to a draft; its ID is
 // the draft's.

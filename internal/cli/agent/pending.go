@@ -171,6 +171,9 @@ func whatToDo(q policy.Question) (lines []string) {
 // onlyAtTerminal says why nobody can answer a question from here, and what to do about it; "": it can be
 // answered.
 func onlyAtTerminal(q policy.Question) (why, hint string) {
+	if q.ByWire && q.ID != "" {
+		return "", ""
+	}
 	if !q.Running {
 		return "runs under no runner, only its own terminal can answer", "next time atm run " + string(q.Agent)
 	}
@@ -191,7 +194,7 @@ func shortID(q policy.Question) string {
 // subject is what a question is about: the tool and what it is to do, or what is asked.
 func subject(q policy.Question) string {
 	said := strings.TrimPrefix(q.Input+": "+q.Prompt, ": ")
-	if q.Kind == reducer.Permission && q.Tool != "" && q.Input != "" {
+	if q.Kind != reducer.Question && q.Tool != "" && q.Input != "" {
 		said = q.Input // the screen says the same in words of its own
 	}
 	return oneLine(strings.TrimPrefix(q.Tool+": "+said, ": "), 160)

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -32,6 +33,7 @@ var runCommand = &cli.Command{
 		&cli.StringFlag{Name: "size", Usage: "its terminal is `120x30`, or as large as said"},
 		&cli.StringFlag{Name: "cwd", Usage: "it runs in `DIR`"},
 		&cli.StringSliceFlag{Name: "env", Usage: "a variable `k=v`; may be repeated"},
+		&cli.StringFlag{Name: "acp-session", Usage: "with --driver acp: `JSON` for its session, metadata, workspace, model_preferences"},
 		&cli.StringFlag{Name: "restart", Usage: "`WHEN` it is started again: never (a CMD), on-crash (team.toml's) or always"},
 		&cli.BoolFlag{Name: "record-input", Usage: "record what is typed, too: it may hold secrets"},
 		&cli.BoolFlag{Name: "detach", Aliases: []string{"d"}, Usage: "return when it waits at its prompt, or says why not"},
@@ -131,6 +133,18 @@ func (k *call) spec(plan *config.Config, words []string) (spec runspec.Spec, err
 	}
 	if spec.Cols, spec.Rows, err = config.ParseSize(cmp.Or(c.String("size"), m.Size, "120x30")); err != nil {
 		return spec, command.Usage("size: %v", err).WithHint("--size 120x30")
+	}
+	if text := c.String("acp-session"); text != "" {
+		raw, err := wire.Canonical("acp.SessionNewParams", []byte(text))
+		if err == nil && spec.Driver != "acp" {
+			err = errors.New("it is for --driver acp")
+		}
+		if err != nil {
+			return spec, command.Usage("--acp-session: %v", err).WithHint(`--driver acp --acp-session '{"model_preferences":{"model_id":"…"}}'`)
+		}
+		if err := json.Unmarshal(raw, &spec.ACP); err != nil {
+			return spec, err
+		}
 	}
 	for _, pair := range c.StringSlice("env") {
 		if !strings.Contains(pair, "=") {
