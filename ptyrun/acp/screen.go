@@ -65,7 +65,10 @@ const showCursor = "\x1b[?25h"
 // draw draws what is new, and how it stands now.
 func (f *front) draw() {
 	cols, rows, _ := term.GetSize(int(os.Stdout.Fd()))
-	cols = max(cols, 20)
+	f.drawSized(max(cols, 20), rows)
+}
+
+func (f *front) drawSized(cols, rows int) {
 	// Of the draft its end is enough to be recognised.
 	draft := strings.Join(strings.Fields(plain(f.draft)), " ")
 	box := user + ansi.TruncateLeft(draft, max(0, ansi.StringWidth(draft)-cols+4), "")
@@ -75,7 +78,7 @@ func (f *front) draw() {
 	case f.session == "":
 		f.screen.frame("", indent+"…")
 	case f.turn != nil:
-		f.screen.frame(showCursor, driver.FrontBusy, box)
+		f.screen.frame(showCursor, ansi.Truncate(driver.FrontBusy+", Ctrl-C ends the turn", cols-1, ""), box)
 	default:
 		f.screen.frame(showCursor, box)
 	}

@@ -31,7 +31,7 @@ const (
 	FrontSays   = "● "
 	FrontTool   = "* "
 	FrontNote   = "- "
-	FrontBusy   = "… working, Ctrl-C ends the turn"
+	FrontBusy   = "… working"
 	FrontAsks   = "? "
 	FrontFoot   = "  a number answers, Esc ends the turn"
 )
