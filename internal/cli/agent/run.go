@@ -23,7 +23,7 @@ import (
 
 var runCommand = &cli.Command{
 	Name: "run", Aliases: []string{"spawn", "launch"}, ArgsUsage: "NAME [CMD…]", Usage: "run a program in a terminal as that agent, its mail typed in",
-	UsageText: "atm run bob -- claude\natm run bob --detach -- codex\natm run sh --driver plain -- bash",
+	UsageText: "atm run bob -- claude\natm run bob --detach -- codex\natm run dora --driver acp -- opencode acp",
 	Description: "This terminal is attached to it; Ctrl-\\ d leaves it running, closing the terminal ends it.\n" +
 		"No CMD: that of team.toml, which is restarted when it crashes.\n" +
 		"Exits with the program's code, 128+n for a signal.",
