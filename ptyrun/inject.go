@@ -277,7 +277,7 @@ func (r *runner) write(t *typing) error {
 	p := r.prog
 	isPaste := p.screen.Modes().Paste
 	t.version = p.screen.Version()
-	t.text = clean(t.text)
+	t.text = Clean(t.text)
 	t.draft = t.text
 	if p.driver.Plain && !isPaste {
 		t.text = strings.Trim(t.text, "\n")
@@ -301,7 +301,7 @@ func (r *runner) write(t *typing) error {
 	}
 	if failed != nil {
 		if isPaste && written > 0 {
-			p.put([]byte(pasteOff))
+			p.put([]byte(PasteOff))
 		}
 		return &notTaken{outcomeStuck, fmt.Sprintf("the program does not read: %d bytes of %d", written, len(t.text))}
 	}

@@ -82,10 +82,10 @@ func pointerText(items []*mailbox.Item, l *letter.Renderer) string {
 	return fmt.Sprintf("[atm: %d new message%s from %s] run: atm read", len(items), s, strings.Join(from, ", "))
 }
 
-// clean makes a text fit to be typed: newline and tab stay, a carriage return becomes a newline, all other
+// Clean makes a text fit to be typed: newline and tab stay, a carriage return becomes a newline, all other
 // control characters and C1 go, what is no UTF-8 becomes U+FFFD. So no text can end a paste, press a key or
 // send an escape.
-func clean(s string) string {
+func Clean(s string) string {
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\r\n", "\n")
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -99,7 +99,7 @@ func clean(s string) string {
 }
 
 // The marks of a bracketed paste.
-const pasteOn, pasteOff = "\x1b[200~", "\x1b[201~"
+const PasteOn, PasteOff = "\x1b[200~", "\x1b[201~"
 
 // keysOf are the bytes that put a clean text into a draft. Without bracketed paste every newline submits a
 // line. A plain program is to get them so, as a shell does from a file, and its last line stays in the
@@ -107,7 +107,7 @@ const pasteOn, pasteOff = "\x1b[200~", "\x1b[201~"
 func keysOf(text string, isPaste, isPlain bool) string {
 	switch {
 	case isPaste:
-		return pasteOn + text + pasteOff
+		return PasteOn + text + PasteOff
 	case isPlain:
 		return strings.ReplaceAll(text, "\n", "\r")
 	}

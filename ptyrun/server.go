@@ -70,7 +70,7 @@ func (r *runner) Type(_ context.Context, req control.TypeRequest) (done control.
 			return nil, errBeingTyped
 		}
 		if !req.Raw {
-			data = []byte(keysOf(clean(string(data)), p.screen.Modes().Paste && len(data) > 0, p.driver.Plain))
+			data = []byte(keysOf(Clean(string(data)), p.screen.Modes().Paste && len(data) > 0, p.driver.Plain))
 		}
 		dialog = printOf(p.reading.Dialog)
 		r.lastKey = r.Now()

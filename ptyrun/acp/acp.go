@@ -37,19 +37,8 @@ import (
 	"github.com/coder/acp-go-sdk"
 	"golang.org/x/term"
 
-	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
 )
-
-// Options say which agent is run for whom.
-type Options struct {
-	Box     *mailbox.Box
-	Run     string // the runner's run
-	Command []string
-	Dir     string         // the member's directory
-	Version string         // of atm
-	Session map[string]any // what a session is begun with: acp.SessionNewParams
-}
 
 // front is all state. The loop alone touches what stands below the gap.
 type front struct {
@@ -69,12 +58,14 @@ type front struct {
 	tools    map[acp.ToolCallId]*toolCall
 	requests []*request // the first is shown
 	unsaid   []wire.Event
+	tellAt   time.Time     // when what was said becomes an event, and these are tried again; zero: never
 	end      chan struct{} // closed when the front is to end,
 	code     int           // with this code
 }
 
 const (
 	maxCalls   = 1 << 16                // of what the agent sends wait for the loop
+	maxUndrawn = 64 << 10               // bytes of the transcript
 	escapeWait = 50 * time.Millisecond  // an escape that nothing follows is the key
 	tellEvery  = 500 * time.Millisecond // what the agent says becomes an event
 	endGrace   = time.Second            // for the agent, when the front ends
@@ -113,12 +104,12 @@ func (f *front) loop() {
 	go f.begin(context.Background())
 	fmt.Fprint(os.Stdout, "\x1b[?2004h")
 	for {
-		if len(f.calls) == 0 {
+		if len(f.calls) == 0 || f.screen.said.Len() > maxUndrawn {
 			f.draw()
 		}
 		var tell, escape <-chan time.Time
-		if f.turn != nil && f.turn.delta != "" || f.unsaid != nil {
-			tell = time.After(tellEvery)
+		if !f.tellAt.IsZero() {
+			tell = time.After(time.Until(f.tellAt))
 		}
 		if f.keys.isEscape() {
 			escape = time.After(escapeWait)
@@ -134,6 +125,7 @@ func (f *front) loop() {
 		case <-escape:
 			f.press(f.keys.flush())
 		case <-tell:
+			f.tellAt = time.Time{}
 			f.tellDelta()
 			f.say()
 		case s := <-signals:

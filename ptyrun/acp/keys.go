@@ -3,9 +3,9 @@ package acp
 import (
 	"bytes"
 	"regexp"
-	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/agentteammail/atm/ptyrun"
 )
 
 // keys makes keys of what comes from a terminal, however that is cut into pieces: a control character, a
@@ -13,11 +13,6 @@ import (
 type keys struct {
 	rest []byte // the beginning of a key
 }
-
-const (
-	pasteOn, pasteOff = "\x1b[200~", "\x1b[201~"
-	maxPaste          = 1 << 20 // bytes; of a longer paste the middle is lost
-)
 
 var (
 	sequence = regexp.MustCompile(`^\x1b(\[[0-?]*[ -/]*[@-~]|O[ -~]|[^\[O\x1b])`) // of another key
@@ -54,13 +49,10 @@ func (k *keys) flush() []string {
 // next is the key that rest begins with, "" for one that means nothing here, and its length: 0 while it is
 // not whole.
 func (k *keys) next() (n int, key string) {
-	if text, ok := bytes.CutPrefix(k.rest, []byte(pasteOn)); ok {
-		body, _, isWhole := bytes.Cut(text, []byte(pasteOff))
+	if text, ok := bytes.CutPrefix(k.rest, []byte(ptyrun.PasteOn)); ok {
+		body, _, isWhole := bytes.Cut(text, []byte(ptyrun.PasteOff))
 		if isWhole {
-			return len(pasteOn) + len(body) + len(pasteOff), clean(body)
-		}
-		if len(text) > maxPaste {
-			k.rest = append(k.rest[:len(pasteOn)+maxPaste/2], text[len(text)-len(pasteOff):]...)
+			return len(ptyrun.PasteOn) + len(body) + len(ptyrun.PasteOff), ptyrun.Clean(string(body))
 		}
 		return 0, ""
 	}
@@ -73,15 +65,5 @@ func (k *keys) next() (n int, key string) {
 		return 1, controls[first]
 	}
 	_, n = utf8.DecodeRune(k.rest)
-	return n, clean(k.rest[:n])
-}
-
-func clean(text []byte) string {
-	s := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(strings.ToValidUTF8(string(text), "\uFFFD"))
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\n' && r != '\t' {
-			return -1
-		}
-		return r
-	}, s)
+	return n, ptyrun.Clean(string(k.rest[:n]))
 }

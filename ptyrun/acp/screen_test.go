@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/agentteammail/atm/ptyrun"
 	"github.com/agentteammail/atm/ptyrun/driver"
 	terminal "github.com/agentteammail/atm/ptyrun/screen"
 	"github.com/agentteammail/atm/reducer"
@@ -60,7 +61,7 @@ func FuzzTranscript(f *testing.F) {
 	f.Fuzz(func(t *testing.T, said, draft string, cols int) {
 		cols = min(max(cols, 20), 200)
 		fr := frontOf()
-		fr.draft = clean([]byte(draft))
+		fr.draft = ptyrun.Clean(draft)
 		for mark := range strings.SplitSeq(says+"|"+note+"|"+user+"|"+tool, "|") {
 			fr.screen.say(mark, said)
 		}

@@ -8,6 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"strconv"
+	"time"
 
 	"github.com/coder/acp-go-sdk"
 
@@ -36,10 +39,15 @@ func (f *front) begin(ctx context.Context) {
 			id, source, err = f.openSession(ctx, hello.AgentCapabilities.LoadSession)
 		}
 	}
-	f.post(func() {
-		if err != nil && isClosed(f.conn.Done()) {
-			return // the agent has ended, which is about to be told
+	if err != nil {
+		select {
+		case <-f.conn.Done(): // the agent has ended, which is about to be told
+			return
+		case <-time.After(endGrace):
 		}
+	}
+	f.awaitSpawned()
+	f.post(func() {
 		if err != nil {
 			f.leave(1, fmt.Sprintf("no session with %s: %v", f.Command[0], err))
 			return
@@ -53,6 +61,19 @@ func (f *front) begin(ctx context.Context) {
 		f.say(e)
 	})
 }
+
+// awaitSpawned waits until the runner has said that this program is there: what came before that would count
+// as an earlier program's.
+func (f *front) awaitSpawned() {
+	for until := time.Now().Add(spawnWait); time.Now().Before(until); time.Sleep(spawnWait / 500) {
+		events, _ := f.Box.Log().Tail(func(e *wire.Event) bool { return e.Kind == "spawned" })
+		if len(events) > 0 && string(events[0].Body().Raw("pid")) == strconv.Itoa(os.Getpid()) {
+			return
+		}
+	}
+}
+
+const spawnWait = 5 * time.Second
 
 // openSession loads the session that an earlier start in this run had, if the agent can, else begins one.
 func (f *front) openSession(ctx context.Context, canLoad bool) (id acp.SessionId, source string, err error) {

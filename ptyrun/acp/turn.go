@@ -45,6 +45,7 @@ func (f *front) say(events ...wire.Event) {
 	}
 	if err := f.Box.Log().Append(context.Background(), f.unsaid...); err != nil {
 		f.screen.say(note, fmt.Sprintf("events: %v", err))
+		f.tellAt = time.Now().Add(tellEvery)
 		return
 	}
 	f.unsaid = nil
@@ -157,7 +158,9 @@ func (f *front) hear(text string) {
 	if t.isParted && t.response != "" {
 		text = "\n\n" + strings.TrimLeft(text, "\n ")
 	}
-	t.isParted = false
+	if t.isParted = false; t.delta == "" {
+		f.tellAt = time.Now().Add(tellEvery)
+	}
 	if len(t.response) < maxResponse {
 		t.response, t.delta = t.response+text, t.delta+text
 	}

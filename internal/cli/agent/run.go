@@ -41,9 +41,6 @@ var runCommand = &cli.Command{
 	Action: run,
 }
 
-// drivers are those that --driver takes.
-var drivers = config.Drivers
-
 // run begins with what the command line says, and makes nothing before all of that is known to be right. A
 // new name is added and said, unless it is near an existing one.
 func run(c *cli.Context) error {
@@ -126,7 +123,7 @@ func (k *call) spec(plan *config.Config, words []string) (spec runspec.Spec, err
 	if len(spec.Command) == 0 {
 		return spec, noCommand(name)
 	}
-	err = errors.Join(oneOf("driver", spec.Driver, drivers), oneOf("inject", spec.Inject, config.Injects),
+	err = errors.Join(oneOf("driver", spec.Driver, config.Drivers), oneOf("inject", spec.Inject, config.Injects),
 		oneOf("restart", spec.Restart, config.Restarts))
 	if err != nil {
 		return spec, err
