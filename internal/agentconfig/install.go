@@ -1,7 +1,7 @@
 // Package agentconfig writes what a coding agent needs to know of atm into that program's own
 // configuration, and takes it out again: hooks; permission to run atm's mail verbs without asking; the
 // root among the writable paths of a sandbox; for one worktree, who the agent is. Each tool has a file
-// (claude.go, codex.go, …).
+// (claude.go, codex.go, …). Apart from these, the MCP server (mcp.go).
 //
 //   - Nothing is written before every file was read, understood and found to be nobody's but the
 //     user's. One that a repository tracks, directly or through a link, that does not parse, or that has
@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // Tools are the programs whose configuration is known.
@@ -45,8 +46,17 @@ type Request struct {
 	Local  bool   // this worktree's own file, else the user's
 	Agent  string // with Local: who the agent is here; "" leaves that as it is
 	DryRun bool   // nothing is written
+	MCP    bool   // the entry that starts `atm mcp`, and nothing else
 
 	isRemoval bool
+}
+
+// label is what our lines in a file, and the record of it, are marked with.
+func (r Request) label() string {
+	if r.MCP {
+		return r.Tool + " --mcp"
+	}
+	return r.Tool
 }
 
 // Report says what was changed, or would be.
@@ -82,8 +92,14 @@ func (p *Installer) plan(r Request) (*plan, error) {
 		return nil, fmt.Errorf("no tool %q", r.Tool)
 	}
 	pl := plans[r.Tool](r, local)
+	if r.MCP {
+		pl = p.server(r, local)
+	}
 	if r.Local {
-		pl.edits = append(pl.edits, excludeEdit(local, r.Tool, pl.edits)...)
+		pl.edits = append(pl.edits, excludeEdit(local, r.label(), pl.edits)...)
+	}
+	if r.MCP {
+		return pl, nil
 	}
 	if p.onPath() == "" {
 		pl.notes = append(pl.notes, "atm is not on your PATH: the hooks run "+p.Self+", but agents will type atm; link it into a directory on your PATH")
@@ -94,10 +110,43 @@ func (p *Installer) plan(r Request) (*plan, error) {
 	return pl, nil
 }
 
-// Uninstall takes out of a tool's configuration what Install put there.
+// Uninstall takes out of a tool's configuration what Install put there: with MCP that entry, else everything,
+// what came last first.
 func (p *Installer) Uninstall(r Request) (*Report, error) {
 	r.Agent, r.isRemoval = "", true
-	return p.Install(r)
+	if r.MCP {
+		return p.Install(r)
+	}
+	first, second := r, r
+	second.MCP = true
+	if p.cameLast(second) {
+		first, second = second, first
+	}
+	var all *Report
+	for _, dry := range []bool{true, r.DryRun} { // nothing is written before both are understood
+		all = &Report{Tool: r.Tool, DryRun: r.DryRun, Files: []Change{}}
+		for _, step := range []Request{first, second} {
+			step.DryRun = dry
+			done, err := p.Install(step)
+			if err != nil {
+				return all, err
+			}
+			all.Files, all.Notes = append(all.Files, done.Files...), append(all.Notes, done.Notes...)
+		}
+	}
+	return all, nil
+}
+
+// cameLast reports whether a file is as an install has left it.
+func (p *Installer) cameLast(r Request) bool {
+	pl, err := p.plan(r)
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(pl.edits, func(e edit) bool {
+		f, err := p.openFile(r, e.path)
+		return err == nil && f.record != nil && f.record.After == hash(f.before)
+	})
 }
 
 // Install writes a tool's configuration: it edits all files in memory, then writes them.
