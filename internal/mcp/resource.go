@@ -2,12 +2,12 @@ package mcp
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -26,12 +26,9 @@ func (s *server) addResources() {
 func (s *server) addResource(uri, name, description string, args ...string) {
 	resource := &sdk.Resource{URI: uri, Name: name, Description: description, MIMEType: "text/plain"}
 	s.AddResource(resource, func(ctx context.Context, _ *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
-		a, err := s.verb(ctx, nil, "", args)
-		if e, ok := errors.AsType[*command.Error](err); ok {
-			err = hinted(e)
-		}
+		a, err := s.run(context.WithoutCancel(ctx), "", args)
 		if err != nil {
-			return nil, err
+			return nil, hinted(err)
 		}
 		return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: uri, MIMEType: resource.MIMEType, Text: a.text}}}, nil
 	})
@@ -48,11 +45,11 @@ func (s *server) subscribe(_ context.Context, req *sdk.SubscribeRequest) error {
 	if s.isWatching {
 		return nil
 	}
+	var boxes []*mailbox.Box
 	at, err := command.OpenMe(s.c)
-	if err != nil {
-		return hinted(command.Explain(s.c, err))
+	if err == nil {
+		boxes, err = at.Team.Boxes()
 	}
-	boxes, err := at.Team.Boxes()
 	if err != nil {
 		return hinted(command.Explain(s.c, err))
 	}
@@ -77,20 +74,19 @@ func (s *server) notify(w *watcher.Watcher, me wire.Name) {
 	for {
 		changed := map[string]bool{}
 		e, err := w.Next(s.running)
-		soon, cancel := context.WithTimeout(s.running, settle)
-		for ; err == nil; e, err = w.Next(soon) {
-			isMail := e.Message != nil || e.Event != nil && e.Event.Kind == wire.EventRead
-			changed[inboxURI] = changed[inboxURI] || isMail && e.Agent == me
-			changed[teamURI] = true
-		}
-		cancel()
-		if s.running.Err() != nil || errors.Is(err, watcher.ErrClosed) {
+		if err != nil {
 			return
 		}
-		for uri, isSo := range changed {
-			if isSo {
-				s.ResourceUpdated(s.running, &sdk.ResourceUpdatedNotificationParams{URI: uri})
+		soon, cancel := context.WithTimeout(s.running, settle)
+		for ; err == nil; e, err = w.Next(soon) {
+			changed[teamURI] = true
+			if e.Agent == me && (e.Message != nil || e.Event != nil && e.Event.Kind == wire.EventRead) {
+				changed[inboxURI] = true
 			}
+		}
+		cancel()
+		for uri := range changed {
+			s.ResourceUpdated(s.running, &sdk.ResourceUpdatedNotificationParams{URI: uri})
 		}
 	}
 }

@@ -53,7 +53,9 @@ type server struct {
 	unconfirmed map[string]*process // reads whose response is not written, by a token in it
 	confirming  sync.WaitGroup
 	isWatching  bool
-	running     context.Context // until the client has gone
+	running     context.Context // until this is over
+	hungUp      context.Context // until the client has closed its end
+	hangUp      context.CancelFunc
 }
 
 // Serve talks to a client until it closes in, or the context ends. The context of the app has its flags;
@@ -63,6 +65,7 @@ func Serve(ctx context.Context, c *cli.Context, program string, in io.ReadCloser
 	defer cancel()
 	c.Set("via", name)
 	s := &server{c: c, program: program, stdout: out, unconfirmed: map[string]*process{}, running: ctx}
+	s.hungUp, s.hangUp = context.WithCancel(ctx)
 	for _, flag := range []string{"root", "team", "as"} {
 		if c.IsSet(flag) {
 			s.flags = append(s.flags, "--"+flag+"="+c.String(flag))
@@ -77,9 +80,9 @@ func Serve(ctx context.Context, c *cli.Context, program string, in io.ReadCloser
 	})
 	s.addTools()
 	s.addResources()
-	err := s.Run(ctx, &sdk.IOTransport{Reader: in, Writer: s})
+	err := s.Run(ctx, &transport{IOTransport: sdk.IOTransport{Reader: in, Writer: s}, running: ctx, hangUp: s.hangUp})
 	for _, p := range s.unconfirmed {
-		p.end(&answer{}, nil)
+		p.end(nil)
 	}
 	s.confirming.Wait()
 	return err
@@ -111,7 +114,7 @@ func (s *server) Write(line []byte) (int, error) {
 	}
 	if _, err := output.Show(s.running, s.stdout, patience, [][]byte{line}); err != nil {
 		for _, p := range reads {
-			p.end(&answer{}, nil)
+			p.end(nil)
 		}
 		return 0, err
 	}

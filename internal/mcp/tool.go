@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -16,7 +17,8 @@ import (
 	"github.com/agentteammail/atm/internal/cli/command"
 )
 
-// The arguments of a tool are its verb's flags, under their names, but for what its words are: see commandLine.
+// A tool's arguments are its verb's flags, under their names, but for what commandLine makes its words. The
+// structs are only their schemas.
 
 type sendArgs struct {
 	To     string `json:"to" jsonschema:"a member; several with commas between; all: everybody but you"`
@@ -33,13 +35,13 @@ type replyArgs struct {
 }
 
 type messageArgs struct {
-	Subject string   `json:"subject,omitempty" jsonschema:"a line above the text"`
-	Ack     bool     `json:"ack,omitempty" jsonschema:"ask the recipient to say: I have it and will act on it"`
-	FYI     bool     `json:"fyi,omitempty" jsonschema:"no answer wanted"`
-	Urgent  bool     `json:"urgent,omitempty" jsonschema:"may break into a turn"`
-	Due     string   `json:"due,omitempty" jsonschema:"an answer is expected within this time, such as 2h"`
-	Attach  []string `json:"attach,omitempty" jsonschema:"paths of files that go with it"`
-	Once    string   `json:"once,omitempty" jsonschema:"a name for this message: sent again under it, it is still one"`
+	Subject string `json:"subject,omitempty" jsonschema:"a line above the text"`
+	Ack     bool   `json:"ack,omitempty" jsonschema:"ask the recipient to say: I have it and will act on it"`
+	FYI     bool   `json:"fyi,omitempty" jsonschema:"no answer wanted"`
+	Urgent  bool   `json:"urgent,omitempty" jsonschema:"may break into a turn"`
+	Due     string `json:"due,omitempty" jsonschema:"an answer is expected within this time, such as 2h"`
+	Attach  list   `json:"attach,omitempty" jsonschema:"paths of files that go with it"`
+	Once    string `json:"once,omitempty" jsonschema:"a name for this message: sent again under it, it is still one"`
 }
 
 type readArgs struct {
@@ -47,7 +49,7 @@ type readArgs struct {
 	From   string `json:"from,omitempty" jsonschema:"from this member only"`
 	Thread string `json:"thread,omitempty" jsonschema:"of the thread of this message id only"`
 	Urgent bool   `json:"urgent,omitempty" jsonschema:"urgent ones only"`
-	Limit  int    `json:"limit,omitempty" jsonschema:"at most so many (20)"`
+	Limit  count  `json:"limit,omitempty" jsonschema:"at most so many (20)"`
 	Peek   bool   `json:"peek,omitempty" jsonschema:"mark nothing as read"`
 	Last   bool   `json:"last,omitempty" jsonschema:"the last batch again"`
 }
@@ -78,67 +80,49 @@ type searchArgs struct {
 	From  string `json:"from,omitempty" jsonschema:"from this member only"`
 	To    string `json:"to,omitempty" jsonschema:"to this member only"`
 	Since string `json:"since,omitempty" jsonschema:"not older than this, such as 7d"`
-	In    string `json:"in,omitempty" jsonschema:"unread, owed an ack, or done"`
-	Limit int    `json:"limit,omitempty" jsonschema:"at most so many (20)"`
+	In    place  `json:"in,omitempty" jsonschema:"unread, owed an ack, or done"`
+	Limit count  `json:"limit,omitempty" jsonschema:"at most so many (20)"`
 }
 
-// Of a tool's document a client may rely on these members.
+// Kinds of arguments, beside strings and booleans.
+type (
+	list  []string
+	count int
+	place string
+)
 
-type sentDocument struct {
-	ID        string      `json:"id"`
-	Delivered []recipient `json:"delivered"`
-	Failed    []recipient `json:"failed"`
+var kinds = map[reflect.Type]*jsonschema.Schema{
+	reflect.TypeFor[list]():  {Type: "array", Items: &jsonschema.Schema{Type: "string"}},
+	reflect.TypeFor[count](): {Type: "integer", Minimum: jsonschema.Ptr(1.0)},
+	reflect.TypeFor[place](): {Type: "string", Enum: []any{"new", "cur", "done"}},
 }
 
-type recipient struct {
-	To      string `json:"to"`
-	State   string `json:"state,omitempty" jsonschema:"of the member"`
-	Message string `json:"message,omitempty" jsonschema:"why it failed"`
-	Hint    string `json:"hint,omitempty"`
-}
+// Of a tool's document a client may rely on this; there is more in it.
+const (
+	sentDocument = `{"type": "object", "required": ["id", "delivered", "failed"], "properties": {"id": {"type": "string"},
+		"delivered": {"type": "array", "items": {"type": "object", "required": ["to", "state"], "properties": {"to": {"type": "string"}, "state": {"type": "string"}}}},
+		"failed": {"type": "array", "items": {"type": "object", "required": ["to", "message"], "properties": {"to": {"type": "string"}, "message": {"type": "string"}}}}}}`
+	messageSchema = `{"type": "object", "required": ["id", "short", "from", "to", "state"], "properties": {
+		"id": {"type": "string"}, "short": {"type": "string", "description": "the id as tools take it"}, "from": {"type": "string"},
+		"to": {"type": "array", "items": {"type": "string"}}, "subject": {"type": "string"}, "body": {"type": "string"},
+		"sent_at": {"type": "string"}, "requires_ack": {"type": "boolean"}, "state": {"type": "string"}}}`
+	mailDocument = `{"type": "object", "required": ["messages", "more", "owed"], "properties": {
+		"messages": {"type": "array", "items": ` + messageSchema + `}, "more": {"type": "integer", "description": "how many more there are"},
+		"owed": {"type": "array", "items": {"type": "string"}, "description": "ids that await your ack"}}}`
+	waitDocument = `{"type": "object", "required": ["timeout", "matched"], "properties": {
+		"timeout": {"type": "boolean", "description": "nothing of it was so in time"}, "matched": {"type": "array", "items": {"type": "object",
+		"required": ["matched"], "properties": {"matched": {"type": "string"}, "agent": {"type": "string"}, "message": ` + messageSchema + `}}}}}`
+	teamDocument = `{"type": "object", "required": ["team", "members"], "properties": {"team": {"type": "string"},
+		"members": {"type": "array", "items": {"type": "object", "required": ["name", "kind", "state", "unread", "owed"], "properties": {
+		"name": {"type": "string"}, "kind": {"type": "string"}, "state": {"type": "string"}, "detail": {"type": "string"},
+		"unread": {"type": "integer"}, "owed": {"type": "integer"}}}}}}`
+)
 
-type mailDocument struct {
-	Messages []message `json:"messages"`
-	More     int       `json:"more" jsonschema:"how many more there are"`
-	Owed     []string  `json:"owed" jsonschema:"ids that await your ack"`
-}
-
-type message struct {
-	ID          string   `json:"id"`
-	Short       string   `json:"short" jsonschema:"the id as tools take it"`
-	From        string   `json:"from"`
-	To          []string `json:"to"`
-	SentAt      string   `json:"sent_at,omitempty"`
-	Subject     string   `json:"subject,omitempty"`
-	Body        string   `json:"body,omitempty"`
-	State       string   `json:"state" jsonschema:"unread, owed (your ack), done or withdrawn"`
-	RequiresAck bool     `json:"requires_ack,omitempty"`
-	InReplyTo   string   `json:"in_reply_to,omitempty"`
-}
-
-type waitDocument struct {
-	Timeout bool      `json:"timeout" jsonschema:"nothing of it was so in time"`
-	Matched []matched `json:"matched"`
-}
-
-type matched struct {
-	Matched string   `json:"matched" jsonschema:"mail, or the argument that is so"`
-	Agent   string   `json:"agent,omitempty"`
-	Message *message `json:"message,omitempty"`
-}
-
-type teamDocument struct {
-	Team    string   `json:"team"`
-	Members []member `json:"members"`
-}
-
-type member struct {
-	Name   string `json:"name"`
-	Kind   string `json:"kind" jsonschema:"agent or person"`
-	State  string `json:"state" jsonschema:"busy, idle, blocked, starting, error, off, person or unknown"`
-	Detail string `json:"detail,omitempty"`
-	Unread int    `json:"unread"`
-	Owed   int    `json:"owed"`
+// A call is what a client asks for, as a command line.
+type call struct {
+	*sdk.CallToolRequest
+	stdin string
+	args  []string
 }
 
 func (s *server) addTools() {
@@ -146,33 +130,28 @@ func (s *server) addTools() {
 	changes := &sdk.ToolAnnotations{DestructiveHint: &no, OpenWorldHint: &no}
 	again := &sdk.ToolAnnotations{DestructiveHint: &no, OpenWorldHint: &no, IdempotentHint: yes}
 	looks := &sdk.ToolAnnotations{ReadOnlyHint: yes, OpenWorldHint: &no}
-	addTool[sendArgs, sentDocument](s, "send", "Send a message to members of the team.", changes, s.verb)
-	addTool[readArgs, mailDocument](s, "read", "Your unread mail, oldest first. What you get counts as read.", changes, s.read)
-	addTool[replyArgs, sentDocument](s, "reply", "Answer a message, in its thread. It counts as the ack, and as having read it.", changes, s.verb)
-	addTool[ackArgs, sentDocument](s, "ack", "Say of a message: I have it and will act on it.", again, s.verb)
-	addTool[waitArgs, waitDocument](s, "wait", "Wait until there is mail for you or, with arguments, until one of them is so. Marks nothing: read does.", looks, s.wait)
-	addTool[struct{}, teamDocument](s, "team", "Who is here, and who is busy, idle, blocked or off.", looks, s.verb)
-	addTool[threadArgs, mailDocument](s, "thread", "A conversation in order, across the team's inboxes. Marks nothing.", looks, s.verb)
-	addTool[searchArgs, mailDocument](s, "search", "Search every message of the team, newest first. Marks nothing.", looks, s.verb)
+	s.addTool("send", "Send a message to members of the team.", changes, sendArgs{}, sentDocument, s.verb)
+	s.addTool("read", "Your unread mail, oldest first. What you get counts as read.", changes, readArgs{}, mailDocument, s.read)
+	s.addTool("reply", "Answer a message, in its thread. It counts as the ack, and as having read it.", changes, replyArgs{}, sentDocument, s.verb)
+	s.addTool("ack", "Say of a message: I have it and will act on it.", again, ackArgs{}, sentDocument, s.verb)
+	s.addTool("wait", "Wait until there is mail for you or, with arguments, until one of them is so. Marks nothing: read does.", looks, waitArgs{}, waitDocument, s.wait)
+	s.addTool("team", "Who is here, and who is busy, idle, blocked or off.", looks, struct{}{}, teamDocument, s.verb)
+	s.addTool("thread", "A conversation in order, across the team's inboxes. Marks nothing.", looks, threadArgs{}, mailDocument, s.verb)
+	s.addTool("search", "Search every message of the team, newest first. Marks nothing.", looks, searchArgs{}, mailDocument, s.verb)
 }
 
-// A handler carries out a call, which the arguments say as a command line.
-type handler func(ctx context.Context, call *sdk.CallToolRequest, stdin string, args []string) (answer, error)
-
-// addTool adds a tool with the arguments In, whose structured output is an Out.
-func addTool[In, Out any](s *server, verb, description string, hints *sdk.ToolAnnotations, handle handler) {
-	tool := &sdk.Tool{Name: verb, Description: description, Annotations: hints, InputSchema: schemaOf[In](true), OutputSchema: schemaOf[Out](false)}
-	sdk.AddTool(s.Server, tool, func(ctx context.Context, call *sdk.CallToolRequest, in In) (*sdk.CallToolResult, json.RawMessage, error) {
-		stdin, args, err := commandLine(verb, in)
-		var a answer
-		if err == nil {
-			a, err = handle(ctx, call, stdin, args)
-		}
-		if e, ok := errors.AsType[*command.Error](err); ok {
-			err = hinted(e)
-		}
+// addTool adds the tool of a verb. Its structured output is the document that the verb prints.
+func (s *server) addTool(verb, does string, hints *sdk.ToolAnnotations, args any, document string, run func(context.Context, call) (answer, error)) {
+	input, err := jsonschema.ForType(reflect.TypeOf(args), &jsonschema.ForOptions{TypeSchemas: kinds})
+	if err != nil {
+		panic(err) // args is a struct of this file
+	}
+	tool := &sdk.Tool{Name: verb, Description: does, Annotations: hints, InputSchema: input, OutputSchema: json.RawMessage(document)}
+	sdk.AddTool(s.Server, tool, func(ctx context.Context, req *sdk.CallToolRequest, given map[string]any) (*sdk.CallToolResult, json.RawMessage, error) {
+		stdin, line := commandLine(verb, given)
+		a, err := run(ctx, call{req, stdin, line})
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, hinted(err)
 		}
 		result := &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: a.text}}}
 		if a.token != "" {
@@ -183,77 +162,41 @@ func addTool[In, Out any](s *server, verb, description string, hints *sdk.ToolAn
 }
 
 // hinted is an error as a model gets it, with its hint.
-func hinted(e *command.Error) error {
-	if e.Hint == "" {
-		return e
+func hinted(err error) error {
+	if e, ok := errors.AsType[*command.Error](err); ok && e.Hint != "" {
+		return fmt.Errorf("%w\nhint: %s", err, e.Hint)
 	}
-	return fmt.Errorf("%w\nhint: %s", e, e.Hint)
+	return err
 }
 
-// schemaOf is the schema of a struct. A list is never null; a document may have more members than are named.
-func schemaOf[T any](isInput bool) *jsonschema.Schema {
-	schema, err := jsonschema.For[T](nil)
-	if err != nil {
-		panic(err) // T is one of the types here
-	}
-	var mend func(*jsonschema.Schema)
-	mend = func(one *jsonschema.Schema) {
-		if len(one.Types) > 0 {
-			one.Type, one.Types = one.Types[1], nil
+// commandLine says arguments as a verb's: the text of a message goes to its stdin; id, words and in are its
+// words.
+func commandLine(verb string, given map[string]any) (stdin string, args []string) {
+	args, words := []string{verb}, []string{"--"}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		values, isList := given[name].([]any)
+		if !isList {
+			values = []any{given[name]}
 		}
-		if !isInput {
-			one.AdditionalProperties = nil
-		}
-		for name, property := range one.Properties {
-			mend(property)
-			switch name {
-			case "in":
-				property.Enum = []any{"new", "cur", "done"}
-			case "limit":
-				property.Minimum = jsonschema.Ptr(1.0)
+		for _, value := range values {
+			switch text := fmt.Sprint(value); {
+			case name == "id" || name == "words":
+				words = append(words, text)
+			case name == "in":
+				words = append(words, "in:"+text)
+			case name == "text" && verb != "ack":
+				stdin, words = text, append(words, "-")
+			default:
+				args = append(args, "--"+name+"="+text)
 			}
 		}
-		if one.Items != nil {
-			mend(one.Items)
-		}
 	}
-	mend(schema)
-	return schema
-}
-
-// commandLine says arguments as a verb's: the text of a message goes to its stdin, and id, words and in are
-// its words.
-func commandLine(verb string, in any) (stdin string, args []string, err error) {
-	data, err := json.Marshal(in)
-	fields := map[string]any{}
-	if err == nil {
-		err = json.Unmarshal(data, &fields)
-	}
-	words := []string{"--"}
-	args = []string{verb}
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		value := fields[name]
-		switch list, isList := value.([]any); {
-		case name == "id" || name == "words":
-			words = append(words, fmt.Sprint(value))
-		case name == "in":
-			words = append(words, "in:"+fmt.Sprint(value))
-		case name == "text" && verb != "ack":
-			stdin, words = fmt.Sprint(value), append(words, "-")
-		case isList:
-			for _, one := range list {
-				args = append(args, fmt.Sprintf("--%s=%v", name, one))
-			}
-		default:
-			args = append(args, fmt.Sprintf("--%s=%v", name, value))
-		}
-	}
-	return stdin, append(args, words...), err
+	return stdin, append(args, words...)
 }
 
 // verb runs a verb. What has begun is not broken off: whoever asked would not know whether it was done.
-func (s *server) verb(ctx context.Context, _ *sdk.CallToolRequest, stdin string, args []string) (answer, error) {
-	return s.run(context.WithoutCancel(ctx), stdin, args)
+func (s *server) verb(ctx context.Context, c call) (answer, error) {
+	return s.run(context.WithoutCancel(ctx), c.stdin, c.args)
 }
 
 const (
@@ -261,36 +204,34 @@ const (
 	reportEvery = 5 * time.Second
 )
 
-// wait runs atm wait until it ends or the call is cancelled. Having waited in vain is no error to a model.
-func (s *server) wait(ctx context.Context, call *sdk.CallToolRequest, _ string, args []string) (answer, error) {
-	if !slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--timeout=") }) {
-		args = slices.Insert(args, 1, waitAtMost)
+// wait runs atm wait until it ends or nobody waits for the answer. That it was in vain is no error to a model.
+func (s *server) wait(ctx context.Context, c call) (answer, error) {
+	if !slices.ContainsFunc(c.args, func(arg string) bool { return strings.HasPrefix(arg, "--timeout=") }) {
+		c.args = slices.Insert(c.args, 1, waitAtMost)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if call.Params.GetProgressToken() != nil {
-		go s.report(ctx, call)
-	}
-	a, err := s.run(ctx, "", args)
+	defer context.AfterFunc(s.hungUp, cancel)()
+	go report(ctx, c)
+	a, err := s.run(ctx, "", c.args)
 	var e *command.Error
-	document := map[string]any{"timeout": errors.As(err, &e) && e.Code == "timeout", "matched": append([]json.RawMessage{}, a.documents...)}
-	if document["timeout"] == true {
+	isVain := errors.As(err, &e) && e.Code == "timeout"
+	if isVain {
 		a.text, err = hinted(e).Error(), nil
 	}
-	whole, _ := json.Marshal(document) // of valid documents
-	a.documents = []json.RawMessage{whole}
+	document, _ := json.Marshal(map[string]any{"timeout": isVain, "matched": append([]json.RawMessage{}, a.documents...)})
+	a.documents = []json.RawMessage{document}
 	return a, err
 }
 
-// report tells the client that a call still waits.
-func (s *server) report(ctx context.Context, call *sdk.CallToolRequest) {
-	for began, tick := time.Now(), time.Tick(reportEvery); ; {
+// report tells a client that wants to know that its call still waits.
+func report(ctx context.Context, c call) {
+	token := c.Params.GetProgressToken()
+	for began, tick := time.Now(), time.Tick(reportEvery); token != nil; {
 		select {
 		case <-tick:
 			waited := time.Since(began).Round(time.Second)
-			call.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{
-				ProgressToken: call.Params.GetProgressToken(), Progress: waited.Seconds(), Message: "waited " + waited.String(),
-			})
+			c.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: waited.Seconds(), Message: "waited " + waited.String()})
 		case <-ctx.Done():
 			return
 		}
