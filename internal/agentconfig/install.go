@@ -21,7 +21,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 )
 
 // Tools are the programs whose configuration is known.
@@ -114,22 +113,24 @@ func (p *Installer) plan(r Request) (*plan, error) {
 // what came last first.
 func (p *Installer) Uninstall(r Request) (*Report, error) {
 	r.Agent, r.isRemoval = "", true
-	if r.MCP {
-		return p.Install(r)
+	server := r
+	server.MCP = true
+	isThere, cameLast := p.findServer(server)
+	steps := []Request{r, server}
+	if cameLast {
+		steps = []Request{server, r}
 	}
-	first, second := r, r
-	second.MCP = true
-	if p.cameLast(second) {
-		first, second = second, first
+	if r.MCP || !isThere { // a file that has none of ours may be anybody's
+		steps = []Request{r}
 	}
 	var all *Report
-	for _, dry := range []bool{true, r.DryRun} { // nothing is written before both are understood
+	for _, dry := range []bool{true, r.DryRun} { // nothing is written before everything is understood
 		all = &Report{Tool: r.Tool, DryRun: r.DryRun, Files: []Change{}}
-		for _, step := range []Request{first, second} {
+		for _, step := range steps {
 			step.DryRun = dry
 			done, err := p.Install(step)
 			if err != nil {
-				return all, err
+				return nil, err
 			}
 			all.Files, all.Notes = append(all.Files, done.Files...), append(all.Notes, done.Notes...)
 		}
@@ -137,16 +138,18 @@ func (p *Installer) Uninstall(r Request) (*Report, error) {
 	return all, nil
 }
 
-// cameLast reports whether a file is as an install has left it.
-func (p *Installer) cameLast(r Request) bool {
+// findServer reports whether a tool's configuration has our entry, and whether nothing came after it.
+func (p *Installer) findServer(r Request) (isThere, cameLast bool) {
 	pl, err := p.plan(r)
 	if err != nil {
-		return false
+		return false, false
 	}
-	return slices.ContainsFunc(pl.edits, func(e edit) bool {
+	for _, e := range pl.edits {
 		f, err := p.openFile(r, e.path)
-		return err == nil && f.record != nil && f.record.After == hash(f.before)
-	})
+		cameLast = cameLast || f.record != nil && f.record.After == hash(f.before)
+		isThere = isThere || f.record != nil || err == nil && e.apply(f) == nil && f.changed()
+	}
+	return isThere, cameLast
 }
 
 // Install writes a tool's configuration: it edits all files in memory, then writes them.
