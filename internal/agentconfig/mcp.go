@@ -32,27 +32,27 @@ func (p *Installer) server(r Request, local string) *plan {
 	}
 	entry := strings.NewReplacer("$PROGRAM", quoted(words[0]), "$ARGS", quoted(words[1:]), "$COMMAND", quoted(words))
 	said := "an MCP server, atm: " + shellLine(words)
-	file := func(home, name, inProject string) string {
-		if r.Local {
-			return filepath.Join(local, inProject)
-		}
-		return filepath.Join(home, name)
-	}
 	pl := &plan{}
+	add := func(home, name, inProject, place, form string) {
+		path := filepath.Join(home, name)
+		if r.Local {
+			path = filepath.Join(local, inProject)
+		}
+		pl.edits = []edit{serverEdit(path, place, entry.Replace(form), said)}
+		if r.Tool == "codex" {
+			pl.edits = []edit{tomlFile(path, r.label(), []tomlKey{{place, "command", words[0], entry.Replace(form), said}})}
+		}
+	}
 	switch r.Tool {
 	case "claude":
-		path := file(cmp.Or(os.Getenv("CLAUDE_CONFIG_DIR"), p.Home), ".claude.json", ".mcp.json")
-		pl.edits = append(pl.edits, serverEdit(path, "/mcpServers/atm", entry.Replace(claudeServer), said))
-		pl.notes = append(pl.notes, `claude asks before it uses a tool of atm, until you allow "mcp__atm"`)
+		add(cmp.Or(os.Getenv("CLAUDE_CONFIG_DIR"), p.Home), ".claude.json", ".mcp.json", "/mcpServers/atm", claudeServer)
+		pl.notes = []string{`claude asks before it uses a tool of atm, until you allow "mcp__atm"`}
 	case "codex":
-		path := file(cmp.Or(os.Getenv("CODEX_HOME"), filepath.Join(p.Home, ".codex")), "config.toml", ".codex/config.toml")
-		pl.edits = append(pl.edits, tomlFile(path, r.label(), []tomlKey{{"mcp_servers.atm", "command", words[0], entry.Replace(codexServer), said}}))
+		add(cmp.Or(os.Getenv("CODEX_HOME"), filepath.Join(p.Home, ".codex")), "config.toml", ".codex/config.toml", "mcp_servers.atm", codexServer)
 	case "gemini":
-		path := file(cmp.Or(os.Getenv("GEMINI_CLI_HOME"), p.Home), ".gemini/settings.json", ".gemini/settings.json")
-		pl.edits = append(pl.edits, serverEdit(path, "/mcpServers/atm", entry.Replace(geminiServer), said))
+		add(cmp.Or(os.Getenv("GEMINI_CLI_HOME"), p.Home), ".gemini/settings.json", ".gemini/settings.json", "/mcpServers/atm", geminiServer)
 	case "opencode":
-		path := file(cmp.Or(os.Getenv("XDG_CONFIG_HOME"), filepath.Join(p.Home, ".config")), "opencode/opencode.json", "opencode.json")
-		pl.edits = append(pl.edits, serverEdit(path, "/mcp/atm", entry.Replace(openCodeServer), said))
+		add(cmp.Or(os.Getenv("XDG_CONFIG_HOME"), filepath.Join(p.Home, ".config")), "opencode/opencode.json", "opencode.json", "/mcp/atm", openCodeServer)
 	}
 	return pl
 }

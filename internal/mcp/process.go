@@ -103,7 +103,7 @@ func (s *server) read(_ context.Context, c call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	if err := p.next(); err != nil {
+	if err = p.next(); err != nil {
 		return p.end(err)
 	}
 	p.token = rand.Text()
