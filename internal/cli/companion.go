@@ -19,7 +19,7 @@ import (
 var companions = []*cli.Command{
 	{
 		Name: "mcp", Usage: "the mail as tools of a program that speaks MCP, on stdio",
-		UsageText: "atm mcp --as bob\natm install claude --mcp      writes it into the configuration of claude, codex, gemini or opencode",
+		UsageText: "atm mcp --as bob\natm install claude --mcp      has Claude Code start it; also codex, gemini, opencode",
 		Description: "Tools: send read reply ack wait team thread search. Resources: atm://inbox, atm://team.\n" +
 			"A message counts as read once the client has been written the answer with it.\n" +
 			"stdout carries the protocol alone; it ends when its client closes stdin.",

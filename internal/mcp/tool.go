@@ -169,8 +169,7 @@ func hinted(err error) error {
 	return err
 }
 
-// commandLine says arguments as a verb's: the text of a message goes to its stdin; id, words and in are its
-// words.
+// commandLine says arguments as a verb's: the text of a message goes to its stdin; id and words are its words.
 func commandLine(verb string, given map[string]any) (stdin string, args []string) {
 	args, words := []string{verb}, []string{"--"}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
@@ -182,8 +181,6 @@ func commandLine(verb string, given map[string]any) (stdin string, args []string
 			switch text := fmt.Sprint(value); {
 			case name == "id" || name == "words":
 				words = append(words, text)
-			case name == "in":
-				words = append(words, "in:"+text)
 			case name == "text" && verb != "ack":
 				stdin, words = text, append(words, "-")
 			default:
