@@ -89,11 +89,14 @@ func (s *server) verb(ctx context.Context, c call) (answer, error) {
 	return s.run(context.WithoutCancel(ctx), c.stdin, c.args)
 }
 
-const reportEvery = 5 * time.Second
+const (
+	waitAtMost  = "--timeout=50s" // many clients give a tool up after a minute
+	reportEvery = 5 * time.Second
+)
 
-// wait runs atm wait until it ends or nobody waits for the answer. Many clients give a tool up after a minute:
-// the schema has a default below that. That it was in vain is no error to a model.
+// wait runs atm wait until it ends or nobody waits for the answer. That it was in vain is no error to a model.
 func (s *server) wait(ctx context.Context, c call) (answer, error) {
+	c.args = slices.Insert(c.args, 1, waitAtMost) // what the call says comes behind it, and counts
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.hungUp, cancel)()
