@@ -126,7 +126,7 @@ func (b *Box) drops() (found []dropped, begun []string, err error) {
 			return nil, nil, err
 		}
 		for _, name := range names {
-			if isPassedOver(name) || dir == "inbox" && slices.Contains(inboxDirs, name) || dir == "inbox/new" && isMessageFile(name) {
+			if dir == "inbox/new" && isMessageFile(name) || isPassedOver(name) || dir == "inbox" && slices.Contains(inboxDirs, name) {
 				continue
 			}
 			info, err := root.Lstat(b.in(dir, name))
