@@ -96,11 +96,13 @@ func (e *jsonEdit) installHooks(h hookSet) error {
 	return nil
 }
 
-// command is what a tool's hooks run, as words. The program is named by its absolute path, as PATH
-// finds it: a link there goes on working when what it leads to changes, and programs that are started
-// from a desktop have another PATH.
+// program is atm by its absolute path, as PATH finds it: a link there goes on working when what it leads to
+// changes, and programs that are started from a desktop have another PATH.
+func (p *Installer) program() string { return filepath.ToSlash(cmp.Or(p.onPath(), p.Self)) }
+
+// command is what a tool's hooks run, as words.
 func (p *Installer) command(tool, agent string) []string {
-	words := []string{filepath.ToSlash(cmp.Or(p.onPath(), p.Self)), "hook", tool}
+	words := []string{p.program(), "hook", tool}
 	if agent != "" {
 		words = append(words, "--as", agent)
 	}
