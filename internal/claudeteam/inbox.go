@@ -36,7 +36,9 @@ type entry struct {
 func decodeInbox(data []byte) (list []entry, err error) {
 	var raws []json.RawMessage
 	if len(bytes.TrimSpace(data)) > 0 {
-		err = wire.Unmarshal(data, &raws)
+		if err = wire.Unmarshal(data, &raws); err == nil && raws == nil {
+			err = errors.New("null is no list")
+		}
 	}
 	for _, raw := range raws {
 		e := entry{raw: raw}
