@@ -18,6 +18,7 @@ package claudeteam
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -124,48 +125,44 @@ func nameThere(a wire.Address, team wire.Name) string {
 // Run makes a pass whenever something changes, until the context ends or their team does: ErrEnded. fail is told
 // what goes wrong, once for as long as it does.
 func (s *Sync) Run(ctx context.Context, fail func(error)) error {
-	changed := make(chan bool, 1)
-	watch := func(dir string) {} // where the kernel refuses
-	if w, err := fsnotify.NewWatcher(); err == nil {
-		defer w.Close()
-		watch = func(dir string) { w.Add(dir) }
-		go notify(w, changed)
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", s.Dir, err)
 	}
-	for told := map[string]bool{}; ; {
-		watch(s.Dir)
-		watch(filepath.Join(s.Dir, inboxes))
-		now := map[string]bool{}
-		for _, err := range s.Pass(ctx) {
-			if errors.Is(err, ErrEnded) || ctx.Err() != nil {
-				return err
-			}
-			if now[err.Error()] = true; !told[err.Error()] {
-				fail(err)
-			}
+	defer w.Close()
+	changed := make(chan bool, 1)
+	go notify(w, changed)
+	for told := ""; ; {
+		w.Add(s.Dir)
+		w.Add(filepath.Join(s.Dir, inboxes))
+		err := s.Pass(ctx)
+		switch {
+		case errors.Is(err, ErrEnded), ctx.Err() != nil:
+			return cmp.Or(ctx.Err(), err)
+		case err == nil:
+			told = ""
+		case err.Error() != told:
+			told = err.Error()
+			fail(err)
 		}
-		told = now
 		for _, m := range s.theirs {
-			watch(filepath.Join(m.box.Path(), "inbox", "new"))
-			watch(filepath.Join(m.box.Path(), "inbox"))
+			w.Add(filepath.Join(m.box.Path(), "inbox"))
+			w.Add(filepath.Join(m.box.Path(), "inbox", "new"))
 		}
 		select {
 		case <-changed:
 			time.Sleep(20 * time.Millisecond) // for what belongs together
 		case <-time.After(lookEvery):
 		case <-ctx.Done():
-			return ctx.Err()
 		}
 	}
 }
 
 // notify passes on that something changed. Who adds a directory may wait for its events to be received.
 func notify(w *fsnotify.Watcher, changed chan<- bool) {
-	for {
+	for isOpen := true; isOpen; {
 		select {
-		case _, ok := <-w.Events:
-			if !ok {
-				return
-			}
+		case _, isOpen = <-w.Events:
 		case <-w.Errors:
 		}
 		select {
@@ -176,33 +173,36 @@ func notify(w *fsnotify.Watcher, changed chan<- bool) {
 }
 
 // Pass carries over everything that waits, once. What goes wrong with one member keeps back nobody else's mail.
-func (s *Sync) Pass(ctx context.Context) (errs []error) {
-	fail := func(what string, err error) {
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", what, err))
-		}
-	}
-	var err error
-	if s.root, err = durable.Open(s.Dir, s.fault); err == nil {
-		defer s.root.Close()
+func (s *Sync) Pass(ctx context.Context) (errs error) {
+	root, err := durable.Open(s.Dir, s.fault)
+	if s.root = root; err == nil {
+		defer root.Close()
 		err = s.findMembers(ctx)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		err = ErrEnded
 	}
 	if err != nil {
-		return []error{fmt.Errorf("%s: %w", s.Dir, err)}
+		return fmt.Errorf("%s: %w", s.Dir, err)
 	}
-	fail(s.Dir, s.root.Mkdir(inboxes))
+	fail := func(name string, err error) {
+		switch {
+		case err != nil && errs == nil:
+			errs = fmt.Errorf("%s: %w", root.Join(name), err)
+		case err != nil:
+			errs = fmt.Errorf("%w; %s: %w", errs, root.Join(name), err)
+		}
+	}
+	fail(inboxes, root.Mkdir(inboxes))
 	if s.Join {
-		fail(s.Dir, s.join(ctx))
+		fail(configFile, s.join(ctx))
 	}
 	for _, m := range s.ours {
-		fail(s.root.Join(m.inbox()), s.takeIn(ctx, m, true))
+		fail(m.inbox(), s.takeIn(ctx, m, true))
 	}
 	for _, m := range s.theirs {
 		s.takeIn(ctx, m, false) // what is wrong with it is said when something is to be added
-		fail(s.root.Join(m.inbox()), s.handOver(ctx, m))
+		fail(m.inbox(), s.handOver(ctx, m))
 	}
 	return errs
 }

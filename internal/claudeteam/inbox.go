@@ -41,15 +41,12 @@ func decodeInbox(data []byte) (list []entry, err error) {
 		}
 	}
 	for _, raw := range raws {
-		e := entry{raw: raw}
-		fields, bad := wire.ReadObject(raw)
-		if bad = cmp.Or(bad, wire.Unmarshal(raw, &e)); bad == nil && !(fields.Has("from") && fields.Has("text") && fields.Has("timestamp")) {
-			bad = errors.New("from, text or timestamp is missing")
+		e := entry{Type: "message", raw: raw}
+		if e.bad = wire.Unmarshal(raw, &e); e.bad == nil && (e.From == "" || e.Text == "" || e.Timestamp == "") {
+			e.bad = errors.New("from, text or timestamp is missing")
+		} else if e.bad == nil && e.Type != "message" {
+			e.bad = fmt.Errorf("its type is %q", e.Type)
 		}
-		if bad == nil && e.Type != "" && e.Type != "message" {
-			bad = fmt.Errorf("its type is %q", e.Type)
-		}
-		e.bad = bad
 		list = append(list, e)
 	}
 	return list, err

@@ -145,7 +145,10 @@ func (s *Sync) handOver(ctx context.Context, m member) error {
 		if it == nil || err != nil {
 			return err
 		}
-		if err := m.box.MarkRead(ctx, it.ID); err != nil {
+		// It is at work in a moment, and tells nobody.
+		unknown, err := wire.Compose("state_change", [][2]string{{"new", "unknown"}})
+		unknown.Source = "bridge"
+		if err = errors.Join(err, m.box.MarkRead(ctx, it.ID), m.box.Log().Append(ctx, unknown)); err != nil {
 			return err
 		}
 		s.Report(Transfer{"handed_over", it.ID, nameThere(it.From, s.Team.Name), string(m.box.Agent()), it.Title(), it.Times > 0})

@@ -39,30 +39,23 @@ func claudeSync(c *cli.Context, s *command.Scope) error {
 	if err = cmp.Or(s.MayAct("sync the mail of", "all"), err); err != nil {
 		return err
 	}
-	isQuiet := true
+	isDone := false
 	sync := &claudeteam.Sync{Team: s.Team, Dir: dir, Join: c.Bool("join"), Report: func(t claudeteam.Transfer) {
-		isQuiet = false
+		isDone = true
 		command.PrintAs(c, t, letter.Escape(t.String())) // where nobody reads, Follow ends
 	}}
 	if c.Bool("once") {
-		errs := sync.Pass(c.Context)
-		if len(errs) == 0 && isQuiet && !c.Bool("json") {
-			return command.Print(c, command.Text("nothing to carry over"))
+		if err = sync.Pass(c.Context); err == nil && !isDone && !c.Bool("json") {
+			err = command.Print(c, command.Text("nothing to carry over"))
 		}
-		for i, err := range errs {
-			if i == len(errs)-1 {
-				return err
-			}
-			command.Warn(c, "%v", err)
-		}
-		return nil
+	} else {
+		command.Warn(c, "carrying mail between team %s and %s", s.Team.Name, dir)
+		err = s.Follow(func(ctx context.Context) error {
+			return sync.Run(ctx, func(err error) { command.Warn(c, "%v", err) })
+		})
 	}
-	command.Warn(c, "carrying mail between team %s and %s", s.Team.Name, dir)
-	err = s.Follow(func(ctx context.Context) error {
-		return sync.Run(ctx, func(err error) { command.Warn(c, "%v", err) })
-	})
 	if errors.Is(err, claudeteam.ErrEnded) {
-		return command.NotFound("%w", err).WithHint("what its members have not got is unread here: atm team")
+		return command.NotFound("%w", err).WithHint("what its members did not get is unread here: atm team")
 	}
 	return err
 }
