@@ -44,6 +44,7 @@ var layers = strings.Fields(`
 	teams/backup
 	teams/doctor
 	internal/agentconfig
+	internal/claudeteam
 	ptyrun
 	internal/cli/command
 	internal/runspec
@@ -70,7 +71,7 @@ var importers = map[string][]string{
 	"github.com/charmbracelet/x/vt":          {"ptyrun/screen"},
 	"github.com/clipperhouse/displaywidth":   {"internal/testagent", "internal/cli/command"},
 	"github.com/creack/pty":                  {"ptyrun/process"},
-	"github.com/fsnotify/fsnotify":           {"watcher"},
+	"github.com/fsnotify/fsnotify":           {"watcher", "internal/claudeteam"},
 	"github.com/go-json-experiment/json":     {"wire", "session"},
 	"github.com/gofrs/flock":                 {"internal/lockfile"},
 	"github.com/google/jsonschema-go":        {"internal/mcp"},
