@@ -69,7 +69,7 @@ func (r *runner) viewerSent(v *control.Viewer, in control.Input, keys []byte, is
 // showAll shows a terminal the whole screen: one that joins, or that was behind.
 func (r *runner) showAll(v *control.Viewer) {
 	if r.prog != nil {
-		r.takeOutput(nil)
+		r.takeOutput()
 		v.Repaint(r.prog.screen.Repaint(repaintLines))
 	}
 }
@@ -110,7 +110,7 @@ func (r *runner) resize(to control.Size) {
 	if r.prog == nil {
 		return
 	}
-	r.takeOutput(nil)
+	r.takeOutput()
 	r.prog.screen.Resize(to.Cols, to.Rows)
 	if err := r.prog.child.Resize(to.Cols, to.Rows); err != nil {
 		r.Log.Error("resizing", "err", err)
