@@ -107,29 +107,32 @@ const maxUnread = 4 << 20
 // output is what a program has written and the loop has not taken yet. Its reader neither waits for the loop
 // nor allocates: in a flood it would be made to collect garbage.
 type output struct {
-	came  chan struct{} // there is something to take
-	lock  sync.Mutex
-	room  *sync.Cond // something was taken
-	data  []byte
-	ended bool // nothing follows
+	came chan struct{} // there is something to take
+	end  chan struct{} // closed when nothing follows
+	lock sync.Mutex
+	room *sync.Cond // something was taken
+	data []byte
 }
 
 func newOutput() *output {
-	o := &output{came: make(chan struct{}, 1)}
+	o := &output{came: make(chan struct{}, 1), end: make(chan struct{})}
 	o.room = sync.NewCond(&o.lock)
 	return o
 }
 
 func (o *output) read(c *process.Child) {
+	defer close(o.end)
 	buf := make([]byte, 32<<10)
-	for ended := false; !ended; {
+	for {
 		n, err := c.Read(buf)
-		ended = err != nil
+		if err != nil {
+			return
+		}
 		o.lock.Lock()
 		for len(o.data) >= maxUnread {
 			o.room.Wait()
 		}
-		o.data, o.ended = append(o.data, buf[:n]...), ended
+		o.data = append(o.data, buf[:n]...)
 		o.lock.Unlock()
 		select {
 		case o.came <- struct{}{}:
@@ -139,12 +142,12 @@ func (o *output) read(c *process.Child) {
 }
 
 // take returns what waits. What comes next goes into the caller's buffer.
-func (o *output) take(buffer []byte) (data []byte, ended bool) {
+func (o *output) take(buffer []byte) (data []byte) {
 	o.lock.Lock()
 	defer o.lock.Unlock()
 	data, o.data = o.data, buffer[:0]
 	o.room.Signal()
-	return data, o.ended
+	return data
 }
 
 // write is something to be typed. done hears how much was.

@@ -25,7 +25,6 @@ type program struct {
 	driver  *driver.Driver
 	started time.Time
 
-	eof      bool   // it writes nothing more
 	flooding bool   // it wrote so much that the screen does not show the end of it yet
 	buffer   []byte // for what it writes next then
 
@@ -82,8 +81,7 @@ var frameEnd = []byte("\x1b[?2026l")
 // takeOutput takes in what the program has written, if anything.
 func (r *runner) takeOutput() {
 	p := r.prog
-	var written []byte
-	written, p.eof = p.output.take(p.buffer)
+	written := p.output.take(p.buffer)
 	p.buffer = nil
 	if len(written) == 0 {
 		return
@@ -115,8 +113,12 @@ func (r *runner) takeOutput() {
 // programEnded takes in that the program has exited: first what it wrote last.
 func (r *runner) programEnded() {
 	p := r.prog
-	for !p.eof {
-		<-p.output.came
+	for isOpen := true; isOpen; {
+		select {
+		case <-p.output.came:
+		case <-p.output.end:
+			isOpen = false
+		}
 		r.takeOutput()
 	}
 	if r.stopping != nil {
