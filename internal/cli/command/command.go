@@ -18,9 +18,7 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -109,16 +107,4 @@ func (s *Scope) until(f func(ctx context.Context) error, check func() error) err
 		return cause
 	}
 	return err
-}
-
-// Companion is where a program lies that belongs to atm: beside it, else on PATH.
-func Companion(name string) (string, error) {
-	self, _ := os.Executable()
-	if real, err := filepath.EvalSymlinks(self); err == nil {
-		self = real
-	}
-	if path, err := exec.LookPath(filepath.Join(filepath.Dir(self), name)); err == nil {
-		return path, nil
-	}
-	return exec.LookPath(name)
 }
