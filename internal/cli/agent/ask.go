@@ -104,11 +104,11 @@ func (k *call) awaitAnswer(ctx context.Context, o *teams.Outgoing) error {
 	if err != nil {
 		return err
 	}
-	r, err := k.s.Root.Ask(limited, o, func(r *teams.Response) {
+	r, err := k.s.Root.Ask(limited, o, teams.Observer{Sent: func(r *teams.Response) {
 		if m, err := team.Summary(name); err == nil && r.Reply == nil {
 			command.Warn(k.c, "sent %s to %s (%s)", r.ID.Short(6), name, m.Forecast(time.Now(), false))
 		}
-	})
+	}})
 	short := r.ID.Short(6)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return command.Timeout("sent %s, but no answer from %s within %s", short, name, timeout).

@@ -62,6 +62,25 @@ func (s *Scope) MayStop(verb string, to wire.Name) error {
 	return nil
 }
 
+// MayAnswer refuses whoever may not answer what a member asks. The rules are those that the asker's runner
+// was started with, as team.toml lies where agents write.
+func (s *Scope) MayAnswer(asker wire.Name) error {
+	who, isInAgent := s.Actor()
+	if who == "" {
+		return Refused("this process belongs to a run that is over, or of another team: it answers for nobody").
+			WithHint("ask a person")
+	}
+	if !s.Root.Accepted {
+		return Refused("nothing is answered in %s: nobody here made or accepted it", s.Root.Path).
+			WithHint("if it is yours: atm init")
+	}
+	p, err := s.Team.PolicyFor(asker)
+	if err != nil {
+		return err
+	}
+	return p.MayAnswer(asker, who, isInAgent)
+}
+
 // Actor is the member of this team on whose behalf this process acts, and
 // whether an agent's program started it. Whoever runs under atm is who the runner
 // says, whatever --as says; a process that has shed its environment is known by
