@@ -15,80 +15,51 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// message is a prompt as a message: its text with links in it, then what was embedded; images and other bytes
-// are attached.
+// message is a prompt as a message: its text with links in it, then the texts that were embedded. Images are
+// attached.
 func (a *agent) message(prompt []acp.ContentBlock) (*wire.Message, error) {
-	m := &wire.Message{ReplyWanted: "yes", Origin: a.Origin()}
+	m, embedded := &wire.Message{ReplyWanted: "yes", Origin: a.Origin()}, ""
 	m.Origin.Via = "acp"
-	var text, embedded strings.Builder
 	for _, b := range prompt {
-		var err error
 		switch {
 		case b.Text != nil:
-			text.WriteString(b.Text.Text)
+			m.Body += b.Text.Text
 		case b.ResourceLink != nil:
-			text.WriteString(link(b.ResourceLink.Name, b.ResourceLink.Uri))
-		case b.Image != nil:
-			err = a.attach(m, deref(b.Image.Uri), b.Image.MimeType, b.Image.Data)
-		case b.Resource != nil && b.Resource.Resource.BlobResourceContents != nil:
-			blob := b.Resource.Resource.BlobResourceContents
-			err = a.attach(m, blob.Uri, deref(blob.MimeType), blob.Blob)
+			m.Body += fmt.Sprintf("[%s](%s)", b.ResourceLink.Name, b.ResourceLink.Uri)
 		case b.Resource != nil && b.Resource.Resource.TextResourceContents != nil:
 			r := b.Resource.Resource.TextResourceContents
-			text.WriteString(link(path.Base(r.Uri), r.Uri))
-			fmt.Fprintf(&embedded, "\n\n%s\n%s", r.Uri, fenced(r.Text))
+			m.Body += fmt.Sprintf("[%s](%s)", path.Base(r.Uri), r.Uri)
+			embedded += fmt.Sprintf("\n<context ref=%q>\n%s\n</context>", r.Uri, strings.TrimSuffix(r.Text, "\n"))
+		case b.Image != nil:
+			data, err := base64.StdEncoding.DecodeString(b.Image.Data)
+			if err != nil {
+				return nil, command.Usage("an image is not base64: %w", err)
+			}
+			name := fmt.Sprintf("image-%d.%s", len(m.Attachments)+1, path.Base(b.Image.MimeType))
+			file, err := a.member.Store().Attach(name, bytes.NewReader(data))
+			if err != nil {
+				return nil, err
+			}
+			file.MediaType = cmp.Or(b.Image.MimeType, file.MediaType)
+			m.Attachments = append(m.Attachments, file)
 		default:
-			err = command.Usage("a prompt holds text, links, images and embedded files only")
-		}
-		if err != nil {
-			return nil, err
+			return nil, command.Usage("a prompt holds text, links, embedded text and images").WithHint("atm send %s --attach FILE", a.name())
 		}
 	}
-	m.Body = text.String() + embedded.String()
+	m.Body += embedded
 	return m, nil
 }
 
-func link(name, uri string) string { return "[" + name + "](" + uri + ")" }
-
-// fenced is a text as a block of Markdown, whatever is in it.
-func fenced(text string) string {
-	fence := "```"
-	for strings.Contains(text, fence) {
-		fence += "`"
-	}
-	return fence + "\n" + strings.TrimSuffix(text, "\n") + "\n" + fence
-}
-
-// attach stores bytes in the member's team.
-func (a *agent) attach(m *wire.Message, uri, mediaType, data string) error {
-	content, err := base64.StdEncoding.DecodeString(data)
-	if err != nil {
-		return command.Usage("the bytes of an attachment: %w", err)
-	}
-	_, kind, _ := strings.Cut(mediaType, "/")
-	name := fmt.Sprintf("%d.%s", len(m.Attachments)+1, cmp.Or(kind, "bin"))
-	if uri != "" {
-		name = path.Base(uri)
-	}
-	attached, err := a.member.Store().Attach(name, bytes.NewReader(content))
-	attached.MediaType = cmp.Or(mediaType, attached.MediaType)
-	m.Attachments = append(m.Attachments, attached)
-	return err
-}
-
-// blocks are a message as the client shows it: the text, and links to what is attached.
+// blocks are a message as the client shows it: its text, and links to what is attached.
 func (a *agent) blocks(m *wire.Message) []acp.ContentBlock {
-	out := []acp.ContentBlock{acp.TextBlock(strings.TrimPrefix(m.Subject+"\n\n"+m.Body, "\n\n"))}
+	text := strings.TrimPrefix(m.Subject+"\n\n"+m.Body, "\n\n")
+	if m.From != a.Me.Address() && m.From != a.member.Address() {
+		text = m.From.String() + ": " + text
+	}
+	out := []acp.ContentBlock{acp.TextBlock(text)}
 	for _, f := range m.Attachments {
 		file := url.URL{Scheme: "file", Path: a.Team.AttachmentPath(f)}
 		out = append(out, acp.ResourceLinkBlock(f.Name, file.String()))
 	}
 	return out
-}
-
-func deref(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }

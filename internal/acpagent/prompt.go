@@ -7,176 +7,135 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	acp "github.com/coder/acp-go-sdk"
 
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
-// prompt is one that waits for its end.
+// prompt is one that waits for its end. In the client a tool call stands for it, which says how the member is.
 type prompt struct {
 	*agent
-	ctx     context.Context // until it is cancelled, or the client has gone
-	cancel  context.CancelFunc
+	ctx     context.Context // until it has ended, is cancelled, or the client has gone
 	session acp.SessionId
 	message *wire.Message
 
-	title    string                        // of the tool call that stands for the message, as shown last
+	title    string                        // of the tool call
 	shown    map[wire.ID]bool              // messages of the member
-	hasText  bool                          // something that the member says was shown as it said it
+	hasText  bool                          // what the member says was shown as it said it
 	asked    map[string]context.CancelFunc // what the member asks, by its id: ends the request for an answer
-	inEditor sync.WaitGroup                // of these, while the client is asked
+	requests []string                      // of these, what the client was asked
+	asking   sync.WaitGroup
 }
 
 // Prompt sends a message, and shows what comes of it until it is answered.
 func (a *agent) Prompt(ctx context.Context, r acp.PromptRequest) (out acp.PromptResponse, err error) {
-	a.running.Add(1)
-	defer a.running.Done()
-	thread, err := a.thread(r.SessionId)
-	if err != nil {
-		return out, err
-	}
 	p := &prompt{agent: a, session: r.SessionId, shown: map[wire.ID]bool{}, asked: map[string]context.CancelFunc{}}
-	p.ctx, p.cancel = context.WithCancel(ctx)
-	defer p.inEditor.Wait()
-	defer p.cancel()
-	a.prompts.Store(r.SessionId, p)
-	defer a.prompts.CompareAndDelete(r.SessionId, p)
-	o, err := p.outgoing(thread, r.Prompt)
+	defer p.asking.Wait()
+	var end context.CancelFunc
+	p.ctx, end = context.WithCancel(ctx)
+	defer end()
+	o, err := p.outgoing(r.Prompt)
 	if err != nil {
 		return out, a.refuse(err)
 	}
-	if err := p.showUnread(thread); err != nil {
-		return out, a.refuse(err)
+	unread, _ := a.Me.Peek(ctx, mailbox.ReadOptions{Match: func(m *wire.Message) bool { return m.From == a.member.Address() }})
+	for _, it := range unread.Items {
+		p.answer(it)
 	}
-	response, err := a.Root.Ask(p.ctx, o, teams.Observer{Sent: p.sent, Event: p.event, Message: p.answer})
-	if p.ctx.Err() != nil {
-		return p.cancelled()
+	response, err := a.Root.Ask(ctx, o, teams.Observer{Sent: p.sent, Event: p.event, Message: p.answer})
+	switch cause := context.Cause(ctx); cause {
+	case nil:
+		return p.ended(response, err)
+	case context.Canceled:
+		p.asking.Wait()
+		p.progress(p.takeBack(), acp.ToolCallStatusFailed)
+		return acp.PromptResponse{StopReason: acp.StopReasonCancelled}, nil
+	default: // the client has gone, and the member goes on
+		return out, cause
 	}
-	return p.ended(response, err)
 }
 
-// outgoing is the prompt as a message, the thread's first where there is none yet.
-func (p *prompt) outgoing(thread wire.ID, blocks []acp.ContentBlock) (o *teams.Outgoing, err error) {
+// outgoing is the prompt as a message in the thread: its first, where there is none yet.
+func (p *prompt) outgoing(blocks []acp.ContentBlock) (o *teams.Outgoing, err error) {
 	if p.message, err = p.agent.message(blocks); err != nil {
 		return nil, err
 	}
 	o = &teams.Outgoing{From: p.Me, To: []wire.Address{p.member.Address()}, Message: p.message}
-	_, _, err = p.Team.Find(p.Me, string(thread))
-	switch {
-	case err == nil:
-		p.message.Thread = thread
-	case errors.Is(err, mailbox.ErrNotFound):
-		p.message.ID, o.Given = thread, true
-	default:
+	_, _, err = p.Team.Find(p.Me, string(p.session))
+	if errors.Is(err, mailbox.ErrNotFound) {
+		p.message.ID, o.Given = wire.ID(p.session), true
+	} else if p.message.Thread = wire.ID(p.session); err != nil {
 		return nil, err
 	}
-	err = p.Root.Prepare(o)
-	if err == nil && len(o.Failed) > 0 {
-		err = o.Failed[0].Err
-	}
-	return o, err
+	return o, p.Root.PrepareAll(o)
 }
 
-// showUnread shows what the member has said in the thread since the last prompt.
-func (p *prompt) showUnread(thread wire.ID) error {
-	batch, err := p.Me.Peek(p.ctx, mailbox.ReadOptions{Match: func(m *wire.Message) bool {
-		return m.From == p.member.Address() && m.ThreadID() == thread
-	}})
-	for _, it := range batch.Items {
-		p.shown[it.ID] = true
-		err = cmp.Or(err, p.show(p.ctx, p.session, it))
-	}
-	return err
-}
-
-// sent says how the message stands, as a tool call that goes on until the end.
+// sent begins the tool call, with what is likely to come of the message.
 func (p *prompt) sent(*teams.Response) {
-	m, err := p.Team.Summary(p.name())
+	m, _ := p.Team.Summary(p.name())
 	p.title = fmt.Sprintf("sent to %s (%s)", p.name(), m.Forecast(time.Now(), false))
-	if err != nil {
-		p.title = fmt.Sprintf("sent to %s", p.name())
-	}
-	p.update(p.session, acp.StartToolCall(p.call(), p.title, acp.WithStartKind(acp.ToolKindOther), acp.WithStartStatus(acp.ToolCallStatusPending)))
+	p.update(p.session, acp.StartToolCall(acp.ToolCallId(p.message.ID), p.title, acp.WithStartStatus(acp.ToolCallStatusPending)))
 	p.lookAtQuestions()
 }
 
-// call is the id of that tool call.
-func (p *prompt) call() acp.ToolCallId { return acp.ToolCallId(p.message.ID) }
-
-// progress shows how it stands now.
 func (p *prompt) progress(title string, status acp.ToolCallStatus) {
-	p.title = title
-	p.update(p.session, acp.UpdateToolCall(p.call(), acp.WithUpdateTitle(title), acp.WithUpdateStatus(status)))
+	if title != p.title || status != acp.ToolCallStatusInProgress {
+		p.title = title
+		p.update(p.session, acp.UpdateToolCall(acp.ToolCallId(p.message.ID), acp.WithUpdateTitle(title), acp.WithUpdateStatus(status)))
+	}
 }
 
-// answer shows a message of the member that belongs to the thread. What cannot be shown stays unread.
+// answer shows a message of the member, if it is in the thread.
 func (p *prompt) answer(it *mailbox.Item) {
-	if it.ThreadID() == p.message.ThreadID() && !p.shown[it.ID] {
+	if it.ThreadID() == wire.ID(p.session) && !p.shown[it.ID] {
 		p.shown[it.ID] = true
 		p.show(p.ctx, p.session, it)
 	}
 }
 
-// event shows what an event of the member tells: of the turn that took the message all of it, else how the
-// member is.
+// event shows what an event of the member tells: what it says and does in the turn that took the message, and
+// how it is.
 func (p *prompt) event(e *wire.Event, turn *teams.Turn) {
-	isOurs := !turn.HasEnded() && turn != nil && (e.TurnID == "" || e.TurnID == turn.ID) && (e.Session == "" || e.Session == turn.Session)
-	if isOurs && p.work(e) {
-		return
+	isOurs := turn != nil && !turn.HasEnded() && (e.TurnID == "" || e.TurnID == turn.ID) && (e.Session == "" || e.Session == turn.Session)
+	if u, ok := updateOf(e); ok && isOurs {
+		p.hasText = p.hasText || u.AgentMessageChunk != nil
+		p.update(p.session, u)
 	}
 	if m, err := p.Team.Summary(p.name()); err == nil {
-		title, status := fmt.Sprintf("%s is %s", p.name(), m.State), acp.ToolCallStatusPending
-		if about := m.About(); about != "" {
-			title += ": " + about
-		}
-		if turn != nil {
-			status = acp.ToolCallStatusInProgress
-		}
-		if title != p.title {
-			p.progress(title, status)
-		}
+		title := fmt.Sprintf("%s is %s: %s", p.name(), m.State, m.About())
+		p.progress(strings.TrimSuffix(title, ": "), acp.ToolCallStatusInProgress)
 	}
 	p.lookAtQuestions()
 }
 
-// work shows what the member does or says in the turn, and reports whether the event told of that.
-func (p *prompt) work(e *wire.Event) bool {
-	var u acp.SessionUpdate
-	tool, id := e.Text("tool"), acp.ToolCallId(cmp.Or(e.Text("tool_call_id"), e.Text("tool")))
+// updateOf is what an event says of words and tool calls.
+func updateOf(e *wire.Event) (u acp.SessionUpdate, ok bool) {
+	tool, status := cmp.Or(e.Text("tool"), "tool"), acp.ToolCallStatusCompleted
+	id := acp.ToolCallId(cmp.Or(e.Text("tool_call_id"), tool))
 	switch e.Kind {
 	case "tool_call_start":
-		u = acp.StartToolCall(id, cmp.Or(tool, "tool"), acp.WithStartStatus(acp.ToolCallStatusInProgress))
+		return acp.StartToolCall(id, tool, acp.WithStartStatus(acp.ToolCallStatusInProgress)), true
 	case "tool_call_end":
-		status := acp.ToolCallStatusCompleted
 		if e.Text("error") != "" {
 			status = acp.ToolCallStatusFailed
 		}
-		u = acp.UpdateToolCall(id, acp.WithUpdateStatus(status))
+		return acp.UpdateToolCall(id, acp.WithUpdateStatus(status)), true
 	case "message_delta":
-		u = acp.UpdateAgentMessageText(e.Text("delta"))
+		return acp.UpdateAgentMessageText(e.Text("delta")), true
 	case "agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update", "plan":
-		var n struct {
-			Update json.RawMessage
-			Params struct{ Update json.RawMessage }
-		}
-		json.Unmarshal(e.Wire, &n)
-		raw := cmp.Or(string(n.Params.Update), string(n.Update), string(e.Wire))
-		if json.Unmarshal([]byte(raw), &u) != nil {
-			return false
-		}
-	default:
-		return false
+		raw := cmp.Or(string(e.Body().Raw("update")), string(e.Wire))
+		return u, json.Unmarshal([]byte(raw), &u) == nil
 	}
-	p.hasText = p.hasText || u.AgentMessageChunk != nil
-	p.update(p.session, u)
-	return u.AgentMessageChunk != nil || u.AgentThoughtChunk != nil
+	return u, false
 }
 
 // ended tells how it ended.
@@ -186,70 +145,98 @@ func (p *prompt) ended(r *teams.Response, err error) (out acp.PromptResponse, _ 
 	} else if r.Text != "" && !p.hasText {
 		p.update(p.session, acp.UpdateAgentMessageText(r.Text))
 	}
-	if err == nil && r.Status == reducer.Failed {
+	out.StopReason = acp.StopReasonEndTurn
+	if r.Status == reducer.Interrupted {
+		out.StopReason, err = acp.StopReasonCancelled, nil
+	} else if r.Status == reducer.Failed && err == nil {
 		err = fmt.Errorf("the turn of %s failed", p.name())
 	}
-	switch {
-	case r.Status == reducer.Interrupted:
-		p.progress(fmt.Sprintf("%s was interrupted", p.name()), acp.ToolCallStatusFailed)
-		return acp.PromptResponse{StopReason: acp.StopReasonCancelled}, nil
-	case err != nil:
+	if err != nil {
 		p.progress(err.Error(), acp.ToolCallStatusFailed)
 		return out, p.refuse(err)
 	}
 	p.progress(fmt.Sprintf("%s: %s after %s", p.name(), r.Status, r.Took.Round(100*time.Millisecond)), acp.ToolCallStatusCompleted)
-	return acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
+	return out, nil
 }
 
-// cancelled takes the message back, or interrupts the member where it was taken. If the client has gone, the
-// member goes on.
-func (p *prompt) cancelled() (out acp.PromptResponse, err error) {
-	select {
-	case <-p.conn.Done():
-		return out, p.ctx.Err()
-	default:
-	}
-	p.inEditor.Wait()
+// takeBack takes the message back while it is unread, else it interrupts the member, and says what it did. What
+// the client was asked is rejected: the keys that interrupt would answer it.
+func (p *prompt) takeBack() string {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	done, err := p.takeBack(ctx)
-	if err != nil {
-		done = p.sentence(p.RunnerError(p.name(), err))
+	state, err := mailbox.Unread, mailbox.ErrBeingTyped
+	for errors.Is(err, mailbox.ErrBeingTyped) && ctx.Err() == nil {
+		time.Sleep(50 * time.Millisecond)
+		state, err = p.member.Withdraw(ctx, p.message.ID, p.Me.Address())
 	}
-	p.progress(done, acp.ToolCallStatusFailed)
-	return acp.PromptResponse{StopReason: acp.StopReasonCancelled}, nil
+	if state == mailbox.Unread && err == nil {
+		return "taken back before it was read"
+	}
+	for _, id := range p.requests {
+		p.Answer(ctx, p.name(), control.AnswerRequest{ID: id, Deny: true}) // most are gone
+	}
+	if err = cmp.Or(err, p.MayAct("interrupt", p.name())); err == nil {
+		err = p.AskRunner(ctx, p.name(), func(c *control.Client) (err error) {
+			_, err = c.Interrupt(ctx)
+			return err
+		})
+	}
+	if err != nil {
+		return p.refuse(err).Message
+	}
+	return "interrupted"
 }
 
-// takeBack says what it did.
-func (p *prompt) takeBack(ctx context.Context) (done string, err error) {
-	state, err := mailbox.Unread, mailbox.ErrBeingTyped
-	for ; errors.Is(err, mailbox.ErrBeingTyped); time.Sleep(50 * time.Millisecond) {
-		var it *mailbox.Item
-		if it, err = p.member.Get(p.message.ID); errors.Is(err, mailbox.ErrNotFound) {
-			return "not sent", nil
-		}
-		if err = cmp.Or(err, ctx.Err()); err != nil {
-			return "", err
-		}
-		if state = it.State; state == mailbox.Unread {
-			state, err = p.Root.Withdraw(ctx, p.Me, p.message, p.member.Address(), p.Origin())
-		}
-	}
-	if err != nil || state == mailbox.Unread || state == mailbox.Withdrawn {
-		return "taken back before it was read", err
-	}
-	if err := p.MayAct("interrupt", p.name()); err != nil {
-		return "", err
-	}
-	client, err := p.Team.DialRunner(ctx, p.name())
-	if err != nil {
-		return "", err
-	}
-	defer client.Close()
+// lookAtQuestions has the client answer what the member has come to ask if I may, and else shows it as text.
+func (p *prompt) lookAtQuestions() {
 	questions, err := p.Team.Questions(p.name())
-	for _, q := range slices.DeleteFunc(questions, func(q policy.Question) bool { return p.asked[q.ID] == nil }) {
-		err = cmp.Or(err, p.answerQuestion(ctx, q, policy.Option{Kind: "reject_once"}))
+	for id, end := range p.asked {
+		if err == nil && !slices.ContainsFunc(questions, func(q policy.Question) bool { return q.ID == id }) {
+			end()
+		}
 	}
-	o, e := client.Interrupt(ctx)
-	return fmt.Sprintf("%s: %s", p.name(), cmp.Or(o.Detail, o.Done)), cmp.Or(err, e)
+	for _, q := range questions {
+		if p.asked[q.ID] != nil || q.ID == "" && q.Running { // without an id: the screen will soon show more
+			continue
+		}
+		var ctx context.Context
+		ctx, p.asked[q.ID] = context.WithCancel(p.ctx)
+		if err := p.MayAnswer(q); err != nil {
+			p.update(p.session, acp.UpdateAgentMessageText(fmt.Sprintf("%s %s\n(%s)\n\n", q.Agent, q.Asks(), p.refuse(err).Message)))
+			continue
+		}
+		p.requests = append(p.requests, q.ID)
+		p.asking.Go(func() { p.request(ctx, q) })
+	}
+}
+
+// request asks the client until an answer has worked, the question is gone, or the client wants no more of
+// it: then it stays open.
+func (p *prompt) request(ctx context.Context, q policy.Question) {
+	r := acp.RequestPermissionRequest{SessionId: p.session, ToolCall: acp.ToolCallUpdate{
+		ToolCallId: acp.ToolCallId(p.message.ID), Title: acp.Ptr(fmt.Sprintf("%s %s", q.Agent, q.Asks())),
+		Content: []acp.ToolCallContent{acp.ToolContent(acp.TextBlock(q.Prompt))},
+	}}
+	if len(q.Options) == 0 {
+		q.Options = []policy.Option{{Label: "Allow", Kind: "allow_once"}, {Label: "Reject", Kind: "reject_once"}}
+	}
+	for i, o := range q.Options {
+		kind := acp.PermissionOptionKind(cmp.Or(o.Kind, "allow_once"))
+		r.Options = append(r.Options, acp.PermissionOption{OptionId: acp.PermissionOptionId(fmt.Sprint(i + 1)), Name: o.Label, Kind: kind})
+	}
+	for {
+		chosen, err := p.conn.RequestPermission(ctx, r)
+		if err != nil || chosen.Outcome.Selected == nil {
+			return
+		}
+		for i, o := range r.Options {
+			if o.OptionId == chosen.Outcome.Selected.OptionId {
+				_, err = p.Answer(context.Background(), q.Agent, control.AnswerRequest{ID: q.ID, Option: q.Options[i].ID, Deny: q.Options[i].Denies()})
+			}
+		}
+		if err == nil || ctx.Err() != nil { // answered, or gone meanwhile
+			return
+		}
+		p.update(p.session, acp.UpdateAgentMessageText(p.refuse(err).Message+"\n\n"))
+	}
 }

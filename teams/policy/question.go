@@ -104,6 +104,9 @@ func (q *Question) Choose(word string) (string, error) {
 // OnlyAtTerminal says why nobody can answer the question from elsewhere, and the command that helps; "": it
 // can be answered.
 func (q *Question) OnlyAtTerminal() (why, hint string) {
+	if q.Kind == KindDraft {
+		return "", ""
+	}
 	if !q.Running {
 		return "runs under no runner, only its own terminal can answer", "next time atm run " + string(q.Agent)
 	}

@@ -74,7 +74,7 @@ func (d *decision) open(ctx context.Context) (err error) {
 	who, _ := d.s.Actor()
 	if who == "" {
 		_, err := command.OpenMe(d.c)
-		return cmp.Or(err, d.s.MayAnswer(""))
+		return cmp.Or(err, d.s.MayAnswer(d.q))
 	}
 	if d.s.Me, err = d.s.Team.Member(who); err != nil {
 		return err
@@ -86,7 +86,7 @@ func (d *decision) open(ctx context.Context) (err error) {
 		return err
 	}
 	d.box = d.s.Team.Box(d.q.Agent)
-	return d.s.MayAnswer(d.q.Agent)
+	return d.s.MayAnswer(d.q)
 }
 
 // findQuestion is the open question that a word means.
@@ -111,20 +111,17 @@ func findQuestion(ctx context.Context, s *command.Scope, word string) (policy.Qu
 // answerDialog answers what an agent's screen asks, through its runner. Without an option it is the one
 // that says so, once.
 func (d *decision) answerDialog(ctx context.Context) (r result, err error) {
-	if why, hint := d.q.OnlyAtTerminal(); why != "" {
-		return r, command.Refused("%s %s", d.q.Agent, why).WithHint("%s", hint)
-	}
 	if d.option != "" {
 		if d.option, err = d.q.Choose(d.option); err != nil {
 			return r, command.Usage("%s", letter.Escape(err.Error())).WithHint("atm pending lists the options")
 		}
 	}
-	a := control.AnswerRequest{ID: d.q.ID, Option: d.option, Deny: d.isDeny, By: string(d.s.Me.Agent()), Reason: d.reason}
-	r, err = request(ctx, d.call, func(client *control.Client) (result, error) { return d.result(client.Answer(ctx, a)) })
+	a := control.AnswerRequest{ID: d.q.ID, Option: d.option, Deny: d.isDeny, Reason: d.reason}
+	r, err = d.result(d.s.Answer(ctx, d.q.Agent, a))
 	if err == nil && d.reason != "" {
 		err = d.sendReason(ctx)
 	}
-	return r, d.explain(err)
+	return r, err
 }
 
 // sendReason tells the agent why it was refused.

@@ -87,11 +87,7 @@ func ask(c *cli.Context, s *command.Scope) (err error) {
 // outgoing prepares a message to one member.
 func outgoing(s *command.Scope, to wire.Address, m *wire.Message) (*teams.Outgoing, error) {
 	o := &teams.Outgoing{From: s.Me, To: []wire.Address{to}, Message: m, Person: command.Person()}
-	err := s.Root.Prepare(o)
-	if err == nil && len(o.Failed) > 0 {
-		err = o.Failed[0].Err
-	}
-	return o, err
+	return o, s.Root.PrepareAll(o)
 }
 
 // awaitAnswer sends the question and prints its answer. How long that took goes beside it: `$(atm ask …)`

@@ -183,6 +183,27 @@ func Explain(c *cli.Context, err error) *Error {
 	return e
 }
 
+// Answer answers what a member's screen asks, in the name of whoever this process acts for.
+func (s *Scope) Answer(ctx context.Context, name wire.Name, a control.AnswerRequest) (o control.Outcome, err error) {
+	who, _ := s.Actor()
+	a.By = string(who)
+	err = s.AskRunner(ctx, name, func(c *control.Client) (err error) {
+		o, err = c.Answer(ctx, a)
+		return err
+	})
+	return o, err
+}
+
+// AskRunner has something asked of the runner of a member of this team.
+func (s *Scope) AskRunner(ctx context.Context, name wire.Name, ask func(*control.Client) error) error {
+	client, err := s.Team.DialRunner(ctx, name)
+	if err == nil {
+		defer client.Close()
+		err = ask(client)
+	}
+	return s.RunnerError(name, err)
+}
+
 // RunnerError gives an error of a member's runner, if there is one, its exit code and its hint.
 func (s *Scope) RunnerError(name wire.Name, err error) error {
 	if said, ok := errors.AsType[*control.Error](err); ok {

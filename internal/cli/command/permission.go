@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/agentteammail/atm/ptyrun/runinfo"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -62,9 +63,9 @@ func (s *Scope) MayStop(verb string, to wire.Name) error {
 	return nil
 }
 
-// MayAnswer refuses whoever may not answer what a member asks. The rules are those that the asker's runner
-// was started with, as team.toml lies where agents write.
-func (s *Scope) MayAnswer(asker wire.Name) error {
+// MayAnswer refuses whoever may not answer what a member asks, and what cannot be answered from here. The
+// rules are those that the asker's runner was started with, as team.toml lies where agents write.
+func (s *Scope) MayAnswer(q policy.Question) error {
 	who, isInAgent := s.Actor()
 	if who == "" {
 		return Refused("this process belongs to a run that is over, or of another team: it answers for nobody").
@@ -74,11 +75,14 @@ func (s *Scope) MayAnswer(asker wire.Name) error {
 		return Refused("nothing is answered in %s: nobody here made or accepted it", s.Root.Path).
 			WithHint("if it is yours: atm init")
 	}
-	p, err := s.Team.PolicyFor(asker)
-	if err != nil {
-		return err
+	p, err := s.Team.PolicyFor(q.Agent)
+	if err == nil {
+		err = p.MayAnswer(q.Agent, who, isInAgent)
 	}
-	return p.MayAnswer(asker, who, isInAgent)
+	if why, hint := q.OnlyAtTerminal(); err == nil && why != "" {
+		err = Refused("%s %s", q.Agent, why).WithHint("%s", hint)
+	}
+	return err
 }
 
 // Actor is the member of this team on whose behalf this process acts, and
