@@ -3,7 +3,6 @@ package acpagent
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -106,9 +105,12 @@ func (p *prompt) answer(it *mailbox.Item) {
 // how it is.
 func (p *prompt) event(e *wire.Event, turn *teams.Turn) {
 	isOurs := turn != nil && !turn.HasEnded() && (e.TurnID == "" || e.TurnID == turn.ID) && (e.Session == "" || e.Session == turn.Session)
-	if u, ok := updateOf(e); ok && isOurs {
-		p.hasText = p.hasText || u.AgentMessageChunk != nil
-		p.update(p.session, u)
+	if u, ok := updateOf(e); ok {
+		if isOurs {
+			p.hasText = p.hasText || u.AgentMessageChunk != nil
+			p.update(p.session, u)
+		}
+		return
 	}
 	if m, err := p.Team.Summary(p.name()); err == nil {
 		title := fmt.Sprintf("%s is %s: %s", p.name(), m.State, m.About())
@@ -117,23 +119,20 @@ func (p *prompt) event(e *wire.Event, turn *teams.Turn) {
 	p.lookAtQuestions()
 }
 
-// updateOf is what an event says of words and tool calls.
+// updateOf is what an event says of words and tool calls, in whatever vocabulary.
 func updateOf(e *wire.Event) (u acp.SessionUpdate, ok bool) {
-	tool, status := cmp.Or(e.Text("tool"), "tool"), acp.ToolCallStatusCompleted
-	id := acp.ToolCallId(cmp.Or(e.Text("tool_call_id"), tool))
+	title := cmp.Or(e.Text("title", "tool"), "tool")
+	id, status := acp.ToolCallId(cmp.Or(e.Text("tool_call_id"), title)), acp.ToolCallStatusCompleted
 	switch e.Kind {
-	case "tool_call_start":
-		return acp.StartToolCall(id, tool, acp.WithStartStatus(acp.ToolCallStatusInProgress)), true
-	case "tool_call_end":
+	case "tool_call_start", "tool_call":
+		return acp.StartToolCall(id, title, acp.WithStartStatus(acp.ToolCallStatusInProgress)), true
+	case "tool_call_end", "tool_call_update":
 		if e.Text("error") != "" {
 			status = acp.ToolCallStatusFailed
 		}
-		return acp.UpdateToolCall(id, acp.WithUpdateStatus(status)), true
-	case "message_delta":
-		return acp.UpdateAgentMessageText(e.Text("delta")), true
-	case "agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update", "plan":
-		raw := cmp.Or(string(e.Body().Raw("update")), string(e.Wire))
-		return u, json.Unmarshal([]byte(raw), &u) == nil
+		return acp.UpdateToolCall(id, acp.WithUpdateStatus(cmp.Or(acp.ToolCallStatus(e.Text("status")), status))), true
+	case "message_delta", "agent_message_chunk":
+		return acp.UpdateAgentMessageText(e.Text("delta", "text")), true
 	}
 	return u, false
 }
