@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -34,7 +35,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// A room is a team of bob, me and lead in a directory, whose programs are processes.
+// room is a team of bob, me and lead in a directory, whose programs are processes.
 type room struct {
 	t   *testing.T
 	dir string
@@ -86,6 +87,8 @@ func (r *room) run() *room {
 	return r
 }
 
+func (r *room) unread(name string) string { return strings.TrimSpace(r.atm("ls", name, "--count")) }
+
 func (r *room) until(what string, isSo func() bool) {
 	r.t.Helper()
 	for end := time.Now().Add(20 * time.Second); !isSo(); time.Sleep(10 * time.Millisecond) {
@@ -95,11 +98,13 @@ func (r *room) until(what string, isSo func() bool) {
 	}
 }
 
-// An editor is a client with an agent process of its own.
+// editor is a client with an agent process of its own.
 type editor struct {
 	*acp.ClientSideConnection
-	room    *room
-	process *exec.Cmd
+	acp.Client // files and terminals, which nobody asks for
+	room       *room
+	process    *exec.Cmd
+	in         io.Closer
 
 	mu       sync.Mutex
 	choose   acp.PermissionOptionKind // what it answers
@@ -122,6 +127,7 @@ func (r *room) edit() *editor {
 		in.Close()
 		e.process.Wait()
 	})
+	e.in = in
 	e.ClientSideConnection = acp.NewClientSideConnection(e, in, io.Reader(out))
 	got, err := e.Initialize(r.t.Context(), acp.InitializeRequest{ProtocolVersion: 99})
 	if err != nil || got.ProtocolVersion != 1 || !got.AgentCapabilities.LoadSession {
@@ -154,7 +160,7 @@ func (e *editor) load(s acp.SessionId) error {
 	return err
 }
 
-// says waits until something was shown.
+// shows waits until something was shown.
 func (e *editor) shows(in *strings.Builder, want string) {
 	e.room.t.Helper()
 	e.room.until(want, func() bool { return strings.Contains(e.text(in), want) })
@@ -243,7 +249,7 @@ func TestReply(t *testing.T) {
 	go func() { done <- e.prompt(s, "Which branch?") }()
 	e.shows(&e.progress, "sent to bob (not read yet)")
 	go func() { done <- e.prompt(other, "And which commit?") }()
-	r.until("the second message", func() bool { return strings.TrimSpace(r.atm("ls", "bob", "--count")) == "2" })
+	r.until("the second message", func() bool { return r.unread("bob") == "2" })
 	r.atm("reply", string(s), "main", "--as", "bob")
 	if got := <-done; got != "end_turn" || e.text(&e.agent) != "main" {
 		t.Error(got, e.text(&e.agent))
@@ -252,16 +258,16 @@ func TestReply(t *testing.T) {
 	if got := <-done; got != "end_turn" || e.text(&e.agent) != "mainf00" {
 		t.Error(got, e.text(&e.agent))
 	}
-	if got := r.atm("ls", "me", "--count"); got != "0\n" {
+	if got := r.unread("me"); got != "0" {
 		t.Error("unread: ", got)
 	}
 	r.atm("reply", string(s), "No, next.", "--as", "bob")
-	if got := r.atm("ls", "me", "--count"); got != "1\n" {
+	if got := r.unread("me"); got != "1" {
 		t.Error("unread: ", got)
 	}
 	go func() { done <- e.prompt(s, "Sure?") }()
 	e.shows(&e.agent, "mainf00No, next.")
-	r.until("the third message", func() bool { return strings.TrimSpace(r.atm("ls", "bob", "--count")) == "1" })
+	r.until("the third message", func() bool { return r.unread("bob") == "1" })
 	r.atm("send", "me", "Yes.", "--thread", string(s), "--as", "bob")
 	if got := <-done; got != "end_turn" {
 		t.Error(got)
@@ -292,32 +298,25 @@ func TestPermission(t *testing.T) {
 	}
 }
 
-// Whoever may not answer is shown the question; who may answers elsewhere.
-func TestNotMine(t *testing.T) {
-	t.Parallel()
-	r := newRoom(t, "lead = \"lead\"\napprovers = [\"lead\"]\n").run()
-	e := r.edit()
-	e.choose = "allow_once"
-	done := make(chan string, 1)
-	go func() { done <- e.prompt(e.begin(), "CONFIRM [touch made.txt]") }()
-	e.shows(&e.agent, "bob wants to run: touch made.txt\n(what bob asks is not yours to answer: approvers are lead; ")
-	r.atm("approve", "bob", "--as", "lead")
-	if got := <-done; got != "end_turn" || e.isAsked() {
-		t.Error(got, e.asked)
-	}
-}
-
-// What somebody else answers is asked no more.
+// Whoever may not answer is shown the question as text. What is answered elsewhere is asked no more.
 func TestAnsweredElsewhere(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t, people).run()
-	e := r.edit()
-	done := make(chan string, 1)
-	go func() { done <- e.prompt(e.begin(), "CONFIRM [touch made.txt]") }()
-	r.until("the question", e.isAsked)
-	r.atm("approve", "bob", "--as", "lead")
-	if got := <-done; got != "end_turn" {
-		t.Error(got)
+	for config, isMine := range map[string]bool{"lead = \"lead\"\napprovers = [\"lead\"]\n": false, people: true} {
+		t.Run(fmt.Sprint(isMine), func(t *testing.T) {
+			t.Parallel()
+			r := newRoom(t, config).run()
+			e, done := r.edit(), make(chan string, 1)
+			go func() { done <- e.prompt(e.begin(), "CONFIRM [touch made.txt]") }()
+			if isMine {
+				r.until("the question", e.isAsked)
+			} else {
+				e.shows(&e.agent, "bob wants to run: touch made.txt\n(what bob asks is not yours to answer: approvers are lead; ")
+			}
+			r.atm("approve", "bob", "--as", "lead")
+			if got := <-done; got != "end_turn" || e.isAsked() != isMine {
+				t.Error(got, e.asked)
+			}
+		})
 	}
 }
 
@@ -355,7 +354,7 @@ func TestCancel(t *testing.T) {
 		go func() { done <- e.prompt(s, "Hello?") }()
 		e.shows(&e.progress, "sent to bob")
 		e.Cancel(t.Context(), acp.CancelNotification{SessionId: s})
-		if got := <-done; got != "cancelled" || r.atm("ls", "bob", "--count") != "0\n" {
+		if got := <-done; got != "cancelled" || r.unread("bob") != "0" {
 			t.Error(got, e.progress.String())
 		}
 	})
@@ -371,14 +370,20 @@ func TestKilled(t *testing.T) {
 	e.shows(&e.progress, "sent to bob")
 	e.process.Process.Kill()
 	r.atm("reply", string(s), "I am here.", "--as", "bob")
-	if got := r.atm("ls", "me", "--count"); got != "1\n" {
+	if got := r.unread("me"); got != "1" {
 		t.Error("unread: ", got)
+	}
+	e = r.edit()
+	go e.prompt(e.begin(), "And you?")
+	e.shows(&e.progress, "sent to bob")
+	if err := errors.Join(e.in.Close(), e.process.Wait()); err != nil || r.unread("bob") != "1" {
+		t.Error("the client has gone: ", err, r.atm("ls", "bob"))
 	}
 	e = r.edit()
 	if err := e.load(s); err != nil || e.agent.String() != "I am here." {
 		t.Error(err, e.agent.String())
 	}
-	if got := r.atm("ls", "me", "--count"); got != "0\n" {
+	if got := r.unread("me"); got != "0" {
 		t.Error("unread: ", got)
 	}
 }
@@ -425,26 +430,4 @@ func TestExampleClient(t *testing.T) {
 	if err != nil || !strings.Contains(string(out), "Pong from the fake model.") || !strings.Contains(string(out), "Agent completed") {
 		t.Errorf("%v\n%s", err, out)
 	}
-}
-
-func (e *editor) ReadTextFile(context.Context, acp.ReadTextFileRequest) (out acp.ReadTextFileResponse, err error) {
-	return
-}
-func (e *editor) WriteTextFile(context.Context, acp.WriteTextFileRequest) (out acp.WriteTextFileResponse, err error) {
-	return
-}
-func (e *editor) CreateTerminal(context.Context, acp.CreateTerminalRequest) (out acp.CreateTerminalResponse, err error) {
-	return
-}
-func (e *editor) KillTerminal(context.Context, acp.KillTerminalRequest) (out acp.KillTerminalResponse, err error) {
-	return
-}
-func (e *editor) TerminalOutput(context.Context, acp.TerminalOutputRequest) (out acp.TerminalOutputResponse, err error) {
-	return
-}
-func (e *editor) ReleaseTerminal(context.Context, acp.ReleaseTerminalRequest) (out acp.ReleaseTerminalResponse, err error) {
-	return
-}
-func (e *editor) WaitForTerminalExit(context.Context, acp.WaitForTerminalExitRequest) (out acp.WaitForTerminalExitResponse, err error) {
-	return
 }

@@ -27,12 +27,11 @@ type prompt struct {
 	session acp.SessionId
 	message *wire.Message
 
-	title    string                        // of the tool call
-	shown    map[wire.ID]bool              // messages of the member
-	hasText  bool                          // what the member says was shown as it said it
-	asked    map[string]context.CancelFunc // what the member asks, by its id: ends the request for an answer
-	requests []string                      // of these, what the client was asked
-	asking   sync.WaitGroup
+	title   string                        // of the tool call
+	shown   map[wire.ID]bool              // messages of the member
+	hasText bool                          // what the member says was shown as it said it
+	asked   map[string]context.CancelFunc // what the member has asked: ends the request to the client
+	asking  sync.WaitGroup
 }
 
 // Prompt sends a message, and shows what comes of it until it is answered.
@@ -171,14 +170,11 @@ func (p *prompt) takeBack() string {
 	if state == mailbox.Unread && err == nil {
 		return "taken back before it was read"
 	}
-	for _, id := range p.requests {
-		p.Answer(ctx, p.name(), control.AnswerRequest{ID: id, Deny: true}) // most are gone
+	for id := range p.asked {
+		p.Answer(ctx, p.name(), control.AnswerRequest{ID: id, Deny: true}) // most are gone, some not mine
 	}
-	if err = cmp.Or(err, p.MayAct("interrupt", p.name())); err == nil {
-		err = p.AskRunner(ctx, p.name(), func(c *control.Client) (err error) {
-			_, err = c.Interrupt(ctx)
-			return err
-		})
+	if err == nil {
+		_, err = p.Interrupt(ctx, p.name())
 	}
 	if err != nil {
 		return p.refuse(err).Message
@@ -189,22 +185,22 @@ func (p *prompt) takeBack() string {
 // lookAtQuestions has the client answer what the member has come to ask if I may, and else shows it as text.
 func (p *prompt) lookAtQuestions() {
 	questions, err := p.Team.Questions(p.name())
-	for id, end := range p.asked {
-		if err == nil && !slices.ContainsFunc(questions, func(q policy.Question) bool { return q.ID == id }) {
+	key := func(q policy.Question) string { return cmp.Or(q.ID, q.Since.String()) }
+	for known, end := range p.asked {
+		if err == nil && !slices.ContainsFunc(questions, func(q policy.Question) bool { return key(q) == known }) {
 			end()
 		}
 	}
 	for _, q := range questions {
-		if p.asked[q.ID] != nil || q.ID == "" && q.Running { // without an id: the screen will soon show more
+		if p.asked[key(q)] != nil || q.ID == "" && q.Running { // without an id: the screen will soon show more
 			continue
 		}
 		var ctx context.Context
-		ctx, p.asked[q.ID] = context.WithCancel(p.ctx)
+		ctx, p.asked[key(q)] = context.WithCancel(p.ctx)
 		if err := p.MayAnswer(q); err != nil {
 			p.update(p.session, acp.UpdateAgentMessageText(fmt.Sprintf("%s %s\n(%s)\n\n", q.Agent, q.Asks(), p.refuse(err).Message)))
 			continue
 		}
-		p.requests = append(p.requests, q.ID)
 		p.asking.Go(func() { p.request(ctx, q) })
 	}
 }

@@ -194,6 +194,18 @@ func (s *Scope) Answer(ctx context.Context, name wire.Name, a control.AnswerRequ
 	return o, err
 }
 
+// Interrupt breaks off a member's turn.
+func (s *Scope) Interrupt(ctx context.Context, name wire.Name) (o control.Outcome, err error) {
+	if err := s.MayAct("interrupt", name); err != nil {
+		return o, err
+	}
+	err = s.AskRunner(ctx, name, func(c *control.Client) (err error) {
+		o, err = c.Interrupt(ctx)
+		return err
+	})
+	return o, err
+}
+
 // AskRunner has something asked of the runner of a member of this team.
 func (s *Scope) AskRunner(ctx context.Context, name wire.Name, ask func(*control.Client) error) error {
 	client, err := s.Team.DialRunner(ctx, name)
