@@ -18,6 +18,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	acp "github.com/coder/acp-go-sdk"
@@ -55,6 +56,8 @@ type agent struct {
 	c      *cli.Context
 	member *mailbox.Box
 	conn   *acp.AgentSideConnection
+
+	prompts sync.Map // what cancels the newest prompt of an acp.SessionId
 }
 
 func (a *agent) name() wire.Name { return a.member.Agent() }
@@ -141,8 +144,13 @@ func (a *agent) refuse(err error) *acp.RequestError {
 	return &acp.RequestError{Code: code, Message: strings.TrimSuffix(e.Message+"; "+e.Hint, "; "), Data: e}
 }
 
-// The connection itself cancels the context of the session's prompt.
-func (a *agent) Cancel(context.Context, acp.CancelNotification) error { return nil }
+// Cancel ends the prompt that waits in a session. (What the connection knows of it a second prompt confuses.)
+func (a *agent) Cancel(_ context.Context, r acp.CancelNotification) error {
+	if end, ok := a.prompts.Load(r.SessionId); ok {
+		end.(context.CancelFunc)()
+	}
+	return nil
+}
 
 // Nothing is asked for, and the rest is not offered.
 

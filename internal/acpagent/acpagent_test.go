@@ -351,8 +351,13 @@ func TestCancel(t *testing.T) {
 		r := newRoom(t, people)
 		e := r.edit()
 		s, done := e.begin(), make(chan string, 1)
-		go func() { done <- e.prompt(s, "Hello?") }()
-		e.shows(&e.progress, "sent to bob")
+		for i := range 2 { // a second prompt cancels the first
+			go func() { done <- e.prompt(s, "Hello?") }()
+			r.until("the prompt", func() bool { return strings.Count(e.text(&e.progress), "sent to bob") == i+1 })
+		}
+		if got := <-done; got != "cancelled" {
+			t.Error(got)
+		}
 		e.Cancel(t.Context(), acp.CancelNotification{SessionId: s})
 		if got := <-done; got != "cancelled" || r.unread("bob") != "0" {
 			t.Error(got, e.progress.String())

@@ -41,6 +41,7 @@ func (a *agent) Prompt(ctx context.Context, r acp.PromptRequest) (out acp.Prompt
 	var end context.CancelFunc
 	p.ctx, end = context.WithCancel(ctx)
 	defer end()
+	a.prompts.Store(r.SessionId, end)
 	o, err := p.outgoing(r.Prompt)
 	if err != nil {
 		return out, a.refuse(err)
@@ -49,8 +50,8 @@ func (a *agent) Prompt(ctx context.Context, r acp.PromptRequest) (out acp.Prompt
 	for _, it := range unread.Items {
 		p.answer(it)
 	}
-	response, err := a.Root.Ask(ctx, o, teams.Observer{Sent: p.sent, Event: p.event, Message: p.answer})
-	switch cause := context.Cause(ctx); cause {
+	response, err := a.Root.Ask(p.ctx, o, teams.Observer{Sent: p.sent, Event: p.event, Message: p.answer})
+	switch cause := context.Cause(p.ctx); cause {
 	case nil:
 		return p.ended(response, err)
 	case context.Canceled:
