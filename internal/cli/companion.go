@@ -18,6 +18,13 @@ import (
 // down every start of atm. Their pages are here.
 var companions = []*cli.Command{
 	{
+		Name: "mcp", Usage: "the mail as tools of a program that speaks MCP, on stdio",
+		UsageText: "atm mcp --as bob\natm install claude --mcp      has Claude Code start it; also codex, gemini, opencode",
+		Description: "Tools: send read reply ack wait team thread search. Resources: atm://inbox, atm://team.\n" +
+			"A message counts as read once the client has been written the answer with it.\n" +
+			"stdout carries the protocol alone; it ends when its client closes stdin.",
+	},
+	{
 		Name: "acp", ArgsUsage: "NAME", Usage: "talk to a member from an editor: an ACP agent on stdio",
 		UsageText: "atm acp bob --as me\natm acp bob --as me --root /home/me/app/.atm    what an editor starts, from wherever",
 		Description: "A session is a thread, so the same one can be loaded again. A prompt is a message, and ends with\n" +

@@ -116,7 +116,7 @@ func (d *decision) answerDialog(ctx context.Context) (r result, err error) {
 			return r, command.Usage("%s", letter.Escape(err.Error())).WithHint("atm pending lists the options")
 		}
 	}
-	a := control.AnswerRequest{ID: d.q.ID, Option: d.option, Deny: d.isDeny, Reason: d.reason}
+	a := control.AnswerRequest{ID: d.q.ID, Option: d.option, Deny: d.isDeny}
 	r, err = d.result(d.s.Answer(ctx, d.q.Agent, a))
 	if err == nil && d.reason != "" {
 		err = d.sendReason(ctx)

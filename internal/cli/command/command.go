@@ -50,7 +50,12 @@ func Interruptible(ctx context.Context) (_ context.Context, stop func()) {
 // interrupted, or when the root or a team that is in use was removed or renamed:
 // what is awaited there never comes. That is then the error.
 func (s *Scope) Await(f func(ctx context.Context) error) error {
-	return s.until(f, s.Root.Lost)
+	return s.until(f, func() error {
+		if Via(s.c) != "" && output.ReaderGone(os.Stdout) {
+			return syscall.EPIPE // the program that asked was killed
+		}
+		return s.Root.Lost()
+	})
 }
 
 // Follow calls f, which shows what comes, until it is interrupted, the team is

@@ -19,6 +19,7 @@ func Flags() []cli.Flag {
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q", "silent"}, Usage: "errors only"},
 		DurationFlag("lock-timeout", 5e9, "wait for a lock at most `D` (default 5s)"),
 		&cli.BoolFlag{Name: "yes", Aliases: []string{"y", "non-interactive"}, Hidden: true}, // atm never asks
+		&cli.StringFlag{Name: "via", Hidden: true},                                          // the program that asks: see Via
 		&cli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "the help page"},
 		&cli.BoolFlag{Name: "version", Aliases: []string{"v", "V"}, Usage: "the version"},
 	}
