@@ -27,8 +27,8 @@ var interruptCommand = &cli.Command{
 	Name: "interrupt", ArgsUsage: "NAME", Usage: "break off an agent's turn, as a person would with Escape",
 	UsageText:   "atm interrupt bob",
 	Description: "Presses the keys that this agent takes for it. Refused while it asks something, which the\nsame keys would answer: atm pending.",
-	Action: onRunner("interrupt", func(ctx context.Context, k *call, client *control.Client) (fmt.Stringer, error) {
-		return k.result(client.Interrupt(ctx))
+	Action: with(func(ctx context.Context, k *call) (fmt.Stringer, error) {
+		return k.result(k.s.Interrupt(ctx, k.name()))
 	}),
 }
 
