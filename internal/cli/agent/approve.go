@@ -129,7 +129,7 @@ func (d *decision) answerDialog(ctx context.Context) (r result, err error) {
 			return r, command.Usage("%s", letter.Escape(err.Error())).WithHint("atm pending lists the options")
 		}
 	}
-	a := control.AnswerRequest{ID: d.q.ID, Option: d.option, Deny: d.isDeny, By: string(d.s.Me.Agent()), Reason: d.reason}
+	a := control.AnswerRequest{ID: d.q.ID, Option: d.option, Deny: d.isDeny, By: string(d.s.Me.Agent())}
 	r, err = request(ctx, d.call, func(client *control.Client) (result, error) { return d.result(client.Answer(ctx, a)) })
 	if err == nil && d.reason != "" {
 		err = d.sendReason(ctx)
