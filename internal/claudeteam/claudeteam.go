@@ -186,11 +186,8 @@ func (s *Sync) Pass(ctx context.Context) (errs error) {
 		return fmt.Errorf("%s: %w", s.Dir, err)
 	}
 	fail := func(name string, err error) {
-		switch {
-		case err != nil && errs == nil:
-			errs = fmt.Errorf("%s: %w", root.Join(name), err)
-		case err != nil:
-			errs = fmt.Errorf("%w; %s: %w", errs, root.Join(name), err)
+		if err != nil {
+			errs = joined(errs, fmt.Errorf("%s: %w", root.Join(name), err))
 		}
 	}
 	fail(inboxes, root.Mkdir(inboxes))
@@ -236,7 +233,7 @@ func (s *Sync) findMembers(ctx context.Context) error {
 		known[name] = true
 		box := s.Team.Box(name)
 		if !box.Exists() {
-			err = errors.Join(s.Team.Create(ctx, name), dir.Mkdir(string(name)+"/run"), dir.Replace(mark(name), nil, true))
+			err = joined(s.Team.Create(ctx, name), dir.Mkdir(string(name)+"/run"), dir.Replace(mark(name), nil, true))
 		}
 		s.theirs = append(s.theirs, member{box, r.Name, time.UnixMilli(int64(r.JoinedAt))})
 	}
@@ -247,7 +244,7 @@ func (s *Sync) findMembers(ctx context.Context) error {
 			s.ours = append(s.ours, member{box: box, name: nameThere(box.Address(), s.Team.Name)})
 		}
 	}
-	return errors.Join(err, err2)
+	return joined(err, err2)
 }
 
 // join puts those of ours into config.json that are not there.

@@ -206,7 +206,7 @@ func equal(t *testing.T, what string, got, want any) {
 func TestTakesInRecordedEntries(t *testing.T) {
 	sc := newScene(t, "bob", "user")
 	sc.write("inboxes/bob.json", "[\n"+strings.Join([]string{fromLead, isIdle, asksToStop, foreign}, ",\n")+"\n]")
-	sc.pass(`entry 4 is left there: its type is "broadcast"` + "\n" + "entry 5 is left there: ")
+	sc.pass(`entry 4 is left there: its type is "broadcast"; entry 5 is left there: `)
 	equal(t, "what is left", sc.file("inboxes/bob.json"), "[\n"+foreign+"\n]")
 	equal(t, "said", sc.said, []string{"team-lead → bob: hi", "rev_1 is idle", `team-lead → bob: {"type":"shutdown_request","requestId":"shutdown-1795287764434@bob","from":"team-lead","timestamp":"2026-11-21T19:04:12.349Z"}`})
 	got := sc.unread("bob")
@@ -366,11 +366,11 @@ func TestHeldLock(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "x")
 	isHeld, err := lock(context.Background(), file, 0)
 	must(t, err)
-	if _, err := lock(context.Background(), file, 0); !errors.As(err, new(*lockfile.HeldError)) || !isHeld() {
+	if _, err := lock(context.Background(), file, 0); !errors.As(err, new(*lockfile.HeldError)) || !isHeld(time.Minute) {
 		t.Errorf("twice: %v", err)
 	}
 	must(t, os.Chtimes(file+".lock", time.Time{}, time.Now()))
-	if isHeld() {
+	if isHeld(time.Minute) {
 		t.Error("held, though another has refreshed it")
 	}
 }
@@ -435,14 +435,14 @@ func FuzzInbox(f *testing.F) {
 		if err != nil || len(again) != len(list) || string(encodeInbox(again)) != string(text) {
 			t.Fatalf("%q became %q: %v", data, text, err)
 		}
-		to := wire.Address{Agent: "bob", Team: "main"}
+		s, box := &Sync{Dir: "t"}, mailbox.NewStore(nil, "main").Box("bob")
 		for i, e := range list {
 			if e.bad != nil {
 				continue
 			}
-			id := e.id("t", to)
-			if !wire.IsID(string(id)) || id != again[i].id("t", to) || !wire.IsName(string(nameHere(e.From))) {
-				t.Fatalf("%q: id %q, again %q, name %q", e.raw, id, again[i].id("t", to), nameHere(e.From))
+			id := s.idOf(&e, box)
+			if !wire.IsID(string(id)) || id != s.idOf(&again[i], box) || !wire.IsName(string(nameHere(e.From))) {
+				t.Fatalf("%q: id %q, again %q, name %q", e.raw, id, s.idOf(&again[i], box), nameHere(e.From))
 			}
 		}
 		added, err := (&entry{Type: "message", From: "bob", Text: "x", Timestamp: "2026-11-21T19:04:12.349Z", MsgV: 1, MsgID: "new"}).addTo(list)

@@ -29,7 +29,9 @@ func TestMain(m *testing.M) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	t := &testing.T{}
-	s := &Sync{Team: openTeam(t, filepath.Join(dir, "root")), Dir: filepath.Join(dir, "theirs"), Report: func(tr Transfer) { fmt.Println(tr) }}
+	team := openTeam(t, filepath.Join(dir, "root"))
+	team.LockTimeout = 5 * time.Second
+	s := &Sync{Team: team, Dir: filepath.Join(dir, "theirs"), Report: func(tr Transfer) { fmt.Println(tr) }}
 	s.Run(ctx, func(err error) { fmt.Println("failed:", err) })
 }
 
@@ -46,7 +48,7 @@ func claude(t *testing.T, file string, change func([]map[string]any) []map[strin
 		must(t, err)
 		temp := file + ".tmp." + fmt.Sprint(rand.Uint32())
 		must(t, os.WriteFile(temp, data, 0o644))
-		done := isHeld()
+		done := isHeld(staleAfter)
 		if done {
 			must(t, os.Rename(temp, file))
 			must(t, os.Remove(file+".lock"))
@@ -59,7 +61,10 @@ func claude(t *testing.T, file string, change func([]map[string]any) []map[strin
 // Both sides write while the sync is killed again and again: nothing is lost, and nothing is doubled without a
 // mark.
 func TestStress(t *testing.T) {
-	if testing.Short() {
+	duration := 2 * time.Second
+	if d, err := time.ParseDuration(os.Getenv("ATM_STRESS")); err == nil {
+		duration = d
+	} else if testing.Short() {
 		t.Skip("takes half a minute")
 	}
 	staleAfter = time.Second
@@ -86,7 +91,7 @@ func TestStress(t *testing.T) {
 		select {
 		case <-c:
 			return true
-		case <-time.After(rand.N(20 * time.Millisecond)):
+		case <-time.After(rand.N(40 * time.Millisecond)):
 			return false
 		}
 	}
@@ -130,7 +135,7 @@ func TestStress(t *testing.T) {
 		})
 	}
 	kills := 0
-	for end := time.Now().Add(8 * time.Second); time.Now().Before(end); kills++ {
+	for end := time.Now().Add(duration); time.Now().Before(end); kills++ {
 		cmd := begin()
 		time.Sleep(30*time.Millisecond + rand.N(200*time.Millisecond))
 		must(t, cmd.Process.Kill())
@@ -140,7 +145,7 @@ func TestStress(t *testing.T) {
 	writers.Wait()
 	cmd := begin()
 	left := ""
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		left = ""
 		for _, name := range []string{"bob", "carol", "team-lead", "Rev_1"} {
 			data, _ := os.ReadFile(filepath.Join(theirs, inboxes, name+".json"))

@@ -79,7 +79,7 @@ func claudeTeam(c *cli.Context) (string, error) {
 	case named == "" && len(names) == 1:
 		named = names[0]
 	case !slices.Contains(names, named):
-		return "", command.NotFound("no team %q of Claude Code in %s", named, config).
+		return "", command.NotFound("no team %s in %s", cmp.Or(named, "of Claude Code's"), filepath.Join(config, "teams")).
 			WithHint("Claude Code makes one when it starts with CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=1").WithCandidates(names...)
 	}
 	return filepath.Join(config, "teams", named), nil
