@@ -103,6 +103,7 @@ func newApp(version string) *cli.App {
 			&cli.BoolFlag{Name: "json", Usage: "one JSON document on stdout"},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q", "silent"}, Usage: "errors only"},
 			command.DurationFlag("lock-timeout", 5e9, "wait for a lock at most `D` (default 5s)"),
+			&cli.BoolFlag{Name: "no-color", Aliases: []string{"no-colour"}, Hidden: true, Action: func(*cli.Context, bool) error { return os.Setenv("NO_COLOR", "1") }},
 			&cli.BoolFlag{Name: "yes", Aliases: []string{"y", "non-interactive"}, Hidden: true}, // atm never asks
 			&cli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "the help page"},
 			&cli.BoolFlag{Name: "version", Aliases: []string{"v", "V"}, Usage: "the version"},
