@@ -48,6 +48,7 @@ var layers = strings.Fields(`
 	internal/cli/command
 	internal/runspec
 	internal/runner
+	internal/mcp
 	internal/cli/mail
 	internal/cli/agent
 	internal/cli/session
@@ -55,6 +56,7 @@ var layers = strings.Fields(`
 	internal/cli
 	cmd/atm
 	cmd/atm-runner
+	cmd/atm-mcp
 	internal/crashtest
 	internal/realagents
 	internal/bench
@@ -63,23 +65,25 @@ var layers = strings.Fields(`
 // importers are the packages that may import a module that is not ours; tests may
 // import more.
 var importers = map[string][]string{
-	"github.com/charmbracelet/ultraviolet": {"ptyrun/screen"},
-	"github.com/charmbracelet/x/ansi":      {"internal/testagent", "ptyrun/driver", "ptyrun/screen"},
-	"github.com/charmbracelet/x/vt":        {"ptyrun/screen"},
-	"github.com/clipperhouse/displaywidth": {"internal/testagent", "internal/cli/command"},
-	"github.com/creack/pty":                {"ptyrun/process"},
-	"github.com/fsnotify/fsnotify":         {"watcher"},
-	"github.com/go-json-experiment/json":   {"wire", "session"},
-	"github.com/gofrs/flock":               {"internal/lockfile"},
-	"github.com/google/uuid":               {"wire"},
-	"github.com/pelletier/go-toml":         {"teams/config", "teams", "internal/agentconfig"},
-	"github.com/tailscale/peercred":        {"ptyrun/control"},
-	"github.com/tailscale/hujson":          {"internal/agentconfig"},
-	"github.com/urfave/cli":                {"internal/cli", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/runner"},
-	"github.com/xrash/smetrics":            {"teams/config", "internal/cli/command"},
-	"golang.org/x/term":                    {"cmd/atm", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/testagent"},
-	"golang.org/x/sys":                     {"ptyrun/process", "internal/testagent", "internal/durable", "internal/lockfile", "internal/output", "mailbox", "teams/doctor", "teams/rootdir", "watcher", "internal/cli/agent"},
-	"mvdan.cc/sh":                          {"teams/policy"},
+	"github.com/charmbracelet/ultraviolet":   {"ptyrun/screen"},
+	"github.com/charmbracelet/x/ansi":        {"internal/testagent", "ptyrun/driver", "ptyrun/screen"},
+	"github.com/charmbracelet/x/vt":          {"ptyrun/screen"},
+	"github.com/clipperhouse/displaywidth":   {"internal/testagent", "internal/cli/command"},
+	"github.com/creack/pty":                  {"ptyrun/process"},
+	"github.com/fsnotify/fsnotify":           {"watcher"},
+	"github.com/go-json-experiment/json":     {"wire", "session"},
+	"github.com/gofrs/flock":                 {"internal/lockfile"},
+	"github.com/google/jsonschema-go":        {"internal/mcp"},
+	"github.com/google/uuid":                 {"wire"},
+	"github.com/modelcontextprotocol/go-sdk": {"internal/mcp"},
+	"github.com/pelletier/go-toml":           {"teams/config", "teams", "internal/agentconfig"},
+	"github.com/tailscale/peercred":          {"ptyrun/control"},
+	"github.com/tailscale/hujson":            {"internal/agentconfig"},
+	"github.com/urfave/cli":                  {"internal/cli", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/mcp", "internal/runner"},
+	"github.com/xrash/smetrics":              {"teams/config", "internal/cli/command"},
+	"golang.org/x/term":                      {"cmd/atm", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/testagent"},
+	"golang.org/x/sys":                       {"ptyrun/process", "internal/testagent", "internal/durable", "internal/lockfile", "internal/output", "mailbox", "teams/doctor", "teams/rootdir", "watcher", "internal/cli/agent"},
+	"mvdan.cc/sh":                            {"teams/policy"},
 }
 
 func TestImports(t *testing.T) {

@@ -188,10 +188,11 @@ var searchCommand = &cli.Command{
 	Flags: []cli.Flag{
 		limitFlag(),
 		&cli.StringFlag{Name: "from", Hidden: true}, &cli.StringFlag{Name: "to", Hidden: true}, &cli.StringFlag{Name: "since", Hidden: true},
+		&cli.StringFlag{Name: "in", Hidden: true},
 	},
 	Action: command.With(command.OpenTeam, func(c *cli.Context, s *command.Scope) error {
 		words := c.Args().Slice()
-		for _, key := range []string{"from", "to", "since"} {
+		for _, key := range []string{"from", "to", "since", "in"} {
 			if c.IsSet(key) {
 				words = append(words, key+":"+c.String(key))
 			}

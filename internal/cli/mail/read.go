@@ -1,9 +1,11 @@
 package mail
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 
 	"github.com/urfave/cli/v2"
@@ -32,7 +34,7 @@ var readCommand = &cli.Command{
 		&cli.BoolFlag{Name: "wait", Aliases: []string{"w", "block"}, Usage: "until there is mail"},
 		&cli.BoolFlag{Name: "follow", Usage: "go on showing what comes"},
 		command.TimeoutFlag(),
-		hidden("unread", "new", "u", "mark-read", "next"),
+		hidden("unread", "new", "u", "mark-read", "next"), hidden("confirm"), // of a program: see write
 	},
 	Action: command.With(command.OpenMe, read),
 }
@@ -171,7 +173,8 @@ func (p *page) show(ctx context.Context) (shown bool, err error) {
 	return len(b.Items) > 0, err
 }
 
-// write writes a batch and returns how many of its messages were received.
+// write writes a batch and returns how many of its messages were received. With --confirm that is none
+// until a byte comes on stdin: a program that passes them on says that they have arrived.
 func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (received int, err error) {
 	if len(b.Items) == 0 && (p.c.Bool("wait") || p.follows) {
 		return 0, nil
@@ -197,17 +200,23 @@ func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (
 		l.Messages[i].Item = &after
 	}
 	l.More, l.Owed = b.More, append(l.Owed, owed...)
-	if !p.c.Bool("json") {
+	var pieces [][]byte
+	if !p.c.Bool("json") || command.Via(p.c) != "" {
 		r.Digits = letter.ShortLength(append(l.ids(), owed...))
-		pieces := letters(r, b.Items, b.Ahead)
+		pieces = letters(r, b.Items, b.Ahead)
 		if !p.follows {
 			pieces = append(pieces, []byte(p.foot(b, owed, total)))
 		}
+	}
+	if !p.c.Bool("json") {
 		return showPieces(ctx, pieces...)
 	}
 	var document any = l
 	if p.follows {
 		document = map[string]message{"message": l.Messages[0]}
+	}
+	if command.Via(p.c) != "" {
+		document = command.Said{Document: document, Text: string(bytes.Join(pieces, nil))}
 	}
 	p.isPrinted = !p.follows
 	text, err := command.JSON(document)
@@ -215,6 +224,9 @@ func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (
 		return 0, err
 	}
 	n, err := showPieces(ctx, text)
+	if p.c.Bool("confirm") && len(b.Items) > 0 && !p.peeks {
+		n, _ = os.Stdin.Read(make([]byte, 1))
+	}
 	return n * len(b.Items), err // one document for all of them
 }
 
