@@ -77,10 +77,10 @@ func verbFirst(app *cli.App, words []string) []string {
 	switch noun := nouns[words[0]]; {
 	case isList && isNamed && onlyOne[words[1]] != "": // get agent bob
 		return append([]string{onlyOne[words[1]]}, words[2:]...)
-	case isSplit && verb == "ls": // send-message
-		return append(words[:1], words[2:]...)
 	case verb != "" && !isSub && (isList || home != nil && home.Name == verb): // list agents, install hooks
 		return append([]string{verb}, words[2:]...)
+	case isSplit && verb == "ls": // send-message
+		return append(words[:1], words[2:]...)
 	case behind != nil && !isSub && (noun == "ls" && !strings.Contains(behind.ArgsUsage, "NAME") || slices.Contains([]string{"team", "pending", "install"}, noun)):
 		return words[1:] // inbox read, agents stop bob; who writes a message to "stop" stops nobody
 	case words[0] == "mail" || words[0] == "email":
