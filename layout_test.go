@@ -44,10 +44,12 @@ var layers = strings.Fields(`
 	teams/backup
 	teams/doctor
 	internal/agentconfig
+	internal/claudeteam
 	ptyrun
 	internal/cli/command
 	internal/runspec
 	internal/runner
+	internal/acpagent
 	internal/mcp
 	internal/cli/mail
 	internal/cli/agent
@@ -55,6 +57,7 @@ var layers = strings.Fields(`
 	internal/cli/setup
 	internal/cli
 	cmd/atm
+	cmd/atm-acp
 	cmd/atm-runner
 	cmd/atm-mcp
 	internal/crashtest
@@ -69,8 +72,9 @@ var importers = map[string][]string{
 	"github.com/charmbracelet/x/ansi":        {"internal/testagent", "ptyrun/driver", "ptyrun/screen"},
 	"github.com/charmbracelet/x/vt":          {"ptyrun/screen"},
 	"github.com/clipperhouse/displaywidth":   {"internal/testagent", "internal/cli/command"},
+	"github.com/coder/acp-go-sdk":            {"internal/acpagent"},
 	"github.com/creack/pty":                  {"ptyrun/process"},
-	"github.com/fsnotify/fsnotify":           {"watcher"},
+	"github.com/fsnotify/fsnotify":           {"watcher", "internal/claudeteam"},
 	"github.com/go-json-experiment/json":     {"wire", "session"},
 	"github.com/gofrs/flock":                 {"internal/lockfile"},
 	"github.com/google/uuid":                 {"wire"},
@@ -78,7 +82,7 @@ var importers = map[string][]string{
 	"github.com/pelletier/go-toml":           {"teams/config", "teams", "internal/agentconfig"},
 	"github.com/tailscale/peercred":          {"ptyrun/control"},
 	"github.com/tailscale/hujson":            {"internal/agentconfig"},
-	"github.com/urfave/cli":                  {"internal/cli", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/mcp", "internal/runner"},
+	"github.com/urfave/cli":                  {"internal/cli", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/acpagent", "internal/mcp", "internal/runner"},
 	"github.com/xrash/smetrics":              {"teams/config", "internal/cli/command"},
 	"golang.org/x/term":                      {"cmd/atm", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/testagent"},
 	"golang.org/x/sys":                       {"ptyrun/process", "internal/testagent", "internal/durable", "internal/lockfile", "internal/output", "mailbox", "teams/doctor", "teams/rootdir", "watcher", "internal/cli/agent"},
@@ -118,7 +122,7 @@ func TestImports(t *testing.T) {
 
 // The terminal emulator costs every start: it is linked into atm-runner alone.
 func TestEmulatorIsNotInAtm(t *testing.T) {
-	for program, wants := range map[string]bool{"./cmd/atm": false, "./cmd/atm-runner": true} {
+	for program, wants := range map[string]bool{"./cmd/atm": false, "./cmd/atm-acp": false, "./cmd/atm-runner": true} {
 		out, err := exec.Command("go", "list", "-deps", program).Output()
 		if err != nil {
 			t.Fatal(err)

@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 )
 
 // Tools are the programs whose configuration is known.
@@ -205,6 +206,8 @@ func (p *Installer) FindHooks(tool string, local bool) (Hooks, error) {
 	}
 	h := Hooks{Path: pl.edits[0].path}
 	data, _, err := readFile(h.Path)
+	// The program that hooks, or a plugin, of ours run.
+	hookProgram := regexp.MustCompile(`"'?([^"']*atm(?:\.exe)?)'?(?:","| )hook[ "]`)
 	if words := hookProgram.FindSubmatch(data); words != nil {
 		h.Program = string(words[1])
 		_, statErr := os.Stat(filepath.FromSlash(h.Program))

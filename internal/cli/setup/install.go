@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -15,7 +17,6 @@ import (
 	"github.com/agentteammail/atm/internal/agentconfig"
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/hook"
-	"github.com/agentteammail/atm/internal/output"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
@@ -146,7 +147,7 @@ func runHook(c *cli.Context) (err error) {
 			err = fmt.Errorf("hook: %v", p)
 		}
 	}()
-	output.IgnoreSIGPIPE()
+	signal.Ignore(syscall.SIGPIPE) // no program is started from here, and catching it would cost a thread
 	tool, err := hook.ParseTool(c.Args().First())
 	if meant := command.Meant("hook " + c.Args().First()); meant != "" {
 		err = fmt.Errorf("%w: %s", err, meant)
