@@ -186,8 +186,13 @@ func testTools(t *team) {
 		t.Errorf("tools\n%s, want\n%s", got, want)
 	}
 
+	old := c.send("first")
+	c.send("second", "--supersedes", old)
+	c.says("read", nil, "superseded by", `"superseded_by":"`)
+	c.eventually("it is read", func() bool { return c.unread() == "0" })
+
 	id := c.send("Which branch?", "--ack")
-	c.says("team", nil, "bob    unknown  never seen  1 unread", `"unread":1`)
+	c.says("team", nil, "1 unread", `"unread":1`)
 	c.says("wait", nil, "mail: "+id+" from alice", `"matched":"mail"`)
 	c.says("read", args{"peek": true}, "Which branch?", `"state":"unread"`)
 	c.says("read", args{"from": "alice", "limit": 3}, id+" from alice, ", `"state":"owed"`)
