@@ -77,7 +77,6 @@ var importers = map[string][]string{
 	"github.com/fsnotify/fsnotify":           {"watcher", "internal/claudeteam"},
 	"github.com/go-json-experiment/json":     {"wire", "session"},
 	"github.com/gofrs/flock":                 {"internal/lockfile"},
-	"github.com/google/jsonschema-go":        {"internal/mcp"},
 	"github.com/google/uuid":                 {"wire"},
 	"github.com/modelcontextprotocol/go-sdk": {"internal/mcp"},
 	"github.com/pelletier/go-toml":           {"teams/config", "teams", "internal/agentconfig"},

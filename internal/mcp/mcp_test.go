@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -254,6 +255,30 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// Every argument that a schema names is one that the verb knows.
+func TestArguments(t *testing.T) {
+	c := newTeam(t).connect("--as", "bob")
+	tools, err := c.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]any{"boolean": true, "integer": 1, "array": []string{"x"}, "string": "1ms"}
+	for _, tool := range tools.Tools {
+		properties, _ := tool.InputSchema.(map[string]any)["properties"].(map[string]any)
+		for name, property := range properties {
+			with := args{"to": "alice", "text": "x", "id": "abcd", "words": "x", "timeout": "1ms"}
+			maps.DeleteFunc(with, func(known string, _ any) bool { return properties[known] == nil })
+			with[name] = values[property.(map[string]any)["type"].(string)]
+			if name == "in" {
+				with[name] = "cur"
+			}
+			if text, _ := c.call(tool.Name, with); strings.Contains(text, "unknown flag") || strings.Contains(text, "validating") {
+				t.Errorf("%s %v: %s", tool.Name, with, text)
+			}
+		}
+	}
+}
+
 // A wait says every five seconds that it goes on, and ends when it is cancelled, without having marked
 // anything; other calls are answered meanwhile.
 func TestWait(t *testing.T) {
@@ -450,7 +475,7 @@ func TestClientCloses(t *testing.T) {
 	s := newTeam(t)
 	s.send("one")
 	r := s.raw()
-	r.say(strings.Replace(readCall, `"read"`, `"wait"`, 1))
+	r.say(`{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"wait","arguments":{}}}`)
 	if line := r.hear(); !strings.Contains(line, `mail: `) {
 		t.Error(line)
 	}
