@@ -35,7 +35,7 @@ var claudeCommand = &cli.Command{
 
 func claudeSync(c *cli.Context, s *command.Scope) error {
 	dir, err := claudeTeam(c)
-	if err = cmp.Or(s.MayAct("sync the mail of", "all"), err); err != nil {
+	if err = cmp.Or(s.MayAct("sync mail for", "all"), err); err != nil {
 		return err
 	}
 	isDone := false
