@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"time"
@@ -145,14 +147,14 @@ func joined(errs ...error) (all error) {
 
 // rewrite replaces a file of theirs under its lock by what change makes of it, durably; nil: it is left.
 func (s *Sync) rewrite(ctx context.Context, name string, change func(old []byte) ([]byte, error)) error {
-	path, dir := s.root.Join(name), filepath.Dir(name)
-	isHeld, err := lock(ctx, path, s.Team.LockTimeout)
+	file, dir := s.root.Join(name), path.Dir(name)
+	isHeld, err := lock(ctx, file, s.Team.LockTimeout)
 	if err != nil {
 		return err
 	}
 	defer func() {
 		if isHeld(staleAfter) {
-			os.Remove(path + ".lock")
+			os.Remove(file + ".lock")
 		}
 	}()
 	old, err := s.root.ReadFile(name, maxFile)
@@ -163,13 +165,14 @@ func (s *Sync) rewrite(ctx context.Context, name string, change func(old []byte)
 	if err != nil || data == nil { // what is there already may not be synced: its writer was killed
 		return joined(err, s.root.Sync(dir))
 	}
-	temp := filepath.Join(dir, ".atm-"+filepath.Base(name)) // one that was left is overwritten
-	if err := cmp.Or(s.root.Remove(temp), s.root.Create(temp, data)); err != nil {
+	temp := path.Join(dir, ".atm-"+rand.Text()) // of a kill it stays until Claude Code removes its team
+	if err := s.root.Create(temp, data); err != nil {
 		return err
 	}
+	defer s.root.Remove(temp)
 	// Some of their writers take no lock; and while this process was stopped, another may have broken it.
 	if now, err := s.root.ReadFile(name, maxFile); err != nil || !bytes.Equal(old, now) || !isHeld(staleAfter/2) {
-		return cmp.Or(err, fmt.Errorf("%s was changed by others meanwhile, and is left for the next time", path))
+		return cmp.Or(err, fmt.Errorf("%s was changed by others meanwhile, and is left for the next time", file))
 	}
-	return cmp.Or(os.Rename(s.root.Join(temp), path), s.root.Sync(dir))
+	return cmp.Or(os.Rename(s.root.Join(temp), file), s.root.Sync(dir))
 }

@@ -131,7 +131,7 @@ func (s *Sync) noteIdle(ctx context.Context, e *entry) error {
 func (s *Sync) handOver(ctx context.Context, m member) error {
 	n, err := m.box.Count(ctx)
 	if err == nil && n.Unread == 0 && n.Leased > 0 {
-		err = fmt.Errorf("%s for it: somebody else is handing over, or was killed less than ten seconds ago", letter.Many(n.Leased, "message"))
+		err = errors.New("somebody else hands mail over to it, or was killed at that less than ten seconds ago")
 	}
 	if err != nil || n.Unread == 0 {
 		return err
