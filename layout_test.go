@@ -49,6 +49,7 @@ var layers = strings.Fields(`
 	internal/cli/command
 	internal/runspec
 	internal/runner
+	internal/acpagent
 	internal/mcp
 	internal/cli/mail
 	internal/cli/agent
@@ -56,6 +57,7 @@ var layers = strings.Fields(`
 	internal/cli/setup
 	internal/cli
 	cmd/atm
+	cmd/atm-acp
 	cmd/atm-runner
 	cmd/atm-mcp
 	internal/crashtest
@@ -70,6 +72,7 @@ var importers = map[string][]string{
 	"github.com/charmbracelet/x/ansi":        {"internal/testagent", "ptyrun/driver", "ptyrun/screen"},
 	"github.com/charmbracelet/x/vt":          {"ptyrun/screen"},
 	"github.com/clipperhouse/displaywidth":   {"internal/testagent", "internal/cli/command"},
+	"github.com/coder/acp-go-sdk":            {"internal/acpagent"},
 	"github.com/creack/pty":                  {"ptyrun/process"},
 	"github.com/fsnotify/fsnotify":           {"watcher", "internal/claudeteam"},
 	"github.com/go-json-experiment/json":     {"wire", "session"},
@@ -80,7 +83,7 @@ var importers = map[string][]string{
 	"github.com/pelletier/go-toml":           {"teams/config", "teams", "internal/agentconfig"},
 	"github.com/tailscale/peercred":          {"ptyrun/control"},
 	"github.com/tailscale/hujson":            {"internal/agentconfig"},
-	"github.com/urfave/cli":                  {"internal/cli", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/mcp", "internal/runner"},
+	"github.com/urfave/cli":                  {"internal/cli", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/acpagent", "internal/mcp", "internal/runner"},
 	"github.com/xrash/smetrics":              {"teams/config", "internal/cli/command"},
 	"golang.org/x/term":                      {"cmd/atm", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/testagent"},
 	"golang.org/x/sys":                       {"ptyrun/process", "internal/testagent", "internal/durable", "internal/lockfile", "internal/output", "mailbox", "teams/doctor", "teams/rootdir", "watcher", "internal/cli/agent"},
@@ -120,7 +123,7 @@ func TestImports(t *testing.T) {
 
 // The terminal emulator costs every start: it is linked into atm-runner alone.
 func TestEmulatorIsNotInAtm(t *testing.T) {
-	for program, wants := range map[string]bool{"./cmd/atm": false, "./cmd/atm-runner": true} {
+	for program, wants := range map[string]bool{"./cmd/atm": false, "./cmd/atm-acp": false, "./cmd/atm-runner": true} {
 		out, err := exec.Command("go", "list", "-deps", program).Output()
 		if err != nil {
 			t.Fatal(err)

@@ -96,6 +96,11 @@ func (s *Store) openVerified(a wire.Attachment) (*os.File, error) {
 	return f, nil
 }
 
+// AttachmentPath is the file that holds the content of an attachment.
+func (s *Store) AttachmentPath(a wire.Attachment) string {
+	return s.root.Join(filesDir + "/" + a.SHA256)
+}
+
 // Attachment opens the content of an attachment after checking its size and hash.
 func (s *Store) Attachment(a wire.Attachment) (f *os.File, err error) {
 	if !wire.IsSHA256(a.SHA256) {

@@ -26,7 +26,7 @@ var companions = []*cli.Command{
 	},
 	{
 		Name: "acp", ArgsUsage: "NAME", Usage: "talk to a member from an editor: an ACP agent on stdio",
-		UsageText: "atm acp bob --as me\natm acp bob --as me --root ~/app/.atm    what an editor starts, as an agent server",
+		UsageText: "atm acp bob --as me\natm acp bob --as me --root /home/me/app/.atm    what an editor starts, from wherever",
 		Description: "A session is a thread, so the same one can be loaded again. A prompt is a message, and ends with\n" +
 			"bob's answer or the turn that took it. His permission requests come to you if you may answer them.\n" +
 			"Cancelling takes an unread message back, else it interrupts him. stdout carries the protocol alone.",

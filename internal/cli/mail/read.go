@@ -17,7 +17,7 @@ import (
 )
 
 var readCommand = &cli.Command{
-	Name: "read", Aliases: []string{"recv", "receive", "check", "fetch"}, ArgsUsage: "[ID…]", Usage: "show unread mail and mark it",
+	Name: "read", Aliases: []string{"recv", "receive", "check", "fetch", "pull", "poll"}, ArgsUsage: "[ID…]", Usage: "show unread mail and mark it",
 	UsageText: "atm read\natm read --wait 5m --from alice\natm read --limit 5",
 	Description: "At most 20 messages, 8 KiB and 200 lines at a time; then it says how many more there are.\n" +
 		"A message counts as read once its reader has received it: a cut pipe shows it again.\n" +
@@ -25,6 +25,7 @@ var readCommand = &cli.Command{
 	Flags: []cli.Flag{
 		limitFlag(),
 		&cli.StringFlag{Name: "from", Aliases: []string{"sender"}, Usage: "from this `NAME`"},
+		&cli.StringFlag{Name: "since", Usage: "not older than `D`: 2h, 7d, a date"},
 		&cli.StringFlag{Name: "thread", Usage: "of the thread of `ID`"},
 		&cli.BoolFlag{Name: "urgent", Usage: "urgent ones"},
 		&cli.BoolFlag{Name: "peek", Aliases: []string{"no-mark", "no-mark-read", "keep"}, Usage: "mark nothing"},
@@ -43,7 +44,9 @@ func read(c *cli.Context, s *command.Scope) error {
 		return err
 	}
 	s.WarnUnaccepted()
-	if c.Bool("last") {
+	if c.Bool("last") && c.NArg() > 0 {
+		return command.Usage("--last shows the last batch again, and takes no number").WithHint("the newest: atm ls --all --limit 5")
+	} else if c.Bool("last") {
 		items, err := s.Me.LastBatch()
 		if err != nil {
 			return err
@@ -123,8 +126,12 @@ func newPage(c *cli.Context, s *command.Scope) (*page, error) {
 		}
 		thread = it.ThreadID()
 	}
+	after, err := since(c)
+	if err != nil {
+		return nil, err
+	}
 	p.options.Match = func(m *wire.Message) bool {
-		return (from == wire.Address{} || m.From == from) && (thread == "" || m.ThreadID() == thread) && (!c.Bool("urgent") || m.Urgent())
+		return !m.SentAt.Before(after) && (from == wire.Address{} || m.From == from) && (thread == "" || m.ThreadID() == thread) && (!c.Bool("urgent") || m.Urgent())
 	}
 	return p, nil
 }
