@@ -62,7 +62,7 @@ fuzz:
 			echo "$$dir $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$dir; done; done
 
 stress:
-	ATM_STRESS=$(DURATION) $(GO) test -count=1 -v -run 'Stress|Kill|Machine' -timeout 60m ./mailbox ./ptyrun ./internal/crashtest
+	ATM_STRESS=$(DURATION) $(GO) test -count=1 -v -run 'Stress|Kill|Machine' -timeout 60m ./mailbox ./ptyrun ./internal/crashtest ./internal/claudeteam
 
 # What fails when the system fails: strace -e inject, full and read-only disks.
 faults:

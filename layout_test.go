@@ -44,18 +44,23 @@ var layers = strings.Fields(`
 	teams/backup
 	teams/doctor
 	internal/agentconfig
+	internal/claudeteam
 	ptyrun
 	ptyrun/acp
 	internal/cli/command
 	internal/runspec
 	internal/runner
+	internal/acpagent
+	internal/mcp
 	internal/cli/mail
 	internal/cli/agent
 	internal/cli/session
 	internal/cli/setup
 	internal/cli
 	cmd/atm
+	cmd/atm-acp
 	cmd/atm-runner
+	cmd/atm-mcp
 	internal/crashtest
 	internal/realagents
 	internal/bench
@@ -64,24 +69,25 @@ var layers = strings.Fields(`
 // importers are the packages that may import a module that is not ours; tests may
 // import more.
 var importers = map[string][]string{
-	"github.com/charmbracelet/ultraviolet": {"ptyrun/screen"},
-	"github.com/charmbracelet/x/ansi":      {"internal/testagent", "ptyrun/acp", "ptyrun/driver", "ptyrun/screen"},
-	"github.com/charmbracelet/x/vt":        {"ptyrun/screen"},
-	"github.com/clipperhouse/displaywidth": {"internal/testagent", "internal/cli/command"},
-	"github.com/coder/acp-go-sdk":          {"internal/testagent", "ptyrun/acp"},
-	"github.com/creack/pty":                {"ptyrun/process"},
-	"github.com/fsnotify/fsnotify":         {"watcher"},
-	"github.com/go-json-experiment/json":   {"wire", "session"},
-	"github.com/gofrs/flock":               {"internal/lockfile"},
-	"github.com/google/uuid":               {"wire"},
-	"github.com/pelletier/go-toml":         {"teams/config", "teams", "internal/agentconfig"},
-	"github.com/tailscale/peercred":        {"ptyrun/control"},
-	"github.com/tailscale/hujson":          {"internal/agentconfig"},
-	"github.com/urfave/cli":                {"internal/cli", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/runner"},
-	"github.com/xrash/smetrics":            {"teams/config", "internal/cli/command"},
-	"golang.org/x/term":                    {"cmd/atm", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/testagent", "ptyrun/acp"},
-	"golang.org/x/sys":                     {"ptyrun/process", "internal/testagent", "internal/durable", "internal/lockfile", "internal/output", "mailbox", "teams/doctor", "teams/rootdir", "watcher", "internal/cli/agent"},
-	"mvdan.cc/sh":                          {"teams/policy"},
+	"github.com/charmbracelet/ultraviolet":   {"ptyrun/screen"},
+	"github.com/charmbracelet/x/ansi":        {"internal/testagent", "ptyrun/acp", "ptyrun/driver", "ptyrun/screen"},
+	"github.com/charmbracelet/x/vt":          {"ptyrun/screen"},
+	"github.com/clipperhouse/displaywidth":   {"internal/testagent", "internal/cli/command"},
+	"github.com/coder/acp-go-sdk":            {"internal/acpagent", "internal/testagent", "ptyrun/acp"},
+	"github.com/creack/pty":                  {"ptyrun/process"},
+	"github.com/fsnotify/fsnotify":           {"watcher", "internal/claudeteam"},
+	"github.com/go-json-experiment/json":     {"wire", "session"},
+	"github.com/gofrs/flock":                 {"internal/lockfile"},
+	"github.com/google/uuid":                 {"wire"},
+	"github.com/modelcontextprotocol/go-sdk": {"internal/mcp"},
+	"github.com/pelletier/go-toml":           {"teams/config", "teams", "internal/agentconfig"},
+	"github.com/tailscale/peercred":          {"ptyrun/control"},
+	"github.com/tailscale/hujson":            {"internal/agentconfig"},
+	"github.com/urfave/cli":                  {"internal/cli", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/acpagent", "internal/mcp", "internal/runner"},
+	"github.com/xrash/smetrics":              {"teams/config", "internal/cli/command"},
+	"golang.org/x/term":                      {"cmd/atm", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/testagent", "ptyrun/acp"},
+	"golang.org/x/sys":                       {"ptyrun/process", "internal/testagent", "internal/durable", "internal/lockfile", "internal/output", "mailbox", "teams/doctor", "teams/rootdir", "watcher", "internal/cli/agent"},
+	"mvdan.cc/sh":                            {"teams/policy"},
 }
 
 func TestImports(t *testing.T) {
@@ -117,7 +123,7 @@ func TestImports(t *testing.T) {
 
 // The terminal emulator costs every start: it is linked into atm-runner alone.
 func TestEmulatorIsNotInAtm(t *testing.T) {
-	for program, wants := range map[string]bool{"./cmd/atm": false, "./cmd/atm-runner": true} {
+	for program, wants := range map[string]bool{"./cmd/atm": false, "./cmd/atm-acp": false, "./cmd/atm-runner": true} {
 		out, err := exec.Command("go", "list", "-deps", program).Output()
 		if err != nil {
 			t.Fatal(err)

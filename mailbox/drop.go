@@ -121,12 +121,12 @@ func (b *Box) putBackAside(ctx context.Context) {
 func (b *Box) drops() (found []dropped, begun []string, err error) {
 	root := b.store.root
 	for _, dir := range []string{"inbox", "inbox/new"} {
-		names, err := root.Names(b.in(dir))
+		names, err := root.Unsorted(b.in(dir))
 		if err != nil {
 			return nil, nil, err
 		}
 		for _, name := range names {
-			if isPassedOver(name) || dir == "inbox" && slices.Contains(inboxDirs, name) || dir == "inbox/new" && isMessageFile(name) {
+			if dir == "inbox/new" && isMessageFile(name) || isPassedOver(name) || dir == "inbox" && slices.Contains(inboxDirs, name) {
 				continue
 			}
 			info, err := root.Lstat(b.in(dir, name))
@@ -135,7 +135,9 @@ func (b *Box) drops() (found []dropped, begun []string, err error) {
 			}
 		}
 	}
-	slices.SortStableFunc(found, func(a, b dropped) int { return a.info.ModTime().Compare(b.info.ModTime()) })
+	slices.SortFunc(found, func(a, b dropped) int {
+		return cmp.Or(a.info.ModTime().Compare(b.info.ModTime()), strings.Compare(a.path, b.path))
+	})
 	begun, err = root.Names(b.in("inbox/tmp"))
 	return found, slices.DeleteFunc(begun, func(name string) bool { _, _, ok := begunName(name); return !ok }), err
 }

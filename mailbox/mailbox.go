@@ -104,17 +104,22 @@ func (s *Store) Locks() lockfile.Dir { return s.locks }
 // ErrNoAgent.
 func (s *Store) Box(agent wire.Name) *Box { return &Box{store: s, agent: agent} }
 
-// Agents lists the agents, sorted: the directories here that hold inbox/new. One whose inbox is damaged, or
-// cannot be looked at, is an agent: who looks into the mailbox gets the error.
+// Agents lists the agents, sorted.
 func (s *Store) Agents() (agents []wire.Name, err error) {
 	names, err := s.root.Names(".")
 	for _, name := range names {
-		isFile := errors.Is(s.root.IsDir(name), durable.ErrNotDirectory)
-		if wire.IsName(name) && !isFile && !errors.Is(s.Box(wire.Name(name)).Present(), ErrNoAgent) {
+		if s.IsAgent(wire.Name(name)) {
 			agents = append(agents, wire.Name(name))
 		}
 	}
 	return agents, err
+}
+
+// IsAgent reports whether there is an agent of that name: a directory here that holds inbox/new. One whose
+// inbox is damaged, or cannot be looked at, is an agent: who looks into the mailbox gets the error.
+func (s *Store) IsAgent(name wire.Name) bool {
+	isFile := errors.Is(s.root.IsDir(string(name)), durable.ErrNotDirectory)
+	return wire.IsName(string(name)) && !isFile && !errors.Is(s.Box(name).Present(), ErrNoAgent)
 }
 
 // Create makes a mailbox. It is built under a dot name and renamed into place: half-made ones are none.

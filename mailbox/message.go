@@ -156,6 +156,7 @@ func (b *Box) move(id wire.ID, from, to place) error {
 // list lists the messages of a place by name, oldest first. One that lies in new as well is unread, not owed.
 func (b *Box) list(p place) (ids []wire.ID, err error) {
 	names, err := b.store.root.Names(p.dir)
+	ids = make([]wire.ID, 0, len(names))
 	for _, name := range names {
 		if !isMessageFile(name) {
 			continue

@@ -69,7 +69,7 @@ func (r *runner) viewerSent(v *control.Viewer, in control.Input, keys []byte, is
 // showAll shows a terminal the whole screen: one that joins, or that was behind.
 func (r *runner) showAll(v *control.Viewer) {
 	if r.prog != nil {
-		r.takeOutput(nil)
+		r.takeOutput()
 		v.Repaint(r.prog.screen.Repaint(repaintLines))
 	}
 }
@@ -110,7 +110,7 @@ func (r *runner) resize(to control.Size) {
 	if r.prog == nil {
 		return
 	}
-	r.takeOutput(nil)
+	r.takeOutput()
 	r.prog.screen.Resize(to.Cols, to.Rows)
 	if err := r.prog.child.Resize(to.Cols, to.Rows); err != nil {
 		r.Log.Error("resizing", "err", err)
@@ -195,12 +195,9 @@ const (
 	escapeWait   = 50 * time.Millisecond
 )
 
-// inputPattern is the first part of what a terminal sends. (A shifted F3 looks like the place of a cursor
-// in the first row.)
-var inputPattern = regexp.MustCompile(`(?s)^(?:` +
-	`(\x1b\[[IO]|\x1b\[<[\d;]*[Mm]|\x1b\[M...)` + // 1: a report of focus or the mouse
-	`|(\x1b\[[?>=]?[\d;$]*[cnyt]|\x1b\[\d+;\d+R|\x1b\[[?>=][\d;]*[Ru]|\x1b[]P_^][^\a\x1b]*(?:\a|\x1b\\))` + // 2: an answer
-	`|(\x1b(?:\[[ -?]*|\[M.{0,2}|[]P_^][^\a\x1b]*\x1b?)?$)` + // 3: not finished
+// inputPattern is the first part of what a terminal sends.
+var inputPattern = regexp.MustCompile(`(?s)^(?:(` + control.Report + `)|(` + control.Answer + `)` + // 1 and 2
+	`|(\x1b(?:\[[ -?]*|\[M.{0,2}|[]P_^X][^\a\x1b]*\x1b?)?$)` + // 3: not finished
 	`|\x1b\[[ -?]*[@-~]|\x1bO.|\x1b.|[^\x1b]+|.)`) // keys
 
 // filter returns what the program is to get, and whether a person typed any of it.

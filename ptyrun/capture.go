@@ -123,7 +123,7 @@ func (r *runner) captureScrolled(now time.Time) {
 		return
 	}
 	c, s := &r.binding.capture, r.prog.screen
-	if !s.Modes().Alt {
+	if !s.Modes().Alt && (c.room > 0 || now.Sub(c.filled) >= time.Minute) { // else it would be drawn for nothing
 		r.addLines(c.linesTo(s, s.Scrolled()), now)
 	}
 	if c.waiting != "" && now.Sub(c.since) >= linesLate {
@@ -134,7 +134,7 @@ func (r *runner) captureScrolled(now time.Time) {
 // captureResting tells what stands on the screen when the program rests: above the cursor, or of a program
 // that paints its screen all of it, while it waits.
 func (r *runner) captureResting(now time.Time) {
-	if !r.isCapturing(now) {
+	if !r.isCapturing(now) || r.prog.flooding && r.awaits(r.prog.readAt, now) {
 		return
 	}
 	p, c := r.prog, &r.binding.capture

@@ -25,11 +25,15 @@ type Question struct {
 	closed chan struct{} // when the dialog is gone
 }
 
-// Options are the options as JSON: [{"id","label"}]; nil: there are none.
+// Options are the options as JSON: [{"id","label","kind"}], the kind in ACP's word; nil: there are none.
 func (q *Question) Options() json.RawMessage {
 	var options []map[string]string
 	for _, o := range q.Dialog.Options {
-		options = append(options, map[string]string{"id": o.ID, "label": o.Label})
+		option := map[string]string{"id": o.ID, "label": o.Label}
+		if kind := o.Kind(); kind != "" {
+			option["kind"] = kind
+		}
+		options = append(options, option)
 	}
 	if options == nil {
 		return nil

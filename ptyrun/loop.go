@@ -204,27 +204,23 @@ func (r *runner) loop(quit <-chan struct{}) (failed error) {
 		now := r.Now()
 		r.wake = now.Add(time.Hour)
 		r.step(now)
-		var output <-chan []byte
+		var output <-chan struct{}
 		var ended <-chan struct{}
 		if p := r.prog; p != nil {
 			ended = p.child.Done()
 			if r.stopping != nil {
 				ended = r.stopping.done // also if the program is stuck in the kernel, where no signal reaches it
 			}
-			if !p.eof {
-				output = p.output
-			}
-			// Each piece of a flood would cost a change of goroutines; of many at once the screen draws
-			// only what can still be seen.
+			output = p.output.came
+			// Each piece of a flood would cost a change of goroutines.
 			if at := p.changed.Add(outputEvery); p.flooding && now.Before(at) && len(r.viewers) == 0 {
 				output = nil
 				r.wakeAt(at)
 			}
 		}
 		select {
-		case piece, ok := <-output:
-			r.prog.eof = !ok
-			r.takeOutput(piece)
+		case <-output:
+			r.takeOutput()
 		case <-ended:
 			r.programEnded()
 		case f := <-r.calls:

@@ -19,15 +19,15 @@ const scrollback = 500
 // program is one start of the agent's program, and what was seen of it.
 type program struct {
 	child   *process.Child
-	output  chan []byte // what it writes; closed at the end
-	input   chan write  // to be typed
+	output  *output    // what it writes
+	input   chan write // to be typed
 	screen  *screen.Screen
 	driver  *driver.Driver
 	started time.Time
 
-	eof      bool   // it writes nothing more
-	flooding bool   // it wrote a lot the last time
-	buffer   []byte // for the next flood
+	flooding bool      // it wrote so much that the screen does not show the end of it yet
+	buffer   []byte    // for what it writes next then
+	freeAt   time.Time // when to give back memory; zero: there was no flood
 
 	reading  driver.Reading // of the screen
 	since    time.Time      // when activity, detail and dialog became what they are
@@ -36,6 +36,7 @@ type program struct {
 	changed  time.Time      // when the screen was written to last
 	frame    time.Time      // since when a frame is being drawn; zero: none is
 	readAt   time.Time      // when to read the screen again; zero: nothing was written
+	judged   time.Time      // when it was read last
 	told     reducer.Activity
 	detail   string // told
 	worked   bool   // it was at work since a text of ours was taken
@@ -50,7 +51,7 @@ func (r *runner) start() error {
 	}
 	now := r.Now()
 	p := &program{
-		child: c, output: make(chan []byte, outputPieces), input: make(chan write, maxWrites),
+		child: c, output: newOutput(), input: make(chan write, maxWrites),
 		screen: screen.New(r.Cols, r.Rows, scrollback), driver: r.Driver, started: now, since: now, changed: now,
 		told: reducer.Starting, reading: driver.Reading{Activity: reducer.Starting, Why: "starting"},
 	}
@@ -68,7 +69,7 @@ func (r *runner) start() error {
 			}
 		}
 	}
-	r.wg.Go(func() { readOutput(c, p.output) })
+	r.wg.Go(func() { p.output.read(c) })
 	r.wg.Go(func() { writeInput(c, p.input) })
 	r.say(wire.Event{Kind: "spawned"}.With("pid", c.PID()).With("started", now.UTC().Format(time.RFC3339Nano)).With("run", r.Run))
 	r.writeRunInfo()
@@ -78,27 +79,11 @@ func (r *runner) start() error {
 // frameEnd is what a program writes behind a whole frame, if it tells frames apart.
 var frameEnd = []byte("\x1b[?2026l")
 
-const (
-	maxUnread = 2 << 20 // bytes that the screen gets at once
-	floodSize = 4000    // so much at once is a flood: a terminal gives out 4,095 bytes at most
-)
-
-// takeOutput takes in a piece of output, if any, and what waits behind it.
-func (r *runner) takeOutput(piece []byte) {
+// takeOutput takes in what the program has written, if anything.
+func (r *runner) takeOutput() {
 	p := r.prog
-	written := append(p.buffer, piece...)
-	for more := true; more && len(written) < maxUnread && !p.eof; {
-		select {
-		case piece, ok := <-p.output:
-			written, p.eof = append(written, piece...), !ok
-		default:
-			more = false
-		}
-	}
-	p.buffer, p.flooding = nil, len(written) >= floodSize
-	if p.flooding {
-		p.buffer = written[:0]
-	}
+	written := p.output.take(p.buffer)
+	p.buffer = nil
 	if len(written) == 0 {
 		return
 	}
@@ -117,22 +102,25 @@ func (r *runner) takeOutput(piece []byte) {
 	if replies := p.screen.Replies(); len(replies) > 0 {
 		p.put(replies)
 	}
-	if p.screen.Lost() {
-		p.child.Jiggle() // so that it draws its screen again
-	}
 	for v := range r.viewers {
 		v.Send(written)
 	}
 	p.outputCame(r.Now())
+	if p.flooding {
+		p.buffer = written[:0]
+	}
 }
 
 // programEnded takes in that the program has exited: first what it wrote last.
 func (r *runner) programEnded() {
 	p := r.prog
-	for !p.eof {
-		piece, ok := <-p.output
-		p.eof = !ok
-		r.takeOutput(piece)
+	for isOpen := true; isOpen; {
+		select {
+		case <-p.output.came:
+		case <-p.output.end:
+			isOpen = false
+		}
+		r.takeOutput()
 	}
 	if r.stopping != nil {
 		r.exit.Ended = append(r.exit.Ended, r.stopping.ended...)

@@ -75,7 +75,7 @@ const (
 	maxRequests           = 3       // open at once
 	maxID, maxDetail      = 80, 120 // maxID is also for names, and for the prompt of a later request
 	maxText               = 300     // of a tool's input, an error
-	maxPrompt, maxOptions = 400, 560
+	maxPrompt, maxOptions = 400, 700
 )
 
 // State is the fold of one agent's events. The zero value is an agent of whom nothing is known. Not for

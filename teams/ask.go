@@ -27,19 +27,26 @@ type Response struct {
 // long after the end of a turn, which a screen shows, a hook may tell its text.
 const settles = 1500 * time.Millisecond
 
+// An Observer is told what Ask learns meanwhile, in order; what is nil is not told.
+type Observer struct {
+	Sent    func(*Response)                 // it has been delivered, and nothing is waited for yet
+	Event   func(e *wire.Event, turn *Turn) // an event of who is asked; turn: into which the question went, nil while none is known
+	Message func(answer *mailbox.Item)      // a message from who is asked
+}
+
 // Ask delivers a question that was prepared for one recipient, and returns what comes
 // first: a reply, which is not marked as read, or the end of the turn that it was handed
-// into. sent, unless nil, is called when it has been delivered and before anything is waited for.
+// into.
 //
 // Asked again under an id or a key that was used before (Outgoing.Given, Once), nothing
 // is sent again, but a question whose turn was cut short is handed over again. With the
 // error of ctx, which ends the wait, the Response says what is known.
-func (r *Root) Ask(ctx context.Context, o *Outgoing, sent func(*Response)) (*Response, error) {
+func (r *Root) Ask(ctx context.Context, o *Outgoing, see Observer) (*Response, error) {
 	a := &Response{ID: o.Message.ID}
 	if len(o.Post.To) != 1 || o.Post.To[0].Address() == o.From.Address() {
 		return a, errors.New("a question is for one other member")
 	}
-	q := &asking{Response: a, me: o.From, box: o.Post.To[0], sentAt: o.Message.SentAt}
+	q := &asking{Response: a, see: see, thread: o.Message.ThreadID(), me: o.From, box: o.Post.To[0], sentAt: o.Message.SentAt}
 	if it, err := q.box.Get(a.ID); o.Post.Given && err == nil {
 		q.sentAt = it.SentAt // asked before: that is what is answered
 	}
@@ -66,8 +73,8 @@ func (r *Root) Ask(ctx context.Context, o *Outgoing, sent func(*Response)) (*Res
 	if err != nil {
 		return a, err
 	}
-	if sent != nil {
-		sent(a)
+	if see.Sent != nil {
+		see.Sent(a)
 	}
 	return a, q.wait(ctx)
 }
@@ -75,7 +82,9 @@ func (r *Root) Ask(ctx context.Context, o *Outgoing, sent func(*Response)) (*Res
 // asking is a question that waits for its answer.
 type asking struct {
 	*Response
+	see     Observer
 	me, box *mailbox.Box
+	thread  wire.ID
 	sentAt  time.Time
 	turns   *Turns
 	watcher *watcher.Watcher
@@ -96,6 +105,12 @@ func (q *asking) handAgain(ctx context.Context) error {
 	q.turns.Delivery(q.ID).reset()
 	again := wire.Event{Source: "cli", Kind: wire.EventAgain}
 	return q.box.Log().Append(ctx, again.With("id", string(q.ID)).With("by", q.me.Address().String()))
+}
+
+// isAnswer reports whether a message answers the question: a reply to it, or what its recipient says in its
+// thread that answers nothing else.
+func (q *asking) isAnswer(m *wire.Message) bool {
+	return Answers(m, q.ID) || m.From == q.box.Address() && m.Thread == q.thread && Answers(m, "")
 }
 
 func (q *asking) isReplied(ctx context.Context) bool {
@@ -171,13 +186,21 @@ func (q *asking) next(ctx context.Context, since time.Time) error {
 		return err
 	}
 	m, e := entry.Message, entry.Event // neither with an error of the watcher, which goes on trying
-	if m != nil && entry.Box.Address() == q.me.Address() && Answers(m.Message, q.ID) {
-		q.Reply = m
+	if m != nil && entry.Box.Address() == q.me.Address() {
+		if q.isAnswer(m.Message) {
+			q.Reply = m
+		}
+		if q.see.Message != nil && m.From == q.box.Address() {
+			q.see.Message(m)
+		}
 	}
 	if e == nil || entry.Box.Address() != q.box.Address() {
 		return nil
 	}
 	q.turns.Apply(e)
+	if q.see.Event != nil {
+		q.see.Event(e, q.turns.Delivery(q.ID).Turn)
+	}
 	switch e.Kind {
 	case "exited":
 		q.exited = time.Now()

@@ -17,11 +17,7 @@ func (t *Team) Config() (*config.Config, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return config.Default(), err
 	}
-	agents, err := t.Agents()
-	if err != nil {
-		return config.Default(), err
-	}
-	c, mistakes := config.Parse(data, agents)
+	c, mistakes := config.Parse(data, t.IsAgent)
 	if len(mistakes) > 0 {
 		return c, &config.Error{Path: t.Dir().Join(config.File), Mistakes: mistakes}
 	}

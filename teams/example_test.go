@@ -21,7 +21,7 @@ func ask(ctx context.Context, team *teams.Team, to wire.Name, once, text string)
 	if err != nil {
 		return "", err
 	}
-	answer, err := team.Root().Ask(ctx, o, nil)
+	answer, err := team.Root().Ask(ctx, o, teams.Observer{})
 	return answer.Text, err
 }
 

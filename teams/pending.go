@@ -21,7 +21,7 @@ import (
 // hides nothing else.
 func (t *Team) Waiting(ctx context.Context) (out []policy.Question, err error) {
 	err = t.Each(func(b *mailbox.Box) error {
-		list, err := t.questions(b.Agent())
+		list, err := t.Questions(b.Agent())
 		out = append(out, list...)
 		return err
 	})
@@ -31,9 +31,9 @@ func (t *Team) Waiting(ctx context.Context) (out []policy.Question, err error) {
 	return out, errors.Join(err, unreadable)
 }
 
-// questions are what a member asks now, in all sessions of its program, as its events
+// Questions are what a member asks now, in all sessions of its program, as its events
 // tell. A member that is off asks nothing.
-func (t *Team) questions(name wire.Name) (out []policy.Question, err error) {
+func (t *Team) Questions(name wire.Name) (out []policy.Question, err error) {
 	running, err := t.Running(name)
 	if err != nil {
 		return nil, err

@@ -88,6 +88,15 @@ func chainBegan(o *Outgoing) time.Time {
 	return at.SentAt
 }
 
+// PrepareAll is Prepare where a recipient that is unknown is an error.
+func (r *Root) PrepareAll(o *Outgoing) error {
+	err := r.Prepare(o)
+	if err == nil && len(o.Failed) > 0 {
+		err = o.Failed[0].Err
+	}
+	return err
+}
+
 // Once gives a prepared message the id that belongs to its sender's key: the same key,
 // recipients and message answered always give the same id. known: it was used before.
 func (o *Outgoing) Once(name string) (known bool, err error) {
@@ -108,11 +117,7 @@ func (o *Outgoing) Once(name string) (known bool, err error) {
 
 // deliver sends a message to one member, as one act.
 func (r *Root) deliver(ctx context.Context, o *Outgoing) error {
-	err := r.Prepare(o)
-	if err == nil && len(o.Failed) > 0 {
-		err = o.Failed[0].Err
-	}
-	if err != nil {
+	if err := r.PrepareAll(o); err != nil {
 		return err
 	}
 	mailbox.Deliver(ctx, o.Post)

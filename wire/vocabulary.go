@@ -130,15 +130,10 @@ var codexKinds = map[string]string{
 	"waitingOnApproval": "confirm_required", "waitingOnUserInput": "waiting_for_input",
 }
 
-var (
-	capital   = regexp.MustCompile("[A-Z]")
-	notInKind = regexp.MustCompile("[^a-z0-9]")
-)
-
 // kindName is the name of a method in our letters: agentMessage is agent_message.
 func kindName(method string) string {
-	kind := strings.ToLower(capital.ReplaceAllString(method, "_$0"))
-	kind = notInKind.ReplaceAllString(kind, "_")
+	kind := strings.ToLower(regexp.MustCompile("[A-Z]").ReplaceAllString(method, "_$0"))
+	kind = regexp.MustCompile("[^a-z0-9]").ReplaceAllString(kind, "_")
 	return kind[:min(len(kind), 64)]
 }
 

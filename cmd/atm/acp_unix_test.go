@@ -76,7 +76,10 @@ func TestACPExampleAgent(t *testing.T) {
 	for word, says := range map[string]string{"approve": "I've successfully updated the configuration.", "reject": "I'll skip the configuration update."} {
 		done := make(chan string)
 		go func() { out, _ := s.try("ask", "bob", "Go on.", "--timeout", "30s"); done <- out }()
-		s.eventually("asked", func() bool { out, _ := s.try("pending"); return strings.Contains(out, "1 Allow this change | 2 Skip this change") })
+		s.eventually("asked", func() bool {
+			out, _ := s.try("pending")
+			return strings.Contains(out, "1 Allow this change | 2 Skip this change")
+		})
 		if out := s.do("pending"); !strings.Contains(out, "edit: Modifying critical configuration file") {
 			t.Error(out)
 		}

@@ -54,11 +54,11 @@ func TestAnswers(t *testing.T) {
 		{5, "", "approve bob --as bob", "", "only its own processes act as bob"},
 		{2, "", "approve bob", "", "who are you?"},
 		{2, "", "reject bob --as me --reason=", "", "--reason is empty"},
-		{0, "", "approve bob --as me", ` option="" deny=false reason="" by=me`, "bob: answered (Yes)\n"},
-		{0, "CLAUDECODE=1", "approve " + short + " 2 --as alice", ` option="2" deny=false reason="" by=alice`, "bob: answered (Yes)\n"},
-		{0, "", "approve " + string(id) + " --as me --json", ` option="" deny=false reason="" by=me`, `{"name":"bob","state":"answered","detail":"Yes"}` + "\n"},
-		{0, "", "confirm bob --as me", ` option="" deny=false reason="" by=me`, "bob: answered (Yes)\n"},
-		{0, "", "deny bob --as me", ` option="" deny=true reason="" by=me`, "bob: answered (Yes)\n"},
+		{0, "", "approve bob --as me", ` option="" deny=false by=me`, "bob: answered (Yes)\n"},
+		{0, "CLAUDECODE=1", "approve " + short + " 2 --as alice", ` option="2" deny=false by=alice`, "bob: answered (Yes)\n"},
+		{0, "", "approve " + string(id) + " --as me --json", ` option="" deny=false by=me`, `{"name":"bob","state":"answered","detail":"Yes"}` + "\n"},
+		{0, "", "confirm bob --as me", ` option="" deny=false by=me`, "bob: answered (Yes)\n"},
+		{0, "", "deny bob --as me", ` option="" deny=true by=me`, "bob: answered (Yes)\n"},
 	} {
 		if c.asks != "" {
 			c.asks = "answer " + short + c.asks
@@ -136,13 +136,13 @@ func TestPendingOfSeveral(t *testing.T) {
 	}
 
 	answer := "answer " + id.Short(6)
-	s.asks(0, "approve bob --as me", answer+` option="" deny=false reason="" by=me`, "bob: answered")
+	s.asks(0, "approve bob --as me", answer+` option="" deny=false by=me`, "bob: answered")
 	s.atm(0, "approve", id.Short(6), "yes, and", "--as", "me")
-	if got := s.heard(); got != answer+` option="2" deny=false reason="" by=me` {
+	if got := s.heard(); got != answer+` option="2" deny=false by=me` {
 		t.Error(got)
 	}
-	s.asks(0, "approve bob YES --as me", answer+` option="1" deny=false reason="" by=me`, "bob: answered")
-	s.asks(0, "reject bob no --as me", answer+` option="3" deny=true reason="" by=me`, "bob: answered")
+	s.asks(0, "approve bob YES --as me", answer+` option="1" deny=false by=me`, "bob: answered")
+	s.asks(0, "reject bob no --as me", answer+` option="3" deny=true by=me`, "bob: answered")
 	s.asks(2, "approve bob y --as me", "", `"y" is not one option; there are: 1 Yes, 2 Yes, and do not ask again, 3 No`)
 	s.asks(2, "approve bob 4 --as me", "", `"4" is not one option; there are: 1 Yes`)
 	s.asks(5, "approve carol --as me", "", "carol runs under no runner, only its own terminal can answer")

@@ -229,7 +229,7 @@ func (s *stage) Interrupt(context.Context) (control.Outcome, error) {
 }
 
 func (s *stage) Answer(_ context.Context, r control.AnswerRequest) (control.Outcome, error) {
-	o, err := s.did("answered", "answer %s option=%q deny=%v reason=%q by=%s", wire.ID(r.ID).Short(6), r.Option, r.Deny, r.Reason, r.By)
+	o, err := s.did("answered", "answer %s option=%q deny=%v by=%s", wire.ID(r.ID).Short(6), r.Option, r.Deny, r.By)
 	o.Detail = "Yes"
 	return o, err
 }

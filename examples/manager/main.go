@@ -177,7 +177,7 @@ func (a *agent) ask(ctx context.Context, text string) (*teams.Response, error) {
 		}
 		return false
 	})
-	return a.team.Root().Ask(ctx, question, nil)
+	return a.team.Root().Ask(ctx, question, teams.Observer{})
 }
 
 func (a *agent) confirm(ctx context.Context) {

@@ -57,7 +57,7 @@ func (p *Installer) openFile(r Request, path string) (f *file, err error) {
 	}
 	f.after = f.before
 	if p.State != "" {
-		f.recordPath = filepath.Join(p.State, "install", r.Tool+"."+hash([]byte(f.real))[:16]+".json")
+		f.recordPath = filepath.Join(p.State, "install", strings.ReplaceAll(r.label(), " --", "-")+"."+hash([]byte(f.real))[:16]+".json")
 		data, _ := os.ReadFile(f.recordPath)
 		if json.Unmarshal(data, &f.record) != nil {
 			f.record = nil

@@ -23,9 +23,6 @@ type hookSet struct {
 	events  []string
 }
 
-// ownCommand is the command of a hook that runs atm, for a tool, as this package writes it, now or earlier.
-var ownCommand = regexp.MustCompile(`^'?([^'"|&;<>()$]*[/\\])?atm(\.exe)?'? hook (\S+)( --as \S+)?$`)
-
 // ownHook is such a hook.
 type ownHook struct {
 	event string // the place of its event's list
@@ -39,6 +36,8 @@ func (e *jsonEdit) ownHooks() (own []ownHook) {
 	if hooks == nil || hooks.Value.Kind() != '{' {
 		return nil
 	}
+	// The command of a hook that runs atm, for a tool, as this package writes it, now or earlier.
+	ownCommand := regexp.MustCompile(`^'?([^'"|&;<>()$]*[/\\])?atm(\.exe)?'? hook (\S+)( --as \S+)?$`)
 	for _, m := range hooks.Value.(*hujson.Object).Members {
 		event := "/hooks/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(str(&m.Name))
 		for g, group := range elements(&m.Value) {
@@ -97,14 +96,13 @@ func (e *jsonEdit) installHooks(h hookSet) error {
 	return nil
 }
 
-// hookProgram finds the program that hooks, or a plugin, of ours run.
-var hookProgram = regexp.MustCompile(`"'?([^"']*atm(?:\.exe)?)'?(?:","| )hook[ "]`)
+// program is atm by its absolute path, as PATH finds it: a link there goes on working when what it leads to
+// changes, and programs that are started from a desktop have another PATH.
+func (p *Installer) program() string { return filepath.ToSlash(cmp.Or(p.onPath(), p.Self)) }
 
-// command is what a tool's hooks run, as words. The program is named by its absolute path, as PATH
-// finds it: a link there goes on working when what it leads to changes, and programs that are started
-// from a desktop have another PATH.
+// command is what a tool's hooks run, as words.
 func (p *Installer) command(tool, agent string) []string {
-	words := []string{filepath.ToSlash(cmp.Or(p.onPath(), p.Self)), "hook", tool}
+	words := []string{p.program(), "hook", tool}
 	if agent != "" {
 		words = append(words, "--as", agent)
 	}
@@ -122,11 +120,10 @@ func (p *Installer) onPath() string {
 	return path
 }
 
-var plainWord = regexp.MustCompile(`^[\w./+@%:=-]+$`)
-
 // shellLine is words as a line for a shell.
 func shellLine(words []string) string {
 	out := slices.Clone(words)
+	plainWord := regexp.MustCompile(`^[\w./+@%:=-]+$`)
 	for i, w := range words {
 		if !plainWord.MatchString(w) {
 			out[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"

@@ -1,7 +1,7 @@
 // Package agentconfig writes what a coding agent needs to know of atm into that program's own
 // configuration, and takes it out again: hooks; permission to run atm's mail verbs without asking; the
 // root among the writable paths of a sandbox; for one worktree, who the agent is. Each tool has a file
-// (claude.go, codex.go, …).
+// (claude.go, codex.go, …). Apart from these, the MCP server (mcp.go).
 //
 //   - Nothing is written before every file was read, understood and found to be nobody's but the
 //     user's. One that a repository tracks, directly or through a link, that does not parse, or that has
@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 )
 
 // Tools are the programs whose configuration is known.
@@ -45,8 +46,17 @@ type Request struct {
 	Local  bool   // this worktree's own file, else the user's
 	Agent  string // with Local: who the agent is here; "" leaves that as it is
 	DryRun bool   // nothing is written
+	MCP    bool   // the entry that starts `atm mcp`, and nothing else
 
 	isRemoval bool
+}
+
+// label is what our lines in a file, and the record of it, are marked with.
+func (r Request) label() string {
+	if r.MCP {
+		return r.Tool + " --mcp"
+	}
+	return r.Tool
 }
 
 // Report says what was changed, or would be.
@@ -82,8 +92,14 @@ func (p *Installer) plan(r Request) (*plan, error) {
 		return nil, fmt.Errorf("no tool %q", r.Tool)
 	}
 	pl := plans[r.Tool](r, local)
+	if r.MCP {
+		pl = p.server(r, local)
+	}
 	if r.Local {
-		pl.edits = append(pl.edits, excludeEdit(local, r.Tool, pl.edits)...)
+		pl.edits = append(pl.edits, excludeEdit(local, r.label(), pl.edits)...)
+	}
+	if r.MCP {
+		return pl, nil
 	}
 	if p.onPath() == "" {
 		pl.notes = append(pl.notes, "atm is not on your PATH: the hooks run "+p.Self+", but agents will type atm; link it into a directory on your PATH")
@@ -94,10 +110,47 @@ func (p *Installer) plan(r Request) (*plan, error) {
 	return pl, nil
 }
 
-// Uninstall takes out of a tool's configuration what Install put there.
+// Uninstall takes out of a tool's configuration what Install put there: with MCP that entry, else everything,
+// what came last first.
 func (p *Installer) Uninstall(r Request) (*Report, error) {
 	r.Agent, r.isRemoval = "", true
-	return p.Install(r)
+	server := r
+	server.MCP = true
+	isThere, cameLast := p.findServer(server)
+	steps := []Request{r, server}
+	if cameLast {
+		steps = []Request{server, r}
+	}
+	if r.MCP || !isThere { // a file that has none of ours may be anybody's
+		steps = []Request{r}
+	}
+	var all *Report
+	for _, dry := range []bool{true, r.DryRun} { // nothing is written before everything is understood
+		all = &Report{Tool: r.Tool, DryRun: r.DryRun, Files: []Change{}}
+		for _, step := range steps {
+			step.DryRun = dry
+			done, err := p.Install(step)
+			if err != nil {
+				return nil, err
+			}
+			all.Files, all.Notes = append(all.Files, done.Files...), append(all.Notes, done.Notes...)
+		}
+	}
+	return all, nil
+}
+
+// findServer reports whether a tool's configuration has our entry, and whether nothing came after it.
+func (p *Installer) findServer(r Request) (isThere, cameLast bool) {
+	pl, err := p.plan(r)
+	if err != nil {
+		return false, false
+	}
+	for _, e := range pl.edits {
+		f, err := p.openFile(r, e.path)
+		cameLast = cameLast || f.record != nil && f.record.After == hash(f.before)
+		isThere = isThere || f.record != nil || err == nil && e.apply(f) == nil && f.changed()
+	}
+	return isThere, cameLast
 }
 
 // Install writes a tool's configuration: it edits all files in memory, then writes them.
@@ -153,6 +206,8 @@ func (p *Installer) FindHooks(tool string, local bool) (Hooks, error) {
 	}
 	h := Hooks{Path: pl.edits[0].path}
 	data, _, err := readFile(h.Path)
+	// The program that hooks, or a plugin, of ours run.
+	hookProgram := regexp.MustCompile(`"'?([^"']*atm(?:\.exe)?)'?(?:","| )hook[ "]`)
 	if words := hookProgram.FindSubmatch(data); words != nil {
 		h.Program = string(words[1])
 		_, statErr := os.Stat(filepath.FromSlash(h.Program))

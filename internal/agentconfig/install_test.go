@@ -18,7 +18,9 @@ var update = flag.Bool("update", false, "write the files in testdata anew")
 func requests() []Request {
 	var out []Request
 	for _, tool := range Tools {
-		out = append(out, Request{Tool: tool}, Request{Tool: tool, Local: true}, Request{Tool: tool, Local: true, Agent: "bob"})
+		for _, mcp := range []bool{false, true} {
+			out = append(out, Request{Tool: tool, MCP: mcp}, Request{Tool: tool, Local: true, MCP: mcp}, Request{Tool: tool, Local: true, Agent: "bob", MCP: mcp})
+		}
 	}
 	return out
 }
@@ -27,7 +29,7 @@ func requests() []Request {
 // run does what the real one says.
 func TestFromNothing(t *testing.T) {
 	for _, r := range requests() {
-		t.Run(strings.TrimSpace(r.Tool+" "+r.Agent), func(t *testing.T) {
+		t.Run(strings.TrimSpace(r.label()+" "+r.Agent), func(t *testing.T) {
 			h := newSetup(t)
 			h.git("repo", "init", "-q", ".")
 			h.git("repo", "config", "core.excludesFile", os.DevNull)
@@ -91,7 +93,7 @@ func TestGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			words := strings.Fields(strings.SplitN(string(ar.Comment), "\n", 2)[0])
-			r := Request{Tool: words[0], Local: slices.Contains(words, "--local")}
+			r := Request{Tool: words[0], Local: slices.Contains(words, "--local"), MCP: slices.Contains(words, "--mcp")}
 			if i := slices.Index(words, "--as"); i > 0 {
 				r.Agent = words[i+1]
 			}

@@ -5,15 +5,9 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"flag"
-	"fmt"
 	"io"
-	"os"
-	"os/exec"
 	"slices"
-	"strings"
-	"syscall"
 
 	"github.com/urfave/cli/v2"
 
@@ -47,6 +41,11 @@ func Run(version string, words []string) int {
 	c := newContext(app, line)
 	if err == nil && line.Help {
 		err = printHelp(c, helpPage(line.Command))
+	} else if err == nil && slices.Contains(companions, line.Command) {
+		var code int
+		if code, err = runCompanion(c, line); err == nil {
+			return code
+		}
 	} else if err == nil {
 		err = app.RunContext(context.Background(), line.Args)
 	}
@@ -72,45 +71,16 @@ func newContext(app *cli.App, line *command.Line) *cli.Context {
 	return c
 }
 
-// runExternal runs atm-NAME, if there is such a program, in the place of this one.
-func runExternal(name string, args []string) (code int, found bool) {
-	path, err := command.Companion("atm-" + name)
-	if err != nil || strings.ContainsAny(name, `/\`) {
-		return 0, false
-	}
-	cmd := exec.Command(path, args...)
-	err = syscall.Exec(path, cmd.Args, os.Environ())
-	if errors.Is(err, errors.ErrUnsupported) { // Windows
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-		err = cmd.Run()
-	}
-	if cmd.ProcessState != nil {
-		return cmd.ProcessState.ExitCode(), true
-	}
-	fmt.Fprintf(os.Stderr, "atm: run %s: %v\n", path, err)
-	return command.ExitFailed, true
-}
-
 // newApp is the app with all its verbs.
 func newApp(version string) *cli.App {
 	app := &cli.App{
 		Name: "atm", HelpName: "atm", Version: version,
 		HideHelp: true, HideVersion: true, DisableSliceFlagSeparator: true,
-		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "root", Usage: "the `DIR` that holds the teams"},
-			&cli.StringFlag{Name: "team", Usage: "the team `NAME`"},
-			&cli.StringFlag{Name: "as", Usage: "your `NAME`"},
-			&cli.BoolFlag{Name: "json", Usage: "one JSON document on stdout"},
-			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q", "silent"}, Usage: "errors only"},
-			command.DurationFlag("lock-timeout", 5e9, "wait for a lock at most `D` (default 5s)"),
-			&cli.BoolFlag{Name: "yes", Aliases: []string{"y", "non-interactive"}, Hidden: true}, // atm never asks
-			&cli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "the help page"},
-			&cli.BoolFlag{Name: "version", Aliases: []string{"v", "V"}, Usage: "the version"},
-		},
-		Action: home, OnUsageError: command.UsageError, Metadata: map[string]any{},
+		Flags: command.Flags(), Before: keepGiven, Action: home,
+		OnUsageError: command.UsageError, Metadata: map[string]any{},
 		ExitErrHandler: func(*cli.Context, error) {}, // errors are printed once, by Run
 	}
-	app.Commands = slices.Concat(mail.Commands(), agent.Commands(), session.Commands(), setup.Commands(), []*cli.Command{helpCommand, versionCommand, completionCommand})
+	app.Commands = slices.Concat(mail.Commands(), agent.Commands(), session.Commands(), setup.Commands(), companions, []*cli.Command{helpCommand, versionCommand, completionCommand})
 	app.Setup()
 	for _, c := range app.Commands {
 		prepare(c, app.HelpName)
@@ -123,10 +93,19 @@ func newApp(version string) *cli.App {
 func prepare(c *cli.Command, parent string) {
 	c.HelpName = parent + " " + c.Name
 	c.HideHelp, c.HideHelpCommand, c.UseShortOptionHandling = true, true, true
-	c.OnUsageError = command.UsageError
+	c.Before, c.OnUsageError = keepGiven, command.UsageError
 	for _, sub := range c.Subcommands {
 		prepare(sub, c.HelpName)
 	}
+}
+
+// keepGiven comes when the flags are read, and keeps those that were given. To see for each of 30 whether it was,
+// urfave goes through all of them, with a regular expression for each name: an eighth of the time of a send.
+func keepGiven(c *cli.Context) error {
+	given := c.LocalFlagNames()
+	isAbsent := func(f cli.Flag) bool { return !slices.Contains(given, f.Names()[0]) }
+	c.Command.Flags = slices.DeleteFunc(slices.Clone(c.Command.Flags), isAbsent)
+	return nil
 }
 
 // unknownVerb says what was probably meant.

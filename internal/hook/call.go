@@ -16,8 +16,8 @@ import (
 // call is one call of a hook: what the tool sent, and what it means.
 type call struct {
 	tool Tool
-	in   input
-	sent []byte // in, as it came
+	in   wire.Object // what the tool sent: null counts as absent, and a text that is no string as empty
+	sent []byte      // the same, as it came
 	o    Options
 
 	mailbox.HookCall

@@ -2,6 +2,7 @@ package hook
 
 import (
 	"cmp"
+	"encoding/json"
 	"strings"
 
 	"github.com/agentteammail/atm/wire"
@@ -18,81 +19,87 @@ var showsTaken = map[string]bool{
 // is the turn's id here. There is no hook for an interrupt: a new prompt, the end of the session or an
 // idle prompt with the turn still open show it.
 func (c *call) claude() {
-	c.names(c.in.Session, c.in.Event, c.in.PromptID)
+	c.names(c.in.Text("session_id"), c.in.Text("hook_event_name"), c.in.Text("prompt_id"))
 	c.shared()
 }
 
 // shared is what Claude Code and Codex say alike.
 func (c *call) shared() {
-	in := &c.in
-	if in.isSubagent() {
+	in := c.in
+	if c.isFromSubagent() {
 		c.subagent()
 		return
 	}
-	c.Shows = showsTaken[in.Event]
-	switch in.Event {
+	c.Shows = showsTaken[c.kind]
+	switch c.kind {
 	case "UserPromptSubmit":
 		c.replyAs = asContext
-		c.begin(in.Prompt)
+		c.begin(in.Text("prompt"))
 	case "Stop": // mail may continue the turn, but not twice in a row
 		active := "again"
-		if in.isFirstStop() {
+		if c.isFirstStop() {
 			active, c.replyAs = "first", asBlock
 		}
 		c.names(c.Session, c.kind, c.turn, active)
-		c.ending = append(c.ending, c.over("completed", c.turn, in.Answer))
+		c.ending = append(c.ending, c.over("completed", c.turn, in.Text("last_assistant_message")))
 		// What runs in the background wakes it again.
-		if len(in.Background) == 0 {
+		var background []json.RawMessage
+		json.Unmarshal(in.Get("background_tasks"), &background)
+		if len(background) == 0 {
 			c.ending = append(c.ending, c.idle(c.turn))
 		}
 	case "StopFailure":
-		c.tell(wire.StreamFailed, "", "error_summary", strings.Trim(in.Error+": "+cmp.Or(in.ErrorDetails, in.Answer), ": "))
+		c.tell(wire.StreamFailed, "", "error_summary", strings.Trim(in.Text("error")+": "+cmp.Or(in.Text("error_details"), in.Text("last_assistant_message")), ": "))
 		c.add(c.over("failed", c.turn, ""))
 		c.add(c.idle(c.turn))
 	case "SessionStart":
 		c.sessionStart()
 	case "SessionEnd":
-		c.closes(in.Reason)
+		c.closes(in.Text("reason"))
 	case "PreToolUse":
-		c.toolBegins(in.Tool, in.ToolID)
+		c.toolBegins(in.Text("tool_name"), in.Text("tool_use_id"))
 	case "PostToolUse":
-		c.toolEnds(in.Tool, in.ToolID, "")
+		c.toolEnds(in.Text("tool_name"), in.Text("tool_use_id"), "")
 	case "PostToolUseFailure":
-		c.toolEnds(in.Tool, in.ToolID, in.Error)
-		if in.IsInterrupt {
+		c.toolEnds(in.Text("tool_name"), in.Text("tool_use_id"), in.Text("error"))
+		if string(in.Get("is_interrupt")) == "true" {
 			c.add(c.over("interrupted", c.turn, ""))
 		}
 	case "PostToolBatch":
 		c.replyAs = asContext
 		var ids []string
-		for _, one := range in.ToolCalls {
+		var calls []struct {
+			ID string `json:"tool_use_id"`
+		}
+		json.Unmarshal(in.Get("tool_calls"), &calls)
+		for _, one := range calls {
 			ids = append(ids, one.ID)
 		}
-		c.names(c.Session, in.Event, c.turn, c.hash(ids...))
+		c.names(c.Session, c.kind, c.turn, c.hash(ids...))
 	case "PermissionRequest":
-		c.asks(in.Tool, cmp.Or(about(in.ToolInput), string(in.ToolInput)), "")
+		c.asks(in.Text("tool_name"), cmp.Or(about(in.Get("tool_input")), string(in.Get("tool_input"))), "")
 	case "PermissionDenied":
-		c.toolEnds(in.Tool, in.ToolID, cmp.Or(in.Reason, "denied"))
+		c.toolEnds(in.Text("tool_name"), in.Text("tool_use_id"), cmp.Or(in.Text("reason"), "denied"))
 	case "Notification":
 		c.notification()
 	case "Elicitation":
-		c.tell("waiting_for_input", "", "prompt", in.Message)
+		c.tell("waiting_for_input", "", "prompt", in.Text("message"))
 	case "ElicitationResult":
 		c.goesOn()
 	case "PreCompact":
-		if in.Trigger == "manual" && c.turn != "" {
+		if in.Text("trigger") == "manual" && c.turn != "" {
 			c.cutShort(c.turn) // it was asked for at the prompt
 		}
 		c.does("thinking", "compacting")
 	case "PostCompact":
 		activity := "thinking"
-		if in.Trigger == "manual" {
+		if in.Text("trigger") == "manual" {
 			activity = "idle"
 		}
 		c.does(activity, "")
 	case "TeammateIdle":
 		// Of the others, others speak.
-		if in.Teammate == string(c.o.Box.Agent()) {
+		if in.Text("teammate_name") == string(c.o.Box.Agent()) {
 			c.Shows, c.replyAs, c.Loose = true, onStderr, true
 			c.ending = append(c.ending, c.idle(c.turn))
 		}
@@ -101,12 +108,12 @@ func (c *call) shared() {
 
 // sessionStart is the beginning of a session, or of its rest after compacting.
 func (c *call) sessionStart() {
-	isNew := c.in.Source != "compact"
+	isNew := c.in.Text("source") != "compact"
 	c.replyAs, c.primes, c.Shows, c.Begins = asContext, true, !isNew, isNew
 	if isNew {
 		c.cutShort("")
 	}
-	c.opens(c.in.Source)
+	c.opens(c.in.Text("source"))
 }
 
 // goesOn says that what was waited for has come.
@@ -117,8 +124,8 @@ func (c *call) goesOn() {
 }
 
 func (c *call) notification() {
-	message := c.in.Message
-	switch c.in.Notification {
+	message := c.in.Text("message")
+	switch c.in.Text("notification_type") {
 	case "permission_prompt", "worker_permission_prompt":
 		c.asks("", message, "")
 	case "elicitation_dialog", "elicitation_url_dialog", "agent_needs_input":
@@ -138,17 +145,17 @@ func (c *call) notification() {
 // permission dialog blocks the agent, and that a tool which has run, or may not, waits for no
 // permission any more.
 func (c *call) subagent() {
-	in := &c.in
-	who := strings.TrimSpace("subagent " + in.AgentType)
+	in := c.in
+	who := strings.TrimSpace("subagent " + in.Text("agent_type"))
 	switch c.kind {
 	case "PermissionRequest":
-		c.asks(in.Tool, cmp.Or(about(in.ToolInput), string(in.ToolInput)), who)
+		c.asks(in.Text("tool_name"), cmp.Or(about(in.Get("tool_input")), string(in.Get("tool_input"))), who)
 	case "Notification":
-		if in.Notification == "permission_prompt" || in.Notification == "worker_permission_prompt" {
-			c.asks("", in.Message, who)
+		if in.Text("notification_type") == "permission_prompt" || in.Text("notification_type") == "worker_permission_prompt" {
+			c.asks("", in.Text("message"), who)
 		}
 	case "PostToolUse", "PostToolUseFailure", "PermissionDenied":
-		if w := c.lastTurn().Waiting(); c.isBlocked() && (w == nil || w.Tool == "" || in.Tool == "" || w.Tool == in.Tool) {
+		if w := c.lastTurn().Waiting(); c.isBlocked() && (w == nil || w.Tool == "" || in.Text("tool_name") == "" || w.Tool == in.Text("tool_name")) {
 			c.does("tool_running", who)
 		}
 	}

@@ -4,20 +4,20 @@ package hook
 // of a turn bears its turn_id, and there is one for an interrupt. A session is a thread. Failures are
 // not said.
 func (c *call) codex() {
-	in := &c.in
+	in := c.in
 	c.answersAlways = true // nothing at all is taken for a mistake by some versions
-	c.names(in.Session, in.Event, in.TurnID)
+	c.names(in.Text("session_id"), in.Text("hook_event_name"), in.Text("turn_id"))
 	c.thread = c.Session
 	c.shared()
 	switch {
-	case in.isSubagent():
-	case in.Event == "Interrupt":
+	case c.isFromSubagent():
+	case c.kind == "Interrupt":
 		c.add(c.over("interrupted", c.turn, ""))
 		c.add(c.idle(c.turn))
-	case in.Event == "PostToolUse":
+	case c.kind == "PostToolUse":
 		c.replyAs = asContext
-		if in.ToolID != "" {
-			c.names(c.Session, in.Event, c.turn, in.ToolID)
+		if in.Text("tool_use_id") != "" {
+			c.names(c.Session, c.kind, c.turn, in.Text("tool_use_id"))
 		}
 	}
 }
@@ -26,8 +26,8 @@ func (c *call) codex() {
 // Beside hooks it says what Stop said.
 func (c *call) codexNotify() {
 	c.tool = Codex
-	c.names(c.in.NotifyID, c.in.Type, c.in.NotifyTurn)
-	c.thread = c.in.NotifyID
+	c.names(c.in.Text("thread-id"), c.in.Text("type"), c.in.Text("turn-id"))
+	c.thread = c.in.Text("thread-id")
 	if c.kind == "agent-turn-complete" {
 		c.add(c.over("completed", c.turn, ""))
 		c.add(c.idle(c.turn))

@@ -11,44 +11,44 @@ import (
 // a counter. There is no hook for an interrupt or a failure either; a turn that is cut off before the
 // first word ends with noAnswer, of any other the next prompt or the session's end shows it.
 func (c *call) gemini() {
-	in := &c.in
-	c.names(in.Session, in.Event, "")
-	c.dated, c.Loose = in.Timestamp != "", in.Timestamp == ""
-	switch in.Event {
+	in := c.in
+	c.names(in.Text("session_id"), in.Text("hook_event_name"), "")
+	c.dated, c.Loose = in.Text("timestamp") != "", in.Text("timestamp") == ""
+	switch c.kind {
 	case "BeforeAgent":
-		if ours(in.Prompt) && c.lastTurn().IsOpen() { // the turn that mail continued, called anew with it
+		if ours(in.Text("prompt")) && c.lastTurn().IsOpen() { // the turn that mail continued, called anew with it
 			c.turn = c.lastTurn().ID
 			return
 		}
 		c.Shows, c.replyAs = true, asContext
-		c.turn = c.nextTurn(c.hash(in.Timestamp, in.Prompt)[:8])
-		c.begin(in.Prompt)
+		c.turn = c.nextTurn(c.hash(in.Text("timestamp"), in.Text("prompt"))[:8])
+		c.begin(in.Text("prompt"))
 	case "AfterAgent":
 		c.turn = c.lastTurn().ID
-		status, response := "completed", in.PromptResponse
+		status, response := "completed", in.Text("prompt_response")
 		if response == noAnswer {
 			status, response = "interrupted", "" // of no use to continue
-		} else if c.Shows = true; in.isFirstStop() {
+		} else if c.Shows = true; c.isFirstStop() {
 			c.replyAs = asBlock
 		}
 		c.ending = append(c.ending, c.over(status, c.turn, response), c.idle(c.turn))
 	case "BeforeTool":
 		c.Shows = true
 		c.turn = c.openTurn()
-		c.toolBegins(in.Tool, "")
+		c.toolBegins(in.Text("tool_name"), "")
 	case "AfterTool":
 		c.Shows, c.replyAs = true, asContext
 		c.turn = c.openTurn()
-		c.toolEnds(in.Tool, "", errorText(in.ToolResponse.Error))
+		c.toolEnds(in.Text("tool_name"), "", errorText(in.Object("tool_response").Get("error")))
 	case "Notification":
-		if in.Notification == "ToolPermission" {
+		if in.Text("notification_type") == "ToolPermission" {
 			c.turn = c.openTurn()
-			c.asks("", cmp.Or(about(in.Details), in.Message), "")
+			c.asks("", cmp.Or(about(in.Get("details")), in.Text("message")), "")
 		}
 	case "SessionStart":
 		c.sessionStart()
 	case "SessionEnd":
-		c.closes(in.Reason)
+		c.closes(in.Text("reason"))
 	}
 }
 

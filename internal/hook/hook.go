@@ -90,8 +90,8 @@ func understand(tool Tool, in []byte, o Options) (*call, error) {
 		return nil, err
 	}
 	c := &call{tool: tool, sent: in, o: o, HookCall: mailbox.HookCall{Now: o.Now}}
-	err := parse(in, &c.in)
-	if err == nil {
+	var err error
+	if c.in, err = wire.ReadObject(in); err == nil {
 		tools[tool](c)
 	}
 	return c, cmp.Or(err, c.err)

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
-
-	"github.com/agentteammail/atm/wire"
 )
 
 // MaxInput is the most that is read of what a tool writes.
@@ -34,65 +32,16 @@ func ReadInput(f *os.File, patience time.Duration) ([]byte, error) {
 	}
 }
 
-// input is what the tools send. What is absent, or of another type than expected, is the zero value.
-type input struct {
-	Event    string `json:"hook_event_name"`
-	Session  string `json:"session_id"`
-	PromptID string `json:"prompt_id"`
-	TurnID   string `json:"turn_id"`
-
-	AgentID   json.RawMessage `json:"agent_id"` // of a sub-agent
-	AgentType string          `json:"agent_type"`
-
-	Prompt         string            `json:"prompt"`
-	Answer         string            `json:"last_assistant_message"`
-	PromptResponse string            `json:"prompt_response"`
-	StopActive     json.RawMessage   `json:"stop_hook_active"`
-	Background     []json.RawMessage `json:"background_tasks"`
-
-	Tool         string          `json:"tool_name"`
-	ToolID       string          `json:"tool_use_id"`
-	ToolInput    json.RawMessage `json:"tool_input"`
-	ToolResponse struct {
-		Error json.RawMessage `json:"error"`
-	} `json:"tool_response"`
-	ToolCalls []struct {
-		ID string `json:"tool_use_id"`
-	} `json:"tool_calls"`
-
-	Error        string          `json:"error"`
-	ErrorDetails string          `json:"error_details"`
-	IsInterrupt  bool            `json:"is_interrupt"`
-	Reason       string          `json:"reason"`
-	Source       string          `json:"source"`
-	Trigger      string          `json:"trigger"`
-	Message      string          `json:"message"`
-	Notification string          `json:"notification_type"`
-	Details      json.RawMessage `json:"details"`
-	Teammate     string          `json:"teammate_name"`
-	Timestamp    string          `json:"timestamp"`
-
-	Type string `json:"type"` // of Codex's older form, and of OpenCode's events
-
-	NotifyID   string `json:"thread-id"`
-	NotifyTurn string `json:"turn-id"`
-
-	ID         string        `json:"id"`
-	Properties busProperties `json:"properties"`
+// isFromSubagent reports whether the call comes from inside a sub-agent, or is about one.
+func (c *call) isFromSubagent() bool {
+	id := c.in.Get("agent_id")
+	return id != nil && string(id) != `""`
 }
 
-func (in *input) isSubagent() bool { return in.AgentID != nil && string(in.AgentID) != `""` }
-
 // isFirstStop reports whether no hook has kept the program from stopping yet.
-func (in *input) isFirstStop() bool { return in.StopActive == nil || string(in.StopActive) == "false" }
-
-// parse takes apart what a tool sent. What is no JSON object is an error.
-func parse(data []byte, in any) error {
-	_, err := wire.ReadObject(data)
-	if err == nil {
-		json.Unmarshal(data, in) // a member of another type is passed over
-	}
-	return err
+func (c *call) isFirstStop() bool {
+	active := c.in.Get("stop_hook_active")
+	return active == nil || string(active) == "false"
 }
 
 // about says in short what a tool is about to do: the command or the file, "" where neither is known.

@@ -20,19 +20,20 @@ import (
 // A session with a parent is a sub-agent. Only its creation says so, and it is remembered in the
 // agent's run directory.
 func (c *call) opencode() {
-	in := &c.in
-	p := &in.Properties
-	c.names(cmp.Or(p.SessionID, p.Info.ID, p.Part.SessionID), in.Type, "")
-	c.dated = in.ID != ""
+	in := c.in
+	p := &busProperties{}
+	json.Unmarshal(in.Get("properties"), p)
+	c.names(cmp.Or(p.SessionID, p.Info.ID, p.Part.SessionID), in.Text("type"), "")
+	c.dated = in.Text("id") != ""
 	if p.Info.ParentID != "" && !strings.ContainsAny(c.Session, " \t\r\n") {
 		c.err = addSubagent(c.o.Box, c.Session)
 		return
 	}
 	if isSubagent(c.o.Box, c.Session) {
-		c.child(in.Type, p)
+		c.child(in.Text("type"), p)
 		return
 	}
-	switch in.Type {
+	switch in.Text("type") {
 	case "session.created":
 		c.opens("created")
 	case "session.deleted":

@@ -28,7 +28,7 @@ func Show(ctx context.Context, f *os.File, patience time.Duration, pieces [][]by
 		n, err = f.Write(line)
 		taken += n
 		if err == nil {
-			err = waitUntilRead(ctx, f, deadline)
+			err = WaitUntilRead(ctx, f, deadline)
 		}
 		if err != nil {
 			unread, _ := Unread(f)
@@ -45,8 +45,8 @@ func Show(ctx context.Context, f *os.File, patience time.Duration, pieces [][]by
 	return received, err
 }
 
-// waitUntilRead returns when nothing is left in the pipe, or the deadline is over.
-func waitUntilRead(ctx context.Context, f *os.File, deadline time.Time) error {
+// WaitUntilRead returns when nothing is left in the pipe, or the deadline is over.
+func WaitUntilRead(ctx context.Context, f *os.File, deadline time.Time) error {
 	for time.Now().Before(deadline) {
 		unread, _ := Unread(f)
 		if unread == 0 {

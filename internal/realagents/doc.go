@@ -17,6 +17,8 @@
 // Two of the cookbook's scripts are run with different programs at the places of
 // their agents.
 //
+// A client of the Model Context Protocol, the TypeScript SDK's, is installed beside them, and talks to atm mcp.
+//
 // What the fake agent of package testagent pretends is what was seen here; a
 // new version of one of the programs is tried here first.
 package realagents

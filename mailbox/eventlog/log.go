@@ -88,6 +88,7 @@ func (l *Log) append(ctx context.Context, sync bool, events []wire.Event) error 
 
 // newest is the segment that is written to, while the lock is held.
 type newest struct {
+	segs []uint64
 	file *os.File // nil: there is no segment yet
 	size int64
 	seq  uint64 // the log's last number
@@ -95,16 +96,15 @@ type newest struct {
 
 // openNewest opens the newest segment, and cuts off what follows its last event.
 func (l *Log) openNewest() (n newest, err error) {
-	segs, err := l.segments()
-	if err != nil {
+	if n.segs, err = l.segments(); err != nil {
 		return n, err
 	}
-	if len(segs) == 0 {
+	if len(n.segs) == 0 {
 		base, _, err := l.Base()
 		n.seq = base.Seq // numbers go on
 		return n, err
 	}
-	first := segs[len(segs)-1]
+	first := n.segs[len(n.segs)-1]
 	if n.file, err = l.Root.OpenFile(l.segment(first), os.O_RDWR|os.O_APPEND); err != nil {
 		return n, err
 	}
@@ -141,7 +141,11 @@ func (l *Log) openNewest() (n newest, err error) {
 }
 
 func (l *Log) write(n *newest, events []wire.Event, sync bool) error {
-	lines, err := l.encode(events, n.seq)
+	known, err := l.known(n.segs, events)
+	if err != nil {
+		return err
+	}
+	lines, err := l.encode(events, known, n.seq)
 	if err != nil {
 		return err
 	}
@@ -176,20 +180,13 @@ func (l *Log) write(n *newest, events []wire.Event, sync bool) error {
 }
 
 // encode numbers the events that are new and makes lines of them.
-func (l *Log) encode(events []wire.Event, seq uint64) (lines []byte, err error) {
+func (l *Log) encode(events []wire.Event, known map[string]bool, seq uint64) (lines []byte, err error) {
 	now := time.Now().UTC()
-	var recent []byte
 	for i, e := range events {
-		if e.EventID != "" {
-			if recent == nil {
-				if recent, err = l.recent(); err != nil {
-					return nil, err
-				}
-			}
-			if hasEventID(recent, e.EventID) || hasEventID(lines, e.EventID) {
-				continue
-			}
+		if known[e.EventID] {
+			continue
 		}
+		known[e.EventID] = e.EventID != ""
 		seq++
 		e.Seq, e.At, e.Team, e.Agent = seq, now, l.Owner.Team, l.Owner.Agent
 		events[i] = e
@@ -210,31 +207,31 @@ func (l *Log) encode(events []wire.Event, seq uint64) (lines []byte, err error) 
 	return lines, nil
 }
 
-// recent reads the last MiB of the log: whole lines, in any order.
-func (l *Log) recent() (lines []byte, err error) {
-	lines = []byte{}
-	err = l.backward(func(line []byte, _ uint64, _ int64) bool {
-		lines = append(lines, line...)
-		return len(lines) >= recentBytes
-	})
-	return lines, err
-}
-
-// hasEventID reports whether one of the lines is an event with this id. It may stand elsewhere in a line, as
-// in an event of another vocabulary.
-func hasEventID(lines []byte, id string) bool {
-	key := wire.Quote(id)
-	if !bytes.Contains(lines, key[1:]) { // of quotes there are so many that it takes three times as long
-		return false
-	}
-	for line := range bytes.Lines(lines) {
-		if bytes.Contains(line, key) {
-			if e, err := wire.DecodeEvent(line); err == nil && e.EventID == id {
-				return true
-			}
+// known says which of the events' ids are among the last MiB of the log.
+func (l *Log) known(segs []uint64, events []wire.Event) (known map[string]bool, err error) {
+	known, keys, size := map[string]bool{}, map[string][]byte{}, 0
+	for _, e := range events {
+		if e.EventID != "" {
+			keys[e.EventID] = wire.Quote(e.EventID)
 		}
 	}
-	return false
+	if len(keys) == 0 {
+		return known, nil
+	}
+	return known, l.backward(segs, func(line []byte, _ uint64, _ int64) bool {
+		for id, key := range keys {
+			if !bytes.Contains(line, key[1:]) { // of quotes there are so many that it takes three times as long
+				continue
+			}
+			// It may stand elsewhere in a line, as in an event of another vocabulary.
+			if e, err := wire.DecodeEvent(line); err == nil && e.EventID == id {
+				known[id] = true
+				delete(keys, id)
+			}
+		}
+		size += len(line)
+		return size >= recentBytes || len(keys) == 0
+	})
 }
 
 // LastSeq is the number of the newest event, 0 when there is none.
@@ -267,7 +264,11 @@ func (l *Log) Newest(n int) ([]wire.Event, error) {
 // Tail returns the newest events, oldest first. They are read from the newest backwards, until enough says
 // that one is the last that is wanted.
 func (l *Log) Tail(enough func(*wire.Event) bool) (events []wire.Event, err error) {
-	err = l.backward(func(line []byte, first uint64, offset int64) bool {
+	segs, err := l.segments()
+	if err != nil {
+		return nil, err
+	}
+	err = l.backward(segs, func(line []byte, first uint64, offset int64) bool {
 		e, ok := decode(line, first, offset)
 		if ok {
 			events = append(events, e)

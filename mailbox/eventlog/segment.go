@@ -45,9 +45,8 @@ func (l *Log) segments() ([]uint64, error) {
 	return segs, err
 }
 
-// backward calls f with the whole lines of the log, the last first, until f has enough.
-func (l *Log) backward(f func(line []byte, first uint64, offset int64) (enough bool)) error {
-	segs, err := l.segments()
+// backward calls f with the whole lines of the segments, the last first, until f has enough.
+func (l *Log) backward(segs []uint64, f func(line []byte, first uint64, offset int64) (enough bool)) error {
 	for _, first := range slices.Backward(segs) {
 		file, err := l.Root.Open(l.segment(first))
 		if errors.Is(err, fs.ErrNotExist) {
@@ -62,25 +61,27 @@ func (l *Log) backward(f func(line []byte, first uint64, offset int64) (enough b
 			return err
 		}
 	}
-	return err
+	return nil
 }
 
 // readBackward calls f with the whole lines of a file and where they begin, the last first, until f has
-// enough.
+// enough. f keeps no line: what is read next takes its place.
 func readBackward(file *os.File, f func(line []byte, offset int64) (enough bool)) (enough bool, err error) {
 	info, err := file.Stat()
 	if err != nil {
 		return false, err
 	}
 	at, lines := info.Size(), []byte(nil) // what was read and not given, and where that begins
-	for size := int64(4 << 10); at > 0; size *= 2 {
-		more := make([]byte, min(size, at), min(size, at)+int64(len(lines)))
-		at -= int64(len(more))
-		n, err := file.ReadAt(more, at)
+	for size := int64(4 << 10); at > 0; size = min(2*size, 128<<10) {
+		more := int(min(size, at))
+		at -= int64(more)
+		lines = slices.Grow(lines, more)[:more+len(lines)]
+		copy(lines[more:], lines)
+		n, err := file.ReadAt(lines[:more], at)
 		if err != nil && err != io.EOF { // its end may have been cut off meanwhile
 			return false, err
 		}
-		lines = append(more[:n], lines...)
+		lines = slices.Delete(lines, n, more)
 		lines = lines[:bytes.LastIndexByte(lines, '\n')+1]
 		for len(lines) > 0 {
 			begin := bytes.LastIndexByte(lines[:len(lines)-1], '\n') + 1

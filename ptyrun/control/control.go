@@ -134,7 +134,6 @@ type AnswerRequest struct {
 	ID     string `json:"id,omitempty"`     // of the question; empty: the only one
 	Option string `json:"option,omitempty"` // its id; empty: the one that allows, or with Deny denies
 	Deny   bool   `json:"deny,omitempty"`
-	Reason string `json:"reason,omitempty"`
 	By     string `json:"by,omitempty"` // the name of whoever answers
 	PID    int    `json:"-"`            // the process that asks; 0 where the system does not tell
 }

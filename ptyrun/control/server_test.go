@@ -42,7 +42,7 @@ func (f *fake) Interrupt(ctx context.Context) (Outcome, error) {
 }
 
 func (f *fake) Answer(_ context.Context, r AnswerRequest) (Outcome, error) {
-	return Outcome{Done: "answered", Detail: fmt.Sprint(r.ID, r.Option, r.Deny, r.Reason, r.By, r.PID)}, nil
+	return Outcome{Done: "answered", Detail: fmt.Sprint(r.ID, r.Option, r.Deny, r.By, r.PID)}, nil
 }
 
 func (f *fake) Stop(ctx context.Context, r StopRequest) (Outcome, error) {
@@ -130,11 +130,11 @@ func TestOperations(t *testing.T) {
 	}
 	outcome(c.Type(ctx, TypeRequest{Text: []byte("\xff\x1b[A✳"), Raw: true, Enter: true}))
 	outcome(c.Interrupt(ctx))
-	outcome(c.Answer(ctx, AnswerRequest{ID: "i", Option: "o", Deny: true, Reason: "r", By: "b", PID: 1}))
+	outcome(c.Answer(ctx, AnswerRequest{ID: "i", Option: "o", Deny: true, By: "b", PID: 1}))
 	outcome(c.Stop(ctx, StopRequest{Grace: time.Second}))
 	outcome(c.Restart(ctx))
 	want := []string{
-		`typed "\xff\x1b[A✳" true true [] <nil>`, "interrupted  [] <nil>", fmt.Sprintf("answered iotruerb%d [] <nil>", os.Getpid()),
+		`typed "\xff\x1b[A✳" true true [] <nil>`, "interrupted  [] <nil>", fmt.Sprintf("answered iotrueb%d [] <nil>", os.Getpid()),
 		"stopped 1s [sleep 60 (77)] <nil>", "restarted  [] <nil>",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

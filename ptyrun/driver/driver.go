@@ -87,6 +87,19 @@ type Option struct {
 	Always bool
 }
 
+// Kind is what the option does, in ACP's word; "": it neither allows nor denies.
+func (o Option) Kind() string {
+	switch {
+	case o.Deny:
+		return "reject_once"
+	case o.Allow && o.Always:
+		return "allow_always"
+	case o.Allow:
+		return "allow_once"
+	}
+	return ""
+}
+
 // Allowing returns the option that allows this one call and no more. The options of a question are the
 // agent's own words: several that begin like a yes are a choice, which is nobody's but who answers.
 func (d *Dialog) Allowing() (Option, bool) {

@@ -190,5 +190,6 @@ func splitRune(p []byte) (whole, rest []byte) {
 	return p, nil
 }
 
-// tornSequence is the beginning of an escape sequence whose end has not come.
+// tornSequence is the beginning of an escape sequence whose end has not come. (x/ansi would take one for
+// ended in the middle of "✳", with which Claude Code begins its titles.)
 var tornSequence = regexp.MustCompile(`\x1b(?:\[[ -?]*|[]PX^_][^\a\x1b]*\x1b?)?$`)

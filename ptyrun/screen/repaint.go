@@ -41,6 +41,9 @@ func (s *Screen) ANSI(n int) string {
 // many lines of scrollback, the screen, title, cursor and modes. (Margins and tabs are not carried over:
 // programs that use them draw whole screens.)
 func (s *Screen) Repaint(scrollback int) []byte {
+	if scrollback > 0 {
+		s.draw() // else it follows the screen as it is
+	}
 	b := []byte(Reset + "\x1b[?25l\x1b[H\x1b[2J")
 	lines := s.emulator.Scrollback()
 	for i := max(0, lines.Len()-min(scrollback, s.keep)); i < lines.Len(); i++ {
@@ -50,7 +53,7 @@ func (s *Screen) Repaint(scrollback int) []byte {
 		b = append(b, "\x1b[?1049h\x1b[H\x1b[2J"...)
 	}
 	b = append(b, strings.ReplaceAll(s.emulator.Render(), "\n", "\x1b[m\r\n")...)
-	x, y := s.Cursor()
+	x, y := s.cursor()
 	b = fmt.Appendf(b, "\x1b[m\x1b]2;%s\x1b\\\x1b[%d;%dH", s.title, y+1, x+1)
 	for _, mode := range carried {
 		if s.modes[mode] {
@@ -60,5 +63,5 @@ func (s *Screen) Repaint(scrollback int) []byte {
 	if !s.hidden {
 		b = append(b, "\x1b[?25h"...)
 	}
-	return b
+	return append(b, s.undrawn...)
 }

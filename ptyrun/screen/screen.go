@@ -8,7 +8,8 @@
 //   - Bytes that are no UTF-8 become U+FFFD; the emulator would swallow what follows.
 //   - A panic of the emulator ends nothing: it is made anew, and Lost says that the
 //     program has to draw its screen again.
-//   - Lines of a flood that later lines push out of the scrollback are not drawn.
+//   - Lines of a flood that later lines push out of the scrollback are not drawn, and
+//     the others when somebody looks.
 //   - It never blocks: queries are answered into Replies.
 //
 // The result does not depend on how the bytes were split over calls of Write. A Screen has one owner; it is
@@ -62,6 +63,7 @@ type Screen struct {
 	lost       bool
 	strip      stripper
 	torn       []byte // the beginning of a rune
+	undrawn    []byte // the end of a flood: text and styles, which later lines may push out
 }
 
 // slack is how many lines the emulator may keep beyond those that are wanted: what has scrolled can only be
@@ -119,7 +121,7 @@ func (s *Screen) status(p ansi.Params) string {
 	case 5:
 		return "\x1b[0n"
 	case 6:
-		x, y := s.Cursor()
+		x, y := s.cursor()
 		return fmt.Sprintf("\x1b[%d;%dR", y+1, x+1)
 	}
 	return ""
@@ -153,16 +155,31 @@ func (s *Screen) setMode(n int, on bool) {
 
 // Write takes what a program wrote to its terminal, in pieces of any size. It never fails.
 func (s *Screen) Write(p []byte) (int, error) {
-	n := len(p)
-	p = s.skipFlood(p)
-	for len(p) > 0 {
-		next := p[:min(len(p), piece)]
-		p = p[len(next):]
+	for next := range slices.Chunk(p, maxUndrawn/4) {
+		s.undrawn = append(s.undrawn, next...)
+		if !s.isFlood() {
+			s.draw()
+		}
+	}
+	return len(p), nil
+}
+
+// draw draws what is not drawn yet. Whatever looks at the cells calls it first.
+func (s *Screen) draw() {
+	if len(s.undrawn) == 0 {
+		return
+	}
+	p := s.undrawn
+	s.undrawn = nil
+	for next := range slices.Chunk(p, piece) {
 		s.feed(s.wholeRunes(s.strip.filter(next, s.command)))
 	}
 	s.countVersion()
-	return n, nil
 }
+
+// IsBehind reports whether the end of a flood is not drawn yet. To look at the screen then is slow, and in
+// vain if the flood goes on.
+func (s *Screen) IsBehind() bool { return len(s.undrawn) > 0 }
 
 // countVersion counts a version if a cell was drawn anew, or anything else is not as it was.
 func (s *Screen) countVersion() {
@@ -251,6 +268,7 @@ func withoutControls(r rune) rune {
 
 // Resize makes the screen cols × rows. The text is not reflowed.
 func (s *Screen) Resize(cols, rows int) {
+	s.draw()
 	s.cols, s.rows = max(cols, 1), max(rows, 1)
 	s.version++
 	defer s.recover()
@@ -265,15 +283,26 @@ func (s *Screen) Title() string { return s.title }
 
 // Cursor is the cursor's place, from 0.
 func (s *Screen) Cursor() (x, y int) {
+	s.draw()
+	return s.cursor()
+}
+
+func (s *Screen) cursor() (x, y int) {
 	at := s.emulator.CursorPosition()
 	return min(at.X, s.cols-1), min(at.Y, s.rows-1)
 }
 
 // Version grows when cells are drawn, and with cursor, title and modes.
-func (s *Screen) Version() uint64 { return s.version }
+func (s *Screen) Version() uint64 {
+	s.draw()
+	return s.version
+}
 
 // Scrolled is how many lines ever left the main screen at the top.
-func (s *Screen) Scrolled() uint64 { return s.scrolled }
+func (s *Screen) Scrolled() uint64 {
+	s.draw()
+	return s.scrolled
+}
 
 // Modes are the modes now.
 func (s *Screen) Modes() Modes {
@@ -296,10 +325,12 @@ func (s *Screen) History() int {
 	if s.Modes().Alt {
 		return 0
 	}
+	s.draw()
 	return min(s.emulator.ScrollbackLen(), s.keep)
 }
 
 func (s *Screen) cell(x, y int) *uv.Cell {
+	s.draw()
 	if y < 0 {
 		return s.emulator.ScrollbackCellAt(x, s.emulator.ScrollbackLen()+y)
 	}

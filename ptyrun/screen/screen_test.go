@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -135,19 +136,31 @@ func TestStrings(t *testing.T) {
 	}
 }
 
-// The end of a flood is what the whole of it would have left.
+// The end of a flood is what the whole of it would have left, in whatever pieces it comes, and what is
+// repainted before it is drawn shows it as well.
 func TestFlood(t *testing.T) {
 	t.Parallel()
 	var flood bytes.Buffer
 	for i := range 20_000 {
-		fmt.Fprintf(&flood, "\x1b[3%dmline %d\x1b[m\r\n", i%8, i)
+		fmt.Fprintf(&flood, "\x1b[3%dm\x1b[Kline %d\x1b[m\r\n", i%8, i)
 	}
-	whole, lines := New(80, 24, 500), New(80, 24, 500)
-	whole.Write(flood.Bytes())
+	flood.WriteString("\x1b[32m$ ")
+	lines := New(80, 24, 500)
 	for line := range bytes.Lines(flood.Bytes()) {
 		lines.Write(line)
 	}
-	same(t, "screen", stateOf(lines), stateOf(whole))
+	for _, size := range []int{4095, 65536, flood.Len()} {
+		behind, shown := New(80, 24, 500), New(80, 24, 500)
+		for piece := range slices.Chunk(flood.Bytes(), size) {
+			behind.Write(piece)
+		}
+		if size > 4095 && !behind.IsBehind() {
+			t.Errorf("in pieces of %d: all is drawn", size)
+		}
+		shown.Write(behind.Repaint(0))
+		same(t, "repainted", lines.Lines(), shown.Lines())
+		same(t, "screen", stateOf(lines), stateOf(behind))
+	}
 }
 
 // A panic of the emulator blanks the screen, and is told once.

@@ -19,6 +19,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/agentteammail/atm/internal/durable"
@@ -33,11 +34,16 @@ import (
 // These are the files of a team that a backup holds, and the only ones that are
 // restored; the directories are those that come back when they are empty.
 var (
-	files = regexp.MustCompile(`^(team\.toml|\.(files|sessions)/[^/]+|\.archive/[a-z0-9_-]+/(done|events|drops)/.+|` +
+	files = pattern(`^(team\.toml|\.(files|sessions)/[^/]+|\.archive/[a-z0-9_-]+/(done|events|drops)/.+|` +
 		`([a-z0-9_-]+|\.archive/retired/[^/]+)/(shared|(inbox|sent|events)/.+))$`)
-	dirs     = regexp.MustCompile(`^(\.files|\.sessions|\.archive(/[^/]+){0,2}|\.archive/retired/[^/]+/(inbox|sent|events)(/.+)?)$`)
-	messages = regexp.MustCompile(`^inbox/(new|aside|cur|withdrawn|done/[^/]+)/([^/]+)\.json$`)
+	dirs     = pattern(`^(\.files|\.sessions|\.archive(/[^/]+){0,2}|\.archive/retired/[^/]+/(inbox|sent|events)(/.+)?)$`)
+	messages = pattern(`^inbox/(new|aside|cur|withdrawn|done/[^/]+)/([^/]+)\.json$`)
 )
+
+// pattern is compiled at its first use: no other command is to pay for it.
+func pattern(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
+}
 
 type writer struct {
 	ctx   context.Context
@@ -178,13 +184,13 @@ func (w *writer) tree(t *teams.Team, name string) error {
 		return nil
 	}
 	w.miss(name, err)
-	if err == nil && info.Mode().IsRegular() && files.MatchString(name) {
+	if err == nil && info.Mode().IsRegular() && files().MatchString(name) {
 		return w.file(t, name)
 	}
 	if err != nil || !info.IsDir() {
 		return nil
 	}
-	if dirs.MatchString(name) {
+	if dirs().MatchString(name) {
 		err = w.addDir(string(t.Name) + "/" + name)
 	}
 	names, unreadable := t.Dir().Names(name)

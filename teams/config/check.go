@@ -14,10 +14,15 @@ var reservedEnv = []string{"ATM_ROOT", "ATM_TEAM", "ATM_AGENT", "ATM_RUN"}
 
 // checker collects what is wrong in a file.
 type checker struct {
-	lines    Lines
-	agents   []wire.Name // that have mailboxes
-	config   *Config
-	mistakes []Mistake
+	lines      Lines
+	hasMailbox func(wire.Name) bool // nil: nobody has
+	config     *Config
+	mistakes   []Mistake
+}
+
+func (k *checker) isMember(name wire.Name) bool {
+	_, ok := k.config.Members[name]
+	return ok || k.hasMailbox != nil && k.hasMailbox(name)
 }
 
 func (k *checker) add(path, format string, args ...any) {
@@ -37,7 +42,7 @@ func (k *checker) check() {
 		k.member(path, name, &m)
 		c.Members[name] = m
 	}
-	if _, ok := c.Members["lead"]; c.Lead == "" && (ok || slices.Contains(k.agents, "lead")) {
+	if c.Lead == "" && k.isMember("lead") {
 		c.Lead = "lead"
 	}
 	k.names("lead", c.Lead)
@@ -111,7 +116,7 @@ func (k *checker) word(path, value string, known ...string) {
 // names reports names that no member has.
 func (k *checker) names(path string, names ...wire.Name) {
 	for _, n := range names {
-		if _, ok := k.config.Members[n]; n != "" && !ok && !slices.Contains(k.agents, n) {
+		if n != "" && !k.isMember(n) {
 			k.add(path, "%s names %q, and there is no such member", lastKey(path), n)
 		}
 	}

@@ -19,12 +19,12 @@ import (
 // byteOrderMark is what editors on Windows put before a text.
 var byteOrderMark = []byte("\ufeff")
 
-// Parse reads a team.toml and reports every mistake in it, by line. agents are
-// the members that have a mailbox; the file may name them without a section.
+// Parse reads a team.toml and reports every mistake in it, by line. A member
+// that hasMailbox (nil: none has) the file may name without a section.
 // Of a file that is no TOML the first place that is none is reported alone.
-func Parse(data []byte, agents []wire.Name) (*Config, []Mistake) {
+func Parse(data []byte, hasMailbox func(wire.Name) bool) (*Config, []Mistake) {
 	data = bytes.TrimPrefix(data, byteOrderMark)
-	k := checker{config: Default(), agents: agents, lines: FindLines(data)}
+	k := checker{config: Default(), hasMailbox: hasMailbox, lines: FindLines(data)}
 	file := map[string]any{}
 	if err := toml.Unmarshal(data, &file); err != nil {
 		return k.config, []Mistake{syntaxError(err)}

@@ -49,7 +49,11 @@ const DialogTrust = "trust"
 type Option struct {
 	ID    string `json:"id"`
 	Label string `json:"label"`
+	Kind  string `json:"kind,omitempty"` // ACP's allow_once, allow_always, reject_once, reject_always; "": not known
 }
+
+// Denies reports whether the option is known to refuse what is asked for.
+func (o Option) Denies() bool { return strings.HasPrefix(o.Kind, "reject") }
 
 // MessageID is the id of the message that tells the lead about the question.
 func (q *Question) MessageID() (wire.ID, bool) { return wire.ID(q.ID), wire.IsID(q.ID) }
@@ -102,6 +106,21 @@ func (q *Question) Choose(word string) (string, error) {
 	return "", fmt.Errorf("%q is not one option; there are: %s", word, strings.Join(have, ", "))
 }
 
+// OnlyAtTerminal says why nobody can answer the question from elsewhere, and the command that helps; "": it
+// can be answered.
+func (q *Question) OnlyAtTerminal() (why, hint string) {
+	if q.Kind == KindDraft || q.ByWire && q.ID != "" {
+		return "", ""
+	}
+	if !q.Running {
+		return "runs under no runner, only its own terminal can answer", "next time atm run " + string(q.Agent)
+	}
+	if q.ID == "" || q.Dialog == DialogTrust {
+		return "asks what only a person at its terminal can answer", "atm attach " + string(q.Agent)
+	}
+	return "", ""
+}
+
 // ParseOptions reads options as a runner writes them, and as ACP does. What is
 // neither is left out; never nil.
 func ParseOptions(raw json.RawMessage) []Option {
@@ -109,11 +128,11 @@ func ParseOptions(raw json.RawMessage) []Option {
 	var list []json.RawMessage
 	_ = json.Unmarshal(raw, &list)
 	for _, item := range list {
-		var o struct{ ID, Label, OptionID, Name string }
+		var o struct{ ID, Label, OptionID, Name, Kind string }
 		_ = json.Unmarshal(item, &o)
 		id, label := cmp.Or(o.ID, o.OptionID), cmp.Or(o.Label, o.Name)
 		if id != "" || label != "" {
-			out = append(out, Option{ID: cmp.Or(id, label), Label: cmp.Or(label, id)})
+			out = append(out, Option{ID: cmp.Or(id, label), Label: cmp.Or(label, id), Kind: o.Kind})
 		}
 	}
 	return out

@@ -6,9 +6,7 @@
 package agent
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -124,24 +122,8 @@ func (k *call) status(ctx context.Context) (control.Status, error) {
 	return request(ctx, k, func(client *control.Client) (control.Status, error) { return client.Status(ctx) })
 }
 
-// explain gives an error of a runner, if there is one, its exit code and its hint.
-func (k *call) explain(err error) error {
-	name := k.name()
-	if said, ok := errors.AsType[*control.Error](err); ok {
-		e := command.Failed("%s: %s", name, letter.Escape(said.Message)) // an option's words are the screen's
-		e.Code = said.Code
-		e.Exit = cmp.Or(map[string]int{"usage": command.ExitUsage, "refused": command.ExitRefused}[said.Code], e.Exit)
-		return e.WithHint("%s", cmp.Or(said.Hint, "atm screen "+string(name)))
-	}
-	if silent, ok := errors.AsType[*control.NotAnsweringError](err); ok && silent.PID > 0 {
-		return command.Failed("the runner of %s, process %d, does not answer", name, silent.PID).
-			WithHint("kill -CONT %d, if it was stopped; atm stop %s ends it", silent.PID, name)
-	}
-	if errors.Is(err, control.ErrNoRunner) {
-		return command.Failed("%s does not run", name).WithHint("%s", k.s.Team.RunAgain(name))
-	}
-	return err
-}
+// explain gives an error of the agent's runner, if there is one, its exit code and its hint.
+func (k *call) explain(err error) error { return k.s.RunnerError(k.name(), err) }
 
 // A result is what became of an agent: every verb that starts, stops, types into or answers one prints it.
 type result struct {

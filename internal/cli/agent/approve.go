@@ -67,17 +67,15 @@ func answerQuestion(c *cli.Context, isDeny bool) error {
 }
 
 // open finds the question, and refuses whoever may not answer it: from within an agent's environment that
-// agent counts, whatever --as says, and the rules are those that the asker's runner was started with, as
-// team.toml lies where agents write.
+// agent counts, whatever --as says.
 func (d *decision) open(ctx context.Context) (err error) {
 	if d.s, err = command.OpenTeam(d.c); err != nil {
 		return err
 	}
-	who, isInAgent := d.s.Actor()
+	who, _ := d.s.Actor()
 	if who == "" {
 		_, err := command.OpenMe(d.c)
-		over := command.Refused("this process belongs to a run that is over, or of another team: it answers for nobody")
-		return cmp.Or[error](err, over.WithHint("ask a person"))
+		return cmp.Or(err, d.s.MayAnswer(d.q))
 	}
 	if d.s.Me, err = d.s.Team.Member(who); err != nil {
 		return err
@@ -89,15 +87,7 @@ func (d *decision) open(ctx context.Context) (err error) {
 		return err
 	}
 	d.box = d.s.Team.Box(d.q.Agent)
-	if !d.s.Root.Accepted {
-		return command.Refused("nothing is answered in %s: nobody here made or accepted it", d.s.Root.Path).
-			WithHint("if it is yours: atm init")
-	}
-	p, err := d.s.Team.PolicyFor(d.q.Agent)
-	if err != nil {
-		return err
-	}
-	return p.MayAnswer(d.q.Agent, who, isInAgent)
+	return d.s.MayAnswer(d.q)
 }
 
 // findQuestion is the open question that a word means.
@@ -122,9 +112,6 @@ func findQuestion(ctx context.Context, s *command.Scope, word string) (policy.Qu
 // answerDialog answers what an agent's screen asks, through its runner. Without an option it is the one
 // that says so, once.
 func (d *decision) answerDialog(ctx context.Context) (r result, err error) {
-	if why, hint := onlyAtTerminal(d.q); why != "" {
-		return r, command.Refused("%s %s", d.q.Agent, why).WithHint("%s", hint)
-	}
 	if d.option != "" {
 		if d.option, err = d.q.Choose(d.option); err != nil {
 			return r, command.Usage("%s", letter.Escape(err.Error())).WithHint("atm pending lists the options")
@@ -133,12 +120,12 @@ func (d *decision) answerDialog(ctx context.Context) (r result, err error) {
 	if d.q.ByWire {
 		return d.answerOnWire(ctx)
 	}
-	a := control.AnswerRequest{ID: d.q.ID, Option: d.option, Deny: d.isDeny, By: string(d.s.Me.Agent()), Reason: d.reason}
-	r, err = request(ctx, d.call, func(client *control.Client) (result, error) { return d.result(client.Answer(ctx, a)) })
+	a := control.AnswerRequest{ID: d.q.ID, Option: d.option, Deny: d.isDeny}
+	r, err = d.result(d.s.Answer(ctx, d.q.Agent, a))
 	if err == nil && d.reason != "" {
 		err = d.sendReason(ctx)
 	}
-	return r, d.explain(err)
+	return r, err
 }
 
 // answerOnWire answers what an agent without a runner asks on the older ACP wire: by an event in the words

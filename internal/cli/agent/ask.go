@@ -87,11 +87,7 @@ func ask(c *cli.Context, s *command.Scope) (err error) {
 // outgoing prepares a message to one member.
 func outgoing(s *command.Scope, to wire.Address, m *wire.Message) (*teams.Outgoing, error) {
 	o := &teams.Outgoing{From: s.Me, To: []wire.Address{to}, Message: m, Person: command.Person()}
-	err := s.Root.Prepare(o)
-	if err == nil && len(o.Failed) > 0 {
-		err = o.Failed[0].Err
-	}
-	return o, err
+	return o, s.Root.PrepareAll(o)
 }
 
 // awaitAnswer sends the question and prints its answer. How long that took goes beside it: `$(atm ask …)`
@@ -104,11 +100,11 @@ func (k *call) awaitAnswer(ctx context.Context, o *teams.Outgoing) error {
 	if err != nil {
 		return err
 	}
-	r, err := k.s.Root.Ask(limited, o, func(r *teams.Response) {
+	r, err := k.s.Root.Ask(limited, o, teams.Observer{Sent: func(r *teams.Response) {
 		if m, err := team.Summary(name); err == nil && r.Reply == nil {
 			command.Warn(k.c, "sent %s to %s (%s)", r.ID.Short(6), name, m.Forecast(time.Now(), false))
 		}
-	})
+	}})
 	short := r.ID.Short(6)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return command.Timeout("sent %s, but no answer from %s within %s", short, name, timeout).

@@ -162,25 +162,10 @@ func whatToDo(q policy.Question) (lines []string) {
 	}
 	if q.Kind == policy.KindDraft {
 		lines = append(lines, fmt.Sprintf("atm approve %s, or atm reject %[1]s --reason \"…\"", shortID(q)))
-	} else if why, hint := onlyAtTerminal(q); why != "" {
+	} else if why, hint := q.OnlyAtTerminal(); why != "" {
 		lines = append(lines, fmt.Sprintf("%s %s: %s", q.Agent, why, hint))
 	}
 	return lines
-}
-
-// onlyAtTerminal says why nobody can answer a question from here, and what to do about it; "": it can be
-// answered.
-func onlyAtTerminal(q policy.Question) (why, hint string) {
-	if q.ByWire && q.ID != "" {
-		return "", ""
-	}
-	if !q.Running {
-		return "runs under no runner, only its own terminal can answer", "next time atm run " + string(q.Agent)
-	}
-	if q.ID == "" || q.Dialog == policy.DialogTrust {
-		return "asks what only a person at its terminal can answer", "atm attach " + string(q.Agent)
-	}
-	return "", ""
 }
 
 // shortID is a question's id as it can be typed; a draft's id is its agent's own.

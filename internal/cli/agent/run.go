@@ -120,7 +120,9 @@ func (k *call) spec(plan *config.Config, words []string) (spec runspec.Spec, err
 	if isPlanned {
 		spec.Command, spec.Restart = m.Command, cmp.Or(c.String("restart"), m.Restart, "on-crash")
 	}
-	if len(spec.Command) == 0 {
+	if as := c.String("as"); len(spec.Command) == 0 && as != "" && as != string(name) {
+		return spec, command.Usage("--as says who you are, not which agent runs").WithHint("atm run %s -- %s", as, name)
+	} else if len(spec.Command) == 0 {
 		return spec, noCommand(name)
 	}
 	err = errors.Join(oneOf("driver", spec.Driver, config.Drivers), oneOf("inject", spec.Inject, config.Injects),

@@ -31,18 +31,13 @@ const runnerName = "atm-runner"
 
 // findRunner finds the runner's program beside this one, else on PATH; it must be of this version.
 func findRunner(c *cli.Context) (path string, err error) {
-	at := c.App.Version
-	if !strings.HasPrefix(at, "v") || strings.ContainsAny(at, "-+") { // of no release
-		at = "latest"
-	}
-	hint := "make install in its source, or go install github.com/agentteammail/atm/cmd/...@" + at
 	if path, err = command.Companion(runnerName); err != nil {
-		return "", command.Failed("%s, which runs agents, is neither beside atm nor on PATH", runnerName).WithHint("%s", hint)
+		return "", command.NoCompanion(c, runnerName, "which runs agents")
 	}
 	said, err := exec.Command(path, "version").Output()
 	if version := strings.TrimSpace(string(said)); err != nil || version != runnerName+" "+c.App.Version {
 		return "", command.Failed("%s is of another version than atm %s: %s", path, c.App.Version, cmp.Or(version, "it does not say which")).
-			WithHint("%s", hint)
+			WithHint("%s", command.InstallHint(c))
 	}
 	return path, nil
 }

@@ -20,6 +20,7 @@ var stopCommand = &cli.Command{
 	Name: "stop", Aliases: []string{"terminate", "quit", "kill"}, ArgsUsage: "NAME", Usage: "end an agent, everything it started, and its runner",
 	UsageText:   "atm stop bob",
 	Description: "Asks, then TERM, then KILL. Its mail stays. An agent that does not run: exit 0.",
+	Flags:       []cli.Flag{&cli.BoolFlag{Name: "force", Aliases: []string{"f", "9"}, Hidden: true}}, // that is what it comes to
 	Action:      with(func(ctx context.Context, k *call) (fmt.Stringer, error) { return k.stop(ctx) }),
 }
 
@@ -27,8 +28,8 @@ var interruptCommand = &cli.Command{
 	Name: "interrupt", ArgsUsage: "NAME", Usage: "break off an agent's turn, as a person would with Escape",
 	UsageText:   "atm interrupt bob",
 	Description: "Presses the keys that this agent takes for it. Refused while it asks something, which the\nsame keys would answer: atm pending.",
-	Action: onRunner("interrupt", func(ctx context.Context, k *call, client *control.Client) (fmt.Stringer, error) {
-		return k.result(client.Interrupt(ctx))
+	Action: with(func(ctx context.Context, k *call) (fmt.Stringer, error) {
+		return k.result(k.s.Interrupt(ctx, k.name()))
 	}),
 }
 

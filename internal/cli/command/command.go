@@ -18,9 +18,7 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -52,7 +50,12 @@ func Interruptible(ctx context.Context) (_ context.Context, stop func()) {
 // interrupted, or when the root or a team that is in use was removed or renamed:
 // what is awaited there never comes. That is then the error.
 func (s *Scope) Await(f func(ctx context.Context) error) error {
-	return s.until(f, s.Root.Lost)
+	return s.until(f, func() error {
+		if Via(s.c) != "" && output.ReaderGone(os.Stdout) {
+			return syscall.EPIPE // the program that asked was killed
+		}
+		return s.Root.Lost()
+	})
 }
 
 // Follow calls f, which shows what comes, until it is interrupted, the team is
@@ -109,16 +112,4 @@ func (s *Scope) until(f func(ctx context.Context) error, check func() error) err
 		return cause
 	}
 	return err
-}
-
-// Companion is where a program lies that belongs to atm: beside it, else on PATH.
-func Companion(name string) (string, error) {
-	self, _ := os.Executable()
-	if real, err := filepath.EvalSymlinks(self); err == nil {
-		self = real
-	}
-	if path, err := exec.LookPath(filepath.Join(filepath.Dir(self), name)); err == nil {
-		return path, nil
-	}
-	return exec.LookPath(name)
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/agentteammail/atm/ptyrun/runinfo"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -60,6 +61,28 @@ func (s *Scope) MayStop(verb string, to wire.Name) error {
 			WithHint("ask: atm send %s \"Please %s %s: …\"", lead, verb, to)
 	}
 	return nil
+}
+
+// MayAnswer refuses whoever may not answer what a member asks, and what cannot be answered from here. The
+// rules are those that the asker's runner was started with, as team.toml lies where agents write.
+func (s *Scope) MayAnswer(q policy.Question) error {
+	who, isInAgent := s.Actor()
+	if who == "" {
+		return Refused("this process belongs to a run that is over, or of another team: it answers for nobody").
+			WithHint("ask a person")
+	}
+	if !s.Root.Accepted {
+		return Refused("nothing is answered in %s: nobody here made or accepted it", s.Root.Path).
+			WithHint("if it is yours: atm init")
+	}
+	p, err := s.Team.PolicyFor(q.Agent)
+	if err == nil {
+		err = p.MayAnswer(q.Agent, who, isInAgent)
+	}
+	if why, hint := q.OnlyAtTerminal(); err == nil && why != "" {
+		err = Refused("%s %s", q.Agent, why).WithHint("%s", hint)
+	}
+	return err
 }
 
 // Actor is the member of this team on whose behalf this process acts, and

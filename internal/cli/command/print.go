@@ -26,8 +26,21 @@ func Print(c *cli.Context, v fmt.Stringer) error { return PrintAs(c, v, v.String
 var doers = strings.Fields("send reply ack unread withdraw init add retire restore install uninstall backup gc event " +
 	"run up down stop interrupt restart type approve reject message pause resume complete abort")
 
+// Via is the program of ours that runs the verb for somebody else, atm-mcp; "": none. What it sends says so.
+// With --json it gets, of each value, the text for people as well: a Said.
+func Via(c *cli.Context) string { return c.String("via") }
+
+// A Said is what a verb prints for a program that has said --via.
+type Said struct {
+	Document any    `json:"document"`
+	Text     string `json:"text"`
+}
+
 // PrintAs is Print for a value and the text that says it to people.
 func PrintAs(c *cli.Context, v any, text string) error {
+	if c.Bool("json") && Via(c) != "" {
+		v = Said{v, text}
+	}
 	if c.Bool("json") {
 		return PrintJSON(v)
 	}

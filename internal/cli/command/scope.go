@@ -110,8 +110,11 @@ func With(open func(*cli.Context) (*Scope, error), act func(*cli.Context, *Scope
 func (s *Scope) findMe() error {
 	name, source := said(s.c)
 	if name == "" {
-		return Usage("who are you? members: %s", Join(s.Names())).
-			WithHint("put --as NAME on the command; do not take a name that is not yours").WithCandidates(Strings(s.Names())...)
+		hint := "put --as NAME on the command; do not take a name that is not yours"
+		if via := Via(s.c); via != "" {
+			hint = "whoever set this up says who you are: atm " + via + " --as NAME, or ATM_AGENT in its environment"
+		}
+		return Usage("who are you? members: %s", Join(s.Names())).WithHint("%s", hint).WithCandidates(Strings(s.Names())...)
 	}
 	a, err := s.Address(name)
 	if err == nil && a.Team != s.Team.Name {
@@ -264,7 +267,7 @@ func (s *Scope) Flags() string {
 
 // Origin is the evidence that goes with what this process sends.
 func (s *Scope) Origin() *wire.Origin {
-	o := &wire.Origin{Via: "cli", Run: os.Getenv("ATM_RUN")}
+	o := &wire.Origin{Via: cmp.Or(Via(s.c), "cli"), Run: os.Getenv("ATM_RUN")}
 	if uid := os.Getuid(); uid >= 0 {
 		o.UID = &uid
 	}

@@ -96,7 +96,7 @@ func (r *result) failures(c *cli.Context, not string) error {
 		first := *r.Failed[0].Error
 		first.Message = fmt.Sprintf("%s anybody: %s", not, first.Message)
 		return r.in(&first)
-	case !c.Bool("json"):
+	case !c.Bool("json") || command.Via(c) != "":
 		for _, f := range r.Failed {
 			command.Warn(c, "%s %s: %s; %s", not, f.To, f.Message, f.Hint)
 		}

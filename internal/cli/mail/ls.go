@@ -188,10 +188,11 @@ var searchCommand = &cli.Command{
 	Flags: []cli.Flag{
 		limitFlag(),
 		&cli.StringFlag{Name: "from", Hidden: true}, &cli.StringFlag{Name: "to", Hidden: true}, &cli.StringFlag{Name: "since", Hidden: true},
+		&cli.StringFlag{Name: "in", Hidden: true},
 	},
 	Action: command.With(command.OpenTeam, func(c *cli.Context, s *command.Scope) error {
 		words := c.Args().Slice()
-		for _, key := range []string{"from", "to", "since"} {
+		for _, key := range []string{"from", "to", "since", "in"} {
 			if c.IsSet(key) {
 				words = append(words, key+":"+c.String(key))
 			}
@@ -255,6 +256,9 @@ func (m message) MarshalJSON() ([]byte, error) {
 	all = all.With("short", wire.Quote(m.ID.Short(6))).With("state", wire.Quote(string(cmp.Or(m.State, m.at))))
 	if l := m.Lease; l != nil {
 		all = all.With("lease", fmt.Appendf(nil, `{"by":%q,"until":%q}`, l.By, l.Until.UTC().Format(time.RFC3339Nano)))
+	}
+	if m.SupersededBy != "" {
+		all = all.With("superseded_by", wire.Quote(string(m.SupersededBy)))
 	}
 	if len(m.recipients) > 0 {
 		recipients, err := wire.Marshal(m.recipients)

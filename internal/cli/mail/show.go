@@ -80,9 +80,6 @@ func saveAttachments(c *cli.Context, it *mailbox.Item, box *mailbox.Box) error {
 	return command.PrintAs(c, map[string][]string{"saved": saved}, strings.Join(saved, "\n"))
 }
 
-// notInNames is what has no place in a file's name.
-var notInNames = regexp.MustCompile(`^\.+|[\x00-\x1f/\\:]`)
-
 // saveAs writes a new file; a name that is taken gets a number.
 func saveAs(dir *os.Root, store *mailbox.Store, a wire.Attachment) (string, error) {
 	from, err := store.Attachment(a)
@@ -90,6 +87,7 @@ func saveAs(dir *os.Root, store *mailbox.Store, a wire.Attachment) (string, erro
 		return "", err
 	}
 	defer from.Close()
+	notInNames := regexp.MustCompile(`^\.+|[\x00-\x1f/\\:]`)
 	name := notInNames.ReplaceAllString(letter.Clip(letter.Escape(a.Name), 60), "_")
 	if !filepath.IsLocal(name) {
 		name = "attachment"

@@ -23,19 +23,21 @@ var waitCommand = &cli.Command{
 	Name: "wait", ArgsUsage: "[AGENT] [STATE] [D]", Usage: "wait for mail, an answer, an ack, or an agent's state",
 	UsageText:   "atm wait --reply 9f3a1c\natm wait --idle bob --timeout 10m",
 	Description: "What is already so returns at once. Marks nothing: atm read does.\nExit 4: it did not come in time.",
-	Flags: []cli.Flag{
-		&cli.StringSliceFlag{Name: "reply", Aliases: []string{"for-reply"}, Usage: "an answer to the message `ID`"},
-		&cli.StringSliceFlag{Name: "acked", Aliases: []string{"ack"}, Usage: "every recipient's ack of `ID`"},
-		&cli.StringSliceFlag{Name: "idle", Usage: "`AGENT` has no open turn and is not blocked"},
-		&cli.StringSliceFlag{Name: "busy", Usage: "`AGENT` is in a turn"},
-		&cli.StringSliceFlag{Name: "turn-done", Aliases: []string{"done"}, Usage: "the turn of `AGENT|ID` is over"},
-		&cli.StringSliceFlag{Name: "blocked", Usage: "`AGENT` asks for a permission or an answer"},
-		&cli.StringSliceFlag{Name: "exit", Aliases: []string{"off", "stopped"}, Usage: "`AGENT` is off"},
-		&cli.BoolFlag{Name: "every", Aliases: []string{"all"}, Usage: "all of what is named, not any"},
-		command.TimeoutFlag(),
-		hidden("mail", "message", "messages", "unread"),
-	},
-	Action: command.With(command.OpenMeIfSaid, wait),
+	Flags:       waitFlags,
+	Action:      command.With(command.OpenMeIfSaid, wait),
+}
+
+var waitFlags = []cli.Flag{
+	&cli.StringSliceFlag{Name: "reply", Aliases: []string{"for-reply"}, Usage: "an answer to the message `ID`"},
+	&cli.StringSliceFlag{Name: "acked", Aliases: []string{"ack"}, Usage: "every recipient's ack of `ID`"},
+	&cli.StringSliceFlag{Name: "idle", Usage: "`AGENT` has no open turn and is not blocked"},
+	&cli.StringSliceFlag{Name: "busy", Usage: "`AGENT` is in a turn"},
+	&cli.StringSliceFlag{Name: "turn-done", Aliases: []string{"done"}, Usage: "the turn of `AGENT|ID` is over"},
+	&cli.StringSliceFlag{Name: "blocked", Usage: "`AGENT` asks for a permission or an answer"},
+	&cli.StringSliceFlag{Name: "exit", Aliases: []string{"off", "stopped"}, Usage: "`AGENT` is off"},
+	&cli.BoolFlag{Name: "every", Aliases: []string{"all"}, Usage: "all of what is named, not any"},
+	command.TimeoutFlag(),
+	hidden("mail", "message", "messages", "unread"),
 }
 
 func wait(c *cli.Context, s *command.Scope) (err error) {
@@ -46,7 +48,7 @@ func wait(c *cli.Context, s *command.Scope) (err error) {
 		switch {
 		case err == nil:
 			timeout = d
-		case slices.ContainsFunc(c.Command.Flags, isFlag):
+		case slices.ContainsFunc(waitFlags, isFlag):
 			state = word
 		default:
 			who = word

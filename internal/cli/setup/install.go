@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -15,7 +17,6 @@ import (
 	"github.com/agentteammail/atm/internal/agentconfig"
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/internal/hook"
-	"github.com/agentteammail/atm/internal/output"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/reducer"
@@ -26,7 +27,7 @@ import (
 
 var installCommand = &cli.Command{
 	Name: "install", ArgsUsage: "[TOOL]", Usage: "hooks for a coding agent, and permission to run atm",
-	UsageText: "atm install claude\natm install codex --local --as bob\natm install gemini --dry-run",
+	UsageText: "atm install claude\natm install codex --local --as bob\natm install gemini --mcp --dry-run",
 	Description: "TOOL: claude, codex, gemini, opencode. Writes your own configuration of it, never a file\n" +
 		"that a repository tracks; keeps what is there, and prints what it changed. Agents may then\n" +
 		"read and send without being asked about it, and not run, type, approve or stop.\n" +
@@ -47,11 +48,12 @@ var uninstallCommand = &cli.Command{
 
 var installFlags = []cli.Flag{
 	&cli.BoolFlag{Name: "local", Usage: "this worktree's own file, which git does not see"},
+	&cli.BoolFlag{Name: "mcp", Usage: "only the entry that has it start atm mcp"},
 	&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "print what would change, and write nothing"},
 }
 
 func configure(c *cli.Context, do func(*agentconfig.Installer, agentconfig.Request) (*agentconfig.Report, error), nothing string) error {
-	r := agentconfig.Request{Tool: c.Args().First(), Local: c.Bool("local"), DryRun: c.Bool("dry-run")}
+	r := agentconfig.Request{Tool: c.Args().First(), Local: c.Bool("local"), DryRun: c.Bool("dry-run"), MCP: c.Bool("mcp")}
 	if !slices.Contains(agentconfig.Tools, r.Tool) {
 		e := command.Usage("which tool? there are %s", strings.Join(agentconfig.Tools, ", ")).WithHint("%s claude", c.Command.HelpName)
 		if near, ok := command.Nearest(r.Tool, agentconfig.Tools); ok {
@@ -83,6 +85,9 @@ func configure(c *cli.Context, do func(*agentconfig.Installer, agentconfig.Reque
 	report, err := do(&place, r)
 	if err != nil {
 		return explainInstall(err)
+	}
+	if _, err := command.Companion("atm-mcp"); r.MCP && c.Command.Name == "install" && err != nil {
+		command.Warn(c, "%v; %s", command.NoCompanion(c, "atm-mcp", "which is the server"), command.InstallHint(c))
 	}
 	for _, note := range report.Notes {
 		command.Warn(c, "%s", note)
@@ -142,7 +147,7 @@ func runHook(c *cli.Context) (err error) {
 			err = fmt.Errorf("hook: %v", p)
 		}
 	}()
-	output.IgnoreSIGPIPE()
+	signal.Ignore(syscall.SIGPIPE) // no program is started from here, and catching it would cost a thread
 	tool, err := hook.ParseTool(c.Args().First())
 	if meant := command.Meant("hook " + c.Args().First()); meant != "" {
 		err = fmt.Errorf("%w: %s", err, meant)

@@ -1,0 +1,464 @@
+//go:build linux || darwin || freebsd
+
+package acpagent
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	acp "github.com/coder/acp-go-sdk"
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/agentteammail/atm/internal/cli"
+	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/output"
+	"github.com/agentteammail/atm/internal/runner"
+	"github.com/agentteammail/atm/internal/testagent"
+	"github.com/agentteammail/atm/wire"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"atm":        func() { os.Exit(cli.Run("dev", os.Args[1:])) },
+		"atm-acp":    func() { os.Exit(Main("dev", os.Args[1:])) },
+		"atm-runner": func() { os.Exit(runner.Main("dev", os.Args[1:])) },
+		"fakeagent":  func() { os.Exit(testagent.Main()) },
+	})
+}
+
+// fixture is a team of bob, me and lead in a directory, whose programs are processes.
+type fixture struct {
+	t   *testing.T
+	dir string
+	env []string
+}
+
+func newFixture(t *testing.T, config string) *fixture {
+	t.Helper()
+	r := &fixture{t: t, dir: t.TempDir()}
+	for _, kv := range os.Environ() {
+		k, _, _ := strings.Cut(kv, "=")
+		if !strings.HasPrefix(k, "ATM_") && !slices.Contains(command.AgentMarks(), k) {
+			r.env = append(r.env, kv)
+		}
+	}
+	r.env = append(r.env, "HOME="+r.dir, "XDG_STATE_HOME="+r.dir, "GORACE=atexit_sleep_ms=0")
+	r.atm("init", "bob", "me", "lead")
+	if err := os.WriteFile(filepath.Join(r.dir, ".atm/main/team.toml"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.atm("down") })
+	return r
+}
+
+const people = "lead = \"lead\"\n[members.me]\nperson = true\n"
+
+func (r *fixture) command(words ...string) *exec.Cmd {
+	c := exec.Command(words[0], words[1:]...)
+	c.Dir, c.Env = r.dir, r.env
+	return c
+}
+
+// atm is what a command prints on stdout.
+func (r *fixture) atm(words ...string) string {
+	r.t.Helper()
+	var said strings.Builder
+	c := r.command(append([]string{"atm"}, words...)...)
+	c.Stderr = &said
+	out, err := c.Output()
+	if err != nil {
+		r.t.Errorf("atm %v: %v\n%s", words, err, &said)
+	}
+	return string(out)
+}
+
+func (r *fixture) run() *fixture {
+	r.t.Helper()
+	r.atm("run", "bob", "--detach", "--", "fakeagent", "--profile", "claude", "--log", "fake.log")
+	return r
+}
+
+func (r *fixture) unread(name string) string { return strings.TrimSpace(r.atm("ls", name, "--count")) }
+
+func (r *fixture) until(what string, isSo func() bool) {
+	r.t.Helper()
+	for end := time.Now().Add(20 * time.Second); !isSo(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			r.t.Fatal("waited in vain for: ", what)
+		}
+	}
+}
+
+// editor is a client with an agent process of its own.
+type editor struct {
+	*acp.ClientSideConnection
+	acp.Client // files and terminals, which nobody asks for
+	*fixture
+	process *exec.Cmd
+	in      io.Closer
+
+	mu       sync.Mutex
+	choose   acp.PermissionOptionKind // what it answers
+	asked    []string
+	user     strings.Builder
+	agent    strings.Builder
+	progress strings.Builder
+}
+
+func (r *fixture) edit() *editor {
+	r.t.Helper()
+	e := &editor{fixture: r, process: r.command("atm", "acp", "bob", "--as", "me")}
+	in, err1 := e.process.StdinPipe()
+	out, err2 := e.process.StdoutPipe()
+	e.process.Stderr = os.Stderr
+	if err := errors.Join(err1, err2, e.process.Start()); err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() {
+		in.Close()
+		e.process.Wait()
+	})
+	e.in = in
+	e.ClientSideConnection = acp.NewClientSideConnection(e, in, io.Reader(out))
+	got, err := e.Initialize(r.t.Context(), acp.InitializeRequest{ProtocolVersion: 99})
+	if err != nil || got.ProtocolVersion != 1 || !got.AgentCapabilities.LoadSession {
+		r.t.Fatal(got, err)
+	}
+	return e
+}
+
+func (e *editor) begin() acp.SessionId {
+	e.t.Helper()
+	s, err := e.NewSession(e.t.Context(), acp.NewSessionRequest{Cwd: e.dir, McpServers: []acp.McpServer{}})
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return s.SessionId
+}
+
+// prompt returns how the prompt ended.
+func (e *editor) prompt(s acp.SessionId, text string) string {
+	e.t.Helper()
+	r, err := e.Prompt(e.t.Context(), acp.PromptRequest{SessionId: s, Prompt: []acp.ContentBlock{acp.TextBlock(text)}})
+	if err != nil {
+		return err.Error()
+	}
+	return string(r.StopReason)
+}
+
+func (e *editor) load(s acp.SessionId) error {
+	_, err := e.LoadSession(e.t.Context(), acp.LoadSessionRequest{SessionId: s, Cwd: e.dir, McpServers: []acp.McpServer{}})
+	return err
+}
+
+// shows waits until something was shown.
+func (e *editor) shows(in *strings.Builder, want string) {
+	e.t.Helper()
+	e.until(want, func() bool { return strings.Contains(e.text(in), want) })
+}
+
+func (e *editor) text(in *strings.Builder) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return in.String()
+}
+
+func (e *editor) SessionUpdate(_ context.Context, n acp.SessionNotification) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	add := func(to *strings.Builder, b acp.ContentBlock) {
+		if b.Text != nil {
+			to.WriteString(b.Text.Text)
+		} else if b.ResourceLink != nil {
+			to.WriteString("[" + b.ResourceLink.Name + "](" + b.ResourceLink.Uri + ")")
+		}
+	}
+	switch u := n.Update; {
+	case u.UserMessageChunk != nil:
+		add(&e.user, u.UserMessageChunk.Content)
+	case u.AgentMessageChunk != nil:
+		add(&e.agent, u.AgentMessageChunk.Content)
+	case u.ToolCall != nil:
+		e.progress.WriteString(u.ToolCall.Title + "|" + string(u.ToolCall.Status) + "\n")
+	case u.ToolCallUpdate != nil && u.ToolCallUpdate.Title != nil:
+		e.progress.WriteString(*u.ToolCallUpdate.Title + "|" + string(*u.ToolCallUpdate.Status) + "\n")
+	}
+	return nil
+}
+
+func (e *editor) RequestPermission(ctx context.Context, r acp.RequestPermissionRequest) (out acp.RequestPermissionResponse, err error) {
+	e.mu.Lock()
+	e.asked = append(e.asked, *r.ToolCall.Title)
+	choose := e.choose
+	e.mu.Unlock()
+	for _, o := range r.Options {
+		if o.Kind == choose {
+			out.Outcome = acp.NewRequestPermissionOutcomeSelected(o.OptionId)
+			return out, nil
+		}
+	}
+	<-ctx.Done()
+	out.Outcome = acp.NewRequestPermissionOutcomeCancelled()
+	return out, nil
+}
+
+func (e *editor) isAsked() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.asked) > 0
+}
+
+// What a member says in the turn is the answer; the thread outlives the process.
+func TestPrompt(t *testing.T) {
+	t.Parallel()
+	r := newFixture(t, people).run()
+	e := r.edit()
+	s := e.begin()
+	if got := e.prompt(s, "SAY hello there"); got != "end_turn" || !strings.Contains(e.agent.String(), "hello there") {
+		t.Fatal(got, e.agent.String(), e.progress.String())
+	}
+	for _, want := range []string{"sent to bob (idle: typed in now)|pending\n", "bob is busy", "|in_progress\n", "bob: completed after", "|completed\n"} {
+		if !strings.Contains(e.progress.String(), want) {
+			t.Errorf("no %q in\n%s", want, e.progress.String())
+		}
+	}
+	if got := r.edit(); got.load(s) != nil || got.user.String() != "SAY hello there" || strings.TrimSpace(got.agent.String()) != "hello there" {
+		t.Errorf("loaded %q, %q", got.user.String(), got.agent.String())
+	}
+	if got := e.load("01a1f988-a192-7149-befa-09c1aa2f2250"); got == nil || !strings.Contains(got.Error(), "-32002") {
+		t.Error(got)
+	}
+}
+
+// A reply ends the prompt before its turn; one that comes later is shown with the next prompt.
+func TestReply(t *testing.T) {
+	t.Parallel()
+	r := newFixture(t, people)
+	e := r.edit()
+	s, other := e.begin(), e.begin()
+	done := make(chan string, 2)
+	go func() { done <- e.prompt(s, "Which branch?") }()
+	e.shows(&e.progress, "sent to bob (not read yet)")
+	go func() { done <- e.prompt(other, "And which commit?") }()
+	r.until("the second message", func() bool { return r.unread("bob") == "2" })
+	r.atm("reply", string(s), "main", "--as", "bob")
+	if got := <-done; got != "end_turn" || e.text(&e.agent) != "main" {
+		t.Error(got, e.text(&e.agent))
+	}
+	r.atm("reply", string(other), "f00", "--as", "bob")
+	if got := <-done; got != "end_turn" || e.text(&e.agent) != "mainf00" {
+		t.Error(got, e.text(&e.agent))
+	}
+	if got := r.unread("me"); got != "0" {
+		t.Error("unread: ", got)
+	}
+	r.atm("reply", string(s), "No, next.", "--as", "bob")
+	if got := r.unread("me"); got != "1" {
+		t.Error("unread: ", got)
+	}
+	go func() { done <- e.prompt(s, "Sure?") }()
+	e.shows(&e.agent, "mainf00No, next.")
+	r.until("the third message", func() bool { return r.unread("bob") == "1" })
+	r.atm("send", "me", "Yes.", "--thread", string(s), "--as", "bob")
+	if got := <-done; got != "end_turn" {
+		t.Error(got)
+	}
+}
+
+// A permission request is answered in the editor, and what was answered has its effect.
+func TestPermission(t *testing.T) {
+	t.Parallel()
+	for choose, want := range map[acp.PermissionOptionKind]string{"allow_once": "end_turn", "reject_once": "cancelled"} {
+		t.Run(string(choose), func(t *testing.T) {
+			t.Parallel()
+			r := newFixture(t, people).run()
+			e := r.edit()
+			e.choose = choose
+			if got := e.prompt(e.begin(), "CONFIRM [touch made.txt]"); got != want {
+				t.Error(got)
+			}
+			option := strings.TrimSuffix(strings.Replace(string(choose), "allow", "yes", 1), "_once")
+			log, _ := os.ReadFile(filepath.Join(r.dir, "fake.log"))
+			if option = strings.Replace(option, "reject", "no", 1); !strings.Contains(string(log), `"option":"`+option+`"`) {
+				t.Errorf("not %s:\n%s", option, log)
+			}
+			if len(e.asked) != 1 || e.asked[0] != "bob wants to run: touch made.txt" {
+				t.Error(e.asked)
+			}
+		})
+	}
+}
+
+// Whoever may not answer is shown the question as text. What is answered elsewhere is asked no more.
+func TestAnsweredElsewhere(t *testing.T) {
+	t.Parallel()
+	for config, isMine := range map[string]bool{"lead = \"lead\"\napprovers = [\"lead\"]\n": false, people: true} {
+		t.Run(fmt.Sprint(isMine), func(t *testing.T) {
+			t.Parallel()
+			r := newFixture(t, config).run()
+			e, done := r.edit(), make(chan string, 1)
+			go func() { done <- e.prompt(e.begin(), "CONFIRM [touch made.txt]") }()
+			if isMine {
+				r.until("the question", e.isAsked)
+			} else {
+				e.shows(&e.agent, "bob wants to run: touch made.txt\n(what bob asks is not yours to answer: approvers are lead; ")
+			}
+			r.atm("approve", "bob", "--as", "lead")
+			if got := <-done; got != "end_turn" || e.isAsked() != isMine {
+				t.Error(got, e.asked)
+			}
+		})
+	}
+}
+
+// Cancelling interrupts, rejects what is asked, and takes back what nobody has read.
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	for text, isReady := range map[string]func(*editor) bool{
+		"THINK 50":                 func(e *editor) bool { return strings.Contains(e.text(&e.progress), "bob is busy") },
+		"CONFIRM [touch made.txt]": (*editor).isAsked,
+	} {
+		t.Run(text, func(t *testing.T) {
+			t.Parallel()
+			r := newFixture(t, people).run()
+			e := r.edit()
+			s, done := e.begin(), make(chan string, 1)
+			go func() { done <- e.prompt(s, text) }()
+			r.until("ready", func() bool { return isReady(e) })
+			if err := e.Cancel(t.Context(), acp.CancelNotification{SessionId: s}); err != nil {
+				t.Fatal(err)
+			}
+			if got := <-done; got != "cancelled" {
+				t.Error(got)
+			}
+			r.atm("wait", "--idle", "bob", "--timeout", "20s")
+			if got := r.atm("history", "bob", "--json"); !strings.Contains(got, `"status":"interrupted"`) {
+				t.Error(got, e.progress.String())
+			}
+		})
+	}
+	t.Run("unread", func(t *testing.T) {
+		t.Parallel()
+		r := newFixture(t, people)
+		e := r.edit()
+		s, done := e.begin(), make(chan string, 1)
+		for i := range 2 { // a second prompt cancels the first
+			go func() { done <- e.prompt(s, "Hello?") }()
+			r.until("the prompt", func() bool { return strings.Count(e.text(&e.progress), "sent to bob") == i+1 })
+		}
+		if got := <-done; got != "cancelled" {
+			t.Error(got)
+		}
+		e.Cancel(t.Context(), acp.CancelNotification{SessionId: s})
+		if got := <-done; got != "cancelled" || r.unread("bob") != "0" {
+			t.Error(got, e.progress.String())
+		}
+	})
+}
+
+// An answer to a process that was killed, or whose client has gone, lies unread until it is shown.
+func TestKilled(t *testing.T) {
+	t.Parallel()
+	r := newFixture(t, people)
+	e := r.edit()
+	s := e.begin()
+	go e.prompt(s, "Hello?")
+	e.shows(&e.progress, "sent to bob")
+	e.process.Process.Kill()
+	r.atm("reply", string(s), "I am here.", "--as", "bob")
+	if got := r.unread("me"); got != "1" {
+		t.Error("unread: ", got)
+	}
+	e = r.edit()
+	go e.prompt(e.begin(), "And you?")
+	e.shows(&e.progress, "sent to bob")
+	if err := errors.Join(e.in.Close(), e.process.Wait()); err != nil || r.unread("bob") != "1" {
+		t.Error("the client has gone: ", err, r.atm("ls", "bob"))
+	}
+	e = r.edit()
+	if err := e.load(s); err != nil || e.agent.String() != "I am here." {
+		t.Error(err, e.agent.String())
+	}
+	if got := r.unread("me"); got != "0" {
+		t.Error("unread: ", got)
+	}
+}
+
+// An answer that the client has not taken out of its pipe is unread.
+func TestNotReceived(t *testing.T) {
+	t.Parallel()
+	r := newFixture(t, people)
+	c := r.command("atm", "acp", "bob", "--as", "me")
+	in, err1 := c.StdinPipe()
+	out, err2 := c.StdoutPipe()
+	if err := errors.Join(err1, err2, c.Start()); err != nil {
+		t.Fatal(err)
+	}
+	id := wire.NewID()
+	fmt.Fprintf(in, `{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":%q,"prompt":[{"type":"text","text":"Hello?"}]}}`+"\n", id)
+	r.until("the prompt", func() bool { return r.unread("bob") == "1" })
+	r.atm("reply", string(id), strings.Repeat("I am here. ", 100), "--as", "bob")
+	r.until("the answer", func() bool {
+		n, isKnown := output.Unread(out.(*os.File))
+		return n > 1000 || !isKnown
+	})
+	if err := errors.Join(out.Close(), in.Close(), c.Wait()); err != nil || r.unread("me") != "1" && runtime.GOOS == "linux" {
+		t.Error(err, r.unread("me"))
+	}
+}
+
+// Links stand in the text, what is embedded behind it, and images are attached.
+func TestContent(t *testing.T) {
+	t.Parallel()
+	r := newFixture(t, people)
+	e := r.edit()
+	s := e.begin()
+	png := base64.StdEncoding.EncodeToString([]byte("\x89PNG\r\n"))
+	go e.Prompt(t.Context(), acp.PromptRequest{SessionId: s, Prompt: []acp.ContentBlock{
+		acp.TextBlock("Look at "), acp.ResourceLinkBlock("a.go", "file:///repo/a.go"), acp.TextBlock(" and "),
+		acp.ResourceBlock(acp.EmbeddedResourceResource{TextResourceContents: &acp.TextResourceContents{Uri: "file:///repo/b.md", Text: "```\nx\n```\n"}}),
+		acp.TextBlock("."), acp.ImageBlock(png, "image/png"),
+	}})
+	e.shows(&e.progress, "sent to bob")
+	got := r.atm("read", "--as", "bob")
+	for _, want := range []string{
+		"Look at [a.go](file:///repo/a.go) and [b.md](file:///repo/b.md).\n", "\n  <context ref=\"file:///repo/b.md\">\n  ```\n  x\n  ```\n  </context>\n", "1 attached",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	if err := e.load(s); err != nil || !strings.Contains(e.user.String(), "[image-1.png](file:///") {
+		t.Error(err, e.user.String())
+	}
+	bad := acp.PromptRequest{SessionId: s, Prompt: []acp.ContentBlock{acp.ImageBlock("?", "image/png")}}
+	if _, err := e.Prompt(t.Context(), bad); err == nil || !strings.Contains(err.Error(), "-32602") {
+		t.Error(err)
+	}
+}
+
+// The example client of the SDK, as it is.
+func TestExampleClient(t *testing.T) {
+	t.Parallel()
+	client := filepath.Join(t.TempDir(), "client")
+	if out, err := exec.Command("go", "build", "-o", client, "github.com/coder/acp-go-sdk/example/client").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	r := newFixture(t, people).run()
+	out, err := r.command(client, "atm", "acp", "bob", "--as", "me").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "Pong from the fake model.") || !strings.Contains(string(out), "Agent completed") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

@@ -1,0 +1,238 @@
+package acpagent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	acp "github.com/coder/acp-go-sdk"
+
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/wire"
+)
+
+// prompt is one that waits for its end. In the client a tool call stands for it, which says how the member is.
+type prompt struct {
+	*agent
+	ctx     context.Context // until it has ended, is cancelled, or the client has gone
+	session acp.SessionId
+	message *wire.Message
+
+	title   string                        // of the tool call
+	shown   map[wire.ID]bool              // messages of the member
+	hasText bool                          // what the member says was shown as it said it
+	asked   map[string]context.CancelFunc // what the member has asked: ends the request to the client
+	asking  sync.WaitGroup
+}
+
+// Prompt sends a message, and shows what comes of it until it is answered.
+func (a *agent) Prompt(ctx context.Context, r acp.PromptRequest) (out acp.PromptResponse, err error) {
+	p := &prompt{agent: a, session: r.SessionId, shown: map[wire.ID]bool{}, asked: map[string]context.CancelFunc{}}
+	defer p.asking.Wait()
+	var end context.CancelFunc
+	p.ctx, end = context.WithCancel(ctx)
+	defer end()
+	a.prompts.Store(r.SessionId, end)
+	o, err := p.outgoing(r.Prompt)
+	if err != nil {
+		return out, a.refuse(err)
+	}
+	unread, _ := a.Me.Peek(ctx, mailbox.ReadOptions{Match: func(m *wire.Message) bool { return m.From == a.member.Address() }})
+	for _, it := range unread.Items {
+		p.answer(it)
+	}
+	response, err := a.Root.Ask(p.ctx, o, teams.Observer{Sent: p.sent, Event: p.event, Message: p.answer})
+	switch cause := context.Cause(p.ctx); cause {
+	case nil:
+		return p.ended(response, err)
+	case context.Canceled:
+		p.asking.Wait()
+		p.progress(p.takeBack(), acp.ToolCallStatusFailed)
+		return acp.PromptResponse{StopReason: acp.StopReasonCancelled}, nil
+	default: // the client has gone, and the member goes on
+		return out, cause
+	}
+}
+
+// outgoing is the prompt as a message in the thread: its first, where there is none yet.
+func (p *prompt) outgoing(blocks []acp.ContentBlock) (o *teams.Outgoing, err error) {
+	if p.message, err = p.agent.message(blocks); err != nil {
+		return nil, err
+	}
+	o = &teams.Outgoing{From: p.Me, To: []wire.Address{p.member.Address()}, Message: p.message}
+	_, _, err = p.Team.Find(p.Me, string(p.session))
+	if errors.Is(err, mailbox.ErrNotFound) {
+		p.message.ID, o.Given = wire.ID(p.session), true
+	} else if p.message.Thread = wire.ID(p.session); err != nil {
+		return nil, err
+	}
+	return o, p.Root.PrepareAll(o)
+}
+
+// sent begins the tool call, with what is likely to come of the message.
+func (p *prompt) sent(*teams.Response) {
+	m, _ := p.Team.Summary(p.name())
+	p.title = fmt.Sprintf("sent to %s (%s)", p.name(), m.Forecast(time.Now(), false))
+	p.update(p.session, acp.StartToolCall(acp.ToolCallId(p.message.ID), p.title, acp.WithStartStatus(acp.ToolCallStatusPending)))
+	p.lookAtQuestions()
+}
+
+func (p *prompt) progress(title string, status acp.ToolCallStatus) {
+	if title != p.title || status != acp.ToolCallStatusInProgress {
+		p.title = title
+		p.update(p.session, acp.UpdateToolCall(acp.ToolCallId(p.message.ID), acp.WithUpdateTitle(title), acp.WithUpdateStatus(status)))
+	}
+}
+
+// answer shows a message of the member, if it is in the thread.
+func (p *prompt) answer(it *mailbox.Item) {
+	if it.ThreadID() == wire.ID(p.session) && !p.shown[it.ID] {
+		p.shown[it.ID] = true
+		p.show(p.ctx, p.session, it)
+	}
+}
+
+// event shows what an event of the member tells: what it says and does in the turn that took the message, and
+// how it is.
+func (p *prompt) event(e *wire.Event, turn *teams.Turn) {
+	isOurs := turn != nil && !turn.HasEnded() && (e.TurnID == "" || e.TurnID == turn.ID) && (e.Session == "" || e.Session == turn.Session)
+	if u, ok := updateOf(e); ok {
+		if isOurs {
+			p.hasText = p.hasText || u.AgentMessageChunk != nil
+			p.update(p.session, u)
+		}
+		return
+	}
+	if m, err := p.Team.Summary(p.name()); err == nil {
+		title := fmt.Sprintf("%s is %s: %s", p.name(), m.State, m.About())
+		p.progress(strings.TrimSuffix(title, ": "), acp.ToolCallStatusInProgress)
+	}
+	p.lookAtQuestions()
+}
+
+// updateOf is what an event says of words and tool calls, in whatever vocabulary.
+func updateOf(e *wire.Event) (u acp.SessionUpdate, ok bool) {
+	title := cmp.Or(e.Text("title", "tool"), "tool")
+	id, status := acp.ToolCallId(cmp.Or(e.Text("tool_call_id"), title)), acp.ToolCallStatusCompleted
+	switch e.Kind {
+	case "tool_call_start", "tool_call":
+		return acp.StartToolCall(id, title, acp.WithStartStatus(acp.ToolCallStatusInProgress)), true
+	case "tool_call_end", "tool_call_update":
+		if e.Text("error") != "" {
+			status = acp.ToolCallStatusFailed
+		}
+		return acp.UpdateToolCall(id, acp.WithUpdateStatus(cmp.Or(acp.ToolCallStatus(e.Text("status")), status))), true
+	case "message_delta", "agent_message_chunk":
+		return acp.UpdateAgentMessageText(e.Text("delta", "text")), true
+	}
+	return u, false
+}
+
+// ended tells how it ended.
+func (p *prompt) ended(r *teams.Response, err error) (out acp.PromptResponse, _ error) {
+	if r.Reply != nil {
+		p.answer(r.Reply)
+	} else if r.Text != "" && !p.hasText {
+		p.update(p.session, acp.UpdateAgentMessageText(r.Text))
+	}
+	out.StopReason = acp.StopReasonEndTurn
+	if r.Status == reducer.Interrupted || r.Status == "cancelled" { // ACP's word
+		out.StopReason, err = acp.StopReasonCancelled, nil
+	} else if r.Status == reducer.Failed && err == nil {
+		err = fmt.Errorf("the turn of %s failed", p.name())
+	}
+	if err != nil {
+		p.progress(err.Error(), acp.ToolCallStatusFailed)
+		return out, p.refuse(err)
+	}
+	p.progress(fmt.Sprintf("%s: %s after %s", p.name(), r.Status, r.Took.Round(100*time.Millisecond)), acp.ToolCallStatusCompleted)
+	return out, nil
+}
+
+// takeBack takes the message back while it is unread, else it interrupts the member, and says what it did. What
+// the client was asked is rejected: the keys that interrupt would answer it.
+func (p *prompt) takeBack() string {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	state, err := mailbox.Unread, mailbox.ErrBeingTyped
+	for errors.Is(err, mailbox.ErrBeingTyped) && ctx.Err() == nil {
+		time.Sleep(50 * time.Millisecond)
+		state, err = p.member.Withdraw(ctx, p.message.ID, p.Me.Address())
+	}
+	if state == mailbox.Unread && err == nil {
+		return "taken back before it was read"
+	}
+	for id := range p.asked {
+		p.Answer(ctx, p.name(), control.AnswerRequest{ID: id, Deny: true}) // most are gone, some not mine
+	}
+	if err == nil {
+		_, err = p.Interrupt(ctx, p.name())
+	}
+	if err != nil {
+		return p.refuse(err).Message
+	}
+	return "interrupted"
+}
+
+// lookAtQuestions has the client answer what the member has come to ask if I may, and else shows it as text.
+func (p *prompt) lookAtQuestions() {
+	questions, err := p.Team.Questions(p.name())
+	key := func(q policy.Question) string { return cmp.Or(q.ID, q.Since.String()) }
+	for known, end := range p.asked {
+		if err == nil && !slices.ContainsFunc(questions, func(q policy.Question) bool { return key(q) == known }) {
+			end()
+		}
+	}
+	for _, q := range questions {
+		if p.asked[key(q)] != nil || q.ID == "" && q.Running { // without an id: the screen will soon show more
+			continue
+		}
+		var ctx context.Context
+		ctx, p.asked[key(q)] = context.WithCancel(p.ctx)
+		if err := p.MayAnswer(q); err != nil {
+			p.update(p.session, acp.UpdateAgentMessageText(fmt.Sprintf("%s %s\n(%s)\n\n", q.Agent, q.Asks(), p.refuse(err).Message)))
+			continue
+		}
+		p.asking.Go(func() { p.request(ctx, q) })
+	}
+}
+
+// request asks the client until an answer has worked, the question is gone, or the client wants no more of
+// it: then it stays open.
+func (p *prompt) request(ctx context.Context, q policy.Question) {
+	r := acp.RequestPermissionRequest{SessionId: p.session, ToolCall: acp.ToolCallUpdate{
+		ToolCallId: acp.ToolCallId(p.message.ID), Title: acp.Ptr(fmt.Sprintf("%s %s", q.Agent, q.Asks())),
+		Content: []acp.ToolCallContent{acp.ToolContent(acp.TextBlock(q.Prompt))},
+	}}
+	if len(q.Options) == 0 {
+		q.Options = []policy.Option{{Label: "Allow", Kind: "allow_once"}, {Label: "Reject", Kind: "reject_once"}}
+	}
+	for i, o := range q.Options {
+		kind := acp.PermissionOptionKind(cmp.Or(o.Kind, "allow_once"))
+		r.Options = append(r.Options, acp.PermissionOption{OptionId: acp.PermissionOptionId(fmt.Sprint(i + 1)), Name: o.Label, Kind: kind})
+	}
+	for {
+		chosen, err := p.conn.RequestPermission(ctx, r)
+		if err != nil || chosen.Outcome.Selected == nil {
+			return
+		}
+		for i, o := range r.Options {
+			if o.OptionId == chosen.Outcome.Selected.OptionId {
+				_, err = p.Answer(context.Background(), q.Agent, control.AnswerRequest{ID: q.ID, Option: q.Options[i].ID, Deny: q.Options[i].Denies()})
+			}
+		}
+		if err == nil || ctx.Err() != nil { // answered, or gone meanwhile
+			return
+		}
+		p.update(p.session, acp.UpdateAgentMessageText(p.refuse(err).Message+"\n\n"))
+	}
+}

@@ -1,0 +1,90 @@
+package agentconfig
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// Hooks and the server come and go apart from each other, and in either order both go at once.
+func TestHooksAndServer(t *testing.T) {
+	for _, tool := range Tools {
+		for _, first := range []bool{false, true} {
+			for _, isLocal := range []bool{false, true} {
+				t.Run(fmt.Sprint(tool, first, isLocal), func(t *testing.T) {
+					h := newSetup(t)
+					h.git("repo", "init", "-q", ".")
+					one, other := Request{Tool: tool, Local: isLocal, MCP: first}, Request{Tool: tool, Local: isLocal, MCP: !first}
+					before := h.tree(".")
+					h.install(one)
+					with := h.tree(".")
+					h.install(other)
+					if again := h.install(one); len(again.Files) > 0 {
+						t.Errorf("again changes %v", again.Files)
+					}
+					dry := Request{Tool: tool, Local: isLocal, DryRun: true}
+					both := h.tree(".")
+					h.uninstall(dry)
+					h.same("a dry run", both, h.tree("."))
+					h.uninstall(Request{Tool: tool, Local: isLocal})
+					h.same("uninstall of both", before, h.tree("."))
+					if first { // --mcp takes out the entry alone
+						return
+					}
+					h.install(one)
+					h.install(other)
+					h.uninstall(other)
+					h.same("uninstall --mcp", with, h.tree("."))
+				})
+			}
+		}
+	}
+}
+
+// An entry of the user's own, under our name, comes back; one that was changed since goes all the same, and
+// so does one of which there is no record.
+func TestServerEntry(t *testing.T) {
+	h := newSetup(t)
+	const file, own = "home/.claude.json", `{"numStartups": 3, "mcpServers": {"atm": {"command": "other"}, "b": {}}}`
+	r := Request{Tool: "claude", MCP: true}
+	h.write(file, own)
+	h.install(r)
+	changed := strings.Replace(h.read(file), `"numStartups": 3`, `"numStartups": 4`, 1)
+	h.write(file, strings.Replace(changed, `"args": ["mcp"]`, `"args": ["mcp", "--as", "bob"], "env": {}`, 1))
+	h.uninstall(r)
+	if got := h.read(file); got != strings.Replace(own, "3", "4", 1) {
+		t.Error(got)
+	}
+	h.install(r)
+	if err := os.RemoveAll(h.State); err != nil {
+		t.Fatal(err)
+	}
+	h.uninstall(Request{Tool: "claude"})
+	if got := h.read(file); strings.Contains(got, `"atm"`) || !strings.Contains(got, `"b"`) {
+		t.Error(got)
+	}
+	if h.uninstall(r); !strings.Contains(h.read(file), `"b"`) {
+		t.Error(h.read(file))
+	}
+}
+
+// A file without our entry is in nobody's way, whatever it looks like.
+func TestUninstallPassesOver(t *testing.T) {
+	h := newSetup(t)
+	h.git("repo", "init", "-q", ".")
+	h.write("repo/.mcp.json", "{}")
+	h.git("repo", "add", ".mcp.json")
+	h.write("home/.claude.json", "{ not JSON")
+	before := h.tree(".")
+	for _, isLocal := range []bool{false, true} {
+		r := Request{Tool: "claude", Local: isLocal}
+		h.install(r)
+		h.uninstall(r)
+		r.MCP = true
+		if _, err := h.Install(r); err == nil {
+			t.Error("it was written")
+		}
+	}
+	h.same("uninstall", before, h.tree("."))
+}

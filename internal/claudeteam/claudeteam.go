@@ -1,0 +1,268 @@
+// Package claudeteam carries mail between a team of ours and one of Claude Code's own, both ways. Facts about
+// theirs are of versions 2.1.197 and 2.1.328.
+//
+//	teams/<team>/config.json                 its members
+//	teams/<team>/inboxes/<name>.json         a list of entries; who reads one removes it
+//	teams/<team>/inboxes/<name>.json.lock    see lock
+//
+// Names in config.json are theirs, but for those that Join has put there; every other member of our team is
+// ours. Each of ours has an inbox file there, and each of theirs a mailbox here.
+//
+//   - An entry for one of ours is removed when its message is stored here. The message's id is made of the
+//     entry, so a second time it is the same message.
+//   - A message for one of theirs is marked as read when its entry is stored there. Until then it is leased:
+//     after a kill it goes out again ten seconds later, and says that it may be a repeat.
+//   - What is not understood is left as it is: files that are no list, entries that are no message, fields of
+//     others. Mail between two of theirs is only looked at, for who has become idle.
+package claudeteam
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Sync carries mail between two teams. Not for concurrent use; several processes may do the same.
+type Sync struct {
+	Team   *teams.Team
+	Dir    string         // of their team
+	Join   bool           // ours are put into config.json: their SendMessage knows no other names
+	Report func(Transfer) // is told what was done
+
+	fault        durable.Fault // tests
+	root         *durable.Root // Dir, during a pass
+	config       []byte
+	listed       map[string]bool // names in config
+	ours, theirs []member
+}
+
+// Transfer is one thing that was carried over.
+type Transfer struct {
+	Kind   string  `json:"kind"` // taken_in, handed_over, idle_notification
+	ID     wire.ID `json:"id,omitempty"`
+	From   string  `json:"from"`
+	To     string  `json:"to,omitempty"`
+	Title  string  `json:"title,omitempty"`
+	Repeat bool    `json:"repeat,omitempty"` // it may have been handed over before
+}
+
+// String says it to people.
+func (t Transfer) String() string {
+	if t.Kind == idle {
+		return t.From + " is idle"
+	}
+	line := fmt.Sprintf("%s → %s: %s", t.From, t.To, t.Title)
+	if t.Repeat {
+		line += " (may be a repeat)"
+	}
+	return line
+}
+
+// ErrEnded says that there is no such team, or no more.
+var ErrEnded = errors.New("there is no such team, or it has ended")
+
+const (
+	configFile = "config.json"
+	ourType    = "atm" // the agentType of ours there
+	inboxes    = "inboxes"
+	maxFile    = 64 << 20        // bytes of a file of theirs
+	lookEvery  = 3 * time.Second // where no change is told of
+	joining    = 5 * time.Second // a new member gets no mail: Claude Code empties its inbox when it starts it
+)
+
+// A member is one of either team: its mailbox here, and its name there.
+type member struct {
+	box    *mailbox.Box
+	name   string
+	joined time.Time // of theirs
+}
+
+func (m *member) inbox() string {
+	return inboxes + "/" + notInPath.ReplaceAllString(m.name, "-") + ".json"
+}
+
+var (
+	notInPath = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
+	notInName = regexp.MustCompile(`[^a-z0-9_-]|^[_-]+`)
+)
+
+// nameHere is the nearest name of ours for one of theirs.
+func nameHere(name string) wire.Name {
+	name = strings.TrimLeft(notInName.ReplaceAllString(strings.ToLower(name), "-"), "-_")
+	if name = name[:min(len(name), 64)]; !wire.IsName(name) { // empty or reserved
+		name += "claude"
+	}
+	return wire.Name(name)
+}
+
+// nameThere is the name of one of ours among theirs, some of which are reserved. They cannot answer other teams.
+func nameThere(a wire.Address, team wire.Name) string {
+	if slices.Contains([]wire.Name{"team-lead", "user", "system"}, a.Agent) {
+		a.Agent += "-atm"
+	}
+	if a.Team != team {
+		return a.String()
+	}
+	return string(a.Agent)
+}
+
+// Run makes a pass whenever something changes, until the context ends or their team does: ErrEnded. fail is told
+// what goes wrong, once for as long as it does.
+func (s *Sync) Run(ctx context.Context, fail func(error)) error {
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", s.Dir, err)
+	}
+	defer w.Close()
+	changed := make(chan bool, 1)
+	go func() { // who adds a directory may wait for events to be received
+		for range w.Events {
+			select {
+			case changed <- true:
+			default:
+			}
+		}
+	}()
+	go func() {
+		for range w.Errors { // it is looked again anyway
+		}
+	}()
+	for told := ""; ; {
+		w.Add(s.Dir)
+		w.Add(filepath.Join(s.Dir, inboxes))
+		err := s.Pass(ctx)
+		switch {
+		case errors.Is(err, ErrEnded), ctx.Err() != nil:
+			return cmp.Or(ctx.Err(), err)
+		case err == nil:
+			told = ""
+		case err.Error() != told:
+			told = err.Error()
+			fail(err)
+		}
+		for _, m := range s.theirs {
+			w.Add(filepath.Join(m.box.Path(), "inbox"))
+			w.Add(filepath.Join(m.box.Path(), "inbox", "new"))
+		}
+		select {
+		case <-changed:
+			time.Sleep(20 * time.Millisecond) // for what belongs together
+		case <-time.After(lookEvery):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// Pass carries over everything that waits, once. What goes wrong with one member keeps back nobody else's mail.
+func (s *Sync) Pass(ctx context.Context) (errs error) {
+	root, err := durable.Open(s.Dir, s.fault)
+	if s.root = root; err == nil {
+		defer root.Close()
+		err = s.findMembers(ctx)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = ErrEnded
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.Dir, err)
+	}
+	fail := func(name string, err error) {
+		if err != nil {
+			errs = joined(errs, fmt.Errorf("%s: %w", root.Join(name), err))
+		}
+	}
+	fail(inboxes, root.Mkdir(inboxes))
+	if s.Join {
+		fail(configFile, s.join(ctx))
+	}
+	for _, m := range s.ours {
+		fail(m.inbox(), s.takeIn(ctx, m, true))
+	}
+	for _, m := range s.theirs {
+		s.takeIn(ctx, m, false) // what is wrong with it is said when something is to be added
+		fail(m.inbox(), s.handOver(ctx, m))
+	}
+	return errs
+}
+
+// memberRecord is a member in config.json.
+type memberRecord struct {
+	Name      string  `json:"name"`
+	AgentType string  `json:"agentType"`
+	JoinedAt  float64 `json:"joinedAt"` // in milliseconds
+}
+
+// findMembers says who is theirs, whose mailboxes it makes, and who is ours.
+func (s *Sync) findMembers(ctx context.Context) error {
+	var config struct{ Members []memberRecord }
+	data, err := s.root.ReadFile(configFile, maxFile)
+	if err == nil {
+		err = json.Unmarshal(data, &config)
+	}
+	if err == nil && len(config.Members) == 0 {
+		err = errors.New(configFile + " names no members")
+	}
+	dir, known := s.Team.Dir(), map[wire.Name]bool{}
+	mark := func(name wire.Name) string { return string(name) + "/run/claude" } // made for theirs: not ours when they have left
+	s.config, s.listed, s.ours, s.theirs = data, map[string]bool{}, nil, nil
+	for _, r := range config.Members {
+		s.listed[r.Name] = true
+		name := nameHere(r.Name)
+		if err != nil || r.Name == "" || r.AgentType == ourType || known[name] {
+			continue // of two names that are one here the first gets the mail
+		}
+		known[name] = true
+		box := s.Team.Box(name)
+		if !box.Exists() {
+			err = joined(s.Team.Create(ctx, name), dir.Mkdir(string(name)+"/run"), dir.Replace(mark(name), nil, true))
+		}
+		s.theirs = append(s.theirs, member{box, r.Name, time.UnixMilli(int64(r.JoinedAt))})
+	}
+	agents, err2 := s.Team.Agents()
+	for _, name := range agents {
+		if isTheirs, err := dir.Exists(mark(name)); err == nil && !isTheirs && !known[name] {
+			box := s.Team.Box(name)
+			s.ours = append(s.ours, member{box: box, name: nameThere(box.Address(), s.Team.Name)})
+		}
+	}
+	return joined(err, err2)
+}
+
+// join puts those of ours into config.json that are not there.
+func (s *Sync) join(ctx context.Context) error {
+	missing := ""
+	for _, m := range s.ours {
+		if !s.listed[m.name] {
+			missing += fmt.Sprintf(`,{"agentId":%q,"name":%q,"agentType":%q,"joinedAt":%d,"tmuxPaneId":"","cwd":%s,"subscriptions":[]}`,
+				m.name+"@"+filepath.Base(s.Dir), m.name, ourType, time.Now().UnixMilli(), wire.Quote(s.Team.Dir().Path()))
+		}
+	}
+	if missing == "" {
+		return nil
+	}
+	return s.rewrite(ctx, configFile, func(old []byte) ([]byte, error) {
+		config, err := wire.ReadObject(old)
+		if err != nil || !bytes.Equal(old, s.config) { // it is looked at anew in the next pass
+			return nil, err
+		}
+		members := bytes.TrimSuffix(config.Get("members"), []byte("]"))
+		raw, err := config.With("members", slices.Concat(members, []byte(missing+"]"))).MarshalJSON()
+		return indented(raw), err
+	})
+}

@@ -1,0 +1,423 @@
+package claudeteam
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/internal/testtree"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/rootdir"
+	"github.com/agentteammail/atm/wire"
+)
+
+// recorded is a config.json, and the entries below are as Claude Code 2.1.197 wrote them.
+const recorded = `{
+  "name": "session-7f770861",
+  "createdAt": 1795287740381,
+  "leadAgentId": "team-lead@session-7f770861",
+  "leadSessionId": "7f770861-fcad-4b54-aa6a-f541708bc376",
+  "members": [
+    {
+      "agentId": "team-lead@session-7f770861",
+      "name": "team-lead",
+      "agentType": "team-lead",
+      "joinedAt": 1695287740381,
+      "tmuxPaneId": "leader"
+    },
+    {
+      "agentId": "Rev_1@session-7f770861",
+      "name": "Rev_1",
+      "color": "blue",
+      "joinedAt": 1695287764434
+    }
+  ],
+  "leadProcess": {"pid": 12345678901234567890, "x": 1.50}
+}`
+
+const (
+	fromLead = `  {
+    "from": "team-lead",
+    "text": "Hello bob, <from> lead. \ud83d",
+    "summary": "hi",
+    "timestamp": "2026-11-21T19:03:51.875Z",
+    "msgV": 1,
+    "msg_id": "d8fa2ef2-dec5-4672-86a4-095a3b5fde88",
+    "type": "message",
+    "read": false
+  }`
+	isIdle = `  {
+    "from": "Rev_1",
+    "text": "{\"type\":\"idle_notification\",\"from\":\"Rev_1\",\"timestamp\":\"2026-11-21T19:03:12.349Z\",\"idleReason\":\"interrupted\",\"summary\":\"[to bob] hi\"}",
+    "timestamp": "2026-11-21T19:03:12.349Z",
+    "color": "blue",
+    "msgV": 1,
+    "msg_id": "b4b4cea2-80af-487f-82b3-b32039f190b5",
+    "type": "message",
+    "read": false
+  }`
+	asksToStop = `  {
+    "from": "team-lead",
+    "text": "{\"type\":\"shutdown_request\",\"requestId\":\"shutdown-1795287764434@bob\",\"from\":\"team-lead\",\"timestamp\":\"2026-11-21T19:04:12.349Z\"}",
+    "timestamp": "2026-11-21T19:04:12.349Z"
+  }`
+	// What another version may write, and what another program keeps.
+	foreign = `  {
+    "type": "broadcast",
+    "from": "team-lead",
+    "text": "?",
+    "timestamp": "2026-11-21T19:05:00.000Z",
+    "n": 12345678901234567890
+  },
+  {
+    "from": "team-lead",
+    "text": 7,
+    "timestamp": "x"
+  },
+  "what is this",
+  {
+    "from": "team-lead",
+    "text": "old",
+    "timestamp": "2026-11-21T19:00:00.000Z",
+    "read": true,
+    "pendingAckAt": 1.0
+  }`
+)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A scene is a team of ours and one of theirs.
+type scene struct {
+	t    *testing.T
+	sync *Sync
+	said []string
+	full bool // nothing can be written on their side
+}
+
+func newScene(t *testing.T, ours ...wire.Name) *scene {
+	top := testtree.Make(t, "file claude/teams/session-7f770861/config.json "+recorded)
+	team := openTeam(t, filepath.Join(top, "root"), ours...)
+	sc := &scene{t: t}
+	sc.sync = &Sync{Team: team, Dir: filepath.Join(top, "claude/teams/session-7f770861"), Report: func(tr Transfer) { sc.said = append(sc.said, tr.String()) }}
+	sc.sync.fault = func(op, _ string) error {
+		if sc.full && op == "write" {
+			return syscall.ENOSPC
+		}
+		return nil
+	}
+	team.LockTimeout = 50 * time.Millisecond
+	return sc
+}
+
+func openTeam(t testing.TB, path string, members ...wire.Name) *teams.Team {
+	_, err := rootdir.Make(path)
+	must(t, err)
+	root, err := teams.Open(rootdir.Found{Path: path, Source: rootdir.FromFlag, Accepted: true}, nil)
+	must(t, err)
+	t.Cleanup(func() { root.Close() })
+	_, err = root.CreateTeam("main")
+	must(t, err)
+	team, err := root.Team("main")
+	must(t, err)
+	for _, m := range members {
+		if err := team.Create(context.Background(), m); !errors.Is(err, mailbox.ErrExists) {
+			must(t, err)
+		}
+	}
+	return team
+}
+
+func (sc *scene) file(name string) string {
+	data, err := os.ReadFile(filepath.Join(sc.sync.Dir, name))
+	must(sc.t, err)
+	return string(data)
+}
+
+func (sc *scene) write(name, text string) {
+	must(sc.t, os.MkdirAll(filepath.Join(sc.sync.Dir, inboxes), 0o755))
+	must(sc.t, os.WriteFile(filepath.Join(sc.sync.Dir, name), []byte(text), 0o644))
+}
+
+// pass makes a pass, and compares what went wrong with what is wanted, a part of it.
+func (sc *scene) pass(want string) {
+	sc.t.Helper()
+	err := sc.sync.Pass(context.Background())
+	if err == nil && want != "" || err != nil && (want == "" || !strings.Contains(err.Error(), want)) {
+		sc.t.Errorf("error %v, want %q", err, want)
+	}
+}
+
+func (sc *scene) unread(name wire.Name) (out []*wire.Message) {
+	sc.t.Helper()
+	batch, err := sc.sync.Team.Box(name).Peek(context.Background(), mailbox.ReadOptions{})
+	must(sc.t, err)
+	return mailbox.Messages(batch.Items)
+}
+
+func send(t testing.TB, team *teams.Team, m wire.Message, from, to wire.Name) *wire.Message {
+	t.Helper()
+	m.ID, m.From, m.To = wire.NewID(), wire.Address{Agent: from, Team: "main"}, []wire.Address{{Agent: to, Team: "main"}}
+	if m.SentAt.IsZero() {
+		m.SentAt = time.Now().UTC()
+	}
+	p := &mailbox.Post{Message: &m, To: []*mailbox.Box{team.Box(to)}}
+	mailbox.Deliver(context.Background(), p)
+	must(t, p.Outcomes[0].Err)
+	return &m
+}
+
+func (sc *scene) entries(name string) (out []entry) {
+	sc.t.Helper()
+	out, err := decodeInbox([]byte(sc.file(inboxes + "/" + name + ".json")))
+	must(sc.t, err)
+	return out
+}
+
+func equal(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("%s (-want +got):\n%s", what, d)
+	}
+}
+
+func TestTakesInRecordedEntries(t *testing.T) {
+	sc := newScene(t, "bob", "user")
+	sc.write("inboxes/bob.json", "[\n"+strings.Join([]string{fromLead, isIdle, asksToStop, foreign}, ",\n")+"\n]")
+	sc.pass(`entry 4 is left there: its type is "broadcast"; entry 5 is left there: `)
+	equal(t, "what is left", sc.file("inboxes/bob.json"), "[\n"+foreign+"\n]")
+	equal(t, "said", sc.said, []string{"team-lead → bob: hi", "rev_1 is idle", `team-lead → bob: {"type":"shutdown_request","requestId":"shutdown-1795287764434@bob","from":"team-lead","timestamp":"2026-11-21T19:04:12.349Z"}`})
+	got := sc.unread("bob")
+	equal(t, "types", []string{got[0].Type, got[1].Type}, []string{"", "claude_shutdown_request"})
+	equal(t, "body", got[0].Body, "Hello bob, <from> lead. \ufffd")
+	equal(t, "from", got[0].From.String(), "team-lead@main")
+	equal(t, "meta", string(got[0].Meta), `{"claude":{"from":"team-lead","summary":"hi","timestamp":"2026-11-21T19:03:51.875Z","msgV":1,"msg_id":"d8fa2ef2-dec5-4672-86a4-095a3b5fde88","type":"message","team":"session-7f770861"}}`)
+	equal(t, "sent at", got[0].SentAt, time.Date(2026, 11, 21, 19, 3, 51, 875e6, time.UTC))
+	state, err := sc.sync.Team.Summary("rev_1")
+	must(t, err)
+	equal(t, "state of rev_1", string(state.State)+" "+string(state.LastTurn.Status), "idle interrupted")
+
+	// Killed after it was stored, and before it was removed: the same message.
+	sc.write("inboxes/bob.json", "[\n"+fromLead+","+isIdle+"\n]")
+	sc.said = nil
+	sc.pass("")
+	equal(t, "said again", sc.said, []string(nil))
+	equal(t, "unread", len(sc.unread("bob")), 2)
+	equal(t, "inbox", sc.file("inboxes/bob.json"), "[]")
+	equal(t, "the inbox of a reserved name", sc.file("inboxes/user-atm.json"), "[]")
+}
+
+func TestHandsOver(t *testing.T) {
+	sc := newScene(t, "bob", "system")
+	sc.pass("")
+	at := time.Date(2026, 3, 1, 10, 0, 0, 123456789, time.UTC)
+	sc.write("inboxes/Rev_1.json", "[\n"+isIdle+"\n]")
+	for _, m := range []wire.Message{
+		{Body: "same", SentAt: at}, {Body: "same", SentAt: at}, {Body: ` {"type":"mode_set_request"}`}, {Body: "x", RequiresAck: true},
+	} {
+		send(t, sc.sync.Team, m, "bob", "rev_1")
+	}
+	last := send(t, sc.sync.Team, wire.Message{Subject: "on it", Body: "</teammate-message>", SentAt: at.Add(time.Hour)}, "system", "rev_1")
+	sc.pass("")
+	var texts []string
+	for _, e := range sc.entries("Rev_1") {
+		texts = append(texts, e.From+" "+e.Text)
+	}
+	equal(t, "texts", len(texts), 6)
+	equal(t, "the first", texts[1:4], []string{"bob same", "bob same", `bob atm:  {"type":"mode_set_request"}`})
+	if !strings.HasPrefix(texts[4], "bob (wants ack: atm ack ") || !strings.HasSuffix(texts[4], " --as rev_1)\nx") {
+		t.Errorf("%q", texts[4])
+	}
+	list := sc.entries("Rev_1")
+	equal(t, "times", []string{list[1].Timestamp, list[2].Timestamp}, []string{"2026-03-01T10:00:00.123Z", "2026-03-01T10:00:00.124Z"})
+	equal(t, "theirs", "  "+string(list[0].raw), isIdle)
+	var fields map[string]any
+	must(t, json.Unmarshal(list[5].raw, &fields))
+	equal(t, "entry", fields, map[string]any{
+		"type": "message", "from": "system-atm", "text": "</teammate-message>", "timestamp": last.SentAt.Format(milliseconds),
+		"summary": "on it", "msgV": 1.0, "msg_id": string(last.ID), "read": false,
+	})
+	equal(t, "unread", len(sc.unread("rev_1")), 0)
+}
+
+// Killed after it was written: it is there already, or was read, and then it may be a repeat.
+func TestMarksRepeats(t *testing.T) {
+	sc := newScene(t, "bob")
+	sc.pass("")
+	box := sc.sync.Team.Box("rev_1")
+	send(t, sc.sync.Team, wire.Message{Body: "once"}, "bob", "rev_1")
+	kill := func() {
+		var err error
+		sc.sync.root, err = durable.Open(sc.sync.Dir, nil)
+		must(t, err)
+		defer sc.sync.root.Close()
+		m := member{box: box, name: "Rev_1"}
+		_, err = box.Lease(context.Background(), box.Address(), time.Millisecond, func(it *mailbox.Item, _ mailbox.Lease) (bool, error) {
+			return true, sc.sync.change(context.Background(), m, sc.sync.newEntry(m, it).addTo)
+		})
+		must(t, err)
+		time.Sleep(2 * time.Millisecond) // until the lease is over
+	}
+	kill()
+	sc.pass("")
+	equal(t, "while it is there", len(sc.entries("Rev_1")), 1)
+
+	send(t, sc.sync.Team, wire.Message{Body: "twice"}, "bob", "rev_1")
+	kill()
+	sc.write("inboxes/Rev_1.json", "[]")
+	sc.pass("")
+	equal(t, "after it was read", sc.entries("Rev_1")[0].Text, "(may be a repeat)\ntwice")
+	equal(t, "said", sc.said[len(sc.said)-1], "bob → rev_1: twice (may be a repeat)")
+}
+
+// What goes wrong with one inbox keeps back nobody else's mail, and loses nothing.
+func TestGoesOn(t *testing.T) {
+	sc := newScene(t, "bob", "carol")
+	sc.pass("")
+	lock := filepath.Join(sc.sync.Dir, "inboxes/bob.json.lock")
+	later := func() { must(t, os.Chtimes(lock, time.Time{}, time.Now().Add(-2*staleAfter))) }
+	for _, c := range []struct {
+		about  string
+		breaks func()
+		err    string
+		mends  func()
+	}{
+		{"a lock that is held", func() { must(t, os.Mkdir(lock, 0o755)) }, "lock " + lock + " is held", later},
+		{"a lock that is full", func() {
+			must(t, os.Mkdir(lock, 0o755))
+			sc.write("inboxes/bob.json.lock/x", "")
+			later()
+		}, "break a lock that was left", func() { must(t, os.Remove(lock+"/x")); later() }},
+		{"a lock of another program's", func() { sc.write("inboxes/bob.json.lock", "") }, "is a file, where Claude Code makes a directory", func() { must(t, os.Remove(lock)) }},
+	} {
+		sc.write("inboxes/bob.json", "["+fromLead+"]")
+		sc.write("inboxes/carol.json", "["+fromLead+"]")
+		sc.said = nil
+		c.breaks()
+		sc.pass(c.err)
+		equal(t, c.about, sc.file("inboxes/carol.json"), "[]")
+		c.mends()
+		sc.pass("")
+		equal(t, c.about+", mended", sc.file("inboxes/bob.json"), "[]")
+		equal(t, c.about, len(sc.unread("bob"))+len(sc.unread("carol")), 2)
+	}
+	// Their disk is full, or the file is none.
+	send(t, sc.sync.Team, wire.Message{Body: "hi"}, "bob", "team-lead")
+	sc.full = true
+	sc.pass("team-lead.json: write ")
+	sc.full = false
+	for _, text := range []string{"{\"a\":1}", "null", "[", "\xff"} {
+		sc.write("inboxes/team-lead.json", text)
+		sc.pass("team-lead.json: ")
+		equal(t, "what is no list", sc.file("inboxes/team-lead.json"), text)
+	}
+	equal(t, "unread", len(sc.unread("team-lead")), 1)
+	sc.write("inboxes/team-lead.json", "")
+	sc.pass("")
+	equal(t, "handed over", sc.entries("team-lead")[0].Text, "hi")
+
+	// A member that has just joined: Claude Code empties its inbox.
+	joined := strings.Replace(recorded, "1695287764434", fmt.Sprint(time.Now().UnixMilli()), 1)
+	sc.write(configFile, joined)
+	send(t, sc.sync.Team, wire.Message{Body: "welcome"}, "bob", "rev_1")
+	sc.pass("Rev_1 has just joined")
+	equal(t, "unread", len(sc.unread("rev_1")), 1)
+
+	// One that has left is not ours.
+	sc.write(configFile, strings.Replace(recorded, "Rev_1", "rev-2", 2))
+	sc.pass("")
+	if _, err := os.Stat(filepath.Join(sc.sync.Dir, "inboxes/rev_1.json")); err == nil {
+		t.Error("rev_1 has an inbox as if it were ours")
+	}
+
+	for _, config := range []string{"", "{", "[]", `{"members":[]}`} {
+		sc.write(configFile, config)
+		sc.pass(sc.sync.Dir + ": ")
+	}
+	must(t, os.RemoveAll(sc.sync.Dir))
+	if err := sc.sync.Run(context.Background(), nil); !errors.Is(err, ErrEnded) {
+		t.Errorf("of a team that is gone: %v", err)
+	}
+}
+
+func TestJoin(t *testing.T) {
+	sc := newScene(t, "bob", "user")
+	sc.sync.Join = true
+	sc.pass("")
+	config := sc.file(configFile)
+	joined := regexp.MustCompile(`,\s*\{[^{}]*"agentType": "atm"[^{}]*\}`)
+	equal(t, "what is theirs", joined.ReplaceAllString(config, ""), string(indented([]byte(recorded))))
+	equal(t, "ours", len(joined.FindAllString(config, -1)), 2)
+	for _, want := range []string{`"agentId": "bob@session-7f770861"`, `"name": "user-atm"`} {
+		if !strings.Contains(config, want) {
+			t.Errorf("no %s in %s", want, config)
+		}
+	}
+	sc.pass("")
+	equal(t, "config.json", sc.file(configFile), config)
+	equal(t, "ours and theirs", len(sc.sync.ours)+len(sc.sync.theirs), 4)
+}
+
+func TestNames(t *testing.T) {
+	for theirs, want := range map[string]wire.Name{
+		"rev": "rev", "Rev 1": "rev-1", "__x": "x", "all": "allclaude", "": "claude", "日本": "claude", "../../x": "x",
+		strings.Repeat("x", 80): wire.Name(strings.Repeat("x", 64)), "drop": "dropclaude",
+	} {
+		equal(t, theirs, nameHere(theirs), want)
+	}
+	for ours, want := range map[string]string{"bob@main": "bob", "team-lead@main": "team-lead-atm", "bob@other": "bob@other"} {
+		a, err := wire.ParseAddress(ours, "main")
+		must(t, err)
+		equal(t, ours, nameThere(a, "main"), want)
+	}
+	m := member{name: "../x y"}
+	equal(t, "path", m.inbox(), "inboxes/---x-y.json")
+}
+
+// Whatever an inbox file has, what is not taken stays as it was, and what is written can be read.
+func FuzzInbox(f *testing.F) {
+	for _, text := range []string{"", "[]", "[" + fromLead + "," + isIdle + "]", "[" + foreign + "]", `[{"from":"a","text":"{\"type\":1}","timestamp":"-1","read":null}]`, "[[],{}", "null"} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		list, err := decodeInbox(data)
+		if err != nil {
+			return
+		}
+		text := encodeInbox(list)
+		again, err := decodeInbox(text)
+		if err != nil || len(again) != len(list) || string(encodeInbox(again)) != string(text) {
+			t.Fatalf("%q became %q: %v", data, text, err)
+		}
+		s, box := &Sync{Dir: "t"}, mailbox.NewStore(nil, "main").Box("bob")
+		for i, e := range list {
+			if e.bad != nil {
+				continue
+			}
+			id := s.idOf(&e, box)
+			if !wire.IsID(string(id)) || id != s.idOf(&again[i], box) || !wire.IsName(string(nameHere(e.From))) {
+				t.Fatalf("%q: id %q, again %q, name %q", e.raw, id, s.idOf(&again[i], box), nameHere(e.From))
+			}
+		}
+		added, err := (&entry{Type: "message", From: "bob", Text: "x", Timestamp: "2026-11-21T19:04:12.349Z", MsgV: 1, MsgID: "new"}).addTo(list)
+		if last := added[len(added)-1]; err != nil || !json.Valid(encodeInbox(added)) || control(last.Text) != nil {
+			t.Fatalf("added to %q: %v", data, err)
+		}
+	})
+}

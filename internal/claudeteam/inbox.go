@@ -1,0 +1,178 @@
+package claudeteam
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/internal/lockfile"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/wire"
+)
+
+// An entry is one message of an inbox file, as far as it is understood.
+type entry struct {
+	Type      string `json:"type"`
+	From      string `json:"from"`
+	Text      string `json:"text"`
+	Timestamp string `json:"timestamp"`
+	Summary   string `json:"summary"`
+	MsgV      any    `json:"msgV"`
+	MsgID     string `json:"msg_id"`
+	Read      bool   `json:"read"`
+
+	raw json.RawMessage
+	bad error // why it is not understood
+}
+
+// decodeInbox takes an inbox file apart. It is empty for the moment between its making and its writing.
+func decodeInbox(data []byte) (list []entry, err error) {
+	var raws []json.RawMessage
+	if len(bytes.TrimSpace(data)) > 0 {
+		if err = wire.Unmarshal(data, &raws); err == nil && raws == nil {
+			err = errors.New("null is no list")
+		}
+	}
+	for _, raw := range raws {
+		e := entry{Type: "message", raw: raw}
+		if e.bad = wire.Unmarshal(raw, &e); e.bad == nil && (e.From == "" || e.Text == "" || e.Timestamp == "") {
+			e.bad = errors.New("from, text or timestamp is missing")
+		} else if e.bad == nil && e.Type != "message" {
+			e.bad = fmt.Errorf("its type is %q", e.Type)
+		}
+		list = append(list, e)
+	}
+	return list, err
+}
+
+// encodeInbox writes entries as Claude Code does. Each keeps its fields as they were written.
+func encodeInbox(list []entry) []byte {
+	raws := make([][]byte, len(list))
+	for i, e := range list {
+		raws[i] = e.raw
+	}
+	return indented(append(append([]byte{'['}, bytes.Join(raws, []byte{','})...), ']'))
+}
+
+func indented(raw []byte) []byte {
+	var out bytes.Buffer
+	json.Indent(&out, raw, "", "  ")
+	return out.Bytes()
+}
+
+// milliseconds is a time as JavaScript writes it.
+const milliseconds = "2006-01-02T15:04:05.000Z"
+
+// at is when the entry was written; the beginning of 1970 where that is not said.
+func (e *entry) at() time.Time {
+	t, err := time.Parse(time.RFC3339Nano, e.Timestamp)
+	if t = t.UTC(); err != nil || t.Year() < 1970 || t.Year() > 9999 {
+		return time.UnixMilli(0).UTC()
+	}
+	return t
+}
+
+// idOf is the id of an entry as a message in a mailbox: the same entry always has the same.
+func (s *Sync) idOf(e *entry, box *mailbox.Box) wire.ID {
+	ms := e.at().UnixMilli()
+	begun := wire.ID(fmt.Sprintf("%08x-%04x-7000-8000-000000000000", ms>>16, ms&0xffff))
+	content := strings.Join([]string{"claude", filepath.Base(s.Dir), e.From, e.Timestamp, e.Text, e.MsgID}, "\x00")
+	return wire.Derive(content, begun, box.Address())
+}
+
+// control is what Claude Code's program, and not its model, says to another: JSON within the text.
+func control(text string) (o wire.Object) {
+	if strings.HasPrefix(strings.TrimSpace(text), "{") {
+		o, _ = wire.ReadObject([]byte(text))
+	}
+	return o
+}
+
+// staleAfter is how old the lock of a process that was killed is when others break it. Tests shorten it.
+var staleAfter = 10 * time.Second
+
+// lock takes the lock of a file as proper-lockfile does: a directory, which its owner knows again by its time.
+// It is held for one rewrite and not refreshed: after half of staleAfter nothing is written any more. The error of
+// a wait that is over is a *lockfile.HeldError.
+func lock(ctx context.Context, file string, timeout time.Duration) (isHeld func(time.Duration) bool, err error) {
+	path := file + ".lock"
+	for end := time.Now().Add(timeout); ; {
+		made := os.Mkdir(path, 0o755)
+		info, err := os.Lstat(path)
+		switch {
+		case made == nil && err == nil:
+			return func(limit time.Duration) bool {
+				now, err := os.Lstat(path)
+				return err == nil && now.ModTime().Equal(info.ModTime()) && time.Since(now.ModTime()) < limit
+			}, nil
+		case made != nil && !errors.Is(made, fs.ErrExist):
+			return nil, made
+		case err == nil && !info.IsDir():
+			return nil, fmt.Errorf("%s is a file, where Claude Code makes a directory: remove it", path)
+		case err == nil && time.Since(info.ModTime()) > staleAfter:
+			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return nil, fmt.Errorf("break a lock that was left: %w", err)
+			}
+		case time.Now().After(end):
+			return nil, &lockfile.HeldError{Lock: path}
+		}
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// joined is errors.Join in one line.
+func joined(errs ...error) (all error) {
+	for _, err := range errs {
+		if all != nil && err != nil {
+			err = fmt.Errorf("%w; %w", all, err)
+		}
+		all = cmp.Or(err, all)
+	}
+	return all
+}
+
+// rewrite replaces a file of theirs under its lock by what change makes of it, durably; nil: it is left.
+func (s *Sync) rewrite(ctx context.Context, name string, change func(old []byte) ([]byte, error)) error {
+	file, dir := s.root.Join(name), path.Dir(name)
+	isHeld, err := lock(ctx, file, s.Team.LockTimeout)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if isHeld(staleAfter) {
+			os.Remove(file + ".lock")
+		}
+	}()
+	old, err := s.root.ReadFile(name, maxFile)
+	if err != nil {
+		return err
+	}
+	data, err := change(old)
+	if err != nil || data == nil { // what is there already may not be synced: its writer was killed
+		return joined(err, s.root.Sync(dir))
+	}
+	temp := path.Join(dir, ".atm-"+rand.Text()) // of a kill it stays until Claude Code removes its team
+	if err := s.root.Create(temp, data); err != nil {
+		return err
+	}
+	defer s.root.Remove(temp)
+	// Some of their writers take no lock; and while this process was stopped, another may have broken it.
+	if now, err := s.root.ReadFile(name, maxFile); err != nil || !bytes.Equal(old, now) || !isHeld(staleAfter/2) {
+		return cmp.Or(err, fmt.Errorf("%s was changed by others meanwhile, and is left for the next time", file))
+	}
+	return cmp.Or(os.Rename(s.root.Join(temp), file), s.root.Sync(dir))
+}

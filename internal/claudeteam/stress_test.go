@@ -1,0 +1,188 @@
+package claudeteam
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/wire"
+)
+
+// TestMain is also the process that TestStress kills.
+func TestMain(m *testing.M) {
+	dir := os.Getenv("ATM_TEST_CLAUDE_SYNC")
+	if dir == "" {
+		os.Exit(m.Run())
+	}
+	staleAfter = time.Second
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	t := &testing.T{}
+	team := openTeam(t, filepath.Join(dir, "root"))
+	team.LockTimeout = 5 * time.Second
+	s := &Sync{Team: team, Dir: filepath.Join(dir, "theirs"), Report: func(tr Transfer) { fmt.Println(tr) }}
+	s.Run(ctx, func(err error) { fmt.Println("failed:", err) })
+}
+
+// claude does what Claude Code does with an inbox: it takes the lock, reads, changes, and renames.
+func claude(t *testing.T, file string, change func([]map[string]any) []map[string]any) {
+	for {
+		isHeld, err := lock(context.Background(), file, time.Minute)
+		must(t, err)
+		data, err := os.ReadFile(file)
+		must(t, err)
+		var list []map[string]any
+		must(t, json.Unmarshal(data, &list))
+		data, err = json.MarshalIndent(change(list), "", "  ")
+		must(t, err)
+		temp := file + ".tmp." + fmt.Sprint(rand.Uint32())
+		must(t, os.WriteFile(temp, data, 0o644))
+		done := isHeld(staleAfter)
+		if done {
+			must(t, os.Rename(temp, file))
+			must(t, os.Remove(file+".lock"))
+			return
+		}
+		os.Remove(temp) // this test was not run for a second: its own writer may lose nothing
+	}
+}
+
+// Both sides write while the sync is killed again and again: nothing is lost, and nothing is doubled without a
+// mark.
+func TestStress(t *testing.T) {
+	duration := 2 * time.Second
+	if d, err := time.ParseDuration(os.Getenv("ATM_STRESS")); err == nil {
+		duration = d
+	} else if testing.Short() {
+		t.Skip("takes half a minute")
+	}
+	staleAfter = time.Second
+	defer func() { staleAfter = 10 * time.Second }()
+	dir := t.TempDir()
+	theirs := filepath.Join(dir, "theirs")
+	must(t, os.MkdirAll(filepath.Join(theirs, inboxes), 0o755))
+	must(t, os.WriteFile(filepath.Join(theirs, configFile), []byte(recorded), 0o644))
+	team := openTeam(t, filepath.Join(dir, "root"), "bob", "carol", "team-lead", "rev_1")
+	for _, name := range []string{"bob", "carol", "team-lead", "Rev_1"} {
+		must(t, os.WriteFile(filepath.Join(theirs, inboxes, name+".json"), []byte("[]"), 0o644))
+	}
+	begin := func() *exec.Cmd {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), "ATM_TEST_CLAUDE_SYNC="+dir)
+		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+		must(t, cmd.Start())
+		return cmd
+	}
+
+	var writers, readers sync.WaitGroup
+	writing, writeNoMore := context.WithCancel(context.Background())
+	reading, readNoMore := context.WithCancel(context.Background())
+	again := func(ctx context.Context) bool {
+		time.Sleep(rand.N(40 * time.Millisecond))
+		return ctx.Err() == nil
+	}
+	var mu sync.Mutex
+	sent, got := map[string]int{}, map[string][]string{} // how many each was sent, the texts that each has read
+	write := func(to string, one func(text string)) {
+		writers.Go(func() {
+			for again(writing) {
+				mu.Lock()
+				text := fmt.Sprint(sent[to])
+				sent[to]++
+				mu.Unlock()
+				one(text)
+			}
+		})
+	}
+	for _, to := range []string{"bob", "carol"} {
+		write(to, func(text string) {
+			claude(t, filepath.Join(theirs, inboxes, to+".json"), func(list []map[string]any) []map[string]any {
+				return append(list, map[string]any{"from": "Rev_1", "text": text, "timestamp": time.Now().UTC().Format(milliseconds), "msgV": 1, "msg_id": to + text})
+			})
+		})
+	}
+	for _, to := range []string{"team-lead", "Rev_1"} {
+		write(to, func(text string) { send(t, team, wire.Message{Body: text}, "bob", nameHere(to)) })
+		readers.Go(func() {
+			for again(reading) {
+				claude(t, filepath.Join(theirs, inboxes, to+".json"), func(list []map[string]any) []map[string]any {
+					mu.Lock()
+					defer mu.Unlock()
+					for _, e := range list {
+						got[to] = append(got[to], e["text"].(string))
+					}
+					return []map[string]any{}
+				})
+			}
+		})
+	}
+	kills := 0
+	for end := time.Now().Add(duration); time.Now().Before(end); kills++ {
+		cmd := begin()
+		time.Sleep(30*time.Millisecond + rand.N(200*time.Millisecond))
+		must(t, cmd.Process.Kill())
+		cmd.Wait()
+	}
+	writeNoMore()
+	writers.Wait()
+	cmd := begin()
+	left := ""
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		left = ""
+		for _, name := range []string{"bob", "carol", "team-lead", "Rev_1"} {
+			data, _ := os.ReadFile(filepath.Join(theirs, inboxes, name+".json"))
+			unread, err := team.Box(nameHere(name)).UnreadIDs()
+			must(t, err)
+			if string(data) != "[]" || len(unread) > 0 && sent[name] > 0 && strings.Contains("team-lead Rev_1", name) {
+				left += fmt.Sprintf("%s: %d bytes, %d unread; ", name, len(data), len(unread))
+			}
+		}
+		if left == "" {
+			break
+		}
+	}
+	if left != "" {
+		t.Errorf("never carried over: %s", left)
+	}
+	must(t, cmd.Process.Signal(syscall.SIGINT))
+	must(t, cmd.Wait())
+	readNoMore()
+	readers.Wait()
+
+	repeats := 0
+	for to, n := range sent {
+		if len(got[to]) == 0 {
+			batch, err := team.Box(wire.Name(to)).Peek(context.Background(), mailbox.ReadOptions{})
+			must(t, err)
+			for _, it := range batch.Items {
+				got[to] = append(got[to], it.Body)
+			}
+		}
+		unmarked, all := map[string]int{}, map[string]bool{}
+		for _, text := range got[to] {
+			plain, isMarked := strings.CutPrefix(text, "(may be a repeat)\n")
+			if all[plain] = true; !isMarked {
+				unmarked[plain]++
+			}
+			if unmarked[plain] > 1 {
+				t.Errorf("%s got %s twice, without a mark", to, plain)
+			}
+		}
+		if len(all) != n {
+			t.Errorf("%s got %d of %d", to, len(all), n)
+		}
+		repeats += len(got[to]) - n
+	}
+	t.Logf("%d kills, sent %v, %d repeats", kills, sent, repeats)
+}

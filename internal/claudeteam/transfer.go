@@ -1,0 +1,199 @@
+package claudeteam
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/wire"
+)
+
+// change rewrites a member's inbox file, which it makes unless it is there.
+func (s *Sync) change(ctx context.Context, m member, f func(list []entry) ([]entry, error)) error {
+	if err := s.root.Create(m.inbox(), []byte("[]")); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return s.rewrite(ctx, m.inbox(), func(old []byte) ([]byte, error) {
+		list, err := decodeInbox(old)
+		if err == nil {
+			list, err = f(list)
+		}
+		if list == nil || err != nil {
+			return nil, err
+		}
+		return encodeInbox(list), nil
+	})
+}
+
+// takeIn stores here what lies in an inbox file of ours, and removes it there. In an inbox of theirs it looks for
+// who is idle.
+func (s *Sync) takeIn(ctx context.Context, m member, isOurs bool) error {
+	data, err := s.root.ReadFile(m.inbox(), maxFile)
+	if errors.Is(err, fs.ErrNotExist) && isOurs {
+		return s.root.Create(m.inbox(), []byte("[]"))
+	}
+	list, err2 := decodeInbox(data)
+	err = joined(err, err2)
+	stored := map[wire.ID]bool{}
+	for i, e := range list {
+		kind := control(e.Text).Text("type")
+		switch {
+		case e.bad == nil && (e.Read || !isOurs && kind != idle):
+			continue // some programs keep what they have read
+		case e.bad == nil && kind == idle:
+			e.bad = s.noteIdle(ctx, &e)
+		case e.bad == nil:
+			e.bad = s.store(ctx, m, &e, kind)
+		}
+		if e.bad != nil {
+			err = joined(err, fmt.Errorf("entry %d is left there: %w", i+1, e.bad))
+			continue
+		}
+		stored[s.idOf(&e, m.box)] = true
+	}
+	if isOurs && len(stored) > 0 {
+		err = joined(err, s.change(ctx, m, func(list []entry) ([]entry, error) {
+			return slices.DeleteFunc(list, func(e entry) bool {
+				return e.bad == nil && !e.Read && stored[s.idOf(&e, m.box)]
+			}), nil
+		}))
+	}
+	return err
+}
+
+// store makes an entry for one of ours a message, durably. The other fields are kept in meta.
+func (s *Sync) store(ctx context.Context, m member, e *entry, kind string) error {
+	theirs, err := wire.ReadObject(e.raw)
+	if err != nil {
+		return err
+	}
+	theirs = slices.DeleteFunc(theirs, func(f wire.Member) bool { return f.Name == "text" || f.Name == "read" })
+	meta, err := theirs.With("team", wire.Quote(filepath.Base(s.Dir))).MarshalJSON()
+	if err != nil {
+		return err
+	}
+	msg := &wire.Message{
+		ID: s.idOf(e, m.box), From: wire.Address{Agent: nameHere(e.From), Team: s.Team.Name},
+		To: []wire.Address{m.box.Address()}, Subject: e.Summary, Body: e.Text, SentAt: e.at(),
+		Origin: &wire.Origin{Via: "bridge"}, Meta: slices.Concat([]byte(`{"claude":`), meta, []byte("}")),
+	}
+	if kind != "" {
+		msg.Type = "claude_" + kind // their permission_request is none of ours
+	}
+	post := &mailbox.Post{Message: msg, To: []*mailbox.Box{m.box}, Given: true}
+	if from := s.Team.Box(msg.From.Agent); from.Exists() {
+		post.Sender = from
+	}
+	mailbox.Deliver(ctx, post)
+	out := post.Outcomes[0]
+	if out.Err == nil && !out.Known {
+		s.Report(Transfer{Kind: "taken_in", ID: msg.ID, From: string(msg.From.Agent), To: string(m.box.Agent()), Title: msg.Title()})
+	}
+	return out.Err
+}
+
+// idle is the type of what a member of theirs tells its lead when its turn is over.
+const idle = "idle_notification"
+
+// noteIdle appends to the events of one of theirs how its turn has ended, unless they say so already.
+func (s *Sync) noteIdle(ctx context.Context, e *entry) error {
+	i := slices.IndexFunc(s.theirs, func(m member) bool { return m.name == e.From })
+	if i < 0 {
+		return nil
+	}
+	box, status := s.theirs[i].box, control(e.Text).Text("idleReason")
+	if status != "interrupted" && status != "failed" {
+		status = "completed"
+	}
+	id := string(s.idOf(e, box))
+	ended, err := wire.Compose(wire.TurnCompleted, [][2]string{{"event_id", id + ".turn"}, {"status", status}})
+	became, err2 := wire.Compose(wire.TurnIdle, [][2]string{{"event_id", id}})
+	ended.Source, became.Source = "bridge", "bridge"
+	events := []wire.Event{ended, became}
+	if err := joined(err, err2, box.Log().Append(ctx, events...)); err != nil {
+		return err
+	}
+	if events[1].Seq > 0 {
+		s.Report(Transfer{Kind: idle, From: string(box.Agent())})
+	}
+	return nil
+}
+
+// handOver writes the unread mail of one of theirs into its inbox file, and marks it as read.
+func (s *Sync) handOver(ctx context.Context, m member) error {
+	n, err := m.box.Count(ctx)
+	if err == nil && n.Unread == 0 && n.Leased > 0 {
+		err = errors.New("somebody else hands mail over to it, or was killed at that less than ten seconds ago")
+	}
+	if err != nil || n.Unread == 0 {
+		return err
+	}
+	if age := time.Since(m.joined); age >= 0 && age < joining {
+		return fmt.Errorf("%s has just joined: its mail waits for %s", m.name, joining)
+	}
+	for {
+		it, err := m.box.Lease(ctx, m.box.Address(), time.Minute, func(it *mailbox.Item, _ mailbox.Lease) (bool, error) {
+			e := s.newEntry(m, it)
+			err := s.change(ctx, m, e.addTo)
+			return err == nil, err
+		})
+		if it == nil || err != nil {
+			return err
+		}
+		done := context.WithoutCancel(ctx)
+		// It is at work in a moment, and tells nobody.
+		unknown, err := wire.Compose("state_change", [][2]string{{"new", "unknown"}})
+		unknown.Source = "bridge"
+		if err = joined(err, m.box.MarkRead(done, it.ID), m.box.Log().Append(done, unknown)); err != nil {
+			return err
+		}
+		s.Report(Transfer{"handed_over", it.ID, nameThere(it.From, s.Team.Name), string(m.box.Agent()), it.Title(), it.Times > 0})
+	}
+}
+
+// newEntry is a message of ours for one of theirs. What their model could not know is said in its text.
+func (s *Sync) newEntry(m member, it *mailbox.Item) *entry {
+	text, as := it.Body, fmt.Sprintf("%s --as %s", it.ID.Short(6), m.box.Agent())
+	if strings.TrimSpace(text) == "" {
+		text = it.Subject + string(it.Payload)
+	}
+	if control(text) != nil {
+		text = "atm: " + text // it tells their program nothing
+	}
+	if len(it.Attachments) > 0 {
+		text = fmt.Sprintf("(%s attached: atm show %s --save DIR)\n%s", letter.Many(len(it.Attachments), "file"), as, text)
+	}
+	if it.RequiresAck {
+		text = fmt.Sprintf("(wants ack: atm ack %s)\n%s", as, text)
+	}
+	if it.Times > 0 {
+		text = "(may be a repeat)\n" + text
+	}
+	return &entry{
+		Type: "message", From: nameThere(it.From, s.Team.Name), Text: text, Timestamp: it.SentAt.UTC().Format(milliseconds),
+		Summary: letter.FirstLine(it.Title(), 80), MsgV: 1, MsgID: string(it.ID),
+	}
+}
+
+// addTo appends the entry to a list; nil: its message is there. Claude Code tells entries apart by sender, time
+// and text alone, so the time is moved until no other has it.
+func (e *entry) addTo(list []entry) (_ []entry, err error) {
+	for i := 0; i < len(list); i++ {
+		if list[i].MsgID == e.MsgID {
+			return nil, nil
+		}
+		if list[i].Timestamp == e.Timestamp {
+			e.Timestamp, i = e.at().Add(time.Millisecond).Format(milliseconds), -1
+		}
+	}
+	e.raw, err = json.Marshal(e)
+	return append(list, *e), err
+}

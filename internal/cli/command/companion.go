@@ -1,0 +1,74 @@
+package command
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+// Flags are those that stand before and behind every verb.
+func Flags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "root", Usage: "the `DIR` that holds the teams"},
+		&cli.StringFlag{Name: "team", Usage: "the team `NAME`"},
+		&cli.StringFlag{Name: "as", Usage: "your `NAME`"},
+		&cli.BoolFlag{Name: "json", Usage: "one JSON document on stdout"},
+		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q", "silent"}, Usage: "errors only"},
+		DurationFlag("lock-timeout", 5e9, "wait for a lock at most `D` (default 5s)"),
+		&cli.BoolFlag{Name: "no-color", Aliases: []string{"no-colour"}, Hidden: true, Action: func(*cli.Context, bool) error { return os.Setenv("NO_COLOR", "1") }},
+		&cli.BoolFlag{Name: "yes", Aliases: []string{"y", "non-interactive"}, Hidden: true}, // atm never asks
+		&cli.StringFlag{Name: "via", Hidden: true},                                          // the program that asks: see Via
+		&cli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "the help page"},
+		&cli.BoolFlag{Name: "version", Aliases: []string{"v", "V"}, Usage: "the version"},
+	}
+}
+
+// Companion is where a program lies that belongs to atm: beside it, else on PATH.
+func Companion(name string) (string, error) {
+	self, _ := os.Executable()
+	if real, err := filepath.EvalSymlinks(self); err == nil {
+		self = real
+	}
+	if path, err := exec.LookPath(filepath.Join(filepath.Dir(self), name)); err == nil {
+		return path, nil
+	}
+	return exec.LookPath(name)
+}
+
+// NoCompanion is the error where such a program is missing; does says what for: "which runs agents".
+func NoCompanion(c *cli.Context, name, does string) error {
+	return Failed("%s, %s, is neither beside atm nor on PATH", name, does).WithHint("%s", InstallHint(c))
+}
+
+// InstallHint says how all programs of atm's version are installed.
+func InstallHint(c *cli.Context) string {
+	at := c.App.Version
+	if !strings.HasPrefix(at, "v") || strings.ContainsAny(at, "-+") { // of no release
+		at = "latest"
+	}
+	return "make install in its source, or go install github.com/agentteammail/atm/cmd/...@" + at
+}
+
+// RunCompanion is the program atm-VERB, whose help page atm has: atm starts it with its flags before its
+// words. It returns the exit code.
+func RunCompanion(verb, version string, words []string, act cli.ActionFunc) (code int) {
+	app := &cli.App{
+		Name: "atm-" + verb, HelpName: "atm " + verb, Version: version, Flags: Flags(), Metadata: map[string]any{},
+		HideHelp: true, HideVersion: true, OnUsageError: UsageError,
+		ExitErrHandler: func(*cli.Context, error) {}, // errors are printed once
+		Action: func(c *cli.Context) error {
+			if c.Bool("help") {
+				return Usage("its help page is atm's").WithHint("atm help %s", verb)
+			}
+			code = Report(c, act(c), false)
+			return nil
+		},
+	}
+	if err := app.Run(append([]string{app.Name}, words...)); err != nil {
+		return Report(cli.NewContext(app, nil, nil), err, false)
+	}
+	return code
+}

@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/internal/cli/command"
+)
+
+// companions are the verbs whose work a program of its own does, atm-VERB, since what it links would slow
+// down every start of atm. Their pages are here.
+var companions = []*cli.Command{
+	{
+		Name: "mcp", Usage: "the mail as tools of a program that speaks MCP, on stdio",
+		UsageText: "atm mcp --as bob\natm install claude --mcp      has Claude Code start it; also codex, gemini, opencode",
+		Description: "Tools: send read reply ack wait team thread search. Resources: atm://inbox, atm://team.\n" +
+			"A message counts as read once the client has been written the answer with it.\n" +
+			"stdout carries the protocol alone; it ends when its client closes stdin.",
+	},
+	{
+		Name: "acp", ArgsUsage: "NAME", Usage: "talk to a member from an editor: an ACP agent on stdio",
+		UsageText: "atm acp bob --as me\natm acp bob --as me --root /home/me/app/.atm    what an editor starts, from wherever",
+		Description: "A session is a thread, so the same one can be loaded again. A prompt is a message, and ends with\n" +
+			"bob's answer or the turn that took it. His permission requests come to you if you may answer them.\n" +
+			"Cancelling takes an unread message back, else it interrupts him. stdout carries the protocol alone.",
+	},
+}
+
+// runCompanion runs the program of a companion in the place of this one. It comes back where there is none.
+func runCompanion(c *cli.Context, line *command.Line) (code int, err error) {
+	verb := len(line.Global)
+	code, found := runExternal(line.Command.Name, slices.Delete(slices.Clone(line.Args[1:]), verb, verb+1))
+	if !found {
+		err = command.NoCompanion(c, "atm-"+line.Command.Name, "which does this")
+	}
+	return code, err
+}
+
+// runExternal runs atm-NAME, if there is such a program, in the place of this one.
+func runExternal(name string, args []string) (code int, found bool) {
+	path, err := command.Companion("atm-" + name)
+	if err != nil || strings.ContainsAny(name, `/\`) {
+		return 0, false
+	}
+	cmd := exec.Command(path, args...)
+	err = syscall.Exec(path, cmd.Args, os.Environ())
+	if errors.Is(err, errors.ErrUnsupported) { // Windows
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+		err = cmd.Run()
+	}
+	if cmd.ProcessState != nil {
+		return cmd.ProcessState.ExitCode(), true
+	}
+	fmt.Fprintf(os.Stderr, "atm: run %s: %v\n", path, err)
+	return command.ExitFailed, true
+}

@@ -1,0 +1,79 @@
+package mail
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/agentteammail/atm/internal/claudeteam"
+	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/mailbox/letter"
+)
+
+var claudeCommand = &cli.Command{
+	Name: "claude", Usage: "mail with Claude Code's own agent teams", UsageText: "atm claude sync",
+	Action: func(*cli.Context) error {
+		return command.Usage("claude what?").WithHint("atm claude sync; for an agent of your own: atm run NAME -- claude")
+	},
+	Subcommands: []*cli.Command{{
+		Name: "sync", ArgsUsage: "[TEAM]", Usage: "carry mail to and from a team of Claude Code's, until interrupted",
+		UsageText: "atm claude sync --join\natm claude sync session-1a2b3c4d --once",
+		Description: "TEAM: in ~/.claude/teams, or CLAUDE_CONFIG_DIR; the only one if it is not named.\n" +
+			"Its members get mailboxes here, and ours get inboxes there. Its agents can write only\n" +
+			"to names in its config.json: --join puts ours there.",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "once", Usage: "what waits now, and end"},
+			&cli.BoolFlag{Name: "join", Usage: "make our members known there"},
+		},
+		Action: command.With(command.OpenTeam, claudeSync),
+	}},
+}
+
+func claudeSync(c *cli.Context, s *command.Scope) error {
+	dir, err := claudeTeam(c)
+	if err = cmp.Or(s.MayAct("sync mail for", "all"), err); err != nil {
+		return err
+	}
+	isDone := false
+	sync := &claudeteam.Sync{Team: s.Team, Dir: dir, Join: c.Bool("join"), Report: func(t claudeteam.Transfer) {
+		isDone = true
+		command.PrintAs(c, t, letter.Escape(t.String())) // where nobody reads, Follow ends
+	}}
+	if c.Bool("once") {
+		if err = sync.Pass(c.Context); err == nil && !isDone && !c.Bool("json") {
+			err = command.Print(c, command.Text("nothing to carry over"))
+		}
+	} else {
+		command.Warn(c, "carrying mail between team %s and %s", s.Team.Name, dir)
+		err = s.Follow(func(ctx context.Context) error {
+			return sync.Run(ctx, func(err error) { command.Warn(c, "%v", err) })
+		})
+	}
+	if errors.Is(err, claudeteam.ErrEnded) {
+		return command.NotFound("%w", err).WithHint("what its members did not get is unread here: atm team")
+	}
+	return err
+}
+
+// claudeTeam is the directory of the team that is meant.
+func claudeTeam(c *cli.Context) (string, error) {
+	home, _ := os.UserHomeDir()
+	teams := filepath.Join(cmp.Or(os.Getenv("CLAUDE_CONFIG_DIR"), filepath.Join(home, ".claude")), "teams")
+	found, err := filepath.Glob(filepath.Join(teams, cmp.Or(c.Args().First(), "*"), "config.json"))
+	switch {
+	case err != nil || len(found) == 0:
+		return "", command.NotFound("no team %s in %s", cmp.Or(c.Args().First(), "of Claude Code's"), teams).
+			WithHint("Claude Code makes one when it starts with CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=1")
+	case len(found) > 1:
+		var names []string
+		for _, file := range found {
+			names = append(names, filepath.Base(filepath.Dir(file)))
+		}
+		return "", command.Usage("which team? there are %s", command.Join(names)).WithHint("%s %s", c.Command.HelpName, names[0]).WithCandidates(names...)
+	}
+	return filepath.Dir(found[0]), nil
+}

@@ -1,0 +1,500 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/agentteammail/atm/internal/cli"
+	"github.com/agentteammail/atm/internal/output"
+)
+
+// The test's own program is atm and atm-mcp as well, under those names.
+func TestMain(m *testing.M) {
+	switch filepath.Base(os.Args[0]) {
+	case "atm":
+		os.Exit(cli.Run("dev", os.Args[1:]))
+	case "atm-mcp":
+		os.Exit(Main("dev", os.Args[1:]))
+	}
+	os.Exit(m.Run())
+}
+
+// A team is alice and bob in a directory of their own.
+type team struct {
+	*testing.T
+	dir     string
+	version string // of the protocol
+}
+
+// eachVersion runs a test with a team for a version that begins with initialize, and for one without.
+func eachVersion(t *testing.T, test func(*team)) {
+	for _, version := range []string{"2025-06-18", "2025-11-25", "2026-07-28"} {
+		t.Run(version, func(t *testing.T) {
+			s := newTeam(t)
+			s.version = version
+			test(s)
+		})
+	}
+}
+
+func newTeam(t *testing.T) *team {
+	t.Helper()
+	t.Parallel()
+	s := &team{t, t.TempDir(), "2025-11-25"}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"atm", "atm-mcp"} {
+		if err := os.Symlink(self, filepath.Join(s.dir, name)); err != nil {
+			t.Skip(err)
+		}
+	}
+	s.atm("init", "alice", "bob")
+	return s
+}
+
+func (s *team) command(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(s.dir, name), args...)
+	cmd.Dir = s.dir
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "ATM_") }),
+		"HOME="+s.dir, "PATH="+s.dir, "GORACE=atexit_sleep_ms=0")
+	return cmd
+}
+
+// atm runs a command and returns what it prints.
+func (s *team) atm(args ...string) string {
+	s.Helper()
+	out, err := s.command("atm", args...).Output()
+	if err != nil {
+		s.Fatalf("atm %q: %v %s", args, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// send has alice send bob something, and returns its id.
+func (s *team) send(text string, flags ...string) string {
+	s.Helper()
+	return strings.Fields(s.atm(append([]string{"send", "bob", text, "--as", "alice"}, flags...)...))[1]
+}
+
+// unread is how much unread mail bob has.
+func (s *team) unread() string { return s.atm("ls", "--count", "--as", "bob") }
+
+// eventually waits until something is so.
+func (s *team) eventually(what string, isSo func() bool) {
+	s.Helper()
+	for end := time.Now().Add(20 * time.Second); !isSo(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			s.Fatal("it was never so: ", what)
+		}
+	}
+}
+
+// A client is the SDK's, of a server of its own.
+type client struct {
+	*team
+	*sdk.ClientSession
+	updated, progress chan string
+}
+
+func (s *team) connect(args ...string) *client {
+	s.Helper()
+	c := &client{team: s, updated: make(chan string, 100), progress: make(chan string, 100)}
+	peer := sdk.NewClient(&sdk.Implementation{Name: "test"}, &sdk.ClientOptions{
+		ResourceUpdatedHandler: func(_ context.Context, r *sdk.ResourceUpdatedNotificationRequest) { c.updated <- r.Params.URI },
+		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
+			c.progress <- fmt.Sprint(r.Params.ProgressToken, " ", r.Params.Progress, " ", r.Params.Message)
+		},
+	})
+	cmd := s.command("atm-mcp", args...)
+	cmd.Stderr = os.Stderr
+	var err error
+	if c.ClientSession, err = peer.Connect(s.Context(), &sdk.CommandTransport{Command: cmd}, &sdk.ClientSessionOptions{ProtocolVersion: s.version}); err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { c.Close() })
+	return c
+}
+
+type args = map[string]any
+
+// call calls a tool, and returns the text of its answer and its document.
+func (c *client) call(name string, with args) (text string, document map[string]any) {
+	c.Helper()
+	r, err := c.CallTool(c.Context(), &sdk.CallToolParams{Name: name, Arguments: with})
+	if err != nil {
+		c.Fatalf("%s %v: %v", name, with, err)
+	}
+	for _, one := range r.Content {
+		text += one.(*sdk.TextContent).Text
+	}
+	document, _ = r.StructuredContent.(map[string]any)
+	if r.IsError != (document == nil) {
+		c.Errorf("%s %v: error %v, document %v", name, with, r.IsError, document)
+	}
+	return text, document
+}
+
+// says calls a tool, whose text must have some words, and its document as well.
+func (c *client) says(name string, with args, text, document string) {
+	c.Helper()
+	got, doc := c.call(name, with)
+	data, _ := json.Marshal(doc)
+	if !strings.Contains(got, text) || !strings.Contains(string(data), document) {
+		c.Errorf("%s %v:\n%s\n%s\nwant %q and %q", name, with, got, data, text, document)
+	}
+}
+
+// Every tool, in a conversation.
+func TestTools(t *testing.T) { eachVersion(t, testTools) }
+
+func testTools(t *team) {
+	c := t.connect("--as", "bob")
+	if say := c.InitializeResult().Instructions; !strings.HasPrefix(say, "You are bob, in team main.") {
+		t.Error(say)
+	}
+	tools, err := c.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := ""
+	for _, tool := range tools.Tools {
+		schema := tool.InputSchema.(map[string]any)
+		got += fmt.Sprintln(tool.Name, schema["required"], tool.Annotations.ReadOnlyHint)
+		if schema["type"] != "object" || tool.OutputSchema.(map[string]any)["type"] != "object" {
+			t.Errorf("%s: %v %v", tool.Name, schema, tool.OutputSchema)
+		}
+	}
+	want := "ack [id] false\nread <nil> false\nreply [id text] false\nsearch [words] true\nsend [to text] false\nteam <nil> true\nthread [id] true\nwait <nil> true\n"
+	if got != want {
+		t.Errorf("tools\n%s, want\n%s", got, want)
+	}
+
+	old := c.send("first")
+	c.send("second", "--supersedes", old)
+	c.says("read", nil, "superseded by", `"superseded_by":"`)
+	c.eventually("it is read", func() bool { return c.unread() == "0" })
+
+	id := c.send("Which branch?", "--ack")
+	c.says("team", nil, "1 unread", `"unread":1`)
+	c.says("wait", nil, "mail: "+id+" from alice", `"matched":"mail"`)
+	c.says("read", args{"peek": true}, "Which branch?", `"state":"unread"`)
+	c.says("read", args{"from": "alice", "limit": 3}, id+" from alice, ", `"state":"owed"`)
+	c.eventually("it is read", func() bool { return c.unread() == "0" })
+	c.says("read", nil, "no new messages\n1 awaits your ack: "+id, `"messages":[]`)
+	c.says("read", args{"last": true}, "Which branch?", id)
+	c.says("ack", args{"id": id, "text": "a moment"}, "acked "+id, `"delivered":[{`)
+	c.says("reply", args{"id": id, "text": "-", "subject": "--x"}, "sent ", `"to":"alice@main"`)
+	c.says("thread", args{"id": id}, "  Which branch?\n", `"body":"-"`)
+	c.says("search", args{"words": "which branch", "in": "cur"}, "no match", `"messages":[]`)
+	c.says("search", args{"words": "which branch", "in": "done", "from": "alice", "limit": 1}, id, `"more":0`)
+	long := strings.Repeat("all of it\n", 30_000)
+	os.WriteFile(filepath.Join(c.dir, "f"), []byte("x"), 0o600)
+	c.says("send", args{"to": "alice,carol", "text": long, "attach": []string{"f"}, "urgent": true, "once": "long"}, `no agent "carol"`, `"failed":[{`)
+	c.says("wait", args{"reply": id[:4], "timeout": "50ms"}, "no such message", "null")
+	c.says("wait", args{"timeout": "50ms"}, "no mail within 50ms\nhint: ", `"timeout":true`)
+
+	sent := c.atm("read", "--as", "alice", "--json", "--limit", "0")
+	for _, want := range []string{`"via":"mcp"`, `"subject":"--x"`, `"body":"` + strings.ReplaceAll(long[:len(long)-1], "\n", `\n`) + `"`, `"name":"f"`, `"priority":"urgent"`} {
+		if !strings.Contains(sent, want) {
+			t.Errorf("%.80s is not in what alice got", want)
+		}
+	}
+}
+
+// What is wrong is told with the hint of the command; what the schema forbids never reaches it.
+func TestErrors(t *testing.T) {
+	s := newTeam(t)
+	c := s.connect("--as", "bob")
+	for _, e := range []struct {
+		tool, want string
+		with       args
+	}{
+		{"send", "no agent \"alcie\" in team \"main\"\nhint: did you mean \"alice\"?", args{"to": "alcie", "text": "x"}},
+		{"send", "the text is empty", args{"to": "alice", "text": ""}},
+		{"send", "required: missing properties: [\"to\"]", args{"text": "x"}},
+		{"send", "unexpected additional properties [\"body\"]", args{"to": "alice", "text": "x", "body": "y"}},
+		{"send", "contradict each other", args{"to": "alice", "text": "x", "ack": true, "fyi": true}},
+		{"search", "enum", args{"words": "x", "in": "old"}},
+		{"read", "minimum", args{"limit": 0}},
+		{"ack", "hint: atm ls --all lists your messages", args{"id": "abcdef"}},
+		{"reply", "is a member, not the id of a message\nhint: atm read --from alice", args{"id": "alice", "text": "x"}},
+		{"wait", "no agent \"carol\"", args{"idle": "carol"}},
+		{"thread", "not an id", args{"id": "--as=alice"}},
+	} {
+		c.says(e.tool, e.with, e.want, "null")
+	}
+	if _, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "run"}); err == nil || !strings.Contains(err.Error(), "unknown tool") {
+		t.Error(err)
+	}
+
+	// Without an identity, and outside a team, it starts all the same.
+	c = s.connect()
+	c.says("read", nil, "who are you? members: alice, bob\nhint: whoever set this up says who you are: atm mcp --as NAME, or ATM_AGENT in its environment", "null")
+	c.says("team", nil, "alice", `"name":"bob"`)
+	if say := c.InitializeResult().Instructions; !strings.Contains(say, "no tool works: who are you?") {
+		t.Error(say)
+	}
+	c = s.connect("--root", filepath.Join(s.dir, "nowhere"), "--as", "bob")
+	c.says("team", nil, "nowhere", "null")
+	for uri, want := range map[string]string{inboxURI: "hint: ", "atm://else": "not found"} {
+		if err := c.Subscribe(t.Context(), &sdk.SubscribeParams{URI: uri}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Error(err)
+		}
+	}
+}
+
+// Every argument that a schema names is one that the verb knows.
+func TestArguments(t *testing.T) {
+	c := newTeam(t).connect("--as", "bob")
+	tools, err := c.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]any{"boolean": true, "integer": 1, "array": []string{"x"}, "string": "1ms"}
+	for _, tool := range tools.Tools {
+		properties, _ := tool.InputSchema.(map[string]any)["properties"].(map[string]any)
+		for name, property := range properties {
+			with := args{"to": "alice", "text": "x", "id": "abcd", "words": "x", "timeout": "1ms"}
+			maps.DeleteFunc(with, func(known string, _ any) bool { return properties[known] == nil })
+			with[name] = values[property.(map[string]any)["type"].(string)]
+			if name == "in" {
+				with[name] = "cur"
+			}
+			if text, _ := c.call(tool.Name, with); strings.Contains(text, "unknown flag") || strings.Contains(text, "validating") {
+				t.Errorf("%s %v: %s", tool.Name, with, text)
+			}
+		}
+	}
+}
+
+// A wait says every five seconds that it goes on, and ends when it is cancelled, without having marked
+// anything; other calls are answered meanwhile.
+func TestWait(t *testing.T) {
+	c := newTeam(t).connect("--as", "bob")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() {
+		p := &sdk.CallToolParams{Name: "wait", Arguments: args{"timeout": "0"}}
+		p.SetProgressToken("p1")
+		_, err := c.CallTool(ctx, p)
+		ended <- err
+	}()
+	if got := <-c.progress; got != "p1 5 waited 5s" {
+		t.Error(got)
+	}
+	c.says("team", nil, "alice", "bob")
+	cancel()
+	if err := <-ended; err == nil {
+		t.Error("a cancelled wait returned")
+	}
+	c.eventually("atm wait has ended", func() bool { return c.children() == 0 })
+	go func() { c.send("at last") }()
+	c.says("wait", args{"timeout": "30s"}, "mail: ", `"body":"at last"`)
+	if n := c.unread(); n != "1" {
+		t.Error(n, "unread")
+	}
+}
+
+// children counts the verbs that run for the servers of this team.
+func (s *team) children() (n int) {
+	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range all {
+		if line, _ := os.ReadFile(path); bytes.HasPrefix(line, []byte(filepath.Join(s.dir, "atm")+"\x00")) {
+			n++
+		}
+	}
+	return n
+}
+
+// A new message notifies who has subscribed, and nobody else.
+func TestSubscription(t *testing.T) { eachVersion(t, testSubscription) }
+
+func testSubscription(t *team) {
+	c, other := t.connect("--as", "bob"), t.connect("--as", "bob")
+	for _, uri := range []string{inboxURI, teamURI} {
+		if err := c.Subscribe(t.Context(), &sdk.SubscribeParams{URI: uri}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.send("news")
+	got := []string{<-c.updated, <-c.updated}
+	slices.Sort(got)
+	if !slices.Equal(got, []string{inboxURI, teamURI}) {
+		t.Error(got)
+	}
+	r, err := c.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: inboxURI})
+	if err != nil || !strings.Contains(r.Contents[0].Text, "\n  news") || t.unread() != "1" {
+		t.Error(r, err)
+	}
+	if err := c.Unsubscribe(t.Context(), &sdk.UnsubscribeParams{URI: inboxURI}); err != nil {
+		t.Error(err)
+	}
+	t.atm("send", "alice", "not bob's", "--as", "bob")
+	for got := range c.updated { // of the reading above, perhaps, then of the team
+		if got == teamURI {
+			break
+		}
+		t.Error(got)
+	}
+	if len(other.updated) > 0 {
+		t.Error(<-other.updated)
+	}
+}
+
+// Reads at the same time share the mail: each message comes once.
+func TestReadsAtOnce(t *testing.T) {
+	c := newTeam(t).connect("--as", "bob")
+	var sent, got []string
+	for i := range 12 {
+		sent = append(sent, fmt.Sprintf("number %02d", i))
+		c.send(sent[i])
+	}
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for range 6 {
+		all.Go(func() {
+			for range 2 {
+				_, document := c.call("read", args{"limit": 1})
+				for _, m := range document["messages"].([]any) {
+					mu.Lock()
+					got = append(got, m.(map[string]any)["body"].(string))
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	all.Wait()
+	slices.Sort(got)
+	if !slices.Equal(got, sent) {
+		t.Error(got)
+	}
+}
+
+// A raw session is a server whose client reads as it likes.
+type raw struct {
+	*team
+	*exec.Cmd
+	in, out *os.File
+}
+
+func (s *team) raw() *raw {
+	s.Helper()
+	r := &raw{team: s, Cmd: s.command("atm-mcp", "--as", "bob")}
+	stdin, in, err := os.Pipe()
+	if err != nil {
+		s.Fatal(err)
+	}
+	out, stdout, err := os.Pipe()
+	if err != nil {
+		s.Fatal(err)
+	}
+	r.in, r.out, r.Stdin, r.Stdout, r.Stderr = in, out, stdin, stdout, os.Stderr
+	if err := r.Start(); err != nil {
+		s.Fatal(err)
+	}
+	stdin.Close()
+	stdout.Close()
+	r.say(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2099-01-01","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}`)
+	if line := r.hear(); !strings.Contains(line, `"protocolVersion":"2025-11-25"`) {
+		s.Error(line)
+	}
+	r.say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	return r
+}
+
+func (r *raw) say(line string) { r.in.WriteString(line + "\n") }
+
+// hear takes one line out of the pipe, byte after byte.
+func (r *raw) hear() string {
+	var line []byte
+	for one := make([]byte, 1); len(line) == 0 || one[0] != '\n'; line = append(line, one[0]) {
+		if _, err := r.out.Read(one); err != nil {
+			break
+		}
+	}
+	return string(line)
+}
+
+const readCall = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"read","arguments":{}}}`
+
+// Until the client has the response whole, a kill leaves the message unread; and so does a client that goes.
+func TestUnreadUntilReceived(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("what has been received is known on Linux only")
+	}
+	for _, body := range []string{"short", strings.Repeat("longer than a pipe\n", 20_000)} {
+		for name, end := range map[string]func(*raw){
+			"server killed": func(r *raw) { r.Process.Signal(syscall.SIGKILL) },
+			"client gone":   func(r *raw) { r.out.Close(); r.in.Close() },
+		} {
+			t.Run(fmt.Sprint(name, len(body)), func(t *testing.T) {
+				s := newTeam(t)
+				cmd := s.command("atm", "send", "bob", "-", "--as", "alice")
+				cmd.Stdin = strings.NewReader(body)
+				if out, err := cmd.CombinedOutput(); err != nil {
+					t.Fatalf("%s", out)
+				}
+				r := s.raw()
+				r.say(readCall)
+				s.eventually("the response is in the pipe", func() bool { n, _ := output.Unread(r.out); return n > 0 })
+				end(r)
+				r.Wait()
+				s.eventually("atm read has ended", func() bool { return s.children() == 0 })
+				if n := s.unread(); n != "1" {
+					t.Errorf("%s unread after the end", n)
+				}
+				r = s.raw()
+				r.say(readCall)
+				if line := r.hear(); !strings.Contains(line, body[:5]) || !strings.HasSuffix(line, "}\n") {
+					t.Errorf("it does not come again: %.200s", line)
+				}
+				s.eventually("it is read", func() bool { return s.unread() == "0" })
+				r.in.Close()
+				if err := r.Wait(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// What a client has asked for before it closes stdin is answered; a wait ends then.
+func TestClientCloses(t *testing.T) {
+	s := newTeam(t)
+	s.send("one")
+	r := s.raw()
+	r.say(`{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"wait","arguments":{}}}`)
+	if line := r.hear(); !strings.Contains(line, `mail: `) {
+		t.Error(line)
+	}
+	r.say(readCall)
+	r.say(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"wait","arguments":{"idle":"alice","timeout":"0"}}}`)
+	r.in.Close()
+	got := r.hear() + r.hear() + r.hear()
+	if !strings.Contains(got, "\\n  one") || !strings.Contains(got, `"id":3`) {
+		t.Error(got)
+	}
+	if err := r.Wait(); err != nil {
+		t.Error(err)
+	}
+	if n := s.unread(); n != "0" || s.children() != 0 {
+		t.Error(n, "unread;", s.children(), "children")
+	}
+}

@@ -1,0 +1,134 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/internal/cli/command"
+)
+
+// An answer is what a verb has printed.
+type answer struct {
+	text      string
+	documents []json.RawMessage
+	token     string // of a read that waits for its response to be written
+}
+
+// A process is a verb of atm that runs, and what it has printed.
+type process struct {
+	*exec.Cmd
+	answer
+	stdin    io.WriteCloser
+	printed  *json.Decoder
+	warnings bytes.Buffer
+}
+
+// start starts a verb. The end of the context kills it.
+func (s *server) start(ctx context.Context, args []string) (p *process, err error) {
+	p = &process{Cmd: exec.CommandContext(ctx, s.program, slices.Concat(s.flags, args)...)}
+	p.Stderr, p.WaitDelay = &p.warnings, time.Second
+	stdout, err := p.StdoutPipe()
+	if err == nil {
+		p.printed = json.NewDecoder(stdout)
+		p.stdin, err = p.StdinPipe()
+	}
+	if err == nil {
+		err = p.Start()
+	}
+	return p, err
+}
+
+// next takes in the next value that the verb prints. The error is the one that the verb ends with; io.EOF: it
+// prints no more.
+func (p *process) next() error {
+	var printed struct {
+		Document json.RawMessage `json:"document"`
+		Text     string          `json:"text"`
+		Error    *command.Error  `json:"error"`
+	}
+	if err := p.printed.Decode(&printed); err != nil {
+		return err
+	}
+	if printed.Error != nil {
+		return printed.Error
+	}
+	p.text += printed.Text
+	p.documents = append(p.documents, printed.Document)
+	return nil
+}
+
+// end lets a verb end, whose warnings belong to its answer. err is what next has returned; a verb that printed
+// nothing has said why on stderr.
+func (p *process) end(err error) (answer, error) {
+	p.stdin.Close()
+	ended := p.Wait()
+	p.text = strings.TrimSpace(p.text + "\n" + p.warnings.String())
+	if err == io.EOF && len(p.documents) == 0 {
+		return p.answer, fmt.Errorf("atm %s: %v %s", p.Args[1:], ended, p.text)
+	}
+	if err == io.EOF {
+		err = nil
+	}
+	return p.answer, err
+}
+
+// run runs a verb to its end, with a text on its stdin.
+func (s *server) run(ctx context.Context, stdin string, args []string) (answer, error) {
+	p, err := s.start(ctx, args)
+	if err != nil {
+		return answer{}, err
+	}
+	go func() {
+		io.WriteString(p.stdin, stdin) // a verb that fails reads nothing
+		p.stdin.Close()
+	}()
+	for err == nil {
+		err = p.next()
+	}
+	return p.end(err)
+}
+
+// read runs atm read, which goes on when the response with its answer has been written, and then marks.
+func (s *server) read(_ context.Context, c call) (answer, error) {
+	p, err := s.start(context.Background(), slices.Insert(c.args, 1, "--confirm"))
+	if err != nil {
+		return answer{}, err
+	}
+	if err = p.next(); err != nil {
+		return p.end(err)
+	}
+	p.token = rand.Text()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unconfirmed[p.token] = p
+	return p.answer, nil
+}
+
+// confirm tells a read that its messages have arrived. What goes wrong now is for the client's log.
+func (p *process) confirm() {
+	p.stdin.Write([]byte("\n")) // one that has nothing to mark has ended
+	p.end(nil)
+	os.Stderr.Write(p.warnings.Bytes())
+}
+
+// confirmedBy takes the reads off the list whose response is in a line.
+func (s *server) confirmedBy(line []byte) (reads []*process) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for token, p := range s.unconfirmed {
+		if bytes.Contains(line, []byte(token)) {
+			delete(s.unconfirmed, token)
+			reads = append(reads, p)
+		}
+	}
+	return reads
+}

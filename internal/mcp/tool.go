@@ -1,0 +1,127 @@
+package mcp
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/agentteammail/atm/internal/cli/command"
+)
+
+// The tools, as clients get them. The arguments of each are flags of its verb, under their names, but for what
+// commandLine makes of them; of its document a client may rely on what the schema says, and there is more in it.
+//
+//go:embed tools.json
+var tools []byte
+
+// A call is what a client asks for, as a command line.
+type call struct {
+	*sdk.CallToolRequest
+	stdin string
+	args  []string
+}
+
+func (s *server) addTools() {
+	var all []*sdk.Tool
+	if err := json.Unmarshal(tools, &all); err != nil {
+		panic(err)
+	}
+	special := map[string]func(context.Context, call) (answer, error){"read": s.read, "wait": s.wait}
+	for _, tool := range all {
+		run := special[tool.Name]
+		if run == nil {
+			run = s.verb
+		}
+		sdk.AddTool(s.Server, tool, func(ctx context.Context, req *sdk.CallToolRequest, given map[string]any) (*sdk.CallToolResult, json.RawMessage, error) {
+			stdin, args := commandLine(tool.Name, given)
+			a, err := run(ctx, call{req, stdin, args})
+			if err != nil {
+				return nil, nil, hinted(err)
+			}
+			result := &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: a.text}}}
+			if a.token != "" {
+				result.Meta = sdk.Meta{"atm/read": a.token}
+			}
+			return result, a.documents[0], nil
+		})
+	}
+}
+
+// hinted is an error as a model gets it, with its hint.
+func hinted(err error) error {
+	if e, ok := errors.AsType[*command.Error](err); ok && e.Hint != "" {
+		return fmt.Errorf("%w\nhint: %s", err, e.Hint)
+	}
+	return err
+}
+
+// commandLine says arguments as a verb's: the text of a message goes to its stdin; id and words are its words.
+func commandLine(verb string, given map[string]any) (stdin string, args []string) {
+	args, words := []string{verb}, []string{"--"}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		values, isList := given[name].([]any)
+		if !isList {
+			values = []any{given[name]}
+		}
+		for _, value := range values {
+			switch text := fmt.Sprint(value); {
+			case name == "id" || name == "words":
+				words = append(words, text)
+			case name == "text" && verb != "ack":
+				stdin, words = text, append(words, "-")
+			default:
+				args = append(args, "--"+name+"="+text)
+			}
+		}
+	}
+	return stdin, append(args, words...)
+}
+
+// verb runs a verb. What has begun is not broken off: whoever asked would not know whether it was done.
+func (s *server) verb(ctx context.Context, c call) (answer, error) {
+	return s.run(context.WithoutCancel(ctx), c.stdin, c.args)
+}
+
+const (
+	waitAtMost  = "--timeout=50s" // many clients give a tool up after a minute
+	reportEvery = 5 * time.Second
+)
+
+// wait runs atm wait until it ends or nobody waits for the answer. That it was in vain is no error to a model.
+func (s *server) wait(ctx context.Context, c call) (answer, error) {
+	c.args = slices.Insert(c.args, 1, waitAtMost) // what the call says comes behind it, and counts
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.hungUp, cancel)()
+	go report(ctx, c)
+	a, err := s.run(ctx, "", c.args)
+	var e *command.Error
+	isVain := errors.As(err, &e) && e.Code == "timeout"
+	if isVain {
+		a.text, err = hinted(e).Error(), nil
+	}
+	document, _ := json.Marshal(map[string]any{"timeout": isVain, "matched": append([]json.RawMessage{}, a.documents...)})
+	a.documents = []json.RawMessage{document}
+	return a, err
+}
+
+// report tells a client that wants to know that its call still waits.
+func report(ctx context.Context, c call) {
+	token := c.Params.GetProgressToken()
+	for began, tick := time.Now(), time.Tick(reportEvery); token != nil; {
+		select {
+		case <-tick:
+			waited := time.Since(began).Round(time.Second)
+			c.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: waited.Seconds(), Message: "waited " + waited.String()})
+		case <-ctx.Done():
+			return
+		}
+	}
+}
