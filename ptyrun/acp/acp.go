@@ -7,8 +7,8 @@
 //
 // What may be relied on:
 //
-//   - Below the transcript stands the front's own prompt or dialog. Nothing that an agent says looks like
-//     one: it is indented or behind a mark, and control characters are escaped.
+//   - Below the transcript stands the front's own prompt or dialog, and that alone is believed. What the
+//     agent says stands above it, its control characters escaped.
 //   - Beside the screen, turns, tool calls, requests and what is said become events of the agent's log, the
 //     end of a turn before its prompt is drawn. What session/load replays is no event.
 //   - Files are read and written, and commands begun, in the member's directory only, links followed.

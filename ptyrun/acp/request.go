@@ -3,6 +3,7 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -22,6 +23,7 @@ type request struct {
 	tool, alias, input string // as rules know them
 	prompt             string
 	options            []option
+	shown              time.Time
 	answer             chan int // the place of the option, buffered; closed: nobody answers
 }
 
@@ -30,8 +32,9 @@ type option struct{ label, kind string }
 // maxOptions is how many options a digit can choose from.
 const maxOptions = 9
 
-// settle is how long what was said of a call before its request may take to be heard: the SDK handles
-// requests beside notifications.
+// settle is how long what came before a request may take: what was said of its call, for the SDK handles
+// requests beside notifications, and a key that answers the request before it. The runner answers none that
+// has not stood for longer.
 const settle = 100 * time.Millisecond
 
 // RequestPermission asks whoever may answer, and waits. Of more options than digits the last are left out.
@@ -43,13 +46,7 @@ func (f *front) RequestPermission(ctx context.Context, p acp.RequestPermissionRe
 	time.Sleep(settle)
 	f.post(func() {
 		c := p.ToolCall
-		known := f.learn(c.ToolCallId, value(c.Kind), value(c.Title), c.RawInput)
-		r.tool, r.alias, r.prompt = known.tool, known.alias, known.title
-		if r.input = commandOf(known.input); r.input == "" {
-			r.input = known.title
-		} else if known.kind != "" && known.kind != acp.ToolKindExecute {
-			r.tool, r.alias = "", "" // what runs a command is no other kind: a person looks at it
-		}
+		r.takeOver(f.learn(c.ToolCallId, value(c.Kind), value(c.Title), c.RawInput))
 		f.ask(r)
 	})
 	outcome := acp.NewRequestPermissionOutcomeCancelled()
@@ -62,6 +59,21 @@ func (f *front) RequestPermission(ctx context.Context, p acp.RequestPermissionRe
 		f.post(func() { f.withdraw(r) })
 	}
 	return acp.RequestPermissionResponse{Outcome: outcome}, nil
+}
+
+// takeOver takes over what is known of a call. What runs a command, or may, has no name of a tool that does
+// not: titles are the model's words, and "read x; rm y" begins like one.
+func (r *request) takeOver(c *toolCall) {
+	r.tool, r.alias, r.prompt, r.input = c.tool, c.alias, c.title, cmp.Or(commandOf(c.input), c.title)
+	if r.input == c.title && c.kind != "" && c.kind != acp.ToolKindExecute {
+		return
+	}
+	if policy.TakesNoCommand(r.tool) {
+		r.tool = ""
+	}
+	if policy.TakesNoCommand(r.alias) {
+		r.alias = ""
+	}
 }
 
 // commandOf is the command that a tool is given, as text or as words; "" for none.
@@ -98,6 +110,7 @@ func (f *front) ask(r *request) {
 func (f *front) show() {
 	f.part()
 	r := f.requests[0]
+	r.shown = time.Now()
 	if r.kind == "permission" {
 		f.say(wire.Event{Kind: "confirm_required"}.With("tool", r.tool).With("input", r.input).
 			With("prompt", r.prompt).With("tool_call_id", r.call))
@@ -106,7 +119,7 @@ func (f *front) show() {
 
 // answer chooses an option of what is asked.
 func (f *front) answer(i int) {
-	if r := f.requests[0]; i >= 0 && i < len(r.options) {
+	if r := f.requests[0]; i >= 0 && i < len(r.options) && time.Since(r.shown) >= settle { // else it was for another
 		r.answer <- i
 		f.screen.say(note, r.options[i].label+": "+r.prompt)
 		f.withdraw(r)

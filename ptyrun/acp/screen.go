@@ -3,7 +3,6 @@
 package acp
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -99,7 +98,10 @@ func (r *request) rows(cols, most int) []string {
 	}
 	rows = rows[:min(len(rows), max(most-len(r.options)-3, 1))]
 	for i, o := range r.options {
-		selector := cmp.Or(map[int]string{0: "❯ "}[i], indent)
+		selector := indent
+		if i == 0 {
+			selector = "❯ "
+		}
 		label := strings.Join(strings.Fields(plain(o.label)), " ")
 		rows = append(rows, fmt.Sprintf("%s%d. %s (%s)", selector, i+1, ansi.Truncate(label, max(cols-30, 8), "…"), o.kind))
 	}

@@ -36,7 +36,7 @@ type input struct {
 }
 
 func readInput(q Request) input {
-	in := input{text: q.Input, calls: []string{q.Input}, shell: !takesNoCommand(q.Tool)}
+	in := input{text: q.Input, calls: []string{q.Input}, shell: !TakesNoCommand(q.Tool)}
 	in.cut = q.Cut || strings.ContainsRune(q.Input, '…') // which is how programs show that something was cut
 	if !in.shell {
 		in.plain = !in.cut && q.Input != "" && !hasInvisible(q.Input) && !leadsUpwards(q.Input)
@@ -155,13 +155,13 @@ func leadsUpwards(path string) bool {
 	return slices.Contains(strings.FieldsFunc(path, func(r rune) bool { return r == '/' || r == '\\' }), "..")
 }
 
-// takesNoCommand reports whether a tool of a known agent takes a path, an
+// TakesNoCommand reports whether a tool of a known agent takes a path, an
 // address or words to look for. The input of any other tool may be a command.
-func takesNoCommand(tool string) bool {
+func TakesNoCommand(tool string) bool {
 	switch strings.ToLower(strings.ReplaceAll(tool, "_", "")) {
 	case "read", "edit", "write", "multiedit", "notebookedit", "notebookread", "glob", "grep", "ls", "list", "webfetch", "websearch",
 		"readfile", "readmanyfiles", "writefile", "replace", "findfiles", "searchtext", "googlesearch", "applypatch", "patch", "todowrite",
-		"search", "fetch", "delete", "move":
+		"search", "fetch", "delete", "move", "think", "switchmode":
 		return true
 	}
 	return false
