@@ -50,6 +50,7 @@ type Option struct {
 	ID    string `json:"id"`
 	Label string `json:"label"`
 	Kind  string `json:"kind,omitempty"` // ACP's allow_once, allow_always, reject_once, reject_always; "": not known
+	About string `json:"description,omitempty"`
 }
 
 // Denies reports whether the option is known to refuse what is asked for.
@@ -128,11 +129,11 @@ func ParseOptions(raw json.RawMessage) []Option {
 	var list []json.RawMessage
 	_ = json.Unmarshal(raw, &list)
 	for _, item := range list {
-		var o struct{ ID, Label, OptionID, Name, Kind string }
+		var o struct{ ID, Label, OptionID, Name, Kind, Description string }
 		_ = json.Unmarshal(item, &o)
 		id, label := cmp.Or(o.ID, o.OptionID), cmp.Or(o.Label, o.Name)
 		if id != "" || label != "" {
-			out = append(out, Option{ID: cmp.Or(id, label), Label: cmp.Or(label, id), Kind: o.Kind})
+			out = append(out, Option{ID: cmp.Or(id, label), Label: cmp.Or(label, id), Kind: o.Kind, About: o.Description})
 		}
 	}
 	return out

@@ -173,7 +173,8 @@ func (d *decision) optionLike(words ...string) string {
 	for _, o := range d.q.Options {
 		for _, w := range words {
 			id, label := strings.ToLower(o.ID), strings.ToLower(o.Label)
-			if (strings.HasPrefix(id, w) || strings.HasPrefix(label, w)) && !strings.Contains(id+label, "always") {
+			isLike := strings.HasPrefix(cmp.Or(o.Kind, id), w) || o.Kind == "" && strings.HasPrefix(label, w)
+			if isLike && !strings.Contains(o.Kind+id+label, "always") {
 				return o.ID
 			}
 		}

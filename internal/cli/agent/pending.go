@@ -155,7 +155,11 @@ func tableLines(rows [][]string) (lines []string) {
 func whatToDo(q policy.Question) (lines []string) {
 	var options []string
 	for _, o := range q.Options {
-		options = append(options, oneLine(o.ID+" "+o.Label, 40))
+		option := oneLine(o.ID+" "+o.Label, 40)
+		if o.About != "" {
+			option += " (" + oneLine(o.About, 40) + ")"
+		}
+		options = append(options, option)
 	}
 	if len(options) > 0 {
 		lines = append(lines, strings.Join(options, " | "))
