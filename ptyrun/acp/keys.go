@@ -15,8 +15,8 @@ type keys struct {
 }
 
 var (
-	sequence = regexp.MustCompile(`^\x1b(\[[0-?]*[ -/]*[@-~]|O[ -~]|[^\[O\x1b])`) // of another key
-	partOfIt = regexp.MustCompile(`^\x1b(\[[0-?]{0,32}|O)?$`)
+	sequence = regexp.MustCompile(`^\x1b(\[[0-?]{0,32}[ -/]{0,4}[@-~]|O[ -~]|[^\[O\x1b])`) // of another key
+	partOfIt = regexp.MustCompile(`^\x1b(\[[0-?]{0,32}[ -/]{0,4}|O)?$`)
 )
 
 // controls are the control characters that mean something here.
@@ -57,7 +57,7 @@ func (k *keys) next() (n int, key string) {
 		return 0, ""
 	}
 	switch first := k.rest[0]; {
-	case partOfIt.Match(k.rest), first >= utf8.RuneSelf && !utf8.FullRune(k.rest):
+	case partOfIt.Match(k.rest), !utf8.FullRune(bytes.TrimPrefix(k.rest, []byte("\x1b"))):
 		return 0, ""
 	case first == 0x1b:
 		return max(1, len(sequence.Find(k.rest))), ""

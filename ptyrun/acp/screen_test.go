@@ -78,7 +78,7 @@ func FuzzTranscript(f *testing.F) {
 
 // However it is cut into pieces, what is typed is the same.
 func FuzzKeys(f *testing.F) {
-	for _, s := range []string{"abc\r", "\x1b[200~two\r\nlines\x1b\x07\x1b[201~\r", "\x1b[A\x1bOPx\x1b[1;5C\x7f", "\x1b\x1b[201~\xc3\xa4\xc3", "\x03\x15\x04\x01"} {
+	for _, s := range []string{"abc\r", "\x1b[200~two\r\nlines\x1b\x07\x1b[201~\r", "\x1b[A\x1bOPx\x1b[1;5C\x7f", "\x1b\x1b[201~\xc3\xa4\xc3", "\x03\x15\x04\x01", "\x1bä0", "\x1b[200 A0"} {
 		f.Add(s, 3)
 	}
 	f.Fuzz(func(t *testing.T, s string, cut int) {
