@@ -30,6 +30,9 @@ func (p *program) outputCame(now time.Time) {
 // read reads the screen now, unless it is in the middle of a frame.
 func (p *program) read(now time.Time, anyDriver bool) {
 	p.readAt, p.judged = time.Time{}, now
+	if p.flooding {
+		p.readAt = now.Add(2 * outputEvery) // its end is yet to be noted
+	}
 	if !p.screen.Modes().Sync {
 		p.frame = time.Time{}
 	} else if p.frame.IsZero() {
@@ -89,12 +92,15 @@ func (r *runner) stepScreen(now time.Time) {
 		if p.flooding {
 			p.buffer = nil
 			r.takeOutput()
-			p.buffer, p.flooding = nil, false
-			time.AfterFunc(freeAfter, debug.FreeOSMemory) // else what it took is kept for minutes
+			p.buffer, p.flooding, p.freeAt = nil, false, now.Add(freeAfter)
 		}
 		p.read(now, r.isAuto)
 	}
 	r.wakeAt(p.readAt)
+	if !p.freeAt.IsZero() && !p.flooding && !r.awaits(p.freeAt, now) {
+		p.freeAt = time.Time{}
+		go debug.FreeOSMemory() // else what the flood took is kept for minutes
+	}
 	if p.screen.Lost() {
 		p.child.Jiggle() // so that it draws its screen again
 	}

@@ -131,7 +131,18 @@ func (s *Sync) Run(ctx context.Context, fail func(error)) error {
 	}
 	defer w.Close()
 	changed := make(chan bool, 1)
-	go notify(w, changed)
+	go func() { // who adds a directory may wait for events to be received
+		for range w.Events {
+			select {
+			case changed <- true:
+			default:
+			}
+		}
+	}()
+	go func() {
+		for range w.Errors { // it is looked again anyway
+		}
+	}()
 	for told := ""; ; {
 		w.Add(s.Dir)
 		w.Add(filepath.Join(s.Dir, inboxes))
@@ -158,20 +169,6 @@ func (s *Sync) Run(ctx context.Context, fail func(error)) error {
 	}
 }
 
-// notify passes on that something changed. Who adds a directory may wait for its events to be received.
-func notify(w *fsnotify.Watcher, changed chan<- bool) {
-	for isOpen := true; isOpen; {
-		select {
-		case _, isOpen = <-w.Events:
-		case <-w.Errors:
-		}
-		select {
-		case changed <- true:
-		default:
-		}
-	}
-}
-
 // Pass carries over everything that waits, once. What goes wrong with one member keeps back nobody else's mail.
 func (s *Sync) Pass(ctx context.Context) (errs error) {
 	root, err := durable.Open(s.Dir, s.fault)
@@ -186,11 +183,8 @@ func (s *Sync) Pass(ctx context.Context) (errs error) {
 		return fmt.Errorf("%s: %w", s.Dir, err)
 	}
 	fail := func(name string, err error) {
-		switch {
-		case err != nil && errs == nil:
-			errs = fmt.Errorf("%s: %w", root.Join(name), err)
-		case err != nil:
-			errs = fmt.Errorf("%w; %s: %w", errs, root.Join(name), err)
+		if err != nil {
+			errs = joined(errs, fmt.Errorf("%s: %w", root.Join(name), err))
 		}
 	}
 	fail(inboxes, root.Mkdir(inboxes))
@@ -236,7 +230,7 @@ func (s *Sync) findMembers(ctx context.Context) error {
 		known[name] = true
 		box := s.Team.Box(name)
 		if !box.Exists() {
-			err = errors.Join(s.Team.Create(ctx, name), dir.Mkdir(string(name)+"/run"), dir.Replace(mark(name), nil, true))
+			err = joined(s.Team.Create(ctx, name), dir.Mkdir(string(name)+"/run"), dir.Replace(mark(name), nil, true))
 		}
 		s.theirs = append(s.theirs, member{box, r.Name, time.UnixMilli(int64(r.JoinedAt))})
 	}
@@ -247,25 +241,19 @@ func (s *Sync) findMembers(ctx context.Context) error {
 			s.ours = append(s.ours, member{box: box, name: nameThere(box.Address(), s.Team.Name)})
 		}
 	}
-	return errors.Join(err, err2)
+	return joined(err, err2)
 }
 
 // join puts those of ours into config.json that are not there.
 func (s *Sync) join(ctx context.Context) error {
-	var records [][]byte
+	missing := ""
 	for _, m := range s.ours {
 		if !s.listed[m.name] {
-			raw, err := json.Marshal(map[string]any{
-				"agentId": m.name + "@" + filepath.Base(s.Dir), "name": m.name, "agentType": ourType, "tmuxPaneId": "",
-				"joinedAt": time.Now().UnixMilli(), "cwd": s.Team.Dir().Path(), "subscriptions": []string{},
-			})
-			if err != nil {
-				return err
-			}
-			records = append(records, raw)
+			missing += fmt.Sprintf(`,{"agentId":%q,"name":%q,"agentType":%q,"joinedAt":%d,"tmuxPaneId":"","cwd":%s,"subscriptions":[]}`,
+				m.name+"@"+filepath.Base(s.Dir), m.name, ourType, time.Now().UnixMilli(), wire.Quote(s.Team.Dir().Path()))
 		}
 	}
-	if len(records) == 0 {
+	if missing == "" {
 		return nil
 	}
 	return s.rewrite(ctx, configFile, func(old []byte) ([]byte, error) {
@@ -273,12 +261,8 @@ func (s *Sync) join(ctx context.Context) error {
 		if err != nil || !bytes.Equal(old, s.config) { // it is looked at anew in the next pass
 			return nil, err
 		}
-		members, isList := bytes.CutSuffix(config.Get("members"), []byte("]"))
-		if !isList {
-			return nil, errors.New("its members are no list")
-		}
-		all := slices.Concat(members, []byte(","), bytes.Join(records, []byte(",")), []byte("]"))
-		raw, err := config.With("members", all).MarshalJSON()
+		members := bytes.TrimSuffix(config.Get("members"), []byte("]"))
+		raw, err := config.With("members", slices.Concat(members, []byte(missing+"]"))).MarshalJSON()
 		return indented(raw), err
 	})
 }

@@ -4,16 +4,19 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/internal/lockfile"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -79,11 +82,12 @@ func (e *entry) at() time.Time {
 	return t
 }
 
-// id is the entry's as a message to one of ours: the same entry always has the same.
-func (e *entry) id(team string, to wire.Address) wire.ID {
+// idOf is the id of an entry as a message in a mailbox: the same entry always has the same.
+func (s *Sync) idOf(e *entry, box *mailbox.Box) wire.ID {
 	ms := e.at().UnixMilli()
 	begun := wire.ID(fmt.Sprintf("%08x-%04x-7000-8000-000000000000", ms>>16, ms&0xffff))
-	return wire.Derive(strings.Join([]string{"claude", team, e.From, e.Timestamp, e.Text, e.MsgID}, "\x00"), begun, to)
+	content := strings.Join([]string{"claude", filepath.Base(s.Dir), e.From, e.Timestamp, e.Text, e.MsgID}, "\x00")
+	return wire.Derive(content, begun, box.Address())
 }
 
 // control is what Claude Code's program, and not its model, says to another: JSON within the text.
@@ -98,18 +102,18 @@ func control(text string) (o wire.Object) {
 var staleAfter = 10 * time.Second
 
 // lock takes the lock of a file as proper-lockfile does: a directory, which its owner knows again by its time.
-// It is held for one rewrite and not refreshed: after half of staleAfter it counts as lost. The error of a wait
-// that is over is a *lockfile.HeldError.
-func lock(ctx context.Context, file string, timeout time.Duration) (isHeld func() bool, err error) {
+// It is held for one rewrite and not refreshed: after half of staleAfter nothing is written any more. The error of
+// a wait that is over is a *lockfile.HeldError.
+func lock(ctx context.Context, file string, timeout time.Duration) (isHeld func(time.Duration) bool, err error) {
 	path := file + ".lock"
 	for end := time.Now().Add(timeout); ; {
 		made := os.Mkdir(path, 0o755)
 		info, err := os.Lstat(path)
 		switch {
 		case made == nil && err == nil:
-			return func() bool {
+			return func(limit time.Duration) bool {
 				now, err := os.Lstat(path)
-				return err == nil && now.ModTime().Equal(info.ModTime()) && time.Since(now.ModTime()) < staleAfter/2
+				return err == nil && now.ModTime().Equal(info.ModTime()) && time.Since(now.ModTime()) < limit
 			}, nil
 		case made != nil && !errors.Is(made, fs.ErrExist):
 			return nil, made
@@ -130,16 +134,27 @@ func lock(ctx context.Context, file string, timeout time.Duration) (isHeld func(
 	}
 }
 
+// joined is errors.Join in one line.
+func joined(errs ...error) (all error) {
+	for _, err := range errs {
+		if all != nil && err != nil {
+			err = fmt.Errorf("%w; %w", all, err)
+		}
+		all = cmp.Or(err, all)
+	}
+	return all
+}
+
 // rewrite replaces a file of theirs under its lock by what change makes of it, durably; nil: it is left.
 func (s *Sync) rewrite(ctx context.Context, name string, change func(old []byte) ([]byte, error)) error {
-	path, dir := s.root.Join(name), filepath.Dir(name)
-	isHeld, err := lock(ctx, path, cmp.Or(s.Team.LockTimeout, 5*time.Second))
+	file, dir := s.root.Join(name), path.Dir(name)
+	isHeld, err := lock(ctx, file, s.Team.LockTimeout)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		if isHeld() {
-			os.Remove(path + ".lock")
+		if isHeld(staleAfter) {
+			os.Remove(file + ".lock")
 		}
 	}()
 	old, err := s.root.ReadFile(name, maxFile)
@@ -148,15 +163,16 @@ func (s *Sync) rewrite(ctx context.Context, name string, change func(old []byte)
 	}
 	data, err := change(old)
 	if err != nil || data == nil { // what is there already may not be synced: its writer was killed
-		return cmp.Or(err, s.root.Sync(dir))
+		return joined(err, s.root.Sync(dir))
 	}
-	temp := filepath.Join(dir, ".atm-"+filepath.Base(name)) // one that was left is overwritten
-	if err := cmp.Or(s.root.Remove(temp), s.root.Create(temp, data)); err != nil {
+	temp := path.Join(dir, ".atm-"+rand.Text()) // of a kill it stays until Claude Code removes its team
+	if err := s.root.Create(temp, data); err != nil {
 		return err
 	}
+	defer s.root.Remove(temp)
 	// Some of their writers take no lock; and while this process was stopped, another may have broken it.
-	if now, err := s.root.ReadFile(name, maxFile); err != nil || !bytes.Equal(old, now) || !isHeld() {
-		return cmp.Or(err, fmt.Errorf("%s was changed by others meanwhile, and is left for the next time", path))
+	if now, err := s.root.ReadFile(name, maxFile); err != nil || !bytes.Equal(old, now) || !isHeld(staleAfter/2) {
+		return cmp.Or(err, fmt.Errorf("%s was changed by others meanwhile, and is left for the next time", file))
 	}
-	return cmp.Or(os.Rename(s.root.Join(temp), path), s.root.Sync(dir))
+	return cmp.Or(os.Rename(s.root.Join(temp), file), s.root.Sync(dir))
 }

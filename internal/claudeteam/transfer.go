@@ -38,10 +38,10 @@ func (s *Sync) change(ctx context.Context, m member, f func(list []entry) ([]ent
 func (s *Sync) takeIn(ctx context.Context, m member, isOurs bool) error {
 	data, err := s.root.ReadFile(m.inbox(), maxFile)
 	if errors.Is(err, fs.ErrNotExist) && isOurs {
-		return s.change(ctx, m, func([]entry) ([]entry, error) { return nil, nil })
+		return s.root.Create(m.inbox(), []byte("[]"))
 	}
 	list, err2 := decodeInbox(data)
-	errs := []error{err, err2}
+	err = joined(err, err2)
 	stored := map[wire.ID]bool{}
 	for i, e := range list {
 		kind := control(e.Text).Text("type")
@@ -54,19 +54,19 @@ func (s *Sync) takeIn(ctx context.Context, m member, isOurs bool) error {
 			e.bad = s.store(ctx, m, &e, kind)
 		}
 		if e.bad != nil {
-			errs = append(errs, fmt.Errorf("entry %d is left there: %w", i+1, e.bad))
+			err = joined(err, fmt.Errorf("entry %d is left there: %w", i+1, e.bad))
 			continue
 		}
-		stored[e.id(s.Dir, m.box.Address())] = true
+		stored[s.idOf(&e, m.box)] = true
 	}
 	if isOurs && len(stored) > 0 {
-		errs = append(errs, s.change(ctx, m, func(list []entry) ([]entry, error) {
+		err = joined(err, s.change(ctx, m, func(list []entry) ([]entry, error) {
 			return slices.DeleteFunc(list, func(e entry) bool {
-				return e.bad == nil && !e.Read && stored[e.id(s.Dir, m.box.Address())]
+				return e.bad == nil && !e.Read && stored[s.idOf(&e, m.box)]
 			}), nil
 		}))
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // store makes an entry for one of ours a message, durably. The other fields are kept in meta.
@@ -81,7 +81,7 @@ func (s *Sync) store(ctx context.Context, m member, e *entry, kind string) error
 		return err
 	}
 	msg := &wire.Message{
-		ID: e.id(s.Dir, m.box.Address()), From: wire.Address{Agent: nameHere(e.From), Team: s.Team.Name},
+		ID: s.idOf(e, m.box), From: wire.Address{Agent: nameHere(e.From), Team: s.Team.Name},
 		To: []wire.Address{m.box.Address()}, Subject: e.Summary, Body: e.Text, SentAt: e.at(),
 		Origin: &wire.Origin{Via: "bridge"}, Meta: slices.Concat([]byte(`{"claude":`), meta, []byte("}")),
 	}
@@ -113,12 +113,12 @@ func (s *Sync) noteIdle(ctx context.Context, e *entry) error {
 	if status != "interrupted" && status != "failed" {
 		status = "completed"
 	}
-	id := string(e.id(s.Dir, box.Address()))
+	id := string(s.idOf(e, box))
 	ended, err := wire.Compose(wire.TurnCompleted, [][2]string{{"event_id", id + ".turn"}, {"status", status}})
 	became, err2 := wire.Compose(wire.TurnIdle, [][2]string{{"event_id", id}})
 	ended.Source, became.Source = "bridge", "bridge"
 	events := []wire.Event{ended, became}
-	if err := errors.Join(err, err2, box.Log().Append(ctx, events...)); err != nil {
+	if err := joined(err, err2, box.Log().Append(ctx, events...)); err != nil {
 		return err
 	}
 	if events[1].Seq > 0 {
@@ -130,6 +130,9 @@ func (s *Sync) noteIdle(ctx context.Context, e *entry) error {
 // handOver writes the unread mail of one of theirs into its inbox file, and marks it as read.
 func (s *Sync) handOver(ctx context.Context, m member) error {
 	n, err := m.box.Count(ctx)
+	if err == nil && n.Unread == 0 && n.Leased > 0 {
+		err = errors.New("somebody else hands mail over to it, or was killed at that less than ten seconds ago")
+	}
 	if err != nil || n.Unread == 0 {
 		return err
 	}
@@ -145,10 +148,11 @@ func (s *Sync) handOver(ctx context.Context, m member) error {
 		if it == nil || err != nil {
 			return err
 		}
+		done := context.WithoutCancel(ctx)
 		// It is at work in a moment, and tells nobody.
 		unknown, err := wire.Compose("state_change", [][2]string{{"new", "unknown"}})
 		unknown.Source = "bridge"
-		if err = errors.Join(err, m.box.MarkRead(ctx, it.ID), m.box.Log().Append(ctx, unknown)); err != nil {
+		if err = joined(err, m.box.MarkRead(done, it.ID), m.box.Log().Append(done, unknown)); err != nil {
 			return err
 		}
 		s.Report(Transfer{"handed_over", it.ID, nameThere(it.From, s.Team.Name), string(m.box.Agent()), it.Title(), it.Times > 0})

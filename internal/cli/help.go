@@ -15,10 +15,10 @@ import (
 var mainHelp string
 
 var helpCommand = &cli.Command{
-	Name: "help", ArgsUsage: "[VERB|all] [SUB]", Usage: "what a command does; all: a line each",
-	UsageText: "atm help send\natm help all",
+	Name: "help", Aliases: []string{"man", "usage", "commands"}, ArgsUsage: "[VERB|all] [SUB]", Usage: "what a command does; all: a line each",
+	UsageText: "atm help send\natm help all", Flags: []cli.Flag{&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Hidden: true}},
 	Action: func(c *cli.Context) error {
-		if c.Args().First() == "all" {
+		if c.Args().First() == "all" || c.Bool("all") {
 			return printHelp(c, verbLines(c.App.VisibleCommands()))
 		}
 		var found *cli.Command

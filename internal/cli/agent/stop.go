@@ -20,6 +20,7 @@ var stopCommand = &cli.Command{
 	Name: "stop", Aliases: []string{"terminate", "quit", "kill"}, ArgsUsage: "NAME", Usage: "end an agent, everything it started, and its runner",
 	UsageText:   "atm stop bob",
 	Description: "Asks, then TERM, then KILL. Its mail stays. An agent that does not run: exit 0.",
+	Flags:       []cli.Flag{&cli.BoolFlag{Name: "force", Aliases: []string{"f", "9"}, Hidden: true}}, // that is what it comes to
 	Action:      with(func(ctx context.Context, k *call) (fmt.Stringer, error) { return k.stop(ctx) }),
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -31,11 +32,12 @@ var attachCommand = &cli.Command{
 }
 
 var screenCommand = &cli.Command{
-	Name: "screen", Aliases: []string{"capture", "peek", "capture-pane"}, ArgsUsage: "NAME", Usage: "what an agent's terminal shows, as text",
+	Name: "screen", Aliases: []string{"capture", "peek", "capture-pane", "snapshot"}, ArgsUsage: "NAME", Usage: "what an agent's terminal shows, as text",
 	UsageText:   "atm screen bob\natm screen bob --last 200",
 	Description: "--json: lines, cursor (from 0), title, state.",
 	Flags: []cli.Flag{
-		&cli.BoolFlag{Name: "ansi", Usage: "with colours, as the agent wrote them"},
+		&cli.BoolFlag{Name: "print", Aliases: []string{"p"}, Hidden: true}, // as tmux has it
+		&cli.BoolFlag{Name: "ansi", Aliases: []string{"e"}, Usage: "with colours, as the agent wrote them"},
 		&cli.IntFlag{Name: "last", Aliases: []string{"limit", "n"}, Usage: "the last `N` lines, also of what scrolled away"},
 	},
 	Action: onRunner("", screen),
@@ -98,6 +100,9 @@ func typeText(c *cli.Context) (err error) {
 	}
 	if err != nil {
 		return err
+	}
+	if n := len(words) - 1; !r.Raw && n >= 0 && slices.Contains([]string{"Enter", "Escape", "BSpace", "C-c", "C-d", "C-m", "C-u"}, words[n]) {
+		return command.Usage("%q would be typed as a word", words[n]).WithHint("the return key: --enter; other keys: " + rawExample + "; a text can come from a pipe")
 	}
 	isKey := func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\n\t", r) }
 	if !r.Raw && strings.ContainsFunc(text, isKey) {

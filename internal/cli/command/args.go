@@ -62,10 +62,11 @@ func Parse(app *cli.App, words []string) (*Line, error) {
 		end++
 	}
 	l.Words = append(l.Words, words[end:]...)
-	isListing := len(l.Words) > 0 && slices.Contains(listing, l.Words[0])
-	if kinds := l.Kinds(); isListing && l.Command != nil && len(l.Words) > len(kinds) && !strings.Contains(l.Command.ArgsUsage, "…") {
-		l.Words = l.Words[1:] // pending list, thread show ID
+	if kinds := l.Kinds(); l.Command != nil && len(l.Words) > len(kinds) && !strings.Contains(l.Command.ArgsUsage, "…") &&
+		(slices.Contains(listing, l.Words[0]) || onlyOne[l.Words[0]] != "") {
+		l.Words = l.Words[1:] // pending list, thread show ID, stop agent bob
 	}
+	l.Help = l.Help || len(l.Words) == 1 && l.Words[0] == "help" && !slices.Contains(l.Kinds(), "TEXT")
 	err := l.fill()
 	l.Args = slices.Concat([]string{app.Name}, l.Global, path, l.flags, []string{"--"}, l.Words)
 	l.JSON = slices.Contains(l.Global, "--json=true")
@@ -204,6 +205,9 @@ func (l *Line) find(word string) cli.Flag {
 	}
 	n := slices.IndexFunc(flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), name) })
 	if n < 0 {
+		n = slices.IndexFunc(flags, func(f cli.Flag) bool { return slices.Contains(strings.Fields(sameFlags[f.Names()[0]]), name) })
+	}
+	if n < 0 {
 		return nil
 	}
 	return flags[n]
@@ -240,7 +244,7 @@ func (l *Line) checkWords() error {
 		}
 	}
 	if len(l.Words) < least {
-		return Usage("%s needs %s", name, l.Command.ArgsUsage).WithHint("%s", Example(l.Command))
+		return Usage("%s needs %s", name, l.Command.ArgsUsage).WithHint("%s", cmp.Or(Meant(l.Command.Name+" ?"), Example(l.Command)))
 	}
 	if len(l.Words) <= most {
 		return nil
@@ -252,9 +256,9 @@ func (l *Line) checkWords() error {
 		subs = append(subs, sub.Name)
 	}
 	if len(subs) > 0 {
-		e = Usage("unknown command \"%s %s\"", l.Command.Name, clipped(word)).WithHint("%s %s; one agent: atm status NAME", name, strings.Join(subs, "|"))
+		e = Usage("unknown command \"%s %s\"", l.Command.Name, clipped(word)).WithHint("%s %s; one agent: atm status %s", name, strings.Join(subs, "|"), clipped(word))
 	}
-	if hint := Meant(l.Command.Name + " " + word); hint != "" {
+	if hint := cmp.Or(Meant(l.Command.Name+" "+word), Meant(l.Command.Name+" "+l.Words[0])); hint != "" {
 		return e.WithHint("%s", hint)
 	}
 	if near, ok := Nearest(word, subs); ok {
@@ -293,7 +297,11 @@ func UsageError(c *cli.Context, err error, _ bool) error {
 	if strings.Contains(c.Command.ArgsUsage, "TEXT") {
 		return e.WithHint("text that begins with - goes behind --; %s --help lists the flags", c.Command.HelpName)
 	}
-	return e
+	var shown []string
+	for _, f := range c.Command.VisibleFlags() {
+		shown = append(shown, dashed(f.Names()[0]))
+	}
+	return e.WithHint("%s --help; its flags: %s", c.Command.HelpName, strings.Join(shown, " "))
 }
 
 // NotBoth is a usage error where two flags of a set are given: "fyi wait-ack".

@@ -104,7 +104,7 @@ func TestParseRefuses(t *testing.T) {
 		{"wait --timeout 5", "without a unit: 5s", ""},
 		{"ls bob carol", `"carol" is one argument too many`, ""},
 		{"run", "atm run needs NAME", "atm run bob -- bash"},
-		{"team rm jobs", `unknown command "team rm"`, "atm team retire"},
+		{"team create jobs", `unknown command "team create"`, "another team: atm init --team"},
 		{"team ad jobs", `unknown command "team ad"`, `"atm team add"`},
 		{"team frobnicate", `unknown command "team frobnicate"`, "atm team add"},
 		{"ls bob --agent carol", `AGENT is given twice: as a flag and as "bob"`, "leave one out"},

@@ -18,6 +18,7 @@ func Flags() []cli.Flag {
 		&cli.BoolFlag{Name: "json", Usage: "one JSON document on stdout"},
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q", "silent"}, Usage: "errors only"},
 		DurationFlag("lock-timeout", 5e9, "wait for a lock at most `D` (default 5s)"),
+		&cli.BoolFlag{Name: "no-color", Aliases: []string{"no-colour"}, Hidden: true, Action: func(*cli.Context, bool) error { return os.Setenv("NO_COLOR", "1") }},
 		&cli.BoolFlag{Name: "yes", Aliases: []string{"y", "non-interactive"}, Hidden: true}, // atm never asks
 		&cli.StringFlag{Name: "via", Hidden: true},                                          // the program that asks: see Via
 		&cli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "the help page"},

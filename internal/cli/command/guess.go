@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	_ "embed"
 	"slices"
 	"strings"
@@ -18,17 +19,33 @@ import (
 var nouns = map[string]string{
 	"message": "ls", "messages": "ls", "mail": "ls", "email": "ls", "inbox": "ls",
 	"agent": "team", "agents": "team", "members": "team", "teams": "team", "status": "status",
-	"events": "events", "sessions": "session", "approvals": "pending", "permissions": "pending",
+	"events": "events", "sessions": "session", "approvals": "pending", "permissions": "pending", "hooks": "install",
 }
 
 // listing are verbs that stand beside a noun and say no more than it does.
 var listing = []string{"list", "ls", "get", "show", "describe"}
 
-// phrases are words that plainly mean a verb with something behind it.
+// phrases are words that plainly mean a verb with something behind it; " -": where only flags stand behind them.
 var phrases = map[string]string{
 	"add": "team add", "teams": "team ls", "new-session": "session new", "broadcast": "send all", "announce": "send all",
 	"reply-all": "reply --all", "sent": "ls --sent", "outbox": "ls --sent", "count": "ls --count", "next": "read --limit 1", "pop": "read --limit 1",
+	"say": "send", "chat": "send", "notify-all": "send all", "reply-to": "reply", "await": "wait", "wait-for-mail": "wait", "wait-for-message": "wait",
+	"check-mail": "ls", "screenshot": "screen", "output": "screen", "halt": "stop", "inspect agent": "status", "show team": "team",
 	"wait-reply": "wait --reply", "wait-idle": "wait --idle", "log": "watch --since 1h --no-follow", "logs": "watch --since 1h --no-follow",
+	"add agent": "team add", "add member": "team add", "create agent": "team add", "new agent": "team add", "tail": "watch --since 1h --no-follow", "follow": "watch", "listen": "watch",
+	"mail -": "ls", "email -": "ls", "unread -": "ls", "history -": "ls --all", "peek -": "read --peek",
+	"team members": "team", "team show": "team", "team status": "team", "team info": "team", "agent show": "status", "agent get": "status", "agent info": "status",
+}
+
+// onlyOne are verbs that show the one thing that a noun and its name say: "get agent bob".
+var onlyOne = map[string]string{"agent": "status", "member": "status", "message": "show"}
+
+// sameFlags are what other tools call a flag that we have; a verb's own flag of such a name goes first.
+var sameFlags = map[string]string{
+	"follow": "f watch stream live", "watch": "w f follow live", "all": "a everything", "json": "j", "since": "after newer-than",
+	"limit": "n max head num first", "from": "sender by author", "wait": "w block", "timeout": "for t max-wait wait-timeout",
+	"peek": "no-mark no-mark-read keep keep-unread no-ack dry-run preview", "reason": "r m message because",
+	"cwd": "dir workdir cd C", "detach": "d background bg daemon", "env": "e",
 }
 
 // verbFirst puts the words of the verb first, and takes such a noun off.
@@ -36,8 +53,18 @@ func verbFirst(app *cli.App, words []string) []string {
 	if len(words) == 0 {
 		return words
 	}
-	if phrase := phrases[words[0]]; phrase != "" {
+	if len(words) > 1 && phrases[words[0]+" "+words[1]] != "" {
+		words = append([]string{words[0] + " " + words[1]}, words[2:]...)
+	}
+	phrase, hasWord := phrases[words[0]], slices.ContainsFunc(words[1:], func(w string) bool { return !isFlag(w) })
+	if !hasWord && (len(words) == 1 || Meant(strings.Join(words, " ")) == "") {
+		phrase = cmp.Or(phrases[words[0]+" -"], phrase)
+	}
+	if phrase != "" {
 		return append(strings.Fields(phrase), words[1:]...)
+	}
+	if n := len(words) - 1; words[0] == "send-keys" && (words[n] == "Enter" || words[n] == "C-m") {
+		words = append(words[:n:n], "--enter")
 	}
 	first, isSplit := strings.ReplaceAll(words[0], "_", "-"), false
 	if verb, noun, _ := strings.Cut(first, "-"); app.Command(first) == nil && app.Command(verb) != nil && nouns[noun] != "" {
@@ -46,15 +73,20 @@ func verbFirst(app *cli.App, words []string) []string {
 	if len(words) == 1 {
 		return words
 	}
-	isList := slices.Contains(listing, words[0])
-	switch verb, sub := nouns[words[1]], app.Command("team").Command(words[1]); {
-	case isList && verb != "":
+	verb, home, behind := nouns[words[1]], app.Command(words[0]), app.Command(words[1])
+	isList, isNamed := slices.Contains(listing, words[0]), len(words) > 2 && !isFlag(words[2])
+	isSub := home != nil && home.Command(words[1]) != nil
+	switch noun := nouns[words[0]]; {
+	case isList && isNamed && onlyOne[words[1]] != "": // get agent bob
+		return append([]string{onlyOne[words[1]]}, words[2:]...)
+	case verb != "" && !isSub && (isList || home != nil && home.Name == verb): // list agents, install hooks
 		return append([]string{verb}, words[2:]...)
-	case isSplit && verb == "ls":
+	case isSplit && verb == "ls": // send-message
 		return append(words[:1], words[2:]...)
-	case nouns[words[0]] == "ls" && app.Command(words[1]) != nil,
-		strings.HasPrefix(words[0], "agent") && app.Command(words[1]) != nil && (sub == nil || sub.Hidden):
-		return words[1:]
+	case behind != nil && !isSub && (noun == "ls" && !strings.Contains(behind.ArgsUsage, "NAME") || slices.Contains([]string{"team", "pending", "install"}, noun)):
+		return words[1:] // inbox read, agents stop bob; who writes a message to "stop" stops nobody
+	case words[0] == "mail" || words[0] == "email":
+		return append([]string{"send"}, words[1:]...)
 	}
 	return words
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -36,7 +35,7 @@ var claudeCommand = &cli.Command{
 
 func claudeSync(c *cli.Context, s *command.Scope) error {
 	dir, err := claudeTeam(c)
-	if err = cmp.Or(s.MayAct("sync the mail of", "all"), err); err != nil {
+	if err = cmp.Or(s.MayAct("sync mail for", "all"), err); err != nil {
 		return err
 	}
 	isDone := false
@@ -62,25 +61,19 @@ func claudeSync(c *cli.Context, s *command.Scope) error {
 
 // claudeTeam is the directory of the team that is meant.
 func claudeTeam(c *cli.Context) (string, error) {
-	home, err := os.UserHomeDir()
-	config := cmp.Or(os.Getenv("CLAUDE_CONFIG_DIR"), filepath.Join(home, ".claude"))
-	files, err2 := filepath.Glob(filepath.Join(config, "teams", "*", "config.json"))
-	if err = cmp.Or(err, err2); err != nil {
-		return "", err
-	}
-	var names []string
-	for _, file := range files {
-		names = append(names, filepath.Base(filepath.Dir(file)))
-	}
-	named := c.Args().First()
+	home, _ := os.UserHomeDir()
+	teams := filepath.Join(cmp.Or(os.Getenv("CLAUDE_CONFIG_DIR"), filepath.Join(home, ".claude")), "teams")
+	found, err := filepath.Glob(filepath.Join(teams, cmp.Or(c.Args().First(), "*"), "config.json"))
 	switch {
-	case named == "" && len(names) > 1:
+	case err != nil || len(found) == 0:
+		return "", command.NotFound("no team %s in %s", cmp.Or(c.Args().First(), "of Claude Code's"), teams).
+			WithHint("Claude Code makes one when it starts with CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=1")
+	case len(found) > 1:
+		var names []string
+		for _, file := range found {
+			names = append(names, filepath.Base(filepath.Dir(file)))
+		}
 		return "", command.Usage("which team? there are %s", command.Join(names)).WithHint("%s %s", c.Command.HelpName, names[0]).WithCandidates(names...)
-	case named == "" && len(names) == 1:
-		named = names[0]
-	case !slices.Contains(names, named):
-		return "", command.NotFound("no team %q of Claude Code in %s", named, config).
-			WithHint("Claude Code makes one when it starts with CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=1").WithCandidates(names...)
 	}
-	return filepath.Join(config, "teams", named), nil
+	return filepath.Dir(found[0]), nil
 }

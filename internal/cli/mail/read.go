@@ -2,6 +2,7 @@ package mail
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +18,7 @@ import (
 )
 
 var readCommand = &cli.Command{
-	Name: "read", Aliases: []string{"recv", "receive", "check", "fetch"}, ArgsUsage: "[ID…]", Usage: "show unread mail and mark it",
+	Name: "read", Aliases: []string{"recv", "receive", "check", "fetch", "pull", "poll"}, ArgsUsage: "[ID…]", Usage: "show unread mail and mark it",
 	UsageText: "atm read\natm read --wait 5m --from alice\natm read --limit 5",
 	Description: "At most 20 messages, 8 KiB and 200 lines at a time; then it says how many more there are.\n" +
 		"A message counts as read once its reader has received it: a cut pipe shows it again.\n" +
@@ -25,6 +26,7 @@ var readCommand = &cli.Command{
 	Flags: []cli.Flag{
 		limitFlag(),
 		&cli.StringFlag{Name: "from", Aliases: []string{"sender"}, Usage: "from this `NAME`"},
+		&cli.StringFlag{Name: "since", Usage: "not older than `D`: 2h, 7d, a date"},
 		&cli.StringFlag{Name: "thread", Usage: "of the thread of `ID`"},
 		&cli.BoolFlag{Name: "urgent", Usage: "urgent ones"},
 		&cli.BoolFlag{Name: "peek", Aliases: []string{"no-mark", "no-mark-read", "keep"}, Usage: "mark nothing"},
@@ -43,7 +45,9 @@ func read(c *cli.Context, s *command.Scope) error {
 		return err
 	}
 	s.WarnUnaccepted()
-	if c.Bool("last") {
+	if c.Bool("last") && c.NArg() > 0 {
+		return command.Usage("--last shows the last batch again, and takes no number").WithHint("the newest: atm ls --all --limit 5")
+	} else if c.Bool("last") {
 		items, err := s.Me.LastBatch()
 		if err != nil {
 			return err
@@ -123,8 +127,12 @@ func newPage(c *cli.Context, s *command.Scope) (*page, error) {
 		}
 		thread = it.ThreadID()
 	}
+	after, err := since(c)
+	if err != nil {
+		return nil, err
+	}
 	p.options.Match = func(m *wire.Message) bool {
-		return (from == wire.Address{} || m.From == from) && (thread == "" || m.ThreadID() == thread) && (!c.Bool("urgent") || m.Urgent())
+		return !m.SentAt.Before(after) && (from == wire.Address{} || m.From == from) && (thread == "" || m.ThreadID() == thread) && (!c.Bool("urgent") || m.Urgent())
 	}
 	return p, nil
 }
@@ -180,17 +188,19 @@ func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (
 	owed = owed[:min(total, 5)]
 	b.Items = slices.Concat(b.Items, p.again)
 	l := newListing(b.Items)
+	flags := letter.FlagsOf(mailbox.Messages(b.Items), mailbox.Messages(b.Ahead))
 	for i, it := range b.Items {
+		after := *it // as it is when it has been read
+		after.SupersededBy = cmp.Or(it.SupersededBy, flags[i].SupersededBy)
+		l.Messages[i].Item = &after
 		if it.State != mailbox.Unread || p.peeks || b.Unmarked != nil {
 			continue
 		}
-		after := *it // as it is when it has been read
 		after.State = mailbox.Done
 		if it.RequiresAck && !p.s.Me.HasAcked(it.ID) {
 			after.State = mailbox.Owed
 			owed, total = append(owed, it.ID), total+1
 		}
-		l.Messages[i].Item = &after
 	}
 	l.More, l.Owed = b.More, append(l.Owed, owed...)
 	var pieces [][]byte

@@ -19,7 +19,7 @@ import (
 )
 
 var sendCommand = &cli.Command{
-	Name: "send", Aliases: []string{"msg", "message", "tell", "write", "dm", "post", "compose", "sendto"}, Args: true,
+	Name: "send", Aliases: []string{"msg", "message", "tell", "write", "dm", "post", "compose", "sendto", "notify", "ping"}, Args: true,
 	ArgsUsage: "TO[,TO…] [TEXT…]", Usage: "send a message",
 	UsageText:   "atm send bob \"The parser is done.\" --ack\nmake test 2>&1 | tail -50 | atm send bob,carol -",
 	Description: "all is everybody but you. Exit 4: sent, but no answer in time; 6: some recipients only.",
@@ -72,7 +72,7 @@ func messageFlags() []cli.Flag {
 		&cli.StringFlag{Name: "payload", Usage: "content, a `JSON` object"},
 		&cli.StringSliceFlag{Name: "meta", Usage: "note `K=V`, repeatable"},
 		&cli.BoolFlag{Name: "wait-ack", Aliases: []string{"wait-for-ack"}, Usage: "asks for an ack and waits"},
-		&cli.BoolFlag{Name: "wait-reply", Aliases: []string{"wait-for-reply", "block", "blocking"}, Usage: "waits for the answer"},
+		&cli.BoolFlag{Name: "wait-reply", Aliases: []string{"wait", "wait-for-reply", "block", "blocking"}, Usage: "waits for the answer"},
 		command.TimeoutFlag(),
 		&cli.StringFlag{Name: "priority", Aliases: []string{"p"}, Hidden: true}, hidden("stdin"),
 	}
@@ -104,8 +104,8 @@ func recipients(c *cli.Context, s *command.Scope) (names, words []string, err er
 		names = []string{"all"}
 	}
 	if len(names) == 0 {
-		if len(words) > 1 && words[0] == "to" && !s.IsMember("to") {
-			words = words[1:] // send to bob "…"
+		for len(words) > 1 && slices.Contains([]string{"message", "mail", "to"}, words[0]) && !s.IsMember(words[0]) {
+			words = words[1:] // send message to bob "…"
 		}
 		if len(words) == 0 {
 			return nil, nil, toWhom(s)
@@ -154,7 +154,7 @@ func addresses(s *command.Scope, names []string) (to []wire.Address, err error) 
 		if name == "" {
 			return nil, toWhom(s)
 		}
-		if every := strings.TrimPrefix(name, "@"); (every == "all" || every == "everyone") && !s.IsMember(every) {
+		if every := strings.TrimPrefix(name, "@"); slices.Contains([]string{"all", "everyone", "everybody", "*"}, every) && !s.IsMember(every) {
 			members, err := s.Team.Agents()
 			if err != nil {
 				return nil, err // nobody is left out in silence
@@ -183,6 +183,9 @@ func compose(c *cli.Context, s *command.Scope, o *teams.Outgoing, words []string
 	err := command.NotBoth(c, "fyi wait-reply", "fyi wait-ack", "fyi ack", "fyi due", "file message", "id once")
 	if err != nil {
 		return err
+	}
+	if c.IsSet("timeout") && !isAwaited(c) {
+		return command.Usage("--timeout is for a wait").WithHint("--wait-reply --timeout D waits for the answer, --wait-ack for the ack")
 	}
 	m, err := newMessage(c, s)
 	if err == nil {

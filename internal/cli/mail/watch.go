@@ -27,7 +27,8 @@ var watchCommand = &cli.Command{
 	Description: "Marks nothing; goes on until it is interrupted.",
 	Flags: []cli.Flag{
 		&cli.StringFlag{Name: "since", Usage: "begin `D` earlier"},
-		hidden("follow", "f"), command.DurationFlag("timeout", 0, "end after `D`"),
+		&cli.IntFlag{Name: "limit", Aliases: []string{"n", "tail", "last"}, Usage: "begin with the last `N`"},
+		hidden("follow", "f"), hidden("oneline"), command.DurationFlag("timeout", 0, "end after `D`"),
 		&cli.BoolFlag{Name: "no-follow", Usage: "end when all is shown"},
 	},
 	Action: command.With(command.OpenMeIfSaid, watch),
@@ -68,8 +69,9 @@ func watch(c *cli.Context, s *command.Scope) error {
 		}
 		defer w.Close()
 		shown := map[string]bool{} // files of messages, which the watcher may bring as well
-		if c.IsSet("since") || c.Bool("no-follow") {
-			for _, h := range happenings(ctx, c, boxes, from, last) {
+		if n := c.Int("limit"); c.IsSet("since") || c.Bool("no-follow") || n > 0 {
+			all := happenings(ctx, c, boxes, from, last)
+			for _, h := range all[max(0, len(all)-cmp.Or(max(n, 0), len(all))):] {
 				if h.Message != nil {
 					shown[h.Box.Path()+string(h.Message.ID)] = true
 				}
@@ -78,7 +80,7 @@ func watch(c *cli.Context, s *command.Scope) error {
 				}
 			}
 		}
-		for !c.Bool("no-follow") {
+		for !c.Bool("no-follow") || c.Bool("follow") { // logs -f
 			next, err := w.Next(ctx)
 			switch {
 			case err != nil:

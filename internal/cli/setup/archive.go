@@ -138,7 +138,7 @@ func restore(c *cli.Context) error {
 }
 
 var doctorCommand = &cli.Command{
-	Name: "doctor", Aliases: []string{"diagnose", "fsck"}, Usage: "check everything, and name the command that mends it",
+	Name: "doctor", Aliases: []string{"diagnose", "fsck", "health"}, Usage: "check everything, and name the command that mends it",
 	UsageText:   "atm doctor\natm doctor --fix",
 	Description: "Root, team.toml line by line, locks, disk, stray files, runners, hooks. Exit 1 when something\nis wrong.",
 	Flags: []cli.Flag{

@@ -45,7 +45,7 @@ var initCommand = &cli.Command{
 }
 
 var whereCommand = &cli.Command{
-	Name: "where", Aliases: []string{"whoami", "pwd"}, Usage: "root, team and agent in force, and the source of each",
+	Name: "where", Aliases: []string{"whoami", "pwd", "env"}, Usage: "root, team and agent in force, and the source of each",
 	UsageText: "atm where",
 	Action:    where,
 }

@@ -26,12 +26,13 @@ var teamCommand = &cli.Command{
 	UsageText: "atm team\natm team --watch\natm team add carol",
 	Flags: []cli.Flag{
 		&cli.BoolFlag{Name: "watch", Aliases: []string{"w", "follow", "f"}, Usage: "repaint; q leaves"},
+		&cli.BoolFlag{Name: "all", Hidden: true},
 	},
 	Action: command.With(command.OpenTeam, team),
 	Subcommands: []*cli.Command{
 		{Name: "ls", Aliases: []string{"list", "all"}, Usage: "all teams of the root", UsageText: "atm team ls", Action: command.With(command.OpenRoot, teamLs)},
 		{
-			Name: "add", Aliases: []string{"new", "create", "join"}, ArgsUsage: "NAME…", Usage: "add members",
+			Name: "add", ArgsUsage: "NAME…", Usage: "add members",
 			UsageText: "atm team add carol\natm team add jobs --shared",
 			Flags:     []cli.Flag{&cli.BoolFlag{Name: "shared", Aliases: []string{"share"}, Usage: "others may take from the inbox: atm take"}},
 			Action:    command.With(command.OpenTeam, teamAdd),
@@ -42,7 +43,6 @@ var teamCommand = &cli.Command{
 			Action:    command.With(command.OpenTeam, teamRetire),
 		},
 		{Name: "restore", ArgsUsage: "NAME", Usage: "bring back a retired member", UsageText: "atm team restore bob", Action: command.With(command.OpenTeam, teamRestore)},
-		{Name: "members", Aliases: []string{"show", "status"}, Hidden: true, Action: command.With(command.OpenTeam, team)},
 	},
 }
 
