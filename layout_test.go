@@ -46,6 +46,7 @@ var layers = strings.Fields(`
 	internal/agentconfig
 	internal/claudeteam
 	ptyrun
+	ptyrun/acp
 	internal/cli/command
 	internal/runspec
 	internal/runner
@@ -69,15 +70,14 @@ var layers = strings.Fields(`
 // import more.
 var importers = map[string][]string{
 	"github.com/charmbracelet/ultraviolet":   {"ptyrun/screen"},
-	"github.com/charmbracelet/x/ansi":        {"internal/testagent", "ptyrun/driver", "ptyrun/screen"},
+	"github.com/charmbracelet/x/ansi":        {"internal/testagent", "ptyrun/acp", "ptyrun/driver", "ptyrun/screen"},
 	"github.com/charmbracelet/x/vt":          {"ptyrun/screen"},
 	"github.com/clipperhouse/displaywidth":   {"internal/testagent", "internal/cli/command"},
-	"github.com/coder/acp-go-sdk":            {"internal/acpagent"},
+	"github.com/coder/acp-go-sdk":            {"internal/acpagent", "internal/testagent", "ptyrun/acp"},
 	"github.com/creack/pty":                  {"ptyrun/process"},
 	"github.com/fsnotify/fsnotify":           {"watcher", "internal/claudeteam"},
 	"github.com/go-json-experiment/json":     {"wire", "session"},
 	"github.com/gofrs/flock":                 {"internal/lockfile"},
-	"github.com/google/jsonschema-go":        {"internal/mcp"},
 	"github.com/google/uuid":                 {"wire"},
 	"github.com/modelcontextprotocol/go-sdk": {"internal/mcp"},
 	"github.com/pelletier/go-toml":           {"teams/config", "teams", "internal/agentconfig"},
@@ -85,7 +85,7 @@ var importers = map[string][]string{
 	"github.com/tailscale/hujson":            {"internal/agentconfig"},
 	"github.com/urfave/cli":                  {"internal/cli", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/acpagent", "internal/mcp", "internal/runner"},
 	"github.com/xrash/smetrics":              {"teams/config", "internal/cli/command"},
-	"golang.org/x/term":                      {"cmd/atm", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/testagent"},
+	"golang.org/x/term":                      {"cmd/atm", "internal/cli/command", "internal/cli/mail", "internal/cli/agent", "internal/cli/session", "internal/cli/setup", "internal/testagent", "ptyrun/acp"},
 	"golang.org/x/sys":                       {"ptyrun/process", "internal/testagent", "internal/durable", "internal/lockfile", "internal/output", "mailbox", "teams/doctor", "teams/rootdir", "watcher", "internal/cli/agent"},
 	"mvdan.cc/sh":                            {"teams/policy"},
 }

@@ -102,7 +102,7 @@ const tempAge = 36 * time.Hour
 // writers. With remove they go. Dropped files that are being taken in are mail, and never stale.
 func (b *Box) stale(remove bool) (stale []string) {
 	root, before := b.store.root, time.Now().Add(-tempAge)
-	dirs := []string{b.in(), b.in("run"), b.in("events"), b.in("inbox/bad"), b.in("sent/once"), filesDir, ".sessions"}
+	dirs := []string{b.in(), b.in("run"), b.in("events"), b.in("inbox/bad"), b.in("sent/once"), FilesDir, ".sessions"}
 	days, _ := b.days(b.allSent())
 	for _, day := range days {
 		dirs = append(dirs, day.dir)

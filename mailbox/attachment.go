@@ -16,17 +16,17 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// filesDir holds the content of attachments, each under the name of its SHA-256.
-const filesDir = ".files"
+// FilesDir holds the content of attachments, each under the name of its SHA-256.
+const FilesDir = ".files"
 
 // Attach stores content in the store's .files, durably, and describes it. Content that is there already
 // is checked, not trusted.
 func (s *Store) Attach(name string, content io.Reader) (wire.Attachment, error) {
 	a := wire.Attachment{Name: name, MediaType: "application/octet-stream"}
-	if err := s.root.MkdirAll(filesDir); err != nil {
+	if err := s.root.MkdirAll(FilesDir); err != nil {
 		return a, err
 	}
-	temp := filesDir + "/." + string(wire.NewID()) + ".tmp"
+	temp := FilesDir + "/." + string(wire.NewID()) + ".tmp"
 	hash, in := sha256.New(), bufio.NewReader(content)
 	err := s.root.CreateFrom(temp, func(out io.Writer) error {
 		head, err := in.Peek(512)
@@ -44,7 +44,7 @@ func (s *Store) Attach(name string, content io.Reader) (wire.Attachment, error) 
 	}
 	defer s.root.Remove(temp)
 	a.SHA256 = hex.EncodeToString(hash.Sum(nil))
-	stored := filesDir + "/" + a.SHA256
+	stored := FilesDir + "/" + a.SHA256
 	if err = s.root.Link(temp, stored); errors.Is(err, fs.ErrExist) {
 		var there *os.File
 		there, err = s.openVerified(a)
@@ -58,7 +58,7 @@ func (s *Store) Attach(name string, content io.Reader) (wire.Attachment, error) 
 	if err != nil {
 		return a, err
 	}
-	return a, errors.Join(s.root.Sync(filesDir), s.root.Sync("."))
+	return a, errors.Join(s.root.Sync(FilesDir), s.root.Sync("."))
 }
 
 // isText reports whether a file that begins so is text: UTF-8 without a NUL. A rune may be cut at the
@@ -74,7 +74,7 @@ var errDamaged = errors.New("its content is damaged")
 
 // openVerified opens the content of an attachment if it is what its size and hash say.
 func (s *Store) openVerified(a wire.Attachment) (*os.File, error) {
-	f, err := s.root.Open(filesDir + "/" + a.SHA256)
+	f, err := s.root.Open(FilesDir + "/" + a.SHA256)
 	if errors.Is(err, durable.ErrNotRegular) {
 		return nil, errDamaged
 	}
@@ -94,11 +94,6 @@ func (s *Store) openVerified(a wire.Attachment) (*os.File, error) {
 		return nil, err
 	}
 	return f, nil
-}
-
-// AttachmentPath is the file that holds the content of an attachment.
-func (s *Store) AttachmentPath(a wire.Attachment) string {
-	return s.root.Join(filesDir + "/" + a.SHA256)
 }
 
 // Attachment opens the content of an attachment after checking its size and hash.

@@ -1,6 +1,7 @@
 package mailbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -166,4 +167,15 @@ func (c *Claim) letGo(ctx context.Context, f func(before, now claim) claim) erro
 		c.runner.typing.CompareAndDelete(id, c)
 	}
 	return c.update(ctx, f)
+}
+
+// BeingTyped are the messages that the agent's runner is typing. It is for the program that is typed into.
+func (b *Box) BeingTyped() (items []*Item) {
+	for id, c := range b.claims().live(time.Now(), true) {
+		if it, err := b.Get(id); err == nil && c.isRunner() {
+			items = append(items, it)
+		}
+	}
+	slices.SortFunc(items, func(a, b *Item) int { return cmp.Compare(a.ID, b.ID) })
+	return items
 }

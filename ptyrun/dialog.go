@@ -77,7 +77,7 @@ func (r *runner) openQuestion(d driver.Dialog) {
 	// (Where the tool is not known for sure, not even a rule about all of them is about this.)
 	var ruled *driver.Option
 	if d.Kind == "permission" && d.Tool != "" && r.Decide != nil {
-		switch r.Decide(d.Tool, d.Input) {
+		switch r.Decide(d) {
 		case Allow:
 			ruled = firstOption(d.Options, func(o driver.Option) bool { return o.Allow && !o.Always })
 		case Deny:

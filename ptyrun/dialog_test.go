@@ -7,6 +7,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/driver"
 )
 
 // A dialog is told of, and nothing is typed into it; an answer presses the
@@ -72,8 +73,8 @@ func TestRules(t *testing.T) {
 		t.Run(string(decision), func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t).fake(testagent.Options{})
-			r.opt.Decide = func(tool, input string) Decision {
-				if tool == "Bash" && input == "git status" {
+			r.opt.Decide = func(d driver.Dialog) Decision {
+				if d.Tool == "Bash" && d.Input == "git status" {
 					return decision
 				}
 				return Ask
@@ -94,7 +95,7 @@ func TestRules(t *testing.T) {
 		t.Parallel()
 		const n = maxByRule + 2
 		r := newRig(t).fake(testagent.Options{})
-		r.opt.Decide = func(string, string) Decision { return Allow }
+		r.opt.Decide = func(driver.Dialog) Decision { return Allow }
 		r.run().idle()
 		r.send(strings.Repeat("CONFIRM [make test]\n", n))
 		began := time.Now()
@@ -109,7 +110,7 @@ func TestRules(t *testing.T) {
 	t.Run("ask", func(t *testing.T) {
 		t.Parallel()
 		r := newRig(t).fake(testagent.Options{})
-		r.opt.Decide = func(tool, input string) Decision { return Ask }
+		r.opt.Decide = func(d driver.Dialog) Decision { return Ask }
 		r.run().idle()
 		r.send("CONFIRM [git push]")
 		r.wait("the question", func() bool { return len(r.questions()) == 1 })
@@ -126,7 +127,7 @@ func TestTrustIsNotAnswered(t *testing.T) {
 		t.Run(o.Profile, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t).fake(o)
-			r.opt.Decide = func(string, string) Decision { return Allow }
+			r.opt.Decide = func(driver.Dialog) Decision { return Allow }
 			r.run()
 			id := r.send("hello")
 			r.wait("the question", func() bool { return len(r.questions()) == 1 })

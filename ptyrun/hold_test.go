@@ -15,6 +15,7 @@ import (
 	"github.com/agentteammail/atm/internal/testagent"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/ptyrun/driver"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
@@ -177,7 +178,7 @@ func TestRuleGivesWayToAPerson(t *testing.T) {
 	gates.Idle = time.Second
 	r := newRig(t).fake(testagent.Options{Profile: "claude"})
 	r.opt.Waits = &gates
-	r.opt.Decide = func(string, string) Decision { return Allow }
+	r.opt.Decide = func(driver.Dialog) Decision { return Allow }
 	r.run().idle()
 	r.send("THINK 400ms CONFIRM [make test]")
 	r.wait("the submit", func() bool { return len(r.fakes(testagent.Submitted)) > 0 })

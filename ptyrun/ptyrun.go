@@ -95,7 +95,7 @@ type Options struct {
 	Prompt     string // typed once, at the first idle
 
 	// Decide applies the owner's rules, as they were when the runner started. Nil: everything is asked.
-	Decide func(tool, input string) Decision
+	Decide func(driver.Dialog) Decision
 
 	// May says why the process pid (0: not known) may not answer in the name of by, nil where it may. Nil:
 	// everybody may who reaches the socket.

@@ -113,7 +113,7 @@ func (l *life) live() error {
 		Box: s.Box("bob"), Run: l.Run, Command: argv, Dir: l.Team, Driver: d, Cols: 100, Rows: 30,
 		Env:    append(append(os.Environ(), env...), "ATM_RUN="+l.Run, "TERM=xterm-256color"),
 		Inject: Body, Restart: l.Restart, Waits: &quick, Hold: hold,
-		Decide: func(string, string) Decision { return Allow },
+		Decide: func(driver.Dialog) Decision { return Allow },
 	}
 	o.State.Seq = seq
 	exit, err := Run(ctx, o)

@@ -63,6 +63,8 @@ const (
 	// How the last turn ended.
 	Completed   = "completed"
 	Interrupted = "interrupted"
+	Cancelled   = "cancelled"      // ACP's word for that
+	Awaiting    = "awaiting_input" // and for a turn that ended in a question
 	Failed      = "failed"
 )
 

@@ -52,6 +52,7 @@ type event struct {
 	lastError string // the agent's newest error
 	errorAt   time.Time
 	isUnknown bool // the event's kind
+	isOnWire  bool // it came in another vocabulary, and not from a hook
 }
 
 // idOf is a field that is an id, which some write as a number.
@@ -70,7 +71,7 @@ func (s *State) applyEvent(logged *wire.Event, now time.Time) {
 	if logged.Team != s.Team || logged.Agent != s.Agent || logged.Seq > 0 && logged.Seq <= s.Seq {
 		return
 	}
-	e := event{Body: logged.Body(), kind: logged.Kind, source: logged.Source, at: jsonTime(logged.At), lastError: s.LastError, errorAt: s.ErrorAt}
+	e := event{Body: logged.Body(), kind: logged.Kind, source: logged.Source, at: jsonTime(logged.At), isOnWire: logged.Wire != nil && logged.Source != "hook", lastError: s.LastError, errorAt: s.ErrorAt}
 	e.session, e.turn = shortID(e.Text("session")), shortID(e.Text("turn_id"))
 	e.seq = cmp.Or(logged.Seq, s.Seq+1) // 0: it comes from no log
 	s.Seq = max(s.Seq, e.seq)
@@ -100,7 +101,7 @@ var quietKinds = map[string]bool{
 	wire.StreamFailed: false, wire.DroppedCounters: false, "error": true,
 	"spawned": true, "exited": false, "restarting": false, "session_end": false,
 	"agent_output": true, "draft_ready": true, "goal_complete": true, "status_update": true,
-	"server_request": true, "user_message_chunk": true, "plan": true, "available_commands_update": true,
+	"user_message_chunk": true, "plan": true, "available_commands_update": true,
 	"current_mode_update": true, "config_option_update": true, "session_info_update": true, "usage_update": true,
 }
 

@@ -44,6 +44,13 @@ func (t *Turn) apply(e *event) (isNews bool) {
 		return t.ask(e, waitingOf(e, Question))
 	case "confirm_required":
 		return t.ask(e, waitingOf(e, Permission))
+	case "server_request":
+		return t.ask(e, waitingOf(e, ClientTool))
+	case "permission_result", "tool_result":
+		if stillAsks, isNews := t.answerID(cmp.Or(e.idOf("id"), e.idOf("request_id"))); stillAsks || len(t.Requests) == 0 {
+			return isNews
+		}
+		return t.work(e, Thinking, "")
 	case "state_change":
 		return t.changeState(e, Activity(e.Text("new")))
 	case "state_update": // ACP's second version says all of the above with it
@@ -187,6 +194,9 @@ func (t *Turn) changeState(e *event, a Activity) bool {
 	detail := clip(e.Text("detail"), maxDetail)
 	switch a {
 	case Thinking, Responding, ToolRunning:
+		if e.idOf("id") != "" && len(t.Requests) == 0 && !t.IsOpen() {
+			return false // the answer to what was asked in a turn that is over by now
+		}
 		if stillAsks, isNews := t.answerID(e.idOf("id")); stillAsks {
 			return isNews
 		}
@@ -307,8 +317,12 @@ func (t *Turn) recordEnd(e *event, status string, isCutOff bool) {
 
 func endStatus(e *event) string {
 	switch e.Text("status", "stopReason") {
-	case "interrupted", "cancelled", "canceled":
+	case "interrupted":
 		return Interrupted
+	case "cancelled", "canceled":
+		return Cancelled
+	case Awaiting:
+		return Awaiting
 	case "failed", "error", "inProgress", "in_progress":
 		return Failed
 	}

@@ -16,6 +16,7 @@ const parallelCalls = 2 * time.Second
 const (
 	Permission  = "permission"
 	Question    = "prompt"
+	ClientTool  = "tool" // ACP: its client is to run a tool for it
 	trustDialog = "trust"
 )
 
@@ -31,7 +32,8 @@ type Waiting struct {
 	Dialog  string          `json:"dialog,omitempty"` // what kind of dialog a screen shows: permission, trust, question
 	Options json.RawMessage `json:"options,omitempty"`
 	Since   time.Time       `json:"since"`
-	Cut     bool            `json:"cut,omitempty"` // Prompt or Tool is not all there is, or they were said apart: no rule may allow by them
+	ByWire  bool            `json:"by_wire,omitempty"` // it was asked on a wire, and is answered there
+	Cut     bool            `json:"cut,omitempty"`     // Prompt or Tool is not all there is, or they were said apart: no rule may allow by them
 }
 
 // Waiting is what the agent asks and is shown; nil when it asks nothing.
@@ -49,8 +51,12 @@ func waitingOf(e *event, kind string) Waiting {
 		ID: e.idOf("id"), Call: e.idOf("tool_call_id"), Kind: kind, Prompt: e.Text("prompt", "message"),
 		Input: e.Text("input"), Dialog: e.Text("dialog"),
 	}
-	if kind == Permission {
+	if kind != Question {
 		w.Tool = e.Text("tool", "tool_name", "title")
+	}
+	if w.ByWire = e.isOnWire && kind != Question; w.ByWire {
+		w.ID = cmp.Or(w.ID, e.idOf("request_id"), w.Call)
+		w.Input = cmp.Or(w.Input, string(e.Raw("arguments")))
 	}
 	if w.Dialog == trustDialog {
 		w.Kind = Question // it asks for no tool
@@ -100,8 +106,8 @@ func (t *Turn) waitFor(e *event, said Waiting) (isNews bool) {
 	case said.Dialog == trustDialog:
 		t.setActivity(Confirming, trustDialog)
 		t.Requests = []Waiting{said}
-	case said.Kind == Permission:
-		t.setActivity(Confirming, Permission)
+	case said.Kind != Question:
+		t.setActivity(Confirming, said.Kind)
 		t.Requests = []Waiting{said}
 	default:
 		t.setActivity(AwaitingInput, "question")
@@ -162,6 +168,7 @@ func (w *Waiting) merge(said Waiting) Waiting {
 	out.Since = w.Since
 	out.ID, out.Call, out.Tool = cmp.Or(said.ID, w.ID), cmp.Or(said.Call, w.Call), cmp.Or(said.Tool, w.Tool)
 	out.Input, out.Dialog = cmp.Or(said.Input, w.Input), cmp.Or(said.Dialog, w.Dialog)
+	out.ByWire = said.ByWire || w.ByWire
 	if out.Options == nil {
 		out.Options = w.Options
 	}

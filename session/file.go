@@ -35,6 +35,7 @@ type notes struct {
 	Dropped  uint64              `json:"dropped,omitzero"` // messages that were removed from the log
 	Activity time.Time           `json:"heard,omitzero"`   // the last sign of the agent or of people
 	Goal     time.Time           `json:"goal,omitzero"`    // when an event said that the goal is complete
+	Said     string              `json:"said,omitzero"`    // in the open turn, in pieces
 	Drafts   map[wire.UUID]Draft `json:"drafts,omitempty"`
 	Runner   binding             `json:"run,omitempty"`
 	Extra    jsontext.Value      `json:",embed"`

@@ -2,9 +2,11 @@ package session
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/agentteammail/atm/mailbox"
@@ -80,7 +82,9 @@ func (s *Session) foldEvent(e *wire.Event, box *mailbox.Box) {
 		}
 	case wire.TurnCompleted, "turn_complete":
 		isActive = true
-		if answer := AnswerOf(e); answer != "" && !s.notes.Runner.Lines {
+		answer := cmp.Or(AnswerOf(e), s.notes.Said)
+		s.notes.Said = ""
+		if answer != "" && !s.notes.Runner.Lines {
 			s.AddMessage(SenderAgent, answer, e.At)
 		}
 	case "confirm_required":
@@ -89,7 +93,17 @@ func (s *Session) foldEvent(e *wire.Event, box *mailbox.Box) {
 		if n := len(s.Messages); n == 0 || s.Messages[n-1].Content != question {
 			s.AddMessage(SenderSystem, question, e.At)
 		}
-	case wire.TurnStarted, "tool_call_start", "tool_call_end", "message_delta":
+	case wire.TurnStarted:
+		s.notes.Said, isActive = "", true
+	case "tool_call_start", "tool_call":
+		isActive = true
+		if e.Source != "hook" { // an ACP agent's
+			s.AddMessage(SenderSystem, "Tool: "+strings.TrimSpace(e.Text("tool")+" "+e.Text("title")), e.At)
+		}
+	case "message_delta", "agent_message_chunk":
+		isActive = true
+		s.notes.Said = JoinDelta(s.notes.Said, e)
+	case "tool_call_end":
 		isActive = true
 	case "state_change":
 		isActive = e.Field("previous") == "starting" // before that the agent cannot be idle
@@ -145,6 +159,17 @@ func AnswerOf(e *wire.Event) string {
 		return e.Text("response", "last_assistant_message", "last-assistant-message", "prompt_response")
 	}
 	return ""
+}
+
+// maxSaid is how much is joined of what an agent says in pieces.
+const maxSaid = 64 << 10
+
+// JoinDelta is what an agent has said in its turn, with the piece that an event brings, if it brings one.
+func JoinDelta(said string, e *wire.Event) string {
+	if e.Kind != "message_delta" && e.Kind != "agent_message_chunk" || len(said) >= maxSaid {
+		return said
+	}
+	return said + e.Text("delta", "text")
 }
 
 // EventOf is what an event says on a session's channel; false for one that says nothing there.

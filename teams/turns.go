@@ -20,15 +20,27 @@ type Turn struct {
 	Duration time.Duration `json:"-"`               // 0: not known
 	Prompt   string        `json:"prompt"`
 	Response string        `json:"response"`
-	Status   string        `json:"status"` // completed, interrupted, failed; open; "": over, nothing said how
+	Status   string        `json:"status"` // completed, interrupted, failed, cancelled, awaiting_input; open; "": over, nothing said how
 	Error    string        `json:"error,omitempty"`
 	Messages []wire.ID     `json:"messages,omitempty"` // that were handed into it
+	Tools    []ToolCall    `json:"tool_calls,omitempty"`
 
 	BeganBy, EndedBy EventRef `json:"-"` // the events that are the evidence
 }
 
+// ToolCall is a tool that was called in a turn.
+type ToolCall struct {
+	ID    string    `json:"id"`
+	Name  string    `json:"name"`
+	Title string    `json:"title,omitempty"`
+	At    time.Time `json:"timestamp"`
+}
+
 // TurnOpen is the status of a turn that goes on.
 const TurnOpen = "open"
+
+// maxTools is how many calls are kept of a turn.
+const maxTools = 1000
 
 // EventRef names an event that is evidence of something.
 type EventRef struct {
@@ -53,7 +65,7 @@ func (t *Turn) HasEnded() bool { return t != nil && t.EndedBy.Exists() }
 
 // WasCutShort reports whether the turn ended otherwise than by its completion.
 func (t *Turn) WasCutShort() bool {
-	return t.HasEnded() && t.Status != "" && t.Status != reducer.Completed
+	return t.HasEnded() && t.Status != "" && t.Status != reducer.Completed && t.Status != reducer.Awaiting
 }
 
 // Turns folds an agent's events, in order, into its turns and into what became of
@@ -123,7 +135,13 @@ func (ts *Turns) Apply(e *wire.Event) {
 		if e.Kind == wire.TurnStarted {
 			turn.Prompt = cmp.Or(turn.Prompt, e.Text("prompt"))
 		}
-		turn.Response = cmp.Or(session.AnswerOf(e), turn.Response)
+		turn.Response = cmp.Or(session.AnswerOf(e), session.JoinDelta(turn.Response, e))
+		if id := e.Text("tool_call_id"); e.Kind == "tool_call_start" || e.Kind == "tool_call" {
+			isKnown := func(c ToolCall) bool { return c.ID == id && id != "" }
+			if len(turn.Tools) < maxTools && !slices.ContainsFunc(turn.Tools, isKnown) {
+				turn.Tools = append(turn.Tools, ToolCall{id, e.Text("tool"), e.Text("title"), e.At})
+			}
+		}
 	}
 	if isDeliveryEvent(e.Kind) {
 		d := ts.Delivery(e.MessageID())

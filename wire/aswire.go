@@ -24,6 +24,10 @@ func AsWire(e *Event, v Vocabulary) ([]byte, bool) {
 		return e.inForm(daemonEvent, isTheirs)
 	case v == Session && hasKind(sessionEvent, e.Kind):
 		return e.inForm(sessionEvent, isTheirs)
+	case v == ACP && e.Kind == TurnCompleted && e.Source == "acp" && o == nil: // of a live agent
+		end := *e
+		end.Kind = "turn_complete"
+		return end.inForm("acp.SessionUpdateNotification", false)
 	case v == ACP && hasKind(olderUpdate, e.Kind) && (isTheirs || o == nil):
 		if line, ok := e.inForm("acp.SessionUpdateNotification", isTheirs); ok {
 			return line, true
@@ -72,7 +76,7 @@ func (e *Event) inForm(typeName string, isTheirs bool) (json.RawMessage, bool) {
 // daemonStatus is the daemon's word for how a turn ended.
 func daemonStatus(status string) string {
 	switch status {
-	case "", "completed":
+	case "", "completed", "awaiting_input":
 		return "completed"
 	case "interrupted", "cancelled":
 		return "interrupted"

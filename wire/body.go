@@ -23,8 +23,10 @@ var aliases = map[string][][]string{
 	"thread_id":    {{"threadId"}, {"thread", "id"}},
 	"status":       {{"turn", "status"}},
 	"agent":        {{"agent_id"}, {"slot_id"}},
-	"tool":         {{"tool_name"}, {"tool_call", "name"}, {"request", "tool_call", "name"}, {"toolCall", "title"}, {"title"}},
-	"tool_call_id": {{"toolCallId"}, {"tool_call", "id"}, {"request", "tool_call", "id"}, {"toolCall", "toolCallId"}},
+	"tool":         {{"tool_name"}, {"tool_call", "name"}, {"request", "tool_call", "name"}, {"toolCall", "title"}, {"toolCall", "name"}, {"title"}},
+	"tool_call_id": {{"toolCallId"}, {"tool_call", "id"}, {"request", "tool_call", "id"}, {"toolCall", "toolCallId"}, {"toolCall", "id"}},
+	"request_id":   {{"request", "request_id"}},
+	"arguments":    {{"request", "tool_call", "arguments"}, {"toolCall", "arguments"}, {"toolCall", "rawInput"}},
 	"prompt":       {{"toolCall", "title"}},
 	"summary":      {{"error_summary"}, {"error", "message"}, {"message"}},
 	"previous":     {{"prev_state"}}, // missiond

@@ -64,7 +64,25 @@ func detect(o Object) (typeName, kind string) {
 			return name, kind
 		}
 	}
-	return updateOf(o)
+	if typeName, kind := updateOf(o); kind != "" {
+		return typeName, kind
+	}
+	return detectRequest(o)
+}
+
+// detectRequest is detect for what the older ACP asks its client and what that answers, which bear no tag.
+func detectRequest(o Object) (typeName, kind string) {
+	switch {
+	case o.Has("toolCall") && o.Has("options"):
+		return "acp.RequestPermissionParams", "confirm_required"
+	case o.Has("outcome"):
+		return "acp.RequestPermissionResult", "permission_result"
+	case o.Object("request").Has("request_id"):
+		return "acp.ServerRequestNotification", "server_request"
+	case o.Has("request_id") && o.Has("success"):
+		return "acp.ToolExecutionResult", "tool_result"
+	}
+	return "", ""
 }
 
 // updateOf is detect for what is round an update of the current ACP.

@@ -98,7 +98,7 @@ func start(ctx context.Context, dir, driverName string, command []string) (*agen
 		Box: a.bob, Run: run, Command: command, Dir: dir, Driver: d, Cols: 120, Rows: 30,
 		Env: append(os.Environ(), "ATM_RUN="+run, "TERM=xterm-256color", "PS1=$ "), Hold: a.hold,
 		// A manager's policy; without it everything is asked.
-		Decide: func(tool, input string) ptyrun.Decision { return ptyrun.Ask },
+		Decide: func(driver.Dialog) ptyrun.Decision { return ptyrun.Ask },
 	}
 	go a.print(ctx)
 	go func() {

@@ -144,7 +144,8 @@ func (a *agent) refuse(err error) *acp.RequestError {
 	return &acp.RequestError{Code: code, Message: strings.TrimSuffix(e.Message+"; "+e.Hint, "; "), Data: e}
 }
 
-// Cancel ends the prompt that waits in a session. (What the connection knows of it a second prompt confuses.)
+// Cancel ends the prompt that waits in a session. (The connection would, but not after a second prompt has
+// cancelled the first.)
 func (a *agent) Cancel(_ context.Context, r acp.CancelNotification) error {
 	if end, ok := a.prompts.Load(r.SessionId); ok {
 		end.(context.CancelFunc)()

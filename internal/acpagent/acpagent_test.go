@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -22,8 +23,10 @@ import (
 
 	"github.com/agentteammail/atm/internal/cli"
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/output"
 	"github.com/agentteammail/atm/internal/runner"
 	"github.com/agentteammail/atm/internal/testagent"
+	"github.com/agentteammail/atm/wire"
 )
 
 func TestMain(m *testing.M) {
@@ -35,16 +38,16 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// room is a team of bob, me and lead in a directory, whose programs are processes.
-type room struct {
+// fixture is a team of bob, me and lead in a directory, whose programs are processes.
+type fixture struct {
 	t   *testing.T
 	dir string
 	env []string
 }
 
-func newRoom(t *testing.T, config string) *room {
+func newFixture(t *testing.T, config string) *fixture {
 	t.Helper()
-	r := &room{t: t, dir: t.TempDir()}
+	r := &fixture{t: t, dir: t.TempDir()}
 	for _, kv := range os.Environ() {
 		k, _, _ := strings.Cut(kv, "=")
 		if !strings.HasPrefix(k, "ATM_") && !slices.Contains(command.AgentMarks(), k) {
@@ -62,14 +65,14 @@ func newRoom(t *testing.T, config string) *room {
 
 const people = "lead = \"lead\"\n[members.me]\nperson = true\n"
 
-func (r *room) command(words ...string) *exec.Cmd {
+func (r *fixture) command(words ...string) *exec.Cmd {
 	c := exec.Command(words[0], words[1:]...)
 	c.Dir, c.Env = r.dir, r.env
 	return c
 }
 
 // atm is what a command prints on stdout.
-func (r *room) atm(words ...string) string {
+func (r *fixture) atm(words ...string) string {
 	r.t.Helper()
 	var said strings.Builder
 	c := r.command(append([]string{"atm"}, words...)...)
@@ -81,15 +84,15 @@ func (r *room) atm(words ...string) string {
 	return string(out)
 }
 
-func (r *room) run() *room {
+func (r *fixture) run() *fixture {
 	r.t.Helper()
 	r.atm("run", "bob", "--detach", "--", "fakeagent", "--profile", "claude", "--log", "fake.log")
 	return r
 }
 
-func (r *room) unread(name string) string { return strings.TrimSpace(r.atm("ls", name, "--count")) }
+func (r *fixture) unread(name string) string { return strings.TrimSpace(r.atm("ls", name, "--count")) }
 
-func (r *room) until(what string, isSo func() bool) {
+func (r *fixture) until(what string, isSo func() bool) {
 	r.t.Helper()
 	for end := time.Now().Add(20 * time.Second); !isSo(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -102,9 +105,9 @@ func (r *room) until(what string, isSo func() bool) {
 type editor struct {
 	*acp.ClientSideConnection
 	acp.Client // files and terminals, which nobody asks for
-	room       *room
-	process    *exec.Cmd
-	in         io.Closer
+	*fixture
+	process *exec.Cmd
+	in      io.Closer
 
 	mu       sync.Mutex
 	choose   acp.PermissionOptionKind // what it answers
@@ -114,9 +117,9 @@ type editor struct {
 	progress strings.Builder
 }
 
-func (r *room) edit() *editor {
+func (r *fixture) edit() *editor {
 	r.t.Helper()
-	e := &editor{room: r, process: r.command("atm", "acp", "bob", "--as", "me")}
+	e := &editor{fixture: r, process: r.command("atm", "acp", "bob", "--as", "me")}
 	in, err1 := e.process.StdinPipe()
 	out, err2 := e.process.StdoutPipe()
 	e.process.Stderr = os.Stderr
@@ -137,18 +140,18 @@ func (r *room) edit() *editor {
 }
 
 func (e *editor) begin() acp.SessionId {
-	e.room.t.Helper()
-	s, err := e.NewSession(e.room.t.Context(), acp.NewSessionRequest{Cwd: e.room.dir, McpServers: []acp.McpServer{}})
+	e.t.Helper()
+	s, err := e.NewSession(e.t.Context(), acp.NewSessionRequest{Cwd: e.dir, McpServers: []acp.McpServer{}})
 	if err != nil {
-		e.room.t.Fatal(err)
+		e.t.Fatal(err)
 	}
 	return s.SessionId
 }
 
 // prompt returns how the prompt ended.
 func (e *editor) prompt(s acp.SessionId, text string) string {
-	e.room.t.Helper()
-	r, err := e.Prompt(e.room.t.Context(), acp.PromptRequest{SessionId: s, Prompt: []acp.ContentBlock{acp.TextBlock(text)}})
+	e.t.Helper()
+	r, err := e.Prompt(e.t.Context(), acp.PromptRequest{SessionId: s, Prompt: []acp.ContentBlock{acp.TextBlock(text)}})
 	if err != nil {
 		return err.Error()
 	}
@@ -156,14 +159,14 @@ func (e *editor) prompt(s acp.SessionId, text string) string {
 }
 
 func (e *editor) load(s acp.SessionId) error {
-	_, err := e.LoadSession(e.room.t.Context(), acp.LoadSessionRequest{SessionId: s, Cwd: e.room.dir, McpServers: []acp.McpServer{}})
+	_, err := e.LoadSession(e.t.Context(), acp.LoadSessionRequest{SessionId: s, Cwd: e.dir, McpServers: []acp.McpServer{}})
 	return err
 }
 
 // shows waits until something was shown.
 func (e *editor) shows(in *strings.Builder, want string) {
-	e.room.t.Helper()
-	e.room.until(want, func() bool { return strings.Contains(e.text(in), want) })
+	e.t.Helper()
+	e.until(want, func() bool { return strings.Contains(e.text(in), want) })
 }
 
 func (e *editor) text(in *strings.Builder) string {
@@ -220,7 +223,7 @@ func (e *editor) isAsked() bool {
 // What a member says in the turn is the answer; the thread outlives the process.
 func TestPrompt(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t, people).run()
+	r := newFixture(t, people).run()
 	e := r.edit()
 	s := e.begin()
 	if got := e.prompt(s, "SAY hello there"); got != "end_turn" || !strings.Contains(e.agent.String(), "hello there") {
@@ -242,7 +245,7 @@ func TestPrompt(t *testing.T) {
 // A reply ends the prompt before its turn; one that comes later is shown with the next prompt.
 func TestReply(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t, people)
+	r := newFixture(t, people)
 	e := r.edit()
 	s, other := e.begin(), e.begin()
 	done := make(chan string, 2)
@@ -280,7 +283,7 @@ func TestPermission(t *testing.T) {
 	for choose, want := range map[acp.PermissionOptionKind]string{"allow_once": "end_turn", "reject_once": "cancelled"} {
 		t.Run(string(choose), func(t *testing.T) {
 			t.Parallel()
-			r := newRoom(t, people).run()
+			r := newFixture(t, people).run()
 			e := r.edit()
 			e.choose = choose
 			if got := e.prompt(e.begin(), "CONFIRM [touch made.txt]"); got != want {
@@ -304,7 +307,7 @@ func TestAnsweredElsewhere(t *testing.T) {
 	for config, isMine := range map[string]bool{"lead = \"lead\"\napprovers = [\"lead\"]\n": false, people: true} {
 		t.Run(fmt.Sprint(isMine), func(t *testing.T) {
 			t.Parallel()
-			r := newRoom(t, config).run()
+			r := newFixture(t, config).run()
 			e, done := r.edit(), make(chan string, 1)
 			go func() { done <- e.prompt(e.begin(), "CONFIRM [touch made.txt]") }()
 			if isMine {
@@ -329,7 +332,7 @@ func TestCancel(t *testing.T) {
 	} {
 		t.Run(text, func(t *testing.T) {
 			t.Parallel()
-			r := newRoom(t, people).run()
+			r := newFixture(t, people).run()
 			e := r.edit()
 			s, done := e.begin(), make(chan string, 1)
 			go func() { done <- e.prompt(s, text) }()
@@ -348,7 +351,7 @@ func TestCancel(t *testing.T) {
 	}
 	t.Run("unread", func(t *testing.T) {
 		t.Parallel()
-		r := newRoom(t, people)
+		r := newFixture(t, people)
 		e := r.edit()
 		s, done := e.begin(), make(chan string, 1)
 		for i := range 2 { // a second prompt cancels the first
@@ -368,7 +371,7 @@ func TestCancel(t *testing.T) {
 // An answer to a process that was killed, or whose client has gone, lies unread until it is shown.
 func TestKilled(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t, people)
+	r := newFixture(t, people)
 	e := r.edit()
 	s := e.begin()
 	go e.prompt(s, "Hello?")
@@ -393,10 +396,33 @@ func TestKilled(t *testing.T) {
 	}
 }
 
+// An answer that the client has not taken out of its pipe is unread.
+func TestNotReceived(t *testing.T) {
+	t.Parallel()
+	r := newFixture(t, people)
+	c := r.command("atm", "acp", "bob", "--as", "me")
+	in, err1 := c.StdinPipe()
+	out, err2 := c.StdoutPipe()
+	if err := errors.Join(err1, err2, c.Start()); err != nil {
+		t.Fatal(err)
+	}
+	id := wire.NewID()
+	fmt.Fprintf(in, `{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":%q,"prompt":[{"type":"text","text":"Hello?"}]}}`+"\n", id)
+	r.until("the prompt", func() bool { return r.unread("bob") == "1" })
+	r.atm("reply", string(id), strings.Repeat("I am here. ", 100), "--as", "bob")
+	r.until("the answer", func() bool {
+		n, isKnown := output.Unread(out.(*os.File))
+		return n > 1000 || !isKnown
+	})
+	if err := errors.Join(out.Close(), in.Close(), c.Wait()); err != nil || r.unread("me") != "1" && runtime.GOOS == "linux" {
+		t.Error(err, r.unread("me"))
+	}
+}
+
 // Links stand in the text, what is embedded behind it, and images are attached.
 func TestContent(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t, people)
+	r := newFixture(t, people)
 	e := r.edit()
 	s := e.begin()
 	png := base64.StdEncoding.EncodeToString([]byte("\x89PNG\r\n"))
@@ -430,7 +456,7 @@ func TestExampleClient(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-o", client, "github.com/coder/acp-go-sdk/example/client").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	r := newRoom(t, people).run()
+	r := newFixture(t, people).run()
 	out, err := r.command(client, "atm", "acp", "bob", "--as", "me").CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "Pong from the fake model.") || !strings.Contains(string(out), "Agent completed") {
 		t.Errorf("%v\n%s", err, out)

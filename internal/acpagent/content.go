@@ -12,6 +12,7 @@ import (
 	acp "github.com/coder/acp-go-sdk"
 
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -58,7 +59,7 @@ func (a *agent) blocks(m *wire.Message) []acp.ContentBlock {
 	}
 	out := []acp.ContentBlock{acp.TextBlock(text)}
 	for _, f := range m.Attachments {
-		file := url.URL{Scheme: "file", Path: a.Team.AttachmentPath(f)}
+		file := url.URL{Scheme: "file", Path: a.Team.Dir().Join(mailbox.FilesDir + "/" + f.SHA256)}
 		out = append(out, acp.ResourceLinkBlock(f.Name, file.String()))
 	}
 	return out

@@ -145,7 +145,7 @@ func (p *prompt) ended(r *teams.Response, err error) (out acp.PromptResponse, _ 
 		p.update(p.session, acp.UpdateAgentMessageText(r.Text))
 	}
 	out.StopReason = acp.StopReasonEndTurn
-	if r.Status == reducer.Interrupted {
+	if r.Status == reducer.Interrupted || r.Status == "cancelled" { // ACP's word
 		out.StopReason, err = acp.StopReasonCancelled, nil
 	} else if r.Status == reducer.Failed && err == nil {
 		err = fmt.Errorf("the turn of %s failed", p.name())

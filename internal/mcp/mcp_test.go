@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -185,8 +186,13 @@ func testTools(t *team) {
 		t.Errorf("tools\n%s, want\n%s", got, want)
 	}
 
+	old := c.send("first")
+	c.send("second", "--supersedes", old)
+	c.says("read", nil, "superseded by", `"superseded_by":"`)
+	c.eventually("it is read", func() bool { return c.unread() == "0" })
+
 	id := c.send("Which branch?", "--ack")
-	c.says("team", nil, "bob    unknown  never seen  1 unread", `"unread":1`)
+	c.says("team", nil, "1 unread", `"unread":1`)
 	c.says("wait", nil, "mail: "+id+" from alice", `"matched":"mail"`)
 	c.says("read", args{"peek": true}, "Which branch?", `"state":"unread"`)
 	c.says("read", args{"from": "alice", "limit": 3}, id+" from alice, ", `"state":"owed"`)
@@ -250,6 +256,30 @@ func TestErrors(t *testing.T) {
 	for uri, want := range map[string]string{inboxURI: "hint: ", "atm://else": "not found"} {
 		if err := c.Subscribe(t.Context(), &sdk.SubscribeParams{URI: uri}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Error(err)
+		}
+	}
+}
+
+// Every argument that a schema names is one that the verb knows.
+func TestArguments(t *testing.T) {
+	c := newTeam(t).connect("--as", "bob")
+	tools, err := c.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]any{"boolean": true, "integer": 1, "array": []string{"x"}, "string": "1ms"}
+	for _, tool := range tools.Tools {
+		properties, _ := tool.InputSchema.(map[string]any)["properties"].(map[string]any)
+		for name, property := range properties {
+			with := args{"to": "alice", "text": "x", "id": "abcd", "words": "x", "timeout": "1ms"}
+			maps.DeleteFunc(with, func(known string, _ any) bool { return properties[known] == nil })
+			with[name] = values[property.(map[string]any)["type"].(string)]
+			if name == "in" {
+				with[name] = "cur"
+			}
+			if text, _ := c.call(tool.Name, with); strings.Contains(text, "unknown flag") || strings.Contains(text, "validating") {
+				t.Errorf("%s %v: %s", tool.Name, with, text)
+			}
 		}
 	}
 }
@@ -450,7 +480,7 @@ func TestClientCloses(t *testing.T) {
 	s := newTeam(t)
 	s.send("one")
 	r := s.raw()
-	r.say(strings.Replace(readCall, `"read"`, `"wait"`, 1))
+	r.say(`{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"wait","arguments":{}}}`)
 	if line := r.hear(); !strings.Contains(line, `mail: `) {
 		t.Error(line)
 	}

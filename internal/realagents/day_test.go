@@ -48,6 +48,37 @@ func TestDay(t *testing.T) {
 	}
 }
 
+// The same for those that speak the Agent Client Protocol.
+func TestDayByACP(t *testing.T) {
+	for program, word := range map[string]string{"gemini": "--experimental-acp", "opencode": "acp"} {
+		t.Run(program, func(t *testing.T) {
+			bob := newBob(t, program)
+			bob.acp = []string{word}
+			bob.in(t).run()
+			for _, step := range []struct {
+				name string
+				do   func(*team)
+			}{
+				{"word for word", (*team).wordForWord},
+				{"long", (*team).long},
+				{"while busy", (*team).whileBusy},
+				{"approve", (*team).approve},
+				{"reject", (*team).reject},
+				{"urgent in the middle of an answer", func(s *team) { s.urgent("until words have come", 6*time.Second) }},
+				{"interrupt", (*team).interrupt},
+				{"draft", (*team).draft},
+				{"stop", (*team).stop},
+			} {
+				t.Run(step.name, func(t *testing.T) {
+					s := bob.in(t)
+					s.idle()
+					step.do(s)
+				})
+			}
+		})
+	}
+}
+
 // wordForWord: what was sent is what the model gets, whatever it looks like, and what the model
 // answers is in the history.
 func (s *team) wordForWord() {
@@ -117,7 +148,7 @@ func (s *team) asksForLeave() (waiting string) {
 	before := len(s.prompts("DOTOOL"))
 	s.send("DOTOOL please")
 	q := s.asks()
-	if q.Kind != "permission" || q.Tool != "Bash" || !strings.Contains(q.Prompt, "touch made.txt") || s.state() != "blocked" {
+	if q.Kind != "permission" || q.Tool != "Bash" && q.Tool != "execute" || !strings.Contains(q.Prompt, "touch made.txt") || s.state() != "blocked" {
 		s.t.Errorf("it asks %+v, and is %s", q, s.state())
 	}
 	waiting = s.send("for after the question")

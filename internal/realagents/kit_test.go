@@ -73,6 +73,7 @@ type kit struct {
 	t       *testing.T
 	dir     string
 	program string
+	acp     []string // what makes it speak the Agent Client Protocol, and that it is run so; nil: it draws a screen
 }
 
 // newKit sets a program up. Flags: --untrusted, it asks at its start whether to trust its directory.
@@ -112,7 +113,9 @@ func newKit(t *testing.T, program string, flags ...string) *kit {
 }
 
 // command starts the program.
-func (k *kit) command() []string { return []string{filepath.Join(scripts, "run"), k.dir, k.program} }
+func (k *kit) command() []string {
+	return append([]string{filepath.Join(scripts, "run"), k.dir, k.program}, k.acp...)
+}
 
 // leftovers are what still runs out of the kit, a line each.
 func (k *kit) leftovers(flags ...string) string {

@@ -29,6 +29,7 @@ import (
 	"github.com/agentteammail/atm/ptyrun/process"
 	"github.com/agentteammail/atm/ptyrun/runinfo"
 	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/teams/rootdir"
 	"github.com/agentteammail/atm/wire"
 )
@@ -41,6 +42,9 @@ func Main(version string, words []string) int {
 	if len(words) == 1 && words[0] == "version" {
 		fmt.Println("atm-runner " + version)
 		return command.ExitDone
+	}
+	if len(words) > 2 && words[0] == frontWord {
+		return runFront(version, words[1], words[2:])
 	}
 	var spec runspec.Spec
 	if err := json.NewDecoder(os.Stdin).Decode(&spec); err != nil || len(words) > 0 {
@@ -71,19 +75,23 @@ func Main(version string, words []string) int {
 	return command.ExitDone
 }
 
-// run returns when the agent's program has ended for good, and with it all that it started. The end of ctx
-// ends it, which may take some seconds and is never cut short.
-func run(ctx context.Context, spec runspec.Spec) (exit ptyrun.Exit, err error) {
+func openTeam(spec runspec.Spec) (*teams.Team, error) {
 	found, _, err := rootdir.Find(rootdir.Place{Dir: spec.Root, Flag: spec.Root})
 	if err != nil {
-		return exit, err
+		return nil, err
 	}
 	root, err := teams.Open(found, nil)
 	if err != nil {
-		return exit, err
+		return nil, err
 	}
 	root.LockTimeout = lockTimeout
-	team, err := root.Team(spec.Team)
+	return root.Team(spec.Team)
+}
+
+// run returns when the agent's program has ended for good, and with it all that it started. The end of ctx
+// ends it, which may take some seconds and is never cut short.
+func run(ctx context.Context, spec runspec.Spec) (exit ptyrun.Exit, err error) {
+	team, err := openTeam(spec)
 	if err != nil {
 		return exit, err
 	}
@@ -150,7 +158,9 @@ func options(spec runspec.Spec, team *teams.Team) ptyrun.Options {
 		Cols: spec.Cols, Rows: spec.Rows, Input: spec.RecordInput, Prompt: spec.Prompt,
 		Sessions: &ptyrun.Sessions{Begin: spec.Session, Capture: ptyrun.Capture(spec.Capture), Rules: spec.Rules, Mute: p.Mute},
 		May:      func(pid int, by string) error { return p.MayAnswer(name, wire.Name(by), scope.IsAgent(pid)) },
-		Decide:   func(tool, input string) ptyrun.Decision { return ptyrun.Decision(p.Decide(name, tool, input, false)) },
+		Decide: func(d driver.Dialog) ptyrun.Decision {
+			return ptyrun.Decision(p.Decide(policy.Request{Agent: name, Tool: d.Tool, Alias: d.Alias, Input: d.Input}))
+		},
 		// Whoever answers is told of what the agent asks, and of answers that are overdue.
 		Told: func(ctx context.Context, q ptyrun.Question) error {
 			d := q.Dialog
@@ -163,6 +173,9 @@ func options(spec runspec.Spec, team *teams.Team) ptyrun.Options {
 	}
 	if d, ok := driver.Named(spec.Driver); ok { // else by the command, until the screen shows another
 		o.Driver = d
+	}
+	if spec.Driver == frontWord {
+		o.Command = frontCommand(spec)
 	}
 	return o
 }

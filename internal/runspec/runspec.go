@@ -22,20 +22,21 @@ type Spec struct {
 	Attended bool          `json:"attended,omitempty"` // the end of stdin ends the agent
 	Policy   policy.Policy `json:"policy"`
 
-	Run         string        `json:"run"`
-	Command     []string      `json:"command"`
-	Dir         string        `json:"dir"`
-	Env         []string      `json:"env"`
-	Driver      string        `json:"driver"`
-	Inject      string        `json:"inject"`
-	Restart     string        `json:"restart"`
-	Cols        int           `json:"cols"`
-	Rows        int           `json:"rows"`
-	Prompt      string        `json:"prompt,omitempty"`
-	RecordInput bool          `json:"record_input,omitempty"`
-	Session     bool          `json:"session,omitempty"` // one is begun where none is alive
-	Capture     string        `json:"capture"`
-	Rules       session.Rules `json:"rules"` // when sessions end
+	Run         string         `json:"run"`
+	Command     []string       `json:"command"`
+	Dir         string         `json:"dir"`
+	Env         []string       `json:"env"`
+	Driver      string         `json:"driver"`
+	Inject      string         `json:"inject"`
+	Restart     string         `json:"restart"`
+	Cols        int            `json:"cols"`
+	Rows        int            `json:"rows"`
+	Prompt      string         `json:"prompt,omitempty"`
+	RecordInput bool           `json:"record_input,omitempty"`
+	ACP         map[string]any `json:"acp,omitempty"`     // what its session is begun with: acp.SessionNewParams
+	Session     bool           `json:"session,omitempty"` // one is begun where none is alive
+	Capture     string         `json:"capture"`
+	Rules       session.Rules  `json:"rules"` // when sessions end
 }
 
 // A Report is how the program ended for good, or why it was not run.

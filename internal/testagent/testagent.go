@@ -111,6 +111,9 @@ func Main() int {
 		linger(d)
 		return 0
 	}
+	if len(os.Args) > 1 && os.Args[1] == "acp" {
+		return mainACP()
+	}
 	var o Options
 	if err := o.flags().Parse(os.Args[1:]); err != nil {
 		return 2

@@ -15,6 +15,7 @@ import (
 // asks is how a program asks.
 type asks struct {
 	digits   bool   // an option's digit chooses it at once
+	quoted   bool   // as frontDialog reads it
 	kinds    []note // how the first row or the question begins, or what a row below the options has, and the kind it means
 	headings []note // how the row begins that tells what is asked, and the tool that it means
 	verbs    []note // how a row begins that tells of a running tool, and the tool
@@ -43,6 +44,9 @@ func (d *Driver) dialog(l *Look, p place, boxed bool) *Dialog {
 	f, ok := d.lowestList(l)
 	if !ok || boxed && f.rows[0] <= p.bottom {
 		return nil
+	}
+	if d.asks.quoted {
+		return d.frontDialog(l, f)
 	}
 	first, whole := d.top(l, f)
 	text := words(l, first, f.rows[0])

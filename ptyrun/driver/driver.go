@@ -70,6 +70,7 @@ type Dialog struct {
 	Print   string // the same as long as the same question stands; another for another command
 	Prompt  string // what a person reads above the options
 	Tool    string // as Claude Code names it, whatever the program: Bash, Edit, WebFetch; "" when the screen does not show for sure what is asked: no rule may answer then
+	Alias   string // another name of the tool, which rules meet as well; "": none
 	Input   string // what the tool is about to do, whole: a command, a path, an address
 	Options []Option
 	Cancel  string // the key that ends it without an answer, as its foot says; "": it names none
@@ -178,7 +179,7 @@ func (d *Driver) Undoes() bool { return d.undoes }
 
 // drivers are all of them, and agents the ones that are recognised.
 var (
-	drivers = []*Driver{&claude, &codex, &gemini, &opencode, &plain}
+	drivers = []*Driver{&claude, &codex, &gemini, &opencode, &plain, &front}
 	agents  = drivers[:4]
 )
 
@@ -191,7 +192,7 @@ func Named(name string) (*Driver, bool) {
 	return drivers[i], true
 }
 
-// Names returns the names that Named knows, the agents first.
+// Names returns the names that Named knows: the agents, plain, and acp, which is no program's own screen.
 func Names() (names []string) {
 	for _, d := range drivers {
 		names = append(names, d.Name)

@@ -28,8 +28,9 @@ func (p Policy) Equal(q Policy) bool {
 }
 
 // Decide is what the rules decide about a request of an agent, in its role.
-func (p Policy) Decide(agent wire.Name, tool, input string, cut bool) Decision {
-	return p.Rules.Decide(Request{Agent: agent, Role: p.Roles[agent], Tool: tool, Input: input, Cut: cut})
+func (p Policy) Decide(q Request) Decision {
+	q.Role = p.Roles[q.Agent]
+	return p.Rules.Decide(q)
 }
 
 // DenyOnly is the policy without its rules that allow or ask. It is used when an

@@ -27,10 +27,15 @@ type Question struct {
 	Options []Option  `json:"options"`
 	Since   time.Time `json:"since"`
 	Cut     bool      `json:"cut,omitempty"` // prompt or tool is not complete
+	Call    string    `json:"tool_call_id,omitempty"`
+	ByWire  bool      `json:"by_wire,omitempty"` // asked on a wire, where the answer goes as an event
 
 	Running bool      `json:"running"` // under a runner, which can press the answer
 	Session wire.UUID `json:"-"`       // of a draft; "": it was announced outside of any
 }
+
+// KindTool is the kind of a question that asks its client to run a tool.
+const KindTool = "tool"
 
 // KindDraft is the kind of a question that asks what a person says to a draft; its ID is
 // the draft's.
@@ -104,7 +109,7 @@ func (q *Question) Choose(word string) (string, error) {
 // OnlyAtTerminal says why nobody can answer the question from elsewhere, and the command that helps; "": it
 // can be answered.
 func (q *Question) OnlyAtTerminal() (why, hint string) {
-	if q.Kind == KindDraft {
+	if q.Kind == KindDraft || q.ByWire && q.ID != "" {
 		return "", ""
 	}
 	if !q.Running {

@@ -39,6 +39,7 @@ type Request struct {
 	Agent wire.Name
 	Role  string
 	Tool  string // "": not known
+	Alias string // another name of the tool, "" for none: a rule meets either
 	Input string // the command, path or address that the tool is about to use
 	Cut   bool   // Input is not complete
 }
@@ -63,7 +64,8 @@ func (rules Rules) Decide(q Request) Decision {
 			continue
 		}
 		name, pattern, hasPattern := splitTool(r.Tool)
-		isTool := glob(strings.ToLower(name), strings.ToLower(q.Tool))
+		name = strings.ToLower(name)
+		isTool := glob(name, strings.ToLower(q.Tool)) || q.Alias != "" && glob(name, strings.ToLower(q.Alias))
 		switch {
 		case r.Decision == Allow:
 			if isTool && q.Tool != "" && (!hasPattern || in.plain && glob(pattern, in.text)) {

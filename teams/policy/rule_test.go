@@ -211,7 +211,7 @@ func TestRulesOfSomebody(t *testing.T) {
 	}{
 		{"bob", "Bash", Allow}, {"carol", "Bash", Deny}, {"dave", "Bash", Ask}, {"dave", "Edit", Deny}, {"bob", "Read", Ask},
 	} {
-		if got := p.Decide(c.agent, c.tool, "x", false); got != c.want {
+		if got := p.Decide(Request{Agent: c.agent, Tool: c.tool, Input: "x"}); got != c.want {
 			t.Errorf("%s, %s: %s, not %s", c.agent, c.tool, got, c.want)
 		}
 	}

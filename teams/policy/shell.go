@@ -160,7 +160,8 @@ func leadsUpwards(path string) bool {
 func takesNoCommand(tool string) bool {
 	switch strings.ToLower(strings.ReplaceAll(tool, "_", "")) {
 	case "read", "edit", "write", "multiedit", "notebookedit", "notebookread", "glob", "grep", "ls", "list", "webfetch", "websearch",
-		"readfile", "readmanyfiles", "writefile", "replace", "findfiles", "searchtext", "googlesearch", "applypatch", "patch", "todowrite":
+		"readfile", "readmanyfiles", "writefile", "replace", "findfiles", "searchtext", "googlesearch", "applypatch", "patch", "todowrite",
+		"search", "fetch", "delete", "move":
 		return true
 	}
 	return false

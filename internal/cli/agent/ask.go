@@ -47,7 +47,7 @@ type answer struct {
 	Response string `json:"response"`
 	MS       int64  `json:"duration_ms"`
 	TurnID   string `json:"turn_id"`
-	Status   string `json:"status"` // replied, or how the turn ended: completed, interrupted, failed
+	Status   string `json:"status"` // replied, or how the turn ended: completed, interrupted, failed, cancelled, awaiting_input
 }
 
 func (a answer) String() string {
@@ -144,6 +144,11 @@ func (l turnList) String() string {
 		}
 		lines = append(lines, line)
 		lines = append(lines, l.said("  > ", t.Prompt)...)
+		var tools []string
+		for _, c := range t.Tools {
+			tools = append(tools, strings.TrimSpace(c.Name+" "+c.Title))
+		}
+		lines = append(lines, l.said("  * ", strings.Join(tools, "\n"))...)
 		lines = append(lines, l.said("  < ", t.Response)...)
 	}
 	return cmp.Or(strings.Join(lines, "\n"), fmt.Sprintf("no turn of %s is known", l.Agent))

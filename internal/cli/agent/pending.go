@@ -179,7 +179,7 @@ func shortID(q policy.Question) string {
 // subject is what a question is about: the tool and what it is to do, or what is asked.
 func subject(q policy.Question) string {
 	said := strings.TrimPrefix(q.Input+": "+q.Prompt, ": ")
-	if q.Kind == reducer.Permission && q.Tool != "" && q.Input != "" {
+	if q.Kind != reducer.Question && q.Tool != "" && q.Input != "" {
 		said = q.Input // the screen says the same in words of its own
 	}
 	return oneLine(strings.TrimPrefix(q.Tool+": "+said, ": "), 160)

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -22,16 +23,17 @@ import (
 
 var runCommand = &cli.Command{
 	Name: "run", Aliases: []string{"spawn", "launch"}, ArgsUsage: "NAME [CMD…]", Usage: "run a program in a terminal as that agent, its mail typed in",
-	UsageText: "atm run bob -- claude\natm run bob --detach -- codex\natm run sh --driver plain -- bash",
+	UsageText: "atm run bob -- claude\natm run bob --detach -- codex\natm run dora --driver acp -- opencode acp",
 	Description: "This terminal is attached to it; Ctrl-\\ d leaves it running, closing the terminal ends it.\n" +
 		"No CMD: that of team.toml, which is restarted when it crashes.\n" +
 		"Exits with the program's code, 128+n for a signal.",
 	Flags: []cli.Flag{
-		&cli.StringFlag{Name: "driver", Usage: "the `DRIVER`: auto, claude, codex, gemini, opencode or plain"},
+		&cli.StringFlag{Name: "driver", Usage: "the `DRIVER`: auto, claude, codex, gemini, opencode, plain or acp"},
 		&cli.StringFlag{Name: "inject", Usage: "`HOW` mail comes in: body, pointer (a line that says atm read) or off"},
 		&cli.StringFlag{Name: "size", Usage: "its terminal is `120x30`, or as large as said"},
 		&cli.StringFlag{Name: "cwd", Usage: "it runs in `DIR`"},
 		&cli.StringSliceFlag{Name: "env", Usage: "a variable `k=v`; may be repeated"},
+		&cli.StringFlag{Name: "acp-session", Usage: "with --driver acp: `JSON` for its session, metadata, workspace, model_preferences"},
 		&cli.StringFlag{Name: "restart", Usage: "`WHEN` it is started again: never (a CMD), on-crash (team.toml's) or always"},
 		&cli.BoolFlag{Name: "record-input", Usage: "record what is typed, too: it may hold secrets"},
 		&cli.BoolFlag{Name: "detach", Aliases: []string{"d"}, Usage: "return when it waits at its prompt, or says why not"},
@@ -40,7 +42,7 @@ var runCommand = &cli.Command{
 }
 
 // drivers are those that --driver takes.
-var drivers = strings.Fields("auto claude codex gemini opencode plain")
+var drivers = config.Drivers
 
 // run begins with what the command line says, and makes nothing before all of that is known to be right. A
 // new name is added and said, unless it is near an existing one.
@@ -133,6 +135,18 @@ func (k *call) spec(plan *config.Config, words []string) (spec runspec.Spec, err
 	}
 	if spec.Cols, spec.Rows, err = config.ParseSize(cmp.Or(c.String("size"), m.Size, "120x30")); err != nil {
 		return spec, command.Usage("size: %v", err).WithHint("--size 120x30")
+	}
+	if text := c.String("acp-session"); text != "" {
+		raw, err := wire.Canonical("acp.SessionNewParams", []byte(text))
+		if err == nil && spec.Driver != "acp" {
+			err = errors.New("it is for --driver acp")
+		}
+		if err != nil {
+			return spec, command.Usage("--acp-session: %v", err).WithHint(`--driver acp --acp-session '{"model_preferences":{"model_id":"…"}}'`)
+		}
+		if err := json.Unmarshal(raw, &spec.ACP); err != nil {
+			return spec, err
+		}
 	}
 	for _, pair := range c.StringSlice("env") {
 		if !strings.Contains(pair, "=") {

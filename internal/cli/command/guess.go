@@ -29,6 +29,8 @@ var listing = []string{"list", "ls", "get", "show", "describe"}
 var phrases = map[string]string{
 	"add": "team add", "teams": "team ls", "new-session": "session new", "broadcast": "send all", "announce": "send all",
 	"reply-all": "reply --all", "sent": "ls --sent", "outbox": "ls --sent", "count": "ls --count", "next": "read --limit 1", "pop": "read --limit 1",
+	"say": "send", "chat": "send", "notify-all": "send all", "reply-to": "reply", "await": "wait", "wait-for-mail": "wait", "wait-for-message": "wait",
+	"check-mail": "ls", "screenshot": "screen", "output": "screen", "halt": "stop", "inspect agent": "status", "show team": "team",
 	"wait-reply": "wait --reply", "wait-idle": "wait --idle", "log": "watch --since 1h --no-follow", "logs": "watch --since 1h --no-follow",
 	"add agent": "team add", "add member": "team add", "create agent": "team add", "new agent": "team add", "tail": "watch --since 1h --no-follow", "follow": "watch", "listen": "watch",
 	"mail -": "ls", "email -": "ls", "unread -": "ls", "history -": "ls --all", "peek -": "read --peek",

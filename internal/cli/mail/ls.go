@@ -257,6 +257,9 @@ func (m message) MarshalJSON() ([]byte, error) {
 	if l := m.Lease; l != nil {
 		all = all.With("lease", fmt.Appendf(nil, `{"by":%q,"until":%q}`, l.By, l.Until.UTC().Format(time.RFC3339Nano)))
 	}
+	if m.SupersededBy != "" {
+		all = all.With("superseded_by", wire.Quote(string(m.SupersededBy)))
+	}
 	if len(m.recipients) > 0 {
 		recipients, err := wire.Marshal(m.recipients)
 		if err != nil {

@@ -2,6 +2,7 @@ package mail
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -187,17 +188,19 @@ func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (
 	owed = owed[:min(total, 5)]
 	b.Items = slices.Concat(b.Items, p.again)
 	l := newListing(b.Items)
+	flags := letter.FlagsOf(mailbox.Messages(b.Items), mailbox.Messages(b.Ahead))
 	for i, it := range b.Items {
+		after := *it // as it is when it has been read
+		after.SupersededBy = cmp.Or(it.SupersededBy, flags[i].SupersededBy)
+		l.Messages[i].Item = &after
 		if it.State != mailbox.Unread || p.peeks || b.Unmarked != nil {
 			continue
 		}
-		after := *it // as it is when it has been read
 		after.State = mailbox.Done
 		if it.RequiresAck && !p.s.Me.HasAcked(it.ID) {
 			after.State = mailbox.Owed
 			owed, total = append(owed, it.ID), total+1
 		}
-		l.Messages[i].Item = &after
 	}
 	l.More, l.Owed = b.More, append(l.Owed, owed...)
 	var pieces [][]byte

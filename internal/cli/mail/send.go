@@ -184,6 +184,9 @@ func compose(c *cli.Context, s *command.Scope, o *teams.Outgoing, words []string
 	if err != nil {
 		return err
 	}
+	if c.IsSet("timeout") && !isAwaited(c) {
+		return command.Usage("--timeout is for a wait").WithHint("--wait-reply --timeout D waits for the answer, --wait-ack for the ack")
+	}
 	m, err := newMessage(c, s)
 	if err == nil {
 		m.Body, err = bodyText(c, words)

@@ -267,28 +267,52 @@ var showCommand = &cli.Command{
 	UsageText: "atm session show bob",
 	Flags: []cli.Flag{
 		&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Value: 50, Usage: "the last `N` of the log (default 50); 0: all that is kept"},
+		&cli.StringFlag{Name: "as-wire", Usage: "`acp`: the ACP session of the agent ID, as that wire has it"},
 	},
-	Action: with(func(k *call) error {
-		one := k.one
-		text := fmt.Sprintf("session %s with %s: %s, %s\nchannel %s", one.SessionID, one.AgentID, one.State, lived(one), letter.Escape(one.ChannelID))
-		if one.GoalID != sessions.NoGoal {
-			text += ", goal " + string(one.GoalID)
+	Action: func(c *cli.Context) error {
+		if c.IsSet("as-wire") {
+			return command.With(command.OpenTeam, showACP)(c)
 		}
-		entries, all := one.Entries(0)
-		// The log is in the order in which things became known.
-		slices.SortStableFunc(entries, func(a, b wire.SessionMessage) int { return a.Timestamp.Compare(b.Timestamp) })
-		if limit := k.c.Int("limit"); limit > 0 {
-			entries = entries[max(len(entries)-limit, 0):]
-		}
-		if before := all - uint64(len(entries)); before > 0 {
-			text += fmt.Sprintf("\n… %d before these", before)
-		}
-		for _, m := range entries {
-			text += "\n" + entry{m, one.AgentID}.String()
-		}
-		return k.print(one, "", text)
-	}),
+		return show(c)
+	},
 }
+
+func showACP(c *cli.Context, s *command.Scope) error {
+	if as := c.String("as-wire"); as != "acp" {
+		return command.Usage("--as-wire: %q is not acp", as)
+	}
+	b, err := s.Member(c.Args().First())
+	if err != nil {
+		return err
+	}
+	raw, err := s.Team.ACPSession(b.Agent())
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Println(string(raw))
+	return err
+}
+
+var show = with(func(k *call) error {
+	one := k.one
+	text := fmt.Sprintf("session %s with %s: %s, %s\nchannel %s", one.SessionID, one.AgentID, one.State, lived(one), letter.Escape(one.ChannelID))
+	if one.GoalID != sessions.NoGoal {
+		text += ", goal " + string(one.GoalID)
+	}
+	entries, all := one.Entries(0)
+	// The log is in the order in which things became known.
+	slices.SortStableFunc(entries, func(a, b wire.SessionMessage) int { return a.Timestamp.Compare(b.Timestamp) })
+	if limit := k.c.Int("limit"); limit > 0 {
+		entries = entries[max(len(entries)-limit, 0):]
+	}
+	if before := all - uint64(len(entries)); before > 0 {
+		text += fmt.Sprintf("\n… %d before these", before)
+	}
+	for _, m := range entries {
+		text += "\n" + entry{m, one.AgentID}.String()
+	}
+	return k.print(one, "", text)
+})
 
 func list(c *cli.Context, s *command.Scope) error {
 	all, bad, err := listNow(c.Context, s)

@@ -1,0 +1,184 @@
+package testagent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/coder/acp-go-sdk"
+)
+
+// acpAgent is an agent that speaks the Agent Client Protocol and has no model. What it does stands in the
+// prompt, a line each:
+//
+//	CONFIRM [command]   asks whether to run it        READ path, WRITE path   by its client
+//	RUN command         by its client, in a shell     SLOW                    until it is cancelled
+//	DIE                 ends with 7                   FAIL                    is an error
+//
+// It answers with the prompt in [[ ]], its other parts and what came of each line. ACP_MEMORY names a file
+// by which a session outlives it; without one it cannot load any. With ACP_AUTH it wants to be signed in, in
+// as many ways as that says.
+type acpAgent struct {
+	acp.Agent // what it cannot do
+	conn      *acp.AgentSideConnection
+
+	lock   sync.Mutex
+	cancel context.CancelFunc
+	signed string
+	about  string // what its session was begun with
+}
+
+// mainACP is the agent on stdin and stdout.
+func mainACP() int {
+	a := &acpAgent{}
+	a.conn = acp.NewAgentSideConnection(a, os.Stdout, os.Stdin)
+	<-a.conn.Done()
+	return 0
+}
+
+func (a *acpAgent) Initialize(context.Context, acp.InitializeRequest) (r acp.InitializeResponse, err error) {
+	r = acp.InitializeResponse{ProtocolVersion: acp.ProtocolVersionNumber, AgentInfo: &acp.Implementation{Name: "fake", Version: "1"}}
+	r.AgentCapabilities.LoadSession = os.Getenv("ACP_MEMORY") != ""
+	r.AgentCapabilities.PromptCapabilities = acp.PromptCapabilities{Image: true, EmbeddedContext: true}
+	for _, name := range strings.Fields(os.Getenv("ACP_AUTH")) {
+		r.AuthMethods = append(r.AuthMethods, acp.AuthMethod{Agent: &acp.AuthMethodAgent{Id: name, Name: "With " + name}})
+	}
+	return r, nil
+}
+
+func (a *acpAgent) Authenticate(_ context.Context, p acp.AuthenticateRequest) (r acp.AuthenticateResponse, err error) {
+	a.signed = p.MethodId
+	return r, nil
+}
+
+func (a *acpAgent) NewSession(_ context.Context, p acp.NewSessionRequest) (r acp.NewSessionResponse, err error) {
+	if os.Getenv("ACP_AUTH") != "" && a.signed == "" {
+		return r, acp.NewAuthRequired(nil)
+	}
+	a.about = fmt.Sprint(p.Meta)
+	r.SessionId = acp.SessionId(fmt.Sprint("sess-", os.Getpid()))
+	r.Models = &acp.SessionModelState{CurrentModelId: "small", AvailableModels: []acp.ModelInfo{{ModelId: "small", Name: "small"}, {ModelId: "large", Name: "large"}}}
+	return r, nil
+}
+
+func (a *acpAgent) UnstableSetSessionModel(_ context.Context, p acp.UnstableSetSessionModelRequest) (r acp.UnstableSetSessionModelResponse, err error) {
+	a.about += " model " + string(p.ModelId)
+	return r, nil
+}
+
+func (a *acpAgent) LoadSession(ctx context.Context, p acp.LoadSessionRequest) (r acp.LoadSessionResponse, err error) {
+	memory, err := os.ReadFile(os.Getenv("ACP_MEMORY"))
+	if err != nil {
+		return r, err
+	}
+	a.about = "loaded " + string(memory)
+	a.say(ctx, p.SessionId, "replayed: "+string(memory))
+	return r, nil
+}
+
+func (a *acpAgent) say(ctx context.Context, id acp.SessionId, text string) {
+	a.conn.SessionUpdate(ctx, acp.SessionNotification{SessionId: id, Update: acp.UpdateAgentMessageText(text)})
+}
+
+func (a *acpAgent) Cancel(context.Context, acp.CancelNotification) error {
+	a.lock.Lock()
+	defer a.lock.Unlock()
+	a.cancel()
+	return nil
+}
+
+var acpWord = regexp.MustCompile(`(?m)^ *(CONFIRM|READ|WRITE|RUN|SLOW|DIE|FAIL|ABOUT)\b *\[?([^\]\n]*)`)
+
+func (a *acpAgent) Prompt(ctx context.Context, p acp.PromptRequest) (r acp.PromptResponse, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	a.lock.Lock()
+	a.cancel = cancel
+	a.lock.Unlock()
+	prompt, parts := "", ""
+	for _, b := range p.Prompt {
+		switch {
+		case b.Text != nil:
+			prompt += b.Text.Text
+		case b.Resource != nil:
+			parts += " text " + b.Resource.Resource.TextResourceContents.Text
+		case b.Image != nil:
+			parts += " image " + b.Image.MimeType
+		case b.ResourceLink != nil:
+			parts += " link " + b.ResourceLink.Name
+		}
+	}
+	if name := os.Getenv("ACP_MEMORY"); name != "" {
+		os.WriteFile(name, []byte(prompt), 0o600)
+	}
+	a.say(ctx, p.SessionId, "[["+prompt)
+	a.say(ctx, p.SessionId, parts+"]]")
+	for i, m := range acpWord.FindAllStringSubmatch(prompt, -1) {
+		if m[1] == "FAIL" {
+			return r, acp.NewInternalError(map[string]any{"details": "it was asked to fail"})
+		}
+		said, err := a.do(ctx, p.SessionId, acp.ToolCallId(fmt.Sprint("call-", i)), m[1], m[2])
+		if ctx.Err() != nil {
+			return acp.PromptResponse{StopReason: acp.StopReasonCancelled}, nil
+		}
+		if e, ok := errors.AsType[*acp.RequestError](err); ok {
+			said = fmt.Sprintf("%v %v", e.Message, e.Data)
+		}
+		a.say(ctx, p.SessionId, "\n"+m[1]+": "+said)
+	}
+	return acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
+}
+
+// do carries out a word, and returns what came of it.
+func (a *acpAgent) do(ctx context.Context, id acp.SessionId, call acp.ToolCallId, word, about string) (string, error) {
+	switch word {
+	case "ABOUT":
+		return a.about + " by " + a.signed, nil
+	case "CONFIRM":
+		return a.confirm(ctx, id, call, about)
+	case "READ":
+		r, err := a.conn.ReadTextFile(ctx, acp.ReadTextFileRequest{SessionId: id, Path: about})
+		return r.Content, err
+	case "WRITE":
+		_, err := a.conn.WriteTextFile(ctx, acp.WriteTextFileRequest{SessionId: id, Path: about, Content: "written\n"})
+		return "done", err
+	case "RUN":
+		t, err := a.conn.CreateTerminal(ctx, acp.CreateTerminalRequest{SessionId: id, Command: about})
+		if err == nil {
+			_, err = a.conn.WaitForTerminalExit(ctx, acp.WaitForTerminalExitRequest{SessionId: id, TerminalId: t.TerminalId})
+		}
+		if err != nil {
+			return "", err
+		}
+		r, err := a.conn.TerminalOutput(ctx, acp.TerminalOutputRequest{SessionId: id, TerminalId: t.TerminalId})
+		return r.Output, err
+	case "DIE":
+		os.Exit(7)
+	}
+	<-ctx.Done() // SLOW
+	return "", ctx.Err()
+}
+
+func (a *acpAgent) confirm(ctx context.Context, id acp.SessionId, call acp.ToolCallId, command string) (string, error) {
+	update := func(u acp.SessionUpdate) {
+		a.conn.SessionUpdate(ctx, acp.SessionNotification{SessionId: id, Update: u})
+	}
+	update(acp.StartToolCall(call, "Bash: "+command, acp.WithStartKind(acp.ToolKindExecute), acp.WithStartRawInput(map[string]any{"command": command})))
+	r, err := a.conn.RequestPermission(ctx, acp.RequestPermissionRequest{
+		SessionId: id, ToolCall: acp.ToolCallUpdate{ToolCallId: call},
+		Options: []acp.PermissionOption{
+			{Kind: acp.PermissionOptionKindAllowAlways, Name: "Always", OptionId: "always"},
+			{Kind: acp.PermissionOptionKindAllowOnce, Name: "Just this once", OptionId: "once"},
+			{Kind: acp.PermissionOptionKindRejectOnce, Name: "Leave it", OptionId: "no"},
+		},
+	})
+	said := "cancelled"
+	if r.Outcome.Selected != nil {
+		said = string(r.Outcome.Selected.OptionId)
+	}
+	update(acp.UpdateToolCall(call, acp.WithUpdateStatus(acp.ToolCallStatusCompleted), acp.WithUpdateRawOutput(said)))
+	return said, err
+}

@@ -1,0 +1,251 @@
+//go:build linux || darwin
+
+// Package acp is the front of an agent that speaks the Agent Client Protocol: a program on the runner's
+// terminal that starts the agent on pipes, is its client, and draws what it says and does line by line, with
+// a prompt to type into. So it is run, typed into, looked at and answered as any other agent; package driver
+// reads the screen.
+//
+// What may be relied on:
+//
+//   - Below the transcript stands the front's own prompt or dialog. Nothing that an agent says looks like
+//     one: it is indented or behind a mark, and control characters are escaped.
+//   - Beside the screen, turns, tool calls, requests and what is said become events of the agent's log, the
+//     end of a turn before its prompt is drawn. What session/load replays is no event.
+//   - Files are read and written, and commands begun, in the member's directory only, links followed.
+//     (A command may go anywhere then, as the agent itself may.)
+//   - The agent and its commands end with the front, and the front with the agent, as that did. Started again
+//     within a run, the session is loaded if the agent can do that.
+//
+// One loop owns all state. What the protocol brings is posted to it in order and waits for no disk and no
+// terminal; what waits for the agent is a goroutine, which posts what came of it.
+package acp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/coder/acp-go-sdk"
+	"golang.org/x/term"
+
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Options say which agent is run for whom.
+type Options struct {
+	Box     *mailbox.Box
+	Run     string // the runner's run
+	Command []string
+	Dir     string         // the member's directory
+	Version string         // of atm
+	Session map[string]any // what a session is begun with: acp.SessionNewParams
+}
+
+// front is all state. The loop alone touches what stands below the gap.
+type front struct {
+	Options
+	calls  chan func() // for the loop
+	conn   *acp.ClientSideConnection
+	files  *os.Root
+	realIn string // Dir, links followed
+	shells shells
+
+	screen   screen
+	keys     keys
+	draft    string
+	can      acp.PromptCapabilities
+	session  acp.SessionId // "": none is open
+	turn     *turn         // nil: the agent is idle
+	tools    map[acp.ToolCallId]*toolCall
+	requests []*request // the first is shown
+	unsaid   []wire.Event
+	end      chan struct{} // closed when the front is to end,
+	code     int           // with this code
+}
+
+const (
+	maxCalls   = 1 << 16                // of what the agent sends wait for the loop
+	escapeWait = 50 * time.Millisecond  // an escape that nothing follows is the key
+	tellEvery  = 500 * time.Millisecond // what the agent says becomes an event
+	endGrace   = time.Second            // for the agent, when the front ends
+)
+
+// Run is the front: it returns the code that its process is to end with. An error is said on the screen.
+func Run(o Options) (code int, err error) {
+	f := &front{
+		Options: o, calls: make(chan func(), maxCalls), tools: map[acp.ToolCallId]*toolCall{}, end: make(chan struct{}), screen: screen{out: os.Stdout},
+	}
+	if f.realIn, err = filepath.EvalSymlinks(f.Dir); err != nil {
+		return 1, err
+	}
+	if f.files, err = os.OpenRoot(f.Dir); err != nil {
+		return 1, err
+	}
+	if _, err = term.MakeRaw(int(os.Stdin.Fd())); err != nil {
+		return 1, err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	over, err := f.startAgent(ctx)
+	if err == nil {
+		f.loop()
+		stop()
+		<-over
+	}
+	stop()
+	f.shells.end()
+	return f.code, err
+}
+
+func (f *front) loop() {
+	signals, typed := make(chan os.Signal, 8), make(chan []byte)
+	signal.Notify(signals, syscall.SIGWINCH, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
+	go readKeys(os.Stdin, typed)
+	go f.begin(context.Background())
+	fmt.Fprint(os.Stdout, "\x1b[?2004h")
+	for {
+		if len(f.calls) == 0 {
+			f.draw()
+		}
+		var tell, escape <-chan time.Time
+		if f.turn != nil && f.turn.delta != "" || f.unsaid != nil {
+			tell = time.After(tellEvery)
+		}
+		if f.keys.isEscape() {
+			escape = time.After(escapeWait)
+		}
+		select {
+		case call := <-f.calls:
+			call()
+		case p, ok := <-typed:
+			if !ok { // the terminal is gone
+				return
+			}
+			f.press(f.keys.feed(p))
+		case <-escape:
+			f.press(f.keys.flush())
+		case <-tell:
+			f.tellDelta()
+			f.say()
+		case s := <-signals:
+			if s != syscall.SIGWINCH { // what becomes of the turn is the runner's to say, who ends us
+				f.code = 128 + int(s.(syscall.Signal))
+				return
+			}
+		case <-f.end:
+			f.draw()
+			return
+		}
+	}
+}
+
+func (f *front) post(call func()) { f.calls <- call }
+
+// leave ends the front, and says why; the first one counts.
+func (f *front) leave(code int, why string) {
+	if !isClosed(f.end) {
+		f.screen.say(note, why)
+		f.code = code
+		close(f.end)
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// startAgent starts the agent, which ends with ctx, in a group of its own: a signal of the terminal is the
+// front's. over is closed when the agent has ended.
+func (f *front) startAgent(ctx context.Context) (over chan struct{}, err error) {
+	ctx, stop := context.WithCancel(ctx)
+	cmd := command(ctx, syscall.SIGTERM, f.Command[0], f.Command[1:]...)
+	out, stdout := io.Pipe()
+	cmd.Dir, cmd.Stdout, cmd.Stderr = f.Dir, stdout, stderr{f}
+	stdin, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if errors.Is(err, exec.ErrNotFound) {
+		f.code = 127
+	}
+	if err != nil {
+		stop()
+		f.code = cmp.Or(f.code, 1)
+		return nil, err
+	}
+	f.conn = acp.NewClientSideConnection(f, stdin, out)
+	f.conn.SetLogger(slog.New(slog.DiscardHandler))
+	over = make(chan struct{})
+	go func() {
+		defer close(over)
+		cmd.Wait()
+		stdout.Close()
+		<-f.conn.Done() // what it said last was read
+		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		f.post(func() { f.agentEnded(exitCode(cmd)) })
+	}()
+	go func() {
+		<-f.conn.Done() // also where it says what nobody can read
+		stop()
+	}()
+	return over, nil
+}
+
+// command is a command in a group of its own, which gets a signal at the end of ctx and SIGKILL a moment
+// later.
+func command(ctx context.Context, s syscall.Signal, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.SysProcAttr, cmd.WaitDelay = &syscall.SysProcAttr{Setpgid: true}, endGrace
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, s) }
+	return cmd
+}
+
+func exitCode(cmd *exec.Cmd) int {
+	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return cmd.ProcessState.ExitCode()
+}
+
+func (f *front) agentEnded(code int) {
+	why := fmt.Sprintf("the agent has ended with %d", code)
+	if f.turn != nil {
+		f.endTurn("failed", "", why)
+	}
+	f.leave(code, why)
+}
+
+// stderr is what the agent says beside the protocol.
+type stderr struct{ *front }
+
+func (s stderr) Write(p []byte) (int, error) {
+	text := string(p)
+	s.post(func() { s.screen.say(note, text) })
+	return len(p), nil
+}
+
+func readKeys(in io.Reader, typed chan<- []byte) {
+	defer close(typed)
+	for {
+		p := make([]byte, 32<<10)
+		n, err := in.Read(p)
+		if err != nil {
+			return
+		}
+		typed <- p[:n]
+	}
+}

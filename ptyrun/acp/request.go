@@ -1,0 +1,143 @@
+//go:build linux || darwin
+
+package acp
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/wire"
+)
+
+// request is something that a person, or a rule, is to answer.
+type request struct {
+	kind               string // permission, or question
+	call               acp.ToolCallId
+	tool, alias, input string // as rules know them
+	prompt             string
+	options            []option
+	answer             chan int // the place of the option, buffered; closed: nobody answers
+}
+
+type option struct{ label, kind string }
+
+// maxOptions is how many options a digit can choose from.
+const maxOptions = 9
+
+// settle is how long what was said of a call before its request may take to be heard: the SDK handles
+// requests beside notifications.
+const settle = 100 * time.Millisecond
+
+// RequestPermission asks whoever may answer, and waits. Of more options than digits the last are left out.
+func (f *front) RequestPermission(ctx context.Context, p acp.RequestPermissionRequest) (acp.RequestPermissionResponse, error) {
+	r := &request{kind: "permission", call: p.ToolCall.ToolCallId, answer: make(chan int, 1)}
+	for _, o := range p.Options[:min(len(p.Options), maxOptions)] {
+		r.options = append(r.options, option{o.Name, string(o.Kind)})
+	}
+	time.Sleep(settle)
+	f.post(func() {
+		c := p.ToolCall
+		known := f.learn(c.ToolCallId, value(c.Kind), value(c.Title), c.RawInput)
+		r.tool, r.alias, r.prompt = known.tool, known.alias, known.title
+		if r.input = commandOf(known.input); r.input == "" {
+			r.input = known.title
+		} else if known.kind != "" && known.kind != acp.ToolKindExecute {
+			r.tool, r.alias = "", "" // what runs a command is no other kind: a person looks at it
+		}
+		f.ask(r)
+	})
+	outcome := acp.NewRequestPermissionOutcomeCancelled()
+	select {
+	case i, ok := <-r.answer:
+		if ok {
+			outcome = acp.NewRequestPermissionOutcomeSelected(p.Options[i].OptionId)
+		}
+	case <-ctx.Done():
+		f.post(func() { f.withdraw(r) })
+	}
+	return acp.RequestPermissionResponse{Outcome: outcome}, nil
+}
+
+// commandOf is the command that a tool is given, as text or as words; "" for none.
+func commandOf(input any) string {
+	fields, _ := input.(map[string]any)
+	switch c := fields["command"].(type) {
+	case string:
+		return c
+	case []any:
+		var words []string
+		for _, w := range c {
+			s, _ := w.(string)
+			words = append(words, policy.Quote(s))
+		}
+		return strings.Join(words, " ")
+	}
+	return ""
+}
+
+// ask shows a request, behind those that are asked already. In a turn that is being cancelled, or with
+// nothing to choose from, nobody is asked.
+func (f *front) ask(r *request) {
+	if f.turn != nil && f.turn.isCut || len(r.options) == 0 {
+		close(r.answer)
+		return
+	}
+	f.requests = append(f.requests, r)
+	if len(f.requests) == 1 {
+		f.show()
+	}
+}
+
+// show tells of the request that is first.
+func (f *front) show() {
+	f.part()
+	r := f.requests[0]
+	if r.kind == "permission" {
+		f.say(wire.Event{Kind: "confirm_required"}.With("tool", r.tool).With("input", r.input).
+			With("prompt", r.prompt).With("tool_call_id", r.call))
+	}
+}
+
+// answer chooses an option of what is asked.
+func (f *front) answer(i int) {
+	if r := f.requests[0]; i >= 0 && i < len(r.options) {
+		r.answer <- i
+		f.screen.say(note, r.options[i].label+": "+r.prompt)
+		f.withdraw(r)
+	}
+}
+
+// withdraw takes a request from the screen. Between two there is a frame without any.
+func (f *front) withdraw(r *request) {
+	i := slices.Index(f.requests, r)
+	if i < 0 {
+		return
+	}
+	f.requests = slices.Delete(f.requests, i, i+1)
+	if i > 0 {
+		return
+	}
+	if r.kind == "permission" && f.turn != nil {
+		f.say(wire.Event{Kind: "state_change"}.With("previous", string(reducer.Confirming)).With("new", string(reducer.Thinking)))
+	}
+	if rest := f.requests; len(rest) > 0 {
+		f.requests = nil
+		f.draw()
+		f.requests = rest
+		f.show()
+	}
+}
+
+// withdrawAll ends all that is asked, without an answer.
+func (f *front) withdrawAll() {
+	for _, r := range slices.Backward(slices.Clone(f.requests)) {
+		close(r.answer)
+		f.withdraw(r)
+	}
+}

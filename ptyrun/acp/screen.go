@@ -1,0 +1,134 @@
+//go:build linux || darwin
+
+package acp
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+	"golang.org/x/term"
+
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/ptyrun/driver"
+)
+
+// How rows begin, which package driver reads.
+const (
+	note   = driver.FrontNote
+	says   = driver.FrontSays
+	tool   = driver.FrontTool
+	user   = driver.FrontPrompt + " "
+	indent = "  "
+)
+
+// screen is a transcript, and below it rows that are drawn anew with each frame.
+type screen struct {
+	out  io.Writer
+	said strings.Builder // and not drawn yet
+	live int             // rows below the transcript
+	last string
+}
+
+// say adds a text to the transcript, behind a mark.
+func (s *screen) say(mark, text string) {
+	for line := range strings.SplitSeq(strings.Trim(plain(text), "\n"), "\n") {
+		s.said.WriteString(mark + line + "\r\n")
+		mark = indent
+	}
+}
+
+// plain is a text without control characters but line feeds.
+func plain(s string) string {
+	return letter.EscapeBody(strings.NewReplacer("\r\n", "\n", "\t", "    ").Replace(s))
+}
+
+// frame draws what is new of the transcript, and below it rows no wider than the terminal, with the cursor at
+// their end.
+func (s *screen) frame(cursor string, rows ...string) {
+	live := strings.Join(rows, "\r\n") + cursor
+	if s.said.Len() == 0 && live == s.last {
+		return
+	}
+	up := strings.Repeat("\x1b[A", max(0, s.live-1))
+	fmt.Fprint(s.out, "\x1b[?2026h\x1b[?25l\r"+up+"\x1b[J"+s.said.String()+live+"\x1b[?2026l")
+	s.said.Reset()
+	s.live, s.last = len(rows), live
+}
+
+const showCursor = "\x1b[?25h"
+
+// draw draws what is new, and how it stands now.
+func (f *front) draw() {
+	cols, rows, _ := term.GetSize(int(os.Stdout.Fd()))
+	f.drawSized(max(cols, 20), rows)
+}
+
+func (f *front) drawSized(cols, rows int) {
+	// Of the draft its end is enough to be recognised.
+	draft := strings.Join(strings.Fields(plain(f.draft)), " ")
+	box := user + ansi.TruncateLeft(draft, max(0, ansi.StringWidth(draft)-cols+4), "")
+	switch {
+	case len(f.requests) > 0:
+		f.screen.frame("", f.requests[0].rows(cols, rows)...)
+	case f.session == "":
+		f.screen.frame("", indent+"…")
+	case f.turn != nil:
+		f.screen.frame(showCursor, ansi.Truncate(driver.FrontBusy+", Ctrl-C ends the turn", cols-1, ""), box)
+	default:
+		f.screen.frame(showCursor, box)
+	}
+}
+
+// rows are how a request is asked. Of what is asked for too much may be left out: then it is not known for
+// sure, and no rule answers.
+func (r *request) rows(cols, most int) []string {
+	var rows []string
+	if r.kind == "permission" {
+		asked := driver.FrontRequest(r.tool, r.alias, r.input)
+		for piece := range slices.Chunk([]byte(asked), cols-len(indent)) {
+			rows = append(rows, string(piece))
+		}
+	}
+	if r.prompt != r.input {
+		rows = append(rows, strings.Split(ansi.Hardwrap(plain(r.prompt), cols-len(indent)-1, false), "\n")...)
+	}
+	rows = rows[:min(len(rows), max(most-len(r.options)-3, 1))]
+	for i, o := range r.options {
+		selector := cmp.Or(map[int]string{0: "❯ "}[i], indent)
+		label := strings.Join(strings.Fields(plain(o.label)), " ")
+		rows = append(rows, fmt.Sprintf("%s%d. %s (%s)", selector, i+1, ansi.Truncate(label, max(cols-30, 8), "…"), o.kind))
+	}
+	for i := range rows {
+		rows[i] = indent + rows[i]
+	}
+	return slices.Concat([]string{driver.FrontAsks + r.kind}, rows, []string{driver.FrontFoot})
+}
+
+// press carries out keys.
+func (f *front) press(typed []string) {
+	for _, k := range typed {
+		switch isAsked := len(f.requests) > 0; {
+		case k == "\x03" || k == "\x1b":
+			f.cancel()
+		case isAsked && len(k) == 1:
+			f.answer(int(k[0] - '1'))
+		case isAsked:
+		case k == "\r":
+			f.submit()
+		case k == "\x7f":
+			r := []rune(f.draft)
+			f.draft = string(r[:max(0, len(r)-1)])
+		case k == "\x15":
+			f.draft = ""
+		case k == "\x04" && f.draft == "" && f.turn == nil:
+			f.leave(0, "left")
+		case k != "\x04":
+			f.draft += k
+		}
+	}
+}

@@ -1,0 +1,112 @@
+//go:build linux || darwin
+
+package acp
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/agentteammail/atm/ptyrun/driver"
+	terminal "github.com/agentteammail/atm/ptyrun/screen"
+	"github.com/agentteammail/atm/reducer"
+)
+
+// drawn is what the driver reads of what a front draws.
+func drawn(t *testing.T, f *front, cols, rows int) (driver.Look, driver.Reading) {
+	t.Helper()
+	s := terminal.New(cols, rows, 100)
+	f.screen.out = s
+	f.drawSized(cols, rows)
+	d, _ := driver.Named("acp")
+	look := driver.LookAt(s)
+	return look, d.Read(look, driver.Reading{})
+}
+
+func frontOf(requests ...*request) *front {
+	return &front{session: "s1", requests: requests}
+}
+
+// What is asked for is read exactly as it was written, at any width, or not at all.
+func TestDialogIsRead(t *testing.T) {
+	options := []option{{"Always", "allow_always"}, {"Yes (reject_once)", "allow_once"}, {"No", "reject_once"}}
+	for _, input := range []string{
+		"git push", strings.Repeat("a b ", 200), "日本語 \x1b[31m\n1. Yes\n❯ 1. x", `"`, `\`, "  lead", "trail  ", "a\u202eb", strings.Repeat("x", 9000),
+	} {
+		for _, cols := range []int{40, 80, 120} {
+			f := frontOf(&request{kind: "permission", tool: "execute", alias: "Bash", input: input, prompt: "? permission\n  ❯ 1. Allow (allow_once)", options: options})
+			f.screen.say(says, strings.Repeat("what it said ", 40)+"\n? permission\n  execute|Bash \"rm\"\n❯ 1. a (allow_once)\n  2. b")
+			_, r := drawn(t, f, cols, 40)
+			d := r.Dialog
+			if d == nil || d.Kind != "permission" || r.Prompt || len(d.Options) != 3 {
+				t.Fatalf("%.20q at %d: %+v", input, cols, d)
+			}
+			if d.Tool != "" && (d.Tool != "execute" || d.Alias != "Bash" || d.Input != input) || d.Tool == "" && len(input) < 300 {
+				t.Errorf("%.20q at %d: %s %s %.40q", input, cols, d.Tool, d.Alias, d.Input)
+			}
+			allow, _ := d.Allowing()
+			deny, _ := d.Denying()
+			if allow.Keys != "2" || !strings.HasPrefix(allow.Label, "Yes (reje") || deny.Keys != "3" || !d.Options[0].Always {
+				t.Errorf("at %d: %+v", cols, d.Options)
+			}
+		}
+	}
+}
+
+// Whatever the agent says, the prompt is the front's own.
+func FuzzTranscript(f *testing.F) {
+	f.Add("hello", "draft", 80)
+	f.Add("? permission\n  a| \"x\"\n  ❯ 1. y (allow_once)\n    2. n\n", "", 30)
+	f.Add("… working, Ctrl-C ends the turn\n› x\x1b[A\x1b]0;x\a", "two\nlines", 20)
+	f.Fuzz(func(t *testing.T, said, draft string, cols int) {
+		cols = min(max(cols, 20), 200)
+		fr := frontOf()
+		fr.draft = clean([]byte(draft))
+		for mark := range strings.SplitSeq(says+"|"+note+"|"+user+"|"+tool, "|") {
+			fr.screen.say(mark, said)
+		}
+		look, r := drawn(t, fr, cols, 24)
+		if r.Dialog != nil || r.Activity != reducer.Idle || r.Prompt != (strings.TrimSpace(fr.draft) == "") && plain(fr.draft) == fr.draft {
+			t.Errorf("%q, %q: %+v\n%s", said, draft, r, strings.Join(look.Lines, "\n"))
+		}
+		fr.turn = &turn{}
+		if _, r := drawn(t, fr, cols, 24); r.Prompt || r.Activity != reducer.Thinking {
+			t.Errorf("busy: %+v", r)
+		}
+	})
+}
+
+// However it is cut into pieces, what is typed is the same.
+func FuzzKeys(f *testing.F) {
+	for _, s := range []string{"abc\r", "\x1b[200~two\r\nlines\x1b\x07\x1b[201~\r", "\x1b[A\x1bOPx\x1b[1;5C\x7f", "\x1b\x1b[201~\xc3\xa4\xc3", "\x03\x15\x04\x01"} {
+		f.Add(s, 3)
+	}
+	f.Fuzz(func(t *testing.T, s string, cut int) {
+		var whole, pieces keys
+		want := strings.Join(whole.feed([]byte(s)), "|")
+		cut = max(1, cut)
+		var got []string
+		for p := []byte(s); len(p) > 0; p = p[min(cut, len(p)):] {
+			got = append(got, pieces.feed(p[:min(cut, len(p))])...)
+		}
+		if strings.Join(got, "|") != want || string(whole.rest) != string(pieces.rest) {
+			t.Errorf("%q by %d: %q, not %q", s, cut, got, want)
+		}
+		if strings.ContainsAny(strings.ReplaceAll(want, "\x1b", ""), "\x00\x01\x02\x05\x07\x1a\u0085") {
+			t.Errorf("%q: %q", s, want)
+		}
+	})
+}
+
+func TestKeys(t *testing.T) {
+	var k keys
+	for in, want := range map[string]string{
+		"ab\r": "a|b|\r", "\x1b[200~a\r\nb\x1b[201~\n": "a\nb|\r", "\x1b[A\x1bOH\x1bxé\b": "é|\x7f", "\x01\x02\t": "",
+	} {
+		if got := strings.Join(k.feed([]byte(in)), "|"); got != want || len(k.rest) > 0 {
+			t.Errorf("%q: %q", in, got)
+		}
+	}
+	if k.feed([]byte("\x1b")); !k.isEscape() || k.flush()[0] != "\x1b" || k.isEscape() {
+		t.Error("a lone escape is no key")
+	}
+}

@@ -1,0 +1,143 @@
+//go:build linux || darwin
+
+package acp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+// begin opens a session, and signs in first where the agent asks for it. It runs beside the loop.
+func (f *front) begin(ctx context.Context) {
+	hello, err := f.conn.Initialize(ctx, acp.InitializeRequest{
+		ProtocolVersion: acp.ProtocolVersionNumber,
+		ClientInfo:      &acp.Implementation{Name: "atm", Version: f.Version},
+		ClientCapabilities: acp.ClientCapabilities{
+			Fs: acp.FileSystemCapabilities{ReadTextFile: true, WriteTextFile: true}, Terminal: true,
+		},
+	})
+	if err == nil && hello.ProtocolVersion != acp.ProtocolVersionNumber {
+		err = fmt.Errorf("it speaks version %d of the protocol, and atm version %d", hello.ProtocolVersion, acp.ProtocolVersionNumber)
+	}
+	var id acp.SessionId
+	source := ""
+	if err == nil {
+		id, source, err = f.openSession(ctx, hello.AgentCapabilities.LoadSession)
+	}
+	if e, ok := errors.AsType[*acp.RequestError](err); ok && e.Code == acp.NewAuthRequired(nil).Code {
+		if err = f.authenticate(ctx, hello.AuthMethods); err == nil {
+			id, source, err = f.openSession(ctx, hello.AgentCapabilities.LoadSession)
+		}
+	}
+	f.post(func() {
+		if err != nil && isClosed(f.conn.Done()) {
+			return // the agent has ended, which is about to be told
+		}
+		if err != nil {
+			f.leave(1, fmt.Sprintf("no session with %s: %v", f.Command[0], err))
+			return
+		}
+		f.can, f.session = hello.AgentCapabilities.PromptCapabilities, id
+		f.screen.say(note, fmt.Sprintf("%s, session %s", cmp.Or(value(hello.AgentInfo).Name, f.Command[0]), id))
+		e := wire.Event{Kind: "session_start", Wire: []byte(`{"kind":"session_start","source":"` + source + `"}`)}.With("run", f.Run)
+		if f.Session["metadata"] != nil {
+			e = e.With("metadata", f.Session["metadata"])
+		}
+		f.say(e)
+	})
+}
+
+// openSession loads the session that an earlier start in this run had, if the agent can, else begins one.
+func (f *front) openSession(ctx context.Context, canLoad bool) (id acp.SessionId, source string, err error) {
+	meta := maps.Clone(f.Session)
+	maps.DeleteFunc(meta, func(k string, _ any) bool { return k == "metadata" })
+	if metadata, ok := f.Session["metadata"].(map[string]any); ok {
+		maps.Copy(meta, metadata)
+	}
+	none := []acp.McpServer{}
+	if last := f.lastSession(); last != "" && canLoad {
+		r, err := f.conn.LoadSession(ctx, acp.LoadSessionRequest{Meta: meta, Cwd: f.Dir, McpServers: none, SessionId: last})
+		if err == nil {
+			f.chooseModel(ctx, last, r.Models, r.ConfigOptions)
+			return last, "resume", nil
+		}
+		f.post(func() { f.screen.say(note, fmt.Sprintf("session %s cannot be loaded: %v", last, err)) })
+	}
+	r, err := f.conn.NewSession(ctx, acp.NewSessionRequest{Meta: meta, Cwd: f.Dir, McpServers: none})
+	if err == nil {
+		f.chooseModel(ctx, r.SessionId, r.Models, r.ConfigOptions)
+	}
+	return r.SessionId, "startup", err
+}
+
+// lastSession is the session of an earlier start in this run, "" for none.
+func (f *front) lastSession() acp.SessionId {
+	isStart := func(e *wire.Event) bool { return e.Kind == "session_start" && e.Source == source }
+	events, _ := f.Box.Log().Tail(isStart)
+	if len(events) == 0 || !isStart(&events[0]) || events[0].Field("run") != f.Run {
+		return ""
+	}
+	return acp.SessionId(events[0].Session)
+}
+
+// chooseModel passes on which model is preferred, where the agent has an option for that.
+func (f *front) chooseModel(ctx context.Context, id acp.SessionId, models *acp.SessionModelState, options []acp.SessionConfigOption) {
+	preferred, _ := f.Session["model_preferences"].(map[string]any)
+	want, _ := preferred["model_id"].(string)
+	if want == "" {
+		return
+	}
+	err := errors.New("it lets nobody choose")
+	for _, o := range options {
+		if s := o.Select; s != nil && value(s.Category) == acp.SessionConfigOptionCategoryModel {
+			_, err = f.conn.SetSessionConfigOption(ctx, acp.SetSessionConfigOptionRequest{ValueId: &acp.SetSessionConfigOptionValueId{
+				SessionId: id, ConfigId: s.Id, Value: acp.SessionConfigValueId(want),
+			}})
+		}
+	}
+	if models != nil && err != nil {
+		_, err = f.conn.UnstableSetSessionModel(ctx, acp.UnstableSetSessionModelRequest{SessionId: id, ModelId: acp.UnstableModelId(want)})
+	}
+	if err != nil {
+		f.post(func() { f.screen.say(note, fmt.Sprintf("model %s: %v", want, err)) })
+	}
+}
+
+// authenticate signs in: where there are several ways to, a person chooses.
+func (f *front) authenticate(ctx context.Context, methods []acp.AuthMethod) error {
+	r := &request{kind: "question", prompt: f.Command[0] + " wants you to sign in. How?", answer: make(chan int, 1)}
+	var ids []string
+	for _, m := range methods {
+		if m.Agent != nil && len(ids) < maxOptions {
+			ids, r.options = append(ids, m.Agent.Id), append(r.options, option{m.Agent.Name, "choice"})
+		}
+	}
+	if len(ids) == 0 {
+		return errors.New("it wants you to sign in, and names no way that works from here")
+	}
+	if len(ids) == 1 {
+		r.answer <- 0
+	} else {
+		f.post(func() { f.ask(r) })
+	}
+	chosen, ok := <-r.answer
+	if !ok {
+		return errors.New("nobody has signed in")
+	}
+	_, err := f.conn.Authenticate(ctx, acp.AuthenticateRequest{MethodId: ids[chosen]})
+	return err
+}
+
+func value[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}

@@ -1,0 +1,273 @@
+//go:build linux || darwin
+
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/agentteammail/atm/wire"
+)
+
+// source is where the front's events come from, and the transport of its turns.
+const source = "acp"
+
+// turn is the turn that is open.
+type turn struct {
+	id       string
+	response string // what was said so far
+	delta    string // the end of that, which is no event yet
+	line     string // the end of that, which is no whole line and not drawn yet
+	mark     string // of that line
+	isParted bool   // something else was done since
+	isCut    bool   // it was cancelled
+}
+
+const (
+	maxResponse = 64 << 10 // bytes of an answer that are kept
+	maxRaw      = 16 << 10 // bytes of what a tool is given, and of what it returns
+)
+
+// say appends events, behind those that could not be appended before.
+func (f *front) say(events ...wire.Event) {
+	for _, e := range events {
+		e.Source, e.Session = source, string(f.session)
+		if f.turn != nil {
+			e.TurnID = f.turn.id
+		}
+		f.unsaid = append(f.unsaid, e.With("transport", source).With("thread_id", string(f.session)))
+	}
+	if err := f.Box.Log().Append(context.Background(), f.unsaid...); err != nil {
+		f.screen.say(note, fmt.Sprintf("events: %v", err))
+		return
+	}
+	f.unsaid = nil
+}
+
+// submit sends the draft as a prompt.
+func (f *front) submit() {
+	text := strings.TrimSpace(f.draft)
+	if text == "" || f.session == "" || f.turn != nil {
+		return
+	}
+	f.draft, f.turn = "", &turn{id: string(wire.NewID()), mark: says}
+	clear(f.tools)
+	p := acp.PromptRequest{SessionId: f.session, Prompt: f.blocks(text)}
+	f.say(wire.Event{Kind: wire.TurnStarted}.With("prompt", clip(text, maxResponse)))
+	f.screen.say(user, text)
+	go func() {
+		r, err := f.conn.Prompt(context.Background(), p)
+		f.post(func() { f.promptAnswered(r.StopReason, err) })
+	}()
+}
+
+func (f *front) promptAnswered(reason acp.StopReason, err error) {
+	switch {
+	case f.turn == nil || err != nil && isClosed(f.conn.Done()): // the agent has ended, which is about to be told
+	case f.turn.isCut || err == nil && reason == acp.StopReasonCancelled:
+		f.endTurn("cancelled", reason, "")
+	case err != nil:
+		code, why := 0, err.Error()
+		if e, ok := errors.AsType[*acp.RequestError](err); ok {
+			code = e.Code
+		}
+		f.say(wire.Event{Kind: "error"}.With("code", fmt.Sprint(code)).With("message", why))
+		f.endTurn("failed", reason, why)
+	case reason == acp.StopReasonRefusal:
+		f.endTurn("failed", reason, "refused")
+	default:
+		f.endTurn("completed", reason, "")
+	}
+}
+
+// endTurn says that the turn is over: first as events, then on the screen.
+func (f *front) endTurn(status string, reason acp.StopReason, why string) {
+	f.part()
+	f.withdrawAll()
+	e := wire.Event{Kind: wire.TurnCompleted}.With("status", status).With("stop_reason", reason).With("response", clip(f.turn.response, maxResponse))
+	if why != "" {
+		e = e.With("error", why)
+	}
+	if status != "completed" || reason != acp.StopReasonEndTurn {
+		f.screen.say(note, strings.TrimRight(fmt.Sprintf("%s: %s %s", status, reason, why), ": "))
+	}
+	f.say(e, wire.Event{Kind: wire.TurnIdle})
+	f.turn = nil
+}
+
+// cancel ends the turn, and what is asked. Without a turn it clears the draft.
+func (f *front) cancel() {
+	if f.turn == nil {
+		f.draft = ""
+	} else {
+		f.turn.isCut = true
+		n := acp.CancelNotification{SessionId: f.session}
+		go f.conn.Cancel(context.Background(), n)
+	}
+	f.withdrawAll()
+}
+
+// SessionUpdate takes in what the agent says and does. Before a session is open that is replayed.
+func (f *front) SessionUpdate(_ context.Context, n acp.SessionNotification) error {
+	f.post(func() {
+		if u := n.Update; n.SessionId != f.session {
+			return
+		} else if u.AgentMessageChunk != nil {
+			f.hear(textOf(u.AgentMessageChunk.Content))
+		} else if c := u.ToolCall; c != nil {
+			f.noteCall(c.ToolCallId, c.Kind, c.Title, c.RawInput, c.Status, c.RawOutput, c.Content)
+		} else if c := u.ToolCallUpdate; c != nil {
+			f.noteCall(c.ToolCallId, value(c.Kind), value(c.Title), c.RawInput, value(c.Status), c.RawOutput, c.Content)
+		} else if u.Plan != nil {
+			f.part()
+			for _, e := range u.Plan.Entries {
+				f.screen.say(note, fmt.Sprintf("plan: %s (%s)", e.Content, e.Status))
+			}
+		}
+	})
+	return nil
+}
+
+func textOf(b acp.ContentBlock) string {
+	switch {
+	case b.Text != nil:
+		return b.Text.Text
+	case b.ResourceLink != nil:
+		return b.ResourceLink.Uri
+	case b.Resource != nil && b.Resource.Resource.TextResourceContents != nil:
+		return b.Resource.Resource.TextResourceContents.Text
+	}
+	return "[no text]"
+}
+
+// hear takes in a piece of what the agent says. Outside of a turn it is drawn and no event, which would begin
+// a turn that nobody ends.
+func (f *front) hear(text string) {
+	t := f.turn
+	if t == nil {
+		f.screen.say(says, text)
+		return
+	}
+	if t.isParted && t.response != "" {
+		text = "\n\n" + strings.TrimLeft(text, "\n ")
+	}
+	t.isParted = false
+	if len(t.response) < maxResponse {
+		t.response, t.delta = t.response+text, t.delta+text
+	}
+	t.line += text
+	if i := strings.LastIndexByte(t.line, '\n'); i >= 0 {
+		f.drawSaid(t.line[:i])
+		t.line = t.line[i+1:]
+	}
+}
+
+func (f *front) drawSaid(text string) {
+	if text = strings.TrimLeft(text, "\n"); text != "" {
+		f.screen.say(f.turn.mark, text)
+		f.turn.mark = indent
+	}
+}
+
+// tellDelta makes an event of what was said since the last one.
+func (f *front) tellDelta() {
+	if t := f.turn; t != nil && t.delta != "" {
+		e := wire.Event{Kind: "message_delta"}.With("delta", t.delta)
+		t.delta = ""
+		f.say(e)
+	}
+}
+
+// part ends what the agent says: something else comes.
+func (f *front) part() {
+	f.tellDelta()
+	if t := f.turn; t != nil {
+		f.drawSaid(t.line)
+		t.line, t.mark, t.isParted = "", says, true
+	}
+}
+
+// toolCall is what was said of a call so far.
+type toolCall struct {
+	kind               acp.ToolKind
+	tool, alias, title string
+	input              any
+	isStarted, isEnded bool
+}
+
+// noteCall takes in what is said of a call, in which all but its id may be missing, and tells of its start
+// and its end.
+func (f *front) noteCall(id acp.ToolCallId, kind acp.ToolKind, title string, input any, status acp.ToolCallStatus, output any, content []acp.ToolCallContent) {
+	c := f.learn(id, kind, title, input)
+	if f.turn == nil {
+		return
+	}
+	f.part()
+	if !c.isStarted {
+		c.isStarted = true
+		f.screen.say(tool, c.tool+": "+c.title)
+		record := map[string]any{"id": id, "name": c.tool, "arguments": small(c.input), "timestamp": time.Now().UTC()}
+		f.say(wire.Event{Kind: "tool_call_start"}.With("tool_call", record).With("title", c.title))
+	}
+	if c.isEnded || status != acp.ToolCallStatusCompleted && status != acp.ToolCallStatusFailed {
+		return
+	}
+	c.isEnded = true
+	for _, one := range content {
+		if output == nil && one.Content != nil {
+			output = clip(textOf(one.Content.Content), maxRaw/2)
+		}
+	}
+	e := wire.Event{Kind: "tool_call_end"}.With("tool_call_id", id).With("tool", c.tool).With("result", small(output))
+	if status == acp.ToolCallStatusFailed {
+		e = e.With("error", status)
+		f.screen.say(tool, "failed: "+c.title)
+	}
+	f.say(e)
+}
+
+// learn adds to what is known of a call. Its tool is its kind, and the first word of its title another name
+// of that.
+func (f *front) learn(id acp.ToolCallId, kind acp.ToolKind, title string, input any) *toolCall {
+	c := f.tools[id]
+	if c == nil {
+		c = &toolCall{}
+		f.tools[id] = c
+	}
+	if kind != "" && kind != acp.ToolKindOther {
+		c.kind = kind
+	}
+	if title != "" {
+		c.title = title
+	}
+	if input != nil {
+		c.input = input
+	}
+	first, _, _ := strings.Cut(strings.TrimSpace(c.title), " ")
+	c.tool, c.alias = string(c.kind), strings.TrimRight(first, ":")
+	if c.tool == "" {
+		c.tool, c.alias = c.alias, ""
+	}
+	return c
+}
+
+// small is a value that is not too large for an event.
+func small(v any) any {
+	if data, err := json.Marshal(v); err != nil || len(data) > maxRaw {
+		return nil
+	}
+	return v
+}
+
+func clip(s string, n int) string {
+	if len(s) > n {
+		s = strings.ToValidUTF8(s[:n], "")
+	}
+	return s
+}

@@ -1,0 +1,109 @@
+package driver
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// front is the screen that package ptyrun/acp draws for an agent that speaks the Agent Client Protocol. Its
+// looks are ours: whatever the agent says is indented, or stands behind a mark.
+var front = Driver{
+	Name:      "acp",
+	interrupt: "\x03",
+	box:       box{shape: unframed, glyph: FrontPrompt, text: 2, below: 1},
+	marks: []mark{
+		{is: busyRow, start: []string{FrontBusy}},
+		{is: toolRow, start: []string{FrontTool}},
+		{is: noteRow, start: []string{FrontNote}},
+		{is: answerRow, start: []string{FrontSays}},
+		{is: userRow, start: []string{FrontPrompt + " "}},
+	},
+	asks: asks{digits: true, quoted: true},
+}
+
+// How the rows of the front's screen begin. A dialog is a row of FrontAsks and its kind, the request as
+// FrontRequest writes it, what a person is to know, the options with their kind, and FrontFoot.
+const (
+	FrontPrompt = "›"
+	FrontSays   = "● "
+	FrontTool   = "* "
+	FrontNote   = "- "
+	FrontBusy   = "… working"
+	FrontAsks   = "? "
+	FrontFoot   = "  a number answers, Esc ends the turn"
+)
+
+// FrontRequest is the row that says what is asked for, exactly: rules go by it. It is ASCII, so that every
+// character of it is one cell. The alias is another name of the tool, "" for none.
+func FrontRequest(tool, alias, input string) string {
+	return fmt.Sprintf("%s|%s %s", word(tool), word(alias), strconv.QuoteToASCII(input))
+}
+
+// word is a name as it stands in FrontRequest; what is none is left out.
+func word(s string) string {
+	if !frontWord.MatchString(s) {
+		return ""
+	}
+	return s
+}
+
+var (
+	frontWord    = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+	frontRequest = regexp.MustCompile(`^([A-Za-z0-9_.-]*)\|([A-Za-z0-9_.-]*) ("(?:[^"\\]|\\.)*")( *)`)
+	frontOption  = regexp.MustCompile(`^(.*) \((allow_once|allow_always|reject_once|reject_always|choice)\)$`)
+)
+
+// frontDialog reads a dialog of the front's, whose list of options is f.
+func (d *Driver) frontDialog(l *Look, f list) *Dialog {
+	head := f.rows[0] - 1
+	for head >= 0 && margin(l.line(head)) > 0 {
+		head--
+	}
+	kind, ok := strings.CutPrefix(l.line(head), FrontAsks)
+	q := &Dialog{Kind: "unknown"}
+	first := head + 1
+	if ok && !f.cut && (kind == "permission" || kind == "question") {
+		q.Kind, q.Cancel = kind, escape
+		tool, alias, input, rows := l.frontRequest(first, f.rows[0])
+		q.Tool, q.Alias, q.Input = tool, alias, input
+		first += rows
+	}
+	q.Prompt = clip(cmp.Or(strings.Join(words(l, first, f.rows[0]), "\n"), q.Input))
+	for i, label := range f.labels {
+		o := Option{ID: strconv.Itoa(i + 1), Label: label, Keys: strconv.Itoa(i + 1)}
+		if m := frontOption.FindStringSubmatch(label); m != nil {
+			o.Label = m[1]
+			o.Allow, o.Deny = strings.HasPrefix(m[2], "allow"), strings.HasPrefix(m[2], "reject")
+			o.Always = m[2] == "allow_always"
+		}
+		q.Options = append(q.Options, o)
+	}
+	q.Print = d.print(q)
+	return q
+}
+
+// frontRequest reads what FrontRequest wrote into the rows from y on, each as wide as the screen, and how
+// many they are; 0 where they hold no such thing.
+func (l *Look) frontRequest(y, end int) (tool, alias, input string, rows int) {
+	text := ""
+	for rows < end-y {
+		row := l.text(y+rows, all)
+		if l.Cells != nil {
+			row = l.row(y + rows).text(all) // with the blanks at its end
+		}
+		text += after(row, 2)
+		rows++
+		m := frontRequest.FindStringSubmatch(text)
+		if m == nil {
+			continue
+		}
+		if input, err := strconv.Unquote(m[3]); err == nil && len(m[0]) == len(text) {
+			return m[1], m[2], input, rows
+		}
+		break
+	}
+	return "", "", "", 0
+}

@@ -1,0 +1,80 @@
+package teams
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/session"
+	"github.com/agentteammail/atm/wire"
+)
+
+// ACPSession is the session that a member's events tell of, as a client of the older ACP wire keeps it
+// (acp.AcpSession). It is a fold of its log since the session began, and so is its state: cancelled, failed
+// or completed is how its last turn ended.
+func (t *Team) ACPSession(name wire.Name) (json.RawMessage, error) {
+	running, err := t.Running(name)
+	if err != nil {
+		return nil, err
+	}
+	events, err := t.Box(name).Log().Tail(func(e *wire.Event) bool {
+		return e.Kind == "session_start" && e.Source == "acp" && e.Text("source") == "startup"
+	})
+	if err != nil {
+		return nil, err
+	}
+	ts := &Turns{}
+	for i := range events {
+		ts.Apply(&events[i])
+	}
+	turn := ts.state.Turn()
+	if turn.Session == "" {
+		return nil, fmt.Errorf("no session of %s is known: %w", name, session.ErrNotFound)
+	}
+	out := map[string]any{"session_id": turn.Session, "turn_count": 0}
+	for i := range events {
+		if e := &events[i]; e.Session == turn.Session {
+			at := e.At.Format(time.RFC3339Nano)
+			if out["created_at"] == nil {
+				out["created_at"] = at
+			}
+			out["last_activity_at"] = at
+			if metadata := e.Body().Raw("metadata"); e.Kind == "session_start" && metadata != nil {
+				out["metadata"] = metadata
+			}
+		}
+	}
+	count := 0
+	for _, one := range ts.list {
+		if one.Session == turn.Session {
+			count++
+		}
+	}
+	word := ts.state.Evaluate(reducer.Evidence{Now: time.Now(), Held: running}).Word
+	out["turn_count"], out["state"] = count, acpState(turn, word, count)
+	raw, err := json.Marshal(out)
+	if err != nil {
+		return nil, err
+	}
+	return wire.Canonical("acp.AcpSession", raw)
+}
+
+func acpState(turn *reducer.Turn, word reducer.Word, turns int) string {
+	last := turn.End()
+	switch {
+	case word == reducer.WordBlocked:
+		return "awaiting_input"
+	case turn.IsOpen() && word != reducer.WordOff:
+		return "active"
+	case turn.IsOpen():
+		return "failed" // with its program, of which nothing more was heard
+	case turns == 0:
+		return "created"
+	case last == nil || last.Status == reducer.Completed:
+		return "completed"
+	case last.Status == reducer.Interrupted:
+		return "cancelled"
+	}
+	return last.Status // cancelled, failed, awaiting_input
+}
