@@ -323,6 +323,27 @@ func TestAnsweredElsewhere(t *testing.T) {
 	}
 }
 
+// What a program of one's own asks on the older ACP wire is answered there.
+func TestAskedOnWire(t *testing.T) {
+	t.Parallel()
+	r := newFixture(t, people)
+	e, done := r.edit(), make(chan string, 1)
+	e.choose = "allow_once"
+	go func() { done <- e.prompt(e.begin(), "Find main, please.") }()
+	e.shows(&e.progress, "sent to bob")
+	event := r.command("atm", "event", "--stdin", "--as", "bob")
+	event.Stdin = strings.NewReader(`{"sessionId":"s1","toolCall":{"id":"tc-2","name":"search","arguments":{},"timestamp":""},"options":[{"id":"allow","label":"Allow"},{"id":"deny","label":"Deny"}]}`)
+	if err := event.Run(); err != nil {
+		t.Fatal(err)
+	}
+	r.until("the answer", func() bool {
+		return strings.Contains(r.atm("events", "bob", "--as-wire", "acp", "--limit", "1"), `{"outcome":"selected","option_id":"allow"}`)
+	})
+	if !e.isAsked() {
+		t.Error("nobody asked")
+	}
+}
+
 // Cancelling interrupts, rejects what is asked, and takes back what nobody has read.
 func TestCancel(t *testing.T) {
 	t.Parallel()

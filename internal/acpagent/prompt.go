@@ -12,8 +12,8 @@ import (
 
 	acp "github.com/coder/acp-go-sdk"
 
+	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
-	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
@@ -171,8 +171,11 @@ func (p *prompt) takeBack() string {
 	if state == mailbox.Unread && err == nil {
 		return "taken back before it was read"
 	}
-	for id := range p.asked {
-		p.Answer(ctx, p.name(), control.AnswerRequest{ID: id, Deny: true}) // most are gone, some not mine
+	questions, _ := p.Team.Questions(p.name())
+	for _, q := range questions {
+		if p.asked[q.ID] != nil && q.Kind != policy.KindTool && p.MayAnswer(q) == nil {
+			p.Answer(ctx, q, command.Answer{IsDeny: true})
+		}
 	}
 	if err == nil {
 		_, err = p.Interrupt(ctx, p.name())
@@ -198,7 +201,11 @@ func (p *prompt) lookAtQuestions() {
 		}
 		var ctx context.Context
 		ctx, p.asked[key(q)] = context.WithCancel(p.ctx)
-		if err := p.MayAnswer(q); err != nil {
+		err := p.MayAnswer(q)
+		if err == nil && q.Kind == policy.KindTool {
+			err = command.Refused("an editor has no result for it").WithHint("atm approve %s RESULT", q.Short())
+		}
+		if err != nil {
 			p.update(p.session, acp.UpdateAgentMessageText(fmt.Sprintf("%s %s\n(%s)\n\n", q.Agent, q.Asks(), p.refuse(err).Message)))
 			continue
 		}
@@ -227,7 +234,7 @@ func (p *prompt) request(ctx context.Context, q policy.Question) {
 		}
 		for i, o := range r.Options {
 			if o.OptionId == chosen.Outcome.Selected.OptionId {
-				_, err = p.Answer(context.Background(), q.Agent, control.AnswerRequest{ID: q.ID, Option: q.Options[i].ID, Deny: q.Options[i].Denies()})
+				_, err = p.Answer(context.Background(), q, command.Answer{Option: q.Options[i].ID, IsDeny: q.Options[i].Denies()})
 			}
 		}
 		if err == nil || ctx.Err() != nil { // answered, or gone meanwhile

@@ -219,7 +219,8 @@ func (s *Sync) findMembers(ctx context.Context) error {
 		err = errors.New(configFile + " names no members")
 	}
 	dir, known := s.Team.Dir(), map[wire.Name]bool{}
-	mark := func(name wire.Name) string { return string(name) + "/run/claude" } // made for theirs: not ours when they have left
+	// The mark of a mailbox that was made for one of theirs: it is not ours when they have left.
+	mark := func(name wire.Name) string { return string(name) + "/run/claude" }
 	s.config, s.listed, s.ours, s.theirs = data, map[string]bool{}, nil, nil
 	for _, r := range config.Members {
 		s.listed[r.Name] = true

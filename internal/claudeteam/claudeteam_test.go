@@ -2,6 +2,7 @@ package claudeteam
 
 import (
 	"context"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,77 +24,17 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// recorded is a config.json, and the entries below are as Claude Code 2.1.197 wrote them.
-const recorded = `{
-  "name": "session-7f770861",
-  "createdAt": 1795287740381,
-  "leadAgentId": "team-lead@session-7f770861",
-  "leadSessionId": "7f770861-fcad-4b54-aa6a-f541708bc376",
-  "members": [
-    {
-      "agentId": "team-lead@session-7f770861",
-      "name": "team-lead",
-      "agentType": "team-lead",
-      "joinedAt": 1695287740381,
-      "tmuxPaneId": "leader"
-    },
-    {
-      "agentId": "Rev_1@session-7f770861",
-      "name": "Rev_1",
-      "color": "blue",
-      "joinedAt": 1695287764434
-    }
-  ],
-  "leadProcess": {"pid": 12345678901234567890, "x": 1.50}
-}`
+// What Claude Code 2.1.197 wrote: a config.json, and entries; the last four are as other versions and programs
+// may write them.
+var (
+	//go:embed testdata/config.json
+	recorded string
+	//go:embed testdata/bob.json
+	inboxOfBob string
 
-const (
-	fromLead = `  {
-    "from": "team-lead",
-    "text": "Hello bob, <from> lead. \ud83d",
-    "summary": "hi",
-    "timestamp": "2026-11-21T19:03:51.875Z",
-    "msgV": 1,
-    "msg_id": "d8fa2ef2-dec5-4672-86a4-095a3b5fde88",
-    "type": "message",
-    "read": false
-  }`
-	isIdle = `  {
-    "from": "Rev_1",
-    "text": "{\"type\":\"idle_notification\",\"from\":\"Rev_1\",\"timestamp\":\"2026-11-21T19:03:12.349Z\",\"idleReason\":\"interrupted\",\"summary\":\"[to bob] hi\"}",
-    "timestamp": "2026-11-21T19:03:12.349Z",
-    "color": "blue",
-    "msgV": 1,
-    "msg_id": "b4b4cea2-80af-487f-82b3-b32039f190b5",
-    "type": "message",
-    "read": false
-  }`
-	asksToStop = `  {
-    "from": "team-lead",
-    "text": "{\"type\":\"shutdown_request\",\"requestId\":\"shutdown-1795287764434@bob\",\"from\":\"team-lead\",\"timestamp\":\"2026-11-21T19:04:12.349Z\"}",
-    "timestamp": "2026-11-21T19:04:12.349Z"
-  }`
-	// What another version may write, and what another program keeps.
-	foreign = `  {
-    "type": "broadcast",
-    "from": "team-lead",
-    "text": "?",
-    "timestamp": "2026-11-21T19:05:00.000Z",
-    "n": 12345678901234567890
-  },
-  {
-    "from": "team-lead",
-    "text": 7,
-    "timestamp": "x"
-  },
-  "what is this",
-  {
-    "from": "team-lead",
-    "text": "old",
-    "timestamp": "2026-11-21T19:00:00.000Z",
-    "read": true,
-    "pendingAckAt": 1.0
-  }`
+	entries, _       = decodeInbox([]byte(inboxOfBob))
+	fromLead, isIdle = string(entries[0].raw), string(entries[1].raw)
+	foreign          = string(encodeInbox(entries[3:]))
 )
 
 func must(t testing.TB, err error) {
@@ -199,9 +140,9 @@ func equal(t *testing.T, what string, got, want any) {
 
 func TestTakesInRecordedEntries(t *testing.T) {
 	sc := newScene(t, "bob", "user")
-	sc.write("inboxes/bob.json", "[\n"+strings.Join([]string{fromLead, isIdle, asksToStop, foreign}, ",\n")+"\n]")
+	sc.write("inboxes/bob.json", inboxOfBob)
 	sc.pass(`entry 4 is left there: its type is "broadcast"; entry 5 is left there: `)
-	equal(t, "what is left", sc.file("inboxes/bob.json"), "[\n"+foreign+"\n]")
+	equal(t, "what is left", sc.file("inboxes/bob.json"), foreign)
 	equal(t, "said", sc.said, []string{"team-lead → bob: hi", "rev_1 is idle", `team-lead → bob: {"type":"shutdown_request","requestId":"shutdown-1795287764434@bob","from":"team-lead","timestamp":"2026-11-21T19:04:12.349Z"}`})
 	got := sc.unread("bob")
 	equal(t, "types", []string{got[0].Type, got[1].Type}, []string{"", "claude_shutdown_request"})
@@ -246,7 +187,7 @@ func TestHandsOver(t *testing.T) {
 	}
 	list := sc.entries("Rev_1")
 	equal(t, "times", []string{list[1].Timestamp, list[2].Timestamp}, []string{"2026-03-01T10:00:00.123Z", "2026-03-01T10:00:00.124Z"})
-	equal(t, "theirs", "  "+string(list[0].raw), isIdle)
+	equal(t, "theirs", string(list[0].raw), isIdle)
 	var fields map[string]any
 	must(t, json.Unmarshal(list[5].raw, &fields))
 	equal(t, "entry", fields, map[string]any{
@@ -392,7 +333,7 @@ func TestNames(t *testing.T) {
 
 // Whatever an inbox file has, what is not taken stays as it was, and what is written can be read.
 func FuzzInbox(f *testing.F) {
-	for _, text := range []string{"", "[]", "[" + fromLead + "," + isIdle + "]", "[" + foreign + "]", `[{"from":"a","text":"{\"type\":1}","timestamp":"-1","read":null}]`, "[[],{}", "null"} {
+	for _, text := range []string{"", "[]", "[" + fromLead + "," + isIdle + "]", foreign, `[{"from":"a","text":"{\"type\":1}","timestamp":"-1","read":null}]`, "[[],{}", "null"} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -13,11 +13,15 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
 // calls finds what a text asks the model of TestClaudeTeam to call: CALL tool {…}.
 var calls = regexp.MustCompile(`(?m)^ *CALL (\w+) (\{.*\})$`)
+
+// answers counts those of the model: Claude Code takes two of one id for one.
+var answers atomic.Int64
 
 // callingModel is a model that calls the tool that the last text asks for.
 func callingModel(w http.ResponseWriter, r *http.Request) {
@@ -51,15 +55,16 @@ func callingModel(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, `{"id":"m","type":"message","role":"assistant","model":"m","stop_reason":"end_turn","content":[{"type":"text","text":"{}"}],"usage":{"input_tokens":1,"output_tokens":1}}`)
 		return
 	}
+	n := answers.Add(1)
 	w.Header().Set("Content-Type", "text/event-stream")
 	say := func(kind, fields string) { fmt.Fprintf(w, "event: %s\ndata: {\"type\":%q%s}\n\n", kind, kind, fields) }
 	block, delta, reason := `{"type":"text","text":""}`, `{"type":"text_delta","text":"Pong."}`, "end_turn"
 	if call != nil {
 		args, _ := json.Marshal(call[2])
-		block = fmt.Sprintf(`{"type":"tool_use","id":"toolu_%s","name":%q,"input":{}}`, strings.ToLower(call[1]), call[1])
+		block = fmt.Sprintf(`{"type":"tool_use","id":"toolu_%d","name":%q,"input":{}}`, n, call[1])
 		delta, reason = fmt.Sprintf(`{"type":"input_json_delta","partial_json":%s}`, args), "tool_use"
 	}
-	say("message_start", `,"message":{"id":"m","type":"message","role":"assistant","model":"m","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":1,"output_tokens":1}}`)
+	say("message_start", fmt.Sprintf(`,"message":{"id":"m%d","type":"message","role":"assistant","model":"m","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":1,"output_tokens":1}}`, n))
 	say("content_block_start", `,"index":0,"content_block":`+block)
 	say("content_block_delta", `,"index":0,"delta":`+delta)
 	say("content_block_stop", `,"index":0`)

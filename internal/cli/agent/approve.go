@@ -3,7 +3,6 @@ package agent
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -13,7 +12,6 @@ import (
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
-	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
@@ -109,77 +107,18 @@ func findQuestion(ctx context.Context, s *command.Scope, word string) (policy.Qu
 	return q, err
 }
 
-// answerDialog answers what an agent's screen asks, through its runner. Without an option it is the one
-// that says so, once.
+// answerDialog answers what an agent asks. Without an option it is the one that says so, once.
 func (d *decision) answerDialog(ctx context.Context) (r result, err error) {
 	if d.option != "" {
 		if d.option, err = d.q.Choose(d.option); err != nil {
 			return r, command.Usage("%s", letter.Escape(err.Error())).WithHint("atm pending lists the options")
 		}
 	}
-	if d.q.ByWire {
-		return d.answerOnWire(ctx)
-	}
-	a := control.AnswerRequest{ID: d.q.ID, Option: d.option, Deny: d.isDeny}
-	r, err = d.result(d.s.Answer(ctx, d.q.Agent, a))
-	if err == nil && d.reason != "" {
+	r, err = d.result(d.s.Answer(ctx, d.q, command.Answer{Option: d.option, IsDeny: d.isDeny, Reason: d.reason}))
+	if err == nil && d.reason != "" && !d.q.ByWire {
 		err = d.sendReason(ctx)
 	}
 	return r, err
-}
-
-// answerOnWire answers what an agent without a runner asks on the older ACP wire: by an event in the words
-// of that wire, for whoever feeds its stream and follows `atm events NAME --follow --as-wire acp`.
-func (d *decision) answerOnWire(ctx context.Context) (r result, err error) {
-	r = result{Name: d.q.Agent, State: "answered", Detail: d.option}
-	typeName, answer := "acp.RequestPermissionResult", map[string]any{"outcome": "selected"}
-	switch {
-	case d.q.Kind == policy.KindTool:
-		typeName = "acp.ToolExecutionResult"
-		answer = map[string]any{"request_id": d.q.ID, "tool_call_id": d.q.Call, "success": !d.isDeny, "output": nil}
-		if d.isDeny {
-			r.Detail = cmp.Or(d.reason, "rejected")
-			answer["error"] = r.Detail
-		} else if answer["output"] = d.option; json.Valid([]byte(d.option)) {
-			answer["output"] = json.RawMessage(d.option)
-		}
-	case d.option != "":
-	case d.isDeny:
-		if r.Detail = d.optionLike("deny", "reject", "no"); r.Detail == "" {
-			r.Detail, answer["outcome"] = "cancelled", "cancelled"
-		}
-	default:
-		if r.Detail = d.optionLike("allow", "approve", "yes"); r.Detail == "" {
-			return r, command.Usage("which one? none of its options says yes").WithHint("atm pending lists the options")
-		}
-	}
-	if answer["outcome"] == "selected" {
-		answer["option_id"] = r.Detail
-	}
-	line, _ := json.Marshal(answer)
-	if line, err = wire.Canonical(typeName, line); err != nil {
-		return r, err
-	}
-	e, err := wire.Adopt(line)
-	if err != nil {
-		return r, err
-	}
-	e.Source = "cli"
-	return r, d.box.Log().Append(ctx, e.With("id", d.q.ID).With("by", string(d.s.Me.Agent())))
-}
-
-// optionLike is the first option that begins like one of these, and holds for this once.
-func (d *decision) optionLike(words ...string) string {
-	for _, o := range d.q.Options {
-		for _, w := range words {
-			id, label := strings.ToLower(o.ID), strings.ToLower(o.Label)
-			isLike := strings.HasPrefix(cmp.Or(o.Kind, id), w) || o.Kind == "" && strings.HasPrefix(label, w)
-			if isLike && !strings.Contains(o.Kind+id+label, "always") {
-				return o.ID
-			}
-		}
-	}
-	return ""
 }
 
 // sendReason tells the agent why it was refused.

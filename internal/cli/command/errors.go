@@ -183,17 +183,6 @@ func Explain(c *cli.Context, err error) *Error {
 	return e
 }
 
-// Answer answers what a member's screen asks, in the name of whoever this process acts for.
-func (s *Scope) Answer(ctx context.Context, name wire.Name, a control.AnswerRequest) (o control.Outcome, err error) {
-	who, _ := s.Actor()
-	a.By = string(who)
-	err = s.AskRunner(ctx, name, func(c *control.Client) (err error) {
-		o, err = c.Answer(ctx, a)
-		return err
-	})
-	return o, err
-}
-
 // Interrupt breaks off a member's turn.
 func (s *Scope) Interrupt(ctx context.Context, name wire.Name) (o control.Outcome, err error) {
 	if err := s.MayAct("interrupt", name); err != nil {

@@ -44,7 +44,7 @@ func claudeSync(c *cli.Context, s *command.Scope) error {
 		command.PrintAs(c, t, letter.Escape(t.String())) // where nobody reads, Follow ends
 	}}
 	if c.Bool("once") {
-		if err = sync.Pass(c.Context); err == nil && !isDone && !c.Bool("json") {
+		if err = s.Await(sync.Pass); err == nil && !isDone && !c.Bool("json") {
 			err = command.Print(c, command.Text("nothing to carry over"))
 		}
 	} else {
@@ -73,7 +73,8 @@ func claudeTeam(c *cli.Context) (string, error) {
 		for _, file := range found {
 			names = append(names, filepath.Base(filepath.Dir(file)))
 		}
-		return "", command.Usage("which team? there are %s", command.Join(names)).WithHint("%s %s", c.Command.HelpName, names[0]).WithCandidates(names...)
+		return "", command.Usage("which team? there are %s", command.Join(names)).
+			WithHint("%s %s", c.Command.HelpName, names[0]).WithCandidates(names...)
 	}
 	return filepath.Dir(found[0]), nil
 }
