@@ -119,8 +119,8 @@ func TestQuestions(t *testing.T) {
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]string{
-		`[{"id":"1","label":"Yes"},{"id":"2"},{"label":"No"},{},7]`: "[{1 Yes } {2 2 } {No No }]",
-		`[{"optionId":"a","name":"Allow","kind":"allow_once"}]`:     "[{a Allow allow_once}]",
+		`[{"id":"1","label":"Yes"},{"id":"2"},{"label":"No"},{},7]`: "[{1 Yes  } {2 2  } {No No  }]",
+		`[{"optionId":"a","name":"Allow","kind":"allow_once"}]`:     "[{a Allow allow_once }]",
 	} {
 		if got := fmt.Sprint(policy.ParseOptions([]byte(raw))); got != want {
 			t.Errorf("%s: %s, not %s", raw, got, want)
