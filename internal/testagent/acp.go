@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"regexp"
 	"strings"
@@ -35,7 +36,12 @@ type acpAgent struct {
 // mainACP is the agent on stdin and stdout.
 func mainACP() int {
 	a := &acpAgent{}
-	a.conn = acp.NewAgentSideConnection(a, os.Stdout, os.Stdin)
+	in, fromClient := io.Pipe() // nothing is read before all is set up
+	a.conn = acp.NewAgentSideConnection(a, os.Stdout, in)
+	go func() {
+		_, err := io.Copy(fromClient, os.Stdin)
+		fromClient.CloseWithError(err)
+	}()
 	<-a.conn.Done()
 	return 0
 }

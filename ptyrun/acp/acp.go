@@ -169,6 +169,8 @@ func (f *front) startAgent(ctx context.Context) (over chan struct{}, err error) 
 	cmd.Dir, cmd.Stdout, cmd.Stderr = f.Dir, stdout, stderr{f}
 	stdin, err := cmd.StdinPipe()
 	if err == nil {
+		f.conn = acp.NewClientSideConnection(f, stdin, out) // whole before the agent can say anything
+		f.conn.SetLogger(slog.New(slog.DiscardHandler))
 		err = cmd.Start()
 	}
 	if errors.Is(err, exec.ErrNotFound) {
@@ -179,8 +181,6 @@ func (f *front) startAgent(ctx context.Context) (over chan struct{}, err error) 
 		f.code = cmp.Or(f.code, 1)
 		return nil, err
 	}
-	f.conn = acp.NewClientSideConnection(f, stdin, out)
-	f.conn.SetLogger(slog.New(slog.DiscardHandler))
 	over = make(chan struct{})
 	go func() {
 		defer close(over)
