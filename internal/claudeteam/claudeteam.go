@@ -250,8 +250,8 @@ func (s *Sync) join(ctx context.Context) error {
 	missing := ""
 	for _, m := range s.ours {
 		if !s.listed[m.name] {
-			missing += fmt.Sprintf(`,{"agentId":%q,"name":%q,"agentType":%q,"joinedAt":%d,"tmuxPaneId":"","cwd":%s,"subscriptions":[]}`,
-				m.name+"@"+filepath.Base(s.Dir), m.name, ourType, time.Now().UnixMilli(), wire.Quote(s.Team.Dir().Path()))
+			missing += fmt.Sprintf(`,{"agentId":%s,"name":%q,"agentType":%q,"joinedAt":%d,"tmuxPaneId":"","cwd":%s,"subscriptions":[]}`,
+				wire.Quote(m.name+"@"+filepath.Base(s.Dir)), m.name, ourType, time.Now().UnixMilli(), wire.Quote(s.Team.Dir().Path()))
 		}
 	}
 	if missing == "" {
@@ -264,6 +264,9 @@ func (s *Sync) join(ctx context.Context) error {
 		}
 		members := bytes.TrimSuffix(config.Get("members"), []byte("]"))
 		raw, err := config.With("members", slices.Concat(members, []byte(missing+"]"))).MarshalJSON()
-		return indented(raw), err
+		if err == nil {
+			raw, err = indented(raw)
+		}
+		return raw, err
 	})
 }
