@@ -160,9 +160,16 @@ func (s *Sync) Run(ctx context.Context, fail func(error)) error {
 			w.Add(filepath.Join(m.box.Path(), "inbox"))
 			w.Add(filepath.Join(m.box.Path(), "inbox", "new"))
 		}
+		gather := 20 * time.Millisecond // what belongs together
+		if err != nil {
+			gather = time.Second // its own attempts are changes as well
+		}
 		select {
 		case <-changed:
-			time.Sleep(20 * time.Millisecond) // for what belongs together
+			select {
+			case <-time.After(gather):
+			case <-ctx.Done():
+			}
 		case <-time.After(lookEvery):
 		case <-ctx.Done():
 		}

@@ -331,6 +331,27 @@ func TestJoin(t *testing.T) {
 	equal(t, "members", strings.Count(sc.file(configFile), `"agentId"`), 4)
 }
 
+// What goes wrong by its own doing is no change that it hastens to see.
+func TestRunPausesAfterAnError(t *testing.T) {
+	sc := newScene(t, "bob")
+	sc.write("inboxes/team-lead.json", "{}")
+	sc.pass("")
+	send(t, sc.sync.Team, wire.Message{Body: "hi"}, "bob", "team-lead")
+	attempts := 0
+	sc.sync.fault = func(op, name string) error {
+		if strings.HasSuffix(name, "team-lead.json") {
+			attempts++
+		}
+		return nil
+	}
+	ctx, stop := context.WithTimeout(context.Background(), 1500*time.Millisecond)
+	defer stop()
+	sc.sync.Run(ctx, func(error) {})
+	if attempts == 0 || attempts > 20 {
+		t.Errorf("it tried %d times", attempts)
+	}
+}
+
 func TestNames(t *testing.T) {
 	for theirs, want := range map[string]wire.Name{
 		"rev": "rev", "Rev 1": "rev-1", "__x": "x", "all": "allclaude", "": "claude", "日本": "claude", "../../x": "x",
