@@ -464,9 +464,10 @@ func TestContent(t *testing.T) {
 	if err := e.load(s); err != nil || !strings.Contains(e.user.String(), "[image-1.png](file:///") {
 		t.Error(err, e.user.String())
 	}
-	bad := acp.PromptRequest{SessionId: s, Prompt: []acp.ContentBlock{acp.ImageBlock("?", "image/png")}}
-	if _, err := e.Prompt(t.Context(), bad); err == nil || !strings.Contains(err.Error(), "-32602") {
-		t.Error(err)
+	for _, bad := range [][]acp.ContentBlock{{acp.ImageBlock("?", "image/png")}, {acp.TextBlock(" ")}, {}} {
+		if _, err := e.Prompt(t.Context(), acp.PromptRequest{SessionId: s, Prompt: bad}); err == nil || !strings.Contains(err.Error(), "-32602") {
+			t.Error(bad, err)
+		}
 	}
 }
 

@@ -47,7 +47,9 @@ func (a *agent) message(prompt []acp.ContentBlock) (*wire.Message, error) {
 			return nil, command.Usage("a prompt holds text, links, embedded text and images").WithHint("atm send %s --attach FILE", a.name())
 		}
 	}
-	m.Body += embedded
+	if m.Body += embedded; strings.TrimSpace(m.Body) == "" && m.Attachments == nil {
+		return nil, command.Usage("the prompt is empty")
+	}
 	return m, nil
 }
 

@@ -160,9 +160,16 @@ func (s *Sync) Run(ctx context.Context, fail func(error)) error {
 			w.Add(filepath.Join(m.box.Path(), "inbox"))
 			w.Add(filepath.Join(m.box.Path(), "inbox", "new"))
 		}
+		gather := 20 * time.Millisecond // what belongs together
+		if err != nil {
+			gather = time.Second // its own attempts are changes as well
+		}
 		select {
 		case <-changed:
-			time.Sleep(20 * time.Millisecond) // for what belongs together
+			select {
+			case <-time.After(gather):
+			case <-ctx.Done():
+			}
 		case <-time.After(lookEvery):
 		case <-ctx.Done():
 		}
@@ -250,8 +257,8 @@ func (s *Sync) join(ctx context.Context) error {
 	missing := ""
 	for _, m := range s.ours {
 		if !s.listed[m.name] {
-			missing += fmt.Sprintf(`,{"agentId":%q,"name":%q,"agentType":%q,"joinedAt":%d,"tmuxPaneId":"","cwd":%s,"subscriptions":[]}`,
-				m.name+"@"+filepath.Base(s.Dir), m.name, ourType, time.Now().UnixMilli(), wire.Quote(s.Team.Dir().Path()))
+			missing += fmt.Sprintf(`,{"agentId":%s,"name":%q,"agentType":%q,"joinedAt":%d,"tmuxPaneId":"","cwd":%s,"subscriptions":[]}`,
+				wire.Quote(m.name+"@"+filepath.Base(s.Dir)), m.name, ourType, time.Now().UnixMilli(), wire.Quote(s.Team.Dir().Path()))
 		}
 	}
 	if missing == "" {
@@ -264,6 +271,9 @@ func (s *Sync) join(ctx context.Context) error {
 		}
 		members := bytes.TrimSuffix(config.Get("members"), []byte("]"))
 		raw, err := config.With("members", slices.Concat(members, []byte(missing+"]"))).MarshalJSON()
-		return indented(raw), err
+		if err == nil {
+			raw, err = indented(raw)
+		}
+		return raw, err
 	})
 }

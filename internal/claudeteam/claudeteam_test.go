@@ -34,8 +34,15 @@ var (
 
 	entries, _       = decodeInbox([]byte(inboxOfBob))
 	fromLead, isIdle = string(entries[0].raw), string(entries[1].raw)
-	foreign          = string(encodeInbox(entries[3:]))
+	foreign          = string(written(encodeInbox(entries[3:])))
 )
+
+func written(data []byte, err error) []byte {
+	if err != nil {
+		panic(err)
+	}
+	return data
+}
 
 func must(t testing.TB, err error) {
 	t.Helper()
@@ -303,7 +310,7 @@ func TestJoin(t *testing.T) {
 	sc.pass("")
 	config := sc.file(configFile)
 	joined := regexp.MustCompile(`,\s*\{[^{}]*"agentType": "atm"[^{}]*\}`)
-	equal(t, "what is theirs", joined.ReplaceAllString(config, ""), string(indented([]byte(recorded))))
+	equal(t, "what is theirs", joined.ReplaceAllString(config, ""), string(written(indented([]byte(recorded)))))
 	equal(t, "ours", len(joined.FindAllString(config, -1)), 2)
 	for _, want := range []string{`"agentId": "bob@session-7f770861"`, `"name": "user-atm"`} {
 		if !strings.Contains(config, want) {
@@ -313,6 +320,36 @@ func TestJoin(t *testing.T) {
 	sc.pass("")
 	equal(t, "config.json", sc.file(configFile), config)
 	equal(t, "ours and theirs", len(sc.sync.ours)+len(sc.sync.theirs), 4)
+
+	odd := filepath.Join(filepath.Dir(sc.sync.Dir), "a\ab") // as Go would quote it, it is no JSON
+	if err := os.Rename(sc.sync.Dir, odd); err != nil {
+		t.Skip(err)
+	}
+	sc.sync.Dir = odd
+	sc.write(configFile, recorded)
+	sc.pass("")
+	equal(t, "members", strings.Count(sc.file(configFile), `"agentId"`), 4)
+}
+
+// What goes wrong by its own doing is no change that it hastens to see.
+func TestRunPausesAfterAnError(t *testing.T) {
+	sc := newScene(t, "bob")
+	sc.write("inboxes/team-lead.json", "{}")
+	sc.pass("")
+	send(t, sc.sync.Team, wire.Message{Body: "hi"}, "bob", "team-lead")
+	attempts := 0
+	sc.sync.fault = func(op, name string) error {
+		if strings.HasSuffix(name, "team-lead.json") {
+			attempts++
+		}
+		return nil
+	}
+	ctx, stop := context.WithTimeout(context.Background(), 1500*time.Millisecond)
+	defer stop()
+	sc.sync.Run(ctx, func(error) {})
+	if attempts == 0 || attempts > 20 {
+		t.Errorf("it tried %d times", attempts)
+	}
 }
 
 func TestNames(t *testing.T) {
@@ -333,7 +370,7 @@ func TestNames(t *testing.T) {
 
 // Whatever an inbox file has, what is not taken stays as it was, and what is written can be read.
 func FuzzInbox(f *testing.F) {
-	for _, text := range []string{"", "[]", "[" + fromLead + "," + isIdle + "]", foreign, `[{"from":"a","text":"{\"type\":1}","timestamp":"-1","read":null}]`, "[[],{}", "null"} {
+	for _, text := range []string{"", "[]", "[" + fromLead + "," + isIdle + "]", foreign, `[{"from":"a","text":"{\"type\":1}","timestamp":"-1","read":null}]`, "[[],{}", "null", "[null]"} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -341,9 +378,10 @@ func FuzzInbox(f *testing.F) {
 		if err != nil {
 			return
 		}
-		text := encodeInbox(list)
-		again, err := decodeInbox(text)
-		if err != nil || len(again) != len(list) || string(encodeInbox(again)) != string(text) {
+		text, err := encodeInbox(list)
+		again, err2 := decodeInbox(text)
+		text2, err3 := encodeInbox(again)
+		if err = errors.Join(err, err2, err3); err != nil || len(again) != len(list) || string(text2) != string(text) {
 			t.Fatalf("%q became %q: %v", data, text, err)
 		}
 		s, box := &Sync{Dir: "t"}, mailbox.NewStore(nil, "main").Box("bob")
@@ -357,7 +395,8 @@ func FuzzInbox(f *testing.F) {
 			}
 		}
 		added, err := (&entry{Type: "message", From: "bob", Text: "x", Timestamp: "2026-11-21T19:04:12.349Z", MsgV: 1, MsgID: "new"}).addTo(list)
-		if last := added[len(added)-1]; err != nil || !json.Valid(encodeInbox(added)) || control(last.Text) != nil {
+		_, err2 = encodeInbox(added)
+		if last := added[len(added)-1]; errors.Join(err, err2) != nil || control(last.Text) != nil {
 			t.Fatalf("added to %q: %v", data, err)
 		}
 	})

@@ -44,19 +44,20 @@ func decodeInbox(data []byte) (list []entry, err error) {
 		}
 	}
 	for _, raw := range raws {
-		e := entry{Type: "message", raw: raw}
+		e := entry{Type: "message"}
 		if e.bad = wire.Unmarshal(raw, &e); e.bad == nil && (e.From == "" || e.Text == "" || e.Timestamp == "") {
 			e.bad = errors.New("from, text or timestamp is missing")
 		} else if e.bad == nil && e.Type != "message" {
 			e.bad = fmt.Errorf("its type is %q", e.Type)
 		}
+		e.raw = raw // now: a null has made it all empty
 		list = append(list, e)
 	}
 	return list, err
 }
 
 // encodeInbox writes entries as Claude Code does. Each keeps its fields as they were written.
-func encodeInbox(list []entry) []byte {
+func encodeInbox(list []entry) ([]byte, error) {
 	raws := make([][]byte, len(list))
 	for i, e := range list {
 		raws[i] = e.raw
@@ -64,10 +65,10 @@ func encodeInbox(list []entry) []byte {
 	return indented(append(append([]byte{'['}, bytes.Join(raws, []byte{','})...), ']'))
 }
 
-func indented(raw []byte) []byte {
+func indented(raw []byte) ([]byte, error) {
 	var out bytes.Buffer
-	json.Indent(&out, raw, "", "  ")
-	return out.Bytes()
+	err := json.Indent(&out, raw, "", "  ")
+	return out.Bytes(), err
 }
 
 // milliseconds is a time as JavaScript writes it.

@@ -29,7 +29,7 @@ func (s *Sync) change(ctx context.Context, m member, f func(list []entry) ([]ent
 		if list == nil || err != nil {
 			return nil, err
 		}
-		return encodeInbox(list), nil
+		return encodeInbox(list)
 	})
 }
 

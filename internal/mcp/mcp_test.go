@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -472,6 +473,34 @@ func TestUnreadUntilReceived(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A client that has cancelled a read drops the response.
+func TestCancelledReadMarksNothing(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("atm is a shell script here")
+	}
+	s := newTeam(t)
+	s.send("one")
+	atm := filepath.Join(s.dir, "atm")
+	slow := "#!/bin/sh\ncase $* in *--confirm*) : >begun; until [ -e go ]; do :; done; esac\nexec real/atm \"$@\"\n"
+	if err := cmp.Or(os.Mkdir(filepath.Join(s.dir, "real"), 0o755), os.Rename(atm, filepath.Join(s.dir, "real/atm")), os.WriteFile(atm, []byte(slow), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	r := s.raw()
+	r.say(readCall)
+	s.eventually("it reads", func() bool { _, err := os.Stat(filepath.Join(s.dir, "begun")); return err == nil })
+	r.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`)
+	r.say(`{"jsonrpc":"2.0","id":3,"method":"ping"}`)
+	r.hear()
+	if err := os.WriteFile(filepath.Join(s.dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.in.Close()
+	r.Wait()
+	if n := s.unread(); n != "1" {
+		t.Errorf("%s unread", n)
 	}
 }
 

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -98,12 +99,13 @@ func (s *server) run(ctx context.Context, stdin string, args []string) (answer, 
 }
 
 // read runs atm read, which goes on when the response with its answer has been written, and then marks.
-func (s *server) read(_ context.Context, c call) (answer, error) {
+// A client that has cancelled the call meanwhile drops the response, so then it marks nothing.
+func (s *server) read(ctx context.Context, c call) (answer, error) {
 	p, err := s.start(context.Background(), slices.Insert(c.args, 1, "--confirm"))
 	if err != nil {
 		return answer{}, err
 	}
-	if err = p.next(); err != nil {
+	if err = cmp.Or(p.next(), ctx.Err()); err != nil {
 		return p.end(err)
 	}
 	p.token = rand.Text()

@@ -81,10 +81,7 @@ func Serve(ctx context.Context, c *cli.Context, program string, in io.ReadCloser
 	s.addTools()
 	s.addResources()
 	err := s.Run(ctx, &transport{IOTransport: sdk.IOTransport{Reader: in, Writer: s}, running: ctx, hangUp: s.hangUp})
-	for _, p := range s.unconfirmed {
-		p.end(nil)
-	}
-	s.confirming.Wait()
+	s.confirming.Wait() // the other reads end with this process
 	return err
 }
 

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"strings"
+	"regexp"
 
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/teams/policy"
@@ -49,11 +49,11 @@ func (s *Scope) answerOnWire(ctx context.Context, q policy.Question, a Answer, w
 		}
 	case a.Option != "":
 	case a.IsDeny:
-		if o.Detail = optionLike(q, "deny", "reject", "no"); o.Detail == "" {
+		if o.Detail = optionOf(q, "reject_once", saysNo); o.Detail == "" {
 			o.Detail, answer["outcome"] = "cancelled", "cancelled"
 		}
 	default:
-		if o.Detail = optionLike(q, "allow", "approve", "yes"); o.Detail == "" {
+		if o.Detail = optionOf(q, "allow_once", saysYes); o.Detail == "" {
 			return o, Usage("which one? none of its options says yes").WithHint("atm pending lists the options")
 		}
 	}
@@ -72,15 +72,19 @@ func (s *Scope) answerOnWire(ctx context.Context, q policy.Question, a Answer, w
 	return o, s.Team.Box(q.Agent).Log().Append(ctx, e.With("id", q.ID).With("by", string(who)))
 }
 
-// optionLike is the first option that begins like one of these, and holds for this once.
-func optionLike(q policy.Question, words ...string) string {
+const (
+	saysYes = `(?i)^(allow|approve|yes)(\PL|$)`
+	saysNo  = `(?i)^(deny|reject|no)(\PL|$)`
+	lasts   = `(?i)always|again|session|future|from now on`
+)
+
+// optionOf is the option of a kind, or where kinds are not known the first that says it, and for this once.
+func optionOf(q policy.Question, kind string, says string) string {
+	isSaid, isLasting := regexp.MustCompile(says).MatchString, regexp.MustCompile(lasts).MatchString
 	for _, o := range q.Options {
-		for _, w := range words {
-			id, label := strings.ToLower(o.ID), strings.ToLower(o.Label)
-			isLike := strings.HasPrefix(cmp.Or(o.Kind, id), w) || o.Kind == "" && strings.HasPrefix(label, w)
-			if isLike && !strings.Contains(o.Kind+id+label, "always") {
-				return o.ID
-			}
+		isLike := (isSaid(o.ID) || isSaid(o.Label)) && !isLasting(o.ID+" "+o.Label)
+		if o.Kind == kind || o.Kind == "" && isLike {
+			return o.ID
 		}
 	}
 	return ""
