@@ -227,7 +227,7 @@ func (p *page) write(ctx context.Context, b mailbox.Batch, r *letter.Renderer) (
 		return 0, err
 	}
 	n, err := showPieces(ctx, text)
-	if p.c.Bool("confirm") && len(b.Items) > 0 && !p.peeks {
+	if err == nil && p.c.Bool("confirm") && len(b.Items) > 0 && !p.peeks {
 		n, _ = os.Stdin.Read(make([]byte, 1))
 	}
 	return n * len(b.Items), err // one document for all of them
