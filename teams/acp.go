@@ -24,10 +24,7 @@ func (t *Team) ACPSession(name wire.Name) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	ts := &Turns{}
-	for i := range events {
-		ts.Apply(&events[i])
-	}
+	ts := turnsOf(events)
 	turn := ts.state.Turn()
 	if turn.Session == "" {
 		return nil, fmt.Errorf("no session of %s is known: %w", name, session.ErrNotFound)
@@ -74,7 +71,7 @@ func acpState(turn *reducer.Turn, word reducer.Word, turns int) string {
 	case last == nil || last.Status == reducer.Completed:
 		return "completed"
 	case last.Status == reducer.Interrupted:
-		return "cancelled"
+		return reducer.Cancelled
 	}
 	return last.Status // cancelled, failed, awaiting_input
 }

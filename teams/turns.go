@@ -86,11 +86,15 @@ func (t *Team) Turns(name wire.Name, since time.Time) (*Turns, error) {
 
 func (t *Team) turns(name wire.Name, enough func(*wire.Event) bool) (*Turns, error) {
 	events, err := t.Box(name).Log().Tail(enough)
+	return turnsOf(events), err
+}
+
+func turnsOf(events []wire.Event) *Turns {
 	ts := &Turns{}
 	for i := range events {
 		ts.Apply(&events[i])
 	}
-	return ts, err
+	return ts
 }
 
 // History lists a member's newest turns, at most limit (0: all that the log holds),

@@ -145,7 +145,7 @@ func (p *prompt) ended(r *teams.Response, err error) (out acp.PromptResponse, _ 
 		p.update(p.session, acp.UpdateAgentMessageText(r.Text))
 	}
 	out.StopReason = acp.StopReasonEndTurn
-	if r.Status == reducer.Interrupted || r.Status == "cancelled" { // ACP's word
+	if r.Status == reducer.Interrupted || r.Status == reducer.Cancelled {
 		out.StopReason, err = acp.StopReasonCancelled, nil
 	} else if r.Status == reducer.Failed && err == nil {
 		err = fmt.Errorf("the turn of %s failed", p.name())
@@ -173,7 +173,7 @@ func (p *prompt) takeBack() string {
 	}
 	questions, _ := p.Team.Questions(p.name())
 	for _, q := range questions {
-		if p.asked[q.ID] != nil && q.Kind != policy.KindTool && p.MayAnswer(q) == nil {
+		if p.asked[q.ID] != nil && q.Kind != reducer.ClientTool && p.MayAnswer(q) == nil {
 			p.Answer(ctx, q, command.Answer{IsDeny: true})
 		}
 	}
@@ -202,7 +202,7 @@ func (p *prompt) lookAtQuestions() {
 		var ctx context.Context
 		ctx, p.asked[key(q)] = context.WithCancel(p.ctx)
 		err := p.MayAnswer(q)
-		if err == nil && q.Kind == policy.KindTool {
+		if err == nil && q.Kind == reducer.ClientTool {
 			err = command.Refused("an editor has no result for it").WithHint("atm approve %s RESULT", q.Short())
 		}
 		if err != nil {

@@ -54,7 +54,8 @@ func (f *front) begin(ctx context.Context) {
 		}
 		f.can, f.session = hello.AgentCapabilities.PromptCapabilities, id
 		f.screen.say(note, fmt.Sprintf("%s, session %s", cmp.Or(value(hello.AgentInfo).Name, f.Command[0]), id))
-		e := wire.Event{Kind: "session_start", Wire: []byte(`{"kind":"session_start","source":"` + source + `"}`)}.With("run", f.Run)
+		e, _ := wire.Compose("session_start", [][2]string{{"source", source}}) // both are known to be right
+		e = e.With("run", f.Run)
 		if f.Session["metadata"] != nil {
 			e = e.With("metadata", f.Session["metadata"])
 		}

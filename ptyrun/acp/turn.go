@@ -12,6 +12,7 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -72,7 +73,7 @@ func (f *front) promptAnswered(reason acp.StopReason, err error) {
 	switch {
 	case f.turn == nil || err != nil && isClosed(f.conn.Done()): // the agent has ended, which is about to be told
 	case f.turn.isCut || err == nil && reason == acp.StopReasonCancelled:
-		f.endTurn("cancelled", reason, "")
+		f.endTurn(reducer.Cancelled, reason, "")
 	case err != nil:
 		code, why := 0, err.Error()
 		if e, ok := errors.AsType[*acp.RequestError](err); ok {

@@ -19,7 +19,7 @@ type Question struct {
 	// program gave none, and the question cannot be answered from here.
 	ID      string    `json:"id,omitempty"`
 	Agent   wire.Name `json:"agent"`
-	Kind    string    `json:"kind"` // permission, prompt, KindDraft
+	Kind    string    `json:"kind"` // as reducer.Waiting has it, or KindDraft
 	Prompt  string    `json:"prompt"`
 	Tool    string    `json:"tool"`
 	Input   string    `json:"input,omitempty"`  // what the tool is about to do, where the prompt does not say it
@@ -33,9 +33,6 @@ type Question struct {
 	Running bool      `json:"running"` // under a runner, which can press the answer
 	Session wire.UUID `json:"-"`       // of a draft; "": it was announced outside of any
 }
-
-// KindTool is the kind of a question that asks its client to run a tool.
-const KindTool = "tool"
 
 // KindDraft is the kind of a question that asks what a person says to a draft; its ID is
 // the draft's.

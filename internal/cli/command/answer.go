@@ -7,6 +7,7 @@ import (
 	"regexp"
 
 	"github.com/agentteammail/atm/ptyrun/control"
+	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
 )
@@ -38,7 +39,7 @@ func (s *Scope) answerOnWire(ctx context.Context, q policy.Question, a Answer, w
 	o = control.Outcome{Done: "answered", Detail: a.Option}
 	typeName, answer := "acp.RequestPermissionResult", map[string]any{"outcome": "selected"}
 	switch {
-	case q.Kind == policy.KindTool:
+	case q.Kind == reducer.ClientTool:
 		typeName = "acp.ToolExecutionResult"
 		answer = map[string]any{"request_id": q.ID, "tool_call_id": q.Call, "success": !a.IsDeny, "output": nil}
 		if a.IsDeny {
@@ -79,7 +80,7 @@ const (
 )
 
 // optionOf is the option of a kind, or where kinds are not known the first that says it, and for this once.
-func optionOf(q policy.Question, kind string, says string) string {
+func optionOf(q policy.Question, kind, says string) string {
 	isSaid, isLasting := regexp.MustCompile(says).MatchString, regexp.MustCompile(lasts).MatchString
 	for _, o := range q.Options {
 		isLike := (isSaid(o.ID) || isSaid(o.Label)) && !isLasting(o.ID+" "+o.Label)
