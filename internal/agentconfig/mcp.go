@@ -57,12 +57,11 @@ func (p *Installer) server(r Request, local string) *plan {
 	return pl
 }
 
-// ownServer is an entry that starts `atm mcp`, as minimal writes it, whatever else a tool has added to it.
-var ownServer = regexp.MustCompile(`"command":\[?"([^"]*[/\\])?atm(\.exe)?"(,"args":\[|,)"mcp"`)
-
 // serverEdit makes an entry of a JSON file the one wanted, or takes it out; one that was there before us comes
 // back then.
 func serverEdit(path, place, entry, said string) edit {
+	// An entry that starts `atm mcp`, as minimal writes it, whatever else a tool has added to it.
+	ownServer := regexp.MustCompile(`"command":\[?"([^"]*[/\\])?atm(\.exe)?"(,"args":\[|,)"mcp"`)
 	return edit{path, func(f *file) error {
 		root, err := parseJSON(f.after)
 		if err != nil {

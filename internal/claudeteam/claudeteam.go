@@ -94,16 +94,13 @@ type member struct {
 }
 
 func (m *member) inbox() string {
+	notInPath := regexp.MustCompile(`[^a-zA-Z0-9_-]`)
 	return inboxes + "/" + notInPath.ReplaceAllString(m.name, "-") + ".json"
 }
 
-var (
-	notInPath = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
-	notInName = regexp.MustCompile(`[^a-z0-9_-]|^[_-]+`)
-)
-
 // nameHere is the nearest name of ours for one of theirs.
 func nameHere(name string) wire.Name {
+	notInName := regexp.MustCompile(`[^a-z0-9_-]|^[_-]+`)
 	name = strings.TrimLeft(notInName.ReplaceAllString(strings.ToLower(name), "-"), "-_")
 	if name = name[:min(len(name), 64)]; !wire.IsName(name) { // empty or reserved
 		name += "claude"
