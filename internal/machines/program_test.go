@@ -74,31 +74,36 @@ func start(t testing.TB, name, log string, cmd func() *exec.Cmd) *program {
 func (p *program) keep() {
 	defer close(p.ended)
 	runtime.LockOSThread() // which the parent's death signal is bound to
-	for {
-		if pause, ok := p.live(); !ok {
-			return
-		} else {
-			select {
-			case <-p.stopped:
-				return
-			case <-time.After(pause):
-			}
+	for !p.isStopped() {
+		select {
+		case <-p.stopped:
+		case <-time.After(p.live()):
 		}
 	}
 }
 
-// live is one life, and how long to wait for the next one.
-func (p *program) live() (pause time.Duration, ok bool) {
-	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return 0, false
+func (p *program) isStopped() bool {
+	select {
+	case <-p.stopped:
+		return true
+	default:
+		return false
 	}
+}
+
+// live is one life, and how long to wait for the next one.
+func (p *program) live() (pause time.Duration) {
+	log, _ := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	defer log.Close()
 	cmd := p.cmd()
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	p.mu.Lock()
-	err = cmd.Start()
+	if p.isStopped() {
+		p.mu.Unlock()
+		return 0
+	}
+	err := cmd.Start()
 	p.process, p.killed, p.pause = cmd.Process, false, 300*time.Millisecond
 	p.mu.Unlock()
 	if err == nil {
@@ -110,7 +115,7 @@ func (p *program) live() (pause time.Duration, ok bool) {
 	if !p.killed {
 		p.alone = append(p.alone, fmt.Sprintf("%s: %v: %s", p.name, err, p.lastLine()))
 	}
-	return p.pause, true
+	return p.pause
 }
 
 func (p *program) lastLine() string {
@@ -131,9 +136,7 @@ func (p *program) kill(how syscall.Signal, pause time.Duration) {
 
 // stop ends it for good, and waits for that.
 func (p *program) stop(how syscall.Signal) {
-	select {
-	case <-p.stopped:
-	default:
+	if !p.isStopped() {
 		close(p.stopped)
 		p.kill(how, 0)
 	}
