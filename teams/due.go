@@ -39,7 +39,7 @@ func (t *Team) overdue(ctx context.Context, box *mailbox.Box) ([]*mailbox.Item, 
 		if err != nil || it.From.Agent == "drop" {
 			return true // nobody waits for the answer
 		}
-		ack, err := sender.Get(AckID(it.ID, box.Address()))
+		ack, err := sender.Get(wire.AckID(it.ID, box.Address()))
 		return err == nil && ack.From != box.Address() || len(Replies(ctx, sender, it.ID, by)) > 0
 	}), nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -139,9 +140,10 @@ func (t *Team) Search(ctx context.Context, q Query) ([]*mailbox.Item, error) {
 }
 
 func (q Query) matches(it *mailbox.Item, team wire.Name) bool {
-	// The name alone means an agent within the team.
+	// A name without the team means an agent within it.
 	isCalled := func(a wire.Address, word string) bool {
-		return word == "" || word == a.String() || word == string(a.Agent) && (a.Team == team || a.Agent == "drop")
+		isShown := word == (&letter.Renderer{Team: team}).Who(a) || word == "drop" && a.Agent == "drop"
+		return word == "" || word == a.String() || isShown
 	}
 	if !isCalled(it.From, q.From) || !q.Since.IsZero() && it.Written.Before(q.Since) {
 		return false

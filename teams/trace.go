@@ -111,7 +111,7 @@ func (t *DeliveryTrace) addAnswers(ctx context.Context, r *Root, m *wire.Message
 	if err != nil {
 		return
 	}
-	if ack, err := sender.Get(AckID(m.ID, a)); err == nil {
+	if ack, err := sender.Get(wire.AckID(m.ID, a)); err == nil {
 		t.set("acked", ack.SentAt, ack.Body, "ack %s in the mailbox of %s", ack.ID.Short(6), m.From.Agent)
 	}
 	if replies := Replies(ctx, sender, m.ID, a); len(replies) > 0 {

@@ -11,6 +11,7 @@ import (
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/wire"
 )
 
 var ackCommand = &cli.Command{
@@ -68,7 +69,7 @@ func ackOne(c *cli.Context, s *command.Scope, m heldMessage, text string) (r *re
 	for _, note := range a.Notes {
 		command.Warn(c, "%s", note)
 	}
-	r = newResult(teams.AckID(m.ID, m.box.Address()))
+	r = newResult(wire.AckID(m.ID, m.box.Address()))
 	if a.Post != nil {
 		r.reached(s, a.Post.To[0], false, "")
 	}
@@ -172,7 +173,7 @@ func findToAck(ctx context.Context, s *command.Scope, word string) (heldMessage,
 		if err2 != nil || err3 != nil {
 			continue
 		}
-		ack, err3 := sender.Get(teams.AckID(it.ID, to))
+		ack, err3 := sender.Get(wire.AckID(it.ID, to))
 		isAcked := err3 == nil && ack.From == s.Me.Address()
 		if isAcked || it.RequiresAck && len(teams.Replies(ctx, sender, it.ID, s.Me.Address())) > 0 {
 			return heldMessage{it, box, false}, nil

@@ -230,7 +230,7 @@ func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Sc
 	var ids []wire.ID
 	var doc []byte
 	for _, a := range m.To {
-		ids = append(ids, teams.AckID(m.ID, a))
+		ids = append(ids, wire.AckID(m.ID, a))
 	}
 	if c.Bool("wait-ack") {
 		doc = fmt.Appendf(doc, "acked %s\n", m.ID.Short(6))
