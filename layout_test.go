@@ -20,6 +20,7 @@ var layers = strings.Fields(`
 	internal/durable
 	internal/lockfile
 	wire
+	internal/hostkey
 	mailbox/letter
 	mailbox/eventlog
 	mailbox
