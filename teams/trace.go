@@ -64,7 +64,9 @@ func (t *DeliveryTrace) fill(ctx context.Context, r *Root, m *wire.Message, a wi
 	if turns, err := team.Turns(a.Agent, m.SentAt.Add(-24*time.Hour)); err == nil {
 		d = turns.Delivery(m.ID)
 	}
-	t.addEvents(d, a.Agent)
+	for _, s := range d.Stages(a.Agent) {
+		*t.stage(s.Stage) = s
+	}
 	t.addAnswers(ctx, r, m, a)
 	if !m.DueAt.IsZero() && !t.reached("replied") {
 		t.Due = "answer due " + letter.Age(time.Now(), m.DueAt)
@@ -85,16 +87,16 @@ func (t *DeliveryTrace) fill(ctx context.Context, r *Root, m *wire.Message, a wi
 	}
 }
 
-// addEvents adds what the recipient's events are evidence of.
-func (t *DeliveryTrace) addEvents(d *Delivery, agent wire.Name) {
+// Stages are those that the recipient's events are evidence of.
+func (d *Delivery) Stages(agent wire.Name) (out []Stage) {
 	add := func(name string, by EventRef, text string) {
 		if by.Exists() {
-			t.set(name, by.At, text, "event %d of %s", by.Seq, agent)
+			evidence := fmt.Sprintf("event %d of %s", by.Seq, agent)
+			out = append(out, Stage{Stage: name, At: moment(by.At), Evidence: &evidence, Text: text})
 		}
 	}
 	add("announced", d.Announced, "")
 	add("read", d.Read, "")
-	add("acked", d.Acked, "")
 	if turn := d.Turn; turn != nil {
 		how := ""
 		if turn.WasCutShort() {
@@ -103,6 +105,8 @@ func (t *DeliveryTrace) addEvents(d *Delivery, agent wire.Name) {
 		add("turn_started", turn.BeganBy, "")
 		add("turn_done", turn.EndedBy, how)
 	}
+	add("acked", d.Acked, "")
+	return out
 }
 
 // addAnswers adds what the sender's mailbox is evidence of.
