@@ -46,7 +46,12 @@ func (k *checker) check() {
 		c.Lead = "lead"
 	}
 	k.names("lead", c.Lead)
-	k.names("approvers", c.Approvers...)
+	for _, n := range c.Approvers {
+		name, host, isRemote := strings.Cut(string(n), "@") // alice@laptop: a person on another host
+		if !isRemote || !wire.IsName(name) || !wire.IsName(host) {
+			k.names("approvers", n)
+		}
+	}
 	for name, m := range c.Members {
 		after := "members." + string(name) + ".after"
 		k.names(after, m.After...)

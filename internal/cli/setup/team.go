@@ -299,7 +299,9 @@ func statusText(m teams.Member) string {
 		line("last turn", "%s %s, after %s", l.Status, letter.Age(now, l.At), letter.Span(l.Duration()))
 	}
 	evidence := "no event, no runner"
-	if m.Running {
+	if m.Host != "" {
+		evidence = m.Seen(now)
+	} else if m.Running {
 		evidence = "its runner's lock is held"
 		if m.PID > 0 {
 			evidence += fmt.Sprintf(", process %d", m.PID)
