@@ -31,6 +31,17 @@ var companions = []*cli.Command{
 			"bob's answer or the turn that took it. His permission requests come to you if you may answer them.\n" +
 			"Cancelling takes an unread message back, else it interrupts him. stdout carries the protocol alone.",
 	},
+	{
+		Name: "bridge", ArgsUsage: "[keygen|trust|retry] [NAME] [KEY]", Usage: "carry mail to and from the team on other machines, over NATS",
+		UsageText: "atm bridge keygen --host laptop          a key for this machine; prints what to type on the others\n" +
+			"atm bridge trust build KEY               what build signs is accepted, and atm send bob@build works\n" +
+			"atm bridge --nats nats://build:4222      until interrupted; sending works without it as well\n" +
+			"atm bridge --once                        send and fetch what is there, and end\n" +
+			"atm bridge retry                         what lies in .bridge/bad is tried again",
+		Description: "The team has the same name on all machines; the server is a nats-server with JetStream.\n" +
+			"A message waits in the outbox until the server has it, and there until the other machine has it.",
+		Flags: command.CompanionFlags["bridge"],
+	},
 }
 
 // runCompanion runs the program of a companion in the place of this one. It comes back where there is none.

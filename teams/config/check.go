@@ -59,6 +59,12 @@ func (k *checker) check() {
 			k.add(after, "after goes round in a circle: %s waits for itself", name)
 		}
 	}
+	if _, err := wire.ParseName(string(c.Bridge.Host)); c.Bridge.Host != "" && err != nil {
+		k.add("bridge.host", "host: %v", err)
+	}
+	if c.Bridge.Replicas < 0 || c.Bridge.Replicas > 5 {
+		k.add("bridge.replicas", "replicas is %d, and can only be from 1 to 5", c.Bridge.Replicas)
+	}
 	for i, r := range c.Rules {
 		k.rule(fmt.Sprintf("rules.%d", i), r)
 	}

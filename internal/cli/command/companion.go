@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -24,6 +25,17 @@ func Flags() []cli.Flag {
 		&cli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "the help page"},
 		&cli.BoolFlag{Name: "version", Aliases: []string{"v", "V"}, Usage: "the version"},
 	}
+}
+
+// CompanionFlags are a companion's own, which atm sorts before the words for it.
+var CompanionFlags = map[string][]cli.Flag{
+	"bridge": {
+		&cli.StringFlag{Name: "nats", Usage: "the server's `URL`, or several with commas between (team.toml: nats)"},
+		&cli.StringFlag{Name: "creds", Usage: "a `FILE` of credentials for it (team.toml: creds)"},
+		&cli.StringFlag{Name: "host", Usage: "what this machine is `CALLED` (team.toml: host)"},
+		&cli.BoolFlag{Name: "once", Usage: "send and fetch what is there, and end"},
+		&cli.BoolFlag{Name: "replace", Usage: "with trust: a host's new key counts from now on"},
+	},
 }
 
 // Companion is where a program lies that belongs to atm: beside it, else on PATH.
@@ -56,7 +68,7 @@ func InstallHint(c *cli.Context) string {
 // words. It returns the exit code.
 func RunCompanion(verb, version string, words []string, act cli.ActionFunc) (code int) {
 	app := &cli.App{
-		Name: "atm-" + verb, HelpName: "atm " + verb, Version: version, Flags: Flags(), Metadata: map[string]any{},
+		Name: "atm-" + verb, HelpName: "atm " + verb, Version: version, Flags: slices.Concat(CompanionFlags[verb], Flags()), Metadata: map[string]any{},
 		HideHelp: true, HideVersion: true, OnUsageError: UsageError,
 		ExitErrHandler: func(*cli.Context, error) {}, // errors are printed once
 		Action: func(c *cli.Context) error {
