@@ -315,6 +315,9 @@ func turnCondition(s *command.Scope, word string) (*condition, error) {
 	one := &condition{flag: " --turn-done " + it.ID.Short(6), after: watched{}, vain: "turn not over"}
 	turns := map[wire.Address]*teams.Turns{}
 	for _, a := range it.To {
+		if a.Host != "" {
+			continue // the tick looks there
+		}
 		team, err := s.Root.Team(a.Team)
 		if a.Host != "" {
 			err = command.Refused("%s is on another host, which tells of no single turn", a).WithHint("atm wait --turn-done %s", a)
@@ -337,7 +340,17 @@ func turnCondition(s *command.Scope, word string) (*condition, error) {
 				ended = append(ended, string(a.Agent)+": "+string(turn.Status))
 			}
 		}
-		if len(ended) < len(turns) {
+		for _, a := range it.To {
+			if a.Host == "" {
+				continue
+			}
+			for _, stage := range s.Root.TraceTo(context.Background(), it.Message, a).Stages {
+				if stage.Stage == "turn_done" && stage.Evidence != nil {
+					ended = append(ended, s.Renderer().Who(a)+": "+cmp.Or(stage.Text, "completed"))
+				}
+			}
+		}
+		if len(ended) < len(it.To) {
 			return nil, nil
 		}
 		slices.Sort(ended)
