@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -41,56 +42,45 @@ func (b *Bridge) watchOutbox(w *watcher.Dirs) {
 func (b *Bridge) send(ctx context.Context) error {
 	hosts, err := b.hosts()
 	for _, host := range hosts {
-		names, e := b.Team.Dir().Names(outbox(host))
+		box := b.Team.Outbox(wire.Address{Host: host})
+		ids, e := box.Outgoing()
 		err = errors.Join(err, e)
-		for some := range slices.Chunk(names, batchSize) {
-			err = errors.Join(err, b.sendSome(ctx, host, some))
+		for some := range slices.Chunk(ids, batchSize) {
+			err = errors.Join(err, b.sendSome(ctx, host, box, some))
 		}
 	}
 	return err
 }
 
 // sendSome publishes messages of one outbox, side by side, and removes those that the server has acknowledged.
-func (b *Bridge) sendSome(ctx context.Context, host wire.Name, names []string) (err error) {
-	type publishing struct {
-		name   string
-		m      *wire.Message
-		future jetstream.PubAckFuture
+func (b *Bridge) sendSome(ctx context.Context, host wire.Name, box *mailbox.Box, ids []wire.ID) error {
+	items, err := box.TakeOutgoing(ctx, ids)
+	futures := make([]jetstream.PubAckFuture, len(items))
+	fail := func(it *mailbox.Item, e error) {
+		err = errors.Join(err, fmt.Errorf("send %s to %s: %w", it.ID.Short(6), host, e))
 	}
-	var all []publishing
-	fail := func(name string, e error) {
-		err = errors.Join(err, fmt.Errorf("send %s to %s: %w", name, host, e))
+	local := make([]wire.ID, len(items)) // an ack gets another id for its way
+	for i, it := range items {
+		var e error
+		local[i] = it.ID
+		if futures[i], e = b.publishMail(ctx, host, it.Message); e != nil {
+			fail(it, e)
+		}
 	}
-	for _, name := range names {
-		id, isMessage := strings.CutSuffix(name, ".json")
-		if !isMessage || !wire.IsID(id) {
+	var sent []wire.ID
+	for i, it := range items {
+		if futures[i] == nil {
 			continue
 		}
-		data, e := b.Team.Dir().ReadFile(path.Join(outbox(host), name), wire.MaxFile)
-		if e != nil {
-			if ok, _ := b.Team.Dir().Exists(path.Join(outbox(host), name)); ok { // else it was withdrawn
-				fail(name, e)
-			}
+		if e := b.acknowledged(ctx, futures[i]); e != nil {
+			fail(it, e)
 			continue
 		}
-		p := publishing{name: name}
-		if p.m, e = wire.Decode(data); e == nil {
-			p.future, e = b.publishMail(ctx, host, p.m)
-		}
-		if e != nil {
-			fail(name, e)
-			continue
-		}
-		all = append(all, p)
+		sent = append(sent, local[i])
+		b.report(Transfer{Kind: "sent", ID: it.ID, Host: host, From: b.who(it.From), To: b.all(it.To, host), Title: it.Title()})
 	}
-	for _, p := range all {
-		if e := b.acknowledged(ctx, p.future); e != nil {
-			fail(p.m.ID.Short(6), e)
-		} else if e = b.Team.Dir().Remove(path.Join(outbox(host), p.name)); e != nil {
-			fail(p.m.ID.Short(6), e)
-		} else {
-			b.report(Transfer{Kind: "sent", ID: p.m.ID, Host: host, From: b.who(p.m.From), To: b.all(p.m.To, host), Title: p.m.Title()})
-		}
+	if len(sent) > 0 {
+		err = errors.Join(err, box.RemoveOutgoing(sent...))
 	}
 	return err
 }
