@@ -24,8 +24,9 @@ func (s *Store) Outbox(to wire.Address) *Box { return &Box{store: s, agent: to.A
 func (s *Store) Outboxes() (boxes []*Box, err error) {
 	names, err := s.root.Names(BridgeDir)
 	for _, name := range names {
-		if wire.IsName(name) && s.root.IsDir(BridgeDir+"/"+name+"/new") == nil {
-			boxes = append(boxes, s.Outbox(wire.Address{Host: wire.Name(name)}))
+		b := s.Outbox(wire.Address{Host: wire.Name(name)})
+		if wire.IsName(name) && (s.root.IsDir(b.in("new")) == nil || s.root.IsDir(b.in("cur")) == nil) {
+			boxes = append(boxes, b)
 		}
 	}
 	return boxes, err
