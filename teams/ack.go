@@ -102,6 +102,7 @@ func (r *Root) AckedBy(ctx context.Context, m *wire.Message, me *mailbox.Box) (l
 // *mailbox.LeasedError.
 func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, from wire.Address, origin *wire.Origin) (mailbox.State, error) {
 	b, err := r.Mailbox(from)
+	author, isRemote := me.Address(), from.Host != ""
 	if err != nil {
 		return "", err
 	}
@@ -109,6 +110,12 @@ func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, f
 		return "", nil // acknowledged, wherever it lies now
 	}
 	state, err := b.Withdraw(ctx, m.ID, me.Address())
+	if isRemote { // the members of a host share an outbox: each has a notice of its own
+		author = from
+	}
+	if isRemote && errors.Is(err, mailbox.ErrNotFound) { // it has left
+		state, err = mailbox.Owed, nil
+	}
 	if err != nil || state == mailbox.Unread || state == mailbox.Withdrawn {
 		return state, err
 	}
@@ -116,7 +123,7 @@ func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, f
 		return "", nil
 	}
 	return state, r.deliver(ctx, &Outgoing{From: me, To: []wire.Address{from}, Given: true, Message: &wire.Message{
-		ID: wire.Derive("withdrawn", m.ID, me.Address()), Type: wire.TypeNotice,
+		ID: wire.Derive("withdrawn", m.ID, author), Type: wire.TypeNotice,
 		InReplyTo: m.ID, Thread: m.ThreadID(), ReplyWanted: "no", Origin: origin,
 		Body:    fmt.Sprintf("I withdrew my message %s, which you have read. Please do not act on it.", m.ID.Short(6)),
 		Payload: json.RawMessage(`{"withdrawn":"` + m.ID + `"}`),

@@ -202,7 +202,7 @@ func (t *Team) Members(ctx context.Context) (members []Member, stats Stats, err 
 		}
 		return err
 	})
-	remote, unreadable := t.remote()
+	remote, unreadable := t.RemoteMembers()
 	for _, r := range remote {
 		members = append(members, r.Member)
 	}

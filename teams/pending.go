@@ -27,7 +27,7 @@ func (t *Team) Waiting(ctx context.Context) (out []policy.Question, err error) {
 	})
 	drafts, unreadable := t.drafts(ctx)
 	out = append(out, drafts...)
-	remote, unreadRows := t.remote()
+	remote, unreadRows := t.RemoteMembers()
 	for _, r := range remote {
 		out = append(out, r.Questions...)
 	}

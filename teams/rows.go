@@ -19,7 +19,7 @@ import (
 )
 
 // RowsDir is where the bridge writes what other hosts tell of their members, a file <host>.json each.
-const RowsDir = ".bridge/rows"
+const RowsDir = mailbox.BridgeDir + "/rows"
 
 const (
 	rowsHold  = time.Minute      // older rows say nothing of how things are now
@@ -59,8 +59,11 @@ func (t *Team) LocalRows(ctx context.Context, host wire.Name) (Rows, error) {
 	return r, err
 }
 
-// SaveRows writes what a host has told.
+// SaveRows writes what a host has told, unless that is older than what it told within the last minute.
 func (t *Team) SaveRows(r Rows) error {
+	if old, err := t.rowsOf(r.Host); err == nil && old.IsFresh(time.Now()) && !r.At.After(old.At) {
+		return nil
+	}
 	data, err := json.Marshal(r)
 	if err == nil {
 		err = t.Dir().MkdirAll(RowsDir)
@@ -116,8 +119,8 @@ func (t *Team) rowsOf(host wire.Name) (r Rows, err error) {
 // RemoteName is what a member of another host is called here: bob@build.
 func RemoteName(name, host wire.Name) wire.Name { return name + "@" + host }
 
-// remote are the members of other hosts as they are shown here: old rows are unknown.
-func (t *Team) remote() (out []Row, err error) {
+// RemoteMembers are the members of other hosts as they are shown here: old rows are unknown.
+func (t *Team) RemoteMembers() (out []Row, err error) {
 	all, err := t.Rows()
 	now := time.Now()
 	for _, r := range all {

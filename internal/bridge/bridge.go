@@ -3,12 +3,13 @@
 //
 //	<team>/.bridge/<host>/new/<id>.json       mail for a host, until the server has acknowledged it
 //	<team>/.bridge/received/<id>.<agent>      mail of other hosts whose way the sender is told of
+//	<team>/.bridge/rows/<host>.json           how another host's members are
 //	<team>/.bridge/bad/<sha256>               envelopes that were not accepted, with <sha256>.reason
 //	.locks/bridge                             held while a bridge runs
 //
 //	stream atm_<team>        subject atm.<team>.mail.<host>; a durable consumer named by each host
 //	objects atm_<team>_files large contents and attachments, named by their SHA-256
-//	keys atm_<team>          lease.<host>: who speaks as a host
+//	keys atm_<team>          lease.<host>: who speaks as a host; rows.<host>: how its members are
 //
 // A message leaves the outbox after the server's acknowledgement, and is acknowledged to the server after its
 // delivery: at every moment it is durable on one side at least. It may come twice, and has the same id then,
@@ -124,7 +125,7 @@ func (b *Bridge) who(a wire.Address) string {
 func (b *Bridge) Once(ctx context.Context) error {
 	return b.locked(ctx, func(ctx context.Context) error {
 		err := b.connect(ctx)
-		for _, step := range []func(context.Context) error{b.send, b.fetch, b.takeAgain, b.sendStages, b.send} {
+		for _, step := range []func(context.Context) error{b.send, b.fetch, b.takeAgain, b.sendStages, b.send, b.sendRows, b.fetchRows} {
 			if err == nil {
 				err = step(ctx)
 			}
@@ -214,6 +215,8 @@ func (b *Bridge) serve(ctx context.Context) error {
 				return b.sendStages(ctx)
 			})
 		},
+		func() error { return b.keepRows(ctx) },
+		func() error { return b.receiveRows(ctx) },
 		func() error { return b.repeat(ctx, nil, lookEvery, b.takeAgain) },
 		func() error { return b.receive(ctx) },
 		func() error { return b.keepLease(ctx) },

@@ -78,19 +78,28 @@ func (b *Bridge) inherit(ctx context.Context, mine lease, value []byte) (revisio
 	var other lease
 	json.Unmarshal(entry.Value(), &other) // who it is is only said
 	if other.Machine != mine.Machine || other.Root != mine.Root {
-		probe := "now." + string(b.Host)
-		if _, err = b.keys.Put(ctx, probe, nil); err != nil {
-			return 0, err
-		}
-		now, err := b.keys.Get(ctx, probe)
+		now, err := b.serverTime(ctx)
 		if err != nil {
 			return 0, err
 		}
-		if age := now.Created().Sub(entry.Created()); age < leaseDead {
+		if age := now.Sub(entry.Created()); age < leaseDead {
 			return 0, &LeaseError{b.Host, other.Machine, other.PID, other.Root, age}
 		}
 	}
 	return b.keys.Update(ctx, b.leaseKey(), value, entry.Revision())
+}
+
+// serverTime is the time by the server's clock.
+func (b *Bridge) serverTime(ctx context.Context) (time.Time, error) {
+	probe := "now." + string(b.Host)
+	if _, err := b.keys.Put(ctx, probe, nil); err != nil {
+		return time.Time{}, err
+	}
+	now, err := b.keys.Get(ctx, probe)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return now.Created(), nil
 }
 
 // keepLease renews the lease until the context ends, or it cannot: who cannot reach the server sends and receives

@@ -252,7 +252,8 @@ func (b *Bridge) prepare(ctx context.Context, in *incoming) (*mailbox.Post, erro
 	}
 	m.RemoveHost(b.Host)
 	in.message = m
-	return post, nil
+	post.To, err = b.answers(ctx, m, post.To)
+	return post, err
 }
 
 // fetchAttachment stores the content of an attachment here, unless it is here.
@@ -280,20 +281,25 @@ func (b *Bridge) giveBack(ctx context.Context, in *incoming, name wire.Name) err
 	if m.Kind() == wire.TypeAck || m.Kind() == wire.TypeNotice {
 		return bad("%s", reason) // nobody waits for an answer
 	}
+	body := fmt.Sprintf("%s: your message %s is not delivered there.", reason, m.ID.Short(6))
+	if err := b.notify(ctx, m, nobody, "returned", "not delivered: "+m.Title(), body); err != nil {
+		return err
+	}
+	b.report(Transfer{Kind: "returned", ID: m.ID, Host: in.FromHost, From: b.who(m.From), To: string(name), Title: m.Title(), Reason: reason})
+	return nil
+}
+
+// notify sends the sender of a message on another host a notice about it, once.
+func (b *Bridge) notify(ctx context.Context, m *wire.Message, from wire.Address, what, subject, body string) error {
 	outbox, err := b.Root.Mailbox(m.From)
 	if err != nil {
 		return err
 	}
 	notice := &wire.Message{
-		ID: wire.Derive("returned", m.ID, nobody), Type: wire.TypeNotice, From: nobody, To: []wire.Address{m.From}, InReplyTo: m.ID,
-		Thread: m.ThreadID(), Subject: "not delivered: " + m.Title(), ReplyWanted: "no", SentAt: time.Now().UTC(),
-		Body: fmt.Sprintf("%s: your message %s is not delivered there.", reason, m.ID.Short(6)),
+		ID: wire.Derive(what, m.ID, from), Type: wire.TypeNotice, From: from, To: []wire.Address{m.From}, InReplyTo: m.ID,
+		Thread: m.ThreadID(), Subject: subject, Body: body, ReplyWanted: "no", SentAt: time.Now().UTC(),
 	}
 	post := &mailbox.Post{Message: notice, To: []*mailbox.Box{outbox}, Given: true}
 	mailbox.Deliver(ctx, post)
-	if err := post.Outcomes[0].Err; err != nil {
-		return err
-	}
-	b.report(Transfer{Kind: "returned", ID: m.ID, Host: in.FromHost, From: b.who(m.From), To: string(name), Title: m.Title(), Reason: reason})
-	return nil
+	return post.Outcomes[0].Err
 }

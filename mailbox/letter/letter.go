@@ -244,6 +244,15 @@ func (r *Renderer) Who(a wire.Address) string {
 	return string(a.Agent)
 }
 
+// Called is Who of an address that is written out.
+func (r *Renderer) Called(address string) string {
+	a, err := wire.ParseAddress(address, "")
+	if err != nil {
+		return address
+	}
+	return r.Who(a)
+}
+
 // Short is an id as shown.
 func (r *Renderer) Short(id wire.ID) string { return id.Short(r.Digits) }
 

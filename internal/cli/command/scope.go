@@ -2,6 +2,7 @@ package command
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -202,6 +203,8 @@ func (s *Scope) Address(word string) (wire.Address, error) {
 	hosts, err := s.Root.Keys.Hosts()
 	if slices.Contains(hosts, a.Team) {
 		a.Team, a.Host = s.Team.Name, a.Team
+	} else if _, none := s.Root.Team(a.Team); errors.Is(none, teams.ErrNoTeam) && len(hosts) > 0 {
+		err = &teams.UnknownHostError{Host: a.Team, Hosts: hosts}
 	}
 	return a, err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -194,7 +193,7 @@ func withdraw(c *cli.Context, s *command.Scope) error {
 	if err != nil {
 		return err
 	}
-	r := newResult(m.ID)
+	r, outboxes := newResult(m.ID), map[wire.Name]bool{}
 	for _, to := range m.To {
 		d := delivered{To: to.String(), State: "withdrawn", note: "unread"}
 		state, err := s.Root.Withdraw(c.Context, s.Me, m, to, s.Origin())
@@ -202,17 +201,26 @@ func withdraw(c *cli.Context, s *command.Scope) error {
 			err = command.Refused("message %s is acknowledged", m.ID.Short(6)).WithHint("atm reply %s \"…\"%s", m.ID.Short(6), s.Flags())
 		}
 		if held, isLeased := errors.AsType[*mailbox.LeasedError](err); isLeased {
-			holder := strings.TrimSuffix(held.By.String(), "@"+string(s.Team.Name))
+			holder := s.Renderer().Who(held.By)
 			err = command.Locked("%w", err).WithHint("tell who works on it: atm send %s \"…\"%s", holder, s.Flags())
 		}
 		if err != nil {
 			r.missed(c, to, err)
 			continue
 		}
+		if outboxes[to.Host] { // the members of a host share it
+			state = mailbox.Unread
+		}
+		if to.Host != "" && state == mailbox.Unread {
+			d.note, outboxes[to.Host] = "not sent yet", true
+		}
 		if state == mailbox.Withdrawn {
 			d.note = "before"
 		} else if state != mailbox.Unread {
 			d.State, d.note = "notified", "read: a notice was sent"
+			if to.Host != "" {
+				d.note = "it has left: a notice follows it"
+			}
 		}
 		r.Delivered = append(r.Delivered, d)
 	}
