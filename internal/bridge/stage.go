@@ -186,7 +186,7 @@ func (b *Bridge) noteStages(ctx context.Context, batch []*incoming) {
 			if !slices.Contains(stageNames, stage.Stage) || stage.Evidence == nil {
 				continue
 			}
-			e := wire.Event{Source: "bridge", Kind: "delivery_stage", EventID: string(wire.Derive("stage "+stage.Stage, s.ID, to))}
+			e := wire.Event{Source: "bridge", Kind: wire.EventStage, EventID: string(wire.Derive("stage "+stage.Stage, s.ID, to))}
 			e = e.With("id", s.ID).With("to", s.To).With("host", in.FromHost).With("stage", stage.Stage).With("reached_at", stage.At).With("evidence", stage.Evidence)
 			if stage.Text != "" {
 				e = e.With("text", stage.Text)
