@@ -83,7 +83,7 @@ var importers = map[string][]string{
 	"github.com/gofrs/flock":                 {"internal/lockfile"},
 	"github.com/google/uuid":                 {"wire"},
 	"github.com/modelcontextprotocol/go-sdk": {"internal/mcp"},
-	"github.com/nats-io/nats.go":            {"internal/bridge"},
+	"github.com/nats-io/nats.go":             {"internal/bridge"},
 	"github.com/pelletier/go-toml":           {"teams/config", "teams", "internal/agentconfig"},
 	"github.com/tailscale/peercred":          {"ptyrun/control"},
 	"github.com/tailscale/hujson":            {"internal/agentconfig"},

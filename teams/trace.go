@@ -130,7 +130,7 @@ func (t *DeliveryTrace) fillRemote(ctx context.Context, r *Root, m *wire.Message
 			if e.Kind != wire.EventStage || e.MessageID() != m.ID || e.Field("to") != t.To || e.Field("stage") != s.Stage {
 				continue
 			}
-			at, _ := time.Parse(time.RFC3339, e.Field("at"))
+			at, _ := time.Parse(time.RFC3339, e.Field("reached_at"))
 			evidence := e.Field("evidence")
 			t.Stages[i] = Stage{s.Stage, moment(at), &evidence, e.Field("text"), a.Host}
 		}

@@ -11,11 +11,12 @@ import (
 	"strings"
 
 	"github.com/agentteammail/atm/internal/durable"
+	"github.com/agentteammail/atm/mailbox"
 )
 
 // badDir holds envelopes that were not accepted: each under its own SHA-256, with the reason beside it. One
 // without a reason is to be tried again.
-var badDir = path.Join(Dir, "bad")
+var badDir = path.Join(mailbox.BridgeDir, "bad")
 
 const reasonSuffix = ".reason"
 

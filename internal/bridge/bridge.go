@@ -28,7 +28,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/agentteammail/atm/internal/hostkey"
 	"github.com/agentteammail/atm/internal/lockfile"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
@@ -36,11 +35,8 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// Dir is the bridge's directory below the team's; Lock is the lock of the bridge that runs.
-const (
-	Dir  = ".bridge"
-	Lock = "bridge"
-)
+// Lock is the lock of the bridge that runs.
+const Lock = "bridge"
 
 const (
 	batchSize  = 100              // messages at a time, in either direction
@@ -53,13 +49,12 @@ const (
 
 // Bridge is this machine's end for one team. Run or Once may be called, once, by one goroutine.
 type Bridge struct {
-	Root     *teams.Root
+	Root     *teams.Root // whose Keys are read anew each time: what is trusted now counts now
 	Team     *teams.Team
-	Host     wire.Name   // what this machine is called
-	Keys     hostkey.Dir // read anew each time: what is trusted now counts now
-	URL      string      // of the server, or several with commas between
-	Creds    string      // a file of credentials; "": none
-	Replicas int         // of what is made on the server; 0: one
+	Host     wire.Name // what this machine is called
+	URL      string    // of the server, or several with commas between
+	Creds    string    // a file of credentials; "": none
+	Replicas int       // of what is made on the server; 0: one
 
 	Report func(Transfer)    // is told what was carried over
 	Warn   func(err error)   // is told what goes wrong, once for as long as it does

@@ -125,4 +125,5 @@ func (b *Bridge) releaseLease() {
 	ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
 	defer cancel()
 	b.keys.Delete(ctx, b.leaseKey(), jetstream.LastRevision(b.lease.revision)) // else it dies of age
+	b.lease.revision = 0
 }

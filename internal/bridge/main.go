@@ -5,8 +5,6 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -42,14 +40,6 @@ func Main(version string, words []string) int {
 	})
 }
 
-func keyDir() hostkey.Dir {
-	dir, err := os.UserConfigDir()
-	if err != nil {
-		return ""
-	}
-	return hostkey.Dir(filepath.Join(dir, "atm", "bridge"))
-}
-
 // settings are what team.toml and the flags say; flags count first.
 func settings(c *cli.Context, s *command.Scope) (config.Bridge, error) {
 	team, err := s.Team.Config()
@@ -74,10 +64,10 @@ func keygen(c *cli.Context, s *command.Scope) error {
 		return err
 	}
 	said := "made the key of host " + string(b.Host)
-	public, err := keyDir().Generate(b.Host)
+	public, err := s.Root.Keys.Generate(b.Host)
 	if errors.Is(err, hostkey.ErrOtherKey) {
 		var private ed25519.PrivateKey
-		if private, err = keyDir().Private(b.Host); err == nil {
+		if private, err = s.Root.Keys.Private(b.Host); err == nil {
 			public, said = private.Public().(ed25519.PublicKey), "host "+string(b.Host)+" has its key"
 		}
 	}
@@ -103,7 +93,7 @@ func trust(c *cli.Context, s *command.Scope) error {
 	if err != nil {
 		return command.Usage("%v", err).WithHint("atm bridge keygen, on that machine, prints it")
 	}
-	if err = keyDir().Trust(host, key, c.Bool("replace")); errors.Is(err, hostkey.ErrOtherKey) {
+	if err = s.Root.Keys.Trust(host, key, c.Bool("replace")); errors.Is(err, hostkey.ErrOtherKey) {
 		return command.Refused("%w", err).WithHint("if %s has a new key: atm bridge trust %[1]s KEY --replace", host)
 	} else if err == nil {
 		err = rootdir.Raise(s.Root.Path)
@@ -128,7 +118,7 @@ func carry(c *cli.Context, s *command.Scope) error {
 		err = command.Usage("which server?").WithHint("atm bridge --nats nats://HOST:4222, or nats under [bridge] in team.toml")
 	}
 	if err == nil {
-		_, err = keyDir().Private(set.Host)
+		_, err = s.Root.Keys.Private(set.Host)
 	}
 	if errors.Is(err, hostkey.ErrNoKey) {
 		err = command.NotFound("%w", err).WithHint("atm bridge keygen --host %s", set.Host)
@@ -138,7 +128,7 @@ func carry(c *cli.Context, s *command.Scope) error {
 	}
 	isDone := false
 	b := &Bridge{
-		Root: s.Root, Team: s.Team, Host: set.Host, Keys: keyDir(), URL: set.NATS, Creds: set.Creds, Replicas: int(set.Replicas),
+		Root: s.Root, Team: s.Team, Host: set.Host, URL: set.NATS, Creds: set.Creds, Replicas: int(set.Replicas),
 		Report: func(t Transfer) {
 			isDone = true
 			command.PrintAs(c, t, letter.Escape(t.String())) // where nobody reads, Follow ends

@@ -121,7 +121,7 @@ func (b *Bridge) takeIn(ctx context.Context, batch []*incoming) {
 
 // accept opens an envelope that is for this host and team.
 func (b *Bridge) accept(data []byte) (*Envelope, error) {
-	e, err := Open(data, b.Keys.Key)
+	e, err := Open(data, b.Root.Keys.Key)
 	if err == nil && (e.Team != b.Team.Name || e.ToHost != b.Host) {
 		err = fmt.Errorf("it is for host %q of team %q", e.ToHost, e.Team)
 	} else if err == nil && e.FromHost == b.Host {

@@ -72,7 +72,7 @@ func (b *Bridge) sendRows(ctx context.Context) error {
 	if len(content) > maxInline {
 		return fmt.Errorf("tell of the members: their rows have %d bytes, the most is %d", len(content), maxInline)
 	}
-	key, err := b.Keys.Private(b.Host)
+	key, err := b.Root.Keys.Private(b.Host)
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (b *Bridge) takeAllRows(ctx context.Context, stay bool) error {
 
 // takeRows keeps the rows of a host if they are signed by it and newer than what it told before.
 func (b *Bridge) takeRows(entry jetstream.KeyValueEntry, at time.Time) error {
-	e, err := Open(entry.Value(), b.Keys.Key)
+	e, err := Open(entry.Value(), b.Root.Keys.Key)
 	if err != nil {
 		return err
 	}

@@ -23,18 +23,18 @@ import (
 
 // hosts are the other hosts whose keys are trusted.
 func (b *Bridge) hosts() ([]wire.Name, error) {
-	hosts, err := b.Keys.Hosts()
+	hosts, err := b.Root.Keys.Hosts()
 	return slices.DeleteFunc(hosts, func(h wire.Name) bool { return h == b.Host }), err
 }
 
 // outbox is where mail for a host lies.
-func outbox(host wire.Name) string { return path.Join(Dir, string(host), "new") }
+func outbox(host wire.Name) string { return path.Join(mailbox.BridgeDir, string(host), "new") }
 
 func (b *Bridge) watchOutbox(w *watcher.Dirs) {
-	w.Add(b.Team.Dir().Path(), b.Team.Dir().Join(Dir))
+	w.Add(b.Team.Dir().Path(), b.Team.Dir().Join(mailbox.BridgeDir))
 	hosts, _ := b.hosts() // where they cannot be read, send says so
 	for _, host := range hosts {
-		w.Add(b.Team.Dir().Join(path.Join(Dir, string(host))), b.Team.Dir().Join(outbox(host)))
+		w.Add(b.Team.Dir().Join(path.Join(mailbox.BridgeDir, string(host))), b.Team.Dir().Join(outbox(host)))
 	}
 }
 
@@ -118,7 +118,7 @@ func (b *Bridge) publishMail(ctx context.Context, host wire.Name, m *wire.Messag
 
 // publish signs an envelope and publishes it. What it returns tells of the server's acknowledgement.
 func (b *Bridge) publish(ctx context.Context, e *Envelope) (jetstream.PubAckFuture, error) {
-	key, err := b.Keys.Private(b.Host)
+	key, err := b.Root.Keys.Private(b.Host)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 // receivedDir has a receipt for each message of another host that is on its way through a mailbox here.
-var receivedDir = path.Join(Dir, "received")
+var receivedDir = path.Join(mailbox.BridgeDir, "received")
 
 // The stages that a sender on another host is told of; a reply tells of itself.
 var stageNames = strings.Fields("stored announced read turn_started turn_done acked")
@@ -87,7 +87,7 @@ func (b *Bridge) receipts() (open map[wire.Name][]*receipt, err error) {
 }
 
 func (b *Bridge) watchEvents(w *watcher.Dirs) {
-	w.Add(b.Team.Dir().Join(Dir), b.Team.Dir().Join(receivedDir))
+	w.Add(b.Team.Dir().Join(mailbox.BridgeDir), b.Team.Dir().Join(receivedDir))
 	boxes, _ := b.Team.Boxes()
 	for _, box := range boxes {
 		w.Add(path.Join(box.Path(), "events"))
@@ -186,8 +186,8 @@ func (b *Bridge) noteStages(ctx context.Context, batch []*incoming) {
 			if !slices.Contains(stageNames, stage.Stage) || stage.Evidence == nil {
 				continue
 			}
-			e := wire.Event{Source: "bridge", Kind: "delivery_stage", EventID: string(wire.Derive("stage "+stage.Stage, s.ID, to))}
-			e = e.With("id", s.ID).With("to", s.To).With("host", in.FromHost).With("stage", stage.Stage).With("at", stage.At).With("evidence", stage.Evidence)
+			e := wire.Event{Source: "bridge", Kind: wire.EventStage, EventID: string(wire.Derive("stage "+stage.Stage, s.ID, to))}
+			e = e.With("id", s.ID).With("to", s.To).With("host", in.FromHost).With("stage", stage.Stage).With("reached_at", stage.At).With("evidence", stage.Evidence)
 			if stage.Text != "" {
 				e = e.With("text", stage.Text)
 			}
