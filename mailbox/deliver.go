@@ -85,6 +85,9 @@ type target struct {
 
 func openTarget(b *Box) *target {
 	t := &target{box: b}
+	if t.err = b.makeOutbox(); t.err != nil {
+		return t
+	}
 	if t.inbox, t.err = b.store.root.Sub(b.in("inbox")); absent(t.err) {
 		t.err = b.noAgent()
 	} else if t.err != nil {
@@ -132,8 +135,8 @@ type delivery struct {
 // All files are written and synced side by side; then each is linked into its mailbox under that
 // mailbox's lock; then each mailbox's directory is synced once.
 func Deliver(ctx context.Context, posts ...*Post) {
-	targets := map[Box]*target{}
-	var all []*delivery
+	targets := map[string]*target{} // by the path of the inbox
+	var all, same []*delivery
 	for _, p := range posts {
 		data, err := encode(p.Message)
 		p.Outcomes = make([]Outcome, len(p.To))
@@ -142,10 +145,16 @@ func Deliver(ctx context.Context, posts ...*Post) {
 			if o.Box, o.Err = b, err; err != nil {
 				continue
 			}
-			if targets[*b] == nil {
-				targets[*b] = openTarget(b)
+			inbox := b.store.root.Join(b.in("inbox"))
+			if targets[inbox] == nil {
+				targets[inbox] = openTarget(b)
 			}
-			all = append(all, &delivery{Outcome: o, post: p, to: targets[*b], data: data})
+			d := &delivery{Outcome: o, post: p, to: targets[inbox], data: data}
+			if b.host != "" && slices.ContainsFunc(all, d.isSame) { // one file for all members on a host
+				same = append(same, d)
+				continue
+			}
+			all = append(all, d)
 		}
 	}
 	sideBySide(all, func(d *delivery) { d.Err = d.write() })
@@ -158,6 +167,10 @@ func Deliver(ctx context.Context, posts ...*Post) {
 		}
 	}
 	sideBySide(slices.Collect(maps.Values(targets)), (*target).close)
+	for _, d := range same {
+		first := all[slices.IndexFunc(all, d.isSame)].Outcome
+		d.Stored, d.Known, d.Err = first.Stored, first.Known, first.Err
+	}
 	for _, p := range posts {
 		stored := slices.ContainsFunc(p.Outcomes, func(o Outcome) bool { return o.Stored })
 		if stored && p.Sender != nil {
@@ -165,6 +178,9 @@ func Deliver(ctx context.Context, posts ...*Post) {
 		}
 	}
 }
+
+// isSame reports whether both are one message in one mailbox.
+func (d *delivery) isSame(o *delivery) bool { return d.post == o.post && d.to == o.to }
 
 // write writes and syncs the message in the recipient's tmp.
 func (d *delivery) write() error {
@@ -198,7 +214,7 @@ func (d *delivery) publish(ctx context.Context) (known bool, err error) {
 	if d.post.Given {
 		mode = lockfile.Exclusive
 	}
-	unlock, err := b.store.lock(ctx, string(b.agent)+".inbox", mode, b.Present)
+	unlock, err := b.store.lock(ctx, b.lockName("inbox"), mode, b.Present)
 	if err != nil {
 		return false, err
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -38,6 +39,28 @@ func Replies(ctx context.Context, box *mailbox.Box, id wire.ID, from wire.Addres
 			out = append(out, it)
 		}
 		return true
+	})
+	slices.SortFunc(out, byID)
+	return out
+}
+
+// replies are the answers of a recipient, or of anybody when from is zero, that a message's sender has got; of a
+// sender on another host those that were sent to it here.
+func (r *Root) replies(ctx context.Context, m *wire.Message, from wire.Address) []*mailbox.Item {
+	if m.From.Host == "" {
+		sender, err := r.Mailbox(m.From)
+		if err != nil {
+			return nil
+		}
+		return Replies(ctx, sender, m.ID, from)
+	}
+	team, err := r.Team(m.From.Team)
+	if err != nil {
+		return nil
+	}
+	rg := mentioning(m.ID)
+	out, _ := team.collect(ctx, mailbox.Range{Sent: true, Since: rg.Since, Keep: rg.Keep}, func(it *mailbox.Item) bool {
+		return Answers(it.Message, m.ID) && (from == wire.Address{} || it.From == from)
 	})
 	slices.SortFunc(out, byID)
 	return out
@@ -139,9 +162,10 @@ func (t *Team) Search(ctx context.Context, q Query) ([]*mailbox.Item, error) {
 }
 
 func (q Query) matches(it *mailbox.Item, team wire.Name) bool {
-	// The name alone means an agent within the team.
+	// A name without the team means an agent within it.
 	isCalled := func(a wire.Address, word string) bool {
-		return word == "" || word == a.String() || word == string(a.Agent) && (a.Team == team || a.Agent == "drop")
+		isShown := word == (&letter.Renderer{Team: team}).Who(a) || word == "drop" && a.Agent == "drop"
+		return word == "" || word == a.String() || isShown
 	}
 	if !isCalled(it.From, q.From) || !q.Since.IsZero() && it.Written.Before(q.Since) {
 		return false

@@ -63,6 +63,9 @@ func (r *Root) Prepare(o *Outgoing) error {
 	o.Post = &mailbox.Post{Message: m, Given: o.Given, Sender: o.From}
 	for _, a := range unique(o.To) {
 		b, err := r.Mailbox(a)
+		if err == nil && a.Host != "" {
+			err = r.checkRemote(a)
+		}
 		if err != nil {
 			o.Failed = append(o.Failed, Failed{a, err})
 			continue
@@ -71,6 +74,18 @@ func (r *Root) Prepare(o *Outgoing) error {
 		o.Post.To = append(o.Post.To, b)
 	}
 	return mailbox.Check(m)
+}
+
+// checkRemote refuses a member of another host that its bridge, not long ago, did not know.
+func (r *Root) checkRemote(a wire.Address) error {
+	t, err := r.Team(a.Team)
+	if err == nil {
+		_, err = t.Remote(a.Agent, a.Host)
+	}
+	if unknown, ok := errors.AsType[*UnknownError](err); ok {
+		return unknown
+	}
+	return nil // rows that cannot be read hold nothing back
 }
 
 // chainBegan is when the newest MaxHops answers of a chain began: as far as the

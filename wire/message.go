@@ -152,6 +152,30 @@ func Decode(data []byte) (*Message, error) {
 // ErrNotMessage says that JSON is no message of ours.
 var ErrNotMessage = errors.New("no message")
 
+// AddHost makes the addresses of a message whole, for its way to another machine: those without a host get this
+// machine's. An ack gets the id that AckID gives its recipient there.
+func (m *Message) AddHost(host Name) {
+	if m.Type == TypeAck && m.From.Host == "" {
+		m.ID = idOnHost(m.ID, host)
+	}
+	m.replaceHost("", host)
+}
+
+// RemoveHost makes the addresses of this machine local, in a message that has come from another.
+func (m *Message) RemoveHost(host Name) { m.replaceHost(host, "") }
+
+func (m *Message) replaceHost(old, new Name) {
+	m.To = slices.Clone(m.To)
+	for i := range m.To {
+		if m.To[i].Host == old {
+			m.To[i].Host = new
+		}
+	}
+	if m.From.Host == old {
+		m.From.Host = new
+	}
+}
+
 // DecodeDropped reads a message that may be incomplete, as people and programs drop it: bare names are
 // completed with team, "to" may be one string, and an id that is none of ours is kept in meta.atm.id. The
 // error is ErrNotMessage where no member makes it one of ours (a package.json has a "type", too), else a

@@ -46,13 +46,24 @@ func (k *checker) check() {
 		c.Lead = "lead"
 	}
 	k.names("lead", c.Lead)
-	k.names("approvers", c.Approvers...)
+	for _, n := range c.Approvers {
+		name, host, isRemote := strings.Cut(string(n), "@") // alice@laptop: a person on another host
+		if !isRemote || !wire.IsName(name) || !wire.IsName(host) {
+			k.names("approvers", n)
+		}
+	}
 	for name, m := range c.Members {
 		after := "members." + string(name) + ".after"
 		k.names(after, m.After...)
 		if slices.Contains(c.StartOrder(m.After), name) {
 			k.add(after, "after goes round in a circle: %s waits for itself", name)
 		}
+	}
+	if _, err := wire.ParseName(string(c.Bridge.Host)); c.Bridge.Host != "" && err != nil {
+		k.add("bridge.host", "host: %v", err)
+	}
+	if c.Bridge.Replicas < 0 || c.Bridge.Replicas > 5 {
+		k.add("bridge.replicas", "replicas is %d, and can only be from 1 to 5", c.Bridge.Replicas)
 	}
 	for i, r := range c.Rules {
 		k.rule(fmt.Sprintf("rules.%d", i), r)

@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -54,7 +55,10 @@ func answerQuestion(c *cli.Context, isDeny bool) error {
 		return err
 	}
 	do := d.answerDialog
-	if d.q.Kind == policy.KindDraft {
+	switch {
+	case d.q.Host != "":
+		do = d.answerRemote
+	case d.q.Kind == policy.KindDraft:
 		do = d.answerDraft
 	}
 	r, err := do(ctx)
@@ -91,6 +95,10 @@ func (d *decision) open(ctx context.Context) (err error) {
 // findQuestion is the open question that a word means.
 func findQuestion(ctx context.Context, s *command.Scope, word string) (policy.Question, error) {
 	list, _ := s.Team.Waiting(ctx) // atm pending says what cannot be read
+	a, _ := s.Address(word)
+	if a.Host != "" && a.Team == s.Team.Name {
+		word = string(teams.RemoteName(a.Agent, a.Host))
+	}
 	q, err := policy.Find(list, word)
 	if many, ok := errors.AsType[*policy.ManyQuestionsError](err); ok {
 		var ids []string
@@ -99,7 +107,7 @@ func findQuestion(ctx context.Context, s *command.Scope, word string) (policy.Qu
 		}
 		return q, command.Ambiguous("%s", many).WithHint("name one by its id: %s", strings.Join(ids, " ")).WithCandidates(ids...)
 	}
-	if _, bad := wire.ParseFragment(word); err != nil && bad != nil {
+	if _, bad := wire.ParseFragment(word); err != nil && bad != nil && a.Host == "" {
 		if _, unknown := s.Member(word); unknown != nil {
 			return q, unknown
 		}
@@ -107,36 +115,74 @@ func findQuestion(ctx context.Context, s *command.Scope, word string) (policy.Qu
 	return q, err
 }
 
+// choose finds the option that was named, if any.
+func (d *decision) choose() (err error) {
+	if d.option == "" {
+		return nil
+	}
+	if d.option, err = d.q.Choose(d.option); err != nil {
+		return command.Usage("%s", letter.Escape(err.Error())).WithHint("atm pending lists the options")
+	}
+	return nil
+}
+
 // answerDialog answers what an agent asks. Without an option it is the one that says so, once.
 func (d *decision) answerDialog(ctx context.Context) (r result, err error) {
-	if d.option != "" {
-		if d.option, err = d.q.Choose(d.option); err != nil {
-			return r, command.Usage("%s", letter.Escape(err.Error())).WithHint("atm pending lists the options")
-		}
+	if err := d.choose(); err != nil {
+		return r, err
 	}
 	r, err = d.result(d.s.Answer(ctx, d.q, command.Answer{Option: d.option, IsDeny: d.isDeny, Reason: d.reason}))
 	if err == nil && d.reason != "" && !d.q.ByWire {
-		err = d.sendReason(ctx)
+		_, err = d.send(ctx, d.box.Address(), d.reason)
 	}
 	return r, err
 }
 
-// sendReason tells the agent why it was refused.
-func (d *decision) sendReason(ctx context.Context) error {
+// answerRemote sends the answer to the agent's own host, which judges it.
+func (d *decision) answerRemote(ctx context.Context) (r result, err error) {
+	if err := d.choose(); err != nil {
+		return r, err
+	}
+	name, _, _ := strings.Cut(string(d.q.Agent), "@")
+	to := wire.Address{Agent: wire.Name(name), Team: d.s.Team.Name, Host: d.q.Host}
+	id, err := d.send(ctx, to, cmp.Or(d.reason, d.did()))
+	detail := fmt.Sprintf("%s decides whether it counts", d.q.Host)
+	if !d.s.Team.IsBridged() {
+		detail += "; bridge is off: goes out when it runs"
+	}
+	return result{Name: d.q.Agent, State: "sent " + id.Short(6), Detail: detail}, err
+}
+
+func (d *decision) did() string {
+	if d.isDeny {
+		return "rejected"
+	}
+	return "approved"
+}
+
+// send sends the answer as a message: why the agent was refused, or to another host what is answered.
+func (d *decision) send(ctx context.Context, to wire.Address, body string) (wire.ID, error) {
+	reply := teams.PermissionReply{Decision: "approve", Question: d.q.ID, Option: d.option, Reason: d.reason}
+	if d.isDeny {
+		reply.Decision = "reject"
+	}
+	payload, err := json.Marshal(reply)
+	if err != nil {
+		return "", err
+	}
 	m := &wire.Message{
-		Type: wire.TypePermissionReply, ReplyWanted: "no", Origin: d.s.Origin(), Body: d.reason,
-		Subject: "rejected: " + oneLine(cmp.Or(d.q.Tool, d.q.Prompt), 80),
-		Payload: fmt.Appendf(nil, `{"decision":"reject","question":%s}`, wire.Quote(d.q.ID)),
+		Type: wire.TypePermissionReply, ReplyWanted: "no", Origin: d.s.Origin(), Body: body,
+		Subject: d.did() + ": " + oneLine(cmp.Or(d.q.Tool, d.q.Prompt), 80), Payload: payload,
 	}
 	if id, ok := d.q.MessageID(); ok {
 		m.InReplyTo = id
 	}
-	o, err := outgoing(d.s, d.box.Address(), m)
+	o, err := outgoing(d.s, to, m)
 	if err != nil {
-		return err
+		return "", err
 	}
 	mailbox.Deliver(ctx, o.Post)
-	return o.Post.Outcomes[0].Err
+	return m.ID, o.Post.Outcomes[0].Err
 }
 
 // answerDraft says yes or no to a draft, as human input to the agent that made it.

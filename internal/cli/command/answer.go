@@ -17,12 +17,16 @@ type Answer struct {
 	Option string // its id
 	IsDeny bool
 	Reason string
+	By     wire.Name // "": whoever this process acts for
 }
 
-// Answer answers a question of a member of this team, in the name of whoever this process acts for: through
-// the asker's runner, or on the wire where it was asked.
+// Answer answers a question of a member of this team: through the asker's runner, or on the wire where it
+// was asked.
 func (s *Scope) Answer(ctx context.Context, q policy.Question, a Answer) (o control.Outcome, err error) {
-	who, _ := s.Actor()
+	who := a.By
+	if who == "" {
+		who, _ = s.Actor()
+	}
 	if q.ByWire {
 		return s.answerOnWire(ctx, q, a, who)
 	}

@@ -71,13 +71,24 @@ func (s *Scope) MayAnswer(q policy.Question) error {
 		return Refused("this process belongs to a run that is over, or of another team: it answers for nobody").
 			WithHint("ask a person")
 	}
+	return s.MayAnswerAs(who, isInAgent, q)
+}
+
+// MayAnswerAs is MayAnswer for somebody else than this process acts for, as alice@laptop. What is asked on
+// another host is judged there; from within an agent's environment nobody answers it.
+func (s *Scope) MayAnswerAs(who wire.Name, isInAgent bool, q policy.Question) error {
 	if !s.Root.Accepted {
 		return Refused("nothing is answered in %s: nobody here made or accepted it", s.Root.Path).
 			WithHint("if it is yours: atm init")
 	}
-	p, err := s.Team.PolicyFor(q.Agent)
-	if err == nil {
-		err = p.MayAnswer(q.Agent, who, isInAgent)
+	var err error
+	if q.Host != "" && isInAgent {
+		err = Refused("%s is on another host, where agents answer nothing", q.Agent).WithHint("ask a person")
+	} else if q.Host == "" {
+		var p policy.Policy
+		if p, err = s.Team.PolicyFor(q.Agent); err == nil {
+			err = p.MayAnswer(q.Agent, who, isInAgent)
+		}
 	}
 	if why, hint := q.OnlyAtTerminal(); err == nil && why != "" {
 		err = Refused("%s %s", q.Agent, why).WithHint("%s", hint)

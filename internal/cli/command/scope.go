@@ -2,6 +2,7 @@ package command
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
+	"github.com/agentteammail/atm/internal/hostkey"
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
@@ -50,6 +52,9 @@ func OpenFound(c *cli.Context, found rootdir.Found) (*Scope, error) {
 		return nil, err
 	}
 	root.LockTimeout = max(Duration(c, "lock-timeout"), time.Nanosecond) // 0: not to wait at all
+	if dir, err := os.UserConfigDir(); err == nil {
+		root.Keys = hostkey.Dir(filepath.Join(dir, "atm", "bridge"))
+	}
 	c.App.Metadata["root"] = root.Path
 	return &Scope{Root: root, c: c}, nil
 }
@@ -116,9 +121,11 @@ func (s *Scope) findMe() error {
 		}
 		return Usage("who are you? members: %s", Join(s.Names())).WithHint("%s", hint).WithCandidates(Strings(s.Names())...)
 	}
-	a, err := s.Address(name)
+	a, err := s.localAddress(name)
 	if err == nil && a.Team != s.Team.Name {
 		err = Usage("%s says team %q, the command team %q", source, a.Team, s.Team.Name).WithHint("leave one out")
+	} else if err == nil && a.Host != "" {
+		err = Usage("%s says a member of another machine, %s", source, a).WithHint("who you are there is said there")
 	}
 	if err == nil {
 		s.Me, err = s.Team.Member(a.Agent)
@@ -186,8 +193,24 @@ func (s *Scope) TeamToMake() (wire.Name, error) {
 	return s.teamName()
 }
 
-// Address is what a word says: agent, agent@team or @agent.
+// Address is what a word says: agent, agent@team, agent@host, agent@team.host or @agent. A trusted host goes
+// before a team of that name.
 func (s *Scope) Address(word string) (wire.Address, error) {
+	a, err := s.localAddress(word)
+	if err != nil || a.Host != "" || !strings.Contains(word[1:], "@") {
+		return a, err
+	}
+	hosts, err := s.Root.Keys.Hosts()
+	if slices.Contains(hosts, a.Team) {
+		a.Team, a.Host = s.Team.Name, a.Team
+	} else if _, none := s.Root.Team(a.Team); errors.Is(none, teams.ErrNoTeam) && len(hosts) > 0 {
+		err = &teams.UnknownHostError{Host: a.Team, Hosts: hosts}
+	}
+	return a, err
+}
+
+// localAddress is Address where what follows the @ is a team.
+func (s *Scope) localAddress(word string) (wire.Address, error) {
 	a, err := wire.ParseAddress(strings.TrimPrefix(word, "@"), s.Team.Name)
 	if err == nil {
 		return a, nil
@@ -202,9 +225,13 @@ func (s *Scope) Address(word string) (wire.Address, error) {
 	return a, Usage("%v", err).WithHint("%s", hint)
 }
 
-// Member is the mailbox that a word means.
+// Member is the mailbox that a word means, of a member on this machine.
 func (s *Scope) Member(word string) (*mailbox.Box, error) {
 	a, err := s.Address(word)
+	if err == nil && a.Host != "" {
+		err = Refused("%s is on another machine", s.Renderer().Who(a)).
+			WithHint("there: %s %s; mail goes there: atm send %s \"…\"", s.c.Command.HelpName, a.Agent, s.Renderer().Who(a))
+	}
 	if err != nil {
 		return nil, err
 	}

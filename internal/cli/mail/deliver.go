@@ -53,7 +53,13 @@ func newResult(id wire.ID) *result {
 func (r *result) reached(s *command.Scope, box *mailbox.Box, urgent bool, note string) {
 	a := box.Address()
 	d := delivered{To: a.String(), State: "unknown", note: "unknown"}
-	if t, err := s.Root.Team(a.Team); err == nil {
+	if t, err := s.Root.Team(a.Team); err == nil && a.Host != "" {
+		m, _ := t.Remote(a.Agent, a.Host)
+		d.State = cmp.Or(string(m.State), d.State)
+		if d.note = "bridge is off: goes out when it runs"; t.IsBridged() {
+			d.note = "goes out now"
+		}
+	} else if err == nil {
 		if m, err := t.Summary(a.Agent); err == nil {
 			d.Running, d.State, d.note = m.Running, string(m.State), m.Forecast(time.Now(), urgent)
 		}
@@ -75,7 +81,7 @@ func (r *result) print(c *cli.Context, s *command.Scope, verb, preposition strin
 	}
 	var to []string
 	for _, d := range r.Delivered {
-		to = append(to, strings.TrimSuffix(d.To, "@"+string(s.Team.Name))+" ("+d.note+")")
+		to = append(to, s.Renderer().Called(d.To)+" ("+d.note+")")
 	}
 	line := verb + " " + r.ID.Short(6) + " " + preposition + " " + strings.Join(to, ", ")
 	if err := command.PrintAs(c, r, line); err != nil {
@@ -230,7 +236,7 @@ func (r *result) awaitAnswers(ctx context.Context, c *cli.Context, s *command.Sc
 	var ids []wire.ID
 	var doc []byte
 	for _, a := range m.To {
-		ids = append(ids, teams.AckID(m.ID, a))
+		ids = append(ids, wire.AckID(m.ID, a))
 	}
 	if c.Bool("wait-ack") {
 		doc = fmt.Appendf(doc, "acked %s\n", m.ID.Short(6))

@@ -164,6 +164,15 @@ func addresses(s *command.Scope, names []string) (to []wire.Address, err error) 
 					to = append(to, wire.Address{Agent: n, Team: s.Team.Name})
 				}
 			}
+			remote, err := s.Team.Rows()
+			if err != nil {
+				return nil, err
+			}
+			for _, r := range remote {
+				for _, m := range r.Members {
+					to = append(to, wire.Address{Agent: m.Name, Team: s.Team.Name, Host: r.Host})
+				}
+			}
 			continue
 		}
 		a, err := s.Address(name)

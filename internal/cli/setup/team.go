@@ -235,7 +235,9 @@ func status(c *cli.Context, s *command.Scope) error {
 			WithHint("atm status --as-wire missiond; events have their own: atm events --as-wire daemon")
 	}
 	boxes, err := s.Team.Boxes()
-	if !c.Bool("all") && err == nil {
+	if a, _ := s.Address(c.Args().First()); a.Host != "" {
+		return remoteStatus(c, s, a)
+	} else if !c.Bool("all") && err == nil {
 		boxes = make([]*mailbox.Box, 1)
 		boxes[0], err = s.MemberOrMe(c.Args().First())
 	}
@@ -269,6 +271,22 @@ func status(c *cli.Context, s *command.Scope) error {
 	return nil
 }
 
+// remoteStatus is what another host told last of a member.
+func remoteStatus(c *cli.Context, s *command.Scope, a wire.Address) error {
+	if c.IsSet("as-wire") {
+		return command.Usage("status %s --as-wire: a member of another host has no slot here", a)
+	}
+	t, err := s.Root.Team(a.Team)
+	if err != nil {
+		return err
+	}
+	m, err := t.Remote(a.Agent, a.Host)
+	if err != nil {
+		return err
+	}
+	return command.PrintAs(c, m, statusText(m))
+}
+
 func statusText(m teams.Member) string {
 	now := time.Now()
 	var b strings.Builder
@@ -299,7 +317,9 @@ func statusText(m teams.Member) string {
 		line("last turn", "%s %s, after %s", l.Status, letter.Age(now, l.At), letter.Span(l.Duration()))
 	}
 	evidence := "no event, no runner"
-	if m.Running {
+	if m.Host != "" {
+		evidence = m.Seen(now)
+	} else if m.Running {
 		evidence = "its runner's lock is held"
 		if m.PID > 0 {
 			evidence += fmt.Sprintf(", process %d", m.PID)

@@ -1,0 +1,107 @@
+package bridge
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/wire"
+)
+
+// answeredEvents is among how many of an agent's newest events the answer to a question is looked for.
+const answeredEvents = 1000
+
+// answers gives an answer to what members here ask to those, if by this team's rules its sender may answer; else
+// the sender is told why not. It returns whom the message goes to as mail all the same: an answer does only as the
+// reason of a refusal.
+func (b *Bridge) answers(ctx context.Context, m *wire.Message, to []*mailbox.Box) (mail []*mailbox.Box, err error) {
+	var r teams.PermissionReply
+	if m.Type != wire.TypePermissionReply || json.Unmarshal(m.Payload, &r) != nil || r.Question == "" {
+		return to, nil
+	}
+	for _, box := range to {
+		done := &receipt{Sender: m.From.String(), At: time.Now().UTC(), Told: stageNames, id: m.ID, recipient: box.Agent()}
+		if was, _ := b.Team.Dir().Exists(done.file()); was {
+			continue
+		}
+		if !box.Exists() {
+			mail = append(mail, box) // for delivery to say
+			continue
+		}
+		questions, err := b.Team.Questions(box.Agent())
+		if err != nil {
+			return nil, err
+		}
+		refused := b.judge(ctx, m, box.Agent(), questions, r)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if refused == nil && r.Decision == "reject" && r.Reason != "" {
+			mail = append(mail, box)
+			continue
+		}
+		if refused != nil {
+			err = b.tellRefused(ctx, m, box, refused)
+		} else {
+			b.report(Transfer{Kind: "received", ID: m.ID, Host: m.From.Host, From: b.who(m.From), To: string(box.Agent()), Title: m.Title()})
+		}
+		if err == nil {
+			err = cmp.Or(b.Team.Dir().MkdirAll(receivedDir), b.writeReceipt(done))
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return mail, nil
+}
+
+// judge answers the question as `atm approve` does. What was answered so by the same person is done.
+func (b *Bridge) judge(ctx context.Context, m *wire.Message, agent wire.Name, open []policy.Question, r teams.PermissionReply) error {
+	by := teams.RemoteName(m.From.Agent, m.From.Host)
+	if r.Decision != "approve" && r.Decision != "reject" {
+		return command.Usage("%q is neither approve nor reject", r.Decision)
+	}
+	n := slices.IndexFunc(open, func(q policy.Question) bool { return q.ID == r.Question })
+	if n < 0 {
+		who := b.answeredBy(agent, r.Question)
+		switch who {
+		case string(by):
+			return nil
+		case "":
+			return command.Refused("it is not open any more")
+		}
+		return command.Refused("it was answered before, by %s", who)
+	}
+	scope, isInAgent := &command.Scope{Root: b.Root, Team: b.Team}, m.Origin != nil && m.Origin.Run != ""
+	if err := scope.MayAnswerAs(by, isInAgent, open[n]); err != nil {
+		return err
+	}
+	_, err := scope.Answer(ctx, open[n], command.Answer{Option: r.Option, IsDeny: r.Decision == "reject", Reason: r.Reason, By: by})
+	return err
+}
+
+// answeredBy is who has answered a question, as the agent's events tell; "": they do not.
+func (b *Bridge) answeredBy(agent wire.Name, question string) string {
+	events, _ := b.Team.Box(agent).Log().Newest(answeredEvents)
+	for _, e := range slices.Backward(events) {
+		if by := e.Text("by"); by != "" && e.Text("id") == question {
+			return by
+		}
+	}
+	return ""
+}
+
+// tellRefused tells whoever answered why it did not count.
+func (b *Bridge) tellRefused(ctx context.Context, m *wire.Message, asker *mailbox.Box, why error) error {
+	name := teams.RemoteName(asker.Agent(), b.Host)
+	b.report(Transfer{Kind: "returned", ID: m.ID, Host: m.From.Host, From: b.who(m.From), To: string(asker.Agent()), Title: m.Title(), Reason: why.Error()})
+	return b.notify(ctx, m, asker.Address(), "not answered", fmt.Sprintf("%s: your answer did not count", name),
+		fmt.Sprintf("Your answer to %s (%s) did not count: %v.", name, m.Title(), why))
+}

@@ -1,0 +1,342 @@
+// Package bridge carries the mail of a team between the machines that it lives on, through NATS JetStream. What
+// replicates is the server's; here is only what crosses the edge of a root, in both directions.
+//
+//	<team>/.bridge/<host>/new/<id>.json       mail for a host, until the server has acknowledged it
+//	<team>/.bridge/received/<id>.<agent>      mail of other hosts whose way the sender is told of
+//	<team>/.bridge/rows/<host>.json           how another host's members are
+//	<team>/.bridge/bad/<sha256>               envelopes that were not accepted, with <sha256>.reason
+//	.locks/bridge                             held while a bridge runs
+//
+//	stream atm_<team>        subject atm.<team>.mail.<host>; a durable consumer named by each host
+//	objects atm_<team>_files large contents and attachments, named by their SHA-256
+//	keys atm_<team>          lease.<host>: who speaks as a host; rows.<host>: how its members are
+//
+// A message leaves the outbox after the server's acknowledgement, and is acknowledged to the server after its
+// delivery: at every moment it is durable on one side at least. It may come twice, and has the same id then,
+// which the mailbox knows. Nothing of an envelope is looked at before its signature by a trusted key was
+// checked, and nothing in it is ever a path.
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/agentteammail/atm/internal/lockfile"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/watcher"
+	"github.com/agentteammail/atm/wire"
+)
+
+// Lock is the lock of the bridge that runs.
+const Lock = "bridge"
+
+const (
+	batchSize  = 100              // messages at a time, in either direction
+	lookEvery  = 3 * time.Second  // where no change is told of: a key that is trusted now, an envelope to try again
+	maxPause   = 30 * time.Second // between tries of what fails
+	ackWait    = time.Minute      // after which the server delivers again
+	maxTries   = 10               // of one message; then it goes to bad
+	apiTimeout = 5 * time.Second
+)
+
+// Bridge is this machine's end for one team. Run or Once may be called, once, by one goroutine.
+type Bridge struct {
+	Root     *teams.Root // whose Keys are read anew each time: what is trusted now counts now
+	Team     *teams.Team
+	Host     wire.Name // what this machine is called
+	URL      string    // of the server, or several with commas between
+	Creds    string    // a file of credentials; "": none
+	Replicas int       // of what is made on the server; 0: one
+
+	Report func(Transfer)    // is told what was carried over
+	Warn   func(err error)   // is told what goes wrong, once for as long as it does
+	Note   func(line string) // is told of the connection; like the others by several goroutines, one at a time
+
+	conn     *nats.Conn
+	js       jetstream.JetStream
+	consumer jetstream.Consumer
+	files    jetstream.ObjectStore
+	keys     jetstream.KeyValue
+	lease    lease
+	again    chan struct{} // the connection is there again
+
+	reporting sync.Mutex
+}
+
+// Transfer is one thing that was carried over, or was not accepted.
+type Transfer struct {
+	Kind   string    `json:"kind"` // sent, received, returned, stage, bad
+	ID     wire.ID   `json:"id,omitempty"`
+	Host   wire.Name `json:"host,omitempty"` // the other one
+	From   string    `json:"from,omitempty"`
+	To     string    `json:"to,omitempty"`
+	Title  string    `json:"title,omitempty"`
+	Reason string    `json:"reason,omitempty"` // why it is bad or returned
+}
+
+// String says it to people.
+func (t Transfer) String() string {
+	switch t.Kind {
+	case "bad":
+		return fmt.Sprintf("bad: %s: %s", t.Title, t.Reason)
+	case "stage":
+		return fmt.Sprintf("%s: %s at %s", t.ID.Short(6), t.Title, t.To)
+	case "returned":
+		return fmt.Sprintf("%s → %s: returned: %s", t.From, t.To, t.Reason)
+	}
+	return fmt.Sprintf("%s → %s: %s", t.From, t.To, t.Title)
+}
+
+func (b *Bridge) report(t Transfer) {
+	b.reporting.Lock()
+	defer b.reporting.Unlock()
+	b.Report(t)
+}
+
+func (b *Bridge) warn(err error) {
+	b.reporting.Lock()
+	defer b.reporting.Unlock()
+	b.Warn(err)
+}
+
+func (b *Bridge) note(line string) {
+	b.reporting.Lock()
+	defer b.reporting.Unlock()
+	b.Note(line)
+}
+
+// who is an address of a whole message as it is shown here.
+func (b *Bridge) who(a wire.Address) string {
+	if a.Host == b.Host {
+		a.Host = ""
+	}
+	return (&letter.Renderer{Team: b.Team.Name}).Who(a)
+}
+
+// Once sends and fetches what is there.
+func (b *Bridge) Once(ctx context.Context) error {
+	return b.locked(ctx, func(ctx context.Context) error {
+		err := b.connect(ctx)
+		for _, step := range []func(context.Context) error{b.send, b.fetch, b.takeAgain, b.sendStages, b.send, b.sendRows, b.fetchRows} {
+			if err == nil {
+				err = step(ctx)
+			}
+		}
+		return err
+	})
+}
+
+// Run carries over what comes until the context ends. Where the server is away it is tried again.
+func (b *Bridge) Run(ctx context.Context) error {
+	return b.locked(ctx, func(ctx context.Context) error {
+		b.again = make(chan struct{}, 1)
+		return b.repeat(ctx, b.again, maxPause, b.serve)
+	})
+}
+
+// locked calls f while it holds the lock of the bridge that runs here.
+func (b *Bridge) locked(ctx context.Context, f func(context.Context) error) error {
+	lock, err := b.Team.Locks().Lock(ctx, Lock, lockfile.Exclusive, 0, nil)
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	defer b.close()
+	return f(ctx)
+}
+
+// repeat calls f now, when something has changed, and after every at the latest, until the context ends or f
+// returns a *LeaseError. What goes wrong is said once, and tried again after a pause that grows.
+func (b *Bridge) repeat(ctx context.Context, changed <-chan struct{}, every time.Duration, f func(context.Context) error) error {
+	pause, told := time.Second, ""
+	for {
+		began := time.Now()
+		err := f(ctx)
+		if other := (*LeaseError)(nil); ctx.Err() != nil || errors.As(err, &other) {
+			return errors.Join(ctx.Err(), err)
+		}
+		if err == nil || time.Since(began) > maxPause { // it went well for a while
+			pause = time.Second
+		}
+		wait, wake := every, changed
+		if err == nil {
+			told = ""
+		} else {
+			wait, wake, pause = pause, b.again, min(2*pause, maxPause)
+			if err.Error() != told {
+				told = err.Error()
+				b.warn(err)
+			}
+		}
+		select {
+		case <-wake:
+		case <-time.After(wait):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// serve connects, and carries over in both directions until something goes wrong with the connection.
+func (b *Bridge) serve(ctx context.Context) error {
+	if err := b.connect(ctx); err != nil {
+		return err
+	}
+	outbox, err := watcher.OpenDirs()
+	if err != nil {
+		return err
+	}
+	defer outbox.Close()
+	events, err := watcher.OpenDirs()
+	if err != nil {
+		return err
+	}
+	defer events.Close()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var all sync.WaitGroup
+	for _, loop := range []func() error{
+		func() error {
+			return b.repeat(ctx, outbox.Changed(), lookEvery, func(ctx context.Context) error {
+				b.watchOutbox(outbox)
+				return b.send(ctx)
+			})
+		},
+		func() error {
+			return b.repeat(ctx, events.Changed(), lookEvery, func(ctx context.Context) error {
+				b.watchEvents(events)
+				return b.sendStages(ctx)
+			})
+		},
+		func() error { return b.keepRows(ctx) },
+		func() error { return b.receiveRows(ctx) },
+		func() error { return b.repeat(ctx, nil, lookEvery, b.takeAgain) },
+		func() error { return b.receive(ctx) },
+		func() error { return b.keepLease(ctx) },
+	} {
+		all.Go(func() { cancel(loop()) })
+	}
+	all.Wait()
+	return context.Cause(ctx)
+}
+
+// connect connects to the server, unless it is connected, makes what is missing there, and takes the lease.
+func (b *Bridge) connect(ctx context.Context) (err error) {
+	if b.conn == nil || b.conn.IsClosed() {
+		options := []nats.Option{
+			nats.Name("atm bridge " + string(b.Host)), nats.MaxReconnects(-1), nats.ReconnectJitter(200*time.Millisecond, time.Second),
+			nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+				if err != nil {
+					b.note(fmt.Sprintf("the connection to %s is lost: %v; mail waits in the outbox", b.server(), err))
+				}
+			}),
+			nats.ReconnectHandler(func(*nats.Conn) {
+				b.note("connected to " + b.server() + " again")
+				select {
+				case b.again <- struct{}{}:
+				default:
+				}
+			}),
+		}
+		if b.Creds != "" {
+			options = append(options, nats.UserCredentials(b.Creds))
+		}
+		if b.conn, err = nats.Connect(b.URL, options...); err != nil {
+			return fmt.Errorf("connect to %s: %w", b.server(), err)
+		}
+		if b.js, err = jetstream.New(b.conn, jetstream.WithDefaultTimeout(apiTimeout), jetstream.WithPublishAsyncTimeout(apiTimeout)); err != nil {
+			return err
+		}
+		b.note("connected to " + b.server())
+	}
+	if err = b.open(ctx); err == nil {
+		err = b.takeLease(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", b.server(), err)
+	}
+	return nil
+}
+
+// open opens what the team has on the server, and makes what is missing. What is there is left as its
+// administrator set it.
+func (b *Bridge) open(ctx context.Context) (err error) {
+	name, replicas := b.stream(), max(1, b.Replicas)
+	_, err = openOr(jetstream.ErrStreamNotFound, func() (jetstream.Stream, error) {
+		return b.js.Stream(ctx, name)
+	}, func() (jetstream.Stream, error) {
+		return b.js.CreateStream(ctx, jetstream.StreamConfig{
+			Name: name, Subjects: []string{b.subject("*")}, Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardNew,
+			Storage: jetstream.FileStorage, Replicas: replicas,
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("open the stream %s: %w", name, err)
+	}
+	b.consumer, err = openOr(jetstream.ErrConsumerNotFound, func() (jetstream.Consumer, error) {
+		return b.js.Consumer(ctx, name, string(b.Host))
+	}, func() (jetstream.Consumer, error) {
+		return b.js.CreateConsumer(ctx, name, jetstream.ConsumerConfig{
+			Durable: string(b.Host), FilterSubject: b.subject(b.Host), AckPolicy: jetstream.AckExplicitPolicy,
+			AckWait: ackWait, MaxAckPending: 10 * batchSize, MaxDeliver: -1,
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("open the consumer %s of the stream %s: %w", b.Host, name, err)
+	}
+	b.files, err = openOr(jetstream.ErrBucketNotFound, func() (jetstream.ObjectStore, error) {
+		return b.js.ObjectStore(ctx, name+"_files")
+	}, func() (jetstream.ObjectStore, error) {
+		return b.js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: name + "_files", Replicas: replicas})
+	})
+	if err != nil {
+		return fmt.Errorf("open the object store %s_files: %w", name, err)
+	}
+	b.keys, err = openOr(jetstream.ErrBucketNotFound, func() (jetstream.KeyValue, error) {
+		return b.js.KeyValue(ctx, name)
+	}, func() (jetstream.KeyValue, error) {
+		return b.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: name, Replicas: replicas})
+	})
+	if err != nil {
+		return fmt.Errorf("open the key-value bucket %s: %w", name, err)
+	}
+	return nil
+}
+
+func openOr[T any](missing error, open, create func() (T, error)) (T, error) {
+	t, err := open()
+	if errors.Is(err, missing) {
+		return create()
+	}
+	return t, err
+}
+
+// The names of a team on the server. A name of ours may stand in a subject as it is.
+func (b *Bridge) stream() string { return "atm_" + string(b.Team.Name) }
+func (b *Bridge) subject(host wire.Name) string {
+	return fmt.Sprintf("atm.%s.mail.%s", b.Team.Name, host)
+}
+
+var password = regexp.MustCompile(`//[^/@,]*@`)
+
+// server is the server's URL as it may be shown.
+func (b *Bridge) server() string { return password.ReplaceAllString(b.URL, "//") }
+
+// close gives the lease back, and lets go of the server once it has everything.
+func (b *Bridge) close() {
+	if b.conn == nil {
+		return
+	}
+	if b.conn.IsConnected() {
+		b.releaseLease()
+		b.conn.FlushTimeout(apiTimeout)
+	}
+	b.conn.Close()
+}

@@ -1,0 +1,148 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/watcher"
+	"github.com/agentteammail/atm/wire"
+)
+
+// KindRows is the kind of an envelope in the key-value bucket, for every host: the content is a teams.Rows.
+const KindRows = "rows"
+
+const (
+	rowsEvery  = 15 * time.Second
+	rowsGather = 100 * time.Millisecond // what changes together is told together
+	rowsPause  = time.Second            // from one time that they are told to the next
+)
+
+func rowsKey(host wire.Name) string { return "rows." + string(host) }
+
+// watchMembers watches what the rows of this host's members are made of. What is not a file is looked at every
+// rowsEvery, as a runner that was killed.
+func (b *Bridge) watchMembers(w *watcher.Dirs) {
+	boxes, _ := b.Team.Boxes() // where they cannot be listed, sendRows says so
+	w.Add(b.Team.Dir().Path())
+	for _, box := range boxes {
+		for _, dir := range []string{"/inbox", "/inbox/new", "/inbox/cur", "/events"} {
+			w.Add(box.Path() + dir)
+		}
+	}
+}
+
+// keepRows tells the other hosts how things are with this host's members, whenever that changes, until the context
+// ends.
+func (b *Bridge) keepRows(ctx context.Context) error {
+	members, err := watcher.OpenDirs()
+	if err != nil {
+		return err
+	}
+	defer members.Close()
+	var last time.Time
+	return b.repeat(ctx, members.Changed(), rowsEvery, func(ctx context.Context) error {
+		select {
+		case <-time.After(max(rowsGather, rowsPause-time.Since(last))):
+		case <-ctx.Done():
+		}
+		b.watchMembers(members)
+		last = time.Now()
+		return b.sendRows(ctx)
+	})
+}
+
+// sendRows tells the other hosts how things are with this host's members.
+func (b *Bridge) sendRows(ctx context.Context) error {
+	rows, err := b.Team.LocalRows(ctx, b.Host)
+	if _, isSaid := errors.AsType[*teams.UnreadableError](err); isSaid {
+		b.warn(err)
+	} else if err != nil {
+		return err
+	}
+	content, err := json.Marshal(rows)
+	if err != nil {
+		return err
+	}
+	if len(content) > maxInline {
+		return fmt.Errorf("tell of the members: their rows have %d bytes, the most is %d", len(content), maxInline)
+	}
+	key, err := b.Root.Keys.Private(b.Host)
+	if err != nil {
+		return err
+	}
+	e := &Envelope{Kind: KindRows, ID: wire.NewID(), Team: b.Team.Name, FromHost: b.Host, At: rows.At, Content: content}
+	if _, err = b.keys.Put(ctx, rowsKey(b.Host), e.Sign(key)); err != nil {
+		return fmt.Errorf("tell of the members: %w", err)
+	}
+	return nil
+}
+
+// fetchRows takes in what other hosts have told of their members.
+func (b *Bridge) fetchRows(ctx context.Context) error { return b.takeAllRows(ctx, false) }
+
+// receiveRows takes in also what they tell, until the context ends.
+func (b *Bridge) receiveRows(ctx context.Context) error { return b.takeAllRows(ctx, true) }
+
+func (b *Bridge) takeAllRows(ctx context.Context, stay bool) error {
+	// A row may have lain on the server for long: it is as old as that says, by our own clock.
+	asked := time.Now()
+	now, err := b.serverTime(ctx)
+	if err != nil {
+		return err
+	}
+	ahead := now.Sub(asked)
+	w, err := b.keys.Watch(ctx, "rows.*", jetstream.IgnoreDeletes())
+	if err != nil {
+		return fmt.Errorf("receive rows: %w", err)
+	}
+	defer w.Stop()
+	told := map[string]string{} // what was wrong with a host's, once for as long as it is
+	for {
+		select {
+		case entry, ok := <-w.Updates():
+			switch {
+			case !ok:
+				return errors.New("receive rows: the subscription ended")
+			case entry == nil && !stay: // that was all
+				return nil
+			case entry == nil || entry.Key() == rowsKey(b.Host):
+				continue
+			}
+			err := b.takeRows(entry, entry.Created().Add(-ahead))
+			if text := fmt.Sprint(err); text != told[entry.Key()] {
+				told[entry.Key()] = text
+				if err != nil {
+					b.warn(fmt.Errorf("%s: %w", entry.Key(), err))
+				}
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// takeRows keeps the rows of a host if they are signed by it and newer than what it told before.
+func (b *Bridge) takeRows(entry jetstream.KeyValueEntry, at time.Time) error {
+	e, err := Open(entry.Value(), b.Root.Keys.Key)
+	if err != nil {
+		return err
+	}
+	if e.Kind != KindRows || e.Object || e.Team != b.Team.Name || entry.Key() != rowsKey(e.FromHost) {
+		return fmt.Errorf("it is %s of host %s and team %s", e.Kind, e.FromHost, e.Team)
+	}
+	var rows teams.Rows
+	if err := json.Unmarshal(e.Content, &rows); err != nil {
+		return err
+	}
+	rows.Host, rows.At, rows.ReceivedAt = e.FromHost, e.At, at.UTC()
+	if now := time.Now().UTC(); rows.ReceivedAt.After(now) {
+		rows.ReceivedAt = now
+	}
+	return b.Team.SaveRows(rows)
+}

@@ -1,0 +1,205 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/teams"
+	"github.com/agentteammail/atm/watcher"
+	"github.com/agentteammail/atm/wire"
+)
+
+// receivedDir has a receipt for each message of another host that is on its way through a mailbox here.
+var receivedDir = path.Join(mailbox.BridgeDir, "received")
+
+// The stages that a sender on another host is told of; a reply tells of itself.
+var stageNames = strings.Fields("stored announced read turn_started turn_done acked")
+
+const (
+	gatherStages = 300 * time.Millisecond // events come in crowds
+	turnWithin   = time.Hour              // of the arrival; else what was read went into no turn
+	forgetAfter  = 7 * 24 * time.Hour
+	maxStages    = 64 << 10 // bytes of content
+)
+
+// receipt is what the sender of a message was told of its way.
+type receipt struct {
+	Sender      string    `json:"sender"` // whole
+	At          time.Time `json:"at"`     // when the message was stored here
+	RequiresAck bool      `json:"requires_ack,omitempty"`
+	Told        []string  `json:"told,omitempty"` // stages
+
+	id        wire.ID
+	recipient wire.Name
+}
+
+func (r *receipt) file() string { return path.Join(receivedDir, string(r.id)+"."+string(r.recipient)) }
+
+func (b *Bridge) writeReceipt(r *receipt) error {
+	data, err := json.Marshal(r)
+	if err == nil {
+		err = b.Team.Dir().Replace(r.file(), data, false)
+	}
+	return err
+}
+
+// noteReceived makes the receipt of a message that was delivered. Without one, its sender does not hear how far it
+// got: that is no reason to refuse it.
+func (b *Bridge) noteReceived(m *wire.Message, recipient wire.Name) {
+	r := &receipt{Sender: m.From.String(), At: time.Now().UTC(), RequiresAck: m.RequiresAck, id: m.ID, recipient: recipient}
+	if m.Kind() == wire.TypeAck || m.Kind() == wire.TypeNotice {
+		return // nobody asks
+	}
+	if there, err := b.Team.Dir().Exists(r.file()); err != nil || there || b.Team.Dir().MkdirAll(receivedDir) != nil {
+		return
+	}
+	if err := b.writeReceipt(r); err != nil {
+		b.warn(err)
+	}
+}
+
+// receipts are those that are open, by recipient. One that is a week old is forgotten.
+func (b *Bridge) receipts() (open map[wire.Name][]*receipt, err error) {
+	open = map[wire.Name][]*receipt{}
+	names, err := b.Team.Dir().Names(receivedDir)
+	for _, name := range names {
+		id, recipient, _ := strings.Cut(name, ".")
+		r := &receipt{id: wire.ID(id), recipient: wire.Name(recipient)}
+		data, e := b.Team.Dir().ReadFile(path.Join(receivedDir, name), maxHeader)
+		if e != nil || !wire.IsID(id) || json.Unmarshal(data, r) != nil {
+			continue // somebody else's, or just removed
+		}
+		if time.Since(r.At) > forgetAfter {
+			b.Team.Dir().Remove(r.file())
+			continue
+		}
+		open[r.recipient] = append(open[r.recipient], r)
+	}
+	return open, err
+}
+
+func (b *Bridge) watchEvents(w *watcher.Dirs) {
+	w.Add(b.Team.Dir().Join(mailbox.BridgeDir), b.Team.Dir().Join(receivedDir))
+	boxes, _ := b.Team.Boxes()
+	for _, box := range boxes {
+		w.Add(path.Join(box.Path(), "events"))
+	}
+}
+
+// stages is the content of an envelope of the kind stage: how far a message has got with one recipient.
+type stages struct {
+	ID     wire.ID       `json:"id"`
+	Sender string        `json:"sender"`
+	To     string        `json:"to"`
+	Stages []teams.Stage `json:"stages"`
+}
+
+// sendStages tells senders on other hosts what has become of their messages since they were told last.
+func (b *Bridge) sendStages(ctx context.Context) (errs error) {
+	open, errs := b.receipts()
+	for name, some := range open {
+		since := slices.MinFunc(some, func(x, y *receipt) int { return x.At.Compare(y.At) }).At
+		turns, err := b.Team.Turns(name, since.Add(-time.Minute))
+		if errors.Is(err, mailbox.ErrNoAgent) {
+			continue // retired; it may be restored
+		} else if err != nil {
+			errs = errors.Join(errs, err)
+			continue
+		}
+		published := map[*receipt]jetstream.PubAckFuture{}
+		for _, r := range some {
+			future, err := b.publishStages(ctx, r, turns.Delivery(r.id))
+			if errs = errors.Join(errs, err); future != nil {
+				published[r] = future
+			}
+		}
+		for r, future := range published {
+			err := b.acknowledged(ctx, future)
+			if err == nil {
+				err = b.writeReceipt(r)
+			}
+			errs = errors.Join(errs, err)
+		}
+	}
+	return errs
+}
+
+// publishStages publishes what is new of a message's way, nil where nothing is. A receipt whose message can get no
+// further is removed.
+func (b *Bridge) publishStages(ctx context.Context, r *receipt, d *teams.Delivery) (jetstream.PubAckFuture, error) {
+	sender, err := wire.ParseAddress(r.Sender, "")
+	if err != nil || sender.Host == "" {
+		return nil, b.Team.Dir().Remove(r.file())
+	}
+	to := wire.Address{Agent: r.recipient, Team: b.Team.Name, Host: b.Host}
+	where := b.Team.Box(r.recipient).Path()
+	reached := append([]teams.Stage{{Stage: "stored", At: &r.At, Evidence: &where}}, d.Stages(r.recipient)...)
+	isTold := func(s teams.Stage) bool { return slices.Contains(r.Told, s.Stage) }
+	news := slices.DeleteFunc(slices.Clone(reached), isTold)
+	if len(news) == 0 {
+		isOver := d.Turn.HasEnded() || d.Turn == nil && time.Since(r.At) > turnWithin
+		if d.Read.Exists() && isOver && (d.Acked.Exists() || !r.RequiresAck) {
+			return nil, b.Team.Dir().Remove(r.file())
+		}
+		return nil, nil
+	}
+	names := ""
+	for _, s := range news {
+		r.Told = append(r.Told, s.Stage)
+		names += " " + s.Stage
+	}
+	content, err := json.Marshal(stages{r.id, r.Sender, to.String(), news})
+	if err != nil {
+		return nil, err
+	}
+	return b.publish(ctx, &Envelope{Kind: KindStage, ID: wire.Derive("stages"+names, r.id, to), ToHost: sender.Host, Content: content})
+}
+
+// noteStages notes stages at other hosts in the logs of those who sent the messages.
+func (b *Bridge) noteStages(ctx context.Context, batch []*incoming) {
+	events, from := map[wire.Name][]wire.Event{}, map[wire.Name][]*incoming{}
+	for _, in := range batch {
+		var s stages
+		if len(in.Content) > maxStages || json.Unmarshal(in.Content, &s) != nil {
+			in.err = bad("its content tells of no stages")
+			continue
+		}
+		sender, err := wire.ParseAddress(s.Sender, "")
+		to, err2 := wire.ParseAddress(s.To, "")
+		if err != nil || err2 != nil || !wire.IsID(string(s.ID)) || sender.Host != b.Host || sender.Team != b.Team.Name || to.Host != in.FromHost {
+			in.err = bad("host %s tells of %q on the way from %q to %q", in.FromHost, s.ID, s.Sender, s.To)
+			continue
+		}
+		if !b.Team.Box(sender.Agent).Exists() {
+			continue // nobody is to be told
+		}
+		from[sender.Agent] = append(from[sender.Agent], in)
+		for _, stage := range s.Stages {
+			if !slices.Contains(stageNames, stage.Stage) || stage.Evidence == nil {
+				continue
+			}
+			e := wire.Event{Source: "bridge", Kind: wire.EventStage, EventID: string(wire.Derive("stage "+stage.Stage, s.ID, to))}
+			e = e.With("id", s.ID).With("to", s.To).With("host", in.FromHost).With("stage", stage.Stage).With("reached_at", stage.At).With("evidence", stage.Evidence)
+			if stage.Text != "" {
+				e = e.With("text", stage.Text)
+			}
+			events[sender.Agent] = append(events[sender.Agent], e)
+			b.report(Transfer{Kind: "stage", ID: s.ID, Host: in.FromHost, From: b.who(sender), To: b.who(to), Title: stage.Stage})
+		}
+	}
+	for name, some := range events {
+		if err := b.Team.Box(name).Log().Append(ctx, some...); err != nil {
+			for _, in := range from[name] {
+				in.err = err
+			}
+		}
+	}
+}

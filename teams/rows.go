@@ -1,0 +1,196 @@
+package teams
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
+	"github.com/agentteammail/atm/reducer"
+	"github.com/agentteammail/atm/teams/policy"
+	"github.com/agentteammail/atm/wire"
+)
+
+// RowsDir is where the bridge writes what other hosts tell of their members, a file <host>.json each.
+const RowsDir = mailbox.BridgeDir + "/rows"
+
+const (
+	rowsHold  = time.Minute      // older rows say nothing of how things are now
+	clockSlip = 10 * time.Second // a host's clock that differs by more is told of
+	rowsMax   = 4 << 20          // bytes of a file that are read
+)
+
+// Rows are what a host told last of its members, under their names there.
+type Rows struct {
+	Host       wire.Name `json:"host"`
+	At         time.Time `json:"at"`                   // by that host's clock
+	ReceivedAt time.Time `json:"received_at,omitzero"` // by this one's
+	Members    []Row     `json:"members"`
+}
+
+// Row is a member, and what it asks.
+type Row struct {
+	Member
+	Questions []policy.Question `json:"questions,omitempty"`
+}
+
+// IsFresh reports whether the rows are recent enough to tell how things are.
+func (r *Rows) IsFresh(now time.Time) bool { return now.Sub(r.ReceivedAt).Abs() <= rowsHold }
+
+// LocalRows are what this host tells of the team's own members. With an *UnreadableError it is what can be said.
+func (t *Team) LocalRows(ctx context.Context, host wire.Name) (Rows, error) {
+	r := Rows{Host: host, At: time.Now().UTC(), Members: []Row{}}
+	err := t.Each(func(b *mailbox.Box) error {
+		m, err := t.Status(ctx, b.Agent())
+		if errors.Is(err, mailbox.ErrNoAgent) {
+			return err
+		}
+		asked, e := t.Questions(b.Agent())
+		r.Members = append(r.Members, Row{m, asked})
+		return cmp.Or(err, e)
+	})
+	return r, err
+}
+
+// SaveRows writes what a host has told, unless that is older than what it told within the last minute.
+func (t *Team) SaveRows(r Rows) error {
+	if old, err := t.rowsOf(r.Host); err == nil && old.IsFresh(time.Now()) && !r.At.After(old.At) {
+		return nil
+	}
+	data, err := json.Marshal(r)
+	if err == nil {
+		err = t.Dir().MkdirAll(RowsDir)
+	}
+	if err != nil {
+		return err
+	}
+	return t.Dir().Replace(RowsDir+"/"+string(r.Host)+".json", append(data, '\n'), false)
+}
+
+// Rows are what the other hosts told last, by host. A file that cannot be read hides no other: an
+// *UnreadableError tells of all.
+func (t *Team) Rows() (all []Rows, err error) {
+	names, err := t.Dir().Names(RowsDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var errs []error
+	for _, name := range names {
+		host, isRows := strings.CutSuffix(name, ".json")
+		if !isRows || !wire.IsName(host) {
+			continue
+		}
+		r, err := t.rowsOf(wire.Name(host))
+		if err != nil {
+			errs = append(errs, fmt.Errorf("the rows of %s: %w", host, err))
+			continue
+		}
+		all = append(all, r)
+	}
+	if err == nil && len(errs) > 0 {
+		err = &UnreadableError{errs}
+	}
+	return all, err
+}
+
+func (t *Team) rowsOf(host wire.Name) (r Rows, err error) {
+	data, err := t.Dir().ReadFile(RowsDir+"/"+string(host)+".json", rowsMax)
+	if err == nil {
+		err = json.Unmarshal(data, &r)
+	}
+	if err == nil && r.Host != host {
+		err = fmt.Errorf("they are of host %q", r.Host)
+	}
+	for _, m := range r.Members {
+		if _, bad := wire.ParseName(string(m.Name)); bad != nil && err == nil {
+			err = bad
+		}
+	}
+	return r, err
+}
+
+// RemoteName is what a member of another host is called here: bob@build.
+func RemoteName(name, host wire.Name) wire.Name { return name + "@" + host }
+
+// RemoteMembers are the members of other hosts as they are shown here: old rows are unknown.
+func (t *Team) RemoteMembers() (out []Row, err error) {
+	all, err := t.Rows()
+	now := time.Now()
+	for _, r := range all {
+		for _, m := range r.Members {
+			out = append(out, r.shown(m, now))
+		}
+	}
+	return out, err
+}
+
+var words = []reducer.Word{
+	reducer.WordStarting, reducer.WordIdle, reducer.WordBusy, reducer.WordBlocked, reducer.WordError, reducer.WordOff, reducer.WordPerson,
+}
+
+// shown is a row of r as it is shown on this host at a time.
+func (r *Rows) shown(m Row, now time.Time) Row {
+	name := RemoteName(m.Name, r.Host)
+	if !r.IsFresh(now) {
+		m.Member = Member{Kind: m.Kind, Role: m.Role, Presence: reducer.PresenceUnknown, TurnStatus: unknown, Activity: unknown, Unread: m.Unread, Owed: m.Owed}
+	}
+	if !slices.Contains(words, m.State) {
+		m.State = reducer.WordUnknown
+	}
+	m.Name, m.Host, m.SeenAt = name, r.Host, moment(r.ReceivedAt)
+	if slip := r.At.Sub(r.ReceivedAt); slip > clockSlip {
+		m.Clock = letter.Span(slip) + " ahead"
+	} else if slip < -clockSlip {
+		m.Clock = letter.Span(-slip) + " behind"
+	}
+	questions := m.Questions
+	m.Questions = nil
+	for _, q := range questions {
+		q.Agent, q.Host, q.SeenAt = name, r.Host, m.SeenAt
+		m.Questions = append(m.Questions, q)
+	}
+	return m
+}
+
+const unknown = "unknown"
+
+// Remote is a member of another host, as that told last: an *UnknownError where fresh rows do not know it,
+// unknown where there are none.
+func (t *Team) Remote(name, host wire.Name) (Member, error) {
+	r, err := t.rowsOf(host)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Member{}, fmt.Errorf("the rows of %s: %w", host, err)
+	}
+	now, nobody := time.Now(), &UnknownError{Name: RemoteName(name, host), Team: t.Name}
+	for _, m := range r.Members {
+		if m.Name == name {
+			return r.shown(m, now).Member, nil
+		}
+		nobody.Members = append(nobody.Members, RemoteName(m.Name, host))
+	}
+	if r.IsFresh(now) {
+		return Member{}, nobody
+	}
+	r.Host = host
+	return r.shown(Row{Member: Member{Name: name, Kind: "agent"}}, now).Member, nil
+}
+
+// Seen says how old what is known of a member of another host is; "" for one of this host.
+func (m *Member) Seen(now time.Time) string {
+	switch {
+	case m.Host == "":
+		return ""
+	case m.SeenAt == nil:
+		return "no news of " + string(m.Host) + " yet"
+	case m.Clock != "":
+		return "seen " + letter.Age(now, *m.SeenAt) + ", clock " + m.Clock
+	}
+	return "seen " + letter.Age(now, *m.SeenAt)
+}
