@@ -4,6 +4,7 @@ package machines
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -82,7 +83,6 @@ func (h *host) fill(d time.Duration) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close()
 	h.fills.Add(1)
 	for size := 1 << 20; size > 0; {
 		if _, err := f.Write(make([]byte, size)); err != nil {
@@ -90,7 +90,7 @@ func (h *host) fill(d time.Duration) error {
 		}
 	}
 	time.Sleep(d)
-	err = os.Remove(f.Name())
+	err = errors.Join(f.Close(), os.Remove(f.Name()))
 	h.fills.Add(1)
 	return err
 }

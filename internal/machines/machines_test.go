@@ -76,7 +76,7 @@ func TestMachines(t *testing.T) {
 	random := func() *rand.Rand { n++; return rand.New(rand.NewPCG(seed, n)) }
 	for _, h := range w.hosts {
 		for _, agent := range h.members {
-			mine := w.plan(random(), member{h.name, agent}, messages/6)
+			mine := w.plan(random(), member{h.name, agent}, (messages+5)/6)
 			w.sent = append(w.sent, mine...)
 			r := random()
 			all.Go(func() { w.send(r, h, mine, lasts) })
@@ -270,7 +270,7 @@ func (w *world) read(h *host) {
 	byID := map[string]*message{}
 	for !w.over.Load() {
 		for _, agent := range h.members {
-			h.atm(0, "", "read", "--limit", "20", "--as", agent)
+			h.atm(0, "", "read", "--as", agent)
 			owed, _ := filepath.Glob(filepath.Join(h.team(), agent, "inbox/cur/*.json"))
 			for _, path := range owed {
 				id := strings.TrimSuffix(filepath.Base(path), ".json")

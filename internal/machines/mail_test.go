@@ -3,6 +3,7 @@
 package machines
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -76,10 +77,16 @@ func (v verdict) String() string {
 
 // judge compares what was sent with what lies in the mailboxes.
 func judge(hosts []*host, sent []*message) verdict {
-	v, mails := verdict{}, map[member]map[string][]mail{}
+	v, mails, stages := verdict{}, map[member]map[string][]mail{}, map[member]map[string]int{}
 	for _, h := range hosts {
 		for _, agent := range h.members {
-			mails[member{h.name, agent}] = h.mails(v, agent)
+			who := member{h.name, agent}
+			mails[who], stages[who] = h.mails(v, agent), h.stages(agent)
+			for stage, n := range stages[who] {
+				if n > 1 {
+					v.add("doubled", "the stage %s: %d times", stage, n)
+				}
+			}
 		}
 		for _, path := range h.outbox() {
 			v.add("left", "%s", path)
@@ -99,6 +106,11 @@ func judge(hosts []*host, sent []*message) verdict {
 				if wrong := hosts[index(hosts, to.host)].differs(m, got); wrong != "" {
 					v.add("changed", "%s from %s to %s: %s", m.id, m.from.as(""), to.as(""), wrong)
 				}
+			}
+		}
+		for _, to := range m.to {
+			if to.host != m.from.host && stages[m.from][to.as("")+" "+m.id+" stored"] == 0 {
+				v.add("untold", "%s of %s is not told that it is stored with %s", m.from.as(""), m.id, to.as(""))
 			}
 		}
 		for by := range m.acks {
@@ -159,6 +171,22 @@ func (h *host) mails(v verdict, agent string) map[string][]mail {
 			}
 			return nil
 		})
+	}
+	return all
+}
+
+// stages are what a member's log tells of the way of messages on other hosts, and how often.
+func (h *host) stages(agent string) map[string]int {
+	all := map[string]int{}
+	logs, _ := filepath.Glob(filepath.Join(h.team(), agent, "events/*.ndjson"))
+	for _, path := range logs {
+		data, _ := os.ReadFile(path)
+		for line := range bytes.Lines(data) {
+			var e struct{ Kind, ID, To, Stage string }
+			if json.Unmarshal(line, &e) == nil && e.Kind == "delivery_stage" {
+				all[e.To+" "+e.ID+" "+e.Stage]++
+			}
+		}
 	}
 	return all
 }
@@ -224,8 +252,10 @@ func TestJudge(t *testing.T) {
 	}
 	write(filepath.Join(hosts[0].team(), ".bridge/build/new/x.json"), "")
 	write(filepath.Join(hosts[0].team(), "alice/inbox/new/y.json"), `{"id":"y","from":"bob@main.build"}`)
+	stored := `{"kind":"delivery_stage","id":%q,"to":"bob@main.build","stage":"stored"}` + "\n"
+	write(filepath.Join(hosts[0].team(), "alice/events/1.ndjson"), stored+stored+stored, "right", "text", "text")
 	v := judge(hosts, sent)
-	for kind, want := range map[string]int{"lost": 2, "doubled": 1, "changed": 2, "left": 1, "unknown": 1} {
+	for kind, want := range map[string]int{"lost": 2, "doubled": 2, "changed": 2, "left": 1, "unknown": 1, "untold": 4} {
 		if len(v[kind]) != want {
 			t.Errorf("%s: %d, not %d", kind, len(v[kind]), want)
 		}
