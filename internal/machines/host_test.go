@@ -100,7 +100,7 @@ func (h *host) team() string { return filepath.Join(h.root(), "main") }
 
 // outbox are the files that wait for their way to other hosts.
 func (h *host) outbox() []string {
-	all, _ := filepath.Glob(filepath.Join(h.team(), ".bridge/*/new/*"))
+	all, _ := filepath.Glob(filepath.Join(h.team(), ".bridge/*/[nc][eu][wr]/*"))
 	return all
 }
 
