@@ -80,7 +80,7 @@ func newMachine(t *testing.T, url string, host wire.Name, members ...wire.Name) 
 	}
 	m.Bridge = &Bridge{
 		Root: root, Team: team, Host: host, URL: url,
-		Report: func(tr Transfer) { say(tr.String()) }, Warn: func(err error) { say(err.Error()) }, Note: func(line string) { say(line) },
+		Report: func(tr Transfer) { say(tr.String()) }, Say: say,
 	}
 	return m
 }

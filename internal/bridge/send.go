@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -21,26 +22,22 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// hosts are the other hosts whose keys are trusted.
-func (b *Bridge) hosts() ([]wire.Name, error) {
-	hosts, err := b.Root.Keys.Hosts()
-	return slices.DeleteFunc(hosts, func(h wire.Name) bool { return h == b.Host }), err
-}
-
 // outbox is where mail for a host lies.
 func outbox(host wire.Name) string { return path.Join(mailbox.BridgeDir, string(host), "new") }
 
-func (b *Bridge) watchOutbox(w *watcher.Dirs) {
-	w.Add(b.Team.Dir().Path(), b.Team.Dir().Join(mailbox.BridgeDir))
-	hosts, _ := b.hosts() // where they cannot be read, send says so
+// addOutboxes watches the outboxes. An outbox is made by the first message for its host.
+func (b *Bridge) addOutboxes(w *watcher.Dirs) {
+	w.Add(b.Team.Dir().Join(mailbox.BridgeDir))
+	hosts, _ := b.Root.Keys.Hosts() // where they cannot be read, send says so
 	for _, host := range hosts {
-		w.Add(b.Team.Dir().Join(path.Join(mailbox.BridgeDir, string(host))), b.Team.Dir().Join(outbox(host)))
+		w.Add(path.Dir(b.Team.Dir().Join(outbox(host))), b.Team.Dir().Join(outbox(host)))
 	}
 }
 
-// send publishes what lies in the outboxes. What is wrong with one message keeps back no other.
+// send publishes what lies in the outboxes of hosts that are trusted. What is wrong with one message keeps back no
+// other.
 func (b *Bridge) send(ctx context.Context) error {
-	hosts, err := b.hosts()
+	hosts, err := b.Root.Keys.Hosts()
 	for _, host := range hosts {
 		names, e := b.Team.Dir().Names(outbox(host))
 		err = errors.Join(err, e)
@@ -51,68 +48,60 @@ func (b *Bridge) send(ctx context.Context) error {
 	return err
 }
 
-// sendSome publishes messages of one outbox, side by side, and removes those that the server has acknowledged.
-func (b *Bridge) sendSome(ctx context.Context, host wire.Name, names []string) (err error) {
-	type publishing struct {
-		name   string
-		m      *wire.Message
-		future jetstream.PubAckFuture
-	}
-	var all []publishing
-	fail := func(name string, e error) {
-		err = errors.Join(err, fmt.Errorf("send %s to %s: %w", name, host, e))
-	}
+// sendSome publishes messages of one outbox, and removes those that the server has acknowledged.
+func (b *Bridge) sendSome(ctx context.Context, host wire.Name, names []string) (errs error) {
+	var acks []func() error // waiting for one after the other, all are under way
 	for _, name := range names {
 		id, isMessage := strings.CutSuffix(name, ".json")
 		if !isMessage || !wire.IsID(id) {
 			continue
 		}
-		data, e := b.Team.Dir().ReadFile(path.Join(outbox(host), name), wire.MaxFile)
-		if e != nil {
-			if ok, _ := b.Team.Dir().Exists(path.Join(outbox(host), name)); ok { // else it was withdrawn
-				fail(name, e)
+		fail := func(err error) error { return fmt.Errorf("send %s to %s: %w", id, host, err) }
+		file := path.Join(outbox(host), name)
+		m, acked, err := b.sendFile(ctx, host, file)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it was withdrawn
+		} else if err != nil {
+			errs = errors.Join(errs, fail(err))
+			continue
+		}
+		acks = append(acks, func() error {
+			err := acked()
+			if err == nil {
+				err = b.Team.Dir().Remove(file)
 			}
-			continue
-		}
-		p := publishing{name: name}
-		if p.m, e = wire.Decode(data); e == nil {
-			p.future, e = b.publishMail(ctx, host, p.m)
-		}
-		if e != nil {
-			fail(name, e)
-			continue
-		}
-		all = append(all, p)
+			if err != nil {
+				return fail(err)
+			}
+			var to []string
+			for _, a := range m.To {
+				if a.Host == host {
+					to = append(to, b.who(a))
+				}
+			}
+			b.report(Transfer{Kind: "sent", ID: m.ID, Host: host, From: b.who(m.From), To: strings.Join(to, ", "), Title: m.Title()})
+			return nil
+		})
 	}
-	for _, p := range all {
-		if e := b.acknowledged(ctx, p.future); e != nil {
-			fail(p.m.ID.Short(6), e)
-		} else if e = b.Team.Dir().Remove(path.Join(outbox(host), p.name)); e != nil {
-			fail(p.m.ID.Short(6), e)
-		} else {
-			b.report(Transfer{Kind: "sent", ID: p.m.ID, Host: host, From: b.who(p.m.From), To: b.all(p.m.To, host), Title: p.m.Title()})
-		}
+	for _, ack := range acks {
+		errs = errors.Join(errs, ack())
 	}
-	return err
+	return errs
 }
 
-// all are the recipients of a message that are on a host, as they are shown.
-func (b *Bridge) all(to []wire.Address, host wire.Name) string {
-	var names []string
-	for _, a := range to {
-		if a.Host == host {
-			names = append(names, b.who(a))
-		}
+// sendFile publishes the message in a file, and first what it needs in the object store.
+func (b *Bridge) sendFile(ctx context.Context, host wire.Name, file string) (m *wire.Message, acked func() error, err error) {
+	data, err := b.Team.Dir().ReadFile(file, wire.MaxFile)
+	if err == nil {
+		m, err = wire.Decode(data)
 	}
-	return strings.Join(names, ", ")
-}
-
-// publishMail publishes a message for the members of a host, and first what it needs in the object store.
-func (b *Bridge) publishMail(ctx context.Context, host wire.Name, m *wire.Message) (jetstream.PubAckFuture, error) {
+	if err != nil {
+		return nil, nil, err
+	}
 	m.AddHost(b.Host)
 	content, err := m.MarshalJSON()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, a := range m.Attachments {
 		f, err := b.Team.Attachment(a)
@@ -121,14 +110,15 @@ func (b *Bridge) publishMail(ctx context.Context, host wire.Name, m *wire.Messag
 			f.Close()
 		}
 		if err != nil {
-			return nil, err
+			return nil, nil, fmt.Errorf("%s: %v", a.Name, err) // a file that is missing is no message that is
 		}
 	}
-	return b.publish(ctx, &Envelope{Kind: KindMail, ID: m.ID, ToHost: host, Content: content})
+	acked, err = b.publish(ctx, &Envelope{Kind: KindMail, ID: m.ID, ToHost: host, Content: content})
+	return m, acked, err
 }
 
-// publish signs an envelope and publishes it. What it returns tells of the server's acknowledgement.
-func (b *Bridge) publish(ctx context.Context, e *Envelope) (jetstream.PubAckFuture, error) {
+// publish signs an envelope and publishes it. acked waits until the server has stored it.
+func (b *Bridge) publish(ctx context.Context, e *Envelope) (acked func() error, err error) {
 	key, err := b.Root.Keys.Private(b.Host)
 	if err != nil {
 		return nil, err
@@ -141,26 +131,24 @@ func (b *Bridge) publish(ctx context.Context, e *Envelope) (jetstream.PubAckFutu
 			return nil, err
 		}
 	}
-	return b.js.PublishMsgAsync(&nats.Msg{Subject: b.subject(e.ToHost), Data: data},
+	ack, err := b.js.PublishMsgAsync(&nats.Msg{Subject: b.subject(e.ToHost), Data: data},
 		jetstream.WithMsgID(string(e.ID)+"/"+string(e.ToHost)), jetstream.WithExpectStream(b.stream()))
-}
-
-// acknowledged waits until the server has stored what was published.
-func (b *Bridge) acknowledged(ctx context.Context, f jetstream.PubAckFuture) error {
-	select {
-	case <-f.Ok():
-		return nil
-	case err := <-f.Err():
-		return b.explain(err)
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return func() error {
+		select {
+		case <-ack.Ok():
+			return nil
+		case err := <-ack.Err():
+			return b.explain(err)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}, err
 }
 
 // explain says in our words that the stream or a bucket is full.
 func (b *Bridge) explain(err error) error {
 	if api := (*jetstream.APIError)(nil); errors.As(err, &api) && strings.HasPrefix(api.Description, "maximum ") {
-		return fmt.Errorf("the stream %s is at its limit (%s); it waits in the outbox: nats stream edit %[1]s", b.stream(), api.Description)
+		return fmt.Errorf("%s is at its limit on the server (%s), and the message waits in the outbox", b.stream(), api.Description)
 	}
 	return err
 }
