@@ -8,7 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -39,39 +39,30 @@ func (b *Bridge) addOutboxes(w *watcher.Dirs) {
 func (b *Bridge) send(ctx context.Context) error {
 	hosts, err := b.Root.Keys.Hosts()
 	for _, host := range hosts {
-		names, e := b.Team.Dir().Names(outbox(host))
+		box := b.Team.Outbox(wire.Address{Host: host})
+		ids, e := box.Outgoing()
 		err = errors.Join(err, e)
-		for some := range slices.Chunk(names, batchSize) {
-			err = errors.Join(err, b.sendSome(ctx, host, some))
+		for some := range slices.Chunk(ids, batchSize) {
+			err = errors.Join(err, b.sendSome(ctx, host, box, some))
 		}
 	}
 	return err
 }
 
 // sendSome publishes messages of one outbox, and removes those that the server has acknowledged.
-func (b *Bridge) sendSome(ctx context.Context, host wire.Name, names []string) (errs error) {
+func (b *Bridge) sendSome(ctx context.Context, host wire.Name, box *mailbox.Box, ids []wire.ID) error {
+	items, errs := box.TakeOutgoing(ctx, ids)
 	var acks []func() error // waiting for one after the other, all are under way
-	for _, name := range names {
-		id, isMessage := strings.CutSuffix(name, ".json")
-		if !isMessage || !wire.IsID(id) {
-			continue
-		}
-		fail := func(err error) error { return fmt.Errorf("send %s to %s: %w", id, host, err) }
-		file := path.Join(outbox(host), name)
-		m, acked, err := b.sendFile(ctx, host, file)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // it was withdrawn
-		} else if err != nil {
-			errs = errors.Join(errs, fail(err))
-			continue
-		}
+	var sent []wire.ID
+	for _, it := range items {
+		id, m := it.ID, it.Message // an ack gets another id for its way
+		acked, err := b.publishMail(ctx, host, m)
 		acks = append(acks, func() error {
-			err := acked()
 			if err == nil {
-				err = b.Team.Dir().Remove(file)
+				err = acked()
 			}
 			if err != nil {
-				return fail(err)
+				return fmt.Errorf("send %s to %s: %w", id.Short(6), host, err)
 			}
 			var to []string
 			for _, a := range m.To {
@@ -79,6 +70,7 @@ func (b *Bridge) sendSome(ctx context.Context, host wire.Name, names []string) (
 					to = append(to, b.who(a))
 				}
 			}
+			sent = append(sent, id)
 			b.report(Transfer{Kind: "sent", ID: m.ID, Host: host, From: b.who(m.From), To: strings.Join(to, ", "), Title: m.Title()})
 			return nil
 		})
@@ -86,35 +78,30 @@ func (b *Bridge) sendSome(ctx context.Context, host wire.Name, names []string) (
 	for _, ack := range acks {
 		errs = errors.Join(errs, ack())
 	}
+	if len(sent) > 0 {
+		errs = errors.Join(errs, box.RemoveOutgoing(sent...))
+	}
 	return errs
 }
 
-// sendFile publishes the message in a file, and first what it needs in the object store.
-func (b *Bridge) sendFile(ctx context.Context, host wire.Name, file string) (m *wire.Message, acked func() error, err error) {
-	data, err := b.Team.Dir().ReadFile(file, wire.MaxFile)
-	if err == nil {
-		m, err = wire.Decode(data)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
+// publishMail publishes a message, and first what it needs in the object store.
+func (b *Bridge) publishMail(ctx context.Context, host wire.Name, m *wire.Message) (acked func() error, err error) {
 	m.AddHost(b.Host)
 	content, err := m.MarshalJSON()
-	if err != nil {
-		return nil, nil, err
-	}
 	for _, a := range m.Attachments {
-		f, err := b.Team.Attachment(a)
+		var f *os.File
+		if err == nil {
+			f, err = b.Team.Attachment(a)
+		}
 		if err == nil {
 			err = b.putObject(ctx, a.SHA256, f)
 			f.Close()
 		}
-		if err != nil {
-			return nil, nil, fmt.Errorf("%s: %v", a.Name, err) // a file that is missing is no message that is
-		}
 	}
-	acked, err = b.publish(ctx, &Envelope{Kind: KindMail, ID: m.ID, ToHost: host, Content: content})
-	return m, acked, err
+	if err != nil {
+		return nil, err
+	}
+	return b.publish(ctx, &Envelope{Kind: KindMail, ID: m.ID, ToHost: host, Content: content})
 }
 
 // publish signs an envelope and publishes it. acked waits until the server has stored it.
