@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
@@ -50,7 +51,7 @@ func (b *Bridge) answers(ctx context.Context, m *wire.Message, to []*mailbox.Box
 		if refused != nil {
 			err = b.tellRefused(ctx, m, box, refused)
 		} else {
-			b.report(Transfer{Kind: "received", ID: m.ID, Host: m.From.Host, From: b.who(m.From), To: string(box.Agent()), Title: m.Title()})
+			b.report(Transfer{Kind: "received", ID: m.ID, Host: m.From.Host, From: b.who(m.From), To: string(box.Agent()), Title: letter.Clip(m.Title(), maxTitle)})
 		}
 		if err == nil {
 			err = cmp.Or(b.Team.Dir().MkdirAll(receivedDir), b.writeReceipt(done))
@@ -101,7 +102,7 @@ func (b *Bridge) answeredBy(agent wire.Name, question string) string {
 // tellRefused tells whoever answered why it did not count.
 func (b *Bridge) tellRefused(ctx context.Context, m *wire.Message, asker *mailbox.Box, why error) error {
 	name := teams.RemoteName(asker.Agent(), b.Host)
-	b.report(Transfer{Kind: "returned", ID: m.ID, Host: m.From.Host, From: b.who(m.From), To: string(asker.Agent()), Title: m.Title(), Reason: why.Error()})
+	b.report(Transfer{Kind: "returned", ID: m.ID, Host: m.From.Host, From: b.who(m.From), To: string(asker.Agent()), Title: letter.Clip(m.Title(), maxTitle), Reason: why.Error()})
 	return b.notify(ctx, m, asker.Address(), "not answered", fmt.Sprintf("%s: your answer did not count", name),
 		fmt.Sprintf("Your answer to %s (%s) did not count: %v.", name, m.Title(), why))
 }

@@ -45,6 +45,7 @@ const (
 	ackWait    = 20 * time.Second // after which the server delivers again
 	maxTries   = 10               // of one message; then it goes to bad
 	apiTimeout = 5 * time.Second
+	maxTitle   = 100
 )
 
 // Bridge is this machine's end for one team. Run or Once may be called by one goroutine.
