@@ -24,8 +24,9 @@ func (s *Store) Outbox(to wire.Address) *Box { return &Box{store: s, agent: to.A
 func (s *Store) Outboxes() (boxes []*Box, err error) {
 	names, err := s.root.Names(BridgeDir)
 	for _, name := range names {
-		if wire.IsName(name) && s.root.IsDir(BridgeDir+"/"+name+"/new") == nil {
-			boxes = append(boxes, s.Outbox(wire.Address{Host: wire.Name(name)}))
+		b := s.Outbox(wire.Address{Host: wire.Name(name)})
+		if wire.IsName(name) && (s.root.IsDir(b.in("new")) == nil || s.root.IsDir(b.in("cur")) == nil) {
+			boxes = append(boxes, b)
 		}
 	}
 	return boxes, err
@@ -45,25 +46,30 @@ func (b *Box) makeOutbox() error {
 	return cmp.Or(root.Sync(b.in()), root.Sync(BridgeDir), root.Sync("."))
 }
 
-// TakeOutgoing takes the messages of an outbox to be sent, at most limit (0: all), the oldest first: also those
-// that were taken before and not removed. From then on they cannot be withdrawn. What cannot be read hides no
-// other: the error comes with the rest.
-func (b *Box) TakeOutgoing(ctx context.Context, limit int) (items []*Item, err error) {
-	var unreadable error
-	err = b.locked(ctx, "reader", func() error {
-		taken, err := b.list(b.owed())
-		ids, err2 := b.list(b.unread())
-		ids = append(ids, taken...)
-		slices.Sort(ids)
-		for _, id := range ids[:min(len(ids), cmp.Or(limit, len(ids)))] {
+// Outgoing lists what lies in an outbox to be sent, the oldest first, also what was taken and not removed.
+func (b *Box) Outgoing() ([]wire.ID, error) {
+	taken, err := b.list(b.owed())
+	ids, err2 := b.list(b.unread())
+	ids = append(ids, taken...)
+	slices.Sort(ids)
+	return ids, cmp.Or(err, err2)
+}
+
+// TakeOutgoing takes messages that Outgoing listed, to be sent: they cannot be withdrawn any more. One that was
+// withdrawn is passed over, and what cannot be read hides no other: the error comes with the rest.
+func (b *Box) TakeOutgoing(ctx context.Context, ids []wire.ID) (items []*Item, err error) {
+	err = b.locked(ctx, "reader", func() (errs error) {
+		for _, id := range ids {
 			it, err := b.takeOutgoing(id)
-			if unreadable = errors.Join(unreadable, err); it != nil {
+			if err == nil && it != nil {
 				items = append(items, it)
+			} else if err != errGone {
+				errs = errors.Join(errs, err)
 			}
 		}
-		return cmp.Or(err, err2)
+		return errs
 	})
-	return items, cmp.Or(err, unreadable)
+	return items, err
 }
 
 // takeOutgoing takes one; what is no message goes to bad. The reader's lock is held.

@@ -335,7 +335,8 @@ func (t *Team) message(id wire.ID, box *mailbox.Box) (*mailbox.Item, error) {
 		return it, err
 	}
 	boxes, _ := t.Boxes()
-	for _, b := range boxes {
+	outboxes, _ := t.Outboxes()
+	for _, b := range append(boxes, outboxes...) {
 		if it, e := b.Get(id); e == nil && it.From == box.Address() {
 			return &mailbox.Item{Message: it.Message}, nil
 		}

@@ -80,7 +80,7 @@ func newMachine(t *testing.T, url string, host wire.Name, members ...wire.Name) 
 	}
 	m.Bridge = &Bridge{
 		Root: root, Team: team, Host: host, URL: url,
-		Report: func(tr Transfer) { say(tr.String()) }, Warn: func(err error) { say(err.Error()) }, Note: func(line string) { say(line) },
+		Report: func(tr Transfer) { say(tr.String()) }, Say: say,
 	}
 	return m
 }
@@ -163,10 +163,10 @@ func (m *machine) unread(agent wire.Name) []*mailbox.Item {
 	return out
 }
 
-func (m *machine) waiting(host wire.Name) []string {
-	names, err := m.Team.Dir().Names(outbox(host))
+func (m *machine) waiting(host wire.Name) []wire.ID {
+	ids, err := m.Team.Outbox(wire.Address{Host: host}).Outgoing()
 	must(m.t, err)
-	return names
+	return ids
 }
 
 func twoMachines(t *testing.T) (s *server.Server, laptop, build *machine) {
@@ -244,8 +244,8 @@ func TestOnceEach(t *testing.T) {
 	t.Parallel()
 	_, laptop, build := twoMachines(t)
 	laptop.send("alice", "bob@main.build", nil)
-	name := laptop.waiting("build")[0]
-	file := laptop.Team.Dir().Join(outbox("build") + "/" + name)
+	id := laptop.waiting("build")[0]
+	file := laptop.Team.Dir().Join(outbox("build") + "/" + string(id) + ".json")
 	data, err := os.ReadFile(file)
 	must(t, err)
 	for range 3 {
@@ -256,7 +256,7 @@ func TestOnceEach(t *testing.T) {
 	stream, err := build.connectForTest(t).Stream(t.Context(), build.stream())
 	must(t, err)
 	must(t, stream.DeleteConsumer(t.Context(), "build"))
-	must(t, build.Team.Box("bob").MarkRead(t.Context(), wire.ID(strings.TrimSuffix(name, ".json"))))
+	must(t, build.Team.Box("bob").MarkRead(t.Context(), id))
 	must(t, onceEach(build))
 	if n := len(build.unread("bob")); n != 0 || strings.Count(build.log(), "hello") != 1 {
 		t.Errorf("bob got it %d times more; said:\n%s", n, build.log())

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -21,114 +22,90 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// hosts are the other hosts whose keys are trusted.
-func (b *Bridge) hosts() ([]wire.Name, error) {
-	hosts, err := b.Root.Keys.Hosts()
-	return slices.DeleteFunc(hosts, func(h wire.Name) bool { return h == b.Host }), err
-}
-
 // outbox is where mail for a host lies.
 func outbox(host wire.Name) string { return path.Join(mailbox.BridgeDir, string(host), "new") }
 
-func (b *Bridge) watchOutbox(w *watcher.Dirs) {
-	w.Add(b.Team.Dir().Path(), b.Team.Dir().Join(mailbox.BridgeDir))
-	hosts, _ := b.hosts() // where they cannot be read, send says so
+// addOutboxes watches the outboxes. An outbox is made by the first message for its host.
+func (b *Bridge) addOutboxes(w *watcher.Dirs) {
+	w.Add(b.Team.Dir().Join(mailbox.BridgeDir))
+	hosts, _ := b.Root.Keys.Hosts() // where they cannot be read, send says so
 	for _, host := range hosts {
-		w.Add(b.Team.Dir().Join(path.Join(mailbox.BridgeDir, string(host))), b.Team.Dir().Join(outbox(host)))
+		w.Add(path.Dir(b.Team.Dir().Join(outbox(host))), b.Team.Dir().Join(outbox(host)))
 	}
 }
 
-// send publishes what lies in the outboxes. What is wrong with one message keeps back no other.
+// send publishes what lies in the outboxes of hosts that are trusted. What is wrong with one message keeps back no
+// other.
 func (b *Bridge) send(ctx context.Context) error {
-	hosts, err := b.hosts()
+	hosts, err := b.Root.Keys.Hosts()
 	for _, host := range hosts {
-		names, e := b.Team.Dir().Names(outbox(host))
+		box := b.Team.Outbox(wire.Address{Host: host})
+		ids, e := box.Outgoing()
 		err = errors.Join(err, e)
-		for some := range slices.Chunk(names, batchSize) {
-			err = errors.Join(err, b.sendSome(ctx, host, some))
+		for some := range slices.Chunk(ids, batchSize) {
+			err = errors.Join(err, b.sendSome(ctx, host, box, some))
 		}
 	}
 	return err
 }
 
-// sendSome publishes messages of one outbox, side by side, and removes those that the server has acknowledged.
-func (b *Bridge) sendSome(ctx context.Context, host wire.Name, names []string) (err error) {
-	type publishing struct {
-		name   string
-		m      *wire.Message
-		future jetstream.PubAckFuture
-	}
-	var all []publishing
-	fail := func(name string, e error) {
-		err = errors.Join(err, fmt.Errorf("send %s to %s: %w", name, host, e))
-	}
-	for _, name := range names {
-		id, isMessage := strings.CutSuffix(name, ".json")
-		if !isMessage || !wire.IsID(id) {
-			continue
-		}
-		data, e := b.Team.Dir().ReadFile(path.Join(outbox(host), name), wire.MaxFile)
-		if e != nil {
-			if ok, _ := b.Team.Dir().Exists(path.Join(outbox(host), name)); ok { // else it was withdrawn
-				fail(name, e)
+// sendSome publishes messages of one outbox, and removes those that the server has acknowledged.
+func (b *Bridge) sendSome(ctx context.Context, host wire.Name, box *mailbox.Box, ids []wire.ID) error {
+	items, errs := box.TakeOutgoing(ctx, ids)
+	var acks []func() error // waiting for one after the other, all are under way
+	var sent []wire.ID
+	for _, it := range items {
+		id, m := it.ID, it.Message // an ack gets another id for its way
+		acked, err := b.publishMail(ctx, host, m)
+		acks = append(acks, func() error {
+			if err == nil {
+				err = acked()
 			}
-			continue
-		}
-		p := publishing{name: name}
-		if p.m, e = wire.Decode(data); e == nil {
-			p.future, e = b.publishMail(ctx, host, p.m)
-		}
-		if e != nil {
-			fail(name, e)
-			continue
-		}
-		all = append(all, p)
+			if err != nil {
+				return fmt.Errorf("send %s to %s: %w", id.Short(6), host, err)
+			}
+			var to []string
+			for _, a := range m.To {
+				if a.Host == host {
+					to = append(to, b.who(a))
+				}
+			}
+			sent = append(sent, id)
+			b.report(Transfer{Kind: "sent", ID: m.ID, Host: host, From: b.who(m.From), To: strings.Join(to, ", "), Title: m.Title()})
+			return nil
+		})
 	}
-	for _, p := range all {
-		if e := b.acknowledged(ctx, p.future); e != nil {
-			fail(p.m.ID.Short(6), e)
-		} else if e = b.Team.Dir().Remove(path.Join(outbox(host), p.name)); e != nil {
-			fail(p.m.ID.Short(6), e)
-		} else {
-			b.report(Transfer{Kind: "sent", ID: p.m.ID, Host: host, From: b.who(p.m.From), To: b.all(p.m.To, host), Title: p.m.Title()})
-		}
+	for _, ack := range acks {
+		errs = errors.Join(errs, ack())
 	}
-	return err
+	if len(sent) > 0 {
+		errs = errors.Join(errs, box.RemoveOutgoing(sent...))
+	}
+	return errs
 }
 
-// all are the recipients of a message that are on a host, as they are shown.
-func (b *Bridge) all(to []wire.Address, host wire.Name) string {
-	var names []string
-	for _, a := range to {
-		if a.Host == host {
-			names = append(names, b.who(a))
-		}
-	}
-	return strings.Join(names, ", ")
-}
-
-// publishMail publishes a message for the members of a host, and first what it needs in the object store.
-func (b *Bridge) publishMail(ctx context.Context, host wire.Name, m *wire.Message) (jetstream.PubAckFuture, error) {
+// publishMail publishes a message, and first what it needs in the object store.
+func (b *Bridge) publishMail(ctx context.Context, host wire.Name, m *wire.Message) (acked func() error, err error) {
 	m.AddHost(b.Host)
 	content, err := m.MarshalJSON()
-	if err != nil {
-		return nil, err
-	}
 	for _, a := range m.Attachments {
-		f, err := b.Team.Attachment(a)
+		var f *os.File
+		if err == nil {
+			f, err = b.Team.Attachment(a)
+		}
 		if err == nil {
 			err = b.putObject(ctx, a.SHA256, f)
 			f.Close()
 		}
-		if err != nil {
-			return nil, err
-		}
+	}
+	if err != nil {
+		return nil, err
 	}
 	return b.publish(ctx, &Envelope{Kind: KindMail, ID: m.ID, ToHost: host, Content: content})
 }
 
-// publish signs an envelope and publishes it. What it returns tells of the server's acknowledgement.
-func (b *Bridge) publish(ctx context.Context, e *Envelope) (jetstream.PubAckFuture, error) {
+// publish signs an envelope and publishes it. acked waits until the server has stored it.
+func (b *Bridge) publish(ctx context.Context, e *Envelope) (acked func() error, err error) {
 	key, err := b.Root.Keys.Private(b.Host)
 	if err != nil {
 		return nil, err
@@ -141,26 +118,24 @@ func (b *Bridge) publish(ctx context.Context, e *Envelope) (jetstream.PubAckFutu
 			return nil, err
 		}
 	}
-	return b.js.PublishMsgAsync(&nats.Msg{Subject: b.subject(e.ToHost), Data: data},
+	ack, err := b.js.PublishMsgAsync(&nats.Msg{Subject: b.subject(e.ToHost), Data: data},
 		jetstream.WithMsgID(string(e.ID)+"/"+string(e.ToHost)), jetstream.WithExpectStream(b.stream()))
-}
-
-// acknowledged waits until the server has stored what was published.
-func (b *Bridge) acknowledged(ctx context.Context, f jetstream.PubAckFuture) error {
-	select {
-	case <-f.Ok():
-		return nil
-	case err := <-f.Err():
-		return b.explain(err)
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return func() error {
+		select {
+		case <-ack.Ok():
+			return nil
+		case err := <-ack.Err():
+			return b.explain(err)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}, err
 }
 
 // explain says in our words that the stream or a bucket is full.
 func (b *Bridge) explain(err error) error {
 	if api := (*jetstream.APIError)(nil); errors.As(err, &api) && strings.HasPrefix(api.Description, "maximum ") {
-		return fmt.Errorf("the stream %s is at its limit (%s); it waits in the outbox: nats stream edit %[1]s", b.stream(), api.Description)
+		return fmt.Errorf("%s is at its limit on the server (%s), and the message waits in the outbox", b.stream(), api.Description)
 	}
 	return err
 }
