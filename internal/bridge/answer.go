@@ -107,9 +107,9 @@ func (b *Bridge) tellAnswered(ctx context.Context, m *wire.Message, asker *mailb
 	if err != nil {
 		return err
 	}
-	told, err := b.publish(ctx, &Envelope{Kind: KindStage, ID: wire.Derive("stages answered", m.ID, to), ToHost: m.From.Host, Content: content})
+	acked, err := b.publish(ctx, &Envelope{Kind: KindStage, ID: wire.Derive("stages answered", m.ID, to), ToHost: m.From.Host, Content: content})
 	if err == nil {
-		err = b.acknowledged(ctx, told)
+		err = acked()
 	}
 	b.report(Transfer{Kind: "received", ID: m.ID, Host: m.From.Host, From: b.who(m.From), To: string(to.Agent), Title: m.Title()})
 	return err
