@@ -127,7 +127,7 @@ func (t *DeliveryTrace) fillRemote(ctx context.Context, r *Root, m *wire.Message
 	events, _ := team.Box(m.From.Agent).Log().Tail(func(e *wire.Event) bool { return e.At.Before(m.SentAt.Add(-24 * time.Hour)) })
 	for _, e := range events {
 		for i, s := range t.Stages {
-			if e.Kind != wire.EventStage || e.MessageID() != m.ID || e.Field("to") != t.To || e.Field("stage") != s.Stage {
+			if e.Kind != wire.EventStage || e.Source != "bridge" || e.MessageID() != m.ID || e.Field("to") != t.To || e.Field("stage") != s.Stage {
 				continue
 			}
 			at, _ := time.Parse(time.RFC3339, e.Field("reached_at"))

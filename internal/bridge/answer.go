@@ -10,7 +10,6 @@ import (
 
 	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/mailbox"
-	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/teams/policy"
 	"github.com/agentteammail/atm/wire"
@@ -51,7 +50,7 @@ func (b *Bridge) answers(ctx context.Context, m *wire.Message, to []*mailbox.Box
 		if refused != nil {
 			err = b.tellRefused(ctx, m, box, refused)
 		} else {
-			b.report(Transfer{Kind: "received", ID: m.ID, Host: m.From.Host, From: b.who(m.From), To: string(box.Agent()), Title: letter.Clip(m.Title(), maxTitle)})
+			err = b.tellAnswered(ctx, m, box)
 		}
 		if err == nil {
 			err = cmp.Or(b.Team.Dir().MkdirAll(receivedDir), b.writeReceipt(done))
@@ -99,10 +98,27 @@ func (b *Bridge) answeredBy(agent wire.Name, question string) string {
 	return ""
 }
 
+// tellAnswered tells whoever answered that it counted, as a stage of their message.
+func (b *Bridge) tellAnswered(ctx context.Context, m *wire.Message, asker *mailbox.Box) error {
+	to := asker.Address()
+	to.Host = b.Host
+	now, evidence := time.Now().UTC(), fmt.Sprintf("it answered what %s asked", to.Agent)
+	content, err := json.Marshal(stages{m.ID, m.From.String(), to.String(), []teams.Stage{{Stage: "acked", At: &now, Evidence: &evidence}}})
+	if err != nil {
+		return err
+	}
+	acked, err := b.publish(ctx, &Envelope{Kind: KindStage, ID: wire.Derive("stages answered", m.ID, to), ToHost: m.From.Host, Content: content})
+	if err == nil {
+		err = acked()
+	}
+	b.report(Transfer{Kind: "received", ID: m.ID, Host: m.From.Host, From: b.who(m.From), To: string(to.Agent), Title: m.Title()})
+	return err
+}
+
 // tellRefused tells whoever answered why it did not count.
 func (b *Bridge) tellRefused(ctx context.Context, m *wire.Message, asker *mailbox.Box, why error) error {
 	name := teams.RemoteName(asker.Agent(), b.Host)
-	b.report(Transfer{Kind: "returned", ID: m.ID, Host: m.From.Host, From: b.who(m.From), To: string(asker.Agent()), Title: letter.Clip(m.Title(), maxTitle), Reason: why.Error()})
+	b.report(Transfer{Kind: "returned", ID: m.ID, Host: m.From.Host, From: b.who(m.From), To: string(asker.Agent()), Title: m.Title(), Reason: why.Error()})
 	return b.notify(ctx, m, asker.Address(), "not answered", fmt.Sprintf("%s: your answer did not count", name),
 		fmt.Sprintf("Your answer to %s (%s) did not count: %v.", name, m.Title(), why))
 }

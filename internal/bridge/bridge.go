@@ -97,6 +97,7 @@ func (t Transfer) String() string {
 func (b *Bridge) report(t Transfer) {
 	b.telling.Lock()
 	defer b.telling.Unlock()
+	t.Title = letter.Clip(t.Title, maxTitle)
 	b.Report(t)
 }
 

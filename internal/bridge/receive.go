@@ -14,7 +14,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/agentteammail/atm/mailbox"
-	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
@@ -202,7 +201,7 @@ func (b *Bridge) deliver(ctx context.Context, mail []*incoming) {
 			} else if o.Err == nil {
 				b.noteReceived(m, name)
 				if !o.Known {
-					b.report(Transfer{Kind: "received", ID: m.ID, Host: in.FromHost, From: b.who(m.From), To: string(name), Title: letter.Clip(m.Title(), maxTitle)})
+					b.report(Transfer{Kind: "received", ID: m.ID, Host: in.FromHost, From: b.who(m.From), To: string(name), Title: m.Title()})
 				}
 			}
 			in.err = cmp.Or(in.err, o.Err)
@@ -270,7 +269,7 @@ func (b *Bridge) giveBack(ctx context.Context, m *wire.Message, name wire.Name) 
 	if err := b.notify(ctx, m, nobody, "returned", "not delivered: "+m.Title(), body); err != nil {
 		return err
 	}
-	b.report(Transfer{Kind: "returned", ID: m.ID, Host: m.From.Host, From: b.who(m.From), To: string(name), Title: letter.Clip(m.Title(), maxTitle), Reason: reason})
+	b.report(Transfer{Kind: "returned", ID: m.ID, Host: m.From.Host, From: b.who(m.From), To: string(name), Title: m.Title(), Reason: reason})
 	return nil
 }
 

@@ -143,6 +143,13 @@ func TestAnswersOfAnotherHost(t *testing.T) {
 	data, err := os.ReadFile(file)
 	must(t, err)
 	check("named", 0, "")
+	sent, err := laptop.Team.Box("alice").Sent(id)
+	must(t, err)
+	for _, stage := range laptop.Root.TraceTo(t.Context(), sent, sent.To[0]).Stages {
+		if (stage.Evidence != nil) != (stage.Stage == "acked") {
+			t.Errorf("stage %+v", stage)
+		}
+	}
 	if by := build.answeredBy("bob", "tc-1"); by != "alice@laptop" {
 		t.Errorf("answered by %q", by)
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/agentteammail/atm/mailbox"
-	"github.com/agentteammail/atm/mailbox/letter"
 	"github.com/agentteammail/atm/watcher"
 	"github.com/agentteammail/atm/wire"
 )
@@ -72,7 +71,7 @@ func (b *Bridge) sendSome(ctx context.Context, host wire.Name, box *mailbox.Box,
 				}
 			}
 			sent = append(sent, id)
-			b.report(Transfer{Kind: "sent", ID: m.ID, Host: host, From: b.who(m.From), To: strings.Join(to, ", "), Title: letter.Clip(m.Title(), maxTitle)})
+			b.report(Transfer{Kind: "sent", ID: m.ID, Host: host, From: b.who(m.From), To: strings.Join(to, ", "), Title: m.Title()})
 			return nil
 		})
 	}
