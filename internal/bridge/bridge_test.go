@@ -48,13 +48,13 @@ func startServer(t testing.TB, port int, dir string) *server.Server {
 // A machine has a root with a team, and its bridge.
 type machine struct {
 	*Bridge
-	t *testing.T
+	t testing.TB
 
 	mu   sync.Mutex
 	said []string
 }
 
-func newMachine(t *testing.T, url string, host wire.Name, members ...wire.Name) *machine {
+func newMachine(t testing.TB, url string, host wire.Name, members ...wire.Name) *machine {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "root")
 	_, err := rootdir.Make(path)
