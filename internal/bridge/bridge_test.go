@@ -50,7 +50,7 @@ func startServer(t testing.TB, port int, dir string) *server.Server {
 // A machine has a root with a team, and its bridge.
 type machine struct {
 	*Bridge
-	t *testing.T
+	t testing.TB
 
 	isFull atomic.Bool // nothing can be written here
 
@@ -58,7 +58,7 @@ type machine struct {
 	said []string
 }
 
-func newMachine(t *testing.T, url string, host wire.Name, members ...wire.Name) *machine {
+func newMachine(t testing.TB, url string, host wire.Name, members ...wire.Name) *machine {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "root")
 	_, err := rootdir.Make(path)
