@@ -165,15 +165,13 @@ func (m *Message) AddHost(host Name) {
 func (m *Message) RemoveHost(host Name) { m.replaceHost(host, "") }
 
 func (m *Message) replaceHost(old, new Name) {
-	m.To = slices.Clone(m.To)
-	for i := range m.To {
-		if m.To[i].Host == old {
-			m.To[i].Host = new
+	all := append(slices.Clone(m.To), m.From)
+	for i := range all {
+		if all[i].Host == old {
+			all[i].Host = new
 		}
 	}
-	if m.From.Host == old {
-		m.From.Host = new
-	}
+	m.To, m.From = all[:len(m.To)], all[len(m.To)]
 }
 
 // DecodeDropped reads a message that may be incomplete, as people and programs drop it: bare names are

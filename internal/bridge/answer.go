@@ -50,7 +50,7 @@ func (b *Bridge) answers(ctx context.Context, m *wire.Message, to []*mailbox.Box
 		if refused != nil {
 			err = b.tellRefused(ctx, m, box, refused)
 		} else {
-			b.report(Transfer{Kind: "received", ID: m.ID, Host: m.From.Host, From: b.who(m.From), To: string(box.Agent()), Title: m.Title()})
+			err = b.tellAnswered(ctx, m, box)
 		}
 		if err == nil {
 			err = cmp.Or(b.Team.Dir().MkdirAll(receivedDir), b.writeReceipt(done))
@@ -96,6 +96,23 @@ func (b *Bridge) answeredBy(agent wire.Name, question string) string {
 		}
 	}
 	return ""
+}
+
+// tellAnswered tells whoever answered that it counted, as a stage of their message.
+func (b *Bridge) tellAnswered(ctx context.Context, m *wire.Message, asker *mailbox.Box) error {
+	to := asker.Address()
+	to.Host = b.Host
+	now, evidence := time.Now().UTC(), fmt.Sprintf("it answered what %s asked", to.Agent)
+	content, err := json.Marshal(stages{m.ID, m.From.String(), to.String(), []teams.Stage{{Stage: "acked", At: &now, Evidence: &evidence}}})
+	if err != nil {
+		return err
+	}
+	acked, err := b.publish(ctx, &Envelope{Kind: KindStage, ID: wire.Derive("stages answered", m.ID, to), ToHost: m.From.Host, Content: content})
+	if err == nil {
+		err = acked()
+	}
+	b.report(Transfer{Kind: "received", ID: m.ID, Host: m.From.Host, From: b.who(m.From), To: string(to.Agent), Title: m.Title()})
+	return err
 }
 
 // tellRefused tells whoever answered why it did not count.

@@ -42,12 +42,13 @@ const (
 	batchSize  = 100              // messages at a time, in either direction
 	lookEvery  = 3 * time.Second  // where no change is told of: a key that is trusted now, an envelope to try again
 	maxPause   = 30 * time.Second // between tries of what fails
-	ackWait    = time.Minute      // after which the server delivers again
+	ackWait    = 20 * time.Second // after which the server delivers again
 	maxTries   = 10               // of one message; then it goes to bad
 	apiTimeout = 5 * time.Second
+	maxTitle   = 100
 )
 
-// Bridge is this machine's end for one team. Run or Once may be called, once, by one goroutine.
+// Bridge is this machine's end for one team. Run or Once may be called by one goroutine.
 type Bridge struct {
 	Root     *teams.Root // whose Keys are read anew each time: what is trusted now counts now
 	Team     *teams.Team
@@ -57,18 +58,16 @@ type Bridge struct {
 	Replicas int       // of what is made on the server; 0: one
 
 	Report func(Transfer)    // is told what was carried over
-	Warn   func(err error)   // is told what goes wrong, once for as long as it does
-	Note   func(line string) // is told of the connection; like the others by several goroutines, one at a time
+	Say    func(line string) // is told of the connection, and what goes wrong, once for as long as it does
 
+	telling  sync.Mutex // one at a time is told
 	conn     *nats.Conn
 	js       jetstream.JetStream
 	consumer jetstream.Consumer
 	files    jetstream.ObjectStore
 	keys     jetstream.KeyValue
-	lease    lease
+	leased   uint64        // the lease's revision; 0: we do not have it
 	again    chan struct{} // the connection is there again
-
-	reporting sync.Mutex
 }
 
 // Transfer is one thing that was carried over, or was not accepted.
@@ -96,21 +95,16 @@ func (t Transfer) String() string {
 }
 
 func (b *Bridge) report(t Transfer) {
-	b.reporting.Lock()
-	defer b.reporting.Unlock()
+	b.telling.Lock()
+	defer b.telling.Unlock()
+	t.Title = letter.Clip(t.Title, maxTitle)
 	b.Report(t)
 }
 
-func (b *Bridge) warn(err error) {
-	b.reporting.Lock()
-	defer b.reporting.Unlock()
-	b.Warn(err)
-}
-
-func (b *Bridge) note(line string) {
-	b.reporting.Lock()
-	defer b.reporting.Unlock()
-	b.Note(line)
+func (b *Bridge) say(format string, args ...any) {
+	b.telling.Lock()
+	defer b.telling.Unlock()
+	b.Say(fmt.Sprintf(format, args...))
 }
 
 // who is an address of a whole message as it is shown here.
@@ -123,7 +117,7 @@ func (b *Bridge) who(a wire.Address) string {
 
 // Once sends and fetches what is there.
 func (b *Bridge) Once(ctx context.Context) error {
-	return b.locked(ctx, func(ctx context.Context) error {
+	return b.locked(ctx, func() error {
 		err := b.connect(ctx)
 		for _, step := range []func(context.Context) error{b.send, b.fetch, b.takeAgain, b.sendStages, b.send, b.sendRows, b.fetchRows} {
 			if err == nil {
@@ -136,45 +130,47 @@ func (b *Bridge) Once(ctx context.Context) error {
 
 // Run carries over what comes until the context ends. Where the server is away it is tried again.
 func (b *Bridge) Run(ctx context.Context) error {
-	return b.locked(ctx, func(ctx context.Context) error {
-		b.again = make(chan struct{}, 1)
-		return b.repeat(ctx, b.again, maxPause, b.serve)
-	})
+	b.again = make(chan struct{}, 1)
+	return b.locked(ctx, func() error { return b.repeat(ctx, b.again, maxPause, b.serve) })
 }
 
-// locked calls f while it holds the lock of the bridge that runs here.
-func (b *Bridge) locked(ctx context.Context, f func(context.Context) error) error {
+// locked calls f while it holds the lock of the bridge that runs here, and lets go of the server then.
+func (b *Bridge) locked(ctx context.Context, f func() error) error {
 	lock, err := b.Team.Locks().Lock(ctx, Lock, lockfile.Exclusive, 0, nil)
 	if err != nil {
 		return err
 	}
 	defer lock.Unlock()
-	defer b.close()
-	return f(ctx)
+	err = f()
+	if b.conn != nil {
+		if b.conn.IsConnected() {
+			b.releaseLease()
+			b.conn.FlushTimeout(apiTimeout)
+		}
+		b.conn.Close()
+	}
+	return err
 }
 
 // repeat calls f now, when something has changed, and after every at the latest, until the context ends or f
 // returns a *LeaseError. What goes wrong is said once, and tried again after a pause that grows.
 func (b *Bridge) repeat(ctx context.Context, changed <-chan struct{}, every time.Duration, f func(context.Context) error) error {
-	pause, told := time.Second, ""
-	for {
+	for pause, told := time.Second, ""; ; {
 		began := time.Now()
 		err := f(ctx)
 		if other := (*LeaseError)(nil); ctx.Err() != nil || errors.As(err, &other) {
 			return errors.Join(ctx.Err(), err)
 		}
 		if err == nil || time.Since(began) > maxPause { // it went well for a while
-			pause = time.Second
+			pause, told = time.Second, ""
 		}
 		wait, wake := every, changed
-		if err == nil {
-			told = ""
-		} else {
-			wait, wake, pause = pause, b.again, min(2*pause, maxPause)
+		if err != nil {
 			if err.Error() != told {
 				told = err.Error()
-				b.warn(err)
+				b.say("%v", err)
 			}
+			wait, wake, pause = pause, b.again, min(2*pause, maxPause)
 		}
 		select {
 		case <-wake:
@@ -184,41 +180,34 @@ func (b *Bridge) repeat(ctx context.Context, changed <-chan struct{}, every time
 	}
 }
 
+// watch is repeat for a change in directories, which add names each time.
+func (b *Bridge) watch(ctx context.Context, every time.Duration, add func(*watcher.Dirs), f func(context.Context) error) error {
+	dirs, err := watcher.OpenDirs()
+	if err != nil {
+		return err
+	}
+	defer dirs.Close()
+	return b.repeat(ctx, dirs.Changed(), every, func(ctx context.Context) error {
+		add(dirs)
+		return f(ctx)
+	})
+}
+
 // serve connects, and carries over in both directions until something goes wrong with the connection.
 func (b *Bridge) serve(ctx context.Context) error {
 	if err := b.connect(ctx); err != nil {
 		return err
 	}
-	outbox, err := watcher.OpenDirs()
-	if err != nil {
-		return err
-	}
-	defer outbox.Close()
-	events, err := watcher.OpenDirs()
-	if err != nil {
-		return err
-	}
-	defer events.Close()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var all sync.WaitGroup
 	for _, loop := range []func() error{
-		func() error {
-			return b.repeat(ctx, outbox.Changed(), lookEvery, func(ctx context.Context) error {
-				b.watchOutbox(outbox)
-				return b.send(ctx)
-			})
-		},
-		func() error {
-			return b.repeat(ctx, events.Changed(), lookEvery, func(ctx context.Context) error {
-				b.watchEvents(events)
-				return b.sendStages(ctx)
-			})
-		},
-		func() error { return b.keepRows(ctx) },
-		func() error { return b.receiveRows(ctx) },
+		func() error { return b.watch(ctx, lookEvery, b.addOutboxes, b.send) },
+		func() error { return b.watch(ctx, lookEvery, b.addEvents, b.sendStages) },
 		func() error { return b.repeat(ctx, nil, lookEvery, b.takeAgain) },
 		func() error { return b.receive(ctx) },
+		func() error { return b.keepRows(ctx) },
+		func() error { return b.receiveRows(ctx) },
 		func() error { return b.keepLease(ctx) },
 	} {
 		all.Go(func() { cancel(loop()) })
@@ -227,18 +216,31 @@ func (b *Bridge) serve(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
+// keepLease renews the lease until the context ends, or it cannot.
+func (b *Bridge) keepLease(ctx context.Context) (err error) {
+	for err == nil {
+		select {
+		case <-time.After(renewEvery):
+			err = b.takeLease(ctx)
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
+	return err
+}
+
 // connect connects to the server, unless it is connected, makes what is missing there, and takes the lease.
 func (b *Bridge) connect(ctx context.Context) (err error) {
 	if b.conn == nil || b.conn.IsClosed() {
 		options := []nats.Option{
-			nats.Name("atm bridge " + string(b.Host)), nats.MaxReconnects(-1), nats.ReconnectJitter(200*time.Millisecond, time.Second),
+			nats.Name("atm bridge " + string(b.Host)), nats.MaxReconnects(-1),
 			nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 				if err != nil {
-					b.note(fmt.Sprintf("the connection to %s is lost: %v; mail waits in the outbox", b.server(), err))
+					b.say("the connection to %s is lost: %v; mail waits in the outbox", b.server(), err)
 				}
 			}),
 			nats.ReconnectHandler(func(*nats.Conn) {
-				b.note("connected to " + b.server() + " again")
+				b.say("connected to %s again", b.server())
 				select {
 				case b.again <- struct{}{}:
 				default:
@@ -254,7 +256,9 @@ func (b *Bridge) connect(ctx context.Context) (err error) {
 		if b.js, err = jetstream.New(b.conn, jetstream.WithDefaultTimeout(apiTimeout), jetstream.WithPublishAsyncTimeout(apiTimeout)); err != nil {
 			return err
 		}
-		b.note("connected to " + b.server())
+		if b.again != nil {
+			b.say("connected to %s", b.server())
+		}
 	}
 	if err = b.open(ctx); err == nil {
 		err = b.takeLease(ctx)
@@ -267,55 +271,40 @@ func (b *Bridge) connect(ctx context.Context) (err error) {
 
 // open opens what the team has on the server, and makes what is missing. What is there is left as its
 // administrator set it.
-func (b *Bridge) open(ctx context.Context) (err error) {
+func (b *Bridge) open(ctx context.Context) error {
 	name, replicas := b.stream(), max(1, b.Replicas)
-	_, err = openOr(jetstream.ErrStreamNotFound, func() (jetstream.Stream, error) {
-		return b.js.Stream(ctx, name)
-	}, func() (jetstream.Stream, error) {
-		return b.js.CreateStream(ctx, jetstream.StreamConfig{
+	_, err := b.js.Stream(ctx, name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		_, err = b.js.CreateStream(ctx, jetstream.StreamConfig{
 			Name: name, Subjects: []string{b.subject("*")}, Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardNew,
 			Storage: jetstream.FileStorage, Replicas: replicas,
 		})
-	})
-	if err != nil {
-		return fmt.Errorf("open the stream %s: %w", name, err)
 	}
-	b.consumer, err = openOr(jetstream.ErrConsumerNotFound, func() (jetstream.Consumer, error) {
-		return b.js.Consumer(ctx, name, string(b.Host))
-	}, func() (jetstream.Consumer, error) {
-		return b.js.CreateConsumer(ctx, name, jetstream.ConsumerConfig{
+	if err == nil {
+		b.consumer, err = b.js.Consumer(ctx, name, string(b.Host))
+	}
+	if errors.Is(err, jetstream.ErrConsumerNotFound) {
+		b.consumer, err = b.js.CreateConsumer(ctx, name, jetstream.ConsumerConfig{
 			Durable: string(b.Host), FilterSubject: b.subject(b.Host), AckPolicy: jetstream.AckExplicitPolicy,
 			AckWait: ackWait, MaxAckPending: 10 * batchSize, MaxDeliver: -1,
 		})
-	})
-	if err != nil {
-		return fmt.Errorf("open the consumer %s of the stream %s: %w", b.Host, name, err)
 	}
-	b.files, err = openOr(jetstream.ErrBucketNotFound, func() (jetstream.ObjectStore, error) {
-		return b.js.ObjectStore(ctx, name+"_files")
-	}, func() (jetstream.ObjectStore, error) {
-		return b.js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: name + "_files", Replicas: replicas})
-	})
-	if err != nil {
-		return fmt.Errorf("open the object store %s_files: %w", name, err)
+	if err == nil {
+		b.files, err = b.js.ObjectStore(ctx, name+"_files")
 	}
-	b.keys, err = openOr(jetstream.ErrBucketNotFound, func() (jetstream.KeyValue, error) {
-		return b.js.KeyValue(ctx, name)
-	}, func() (jetstream.KeyValue, error) {
-		return b.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: name, Replicas: replicas})
-	})
+	if errors.Is(err, jetstream.ErrBucketNotFound) {
+		b.files, err = b.js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: name + "_files", Replicas: replicas})
+	}
+	if err == nil {
+		b.keys, err = b.js.KeyValue(ctx, name)
+	}
+	if errors.Is(err, jetstream.ErrBucketNotFound) {
+		b.keys, err = b.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: name, Replicas: replicas})
+	}
 	if err != nil {
-		return fmt.Errorf("open the key-value bucket %s: %w", name, err)
+		return fmt.Errorf("open the stream %s and its buckets: %w", name, err)
 	}
 	return nil
-}
-
-func openOr[T any](missing error, open, create func() (T, error)) (T, error) {
-	t, err := open()
-	if errors.Is(err, missing) {
-		return create()
-	}
-	return t, err
 }
 
 // The names of a team on the server. A name of ours may stand in a subject as it is.
@@ -328,15 +317,3 @@ var password = regexp.MustCompile(`//[^/@,]*@`)
 
 // server is the server's URL as it may be shown.
 func (b *Bridge) server() string { return password.ReplaceAllString(b.URL, "//") }
-
-// close gives the lease back, and lets go of the server once it has everything.
-func (b *Bridge) close() {
-	if b.conn == nil {
-		return
-	}
-	if b.conn.IsConnected() {
-		b.releaseLease()
-		b.conn.FlushTimeout(apiTimeout)
-	}
-	b.conn.Close()
-}

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -48,18 +50,26 @@ func startServer(t testing.TB, port int, dir string) *server.Server {
 // A machine has a root with a team, and its bridge.
 type machine struct {
 	*Bridge
-	t *testing.T
+	t testing.TB
+
+	isFull atomic.Bool // nothing can be written here
 
 	mu   sync.Mutex
 	said []string
 }
 
-func newMachine(t *testing.T, url string, host wire.Name, members ...wire.Name) *machine {
+func newMachine(t testing.TB, url string, host wire.Name, members ...wire.Name) *machine {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "root")
 	_, err := rootdir.Make(path)
 	must(t, err)
-	root, err := teams.Open(rootdir.Found{Path: path, Source: rootdir.FromFlag, Accepted: true}, nil)
+	m := &machine{t: t}
+	root, err := teams.Open(rootdir.Found{Path: path, Source: rootdir.FromFlag, Accepted: true}, func(op, _ string) error {
+		if m.isFull.Load() && op == "write" {
+			return syscall.ENOSPC
+		}
+		return nil
+	})
 	must(t, err)
 	t.Cleanup(func() { root.Close() })
 	root.Keys = hostkey.Dir(t.TempDir())
@@ -67,12 +77,11 @@ func newMachine(t *testing.T, url string, host wire.Name, members ...wire.Name) 
 	must(t, err)
 	team, err := root.Team("main")
 	must(t, err)
-	for _, m := range members {
-		must(t, team.Create(t.Context(), m))
+	for _, name := range members {
+		must(t, team.Create(t.Context(), name))
 	}
 	_, err = root.Keys.Generate(host)
 	must(t, err)
-	m := &machine{t: t}
 	say := func(line string) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -80,7 +89,7 @@ func newMachine(t *testing.T, url string, host wire.Name, members ...wire.Name) 
 	}
 	m.Bridge = &Bridge{
 		Root: root, Team: team, Host: host, URL: url,
-		Report: func(tr Transfer) { say(tr.String()) }, Warn: func(err error) { say(err.Error()) }, Note: func(line string) { say(line) },
+		Report: func(tr Transfer) { say(tr.String()) }, Say: say,
 	}
 	return m
 }
@@ -163,10 +172,10 @@ func (m *machine) unread(agent wire.Name) []*mailbox.Item {
 	return out
 }
 
-func (m *machine) waiting(host wire.Name) []string {
-	names, err := m.Team.Dir().Names(outbox(host))
+func (m *machine) waiting(host wire.Name) []wire.ID {
+	ids, err := m.Team.Outbox(wire.Address{Host: host}).Outgoing()
 	must(m.t, err)
-	return names
+	return ids
 }
 
 func twoMachines(t *testing.T) (s *server.Server, laptop, build *machine) {
@@ -244,8 +253,8 @@ func TestOnceEach(t *testing.T) {
 	t.Parallel()
 	_, laptop, build := twoMachines(t)
 	laptop.send("alice", "bob@main.build", nil)
-	name := laptop.waiting("build")[0]
-	file := laptop.Team.Dir().Join(outbox("build") + "/" + name)
+	id := laptop.waiting("build")[0]
+	file := laptop.Team.Dir().Join(outbox("build") + "/" + string(id) + ".json")
 	data, err := os.ReadFile(file)
 	must(t, err)
 	for range 3 {
@@ -256,7 +265,7 @@ func TestOnceEach(t *testing.T) {
 	stream, err := build.connectForTest(t).Stream(t.Context(), build.stream())
 	must(t, err)
 	must(t, stream.DeleteConsumer(t.Context(), "build"))
-	must(t, build.Team.Box("bob").MarkRead(t.Context(), wire.ID(strings.TrimSuffix(name, ".json"))))
+	must(t, build.Team.Box("bob").MarkRead(t.Context(), id))
 	must(t, onceEach(build))
 	if n := len(build.unread("bob")); n != 0 || strings.Count(build.log(), "hello") != 1 {
 		t.Errorf("bob got it %d times more; said:\n%s", n, build.log())

@@ -1,18 +1,19 @@
 package bridge
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"path"
 	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/agentteammail/atm/mailbox"
+	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -36,37 +37,18 @@ type badError struct{ error }
 
 func bad(format string, args ...any) error { return badError{fmt.Errorf(format, args...)} }
 
-// receive takes in what the server has for this host, until something goes wrong with the connection.
+// receive takes in what comes for this host, until something goes wrong with the connection.
 func (b *Bridge) receive(ctx context.Context) error {
-	arrived, failed := make(chan jetstream.Msg, batchSize), make(chan error, 1)
-	consuming, err := b.consumer.Consume(func(m jetstream.Msg) {
-		select {
-		case arrived <- m:
-		case <-ctx.Done():
-		}
-	}, jetstream.PullMaxMessages(batchSize), jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
-		select {
-		case failed <- err:
-		default:
-		}
-	}))
-	if err != nil {
-		return fmt.Errorf("receive from %s: %w", b.server(), err)
-	}
-	defer consuming.Stop()
 	for {
-		select {
-		case m := <-arrived:
-			batch := []*incoming{{msg: m, data: m.Data()}}
-			for len(batch) < batchSize && len(arrived) > 0 {
-				m = <-arrived
-				batch = append(batch, &incoming{msg: m, data: m.Data()})
-			}
-			b.takeIn(ctx, batch)
-		case err := <-failed:
+		within, cancel := context.WithTimeout(ctx, apiTimeout)
+		fetched, err := b.consumer.Fetch(batchSize, jetstream.FetchContext(within))
+		if err == nil {
+			b.takeAll(ctx, fetched)
+			err = fetched.Error()
+		}
+		cancel()
+		if err != nil && (ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded)) {
 			return fmt.Errorf("receive from %s: %w", b.server(), err)
-		case <-ctx.Done():
-			return ctx.Err()
 		}
 	}
 }
@@ -75,45 +57,51 @@ func (b *Bridge) receive(ctx context.Context) error {
 func (b *Bridge) fetch(ctx context.Context) error {
 	for {
 		fetched, err := b.consumer.FetchNoWait(batchSize)
-		if err != nil {
-			return fmt.Errorf("receive from %s: %w", b.server(), err)
+		n := 0
+		if err == nil {
+			n, err = b.takeAll(ctx, fetched), fetched.Error()
 		}
-		var batch []*incoming
-		for m := range fetched.Messages() {
-			batch = append(batch, &incoming{msg: m, data: m.Data()})
-		}
-		b.takeIn(ctx, batch)
-		if err = fetched.Error(); err != nil || len(batch) == 0 || ctx.Err() != nil {
-			return cmp.Or(err, ctx.Err())
+		if err != nil || n == 0 {
+			return err
 		}
 	}
 }
 
+// takeAll takes in messages as they come, and says how many they were.
+func (b *Bridge) takeAll(ctx context.Context, fetched jetstream.MessageBatch) (n int) {
+	for m := range fetched.Messages() {
+		batch := []*incoming{{msg: m, data: m.Data()}}
+		for range len(fetched.Messages()) { // what is there by now
+			m = <-fetched.Messages()
+			batch = append(batch, &incoming{msg: m, data: m.Data()})
+		}
+		b.takeIn(ctx, batch)
+		n += len(batch)
+	}
+	return n
+}
+
 // takeIn does with envelopes what their kinds ask for, and then tells the server.
 func (b *Bridge) takeIn(ctx context.Context, batch []*incoming) {
-	byKind := map[string][]*incoming{}
+	var mail, stages []*incoming
 	for _, in := range batch {
 		if in.Envelope, in.err = b.accept(in.data); in.err != nil {
 			in.err = badError{in.err}
 		} else if in.Object {
 			in.err = b.fetchContent(ctx, in.Envelope)
 		}
-		if in.err == nil {
-			byKind[in.Kind] = append(byKind[in.Kind], in)
-		}
-	}
-	for kind, some := range byKind {
-		switch kind {
-		case KindMail:
-			b.deliver(ctx, some)
-		case KindStage:
-			b.noteStages(ctx, some)
+		switch {
+		case in.err != nil:
+		case in.Kind == KindMail:
+			mail = append(mail, in)
+		case in.Kind == KindStage:
+			stages = append(stages, in)
 		default:
-			for _, in := range some {
-				in.err = bad("an envelope of the kind %q, which this atm does not know", kind)
-			}
+			in.err = bad("an envelope of the kind %q, which this atm does not know", in.Kind)
 		}
 	}
+	b.deliver(ctx, mail)
+	b.noteStages(ctx, stages)
 	for _, in := range batch {
 		b.settle(ctx, in)
 	}
@@ -132,95 +120,83 @@ func (b *Bridge) accept(data []byte) (*Envelope, error) {
 
 // settle acknowledges what is done, sets aside what is bad, and leaves the rest to be delivered again.
 func (b *Bridge) settle(ctx context.Context, in *incoming) {
-	isBad := errors.As(in.err, new(badError)) || in.msg == nil
-	tries := uint64(1)
+	tries := uint64(maxTries) // of what was set aside before
 	if in.msg != nil {
 		if about, err := in.msg.Metadata(); err == nil {
 			tries = about.NumDelivered
 		}
 	}
-	if in.err != nil && ctx.Err() == nil && (isBad || tries >= maxTries) {
-		if err := b.setAside(in); err != nil {
-			b.warn(err)
-		} else {
-			in.err = nil
+	if in.err != nil && ctx.Err() == nil {
+		if errors.As(in.err, new(badError)) || tries >= maxTries {
+			in.err = b.setAside(in)
 		}
-	} else if in.err == nil && in.msg == nil {
-		in.err = b.dropBad(in.bad)
+		if in.err != nil {
+			b.say("receive: %v", in.err)
+		}
+	} else if in.bad != "" && in.err == nil {
+		in.err = b.Team.Dir().Remove(path.Join(teams.BadEnvelopes, in.bad))
 	}
-	switch {
-	case in.msg == nil:
-	case in.err == nil:
+	if in.msg != nil && in.err == nil {
 		in.msg.Ack() // what is lost comes again, and is known
-	default:
-		if ctx.Err() == nil {
-			b.warn(fmt.Errorf("receive %s: %w", nameOf(in.data), in.err))
-		}
+	} else if in.msg != nil {
 		in.msg.NakWithDelay(min(time.Second<<min(tries, 10), maxPause))
 	}
 }
 
 // fetchContent fetches the content of an envelope from the object store.
 func (b *Bridge) fetchContent(ctx context.Context, e *Envelope) error {
-	var content bytes.Buffer
-	err := b.fetchObject(ctx, e.SHA256, e.Size, func(r io.Reader) error {
-		_, err := content.ReadFrom(r)
+	return b.fetchObject(ctx, e.SHA256, e.Size, func(r io.Reader) (err error) {
+		if e.Content, err = io.ReadAll(r); err == nil {
+			err = e.checkContent()
+		}
 		return err
 	})
-	if e.Content = content.Bytes(); err == nil {
-		err = e.checkContent()
-	}
-	return err
 }
 
-// fetchObject calls f with an object if it is what its name says and has the size that was signed.
+// fetchObject calls f with an object, or a little more than has the size that was signed. f checks the content.
 func (b *Bridge) fetchObject(ctx context.Context, sha256 string, size int64, f func(io.Reader) error) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*apiTimeout+time.Duration(size/slowest)*time.Second)
 	defer cancel()
 	object, err := b.files.Get(ctx, sha256)
+	if err == nil {
+		defer object.Close()
+		err = f(io.LimitReader(object, size+1))
+	}
 	if err != nil {
 		return fmt.Errorf("fetch %s: %w", sha256, err)
 	}
-	defer object.Close()
-	if info, err := object.Info(); err != nil || info.Digest != digest(sha256) || info.Size != uint64(size) {
-		return errors.Join(err, fmt.Errorf("fetch %s: the object of that name is another", sha256))
-	}
-	return f(io.LimitReader(object, size))
+	return nil
 }
 
 // deliver delivers mail into the mailboxes here, all of a batch as one: their syncs share the disk's flushes.
 func (b *Bridge) deliver(ctx context.Context, mail []*incoming) {
-	posts := map[*incoming]*mailbox.Post{}
-	var all []*mailbox.Post
+	var posts []*mailbox.Post
 	for _, in := range mail {
 		post, err := b.prepare(ctx, in)
 		if in.err = err; err == nil {
-			posts[in] = post
-			all = append(all, post)
+			posts = append(posts, post)
 		}
 	}
-	mailbox.Deliver(ctx, all...)
+	mailbox.Deliver(ctx, posts...)
 	for _, in := range mail {
-		post := posts[in]
-		if post == nil {
+		if in.err != nil {
 			continue
 		}
+		m, post := in.message, posts[0]
+		posts = posts[1:]
 		for _, o := range post.Outcomes {
 			name := o.Box.Agent()
-			content := (*mailbox.ContentError)(nil)
-			switch {
-			case errors.Is(o.Err, mailbox.ErrNoAgent):
-				in.err = cmp.Or(in.err, b.giveBack(ctx, in, name))
-			case errors.As(o.Err, &content):
-				in.err = badError{o.Err}
-			case o.Err != nil:
-				in.err = cmp.Or(in.err, o.Err)
-			default:
-				b.noteReceived(in.message, name)
+			if content := (*mailbox.ContentError)(nil); errors.As(o.Err, &content) {
+				o.Err = badError{o.Err}
+			} else if errors.Is(o.Err, mailbox.ErrNoAgent) {
+				o.Err = b.giveBack(ctx, m, name)
+			} else if o.Err == nil {
+				b.noteReceived(m, name)
 				if !o.Known {
-					b.report(Transfer{Kind: "received", ID: in.ID, Host: in.FromHost, From: b.who(in.message.From), To: string(name), Title: in.message.Title()})
+					b.report(Transfer{Kind: "received", ID: m.ID, Host: in.FromHost, From: b.who(m.From), To: string(name), Title: m.Title()})
 				}
 			}
+			in.err = cmp.Or(in.err, o.Err)
 		}
 	}
 }
@@ -268,15 +244,15 @@ func (b *Bridge) fetchAttachment(ctx context.Context, a wire.Attachment) error {
 	return b.fetchObject(ctx, a.SHA256, a.Size, func(r io.Reader) error {
 		stored, err := b.Team.Attach(a.Name, r)
 		if err == nil && (stored.SHA256 != a.SHA256 || stored.Size != a.Size) {
-			err = fmt.Errorf("attachment %q: its content is not the one that was signed", a.Name)
+			err = errors.New("its content is not the one that was signed")
 		}
 		return err
 	})
 }
 
 // giveBack tells the sender that nobody of that name is here.
-func (b *Bridge) giveBack(ctx context.Context, in *incoming, name wire.Name) error {
-	m, nobody := in.message, wire.Address{Agent: name, Team: b.Team.Name}
+func (b *Bridge) giveBack(ctx context.Context, m *wire.Message, name wire.Name) error {
+	nobody := wire.Address{Agent: name, Team: b.Team.Name}
 	reason := fmt.Sprintf("there is no %s on host %s", name, b.Host)
 	if m.Kind() == wire.TypeAck || m.Kind() == wire.TypeNotice {
 		return bad("%s", reason) // nobody waits for an answer
@@ -285,7 +261,7 @@ func (b *Bridge) giveBack(ctx context.Context, in *incoming, name wire.Name) err
 	if err := b.notify(ctx, m, nobody, "returned", "not delivered: "+m.Title(), body); err != nil {
 		return err
 	}
-	b.report(Transfer{Kind: "returned", ID: m.ID, Host: in.FromHost, From: b.who(m.From), To: string(name), Title: m.Title(), Reason: reason})
+	b.report(Transfer{Kind: "returned", ID: m.ID, Host: m.From.Host, From: b.who(m.From), To: string(name), Title: m.Title(), Reason: reason})
 	return nil
 }
 

@@ -25,9 +25,9 @@ const (
 
 func rowsKey(host wire.Name) string { return "rows." + string(host) }
 
-// watchMembers watches what the rows of this host's members are made of. What is not a file is looked at every
+// addMembers watches what the rows of this host's members are made of. What is not a file is looked at every
 // rowsEvery, as a runner that was killed.
-func (b *Bridge) watchMembers(w *watcher.Dirs) {
+func (b *Bridge) addMembers(w *watcher.Dirs) {
 	boxes, _ := b.Team.Boxes() // where they cannot be listed, sendRows says so
 	w.Add(b.Team.Dir().Path())
 	for _, box := range boxes {
@@ -40,18 +40,12 @@ func (b *Bridge) watchMembers(w *watcher.Dirs) {
 // keepRows tells the other hosts how things are with this host's members, whenever that changes, until the context
 // ends.
 func (b *Bridge) keepRows(ctx context.Context) error {
-	members, err := watcher.OpenDirs()
-	if err != nil {
-		return err
-	}
-	defer members.Close()
 	var last time.Time
-	return b.repeat(ctx, members.Changed(), rowsEvery, func(ctx context.Context) error {
+	return b.watch(ctx, rowsEvery, b.addMembers, func(ctx context.Context) error {
 		select {
 		case <-time.After(max(rowsGather, rowsPause-time.Since(last))):
 		case <-ctx.Done():
 		}
-		b.watchMembers(members)
 		last = time.Now()
 		return b.sendRows(ctx)
 	})
@@ -61,7 +55,7 @@ func (b *Bridge) keepRows(ctx context.Context) error {
 func (b *Bridge) sendRows(ctx context.Context) error {
 	rows, err := b.Team.LocalRows(ctx, b.Host)
 	if _, isSaid := errors.AsType[*teams.UnreadableError](err); isSaid {
-		b.warn(err)
+		b.say("%v", err)
 	} else if err != nil {
 		return err
 	}
@@ -118,7 +112,7 @@ func (b *Bridge) takeAllRows(ctx context.Context, stay bool) error {
 			if text := fmt.Sprint(err); text != told[entry.Key()] {
 				told[entry.Key()] = text
 				if err != nil {
-					b.warn(fmt.Errorf("%s: %w", entry.Key(), err))
+					b.say("%s: %v", entry.Key(), err)
 				}
 			}
 		case <-ctx.Done():

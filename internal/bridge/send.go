@@ -3,11 +3,10 @@ package bridge
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -21,26 +20,22 @@ import (
 	"github.com/agentteammail/atm/wire"
 )
 
-// hosts are the other hosts whose keys are trusted.
-func (b *Bridge) hosts() ([]wire.Name, error) {
-	hosts, err := b.Root.Keys.Hosts()
-	return slices.DeleteFunc(hosts, func(h wire.Name) bool { return h == b.Host }), err
-}
-
 // outbox is where mail for a host lies.
 func outbox(host wire.Name) string { return path.Join(mailbox.BridgeDir, string(host), "new") }
 
-func (b *Bridge) watchOutbox(w *watcher.Dirs) {
-	w.Add(b.Team.Dir().Path(), b.Team.Dir().Join(mailbox.BridgeDir))
-	hosts, _ := b.hosts() // where they cannot be read, send says so
+// addOutboxes watches the outboxes. An outbox is made by the first message for its host.
+func (b *Bridge) addOutboxes(w *watcher.Dirs) {
+	w.Add(b.Team.Dir().Join(mailbox.BridgeDir))
+	hosts, _ := b.Root.Keys.Hosts() // where they cannot be read, send says so
 	for _, host := range hosts {
-		w.Add(b.Team.Dir().Join(path.Join(mailbox.BridgeDir, string(host))), b.Team.Dir().Join(outbox(host)))
+		w.Add(path.Dir(b.Team.Dir().Join(outbox(host))), b.Team.Dir().Join(outbox(host)))
 	}
 }
 
-// send publishes what lies in the outboxes. What is wrong with one message keeps back no other.
+// send publishes what lies in the outboxes of hosts that are trusted. What is wrong with one message keeps back no
+// other.
 func (b *Bridge) send(ctx context.Context) error {
-	hosts, err := b.hosts()
+	hosts, err := b.Root.Keys.Hosts()
 	for _, host := range hosts {
 		box := b.Team.Outbox(wire.Address{Host: host})
 		ids, e := box.Outgoing()
@@ -52,72 +47,63 @@ func (b *Bridge) send(ctx context.Context) error {
 	return err
 }
 
-// sendSome publishes messages of one outbox, side by side, and removes those that the server has acknowledged.
+// sendSome publishes messages of one outbox, and removes those that the server has acknowledged.
 func (b *Bridge) sendSome(ctx context.Context, host wire.Name, box *mailbox.Box, ids []wire.ID) error {
-	items, err := box.TakeOutgoing(ctx, ids)
-	futures := make([]jetstream.PubAckFuture, len(items))
-	fail := func(it *mailbox.Item, e error) {
-		err = errors.Join(err, fmt.Errorf("send %s to %s: %w", it.ID.Short(6), host, e))
-	}
-	local := make([]wire.ID, len(items)) // an ack gets another id for its way
-	for i, it := range items {
-		var e error
-		local[i] = it.ID
-		if futures[i], e = b.publishMail(ctx, host, it.Message); e != nil {
-			fail(it, e)
-		}
-	}
+	items, errs := box.TakeOutgoing(ctx, ids)
+	var acks []func() error // waiting for one after the other, all are under way
 	var sent []wire.ID
-	for i, it := range items {
-		if futures[i] == nil {
-			continue
-		}
-		if e := b.acknowledged(ctx, futures[i]); e != nil {
-			fail(it, e)
-			continue
-		}
-		sent = append(sent, local[i])
-		b.report(Transfer{Kind: "sent", ID: it.ID, Host: host, From: b.who(it.From), To: b.all(it.To, host), Title: it.Title()})
+	for _, it := range items {
+		id, m := it.ID, it.Message // an ack gets another id for its way
+		acked, err := b.publishMail(ctx, host, m)
+		acks = append(acks, func() error {
+			if err == nil {
+				err = acked()
+			}
+			if err != nil {
+				return fmt.Errorf("send %s to %s: %w", id.Short(6), host, err)
+			}
+			var to []string
+			for _, a := range m.To {
+				if a.Host == host {
+					to = append(to, b.who(a))
+				}
+			}
+			sent = append(sent, id)
+			b.report(Transfer{Kind: "sent", ID: m.ID, Host: host, From: b.who(m.From), To: strings.Join(to, ", "), Title: m.Title()})
+			return nil
+		})
+	}
+	for _, ack := range acks {
+		errs = errors.Join(errs, ack())
 	}
 	if len(sent) > 0 {
-		err = errors.Join(err, box.RemoveOutgoing(sent...))
+		errs = errors.Join(errs, box.RemoveOutgoing(sent...))
 	}
-	return err
+	return errs
 }
 
-// all are the recipients of a message that are on a host, as they are shown.
-func (b *Bridge) all(to []wire.Address, host wire.Name) string {
-	var names []string
-	for _, a := range to {
-		if a.Host == host {
-			names = append(names, b.who(a))
-		}
-	}
-	return strings.Join(names, ", ")
-}
-
-// publishMail publishes a message for the members of a host, and first what it needs in the object store.
-func (b *Bridge) publishMail(ctx context.Context, host wire.Name, m *wire.Message) (jetstream.PubAckFuture, error) {
+// publishMail publishes a message, and first what it needs in the object store.
+func (b *Bridge) publishMail(ctx context.Context, host wire.Name, m *wire.Message) (acked func() error, err error) {
 	m.AddHost(b.Host)
 	content, err := m.MarshalJSON()
-	if err != nil {
-		return nil, err
-	}
 	for _, a := range m.Attachments {
-		f, err := b.Team.Attachment(a)
+		var f *os.File
+		if err == nil {
+			f, err = b.Team.Attachment(a)
+		}
 		if err == nil {
 			err = b.putObject(ctx, a.SHA256, f)
 			f.Close()
 		}
-		if err != nil {
-			return nil, err
-		}
+	}
+	if err != nil {
+		return nil, err
 	}
 	return b.publish(ctx, &Envelope{Kind: KindMail, ID: m.ID, ToHost: host, Content: content})
 }
 
-// publish signs an envelope and publishes it. What it returns tells of the server's acknowledgement.
-func (b *Bridge) publish(ctx context.Context, e *Envelope) (jetstream.PubAckFuture, error) {
+// publish signs an envelope and publishes it. acked waits until the server has stored it.
+func (b *Bridge) publish(ctx context.Context, e *Envelope) (acked func() error, err error) {
 	key, err := b.Root.Keys.Private(b.Host)
 	if err != nil {
 		return nil, err
@@ -130,43 +116,35 @@ func (b *Bridge) publish(ctx context.Context, e *Envelope) (jetstream.PubAckFutu
 			return nil, err
 		}
 	}
-	return b.js.PublishMsgAsync(&nats.Msg{Subject: b.subject(e.ToHost), Data: data},
+	ack, err := b.js.PublishMsgAsync(&nats.Msg{Subject: b.subject(e.ToHost), Data: data},
 		jetstream.WithMsgID(string(e.ID)+"/"+string(e.ToHost)), jetstream.WithExpectStream(b.stream()))
-}
-
-// acknowledged waits until the server has stored what was published.
-func (b *Bridge) acknowledged(ctx context.Context, f jetstream.PubAckFuture) error {
-	select {
-	case <-f.Ok():
-		return nil
-	case err := <-f.Err():
-		return b.explain(err)
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return func() error {
+		select {
+		case <-ack.Ok():
+			return nil
+		case err := <-ack.Err():
+			return b.explain(err)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}, err
 }
 
 // explain says in our words that the stream or a bucket is full.
 func (b *Bridge) explain(err error) error {
 	if api := (*jetstream.APIError)(nil); errors.As(err, &api) && strings.HasPrefix(api.Description, "maximum ") {
-		return fmt.Errorf("the stream %s is at its limit (%s); it waits in the outbox: nats stream edit %[1]s", b.stream(), api.Description)
+		return fmt.Errorf("%s is at its limit on the server (%s), and the message waits in the outbox", b.stream(), api.Description)
 	}
 	return err
 }
 
-// digest is what the object store says of content with this SHA-256.
-func digest(sha256 string) string {
-	sum, _ := hex.DecodeString(sha256)
-	return "SHA-256=" + base64.URLEncoding.EncodeToString(sum)
-}
-
 // putObject stores content under the name of its SHA-256, unless it is there.
 func (b *Bridge) putObject(ctx context.Context, sha256 string, content io.Reader) error {
-	info, err := b.files.GetInfo(ctx, sha256)
-	if err == nil && info.Digest == digest(sha256) {
-		return nil
+	_, err := b.files.GetInfo(ctx, sha256)
+	if errors.Is(err, jetstream.ErrObjectNotFound) {
+		_, err = b.files.Put(ctx, jetstream.ObjectMeta{Name: sha256}, content)
 	}
-	if _, err = b.files.Put(ctx, jetstream.ObjectMeta{Name: sha256}, content); err != nil {
+	if err != nil {
 		return fmt.Errorf("store %s: %w", sha256, b.explain(err))
 	}
 	return nil

@@ -1,15 +1,15 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/agentteammail/atm/mailbox"
 	"github.com/agentteammail/atm/teams"
@@ -62,7 +62,7 @@ func (b *Bridge) noteReceived(m *wire.Message, recipient wire.Name) {
 		return
 	}
 	if err := b.writeReceipt(r); err != nil {
-		b.warn(err)
+		b.say("%v", err)
 	}
 }
 
@@ -79,15 +79,16 @@ func (b *Bridge) receipts() (open map[wire.Name][]*receipt, err error) {
 		}
 		if time.Since(r.At) > forgetAfter {
 			b.Team.Dir().Remove(r.file())
-			continue
+		} else {
+			open[r.recipient] = append(open[r.recipient], r)
 		}
-		open[r.recipient] = append(open[r.recipient], r)
 	}
 	return open, err
 }
 
-func (b *Bridge) watchEvents(w *watcher.Dirs) {
-	w.Add(b.Team.Dir().Join(mailbox.BridgeDir), b.Team.Dir().Join(receivedDir))
+// addEvents watches what tells of stages.
+func (b *Bridge) addEvents(w *watcher.Dirs) {
+	w.Add(b.Team.Dir().Join(receivedDir))
 	boxes, _ := b.Team.Boxes()
 	for _, box := range boxes {
 		w.Add(path.Join(box.Path(), "events"))
@@ -104,29 +105,30 @@ type stages struct {
 
 // sendStages tells senders on other hosts what has become of their messages since they were told last.
 func (b *Bridge) sendStages(ctx context.Context) (errs error) {
+	if b.again != nil {
+		time.Sleep(gatherStages)
+	}
 	open, errs := b.receipts()
 	for name, some := range open {
 		since := slices.MinFunc(some, func(x, y *receipt) int { return x.At.Compare(y.At) }).At
 		turns, err := b.Team.Turns(name, since.Add(-time.Minute))
 		if errors.Is(err, mailbox.ErrNoAgent) {
 			continue // retired; it may be restored
-		} else if err != nil {
-			errs = errors.Join(errs, err)
-			continue
 		}
-		published := map[*receipt]jetstream.PubAckFuture{}
+		var acks []func() error // waiting for one after the other, all are under way
 		for _, r := range some {
-			future, err := b.publishStages(ctx, r, turns.Delivery(r.id))
-			if errs = errors.Join(errs, err); future != nil {
-				published[r] = future
+			if err == nil {
+				var acked func() error
+				if acked, err = b.publishStages(ctx, r, turns.Delivery(r.id)); acked != nil {
+					acks = append(acks, func() error { return cmp.Or(acked(), b.writeReceipt(r)) })
+				}
 			}
 		}
-		for r, future := range published {
-			err := b.acknowledged(ctx, future)
-			if err == nil {
-				err = b.writeReceipt(r)
-			}
-			errs = errors.Join(errs, err)
+		for _, ack := range acks {
+			err = cmp.Or(ack(), err)
+		}
+		if err != nil {
+			errs = errors.Join(errs, fmt.Errorf("tell of mail for %s: %w", name, err))
 		}
 	}
 	return errs
@@ -134,38 +136,33 @@ func (b *Bridge) sendStages(ctx context.Context) (errs error) {
 
 // publishStages publishes what is new of a message's way, nil where nothing is. A receipt whose message can get no
 // further is removed.
-func (b *Bridge) publishStages(ctx context.Context, r *receipt, d *teams.Delivery) (jetstream.PubAckFuture, error) {
-	sender, err := wire.ParseAddress(r.Sender, "")
-	if err != nil || sender.Host == "" {
-		return nil, b.Team.Dir().Remove(r.file())
-	}
-	to := wire.Address{Agent: r.recipient, Team: b.Team.Name, Host: b.Host}
+func (b *Bridge) publishStages(ctx context.Context, r *receipt, d *teams.Delivery) (acked func() error, err error) {
 	where := b.Team.Box(r.recipient).Path()
-	reached := append([]teams.Stage{{Stage: "stored", At: &r.At, Evidence: &where}}, d.Stages(r.recipient)...)
-	isTold := func(s teams.Stage) bool { return slices.Contains(r.Told, s.Stage) }
-	news := slices.DeleteFunc(slices.Clone(reached), isTold)
+	news := append([]teams.Stage{{Stage: "stored", At: &r.At, Evidence: &where}}, d.Stages(r.recipient)...)
+	news = slices.DeleteFunc(news, func(s teams.Stage) bool { return slices.Contains(r.Told, s.Stage) })
 	if len(news) == 0 {
 		isOver := d.Turn.HasEnded() || d.Turn == nil && time.Since(r.At) > turnWithin
-		if d.Read.Exists() && isOver && (d.Acked.Exists() || !r.RequiresAck) {
-			return nil, b.Team.Dir().Remove(r.file())
+		if isOver && d.Read.Exists() && (d.Acked.Exists() || !r.RequiresAck) {
+			err = b.Team.Dir().Remove(r.file())
 		}
-		return nil, nil
-	}
-	names := ""
-	for _, s := range news {
-		r.Told = append(r.Told, s.Stage)
-		names += " " + s.Stage
-	}
-	content, err := json.Marshal(stages{r.id, r.Sender, to.String(), news})
-	if err != nil {
 		return nil, err
 	}
-	return b.publish(ctx, &Envelope{Kind: KindStage, ID: wire.Derive("stages"+names, r.id, to), ToHost: sender.Host, Content: content})
+	for _, s := range news {
+		r.Told = append(r.Told, s.Stage)
+	}
+	sender, err := wire.ParseAddress(r.Sender, "")
+	to := wire.Address{Agent: r.recipient, Team: b.Team.Name, Host: b.Host}
+	content, err2 := json.Marshal(stages{r.id, r.Sender, to.String(), news})
+	if err = cmp.Or(err, err2); err != nil {
+		return nil, err
+	}
+	id := wire.Derive("stages "+strings.Join(r.Told, " "), r.id, to)
+	return b.publish(ctx, &Envelope{Kind: KindStage, ID: id, ToHost: sender.Host, Content: content})
 }
 
 // noteStages notes stages at other hosts in the logs of those who sent the messages.
 func (b *Bridge) noteStages(ctx context.Context, batch []*incoming) {
-	events, from := map[wire.Name][]wire.Event{}, map[wire.Name][]*incoming{}
+	events := map[wire.Name][]wire.Event{}
 	for _, in := range batch {
 		var s stages
 		if len(in.Content) > maxStages || json.Unmarshal(in.Content, &s) != nil {
@@ -178,10 +175,6 @@ func (b *Bridge) noteStages(ctx context.Context, batch []*incoming) {
 			in.err = bad("host %s tells of %q on the way from %q to %q", in.FromHost, s.ID, s.Sender, s.To)
 			continue
 		}
-		if !b.Team.Box(sender.Agent).Exists() {
-			continue // nobody is to be told
-		}
-		from[sender.Agent] = append(from[sender.Agent], in)
 		for _, stage := range s.Stages {
 			if !slices.Contains(stageNames, stage.Stage) || stage.Evidence == nil {
 				continue
@@ -196,10 +189,12 @@ func (b *Bridge) noteStages(ctx context.Context, batch []*incoming) {
 		}
 	}
 	for name, some := range events {
-		if err := b.Team.Box(name).Log().Append(ctx, some...); err != nil {
-			for _, in := range from[name] {
-				in.err = err
-			}
+		err := b.Team.Box(name).Log().Append(ctx, some...)
+		if err == nil || errors.Is(err, mailbox.ErrNoAgent) { // who is not there is not told
+			continue
+		}
+		for _, in := range batch { // those that are noted are known the next time
+			in.err = cmp.Or(in.err, err)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/agentteammail/atm/internal/cli/command"
+	"github.com/agentteammail/atm/internal/cli/setup"
 )
 
 // companions are the verbs whose work a program of its own does, atm-VERB, since what it links would slow
@@ -32,15 +33,14 @@ var companions = []*cli.Command{
 			"Cancelling takes an unread message back, else it interrupts him. stdout carries the protocol alone.",
 	},
 	{
-		Name: "bridge", ArgsUsage: "[keygen|trust|retry] [NAME] [KEY]", Usage: "carry mail to and from the team on other machines, over NATS",
-		UsageText: "atm bridge keygen --host laptop          a key for this machine; prints what to type on the others\n" +
-			"atm bridge trust build KEY               what build signs is accepted, and atm send bob@build works\n" +
-			"atm bridge --nats nats://build:4222      until interrupted; sending works without it as well\n" +
-			"atm bridge --once                        send and fetch what is there, and end\n" +
-			"atm bridge retry                         what lies in .bridge/bad is tried again",
+		Name: "bridge", Usage: "carry mail to and from the team on other machines, over NATS",
+		UsageText: "atm bridge --nats nats://build:4222 --host laptop      until interrupted; sending works without it\n" +
+			"atm bridge --once                                      send and fetch what is there, and end",
 		Description: "The team has the same name on all machines; the server is a nats-server with JetStream.\n" +
-			"A message waits in the outbox until the server has it, and there until the other machine has it.",
-		Flags: command.CompanionFlags["bridge"],
+			"A message waits in the outbox until the server has it, and there until the other machine has it.\n" +
+			"First: atm bridge keygen on each machine, and atm bridge trust on the others.",
+		Subcommands: setup.BridgeCommands,
+		Flags:       command.CompanionFlags["bridge"],
 	},
 }
 

@@ -63,6 +63,15 @@ func (s *Scope) MayStop(verb string, to wire.Name) error {
 	return nil
 }
 
+// MayBridge refuses whoever may not say which machines belong to the team: an agent, and anybody in a root that
+// may have come with a clone.
+func (s *Scope) MayBridge() error {
+	if _, isAgent := s.Actor(); isAgent || InAgent() {
+		return Refused("an agent may not bridge the team to other machines").WithHint("ask a person")
+	}
+	return s.MayAct("bridge", "all")
+}
+
 // MayAnswer refuses whoever may not answer what a member asks, and what cannot be answered from here. The
 // rules are those that the asker's runner was started with, as team.toml lies where agents write.
 func (s *Scope) MayAnswer(q policy.Question) error {

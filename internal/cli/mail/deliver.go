@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -150,12 +151,15 @@ func deliver(c *cli.Context, s *command.Scope, o *teams.Outgoing) error {
 	return r.failures(c, "not sent to")
 }
 
-// prepare completes a message. An ack is refused, whose id atm ack derives; and what would
-// end another agent, as an abort of its session does, where a command of the same sender
+// prepare completes a message. An ack is refused, whose id atm ack derives; an answer to another host, where it
+// would count, though nobody has looked here who gives it; and what would end another agent, as an abort of its session does, where a command of the same sender
 // would be.
 func prepare(s *command.Scope, o *teams.Outgoing) error {
 	if o.Message.Type == wire.TypeAck {
 		return command.Usage("an ack is no message to send").WithHint("atm ack ID --text \"…\"")
+	}
+	if o.Message.Type == wire.TypePermissionReply && slices.ContainsFunc(o.To, func(a wire.Address) bool { return a.Host != "" }) {
+		return command.Usage("an answer to what is asked on another host is no message to send").WithHint("atm pending; atm approve NAME@HOST")
 	}
 	if input, ok := session.InputOf(o.Message); ok && input.Kind == "abort" {
 		for _, to := range o.To {
