@@ -19,6 +19,7 @@ package bridge
 
 import (
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"regexp"
@@ -61,6 +62,7 @@ type Bridge struct {
 	Say    func(line string) // is told of the connection, and what goes wrong, once for as long as it does
 
 	telling  sync.Mutex // one at a time is told
+	key      ed25519.PrivateKey
 	conn     *nats.Conn
 	js       jetstream.JetStream
 	consumer jetstream.Consumer
@@ -141,6 +143,9 @@ func (b *Bridge) locked(ctx context.Context, f func() error) error {
 		return err
 	}
 	defer lock.Unlock()
+	if b.key, err = b.Root.Keys.Private(b.Host); err != nil {
+		return err
+	}
 	err = f()
 	if b.conn != nil {
 		if b.conn.IsConnected() {
