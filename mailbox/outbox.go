@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/agentteammail/atm/internal/hostkey"
 	"github.com/agentteammail/atm/wire"
 )
 
@@ -24,9 +25,8 @@ func (s *Store) Outbox(to wire.Address) *Box { return &Box{store: s, agent: to.A
 func (s *Store) Outboxes() (boxes []*Box, err error) {
 	names, err := s.root.Names(BridgeDir)
 	for _, name := range names {
-		b := s.Outbox(wire.Address{Host: wire.Name(name)})
-		if wire.IsName(name) && (s.root.IsDir(b.in("new")) == nil || s.root.IsDir(b.in("cur")) == nil) {
-			boxes = append(boxes, b)
+		if host, none := hostkey.ParseHost(name); none == nil {
+			boxes = append(boxes, s.Outbox(wire.Address{Host: host}))
 		}
 	}
 	return boxes, err
@@ -60,28 +60,20 @@ func (b *Box) Outgoing() ([]wire.ID, error) {
 func (b *Box) TakeOutgoing(ctx context.Context, ids []wire.ID) (items []*Item, err error) {
 	err = b.locked(ctx, "reader", func() (errs error) {
 		for _, id := range ids {
-			it, err := b.takeOutgoing(id)
-			if err == nil && it != nil {
-				items = append(items, it)
-			} else if err != errGone {
+			err := b.move(id, b.unread(), b.owed())
+			if err == nil || err == errGone { // it was taken before, or withdrawn
+				var it *Item
+				if it, err = b.open(b.owed(), id, nil); err == nil {
+					items = append(items, it)
+				}
+			}
+			if err != errGone {
 				errs = errors.Join(errs, err)
 			}
 		}
 		return errs
 	})
 	return items, err
-}
-
-// takeOutgoing takes one; what is no message goes to bad. The reader's lock is held.
-func (b *Box) takeOutgoing(id wire.ID) (*Item, error) {
-	if err := b.move(id, b.unread(), b.owed()); err != nil && err != errGone { // gone: it was taken before
-		return nil, err
-	}
-	it, err := b.open(b.owed(), id, nil)
-	if bad, isBad := errors.AsType[*BadError](err); isBad && bad.Unreadable == nil {
-		return nil, b.setAside(b.owed().file(id), bad.Name, bad.Reason)
-	}
-	return it, err
 }
 
 // RemoveOutgoing removes messages that TakeOutgoing gave and that are safe elsewhere, durably.

@@ -65,9 +65,10 @@ func TestOutbox(t *testing.T) {
 	if err := bob.RemoveOutgoing(sent[0]); err != nil {
 		t.Fatal(err)
 	}
-	os.WriteFile(filepath.Join(bob.Path(), "new", string(wire.NewID())+".json"), []byte("{torn"), 0o600)
 	take(9, sent[2])
-	if bad, err := bob.BadFiles(); err != nil || len(bad) != 1 {
-		t.Errorf("bad: %v, %v", bad, err)
+	torn := wire.NewID()
+	os.WriteFile(filepath.Join(bob.Path(), "new", string(torn)+".json"), []byte("{torn"), 0o600)
+	if items, err := bob.TakeOutgoing(t.Context(), []wire.ID{torn, sent[2]}); err == nil || len(items) != 1 {
+		t.Errorf("beside a torn one: %v, %v", items, err)
 	}
 }

@@ -102,7 +102,6 @@ func (r *Root) AckedBy(ctx context.Context, m *wire.Message, me *mailbox.Box) (l
 // *mailbox.LeasedError.
 func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, from wire.Address, origin *wire.Origin) (mailbox.State, error) {
 	b, err := r.Mailbox(from)
-	author, isRemote := me.Address(), from.Host != ""
 	if err != nil {
 		return "", err
 	}
@@ -110,11 +109,12 @@ func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, f
 		return "", nil // acknowledged, wherever it lies now
 	}
 	state, err := b.Withdraw(ctx, m.ID, me.Address())
-	if isRemote { // the members of a host share an outbox: each has a notice of its own
-		author = from
-	}
-	if isRemote && errors.Is(err, mailbox.ErrNotFound) { // it has left
-		state, err = mailbox.Owed, nil
+	notice, has := wire.Derive("withdrawn", m.ID, me.Address()), "which you have read"
+	if from.Host != "" { // the members of a host share an outbox: each has a notice of its own
+		notice, has = wire.Derive("withdrawn", m.ID, from), "which was on its way to you"
+		if errors.Is(err, mailbox.ErrNotFound) { // it has left
+			state, err = mailbox.Owed, nil
+		}
 	}
 	if err != nil || state == mailbox.Unread || state == mailbox.Withdrawn {
 		return state, err
@@ -123,9 +123,9 @@ func (r *Root) Withdraw(ctx context.Context, me *mailbox.Box, m *wire.Message, f
 		return "", nil
 	}
 	return state, r.deliver(ctx, &Outgoing{From: me, To: []wire.Address{from}, Given: true, Message: &wire.Message{
-		ID: wire.Derive("withdrawn", m.ID, author), Type: wire.TypeNotice,
+		ID: notice, Type: wire.TypeNotice,
 		InReplyTo: m.ID, Thread: m.ThreadID(), ReplyWanted: "no", Origin: origin,
-		Body:    fmt.Sprintf("I withdrew my message %s, which you have read. Please do not act on it.", m.ID.Short(6)),
+		Body:    fmt.Sprintf("I withdrew my message %s, %s. Please do not act on it.", m.ID.Short(6), has),
 		Payload: json.RawMessage(`{"withdrawn":"` + m.ID + `"}`),
 	}})
 }

@@ -44,25 +44,19 @@ func Replies(ctx context.Context, box *mailbox.Box, id wire.ID, from wire.Addres
 	return out
 }
 
-// replies are the answers of a recipient, or of anybody when from is zero, that a message's sender has got; of a
-// sender on another host those that were sent to it here.
-func (r *Root) replies(ctx context.Context, m *wire.Message, from wire.Address) []*mailbox.Item {
-	if m.From.Host == "" {
-		sender, err := r.Mailbox(m.From)
-		if err != nil {
-			return nil
-		}
+// replies are the Replies that a message's sender has got; of a sender on another host those that left here.
+func (r *Root) replies(ctx context.Context, m *wire.Message, from wire.Address) (out []*mailbox.Item) {
+	sender, err := r.Mailbox(m.From)
+	if m.From.Host == "" && err == nil {
 		return Replies(ctx, sender, m.ID, from)
 	}
-	team, err := r.Team(m.From.Team)
-	if err != nil {
-		return nil
+	if t, err := r.Team(m.From.Team); m.From.Host != "" && err == nil {
+		sent := mailbox.Range{Sent: true, Since: m.ID.Time().Add(-24 * time.Hour)}
+		out, _ = t.collect(ctx, sent, func(it *mailbox.Item) bool {
+			return Answers(it.Message, m.ID) && (from == wire.Address{} || it.From == from)
+		})
+		slices.SortFunc(out, byID)
 	}
-	rg := mentioning(m.ID)
-	out, _ := team.collect(ctx, mailbox.Range{Sent: true, Since: rg.Since, Keep: rg.Keep}, func(it *mailbox.Item) bool {
-		return Answers(it.Message, m.ID) && (from == wire.Address{} || it.From == from)
-	})
-	slices.SortFunc(out, byID)
 	return out
 }
 

@@ -64,7 +64,10 @@ func (r *Root) Prepare(o *Outgoing) error {
 	for _, a := range unique(o.To) {
 		b, err := r.Mailbox(a)
 		if err == nil && a.Host != "" {
-			err = r.checkRemote(a)
+			t, _ := r.Team(a.Team)
+			if _, unknown := t.Remote(a.Agent, a.Host); errors.Is(unknown, mailbox.ErrNoAgent) {
+				err = unknown // rows that cannot be read hold nothing back
+			}
 		}
 		if err != nil {
 			o.Failed = append(o.Failed, Failed{a, err})
@@ -74,18 +77,6 @@ func (r *Root) Prepare(o *Outgoing) error {
 		o.Post.To = append(o.Post.To, b)
 	}
 	return mailbox.Check(m)
-}
-
-// checkRemote refuses a member of another host that its bridge, not long ago, did not know.
-func (r *Root) checkRemote(a wire.Address) error {
-	t, err := r.Team(a.Team)
-	if err == nil {
-		_, err = t.Remote(a.Agent, a.Host)
-	}
-	if unknown, ok := errors.AsType[*UnknownError](err); ok {
-		return unknown
-	}
-	return nil // rows that cannot be read hold nothing back
 }
 
 // chainBegan is when the newest MaxHops answers of a chain began: as far as the

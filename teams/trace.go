@@ -56,7 +56,8 @@ func (t *DeliveryTrace) stage(name string) *Stage {
 	return &t.Stages[slices.IndexFunc(t.Stages, func(s Stage) bool { return s.Stage == name })]
 }
 
-func (t *DeliveryTrace) reached(name string) bool { return t.stage(name).Evidence != nil }
+// Reached reports whether there is evidence for a stage.
+func (t *DeliveryTrace) Reached(name string) bool { return t.stage(name).Evidence != nil }
 
 func (t *DeliveryTrace) set(name string, at time.Time, text, format string, args ...any) {
 	evidence := fmt.Sprintf(format, args...)
@@ -84,12 +85,12 @@ func (t *DeliveryTrace) fill(ctx context.Context, r *Root, m *wire.Message, a wi
 	}
 	t.State = it.State
 	t.set("stored", m.SentAt, "", "%s", it.Where)
-	if !t.reached("read") && hasRead(it) {
+	if !t.Reached("read") && hasRead(it) {
 		t.set("read", time.Time{}, "", "it lies in %s", it.Where)
 	}
 	if t.State == mailbox.Unread {
 		t.Gate = team.gateOf(a.Agent, it, d)
-	} else if t.State == mailbox.Owed && !t.reached("acked") {
+	} else if t.State == mailbox.Owed && !t.Reached("acked") {
 		t.Gate = fmt.Sprintf("%s has not acknowledged it: atm wait --acked %s", a.Agent, m.ID.Short(6))
 	}
 }
@@ -121,7 +122,6 @@ func (d *Delivery) Stages(agent wire.Name) (out []Stage) {
 func (t *DeliveryTrace) fillRemote(ctx context.Context, r *Root, m *wire.Message, a wire.Address) {
 	team, err := r.Team(a.Team)
 	if err != nil {
-		t.Gate = err.Error()
 		return
 	}
 	events, _ := team.Box(m.From.Agent).Log().Tail(func(e *wire.Event) bool { return e.At.Before(m.SentAt.Add(-24 * time.Hour)) })
@@ -140,16 +140,16 @@ func (t *DeliveryTrace) fillRemote(ctx context.Context, r *Root, m *wire.Message
 	case err == nil:
 		t.State = it.State
 		t.set("stored", m.SentAt, "", "%s", it.Where)
-		if t.State != mailbox.Withdrawn && team.IsBridged() {
+		if t.Gate = "the bridge is off: it goes out when `atm bridge` runs"; t.State == mailbox.Withdrawn {
+			t.Gate = ""
+		} else if team.IsBridged() {
 			t.Gate = "the bridge runs, and the server has not taken it yet"
-		} else if t.State != mailbox.Withdrawn {
-			t.Gate = "the bridge is off: it goes out when `atm bridge` runs"
 		}
-	case t.reached("acked") || t.reached("replied") || t.reached("read") && !m.RequiresAck:
+	case t.Reached("acked") || t.Reached("replied") || t.Reached("read") && !m.RequiresAck:
 		t.State = mailbox.Done
-	case t.reached("read"):
+	case t.Reached("read"):
 		t.State, t.Gate = mailbox.Owed, fmt.Sprintf("%s has not acknowledged it: atm wait --acked %s", a.Agent, m.ID.Short(6))
-	case t.reached("stored"):
+	case t.Reached("stored"):
 		t.State = mailbox.Unread
 	default:
 		t.Gate = fmt.Sprintf("it has left; host %s has told nothing of it yet", a.Host)
@@ -166,19 +166,17 @@ func (t *DeliveryTrace) addAnswers(ctx context.Context, r *Root, m *wire.Message
 	if err != nil {
 		return
 	}
-	if m.From.Host != "" { // its mailbox is there; what is sent to it here is evidence enough
-		if len(replies) > 0 {
-			t.set("replied", replies[0].SentAt, replies[0].Title(), "message %s to %s", replies[0].ID.Short(6), m.From)
-		}
-		return
+	where := "in the mailbox of " + string(m.From.Agent)
+	if m.From.Host != "" {
+		where = "sent to " + m.From.String()
 	}
 	if ack, err := sender.Get(wire.AckID(m.ID, a)); err == nil {
-		t.set("acked", ack.SentAt, ack.Body, "ack %s in the mailbox of %s", ack.ID.Short(6), m.From.Agent)
+		t.set("acked", ack.SentAt, ack.Body, "ack %s %s", ack.ID.Short(6), where)
 	}
 	if len(replies) > 0 {
 		first := replies[0]
-		t.set("replied", first.SentAt, first.Title(), "message %s in the mailbox of %s", first.ID.Short(6), m.From.Agent)
-		if m.RequiresAck && !t.reached("acked") {
+		t.set("replied", first.SentAt, first.Title(), "message %s %s", first.ID.Short(6), where)
+		if m.RequiresAck && !t.Reached("acked") {
 			t.set("acked", first.SentAt, "", "the reply")
 		}
 	}

@@ -10,6 +10,7 @@
 package hostkey
 
 import (
+	"cmp"
 	"crypto/ed25519"
 	"encoding/base64"
 	"errors"
@@ -27,15 +28,9 @@ import (
 // Dir is the directory of the keys; "": there are none.
 type Dir string
 
-// The directories in it.
-const (
-	keys    = "keys"
-	trusted = "trusted"
-)
-
 // Errors that callers tell apart.
 var (
-	ErrNoKey    = errors.New("no such key")
+	ErrNoKey    = errors.New("there is none")
 	ErrOtherKey = errors.New("another key is there already")
 )
 
@@ -64,41 +59,40 @@ func ParseKey(s string) (ed25519.PublicKey, error) {
 // Generate makes the key of a host that this machine is, and returns its public half. ErrOtherKey when there is
 // one.
 func (d Dir) Generate(host wire.Name) (ed25519.PublicKey, error) {
+	if _, err := d.Private(host); !errors.Is(err, ErrNoKey) {
+		return nil, fmt.Errorf("make the key of %s: %w", host, cmp.Or(err, ErrOtherKey))
+	}
 	public, private, err := ed25519.GenerateKey(nil)
 	if err == nil {
-		err = d.write(keys, host, private.Seed(), false)
+		err = d.write("keys", host, private.Seed())
 	}
 	return public, err
 }
 
 // Private is the key of a host that this machine is. ErrNoKey when there is none.
 func (d Dir) Private(host wire.Name) (ed25519.PrivateKey, error) {
-	seed, err := d.read(keys, host)
+	seed, err := d.read("keys", host)
 	if err != nil {
 		return nil, err
 	}
 	return ed25519.NewKeyFromSeed(seed), nil
 }
 
-// Trust notes the public key of another host. The same key again is fine; ErrOtherKey when there is another one,
-// unless it is to be replaced.
+// Trust notes the public key of another host. ErrOtherKey when there is another one, unless it is to be replaced.
 func (d Dir) Trust(host wire.Name, key ed25519.PublicKey, replace bool) error {
-	if old, err := d.Key(host); err == nil && key.Equal(old) {
-		return nil
+	if old, err := d.Key(host); !replace && !errors.Is(err, ErrNoKey) && !key.Equal(old) {
+		return fmt.Errorf("trust %s: %w", host, cmp.Or(err, ErrOtherKey))
 	}
-	return d.write(trusted, host, key, replace)
+	return d.write("trusted", host, key)
 }
 
 // Key is the public key of a trusted host. ErrNoKey when it is not trusted.
-func (d Dir) Key(host wire.Name) (ed25519.PublicKey, error) { return d.read(trusted, host) }
+func (d Dir) Key(host wire.Name) (ed25519.PublicKey, error) { return d.read("trusted", host) }
 
-// Hosts lists the trusted hosts, sorted. An empty Dir has none.
+// Hosts lists the trusted hosts, sorted.
 func (d Dir) Hosts() (hosts []wire.Name, err error) {
-	if d == "" {
-		return nil, nil
-	}
-	entries, err := os.ReadDir(d.path(trusted))
-	if errors.Is(err, fs.ErrNotExist) {
+	entries, err := os.ReadDir(filepath.Join(string(d), "trusted"))
+	if d == "" || errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	for _, e := range entries {
@@ -109,50 +103,36 @@ func (d Dir) Hosts() (hosts []wire.Name, err error) {
 	return hosts, err
 }
 
-func (d Dir) path(sub string) string { return filepath.Join(string(d), sub) }
-
 // read reads a key; both kinds have 32 bytes.
-func (d Dir) read(sub string, host wire.Name) (key []byte, err error) {
-	err = fs.ErrNotExist
-	if d != "" {
-		key, err = os.ReadFile(filepath.Join(d.path(sub), string(host)))
-	}
-	if errors.Is(err, fs.ErrNotExist) {
+func (d Dir) read(sub string, host wire.Name) ([]byte, error) {
+	file := filepath.Join(string(d), sub, string(host))
+	text, err := os.ReadFile(file)
+	key, bad := ParseKey(string(text))
+	switch {
+	case d == "" || errors.Is(err, fs.ErrNotExist):
 		err = ErrNoKey
-	}
-	if err == nil {
-		if key, err = ParseKey(string(key)); err != nil {
-			err = errors.New("the file is damaged") // and what it says stays unsaid
-		}
+	case err == nil && bad != nil:
+		err = errors.New("it is damaged") // and what it says stays unsaid
 	}
 	if err != nil {
-		return nil, fmt.Errorf("key of %s in %s: %w", host, d.path(sub), err)
+		return nil, fmt.Errorf("key %s: %w", file, err)
 	}
 	return key, nil
 }
 
-// write writes a key durably, in a directory that is this user's alone: files get the rights of theirs.
-func (d Dir) write(sub string, host wire.Name, key []byte, replace bool) error {
+// write writes a key durably, in a directory that is this user's alone: the file gets the directory's rights.
+func (d Dir) write(sub string, host wire.Name, key []byte) error {
 	if d == "" {
 		return errors.New("there is no configuration directory for keys")
 	}
-	if _, err := ParseHost(string(host)); err != nil {
+	path := filepath.Join(string(d), sub)
+	if err := errors.Join(os.MkdirAll(path, 0o700), os.Chmod(path, 0o700)); err != nil {
 		return err
 	}
-	if err := errors.Join(os.MkdirAll(d.path(sub), 0o700), os.Chmod(d.path(sub), 0o700)); err != nil {
-		return err
-	}
-	dir, err := durable.Open(d.path(sub), nil)
+	dir, err := durable.Open(path, nil)
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	text := []byte(Text(key) + "\n")
-	if replace {
-		return dir.Replace(string(host), text, true)
-	}
-	if err = dir.Create(string(host), text); errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("key of %s in %s: %w", host, d.path(sub), ErrOtherKey)
-	}
-	return errors.Join(err, dir.Sync("."))
+	return dir.Replace(string(host), []byte(Text(key)+"\n"), true)
 }

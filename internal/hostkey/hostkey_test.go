@@ -65,9 +65,9 @@ func TestKeys(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	d := Dir(t.TempDir())
-	for _, host := range []wire.Name{"", "../x", "bad", "rows", "received", "all", "A"} {
-		if _, err := d.Generate(host); err == nil {
-			t.Errorf("a key of %q", host)
+	for _, s := range []string{"", "../x", "bad", "rows", "received", "all", "A"} {
+		if _, err := ParseHost(s); err == nil {
+			t.Errorf("%q is a host", s)
 		}
 	}
 	for _, s := range []string{"", "x", "aGk=", Text(make([]byte, 33))} {
@@ -82,5 +82,8 @@ func TestRefused(t *testing.T) {
 	os.WriteFile(filepath.Join(string(d), "trusted", "build"), []byte("torn"), 0o600)
 	if _, err := d.Key("build"); err == nil || errors.Is(err, ErrNoKey) {
 		t.Errorf("a torn key: %v", err)
+	}
+	if err := d.Trust("build", make([]byte, 32), false); err == nil {
+		t.Error("a torn key is replaced unasked")
 	}
 }

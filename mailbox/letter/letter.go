@@ -246,11 +246,8 @@ func (r *Renderer) Who(a wire.Address) string {
 
 // Called is Who of an address that is written out.
 func (r *Renderer) Called(address string) string {
-	a, err := wire.ParseAddress(address, "")
-	if err != nil {
-		return address
-	}
-	return r.Who(a)
+	at := "@" + string(r.Team)
+	return strings.Replace(strings.TrimSuffix(address, at), at+".", "@", 1)
 }
 
 // Short is an id as shown.

@@ -34,7 +34,7 @@ import (
 // These are the files of a team that a backup holds, and the only ones that are
 // restored; the directories are those that come back when they are empty.
 var (
-	files = pattern(`^(team\.toml|\.(files|sessions)/[^/]+|\.archive/[a-z0-9_-]+/(done|events|drops)/.+|\.bridge/([a-z0-9_-]+/(new|cur|withdrawn|bad)|bad)/[^/]+|` +
+	files = pattern(`^(team\.toml|\.(files|sessions)/[^/]+|\.archive/[a-z0-9_-]+/(done|events|drops)/.+|\.bridge/([a-z0-9_-]+/(new|cur|withdrawn)|bad)/[^/]+|` +
 		`([a-z0-9_-]+|\.archive/retired/[^/]+)/(shared|(inbox|sent|events)/.+))$`)
 	dirs     = pattern(`^(\.files|\.sessions|\.archive(/[^/]+){0,2}|\.archive/retired/[^/]+/(inbox|sent|events)(/.+)?)$`)
 	messages = pattern(`^inbox/(new|aside|cur|withdrawn|done/[^/]+)/([^/]+)\.json$`)
@@ -96,22 +96,18 @@ func (w *writer) team(t *teams.Team) error {
 	if err == nil {
 		err = w.mailboxes(t, "sent", "events", "shared", "inbox")
 	}
-	for _, name := range []string{config.File, ".sessions", ".archive"} {
-		if err == nil {
-			err = w.tree(t, name)
-		}
-	}
+	names := []string{config.File, ".sessions", ".archive", mailbox.BridgeDir + "/bad"}
 	outboxes, unreadable := t.Outboxes()
 	w.miss(mailbox.BridgeDir, unreadable)
 	for _, box := range outboxes {
-		for _, sub := range []string{"new", "cur", "withdrawn", "bad"} { // as messages move
-			if err == nil {
-				err = w.tree(t, mailbox.BridgeDir+"/"+string(box.Address().Host)+"/"+sub)
-			}
+		for _, dir := range []string{"/new", "/cur", "/withdrawn"} { // as messages move
+			names = append(names, mailbox.BridgeDir+"/"+string(box.Address().Host)+dir)
 		}
 	}
-	if err == nil {
-		err = w.tree(t, mailbox.BridgeDir+"/bad")
+	for _, name := range names {
+		if err == nil {
+			err = w.tree(t, name)
+		}
 	}
 	if err == nil {
 		err = w.mailboxes(t) // what came back from the archive while it was copied, or came anew

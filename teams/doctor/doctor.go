@@ -81,7 +81,7 @@ func Examine(ctx context.Context, r *teams.Root, p rootdir.Place, fix bool) []Ch
 		d.checkConfig(t)
 		d.checkSessions(t)
 		d.checkMembers(t)
-		d.checkOutboxes(t)
+		d.checkBridge(t)
 		if _, err := t.Rows(); err != nil {
 			d.add("rows.unreadable", "warning", "", "team %s: %v", t.Name, err)
 		}

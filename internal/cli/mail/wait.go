@@ -329,22 +329,19 @@ func turnCondition(s *command.Scope, word string) (*condition, error) {
 	}
 	one.look = func(e entry) (*met, error) {
 		var ended []string
-		for a, t := range turns {
+		for _, a := range it.To {
+			if a.Host != "" {
+				if t := s.Root.TraceTo(context.Background(), it.Message, a); t.Reached("turn_done") {
+					ended = append(ended, s.Renderer().Who(a)+": over")
+				}
+				continue
+			}
+			t := turns[a]
 			if e.Event != nil && a == e.Box.Address() && e.Event.Seq > t.Seq() {
 				t.Apply(e.Event)
 			}
 			if turn := t.Delivery(it.ID).Turn; turn.HasEnded() {
 				ended = append(ended, string(a.Agent)+": "+string(turn.Status))
-			}
-		}
-		for _, a := range it.To {
-			if a.Host == "" {
-				continue
-			}
-			for _, stage := range s.Root.TraceTo(context.Background(), it.Message, a).Stages {
-				if stage.Stage == "turn_done" && stage.Evidence != nil {
-					ended = append(ended, s.Renderer().Who(a)+": "+cmp.Or(stage.Text, "completed"))
-				}
 			}
 		}
 		if len(ended) < len(it.To) {
