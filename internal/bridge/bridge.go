@@ -45,6 +45,7 @@ const (
 	ackWait    = 20 * time.Second // after which the server delivers again
 	maxTries   = 10               // of one message; then it goes to bad
 	apiTimeout = 5 * time.Second
+	maxTitle   = 100
 )
 
 // Bridge is this machine's end for one team. Run or Once may be called by one goroutine.
@@ -96,6 +97,7 @@ func (t Transfer) String() string {
 func (b *Bridge) report(t Transfer) {
 	b.telling.Lock()
 	defer b.telling.Unlock()
+	t.Title = letter.Clip(t.Title, maxTitle)
 	b.Report(t)
 }
 

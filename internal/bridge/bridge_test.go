@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -48,18 +50,26 @@ func startServer(t testing.TB, port int, dir string) *server.Server {
 // A machine has a root with a team, and its bridge.
 type machine struct {
 	*Bridge
-	t *testing.T
+	t testing.TB
+
+	isFull atomic.Bool // nothing can be written here
 
 	mu   sync.Mutex
 	said []string
 }
 
-func newMachine(t *testing.T, url string, host wire.Name, members ...wire.Name) *machine {
+func newMachine(t testing.TB, url string, host wire.Name, members ...wire.Name) *machine {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "root")
 	_, err := rootdir.Make(path)
 	must(t, err)
-	root, err := teams.Open(rootdir.Found{Path: path, Source: rootdir.FromFlag, Accepted: true}, nil)
+	m := &machine{t: t}
+	root, err := teams.Open(rootdir.Found{Path: path, Source: rootdir.FromFlag, Accepted: true}, func(op, _ string) error {
+		if m.isFull.Load() && op == "write" {
+			return syscall.ENOSPC
+		}
+		return nil
+	})
 	must(t, err)
 	t.Cleanup(func() { root.Close() })
 	root.Keys = hostkey.Dir(t.TempDir())
@@ -67,12 +77,11 @@ func newMachine(t *testing.T, url string, host wire.Name, members ...wire.Name) 
 	must(t, err)
 	team, err := root.Team("main")
 	must(t, err)
-	for _, m := range members {
-		must(t, team.Create(t.Context(), m))
+	for _, name := range members {
+		must(t, team.Create(t.Context(), name))
 	}
 	_, err = root.Keys.Generate(host)
 	must(t, err)
-	m := &machine{t: t}
 	say := func(line string) {
 		m.mu.Lock()
 		defer m.mu.Unlock()

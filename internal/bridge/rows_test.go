@@ -7,7 +7,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
+	"github.com/agentteammail/atm/internal/cli/command"
 	"github.com/agentteammail/atm/reducer"
 	"github.com/agentteammail/atm/teams"
 	"github.com/agentteammail/atm/wire"
@@ -161,4 +163,26 @@ func TestAnswersOfAnotherHost(t *testing.T) {
 	must(t, err)
 	must(t, stream.DeleteConsumer(t.Context(), "build"))
 	check("again", 1, "")
+}
+
+// Whatever a host tells, what is shown of it has known words and nothing that moves a cursor.
+func FuzzRows(f *testing.F) {
+	f.Add([]byte(`{"host":"build","at":"2026-11-20T09:46:47Z","received_at":"2026-11-20T09:46:47Z","members":[{"name":"bob","state":"idle"}]}`))
+	f.Add([]byte(`{"host":"build","members":[{"name":"../bob","state":"\u001b[2J","questions":[{"kind":"\u001b","options":null}]}]}`))
+	m := newMachine(f, "", "laptop", "alice")
+	must(f, m.Team.SaveRows(teams.Rows{Host: "build"}))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		must(t, m.Team.Dir().Replace(teams.RowsDir+"/build.json", data, false))
+		members, err := m.Team.RemoteMembers()
+		for _, r := range members {
+			name, isRemote := strings.CutSuffix(string(r.Name), "@build")
+			shown := strings.Join(command.Team([]teams.Member{r.Member}, 0), "")
+			if err != nil || !isRemote || !wire.IsName(name) || strings.ContainsFunc(shown, unicode.IsControl) {
+				t.Errorf("%q is shown as %q, %v", data, shown, err)
+			}
+			if isOld := r.SeenAt == nil || time.Since(*r.SeenAt).Abs() > time.Minute; isOld && r.State != reducer.WordUnknown {
+				t.Errorf("%q: old, and %s", data, r.State)
+			}
+		}
+	})
 }

@@ -3,8 +3,6 @@ package bridge
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -140,19 +138,13 @@ func (b *Bridge) explain(err error) error {
 	return err
 }
 
-// digest is what the object store says of content with this SHA-256.
-func digest(sha256 string) string {
-	sum, _ := hex.DecodeString(sha256)
-	return "SHA-256=" + base64.URLEncoding.EncodeToString(sum)
-}
-
 // putObject stores content under the name of its SHA-256, unless it is there.
 func (b *Bridge) putObject(ctx context.Context, sha256 string, content io.Reader) error {
-	info, err := b.files.GetInfo(ctx, sha256)
-	if err == nil && info.Digest == digest(sha256) {
-		return nil
+	_, err := b.files.GetInfo(ctx, sha256)
+	if errors.Is(err, jetstream.ErrObjectNotFound) {
+		_, err = b.files.Put(ctx, jetstream.ObjectMeta{Name: sha256}, content)
 	}
-	if _, err = b.files.Put(ctx, jetstream.ObjectMeta{Name: sha256}, content); err != nil {
+	if err != nil {
 		return fmt.Errorf("store %s: %w", sha256, b.explain(err))
 	}
 	return nil

@@ -162,7 +162,7 @@ func (b *Bridge) publishStages(ctx context.Context, r *receipt, d *teams.Deliver
 
 // noteStages notes stages at other hosts in the logs of those who sent the messages.
 func (b *Bridge) noteStages(ctx context.Context, batch []*incoming) {
-	events, from := map[wire.Name][]wire.Event{}, map[wire.Name][]*incoming{}
+	events := map[wire.Name][]wire.Event{}
 	for _, in := range batch {
 		var s stages
 		if len(in.Content) > maxStages || json.Unmarshal(in.Content, &s) != nil {
@@ -175,10 +175,6 @@ func (b *Bridge) noteStages(ctx context.Context, batch []*incoming) {
 			in.err = bad("host %s tells of %q on the way from %q to %q", in.FromHost, s.ID, s.Sender, s.To)
 			continue
 		}
-		if !b.Team.Box(sender.Agent).Exists() {
-			continue // nobody is to be told
-		}
-		from[sender.Agent] = append(from[sender.Agent], in)
 		for _, stage := range s.Stages {
 			if !slices.Contains(stageNames, stage.Stage) || stage.Evidence == nil {
 				continue
@@ -193,10 +189,12 @@ func (b *Bridge) noteStages(ctx context.Context, batch []*incoming) {
 		}
 	}
 	for name, some := range events {
-		if err := b.Team.Box(name).Log().Append(ctx, some...); err != nil {
-			for _, in := range from[name] {
-				in.err = err
-			}
+		err := b.Team.Box(name).Log().Append(ctx, some...)
+		if err == nil || errors.Is(err, mailbox.ErrNoAgent) { // who is not there is not told
+			continue
+		}
+		for _, in := range batch { // those that are noted are known the next time
+			in.err = cmp.Or(in.err, err)
 		}
 	}
 }

@@ -268,7 +268,16 @@ func status(c *cli.Context, s *command.Scope) error {
 			return command.Exit(command.ExitFailed)
 		}
 	}
-	return nil
+	if !c.Bool("all") || c.IsSet("as-wire") {
+		return nil
+	}
+	remote, unreadable := s.Team.RemoteMembers()
+	for _, r := range remote {
+		if err := command.PrintAs(c, r.Member, statusText(r.Member)); err != nil {
+			return err
+		}
+	}
+	return command.WarnUnreadable(unreadable)
 }
 
 // remoteStatus is what another host told last of a member.
