@@ -206,7 +206,7 @@ func (t *Team) Members(ctx context.Context) (members []Member, stats Stats, err 
 	for _, r := range remote {
 		members = append(members, r.Member)
 	}
-	return members, StatsOf(members), joinUnreadable(err, unreadable)
+	return members, StatsOf(members), cmp.Or(err, unreadable)
 }
 
 // StatsOf adds members up.

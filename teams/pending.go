@@ -32,7 +32,7 @@ func (t *Team) Waiting(ctx context.Context) (out []policy.Question, err error) {
 		out = append(out, r.Questions...)
 	}
 	slices.SortStableFunc(out, func(a, b policy.Question) int { return a.Since.Compare(b.Since) })
-	return out, errors.Join(joinUnreadable(err, unreadRows), unreadable)
+	return out, errors.Join(err, unreadRows, unreadable)
 }
 
 // Questions are what a member asks now, in all sessions of its program, as its events

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 	"strings"
 	"time"
 
@@ -78,8 +77,8 @@ func (t *Team) SaveRows(r Rows) error {
 // *UnreadableError tells of all.
 func (t *Team) Rows() (all []Rows, err error) {
 	names, err := t.Dir().Names(RowsDir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+	if err != nil {
+		return nil, err
 	}
 	var errs []error
 	for _, name := range names {
@@ -87,14 +86,13 @@ func (t *Team) Rows() (all []Rows, err error) {
 		if !isRows || !wire.IsName(host) {
 			continue
 		}
-		r, err := t.rowsOf(wire.Name(host))
-		if err != nil {
-			errs = append(errs, fmt.Errorf("the rows of %s: %w", host, err))
-			continue
+		if r, err := t.rowsOf(wire.Name(host)); err == nil {
+			all = append(all, r)
+		} else {
+			errs = append(errs, err)
 		}
-		all = append(all, r)
 	}
-	if err == nil && len(errs) > 0 {
+	if len(errs) > 0 {
 		err = &UnreadableError{errs}
 	}
 	return all, err
@@ -109,9 +107,11 @@ func (t *Team) rowsOf(host wire.Name) (r Rows, err error) {
 		err = fmt.Errorf("they are of host %q", r.Host)
 	}
 	for _, m := range r.Members {
-		if _, bad := wire.ParseName(string(m.Name)); bad != nil && err == nil {
-			err = bad
-		}
+		_, bad := wire.ParseName(string(m.Name))
+		err = cmp.Or(err, bad)
+	}
+	if err != nil {
+		err = fmt.Errorf("the rows of %s: %w", host, err)
 	}
 	return r, err
 }
@@ -131,30 +131,22 @@ func (t *Team) RemoteMembers() (out []Row, err error) {
 	return out, err
 }
 
-var words = []reducer.Word{
-	reducer.WordStarting, reducer.WordIdle, reducer.WordBusy, reducer.WordBlocked, reducer.WordError, reducer.WordOff, reducer.WordPerson,
-}
-
-// shown is a row of r as it is shown on this host at a time.
+// shown is a row of r as it is shown on this host at a time. What a newer atm says is escaped.
 func (r *Rows) shown(m Row, now time.Time) Row {
 	name := RemoteName(m.Name, r.Host)
 	if !r.IsFresh(now) {
-		m.Member = Member{Kind: m.Kind, Role: m.Role, Presence: reducer.PresenceUnknown, TurnStatus: unknown, Activity: unknown, Unread: m.Unread, Owed: m.Owed}
+		m.Member = Member{Kind: m.Kind, Role: m.Role, Presence: unknown, TurnStatus: unknown, Activity: unknown, Unread: m.Unread, Owed: m.Owed}
 	}
-	if !slices.Contains(words, m.State) {
-		m.State = reducer.WordUnknown
-	}
+	m.State = cmp.Or(reducer.Word(letter.Escape(string(m.State))), unknown)
 	m.Name, m.Host, m.SeenAt = name, r.Host, moment(r.ReceivedAt)
 	if slip := r.At.Sub(r.ReceivedAt); slip > clockSlip {
 		m.Clock = letter.Span(slip) + " ahead"
 	} else if slip < -clockSlip {
 		m.Clock = letter.Span(-slip) + " behind"
 	}
-	questions := m.Questions
-	m.Questions = nil
-	for _, q := range questions {
+	for i := range m.Questions {
+		q := &m.Questions[i]
 		q.Agent, q.Host, q.SeenAt = name, r.Host, m.SeenAt
-		m.Questions = append(m.Questions, q)
 	}
 	return m
 }
@@ -166,7 +158,7 @@ const unknown = "unknown"
 func (t *Team) Remote(name, host wire.Name) (Member, error) {
 	r, err := t.rowsOf(host)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return Member{}, fmt.Errorf("the rows of %s: %w", host, err)
+		return Member{}, err
 	}
 	now, nobody := time.Now(), &UnknownError{Name: RemoteName(name, host), Team: t.Name}
 	for _, m := range r.Members {
@@ -182,15 +174,14 @@ func (t *Team) Remote(name, host wire.Name) (Member, error) {
 	return r.shown(Row{Member: Member{Name: name, Kind: "agent"}}, now).Member, nil
 }
 
-// Seen says how old what is known of a member of another host is; "" for one of this host.
+// Seen says how old what is known of a member of another host is.
 func (m *Member) Seen(now time.Time) string {
-	switch {
-	case m.Host == "":
-		return ""
-	case m.SeenAt == nil:
-		return "no news of " + string(m.Host) + " yet"
-	case m.Clock != "":
-		return "seen " + letter.Age(now, *m.SeenAt) + ", clock " + m.Clock
+	seen := "no news of " + string(m.Host) + " yet"
+	if m.SeenAt != nil {
+		seen = "seen " + letter.Age(now, *m.SeenAt)
 	}
-	return "seen " + letter.Age(now, *m.SeenAt)
+	if m.Clock != "" {
+		seen += ", clock " + m.Clock
+	}
+	return seen
 }
