@@ -85,7 +85,7 @@ func Open(data []byte, trusted func(host wire.Name) (ed25519.PublicKey, error)) 
 	}
 	key, err := trusted(e.FromHost)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("from host %s: %w", e.FromHost, err)
 	}
 	if !ed25519.Verify(key, e.signed(), e.Signature) {
 		return nil, fmt.Errorf("not signed by the trusted key of host %s", e.FromHost)
