@@ -24,9 +24,8 @@ type Member struct {
 
 	SeenAt *time.Time `json:"seen_at,omitempty"` // when that came
 	Clock  string     `json:"clock,omitempty"`   // how that host's clock differs: "3m ahead"
-
-	Kind string `json:"kind"` // agent, person
-	Role string `json:"role,omitempty"`
+	Kind   string     `json:"kind"`              // agent, person
+	Role   string     `json:"role,omitempty"`
 
 	State  reducer.Word `json:"state"` // one word, made of what follows
 	Detail string       `json:"detail,omitempty"`

@@ -64,10 +64,7 @@ func (t *Team) SaveRows(r Rows) error {
 		return nil
 	}
 	data, err := json.Marshal(r)
-	if err == nil {
-		err = t.Dir().MkdirAll(RowsDir)
-	}
-	if err != nil {
+	if err = cmp.Or(err, t.Dir().MkdirAll(RowsDir)); err != nil {
 		return err
 	}
 	return t.Dir().Replace(RowsDir+"/"+string(r.Host)+".json", append(data, '\n'), false)
@@ -116,9 +113,6 @@ func (t *Team) rowsOf(host wire.Name) (r Rows, err error) {
 	return r, err
 }
 
-// RemoteName is what a member of another host is called here: bob@build.
-func RemoteName(name, host wire.Name) wire.Name { return name + "@" + host }
-
 // RemoteMembers are the members of other hosts as they are shown here: old rows are unknown.
 func (t *Team) RemoteMembers() (out []Row, err error) {
 	all, err := t.Rows()
@@ -133,11 +127,11 @@ func (t *Team) RemoteMembers() (out []Row, err error) {
 
 // shown is a row of r as it is shown on this host at a time. What a newer atm says is escaped.
 func (r *Rows) shown(m Row, now time.Time) Row {
-	name := RemoteName(m.Name, r.Host)
+	name := m.Name + "@" + r.Host
 	if !r.IsFresh(now) {
-		m.Member = Member{Kind: m.Kind, Role: m.Role, Presence: unknown, TurnStatus: unknown, Activity: unknown, Unread: m.Unread, Owed: m.Owed}
+		m.Member = Member{Kind: m.Kind, Role: m.Role, Presence: "unknown", TurnStatus: "unknown", Activity: "unknown", Unread: m.Unread, Owed: m.Owed}
 	}
-	m.State = cmp.Or(reducer.Word(letter.Escape(string(m.State))), unknown)
+	m.State = cmp.Or(reducer.Word(letter.Escape(string(m.State))), reducer.WordUnknown)
 	m.Name, m.Host, m.SeenAt = name, r.Host, moment(r.ReceivedAt)
 	if slip := r.At.Sub(r.ReceivedAt); slip > clockSlip {
 		m.Clock = letter.Span(slip) + " ahead"
@@ -151,8 +145,6 @@ func (r *Rows) shown(m Row, now time.Time) Row {
 	return m
 }
 
-const unknown = "unknown"
-
 // Remote is a member of another host, as that told last: an *UnknownError where fresh rows do not know it,
 // unknown where there are none.
 func (t *Team) Remote(name, host wire.Name) (Member, error) {
@@ -160,12 +152,12 @@ func (t *Team) Remote(name, host wire.Name) (Member, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return Member{}, err
 	}
-	now, nobody := time.Now(), &UnknownError{Name: RemoteName(name, host), Team: t.Name}
+	now, nobody := time.Now(), &UnknownError{Name: name + "@" + host, Team: t.Name}
 	for _, m := range r.Members {
 		if m.Name == name {
 			return r.shown(m, now).Member, nil
 		}
-		nobody.Members = append(nobody.Members, RemoteName(m.Name, host))
+		nobody.Members = append(nobody.Members, m.Name+"@"+host)
 	}
 	if r.IsFresh(now) {
 		return Member{}, nobody

@@ -64,20 +64,17 @@ func (b *Bridge) answers(ctx context.Context, m *wire.Message, to []*mailbox.Box
 
 // judge answers the question as `atm approve` does. What was answered so by the same person is done.
 func (b *Bridge) judge(ctx context.Context, m *wire.Message, agent wire.Name, open []policy.Question, r teams.PermissionReply) error {
-	by := teams.RemoteName(m.From.Agent, m.From.Host)
+	by := m.From.Agent + "@" + m.From.Host
 	if r.Decision != "approve" && r.Decision != "reject" {
 		return command.Usage("%q is neither approve nor reject", r.Decision)
 	}
 	n := slices.IndexFunc(open, func(q policy.Question) bool { return q.ID == r.Question })
 	if n < 0 {
 		who := b.answeredBy(agent, r.Question)
-		switch who {
-		case string(by):
+		if who == string(by) {
 			return nil
-		case "":
-			return command.Refused("it is not open any more")
 		}
-		return command.Refused("it was answered before, by %s", who)
+		return command.Refused("it is not open any more (answered by %s)", cmp.Or(who, "nobody that is known"))
 	}
 	scope, isInAgent := &command.Scope{Root: b.Root, Team: b.Team}, m.Origin != nil && m.Origin.Run != ""
 	if err := scope.MayAnswerAs(by, isInAgent, open[n]); err != nil {
@@ -100,13 +97,9 @@ func (b *Bridge) answeredBy(agent wire.Name, question string) string {
 
 // tellAnswered tells whoever answered that it counted, as a stage of their message.
 func (b *Bridge) tellAnswered(ctx context.Context, m *wire.Message, asker *mailbox.Box) error {
-	to := asker.Address()
+	to, now, evidence := asker.Address(), time.Now().UTC(), "it answered the question"
 	to.Host = b.Host
-	now, evidence := time.Now().UTC(), fmt.Sprintf("it answered what %s asked", to.Agent)
-	content, err := json.Marshal(stages{m.ID, m.From.String(), to.String(), []teams.Stage{{Stage: "acked", At: &now, Evidence: &evidence}}})
-	if err != nil {
-		return err
-	}
+	content, _ := json.Marshal(stages{m.ID, m.From.String(), to.String(), []teams.Stage{{Stage: "acked", At: &now, Evidence: &evidence}}})
 	acked, err := b.publish(ctx, &Envelope{Kind: KindStage, ID: wire.Derive("stages answered", m.ID, to), ToHost: m.From.Host, Content: content})
 	if err == nil {
 		err = acked()
@@ -117,7 +110,7 @@ func (b *Bridge) tellAnswered(ctx context.Context, m *wire.Message, asker *mailb
 
 // tellRefused tells whoever answered why it did not count.
 func (b *Bridge) tellRefused(ctx context.Context, m *wire.Message, asker *mailbox.Box, why error) error {
-	name := teams.RemoteName(asker.Agent(), b.Host)
+	name := asker.Agent() + "@" + b.Host
 	b.report(Transfer{Kind: "returned", ID: m.ID, Host: m.From.Host, From: b.who(m.From), To: string(asker.Agent()), Title: m.Title(), Reason: why.Error()})
 	return b.notify(ctx, m, asker.Address(), "not answered", fmt.Sprintf("%s: your answer did not count", name),
 		fmt.Sprintf("Your answer to %s (%s) did not count: %v.", name, m.Title(), why))

@@ -46,9 +46,8 @@ func (k *checker) check() {
 		c.Lead = "lead"
 	}
 	k.names("lead", c.Lead)
-	for _, n := range c.Approvers {
-		name, host, isRemote := strings.Cut(string(n), "@") // alice@laptop: a person on another host
-		if !isRemote || !wire.IsName(name) || !wire.IsName(host) {
+	for _, n := range c.Approvers { // alice@laptop is a person on another host
+		if name, host, isRemote := strings.Cut(string(n), "@"); !isRemote || !wire.IsName(name) || !wire.IsName(host) {
 			k.names("approvers", n)
 		}
 	}

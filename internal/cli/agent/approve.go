@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -102,7 +101,7 @@ func findQuestion(ctx context.Context, s *command.Scope, word string) (policy.Qu
 	list, _ := s.Team.Waiting(ctx) // atm pending says what cannot be read
 	a, _ := s.Address(word)
 	if a.Host != "" && a.Team == s.Team.Name {
-		word = string(teams.RemoteName(a.Agent, a.Host))
+		word = string(a.Agent + "@" + a.Host)
 	}
 	q, err := policy.Find(list, word)
 	if many, ok := errors.AsType[*policy.ManyQuestionsError](err); ok {
@@ -136,7 +135,7 @@ func (d *decision) answerRemote(ctx context.Context) (r result, err error) {
 		return r, err
 	}
 	id, err := d.send(ctx, to)
-	r = result{Name: d.q.Agent, State: "sent " + id.Short(6), Detail: fmt.Sprintf("%s decides whether it counts", d.q.Host)}
+	r = result{Name: d.q.Agent, State: "sent " + id.Short(6), Detail: string(d.q.Host) + " decides whether it counts"}
 	if !d.s.Team.IsBridged() {
 		r.Detail += "; bridge is off: goes out when it runs"
 	}

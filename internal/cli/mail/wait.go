@@ -232,7 +232,7 @@ func stateCondition(ctx context.Context, c *cli.Context, s *command.Scope, kind,
 	if err != nil {
 		return nil, err
 	}
-	name, after := teams.RemoteName(a.Agent, a.Host), uint64(0)
+	name, after := a.Agent+"@"+a.Host, uint64(0)
 	read := func(entry) (teams.Member, error) { return team.Remote(a.Agent, a.Host) }
 	if a.Host == "" {
 		box, err := team.Member(a.Agent)
@@ -369,13 +369,11 @@ func await(ctx context.Context, s *command.Scope, timeout time.Duration, after w
 	var changed <-chan struct{} // rows of other hosts
 	for a := range after {
 		if a.Host != "" {
-			dirs, err := watcher.OpenDirs()
-			if err != nil {
-				return err
+			if dirs, err := watcher.OpenDirs(); err == nil { // else the tick looks
+				defer dirs.Close()
+				dirs.Add(s.Team.Dir().Join(teams.RowsDir))
+				changed = dirs.Changed()
 			}
-			defer dirs.Close()
-			dirs.Add(s.Team.Dir().Join(teams.RowsDir))
-			changed = dirs.Changed()
 			continue
 		}
 		box, err := s.Root.Mailbox(a)
