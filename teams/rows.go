@@ -115,10 +115,9 @@ func (t *Team) rowsOf(host wire.Name) (r Rows, err error) {
 // RemoteMembers are the members of other hosts as they are shown here: old rows are unknown.
 func (t *Team) RemoteMembers() (out []Row, err error) {
 	all, err := t.Rows()
-	now := time.Now()
 	for _, r := range all {
 		for _, m := range r.Members {
-			out = append(out, r.shown(m, now))
+			out = append(out, r.shown(m, time.Now()))
 		}
 	}
 	return out, err
