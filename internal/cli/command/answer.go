@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"regexp"
+	"slices"
 
 	"github.com/agentteammail/atm/ptyrun/control"
 	"github.com/agentteammail/atm/reducer"
@@ -70,7 +72,16 @@ func (s *Scope) answerOnWire(ctx context.Context, q policy.Question, a Answer, w
 		return o, err
 	}
 	e.Source = "cli"
-	return o, s.Team.Box(q.Agent).Log().Append(ctx, e.With("id", q.ID).With("by", string(who)))
+	return o, s.Team.Sessions().Exclusive(ctx, func() error { // the first answer counts, also of two at once
+		open, err := s.Team.Questions(q.Agent)
+		if err == nil && !slices.ContainsFunc(open, func(now policy.Question) bool { return now.ID == q.ID && now.Since.Equal(q.Since) }) {
+			err = fmt.Errorf("%s: %w any more", q.ID, policy.ErrNoQuestion)
+		}
+		if err != nil {
+			return err
+		}
+		return s.Team.Box(q.Agent).Log().Append(ctx, e.With("id", q.ID).With("by", string(who)))
+	})
 }
 
 const (
